@@ -1,0 +1,186 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// Condition types. Ready, Reconciling and Stalled have the meaning that
+// kstatus gives them; Reconciling and Stalled are absent where they are false.
+const (
+	// ConditionReady is True when the object is as its spec asks.
+	ConditionReady = "Ready"
+	// ConditionReconciling is True while work towards the spec goes on.
+	ConditionReconciling = "Reconciling"
+	// ConditionStalled is True when nothing will move until a person acts. It
+	// is withdrawn by itself once what it names is put right.
+	ConditionStalled = "Stalled"
+
+	// ConditionOnline (FleetCluster) is True while the agent renews its Lease.
+	ConditionOnline = "Online"
+	// ConditionOLMAvailable (FleetCluster) is True when the agent found OLM.
+	ConditionOLMAvailable = "OLMAvailable"
+
+	// ConditionPlanned (OperatorRollout) is True once membership is frozen.
+	ConditionPlanned = "Planned"
+
+	// ConditionCatalogServed (OperatorInstall) is True when the agent serves
+	// the catalog view and OLM is connected to it.
+	ConditionCatalogServed = "CatalogServed"
+	// ConditionResolved (OperatorInstall) is True when OLM resolved the
+	// Subscription to the next hop that was admitted.
+	ConditionResolved = "Resolved"
+	// ConditionPlanApproved (OperatorInstall) is True when the InstallPlan
+	// holds exactly what was admitted and was approved.
+	ConditionPlanApproved = "PlanApproved"
+	// ConditionInstalled (OperatorInstall) is True when the admitted CSV is
+	// Succeeded.
+	ConditionInstalled = "Installed"
+)
+
+// Condition reasons. Each is a state that a person can act on.
+const (
+	// ReasonSucceeded says that all is as asked.
+	ReasonSucceeded = "Succeeded"
+	// ReasonProgressing says that work goes on and nothing is wrong.
+	ReasonProgressing = "Progressing"
+	// ReasonWaiting says that something named in the message must come first.
+	ReasonWaiting = "Waiting"
+	// ReasonPaused says that a person paused the object.
+	ReasonPaused = "Paused"
+	// ReasonDeleting says that the object is being removed.
+	ReasonDeleting = "Deleting"
+
+	// ReasonLeaseFresh and the two below explain ConditionOnline.
+	ReasonLeaseFresh   = "LeaseFresh"
+	ReasonLeaseExpired = "LeaseExpired"
+	ReasonNeverJoined  = "NeverJoined"
+	// ReasonAgentOffline says that an agent does not renew its Lease.
+	ReasonAgentOffline = "AgentOffline"
+	// ReasonOLMMissing says that the cluster does not serve OLM's API.
+	ReasonOLMMissing = "OLMMissing"
+
+	// ReasonCatalogUnreachable and the three below explain what is wrong with
+	// a catalog.
+	ReasonCatalogUnreachable = "CatalogUnreachable"
+	ReasonDigestMismatch     = "DigestMismatch"
+	ReasonNotACatalog        = "NotACatalog"
+	ReasonCatalogNotFound    = "CatalogNotFound"
+	// ReasonCatalogInvalid says that the catalog was read and contradicts
+	// itself.
+	ReasonCatalogInvalid = "CatalogInvalid"
+
+	// ReasonUnknownPackage and the two below say that the catalog does not
+	// hold what was asked for.
+	ReasonUnknownPackage = "UnknownPackage"
+	ReasonUnknownChannel = "UnknownChannel"
+	ReasonUnknownVersion = "UnknownVersion"
+	// ReasonNoUpgradePath says that the channel has no edge from the installed
+	// version towards the target.
+	ReasonNoUpgradePath = "NoUpgradePath"
+	// ReasonBundleTooLarge says that a bundle can neither be inlined nor
+	// unpacked by OLM.
+	ReasonBundleTooLarge = "BundleTooLarge"
+
+	// ReasonNoClusters says that the cluster selector matches nothing.
+	ReasonNoClusters = "NoClusters"
+	// ReasonNamespaceConflict says that another ManagedOperator claims the
+	// same namespace.
+	ReasonNamespaceConflict = "NamespaceConflict"
+	// ReasonInvalidSpec says that the spec passed admission and is still not
+	// usable; the message says which field to change.
+	ReasonInvalidSpec = "InvalidSpec"
+
+	// ReasonPending says that a rollout was not planned yet.
+	ReasonPending = "Pending"
+	// ReasonHalted says that a rollout stopped admission because of failures.
+	ReasonHalted = "Halted"
+	// ReasonAborted says that a person aborted the rollout.
+	ReasonAborted = "Aborted"
+	// ReasonSuperseded says that a newer rollout took over.
+	ReasonSuperseded = "Superseded"
+	// ReasonGated says that a gate has not been passed.
+	ReasonGated = "Gated"
+	// ReasonSoaking says that a wave is being observed.
+	ReasonSoaking = "Soaking"
+	// ReasonTooManyDeferred says that more clusters are offline than allowed.
+	ReasonTooManyDeferred = "TooManyDeferred"
+	// ReasonFailed says that a rollout, or a cluster in it, failed.
+	ReasonFailed = "Failed"
+
+	// ReasonNotAdmitted says that no rollout has admitted the install yet.
+	ReasonNotAdmitted = "NotAdmitted"
+	// ReasonStaleAdmission says that the admission stamp is older than one the
+	// agent has already acted on.
+	ReasonStaleAdmission = "StaleAdmission"
+	// ReasonNamespaceTerminating says that the operator's namespace is going.
+	ReasonNamespaceTerminating = "NamespaceTerminating"
+	// ReasonOperatorGroupConflict says that the namespace has an unfit
+	// OperatorGroup, or more than one.
+	ReasonOperatorGroupConflict = "OperatorGroupConflict"
+	// ReasonOrphanCSV says that a CSV without a Subscription blocks OLM.
+	ReasonOrphanCSV = "OrphanCSV"
+	// ReasonSubscriptionConflict says that a foreign Subscription subscribes to
+	// the same package in the namespace.
+	ReasonSubscriptionConflict = "SubscriptionConflict"
+	// ReasonInstalledElsewhere says that the operator already runs for all
+	// namespaces from another one.
+	ReasonInstalledElsewhere = "InstalledElsewhere"
+	// ReasonCatalogNotReady says that OLM has not connected to the view.
+	ReasonCatalogNotReady = "CatalogNotReady"
+	// ReasonResolutionFailed says that OLM could not resolve.
+	ReasonResolutionFailed = "ResolutionFailed"
+	// ReasonUnadmittedPlan says that an InstallPlan holds a CSV that nobody
+	// admitted; it is not approved.
+	ReasonUnadmittedPlan = "UnadmittedPlan"
+	// ReasonPlanFailed says that the InstallPlan failed; the message names the
+	// step.
+	ReasonPlanFailed = "PlanFailed"
+	// ReasonCSVFailed says that the CSV is Failed.
+	ReasonCSVFailed = "CSVFailed"
+	// ReasonNotUpgradeable says that the operator itself holds the upgrade.
+	ReasonNotUpgradeable = "NotUpgradeable"
+	// ReasonTemplateInvalid says that a user's template does not render to the
+	// object it is for.
+	ReasonTemplateInvalid = "TemplateInvalid"
+	// ReasonForbidden says that the agent lacks a permission.
+	ReasonForbidden = "Forbidden"
+	// ReasonUninstalling says that the operator is being removed.
+	ReasonUninstalling = "Uninstalling"
+)
+
+// Labels and annotations.
+const (
+	// LabelCluster names the FleetCluster that an object belongs to.
+	LabelCluster = "bellwether.dev/cluster"
+	// LabelOperator and LabelOperatorNamespace name the ManagedOperator that
+	// an object belongs to.
+	LabelOperator          = "bellwether.dev/operator"
+	LabelOperatorNamespace = "bellwether.dev/operator-namespace"
+	// LabelRollout and LabelWave hold the frozen membership of an
+	// OperatorInstall: the OperatorRollout it belongs to, and its wave.
+	LabelRollout = "bellwether.dev/rollout"
+	LabelWave    = "bellwether.dev/wave"
+	// LabelManaged marks objects that an agent created on a fleet cluster.
+	LabelManaged = "bellwether.dev/managed"
+
+	// AnnotationSpecHash holds the SHA-256 of a downstream object's rendered
+	// template.
+	AnnotationSpecHash = "bellwether.dev/spec-hash"
+	// AnnotationAgentVersion and the two below are set by the agent on its
+	// Lease; an empty OLM version means that OLM is missing.
+	AnnotationAgentVersion      = "bellwether.dev/agent-version"
+	AnnotationKubernetesVersion = "bellwether.dev/kubernetes-version"
+	AnnotationOLMVersion        = "bellwether.dev/olm-version"
+
+	// FinalizerAgent is held by the agent on an OperatorInstall until the
+	// removal policy is carried out.
+	FinalizerAgent = "bellwether.dev/agent"
+	// FinalizerHub is held by the hub on a FleetCluster and a ManagedOperator
+	// until what they own on fleet clusters has been dealt with.
+	FinalizerHub = "bellwether.dev/hub"
+
+	// LeaseName is the name of the agent's Lease in the cluster's namespace.
+	LeaseName = "bellwether-agent"
+	// AgentServiceAccount is the name of the agent's ServiceAccount, Role and
+	// RoleBinding in the cluster's namespace on the hub.
+	AgentServiceAccount = "bellwether-agent"
+)

@@ -1,0 +1,141 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// FleetCluster is a member of the fleet. Its labels are what cluster selectors
+// and waves select by. Whether it is alive is told only by the Lease in its
+// namespace.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=fc,categories=bellwether
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Online",type=string,JSONPath=`.status.conditions[?(@.type=="Online")].status`
+// +kubebuilder:printcolumn:name="Kubernetes",type=string,JSONPath=`.status.versions.kubernetes`
+// +kubebuilder:printcolumn:name="Operators",type=integer,JSONPath=`.status.operators.total`
+// +kubebuilder:printcolumn:name="Not ready",type=integer,JSONPath=`.status.operators.notReady`
+// +kubebuilder:printcolumn:name="Namespace",type=string,JSONPath=`.status.namespace`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 50 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a cluster's name is a DNS label of at most 50 characters: it becomes part of a namespace and the value of a label"
+type FleetCluster struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +optional
+	Spec FleetClusterSpec `json:"spec,omitempty"`
+	// +optional
+	Status FleetClusterStatus `json:"status,omitempty"`
+}
+
+// FleetClusterSpec says how the hub treats a cluster.
+type FleetClusterSpec struct {
+	// SourceRef names the object that this cluster was discovered from. Empty
+	// for a cluster added by hand.
+	// +optional
+	SourceRef *SourceReference `json:"sourceRef,omitempty"`
+
+	// Paused stops rollouts from admitting this cluster. It counts as deferred.
+	// +optional
+	Paused bool `json:"paused,omitempty"`
+
+	// Offboarding says what becomes of the operators on the cluster when it
+	// leaves the fleet. Orphan leaves them as they are.
+	// +kubebuilder:default=Orphan
+	// +optional
+	Offboarding RemovalPolicy `json:"offboarding,omitempty"`
+}
+
+// SourceReference names the object that a FleetCluster was made from.
+type SourceReference struct {
+	// +kubebuilder:validation:MaxLength=253
+	APIVersion string `json:"apiVersion"`
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind"`
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}
+
+// RemovalPolicy says what happens on the fleet cluster when an operator is no
+// longer wanted there.
+//
+// +kubebuilder:validation:Enum=Orphan;Uninstall
+type RemovalPolicy string
+
+const (
+	// RemovalOrphan leaves everything in place and stops managing it.
+	RemovalOrphan RemovalPolicy = "Orphan"
+	// RemovalUninstall removes the Subscription, then the CSVs. CRDs and their
+	// objects are kept.
+	RemovalUninstall RemovalPolicy = "Uninstall"
+)
+
+// FleetClusterStatus is what the hub knows of a cluster.
+type FleetClusterStatus struct {
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Conditions: Ready, Online, OLMAvailable.
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// Namespace is the cluster's namespace on the hub, the only one that its
+	// agent may read and write.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+
+	// CredentialsSecret names the Secret in that namespace that holds the
+	// agent's token for the hub.
+	// +optional
+	CredentialsSecret *corev1.LocalObjectReference `json:"credentialsSecret,omitempty"`
+
+	// +optional
+	Versions ClusterVersions `json:"versions,omitempty"`
+
+	// +optional
+	Operators InstallCounts `json:"operators,omitempty"`
+}
+
+// ClusterVersions are the versions that the agent reports.
+type ClusterVersions struct {
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Agent string `json:"agent,omitempty"`
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Kubernetes string `json:"kubernetes,omitempty"`
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	OLM string `json:"olm,omitempty"`
+}
+
+// InstallCounts counts OperatorInstalls.
+type InstallCounts struct {
+	// +optional
+	Total int32 `json:"total"`
+	// +optional
+	Ready int32 `json:"ready"`
+	// +optional
+	NotReady int32 `json:"notReady"`
+}
+
+// FleetClusterList is a list of FleetClusters.
+//
+// +kubebuilder:object:root=true
+type FleetClusterList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []FleetCluster `json:"items"`
+}

@@ -1,0 +1,399 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// ManagedOperator is the intention: this operator, in this version, on these
+// clusters, rolled out like this.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=mo,categories=bellwether
+// +kubebuilder:printcolumn:name="Package",type=string,JSONPath=`.spec.package`
+// +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.status.target.version`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Clusters",type=integer,JSONPath=`.status.clusters.selected`
+// +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.clusters.updated`
+// +kubebuilder:printcolumn:name="Rollout",type=string,JSONPath=`.status.rollout.name`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 50 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a ManagedOperator's name is a DNS label of at most 50 characters: its rollouts are named after it and it becomes the value of a label"
+type ManagedOperator struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec ManagedOperatorSpec `json:"spec"`
+	// +optional
+	Status ManagedOperatorStatus `json:"status,omitempty"`
+}
+
+// ManagedOperatorSpec says what should run where.
+type ManagedOperatorSpec struct {
+	// Package is the operator's package name in the catalog.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="package cannot be changed: make another ManagedOperator"
+	Package string `json:"package"`
+
+	// Catalog names an OperatorCatalog in the same namespace.
+	Catalog LocalReference `json:"catalog"`
+
+	// Channel of the package. Default: the package's default channel.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Channel string `json:"channel,omitempty"`
+
+	// Version is the exact version to run. Empty follows the channel's head.
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^(0|[1-9][0-9]*)[.](0|[1-9][0-9]*)[.](0|[1-9][0-9]*)([-+][0-9A-Za-z.+-]+)?$')",message="version must be a semantic version such as 1.2.3, without a leading v; leave it out to follow the channel's head"
+	// +optional
+	Version string `json:"version,omitempty"`
+
+	// ClusterSelector selects FleetClusters by their labels. An empty selector
+	// selects every cluster.
+	ClusterSelector metav1.LabelSelector `json:"clusterSelector"`
+
+	// Install says how the operator is installed on each cluster.
+	// +optional
+	Install InstallSettings `json:"install,omitempty"`
+
+	// Strategy says how a change is rolled out.
+	// +optional
+	Strategy RolloutStrategy `json:"strategy,omitempty"`
+
+	// RemovalPolicy says what happens on a cluster that is no longer selected,
+	// and on every cluster when this object is deleted.
+	// +kubebuilder:default=Orphan
+	// +optional
+	RemovalPolicy RemovalPolicy `json:"removalPolicy,omitempty"`
+
+	// HistoryLimit is how many ended rollouts are kept.
+	// +kubebuilder:default=5
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	// +optional
+	HistoryLimit *int32 `json:"historyLimit,omitempty"`
+
+	// Paused stops the making of new rollouts. It does not touch a running one.
+	// +optional
+	Paused bool `json:"paused,omitempty"`
+}
+
+// LocalReference names an object in the same namespace.
+type LocalReference struct {
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}
+
+// InstallSettings say how OLM installs an operator. A change of them is rolled
+// out like a change of version.
+type InstallSettings struct {
+	// Namespace to install into, made when it is not there. Default: the
+	// package's name. One operator per namespace.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="namespace must be a DNS label"
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+
+	// Mode is what the operator watches. The bundle must support it.
+	// +kubebuilder:default=AllNamespaces
+	// +optional
+	Mode InstallMode `json:"mode,omitempty"`
+
+	// Config is given to the operator's Deployments through OLM's
+	// Subscription.
+	// +optional
+	Config *OperatorConfig `json:"config,omitempty"`
+}
+
+// InstallMode is what an operator watches.
+//
+// +kubebuilder:validation:Enum=AllNamespaces;OwnNamespace
+type InstallMode string
+
+const (
+	// InstallAllNamespaces watches the whole cluster.
+	InstallAllNamespaces InstallMode = "AllNamespaces"
+	// InstallOwnNamespace watches the operator's own namespace.
+	InstallOwnNamespace InstallMode = "OwnNamespace"
+)
+
+// OperatorConfig is the part of OLM's SubscriptionConfig that can be set from
+// the hub.
+type OperatorConfig struct {
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Env []corev1.EnvVar `json:"env,omitempty"`
+	// +optional
+	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
+	// +kubebuilder:validation:MaxProperties=32
+	// +optional
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=atomic
+	// +optional
+	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+}
+
+// RolloutStrategy says how a change reaches the selected clusters.
+type RolloutStrategy struct {
+	// Waves are taken in order. A cluster belongs to the first wave that takes
+	// it; the clusters that no wave takes form a last wave named rest, so no
+	// selected cluster is lost. Without waves: one canary, 10 % of the others,
+	// the rest.
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Waves []Wave `json:"waves,omitempty"`
+
+	// OnFailure says what happens when a wave has more failures than it may.
+	// +kubebuilder:default=Pause
+	// +optional
+	OnFailure FailurePolicy `json:"onFailure,omitempty"`
+
+	// Offline says what becomes of clusters whose agent is offline.
+	// +kubebuilder:default=Defer
+	// +optional
+	Offline OfflinePolicy `json:"offline,omitempty"`
+
+	// MaxDeferred is how many clusters of a wave may be deferred (offline or
+	// paused) before the next wave is held back: a number or a percentage of
+	// the wave. Default 100%.
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[0-9]{1,2})%$')",message="maxDeferred must be a number of at least 0, or a percentage such as 10%"
+	// +optional
+	MaxDeferred *intstr.IntOrString `json:"maxDeferred,omitempty"`
+
+	// LateJoiners says what becomes of clusters that are selected after the
+	// rollout was planned.
+	// +kubebuilder:default=Join
+	// +optional
+	LateJoiners LateJoinerPolicy `json:"lateJoiners,omitempty"`
+
+	// NewTarget says what a new target does to a rollout that still runs.
+	// +kubebuilder:default=Supersede
+	// +optional
+	NewTarget NewTargetPolicy `json:"newTarget,omitempty"`
+}
+
+// Wave is a group of clusters that are changed together.
+type Wave struct {
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=40
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a wave's name must be a DNS label"
+	Name string `json:"name"`
+
+	// Selector takes clusters by label. Empty takes all that are left.
+	// +optional
+	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+
+	// Size bounds how many of the clusters that the selector takes belong to
+	// this wave: a number or a percentage (rounded up). Empty: all of them.
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : self.matches('^(100|[1-9][0-9]?)%$')",message="size must be a number of at least 1, or a percentage from 1% to 100%"
+	// +optional
+	Size *intstr.IntOrString `json:"size,omitempty"`
+
+	// SortBy is a label key by whose value clusters are ordered within the
+	// wave; those without it come last, ties by name. Empty: by name.
+	// +kubebuilder:validation:MaxLength=317
+	// +optional
+	SortBy string `json:"sortBy,omitempty"`
+
+	// MaxConcurrency is how many clusters are changed at a time: a number or a
+	// percentage of the wave (rounded down, at least 1).
+	// +kubebuilder:default="25%"
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : self.matches('^(100|[1-9][0-9]?)%$')",message="maxConcurrency must be a number of at least 1, or a percentage from 1% to 100%"
+	// +optional
+	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
+
+	// MaxFailures is how many clusters may fail before admission stops: a
+	// number or a percentage of the wave (rounded down). It is clamped to the
+	// size of the wave.
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[0-9]{1,2})%$')",message="maxFailures must be a number of at least 0, or a percentage such as 10%"
+	// +optional
+	MaxFailures *intstr.IntOrString `json:"maxFailures,omitempty"`
+
+	// Deadline is how long one cluster may take from admission to success
+	// before it counts as failed. At least 1s; default 30m.
+	// +kubebuilder:default="30m"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="deadline must be at least 1s"
+	// +optional
+	Deadline *metav1.Duration `json:"deadline,omitempty"`
+
+	// Soak is how long the wave is observed after its last success before the
+	// next wave starts. Default 0s.
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="soak must not be negative"
+	// +optional
+	Soak *metav1.Duration `json:"soak,omitempty"`
+
+	// Gates that must be passed, in order.
+	// +kubebuilder:validation:MaxItems=10
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Gates []Gate `json:"gates,omitempty"`
+}
+
+// Gate holds a wave back until it is passed.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.approval)",message="a gate needs exactly one kind of check; the only kind so far is approval: {}"
+type Gate struct {
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+
+	// Approval holds the wave's admission back until a person who has the verb
+	// approve on the OperatorRollout approves the wave.
+	// +optional
+	Approval *ApprovalGate `json:"approval,omitempty"`
+}
+
+// ApprovalGate waits for a person.
+type ApprovalGate struct{}
+
+// FailurePolicy says what happens when a wave has more failures than it may.
+//
+// +kubebuilder:validation:Enum=Pause;Abort
+type FailurePolicy string
+
+const (
+	// FailurePause stops admission until the failures are put right.
+	FailurePause FailurePolicy = "Pause"
+	// FailureAbort ends the rollout; what was admitted finishes.
+	FailureAbort FailurePolicy = "Abort"
+)
+
+// OfflinePolicy says what becomes of clusters whose agent is offline.
+//
+// +kubebuilder:validation:Enum=Defer;Fail
+type OfflinePolicy string
+
+const (
+	// OfflineDefer passes them over and catches up when they are back.
+	OfflineDefer OfflinePolicy = "Defer"
+	// OfflineFail counts them as failed.
+	OfflineFail OfflinePolicy = "Fail"
+)
+
+// LateJoinerPolicy says what becomes of clusters selected after planning.
+//
+// +kubebuilder:validation:Enum=Join;Ignore
+type LateJoinerPolicy string
+
+const (
+	// LateJoin puts them into their wave while that is open, and gives them the
+	// release once their wave is verified.
+	LateJoin LateJoinerPolicy = "Join"
+	// LateIgnore leaves them to the next rollout.
+	LateIgnore LateJoinerPolicy = "Ignore"
+)
+
+// NewTargetPolicy says what a new target does to a rollout that still runs.
+//
+// +kubebuilder:validation:Enum=Supersede;Finish
+type NewTargetPolicy string
+
+const (
+	// NewTargetSupersede stops the running rollout and starts the new one.
+	NewTargetSupersede NewTargetPolicy = "Supersede"
+	// NewTargetFinish lets the running rollout end first.
+	NewTargetFinish NewTargetPolicy = "Finish"
+)
+
+// ManagedOperatorStatus says how far the intention has come.
+type ManagedOperatorStatus struct {
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Conditions: Ready, Reconciling, Stalled.
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// Target is what the spec comes to in the catalog as it is now.
+	// +optional
+	Target *TargetVersion `json:"target,omitempty"`
+
+	// Rollout is the newest rollout.
+	// +optional
+	Rollout *RolloutSummary `json:"rollout,omitempty"`
+
+	// +optional
+	Clusters ClusterCounts `json:"clusters,omitempty"`
+
+	// Versions counts clusters by installed version; the 50 most used.
+	// +listType=map
+	// +listMapKey=version
+	// +kubebuilder:validation:MaxItems=50
+	// +optional
+	Versions []VersionCount `json:"versions,omitempty"`
+}
+
+// TargetVersion is a version in a catalog.
+type TargetVersion struct {
+	// +kubebuilder:validation:MaxLength=128
+	Version string `json:"version"`
+	// Bundle is the name of the bundle, which is the name of its CSV.
+	// +kubebuilder:validation:MaxLength=253
+	Bundle string `json:"bundle"`
+	// +kubebuilder:validation:MaxLength=63
+	Channel string `json:"channel"`
+	// +kubebuilder:validation:MaxLength=128
+	CatalogDigest string `json:"catalogDigest"`
+}
+
+// RolloutSummary names a rollout and its phase.
+type RolloutSummary struct {
+	// +kubebuilder:validation:MaxLength=253
+	Name     string       `json:"name"`
+	Revision int64        `json:"revision"`
+	Phase    RolloutPhase `json:"phase"`
+}
+
+// ClusterCounts counts the selected clusters.
+type ClusterCounts struct {
+	// Selected by the cluster selector.
+	// +optional
+	Selected int32 `json:"selected"`
+	// Updated run the target of the newest rollout.
+	// +optional
+	Updated int32 `json:"updated"`
+	// Ready have a Ready OperatorInstall.
+	// +optional
+	Ready int32 `json:"ready"`
+	// Offline have an agent that does not report.
+	// +optional
+	Offline int32 `json:"offline"`
+}
+
+// VersionCount is how many clusters run a version.
+type VersionCount struct {
+	// +kubebuilder:validation:MaxLength=128
+	Version  string `json:"version"`
+	Clusters int32  `json:"clusters"`
+}
+
+// ManagedOperatorList is a list of ManagedOperators.
+//
+// +kubebuilder:object:root=true
+type ManagedOperatorList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ManagedOperator `json:"items"`
+}

@@ -1,0 +1,186 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// OperatorInstall is one operator on one cluster. It lives in the cluster's
+// namespace on the hub: the rollout writes its spec, the cluster's agent its
+// status.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=oi,categories=bellwether
+// +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.spec.cluster`
+// +kubebuilder:printcolumn:name="Desired",type=string,JSONPath=`.spec.admission.release.version`
+// +kubebuilder:printcolumn:name="Installed",type=string,JSONPath=`.status.installed.version`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type OperatorInstall struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec OperatorInstallSpec `json:"spec"`
+	// +optional
+	Status OperatorInstallStatus `json:"status,omitempty"`
+}
+
+// OperatorInstallSpec is what the hub wants on this cluster.
+type OperatorInstallSpec struct {
+	// Operator names the ManagedOperator.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="operator cannot be changed"
+	Operator OperatorReference `json:"operator"`
+
+	// Cluster names the FleetCluster.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cluster cannot be changed"
+	Cluster string `json:"cluster"`
+
+	// Admission is the release that this cluster was admitted to. Without one
+	// the agent does nothing.
+	// +optional
+	Admission *Admission `json:"admission,omitempty"`
+
+	// RemovalPolicy is carried out when this object is deleted.
+	// +kubebuilder:default=Orphan
+	// +optional
+	RemovalPolicy RemovalPolicy `json:"removalPolicy,omitempty"`
+}
+
+// OperatorReference names a ManagedOperator on the hub.
+type OperatorReference struct {
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace"`
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+}
+
+// Admission is a rollout's stamp: this cluster may go to this release.
+type Admission struct {
+	// Rollout is the name of the OperatorRollout that admitted it.
+	// +kubebuilder:validation:MaxLength=63
+	Rollout string `json:"rollout"`
+	// RolloutUID is the UID of that OperatorRollout.
+	// +kubebuilder:validation:MaxLength=63
+	RolloutUID string `json:"rolloutUID"`
+	// Revision of that OperatorRollout. The agent refuses a stamp with a lower
+	// revision than the last one it acted on.
+	Revision int64 `json:"revision"`
+	// +kubebuilder:validation:MaxLength=40
+	Wave string `json:"wave"`
+	// Hash identifies the release.
+	// +kubebuilder:validation:MaxLength=64
+	Hash string `json:"hash"`
+	// AdmittedAt is the hub's time of admission, from which the wave's deadline
+	// is counted.
+	AdmittedAt metav1.Time `json:"admittedAt"`
+
+	Release Release `json:"release"`
+}
+
+// OperatorInstallStatus is what the agent did and saw.
+type OperatorInstallStatus struct {
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Conditions: Ready, Reconciling, Stalled, CatalogServed, Resolved,
+	// PlanApproved, Installed.
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// ObservedRevision is the revision of the newest admission stamp that the
+	// agent acted on.
+	// +optional
+	ObservedRevision int64 `json:"observedRevision,omitempty"`
+
+	// Installed is what runs now.
+	// +optional
+	Installed *InstalledVersion `json:"installed,omitempty"`
+
+	// SucceededHash is the hash of the admission whose CSV the agent saw
+	// Succeeded, and SucceededAt is when.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	SucceededHash string `json:"succeededHash,omitempty"`
+	// +optional
+	SucceededAt *metav1.Time `json:"succeededAt,omitempty"`
+
+	// Path holds the bundles that are still to be installed, in order.
+	// +kubebuilder:validation:MaxItems=100
+	// +listType=atomic
+	// +optional
+	Path []string `json:"path,omitempty"`
+
+	// Route says how OLM gets the content of the next bundle.
+	// +optional
+	Route BundleRoute `json:"route,omitempty"`
+
+	// Objects names what the agent made or watches on the fleet cluster.
+	// +optional
+	Objects InstallObjects `json:"objects,omitempty"`
+}
+
+// InstalledVersion is a CSV on the fleet cluster.
+type InstalledVersion struct {
+	// Bundle is the name of the CSV.
+	// +kubebuilder:validation:MaxLength=253
+	Bundle string `json:"bundle"`
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Version string `json:"version,omitempty"`
+	// Phase of the CSV, as OLM reports it.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Phase string `json:"phase,omitempty"`
+}
+
+// BundleRoute says how OLM gets a bundle's content.
+//
+// +kubebuilder:validation:Enum=Inline;Unpack
+type BundleRoute string
+
+const (
+	// RouteInline serves the manifests in the catalog view.
+	RouteInline BundleRoute = "Inline"
+	// RouteUnpack lets OLM unpack the bundle's image with a Job, because the
+	// manifests are too large to be inlined.
+	RouteUnpack BundleRoute = "Unpack"
+)
+
+// InstallObjects names objects on the fleet cluster.
+type InstallObjects struct {
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	OperatorGroup string `json:"operatorGroup,omitempty"`
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	CatalogSource string `json:"catalogSource,omitempty"`
+	// ViewAddress is where the agent serves the catalog view.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	ViewAddress string `json:"viewAddress,omitempty"`
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Subscription string `json:"subscription,omitempty"`
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	InstallPlan string `json:"installPlan,omitempty"`
+}
+
+// OperatorInstallList is a list of OperatorInstalls.
+//
+// +kubebuilder:object:root=true
+type OperatorInstallList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []OperatorInstall `json:"items"`
+}

@@ -1,0 +1,357 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// OperatorRollout is one change of one operator across the fleet. Its plan is
+// frozen; only paused, abort and approvals can be changed.
+//
+// Which cluster is in which wave is on the labels of the OperatorInstalls
+// (bellwether.dev/rollout and bellwether.dev/wave), never in this object.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=or,categories=bellwether
+// +kubebuilder:printcolumn:name="Operator",type=string,JSONPath=`.spec.operator.name`
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.spec.release.version`
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Wave",type=string,JSONPath=`.status.currentWave`
+// +kubebuilder:printcolumn:name="Clusters",type=integer,JSONPath=`.status.clusters.total`
+// +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.clusters.succeeded`
+// +kubebuilder:printcolumn:name="Failed",type=integer,JSONPath=`.status.clusters.failed`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.message`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="a rollout's name becomes the value of a label: at most 63 characters"
+type OperatorRollout struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec OperatorRolloutSpec `json:"spec"`
+	// +optional
+	Status OperatorRolloutStatus `json:"status,omitempty"`
+}
+
+// OperatorRolloutSpec is the frozen plan and the three things that a person may
+// change.
+//
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.abort) || has(self.abort)",message="an aborted rollout stays aborted: change the ManagedOperator to start another one"
+type OperatorRolloutSpec struct {
+	// Operator names the ManagedOperator in the same namespace.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="operator cannot be changed"
+	Operator LocalReference `json:"operator"`
+
+	// Revision counts the rollouts of an operator, from 1.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="revision cannot be changed"
+	Revision int64 `json:"revision"`
+
+	// Release is what is rolled out.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="release cannot be changed: change the ManagedOperator, which starts another rollout"
+	Release Release `json:"release"`
+
+	// ClusterSelector selects the clusters.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="clusterSelector cannot be changed: change the ManagedOperator"
+	ClusterSelector metav1.LabelSelector `json:"clusterSelector"`
+
+	// Strategy with every default filled in.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="strategy cannot be changed while it runs: change the ManagedOperator, which applies to the next rollout"
+	Strategy RolloutStrategy `json:"strategy"`
+
+	// Paused stops admission; what was admitted finishes.
+	// +optional
+	Paused bool `json:"paused,omitempty"`
+
+	// PausedReason is why.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	PausedReason string `json:"pausedReason,omitempty"`
+
+	// Abort ends the rollout for good; what was admitted finishes.
+	// +optional
+	Abort *RolloutAbort `json:"abort,omitempty"`
+
+	// Approvals given for waves with an approval gate. Who adds one needs the
+	// verb approve on this rollout.
+	// +kubebuilder:validation:MaxItems=100
+	// +listType=map
+	// +listMapKey=wave
+	// +listMapKey=gate
+	// +optional
+	Approvals []Approval `json:"approvals,omitempty"`
+}
+
+// Release is one version of one operator with the settings it is installed
+// with.
+type Release struct {
+	// +kubebuilder:validation:MaxLength=63
+	Package string `json:"package"`
+	// +kubebuilder:validation:MaxLength=63
+	Channel string `json:"channel"`
+	// +kubebuilder:validation:MaxLength=128
+	Version string `json:"version"`
+	// Bundle is the name of the bundle, which is the name of its CSV.
+	// +kubebuilder:validation:MaxLength=253
+	Bundle string `json:"bundle"`
+	// Catalog that holds the bundle and the path to it.
+	Catalog CatalogPin      `json:"catalog"`
+	Install InstallSettings `json:"install"`
+}
+
+// CatalogPin is a catalog at one digest.
+type CatalogPin struct {
+	Source CatalogSource `json:"source"`
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:MinLength=1
+	Digest string `json:"digest"`
+}
+
+// RolloutAbort ends a rollout.
+type RolloutAbort struct {
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Reason string `json:"reason"`
+	// Superseded is true where a newer target was the reason.
+	// +optional
+	Superseded bool `json:"superseded,omitempty"`
+}
+
+// Approval is one person's word that a wave may start.
+type Approval struct {
+	// +kubebuilder:validation:MaxLength=40
+	Wave string `json:"wave"`
+	// +kubebuilder:validation:MaxLength=63
+	Gate string `json:"gate"`
+	// By is the user name of who approved, as the API server knows it.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	By string `json:"by"`
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Reason string `json:"reason"`
+	// +optional
+	At metav1.Time `json:"at,omitempty"`
+}
+
+// RolloutPhase is where a rollout stands.
+//
+// +kubebuilder:validation:Enum=Pending;Progressing;Paused;Halted;Succeeded;Aborted;Superseded
+type RolloutPhase string
+
+const (
+	// RolloutPending is not planned yet.
+	RolloutPending RolloutPhase = "Pending"
+	// RolloutProgressing goes through its waves.
+	RolloutProgressing RolloutPhase = "Progressing"
+	// RolloutPaused was paused by a person.
+	RolloutPaused RolloutPhase = "Paused"
+	// RolloutHalted stopped admission because a wave has too many failures. It
+	// goes on when they are put right.
+	RolloutHalted RolloutPhase = "Halted"
+	// RolloutSucceeded has verified every wave. It still takes in late joiners
+	// and clusters that were deferred.
+	RolloutSucceeded RolloutPhase = "Succeeded"
+	// RolloutAborted was ended by a person or by its failure policy.
+	RolloutAborted RolloutPhase = "Aborted"
+	// RolloutSuperseded was ended by a newer rollout.
+	RolloutSuperseded RolloutPhase = "Superseded"
+)
+
+// Ended tells whether a rollout in this phase admits nothing more, other than
+// late joiners of a rollout that succeeded.
+func (p RolloutPhase) Ended() bool {
+	return p == RolloutSucceeded || p == RolloutAborted || p == RolloutSuperseded
+}
+
+// WavePhase is where a wave stands.
+//
+// +kubebuilder:validation:Enum=Waiting;Gated;Preflight;Updating;Soaking;Verifying;Verified
+type WavePhase string
+
+const (
+	// WaveWaiting waits for the wave before it.
+	WaveWaiting WavePhase = "Waiting"
+	// WaveGated waits for an approval.
+	WaveGated WavePhase = "Gated"
+	// WavePreflight runs checks before the first admission.
+	WavePreflight WavePhase = "Preflight"
+	// WaveUpdating admits clusters and waits for their success.
+	WaveUpdating WavePhase = "Updating"
+	// WaveSoaking has no cluster left to change and is observed.
+	WaveSoaking WavePhase = "Soaking"
+	// WaveVerifying judges the gates over the soak.
+	WaveVerifying WavePhase = "Verifying"
+	// WaveVerified is done.
+	WaveVerified WavePhase = "Verified"
+)
+
+// OperatorRolloutStatus says how far the rollout has come.
+type OperatorRolloutStatus struct {
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Conditions: Ready, Reconciling, Stalled, Planned.
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// +optional
+	Phase RolloutPhase `json:"phase,omitempty"`
+
+	// Message says in one sentence where the rollout stands and what it waits
+	// for.
+	// +kubebuilder:validation:MaxLength=2048
+	// +optional
+	Message string `json:"message,omitempty"`
+
+	// PlanHash is the SHA-256 of the frozen membership.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	PlanHash string `json:"planHash,omitempty"`
+
+	// ReleaseHash identifies the release: an OperatorInstall whose
+	// status.succeededHash is equal runs it.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	ReleaseHash string `json:"releaseHash,omitempty"`
+
+	// +kubebuilder:validation:MaxLength=40
+	// +optional
+	CurrentWave string `json:"currentWave,omitempty"`
+
+	// +optional
+	StartedAt *metav1.Time `json:"startedAt,omitempty"`
+	// +optional
+	EndedAt *metav1.Time `json:"endedAt,omitempty"`
+
+	// Clusters counts all waves together.
+	// +optional
+	Clusters WaveCounts `json:"clusters,omitempty"`
+
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=21
+	// +optional
+	Waves []WaveStatus `json:"waves,omitempty"`
+
+	// Batch is written before its clusters are admitted, so that a hub that
+	// died between the two admits the same ones again and no others.
+	// +optional
+	Batch *AdmissionBatch `json:"batch,omitempty"`
+}
+
+// WaveStatus sums up one wave.
+type WaveStatus struct {
+	// +kubebuilder:validation:MaxLength=40
+	Name  string    `json:"name"`
+	Phase WavePhase `json:"phase"`
+
+	WaveCounts `json:",inline"`
+
+	// MaxConcurrency and MaxFailures are the strategy's, resolved against the
+	// wave's frozen size.
+	// +optional
+	MaxConcurrency int32 `json:"maxConcurrency,omitempty"`
+	// +optional
+	MaxFailures int32 `json:"maxFailures"`
+
+	// StartedAt is when the wave's first cluster was admitted.
+	// +optional
+	StartedAt *metav1.Time `json:"startedAt,omitempty"`
+	// UpdatedAt is when the hub saw the last cluster of the wave succeed: the
+	// start of the soak.
+	// +optional
+	UpdatedAt *metav1.Time `json:"updatedAt,omitempty"`
+	// VerifiedAt is when the next wave became free to start.
+	// +optional
+	VerifiedAt *metav1.Time `json:"verifiedAt,omitempty"`
+
+	// Gates with the evidence for each verdict.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=10
+	// +optional
+	Gates []GateStatus `json:"gates,omitempty"`
+}
+
+// WaveCounts counts clusters. Total is frozen when the rollout is planned and
+// grows only by late joiners; every cluster is in exactly one of the others.
+type WaveCounts struct {
+	// +optional
+	Total int32 `json:"total"`
+	// Pending were not admitted yet.
+	// +optional
+	Pending int32 `json:"pending"`
+	// InProgress were admitted and have neither succeeded nor failed.
+	// +optional
+	InProgress int32 `json:"inProgress"`
+	// +optional
+	Succeeded int32 `json:"succeeded"`
+	// +optional
+	Failed int32 `json:"failed"`
+	// Deferred are offline or paused.
+	// +optional
+	Deferred int32 `json:"deferred"`
+	// Removed left the fleet, or the selection, after planning.
+	// +optional
+	Removed int32 `json:"removed"`
+}
+
+// GateVerdict is the outcome of a gate.
+//
+// +kubebuilder:validation:Enum=Waiting;Passed;Failed
+type GateVerdict string
+
+const (
+	// GateWaiting has no verdict yet.
+	GateWaiting GateVerdict = "Waiting"
+	// GatePassed lets the wave go on.
+	GatePassed GateVerdict = "Passed"
+	// GateFailed holds the wave.
+	GateFailed GateVerdict = "Failed"
+)
+
+// GateStatus is a gate's verdict and its evidence.
+type GateStatus struct {
+	// +kubebuilder:validation:MaxLength=63
+	Name    string      `json:"name"`
+	Verdict GateVerdict `json:"verdict"`
+	// Evidence says what the verdict rests on.
+	// +kubebuilder:validation:MaxLength=2048
+	// +optional
+	Evidence string `json:"evidence,omitempty"`
+	// +optional
+	DecidedAt *metav1.Time `json:"decidedAt,omitempty"`
+}
+
+// AdmissionBatch is the set of clusters whose admission was decided and has not
+// yet been seen on their OperatorInstalls.
+type AdmissionBatch struct {
+	// +listType=map
+	// +listMapKey=cluster
+	// +kubebuilder:validation:MaxItems=500
+	// +optional
+	Clusters []BatchEntry `json:"clusters,omitempty"`
+}
+
+// BatchEntry is one cluster of a batch.
+type BatchEntry struct {
+	// +kubebuilder:validation:MaxLength=63
+	Cluster string `json:"cluster"`
+	// +kubebuilder:validation:MaxLength=40
+	Wave string `json:"wave"`
+	// AdmittedAt becomes the stamp's time.
+	AdmittedAt metav1.Time `json:"admittedAt"`
+}
+
+// OperatorRolloutList is a list of OperatorRollouts.
+//
+// +kubebuilder:object:root=true
+type OperatorRolloutList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []OperatorRollout `json:"items"`
+}
