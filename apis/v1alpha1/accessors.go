@@ -1,0 +1,43 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// StatusConditions returns the address of the object's conditions.
+func (o *FleetCluster) StatusConditions() *[]metav1.Condition { return &o.Status.Conditions }
+
+// StatusConditions returns the address of the object's conditions.
+func (o *OperatorCatalog) StatusConditions() *[]metav1.Condition { return &o.Status.Conditions }
+
+// StatusConditions returns the address of the object's conditions.
+func (o *ManagedOperator) StatusConditions() *[]metav1.Condition { return &o.Status.Conditions }
+
+// StatusConditions returns the address of the object's conditions.
+func (o *OperatorRollout) StatusConditions() *[]metav1.Condition { return &o.Status.Conditions }
+
+// StatusConditions returns the address of the object's conditions.
+func (o *OperatorInstall) StatusConditions() *[]metav1.Condition { return &o.Status.Conditions }
+
+// SetObservedGeneration records that the generation was seen.
+func (o *FleetCluster) SetObservedGeneration(g int64) { o.Status.ObservedGeneration = g }
+
+// SetObservedGeneration records that the generation was seen.
+func (o *OperatorCatalog) SetObservedGeneration(g int64) { o.Status.ObservedGeneration = g }
+
+// SetObservedGeneration records that the generation was seen.
+func (o *ManagedOperator) SetObservedGeneration(g int64) { o.Status.ObservedGeneration = g }
+
+// SetObservedGeneration records that the generation was seen.
+func (o *OperatorRollout) SetObservedGeneration(g int64) { o.Status.ObservedGeneration = g }
+
+// SetObservedGeneration records that the generation was seen.
+func (o *OperatorInstall) SetObservedGeneration(g int64) { o.Status.ObservedGeneration = g }
+
+// InstallName is the name that the OperatorInstall of an operator has in every
+// cluster's namespace.
+func (r OperatorReference) InstallName() string { return r.Namespace + "." + r.Name }
+
+// ClusterNamespace is the namespace on the hub of the cluster with this name.
+func ClusterNamespace(cluster string) string { return "bellwether-" + cluster }

@@ -1,0 +1,87 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kit
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+)
+
+const (
+	readyType       = v1alpha1.ConditionReady
+	reconcilingType = v1alpha1.ConditionReconciling
+	stalledType     = v1alpha1.ConditionStalled
+)
+
+// State is what an object's status comes to, in the terms of kstatus.
+type State int
+
+const (
+	// InProgress is on its way and needs nobody.
+	InProgress State = iota
+	// Current is as the spec asks.
+	Current
+	// Stalled needs a person; it recovers by itself once that person acted.
+	Stalled
+)
+
+// Summary is the verdict on an object: its state, and why, for a person.
+type Summary struct {
+	State   State
+	Reason  string
+	Message string
+}
+
+// Summarize sets the conditions Ready, Reconciling and Stalled from a summary.
+// Reconciling and Stalled are removed where they would be False.
+func Summarize(conditions *[]metav1.Condition, generation int64, s Summary) {
+	SetCondition(conditions, generation, readyType, s.State == Current, s.Reason, s.Message)
+	for conditionType, holds := range map[string]bool{
+		reconcilingType: s.State == InProgress,
+		stalledType:     s.State == Stalled,
+	} {
+		if holds {
+			SetCondition(conditions, generation, conditionType, true, s.Reason, s.Message)
+		} else {
+			meta.RemoveStatusCondition(conditions, conditionType)
+		}
+	}
+}
+
+// SetCondition sets one condition to True or False. Its transition time moves
+// only when its status does. The message is cut at the API's limit.
+func SetCondition(conditions *[]metav1.Condition, generation int64, conditionType string, status bool, reason, message string) {
+	value := metav1.ConditionFalse
+	if status {
+		value = metav1.ConditionTrue
+	}
+	meta.SetStatusCondition(conditions, metav1.Condition{
+		Type: conditionType, Status: value, ObservedGeneration: generation,
+		Reason: reason, Message: cut(message),
+	})
+}
+
+// Condition returns a condition, or the zero value where it is absent.
+func Condition(conditions []metav1.Condition, conditionType string) metav1.Condition {
+	if found := meta.FindStatusCondition(conditions, conditionType); found != nil {
+		return *found
+	}
+	return metav1.Condition{}
+}
+
+// IsTrue tells whether a condition is present and True.
+func IsTrue(conditions []metav1.Condition, conditionType string) bool {
+	return meta.IsStatusConditionTrue(conditions, conditionType)
+}
+
+const maxMessage = 2048
+
+func cut(message string) string {
+	if runes := []rune(message); len(runes) > maxMessage {
+		return string(runes[:maxMessage-1]) + "…"
+	}
+	return message
+}
