@@ -1,0 +1,437 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package catalogs
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/blang/semver/v4"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+)
+
+// Schemas of the documents of a file-based catalog.
+const (
+	schemaPackage     = "olm.package"
+	schemaChannel     = "olm.channel"
+	schemaBundle      = "olm.bundle"
+	schemaDeprecation = "olm.deprecations"
+)
+
+// maxDocument bounds one catalog document in memory. The largest bundles in public catalogs are below 4 MiB.
+const maxDocument = 32 << 20
+
+// Files walks over the files of a catalog: it calls visit once for each of them, in a stable order, and passes on the
+// first error. The reader is valid during the call only.
+type Files func(visit func(name string, content io.Reader) error) error
+
+// SingleFile is a catalog of one file.
+func SingleFile(name string, content io.Reader) Files {
+	return func(visit func(string, io.Reader) error) error { return visit(name, content) }
+}
+
+// ReadPackage reads one package. It keeps nothing of the others, so its memory is bounded by that package and the
+// largest document. Errors wrap ErrNotCatalog, ErrNoPackage or ErrInvalidPackage, or are those of the files.
+func ReadPackage(files Files, name string) (*Package, error) {
+	packages, err := ReadPackages(files, name)
+	if err != nil {
+		return nil, err
+	}
+	return packages[0], nil
+}
+
+// ReadPackages is ReadPackage for several packages in one go, in the order of names.
+func ReadPackages(files Files, names ...string) ([]*Package, error) {
+	r := newReader(func(pkg string) bool { return slices.Contains(names, pkg) })
+	if err := r.read(files); err != nil {
+		return nil, err
+	}
+	out := make([]*Package, 0, len(names))
+	for _, name := range names {
+		p, err := r.assemble(name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// ReadAll reads every package, sorted by name. It needs as much memory as the catalog has content.
+func ReadAll(files Files) ([]*Package, error) {
+	r := newReader(func(string) bool { return true })
+	if err := r.read(files); err != nil {
+		return nil, err
+	}
+	var out []*Package
+	for _, name := range slices.Sorted(maps.Keys(r.drafts)) {
+		p, err := r.assemble(name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// reader gathers the documents of the packages it is interested in. Documents may come in any order.
+type reader struct {
+	wanted func(pkg string) bool
+	// skeleton leaves out everything but names, versions and provided APIs.
+	skeleton bool
+	drafts   map[string]*draft
+	// names are all packages met, for the message about a missing one.
+	names     map[string]bool
+	documents int
+}
+
+type draft struct {
+	declared bool
+	pkg      *Package
+	// notes are deprecations, applied once everything they refer to has been read.
+	notes    []deprecationEntry
+	problems []error
+}
+
+func newReader(wanted func(string) bool) *reader {
+	return &reader{wanted: wanted, drafts: map[string]*draft{}, names: map[string]bool{}}
+}
+
+func (r *reader) read(files Files) error {
+	err := files(func(name string, content io.Reader) error {
+		if err := r.readFile(content); err != nil {
+			return fmt.Errorf("read catalog file %q: %w", name, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if r.documents == 0 {
+		return fmt.Errorf("%w: it has no documents", ErrNotCatalog)
+	}
+	if len(r.names) == 0 {
+		return fmt.Errorf("%w: it has %d documents, none of them a package", ErrNotCatalog, r.documents)
+	}
+	return nil
+}
+
+func (r *reader) readFile(content io.Reader) error {
+	limited := &documentLimit{r: content, left: maxDocument}
+	decoder := utilyaml.NewYAMLOrJSONDecoder(limited, 64<<10)
+	var doc json.RawMessage
+	for n := 1; ; n++ {
+		limited.left = maxDocument
+		doc = doc[:0]
+		err := decoder.Decode(&doc)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case limited.err != nil:
+			return fmt.Errorf("document %d: %w", n, limited.err)
+		case err != nil:
+			return fmt.Errorf("document %d: %w: %w", n, ErrNotCatalog, err)
+		}
+		if len(bytes.TrimSpace(doc)) == 0 || bytes.Equal(bytes.TrimSpace(doc), []byte("null")) {
+			continue
+		}
+		r.documents++
+		if err := r.add(doc); err != nil {
+			return fmt.Errorf("document %d: %w", n, err)
+		}
+	}
+}
+
+// documentLimit fails once more than left bytes were read for one document, and remembers why reading failed: the
+// decoder would hide it behind a syntax error.
+type documentLimit struct {
+	r    io.Reader
+	left int
+	err  error
+}
+
+func (l *documentLimit) Read(p []byte) (int, error) {
+	if l.left <= 0 {
+		l.err = fmt.Errorf("%w: a document is larger than %d MiB", ErrNotCatalog, maxDocument>>20)
+		return 0, l.err
+	}
+	n, err := l.r.Read(p[:min(len(p), l.left)])
+	l.left -= n
+	if err != nil && !errors.Is(err, io.EOF) {
+		l.err = err
+	}
+	return n, err
+}
+
+// meta is what all documents of a catalog have in common.
+type meta struct {
+	Schema  string `json:"schema"`
+	Package string `json:"package"`
+	Name    string `json:"name"`
+}
+
+func (r *reader) add(doc []byte) error {
+	var m meta
+	if err := json.Unmarshal(doc, &m); err != nil {
+		return fmt.Errorf("%w: %w", ErrNotCatalog, err)
+	}
+	pkg := m.Package
+	switch m.Schema {
+	case "":
+		return fmt.Errorf("%w: the document has no schema", ErrNotCatalog)
+	case schemaPackage:
+		pkg = m.Name
+		r.names[pkg] = true
+	case schemaChannel, schemaBundle, schemaDeprecation:
+	default:
+		// Other schemas are other tools' business.
+		return nil
+	}
+	if !r.wanted(pkg) {
+		return nil
+	}
+	d := r.draft(pkg)
+	if err := d.add(m.Schema, doc, r.skeleton); err != nil {
+		// A broken document spoils its package, not the catalog.
+		d.problems = append(d.problems, err)
+	}
+	return nil
+}
+
+func (r *reader) draft(pkg string) *draft {
+	d, ok := r.drafts[pkg]
+	if !ok {
+		d = &draft{pkg: &Package{Name: pkg, Channels: map[string]*Channel{}, Bundles: map[string]*Bundle{}}}
+		r.drafts[pkg] = d
+	}
+	return d
+}
+
+func (r *reader) assemble(name string) (*Package, error) {
+	d, ok := r.drafts[name]
+	if !ok {
+		return nil, fmt.Errorf("%w %q: %s", ErrNoPackage, name, suggest(name, slices.Sorted(maps.Keys(r.names))))
+	}
+	if !d.declared {
+		return nil, fmt.Errorf("%w %q: it has channels or bundles but no %s document", ErrInvalidPackage, name, schemaPackage)
+	}
+	d.applyDeprecations()
+	if len(d.problems) > 0 {
+		return nil, fmt.Errorf("%w %q: %w", ErrInvalidPackage, name, errors.Join(d.problems...))
+	}
+	if err := d.pkg.Validate(); err != nil {
+		return nil, err
+	}
+	return d.pkg, nil
+}
+
+func (d *draft) add(schema string, doc []byte, skeleton bool) error {
+	switch schema {
+	case schemaPackage:
+		return d.addPackage(doc)
+	case schemaChannel:
+		return d.addChannel(doc)
+	case schemaBundle:
+		return d.addBundle(doc, skeleton)
+	default:
+		return d.addDeprecations(doc)
+	}
+}
+
+func (d *draft) addPackage(doc []byte) error {
+	var in struct {
+		DefaultChannel string `json:"defaultChannel"`
+		Description    string `json:"description"`
+		Icon           *Icon  `json:"icon"`
+	}
+	if err := json.Unmarshal(doc, &in); err != nil {
+		return fmt.Errorf("decode package: %w", err)
+	}
+	if d.declared {
+		return errors.New("the package is declared twice")
+	}
+	d.declared = true
+	d.pkg.DefaultChannel, d.pkg.Description, d.pkg.Icon = in.DefaultChannel, in.Description, in.Icon
+	return nil
+}
+
+func (d *draft) addChannel(doc []byte) error {
+	var in struct {
+		Name    string  `json:"name"`
+		Entries []Entry `json:"entries"`
+	}
+	if err := json.Unmarshal(doc, &in); err != nil {
+		return fmt.Errorf("decode channel: %w", err)
+	}
+	if in.Name == "" {
+		return errors.New("a channel has no name")
+	}
+	if d.pkg.Channels[in.Name] != nil {
+		return fmt.Errorf("channel %q is declared twice", in.Name)
+	}
+	d.pkg.Channels[in.Name] = &Channel{Name: in.Name, Entries: in.Entries}
+	return nil
+}
+
+func (d *draft) addBundle(doc []byte, skeleton bool) error {
+	var in struct {
+		Name          string         `json:"name"`
+		Image         string         `json:"image"`
+		Properties    []Property     `json:"properties"`
+		RelatedImages []RelatedImage `json:"relatedImages"`
+	}
+	if err := json.Unmarshal(doc, &in); err != nil {
+		return fmt.Errorf("decode bundle: %w", err)
+	}
+	if in.Name == "" {
+		return errors.New("a bundle has no name")
+	}
+	if d.pkg.Bundles[in.Name] != nil {
+		return fmt.Errorf("bundle %q is declared twice", in.Name)
+	}
+	b := &Bundle{Name: in.Name, Image: in.Image, RelatedImages: in.RelatedImages}
+	if err := b.identify(d.pkg.Name, in.Properties); err != nil {
+		return fmt.Errorf("bundle %q: %w", in.Name, err)
+	}
+	if err := b.fill(in.Properties, skeleton); err != nil {
+		return fmt.Errorf("bundle %q: %w", in.Name, err)
+	}
+	d.pkg.Bundles[in.Name] = b
+	return nil
+}
+
+// identify reads the bundle's version from its one olm.package property.
+func (b *Bundle) identify(pkg string, properties []Property) error {
+	found := 0
+	for _, p := range properties {
+		if p.Type != PropertyPackage {
+			continue
+		}
+		var in struct {
+			PackageName string `json:"packageName"`
+			Version     string `json:"version"`
+			Release     string `json:"release"`
+		}
+		if err := json.Unmarshal(p.Value, &in); err != nil {
+			return fmt.Errorf("decode property %s: %w", PropertyPackage, err)
+		}
+		if in.PackageName != pkg {
+			return fmt.Errorf("its property %s names package %q", PropertyPackage, in.PackageName)
+		}
+		version, err := semver.Parse(in.Version)
+		if err != nil {
+			return fmt.Errorf("its version %q is not semantic: %w", in.Version, err)
+		}
+		b.Version, b.Release = version, in.Release
+		found++
+	}
+	if found != 1 {
+		return fmt.Errorf("it has %d properties %s instead of one", found, PropertyPackage)
+	}
+	return nil
+}
+
+func (b *Bundle) fill(properties []Property, skeleton bool) error {
+	for _, p := range properties {
+		switch {
+		case skeleton && p.Type != PropertyGVK:
+		case p.Type == PropertyBundleObject:
+			object, err := decodeObject(p.Value)
+			if err != nil {
+				return err
+			}
+			b.Objects = append(b.Objects, object)
+		default:
+			value, err := canonical(p.Value)
+			if err != nil {
+				return fmt.Errorf("decode property %s: %w", p.Type, err)
+			}
+			b.Properties = append(b.Properties, Property{Type: p.Type, Value: value})
+		}
+	}
+	if skeleton {
+		b.RelatedImages = nil
+	}
+	return nil
+}
+
+// canonical writes JSON without white space and with sorted keys. Property values end up in an annotation of the CSV,
+// where every byte counts, and equal values should be equal bytes.
+func canonical(value []byte) ([]byte, error) {
+	decoder := json.NewDecoder(bytes.NewReader(value))
+	decoder.UseNumber()
+	var v any
+	if err := decoder.Decode(&v); err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSpace(out.Bytes()), nil
+}
+
+// decodeObject unwraps a manifest; those written as YAML become JSON, as operator-registry does it.
+func decodeObject(value []byte) ([]byte, error) {
+	var in struct {
+		Data []byte `json:"data"`
+	}
+	if err := json.Unmarshal(value, &in); err != nil {
+		return nil, fmt.Errorf("decode property %s: %w", PropertyBundleObject, err)
+	}
+	if utilyaml.IsJSONBuffer(in.Data) {
+		return in.Data, nil
+	}
+	object, err := yaml.YAMLToJSON(in.Data)
+	if err != nil {
+		return nil, fmt.Errorf("convert property %s: %w", PropertyBundleObject, err)
+	}
+	return object, nil
+}
+
+type deprecationEntry struct {
+	Reference struct {
+		Schema string `json:"schema"`
+		Name   string `json:"name"`
+	} `json:"reference"`
+	Message string `json:"message"`
+}
+
+func (d *draft) addDeprecations(doc []byte) error {
+	var in struct {
+		Entries []deprecationEntry `json:"entries"`
+	}
+	if err := json.Unmarshal(doc, &in); err != nil {
+		return fmt.Errorf("decode deprecations: %w", err)
+	}
+	d.notes = append(d.notes, in.Entries...)
+	return nil
+}
+
+func (d *draft) applyDeprecations() {
+	for _, n := range d.notes {
+		c, b := d.pkg.Channels[n.Reference.Name], d.pkg.Bundles[n.Reference.Name]
+		switch {
+		case n.Reference.Schema == schemaPackage:
+			d.pkg.Deprecation = n.Message
+		case n.Reference.Schema == schemaChannel && c != nil:
+			c.Deprecation = n.Message
+		case n.Reference.Schema == schemaBundle && b != nil:
+			b.Deprecation = n.Message
+		default:
+			d.problems = append(d.problems, fmt.Errorf("a deprecation refers to %s %q, which does not exist",
+				strings.TrimPrefix(n.Reference.Schema, "olm."), n.Reference.Name))
+		}
+	}
+	d.notes = nil
+}

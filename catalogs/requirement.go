@@ -1,0 +1,179 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package catalogs
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/blang/semver/v4"
+)
+
+// GVK names a Kubernetes API.
+type GVK struct {
+	Group   string `json:"group"`
+	Version string `json:"version"`
+	Kind    string `json:"kind"`
+}
+
+// String is the form kubectl uses: kind.version.group.
+func (g GVK) String() string { return strings.Join([]string{g.Kind, g.Version, g.Group}, ".") }
+
+func (g GVK) compare(o GVK) int {
+	return cmp.Or(cmp.Compare(g.Group, o.Group), cmp.Compare(g.Kind, o.Kind), cmp.Compare(g.Version, o.Version))
+}
+
+// Requirement is one thing that a bundle needs another bundle for. Exactly one of its fields is set, apart from
+// Range, which belongs to Package.
+type Requirement struct {
+	Package string
+	Range   string
+	GVK     *GVK
+	// All and Any are the compound forms of olm.constraint.
+	All []Requirement
+	Any []Requirement
+	// Opaque is a constraint that is left to OLM to judge: cel, not, and whatever is newer than this code.
+	Opaque string
+}
+
+// String says what is required.
+func (r Requirement) String() string {
+	switch {
+	case r.Package != "":
+		return fmt.Sprintf("package %s in %s", r.Package, cmp.Or(r.Range, "any version"))
+	case r.GVK != nil:
+		return "API " + r.GVK.String()
+	case r.All != nil:
+		return "all of (" + joinRequirements(r.All) + ")"
+	case r.Any != nil:
+		return "any of (" + joinRequirements(r.Any) + ")"
+	default:
+		return "constraint " + r.Opaque
+	}
+}
+
+func joinRequirements(rs []Requirement) string {
+	text := make([]string, 0, len(rs))
+	for _, r := range rs {
+		text = append(text, r.String())
+	}
+	return strings.Join(text, "; ")
+}
+
+// SatisfiedBy tells whether one bundle of a package satisfies the requirement, by the rules of OLM v0's resolver: a
+// compound constraint has to be satisfied by a single bundle.
+func (r Requirement) SatisfiedBy(pkg string, b *Bundle) bool {
+	switch {
+	case r.Package != "":
+		inRange, err := semver.ParseRange(r.Range)
+		return err == nil && r.Package == pkg && inRange(b.Version)
+	case r.GVK != nil:
+		for _, gvk := range b.Provides() {
+			if gvk == *r.GVK {
+				return true
+			}
+		}
+		return false
+	case r.All != nil:
+		for _, sub := range r.All {
+			if !sub.SatisfiedBy(pkg, b) {
+				return false
+			}
+		}
+		return true
+	case r.Any != nil:
+		for _, sub := range r.Any {
+			if sub.SatisfiedBy(pkg, b) {
+				return true
+			}
+		}
+		return false
+	default:
+		return false
+	}
+}
+
+// Requirements returns what the bundle needs, in the order of its properties.
+func (b *Bundle) Requirements() ([]Requirement, error) {
+	var out []Requirement
+	for _, p := range b.Properties {
+		r, err := p.requirement()
+		if err != nil {
+			return nil, fmt.Errorf("decode property %s of bundle %q: %w", p.Type, b.Name, err)
+		}
+		if r != nil {
+			out = append(out, *r)
+		}
+	}
+	return out, nil
+}
+
+func (p Property) requirement() (*Requirement, error) {
+	switch p.Type {
+	case PropertyPackageRequired:
+		var c constraintPackage
+		if err := json.Unmarshal(p.Value, &c); err != nil {
+			return nil, err
+		}
+		return &Requirement{Package: c.PackageName, Range: c.VersionRange}, nil
+	case PropertyGVKRequired:
+		var gvk GVK
+		if err := json.Unmarshal(p.Value, &gvk); err != nil {
+			return nil, err
+		}
+		return &Requirement{GVK: &gvk}, nil
+	case PropertyConstraint:
+		var c constraint
+		if err := json.Unmarshal(p.Value, &c); err != nil {
+			return nil, err
+		}
+		r := c.requirement()
+		return &r, nil
+	default:
+		return nil, nil
+	}
+}
+
+// constraint is the value of olm.constraint, see OLM's enhancement "compound bundle constraints".
+type constraint struct {
+	FailureMessage string             `json:"failureMessage"`
+	Package        *constraintPackage `json:"package"`
+	GVK            *GVK               `json:"gvk"`
+	All            *compound          `json:"all"`
+	Any            *compound          `json:"any"`
+}
+
+type constraintPackage struct {
+	PackageName  string `json:"packageName"`
+	VersionRange string `json:"versionRange"`
+}
+
+type compound struct {
+	Constraints []constraint `json:"constraints"`
+}
+
+func (c constraint) requirement() Requirement {
+	switch {
+	case c.Package != nil:
+		return Requirement{Package: c.Package.PackageName, Range: c.Package.VersionRange}
+	case c.GVK != nil:
+		return Requirement{GVK: c.GVK}
+	case c.All != nil:
+		return Requirement{All: c.All.requirements()}
+	case c.Any != nil:
+		return Requirement{Any: c.Any.requirements()}
+	default:
+		return Requirement{Opaque: cmp.Or(c.FailureMessage, "that only OLM can judge")}
+	}
+}
+
+func (c compound) requirements() []Requirement {
+	out := make([]Requirement, 0, len(c.Constraints))
+	for _, sub := range c.Constraints {
+		out = append(out, sub.requirement())
+	}
+	return out
+}

@@ -1,0 +1,115 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package catalogs
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Summary is what a catalog offers, package by package, without the bundles' content.
+type Summary struct {
+	// Packages are sorted by name.
+	Packages []PackageSummary
+}
+
+// PackageSummary is what a package offers.
+type PackageSummary struct {
+	Name           string
+	DefaultChannel string
+	Deprecation    string
+	// Channels are sorted by name.
+	Channels []ChannelSummary
+	// Versions are all versions of the package, the highest first.
+	Versions []string
+	// Provides are the APIs of the channel heads, sorted.
+	Provides []GVK
+	// Problem is why the package cannot be installed from this catalog; empty when it can.
+	Problem string
+}
+
+// ChannelSummary is what a channel offers.
+type ChannelSummary struct {
+	Name        string
+	Head        string
+	HeadVersion string
+	Deprecation string
+	// Versions is the number of the channel's entries.
+	Versions int
+}
+
+// Package returns the summary of one package. The error wraps ErrNoPackage.
+func (s Summary) Package(name string) (PackageSummary, error) {
+	names := make([]string, 0, len(s.Packages))
+	for _, p := range s.Packages {
+		if p.Name == name {
+			return p, nil
+		}
+		names = append(names, p.Name)
+	}
+	return PackageSummary{}, fmt.Errorf("%w %q: %s", ErrNoPackage, name, suggest(name, names))
+}
+
+// ReadSummary reads what a catalog offers. One invalid package does not spoil the others: its summary says what is
+// wrong with it. Errors wrap ErrNotCatalog or are those of the files.
+func ReadSummary(files Files) (Summary, error) {
+	r := newReader(func(string) bool { return true })
+	r.skeleton = true
+	if err := r.read(files); err != nil {
+		return Summary{}, err
+	}
+	var s Summary
+	for _, name := range slices.Sorted(maps.Keys(r.drafts)) {
+		p, err := r.assemble(name)
+		if err != nil {
+			s.Packages = append(s.Packages, PackageSummary{Name: name, Problem: err.Error()})
+			continue
+		}
+		s.Packages = append(s.Packages, p.Summary())
+	}
+	return s, nil
+}
+
+// Summary says what a valid package offers.
+func (p *Package) Summary() PackageSummary {
+	s := PackageSummary{Name: p.Name, DefaultChannel: p.DefaultChannel, Deprecation: p.Deprecation}
+	provided := map[GVK]bool{}
+	for _, name := range slices.Sorted(maps.Keys(p.Channels)) {
+		c := p.Channels[name]
+		channel := ChannelSummary{Name: name, Deprecation: c.Deprecation, Versions: len(c.Entries)}
+		if head, err := c.Head(); err == nil {
+			channel.Head = head
+			channel.HeadVersion = p.describe(head)
+			for _, gvk := range p.Bundles[head].Provides() {
+				provided[gvk] = true
+			}
+		}
+		s.Channels = append(s.Channels, channel)
+	}
+	s.Provides = slices.SortedFunc(maps.Keys(provided), GVK.compare)
+	bundles := slices.SortedFunc(maps.Values(p.Bundles), func(a, b *Bundle) int {
+		return p.compare(b.Name, a.Name)
+	})
+	for _, b := range bundles {
+		s.Versions = append(s.Versions, b.VersionString())
+	}
+	return s
+}
+
+// Provides returns the APIs that the bundle's CSV owns; properties that do not parse provide nothing.
+func (b *Bundle) Provides() []GVK {
+	if b == nil {
+		return nil
+	}
+	var out []GVK
+	for _, p := range b.Properties {
+		var gvk GVK
+		if p.Type == PropertyGVK && json.Unmarshal(p.Value, &gvk) == nil {
+			out = append(out, gvk)
+		}
+	}
+	return out
+}

@@ -1,0 +1,153 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package catalogs
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/blang/semver/v4"
+)
+
+// Validate reports everything in which the package breaks the rules of file-based catalogs: a default channel that
+// exists, one head per channel, an acyclic chain of replacements that misses no bundle, no version twice, and no
+// reference to a bundle that is not there. The error wraps ErrInvalidPackage.
+func (p *Package) Validate() error {
+	var problems []error
+	report := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	if p.Name == "" {
+		report("it has no name")
+	}
+	if len(p.Channels) == 0 {
+		report("it has no channel")
+	} else if p.Channels[p.DefaultChannel] == nil {
+		report("its default channel %q does not exist; it has %s", p.DefaultChannel, strings.Join(slices.Sorted(maps.Keys(p.Channels)), ", "))
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Channels)) {
+		for _, problem := range p.validateChannel(p.Channels[name]) {
+			report("channel %q: %w", name, problem)
+		}
+	}
+	for _, problem := range p.validateBundles() {
+		report("%w", problem)
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w %q: %w", ErrInvalidPackage, p.Name, errors.Join(problems...))
+}
+
+func (p *Package) validateBundles() []error {
+	var problems []error
+	byVersion := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(p.Bundles)) {
+		b := p.Bundles[name]
+		if other, ok := byVersion[b.VersionString()]; ok {
+			problems = append(problems, fmt.Errorf("bundles %q and %q have the same version %s", other, name, b.VersionString()))
+		}
+		byVersion[b.VersionString()] = name
+		if !p.inSomeChannel(name) {
+			problems = append(problems, fmt.Errorf("bundle %q is in no channel", name))
+		}
+	}
+	return problems
+}
+
+func (p *Package) inSomeChannel(bundle string) bool {
+	for _, c := range p.Channels {
+		if _, ok := c.Entry(bundle); ok {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *Package) validateChannel(c *Channel) []error {
+	if len(c.Entries) == 0 {
+		return []error{errors.New("it has no entry")}
+	}
+	var problems []error
+	seen := map[string]bool{}
+	for _, e := range c.Entries {
+		if seen[e.Name] {
+			problems = append(problems, fmt.Errorf("entry %q is there twice", e.Name))
+		}
+		seen[e.Name] = true
+		if p.Bundles[e.Name] == nil {
+			problems = append(problems, fmt.Errorf("entry %q has no bundle", e.Name))
+		}
+		if slices.Contains(e.Skips, "") {
+			problems = append(problems, fmt.Errorf("entry %q skips a bundle without a name", e.Name))
+		}
+		if e.SkipRange == "" {
+			continue
+		}
+		if _, err := semver.ParseRange(e.SkipRange); err != nil {
+			problems = append(problems, fmt.Errorf("entry %q has a skipRange %q that is no version range: %w", e.Name, e.SkipRange, err))
+		}
+	}
+	if err := c.validateChain(); err != nil {
+		problems = append(problems, err)
+	}
+	return problems
+}
+
+// validateChain walks from the head along replaces. As in operator-registry, the walk ends where it meets a skipped
+// bundle, its tail may replace a bundle that does not exist, and whatever it does not meet must be skipped.
+func (c *Channel) validateChain() error {
+	skipped := c.skipped()
+	// A cycle that leaves no head is reported as the cycle it is.
+	if cycle := c.cycle(); cycle != nil {
+		return fmt.Errorf("replaces runs in a circle: %s", strings.Join(cycle, " -> "))
+	}
+	head, err := c.Head()
+	if err != nil {
+		return err
+	}
+	met := map[string]bool{}
+	for at, ok := c.Entry(head); ok && !met[at.Name]; at, ok = c.Entry(at.Replaces) {
+		met[at.Name] = true
+		if skipped[at.Replaces] {
+			break
+		}
+	}
+	var stranded []string
+	for _, e := range c.Entries {
+		if !met[e.Name] && !skipped[e.Name] {
+			stranded = append(stranded, e.Name)
+		}
+	}
+	if len(stranded) > 0 {
+		slices.Sort(stranded)
+		return fmt.Errorf("the chain of replacements from its head %q never meets %s", head, strings.Join(stranded, ", "))
+	}
+	return nil
+}
+
+// cycle returns the first circle of replaces, with its first name repeated at the end; nil if there is none.
+func (c *Channel) cycle() []string {
+	replaces := make(map[string]string, len(c.Entries))
+	for _, e := range c.Entries {
+		replaces[e.Name] = e.Replaces
+	}
+	harmless := map[string]bool{}
+	for _, e := range c.Entries {
+		position := map[string]int{}
+		var walk []string
+		for at := e.Name; at != "" && !harmless[at]; at = replaces[at] {
+			if start, ok := position[at]; ok {
+				return append(walk[start:], at)
+			}
+			position[at] = len(walk)
+			walk = append(walk, at)
+		}
+		for _, name := range walk {
+			harmless[name] = true
+		}
+	}
+	return nil
+}
