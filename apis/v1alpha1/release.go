@@ -1,0 +1,32 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+)
+
+// Hash identifies what a release comes to on a cluster: package, channel,
+// version, bundle and install settings. The catalog that the bundle was found
+// in is left out, so a republished catalog is not another release.
+func (r Release) Hash() string {
+	r.Catalog = CatalogPin{}
+	text, err := json.Marshal(r)
+	if err != nil { // plain data always marshals
+		panic(fmt.Sprintf("marshal release: %v", err))
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// TargetNamespace is the namespace that the operator is installed into.
+func (r Release) TargetNamespace() string {
+	if r.Install.Namespace != "" {
+		return r.Install.Namespace
+	}
+	return r.Package
+}
