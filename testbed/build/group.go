@@ -1,0 +1,79 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package build
+
+// Names of the upstream components that Ensure builds.
+const (
+	Etcd                  = "etcd"
+	KubeAPIServer         = "kube-apiserver"
+	KubeControllerManager = "kube-controller-manager"
+	OLM                   = "olm"
+	OLMCatalog            = "catalog"
+	OLMCRDs               = "olm-crds" // a folder of YAML files, not a binary
+	OPM                   = "opm"
+)
+
+const olmModule = "github.com/operator-framework/operator-lifecycle-manager"
+
+// group is a set of artifacts that share one module under testbed/components.
+type group struct {
+	name      string
+	tags      string
+	ldflags   string
+	artifacts []artifact
+}
+
+// artifact is one product of a group: a command, or a folder copied from a required module.
+type artifact struct {
+	name     string
+	pkg      string // main package to build
+	module   string // module to copy files from; pkg is empty then
+	folder   string // folder of that module
+	estimate string // cold build on two cores, for people who wait
+}
+
+// groups is the whole table of what the testbed builds from upstream.
+var groups = []group{
+	{
+		name:      "etcd",
+		ldflags:   "-s -w",
+		artifacts: []artifact{{name: Etcd, pkg: "go.etcd.io/etcd/server/v3", estimate: "1 min"}},
+	},
+	{
+		name: "kubernetes",
+		// Without a version the server calls itself v0.0.0 and clients that ask for a minimum version refuse it.
+		ldflags: "-s -w -X k8s.io/component-base/version.gitVersion=v1.36.3 -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36",
+		artifacts: []artifact{
+			{name: KubeAPIServer, pkg: "k8s.io/kubernetes/cmd/kube-apiserver", estimate: "4 min"},
+			{name: KubeControllerManager, pkg: "k8s.io/kubernetes/cmd/kube-controller-manager", estimate: "1 min"},
+		},
+	},
+	{
+		name:    "olm",
+		ldflags: "-s -w",
+		artifacts: []artifact{
+			{name: OLM, pkg: "./cmd/olm", estimate: "2 min"},
+			{name: OLMCatalog, pkg: "./cmd/catalog", estimate: "1 min"},
+			{name: OLMCRDs, module: olmModule, folder: "deploy/chart/crds"},
+		},
+	},
+	{
+		name:      "opm",
+		tags:      "containers_image_openpgp,exclude_graphdriver_btrfs,exclude_graphdriver_devicemapper,json1",
+		ldflags:   "-s -w",
+		artifacts: []artifact{{name: OPM, pkg: "github.com/operator-framework/operator-registry/cmd/opm", estimate: "1 min"}},
+	},
+}
+
+// groupOf returns the group that makes the named artifact.
+func groupOf(name string) (group, bool) {
+	for _, g := range groups {
+		for _, a := range g.artifacts {
+			if a.name == name {
+				return g, true
+			}
+		}
+	}
+	return group{}, false
+}

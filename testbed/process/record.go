@@ -1,0 +1,102 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+const recordSuffix = ".pid.json"
+
+// Record is what is written down about a running process. A process id alone may have been reused since; together with
+// the time the process started it names one process.
+type Record struct {
+	Name    string `json:"name"`
+	PID     int    `json:"pid"`
+	Started string `json:"started"` // as the system tells it, only to be compared
+	Path    string `json:"path"`
+}
+
+func newRecord(spec Spec, pid int) (Record, error) {
+	started, err := startTime(pid)
+	if err != nil {
+		return Record{}, fmt.Errorf("read start time: %w", err)
+	}
+	return Record{Name: spec.Name, PID: pid, Started: started, Path: spec.Path}, nil
+}
+
+func (r Record) path(dir string) string { return filepath.Join(dir, r.Name+recordSuffix) }
+
+// write stores the record as a whole or not at all.
+func (r Record) write(dir string) error {
+	content, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("encode record: %w", err)
+	}
+	part := r.path(dir) + ".part"
+	if err := os.WriteFile(part, content, 0o600); err != nil {
+		return fmt.Errorf("write record: %w", err)
+	}
+	if err := os.Rename(part, r.path(dir)); err != nil {
+		return fmt.Errorf("finish record: %w", err)
+	}
+	return nil
+}
+
+// Alive reports whether the very process of the record still runs.
+func (r Record) Alive() bool {
+	started, err := startTime(r.PID)
+	return err == nil && started == r.Started
+}
+
+// Records returns what is written down anywhere below dir.
+func Records(dir string) ([]Record, error) {
+	var records []Record
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil || !strings.HasSuffix(path, recordSuffix) {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		var r Record
+		if err := json.Unmarshal(content, &r); err != nil {
+			return fmt.Errorf("decode %s: %w", path, err)
+		}
+		records = append(records, r)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read process records: %w", err)
+	}
+	return records, nil
+}
+
+// KillLeftovers ends every recorded process below dir that still runs, and returns their names. Only the owner of dir may
+// call it, and only while it runs nothing itself.
+func KillLeftovers(dir string) ([]string, error) {
+	records, err := Records(dir)
+	if err != nil {
+		return nil, err
+	}
+	var killed []string
+	for _, r := range records {
+		if !r.Alive() {
+			continue
+		}
+		killGroup(r.PID)
+		killed = append(killed, r.Name)
+	}
+	return killed, nil
+}

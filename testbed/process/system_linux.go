@@ -1,0 +1,56 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+func attributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// startTime is field 22 of /proc/PID/stat: clock ticks since boot.
+func startTime(pid int) (string, error) {
+	fields, err := statFields(pid)
+	if err != nil {
+		return "", err
+	}
+	if fields[0] == "Z" {
+		return "", errors.New("process has ended")
+	}
+	return fields[19], nil
+}
+
+// statFields returns the fields of /proc/PID/stat from the third on. The second one is the command, which may hold blanks.
+func statFields(pid int) ([]string, error) {
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return nil, err
+	}
+	_, rest, ok := strings.Cut(string(content), ") ")
+	fields := strings.Fields(rest)
+	if !ok || len(fields) < 22 {
+		return nil, fmt.Errorf("parse /proc/%d/stat: unexpected form", pid)
+	}
+	return fields, nil
+}
+
+// ResidentBytes returns the resident memory of a process.
+func ResidentBytes(pid int) (int64, error) {
+	fields, err := statFields(pid)
+	if err != nil {
+		return 0, fmt.Errorf("read memory: %w", err)
+	}
+	pages, err := strconv.ParseInt(fields[21], 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("parse memory: %w", err)
+	}
+	return pages * int64(os.Getpagesize()), nil
+}

@@ -1,0 +1,44 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package process
+
+import (
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// attributes has no death signal to give on this system; leftovers of a killed run are ended by the next one.
+func attributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true}
+}
+
+func startTime(pid int) (string, error) {
+	return ps(pid, "lstart=")
+}
+
+// ResidentBytes returns the resident memory of a process.
+func ResidentBytes(pid int) (int64, error) {
+	text, err := ps(pid, "rss=")
+	if err != nil {
+		return 0, err
+	}
+	kib, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("parse memory: %w", err)
+	}
+	return kib * 1024, nil
+}
+
+func ps(pid int, column string) (string, error) {
+	out, err := exec.Command("ps", "-o", column, "-p", strconv.Itoa(pid)).Output()
+	if err != nil {
+		return "", fmt.Errorf("ask ps: %w", err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
