@@ -19,6 +19,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/kit/conditions"
 )
 
 // Object is a kind of this project: it has status conditions.
@@ -83,13 +86,13 @@ func (s *shell[T]) patchStatus(ctx context.Context, before, after T) error {
 
 // tell emits an Event when the reason of the Ready condition changed.
 func (s *shell[T]) tell(before, after T) {
-	was := Condition(*before.StatusConditions(), readyType)
-	is := Condition(*after.StatusConditions(), readyType)
+	was := conditions.Get(*before.StatusConditions(), v1alpha1.ConditionReady)
+	is := conditions.Get(*after.StatusConditions(), v1alpha1.ConditionReady)
 	if s.recorder == nil || is.Reason == was.Reason && is.Status == was.Status {
 		return
 	}
 	kind := corev1.EventTypeNormal
-	if Condition(*after.StatusConditions(), stalledType).Status == metav1.ConditionTrue {
+	if conditions.IsTrue(*after.StatusConditions(), v1alpha1.ConditionStalled) {
 		kind = corev1.EventTypeWarning
 	}
 	s.recorder.Eventf(after, nil, kind, is.Reason, "Reconcile", "%s", is.Message)

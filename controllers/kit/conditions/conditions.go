@@ -1,19 +1,15 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package kit
+// Package conditions writes status conditions in the terms of kstatus. It is
+// pure: planners use it.
+package conditions
 
 import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-)
-
-const (
-	readyType       = v1alpha1.ConditionReady
-	reconcilingType = v1alpha1.ConditionReconciling
-	stalledType     = v1alpha1.ConditionStalled
 )
 
 // State is what an object's status comes to, in the terms of kstatus.
@@ -38,22 +34,22 @@ type Summary struct {
 // Summarize sets the conditions Ready, Reconciling and Stalled from a summary.
 // Reconciling and Stalled are removed where they would be False.
 func Summarize(conditions *[]metav1.Condition, generation int64, s Summary) {
-	SetCondition(conditions, generation, readyType, s.State == Current, s.Reason, s.Message)
+	Set(conditions, generation, v1alpha1.ConditionReady, s.State == Current, s.Reason, s.Message)
 	for conditionType, holds := range map[string]bool{
-		reconcilingType: s.State == InProgress,
-		stalledType:     s.State == Stalled,
+		v1alpha1.ConditionReconciling: s.State == InProgress,
+		v1alpha1.ConditionStalled:     s.State == Stalled,
 	} {
 		if holds {
-			SetCondition(conditions, generation, conditionType, true, s.Reason, s.Message)
+			Set(conditions, generation, conditionType, true, s.Reason, s.Message)
 		} else {
 			meta.RemoveStatusCondition(conditions, conditionType)
 		}
 	}
 }
 
-// SetCondition sets one condition to True or False. Its transition time moves
+// Set sets one condition to True or False. Its transition time moves
 // only when its status does. The message is cut at the API's limit.
-func SetCondition(conditions *[]metav1.Condition, generation int64, conditionType string, status bool, reason, message string) {
+func Set(conditions *[]metav1.Condition, generation int64, conditionType string, status bool, reason, message string) {
 	value := metav1.ConditionFalse
 	if status {
 		value = metav1.ConditionTrue
@@ -64,8 +60,8 @@ func SetCondition(conditions *[]metav1.Condition, generation int64, conditionTyp
 	})
 }
 
-// Condition returns a condition, or the zero value where it is absent.
-func Condition(conditions []metav1.Condition, conditionType string) metav1.Condition {
+// Get returns a condition, or the zero value where it is absent.
+func Get(conditions []metav1.Condition, conditionType string) metav1.Condition {
 	if found := meta.FindStatusCondition(conditions, conditionType); found != nil {
 		return *found
 	}
