@@ -26,9 +26,6 @@ const (
 	schemaDeprecation = "olm.deprecations"
 )
 
-// maxDocument bounds one catalog document in memory. The largest bundles in public catalogs are below 4 MiB.
-const maxDocument = 32 << 20
-
 // Files walks over the files of a catalog: it calls visit once for each of them, in a stable order, and passes on the
 // first error. The reader is valid during the call only.
 type Files func(visit func(name string, content io.Reader) error) error
@@ -51,6 +48,7 @@ func ReadPackage(files Files, name string) (*Package, error) {
 // ReadPackages is ReadPackage for several packages in one go, in the order of names.
 func ReadPackages(files Files, names ...string) ([]*Package, error) {
 	r := newReader(func(pkg string) bool { return slices.Contains(names, pkg) })
+	r.skip = skipOthers(names)
 	if err := r.read(files); err != nil {
 		return nil, err
 	}
@@ -85,12 +83,15 @@ func ReadAll(files Files) ([]*Package, error) {
 // reader gathers the documents of the packages it is interested in. Documents may come in any order.
 type reader struct {
 	wanted func(pkg string) bool
+	// skip, if set, tells which documents need not even be parsed.
+	skip func(doc []byte) bool
 	// skeleton leaves out everything but names, versions and provided APIs.
 	skeleton bool
 	drafts   map[string]*draft
 	// names are all packages met, for the message about a missing one.
 	names     map[string]bool
 	documents int
+	skipped   bool
 }
 
 type draft struct {
@@ -118,77 +119,64 @@ func (r *reader) read(files Files) error {
 	if r.documents == 0 {
 		return fmt.Errorf("%w: it has no documents", ErrNotCatalog)
 	}
-	if len(r.names) == 0 {
+	if len(r.names) == 0 && !r.skipped {
 		return fmt.Errorf("%w: it has %d documents, none of them a package", ErrNotCatalog, r.documents)
 	}
 	return nil
 }
 
 func (r *reader) readFile(content io.Reader) error {
-	limited := &documentLimit{r: content, left: maxDocument}
-	decoder := utilyaml.NewYAMLOrJSONDecoder(limited, 64<<10)
-	var doc json.RawMessage
+	documents := newSplitter(content)
 	for n := 1; ; n++ {
-		limited.left = maxDocument
-		doc = doc[:0]
-		err := decoder.Decode(&doc)
-		switch {
-		case errors.Is(err, io.EOF):
+		doc, err := documents.next()
+		if errors.Is(err, io.EOF) {
 			return nil
-		case limited.err != nil:
-			return fmt.Errorf("document %d: %w", n, limited.err)
-		case err != nil:
-			return fmt.Errorf("document %d: %w: %w", n, ErrNotCatalog, err)
 		}
-		if len(bytes.TrimSpace(doc)) == 0 || bytes.Equal(bytes.TrimSpace(doc), []byte("null")) {
-			continue
+		if err == nil && len(bytes.TrimSpace(doc)) > 0 {
+			err = r.add(doc)
 		}
-		r.documents++
-		if err := r.add(doc); err != nil {
+		if err != nil {
 			return fmt.Errorf("document %d: %w", n, err)
 		}
 	}
 }
 
-// documentLimit fails once more than left bytes were read for one document, and remembers why reading failed: the
-// decoder would hide it behind a syntax error.
-type documentLimit struct {
-	r    io.Reader
-	left int
-	err  error
-}
-
-func (l *documentLimit) Read(p []byte) (int, error) {
-	if l.left <= 0 {
-		l.err = fmt.Errorf("%w: a document is larger than %d MiB", ErrNotCatalog, maxDocument>>20)
-		return 0, l.err
-	}
-	n, err := l.r.Read(p[:min(len(p), l.left)])
-	l.left -= n
-	if err != nil && !errors.Is(err, io.EOF) {
-		l.err = err
-	}
-	return n, err
-}
-
-// meta is what all documents of a catalog have in common.
-type meta struct {
+// document has the fields of all schemas, so that one pass over the bytes decodes any of them.
+type document struct {
 	Schema  string `json:"schema"`
 	Package string `json:"package"`
 	Name    string `json:"name"`
+
+	// olm.package
+	DefaultChannel string `json:"defaultChannel"`
+	Description    string `json:"description"`
+	Icon           *Icon  `json:"icon"`
+
+	// olm.channel and olm.deprecations
+	Entries json.RawMessage `json:"entries"`
+
+	// olm.bundle
+	Image         string         `json:"image"`
+	Properties    []Property     `json:"properties"`
+	RelatedImages []RelatedImage `json:"relatedImages"`
 }
 
 func (r *reader) add(doc []byte) error {
-	var m meta
-	if err := json.Unmarshal(doc, &m); err != nil {
-		return fmt.Errorf("%w: %w", ErrNotCatalog, err)
+	r.documents++
+	if r.skip != nil && r.skip(doc) {
+		r.skipped = true
+		return nil
 	}
-	pkg := m.Package
-	switch m.Schema {
+	var in document
+	if err := decode(doc, &in); err != nil {
+		return err
+	}
+	pkg := in.Package
+	switch in.Schema {
 	case "":
 		return fmt.Errorf("%w: the document has no schema", ErrNotCatalog)
 	case schemaPackage:
-		pkg = m.Name
+		pkg = in.Name
 		r.names[pkg] = true
 	case schemaChannel, schemaBundle, schemaDeprecation:
 	default:
@@ -199,11 +187,27 @@ func (r *reader) add(doc []byte) error {
 		return nil
 	}
 	d := r.draft(pkg)
-	if err := d.add(m.Schema, doc, r.skeleton); err != nil {
-		// A broken document spoils its package, not the catalog.
+	if err := d.add(in, r.skeleton); err != nil {
+		// A wrong document spoils its package, not the catalog.
 		d.problems = append(d.problems, err)
 	}
 	return nil
+}
+
+// skipOthers recognises, without parsing, the bundles of packages other than the named ones. Package names are DNS
+// labels, which no encoder writes with escapes.
+func skipOthers(names []string) func(doc []byte) bool {
+	quoted := make([][]byte, 0, len(names))
+	for _, n := range names {
+		quoted = append(quoted, []byte(`"`+n+`"`))
+	}
+	isBundle := []byte(`"` + schemaBundle + `"`)
+	return func(doc []byte) bool {
+		if doc[0] != '{' || !bytes.Contains(doc, isBundle) {
+			return false
+		}
+		return !slices.ContainsFunc(quoted, func(name []byte) bool { return bytes.Contains(doc, name) })
+	}
 }
 
 func (r *reader) draft(pkg string) *draft {
@@ -233,28 +237,20 @@ func (r *reader) assemble(name string) (*Package, error) {
 	return d.pkg, nil
 }
 
-func (d *draft) add(schema string, doc []byte, skeleton bool) error {
-	switch schema {
+func (d *draft) add(in document, skeleton bool) error {
+	switch in.Schema {
 	case schemaPackage:
-		return d.addPackage(doc)
+		return d.addPackage(in)
 	case schemaChannel:
-		return d.addChannel(doc)
+		return d.addChannel(in)
 	case schemaBundle:
-		return d.addBundle(doc, skeleton)
+		return d.addBundle(in, skeleton)
 	default:
-		return d.addDeprecations(doc)
+		return d.addDeprecations(in)
 	}
 }
 
-func (d *draft) addPackage(doc []byte) error {
-	var in struct {
-		DefaultChannel string `json:"defaultChannel"`
-		Description    string `json:"description"`
-		Icon           *Icon  `json:"icon"`
-	}
-	if err := json.Unmarshal(doc, &in); err != nil {
-		return fmt.Errorf("decode package: %w", err)
-	}
+func (d *draft) addPackage(in document) error {
 	if d.declared {
 		return errors.New("the package is declared twice")
 	}
@@ -263,34 +259,24 @@ func (d *draft) addPackage(doc []byte) error {
 	return nil
 }
 
-func (d *draft) addChannel(doc []byte) error {
-	var in struct {
-		Name    string  `json:"name"`
-		Entries []Entry `json:"entries"`
-	}
-	if err := json.Unmarshal(doc, &in); err != nil {
-		return fmt.Errorf("decode channel: %w", err)
-	}
+func (d *draft) addChannel(in document) error {
 	if in.Name == "" {
 		return errors.New("a channel has no name")
 	}
 	if d.pkg.Channels[in.Name] != nil {
 		return fmt.Errorf("channel %q is declared twice", in.Name)
 	}
-	d.pkg.Channels[in.Name] = &Channel{Name: in.Name, Entries: in.Entries}
+	c := &Channel{Name: in.Name}
+	if len(in.Entries) > 0 {
+		if err := json.Unmarshal(in.Entries, &c.Entries); err != nil {
+			return fmt.Errorf("decode entries of channel %q: %w", in.Name, err)
+		}
+	}
+	d.pkg.Channels[in.Name] = c
 	return nil
 }
 
-func (d *draft) addBundle(doc []byte, skeleton bool) error {
-	var in struct {
-		Name          string         `json:"name"`
-		Image         string         `json:"image"`
-		Properties    []Property     `json:"properties"`
-		RelatedImages []RelatedImage `json:"relatedImages"`
-	}
-	if err := json.Unmarshal(doc, &in); err != nil {
-		return fmt.Errorf("decode bundle: %w", err)
-	}
+func (d *draft) addBundle(in document, skeleton bool) error {
 	if in.Name == "" {
 		return errors.New("a bundle has no name")
 	}
@@ -407,14 +393,15 @@ type deprecationEntry struct {
 	Message string `json:"message"`
 }
 
-func (d *draft) addDeprecations(doc []byte) error {
-	var in struct {
-		Entries []deprecationEntry `json:"entries"`
+func (d *draft) addDeprecations(in document) error {
+	if len(in.Entries) == 0 {
+		return nil
 	}
-	if err := json.Unmarshal(doc, &in); err != nil {
+	var notes []deprecationEntry
+	if err := json.Unmarshal(in.Entries, &notes); err != nil {
 		return fmt.Errorf("decode deprecations: %w", err)
 	}
-	d.notes = append(d.notes, in.Entries...)
+	d.notes = append(d.notes, notes...)
 	return nil
 }
 
