@@ -79,6 +79,11 @@ type OperatorCatalogStatus struct {
 	// +optional
 	Digest string `json:"digest,omitempty"`
 
+	// Source is where Digest was read from: the spec's source, unless that was
+	// changed to one that is not good.
+	// +optional
+	Source *CatalogSource `json:"source,omitempty"`
+
 	// LastReadTime is when Digest was first read.
 	// +optional
 	LastReadTime *metav1.Time `json:"lastReadTime,omitempty"`

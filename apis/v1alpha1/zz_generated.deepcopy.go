@@ -634,6 +634,11 @@ func (in *OperatorCatalogStatus) DeepCopyInto(out *OperatorCatalogStatus) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.Source != nil {
+		in, out := &in.Source, &out.Source
+		*out = new(CatalogSource)
+		**out = **in
+	}
 	if in.LastReadTime != nil {
 		in, out := &in.LastReadTime, &out.LastReadTime
 		*out = (*in).DeepCopy()

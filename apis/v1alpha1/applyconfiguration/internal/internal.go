@@ -482,6 +482,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - name
+    - name: source
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.CatalogSource
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.OperatorConfig
   map:
     fields:

@@ -21,6 +21,9 @@ type OperatorCatalogStatusApplyConfiguration struct {
 	// Digest of the catalog that is in use, "sha256:" and hex. A catalog that
 	// cannot be read or contradicts itself never replaces a good one.
 	Digest *string `json:"digest,omitempty"`
+	// Source is where Digest was read from: the spec's source, unless that was
+	// changed to one that is not good.
+	Source *CatalogSourceApplyConfiguration `json:"source,omitempty"`
 	// LastReadTime is when Digest was first read.
 	LastReadTime *metav1.Time `json:"lastReadTime,omitempty"`
 	PackageCount *int32       `json:"packageCount,omitempty"`
@@ -60,6 +63,14 @@ func (b *OperatorCatalogStatusApplyConfiguration) WithConditions(values ...*v1.C
 // If called multiple times, the Digest field is set to the value of the last call.
 func (b *OperatorCatalogStatusApplyConfiguration) WithDigest(value string) *OperatorCatalogStatusApplyConfiguration {
 	b.Digest = &value
+	return b
+}
+
+// WithSource sets the Source field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Source field is set to the value of the last call.
+func (b *OperatorCatalogStatusApplyConfiguration) WithSource(value *CatalogSourceApplyConfiguration) *OperatorCatalogStatusApplyConfiguration {
+	b.Source = value
 	return b
 }
 
