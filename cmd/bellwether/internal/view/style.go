@@ -1,0 +1,103 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package view turns objects of the Bellwether API into text for people. Its
+// functions are pure: they get the objects, the time and a Style, and return a
+// string. They read nothing and write nothing.
+package view
+
+import (
+	"strings"
+
+	"github.com/mattn/go-runewidth"
+)
+
+// Tone is what a text means for whoever reads it.
+type Tone int
+
+const (
+	// Plain has no meaning of its own.
+	Plain Tone = iota
+	// Good is as it should be.
+	Good
+	// Warn waits for something, or deserves a look.
+	Warn
+	// Bad needs a person.
+	Bad
+	// Dim is of secondary interest.
+	Dim
+	// Strong stands out.
+	Strong
+)
+
+// Style is how text is shown. The zero Style is plain text of any width.
+type Style struct {
+	// Colour allows ANSI colours.
+	Colour bool
+	// Width is the number of columns that a line may take; 0 means any number.
+	Width int
+}
+
+const ansiReset = "\x1b[0m"
+
+var ansiCodes = map[Tone]string{Good: "\x1b[32m", Warn: "\x1b[33m", Bad: "\x1b[31m", Dim: "\x1b[2m", Strong: "\x1b[1m"}
+
+// Paint puts a text in the colour of its tone.
+func (s Style) Paint(t Tone, text string) string {
+	code, ok := ansiCodes[t]
+	if !s.Colour || !ok || text == "" {
+		return text
+	}
+	return code + text + ansiReset
+}
+
+// mark is the sign for a tone in a tree.
+func mark(t Tone) string {
+	switch t {
+	case Good:
+		return "✓"
+	case Bad:
+		return "✗"
+	case Warn:
+		return "…"
+	default:
+		return "·"
+	}
+}
+
+// fit cuts a text to so many columns; 0 or less means no limit.
+func fit(text string, columns int) string {
+	if columns <= 0 {
+		return text
+	}
+	return runewidth.Truncate(text, columns, "…")
+}
+
+// oneLine joins the lines of a message from elsewhere, which may have any.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+func pad(text string, columns int) string {
+	if missing := columns - runewidth.StringWidth(text); missing > 0 {
+		return text + strings.Repeat(" ", missing)
+	}
+	return text
+}
+
+// wrap breaks a text into lines of at most so many columns at spaces; 0 means
+// one line.
+func wrap(text string, columns int) []string {
+	words := strings.Fields(text)
+	if columns <= 0 || len(words) == 0 {
+		return []string{strings.Join(words, " ")}
+	}
+	lines := []string{words[0]}
+	for _, word := range words[1:] {
+		last := &lines[len(lines)-1]
+		if runewidth.StringWidth(*last)+1+runewidth.StringWidth(word) > columns {
+			lines = append(lines, word)
+			continue
+		}
+		*last += " " + word
+	}
+	return lines
+}
