@@ -133,6 +133,9 @@ func (c *Channel) Head() (string, error) {
 	}
 }
 
+// Skips tells whether some entry of the channel skips that bundle. OLM v0 never upgrades to it.
+func (c *Channel) Skips(bundle string) bool { return c.skipped()[bundle] }
+
 // skipped returns the names that some entry of the channel skips. OLM v0 never upgrades to those.
 func (c *Channel) skipped() map[string]bool {
 	names := map[string]bool{}

@@ -32,6 +32,16 @@ type Installed struct {
 	Version string
 }
 
+// SemVer returns the version, or else the one in a conventional name; false if there is neither.
+func (i Installed) SemVer() (semver.Version, bool) {
+	for _, text := range []string{i.Version, versionInName(i.Name)} {
+		if v, err := semver.ParseTolerant(text); err == nil {
+			return v, true
+		}
+	}
+	return semver.Version{}, false
+}
+
 // PathFrom is Path for a bundle whose version is known from the cluster rather than from the catalog.
 func (p *Package) PathFrom(channel string, from Installed, to string) ([]string, error) {
 	c, err := p.Channel(channel)
@@ -105,10 +115,8 @@ func (p *Package) versionOf(i Installed) *semver.Version {
 	if b, ok := p.Bundles[i.Name]; ok {
 		return &b.Version
 	}
-	for _, text := range []string{i.Version, versionInName(i.Name)} {
-		if v, err := semver.ParseTolerant(text); err == nil {
-			return &v
-		}
+	if v, ok := i.SemVer(); ok {
+		return &v
 	}
 	return nil
 }

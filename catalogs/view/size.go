@@ -1,0 +1,158 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/bellwether-dev/bellwether/catalogs"
+)
+
+// DefaultMaxInline is how much of an InstallPlan the inlined manifests may take. etcd refuses requests above 1.5 MiB by
+// default; a third of that is left to what OLM and the API server add (metadata, managed fields, conditions, bundle
+// lookups). A bundle below this limit also fits into a gRPC message, of which OLM's client accepts 4 MiB and which
+// carries the CSV twice.
+const DefaultMaxInline = 1 << 20
+
+const (
+	// stepOverhead is what an InstallPlan says about a manifest besides the manifest.
+	stepOverhead = 400
+	// permissionOverhead is what OLM generates around a CSV's list of rules: a service account, a role and its
+	// binding, a step each.
+	permissionOverhead = 3000
+)
+
+// choose sets the route and the size of each part and returns the sum of what is inlined. All parts that are not stubs
+// may end up in one InstallPlan, so they share the limit; the largest ones that can leave it do.
+func choose(parts []*part, limit int) (int, error) {
+	if limit <= 0 || limit > DefaultMaxInline {
+		limit = DefaultMaxInline
+	}
+	total := 0
+	var inlined []*part
+	for _, p := range parts {
+		if err := p.measure(); err != nil {
+			return 0, err
+		}
+		if p.route == Inline {
+			total += p.size
+			inlined = append(inlined, p)
+		}
+	}
+	slices.SortStableFunc(inlined, func(a, b *part) int { return b.size - a.size })
+	for _, p := range inlined {
+		if total <= limit {
+			break
+		}
+		if p.bundle.Image != "" {
+			p.route = Unpack
+			total -= p.size
+		}
+	}
+	if total > limit {
+		return 0, tooLarge(inlined, total, limit)
+	}
+	return total, nil
+}
+
+func tooLarge(inlined []*part, total, limit int) error {
+	i := slices.IndexFunc(inlined, func(p *part) bool { return p.route == Inline })
+	p := inlined[i]
+	return fmt.Errorf("%w: bundle %q takes %d KiB of an InstallPlan, all bundles of this step take %d KiB, at most %d KiB fit: "+
+		"publish it with a bundle image, then OLM unpacks that instead", ErrBundleTooLarge, p.bundle.Name, p.size>>10, total>>10, limit>>10)
+}
+
+// measure sets the size and a first choice of route.
+func (p *part) measure() error {
+	b := p.bundle
+	switch {
+	case p.stub:
+		p.route = Stub
+		return nil
+	case len(b.Objects) > 0:
+		csv := csvOf(b)
+		if csv == nil {
+			return fmt.Errorf("%w: bundle %q holds no ClusterServiceVersion named like itself", ErrWrongCSV, b.Name)
+		}
+		p.route, p.size = Inline, inlineBytes(b, csv)
+		return nil
+	case b.Image != "":
+		p.route = Unpack
+		return nil
+	default:
+		return fmt.Errorf("%w: bundle %q has neither manifests nor an image in the catalog", ErrNoContent, b.Name)
+	}
+}
+
+// inlineBytes is what the bundle adds to an InstallPlan. A plan holds each manifest as a string within its own JSON, so
+// every quote and backslash counts twice; it repeats the CSV's permissions as RBAC objects, and the bundle's properties
+// as an annotation of the CSV, escaped once more.
+func inlineBytes(b *catalogs.Bundle, csv []byte) int {
+	size := 0
+	for _, o := range b.Objects {
+		size += escaped(o) + stepOverhead
+	}
+	if properties, err := json.Marshal(b.Properties); err == nil {
+		if annotation, err := json.Marshal(string(properties)); err == nil {
+			size += escaped(annotation)
+		}
+	}
+	for _, rules := range permissions(csv) {
+		size += escaped(rules) + permissionOverhead
+	}
+	return size
+}
+
+// escaped is the length of JSON as a string in another JSON document, both written as the API server does, with
+// <, > and & escaped.
+func escaped(object []byte) int {
+	var html bytes.Buffer
+	json.HTMLEscape(&html, object)
+	out, err := json.Marshal(html.String())
+	if err != nil {
+		panic(fmt.Sprintf("marshal a string: %v", err)) // No string fails to marshal.
+	}
+	return len(out)
+}
+
+func permissions(csv []byte) []json.RawMessage {
+	var in struct {
+		Spec struct {
+			Install struct {
+				Spec struct {
+					Permissions        []json.RawMessage `json:"permissions"`
+					ClusterPermissions []json.RawMessage `json:"clusterPermissions"`
+				} `json:"spec"`
+			} `json:"install"`
+		} `json:"spec"`
+	}
+	// A CSV without readable permissions adds none; OLM judges whether it is any good.
+	if err := json.Unmarshal(csv, &in); err != nil {
+		return nil
+	}
+	return append(in.Spec.Install.Spec.Permissions, in.Spec.Install.Spec.ClusterPermissions...)
+}
+
+// csvOf returns the bundle's own ClusterServiceVersion, or nil. OLM names what it installs after it, and plans are
+// admitted by name, so one of another name is not the bundle's.
+func csvOf(b *catalogs.Bundle) []byte {
+	for _, o := range b.Objects {
+		var in struct {
+			Kind     string `json:"kind"`
+			Metadata struct {
+				Name string `json:"name"`
+			} `json:"metadata"`
+		}
+		if json.Unmarshal(o, &in) == nil && in.Kind == "ClusterServiceVersion" {
+			if in.Metadata.Name != b.Name {
+				return nil
+			}
+			return o
+		}
+	}
+	return nil
+}
