@@ -1,0 +1,175 @@
+# Copyright The Bellwether Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# Everything below needs Go and make, and nothing else: tools and the testbed's
+# components are built from Go modules at the versions pinned in this tree.
+
+SHELL := /usr/bin/env bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+BIN := $(CURDIR)/bin
+MODULES := . testbed
+TEST_TIMEOUT ?= 40m
+# The components' builds and the clusters' start-up need the machine to
+# themselves, so the testbed's test binaries run one after the other.
+TESTBED_PARALLEL ?= 1
+KEEP ?=
+ARGS ?=
+
+CONTROLLER_GEN := $(BIN)/controller-gen
+CRD_REF_DOCS := $(BIN)/crd-ref-docs
+GOLANGCI_LINT := $(BIN)/golangci-lint
+GOVULNCHECK := $(BIN)/govulncheck
+
+export CGO_ENABLED ?= 0
+
+##@ Everyday
+
+.PHONY: help
+help: ## Show this help
+	@awk 'BEGIN {FS = ":.*## "; printf "Usage: make \033[36mTARGET\033[0m\n"} \
+		/^##@/ {printf "\n\033[1m%s\033[0m\n", substr($$0, 5)} \
+		/^[a-zA-Z0-9_-]+:.*## / {printf "  \033[36m%-12s\033[0m %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: demo
+demo: ## Start a hub and three clusters, upgrade an operator in waves, clean up (KEEP=1 leaves it running)
+	cd testbed && go run ./cmd/demo $(if $(filter-out 0 no false,$(KEEP)),--keep) $(ARGS)
+
+.PHONY: test
+test: test-unit test-testbed ## Run all tests; builds everything they need
+
+.PHONY: build
+build: ## Build hub, agent and bellwether into ./bin
+	go build -trimpath -o $(BIN)/ ./cmd/...
+
+.PHONY: install
+install: ## Install the bellwether command, also as a kubectl plugin, into GOBIN
+	go install -trimpath ./cmd/bellwether
+	@dir="$$(go env GOBIN)"; dir="$${dir:-$$(go env GOPATH)/bin}"; \
+		ln -sf bellwether "$$dir/kubectl-bellwether" && echo "installed $$dir/bellwether and $$dir/kubectl-bellwether"
+
+.PHONY: check
+check: lint lint-rules ## Run the linters, and prove that the dependency rules bite
+
+.PHONY: generate
+generate: generate-api generate-rbac generate-go docs ## Write all generated files
+
+.PHONY: verify
+verify: verify-generated verify-tidy ## Fail if a generated file or a go.mod is not current
+
+##@ Tests in parts
+
+.PHONY: test-unit
+test-unit: ## Test the product's module
+	go test -timeout $(TEST_TIMEOUT) ./...
+
+.PHONY: test-testbed
+test-testbed: components ## Test against real clusters of the testbed
+	cd testbed && go test -p $(TESTBED_PARALLEL) -timeout $(TEST_TIMEOUT) ./...
+
+.PHONY: race
+race: ## Test the product's module under the race detector (needs a C compiler)
+	CGO_ENABLED=1 go test -race -short -timeout $(TEST_TIMEOUT) ./...
+
+.PHONY: chaos
+chaos: components ## Kill hub, agents and API servers at random during rollouts (ARGS='-rounds 20')
+	cd testbed && go test -count=1 -v -timeout $(TEST_TIMEOUT) -run 'Chaos' ./e2e/... $(if $(ARGS),-args $(ARGS))
+
+.PHONY: bench
+bench: components ## Measure the figures of docs/benchmarks.md
+	cd testbed && go run ./cmd/bench $(ARGS)
+
+##@ Testbed
+
+.PHONY: components
+components: ## Build the testbed's components into the user's cache (minutes the first time, then nothing)
+	cd testbed && go run ./cmd/testbed build
+
+.PHONY: testbed
+testbed: ## Start a hub and a fleet of clusters; Ctrl-C stops them (ARGS='--clusters a,b')
+	cd testbed && go run ./cmd/testbed up $(ARGS)
+
+##@ Checks in parts
+
+.PHONY: lint
+lint: $(GOLANGCI_LINT) ## Run golangci-lint on every module
+	@for module in $(MODULES); do \
+		echo "golangci-lint $$module"; \
+		(cd $$module && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./...); \
+	done
+
+.PHONY: lint-rules
+lint-rules: $(GOLANGCI_LINT) ## Prove that each rule of .golangci.yml about imports fails code that breaks it
+	GOLANGCI_LINT=$(GOLANGCI_LINT) go test -count=1 ./boilerplate/lintrules
+
+.PHONY: fmt
+fmt: $(GOLANGCI_LINT) ## Format all Go code
+	@for module in $(MODULES); do (cd $$module && $(GOLANGCI_LINT) fmt --config $(CURDIR)/.golangci.yml ./...); done
+
+.PHONY: vuln
+vuln: $(GOVULNCHECK) ## Look the dependencies up in Go's vulnerability database
+	@.ci/vuln $(GOVULNCHECK) $(MODULES)
+
+.PHONY: verify-generated
+verify-generated: ## Fail if `make generate` would change a file
+	@.ci/verify-generated
+
+.PHONY: verify-tidy
+verify-tidy: ## Fail if `go mod tidy` would change a go.mod or go.sum
+	@for module in $(MODULES); do (cd $$module && echo "go mod tidy -diff $$module" && go mod tidy -diff); done
+
+.PHONY: tidy
+tidy: ## Tidy every go.mod
+	@for module in $(MODULES); do (cd $$module && go mod tidy); done
+
+##@ Generated files, one by one
+
+.PHONY: generate-api
+generate-api: $(CONTROLLER_GEN) ## Deep copies, apply configurations and CRDs from apis/
+	$(CONTROLLER_GEN) object:headerFile=boilerplate/header.go.txt crd:maxDescLen=1024 \
+		applyconfiguration:headerFile=boilerplate/header.go.txt \
+		paths=./apis/... output:crd:dir=charts/bellwether/crds
+
+.PHONY: generate-rbac
+generate-rbac: $(CONTROLLER_GEN) ## The chart's permissions, from the markers on the controllers
+	boilerplate/rbac/generate $(CONTROLLER_GEN)
+
+.PHONY: generate-go
+generate-go: ## Everything with a go:generate directive, such as the sample operator's bundles
+	@for module in $(MODULES); do (cd $$module && go generate ./...); done
+
+.PHONY: docs
+docs: docs-api docs-cli ## The references under docs/reference
+
+.PHONY: docs-api
+docs-api: $(CRD_REF_DOCS) ## docs/reference/api.md from the API's types
+	$(CRD_REF_DOCS) --source-path=apis --config=docs/reference/config.yaml --renderer=markdown \
+		--templates-dir=docs/reference/templates --output-path=docs/reference/api.md --max-depth=12
+
+.PHONY: docs-cli
+docs-cli: ## docs/reference/cli from the commands themselves
+	rm -rf docs/reference/cli && go run ./cmd/bellwether docs docs/reference/cli
+
+##@ Housekeeping
+
+.PHONY: clean
+clean: ## Remove ./bin (the testbed's cache stays; its folder is shown)
+	rm -rf $(BIN)
+	@echo "components built by the testbed are kept in the user's cache folder under bellwether/testbed"
+
+# Tools live in modules of their own, so that they do not decide the versions
+# of the product's dependencies.
+$(CONTROLLER_GEN): boilerplate/tools/go.mod
+	@mkdir -p $(BIN) && cd boilerplate/tools && go build -o $@ sigs.k8s.io/controller-tools/cmd/controller-gen
+
+$(CRD_REF_DOCS): boilerplate/tools/go.mod
+	@mkdir -p $(BIN) && cd boilerplate/tools && go build -o $@ github.com/elastic/crd-ref-docs
+
+$(GOLANGCI_LINT): boilerplate/tools/lint/go.mod
+	@mkdir -p $(BIN) && echo "building golangci-lint (the first time this takes minutes)" && \
+		cd boilerplate/tools/lint && go build -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+$(GOVULNCHECK): boilerplate/tools/vulncheck/go.mod
+	@mkdir -p $(BIN) && cd boilerplate/tools/vulncheck && go build -o $@ golang.org/x/vuln/cmd/govulncheck

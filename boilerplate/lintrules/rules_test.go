@@ -1,0 +1,246 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package lintrules proves that the rules of .golangci.yml about the direction
+// of dependencies fail code that breaks them. It lints a small module with the
+// layout of this one, in which each file breaks one rule or keeps it.
+package lintrules
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+)
+
+const module = "github.com/bellwether-dev/bellwether"
+
+// stubs are the packages from elsewhere that the cases import. They are empty:
+// the rules look at paths alone.
+var stubs = []string{
+	"k8s.io/api/core/v1", "k8s.io/api/apps/v1", "k8s.io/apimachinery/pkg/types", "k8s.io/client-go/kubernetes",
+	"sigs.k8s.io/controller-runtime/pkg/client", "github.com/go-logr/logr", "google.golang.org/grpc",
+}
+
+// ours are the packages of this module that the cases import.
+var ours = []string{
+	"apis/v1alpha1", "catalogs", "cmd/hub/flags", "testbed/fleet", "controllers/kit",
+	"controllers/operator", "controllers/rollout", "controllers/rollout/plan", "controllers/fleet/plan",
+	"controllers/probe",
+}
+
+func TestRules(t *testing.T) {
+	cases := map[string]struct {
+		file    string // in the module
+		imports string // or
+		body    string
+		want    string // the linter that must object; empty: none
+	}{
+		"the API may import apimachinery":          {file: "apis/v1alpha1/a.go", imports: "k8s.io/apimachinery/pkg/types"},
+		"the API may import core types":            {file: "apis/v1alpha1/b.go", imports: "k8s.io/api/core/v1"},
+		"the API imports no other Kubernetes API":  {file: "apis/v1alpha1/c.go", imports: "k8s.io/api/apps/v1", want: "depguard"},
+		"the API imports no domain package":        {file: "apis/v1alpha1/d.go", imports: module + "/catalogs", want: "depguard"},
+		"the API imports no client":                {file: "apis/v1alpha1/e.go", imports: "k8s.io/client-go/kubernetes", want: "depguard"},
+		"a plan has no client":                     {file: "controllers/fleet/plan/a.go", imports: "sigs.k8s.io/controller-runtime/pkg/client", want: "depguard"},
+		"a plan has no logger":                     {file: "controllers/fleet/plan/b.go", imports: "github.com/go-logr/logr", want: "depguard"},
+		"a plan has no clock":                      {file: "controllers/fleet/plan/c.go", imports: "time", body: "var _ = time.Now", want: "forbidigo"},
+		"a plan may count time":                    {file: "controllers/fleet/plan/d.go", imports: "time", body: "var _ = time.Minute"},
+		"the graph has no network":                 {file: "catalogs/a.go", imports: "net/http", body: "var _ = http.NoBody", want: "depguard"},
+		"a view has no client":                     {file: "catalogs/view/a.go", imports: "k8s.io/client-go/kubernetes", want: "depguard"},
+		"a server of views has a network":          {file: "catalogs/serve/a.go", imports: "google.golang.org/grpc"},
+		"a catalog knows no controller":            {file: "catalogs/serve/b.go", imports: module + "/controllers/kit", want: "depguard"},
+		"bundle rules have no client":              {file: "bundles/lint/a.go", imports: "k8s.io/client-go/kubernetes", want: "depguard"},
+		"SLO maths has no client":                  {file: "alerts/slo/a.go", imports: "k8s.io/client-go/kubernetes", want: "depguard"},
+		"a controller may use the kit":             {file: "controllers/fleet/a.go", imports: module + "/controllers/kit"},
+		"a controller may use its own plan":        {file: "controllers/fleet/b.go", imports: module + "/controllers/fleet/plan"},
+		"a controller may use the layout of waves": {file: "controllers/fleet/c.go", imports: module + "/controllers/rollout/plan"},
+		"a controller has a clock":                 {file: "controllers/fleet/e.go", imports: "time", body: "var _ = time.Now"},
+		"fleet imports no other controller":        {file: "controllers/fleet/d.go", imports: module + "/controllers/operator", want: "depguard"},
+		"catalog imports no other controller":      {file: "controllers/catalog/a.go", imports: module + "/controllers/operator", want: "depguard"},
+		"operator imports no other controller":     {file: "controllers/operator/a.go", imports: module + "/controllers/rollout", want: "depguard"},
+		"rollout imports no other controller":      {file: "controllers/rollout/a.go", imports: module + "/controllers/probe", want: "depguard"},
+		"install imports no other controller":      {file: "controllers/install/a.go", imports: module + "/controllers/operator", want: "depguard"},
+		"a plan imports no other plan":             {file: "controllers/rollout/plan/a.go", imports: module + "/controllers/fleet/plan", want: "depguard"},
+		"nothing imports cmd":                      {file: "controllers/a.go", imports: module + "/cmd/hub/flags", want: "depguard"},
+		"cmd may import cmd":                       {file: "cmd/agent/a.go", imports: module + "/cmd/hub/flags"},
+		"the product knows no testbed":             {file: "controllers/b.go", imports: module + "/testbed/fleet", want: "depguard"},
+		"the testbed may import the testbed":       {file: "testbed/e2e/a.go", imports: module + "/testbed/fleet"},
+	}
+
+	files := map[string]string{"go.mod": modfile()}
+	for _, pkg := range ours {
+		files[pkg+"/doc.go"] = source(pkg, "", "")
+	}
+	for _, pkg := range stubs {
+		files["stubs/"+pkg+"/doc.go"] = source(pkg, "", "")
+	}
+	for _, name := range stubModules() {
+		files["stubs/"+name+"/go.mod"] = "module " + name + "\n"
+	}
+	want := map[string][]string{}
+	for name, c := range cases {
+		if _, taken := files[c.file]; taken {
+			t.Fatalf("two cases write %s; the second is %q", c.file, name)
+		}
+		files[c.file] = source(path.Dir(c.file), c.imports, c.body)
+		if c.want != "" {
+			want[c.file] = []string{c.want}
+		}
+	}
+	if diff := cmp.Diff(want, lint(t, files)); diff != "" {
+		t.Errorf("findings by file (-want +got):\n%s", diff)
+	}
+}
+
+// TestEveryControllerHasARule fails when a controller is added to the tree and
+// not to the rules.
+func TestEveryControllerHasARule(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root(t), ".golangci.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config struct {
+		Linters struct {
+			Settings struct {
+				Depguard struct {
+					Rules map[string]any `json:"rules"`
+				} `json:"depguard"`
+			} `json:"settings"`
+		} `json:"linters"`
+	}
+	if err := yaml.Unmarshal(text, &config); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(filepath.Join(root(t), "controllers"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if name := entry.Name(); entry.IsDir() && name != "kit" && config.Linters.Settings.Depguard.Rules["controller-"+name] == nil {
+			t.Errorf("controllers/%s has no rule controller-%s in .golangci.yml", name, name)
+		}
+	}
+}
+
+// TestPackageNames refuses the names under which anything may be dumped.
+func TestPackageNames(t *testing.T) {
+	dumps := []string{"util", "utils", "common", "helper", "helpers", "manager", "managers", "types", "misc"}
+	err := filepath.WalkDir(root(t), func(name string, entry os.DirEntry, err error) error {
+		switch {
+		case err != nil || !entry.IsDir():
+			return err
+		case strings.HasPrefix(entry.Name(), ".") && name != root(t), entry.Name() == "testdata", entry.Name() == "bin":
+			return filepath.SkipDir
+		case slices.Contains(dumps, entry.Name()):
+			t.Errorf("%s: name a package for what it does", name)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// lint runs golangci-lint with this repository's rules over the files and
+// returns the linters that objected to each.
+func lint(t *testing.T, files map[string]string) map[string][]string {
+	t.Helper()
+	tool := os.Getenv("GOLANGCI_LINT")
+	if tool == "" {
+		t.Skip("GOLANGCI_LINT does not name the linter; `make check` runs this test")
+	}
+	config, err := os.ReadFile(filepath.Join(root(t), ".golangci.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	files[".golangci.yml"] = string(config)
+	for name, text := range files {
+		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o750); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), tool, "run", "--enable-only=depguard,forbidigo", "--issues-exit-code=0",
+		"--output.json.path=stdout", "--show-stats=false", "--allow-parallel-runners", "./...")
+	cmd.Dir = dir
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("run golangci-lint: %v\n%s", err, stderr.String())
+	}
+	var report struct {
+		Issues []struct {
+			FromLinter string
+			Text       string
+			Pos        struct{ Filename string }
+		}
+	}
+	if err := json.Unmarshal(out, &report); err != nil {
+		t.Fatalf("decode report: %v\n%s", err, out)
+	}
+	found := map[string][]string{}
+	for _, issue := range report.Issues {
+		found[issue.Pos.Filename] = append(found[issue.Pos.Filename], issue.FromLinter)
+	}
+	return found
+}
+
+// source is a file of the package at the path that imports one other package.
+func source(pkg, imports, body string) string {
+	text := "// Copyright The Bellwether Authors.\n// SPDX-License-Identifier: Apache-2.0\n\n" +
+		"// Package " + path.Base(pkg) + " is part of a test.\npackage " + path.Base(pkg) + "\n"
+	switch {
+	case imports == "":
+	case body == "":
+		text += "\nimport _ \"" + imports + "\"\n"
+	default:
+		text += "\nimport \"" + imports + "\"\n\n" + body + "\n"
+	}
+	return text
+}
+
+// stubModules are the modules of the stubs: two elements of the path for
+// Kubernetes' own, three for those on GitHub.
+func stubModules() []string {
+	var names []string
+	for _, pkg := range stubs {
+		length := 2
+		if strings.HasPrefix(pkg, "github.com/") {
+			length = 3
+		}
+		name := strings.Join(strings.Split(pkg, "/")[:length], "/")
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func modfile() string {
+	text := "module " + module + "\n\ngo 1.26\n"
+	for _, name := range stubModules() {
+		text += "\nrequire " + name + " v0.0.0\n\nreplace " + name + " => ./stubs/" + name + "\n"
+	}
+	return text
+}
+
+func root(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
