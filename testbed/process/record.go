@@ -100,3 +100,12 @@ func KillLeftovers(dir string) ([]string, error) {
 	}
 	return killed, nil
 }
+
+// Self returns the record of this program, by which others can recognise it.
+func Self() (Record, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return Record{}, fmt.Errorf("find executable: %w", err)
+	}
+	return newRecord(Spec{Name: filepath.Base(path), Path: path}, os.Getpid())
+}
