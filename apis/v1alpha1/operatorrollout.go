@@ -241,6 +241,14 @@ type OperatorRolloutStatus struct {
 	// died between the two admits the same ones again and no others.
 	// +optional
 	Batch *AdmissionBatch `json:"batch,omitempty"`
+
+	// ObservedInstalls is the newest resource version among the
+	// OperatorInstalls that this status was computed from. A hub whose cache is
+	// older than that reads them from the API server, so the rollout never
+	// decides on a view that lies before one it has already decided on.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	ObservedInstalls string `json:"observedInstalls,omitempty"`
 }
 
 // WaveStatus sums up one wave.

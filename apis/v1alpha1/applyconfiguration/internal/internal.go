@@ -674,6 +674,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: observedGeneration
       type:
         scalar: numeric
+    - name: observedInstalls
+      type:
+        scalar: string
     - name: phase
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.RolloutPhase

@@ -37,6 +37,11 @@ type OperatorRolloutStatusApplyConfiguration struct {
 	// Batch is written before its clusters are admitted, so that a hub that
 	// died between the two admits the same ones again and no others.
 	Batch *AdmissionBatchApplyConfiguration `json:"batch,omitempty"`
+	// ObservedInstalls is the newest resource version among the
+	// OperatorInstalls that this status was computed from. A hub whose cache is
+	// older than that reads them from the API server, so the rollout never
+	// decides on a view that lies before one it has already decided on.
+	ObservedInstalls *string `json:"observedInstalls,omitempty"`
 }
 
 // OperatorRolloutStatusApplyConfiguration constructs a declarative configuration of the OperatorRolloutStatus type for use with
@@ -148,5 +153,13 @@ func (b *OperatorRolloutStatusApplyConfiguration) WithWaves(values ...*WaveStatu
 // If called multiple times, the Batch field is set to the value of the last call.
 func (b *OperatorRolloutStatusApplyConfiguration) WithBatch(value *AdmissionBatchApplyConfiguration) *OperatorRolloutStatusApplyConfiguration {
 	b.Batch = value
+	return b
+}
+
+// WithObservedInstalls sets the ObservedInstalls field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ObservedInstalls field is set to the value of the last call.
+func (b *OperatorRolloutStatusApplyConfiguration) WithObservedInstalls(value string) *OperatorRolloutStatusApplyConfiguration {
+	b.ObservedInstalls = &value
 	return b
 }
