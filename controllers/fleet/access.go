@@ -1,0 +1,176 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/fleet/plan"
+)
+
+// fieldOwner owns what this controller applies.
+const fieldOwner = client.FieldOwner("bellwether-fleet")
+
+const labelManagedBy = "app.kubernetes.io/managed-by"
+
+func labelsOf(cluster string) map[string]string {
+	return map[string]string{v1alpha1.LabelCluster: cluster, labelManagedBy: "bellwether"}
+}
+
+// AgentRules is exactly what an agent may do in its namespace on the hub.
+//
+// It needs patch and update on operatorinstalls for its finalizer only; that it
+// changes nothing else there is held by the admission policy bellwether-agents.
+func AgentRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		{
+			APIGroups: []string{v1alpha1.SchemeGroupVersion.Group}, Resources: []string{"operatorinstalls"},
+			Verbs: []string{"get", "list", "watch", "patch", "update"},
+		},
+		{
+			APIGroups: []string{v1alpha1.SchemeGroupVersion.Group}, Resources: []string{"operatorinstalls/status"},
+			Verbs: []string{"get", "patch", "update"},
+		},
+		{ // create cannot be bound to a name
+			APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: []string{"create"},
+		},
+		{
+			APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"},
+			ResourceNames: []string{v1alpha1.LeaseName}, Verbs: []string{"get", "patch", "update"},
+		},
+		{
+			APIGroups: []string{corev1.GroupName, "events.k8s.io"}, Resources: []string{"events"},
+			Verbs: []string{"create", "patch"},
+		},
+	}
+}
+
+// access is what is observed of an agent's access to the hub.
+type access struct {
+	account *corev1.ServiceAccount
+	role    *rbacv1.Role
+	binding *rbacv1.RoleBinding
+	token   *corev1.Secret
+}
+
+func (r *Reconciler) observeAccess(ctx context.Context, namespace string) (access, error) {
+	var a access
+	for name, target := range map[string]struct {
+		object client.Object
+		keep   func(client.Object)
+	}{
+		"ServiceAccount": {&corev1.ServiceAccount{}, func(o client.Object) { a.account = o.(*corev1.ServiceAccount) }},
+		"Role":           {&rbacv1.Role{}, func(o client.Object) { a.role = o.(*rbacv1.Role) }},
+		"RoleBinding":    {&rbacv1.RoleBinding{}, func(o client.Object) { a.binding = o.(*rbacv1.RoleBinding) }},
+		"Secret":         {&corev1.Secret{}, func(o client.Object) { a.token = o.(*corev1.Secret) }},
+	} {
+		key := client.ObjectKey{Namespace: namespace, Name: v1alpha1.AgentServiceAccount}
+		if name == "Secret" {
+			key.Name = plan.TokenSecret
+		}
+		switch err := r.Client.Get(ctx, key, target.object); {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return access{}, fmt.Errorf("read %s %s: %w", name, key, err)
+		default:
+			target.keep(target.object)
+		}
+	}
+	return a, nil
+}
+
+func (a access) inSync(cluster string) bool {
+	if a.account == nil || a.role == nil || a.binding == nil || a.token == nil {
+		return false
+	}
+	for _, o := range []client.Object{a.account, a.role, a.binding, a.token} {
+		if !hasLabels(o, labelsOf(cluster)) {
+			return false
+		}
+	}
+	return equality.Semantic.DeepEqual(a.role.Rules, AgentRules()) &&
+		a.bindingFits() &&
+		equality.Semantic.DeepEqual(a.binding.Subjects, subjects(a.binding.Namespace)) &&
+		a.token.Type == corev1.SecretTypeServiceAccountToken &&
+		a.token.Annotations[corev1.ServiceAccountNameKey] == v1alpha1.AgentServiceAccount
+}
+
+// bindingFits tells whether the RoleBinding can stay: its role cannot be changed.
+func (a access) bindingFits() bool {
+	return a.binding == nil || a.binding.RoleRef == rbacv1.RoleRef{
+		APIGroup: rbacv1.GroupName, Kind: "Role", Name: v1alpha1.AgentServiceAccount,
+	}
+}
+
+func (a access) tokenIssued() bool {
+	return a.token != nil && len(a.token.Data[corev1.ServiceAccountTokenKey]) > 0
+}
+
+func subjects(namespace string) []rbacv1.Subject {
+	return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: v1alpha1.AgentServiceAccount}}
+}
+
+func hasLabels(o client.Object, want map[string]string) bool {
+	have := o.GetLabels()
+	for key, value := range want {
+		if have[key] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// applyAccess makes the agent's access what it should be. Order matters: the
+// token is issued for a ServiceAccount that must exist.
+func (r *Reconciler) applyAccess(ctx context.Context, cluster string, seen access) error {
+	namespace, name, labels := v1alpha1.ClusterNamespace(cluster), v1alpha1.AgentServiceAccount, labelsOf(cluster)
+	force := client.ForceOwnership
+	account := corev1ac.ServiceAccount(name, namespace).WithLabels(maps.Clone(labels))
+	if err := r.Client.Apply(ctx, account, fieldOwner, force); err != nil {
+		return fmt.Errorf("apply ServiceAccount: %w", err)
+	}
+	role := rbacv1ac.Role(name, namespace).WithLabels(maps.Clone(labels)).WithRules(applyRules(AgentRules())...)
+	if err := r.Client.Apply(ctx, role, fieldOwner, force); err != nil {
+		return fmt.Errorf("apply Role: %w", err)
+	}
+	if !seen.bindingFits() {
+		if err := r.Client.Delete(ctx, seen.binding); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete RoleBinding to a foreign role: %w", err)
+		}
+	}
+	binding := rbacv1ac.RoleBinding(name, namespace).WithLabels(maps.Clone(labels)).
+		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("Role").WithName(name)).
+		WithSubjects(rbacv1ac.Subject().WithKind(rbacv1.ServiceAccountKind).WithNamespace(namespace).WithName(name))
+	if err := r.Client.Apply(ctx, binding, fieldOwner, force); err != nil {
+		return fmt.Errorf("apply RoleBinding: %w", err)
+	}
+	token := corev1ac.Secret(plan.TokenSecret, namespace).WithLabels(maps.Clone(labels)).
+		WithType(corev1.SecretTypeServiceAccountToken).
+		WithAnnotations(map[string]string{corev1.ServiceAccountNameKey: name})
+	if err := r.Client.Apply(ctx, token, fieldOwner, force); err != nil {
+		return fmt.Errorf("apply token Secret: %w", err)
+	}
+	return nil
+}
+
+func applyRules(rules []rbacv1.PolicyRule) []*rbacv1ac.PolicyRuleApplyConfiguration {
+	var out []*rbacv1ac.PolicyRuleApplyConfiguration
+	for _, rule := range rules {
+		out = append(out, rbacv1ac.PolicyRule().WithAPIGroups(rule.APIGroups...).WithResources(rule.Resources...).
+			WithResourceNames(rule.ResourceNames...).WithVerbs(rule.Verbs...))
+	}
+	return out
+}

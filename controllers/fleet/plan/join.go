@@ -1,0 +1,95 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/kit/conditions"
+	"github.com/bellwether-dev/bellwether/controllers/kit/removal"
+)
+
+// TokenSecret is the name of the Secret with the agent's token for the hub.
+const TokenSecret = "bellwether-agent-token" // #nosec G101 -- a name, not a credential
+
+func join(in Input, d *Decision) {
+	if !slices.Contains(in.Cluster.Finalizers, v1alpha1.FinalizerHub) {
+		d.Actions = append(d.Actions, AddFinalizer)
+	}
+	switch in.Namespace {
+	case NamespaceAbsent:
+		d.Actions = append(d.Actions, CreateNamespace, ApplyAccess)
+	case NamespaceOurs:
+		d.Status.Namespace = v1alpha1.ClusterNamespace(in.Cluster.Name)
+		if !in.AccessInSync {
+			d.Actions = append(d.Actions, ApplyAccess)
+		}
+	case NamespaceTerminating:
+		// The agent's access went with the namespace, so nobody else would let
+		// go of what is left in it.
+		d.Removals = releaseAll(in.Operators)
+	case NamespaceForeign:
+	}
+	d.Status.CredentialsSecret = nil
+	if in.Namespace == NamespaceOurs && in.AccessInSync && in.TokenIssued {
+		d.Status.CredentialsSecret = &corev1.LocalObjectReference{Name: TokenSecret}
+	}
+	conditions.Summarize(&d.Status.Conditions, in.Cluster.Generation, summarize(in))
+}
+
+func releaseAll(operators []Operator) []removal.Step {
+	var steps []removal.Step
+	for _, o := range operators {
+		if o.Deleting && o.Held {
+			steps = append(steps, removal.Step{Namespace: o.Namespace, Name: o.Name, Release: true})
+		}
+	}
+	return steps
+}
+
+func summarize(in Input) conditions.Summary {
+	namespace := v1alpha1.ClusterNamespace(in.Cluster.Name)
+	switch in.Namespace {
+	case NamespaceForeign:
+		return stalled(v1alpha1.ReasonNamespaceConflict, fmt.Sprintf(
+			"namespace %s exists on the hub and was not made for this cluster (label %s=%s is missing): delete that namespace, or give the cluster another name",
+			namespace, v1alpha1.LabelCluster, in.Cluster.Name))
+	case NamespaceTerminating:
+		return waiting(v1alpha1.ReasonNamespaceTerminating, fmt.Sprintf(
+			"namespace %s is being deleted; it is made anew once it is gone, and the agent then needs a new token", namespace))
+	case NamespaceAbsent:
+		return waiting(v1alpha1.ReasonProgressing, fmt.Sprintf("namespace %s is being made", namespace))
+	case NamespaceOurs:
+	}
+	switch {
+	case !in.AccessInSync:
+		return waiting(v1alpha1.ReasonProgressing, fmt.Sprintf("the agent's access in namespace %s is being made", namespace))
+	case !in.TokenIssued:
+		return waiting(v1alpha1.ReasonWaiting, fmt.Sprintf(
+			"Secret %s/%s has no token yet: the hub's controller manager issues it", namespace, TokenSecret))
+	case !in.Lease.Found:
+		return waiting(v1alpha1.ReasonNeverJoined, neverJoined(in.Cluster.Name))
+	case !in.Lease.Online(in.Now):
+		return stalled(v1alpha1.ReasonAgentOffline, leaseExpired(in.Lease))
+	case in.Lease.Versions.OLM == "":
+		return stalled(v1alpha1.ReasonOLMMissing, olmMissing)
+	}
+	text := "the agent reports and OLM is there"
+	if in.Cluster.Spec.Paused {
+		text += "; paused: rollouts pass this cluster over"
+	}
+	return conditions.Summary{State: conditions.Current, Reason: v1alpha1.ReasonSucceeded, Message: text}
+}
+
+func stalled(reason, message string) conditions.Summary {
+	return conditions.Summary{State: conditions.Stalled, Reason: reason, Message: message}
+}
+
+func waiting(reason, message string) conditions.Summary {
+	return conditions.Summary{State: conditions.InProgress, Reason: reason, Message: message}
+}

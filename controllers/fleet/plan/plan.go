@@ -1,0 +1,121 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package plan decides what is due for a FleetCluster: its namespace and access
+// on the hub, its liveness, and how it leaves the fleet. It is pure: what was
+// observed goes in, actions and a status come out.
+package plan
+
+import (
+	"time"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/kit/removal"
+)
+
+// NamespaceState is what the cluster's namespace on the hub looks like.
+type NamespaceState int
+
+const (
+	// NamespaceAbsent does not exist.
+	NamespaceAbsent NamespaceState = iota
+	// NamespaceOurs was made for this cluster.
+	NamespaceOurs
+	// NamespaceForeign exists and was made for something else.
+	NamespaceForeign
+	// NamespaceTerminating was made for this cluster and is being deleted.
+	NamespaceTerminating
+)
+
+// Lease is the agent's sign of life as the hub saw it.
+type Lease struct {
+	// Found is false until an agent reports for the first time.
+	Found bool
+	// SeenAt is when the hub saw the last renewal, by its own clock: clocks of
+	// clusters are never compared. Zero means that the hub saw none since it
+	// started and the cluster was not online before.
+	SeenAt time.Time
+	// Duration is how long a renewal holds.
+	Duration time.Duration
+	// Versions that the agent wrote on its Lease.
+	Versions v1alpha1.ClusterVersions
+}
+
+// Operator is an OperatorInstall of the cluster.
+type Operator struct {
+	removal.Install
+	Ready bool
+}
+
+// Input is everything that the decision rests on.
+type Input struct {
+	Now       time.Time
+	Cluster   *v1alpha1.FleetCluster
+	Namespace NamespaceState
+	// AccessInSync is true when ServiceAccount, Role, RoleBinding and token
+	// Secret are as they should be.
+	AccessInSync bool
+	// TokenIssued is true when the Secret holds a token.
+	TokenIssued bool
+	Lease       Lease
+	Operators   []Operator
+}
+
+// Action is one thing to do on the hub.
+type Action string
+
+const (
+	// AddFinalizer comes before anything that deletion would have to undo.
+	AddFinalizer Action = "AddFinalizer"
+	// CreateNamespace makes the cluster's namespace.
+	CreateNamespace Action = "CreateNamespace"
+	// ApplyAccess makes ServiceAccount, Role, RoleBinding and token Secret.
+	ApplyAccess Action = "ApplyAccess"
+	// DeleteNamespace deletes the cluster's namespace.
+	DeleteNamespace Action = "DeleteNamespace"
+	// RemoveFinalizer lets the FleetCluster go.
+	RemoveFinalizer Action = "RemoveFinalizer"
+)
+
+// Decision is what to do now, in order, and what to report.
+type Decision struct {
+	Actions  []Action
+	Removals []removal.Step
+	Status   v1alpha1.FleetClusterStatus
+	// RecheckAfter is when time alone may change the verdict; zero: never.
+	RecheckAfter time.Duration
+}
+
+// Next decides.
+//
+//	            ┌─ namespace foreign ──▶ stalled, touches nothing
+//	joining ────┼─ namespace absent ───▶ namespace, access, token ─▶ waits for the agent
+//	            └─ lease fresh ────────▶ online, until it expires
+//	offboarding: installs removed by policy ─▶ namespace deleted ─▶ gone
+func Next(in Input) Decision {
+	d := Decision{Status: *in.Cluster.Status.DeepCopy()}
+	d.Status.Operators = count(in.Operators)
+	if in.Lease.Found {
+		d.Status.Versions = in.Lease.Versions
+	}
+	d.RecheckAfter = judgeLiveness(in, &d.Status)
+	if in.Cluster.DeletionTimestamp != nil {
+		offboard(in, &d)
+	} else {
+		join(in, &d)
+	}
+	return d
+}
+
+func count(operators []Operator) v1alpha1.InstallCounts {
+	var counts v1alpha1.InstallCounts
+	for _, o := range operators {
+		counts.Total++
+		if o.Ready {
+			counts.Ready++
+		} else {
+			counts.NotReady++
+		}
+	}
+	return counts
+}

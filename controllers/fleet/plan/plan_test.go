@@ -1,0 +1,203 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/fleet/plan"
+	"github.com/bellwether-dev/bellwether/controllers/kit/conditions"
+	"github.com/bellwether-dev/bellwether/controllers/kit/removal"
+)
+
+var now = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+
+// healthy is a cluster that has joined and runs one operator.
+func healthy() plan.Input {
+	cluster := &v1alpha1.FleetCluster{}
+	cluster.Name, cluster.Generation = "prod", 3
+	cluster.Finalizers = []string{v1alpha1.FinalizerHub}
+	return plan.Input{
+		Now: now, Cluster: cluster, Namespace: plan.NamespaceOurs, AccessInSync: true, TokenIssued: true,
+		Lease: plan.Lease{
+			Found: true, SeenAt: now.Add(-10 * time.Second), Duration: 40 * time.Second,
+			Versions: v1alpha1.ClusterVersions{Agent: "1", Kubernetes: "v1.37.0", OLM: "0.46.0"},
+		},
+		Operators: []plan.Operator{{
+			Install: removal.Install{Namespace: "bellwether-prod", Name: "team.echo", Cluster: "prod", Policy: v1alpha1.RemovalOrphan, Held: true},
+			Ready:   true,
+		}},
+	}
+}
+
+func TestNext(t *testing.T) {
+	const online, olm, ready, stalledType = v1alpha1.ConditionOnline, v1alpha1.ConditionOLMAvailable, v1alpha1.ConditionReady, v1alpha1.ConditionStalled
+	tests := map[string]struct {
+		change   func(*plan.Input)
+		actions  []plan.Action
+		removals []removal.Step
+		reasons  map[string]string // condition type: reason, with "+" when True
+		recheck  time.Duration
+	}{
+		"nothing to do": {
+			change:  func(*plan.Input) {},
+			reasons: map[string]string{online: "+LeaseFresh", olm: "+Succeeded", ready: "+Succeeded"},
+			recheck: 30 * time.Second,
+		},
+		"new cluster": {
+			change: func(in *plan.Input) {
+				*in = plan.Input{Now: now, Cluster: &v1alpha1.FleetCluster{ObjectMeta: metav1.ObjectMeta{Name: "prod"}}}
+			},
+			actions: []plan.Action{plan.AddFinalizer, plan.CreateNamespace, plan.ApplyAccess},
+			reasons: map[string]string{online: "NeverJoined", olm: "NeverJoined", ready: "Progressing"},
+		},
+		"foreign namespace is not touched": {
+			change:  func(in *plan.Input) { in.Namespace, in.Operators = plan.NamespaceForeign, nil },
+			reasons: map[string]string{ready: "NamespaceConflict", stalledType: "+NamespaceConflict"},
+			recheck: 30 * time.Second,
+		},
+		"terminating namespace lets go of what is in it": {
+			change: func(in *plan.Input) {
+				in.Namespace, in.Operators[0].Deleting = plan.NamespaceTerminating, true
+			},
+			removals: []removal.Step{{Namespace: "bellwether-prod", Name: "team.echo", Release: true}},
+			reasons:  map[string]string{ready: "NamespaceTerminating"},
+			recheck:  30 * time.Second,
+		},
+		"access drifted": {
+			change:  func(in *plan.Input) { in.AccessInSync = false },
+			actions: []plan.Action{plan.ApplyAccess},
+			reasons: map[string]string{ready: "Progressing"},
+			recheck: 30 * time.Second,
+		},
+		"token not issued": {
+			change:  func(in *plan.Input) { in.TokenIssued, in.Lease = false, plan.Lease{} },
+			reasons: map[string]string{ready: "Waiting"},
+		},
+		"agent has not joined": {
+			change:  func(in *plan.Input) { in.Lease = plan.Lease{} },
+			reasons: map[string]string{ready: "NeverJoined", online: "NeverJoined", olm: "NeverJoined"},
+		},
+		"lease expired": {
+			change:  func(in *plan.Input) { in.Lease.SeenAt = now.Add(-40 * time.Second) },
+			reasons: map[string]string{ready: "AgentOffline", online: "LeaseExpired", stalledType: "+AgentOffline"},
+		},
+		"never seen renewing since the hub started": {
+			change:  func(in *plan.Input) { in.Lease.SeenAt = time.Time{} },
+			reasons: map[string]string{ready: "AgentOffline", online: "LeaseExpired"},
+		},
+		"OLM missing": {
+			change:  func(in *plan.Input) { in.Lease.Versions.OLM = "" },
+			reasons: map[string]string{ready: "OLMMissing", online: "+LeaseFresh", olm: "OLMMissing", stalledType: "+OLMMissing"},
+			recheck: 30 * time.Second,
+		},
+		"leaving, online": {
+			change:   leaving(v1alpha1.RemovalUninstall),
+			removals: []removal.Step{{Namespace: "bellwether-prod", Name: "team.echo", SetPolicy: v1alpha1.RemovalUninstall, Delete: true}},
+			reasons:  map[string]string{ready: "Deleting"},
+			recheck:  30 * time.Second,
+		},
+		"leaving, offline, Orphan": {
+			change:   offline(leaving(v1alpha1.RemovalOrphan)),
+			removals: []removal.Step{{Namespace: "bellwether-prod", Name: "team.echo", Delete: true, Release: true}},
+			reasons:  map[string]string{ready: "Deleting"},
+		},
+		"leaving, offline, Uninstall": {
+			change: offline(func(in *plan.Input) {
+				leaving(v1alpha1.RemovalUninstall)(in)
+				in.Operators[0].Deleting, in.Operators[0].Policy = true, v1alpha1.RemovalUninstall
+			}),
+			reasons: map[string]string{ready: "AgentOffline", stalledType: "+AgentOffline"},
+		},
+		"leaving, installs gone": {
+			change: func(in *plan.Input) {
+				leaving(v1alpha1.RemovalOrphan)(in)
+				in.Operators = nil
+			},
+			actions: []plan.Action{plan.DeleteNamespace},
+			reasons: map[string]string{ready: "Deleting"},
+			recheck: 30 * time.Second,
+		},
+		"leaving, namespace going": {
+			change: func(in *plan.Input) {
+				leaving(v1alpha1.RemovalOrphan)(in)
+				in.Operators, in.Namespace = nil, plan.NamespaceTerminating
+			},
+			reasons: map[string]string{ready: "Deleting"},
+			recheck: 30 * time.Second,
+		},
+		"leaving, namespace gone": {
+			change: func(in *plan.Input) {
+				leaving(v1alpha1.RemovalOrphan)(in)
+				in.Operators, in.Lease, in.Namespace = nil, plan.Lease{}, plan.NamespaceAbsent
+			},
+			actions: []plan.Action{plan.RemoveFinalizer},
+		},
+		"leaving, foreign namespace stays": {
+			change: func(in *plan.Input) {
+				leaving(v1alpha1.RemovalOrphan)(in)
+				in.Operators, in.Namespace = nil, plan.NamespaceForeign
+			},
+			actions: []plan.Action{plan.RemoveFinalizer},
+			recheck: 30 * time.Second,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			in := healthy()
+			test.change(&in)
+			got := plan.Next(in)
+			if diff := cmp.Diff(test.actions, got.Actions); diff != "" {
+				t.Errorf("actions (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.removals, got.Removals); diff != "" {
+				t.Errorf("removals (-want +got):\n%s", diff)
+			}
+			for conditionType, want := range test.reasons {
+				if reason := describe(got.Status.Conditions, conditionType); reason != want {
+					t.Errorf("condition %s = %q, want %q", conditionType, reason, want)
+				}
+			}
+			if got.RecheckAfter != test.recheck {
+				t.Errorf("recheck after %s, want %s", got.RecheckAfter, test.recheck)
+			}
+		})
+	}
+}
+
+func leaving(policy v1alpha1.RemovalPolicy) func(*plan.Input) {
+	return func(in *plan.Input) {
+		in.Cluster.DeletionTimestamp = &metav1.Time{Time: now}
+		in.Cluster.Spec.Offboarding = policy
+	}
+}
+
+func offline(then func(*plan.Input)) func(*plan.Input) {
+	return func(in *plan.Input) {
+		then(in)
+		in.Lease.SeenAt = now.Add(-time.Hour)
+	}
+}
+
+func describe(all []metav1.Condition, conditionType string) string {
+	c := conditions.Get(all, conditionType)
+	if c.Status == metav1.ConditionTrue {
+		return "+" + c.Reason
+	}
+	return c.Reason
+}
+
+func TestCounts(t *testing.T) {
+	in := healthy()
+	in.Operators = append(in.Operators, plan.Operator{}, plan.Operator{Ready: true})
+	want := v1alpha1.InstallCounts{Total: 3, Ready: 2, NotReady: 1}
+	if diff := cmp.Diff(want, plan.Next(in).Status.Operators); diff != "" {
+		t.Errorf("counts (-want +got):\n%s", diff)
+	}
+}

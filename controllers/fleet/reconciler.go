@@ -1,0 +1,246 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package fleet keeps each FleetCluster's namespace and least-privilege access
+// on the hub, tells whether its agent is alive, and takes it out of the fleet
+// when it is deleted. It never connects to a cluster.
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/fleet/plan"
+	"github.com/bellwether-dev/bellwether/controllers/kit"
+	"github.com/bellwether-dev/bellwether/controllers/kit/conditions"
+	"github.com/bellwether-dev/bellwether/controllers/kit/removal"
+)
+
+// The hub grants agents their Roles, so it must itself hold every permission in
+// AgentRules: that is why it may write the status of operatorinstalls, which it
+// never does. Watches by name are authorised by resourceNames because the cache
+// asks with a field selector (see CacheByObject).
+//
+// +kubebuilder:rbac:groups=bellwether.dev,resources=fleetclusters,verbs=get;list;watch;patch;update
+// +kubebuilder:rbac:groups=bellwether.dev,resources=fleetclusters/status,verbs=get;patch;update
+// +kubebuilder:rbac:groups=bellwether.dev,resources=operatorinstalls,verbs=get;list;watch;patch;update;delete
+// +kubebuilder:rbac:groups=bellwether.dev,resources=operatorinstalls/status,verbs=get;patch;update
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=create
+// +kubebuilder:rbac:groups="",resources=serviceaccounts,resourceNames=bellwether-agent,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=create
+// +kubebuilder:rbac:groups="",resources=secrets,resourceNames=bellwether-agent-token,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles;rolebindings,verbs=create
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles;rolebindings,resourceNames=bellwether-agent,verbs=get;list;watch;patch;delete
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=create
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=bellwether-agent,verbs=get;list;watch;patch;update
+// +kubebuilder:rbac:groups="";events.k8s.io,resources=events,verbs=create;patch
+
+// Reconciler reconciles FleetClusters.
+type Reconciler struct {
+	Client client.Client
+	// Live reads past the cache, where a stale answer would do harm.
+	Live client.Reader
+	// Grace is added to what a Lease says of its own duration.
+	Grace time.Duration
+	// Now is the hub's clock.
+	Now func() time.Time
+
+	alive liveness
+}
+
+// Reconcile keeps one FleetCluster.
+func (r *Reconciler) Reconcile(ctx context.Context, cluster *v1alpha1.FleetCluster) (ctrl.Result, error) {
+	seen, err := r.observe(ctx, cluster)
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("observe cluster: %w", err)
+	}
+	next := plan.Next(seen.input)
+	applyErr := r.apply(ctx, cluster, seen, next)
+	report(ctx, cluster, next)
+	return kit.Result(next.RecheckAfter, applyErr)
+}
+
+type observation struct {
+	input  plan.Input
+	access access
+}
+
+func (r *Reconciler) observe(ctx context.Context, cluster *v1alpha1.FleetCluster) (observation, error) {
+	namespace := v1alpha1.ClusterNamespace(cluster.Name)
+	state, err := r.observeNamespace(ctx, cluster.Name)
+	if err != nil {
+		return observation{}, err
+	}
+	seen, err := r.observeAccess(ctx, namespace)
+	if err != nil {
+		return observation{}, err
+	}
+	operators, err := r.observeOperators(ctx, namespace)
+	if err != nil {
+		return observation{}, err
+	}
+	lease, err := r.observeLease(ctx, cluster)
+	if err != nil {
+		return observation{}, err
+	}
+	return observation{access: seen, input: plan.Input{
+		Now: r.Now(), Cluster: cluster, Namespace: state, AccessInSync: seen.inSync(cluster.Name),
+		TokenIssued: seen.tokenIssued(), Lease: lease, Operators: operators,
+	}}, nil
+}
+
+func (r *Reconciler) observeNamespace(ctx context.Context, cluster string) (plan.NamespaceState, error) {
+	var namespace metav1.PartialObjectMetadata
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	err := r.Client.Get(ctx, client.ObjectKey{Name: v1alpha1.ClusterNamespace(cluster)}, &namespace)
+	switch {
+	case apierrors.IsNotFound(err):
+		return plan.NamespaceAbsent, nil
+	case err != nil:
+		return 0, fmt.Errorf("read namespace: %w", err)
+	case namespace.Labels[v1alpha1.LabelCluster] != cluster:
+		return plan.NamespaceForeign, nil
+	case namespace.DeletionTimestamp != nil:
+		return plan.NamespaceTerminating, nil
+	default:
+		return plan.NamespaceOurs, nil
+	}
+}
+
+func (r *Reconciler) observeOperators(ctx context.Context, namespace string) ([]plan.Operator, error) {
+	var installs v1alpha1.OperatorInstallList
+	if err := r.Client.List(ctx, &installs, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list OperatorInstalls: %w", err)
+	}
+	operators := make([]plan.Operator, 0, len(installs.Items))
+	for i := range installs.Items {
+		install := &installs.Items[i]
+		operators = append(operators, plan.Operator{
+			Install: removal.Observe(install), Ready: conditions.IsTrue(install.Status.Conditions, v1alpha1.ConditionReady),
+		})
+	}
+	return operators, nil
+}
+
+// observeLease reads past the cache before it lets a cluster go offline, and
+// gives agents a whole period again if that fails: a hub that was blind must not
+// take the fleet for dead.
+func (r *Reconciler) observeLease(ctx context.Context, cluster *v1alpha1.FleetCluster) (plan.Lease, error) {
+	wasOnline := conditions.IsTrue(cluster.Status.Conditions, v1alpha1.ConditionOnline)
+	seen, err := r.readLease(ctx, r.Client, cluster.Name, wasOnline)
+	if err != nil || !wasOnline || seen.Online(r.Now()) {
+		return seen, err
+	}
+	live, err := r.readLease(ctx, r.Live, cluster.Name, wasOnline)
+	if err != nil {
+		r.alive.restart(cluster.Name, r.Now())
+	}
+	return live, err
+}
+
+func (r *Reconciler) readLease(ctx context.Context, from client.Reader, cluster string, wasOnline bool) (plan.Lease, error) {
+	var lease coordinationv1.Lease
+	key := client.ObjectKey{Namespace: v1alpha1.ClusterNamespace(cluster), Name: v1alpha1.LeaseName}
+	switch err := from.Get(ctx, key, &lease); {
+	case apierrors.IsNotFound(err):
+		r.alive.forget(cluster)
+		return plan.Lease{}, nil
+	case err != nil:
+		return plan.Lease{}, fmt.Errorf("read Lease: %w", err)
+	}
+	return plan.Lease{
+		Found: true, SeenAt: r.alive.observe(cluster, &lease, r.Now(), wasOnline), Duration: leaseDuration(&lease) + r.Grace,
+		Versions: v1alpha1.ClusterVersions{
+			Agent:      lease.Annotations[v1alpha1.AnnotationAgentVersion],
+			Kubernetes: lease.Annotations[v1alpha1.AnnotationKubernetesVersion],
+			OLM:        lease.Annotations[v1alpha1.AnnotationOLMVersion],
+		},
+	}, nil
+}
+
+// The agent names its Lease's duration; the bounds keep a strange one from
+// flooding the hub or from never expiring.
+const (
+	defaultLease = 40 * time.Second
+	minLease     = 2 * time.Second
+	maxLease     = 10 * time.Minute
+)
+
+func leaseDuration(lease *coordinationv1.Lease) time.Duration {
+	if lease.Spec.LeaseDurationSeconds == nil {
+		return defaultLease
+	}
+	return min(max(time.Duration(*lease.Spec.LeaseDurationSeconds)*time.Second, minLease), maxLease)
+}
+
+func (r *Reconciler) apply(ctx context.Context, cluster *v1alpha1.FleetCluster, seen observation, next plan.Decision) error {
+	for _, action := range next.Actions {
+		if err := r.act(ctx, cluster, seen, action); err != nil {
+			return fmt.Errorf("carry out %s: %w", action, err)
+		}
+	}
+	return kit.Remove(ctx, r.Client, next.Removals)
+}
+
+func (r *Reconciler) act(ctx context.Context, cluster *v1alpha1.FleetCluster, seen observation, action plan.Action) error {
+	switch action {
+	case plan.AddFinalizer:
+		return kit.AddFinalizer(ctx, r.Client, cluster, v1alpha1.FinalizerHub)
+	case plan.RemoveFinalizer:
+		r.alive.forget(cluster.Name)
+		return kit.RemoveFinalizer(ctx, r.Client, cluster, v1alpha1.FinalizerHub)
+	case plan.CreateNamespace:
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+			Name: v1alpha1.ClusterNamespace(cluster.Name), Labels: labelsOf(cluster.Name),
+		}}
+		return r.Client.Create(ctx, namespace)
+	case plan.ApplyAccess:
+		return r.applyAccess(ctx, cluster.Name, seen.access)
+	case plan.DeleteNamespace:
+		return r.deleteNamespace(ctx, cluster.Name)
+	}
+	return nil
+}
+
+// deleteNamespace looks past the cache first: an OperatorInstall that was made a
+// moment ago would be taken down with the namespace, together with the access of
+// the agent that has to remove it.
+func (r *Reconciler) deleteNamespace(ctx context.Context, cluster string) error {
+	name := v1alpha1.ClusterNamespace(cluster)
+	var left v1alpha1.OperatorInstallList
+	if err := r.Live.List(ctx, &left, client.InNamespace(name), client.Limit(1)); err != nil {
+		return fmt.Errorf("list OperatorInstalls: %w", err)
+	}
+	if len(left.Items) > 0 {
+		return nil // the watch brings the cluster back here
+	}
+	var namespace corev1.Namespace
+	if err := r.Live.Get(ctx, client.ObjectKey{Name: name}, &namespace); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if namespace.Labels[v1alpha1.LabelCluster] != cluster {
+		return nil
+	}
+	only := client.Preconditions{UID: &namespace.UID, ResourceVersion: &namespace.ResourceVersion}
+	return client.IgnoreNotFound(r.Client.Delete(ctx, &namespace, only))
+}
+
+func report(ctx context.Context, cluster *v1alpha1.FleetCluster, next plan.Decision) {
+	was := conditions.Get(cluster.Status.Conditions, v1alpha1.ConditionReady)
+	is := conditions.Get(next.Status.Conditions, v1alpha1.ConditionReady)
+	if was.Reason != is.Reason {
+		log.FromContext(ctx).Info("Cluster changed state", "from", was.Reason, "to", is.Reason, "message", is.Message)
+	}
+	cluster.Status = next.Status
+}

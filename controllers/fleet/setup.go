@@ -1,0 +1,147 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/fleet/plan"
+	"github.com/bellwether-dev/bellwether/controllers/kit"
+	"github.com/bellwether-dev/bellwether/controllers/kit/conditions"
+)
+
+// Options of the controller.
+type Options struct {
+	// Grace is added to the duration that a Lease names.
+	Grace time.Duration
+	// Concurrency is the number of clusters reconciled at a time.
+	Concurrency int
+}
+
+// CacheByObject restricts the hub's cache to the agents' own objects: of the
+// hub's Secrets, Leases and Roles it never gets to see any other.
+func CacheByObject() map[client.Object]cache.ByObject {
+	agents := cache.ByObject{Field: named(v1alpha1.AgentServiceAccount)}
+	return map[client.Object]cache.ByObject{
+		&coordinationv1.Lease{}:  {Field: named(v1alpha1.LeaseName)},
+		&corev1.Secret{}:         {Field: named(plan.TokenSecret)},
+		&corev1.ServiceAccount{}: agents,
+		&rbacv1.Role{}:           agents,
+		&rbacv1.RoleBinding{}:    agents,
+	}
+}
+
+func named(name string) fields.Selector { return fields.OneTermEqualSelector("metadata.name", name) }
+
+// Add adds the controller to a manager.
+func Add(mgr ctrl.Manager, o Options) error {
+	r := &Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Grace: o.Grace, Now: time.Now}
+	ofNamespace := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
+		return requestFor(obj.GetNamespace())
+	})
+	namespaces := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
+		return requestFor(obj.GetName())
+	})
+	err := ctrl.NewControllerManagedBy(mgr).Named("fleet").
+		For(&v1alpha1.FleetCluster{}, builder.WithPredicates(predicate.Or(
+			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, deletion))).
+		WatchesMetadata(&corev1.Namespace{}, namespaces).
+		Watches(&corev1.ServiceAccount{}, ofNamespace).
+		Watches(&rbacv1.Role{}, ofNamespace).
+		Watches(&rbacv1.RoleBinding{}, ofNamespace).
+		Watches(&corev1.Secret{}, ofNamespace).
+		Watches(&v1alpha1.OperatorInstall{}, ofNamespace, builder.WithPredicates(installChanged)).
+		Watches(&coordinationv1.Lease{}, r.leaseHandler()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: max(o.Concurrency, 1)}).
+		Complete(kit.Shell(mgr.GetClient(), mgr.GetEventRecorder("bellwether-fleet"), r))
+	if err != nil {
+		return fmt.Errorf("build fleet controller: %w", err)
+	}
+	return nil
+}
+
+func requestFor(namespace string) []reconcile.Request {
+	cluster, ok := strings.CutPrefix(namespace, v1alpha1.ClusterNamespace(""))
+	if !ok || cluster == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: cluster}}}
+}
+
+var deletion = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
+}}
+
+// installChanged passes what the counts and the removal depend on, so that an
+// agent's progress reports do not wake this controller.
+var installChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	before, after := e.ObjectOld.(*v1alpha1.OperatorInstall), e.ObjectNew.(*v1alpha1.OperatorInstall)
+	return ready(before) != ready(after) ||
+		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
+		len(before.Finalizers) != len(after.Finalizers) ||
+		before.Spec.RemovalPolicy != after.Spec.RemovalPolicy
+}}
+
+func ready(o *v1alpha1.OperatorInstall) bool {
+	return conditions.IsTrue(o.Status.Conditions, v1alpha1.ConditionReady)
+}
+
+// leaseHandler notes every renewal where it arrives, and wakes the reconciler
+// only for one that tells something new: at ten thousand clusters a thousand
+// renewals arrive each second.
+func (r *Reconciler) leaseHandler() handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	enqueue := func(obj client.Object, q queue) {
+		for _, request := range requestFor(obj.GetNamespace()) {
+			q.Add(request)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
+			r.noteRenewal(e.Object, !e.IsInInitialList)
+			enqueue(e.Object, q)
+		},
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			wasOffline := r.noteRenewal(e.ObjectNew, true)
+			if wasOffline || !maps.Equal(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()) {
+				enqueue(e.ObjectNew, q)
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { enqueue(e.Object, q) },
+	}
+}
+
+// noteRenewal returns whether the cluster had no valid renewal before this one.
+func (r *Reconciler) noteRenewal(obj client.Object, witnessed bool) bool {
+	lease := obj.(*coordinationv1.Lease)
+	requests := requestFor(lease.Namespace)
+	if len(requests) == 0 {
+		return false
+	}
+	cluster, now := requests[0].Name, r.Now()
+	before := r.alive.last(cluster)
+	r.alive.observe(cluster, lease, now, witnessed)
+	return now.Sub(before) >= leaseDuration(lease)+r.Grace
+}

@@ -1,0 +1,81 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package removal decides how an OperatorInstall leaves the hub: the removal
+// policy is written first, then the object is deleted, then its agent carries
+// the policy out and lets go. It is pure.
+package removal
+
+import "github.com/bellwether-dev/bellwether/apis/v1alpha1"
+
+// Reach says whether somebody is there to carry a removal policy out.
+type Reach int
+
+const (
+	// Online clusters have an agent that will act.
+	Online Reach = iota
+	// Offline clusters have an agent that may come back.
+	Offline
+	// Gone clusters have no agent that could ever act: it has lost its access.
+	Gone
+)
+
+// Install is what is seen of an OperatorInstall that has to go.
+type Install struct {
+	Namespace string
+	Name      string
+	Cluster   string
+	Policy    v1alpha1.RemovalPolicy
+	// Deleting is true once the object was deleted.
+	Deleting bool
+	// Held is true while the agent's finalizer is on the object.
+	Held bool
+}
+
+// Observe takes in what matters of an OperatorInstall.
+func Observe(o *v1alpha1.OperatorInstall) Install {
+	held := false
+	for _, finalizer := range o.Finalizers {
+		held = held || finalizer == v1alpha1.FinalizerAgent
+	}
+	return Install{
+		Namespace: o.Namespace, Name: o.Name, Cluster: o.Spec.Cluster, Policy: o.Spec.RemovalPolicy,
+		Deleting: o.DeletionTimestamp != nil, Held: held,
+	}
+}
+
+// Step is what to do with one OperatorInstall, in the order of the fields.
+type Step struct {
+	Namespace string
+	Name      string
+	// SetPolicy writes the removal policy; empty leaves it.
+	SetPolicy v1alpha1.RemovalPolicy
+	// Delete deletes the object.
+	Delete bool
+	// Release takes the agent's finalizer away, because nobody would.
+	Release bool
+}
+
+// Next returns the step that is due, and whether there is one. Without a step
+// the agent's word is waited for.
+//
+// An offline cluster is not waited for where nothing is to be done on it
+// (Orphan). With Uninstall it is: whoever gave up the wait would leave behind
+// what was to be removed.
+func Next(i Install, policy v1alpha1.RemovalPolicy, reach Reach) (Step, bool) {
+	if policy == "" {
+		policy = v1alpha1.RemovalOrphan
+	}
+	step := Step{Namespace: i.Namespace, Name: i.Name}
+	if i.Policy != policy {
+		step.SetPolicy = policy
+	}
+	step.Delete = !i.Deleting
+	step.Release = i.Held && (reach == Gone || reach == Offline && policy == v1alpha1.RemovalOrphan)
+	return step, step.SetPolicy != "" || step.Delete || step.Release
+}
+
+// Blocked tells whether the install waits for a cluster that is offline.
+func Blocked(i Install, policy v1alpha1.RemovalPolicy, reach Reach) bool {
+	return i.Held && reach == Offline && policy == v1alpha1.RemovalUninstall
+}
