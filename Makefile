@@ -29,9 +29,10 @@ export CGO_ENABLED ?= 0
 
 .PHONY: help
 help: ## Show this help
-	@awk 'BEGIN {FS = ":.*## "; printf "Usage: make \033[36mTARGET\033[0m\n"} \
-		/^##@/ {printf "\n\033[1m%s\033[0m\n", substr($$0, 5)} \
-		/^[a-zA-Z0-9_-]+:.*## / {printf "  \033[36m%-12s\033[0m %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -v tty="$$([[ -t 1 ]] && echo 1 || true)" 'BEGIN {FS = ":.*## "; if (tty) {c = "\033[36m"; b = "\033[1m"; r = "\033[0m"}; \
+		print "Usage: make " c "TARGET" r} \
+		/^##@/ {printf "\n%s%s%s\n", b, substr($$0, 5), r} \
+		/^[a-zA-Z0-9_-]+:.*## / {printf "  %s%-17s%s %s\n", c, $$1, r, $$2}' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: demo
 demo: ## Start a hub and three clusters, upgrade an operator in waves, clean up (KEEP=1 leaves it running)

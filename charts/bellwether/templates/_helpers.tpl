@@ -1,0 +1,141 @@
+{{/* Copyright The Bellwether Authors. SPDX-License-Identifier: Apache-2.0 */}}
+
+{{- define "bellwether.prefix" -}}
+{{ default "bellwether" .Values.nameOverride | trunc 40 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "bellwether.hub" -}}
+{{ include "bellwether.prefix" . }}-hub
+{{- end }}
+
+{{- define "bellwether.agent" -}}
+{{ include "bellwether.prefix" . }}-agent
+{{- end }}
+
+{{- /* The labels of an object. Call with (dict "root" $ "component" "hub"). */}}
+{{- define "bellwether.labels" -}}
+{{ include "bellwether.selector" . }}
+app.kubernetes.io/part-of: bellwether
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
+{{- with .root.Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- /* The labels that select pods: they can never change. */}}
+{{- define "bellwether.selector" -}}
+app.kubernetes.io/name: bellwether
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/component: {{ .component }}
+{{- end }}
+
+{{- /* The metadata of an object. Call with (dict "root" $ "component" "hub" "name" "x"). */}}
+{{- define "bellwether.metadata" -}}
+name: {{ .name }}
+{{- if not .clusterScoped }}
+namespace: {{ .root.Release.Namespace }}
+{{- end }}
+labels:
+  {{- include "bellwether.labels" . | nindent 2 }}
+  {{- with .labels }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- with merge (dict) (default dict .annotations) .root.Values.commonAnnotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{- define "bellwether.image" -}}
+{{- if .image.digest -}}
+{{ .image.repository }}@{{ .image.digest }}
+{{- else -}}
+{{ .image.repository }}:{{ default .root.Chart.AppVersion .image.tag }}
+{{- end -}}
+{{- end }}
+
+{{- /* The rules of one kind in a generated file: (dict "root" $ "file" "files/hub-rules.yaml" "kind" "ClusterRole"). */}}
+{{- define "bellwether.rules" -}}
+{{- $kind := .kind -}}
+{{- range $document := regexSplit "(?m)^---$" (.root.Files.Get .file) -1 -}}
+{{- $role := fromYaml $document -}}
+{{- if eq (default "" $role.kind) $kind -}}
+{{ toYaml $role.rules }}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{- define "bellwether.env" -}}
+- name: POD_IP
+  valueFrom: {fieldRef: {fieldPath: status.podIP}}
+- name: POD_NAME
+  valueFrom: {fieldRef: {fieldPath: metadata.name}}
+- name: POD_NAMESPACE
+  valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
+{{- if .root.Values.registryConfigSecret }}
+- name: DOCKER_CONFIG
+  value: /etc/bellwether/registry
+{{- end }}
+{{- with .part.extraEnv }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "bellwether.probes" -}}
+startupProbe:
+  httpGet: {path: /healthz, port: health}
+  periodSeconds: 1
+  failureThreshold: 60
+livenessProbe:
+  httpGet: {path: /healthz, port: health}
+  periodSeconds: 10
+readinessProbe:
+  httpGet: {path: /readyz, port: health}
+  periodSeconds: 5
+{{- end }}
+
+{{- define "bellwether.scheduling" -}}
+{{- with .nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .topologySpreadConstraints }}
+topologySpreadConstraints:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- end }}
+
+{{- define "bellwether.registryVolume" -}}
+{{- with .Values.registryConfigSecret }}
+- name: registry
+  secret:
+    secretName: {{ . }}
+    items: [{key: .dockerconfigjson, path: config.json}]
+{{- end }}
+{{- end }}
+
+{{- define "bellwether.registryMount" -}}
+{{- if .Values.registryConfigSecret }}
+- {name: registry, mountPath: /etc/bellwether/registry, readOnly: true}
+{{- end }}
+{{- end }}
+
+{{- /* What everybody may see. */}}
+{{- define "bellwether.rules.view" -}}
+- apiGroups: [bellwether.dev]
+  resources: [fleetclusters, managedoperators, operatorcatalogs, operatorinstalls, operatorrollouts]
+  verbs: [get, list, watch]
+{{- end }}

@@ -1,0 +1,258 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package charts_test
+
+import (
+	"flag"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	"helm.sh/helm/v3/pkg/releaseutil"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
+
+	"github.com/bellwether-dev/bellwether/charts"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func load(t *testing.T) *chart.Chart {
+	t.Helper()
+	loaded, err := charts.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loaded
+}
+
+// render returns the manifests that Helm would apply for the values, without
+// the comments of the chart's authors.
+func render(t *testing.T, loaded *chart.Chart, values string) ([]string, error) {
+	t.Helper()
+	var overrides map[string]any
+	if err := yaml.Unmarshal([]byte(values), &overrides); err != nil {
+		t.Fatal(err)
+	}
+	options := chartutil.ReleaseOptions{Name: "fleet", Namespace: "bellwether-system", IsInstall: true, Revision: 1}
+	all, err := chartutil.ToRenderValues(loaded, overrides, options, chartutil.DefaultCapabilities)
+	if err != nil {
+		return nil, err
+	}
+	rendered, err := engine.Render(loaded, all)
+	if err != nil {
+		return nil, err
+	}
+	var manifests []string
+	for name, text := range rendered {
+		if path.Ext(name) != ".yaml" {
+			continue
+		}
+		for _, manifest := range releaseutil.SplitManifests(text) {
+			manifests = append(manifests, normalize(t, manifest))
+		}
+	}
+	manifests = slices.DeleteFunc(manifests, func(m string) bool { return m == "" })
+	slices.SortFunc(manifests, func(a, b string) int { return strings.Compare(sortKey(t, a), sortKey(t, b)) })
+	return manifests, nil
+}
+
+func normalize(t *testing.T, manifest string) string {
+	t.Helper()
+	var object map[string]any
+	if err := yaml.UnmarshalStrict([]byte(manifest), &object); err != nil {
+		t.Fatalf("decode manifest: %v\n%s", err, manifest)
+	}
+	if object == nil {
+		return ""
+	}
+	text, err := yaml.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func sortKey(t *testing.T, manifest string) string {
+	t.Helper()
+	var object struct {
+		Kind     string
+		Metadata struct{ Name string }
+	}
+	if err := yaml.Unmarshal([]byte(manifest), &object); err != nil {
+		t.Fatal(err)
+	}
+	return object.Kind + "/" + object.Metadata.Name
+}
+
+const everything = `
+nameOverride: sheep
+commonLabels: {team: fleet}
+commonAnnotations: {example.com/owner: sre}
+imagePullSecrets: [{name: pull}]
+registryConfigSecret: registry-login
+hub:
+  enabled: true
+  image: {tag: 1.2.3}
+  bindAddress: $(POD_IP)
+  leaseGrace: 1m30s
+  extraArgs: [--zap-log-level=debug]
+  extraEnv: [{name: HTTPS_PROXY, value: "http://proxy.example.com:3128"}]
+  extraVolumes: [{name: catalog, configMap: {name: catalog}}]
+  extraVolumeMounts: [{name: catalog, mountPath: /catalog}]
+  serviceAccount: {annotations: {example.com/identity: hub}}
+  podLabels: {sidecar: "false"}
+  podAnnotations: {example.com/a: b}
+  nodeSelector: {node-role.kubernetes.io/infra: ""}
+  tolerations: [{key: infra, operator: Exists}]
+  affinity: {nodeAffinity: {}}
+  topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}]
+  priorityClassName: system-cluster-critical
+  userRoles: {create: true, aggregate: true}
+  podDisruptionBudget: {enabled: true}
+  networkPolicy: {enabled: true, metricsFrom: [{namespaceSelector: {}}]}
+  podMonitor: {enabled: true, labels: {release: prometheus}}
+agent:
+  enabled: true
+  cluster: prod-eu
+  hub: {kubeconfigSecret: hub-login, namespace: elsewhere}
+  image: {digest: "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}
+  viewHost: $(POD_IP)
+  bindAddress: $(POD_IP)
+  viewPorts: {first: 40000, last: 40099}
+  templates: {namespace.yaml: "kind: Namespace\n"}
+  extraRules: [{apiGroups: [""], resources: [limitranges], verbs: [create]}]
+  extraArgs: [--zap-log-level=debug]
+  networkPolicy: {enabled: true, metricsFrom: [{namespaceSelector: {}}]}
+  podMonitor: {enabled: true}
+`
+
+func TestRender(t *testing.T) {
+	for name, values := range map[string]string{
+		"nothing":    "{}",
+		"hub":        "hub: {enabled: true}",
+		"agent":      "agent: {enabled: true, cluster: canary}",
+		"everything": everything,
+	} {
+		t.Run(name, func(t *testing.T) {
+			manifests, err := render(t, withFixedRules(load(t)), values)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := strings.Join(manifests, "---\n")
+			golden := filepath.Join("testdata", name+".yaml")
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("manifests; run with -update if this is what you want (-want +got):\n%s", diff)
+			}
+			for _, manifest := range manifests {
+				decodes(t, manifest)
+			}
+		})
+	}
+}
+
+// withFixedRules replaces the generated permissions, so that the golden files
+// hold the chart alone and do not follow every marker on a controller.
+func withFixedRules(loaded *chart.Chart) *chart.Chart {
+	for _, file := range loaded.Files {
+		if strings.HasSuffix(file.Name, "-rules.yaml") {
+			file.Data = []byte("---\nkind: ClusterRole\nrules:\n- apiGroups: [\"\"]\n  resources: [namespaces]\n  verbs: [get]\n")
+		}
+	}
+	return loaded
+}
+
+// decodes checks a manifest against the API's own types: a field that does not
+// exist is an error.
+func decodes(t *testing.T, manifest string) {
+	t.Helper()
+	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
+	_, _, err := decoder.Decode([]byte(manifest), nil, nil)
+	if err != nil && !runtime.IsNotRegisteredError(err) {
+		t.Errorf("decode manifest: %v\n%s", err, manifest)
+	}
+}
+
+func TestValuesAreChecked(t *testing.T) {
+	for name, c := range map[string]struct{ values, want string }{
+		"a misspelt value":          {"hub: {enable: true}", "enable"},
+		"an agent without cluster":  {"agent: {enabled: true}", "agent.cluster must name"},
+		"a cluster's name too long": {"agent: {enabled: true, cluster: " + strings.Repeat("x", 51) + "}", "cluster"},
+		"a port out of range":       {"agent: {viewPorts: {first: 70000}}", "viewPorts"},
+		"a digest that is none":     {"hub: {image: {digest: latest}}", "digest"},
+		"a grace without unit":      {"hub: {leaseGrace: '40'}", "leaseGrace"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := render(t, load(t), c.values); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got error %v, want one about %q", err, c.want)
+			}
+		})
+	}
+}
+
+// TestRulesArePresent guards against a chart that renders roles without rules
+// because a generated file is missing or was renamed.
+func TestRulesArePresent(t *testing.T) {
+	manifests, err := render(t, load(t), everything)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, manifest := range manifests {
+		if !strings.HasPrefix(sortKey(t, manifest), "ClusterRole/") {
+			continue
+		}
+		var role rbacv1.ClusterRole
+		if err := yaml.UnmarshalStrict([]byte(manifest), &role); err != nil {
+			t.Fatal(err)
+		}
+		seen[role.Name] = true
+		if len(role.Rules) < 1 {
+			t.Errorf("ClusterRole %s has no rules", role.Name)
+		}
+		for _, rule := range role.Rules {
+			if slices.Contains(rule.Verbs, "*") || slices.Contains(rule.Resources, "*") || slices.Contains(rule.APIGroups, "*") {
+				t.Errorf("ClusterRole %s has a wildcard: %v", role.Name, rule)
+			}
+		}
+	}
+	want := map[string]bool{"sheep-hub": true, "sheep-agent": true, "sheep-view": true, "sheep-operate": true, "sheep-approve": true}
+	if diff := cmp.Diff(want, seen); diff != "" {
+		t.Errorf("ClusterRoles (-want +got):\n%s", diff)
+	}
+}
+
+func TestCRDs(t *testing.T) {
+	var names []string
+	for _, crd := range load(t).CRDObjects() {
+		names = append(names, strings.TrimSuffix(path.Base(crd.Name), ".yaml"))
+	}
+	slices.Sort(names)
+	want := []string{
+		"bellwether.dev_fleetclusters", "bellwether.dev_managedoperators", "bellwether.dev_operatorcatalogs",
+		"bellwether.dev_operatorinstalls", "bellwether.dev_operatorrollouts",
+	}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Errorf("CRDs (-want +got):\n%s", diff)
+	}
+}
