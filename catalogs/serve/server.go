@@ -1,0 +1,301 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package serve gives catalog views to OLM: its registry gRPC API, straight from memory, with one port per view.
+//
+// A view keeps its port for as long as it is served, because the port is part of a CatalogSource's address. When a
+// view's content changes, the connections to that view are dropped: OLM resolves anew as soon as a catalog's connection
+// comes back, and otherwise only minutes later.
+package serve
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/operator-framework/operator-registry/pkg/api"
+	"google.golang.org/grpc"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/bellwether-dev/bellwether/catalogs/view"
+)
+
+var (
+	// ErrNoPort says that every port a view could have is taken.
+	ErrNoPort = errors.New("no free port")
+	// ErrClosed says that the server was closed.
+	ErrClosed = errors.New("catalog server closed")
+)
+
+// Ports are the ports that views may get, both ends included. The zero value lets the kernel choose.
+type Ports struct {
+	First, Last int
+}
+
+func (p Ports) contains(port int) bool {
+	return port > 0 && (p == Ports{} || (p.First <= port && port <= p.Last))
+}
+
+// Options configure a Server.
+type Options struct {
+	// Listen is the address to listen on, without a port; empty means 127.0.0.1.
+	Listen string
+	// Advertise is the host under which OLM reaches the server; empty means Listen.
+	Advertise string
+	// Ports are those to listen on.
+	Ports Ports
+}
+
+// Server serves any number of views. Its methods may be called at the same time.
+type Server struct {
+	options Options
+	grpc    *grpc.Server
+
+	mu     sync.Mutex
+	slots  map[string]*slot
+	closed bool
+}
+
+// New returns a server of no views, which listens nowhere yet.
+func New(o Options) *Server {
+	o.Listen = cmp.Or(o.Listen, "127.0.0.1")
+	o.Advertise = cmp.Or(o.Advertise, o.Listen)
+	// A catalog's connection is idle nearly always and its requests are tiny, so buffers are kept small.
+	g := grpc.NewServer(grpc.ReadBufferSize(4<<10), grpc.WriteBufferSize(16<<10), grpc.SharedWriteBuffer(true),
+		grpc.MaxRecvMsgSize(64<<10), grpc.MaxConcurrentStreams(100))
+	api.RegisterRegistryServer(g, registry{})
+	api.RegisterExperimentalRegistryServer(g, experimental{})
+	healthv1.RegisterHealthServer(g, health{})
+	return &Server{options: o, grpc: g, slots: map[string]*slot{}}
+}
+
+// Set serves a view under a key, or exchanges what is served there, and returns the address for the CatalogSource.
+// A new view gets the preferred port if that is positive, within the range and free, otherwise another one; a view that
+// is served already keeps its port. changed tells whether the content is another than before.
+func (s *Server) Set(key string, v view.View, preferredPort int) (addr string, changed bool, err error) {
+	s.mu.Lock()
+	current, served := s.slots[key]
+	closed := s.closed
+	s.mu.Unlock()
+	switch {
+	case closed:
+		return "", false, ErrClosed
+	case served && current.content.Load().hash == v.Hash:
+		return s.addr(current), false, nil
+	}
+	content, err := newStore(v.Hash, v.Packages)
+	if err != nil {
+		return "", false, fmt.Errorf("serve view %q: %w", key, err)
+	}
+	if served {
+		current.swap(content)
+		return s.addr(current), true, nil
+	}
+	created, err := s.open(key, content, preferredPort)
+	if err != nil {
+		return "", false, fmt.Errorf("serve view %q: %w", key, err)
+	}
+	return s.addr(created), true, nil
+}
+
+func (s *Server) open(key string, content *store, preferredPort int) (*slot, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, ErrClosed
+	}
+	if racing, ok := s.slots[key]; ok {
+		racing.swap(content)
+		return racing, nil
+	}
+	l, err := s.listen(preferredPort)
+	if err != nil {
+		return nil, err
+	}
+	created := &slot{listener: l, port: l.Addr().(*net.TCPAddr).Port, conns: map[*conn]struct{}{}}
+	created.content.Store(content)
+	s.slots[key] = created
+	go func() {
+		// It ends when Remove or Close close the listener, which is no error.
+		_ = s.grpc.Serve(&listener{Listener: l, slot: created})
+	}()
+	return created, nil
+}
+
+func (s *Server) listen(preferred int) (net.Listener, error) {
+	if s.options.Ports.contains(preferred) {
+		if l, err := s.listenOn(preferred); err == nil {
+			return l, nil
+		}
+	}
+	if (s.options.Ports == Ports{}) {
+		return s.listenOn(0)
+	}
+	used := map[int]bool{}
+	for _, other := range s.slots {
+		used[other.port] = true
+	}
+	var last error
+	for port := s.options.Ports.First; port <= s.options.Ports.Last; port++ {
+		if used[port] {
+			continue
+		}
+		l, err := s.listenOn(port)
+		if err == nil {
+			return l, nil
+		}
+		last = err
+	}
+	if last == nil {
+		last = fmt.Errorf("%d views are served", len(s.slots))
+	}
+	return nil, fmt.Errorf("%w from %d to %d: %w", ErrNoPort, s.options.Ports.First, s.options.Ports.Last, last)
+}
+
+func (s *Server) listenOn(port int) (net.Listener, error) {
+	return net.Listen("tcp", net.JoinHostPort(s.options.Listen, strconv.Itoa(port)))
+}
+
+func (s *Server) addr(v *slot) string {
+	return net.JoinHostPort(s.options.Advertise, strconv.Itoa(v.port))
+}
+
+// Remove stops serving a view and frees its port. Unknown keys are ignored.
+func (s *Server) Remove(key string) {
+	s.mu.Lock()
+	v, ok := s.slots[key]
+	delete(s.slots, key)
+	s.mu.Unlock()
+	if ok {
+		v.close()
+	}
+}
+
+// State is what is served under a key.
+type State struct {
+	Hash string
+	Addr string
+	// Connections to the view that are open now; OLM holds one.
+	Connections int
+	// Reads is how often the present content was listed from beginning to end.
+	Reads int
+}
+
+// State returns what is served under a key, and false if nothing is.
+func (s *Server) State(key string) (State, bool) {
+	s.mu.Lock()
+	v, ok := s.slots[key]
+	s.mu.Unlock()
+	if !ok {
+		return State{}, false
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return State{Hash: v.content.Load().hash, Addr: s.addr(v), Connections: len(v.conns), Reads: v.reads}, true
+}
+
+// Close stops serving everything. The server cannot be used again.
+func (s *Server) Close() {
+	s.mu.Lock()
+	s.closed = true
+	slots := s.slots
+	s.slots = map[string]*slot{}
+	s.mu.Unlock()
+	for _, v := range slots {
+		v.close()
+	}
+	s.grpc.Stop()
+}
+
+// slot is one served view: its port, its content, and who is connected.
+type slot struct {
+	listener net.Listener
+	port     int
+	content  atomic.Pointer[store]
+
+	mu     sync.Mutex
+	conns  map[*conn]struct{}
+	reads  int
+	closed bool
+}
+
+// swap exchanges the content first and drops the connections then, so that whoever comes back sees the new one.
+func (v *slot) swap(content *store) {
+	v.content.Store(content)
+	v.mu.Lock()
+	v.reads = 0
+	v.mu.Unlock()
+	v.drop()
+}
+
+func (v *slot) countRead(s *store) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.content.Load() == s {
+		v.reads++
+	}
+}
+
+func (v *slot) drop() {
+	v.mu.Lock()
+	open := v.conns
+	v.conns = map[*conn]struct{}{}
+	v.mu.Unlock()
+	for c := range open {
+		c.Conn.Close()
+	}
+}
+
+func (v *slot) close() {
+	v.listener.Close()
+	v.mu.Lock()
+	v.closed = true
+	v.mu.Unlock()
+	v.drop()
+}
+
+// listener tells connections which view they belong to.
+type listener struct {
+	net.Listener
+	slot *slot
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	accepted, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{Conn: accepted, slot: l.slot}
+	l.slot.mu.Lock()
+	defer l.slot.mu.Unlock()
+	if l.slot.closed {
+		accepted.Close()
+		return nil, net.ErrClosed
+	}
+	l.slot.conns[c] = struct{}{}
+	return c, nil
+}
+
+type conn struct {
+	net.Conn
+	slot *slot
+}
+
+func (c *conn) Close() error {
+	c.slot.mu.Lock()
+	delete(c.slot.conns, c)
+	c.slot.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// LocalAddr is how a request learns which view it is for: gRPC hands a connection's addresses to its handlers.
+func (c *conn) LocalAddr() net.Addr { return slotAddr{Addr: c.Conn.LocalAddr(), slot: c.slot} }
+
+type slotAddr struct {
+	net.Addr
+	slot *slot
+}
