@@ -9,6 +9,7 @@ import (
 	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -59,12 +60,11 @@ func (c *Cluster) startOLM(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	operators, ctx := errgroup.WithContext(ctx)
 	for _, name := range []string{build.OLM, build.OLMCatalog} {
-		if err := c.startOLMOperator(ctx, name, kubeconfig); err != nil {
-			return err
-		}
+		operators.Go(func() error { return c.startOLMOperator(ctx, name, kubeconfig) })
 	}
-	return nil
+	return operators.Wait()
 }
 
 func (c *Cluster) startOLMOperator(ctx context.Context, name, kubeconfig string) error {

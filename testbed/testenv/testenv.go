@@ -5,8 +5,8 @@
 //
 //	func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
 //
-// APIServer and OLM are started on first use and shared by all tests of the binary, which keep apart by namespaces and names;
-// Cluster is private to one test. Everything ends with the test binary, in whatever way it ends.
+// APIServer, OLM and Shared start a cluster on first use and share it among all tests of the binary, which keep apart by
+// namespaces and names; Cluster is private to one test. Everything ends with the test binary, in whatever way it ends.
 package testenv
 
 import (
@@ -92,13 +92,29 @@ func (e *environment) close(failed bool) error {
 // Deployments, finishes deleted namespaces or makes ServiceAccounts.
 func APIServer(t testing.TB) *rest.Config {
 	t.Helper()
-	return Shared(t, cluster.Options{APIServerOnly: true}).RESTConfig()
+	c := Shared(t, cluster.Options{APIServerOnly: true})
+	InstallCRDs(t, c)
+	return c.RESTConfig()
 }
 
 // OLM returns a cluster with OLM, pods and Bellwether's CRDs. Images without a program are stubs.
 func OLM(t testing.TB) *cluster.Cluster {
 	t.Helper()
-	return Shared(t, cluster.Options{OLM: true, Pods: true})
+	c := Shared(t, cluster.Options{OLM: true, Pods: true})
+	InstallCRDs(t, c)
+	return c
+}
+
+// InstallCRDs installs Bellwether's CRDs from its chart. Doing so again changes nothing.
+func InstallCRDs(t testing.TB, c *cluster.Cluster) {
+	t.Helper()
+	root, err := build.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.InstallCRDs(filepath.Join(root, "charts", "bellwether", "crds")); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Shared returns the cluster of these options that all tests of the binary share. Name, Dir, Binaries and Etcd are set here.
@@ -177,7 +193,7 @@ func environmentOf(t testing.TB) *environment {
 	return current
 }
 
-// start runs a cluster on the shared etcd and installs Bellwether's CRDs.
+// start runs a cluster on the shared etcd.
 func (e *environment) start(t testing.TB, opts cluster.Options) (*cluster.Cluster, error) {
 	t.Helper()
 	ctx := t.Context()
@@ -201,15 +217,7 @@ func (e *environment) start(t testing.TB, opts cluster.Options) (*cluster.Cluste
 	if opts.Out == nil {
 		opts.Out = t.Output()
 	}
-	c, err := cluster.Start(ctx, opts)
-	if err != nil {
-		return nil, err
-	}
-	if err := installCRDs(c); err != nil {
-		c.Stop(context.WithoutCancel(ctx))
-		return nil, err
-	}
-	return c, nil
+	return cluster.Start(ctx, opts)
 }
 
 // claim takes a folder for this test binary.
@@ -261,20 +269,4 @@ func (e *environment) local(t testing.TB, name string) (string, error) {
 	}
 	e.binaries[name] = paths[name]
 	return paths[name], nil
-}
-
-// installCRDs installs what the chart ships.
-func installCRDs(c *cluster.Cluster) error {
-	root, err := build.Root()
-	if err != nil {
-		return err
-	}
-	files, err := filepath.Glob(filepath.Join(root, "charts", "bellwether", "crds", "*.yaml"))
-	if err != nil {
-		return fmt.Errorf("list CRDs: %w", err)
-	}
-	if len(files) == 0 {
-		return nil
-	}
-	return c.InstallCRDs(files...)
 }
