@@ -1,0 +1,150 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+)
+
+// ending tells whether the rollout admits nothing any more, ever.
+func (p *pass) ending() bool {
+	phase := p.prior.Phase
+	return p.in.Rollout.Spec.Abort != nil || phase == v1alpha1.RolloutAborted || phase == v1alpha1.RolloutSuperseded
+}
+
+// stopped tells whether nothing may be admitted now.
+func (p *pass) stopped() bool {
+	return p.ending() || p.in.Rollout.Spec.Paused || p.halted() != nil
+}
+
+// halted is the first wave with more failures than it may have. A rollout that
+// succeeded is not halted any more: only that wave stops.
+func (p *pass) halted() *waveState {
+	if p.prior.Phase == v1alpha1.RolloutSucceeded {
+		return nil
+	}
+	for i := range p.states {
+		if p.states[i].failing() {
+			return &p.states[i]
+		}
+	}
+	return nil
+}
+
+func (s *waveState) failing() bool { return int(s.counts.Failed) > s.maxFailures }
+
+// admits tells whether the wave may take in clusters, given that the rollout
+// is not stopped.
+func (s *waveState) admits() bool { return s.open && !s.failing() }
+
+// dropLapsed gives up on batch entries that were never acted on while the
+// rollout is stopped: a person who pauses expects nothing to start afterwards.
+// Only a live view can tell, and only when nobody can still be acting on them.
+func (p *pass) dropLapsed() {
+	stopped := p.ending() || p.in.Rollout.Spec.Paused || p.prior.Phase == v1alpha1.RolloutHalted
+	if !p.in.Live || !stopped {
+		return
+	}
+	for name, e := range p.batch {
+		if p.in.Now.Sub(e.AdmittedAt.Time) > entryDoubt {
+			delete(p.batch, name)
+		}
+	}
+}
+
+// admissions are the batch entries as they were read whose stamp is not to be
+// seen yet. Entries decided in this pass are not among them.
+func (p *pass) admissions() []Action {
+	if p.stopped() {
+		return nil
+	}
+	var actions []Action
+	for _, s := range p.states {
+		for _, m := range s.members {
+			if e, written := p.batch[m.name]; written && s.admits() && m.class != removed {
+				actions = append(actions, Action{
+					Kind: ActionAdmit, Cluster: e.Cluster, Wave: e.Wave, AdmittedAt: *stampTime(e.AdmittedAt.Time),
+				})
+			}
+		}
+	}
+	return actions
+}
+
+// nextBatch keeps the entries that were not seen and adds what the free slots
+// allow.
+func (p *pass) nextBatch() *v1alpha1.AdmissionBatch {
+	var entries []v1alpha1.BatchEntry
+	for _, e := range p.batch {
+		entries = append(entries, p.renewed(e))
+	}
+	if !p.stopped() {
+		for i := range p.states {
+			entries = append(entries, p.states[i].admit(p.in.Now, MaxBatch-len(entries))...)
+		}
+	}
+	if len(entries) == 0 {
+		return nil
+	}
+	slices.SortFunc(entries, func(a, b v1alpha1.BatchEntry) int { return cmp.Compare(a.Cluster, b.Cluster) })
+	return &v1alpha1.AdmissionBatch{Clusters: entries}
+}
+
+// renewed gives an entry that could not be applied for long a new time, so
+// that the cluster has its whole deadline once it can. The slot stays taken.
+func (p *pass) renewed(e v1alpha1.BatchEntry) v1alpha1.BatchEntry {
+	if p.in.Live && p.in.Now.Sub(e.AdmittedAt.Time) > entryDoubt {
+		e.AdmittedAt = *stampTime(p.in.Now)
+	}
+	return e
+}
+
+// admit chooses clusters for the wave's free slots, room of them at most.
+// Clusters that are busy with an older release come first: they hold a slot
+// already, and are moved within it.
+func (s *waveState) admit(now time.Time, room int) []v1alpha1.BatchEntry {
+	if !s.admits() {
+		return nil
+	}
+	ours, busy := s.held()
+	var entries []v1alpha1.BatchEntry
+	take := func(m *member) {
+		entries = append(entries, v1alpha1.BatchEntry{Cluster: m.name, Wave: s.Name, AdmittedAt: *stampTime(now)})
+		*s.counts.of(m.class)--
+		m.class, m.ours, m.ready, m.holds = inProgress, true, false, true
+		s.counts.InProgress++
+		ours++
+	}
+	for i := range s.members {
+		if m := &s.members[i]; m.ready && m.holds && ours < s.maxConcurrency && len(entries) < room {
+			busy--
+			take(m)
+		}
+	}
+	for i := range s.members {
+		if m := &s.members[i]; m.ready && ours+busy < s.maxConcurrency && len(entries) < room {
+			take(m)
+		}
+	}
+	return entries
+}
+
+// held counts the taken slots: by this rollout, and by older ones. A cluster
+// that left the fleet while it was changing holds its slot until its install
+// is gone.
+func (s *waveState) held() (ours, busy int) {
+	for _, m := range s.members {
+		switch {
+		case m.holds && m.ours:
+			ours++
+		case m.holds:
+			busy++
+		}
+	}
+	return ours, busy
+}

@@ -1,0 +1,158 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+)
+
+// explain says where the rollout stands and what it waits for.
+func (p *pass) explain(status v1alpha1.OperatorRolloutStatus) (Standing, string, string) {
+	spec := p.in.Rollout.Spec
+	switch status.Phase {
+	case v1alpha1.RolloutSucceeded:
+		return Done, v1alpha1.ReasonSucceeded, p.explainSuccess(status)
+	case v1alpha1.RolloutSuperseded:
+		return Stuck, v1alpha1.ReasonSuperseded, cmp.Or(abortReason(spec), status.Message)
+	case v1alpha1.RolloutAborted:
+		return Stuck, v1alpha1.ReasonAborted, p.explainAbort(status)
+	case v1alpha1.RolloutPaused:
+		return Underway, v1alpha1.ReasonPaused, "paused" + colon(spec.PausedReason) + "; what was admitted finishes"
+	case v1alpha1.RolloutHalted:
+		return Stuck, v1alpha1.ReasonHalted, p.explainFailures() + "; admission goes on by itself once they recover"
+	}
+	return p.explainWave(status)
+}
+
+func (p *pass) explainSuccess(status v1alpha1.OperatorRolloutStatus) string {
+	c := status.Clusters
+	text := fmt.Sprintf("%d of %d clusters updated", c.Succeeded, c.Total-c.Removed)
+	for _, rest := range []struct {
+		n    int32
+		what string
+	}{
+		{c.Failed, "failed"}, {c.Deferred, "deferred until they are back"},
+		{c.InProgress, "in progress"}, {c.Pending, "joined late and wait for their turn"},
+	} {
+		if rest.n > 0 {
+			text += fmt.Sprintf(", %d %s", rest.n, rest.what)
+		}
+	}
+	return text
+}
+
+func (p *pass) explainAbort(status v1alpha1.OperatorRolloutStatus) string {
+	switch {
+	case p.in.Rollout.Spec.Abort != nil:
+		return "aborted" + colon(abortReason(p.in.Rollout.Spec))
+	case p.halted() != nil:
+		return "aborted, as its failure policy says: " + p.explainFailures()
+	}
+	return cmp.Or(status.Message, "aborted, as its failure policy says")
+}
+
+// explainFailures names the clusters of the first wave that fails too much.
+func (p *pass) explainFailures() string {
+	s := p.halted()
+	if s == nil {
+		return "no wave has too many failures"
+	}
+	var names []string
+	for _, m := range s.members {
+		if m.class == failed {
+			names = append(names, m.name)
+		}
+	}
+	return fmt.Sprintf("wave %s: %s failed and %d may (%s)", s.Name, clusters(len(names)), s.maxFailures, list(names))
+}
+
+func (p *pass) explainWave(status v1alpha1.OperatorRolloutStatus) (Standing, string, string) {
+	i := slices.IndexFunc(status.Waves, func(w v1alpha1.WaveStatus) bool { return w.Name == status.CurrentWave })
+	if i < 0 {
+		return Underway, v1alpha1.ReasonProgressing, "no wave is left"
+	}
+	s, w := &p.states[i], status.Waves[i]
+	switch {
+	case w.Phase == v1alpha1.WaveGated:
+		return Underway, v1alpha1.ReasonGated, fmt.Sprintf("wave %s waits for gate %s: %s have to be approved", w.Name, waiting(s.gates), clusters(s.present))
+	case w.Phase == v1alpha1.WaveSoaking:
+		return Underway, v1alpha1.ReasonSoaking, fmt.Sprintf("wave %s soaks until %s: %d of %d clusters updated",
+			w.Name, soakEnd(s, w).UTC().Format(time.RFC3339), w.Succeeded, w.Total-w.Removed)
+	case w.Pending == 0 && w.InProgress == 0 && p.heldBack(i):
+		return Stuck, v1alpha1.ReasonTooManyDeferred, fmt.Sprintf(
+			"wave %s: %s deferred because offline or paused (%s); bring them back, take them out of the selection, or raise maxDeferred",
+			w.Name, clusters(int(w.Deferred)), list(s.names(deferred)))
+	}
+	return Underway, v1alpha1.ReasonProgressing, fmt.Sprintf("wave %s: %d of %d clusters updated, %d in progress", w.Name, w.Succeeded, w.Total-w.Removed, w.InProgress)
+}
+
+func (s *waveState) names(k class) []string {
+	var names []string
+	for _, m := range s.members {
+		if m.class == k {
+			names = append(names, m.name)
+		}
+	}
+	return names
+}
+
+// events tells of each change of phase since the last status.
+func (p *pass) events(status v1alpha1.OperatorRolloutStatus, reason string) []Event {
+	var events []Event
+	for i, w := range status.Waves {
+		was := p.states[i].prior.Phase
+		if w.Phase == was || w.Phase == v1alpha1.WaveWaiting || w.Total == 0 {
+			continue
+		}
+		events = append(events, Event{
+			Reason:  "Wave" + string(w.Phase),
+			Message: fmt.Sprintf("wave %s: %d of %d clusters updated, %d failed, %d deferred", w.Name, w.Succeeded, w.Total-w.Removed, w.Failed, w.Deferred),
+		})
+	}
+	was := p.prior.Phase
+	if status.Phase == v1alpha1.RolloutProgressing && (was == v1alpha1.RolloutPaused || was == v1alpha1.RolloutHalted) {
+		events = append(events, Event{Reason: "Resumed", Message: status.Message})
+	}
+	if status.Phase != was && status.Phase != v1alpha1.RolloutProgressing {
+		warn := status.Phase == v1alpha1.RolloutHalted || status.Phase == v1alpha1.RolloutAborted
+		events = append(events, Event{Reason: reason, Message: status.Message, Warning: warn})
+	}
+	return events
+}
+
+func abortReason(spec v1alpha1.OperatorRolloutSpec) string {
+	if spec.Abort == nil {
+		return ""
+	}
+	return spec.Abort.Reason
+}
+
+func colon(text string) string {
+	if text == "" {
+		return ""
+	}
+	return ": " + text
+}
+
+func clusters(n int) string {
+	if n == 1 {
+		return "1 cluster"
+	}
+	return fmt.Sprintf("%d clusters", n)
+}
+
+// list names the first few.
+func list(names []string) string {
+	const few = 5
+	if len(names) <= few {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), len(names)-few)
+}

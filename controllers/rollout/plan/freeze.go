@@ -1,0 +1,90 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+)
+
+// freeze distributes the clusters over the waves and writes the membership to
+// labels. Nothing was admitted yet, so it starts anew on every pass until it
+// finds every label as it would write it; then the plan is frozen.
+func (p *pass) freeze() Decision {
+	status := *p.prior.DeepCopy()
+	status.Phase = v1alpha1.RolloutPending
+	status.ReleaseHash = p.hash
+	d := Decision{Reason: v1alpha1.ReasonPending}
+	if len(p.selected) == 0 {
+		status.Message = "no enrolled cluster matches the cluster selector: label a FleetCluster or change the ManagedOperator's clusterSelector"
+		d.Status, d.Standing, d.Reason = status, Stuck, v1alpha1.ReasonNoClusters
+		return d
+	}
+	assigned := assign(p.waves, p.selected)
+	d.Actions = p.misplaced(assigned)
+	// A view from a cache could miss a label that another pass has written.
+	if len(d.Actions) > 0 || !p.in.Live {
+		status.Message = fmt.Sprintf("freezing the membership: %d of %d clusters have their wave", len(p.selected)-len(d.Actions), len(p.selected))
+		d.Actions = d.Actions[:min(len(d.Actions), MaxAssignments)]
+		d.Status, d.RecheckAfter = status, recheckPlanning
+		return d
+	}
+	p.prior.PlanHash = hashPlan(p.waves, assigned)
+	p.prior.StartedAt = stampTime(p.in.Now)
+	p.count()
+	frozen := p.proceed()
+	frozen.Events = append([]Event{{
+		Reason:  v1alpha1.ConditionPlanned,
+		Message: fmt.Sprintf("%d clusters in %d waves", len(p.selected), len(p.waves)),
+	}}, frozen.Events...)
+	return frozen
+}
+
+// misplaced are the assignments that the labels do not show yet. An install
+// that is being deleted is left out until it is gone and made anew.
+func (p *pass) misplaced(assigned [][]string) []Action {
+	var actions []Action
+	for i, names := range assigned {
+		for _, name := range names {
+			at, exists := p.installs[name]
+			placed := exists && at.Rollout == p.in.Rollout.Name && at.Wave == p.waves[i].Name
+			if !placed && (!exists || !at.Deleting) {
+				actions = append(actions, Action{Kind: ActionAssign, Cluster: name, Wave: p.waves[i].Name})
+			}
+		}
+	}
+	return actions
+}
+
+// adopt assigns late joiners to their wave.
+func (p *pass) adopt() []Action {
+	if p.strategy.LateJoiners == v1alpha1.LateIgnore || p.ending() {
+		return nil
+	}
+	var actions []Action
+	for _, c := range p.selected {
+		at, exists := p.installs[c.Name]
+		if exists && (at.Deleting || at.Rollout == p.in.Rollout.Name) {
+			continue
+		}
+		if len(actions) == MaxAssignments {
+			break
+		}
+		i := p.waveOf(c)
+		p.states[i].present++
+		actions = append(actions, Action{Kind: ActionAssign, Cluster: c.Name, Wave: p.waves[i].Name})
+	}
+	return actions
+}
+
+// waveOf is the wave that a late joiner belongs to; the last one takes all.
+func (p *pass) waveOf(c Cluster) int {
+	for i, w := range p.waves {
+		if w.joins(c, p.states[i].present) {
+			return i
+		}
+	}
+	return len(p.waves) - 1
+}

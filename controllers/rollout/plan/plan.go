@@ -1,0 +1,266 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package plan decides what a rollout does next.
+//
+// Its input is one observation of the world: the OperatorRollout with its last
+// status, the clusters, and the OperatorInstalls of the operator. Its output is
+// a list of actions and the next status. It keeps nothing between two calls,
+// and must never read a clock, a client or a logger.
+//
+// What makes it safe to crash, to run twice and to look at an old cache:
+//
+//   - A cluster is admitted only after its name is in status.batch, as it was
+//     read from the API server; the executor compares the resource version of
+//     the rollout before each admission. So a status write is the decision,
+//     and it is a compare-and-swap.
+//   - A batch entry counts as in progress until its stamp is seen.
+//   - status.observedInstalls orders views: NeedsLive refuses one that is older
+//     than the view that the status was computed from.
+//   - Membership is on labels of the OperatorInstalls, written while nothing is
+//     admitted.
+package plan
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+)
+
+// Input is one observation.
+type Input struct {
+	// Now is the hub's time.
+	Now time.Time
+	// Rollout is read only.
+	Rollout *v1alpha1.OperatorRollout
+	// Clusters is the whole fleet, in any order.
+	Clusters []Cluster
+	// Installs are all OperatorInstalls of the operator, in any order.
+	Installs []Install
+	// ObservedInstalls is the newest resource version among Installs.
+	ObservedInstalls string
+	// Live says that Installs were read from the API server after Rollout was
+	// read, not from a cache.
+	Live bool
+	// Newer says that the operator has a rollout with a higher revision.
+	Newer bool
+}
+
+// Cluster is a FleetCluster.
+type Cluster struct {
+	Name   string
+	Labels map[string]string
+	// Enrolled clusters have their namespace on the hub.
+	Enrolled bool
+	Online   bool
+	// OnlineSince is when the hub saw the cluster come online.
+	OnlineSince time.Time
+	Paused      bool
+	Deleting    bool
+}
+
+// Install is an OperatorInstall.
+type Install struct {
+	Cluster string
+	// Rollout and Wave are the labels that hold the membership.
+	Rollout, Wave string
+	// Stamp is zero where nothing was admitted.
+	Stamp Stamp
+	// SucceededHash is the release that the agent saw succeed last.
+	SucceededHash string
+	// Stalled says that the agent reports terminal trouble with this very spec.
+	Stalled  bool
+	Deleting bool
+}
+
+// Stamp is the part of an Admission that decisions rest on.
+type Stamp struct {
+	RolloutUID string
+	Hash       string
+	AdmittedAt time.Time
+}
+
+// ActionKind is what to do to an OperatorInstall.
+type ActionKind string
+
+const (
+	// ActionAssign puts a cluster into a wave: it writes the membership labels,
+	// and makes the OperatorInstall, without an admission, where there is none.
+	ActionAssign ActionKind = "Assign"
+	// ActionAdmit writes the stamp of the rollout with the given time.
+	ActionAdmit ActionKind = "Admit"
+)
+
+// Action is idempotent and comparable.
+type Action struct {
+	Kind    ActionKind
+	Cluster string
+	Wave    string
+	// AdmittedAt is set for ActionAdmit, in whole seconds.
+	AdmittedAt metav1.Time
+}
+
+// Standing is how a rollout stands, in the terms of kstatus.
+type Standing int
+
+const (
+	// Underway needs nobody, or waits for something that was planned.
+	Underway Standing = iota
+	// Done has verified every wave.
+	Done
+	// Stuck needs a person, or will never get there.
+	Stuck
+)
+
+// Event is something that a person would ask about.
+type Event struct {
+	Reason  string
+	Message string
+	Warning bool
+}
+
+// Decision is what to do and what to write.
+type Decision struct {
+	// Actions rest on the status as it was read, never on Status below.
+	Actions []Action
+	// Status is complete but for conditions, which are carried over.
+	Status v1alpha1.OperatorRolloutStatus
+	// Standing and Reason, with Status.Message, make the conditions.
+	Standing Standing
+	Reason   string
+	// Events are to be told once Status was written.
+	Events []Event
+	// RecheckAfter is when time alone would change the decision; zero if never.
+	RecheckAfter time.Duration
+}
+
+// Limits of one pass.
+const (
+	// MaxBatch is how many admissions may be under way between the decision
+	// and the sight of the stamp.
+	MaxBatch = 500
+	// MaxAssignments is how many clusters one pass puts into waves.
+	MaxAssignments = 500
+
+	// AdmissionTimeout bounds the time in which a batch entry that was read is
+	// acted on. An entry whose stamp is not seen for longer is looked up live.
+	AdmissionTimeout = 20 * time.Second
+	entryDoubt       = 2 * AdmissionTimeout
+
+	recheckPlanning = time.Second
+)
+
+// NeedsLive tells whether the installs must be read from the API server before
+// Next may decide: the membership is not frozen yet, the view is older than the
+// one the status rests on, or a batch entry should have been seen by now.
+func NeedsLive(in Input) bool {
+	if in.Live || in.Newer {
+		return false
+	}
+	status := in.Rollout.Status
+	if status.PlanHash == "" {
+		return true
+	}
+	if older(in.ObservedInstalls, status.ObservedInstalls) {
+		return true
+	}
+	return slices.ContainsFunc(unseen(in), func(e v1alpha1.BatchEntry) bool {
+		return in.Now.Sub(e.AdmittedAt.Time) > entryDoubt
+	})
+}
+
+// older tells whether a view with newest version a lies before one with b.
+// Resource versions of one resource are ordered (Kubernetes KEP-5504).
+func older(a, b string) bool {
+	if b == "" {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err != nil || order < 0
+}
+
+// Next decides. It is a pure function of its input and panics on nothing.
+//
+//	              no cluster selected
+//	            ┌────────┐
+//	            ▼        │
+//	        ┌─────────┐──┘  membership frozen   ┌─────────────┐ all verified ┌───────────┐
+//	new ──▶ │ Pending │ ──────────────────────▶ │ Progressing │ ───────────▶ │ Succeeded │
+//	        └─────────┘                         └─────────────┘              └───────────┘
+//	                               person │ ▲ person   │ ▲                   takes in late
+//	                                      ▼ │          │ │ failures put      joiners and
+//	                                   ┌────────┐      │ │ right             the deferred
+//	                                   │ Paused │      ▼ │
+//	                                   └────────┘   ┌────────┐
+//	                   too many failures, and the   │ Halted │
+//	                   policy is Pause              └────────┘
+//
+//	any that has not ended ── person, or too many failures and the policy is Abort ──▶ Aborted
+//	any that has not ended ── newer rollout ──▶ Superseded
+//
+// Within Progressing, wave by wave, one step a pass at most:
+//
+//	Waiting ─▶ Gated ─▶ (Preflight) ─▶ Updating ─▶ Soaking ─▶ (Verifying) ─▶ Verified
+//	 wave       approval                 ▲    nothing left │                    │
+//	 before     missing                  │    to change    │                    │
+//	 verified                            └─────────────────┘                    ▼
+//	                            a deferred cluster came back          late joiners admitted
+//
+// Preflight and Verifying have no check so far and are passed at once. Every
+// phase but Verified and the ended ones is derived anew from the observation.
+func Next(in Input) Decision {
+	prior := in.Rollout.Status
+	if in.Newer {
+		return superseded(in)
+	}
+	p, err := observe(in)
+	if err != nil {
+		return invalid(prior, err)
+	}
+	if prior.PlanHash == "" && !p.ending() {
+		return p.freeze()
+	}
+	p.count()
+	return p.proceed()
+}
+
+// invalid cannot happen with objects that an API server admitted.
+func invalid(prior v1alpha1.OperatorRolloutStatus, err error) Decision {
+	status := *prior.DeepCopy()
+	if status.Phase == "" {
+		status.Phase = v1alpha1.RolloutPending
+	}
+	status.Message = err.Error()
+	return Decision{Status: status, Standing: Stuck, Reason: v1alpha1.ReasonInvalidSpec}
+}
+
+// superseded ends a rollout without another look at the fleet: its members are
+// already being taken over, so counts would only mislead.
+func superseded(in Input) Decision {
+	status := *in.Rollout.Status.DeepCopy()
+	status.Batch = nil
+	d := Decision{Standing: Stuck, Reason: v1alpha1.ReasonSuperseded}
+	switch status.Phase {
+	case v1alpha1.RolloutSucceeded:
+		d.Standing, d.Reason = Done, v1alpha1.ReasonSucceeded
+	case v1alpha1.RolloutAborted:
+		d.Reason = v1alpha1.ReasonAborted
+	case v1alpha1.RolloutSuperseded:
+	default:
+		status.Phase = v1alpha1.RolloutSuperseded
+		status.EndedAt = stampTime(in.Now)
+		status.Message = "a newer rollout took over"
+		d.Events = []Event{{Reason: v1alpha1.ReasonSuperseded, Message: status.Message}}
+	}
+	d.Status = status
+	return d
+}
+
+// stampTime is a time as the API keeps it: whole seconds, rounded down.
+func stampTime(t time.Time) *metav1.Time {
+	return &metav1.Time{Time: t.UTC().Truncate(time.Second)}
+}
