@@ -1,0 +1,228 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package plan decides what the agent does next for one operator on one
+// cluster. It is pure: it is given what was observed and gives back actions and
+// a status. It must not read a clock, a cluster or a registry.
+package plan
+
+import (
+	"time"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+)
+
+// Input is everything that one decision rests on.
+type Input struct {
+	Now     time.Time
+	Install *v1alpha1.OperatorInstall
+	Offer   Offer
+	View    View
+	Cluster Cluster
+}
+
+// Offer is what the published catalog says about the way from what is
+// installed to what was admitted.
+type Offer struct {
+	// Problem is what keeps the catalog from being used; nil when it was read.
+	Problem *Problem
+	// Path holds the bundles that are still to be installed, in order. It is
+	// empty when the target is installed.
+	Path []string
+	// Next is the bundle that the view offers now; empty when the target is
+	// installed or the last hop has not finished.
+	Next string
+	// Admitted are the names of all CSVs that the next InstallPlan may hold:
+	// Next and what it depends on.
+	Admitted []string
+	// Route is how OLM gets the content of Next.
+	Route v1alpha1.BundleRoute
+	// ViewHash identifies the content that the view should have.
+	ViewHash string
+	// Versions maps the package's bundle names to their versions.
+	Versions map[string]string
+}
+
+// Problem is something that a person, or another component, must put right.
+type Problem struct {
+	Reason  string
+	Message string
+}
+
+// View is what the agent's catalog server serves for this install.
+type View struct {
+	// Hash of the served content; empty when nothing is served.
+	Hash    string
+	Address string
+}
+
+// Cluster is what was seen on the fleet cluster, all of it in the operator's
+// namespace where nothing else is said.
+type Cluster struct {
+	// OLM tells whether the cluster serves OLM's API.
+	OLM            bool
+	Namespace      Namespace
+	OperatorGroups []OperatorGroup
+	CatalogSource  *CatalogSource
+	Subscriptions  []Subscription
+	InstallPlans   []InstallPlan
+	CSVs           []CSV
+	// Elsewhere holds CSVs of the same package in other namespaces, as
+	// "namespace/name".
+	Elsewhere []string
+	// Deployments that the installed CSV made.
+	Deployments []Deployment
+}
+
+// Namespace is the operator's namespace.
+type Namespace struct {
+	Exists      bool
+	Terminating bool
+	// Managed says that Bellwether made it.
+	Managed bool
+	// InSync says that it is as its template asks.
+	InSync bool
+	// Kept says that it was marked to be kept when the operator is removed.
+	Kept bool
+	// Occupied names what lives in it beside the operator; it is filled only
+	// while the operator is being removed. Empty means that nothing does.
+	Occupied string
+}
+
+// OperatorGroup is an OperatorGroup in the operator's namespace.
+type OperatorGroup struct {
+	Name    string
+	Managed bool
+	InSync  bool
+	// Targets are the namespaces it selects; empty means all of them.
+	Targets []string
+	// Selector says that it selects namespaces by label.
+	Selector bool
+}
+
+// CatalogSource is the one that points to the view.
+type CatalogSource struct {
+	Name    string
+	Managed bool
+	InSync  bool
+	// State of OLM's connection, "READY" when it is good.
+	State string
+}
+
+// Subscription is a Subscription in the operator's namespace.
+type Subscription struct {
+	Name    string
+	Package string
+	// Ours says that it has the name that Bellwether gives.
+	Ours         bool
+	InSync       bool
+	InstalledCSV string
+	CurrentCSV   string
+	// ResolutionFailed is OLM's message; empty when resolution did not fail.
+	ResolutionFailed string
+}
+
+// InstallPlan is an InstallPlan in the operator's namespace.
+type InstallPlan struct {
+	Name     string
+	Phase    string
+	Approved bool
+	CSVs     []string
+	Created  time.Time
+	// FailedAt is when it failed.
+	FailedAt time.Time
+	// Failure says which step failed and why.
+	Failure string
+}
+
+// CSV is a ClusterServiceVersion that was not copied from another namespace.
+type CSV struct {
+	Name     string
+	Version  string
+	Phase    string
+	Reason   string
+	Message  string
+	Replaces string
+	Created  time.Time
+	// Since is when it entered its phase.
+	Since    time.Time
+	Deleting bool
+	// Ours says that it belongs to the package.
+	Ours bool
+}
+
+// Deployment is one that OLM made for the installed CSV.
+type Deployment struct {
+	Name string
+	// Unavailable is how many replicas are missing.
+	Unavailable int32
+	// Configured says that its pods have the install settings' configuration.
+	Configured bool
+}
+
+// Kinds that an Action names.
+const (
+	KindNamespace     = "Namespace"
+	KindOperatorGroup = "OperatorGroup"
+	KindCatalogSource = "CatalogSource"
+	KindSubscription  = "Subscription"
+	KindInstallPlan   = "InstallPlan"
+	KindCSV           = "ClusterServiceVersion"
+)
+
+// Verb is what an Action does.
+type Verb string
+
+const (
+	// Hold puts the agent's finalizer on the OperatorInstall.
+	Hold Verb = "hold"
+	// LetGo takes it off.
+	LetGo Verb = "let go"
+	// Serve serves the offered view.
+	Serve Verb = "serve"
+	// Unserve stops serving.
+	Unserve Verb = "unserve"
+	// Apply applies the object rendered from the template of its kind.
+	Apply Verb = "apply"
+	// Approve approves an InstallPlan as it was observed.
+	Approve Verb = "approve"
+	// Delete deletes an object as it was observed.
+	Delete Verb = "delete"
+	// Keep marks the namespace to be kept when the operator is removed.
+	Keep Verb = "keep"
+)
+
+// Action is one idempotent step. It is comparable.
+type Action struct {
+	Verb Verb
+	Kind string
+	Name string
+}
+
+// Decision is what to do, what to say, and when to look again.
+type Decision struct {
+	Actions []Action
+	Status  v1alpha1.OperatorInstallStatus
+	// RecheckAfter is when to look again even if nothing is reported.
+	RecheckAfter time.Duration
+}
+
+// How long to wait where no watch tells of a change.
+const (
+	recheckSoon    = time.Second
+	recheckProblem = 30 * time.Second
+	recheckSteady  = 5 * time.Minute
+
+	// csvFailedGrace is how long a CSV may be Failed before it needs a person:
+	// OLM passes through Failed on its way and retries.
+	csvFailedGrace = time.Minute
+	// hopPatience is how long an unfinished hop holds the next one back. After
+	// it a newer release may replace an operator that never came up.
+	hopPatience = 5 * time.Minute
+	// inertAfter is when an InstallPlan that was approved before OLM asked for
+	// it is given up (olm.md, fact 4).
+	inertAfter = time.Minute
+
+	retryPlanMin = 30 * time.Second
+	retryPlanMax = 15 * time.Minute
+)

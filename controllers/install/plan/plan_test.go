@@ -1,0 +1,486 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/kit/conditions"
+)
+
+var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+const (
+	v1 = "echo.v1.0.0"
+	v2 = "echo.v1.1.0"
+)
+
+// fresh is an install that was admitted to v1 on a cluster that has nothing
+// but OLM.
+func fresh() Input {
+	release := v1alpha1.Release{Package: "echo", Channel: "stable", Version: "1.0.0", Bundle: v1}
+	return Input{
+		Now: now,
+		Install: &v1alpha1.OperatorInstall{
+			ObjectMeta: metav1.ObjectMeta{Name: "fleet.echo", Generation: 3, Finalizers: []string{v1alpha1.FinalizerAgent}},
+			Spec: v1alpha1.OperatorInstallSpec{Admission: &v1alpha1.Admission{
+				Rollout: "echo-1", Revision: 1, Hash: "hash-1", Release: release, AdmittedAt: metav1.NewTime(now.Add(-time.Minute)),
+			}},
+		},
+		Offer: Offer{
+			Path: []string{v1}, Next: v1, Admitted: []string{v1}, ViewHash: "view-1", Route: v1alpha1.RouteInline,
+			Versions: map[string]string{v1: "1.0.0", v2: "1.1.0"},
+		},
+		Cluster: Cluster{OLM: true},
+	}
+}
+
+// served has everything up to the Subscription.
+func served() Input {
+	in := fresh()
+	in.View = View{Hash: "view-1", Address: "127.0.0.1:50100"}
+	in.Cluster.Namespace = Namespace{Exists: true, Managed: true, InSync: true}
+	in.Cluster.OperatorGroups = []OperatorGroup{{Name: "bellwether", Managed: true, InSync: true}}
+	in.Cluster.CatalogSource = &CatalogSource{Name: "bellwether-echo", Managed: true, InSync: true, State: "READY"}
+	in.Cluster.Subscriptions = []Subscription{{Name: "echo", Package: "echo", Ours: true, InSync: true}}
+	return in
+}
+
+// planned has an InstallPlan in a phase.
+func planned(phase string, csvs ...string) Input {
+	in := served()
+	in.Cluster.Subscriptions[0].CurrentCSV = v1
+	in.Cluster.InstallPlans = []InstallPlan{{Name: "install-1", Phase: phase, CSVs: csvs, Created: now.Add(-10 * time.Second)}}
+	return in
+}
+
+// running has v1 installed in a phase.
+func running(phase string) Input {
+	in := planned("Complete", v1)
+	in.Cluster.InstallPlans[0].Approved = true
+	in.Cluster.Subscriptions[0].InstalledCSV = v1
+	in.Cluster.CSVs = []CSV{{Name: v1, Version: "1.0.0", Phase: phase, Created: now.Add(-time.Minute), Since: now.Add(-10 * time.Second), Ours: true}}
+	in.Cluster.Deployments = []Deployment{{Name: "echo", Configured: true}}
+	in.Offer.Path, in.Offer.Next = nil, ""
+	return in
+}
+
+// upgrading runs v1 and was admitted to v2.
+func upgrading() Input {
+	in := running("Succeeded")
+	in.Install.Spec.Admission.Revision, in.Install.Spec.Admission.Hash = 2, "hash-2"
+	in.Install.Spec.Admission.Release.Version, in.Install.Spec.Admission.Release.Bundle = "1.1.0", v2
+	in.Offer.Path, in.Offer.Next, in.Offer.Admitted = []string{v2}, v2, []string{v2}
+	return in
+}
+
+func with(in Input, change func(*Input)) Input {
+	change(&in)
+	return in
+}
+
+// want is what a case expects; the Ready condition's reason stands for the
+// verdict.
+type want struct {
+	Actions []Action
+	Reason  string
+	Stalled bool
+	// Failing is the first condition that is False, Ready apart.
+	Failing string
+}
+
+func got(d Decision) want {
+	w := want{
+		Actions: d.Actions,
+		Reason:  conditions.Get(d.Status.Conditions, v1alpha1.ConditionReady).Reason,
+		Stalled: conditions.IsTrue(d.Status.Conditions, v1alpha1.ConditionStalled),
+	}
+	for _, s := range stages() {
+		if c := conditions.Get(d.Status.Conditions, s.condition); c.Status == metav1.ConditionFalse && w.Failing == "" {
+			w.Failing = s.condition
+		}
+	}
+	return w
+}
+
+func TestNext(t *testing.T) {
+	apply := func(kinds ...string) []Action {
+		var actions []Action
+		for _, kind := range kinds {
+			name := ""
+			if kind == KindNamespace {
+				name = "echo"
+			}
+			actions = append(actions, Action{Apply, kind, name})
+		}
+		return actions
+	}
+	tests := map[string]struct {
+		in   Input
+		want want
+	}{
+		"not admitted: nothing is touched": {
+			with(fresh(), func(in *Input) { in.Install.Spec.Admission = nil }),
+			want{Reason: v1alpha1.ReasonNotAdmitted},
+		},
+		"an older stamp is refused": {
+			with(upgrading(), func(in *Input) { in.Install.Status.ObservedRevision = 3 }),
+			want{Reason: v1alpha1.ReasonStaleAdmission, Stalled: true},
+		},
+		"the finalizer comes first": {
+			with(fresh(), func(in *Input) { in.Install.Finalizers = nil }),
+			want{Actions: []Action{{Verb: Hold}, {Verb: Serve}}, Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionCatalogServed},
+		},
+		"no OLM": {
+			with(fresh(), func(in *Input) { in.Cluster.OLM = false }),
+			want{Reason: v1alpha1.ReasonOLMMissing, Stalled: true, Failing: v1alpha1.ConditionCatalogServed},
+		},
+		"a catalog that cannot be read": {
+			with(fresh(), func(in *Input) { in.Offer = Offer{Problem: &Problem{Reason: v1alpha1.ReasonDigestMismatch}} }),
+			want{Reason: v1alpha1.ReasonDigestMismatch, Stalled: true, Failing: v1alpha1.ConditionCatalogServed},
+		},
+		"the view is served before anything names its address": {
+			fresh(),
+			want{Actions: []Action{{Verb: Serve}}, Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionCatalogServed},
+		},
+		"everything is created (fact 1)": {
+			with(fresh(), func(in *Input) { in.View.Hash = "view-1" }),
+			want{Actions: apply(KindNamespace, KindOperatorGroup, KindCatalogSource), Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionCatalogServed},
+		},
+		"a namespace on its way out is waited for": {
+			with(served(), func(in *Input) { in.Cluster.Namespace.Terminating = true }),
+			want{Reason: v1alpha1.ReasonNamespaceTerminating, Failing: v1alpha1.ConditionCatalogServed},
+		},
+		"drift is corrected": {
+			with(running("Succeeded"), func(in *Input) {
+				in.Cluster.Namespace.InSync, in.Cluster.OperatorGroups[0].InSync = false, false
+			}),
+			want{Actions: []Action{{Apply, KindNamespace, "echo"}, {Apply, KindOperatorGroup, "bellwether"}}, Reason: v1alpha1.ReasonSucceeded},
+		},
+		"a foreign namespace is left as it is": {
+			with(served(), func(in *Input) { in.Cluster.Namespace = Namespace{Exists: true} }),
+			want{Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionResolved},
+		},
+		"a fitting OperatorGroup is accepted (fact 13)": {
+			with(served(), func(in *Input) { in.Cluster.OperatorGroups = []OperatorGroup{{Name: "theirs"}} }),
+			want{Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionResolved},
+		},
+		"an unfit OperatorGroup is reported (fact 13)": {
+			with(served(), func(in *Input) {
+				in.Cluster.OperatorGroups = []OperatorGroup{{Name: "theirs", Targets: []string{"other"}}}
+			}),
+			want{Reason: v1alpha1.ReasonOperatorGroupConflict, Stalled: true, Failing: v1alpha1.ConditionCatalogServed},
+		},
+		"two OperatorGroups are reported (fact 13)": {
+			with(served(), func(in *Input) {
+				in.Cluster.OperatorGroups = append(in.Cluster.OperatorGroups, OperatorGroup{Name: "theirs"})
+			}),
+			want{Reason: v1alpha1.ReasonOperatorGroupConflict, Stalled: true, Failing: v1alpha1.ConditionCatalogServed},
+		},
+		"own namespace needs a group that selects it": {
+			with(served(), func(in *Input) {
+				in.Install.Spec.Admission.Release.Install.Mode = v1alpha1.InstallOwnNamespace
+				in.Cluster.OperatorGroups = []OperatorGroup{{Name: "theirs", Targets: []string{"echo"}}}
+			}),
+			want{Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionResolved},
+		},
+		"installed elsewhere for all namespaces (fact 14)": {
+			with(fresh(), func(in *Input) { in.Cluster.Elsewhere = []string{"other/" + v1} }),
+			want{Reason: v1alpha1.ReasonInstalledElsewhere, Stalled: true, Failing: v1alpha1.ConditionCatalogServed},
+		},
+		"OLM is not connected yet": {
+			with(served(), func(in *Input) { in.Cluster.CatalogSource.State = "TRANSIENT_FAILURE" }),
+			want{Reason: v1alpha1.ReasonCatalogNotReady, Failing: v1alpha1.ConditionCatalogServed},
+		},
+		"a foreign Subscription for the package": {
+			with(served(), func(in *Input) {
+				in.Cluster.Subscriptions = append(in.Cluster.Subscriptions, Subscription{Name: "theirs", Package: "echo"})
+			}),
+			want{Reason: v1alpha1.ReasonSubscriptionConflict, Stalled: true, Failing: v1alpha1.ConditionResolved},
+		},
+		"waiting for OLM to resolve": {
+			served(),
+			want{Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionResolved},
+		},
+		"resolution failed": {
+			with(served(), func(in *Input) { in.Cluster.Subscriptions[0].ResolutionFailed = "constraints not satisfiable" }),
+			want{Reason: v1alpha1.ReasonResolutionFailed, Stalled: true, Failing: v1alpha1.ConditionResolved},
+		},
+		"an orphan CSV (fact 12)": {
+			with(served(), func(in *Input) { in.Cluster.CSVs = []CSV{{Name: "left.v0.1.0", Phase: "Succeeded"}} }),
+			want{Reason: v1alpha1.ReasonOrphanCSV, Stalled: true, Failing: v1alpha1.ConditionResolved},
+		},
+		"a CSV that is being replaced is no orphan": {
+			with(upgrading(), func(in *Input) {
+				in.Cluster.Subscriptions[0].InstalledCSV, in.Cluster.Subscriptions[0].CurrentCSV = v2, v2
+				in.Cluster.CSVs = append(in.Cluster.CSVs, CSV{Name: v2, Replaces: v1, Phase: "Installing"})
+				in.Offer.Path, in.Offer.Next = nil, ""
+			}),
+			want{Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionInstalled},
+		},
+		"a CSV that somebody deleted comes back": {
+			with(running("Succeeded"), func(in *Input) { in.Cluster.CSVs = nil; in.Offer.Path, in.Offer.Next = []string{v1}, v1 }),
+			want{Actions: []Action{{Delete, KindSubscription, "echo"}}, Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionResolved},
+		},
+		"a plan is not approved before OLM asks (fact 4)": {
+			planned("", v1),
+			want{Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionPlanApproved},
+		},
+		"nor while OLM is planning": {
+			planned("Planning", v1),
+			want{Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionPlanApproved},
+		},
+		"a plan that was approved too early is given up (fact 4)": {
+			with(planned("", v1), func(in *Input) {
+				in.Cluster.InstallPlans[0].Approved, in.Cluster.InstallPlans[0].Created = true, now.Add(-2*time.Minute)
+			}),
+			want{Actions: []Action{{Delete, KindInstallPlan, "install-1"}}, Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionResolved},
+		},
+		"the admitted plan is approved": {
+			planned("RequiresApproval", v1),
+			want{Actions: []Action{{Approve, KindInstallPlan, "install-1"}}, Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionPlanApproved},
+		},
+		"with its dependencies (fact 20)": {
+			with(planned("RequiresApproval", v1, "dep.v1"), func(in *Input) { in.Offer.Admitted = []string{"dep.v1", v1} }),
+			want{Actions: []Action{{Approve, KindInstallPlan, "install-1"}}, Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionPlanApproved},
+		},
+		"a plan for another version is deleted (fact 5)": {
+			planned("RequiresApproval", v2),
+			want{Actions: []Action{{Delete, KindInstallPlan, "install-1"}}, Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionResolved},
+		},
+		"a plan with a CSV that nobody admitted is neither approved nor deleted": {
+			planned("RequiresApproval", v1, "stranger.v9"),
+			want{Reason: v1alpha1.ReasonUnadmittedPlan, Stalled: true, Failing: v1alpha1.ConditionPlanApproved},
+		},
+		"a plan under way is left to finish (fact 5)": {
+			with(planned("Installing", v2), func(in *Input) { in.Cluster.InstallPlans[0].Approved = true }),
+			want{Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionPlanApproved},
+		},
+		"a failed plan is reported and kept for a while (fact 17)": {
+			with(planned("Failed", v1), func(in *Input) { in.Cluster.InstallPlans[0].FailedAt = now.Add(-10 * time.Second) }),
+			want{Reason: v1alpha1.ReasonPlanFailed, Stalled: true, Failing: v1alpha1.ConditionPlanApproved},
+		},
+		"then deleted so that OLM tries again (fact 17)": {
+			with(planned("Failed", v1), func(in *Input) { in.Cluster.InstallPlans[0].FailedAt = now.Add(-40 * time.Second) }),
+			want{Actions: []Action{{Delete, KindInstallPlan, "install-1"}}, Reason: v1alpha1.ReasonPlanFailed, Stalled: true, Failing: v1alpha1.ConditionPlanApproved},
+		},
+		"only Succeeded is installed (fact 10)": {
+			running("Installing"),
+			want{Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionInstalled},
+		},
+		"OLM passes through Failed": {
+			running("Failed"),
+			want{Reason: v1alpha1.ReasonCSVFailed, Failing: v1alpha1.ConditionInstalled},
+		},
+		"a CSV that stays Failed needs a person": {
+			with(running("Failed"), func(in *Input) { in.Cluster.CSVs[0].Since = now.Add(-2 * time.Minute) }),
+			want{Reason: v1alpha1.ReasonCSVFailed, Stalled: true, Failing: v1alpha1.ConditionInstalled},
+		},
+		"the operator holds its upgrade (fact 16)": {
+			with(running("Pending"), func(in *Input) { in.Cluster.CSVs[0].Reason = "OperatorConditionNotUpgradeable" }),
+			want{Reason: v1alpha1.ReasonNotUpgradeable, Stalled: true, Failing: v1alpha1.ConditionInstalled},
+		},
+		"it runs": {
+			running("Succeeded"),
+			want{Reason: v1alpha1.ReasonSucceeded},
+		},
+		"it runs although its catalog cannot be read": {
+			with(running("Succeeded"), func(in *Input) { in.Offer = Offer{Problem: &Problem{Reason: v1alpha1.ReasonCatalogUnreachable}} }),
+			want{Reason: v1alpha1.ReasonSucceeded, Failing: v1alpha1.ConditionCatalogServed},
+		},
+		"a replica is missing": {
+			with(running("Succeeded"), func(in *Input) { in.Cluster.Deployments[0].Unavailable = 1 }),
+			want{Reason: v1alpha1.ReasonWaiting},
+		},
+		"settings have not arrived": {
+			with(running("Succeeded"), func(in *Input) { in.Cluster.Deployments[0].Configured = false }),
+			want{Reason: v1alpha1.ReasonProgressing},
+		},
+		"an upgrade serves its view first (fact 3)": {
+			with(upgrading(), func(in *Input) { in.Offer.ViewHash = "view-2" }),
+			want{Actions: []Action{{Verb: Serve}}, Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionCatalogServed},
+		},
+		"an upgrade waits for its plan": {
+			upgrading(),
+			want{Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionResolved},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			before := test.in.Install.DeepCopy()
+			d := Next(test.in)
+			if diff := cmp.Diff(test.want, got(d)); diff != "" {
+				t.Errorf("Next (-want +got):\n%s\nReady: %+v", diff, conditions.Get(d.Status.Conditions, v1alpha1.ConditionReady))
+			}
+			if diff := cmp.Diff(before, test.in.Install); diff != "" {
+				t.Errorf("Next changed its input:\n%s", diff)
+			}
+			checkDecision(t, test.in, d)
+		})
+	}
+}
+
+// checkDecision holds for every decision.
+func checkDecision(t *testing.T, in Input, d Decision) {
+	t.Helper()
+	for _, c := range d.Status.Conditions {
+		if c.Message == "" && c.Type != v1alpha1.ConditionInstalled && in.Offer.Problem == nil {
+			t.Errorf("condition %s has no message", c.Type)
+		}
+	}
+	again := in
+	again.Install = in.Install.DeepCopy()
+	again.Install.Status = d.Status
+	second := Next(again)
+	if diff := cmp.Diff(d.Actions, second.Actions); diff != "" {
+		t.Errorf("deciding again on the same world differs (-first +second):\n%s", diff)
+	}
+	if diff := cmp.Diff(d.Status, second.Status); diff != "" {
+		t.Errorf("the status flaps (-first +second):\n%s", diff)
+	}
+}
+
+func TestSuccessIsStampedOncePerHash(t *testing.T) {
+	in := running("Succeeded")
+	first := Next(in).Status
+	if first.SucceededHash != "hash-1" || !first.SucceededAt.Time.Equal(now) {
+		t.Fatalf("succeeded %q at %v, want hash-1 at %v", first.SucceededHash, first.SucceededAt, now)
+	}
+	in.Install.Status, in.Now = first, now.Add(time.Hour)
+	if again := Next(in).Status; !again.SucceededAt.Time.Equal(now) {
+		t.Errorf("the time of success moved to %v", again.SucceededAt)
+	}
+	in.Install.Spec.Admission.Hash = "hash-2"
+	if again := Next(in).Status; again.SucceededHash != "hash-2" || !again.SucceededAt.Time.Equal(in.Now) {
+		t.Errorf("another admission succeeded %q at %v", again.SucceededHash, again.SucceededAt)
+	}
+	stalled := upgrading()
+	stalled.Install.Status = first
+	if got := Next(stalled).Status.SucceededHash; got != "hash-1" {
+		t.Errorf("an unfinished upgrade stamped %q", got)
+	}
+}
+
+func TestResolutionMessageDoesNotFlap(t *testing.T) {
+	in := served()
+	in.Cluster.Subscriptions[0].ResolutionFailed = "a is not b"
+	first := Next(in).Status
+	in.Install.Status = first
+	in.Cluster.Subscriptions[0].ResolutionFailed = "b is not a"
+	if diff := cmp.Diff(first, Next(in).Status); diff != "" {
+		t.Errorf("the status follows OLM's wording (-first +second):\n%s", diff)
+	}
+}
+
+func TestPlanRetriesBackOff(t *testing.T) {
+	for tried, wait := range map[time.Duration]time.Duration{
+		5 * time.Second:  30 * time.Second,
+		4 * time.Minute:  4 * time.Minute,
+		10 * time.Hour:   15 * time.Minute,
+		-1 * time.Minute: 30 * time.Second,
+	} {
+		in := planned("Failed", v1)
+		in.Cluster.InstallPlans[0].FailedAt = in.Install.Spec.Admission.AdmittedAt.Add(tried)
+		in.Now = in.Cluster.InstallPlans[0].FailedAt.Add(wait - time.Second)
+		if actions := Next(in).Actions; len(actions) != 0 {
+			t.Errorf("tried for %s: retried before %s", tried, wait)
+		}
+		in.Now = in.Now.Add(time.Second)
+		if actions := Next(in).Actions; len(actions) != 1 {
+			t.Errorf("tried for %s: not retried after %s", tried, wait)
+		}
+	}
+}
+
+func TestMayAdvance(t *testing.T) {
+	tests := map[string]struct {
+		phase string
+		age   time.Duration
+		want  bool
+	}{
+		"succeeded":         {"Succeeded", 0, true},
+		"failed":            {"Failed", 0, true},
+		"installing":        {"Installing", time.Minute, false},
+		"never came up":     {"Installing", 6 * time.Minute, true},
+		"pending for hours": {"Pending", 2 * time.Hour, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			in := running(test.phase)
+			in.Cluster.CSVs[0].Created = now.Add(-test.age)
+			if got := in.Cluster.MayAdvance(now); got != test.want {
+				t.Errorf("MayAdvance = %v, want %v", got, test.want)
+			}
+		})
+	}
+	if !fresh().Cluster.MayAdvance(now) {
+		t.Error("a fresh install may not start")
+	}
+}
+
+func TestRemove(t *testing.T) {
+	going := func(policy v1alpha1.RemovalPolicy, change func(*Input)) Input {
+		in := running("Succeeded")
+		in.Install.DeletionTimestamp = &metav1.Time{Time: now}
+		in.Install.Spec.RemovalPolicy = policy
+		change(&in)
+		return in
+	}
+	nothing := func(*Input) {}
+	letGo := []Action{{Verb: Unserve}, {Verb: LetGo}}
+	tests := map[string]struct {
+		in      Input
+		want    []Action
+		message string
+	}{
+		"orphan leaves everything":        {going(v1alpha1.RemovalOrphan, nothing), letGo, ""},
+		"without finalizer there is none": {going(v1alpha1.RemovalUninstall, func(in *Input) { in.Install.Finalizers = nil }), nil, ""},
+		"never admitted, nothing to do":   {going(v1alpha1.RemovalUninstall, func(in *Input) { in.Install.Spec.Admission = nil }), letGo, ""},
+		"the Subscription goes first":     {going(v1alpha1.RemovalUninstall, nothing), []Action{{Delete, KindSubscription, "echo"}}, "Subscription"},
+		"a namespace in use is marked first": {
+			going(v1alpha1.RemovalUninstall, func(in *Input) { in.Cluster.Namespace.Occupied = "EchoServer hello" }),
+			[]Action{{Keep, KindNamespace, "echo"}}, "EchoServer hello",
+		},
+		"then the CSVs of the package (fact 21)": {
+			going(v1alpha1.RemovalUninstall, func(in *Input) {
+				in.Cluster.Subscriptions = nil
+				in.Cluster.CSVs = append(in.Cluster.CSVs, CSV{Name: "stranger.v1"})
+			}),
+			[]Action{{Delete, KindCSV, v1}}, v1,
+		},
+		"which are waited for": {
+			going(v1alpha1.RemovalUninstall, func(in *Input) { in.Cluster.Subscriptions, in.Cluster.CSVs[0].Deleting = nil, true }),
+			nil, v1,
+		},
+		"then what Bellwether made": {
+			going(v1alpha1.RemovalUninstall, func(in *Input) { in.Cluster.Subscriptions, in.Cluster.CSVs = nil, nil }),
+			append([]Action{{Delete, KindCatalogSource, "bellwether-echo"}, {Delete, KindOperatorGroup, "bellwether"}, {Delete, KindNamespace, "echo"}}, letGo...), "",
+		},
+		"but not what it did not make, nor a kept namespace": {
+			going(v1alpha1.RemovalUninstall, func(in *Input) {
+				in.Cluster.Subscriptions, in.Cluster.CSVs = nil, nil
+				in.Cluster.OperatorGroups[0].Managed, in.Cluster.CatalogSource.Managed, in.Cluster.Namespace.Kept = false, false, true
+			}),
+			letGo, "",
+		},
+		"OLM is gone": {going(v1alpha1.RemovalUninstall, func(in *Input) { in.Cluster = Cluster{} }), letGo, ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			d := Next(test.in)
+			if diff := cmp.Diff(test.want, d.Actions); diff != "" {
+				t.Errorf("actions (-want +got):\n%s", diff)
+			}
+			if ready := conditions.Get(d.Status.Conditions, v1alpha1.ConditionReady); !strings.Contains(ready.Message, test.message) {
+				t.Errorf("message %q does not name %q", ready.Message, test.message)
+			}
+		})
+	}
+}

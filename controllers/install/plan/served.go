@@ -1,0 +1,123 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+)
+
+func (d *Decision) olm(in Input) *finding {
+	if in.Cluster.OLM {
+		return nil
+	}
+	return &finding{stalled: true, reason: v1alpha1.ReasonOLMMissing, recheck: recheckProblem,
+		message: "The cluster does not serve operators.coreos.com/v1alpha1. Install the Operator Lifecycle Manager on it."}
+}
+
+// elsewhere reports an operator that already runs for all namespaces; it is not
+// fought (olm.md, fact 14).
+func (d *Decision) elsewhere(in Input) *finding {
+	if len(in.Cluster.Elsewhere) == 0 {
+		return nil
+	}
+	if _, here := in.Cluster.Installed(); here {
+		return nil
+	}
+	return &finding{stalled: true, reason: v1alpha1.ReasonInstalledElsewhere, recheck: recheckProblem, message: fmt.Sprintf(
+		"The operator is already installed by %s, which Bellwether did not make. Set spec.install.namespace to that namespace, or remove it there.",
+		strings.Join(in.Cluster.Elsewhere, ", "))}
+}
+
+func (d *Decision) catalog(in Input) *finding {
+	if in.Offer.Problem == nil {
+		return nil
+	}
+	return &finding{stalled: true, reason: in.Offer.Problem.Reason, message: in.Offer.Problem.Message, recheck: recheckProblem}
+}
+
+// serve brings the view up to date. The CatalogSource needs its address, so
+// what comes after waits for the next pass.
+func (d *Decision) serve(in Input) *finding {
+	if in.View.Hash == in.Offer.ViewHash {
+		return nil
+	}
+	d.do(Serve, "", "")
+	return &finding{reason: v1alpha1.ReasonProgressing, message: "The catalog view is being served.", recheck: recheckSoon}
+}
+
+func (d *Decision) namespace(in Input) *finding {
+	name := in.Install.Spec.Admission.Release.TargetNamespace()
+	switch ns := in.Cluster.Namespace; {
+	case ns.Terminating:
+		return &finding{reason: v1alpha1.ReasonNamespaceTerminating, recheck: recheckProblem,
+			message: fmt.Sprintf("Namespace %s is being deleted; it is made again once it is gone.", name)}
+	case !ns.Exists, ns.Managed && !ns.InSync:
+		d.do(Apply, KindNamespace, name)
+	}
+	return nil
+}
+
+// operatorGroup accepts a fitting group that was there before and never deletes
+// one (olm.md, fact 13).
+func (d *Decision) operatorGroup(in Input) *finding {
+	groups := in.Cluster.OperatorGroups
+	release := in.Install.Spec.Admission.Release
+	switch {
+	case len(groups) == 0:
+		d.do(Apply, KindOperatorGroup, "")
+		return nil
+	case len(groups) > 1:
+		names := make([]string, len(groups))
+		for i, g := range groups {
+			names[i] = g.Name
+		}
+		return &finding{stalled: true, reason: v1alpha1.ReasonOperatorGroupConflict, recheck: recheckProblem, message: fmt.Sprintf(
+			"Namespace %s has %d OperatorGroups (%s) and OLM allows exactly one. Delete all but one.",
+			release.TargetNamespace(), len(groups), strings.Join(names, ", "))}
+	case groups[0].Managed && !groups[0].InSync:
+		d.do(Apply, KindOperatorGroup, groups[0].Name)
+		return nil
+	case !groups[0].Managed && !groups[0].fits(release):
+		return &finding{stalled: true, reason: v1alpha1.ReasonOperatorGroupConflict, recheck: recheckProblem, message: fmt.Sprintf(
+			"OperatorGroup %s/%s does not select what install mode %s watches. Change spec.install.mode, or delete that OperatorGroup.",
+			release.TargetNamespace(), groups[0].Name, release.Install.Mode)}
+	}
+	return nil
+}
+
+// fits tells whether the group selects what the install mode watches.
+func (g OperatorGroup) fits(release v1alpha1.Release) bool {
+	if g.Selector {
+		return false
+	}
+	if release.Install.Mode == v1alpha1.InstallOwnNamespace {
+		return len(g.Targets) == 1 && g.Targets[0] == release.TargetNamespace()
+	}
+	return len(g.Targets) == 0
+}
+
+const connectionReady = "READY"
+
+func (d *Decision) catalogSource(in Input) *finding {
+	source := in.Cluster.CatalogSource
+	switch {
+	case source == nil, !source.InSync:
+		d.do(Apply, KindCatalogSource, "")
+		return &finding{reason: v1alpha1.ReasonProgressing, message: "The CatalogSource is being applied.", recheck: recheckProblem}
+	case source.State != connectionReady:
+		state := source.State
+		if state == "" {
+			state = "not tried yet"
+		}
+		// The Subscription may come now: OLM resolves once it is connected.
+		d.subscription(in)
+		return &finding{reason: v1alpha1.ReasonCatalogNotReady, recheck: recheckProblem, message: fmt.Sprintf(
+			"OLM's connection to the catalog view at %s is %s. If this lasts, OLM's catalog-operator cannot reach the agent: look at NetworkPolicies and at the agent's Service.",
+			in.View.Address, state)}
+	}
+	return nil
+}
