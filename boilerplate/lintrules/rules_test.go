@@ -68,6 +68,7 @@ func TestRules(t *testing.T) {
 		"operator imports no other controller":     {file: "controllers/operator/a.go", imports: module + "/controllers/rollout", want: "depguard"},
 		"rollout imports no other controller":      {file: "controllers/rollout/a.go", imports: module + "/controllers/probe", want: "depguard"},
 		"install imports no other controller":      {file: "controllers/install/a.go", imports: module + "/controllers/operator", want: "depguard"},
+		"heartbeat imports no other controller":    {file: "controllers/heartbeat/a.go", imports: module + "/controllers/operator", want: "depguard"},
 		"a plan imports no other plan":             {file: "controllers/rollout/plan/a.go", imports: module + "/controllers/fleet/plan", want: "depguard"},
 		"nothing imports cmd":                      {file: "controllers/a.go", imports: module + "/cmd/hub/flags", want: "depguard"},
 		"cmd may import cmd":                       {file: "cmd/agent/a.go", imports: module + "/cmd/hub/flags"},
