@@ -16,6 +16,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"text/template"
 
@@ -97,6 +98,9 @@ func functions() template.FuncMap {
 			text, err := yaml.Marshal(v)
 			return strings.TrimSpace(string(text)), err
 		},
+		// quote joins its arguments to one quoted string: a name such as 123
+		// would be a number otherwise.
+		"quote": func(parts ...string) string { return strconv.Quote(strings.Join(parts, "")) },
 		"indent": func(n int, text string) string {
 			pad := strings.Repeat(" ", n)
 			return pad + strings.ReplaceAll(text, "\n", "\n"+pad)
