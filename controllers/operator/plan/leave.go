@@ -1,0 +1,65 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/kit/conditions"
+	"github.com/bellwether-dev/bellwether/controllers/kit/removal"
+)
+
+func hasFinalizer(o *v1alpha1.ManagedOperator) bool {
+	return slices.Contains(o.Finalizers, v1alpha1.FinalizerHub)
+}
+
+// leave removes a ManagedOperator: its rollouts first, because a running one
+// would put back what is removed after it.
+func (p *pass) leave() {
+	if !hasFinalizer(p.Operator) {
+		return // others hold it
+	}
+	for _, r := range p.Rollouts {
+		if r.DeletionTimestamp == nil {
+			p.decision.DeleteRollouts = append(p.decision.DeleteRollouts, r.Name)
+		}
+	}
+	var waitFor, offline []string
+	if len(p.Rollouts) == 0 {
+		waitFor, offline = p.removeAll()
+	}
+	p.decision.RemoveFinalizer = len(p.Rollouts) == 0 && len(p.Installs) == 0
+	conditions.Summarize(&p.decision.Status.Conditions, p.Operator.Generation, leaving(waitFor, offline))
+}
+
+func (p *pass) removeAll() (waitFor, offline []string) {
+	policy := p.Operator.Spec.RemovalPolicy
+	for _, install := range p.Installs {
+		cluster, known := p.known[install.Cluster]
+		at := reach(cluster, known)
+		if step, due := removal.Next(install.Install, policy, at); due {
+			p.decision.Removals = append(p.decision.Removals, step)
+		}
+		waitFor = append(waitFor, install.Cluster)
+		if removal.Blocked(install.Install, policy, at) {
+			offline = append(offline, install.Cluster)
+		}
+	}
+	return waitFor, offline
+}
+
+func leaving(waitFor, offline []string) conditions.Summary {
+	switch {
+	case len(offline) > 0:
+		return stalled(v1alpha1.ReasonAgentOffline, fmt.Sprintf(
+			"%d of %d clusters are offline and still have to uninstall: %s; bring their agents back, or set spec.removalPolicy to Orphan to leave the operator there",
+			len(offline), len(waitFor), enumerate(offline)))
+	case len(waitFor) > 0:
+		return waiting(v1alpha1.ReasonDeleting, fmt.Sprintf("waits for %d clusters to let go: %s", len(waitFor), enumerate(waitFor)))
+	default:
+		return waiting(v1alpha1.ReasonDeleting, "its rollouts are being removed")
+	}
+}

@@ -1,0 +1,128 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/blang/semver/v4"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/controllers/kit/conditions"
+)
+
+// blocked are the clusters that the channel does not lead to the target.
+type blocked struct {
+	clusters []string
+	// origins are the versions they run, each once.
+	origins []string
+	cause   string
+	// others is how many clusters are to be changed and can be.
+	others    int
+	downgrade bool
+}
+
+// paths looks for a way to the release from what each cluster runs. Clusters
+// that run the release already need none.
+func (p *pass) paths(release v1alpha1.Release) blocked {
+	var b blocked
+	hash := release.Hash()
+	verdicts := map[catalogs.Installed]error{}
+	for name := range p.selected {
+		install, found := p.byName[name]
+		if found && install.SucceededHash == hash {
+			continue
+		}
+		err, known := verdicts[install.Installed]
+		if !known {
+			_, err = p.Package.PathFrom(release.Channel, install.Installed, release.Bundle)
+			verdicts[install.Installed] = err
+		}
+		if err == nil {
+			b.others++
+			continue
+		}
+		b.clusters = append(b.clusters, name)
+	}
+	for installed, err := range verdicts {
+		if err == nil {
+			continue
+		}
+		b.origins = append(b.origins, shown(installed))
+		b.downgrade = b.downgrade || higher(installed.Version, release.Version)
+		if b.cause == "" || err.Error() < b.cause { // the same one each time, whatever the map's order
+			b.cause = err.Error()
+		}
+	}
+	slices.Sort(b.origins)
+	return b
+}
+
+func shown(i catalogs.Installed) string {
+	if i.Version != "" {
+		return i.Version
+	}
+	return i.Name
+}
+
+func higher(a, b string) bool {
+	x, errX := semver.ParseTolerant(a)
+	y, errY := semver.ParseTolerant(b)
+	return errX == nil && errY == nil && x.GT(y)
+}
+
+// noPath stops a change that no cluster could follow. One that some clusters
+// can follow goes ahead.
+func (p *pass) noPath(release v1alpha1.Release) *conditions.Summary {
+	b := p.paths(release)
+	if len(b.clusters) == 0 || b.others > 0 {
+		return nil
+	}
+	s := stalled(v1alpha1.ReasonNoUpgradePath, b.text(release))
+	return &s
+}
+
+func (b blocked) text(release v1alpha1.Release) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "the channel leads %d of %d clusters that are to change not to %s: %s (from %s); %s",
+		len(b.clusters), len(b.clusters)+b.others, release.Version, enumerate(b.clusters), enumerate(b.origins), b.cause)
+	if b.downgrade {
+		text.WriteString("; this is a downgrade, and OLM only goes along a channel's upgrades: ask for the version that runs, or for a later one")
+	} else {
+		text.WriteString("; choose a version or channel that leads on from what runs, or publish a catalog with such an edge")
+	}
+	return text.String()
+}
+
+// retryPath tells whether the catalog has been given the edge that a cluster of
+// the newest rollout was missing.
+func (p *pass) retryPath(release v1alpha1.Release) bool {
+	if p.newest.Spec.Release.Catalog.Digest == release.Catalog.Digest {
+		return false
+	}
+	for name := range p.selected {
+		install, found := p.byName[name]
+		if !found || install.StalledReason != v1alpha1.ReasonNoUpgradePath {
+			continue
+		}
+		if _, err := p.Package.PathFrom(release.Channel, install.Installed, release.Bundle); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// maxNamed keeps messages short enough to read.
+const maxNamed = 5
+
+func enumerate(names []string) string {
+	names = slices.Sorted(slices.Values(names))
+	if more := len(names) - maxNamed; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,184 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package plan decides what a ManagedOperator comes to: which release it means,
+// whether that needs another rollout, and which OperatorInstalls have to go. It
+// is pure, and it admits nothing: admission is the rollout's business.
+package plan
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/controllers/kit/conditions"
+	"github.com/bellwether-dev/bellwether/controllers/kit/removal"
+)
+
+// Cluster is a FleetCluster.
+type Cluster struct {
+	Name     string
+	Labels   map[string]string
+	Online   bool
+	Paused   bool
+	Deleting bool
+}
+
+// Install is an OperatorInstall of the operator.
+type Install struct {
+	removal.Install
+	Installed     catalogs.Installed
+	SucceededHash string
+	// Rollout that the cluster is a member of.
+	Rollout string
+	// Revision is the highest that the object has seen.
+	Revision int64
+	Ready    bool
+	// StalledReason is why the agent cannot go on; empty where it can.
+	StalledReason string
+}
+
+// Claim is another ManagedOperator that installs into the same namespace.
+type Claim struct {
+	Key      types.NamespacedName
+	Created  metav1.Time
+	Selector metav1.LabelSelector
+}
+
+// Failure is a condition's reason and the cause.
+type Failure struct {
+	Reason string
+	Cause  string
+}
+
+// Input is everything that the decision rests on.
+type Input struct {
+	Operator *v1alpha1.ManagedOperator
+	// Catalog is nil where it does not exist.
+	Catalog *v1alpha1.OperatorCatalog
+	// Package as the catalog's digest has it; nil where it was not read.
+	Package *catalogs.Package
+	// PackageFailure is why it could not be read.
+	PackageFailure *Failure
+	// Clusters is the whole fleet.
+	Clusters []Cluster
+	Installs []Install
+	Rollouts []v1alpha1.OperatorRollout
+	// Claims of others, in any order.
+	Claims []Claim
+}
+
+// Supersede ends a running rollout in favour of a newer one.
+type Supersede struct {
+	Rollout string
+	Reason  string
+}
+
+// Decision is what to do now, in the order of the fields, and what to report.
+type Decision struct {
+	AddFinalizer   bool
+	Supersede      *Supersede
+	Create         *v1alpha1.OperatorRollout
+	DeleteRollouts []string
+	Removals       []removal.Step
+	// RemoveFinalizer lets the object go; the executor makes sure of it with a
+	// live look that nothing is left.
+	RemoveFinalizer bool
+	Status          v1alpha1.ManagedOperatorStatus
+	RecheckAfter    time.Duration
+}
+
+// Next decides.
+//
+//	spec ─▶ target in the catalog ─▶ release ─┬─ same as the newest rollout's ─▶ report
+//	                                          ├─ differs, none runs ───────────▶ next rollout
+//	                                          ├─ differs, Supersede ───────────▶ end the running one, next rollout
+//	                                          └─ differs, Finish ──────────────▶ wait
+//	deleted ─▶ rollouts deleted ─▶ installs removed by policy ─▶ gone
+func Next(in Input) Decision {
+	p := newPass(in)
+	p.count()
+	if in.Operator.DeletionTimestamp != nil {
+		p.leave()
+		return p.decision
+	}
+	p.decision.AddFinalizer = !hasFinalizer(in.Operator)
+	summary := p.steer()
+	p.prune()
+	conditions.Summarize(&p.decision.Status.Conditions, in.Operator.Generation, summary)
+	return p.decision
+}
+
+// pass is one run of Next.
+type pass struct {
+	Input
+	decision Decision
+	selector labels.Selector
+	// invalid is why the selector cannot be used.
+	invalid error
+	// selected clusters, by name; those that leave the fleet are not among them.
+	selected map[string]Cluster
+	known    map[string]Cluster
+	byName   map[string]Install // by cluster
+	newest   *v1alpha1.OperatorRollout
+}
+
+func newPass(in Input) *pass {
+	p := &pass{Input: in, selected: map[string]Cluster{}, known: map[string]Cluster{}, byName: map[string]Install{}}
+	p.decision.Status = *in.Operator.Status.DeepCopy()
+	p.selector, p.invalid = metav1.LabelSelectorAsSelector(&in.Operator.Spec.ClusterSelector)
+	for _, c := range in.Clusters {
+		p.known[c.Name] = c
+		if p.invalid == nil && !c.Deleting && p.selector.Matches(labels.Set(c.Labels)) {
+			p.selected[c.Name] = c
+		}
+	}
+	for _, i := range in.Installs {
+		p.byName[i.Cluster] = i
+	}
+	for i := range in.Rollouts {
+		if p.newest == nil || in.Rollouts[i].Spec.Revision > p.newest.Spec.Revision {
+			p.newest = &in.Rollouts[i]
+		}
+	}
+	return p
+}
+
+// steer brings the rollouts in line with the spec and says where that stands.
+func (p *pass) steer() conditions.Summary {
+	release, trouble := p.resolve()
+	if trouble == nil {
+		trouble = p.conflict()
+	}
+	if trouble == nil {
+		trouble = p.noPath(release)
+	}
+	if p.invalid != nil {
+		return stalled(v1alpha1.ReasonInvalidSpec, "spec.clusterSelector: "+p.invalid.Error())
+	}
+	if len(p.selected) == 0 {
+		// A selector that matches nothing is more likely a slip than a wish to
+		// remove everything: nothing is removed.
+		return stalled(v1alpha1.ReasonNoClusters, p.noClusters())
+	}
+	p.removeDeselected()
+	if trouble != nil {
+		return *trouble
+	}
+	if !p.needsRollout(release) {
+		return p.progress(release)
+	}
+	return p.advance(release)
+}
+
+func stalled(reason, message string) conditions.Summary {
+	return conditions.Summary{State: conditions.Stalled, Reason: reason, Message: message}
+}
+
+func waiting(reason, message string) conditions.Summary {
+	return conditions.Summary{State: conditions.InProgress, Reason: reason, Message: message}
+}

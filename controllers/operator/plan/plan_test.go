@@ -1,0 +1,534 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
+	"github.com/bellwether-dev/bellwether/controllers/kit/conditions"
+	"github.com/bellwether-dev/bellwether/controllers/kit/removal"
+	"github.com/bellwether-dev/bellwether/controllers/operator/plan"
+)
+
+var created = metav1.NewTime(time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC))
+
+func ladder(t *testing.T, notation string) *catalogs.Package {
+	t.Helper()
+	files := catalogs.SingleFile("test", strings.NewReader(catalogtest.Graph("echo", notation)))
+	pkg, err := catalogs.ReadPackage(files, "echo")
+	if err != nil {
+		t.Fatalf("read package: %v", err)
+	}
+	return pkg
+}
+
+const upTo110 = `
+	1.0.0
+	1.1.0 replaces 1.0.0`
+
+// world is two clusters that run 1.1.0 because the first rollout brought it.
+func world(t *testing.T) plan.Input {
+	operator := &v1alpha1.ManagedOperator{}
+	operator.Namespace, operator.Name, operator.UID, operator.Generation = "team", "echo", "uid", 2
+	operator.CreationTimestamp, operator.Finalizers = created, []string{v1alpha1.FinalizerHub}
+	operator.Spec = v1alpha1.ManagedOperatorSpec{Package: "echo", Catalog: v1alpha1.LocalReference{Name: "main"}}
+	catalog := &v1alpha1.OperatorCatalog{}
+	catalog.Namespace, catalog.Name = "team", "main"
+	catalog.Spec.Source.Image = "registry.example.com/main:latest"
+	catalog.Status.Digest, catalog.Status.Source = "sha256:1", &v1alpha1.CatalogSource{Image: "registry.example.com/main:latest"}
+	in := plan.Input{
+		Operator: operator, Catalog: catalog, Package: ladder(t, upTo110),
+		Clusters: []plan.Cluster{
+			{Name: "a", Online: true, Labels: map[string]string{"tier": "canary"}},
+			{Name: "b", Online: true, Labels: map[string]string{"tier": "prod"}},
+		},
+	}
+	first := plan.Next(in).Create
+	if first == nil {
+		t.Fatal("no first rollout")
+	}
+	first.Status.Phase = v1alpha1.RolloutSucceeded
+	in.Rollouts = []v1alpha1.OperatorRollout{*first}
+	for _, c := range in.Clusters {
+		in.Installs = append(in.Installs, plan.Install{
+			Install:   removal.Install{Namespace: "bellwether-" + c.Name, Name: "team.echo", Cluster: c.Name, Policy: v1alpha1.RemovalOrphan, Held: true},
+			Installed: catalogs.Installed{Name: "echo.v1.1.0", Version: "1.1.0"}, SucceededHash: first.Spec.Release.Hash(),
+			Rollout: first.Name, Revision: 1, Ready: true,
+		})
+	}
+	return in
+}
+
+type want struct {
+	state    string // Ready's status, and Stalled's
+	reason   string
+	contains string
+	create   string
+	version  string
+	supersed string
+	deleted  []string
+	removals []removal.Step
+	finish   bool
+	recheck  time.Duration
+}
+
+type scenario struct {
+	change func(*testing.T, *plan.Input)
+	want   want
+}
+
+func check(t *testing.T, in plan.Input, want want) {
+	t.Helper()
+	got := plan.Next(in)
+	ready := conditions.Get(got.Status.Conditions, v1alpha1.ConditionReady)
+	state := string(ready.Status)
+	if conditions.IsTrue(got.Status.Conditions, v1alpha1.ConditionStalled) {
+		state = "Stalled"
+	}
+	if state != want.state || ready.Reason != want.reason || !strings.Contains(ready.Message, want.contains) {
+		t.Errorf("%s %s %q,\nwant %s %s with %q", state, ready.Reason, ready.Message, want.state, want.reason, want.contains)
+	}
+	var name, version, superseded string
+	if got.Create != nil {
+		name, version = got.Create.Name, got.Create.Spec.Release.Version
+	}
+	if got.Supersede != nil {
+		superseded = got.Supersede.Rollout
+	}
+	if name != want.create || version != want.version || superseded != want.supersed {
+		t.Errorf("create %q (%s), supersede %q; want %q (%s), %q", name, version, superseded, want.create, want.version, want.supersed)
+	}
+	if diff := cmp.Diff(want.deleted, got.DeleteRollouts); diff != "" {
+		t.Errorf("deleted rollouts (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(want.removals, got.Removals); diff != "" {
+		t.Errorf("removals (-want +got):\n%s", diff)
+	}
+	if got.RemoveFinalizer != want.finish || got.RecheckAfter != want.recheck {
+		t.Errorf("remove finalizer %v, recheck %s; want %v, %s", got.RemoveFinalizer, got.RecheckAfter, want.finish, want.recheck)
+	}
+}
+
+func run(t *testing.T, tests map[string]scenario) {
+	t.Helper()
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			in := world(t)
+			test.change(t, &in)
+			check(t, in, test.want)
+		})
+	}
+}
+
+func TestTarget(t *testing.T) {
+	run(t, map[string]scenario{
+		"all as asked": {
+			func(*testing.T, *plan.Input) {},
+			want{state: "True", reason: "Succeeded", contains: "2 of 2 clusters run 1.1.0"},
+		},
+		"first rollout": {
+			func(_ *testing.T, in *plan.Input) { in.Rollouts, in.Installs = nil, nil },
+			want{state: "False", reason: "Progressing", create: "echo-1", version: "1.1.0"},
+		},
+		"the head moved": {
+			func(t *testing.T, in *plan.Input) { in.Package = ladder(t, upTo110+"\n1.2.0 replaces 1.1.0") },
+			want{state: "False", reason: "Progressing", create: "echo-2", version: "1.2.0"},
+		},
+		"an exact version does not follow the head": {
+			func(t *testing.T, in *plan.Input) {
+				in.Package = ladder(t, upTo110+"\n1.2.0 replaces 1.1.0")
+				in.Operator.Spec.Version = "1.1.0"
+			},
+			want{state: "True", reason: "Succeeded"},
+		},
+		"a republished catalog is no other release": {
+			func(_ *testing.T, in *plan.Input) { in.Catalog.Status.Digest = "sha256:2" },
+			want{state: "True", reason: "Succeeded"},
+		},
+		"settings are a release": {
+			func(_ *testing.T, in *plan.Input) { in.Operator.Spec.Install.Mode = v1alpha1.InstallOwnNamespace },
+			want{state: "False", reason: "Progressing", create: "echo-2", version: "1.1.0"},
+		},
+		"settings spelt out are the same release": {
+			func(_ *testing.T, in *plan.Input) {
+				in.Operator.Spec.Install = v1alpha1.InstallSettings{Namespace: "echo", Mode: v1alpha1.InstallAllNamespaces}
+			},
+			want{state: "True", reason: "Succeeded"},
+		},
+		"no catalog": {
+			func(_ *testing.T, in *plan.Input) { in.Catalog, in.Package = nil, nil },
+			want{state: "Stalled", reason: "CatalogNotFound", contains: "there is no OperatorCatalog main in namespace team"},
+		},
+		"catalog not read yet": {
+			func(_ *testing.T, in *plan.Input) {
+				in.Package, in.Catalog.Status = nil, v1alpha1.OperatorCatalogStatus{}
+			},
+			want{state: "False", reason: "Waiting", contains: "has not been read yet"},
+		},
+		"catalog unreachable from the start": {
+			func(_ *testing.T, in *plan.Input) {
+				in.Package, in.Catalog.Status = nil, v1alpha1.OperatorCatalogStatus{}
+				conditions.Summarize(&in.Catalog.Status.Conditions, 1, conditions.Summary{
+					State: conditions.Stalled, Reason: v1alpha1.ReasonCatalogUnreachable, Message: "connection refused"})
+			},
+			want{state: "Stalled", reason: "CatalogUnreachable", contains: "OperatorCatalog main: connection refused"},
+		},
+		"package unknown": {
+			func(_ *testing.T, in *plan.Input) {
+				in.Package = nil
+				in.PackageFailure = &plan.Failure{Reason: v1alpha1.ReasonUnknownPackage, Cause: "no such package"}
+			},
+			want{state: "Stalled", reason: "UnknownPackage", contains: "correct spec.package"},
+		},
+		"catalog gone from the registry": {
+			func(_ *testing.T, in *plan.Input) {
+				in.Package = nil
+				in.PackageFailure = &plan.Failure{Reason: v1alpha1.ReasonCatalogUnreachable, Cause: "connection refused"}
+			},
+			want{state: "Stalled", reason: "CatalogUnreachable", contains: "tried again by itself", recheck: 30 * time.Second},
+		},
+		"channel unknown": {
+			func(_ *testing.T, in *plan.Input) { in.Operator.Spec.Channel = "fast" },
+			want{state: "Stalled", reason: "UnknownChannel", contains: `"fast"`},
+		},
+		"version unknown": {
+			func(_ *testing.T, in *plan.Input) { in.Operator.Spec.Version = "9.9.9" },
+			want{state: "Stalled", reason: "UnknownVersion", contains: "it offers 1.1.0, 1.0.0"},
+		},
+		"paused": {
+			func(_ *testing.T, in *plan.Input) { in.Rollouts, in.Installs, in.Operator.Spec.Paused = nil, nil, true },
+			want{state: "False", reason: "Paused", contains: "spec.paused"},
+		},
+	})
+}
+
+func TestPaths(t *testing.T) {
+	from := func(i *plan.Install, version string) {
+		i.Installed, i.SucceededHash = catalogs.Installed{Name: "echo.v" + version, Version: version}, "other"
+	}
+	run(t, map[string]scenario{
+		"downgrade": {
+			func(_ *testing.T, in *plan.Input) { in.Operator.Spec.Version = "1.0.0" },
+			want{state: "Stalled", reason: "NoUpgradePath", contains: "this is a downgrade"},
+		},
+		"no cluster has a path": {
+			func(t *testing.T, in *plan.Input) {
+				in.Package = ladder(t, "2.0.0")
+				from(&in.Installs[0], "0.9.0")
+			},
+			want{state: "Stalled", reason: "NoUpgradePath", contains: "leads 2 of 2 clusters that are to change not to 2.0.0: a, b (from 0.9.0, 1.1.0)"},
+		},
+		"some have a path": {
+			func(t *testing.T, in *plan.Input) {
+				in.Package = ladder(t, upTo110+"\n1.2.0 replaces 1.1.0")
+				from(&in.Installs[0], "0.9.0")
+			},
+			want{state: "False", reason: "Progressing", create: "echo-2", version: "1.2.0"},
+		},
+		"a fresh cluster has a path": {
+			func(t *testing.T, in *plan.Input) {
+				in.Package = ladder(t, "2.0.0")
+				in.Installs = in.Installs[:1]
+			},
+			want{state: "False", reason: "Progressing", create: "echo-2", version: "2.0.0"},
+		},
+		"a republished catalog brings the missing edge": {
+			func(t *testing.T, in *plan.Input) {
+				in.Package = ladder(t, "0.9.0\n1.0.0\n1.1.0 replaces 0.9.0 skips 1.0.0")
+				in.Catalog.Status.Digest = "sha256:2"
+				from(&in.Installs[0], "0.9.0")
+				in.Installs[0].StalledReason = v1alpha1.ReasonNoUpgradePath
+				in.Rollouts[0].Status.Phase = v1alpha1.RolloutHalted
+			},
+			want{state: "False", reason: "Progressing", create: "echo-2", version: "1.1.0", supersed: "echo-1"},
+		},
+	})
+}
+
+func TestRollouts(t *testing.T) {
+	next := func(t *testing.T, in *plan.Input) { in.Package = ladder(t, upTo110+"\n1.2.0 replaces 1.1.0") }
+	phase := func(p v1alpha1.RolloutPhase) func(*testing.T, *plan.Input) {
+		return func(_ *testing.T, in *plan.Input) {
+			in.Rollouts[0].Status.Phase, in.Rollouts[0].Status.Message = p, "wave canary"
+			in.Installs[1].SucceededHash = ""
+		}
+	}
+	then := func(changes ...func(*testing.T, *plan.Input)) func(*testing.T, *plan.Input) {
+		return func(t *testing.T, in *plan.Input) {
+			for _, change := range changes {
+				change(t, in)
+			}
+		}
+	}
+	abort := func(superseded bool) func(*testing.T, *plan.Input) {
+		return func(_ *testing.T, in *plan.Input) {
+			in.Rollouts[0].Spec.Abort = &v1alpha1.RolloutAbort{Reason: "why", Superseded: superseded}
+		}
+	}
+	run(t, map[string]scenario{
+		"in progress":  {phase(v1alpha1.RolloutProgressing), want{state: "False", reason: "Progressing", contains: "wave canary"}},
+		"not seen yet": {phase(""), want{state: "False", reason: "Progressing"}},
+		"paused":       {phase(v1alpha1.RolloutPaused), want{state: "False", reason: "Paused", contains: "wave canary"}},
+		"halted":       {phase(v1alpha1.RolloutHalted), want{state: "Stalled", reason: "Halted", contains: "wave canary"}},
+		"aborted by a person stays aborted": {
+			then(phase(v1alpha1.RolloutAborted), abort(false)), want{state: "Stalled", reason: "Aborted", contains: "change the version"},
+		},
+		"superseded is taken up again": {
+			then(phase(v1alpha1.RolloutSuperseded), abort(true)), want{state: "False", reason: "Progressing", create: "echo-2", version: "1.1.0"},
+		},
+		"another target supersedes": {
+			then(phase(v1alpha1.RolloutProgressing), next),
+			want{state: "False", reason: "Progressing", create: "echo-2", version: "1.2.0", supersed: "echo-1"},
+		},
+		"another target waits with Finish": {
+			then(phase(v1alpha1.RolloutProgressing), next, func(_ *testing.T, in *plan.Input) {
+				in.Operator.Spec.Strategy.NewTarget = v1alpha1.NewTargetFinish
+			}),
+			want{state: "False", reason: "Waiting", contains: "1.2.0 waits for rollout echo-1 (1.1.0) to end"},
+		},
+		"a hub that died between ending one and starting the next": {
+			then(phase(v1alpha1.RolloutProgressing), abort(true), next),
+			want{state: "False", reason: "Progressing", create: "echo-2", version: "1.2.0"},
+		},
+		"revisions never go back": {
+			then(next, func(_ *testing.T, in *plan.Input) { in.Installs[1].Revision = 7 }),
+			want{state: "False", reason: "Progressing", create: "echo-8", version: "1.2.0"},
+		},
+		"a late joiner is awaited": {
+			func(_ *testing.T, in *plan.Input) {
+				in.Clusters = append(in.Clusters, plan.Cluster{Name: "c", Online: true})
+			},
+			want{state: "False", reason: "Progressing", contains: "still to come: c"},
+		},
+		"an offline late joiner is not": {
+			func(_ *testing.T, in *plan.Input) { in.Clusters = append(in.Clusters, plan.Cluster{Name: "c"}) },
+			want{state: "True", reason: "Succeeded", contains: "offline or paused, and caught up later: c"},
+		},
+		"an ignored late joiner is not": {
+			func(_ *testing.T, in *plan.Input) {
+				in.Clusters = append(in.Clusters, plan.Cluster{Name: "c", Online: true})
+				in.Rollouts[0].Spec.Strategy.LateJoiners = v1alpha1.LateIgnore
+			},
+			want{state: "True", reason: "Succeeded", contains: "2 of 3"},
+		},
+		"not ready any more": {
+			func(_ *testing.T, in *plan.Input) { in.Installs[0].Ready = false },
+			want{state: "False", reason: "Progressing", contains: "not ready any more: a"},
+		},
+	})
+}
+
+func TestClusters(t *testing.T) {
+	deselect := func(_ *testing.T, in *plan.Input) {
+		in.Operator.Spec.ClusterSelector.MatchLabels = map[string]string{"tier": "canary"}
+	}
+	followed := func(t *testing.T, in *plan.Input) {
+		deselect(t, in)
+		in.Rollouts[0].Spec.ClusterSelector = in.Operator.Spec.ClusterSelector
+	}
+	leave := removal.Step{Namespace: "bellwether-b", Name: "team.echo", Delete: true}
+	run(t, map[string]scenario{
+		"a changed selector takes another rollout, and removes nothing before": {
+			deselect, want{state: "False", reason: "Progressing", create: "echo-2", version: "1.1.0"},
+		},
+		"a deselected cluster is removed": {
+			followed, want{state: "True", reason: "Succeeded", contains: "1 of 1", removals: []removal.Step{leave}},
+		},
+		"with the policy": {
+			func(t *testing.T, in *plan.Input) {
+				followed(t, in)
+				in.Operator.Spec.RemovalPolicy = v1alpha1.RemovalUninstall
+			},
+			want{state: "True", reason: "Succeeded", removals: []removal.Step{{
+				Namespace: "bellwether-b", Name: "team.echo", SetPolicy: v1alpha1.RemovalUninstall, Delete: true}}},
+		},
+		"even while the version is unknown": {
+			func(t *testing.T, in *plan.Input) {
+				followed(t, in)
+				in.Operator.Spec.Version = "9.9.9"
+			},
+			want{state: "Stalled", reason: "UnknownVersion", removals: []removal.Step{leave}},
+		},
+		"a cluster that leaves the fleet is the fleet's business": {
+			func(t *testing.T, in *plan.Input) { in.Clusters[1].Deleting = true },
+			want{state: "True", reason: "Succeeded", contains: "1 of 1"},
+		},
+		"nothing matches: nothing is removed": {
+			func(_ *testing.T, in *plan.Input) {
+				in.Operator.Spec.ClusterSelector.MatchLabels = map[string]string{"tier": "cannary"}
+				in.Rollouts[0].Spec.ClusterSelector = in.Operator.Spec.ClusterSelector
+			},
+			want{state: "Stalled", reason: "NoClusters", contains: "(tier=cannary) matches none of the fleet's 2 clusters"},
+		},
+		"no clusters at all": {
+			func(_ *testing.T, in *plan.Input) { in.Clusters = nil },
+			want{state: "Stalled", reason: "NoClusters", contains: "make a FleetCluster"},
+		},
+		"selector that cannot be used": {
+			func(_ *testing.T, in *plan.Input) {
+				in.Operator.Spec.ClusterSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}
+			},
+			want{state: "Stalled", reason: "InvalidSpec", contains: "spec.clusterSelector"},
+		},
+	})
+}
+
+func TestClaims(t *testing.T) {
+	claim := func(namespace string, created time.Time, selector map[string]string) func(*testing.T, *plan.Input) {
+		return func(_ *testing.T, in *plan.Input) {
+			in.Rollouts, in.Installs = nil, nil
+			in.Claims = []plan.Claim{{
+				Key: types.NamespacedName{Namespace: namespace, Name: "echo"}, Created: metav1.NewTime(created),
+				Selector: metav1.LabelSelector{MatchLabels: selector},
+			}}
+		}
+	}
+	free := want{state: "False", reason: "Progressing", create: "echo-1", version: "1.1.0"}
+	run(t, map[string]scenario{
+		"an older one wins": {
+			claim("zoo", created.Add(-time.Minute), nil),
+			want{state: "Stalled", reason: "NamespaceConflict", contains: "ManagedOperator zoo/echo is older and installs into namespace echo as well, on a, b"},
+		},
+		"a younger one loses":            {claim("all", created.Add(time.Minute), nil), free},
+		"of the same age the first wins": {claim("all", created.Time, nil), want{state: "Stalled", reason: "NamespaceConflict"}},
+		"and the last loses":             {claim("zoo", created.Time, nil), free},
+		"on other clusters there is no conflict": {
+			claim("zoo", created.Add(-time.Minute), map[string]string{"tier": "edge"}), free,
+		},
+		"on one shared cluster there is": {
+			claim("zoo", created.Add(-time.Minute), map[string]string{"tier": "prod"}),
+			want{state: "Stalled", reason: "NamespaceConflict", contains: "on b:"},
+		},
+	})
+}
+
+func TestLeaving(t *testing.T) {
+	leaving := func(changes ...func(*plan.Input)) func(*testing.T, *plan.Input) {
+		return func(_ *testing.T, in *plan.Input) {
+			in.Operator.DeletionTimestamp = &created
+			in.Operator.Spec.RemovalPolicy = v1alpha1.RemovalUninstall
+			for _, change := range changes {
+				change(in)
+			}
+		}
+	}
+	noRollouts := func(in *plan.Input) { in.Rollouts = nil }
+	deleted := func(in *plan.Input) {
+		for i := range in.Installs {
+			in.Installs[i].Deleting, in.Installs[i].Policy = true, v1alpha1.RemovalUninstall
+		}
+	}
+	step := func(cluster string) removal.Step {
+		return removal.Step{Namespace: "bellwether-" + cluster, Name: "team.echo", SetPolicy: v1alpha1.RemovalUninstall, Delete: true}
+	}
+	run(t, map[string]scenario{
+		"rollouts first": {
+			leaving(), want{state: "False", reason: "Deleting", contains: "rollouts", deleted: []string{"echo-1"}},
+		},
+		"then installs": {
+			leaving(noRollouts),
+			want{state: "False", reason: "Deleting", contains: "2 clusters to let go: a, b", removals: []removal.Step{step("a"), step("b")}},
+		},
+		"waits for an offline cluster": {
+			leaving(noRollouts, deleted, func(in *plan.Input) { in.Clusters[1].Online = false }),
+			want{state: "Stalled", reason: "AgentOffline", contains: "1 of 2 clusters are offline and still have to uninstall: b"},
+		},
+		"not for one that left the fleet": {
+			leaving(noRollouts, deleted, func(in *plan.Input) { in.Clusters = in.Clusters[:1] }),
+			want{state: "False", reason: "Deleting", removals: []removal.Step{{Namespace: "bellwether-b", Name: "team.echo", Release: true}}},
+		},
+		"gone": {
+			leaving(noRollouts, func(in *plan.Input) { in.Installs = nil }), want{state: "False", reason: "Deleting", finish: true},
+		},
+		"without the hub's finalizer nothing is touched": {
+			leaving(func(in *plan.Input) { in.Operator.Finalizers = nil }), want{},
+		},
+	})
+}
+
+func TestFinalizerComesFirst(t *testing.T) {
+	in := world(t)
+	in.Operator.Finalizers = nil
+	if !plan.Next(in).AddFinalizer {
+		t.Error("the finalizer is not added")
+	}
+}
+
+func TestPruning(t *testing.T) {
+	tests := map[string]struct {
+		phases []v1alpha1.RolloutPhase // from revision 1 on
+		limit  int32
+		want   []string
+	}{
+		"within the limit":          {[]v1alpha1.RolloutPhase{v1alpha1.RolloutSuperseded, v1alpha1.RolloutSucceeded}, 2, nil},
+		"the oldest goes":           {[]v1alpha1.RolloutPhase{v1alpha1.RolloutAborted, v1alpha1.RolloutSuperseded, v1alpha1.RolloutSucceeded}, 2, []string{"echo-1"}},
+		"a running one is kept":     {[]v1alpha1.RolloutPhase{v1alpha1.RolloutProgressing, v1alpha1.RolloutSuperseded, v1alpha1.RolloutSucceeded}, 1, []string{"echo-2"}},
+		"a running one is no ended": {[]v1alpha1.RolloutPhase{v1alpha1.RolloutSucceeded, v1alpha1.RolloutProgressing}, 1, nil},
+		"the newest is kept":        {[]v1alpha1.RolloutPhase{v1alpha1.RolloutSucceeded, v1alpha1.RolloutSucceeded}, 1, []string{"echo-1"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			in := world(t)
+			in.Operator.Spec.HistoryLimit = &test.limit
+			template := in.Rollouts[0]
+			in.Rollouts = nil
+			for i, phase := range test.phases {
+				r := *template.DeepCopy()
+				r.Name, r.Spec.Revision, r.Status.Phase = fmt.Sprintf("echo-%d", i+1), int64(i+1), phase
+				in.Rollouts = append(in.Rollouts, r)
+			}
+			if diff := cmp.Diff(test.want, plan.Next(in).DeleteRollouts); diff != "" {
+				t.Errorf("deleted (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestStatus(t *testing.T) {
+	in := world(t)
+	in.Clusters[1].Online = false
+	in.Installs[1].Installed, in.Installs[1].SucceededHash = catalogs.Installed{Name: "echo.v1.0.0", Version: "1.0.0"}, ""
+	got := plan.Next(in).Status
+	want := v1alpha1.ManagedOperatorStatus{
+		Target:   &v1alpha1.TargetVersion{Version: "1.1.0", Bundle: "echo.v1.1.0", Channel: "stable", CatalogDigest: "sha256:1"},
+		Rollout:  &v1alpha1.RolloutSummary{Name: "echo-1", Revision: 1, Phase: v1alpha1.RolloutSucceeded},
+		Clusters: v1alpha1.ClusterCounts{Selected: 2, Updated: 1, Ready: 2, Offline: 1},
+		Versions: []v1alpha1.VersionCount{{Version: "1.0.0", Clusters: 1}, {Version: "1.1.0", Clusters: 1}},
+	}
+	got.Conditions = nil
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("status (-want +got):\n%s", diff)
+	}
+}
+
+func TestMessagesStayShort(t *testing.T) {
+	in := world(t)
+	in.Package = ladder(t, "2.0.0")
+	template := in.Installs[0]
+	in.Clusters, in.Installs = nil, nil
+	for i := range 1000 {
+		install := template
+		install.Cluster, install.SucceededHash = fmt.Sprintf("cluster-%04d", i), "other"
+		install.Installed = catalogs.Installed{Name: fmt.Sprintf("echo.v0.%d.0", i), Version: fmt.Sprintf("0.%d.0", i)}
+		in.Installs = append(in.Installs, install)
+		in.Clusters = append(in.Clusters, plan.Cluster{Name: install.Cluster, Online: true})
+	}
+	got := plan.Next(in).Status
+	if ready := conditions.Get(got.Conditions, v1alpha1.ConditionReady); len(ready.Message) > 1024 {
+		t.Errorf("message of %d bytes: %s", len(ready.Message), ready.Message)
+	}
+	if len(got.Versions) != 50 {
+		t.Errorf("%d versions, want the API's bound", len(got.Versions))
+	}
+}

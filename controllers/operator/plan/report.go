@@ -1,0 +1,127 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/kit/conditions"
+)
+
+// maxVersions is the API's bound on status.versions.
+const maxVersions = 50
+
+// count fills in the parts of the status that need no decision.
+func (p *pass) count() {
+	status := &p.decision.Status
+	status.Clusters = v1alpha1.ClusterCounts{Selected: int32(len(p.selected))} //nolint:gosec // far below the limit
+	versions := map[string]int32{}
+	for name, cluster := range p.selected {
+		if !cluster.Online {
+			status.Clusters.Offline++
+		}
+		if install, found := p.byName[name]; found && install.Ready {
+			status.Clusters.Ready++
+		}
+	}
+	for _, install := range p.Installs {
+		if install.Installed.Name != "" {
+			versions[shown(install.Installed)]++
+		}
+	}
+	status.Versions = mostUsed(versions)
+	status.Rollout = nil
+	if p.newest != nil {
+		status.Clusters.Updated = p.updated(p.newest.Spec.Release.Hash())
+		status.Rollout = &v1alpha1.RolloutSummary{
+			Name: p.newest.Name, Revision: p.newest.Spec.Revision,
+			Phase: cmp.Or(p.newest.Status.Phase, v1alpha1.RolloutPending),
+		}
+	}
+}
+
+func (p *pass) updated(hash string) int32 {
+	var n int32
+	for name := range p.selected {
+		if install, found := p.byName[name]; found && install.SucceededHash == hash {
+			n++
+		}
+	}
+	return n
+}
+
+func mostUsed(versions map[string]int32) []v1alpha1.VersionCount {
+	names := slices.Collect(maps.Keys(versions))
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(versions[b], versions[a]), cmp.Compare(a, b))
+	})
+	var out []v1alpha1.VersionCount
+	for _, name := range names[:min(len(names), maxVersions)] {
+		out = append(out, v1alpha1.VersionCount{Version: name, Clusters: versions[name]})
+	}
+	return out
+}
+
+// progress says where the newest rollout stands, which is the one that the spec
+// asks for.
+func (p *pass) progress(release v1alpha1.Release) conditions.Summary {
+	r := p.newest
+	text := fmt.Sprintf("rollout %s to %s", r.Name, release.Version)
+	if r.Status.Message != "" {
+		text += ": " + r.Status.Message
+	}
+	switch r.Status.Phase {
+	case v1alpha1.RolloutHalted:
+		return stalled(v1alpha1.ReasonHalted, text)
+	case v1alpha1.RolloutAborted:
+		return stalled(v1alpha1.ReasonAborted, text+"; change the version or the settings to start another rollout")
+	case v1alpha1.RolloutPaused:
+		return waiting(v1alpha1.ReasonPaused, text)
+	case v1alpha1.RolloutSucceeded:
+		return p.settled(release)
+	case v1alpha1.RolloutPending, v1alpha1.RolloutProgressing, v1alpha1.RolloutSuperseded:
+	}
+	return waiting(v1alpha1.ReasonProgressing, text)
+}
+
+// ignored tells whether a cluster joined late and was left to the next rollout.
+func (p *pass) ignored(install Install) bool {
+	return p.newest.Spec.Strategy.LateJoiners == v1alpha1.LateIgnore && install.Rollout != p.newest.Name
+}
+
+// settled judges a rollout that succeeded: clusters may have joined since, and
+// deferred ones are still to come.
+func (p *pass) settled(release v1alpha1.Release) conditions.Summary {
+	var behind, away, unready []string
+	hash := release.Hash()
+	for name, cluster := range p.selected {
+		install, found := p.byName[name]
+		switch {
+		case found && install.SucceededHash == hash && install.Ready:
+		case !cluster.Online || cluster.Paused:
+			away = append(away, name)
+		case found && install.SucceededHash == hash:
+			unready = append(unready, name)
+		case p.ignored(install):
+		default:
+			behind = append(behind, name)
+		}
+	}
+	text := fmt.Sprintf("%d of %d clusters run %s", p.updated(hash), len(p.selected), release.Version)
+	if len(away) > 0 {
+		text += fmt.Sprintf("; offline or paused, and caught up later: %s", enumerate(away))
+	}
+	switch {
+	case len(behind) > 0:
+		return waiting(v1alpha1.ReasonProgressing, fmt.Sprintf("%s; still to come: %s", text, enumerate(behind)))
+	case len(unready) > 0:
+		return waiting(v1alpha1.ReasonProgressing, fmt.Sprintf("%s; not ready any more: %s", text, enumerate(unready)))
+	default:
+		return conditions.Summary{State: conditions.Current, Reason: v1alpha1.ReasonSucceeded, Message: text}
+	}
+}

@@ -1,0 +1,153 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/kit/conditions"
+	"github.com/bellwether-dev/bellwether/controllers/kit/removal"
+	rollout "github.com/bellwether-dev/bellwether/controllers/rollout/plan"
+)
+
+// needsRollout tells whether the newest rollout is not the one that the spec
+// asks for. A changed selector needs another one, because a rollout's own is
+// frozen; clusters that run the release already count as done in it.
+//
+// A rollout that a person aborted is not started again: that takes another
+// release.
+func (p *pass) needsRollout(release v1alpha1.Release) bool {
+	switch {
+	case p.newest == nil, p.newest.Spec.Release.Hash() != release.Hash(), !p.sameSelector():
+		return true
+	case p.newest.Spec.Abort != nil:
+		return p.newest.Spec.Abort.Superseded
+	default:
+		return p.retryPath(release)
+	}
+}
+
+func (p *pass) sameSelector() bool {
+	return equality.Semantic.DeepEqual(p.newest.Spec.ClusterSelector, p.Operator.Spec.ClusterSelector)
+}
+
+func running(r *v1alpha1.OperatorRollout) bool {
+	return r != nil && !r.Status.Phase.Ended() && r.Spec.Abort == nil
+}
+
+// advance starts the next rollout, unless something has to come first.
+func (p *pass) advance(release v1alpha1.Release) conditions.Summary {
+	if p.Operator.Spec.Paused {
+		return waiting(v1alpha1.ReasonPaused, fmt.Sprintf("%s is not rolled out while spec.paused is true", release.Version))
+	}
+	if running(p.newest) {
+		if p.Operator.Spec.Strategy.NewTarget == v1alpha1.NewTargetFinish {
+			return waiting(v1alpha1.ReasonWaiting, fmt.Sprintf(
+				"%s waits for rollout %s (%s) to end, because strategy.newTarget is Finish",
+				release.Version, p.newest.Name, p.newest.Spec.Release.Version))
+		}
+		p.decision.Supersede = &Supersede{
+			Rollout: p.newest.Name,
+			Reason:  fmt.Sprintf("superseded by revision %d (%s)", p.nextRevision(), release.Version),
+		}
+	}
+	p.decision.Create = p.nextRollout(release)
+	p.decision.Status.Rollout = &v1alpha1.RolloutSummary{
+		Name: p.decision.Create.Name, Revision: p.decision.Create.Spec.Revision, Phase: v1alpha1.RolloutPending,
+	}
+	p.decision.Status.Clusters.Updated = p.updated(release.Hash())
+	return waiting(v1alpha1.ReasonProgressing, fmt.Sprintf("rollout %s to %s starts", p.decision.Create.Name, release.Version))
+}
+
+// nextRevision is higher than any that an agent could have acted on, even where
+// rollouts were deleted: agents refuse to go back.
+func (p *pass) nextRevision() int64 {
+	var highest int64
+	if p.Operator.Status.Rollout != nil {
+		highest = p.Operator.Status.Rollout.Revision
+	}
+	for _, r := range p.Rollouts {
+		highest = max(highest, r.Spec.Revision)
+	}
+	for _, i := range p.Installs {
+		highest = max(highest, i.Revision)
+	}
+	return highest + 1
+}
+
+func (p *pass) nextRollout(release v1alpha1.Release) *v1alpha1.OperatorRollout {
+	o, yes := p.Operator, true
+	revision := p.nextRevision()
+	return &v1alpha1.OperatorRollout{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: o.Namespace, Name: fmt.Sprintf("%s-%d", o.Name, revision),
+			Labels: map[string]string{v1alpha1.LabelOperator: o.Name, v1alpha1.LabelOperatorNamespace: o.Namespace},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "ManagedOperator", Name: o.Name, UID: o.UID,
+				Controller: &yes, BlockOwnerDeletion: &yes,
+			}},
+		},
+		Spec: v1alpha1.OperatorRolloutSpec{
+			Operator: v1alpha1.LocalReference{Name: o.Name}, Revision: revision, Release: release,
+			ClusterSelector: *o.Spec.ClusterSelector.DeepCopy(), Strategy: rollout.Defaulted(*o.Spec.Strategy.DeepCopy()),
+		},
+	}
+}
+
+const defaultHistory = 5
+
+// prune drops the oldest ended rollouts beyond the limit, but never the newest
+// one and none that runs.
+func (p *pass) prune() {
+	limit := defaultHistory
+	if l := p.Operator.Spec.HistoryLimit; l != nil {
+		limit = int(*l)
+	}
+	byAge := slices.Clone(p.Rollouts)
+	slices.SortFunc(byAge, func(a, b v1alpha1.OperatorRollout) int { return cmp.Compare(b.Spec.Revision, a.Spec.Revision) })
+	kept := 0
+	for i := range byAge {
+		if !byAge[i].Status.Phase.Ended() {
+			continue
+		}
+		if kept++; kept > limit && i > 0 {
+			p.decision.DeleteRollouts = append(p.decision.DeleteRollouts, byAge[i].Name)
+		}
+	}
+}
+
+// removeDeselected removes the operator from clusters that the selector does not
+// match any more. It waits for a rollout with that very selector: an older one
+// would put them back. Clusters that leave the fleet are the fleet's business.
+func (p *pass) removeDeselected() {
+	if p.newest == nil || !p.sameSelector() {
+		return
+	}
+	for _, install := range p.Installs {
+		cluster, known := p.known[install.Cluster]
+		if _, wanted := p.selected[install.Cluster]; wanted || !known || cluster.Deleting {
+			continue
+		}
+		if step, due := removal.Next(install.Install, p.Operator.Spec.RemovalPolicy, reach(cluster, known)); due {
+			p.decision.Removals = append(p.decision.Removals, step)
+		}
+	}
+}
+
+func reach(c Cluster, known bool) removal.Reach {
+	switch {
+	case !known:
+		return removal.Gone
+	case c.Online:
+		return removal.Online
+	default:
+		return removal.Offline
+	}
+}
