@@ -147,11 +147,12 @@ docs: docs-api docs-cli ## The references under docs/reference
 .PHONY: docs-api
 docs-api: $(CRD_REF_DOCS) ## docs/reference/api.md from the API's types
 	$(CRD_REF_DOCS) --source-path=apis --config=docs/reference/config.yaml --renderer=markdown \
-		--templates-dir=docs/reference/templates --output-path=docs/reference/api.md --max-depth=12
+		--output-path=docs/reference/api.md --max-depth=12
 
 .PHONY: docs-cli
-docs-cli: ## docs/reference/cli from the commands themselves
-	rm -rf docs/reference/cli && go run ./cmd/bellwether docs docs/reference/cli
+docs-cli: ## docs/reference/cli and reasons.md from the commands themselves
+	@new="$$(mktemp -d)"; go run ./cmd/bellwether docs "$$new" --reasons docs/reference/reasons.md; \
+		mkdir -p docs/reference/cli && rm -f docs/reference/cli/*.md && mv "$$new"/*.md docs/reference/cli/ && rmdir "$$new"
 
 ##@ Housekeeping
 
