@@ -11,9 +11,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
-const recordSuffix = ".pid.json"
+const (
+	recordSuffix = ".pid.json"
+	// goneLimit is how long a killed process may take to disappear.
+	goneLimit = 5 * time.Second
+)
 
 // Record is what is written down about a running process. A process id alone may have been reused since; together with
 // the time the process started it names one process.
@@ -83,8 +88,11 @@ func Records(dir string) ([]Record, error) {
 	return records, nil
 }
 
-// KillLeftovers ends every recorded process below dir that still runs, and returns their names. Only the owner of dir may
-// call it, and only while it runs nothing itself.
+// ErrSurvived says that a killed process is still there.
+var ErrSurvived = errors.New("still runs after it was killed")
+
+// KillLeftovers ends every recorded process below dir that still runs, and returns their names when they are gone. Only the
+// owner of dir may call it.
 func KillLeftovers(dir string) ([]string, error) {
 	records, err := Records(dir)
 	if err != nil {
@@ -96,9 +104,28 @@ func KillLeftovers(dir string) ([]string, error) {
 			continue
 		}
 		killGroup(r.PID)
+		if !gone(r) {
+			return killed, fmt.Errorf("end %s (%d): %w", r.Name, r.PID, ErrSurvived)
+		}
 		killed = append(killed, r.Name)
 	}
 	return killed, nil
+}
+
+// gone waits until the process of the record has ended, which may take a moment after the kill.
+func gone(r Record) bool {
+	ticker := time.NewTicker(goneLimit / 500)
+	defer ticker.Stop()
+	limit := time.NewTimer(goneLimit)
+	defer limit.Stop()
+	for r.Alive() {
+		select {
+		case <-ticker.C:
+		case <-limit.C:
+			return false
+		}
+	}
+	return true
 }
 
 // Self returns the record of this program, by which others can recognise it.

@@ -12,6 +12,9 @@ import (
 	"syscall"
 )
 
+// DiesWithParent tells whether children end when their parent is killed.
+const DiesWithParent = true
+
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

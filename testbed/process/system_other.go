@@ -13,6 +13,9 @@ import (
 	"syscall"
 )
 
+// DiesWithParent tells whether children end when their parent is killed.
+const DiesWithParent = false
+
 // attributes has no death signal to give on this system; leftovers of a killed run are ended by the next one.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}

@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -28,7 +29,9 @@ const (
 	// keptFile marks the folder of a failed run, whose logs somebody may want to read.
 	keptFile = "kept-for-its-logs"
 	keepFor  = 24 * time.Hour
-	lockPoll = 50 * time.Millisecond
+	// logSuffix marks logs; a rotated one has a number behind it.
+	logSuffix = ".log"
+	lockPoll  = 50 * time.Millisecond
 	// acquireLimit decides when a lock is held by an owner, not by an onlooker.
 	acquireLimit = 300 * time.Millisecond
 )
@@ -107,14 +110,31 @@ func (r *Run) Release(keepLogs bool) error {
 		return fmt.Errorf("end processes: %w", err)
 	}
 	if keepLogs {
-		if err := os.WriteFile(filepath.Join(r.Dir(), keptFile), nil, 0o600); err != nil {
-			return fmt.Errorf("mark folder: %w", err)
+		if err := keep(r.Dir()); err != nil {
+			return err
 		}
 	} else if err := os.RemoveAll(r.Dir()); err != nil {
 		return fmt.Errorf("remove folder: %w", err)
 	}
 	_ = os.Remove(r.lock.Path())
 	return r.lock.Unlock()
+}
+
+// keep removes all files below dir that are not logs, keys above all, and marks it.
+func keep(dir string) error {
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || strings.Contains(entry.Name(), logSuffix) {
+			return err
+		}
+		return os.Remove(path)
+	})
+	if err != nil {
+		return fmt.Errorf("reduce folder to logs: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, keptFile), nil, 0o600); err != nil {
+		return fmt.Errorf("mark folder: %w", err)
+	}
+	return nil
 }
 
 // Folder returns the folder of a run that is up, whoever owns it.
