@@ -1,0 +1,118 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"time"
+
+	"github.com/spf13/cobra"
+	"helm.sh/helm/v3/pkg/action"
+	"helm.sh/helm/v3/pkg/chart"
+	helmcli "helm.sh/helm/v3/pkg/cli"
+	"helm.sh/helm/v3/pkg/cli/values"
+	"helm.sh/helm/v3/pkg/getter"
+	"helm.sh/helm/v3/pkg/storage/driver"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+)
+
+// systemNamespace is where hub and agent are installed unless asked otherwise.
+const systemNamespace = "bellwether-system"
+
+// valueFlags are Helm's flags for a chart's values.
+type valueFlags struct{ values.Options }
+
+func (v *valueFlags) add(c *cobra.Command) {
+	c.Flags().StringArrayVar(&v.Values, "set", nil, "A value of the chart, as in agent.resources.limits.memory=256Mi; can be repeated.")
+	c.Flags().StringArrayVar(&v.ValueFiles, "values", nil, "A file with values of the chart; can be repeated.")
+	_ = c.MarkFlagFilename("values", "yaml", "yml", "json")
+}
+
+func (v *valueFlags) merge() (map[string]any, error) {
+	merged, err := v.MergeValues(getter.All(helmcli.New()))
+	if err != nil {
+		return nil, fmt.Errorf("read chart values: %w", err)
+	}
+	return merged, nil
+}
+
+// release is a Helm release on one cluster.
+type release struct {
+	name      string
+	namespace string
+	cluster   genericclioptions.RESTClientGetter
+}
+
+func (r release) configuration() (*action.Configuration, error) {
+	log.SetOutput(io.Discard) // Helm's libraries log warnings of their own to it
+	c := &action.Configuration{}
+	if err := c.Init(r.cluster, r.namespace, "secret", func(string, ...any) {}); err != nil {
+		return nil, fmt.Errorf("prepare Helm: %w", err)
+	}
+	return c, nil
+}
+
+// exists tells whether the release was installed before.
+func (r release) exists(c *action.Configuration) (bool, error) {
+	history := action.NewHistory(c)
+	history.Max = 1
+	_, err := history.Run(r.name)
+	if errors.Is(err, driver.ErrReleaseNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for release %s: %w", r.name, err)
+	}
+	return true, nil
+}
+
+// apply installs or upgrades the release. CRDs are left alone. An upgrade keeps
+// the values that were given before unless they are given again.
+func (r release) apply(ctx context.Context, ch *chart.Chart, given map[string]any, wait time.Duration) error {
+	c, err := r.configuration()
+	if err != nil {
+		return err
+	}
+	there, err := r.exists(c)
+	if err != nil {
+		return err
+	}
+	if there {
+		u := action.NewUpgrade(c)
+		u.Namespace, u.SkipCRDs, u.ResetThenReuseValues, u.MaxHistory = r.namespace, true, true, 5
+		u.Wait, u.Timeout = wait > 0, max(wait, time.Minute)
+		_, err = u.RunWithContext(ctx, r.name, ch, given)
+	} else {
+		i := action.NewInstall(c)
+		i.Namespace, i.ReleaseName, i.SkipCRDs, i.CreateNamespace = r.namespace, r.name, true, true
+		i.Wait, i.Timeout = wait > 0, max(wait, time.Minute)
+		_, err = i.RunWithContext(ctx, ch, given)
+	}
+	if err != nil {
+		return fmt.Errorf("install release %s in namespace %s: %w", r.name, r.namespace, err)
+	}
+	return nil
+}
+
+// remove uninstalls the release and reports whether there was one.
+func (r release) remove(wait time.Duration) (bool, error) {
+	c, err := r.configuration()
+	if err != nil {
+		return false, err
+	}
+	there, err := r.exists(c)
+	if err != nil || !there {
+		return false, err
+	}
+	u := action.NewUninstall(c)
+	u.Wait, u.Timeout = true, wait
+	if _, err := u.Run(r.name); err != nil {
+		return false, fmt.Errorf("uninstall release %s: %w", r.name, err)
+	}
+	return true, nil
+}

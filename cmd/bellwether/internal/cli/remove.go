@@ -1,0 +1,147 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+)
+
+const fleetRemoveLong = `Take a cluster out of the fleet and wait until it has left.
+
+What becomes of the operators on it is the cluster's offboarding policy: Orphan
+leaves them as they are, Uninstall removes them (their CRDs and objects stay).
+With --cluster-kubeconfig the agent is uninstalled too, at the end.`
+
+// removeOptions are the flags of fleet remove.
+type removeOptions struct {
+	name        string
+	offboarding string
+	target      clusterFlags
+	timeout     time.Duration
+}
+
+func (a *app) fleetRemoveCommand() *cobra.Command {
+	var o removeOptions
+	c := &cobra.Command{
+		Use: "remove NAME", Aliases: []string{"rm"}, Short: "Take a cluster out of the fleet", Long: fleetRemoveLong,
+		Args: oneArg("the cluster's name"), ValidArgsFunction: a.completeFirst(clusterNames),
+		Example: "  bellwether fleet remove prod-1 --offboarding Uninstall --cluster-kubeconfig prod-1.kubeconfig",
+		RunE: func(c *cobra.Command, args []string) error {
+			o.name = args[0]
+			return a.remove(c.Context(), &o)
+		},
+	}
+	policies := []string{string(v1alpha1.RemovalOrphan), string(v1alpha1.RemovalUninstall)}
+	c.Flags().StringVar(&o.offboarding, "offboarding", "", "Orphan or Uninstall. Default: as the FleetCluster says.")
+	_ = c.RegisterFlagCompletionFunc("offboarding", cobra.FixedCompletions(policies, cobra.ShellCompDirectiveNoFileComp))
+	c.Flags().DurationVar(&o.timeout, "timeout", 10*time.Minute, "How long to wait.")
+	o.target.add(c)
+	return c
+}
+
+func (a *app) remove(ctx context.Context, o *removeOptions) error {
+	h, err := a.hub()
+	if err != nil {
+		return err
+	}
+	cluster := &v1alpha1.FleetCluster{}
+	err = h.Get(ctx, client.ObjectKey{Name: o.name}, cluster)
+	switch {
+	case apierrors.IsNotFound(err) && o.target.given():
+		a.step("cluster %s is not in the fleet", o.name)
+		return a.removeAgent(ctx, o)
+	case apierrors.IsNotFound(err):
+		_, err = h.cluster(ctx, o.name) // the same error, with what there is instead
+		return err
+	case err != nil:
+		return fmt.Errorf("get FleetCluster %s: %w", o.name, err)
+	}
+	if err := a.offboard(ctx, h, cluster, o); err != nil {
+		return err
+	}
+	return a.removeAgent(ctx, o)
+}
+
+// offboard deletes the FleetCluster and tells what its deletion waits for.
+func (a *app) offboard(ctx context.Context, h *hub, cluster *v1alpha1.FleetCluster, o *removeOptions) error {
+	if policy := v1alpha1.RemovalPolicy(o.offboarding); policy != "" && policy != cluster.Spec.Offboarding {
+		before := cluster.DeepCopy()
+		cluster.Spec.Offboarding = policy
+		if err := h.Patch(ctx, cluster, client.MergeFrom(before), fieldOwner); err != nil {
+			return fmt.Errorf("set the offboarding policy of cluster %s: %w", o.name, err)
+		}
+	}
+	if err := h.Delete(ctx, cluster); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete FleetCluster %s: %w", o.name, err)
+	}
+	told := ""
+	err := poll(ctx, o.timeout, func() (bool, error) {
+		err := h.Get(ctx, client.ObjectKey{Name: o.name}, cluster)
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("get FleetCluster %s: %w", o.name, err)
+		}
+		if message := deletionMessage(cluster); message != "" && message != told {
+			fmt.Fprintf(a.streams.Out, "… %s\n", message)
+			told = message
+		}
+		return false, nil
+	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		return hintf("bring the cluster's agent back, or leave its operators in place with --offboarding Orphan", "cluster %s has not left within %s", o.name, o.timeout)
+	}
+	if err != nil {
+		return err
+	}
+	a.step("cluster %s has left the fleet", o.name)
+	return nil
+}
+
+func deletionMessage(c *v1alpha1.FleetCluster) string {
+	ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReady)
+	if c.DeletionTimestamp == nil || ready == nil || ready.Status == metav1.ConditionTrue {
+		return ""
+	}
+	return ready.Message
+}
+
+func (a *app) removeAgent(ctx context.Context, o *removeOptions) error {
+	if !o.target.given() {
+		fmt.Fprintf(a.streams.Out, "The agent is still on the cluster; uninstall it with helm -n %s uninstall %s, or run this with --cluster-kubeconfig.\n", systemNamespace, agentRelease)
+		return nil
+	}
+	r := release{name: agentRelease, namespace: systemNamespace, cluster: o.target.flags(systemNamespace)}
+	removed, err := r.remove(o.timeout)
+	if err != nil {
+		return err
+	}
+	c, err := o.target.connect()
+	if err != nil {
+		return err
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: systemNamespace, Name: hubKubeconfigSecret}}
+	if err := client.IgnoreNotFound(c.Delete(ctx, secret)); err != nil {
+		return fmt.Errorf("delete the agent's credentials on the cluster: %w", err)
+	}
+	if removed {
+		a.step("the agent is uninstalled")
+	} else {
+		a.step("there is no agent on the cluster")
+	}
+	return nil
+}

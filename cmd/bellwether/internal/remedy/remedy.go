@@ -1,0 +1,189 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package remedy says, for every condition reason of the API, what it means and
+// what a person can do. `bellwether why` and the reference of reasons are both
+// made from this one table. It reads nothing and knows no objects.
+package remedy
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+)
+
+// Remedy is what to know of one reason.
+type Remedy struct {
+	Reason string
+	// Means says in one sentence what the state is.
+	Means string
+	// Do lists what a person can do, the likeliest first. Empty: nothing, it
+	// passes by itself.
+	Do []string
+}
+
+// For returns the remedy for a reason.
+func For(reason string) (Remedy, bool) {
+	for _, r := range All() {
+		if r.Reason == reason {
+			return r, true
+		}
+	}
+	return Remedy{}, false
+}
+
+// All returns every remedy, in the order of the API's reasons.
+func All() []Remedy {
+	var all []Remedy
+	for _, group := range [][]Remedy{general(), fleet(), catalog(), operator(), rollout(), cluster(), olm()} {
+		all = append(all, group...)
+	}
+	return all
+}
+
+// Markdown is the reference of reasons.
+func Markdown() string {
+	var out strings.Builder
+	out.WriteString("# Condition reasons\n\nWhat each reason on a Bellwether object means, and what to do. `bellwether why CLUSTER OPERATOR` prints the entry that applies.\n")
+	for _, r := range All() {
+		fmt.Fprintf(&out, "\n## %s\n\n%s\n", r.Reason, r.Means)
+		if len(r.Do) > 0 {
+			out.WriteByte('\n')
+		}
+		for _, do := range r.Do {
+			fmt.Fprintf(&out, "- %s\n", do)
+		}
+	}
+	return out.String()
+}
+
+func general() []Remedy {
+	return []Remedy{
+		{v1alpha1.ReasonSucceeded, "All is as the spec asks.", nil},
+		{v1alpha1.ReasonProgressing, "Work goes on and nothing is wrong.", nil},
+		{v1alpha1.ReasonWaiting, "Something that the message names must come first.", []string{
+			"Read the message; if what it names never comes, look at that object's conditions."}},
+		{v1alpha1.ReasonPaused, "A person paused it.", []string{
+			"Continue with `bellwether rollout resume NAME`, or set spec.paused to false."}},
+		{v1alpha1.ReasonDeleting, "It is being removed.", []string{
+			"If it takes long, the message names the clusters that are waited for: bring their agents back, or set the removal policy to Orphan."}},
+	}
+}
+
+func fleet() []Remedy {
+	return []Remedy{
+		{v1alpha1.ReasonLeaseFresh, "The agent renews its Lease.", nil},
+		{v1alpha1.ReasonLeaseExpired, "The agent has stopped renewing its Lease: it is down, or it cannot reach the hub.", []string{
+			"On the cluster, look at the agent: kubectl -n bellwether-system get pods, then its logs.",
+			"Check that the cluster can reach the hub's API server; renew its credentials with `bellwether fleet join CLUSTER`."}},
+		{v1alpha1.ReasonNeverJoined, "No agent has ever reported for this cluster.", []string{
+			"Install the agent with `bellwether fleet join CLUSTER --cluster-kubeconfig FILE`."}},
+		{v1alpha1.ReasonAgentOffline, "The agent of the cluster does not report, so nothing is changed there.", []string{
+			"On the cluster, look at the agent: kubectl -n bellwether-system get pods, then its logs.",
+			"Nothing else is needed: the cluster catches up by itself once its agent is back."}},
+		{v1alpha1.ReasonOLMMissing, "The cluster does not serve OLM's API.", []string{
+			"Install the Operator Lifecycle Manager (v0) on the cluster; the agent notices by itself."}},
+	}
+}
+
+func catalog() []Remedy {
+	return []Remedy{
+		{v1alpha1.ReasonCatalogUnreachable, "The catalog's registry or directory cannot be read.", []string{
+			"Check the reference in the OperatorCatalog, the network and the registry: `bellwether catalog show REF`.",
+			"A registry on plain HTTP needs spec.source.insecure: true."}},
+		{v1alpha1.ReasonDigestMismatch, "What was read does not have the digest it should have.", []string{
+			"Publish the catalog again with `bellwether catalog push`, and use the digest that it prints.",
+			"If nobody republished it, suspect the registry or a proxy in between."}},
+		{v1alpha1.ReasonNotACatalog, "What was read is no file-based catalog.", []string{
+			"Check the reference: it must be a catalog image with /configs, not a bundle or an operator image.",
+			"Publish one with `bellwether catalog push DIR REF`."}},
+		{v1alpha1.ReasonCatalogNotFound, "The OperatorCatalog that the operator names does not exist.", []string{
+			"Create it in the operator's namespace, or correct spec.catalog.name; see `bellwether catalog list`."}},
+		{v1alpha1.ReasonCatalogInvalid, "The catalog was read and contradicts itself.", []string{
+			"Correct what the message names and publish it again; the last good digest stays in use until then."}},
+	}
+}
+
+func operator() []Remedy {
+	return []Remedy{
+		{v1alpha1.ReasonUnknownPackage, "The catalog has no such package.", []string{
+			"Correct spec.package, or publish a catalog that has it; see `bellwether catalog show REF`."}},
+		{v1alpha1.ReasonUnknownChannel, "The package has no such channel.", []string{
+			"Correct spec.channel; `bellwether catalog show REF PACKAGE` lists the channels."}},
+		{v1alpha1.ReasonUnknownVersion, "The channel does not offer this version.", []string{
+			"Correct spec.version, or publish a catalog that offers it; `bellwether catalog show REF PACKAGE` lists the versions."}},
+		{v1alpha1.ReasonNoUpgradePath, "The channel's upgrade graph does not lead from the installed version to the target.", []string{
+			"Choose a version that can be reached, or go by way of one in between: `bellwether rollout plan OPERATOR --version X`.",
+			"Or publish a catalog whose entry replaces, skips or covers by skipRange the installed version. Going back is not an upgrade."}},
+		{v1alpha1.ReasonBundleTooLarge, "The bundle is too large to be inlined, and has no image that OLM could unpack.", []string{
+			"Publish the bundle as an image (`bellwether bundle push`) and name it in the catalog."}},
+		{v1alpha1.ReasonNoClusters, "The cluster selector matches nothing.", []string{
+			"Compare spec.clusterSelector with the labels that `bellwether fleet list -o wide` shows."}},
+		{v1alpha1.ReasonNamespaceConflict, "An older ManagedOperator claims the same namespace on some of the clusters.", []string{
+			"Give this one another spec.install.namespace, or keep the two apart by their cluster selectors."}},
+		{v1alpha1.ReasonInvalidSpec, "The spec is well formed and still cannot be used.", []string{
+			"Change the field that the message names."}},
+	}
+}
+
+func rollout() []Remedy {
+	return []Remedy{
+		{v1alpha1.ReasonPending, "The rollout has not been planned yet.", []string{
+			"It is planned within seconds; if not, check that the hub runs."}},
+		{v1alpha1.ReasonHalted, "Admission stopped because a wave has more failures than it may have.", []string{
+			"Ask why for each failed cluster: `bellwether why CLUSTER OPERATOR`. The rollout goes on by itself once they are put right.",
+			"Or end it with `bellwether rollout abort NAME --reason …`, or set another version."}},
+		{v1alpha1.ReasonAborted, "The rollout was ended; what was admitted finishes.", []string{
+			"Change the ManagedOperator to start another rollout."}},
+		{v1alpha1.ReasonSuperseded, "A newer rollout took over.", []string{"Follow the newest: `bellwether rollout get OPERATOR`."}},
+		{v1alpha1.ReasonGated, "A gate has not been passed.", []string{
+			"Approve it with `bellwether rollout approve NAME --reason …`; that needs the verb approve on operatorrollouts."}},
+		{v1alpha1.ReasonSoaking, "The wave is updated and is being observed.", nil},
+		{v1alpha1.ReasonTooManyDeferred, "More clusters of the wave are offline or paused than maxDeferred allows.", []string{
+			"Bring their agents back (`bellwether fleet list`), or raise strategy.maxDeferred for the next rollout."}},
+		{v1alpha1.ReasonFailed, "It failed.", []string{"Ask why: `bellwether why CLUSTER OPERATOR`."}},
+	}
+}
+
+func cluster() []Remedy {
+	return []Remedy{
+		{v1alpha1.ReasonNotAdmitted, "No rollout has admitted this cluster yet.", []string{
+			"See what the rollout waits for: `bellwether rollout get OPERATOR`."}},
+		{v1alpha1.ReasonStaleAdmission, "The admission is older than one that the agent has already acted on; it is not carried out.", []string{
+			"Nothing, if a newer rollout runs. After the hub was restored from a backup: change the ManagedOperator so that a new rollout starts."}},
+		{v1alpha1.ReasonNamespaceTerminating, "The operator's namespace on the cluster is being deleted.", []string{
+			"Find what holds it: kubectl get namespace NAME -o yaml shows the finalizers and what remains. It is made again once it is gone."}},
+		{v1alpha1.ReasonOperatorGroupConflict, "The namespace has an OperatorGroup that does not fit, or more than one.", []string{
+			"Keep exactly one OperatorGroup in the namespace, with the target namespaces of the install mode; or install into a namespace of its own."}},
+		{v1alpha1.ReasonOrphanCSV, "A ClusterServiceVersion that no Subscription refers to blocks OLM in the namespace.", []string{
+			"If nobody needs it, delete it on the cluster: kubectl -n NAMESPACE delete csv NAME. CRDs and their objects stay."}},
+		{v1alpha1.ReasonSubscriptionConflict, "A Subscription that Bellwether did not make subscribes to the same package.", []string{
+			"Delete the other Subscription on the cluster (its CSV stays), or install into another namespace."}},
+		{v1alpha1.ReasonInstalledElsewhere, "The operator already runs for all namespaces from another namespace of the cluster.", []string{
+			"Remove it there, or set spec.install.namespace to that namespace to take it over."}},
+	}
+}
+
+func olm() []Remedy {
+	return []Remedy{
+		{v1alpha1.ReasonCatalogNotReady, "OLM has not connected to the catalog view that the agent serves.", []string{
+			"Check that OLM's catalog operator can reach the agent's pod on the view ports (network policies)."}},
+		{v1alpha1.ReasonResolutionFailed, "OLM could not resolve the Subscription.", []string{
+			"Read OLM's message: a dependency may be missing, or another operator in the namespace may be in the way."}},
+		{v1alpha1.ReasonUnadmittedPlan, "OLM proposes a plan with a ClusterServiceVersion that nobody admitted; it is not approved.", []string{
+			"Find what else subscribes in the namespace; keep one operator per namespace."}},
+		{v1alpha1.ReasonPlanFailed, "OLM's InstallPlan failed at the step that the message names.", []string{
+			"Put right what the step names, for instance existing objects that a new CRD schema refuses; the agent retries with a back-off."}},
+		{v1alpha1.ReasonCSVFailed, "The ClusterServiceVersion failed: most often the operator's Deployment does not become available.", []string{
+			"Look at the operator's pods: `bellwether why CLUSTER OPERATOR --cluster-kubeconfig FILE` shows the last reason.",
+			"If the release is bad, stop it: `bellwether rollout abort NAME --reason …`, and publish a corrected version."}},
+		{v1alpha1.ReasonNotUpgradeable, "The operator itself holds its upgrade (OperatorCondition Upgradeable is False).", []string{
+			"Do what the operator's own message asks; the upgrade goes on by itself."}},
+		{v1alpha1.ReasonTemplateInvalid, "A template of an object on the cluster does not render to what it is for.", []string{
+			"Correct the template in the agent's values (agent.templates) and upgrade the agent."}},
+		{v1alpha1.ReasonForbidden, "The agent lacks a permission on the cluster.", []string{
+			"Upgrade the agent's chart, which brings its roles, or grant what the message names."}},
+		{v1alpha1.ReasonUninstalling, "The operator is being removed from the cluster.", nil},
+	}
+}

@@ -1,0 +1,188 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"fmt"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Downstream is what was found on the fleet cluster for one install; what was
+// not there is nil or empty.
+type Downstream struct {
+	// Err is why the cluster could not be read.
+	Err           error
+	Namespace     string
+	CatalogSource *operatorsv1alpha1.CatalogSource
+	Subscription  *operatorsv1alpha1.Subscription
+	InstallPlan   *operatorsv1alpha1.InstallPlan
+	// CSV is the one that is being installed, or else the installed one.
+	CSV         *operatorsv1alpha1.ClusterServiceVersion
+	Deployments []Deployment
+}
+
+// Deployment is a Deployment that a CSV names, and its pods.
+type Deployment struct {
+	Name string
+	// Deployment is nil where it does not exist.
+	Deployment *appsv1.Deployment
+	Pods       []corev1.Pod
+}
+
+func (d *Downstream) nodes(now time.Time) []node {
+	if d.Err != nil {
+		return []node{{Warn, "on the cluster: cannot be read: " + oneLine(d.Err.Error()), nil}}
+	}
+	return []node{{Plain, "on the cluster, namespace " + d.Namespace, []node{
+		d.catalogNode(), d.subscriptionNode(), d.planNode(), d.csvNode(now),
+	}}}
+}
+
+func (d *Downstream) catalogNode() node {
+	c := d.CatalogSource
+	switch {
+	case c == nil:
+		return node{Warn, "CatalogSource: there is none", nil}
+	case c.Status.GRPCConnectionState == nil:
+		return node{Warn, fmt.Sprintf("CatalogSource %s: OLM has not looked at it", c.Name), nil}
+	}
+	state := c.Status.GRPCConnectionState
+	n := node{Good, fmt.Sprintf("CatalogSource %s: %s, %s", c.Name, state.LastObservedState, c.Spec.Address), nil}
+	if state.LastObservedState != "READY" {
+		n.tone = Warn
+	}
+	return n
+}
+
+func (d *Downstream) subscriptionNode() node {
+	s := d.Subscription
+	if s == nil {
+		return node{Warn, "Subscription: there is none", nil}
+	}
+	n := node{Good, fmt.Sprintf("Subscription %s: %s, installed %s, current %s", s.Name,
+		orElse(string(s.Status.State), "no state yet"), orDash(s.Status.InstalledCSV), orDash(s.Status.CurrentCSV)), nil}
+	if s.Status.State != operatorsv1alpha1.SubscriptionStateAtLatest {
+		n.tone = Warn
+	}
+	for _, c := range s.Status.Conditions {
+		problem := c.Type == operatorsv1alpha1.SubscriptionResolutionFailed || c.Type == operatorsv1alpha1.SubscriptionCatalogSourcesUnhealthy ||
+			c.Type == operatorsv1alpha1.SubscriptionInstallPlanFailed || c.Type == operatorsv1alpha1.SubscriptionBundleUnpackFailed
+		if problem && c.Status == corev1.ConditionTrue {
+			n.children = append(n.children, node{Bad, fmt.Sprintf("%s: %s", c.Type, oneLine(c.Message)), nil})
+		}
+	}
+	return n
+}
+
+func (d *Downstream) planNode() node {
+	p := d.InstallPlan
+	if p == nil {
+		return node{Dim, "InstallPlan: there is none", nil}
+	}
+	n := node{Good, fmt.Sprintf("InstallPlan %s: %s, approved %t, %v", p.Name, p.Status.Phase, p.Spec.Approved, p.Spec.ClusterServiceVersionNames), nil}
+	switch p.Status.Phase {
+	case operatorsv1alpha1.InstallPlanPhaseComplete:
+	case operatorsv1alpha1.InstallPlanPhaseFailed:
+		n.tone = Bad
+	default:
+		n.tone = Warn
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Status == corev1.ConditionFalse {
+			n.children = append(n.children, node{Bad, fmt.Sprintf("%s: %s: %s", c.Type, c.Reason, oneLine(c.Message)), nil})
+		}
+	}
+	return n
+}
+
+func (d *Downstream) csvNode(now time.Time) node {
+	c := d.CSV
+	if c == nil {
+		return node{Warn, "CSV: there is none", nil}
+	}
+	n := node{Warn, fmt.Sprintf("CSV %s: %s", c.Name, orElse(string(c.Status.Phase), "no phase yet")), nil}
+	switch c.Status.Phase {
+	case operatorsv1alpha1.CSVPhaseSucceeded:
+		n.tone = Good
+	case operatorsv1alpha1.CSVPhaseFailed:
+		n.tone = Bad
+	default:
+	}
+	if n.tone != Good {
+		n.text += fmt.Sprintf(" (%s): %s", orDash(string(c.Status.Reason)), oneLine(c.Status.Message))
+		for _, r := range c.Status.RequirementStatus {
+			if r.Status != operatorsv1alpha1.RequirementStatusReasonPresent {
+				n.children = append(n.children, node{Bad, fmt.Sprintf("requirement %s %s: %s: %s", r.Kind, r.Name, r.Status, oneLine(r.Message)), nil})
+			}
+		}
+	}
+	for _, deployment := range d.Deployments {
+		n.children = append(n.children, deployment.node(now))
+	}
+	return n
+}
+
+func (d Deployment) node(now time.Time) node {
+	if d.Deployment == nil {
+		return node{Warn, fmt.Sprintf("Deployment %s: there is none", d.Name), nil}
+	}
+	want := int32(1)
+	if d.Deployment.Spec.Replicas != nil {
+		want = *d.Deployment.Spec.Replicas
+	}
+	available := d.Deployment.Status.AvailableReplicas
+	n := node{Good, fmt.Sprintf("Deployment %s: %s available", d.Name, fraction(available, want)), nil}
+	if available < want {
+		n.tone = Bad
+		for _, c := range d.Deployment.Status.Conditions {
+			if c.Status == corev1.ConditionFalse || c.Type == appsv1.DeploymentReplicaFailure {
+				n.text += fmt.Sprintf("; %s: %s", c.Reason, oneLine(c.Message))
+			}
+		}
+	}
+	for i := range d.Pods {
+		n.children = append(n.children, podNode(&d.Pods[i], now))
+	}
+	return n
+}
+
+func podNode(p *corev1.Pod, now time.Time) node {
+	n := node{Good, fmt.Sprintf("pod %s: %s, %s old", p.Name, p.Status.Phase, age(now, p.CreationTimestamp)), nil}
+	for _, c := range p.Status.Conditions {
+		if c.Status != corev1.ConditionTrue && (c.Type == corev1.PodReady || c.Type == corev1.PodScheduled) {
+			n.tone = Bad
+			if c.Message != "" {
+				n.text += ": " + oneLine(c.Message)
+			}
+			break
+		}
+	}
+	for _, c := range append(p.Status.InitContainerStatuses, p.Status.ContainerStatuses...) {
+		if text := containerTrouble(c); text != "" {
+			n.children = append(n.children, node{Bad, text, nil})
+		}
+	}
+	return n
+}
+
+// containerTrouble says what is wrong with a container; empty when nothing is.
+func containerTrouble(c corev1.ContainerStatus) string {
+	text := ""
+	switch {
+	case c.State.Waiting != nil:
+		text = fmt.Sprintf("container %s waits: %s: %s", c.Name, c.State.Waiting.Reason, oneLine(c.State.Waiting.Message))
+	case c.State.Terminated != nil && c.State.Terminated.ExitCode != 0:
+		text = fmt.Sprintf("container %s ended with exit code %d: %s", c.Name, c.State.Terminated.ExitCode, oneLine(c.State.Terminated.Message))
+	case !c.Ready && c.State.Running != nil:
+		text = fmt.Sprintf("container %s runs and is not ready", c.Name)
+	}
+	if last := c.LastTerminationState.Terminated; text != "" && last != nil {
+		text += fmt.Sprintf("; it ended before with exit code %d (%d restarts) %s", last.ExitCode, c.RestartCount, oneLine(last.Message))
+	}
+	return text
+}

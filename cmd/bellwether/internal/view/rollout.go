@@ -1,0 +1,271 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/mattn/go-runewidth"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+)
+
+// RolloutInput is what the picture of a rollout is made of.
+type RolloutInput struct {
+	Now     time.Time
+	Rollout *v1alpha1.OperatorRollout
+	// Installs carry the rollout's label.
+	Installs []v1alpha1.OperatorInstall
+	Clusters []v1alpha1.FleetCluster
+}
+
+// maxAttention keeps the live view on one screen when a whole fleet fails.
+const maxAttention = 15
+
+// Rollout is the picture of a rollout: a header, a line per wave, and the
+// clusters that need attention.
+func Rollout(in RolloutInput, s Style) string {
+	var out strings.Builder
+	writeHeader(&out, in, s)
+	if len(in.Rollout.Status.Waves) > 0 {
+		out.WriteByte('\n')
+		out.WriteString(waveTable(in).Render(s))
+	}
+	members := attention(in)
+	if len(members) > 0 {
+		fmt.Fprintf(&out, "\n%s\n", s.Paint(Strong, plural(len(members), "cluster")+" "+need(len(members))+" attention"))
+		shown := members[:min(len(members), maxAttention)]
+		out.WriteString(attentionTable(shown, in.Now).Render(s))
+		if more := len(members) - len(shown); more > 0 {
+			out.WriteString(s.Paint(Dim, fmt.Sprintf("and %d more\n", more)))
+		}
+		fmt.Fprintf(&out, "%s\n", s.Paint(Dim, fmt.Sprintf("explain one with: bellwether why %s %s -n %s",
+			members[0].cluster, in.Rollout.Spec.Operator.Name, in.Rollout.Namespace)))
+	}
+	return out.String()
+}
+
+func need(n int) string {
+	if n == 1 {
+		return "needs"
+	}
+	return "need"
+}
+
+func writeHeader(out *strings.Builder, in RolloutInput, s Style) {
+	r := in.Rollout
+	release := r.Spec.Release
+	fmt.Fprintf(out, "%s  %s %s (channel %s)  %s  %s\n", s.Paint(Strong, r.Name), release.Package,
+		s.Paint(Strong, release.Version), release.Channel, s.Paint(phaseTone(r.Status.Phase), phaseOf(r)), s.Paint(Dim, took(r, in.Now)))
+	if message := oneLine(r.Status.Message); message != "" {
+		for _, line := range wrap(message, s.Width) {
+			out.WriteString(s.Paint(phaseTone(r.Status.Phase), line) + "\n")
+		}
+	}
+	switch {
+	case r.Spec.Abort != nil:
+		fmt.Fprintf(out, "aborted: %s\n", oneLine(r.Spec.Abort.Reason))
+	case r.Spec.Paused:
+		why := oneLine(r.Spec.PausedReason)
+		if why == "" {
+			why = "no reason given"
+		}
+		fmt.Fprintf(out, "paused: %s (bellwether rollout resume %s -n %s)\n", why, r.Name, r.Namespace)
+	}
+}
+
+func waveTable(in RolloutInput) *Table {
+	t := &Table{Header: []string{"WAVE", "PHASE", "PROGRESS", "UPDATED", "BUSY", "FAILED", "DEFERRED", "NOTE"}}
+	for i := range in.Rollout.Status.Waves {
+		w := &in.Rollout.Status.Waves[i]
+		t.Add(Cell{w.Name, Strong}, Cell{string(w.Phase), waveTone(w.Phase)}, Cell{bar(w.WaveCounts, barWidth), waveTone(w.Phase)},
+			Cell{Text: fraction(w.Succeeded, w.Total-w.Removed)}, countCell(w.InProgress, Plain), countCell(w.Failed, Bad),
+			countCell(w.Deferred, Warn), waveNote(in, w))
+	}
+	return t
+}
+
+const barWidth = 20
+
+// bar draws done, busy and open clusters. Any one that is done or failed is
+// visible, and the bar is full only when all are done.
+func bar(n v1alpha1.WaveCounts, width int) string {
+	total := int(n.Total - n.Removed)
+	if total <= 0 {
+		return strings.Repeat("·", width)
+	}
+	done := int(n.Succeeded) * width / total
+	failed := ceil(int(n.Failed)*width, total)
+	busy := min(ceil(int(n.InProgress)*width, total), width-done-min(failed, width-done))
+	failed = min(failed, width-done)
+	open := width - done - failed - busy
+	return strings.Repeat("█", done) + strings.Repeat("▒", busy) + strings.Repeat("x", failed) + strings.Repeat("·", open)
+}
+
+func ceil(a, b int) int { return (a + b - 1) / b }
+
+// waveNote says what a wave waits for, or how it ended.
+func waveNote(in RolloutInput, w *v1alpha1.WaveStatus) Cell {
+	switch w.Phase {
+	case v1alpha1.WaveSoaking:
+		return soakNote(in, w)
+	case v1alpha1.WaveGated:
+		return gateNote(in.Rollout, w)
+	case v1alpha1.WaveVerified:
+		return verifiedNote(in, w)
+	case v1alpha1.WaveUpdating:
+		return Cell{Text: fmt.Sprintf("at most %d at a time, %s allowed", w.MaxConcurrency, plural(int(w.MaxFailures), "failure")), Tone: Dim}
+	default:
+		return Cell{Text: gateEvidence(w), Tone: Dim}
+	}
+}
+
+func soakNote(in RolloutInput, w *v1alpha1.WaveStatus) Cell {
+	spec := waveSpec(in.Rollout, w.Name)
+	if spec.Soak == nil || w.UpdatedAt == nil {
+		return Cell{Text: "soaking", Tone: Warn}
+	}
+	left := w.UpdatedAt.Add(spec.Soak.Duration).Sub(in.Now)
+	if left <= 0 {
+		return Cell{Text: "soaked " + span(spec.Soak.Duration), Tone: Good}
+	}
+	return Cell{Text: fmt.Sprintf("%s of %s soak left", span(left.Round(time.Second)), span(spec.Soak.Duration)), Tone: Warn}
+}
+
+func gateNote(r *v1alpha1.OperatorRollout, w *v1alpha1.WaveStatus) Cell {
+	for _, g := range w.Gates {
+		if g.Verdict != v1alpha1.GatePassed {
+			return Cell{Text: fmt.Sprintf("gate %s: %s", g.Name, orElse(oneLine(g.Evidence), "waits for an approval")), Tone: Warn}
+		}
+	}
+	return Cell{Text: "waits for an approval: bellwether rollout approve " + r.Name + " --wave " + w.Name + " --reason …", Tone: Warn}
+}
+
+func verifiedNote(in RolloutInput, w *v1alpha1.WaveStatus) Cell {
+	var parts []string
+	if w.VerifiedAt != nil {
+		parts = append(parts, "at "+clock(in.Now, w.VerifiedAt))
+	}
+	if spec := waveSpec(in.Rollout, w.Name); spec.Soak != nil && spec.Soak.Duration > 0 {
+		parts = append(parts, "soaked "+span(spec.Soak.Duration))
+	}
+	if evidence := gateEvidence(w); evidence != "" {
+		parts = append(parts, evidence)
+	}
+	return Cell{Text: strings.Join(parts, "; "), Tone: Dim}
+}
+
+func gateEvidence(w *v1alpha1.WaveStatus) string {
+	var parts []string
+	for _, g := range w.Gates {
+		parts = append(parts, fmt.Sprintf("gate %s %s: %s", g.Name, strings.ToLower(string(g.Verdict)), orElse(oneLine(g.Evidence), "no evidence yet")))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func orElse(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+// RolloutChanges tells, a line each, what changed between two looks at a
+// rollout. It is what a log gets instead of a live picture. A before without a
+// rollout is the first look.
+func RolloutChanges(before, after RolloutInput) []string {
+	var was v1alpha1.OperatorRolloutStatus
+	if before.Rollout != nil {
+		was = before.Rollout.Status
+	}
+	name, is := after.Rollout.Name, after.Rollout.Status
+	var lines []string
+	if is.Phase != was.Phase {
+		lines = append(lines, join(name, phaseOf(after.Rollout), oneLine(is.Message)))
+	}
+	waves := map[string]v1alpha1.WaveStatus{}
+	for _, w := range was.Waves {
+		waves[w.Name] = w
+	}
+	for _, w := range is.Waves {
+		lines = append(lines, waveChanges(name, waves[w.Name], w)...)
+	}
+	return append(lines, attentionChanges(before, after)...)
+}
+
+// attentionChanges tells of clusters that need attention now and did not, or
+// did for another reason.
+func attentionChanges(before, after RolloutInput) []string {
+	known := map[string]bool{}
+	if before.Rollout != nil {
+		for _, m := range attention(before) {
+			known[m.cluster+m.state+m.reason] = true
+		}
+	}
+	var lines []string
+	for _, m := range attention(after) {
+		if !known[m.cluster+m.state+m.reason] {
+			lines = append(lines, join(after.Rollout.Name, "cluster "+m.cluster, m.state+" "+m.reason+": "+oneLine(m.message)))
+		}
+	}
+	return lines
+}
+
+func waveChanges(rollout string, was, is v1alpha1.WaveStatus) []string {
+	var lines []string
+	if (is.Phase != was.Phase || is.WaveCounts != was.WaveCounts) && is.Phase != v1alpha1.WaveWaiting {
+		n := is.WaveCounts
+		text := fmt.Sprintf("%s updated", fraction(n.Succeeded, n.Total-n.Removed))
+		for _, part := range []struct {
+			n    int32
+			name string
+		}{{n.InProgress, "in progress"}, {n.Failed, "failed"}, {n.Deferred, "deferred"}} {
+			if part.n > 0 {
+				text += fmt.Sprintf(", %d %s", part.n, part.name)
+			}
+		}
+		lines = append(lines, join(rollout, "wave "+is.Name, string(is.Phase)+": "+text))
+	}
+	gates := map[string]v1alpha1.GateStatus{}
+	for _, g := range was.Gates {
+		gates[g.Name] = g
+	}
+	for _, g := range is.Gates {
+		if g.Verdict != gates[g.Name].Verdict && (is.Phase != v1alpha1.WaveWaiting || g.Verdict != v1alpha1.GateWaiting) {
+			lines = append(lines, join(rollout, "wave "+is.Name, fmt.Sprintf("gate %s %s: %s", g.Name, strings.ToLower(string(g.Verdict)), oneLine(g.Evidence))))
+		}
+	}
+	return lines
+}
+
+func join(parts ...string) string {
+	var kept []string
+	for _, p := range parts {
+		if p != "" {
+			kept = append(kept, p)
+		}
+	}
+	return strings.Join(kept, "  ")
+}
+
+// Lines counts the lines that a text takes on a terminal of that width.
+func Lines(text string, width int) int {
+	n := 0
+	for _, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
+		n++
+		if columns := runewidth.StringWidth(stripColour(line)); width > 0 && columns > width {
+			n += (columns - 1) / width
+		}
+	}
+	return n
+}
+
+func stripColour(line string) string {
+	for _, code := range ansiCodes {
+		line = strings.ReplaceAll(line, code, "")
+	}
+	return strings.ReplaceAll(line, ansiReset, "")
+}

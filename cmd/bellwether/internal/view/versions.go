@@ -1,0 +1,116 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/blang/semver/v4"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+)
+
+// VersionRow says which clusters run one version of one operator.
+type VersionRow struct {
+	Namespace string `json:"namespace"`
+	Operator  string `json:"operator"`
+	// Version is empty for clusters that run none.
+	Version string `json:"version,omitempty"`
+	// Target is true for the version that the operator's newest rollout goes to.
+	Target   bool     `json:"target"`
+	Ready    int      `json:"ready"`
+	Clusters []string `json:"clusters"`
+}
+
+// VersionRows sorts the installs by operator and version: the newest version
+// first, and the clusters that run none last.
+func VersionRows(operators []v1alpha1.ManagedOperator, installs []v1alpha1.OperatorInstall) []VersionRow {
+	type key struct{ namespace, operator, version string }
+	rows := map[key]*VersionRow{}
+	targets := map[key]bool{}
+	for i := range operators {
+		if t := operators[i].Status.Target; t != nil {
+			targets[key{operators[i].Namespace, operators[i].Name, t.Version}] = true
+		}
+	}
+	for i := range installs {
+		in := &installs[i]
+		k := key{in.Spec.Operator.Namespace, in.Spec.Operator.Name, installedVersion(in)}
+		row, ok := rows[k]
+		if !ok {
+			row = &VersionRow{Namespace: k.namespace, Operator: k.operator, Version: k.version, Target: targets[k]}
+			rows[k] = row
+		}
+		row.Clusters = append(row.Clusters, in.Spec.Cluster)
+		if condition(in.Status.Conditions, v1alpha1.ConditionReady).Status == "True" {
+			row.Ready++
+		}
+	}
+	out := make([]VersionRow, 0, len(rows))
+	for _, row := range rows {
+		slices.Sort(row.Clusters)
+		out = append(out, *row)
+	}
+	slices.SortFunc(out, func(a, b VersionRow) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Operator, b.Operator), compareVersions(b.Version, a.Version))
+	})
+	return out
+}
+
+func installedVersion(in *v1alpha1.OperatorInstall) string {
+	if in.Status.Installed == nil {
+		return ""
+	}
+	return cmp.Or(in.Status.Installed.Version, in.Status.Installed.Bundle)
+}
+
+// compareVersions orders versions; what is no version comes before all that are.
+func compareVersions(a, b string) int {
+	x, errX := semver.ParseTolerant(a)
+	y, errY := semver.ParseTolerant(b)
+	switch {
+	case errX == nil && errY == nil:
+		return cmp.Or(x.Compare(y), cmp.Compare(a, b))
+	case errX == nil:
+		return 1
+	case errY == nil:
+		return -1
+	default:
+		return cmp.Compare(a, b)
+	}
+}
+
+// Versions is the table of who runs what.
+func Versions(rows []VersionRow, l Listing) *Table {
+	t := &Table{Header: []string{"OPERATOR", "VERSION", "TARGET", "CLUSTERS", "READY"}}
+	if l.Wide {
+		t.Header = append(t.Header, "NAMES")
+	}
+	previous := ""
+	for _, r := range rows {
+		name := r.Operator
+		if key := r.Namespace + "/" + r.Operator; key == previous {
+			name = ""
+		} else {
+			previous = key
+		}
+		target := Cell{}
+		if r.Target {
+			target = Cell{"✓", Good}
+		}
+		version := Cell{Text: r.Version}
+		if r.Version == "" {
+			version = Cell{"(none)", Dim}
+		}
+		row := []Cell{{name, Strong}, version, target, {Text: count(len(r.Clusters))},
+			shareCell(r.Ready, len(r.Clusters))}
+		if l.Wide {
+			row = append(row, Cell{Text: strings.Join(r.Clusters, ",")})
+		}
+		t.Add(l.row(r.Namespace, row)...)
+	}
+	return l.table(t)
+}

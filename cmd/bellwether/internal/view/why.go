@@ -1,0 +1,324 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/xlab/treeprint"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/remedy"
+)
+
+// WhyInput is what the explanation of one operator on one cluster is made of.
+// All but Cluster and Operator may be nil.
+type WhyInput struct {
+	Now      time.Time
+	Cluster  *v1alpha1.FleetCluster
+	Operator *v1alpha1.ManagedOperator
+	// Rollout is the one that the install belongs to, or else the newest.
+	Rollout *v1alpha1.OperatorRollout
+	Install *v1alpha1.OperatorInstall
+	// Downstream is what was seen on the cluster itself.
+	Downstream *Downstream
+}
+
+// node is a link of the causal chain.
+type node struct {
+	tone     Tone
+	text     string
+	children []node
+}
+
+// verdict is the explanation in short: the reason is the key of the remedy.
+type verdict struct {
+	tone    Tone
+	reason  string
+	message string
+	since   metav1.Time
+}
+
+// Why is the causal chain from the intention to the pod, and what to do.
+func Why(in WhyInput, s Style) string {
+	v := judge(in)
+	title := fmt.Sprintf("%s on %s: %s", in.Operator.Name, in.Cluster.Name, v.reason)
+	if !v.since.IsZero() {
+		title += " for " + age(in.Now, v.since)
+	}
+	tree := treeprint.NewWithRoot(s.Paint(v.tone, mark(v.tone)+" "+title))
+	for _, n := range []node{operatorNode(in), clusterNode(in), rolloutNode(in), admissionNode(in), installNode(in)} {
+		grow(tree, n, s, 1)
+	}
+	return tree.String() + advice(v, s)
+}
+
+const treeIndent = 4
+
+func grow(tree treeprint.Tree, n node, s Style, depth int) {
+	text := mark(n.tone) + " " + n.text
+	if s.Width > 0 {
+		text = strings.Join(wrap(text, max(s.Width-depth*treeIndent, 20)), "\n")
+	}
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = s.Paint(n.tone, lines[i])
+	}
+	text = strings.Join(lines, "\n  ")
+	if len(n.children) == 0 {
+		tree.AddNode(text)
+		return
+	}
+	branch := tree.AddBranch(text)
+	for _, child := range n.children {
+		grow(branch, child, s, depth+1)
+	}
+}
+
+// judge finds the first link that does not hold, in the order of the chain.
+func judge(in WhyInput) verdict {
+	ready := condition(in.Operator.Status.Conditions, v1alpha1.ConditionReady)
+	switch {
+	case in.Install == nil && !selects(in.Operator, in.Cluster):
+		return verdict{Warn, "NotSelected", "the operator's cluster selector does not match this cluster", metav1.Time{}}
+	case in.Install == nil && stalled(in.Operator.Status.Conditions):
+		c := condition(in.Operator.Status.Conditions, v1alpha1.ConditionStalled)
+		return verdict{Bad, c.Reason, c.Message, c.LastTransitionTime}
+	case !online(in.Cluster):
+		c := condition(in.Cluster.Status.Conditions, v1alpha1.ConditionOnline)
+		return verdict{Bad, cmp.Or(c.Reason, v1alpha1.ReasonNeverJoined), c.Message, c.LastTransitionTime}
+	case in.Cluster.Spec.Paused:
+		return verdict{Warn, v1alpha1.ReasonPaused, "the cluster is paused", metav1.Time{}}
+	case in.Install == nil:
+		return verdict{Warn, cmp.Or(ready.Reason, v1alpha1.ReasonWaiting), ready.Message, ready.LastTransitionTime}
+	case waitsForRollout(in):
+		return rolloutVerdict(in)
+	default:
+		return installVerdict(in.Install)
+	}
+}
+
+func selects(o *v1alpha1.ManagedOperator, c *v1alpha1.FleetCluster) bool {
+	selector, err := metav1.LabelSelectorAsSelector(&o.Spec.ClusterSelector)
+	return err == nil && selector.Matches(labels.Set(c.Labels))
+}
+
+// waitsForRollout is true while the rollout has not admitted the cluster.
+func waitsForRollout(in WhyInput) bool {
+	return in.Rollout != nil && (in.Install.Spec.Admission == nil || in.Install.Spec.Admission.RolloutUID != string(in.Rollout.UID)) &&
+		in.Install.Status.SucceededHash != in.Rollout.Spec.Release.Hash()
+}
+
+func rolloutVerdict(in WhyInput) verdict {
+	c := condition(in.Rollout.Status.Conditions, v1alpha1.ConditionReady)
+	v := verdict{Warn, cmp.Or(c.Reason, v1alpha1.ReasonNotAdmitted), in.Rollout.Status.Message, c.LastTransitionTime}
+	if stalled(in.Rollout.Status.Conditions) {
+		v.tone = Bad
+	}
+	return v
+}
+
+func installVerdict(in *v1alpha1.OperatorInstall) verdict {
+	ready := condition(in.Status.Conditions, v1alpha1.ConditionReady)
+	v := verdict{Warn, cmp.Or(ready.Reason, v1alpha1.ReasonWaiting), ready.Message, ready.LastTransitionTime}
+	switch {
+	case stalled(in.Status.Conditions):
+		c := condition(in.Status.Conditions, v1alpha1.ConditionStalled)
+		v = verdict{Bad, c.Reason, c.Message, c.LastTransitionTime}
+	case in.Status.ObservedGeneration < in.Generation:
+		v = verdict{Warn, v1alpha1.ReasonWaiting, "the agent has not seen the admission yet", metav1.Time{}}
+	case ready.Status == metav1.ConditionTrue:
+		v.tone = Good
+	}
+	return v
+}
+
+func operatorNode(in WhyInput) node {
+	o := in.Operator
+	state := operatorState(o)
+	n := node{state.Tone, fmt.Sprintf("operator %s/%s wants %s %s", o.Namespace, o.Name, o.Spec.Package, targetOf(o)), nil}
+	if state.Tone != Good {
+		n.text += fmt.Sprintf(" (%s): %s", state.Text, headline(o.Status.Conditions))
+	}
+	if !selects(o, in.Cluster) {
+		n.children = append(n.children, node{Warn, fmt.Sprintf("its cluster selector %s does not match the labels %s",
+			metav1.FormatLabelSelector(&o.Spec.ClusterSelector), orDash(labels.FormatLabels(in.Cluster.Labels))), nil})
+	}
+	return n
+}
+
+func clusterNode(in WhyInput) node {
+	c := in.Cluster
+	on := condition(c.Status.Conditions, v1alpha1.ConditionOnline)
+	n := node{Good, fmt.Sprintf("cluster %s is online: Kubernetes %s, OLM %s", c.Name, orDash(c.Status.Versions.Kubernetes), olmCell(c).Text), nil}
+	if on.Status != metav1.ConditionTrue {
+		n.tone, n.text = Bad, fmt.Sprintf("cluster %s is offline (%s): %s", c.Name, cmp.Or(on.Reason, v1alpha1.ReasonNeverJoined), oneLine(on.Message))
+	}
+	if c.Spec.Paused {
+		n.children = append(n.children, node{Warn, "it is paused: rollouts pass it over", nil})
+	}
+	if olm := condition(c.Status.Conditions, v1alpha1.ConditionOLMAvailable); olm.Status == metav1.ConditionFalse {
+		n.children = append(n.children, node{Bad, "OLM is missing: " + oneLine(olm.Message), nil})
+	}
+	return n
+}
+
+func rolloutNode(in WhyInput) node {
+	r := in.Rollout
+	if r == nil {
+		return node{Warn, "there is no rollout", nil}
+	}
+	n := node{Good, fmt.Sprintf("rollout %s to %s is %s", r.Name, r.Spec.Release.Version, phaseOf(r)), nil}
+	switch r.Status.Phase {
+	case v1alpha1.RolloutHalted, v1alpha1.RolloutAborted:
+		n.tone = Bad
+	case v1alpha1.RolloutPaused, v1alpha1.RolloutPending, "":
+		n.tone = Warn
+	default:
+	}
+	if n.tone != Good {
+		n.text += ": " + oneLine(r.Status.Message)
+	}
+	if in.Install == nil {
+		return n
+	}
+	wave := in.Install.Labels[v1alpha1.LabelWave]
+	for i := range r.Status.Waves {
+		if w := &r.Status.Waves[i]; w.Name == wave {
+			n.children = append(n.children, waveNode(in, w))
+		}
+	}
+	return n
+}
+
+func waveNode(in WhyInput, w *v1alpha1.WaveStatus) node {
+	n := node{Good, fmt.Sprintf("wave %s is %s, %s updated", w.Name, w.Phase, fraction(w.Succeeded, w.Total-w.Removed)), nil}
+	if w.Phase == v1alpha1.WaveWaiting || w.Phase == v1alpha1.WaveGated {
+		n.tone = Warn
+	}
+	if w.Phase == v1alpha1.WaveWaiting && in.Rollout.Status.CurrentWave != "" {
+		n.text += fmt.Sprintf("; wave %s comes first", in.Rollout.Status.CurrentWave)
+	}
+	tones := map[v1alpha1.GateVerdict]Tone{v1alpha1.GatePassed: Good, v1alpha1.GateFailed: Bad, v1alpha1.GateWaiting: Warn}
+	for _, g := range w.Gates {
+		n.children = append(n.children, node{tones[g.Verdict], fmt.Sprintf("gate %s %s: %s", g.Name, strings.ToLower(string(g.Verdict)), oneLine(g.Evidence)), nil})
+	}
+	return n
+}
+
+func admissionNode(in WhyInput) node {
+	switch {
+	case in.Install == nil:
+		return node{Warn, "nothing was asked of this cluster: it has no OperatorInstall", nil}
+	case in.Install.Spec.Admission == nil:
+		return node{Warn, "not admitted yet", nil}
+	}
+	a := in.Install.Spec.Admission
+	n := node{Good, fmt.Sprintf("admitted to %s %s ago by %s, wave %s", a.Release.Version, age(in.Now, a.AdmittedAt), a.Rollout, a.Wave), nil}
+	done := in.Install.Status.SucceededHash == a.Hash
+	if in.Rollout != nil && string(in.Rollout.UID) == a.RolloutUID && !done {
+		if d := deadlineOf(in.Rollout, a.Wave); d > 0 {
+			left := a.AdmittedAt.Add(d).Sub(in.Now)
+			if left > 0 {
+				n.text += fmt.Sprintf("; %s left of its deadline of %s", span(left), span(d))
+			} else {
+				n.tone, n.text = Bad, n.text+fmt.Sprintf("; its deadline of %s passed %s ago", span(d), span(-left))
+			}
+		}
+	}
+	return n
+}
+
+// stages are the agent's conditions in the order in which they come true.
+var stages = []string{v1alpha1.ConditionCatalogServed, v1alpha1.ConditionResolved, v1alpha1.ConditionPlanApproved, v1alpha1.ConditionInstalled}
+
+func installNode(in WhyInput) node {
+	if in.Install == nil {
+		return node{Dim, "install: nothing to do", nil}
+	}
+	v := installVerdict(in.Install)
+	n := node{v.tone, "install: " + installedText(in.Install), nil}
+	if v.tone != Good {
+		n.text += fmt.Sprintf(" (%s): %s", v.reason, oneLine(v.message))
+	}
+	for _, stage := range stages {
+		n.children = append(n.children, stageNode(in, stage))
+	}
+	if in.Downstream != nil {
+		n.children = append(n.children, in.Downstream.nodes(in.Now)...)
+	}
+	return n
+}
+
+func installedText(in *v1alpha1.OperatorInstall) string {
+	if in.Status.Installed == nil {
+		return "no version runs yet"
+	}
+	text := fmt.Sprintf("%s runs", installedVersion(in))
+	if in.Status.Installed.Phase != "" {
+		text += ", CSV " + in.Status.Installed.Phase
+	}
+	if len(in.Status.Path) > 0 {
+		text += "; still to come: " + strings.Join(in.Status.Path, ", ")
+	}
+	return text
+}
+
+func stageNode(in WhyInput, stage string) node {
+	c := condition(in.Install.Status.Conditions, stage)
+	o := in.Install.Status.Objects
+	object := map[string]string{
+		v1alpha1.ConditionCatalogServed: o.CatalogSource, v1alpha1.ConditionResolved: o.Subscription,
+		v1alpha1.ConditionPlanApproved: o.InstallPlan,
+	}[stage]
+	text := stage
+	if object != "" {
+		text += " (" + object + ")"
+	}
+	switch c.Status {
+	case metav1.ConditionTrue:
+		return node{Good, text, nil}
+	case metav1.ConditionUnknown:
+		return node{Dim, text + ": not reported yet", nil}
+	default:
+		tone := Warn
+		if s := condition(in.Install.Status.Conditions, v1alpha1.ConditionStalled); s.Status == metav1.ConditionTrue && s.Reason == c.Reason {
+			tone = Bad
+		}
+		return node{tone, fmt.Sprintf("%s: %s: %s", text, c.Reason, oneLine(c.Message)), nil}
+	}
+}
+
+// advice is what the table of remedies says on a reason.
+func advice(v verdict, s Style) string {
+	if v.tone == Good {
+		return "\nAll is as it should be.\n"
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "\n%s\n", s.Paint(Strong, "What it means"))
+	r, ok := remedy.For(v.reason)
+	for _, text := range []string{r.Means, oneLine(v.message)} {
+		if text != "" {
+			out.WriteString("  " + strings.Join(wrap(text, s.Width-2), "\n  ") + "\n")
+		}
+	}
+	fmt.Fprintf(&out, "\n%s\n", s.Paint(Strong, "What to do"))
+	switch {
+	case v.reason == "NotSelected":
+		r.Do = []string{"Give the cluster a label that the selector matches, or widen the operator's spec.clusterSelector."}
+	case !ok:
+		r.Do = []string{"Read the message above."}
+	case len(r.Do) == 0:
+		r.Do = []string{"Nothing: it passes by itself."}
+	}
+	for _, do := range r.Do {
+		out.WriteString("  - " + strings.Join(wrap(do, s.Width-4), "\n    ") + "\n")
+	}
+	return out.String()
+}

@@ -1,0 +1,18 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command bellwether is what a person, or a CI job, uses to work with the
+// fleet. Installed as kubectl-bellwether it is a kubectl plugin.
+package main
+
+import (
+	"os"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/cli"
+)
+
+func main() {
+	os.Exit(cli.Main(os.Args, genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}))
+}
