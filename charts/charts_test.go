@@ -198,6 +198,7 @@ func TestValuesAreChecked(t *testing.T) {
 		"a misspelt value":          {"hub: {enable: true}", "enable"},
 		"an agent without cluster":  {"agent: {enabled: true}", "agent.cluster must name"},
 		"a cluster's name too long": {"agent: {enabled: true, cluster: " + strings.Repeat("x", 51) + "}", "cluster"},
+		"a template for nothing":    {"agent: {templates: {deployment.yaml: ''}}", "deployment.yaml"},
 		"a port out of range":       {"agent: {viewPorts: {first: 70000}}", "viewPorts"},
 		"a digest that is none":     {"hub: {image: {digest: latest}}", "digest"},
 		"a grace without unit":      {"hub: {leaseGrace: '40'}", "leaseGrace"},
