@@ -1,0 +1,197 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package operator turns each ManagedOperator into a chain of OperatorRollouts:
+// it finds the release that the spec means in the catalog, starts the next
+// rollout where that differs from the newest, and removes the operator from
+// clusters that are no longer selected. It admits nothing.
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/controllers/kit"
+	"github.com/bellwether-dev/bellwether/controllers/kit/conditions"
+	"github.com/bellwether-dev/bellwether/controllers/kit/removal"
+	"github.com/bellwether-dev/bellwether/controllers/operator/plan"
+)
+
+// The last rule lets rollouts block the deletion of their owner where the API
+// server enforces that permission.
+//
+// +kubebuilder:rbac:groups=bellwether.dev,resources=managedoperators,verbs=get;list;watch;patch;update
+// +kubebuilder:rbac:groups=bellwether.dev,resources=managedoperators/status,verbs=get;patch;update
+// +kubebuilder:rbac:groups=bellwether.dev,resources=operatorrollouts,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=bellwether.dev,resources=operatorinstalls,verbs=get;list;watch;patch;update;delete
+// +kubebuilder:rbac:groups=bellwether.dev,resources=fleetclusters;operatorcatalogs,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=bellwether.dev,resources=managedoperators/finalizers,verbs=update
+
+// Packages reads packages of catalogs. Its errors say what is wrong in the terms
+// of Reason.
+type Packages interface {
+	Package(ctx context.Context, source v1alpha1.CatalogSource, digest, name string) (*catalogs.Package, error)
+	// Reason names what is wrong: one of the API's catalog reasons.
+	Reason(err error) string
+}
+
+// readTimeout bounds the reading of a package: a registry may hang.
+const readTimeout = 2 * time.Minute
+
+// Reconciler reconciles ManagedOperators.
+type Reconciler struct {
+	Client client.Client
+	// Live reads past the cache, where a stale answer would do harm.
+	Live     client.Reader
+	Packages Packages
+}
+
+// Reconcile keeps one ManagedOperator.
+func (r *Reconciler) Reconcile(ctx context.Context, operator *v1alpha1.ManagedOperator) (ctrl.Result, error) {
+	in, err := r.observe(ctx, operator)
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("observe operator: %w", err)
+	}
+	next := plan.Next(in)
+	applyErr := r.apply(ctx, in, next)
+	report(ctx, operator, next, applyErr)
+	return kit.Result(next.RecheckAfter, applyErr)
+}
+
+func (r *Reconciler) observe(ctx context.Context, operator *v1alpha1.ManagedOperator) (plan.Input, error) {
+	in := plan.Input{Operator: operator}
+	for _, gather := range []func(context.Context, *plan.Input) error{
+		r.observeCatalog, r.observeClusters, r.observeInstalls, r.observeRollouts, r.observeClaims,
+	} {
+		if err := gather(ctx, &in); err != nil {
+			return in, err
+		}
+	}
+	return in, nil
+}
+
+func (r *Reconciler) observeCatalog(ctx context.Context, in *plan.Input) error {
+	spec := in.Operator.Spec
+	var catalog v1alpha1.OperatorCatalog
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: in.Operator.Namespace, Name: spec.Catalog.Name}, &catalog)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read OperatorCatalog: %w", err)
+	}
+	if err != nil {
+		return nil
+	}
+	in.Catalog = &catalog
+	if catalog.Status.Digest == "" || in.Operator.DeletionTimestamp != nil {
+		return nil
+	}
+	source := catalog.Spec.Source
+	if catalog.Status.Source != nil {
+		source = *catalog.Status.Source
+	}
+	reading, cancel := context.WithTimeoutCause(ctx, readTimeout, errors.New("the registry did not answer in time"))
+	defer cancel()
+	in.Package, err = r.Packages.Package(reading, source, catalog.Status.Digest, spec.Package)
+	if err != nil {
+		in.PackageFailure = &plan.Failure{Reason: r.Packages.Reason(err), Cause: err.Error()}
+	}
+	return ctx.Err()
+}
+
+func (r *Reconciler) observeClusters(ctx context.Context, in *plan.Input) error {
+	var clusters v1alpha1.FleetClusterList
+	if err := r.Client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list FleetClusters: %w", err)
+	}
+	for i := range clusters.Items {
+		c := &clusters.Items[i]
+		in.Clusters = append(in.Clusters, plan.Cluster{
+			Name: c.Name, Labels: c.Labels, Online: conditions.IsTrue(c.Status.Conditions, v1alpha1.ConditionOnline),
+			Paused: c.Spec.Paused, Deleting: c.DeletionTimestamp != nil,
+		})
+	}
+	return nil
+}
+
+func (r *Reconciler) observeInstalls(ctx context.Context, in *plan.Input) error {
+	var installs v1alpha1.OperatorInstallList
+	if err := r.Client.List(ctx, &installs, kit.OfOperator(reference(in.Operator)), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list OperatorInstalls: %w", err)
+	}
+	for i := range installs.Items {
+		in.Installs = append(in.Installs, observeInstall(&installs.Items[i]))
+	}
+	return nil
+}
+
+func observeInstall(o *v1alpha1.OperatorInstall) plan.Install {
+	install := plan.Install{
+		Install: removal.Observe(o), SucceededHash: o.Status.SucceededHash,
+		Rollout: o.Labels[v1alpha1.LabelRollout], Revision: o.Status.ObservedRevision,
+		Ready: conditions.IsTrue(o.Status.Conditions, v1alpha1.ConditionReady),
+	}
+	if o.Spec.Admission != nil {
+		install.Revision = max(install.Revision, o.Spec.Admission.Revision)
+	}
+	if o.Status.Installed != nil {
+		install.Installed = catalogs.Installed{Name: o.Status.Installed.Bundle, Version: o.Status.Installed.Version}
+	}
+	if conditions.IsTrue(o.Status.Conditions, v1alpha1.ConditionStalled) {
+		install.StalledReason = conditions.Get(o.Status.Conditions, v1alpha1.ConditionStalled).Reason
+	}
+	return install
+}
+
+func (r *Reconciler) observeRollouts(ctx context.Context, in *plan.Input) error {
+	var rollouts v1alpha1.OperatorRolloutList
+	if err := r.Client.List(ctx, &rollouts, client.InNamespace(in.Operator.Namespace)); err != nil {
+		return fmt.Errorf("list OperatorRollouts: %w", err)
+	}
+	for i := range rollouts.Items {
+		if rollouts.Items[i].Spec.Operator.Name == in.Operator.Name {
+			in.Rollouts = append(in.Rollouts, rollouts.Items[i])
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) observeClaims(ctx context.Context, in *plan.Input) error {
+	var operators v1alpha1.ManagedOperatorList
+	if err := r.Client.List(ctx, &operators, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list ManagedOperators: %w", err)
+	}
+	for i := range operators.Items {
+		o := &operators.Items[i]
+		if o.UID == in.Operator.UID || plan.TargetNamespace(o.Spec) != plan.TargetNamespace(in.Operator.Spec) {
+			continue
+		}
+		in.Claims = append(in.Claims, plan.Claim{
+			Key: client.ObjectKeyFromObject(o), Created: o.CreationTimestamp, Selector: o.Spec.ClusterSelector,
+		})
+	}
+	return nil
+}
+
+func reference(o *v1alpha1.ManagedOperator) v1alpha1.OperatorReference {
+	return v1alpha1.OperatorReference{Namespace: o.Namespace, Name: o.Name}
+}
+
+func report(ctx context.Context, operator *v1alpha1.ManagedOperator, next plan.Decision, applyErr error) {
+	if applyErr != nil {
+		next.Status.Rollout = operator.Status.Rollout // the next one may not have been made
+	}
+	was := conditions.Get(operator.Status.Conditions, v1alpha1.ConditionReady)
+	is := conditions.Get(next.Status.Conditions, v1alpha1.ConditionReady)
+	if was.Reason != is.Reason {
+		log.FromContext(ctx).Info("Operator changed state", "from", was.Reason, "to", is.Reason, "message", is.Message)
+	}
+	operator.Status = next.Status
+}

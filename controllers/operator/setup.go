@@ -1,0 +1,120 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/kit"
+	"github.com/bellwether-dev/bellwether/controllers/kit/conditions"
+	"github.com/bellwether-dev/bellwether/controllers/operator/plan"
+)
+
+// Add adds the controller to a manager whose cache has kit.IndexOperator.
+// concurrency is the number of operators reconciled at a time.
+func Add(mgr ctrl.Manager, packages Packages, concurrency int) error {
+	r := &Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Packages: packages}
+	specChanged := builder.WithPredicates(predicate.GenerationChangedPredicate{})
+	err := ctrl.NewControllerManagedBy(mgr).Named("operator").
+		For(&v1alpha1.ManagedOperator{}, builder.WithPredicates(predicate.Or(
+			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
+		Owns(&v1alpha1.OperatorRollout{}).
+		Watches(&v1alpha1.ManagedOperator{}, handler.EnqueueRequestsFromMapFunc(r.rivals), specChanged).
+		Watches(&v1alpha1.OperatorCatalog{}, handler.EnqueueRequestsFromMapFunc(r.ofCatalog)).
+		Watches(&v1alpha1.FleetCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(clusterChanged)).
+		Watches(&v1alpha1.OperatorInstall{}, handler.EnqueueRequestsFromMapFunc(ofInstall), builder.WithPredicates(installChanged)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: max(concurrency, 1)}).
+		Complete(kit.Shell(mgr.GetClient(), mgr.GetEventRecorder("bellwether-operator"), r))
+	if err != nil {
+		return fmt.Errorf("build operator controller: %w", err)
+	}
+	return nil
+}
+
+func ofInstall(_ context.Context, obj client.Object) []reconcile.Request {
+	operator := obj.(*v1alpha1.OperatorInstall).Spec.Operator
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: operator.Namespace, Name: operator.Name}}}
+}
+
+// rivals are the other operators that install into the same namespace.
+func (r *Reconciler) rivals(ctx context.Context, obj client.Object) []reconcile.Request {
+	namespace := plan.TargetNamespace(obj.(*v1alpha1.ManagedOperator).Spec)
+	return r.operators(ctx, func(o *v1alpha1.ManagedOperator) bool {
+		return o.UID != obj.GetUID() && plan.TargetNamespace(o.Spec) == namespace
+	})
+}
+
+func (r *Reconciler) ofCatalog(ctx context.Context, obj client.Object) []reconcile.Request {
+	return r.operators(ctx, func(o *v1alpha1.ManagedOperator) bool {
+		return o.Spec.Catalog.Name == obj.GetName()
+	}, client.InNamespace(obj.GetNamespace()))
+}
+
+// ofCluster are the operators that select the cluster, and those that are still
+// on it.
+func (r *Reconciler) ofCluster(ctx context.Context, obj client.Object) []reconcile.Request {
+	requests := r.operators(ctx, func(o *v1alpha1.ManagedOperator) bool {
+		selector, err := metav1.LabelSelectorAsSelector(&o.Spec.ClusterSelector)
+		return err == nil && selector.Matches(labels.Set(obj.GetLabels()))
+	})
+	var installs v1alpha1.OperatorInstallList
+	err := r.Client.List(ctx, &installs, client.InNamespace(v1alpha1.ClusterNamespace(obj.GetName())), client.UnsafeDisableDeepCopy)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "List OperatorInstalls of a cluster", "cluster", obj.GetName())
+	}
+	for i := range installs.Items {
+		requests = append(requests, ofInstall(ctx, &installs.Items[i])...)
+	}
+	return requests
+}
+
+func (r *Reconciler) operators(ctx context.Context, which func(*v1alpha1.ManagedOperator) bool, in ...client.ListOption) []reconcile.Request {
+	var all v1alpha1.ManagedOperatorList
+	if err := r.Client.List(ctx, &all, append(in, client.UnsafeDisableDeepCopy)...); err != nil {
+		log.FromContext(ctx).Error(err, "List ManagedOperators")
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range all.Items {
+		if which(&all.Items[i]) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&all.Items[i])})
+		}
+	}
+	return requests
+}
+
+// clusterChanged passes what selection and counts depend on; a cluster's other
+// news would wake every operator of the fleet.
+var clusterChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	before, after := e.ObjectOld.(*v1alpha1.FleetCluster), e.ObjectNew.(*v1alpha1.FleetCluster)
+	return !maps.Equal(before.Labels, after.Labels) ||
+		before.Spec.Paused != after.Spec.Paused ||
+		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
+		online(before) != online(after)
+}}
+
+func online(c *v1alpha1.FleetCluster) bool {
+	return conditions.IsTrue(c.Status.Conditions, v1alpha1.ConditionOnline)
+}
+
+// installChanged passes what this controller reads of an OperatorInstall.
+var installChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	return observeInstall(e.ObjectOld.(*v1alpha1.OperatorInstall)) != observeInstall(e.ObjectNew.(*v1alpha1.OperatorInstall))
+}}
