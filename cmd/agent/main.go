@@ -1,0 +1,211 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command agent runs in each fleet cluster. It serves the catalog views that
+// steer the cluster's OLM, brings operators to the releases that the hub
+// admitted, and reports to its namespace on the hub. The hub never connects to
+// it.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/spf13/cobra"
+	"go.uber.org/zap/zapcore"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/catalogs/serve"
+	"github.com/bellwether-dev/bellwether/controllers"
+	"github.com/bellwether-dev/bellwether/controllers/install"
+	"github.com/bellwether-dev/bellwether/controllers/install/templates"
+)
+
+// version is set at build time.
+var version = "dev"
+
+type flags struct {
+	cluster, namespace           string
+	hubKubeconfig, kubeconfig    string
+	viewHost, viewBind, viewPort string
+	templates, cacheDir          string
+	metricsAddr, healthAddr      string
+	leaseEvery, leaseFor         time.Duration
+	verbose                      bool
+}
+
+func main() {
+	if err := command().ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
+		fmt.Fprintln(os.Stderr, "agent:", err)
+		os.Exit(1)
+	}
+}
+
+func command() *cobra.Command {
+	var f flags
+	c := &cobra.Command{
+		Use:           "agent --cluster NAME --hub-kubeconfig FILE",
+		Short:         "Bring this cluster's operators to what the hub admitted, by way of OLM",
+		Version:       version,
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE:          func(c *cobra.Command, _ []string) error { return run(c.Context(), f) },
+	}
+	fs := c.Flags()
+	fs.StringVar(&f.cluster, "cluster", "", "name of this cluster's FleetCluster on the hub (required)")
+	fs.StringVar(&f.namespace, "namespace", "", "this cluster's namespace on the hub (default: bellwether-<cluster>)")
+	fs.StringVar(&f.hubKubeconfig, "hub-kubeconfig", "", "kubeconfig file that reaches the hub as this cluster's agent (required)")
+	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file of the fleet cluster (default: $KUBECONFIG, or the pod's service account)")
+	fs.StringVar(&f.viewHost, "view-host", "", "host under which OLM reaches the catalog views (default: the address they listen on)")
+	fs.StringVar(&f.viewBind, "view-bind-address", "", "address that the catalog views listen on, without a port (default: all)")
+	fs.StringVar(&f.viewPort, "view-ports", "50100-50999", "ports for the catalog views, one for each operator")
+	fs.StringVar(&f.templates, "templates", "", "folder of templates that replace the built-in ones of the objects made on the cluster")
+	fs.StringVar(&f.cacheDir, "cache-dir", "", "folder that keeps catalogs that were pulled, so that a restart needs no registry")
+	fs.StringVar(&f.metricsAddr, "metrics-bind-address", ":8080", "address of the metrics endpoint; 0 switches it off")
+	fs.StringVar(&f.healthAddr, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
+	fs.DurationVar(&f.leaseEvery, "lease-renew-interval", 10*time.Second, "how often the Lease on the hub is renewed")
+	fs.DurationVar(&f.leaseFor, "lease-duration", 40*time.Second, "how long the hub may wait for a renewal before the cluster counts as offline")
+	fs.BoolVarP(&f.verbose, "verbose", "v", false, "log every action")
+	_ = c.MarkFlagRequired("cluster")
+	_ = c.MarkFlagRequired("hub-kubeconfig")
+	return c
+}
+
+func run(ctx context.Context, f flags) error {
+	level := zapcore.InfoLevel
+	if f.verbose {
+		level = zapcore.DebugLevel
+	}
+	ctrl.SetLogger(zap.New(zap.UseDevMode(false), zap.Level(level)))
+	if f.namespace == "" {
+		f.namespace = v1alpha1.ClusterNamespace(f.cluster)
+	}
+	scheme, err := newScheme()
+	if err != nil {
+		return err
+	}
+	hub, err := newHub(f, scheme)
+	if err != nil {
+		return err
+	}
+	local, err := newLocal(f, scheme)
+	if err != nil {
+		return err
+	}
+	set, err := templates.Load(f.templates)
+	if err != nil {
+		return fmt.Errorf("load templates: %w", err)
+	}
+	ports, err := parsePorts(f.viewPort)
+	if err != nil {
+		return err
+	}
+	views := serve.New(serve.Options{Listen: orAll(f.viewBind), Advertise: f.viewHost, Ports: ports})
+	defer views.Close()
+	holder, _ := os.Hostname()
+	if err := controllers.AddAgent(hub, local, controllers.AgentOptions{
+		Namespace: f.namespace, Holder: holder, Version: version, LeaseEvery: f.leaseEvery, LeaseFor: f.leaseFor,
+		Catalogs: install.NewCatalogs(f.cacheDir), Views: views, Templates: set,
+	}); err != nil {
+		return err
+	}
+	return hub.Start(ctx)
+}
+
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, v1alpha1.AddToScheme, operatorsv1.AddToScheme, operatorsv1alpha1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("build scheme: %w", err)
+		}
+	}
+	return scheme, nil
+}
+
+// newHub is the manager: all that is reconciled lives on the hub. A hub that
+// cannot be reached is waited for, since the views must be served meanwhile.
+func newHub(f flags, scheme *runtime.Scheme) (ctrl.Manager, error) {
+	hubConfig, err := clientcmd.BuildConfigFromFlags("", f.hubKubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("read hub kubeconfig: %w", err)
+	}
+	rest.AddUserAgent(hubConfig, "bellwether-agent/"+version)
+	hub, err := ctrl.NewManager(hubConfig, ctrl.Options{
+		Scheme:                 scheme,
+		Metrics:                metricsserver.Options{BindAddress: f.metricsAddr},
+		HealthProbeBindAddress: f.healthAddr,
+		Cache: cache.Options{
+			DefaultNamespaces: map[string]cache.Config{f.namespace: {}},
+			DefaultTransform:  cache.TransformStripManagedFields(),
+		},
+		Controller: config.Controller{CacheSyncTimeout: 365 * 24 * time.Hour},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make manager: %w", err)
+	}
+	for _, add := range []func(string, healthz.Checker) error{hub.AddHealthzCheck, hub.AddReadyzCheck} {
+		if err := add("ping", healthz.Ping); err != nil {
+			return nil, fmt.Errorf("add health check: %w", err)
+		}
+	}
+	return hub, nil
+}
+
+func newLocal(f flags, scheme *runtime.Scheme) (cluster.Cluster, error) {
+	path := f.kubeconfig
+	if path == "" {
+		path = os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
+	}
+	localConfig, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig of the fleet cluster: %w", err)
+	}
+	rest.AddUserAgent(localConfig, "bellwether-agent/"+version)
+	local, err := cluster.New(localConfig, func(o *cluster.Options) {
+		o.Scheme = scheme
+		o.Cache = install.LocalCache()
+		o.Client.Cache = &client.CacheOptions{Unstructured: true}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reach the fleet cluster: %w", err)
+	}
+	return local, nil
+}
+
+func orAll(address string) string {
+	if address == "" {
+		return "0.0.0.0"
+	}
+	return address
+}
+
+func parsePorts(text string) (serve.Ports, error) {
+	from, to, ok := strings.Cut(text, "-")
+	first, err1 := strconv.Atoi(from)
+	last, err2 := strconv.Atoi(to)
+	if !ok || err1 != nil || err2 != nil || first < 1 || last < first || last > 65535 {
+		return serve.Ports{}, fmt.Errorf("--view-ports must be a range such as 50100-50999, not %q", text)
+	}
+	return serve.Ports{First: first, Last: last}, nil
+}

@@ -1,0 +1,70 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/discovery"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	"github.com/bellwether-dev/bellwether/controllers/heartbeat"
+	"github.com/bellwether-dev/bellwether/controllers/install"
+	"github.com/bellwether-dev/bellwether/controllers/install/templates"
+)
+
+// AgentOptions configure what runs in a fleet cluster's agent.
+type AgentOptions struct {
+	// Namespace is the cluster's namespace on the hub.
+	Namespace string
+	// Holder names this process in the Lease.
+	Holder  string
+	Version string
+	// LeaseEvery is how often the Lease is renewed, and LeaseFor how long it is
+	// valid.
+	LeaseEvery, LeaseFor time.Duration
+
+	Catalogs  install.Catalogs
+	Views     install.Views
+	Templates *templates.Set
+}
+
+// AddAgent adds everything that runs in an agent. The manager is the hub's, its
+// cache restricted to the cluster's namespace; local is the fleet cluster.
+func AddAgent(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) error {
+	if err := hub.Add(local); err != nil {
+		return fmt.Errorf("add fleet cluster: %w", err)
+	}
+	setup := &install.Setup{
+		Manager:  hub,
+		Local:    local,
+		Recorder: hub.GetEventRecorder("bellwether-agent"),
+		Reconciler: &install.Reconciler{
+			Hub: hub.GetClient(), Local: local.GetClient(), Live: local.GetAPIReader(),
+			Catalogs: o.Catalogs, Views: o.Views, Templates: o.Templates, Now: time.Now,
+		},
+	}
+	if err := setup.Add(); err != nil {
+		return err
+	}
+	return addHeartbeat(hub, local, setup.Reconciler.OLM, o)
+}
+
+func addHeartbeat(hub ctrl.Manager, local cluster.Cluster, olm func() bool, o AgentOptions) error {
+	direct, err := client.New(hub.GetConfig(), client.Options{Scheme: hub.GetScheme(), HTTPClient: hub.GetHTTPClient()})
+	if err != nil {
+		return fmt.Errorf("make client for the lease: %w", err)
+	}
+	versions, err := discovery.NewDiscoveryClientForConfig(local.GetConfig())
+	if err != nil {
+		return fmt.Errorf("make discovery client: %w", err)
+	}
+	return hub.Add(&heartbeat.Lease{
+		Hub: direct, Namespace: o.Namespace, Holder: o.Holder, Every: o.LeaseEvery, For: o.LeaseFor,
+		AgentVersion: o.Version, Local: versions, LocalLive: local.GetAPIReader(), OLM: olm, Now: time.Now,
+	})
+}

@@ -1,0 +1,297 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/install/plan"
+	"github.com/bellwether-dev/bellwether/controllers/install/templates"
+)
+
+// observe reads everything that one decision rests on.
+func (r *Reconciler) observe(ctx context.Context, oi *v1alpha1.OperatorInstall) (*seen, error) {
+	s := &seen{
+		Input:    plan.Input{Now: r.Now(), Install: oi},
+		key:      oi.Name,
+		rendered: map[string]client.Object{},
+		live:     map[plan.Action]client.Object{},
+	}
+	if served, ok := r.Views.State(s.key); ok {
+		s.View = plan.View{Hash: served.Hash, Address: served.Addr}
+	}
+	if oi.Spec.Admission == nil {
+		return s, nil
+	}
+	s.Cluster.OLM = r.OLM()
+	s.data = dataFor(oi, s.View.Address)
+	if err := r.observeNamespace(ctx, s); err != nil {
+		return nil, err
+	}
+	if !s.Cluster.OLM {
+		return s, nil
+	}
+	for _, read := range []func(context.Context, *seen) error{
+		r.observeOperatorGroups, r.observeCatalogSource, r.observeSubscriptions, r.observeInstallPlans, r.observeCSVs, r.observeDeployments,
+	} {
+		if err := read(ctx, s); err != nil {
+			return nil, err
+		}
+	}
+	if !oi.DeletionTimestamp.IsZero() {
+		return s, r.observeOccupants(ctx, s)
+	}
+	return s, r.offer(ctx, s)
+}
+
+func dataFor(oi *v1alpha1.OperatorInstall, address string) templates.Data {
+	release := oi.Spec.Admission.Release
+	return templates.Data{
+		Cluster: oi.Spec.Cluster, Operator: oi.Spec.Operator.Name, OperatorNamespace: oi.Spec.Operator.Namespace,
+		Namespace: release.TargetNamespace(), Package: release.Package, Channel: release.Channel, Version: release.Version,
+		Mode: release.Install.Mode, Config: release.Install.Config, ViewAddress: address,
+	}
+}
+
+// sync renders the template of a kind and tells whether the live object is as
+// rendered. A template that does not render becomes the offer's problem.
+func (r *Reconciler) sync(s *seen, kind string, live *unstructured.Unstructured) bool {
+	rendered, err := r.Templates.Render(kind, s.data)
+	if err != nil {
+		s.Offer.Problem = &plan.Problem{Reason: v1alpha1.ReasonTemplateInvalid, Message: err.Error() + ". Correct the agent's template."}
+		return true
+	}
+	s.rendered[kind] = rendered
+	return live != nil && templates.InSync(rendered, live)
+}
+
+func managed(o client.Object) bool { return o.GetLabels()[v1alpha1.LabelManaged] == "true" }
+
+func (r *Reconciler) observeNamespace(ctx context.Context, s *seen) error {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(plan.KindNamespace))
+	err := r.Live.Get(ctx, client.ObjectKey{Name: s.data.Namespace}, live)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("get namespace: %w", err)
+	}
+	if err != nil {
+		r.sync(s, plan.KindNamespace, nil)
+		return nil
+	}
+	s.Cluster.Namespace = plan.Namespace{
+		Exists: true, Terminating: !live.GetDeletionTimestamp().IsZero(), Managed: managed(live),
+		InSync: r.sync(s, plan.KindNamespace, live), Kept: live.GetAnnotations()[annotationKeep] != "",
+	}
+	s.remember(plan.KindNamespace, live)
+	return nil
+}
+
+// remember keeps a live object, so that an action that names it acts on what
+// was observed.
+func (s *seen) remember(kind string, o client.Object) {
+	s.live[plan.Action{Kind: kind, Name: o.GetName()}] = o
+}
+
+func (r *Reconciler) list(ctx context.Context, s *seen, kind string, list *unstructured.UnstructuredList) error {
+	version := operatorsv1alpha1.SchemeGroupVersion
+	if kind == plan.KindOperatorGroup {
+		version = operatorsv1.SchemeGroupVersion
+	}
+	list.SetGroupVersionKind(version.WithKind(kind + "List"))
+	if err := r.Local.List(ctx, list, client.InNamespace(s.data.Namespace)); err != nil {
+		return fmt.Errorf("list %ss: %w", kind, err)
+	}
+	for i := range list.Items {
+		s.remember(kind, &list.Items[i])
+	}
+	return nil
+}
+
+func (r *Reconciler) observeOperatorGroups(ctx context.Context, s *seen) error {
+	var list unstructured.UnstructuredList
+	if err := r.list(ctx, s, plan.KindOperatorGroup, &list); err != nil {
+		return err
+	}
+	if len(list.Items) == 0 {
+		r.sync(s, plan.KindOperatorGroup, nil)
+	}
+	for i := range list.Items {
+		live := &list.Items[i]
+		group := operatorsv1.OperatorGroup{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, &group); err != nil {
+			return fmt.Errorf("read OperatorGroup: %w", err)
+		}
+		s.Cluster.OperatorGroups = append(s.Cluster.OperatorGroups, plan.OperatorGroup{
+			Name: group.Name, Managed: managed(live), InSync: r.sync(s, plan.KindOperatorGroup, live),
+			Targets: group.Spec.TargetNamespaces, Selector: group.Spec.Selector != nil,
+		})
+	}
+	return nil
+}
+
+func (r *Reconciler) observeCatalogSource(ctx context.Context, s *seen) error {
+	var list unstructured.UnstructuredList
+	if err := r.list(ctx, s, plan.KindCatalogSource, &list); err != nil {
+		return err
+	}
+	r.sync(s, plan.KindCatalogSource, nil)
+	rendered := s.rendered[plan.KindCatalogSource]
+	for i := range list.Items {
+		live := &list.Items[i]
+		if rendered == nil || live.GetName() != rendered.GetName() {
+			continue
+		}
+		source := operatorsv1alpha1.CatalogSource{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, &source); err != nil {
+			return fmt.Errorf("read CatalogSource: %w", err)
+		}
+		observed := &plan.CatalogSource{Name: source.Name, Managed: managed(live), InSync: r.sync(s, plan.KindCatalogSource, live)}
+		if state := source.Status.GRPCConnectionState; state != nil && state.Address == source.Spec.Address {
+			observed.State = state.LastObservedState
+		}
+		s.Cluster.CatalogSource = observed
+	}
+	return nil
+}
+
+func (r *Reconciler) observeSubscriptions(ctx context.Context, s *seen) error {
+	var list unstructured.UnstructuredList
+	if err := r.list(ctx, s, plan.KindSubscription, &list); err != nil {
+		return err
+	}
+	r.sync(s, plan.KindSubscription, nil)
+	for i := range list.Items {
+		live := &list.Items[i]
+		sub := operatorsv1alpha1.Subscription{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, &sub); err != nil {
+			return fmt.Errorf("read Subscription: %w", err)
+		}
+		observed := plan.Subscription{Name: sub.Name, InstalledCSV: sub.Status.InstalledCSV, CurrentCSV: sub.Status.CurrentCSV}
+		if sub.Spec != nil {
+			observed.Package = sub.Spec.Package
+		}
+		if sub.Name == s.data.Package {
+			observed.Ours, observed.InSync = true, r.sync(s, plan.KindSubscription, live)
+		}
+		if failed := sub.Status.GetCondition(operatorsv1alpha1.SubscriptionResolutionFailed); failed.Status == corev1.ConditionTrue {
+			observed.ResolutionFailed = failed.Message
+		}
+		s.Cluster.Subscriptions = append(s.Cluster.Subscriptions, observed)
+	}
+	return nil
+}
+
+func (r *Reconciler) observeInstallPlans(ctx context.Context, s *seen) error {
+	var list operatorsv1alpha1.InstallPlanList
+	if err := r.Local.List(ctx, &list, client.InNamespace(s.data.Namespace)); err != nil {
+		return fmt.Errorf("list InstallPlans: %w", err)
+	}
+	for i := range list.Items {
+		live := &list.Items[i]
+		observed := plan.InstallPlan{
+			Name: live.Name, Phase: string(live.Status.Phase), Approved: live.Spec.Approved,
+			CSVs: live.Spec.ClusterServiceVersionNames, Created: live.CreationTimestamp.Time,
+		}
+		if live.Status.Phase == operatorsv1alpha1.InstallPlanPhaseFailed {
+			observed.FailedAt, observed.Failure = failure(live)
+		}
+		s.Cluster.InstallPlans = append(s.Cluster.InstallPlans, observed)
+		s.remember(plan.KindInstallPlan, live)
+	}
+	return nil
+}
+
+// failure says when and why a plan failed, and at which step if one is left
+// unfinished.
+func failure(p *operatorsv1alpha1.InstallPlan) (time.Time, string) {
+	at, why := p.CreationTimestamp.Time, p.Status.Message
+	for _, condition := range p.Status.Conditions {
+		if condition.Status == corev1.ConditionFalse && condition.LastTransitionTime != nil {
+			at, why = condition.LastTransitionTime.Time, condition.Message
+		}
+	}
+	for _, step := range p.Status.Plan {
+		if step.Status == operatorsv1alpha1.StepStatusPresent || step.Status == operatorsv1alpha1.StepStatusCreated {
+			continue
+		}
+		return at, fmt.Sprintf("at the step %s %s of %s: %s", step.Resource.Kind, step.Resource.Name, step.Resolving, why)
+	}
+	return at, why
+}
+
+func (r *Reconciler) observeCSVs(ctx context.Context, s *seen) error {
+	var list operatorsv1alpha1.ClusterServiceVersionList
+	if err := r.Local.List(ctx, &list, client.InNamespace(s.data.Namespace)); err != nil {
+		return fmt.Errorf("list ClusterServiceVersions: %w", err)
+	}
+	label := componentLabel(s.data.Package, s.data.Namespace)
+	for i := range list.Items {
+		live := &list.Items[i]
+		_, ours := live.Labels[label]
+		observed := plan.CSV{
+			Name: live.Name, Version: live.Spec.Version.String(), Phase: string(live.Status.Phase), Reason: string(live.Status.Reason),
+			Message: live.Status.Message, Replaces: live.Spec.Replaces, Created: live.CreationTimestamp.Time,
+			Deleting: !live.DeletionTimestamp.IsZero(), Ours: ours,
+		}
+		if live.Status.LastTransitionTime != nil {
+			observed.Since = live.Status.LastTransitionTime.Time
+		}
+		s.Cluster.CSVs = append(s.Cluster.CSVs, observed)
+		s.remember(plan.KindCSV, live)
+	}
+	return nil
+}
+
+// componentLabel is the one that OLM puts on everything that belongs to a
+// package's Subscription. OLM cuts it at the limit of a label's name.
+func componentLabel(pkg, namespace string) string {
+	name := pkg + "." + namespace
+	if len(name) > maxLabelName {
+		name = name[:maxLabelName]
+	}
+	return "operators.coreos.com/" + name
+}
+
+const maxLabelName = 63
+
+// observeDeployments reads those that OLM made for the installed CSV.
+func (r *Reconciler) observeDeployments(ctx context.Context, s *seen) error {
+	csv, ok := s.Cluster.Installed()
+	if !ok {
+		return nil
+	}
+	var list appsv1.DeploymentList
+	if err := r.Local.List(ctx, &list, client.InNamespace(s.data.Namespace)); err != nil {
+		return fmt.Errorf("list Deployments: %w", err)
+	}
+	for i := range list.Items {
+		live := &list.Items[i]
+		if live.Labels[labelOLMOwner] != csv.Name {
+			continue
+		}
+		wanted := int32(1)
+		if live.Spec.Replicas != nil {
+			wanted = *live.Spec.Replicas
+		}
+		s.Cluster.Deployments = append(s.Cluster.Deployments, plan.Deployment{
+			Name: live.Name, Unavailable: max(wanted-live.Status.AvailableReplicas, 0),
+			Configured: live.Status.ObservedGeneration >= live.Generation && configured(live.Spec.Template.Spec, s.data.Config),
+		})
+	}
+	slices.SortFunc(s.Cluster.Deployments, func(a, b plan.Deployment) int { return strings.Compare(a.Name, b.Name) })
+	return nil
+}

@@ -1,0 +1,208 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/catalogs/oci"
+	"github.com/bellwether-dev/bellwether/catalogs/view"
+	"github.com/bellwether-dev/bellwether/controllers/install/plan"
+)
+
+// offer works out the way to the admitted release and the view of its next hop.
+// What keeps it from that becomes the offer's problem, not an error: it is for
+// a person, or time, to put right.
+func (r *Reconciler) offer(ctx context.Context, s *seen) error {
+	if s.Offer.Problem != nil {
+		return nil
+	}
+	q := ask(s)
+	if offer, ok := r.offers.recall(s.key, q); ok && offer.ViewHash == s.View.Hash {
+		s.Offer = offer
+		return r.observeElsewhere(ctx, s)
+	}
+	if err := r.offerNext(ctx, s, q); err != nil {
+		s.Offer.Problem = problem(err)
+		return nil
+	}
+	r.offers.keep(s.key, q, s.Offer)
+	return r.observeElsewhere(ctx, s)
+}
+
+func (r *Reconciler) offerNext(ctx context.Context, s *seen, q question) error {
+	release := s.Install.Spec.Admission.Release
+	pkg, err := r.Catalogs.Package(ctx, release.Catalog, release.Package)
+	if err != nil {
+		return err
+	}
+	s.Offer.Versions = map[string]string{}
+	for name, bundle := range pkg.Bundles {
+		s.Offer.Versions[name] = bundle.VersionString()
+	}
+	if s.Offer.Path, err = pkg.PathFrom(release.Channel, q.installed, release.Bundle); err != nil {
+		return err
+	}
+	if len(s.Offer.Path) > 0 && q.advance {
+		s.Offer.Next = s.Offer.Path[0]
+	}
+	return r.offerView(ctx, s, pkg, q.installed)
+}
+
+// question is all that an offer depends on. The catalog is pinned by digest, so
+// the same question has the same answer.
+type question struct {
+	release   string
+	digest    string
+	installed catalogs.Installed
+	advance   bool
+	present   string
+}
+
+func ask(s *seen) question {
+	release := s.Install.Spec.Admission.Release
+	q := question{
+		release: release.Hash(), digest: release.Catalog.Digest, advance: s.Cluster.MayAdvance(s.Now),
+		present: strings.Join(present(s.Cluster.CSVs), " "),
+	}
+	if csv, ok := s.Cluster.Installed(); ok {
+		q.installed = catalogs.Installed{Name: csv.Name, Version: csv.Version}
+	}
+	return q
+}
+
+// offers remembers the last offer of each install, without the view's content,
+// so that a pass in which nothing changed reads no catalog.
+type offers struct {
+	mu   sync.Mutex
+	last map[string]answered
+}
+
+type answered struct {
+	question
+	plan.Offer
+}
+
+func (o *offers) recall(key string, q question) (plan.Offer, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	last, ok := o.last[key]
+	return last.Offer, ok && last.question == q
+}
+
+func (o *offers) keep(key string, q question, offer plan.Offer) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.last == nil {
+		o.last = map[string]answered{}
+	}
+	o.last[key] = answered{q, offer}
+}
+
+func (o *offers) forget(key string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.last, key)
+}
+
+// offerView builds the view of the next hop, or of what is installed where
+// there is none.
+func (r *Reconciler) offerView(ctx context.Context, s *seen, pkg *catalogs.Package, installed catalogs.Installed) error {
+	release := s.Install.Spec.Admission.Release
+	shown := s.Offer.Next
+	if shown == "" {
+		shown = installed.Name
+	}
+	pkg, err := r.Catalogs.WithContent(ctx, release.Catalog, pkg, shown)
+	if err != nil {
+		return err
+	}
+	var others []*catalogs.Package
+	if bundle, ok := pkg.Bundles[shown]; ok {
+		needs, err := bundle.Requirements()
+		if err != nil {
+			return err
+		}
+		if others, err = r.Catalogs.Suppliers(ctx, release.Catalog, needs); err != nil {
+			return err
+		}
+	}
+	s.view, err = view.Build(view.Input{
+		Package: pkg, Channel: release.Channel, Installed: installed, Next: s.Offer.Next, Others: others, Present: present(s.Cluster.CSVs),
+	})
+	if err != nil {
+		return err
+	}
+	s.Offer.ViewHash, s.Offer.Admitted = s.view.Hash, s.view.Admitted
+	for _, bundle := range s.view.Bundles {
+		if bundle.Name == shown && bundle.Route != view.Stub {
+			s.Offer.Route = v1alpha1.BundleRoute(bundle.Route)
+		}
+	}
+	return nil
+}
+
+func present(csvs []plan.CSV) []string {
+	names := make([]string, len(csvs))
+	for i, csv := range csvs {
+		names[i] = csv.Name
+	}
+	slices.Sort(names)
+	return names
+}
+
+// observeElsewhere looks for the package's CSVs in other namespaces.
+func (r *Reconciler) observeElsewhere(ctx context.Context, s *seen) error {
+	if s.data.Mode == v1alpha1.InstallOwnNamespace {
+		return nil
+	}
+	var list operatorsv1alpha1.ClusterServiceVersionList
+	if err := r.Local.List(ctx, &list); err != nil {
+		return fmt.Errorf("list ClusterServiceVersions: %w", err)
+	}
+	for _, csv := range list.Items {
+		if _, ours := s.Offer.Versions[csv.Name]; ours && csv.Namespace != s.data.Namespace {
+			s.Cluster.Elsewhere = append(s.Cluster.Elsewhere, csv.Namespace+"/"+csv.Name)
+		}
+	}
+	return nil
+}
+
+// reasons maps what can be wrong with a catalog to a condition's reason and to
+// what a person can do about it.
+var reasons = []struct {
+	err    error
+	reason string
+	advice string
+}{
+	{oci.ErrDigestMismatch, v1alpha1.ReasonDigestMismatch, "The catalog's content is not what the hub admitted: a registry or a proxy between changes it."},
+	{oci.ErrUnreachable, v1alpha1.ReasonCatalogUnreachable, "Check that this cluster can reach the registry, and its credentials."},
+	{catalogs.ErrNotCatalog, v1alpha1.ReasonNotACatalog, "Publish a file-based catalog there."},
+	{catalogs.ErrInvalidPackage, v1alpha1.ReasonCatalogInvalid, "Publish a corrected catalog."},
+	{catalogs.ErrNoPackage, v1alpha1.ReasonUnknownPackage, "Correct the ManagedOperator, or publish the package."},
+	{catalogs.ErrNoChannel, v1alpha1.ReasonUnknownChannel, "Correct the ManagedOperator, or publish the channel."},
+	{catalogs.ErrNoVersion, v1alpha1.ReasonUnknownVersion, "Correct the ManagedOperator, or publish the version."},
+	{catalogs.ErrNoPath, v1alpha1.ReasonNoUpgradePath, "Publish an edge from what is installed, or choose another version."},
+	{view.ErrBundleTooLarge, v1alpha1.ReasonBundleTooLarge, "Publish the bundle as an image, which OLM unpacks."},
+	{view.ErrNoContent, v1alpha1.ReasonCatalogInvalid, "Publish the bundle with its manifests or its image."},
+	{view.ErrWrongCSV, v1alpha1.ReasonCatalogInvalid, "Publish a corrected bundle."},
+}
+
+func problem(err error) *plan.Problem {
+	for _, known := range reasons {
+		if errors.Is(err, known.err) {
+			return &plan.Problem{Reason: known.reason, Message: err.Error() + ". " + known.advice}
+		}
+	}
+	return &plan.Problem{Reason: v1alpha1.ReasonCatalogUnreachable, Message: err.Error() + ". It is tried again."}
+}
