@@ -46,6 +46,9 @@ func (c *container) run(ctx context.Context) bool {
 	}
 	log := &lumberjack.Logger{Filename: c.logFile(), MaxSize: maxLogMegabytes, MaxBackups: 1}
 	defer log.Close()
+	if _, err := log.Write(nil); err != nil { // a silent program has a log, too
+		klog.FromContext(ctx).Error(err, "Log not opened", "container", c.spec.Name)
+	}
 	for backoff := time.Duration(0); ; {
 		began := time.Now()
 		code, err := c.once(ctx, log)
