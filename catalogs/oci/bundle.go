@@ -1,0 +1,92 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package oci
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	mediaTypeLabel = "operators.operatorframework.io.bundle.mediatype.v1"
+	manifestsLabel = "operators.operatorframework.io.bundle.manifests.v1"
+	packageLabel   = "operators.operatorframework.io.bundle.package.v1"
+
+	registryV1 = "registry+v1"
+	// maxBundle bounds the manifests of one bundle. What OLM can install is well below.
+	maxBundle = 32 << 20
+)
+
+func bundleLabels(annotations []byte) (map[string]string, error) {
+	var in struct {
+		Annotations map[string]string `json:"annotations"`
+	}
+	if err := yaml.Unmarshal(annotations, &in); err != nil {
+		return nil, fmt.Errorf("%w: decode annotations.yaml: %w", ErrNotBundle, err)
+	}
+	for _, required := range []string{mediaTypeLabel, manifestsLabel, packageLabel} {
+		if in.Annotations[required] == "" {
+			return nil, fmt.Errorf("%w: annotations.yaml lacks %s", ErrNotBundle, required)
+		}
+	}
+	if got := in.Annotations[mediaTypeLabel]; got != registryV1 {
+		return nil, fmt.Errorf("%w: its media type is %q", ErrNotBundle, got)
+	}
+	return in.Annotations, nil
+}
+
+// BundleObjects reads the manifests of a bundle image as JSON, in the order of their file names: what a catalog would
+// carry as olm.bundle.object. An image reference without a digest is read as it is now.
+func (c *Client) BundleObjects(ctx context.Context, image string, a Access) ([][]byte, error) {
+	img, err := c.image(ctx, image, "", a)
+	if err != nil {
+		return nil, fmt.Errorf("read bundle: %w", err)
+	}
+	folder, err := label(img, manifestsLabel)
+	if err != nil {
+		return nil, fmt.Errorf("read bundle %s: %w", image, err)
+	}
+	if folder == "" {
+		return nil, fmt.Errorf("%w: image %s has no label %s", ErrNotBundle, image, manifestsLabel)
+	}
+	found := map[string][]byte{}
+	err = imageFiles(img, folder, 2*maxBundle)(func(name string, content io.Reader) error {
+		if strings.Contains(name, "/") || !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)) {
+			return nil
+		}
+		raw, err := io.ReadAll(io.LimitReader(content, maxBundle+1))
+		if err != nil {
+			return fmt.Errorf("read manifest %s: %w", name, err)
+		}
+		if len(raw) > maxBundle {
+			return fmt.Errorf("%w: manifest %s", ErrTooLarge, name)
+		}
+		if !utilyaml.IsJSONBuffer(raw) {
+			if raw, err = yaml.YAMLToJSON(raw); err != nil {
+				return fmt.Errorf("%w: manifest %s: %w", ErrNotBundle, name, err)
+			}
+		}
+		found[name] = raw
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read bundle %s: %w", image, err)
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("%w: image %s has no manifests in %s", ErrNotBundle, image, folder)
+	}
+	var objects [][]byte
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		objects = append(objects, found[name])
+	}
+	return objects, nil
+}

@@ -1,0 +1,222 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package oci
+
+import (
+	"archive/tar"
+	"bufio"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/bellwether-dev/bellwether/catalogs"
+)
+
+// ConfigsLabel names the folder of a catalog image that holds the catalog.
+const ConfigsLabel = "operators.operatorframework.io.index.configs.v1"
+
+func (c *Client) openImage(ctx context.Context, s Source, digest string) (catalogs.Files, error) {
+	if digest == "" {
+		return nil, fmt.Errorf("%w: open %s: a digest is needed", ErrBadSource, s)
+	}
+	if files, ok := c.cached(digest); ok {
+		return files, nil
+	}
+	img, err := c.image(ctx, s.Image, digest, s.Access)
+	if err != nil {
+		return nil, err
+	}
+	folder, err := label(img, ConfigsLabel)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", s, err)
+	}
+	if folder == "" {
+		return nil, fmt.Errorf("%w: image %s has no label %s", catalogs.ErrNotCatalog, s, ConfigsLabel)
+	}
+	files := imageFiles(img, folder, c.options.MaxBytes)
+	return c.caching(digest, files), nil
+}
+
+func label(img v1.Image, name string) (string, error) {
+	config, err := img.ConfigFile()
+	if err != nil {
+		return "", fmt.Errorf("fetch image configuration: %w", classify(err))
+	}
+	return config.Config.Labels[name], nil
+}
+
+// imageFiles are the files in one folder of an image. A file in an upper layer hides one of the same name below, and a
+// whiteout hides what it names; so layers are read from the top.
+func imageFiles(img v1.Image, folder string, limit int64) catalogs.Files {
+	return func(visit func(string, io.Reader) error) error {
+		layers, err := img.Layers()
+		if err != nil {
+			return fmt.Errorf("list layers: %w", classify(err))
+		}
+		slices.Reverse(layers)
+		u := &union{folder: clean(folder), hidden: map[string]bool{}, visit: visit, budget: &budget{left: limit}}
+		for _, l := range layers {
+			if err := u.layer(l); err != nil {
+				return err
+			}
+		}
+		return u.broken
+	}
+}
+
+// union is what the layers above the present one amount to.
+type union struct {
+	folder string
+	// hidden are files and folders that upper layers replaced or removed.
+	hidden map[string]bool
+	visit  func(string, io.Reader) error
+	budget *budget
+	// broken is the visitor's error. Reading goes on to the end of the layer, for its digest decides whether the error is
+	// the content's or the transfer's.
+	broken error
+}
+
+func (u *union) layer(l v1.Layer) error {
+	digest, err := l.Digest()
+	if err != nil {
+		return fmt.Errorf("read layer digest: %w", classify(err))
+	}
+	size, err := l.Size()
+	if err != nil {
+		return fmt.Errorf("read layer size: %w", classify(err))
+	}
+	blob, err := l.Compressed()
+	if err != nil {
+		return fmt.Errorf("fetch layer %s: %w", digest, classify(err))
+	}
+	verified := &verifiedBody{ReadCloser: blob, verifier: newVerifier(digest, size)}
+	defer verified.Close()
+
+	readErr := u.archive(verified)
+	if _, err := io.Copy(io.Discard, verified); err != nil {
+		return fmt.Errorf("fetch layer %s: %w", digest, classify(err))
+	}
+	if readErr != nil {
+		return fmt.Errorf("read layer %s: %w", digest, readErr)
+	}
+	return nil
+}
+
+func (u *union) archive(blob io.Reader) error {
+	plain, closePlain, err := decompress(blob)
+	if err != nil {
+		return fmt.Errorf("%w: %w", catalogs.ErrNotCatalog, err)
+	}
+	defer closePlain()
+	archive := tar.NewReader(u.budget.reader(plain))
+	removed := []string{}
+	for {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return archiveError(err)
+		}
+		if err := u.entry(header, archive, &removed); err != nil {
+			return err
+		}
+	}
+	// A whiteout hides what is below its own layer.
+	for _, name := range removed {
+		u.hidden[name] = true
+	}
+	return nil
+}
+
+func archiveError(err error) error {
+	if errors.Is(err, ErrTooLarge) || errors.Is(err, ErrDigestMismatch) {
+		return err
+	}
+	return fmt.Errorf("%w: read archive: %w", catalogs.ErrNotCatalog, err)
+}
+
+const (
+	whiteout       = ".wh."
+	opaqueWhiteout = ".wh..wh..opq"
+)
+
+func (u *union) entry(header *tar.Header, content io.Reader, removed *[]string) error {
+	if slices.Contains(strings.Split(header.Name, "/"), "..") {
+		return fmt.Errorf("%w: the archive has a file %q", catalogs.ErrNotCatalog, header.Name)
+	}
+	name := clean(header.Name)
+	dir, base := path.Split(name)
+	dir = strings.TrimSuffix(dir, "/")
+	if base == opaqueWhiteout {
+		*removed = append(*removed, dir)
+		return nil
+	}
+	if gone, ok := strings.CutPrefix(base, whiteout); ok {
+		*removed = append(*removed, path.Join(dir, gone))
+		return nil
+	}
+	relative, inside := strings.CutPrefix(name, u.folder+"/")
+	if u.folder == "" {
+		relative, inside = name, name != ""
+	}
+	if !inside || header.Typeflag == tar.TypeDir || strings.HasPrefix(base, ".") || u.isHidden(name) {
+		return nil
+	}
+	u.hidden[name] = true
+	if header.Typeflag != tar.TypeReg {
+		return fmt.Errorf("%w: %s is a link or a device, only files are read", catalogs.ErrNotCatalog, name)
+	}
+	if u.broken == nil {
+		u.broken = u.visit(relative, content)
+	}
+	return nil
+}
+
+// isHidden tells whether the file or a folder it is in was replaced or removed further up.
+func (u *union) isHidden(name string) bool {
+	for ; name != "." && name != ""; name = path.Dir(name) {
+		if u.hidden[name] {
+			return true
+		}
+	}
+	return false
+}
+
+func clean(name string) string {
+	return strings.TrimPrefix(path.Clean("/"+name), "/")
+}
+
+// decompress looks at the content rather than at the media type: registries and build tools disagree about those.
+func decompress(r io.Reader) (io.Reader, func(), error) {
+	buffered := bufio.NewReader(r)
+	magic, err := buffered.Peek(4)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, nil, err
+	}
+	switch {
+	case len(magic) >= 2 && magic[0] == 0x1f && magic[1] == 0x8b:
+		z, err := gzip.NewReader(buffered)
+		if err != nil {
+			return nil, nil, fmt.Errorf("decompress gzip: %w", err)
+		}
+		return z, func() { z.Close() }, nil
+	case string(magic) == "\x28\xb5\x2f\xfd":
+		z, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(64<<20))
+		if err != nil {
+			return nil, nil, fmt.Errorf("decompress zstd: %w", err)
+		}
+		return z, z.Close, nil
+	default:
+		return buffered, func() {}, nil
+	}
+}

@@ -1,0 +1,125 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package oci moves catalogs and bundles between directories and OCI registries.
+//
+// What is pushed is reproducible: the same files give the same digest, whoever pushes them and when. What is read is
+// verified against the digest that was asked for, and bounded in size and in time: registries are other people's
+// machines.
+package oci
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+
+	"github.com/bellwether-dev/bellwether/catalogs"
+)
+
+// Errors of this package wrap one of these, or ErrNotCatalog of package catalogs.
+var (
+	// ErrUnreachable says that the registry gave no answer, or broke off; trying again may help.
+	ErrUnreachable = errors.New("registry unreachable")
+	// ErrNotFound says that the registry, or the file system, has no such thing.
+	ErrNotFound = errors.New("not found")
+	// ErrDenied says that the registry wants other credentials.
+	ErrDenied = errors.New("access denied")
+	// ErrDigestMismatch says that the content is not the one that was asked for.
+	ErrDigestMismatch = errors.New("digest mismatch")
+	// ErrTooLarge says that the content exceeds the limit for what is read.
+	ErrTooLarge = errors.New("too large")
+	// ErrBadSource says that a source or reference is not written as it must be.
+	ErrBadSource = errors.New("bad source")
+	// ErrNotBundle says that a directory or an image is no registry+v1 bundle.
+	ErrNotBundle = errors.New("not a registry+v1 bundle")
+)
+
+// Source says where a catalog is: exactly one of Image and Directory is set.
+type Source struct {
+	// Image is an image reference with a tag, a digest, or both.
+	Image string
+	// Directory holds the catalog's files.
+	Directory string
+	Access    Access
+}
+
+// String names the source for people.
+func (s Source) String() string { return cmp.Or(s.Image, s.Directory) }
+
+// Access says how to talk to a registry. The zero value is what most registries want: TLS, and the credentials of the
+// Docker configuration of the user who runs the process, if there is any. Registries on the loopback interface are
+// always spoken to without TLS.
+type Access struct {
+	// Insecure allows plain HTTP and unknown certificates.
+	Insecure bool
+	// CABundle are PEM certificates to trust besides those of the system.
+	CABundle []byte
+	// Username and Password are credentials, if Username is set.
+	Username, Password string
+	// DockerConfig is the content of a Docker config.json, as pull secrets have it.
+	DockerConfig []byte
+}
+
+// Options configure a Client. The zero value has no cache and the default limits.
+type Options struct {
+	// CacheDir keeps catalogs that were read from registries, by digest; it is made when it does not exist. Empty
+	// means no cache.
+	CacheDir string
+	// CacheEntries is how many catalogs the cache keeps; zero means 8.
+	CacheEntries int
+	// Stall is how long a registry may send nothing before it counts as unreachable; zero means 30 seconds.
+	Stall time.Duration
+	// MaxBytes bounds what is read of one catalog, uncompressed; zero means 4 GiB.
+	MaxBytes int64
+}
+
+// Client reads and writes catalogs. Its methods may be called at the same time.
+type Client struct {
+	options Options
+
+	mu         sync.Mutex
+	transports map[string]http.RoundTripper
+}
+
+// NewClient returns a client.
+func NewClient(o Options) *Client {
+	o.CacheEntries = cmp.Or(o.CacheEntries, 8)
+	o.Stall = cmp.Or(o.Stall, 30*time.Second)
+	o.MaxBytes = cmp.Or(o.MaxBytes, 4<<30)
+	return &Client{options: o, transports: map[string]http.RoundTripper{}}
+}
+
+// Resolve returns the digest of what the source holds now.
+func (c *Client) Resolve(ctx context.Context, s Source) (string, error) {
+	if s.Directory != "" {
+		return directoryDigest(s.Directory)
+	}
+	ref, err := parse(s.Image, s.Access)
+	if err != nil {
+		return "", err
+	}
+	if d, ok := ref.(name.Digest); ok {
+		return d.DigestStr(), nil
+	}
+	digest, err := c.head(ctx, ref, s.Access)
+	if err != nil {
+		return "", fmt.Errorf("resolve %s: %w", ref, err)
+	}
+	return digest, nil
+}
+
+// Open returns the files of a catalog with that digest. They are read when they are walked, which can be done more than
+// once; a walk ends with ErrDigestMismatch if the content turns out to be another one, even if everything in it could
+// be parsed. The context covers the walks as well.
+func (c *Client) Open(ctx context.Context, s Source, digest string) (catalogs.Files, error) {
+	if s.Directory != "" {
+		return openDirectory(s.Directory, digest, c.options.MaxBytes), nil
+	}
+	return c.openImage(ctx, s, digest)
+}

@@ -1,0 +1,180 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package oci
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/bellwether-dev/bellwether/catalogs"
+)
+
+// epoch is the time of everything in an image, so that the same files give the same digest.
+var epoch = time.Unix(0, 0).UTC()
+
+// Push writes the catalog in a directory to a registry and returns the image's digest. The directory must hold a valid
+// catalog. Its content is there before the tag moves to it, so nobody sees half a catalog.
+func (c *Client) Push(ctx context.Context, dir, ref string, a Access) (string, error) {
+	if err := validate(dir, c.options.MaxBytes); err != nil {
+		return "", fmt.Errorf("push %s: %w", dir, err)
+	}
+	labels := map[string]string{ConfigsLabel: "/configs"}
+	digest, err := c.pushImage(ctx, dir, "configs", ref, labels, a)
+	if err != nil {
+		return "", fmt.Errorf("push %s: %w", dir, err)
+	}
+	return digest, nil
+}
+
+func validate(dir string, limit int64) error {
+	digest, err := directoryDigest(dir)
+	if err != nil {
+		return err
+	}
+	summary, err := catalogs.ReadSummary(openDirectory(dir, digest, limit))
+	if err != nil {
+		return err
+	}
+	var problems []error
+	for _, p := range summary.Packages {
+		if p.Problem != "" {
+			problems = append(problems, fmt.Errorf("%w: %s", catalogs.ErrInvalidPackage, p.Problem))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// pushImage pushes an image of one layer that holds the directory's files below a prefix.
+func (c *Client) pushImage(ctx context.Context, dir, prefix, ref string, labels map[string]string, a Access) (string, error) {
+	target, err := parse(ref, a)
+	if err != nil {
+		return "", err
+	}
+	if _, ok := target.(name.Digest); ok {
+		return "", fmt.Errorf("%w: %s is a digest, a tag is needed to push to", ErrBadSource, ref)
+	}
+	img, err := newImage(dir, prefix, labels)
+	if err != nil {
+		return "", fmt.Errorf("make image: %w", err)
+	}
+	options, err := c.remoteOptions(ctx, a)
+	if err != nil {
+		return "", err
+	}
+	if err := remote.Write(target, img, options...); err != nil {
+		return "", fmt.Errorf("write %s: %w", target, classify(err))
+	}
+	digest, err := img.Digest()
+	if err != nil {
+		return "", fmt.Errorf("digest image: %w", err)
+	}
+	return digest.String(), nil
+}
+
+func newImage(dir, prefix string, labels map[string]string) (v1.Image, error) {
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+		r, w := io.Pipe()
+		go func() { w.CloseWithError(writeArchive(w, dir, prefix)) }()
+		return r, nil
+	}, tarball.WithMediaType(types.OCILayer))
+	if err != nil {
+		return nil, fmt.Errorf("make layer: %w", err)
+	}
+	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	img, err := mutate.Append(base, mutate.Addendum{Layer: layer, MediaType: types.OCILayer, History: v1.History{
+		Created: v1.Time{Time: epoch}, CreatedBy: "bellwether",
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("append layer: %w", err)
+	}
+	config, err := img.ConfigFile()
+	if err != nil {
+		return nil, fmt.Errorf("read configuration: %w", err)
+	}
+	config = config.DeepCopy()
+	// The content runs nowhere; the fields are required, and these values are what most tools look for.
+	config.OS, config.Architecture = "linux", "amd64"
+	config.Created = v1.Time{Time: epoch}
+	config.Config.Labels = labels
+	return mutate.ConfigFile(img, config)
+}
+
+func writeArchive(w io.Writer, dir, prefix string) error {
+	archive := tar.NewWriter(w)
+	folders := map[string]bool{}
+	if err := writeFolders(archive, prefix, folders); err != nil {
+		return err
+	}
+	err := walkDirectory(dir, func(file string, size int64, content io.Reader) error {
+		target := path.Join(prefix, file)
+		if err := writeFolders(archive, path.Dir(target), folders); err != nil {
+			return err
+		}
+		header := &tar.Header{Typeflag: tar.TypeReg, Name: target, Size: size, Mode: 0o644, ModTime: epoch, Format: tar.FormatPAX}
+		if err := archive.WriteHeader(header); err != nil {
+			return fmt.Errorf("write header of %q: %w", file, err)
+		}
+		if _, err := io.Copy(archive, content); err != nil {
+			return fmt.Errorf("write %q: %w", file, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return archive.Close()
+}
+
+// writeFolders writes the folders on the way to a name, once each.
+func writeFolders(archive *tar.Writer, folder string, written map[string]bool) error {
+	if folder == "." || folder == "" || written[folder] {
+		return nil
+	}
+	if err := writeFolders(archive, path.Dir(folder), written); err != nil {
+		return err
+	}
+	written[folder] = true
+	header := &tar.Header{Typeflag: tar.TypeDir, Name: folder + "/", Mode: 0o755, ModTime: epoch, Format: tar.FormatPAX}
+	if err := archive.WriteHeader(header); err != nil {
+		return fmt.Errorf("write header of folder %q: %w", folder, err)
+	}
+	return nil
+}
+
+// PushBundle writes a registry+v1 bundle directory to a registry and returns the image's digest. The image's labels are
+// the annotations in metadata/annotations.yaml, by which OLM recognises a bundle.
+func (c *Client) PushBundle(ctx context.Context, dir, ref string, a Access) (string, error) {
+	raw, err := os.ReadFile(path.Join(dir, "metadata", "annotations.yaml"))
+	if err != nil {
+		return "", fmt.Errorf("push bundle %s: %w: %w", dir, ErrNotBundle, err)
+	}
+	labels, err := bundleLabels(raw)
+	if err != nil {
+		return "", fmt.Errorf("push bundle %s: %w", dir, err)
+	}
+	manifests := path.Join(dir, labels[manifestsLabel])
+	if entries, err := os.ReadDir(manifests); err != nil || len(entries) == 0 {
+		return "", fmt.Errorf("push bundle %s: %w: there are no manifests in %s", dir, ErrNotBundle, strings.TrimPrefix(manifests, dir+"/"))
+	}
+	digest, err := c.pushImage(ctx, dir, "", ref, labels, a)
+	if err != nil {
+		return "", fmt.Errorf("push bundle %s: %w", dir, err)
+	}
+	return digest, nil
+}

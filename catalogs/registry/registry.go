@@ -1,0 +1,90 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package registry is an OCI registry within the process, for those who have none: the demo, tests, and a first try on
+// a laptop. It asks for no credentials, so it belongs on the loopback interface.
+package registry
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/distribution/distribution/v3/configuration"
+	"github.com/distribution/distribution/v3/registry/handlers"
+	_ "github.com/distribution/distribution/v3/registry/storage/driver/filesystem" // The storage of a Root.
+	_ "github.com/distribution/distribution/v3/registry/storage/driver/inmemory"   // The storage without one.
+	"github.com/sirupsen/logrus"
+)
+
+// Options configure a registry.
+type Options struct {
+	// Addr is where to listen; empty means a free port on 127.0.0.1.
+	Addr string
+	// Root is the folder to keep everything in; empty means memory.
+	Root string
+	// Ready, if set, is called with the address once the registry answers.
+	Ready func(addr string)
+	// Log receives what goes wrong within the registry; nil means nowhere.
+	Log io.Writer
+}
+
+// Serve runs a registry until the context ends, which is no error.
+func Serve(ctx context.Context, o Options) error {
+	handler, err := newHandler(ctx, o)
+	if err != nil {
+		return fmt.Errorf("start registry: %w", err)
+	}
+	l, err := net.Listen("tcp", cmp.Or(o.Addr, "127.0.0.1:0"))
+	if err != nil {
+		return fmt.Errorf("start registry: %w", err)
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
+	stop := context.AfterFunc(ctx, func() {
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		if err := server.Shutdown(grace); err != nil {
+			server.Close()
+		}
+	})
+	defer stop()
+	if o.Ready != nil {
+		o.Ready(l.Addr().String())
+	}
+	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve registry: %w", err)
+	}
+	return nil
+}
+
+func newHandler(ctx context.Context, o Options) (handler http.Handler, err error) {
+	// The library logs every request through the process-wide logger; nothing else here uses that.
+	logrus.SetLevel(logrus.ErrorLevel)
+	logrus.SetOutput(cmp.Or(o.Log, io.Discard))
+
+	config := &configuration.Configuration{Storage: configuration.Storage{
+		"delete":      {"enabled": true},
+		"maintenance": {"uploadpurging": map[any]any{"enabled": false}},
+	}}
+	if o.Root == "" {
+		config.Storage["inmemory"] = configuration.Parameters{}
+	} else {
+		config.Storage["filesystem"] = configuration.Parameters{"rootdirectory": o.Root}
+	}
+	// It signs the state of uploads, which do not outlive the process.
+	config.HTTP.Secret = rand.Text()
+
+	defer func() {
+		// The library panics where it cannot use its storage.
+		if p := recover(); p != nil {
+			err = fmt.Errorf("open storage: %v", p)
+		}
+	}()
+	return handlers.NewApp(ctx, config), nil
+}
