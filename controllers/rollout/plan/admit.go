@@ -106,7 +106,8 @@ func (p *pass) renewed(e v1alpha1.BatchEntry) v1alpha1.BatchEntry {
 
 // admit chooses clusters for the wave's free slots, room of them at most.
 // Clusters that are busy with an older release come first: they hold a slot
-// already, and are moved within it.
+// already, and are moved within it. Where more are busy than the wave has
+// slots, they have to finish or fail first.
 func (s *waveState) admit(now time.Time, room int) []v1alpha1.BatchEntry {
 	if !s.admits() {
 		return nil
@@ -121,7 +122,7 @@ func (s *waveState) admit(now time.Time, room int) []v1alpha1.BatchEntry {
 		ours++
 	}
 	for i := range s.members {
-		if m := &s.members[i]; m.ready && m.holds && ours < s.maxConcurrency && len(entries) < room {
+		if m := &s.members[i]; m.ready && m.holds && ours+busy <= s.maxConcurrency && len(entries) < room {
 			busy--
 			take(m)
 		}

@@ -21,6 +21,9 @@ func (p *pass) proceed() Decision {
 	status.ReleaseHash = p.hash
 	status.Batch = p.nextBatch()
 	status.Waves = p.waveStatuses(status.Batch)
+	if verifies(p.prior.Waves, status.Waves) && !p.in.Live {
+		return Decision{WantsLive: true, Status: p.in.Rollout.Status}
+	}
 	status.Clusters = total(status.Waves)
 	status.CurrentWave = current(status.Waves)
 	status.Phase = p.phase(status.Waves)
@@ -35,12 +38,26 @@ func (p *pass) proceed() Decision {
 	return d
 }
 
+// verifies tells whether a wave is verified that was not. A cache that is
+// behind could hide clusters that are still to be changed.
+func verifies(was, is []v1alpha1.WaveStatus) bool {
+	count := func(waves []v1alpha1.WaveStatus) int {
+		n := 0
+		for _, w := range waves {
+			if w.VerifiedAt != nil {
+				n++
+			}
+		}
+		return n
+	}
+	return count(is) > count(was)
+}
+
 // observed moves the view on only where something rests on it, so that a view
-// without consequence costs no write. A live view may also move it back: then
-// the newest install is gone.
+// without consequence costs no write. It never moves back.
 func (p *pass) observed(status *v1alpha1.OperatorRolloutStatus) {
-	back := p.in.Live && older(p.in.ObservedInstalls, p.prior.ObservedInstalls)
-	if back || !equality.Semantic.DeepEqual(*status, p.in.Rollout.Status) {
+	changed := !equality.Semantic.DeepEqual(*status, p.in.Rollout.Status)
+	if changed && !older(p.in.ObservedInstalls, p.prior.ObservedInstalls) {
 		status.ObservedInstalls = p.in.ObservedInstalls
 	}
 }

@@ -15,8 +15,9 @@
 //     the rollout before each admission. So a status write is the decision,
 //     and it is a compare-and-swap.
 //   - A batch entry counts as in progress until its stamp is seen.
-//   - status.observedInstalls orders views: NeedsLive refuses one that is older
-//     than the view that the status was computed from.
+//   - status.observedInstalls orders views: one that is older than the view that
+//     the status was computed from is refused, and so is a cached one where the
+//     decision opens the next wave. Decision.WantsLive says so.
 //   - Membership is on labels of the OperatorInstalls, written while nothing is
 //     admitted.
 package plan
@@ -41,10 +42,12 @@ type Input struct {
 	Clusters []Cluster
 	// Installs are all OperatorInstalls of the operator, in any order.
 	Installs []Install
-	// ObservedInstalls is the newest resource version among Installs.
+	// ObservedInstalls is how far the view of Installs has come: the resource
+	// version of a live list, or the newest one among cached objects. The latter
+	// is too low once the newest object is gone; that costs a live list.
 	ObservedInstalls string
-	// Live says that Installs were read from the API server after Rollout was
-	// read, not from a cache.
+	// Live says that Clusters and Installs were read from the API server after
+	// Rollout was read, not from a cache.
 	Live bool
 	// Newer says that the operator has a rollout with a higher revision.
 	Newer bool
@@ -125,6 +128,9 @@ type Event struct {
 
 // Decision is what to do and what to write.
 type Decision struct {
+	// WantsLive says that nothing was decided, because a cached view is not good
+	// enough: call Next again with a live one.
+	WantsLive bool
 	// Actions rest on the status as it was read, never on Status below.
 	Actions []Action
 	// Status is complete but for conditions, which are carried over.
@@ -154,11 +160,11 @@ const (
 	recheckPlanning = time.Second
 )
 
-// NeedsLive tells whether the installs must be read from the API server before
-// Next may decide: the membership is not frozen yet, the view is older than the
-// one the status rests on, or a batch entry should have been seen by now.
-func NeedsLive(in Input) bool {
-	if in.Live || in.Newer {
+// tooOld tells whether a cached view cannot be decided on: the membership is
+// not frozen yet, the view is older than the one the status rests on, or a
+// batch entry should have been seen by now.
+func tooOld(in Input) bool {
+	if in.Live {
 		return false
 	}
 	status := in.Rollout.Status
@@ -210,12 +216,16 @@ func older(a, b string) bool {
 //	 verified                            └─────────────────┘                    ▼
 //	                            a deferred cluster came back          late joiners admitted
 //
-// Preflight and Verifying have no check so far and are passed at once. Every
-// phase but Verified and the ended ones is derived anew from the observation.
+// Preflight has no check so far and is passed at once; so is Verifying, which
+// wants a live view. Every phase but Verified and the ended ones is derived
+// anew from the observation.
 func Next(in Input) Decision {
 	prior := in.Rollout.Status
 	if in.Newer {
 		return superseded(in)
+	}
+	if tooOld(in) {
+		return Decision{WantsLive: true, Status: prior}
 	}
 	p, err := observe(in)
 	if err != nil {

@@ -1,0 +1,213 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/rollout/plan"
+)
+
+// hub is a simulated hub. It follows the reconciler's protocol step by step,
+// so that a crash, another hub or the world can come between any two.
+type hub struct {
+	name string
+	// installsAt and fleetAt are how far its caches have come.
+	installsAt, fleetAt int
+	pass                *hubPass
+}
+
+type hubPass struct {
+	r       *rollout
+	read    *v1alpha1.OperatorRollout
+	in      plan.Input
+	d       plan.Decision
+	view    installs
+	started time.Time
+	done    int
+}
+
+// crash forgets the pass and the caches. The new caches may be older than the
+// ones that were lost: another API server may answer the first list.
+func (h *hub) crash(w *world) {
+	w.log("%s: crash", h.name)
+	h.pass = nil
+	h.installsAt = w.rng.IntN(len(w.installs))
+	h.fleetAt = w.rng.IntN(len(w.fleet))
+}
+
+// step does the next thing of a pass. With fresh, caches are up to date.
+func (h *hub) step(w *world, fresh bool) {
+	switch {
+	case h.pass == nil:
+		h.begin(w, w.choose(), fresh)
+	case h.pass.done < len(h.pass.d.Actions):
+		h.act(w)
+	default:
+		h.finish(w)
+	}
+}
+
+// choose prefers the newest rollout.
+func (w *world) choose() *rollout {
+	if w.rng.IntN(4) == 0 {
+		return w.rollouts[w.rng.IntN(len(w.rollouts))]
+	}
+	return w.latest()
+}
+
+func (h *hub) begin(w *world, r *rollout, fresh bool) {
+	h.installsAt = advance(w.rng, h.installsAt, len(w.installs)-1, fresh)
+	h.fleetAt = advance(w.rng, h.fleetAt, len(w.fleet)-1, fresh)
+	read := r.now()
+	if !fresh && w.rng.IntN(8) == 0 {
+		read = r.history[max(0, len(r.history)-1-w.rng.IntN(3))]
+	}
+	p := &hubPass{r: r, read: read, started: w.now, view: w.installs[h.installsAt]}
+	p.in = plan.Input{
+		Now: w.now, Rollout: read, Newer: r != w.latest() && (fresh || w.rng.IntN(3) > 0),
+	}
+	before := read.DeepCopy()
+	p.look(w, p.view, w.fleet[h.fleetAt])
+	if p.d = plan.Next(p.in); p.d.WantsLive {
+		p.view, p.in.Live = w.present(), true
+		p.look(w, p.view, w.clusters())
+		p.d = plan.Next(p.in)
+	}
+	if w.rng.IntN(16) == 0 {
+		p.checkPure(w, before)
+	}
+	w.rng.Shuffle(len(p.d.Actions), reflect.Swapper(p.d.Actions))
+	h.pass = p
+}
+
+// look fills in clusters and installs, in random order.
+func (p *hubPass) look(w *world, view installs, clusters fleet) {
+	p.in.Clusters, p.in.Installs, p.in.ObservedInstalls = nil, nil, ""
+	for _, name := range slices.Sorted(maps.Keys(clusters)) {
+		p.in.Clusters = append(p.in.Clusters, clusters[name])
+	}
+	w.rng.Shuffle(len(p.in.Clusters), reflect.Swapper(p.in.Clusters))
+	newest := 0
+	for _, name := range slices.Sorted(maps.Keys(view)) {
+		i := view[name]
+		p.in.Installs = append(p.in.Installs, i.Install)
+		newest = max(newest, i.rv)
+	}
+	if p.in.Live {
+		newest = len(w.installs)
+	}
+	if newest > 0 {
+		p.in.ObservedInstalls = strconv.Itoa(newest)
+	}
+	w.rng.Shuffle(len(p.in.Installs), reflect.Swapper(p.in.Installs))
+}
+
+// checkPure plans the same again, in another order, as a hub would that was
+// restarted at this moment.
+func (p *hubPass) checkPure(w *world, before *v1alpha1.OperatorRollout) {
+	if !reflect.DeepEqual(before, p.in.Rollout) {
+		w.violate("the planner changed its input")
+	}
+	w.rng.Shuffle(len(p.in.Clusters), reflect.Swapper(p.in.Clusters))
+	w.rng.Shuffle(len(p.in.Installs), reflect.Swapper(p.in.Installs))
+	if again := plan.Next(p.in); !reflect.DeepEqual(again, p.d) {
+		w.violate("the same observation led to another decision:\n%+v\n%+v", p.d, again)
+	}
+}
+
+func advance(rng *rand.Rand, at, latest int, fresh bool) int {
+	if fresh || rng.IntN(3) == 0 {
+		return latest
+	}
+	return at + rng.IntN(latest-at+1)
+}
+
+// act carries out one action as the executor does: the rollout must still be
+// as it was read, the install is read live, and the write is conditional on
+// that read.
+func (h *hub) act(w *world) {
+	p := h.pass
+	a := p.d.Actions[p.done]
+	p.done++
+	late := w.now.Sub(p.started) > plan.AdmissionTimeout
+	if late || p.r.now().ResourceVersion != p.read.ResourceVersion {
+		h.pass = nil
+		return
+	}
+	at, exists := w.present()[a.Cluster]
+	ro := p.read
+	if exists && (at.Deleting || at.revision > ro.Spec.Revision) {
+		return
+	}
+	if a.Kind == plan.ActionAssign {
+		h.assign(w, a, at, exists)
+		return
+	}
+	if !exists || at.Rollout != ro.Name || at.Wave != a.Wave || at.Stamp.RolloutUID == string(ro.UID) {
+		return
+	}
+	w.checkAdmission(p, a, at)
+	w.putInstall(a.Cluster, func(i *install) {
+		i.Stamp = plan.Stamp{RolloutUID: string(ro.UID), Hash: ro.Spec.Release.Hash(), AdmittedAt: a.AdmittedAt.Time}
+		i.revision, i.Stalled = ro.Spec.Revision, false
+	})
+	w.ledger[ledgerKey{a.Cluster, at.uid, string(ro.UID)}] = &ledgerEntry{at: a.AdmittedAt.Time}
+	mark(p.r.touched, a.Wave, a.Cluster)
+	w.log("%s: admit %s to %s/%s", h.name, a.Cluster, ro.Name, a.Wave)
+}
+
+func (h *hub) assign(w *world, a plan.Action, at install, exists bool) {
+	ro := h.pass.read
+	planned := ro.Status.PlanHash != ""
+	if _, enrolled := w.clusters()[a.Cluster]; !enrolled || planned && at.Rollout == ro.Name {
+		return
+	}
+	if !exists || at.Rollout != ro.Name || at.Wave != a.Wave {
+		w.putInstall(a.Cluster, func(i *install) { i.Rollout, i.Wave = ro.Name, a.Wave })
+		w.log("%s: assign %s to %s/%s", h.name, a.Cluster, ro.Name, a.Wave)
+	}
+	if planned {
+		mark(h.pass.r.ever, a.Wave, a.Cluster)
+	}
+}
+
+// finish writes the status, if the rollout is still as it was read.
+func (h *hub) finish(w *world) {
+	p := h.pass
+	h.pass = nil
+	if p.r.now().ResourceVersion != p.read.ResourceVersion || reflect.DeepEqual(p.read.Status, p.d.Status) {
+		return
+	}
+	w.checkStatus(p)
+	if p.read.Status.PlanHash == "" && p.d.Status.PlanHash != "" {
+		for _, i := range w.present() {
+			if i.Rollout == p.read.Name {
+				mark(p.r.ever, i.Wave, i.Cluster)
+			}
+		}
+	}
+	w.putRollout(p.r, p.read.ResourceVersion, func(ro *v1alpha1.OperatorRollout) { ro.Status = p.d.Status })
+	w.log("%s: %s is %s, wave %s, batch %d: %s", h.name, p.read.Name, p.d.Status.Phase, p.d.Status.CurrentWave, batchSize(p.d.Status), p.d.Status.Message)
+}
+
+func batchSize(s v1alpha1.OperatorRolloutStatus) int {
+	if s.Batch == nil {
+		return 0
+	}
+	return len(s.Batch.Clusters)
+}
+
+func mark(sets map[string]map[string]bool, key, value string) {
+	if sets[key] == nil {
+		sets[key] = map[string]bool{}
+	}
+	sets[key][value] = true
+}

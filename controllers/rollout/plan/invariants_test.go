@@ -1,0 +1,285 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/rollout/plan"
+)
+
+// strategyWave finds the wave of a strategy and its place. These checks read
+// the strategy on their own, not through the planner.
+func strategyWave(ro *v1alpha1.OperatorRollout, name string) (v1alpha1.Wave, int) {
+	for i, wave := range ro.Spec.Strategy.Waves {
+		if wave.Name == name {
+			return wave, i
+		}
+	}
+	return v1alpha1.Wave{}, -1
+}
+
+func share(v *intstr.IntOrString, total int) int {
+	if v.Type == intstr.Int {
+		return v.IntValue()
+	}
+	n, err := intstr.GetScaledValueFromIntOrPercent(v, total, false)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+func (r *rollout) maxConcurrency(wave string) int {
+	s, _ := strategyWave(r.now(), wave)
+	return max(1, share(s.MaxConcurrency, len(r.ever[wave])))
+}
+
+func (r *rollout) maxFailures(wave string) int {
+	s, _ := strategyWave(r.now(), wave)
+	return min(len(r.ever[wave]), share(s.MaxFailures, len(r.ever[wave])))
+}
+
+// holders counts, in truth, the clusters of a wave that are being changed: by
+// this rollout, and by older ones.
+func (w *world) holders(r *rollout, wave string) (ours, older int) {
+	ro := r.now()
+	s, _ := strategyWave(ro, wave)
+	for _, i := range w.present() {
+		e := w.entry(i)
+		if i.Rollout != ro.Name || i.Wave != wave || e == nil || e.released || !w.now.Before(e.at.Add(s.Deadline.Duration)) {
+			continue
+		}
+		if i.Stamp.RolloutUID == string(ro.UID) {
+			ours++
+		} else {
+			older++
+		}
+	}
+	return ours, older
+}
+
+// checkAdmission is called before a stamp is written.
+func (w *world) checkAdmission(p *hubPass, a plan.Action, at install) {
+	r, ro := p.r, p.r.now()
+	wave, place := strategyWave(ro, a.Wave)
+	if place < 0 {
+		w.violate("%s is admitted to wave %s, which is none of the strategy", a.Cluster, a.Wave)
+		return
+	}
+	ours, older := w.holders(r, a.Wave)
+	if e := w.entry(at); e != nil && !e.released && w.now.Before(e.at.Add(wave.Deadline.Duration)) {
+		older-- // it moves within its slot
+	}
+	if limit := r.maxConcurrency(a.Wave); ours+older+1 > limit {
+		w.violate("%s: %d clusters of wave %s would be in progress, %d of them with an older rollout; %d may", a.Cluster, ours+older+1, a.Wave, older, limit)
+	}
+	for _, before := range ro.Status.Waves[:place] {
+		if before.VerifiedAt == nil {
+			w.violate("%s is admitted to wave %s before wave %s is verified", a.Cluster, a.Wave, before.Name)
+		}
+	}
+	if ro.Spec.Paused || ro.Spec.Abort != nil {
+		w.violate("%s is admitted while the rollout is stopped by a person", a.Cluster)
+	}
+	for _, g := range wave.Gates {
+		if !approved(ro, a.Wave, g.Name) {
+			w.violate("%s is admitted to wave %s without approval of gate %s", a.Cluster, a.Wave, g.Name)
+		}
+	}
+	if !a.AdmittedAt.Equal(new(a.AdmittedAt.Rfc3339Copy())) {
+		w.violate("%s: the stamp's time does not survive the API", a.Cluster)
+	}
+	w.checkBadRelease(r, a)
+}
+
+func approved(ro *v1alpha1.OperatorRollout, wave, gate string) bool {
+	for _, a := range ro.Spec.Approvals {
+		if a.Wave == wave && a.Gate == gate {
+			return true
+		}
+	}
+	return false
+}
+
+// checkBadRelease: a release that succeeds nowhere reaches no more clusters
+// than may fail and may be in progress.
+func (w *world) checkBadRelease(r *rollout, a plan.Action) {
+	if !w.bad {
+		return
+	}
+	touched := len(r.touched[a.Wave])
+	if !r.touched[a.Wave][a.Cluster] {
+		touched++
+	}
+	if limit := r.maxFailures(a.Wave) + r.maxConcurrency(a.Wave); touched > limit {
+		w.violate("a bad release reaches %d clusters of wave %s, %d are the limit", touched, a.Wave, limit)
+	}
+}
+
+// checkStatus is called before a status is written.
+func (w *world) checkStatus(p *hubPass) {
+	was, is := p.read.Status, p.d.Status
+	if was.Phase.Ended() && is.Phase != was.Phase {
+		w.violate("%s was %s and is %s", p.read.Name, was.Phase, is.Phase)
+	}
+	var sum v1alpha1.WaveCounts
+	for i, wave := range is.Waves {
+		c := wave.WaveCounts
+		if c.Pending < 0 || c.Removed < 0 || c.Pending+c.InProgress+c.Succeeded+c.Failed+c.Deferred+c.Removed != c.Total {
+			w.violate("the counts of wave %s do not add up: %+v", wave.Name, c)
+		}
+		sum.Total += c.Total
+		sum.Succeeded += c.Succeeded
+		if i < len(was.Waves) && c.Total < was.Waves[i].Total {
+			w.violate("wave %s shrank from %d to %d", wave.Name, was.Waves[i].Total, c.Total)
+		}
+		if wave.VerifiedAt != nil && (i >= len(was.Waves) || was.Waves[i].VerifiedAt == nil) {
+			w.checkVerified(p, wave, i)
+		}
+	}
+	if sum.Total != is.Clusters.Total || sum.Succeeded != is.Clusters.Succeeded {
+		w.violate("the counts of the waves do not add up to those of the rollout")
+	}
+	w.checkBatch(p)
+}
+
+// checkVerified: a wave is verified only when nothing of it changes any more,
+// its failures are tolerated, and the soak since each success is over. So a
+// release that succeeds nowhere never leaves a wave that tolerates less than
+// the failure of all.
+func (w *world) checkVerified(p *hubPass, wave v1alpha1.WaveStatus, place int) {
+	s, _ := strategyWave(p.read, wave.Name)
+	for _, before := range p.d.Status.Waves[:place] {
+		if before.VerifiedAt == nil {
+			w.violate("wave %s is verified before wave %s", wave.Name, before.Name)
+		}
+	}
+	failed, size := 0, 0
+	for _, i := range p.view {
+		if i.Rollout != p.read.Name || i.Wave != wave.Name || w.left[i.Cluster] {
+			continue
+		}
+		size++
+		e := w.entry(i)
+		if e == nil || i.Stamp.RolloutUID != string(p.read.UID) {
+			continue
+		}
+		now := p.in.Now
+		running := !i.Stalled && i.SucceededHash != i.Stamp.Hash && now.Before(e.at.Add(s.Deadline.Duration))
+		if running {
+			w.violate("wave %s is verified while %s is in progress", wave.Name, i.Cluster)
+		}
+		if i.Stalled {
+			failed++
+		}
+		if !e.succeededAt.IsZero() && e.succeededRV <= i.rv && now.Sub(e.succeededAt) < s.Soak.Duration {
+			w.violate("wave %s is verified %s after %s succeeded, the soak is %s", wave.Name, now.Sub(e.succeededAt), i.Cluster, s.Soak.Duration)
+		}
+	}
+	if tolerated := min(size, share(s.MaxFailures, int(wave.Total))); failed > tolerated || w.bad && size > tolerated {
+		w.violate("wave %s of %d is verified with %d failures", wave.Name, size, failed)
+	}
+}
+
+// checkBatch: a new entry is a cluster that the hub saw fit for admission, and
+// an entry is never dropped while the hub cannot know what became of it.
+func (w *world) checkBatch(p *hubPass) {
+	known := map[string]bool{}
+	if b := p.read.Status.Batch; b != nil {
+		for _, e := range b.Clusters {
+			known[e.Cluster] = true
+		}
+	}
+	if p.d.Status.Batch == nil {
+		return
+	}
+	for _, c := range p.in.Clusters {
+		for _, e := range p.d.Status.Batch.Clusters {
+			if e.Cluster == c.Name && !known[c.Name] && (!c.Online || c.Paused || c.Deleting || c.Labels["fleet"] != "yes") {
+				w.violate("%s is to be admitted and was seen unfit: %+v", c.Name, c)
+			}
+		}
+	}
+}
+
+// checkEnd is called when the world is calm and nothing moves any more: the
+// newest rollout must have ended, or wait for a reason that is true.
+func (w *world) checkEnd() {
+	r := w.latest()
+	ro := r.now()
+	failing := w.failingWave(r)
+	switch ro.Status.Phase {
+	case v1alpha1.RolloutSucceeded:
+		w.checkCaughtUp(r, failing)
+	case v1alpha1.RolloutHalted:
+		if failing == "" {
+			w.violate("halted, and no wave has too many failures: %s", ro.Status.Message)
+		}
+	case v1alpha1.RolloutAborted:
+		if ro.Spec.Abort == nil && ro.Spec.Strategy.OnFailure != v1alpha1.FailureAbort {
+			w.violate("aborted by nobody")
+		}
+	case v1alpha1.RolloutSuperseded:
+		if ro.Spec.Abort == nil {
+			w.violate("superseded by nothing")
+		}
+	case v1alpha1.RolloutPending:
+		for _, c := range w.clusters() {
+			if c.Labels["fleet"] == "yes" {
+				w.violate("never planned: %s", ro.Status.Message)
+			}
+		}
+	default:
+		w.violate("never ended: %s, wave %s: %s", ro.Status.Phase, ro.Status.CurrentWave, ro.Status.Message)
+	}
+}
+
+func (w *world) failed(ro *v1alpha1.OperatorRollout, i install) bool {
+	s, _ := strategyWave(ro, i.Wave)
+	e := w.entry(i)
+	return i.Stamp.RolloutUID == string(ro.UID) && i.SucceededHash != i.Stamp.Hash &&
+		(i.Stalled || e != nil && !w.now.Before(e.at.Add(s.Deadline.Duration)))
+}
+
+func (w *world) failingWave(r *rollout) string {
+	ro := r.now()
+	count := map[string]int{}
+	for _, i := range w.present() {
+		if i.Rollout == ro.Name && w.clusters()[i.Cluster].Labels["fleet"] == "yes" && w.failed(ro, i) {
+			count[i.Wave]++
+		}
+	}
+	for wave, n := range count {
+		if n > r.maxFailures(wave) {
+			return wave
+		}
+	}
+	return ""
+}
+
+// checkCaughtUp: every selected cluster has the release or has failed on it,
+// late joiners and those that were deferred included.
+func (w *world) checkCaughtUp(r *rollout, failing string) {
+	ro := r.now()
+	if ro.Spec.Abort != nil {
+		return
+	}
+	for name, c := range w.clusters() {
+		i, exists := w.present()[name]
+		if c.Labels["fleet"] != "yes" || exists && (i.SucceededHash == ro.Status.ReleaseHash || w.failed(ro, i) || i.Wave == failing) {
+			continue
+		}
+		if ignored := !exists || i.Rollout != ro.Name; ignored && ro.Spec.Strategy.LateJoiners == v1alpha1.LateIgnore {
+			continue
+		}
+		w.violate("succeeded, and %s was forgotten: %+v", name, i)
+	}
+}
+
+// soon is a short random time.
+func (w *world) soon() time.Duration { return time.Duration(w.rng.IntN(15)) * time.Second }
