@@ -129,6 +129,7 @@ var advice = map[string]string{
 	v1alpha1.ReasonDigestMismatch:     "the content is not what the digest names: push the catalog again, or correct the digest in spec.source",
 	v1alpha1.ReasonNotACatalog:        "point spec.source at a file-based catalog, such as one pushed with `bellwether catalog push`",
 	v1alpha1.ReasonCatalogInvalid:     "correct the catalog and publish it again",
+	v1alpha1.ReasonInvalidSpec:        "correct spec.source",
 }
 
 func explain(f Failure, in Input) string {

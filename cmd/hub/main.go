@@ -1,0 +1,146 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command hub runs every controller of the hub: clusters, catalogs, operators
+// and rollouts. It never connects to a fleet cluster. One of its replicas leads.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/zap/zapcore"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers"
+)
+
+// version is set at build time.
+var version = "dev"
+
+type flags struct {
+	kubeconfig              string
+	metricsAddr, healthAddr string
+	leaderElect             bool
+	electionNamespace       string
+	electionLease           time.Duration
+	leaseGrace              time.Duration
+	cacheDir                string
+	concurrency             int
+	qps                     float32
+	burst                   int
+	verbose                 bool
+}
+
+func main() {
+	if err := command().ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
+		fmt.Fprintln(os.Stderr, "hub:", err)
+		os.Exit(1)
+	}
+}
+
+func command() *cobra.Command {
+	var f flags
+	c := &cobra.Command{
+		Use:           "hub",
+		Short:         "Decide what runs where in the fleet, and roll it out",
+		Version:       version,
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE:          func(c *cobra.Command, _ []string) error { return run(c.Context(), f) },
+	}
+	fs := c.Flags()
+	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file of the hub's cluster (default: $KUBECONFIG, or the pod's service account)")
+	fs.StringVar(&f.metricsAddr, "metrics-bind-address", ":8080", "address of the metrics endpoint; 0 switches it off")
+	fs.StringVar(&f.healthAddr, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
+	fs.BoolVar(&f.leaderElect, "leader-elect", true, "let one of several replicas lead")
+	fs.StringVar(&f.electionNamespace, "leader-election-namespace", "", "namespace of the Lease that replicas agree through (default: the pod's)")
+	fs.DurationVar(&f.electionLease, "leader-election-lease-duration", 15*time.Second, "how long replicas wait for a leader that fell silent")
+	fs.DurationVar(&f.leaseGrace, "lease-grace", 0, "how long an agent may be silent beyond the duration that its Lease names")
+	fs.StringVar(&f.cacheDir, "cache-dir", "", "folder that keeps catalogs that were pulled")
+	fs.IntVar(&f.concurrency, "max-concurrent-reconciles", 8, "objects of one kind that are reconciled at a time")
+	fs.Float32Var(&f.qps, "kube-api-qps", 200, "requests a second to the API server")
+	fs.IntVar(&f.burst, "kube-api-burst", 400, "requests to the API server in a burst")
+	fs.BoolVarP(&f.verbose, "verbose", "v", false, "log every action")
+	return c
+}
+
+func run(ctx context.Context, f flags) error {
+	level := zapcore.InfoLevel
+	if f.verbose {
+		level = zapcore.DebugLevel
+	}
+	ctrl.SetLogger(zap.New(zap.UseDevMode(false), zap.Level(level)))
+	mgr, err := newManager(f)
+	if err != nil {
+		return err
+	}
+	if err := controllers.AddHub(mgr, controllers.HubOptions{
+		LeaseGrace: f.leaseGrace, Concurrency: f.concurrency, Catalogs: controllers.NewCatalogs(f.cacheDir),
+	}); err != nil {
+		return err
+	}
+	for _, add := range []func(string, healthz.Checker) error{mgr.AddHealthzCheck, mgr.AddReadyzCheck} {
+		if err := add("ping", healthz.Ping); err != nil {
+			return fmt.Errorf("add health check: %w", err)
+		}
+	}
+	return mgr.Start(ctx)
+}
+
+func newManager(f flags) (ctrl.Manager, error) {
+	config, err := loadConfig(f)
+	if err != nil {
+		return nil, err
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("build scheme: %w", err)
+		}
+	}
+	renew, retry := f.electionLease*2/3, f.electionLease/8
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme:                        scheme,
+		Cache:                         controllers.HubCache(),
+		Metrics:                       metricsserver.Options{BindAddress: f.metricsAddr},
+		HealthProbeBindAddress:        f.healthAddr,
+		LeaderElection:                f.leaderElect,
+		LeaderElectionID:              "bellwether-hub",
+		LeaderElectionNamespace:       f.electionNamespace,
+		LeaderElectionReleaseOnCancel: true, // nothing runs after Start returns
+		LeaseDuration:                 &f.electionLease,
+		RenewDeadline:                 &renew,
+		RetryPeriod:                   &retry,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make manager: %w", err)
+	}
+	return mgr, nil
+}
+
+func loadConfig(f flags) (*rest.Config, error) {
+	path := f.kubeconfig
+	if path == "" {
+		path = os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig: %w", err)
+	}
+	rest.AddUserAgent(config, "bellwether-hub/"+version)
+	config.QPS, config.Burst = f.qps, f.burst
+	return config, nil
+}

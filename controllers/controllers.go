@@ -1,0 +1,69 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package controllers is the one list of what runs where: AddHub on the hub,
+// AddAgent in each fleet cluster. It wires and decides nothing.
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/bellwether-dev/bellwether/controllers/catalog"
+	"github.com/bellwether-dev/bellwether/controllers/fleet"
+	"github.com/bellwether-dev/bellwether/controllers/kit"
+	"github.com/bellwether-dev/bellwether/controllers/operator"
+)
+
+// HubOptions configure what runs on the hub.
+type HubOptions struct {
+	// LeaseGrace is added to the duration that an agent's Lease names.
+	LeaseGrace time.Duration
+	// Concurrency is the number of objects of a kind reconciled at a time.
+	Concurrency int
+	// Catalogs reads published catalogs.
+	Catalogs *Catalogs
+	// Metrics takes the collectors; default: the registry that the manager
+	// serves.
+	Metrics prometheus.Registerer
+}
+
+// HubCache says what of the hub's cluster is kept in memory, and how.
+func HubCache() cache.Options {
+	return cache.Options{
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject:         fleet.CacheByObject(),
+	}
+}
+
+// AddHub adds everything that runs on the hub to a manager whose cache has
+// HubCache's options.
+func AddHub(mgr ctrl.Manager, o HubOptions) error {
+	if o.Metrics == nil {
+		o.Metrics = metrics.Registry
+	}
+	if err := kit.IndexInstalls(context.Background(), mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	for _, add := range []func() error{
+		func() error { return fleet.Add(mgr, fleet.Options{Grace: o.LeaseGrace, Concurrency: o.Concurrency}) },
+		func() error { return catalog.Add(mgr, o.Catalogs, o.Concurrency) },
+		func() error { return operator.Add(mgr, o.Catalogs, o.Concurrency) },
+	} {
+		if err := add(); err != nil {
+			return err
+		}
+	}
+	for _, gauges := range []prometheus.Collector{fleet.Gauges(mgr), operator.Gauges(mgr)} {
+		if err := o.Metrics.Register(gauges); err != nil {
+			return fmt.Errorf("register metrics: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,50 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kit
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Gauges collects from the manager's cache when it is scraped, so that a series
+// never outlives its object. Only the leader reports: a fleet has one count.
+type Gauges struct {
+	manager ctrl.Manager
+	descs   []*prometheus.Desc
+	collect func(ctx context.Context, cache client.Reader, out chan<- prometheus.Metric) error
+}
+
+// scrapeTimeout bounds a scrape while the cache is still being filled.
+const scrapeTimeout = 5 * time.Second
+
+// NewGauges makes a collector of the descriptions' metrics.
+func NewGauges(mgr ctrl.Manager, collect func(context.Context, client.Reader, chan<- prometheus.Metric) error, descs ...*prometheus.Desc) *Gauges {
+	return &Gauges{manager: mgr, descs: descs, collect: collect}
+}
+
+// Describe implements prometheus.Collector.
+func (g *Gauges) Describe(out chan<- *prometheus.Desc) {
+	for _, desc := range g.descs {
+		out <- desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (g *Gauges) Collect(out chan<- prometheus.Metric) {
+	select {
+	case <-g.manager.Elected():
+	default:
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+	defer cancel()
+	if err := g.collect(ctx, g.manager.GetClient(), out); err != nil {
+		out <- prometheus.NewInvalidMetric(g.descs[0], err)
+	}
+}
