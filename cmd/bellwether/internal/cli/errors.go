@@ -12,7 +12,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/client-go/tools/clientcmd"
 )
 
 // Exit codes. `bellwether rollout status` documents them to its users.
@@ -81,8 +80,6 @@ func (a *app) explain(err error) (message, advice string) {
 	switch {
 	case errors.Is(err, context.Canceled):
 		return "interrupted", ""
-	case clientcmd.IsEmptyConfig(err):
-		return "there is no kubeconfig that names the hub", "give --kubeconfig FILE, or set KUBECONFIG"
 	case meta.IsNoMatchError(err) || strings.Contains(err.Error(), "no matches for kind"):
 		return "this cluster is no Bellwether hub: it does not serve bellwether.dev/v1alpha1",
 			fmt.Sprintf("choose the hub with --kubeconfig or --context, or make it one with `%s install hub`", a.self)

@@ -37,6 +37,9 @@ func (a *app) dial() (client.WithWatch, error) {
 	if err != nil {
 		return nil, badKubeconfig(err)
 	}
+	if config.Host == nowhere {
+		return nil, errNoKubeconfig
+	}
 	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, fmt.Errorf("connect to the hub: %w", err)
@@ -44,9 +47,14 @@ func (a *app) dial() (client.WithWatch, error) {
 	return c, nil
 }
 
+// nowhere is what client-go makes of a kubeconfig that is not there.
+const nowhere = "http://localhost:8080"
+
+var errNoKubeconfig = hint(errors.New("there is no kubeconfig that names the hub"), "give --kubeconfig FILE, or set KUBECONFIG")
+
 func badKubeconfig(err error) error {
-	if clientcmd.IsEmptyConfig(err) || errors.Is(err, clientcmd.ErrEmptyConfig) {
-		return err
+	if clientcmd.IsEmptyConfig(err) {
+		return errNoKubeconfig
 	}
 	return hintf("check --kubeconfig and --context", "read the kubeconfig: %w", err)
 }

@@ -172,7 +172,6 @@ func (a *app) versions(ctx context.Context, out *output, in *scope, args []strin
 		fmt.Fprintln(a.streams.ErrOut, in.none(h, "operators on any cluster"))
 		return nil
 	}
-	table := view.Versions(rows, view.Listing{Now: a.now(), Wide: out.wide(), Namespaces: in.all})
-	fmt.Fprint(a.streams.Out, table.Render(a.style()))
+	a.table(out, view.Versions(rows, view.Listing{Now: a.now(), Wide: out.wide(), Namespaces: in.all}))
 	return nil
 }

@@ -107,6 +107,15 @@ func (a *app) list(o *output, list runtime.Object, table *view.Table, none strin
 		fmt.Fprintln(a.streams.ErrOut, none)
 		return nil
 	}
-	fmt.Fprint(a.streams.Out, table.Render(a.style()))
+	a.table(o, table)
 	return nil
+}
+
+// table prints a table; a wide one is never cut.
+func (a *app) table(o *output, t *view.Table) {
+	style := a.style()
+	if o.wide() {
+		style.Width = 0
+	}
+	fmt.Fprint(a.streams.Out, t.Render(style))
 }

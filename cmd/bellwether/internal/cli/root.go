@@ -75,6 +75,18 @@ func configFlags() *genericclioptions.ConfigFlags {
 	})
 }
 
+// flagUsage says what kubectl's flags mean here, in fewer words.
+var flagUsage = map[string]string{
+	"kubeconfig":      "The kubeconfig `FILE` of the hub. Default: $KUBECONFIG, or ~/.kube/config.",
+	"context":         "The context of the kubeconfig to use. Default: its current one.",
+	"namespace":       "The namespace on the hub. Default: that of the context.",
+	"server":          "The URL of the hub's API server, instead of the kubeconfig's.",
+	"token":           "A bearer token for the hub.",
+	"as":              "The user to act as.",
+	"as-group":        "A group to act as a member of; can be repeated.",
+	"request-timeout": "How long one request to the hub may take, as in 30s. 0 is for ever.",
+}
+
 const rootLong = `Bellwether manages the operators of a fleet of Kubernetes clusters.
 
 It talks to the hub of the fleet: the cluster that your kubeconfig's current
@@ -91,6 +103,7 @@ func (a *app) root() *cobra.Command {
 		SilenceUsage:  true,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: a.self},
 	}
+	onlyHolds(root)
 	root.SetIn(a.streams.In)
 	root.SetOut(a.streams.Out)
 	root.SetErr(a.streams.ErrOut)
@@ -101,6 +114,9 @@ func (a *app) root() *cobra.Command {
 	root.AddGroup(&cobra.Group{ID: groupFleet, Title: "The fleet:"}, &cobra.Group{ID: groupChange, Title: "Operators and their rollouts:"},
 		&cobra.Group{ID: groupPublish, Title: "Catalogs and bundles:"})
 	a.flags.AddFlags(root.PersistentFlags())
+	for name, usage := range flagUsage {
+		root.PersistentFlags().Lookup(name).Usage = usage
+	}
 	for group, commands := range map[string][]*cobra.Command{
 		groupFleet:   {a.fleetCommand(), a.installCommand(), a.versionsCommand()},
 		groupChange:  {a.operatorCommand(), a.rolloutCommand(), a.whyCommand()},
@@ -125,7 +141,7 @@ const (
 // style decides on colour and width by what the output is.
 func (a *app) style() view.Style {
 	width, terminal := terminalWidth(a.streams.Out)
-	return view.Style{Colour: terminal && a.getenv("NO_COLOR") == "" && a.getenv("TERM") != "dumb", Width: width}
+	return view.Style{Colour: terminal && a.getenv("NO_COLOR") == "" && a.getenv("TERM") != "dumb", Width: width, Program: a.self}
 }
 
 func terminalWidth(out io.Writer) (int, bool) {
@@ -142,7 +158,26 @@ func terminalWidth(out io.Writer) (int, bool) {
 
 // parent makes a command that only holds others.
 func parent(use, short string, aliases []string, children ...*cobra.Command) *cobra.Command {
-	c := &cobra.Command{Use: use, Short: short, Aliases: aliases, Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
+	c := &cobra.Command{Use: use, Short: short, Aliases: aliases}
+	onlyHolds(c)
 	c.AddCommand(children...)
 	return c
+}
+
+// onlyHolds makes a command show its help, and refuse what is none of its
+// children. Cobra alone would show the help for anything and call it a success.
+func onlyHolds(c *cobra.Command) {
+	c.DisableFlagsInUseLine = true
+	c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+	c.Args = func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		advice := "see `" + c.CommandPath() + " --help`"
+		c.SuggestionsMinimumDistance = 2
+		if similar := c.SuggestionsFor(args[0]); len(similar) > 0 {
+			advice = "did you mean `" + c.CommandPath() + " " + similar[0] + "`?"
+		}
+		return hintf(advice, "there is no command `%s %s`", c.CommandPath(), args[0])
+	}
 }

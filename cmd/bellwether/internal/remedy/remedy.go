@@ -19,7 +19,7 @@ type Remedy struct {
 	// Means says in one sentence what the state is.
 	Means string
 	// Do lists what a person can do, the likeliest first. Empty: nothing, it
-	// passes by itself.
+	// passes by itself. CLUSTER, OPERATOR and ROLLOUT stand for names.
 	Do []string
 }
 
@@ -65,7 +65,7 @@ func general() []Remedy {
 		{v1alpha1.ReasonWaiting, "Something that the message names must come first.", []string{
 			"Read the message; if what it names never comes, look at that object's conditions."}},
 		{v1alpha1.ReasonPaused, "A person paused it.", []string{
-			"Continue with `bellwether rollout resume NAME`, or set spec.paused to false."}},
+			"Continue with `bellwether rollout resume ROLLOUT`, or set spec.paused to false."}},
 		{v1alpha1.ReasonDeleting, "It is being removed.", []string{
 			"If it takes long, the message names the clusters that are waited for: bring their agents back, or set the removal policy to Orphan."}},
 	}
@@ -133,12 +133,12 @@ func rollout() []Remedy {
 			"It is planned within seconds; if not, check that the hub runs."}},
 		{v1alpha1.ReasonHalted, "Admission stopped because a wave has more failures than it may have.", []string{
 			"Ask why for each failed cluster: `bellwether why CLUSTER OPERATOR`. The rollout goes on by itself once they are put right.",
-			"Or end it with `bellwether rollout abort NAME --reason …`, or set another version."}},
+			"Or end it with `bellwether rollout abort ROLLOUT --reason …`, or set another version."}},
 		{v1alpha1.ReasonAborted, "The rollout was ended; what was admitted finishes.", []string{
 			"Change the ManagedOperator to start another rollout."}},
 		{v1alpha1.ReasonSuperseded, "A newer rollout took over.", []string{"Follow the newest: `bellwether rollout get OPERATOR`."}},
 		{v1alpha1.ReasonGated, "A gate has not been passed.", []string{
-			"Approve it with `bellwether rollout approve NAME --reason …`; that needs the verb approve on operatorrollouts."}},
+			"Approve it with `bellwether rollout approve ROLLOUT --reason …`; that needs the verb approve on operatorrollouts."}},
 		{v1alpha1.ReasonSoaking, "The wave is updated and is being observed.", nil},
 		{v1alpha1.ReasonTooManyDeferred, "More clusters of the wave are offline or paused than maxDeferred allows.", []string{
 			"Bring their agents back (`bellwether fleet list`), or raise strategy.maxDeferred for the next rollout."}},
@@ -177,7 +177,7 @@ func olm() []Remedy {
 			"Put right what the step names, for instance existing objects that a new CRD schema refuses; the agent retries with a back-off."}},
 		{v1alpha1.ReasonCSVFailed, "The ClusterServiceVersion failed: most often the operator's Deployment does not become available.", []string{
 			"Look at the operator's pods: `bellwether why CLUSTER OPERATOR --cluster-kubeconfig FILE` shows the last reason.",
-			"If the release is bad, stop it: `bellwether rollout abort NAME --reason …`, and publish a corrected version."}},
+			"If the release is bad, stop it: `bellwether rollout abort ROLLOUT --reason …`, and publish a corrected version."}},
 		{v1alpha1.ReasonNotUpgradeable, "The operator itself holds its upgrade (OperatorCondition Upgradeable is False).", []string{
 			"Do what the operator's own message asks; the upgrade goes on by itself."}},
 		{v1alpha1.ReasonTemplateInvalid, "A template of an object on the cluster does not render to what it is for.", []string{

@@ -38,7 +38,7 @@ func Cluster(c *v1alpha1.FleetCluster, installs []v1alpha1.OperatorInstall, now 
 		out.WriteString("\nNo operators.\n")
 		return out.String()
 	}
-	t := &Table{Header: []string{"OPERATOR", "DESIRED", "INSTALLED", "STATE", "MESSAGE"}}
+	t := &Table{Header: []string{"OPERATOR", "DESIRED", "INSTALLED", "STATE", "MESSAGE"}, Wrap: true}
 	slices.SortFunc(installs, func(a, b v1alpha1.OperatorInstall) int { return cmp.Compare(a.Name, b.Name) })
 	for i := range installs {
 		in := &installs[i]
@@ -62,7 +62,7 @@ func writeConditions(out *strings.Builder, conditions []metav1.Condition, now ti
 	if len(conditions) == 0 {
 		return
 	}
-	t := &Table{Header: []string{"CONDITION", "STATUS", "SINCE", "REASON", "MESSAGE"}}
+	t := &Table{Header: []string{"CONDITION", "STATUS", "SINCE", "REASON", "MESSAGE"}, Wrap: true}
 	for _, c := range conditions {
 		t.Add(Cell{Text: c.Type}, Cell{string(c.Status), conditionTone(c)}, Cell{Text: age(now, c.LastTransitionTime)},
 			Cell{Text: c.Reason}, Cell{Text: oneLine(c.Message)})
@@ -106,7 +106,7 @@ func Operator(in OperatorInput, s Style) string {
 	facts.Add(Cell{Text: "State:"}, operatorState(o))
 	facts.Add(plain("Package:", fmt.Sprintf("%s, channel %s, catalog %s", o.Spec.Package, channelOf(o), o.Spec.Catalog.Name))...)
 	facts.Add(plain("Target:", targetText(o))...)
-	facts.Add(plain("Clusters:", metav1.FormatLabelSelector(&o.Spec.ClusterSelector)+clusterText(o.Status.Clusters))...)
+	facts.Add(plain("Clusters:", selectorText(&o.Spec.ClusterSelector)+clusterText(o.Status.Clusters))...)
 	facts.Add(plain("Installed into:", cmp.Or(o.Spec.Install.Namespace, o.Spec.Package)+", "+string(cmp.Or(o.Spec.Install.Mode, v1alpha1.InstallAllNamespaces)))...)
 	facts.Add(plain("On removal:", string(cmp.Or(o.Spec.RemovalPolicy, v1alpha1.RemovalOrphan)))...)
 	out.WriteString(facts.Render(Style{Colour: s.Colour}))
@@ -134,12 +134,19 @@ func targetText(o *v1alpha1.ManagedOperator) string {
 	return fmt.Sprintf("%s (%s)", o.Status.Target.Version, asked)
 }
 
+func selectorText(s *metav1.LabelSelector) string {
+	if len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
+		return "every cluster"
+	}
+	return metav1.FormatLabelSelector(s)
+}
+
 func clusterText(n v1alpha1.ClusterCounts) string {
 	return fmt.Sprintf(": %d selected, %d updated, %d ready, %d offline", n.Selected, n.Updated, n.Ready, n.Offline)
 }
 
 func writeNotReady(out *strings.Builder, in OperatorInput, s Style) {
-	t := &Table{Header: []string{"CLUSTER", "DESIRED", "INSTALLED", "STATE", "MESSAGE"}}
+	t := &Table{Header: []string{"CLUSTER", "DESIRED", "INSTALLED", "STATE", "MESSAGE"}, Wrap: true}
 	for i := range in.Installs {
 		install := &in.Installs[i]
 		if condition(install.Status.Conditions, v1alpha1.ConditionReady).Status != metav1.ConditionTrue {

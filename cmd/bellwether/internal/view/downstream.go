@@ -5,6 +5,7 @@ package view
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -84,7 +85,11 @@ func (d *Downstream) planNode() node {
 	if p == nil {
 		return node{Dim, "InstallPlan: there is none", nil}
 	}
-	n := node{Good, fmt.Sprintf("InstallPlan %s: %s, approved %t, %v", p.Name, p.Status.Phase, p.Spec.Approved, p.Spec.ClusterServiceVersionNames), nil}
+	approved := "not approved"
+	if p.Spec.Approved {
+		approved = "approved"
+	}
+	n := node{Good, fmt.Sprintf("InstallPlan %s for %s: %s, %s", p.Name, strings.Join(p.Spec.ClusterServiceVersionNames, ", "), approved, p.Status.Phase), nil}
 	switch p.Status.Phase {
 	case operatorsv1alpha1.InstallPlanPhaseComplete:
 	case operatorsv1alpha1.InstallPlanPhaseFailed:

@@ -115,7 +115,7 @@ func attention(in RolloutInput) []member {
 }
 
 func attentionTable(members []member, now time.Time) *Table {
-	t := &Table{Header: []string{"CLUSTER", "WAVE", "STATE", "SINCE", "REASON", "MESSAGE"}}
+	t := &Table{Header: []string{"CLUSTER", "WAVE", "STATE", "SINCE", "REASON", "MESSAGE"}, Wrap: true}
 	for _, m := range members {
 		t.Add(Cell{Text: m.cluster}, Cell{Text: m.wave}, Cell{m.state, m.tone}, Cell{Text: age(now, m.since)},
 			Cell{Text: orDash(m.reason)}, Cell{Text: oneLine(m.message)})

@@ -34,6 +34,7 @@ func Rollout(in RolloutInput, s Style) string {
 		out.WriteByte('\n')
 		out.WriteString(waveTable(in).Render(s))
 	}
+	writeApprovals(&out, in, s)
 	members := attention(in)
 	if len(members) > 0 {
 		fmt.Fprintf(&out, "\n%s\n", s.Paint(Strong, plural(len(members), "cluster")+" "+need(len(members))+" attention"))
@@ -42,10 +43,22 @@ func Rollout(in RolloutInput, s Style) string {
 		if more := len(members) - len(shown); more > 0 {
 			out.WriteString(s.Paint(Dim, fmt.Sprintf("and %d more\n", more)))
 		}
-		fmt.Fprintf(&out, "%s\n", s.Paint(Dim, fmt.Sprintf("explain one with: bellwether why %s %s -n %s",
-			members[0].cluster, in.Rollout.Spec.Operator.Name, in.Rollout.Namespace)))
+		fmt.Fprintf(&out, "%s\n", s.Paint(Dim, fmt.Sprintf("explain one with: %s why %s %s -n %s",
+			s.program(), members[0].cluster, in.Rollout.Spec.Operator.Name, in.Rollout.Namespace)))
 	}
 	return out.String()
+}
+
+// writeApprovals says how to approve what is waited for.
+func writeApprovals(out *strings.Builder, in RolloutInput, s Style) {
+	for i := range in.Rollout.Status.Waves {
+		w := &in.Rollout.Status.Waves[i]
+		if w.Phase != v1alpha1.WaveGated || in.Rollout.Status.Phase.Ended() {
+			continue
+		}
+		fmt.Fprintf(out, "\n%s\n", s.Paint(Warn, fmt.Sprintf("approve wave %s with: %s rollout approve %s -n %s --reason \"…\"",
+			w.Name, s.program(), in.Rollout.Name, in.Rollout.Namespace)))
+	}
 }
 
 func need(n int) string {
@@ -73,17 +86,16 @@ func writeHeader(out *strings.Builder, in RolloutInput, s Style) {
 		if why == "" {
 			why = "no reason given"
 		}
-		fmt.Fprintf(out, "paused: %s (bellwether rollout resume %s -n %s)\n", why, r.Name, r.Namespace)
+		fmt.Fprintf(out, "paused: %s (go on with: %s rollout resume %s -n %s)\n", why, s.program(), r.Name, r.Namespace)
 	}
 }
 
 func waveTable(in RolloutInput) *Table {
-	t := &Table{Header: []string{"WAVE", "PHASE", "PROGRESS", "UPDATED", "BUSY", "FAILED", "DEFERRED", "NOTE"}}
+	t := &Table{Header: []string{"WAVE", "PHASE", "PROGRESS", "UPDATED", "NOTE"}, Wrap: true}
 	for i := range in.Rollout.Status.Waves {
 		w := &in.Rollout.Status.Waves[i]
 		t.Add(Cell{w.Name, Strong}, Cell{string(w.Phase), waveTone(w.Phase)}, Cell{bar(w.WaveCounts, barWidth), waveTone(w.Phase)},
-			Cell{Text: fraction(w.Succeeded, w.Total-w.Removed)}, countCell(w.InProgress, Plain), countCell(w.Failed, Bad),
-			countCell(w.Deferred, Warn), waveNote(in, w))
+			Cell{Text: fraction(w.Succeeded, w.Total-w.Removed)}, waveNote(in, w))
 	}
 	return t
 }
@@ -107,17 +119,45 @@ func bar(n v1alpha1.WaveCounts, width int) string {
 
 func ceil(a, b int) int { return (a + b - 1) / b }
 
-// waveNote says what a wave waits for, or how it ended.
+// waveNote says what is going on in a wave, what it waits for, or how it ended.
 func waveNote(in RolloutInput, w *v1alpha1.WaveStatus) Cell {
+	note := phaseNote(in, w)
+	if states := waveStates(w.WaveCounts); states != "" {
+		note.Text = strings.TrimSuffix(states+"; "+note.Text, "; ")
+	}
+	switch {
+	case w.Failed > 0:
+		note.Tone = Bad
+	case w.Deferred > 0:
+		note.Tone = Warn
+	}
+	return note
+}
+
+// waveStates counts the clusters that are neither updated nor to come.
+func waveStates(n v1alpha1.WaveCounts) string {
+	var parts []string
+	for _, part := range []struct {
+		n    int32
+		name string
+	}{{n.InProgress, "in progress"}, {n.Failed, "failed"}, {n.Deferred, "deferred"}, {n.Removed, "removed"}} {
+		if part.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.name))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func phaseNote(in RolloutInput, w *v1alpha1.WaveStatus) Cell {
 	switch w.Phase {
 	case v1alpha1.WaveSoaking:
 		return soakNote(in, w)
-	case v1alpha1.WaveGated:
-		return gateNote(in.Rollout, w)
 	case v1alpha1.WaveVerified:
 		return verifiedNote(in, w)
 	case v1alpha1.WaveUpdating:
 		return Cell{Text: fmt.Sprintf("at most %d at a time, %s allowed", w.MaxConcurrency, plural(int(w.MaxFailures), "failure")), Tone: Dim}
+	case v1alpha1.WaveGated:
+		return Cell{Text: gateEvidence(w), Tone: Warn}
 	default:
 		return Cell{Text: gateEvidence(w), Tone: Dim}
 	}
@@ -133,15 +173,6 @@ func soakNote(in RolloutInput, w *v1alpha1.WaveStatus) Cell {
 		return Cell{Text: "soaked " + span(spec.Soak.Duration), Tone: Good}
 	}
 	return Cell{Text: fmt.Sprintf("%s of %s soak left", span(left.Round(time.Second)), span(spec.Soak.Duration)), Tone: Warn}
-}
-
-func gateNote(r *v1alpha1.OperatorRollout, w *v1alpha1.WaveStatus) Cell {
-	for _, g := range w.Gates {
-		if g.Verdict != v1alpha1.GatePassed {
-			return Cell{Text: fmt.Sprintf("gate %s: %s", g.Name, orElse(oneLine(g.Evidence), "waits for an approval")), Tone: Warn}
-		}
-	}
-	return Cell{Text: "waits for an approval: bellwether rollout approve " + r.Name + " --wave " + w.Name + " --reason …", Tone: Warn}
 }
 
 func verifiedNote(in RolloutInput, w *v1alpha1.WaveStatus) Cell {
@@ -217,15 +248,9 @@ func attentionChanges(before, after RolloutInput) []string {
 func waveChanges(rollout string, was, is v1alpha1.WaveStatus) []string {
 	var lines []string
 	if (is.Phase != was.Phase || is.WaveCounts != was.WaveCounts) && is.Phase != v1alpha1.WaveWaiting {
-		n := is.WaveCounts
-		text := fmt.Sprintf("%s updated", fraction(n.Succeeded, n.Total-n.Removed))
-		for _, part := range []struct {
-			n    int32
-			name string
-		}{{n.InProgress, "in progress"}, {n.Failed, "failed"}, {n.Deferred, "deferred"}} {
-			if part.n > 0 {
-				text += fmt.Sprintf(", %d %s", part.n, part.name)
-			}
+		text := fmt.Sprintf("%s updated", fraction(is.Succeeded, is.Total-is.Removed))
+		if states := waveStates(is.WaveCounts); states != "" {
+			text += ", " + states
 		}
 		lines = append(lines, join(rollout, "wave "+is.Name, string(is.Phase)+": "+text))
 	}

@@ -7,6 +7,7 @@
 package view
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/mattn/go-runewidth"
@@ -36,7 +37,12 @@ type Style struct {
 	Colour bool
 	// Width is the number of columns that a line may take; 0 means any number.
 	Width int
+	// Program is how the user calls bellwether; empty means by that name.
+	Program string
 }
+
+// program is the start of a command line that is shown to the user.
+func (s Style) program() string { return cmp.Or(s.Program, "bellwether") }
 
 const ansiReset = "\x1b[0m"
 

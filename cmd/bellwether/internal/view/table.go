@@ -15,11 +15,12 @@ type Cell struct {
 	Tone Tone
 }
 
-// Table is aligned text. The last column is cut where the line would be wider
-// than the style allows.
+// Table is aligned text. Where a line would be wider than the style allows, the
+// last column is cut, or broken into lines if the table wraps.
 type Table struct {
 	Header []string
 	Rows   [][]Cell
+	Wrap   bool
 }
 
 const columnGap = 3
@@ -36,10 +37,10 @@ func (t *Table) Render(s Style) string {
 		for i, name := range t.Header {
 			header[i] = Cell{Text: name, Tone: Dim}
 		}
-		writeRow(&out, s, widths, header)
+		t.writeRow(&out, s, widths, header)
 	}
 	for _, row := range t.Rows {
-		writeRow(&out, s, widths, row)
+		t.writeRow(&out, s, widths, row)
 	}
 	return out.String()
 }
@@ -60,24 +61,43 @@ func (t *Table) widths() []int {
 	return widths
 }
 
-func writeRow(out *strings.Builder, s Style, widths []int, row []Cell) {
+func (t *Table) writeRow(out *strings.Builder, s Style, widths []int, row []Cell) {
 	for len(row) > 0 && row[len(row)-1].Text == "" {
 		row = row[:len(row)-1]
 	}
 	at := 0
 	for i, c := range row {
-		text := c.Text
-		last := i == len(row)-1
-		if last && s.Width > 0 {
-			text = fit(text, max(s.Width-at, 8))
+		if i == len(row)-1 {
+			out.WriteString(t.lastCell(s, c, at))
+			break
 		}
-		out.WriteString(s.Paint(c.Tone, text))
-		if !last {
-			out.WriteString(strings.Repeat(" ", widths[i]-runewidth.StringWidth(text)+columnGap))
-			at += widths[i] + columnGap
-		}
+		out.WriteString(s.Paint(c.Tone, c.Text))
+		out.WriteString(strings.Repeat(" ", widths[i]-runewidth.StringWidth(c.Text)+columnGap))
+		at += widths[i] + columnGap
 	}
 	out.WriteByte('\n')
+}
+
+// Limits of a last column that is short of room.
+const (
+	minLastColumn = 8
+	minWrapped    = 24
+)
+
+// lastCell fits a cell that starts at a column to the width.
+func (t *Table) lastCell(s Style, c Cell, at int) string {
+	switch {
+	case s.Width == 0:
+		return s.Paint(c.Tone, c.Text)
+	case t.Wrap && s.Width-at >= minWrapped:
+		lines := wrap(c.Text, s.Width-at)
+		for i := range lines {
+			lines[i] = s.Paint(c.Tone, lines[i])
+		}
+		return strings.Join(lines, "\n"+strings.Repeat(" ", at))
+	default:
+		return s.Paint(c.Tone, fit(c.Text, max(s.Width-at, minLastColumn)))
+	}
 }
 
 // plain makes cells without a tone.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/xlab/treeprint"
+	"github.com/mattn/go-runewidth"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -52,32 +52,36 @@ func Why(in WhyInput, s Style) string {
 	if !v.since.IsZero() {
 		title += " for " + age(in.Now, v.since)
 	}
-	tree := treeprint.NewWithRoot(s.Paint(v.tone, mark(v.tone)+" "+title))
-	for _, n := range []node{operatorNode(in), clusterNode(in), rolloutNode(in), admissionNode(in), installNode(in)} {
-		grow(tree, n, s, 1)
-	}
-	return tree.String() + advice(v, s)
+	var out strings.Builder
+	out.WriteString(s.Paint(v.tone, mark(v.tone)+" "+title) + "\n")
+	grow(&out, []node{operatorNode(in), clusterNode(in), rolloutNode(in), admissionNode(in), installNode(in)}, "", s)
+	writeAdvice(&out, in, v, s)
+	return out.String()
 }
 
-const treeIndent = 4
-
-func grow(tree treeprint.Tree, n node, s Style, depth int) {
-	text := mark(n.tone) + " " + n.text
-	if s.Width > 0 {
-		text = strings.Join(wrap(text, max(s.Width-depth*treeIndent, 20)), "\n")
-	}
-	lines := strings.Split(text, "\n")
-	for i := range lines {
-		lines[i] = s.Paint(n.tone, lines[i])
-	}
-	text = strings.Join(lines, "\n  ")
-	if len(n.children) == 0 {
-		tree.AddNode(text)
-		return
-	}
-	branch := tree.AddBranch(text)
-	for _, child := range n.children {
-		grow(branch, child, s, depth+1)
+// grow draws the branches of a tree behind a prefix.
+func grow(out *strings.Builder, nodes []node, prefix string, s Style) {
+	for i, n := range nodes {
+		fork, trunk := "├─ ", "│  "
+		if i == len(nodes)-1 {
+			fork, trunk = "└─ ", "   "
+		}
+		stem := "  "
+		if len(n.children) > 0 {
+			stem = "│ "
+		}
+		lines := []string{n.text}
+		if room := s.Width - runewidth.StringWidth(prefix+fork+stem); s.Width > 0 {
+			lines = wrap(n.text, max(room, minWrapped))
+		}
+		for j, line := range lines {
+			if j == 0 {
+				out.WriteString(prefix + fork + s.Paint(n.tone, mark(n.tone)+" "+line) + "\n")
+				continue
+			}
+			out.WriteString(prefix + trunk + stem + s.Paint(n.tone, line) + "\n")
+		}
+		grow(out, n.children, prefix+trunk, s)
 	}
 }
 
@@ -86,7 +90,7 @@ func judge(in WhyInput) verdict {
 	ready := condition(in.Operator.Status.Conditions, v1alpha1.ConditionReady)
 	switch {
 	case in.Install == nil && !selects(in.Operator, in.Cluster):
-		return verdict{Warn, "NotSelected", "the operator's cluster selector does not match this cluster", metav1.Time{}}
+		return verdict{Warn, reasonNotSelected, "", metav1.Time{}}
 	case in.Install == nil && stalled(in.Operator.Status.Conditions):
 		c := condition(in.Operator.Status.Conditions, v1alpha1.ConditionStalled)
 		return verdict{Bad, c.Reason, c.Message, c.LastTransitionTime}
@@ -143,14 +147,27 @@ func operatorNode(in WhyInput) node {
 	o := in.Operator
 	state := operatorState(o)
 	n := node{state.Tone, fmt.Sprintf("operator %s/%s wants %s %s", o.Namespace, o.Name, o.Spec.Package, targetOf(o)), nil}
-	if state.Tone != Good {
+	if state.Tone != Good && saysMoreThanRollout(in) {
 		n.text += fmt.Sprintf(" (%s): %s", state.Text, headline(o.Status.Conditions))
+	} else {
+		n.tone = Good
 	}
 	if !selects(o, in.Cluster) {
 		n.children = append(n.children, node{Warn, fmt.Sprintf("its cluster selector %s does not match the labels %s",
 			metav1.FormatLabelSelector(&o.Spec.ClusterSelector), orDash(labels.FormatLabels(in.Cluster.Labels))), nil})
 	}
 	return n
+}
+
+// saysMoreThanRollout is false where the operator's state only repeats that of
+// its rollout, which has a node of its own.
+func saysMoreThanRollout(in WhyInput) bool {
+	if in.Rollout == nil {
+		return true
+	}
+	reason := condition(in.Operator.Status.Conditions, v1alpha1.ConditionReady).Reason
+	return reason != condition(in.Rollout.Status.Conditions, v1alpha1.ConditionReady).Reason && reason != string(in.Rollout.Status.Phase) &&
+		reason != v1alpha1.ReasonProgressing
 }
 
 func clusterNode(in WhyInput) node {
@@ -177,7 +194,10 @@ func rolloutNode(in WhyInput) node {
 	n := node{Good, fmt.Sprintf("rollout %s to %s is %s", r.Name, r.Spec.Release.Version, phaseOf(r)), nil}
 	switch r.Status.Phase {
 	case v1alpha1.RolloutHalted, v1alpha1.RolloutAborted:
-		n.tone = Bad
+		n.tone = Warn
+		if in.Install == nil || waitsForRollout(in) {
+			n.tone = Bad
+		}
 	case v1alpha1.RolloutPaused, v1alpha1.RolloutPending, "":
 		n.tone = Warn
 	default:
@@ -295,30 +315,48 @@ func stageNode(in WhyInput, stage string) node {
 	}
 }
 
-// advice is what the table of remedies says on a reason.
-func advice(v verdict, s Style) string {
+// writeAdvice writes what the table of remedies says on a reason.
+func writeAdvice(out *strings.Builder, in WhyInput, v verdict, s Style) {
 	if v.tone == Good {
-		return "\nAll is as it should be.\n"
+		out.WriteString("\nAll is as it should be.\n")
+		return
 	}
-	var out strings.Builder
-	fmt.Fprintf(&out, "\n%s\n", s.Paint(Strong, "What it means"))
-	r, ok := remedy.For(v.reason)
-	for _, text := range []string{r.Means, oneLine(v.message)} {
-		if text != "" {
-			out.WriteString("  " + strings.Join(wrap(text, s.Width-2), "\n  ") + "\n")
+	r := remedyFor(v.reason)
+	fmt.Fprintf(out, "\n%s\n", s.Paint(Strong, "What it means"))
+	means := []string{r.Means}
+	if message := oneLine(v.message); message != "" {
+		means = append(means, "It says: "+message)
+	}
+	for _, text := range means {
+		out.WriteString("  " + strings.Join(wrap(text, s.Width-2), "\n  ") + "\n")
+	}
+	fmt.Fprintf(out, "\n%s\n", s.Paint(Strong, "What to do"))
+	fill := []string{"CLUSTER", in.Cluster.Name, "OPERATOR", in.Operator.Name, "`bellwether ", "`" + s.program() + " "}
+	if in.Rollout != nil {
+		fill = append(fill, "ROLLOUT", in.Rollout.Name)
+	}
+	for _, do := range r.Do {
+		out.WriteString("  - " + strings.Join(wrap(strings.NewReplacer(fill...).Replace(do), s.Width-4), "\n    ") + "\n")
+	}
+}
+
+// reasonNotSelected is no condition's reason: nothing is wrong, and there is no
+// object that could say so.
+const reasonNotSelected = "NotSelected"
+
+func remedyFor(reason string) remedy.Remedy {
+	if reason == reasonNotSelected {
+		return remedy.Remedy{
+			Means: "The operator's cluster selector does not match this cluster.",
+			Do:    []string{"Give the cluster a label that the selector matches, or widen the operator's spec.clusterSelector."},
 		}
 	}
-	fmt.Fprintf(&out, "\n%s\n", s.Paint(Strong, "What to do"))
+	r, known := remedy.For(reason)
 	switch {
-	case v.reason == "NotSelected":
-		r.Do = []string{"Give the cluster a label that the selector matches, or widen the operator's spec.clusterSelector."}
-	case !ok:
-		r.Do = []string{"Read the message above."}
+	case !known:
+		r.Means, r.Do = "This version of the program does not know the state "+reason+".", []string{"Read the message."}
 	case len(r.Do) == 0:
 		r.Do = []string{"Nothing: it passes by itself."}
 	}
-	for _, do := range r.Do {
-		out.WriteString("  - " + strings.Join(wrap(do, s.Width-4), "\n    ") + "\n")
-	}
-	return out.String()
+	return r
 }
