@@ -4,7 +4,7 @@
 // Package build turns Go modules into the programs a testbed runs: upstream's components (Ensure), which are built once per
 // version into the user's cache folder, and the programs of this repository (Local), which are built every time.
 //
-// It needs the go command and the source tree, and never builds with cgo.
+// It needs the go command and the source tree, and no C compiler.
 package build
 
 import (
@@ -151,16 +151,19 @@ func buildArtifact(ctx context.Context, out io.Writer, source, target string, g 
 	}
 	fmt.Fprintf(out, "building %s (first time: about %s on 2 cores) ...\n", a.name, a.estimate)
 	start := time.Now()
-	if err := goBuild(ctx, source, path, a.pkg, g.tags, g.ldflags); err != nil {
+	if err := upstream(source).build(ctx, path, []string{a.pkg}, "-trimpath", "-tags", g.tags, "-ldflags", g.ldflags); err != nil {
 		return fmt.Errorf("build %s: %w", a.name, err)
 	}
 	fmt.Fprintf(out, "built %s in %s\n", a.name, time.Since(start).Round(time.Second))
 	return nil
 }
 
+// upstream is the module of a group. Without cgo its programs run on any machine of the same system.
+func upstream(source string) goModule { return goModule{dir: source, env: []string{"CGO_ENABLED=0"}} }
+
 // copyModuleFolder copies the artifact's folder out of the module cache.
 func copyModuleFolder(ctx context.Context, source string, a artifact, path string) error {
-	dir, err := moduleDir(ctx, source, a.module)
+	dir, err := upstream(source).requiredDir(ctx, a.module)
 	if err != nil {
 		return err
 	}

@@ -17,33 +17,33 @@ import (
 // killDelay is how long a cancelled go command may take to close its output.
 const killDelay = 5 * time.Second
 
-// goBuild compiles pkg of the module in dir into path.
-func goBuild(ctx context.Context, dir, path, pkg, tags, ldflags string) error {
-	args := []string{"build", "-trimpath", "-mod=readonly", "-buildvcs=false", "-o", path}
-	if tags != "" {
-		args = append(args, "-tags", tags)
-	}
-	if ldflags != "" {
-		args = append(args, "-ldflags", ldflags)
-	}
-	_, err := goCommand(ctx, dir, append(args, pkg)...)
+// goModule runs the go command in one module.
+type goModule struct {
+	dir string
+	env []string // added to this program's environment
+}
+
+// build compiles packages into path: a file, or a folder if it ends with a separator.
+func (m goModule) build(ctx context.Context, path string, packages []string, flags ...string) error {
+	args := append([]string{"build", "-mod=readonly", "-buildvcs=false", "-o", path}, flags...)
+	_, err := m.run(ctx, append(args, packages...)...)
 	return err
 }
 
-// moduleDir returns the folder of a module that the module in dir requires, downloading it if need be.
-func moduleDir(ctx context.Context, dir, module string) (string, error) {
-	if _, err := goCommand(ctx, dir, "mod", "download", module); err != nil {
+// requiredDir returns the folder of a module that this one requires, downloading it if need be.
+func (m goModule) requiredDir(ctx context.Context, module string) (string, error) {
+	if _, err := m.run(ctx, "mod", "download", module); err != nil {
 		return "", err
 	}
-	found, err := goCommand(ctx, dir, "list", "-mod=readonly", "-m", "-f", "{{.Dir}}", module)
+	found, err := m.run(ctx, "list", "-mod=readonly", "-m", "-f", "{{.Dir}}", module)
 	return strings.TrimSpace(found), err
 }
 
-// goCommand runs the go command in dir and returns what it printed. Cancelling ctx ends the compilers it started too.
-func goCommand(ctx context.Context, dir string, args ...string) (string, error) {
+// run returns what the go command printed. Cancelling ctx ends the compilers it started too.
+func (m goModule) run(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+	cmd.Dir = m.dir
+	cmd.Env = append(append(os.Environ(), "GOWORK=off"), m.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = killDelay
@@ -53,7 +53,7 @@ func goCommand(ctx context.Context, dir string, args ...string) (string, error) 
 		if ctx.Err() != nil {
 			return "", fmt.Errorf("run go %s: %w", args[0], ctx.Err())
 		}
-		return "", fmt.Errorf("run go %s in %s: %w\n%s", args[0], dir, err, tail(stderr.String(), 40))
+		return "", fmt.Errorf("run go %s in %s: %w\n%s", args[0], m.dir, err, tail(stderr.String(), 40))
 	}
 	return stdout.String(), nil
 }
