@@ -45,6 +45,21 @@ func ReadPackage(files Files, name string) (*Package, error) {
 	return packages[0], nil
 }
 
+// ReadPackageWith is ReadPackage, but keeps the manifests of the named bundles only: the graph is whole, and memory is
+// bounded by those bundles and the largest document.
+func ReadPackageWith(files Files, name string, bundles ...string) (*Package, error) {
+	r := newReader(func(pkg string) bool { return pkg == name })
+	r.skip = skipOthers([]string{name})
+	r.keep = func(p Property, bundle string) bool {
+		content := p.Type == PropertyBundleObject || p.Type == PropertyCSVMetadata
+		return !content || slices.Contains(bundles, bundle)
+	}
+	if err := r.read(files); err != nil {
+		return nil, err
+	}
+	return r.assemble(name)
+}
+
 // ReadPackages is ReadPackage for several packages in one go, in the order of names.
 func ReadPackages(files Files, names ...string) ([]*Package, error) {
 	r := newReader(func(pkg string) bool { return slices.Contains(names, pkg) })
@@ -85,9 +100,9 @@ type reader struct {
 	wanted func(pkg string) bool
 	// skip, if set, tells which documents need not even be parsed.
 	skip func(doc []byte) bool
-	// skeleton leaves out everything but names, versions and provided APIs.
-	skeleton bool
-	drafts   map[string]*draft
+	// keep tells which properties of a bundle are wanted.
+	keep   func(p Property, bundle string) bool
+	drafts map[string]*draft
 	// names are all packages met, for the message about a missing one.
 	names     map[string]bool
 	documents int
@@ -103,7 +118,7 @@ type draft struct {
 }
 
 func newReader(wanted func(string) bool) *reader {
-	return &reader{wanted: wanted, drafts: map[string]*draft{}, names: map[string]bool{}}
+	return &reader{wanted: wanted, keep: func(Property, string) bool { return true }, drafts: map[string]*draft{}, names: map[string]bool{}}
 }
 
 func (r *reader) read(files Files) error {
@@ -187,7 +202,7 @@ func (r *reader) add(doc []byte) error {
 		return nil
 	}
 	d := r.draft(pkg)
-	if err := d.add(in, r.skeleton); err != nil {
+	if err := d.add(in, r.keep); err != nil {
 		// A wrong document spoils its package, not the catalog.
 		d.problems = append(d.problems, err)
 	}
@@ -237,14 +252,14 @@ func (r *reader) assemble(name string) (*Package, error) {
 	return d.pkg, nil
 }
 
-func (d *draft) add(in document, skeleton bool) error {
+func (d *draft) add(in document, keep func(Property, string) bool) error {
 	switch in.Schema {
 	case schemaPackage:
 		return d.addPackage(in)
 	case schemaChannel:
 		return d.addChannel(in)
 	case schemaBundle:
-		return d.addBundle(in, skeleton)
+		return d.addBundle(in, keep)
 	default:
 		return d.addDeprecations(in)
 	}
@@ -276,7 +291,7 @@ func (d *draft) addChannel(in document) error {
 	return nil
 }
 
-func (d *draft) addBundle(in document, skeleton bool) error {
+func (d *draft) addBundle(in document, keep func(Property, string) bool) error {
 	if in.Name == "" {
 		return errors.New("a bundle has no name")
 	}
@@ -287,7 +302,7 @@ func (d *draft) addBundle(in document, skeleton bool) error {
 	if err := b.identify(d.pkg.Name, in.Properties); err != nil {
 		return fmt.Errorf("bundle %q: %w", in.Name, err)
 	}
-	if err := b.fill(in.Properties, skeleton); err != nil {
+	if err := b.fill(in.Properties, keep); err != nil {
 		return fmt.Errorf("bundle %q: %w", in.Name, err)
 	}
 	d.pkg.Bundles[in.Name] = b
@@ -325,10 +340,10 @@ func (b *Bundle) identify(pkg string, properties []Property) error {
 	return nil
 }
 
-func (b *Bundle) fill(properties []Property, skeleton bool) error {
+func (b *Bundle) fill(properties []Property, keep func(Property, string) bool) error {
 	for _, p := range properties {
 		switch {
-		case skeleton && p.Type != PropertyGVK:
+		case !keep(p, b.Name):
 		case p.Type == PropertyBundleObject:
 			object, err := decodeObject(p.Value)
 			if err != nil {
@@ -342,9 +357,6 @@ func (b *Bundle) fill(properties []Property, skeleton bool) error {
 			}
 			b.Properties = append(b.Properties, Property{Type: p.Type, Value: value})
 		}
-	}
-	if skeleton {
-		b.RelatedImages = nil
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ type PackageSummary struct {
 	Channels []ChannelSummary
 	// Versions are all versions of the package, the highest first.
 	Versions []string
-	// Provides are the APIs of the channel heads, sorted.
+	// Provides are the APIs that some version provides, sorted.
 	Provides []GVK
 	// Problem is why the package cannot be installed from this catalog; empty when it can.
 	Problem string
@@ -57,7 +57,7 @@ func (s Summary) Package(name string) (PackageSummary, error) {
 // wrong with it. Errors wrap ErrNotCatalog or are those of the files.
 func ReadSummary(files Files) (Summary, error) {
 	r := newReader(func(string) bool { return true })
-	r.skeleton = true
+	r.keep = func(p Property, _ string) bool { return p.Type == PropertyGVK }
 	if err := r.read(files); err != nil {
 		return Summary{}, err
 	}
@@ -76,18 +76,20 @@ func ReadSummary(files Files) (Summary, error) {
 // Summary says what a valid package offers.
 func (p *Package) Summary() PackageSummary {
 	s := PackageSummary{Name: p.Name, DefaultChannel: p.DefaultChannel, Deprecation: p.Deprecation}
-	provided := map[GVK]bool{}
 	for _, name := range slices.Sorted(maps.Keys(p.Channels)) {
 		c := p.Channels[name]
 		channel := ChannelSummary{Name: name, Deprecation: c.Deprecation, Versions: len(c.Entries)}
 		if head, err := c.Head(); err == nil {
 			channel.Head = head
 			channel.HeadVersion = p.describe(head)
-			for _, gvk := range p.Bundles[head].Provides() {
-				provided[gvk] = true
-			}
 		}
 		s.Channels = append(s.Channels, channel)
+	}
+	provided := map[GVK]bool{}
+	for _, b := range p.Bundles {
+		for _, gvk := range b.Provides() {
+			provided[gvk] = true
+		}
 	}
 	s.Provides = slices.SortedFunc(maps.Keys(provided), GVK.compare)
 	bundles := slices.SortedFunc(maps.Values(p.Bundles), func(a, b *Bundle) int {
@@ -101,9 +103,6 @@ func (p *Package) Summary() PackageSummary {
 
 // Provides returns the APIs that the bundle's CSV owns; properties that do not parse provide nothing.
 func (b *Bundle) Provides() []GVK {
-	if b == nil {
-		return nil
-	}
 	var out []GVK
 	for _, p := range b.Properties {
 		var gvk GVK

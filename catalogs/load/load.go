@@ -1,0 +1,287 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package load reads what hub and agent need of a catalog, once: the same question asked by many at the same time is
+// answered by one read, and answers are kept within a bound of memory. Answers are kept by digest, so they never go
+// stale.
+package load
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/catalogs/oci"
+	"github.com/bellwether-dev/bellwether/catalogs/view"
+)
+
+// ErrTooManyPackages says that a bundle's dependencies reach too far into the catalog.
+var ErrTooManyPackages = errors.New("too many packages")
+
+// Catalogs is where catalogs come from; *oci.Client is one.
+type Catalogs interface {
+	Resolve(ctx context.Context, s oci.Source) (string, error)
+	Open(ctx context.Context, s oci.Source, digest string) (catalogs.Files, error)
+	BundleObjects(ctx context.Context, image string, a oci.Access) ([][]byte, error)
+}
+
+// Options configure a Loader.
+type Options struct {
+	// MaxBytes bounds what is kept, by the size of the manifests and metadata; zero means 16 MiB. What is larger by
+	// itself is handed out but not kept.
+	MaxBytes int
+	// Timeout bounds one read of a catalog; zero means 10 minutes.
+	Timeout time.Duration
+}
+
+// Loader reads and keeps packages. Its methods may be called at the same time; what they return is shared and must not
+// be changed.
+type Loader struct {
+	from    Catalogs
+	timeout time.Duration
+	flight  singleflight.Group
+	kept    *lru
+}
+
+// New returns a loader.
+func New(from Catalogs, o Options) *Loader {
+	return &Loader{from: from, timeout: cmp.Or(o.Timeout, 10*time.Minute), kept: newLRU(cmp.Or(o.MaxBytes, 16<<20))}
+}
+
+// Resolve returns the digest of what a source holds now. It is never kept.
+func (l *Loader) Resolve(ctx context.Context, s oci.Source) (string, error) {
+	return l.from.Resolve(ctx, s)
+}
+
+// Summary returns what a catalog offers.
+func (l *Loader) Summary(ctx context.Context, s oci.Source, digest string) (catalogs.Summary, error) {
+	return once(ctx, l, key("summary", digest), func(ctx context.Context) (catalogs.Summary, int, error) {
+		files, err := l.from.Open(ctx, s, digest)
+		if err != nil {
+			return catalogs.Summary{}, 0, err
+		}
+		summary, err := catalogs.ReadSummary(files)
+		return summary, sizeOfSummary(summary), err
+	})
+}
+
+// Package returns a package with its whole graph, and with the manifests of the named bundles only.
+func (l *Loader) Package(ctx context.Context, s oci.Source, digest, name string, bundles ...string) (*catalogs.Package, error) {
+	bundles = slices.DeleteFunc(slices.Clone(bundles), func(b string) bool { return b == "" })
+	slices.Sort(bundles)
+	k := key(append([]string{"package", digest, name}, bundles...)...)
+	return once(ctx, l, k, func(ctx context.Context) (*catalogs.Package, int, error) {
+		files, err := l.from.Open(ctx, s, digest)
+		if err != nil {
+			return nil, 0, err
+		}
+		p, err := catalogs.ReadPackageWith(files, name, bundles...)
+		if err != nil {
+			return nil, 0, err
+		}
+		return p, sizeOfPackage(p), nil
+	})
+}
+
+func key(parts ...string) string { return strings.Join(parts, "\x00") }
+
+// once answers from what is kept, or lets one caller read for all. A caller who gives up does not stop the read: the
+// others still wait for it, and he will come back.
+func once[T any](ctx context.Context, l *Loader, key string, read func(context.Context) (T, int, error)) (T, error) {
+	var none T
+	if kept, ok := l.kept.get(key); ok {
+		return kept.(T), nil
+	}
+	done := l.flight.DoChan(key, func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.timeout)
+		defer cancel()
+		answer, size, err := read(ctx)
+		if err != nil {
+			return nil, err
+		}
+		l.kept.put(key, answer, size)
+		return answer, nil
+	})
+	select {
+	case <-ctx.Done():
+		return none, fmt.Errorf("read catalog: %w", context.Cause(ctx))
+	case result := <-done:
+		if result.Err != nil {
+			return none, result.Err
+		}
+		return result.Val.(T), nil
+	}
+}
+
+// Request asks for the view of one operator on one cluster; see view.Input for the fields of the same names.
+type Request struct {
+	Source oci.Source
+	Digest string
+	// PullBundles reads the manifests of bundles that the catalog only names by image, so that they can be inlined.
+	// Where that fails the bundle keeps its image and OLM unpacks it.
+	PullBundles bool
+
+	Package   string
+	Channel   string
+	Installed catalogs.Installed
+	Next      string
+	Present   []string
+	MaxInline int
+}
+
+// View reads what a view needs and builds it.
+func (l *Loader) View(ctx context.Context, r Request) (view.View, error) {
+	// At rest the installed bundle is served in full, on the way only the next one is.
+	wanted := cmp.Or(r.Next, r.Installed.Name)
+	p, err := l.Package(ctx, r.Source, r.Digest, r.Package, wanted)
+	if err != nil {
+		return view.View{}, err
+	}
+	if r.PullBundles {
+		p = l.withObjects(ctx, p, wanted, r.Source.Access)
+	}
+	others, err := l.dependencies(ctx, r, p)
+	if err != nil {
+		return view.View{}, fmt.Errorf("read dependencies of package %q: %w", r.Package, err)
+	}
+	return view.Build(view.Input{
+		Package: p, Channel: r.Channel, Installed: r.Installed, Next: r.Next,
+		Others: others, Present: r.Present, MaxInline: r.MaxInline,
+	})
+}
+
+// withObjects returns the package with the manifests that a bundle's image holds.
+func (l *Loader) withObjects(ctx context.Context, p *catalogs.Package, bundle string, a oci.Access) *catalogs.Package {
+	b, ok := p.Bundles[bundle]
+	if !ok || b.Image == "" || len(b.Objects) > 0 {
+		return p
+	}
+	objects, err := l.bundleObjects(ctx, b.Image, a)
+	if err != nil {
+		return p
+	}
+	filled := *b
+	filled.Objects = objects
+	out := *p
+	out.Bundles = maps.Clone(p.Bundles)
+	out.Bundles[bundle] = &filled
+	return &out
+}
+
+func (l *Loader) bundleObjects(ctx context.Context, image string, a oci.Access) ([][]byte, error) {
+	read := func(ctx context.Context) ([][]byte, int, error) {
+		objects, err := l.from.BundleObjects(ctx, image, a)
+		size := 0
+		for _, o := range objects {
+			size += len(o)
+		}
+		return objects, size, err
+	}
+	if !strings.Contains(image, "@sha256:") {
+		// A tag may move, so its content is not kept.
+		objects, _, err := read(ctx)
+		return objects, err
+	}
+	return once(ctx, l, key("bundle", image), read)
+}
+
+// maxDependencies bounds how many packages are read for one view.
+const maxDependencies = 50
+
+// dependencies returns the packages that could satisfy what the operator's bundles need, and what those need in turn.
+func (l *Loader) dependencies(ctx context.Context, r Request, p *catalogs.Package) ([]*catalogs.Package, error) {
+	needs, err := requirements(p, r.Installed.Name, r.Next)
+	if err != nil || len(needs) == 0 {
+		return nil, err
+	}
+	summary, err := l.Summary(ctx, r.Source, r.Digest)
+	if err != nil {
+		return nil, err
+	}
+	met := map[string]bool{p.Name: true}
+	var out []*catalogs.Package
+	for len(needs) > 0 {
+		names := providers(summary, needs)
+		needs = nil
+		for _, name := range names {
+			if met[name] {
+				continue
+			}
+			met[name] = true
+			if len(out) == maxDependencies {
+				return nil, fmt.Errorf("%w: more than %d could be needed", ErrTooManyPackages, maxDependencies)
+			}
+			dependency, err := l.wholePackage(ctx, r.Source, r.Digest, name)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, dependency)
+			more, err := requirements(dependency, slices.Collect(maps.Keys(dependency.Bundles))...)
+			if err != nil {
+				return nil, err
+			}
+			needs = append(needs, more...)
+		}
+	}
+	return out, nil
+}
+
+func (l *Loader) wholePackage(ctx context.Context, s oci.Source, digest, name string) (*catalogs.Package, error) {
+	return once(ctx, l, key("whole", digest, name), func(ctx context.Context) (*catalogs.Package, int, error) {
+		files, err := l.from.Open(ctx, s, digest)
+		if err != nil {
+			return nil, 0, err
+		}
+		p, err := catalogs.ReadPackage(files, name)
+		if err != nil {
+			return nil, 0, err
+		}
+		return p, sizeOfPackage(p), nil
+	})
+}
+
+func requirements(p *catalogs.Package, bundles ...string) ([]catalogs.Requirement, error) {
+	var out []catalogs.Requirement
+	for _, name := range bundles {
+		b, ok := p.Bundles[name]
+		if !ok {
+			continue
+		}
+		needs, err := b.Requirements()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, needs...)
+	}
+	return out, nil
+}
+
+// providers are the installable packages that a need could refer to, sorted.
+func providers(summary catalogs.Summary, needs []catalogs.Requirement) []string {
+	found := map[string]bool{}
+	for _, p := range summary.Packages {
+		if p.Problem == "" && slices.ContainsFunc(needs, func(n catalogs.Requirement) bool { return concerns(n, p) }) {
+			found[p.Name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+func concerns(need catalogs.Requirement, p catalogs.PackageSummary) bool {
+	switch {
+	case need.Package != "":
+		return need.Package == p.Name
+	case need.GVK != nil:
+		return slices.Contains(p.Provides, *need.GVK)
+	default:
+		return slices.ContainsFunc(slices.Concat(need.All, need.Any), func(n catalogs.Requirement) bool { return concerns(n, p) })
+	}
+}

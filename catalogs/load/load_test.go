@@ -1,0 +1,227 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package load_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
+	"github.com/bellwether-dev/bellwether/catalogs/load"
+	"github.com/bellwether-dev/bellwether/catalogs/oci"
+	"github.com/bellwether-dev/bellwether/catalogs/view"
+)
+
+// fake serves one catalog from memory and counts how often it is opened.
+type fake struct {
+	content string
+	opened  atomic.Int32
+	// wait, if set, holds back every read.
+	wait    chan struct{}
+	fail    error
+	objects [][]byte
+}
+
+func (f *fake) Resolve(context.Context, oci.Source) (string, error) { return "sha256:1", nil }
+
+func (f *fake) Open(context.Context, oci.Source, string) (catalogs.Files, error) {
+	f.opened.Add(1)
+	if f.wait != nil {
+		<-f.wait
+	}
+	return catalogs.SingleFile("f", strings.NewReader(f.content)), f.fail
+}
+
+func (f *fake) BundleObjects(context.Context, string, oci.Access) ([][]byte, error) {
+	if f.objects == nil {
+		return nil, oci.ErrUnreachable
+	}
+	return f.objects, nil
+}
+
+func catalog(t *testing.T, o catalogtest.Options) string {
+	t.Helper()
+	var content strings.Builder
+	if err := catalogtest.Write(&content, o); err != nil {
+		t.Fatal(err)
+	}
+	return content.String()
+}
+
+func TestOnlyWantedManifestsAreKept(t *testing.T) {
+	f := &fake{content: catalog(t, catalogtest.Options{Packages: 2, Versions: 3})}
+	l := load.New(f, load.Options{})
+	p, err := l.Package(t.Context(), oci.Source{}, "sha256:1", catalogtest.PackageName(1), catalogtest.BundleName(1, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int{}
+	for name, b := range p.Bundles {
+		got[name] = len(b.Objects)
+	}
+	want := map[string]int{catalogtest.BundleName(1, 0): 0, catalogtest.BundleName(1, 1): 2, catalogtest.BundleName(1, 2): 0}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	path, err := p.Path("", catalogtest.BundleName(1, 0), catalogtest.BundleName(1, 2))
+	if err != nil || len(path) != 1 {
+		t.Errorf("path %v, %v", path, err)
+	}
+}
+
+func TestManyAskOneReads(t *testing.T) {
+	f := &fake{content: catalogtest.Graph("p", "1.0.0"), wait: make(chan struct{})}
+	l := load.New(f, load.Options{})
+	// One gives up at once; that must not spoil it for the others.
+	impatient, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := l.Package(impatient, oci.Source{}, "sha256:1", "p"); !errors.Is(err, context.Canceled) {
+		t.Errorf("impatient: %v", err)
+	}
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			if _, err := l.Package(t.Context(), oci.Source{}, "sha256:1", "p"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	close(f.wait)
+	all.Wait()
+	if n := f.opened.Load(); n != 1 {
+		t.Errorf("opened %d times", n)
+	}
+}
+
+func TestErrorsAreNotKept(t *testing.T) {
+	f := &fake{content: catalogtest.Graph("p", "1.0.0"), fail: oci.ErrUnreachable}
+	l := load.New(f, load.Options{})
+	if _, err := l.Summary(t.Context(), oci.Source{}, "sha256:1"); !errors.Is(err, oci.ErrUnreachable) {
+		t.Errorf("got %v", err)
+	}
+	f.fail = nil
+	if s, err := l.Summary(t.Context(), oci.Source{}, "sha256:1"); err != nil || len(s.Packages) != 1 {
+		t.Errorf("got %+v, %v", s, err)
+	}
+}
+
+func TestTimeout(t *testing.T) {
+	l := load.New(&stuck{}, load.Options{Timeout: time.Millisecond})
+	if _, err := l.Summary(t.Context(), oci.Source{}, "sha256:1"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+}
+
+type stuck struct{ fake }
+
+func (*stuck) Open(ctx context.Context, _ oci.Source, _ string) (catalogs.Files, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func TestMemoryIsBounded(t *testing.T) {
+	f := &fake{content: catalog(t, catalogtest.Options{Packages: 3, Versions: 2, SchemaBytes: 10 << 10})}
+	get := func(l *load.Loader, i int) {
+		t.Helper()
+		if _, err := l.Package(t.Context(), oci.Source{}, "sha256:1", catalogtest.PackageName(i), catalogtest.BundleName(i, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tests := map[string]struct {
+		max  int
+		ask  []int
+		want int32
+	}{
+		"all fit":              {max: 1 << 20, ask: []int{0, 1, 2, 0, 1, 2}, want: 3},
+		"the oldest goes":      {max: 28 << 10, ask: []int{0, 1, 0, 2, 0, 1}, want: 4},
+		"nothing fits, ever":   {max: 1 << 10, ask: []int{0, 0, 0}, want: 3},
+		"one is asked for all": {max: 40 << 10, ask: []int{0, 0, 0}, want: 1},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			f.opened.Store(0)
+			l := load.New(f, load.Options{MaxBytes: tc.max})
+			for _, i := range tc.ask {
+				get(l, i)
+			}
+			if n := f.opened.Load(); n != tc.want {
+				t.Errorf("opened %d times, want %d", n, tc.want)
+			}
+		})
+	}
+}
+
+func TestView(t *testing.T) {
+	needy := func(properties string) string {
+		return `{"schema":"olm.package","name":"needy","defaultChannel":"stable"}
+{"schema":"olm.channel","package":"needy","name":"stable","entries":[{"name":"needy.v1.0.0"}]}
+{"schema":"olm.bundle","package":"needy","name":"needy.v1.0.0","image":"registry.example.com/needy@sha256:00","properties":[
+{"type":"olm.package","value":{"packageName":"needy","version":"1.0.0"}}` + properties + `]}` + "\n"
+	}
+	inlined := catalog(t, catalogtest.Options{Packages: 2, Versions: 2})
+	own := fmt.Sprintf(`{"kind":"ClusterServiceVersion","metadata":{"name":%q}}`, "needy.v1.0.0")
+	tests := map[string]struct {
+		content string
+		objects [][]byte
+		request load.Request
+		want    []view.Bundle
+		wantErr error
+	}{
+		"first install": {
+			content: inlined, request: load.Request{Package: "operator-001", Next: "operator-001.v1.0.1"},
+			want: []view.Bundle{{Name: "operator-001.v1.0.1", Route: view.Inline}},
+		},
+		"an upgrade": {
+			content: inlined, request: load.Request{Package: "operator-001", Next: "operator-001.v1.0.1", Installed: catalogs.Installed{Name: "operator-001.v1.0.0"}},
+			want: []view.Bundle{{Name: "operator-001.v1.0.1", Route: view.Inline}, {Name: "operator-001.v1.0.0", Route: view.Stub}},
+		},
+		"at rest": {
+			content: inlined, request: load.Request{Package: "operator-001", Installed: catalogs.Installed{Name: "operator-001.v1.0.0"}},
+			want: []view.Bundle{{Name: "operator-001.v1.0.0", Route: view.Inline}},
+		},
+		"an image that is not pulled": {
+			content: needy(""), request: load.Request{Package: "needy", Next: "needy.v1.0.0"}, objects: [][]byte{[]byte(own)},
+			want: []view.Bundle{{Name: "needy.v1.0.0", Route: view.Unpack}},
+		},
+		"an image that is pulled": {
+			content: needy(""), request: load.Request{Package: "needy", Next: "needy.v1.0.0", PullBundles: true}, objects: [][]byte{[]byte(own)},
+			want: []view.Bundle{{Name: "needy.v1.0.0", Route: view.Inline}},
+		},
+		"an image that cannot be pulled": {
+			content: needy(""), request: load.Request{Package: "needy", Next: "needy.v1.0.0", PullBundles: true},
+			want: []view.Bundle{{Name: "needy.v1.0.0", Route: view.Unpack}},
+		},
+		"a dependency by API": {
+			content: inlined + needy(`,{"type":"olm.gvk.required","value":{"group":"operator-001.example.com","version":"v1","kind":"Thing"}}`),
+			request: load.Request{Package: "needy", Next: "needy.v1.0.0"},
+			want:    []view.Bundle{{Name: "needy.v1.0.0", Route: view.Unpack}, {Name: "operator-001.v1.0.1", Route: view.Inline}},
+		},
+		"unknown package": {content: inlined, request: load.Request{Package: "operator-01"}, wantErr: catalogs.ErrNoPackage},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			tc.request.Digest = "sha256:1"
+			v, err := load.New(&fake{content: tc.content, objects: tc.objects}, load.Options{}).View(t.Context(), tc.request)
+			if !errors.Is(err, tc.wantErr) {
+				t.Fatalf("error %v, want %v", err, tc.wantErr)
+			}
+			var got []view.Bundle
+			for _, b := range v.Bundles {
+				got = append(got, view.Bundle{Name: b.Name, Route: b.Route})
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
