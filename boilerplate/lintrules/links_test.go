@@ -1,0 +1,83 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lintrules
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	fence   = regexp.MustCompile("(?ms)^```.*?^```")
+	heading = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	dropped = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
+
+// TestLinks follows every relative link of the documentation to its file, and
+// to the heading that it names.
+func TestLinks(t *testing.T) {
+	for _, page := range pages(t) {
+		for _, match := range link.FindAllStringSubmatch(withoutCode(read(t, page)), -1) {
+			target, anchor, _ := strings.Cut(match[1], "#")
+			if strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") {
+				continue
+			}
+			file := page
+			if target != "" {
+				file = filepath.Join(filepath.Dir(page), target)
+			}
+			if _, err := os.Stat(file); err != nil {
+				t.Errorf("%s links to %s, which is not there", page, match[1])
+				continue
+			}
+			if anchor != "" && filepath.Ext(file) == ".md" && !anchors(t, file)[anchor] {
+				t.Errorf("%s links to %s, which has no such heading", page, match[1])
+			}
+		}
+	}
+}
+
+func pages(t *testing.T) []string {
+	t.Helper()
+	found := []string{filepath.Join(root(t), "README.md")}
+	for _, dir := range []string{"docs", "boilerplate", "testbed"} {
+		err := filepath.WalkDir(filepath.Join(root(t), dir), func(name string, _ os.DirEntry, err error) error {
+			if err == nil && filepath.Ext(name) == ".md" {
+				found = append(found, name)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return found
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func withoutCode(text string) string { return fence.ReplaceAllString(text, "") }
+
+// anchors are the names that a page's headings get: lower case, without
+// punctuation, with dashes for spaces.
+func anchors(t *testing.T, file string) map[string]bool {
+	t.Helper()
+	found := map[string]bool{}
+	for _, match := range heading.FindAllStringSubmatch(withoutCode(read(t, file)), -1) {
+		name := dropped.ReplaceAllString(strings.ToLower(strings.TrimSpace(match[1])), "")
+		found[strings.ReplaceAll(name, " ", "-")] = true
+	}
+	return found
+}
