@@ -130,7 +130,7 @@ func (f *Fleet) start(ctx context.Context) error {
 // build makes all binaries: upstream's from the cache, our own into the run's folder, so that a later build of the same
 // tree does not change a running fleet.
 func (f *Fleet) build(ctx context.Context) error {
-	components := cluster.Options{OLM: true}.Components()
+	components := cluster.Options{OLM: len(f.opts.Clusters) > 0}.Components()
 	binaries, err := build.Ensure(ctx, f.opts.Out, components...)
 	if err != nil {
 		return err
@@ -315,6 +315,18 @@ func Read(name string) (State, error) {
 		return State{}, fmt.Errorf("decode state of fleet %s: %w", name, err)
 	}
 	return state, nil
+}
+
+// Names returns the names of all fleets that are up and ready.
+func Names() ([]string, error) {
+	names, err := runs.List()
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(names, func(name string) bool {
+		_, err := Read(name)
+		return err != nil
+	}), nil
 }
 
 // lines keeps the lines of clusters that start side by side apart.

@@ -17,7 +17,6 @@ import (
 	"github.com/bellwether-dev/bellwether/testbed/cluster"
 	"github.com/bellwether-dev/bellwether/testbed/fleet"
 	"github.com/bellwether-dev/bellwether/testbed/process"
-	"github.com/bellwether-dev/bellwether/testbed/runs"
 )
 
 func newStatus(name *string) *cobra.Command {
@@ -40,7 +39,7 @@ func newStatus(name *string) *cobra.Command {
 
 // notUp says which fleets there are instead.
 func notUp(name string) error {
-	names, err := runs.List()
+	names, err := fleet.Names()
 	if err != nil {
 		return err
 	}
