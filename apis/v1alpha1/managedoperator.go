@@ -170,7 +170,8 @@ type RolloutStrategy struct {
 	// paused) before the next wave is held back: a number or a percentage of
 	// the wave. Default 100%.
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[0-9]{1,2})%$')",message="maxDeferred must be a number of at least 0, or a percentage such as 10%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : true",message="must be a number of at least 0, or a percentage such as 10%"
+	// +kubebuilder:validation:Pattern=`^(100|[0-9]{1,2})%$`
 	// +optional
 	MaxDeferred *intstr.IntOrString `json:"maxDeferred,omitempty"`
 
@@ -200,7 +201,8 @@ type Wave struct {
 	// Size bounds how many of the clusters that the selector takes belong to
 	// this wave: a number or a percentage (rounded up). Empty: all of them.
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : self.matches('^(100|[1-9][0-9]?)%$')",message="size must be a number of at least 1, or a percentage from 1% to 100%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : true",message="must be a number of at least 1, or a percentage such as 10%"
+	// +kubebuilder:validation:Pattern=`^(100|[1-9][0-9]?)%$`
 	// +optional
 	Size *intstr.IntOrString `json:"size,omitempty"`
 
@@ -214,7 +216,8 @@ type Wave struct {
 	// percentage of the wave (rounded down, at least 1).
 	// +kubebuilder:default="25%"
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : self.matches('^(100|[1-9][0-9]?)%$')",message="maxConcurrency must be a number of at least 1, or a percentage from 1% to 100%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : true",message="must be a number of at least 1, or a percentage such as 10%"
+	// +kubebuilder:validation:Pattern=`^(100|[1-9][0-9]?)%$`
 	// +optional
 	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
 
@@ -223,7 +226,8 @@ type Wave struct {
 	// size of the wave.
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[0-9]{1,2})%$')",message="maxFailures must be a number of at least 0, or a percentage such as 10%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : true",message="must be a number of at least 0, or a percentage such as 10%"
+	// +kubebuilder:validation:Pattern=`^(100|[0-9]{1,2})%$`
 	// +optional
 	MaxFailures *intstr.IntOrString `json:"maxFailures,omitempty"`
 
