@@ -1,0 +1,168 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hub
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+)
+
+// leaseSeconds is short, so that tests need not wait long for an agent to be
+// missed.
+const leaseSeconds = 3
+
+// agent plays a cluster's agent with the token that the hub issued.
+type agent struct {
+	client.Client
+	h       *harness
+	cluster *v1alpha1.FleetCluster
+
+	mu  sync.Mutex
+	olm string
+}
+
+// join makes a cluster and plays its agent until the test ends.
+func (h *harness) join(t *testing.T, cluster *v1alpha1.FleetCluster) *agent {
+	t.Helper()
+	must(t, h.Create(t.Context(), cluster))
+	t.Cleanup(func() { h.sweep(cluster) })
+	h.reaches(t, cluster, "False NeverJoined")
+	a := &agent{Client: h.as(t, h.agentConfig(t, cluster)), h: h, cluster: cluster, olm: "0.46.0"}
+	return a
+}
+
+// sweep removes a cluster after its test, whatever state that left it in.
+func (h *harness) sweep(cluster *v1alpha1.FleetCluster) {
+	ctx := context.Background()
+	key := client.ObjectKeyFromObject(cluster)
+	_ = h.Delete(ctx, cluster)
+	var installs v1alpha1.OperatorInstallList
+	_ = h.List(ctx, &installs, client.InNamespace(v1alpha1.ClusterNamespace(key.Name)))
+	for i := range installs.Items {
+		installs.Items[i].Finalizers = nil
+		_ = h.Update(ctx, &installs.Items[i])
+	}
+}
+
+// agentConfig is what an agent is given to reach the hub.
+func (h *harness) agentConfig(t *testing.T, cluster *v1alpha1.FleetCluster) *rest.Config {
+	t.Helper()
+	if cluster.Status.CredentialsSecret == nil {
+		t.Fatalf("cluster %s has no credentials", cluster.Name)
+	}
+	var secret corev1.Secret
+	must(t, h.Get(t.Context(), client.ObjectKey{Namespace: cluster.Status.Namespace, Name: cluster.Status.CredentialsSecret.Name}, &secret))
+	return &rest.Config{
+		Host: h.cluster.URL(), BearerToken: string(secret.Data[corev1.ServiceAccountTokenKey]), QPS: -1,
+		TLSClientConfig: rest.TLSClientConfig{CAData: secret.Data[corev1.ServiceAccountRootCAKey]},
+	}
+}
+
+// live renews the Lease until the returned function is called.
+func (a *agent) live(t *testing.T) (die func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	must(t, a.renew(ctx))
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(200 * time.Millisecond)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				_ = a.renew(ctx) // the next one will do
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
+}
+
+func (a *agent) renew(ctx context.Context) error {
+	holder, seconds, now := "test", int32(leaseSeconds), metav1.NowMicro()
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.ClusterNamespace(a.cluster.Name), Name: v1alpha1.LeaseName}}
+	_, err := controllerutil.CreateOrPatch(ctx, a.Client, lease, func() error {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		lease.Annotations = map[string]string{
+			v1alpha1.AnnotationAgentVersion: "test", v1alpha1.AnnotationKubernetesVersion: "v1.37.0", v1alpha1.AnnotationOLMVersion: a.olm,
+		}
+		lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &now}
+		return nil
+	})
+	return err
+}
+
+func (a *agent) setOLM(version string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.olm = version
+}
+
+// install plays the rollout: it makes an OperatorInstall on the cluster.
+func (h *harness) install(t *testing.T, cluster string, operator v1alpha1.OperatorReference) *v1alpha1.OperatorInstall {
+	t.Helper()
+	install := &v1alpha1.OperatorInstall{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: v1alpha1.ClusterNamespace(cluster), Name: operator.InstallName(),
+			Labels: map[string]string{
+				v1alpha1.LabelCluster: cluster, v1alpha1.LabelOperator: operator.Name, v1alpha1.LabelOperatorNamespace: operator.Namespace,
+			},
+		},
+		Spec: v1alpha1.OperatorInstallSpec{Operator: operator, Cluster: cluster},
+	}
+	must(t, h.Create(t.Context(), install))
+	return install
+}
+
+// hold and letGo are what an agent does with its finalizer.
+func (a *agent) hold(t *testing.T, install *v1alpha1.OperatorInstall) {
+	t.Helper()
+	a.patch(t, install, func() { controllerutil.AddFinalizer(install, v1alpha1.FinalizerAgent) })
+}
+
+func (a *agent) letGo(t *testing.T, install *v1alpha1.OperatorInstall) {
+	t.Helper()
+	a.patch(t, install, func() { controllerutil.RemoveFinalizer(install, v1alpha1.FinalizerAgent) })
+}
+
+func (a *agent) patch(t *testing.T, install *v1alpha1.OperatorInstall, edit func()) {
+	t.Helper()
+	must(t, a.Get(t.Context(), client.ObjectKeyFromObject(install), install))
+	before := install.DeepCopy()
+	edit()
+	must(t, a.Patch(t.Context(), install, client.MergeFrom(before)))
+}
+
+// deleted waits until the hub deleted the install, and returns it as it then is.
+func (a *agent) deleted(t *testing.T, install *v1alpha1.OperatorInstall) *v1alpha1.OperatorInstall {
+	t.Helper()
+	eventually(t, func() error {
+		if err := a.Get(t.Context(), client.ObjectKeyFromObject(install), install); err != nil {
+			return err
+		}
+		if install.DeletionTimestamp == nil {
+			return fmt.Errorf("%w: the hub did not delete %s", errNotYet, install.Name)
+		}
+		return nil
+	})
+	return install
+}

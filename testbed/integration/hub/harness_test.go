@@ -1,0 +1,282 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package hub tests the hub's controllers against a real API server and its
+// controller-manager. The hub runs in the test's process, but as the user and
+// with exactly the permissions that the chart gives it; the tests play the
+// agents with the tokens that the hub issues for them.
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	"helm.sh/helm/v3/pkg/releaseutil"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/yaml"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/charts"
+	"github.com/bellwether-dev/bellwether/controllers"
+	"github.com/bellwether-dev/bellwether/controllers/catalog"
+	"github.com/bellwether-dev/bellwether/controllers/fleet"
+	"github.com/bellwether-dev/bellwether/controllers/kit"
+	"github.com/bellwether-dev/bellwether/controllers/kit/conditions"
+	"github.com/bellwether-dev/bellwether/controllers/operator"
+	"github.com/bellwether-dev/bellwether/testbed/cluster"
+	"github.com/bellwether-dev/bellwether/testbed/testenv"
+)
+
+func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
+
+const (
+	patience = 60 * time.Second
+	look     = 50 * time.Millisecond
+
+	hubNamespace = "bellwether-system"
+	hubUser      = "system:serviceaccount:" + hubNamespace + ":bellwether-hub"
+)
+
+// harness is the cluster, seen by its administrator, and the hub that runs on it.
+type harness struct {
+	client.Client
+	cluster *cluster.Cluster
+	scheme  *runtime.Scheme
+
+	stop func()
+}
+
+var shared = sync.OnceValues(func() (*harness, error) { return &harness{scheme: runtime.NewScheme()}, nil })
+
+// start returns the hub that all tests of this package share.
+func start(t *testing.T) *harness {
+	t.Helper()
+	h, err := shared()
+	must(t, err)
+	if h.cluster != nil {
+		return h
+	}
+	ctrl.SetLogger(zap.New(zap.UseDevMode(false), zap.WriteTo(testLog{})))
+	must(t, clientgoscheme.AddToScheme(h.scheme))
+	must(t, v1alpha1.AddToScheme(h.scheme))
+	c := testenv.Shared(t, cluster.Options{})
+	testenv.InstallCRDs(t, c)
+	h.Client, err = client.New(c.RESTConfig(), client.Options{Scheme: h.scheme})
+	must(t, err)
+	h.installChart(t)
+	h.cluster = c
+	h.startHub(t)
+	return h
+}
+
+// testLog shows what the hub logs when tests run with -v.
+type testLog struct{}
+
+func (testLog) Write(p []byte) (int, error) {
+	if testing.Verbose() {
+		return os.Stderr.Write(p)
+	}
+	return len(p), nil
+}
+
+// installChart installs what the chart gives the hub, but for its Deployment.
+func (h *harness) installChart(t *testing.T) {
+	t.Helper()
+	loaded, err := charts.Load()
+	must(t, err)
+	options := chartutil.ReleaseOptions{Name: "bellwether", Namespace: hubNamespace, IsInstall: true, Revision: 1}
+	values, err := chartutil.ToRenderValues(loaded, map[string]any{"hub": map[string]any{"enabled": true}}, options, chartutil.DefaultCapabilities)
+	must(t, err)
+	rendered, err := engine.Render(loaded, values)
+	must(t, err)
+	namespace := &unstructured.Unstructured{}
+	namespace.SetAPIVersion("v1")
+	namespace.SetKind("Namespace")
+	namespace.SetName(hubNamespace)
+	must(t, h.Create(t.Context(), namespace))
+	for name, text := range rendered {
+		if path.Ext(name) != ".yaml" {
+			continue
+		}
+		for _, manifest := range releaseutil.SplitManifests(text) {
+			object := &unstructured.Unstructured{}
+			must(t, yaml.Unmarshal([]byte(manifest), object))
+			if object.Object == nil || object.GetKind() == "Deployment" {
+				continue
+			}
+			must(t, h.Create(t.Context(), object))
+		}
+	}
+}
+
+// startHub runs the controllers under test with the chart's permissions.
+func (h *harness) startHub(t *testing.T) {
+	t.Helper()
+	config, err := h.cluster.UserConfig(hubUser, "system:serviceaccounts", "system:serviceaccounts:"+hubNamespace)
+	must(t, err)
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme: h.scheme, Cache: controllers.HubCache(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller: skipNameValidation(),
+	})
+	must(t, err)
+	must(t, kit.IndexInstalls(t.Context(), mgr.GetFieldIndexer()))
+	catalogs := controllers.NewCatalogs("")
+	must(t, fleet.Add(mgr, fleet.Options{Concurrency: 4}))
+	must(t, catalog.Add(mgr, catalogs, 2))
+	must(t, operator.Add(mgr, catalogs, 2))
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	h.stop = func() {
+		cancel()
+		<-ended
+	}
+	if !mgr.GetCache().WaitForCacheSync(t.Context()) {
+		t.Fatalf("the hub's cache does not fill: %v", <-ended)
+	}
+}
+
+func (h *harness) restartHub(t *testing.T) {
+	t.Helper()
+	h.stop()
+	h.startHub(t)
+}
+
+func skipNameValidation() config.Controller {
+	yes := true
+	return config.Controller{SkipNameValidation: &yes}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually asks until there is no objection.
+func eventually(t *testing.T, objection func() error) {
+	t.Helper()
+	deadline := time.After(patience)
+	ticker := time.NewTicker(look)
+	defer ticker.Stop()
+	for {
+		err := objection()
+		if err == nil {
+			return
+		}
+		select {
+		case <-deadline:
+			t.Fatalf("after %s: %v", patience, err)
+		case <-t.Context().Done():
+			t.Fatal(t.Context().Err())
+		case <-ticker.C:
+		}
+	}
+}
+
+// holds asks again and again for a while and fails at the first objection.
+func holds(t *testing.T, long time.Duration, objection func() error) {
+	t.Helper()
+	end := time.After(long)
+	ticker := time.NewTicker(look)
+	defer ticker.Stop()
+	for {
+		if err := objection(); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-end:
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// state is what a person reads from an object: Ready's status or Stalled, and
+// the reason.
+func state(o kit.Object) string {
+	ready := conditions.Get(*o.StatusConditions(), v1alpha1.ConditionReady)
+	text := string(ready.Status)
+	if conditions.IsTrue(*o.StatusConditions(), v1alpha1.ConditionStalled) {
+		text = "Stalled"
+	}
+	return text + " " + ready.Reason
+}
+
+func (h *harness) reaches(t *testing.T, o kit.Object, want string, contains ...string) {
+	t.Helper()
+	eventually(t, func() error { return h.is(t, o, want, contains...) })
+}
+
+func (h *harness) is(t *testing.T, o kit.Object, want string, contains ...string) error {
+	if err := h.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+		return err
+	}
+	ready := conditions.Get(*o.StatusConditions(), v1alpha1.ConditionReady)
+	if got := state(o); got != want {
+		return fmt.Errorf("%T %s is %q (%s), want %q", o, o.GetName(), got, ready.Message, want)
+	}
+	for _, part := range contains {
+		if !strings.Contains(ready.Message, part) {
+			return fmt.Errorf("%T %s says %q, want %q in it", o, o.GetName(), ready.Message, part)
+		}
+	}
+	return nil
+}
+
+// gone objects to an object that is still there.
+func (h *harness) gone(t *testing.T, o client.Object) {
+	t.Helper()
+	eventually(t, func() error {
+		err := h.Get(t.Context(), client.ObjectKeyFromObject(o), o)
+		if err == nil {
+			return fmt.Errorf("%T %s is still there", o, client.ObjectKeyFromObject(o))
+		}
+		return client.IgnoreNotFound(err)
+	})
+}
+
+// change reads an object and patches what edit changes.
+func (h *harness) change(t *testing.T, o client.Object, edit func()) {
+	t.Helper()
+	must(t, h.Get(t.Context(), client.ObjectKeyFromObject(o), o))
+	before := o.DeepCopyObject().(client.Object)
+	edit()
+	must(t, h.Patch(t.Context(), o, client.MergeFrom(before)))
+}
+
+func (h *harness) changeStatus(t *testing.T, o client.Object, edit func()) {
+	t.Helper()
+	must(t, h.Get(t.Context(), client.ObjectKeyFromObject(o), o))
+	before := o.DeepCopyObject().(client.Object)
+	edit()
+	must(t, h.Status().Patch(t.Context(), o, client.MergeFrom(before)))
+}
+
+// as returns a client for another configuration.
+func (h *harness) as(t *testing.T, config *rest.Config) client.Client {
+	t.Helper()
+	c, err := client.New(config, client.Options{Scheme: h.scheme})
+	must(t, err)
+	return c
+}
+
+var errNotYet = errors.New("not yet")
