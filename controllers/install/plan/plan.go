@@ -137,8 +137,10 @@ func (d *Decision) conclude(in Input, f *finding, atTarget bool) {
 	default:
 		message := fmt.Sprintf("%s runs.", admission.Release.Bundle)
 		if f != nil {
-			message += " But: " + f.message
 			d.recheck(f.recheck)
+		}
+		if f != nil && f.stalled {
+			message += " But: " + f.message
 		}
 		conditions.Summarize(&d.Status.Conditions, in.Install.Generation,
 			conditions.Summary{State: conditions.Current, Reason: v1alpha1.ReasonSucceeded, Message: message})

@@ -1,0 +1,256 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package demo shows Bellwether's main job on real components: a hub and three
+// clusters, an operator installed on all of them, and its next version rolled
+// out in waves. Whatever it shows, it has asked the clusters for.
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/testbed/platform"
+)
+
+const (
+	operatorName = "echo"
+	catalogName  = "demo"
+	before       = "1.0.0"
+	after        = "1.1.0"
+
+	patience = 5 * time.Minute
+	look     = 500 * time.Millisecond
+)
+
+// Options of the demo.
+type Options struct {
+	// Keep leaves the fleet up until ctx ends.
+	Keep bool
+	// Name sets the fleet apart from others on this machine.
+	Name string
+	Out  io.Writer
+}
+
+// Run shows it all. It stops everything that it started, also on an error and
+// when ctx ends.
+func Run(ctx context.Context, o Options) (err error) {
+	d := &demo{Options: o}
+	defer func() {
+		if d.platform == nil {
+			return
+		}
+		stopErr := d.platform.Stop(context.WithoutCancel(ctx), err != nil && ctx.Err() == nil)
+		if err != nil && ctx.Err() == nil {
+			d.say("logs stay for a day in %s", d.platform.Fleet.Dir())
+		}
+		err = errors.Join(err, stopErr)
+	}()
+	for _, s := range d.steps() {
+		if err := d.step(ctx, s); err != nil {
+			return err
+		}
+	}
+	if err := d.summary(ctx); err != nil {
+		return err
+	}
+	if o.Keep {
+		d.keep(ctx)
+	}
+	return nil
+}
+
+type demo struct {
+	Options
+	platform *platform.Platform
+	hub      client.Client
+	took     []timing
+	asked    []answers
+}
+
+type timing struct {
+	what string
+	time.Duration
+}
+
+type step struct {
+	what string
+	do   func(context.Context) error
+}
+
+func (d *demo) steps() []step {
+	return []step{
+		{"start a hub and three clusters, each with its own API server and OLM", d.startFleet},
+		{"install Bellwether's hub with its chart", d.installHub},
+		{"publish a catalog with echo-operator " + before + " and " + after, d.publish},
+		{"join the clusters to the fleet: canary, prod-eu, prod-us", d.join},
+		{"install " + before + " everywhere", d.install},
+		{"create an EchoServer on each cluster and ask it", d.greet},
+		{"roll " + after + " out in waves: canary first, then production one by one", d.upgrade},
+		{"ask the echo servers again", d.greetAgain},
+	}
+}
+
+func (d *demo) step(ctx context.Context, s step) error {
+	d.say("\n=== %s", s.what)
+	began := time.Now()
+	if err := s.do(ctx); err != nil {
+		return fmt.Errorf("%s: %w", s.what, err)
+	}
+	took := time.Since(began)
+	d.took = append(d.took, timing{s.what, took})
+	d.say("=== done in %s", took.Round(100*time.Millisecond))
+	return nil
+}
+
+func (d *demo) say(format string, args ...any) { fmt.Fprintf(d.Out, format+"\n", args...) }
+
+func (d *demo) startFleet(ctx context.Context) error {
+	p, err := platform.StartFleet(ctx, platform.Options{Name: d.Name, Out: d.Out})
+	if err != nil {
+		return err
+	}
+	d.platform = p
+	d.hub, err = p.Client("hub", platform.Scheme())
+	return err
+}
+
+func (d *demo) installHub(ctx context.Context) error {
+	if err := d.platform.InstallHub(ctx); err != nil {
+		return err
+	}
+	return client.IgnoreAlreadyExists(d.hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: platform.Namespace}}))
+}
+
+func (d *demo) publish(ctx context.Context) error {
+	ref, err := d.platform.Publish(ctx, catalogName, before, after)
+	if err != nil {
+		return err
+	}
+	if err := d.hub.Create(ctx, &v1alpha1.OperatorCatalog{
+		ObjectMeta: metav1.ObjectMeta{Namespace: platform.Namespace, Name: catalogName},
+		Spec:       v1alpha1.OperatorCatalogSpec{Source: v1alpha1.CatalogSource{Image: ref, Insecure: true}},
+	}); err != nil {
+		return fmt.Errorf("create OperatorCatalog: %w", err)
+	}
+	return d.show(ctx, "catalog", "list")
+}
+
+func (d *demo) join(ctx context.Context) error {
+	for _, m := range platform.DefaultMembers() {
+		if err := d.platform.Join(ctx, m); err != nil {
+			return err
+		}
+	}
+	return d.show(ctx, "fleet", "list")
+}
+
+func (d *demo) install(ctx context.Context) error {
+	mo := &v1alpha1.ManagedOperator{
+		ObjectMeta: metav1.ObjectMeta{Namespace: platform.Namespace, Name: operatorName},
+		Spec: v1alpha1.ManagedOperatorSpec{
+			Package: "echo-operator", Catalog: v1alpha1.LocalReference{Name: catalogName}, Version: before,
+			Strategy: v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{
+				{
+					Name: "canary", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"ring": "canary"}},
+					Soak: &metav1.Duration{Duration: 5 * time.Second}, Deadline: &metav1.Duration{Duration: patience},
+				},
+				{
+					Name: "production", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"ring": "prod"}}, SortBy: "region",
+					MaxConcurrency: ptr.To(intstr.FromInt32(1)), Deadline: &metav1.Duration{Duration: patience},
+				},
+			}},
+		},
+	}
+	if err := d.hub.Create(ctx, mo); err != nil {
+		return fmt.Errorf("create ManagedOperator: %w", err)
+	}
+	return d.follow(ctx, 1)
+}
+
+func (d *demo) upgrade(ctx context.Context) error {
+	if err := d.show(ctx, "rollout", "plan", operatorName, "--version", after); err != nil {
+		return err
+	}
+	mo := &v1alpha1.ManagedOperator{}
+	if err := d.hub.Get(ctx, client.ObjectKey{Namespace: platform.Namespace, Name: operatorName}, mo); err != nil {
+		return fmt.Errorf("get ManagedOperator: %w", err)
+	}
+	patch := client.MergeFrom(mo.DeepCopy())
+	mo.Spec.Version = after
+	if err := d.hub.Patch(ctx, mo, patch); err != nil {
+		return fmt.Errorf("change ManagedOperator: %w", err)
+	}
+	return d.follow(ctx, 2)
+}
+
+// follow shows a rollout live until it ends, and holds it to success.
+func (d *demo) follow(ctx context.Context, revision int64) error {
+	name := fmt.Sprintf("%s-%d", operatorName, revision)
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	rollout := &v1alpha1.OperatorRollout{}
+	if err := wait.PollUntilContextCancel(ctx, look, true, func(ctx context.Context) (bool, error) {
+		err := d.hub.Get(ctx, client.ObjectKey{Namespace: platform.Namespace, Name: name}, rollout)
+		return err == nil, client.IgnoreNotFound(err)
+	}); err != nil {
+		return errors.Join(fmt.Errorf("wait for rollout %s: %w", name, err), d.show(context.WithoutCancel(ctx), "operator", "get", operatorName))
+	}
+	if err := d.show(ctx, "rollout", "get", name, "-w"); err != nil {
+		return err
+	}
+	return d.show(ctx, "rollout", "status", name)
+}
+
+// show runs the command line and lets it write to the demo's output.
+func (d *demo) show(ctx context.Context, args ...string) error {
+	d.say("$ bellwether %s", strings.Join(args, " "))
+	if err := d.platform.Command(ctx, d.Out, args...).Run(); err != nil {
+		return fmt.Errorf("bellwether %s: %w", strings.Join(args, " "), err)
+	}
+	return nil
+}
+
+func (d *demo) summary(ctx context.Context) error {
+	d.say("\n=== what happened")
+	if err := d.show(ctx, "versions", operatorName, "-o", "wide"); err != nil {
+		return err
+	}
+	d.say("")
+	w := tabwriter.NewWriter(d.Out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "CLUSTER\tBEFORE\tAFTER\tANSWER")
+	for _, a := range d.asked {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%q\n", a.cluster, a.before.Version, a.after.Version, a.after.Message)
+	}
+	fmt.Fprintln(w, "\nSTEP\tTOOK")
+	var total time.Duration
+	for _, t := range d.took {
+		fmt.Fprintf(w, "%s\t%s\n", t.what, t.Round(100*time.Millisecond))
+		total += t.Duration
+	}
+	fmt.Fprintf(w, "total\t%s\n", total.Round(100*time.Millisecond))
+	return w.Flush()
+}
+
+// keep leaves everything up until the user has enough.
+func (d *demo) keep(ctx context.Context) {
+	d.say("\nThe fleet stays up until Ctrl-C. In another terminal:")
+	for _, c := range d.platform.Fleet.All() {
+		d.say("  export KUBECONFIG=%s   # %s", c.Kubeconfig(), c.Name())
+	}
+	d.say("  %s -n %s operator list   # with the hub's", d.platform.Fleet.Binary("bellwether"), platform.Namespace)
+	<-ctx.Done()
+}

@@ -1,0 +1,245 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package agent tests the agent's program against a cluster with OLM. The
+// cluster is hub and fleet cluster in one; the tests play the hub.
+package agent
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/catalogs/oci"
+	"github.com/bellwether-dev/bellwether/controllers/kit/conditions"
+	"github.com/bellwether-dev/bellwether/testbed/build"
+	"github.com/bellwether-dev/bellwether/testbed/cluster"
+	"github.com/bellwether-dev/bellwether/testbed/echo"
+	"github.com/bellwether-dev/bellwether/testbed/platform"
+	"github.com/bellwether-dev/bellwether/testbed/process"
+	"github.com/bellwether-dev/bellwether/testbed/testenv"
+)
+
+func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
+
+const (
+	patience = 2 * time.Minute
+	look     = 100 * time.Millisecond
+
+	v1 = "echo-operator.v1.0.0"
+	v2 = "echo-operator.v1.1.0"
+)
+
+// harness is an agent and the cluster that it works on.
+type harness struct {
+	client.Client
+	t       *testing.T
+	cluster *cluster.Cluster
+	// namespace is the cluster's namespace on the hub.
+	namespace string
+	agent     *process.Process
+	revision  int64
+}
+
+// start runs an agent on a cluster; name becomes the name of the FleetCluster.
+func start(t *testing.T, c *cluster.Cluster, name string) *harness {
+	t.Helper()
+	k, err := client.New(c.RESTConfig(), client.Options{Scheme: platform.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &harness{Client: k, t: t, cluster: c, namespace: v1alpha1.ClusterNamespace(name)}
+	h.must(k.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}}))
+	h.startAgent(name)
+	return h
+}
+
+func (h *harness) startAgent(name string) {
+	h.t.Helper()
+	dir := h.t.TempDir()
+	p, err := process.Start(process.Spec{
+		Name: "agent-" + name, Path: testenv.Binary(h.t, build.Agent), Dir: dir, Log: filepath.Join(dir, "agent.log"),
+		Args: []string{
+			"--cluster", name, "--hub-kubeconfig", h.cluster.Kubeconfig(), "--kubeconfig", h.cluster.Kubeconfig(),
+			"--view-bind-address", "127.0.0.1", "--view-ports", "50100-59999", "--cache-dir", filepath.Join(dir, "cache"),
+			"--metrics-bind-address", "0", "--health-probe-bind-address", "0", "--lease-renew-interval", "1s", "-v",
+		},
+	})
+	h.must(err)
+	h.agent = p
+	h.t.Cleanup(func() {
+		p.Stop(context.Background())
+		if h.t.Failed() {
+			h.t.Logf("agent:\n%s", p.Tail())
+		}
+	})
+}
+
+func (h *harness) must(err error) {
+	h.t.Helper()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// catalog writes a catalog and returns the pin that a rollout would give.
+func (h *harness) catalog(content []byte) v1alpha1.CatalogPin {
+	h.t.Helper()
+	dir := h.t.TempDir()
+	h.must(os.WriteFile(filepath.Join(dir, "catalog.json"), content, 0o600))
+	digest, err := oci.NewClient(oci.Options{}).Resolve(h.t.Context(), oci.Source{Directory: dir})
+	h.must(err)
+	return v1alpha1.CatalogPin{Source: v1alpha1.CatalogSource{Directory: dir}, Digest: digest}
+}
+
+func (h *harness) echoCatalog() v1alpha1.CatalogPin {
+	h.t.Helper()
+	content, err := echo.FBC("1.0.0", "1.1.0")
+	h.must(err)
+	return h.catalog(content)
+}
+
+// release of the sample operator, to be changed by the test.
+func release(pin v1alpha1.CatalogPin, version string) v1alpha1.Release {
+	return v1alpha1.Release{
+		Package: "echo-operator", Channel: "stable", Version: version, Bundle: "echo-operator.v" + version,
+		Catalog: pin, Install: v1alpha1.InstallSettings{Mode: v1alpha1.InstallAllNamespaces},
+	}
+}
+
+func (h *harness) key() client.ObjectKey {
+	return client.ObjectKey{Namespace: h.namespace, Name: v1alpha1.OperatorReference{Namespace: "fleet", Name: "echo"}.InstallName()}
+}
+
+// admit plays the rollout: it admits the cluster to a release.
+func (h *harness) admit(r v1alpha1.Release) {
+	h.t.Helper()
+	h.revision++
+	h.admitAs(r, h.revision)
+}
+
+func (h *harness) admitAs(r v1alpha1.Release, revision int64) {
+	h.t.Helper()
+	admission := &v1alpha1.Admission{
+		Rollout: fmt.Sprintf("echo-%d", revision), RolloutUID: "test", Revision: revision, Wave: "rest",
+		Hash: fmt.Sprintf("%s-%d", r.Hash()[:8], revision), AdmittedAt: metav1.Now(), Release: r,
+	}
+	oi := &v1alpha1.OperatorInstall{}
+	err := h.Get(h.t.Context(), h.key(), oi)
+	if client.IgnoreNotFound(err) != nil {
+		h.t.Fatal(err)
+	}
+	if err != nil {
+		oi.Namespace, oi.Name = h.key().Namespace, h.key().Name
+		oi.Spec = v1alpha1.OperatorInstallSpec{
+			Operator: v1alpha1.OperatorReference{Namespace: "fleet", Name: "echo"}, Cluster: "test", Admission: admission,
+		}
+		h.must(h.Create(h.t.Context(), oi))
+		return
+	}
+	patch := client.MergeFrom(oi.DeepCopy())
+	oi.Spec.Admission = admission
+	h.must(h.Patch(h.t.Context(), oi, patch))
+}
+
+// until polls the install until a condition holds.
+func (h *harness) until(what string, holds func(*v1alpha1.OperatorInstall) bool) *v1alpha1.OperatorInstall {
+	h.t.Helper()
+	oi := &v1alpha1.OperatorInstall{}
+	err := wait.PollUntilContextTimeout(h.t.Context(), look, patience, true, func(ctx context.Context) (bool, error) {
+		if err := h.Get(ctx, h.key(), oi); err != nil {
+			return false, client.IgnoreNotFound(err)
+		}
+		return oi.Status.ObservedGeneration == oi.Generation && holds(oi), nil
+	})
+	if err != nil {
+		h.t.Fatalf("%s: %v\nstatus: %s", what, err, describe(oi))
+	}
+	return oi
+}
+
+func describe(oi *v1alpha1.OperatorInstall) string {
+	var b strings.Builder
+	for _, c := range oi.Status.Conditions {
+		fmt.Fprintf(&b, "\n  %s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message)
+	}
+	fmt.Fprintf(&b, "\n  installed %+v, path %v, succeeded %q", oi.Status.Installed, oi.Status.Path, oi.Status.SucceededHash)
+	return b.String()
+}
+
+// runs waits until the admitted release runs.
+func (h *harness) runs() *v1alpha1.OperatorInstall {
+	h.t.Helper()
+	return h.until("wait until it runs", func(oi *v1alpha1.OperatorInstall) bool {
+		return conditions.IsTrue(oi.Status.Conditions, v1alpha1.ConditionReady) && oi.Status.SucceededHash == oi.Spec.Admission.Hash
+	})
+}
+
+// stalls waits until the install is Stalled for a reason whose message says
+// these things.
+func (h *harness) stalls(reason string, says ...string) {
+	h.t.Helper()
+	oi := h.until("wait for "+reason, func(oi *v1alpha1.OperatorInstall) bool {
+		stalled := conditions.Get(oi.Status.Conditions, v1alpha1.ConditionStalled)
+		return stalled.Status == metav1.ConditionTrue && stalled.Reason == reason
+	})
+	message := conditions.Get(oi.Status.Conditions, v1alpha1.ConditionReady).Message
+	h.t.Logf("%s: %s", reason, message)
+	for _, text := range says {
+		if !strings.Contains(message, text) {
+			h.t.Errorf("the message of %s does not say %q: %s", reason, text, message)
+		}
+	}
+}
+
+// gone waits until an object is gone.
+func (h *harness) gone(o client.Object) {
+	h.t.Helper()
+	err := wait.PollUntilContextTimeout(h.t.Context(), look, patience, true, func(ctx context.Context) (bool, error) {
+		err := h.Get(ctx, client.ObjectKeyFromObject(o), o)
+		return err != nil, client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		h.t.Fatalf("%T %s is still there: %v", o, o.GetName(), err)
+	}
+}
+
+// uninstall removes the install with a policy and waits for it.
+func (h *harness) uninstall(policy v1alpha1.RemovalPolicy) {
+	h.t.Helper()
+	oi := &v1alpha1.OperatorInstall{}
+	h.must(h.Get(h.t.Context(), h.key(), oi))
+	patch := client.MergeFrom(oi.DeepCopy())
+	oi.Spec.RemovalPolicy = policy
+	h.must(h.Patch(h.t.Context(), oi, patch))
+	h.must(h.Delete(h.t.Context(), oi))
+	h.gone(oi)
+}
+
+func echoImages(t *testing.T) map[string]cluster.Image {
+	t.Helper()
+	return map[string]cluster.Image{
+		"example.com/bellwether/echo-operator": {Path: testenv.Binary(t, build.EchoOperator)},
+		"example.com/bellwether/echo-server":   {Path: testenv.Binary(t, build.EchoServer)},
+	}
+}
+
+// eventually polls until something holds.
+func (h *harness) eventually(what string, holds func() bool) {
+	h.t.Helper()
+	if err := wait.PollUntilContextTimeout(h.t.Context(), look, patience, true, func(context.Context) (bool, error) {
+		return holds(), nil
+	}); err != nil {
+		h.t.Fatalf("%s: %v", what, err)
+	}
+}

@@ -1,0 +1,233 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package platform installs Bellwether on a testbed fleet the way its users do:
+// with the command line and the Helm chart. The demo, the end-to-end tests and
+// the benchmarks start here.
+package platform
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/catalogs/registry"
+	"github.com/bellwether-dev/bellwether/testbed/build"
+	"github.com/bellwether-dev/bellwether/testbed/cluster"
+	"github.com/bellwether-dev/bellwether/testbed/echo"
+	"github.com/bellwether-dev/bellwether/testbed/fleet"
+)
+
+// Names of the images that the charts and the sample operator's bundles ask
+// for; the pod runner starts local programs for them.
+const (
+	imageHub          = "ghcr.io/bellwether-dev/bellwether/hub"
+	imageAgent        = "ghcr.io/bellwether-dev/bellwether/agent"
+	imageEchoOperator = "example.com/bellwether/echo-operator"
+	imageEchoServer   = "example.com/bellwether/echo-server"
+)
+
+// Namespace is the one on the hub that holds the demo's catalogs and operators.
+const Namespace = "fleet"
+
+// Member is a cluster of the fleet and its labels.
+type Member struct {
+	Name   string
+	Labels map[string]string
+}
+
+// DefaultMembers are one canary and two production clusters in different
+// regions.
+func DefaultMembers() []Member {
+	return []Member{
+		{Name: "canary", Labels: map[string]string{"ring": "canary", "region": "eu"}},
+		{Name: "prod-eu", Labels: map[string]string{"ring": "prod", "region": "eu"}},
+		{Name: "prod-us", Labels: map[string]string{"ring": "prod", "region": "us"}},
+	}
+}
+
+// Options say what to start.
+type Options struct {
+	// Name sets the fleet apart from others on this machine.
+	Name string
+	// Members of the fleet; nil means DefaultMembers.
+	Members []Member
+	// HubReplicas is how many hubs run; zero means one.
+	HubReplicas int
+	// Out receives a line per step; nil means silence.
+	Out io.Writer
+}
+
+// Platform is a fleet with Bellwether on it.
+type Platform struct {
+	Fleet *fleet.Fleet
+	// Registry is the host:port of an OCI registry that speaks plain HTTP.
+	Registry string
+
+	opts         Options
+	stopRegistry context.CancelFunc
+	registryDone <-chan error
+}
+
+// Programs are what a platform is made of, by package build's names.
+var Programs = []string{build.Hub, build.Agent, build.Bellwether, build.EchoOperator, build.EchoServer}
+
+// StartFleet starts the clusters and the registry, without Bellwether.
+func StartFleet(ctx context.Context, o Options) (*Platform, error) {
+	if o.Members == nil {
+		o.Members = DefaultMembers()
+	}
+	if o.Out == nil {
+		o.Out = io.Discard
+	}
+	names := make([]string, len(o.Members))
+	for i, m := range o.Members {
+		names[i] = m.Name
+	}
+	f, err := fleet.Start(ctx, fleet.Options{Name: o.Name, Clusters: names, Programs: Programs, Prepare: images, Out: o.Out})
+	if err != nil {
+		return nil, err
+	}
+	p := &Platform{Fleet: f, opts: o}
+	if err := p.startRegistry(ctx); err != nil {
+		return nil, errors.Join(err, p.Stop(context.WithoutCancel(ctx), true))
+	}
+	return p, nil
+}
+
+// images maps each image to the program that was built for it.
+func images(binaries map[string]string) (map[string]cluster.Image, error) {
+	return map[string]cluster.Image{
+		imageHub:          {Path: binaries[build.Hub]},
+		imageAgent:        {Path: binaries[build.Agent]},
+		imageEchoOperator: {Path: binaries[build.EchoOperator]},
+		imageEchoServer:   {Path: binaries[build.EchoServer]},
+	}, nil
+}
+
+func (p *Platform) startRegistry(ctx context.Context) error {
+	ctx, p.stopRegistry = context.WithCancel(context.WithoutCancel(ctx))
+	ready, done := make(chan string, 1), make(chan error, 1)
+	go func() {
+		done <- registry.Serve(ctx, registry.Options{
+			Addr: "127.0.0.1:0", Root: filepath.Join(p.Fleet.Dir(), "registry"), Ready: func(addr string) { ready <- addr },
+		})
+	}()
+	p.registryDone = done
+	select {
+	case p.Registry = <-ready:
+		return nil
+	case err := <-done:
+		return fmt.Errorf("start registry: %w", err)
+	}
+}
+
+// Install installs the hub, then joins every member.
+func (p *Platform) Install(ctx context.Context) error {
+	if err := p.InstallHub(ctx); err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, m := range p.opts.Members {
+		group.Go(func() error { return p.Join(ctx, m) })
+	}
+	return group.Wait()
+}
+
+// InstallHub installs the hub with its chart.
+func (p *Platform) InstallHub(ctx context.Context) error {
+	_, err := p.Bellwether(ctx, "install", "hub", "--timeout", "3m",
+		"--set", fmt.Sprintf("hub.replicas=%d", max(p.opts.HubReplicas, 1)), "--set", "hub.bindAddress=$(POD_IP)")
+	return err
+}
+
+// Join joins a member to the fleet.
+func (p *Platform) Join(ctx context.Context, m Member) error {
+	labels := make([]string, 0, len(m.Labels))
+	for key, value := range m.Labels {
+		labels = append(labels, key+"="+value)
+	}
+	_, err := p.Bellwether(ctx, "fleet", "join", m.Name, "--labels", strings.Join(labels, ","),
+		"--cluster-kubeconfig", p.Fleet.Cluster(m.Name).Kubeconfig(), "--timeout", "3m",
+		// There is no DNS on the testbed, and every pod shares one host.
+		"--set", "agent.viewHost=$(POD_IP)", "--set", "agent.bindAddress=$(POD_IP)",
+		"--set", "agent.extraArgs={--lease-renew-interval=2s,--lease-duration=10s}")
+	return err
+}
+
+// Publish pushes a catalog with these versions of the sample operator and
+// returns its reference.
+func (p *Platform) Publish(ctx context.Context, name string, versions ...string) (string, error) {
+	content, err := echo.FBC(versions...)
+	if err != nil {
+		return "", fmt.Errorf("build catalog: %w", err)
+	}
+	dir := filepath.Join(p.Fleet.Dir(), "catalogs", name, "echo-operator")
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return "", fmt.Errorf("create catalog folder: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "catalog.json"), content, 0o600); err != nil {
+		return "", fmt.Errorf("write catalog: %w", err)
+	}
+	ref := p.Registry + "/catalogs/" + name + ":latest"
+	_, err = p.Bellwether(ctx, "catalog", "push", filepath.Dir(dir), ref)
+	return ref, err
+}
+
+// Bellwether runs the command line against the hub and returns what it printed.
+func (p *Platform) Bellwether(ctx context.Context, args ...string) (string, error) {
+	var out bytes.Buffer
+	err := p.Command(ctx, &out, args...).Run()
+	if err != nil {
+		return out.String(), fmt.Errorf("bellwether %s: %w\n%s", strings.Join(args, " "), err, strings.TrimSpace(out.String()))
+	}
+	return out.String(), nil
+}
+
+// Command is the command line with the hub's kubeconfig and the platform's
+// namespace, ready to run.
+func (p *Platform) Command(ctx context.Context, out io.Writer, args ...string) *exec.Cmd {
+	c := exec.CommandContext(ctx, p.Fleet.Binary(build.Bellwether), args...) //nolint:gosec // our own program
+	c.Env = append(os.Environ(), "KUBECONFIG="+p.Fleet.Hub.Kubeconfig())
+	c.Args = append(c.Args, "-n", Namespace)
+	c.Stdout, c.Stderr = out, out
+	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
+	c.WaitDelay = 5 * time.Second
+	return c
+}
+
+// Client returns a client with full access to the hub or a member.
+func (p *Platform) Client(name string, scheme *runtime.Scheme) (client.WithWatch, error) {
+	c := p.Fleet.Cluster(name)
+	if c == nil {
+		return nil, fmt.Errorf("there is no cluster %q", name)
+	}
+	return client.NewWithWatch(c.RESTConfig(), client.Options{Scheme: scheme})
+}
+
+// Stop ends everything. With keepLogs the fleet's folder stays for a day.
+func (p *Platform) Stop(ctx context.Context, keepLogs bool) error {
+	var errs []error
+	if p.stopRegistry != nil {
+		p.stopRegistry()
+		if err := <-p.registryDone; err != nil && !errors.Is(err, context.Canceled) {
+			errs = append(errs, fmt.Errorf("stop registry: %w", err))
+		}
+	}
+	stop := p.Fleet.Stop
+	if keepLogs {
+		stop = p.Fleet.StopKeepingLogs
+	}
+	return errors.Join(append(errs, stop(ctx))...)
+}
