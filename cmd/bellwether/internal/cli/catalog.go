@@ -134,10 +134,40 @@ func (a *app) showCatalog(out *output, files catalogs.Files) error {
 		return registryError(err)
 	}
 	if !out.table() {
-		return out.value(a.streams.Out, summary)
+		packages := make([]packageOutput, 0, len(summary.Packages))
+		for _, p := range summary.Packages {
+			packages = append(packages, outputOf(p))
+		}
+		return out.value(a.streams.Out, map[string]any{"packages": packages})
 	}
 	a.table(out, view.CatalogSummary(summary))
 	return nil
+}
+
+// packageOutput is a package as -o json and yaml print it.
+type packageOutput struct {
+	Name           string          `json:"name"`
+	DefaultChannel string          `json:"defaultChannel,omitempty"`
+	Deprecation    string          `json:"deprecation,omitempty"`
+	Problem        string          `json:"problem,omitempty"`
+	Channels       []channelOutput `json:"channels,omitempty"`
+	Versions       []string        `json:"versions,omitempty"`
+}
+
+type channelOutput struct {
+	Name        string `json:"name"`
+	Head        string `json:"head"`
+	HeadVersion string `json:"headVersion"`
+	Deprecation string `json:"deprecation,omitempty"`
+	Versions    int    `json:"versions"`
+}
+
+func outputOf(p catalogs.PackageSummary) packageOutput {
+	o := packageOutput{Name: p.Name, DefaultChannel: p.DefaultChannel, Deprecation: p.Deprecation, Problem: p.Problem, Versions: p.Versions}
+	for _, c := range p.Channels {
+		o.Channels = append(o.Channels, channelOutput{c.Name, c.Head, c.HeadVersion, c.Deprecation, c.Versions})
+	}
+	return o
 }
 
 func (a *app) showPackage(out *output, files catalogs.Files, name string) error {
@@ -146,7 +176,7 @@ func (a *app) showPackage(out *output, files catalogs.Files, name string) error 
 		return registryError(err)
 	}
 	if !out.table() {
-		return out.value(a.streams.Out, p.Summary())
+		return out.value(a.streams.Out, outputOf(p.Summary()))
 	}
 	fmt.Fprint(a.streams.Out, view.CatalogPackage(p, a.style()))
 	return nil
@@ -267,17 +297,21 @@ interface. Without --root it forgets everything when it ends.`
 
 func (a *app) registryCommand() *cobra.Command {
 	var o registry.Options
+	var verbose bool
 	c := &cobra.Command{
 		Use: "serve", Short: "Run an OCI registry on this machine", Long: registryServeLong, Args: cobra.NoArgs,
 		Example: "  bellwether registry serve --root ~/.cache/bellwether-registry",
 		RunE: func(c *cobra.Command, _ []string) error {
 			o.Ready = func(addr string) { fmt.Fprintf(a.streams.Out, "Registry at %s\n", addr) }
-			o.Log = a.streams.ErrOut
+			if verbose {
+				o.Log = a.streams.ErrOut
+			}
 			return registry.Serve(c.Context(), o)
 		},
 	}
 	c.Flags().StringVar(&o.Addr, "addr", "127.0.0.1:5000", "The address to listen on; port 0 is any free one.")
 	c.Flags().StringVar(&o.Root, "root", "", "The folder to keep everything in. Default: memory.")
+	c.Flags().BoolVar(&verbose, "verbose", false, "Log every request that does not succeed, which a push has many of.")
 	_ = c.MarkFlagDirname("root")
 	return parent("registry", "An OCI registry for those who have none", nil, c)
 }

@@ -9,8 +9,10 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/yaml"
 
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/view"
@@ -72,11 +74,36 @@ func (o *output) object(w io.Writer, obj runtime.Object) error {
 	default:
 		return fmt.Errorf("print an object as %q: %w", o.format, o.check())
 	}
-	printer = &printers.OmitManagedFieldsPrinter{Delegate: printers.NewTypeSetter(scheme).ToPrinter(printer)}
-	if err := printer.PrintObj(obj, w); err != nil {
-		return fmt.Errorf("print object: %w", err)
+	if err := setKinds(obj); err != nil {
+		return err
 	}
-	return nil
+	printer = &printers.OmitManagedFieldsPrinter{Delegate: printers.NewTypeSetter(scheme).ToPrinter(printer)}
+	one := func(obj runtime.Object) error {
+		if err := printer.PrintObj(obj, w); err != nil {
+			return fmt.Errorf("print object: %w", err)
+		}
+		return nil
+	}
+	if o.format == outputName && meta.IsListType(obj) { // which the printer for names does not take
+		return meta.EachListItem(obj, one)
+	}
+	return one(obj)
+}
+
+// setKinds fills in the kinds of a list's items, which a typed client leaves
+// out and a reader of the output needs.
+func setKinds(obj runtime.Object) error {
+	if !meta.IsListType(obj) {
+		return nil
+	}
+	return meta.EachListItem(obj, func(item runtime.Object) error {
+		kind, err := apiutil.GVKForObject(item, scheme)
+		if err != nil {
+			return fmt.Errorf("find the kind of a list's items: %w", err)
+		}
+		item.GetObjectKind().SetGroupVersionKind(kind)
+		return nil
+	})
 }
 
 // value prints what is no object of the API.
