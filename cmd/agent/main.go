@@ -33,6 +33,8 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/catalogs/load"
+	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/catalogs/serve"
 	"github.com/bellwether-dev/bellwether/controllers"
 	"github.com/bellwether-dev/bellwether/controllers/install"
@@ -124,7 +126,7 @@ func run(ctx context.Context, f flags) error {
 	holder, _ := os.Hostname()
 	if err := controllers.AddAgent(hub, local, controllers.AgentOptions{
 		Namespace: f.namespace, Holder: holder, Version: version, LeaseEvery: f.leaseEvery, LeaseFor: f.leaseFor,
-		Catalogs: install.NewCatalogs(f.cacheDir), Views: views, Templates: set,
+		Catalogs: load.New(oci.NewClient(oci.Options{CacheDir: f.cacheDir}), load.Options{MaxBytes: 4 << 20}), Views: views, Templates: set,
 	}); err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/catalogs/load"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/catalogs/view"
 	"github.com/bellwether-dev/bellwether/controllers/install/plan"
@@ -42,7 +43,7 @@ func (r *Reconciler) offer(ctx context.Context, s *seen) error {
 
 func (r *Reconciler) offerNext(ctx context.Context, s *seen, q question) error {
 	release := s.Install.Spec.Admission.Release
-	pkg, err := r.Catalogs.Package(ctx, release.Catalog, release.Package)
+	pkg, err := r.Catalogs.Package(ctx, sourceOf(release.Catalog.Source), release.Catalog.Digest, release.Package)
 	if err != nil {
 		return err
 	}
@@ -56,7 +57,7 @@ func (r *Reconciler) offerNext(ctx context.Context, s *seen, q question) error {
 	if len(s.Offer.Path) > 0 && q.advance {
 		s.Offer.Next = s.Offer.Path[0]
 	}
-	return r.offerView(ctx, s, pkg, q.installed)
+	return r.offerView(ctx, s, q)
 }
 
 // question is all that an offer depends on. The catalog is pinned by digest, so
@@ -117,39 +118,26 @@ func (o *offers) forget(key string) {
 
 // offerView builds the view of the next hop, or of what is installed where
 // there is none.
-func (r *Reconciler) offerView(ctx context.Context, s *seen, pkg *catalogs.Package, installed catalogs.Installed) error {
+func (r *Reconciler) offerView(ctx context.Context, s *seen, q question) (err error) {
 	release := s.Install.Spec.Admission.Release
-	shown := s.Offer.Next
-	if shown == "" {
-		shown = installed.Name
-	}
-	pkg, err := r.Catalogs.WithContent(ctx, release.Catalog, pkg, shown)
-	if err != nil {
-		return err
-	}
-	var others []*catalogs.Package
-	if bundle, ok := pkg.Bundles[shown]; ok {
-		needs, err := bundle.Requirements()
-		if err != nil {
-			return err
-		}
-		if others, err = r.Catalogs.Suppliers(ctx, release.Catalog, needs); err != nil {
-			return err
-		}
-	}
-	s.view, err = view.Build(view.Input{
-		Package: pkg, Channel: release.Channel, Installed: installed, Next: s.Offer.Next, Others: others, Present: present(s.Cluster.CSVs),
+	s.view, err = r.Catalogs.View(ctx, load.Request{
+		Source: sourceOf(release.Catalog.Source), Digest: release.Catalog.Digest, PullBundles: true,
+		Package: release.Package, Channel: release.Channel, Installed: q.installed, Next: s.Offer.Next, Present: present(s.Cluster.CSVs),
 	})
 	if err != nil {
 		return err
 	}
 	s.Offer.ViewHash, s.Offer.Admitted = s.view.Hash, s.view.Admitted
 	for _, bundle := range s.view.Bundles {
-		if bundle.Name == shown && bundle.Route != view.Stub {
+		if bundle.Package == release.Package && bundle.Route != view.Stub {
 			s.Offer.Route = v1alpha1.BundleRoute(bundle.Route)
 		}
 	}
 	return nil
+}
+
+func sourceOf(s v1alpha1.CatalogSource) oci.Source {
+	return oci.Source{Image: s.Image, Directory: s.Directory, Access: oci.Access{Insecure: s.Insecure}}
 }
 
 func present(csvs []plan.CSV) []string {

@@ -20,6 +20,8 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/catalogs/load"
+	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/catalogs/serve"
 	"github.com/bellwether-dev/bellwether/catalogs/view"
 	"github.com/bellwether-dev/bellwether/controllers/install/plan"
@@ -27,17 +29,10 @@ import (
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 )
 
-// Catalogs reads packages of published catalogs. Errors wrap those of packages
-// catalogs and catalogs/oci.
+// Catalogs reads published catalogs; load.Loader does.
 type Catalogs interface {
-	// Package returns a package of the catalog with that digest.
-	Package(ctx context.Context, pin v1alpha1.CatalogPin, name string) (*catalogs.Package, error)
-	// Suppliers returns the packages that hold something that satisfies one of
-	// the requirements.
-	Suppliers(ctx context.Context, pin v1alpha1.CatalogPin, needs []catalogs.Requirement) ([]*catalogs.Package, error)
-	// WithContent returns the package with the manifests of the named bundle
-	// filled in from its image, where the catalog does not carry them.
-	WithContent(ctx context.Context, pin v1alpha1.CatalogPin, pkg *catalogs.Package, bundle string) (*catalogs.Package, error)
+	Package(ctx context.Context, s oci.Source, digest, name string, bundles ...string) (*catalogs.Package, error)
+	View(ctx context.Context, r load.Request) (view.View, error)
 }
 
 // Views serves catalog views to OLM; serve.Server does.

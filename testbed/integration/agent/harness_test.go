@@ -43,7 +43,9 @@ const (
 // harness is an agent and the cluster that it works on.
 type harness struct {
 	client.Client
-	t       *testing.T
+	t *testing.T
+	// whole is the test that the agent outlives its steps for.
+	whole   *testing.T
 	cluster *cluster.Cluster
 	// namespace is the cluster's namespace on the hub.
 	namespace string
@@ -58,7 +60,7 @@ func start(t *testing.T, c *cluster.Cluster, name string) *harness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &harness{Client: k, t: t, cluster: c, namespace: v1alpha1.ClusterNamespace(name)}
+	h := &harness{Client: k, t: t, whole: t, cluster: c, namespace: v1alpha1.ClusterNamespace(name)}
 	h.must(k.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}}))
 	h.startAgent(name)
 	return h
@@ -66,7 +68,7 @@ func start(t *testing.T, c *cluster.Cluster, name string) *harness {
 
 func (h *harness) startAgent(name string) {
 	h.t.Helper()
-	dir := h.t.TempDir()
+	dir := h.whole.TempDir()
 	p, err := process.Start(process.Spec{
 		Name: "agent-" + name, Path: testenv.Binary(h.t, build.Agent), Dir: dir, Log: filepath.Join(dir, "agent.log"),
 		Args: []string{
@@ -77,10 +79,10 @@ func (h *harness) startAgent(name string) {
 	})
 	h.must(err)
 	h.agent = p
-	h.t.Cleanup(func() {
+	h.whole.Cleanup(func() {
 		p.Stop(context.Background())
-		if h.t.Failed() {
-			h.t.Logf("agent:\n%s", p.Tail())
+		if h.whole.Failed() {
+			h.whole.Logf("agent:\n%s", p.Tail())
 		}
 	})
 }
@@ -95,7 +97,7 @@ func (h *harness) must(err error) {
 // catalog writes a catalog and returns the pin that a rollout would give.
 func (h *harness) catalog(content []byte) v1alpha1.CatalogPin {
 	h.t.Helper()
-	dir := h.t.TempDir()
+	dir := h.whole.TempDir()
 	h.must(os.WriteFile(filepath.Join(dir, "catalog.json"), content, 0o600))
 	digest, err := oci.NewClient(oci.Options{}).Resolve(h.t.Context(), oci.Source{Directory: dir})
 	h.must(err)

@@ -1,0 +1,217 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hub
+
+import (
+	"strings"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/testbed/testenv"
+)
+
+// TestAgentMayNoMore does with an agent's token what an agent must be able to
+// do, and then what it must not.
+func TestAgentMayNoMore(t *testing.T) {
+	h := start(t)
+	cluster, other := fleetCluster("least"), fleetCluster("least-other")
+	a := h.join(t, cluster)
+	h.join(t, other)
+	operator := v1alpha1.OperatorReference{Namespace: "team", Name: "echo"}
+	install, foreign := h.install(t, cluster.Name, operator), h.install(t, other.Name, operator)
+	ctx, own := t.Context(), cluster.Status.Namespace
+	edit := func(change func(o *v1alpha1.OperatorInstall)) error {
+		o := install.DeepCopy()
+		if err := h.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+			return err
+		}
+		before := o.DeepCopy()
+		change(o)
+		return a.Patch(ctx, o, client.MergeFrom(before))
+	}
+	allowed := map[string]func() error{
+		"read its installs": func() error {
+			return a.List(ctx, &v1alpha1.OperatorInstallList{}, client.InNamespace(own))
+		},
+		"add its finalizer": func() error {
+			return edit(func(o *v1alpha1.OperatorInstall) { controllerutil.AddFinalizer(o, v1alpha1.FinalizerAgent) })
+		},
+		"report": func() error {
+			o := install.DeepCopy()
+			if err := a.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+				return err
+			}
+			before := o.DeepCopy()
+			o.Status.SucceededHash = "abc"
+			return a.Status().Patch(ctx, o, client.MergeFrom(before))
+		},
+		"renew its Lease": func() error { return a.renew(ctx) },
+		"tell Events": func() error {
+			return a.Create(ctx, &eventsv1.Event{
+				ObjectMeta: metav1.ObjectMeta{Namespace: own, GenerateName: "test-"}, EventTime: metav1.NowMicro(),
+				ReportingController: "bellwether.dev/agent", ReportingInstance: "test", Action: "Test", Reason: "Test", Type: "Normal",
+				Regarding: corev1.ObjectReference{APIVersion: "bellwether.dev/v1alpha1", Kind: "OperatorInstall", Namespace: own, Name: install.Name},
+			})
+		},
+	}
+	for name, do := range allowed {
+		if err := do(); err != nil {
+			t.Errorf("an agent cannot %s: %v", name, err)
+		}
+	}
+	forbidden := map[string]func() error{
+		"admit itself": func() error {
+			return edit(func(o *v1alpha1.OperatorInstall) { o.Spec.RemovalPolicy = v1alpha1.RemovalUninstall })
+		},
+		"change its labels": func() error {
+			return edit(func(o *v1alpha1.OperatorInstall) { o.Labels[v1alpha1.LabelWave] = "canary" })
+		},
+		"remove a foreign finalizer": func() error {
+			return edit(func(o *v1alpha1.OperatorInstall) { controllerutil.AddFinalizer(o, "example.com/other") })
+		},
+		"make an install": func() error {
+			o := install.DeepCopy()
+			o.ObjectMeta = metav1.ObjectMeta{Namespace: own, Name: "made"}
+			return a.Create(ctx, o)
+		},
+		"delete an install":              func() error { return a.Delete(ctx, install.DeepCopy()) },
+		"read another cluster's install": func() error { return a.Get(ctx, client.ObjectKeyFromObject(foreign), foreign.DeepCopy()) },
+		"read all installs":              func() error { return a.List(ctx, &v1alpha1.OperatorInstallList{}) },
+		"read clusters":                  func() error { return a.List(ctx, &v1alpha1.FleetClusterList{}) },
+		"read rollouts":                  func() error { return a.List(ctx, &v1alpha1.OperatorRolloutList{}, client.InNamespace(own)) },
+		"read Secrets":                   func() error { return a.List(ctx, &corev1.SecretList{}, client.InNamespace(own)) },
+		"read its own Secret": func() error {
+			return a.Get(ctx, client.ObjectKey{Namespace: own, Name: cluster.Status.CredentialsSecret.Name}, &corev1.Secret{})
+		},
+		"take another Lease": func() error {
+			return a.Get(ctx, client.ObjectKey{Namespace: own, Name: "another"}, &coordinationv1.Lease{})
+		},
+		"renew another cluster's Lease": func() error {
+			return a.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: other.Status.Namespace, Name: v1alpha1.LeaseName}})
+		},
+		"widen its Role": func() error {
+			return a.Delete(ctx, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: v1alpha1.AgentServiceAccount}})
+		},
+	}
+	for name, do := range forbidden {
+		if err := do(); !apierrors.IsForbidden(err) {
+			t.Errorf("an agent can %s: %v", name, err)
+		}
+	}
+}
+
+// TestHubMayNotReadForeignSecrets asks the API server what the hub may do.
+func TestHubMayNotReadForeignSecrets(t *testing.T) {
+	h := start(t)
+	config, err := h.cluster.UserConfig(hubUser, "system:serviceaccounts", "system:serviceaccounts:"+hubNamespace)
+	must(t, err)
+	hub := h.as(t, config)
+	tests := map[string]struct {
+		attributes authorizationv1.ResourceAttributes
+		want       bool
+	}{
+		"a token of an agent":       {authorizationv1.ResourceAttributes{Namespace: "bellwether-a", Verb: "get", Resource: "secrets", Name: "bellwether-agent-token"}, true},
+		"another Secret":            {authorizationv1.ResourceAttributes{Namespace: "bellwether-a", Verb: "get", Resource: "secrets", Name: "other"}, false},
+		"all Secrets":               {authorizationv1.ResourceAttributes{Verb: "list", Resource: "secrets"}, false},
+		"any Role":                  {authorizationv1.ResourceAttributes{Namespace: "default", Verb: "patch", Group: rbacv1.GroupName, Resource: "roles", Name: "other"}, false},
+		"rights beyond its own":     {authorizationv1.ResourceAttributes{Namespace: "default", Verb: "escalate", Group: rbacv1.GroupName, Resource: "roles", Name: "bellwether-agent"}, false},
+		"pods":                      {authorizationv1.ResourceAttributes{Verb: "list", Resource: "pods"}, false},
+		"approving its own rollout": {authorizationv1.ResourceAttributes{Verb: "approve", Group: "bellwether.dev", Resource: "operatorrollouts"}, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &test.attributes}}
+			must(t, hub.Create(t.Context(), review))
+			if review.Status.Allowed != test.want {
+				t.Errorf("allowed = %v, want %v (%s)", review.Status.Allowed, test.want, review.Status.Reason)
+			}
+		})
+	}
+}
+
+// TestApprovals plays an SRE who may operate and one who may approve.
+func TestApprovals(t *testing.T) {
+	h := start(t)
+	namespace := testenv.Namespace(t, h.cluster.RESTConfig(), "approve")
+	person := func(name, role string) client.Client {
+		config, err := h.cluster.UserConfig(name)
+		must(t, err)
+		must(t, h.Create(t.Context(), &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}},
+		}))
+		return h.as(t, config)
+	}
+	operator, approver := person("olga", "bellwether-operate"), person("anna", "bellwether-approve")
+	rollout := &v1alpha1.OperatorRollout{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "echo-1"},
+		Spec: v1alpha1.OperatorRolloutSpec{
+			Operator: v1alpha1.LocalReference{Name: "echo"}, Revision: 1, Release: goodRelease(), Strategy: v1alpha1.RolloutStrategy{},
+		},
+	}
+	must(t, h.Create(t.Context(), rollout))
+	patch := func(c client.Client, edit func(*v1alpha1.OperatorRolloutSpec)) error {
+		r := rollout.DeepCopy()
+		if err := h.Get(t.Context(), client.ObjectKeyFromObject(r), r); err != nil {
+			return err
+		}
+		before := r.DeepCopy()
+		edit(&r.Spec)
+		return c.Patch(t.Context(), r, client.MergeFrom(before))
+	}
+	approve := func(by, wave string) func(*v1alpha1.OperatorRolloutSpec) {
+		return func(s *v1alpha1.OperatorRolloutSpec) {
+			s.Approvals = append(s.Approvals, v1alpha1.Approval{Wave: wave, Gate: "sre", By: by, Reason: "looks good", At: metav1.Now()})
+		}
+	}
+	steps := []struct {
+		name string
+		as   client.Client
+		edit func(*v1alpha1.OperatorRolloutSpec)
+		want string // in the refusal; empty: allowed
+	}{
+		{"who operates may pause", operator, func(s *v1alpha1.OperatorRolloutSpec) { s.Paused = true }, ""},
+		{"but not approve", operator, approve("olga", "canary"), "olga may not approve"},
+		{"who approves may not sign for another", approver, approve("olga", "canary"), "signed by who gives it: by must be 'anna'"},
+		{"and may approve", approver, approve("anna", "canary"), ""},
+		{"a second one leaves the first", approver, approve("anna", "prod"), ""},
+		{"who operates may go on", operator, func(s *v1alpha1.OperatorRolloutSpec) { s.Paused = false }, ""},
+		{"but not withdraw an approval", operator, func(s *v1alpha1.OperatorRolloutSpec) { s.Approvals = s.Approvals[1:] }, "may not approve"},
+		{"nor sign one anew", operator, func(s *v1alpha1.OperatorRolloutSpec) { s.Approvals[0].By = "olga" }, "may not approve"},
+		{"who approves may withdraw", approver, func(s *v1alpha1.OperatorRolloutSpec) { s.Approvals = nil }, ""},
+	}
+	for _, step := range steps {
+		t.Run(step.name, func(t *testing.T) {
+			err := patch(step.as, step.edit)
+			if step.want == "" {
+				must(t, err)
+				return
+			}
+			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), step.want) {
+				t.Errorf("%v, want a refusal with %q", err, step.want)
+			}
+		})
+	}
+	t.Run("nor bring an approval along", func(t *testing.T) {
+		r := rollout.DeepCopy()
+		r.ObjectMeta = metav1.ObjectMeta{Namespace: namespace, Name: "echo-2"}
+		approve("hub", "canary")(&r.Spec)
+		config, err := h.cluster.UserConfig(hubUser)
+		must(t, err)
+		if err := h.as(t, config).Create(t.Context(), r); !apierrors.IsForbidden(err) {
+			t.Errorf("the hub approved by itself: %v", err)
+		}
+	})
+}
