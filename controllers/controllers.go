@@ -19,6 +19,7 @@ import (
 	"github.com/bellwether-dev/bellwether/controllers/fleet"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/controllers/operator"
+	"github.com/bellwether-dev/bellwether/controllers/rollout"
 )
 
 // HubOptions configure what runs on the hub.
@@ -55,12 +56,15 @@ func AddHub(mgr ctrl.Manager, o HubOptions) error {
 		func() error { return fleet.Add(mgr, fleet.Options{Grace: o.LeaseGrace, Concurrency: o.Concurrency}) },
 		func() error { return catalog.Add(mgr, o.Catalogs, o.Concurrency) },
 		func() error { return operator.Add(mgr, o.Catalogs, o.Concurrency) },
+		func() error {
+			return rollout.Add(mgr, rollout.Options{Concurrency: o.Concurrency, Metrics: o.Metrics})
+		},
 	} {
 		if err := add(); err != nil {
 			return err
 		}
 	}
-	for _, gauges := range []prometheus.Collector{fleet.Gauges(mgr), operator.Gauges(mgr)} {
+	for _, gauges := range []prometheus.Collector{fleet.Gauges(mgr), operator.Gauges(mgr), rollout.Gauges(mgr)} {
 		if err := o.Metrics.Register(gauges); err != nil {
 			return fmt.Errorf("register metrics: %w", err)
 		}

@@ -103,26 +103,19 @@ func (s *waveState) names(k class) []string {
 	return names
 }
 
-// events tells of each change of phase since the last status.
-func (p *pass) events(status v1alpha1.OperatorRolloutStatus, reason string) []Event {
+// events tells of the waves that were started and verified. What becomes of the
+// rollout as a whole is told by its conditions.
+func (p *pass) events(status v1alpha1.OperatorRolloutStatus) []Event {
 	var events []Event
 	for i, w := range status.Waves {
-		was := p.states[i].prior.Phase
-		if w.Phase == was || w.Phase == v1alpha1.WaveWaiting || w.Total == 0 {
-			continue
+		was := p.states[i].prior
+		if w.StartedAt != nil && was.StartedAt == nil {
+			events = append(events, Event{Reason: "WaveStarted", Message: fmt.Sprintf("wave %s: %s, %d at a time", w.Name, clusters(int(w.Total)), w.MaxConcurrency)})
 		}
-		events = append(events, Event{
-			Reason:  "Wave" + string(w.Phase),
-			Message: fmt.Sprintf("wave %s: %d of %d clusters updated, %d failed, %d deferred", w.Name, w.Succeeded, w.Total-w.Removed, w.Failed, w.Deferred),
-		})
-	}
-	was := p.prior.Phase
-	if status.Phase == v1alpha1.RolloutProgressing && (was == v1alpha1.RolloutPaused || was == v1alpha1.RolloutHalted) {
-		events = append(events, Event{Reason: "Resumed", Message: status.Message})
-	}
-	if status.Phase != was && status.Phase != v1alpha1.RolloutProgressing {
-		warn := status.Phase == v1alpha1.RolloutHalted || status.Phase == v1alpha1.RolloutAborted
-		events = append(events, Event{Reason: reason, Message: status.Message, Warning: warn})
+		if w.VerifiedAt != nil && was.VerifiedAt == nil && w.Total > 0 {
+			events = append(events, Event{Reason: "WaveVerified", Message: fmt.Sprintf(
+				"wave %s: %d of %d clusters updated, %d failed, %d deferred", w.Name, w.Succeeded, w.Total-w.Removed, w.Failed, w.Deferred)})
+		}
 	}
 	return events
 }

@@ -31,7 +31,7 @@ func (p *pass) proceed() Decision {
 		status.EndedAt = stampTime(p.in.Now)
 	}
 	d.Standing, d.Reason, status.Message = p.explain(status)
-	d.Events = p.events(status, d.Reason)
+	d.Events = p.events(status)
 	d.RecheckAfter = p.recheck(status)
 	p.observed(&status)
 	d.Status = status

@@ -123,7 +123,6 @@ const (
 type Event struct {
 	Reason  string
 	Message string
-	Warning bool
 }
 
 // Decision is what to do and what to write.
@@ -138,7 +137,7 @@ type Decision struct {
 	// Standing and Reason, with Status.Message, make the conditions.
 	Standing Standing
 	Reason   string
-	// Events are to be told once Status was written.
+	// Events are what the change from the last status to this one tells.
 	Events []Event
 	// RecheckAfter is when time alone would change the decision; zero if never.
 	RecheckAfter time.Duration
@@ -264,7 +263,6 @@ func superseded(in Input) Decision {
 		status.Phase = v1alpha1.RolloutSuperseded
 		status.EndedAt = stampTime(in.Now)
 		status.Message = "a newer rollout took over"
-		d.Events = []Event{{Reason: v1alpha1.ReasonSuperseded, Message: status.Message}}
 	}
 	d.Status = status
 	return d

@@ -1,0 +1,192 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	apply "github.com/bellwether-dev/bellwether/apis/v1alpha1/applyconfiguration/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/rollout/plan"
+)
+
+// Membership and admission are applied by two owners, so that writing the one
+// leaves the other as it is.
+const (
+	membershipOwner = client.FieldOwner("bellwether-rollout")
+	admissionOwner  = client.FieldOwner("bellwether-rollout-admission")
+)
+
+// writers is how many OperatorInstalls are written at a time.
+const writers = 16
+
+// apply carries the actions out. A cluster that cannot be written does not
+// hold up the others; a rollout that was changed since it was read holds up
+// all.
+func (r *Reconciler) apply(ctx context.Context, ro *v1alpha1.OperatorRollout, actions []plan.Action) error {
+	if len(actions) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, plan.AdmissionTimeout)
+	defer cancel()
+	var (
+		group errgroup.Group
+		mu    sync.Mutex
+		errs  []error
+	)
+	group.SetLimit(writers)
+	for _, a := range actions {
+		group.Go(func() error {
+			if err := r.act(ctx, ro, a); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				errs = append(errs, err)
+				if outdated(err) {
+					cancel()
+				}
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // the functions collect their errors
+	return foremost(errs)
+}
+
+// foremost is the conflict, if there is one: it explains the others. Of equal
+// ones it is the first by text, so that a status that quotes it is stable.
+func foremost(errs []error) error {
+	var first error
+	for _, err := range errs {
+		if outdated(err) {
+			return err
+		}
+		if first == nil || err.Error() < first.Error() {
+			first = err
+		}
+	}
+	if len(errs) > 1 {
+		return fmt.Errorf("%d clusters could not be written, one of them: %w", len(errs), first)
+	}
+	return first
+}
+
+func outdated(err error) bool { return apierrors.IsConflict(err) }
+
+func (r *Reconciler) act(ctx context.Context, ro *v1alpha1.OperatorRollout, a plan.Action) error {
+	if err := r.fence(ctx, ro); err != nil {
+		return err
+	}
+	operator := reference(ro)
+	key := client.ObjectKey{Namespace: v1alpha1.ClusterNamespace(a.Cluster), Name: operator.InstallName()}
+	var at *v1alpha1.OperatorInstall
+	live := &v1alpha1.OperatorInstall{}
+	switch err := r.Live.Get(ctx, key, live); {
+	case err == nil:
+		at = live
+	case !apierrors.IsNotFound(err):
+		return fmt.Errorf("read install of %s: %w", a.Cluster, err)
+	}
+	if at != nil && (at.DeletionTimestamp != nil || at.Spec.Admission != nil && at.Spec.Admission.Revision > ro.Spec.Revision) {
+		return nil
+	}
+	if a.Kind == plan.ActionAssign {
+		return r.assign(ctx, ro, a, key, at)
+	}
+	return r.admit(ctx, ro, a, at)
+}
+
+// fence makes sure that the rollout is still as the decision saw it: not
+// paused, not aborted, and with the very batch that names the cluster.
+func (r *Reconciler) fence(ctx context.Context, ro *v1alpha1.OperatorRollout) error {
+	var now v1alpha1.OperatorRollout
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(ro), &now)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read rollout: %w", err)
+	}
+	if err != nil || now.UID != ro.UID || now.ResourceVersion != ro.ResourceVersion || now.DeletionTimestamp != nil {
+		return conflict(ro, "the rollout was changed since it was read")
+	}
+	return nil
+}
+
+func conflict(ro *v1alpha1.OperatorRollout, what string) error {
+	return apierrors.NewConflict(schema.GroupResource{Group: v1alpha1.SchemeGroupVersion.Group, Resource: "operatorrollouts"}, ro.Name, errors.New(what))
+}
+
+// assign writes the membership. Once the plan is frozen, a member is never
+// moved.
+func (r *Reconciler) assign(ctx context.Context, ro *v1alpha1.OperatorRollout, a plan.Action, key client.ObjectKey, at *v1alpha1.OperatorInstall) error {
+	member := at != nil && at.Labels[v1alpha1.LabelRollout] == ro.Name
+	if member && (ro.Status.PlanHash != "" || at.Labels[v1alpha1.LabelWave] == a.Wave) {
+		return nil
+	}
+	operator := reference(ro)
+	install := apply.OperatorInstall(key.Name, key.Namespace).
+		WithLabels(map[string]string{
+			v1alpha1.LabelCluster:           a.Cluster,
+			v1alpha1.LabelOperator:          operator.Name,
+			v1alpha1.LabelOperatorNamespace: operator.Namespace,
+			v1alpha1.LabelRollout:           ro.Name,
+			v1alpha1.LabelWave:              a.Wave,
+		}).
+		WithSpec(apply.OperatorInstallSpec().
+			WithCluster(a.Cluster).
+			WithOperator(apply.OperatorReference().WithNamespace(operator.Namespace).WithName(operator.Name)))
+	if at != nil {
+		install.WithUID(at.UID).WithResourceVersion(at.ResourceVersion)
+	}
+	if err := r.Client.Apply(ctx, install, membershipOwner, client.ForceOwnership); err != nil {
+		return fmt.Errorf("assign %s to wave %s: %w", a.Cluster, a.Wave, err)
+	}
+	return nil
+}
+
+// admit writes the stamp, unless this rollout's stamp is there already.
+func (r *Reconciler) admit(ctx context.Context, ro *v1alpha1.OperatorRollout, a plan.Action, at *v1alpha1.OperatorInstall) error {
+	if at == nil || at.Labels[v1alpha1.LabelRollout] != ro.Name || at.Labels[v1alpha1.LabelWave] != a.Wave {
+		return nil
+	}
+	if at.Spec.Admission != nil && at.Spec.Admission.RolloutUID == string(ro.UID) {
+		return nil
+	}
+	release, err := releaseToApply(ro.Spec.Release)
+	if err != nil {
+		return err
+	}
+	install := apply.OperatorInstall(at.Name, at.Namespace).
+		WithUID(at.UID).WithResourceVersion(at.ResourceVersion).
+		WithSpec(apply.OperatorInstallSpec().WithAdmission(apply.Admission().
+			WithRollout(ro.Name).WithRolloutUID(string(ro.UID)).WithRevision(ro.Spec.Revision).
+			WithWave(a.Wave).WithHash(ro.Status.ReleaseHash).WithAdmittedAt(a.AdmittedAt).WithRelease(release)))
+	if err := r.Client.Apply(ctx, install, admissionOwner, client.ForceOwnership); err != nil {
+		return fmt.Errorf("admit %s: %w", a.Cluster, err)
+	}
+	log.FromContext(ctx).Info("Cluster admitted", "cluster", a.Cluster, "wave", a.Wave, "version", ro.Spec.Release.Version)
+	r.Admitted()
+	return nil
+}
+
+// releaseToApply turns a release into its apply configuration, whose JSON is
+// the same.
+func releaseToApply(release v1alpha1.Release) (*apply.ReleaseApplyConfiguration, error) {
+	text, err := json.Marshal(release)
+	if err != nil {
+		return nil, fmt.Errorf("marshal release: %w", err)
+	}
+	config := apply.Release()
+	if err := json.Unmarshal(text, config); err != nil {
+		return nil, fmt.Errorf("unmarshal release: %w", err)
+	}
+	return config, nil
+}

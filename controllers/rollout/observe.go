@@ -1,0 +1,133 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/kit"
+	"github.com/bellwether-dev/bellwether/controllers/kit/conditions"
+	"github.com/bellwether-dev/bellwether/controllers/rollout/plan"
+)
+
+// observe gathers from the cache what plan.Next decides on.
+func (r *Reconciler) observe(ctx context.Context, ro *v1alpha1.OperatorRollout) (plan.Input, error) {
+	in := plan.Input{Now: r.Now(), Rollout: ro}
+	newer, err := r.newer(ctx, ro)
+	if err != nil {
+		return in, err
+	}
+	in.Newer = newer
+	var clusters v1alpha1.FleetClusterList
+	if err := r.Client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
+		return in, fmt.Errorf("list clusters: %w", err)
+	}
+	for i := range clusters.Items {
+		in.Clusters = append(in.Clusters, observeCluster(&clusters.Items[i]))
+	}
+	var installs v1alpha1.OperatorInstallList
+	if err := r.Client.List(ctx, &installs, kit.OfOperator(reference(ro)), client.UnsafeDisableDeepCopy); err != nil {
+		return in, fmt.Errorf("list installs: %w", err)
+	}
+	for i := range installs.Items {
+		at := &installs.Items[i]
+		in.Installs = append(in.Installs, observeInstall(at))
+		in.ObservedInstalls = newest(in.ObservedInstalls, at.ResourceVersion)
+	}
+	return in, nil
+}
+
+// pageSize of a live list.
+const pageSize = 500
+
+// observeLive replaces what came from the cache by what the API server says
+// now.
+func (r *Reconciler) observeLive(ctx context.Context, in *plan.Input) error {
+	in.Now, in.Live = r.Now(), true
+	in.Clusters, in.Installs, in.ObservedInstalls = nil, nil, ""
+	var clusters v1alpha1.FleetClusterList
+	for more := true; more; more = clusters.Continue != "" {
+		if err := r.Live.List(ctx, &clusters, client.Limit(pageSize), client.Continue(clusters.Continue)); err != nil {
+			return fmt.Errorf("list clusters: %w", err)
+		}
+		for i := range clusters.Items {
+			in.Clusters = append(in.Clusters, observeCluster(&clusters.Items[i]))
+		}
+	}
+	var installs v1alpha1.OperatorInstallList
+	operator := reference(in.Rollout)
+	for more := true; more; more = installs.Continue != "" {
+		if err := r.Live.List(ctx, &installs, client.Limit(pageSize), client.Continue(installs.Continue), client.MatchingLabels{
+			v1alpha1.LabelOperator: operator.Name, v1alpha1.LabelOperatorNamespace: operator.Namespace,
+		}); err != nil {
+			return fmt.Errorf("list installs: %w", err)
+		}
+		in.ObservedInstalls = installs.ResourceVersion
+		for i := range installs.Items {
+			in.Installs = append(in.Installs, observeInstall(&installs.Items[i]))
+		}
+	}
+	return nil
+}
+
+func reference(ro *v1alpha1.OperatorRollout) v1alpha1.OperatorReference {
+	return v1alpha1.OperatorReference{Namespace: ro.Namespace, Name: ro.Spec.Operator.Name}
+}
+
+func (r *Reconciler) newer(ctx context.Context, ro *v1alpha1.OperatorRollout) (bool, error) {
+	var all v1alpha1.OperatorRolloutList
+	if err := r.Client.List(ctx, &all, client.InNamespace(ro.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return false, fmt.Errorf("list rollouts: %w", err)
+	}
+	for i := range all.Items {
+		if other := &all.Items[i].Spec; other.Operator == ro.Spec.Operator && other.Revision > ro.Spec.Revision {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func observeCluster(c *v1alpha1.FleetCluster) plan.Cluster {
+	online := conditions.Get(c.Status.Conditions, v1alpha1.ConditionOnline)
+	seen := plan.Cluster{
+		Name: c.Name, Labels: c.Labels, Enrolled: c.Status.Namespace != "",
+		Online: online.Status == metav1.ConditionTrue, Paused: c.Spec.Paused, Deleting: c.DeletionTimestamp != nil,
+	}
+	if seen.Online {
+		seen.OnlineSince = online.LastTransitionTime.Time
+	}
+	return seen
+}
+
+func observeInstall(at *v1alpha1.OperatorInstall) plan.Install {
+	stalled := conditions.Get(at.Status.Conditions, v1alpha1.ConditionStalled)
+	seen := plan.Install{
+		Cluster: at.Spec.Cluster, Rollout: at.Labels[v1alpha1.LabelRollout], Wave: at.Labels[v1alpha1.LabelWave],
+		SucceededHash: at.Status.SucceededHash,
+		Stalled:       stalled.Status == metav1.ConditionTrue && stalled.ObservedGeneration == at.Generation,
+		Deleting:      at.DeletionTimestamp != nil,
+	}
+	if a := at.Spec.Admission; a != nil {
+		seen.Stamp = plan.Stamp{RolloutUID: a.RolloutUID, Hash: a.Hash, AdmittedAt: a.AdmittedAt.Time}
+	}
+	return seen
+}
+
+// newest is the higher of two resource versions of one resource. One that
+// cannot be compared loses, so that it is never taken for progress.
+func newest(a, b string) string {
+	if a == "" {
+		return b
+	}
+	if order, err := resourceversion.CompareResourceVersion(a, b); err == nil && order < 0 {
+		return b
+	}
+	return a
+}

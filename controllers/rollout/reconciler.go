@@ -1,0 +1,112 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rollout carries rollouts out. It gathers what package plan decides
+// on, and writes what it decided: the status of the OperatorRollout, and the
+// labels and the admission of OperatorInstalls. It must decide nothing itself,
+// and never admit a cluster that status.batch, as it was read, does not name.
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/kit"
+	"github.com/bellwether-dev/bellwether/controllers/kit/conditions"
+	"github.com/bellwether-dev/bellwether/controllers/rollout/plan"
+)
+
+// +kubebuilder:rbac:groups=bellwether.dev,resources=operatorrollouts,verbs=get;list;watch
+// +kubebuilder:rbac:groups=bellwether.dev,resources=operatorrollouts/status,verbs=get;patch;update
+// +kubebuilder:rbac:groups=bellwether.dev,resources=operatorinstalls,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=bellwether.dev,resources=fleetclusters,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Reconciler reconciles OperatorRollouts.
+type Reconciler struct {
+	Client client.Client
+	// Live reads past the cache.
+	Live   client.Reader
+	Events events.EventRecorder
+	// Now is the hub's clock.
+	Now func() time.Time
+	// Admitted is told of each admission that was written.
+	Admitted func()
+}
+
+// Reconcile takes one rollout a step further.
+func (r *Reconciler) Reconcile(ctx context.Context, ro *v1alpha1.OperatorRollout) (ctrl.Result, error) {
+	if ro.DeletionTimestamp != nil {
+		return ctrl.Result{}, nil
+	}
+	in, err := r.observe(ctx, ro)
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("observe rollout: %w", err)
+	}
+	next := plan.Next(in)
+	if next.WantsLive {
+		if err := r.observeLive(ctx, &in); err != nil {
+			return ctrl.Result{}, fmt.Errorf("observe rollout live: %w", err)
+		}
+		next = plan.Next(in)
+	}
+	applyErr := r.apply(ctx, ro, next.Actions)
+	r.report(ctx, ro, next, applyErr)
+	return kit.Result(next.RecheckAfter, applyErr)
+}
+
+// report puts the decision into the status, which the shell writes with the
+// resource version that was read as its precondition.
+func (r *Reconciler) report(ctx context.Context, ro *v1alpha1.OperatorRollout, next plan.Decision, applyErr error) {
+	logger := log.FromContext(ctx)
+	if was := ro.Status.Phase; was != next.Status.Phase {
+		logger.Info("Rollout changed phase", "from", was, "to", next.Status.Phase, "message", next.Status.Message)
+	}
+	ro.Status = next.Status
+	if applyErr != nil && !outdated(applyErr) {
+		ro.Status.Message = cut(fmt.Sprintf("%s; the hub will try again: %v", ro.Status.Message, applyErr))
+	}
+	planned := ro.Status.PlanHash != ""
+	planReason := v1alpha1.ReasonSucceeded
+	if !planned {
+		planReason = next.Reason
+	}
+	conditions.Set(&ro.Status.Conditions, ro.Generation, v1alpha1.ConditionPlanned, planned, planReason, plannedMessage(ro))
+	conditions.Summarize(&ro.Status.Conditions, ro.Generation, conditions.Summary{
+		State: states[next.Standing], Reason: next.Reason, Message: ro.Status.Message,
+	})
+	for _, e := range next.Events {
+		logger.Info("Rollout: "+e.Reason, "message", e.Message)
+		r.Events.Eventf(ro, nil, corev1.EventTypeNormal, e.Reason, "Rollout", "%s", e.Message)
+	}
+}
+
+var states = map[plan.Standing]conditions.State{
+	plan.Underway: conditions.InProgress, plan.Done: conditions.Current, plan.Stuck: conditions.Stalled,
+}
+
+func plannedMessage(ro *v1alpha1.OperatorRollout) string {
+	if ro.Status.PlanHash == "" {
+		return ro.Status.Message
+	}
+	return fmt.Sprintf("%d clusters in %d waves", ro.Status.Clusters.Total, len(ro.Status.Waves))
+}
+
+// maxMessage keeps the message within the API's limit, whatever an API server
+// says in an error.
+const maxMessage = 1024
+
+func cut(message string) string {
+	if runes := []rune(message); len(runes) > maxMessage {
+		return string(runes[:maxMessage-1]) + "…"
+	}
+	return message
+}

@@ -1,0 +1,136 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/kit"
+)
+
+// Options of the controller.
+type Options struct {
+	// Concurrency is the number of rollouts reconciled at a time. A rollout is
+	// never reconciled twice at a time.
+	Concurrency int
+	// Metrics takes the counters.
+	Metrics prometheus.Registerer
+}
+
+// Add adds the controller to a manager whose cache has kit.IndexOperator.
+func Add(mgr ctrl.Manager, o Options) error {
+	admissions := prometheus.NewCounter(prometheus.CounterOpts{
+		Name: MetricAdmissions, Help: "Admissions of a cluster to a release that were written.",
+	})
+	if err := o.Metrics.Register(admissions); err != nil {
+		return fmt.Errorf("register %s: %w", MetricAdmissions, err)
+	}
+	recorder := mgr.GetEventRecorder("bellwether-rollout")
+	r := &Reconciler{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: recorder, Now: time.Now, Admitted: admissions.Inc,
+	}
+	err := ctrl.NewControllerManagedBy(mgr).Named("rollout").
+		For(&v1alpha1.OperatorRollout{}).
+		Watches(&v1alpha1.OperatorRollout{}, handler.EnqueueRequestsFromMapFunc(r.elder), builder.WithPredicates(created)).
+		Watches(&v1alpha1.OperatorInstall{}, handler.EnqueueRequestsFromMapFunc(r.ofInstall), builder.WithPredicates(installChanged)).
+		Watches(&v1alpha1.FleetCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(clusterChanged)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: max(o.Concurrency, 1)}).
+		Complete(kit.Shell(mgr.GetClient(), recorder, r))
+	if err != nil {
+		return fmt.Errorf("build rollout controller: %w", err)
+	}
+	return nil
+}
+
+// created passes nothing but new objects.
+var created = predicate.Funcs{
+	UpdateFunc:  func(event.UpdateEvent) bool { return false },
+	DeleteFunc:  func(event.DeleteEvent) bool { return false },
+	GenericFunc: func(event.GenericEvent) bool { return false },
+}
+
+// installChanged passes what the planner reads, so that an agent's progress
+// reports do not wake it.
+var installChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	return observeInstall(e.ObjectOld.(*v1alpha1.OperatorInstall)) != observeInstall(e.ObjectNew.(*v1alpha1.OperatorInstall))
+}}
+
+var clusterChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	before, after := observeCluster(e.ObjectOld.(*v1alpha1.FleetCluster)), observeCluster(e.ObjectNew.(*v1alpha1.FleetCluster))
+	same := before.Enrolled == after.Enrolled && before.Online == after.Online && before.Paused == after.Paused && before.Deleting == after.Deleting
+	return !same || !maps.Equal(before.Labels, after.Labels)
+}}
+
+// elder are the rollouts of the same operator that a new one takes over from.
+func (r *Reconciler) elder(ctx context.Context, obj client.Object) []reconcile.Request {
+	young := obj.(*v1alpha1.OperatorRollout)
+	return r.rollouts(ctx, func(ro *v1alpha1.OperatorRollout) bool {
+		return ro.Spec.Operator == young.Spec.Operator && ro.Spec.Revision < young.Spec.Revision && !ro.Status.Phase.Ended()
+	}, client.InNamespace(young.Namespace))
+}
+
+// ofInstall is the rollout that an install is a member of. An install that is
+// gone may be due anew in its operator's newest rollout, which is the same one.
+func (r *Reconciler) ofInstall(_ context.Context, obj client.Object) []reconcile.Request {
+	l := obj.GetLabels()
+	if l[v1alpha1.LabelRollout] == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{
+		Namespace: l[v1alpha1.LabelOperatorNamespace], Name: l[v1alpha1.LabelRollout],
+	}}}
+}
+
+// ofCluster are the rollouts that select a cluster, and those that it is a
+// member of.
+func (r *Reconciler) ofCluster(ctx context.Context, obj client.Object) []reconcile.Request {
+	requests := r.rollouts(ctx, func(ro *v1alpha1.OperatorRollout) bool {
+		if p := ro.Status.Phase; p == v1alpha1.RolloutAborted || p == v1alpha1.RolloutSuperseded {
+			return false
+		}
+		selector, err := metav1.LabelSelectorAsSelector(&ro.Spec.ClusterSelector)
+		return err == nil && selector.Matches(labels.Set(obj.GetLabels()))
+	})
+	var installs v1alpha1.OperatorInstallList
+	if err := r.Client.List(ctx, &installs, client.InNamespace(v1alpha1.ClusterNamespace(obj.GetName())), client.UnsafeDisableDeepCopy); err != nil {
+		log.FromContext(ctx).Error(err, "List OperatorInstalls of a cluster", "cluster", obj.GetName())
+	}
+	for i := range installs.Items {
+		requests = append(requests, r.ofInstall(ctx, &installs.Items[i])...)
+	}
+	return requests
+}
+
+func (r *Reconciler) rollouts(ctx context.Context, which func(*v1alpha1.OperatorRollout) bool, in ...client.ListOption) []reconcile.Request {
+	var all v1alpha1.OperatorRolloutList
+	if err := r.Client.List(ctx, &all, append(in, client.UnsafeDisableDeepCopy)...); err != nil {
+		log.FromContext(ctx).Error(err, "List OperatorRollouts")
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range all.Items {
+		if which(&all.Items[i]) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&all.Items[i])})
+		}
+	}
+	return requests
+}
