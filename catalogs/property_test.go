@@ -19,13 +19,13 @@ func TestPathsAreValidAndShortest(t *testing.T) {
 		p := randomPackage(rand.New(rand.NewPCG(seed, 1)))
 		c := p.Channels["c"]
 		skipped := c.skipped()
-		clean, any := distances(p, c, skipped), distances(p, c, nil)
+		clean, loose := distances(p, c, skipped), distances(p, c, nil)
 		for _, from := range c.Entries {
 			for _, to := range c.Entries {
 				path, err := p.Path("c", from.Name, to.Name)
 				want, reachable := clean[from.Name][to.Name], true
 				if _, ok := clean[from.Name][to.Name]; !ok {
-					want, reachable = any[from.Name][to.Name], any[from.Name][to.Name] > 0
+					want, reachable = loose[from.Name][to.Name], loose[from.Name][to.Name] > 0
 				}
 				if from.Name == to.Name {
 					want, reachable = 0, true

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/blang/semver/v4"
@@ -71,26 +72,11 @@ func (r Requirement) SatisfiedBy(pkg string, b *Bundle) bool {
 		inRange, err := semver.ParseRange(r.Range)
 		return err == nil && r.Package == pkg && inRange(b.Version)
 	case r.GVK != nil:
-		for _, gvk := range b.Provides() {
-			if gvk == *r.GVK {
-				return true
-			}
-		}
-		return false
+		return slices.Contains(b.Provides(), *r.GVK)
 	case r.All != nil:
-		for _, sub := range r.All {
-			if !sub.SatisfiedBy(pkg, b) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(r.All, func(sub Requirement) bool { return !sub.SatisfiedBy(pkg, b) })
 	case r.Any != nil:
-		for _, sub := range r.Any {
-			if sub.SatisfiedBy(pkg, b) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(r.Any, func(sub Requirement) bool { return sub.SatisfiedBy(pkg, b) })
 	default:
 		return false
 	}

@@ -7,6 +7,7 @@ package catalogtest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -54,7 +55,7 @@ func WriteDir(dir string, o Options) error {
 }
 
 func writePackageDir(dir string, o Options, i int) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return err
 	}
 	f, err := os.Create(filepath.Join(dir, "catalog.json"))
@@ -62,8 +63,7 @@ func writePackageDir(dir string, o Options, i int) error {
 		return err
 	}
 	if err := writePackage(f, o, i); err != nil {
-		f.Close()
-		return err
+		return errors.Join(err, f.Close())
 	}
 	return f.Close()
 }

@@ -209,29 +209,31 @@ func (l *Loader) dependencies(ctx context.Context, r Request, p *catalogs.Packag
 	met := map[string]bool{p.Name: true}
 	var out []*catalogs.Package
 	for len(needs) > 0 {
-		names := providers(summary, needs)
+		names := slices.DeleteFunc(providers(summary, needs), func(name string) bool { return met[name] })
 		needs = nil
 		for _, name := range names {
-			if met[name] {
-				continue
-			}
 			met[name] = true
-			if len(out) == maxDependencies {
-				return nil, fmt.Errorf("%w: more than %d could be needed", ErrTooManyPackages, maxDependencies)
-			}
-			dependency, err := l.wholePackage(ctx, r.Source, r.Digest, name)
+			dependency, more, err := l.dependency(ctx, r, name)
 			if err != nil {
 				return nil, err
 			}
-			out = append(out, dependency)
-			more, err := requirements(dependency, slices.Collect(maps.Keys(dependency.Bundles))...)
-			if err != nil {
-				return nil, err
-			}
-			needs = append(needs, more...)
+			out, needs = append(out, dependency), append(needs, more...)
+		}
+		if len(out) > maxDependencies {
+			return nil, fmt.Errorf("%w: more than %d could be needed", ErrTooManyPackages, maxDependencies)
 		}
 	}
 	return out, nil
+}
+
+// dependency returns a package and everything that any of its bundles needs.
+func (l *Loader) dependency(ctx context.Context, r Request, name string) (*catalogs.Package, []catalogs.Requirement, error) {
+	p, err := l.wholePackage(ctx, r.Source, r.Digest, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	needs, err := requirements(p, slices.Sorted(maps.Keys(p.Bundles))...)
+	return p, needs, err
 }
 
 func (l *Loader) wholePackage(ctx context.Context, s oci.Source, digest, name string) (*catalogs.Package, error) {

@@ -63,19 +63,10 @@ func (c *Client) BundleObjects(ctx context.Context, image string, a Access) ([][
 		if strings.Contains(name, "/") || !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)) {
 			return nil
 		}
-		raw, err := io.ReadAll(io.LimitReader(content, maxBundle+1))
+		found[name], err = readManifest(content)
 		if err != nil {
-			return fmt.Errorf("read manifest %s: %w", name, err)
+			return fmt.Errorf("manifest %s: %w", name, err)
 		}
-		if len(raw) > maxBundle {
-			return fmt.Errorf("%w: manifest %s", ErrTooLarge, name)
-		}
-		if !utilyaml.IsJSONBuffer(raw) {
-			if raw, err = yaml.YAMLToJSON(raw); err != nil {
-				return fmt.Errorf("%w: manifest %s: %w", ErrNotBundle, name, err)
-			}
-		}
-		found[name] = raw
 		return nil
 	})
 	if err != nil {
@@ -89,4 +80,21 @@ func (c *Client) BundleObjects(ctx context.Context, image string, a Access) ([][
 		objects = append(objects, found[name])
 	}
 	return objects, nil
+}
+
+func readManifest(content io.Reader) ([]byte, error) {
+	raw, err := io.ReadAll(io.LimitReader(content, maxBundle+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(raw) > maxBundle:
+		return nil, ErrTooLarge
+	case utilyaml.IsJSONBuffer(raw):
+		return raw, nil
+	}
+	object, err := yaml.YAMLToJSON(raw)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotBundle, err)
+	}
+	return object, nil
 }

@@ -39,7 +39,7 @@ func (c *Client) cached(digest string) (catalogs.Files, bool) {
 		err := walkCached(file, visit)
 		if err != nil {
 			// Whatever is wrong with it, the registry's copy is the better one.
-			os.Remove(file)
+			_ = os.Remove(file)
 		}
 		return err
 	}, true
@@ -50,7 +50,7 @@ func walkCached(file string, visit func(string, io.Reader) error) error {
 	if err != nil {
 		return fmt.Errorf("open cached catalog: %w", err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	z, err := gzip.NewReader(f)
 	if err != nil {
 		return fmt.Errorf("read cached catalog: %w", err)
@@ -113,9 +113,7 @@ func (c *Client) newCacheWriter(digest string) (*cacheWriter, error) {
 	}
 	spool, err := os.CreateTemp(c.options.CacheDir, ".file-*")
 	if err != nil {
-		temp.Close()
-		os.Remove(temp.Name())
-		return nil, err
+		return nil, errors.Join(err, temp.Close(), os.Remove(temp.Name()))
 	}
 	zip, err := gzip.NewWriterLevel(temp, gzip.BestSpeed)
 	if err != nil {
@@ -184,10 +182,10 @@ func (w *cacheWriter) commit() error {
 
 // discard removes what is left over; after a commit that is the spool file only.
 func (w *cacheWriter) discard() {
-	w.temp.Close()
-	os.Remove(w.temp.Name())
-	w.spool.Close()
-	os.Remove(w.spool.Name())
+	for _, f := range []*os.File{w.temp, w.spool} {
+		_ = f.Close()
+		_ = os.Remove(f.Name())
+	}
 }
 
 // evict removes the catalogs that were not used for the longest time, and what a killed process left behind.
@@ -211,11 +209,11 @@ func (c *Client) evict() {
 		case strings.HasSuffix(e.Name(), cacheSuffix):
 			whole = append(whole, aged{file, info.ModTime()})
 		case strings.HasPrefix(e.Name(), ".") && time.Since(info.ModTime()) > time.Hour:
-			os.Remove(file)
+			_ = os.Remove(file)
 		}
 	}
 	slices.SortFunc(whole, func(a, b aged) int { return b.used.Compare(a.used) })
 	for _, old := range whole[min(len(whole), c.options.CacheEntries):] {
-		os.Remove(old.path)
+		_ = os.Remove(old.path)
 	}
 }

@@ -27,7 +27,7 @@ func walkDirectory(dir string, visit func(name string, size int64, content io.Re
 	if err != nil {
 		return fmt.Errorf("open directory: %w", err)
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	return fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -49,7 +49,7 @@ func visitFile(root *os.Root, name string, visit func(string, int64, io.Reader) 
 	if err != nil {
 		return fmt.Errorf("open file: %w", err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	info, err := f.Stat()
 	if err != nil {
 		return fmt.Errorf("stat file: %w", err)
@@ -69,7 +69,7 @@ func newDirectoryHash() directoryHash { return directoryHash{sha256.New()} }
 
 // add hashes the content by itself first, so that no two lists of files look alike.
 func (h directoryHash) add(name string, content hash.Hash) {
-	fmt.Fprintf(h.hash, "%x  %q\n", content.Sum(nil), name)
+	h.hash.Write(fmt.Appendf(nil, "%x  %q\n", content.Sum(nil), name))
 }
 
 func (h directoryHash) String() string { return "sha256:" + hex.EncodeToString(h.hash.Sum(nil)) }

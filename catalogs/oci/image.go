@@ -99,7 +99,7 @@ func (u *union) layer(l v1.Layer) error {
 		return fmt.Errorf("fetch layer %s: %w", digest, classify(err))
 	}
 	verified := &verifiedBody{ReadCloser: blob, verifier: newVerifier(digest, size)}
-	defer verified.Close()
+	defer func() { _ = verified.Close() }()
 
 	readErr := u.archive(verified)
 	if _, err := io.Copy(io.Discard, verified); err != nil {
@@ -209,7 +209,7 @@ func decompress(r io.Reader) (io.Reader, func(), error) {
 		if err != nil {
 			return nil, nil, fmt.Errorf("decompress gzip: %w", err)
 		}
-		return z, func() { z.Close() }, nil
+		return z, func() { _ = z.Close() }, nil
 	case string(magic) == "\x28\xb5\x2f\xfd":
 		z, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(64<<20))
 		if err != nil {

@@ -184,7 +184,7 @@ func TestPushRefusesWhatIsNoCatalog(t *testing.T) {
 		"invalid":      {write: func(d string) { writeFile(t, d+"/c.json", catalogtest.Graph("p", "1.0.0\n1.1.0")) }, want: catalogs.ErrInvalidPackage},
 		"to a digest":  {write: func(d string) { writeFile(t, d+"/c.json", catalogtest.Graph("p", "1.0.0")) }, ref: r.host + "/c@sha256:" + strings.Repeat("0", 64), want: oci.ErrBadSource},
 		"to nonsense":  {write: func(d string) { writeFile(t, d+"/c.json", catalogtest.Graph("p", "1.0.0")) }, ref: "Not A Reference", want: oci.ErrBadSource},
-		"no directory": {write: func(d string) { os.Remove(d) }, want: oci.ErrNotFound},
+		"no directory": {write: func(d string) { _ = os.Remove(d) }, want: oci.ErrNotFound},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -216,7 +216,7 @@ func TestWrongContent(t *testing.T) {
 				t.Error(err)
 				return false
 			}
-			defer resp.Body.Close()
+			defer func() { _ = resp.Body.Close() }()
 			body, err := io.ReadAll(resp.Body)
 			if err != nil {
 				t.Error(err)
@@ -300,7 +300,7 @@ func TestUnreachable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	closed.Close()
+	_ = closed.Close()
 	r := newRegistry(t)
 	digest := push(t, catalogDir(t), r.image("v1"))
 	stuck := make(chan struct{})
@@ -400,7 +400,7 @@ type file struct {
 
 func layered(t *testing.T, layers ...[]file) v1.Image {
 	t.Helper()
-	img := v1.Image(empty.Image)
+	img := empty.Image
 	for _, files := range layers {
 		var archive bytes.Buffer
 		w := tar.NewWriter(&archive)

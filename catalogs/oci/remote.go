@@ -228,10 +228,10 @@ func classify(err error) error {
 	}
 	var answer *transport.Error
 	if errors.As(err, &answer) {
-		switch {
-		case answer.StatusCode == http.StatusNotFound:
+		switch answer.StatusCode {
+		case http.StatusNotFound:
 			return fmt.Errorf("%w: %w", ErrNotFound, err)
-		case answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden:
+		case http.StatusUnauthorized, http.StatusForbidden:
 			return fmt.Errorf("%w: %w", ErrDenied, err)
 		}
 	}

@@ -41,7 +41,8 @@ func Serve(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("start registry: %w", err)
 	}
-	l, err := net.Listen("tcp", cmp.Or(o.Addr, "127.0.0.1:0"))
+	var listen net.ListenConfig
+	l, err := listen.Listen(ctx, "tcp", cmp.Or(o.Addr, "127.0.0.1:0"))
 	if err != nil {
 		return fmt.Errorf("start registry: %w", err)
 	}
@@ -50,7 +51,7 @@ func Serve(ctx context.Context, o Options) error {
 		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
 		if err := server.Shutdown(grace); err != nil {
-			server.Close()
+			_ = server.Close()
 		}
 	})
 	defer stop()

@@ -184,7 +184,7 @@ func serveTheirs(t *testing.T, content string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { store.Close() })
+	t.Cleanup(func() { _ = store.Close() })
 	if err := cache.LoadOrRebuild(t.Context(), store, os.DirFS(dir)); err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +207,7 @@ func dial(t *testing.T, addr string) *grpc.ClientConn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.Close() })
+	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
 

@@ -10,6 +10,7 @@ package serve
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -65,7 +66,7 @@ func New(o Options) *Server {
 	o.Listen = cmp.Or(o.Listen, "127.0.0.1")
 	o.Advertise = cmp.Or(o.Advertise, o.Listen)
 	// A catalog's connection is idle nearly always and its requests are tiny, so buffers are kept small.
-	g := grpc.NewServer(grpc.ReadBufferSize(4<<10), grpc.WriteBufferSize(16<<10), grpc.SharedWriteBuffer(true),
+	g := grpc.NewServer(grpc.ReadBufferSize(4<<10), grpc.WriteBufferSize(16<<10),
 		grpc.MaxRecvMsgSize(64<<10), grpc.MaxConcurrentStreams(100))
 	api.RegisterRegistryServer(g, registry{})
 	api.RegisterExperimentalRegistryServer(g, experimental{})
@@ -157,7 +158,9 @@ func (s *Server) listen(preferred int) (net.Listener, error) {
 }
 
 func (s *Server) listenOn(port int) (net.Listener, error) {
-	return net.Listen("tcp", net.JoinHostPort(s.options.Listen, strconv.Itoa(port)))
+	var listen net.ListenConfig
+	// Opening a port takes no time that a caller could want to cut short.
+	return listen.Listen(context.Background(), "tcp", net.JoinHostPort(s.options.Listen, strconv.Itoa(port)))
 }
 
 func (s *Server) addr(v *slot) string {
@@ -246,12 +249,12 @@ func (v *slot) drop() {
 	v.conns = map[*conn]struct{}{}
 	v.mu.Unlock()
 	for c := range open {
-		c.Conn.Close()
+		_ = c.Conn.Close()
 	}
 }
 
 func (v *slot) close() {
-	v.listener.Close()
+	_ = v.listener.Close()
 	v.mu.Lock()
 	v.closed = true
 	v.mu.Unlock()
@@ -273,7 +276,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	l.slot.mu.Lock()
 	defer l.slot.mu.Unlock()
 	if l.slot.closed {
-		accepted.Close()
+		_ = accepted.Close()
 		return nil, net.ErrClosed
 	}
 	l.slot.conns[c] = struct{}{}

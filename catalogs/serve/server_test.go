@@ -171,7 +171,7 @@ func freePorts(t *testing.T, n int) []int {
 			if err != nil {
 				break
 			}
-			l.Close()
+			_ = l.Close()
 			ports = append(ports, port)
 		}
 		if len(ports) == n {
@@ -216,7 +216,7 @@ func TestCloseLeavesNothingRunning(t *testing.T) {
 	for i := range 20 {
 		conn := dial(t, set(t, s, strconv.Itoa(i), hop(t, "", "p.v1.0.0"), 0))
 		bundles(t, conn)
-		conn.Close()
+		_ = conn.Close()
 	}
 	s.Remove("7")
 	s.Close()
