@@ -114,9 +114,10 @@ func Build(in Input) (View, error) {
 		return View{}, err
 	}
 	for _, p := range parts {
-		// Without a next hop everything is served in full, so that OLM can put back what somebody deleted.
+		// Without a next hop everything is served in full, so that OLM can put back what somebody deleted. The next hop
+		// itself is served in full until it is what is installed: its CSV is there long before that.
 		present := p.bundle.Name == in.Installed.Name || slices.Contains(in.Present, p.bundle.Name)
-		p.stub = p.stub || (in.Next != "" && present)
+		p.stub = p.stub || (in.Next != "" && in.Next != p.bundle.Name && present)
 	}
 	inlineBytes, err := choose(parts, in.MaxInline)
 	if err != nil {

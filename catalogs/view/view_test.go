@@ -75,6 +75,11 @@ func TestBuild(t *testing.T) {
 			want:     []string{pkg + name(3) + "<" + name(0) + " objects=2 image=false", pkg + name(0) + "< objects=0 image=false"},
 			admitted: []string{name(3)},
 		},
+		"the next hop is served in full while it is being installed": {
+			in:       view.Input{Installed: catalogs.Installed{Name: name(0)}, Next: name(3), Present: []string{name(0), name(3)}},
+			want:     []string{pkg + name(3) + "<" + name(0) + " objects=2 image=false", pkg + name(0) + "< objects=0 image=false"},
+			admitted: []string{name(3)},
+		},
 		"at rest the installed bundle can be put back": {
 			in:       view.Input{Installed: catalogs.Installed{Name: name(2)}},
 			want:     []string{pkg + name(2) + "< objects=2 image=false"},
