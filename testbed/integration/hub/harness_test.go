@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
 	"helm.sh/helm/v3/pkg/releaseutil"
@@ -59,31 +60,49 @@ type harness struct {
 	client.Client
 	cluster *cluster.Cluster
 	scheme  *runtime.Scheme
+	whole   bool
+	metrics *prometheus.Registry
 
 	stop func()
 }
 
 var shared = sync.OnceValues(func() (*harness, error) { return &harness{scheme: runtime.NewScheme()}, nil })
 
-// start returns the hub that all tests of this package share.
+// start returns the hub that most tests of this package share. It has no
+// rollout controller: the tests play it.
 func start(t *testing.T) *harness {
 	t.Helper()
 	h, err := shared()
 	must(t, err)
-	if h.cluster != nil {
-		return h
+	if h.cluster == nil {
+		h.prepare(t, testenv.Shared(t, cluster.Options{}))
+		h.startHub(t)
 	}
+	return h
+}
+
+// startWhole returns a hub of the test's own, with every controller that the
+// program has.
+func startWhole(t *testing.T) *harness {
+	t.Helper()
+	h := &harness{scheme: runtime.NewScheme(), whole: true}
+	h.prepare(t, testenv.Cluster(t, cluster.Options{}))
+	h.startHub(t)
+	t.Cleanup(func() { h.stop() })
+	return h
+}
+
+func (h *harness) prepare(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
 	ctrl.SetLogger(zap.New(zap.UseDevMode(false), zap.WriteTo(testLog{})))
 	must(t, clientgoscheme.AddToScheme(h.scheme))
 	must(t, v1alpha1.AddToScheme(h.scheme))
-	c := testenv.Shared(t, cluster.Options{})
 	testenv.InstallCRDs(t, c)
+	var err error
 	h.Client, err = client.New(c.RESTConfig(), client.Options{Scheme: h.scheme})
 	must(t, err)
 	h.installChart(t)
 	h.cluster = c
-	h.startHub(t)
-	return h
 }
 
 // testLog shows what the hub logs when tests run with -v.
@@ -136,11 +155,7 @@ func (h *harness) startHub(t *testing.T) {
 		Controller: skipNameValidation(),
 	})
 	must(t, err)
-	must(t, kit.IndexInstalls(t.Context(), mgr.GetFieldIndexer()))
-	catalogs := controllers.NewCatalogs("")
-	must(t, fleet.Add(mgr, fleet.Options{Concurrency: 4}))
-	must(t, catalog.Add(mgr, catalogs, 2))
-	must(t, operator.Add(mgr, catalogs, 2))
+	h.addControllers(t, mgr)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
@@ -151,6 +166,20 @@ func (h *harness) startHub(t *testing.T) {
 	if !mgr.GetCache().WaitForCacheSync(t.Context()) {
 		t.Fatalf("the hub's cache does not fill: %v", <-ended)
 	}
+}
+
+func (h *harness) addControllers(t *testing.T, mgr ctrl.Manager) {
+	t.Helper()
+	catalogs := controllers.NewCatalogs("")
+	if h.whole {
+		h.metrics = prometheus.NewRegistry()
+		must(t, controllers.AddHub(mgr, controllers.HubOptions{Concurrency: 4, Catalogs: catalogs, Metrics: h.metrics}))
+		return
+	}
+	must(t, kit.IndexInstalls(t.Context(), mgr.GetFieldIndexer()))
+	must(t, fleet.Add(mgr, fleet.Options{Concurrency: 4}))
+	must(t, catalog.Add(mgr, catalogs, 2))
+	must(t, operator.Add(mgr, catalogs, 2))
 }
 
 func (h *harness) restartHub(t *testing.T) {

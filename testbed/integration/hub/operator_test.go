@@ -35,7 +35,11 @@ type world struct {
 // not exist yet.
 func newWorld(t *testing.T, notation string, clusters ...string) *world {
 	t.Helper()
-	h := start(t)
+	return newWorldOn(t, start(t), notation, clusters...)
+}
+
+func newWorldOn(t *testing.T, h *harness, notation string, clusters ...string) *world {
+	t.Helper()
 	w := &world{harness: h, t: t, namespace: testenv.Namespace(t, h.cluster.RESTConfig(), "op"), dir: t.TempDir(), agents: map[string]*agent{}}
 	publish(t, w.dir, notation)
 	w.catalog = h.catalog(t, w.namespace, v1alpha1.CatalogSource{Directory: w.dir})

@@ -1,0 +1,172 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/kit/conditions"
+)
+
+// work plays the executor of an agent: whatever is admitted succeeds at once,
+// and whatever is deleted is let go.
+func (a *agent) work(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(look)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				a.workOnce(ctx)
+			}
+		}
+	}()
+}
+
+// workOnce leaves what fails to the next time.
+func (a *agent) workOnce(ctx context.Context) {
+	var installs v1alpha1.OperatorInstallList
+	if err := a.List(ctx, &installs, client.InNamespace(v1alpha1.ClusterNamespace(a.cluster.Name))); err != nil {
+		return
+	}
+	for i := range installs.Items {
+		o := &installs.Items[i]
+		before := o.DeepCopy()
+		switch {
+		case o.DeletionTimestamp != nil:
+			controllerutil.RemoveFinalizer(o, v1alpha1.FinalizerAgent)
+			_ = a.Patch(ctx, o, client.MergeFrom(before))
+		case o.Spec.Admission == nil:
+		case controllerutil.AddFinalizer(o, v1alpha1.FinalizerAgent):
+			_ = a.Patch(ctx, o, client.MergeFrom(before))
+		case o.Status.SucceededHash != o.Spec.Admission.Hash:
+			release := o.Spec.Admission.Release
+			o.Status.SucceededHash, o.Status.ObservedRevision = o.Spec.Admission.Hash, o.Spec.Admission.Revision
+			o.Status.Installed = &v1alpha1.InstalledVersion{Bundle: release.Bundle, Version: release.Version, Phase: "Succeeded"}
+			conditions.Summarize(&o.Status.Conditions, o.Generation, conditions.Summary{State: conditions.Current, Reason: "Succeeded"})
+			_ = a.Status().Patch(ctx, o, client.MergeFrom(before))
+		}
+	}
+}
+
+func (w *world) running(want map[string]string) {
+	w.t.Helper()
+	eventually(w.t, func() error {
+		got := map[string]string{}
+		var installs v1alpha1.OperatorInstallList
+		if err := w.List(w.t.Context(), &installs); err != nil {
+			return err
+		}
+		for _, o := range installs.Items {
+			version := "nothing"
+			if o.Status.Installed != nil {
+				version = o.Status.Installed.Version
+			}
+			got[o.Spec.Cluster[len(w.namespace)+1:]] = version
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			return errors.New("running (-want +got):\n" + diff)
+		}
+		return nil
+	})
+}
+
+// TestWholeHub takes an operator through its life with every controller of the
+// hub at work, and agents that do as they are told.
+func TestWholeHub(t *testing.T) {
+	h := startWhole(t)
+	w := newWorldOn(t, h, first, "a", "b", "c")
+	for _, a := range w.agents {
+		a.work(t)
+	}
+	one := intstr.FromInt32(1)
+	w.operator.Spec.Strategy.Waves = []v1alpha1.Wave{{Name: "canary", Size: &one}, {Name: "rest"}}
+	w.operator.Spec.RemovalPolicy = v1alpha1.RemovalUninstall
+	w.create()
+	w.reaches(t, w.operator, "True Succeeded", "3 of 3 clusters run 1.0.0")
+
+	w.republish(second)
+	w.reaches(t, w.operator, "True Succeeded", "3 of 3 clusters run 1.1.0")
+
+	w.addCluster("d").work(t)
+	w.reaches(t, w.operator, "True Succeeded", "4 of 4 clusters run 1.1.0")
+	w.expectMetrics(map[string]float64{
+		`bellwether_fleet_clusters{state=online}`: 4, `bellwether_fleet_clusters{state=offline}`: 0,
+		`bellwether_operator_clusters{namespace=` + w.namespace + `,operator=echo,state=updated}`:         4,
+		`bellwether_operator_version_clusters{namespace=` + w.namespace + `,operator=echo,version=1.1.0}`: 4,
+		`bellwether_operator_ready{namespace=` + w.namespace + `,operator=echo}`:                          1,
+	})
+
+	b := w.agents["b"].cluster
+	w.change(t, b, func() { delete(b.Labels, "world") })
+	w.running(map[string]string{"a": "1.1.0", "c": "1.1.0", "d": "1.1.0"})
+	w.edit(func(s *v1alpha1.ManagedOperatorSpec) {
+		s.ClusterSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "name", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"c"}}}
+	})
+	w.running(map[string]string{"a": "1.1.0", "d": "1.1.0"})
+	w.reaches(t, w.operator, "True Succeeded", "2 of 2 clusters run 1.1.0")
+
+	must(t, w.Delete(t.Context(), w.agents["d"].cluster))
+	w.gone(t, w.agents["d"].cluster)
+	w.running(map[string]string{"a": "1.1.0"})
+	w.reaches(t, w.operator, "True Succeeded", "1 of 1")
+
+	w.republish(third)
+	w.reaches(t, w.operator, "True Succeeded", "1 of 1 clusters run 1.2.0")
+	must(t, w.Delete(t.Context(), w.operator))
+	w.gone(t, w.operator)
+	w.running(map[string]string{})
+	w.rollouts()
+}
+
+// expectMetrics waits for samples, written as name{label=value,...}.
+func (w *world) expectMetrics(want map[string]float64) {
+	w.t.Helper()
+	eventually(w.t, func() error {
+		families, err := w.metrics.Gather()
+		if err != nil {
+			return err
+		}
+		got := map[string]float64{}
+		for _, family := range families {
+			for _, metric := range family.GetMetric() {
+				name := family.GetName() + "{"
+				for i, label := range metric.GetLabel() {
+					if i > 0 {
+						name += ","
+					}
+					name += label.GetName() + "=" + label.GetValue()
+				}
+				if _, wanted := want[name+"}"]; wanted {
+					got[name+"}"] = metric.GetGauge().GetValue()
+				}
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			return fmt.Errorf("metrics (-want +got):\n%s", diff)
+		}
+		return nil
+	})
+}
