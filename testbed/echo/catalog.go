@@ -17,7 +17,7 @@ import (
 	"strings"
 
 	"github.com/blang/semver/v4"
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/operator-framework/operator-registry/alpha/declcfg"
 	"github.com/operator-framework/operator-registry/alpha/property"
 	"sigs.k8s.io/yaml"
@@ -118,7 +118,7 @@ func bundleBlobs(version string) (declcfg.ChannelEntry, declcfg.Bundle, error) {
 		Schema: declcfg.SchemaBundle, Package: bundle.Package, Name: bundle.CSVName(version),
 		Properties: []property.Property{property.MustBuildPackage(bundle.Package, version)},
 	}
-	var csv v1alpha1.ClusterServiceVersion
+	var csv operatorsv1alpha1.ClusterServiceVersion
 	var objects []property.Property
 	manifests := path.Join("bundles", version, "manifests")
 	entries, err := embedded.ReadDir(manifests)
@@ -148,11 +148,11 @@ func bundleBlobs(version string) (declcfg.ChannelEntry, declcfg.Bundle, error) {
 }
 
 // readCSV fills csv if object is one, and leaves it alone otherwise.
-func readCSV(object []byte, csv *v1alpha1.ClusterServiceVersion) error {
+func readCSV(object []byte, csv *operatorsv1alpha1.ClusterServiceVersion) error {
 	var kind struct {
 		Kind string `json:"kind"`
 	}
-	if err := json.Unmarshal(object, &kind); err != nil || kind.Kind != v1alpha1.ClusterServiceVersionKind {
+	if err := json.Unmarshal(object, &kind); err != nil || kind.Kind != operatorsv1alpha1.ClusterServiceVersionKind {
 		return err
 	}
 	return json.Unmarshal(object, csv)

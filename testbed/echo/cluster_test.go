@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -81,7 +81,7 @@ func newBed(t *testing.T) *bed {
 // roles of the CSV to the letter, and its Deployment.
 func (b *bed) install(version string) {
 	b.t.Helper()
-	crd, csv := &apiextensionsv1.CustomResourceDefinition{}, &v1alpha1.ClusterServiceVersion{}
+	crd, csv := &apiextensionsv1.CustomResourceDefinition{}, &operatorsv1alpha1.ClusterServiceVersion{}
 	b.read(version+"/manifests/echo.bellwether.dev_echoservers.yaml", crd)
 	b.read(version+"/manifests/echo-operator.clusterserviceversion.yaml", csv)
 	b.apply(crd)
@@ -207,7 +207,7 @@ func get(ctx context.Context, ip, path string) (int, []byte, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(resp.Body)
 	return resp.StatusCode, body, err
 }

@@ -56,10 +56,12 @@ func serve() error {
 		if broken.Load() {
 			w.WriteHeader(http.StatusInternalServerError)
 		}
-		fmt.Fprint(w, "ok")
+		answer(w)([]byte("ok"), nil)
 	})
 	mux.HandleFunc("/break", func(http.ResponseWriter, *http.Request) { broken.Store(true) })
-	mux.HandleFunc("/args", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, strings.Join(os.Args[1:], " ")) })
+	mux.HandleFunc("/args", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w)([]byte(strings.Join(os.Args[1:], " ")), nil)
+	})
 	mux.HandleFunc("/file", func(w http.ResponseWriter, r *http.Request) {
 		answer(w)(os.ReadFile(os.Getenv(r.FormValue("env"))))
 	})

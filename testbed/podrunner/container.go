@@ -45,7 +45,11 @@ func (c *container) run(ctx context.Context) bool {
 		return ended != nil && ended.ExitCode == 0
 	}
 	log := &lumberjack.Logger{Filename: c.logFile(), MaxSize: maxLogMegabytes, MaxBackups: 1}
-	defer log.Close()
+	defer func() {
+		if err := log.Close(); err != nil {
+			klog.FromContext(ctx).Error(err, "Log not closed", "container", c.spec.Name)
+		}
+	}()
 	if _, err := log.Write(nil); err != nil { // a silent program has a log, too
 		klog.FromContext(ctx).Error(err, "Log not opened", "container", c.spec.Name)
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // tokenMount is where the ServiceAccount admission plugin mounts the pod's token.
-const tokenMount = "/var/run/secrets/kubernetes.io/serviceaccount"
+const tokenMount = "/var/run/secrets/kubernetes.io/serviceaccount" //nolint:gosec // a path, no secret
 
 // apiServer is how a pod reaches the API server.
 type apiServer struct {

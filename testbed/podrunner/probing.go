@@ -46,13 +46,10 @@ func (c *container) probe(ctx context.Context, t probe.Target) error {
 // or, if once is set, the verdict is Passing.
 func (c *container) until(ctx context.Context, name string, p *corev1.Probe, t probe.Target, once bool) error {
 	var count plan.ProbeCount
-	if !wait(ctx, initialDelay(p)) {
-		return nil
-	}
-	for {
+	for delay := initialDelay(p); wait(ctx, delay); delay = plan.Period(p) {
 		err := c.check(ctx, p, t)
 		if ctx.Err() != nil {
-			return nil
+			break
 		}
 		verdict := count.Observe(p, err == nil)
 		if err != nil {
@@ -64,10 +61,8 @@ func (c *container) until(ctx context.Context, name string, p *corev1.Probe, t p
 		case verdict == plan.Passing && once:
 			return nil
 		}
-		if !wait(ctx, plan.Period(p)) {
-			return nil
-		}
 	}
+	return nil
 }
 
 // readiness keeps the container's Ready as the probe says until ctx ends.

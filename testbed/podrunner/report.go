@@ -95,7 +95,7 @@ func (w *worker) observe() (observed plan.Observed, before corev1.PodStatus, gon
 		Started: w.started, Now: metav1.Now(), Previous: before.Conditions,
 	}
 	for _, c := range w.statuses {
-		c.ContainerStatus = *c.ContainerStatus.DeepCopy()
+		c.ContainerStatus = *c.DeepCopy()
 		observed.Containers = append(observed.Containers, c)
 	}
 	return observed, before, w.gone

@@ -158,12 +158,17 @@ func (r *runner) adopt(objects []any) error {
 			}
 		}
 	}
+	return r.removeFolders(known)
+}
+
+// removeFolders removes the pods' folders that are not in keep.
+func (r *runner) removeFolders(keep map[string]bool) error {
 	folders, err := os.ReadDir(r.podsDir())
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("list pod folders: %w", err)
 	}
 	for _, f := range folders {
-		if known[f.Name()] {
+		if keep[f.Name()] {
 			continue
 		}
 		if err := os.RemoveAll(filepath.Join(r.podsDir(), f.Name())); err != nil {

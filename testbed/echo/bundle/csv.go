@@ -8,7 +8,7 @@ import (
 
 	"github.com/blang/semver/v4"
 	libversion "github.com/operator-framework/api/pkg/lib/version"
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -27,7 +27,7 @@ const example = `[{"apiVersion":"echo.bellwether.dev/v1alpha1","kind":"EchoServe
 	`"metadata":{"name":"hello"},"spec":{"message":"hello","replicas":1}}]`
 
 // csv returns the ClusterServiceVersion of release r.
-func csv(r Release) *v1alpha1.ClusterServiceVersion {
+func csv(r Release) *operatorsv1alpha1.ClusterServiceVersion {
 	spec := description(r)
 	spec.Version = libversion.OperatorVersion{Version: semver.MustParse(r.Version)}
 	spec.MinKubeVersion = "1.30.0"
@@ -38,24 +38,24 @@ func csv(r Release) *v1alpha1.ClusterServiceVersion {
 		spec.Skips = append(spec.Skips, CSVName(v))
 	}
 	spec.InstallModes = installModes()
-	spec.CustomResourceDefinitions = v1alpha1.CustomResourceDefinitions{Owned: []v1alpha1.CRDDescription{{
+	spec.CustomResourceDefinitions = operatorsv1alpha1.CustomResourceDefinitions{Owned: []operatorsv1alpha1.CRDDescription{{
 		Name: "echoservers." + echov1alpha1.GroupVersion.Group, Version: echov1alpha1.GroupVersion.Version,
 		Kind: "EchoServer", DisplayName: "Echo Server",
 		Description: "A set of small HTTP servers that answer with a message.",
 	}}}
-	spec.InstallStrategy = v1alpha1.NamedInstallStrategy{
-		StrategyName: v1alpha1.InstallStrategyNameDeployment,
-		StrategySpec: v1alpha1.StrategyDetailsDeployment{
-			DeploymentSpecs:    []v1alpha1.StrategyDeploymentSpec{{Name: "echo-operator", Spec: deployment(r)}},
-			ClusterPermissions: []v1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: serviceAccount, Rules: clusterRules()}},
-			Permissions:        []v1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: serviceAccount, Rules: namespaceRules()}},
+	spec.InstallStrategy = operatorsv1alpha1.NamedInstallStrategy{
+		StrategyName: operatorsv1alpha1.InstallStrategyNameDeployment,
+		StrategySpec: operatorsv1alpha1.StrategyDetailsDeployment{
+			DeploymentSpecs:    []operatorsv1alpha1.StrategyDeploymentSpec{{Name: "echo-operator", Spec: deployment(r)}},
+			ClusterPermissions: []operatorsv1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: serviceAccount, Rules: clusterRules()}},
+			Permissions:        []operatorsv1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: serviceAccount, Rules: namespaceRules()}},
 		},
 	}
-	spec.RelatedImages = []v1alpha1.RelatedImage{
+	spec.RelatedImages = []operatorsv1alpha1.RelatedImage{
 		{Name: "echo-operator", Image: OperatorImage + ":" + r.Version},
 	}
-	return &v1alpha1.ClusterServiceVersion{
-		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.ClusterServiceVersionKind},
+	return &operatorsv1alpha1.ClusterServiceVersion{
+		TypeMeta: metav1.TypeMeta{APIVersion: operatorsv1alpha1.SchemeGroupVersion.String(), Kind: operatorsv1alpha1.ClusterServiceVersionKind},
 		ObjectMeta: metav1.ObjectMeta{
 			Name: CSVName(r.Version),
 			Annotations: map[string]string{
@@ -72,8 +72,8 @@ func csv(r Release) *v1alpha1.ClusterServiceVersion {
 	}
 }
 
-func description(r Release) v1alpha1.ClusterServiceVersionSpec {
-	return v1alpha1.ClusterServiceVersionSpec{
+func description(r Release) operatorsv1alpha1.ClusterServiceVersionSpec {
+	return operatorsv1alpha1.ClusterServiceVersionSpec{
 		DisplayName: "Echo Operator",
 		Description: strings.Join([]string{
 			"The sample operator of Bellwether's testbed. It deploys small HTTP servers that answer with a message.",
@@ -81,10 +81,10 @@ func description(r Release) v1alpha1.ClusterServiceVersionSpec {
 		}, "\n\n"),
 		Keywords:    []string{"echo", "sample", "testbed"},
 		Maturity:    "stable",
-		Provider:    v1alpha1.AppLink{Name: "The Bellwether Authors", URL: "https://github.com/bellwether-dev/bellwether"},
-		Maintainers: []v1alpha1.Maintainer{{Name: "The Bellwether Authors", Email: "maintainers@bellwether.dev"}},
-		Links:       []v1alpha1.AppLink{{Name: "Source", URL: "https://github.com/bellwether-dev/bellwether"}},
-		Icon:        []v1alpha1.Icon{{Data: iconSVG, MediaType: "image/svg+xml"}},
+		Provider:    operatorsv1alpha1.AppLink{Name: "The Bellwether Authors", URL: "https://github.com/bellwether-dev/bellwether"},
+		Maintainers: []operatorsv1alpha1.Maintainer{{Name: "The Bellwether Authors", Email: "maintainers@bellwether.dev"}},
+		Links:       []operatorsv1alpha1.AppLink{{Name: "Source", URL: "https://github.com/bellwether-dev/bellwether"}},
+		Icon:        []operatorsv1alpha1.Icon{{Data: iconSVG, MediaType: "image/svg+xml"}},
 	}
 }
 
@@ -92,12 +92,12 @@ func description(r Release) v1alpha1.ClusterServiceVersionSpec {
 // <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path d="M8 1a5 5 0 0 0-5 5v4l-2 2h14l-2-2V6a5 5 0 0 0-5-5zM6 13a2 2 0 0 0 4 0z"/></svg>
 const iconSVG = "PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciIHZpZXdCb3g9IjAgMCAxNiAxNiI+PHBhdGggZD0iTTggMWE1IDUgMCAwIDAtNSA1djRsLTIgMmgxNGwtMi0yVjZhNSA1IDAgMCAwLTUtNXpNNiAxM2EyIDIgMCAwIDAgNCAweiIvPjwvc3ZnPg=="
 
-func installModes() []v1alpha1.InstallMode {
-	return []v1alpha1.InstallMode{
-		{Type: v1alpha1.InstallModeTypeOwnNamespace, Supported: true},
-		{Type: v1alpha1.InstallModeTypeSingleNamespace, Supported: true},
-		{Type: v1alpha1.InstallModeTypeMultiNamespace, Supported: false},
-		{Type: v1alpha1.InstallModeTypeAllNamespaces, Supported: true},
+func installModes() []operatorsv1alpha1.InstallMode {
+	return []operatorsv1alpha1.InstallMode{
+		{Type: operatorsv1alpha1.InstallModeTypeOwnNamespace, Supported: true},
+		{Type: operatorsv1alpha1.InstallModeTypeSingleNamespace, Supported: true},
+		{Type: operatorsv1alpha1.InstallModeTypeMultiNamespace, Supported: false},
+		{Type: operatorsv1alpha1.InstallModeTypeAllNamespaces, Supported: true},
 	}
 }
 

@@ -3,7 +3,7 @@
 
 // Package operator is the sample operator's controller: it keeps a Deployment
 // and a Service of small HTTP servers for each EchoServer. What they look like
-// is decided in package plan.
+// is in package render, what the status says in package plan.
 package operator
 
 import (
@@ -23,6 +23,7 @@ import (
 
 	echov1alpha1 "github.com/bellwether-dev/bellwether/testbed/echo/api/v1alpha1"
 	"github.com/bellwether-dev/bellwether/testbed/echo/operator/plan"
+	"github.com/bellwether-dev/bellwether/testbed/echo/operator/render"
 )
 
 const fieldOwner = client.FieldOwner("echo-operator")
@@ -64,7 +65,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil || in.Server == nil {
 		return ctrl.Result{}, err
 	}
-	servers, err := r.apply(ctx, plan.Objects(in))
+	servers, err := r.apply(ctx, render.Objects(in))
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -96,7 +97,7 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (plan.In
 
 // apply writes what is wanted and returns the servers as the API server has
 // them: the answer to an apply is the live object, so no cache can be behind.
-func (r *Reconciler) apply(ctx context.Context, want plan.Desired) (plan.Servers, error) {
+func (r *Reconciler) apply(ctx context.Context, want render.Desired) (plan.Servers, error) {
 	if err := r.Client.Apply(ctx, want.Service, fieldOwner, client.ForceOwnership); err != nil {
 		return plan.Servers{}, fmt.Errorf("apply service: %w", err)
 	}

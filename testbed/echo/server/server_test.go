@@ -5,6 +5,7 @@ package server_test
 
 import (
 	"encoding/json"
+	"net/http"
 	"net/http/httptest"
 	"testing"
 
@@ -36,7 +37,7 @@ func TestServer(t *testing.T) {
 				t.Fatal(err)
 			}
 			rec := httptest.NewRecorder()
-			server.New(config).ServeHTTP(rec, httptest.NewRequest("GET", tt.path, nil))
+			server.New(config).ServeHTTP(rec, httptest.NewRequest(http.MethodGet, tt.path, nil))
 			var got server.Answer
 			if err := json.Unmarshal(rec.Body.Bytes(), &got); err != nil {
 				t.Fatal(err)

@@ -36,7 +36,7 @@ type Child struct {
 
 // Start runs the command.
 func Start(c Command) (*Child, error) {
-	cmd := exec.Command(c.Path, c.Args...)
+	cmd := exec.Command(c.Path, c.Args...) //nolint:noctx // Stop ends it, with its grace
 	cmd.Env, cmd.Dir = c.Env, c.Dir
 	cmd.Stdout, cmd.Stderr = c.Output, c.Output
 	cmd.WaitDelay = drain

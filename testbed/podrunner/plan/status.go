@@ -152,10 +152,10 @@ func Owned(conditions []corev1.PodCondition) []corev1.PodCondition {
 }
 
 func readiness(o Observed, p corev1.PodPhase) (reason, message string) {
-	switch {
-	case p == corev1.PodSucceeded:
+	switch p {
+	case corev1.PodSucceeded:
 		return "PodCompleted", ""
-	case p == corev1.PodFailed:
+	case corev1.PodFailed:
 		return "PodFailed", ""
 	}
 	if unready := names(o, func(c Container) bool { return !c.Init && !c.Ready }); unready != "" {

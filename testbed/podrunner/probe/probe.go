@@ -16,12 +16,11 @@ import (
 	"net/url"
 	"strconv"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
-
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // Target is the container to ask.
@@ -86,7 +85,7 @@ func checkHTTP(ctx context.Context, get *corev1.HTTPGetAction, t Target) error {
 	if err != nil {
 		return err
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
 	if err != nil {
 		return fmt.Errorf("read answer: %w", err)
@@ -115,7 +114,7 @@ func checkGRPC(ctx context.Context, action *corev1.GRPCAction, t Target) error {
 	if err != nil {
 		return fmt.Errorf("dial %s: %w", address, err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	request := &healthpb.HealthCheckRequest{}
 	if action.Service != nil {
 		request.Service = *action.Service

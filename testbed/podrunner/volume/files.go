@@ -101,18 +101,19 @@ func writeFile(path string, data []byte) error {
 
 // prune removes the files below dir that are not wanted any more.
 func prune(dir string, wanted map[string][]byte) error {
-	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return fmt.Errorf("open folder: %w", err)
+	}
+	defer func() { _ = root.Close() }()
+	return fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		name, err := filepath.Rel(dir, path)
-		if err != nil {
-			return fmt.Errorf("name file: %w", err)
-		}
-		if _, ok := wanted[filepath.ToSlash(name)]; ok || strings.HasSuffix(name, partSuffix) {
+		if _, ok := wanted[name]; ok || strings.HasSuffix(name, partSuffix) {
 			return nil
 		}
-		if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		if err := root.Remove(name); !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		return nil

@@ -35,7 +35,7 @@ func run(ctx context.Context) error {
 	drained := make(chan error, 1)
 	go func() {
 		<-ctx.Done()
-		grace, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
 		drained <- srv.Shutdown(grace)
 	}()

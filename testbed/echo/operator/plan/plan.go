@@ -1,22 +1,15 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plan decides what an EchoServer needs: its Deployment, its Service
-// and its status. It is pure: no client, no clock, no logger.
+// Package plan decides what an EchoServer's status says and what its parts are
+// called. It is pure: no client, no clock, no logger.
 package plan
 
 import (
 	"fmt"
-	"strconv"
 
-	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
-	appsac "k8s.io/client-go/applyconfigurations/apps/v1"
-	coreac "k8s.io/client-go/applyconfigurations/core/v1"
-	metaac "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	echov1alpha1 "github.com/bellwether-dev/bellwether/testbed/echo/api/v1alpha1"
 )
@@ -27,11 +20,6 @@ const (
 	ServerImage = "example.com/bellwether/echo-server"
 	// ServerPort is the port that every server listens on, at its pod's address.
 	ServerPort = 8080
-
-	labelName      = "app.kubernetes.io/name"
-	labelInstance  = "app.kubernetes.io/instance"
-	labelManagedBy = "app.kubernetes.io/managed-by"
-	labelVersion   = "app.kubernetes.io/version"
 )
 
 // Fault is the fault that an operator was told to have.
@@ -62,82 +50,20 @@ type Input struct {
 	Fault   Fault
 }
 
-// Desired is what must exist for an EchoServer.
-type Desired struct {
-	Deployment *appsac.DeploymentApplyConfiguration
-	Service    *coreac.ServiceApplyConfiguration
-}
-
 // ChildName is the name of the Deployment and the Service of the EchoServer
 // called name. The suffix keeps them apart from the operator's own Deployment.
 func ChildName(name string) string { return name + "-echo" }
 
 // Selector are the labels that select the pods of the EchoServer called name.
 func Selector(name string) map[string]string {
-	return map[string]string{labelName: "echo-server", labelInstance: name}
-}
-
-// Objects returns the Deployment and the Service that in calls for.
-func Objects(in Input) Desired {
-	es := in.Server
-	labels := Selector(es.Name)
-	labels[labelManagedBy] = "echo-operator"
-	owner := metaac.OwnerReference().
-		WithAPIVersion(echov1alpha1.GroupVersion.String()).WithKind("EchoServer").
-		WithName(es.Name).WithUID(es.UID).WithController(true).WithBlockOwnerDeletion(true)
-
-	return Desired{
-		Deployment: appsac.Deployment(ChildName(es.Name), es.Namespace).
-			WithLabels(labels).WithOwnerReferences(owner).
-			WithSpec(appsac.DeploymentSpec().
-				WithReplicas(replicas(es)).
-				WithSelector(metaac.LabelSelector().WithMatchLabels(Selector(es.Name))).
-				WithTemplate(podTemplate(in, labels))),
-		Service: coreac.Service(ChildName(es.Name), es.Namespace).
-			WithLabels(labels).WithOwnerReferences(owner).
-			WithSpec(coreac.ServiceSpec().
-				WithSelector(Selector(es.Name)).
-				WithPorts(coreac.ServicePort().WithName("http").WithProtocol(corev1.ProtocolTCP).
-					WithPort(ServerPort).WithTargetPort(intstr.FromString("http")))),
+	return map[string]string{
+		"app.kubernetes.io/name":     "echo-server",
+		"app.kubernetes.io/instance": name,
 	}
 }
 
-func podTemplate(in Input, labels map[string]string) *coreac.PodTemplateSpecApplyConfiguration {
-	spec := in.Server.Spec
-	return coreac.PodTemplateSpec().
-		WithLabels(labels).WithLabels(map[string]string{labelVersion: in.Version}).
-		WithSpec(coreac.PodSpec().
-			WithAutomountServiceAccountToken(false).
-			WithContainers(coreac.Container().WithName("server").
-				WithImage(ServerImage+":"+in.Version).
-				WithEnv(
-					env("ECHO_MESSAGE", spec.Message),
-					env("ECHO_UPPERCASE", strconv.FormatBool(spec.Uppercase)),
-					env("ECHO_VERSION", in.Version),
-					env("ECHO_FAULT", string(in.Fault)),
-					fieldEnv("POD_NAME", "metadata.name"),
-					fieldEnv("POD_IP", "status.podIP"),
-				).
-				WithPorts(coreac.ContainerPort().WithName("http").
-					WithContainerPort(ServerPort).WithProtocol(corev1.ProtocolTCP)).
-				WithReadinessProbe(coreac.Probe().WithPeriodSeconds(2).
-					WithHTTPGet(coreac.HTTPGetAction().WithPath("/healthz").WithPort(intstr.FromString("http")))).
-				WithResources(coreac.ResourceRequirements().WithRequests(corev1.ResourceList{
-					corev1.ResourceCPU:    resource.MustParse("5m"),
-					corev1.ResourceMemory: resource.MustParse("16Mi"),
-				}))))
-}
-
-func env(name, value string) *coreac.EnvVarApplyConfiguration {
-	return coreac.EnvVar().WithName(name).WithValue(value)
-}
-
-func fieldEnv(name, path string) *coreac.EnvVarApplyConfiguration {
-	return coreac.EnvVar().WithName(name).WithValueFrom(coreac.EnvVarSource().
-		WithFieldRef(coreac.ObjectFieldSelector().WithFieldPath(path)))
-}
-
-func replicas(es *echov1alpha1.EchoServer) int32 {
+// Replicas is the number of servers that es asks for.
+func Replicas(es *echov1alpha1.EchoServer) int32 {
 	if es.Spec.Replicas == nil {
 		return 1
 	}
@@ -154,7 +80,7 @@ type Servers struct {
 // Status returns the status of in.Server given its servers as observed.
 // Transition times are kept where a condition did not change.
 func Status(in Input, got Servers) echov1alpha1.EchoServerStatus {
-	want := replicas(in.Server)
+	want := Replicas(in.Server)
 	st := *in.Server.Status.DeepCopy()
 	st.ObservedGeneration = in.Server.Generation
 	st.Version = in.Version
