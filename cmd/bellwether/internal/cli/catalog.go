@@ -178,7 +178,7 @@ func (a *app) showPackage(out *output, files catalogs.Files, name string) error 
 	if !out.table() {
 		return out.value(a.streams.Out, outputOf(p.Summary()))
 	}
-	fmt.Fprint(a.streams.Out, view.CatalogPackage(p, a.style()))
+	a.say("%s", view.CatalogPackage(p, a.style()))
 	return nil
 }
 
@@ -223,7 +223,7 @@ func (a *app) pushed(digest string, err error) error {
 	if err != nil {
 		return registryError(err)
 	}
-	fmt.Fprintln(a.streams.Out, digest)
+	a.say("%s\n", digest)
 	return nil
 }
 
@@ -286,7 +286,7 @@ func (a *app) serveCatalog(ctx context.Context, files catalogs.Files, addr strin
 	if err != nil {
 		return fmt.Errorf("serve catalog: %w", err)
 	}
-	fmt.Fprintf(a.streams.Out, "Serving %d packages on %s\n", len(packages), address)
+	a.say("Serving %d packages on %s\n", len(packages), address)
 	<-ctx.Done()
 	return nil
 }
@@ -302,7 +302,7 @@ func (a *app) registryCommand() *cobra.Command {
 		Use: "serve", Short: "Run an OCI registry on this machine", Long: registryServeLong, Args: cobra.NoArgs,
 		Example: "  bellwether registry serve --root ~/.cache/bellwether-registry",
 		RunE: func(c *cobra.Command, _ []string) error {
-			o.Ready = func(addr string) { fmt.Fprintf(a.streams.Out, "Registry at %s\n", addr) }
+			o.Ready = func(addr string) { a.say("Registry at %s\n", addr) }
 			if verbose {
 				o.Log = a.streams.ErrOut
 			}

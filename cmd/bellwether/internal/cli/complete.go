@@ -26,7 +26,7 @@ func (a *app) completeFirst(n names) cobra.CompletionFunc { return a.complete(n)
 
 // complete completes arguments by position.
 func (a *app) complete(byPosition ...names) cobra.CompletionFunc {
-	return func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) >= len(byPosition) {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}

@@ -62,9 +62,9 @@ func (a *app) exit(err error) int {
 	}
 	if text := err.Error(); text != "" {
 		message, advice := a.explain(err)
-		fmt.Fprintf(a.streams.ErrOut, "Error: %s\n", message)
+		a.warn("Error: %s\n", message)
 		if advice != "" {
-			fmt.Fprintf(a.streams.ErrOut, "%s\n", "Hint:  "+advice)
+			a.warn("%s\n", "Hint:  "+advice)
 		}
 	}
 	return code

@@ -86,6 +86,6 @@ func (a *app) getCluster(ctx context.Context, out *output, name string) error {
 	if err := h.List(ctx, installs, client.InNamespace(v1alpha1.ClusterNamespace(name))); err != nil {
 		return fmt.Errorf("list installs: %w", err)
 	}
-	fmt.Fprint(a.streams.Out, view.Cluster(cluster, installs.Items, a.now(), a.style()))
+	a.say("%s", view.Cluster(cluster, installs.Items, a.now(), a.style()))
 	return nil
 }

@@ -137,14 +137,14 @@ func newestOf(ctx context.Context, reader client.Reader, first *v1alpha1.Operato
 // drawing returns what shows a rollout again and again: over itself on a
 // terminal, elsewhere a line for each change.
 func (a *app) drawing() func(view.RolloutInput) {
-	if f, ok := a.streams.Out.(*os.File); ok && term.IsTerminal(int(f.Fd())) { //nolint:gosec // a file descriptor fits an int
-		s := &screen{out: f, size: func() (int, int, error) { return term.GetSize(int(f.Fd())) }} //nolint:gosec // as above
+	if f, ok := a.streams.Out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		s := &screen{out: f, size: func() (int, int, error) { return term.GetSize(int(f.Fd())) }}
 		return func(in view.RolloutInput) { s.draw(view.Rollout(in, a.style())) }
 	}
 	var before view.RolloutInput
 	return func(in view.RolloutInput) {
 		for _, line := range view.RolloutChanges(before, in) {
-			fmt.Fprintf(a.streams.Out, "%s  %s\n", in.Now.Format(time.TimeOnly), line)
+			a.say("%s  %s\n", in.Now.Format(time.TimeOnly), line)
 		}
 		before = in
 	}

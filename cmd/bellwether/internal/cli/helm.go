@@ -17,12 +17,19 @@ import (
 	helmcli "helm.sh/helm/v3/pkg/cli"
 	"helm.sh/helm/v3/pkg/cli/values"
 	"helm.sh/helm/v3/pkg/getter"
+	"helm.sh/helm/v3/pkg/kube"
 	"helm.sh/helm/v3/pkg/storage/driver"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 )
 
 // systemNamespace is where hub and agent are installed unless asked otherwise.
 const systemNamespace = "bellwether-system"
+
+// addSystemNamespace adds the flag for where hub or agent is installed. That is
+// not the namespace of -n, where people keep their operators.
+func addSystemNamespace(c *cobra.Command, into *string) {
+	c.Flags().StringVar(into, "system-namespace", systemNamespace, "The namespace that hub or agent is installed in.")
+}
 
 // valueFlags are Helm's flags for a chart's values.
 type valueFlags struct{ values.Options }
@@ -53,6 +60,9 @@ func (r release) configuration() (*action.Configuration, error) {
 	c := &action.Configuration{}
 	if err := c.Init(r.cluster, r.namespace, "secret", func(string, ...any) {}); err != nil {
 		return nil, fmt.Errorf("prepare Helm: %w", err)
+	}
+	if k, ok := c.KubeClient.(*kube.Client); ok {
+		k.Namespace = r.namespace // else objects without one go where the kubeconfig points
 	}
 	return c, nil
 }

@@ -25,8 +25,7 @@ const fieldOwner = client.FieldOwner("bellwether-cli")
 const hubRelease = "bellwether"
 
 const installHubLong = `Install the hub on the cluster of your kubeconfig, or upgrade it: the CRDs,
-then the hub's part of the Helm chart that this program carries. The namespace
-is bellwether-system, or that of -n.
+then the hub's part of the Helm chart that this program carries.
 
 It can be run again at any time. Values that were given before are kept.`
 
@@ -36,6 +35,7 @@ func (a *app) installCommand() *cobra.Command {
 
 func (a *app) installHubCommand() *cobra.Command {
 	var v valueFlags
+	var namespace string
 	var timeout time.Duration
 	c := &cobra.Command{
 		Use: "hub", Short: "Install or upgrade the hub on the current cluster", Long: installHubLong, Args: cobra.NoArgs,
@@ -45,15 +45,16 @@ func (a *app) installHubCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.installHub(c.Context(), given, timeout)
+			return a.installHub(c.Context(), namespace, given, timeout)
 		},
 	}
 	v.add(c)
+	addSystemNamespace(c, &namespace)
 	c.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "How long to wait until the hub is up.")
 	return c
 }
 
-func (a *app) installHub(ctx context.Context, given map[string]any, timeout time.Duration) error {
+func (a *app) installHub(ctx context.Context, namespace string, given map[string]any, timeout time.Duration) error {
 	ch, err := charts.Load()
 	if err != nil {
 		return err
@@ -68,22 +69,19 @@ func (a *app) installHub(ctx context.Context, given map[string]any, timeout time
 		}
 	}
 	a.step("CRDs %s are in place", ch.AppVersion())
-	r := release{name: hubRelease, namespace: systemNamespace, cluster: a.flags}
-	if *a.flags.Namespace != "" {
-		r.namespace = *a.flags.Namespace
-	}
+	r := release{name: hubRelease, namespace: namespace, cluster: a.flags}
 	values := chartutil.MergeTables(given, map[string]any{"hub": map[string]any{"enabled": true}})
 	if err := r.apply(ctx, ch, values, timeout); err != nil {
 		return hint(err, fmt.Sprintf("look at the hub with kubectl -n %s get pods, and run this again", r.namespace))
 	}
 	a.step("hub %s runs in namespace %s", ch.AppVersion(), r.namespace)
-	fmt.Fprintf(a.streams.Out, "Add a cluster with `%s fleet join NAME --cluster-kubeconfig FILE`.\n", a.self)
+	a.say("Add a cluster with `%s fleet join NAME --cluster-kubeconfig FILE`.\n", a.self)
 	return nil
 }
 
 // step tells of a step that is done.
 func (a *app) step(format string, args ...any) {
-	fmt.Fprintf(a.streams.Out, "%s %s\n", a.style().Paint(view.Good, "✓"), fmt.Sprintf(format, args...))
+	a.say("%s %s\n", a.style().Paint(view.Good, "✓"), fmt.Sprintf(format, args...))
 }
 
 // applyCRD applies a CRD, which Helm would only ever create, and waits until

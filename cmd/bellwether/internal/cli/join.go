@@ -44,6 +44,7 @@ type joinOptions struct {
 	values    valueFlags
 	hubServer string
 	write     string
+	namespace string
 	timeout   time.Duration
 }
 
@@ -79,6 +80,7 @@ func (a *app) fleetJoinCommand() *cobra.Command {
 	c.Flags().StringVar(&o.hubServer, "hub-server", "", "The URL of the hub's API server as the cluster reaches it. Default: the one in your kubeconfig.")
 	c.Flags().StringVar(&o.write, "write-kubeconfig", "", "Write the agent's kubeconfig for the hub to this file.")
 	c.Flags().DurationVar(&o.timeout, "timeout", 5*time.Minute, "How long to wait for each step.")
+	addSystemNamespace(c, &o.namespace)
 	o.target.add(c)
 	o.values.add(c)
 	return c
@@ -224,10 +226,10 @@ func (a *app) installAgent(ctx context.Context, o *joinOptions, kubeconfig []byt
 	if err != nil {
 		return err
 	}
-	if err := storeKubeconfig(ctx, c, kubeconfig); err != nil {
+	if err := storeKubeconfig(ctx, c, o.namespace, kubeconfig); err != nil {
 		return hint(err, "check --cluster-kubeconfig, and that it may administer the cluster")
 	}
-	a.step("the cluster has the agent's credentials (Secret %s/%s)", systemNamespace, hubKubeconfigSecret)
+	a.step("the cluster has the agent's credentials (Secret %s/%s)", o.namespace, hubKubeconfigSecret)
 	ch, err := charts.Load()
 	if err != nil {
 		return err
@@ -235,7 +237,7 @@ func (a *app) installAgent(ctx context.Context, o *joinOptions, kubeconfig []byt
 	values := chartutil.MergeTables(given, map[string]any{"agent": map[string]any{
 		"enabled": true, "cluster": o.name, "hub": map[string]any{"kubeconfigSecret": hubKubeconfigSecret},
 	}})
-	r := release{name: agentRelease, namespace: systemNamespace, cluster: o.target.flags(systemNamespace)}
+	r := release{name: agentRelease, namespace: o.namespace, cluster: o.target.flags(o.namespace)}
 	if err := r.apply(ctx, ch, values, 0); err != nil {
 		return err
 	}
@@ -243,11 +245,11 @@ func (a *app) installAgent(ctx context.Context, o *joinOptions, kubeconfig []byt
 	return nil
 }
 
-func storeKubeconfig(ctx context.Context, c client.Client, kubeconfig []byte) error {
-	if err := c.Apply(ctx, corev1ac.Namespace(systemNamespace), fieldOwner); err != nil {
-		return fmt.Errorf("create namespace %s on the cluster: %w", systemNamespace, err)
+func storeKubeconfig(ctx context.Context, c client.Client, namespace string, kubeconfig []byte) error {
+	if err := c.Apply(ctx, corev1ac.Namespace(namespace), fieldOwner); err != nil {
+		return fmt.Errorf("create namespace %s on the cluster: %w", namespace, err)
 	}
-	secret := corev1ac.Secret(hubKubeconfigSecret, systemNamespace).WithData(map[string][]byte{kubeconfigKey: kubeconfig})
+	secret := corev1ac.Secret(hubKubeconfigSecret, namespace).WithData(map[string][]byte{kubeconfigKey: kubeconfig})
 	if err := c.Apply(ctx, secret, fieldOwner, client.ForceOwnership); err != nil {
 		return fmt.Errorf("store the agent's credentials on the cluster: %w", err)
 	}
@@ -263,7 +265,7 @@ func (a *app) waitOnline(ctx context.Context, h *hub, o *joinOptions) error {
 		return meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionOnline), nil
 	})
 	if errors.Is(err, context.DeadlineExceeded) {
-		return hintf("on the cluster, look at the agent's logs: kubectl -n "+systemNamespace+" logs deployment/bellwether-agent; it must reach the hub (see --hub-server)",
+		return hintf("on the cluster, look at the agent's logs: kubectl -n "+o.namespace+" logs deployment/bellwether-agent; it must reach the hub (see --hub-server)",
 			"the hub has not heard of the agent of cluster %s within %s", o.name, o.timeout)
 	}
 	if err != nil {

@@ -121,7 +121,7 @@ func (a *app) getOperator(ctx context.Context, out *output, name string) error {
 	if in.Installs, err = installsOf(ctx, h, client.ObjectKeyFromObject(operator)); err != nil {
 		return err
 	}
-	fmt.Fprint(a.streams.Out, view.Operator(in, a.style()))
+	a.say("%s", view.Operator(in, a.style()))
 	return nil
 }
 
@@ -169,7 +169,7 @@ func (a *app) versions(ctx context.Context, out *output, in *scope, args []strin
 		return out.value(a.streams.Out, rows)
 	}
 	if len(rows) == 0 {
-		fmt.Fprintln(a.streams.ErrOut, in.none(h, "operators on any cluster"))
+		a.warn("%s\n", in.none(h, "operators on any cluster"))
 		return nil
 	}
 	a.table(out, view.Versions(rows, view.Listing{Now: a.now(), Wide: out.wide(), Namespaces: in.all}))

@@ -131,7 +131,7 @@ func (a *app) list(o *output, list runtime.Object, table *view.Table, none strin
 		return o.object(a.streams.Out, list)
 	}
 	if len(table.Rows) == 0 {
-		fmt.Fprintln(a.streams.ErrOut, none)
+		a.warn("%s\n", none)
 		return nil
 	}
 	a.table(o, table)
@@ -144,5 +144,5 @@ func (a *app) table(o *output, t *view.Table) {
 	if o.wide() {
 		style.Width = 0
 	}
-	fmt.Fprint(a.streams.Out, t.Render(style))
+	a.say("%s", t.Render(style))
 }

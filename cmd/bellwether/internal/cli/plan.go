@@ -74,7 +74,7 @@ func planned(ctx context.Context, h *hub, args []string, file string) (*v1alpha1
 	if len(args) == 1 {
 		return h.operator(ctx, args[0])
 	}
-	text, err := os.ReadFile(file) //nolint:gosec // the user names the file
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("read operator: %w", err)
 	}
@@ -115,7 +115,7 @@ func (a *app) plan(ctx context.Context, h *hub, operator *v1alpha1.ManagedOperat
 	if err := a.target(ctx, h, &in); err != nil {
 		return err
 	}
-	fmt.Fprint(a.streams.Out, view.Plan(in, a.style(), o.wide))
+	a.say("%s", view.Plan(in, a.style(), o.wide))
 	return nil
 }
 

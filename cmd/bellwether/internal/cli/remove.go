@@ -29,6 +29,7 @@ With --cluster-kubeconfig the agent is uninstalled too, at the end.`
 type removeOptions struct {
 	name        string
 	offboarding string
+	namespace   string
 	target      clusterFlags
 	timeout     time.Duration
 }
@@ -48,6 +49,7 @@ func (a *app) fleetRemoveCommand() *cobra.Command {
 	c.Flags().StringVar(&o.offboarding, "offboarding", "", "Orphan or Uninstall. Default: as the FleetCluster says.")
 	_ = c.RegisterFlagCompletionFunc("offboarding", cobra.FixedCompletions(policies, cobra.ShellCompDirectiveNoFileComp))
 	c.Flags().DurationVar(&o.timeout, "timeout", 10*time.Minute, "How long to wait.")
+	addSystemNamespace(c, &o.namespace)
 	o.target.add(c)
 	return c
 }
@@ -97,7 +99,7 @@ func (a *app) offboard(ctx context.Context, h *hub, cluster *v1alpha1.FleetClust
 			return false, fmt.Errorf("get FleetCluster %s: %w", o.name, err)
 		}
 		if message := deletionMessage(cluster); message != "" && message != told {
-			fmt.Fprintf(a.streams.Out, "… %s\n", message)
+			a.say("… %s\n", message)
 			told = message
 		}
 		return false, nil
@@ -122,10 +124,10 @@ func deletionMessage(c *v1alpha1.FleetCluster) string {
 
 func (a *app) removeAgent(ctx context.Context, o *removeOptions) error {
 	if !o.target.given() {
-		fmt.Fprintf(a.streams.Out, "The agent is still on the cluster; uninstall it with helm -n %s uninstall %s, or run this with --cluster-kubeconfig.\n", systemNamespace, agentRelease)
+		a.say("The agent is still on the cluster; uninstall it with helm -n %s uninstall %s, or run this with --cluster-kubeconfig.\n", o.namespace, agentRelease)
 		return nil
 	}
-	r := release{name: agentRelease, namespace: systemNamespace, cluster: o.target.flags(systemNamespace)}
+	r := release{name: agentRelease, namespace: o.namespace, cluster: o.target.flags(o.namespace)}
 	removed, err := r.remove(o.timeout)
 	if err != nil {
 		return err
@@ -134,7 +136,7 @@ func (a *app) removeAgent(ctx context.Context, o *removeOptions) error {
 	if err != nil {
 		return err
 	}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: systemNamespace, Name: hubKubeconfigSecret}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: hubKubeconfigSecret}}
 	if err := client.IgnoreNotFound(c.Delete(ctx, secret)); err != nil {
 		return fmt.Errorf("delete the agent's credentials on the cluster: %w", err)
 	}

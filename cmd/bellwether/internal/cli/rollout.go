@@ -98,7 +98,7 @@ func (a *app) getRollout(ctx context.Context, h *hub, out *output, name string) 
 	if out.wide() {
 		style.Width = 0
 	}
-	fmt.Fprint(a.streams.Out, view.Rollout(in, style))
+	a.say("%s", view.Rollout(in, style))
 	return nil
 }
 

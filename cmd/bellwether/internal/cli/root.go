@@ -7,6 +7,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -76,7 +77,7 @@ func configFlags() *genericclioptions.ConfigFlags {
 }
 
 // flagUsage says what kubectl's flags mean here, in fewer words.
-var flagUsage = map[string]string{
+var flagUsage = map[string]string{ //nolint:gosec // it is about credentials and holds none
 	"kubeconfig":      "The kubeconfig `FILE` of the hub. Default: $KUBECONFIG, or ~/.kube/config.",
 	"context":         "The context of the kubeconfig to use. Default: its current one.",
 	"namespace":       "The namespace on the hub. Default: that of the context.",
@@ -138,6 +139,12 @@ const (
 	groupPublish = "publish"
 )
 
+// say writes to the user. An output that was closed has nobody to tell of it.
+func (a *app) say(format string, args ...any) { _, _ = fmt.Fprintf(a.streams.Out, format, args...) }
+
+// warn writes to the user what is no part of the output.
+func (a *app) warn(format string, args ...any) { _, _ = fmt.Fprintf(a.streams.ErrOut, format, args...) }
+
 // style decides on colour and width by what the output is.
 func (a *app) style() view.Style {
 	width, terminal := terminalWidth(a.streams.Out)
@@ -149,7 +156,7 @@ func terminalWidth(out io.Writer) (int, bool) {
 	if !ok {
 		return 0, false
 	}
-	width, _, err := term.GetSize(int(f.Fd())) //nolint:gosec // a file descriptor fits an int
+	width, _, err := term.GetSize(int(f.Fd()))
 	if err != nil {
 		return 0, false
 	}

@@ -104,7 +104,7 @@ func timedOut(ctx context.Context, name string, lastErr error) error {
 func (a *app) printChanges(before view.RolloutInput, r *v1alpha1.OperatorRollout) view.RolloutInput {
 	after := view.RolloutInput{Now: a.now(), Rollout: r}
 	for _, line := range view.RolloutChanges(before, after) {
-		fmt.Fprintf(a.streams.Out, "%s  %s\n", after.Now.Format(time.TimeOnly), line)
+		a.say("%s  %s\n", after.Now.Format(time.TimeOnly), line)
 	}
 	return after
 }

@@ -42,7 +42,7 @@ func (a *app) steer(ctx context.Context, h *hub, name string, do change) error {
 	if err != nil {
 		return steerError(r, err)
 	}
-	fmt.Fprintln(a.streams.Out, done)
+	a.say("%s\n", done)
 	return nil
 }
 
@@ -231,7 +231,7 @@ func chooseGate(r *v1alpha1.OperatorRollout, wanted openGate) (openGate, error) 
 	}
 }
 
-func (a *app) completeWave(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+func (a *app) completeWave(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	h, err := a.hub()
 	if err != nil || len(args) == 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

@@ -47,7 +47,7 @@ func (a *app) versionCommand() *cobra.Command {
 			if !out.table() {
 				return out.value(a.streams.Out, v)
 			}
-			fmt.Fprintf(a.streams.Out, "bellwether %s\nhub and agent that it installs: %s\n%s\n", v.Version, v.Chart, v.Go)
+			a.say("bellwether %s\nhub and agent that it installs: %s\n%s\n", v.Version, v.Chart, v.Go)
 			return nil
 		},
 	}

@@ -42,7 +42,7 @@ func (a *app) whyCommand() *cobra.Command {
 			if target.given() && in.Install != nil {
 				in.Downstream = lookDownstream(c.Context(), &target, in.Install)
 			}
-			fmt.Fprint(a.streams.Out, view.Why(in, a.style()))
+			a.say("%s", view.Why(in, a.style()))
 			return nil
 		},
 	}

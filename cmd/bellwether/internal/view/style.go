@@ -82,13 +82,6 @@ func fit(text string, columns int) string {
 // oneLine joins the lines of a message from elsewhere, which may have any.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-func pad(text string, columns int) string {
-	if missing := columns - runewidth.StringWidth(text); missing > 0 {
-		return text + strings.Repeat(" ", missing)
-	}
-	return text
-}
-
 // wrap breaks a text into lines of at most so many columns at spaces; 0 means
 // one line.
 func wrap(text string, columns int) []string {
