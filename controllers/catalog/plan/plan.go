@@ -84,7 +84,7 @@ func adopt(in Input, status *v1alpha1.OperatorCatalogStatus) {
 	source := in.Catalog.Spec.Source
 	status.Digest, status.Source = in.Digest, &source
 	status.LastReadTime = &metav1.Time{Time: in.Now.Truncate(time.Second)}
-	status.PackageCount = int32(len(in.Summary.Packages)) //nolint:gosec // bounded by what fits into a catalog
+	status.PackageCount = int32(len(in.Summary.Packages))
 	status.Packages = nil
 	for _, p := range in.Summary.Packages[:min(len(in.Summary.Packages), MaxPackages)] {
 		status.Packages = append(status.Packages, sumUp(p))
@@ -95,7 +95,7 @@ func sumUp(p catalogs.PackageSummary) v1alpha1.CatalogPackage {
 	out := v1alpha1.CatalogPackage{Name: p.Name, DefaultChannel: p.DefaultChannel}
 	for _, c := range p.Channels[:min(len(p.Channels), MaxChannels)] {
 		out.Channels = append(out.Channels, v1alpha1.CatalogChannel{
-			Name: c.Name, Head: c.HeadVersion, Versions: int32(c.Versions), //nolint:gosec // bounded by what fits into a catalog
+			Name: c.Name, Head: c.HeadVersion, Versions: int32(c.Versions),
 		})
 	}
 	return out

@@ -361,7 +361,7 @@ func TestClusters(t *testing.T) {
 			want{state: "Stalled", reason: "UnknownVersion", removals: []removal.Step{leave}},
 		},
 		"a cluster that leaves the fleet is the fleet's business": {
-			func(t *testing.T, in *plan.Input) { in.Clusters[1].Deleting = true },
+			func(_ *testing.T, in *plan.Input) { in.Clusters[1].Deleting = true },
 			want{state: "True", reason: "Succeeded", contains: "1 of 1"},
 		},
 		"nothing matches: nothing is removed": {

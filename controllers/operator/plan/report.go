@@ -19,7 +19,7 @@ const maxVersions = 50
 // count fills in the parts of the status that need no decision.
 func (p *pass) count() {
 	status := &p.decision.Status
-	status.Clusters = v1alpha1.ClusterCounts{Selected: int32(len(p.selected))} //nolint:gosec // far below the limit
+	status.Clusters = v1alpha1.ClusterCounts{Selected: int32(len(p.selected))}
 	versions := map[string]int32{}
 	for name, cluster := range p.selected {
 		if !cluster.Online {
