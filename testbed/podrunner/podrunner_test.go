@@ -61,7 +61,12 @@ type bed struct {
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
-	config := testenv.Shared(t, cluster.Options{}).RESTConfig()
+	return newBedOn(t, testenv.Shared(t, cluster.Options{}))
+}
+
+func newBedOn(t *testing.T, c *cluster.Cluster) *bed {
+	t.Helper()
+	config := c.RESTConfig()
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
@@ -413,5 +418,33 @@ func TestMissingSecret(t *testing.T) {
 	}
 	b.until(pod.Name, "is ready", func(pod *corev1.Pod) bool {
 		return ready(pod) && pod.Status.ContainerStatuses[0].RestartCount == 0
+	})
+}
+
+// While the API server is away, pods run on; what happened meanwhile is
+// reported once it is back.
+func TestAPIServerRestart(t *testing.T) {
+	c := testenv.Cluster(t, cluster.Options{})
+	b := newBedOn(t, c)
+	pod := appPod(modeServe)
+	pod.Spec.Containers[0].LivenessProbe = pod.Spec.Containers[0].ReadinessProbe.DeepCopy()
+	b.create(pod)
+	pod = b.until(pod.Name, "is ready", ready)
+	pid := pidOf(t, pod)
+
+	c.KillAPIServer()
+	b.ask(pod, "/break")
+	b.eventually("program is restarted", func(ctx context.Context) error {
+		if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("process %d still runs", pid)
+		}
+		_, err := ask(ctx, pod, "/healthz")
+		return err
+	})
+	if err := c.RestartAPIServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.until(pod.Name, "is reported as restarted", func(pod *corev1.Pod) bool {
+		return pod.Status.ContainerStatuses[0].RestartCount == 1 && ready(pod)
 	})
 }
