@@ -107,7 +107,7 @@ func ensureGroup(ctx context.Context, out io.Writer, cache, source string, g gro
 	if err != nil {
 		return "", fmt.Errorf("create build folder: %w", err)
 	}
-	defer os.RemoveAll(unfinished) // gone already after the rename
+	defer func() { _ = os.RemoveAll(unfinished) }() // gone already after the rename
 	for _, a := range g.artifacts {
 		if err := buildArtifact(ctx, out, source, unfinished, g, a); err != nil {
 			return "", err
@@ -136,7 +136,7 @@ func lock(ctx context.Context, out io.Writer, path, name string) (func(), error)
 		return nil, fmt.Errorf("lock build: %w", err)
 	}
 	if !locked {
-		fmt.Fprintf(out, "waiting for another build of %s\n", name)
+		say(out, "waiting for another build of %s\n", name)
 		if _, err := l.TryLockContext(ctx, lockPoll); err != nil {
 			return nil, fmt.Errorf("wait for another build: %w", err)
 		}
@@ -149,14 +149,17 @@ func buildArtifact(ctx context.Context, out io.Writer, source, target string, g 
 	if a.pkg == "" {
 		return copyModuleFolder(ctx, source, a, path)
 	}
-	fmt.Fprintf(out, "building %s (first time: about %s on 2 cores) ...\n", a.name, a.estimate)
+	say(out, "building %s (first time: about %s on 2 cores) ...\n", a.name, a.estimate)
 	start := time.Now()
 	if err := upstream(source).build(ctx, path, []string{a.pkg}, "-trimpath", "-tags", g.tags, "-ldflags", g.ldflags); err != nil {
 		return fmt.Errorf("build %s: %w", a.name, err)
 	}
-	fmt.Fprintf(out, "built %s in %s\n", a.name, time.Since(start).Round(time.Second))
+	say(out, "built %s in %s\n", a.name, time.Since(start).Round(time.Second))
 	return nil
 }
+
+// say shows progress. That nobody can see it is no reason to stop.
+func say(out io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }
 
 // upstream is the module of a group. Without cgo its programs run on any machine of the same system.
 func upstream(source string) goModule { return goModule{dir: source, env: []string{"CGO_ENABLED=0"}} }
@@ -176,20 +179,17 @@ func copyModuleFolder(ctx context.Context, source string, a artifact, path strin
 // groupKey identifies everything that decides what a group's artifacts are: its own files, the flags and the platform.
 func groupKey(source string, g group) (string, error) {
 	sum := sha256.New()
-	fmt.Fprintf(sum, "%s/%s %+v\n", runtime.GOOS, runtime.GOARCH, g)
-	err := filepath.WalkDir(source, func(path string, entry fs.DirEntry, err error) error {
+	say(sum, "%s/%s %+v\n", runtime.GOOS, runtime.GOARCH, g)
+	files := os.DirFS(source)
+	err := fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
-		content, err := os.ReadFile(path)
+		content, err := fs.ReadFile(files, path)
 		if err != nil {
 			return err
 		}
-		name, err := filepath.Rel(source, path)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(sum, "%s %d\n", filepath.ToSlash(name), len(content))
+		say(sum, "%s %d\n", path, len(content))
 		_, err = sum.Write(content)
 		return err
 	})

@@ -58,7 +58,7 @@ func Local(ctx context.Context, out io.Writer, dir string, names ...string) (map
 		return nil, fmt.Errorf("create folder: %w", err)
 	}
 	if len(names) > 0 {
-		fmt.Fprintf(out, "building %s ...\n", strings.Join(names, ", "))
+		say(out, "building %s ...\n", strings.Join(names, ", "))
 	}
 	paths := make(map[string]string, len(names))
 	packages := map[string][]string{} // by module
@@ -82,7 +82,7 @@ func Local(ctx context.Context, out io.Writer, dir string, names ...string) (map
 		}
 	}
 	if len(names) > 0 {
-		fmt.Fprintf(out, "built %s in %s\n", strings.Join(slices.Sorted(maps.Keys(paths)), ", "), time.Since(start).Round(100*time.Millisecond))
+		say(out, "built %s in %s\n", strings.Join(slices.Sorted(maps.Keys(paths)), ", "), time.Since(start).Round(100*time.Millisecond))
 	}
 	return paths, nil
 }

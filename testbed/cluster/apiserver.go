@@ -25,7 +25,7 @@ const (
 )
 
 func (c *Cluster) startAPIServer(ctx context.Context) error {
-	return onFreePorts(1, func(ports []int) error {
+	return onFreePorts(ctx, 1, func(ports []int) error {
 		c.port = ports[0]
 		if err := c.writeAdmin(); err != nil {
 			return err

@@ -151,9 +151,14 @@ func (c *Cluster) start(ctx context.Context) error {
 		if err := step.run(ctx); err != nil {
 			return fmt.Errorf("start %s: %w", step.name, err)
 		}
-		fmt.Fprintf(c.opts.Out, "%s: %s ready in %s\n", c.opts.Name, step.name, time.Since(began).Round(100*time.Millisecond))
+		c.say("%s ready in %s", step.name, time.Since(began).Round(100*time.Millisecond))
 	}
 	return nil
+}
+
+// say shows progress. That nobody can see it is no reason to stop.
+func (c *Cluster) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(c.opts.Out, c.opts.Name+": "+format+"\n", args...)
 }
 
 // Stop ends all processes of the cluster, clients before servers. The folder stays.

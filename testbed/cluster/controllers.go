@@ -88,7 +88,7 @@ func (c *Cluster) startPodRunner(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.podIPs, c.claim, err = claimRange(); err != nil {
+	if c.podIPs, c.claim, err = claimRange(ctx); err != nil {
 		return err
 	}
 	client, err := kubernetes.NewForConfig(c.RESTConfig())

@@ -31,7 +31,7 @@ func StartEtcd(ctx context.Context, dir, binary string) (*Etcd, error) {
 		return nil, err
 	}
 	e := &Etcd{}
-	err := onFreePorts(2, func(ports []int) error {
+	err := onFreePorts(ctx, 2, func(ports []int) error {
 		client, peer := "http://"+address(ports[0]), "http://"+address(ports[1])
 		p, err := process.Start(process.Spec{
 			Name: build.Etcd,
@@ -81,7 +81,7 @@ func getOK(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("get %s: %s", url, response.Status)
 	}

@@ -68,7 +68,7 @@ func (c *Cluster) startOLM(ctx context.Context) error {
 }
 
 func (c *Cluster) startOLMOperator(ctx context.Context, name, kubeconfig string) error {
-	return onFreePorts(1, func(ports []int) error {
+	return onFreePorts(ctx, 1, func(ports []int) error {
 		metrics := address(ports[0])
 		spec := process.Spec{
 			Name: name,

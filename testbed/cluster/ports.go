@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -24,18 +25,18 @@ const (
 var errNoPort = errors.New("no free port")
 
 // freePort returns a port of loopback that nobody listens on right now.
-func freePort() (int, error) {
+func freePort(ctx context.Context) (int, error) {
 	for range portTries {
 		port := firstPort + rand.IntN(lastPort-firstPort)
-		if portFree(port) {
+		if portFree(ctx, port) {
 			return port, nil
 		}
 	}
 	return 0, fmt.Errorf("pick port between %d and %d: %w", firstPort, lastPort, errNoPort)
 }
 
-func portFree(port int) bool {
-	listener, err := net.Listen("tcp", address(port))
+func portFree(ctx context.Context, port int) bool {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address(port))
 	if err != nil {
 		return false
 	}
@@ -47,16 +48,16 @@ func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Ito
 
 // onFreePorts calls start with n free ports. Between the choice and the component's own bind somebody else may take one; then
 // it tries again with others. Any other failure of start is returned as it is.
-func onFreePorts(n int, start func(ports []int) error) error {
+func onFreePorts(ctx context.Context, n int, start func(ports []int) error) error {
 	var err error
 	for range startTries {
 		ports := make([]int, n)
 		for i := range ports {
-			if ports[i], err = freePort(); err != nil {
+			if ports[i], err = freePort(ctx); err != nil {
 				return err
 			}
 		}
-		if err = start(ports); err == nil || allFree(ports) {
+		if err = start(ports); err == nil || ctx.Err() != nil || allFree(ctx, ports) {
 			return err
 		}
 	}
@@ -64,9 +65,9 @@ func onFreePorts(n int, start func(ports []int) error) error {
 }
 
 // allFree reports whether all ports are free; after a failed start that means that ports were not the reason.
-func allFree(ports []int) bool {
+func allFree(ctx context.Context, ports []int) bool {
 	for _, port := range ports {
-		if !portFree(port) {
+		if !portFree(ctx, port) {
 			return false
 		}
 	}
@@ -78,10 +79,10 @@ const claimPort = 20249
 
 // claimRange finds a /24 of loopback for a cluster's pods that no other testbed on this machine uses. The claim is a
 // listener on the range's last address, so it ends with this process, however that ends.
-func claimRange() (string, net.Listener, error) {
+func claimRange(ctx context.Context) (string, net.Listener, error) {
 	for range portTries {
 		prefix := fmt.Sprintf("127.%d.%d", 16+rand.IntN(224), rand.IntN(256))
-		listener, err := net.Listen("tcp", net.JoinHostPort(prefix+".254", strconv.Itoa(claimPort)))
+		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(prefix+".254", strconv.Itoa(claimPort)))
 		if err == nil {
 			return prefix + ".0/24", listener, nil
 		}

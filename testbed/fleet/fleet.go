@@ -123,7 +123,7 @@ func (f *Fleet) start(ctx context.Context) error {
 	if err := f.startClusters(ctx); err != nil {
 		return err
 	}
-	fmt.Fprintf(f.opts.Out, "fleet %s: hub and %d clusters ready in %s\n", f.opts.Name, len(f.Clusters), time.Since(began).Round(100*time.Millisecond))
+	_, _ = fmt.Fprintf(f.opts.Out, "fleet %s: hub and %d clusters ready in %s\n", f.opts.Name, len(f.Clusters), time.Since(began).Round(100*time.Millisecond))
 	return f.writeState()
 }
 

@@ -53,8 +53,9 @@ func Start(spec Spec) (*Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open log of %s: %w", spec.Name, err)
 	}
-	defer log.Close() // the child has its own descriptor
-	cmd := exec.Command(spec.Path, spec.Args...)
+	defer func() { _ = log.Close() }() // the child has its own descriptor
+	// It outlives whatever context it was started in, until somebody stops it.
+	cmd := exec.CommandContext(context.Background(), spec.Path, spec.Args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env = append(baseEnv(), spec.Env...)
 	cmd.SysProcAttr = attributes()

@@ -25,12 +25,15 @@ const limit = 30 * time.Second
 
 // The test binary plays the programs under test; the first argument says which.
 var roles = map[string]func(args []string){
-	"sleep":   func([]string) { select {} },
+	"sleep":   func([]string) { block() },
 	"exit":    func(args []string) { fmt.Println("last words"); code, _ := strconv.Atoi(args[0]); os.Exit(code) },
-	"deaf":    func([]string) { signal.Ignore(syscall.SIGTERM); fmt.Println("ignoring"); select {} },
+	"deaf":    func([]string) { signal.Ignore(syscall.SIGTERM); fmt.Println("ignoring"); block() },
 	"spawner": spawner,
 	"parent":  parent,
 }
+
+// block waits far longer than any test. An empty select would do so too, but the runtime takes it for a deadlock.
+func block() { time.Sleep(time.Hour) }
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
@@ -49,7 +52,7 @@ func spawner([]string) {
 		panic(err)
 	}
 	fmt.Println("grandchild", grandchild.Process.Pid)
-	select {}
+	block()
 }
 
 // parent runs one child by the package under test, prints its id and waits to be killed.
@@ -59,7 +62,7 @@ func parent(args []string) {
 		panic(err)
 	}
 	fmt.Println(p.PID())
-	select {}
+	block()
 }
 
 func spec(dir string, args ...string) process.Spec {
@@ -263,8 +266,11 @@ func TestKillLeftovers(t *testing.T) {
 }
 
 func TestResidentBytes(t *testing.T) {
-	p := start(t, "sleep")
-	if bytes, err := process.ResidentBytes(p.PID()); err != nil || bytes <= 0 {
-		t.Errorf("resident %d, error %v", bytes, err)
-	}
+	p := start(t, "deaf")
+	eventually(t, "the program runs", func() bool { return strings.Contains(p.Tail(), "ignoring") })
+	// The kernel adds the pages up with some delay.
+	eventually(t, "its memory is known", func() bool {
+		bytes, err := process.ResidentBytes(p.PID())
+		return err == nil && bytes > 0
+	})
 }

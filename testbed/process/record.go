@@ -64,14 +64,15 @@ func (r Record) Alive() bool {
 // Records returns what is written down anywhere below dir.
 func Records(dir string) ([]Record, error) {
 	var records []Record
-	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+	files := os.DirFS(dir)
+	err := fs.WalkDir(files, ".", func(path string, _ fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 		if err != nil || !strings.HasSuffix(path, recordSuffix) {
 			return err
 		}
-		content, err := os.ReadFile(path)
+		content, err := fs.ReadFile(files, path)
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@
 package process
 
 import (
+	"context"
 	"fmt"
 	"os/exec"
 	"strconv"
@@ -39,7 +40,7 @@ func ResidentBytes(pid int) (int64, error) {
 }
 
 func ps(pid int, column string) (string, error) {
-	out, err := exec.Command("ps", "-o", column, "-p", strconv.Itoa(pid)).Output()
+	out, err := exec.CommandContext(context.Background(), "ps", "-o", column, "-p", strconv.Itoa(pid)).Output()
 	if err != nil {
 		return "", fmt.Errorf("ask ps: %w", err)
 	}

@@ -18,7 +18,7 @@ func tailFile(path string, lines int) string {
 	if err != nil {
 		return err.Error()
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	if info, err := file.Stat(); err == nil && info.Size() > tailBytes {
 		if _, err := file.Seek(-tailBytes, io.SeekEnd); err != nil {
 			return err.Error()

@@ -122,11 +122,16 @@ func (r *Run) Release(keepLogs bool) error {
 
 // keep removes all files below dir that are not logs, keys above all, and marks it.
 func keep(dir string) error {
-	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return fmt.Errorf("open folder: %w", err)
+	}
+	defer func() { _ = root.Close() }()
+	err = fs.WalkDir(root.FS(), ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || strings.Contains(entry.Name(), logSuffix) {
 			return err
 		}
-		return os.Remove(path)
+		return root.Remove(path)
 	})
 	if err != nil {
 		return fmt.Errorf("reduce folder to logs: %w", err)

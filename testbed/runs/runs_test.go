@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/bellwether-dev/bellwether/testbed/process"
 	"github.com/bellwether-dev/bellwether/testbed/runs"
@@ -45,8 +46,11 @@ func own(name string) {
 		panic(err)
 	}
 	fmt.Println(r.Dir(), p.PID())
-	select {}
+	block()
 }
+
+// block waits far longer than any test. An empty select would do so too, but the runtime may take it for a deadlock.
+func block() { time.Sleep(time.Hour) }
 
 // private gives the test a cache folder of its own.
 func private(t *testing.T) {

@@ -25,13 +25,15 @@ func detach(ctx context.Context, out io.Writer, o upOptions) error {
 	if err != nil {
 		return fmt.Errorf("open pipe: %w", err)
 	}
-	defer reader.Close()
+	defer func() { _ = reader.Close() }()
 	complaints, err := os.CreateTemp("", "bellwether-testbed-*.log")
 	if err != nil {
 		return fmt.Errorf("create log: %w", err)
 	}
-	defer os.Remove(complaints.Name())
-	defer complaints.Close()
+	defer func() {
+		_ = complaints.Close()
+		_ = os.Remove(complaints.Name())
+	}()
 
 	child, err := startDetached(o, writer, complaints)
 	_ = writer.Close() // the child has its own; without this the pipe would never end
@@ -46,7 +48,7 @@ func detach(ctx context.Context, out io.Writer, o upOptions) error {
 	}
 	if ready(o.name, child.Process.Pid) {
 		printKubeconfigs(out, o.name)
-		fmt.Fprintf(out, "\nThe fleet stays up; \"testbed down%s\" removes it.\n", nameFlag(o.name))
+		say(out, "\nThe fleet stays up; \"testbed down%s\" removes it.\n", nameFlag(o.name))
 		return child.Process.Release()
 	}
 	failure := child.Wait()
@@ -66,7 +68,7 @@ func startDetached(o upOptions, progress, complaints *os.File) (*exec.Cmd, error
 	if o.noPods {
 		args = append(args, "--no-pods")
 	}
-	child := exec.Command(self, args...)
+	child := exec.CommandContext(context.Background(), self, args...)
 	child.Stderr = complaints
 	child.ExtraFiles = []*os.File{progress}
 	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

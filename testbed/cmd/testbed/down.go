@@ -38,7 +38,7 @@ func down(ctx context.Context, out io.Writer, name string) error {
 	state, err := fleet.Read(name)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		fmt.Fprintf(out, "no fleet %s is up\n", name)
+		say(out, "no fleet %s is up\n", name)
 		return runs.Sweep(ctx)
 	case err != nil:
 		return err
@@ -55,7 +55,7 @@ func down(ctx context.Context, out io.Writer, name string) error {
 	if err := runs.Sweep(ctx); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "fleet %s stopped in %s\n", name, time.Since(began).Round(100*time.Millisecond))
+	say(out, "fleet %s stopped in %s\n", name, time.Since(began).Round(100*time.Millisecond))
 	return nil
 }
 

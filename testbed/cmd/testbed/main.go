@@ -8,6 +8,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -26,6 +27,9 @@ func main() {
 		os.Exit(1)
 	}
 }
+
+// say writes to a person. That nobody can read it is no reason to stop.
+func say(out io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }
 
 func newRoot() *cobra.Command {
 	var name string

@@ -51,7 +51,7 @@ func notUp(name string) error {
 
 func printStatus(out io.Writer, state fleet.State) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "CLUSTER\tCOMPONENT\tSTATE\tPID\tRESIDENT\tLOG")
+	say(table, "CLUSTER\tCOMPONENT\tSTATE\tPID\tRESIDENT\tLOG\n")
 	shared := fleet.Member{Name: "(shared)", Dir: state.EtcdDir}
 	var total int64
 	for _, member := range append([]fleet.Member{shared}, state.Clusters...) {
@@ -63,7 +63,7 @@ func printStatus(out io.Writer, state fleet.State) error {
 			total += printProcess(table, member, r)
 		}
 	}
-	fmt.Fprintf(table, "total\t\t\t\t%d MiB\t\n", total>>20)
+	say(table, "total\t\t\t\t%d MiB\t\n", total>>20)
 	return table.Flush()
 }
 
@@ -76,7 +76,7 @@ func printProcess(table io.Writer, member fleet.Member, r process.Record) int64 
 			resident = bytes
 		}
 	}
-	fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%d MiB\t%s\n", member.Name, r.Name, state, r.PID, resident>>20, process.LogPath(member.Dir, r.Name))
+	say(table, "%s\t%s\t%s\t%d\t%d MiB\t%s\n", member.Name, r.Name, state, r.PID, resident>>20, process.LogPath(member.Dir, r.Name))
 	return resident
 }
 
@@ -103,7 +103,7 @@ func newKubeconfig(name *string) *cobra.Command {
 			var names []string
 			for _, member := range state.Clusters {
 				if member.Name == args[0] {
-					fmt.Fprintln(cmd.OutOrStdout(), member.Kubeconfig)
+					say(cmd.OutOrStdout(), "%v\n", member.Kubeconfig)
 					return nil
 				}
 				names = append(names, member.Name)
@@ -126,7 +126,7 @@ func newBuild() *cobra.Command {
 				return err
 			}
 			for _, name := range names {
-				fmt.Fprintln(cmd.OutOrStdout(), paths[name])
+				say(cmd.OutOrStdout(), "%v\n", paths[name])
 			}
 			return nil
 		},

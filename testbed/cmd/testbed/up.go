@@ -80,12 +80,12 @@ func up(ctx context.Context, out io.Writer, o upOptions) error {
 	}
 	if o.progress == 0 {
 		printKubeconfigs(out, o.name)
-		fmt.Fprintln(out, "\nCtrl-C stops and removes everything.")
+		say(out, "\nCtrl-C stops and removes everything.\n")
 	}
 	_ = listener.Close()
 	failure := watch(ctx, f)
 	if failure == nil && o.progress == 0 {
-		fmt.Fprintln(out, "\nstopping ...")
+		say(out, "\nstopping ...\n")
 	}
 	if err := f.Stop(context.WithoutCancel(ctx)); err != nil {
 		return err
@@ -131,12 +131,12 @@ func parseImages(pairs []string) (map[string]cluster.Image, error) {
 func printKubeconfigs(out io.Writer, name string) {
 	state, err := fleet.Read(name)
 	if err != nil {
-		fmt.Fprintln(out, err)
+		say(out, "%v\n", err)
 		return
 	}
-	fmt.Fprintln(out)
+	say(out, "\n")
 	for _, member := range state.Clusters {
-		fmt.Fprintf(out, "%-12s export KUBECONFIG=%s\n", member.Name, member.Kubeconfig)
+		say(out, "%-12s export KUBECONFIG=%s\n", member.Name, member.Kubeconfig)
 	}
 }
 
