@@ -1,0 +1,398 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rollout tests the rollout controller against a real API server, with
+// the permissions that the chart gives the hub. The tests play the fleet: they
+// enroll clusters and do the agents' part. A witness reads the API server's
+// own record of what was written, so that what is asserted is the truth and
+// not what any hub believed.
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/watch"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/yaml"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers"
+	"github.com/bellwether-dev/bellwether/controllers/kit"
+	"github.com/bellwether-dev/bellwether/controllers/kit/conditions"
+	"github.com/bellwether-dev/bellwether/controllers/rollout"
+	"github.com/bellwether-dev/bellwether/controllers/rollout/plan"
+	"github.com/bellwether-dev/bellwether/testbed/build"
+	"github.com/bellwether-dev/bellwether/testbed/cluster"
+	"github.com/bellwether-dev/bellwether/testbed/testenv"
+)
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(zap.New(zap.UseDevMode(false), zap.WriteTo(testLog{})))
+	os.Exit(testenv.Main(m))
+}
+
+// testLog shows what the hub logs when tests run with -v.
+type testLog struct{}
+
+func (testLog) Write(p []byte) (int, error) {
+	if testing.Verbose() {
+		return os.Stderr.Write(p)
+	}
+	return len(p), nil
+}
+
+const (
+	patience = 90 * time.Second
+	look     = 30 * time.Millisecond
+	hubUser  = "rollout-test-hub"
+)
+
+// world is a fleet of its own on the shared API server.
+type world struct {
+	client.WithWatch
+	t         *testing.T
+	namespace string
+	// tag keeps the fleets of the tests apart.
+	tag     string
+	hub     *rest.Config
+	scheme  *runtime.Scheme
+	witness *witness
+	// metrics are those of the hub that was started last.
+	metrics *prometheus.Registry
+}
+
+// preparing is held while the API server that all tests share is set up.
+var preparing sync.Mutex
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, tag: utilrand.String(5), scheme: runtime.NewScheme()}
+	must(t, clientgoscheme.AddToScheme(w.scheme))
+	must(t, v1alpha1.AddToScheme(w.scheme))
+	preparing.Lock()
+	c := testenv.Shared(t, cluster.Options{APIServerOnly: true})
+	testenv.InstallCRDs(t, c)
+	preparing.Unlock()
+	var err error
+	w.WithWatch, err = client.NewWithWatch(c.RESTConfig(), client.Options{Scheme: w.scheme})
+	must(t, err)
+	w.grantHub()
+	w.hub, err = c.UserConfig(hubUser)
+	must(t, err)
+	w.namespace = testenv.Namespace(t, c.RESTConfig(), "rollout")
+	w.watch()
+	return w
+}
+
+// grantHub gives the hub's user the permissions that the chart gives the hub.
+func (w *world) grantHub() {
+	w.t.Helper()
+	root, err := build.Root()
+	must(w.t, err)
+	text, err := os.ReadFile(filepath.Join(root, "charts", "bellwether", "files", "hub-rules.yaml"))
+	must(w.t, err)
+	role := &rbacv1.ClusterRole{}
+	must(w.t, yaml.Unmarshal(text, role))
+	role.Name = "rollout-test-hub"
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: hubUser}},
+	}
+	for _, object := range []client.Object{role, binding} {
+		must(w.t, client.IgnoreAlreadyExists(w.Create(w.t.Context(), object)))
+	}
+}
+
+// startHub runs a hub with a cache of its own until stop is called. Leader
+// election is left out on purpose: tests run two at a time.
+func (w *world) startHub() (stop func()) {
+	w.t.Helper()
+	yes := true
+	// A hub of another test would take this one's rollouts on.
+	own := labels.SelectorFromSet(labels.Set{v1alpha1.LabelOperatorNamespace: w.namespace})
+	caches := controllers.HubCache()
+	caches.ByObject[&v1alpha1.OperatorRollout{}] = cache.ByObject{Namespaces: map[string]cache.Config{w.namespace: {}}}
+	caches.ByObject[&v1alpha1.OperatorInstall{}] = cache.ByObject{Label: own}
+	mgr, err := ctrl.NewManager(w.hub, ctrl.Options{
+		Scheme: w.scheme, Cache: caches, Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: &yes},
+	})
+	must(w.t, err)
+	must(w.t, kit.IndexInstalls(w.t.Context(), mgr.GetFieldIndexer()))
+	w.metrics = prometheus.NewRegistry()
+	must(w.t, rollout.Add(mgr, rollout.Options{Concurrency: 4, Metrics: w.metrics}))
+	must(w.t, w.metrics.Register(rollout.Gauges(mgr)))
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	return sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			w.t.Errorf("hub: %v", err)
+		}
+	})
+}
+
+// enroll adds an online cluster, as the fleet controller would.
+func (w *world) enroll(name string, extra map[string]string) string {
+	w.t.Helper()
+	name = name + "-" + w.tag
+	fc := &v1alpha1.FleetCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"fleet": w.tag}}}
+	for k, v := range extra {
+		fc.Labels[k] = v
+	}
+	must(w.t, w.Create(w.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterNamespace(name)}}))
+	must(w.t, w.Create(w.t.Context(), fc))
+	w.changeStatus(fc, func() {
+		fc.Status.Namespace = v1alpha1.ClusterNamespace(name)
+		conditions.Set(&fc.Status.Conditions, fc.Generation, v1alpha1.ConditionOnline, true, v1alpha1.ReasonLeaseFresh, "alive")
+	})
+	return name
+}
+
+func (w *world) enrollMany(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = w.enroll(fmt.Sprintf("c%02d", i), nil)
+	}
+	return names
+}
+
+func (w *world) online(name string, online bool) {
+	w.t.Helper()
+	fc := &v1alpha1.FleetCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	w.changeStatus(fc, func() {
+		conditions.Set(&fc.Status.Conditions, fc.Generation, v1alpha1.ConditionOnline, online, v1alpha1.ReasonLeaseExpired, "as the test says")
+	})
+}
+
+// start creates a rollout as the operator controller would.
+func (w *world) start(revision int64, strategy v1alpha1.RolloutStrategy) *v1alpha1.OperatorRollout {
+	w.t.Helper()
+	ro := &v1alpha1.OperatorRollout{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: fmt.Sprintf("echo-%d", revision)},
+		Spec: v1alpha1.OperatorRolloutSpec{
+			Operator: v1alpha1.LocalReference{Name: "echo"}, Revision: revision,
+			Release: v1alpha1.Release{
+				Package: "echo-operator", Channel: "stable", Version: fmt.Sprintf("1.%d.0", revision), Bundle: fmt.Sprintf("echo-operator.v1.%d.0", revision),
+				Catalog: v1alpha1.CatalogPin{Source: v1alpha1.CatalogSource{Image: "registry.example/catalog:1"}, Digest: "sha256:" + strings.Repeat("a", 64)},
+				Install: v1alpha1.InstallSettings{Mode: v1alpha1.InstallAllNamespaces},
+			},
+			ClusterSelector: metav1.LabelSelector{MatchLabels: map[string]string{"fleet": w.tag}},
+			Strategy:        plan.Defaulted(strategy),
+		},
+	}
+	must(w.t, w.Create(w.t.Context(), ro))
+	return ro
+}
+
+func wave(name string, concurrency int32) v1alpha1.Wave {
+	n := intstr.FromInt32(concurrency)
+	return v1alpha1.Wave{Name: name, MaxConcurrency: &n}
+}
+
+func sized(w v1alpha1.Wave, size int32) v1alpha1.Wave {
+	n := intstr.FromInt32(size)
+	w.Size = &n
+	return w
+}
+
+// reaches waits until the rollout is in a phase and says every part.
+func (w *world) reaches(ro *v1alpha1.OperatorRollout, phase v1alpha1.RolloutPhase, parts ...string) {
+	w.t.Helper()
+	w.eventually(func() error {
+		if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(ro), ro); err != nil {
+			return err
+		}
+		ready := conditions.Get(ro.Status.Conditions, v1alpha1.ConditionReady)
+		said := fmt.Sprintf("%s %s %s %s", ro.Status.Phase, ready.Status, ready.Reason, ready.Message)
+		if ro.Status.Phase != phase {
+			return fmt.Errorf("%s is %q, want %s", ro.Name, said, phase)
+		}
+		for _, part := range parts {
+			if !strings.Contains(said, part) {
+				return fmt.Errorf("%s is %q, want %q in it", ro.Name, said, part)
+			}
+		}
+		return nil
+	})
+}
+
+func (w *world) eventually(objection func() error) {
+	w.t.Helper()
+	deadline := time.After(patience)
+	ticker := time.NewTicker(look)
+	defer ticker.Stop()
+	for {
+		err := objection()
+		if err == nil {
+			return
+		}
+		select {
+		case <-deadline:
+			w.t.Fatalf("after %s: %v", patience, err)
+		case <-ticker.C:
+		}
+	}
+}
+
+func (w *world) change(o client.Object, edit func()) {
+	w.t.Helper()
+	must(w.t, w.Get(w.t.Context(), client.ObjectKeyFromObject(o), o))
+	before := o.DeepCopyObject().(client.Object)
+	edit()
+	must(w.t, w.Patch(w.t.Context(), o, client.MergeFrom(before)))
+}
+
+func (w *world) changeStatus(o client.Object, edit func()) {
+	w.t.Helper()
+	must(w.t, w.Get(w.t.Context(), client.ObjectKeyFromObject(o), o))
+	before := o.DeepCopyObject().(client.Object)
+	edit()
+	must(w.t, w.Status().Patch(w.t.Context(), o, client.MergeFrom(before)))
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// witness follows every write to the fleet's OperatorInstalls in order.
+type witness struct {
+	mu       sync.Mutex
+	installs map[string]*v1alpha1.OperatorInstall
+	// peak is the most clusters of a rollout's wave that were ever in progress
+	// at a time.
+	peak map[string]int
+	// admitted lists clusters by rollout, in the order of admission.
+	admitted map[string][]string
+}
+
+func (w *world) watch() {
+	w.t.Helper()
+	w.witness = &witness{installs: map[string]*v1alpha1.OperatorInstall{}, peak: map[string]int{}, admitted: map[string][]string{}}
+	events, err := w.Watch(w.t.Context(), &v1alpha1.OperatorInstallList{})
+	must(w.t, err)
+	w.t.Cleanup(events.Stop)
+	go func() {
+		for e := range events.ResultChan() {
+			if at, ok := e.Object.(*v1alpha1.OperatorInstall); ok && at.Spec.Operator.Namespace == w.namespace {
+				w.witness.note(e.Type, at)
+			}
+		}
+	}()
+}
+
+func (v *witness) note(kind watch.EventType, at *v1alpha1.OperatorInstall) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	before := v.installs[at.Spec.Cluster]
+	if kind == watch.Deleted {
+		delete(v.installs, at.Spec.Cluster)
+		return
+	}
+	v.installs[at.Spec.Cluster] = at
+	a := at.Spec.Admission
+	if a == nil || before != nil && before.Spec.Admission != nil && before.Spec.Admission.RolloutUID == a.RolloutUID {
+		return
+	}
+	v.admitted[a.Rollout] = append(v.admitted[a.Rollout], at.Spec.Cluster)
+	running := 0
+	for _, other := range v.installs {
+		if o := other.Spec.Admission; o != nil && o.Rollout == a.Rollout && o.Wave == a.Wave && other.Status.SucceededHash != o.Hash {
+			running++
+		}
+	}
+	key := a.Rollout + "/" + a.Wave
+	v.peak[key] = max(v.peak[key], running)
+}
+
+func (v *witness) peakOf(key string) int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.peak[key]
+}
+
+func (v *witness) admittedBy(rollout string) []string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return slices.Clone(v.admitted[rollout])
+}
+
+// unfinished are admitted installs that did not succeed yet.
+func (v *witness) unfinished() []*v1alpha1.OperatorInstall {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	var result []*v1alpha1.OperatorInstall
+	for _, at := range v.installs {
+		if a := at.Spec.Admission; a != nil && at.Status.SucceededHash != a.Hash {
+			result = append(result, at.DeepCopy())
+		}
+	}
+	return result
+}
+
+// runAgents does the agents' part until the test ends: each admission succeeds
+// after a while, on clusters that are not sick.
+func (w *world) runAgents(sick ...string) {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	var done sync.WaitGroup
+	w.t.Cleanup(func() { cancel(); done.Wait() })
+	done.Go(func() {
+		ticker := time.NewTicker(look)
+		defer ticker.Stop()
+		for {
+			for _, at := range w.witness.unfinished() {
+				if rand.IntN(5) == 0 { //nolint:gosec // how long an agent takes
+					w.report(ctx, at, !slices.Contains(sick, at.Spec.Cluster))
+				}
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+		}
+	})
+}
+
+// report writes what the agent would. A conflict means that the spec changed
+// meanwhile; the next round sees it.
+func (w *world) report(ctx context.Context, at *v1alpha1.OperatorInstall, success bool) {
+	before := at.DeepCopy()
+	if success {
+		at.Status.SucceededHash = at.Spec.Admission.Hash
+	}
+	conditions.Set(&at.Status.Conditions, at.Generation, v1alpha1.ConditionStalled, !success, v1alpha1.ReasonCSVFailed, "as the test says")
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := w.Status().Patch(ctx, at, patch); client.IgnoreNotFound(err) != nil && ctx.Err() == nil {
+		w.t.Logf("agent of %s: %v", at.Spec.Cluster, err)
+	}
+}

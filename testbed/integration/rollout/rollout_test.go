@@ -1,0 +1,352 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/kit"
+	"github.com/bellwether-dev/bellwether/controllers/rollout"
+)
+
+func TestWavesGateAndLateJoiner(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.runAgents()
+	defer w.startHub()()
+	canary := w.enroll("zz", map[string]string{"stage": "canary"})
+	w.enrollMany(4)
+	first := wave("canary", 1)
+	first.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"stage": "canary"}}
+	second := wave("prod", 2)
+	second.Gates = []v1alpha1.Gate{{Name: "sre", Approval: &v1alpha1.ApprovalGate{}}}
+	ro := w.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{first, second}})
+
+	w.reaches(ro, v1alpha1.RolloutProgressing, "Gated", "wave prod waits for gate sre")
+	if diff := cmp.Diff([]string{canary}, w.witness.admittedBy(ro.Name)); diff != "" {
+		t.Errorf("admitted before the approval (-want +got):\n%s", diff)
+	}
+	w.change(ro, func() {
+		ro.Spec.Approvals = []v1alpha1.Approval{{Wave: "prod", Gate: "sre", By: "ann", Reason: "canary is fine", At: metav1.Now()}}
+	})
+	w.reaches(ro, v1alpha1.RolloutSucceeded, "True", "5 of 5 clusters updated")
+	if peak := w.witness.peakOf("echo-1/prod"); peak > 2 {
+		t.Errorf("%d clusters of wave prod were in progress at a time, 2 may", peak)
+	}
+	if gate := ro.Status.Waves[1].Gates[0]; gate.Verdict != v1alpha1.GatePassed || gate.Evidence != "approved by ann: canary is fine" {
+		t.Errorf("gate %+v", gate)
+	}
+	late := w.enroll("late", nil)
+	w.reaches(ro, v1alpha1.RolloutSucceeded, "6 of 6 clusters updated")
+	at := &v1alpha1.OperatorInstall{}
+	must(t, w.Get(t.Context(), client.ObjectKey{Namespace: v1alpha1.ClusterNamespace(late), Name: w.namespace + ".echo"}, at))
+	if got := at.Labels[v1alpha1.LabelWave]; got != "prod" {
+		t.Errorf("the late joiner is in wave %s", got)
+	}
+	w.hasMetrics(map[string]float64{
+		rollout.MetricAdmissions: 6, rollout.MetricPhase + " Succeeded": 1,
+		rollout.MetricClusters + " succeeded": 6, rollout.MetricClusters + " failed": 0,
+	})
+	w.hasEvents(ro, "Planned", "WaveStarted", "WaveVerified", "Gated", "Succeeded")
+}
+
+// hasMetrics compares the hub's metrics, named with the value of their last
+// label.
+func (w *world) hasMetrics(want map[string]float64) {
+	w.t.Helper()
+	families, err := w.metrics.Gather()
+	must(w.t, err)
+	got := map[string]float64{}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			name := family.GetName()
+			for _, label := range m.GetLabel() {
+				if label.GetName() == "phase" || label.GetName() == "state" {
+					name += " " + label.GetValue()
+				}
+			}
+			if _, asked := want[name]; asked {
+				got[name] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
+			}
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		w.t.Errorf("metrics (-want +got):\n%s", diff)
+	}
+}
+
+// hasEvents waits for an Event of each reason.
+func (w *world) hasEvents(ro *v1alpha1.OperatorRollout, reasons ...string) {
+	w.t.Helper()
+	w.eventually(func() error {
+		var all corev1.EventList
+		if err := w.List(w.t.Context(), &all, client.InNamespace(ro.Namespace)); err != nil {
+			return err
+		}
+		for _, reason := range reasons {
+			if !slices.ContainsFunc(all.Items, func(e corev1.Event) bool { return e.Reason == reason && e.InvolvedObject.Name == ro.Name }) {
+				return fmt.Errorf("no Event %s", reason)
+			}
+		}
+		return nil
+	})
+}
+
+func TestHaltRecoverSupersede(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	names := w.enrollMany(4)
+	w.runAgents(names[0])
+	defer w.startHub()()
+	strategy := v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{sized(wave("canary", 1), 1), wave("rest", 4)}}
+	ro := w.start(1, strategy)
+	w.reaches(ro, v1alpha1.RolloutHalted, "False Halted", "wave canary: 1 cluster failed and 0 may ("+names[0]+")")
+	if diff := cmp.Diff(names[:1], w.witness.admittedBy(ro.Name)); diff != "" {
+		t.Errorf("admitted (-want +got):\n%s", diff)
+	}
+
+	w.change(ro, func() { ro.Spec.Abort = &v1alpha1.RolloutAbort{Reason: "1.2.0 is out", Superseded: true} })
+	w.reaches(ro, v1alpha1.RolloutSuperseded, "Superseded 1.2.0 is out")
+	next := w.start(2, strategy)
+	w.reaches(next, v1alpha1.RolloutHalted, "wave canary")
+	at := &v1alpha1.OperatorInstall{}
+	key := client.ObjectKey{Namespace: v1alpha1.ClusterNamespace(names[0]), Name: w.namespace + ".echo"}
+	must(t, w.Get(t.Context(), key, at))
+	if a := at.Spec.Admission; a.Revision != 2 || a.Release.Version != "1.2.0" || at.Labels[v1alpha1.LabelRollout] != next.Name {
+		t.Errorf("the newer rollout did not take over: %+v %v", a, at.Labels)
+	}
+	// The agent recovers: the rollout goes on by itself.
+	w.report(t.Context(), at, true)
+	w.reaches(next, v1alpha1.RolloutSucceeded, "4 of 4")
+	w.reaches(ro, v1alpha1.RolloutSuperseded)
+}
+
+func TestPauseAbortAndOffline(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	names := w.enrollMany(3)
+	w.online(names[1], false)
+	w.runAgents()
+	defer w.startHub()()
+	ro := w.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{wave("all", 1)}})
+	w.reaches(ro, v1alpha1.RolloutSucceeded, "2 of 3 clusters updated, 1 deferred")
+	w.online(names[1], true)
+	w.reaches(ro, v1alpha1.RolloutSucceeded, "3 of 3")
+
+	paused := w.start(2, v1alpha1.RolloutStrategy{})
+	w.change(paused, func() { paused.Spec.Paused, paused.Spec.PausedReason = true, "lunch" })
+	w.reaches(paused, v1alpha1.RolloutPaused, "paused: lunch")
+	admitted := len(w.witness.admittedBy(paused.Name))
+	w.change(paused, func() { paused.Spec.Abort = &v1alpha1.RolloutAbort{Reason: "no"} })
+	w.reaches(paused, v1alpha1.RolloutAborted, "aborted: no")
+	if now := len(w.witness.admittedBy(paused.Name)); now != admitted {
+		t.Errorf("%d clusters were admitted after the pause", now-admitted)
+	}
+	err := w.Patch(t.Context(), paused, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"abort":null}}`)))
+	if !apierrors.IsInvalid(err) {
+		t.Errorf("an abort could be taken back: %v", err)
+	}
+}
+
+func TestNothingSelected(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.runAgents()
+	defer w.startHub()()
+	ro := w.start(1, v1alpha1.RolloutStrategy{})
+	w.reaches(ro, v1alpha1.RolloutPending, "NoClusters", "label a FleetCluster")
+	w.enrollMany(2)
+	w.reaches(ro, v1alpha1.RolloutSucceeded, "2 of 2")
+	if got := len(ro.Status.Waves); got != 3 {
+		t.Errorf("%d default waves", got)
+	}
+}
+
+// TestHubsComeAndGo runs two hubs without leader election and stops and starts
+// them all the time: no more clusters than allowed are ever in progress.
+func TestHubsComeAndGo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.enrollMany(16)
+	w.runAgents()
+	ro := w.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{sized(wave("canary", 1), 2), wave("rest", 3)}})
+	defer w.startHub()()
+	lives := 0
+	w.eventually(func() error {
+		stop := w.startHub()
+		lives++
+		seen := len(w.witness.admittedBy(ro.Name))
+		life := time.After(time.Duration(100+50*(lives%7)) * time.Millisecond)
+		<-life
+		stop()
+		must(t, w.Get(t.Context(), client.ObjectKeyFromObject(ro), ro))
+		if ro.Status.Phase != v1alpha1.RolloutSucceeded {
+			return fmt.Errorf("%s after %d lives: %s", ro.Status.Phase, lives, ro.Status.Message)
+		}
+		t.Logf("%d lives of the second hub, %d admissions before the last", lives, seen)
+		return nil
+	})
+	for key, limit := range map[string]int{"echo-1/canary": 1, "echo-1/rest": 3} {
+		if peak := w.witness.peakOf(key); peak > limit || peak == 0 {
+			t.Errorf("%d clusters of %s were in progress at a time, %d may", peak, key, limit)
+		}
+	}
+	if admitted := w.witness.admittedBy(ro.Name); len(admitted) != 16 {
+		t.Errorf("%d admissions of 16 clusters: %v", len(admitted), admitted)
+	}
+}
+
+// frozen is a client whose cache stands still: it reads rollouts as they are,
+// and everything else as it was at the first look.
+type frozen struct {
+	client.Client
+	installs *v1alpha1.OperatorInstallList
+}
+
+func (f *frozen) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	installs, ok := list.(*v1alpha1.OperatorInstallList)
+	if !ok {
+		return f.Client.List(ctx, list, opts...)
+	}
+	f.installs.DeepCopyInto(installs)
+	return nil
+}
+
+// TestStaleCache takes passes by hand with a cache that does not see a single
+// admission: the hub still never admits more than it may.
+func TestStaleCache(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.enrollMany(6)
+	ro := w.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{wave("all", 2)}})
+	hub, err := client.New(w.hub, client.Options{Scheme: w.scheme})
+	must(t, err)
+	cached := &frozen{Client: hub, installs: &v1alpha1.OperatorInstallList{}}
+	pass := func() {
+		t.Helper()
+		r := &rollout.Reconciler{Client: cached, Live: hub, Events: discard{}, Now: time.Now, Admitted: func() {}}
+		_, err := kit.Shell(hub, discard{}, r).Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(ro)})
+		must(t, err)
+	}
+	for ro.Status.PlanHash == "" {
+		pass()
+		must(t, w.Get(t.Context(), client.ObjectKeyFromObject(ro), ro))
+	}
+	must(t, hub.List(t.Context(), cached.installs, client.MatchingLabels{v1alpha1.LabelRollout: ro.Name, v1alpha1.LabelOperatorNamespace: w.namespace}))
+	if got := len(cached.installs.Items); got != 6 {
+		t.Fatalf("the membership of %d clusters is frozen", got)
+	}
+	for range 10 {
+		pass()
+	}
+	w.eventually(func() error {
+		if n := len(w.witness.admittedBy(ro.Name)); n < 2 {
+			return fmt.Errorf("%d admitted", n)
+		}
+		return nil
+	})
+	if peak := w.witness.peakOf("echo-1/all"); peak != 2 {
+		t.Errorf("%d clusters were in progress at a time, 2 may", peak)
+	}
+	// All succeed, and the cache still shows none of it: the rollout ends by
+	// the live views that it asks for.
+	w.runAgents()
+	w.eventually(func() error {
+		pass()
+		must(t, w.Get(t.Context(), client.ObjectKeyFromObject(ro), ro))
+		if ro.Status.Phase != v1alpha1.RolloutSucceeded {
+			return errors.New(ro.Status.Message)
+		}
+		return nil
+	})
+	if peak := w.witness.peakOf("echo-1/all"); peak != 2 {
+		t.Errorf("%d clusters were in progress at a time, 2 may", peak)
+	}
+}
+
+// TestFence changes the rollout between the decision and the admission.
+func TestFence(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.enrollMany(3)
+	ro := w.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{wave("all", 3)}})
+	hub, err := client.New(w.hub, client.Options{Scheme: w.scheme})
+	must(t, err)
+	cached := &frozen{Client: hub, installs: &v1alpha1.OperatorInstallList{}}
+	meddler := &meddler{Reader: hub}
+	r := &rollout.Reconciler{Client: cached, Live: meddler, Events: discard{}, Now: time.Now, Admitted: func() {}}
+	shell := kit.Shell(hub, discard{}, r)
+	pass := func() {
+		t.Helper()
+		_, err := shell.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(ro)})
+		must(t, err)
+		must(t, w.Get(t.Context(), client.ObjectKeyFromObject(ro), ro))
+	}
+	for ro.Status.Batch == nil {
+		pass()
+	}
+	meddler.before = func() {
+		w.change(ro, func() { ro.Spec.Paused = true })
+	}
+	pass()
+	pass()
+	if ro.Status.Phase != v1alpha1.RolloutPaused {
+		t.Errorf("%s: %s", ro.Status.Phase, ro.Status.Message)
+	}
+	var all v1alpha1.OperatorInstallList
+	must(t, w.List(t.Context(), &all, client.MatchingLabels{v1alpha1.LabelOperatorNamespace: w.namespace}))
+	for _, at := range all.Items {
+		if at.Spec.Admission != nil {
+			t.Errorf("%s was admitted after the pause", at.Spec.Cluster)
+		}
+	}
+	w.change(ro, func() { ro.Spec.Paused = false })
+	w.runAgents()
+	w.eventually(func() error {
+		pass()
+		if ro.Status.Phase != v1alpha1.RolloutSucceeded {
+			return errors.New(ro.Status.Message)
+		}
+		return nil
+	})
+}
+
+// meddler does something once, right before the hub looks at the rollout.
+type meddler struct {
+	client.Reader
+	mu     sync.Mutex
+	before func()
+}
+
+func (m *meddler) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	m.mu.Lock()
+	if _, ok := obj.(*v1alpha1.OperatorRollout); ok && m.before != nil {
+		m.before()
+		m.before = nil
+	}
+	m.mu.Unlock()
+	return m.Reader.Get(ctx, key, obj, opts...)
+}
+
+// discard is an event recorder for passes that are taken by hand.
+type discard struct{ events.EventRecorder }
+
+func (discard) Eventf(_, _ runtime.Object, _, _, _, _ string, _ ...any) {}
