@@ -80,6 +80,7 @@ func higher(a, b string) bool {
 func (p *pass) noPath(release v1alpha1.Release) *conditions.Summary {
 	b := p.paths(release)
 	if len(b.clusters) == 0 || b.others > 0 {
+		p.pathless = b
 		return nil
 	}
 	s := stalled(v1alpha1.ReasonNoUpgradePath, b.text(release))

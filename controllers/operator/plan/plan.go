@@ -7,6 +7,7 @@
 package plan
 
 import (
+	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -125,6 +126,10 @@ type pass struct {
 	known    map[string]Cluster
 	byName   map[string]Install // by cluster
 	newest   *v1alpha1.OperatorRollout
+	// pathless are clusters that cannot follow, where others can.
+	pathless blocked
+	// unreachable are deselected clusters that nobody is there to remove from.
+	unreachable []string
 }
 
 func newPass(in Input) *pass {
@@ -169,10 +174,26 @@ func (p *pass) steer() conditions.Summary {
 	if trouble != nil {
 		return *trouble
 	}
-	if !p.needsRollout(release) {
-		return p.progress(release)
+	var summary conditions.Summary
+	if p.needsRollout(release) {
+		summary = p.advance(release)
+	} else {
+		summary = p.progress(release)
 	}
-	return p.advance(release)
+	summary.Message += p.footnotes(release)
+	return summary
+}
+
+// footnotes tell what concerns some clusters and holds nobody else up.
+func (p *pass) footnotes(release v1alpha1.Release) string {
+	var text string
+	if len(p.pathless.clusters) > 0 {
+		text += "; " + p.pathless.text(release)
+	}
+	if len(p.unreachable) > 0 {
+		text += fmt.Sprintf("; not selected any more, to be uninstalled, but offline: %s", enumerate(p.unreachable))
+	}
+	return text
 }
 
 func stalled(reason, message string) conditions.Summary {

@@ -23,7 +23,7 @@ import (
 
 var created = metav1.NewTime(time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC))
 
-func ladder(t *testing.T, notation string) *catalogs.Package {
+func ladder(t testing.TB, notation string) *catalogs.Package {
 	t.Helper()
 	files := catalogs.SingleFile("test", strings.NewReader(catalogtest.Graph("echo", notation)))
 	pkg, err := catalogs.ReadPackage(files, "echo")
@@ -38,7 +38,7 @@ const upTo110 = `
 	1.1.0 replaces 1.0.0`
 
 // world is two clusters that run 1.1.0 because the first rollout brought it.
-func world(t *testing.T) plan.Input {
+func world(t testing.TB) plan.Input {
 	operator := &v1alpha1.ManagedOperator{}
 	operator.Namespace, operator.Name, operator.UID, operator.Generation = "team", "echo", "uid", 2
 	operator.CreationTimestamp, operator.Finalizers = created, []string{v1alpha1.FinalizerHub}
@@ -234,7 +234,8 @@ func TestPaths(t *testing.T) {
 				in.Package = ladder(t, upTo110+"\n1.2.0 replaces 1.1.0")
 				from(&in.Installs[0], "0.9.0")
 			},
-			want{state: "False", reason: "Progressing", create: "echo-2", version: "1.2.0"},
+			want{state: "False", reason: "Progressing", create: "echo-2", version: "1.2.0",
+				contains: "leads 1 of 2 clusters that are to change not to 1.2.0: a (from 0.9.0)"},
 		},
 		"a fresh cluster has a path": {
 			func(t *testing.T, in *plan.Input) {
@@ -352,6 +353,14 @@ func TestClusters(t *testing.T) {
 			},
 			want{state: "True", reason: "Succeeded", removals: []removal.Step{{
 				Namespace: "bellwether-b", Name: "team.echo", SetPolicy: v1alpha1.RemovalUninstall, Delete: true}}},
+		},
+		"and named while it is offline": {
+			func(t *testing.T, in *plan.Input) {
+				followed(t, in)
+				in.Operator.Spec.RemovalPolicy, in.Installs[1].Policy = v1alpha1.RemovalUninstall, v1alpha1.RemovalUninstall
+				in.Installs[1].Deleting, in.Clusters[1].Online = true, false
+			},
+			want{state: "True", reason: "Succeeded", contains: "to be uninstalled, but offline: b"},
 		},
 		"even while the version is unknown": {
 			func(t *testing.T, in *plan.Input) {

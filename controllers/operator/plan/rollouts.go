@@ -135,8 +135,12 @@ func (p *pass) removeDeselected() {
 		if _, wanted := p.selected[install.Cluster]; wanted || !known || cluster.Deleting {
 			continue
 		}
-		if step, due := removal.Next(install.Install, p.Operator.Spec.RemovalPolicy, reach(cluster, known)); due {
+		policy, at := p.Operator.Spec.RemovalPolicy, reach(cluster, known)
+		if step, due := removal.Next(install.Install, policy, at); due {
 			p.decision.Removals = append(p.decision.Removals, step)
+		}
+		if removal.Blocked(install.Install, policy, at) {
+			p.unreachable = append(p.unreachable, install.Cluster)
 		}
 	}
 }

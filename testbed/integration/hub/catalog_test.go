@@ -130,8 +130,9 @@ func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
-	defer l.Close()
-	return l.Addr().String()
+	address := l.Addr().String()
+	must(t, l.Close())
+	return address
 }
 
 func TestCatalogFromARegistry(t *testing.T) {

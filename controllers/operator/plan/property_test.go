@@ -1,0 +1,221 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/controllers/kit/removal"
+	"github.com/bellwether-dev/bellwether/controllers/operator/plan"
+)
+
+// TestRandomHistories changes everything that a person, a catalog, a rollout
+// and an agent can change, in any order, and carries every decision out. It
+// holds the planner to what must be true of any history:
+//
+//   - a decision that was carried out is not taken again;
+//   - revisions only go up, and no two rollouts run at a time;
+//   - nothing is removed from a selected cluster;
+//   - nothing is removed while the selector matches nothing.
+func TestRandomHistories(t *testing.T) {
+	seeds := uint64(300)
+	if testing.Short() {
+		seeds = 30
+	}
+	for seed := range seeds {
+		h := &history{Input: world(t), t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 1))}
+		h.highest = 1
+		for range 60 {
+			h.happen()
+			h.decide()
+		}
+	}
+}
+
+type history struct {
+	plan.Input
+	t       *testing.T
+	seed    uint64
+	random  *rand.Rand
+	highest int64
+}
+
+var versions = []string{"1.0.0", "1.1.0", "1.2.0", "1.3.0"}
+
+// happen lets one thing happen in the world.
+func (h *history) happen() {
+	spec := &h.Operator.Spec
+	switch h.random.IntN(12) {
+	case 0:
+		spec.Version = slices.Concat(versions, []string{"", "9.9.9"})[h.random.IntN(6)]
+	case 1:
+		h.Package = ladder(h.t, upTo110+"\n1.2.0 replaces 1.1.0\n1.3.0 replaces 1.2.0")
+		h.Catalog.Status.Digest = fmt.Sprintf("sha256:%d", h.random.IntN(5))
+	case 2:
+		spec.Install.Mode = []v1alpha1.InstallMode{"", v1alpha1.InstallAllNamespaces, v1alpha1.InstallOwnNamespace}[h.random.IntN(3)]
+	case 3:
+		tier := []string{"canary", "prod", "nowhere", ""}[h.random.IntN(4)]
+		spec.ClusterSelector = metav1.LabelSelector{}
+		if tier != "" {
+			spec.ClusterSelector.MatchLabels = map[string]string{"tier": tier}
+		}
+	case 4:
+		c := &h.Clusters[h.random.IntN(len(h.Clusters))]
+		c.Online = !c.Online
+	case 5:
+		h.Clusters = append(h.Clusters, plan.Cluster{
+			Name: fmt.Sprintf("c%d", len(h.Clusters)), Online: true, Labels: map[string]string{"tier": "prod"},
+		})
+	case 6:
+		spec.Paused = !spec.Paused
+	case 7:
+		spec.Strategy.NewTarget = []v1alpha1.NewTargetPolicy{v1alpha1.NewTargetFinish, v1alpha1.NewTargetSupersede}[h.random.IntN(2)]
+	case 8:
+		spec.RemovalPolicy = []v1alpha1.RemovalPolicy{v1alpha1.RemovalOrphan, v1alpha1.RemovalUninstall}[h.random.IntN(2)]
+	default:
+		h.rollOn()
+	}
+}
+
+// rollOn plays the rollouts and the agents for a moment.
+func (h *history) rollOn() {
+	for i := range h.Rollouts {
+		r := &h.Rollouts[i]
+		switch {
+		case r.Status.Phase.Ended():
+		case r.Spec.Abort != nil:
+			r.Status.Phase = v1alpha1.RolloutSuperseded
+		case h.random.IntN(2) == 0:
+			r.Status.Phase = v1alpha1.RolloutProgressing
+		default:
+			h.succeed(r)
+		}
+	}
+	h.Installs = slices.DeleteFunc(h.Installs, func(i plan.Install) bool { return i.Deleting && (!i.Held || h.online(i.Cluster)) })
+}
+
+func (h *history) succeed(r *v1alpha1.OperatorRollout) {
+	selector, err := metav1.LabelSelectorAsSelector(&r.Spec.ClusterSelector)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for _, c := range h.Clusters {
+		if !selector.Matches(set(c.Labels)) || !c.Online {
+			continue
+		}
+		h.Installs = slices.DeleteFunc(h.Installs, func(i plan.Install) bool { return i.Cluster == c.Name })
+		h.Installs = append(h.Installs, plan.Install{
+			Install:   removal.Install{Namespace: "bellwether-" + c.Name, Name: "team.echo", Cluster: c.Name, Policy: v1alpha1.RemovalOrphan, Held: true},
+			Installed: catalogs.Installed{Name: r.Spec.Release.Bundle, Version: r.Spec.Release.Version},
+			Revision:  r.Spec.Revision, SucceededHash: r.Spec.Release.Hash(), Ready: true, Rollout: r.Name,
+		})
+	}
+	r.Status.Phase = v1alpha1.RolloutSucceeded
+}
+
+func (h *history) online(cluster string) bool {
+	return slices.ContainsFunc(h.Clusters, func(c plan.Cluster) bool { return c.Name == cluster && c.Online })
+}
+
+type set map[string]string
+
+func (s set) Has(key string) bool              { _, ok := s[key]; return ok }
+func (s set) Get(key string) string            { return s[key] }
+func (s set) Lookup(key string) (string, bool) { value, ok := s[key]; return value, ok }
+
+// decide asks the planner, checks its answer, and carries it out.
+func (h *history) decide() {
+	h.check(h.carryOut(plan.Next(h.Input)))
+	again := plan.Next(h.Input)
+	if again.Create != nil || again.Supersede != nil || again.AddFinalizer || len(again.DeleteRollouts) > 0 {
+		h.t.Fatalf("seed %d: what was carried out is decided again: %+v", h.seed, again)
+	}
+}
+
+func (h *history) check(d plan.Decision) {
+	selector, err := metav1.LabelSelectorAsSelector(&h.Operator.Spec.ClusterSelector)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	matched := 0
+	for _, c := range h.Clusters {
+		if !selector.Matches(set(c.Labels)) {
+			continue
+		}
+		matched++
+		if slices.ContainsFunc(d.Removals, func(s removal.Step) bool { return s.Namespace == "bellwether-"+c.Name }) {
+			h.t.Fatalf("seed %d: removal from selected cluster %s", h.seed, c.Name)
+		}
+	}
+	if matched == 0 && len(d.Removals) > 0 {
+		h.t.Fatalf("seed %d: a selector that matches nothing removes %v", h.seed, d.Removals)
+	}
+	running := 0
+	for _, r := range h.Rollouts {
+		if !r.Status.Phase.Ended() && r.Spec.Abort == nil {
+			running++
+		}
+	}
+	if running > 1 {
+		h.t.Fatalf("seed %d: %d rollouts run", h.seed, running)
+	}
+}
+
+func (h *history) carryOut(d plan.Decision) plan.Decision {
+	for i := range h.Rollouts {
+		if d.Supersede != nil && h.Rollouts[i].Name == d.Supersede.Rollout {
+			h.Rollouts[i].Spec.Abort = &v1alpha1.RolloutAbort{Reason: d.Supersede.Reason, Superseded: true}
+		}
+	}
+	if d.Create != nil {
+		if d.Create.Spec.Revision <= h.highest {
+			h.t.Fatalf("seed %d: revision %d after %d", h.seed, d.Create.Spec.Revision, h.highest)
+		}
+		h.highest = d.Create.Spec.Revision
+		h.Rollouts = append(h.Rollouts, *d.Create)
+	}
+	h.Rollouts = slices.DeleteFunc(h.Rollouts, func(r v1alpha1.OperatorRollout) bool { return slices.Contains(d.DeleteRollouts, r.Name) })
+	for _, step := range d.Removals {
+		for i := range h.Installs {
+			if h.Installs[i].Namespace != step.Namespace {
+				continue
+			}
+			if step.SetPolicy != "" {
+				h.Installs[i].Policy = step.SetPolicy
+			}
+			h.Installs[i].Deleting = h.Installs[i].Deleting || step.Delete
+			h.Installs[i].Held = h.Installs[i].Held && !step.Release
+		}
+	}
+	h.Operator.Status = d.Status
+	return d
+}
+
+// BenchmarkNext is one pass over ten thousand clusters.
+func BenchmarkNext(b *testing.B) {
+	in := benchmarkWorld(b, 10_000)
+	b.ReportAllocs()
+	for b.Loop() {
+		plan.Next(in)
+	}
+}
+
+func benchmarkWorld(b *testing.B, n int) plan.Input {
+	in := world(b)
+	cluster, install := in.Clusters[0], in.Installs[0]
+	in.Clusters, in.Installs = nil, nil
+	for i := range n {
+		cluster.Name = fmt.Sprintf("cluster-%05d", i)
+		install.Cluster = cluster.Name
+		in.Clusters, in.Installs = append(in.Clusters, cluster), append(in.Installs, install)
+	}
+	return in
+}
