@@ -57,20 +57,20 @@ func TestMutants(t *testing.T) {
 		"depend on the order of the cache":        {"count.go", "slices.SortFunc(s.members, func(a, b member) int { return s.order(a.cluster, b.cluster) })", ""},
 		"keep a halted rollout halted":            {"phase.go", "case halted:\n", "case halted || p.prior.Phase == v1alpha1.RolloutHalted:\n"},
 		"succeeded is any success of any release": {"count.go", "at.SucceededHash == p.hash && at.Stamp.Hash == p.hash", "at.SucceededHash != \"\""},
-		"take in clusters that are not selected":  {"count.go", "if !stays || at.Deleting {", "if at.Deleting {"},
+		"take in clusters that are not selected":  {"count.go", "if !stays || at.Deleting {", "if stays = true; at.Deleting {"},
 		"wait without a wake-up for a soak":       {"phase.go", "consider(soakEnd(s, status.Waves[i]))", ""},
 		"wait without a wake-up for a deadline":   {"phase.go", "consider(m.deadline)", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, err := runMutant(t, m.file, m.old, m.new)
 			if err == nil {
-				t.Fatal("survived")
+				t.Fatal("survived: " + name)
 			}
 			what := found.FindString(out)
 			if what == "" {
 				t.Fatalf("did not compile or failed otherwise:\n%s", out)
 			}
-			t.Log(what)
+			t.Log(name + ": " + what)
 		})
 	}
 }
