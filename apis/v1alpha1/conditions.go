@@ -82,8 +82,9 @@ const (
 
 	// ReasonNoClusters says that the cluster selector matches nothing.
 	ReasonNoClusters = "NoClusters"
-	// ReasonNamespaceConflict says that another ManagedOperator claims the
-	// same namespace.
+	// ReasonNamespaceConflict says that a namespace is taken: by another
+	// ManagedOperator on the same clusters, or on the hub by something that was
+	// not made for the FleetCluster.
 	ReasonNamespaceConflict = "NamespaceConflict"
 	// ReasonInvalidSpec says that the spec passed admission and is still not
 	// usable; the message says which field to change.
@@ -134,6 +135,11 @@ const (
 	// ReasonPlanFailed says that the InstallPlan failed; the message names the
 	// step.
 	ReasonPlanFailed = "PlanFailed"
+	// ReasonUnpackFailed says that OLM could not unpack the bundle's image.
+	ReasonUnpackFailed = "UnpackFailed"
+	// ReasonRequirementsNotMet says that the CSV waits for something that the
+	// cluster does not have; the message names it.
+	ReasonRequirementsNotMet = "RequirementsNotMet"
 	// ReasonCSVFailed says that the CSV is Failed.
 	ReasonCSVFailed = "CSVFailed"
 	// ReasonNotUpgradeable says that the operator itself holds the upgrade.
@@ -165,6 +171,9 @@ const (
 	// AnnotationSpecHash holds the SHA-256 of a downstream object's rendered
 	// template.
 	AnnotationSpecHash = "bellwether.dev/spec-hash"
+	// AnnotationRevision holds, on an InstallPlan, the revision of the admission
+	// for which it was approved.
+	AnnotationRevision = "bellwether.dev/revision"
 	// AnnotationAgentVersion and the two below are set by the agent on its
 	// Lease; an empty OLM version means that OLM is missing.
 	AnnotationAgentVersion      = "bellwether.dev/agent-version"

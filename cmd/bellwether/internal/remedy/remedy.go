@@ -120,8 +120,9 @@ func operator() []Remedy {
 			"Publish the bundle as an image (`bellwether bundle push`) and name it in the catalog."}},
 		{v1alpha1.ReasonNoClusters, "The cluster selector matches nothing.", []string{
 			"Compare spec.clusterSelector with the labels that `bellwether fleet list -o wide` shows."}},
-		{v1alpha1.ReasonNamespaceConflict, "An older ManagedOperator claims the same namespace on some of the clusters.", []string{
-			"Give this one another spec.install.namespace, or keep the two apart by their cluster selectors."}},
+		{v1alpha1.ReasonNamespaceConflict, "The namespace is taken: by an older ManagedOperator on some of the clusters, or on the hub by something that was not made for the FleetCluster.", []string{
+			"Give this ManagedOperator another spec.install.namespace, or keep the two apart by their cluster selectors.",
+			"For a FleetCluster: delete the namespace that is in the way, or give the cluster another name."}},
 		{v1alpha1.ReasonInvalidSpec, "The spec is well formed and still cannot be used.", []string{
 			"Change the field that the message names."}},
 	}
@@ -178,6 +179,10 @@ func olm() []Remedy {
 		{v1alpha1.ReasonCSVFailed, "The ClusterServiceVersion failed: most often the operator's Deployment does not become available.", []string{
 			"Look at the operator's pods: `bellwether why CLUSTER OPERATOR --cluster-kubeconfig FILE` shows the last reason.",
 			"If the release is bad, stop it: `bellwether rollout abort ROLLOUT --reason …`, and publish a corrected version."}},
+		{v1alpha1.ReasonUnpackFailed, "OLM could not unpack the bundle's image.", []string{
+			"Check that the cluster can pull the image that the message names, and that its pull secrets are in OLM's reach; the agent retries with a back-off."}},
+		{v1alpha1.ReasonRequirementsNotMet, "The ClusterServiceVersion waits for something that the cluster does not have: an API, a CRD or a permission.", []string{
+			"Provide what the message names; `bellwether why CLUSTER OPERATOR --cluster-kubeconfig FILE` lists every requirement."}},
 		{v1alpha1.ReasonNotUpgradeable, "The operator itself holds its upgrade (OperatorCondition Upgradeable is False).", []string{
 			"Do what the operator's own message asks; the upgrade goes on by itself."}},
 		{v1alpha1.ReasonTemplateInvalid, "A template of an object on the cluster does not render to what it is for.", []string{
