@@ -65,6 +65,8 @@ func (r *Reconciler) act(ctx context.Context, oi *v1alpha1.OperatorInstall, s *s
 		return r.approve(ctx, s, action)
 	case plan.Delete:
 		return r.remove(ctx, s, action)
+	case plan.Abandon:
+		return r.abandon(ctx, s, action)
 	case plan.Keep:
 		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, annotationKeep, s.Cluster.Namespace.Occupied)
 		return r.Local.Patch(ctx, s.observed(action), client.RawPatch(types.MergePatchType, []byte(patch)))
@@ -103,7 +105,24 @@ func (r *Reconciler) approve(ctx context.Context, s *seen, action plan.Action) e
 		return nil
 	}
 	log.FromContext(ctx).Info("Approving the InstallPlan", "plan", observed.Name, "namespace", observed.Namespace, "csvs", observed.Spec.ClusterServiceVersionNames)
-	patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"spec":{"approved":true}}`, observed.ResourceVersion)
+	patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q,"annotations":{%q:"%d"}},"spec":{"approved":true}}`,
+		observed.ResourceVersion, v1alpha1.AnnotationRevision, s.Install.Spec.Admission.Revision)
+	return r.Local.Patch(ctx, observed.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), fieldOwner)
+}
+
+// strategyAbandoned is an install strategy that OLM does not know.
+const strategyAbandoned = "abandoned-by-bellwether"
+
+// abandon makes OLM fail a CSV: it fails one at once whose install strategy it
+// does not know, keeps it Failed, and lets the next one replace it. What the
+// CSV made stays until then.
+func (r *Reconciler) abandon(ctx context.Context, s *seen, action plan.Action) error {
+	observed, ok := s.observed(action).(*operatorsv1alpha1.ClusterServiceVersion)
+	if !ok {
+		return nil
+	}
+	log.FromContext(ctx).Info("Abandoning the ClusterServiceVersion", "name", observed.Name, "namespace", observed.Namespace, "phase", observed.Status.Phase)
+	patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"spec":{"install":{"strategy":%q}}}`, observed.ResourceVersion, strategyAbandoned)
 	return r.Local.Patch(ctx, observed.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), fieldOwner)
 }
 

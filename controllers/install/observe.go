@@ -4,9 +4,11 @@
 package install
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -187,8 +189,14 @@ func (r *Reconciler) observeSubscriptions(ctx context.Context, s *seen) error {
 		if sub.Name == s.data.Package {
 			observed.Ours, observed.InSync = true, r.sync(s, plan.KindSubscription, live)
 		}
-		if failed := sub.Status.GetCondition(operatorsv1alpha1.SubscriptionResolutionFailed); failed.Status == corev1.ConditionTrue {
-			observed.ResolutionFailed = failed.Message
+		for condition, message := range map[operatorsv1alpha1.SubscriptionConditionType]*string{
+			operatorsv1alpha1.SubscriptionResolutionFailed:   &observed.ResolutionFailed,
+			operatorsv1alpha1.SubscriptionBundleUnpacking:    &observed.Unpacking,
+			operatorsv1alpha1.SubscriptionBundleUnpackFailed: &observed.UnpackFailed,
+		} {
+			if c := sub.Status.GetCondition(condition); c.Status == corev1.ConditionTrue {
+				*message = cmp.Or(c.Message, c.Reason)
+			}
 		}
 		s.Cluster.Subscriptions = append(s.Cluster.Subscriptions, observed)
 	}
@@ -204,8 +212,10 @@ func (r *Reconciler) observeInstallPlans(ctx context.Context, s *seen) error {
 		live := &list.Items[i]
 		observed := plan.InstallPlan{
 			Name: live.Name, Phase: string(live.Status.Phase), Approved: live.Spec.Approved,
-			CSVs: live.Spec.ClusterServiceVersionNames, Created: live.CreationTimestamp.Time,
+			CSVs: live.Spec.ClusterServiceVersionNames, Created: live.CreationTimestamp.Time, Subscribes: subscribes(live),
 		}
+		// One that was approved otherwise has no such annotation, or nonsense.
+		observed.Revision, _ = strconv.ParseInt(live.Annotations[v1alpha1.AnnotationRevision], 10, 64)
 		if live.Status.Phase == operatorsv1alpha1.InstallPlanPhaseFailed {
 			observed.FailedAt, observed.Failure = failure(live)
 		}
@@ -213,6 +223,17 @@ func (r *Reconciler) observeInstallPlans(ctx context.Context, s *seen) error {
 		s.remember(plan.KindInstallPlan, live)
 	}
 	return nil
+}
+
+// subscribes returns the CSVs for which a plan makes a Subscription.
+func subscribes(p *operatorsv1alpha1.InstallPlan) []string {
+	var csvs []string
+	for _, step := range p.Status.Plan {
+		if step != nil && step.Resource.Kind == plan.KindSubscription {
+			csvs = append(csvs, step.Resolving)
+		}
+	}
+	return csvs
 }
 
 // failure says when and why a plan failed, and at which step if one is left
@@ -245,7 +266,7 @@ func (r *Reconciler) observeCSVs(ctx context.Context, s *seen) error {
 		observed := plan.CSV{
 			Name: live.Name, Version: live.Spec.Version.String(), Phase: string(live.Status.Phase), Reason: string(live.Status.Reason),
 			Message: live.Status.Message, Replaces: live.Spec.Replaces, Created: live.CreationTimestamp.Time,
-			Deleting: !live.DeletionTimestamp.IsZero(), Ours: ours,
+			Deleting: !live.DeletionTimestamp.IsZero(), Ours: ours, Missing: missing(live),
 		}
 		if live.Status.LastTransitionTime != nil {
 			observed.Since = live.Status.LastTransitionTime.Time
@@ -254,6 +275,26 @@ func (r *Reconciler) observeCSVs(ctx context.Context, s *seen) error {
 		s.remember(plan.KindCSV, live)
 	}
 	return nil
+}
+
+// missing words the requirements of a CSV that are not met.
+func missing(csv *operatorsv1alpha1.ClusterServiceVersion) []string {
+	var all []string
+	for _, r := range csv.Status.RequirementStatus {
+		if unmet(r) {
+			all = append(all, strings.TrimSpace(fmt.Sprintf("%s %s (%s) %s", r.Kind, r.Name, r.Status, r.Message)))
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+func unmet(r operatorsv1alpha1.RequirementStatus) bool {
+	switch r.Status {
+	case operatorsv1alpha1.RequirementStatusReasonPresent, operatorsv1alpha1.DependentStatusReasonSatisfied:
+		return false
+	}
+	return true
 }
 
 // componentLabel is the one that OLM puts on everything that belongs to a

@@ -73,7 +73,7 @@ type question struct {
 func ask(s *seen) question {
 	release := s.Install.Spec.Admission.Release
 	q := question{
-		release: release.Hash(), digest: release.Catalog.Digest, advance: s.Cluster.MayAdvance(s.Now),
+		release: release.Hash(), digest: release.Catalog.Digest, advance: s.Cluster.MayAdvance(s.Now, s.Install.Spec.Admission.Revision),
 		present: strings.Join(present(s.Cluster.CSVs), " "),
 	}
 	if csv, ok := s.Cluster.Installed(); ok {

@@ -45,7 +45,7 @@ import (
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch
 // +kubebuilder:rbac:groups=operators.coreos.com,resources=operatorgroups;catalogsources;subscriptions,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=operators.coreos.com,resources=installplans,verbs=get;list;watch;patch;delete
-// +kubebuilder:rbac:groups=operators.coreos.com,resources=clusterserviceversions,verbs=get;list;watch;delete
+// +kubebuilder:rbac:groups=operators.coreos.com,resources=clusterserviceversions,verbs=get;list;watch;patch;delete
 
 // LocalCache says what of the fleet cluster is kept in memory: no copied CSVs,
 // no Deployment that OLM did not make, and no manifest that nobody reads.
@@ -89,6 +89,12 @@ func stripCSV(object any) (any, error) {
 	slim.Spec.CustomResourceDefinitions.Owned = kept
 	slim.Status.Phase, slim.Status.Reason, slim.Status.Message = csv.Status.Phase, csv.Status.Reason, csv.Status.Message
 	slim.Status.LastTransitionTime = csv.Status.LastTransitionTime
+	for _, r := range csv.Status.RequirementStatus {
+		if unmet(r) {
+			slim.Status.RequirementStatus = append(slim.Status.RequirementStatus,
+				operatorsv1alpha1.RequirementStatus{Kind: r.Kind, Name: r.Name, Status: r.Status, Message: r.Message})
+		}
+	}
 	return slim, nil
 }
 
@@ -98,7 +104,11 @@ func stripInstallPlan(object any) (any, error) {
 	if !ok {
 		return object, nil
 	}
+	revision, approved := p.Annotations[v1alpha1.AnnotationRevision]
 	p.ObjectMeta = slimMeta(p.ObjectMeta)
+	if approved {
+		p.Annotations = map[string]string{v1alpha1.AnnotationRevision: revision}
+	}
 	for _, step := range p.Status.Plan {
 		if step != nil {
 			step.Resource.Manifest = ""

@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"slices"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -19,20 +20,51 @@ func (c Cluster) Installed() (CSV, bool) {
 	return c.csv(sub.InstalledCSV)
 }
 
-// MayAdvance tells whether the next hop may be offered: nothing is installed,
-// or what is installed has finished, one way or the other. An operator that
-// never came up holds the next hop back only for so long, since the next
-// release may be its fix.
-func (c Cluster) MayAdvance(now time.Time) bool {
+// MayAdvance tells whether the next hop may be offered under an admission:
+//
+//	what is installed       under this admission   under an earlier one
+//	nothing, or Succeeded   yes                    yes
+//	Failed                  no: a person decides   yes: this may be its fix
+//	Pending, requirements   no                     yes, abandoning it
+//	Pending, not upgradeable no                    no: the operator said so
+//	anything else           no                     yes after installPatience, abandoning it
+//
+// OLM itself replaces only what is Succeeded or Failed: a CSV that replaces a
+// Pending one waits for it for ever, and while the one before is Replacing
+// nothing resolves at all. Hence what is unfinished is abandoned first.
+func (c Cluster) MayAdvance(now time.Time, revision int64) bool {
 	csv, ok := c.Installed()
-	if !ok {
+	if !ok || csv.Phase == string(operatorsv1alpha1.CSVPhaseSucceeded) {
 		return true
 	}
-	switch operatorsv1alpha1.ClusterServiceVersionPhase(csv.Phase) {
-	case operatorsv1alpha1.CSVPhaseSucceeded, operatorsv1alpha1.CSVPhaseFailed:
-		return true
+	if c.approvedUnder(csv.Name) == revision {
+		return false
+	}
+	return csv.Phase == string(operatorsv1alpha1.CSVPhaseFailed) || csv.hopeless(now)
+}
+
+// approvedUnder returns the revision under which a CSV's InstallPlan was
+// approved; 0 if that was not done by Bellwether, or its plan is gone.
+func (c Cluster) approvedUnder(csv string) int64 {
+	var revision int64
+	for _, p := range c.InstallPlans {
+		if slices.Contains(p.CSVs, csv) {
+			revision = max(revision, p.Revision)
+		}
+	}
+	return revision
+}
+
+// hopeless tells whether an unfinished CSV has been waited for long enough.
+func (c CSV) hopeless(now time.Time) bool {
+	switch {
+	case c.Reason == string(operatorsv1alpha1.CSVReasonOperatorConditionNotUpgradeable):
+		return false
+	case c.Reason == string(operatorsv1alpha1.CSVReasonRequirementsNotMet):
+		return now.Sub(c.Since) >= requirementsGrace
 	default:
-		return now.Sub(csv.Created) > hopPatience
+		// OLM starts a failed installation anew, so its phase alone is never old.
+		return now.Sub(c.Created) >= installPatience && now.Sub(c.Since) >= csvFailedGrace
 	}
 }
 

@@ -120,6 +120,9 @@ type Subscription struct {
 	CurrentCSV   string
 	// ResolutionFailed is OLM's message; empty when resolution did not fail.
 	ResolutionFailed string
+	// Unpacking is OLM's message while it unpacks a bundle's image, and
+	// UnpackFailed the one when it gave up; empty otherwise.
+	Unpacking, UnpackFailed string
 }
 
 // InstallPlan is an InstallPlan in the operator's namespace.
@@ -133,6 +136,12 @@ type InstallPlan struct {
 	FailedAt time.Time
 	// Failure says which step failed and why.
 	Failure string
+	// Subscribes holds those CSVs for which the plan makes a Subscription:
+	// dependencies that nothing subscribes to yet.
+	Subscribes []string
+	// Revision of the admission for which it was approved; 0 if it was not
+	// approved by Bellwether.
+	Revision int64
 }
 
 // CSV is a ClusterServiceVersion that was not copied from another namespace.
@@ -145,7 +154,9 @@ type CSV struct {
 	Replaces string
 	Created  time.Time
 	// Since is when it entered its phase.
-	Since    time.Time
+	Since time.Time
+	// Missing names the requirements that are not met.
+	Missing  []string
 	Deleting bool
 	// Ours says that it belongs to the package.
 	Ours bool
@@ -188,6 +199,9 @@ const (
 	Approve Verb = "approve"
 	// Delete deletes an object as it was observed.
 	Delete Verb = "delete"
+	// Abandon makes OLM give up an unfinished CSV, so that another may replace
+	// it.
+	Abandon Verb = "abandon"
 	// Keep marks the namespace to be kept when the operator is removed.
 	Keep Verb = "keep"
 )
@@ -216,9 +230,16 @@ const (
 	// csvFailedGrace is how long a CSV may be Failed before it needs a person:
 	// OLM passes through Failed on its way and retries.
 	csvFailedGrace = time.Minute
-	// hopPatience is how long an unfinished hop holds the next one back. After
-	// it a newer release may replace an operator that never came up.
-	hopPatience = 5 * time.Minute
+	// requirementsGrace is how long a CSV may miss requirements before it needs
+	// a person: a CRD takes a moment until it is served.
+	requirementsGrace = 15 * time.Second
+	// installPatience is how long an operator whose Deployments do not come up
+	// holds back the release that a later admission brings. OLM's own limit is
+	// the same, after which it starts anew.
+	installPatience = 5 * time.Minute
+	// resolveGrace is how long OLM's word that it cannot resolve may be about
+	// the view that was served before this one.
+	resolveGrace = 20 * time.Second
 	// inertAfter is when an InstallPlan that was approved before OLM asked for
 	// it is given up (olm.md, fact 4).
 	inertAfter = time.Minute

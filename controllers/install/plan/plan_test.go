@@ -81,6 +81,11 @@ func upgrading() Input {
 	return in
 }
 
+// servedSince is the status after the view was connected to.
+func servedSince(since time.Time) []metav1.Condition {
+	return []metav1.Condition{{Type: v1alpha1.ConditionCatalogServed, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(since)}}
+}
+
 func with(in Input, change func(*Input)) Input {
 	change(&in)
 	return in
@@ -210,8 +215,30 @@ func TestNext(t *testing.T) {
 			want{Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionResolved},
 		},
 		"resolution failed": {
-			with(served(), func(in *Input) { in.Cluster.Subscriptions[0].ResolutionFailed = "constraints not satisfiable" }),
+			with(served(), func(in *Input) {
+				in.Cluster.Subscriptions[0].ResolutionFailed = "constraints not satisfiable"
+				in.Install.Status.Conditions = servedSince(now.Add(-time.Minute))
+			}),
 			want{Reason: v1alpha1.ReasonResolutionFailed, Stalled: true, Failing: v1alpha1.ConditionResolved},
+		},
+		"resolution failed for the view before": {
+			with(served(), func(in *Input) {
+				in.Cluster.Subscriptions[0].ResolutionFailed = "constraints not satisfiable"
+				in.Install.Status.Conditions = servedSince(now.Add(-time.Second))
+			}),
+			want{Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionResolved},
+		},
+		"a bundle is being unpacked": {
+			with(served(), func(in *Input) {
+				in.Offer.Route, in.Cluster.Subscriptions[0].Unpacking = v1alpha1.RouteUnpack, "unpacking is not complete yet"
+			}),
+			want{Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionResolved},
+		},
+		"a bundle cannot be unpacked": {
+			with(served(), func(in *Input) {
+				in.Offer.Route, in.Cluster.Subscriptions[0].UnpackFailed = v1alpha1.RouteUnpack, "deadline exceeded"
+			}),
+			want{Reason: v1alpha1.ReasonUnpackFailed, Stalled: true, Failing: v1alpha1.ConditionResolved},
 		},
 		"an orphan CSV (fact 12)": {
 			with(served(), func(in *Input) { in.Cluster.CSVs = []CSV{{Name: "left.v0.1.0", Phase: "Succeeded"}} }),
@@ -255,8 +282,18 @@ func TestNext(t *testing.T) {
 			planned("RequiresApproval", v2),
 			want{Actions: []Action{{Delete, KindInstallPlan, "install-1"}}, Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionResolved},
 		},
-		"a plan with a CSV that nobody admitted is neither approved nor deleted": {
+		"a plan with a CSV that nobody admitted, and its Subscription is gone": {
 			planned("RequiresApproval", v1, "stranger.v9"),
+			want{Actions: []Action{{Delete, KindInstallPlan, "install-1"}}, Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionResolved},
+		},
+		"a dependency that nobody admitted is neither approved nor deleted": {
+			with(planned("RequiresApproval", v1, "stranger.v9"), func(in *Input) { in.Cluster.InstallPlans[0].Subscribes = []string{"stranger.v9"} }),
+			want{Reason: v1alpha1.ReasonUnadmittedPlan, Stalled: true, Failing: v1alpha1.ConditionPlanApproved},
+		},
+		"a plan with a CSV that nobody admitted is neither approved nor deleted": {
+			with(planned("RequiresApproval", v1, "stranger.v9"), func(in *Input) {
+				in.Cluster.Subscriptions = append(in.Cluster.Subscriptions, Subscription{Name: "stranger", Package: "stranger", CurrentCSV: "stranger.v9"})
+			}),
 			want{Reason: v1alpha1.ReasonUnadmittedPlan, Stalled: true, Failing: v1alpha1.ConditionPlanApproved},
 		},
 		"a plan under way is left to finish (fact 5)": {
@@ -286,6 +323,26 @@ func TestNext(t *testing.T) {
 		"the operator holds its upgrade (fact 16)": {
 			with(running("Pending"), func(in *Input) { in.Cluster.CSVs[0].Reason = "OperatorConditionNotUpgradeable" }),
 			want{Reason: v1alpha1.ReasonNotUpgradeable, Stalled: true, Failing: v1alpha1.ConditionInstalled},
+		},
+		"a requirement is missing": {
+			with(running("Pending"), func(in *Input) {
+				in.Cluster.CSVs[0].Missing, in.Cluster.CSVs[0].Since = []string{"CustomResourceDefinition a"}, now.Add(-time.Minute)
+			}),
+			want{Reason: v1alpha1.ReasonRequirementsNotMet, Stalled: true, Failing: v1alpha1.ConditionInstalled},
+		},
+		"a requirement was missing a moment ago": {
+			with(running("Pending"), func(in *Input) {
+				in.Cluster.CSVs[0].Missing, in.Cluster.CSVs[0].Since = []string{"CustomResourceDefinition a"}, now.Add(-time.Second)
+			}),
+			want{Reason: v1alpha1.ReasonRequirementsNotMet, Failing: v1alpha1.ConditionInstalled},
+		},
+		"what never came up is abandoned for its fix": {
+			with(upgrading(), func(in *Input) { in.Cluster.CSVs[0].Phase = "Pending" }),
+			want{Actions: []Action{{Abandon, KindCSV, v1}}, Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionResolved},
+		},
+		"what failed is replaced as it is": {
+			with(upgrading(), func(in *Input) { in.Cluster.CSVs[0].Phase = "Failed" }),
+			want{Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionResolved},
 		},
 		"it runs": {
 			running("Succeeded"),
@@ -370,6 +427,7 @@ func TestSuccessIsStampedOncePerHash(t *testing.T) {
 
 func TestResolutionMessageDoesNotFlap(t *testing.T) {
 	in := served()
+	in.Install.Status.Conditions = servedSince(now.Add(-time.Minute))
 	in.Cluster.Subscriptions[0].ResolutionFailed = "a is not b"
 	first := Next(in).Status
 	in.Install.Status = first
@@ -401,26 +459,39 @@ func TestPlanRetriesBackOff(t *testing.T) {
 
 func TestMayAdvance(t *testing.T) {
 	tests := map[string]struct {
-		phase string
-		age   time.Duration
-		want  bool
+		csv CSV
+		// approved is the revision under which the CSV's plan was approved; the
+		// admission has revision 2.
+		approved int64
+		want     bool
 	}{
-		"succeeded":         {"Succeeded", 0, true},
-		"failed":            {"Failed", 0, true},
-		"installing":        {"Installing", time.Minute, false},
-		"never came up":     {"Installing", 6 * time.Minute, true},
-		"pending for hours": {"Pending", 2 * time.Hour, true},
+		"succeeded":                       {CSV{Phase: "Succeeded"}, 2, true},
+		"failed":                          {CSV{Phase: "Failed"}, 2, false},
+		"failed before":                   {CSV{Phase: "Failed"}, 1, true},
+		"failed, installed by another":    {CSV{Phase: "Failed"}, 0, true},
+		"installing":                      {CSV{Phase: "Installing", Created: now.Add(-time.Hour)}, 2, false},
+		"installing since a moment":       {CSV{Phase: "Installing", Created: now.Add(-time.Minute)}, 1, false},
+		"never came up":                   {CSV{Phase: "Installing", Created: now.Add(-time.Hour)}, 1, true},
+		"is starting anew":                {CSV{Phase: "Installing", Created: now.Add(-time.Hour), Since: now.Add(-time.Second)}, 1, false},
+		"misses something":                {CSV{Phase: "Pending", Reason: "RequirementsNotMet"}, 2, false},
+		"missed something":                {CSV{Phase: "Pending", Reason: "RequirementsNotMet"}, 1, true},
+		"missed something for a moment":   {CSV{Phase: "Pending", Reason: "RequirementsNotMet", Since: now.Add(-time.Second)}, 1, false},
+		"its predecessor holds it (16)":   {CSV{Phase: "Pending", Reason: "OperatorConditionNotUpgradeable"}, 2, false},
+		"its predecessor held it (16)":    {CSV{Phase: "Pending", Reason: "OperatorConditionNotUpgradeable"}, 1, false},
+		"pending and nobody knows why":    {CSV{Phase: "Pending", Created: now.Add(-time.Minute)}, 1, false},
+		"pending for long, unknown cause": {CSV{Phase: "Pending", Created: now.Add(-time.Hour)}, 1, true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			in := running(test.phase)
-			in.Cluster.CSVs[0].Created = now.Add(-test.age)
-			if got := in.Cluster.MayAdvance(now); got != test.want {
+			in := running(test.csv.Phase)
+			test.csv.Name = v1
+			in.Cluster.CSVs, in.Cluster.InstallPlans[0].Revision = []CSV{test.csv}, test.approved
+			if got := in.Cluster.MayAdvance(now, 2); got != test.want {
 				t.Errorf("MayAdvance = %v, want %v", got, test.want)
 			}
 		})
 	}
-	if !fresh().Cluster.MayAdvance(now) {
+	if !fresh().Cluster.MayAdvance(now, 1) {
 		t.Error("a fresh install may not start")
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit/conditions"
@@ -81,6 +82,22 @@ func (d *Decision) lostCSV(in Input) *finding {
 		message: fmt.Sprintf("ClusterServiceVersion %s was deleted by somebody; it is installed again.", sub.InstalledCSV)}
 }
 
+// abandon clears the way for a newer release where what an earlier admission
+// brought never came up; see Cluster.MayAdvance.
+func (d *Decision) abandon(in Input) *finding {
+	csv, ok := in.Cluster.Installed()
+	if !ok || in.Offer.Next == "" || in.Offer.Next == csv.Name {
+		return nil
+	}
+	switch operatorsv1alpha1.ClusterServiceVersionPhase(csv.Phase) {
+	case operatorsv1alpha1.CSVPhaseSucceeded, operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVPhaseReplacing, operatorsv1alpha1.CSVPhaseDeleting:
+		return nil
+	}
+	d.do(Abandon, KindCSV, csv.Name)
+	return &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckSoon, message: fmt.Sprintf(
+		"%s never came up; it is given up for %s.", csv.Name, in.Offer.Next)}
+}
+
 // pending returns the newest InstallPlan that is not Complete.
 func (in Input) pending() *InstallPlan {
 	var newest *InstallPlan
@@ -105,16 +122,40 @@ func (d *Decision) resolved(in Input) *finding {
 			removed = true
 		}
 	}
-	sub, _ := in.Cluster.subscription()
 	switch {
 	case removed:
 		return &finding{reason: v1alpha1.ReasonProgressing, message: "An InstallPlan for another version was removed; OLM resolves again.", recheck: recheckSoon}
 	case in.Offer.Next == "" || in.pending() != nil || in.installing(in.Offer.Next):
 		return nil
-	case sub.ResolutionFailed != "":
-		return &finding{stalled: true, reason: v1alpha1.ReasonResolutionFailed, recheck: recheckProblem, message: d.resolutionMessage(in, sub)}
 	}
-	return &finding{reason: v1alpha1.ReasonProgressing, message: "Waiting for OLM to resolve " + in.Offer.Next + ".", recheck: recheckProblem}
+	return d.unresolved(in)
+}
+
+// unresolved says why there is no InstallPlan for the next hop yet.
+func (d *Decision) unresolved(in Input) *finding {
+	sub, _ := in.Cluster.subscription()
+	f := &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckProblem, message: "Waiting for OLM to resolve " + in.Offer.Next + "."}
+	switch {
+	case in.Offer.Route == v1alpha1.RouteUnpack && sub.UnpackFailed != "":
+		f.stalled, f.reason = true, v1alpha1.ReasonUnpackFailed
+		f.message = fmt.Sprintf("OLM cannot unpack the bundle image of %s. Check that the cluster can pull it. OLM says: %s", in.Offer.Next, sub.UnpackFailed)
+	case in.Offer.Route == v1alpha1.RouteUnpack:
+		f.message = fmt.Sprintf("OLM unpacks %s from its image with a Job in namespace %s, because it is too large for an InstallPlan. %s",
+			in.Offer.Next, in.Install.Spec.Admission.Release.TargetNamespace(), sub.Unpacking)
+	case sub.ResolutionFailed != "" && !in.settled():
+		f.recheck = resolveGrace
+	case sub.ResolutionFailed != "":
+		f.stalled, f.reason, f.message = true, v1alpha1.ReasonResolutionFailed, d.resolutionMessage(in, sub)
+	}
+	f.message = strings.TrimSpace(f.message)
+	return f
+}
+
+// settled tells whether OLM has had the time to resolve from the view that it
+// is connected to: until then a failure may be about the view before.
+func (in Input) settled() bool {
+	served := conditions.Get(in.Install.Status.Conditions, v1alpha1.ConditionCatalogServed)
+	return served.Status == metav1.ConditionTrue && in.Now.Sub(served.LastTransitionTime.Time) >= resolveGrace
 }
 
 // resolutionMessage keeps the message of a failure that is already reported:
@@ -149,10 +190,24 @@ func (in Input) stale(p InstallPlan) bool {
 	case operatorsv1alpha1.InstallPlanPhasePlanning:
 		return false
 	case operatorsv1alpha1.InstallPlanPhaseRequiresApproval:
-		return !p.Approved && !in.admitted(p) && len(in.foreign(p)) == 0
+		return !p.Approved && in.outdated(p)
 	default:
-		return !in.admitted(p) && len(in.foreign(p)) == 0
+		return in.outdated(p)
 	}
+}
+
+// outdated tells whether OLM would not make this plan again.
+func (in Input) outdated(p InstallPlan) bool {
+	return in.deserted(p) || !in.admitted(p) && len(in.foreign(p)) == 0
+}
+
+// deserted tells whether a plan holds a CSV whose Subscription is gone: nothing
+// subscribes to it, nor would the plan make anything subscribe to it.
+func (in Input) deserted(p InstallPlan) bool {
+	return slices.ContainsFunc(in.foreign(p), func(csv string) bool {
+		return !slices.Contains(p.Subscribes, csv) &&
+			!slices.ContainsFunc(in.Cluster.Subscriptions, func(s Subscription) bool { return s.CurrentCSV == csv })
+	})
 }
 
 // admitted tells whether a plan holds exactly what was admitted: the next hop
@@ -237,6 +292,9 @@ func (d *Decision) installed(in Input) *finding {
 		state += " (" + csv.Reason + "): " + strings.TrimSuffix(csv.Message, ".")
 	}
 	switch {
+	case len(csv.Missing) > 0 && csv.Phase == string(operatorsv1alpha1.CSVPhasePending):
+		return &finding{stalled: in.Now.Sub(csv.Since) >= requirementsGrace, reason: v1alpha1.ReasonRequirementsNotMet, recheck: requirementsGrace, message: fmt.Sprintf(
+			"%s waits for what the cluster does not have: %s. Install it, or admit a version that does not need it.", csv.Name, strings.Join(csv.Missing, "; "))}
 	case csv.Reason == string(operatorsv1alpha1.CSVReasonOperatorConditionNotUpgradeable):
 		return &finding{stalled: true, reason: v1alpha1.ReasonNotUpgradeable, recheck: recheckProblem,
 			message: "The running operator holds the upgrade back through its OperatorCondition: " + csv.Message}
