@@ -41,8 +41,8 @@ func hintf(text, format string, args ...any) error {
 	return hint(fmt.Errorf(format, args...), text)
 }
 
-// codeError ends the program with an exit code. Its text was printed already
-// when it is empty.
+// codeError ends the program with an exit code of its own: an answer rather
+// than an error. Its text is empty where all was said already.
 type codeError struct {
 	code int
 	text string
@@ -55,19 +55,19 @@ func (a *app) exit(err error) int {
 	if err == nil {
 		return exitOK
 	}
-	code := exitError
 	var coded *codeError
 	if errors.As(err, &coded) {
-		code = coded.code
-	}
-	if text := err.Error(); text != "" {
-		message, advice := a.explain(err)
-		a.warn("Error: %s\n", message)
-		if advice != "" {
-			a.warn("%s\n", "Hint:  "+advice)
+		if coded.text != "" {
+			a.warn("%s\n", coded.text)
 		}
+		return coded.code
 	}
-	return code
+	message, advice := a.explain(err)
+	a.warn("Error: %s\n", message)
+	if advice != "" {
+		a.warn("Hint:  %s\n", advice)
+	}
+	return exitError
 }
 
 // explain turns what libraries say into words that help.

@@ -256,14 +256,20 @@ func storeKubeconfig(ctx context.Context, c client.Client, namespace string, kub
 	return nil
 }
 
+// olmGrace is how long a new agent may take to find OLM.
+const olmGrace = 15 * time.Second
+
 func (a *app) waitOnline(ctx context.Context, h *hub, o *joinOptions) error {
 	cluster := &v1alpha1.FleetCluster{}
-	err := poll(ctx, o.timeout, func() (bool, error) {
-		if err := h.Get(ctx, client.ObjectKey{Name: o.name}, cluster); err != nil {
-			return false, fmt.Errorf("get FleetCluster %s: %w", o.name, err)
+	is := func(condition string) func() (bool, error) {
+		return func() (bool, error) {
+			if err := h.Get(ctx, client.ObjectKey{Name: o.name}, cluster); err != nil {
+				return false, fmt.Errorf("get FleetCluster %s: %w", o.name, err)
+			}
+			return meta.IsStatusConditionTrue(cluster.Status.Conditions, condition), nil
 		}
-		return meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionOnline), nil
-	})
+	}
+	err := poll(ctx, o.timeout, is(v1alpha1.ConditionOnline))
 	if errors.Is(err, context.DeadlineExceeded) {
 		return hintf("on the cluster, look at the agent's logs: kubectl -n "+o.namespace+" logs deployment/bellwether-agent; it must reach the hub (see --hub-server)",
 			"the hub has not heard of the agent of cluster %s within %s", o.name, o.timeout)
@@ -272,6 +278,15 @@ func (a *app) waitOnline(ctx context.Context, h *hub, o *joinOptions) error {
 		return err
 	}
 	versions := cluster.Status.Versions
-	a.step("cluster %s is online: Kubernetes %s, OLM %s", o.name, cmp.Or(versions.Kubernetes, "unknown"), cmp.Or(versions.OLM, "missing"))
+	a.step("cluster %s is online: Kubernetes %s, agent %s", o.name, cmp.Or(versions.Kubernetes, "unknown"), cmp.Or(versions.Agent, "unknown"))
+	err = poll(ctx, olmGrace, is(v1alpha1.ConditionOLMAvailable))
+	if errors.Is(err, context.DeadlineExceeded) {
+		a.warn("The cluster has no OLM yet: install the Operator Lifecycle Manager (v0) there; the agent notices by itself.\n")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	a.step("the cluster has OLM")
 	return nil
 }

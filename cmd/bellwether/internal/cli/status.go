@@ -163,7 +163,7 @@ func lookAtRollout(ctx context.Context, h *hub, name, version string) (standing,
 
 // judge turns a rollout's status into an exit code.
 func judge(r *v1alpha1.OperatorRollout) standing {
-	s := standing{rollout: r, done: true, text: fmt.Sprintf("rollout %s: %s", r.Name, r.Status.Message)}
+	s := standing{rollout: r, done: true} // its message is printed with every change
 	switch {
 	case r.Status.ObservedGeneration < r.Generation:
 		s.done, s.code = false, exitTimeout

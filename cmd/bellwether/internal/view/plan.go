@@ -135,12 +135,15 @@ func pathCell(in PlanInput, p present) Cell {
 func planTable(in PlanInput, wide bool) *Table {
 	t := &Table{Header: []string{"WAVE", "CLUSTERS", "AT A TIME", "MAY FAIL", "DEADLINE", "SOAK", "GATES", "MEMBERS"}}
 	for _, w := range in.Waves {
+		if len(w.Clusters) == 0 && w.Name == plan.RestWave {
+			continue
+		}
 		gates := Cell{"-", Dim}
 		if len(w.Gates) > 0 {
 			gates = Cell{strings.Join(w.Gates, ", ") + " (approval, open)", Warn}
 		}
 		t.Add(Cell{w.Name, Strong}, Cell{Text: count(len(w.Clusters))}, Cell{Text: count(w.MaxConcurrency)}, Cell{Text: count(w.MaxFailures)},
-			Cell{Text: w.Deadline.String()}, Cell{Text: w.Soak.String()}, gates, Cell{Text: memberList(w.Clusters, wide)})
+			Cell{Text: span(w.Deadline)}, Cell{Text: span(w.Soak)}, gates, Cell{Text: memberList(w.Clusters, wide)})
 	}
 	return t
 }
@@ -191,11 +194,14 @@ func planNotes(in PlanInput) []string {
 		notes = append(notes, "The operator is paused: no rollout starts until spec.paused is false.")
 	}
 	if r := in.Running; r != nil {
-		does := "would be superseded"
-		if in.Strategy.NewTarget == v1alpha1.NewTargetFinish {
-			does = "would end first"
+		does := "still runs and would be superseded"
+		switch {
+		case in.Target != nil && in.Target.Name == r.Spec.Release.Bundle:
+			does = "runs already"
+		case in.Strategy.NewTarget == v1alpha1.NewTargetFinish:
+			does = "still runs and would end first"
 		}
-		notes = append(notes, fmt.Sprintf("Rollout %s to %s still runs and %s.", r.Name, r.Spec.Release.Version, does))
+		notes = append(notes, fmt.Sprintf("Rollout %s to %s %s.", r.Name, r.Spec.Release.Version, does))
 	}
 	return notes
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/mattn/go-runewidth"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/rollout/plan"
 )
 
 // RolloutInput is what the picture of a rollout is made of.
@@ -94,11 +95,17 @@ func waveTable(in RolloutInput) *Table {
 	t := &Table{Header: []string{"WAVE", "PHASE", "PROGRESS", "UPDATED", "NOTE"}, Wrap: true}
 	for i := range in.Rollout.Status.Waves {
 		w := &in.Rollout.Status.Waves[i]
+		if impliedOnly(w) && i > 0 {
+			continue
+		}
 		t.Add(Cell{w.Name, Strong}, Cell{string(w.Phase), waveTone(w.Phase)}, Cell{bar(w.WaveCounts, barWidth), waveTone(w.Phase)},
 			Cell{Text: fraction(w.Succeeded, w.Total-w.Removed)}, waveNote(in, w))
 	}
 	return t
 }
+
+// impliedOnly is true for the last wave that nobody asked for and nobody is in.
+func impliedOnly(w *v1alpha1.WaveStatus) bool { return w.Total == 0 && w.Name == plan.RestWave }
 
 const barWidth = 20
 
@@ -221,8 +228,10 @@ func RolloutChanges(before, after RolloutInput) []string {
 	for _, w := range was.Waves {
 		waves[w.Name] = w
 	}
-	for _, w := range is.Waves {
-		lines = append(lines, waveChanges(name, waves[w.Name], w)...)
+	for i, w := range is.Waves {
+		if i == 0 || !impliedOnly(&w) {
+			lines = append(lines, waveChanges(name, waves[w.Name], w)...)
+		}
 	}
 	return append(lines, attentionChanges(before, after)...)
 }

@@ -42,7 +42,8 @@ type verdict struct {
 	tone    Tone
 	reason  string
 	message string
-	since   metav1.Time
+	// since is zero where the conditions do not tell since when.
+	since metav1.Time
 }
 
 // Why is the causal chain from the intention to the pod, and what to do.
@@ -100,7 +101,7 @@ func judge(in WhyInput) verdict {
 	case in.Cluster.Spec.Paused:
 		return verdict{Warn, v1alpha1.ReasonPaused, "the cluster is paused", metav1.Time{}}
 	case in.Install == nil:
-		return verdict{Warn, cmp.Or(ready.Reason, v1alpha1.ReasonWaiting), ready.Message, ready.LastTransitionTime}
+		return verdict{Warn, cmp.Or(ready.Reason, v1alpha1.ReasonWaiting), ready.Message, metav1.Time{}}
 	case waitsForRollout(in):
 		return rolloutVerdict(in)
 	default:
@@ -121,16 +122,16 @@ func waitsForRollout(in WhyInput) bool {
 
 func rolloutVerdict(in WhyInput) verdict {
 	c := condition(in.Rollout.Status.Conditions, v1alpha1.ConditionReady)
-	v := verdict{Warn, cmp.Or(c.Reason, v1alpha1.ReasonNotAdmitted), in.Rollout.Status.Message, c.LastTransitionTime}
-	if stalled(in.Rollout.Status.Conditions) {
-		v.tone = Bad
+	v := verdict{Warn, cmp.Or(c.Reason, v1alpha1.ReasonNotAdmitted), in.Rollout.Status.Message, metav1.Time{}}
+	if s := condition(in.Rollout.Status.Conditions, v1alpha1.ConditionStalled); s.Status == metav1.ConditionTrue {
+		v.tone, v.since = Bad, s.LastTransitionTime
 	}
 	return v
 }
 
 func installVerdict(in *v1alpha1.OperatorInstall) verdict {
 	ready := condition(in.Status.Conditions, v1alpha1.ConditionReady)
-	v := verdict{Warn, cmp.Or(ready.Reason, v1alpha1.ReasonWaiting), ready.Message, ready.LastTransitionTime}
+	v := verdict{Warn, cmp.Or(ready.Reason, v1alpha1.ReasonWaiting), ready.Message, metav1.Time{}}
 	switch {
 	case stalled(in.Status.Conditions):
 		c := condition(in.Status.Conditions, v1alpha1.ConditionStalled)
@@ -138,7 +139,7 @@ func installVerdict(in *v1alpha1.OperatorInstall) verdict {
 	case in.Status.ObservedGeneration < in.Generation:
 		v = verdict{Warn, v1alpha1.ReasonWaiting, "the agent has not seen the admission yet", metav1.Time{}}
 	case ready.Status == metav1.ConditionTrue:
-		v.tone = Good
+		v.tone, v.since = Good, ready.LastTransitionTime
 	}
 	return v
 }
@@ -276,13 +277,15 @@ func installNode(in WhyInput) node {
 	return n
 }
 
+const succeededPhase = "Succeeded"
+
 func installedText(in *v1alpha1.OperatorInstall) string {
 	if in.Status.Installed == nil {
 		return "no version runs yet"
 	}
-	text := fmt.Sprintf("%s runs", installedVersion(in))
-	if in.Status.Installed.Phase != "" {
-		text += ", CSV " + in.Status.Installed.Phase
+	text := installedVersion(in) + " runs"
+	if phase := in.Status.Installed.Phase; phase != "" && phase != succeededPhase {
+		text = fmt.Sprintf("CSV %s is %s", in.Status.Installed.Bundle, phase)
 	}
 	if len(in.Status.Path) > 0 {
 		text += "; still to come: " + strings.Join(in.Status.Path, ", ")
