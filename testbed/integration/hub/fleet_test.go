@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,7 +38,7 @@ func TestClusterJoinsAndIsMissed(t *testing.T) {
 	if diff := cmp.Diff(want, cluster.Status.Versions); diff != "" {
 		t.Errorf("versions (-want +got):\n%s", diff)
 	}
-	holds(t, (leaseSeconds+1)*look*20, func() error { return h.is(t, cluster, "True Succeeded") })
+	holds(t, (leaseSeconds+1)*time.Second, func() error { return h.is(t, cluster, "True Succeeded") })
 
 	a.setOLM("")
 	h.reaches(t, cluster, "Stalled OLMMissing", "install OLM")
@@ -53,6 +55,53 @@ func TestClusterJoinsAndIsMissed(t *testing.T) {
 	h.reaches(t, cluster, "True Succeeded")
 }
 
+// TestHubThatWasBlind takes the API server away for longer than a Lease lasts.
+func TestHubThatWasBlind(t *testing.T) {
+	h := start(t)
+	cluster := fleetCluster("blind")
+	defer h.join(t, cluster).live(t)()
+	h.reaches(t, cluster, "True Succeeded")
+	since := conditions.Get(cluster.Status.Conditions, v1alpha1.ConditionOnline).LastTransitionTime
+	h.cluster.KillAPIServer()
+	<-time.After((leaseSeconds + 1) * time.Second)
+	must(t, h.cluster.RestartAPIServer(t.Context()))
+	holds(t, (leaseSeconds+2)*time.Second, func() error {
+		if err := h.is(t, cluster, "True Succeeded"); err != nil {
+			return err
+		}
+		if now := conditions.Get(cluster.Status.Conditions, v1alpha1.ConditionOnline).LastTransitionTime; !now.Equal(&since) {
+			return fmt.Errorf("was offline between %s and %s", since, now)
+		}
+		return nil
+	})
+}
+
+func TestTransitionsAreTold(t *testing.T) {
+	h := start(t)
+	cluster := fleetCluster("told")
+	must(t, h.join(t, cluster).renew(t.Context()))
+	h.reaches(t, cluster, "Stalled AgentOffline")
+	want := []string{"Normal NeverJoined", "Normal Succeeded", "Warning AgentOffline"}
+	eventually(t, func() error {
+		var events eventsv1.EventList
+		if err := h.List(t.Context(), &events, client.InNamespace("default")); err != nil {
+			return err
+		}
+		told := map[string]bool{}
+		for _, e := range events.Items {
+			if e.Regarding.Kind == "FleetCluster" && e.Regarding.Name == cluster.Name {
+				told[e.Type+" "+e.Reason] = true
+			}
+		}
+		for _, event := range want {
+			if !told[event] {
+				return fmt.Errorf("%w: no Event %q among %v", errNotYet, event, told)
+			}
+		}
+		return nil
+	})
+}
+
 func TestRestartedHubKeepsWhatItKnew(t *testing.T) {
 	h := start(t)
 	online, offline := fleetCluster("restart-online"), fleetCluster("restart-offline")
@@ -62,7 +111,7 @@ func TestRestartedHubKeepsWhatItKnew(t *testing.T) {
 	h.reaches(t, online, "True Succeeded")
 	h.reaches(t, offline, "Stalled AgentOffline")
 	h.restartHub(t)
-	holds(t, (leaseSeconds+1)*look*20, func() error {
+	holds(t, (leaseSeconds+1)*time.Second, func() error {
 		return errors.Join(h.is(t, online, "True Succeeded"), h.is(t, offline, "Stalled AgentOffline"))
 	})
 	must(t, dead.renew(t.Context()))
