@@ -204,9 +204,9 @@ func (c *counts) of(k class) *int32 {
 //
 //  1. not selected any more, or being deleted: removed
 //  2. the agent saw this very release succeed: succeeded
-//  3. admitted by this rollout: failed when the agent is stalled or the time is
-//     up, deferred when the time is up and the agent is offline, else in
-//     progress
+//  3. admitted by this rollout: in progress until the agent is stalled or the
+//     time is up; then deferred if a person paused the cluster, or if the time
+//     is up and the agent is offline; else failed
 //  4. in the batch, stamp not seen: in progress
 //  5. busy with an older rollout's release: in progress
 //  6. paused: deferred
@@ -255,10 +255,12 @@ func (p *pass) outcome(at Install, c Cluster, s *waveState) class {
 
 func (p *pass) admitted(at Install, c Cluster, inTime bool) class {
 	switch {
+	case inTime && !at.Stalled:
+		return inProgress
+	case c.Paused:
+		return deferred
 	case at.Stalled:
 		return failed
-	case inTime:
-		return inProgress
 	case !c.Online && p.strategy.Offline == v1alpha1.OfflineDefer:
 		return deferred
 	}

@@ -160,6 +160,10 @@ func (w *world) checkVerified(p *hubPass, wave v1alpha1.WaveStatus, place int) {
 		}
 	}
 	failed, size := 0, 0
+	paused := map[string]bool{}
+	for _, c := range p.in.Clusters {
+		paused[c.Name] = c.Paused
+	}
 	for _, i := range p.view {
 		if i.Rollout != p.read.Name || i.Wave != wave.Name || w.left[i.Cluster] {
 			continue
@@ -174,7 +178,7 @@ func (w *world) checkVerified(p *hubPass, wave v1alpha1.WaveStatus, place int) {
 		if running {
 			w.violate("wave %s is verified while %s is in progress", wave.Name, i.Cluster)
 		}
-		if i.Stalled {
+		if i.Stalled && !paused[i.Cluster] {
 			failed++
 		}
 		if !e.succeededAt.IsZero() && e.succeededRV <= i.rv && now.Sub(e.succeededAt) < s.Soak.Duration {

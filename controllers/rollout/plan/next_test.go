@@ -204,6 +204,14 @@ func TestNext(t *testing.T) {
 			},
 			want: "Halted, one Updating, two Waiting: wave one: 1 cluster failed and 0 may (b); admission goes on by itself once they recover",
 		},
+		"a person pauses a cluster that failed: the others go on": {
+			given: func(s *scene) {
+				s.admit(time.Hour, 0)
+				s.Installs[0].Stalled = true
+				s.Clusters[0].Paused = true
+			},
+			want: "Progressing, one Updating, two Waiting, batch b: wave one: 0 of 2 clusters updated, 1 in progress",
+		},
 		"the policy is abort": {
 			given: func(s *scene) {
 				s.ro.Spec.Strategy.OnFailure = v1alpha1.FailureAbort
