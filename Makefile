@@ -75,7 +75,7 @@ race: ## Test the product's module under the race detector (needs a C compiler)
 	CGO_ENABLED=1 go test -race -short -timeout $(TEST_TIMEOUT) ./...
 
 .PHONY: chaos
-chaos: components ## Kill hub, agents and API servers at random during rollouts (ARGS='-rounds 20')
+chaos: components ## Kill hub, agents and API servers at random during rollouts (ARGS="-chaos.seed 7 -chaos.rounds 20")
 	cd testbed && go test -count=1 -v -timeout $(TEST_TIMEOUT) -run 'Chaos' ./e2e/... $(if $(ARGS),-args $(ARGS))
 
 .PHONY: bench

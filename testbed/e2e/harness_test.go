@@ -1,0 +1,215 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/kit/conditions"
+	"github.com/bellwether-dev/bellwether/testbed/platform"
+)
+
+const (
+	patience = 4 * time.Minute
+	look     = 200 * time.Millisecond
+)
+
+// operator is a ManagedOperator of one test.
+type operator struct {
+	t   *testing.T
+	hub client.WithWatch
+	key client.ObjectKey
+}
+
+// manage creates a catalog and a ManagedOperator, and removes both, with the
+// operator on every cluster, when the test ends.
+func manage(t *testing.T, name string, change func(*v1alpha1.ManagedOperatorSpec), versions ...string) *operator {
+	t.Helper()
+	hub, err := shared.Client("hub", platform.Scheme())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &operator{t: t, hub: hub, key: client.ObjectKey{Namespace: platform.Namespace, Name: name}}
+	ref, err := shared.Publish(t.Context(), name, versions...)
+	o.must(err)
+	catalog := &v1alpha1.OperatorCatalog{
+		ObjectMeta: metav1.ObjectMeta{Namespace: o.key.Namespace, Name: name},
+		Spec:       v1alpha1.OperatorCatalogSpec{Source: v1alpha1.CatalogSource{Image: ref, Insecure: true}},
+	}
+	o.must(hub.Create(t.Context(), catalog))
+	mo := &v1alpha1.ManagedOperator{
+		ObjectMeta: metav1.ObjectMeta{Namespace: o.key.Namespace, Name: name},
+		Spec: v1alpha1.ManagedOperatorSpec{
+			Package: "echo-operator", Catalog: v1alpha1.LocalReference{Name: name}, Version: versions[0],
+			Install:       v1alpha1.InstallSettings{Namespace: name},
+			RemovalPolicy: v1alpha1.RemovalUninstall,
+			Strategy:      v1alpha1.RolloutStrategy{Waves: twoWaves()},
+		},
+	}
+	if change != nil {
+		change(&mo.Spec)
+	}
+	o.must(hub.Create(t.Context(), mo))
+	t.Cleanup(func() { o.remove(mo, catalog) })
+	return o
+}
+
+// twoWaves are the canary and the production clusters, one at a time.
+func twoWaves() []v1alpha1.Wave {
+	wave := func(name string) v1alpha1.Wave {
+		return v1alpha1.Wave{
+			Name: name, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"ring": name}},
+			MaxConcurrency: ptr.To(intstr.FromInt32(1)), Deadline: &metav1.Duration{Duration: patience},
+		}
+	}
+	return []v1alpha1.Wave{wave("canary"), wave("prod")}
+}
+
+func (o *operator) remove(objects ...client.Object) {
+	ctx := context.WithoutCancel(o.t.Context())
+	for _, object := range objects {
+		if err := client.IgnoreNotFound(o.hub.Delete(ctx, object)); err != nil {
+			o.t.Errorf("delete %s: %v", object.GetName(), err)
+		}
+		if err := wait.PollUntilContextTimeout(ctx, look, patience, true, func(ctx context.Context) (bool, error) {
+			err := o.hub.Get(ctx, client.ObjectKeyFromObject(object), object)
+			return err != nil, client.IgnoreNotFound(err)
+		}); err != nil {
+			o.t.Errorf("%T %s is still there: %v %+v", object, object.GetName(), err, object)
+		}
+	}
+}
+
+func (o *operator) must(err error) {
+	o.t.Helper()
+	if err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+// change changes the ManagedOperator's spec.
+func (o *operator) change(do func(*v1alpha1.ManagedOperatorSpec)) {
+	o.t.Helper()
+	mo := o.managed()
+	patch := client.MergeFrom(mo.DeepCopy())
+	do(&mo.Spec)
+	o.must(o.hub.Patch(o.t.Context(), mo, patch))
+}
+
+// greeting sets a variable in the operator's pods: the cheapest release.
+func greeting(text string) func(*v1alpha1.ManagedOperatorSpec) {
+	return func(s *v1alpha1.ManagedOperatorSpec) {
+		s.Install.Config = &v1alpha1.OperatorConfig{Env: []corev1.EnvVar{{Name: "GREETING", Value: text}}}
+	}
+}
+
+func (o *operator) managed() *v1alpha1.ManagedOperator {
+	o.t.Helper()
+	mo := &v1alpha1.ManagedOperator{}
+	o.must(o.hub.Get(o.t.Context(), o.key, mo))
+	return mo
+}
+
+// rollout waits for a rollout to be as wanted.
+func (o *operator) rollout(revision int64, what string, holds func(*v1alpha1.OperatorRollout) bool) *v1alpha1.OperatorRollout {
+	o.t.Helper()
+	ro := &v1alpha1.OperatorRollout{}
+	key := client.ObjectKey{Namespace: o.key.Namespace, Name: fmt.Sprintf("%s-%d", o.key.Name, revision)}
+	err := wait.PollUntilContextTimeout(o.t.Context(), look, patience, true, func(ctx context.Context) (bool, error) {
+		if err := o.hub.Get(ctx, key, ro); err != nil {
+			return false, nil // not there yet, or the API server restarts
+		}
+		return holds(ro), nil
+	})
+	if err != nil {
+		o.t.Fatalf("rollout %d is not %s: %v\n%s: %s\n%s", revision, what, err, ro.Status.Phase, ro.Status.Message, o.why())
+	}
+	return ro
+}
+
+func (o *operator) phase(revision int64, phase v1alpha1.RolloutPhase) *v1alpha1.OperatorRollout {
+	o.t.Helper()
+	return o.rollout(revision, string(phase), func(ro *v1alpha1.OperatorRollout) bool { return ro.Status.Phase == phase })
+}
+
+// why is what the command line says, for failed tests.
+func (o *operator) why() string {
+	out, err := shared.Bellwether(context.WithoutCancel(o.t.Context()), "operator", "get", o.key.Name)
+	installs, _ := shared.Bellwether(context.WithoutCancel(o.t.Context()), "rollout", "get", o.key.Name)
+	return fmt.Sprint(out, installs, err)
+}
+
+// install reads the OperatorInstall of a cluster.
+func (o *operator) install(cluster string) *v1alpha1.OperatorInstall {
+	o.t.Helper()
+	oi := &v1alpha1.OperatorInstall{}
+	name := v1alpha1.OperatorReference{Namespace: o.key.Namespace, Name: o.key.Name}.InstallName()
+	o.must(o.hub.Get(o.t.Context(), client.ObjectKey{Namespace: v1alpha1.ClusterNamespace(cluster), Name: name}, oi))
+	return oi
+}
+
+// online waits for a cluster to be online, or offline.
+func (o *operator) online(cluster string, want bool) {
+	o.t.Helper()
+	fc := &v1alpha1.FleetCluster{}
+	if err := wait.PollUntilContextTimeout(o.t.Context(), look, patience, true, func(ctx context.Context) (bool, error) {
+		err := o.hub.Get(ctx, client.ObjectKey{Name: cluster}, fc)
+		return err == nil && conditions.IsTrue(fc.Status.Conditions, v1alpha1.ConditionOnline) == want, nil
+	}); err != nil {
+		o.t.Fatalf("cluster %s does not become online=%v: %+v", cluster, want, fc.Status.Conditions)
+	}
+}
+
+// bellwether runs the command line and returns its output and exit status.
+func (o *operator) bellwether(args ...string) (string, int) {
+	o.t.Helper()
+	out, err := shared.Bellwether(o.t.Context(), args...)
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return out, 0
+	case errors.As(err, &exit):
+		return out, exit.ExitCode()
+	}
+	o.t.Fatal(err)
+	return "", 0
+}
+
+// pids returns the processes of this fleet that run a program: its binaries
+// are private to the fleet.
+func pids(t *testing.T, program string) []int {
+	t.Helper()
+	binary := shared.Fleet.Binary(program)
+	entries, err := filepath.Glob("/proc/[0-9]*/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []int
+	for _, entry := range entries {
+		if target, err := os.Readlink(entry); err != nil || target != binary {
+			continue
+		}
+		if pid, err := strconv.Atoi(strings.Split(entry, "/")[2]); err == nil {
+			found = append(found, pid)
+		}
+	}
+	return found
+}
