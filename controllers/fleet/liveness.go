@@ -8,6 +8,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
 // liveness remembers when the hub saw each Lease change, by the hub's own
@@ -20,7 +21,16 @@ type liveness struct {
 
 type sighting struct {
 	renewal string
+	// version is the resource version that the renewal was seen in.
+	version string
 	at      time.Time
+}
+
+// behind tells whether a Lease is older than what was seen: the cache may lag
+// behind a live read, and going back is no renewal.
+func (s sighting) behind(lease *coordinationv1.Lease) bool {
+	order, err := resourceversion.CompareResourceVersion(lease.ResourceVersion, s.version)
+	return err == nil && order < 0
 }
 
 // renewal identifies one renewal of a Lease. The resource version will not do:
@@ -45,19 +55,18 @@ func (l *liveness) observe(cluster string, lease *coordinationv1.Lease, now time
 	if l.seen == nil {
 		l.seen = map[string]sighting{}
 	}
-	id := renewal(lease)
+	next := sighting{renewal: renewal(lease), version: lease.ResourceVersion}
 	last, known := l.seen[cluster]
 	switch {
-	case known && last.renewal == id:
-		if last.at.IsZero() && witnessed {
-			l.seen[cluster] = sighting{renewal: id, at: now}
-		}
+	case known && last.behind(lease):
+		return last.at
+	case known && last.renewal == next.renewal && (!last.at.IsZero() || !witnessed):
+		next.at = last.at
 	case known || witnessed:
-		l.seen[cluster] = sighting{renewal: id, at: now}
-	default:
-		l.seen[cluster] = sighting{renewal: id}
+		next.at = now
 	}
-	return l.seen[cluster].at
+	l.seen[cluster] = next
+	return next.at
 }
 
 // restart gives an agent a whole period again, after the hub itself was blind.

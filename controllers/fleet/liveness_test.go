@@ -4,6 +4,7 @@
 package fleet
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -13,8 +14,10 @@ import (
 
 func TestLivenessTrustsOnlyWhatTheHubSaw(t *testing.T) {
 	start := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
-	renewed := func(at time.Time) *coordinationv1.Lease {
-		return &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: at}}}
+	renewed := func(at time.Time, version ...string) *coordinationv1.Lease {
+		lease := &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: at}}}
+		lease.ResourceVersion = strings.Join(version, "")
+		return lease
 	}
 	type sight struct {
 		lease     *coordinationv1.Lease
@@ -35,6 +38,9 @@ func TestLivenessTrustsOnlyWhatTheHubSaw(t *testing.T) {
 		},
 		"a clock that goes back is a renewal as well": {
 			[]sight{{renewed(agent), 0, true}, {renewed(agent.Add(-time.Hour)), time.Minute, true}}, start.Add(time.Minute),
+		},
+		"a cache that lags is no renewal": {
+			[]sight{{renewed(agent, "9"), 0, true}, {renewed(agent.Add(-time.Second), "8"), time.Minute, true}}, start,
 		},
 	}
 	for name, test := range tests {
