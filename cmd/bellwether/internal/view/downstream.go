@@ -175,6 +175,9 @@ func podNode(p *corev1.Pod, now time.Time) node {
 	return n
 }
 
+// maxLastWords cuts what a container said when it ended, which may be a log.
+const maxLastWords = 200
+
 // containerTrouble says what is wrong with a container; empty when nothing is.
 func containerTrouble(c corev1.ContainerStatus) string {
 	text := ""
@@ -187,7 +190,7 @@ func containerTrouble(c corev1.ContainerStatus) string {
 		text = fmt.Sprintf("container %s runs and is not ready", c.Name)
 	}
 	if last := c.LastTerminationState.Terminated; text != "" && last != nil {
-		text += fmt.Sprintf("; it ended before with exit code %d (%d restarts) %s", last.ExitCode, c.RestartCount, oneLine(last.Message))
+		text += fmt.Sprintf("; it ended before with exit code %d (%d restarts) %s", last.ExitCode, c.RestartCount, fit(oneLine(last.Message), maxLastWords))
 	}
 	return text
 }

@@ -46,7 +46,7 @@ func memberOf(r *v1alpha1.OperatorRollout, in *v1alpha1.OperatorInstall, c *v1al
 		m.reason, m.message = stalled.Reason, stalled.Message
 	case admitted && pastDeadline(r, m.wave, in, now):
 		m.state, m.tone, m.since = "Failed", Bad, in.Spec.Admission.AdmittedAt
-		m.reason, m.message = "Deadline", "not updated within "+deadlineOf(r, m.wave).String()+": "+headline(in.Status.Conditions)
+		m.reason, m.message = reasonDeadline, "not updated within "+deadlineOf(r, m.wave).String()+": "+headline(in.Status.Conditions)
 	case c != nil && c.Spec.Paused:
 		m.state, m.tone, m.reason, m.message = "Deferred", Warn, v1alpha1.ReasonPaused, "the cluster is paused"
 	case c != nil && !online(c):

@@ -55,9 +55,34 @@ func Why(in WhyInput, s Style) string {
 	}
 	var out strings.Builder
 	out.WriteString(s.Paint(v.tone, mark(v.tone)+" "+title) + "\n")
-	grow(&out, []node{operatorNode(in), clusterNode(in), rolloutNode(in), admissionNode(in), installNode(in)}, "", s)
+	chain := []node{operatorNode(in), clusterNode(in), rolloutNode(in), admissionNode(in), installNode(in)}
+	grow(&out, chain, "", s)
+	if v.tone == Good {
+		out.WriteString("\nAll is as it should be.\n")
+		return out.String()
+	}
+	if in.Downstream != nil {
+		if end := deepest(chain[len(chain)-1:]); end != "" {
+			writeSection(&out, s, "Where it stops", []string{end})
+		}
+	}
 	writeAdvice(&out, in, v, s)
 	return out.String()
+}
+
+// deepest is the text of the bad node that is furthest down the chain: the
+// cause of those above it.
+func deepest(nodes []node) string {
+	text := ""
+	for _, n := range nodes {
+		if n.tone == Bad {
+			text = n.text
+		}
+		if below := deepest(n.children); below != "" {
+			text = below
+		}
+	}
+	return text
 }
 
 // grow draws the branches of a tree behind a prefix.
@@ -104,9 +129,18 @@ func judge(in WhyInput) verdict {
 		return verdict{Warn, cmp.Or(ready.Reason, v1alpha1.ReasonWaiting), ready.Message, metav1.Time{}}
 	case waitsForRollout(in):
 		return rolloutVerdict(in)
+	case late(in):
+		return verdict{Bad, reasonDeadline, headline(in.Install.Status.Conditions), in.Install.Spec.Admission.AdmittedAt}
 	default:
 		return installVerdict(in.Install)
 	}
+}
+
+// late is true for a cluster that fails by its deadline and by nothing else.
+func late(in WhyInput) bool {
+	a := in.Install.Spec.Admission
+	return in.Rollout != nil && a != nil && a.RolloutUID == string(in.Rollout.UID) && in.Install.Status.SucceededHash != a.Hash &&
+		!stalled(in.Install.Status.Conditions) && pastDeadline(in.Rollout, a.Wave, in.Install, in.Now)
 }
 
 func selects(o *v1alpha1.ManagedOperator, c *v1alpha1.FleetCluster) bool {
@@ -320,38 +354,58 @@ func stageNode(in WhyInput, stage string) node {
 
 // writeAdvice writes what the table of remedies says on a reason.
 func writeAdvice(out *strings.Builder, in WhyInput, v verdict, s Style) {
-	if v.tone == Good {
-		out.WriteString("\nAll is as it should be.\n")
-		return
-	}
 	r := remedyFor(v.reason)
-	fmt.Fprintf(out, "\n%s\n", s.Paint(Strong, "What it means"))
 	means := []string{r.Means}
 	if message := oneLine(v.message); message != "" {
 		means = append(means, "It says: "+message)
 	}
-	for _, text := range means {
-		out.WriteString("  " + strings.Join(wrap(text, s.Width-2), "\n  ") + "\n")
-	}
-	fmt.Fprintf(out, "\n%s\n", s.Paint(Strong, "What to do"))
+	writeSection(out, s, "What it means", means)
 	fill := []string{"CLUSTER", in.Cluster.Name, "OPERATOR", in.Operator.Name, "`bellwether ", "`" + s.program() + " "}
 	if in.Rollout != nil {
 		fill = append(fill, "ROLLOUT", in.Rollout.Name)
 	}
-	for _, do := range r.Do {
-		out.WriteString("  - " + strings.Join(wrap(strings.NewReplacer(fill...).Replace(do), s.Width-4), "\n    ") + "\n")
+	do := make([]string, 0, len(r.Do))
+	for _, text := range r.Do {
+		do = append(do, "- "+strings.NewReplacer(fill...).Replace(text))
+	}
+	writeSection(out, s, "What to do", do)
+}
+
+func writeSection(out *strings.Builder, s Style, title string, texts []string) {
+	fmt.Fprintf(out, "\n%s\n", s.Paint(Strong, title))
+	for _, text := range texts {
+		hanging := "\n  "
+		if strings.HasPrefix(text, "- ") {
+			hanging = "\n    "
+		}
+		room := 0
+		if s.Width > 0 {
+			room = max(s.Width-len(hanging)+1, minWrapped)
+		}
+		out.WriteString("  " + strings.Join(wrap(text, room), hanging) + "\n")
 	}
 }
 
-// reasonNotSelected is no condition's reason: nothing is wrong, and there is no
-// object that could say so.
-const reasonNotSelected = "NotSelected"
+// Reasons that are on no condition, and what to do about them.
+const (
+	reasonNotSelected = "NotSelected"
+	reasonDeadline    = "Deadline"
+)
 
 func remedyFor(reason string) remedy.Remedy {
-	if reason == reasonNotSelected {
+	switch reason {
+	case reasonNotSelected:
 		return remedy.Remedy{
 			Means: "The operator's cluster selector does not match this cluster.",
 			Do:    []string{"Give the cluster a label that the selector matches, or widen the operator's spec.clusterSelector."},
+		}
+	case reasonDeadline:
+		return remedy.Remedy{
+			Means: "The cluster was not updated within its wave's deadline, so it counts as failed.",
+			Do: []string{
+				"Put right what holds it: `bellwether why CLUSTER OPERATOR --cluster-kubeconfig FILE` goes down to the pod.",
+				"It counts as updated once it succeeds, and the rollout goes on by itself. If the release is bad, stop it: `bellwether rollout abort ROLLOUT --reason …`.",
+			},
 		}
 	}
 	r, known := remedy.For(reason)

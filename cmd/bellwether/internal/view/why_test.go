@@ -67,6 +67,9 @@ func TestWhy(t *testing.T) {
 	}
 	elsewhere := operator()
 	elsewhere.Spec.ClusterSelector = metav1.LabelSelector{MatchLabels: map[string]string{"region": "ap"}}
+	slow := failing("prod-2", "prod")
+	slow.Status.Conditions = []metav1.Condition{is(v1alpha1.ConditionReady, false, v1alpha1.ReasonProgressing, "echo-operator.v1.1.0 is Installing")}
+	slow.Spec.Admission.AdmittedAt = ago(11 * time.Minute)
 	for name, test := range map[string]struct {
 		in    WhyInput
 		style Style
@@ -74,6 +77,7 @@ func TestWhy(t *testing.T) {
 		"healthy":      {in: WhyInput{Cluster: &clusters[1], Operator: operator(), Rollout: rolloutAt(), Install: &healthy}},
 		"failed":       {in: WhyInput{Cluster: &clusters[2], Operator: operator(), Rollout: rolloutAt(), Install: &failed}},
 		"crashing":     {in: WhyInput{Cluster: &clusters[2], Operator: operator(), Rollout: rolloutAt(), Install: &failed, Downstream: crashing()}, style: Style{Width: 100}},
+		"late":         {in: WhyInput{Cluster: &clusters[2], Operator: operator(), Rollout: rolloutAt(), Install: &slow}, style: Style{Width: 80}},
 		"unreadable":   {in: WhyInput{Cluster: &clusters[2], Operator: operator(), Rollout: rolloutAt(), Install: &failed, Downstream: &Downstream{Err: errors.New("connection refused")}}},
 		"offline":      {in: WhyInput{Cluster: &clusters[3], Operator: operator(), Rollout: rolloutAt(), Install: &waiting}},
 		"gated":        {in: WhyInput{Cluster: &clusters[1], Operator: operator(), Rollout: gated, Install: &gatedInstall}},
