@@ -97,13 +97,20 @@ func (r *Reconciler) newer(ctx context.Context, ro *v1alpha1.OperatorRollout) (b
 func observeCluster(c *v1alpha1.FleetCluster) plan.Cluster {
 	online := conditions.Get(c.Status.Conditions, v1alpha1.ConditionOnline)
 	seen := plan.Cluster{
-		Name: c.Name, Labels: c.Labels, Enrolled: c.Status.Namespace != "",
+		Name: c.Name, Labels: c.Labels, Enrolled: enrolled(c),
 		Online: online.Status == metav1.ConditionTrue, Paused: c.Spec.Paused, Deleting: c.DeletionTimestamp != nil,
 	}
 	if seen.Online {
 		seen.OnlineSince = online.LastTransitionTime.Time
 	}
 	return seen
+}
+
+// enrolled tells whether the cluster's namespace can be written to. One that
+// cannot would hold up the planning of all others.
+func enrolled(c *v1alpha1.FleetCluster) bool {
+	reason := conditions.Get(c.Status.Conditions, v1alpha1.ConditionReady).Reason
+	return c.Status.Namespace != "" && reason != v1alpha1.ReasonNamespaceTerminating && reason != v1alpha1.ReasonNamespaceConflict
 }
 
 func observeInstall(at *v1alpha1.OperatorInstall) plan.Install {

@@ -57,7 +57,7 @@ type Input struct {
 type Cluster struct {
 	Name   string
 	Labels map[string]string
-	// Enrolled clusters have their namespace on the hub.
+	// Enrolled clusters have their namespace on the hub, fit to be written to.
 	Enrolled bool
 	Online   bool
 	// OnlineSince is when the hub saw the cluster come online.
