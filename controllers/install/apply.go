@@ -65,6 +65,8 @@ func (r *Reconciler) act(ctx context.Context, oi *v1alpha1.OperatorInstall, s *s
 		return r.approve(ctx, s, action)
 	case plan.Delete:
 		return r.remove(ctx, s, action)
+	case plan.Retry:
+		return r.retry(ctx, s, action)
 	case plan.Abandon:
 		return r.abandon(ctx, s, action)
 	case plan.Keep:
@@ -108,6 +110,19 @@ func (r *Reconciler) approve(ctx context.Context, s *seen, action plan.Action) e
 	patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q,"annotations":{%q:"%d"}},"spec":{"approved":true}}`,
 		observed.ResourceVersion, v1alpha1.AnnotationRevision, s.Install.Spec.Admission.Revision)
 	return r.Local.Patch(ctx, observed.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), fieldOwner)
+}
+
+// retry sets a failed InstallPlan back to where OLM carries it out; steps that
+// are done already stay done.
+func (r *Reconciler) retry(ctx context.Context, s *seen, action plan.Action) error {
+	observed, ok := s.observed(action).(*operatorsv1alpha1.InstallPlan)
+	if !ok {
+		return nil
+	}
+	log.FromContext(ctx).Info("Retrying the InstallPlan", "plan", observed.Name, "namespace", observed.Namespace)
+	patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"status":{"phase":%q,"message":null,"startTime":null,"conditions":null}}`,
+		observed.ResourceVersion, operatorsv1alpha1.InstallPlanPhaseInstalling)
+	return r.Local.Status().Patch(ctx, observed.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), fieldOwner)
 }
 
 // strategyAbandoned is an install strategy that OLM does not know.

@@ -212,7 +212,7 @@ func (r *Reconciler) observeInstallPlans(ctx context.Context, s *seen) error {
 		live := &list.Items[i]
 		observed := plan.InstallPlan{
 			Name: live.Name, Phase: string(live.Status.Phase), Approved: live.Spec.Approved,
-			CSVs: live.Spec.ClusterServiceVersionNames, Created: live.CreationTimestamp.Time, Subscribes: subscribes(live),
+			CSVs: live.Spec.ClusterServiceVersionNames, Created: live.CreationTimestamp.Time, Subscribes: subscribes(live), Message: live.Status.Message,
 		}
 		// One that was approved otherwise has no such annotation, or nonsense.
 		observed.Revision, _ = strconv.ParseInt(live.Annotations[v1alpha1.AnnotationRevision], 10, 64)
@@ -251,7 +251,7 @@ func failure(p *operatorsv1alpha1.InstallPlan) (time.Time, string) {
 		}
 		return at, fmt.Sprintf("at the step %s %s of %s: %s", step.Resource.Kind, step.Resource.Name, step.Resolving, why)
 	}
-	return at, why
+	return at, "because " + why
 }
 
 func (r *Reconciler) observeCSVs(ctx context.Context, s *seen) error {
@@ -282,7 +282,7 @@ func missing(csv *operatorsv1alpha1.ClusterServiceVersion) []string {
 	var all []string
 	for _, r := range csv.Status.RequirementStatus {
 		if unmet(r) {
-			all = append(all, strings.TrimSpace(fmt.Sprintf("%s %s (%s) %s", r.Kind, r.Name, r.Status, r.Message)))
+			all = append(all, fmt.Sprintf("%s %s (%s)", r.Kind, r.Name, cmp.Or(r.Message, string(r.Status))))
 		}
 	}
 	slices.Sort(all)

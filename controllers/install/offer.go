@@ -181,7 +181,7 @@ var reasons = []struct {
 	{catalogs.ErrNoChannel, v1alpha1.ReasonUnknownChannel, "Correct the ManagedOperator, or publish the channel."},
 	{catalogs.ErrNoVersion, v1alpha1.ReasonUnknownVersion, "Correct the ManagedOperator, or publish the version."},
 	{catalogs.ErrNoPath, v1alpha1.ReasonNoUpgradePath, "Publish an edge from what is installed, or choose another version."},
-	{view.ErrBundleTooLarge, v1alpha1.ReasonBundleTooLarge, "Publish the bundle as an image, which OLM unpacks."},
+	{view.ErrBundleTooLarge, v1alpha1.ReasonBundleTooLarge, ""}, // its text says what to do
 	{view.ErrNoContent, v1alpha1.ReasonCatalogInvalid, "Publish the bundle with its manifests or its image."},
 	{view.ErrWrongCSV, v1alpha1.ReasonCatalogInvalid, "Publish a corrected bundle."},
 }
@@ -189,7 +189,7 @@ var reasons = []struct {
 func problem(err error) *plan.Problem {
 	for _, known := range reasons {
 		if errors.Is(err, known.err) {
-			return &plan.Problem{Reason: known.reason, Message: err.Error() + ". " + known.advice}
+			return &plan.Problem{Reason: known.reason, Message: strings.TrimSpace(err.Error() + ". " + known.advice)}
 		}
 	}
 	return &plan.Problem{Reason: v1alpha1.ReasonCatalogUnreachable, Message: err.Error() + ". It is tried again."}

@@ -132,9 +132,11 @@ type InstallPlan struct {
 	Approved bool
 	CSVs     []string
 	Created  time.Time
+	// Message is OLM's, for instance why it tries a step again.
+	Message string
 	// FailedAt is when it failed.
 	FailedAt time.Time
-	// Failure says which step failed and why.
+	// Failure says at which step it failed and why.
 	Failure string
 	// Subscribes holds those CSVs for which the plan makes a Subscription:
 	// dependencies that nothing subscribes to yet.
@@ -197,6 +199,8 @@ const (
 	Apply Verb = "apply"
 	// Approve approves an InstallPlan as it was observed.
 	Approve Verb = "approve"
+	// Retry makes OLM carry out a failed InstallPlan again.
+	Retry Verb = "retry"
 	// Delete deletes an object as it was observed.
 	Delete Verb = "delete"
 	// Abandon makes OLM give up an unfinished CSV, so that another may replace

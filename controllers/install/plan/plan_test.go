@@ -256,6 +256,14 @@ func TestNext(t *testing.T) {
 			with(running("Succeeded"), func(in *Input) { in.Cluster.CSVs = nil; in.Offer.Path, in.Offer.Next = []string{v1}, v1 }),
 			want{Actions: []Action{{Delete, KindSubscription, "echo"}}, Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionResolved},
 		},
+		"a CSV that was replaced is not lost": {
+			with(running("Succeeded"), func(in *Input) {
+				in.Cluster.Subscriptions[0].CurrentCSV = v2
+				in.Cluster.CSVs = []CSV{{Name: v2, Replaces: v1, Phase: "Succeeded"}}
+				in.Offer.Path, in.Offer.Next = []string{v1}, v1
+			}),
+			want{Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionResolved},
+		},
 		"a plan is not approved before OLM asks (fact 4)": {
 			planned("", v1),
 			want{Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionPlanApproved},
@@ -304,9 +312,22 @@ func TestNext(t *testing.T) {
 			with(planned("Failed", v1), func(in *Input) { in.Cluster.InstallPlans[0].FailedAt = now.Add(-10 * time.Second) }),
 			want{Reason: v1alpha1.ReasonPlanFailed, Stalled: true, Failing: v1alpha1.ConditionPlanApproved},
 		},
-		"then deleted so that OLM tries again (fact 17)": {
+		"then OLM tries it again (fact 17)": {
 			with(planned("Failed", v1), func(in *Input) { in.Cluster.InstallPlans[0].FailedAt = now.Add(-40 * time.Second) }),
-			want{Actions: []Action{{Delete, KindInstallPlan, "install-1"}}, Reason: v1alpha1.ReasonPlanFailed, Stalled: true, Failing: v1alpha1.ConditionPlanApproved},
+			want{Actions: []Action{{Retry, KindInstallPlan, "install-1"}}, Reason: v1alpha1.ReasonPlanFailed, Stalled: true, Failing: v1alpha1.ConditionPlanApproved},
+		},
+		"a plan that failed after its CSV was made is tried again, too": {
+			with(running("Pending"), func(in *Input) {
+				in.Cluster.InstallPlans[0].Phase, in.Cluster.InstallPlans[0].FailedAt = "Failed", now.Add(-40*time.Second)
+			}),
+			want{Actions: []Action{{Retry, KindInstallPlan, "install-1"}}, Reason: v1alpha1.ReasonPlanFailed, Stalled: true, Failing: v1alpha1.ConditionPlanApproved},
+		},
+		"unless another version was admitted": {
+			with(upgrading(), func(in *Input) {
+				in.Cluster.CSVs[0].Phase = "Failed"
+				in.Cluster.InstallPlans[0].Phase, in.Cluster.InstallPlans[0].FailedAt = "Failed", now.Add(-40*time.Second)
+			}),
+			want{Actions: []Action{{Delete, KindInstallPlan, "install-1"}}, Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionResolved},
 		},
 		"only Succeeded is installed (fact 10)": {
 			running("Installing"),

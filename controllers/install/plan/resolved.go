@@ -68,13 +68,14 @@ func (in Input) planned(name string) bool {
 }
 
 // lostCSV heals a Subscription whose CSV somebody deleted: OLM does not install
-// it again for the same Subscription.
+// it again for the same Subscription. A CSV that was replaced is not lost: the
+// Subscription names it until OLM gets round to naming the one after it.
 func (d *Decision) lostCSV(in Input) *finding {
 	sub, ok := in.Cluster.subscription()
-	if !ok || sub.InstalledCSV == "" {
+	if !ok || sub.InstalledCSV == "" || sub.CurrentCSV != sub.InstalledCSV {
 		return nil
 	}
-	if _, there := in.Cluster.csv(sub.InstalledCSV); there || in.pending() != nil {
+	if _, there := in.Cluster.csv(sub.InstalledCSV); there || in.replaced(sub.InstalledCSV) || in.pending() != nil {
 		return nil
 	}
 	d.do(Delete, KindSubscription, sub.Name)
@@ -192,7 +193,10 @@ func (in Input) stale(p InstallPlan) bool {
 	case operatorsv1alpha1.InstallPlanPhaseRequiresApproval:
 		return !p.Approved && in.outdated(p)
 	default:
-		return in.outdated(p)
+		// One that failed half way has its CSV there and is tried again.
+		csv, ok := in.Cluster.Installed()
+		halfway := ok && in.Offer.Next == "" && slices.Contains(p.CSVs, csv.Name)
+		return !halfway && in.outdated(p)
 	}
 }
 
@@ -258,6 +262,9 @@ func (d *Decision) planApproved(in Input) *finding {
 		}
 	}
 	message := fmt.Sprintf("InstallPlan %s is %s.", p.Name, phaseName(p.Phase))
+	if p.Message != "" {
+		message = fmt.Sprintf("InstallPlan %s is %s: %s.", p.Name, phaseName(p.Phase), strings.TrimSuffix(p.Message, "."))
+	}
 	return &finding{reason: v1alpha1.ReasonProgressing, message: message, recheck: recheckProblem}
 }
 
@@ -268,18 +275,20 @@ func phaseName(phase string) string {
 	return phase
 }
 
-// planFailed reports the step that failed and lets OLM try again by deleting
-// the plan (olm.md, fact 17), each time after as long as it has been tried for.
+// planFailed reports the step that failed and lets OLM try again (olm.md, fact
+// 17), each time after as long as it has been tried for. The plan is set back to
+// Installing rather than deleted: OLM makes no other one for a CSV that exists,
+// and the CSV is among the first of its steps.
 func (d *Decision) planFailed(in Input, p InstallPlan) *finding {
 	tried := p.FailedAt.Sub(in.Install.Spec.Admission.AdmittedAt.Time)
 	wait := min(max(tried, retryPlanMin), retryPlanMax)
 	due := p.FailedAt.Add(wait).Sub(in.Now)
 	if due <= 0 {
-		d.do(Delete, KindInstallPlan, p.Name)
+		d.do(Retry, KindInstallPlan, p.Name)
 		due = recheckSoon
 	}
 	return &finding{stalled: true, reason: v1alpha1.ReasonPlanFailed, recheck: min(due, recheckSteady), message: fmt.Sprintf(
-		"InstallPlan %s failed: %s. It is tried again %s after it failed.", p.Name, p.Failure, wait.Round(time.Second))}
+		"InstallPlan %s failed %s. Put that right, or admit another version. It is tried again %s after it failed.", p.Name, strings.TrimSuffix(p.Failure, "."), wait.Round(time.Second))}
 }
 
 func (d *Decision) installed(in Input) *finding {
@@ -297,7 +306,7 @@ func (d *Decision) installed(in Input) *finding {
 			"%s waits for what the cluster does not have: %s. Install it, or admit a version that does not need it.", csv.Name, strings.Join(csv.Missing, "; "))}
 	case csv.Reason == string(operatorsv1alpha1.CSVReasonOperatorConditionNotUpgradeable):
 		return &finding{stalled: true, reason: v1alpha1.ReasonNotUpgradeable, recheck: recheckProblem,
-			message: "The running operator holds the upgrade back through its OperatorCondition: " + csv.Message}
+			message: notUpgradeable(in.Install.Spec.Admission.Release.TargetNamespace(), csv)}
 	case csv.Phase == string(operatorsv1alpha1.CSVPhaseFailed):
 		return &finding{stalled: in.Now.Sub(csv.Since) >= csvFailedGrace, reason: v1alpha1.ReasonCSVFailed, message: state + ".", recheck: recheckProblem}
 	case csv.Phase != string(operatorsv1alpha1.CSVPhaseSucceeded):
@@ -306,4 +315,15 @@ func (d *Decision) installed(in Input) *finding {
 		return &finding{reason: v1alpha1.ReasonProgressing, message: fmt.Sprintf("%s is installed; %d more to %s.", csv.Name, len(in.Offer.Path), in.Install.Spec.Admission.Release.Bundle), recheck: recheckSoon}
 	}
 	return nil
+}
+
+// notUpgradeable words the running operator's objection without the prefixes
+// that OLM puts before it.
+func notUpgradeable(namespace string, csv CSV) string {
+	objection := csv.Message
+	for _, prefix := range []string{"operator is not upgradeable: ", "the operator is not upgradeable: "} {
+		objection = strings.TrimPrefix(objection, prefix)
+	}
+	return fmt.Sprintf("%s holds the upgrade to %s back: %s. It goes on when the operator sets Upgradeable in OperatorCondition %s/%s; spec.overrides there overrules it.",
+		csv.Replaces, csv.Name, strings.TrimSuffix(objection, "."), namespace, csv.Replaces)
 }
