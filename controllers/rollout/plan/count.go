@@ -174,7 +174,7 @@ func (s *waveState) sum() {
 	for _, m := range s.members {
 		*c.of(m.class)++
 	}
-	seen := int32(len(s.members)) //nolint:gosec // a fleet has fewer clusters than that
+	seen := int32(len(s.members))
 	s.present = len(s.members) - int(c.Removed)
 	c.Total = max(s.prior.Total, seen)
 	c.Removed += c.Total - seen

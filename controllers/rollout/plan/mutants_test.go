@@ -81,7 +81,7 @@ func runMutant(t *testing.T, file, old, replacement string) (string, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, err := os.ReadFile(path) //nolint:gosec // a file of this package
+	source, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func runMutant(t *testing.T, file, old, replacement string) (string, error) {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-vet=off", "-overlay", overlay, "-run", "^TestSimulator$", ".") //nolint:gosec // fixed arguments
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-vet=off", "-overlay", overlay, "-run", "^TestSimulator$", ".")
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

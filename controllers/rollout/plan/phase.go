@@ -74,7 +74,7 @@ func (p *pass) waveStatuses(batch *v1alpha1.AdmissionBatch) []v1alpha1.WaveStatu
 		s := &p.states[i]
 		w := s.prior
 		w.WaveCounts = v1alpha1.WaveCounts(s.counts)
-		w.MaxConcurrency, w.MaxFailures = int32(s.maxConcurrency), int32(s.maxFailures) //nolint:gosec // at most the fleet's size
+		w.MaxConcurrency, w.MaxFailures = int32(s.maxConcurrency), int32(s.maxFailures)
 		w.Gates = s.gates
 		if started[s.Name] && w.StartedAt == nil {
 			w.StartedAt = stampTime(p.in.Now)

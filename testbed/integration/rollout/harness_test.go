@@ -370,7 +370,7 @@ func (w *world) runAgents(sick ...string) {
 		defer ticker.Stop()
 		for {
 			for _, at := range w.witness.unfinished() {
-				if rand.IntN(5) == 0 { //nolint:gosec // how long an agent takes
+				if rand.IntN(5) == 0 {
 					w.report(ctx, at, !slices.Contains(sick, at.Spec.Cluster))
 				}
 			}
