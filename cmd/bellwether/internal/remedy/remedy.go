@@ -76,7 +76,7 @@ func fleet() []Remedy {
 		{v1alpha1.ReasonLeaseFresh, "The agent renews its Lease.", nil},
 		{v1alpha1.ReasonLeaseExpired, "The agent has stopped renewing its Lease: it is down, or it cannot reach the hub.", []string{
 			"On the cluster, look at the agent: kubectl -n bellwether-system get pods, then its logs.",
-			"Check that the cluster can reach the hub's API server; renew its credentials with `bellwether fleet join CLUSTER`."}},
+			"Check that the cluster can reach the hub's API server; renew its credentials with `bellwether fleet join CLUSTER --cluster-kubeconfig FILE`."}},
 		{v1alpha1.ReasonNeverJoined, "No agent has ever reported for this cluster.", []string{
 			"Install the agent with `bellwether fleet join CLUSTER --cluster-kubeconfig FILE`."}},
 		{v1alpha1.ReasonAgentOffline, "The agent of the cluster does not report, so nothing is changed there.", []string{

@@ -45,11 +45,11 @@ func Plan(in PlanInput, s Style, wide bool) string {
 		s.Width = 0
 	}
 	out.WriteString(planTable(in, wide).Render(s))
-	for _, note := range planNotes(in) {
-		out.WriteString("\n" + s.Paint(Warn, "! "+note))
-	}
-	if !strings.HasSuffix(out.String(), "\n") {
-		out.WriteByte('\n')
+	for i, note := range planNotes(in) {
+		if i == 0 {
+			out.WriteByte('\n')
+		}
+		out.WriteString(s.Paint(Warn, "! "+note) + "\n")
 	}
 	return out.String()
 }
