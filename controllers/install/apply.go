@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -67,6 +68,10 @@ func (r *Reconciler) act(ctx context.Context, oi *v1alpha1.OperatorInstall, s *s
 		return r.remove(ctx, s, action)
 	case plan.Retry:
 		return r.retry(ctx, s, action)
+	case plan.Adopt:
+		return r.adopt(ctx, s, action)
+	case plan.Revive:
+		return r.revive(ctx, s, action)
 	case plan.Abandon:
 		return r.abandon(ctx, s, action)
 	case plan.Keep:
@@ -122,6 +127,32 @@ func (r *Reconciler) retry(ctx context.Context, s *seen, action plan.Action) err
 	log.FromContext(ctx).Info("Retrying the InstallPlan", "plan", observed.Name, "namespace", observed.Namespace)
 	patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"status":{"phase":%q,"message":null,"startTime":null,"conditions":null}}`,
 		observed.ResourceVersion, operatorsv1alpha1.InstallPlanPhaseInstalling)
+	return r.Local.Status().Patch(ctx, observed.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), fieldOwner)
+}
+
+// adopt writes into the Subscription's status what OLM would have written had
+// it installed the CSV for it.
+func (r *Reconciler) adopt(ctx context.Context, s *seen, action plan.Action) error {
+	sub := s.live[plan.Action{Kind: plan.KindSubscription, Name: s.data.Package}]
+	if sub == nil {
+		return nil
+	}
+	log.FromContext(ctx).Info("Adopting the ClusterServiceVersion", "name", action.Name, "namespace", s.data.Namespace)
+	patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"status":{"currentCSV":%[2]q,"installedCSV":%[2]q,"state":%[3]q,"lastUpdated":%[4]q}}`,
+		sub.GetResourceVersion(), action.Name, operatorsv1alpha1.SubscriptionStateAtLatest, s.Now.UTC().Format(time.RFC3339))
+	return r.Local.Status().Patch(ctx, sub, client.RawPatch(types.MergePatchType, []byte(patch)), fieldOwner)
+}
+
+// revive lets OLM look at a CSV anew; what it made is there, so it is Succeeded
+// again in a moment.
+func (r *Reconciler) revive(ctx context.Context, s *seen, action plan.Action) error {
+	observed, ok := s.observed(action).(*operatorsv1alpha1.ClusterServiceVersion)
+	if !ok {
+		return nil
+	}
+	log.FromContext(ctx).Info("Reviving the ClusterServiceVersion", "name", observed.Name, "namespace", observed.Namespace)
+	patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"status":{"phase":%q,"reason":%q,"message":"what was to replace it is gone"}}`,
+		observed.ResourceVersion, operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVReasonRequirementsUnknown)
 	return r.Local.Status().Patch(ctx, observed.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), fieldOwner)
 }
 

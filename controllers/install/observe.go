@@ -191,7 +191,6 @@ func (r *Reconciler) observeSubscriptions(ctx context.Context, s *seen) error {
 		}
 		for condition, message := range map[operatorsv1alpha1.SubscriptionConditionType]*string{
 			operatorsv1alpha1.SubscriptionResolutionFailed:   &observed.ResolutionFailed,
-			operatorsv1alpha1.SubscriptionBundleUnpacking:    &observed.Unpacking,
 			operatorsv1alpha1.SubscriptionBundleUnpackFailed: &observed.UnpackFailed,
 		} {
 			if c := sub.Status.GetCondition(condition); c.Status == corev1.ConditionTrue {
@@ -259,22 +258,44 @@ func (r *Reconciler) observeCSVs(ctx context.Context, s *seen) error {
 	if err := r.Local.List(ctx, &list, client.InNamespace(s.data.Namespace)); err != nil {
 		return fmt.Errorf("list ClusterServiceVersions: %w", err)
 	}
-	label := componentLabel(s.data.Package, s.data.Namespace)
 	for i := range list.Items {
-		live := &list.Items[i]
-		_, ours := live.Labels[label]
-		observed := plan.CSV{
-			Name: live.Name, Version: live.Spec.Version.String(), Phase: string(live.Status.Phase), Reason: string(live.Status.Reason),
-			Message: live.Status.Message, Replaces: live.Spec.Replaces, Created: live.CreationTimestamp.Time,
-			Deleting: !live.DeletionTimestamp.IsZero(), Ours: ours, Missing: missing(live),
+		s.addCSV(&list.Items[i])
+	}
+	return r.confirmCSV(ctx, s)
+}
+
+// confirmCSV reads the installed CSV directly where the cache does not have it:
+// the caches of different kinds run ahead of each other, and an operator must
+// not be taken for deleted because of that.
+func (r *Reconciler) confirmCSV(ctx context.Context, s *seen) error {
+	for _, sub := range s.Cluster.Subscriptions {
+		if _, there := s.Cluster.Installed(); !sub.Ours || there || sub.InstalledCSV == "" {
+			continue
 		}
-		if live.Status.LastTransitionTime != nil {
-			observed.Since = live.Status.LastTransitionTime.Time
+		live := &operatorsv1alpha1.ClusterServiceVersion{}
+		err := r.Live.Get(ctx, client.ObjectKey{Namespace: s.data.Namespace, Name: sub.InstalledCSV}, live)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("get ClusterServiceVersion: %w", err)
 		}
-		s.Cluster.CSVs = append(s.Cluster.CSVs, observed)
-		s.remember(plan.KindCSV, live)
+		if err == nil {
+			s.addCSV(live)
+		}
 	}
 	return nil
+}
+
+func (s *seen) addCSV(live *operatorsv1alpha1.ClusterServiceVersion) {
+	_, ours := live.Labels[componentLabel(s.data.Package, s.data.Namespace)]
+	observed := plan.CSV{
+		Name: live.Name, Version: live.Spec.Version.String(), Phase: string(live.Status.Phase), Reason: string(live.Status.Reason),
+		Message: live.Status.Message, Replaces: live.Spec.Replaces, Created: live.CreationTimestamp.Time,
+		Deleting: !live.DeletionTimestamp.IsZero(), Ours: ours, Missing: missing(live),
+	}
+	if live.Status.LastTransitionTime != nil {
+		observed.Since = live.Status.LastTransitionTime.Time
+	}
+	s.Cluster.CSVs = append(s.Cluster.CSVs, observed)
+	s.remember(plan.KindCSV, live)
 }
 
 // missing words the requirements of a CSV that are not met.

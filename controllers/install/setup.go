@@ -45,7 +45,7 @@ import (
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch
 // +kubebuilder:rbac:groups=operators.coreos.com,resources=operatorgroups;catalogsources;subscriptions,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=operators.coreos.com,resources=installplans,verbs=get;list;watch;patch;delete
-// +kubebuilder:rbac:groups=operators.coreos.com,resources=installplans/status,verbs=patch
+// +kubebuilder:rbac:groups=operators.coreos.com,resources=clusterserviceversions/status;installplans/status;subscriptions/status,verbs=patch
 // +kubebuilder:rbac:groups=operators.coreos.com,resources=clusterserviceversions,verbs=get;list;watch;patch;delete
 
 // LocalCache says what of the fleet cluster is kept in memory: no copied CSVs,

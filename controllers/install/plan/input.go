@@ -120,9 +120,9 @@ type Subscription struct {
 	CurrentCSV   string
 	// ResolutionFailed is OLM's message; empty when resolution did not fail.
 	ResolutionFailed string
-	// Unpacking is OLM's message while it unpacks a bundle's image, and
-	// UnpackFailed the one when it gave up; empty otherwise.
-	Unpacking, UnpackFailed string
+	// UnpackFailed is OLM's message when it gave up to unpack a bundle's image;
+	// empty otherwise.
+	UnpackFailed string
 }
 
 // InstallPlan is an InstallPlan in the operator's namespace.
@@ -203,6 +203,11 @@ const (
 	Retry Verb = "retry"
 	// Delete deletes an object as it was observed.
 	Delete Verb = "delete"
+	// Adopt gives a CSV to Bellwether's Subscription, as if OLM had installed it
+	// for that.
+	Adopt Verb = "adopt"
+	// Revive brings a CSV back that OLM is replacing with one that is gone.
+	Revive Verb = "revive"
 	// Abandon makes OLM give up an unfinished CSV, so that another may replace
 	// it.
 	Abandon Verb = "abandon"

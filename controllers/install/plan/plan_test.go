@@ -229,9 +229,7 @@ func TestNext(t *testing.T) {
 			want{Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionResolved},
 		},
 		"a bundle is being unpacked": {
-			with(served(), func(in *Input) {
-				in.Offer.Route, in.Cluster.Subscriptions[0].Unpacking = v1alpha1.RouteUnpack, "unpacking is not complete yet"
-			}),
+			with(served(), func(in *Input) { in.Offer.Route = v1alpha1.RouteUnpack }),
 			want{Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionResolved},
 		},
 		"a bundle cannot be unpacked": {
@@ -253,8 +251,26 @@ func TestNext(t *testing.T) {
 			want{Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionInstalled},
 		},
 		"a CSV that somebody deleted comes back": {
-			with(running("Succeeded"), func(in *Input) { in.Cluster.CSVs = nil; in.Offer.Path, in.Offer.Next = []string{v1}, v1 }),
+			with(running("Succeeded"), func(in *Input) {
+				in.Cluster.CSVs, in.Cluster.Subscriptions[0].CurrentCSV = nil, v1
+				in.Offer.Path, in.Offer.Next = []string{v1}, v1
+			}),
 			want{Actions: []Action{{Delete, KindSubscription, "echo"}}, Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionResolved},
+		},
+		"an operator that was there before is taken up": {
+			with(served(), func(in *Input) { in.Cluster.CSVs = []CSV{{Name: v1, Phase: "Succeeded"}} }),
+			want{Actions: []Action{{Adopt, KindCSV, v1}}, Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionResolved},
+		},
+		"but not one that never came up": {
+			with(served(), func(in *Input) { in.Cluster.CSVs = []CSV{{Name: v1, Phase: "Pending"}} }),
+			want{Reason: v1alpha1.ReasonOrphanCSV, Stalled: true, Failing: v1alpha1.ConditionResolved},
+		},
+		"an upgrade that somebody deleted half way": {
+			with(upgrading(), func(in *Input) {
+				in.Cluster.Subscriptions[0].InstalledCSV, in.Cluster.Subscriptions[0].CurrentCSV = v2, v2
+				in.Cluster.CSVs[0].Phase = "Replacing"
+			}),
+			want{Actions: []Action{{Revive, KindCSV, v1}, {Adopt, KindCSV, v1}}, Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionResolved},
 		},
 		"a CSV that was replaced is not lost": {
 			with(running("Succeeded"), func(in *Input) {

@@ -47,11 +47,24 @@ func (d *Decision) orphans(in Input) *finding {
 		if referred[csv.Name] || going || in.replaced(csv.Name) || in.planned(csv.Name) {
 			continue
 		}
+		if in.adoptable(csv) {
+			d.do(Adopt, KindCSV, csv.Name)
+			return &finding{reason: v1alpha1.ReasonProgressing, message: csv.Name + " was there before; its Subscription takes it up.", recheck: recheckSoon}
+		}
 		return &finding{stalled: true, reason: v1alpha1.ReasonOrphanCSV, recheck: recheckProblem, message: fmt.Sprintf(
 			"ClusterServiceVersion %[1]s/%[2]s belongs to no Subscription and keeps OLM from resolving in this namespace. Delete it: kubectl -n %[1]s delete csv %[2]s.",
 			in.Install.Spec.Admission.Release.TargetNamespace(), csv.Name)}
 	}
 	return nil
+}
+
+// adoptable tells whether a CSV without a Subscription is this operator as it
+// was installed before, by Bellwether or by others: the new Subscription can
+// take it up as it runs, which OLM does not do by itself.
+func (in Input) adoptable(csv CSV) bool {
+	sub, ok := in.Cluster.subscription()
+	_, ours := in.Offer.Versions[csv.Name]
+	return ok && ours && sub.InstalledCSV == "" && csv.Phase == string(operatorsv1alpha1.CSVPhaseSucceeded)
 }
 
 // replaced tells whether a CSV that is there replaces the named one.
@@ -78,9 +91,26 @@ func (d *Decision) lostCSV(in Input) *finding {
 	if _, there := in.Cluster.csv(sub.InstalledCSV); there || in.replaced(sub.InstalledCSV) || in.pending() != nil {
 		return nil
 	}
-	d.do(Delete, KindSubscription, sub.Name)
+	if left, ok := in.left(); ok {
+		d.do(Revive, KindCSV, left)
+		d.do(Adopt, KindCSV, left)
+	} else {
+		d.do(Delete, KindSubscription, sub.Name)
+	}
 	return &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckSoon,
 		message: fmt.Sprintf("ClusterServiceVersion %s was deleted by somebody; it is installed again.", sub.InstalledCSV)}
+}
+
+// left returns the CSV that a deleted one was about to replace. OLM leaves it
+// in Replacing, and one of its operators crashes over and over until that ends.
+func (in Input) left() (string, bool) {
+	for _, csv := range in.Cluster.CSVs {
+		_, ours := in.Offer.Versions[csv.Name]
+		if ours && !csv.Deleting && csv.Phase == string(operatorsv1alpha1.CSVPhaseReplacing) && !in.replaced(csv.Name) {
+			return csv.Name, true
+		}
+	}
+	return "", false
 }
 
 // abandon clears the way for a newer release where what an earlier admission
@@ -141,14 +171,13 @@ func (d *Decision) unresolved(in Input) *finding {
 		f.stalled, f.reason = true, v1alpha1.ReasonUnpackFailed
 		f.message = fmt.Sprintf("OLM cannot unpack the bundle image of %s. Check that the cluster can pull it. OLM says: %s", in.Offer.Next, sub.UnpackFailed)
 	case in.Offer.Route == v1alpha1.RouteUnpack:
-		f.message = fmt.Sprintf("OLM unpacks %s from its image with a Job in namespace %s, because it is too large for an InstallPlan. %s",
-			in.Offer.Next, in.Install.Spec.Admission.Release.TargetNamespace(), sub.Unpacking)
+		f.message = fmt.Sprintf("OLM unpacks %s from its image with a Job in namespace %s, because it is too large for an InstallPlan.",
+			in.Offer.Next, in.Install.Spec.Admission.Release.TargetNamespace())
 	case sub.ResolutionFailed != "" && !in.settled():
 		f.recheck = resolveGrace
 	case sub.ResolutionFailed != "":
 		f.stalled, f.reason, f.message = true, v1alpha1.ReasonResolutionFailed, d.resolutionMessage(in, sub)
 	}
-	f.message = strings.TrimSpace(f.message)
 	return f
 }
 

@@ -7,6 +7,7 @@ package agent
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,8 +15,10 @@ import (
 	"testing"
 	"time"
 
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -30,52 +33,91 @@ import (
 	"github.com/bellwether-dev/bellwether/testbed/testenv"
 )
 
-func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
+func TestMain(m *testing.M) {
+	// The scenarios wait for clusters rather than compute, so more of them run
+	// at a time than there are processors. The command line may say otherwise.
+	if err := flag.Set("test.parallel", "10"); err != nil {
+		panic(err)
+	}
+	os.Exit(testenv.Main(m))
+}
 
 const (
-	patience = 2 * time.Minute
+	patience = 4 * time.Minute
 	look     = 100 * time.Millisecond
 
 	v1 = "echo-operator.v1.0.0"
 	v2 = "echo-operator.v1.1.0"
 )
 
-// harness is an agent and the cluster that it works on.
+// harness is an agent, the hub that a test plays, and the cluster that the
+// agent works on; hub and cluster are one where nothing else is said.
 type harness struct {
+	// Client is the hub's.
 	client.Client
 	t *testing.T
 	// whole is the test that the agent outlives its steps for.
-	whole   *testing.T
-	cluster *cluster.Cluster
-	// namespace is the cluster's namespace on the hub.
-	namespace string
-	agent     *process.Process
-	revision  int64
+	whole        *testing.T
+	hub, cluster *cluster.Cluster
+	// name of the FleetCluster, and namespace on the hub.
+	name, namespace string
+	// cache is kept when the agent is started again; args come besides the
+	// usual ones.
+	cache string
+	args  []string
+	// operator names the ManagedOperator that the test plays the rollout for.
+	operator string
+	agent    *process.Process
+	revision int64
 }
 
-// start runs an agent on a cluster; name becomes the name of the FleetCluster.
-func start(t *testing.T, c *cluster.Cluster, name string) *harness {
+// start runs an agent on a cluster that is its own hub; name becomes the name
+// of the FleetCluster.
+func start(t *testing.T, c *cluster.Cluster, name string, args ...string) *harness {
 	t.Helper()
-	k, err := client.New(c.RESTConfig(), client.Options{Scheme: platform.Scheme()})
-	if err != nil {
-		t.Fatal(err)
+	return startOn(t, c, c, name, args...)
+}
+
+// startOn runs an agent on a cluster with a hub of its own.
+func startOn(t *testing.T, hub, c *cluster.Cluster, name string, args ...string) *harness {
+	t.Helper()
+	h := &harness{
+		Client: clientOf(t, hub), t: t, whole: t, hub: hub, cluster: c, name: name, namespace: v1alpha1.ClusterNamespace(name),
+		cache: t.TempDir(), args: args, operator: "echo",
 	}
-	h := &harness{Client: k, t: t, whole: t, cluster: c, namespace: v1alpha1.ClusterNamespace(name)}
-	h.must(k.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}}))
-	h.startAgent(name)
+	h.must(h.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}}))
+	h.startAgent()
 	return h
 }
 
-func (h *harness) startAgent(name string) {
+func clientOf(t *testing.T, c *cluster.Cluster) client.Client {
+	t.Helper()
+	scheme := platform.Scheme()
+	utilruntime.Must(operatorsv2.AddToScheme(scheme))
+	k, err := client.New(c.RESTConfig(), client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// of is the same agent for another operator and test.
+func (h *harness) of(t *testing.T, operator string) *harness {
+	other := *h
+	other.t, other.operator, other.revision = t, operator, 0
+	return &other
+}
+
+func (h *harness) startAgent() {
 	h.t.Helper()
 	dir := h.whole.TempDir()
 	p, err := process.Start(process.Spec{
-		Name: "agent-" + name, Path: testenv.Binary(h.t, build.Agent), Dir: dir, Log: filepath.Join(dir, "agent.log"),
-		Args: []string{
-			"--cluster", name, "--hub-kubeconfig", h.cluster.Kubeconfig(), "--kubeconfig", h.cluster.Kubeconfig(),
-			"--view-bind-address", "127.0.0.1", "--view-ports", "50100-59999", "--cache-dir", filepath.Join(dir, "cache"),
+		Name: "agent-" + h.name, Path: testenv.Binary(h.t, build.Agent), Dir: dir, Log: filepath.Join(dir, "agent.log"),
+		Args: append([]string{
+			"--cluster", h.name, "--hub-kubeconfig", h.hub.Kubeconfig(), "--kubeconfig", h.cluster.Kubeconfig(),
+			"--view-bind-address", "127.0.0.1", "--view-ports", "50100-59999", "--cache-dir", h.cache,
 			"--metrics-bind-address", "0", "--health-probe-bind-address", "0", "--lease-renew-interval", "1s", "-v",
-		},
+		}, h.args...),
 	})
 	h.must(err)
 	h.agent = p
@@ -120,7 +162,7 @@ func release(pin v1alpha1.CatalogPin, version string) v1alpha1.Release {
 }
 
 func (h *harness) key() client.ObjectKey {
-	return client.ObjectKey{Namespace: h.namespace, Name: v1alpha1.OperatorReference{Namespace: "fleet", Name: "echo"}.InstallName()}
+	return client.ObjectKey{Namespace: h.namespace, Name: v1alpha1.OperatorReference{Namespace: "fleet", Name: h.operator}.InstallName()}
 }
 
 // admit plays the rollout: it admits the cluster to a release.
@@ -133,7 +175,7 @@ func (h *harness) admit(r v1alpha1.Release) {
 func (h *harness) admitAs(r v1alpha1.Release, revision int64) {
 	h.t.Helper()
 	admission := &v1alpha1.Admission{
-		Rollout: fmt.Sprintf("echo-%d", revision), RolloutUID: "test", Revision: revision, Wave: "rest",
+		Rollout: fmt.Sprintf("%s-%d", h.operator, revision), RolloutUID: "test", Revision: revision, Wave: "rest",
 		Hash: fmt.Sprintf("%s-%d", r.Hash()[:8], revision), AdmittedAt: metav1.Now(), Release: r,
 	}
 	oi := &v1alpha1.OperatorInstall{}
@@ -144,7 +186,7 @@ func (h *harness) admitAs(r v1alpha1.Release, revision int64) {
 	if err != nil {
 		oi.Namespace, oi.Name = h.key().Namespace, h.key().Name
 		oi.Spec = v1alpha1.OperatorInstallSpec{
-			Operator: v1alpha1.OperatorReference{Namespace: "fleet", Name: "echo"}, Cluster: "test", Admission: admission,
+			Operator: v1alpha1.OperatorReference{Namespace: "fleet", Name: h.operator}, Cluster: "test", Admission: admission,
 		}
 		h.must(h.Create(h.t.Context(), oi))
 		return

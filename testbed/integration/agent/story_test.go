@@ -137,7 +137,7 @@ func TestLifeOfAnInstall(t *testing.T) {
 	})
 	step("an agent that was killed goes on", func(h *harness) {
 		h.agent.Kill()
-		h.startAgent("life")
+		h.startAgent()
 		h.admit(release(pin, "1.1.0"))
 		h.runs()
 	})

@@ -1,0 +1,273 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/operator-framework/operator-registry/pkg/api"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/catalogs/oci"
+	"github.com/bellwether-dev/bellwether/catalogs/registry"
+	"github.com/bellwether-dev/bellwether/catalogs/serve"
+	"github.com/bellwether-dev/bellwether/catalogs/view"
+	"github.com/bellwether-dev/bellwether/controllers/kit/conditions"
+	"github.com/bellwether-dev/bellwether/testbed/build"
+	"github.com/bellwether-dev/bellwether/testbed/cluster"
+	"github.com/bellwether-dev/bellwether/testbed/testenv"
+)
+
+// TestAway takes something away from the agent for a while: the agent itself,
+// its hub, its registry, OLM.
+func TestAway(t *testing.T) {
+	c := testenv.Shared(t, cluster.Options{OLM: true, Pods: true, Images: echoImages(t)})
+	testenv.InstallCRDs(t, c)
+	scenarios := map[string]func(*testing.T, *cluster.Cluster){
+		"a plan for an older version is deleted": outdatedPlan,
+		"the hub":                                hubAway,
+		"the registry":                           registryAway,
+		"OLM":                                    olmAway,
+		"templates of the user":                  userTemplates,
+	}
+	for name, scenario := range scenarios {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			scenario(t, c)
+		})
+	}
+}
+
+// packages lists what a catalog view serves.
+func packages(ctx context.Context, address string) ([]string, error) {
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	stream, err := api.NewRegistryClient(conn).ListPackages(ctx, &api.ListPackageRequest{})
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for {
+		p, err := stream.Recv()
+		if err != nil {
+			if len(names) == 0 {
+				return nil, err
+			}
+			return names, nil
+		}
+		names = append(names, p.GetName())
+	}
+}
+
+func (h *harness) serves(address string) {
+	h.t.Helper()
+	h.eventually("the view is served at "+address, func() bool {
+		names, err := packages(h.t.Context(), address)
+		return err == nil && len(names) == 1 && names[0] == h.operator
+	})
+}
+
+func portOf(t *testing.T, address string) int {
+	t.Helper()
+	_, text, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+// outdatedPlan has OLM make a plan while the agent is away, as if it had died
+// before approving it, and then a newer admission. The agent takes the same
+// port again, deletes the plan, and never installs what it was for.
+func outdatedPlan(t *testing.T, c *cluster.Cluster) {
+	h := start(t, c, "away-agent").of(t, "outdated")
+	bundles := append(line("1.0.0", "1.1.0"), bundle{version: "1.2.0", replaces: "1.1.0", skipRange: ">=1.0.0 <1.2.0"})
+	pin := h.pin(bundles...)
+	h.to(pin, "1.0.0")
+	address := h.runs().Status.Objects.ViewAddress
+	h.agent.Kill()
+
+	files, err := oci.NewClient(oci.Options{}).Open(t.Context(), oci.Source{Directory: pin.Source.Directory}, pin.Digest)
+	h.must(err)
+	pkg, err := catalogs.ReadPackage(files, h.operator)
+	h.must(err)
+	old, err := view.Build(view.Input{Package: pkg, Installed: catalogs.Installed{Name: csvName(h.operator, "1.0.0"), Version: "1.0.0"}, Next: csvName(h.operator, "1.1.0")})
+	h.must(err)
+	server := serve.New(serve.Options{})
+	defer server.Close()
+	if at, _, err := server.Set(h.operator, old, portOf(t, address)); err != nil || at != address {
+		t.Fatalf("the test serves at %s, the agent did at %s: %v", at, address, err)
+	}
+	waiting := func() bool {
+		for _, p := range h.plans() {
+			if p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseRequiresApproval && p.Spec.ClusterServiceVersionNames[0] == csvName(h.operator, "1.1.0") {
+				return true
+			}
+		}
+		return false
+	}
+	h.eventually("OLM plans 1.1.0", waiting)
+	server.Close()
+
+	h.to(pin, "1.2.0")
+	h.startAgent()
+	oi := h.runs()
+	if oi.Status.Objects.ViewAddress != address {
+		t.Errorf("the view moved from %s to %s", address, oi.Status.Objects.ViewAddress)
+	}
+	for _, p := range h.plans() {
+		for _, name := range p.Spec.ClusterServiceVersionNames {
+			if name == csvName(h.operator, "1.1.0") {
+				t.Errorf("InstallPlan %s for 1.1.0 is there, approved: %t", p.Name, p.Spec.Approved)
+			}
+		}
+	}
+}
+
+// hubAway has a hub of its own that dies: the view stays, what was made stays
+// as it is, and the agent goes on when the hub is back.
+func hubAway(t *testing.T, c *cluster.Cluster) {
+	hub := testenv.Cluster(t, cluster.Options{APIServerOnly: true})
+	testenv.InstallCRDs(t, hub)
+	h := startOn(t, hub, c, "away-hub").of(t, "hubless")
+	fleet := clientOf(t, c)
+	pin := h.pin(line("1.0.0", "1.1.0")...)
+	h.to(pin, "1.0.0")
+	address := h.runs().Status.Objects.ViewAddress
+	hub.KillAPIServer()
+	h.serves(address)
+	csv := &operatorsv1alpha1.ClusterServiceVersion{}
+	h.must(fleet.Get(t.Context(), client.ObjectKey{Namespace: h.operator, Name: csvName(h.operator, "1.0.0")}, csv))
+	if csv.Status.Phase != operatorsv1alpha1.CSVPhaseSucceeded {
+		t.Errorf("without a hub the CSV is %s", csv.Status.Phase)
+	}
+	h.must(hub.RestartAPIServer(t.Context()))
+	h.to(pin, "1.1.0")
+	if oi := h.runs(); oi.Status.Objects.ViewAddress != address {
+		t.Errorf("the view moved from %s to %s", address, oi.Status.Objects.ViewAddress)
+	}
+}
+
+// registryAway restarts the agent while the registry is down, with its cache
+// and without.
+func registryAway(t *testing.T, c *cluster.Cluster) {
+	h := start(t, c, "away-registry").of(t, "cached")
+	ctx, stop := context.WithCancel(t.Context())
+	ready, stopped := make(chan string, 1), make(chan error, 1)
+	go func() { stopped <- registry.Serve(ctx, registry.Options{Ready: func(addr string) { ready <- addr }}) }()
+	ref := <-ready + "/catalogs/cached:latest"
+	written := h.pin(line("1.0.0", "1.1.0")...)
+	digest, err := oci.NewClient(oci.Options{}).Push(t.Context(), written.Source.Directory, ref, oci.Access{Insecure: true})
+	h.must(err)
+	pin := v1alpha1.CatalogPin{Source: v1alpha1.CatalogSource{Image: ref, Insecure: true}, Digest: digest}
+	h.to(pin, "1.0.0")
+	address := h.runs().Status.Objects.ViewAddress
+	stop()
+	h.must(<-stopped)
+
+	h.agent.Kill()
+	h.startAgent()
+	h.serves(address)
+	h.to(pin, "1.1.0")
+	h.runs()
+
+	h.agent.Kill()
+	h.cache = t.TempDir()
+	h.startAgent()
+	h.until("it runs, and says that its catalog is gone", func(oi *v1alpha1.OperatorInstall) bool {
+		served := conditions.Get(oi.Status.Conditions, v1alpha1.ConditionCatalogServed)
+		return served.Reason == v1alpha1.ReasonCatalogUnreachable && conditions.IsTrue(oi.Status.Conditions, v1alpha1.ConditionReady)
+	})
+	h.says("runs. But: ", "registry")
+}
+
+// olmAway is a cluster without OLM, onto which its API comes later. Nothing
+// serves that API here, so OLM never connects to the view.
+func olmAway(t *testing.T, _ *cluster.Cluster) {
+	c := testenv.Cluster(t, cluster.Options{APIServerOnly: true})
+	testenv.InstallCRDs(t, c)
+	h := start(t, c, "away-olm").of(t, "olmless")
+	h.to(h.pin(line("1.0.0")...), "1.0.0")
+	h.stalls(v1alpha1.ReasonOLMMissing, "operators.coreos.com", "Install")
+	paths, err := build.Ensure(t.Context(), t.Output(), build.OLMCRDs)
+	h.must(err)
+	h.must(c.InstallCRDs(paths[build.OLMCRDs]))
+	h.until("it goes on", func(oi *v1alpha1.OperatorInstall) bool {
+		return conditions.Get(oi.Status.Conditions, v1alpha1.ConditionCatalogServed).Reason == v1alpha1.ReasonCatalogNotReady
+	})
+	h.says("not tried yet", "catalog-operator")
+	source := &operatorsv1alpha1.CatalogSource{}
+	h.must(h.Get(t.Context(), client.ObjectKey{Namespace: h.operator, Name: "bellwether-olmless"}, source))
+	h.uninstall(v1alpha1.RemovalOrphan)
+}
+
+const subscriptionTemplate = `apiVersion: operators.coreos.com/v1alpha1
+kind: Subscription
+metadata:
+  name: {{ quote .Package }}
+  namespace: {{ quote .Namespace }}
+  labels:
+    team: {{ %s }}
+spec:
+  name: {{ quote .Package }}
+  channel: {{ quote .Channel }}
+  source: {{ quote "bellwether-" .Package }}
+  sourceNamespace: {{ quote .Namespace }}
+  installPlanApproval: Manual
+`
+
+// userTemplates has a template with a label of the user's, and then one that
+// does not render.
+func userTemplates(t *testing.T, c *cluster.Cluster) {
+	dir := t.TempDir()
+	write := func(label string) {
+		if err := os.WriteFile(filepath.Join(dir, "subscription.yaml"), fmt.Appendf(nil, subscriptionTemplate, label), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(`quote "platform-" .Cluster`)
+	h := start(t, c, "away-template", "--templates", dir).of(t, "templated")
+	pin := h.pin(line("1.0.0", "1.1.0")...)
+	h.to(pin, "1.0.0")
+	h.runs()
+	sub := &operatorsv1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: h.operator, Name: h.operator}}
+	h.must(h.Get(t.Context(), client.ObjectKeyFromObject(sub), sub))
+	if got := sub.Labels["team"]; got != "platform-test" {
+		t.Errorf("the Subscription's label team is %q", got)
+	}
+
+	restart := func() {
+		h.agent.Stop(t.Context())
+		h.startAgent()
+	}
+	write(`.Config.Team`)
+	restart()
+	h.to(pin, "1.1.0")
+	h.stalls(v1alpha1.ReasonTemplateInvalid, "subscription.yaml", "Correct the agent's template")
+	write(`"platform"`)
+	restart()
+	h.runs()
+}

@@ -1,0 +1,502 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
+	"github.com/bellwether-dev/bellwether/catalogs/serve"
+	"github.com/bellwether-dev/bellwether/catalogs/view"
+	"github.com/bellwether-dev/bellwether/controllers/kit/conditions"
+	"github.com/bellwether-dev/bellwether/testbed/cluster"
+	"github.com/bellwether-dev/bellwether/testbed/testenv"
+)
+
+// TestTrouble puts installs into every kind of trouble that a cluster's own
+// OLM can be in. Each is told what is wrong and what to do, and recovers by
+// itself once that is done. Every scenario has a package and a namespace of
+// its own, both named like its operator.
+func TestTrouble(t *testing.T) {
+	c := testenv.Shared(t, cluster.Options{OLM: true, Pods: true, Images: echoImages(t)})
+	testenv.InstallCRDs(t, c)
+	shared := start(t, c, "trouble")
+	scenarios := map[string]func(*harness){
+		"orphan":       orphanCSV,
+		"stranger":     unadmittedPlan,
+		"monitored":    planFails,
+		"refused":      planFailsForGood,
+		"needy":        requirementsNotMet,
+		"broken":       failedIsFixed,
+		"wanting":      pendingIsFixed,
+		"late":         pendingUpgradeIsFixed,
+		"holding":      notUpgradeable,
+		"hops":         severalHops,
+		"skipping":     skippedHops,
+		"app":          dependencies,
+		"unpacked":     unpackRoute,
+		"huge":         tooLarge,
+		"large":        largestInline,
+		"wandering":    installedElsewhere,
+		"grouped":      unfitOperatorGroup,
+		"subscribed":   foreignSubscription,
+		"disappearing": terminatingNamespace,
+		"adopted":      adopted,
+		"halfway":      deletedHalfway,
+	}
+	for name, scenario := range scenarios {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			scenario(shared.of(t, name))
+		})
+	}
+}
+
+// pin writes a package of the scenario's name into a catalog.
+func (h *harness) pin(bundles ...bundle) v1alpha1.CatalogPin {
+	h.t.Helper()
+	return h.catalog(fbc(h.operator, bundles...))
+}
+
+// to admits the scenario's operator to a version.
+func (h *harness) to(pin v1alpha1.CatalogPin, version string) {
+	h.t.Helper()
+	h.admit(releaseOf(h.operator, pin, version))
+}
+
+// create creates an object and returns it.
+func (h *harness) create(o client.Object) client.Object {
+	h.t.Helper()
+	h.must(h.Create(h.t.Context(), o))
+	return o
+}
+
+func (h *harness) delete(o client.Object) {
+	h.t.Helper()
+	h.must(h.Delete(h.t.Context(), o))
+}
+
+func (h *harness) meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: h.operator, Name: name}
+}
+
+func (h *harness) makeNamespace() *corev1.Namespace {
+	h.t.Helper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.operator}}
+	h.create(ns)
+	return ns
+}
+
+// csv returns a CSV in the scenario's namespace, nil if there is none.
+func (h *harness) csv(version string) *operatorsv1alpha1.ClusterServiceVersion {
+	h.t.Helper()
+	csv := &operatorsv1alpha1.ClusterServiceVersion{}
+	if err := h.Get(h.t.Context(), client.ObjectKey{Namespace: h.operator, Name: csvName(h.operator, version)}, csv); err != nil {
+		h.must(client.IgnoreNotFound(err))
+		return nil
+	}
+	return csv
+}
+
+// plans are the InstallPlans of the scenario's namespace.
+func (h *harness) plans() []operatorsv1alpha1.InstallPlan {
+	h.t.Helper()
+	var list operatorsv1alpha1.InstallPlanList
+	h.must(h.List(h.t.Context(), &list, client.InNamespace(h.operator)))
+	return list.Items
+}
+
+// says waits until the message of Ready holds these texts.
+func (h *harness) says(texts ...string) {
+	h.t.Helper()
+	oi := h.until("wait until the status says "+strings.Join(texts, ", "), func(oi *v1alpha1.OperatorInstall) bool {
+		message := conditions.Get(oi.Status.Conditions, v1alpha1.ConditionReady).Message
+		for _, text := range texts {
+			if !strings.Contains(message, text) {
+				return false
+			}
+		}
+		return true
+	})
+	h.t.Log(conditions.Get(oi.Status.Conditions, v1alpha1.ConditionReady).Message)
+}
+
+func unstructuredOf(o object) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: o}
+}
+
+func orphanCSV(h *harness) {
+	h.makeNamespace()
+	orphan := unstructuredOf(catalogtest.CSV("left.v0.1.0", "0.1.0", "left.example.com"))
+	orphan.SetNamespace(h.operator)
+	h.create(orphan)
+	h.to(h.pin(line("1.0.0")...), "1.0.0")
+	h.stalls(v1alpha1.ReasonOrphanCSV, "kubectl -n orphan delete csv left.v0.1.0")
+	h.delete(orphan)
+	h.runs()
+}
+
+// unadmittedPlan has a second Subscription in the namespace, so that OLM puts
+// an operator that nobody admitted into the same plan.
+func unadmittedPlan(h *harness) {
+	pin := h.pin(line("1.0.0", "1.1.0")...)
+	h.to(pin, "1.0.0")
+	h.runs()
+	files := catalogs.SingleFile("catalog.json", strings.NewReader(string(fbc("intruder", line("2.0.0")...))))
+	packages, err := catalogs.ReadAll(files)
+	h.must(err)
+	all, err := view.All(packages)
+	h.must(err)
+	server := serve.New(serve.Options{})
+	h.t.Cleanup(server.Close)
+	address, _, err := server.Set("intruder", all, 0)
+	h.must(err)
+	h.create(&operatorsv1alpha1.CatalogSource{ObjectMeta: h.meta("theirs"), Spec: operatorsv1alpha1.CatalogSourceSpec{
+		SourceType: operatorsv1alpha1.SourceTypeGrpc, Address: address,
+	}})
+	theirs := h.create(&operatorsv1alpha1.Subscription{ObjectMeta: h.meta("intruder"), Spec: &operatorsv1alpha1.SubscriptionSpec{
+		CatalogSource: "theirs", CatalogSourceNamespace: h.operator, Package: "intruder", Channel: "stable",
+	}})
+	h.to(pin, "1.1.0")
+	h.stalls(v1alpha1.ReasonUnadmittedPlan, "intruder.v2.0.0", "not approved", "Remove the Subscription")
+	for _, p := range h.plans() {
+		if p.Spec.Approved && strings.Contains(strings.Join(p.Spec.ClusterServiceVersionNames, " "), "intruder") {
+			h.t.Errorf("InstallPlan %s was approved with %v", p.Name, p.Spec.ClusterServiceVersionNames)
+		}
+	}
+	h.delete(theirs)
+	h.runs()
+}
+
+func serviceMonitor(namespace string) object {
+	return object{
+		"apiVersion": "monitoring.coreos.com/v1", "kind": "ServiceMonitor",
+		"metadata": object{"name": "operator", "namespace": namespace},
+		"spec":     object{"selector": object{}, "endpoints": []any{object{"port": "metrics"}}},
+	}
+}
+
+func serviceMonitorCRD() *unstructured.Unstructured {
+	crd := unstructuredOf(catalogtest.CRD("monitoring.coreos.com", 0))
+	crd.SetName("servicemonitors.monitoring.coreos.com")
+	spec := crd.Object["spec"].(object)
+	spec["names"] = object{"kind": "ServiceMonitor", "listKind": "ServiceMonitorList", "plural": "servicemonitors", "singular": "servicemonitor"}
+	spec["versions"].([]any)[0].(object)["schema"] = object{"openAPIV3Schema": object{"type": "object", "x-kubernetes-preserve-unknown-fields": true}}
+	return crd
+}
+
+// planFails needs a kind that the cluster does not have; OLM fails the plan and
+// does not try again by itself.
+func planFails(h *harness) {
+	h.to(h.pin(bundle{version: "1.0.0", objects: []object{serviceMonitor(h.operator)}}), "1.0.0")
+	h.stalls(v1alpha1.ReasonPlanFailed, "ServiceMonitor", "tried again")
+	crd := h.create(serviceMonitorCRD())
+	h.runs()
+	h.uninstall(v1alpha1.RemovalUninstall)
+	h.delete(crd)
+}
+
+// planFailsForGood has a CRD that the API server refuses; a version that
+// corrects it takes its place.
+func planFailsForGood(h *harness) {
+	bad := bundle{version: "1.0.0", change: func(_, crd object) {
+		crd["spec"].(object)["versions"].([]any)[0].(object)["schema"] = object{"openAPIV3Schema": object{"type": "nonsense"}}
+	}}
+	pin := h.pin(bad, bundle{version: "1.0.1", replaces: "1.0.0"})
+	h.to(pin, "1.0.0")
+	h.stalls(v1alpha1.ReasonPlanFailed, "CustomResourceDefinition", "things.refused.example.com")
+	h.to(pin, "1.0.1")
+	h.runs()
+}
+
+func requirementsNotMet(h *harness) {
+	h.to(h.pin(bundle{version: "1.0.0", change: needsCRD("needed")}), "1.0.0")
+	h.stalls(v1alpha1.ReasonRequirementsNotMet, "things.needed.example.com")
+	h.create(unstructuredOf(catalogtest.CRD(group("needed"), 0)))
+	h.runs()
+}
+
+// failedIsFixed has an upgrade whose Deployment OLM gives up, and a newer
+// version that mends it.
+func failedIsFixed(h *harness) {
+	pin := h.pin(bundle{version: "1.0.0"}, bundle{version: "1.1.0", replaces: "1.0.0", change: neverReady(5)}, bundle{version: "1.1.1", replaces: "1.1.0"})
+	h.to(pin, "1.0.0")
+	h.runs()
+	h.to(pin, "1.1.0")
+	h.says(csvName(h.operator, "1.1.0"), "Failed")
+	h.to(pin, "1.1.1")
+	h.runs()
+	h.only("1.1.1")
+}
+
+// pendingIsFixed never gets beyond Pending with its first version.
+func pendingIsFixed(h *harness) {
+	pin := h.pin(bundle{version: "1.0.0", change: needsCRD("nowhere")}, bundle{version: "1.0.1", replaces: "1.0.0"})
+	h.to(pin, "1.0.0")
+	h.stalls(v1alpha1.ReasonRequirementsNotMet, "things.nowhere.example.com")
+	h.to(pin, "1.0.1")
+	h.runs()
+	h.only("1.0.1")
+}
+
+// pendingUpgradeIsFixed runs, and never gets beyond Pending with an upgrade;
+// what ran keeps running until the fix is there.
+func pendingUpgradeIsFixed(h *harness) {
+	pin := h.pin(bundle{version: "1.0.0"}, bundle{version: "1.1.0", replaces: "1.0.0", change: needsCRD("nowhere")}, bundle{version: "1.1.1", replaces: "1.1.0"})
+	h.to(pin, "1.0.0")
+	h.runs()
+	h.to(pin, "1.1.0")
+	h.stalls(v1alpha1.ReasonRequirementsNotMet, "things.nowhere.example.com")
+	h.to(pin, "1.1.1")
+	h.runs()
+	h.only("1.1.1")
+}
+
+// only waits until one CSV is left, that of a version.
+func (h *harness) only(version string) {
+	h.t.Helper()
+	var names []string
+	h.eventually("only "+version+" is left", func() bool {
+		var csvs operatorsv1alpha1.ClusterServiceVersionList
+		h.must(h.List(h.t.Context(), &csvs, client.InNamespace(h.operator)))
+		names = nil
+		for _, csv := range csvs.Items {
+			if !csv.IsCopied() {
+				names = append(names, csv.Name)
+			}
+		}
+		return len(names) == 1 && names[0] == csvName(h.operator, version)
+	})
+}
+
+func notUpgradeable(h *harness) {
+	pin := h.pin(line("1.0.0", "1.1.0")...)
+	h.to(pin, "1.0.0")
+	h.runs()
+	condition := &operatorsv2.OperatorCondition{}
+	key := client.ObjectKey{Namespace: h.operator, Name: csvName(h.operator, "1.0.0")}
+	h.eventually("OLM makes the OperatorCondition", func() bool { return h.Get(h.t.Context(), key, condition) == nil })
+	set := func(status metav1.ConditionStatus) {
+		h.t.Helper()
+		patch := client.MergeFrom(condition.DeepCopy())
+		condition.Spec.Conditions = []metav1.Condition{{
+			Type: "Upgradeable", Status: status, Reason: "Migration", Message: "migrating the store, 40% done", LastTransitionTime: metav1.Now(),
+		}}
+		h.must(h.Patch(h.t.Context(), condition, patch))
+	}
+	set(metav1.ConditionFalse)
+	h.to(pin, "1.1.0")
+	h.stalls(v1alpha1.ReasonNotUpgradeable, "holding.v1.0.0", "migrating the store, 40% done", "spec.overrides")
+	set(metav1.ConditionTrue)
+	h.runs()
+}
+
+// severalHops goes from one version to the next but one; the one between must
+// have succeeded before the last is on offer.
+func severalHops(h *harness) {
+	pin := h.pin(line("1.0.0", "1.1.0", "1.2.0")...)
+	h.to(pin, "1.0.0")
+	h.runs()
+	h.to(pin, "1.2.0")
+	h.runs()
+	h.only("1.2.0")
+	var succeeded, planned metav1.Time
+	var events corev1.EventList
+	h.must(h.List(h.t.Context(), &events, client.InNamespace(h.operator)))
+	for _, event := range events.Items {
+		if event.InvolvedObject.Name == csvName(h.operator, "1.1.0") && event.Reason == string(operatorsv1alpha1.CSVReasonInstallSuccessful) &&
+			strings.Contains(event.Message, "completed") {
+			succeeded = event.FirstTimestamp
+		}
+	}
+	for _, p := range h.plans() {
+		if strings.Join(p.Spec.ClusterServiceVersionNames, " ") == csvName(h.operator, "1.2.0") {
+			planned = p.CreationTimestamp
+		}
+	}
+	if succeeded.IsZero() || planned.IsZero() || planned.Before(&succeeded) {
+		h.t.Errorf("1.1.0 succeeded at %v, 1.2.0 was planned at %v", succeeded, planned)
+	}
+}
+
+// skippedHops goes from a version to the one that skips it.
+func skippedHops(h *harness) {
+	pin := h.pin(bundle{version: "1.0.0"}, bundle{version: "1.1.0", replaces: "1.0.0"},
+		bundle{version: "1.2.0", replaces: "1.0.0", skips: []string{"1.1.0"}})
+	h.to(pin, "1.1.0")
+	h.runs()
+	h.to(pin, "1.2.0")
+	h.runs()
+	h.only("1.2.0")
+	if n := len(h.plans()); n != 2 {
+		h.t.Errorf("%d InstallPlans, want one for each of two versions", n)
+	}
+}
+
+// dependencies come along in the same plan, by package and by API.
+func dependencies(h *harness) {
+	app := bundle{version: "1.0.0", properties: []object{
+		property("olm.package.required", object{"packageName": "lib", "versionRange": ">=1.1.0"}),
+		property("olm.gvk.required", object{"group": group("store"), "version": "v1", "kind": "Thing"}),
+	}}
+	content := append(fbc(h.operator, app), fbc("lib", line("1.0.0", "1.1.0")...)...)
+	pin := h.catalog(append(content, fbc("store", line("3.0.0")...)...))
+	h.to(pin, "1.0.0")
+	h.runs()
+	for _, p := range h.plans() {
+		if got := len(p.Spec.ClusterServiceVersionNames); got != 3 {
+			h.t.Errorf("InstallPlan %s has %v", p.Name, p.Spec.ClusterServiceVersionNames)
+		}
+	}
+	for _, name := range []string{"lib.v1.1.0", "store.v3.0.0"} {
+		csv := &operatorsv1alpha1.ClusterServiceVersion{}
+		h.eventually(name+" succeeds", func() bool {
+			err := h.Get(h.t.Context(), client.ObjectKey{Namespace: h.operator, Name: name}, csv)
+			return err == nil && csv.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded
+		})
+	}
+}
+
+// image is one that no cluster of the testbed can pull.
+const image = "registry.example.com/bundles/unpacked@sha256:" + zeros
+
+// unpackRoute leaves a bundle that is too large for an InstallPlan to OLM's own
+// Job. There is nothing to run the Job's containers here.
+func unpackRoute(h *harness) {
+	h.to(h.pin(bundle{version: "1.0.0", image: image, schemaBytes: 2 << 20}), "1.0.0")
+	h.until("the route is Unpack", func(oi *v1alpha1.OperatorInstall) bool { return oi.Status.Route == v1alpha1.RouteUnpack })
+	h.says("OLM unpacks unpacked.v1.0.0", "Job in namespace unpacked", "too large")
+	h.eventually("OLM starts its Job", func() bool {
+		var jobs unstructured.UnstructuredList
+		jobs.SetAPIVersion("batch/v1")
+		jobs.SetKind("JobList")
+		h.must(h.List(h.t.Context(), &jobs, client.InNamespace(h.operator)))
+		return len(jobs.Items) == 1
+	})
+}
+
+func tooLarge(h *harness) {
+	h.to(h.pin(bundle{version: "1.0.0", schemaBytes: 2 << 20}), "1.0.0")
+	h.stalls(v1alpha1.ReasonBundleTooLarge, "KiB", "at most 1024 KiB fit", "image")
+}
+
+// largestInline is just below the limit of what is inlined.
+func largestInline(h *harness) {
+	pin := h.pin(bundle{version: "1.0.0", schemaBytes: 810 << 10})
+	h.to(pin, "1.0.0")
+	if oi := h.runs(); oi.Status.Route != v1alpha1.RouteInline {
+		h.t.Errorf("route %q", oi.Status.Route)
+	}
+}
+
+// installedElsewhere finds the operator in another namespace, watching all.
+func installedElsewhere(h *harness) {
+	pin := h.pin(line("1.0.0")...)
+	r := releaseOf(h.operator, pin, "1.0.0")
+	r.Install.Mode, r.Install.Namespace = v1alpha1.InstallAllNamespaces, "wandering-before"
+	h.admit(r)
+	h.runs()
+	h.uninstall(v1alpha1.RemovalOrphan)
+	h.revision = 0
+	r.Install.Namespace = h.operator
+	h.admit(r)
+	h.stalls(v1alpha1.ReasonInstalledElsewhere, "wandering-before/wandering.v1.0.0", "spec.install.namespace")
+	before := metav1.ObjectMeta{Namespace: "wandering-before", Name: h.operator}
+	h.delete(&operatorsv1alpha1.Subscription{ObjectMeta: before})
+	before.Name = csvName(h.operator, "1.0.0")
+	h.delete(&operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: before})
+	h.runs()
+	h.uninstall(v1alpha1.RemovalUninstall)
+}
+
+func unfitOperatorGroup(h *harness) {
+	h.makeNamespace()
+	theirs := h.create(&operatorsv1.OperatorGroup{ObjectMeta: h.meta("theirs"), Spec: operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{"default"}}})
+	h.to(h.pin(line("1.0.0")...), "1.0.0")
+	h.stalls(v1alpha1.ReasonOperatorGroupConflict, "grouped/theirs", "OwnNamespace", "delete that OperatorGroup")
+	h.delete(theirs)
+	h.runs()
+}
+
+func foreignSubscription(h *harness) {
+	h.makeNamespace()
+	theirs := h.create(&operatorsv1alpha1.Subscription{ObjectMeta: h.meta("theirs"), Spec: &operatorsv1alpha1.SubscriptionSpec{
+		CatalogSource: "theirs", CatalogSourceNamespace: h.operator, Package: h.operator, Channel: "stable",
+	}})
+	h.to(h.pin(line("1.0.0")...), "1.0.0")
+	h.stalls(v1alpha1.ReasonSubscriptionConflict, "subscribed/theirs", "Delete it")
+	h.delete(theirs)
+	h.runs()
+}
+
+func terminatingNamespace(h *harness) {
+	ns := h.makeNamespace()
+	kept := &corev1.ConfigMap{ObjectMeta: h.meta("kept")}
+	kept.Finalizers = []string{"example.com/kept"}
+	h.create(kept)
+	h.delete(ns)
+	h.to(h.pin(line("1.0.0")...), "1.0.0")
+	h.says("being deleted", "made again")
+	patch := client.MergeFrom(kept.DeepCopy())
+	kept.Finalizers = nil
+	h.must(h.Patch(context.Background(), kept, patch))
+	h.runs()
+}
+
+// adopted was installed before, and its Subscription is gone: it is taken up as
+// it runs.
+func adopted(h *harness) {
+	pin := h.pin(line("1.0.0", "1.1.0")...)
+	h.to(pin, "1.0.0")
+	h.runs()
+	h.uninstall(v1alpha1.RemovalOrphan)
+	h.delete(&operatorsv1alpha1.Subscription{ObjectMeta: h.meta(h.operator)})
+	before := h.csv("1.0.0")
+	h.revision = 0
+	h.to(pin, "1.0.0")
+	h.runs()
+	if after := h.csv("1.0.0"); after == nil || after.UID != before.UID {
+		h.t.Errorf("the CSV was made anew")
+	}
+	h.to(pin, "1.1.0")
+	h.runs()
+	h.only("1.1.0")
+}
+
+// deletedHalfway has an upgrade that waits for something, and is deleted by
+// somebody meanwhile. OLM is left with a CSV that is being replaced by nothing;
+// one of its operators crashes on that.
+func deletedHalfway(h *harness) {
+	pin := h.pin(bundle{version: "1.0.0"}, bundle{version: "1.1.0", replaces: "1.0.0", change: needsCRD("halfway-needs")})
+	h.to(pin, "1.0.0")
+	h.runs()
+	h.to(pin, "1.1.0")
+	h.stalls(v1alpha1.ReasonRequirementsNotMet, "things.halfway-needs.example.com")
+	first := h.csv("1.1.0")
+	h.delete(first)
+	h.eventually("1.1.0 is tried again", func() bool {
+		again := h.csv("1.1.0")
+		return again != nil && again.UID != first.UID
+	})
+	h.create(unstructuredOf(catalogtest.CRD(group("halfway-needs"), 0)))
+	h.runs()
+	h.only("1.1.0")
+	for _, p := range h.cluster.Processes() {
+		if p.Restarts > 0 {
+			h.t.Logf("%s was restarted %d times", p.Name, p.Restarts)
+		}
+	}
+}
