@@ -68,7 +68,18 @@ func manage(t *testing.T, name string, change func(*v1alpha1.ManagedOperatorSpec
 		change(&mo.Spec)
 	}
 	o.must(hub.Create(t.Context(), mo))
-	t.Cleanup(func() { o.remove(mo, catalog) })
+	t.Cleanup(func() {
+		o.remove(o.hub, mo, catalog)
+		for _, member := range platform.DefaultMembers() {
+			c, err := shared.Client(member.Name, platform.Scheme())
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			// The agent made it, and nothing but the operator was in it.
+			o.gone(c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		}
+	})
 	return o
 }
 
@@ -83,18 +94,25 @@ func twoWaves() []v1alpha1.Wave {
 	return []v1alpha1.Wave{wave("canary"), wave("prod")}
 }
 
-func (o *operator) remove(objects ...client.Object) {
-	ctx := context.WithoutCancel(o.t.Context())
+// remove deletes objects and waits until they are gone.
+func (o *operator) remove(c client.Client, objects ...client.Object) {
+	o.t.Helper()
 	for _, object := range objects {
-		if err := client.IgnoreNotFound(o.hub.Delete(ctx, object)); err != nil {
+		if err := client.IgnoreNotFound(c.Delete(context.WithoutCancel(o.t.Context()), object)); err != nil {
 			o.t.Errorf("delete %s: %v", object.GetName(), err)
 		}
-		if err := wait.PollUntilContextTimeout(ctx, look, patience, true, func(ctx context.Context) (bool, error) {
-			err := o.hub.Get(ctx, client.ObjectKeyFromObject(object), object)
-			return err != nil, client.IgnoreNotFound(err)
-		}); err != nil {
-			o.t.Errorf("%T %s is still there: %v %+v", object, object.GetName(), err, object)
-		}
+		o.gone(c, object)
+	}
+}
+
+func (o *operator) gone(c client.Client, object client.Object) {
+	o.t.Helper()
+	err := wait.PollUntilContextTimeout(context.WithoutCancel(o.t.Context()), look, patience, true, func(ctx context.Context) (bool, error) {
+		err := c.Get(ctx, client.ObjectKeyFromObject(object), object)
+		return err != nil, client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		o.t.Errorf("%T %s is still there: %v %+v", object, object.GetName(), err, object)
 	}
 }
 
