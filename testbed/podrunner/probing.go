@@ -47,15 +47,10 @@ func (c *container) probe(ctx context.Context, t probe.Target) error {
 func (c *container) until(ctx context.Context, name string, p *corev1.Probe, t probe.Target, once bool) error {
 	var count plan.ProbeCount
 	for delay := initialDelay(p); wait(ctx, delay); delay = plan.Period(p) {
-		err := c.check(ctx, p, t)
-		if ctx.Err() != nil {
-			break
-		}
-		verdict := count.Observe(p, err == nil)
-		if err != nil {
-			c.unhealthy(name, err)
-		}
+		verdict, err := c.judge(ctx, name, p, t, &count)
 		switch {
+		case ctx.Err() != nil:
+			return nil
 		case verdict == plan.Failing:
 			return fmt.Errorf("%s probe failed: %w", name, err)
 		case verdict == plan.Passing && once:
@@ -63,6 +58,15 @@ func (c *container) until(ctx context.Context, name string, p *corev1.Probe, t p
 		}
 	}
 	return nil
+}
+
+// judge probes once; the error is the probe's own.
+func (c *container) judge(ctx context.Context, name string, p *corev1.Probe, t probe.Target, count *plan.ProbeCount) (plan.Verdict, error) {
+	err := c.check(ctx, p, t)
+	if err != nil && ctx.Err() == nil {
+		c.unhealthy(name, err)
+	}
+	return count.Observe(p, err == nil), err
 }
 
 // readiness keeps the container's Ready as the probe says until ctx ends.
