@@ -23,6 +23,7 @@ const (
 	PodRunner    = "podrunner"
 	EchoOperator = "echo-operator"
 	EchoServer   = "echo-server"
+	ViewServer   = "view-server"
 )
 
 // program is a main package of this repository.
@@ -38,6 +39,7 @@ var programs = map[string]program{
 	PodRunner:    {module: "testbed", pkg: "./cmd/podrunner"},
 	EchoOperator: {module: "testbed", pkg: "./echo/cmd/echo-operator"},
 	EchoServer:   {module: "testbed", pkg: "./echo/cmd/echo-server"},
+	ViewServer:   {module: "testbed", pkg: "./bench/cmd/view-server"},
 }
 
 // ldflagsStrip leaves debug information out, which halves the time to link and to start.
