@@ -1,0 +1,30 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agentmem
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestFiguresOfABenchmark(t *testing.T) {
+	const output = `goos: linux
+BenchmarkResidentMemory
+    agentmem_test.go:80: resident memory: idle 40.1 MiB
+BenchmarkResidentMemory-2   	       1	105309171 ns/op	        70.50 30-operators-MiB	        40.10 idle-MiB	        99.00 upgraded-MiB
+PASS
+`
+	want := map[string]float64{"ns/op": 105309171, "30-operators-MiB": 70.5, "idle-MiB": 40.1, "upgraded-MiB": 99}
+	metrics := parse(output)
+	if diff := cmp.Diff(want, metrics); diff != "" {
+		t.Errorf("metrics (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"agent, 30 operators, all just upgraded"}, report(metrics).Missed()); diff != "" {
+		t.Errorf("missed (-want +got):\n%s", diff)
+	}
+	if missed := report(nil).Missed(); len(missed) != 3 {
+		t.Errorf("without figures, missed %q, want all three", missed)
+	}
+}

@@ -1,0 +1,173 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command bench measures the figures of docs/benchmarks.md on this machine. It leaves nothing running.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
+	"github.com/bellwether-dev/bellwether/testbed/bench/agentmem"
+	"github.com/bellwether-dev/bellwether/testbed/bench/figure"
+	"github.com/bellwether-dev/bellwether/testbed/bench/upgrade"
+	"github.com/bellwether-dev/bellwether/testbed/bench/viewserver"
+)
+
+// errMissed says that a promise was not kept.
+var errMissed = errors.New("promise missed")
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// Libraries report through it what is an error here anyway.
+	ctrl.SetLogger(zap.New(zap.WriteTo(io.Discard)))
+	if err := command().ExecuteContext(ctx); err != nil {
+		if ctx.Err() != nil {
+			fmt.Fprintln(os.Stderr, "bench: interrupted; everything was stopped")
+			os.Exit(130) //nolint:gocritic // stop only restores the signals
+		}
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+type options struct {
+	only   []string
+	output string
+
+	pairs, viewRuns int
+	settle          time.Duration
+	packages        int
+}
+
+// benchmark is one of those that can be asked for.
+type benchmark struct {
+	key     string
+	measure func(ctx context.Context, out io.Writer, o options) (figure.Section, error)
+}
+
+var benchmarks = []benchmark{
+	{"upgrade", func(ctx context.Context, out io.Writer, o options) (figure.Section, error) {
+		return upgrade.Measure(ctx, out, upgrade.Options{Pairs: o.pairs, Settle: o.settle})
+	}},
+	{"view", func(ctx context.Context, out io.Writer, o options) (figure.Section, error) {
+		const versions, schema = 30, 20 << 10 // the size of a large public catalog
+		return viewserver.Measure(ctx, out, viewserver.Options{
+			Runs:  o.viewRuns,
+			Large: catalogtest.Options{Packages: o.packages, Versions: versions, SchemaBytes: schema},
+			Small: catalogtest.Options{Packages: 10, Versions: 5, SchemaBytes: schema},
+		})
+	}},
+	{"memory", func(ctx context.Context, out io.Writer, _ options) (figure.Section, error) {
+		return agentmem.Measure(ctx, out)
+	}},
+}
+
+func keys() []string {
+	var all []string
+	for _, b := range benchmarks {
+		all = append(all, b.key)
+	}
+	return all
+}
+
+func command() *cobra.Command {
+	var o options
+	c := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure the figures of docs/benchmarks.md",
+		Long: `Measure the figures of docs/benchmarks.md and print them as Markdown. The exit
+status is 1 if a promise is not kept.
+
+Figures are only worth something on a machine that does nothing else.`,
+		Example:       "  bench --only upgrade --pairs 9\n  bench -o ../docs/benchmarks.md",
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return run(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), o)
+		},
+	}
+	fs := c.Flags()
+	fs.StringSliceVar(&o.only, "only", nil, "measure only these: "+strings.Join(keys(), ", "))
+	fs.StringVarP(&o.output, "output", "o", "", "also put the figures into their places in this Markdown file; the rest of it stays as it is")
+	fs.IntVar(&o.pairs, "pairs", 7, "upgrades to measure of each kind, in turn")
+	fs.DurationVar(&o.settle, "settle", 3*time.Second, "how long a cluster may come to rest before each upgrade")
+	fs.IntVar(&o.viewRuns, "view-runs", 3, "starts to measure of each catalog server, in turn")
+	fs.IntVar(&o.packages, "packages", 300, "packages of the large catalog")
+	return c
+}
+
+func run(ctx context.Context, out, progress io.Writer, o options) error {
+	for _, key := range o.only {
+		if !slices.Contains(keys(), key) {
+			return fmt.Errorf("unknown benchmark %q: there are %s", key, strings.Join(keys(), ", "))
+		}
+	}
+	if o.pairs < 1 || o.viewRuns < 1 || o.packages < 1 {
+		return errors.New("--pairs, --view-runs and --packages must be at least 1")
+	}
+	origin := figure.Origin{Machine: machine(), Command: commandLine(os.Args[1:]), At: time.Now()}
+	var missed []string
+	for _, b := range benchmarks {
+		if len(o.only) > 0 && !slices.Contains(o.only, b.key) {
+			continue
+		}
+		fmt.Fprintf(progress, "== %s\n", b.key)
+		section, err := b.measure(ctx, progress, o)
+		if err != nil {
+			return fmt.Errorf("measure %s: %w", b.key, err)
+		}
+		fmt.Fprintf(out, "%s\n", section.Markdown(origin))
+		if err := record(o.output, section, origin); err != nil {
+			return err
+		}
+		missed = append(missed, section.Missed()...)
+	}
+	if len(missed) > 0 {
+		return fmt.Errorf("%w: %s", errMissed, strings.Join(missed, "; "))
+	}
+	return nil
+}
+
+// record puts a section into its place in a file. What was measured is written at once, so that it is not lost when a later
+// benchmark fails.
+func record(path string, section figure.Section, origin figure.Origin) error {
+	if path == "" {
+		return nil
+	}
+	document, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("read document: %w", err)
+	}
+	text, err := figure.Replace(string(document), section.Key, section.Markdown(origin))
+	if err != nil {
+		return fmt.Errorf("write figures to %s: %w", path, err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		return fmt.Errorf("write document: %w", err)
+	}
+	return nil
+}
+
+// commandLine is how to measure the same again.
+func commandLine(args []string) string {
+	if len(args) == 0 {
+		return "make bench"
+	}
+	return "make bench ARGS='" + strings.Join(args, " ") + "'"
+}
