@@ -21,6 +21,7 @@ func join(in Input, d *Decision) {
 	if !slices.Contains(in.Cluster.Finalizers, v1alpha1.FinalizerHub) {
 		d.Actions = append(d.Actions, AddFinalizer)
 	}
+	d.Status.Namespace, d.Status.CredentialsSecret = "", nil
 	switch in.Namespace {
 	case NamespaceAbsent:
 		d.Actions = append(d.Actions, CreateNamespace, ApplyAccess)
@@ -35,7 +36,6 @@ func join(in Input, d *Decision) {
 		d.Removals = releaseAll(in.Operators)
 	case NamespaceForeign:
 	}
-	d.Status.CredentialsSecret = nil
 	if in.Namespace == NamespaceOurs && in.AccessInSync && in.TokenIssued {
 		d.Status.CredentialsSecret = &corev1.LocalObjectReference{Name: TokenSecret}
 	}

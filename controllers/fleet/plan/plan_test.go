@@ -193,6 +193,21 @@ func describe(all []metav1.Condition, conditionType string) string {
 	return c.Reason
 }
 
+// TestStatusNamesOnlyWhatIsThere keeps others from writing into a namespace that
+// is gone, or from handing out a token that is not there.
+func TestStatusNamesOnlyWhatIsThere(t *testing.T) {
+	for state, want := range map[plan.NamespaceState]string{
+		plan.NamespaceOurs: "bellwether-prod", plan.NamespaceAbsent: "", plan.NamespaceForeign: "", plan.NamespaceTerminating: "",
+	} {
+		in := healthy()
+		in.Cluster.Status.Namespace, in.Namespace = "bellwether-prod", state
+		got := plan.Next(in).Status
+		if got.Namespace != want || (got.CredentialsSecret != nil) != (want != "") {
+			t.Errorf("state %v: namespace %q, Secret %v", state, got.Namespace, got.CredentialsSecret)
+		}
+	}
+}
+
 func TestCounts(t *testing.T) {
 	in := healthy()
 	in.Operators = append(in.Operators, plan.Operator{}, plan.Operator{Ready: true})
