@@ -36,6 +36,7 @@ func (a *app) installCommand() *cobra.Command {
 func (a *app) installHubCommand() *cobra.Command {
 	var v valueFlags
 	var namespace string
+	var wait bool
 	var timeout time.Duration
 	c := &cobra.Command{
 		Use: "hub", Short: "Install or upgrade the hub on the current cluster", Long: installHubLong, Args: cobra.NoArgs,
@@ -45,16 +46,17 @@ func (a *app) installHubCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.installHub(c.Context(), namespace, given, timeout)
+			return a.installHub(c.Context(), namespace, given, wait, timeout)
 		},
 	}
 	v.add(c)
 	addSystemNamespace(c, &namespace)
-	c.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "How long to wait until the hub is up.")
+	c.Flags().BoolVar(&wait, "wait", true, "Wait until the hub is up.")
+	c.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "How long to wait.")
 	return c
 }
 
-func (a *app) installHub(ctx context.Context, namespace string, given map[string]any, timeout time.Duration) error {
+func (a *app) installHub(ctx context.Context, namespace string, given map[string]any, wait bool, timeout time.Duration) error {
 	ch, err := charts.Load()
 	if err != nil {
 		return err
@@ -71,10 +73,14 @@ func (a *app) installHub(ctx context.Context, namespace string, given map[string
 	a.step("CRDs %s are in place", ch.AppVersion())
 	r := release{name: hubRelease, namespace: namespace, cluster: a.flags}
 	values := chartutil.MergeTables(given, map[string]any{"hub": map[string]any{"enabled": true}})
+	done := "hub %s runs in namespace %s"
+	if !wait {
+		done, timeout = "hub %s is installed in namespace %s", 0
+	}
 	if err := r.apply(ctx, ch, values, timeout); err != nil {
 		return hint(err, fmt.Sprintf("look at the hub with kubectl -n %s get pods, and run this again", r.namespace))
 	}
-	a.step("hub %s runs in namespace %s", ch.AppVersion(), r.namespace)
+	a.step(done, ch.AppVersion(), r.namespace)
 	a.say("Add a cluster with `%s fleet join NAME --cluster-kubeconfig FILE`.\n", a.self)
 	return nil
 }

@@ -116,7 +116,7 @@ func (a *app) offboard(ctx context.Context, h *hub, cluster *v1alpha1.FleetClust
 
 func deletionMessage(c *v1alpha1.FleetCluster) string {
 	ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReady)
-	if c.DeletionTimestamp == nil || ready == nil || ready.Status == metav1.ConditionTrue {
+	if c.DeletionTimestamp == nil || ready == nil || ready.Status == metav1.ConditionTrue || ready.ObservedGeneration < c.Generation {
 		return ""
 	}
 	return ready.Message
