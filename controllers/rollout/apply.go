@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -132,22 +133,37 @@ func (r *Reconciler) assign(ctx context.Context, ro *v1alpha1.OperatorRollout, a
 		return nil
 	}
 	operator := reference(ro)
+	labels := map[string]string{
+		v1alpha1.LabelCluster:           a.Cluster,
+		v1alpha1.LabelOperator:          operator.Name,
+		v1alpha1.LabelOperatorNamespace: operator.Namespace,
+		v1alpha1.LabelRollout:           ro.Name,
+		v1alpha1.LabelWave:              a.Wave,
+	}
+	if at == nil {
+		return r.create(ctx, &v1alpha1.OperatorInstall{
+			ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Labels: labels},
+			Spec:       v1alpha1.OperatorInstallSpec{Operator: operator, Cluster: a.Cluster},
+		})
+	}
 	install := apply.OperatorInstall(key.Name, key.Namespace).
-		WithLabels(map[string]string{
-			v1alpha1.LabelCluster:           a.Cluster,
-			v1alpha1.LabelOperator:          operator.Name,
-			v1alpha1.LabelOperatorNamespace: operator.Namespace,
-			v1alpha1.LabelRollout:           ro.Name,
-			v1alpha1.LabelWave:              a.Wave,
-		}).
+		WithUID(at.UID).WithResourceVersion(at.ResourceVersion).
+		WithLabels(labels).
 		WithSpec(apply.OperatorInstallSpec().
 			WithCluster(a.Cluster).
 			WithOperator(apply.OperatorReference().WithNamespace(operator.Namespace).WithName(operator.Name)))
-	if at != nil {
-		install.WithUID(at.UID).WithResourceVersion(at.ResourceVersion)
-	}
 	if err := r.Client.Apply(ctx, install, membershipOwner, client.ForceOwnership); err != nil {
 		return fmt.Errorf("assign %s to wave %s: %w", a.Cluster, a.Wave, err)
+	}
+	return nil
+}
+
+// create is no apply, which would move an install that another hub made since
+// this one looked.
+func (r *Reconciler) create(ctx context.Context, install *v1alpha1.OperatorInstall) error {
+	err := r.Client.Create(ctx, install, membershipOwner)
+	if client.IgnoreAlreadyExists(err) != nil {
+		return fmt.Errorf("make the install of %s: %w", install.Spec.Cluster, err)
 	}
 	return nil
 }

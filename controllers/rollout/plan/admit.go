@@ -42,12 +42,24 @@ func (s *waveState) failing() bool { return int(s.counts.Failed) > s.maxFailures
 // is not stopped.
 func (s *waveState) admits() bool { return s.open && !s.failing() }
 
-// dropLapsed gives up on batch entries that were never acted on while the
-// rollout is stopped: a person who pauses expects nothing to start afterwards.
-// Only a live view can tell, and only when nobody can still be acting on them.
+// halting tells whether a phase admits nothing. Admissions are written only
+// while the status says otherwise, and given up only while it says so: the
+// compare-and-swap of the status lies between the two.
+func halting(phase v1alpha1.RolloutPhase) bool {
+	switch phase {
+	case v1alpha1.RolloutPaused, v1alpha1.RolloutHalted, v1alpha1.RolloutAborted, v1alpha1.RolloutSuperseded:
+		return true
+	default:
+		return false
+	}
+}
+
+// dropLapsed gives up on batch entries that were never acted on when the
+// rollout was stopped: a person who pauses expects nothing to start afterwards.
+// Only a live view can tell, and only when a hub that was slow to act on them
+// has run out of time.
 func (p *pass) dropLapsed() {
-	stopped := p.ending() || p.in.Rollout.Spec.Paused || p.prior.Phase == v1alpha1.RolloutHalted
-	if !p.in.Live || !stopped {
+	if !p.in.Live || !halting(p.prior.Phase) {
 		return
 	}
 	for name, e := range p.batch {
@@ -60,13 +72,13 @@ func (p *pass) dropLapsed() {
 // admissions are the batch entries as they were read whose stamp is not to be
 // seen yet. Entries decided in this pass are not among them.
 func (p *pass) admissions() []Action {
-	if p.stopped() {
+	if p.stopped() || halting(p.prior.Phase) {
 		return nil
 	}
 	var actions []Action
 	for _, s := range p.states {
 		for _, m := range s.members {
-			if e, written := p.batch[m.name]; written && s.admits() && m.class != removed {
+			if e, written := p.batch[m.name]; written && s.open && m.class != removed {
 				actions = append(actions, Action{
 					Kind: ActionAdmit, Cluster: e.Cluster, Wave: e.Wave, AdmittedAt: *stampTime(e.AdmittedAt.Time),
 				})
@@ -95,10 +107,12 @@ func (p *pass) nextBatch() *v1alpha1.AdmissionBatch {
 	return &v1alpha1.AdmissionBatch{Clusters: entries}
 }
 
-// renewed gives an entry that could not be applied for long a new time, so
-// that the cluster has its whole deadline once it can. The slot stays taken.
+// renewed gives an entry a new time when the rollout stops, from which its
+// lapse is counted; and one that could not be applied for long, so that the
+// cluster has its whole deadline once it can. The slot stays taken.
 func (p *pass) renewed(e v1alpha1.BatchEntry) v1alpha1.BatchEntry {
-	if p.in.Live && p.in.Now.Sub(e.AdmittedAt.Time) > entryDoubt {
+	stops := p.stopped() && p.prior.Phase == v1alpha1.RolloutProgressing
+	if stops || p.in.Live && p.in.Now.Sub(e.AdmittedAt.Time) > entryDoubt {
 		e.AdmittedAt = *stampTime(p.in.Now)
 	}
 	return e

@@ -32,6 +32,10 @@ type hubPass struct {
 	view    installs
 	started time.Time
 	done    int
+	// armed says that the first step of an action was taken, and seen is the
+	// install as it was then.
+	armed bool
+	seen  install
 }
 
 // crash forgets the pass and the caches. The new caches may be older than the
@@ -130,28 +134,40 @@ func advance(rng *rand.Rand, at, latest int, fresh bool) int {
 	return at + rng.IntN(latest-at+1)
 }
 
-// act carries out one action as the executor does: the rollout must still be
-// as it was read, the install is read live, and the write is conditional on
-// that read.
+// act carries out one action as the executor does, in two steps: the rollout
+// must still be as it was read and the install is read live; then the write is
+// conditional on that read, and must come in time.
 func (h *hub) act(w *world) {
 	p := h.pass
 	a := p.d.Actions[p.done]
-	p.done++
-	late := w.now.Sub(p.started) > plan.AdmissionTimeout
-	if late || p.r.now().ResourceVersion != p.read.ResourceVersion {
+	if w.now.Sub(p.started) > plan.AdmissionTimeout {
 		h.pass = nil
 		return
 	}
 	at, exists := w.present()[a.Cluster]
-	ro := p.read
-	if exists && (at.Deleting || at.revision > ro.Spec.Revision) {
+	if !p.armed {
+		if p.r.now().ResourceVersion != p.read.ResourceVersion {
+			h.pass = nil
+			return
+		}
+		p.armed, p.seen = true, at
+		return
+	}
+	p.armed = false
+	p.done++
+	if at.uid != p.seen.uid || at.rv != p.seen.rv || exists && (at.Deleting || at.revision > p.read.Spec.Revision) {
 		return
 	}
 	if a.Kind == plan.ActionAssign {
 		h.assign(w, a, at, exists)
-		return
+	} else {
+		h.admit(w, a, at)
 	}
-	if !exists || at.Rollout != ro.Name || at.Wave != a.Wave || at.Stamp.RolloutUID == string(ro.UID) {
+}
+
+func (h *hub) admit(w *world, a plan.Action, at install) {
+	p, ro := h.pass, h.pass.read
+	if at.Rollout != ro.Name || at.Wave != a.Wave || at.Stamp.RolloutUID == string(ro.UID) {
 		return
 	}
 	w.checkAdmission(p, a, at)

@@ -65,7 +65,9 @@ func (w *world) holders(r *rollout, wave string) (ours, older int) {
 
 // checkAdmission is called before a stamp is written.
 func (w *world) checkAdmission(p *hubPass, a plan.Action, at install) {
-	r, ro := p.r, p.r.now()
+	// What a person did after the hub made sure of the rollout comes too late
+	// for this one cluster.
+	r, ro := p.r, p.read
 	wave, place := strategyWave(ro, a.Wave)
 	if place < 0 {
 		w.violate("%s is admitted to wave %s, which is none of the strategy", a.Cluster, a.Wave)
@@ -258,9 +260,10 @@ func (w *world) failingWave(r *rollout) string {
 			count[i.Wave]++
 		}
 	}
-	for wave, n := range count {
-		if n > r.maxFailures(wave) {
-			return wave
+	for _, wave := range ro.Status.Waves {
+		s, _ := strategyWave(ro, wave.Name)
+		if count[wave.Name] > min(int(wave.Total), share(s.MaxFailures, int(wave.Total))) {
+			return wave.Name
 		}
 	}
 	return ""

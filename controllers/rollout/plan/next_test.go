@@ -262,8 +262,15 @@ func TestNext(t *testing.T) {
 			want:  "Paused, one Updating, two Waiting, batch a: paused: lunch; what was admitted finishes",
 		},
 		"paused: what was written down and never done is given up": {
-			given: func(s *scene) { s.ro.Spec.Paused = true; s.batch(time.Minute, "a") },
-			want:  "Paused, one Updating, two Waiting: paused; what was admitted finishes",
+			given: func(s *scene) {
+				s.ro.Spec.Paused, s.ro.Status.Phase = true, v1alpha1.RolloutPaused
+				s.batch(time.Minute, "a")
+			},
+			want: "Paused, one Updating, two Waiting: paused; what was admitted finishes",
+		},
+		"resumed: the status says so before anything is admitted": {
+			given: func(s *scene) { s.ro.Status.Phase = v1alpha1.RolloutPaused; s.batch(0, "a", "b") },
+			want:  "Progressing, one Updating, two Waiting, batch a b: wave one: 0 of 2 clusters updated, 2 in progress",
 		},
 		"not paused: it is done with a time of its own": {
 			given: func(s *scene) { s.batch(time.Minute, "a", "b") },

@@ -224,8 +224,10 @@ func (p *pass) recheck(status v1alpha1.OperatorRolloutStatus) time.Duration {
 			}
 		}
 	}
-	for _, e := range p.batch {
-		consider(e.AdmittedAt.Add(entryDoubt + time.Second))
+	if !p.stopped() || halting(status.Phase) {
+		for _, e := range p.batch {
+			consider(e.AdmittedAt.Add(entryDoubt + time.Second))
+		}
 	}
 	if next.IsZero() {
 		return 0
