@@ -57,6 +57,7 @@ func world(t testing.TB) plan.Input {
 	first := plan.Next(in).Create
 	if first == nil {
 		t.Fatal("no first rollout")
+		return in
 	}
 	first.Status.Phase = v1alpha1.RolloutSucceeded
 	in.Rollouts = []v1alpha1.OperatorRollout{*first}
