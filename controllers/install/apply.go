@@ -70,6 +70,8 @@ func (r *Reconciler) act(ctx context.Context, oi *v1alpha1.OperatorInstall, s *s
 		return r.retry(ctx, s, action)
 	case plan.Adopt:
 		return r.adopt(ctx, s, action)
+	case plan.Reset:
+		return r.patchStatus(ctx, s.observed(action), `"installPlanRef":null,"installplan":null,"state":null`)
 	case plan.Revive:
 		return r.revive(ctx, s, action)
 	case plan.Abandon:
@@ -120,40 +122,40 @@ func (r *Reconciler) approve(ctx context.Context, s *seen, action plan.Action) e
 // retry sets a failed InstallPlan back to where OLM carries it out; steps that
 // are done already stay done.
 func (r *Reconciler) retry(ctx context.Context, s *seen, action plan.Action) error {
-	observed, ok := s.observed(action).(*operatorsv1alpha1.InstallPlan)
-	if !ok {
-		return nil
-	}
-	log.FromContext(ctx).Info("Retrying the InstallPlan", "plan", observed.Name, "namespace", observed.Namespace)
-	patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"status":{"phase":%q,"message":null,"startTime":null,"conditions":null}}`,
-		observed.ResourceVersion, operatorsv1alpha1.InstallPlanPhaseInstalling)
-	return r.Local.Status().Patch(ctx, observed.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), fieldOwner)
+	log.FromContext(ctx).Info("Retrying the InstallPlan", "plan", action.Name, "namespace", s.data.Namespace)
+	return r.patchStatus(ctx, s.observed(action), fmt.Sprintf(`"phase":%q,"message":null,"startTime":null,"conditions":null`,
+		operatorsv1alpha1.InstallPlanPhaseInstalling))
 }
 
 // adopt writes into the Subscription's status what OLM would have written had
 // it installed the CSV for it.
 func (r *Reconciler) adopt(ctx context.Context, s *seen, action plan.Action) error {
-	sub := s.live[plan.Action{Kind: plan.KindSubscription, Name: s.data.Package}]
-	if sub == nil {
-		return nil
-	}
 	log.FromContext(ctx).Info("Adopting the ClusterServiceVersion", "name", action.Name, "namespace", s.data.Namespace)
-	patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"status":{"currentCSV":%[2]q,"installedCSV":%[2]q,"state":%[3]q,"lastUpdated":%[4]q}}`,
-		sub.GetResourceVersion(), action.Name, operatorsv1alpha1.SubscriptionStateAtLatest, s.Now.UTC().Format(time.RFC3339))
-	return r.Local.Status().Patch(ctx, sub, client.RawPatch(types.MergePatchType, []byte(patch)), fieldOwner)
+	sub := s.live[plan.Action{Kind: plan.KindSubscription, Name: s.data.Package}]
+	return r.patchStatus(ctx, sub, fmt.Sprintf(`"currentCSV":%[1]q,"installedCSV":%[1]q,"state":%[2]q,"lastUpdated":%[3]q`,
+		action.Name, operatorsv1alpha1.SubscriptionStateAtLatest, s.Now.UTC().Format(time.RFC3339)))
 }
 
 // revive lets OLM look at a CSV anew; what it made is there, so it is Succeeded
 // again in a moment.
 func (r *Reconciler) revive(ctx context.Context, s *seen, action plan.Action) error {
-	observed, ok := s.observed(action).(*operatorsv1alpha1.ClusterServiceVersion)
+	log.FromContext(ctx).Info("Reviving the ClusterServiceVersion", "name", action.Name, "namespace", s.data.Namespace)
+	return r.patchStatus(ctx, s.observed(action), fmt.Sprintf(`"phase":%q,"reason":%q,"message":"what was to replace it is gone"`,
+		operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVReasonRequirementsUnknown))
+}
+
+// patchStatus changes fields of an object's status, if the object is as it was
+// observed.
+func (r *Reconciler) patchStatus(ctx context.Context, observed client.Object, fields string) error {
+	if observed == nil {
+		return nil
+	}
+	patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"status":{%s}}`, observed.GetResourceVersion(), fields)
+	target, ok := observed.DeepCopyObject().(client.Object)
 	if !ok {
 		return nil
 	}
-	log.FromContext(ctx).Info("Reviving the ClusterServiceVersion", "name", observed.Name, "namespace", observed.Namespace)
-	patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"status":{"phase":%q,"reason":%q,"message":"what was to replace it is gone"}}`,
-		observed.ResourceVersion, operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVReasonRequirementsUnknown)
-	return r.Local.Status().Patch(ctx, observed.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), fieldOwner)
+	return r.Local.Status().Patch(ctx, target, client.RawPatch(types.MergePatchType, []byte(patch)), fieldOwner)
 }
 
 // strategyAbandoned is an install strategy that OLM does not know.

@@ -186,6 +186,9 @@ func (r *Reconciler) observeSubscriptions(ctx context.Context, s *seen) error {
 		if sub.Spec != nil {
 			observed.Package = sub.Spec.Package
 		}
+		if sub.Status.InstallPlanRef != nil && sub.Status.State == operatorsv1alpha1.SubscriptionStateUpgradePending {
+			observed.Awaits = sub.Status.InstallPlanRef.Name
+		}
 		if sub.Name == s.data.Package {
 			observed.Ours, observed.InSync = true, r.sync(s, plan.KindSubscription, live)
 		}
@@ -208,20 +211,42 @@ func (r *Reconciler) observeInstallPlans(ctx context.Context, s *seen) error {
 		return fmt.Errorf("list InstallPlans: %w", err)
 	}
 	for i := range list.Items {
-		live := &list.Items[i]
-		observed := plan.InstallPlan{
-			Name: live.Name, Phase: string(live.Status.Phase), Approved: live.Spec.Approved,
-			CSVs: live.Spec.ClusterServiceVersionNames, Created: live.CreationTimestamp.Time, Subscribes: subscribes(live), Message: live.Status.Message,
+		s.addInstallPlan(&list.Items[i])
+	}
+	return r.confirmInstallPlans(ctx, s)
+}
+
+// confirmInstallPlans reads those that Subscriptions wait for directly where
+// the cache does not have them; see confirmCSV.
+func (r *Reconciler) confirmInstallPlans(ctx context.Context, s *seen) error {
+	for _, sub := range s.Cluster.Subscriptions {
+		if _, there := s.live[plan.Action{Kind: plan.KindInstallPlan, Name: sub.Awaits}]; there || sub.Awaits == "" {
+			continue
 		}
-		// One that was approved otherwise has no such annotation, or nonsense.
-		observed.Revision, _ = strconv.ParseInt(live.Annotations[v1alpha1.AnnotationRevision], 10, 64)
-		if live.Status.Phase == operatorsv1alpha1.InstallPlanPhaseFailed {
-			observed.FailedAt, observed.Failure = failure(live)
+		live := &operatorsv1alpha1.InstallPlan{}
+		err := r.Live.Get(ctx, client.ObjectKey{Namespace: s.data.Namespace, Name: sub.Awaits}, live)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("get InstallPlan: %w", err)
 		}
-		s.Cluster.InstallPlans = append(s.Cluster.InstallPlans, observed)
-		s.remember(plan.KindInstallPlan, live)
+		if err == nil {
+			s.addInstallPlan(live)
+		}
 	}
 	return nil
+}
+
+func (s *seen) addInstallPlan(live *operatorsv1alpha1.InstallPlan) {
+	observed := plan.InstallPlan{
+		Name: live.Name, Phase: string(live.Status.Phase), Approved: live.Spec.Approved, Message: live.Status.Message,
+		CSVs: live.Spec.ClusterServiceVersionNames, Created: live.CreationTimestamp.Time, Subscribes: subscribes(live),
+	}
+	// One that was approved otherwise has no such annotation, or nonsense.
+	observed.Revision, _ = strconv.ParseInt(live.Annotations[v1alpha1.AnnotationRevision], 10, 64)
+	if live.Status.Phase == operatorsv1alpha1.InstallPlanPhaseFailed {
+		observed.FailedAt, observed.Failure = failure(live)
+	}
+	s.Cluster.InstallPlans = append(s.Cluster.InstallPlans, observed)
+	s.remember(plan.KindInstallPlan, live)
 }
 
 // subscribes returns the CSVs for which a plan makes a Subscription.

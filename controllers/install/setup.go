@@ -6,6 +6,7 @@ package install
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"sync/atomic"
 	"time"
 
@@ -19,10 +20,12 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -61,6 +64,25 @@ func LocalCache() cache.Options {
 			&appsv1.Deployment{}:                       {Label: ofOLM},
 		},
 	}
+}
+
+// Mapper knows OLM's kinds even where the cluster does not serve them yet: the
+// agent must be able to start there, and to say so.
+func Mapper(c *rest.Config, http *http.Client) (meta.RESTMapper, error) {
+	served, err := apiutil.NewDynamicRESTMapper(c, http)
+	if err != nil {
+		return nil, fmt.Errorf("make REST mapper: %w", err)
+	}
+	olm := meta.NewDefaultRESTMapper(nil)
+	for version, kinds := range map[schema.GroupVersion][]string{
+		operatorsv1.SchemeGroupVersion:       {plan.KindOperatorGroup},
+		operatorsv1alpha1.SchemeGroupVersion: {plan.KindCatalogSource, plan.KindSubscription, plan.KindInstallPlan, plan.KindCSV},
+	} {
+		for _, kind := range kinds {
+			olm.Add(version.WithKind(kind), meta.RESTScopeNamespace)
+		}
+	}
+	return meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{olm, served}}, nil
 }
 
 func must[T any](v T, err error) T {
@@ -206,8 +228,7 @@ func (s *Setup) look(ctx context.Context) error {
 	return nil
 }
 
-// servesOLM asks discovery rather than the REST mapper, which would remember a
-// CRD that is gone.
+// servesOLM asks the API itself: a REST mapper would remember a CRD that is gone.
 func servesOLM(c cluster.Cluster) (bool, error) {
 	gone := &operatorsv1alpha1.SubscriptionList{}
 	err := c.GetAPIReader().List(context.Background(), gone, client.Limit(1))

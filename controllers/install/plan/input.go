@@ -118,6 +118,9 @@ type Subscription struct {
 	InSync       bool
 	InstalledCSV string
 	CurrentCSV   string
+	// Awaits names the InstallPlan that OLM waits for before it resolves again;
+	// empty if there is none.
+	Awaits string
 	// ResolutionFailed is OLM's message; empty when resolution did not fail.
 	ResolutionFailed string
 	// UnpackFailed is OLM's message when it gave up to unpack a bundle's image;
@@ -206,6 +209,8 @@ const (
 	// Adopt gives a CSV to Bellwether's Subscription, as if OLM had installed it
 	// for that.
 	Adopt Verb = "adopt"
+	// Reset makes OLM forget the InstallPlan that the Subscription waits for.
+	Reset Verb = "reset"
 	// Revive brings a CSV back that OLM is replacing with one that is gone.
 	Revive Verb = "revive"
 	// Abandon makes OLM give up an unfinished CSV, so that another may replace
@@ -240,15 +245,16 @@ const (
 	// OLM passes through Failed on its way and retries.
 	csvFailedGrace = time.Minute
 	// requirementsGrace is how long a CSV may miss requirements before it needs
-	// a person: a CRD takes a moment until it is served.
-	requirementsGrace = 15 * time.Second
+	// a person: a CRD takes a moment until it is served, and a
+	// busy OLM another one to notice.
+	requirementsGrace = time.Minute
 	// installPatience is how long an operator whose Deployments do not come up
 	// holds back the release that a later admission brings. OLM's own limit is
 	// the same, after which it starts anew.
 	installPatience = 5 * time.Minute
 	// resolveGrace is how long OLM's word that it cannot resolve may be about
 	// the view that was served before this one.
-	resolveGrace = 20 * time.Second
+	resolveGrace = time.Minute
 	// inertAfter is when an InstallPlan that was approved before OLM asked for
 	// it is given up (olm.md, fact 4).
 	inertAfter = time.Minute

@@ -221,6 +221,17 @@ func TestNext(t *testing.T) {
 			}),
 			want{Reason: v1alpha1.ReasonResolutionFailed, Stalled: true, Failing: v1alpha1.ConditionResolved},
 		},
+		"OLM waits for a plan that was deleted": {
+			with(served(), func(in *Input) { in.Cluster.Subscriptions[0].Awaits = "install-0" }),
+			want{Actions: []Action{{Reset, KindSubscription, "echo"}}, Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionResolved},
+		},
+		"OLM waits for a plan that is Complete": {
+			with(running("Succeeded"), func(in *Input) {
+				in.Cluster.Subscriptions[0].Awaits = "install-1"
+				in.Install.Spec.Admission.Release.Bundle, in.Offer.Next = v2, v2
+			}),
+			want{Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionResolved},
+		},
 		"resolution failed for the view before": {
 			with(served(), func(in *Input) {
 				in.Cluster.Subscriptions[0].ResolutionFailed = "constraints not satisfiable"
@@ -363,7 +374,7 @@ func TestNext(t *testing.T) {
 		},
 		"a requirement is missing": {
 			with(running("Pending"), func(in *Input) {
-				in.Cluster.CSVs[0].Missing, in.Cluster.CSVs[0].Since = []string{"CustomResourceDefinition a"}, now.Add(-time.Minute)
+				in.Cluster.CSVs[0].Missing, in.Cluster.CSVs[0].Since = []string{"CustomResourceDefinition a"}, now.Add(-2*time.Minute)
 			}),
 			want{Reason: v1alpha1.ReasonRequirementsNotMet, Stalled: true, Failing: v1alpha1.ConditionInstalled},
 		},

@@ -159,7 +159,16 @@ func (d *Decision) resolved(in Input) *finding {
 	case in.Offer.Next == "" || in.pending() != nil || in.installing(in.Offer.Next):
 		return nil
 	}
+	if sub, _ := in.Cluster.subscription(); sub.Awaits != "" && !in.exists(sub.Awaits) {
+		// OLM waits for a deleted plan until something else makes it look.
+		d.do(Reset, KindSubscription, sub.Name)
+	}
 	return d.unresolved(in)
+}
+
+// exists tells whether an InstallPlan is there.
+func (in Input) exists(name string) bool {
+	return slices.ContainsFunc(in.Cluster.InstallPlans, func(p InstallPlan) bool { return p.Name == name })
 }
 
 // unresolved says why there is no InstallPlan for the next hop yet.
@@ -173,9 +182,7 @@ func (d *Decision) unresolved(in Input) *finding {
 	case in.Offer.Route == v1alpha1.RouteUnpack:
 		f.message = fmt.Sprintf("OLM unpacks %s from its image with a Job in namespace %s, because it is too large for an InstallPlan.",
 			in.Offer.Next, in.Install.Spec.Admission.Release.TargetNamespace())
-	case sub.ResolutionFailed != "" && !in.settled():
-		f.recheck = resolveGrace
-	case sub.ResolutionFailed != "":
+	case sub.ResolutionFailed != "" && in.settled():
 		f.stalled, f.reason, f.message = true, v1alpha1.ReasonResolutionFailed, d.resolutionMessage(in, sub)
 	}
 	return f
@@ -331,7 +338,7 @@ func (d *Decision) installed(in Input) *finding {
 	}
 	switch {
 	case len(csv.Missing) > 0 && csv.Phase == string(operatorsv1alpha1.CSVPhasePending):
-		return &finding{stalled: in.Now.Sub(csv.Since) >= requirementsGrace, reason: v1alpha1.ReasonRequirementsNotMet, recheck: requirementsGrace, message: fmt.Sprintf(
+		return &finding{stalled: in.Now.Sub(csv.Since) >= requirementsGrace, reason: v1alpha1.ReasonRequirementsNotMet, recheck: recheckProblem, message: fmt.Sprintf(
 			"%s waits for what the cluster does not have: %s. Install it, or admit a version that does not need it.", csv.Name, strings.Join(csv.Missing, "; "))}
 	case csv.Reason == string(operatorsv1alpha1.CSVReasonOperatorConditionNotUpgradeable):
 		return &finding{stalled: true, reason: v1alpha1.ReasonNotUpgradeable, recheck: recheckProblem,

@@ -83,7 +83,11 @@ func measure(b *testing.B, c *cluster.Cluster, k client.Client) {
 	allRun(b, k, namespace)
 	upgraded := most(b, agent)
 	b.ReportMetric(upgraded, "upgraded-MiB")
-	b.Logf("resident memory: idle %.1f MiB, %d operators installed %.1f MiB, all upgraded %.1f MiB", idle, *operators, first, upgraded)
+	agent.Stop(b.Context())
+	restarted := most(b, startAgent(b, c))
+	b.ReportMetric(restarted, "restarted-MiB")
+	b.Logf("resident memory: idle %.1f MiB; with %d operators: installed %.1f MiB, upgraded %.1f MiB, after a restart %.1f MiB",
+		idle, *operators, first, upgraded, restarted)
 }
 
 func startAgent(b *testing.B, c *cluster.Cluster) *process.Process {

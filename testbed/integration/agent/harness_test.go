@@ -9,6 +9,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	mathrand "math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -65,6 +66,9 @@ type harness struct {
 	// usual ones.
 	cache string
 	args  []string
+	// ports are the agent's own, below those that the kernel gives to clients,
+	// so that they are free when it is started again.
+	ports string
 	// operator names the ManagedOperator that the test plays the rollout for.
 	operator string
 	agent    *process.Process
@@ -85,6 +89,8 @@ func startOn(t *testing.T, hub, c *cluster.Cluster, name string, args ...string)
 		Client: clientOf(t, hub), t: t, whole: t, hub: hub, cluster: c, name: name, namespace: v1alpha1.ClusterNamespace(name),
 		cache: t.TempDir(), args: args, operator: "echo",
 	}
+	first := 10000 + 100*mathrand.IntN(200)
+	h.ports = fmt.Sprintf("%d-%d", first, first+99)
 	h.must(h.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}}))
 	h.startAgent()
 	return h
@@ -115,7 +121,7 @@ func (h *harness) startAgent() {
 		Name: "agent-" + h.name, Path: testenv.Binary(h.t, build.Agent), Dir: dir, Log: filepath.Join(dir, "agent.log"),
 		Args: append([]string{
 			"--cluster", h.name, "--hub-kubeconfig", h.hub.Kubeconfig(), "--kubeconfig", h.cluster.Kubeconfig(),
-			"--view-bind-address", "127.0.0.1", "--view-ports", "50100-59999", "--cache-dir", h.cache,
+			"--view-bind-address", "127.0.0.1", "--view-ports", h.ports, "--cache-dir", h.cache,
 			"--metrics-bind-address", "0", "--health-probe-bind-address", "0", "--lease-renew-interval", "1s", "-v",
 		}, h.args...),
 	})
