@@ -26,7 +26,7 @@ func (p *pass) explain(status v1alpha1.OperatorRolloutStatus) (Standing, string,
 	case v1alpha1.RolloutPaused:
 		return Underway, v1alpha1.ReasonPaused, "paused" + colon(spec.PausedReason) + "; what was admitted finishes"
 	case v1alpha1.RolloutHalted:
-		return Stuck, v1alpha1.ReasonHalted, p.explainFailures() + "; admission goes on by itself once they recover"
+		return Stuck, v1alpha1.ReasonHalted, p.explainFailures() + "; admission goes on once they recover: heal or pause them, or set another version"
 	}
 	return p.explainWave(status)
 }

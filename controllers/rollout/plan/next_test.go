@@ -155,7 +155,7 @@ func TestNext(t *testing.T) {
 		},
 		"a stalled cluster halts": {
 			given: func(s *scene) { s.admit(0, 0); s.Installs[0].Stalled = true },
-			want:  "Halted, one Updating, two Waiting: wave one: 1 cluster failed and 0 may (a); admission goes on by itself once they recover",
+			want:  "Halted, one Updating, two Waiting: wave one: 1 cluster failed and 0 may (a); admission goes on once they recover: heal or pause them, or set another version",
 		},
 		"a stall that is tolerated": {
 			given: func(s *scene) {
@@ -171,7 +171,7 @@ func TestNext(t *testing.T) {
 		},
 		"time is up": {
 			given: func(s *scene) { s.admit(30*time.Minute, 0) },
-			want:  "Halted, one Updating, two Waiting: wave one: 1 cluster failed and 0 may (a); admission goes on by itself once they recover",
+			want:  "Halted, one Updating, two Waiting: wave one: 1 cluster failed and 0 may (a); admission goes on once they recover: heal or pause them, or set another version",
 		},
 		"time is up and it is offline: deferred, its slot is free": {
 			given: func(s *scene) {
@@ -202,7 +202,7 @@ func TestNext(t *testing.T) {
 				s.ro.Spec.Strategy.Offline = v1alpha1.OfflineFail
 				s.Clusters[1].Online, s.Clusters[3].Online = false, false
 			},
-			want: "Halted, one Updating, two Waiting: wave one: 1 cluster failed and 0 may (b); admission goes on by itself once they recover",
+			want: "Halted, one Updating, two Waiting: wave one: 1 cluster failed and 0 may (b); admission goes on once they recover: heal or pause them, or set another version",
 		},
 		"a person pauses a cluster that failed: the others go on": {
 			given: func(s *scene) {
