@@ -16,6 +16,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -55,7 +56,8 @@ func (r *Reconciler) observe(ctx context.Context, oi *v1alpha1.OperatorInstall) 
 		}
 	}
 	if !oi.DeletionTimestamp.IsZero() {
-		return s, r.observeOccupants(ctx, s)
+		r.observeOccupants(ctx, s)
+		return s, nil
 	}
 	return s, r.offer(ctx, s)
 }
@@ -87,12 +89,12 @@ func (r *Reconciler) observeNamespace(ctx context.Context, s *seen) error {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(plan.KindNamespace))
 	err := r.Live.Get(ctx, client.ObjectKey{Name: s.data.Namespace}, live)
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("get namespace: %w", err)
-	}
-	if err != nil {
+	switch {
+	case apierrors.IsNotFound(err):
 		r.sync(s, plan.KindNamespace, nil)
 		return nil
+	case err != nil:
+		return fmt.Errorf("get namespace: %w", err)
 	}
 	s.Cluster.Namespace = plan.Namespace{
 		Exists: true, Terminating: !live.GetDeletionTimestamp().IsZero(), Managed: managed(live),

@@ -22,9 +22,9 @@ import (
 // observeOccupants looks, before an operator is removed, for what would be lost
 // with its namespace: its own custom resources, volumes, and workloads that are
 // not its own. What the agent may not list counts as being there.
-func (r *Reconciler) observeOccupants(ctx context.Context, s *seen) error {
+func (r *Reconciler) observeOccupants(ctx context.Context, s *seen) {
 	if !s.Cluster.Namespace.Managed || s.Cluster.Namespace.Kept {
-		return nil
+		return
 	}
 	kinds := []schema.GroupVersionKind{
 		corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"),
@@ -38,13 +38,12 @@ func (r *Reconciler) observeOccupants(ctx context.Context, s *seen) error {
 			continue
 		case err != nil:
 			s.Cluster.Namespace.Occupied = fmt.Sprintf("perhaps a %s (%v)", kind.Kind, err)
-			return nil
+			return
 		case name != "":
 			s.Cluster.Namespace.Occupied = kind.Kind + " " + name
-			return nil
+			return
 		}
 	}
-	return nil
 }
 
 // ownedKinds are the kinds of custom resources that the CSVs in the namespace

@@ -16,6 +16,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"text/template"
@@ -84,7 +85,7 @@ func Load(dir string) (*Set, error) {
 
 func read(dir, name string) ([]byte, error) {
 	if dir != "" {
-		text, err := os.ReadFile(filepath.Join(dir, name)) //nolint:gosec // the operator of the agent names the folder
+		text, err := os.ReadFile(filepath.Join(dir, name))
 		if !errors.Is(err, fs.ErrNotExist) {
 			return text, err
 		}
@@ -178,30 +179,26 @@ func InSync(rendered, live *unstructured.Unstructured) bool {
 func covers(live, want any) bool {
 	switch want := want.(type) {
 	case map[string]any:
-		live, ok := live.(map[string]any)
-		if !ok {
-			return len(want) == 0 && live == nil
-		}
-		for key, value := range want {
-			if !covers(live[key], value) {
-				return false
-			}
-		}
-		return true
+		return coversMap(live, want)
 	case []any:
 		live, ok := live.([]any)
-		if !ok || len(live) != len(want) {
-			return false
-		}
-		for i := range want {
-			if !covers(live[i], want[i]) {
-				return false
-			}
-		}
-		return true
+		return ok && slices.EqualFunc(live, want, covers)
 	default:
 		return equalScalar(live, want)
 	}
+}
+
+func coversMap(live any, want map[string]any) bool {
+	fields, ok := live.(map[string]any)
+	if !ok {
+		return len(want) == 0 && live == nil
+	}
+	for key, value := range want {
+		if !covers(fields[key], value) {
+			return false
+		}
+	}
+	return true
 }
 
 // equalScalar compares numbers by value: YAML reads 1 as another type than a

@@ -67,7 +67,7 @@ func golden(t *testing.T, path, got string) {
 			t.Fatal(err)
 		}
 	}
-	want, err := os.ReadFile(path) //nolint:gosec // a golden file
+	want, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}

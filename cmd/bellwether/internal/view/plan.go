@@ -193,15 +193,21 @@ func planNotes(in PlanInput) []string {
 	if in.Operator.Spec.Paused {
 		notes = append(notes, "The operator is paused: no rollout starts until spec.paused is false.")
 	}
-	if r := in.Running; r != nil {
-		does := "still runs and would be superseded"
-		switch {
-		case in.Target != nil && in.Target.Name == r.Spec.Release.Bundle:
-			does = "runs already"
-		case in.Strategy.NewTarget == v1alpha1.NewTargetFinish:
-			does = "still runs and would end first"
-		}
-		notes = append(notes, fmt.Sprintf("Rollout %s to %s %s.", r.Name, r.Spec.Release.Version, does))
+	if in.Running != nil {
+		notes = append(notes, runningNote(in))
 	}
 	return notes
+}
+
+// runningNote says what becomes of the rollout that runs now.
+func runningNote(in PlanInput) string {
+	release := in.Running.Spec.Release
+	does := "still runs and would be superseded"
+	switch {
+	case in.Target != nil && in.Target.Name == release.Bundle:
+		does = "runs already"
+	case in.Strategy.NewTarget == v1alpha1.NewTargetFinish:
+		does = "still runs and would end first"
+	}
+	return fmt.Sprintf("Rollout %s to %s %s.", in.Running.Name, release.Version, does)
 }
