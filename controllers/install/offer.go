@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 
@@ -51,13 +50,32 @@ func (r *Reconciler) offerNext(ctx context.Context, s *seen, q question) error {
 	for name, bundle := range pkg.Bundles {
 		s.Offer.Versions[name] = bundle.VersionString()
 	}
-	if s.Offer.Path, err = pkg.PathFrom(release.Channel, q.installed, release.Bundle); err != nil {
+	from, present, err := s.way(pkg, q)
+	if err != nil {
 		return err
+	}
+	return r.offerView(ctx, s, from, present)
+}
+
+// way works out the path, its next hop, what it starts from, and the CSVs that
+// are there besides. A hop that is under way is held on to as long as it leads
+// to what was admitted.
+func (s *seen) way(pkg *catalogs.Package, q question) (from catalogs.Installed, present string, err error) {
+	release := s.Install.Spec.Admission.Release
+	if q.underWay != "" {
+		path, err := pkg.PathFrom(release.Channel, q.before, release.Bundle)
+		if err == nil && len(path) > 0 && path[0] == q.underWay {
+			s.Offer.Path, s.Offer.Next = path, q.underWay
+			return q.before, q.lasting, nil
+		}
+	}
+	if s.Offer.Path, err = pkg.PathFrom(release.Channel, q.installed, release.Bundle); err != nil {
+		return q.installed, q.present, err
 	}
 	if len(s.Offer.Path) > 0 && q.advance {
 		s.Offer.Next = s.Offer.Path[0]
 	}
-	return r.offerView(ctx, s, q)
+	return q.installed, q.present, nil
 }
 
 // question is all that an offer depends on. The catalog is pinned by digest, so
@@ -67,18 +85,26 @@ type question struct {
 	digest    string
 	installed catalogs.Installed
 	advance   bool
-	present   string
+	// present are the CSVs in the namespace.
+	present string
+	// underWay is the bundle that takes the place of before right now; empty
+	// where none does. lasting are the CSVs that were there before that.
+	underWay string
+	before   catalogs.Installed
+	lasting  string
 }
 
 func ask(s *seen) question {
 	release := s.Install.Spec.Admission.Release
-	q := question{
-		release: release.Hash(), digest: release.Catalog.Digest, advance: s.Cluster.MayAdvance(s.Now, s.Install.Spec.Admission.Revision),
-		present: strings.Join(present(s.Cluster.CSVs), " "),
-	}
+	revision := s.Install.Spec.Admission.Revision
+	q := question{release: release.Hash(), digest: release.Catalog.Digest, advance: s.Cluster.MayAdvance(s.Now, revision)}
 	if csv, ok := s.Cluster.Installed(); ok {
 		q.installed = catalogs.Installed{Name: csv.Name, Version: csv.Version}
 	}
+	if from, to, ok := s.Cluster.UnderWay(s.Now, revision); ok {
+		q.underWay, q.before = to.Name, catalogs.Installed{Name: from.Name, Version: from.Version}
+	}
+	q.present, q.lasting = strings.Join(s.Cluster.Lasting(""), " "), strings.Join(s.Cluster.Lasting(q.underWay), " ")
 	return q
 }
 
@@ -118,11 +144,11 @@ func (o *offers) forget(key string) {
 
 // offerView builds the view of the next hop, or of what is installed where
 // there is none.
-func (r *Reconciler) offerView(ctx context.Context, s *seen, q question) (err error) {
+func (r *Reconciler) offerView(ctx context.Context, s *seen, installed catalogs.Installed, present string) (err error) {
 	release := s.Install.Spec.Admission.Release
 	s.view, err = r.Catalogs.View(ctx, load.Request{
 		Source: sourceOf(release.Catalog.Source), Digest: release.Catalog.Digest, PullBundles: true,
-		Package: release.Package, Channel: release.Channel, Installed: q.installed, Next: s.Offer.Next, Present: present(s.Cluster.CSVs),
+		Package: release.Package, Channel: release.Channel, Installed: installed, Next: s.Offer.Next, Present: strings.Fields(present),
 	})
 	if err != nil {
 		return err
@@ -138,15 +164,6 @@ func (r *Reconciler) offerView(ctx context.Context, s *seen, q question) (err er
 
 func sourceOf(s v1alpha1.CatalogSource) oci.Source {
 	return oci.Source{Image: s.Image, Directory: s.Directory, Access: oci.Access{Insecure: s.Insecure}}
-}
-
-func present(csvs []plan.CSV) []string {
-	names := make([]string, len(csvs))
-	for i, csv := range csvs {
-		names[i] = csv.Name
-	}
-	slices.Sort(names)
-	return names
 }
 
 // observeElsewhere looks for the package's CSVs in other namespaces.

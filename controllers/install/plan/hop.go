@@ -43,6 +43,61 @@ func (c Cluster) MayAdvance(now time.Time, revision int64) bool {
 	return csv.Phase == string(operatorsv1alpha1.CSVPhaseFailed) || csv.hopeless(now)
 }
 
+// UnderWay returns the hop that OLM carries out right now: the CSV that takes
+// the place of another one, and that other one, which stays until the new one
+// is Succeeded. There is none where the next hop may be offered instead.
+//
+// The view that brought the hop must be kept meanwhile. Another one would make
+// OLM resolve in the midst of it: that fails, and takes from the hop the
+// requests that OLM allows itself.
+func (c Cluster) UnderWay(now time.Time, revision int64) (from, to CSV, ok bool) {
+	installed, ok := c.Installed()
+	if !ok {
+		return CSV{}, CSV{}, false
+	}
+	for _, csv := range c.CSVs {
+		before, there := c.csv(csv.Replaces)
+		switch {
+		case !there, csv.Deleting, csv.finished():
+		case csv.Replaces == installed.Name, csv.Name == installed.Name && !c.MayAdvance(now, revision):
+			return before, csv, true
+		}
+	}
+	return CSV{}, CSV{}, false
+}
+
+// finished tells whether OLM has come to an end with a CSV, or has begun to
+// replace it.
+func (c CSV) finished() bool {
+	switch operatorsv1alpha1.ClusterServiceVersionPhase(c.Phase) {
+	case operatorsv1alpha1.CSVPhaseSucceeded, operatorsv1alpha1.CSVPhaseReplacing, operatorsv1alpha1.CSVPhaseDeleting:
+		return true
+	}
+	return false
+}
+
+// Lasting returns the names of the CSVs that were there before the hop that is
+// under way, sorted; of all of them if to is empty.
+func (c Cluster) Lasting(to string) []string {
+	brought := map[string]bool{}
+	for _, p := range c.InstallPlans {
+		if to == "" || !slices.Contains(p.CSVs, to) {
+			continue
+		}
+		for _, name := range p.CSVs {
+			brought[name] = true
+		}
+	}
+	var names []string
+	for _, csv := range c.CSVs {
+		if !brought[csv.Name] {
+			names = append(names, csv.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // approvedUnder returns the revision under which a CSV's InstallPlan was
 // approved; 0 if that was not done by Bellwether, or its plan is gone.
 func (c Cluster) approvedUnder(csv string) int64 {
