@@ -14,27 +14,36 @@ import (
 // pair is one upgrade of each kind, one right after the other.
 type pair struct{ ours, alone timeline }
 
-func (p pair) ratio() float64 { return float64(p.ours[succeeded]) / float64(p.alone[succeeded]) }
+func (p pair) ratio(at phase) float64 { return float64(p.ours[at]) / float64(p.alone[at]) }
 
 // report writes the figures of all pairs: medians, and the median of the pairs' ratios.
 func report(pairs []pair) figure.Section {
 	ours := func(at phase) []time.Duration { return times(pairs, func(p pair) time.Duration { return p.ours[at] }) }
 	alone := func(at phase) []time.Duration { return times(pairs, func(p pair) time.Duration { return p.alone[at] }) }
-	ratios := make([]float64, len(pairs))
-	for i, p := range pairs {
-		ratios[i] = p.ratio()
+	ratios := ratiosAt(pairs, succeeded)
+	row := func(name string, at phase) figure.Row {
+		return figure.Row{
+			Name: name, Ours: figure.Duration(figure.Median(ours(at))), Peer: figure.Duration(figure.Median(alone(at))),
+			Ratio: figure.Median(ratiosAt(pairs, at)), Runs: len(pairs),
+		}
 	}
-	quick, known := figure.Median(ours(succeeded)), figure.Median(ours(reported))
 	rows := []figure.Row{
-		{
-			Name: "upgrade, admission to CSV Succeeded", Ours: figure.Duration(quick), Peer: figure.Duration(figure.Median(alone(succeeded))),
-			Ratio: figure.Median(ratios), Promise: figure.AtMost(maxRatio), Runs: len(pairs),
-		},
-		{Name: "the same until the hub knows", Ours: figure.Duration(known), Runs: len(pairs)},
+		row("upgrade, admission to CSV Succeeded", succeeded),
+		row("upgrade, admission to new CSV created", created),
+		{Name: "upgrade, admission to the hub's knowledge of it", Ours: figure.Duration(figure.Median(ours(reported))), Runs: len(pairs)},
 	}
-	detail := fmt.Sprintf("The ratio is the median of the pairs' ratios, which were between %.2f and %.2f.\n\n", slices.Min(ratios), slices.Max(ratios))
+	rows[0].Promise = figure.AtMost(maxRatio)
+	detail := fmt.Sprintf("Ratios are medians of the pairs' ratios. To CSV Succeeded these were between %.2f and %.2f; much of that time the new operator starts, which takes as long either way.\n\n", slices.Min(ratios), slices.Max(ratios))
 	detail += "When each step was reached, medians:\n\n" + figure.Grid(steps(ours, alone))
 	return figure.Section{Key: "upgrade", Title: "Upgrade through the hub and the agent, against OLM alone", Rows: rows, Detail: detail}
+}
+
+func ratiosAt(pairs []pair, at phase) []float64 {
+	out := make([]float64, len(pairs))
+	for i, p := range pairs {
+		out[i] = p.ratio(at)
+	}
+	return out
 }
 
 func times(pairs []pair, of func(pair) time.Duration) []time.Duration {

@@ -68,7 +68,7 @@ func Measure(ctx context.Context, out io.Writer, o Options) (section figure.Sect
 		if p.alone, err = run(ctx, l, alone, i, o.Settle); err != nil {
 			return figure.Section{}, fmt.Errorf("measure OLM alone: %w", err)
 		}
-		say(out, "upgrade %d/%d with OLM alone:  %s, ratio %.2f\n", i, o.Pairs, p.alone, p.ratio())
+		say(out, "upgrade %d/%d with OLM alone:  %s, ratio %.2f\n", i, o.Pairs, p.alone, p.ratio(succeeded))
 		pairs = append(pairs, p)
 	}
 	return report(pairs), nil
