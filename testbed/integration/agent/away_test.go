@@ -35,6 +35,7 @@ import (
 // TestAway takes something away from the agent for a while: the agent itself,
 // its hub, its registry, OLM.
 func TestAway(t *testing.T) {
+	t.Parallel()
 	c := testenv.Shared(t, cluster.Options{OLM: true, Pods: true, Images: echoImages(t)})
 	testenv.InstallCRDs(t, c)
 	scenarios := map[string]func(*testing.T, *cluster.Cluster){
@@ -58,7 +59,7 @@ func packages(ctx context.Context, address string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	stream, err := api.NewRegistryClient(conn).ListPackages(ctx, &api.ListPackageRequest{})

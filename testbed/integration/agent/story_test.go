@@ -13,15 +13,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	echov1alpha1 "github.com/bellwether-dev/bellwether/testbed/echo/api/v1alpha1"
-
 	"github.com/bellwether-dev/bellwether/testbed/cluster"
+	echov1alpha1 "github.com/bellwether-dev/bellwether/testbed/echo/api/v1alpha1"
 	"github.com/bellwether-dev/bellwether/testbed/testenv"
 )
 
 // TestLifeOfAnInstall goes through the life of one operator on one cluster:
 // each step starts from where the one before it ended.
 func TestLifeOfAnInstall(t *testing.T) {
+	t.Parallel()
 	c := testenv.Shared(t, cluster.Options{OLM: true, Pods: true, Images: echoImages(t)})
 	testenv.InstallCRDs(t, c)
 	h := start(t, c, "life")

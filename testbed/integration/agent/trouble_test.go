@@ -31,6 +31,7 @@ import (
 // itself once that is done. Every scenario has a package and a namespace of
 // its own, both named like its operator.
 func TestTrouble(t *testing.T) {
+	t.Parallel()
 	c := testenv.Shared(t, cluster.Options{OLM: true, Pods: true, Images: echoImages(t)})
 	testenv.InstallCRDs(t, c)
 	shared := start(t, c, "trouble")
