@@ -163,7 +163,12 @@ func (w *world) chaos(hubs []*hub) {
 	}
 	switch n := w.rng.IntN(100); {
 	case n < 50:
-		hubs[w.rng.IntN(len(hubs))].step(w, false)
+		// One hub does many steps while the other stands still in the middle of
+		// a pass.
+		if w.rng.IntN(12) == 0 {
+			w.active = w.rng.IntN(len(hubs))
+		}
+		hubs[w.active].step(w, false)
 	case n < 75 && cluster != "":
 		w.work(cluster)
 	case n < 84:

@@ -31,7 +31,9 @@ type world struct {
 	// left holds the clusters that were ever taken out of the selection.
 	left map[string]bool
 	// bad is a release that succeeds nowhere.
-	bad    bool
+	bad bool
+	// active is the hub that is not held up just now.
+	active int
 	writes int
 	uids   int
 	trace  []string
