@@ -4,6 +4,7 @@
 package agent
 
 import (
+	"bytes"
 	"context"
 	"strings"
 	"testing"
@@ -156,7 +157,7 @@ func unadmittedPlan(h *harness) {
 	pin := h.pin(line("1.0.0", "1.1.0")...)
 	h.to(pin, "1.0.0")
 	h.runs()
-	files := catalogs.SingleFile("catalog.json", strings.NewReader(string(fbc("intruder", line("2.0.0")...))))
+	files := catalogs.SingleFile("catalog.json", bytes.NewReader(fbc("intruder", line("2.0.0")...)))
 	packages, err := catalogs.ReadAll(files)
 	h.must(err)
 	all, err := view.All(packages)
@@ -396,8 +397,15 @@ func tooLarge(h *harness) {
 
 // largestInline is just below the limit of what is inlined.
 func largestInline(h *harness) {
-	pin := h.pin(bundle{version: "1.0.0", schemaBytes: 810 << 10})
-	h.to(pin, "1.0.0")
+	b := bundle{version: "1.0.0", schemaBytes: 970 << 10}
+	packages, err := catalogs.ReadAll(catalogs.SingleFile("catalog.json", bytes.NewReader(fbc(h.operator, b))))
+	h.must(err)
+	v, err := view.Build(view.Input{Package: packages[0], Next: csvName(h.operator, b.version)})
+	h.must(err)
+	if v.InlineBytes < view.DefaultMaxInline*95/100 {
+		h.t.Errorf("the bundle takes %d bytes of %d: too small for this test", v.InlineBytes, view.DefaultMaxInline)
+	}
+	h.to(h.pin(b), "1.0.0")
 	if oi := h.runs(); oi.Status.Route != v1alpha1.RouteInline {
 		h.t.Errorf("route %q", oi.Status.Route)
 	}
