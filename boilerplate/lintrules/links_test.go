@@ -85,6 +85,7 @@ func anchors(t *testing.T, file string) map[string]bool {
 var (
 	command = regexp.MustCompile("(?m)(?:^|`|\\$ )bellwether ([a-z][^`\n#|]*)")
 	word    = regexp.MustCompile(`^[a-z]+$`)
+	metric  = regexp.MustCompile(`"(bellwether_[a-z_]+)"`)
 	option  = regexp.MustCompile(`(?:^|\s)(--[a-z][a-z-]*)`)
 )
 
@@ -112,6 +113,22 @@ func TestCommands(t *testing.T) {
 	}
 	if checked < 20 {
 		t.Errorf("found only %d command lines in the documentation", checked)
+	}
+}
+
+// TestMetrics asks for every metric of the code in the reference of metrics.
+func TestMetrics(t *testing.T) {
+	reference := read(t, filepath.Join(root(t), "docs", "reference", "metrics.md"))
+	sources, err := filepath.Glob(filepath.Join(root(t), "controllers", "*", "metrics.go"))
+	if err != nil || len(sources) == 0 {
+		t.Fatalf("found no metrics.go: %v", err)
+	}
+	for _, source := range sources {
+		for _, match := range metric.FindAllStringSubmatch(read(t, source), -1) {
+			if !strings.Contains(reference, "| `"+match[1]+"` |") {
+				t.Errorf("%s is not in docs/reference/metrics.md", match[1])
+			}
+		}
 	}
 }
 
