@@ -71,7 +71,7 @@ func (r *Reconciler) act(ctx context.Context, oi *v1alpha1.OperatorInstall, s *s
 	case plan.Adopt:
 		return r.adopt(ctx, s, action)
 	case plan.Reset:
-		return r.patchStatus(ctx, s.observed(action), `"installPlanRef":null,"installplan":null,"state":null`)
+		return r.reset(ctx, s, action)
 	case plan.Revive:
 		return r.revive(ctx, s, action)
 	case plan.Abandon:
@@ -134,6 +134,17 @@ func (r *Reconciler) adopt(ctx context.Context, s *seen, action plan.Action) err
 	sub := s.live[plan.Action{Kind: plan.KindSubscription, Name: s.data.Package}]
 	return r.patchStatus(ctx, sub, fmt.Sprintf(`"currentCSV":%[1]q,"installedCSV":%[1]q,"state":%[2]q,"lastUpdated":%[3]q`,
 		action.Name, operatorsv1alpha1.SubscriptionStateAtLatest, s.Now.UTC().Format(time.RFC3339)))
+}
+
+// reset takes the Subscription back to what is installed. OLM resolves at once,
+// and makes a plan only for what differs from the current CSV.
+func (r *Reconciler) reset(ctx context.Context, s *seen, action plan.Action) error {
+	log.FromContext(ctx).Info("Resetting the Subscription", "name", action.Name, "namespace", s.data.Namespace)
+	current := "null"
+	if csv, ok := s.Cluster.Installed(); ok {
+		current = strconv.Quote(csv.Name)
+	}
+	return r.patchStatus(ctx, s.observed(action), `"installPlanRef":null,"installplan":null,"state":null,"currentCSV":`+current)
 }
 
 // revive lets OLM look at a CSV anew; what it made is there, so it is Succeeded

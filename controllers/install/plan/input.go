@@ -209,7 +209,7 @@ const (
 	// Adopt gives a CSV to Bellwether's Subscription, as if OLM had installed it
 	// for that.
 	Adopt Verb = "adopt"
-	// Reset makes OLM forget the InstallPlan that the Subscription waits for.
+	// Reset makes OLM forget what it planned for the Subscription.
 	Reset Verb = "reset"
 	// Revive brings a CSV back that OLM is replacing with one that is gone.
 	Revive Verb = "revive"

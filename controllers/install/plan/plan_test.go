@@ -225,6 +225,10 @@ func TestNext(t *testing.T) {
 			with(served(), func(in *Input) { in.Cluster.Subscriptions[0].Awaits = "install-0" }),
 			want{Actions: []Action{{Reset, KindSubscription, "echo"}}, Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionResolved},
 		},
+		"OLM takes for planned what has no plan": {
+			with(served(), func(in *Input) { in.Cluster.Subscriptions[0].CurrentCSV = v1 }),
+			want{Actions: []Action{{Reset, KindSubscription, "echo"}}, Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionResolved},
+		},
 		"OLM waits for a plan that is Complete": {
 			with(running("Succeeded"), func(in *Input) {
 				in.Cluster.Subscriptions[0].Awaits = "install-1"

@@ -159,11 +159,20 @@ func (d *Decision) resolved(in Input) *finding {
 	case in.Offer.Next == "" || in.pending() != nil || in.installing(in.Offer.Next):
 		return nil
 	}
-	if sub, _ := in.Cluster.subscription(); sub.Awaits != "" && !in.exists(sub.Awaits) {
-		// OLM waits for a deleted plan until something else makes it look.
+	if sub, _ := in.Cluster.subscription(); in.awaitsNothing(sub) {
 		d.do(Reset, KindSubscription, sub.Name)
 	}
 	return d.unresolved(in)
+}
+
+// awaitsNothing tells whether OLM waits for an InstallPlan that was deleted, or
+// takes the next hop for planned although there is no plan. It goes on doing so
+// until its resync.
+func (in Input) awaitsNothing(sub Subscription) bool {
+	if sub.Awaits == "" {
+		return sub.CurrentCSV == in.Offer.Next
+	}
+	return !in.exists(sub.Awaits)
 }
 
 // exists tells whether an InstallPlan is there.
