@@ -36,8 +36,7 @@ import (
 // its hub, its registry, OLM.
 func TestAway(t *testing.T) {
 	t.Parallel()
-	c := testenv.Shared(t, cluster.Options{OLM: true, Pods: true, Images: echoImages(t)})
-	testenv.InstallCRDs(t, c)
+	c := testenv.OLM(t)
 	scenarios := map[string]func(*testing.T, *cluster.Cluster){
 		"a plan for an older version is deleted": outdatedPlan,
 		"the hub":                                hubAway,

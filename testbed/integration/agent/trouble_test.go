@@ -23,7 +23,6 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/serve"
 	"github.com/bellwether-dev/bellwether/catalogs/view"
 	"github.com/bellwether-dev/bellwether/controllers/kit/conditions"
-	"github.com/bellwether-dev/bellwether/testbed/cluster"
 	"github.com/bellwether-dev/bellwether/testbed/testenv"
 )
 
@@ -33,8 +32,7 @@ import (
 // its own, both named like its operator.
 func TestTrouble(t *testing.T) {
 	t.Parallel()
-	c := testenv.Shared(t, cluster.Options{OLM: true, Pods: true, Images: echoImages(t)})
-	testenv.InstallCRDs(t, c)
+	c := testenv.OLM(t)
 	shared := start(t, c, "trouble")
 	scenarios := map[string]func(*harness){
 		"orphan":       orphanCSV,
