@@ -21,7 +21,7 @@ func (d *Decision) subscription(in Input) *finding {
 	for _, s := range in.Cluster.Subscriptions {
 		if !s.Ours && s.Package == release.Package {
 			return &finding{stalled: true, reason: v1alpha1.ReasonSubscriptionConflict, recheck: recheckProblem, message: fmt.Sprintf(
-				"Subscription %s/%s subscribes to the same package. Delete it (the operator stays) or give the ManagedOperator another namespace.",
+				"Subscription %s/%s subscribes to the same package. Delete it, and the operator is taken up as it runs; or give the ManagedOperator another namespace.",
 				release.TargetNamespace(), s.Name)}
 		}
 	}

@@ -28,7 +28,7 @@ func (d *Decision) elsewhere(in Input) *finding {
 		return nil
 	}
 	return &finding{stalled: true, reason: v1alpha1.ReasonInstalledElsewhere, recheck: recheckProblem, message: fmt.Sprintf(
-		"The operator is already installed by %s, which Bellwether did not make. Set spec.install.namespace to that namespace, or remove it there.",
+		"The operator already runs for all namespaces, installed by %s. Set spec.install.namespace to that namespace to take it up there, or remove it there.",
 		strings.Join(in.Cluster.Elsewhere, ", "))}
 }
 
