@@ -27,8 +27,11 @@ const leaseSeconds = 3
 // agent plays a cluster's agent with the token that the hub issued.
 type agent struct {
 	client.Client
-	h       *harness
-	cluster *v1alpha1.FleetCluster
+	h *harness
+	// cluster is the test's to read and change; what runs beside the test keeps
+	// to the namespace.
+	cluster   *v1alpha1.FleetCluster
+	namespace string
 
 	mu  sync.Mutex
 	olm string
@@ -40,7 +43,7 @@ func (h *harness) join(t *testing.T, cluster *v1alpha1.FleetCluster) *agent {
 	must(t, h.Create(t.Context(), cluster))
 	t.Cleanup(func() { h.sweep(cluster) })
 	h.reaches(t, cluster, "False NeverJoined")
-	a := &agent{Client: h.as(t, h.agentConfig(t, cluster)), h: h, cluster: cluster, olm: "0.46.0"}
+	a := &agent{Client: h.as(t, h.agentConfig(t, cluster)), h: h, cluster: cluster, namespace: v1alpha1.ClusterNamespace(cluster.Name), olm: "0.46.0"}
 	return a
 }
 
@@ -98,7 +101,7 @@ func (a *agent) live(t *testing.T) (die func()) {
 
 func (a *agent) renew(ctx context.Context) error {
 	holder, seconds, now := "test", int32(leaseSeconds), metav1.NowMicro()
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.ClusterNamespace(a.cluster.Name), Name: v1alpha1.LeaseName}}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: v1alpha1.LeaseName}}
 	_, err := controllerutil.CreateOrPatch(ctx, a.Client, lease, func() error {
 		a.mu.Lock()
 		defer a.mu.Unlock()

@@ -178,7 +178,7 @@ func TestCatalogWithTheWrongDigest(t *testing.T) {
 	address, stop := serveRegistry(t, root, "")
 	defer stop()
 	dir := t.TempDir()
-	publish(t, dir, second)
+	publish(t, dir, first+"\n1.0.7 replaces 1.0.0") // a digest that the hub has not read from elsewhere
 	image := address + "/catalogs/main:latest"
 	_, err := oci.NewClient(oci.Options{}).Push(t.Context(), dir, image, oci.Access{})
 	must(t, err)

@@ -48,7 +48,7 @@ func (a *agent) work(t *testing.T) {
 // workOnce leaves what fails to the next time.
 func (a *agent) workOnce(ctx context.Context) {
 	var installs v1alpha1.OperatorInstallList
-	if err := a.List(ctx, &installs, client.InNamespace(v1alpha1.ClusterNamespace(a.cluster.Name))); err != nil {
+	if err := a.List(ctx, &installs, client.InNamespace(a.namespace)); err != nil {
 		return
 	}
 	for i := range installs.Items {
