@@ -82,6 +82,7 @@ func report(metrics map[string]float64) figure.Section {
 		{"idle-MiB", "agent, idle", 64},
 		{"30-operators-MiB", "agent, 30 operators installed", 96},
 		{"upgraded-MiB", "agent, 30 operators, all just upgraded", 96},
+		{"restarted-MiB", "agent, 30 operators, just restarted", 96},
 	} {
 		value, ok := metrics[state.unit]
 		if !ok {
