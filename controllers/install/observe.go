@@ -184,27 +184,34 @@ func (r *Reconciler) observeSubscriptions(ctx context.Context, s *seen) error {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, &sub); err != nil {
 			return fmt.Errorf("read Subscription: %w", err)
 		}
-		observed := plan.Subscription{Name: sub.Name, InstalledCSV: sub.Status.InstalledCSV, CurrentCSV: sub.Status.CurrentCSV}
-		if sub.Spec != nil {
-			observed.Package = sub.Spec.Package
-		}
-		if sub.Status.InstallPlanRef != nil && sub.Status.State == operatorsv1alpha1.SubscriptionStateUpgradePending {
-			observed.Awaits = sub.Status.InstallPlanRef.Name
-		}
+		observed := subscriptionOf(sub)
 		if sub.Name == s.data.Package {
 			observed.Ours, observed.InSync = true, r.sync(s, plan.KindSubscription, live)
-		}
-		for condition, message := range map[operatorsv1alpha1.SubscriptionConditionType]*string{
-			operatorsv1alpha1.SubscriptionResolutionFailed:   &observed.ResolutionFailed,
-			operatorsv1alpha1.SubscriptionBundleUnpackFailed: &observed.UnpackFailed,
-		} {
-			if c := sub.Status.GetCondition(condition); c.Status == corev1.ConditionTrue {
-				*message = cmp.Or(c.Message, c.Reason)
-			}
 		}
 		s.Cluster.Subscriptions = append(s.Cluster.Subscriptions, observed)
 	}
 	return nil
+}
+
+func subscriptionOf(sub operatorsv1alpha1.Subscription) plan.Subscription {
+	said := func(condition operatorsv1alpha1.SubscriptionConditionType) string {
+		if c := sub.Status.GetCondition(condition); c.Status == corev1.ConditionTrue {
+			return cmp.Or(c.Message, c.Reason)
+		}
+		return ""
+	}
+	observed := plan.Subscription{
+		Name: sub.Name, InstalledCSV: sub.Status.InstalledCSV, CurrentCSV: sub.Status.CurrentCSV,
+		ResolutionFailed: said(operatorsv1alpha1.SubscriptionResolutionFailed),
+		UnpackFailed:     said(operatorsv1alpha1.SubscriptionBundleUnpackFailed),
+	}
+	if sub.Spec != nil {
+		observed.Package = sub.Spec.Package
+	}
+	if sub.Status.InstallPlanRef != nil && sub.Status.State == operatorsv1alpha1.SubscriptionStateUpgradePending {
+		observed.Awaits = sub.Status.InstallPlanRef.Name
+	}
+	return observed
 }
 
 func (r *Reconciler) observeInstallPlans(ctx context.Context, s *seen) error {
