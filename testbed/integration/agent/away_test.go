@@ -36,7 +36,7 @@ import (
 // its hub, its registry, OLM.
 func TestAway(t *testing.T) {
 	t.Parallel()
-	c := testenv.OLM(t)
+	c := quiet(t)
 	scenarios := map[string]func(*testing.T, *cluster.Cluster){
 		"a plan for an older version is deleted": outdatedPlan,
 		"the hub":                                hubAway,

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -73,6 +74,17 @@ type harness struct {
 	operator string
 	agent    *process.Process
 	revision int64
+}
+
+// installing is held while the CRDs of a shared cluster are installed.
+var installing sync.Mutex
+
+// quiet is the cluster of those tests that need no program in their pods.
+func quiet(t *testing.T) *cluster.Cluster {
+	t.Helper()
+	installing.Lock()
+	defer installing.Unlock()
+	return testenv.OLM(t)
 }
 
 // start runs an agent on a cluster that is its own hub; name becomes the name

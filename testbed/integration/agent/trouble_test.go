@@ -23,7 +23,6 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/serve"
 	"github.com/bellwether-dev/bellwether/catalogs/view"
 	"github.com/bellwether-dev/bellwether/controllers/kit/conditions"
-	"github.com/bellwether-dev/bellwether/testbed/testenv"
 )
 
 // TestTrouble puts installs into every kind of trouble that a cluster's own
@@ -32,7 +31,7 @@ import (
 // its own, both named like its operator.
 func TestTrouble(t *testing.T) {
 	t.Parallel()
-	c := testenv.OLM(t)
+	c := quiet(t)
 	shared := start(t, c, "trouble")
 	scenarios := map[string]func(*harness){
 		"orphan":       orphanCSV,
