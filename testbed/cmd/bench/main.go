@@ -99,7 +99,8 @@ Figures are only worth something on a machine that does nothing else.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return run(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), o)
+			origin := figure.Origin{Machine: machine(), Command: commandLine(os.Args[1:]), At: time.Now()}
+			return run(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), o, origin)
 		},
 	}
 	fs := c.Flags()
@@ -112,7 +113,7 @@ Figures are only worth something on a machine that does nothing else.`,
 	return c
 }
 
-func run(ctx context.Context, out, progress io.Writer, o options) error {
+func run(ctx context.Context, out, progress io.Writer, o options, origin figure.Origin) error {
 	for _, key := range o.only {
 		if !slices.Contains(keys(), key) {
 			return fmt.Errorf("unknown benchmark %q: there are %s", key, strings.Join(keys(), ", "))
@@ -121,7 +122,6 @@ func run(ctx context.Context, out, progress io.Writer, o options) error {
 	if o.pairs < 1 || o.viewRuns < 1 || o.packages < 1 {
 		return errors.New("--pairs, --view-runs and --packages must be at least 1")
 	}
-	origin := figure.Origin{Machine: machine(), Command: commandLine(os.Args[1:]), At: time.Now()}
 	var missed []string
 	for _, b := range benchmarks {
 		if len(o.only) > 0 && !slices.Contains(o.only, b.key) {
@@ -164,10 +164,20 @@ func record(path string, section figure.Section, origin figure.Origin) error {
 	return nil
 }
 
-// commandLine is how to measure the same again.
+// commandLine is how to measure the same again; where the figures went is no part of it.
 func commandLine(args []string) string {
-	if len(args) == 0 {
+	var kept []string
+	for i := 0; i < len(args); i++ {
+		switch {
+		case args[i] == "-o", args[i] == "--output":
+			i++
+		case strings.HasPrefix(args[i], "-o"), strings.HasPrefix(args[i], "--output="):
+		default:
+			kept = append(kept, args[i])
+		}
+	}
+	if len(kept) == 0 {
 		return "make bench"
 	}
-	return "make bench ARGS='" + strings.Join(args, " ") + "'"
+	return "make bench ARGS='" + strings.Join(kept, " ") + "'"
 }
