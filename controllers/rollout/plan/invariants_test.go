@@ -135,6 +135,9 @@ func (w *world) checkStatus(p *hubPass) {
 		if c.Pending < 0 || c.Removed < 0 || c.Pending+c.InProgress+c.Succeeded+c.Failed+c.Deferred+c.Removed != c.Total {
 			w.violate("the counts of wave %s do not add up: %+v", wave.Name, c)
 		}
+		if gone := p.gone(wave); c.Removed != gone && !p.in.Newer {
+			w.violate("wave %s has %d removed clusters, %d were seen to be gone", wave.Name, c.Removed, gone)
+		}
 		sum.Total += c.Total
 		sum.Succeeded += c.Succeeded
 		if i < len(was.Waves) && c.Total < was.Waves[i].Total {
@@ -148,6 +151,21 @@ func (w *world) checkStatus(p *hubPass) {
 		w.violate("the counts of the waves do not add up to those of the rollout")
 	}
 	w.checkBatch(p)
+}
+
+// gone counts the members of a wave that the hub saw leave or could not see.
+func (p *hubPass) gone(wave v1alpha1.WaveStatus) int32 {
+	stays := map[string]bool{}
+	for _, c := range p.in.Clusters {
+		stays[c.Name] = !c.Deleting && c.Labels["fleet"] == "yes"
+	}
+	gone := wave.Total
+	for _, i := range p.view {
+		if i.Rollout == p.read.Name && i.Wave == wave.Name && stays[i.Cluster] && !i.Deleting {
+			gone--
+		}
+	}
+	return gone
 }
 
 // checkVerified: a wave is verified only when nothing of it changes any more,

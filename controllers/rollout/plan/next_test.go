@@ -268,6 +268,13 @@ func TestNext(t *testing.T) {
 			},
 			want: "Paused, one Updating, two Waiting: paused; what was admitted finishes",
 		},
+		"paused: it is kept while a slow hub may still act on it": {
+			given: func(s *scene) {
+				s.ro.Spec.Paused, s.ro.Status.Phase = true, v1alpha1.RolloutPaused
+				s.batch(plan.AdmissionTimeout, "a")
+			},
+			want: "Paused, one Updating, two Waiting, batch a: paused; what was admitted finishes",
+		},
 		"resumed: the status says so before anything is admitted": {
 			given: func(s *scene) { s.ro.Status.Phase = v1alpha1.RolloutPaused; s.batch(0, "a", "b") },
 			want:  "Progressing, one Updating, two Waiting, batch a b: wave one: 0 of 2 clusters updated, 2 in progress",
@@ -382,6 +389,19 @@ func TestNext(t *testing.T) {
 				t.Errorf("decision (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A hub that is slow may have read the entry before the rollout was stopped, so
+// its lapse is counted from the stop.
+func TestStopRenewsTheBatch(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.ro.Spec.Paused = true
+	s.batch(time.Hour, "a")
+	stopped := plan.Next(s.Input).Status
+	if stopped.Phase != v1alpha1.RolloutPaused || stopped.Batch == nil || !stopped.Batch.Clusters[0].AdmittedAt.Time.Equal(noon) {
+		t.Errorf("%s, batch %+v", stopped.Phase, stopped.Batch)
 	}
 }
 
