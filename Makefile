@@ -96,10 +96,10 @@ testbed: ## Start a hub and a fleet of clusters; Ctrl-C stops them (ARGS='--clus
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## Run golangci-lint on every module
-	@for module in $(MODULES); do \
+	@status=0; for module in $(MODULES); do \
 		echo "golangci-lint $$module"; \
-		(cd $$module && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./...); \
-	done
+		(cd $$module && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./...) || status=1; \
+	done; exit $$status
 
 .PHONY: lint-rules
 lint-rules: $(GOLANGCI_LINT) ## Prove that each rule of .golangci.yml about imports fails code that breaks it
@@ -119,7 +119,9 @@ verify-generated: ## Fail if `make generate` would change a file
 
 .PHONY: verify-tidy
 verify-tidy: ## Fail if `go mod tidy` would change a go.mod or go.sum
-	@for module in $(MODULES); do (cd $$module && echo "go mod tidy -diff $$module" && go mod tidy -diff); done
+	@status=0; for module in $(MODULES); do \
+		echo "go mod tidy -diff $$module"; (cd $$module && go mod tidy -diff) || status=1; \
+	done; exit $$status
 
 .PHONY: tidy
 tidy: ## Tidy every go.mod
