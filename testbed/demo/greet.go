@@ -115,7 +115,7 @@ func get(ctx context.Context, url string) (server.Answer, error) {
 	if err != nil {
 		return answer, err
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
 		return answer, fmt.Errorf("%s answered %s", url, response.Status)
 	}

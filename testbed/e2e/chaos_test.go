@@ -29,7 +29,7 @@ func TestChaosRolloutSurvivesKills(t *testing.T) {
 	o := manage(t, "echo-chaos", nil, "1.0.0", "1.1.0", "1.3.0")
 	o.phase(1, v1alpha1.RolloutSucceeded)
 	w := observe(t, o, []string{"canary", "prod"}, 1)
-	random := rand.New(rand.NewPCG(*chaosSeed, 0)) //nolint:gosec // repeatable, not secret
+	random := rand.New(rand.NewPCG(*chaosSeed, 0))
 	revision := int64(1)
 	for round := range *chaosRounds {
 		stop := disturb(t, random)

@@ -153,7 +153,7 @@ func (o *operator) rollout(revision int64, what string, holds func(*v1alpha1.Ope
 	key := client.ObjectKey{Namespace: o.key.Namespace, Name: fmt.Sprintf("%s-%d", o.key.Name, revision)}
 	err := wait.PollUntilContextTimeout(o.t.Context(), look, patience, true, func(ctx context.Context) (bool, error) {
 		if err := o.hub.Get(ctx, key, ro); err != nil {
-			return false, nil // not there yet, or the API server restarts
+			return false, nil //nolint:nilerr // not there yet, or the API server restarts
 		}
 		return holds(ro), nil
 	})

@@ -198,7 +198,7 @@ func (p *Platform) Bellwether(ctx context.Context, args ...string) (string, erro
 // Command is the command line with the hub's kubeconfig and the platform's
 // namespace, ready to run.
 func (p *Platform) Command(ctx context.Context, out io.Writer, args ...string) *exec.Cmd {
-	c := exec.CommandContext(ctx, p.Fleet.Binary(build.Bellwether), args...) //nolint:gosec // our own program
+	c := exec.CommandContext(ctx, p.Fleet.Binary(build.Bellwether), args...)
 	c.Env = append(os.Environ(), "KUBECONFIG="+p.Fleet.Hub.Kubeconfig())
 	c.Args = append(c.Args, "-n", Namespace)
 	c.Stdout, c.Stderr = out, out

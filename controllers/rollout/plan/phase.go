@@ -208,31 +208,37 @@ func total(waves []v1alpha1.WaveStatus) v1alpha1.WaveCounts {
 // entry is to be doubted, whichever is first.
 func (p *pass) recheck(status v1alpha1.OperatorRolloutStatus) time.Duration {
 	var next time.Time
-	consider := func(t time.Time) {
+	for _, t := range p.due(status) {
 		if t.After(p.in.Now) && (next.IsZero() || t.Before(next)) {
 			next = t
-		}
-	}
-	for i := range p.states {
-		s := &p.states[i]
-		if status.Waves[i].Phase == v1alpha1.WaveSoaking {
-			consider(soakEnd(s, status.Waves[i]))
-		}
-		for _, m := range s.members {
-			if m.holds {
-				consider(m.deadline)
-			}
-		}
-	}
-	if !p.stopped() || halting(status.Phase) {
-		for _, e := range p.batch {
-			consider(e.AdmittedAt.Add(entryDoubt + time.Second))
 		}
 	}
 	if next.IsZero() {
 		return 0
 	}
 	return next.Sub(p.in.Now)
+}
+
+// due lists the times at which time alone changes the verdict.
+func (p *pass) due(status v1alpha1.OperatorRolloutStatus) []time.Time {
+	var times []time.Time
+	for i := range p.states {
+		s := &p.states[i]
+		if status.Waves[i].Phase == v1alpha1.WaveSoaking {
+			times = append(times, soakEnd(s, status.Waves[i]))
+		}
+		for _, m := range s.members {
+			if m.holds {
+				times = append(times, m.deadline)
+			}
+		}
+	}
+	if !p.stopped() || halting(status.Phase) {
+		for _, e := range p.batch {
+			times = append(times, e.AdmittedAt.Add(entryDoubt+time.Second))
+		}
+	}
+	return times
 }
 
 // roundUp is a time as the API keeps it, rounded up: a soak counted from it is

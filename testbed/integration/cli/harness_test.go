@@ -83,7 +83,7 @@ type result struct {
 
 // command is the program with the hub's kubeconfig and the test's namespace.
 func (h *hub) command(ctx context.Context, args ...string) *exec.Cmd {
-	c := exec.CommandContext(ctx, h.program, append([]string{"-n", h.namespace}, args...)...) //nolint:gosec // the program under test
+	c := exec.CommandContext(ctx, h.program, append([]string{"-n", h.namespace}, args...)...)
 	c.Env = append(os.Environ(), "KUBECONFIG="+h.kubeconfig)
 	return c
 }
