@@ -24,6 +24,9 @@ GOLANGCI_LINT := $(BIN)/golangci-lint
 GOVULNCHECK := $(BIN)/govulncheck
 
 export CGO_ENABLED ?= 0
+# A cache for each clone: findings in it name the files of the clone that they
+# were found in, and would escape the exclusions of another one.
+export GOLANGCI_LINT_CACHE ?= $(BIN)/golangci-lint.cache
 
 ##@ Everyday
 
