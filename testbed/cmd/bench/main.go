@@ -106,7 +106,7 @@ Figures are only worth something on a machine that does nothing else.`,
 	fs := c.Flags()
 	fs.StringSliceVar(&o.only, "only", nil, "measure only these: "+strings.Join(keys(), ", "))
 	fs.StringVarP(&o.output, "output", "o", "", "also put the figures into their places in this Markdown file; the rest of it stays as it is")
-	fs.IntVar(&o.pairs, "pairs", 7, "upgrades to measure of each kind, in turn")
+	fs.IntVar(&o.pairs, "pairs", 9, "upgrades to measure of each kind, in turn")
 	fs.DurationVar(&o.settle, "settle", 10*time.Second, "how long a cluster may come to rest before each upgrade")
 	fs.IntVar(&o.viewRuns, "view-runs", 3, "starts to measure of each catalog server, in turn")
 	fs.IntVar(&o.packages, "packages", 300, "packages of the large catalog")
