@@ -81,6 +81,11 @@ func (d *Decision) install(in Input) {
 	d.hold(in)
 	admission := in.Install.Spec.Admission
 	d.Status.ObservedRevision = admission.Revision
+	if d.Status.SucceededHash != admission.Hash {
+		// What succeeded before says nothing any more: the way back to it has to
+		// succeed anew.
+		d.Status.SucceededHash, d.Status.SucceededAt = "", nil
+	}
 	d.Status.Path, d.Status.Route = in.Offer.Path, in.Offer.Route
 	atTarget := runsTarget(in)
 

@@ -472,8 +472,14 @@ func TestSuccessIsStampedOncePerHash(t *testing.T) {
 	}
 	stalled := upgrading()
 	stalled.Install.Status = first
-	if got := Next(stalled).Status.SucceededHash; got != "hash-1" {
-		t.Errorf("an unfinished upgrade stamped %q", got)
+	unfinished := Next(stalled).Status
+	if unfinished.SucceededHash != "" || unfinished.SucceededAt != nil {
+		t.Errorf("an unfinished upgrade is stamped %q", unfinished.SucceededHash)
+	}
+	back := running("Installing")
+	back.Install.Status = unfinished
+	if got := Next(back).Status.SucceededHash; got != "" {
+		t.Errorf("on the way back an earlier success counts again: %q", got)
 	}
 }
 
