@@ -191,6 +191,7 @@ func (h *hub) assign(w *world, a plan.Action, at install, exists bool) {
 		w.log("%s: assign %s to %s/%s", h.name, a.Cluster, ro.Name, a.Wave)
 	}
 	if planned {
+		w.checkJoin(h.pass, a)
 		mark(h.pass.r.ever, a.Wave, a.Cluster)
 	}
 }

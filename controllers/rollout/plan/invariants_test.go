@@ -123,6 +123,23 @@ func (w *world) checkBadRelease(r *rollout, a plan.Action) {
 	}
 }
 
+// checkJoin: a late joiner belongs to a wave that selects it, and that did not
+// take a fixed share of the fleet.
+func (w *world) checkJoin(p *hubPass, a plan.Action) {
+	wave, _ := strategyWave(p.read, a.Wave)
+	for _, c := range p.in.Clusters {
+		if c.Name != a.Cluster {
+			continue
+		}
+		if wave.Selector != nil && wave.Selector.MatchLabels["stage"] != c.Labels["stage"] {
+			w.violate("%s joins wave %s, which does not select it", c.Name, a.Wave)
+		}
+		if wave.Size != nil && wave.Size.Type == intstr.String {
+			w.violate("%s joins wave %s, which has its share", c.Name, a.Wave)
+		}
+	}
+}
+
 // checkStatus is called before a status is written.
 func (w *world) checkStatus(p *hubPass) {
 	was, is := p.read.Status, p.d.Status
