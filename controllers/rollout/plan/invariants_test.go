@@ -253,12 +253,12 @@ func (w *world) checkBatch(p *hubPass) {
 func (w *world) checkEnd() {
 	r := w.latest()
 	ro := r.now()
-	failing := w.failingWave(r)
+	failing := w.failingWaves(r)
 	switch ro.Status.Phase {
 	case v1alpha1.RolloutSucceeded:
 		w.checkCaughtUp(r, failing)
 	case v1alpha1.RolloutHalted:
-		if failing == "" {
+		if len(failing) == 0 {
 			w.violate("halted, and no wave has too many failures: %s", ro.Status.Message)
 		}
 	case v1alpha1.RolloutAborted:
@@ -287,7 +287,7 @@ func (w *world) failed(ro *v1alpha1.OperatorRollout, i install) bool {
 		(i.Stalled || e != nil && !w.now.Before(e.at.Add(s.Deadline.Duration)))
 }
 
-func (w *world) failingWave(r *rollout) string {
+func (w *world) failingWaves(r *rollout) map[string]bool {
 	ro := r.now()
 	count := map[string]int{}
 	for _, i := range w.present() {
@@ -295,25 +295,26 @@ func (w *world) failingWave(r *rollout) string {
 			count[i.Wave]++
 		}
 	}
+	failing := map[string]bool{}
 	for _, wave := range ro.Status.Waves {
 		s, _ := strategyWave(ro, wave.Name)
 		if count[wave.Name] > min(int(wave.Total), share(s.MaxFailures, int(wave.Total))) {
-			return wave.Name
+			failing[wave.Name] = true
 		}
 	}
-	return ""
+	return failing
 }
 
 // checkCaughtUp: every selected cluster has the release or has failed on it,
 // late joiners and those that were deferred included.
-func (w *world) checkCaughtUp(r *rollout, failing string) {
+func (w *world) checkCaughtUp(r *rollout, failing map[string]bool) {
 	ro := r.now()
 	if ro.Spec.Abort != nil {
 		return
 	}
 	for name, c := range w.clusters() {
 		i, exists := w.present()[name]
-		if c.Labels["fleet"] != "yes" || exists && (i.SucceededHash == ro.Status.ReleaseHash || w.failed(ro, i) || i.Wave == failing) {
+		if c.Labels["fleet"] != "yes" || exists && (i.SucceededHash == ro.Status.ReleaseHash || w.failed(ro, i) || failing[i.Wave]) {
 			continue
 		}
 		if ignored := !exists || i.Rollout != ro.Name; ignored && ro.Spec.Strategy.LateJoiners == v1alpha1.LateIgnore {
