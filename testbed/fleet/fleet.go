@@ -20,7 +20,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/bellwether-dev/bellwether/testbed/build"
 	"github.com/bellwether-dev/bellwether/testbed/cluster"
@@ -66,6 +68,9 @@ type Fleet struct {
 	mu       sync.Mutex // guards Hub and Clusters while they start
 }
 
+// quiet gives controller-runtime's log, which envtest writes to, an end: without one it prints a long complaint.
+var quiet = sync.OnceFunc(func() { ctrllog.SetLogger(logr.Discard()) })
+
 // Start builds what is missing, starts everything and returns when all clusters are ready. On an error, and when ctx ends
 // before, everything is stopped and removed again but the logs, which the error names.
 func Start(ctx context.Context, opts Options) (*Fleet, error) {
@@ -77,6 +82,7 @@ func Start(ctx context.Context, opts Options) (*Fleet, error) {
 		out = io.Discard
 	}
 	opts.Out = &lines{out: out}
+	quiet()
 	if err := validate(opts); err != nil {
 		return nil, err
 	}
