@@ -54,7 +54,7 @@ func AddAgent(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) error {
 	return addHeartbeat(hub, local, setup.Reconciler.OLM, o)
 }
 
-func addHeartbeat(hub ctrl.Manager, local cluster.Cluster, olm func() bool, o AgentOptions) error {
+func addHeartbeat(hub ctrl.Manager, local cluster.Cluster, olm func() (served, known bool), o AgentOptions) error {
 	direct, err := client.New(hub.GetConfig(), client.Options{Scheme: hub.GetScheme(), HTTPClient: hub.GetHTTPClient()})
 	if err != nil {
 		return fmt.Errorf("make client for the lease: %w", err)

@@ -38,8 +38,8 @@ type Lease struct {
 	// Local asks the fleet cluster for its version, and OLM for its own.
 	Local     discovery.ServerVersionInterface
 	LocalLive client.Reader
-	// OLM tells whether the cluster serves OLM's API.
-	OLM func() bool
+	// OLM tells whether the cluster serves OLM's API, if that is known already.
+	OLM func() (served, known bool)
 	Now func() time.Time
 }
 
@@ -101,8 +101,10 @@ func (l *Lease) fill(ctx context.Context, lease *coordinationv1.Lease) {
 		lease.Annotations = map[string]string{}
 	}
 	lease.Annotations[v1alpha1.AnnotationAgentVersion] = l.AgentVersion
-	lease.Annotations[v1alpha1.AnnotationOLMVersion] = l.olmVersion(ctx)
 	// An unreachable API server leaves what was known.
+	if served, known := l.OLM(); known {
+		lease.Annotations[v1alpha1.AnnotationOLMVersion] = l.olmVersion(ctx, served)
+	}
 	if version, err := l.Local.ServerVersion(); err == nil {
 		lease.Annotations[v1alpha1.AnnotationKubernetesVersion] = version.GitVersion
 	}
@@ -110,8 +112,8 @@ func (l *Lease) fill(ctx context.Context, lease *coordinationv1.Lease) {
 
 // olmVersion is the version of OLM's own CSV, where it manages itself, as it
 // does in its released manifests and on OpenShift.
-func (l *Lease) olmVersion(ctx context.Context) string {
-	if !l.OLM() {
+func (l *Lease) olmVersion(ctx context.Context, served bool) string {
+	if !served {
 		return ""
 	}
 	for _, namespace := range []string{"olm", "openshift-operator-lifecycle-manager"} {

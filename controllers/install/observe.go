@@ -40,7 +40,7 @@ func (r *Reconciler) observe(ctx context.Context, oi *v1alpha1.OperatorInstall) 
 	if oi.Spec.Admission == nil {
 		return s, nil
 	}
-	s.Cluster.OLM = r.OLM()
+	s.Cluster.OLM, _ = r.OLM()
 	s.data = dataFor(oi, s.View.Address)
 	if err := r.observeNamespace(ctx, s); err != nil {
 		return nil, err

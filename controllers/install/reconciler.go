@@ -53,8 +53,8 @@ type Reconciler struct {
 	Catalogs  Catalogs
 	Views     Views
 	Templates *templates.Set
-	// OLM tells whether the cluster serves OLM's API.
-	OLM func() bool
+	// OLM tells whether the cluster serves OLM's API, if that is known already.
+	OLM func() (served, known bool)
 	Now func() time.Time
 
 	offers offers
@@ -62,6 +62,11 @@ type Reconciler struct {
 
 // Reconcile brings one OperatorInstall a step further.
 func (r *Reconciler) Reconcile(ctx context.Context, oi *v1alpha1.OperatorInstall) (ctrl.Result, error) {
+	if _, known := r.OLM(); !known {
+		// The agent has just started. An OLM that was not looked for must not be
+		// taken for one that is gone, least of all while an operator is removed.
+		return ctrl.Result{RequeueAfter: time.Second}, nil
+	}
 	seen, err := r.observe(ctx, oi)
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("observe install: %w", err)

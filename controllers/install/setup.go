@@ -156,9 +156,11 @@ type Setup struct {
 	CheckOLM time.Duration
 
 	controller controller.Controller
-	present    atomic.Bool
-	watching   bool
-	poke       chan event.TypedGenericEvent[*v1alpha1.OperatorInstall]
+	// known says that the cluster was asked for OLM's API, and present what it
+	// answered last.
+	known, present atomic.Bool
+	watching       bool
+	poke           chan event.TypedGenericEvent[*v1alpha1.OperatorInstall]
 }
 
 // Add adds the controller to the manager.
@@ -167,7 +169,7 @@ func (s *Setup) Add() error {
 		s.CheckOLM = 10 * time.Second
 	}
 	s.poke = make(chan event.TypedGenericEvent[*v1alpha1.OperatorInstall])
-	s.Reconciler.OLM = s.present.Load
+	s.Reconciler.OLM = s.olm
 	c, err := ctrl.NewControllerManagedBy(s.Manager).
 		Named("install").
 		For(&v1alpha1.OperatorInstall{}).
@@ -181,18 +183,24 @@ func (s *Setup) Add() error {
 	return s.Manager.Add(s)
 }
 
-// Start looks for OLM until ctx ends. It is a manager.Runnable.
+// olm is what the Reconciler asks.
+func (s *Setup) olm() (served, known bool) { return s.present.Load(), s.known.Load() }
+
+// Start looks for OLM until ctx ends, at first until it has an answer. It is a
+// manager.Runnable.
 func (s *Setup) Start(ctx context.Context) error {
-	ticker := time.NewTicker(s.CheckOLM)
-	defer ticker.Stop()
 	for {
 		if err := s.look(ctx); err != nil {
 			log.FromContext(ctx).Error(err, "Cannot look for OLM")
 		}
+		wait := s.CheckOLM
+		if !s.known.Load() {
+			wait = time.Second
+		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-ticker.C:
+		case <-time.After(wait):
 		}
 	}
 }
@@ -210,7 +218,8 @@ func (s *Setup) look(ctx context.Context) error {
 		}
 		s.watching = true
 	}
-	if s.present.Swap(present) == present {
+	was := s.present.Swap(present)
+	if s.known.Swap(true) && was == present {
 		return nil
 	}
 	log.FromContext(ctx).Info("OLM's API", "served", present)
