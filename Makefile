@@ -12,9 +12,9 @@ MAKEFLAGS += --no-print-directory
 BIN := $(CURDIR)/bin
 MODULES := . testbed
 TEST_TIMEOUT ?= 40m
-# The components' builds and the clusters' start-up need the machine to
-# themselves, so the testbed's test binaries run one after the other.
-TESTBED_PARALLEL ?= 1
+# How many of the testbed's test binaries run at a time. They mostly wait for
+# OLM, which allows itself few requests a second.
+TESTBED_PARALLEL ?= 2
 KEEP ?=
 ARGS ?=
 
