@@ -31,17 +31,17 @@ func NewCatalogs(cacheDir string) *Catalogs {
 
 // Resolve returns the digest that the source has now.
 func (c *Catalogs) Resolve(ctx context.Context, source v1alpha1.CatalogSource) (string, error) {
-	return c.loader.Resolve(ctx, ociSource(source))
+	return c.loader.Resolve(ctx, oci.SourceOf(source))
 }
 
 // Summary reads what the catalog with that digest offers.
 func (c *Catalogs) Summary(ctx context.Context, source v1alpha1.CatalogSource, digest string) (catalogs.Summary, error) {
-	return c.loader.Summary(ctx, ociSource(source), digest)
+	return c.loader.Summary(ctx, oci.SourceOf(source), digest)
 }
 
 // Package reads one package, without its manifests.
 func (c *Catalogs) Package(ctx context.Context, source v1alpha1.CatalogSource, digest, name string) (*catalogs.Package, error) {
-	return c.loader.Package(ctx, ociSource(source), digest, name)
+	return c.loader.Package(ctx, oci.SourceOf(source), digest, name)
 }
 
 // Reason names what is wrong with a catalog in the terms of the API.
@@ -61,8 +61,4 @@ func (c *Catalogs) Reason(err error) string {
 		}
 	}
 	return v1alpha1.ReasonCatalogUnreachable
-}
-
-func ociSource(s v1alpha1.CatalogSource) oci.Source {
-	return oci.Source{Image: s.Image, Directory: s.Directory, Access: oci.Access{Insecure: s.Insecure}}
 }

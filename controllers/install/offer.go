@@ -42,7 +42,7 @@ func (r *Reconciler) offer(ctx context.Context, s *seen) error {
 
 func (r *Reconciler) offerNext(ctx context.Context, s *seen, q question) error {
 	release := s.Install.Spec.Admission.Release
-	pkg, err := r.Catalogs.Package(ctx, sourceOf(release.Catalog.Source), release.Catalog.Digest, release.Package)
+	pkg, err := r.Catalogs.Package(ctx, oci.SourceOf(release.Catalog.Source), release.Catalog.Digest, release.Package)
 	if err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func (o *offers) forget(key string) {
 func (r *Reconciler) offerView(ctx context.Context, s *seen, installed catalogs.Installed, present string) (err error) {
 	release := s.Install.Spec.Admission.Release
 	s.view, err = r.Catalogs.View(ctx, load.Request{
-		Source: sourceOf(release.Catalog.Source), Digest: release.Catalog.Digest, PullBundles: true,
+		Source: oci.SourceOf(release.Catalog.Source), Digest: release.Catalog.Digest, PullBundles: true,
 		Package: release.Package, Channel: release.Channel, Installed: installed, Next: s.Offer.Next, Present: strings.Fields(present),
 	})
 	if err != nil {
@@ -160,10 +160,6 @@ func (r *Reconciler) offerView(ctx context.Context, s *seen, installed catalogs.
 		}
 	}
 	return nil
-}
-
-func sourceOf(s v1alpha1.CatalogSource) oci.Source {
-	return oci.Source{Image: s.Image, Directory: s.Directory, Access: oci.Access{Insecure: s.Insecure}}
 }
 
 // observeElsewhere looks for the package's CSVs in other namespaces.

@@ -179,8 +179,7 @@ func readPackage(ctx context.Context, catalog *v1alpha1.OperatorCatalog, name st
 	if catalog.Status.Source != nil {
 		source = *catalog.Status.Source
 	}
-	from := oci.Source{Image: source.Image, Directory: source.Directory, Access: oci.Access{Insecure: source.Insecure}}
-	files, err := oci.NewClient(oci.Options{}).Open(ctx, from, catalog.Status.Digest)
+	files, err := oci.NewClient(oci.Options{}).Open(ctx, oci.SourceOf(source), catalog.Status.Digest)
 	if err != nil {
 		return nil, fmt.Errorf("open catalog: %w", err)
 	}
