@@ -59,7 +59,7 @@ func Start(spec Spec) (*Process, error) {
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env = append(baseEnv(), spec.Env...)
 	cmd.SysProcAttr = attributes()
-	if err := onSpawner(cmd.Start); err != nil {
+	if err := OnSpawner(cmd.Start); err != nil {
 		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
 	}
 	p := &Process{spec: spec, cmd: cmd, done: make(chan struct{})}

@@ -21,8 +21,9 @@ var spawner = sync.OnceValue(func() chan<- func() {
 	return work
 })
 
-// onSpawner runs f on the thread that owns all children.
-func onSpawner(f func() error) error {
+// OnSpawner runs f, which starts a child that must die with this program, on the thread that owns all children. It returns
+// what f returns.
+func OnSpawner(f func() error) error {
 	result := make(chan error, 1)
 	spawner() <- func() { result <- f() }
 	return <-result

@@ -13,6 +13,8 @@ import (
 	"os/exec"
 	"syscall"
 	"time"
+
+	"github.com/bellwether-dev/bellwether/testbed/process"
 )
 
 // drain is how long the output of an ended process is read on, in case one of
@@ -41,7 +43,7 @@ func Start(c Command) (*Child, error) {
 	cmd.Stdout, cmd.Stderr = c.Output, c.Output
 	cmd.WaitDelay = drain
 	cmd.SysProcAttr = attributes()
-	if err := onSpawner(cmd.Start); err != nil {
+	if err := process.OnSpawner(cmd.Start); err != nil {
 		return nil, fmt.Errorf("start %s: %w", c.Path, err)
 	}
 	child := &Child{cmd: cmd, done: make(chan struct{})}
