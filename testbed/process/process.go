@@ -63,14 +63,15 @@ func Start(spec Spec) (*Process, error) {
 		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
 	}
 	p := &Process{spec: spec, cmd: cmd, done: make(chan struct{})}
-	go func() {
-		p.err = cmd.Wait()
-		close(p.done)
-	}()
+	// Until it is waited for, even a process that has ended keeps its id and its start time.
 	p.record, err = newRecord(spec, cmd.Process.Pid)
 	if err == nil {
 		err = p.record.write(spec.Dir)
 	}
+	go func() {
+		p.err = cmd.Wait()
+		close(p.done)
+	}()
 	if err != nil {
 		p.Kill()
 		return nil, fmt.Errorf("record %s: %w", spec.Name, err)
@@ -90,7 +91,7 @@ func baseEnv() []string {
 }
 
 // PID returns the process id.
-func (p *Process) PID() int { return p.record.PID }
+func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // Name returns the component's name.
 func (p *Process) Name() string { return p.spec.Name }
@@ -127,7 +128,7 @@ func (p *Process) Stop(ctx context.Context) {
 	timer := time.NewTimer(stopGrace)
 	defer timer.Stop()
 	if !p.ended() {
-		_ = syscall.Kill(p.record.PID, syscall.SIGTERM)
+		_ = syscall.Kill(p.PID(), syscall.SIGTERM)
 	}
 	select {
 	case <-p.done:
@@ -140,14 +141,17 @@ func (p *Process) Stop(ctx context.Context) {
 // Kill ends the process and its group at once, as a crash would, and returns when it is gone.
 func (p *Process) Kill() {
 	p.once.Do(func() {
-		killGroup(p.record.PID)
+		killGroup(p.PID())
 		<-p.done
-		_ = os.Remove(p.record.path(p.spec.Dir))
+		_ = os.Remove(recordPath(p.spec.Dir, p.spec.Name))
 	})
 }
 
-// killGroup ends every process of the group that pid leads.
+// killGroup ends every process of the group that pid leads. Group 0 would be this program's own, and group 1 everything.
 func killGroup(pid int) {
+	if pid <= 1 {
+		return
+	}
 	_ = syscall.Kill(-pid, syscall.SIGKILL)
 }
 

@@ -30,6 +30,7 @@ var roles = map[string]func(args []string){
 	"deaf":    func([]string) { signal.Ignore(syscall.SIGTERM); fmt.Println("ignoring"); block() },
 	"spawner": spawner,
 	"parent":  parent,
+	"hasty":   hasty,
 }
 
 // block waits far longer than any test. An empty select would do so too, but the runtime takes it for a deadlock.
@@ -63,6 +64,18 @@ func parent(args []string) {
 	}
 	fmt.Println(p.PID())
 	block()
+}
+
+// hasty runs many programs that end at once.
+func hasty(args []string) {
+	for range 200 {
+		p, err := process.Start(spec(args[0], "exit", "0"))
+		if err != nil {
+			panic(err)
+		}
+		<-p.Done()
+		p.Kill()
+	}
 }
 
 func spec(dir string, args ...string) process.Spec {
@@ -191,6 +204,15 @@ func TestEnvironmentIsMinimal(t *testing.T) {
 	<-p.Done()
 	if text := p.Tail(); strings.Contains(text, "KUBECONFIG") || !strings.Contains(text, "OWN=1") {
 		t.Errorf("environment:\n%s", text)
+	}
+}
+
+// TestProgramsThatEndAtOnce runs in a process group of its own: to end a process without an id means to end one's own group.
+func TestProgramsThatEndAtOnce(t *testing.T) {
+	cmd := exec.Command(os.Args[0], "hasty", t.TempDir())
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 

@@ -30,14 +30,14 @@ type Record struct {
 }
 
 func newRecord(spec Spec, pid int) (Record, error) {
-	started, err := startTime(pid)
+	started, _, err := startTime(pid)
 	if err != nil {
 		return Record{}, fmt.Errorf("read start time: %w", err)
 	}
 	return Record{Name: spec.Name, PID: pid, Started: started, Path: spec.Path}, nil
 }
 
-func (r Record) path(dir string) string { return filepath.Join(dir, r.Name+recordSuffix) }
+func recordPath(dir, name string) string { return filepath.Join(dir, name+recordSuffix) }
 
 // write stores the record as a whole or not at all.
 func (r Record) write(dir string) error {
@@ -45,11 +45,12 @@ func (r Record) write(dir string) error {
 	if err != nil {
 		return fmt.Errorf("encode record: %w", err)
 	}
-	part := r.path(dir) + ".part"
+	path := recordPath(dir, r.Name)
+	part := path + ".part"
 	if err := os.WriteFile(part, content, 0o600); err != nil {
 		return fmt.Errorf("write record: %w", err)
 	}
-	if err := os.Rename(part, r.path(dir)); err != nil {
+	if err := os.Rename(part, path); err != nil {
 		return fmt.Errorf("finish record: %w", err)
 	}
 	return nil
@@ -57,8 +58,8 @@ func (r Record) write(dir string) error {
 
 // Alive reports whether the very process of the record still runs.
 func (r Record) Alive() bool {
-	started, err := startTime(r.PID)
-	return err == nil && started == r.Started
+	started, ended, err := startTime(r.PID)
+	return err == nil && !ended && started == r.Started
 }
 
 // Records returns what is written down anywhere below dir.

@@ -4,7 +4,6 @@
 package process
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -19,16 +18,14 @@ func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// startTime is field 22 of /proc/PID/stat: clock ticks since boot.
-func startTime(pid int) (string, error) {
+// startTime is field 22 of /proc/PID/stat: clock ticks since boot. A process that has ended still has it until its parent
+// waits for it.
+func startTime(pid int) (started string, ended bool, err error) {
 	fields, err := statFields(pid)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
-	if fields[0] == "Z" {
-		return "", errors.New("process has ended")
-	}
-	return fields[19], nil
+	return fields[19], fields[0] == "Z", nil
 }
 
 // statFields returns the fields of /proc/PID/stat from the third on. The second one is the command, which may hold blanks.

@@ -22,8 +22,14 @@ func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
 
-func startTime(pid int) (string, error) {
-	return ps(pid, "lstart=")
+// startTime is what ps tells, to the second. A process that has ended still has it until its parent waits for it.
+func startTime(pid int) (started string, ended bool, err error) {
+	started, err = ps(pid, "lstart=")
+	if err != nil {
+		return "", false, err
+	}
+	state, err := ps(pid, "stat=")
+	return started, strings.HasPrefix(state, "Z"), err
 }
 
 // ResidentBytes returns the resident memory of a process.
