@@ -20,4 +20,6 @@ var (
 	ErrNoVersion = errors.New("no such version")
 	// ErrNoPath says that the upgrade graph does not lead from the installed bundle to the wanted one.
 	ErrNoPath = errors.New("no upgrade path")
+	// ErrBlocked says that the wanted version is blocked.
+	ErrBlocked = errors.New("blocked")
 )

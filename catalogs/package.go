@@ -35,6 +35,8 @@ type Package struct {
 	Deprecation string
 	Channels    map[string]*Channel
 	Bundles     map[string]*Bundle
+	// Blocks are the blocked versions by bundle name, whether or not the package still has the bundle.
+	Blocks map[string]Block
 }
 
 // Icon is a package's picture.
@@ -179,7 +181,7 @@ func (p *Package) describe(bundle string) string {
 }
 
 // Target returns the bundle that a channel offers as a version; an empty version means the channel's head, an empty
-// channel the default channel. Errors wrap ErrNoChannel or ErrNoVersion.
+// channel the default channel. Errors wrap ErrNoChannel, ErrNoVersion or ErrBlocked.
 func (p *Package) Target(channel, version string) (*Bundle, error) {
 	c, err := p.Channel(channel)
 	if err != nil {
@@ -191,6 +193,9 @@ func (p *Package) Target(channel, version string) (*Bundle, error) {
 			return nil, err
 		}
 		return p.bundle(c, head)
+	}
+	if b, ok := p.blockedVersion(version); ok {
+		return nil, errBlocked(p.Name, b)
 	}
 	var same []*Bundle
 	wanted, parseErr := semver.ParseTolerant(version)

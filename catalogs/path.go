@@ -21,7 +21,7 @@ import (
 //
 // An empty from is a fresh install: the path is just to. When from is to the path is empty. from may have left the
 // channel or the catalog: its version is then taken from the bundle or from the conventional name "name.v1.2.3".
-// Errors wrap ErrNoChannel, ErrNoVersion or ErrNoPath.
+// Errors wrap ErrNoChannel, ErrNoVersion, ErrNoPath or ErrBlocked.
 func (p *Package) Path(channel, from, to string) ([]string, error) {
 	return p.PathFrom(channel, Installed{Name: from}, to)
 }
@@ -47,6 +47,9 @@ func (p *Package) PathFrom(channel string, from Installed, to string) ([]string,
 	c, err := p.Channel(channel)
 	if err != nil {
 		return nil, err
+	}
+	if b, ok := p.Blocks[to]; ok && from.Name != to {
+		return nil, errBlocked(p.Name, b)
 	}
 	if _, ok := c.Entry(to); !ok {
 		return nil, fmt.Errorf("%w: bundle %q is not in channel %q of package %q: %s", ErrNoVersion, to, c.Name, p.Name, p.offers(c, nil))

@@ -114,6 +114,7 @@ type draft struct {
 	pkg      *Package
 	// notes are deprecations, applied once everything they refer to has been read.
 	notes    []deprecationEntry
+	blocks   []Block
 	problems []error
 }
 
@@ -170,6 +171,9 @@ type document struct {
 	// olm.channel and olm.deprecations
 	Entries json.RawMessage `json:"entries"`
 
+	// bellwether.dev/blocks
+	Blocks []Block `json:"blocks"`
+
 	// olm.bundle
 	Image         string         `json:"image"`
 	Properties    []Property     `json:"properties"`
@@ -193,7 +197,7 @@ func (r *reader) add(doc []byte) error {
 	case schemaPackage:
 		pkg = in.Name
 		r.names[pkg] = true
-	case schemaChannel, schemaBundle, schemaDeprecation:
+	case schemaChannel, schemaBundle, schemaDeprecation, SchemaBlocks:
 	default:
 		// Other schemas are other tools' business.
 		return nil
@@ -249,6 +253,9 @@ func (r *reader) assemble(name string) (*Package, error) {
 	if err := d.pkg.Validate(); err != nil {
 		return nil, err
 	}
+	if len(d.blocks) > 0 {
+		return d.pkg.WithBlocked(d.blocks...)
+	}
 	return d.pkg, nil
 }
 
@@ -260,6 +267,9 @@ func (d *draft) add(in document, keep func(Property, string) bool) error {
 		return d.addChannel(in)
 	case schemaBundle:
 		return d.addBundle(in, keep)
+	case SchemaBlocks:
+		d.blocks = append(d.blocks, in.Blocks...)
+		return nil
 	default:
 		return d.addDeprecations(in)
 	}
