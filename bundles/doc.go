@@ -1,10 +1,9 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bundles will hold the model of an operator's bundle, the rules that
-// lint it and the code that builds it from a chart or from manifests. Its rules
-// are pure: a bundle goes in, findings come out; there is no Kubernetes client.
+// Package bundles reads one version of an operator as its author ships it: a registry+v1 bundle, that is a folder of
+// manifests with a ClusterServiceVersion among them, and a folder of metadata.
 //
-// It is empty until bundle tooling is built. Bundles of a catalog are read by
-// package catalogs.
+// It is pure: files or manifests come in, a Bundle goes out. It judges nothing beyond what makes a bundle readable; that is
+// for package lint. It knows no registry; that is for package oci of the catalogs.
 package bundles

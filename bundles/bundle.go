@@ -1,0 +1,158 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package bundles
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/blang/semver/v4"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/bellwether-dev/bellwether/catalogs"
+)
+
+// Errors of this package wrap one of these.
+var (
+	// ErrNotBundle says that what was read is no registry+v1 bundle, and why.
+	ErrNotBundle = errors.New("not a registry+v1 bundle")
+	// ErrTooLarge says that a bundle is far larger than anything OLM can install.
+	ErrTooLarge = errors.New("bundle too large")
+)
+
+// Annotations of metadata/annotations.yaml, which are also the labels of a bundle's image.
+const (
+	AnnotationMediaType      = "operators.operatorframework.io.bundle.mediatype.v1"
+	AnnotationManifests      = "operators.operatorframework.io.bundle.manifests.v1"
+	AnnotationMetadata       = "operators.operatorframework.io.bundle.metadata.v1"
+	AnnotationPackage        = "operators.operatorframework.io.bundle.package.v1"
+	AnnotationChannels       = "operators.operatorframework.io.bundle.channels.v1"
+	AnnotationDefaultChannel = "operators.operatorframework.io.bundle.channel.default.v1"
+
+	// MediaType is that of the only bundle format there is.
+	MediaType = "registry+v1"
+)
+
+const (
+	kindCSV = "ClusterServiceVersion"
+	kindCRD = "CustomResourceDefinition"
+)
+
+// Bundle is one version of an operator. It must be treated as read-only.
+type Bundle struct {
+	// Name is the name of the ClusterServiceVersion.
+	Name    string
+	Version semver.Version
+	// Package, Channels and DefaultChannel are those of the annotations; empty where a bundle was read without them.
+	Package        string
+	Channels       []string
+	DefaultChannel string
+	Annotations    map[string]string
+
+	CSV *operatorsv1alpha1.ClusterServiceVersion
+	// CRDs are those of apiextensions.k8s.io/v1. Others, which Kubernetes removed in 1.22, are among the Objects only.
+	CRDs []*apiextensionsv1.CustomResourceDefinition
+	// Objects are all manifests, in the order of their files and of the documents in those.
+	Objects []*Object
+
+	// Dependencies and Properties are those of metadata/dependencies.yaml and metadata/properties.yaml.
+	Dependencies []catalogs.Property
+	Properties   []catalogs.Property
+}
+
+// Manifests returns all manifests as JSON, as a catalog carries them.
+func (b *Bundle) Manifests() ([][]byte, error) {
+	out := make([][]byte, 0, len(b.Objects))
+	for _, o := range b.Objects {
+		raw, err := json.Marshal(o.Object)
+		if err != nil {
+			return nil, fmt.Errorf("encode %s: %w", o.File, err)
+		}
+		out = append(out, raw)
+	}
+	return out, nil
+}
+
+// CSVObject returns the manifest that CSV was read from.
+func (b *Bundle) CSVObject() *Object { return b.object(kindCSV, b.Name) }
+
+// CRDObject returns the manifest that a CRD was read from, and nil if there is none of that name.
+func (b *Bundle) CRDObject(name string) *Object { return b.object(kindCRD, name) }
+
+func (b *Bundle) object(kind, name string) *Object {
+	i := slices.IndexFunc(b.Objects, func(o *Object) bool { return o.GetKind() == kind && o.GetName() == name })
+	if i < 0 {
+		return nil
+	}
+	return b.Objects[i]
+}
+
+// FromManifests returns the bundle of manifests, JSON or YAML, as a catalog or an image has them. The annotations may be nil.
+// Errors wrap ErrNotBundle.
+func FromManifests(manifests [][]byte, annotations map[string]string) (*Bundle, error) {
+	b := &Bundle{Annotations: maps.Clone(annotations)}
+	for i, text := range manifests {
+		if err := b.addFile(fmt.Sprintf("manifests/%d", i), text); err != nil {
+			return nil, err
+		}
+	}
+	return b, b.assemble()
+}
+
+// assemble fills what follows from the objects and annotations.
+func (b *Bundle) assemble() error {
+	b.Package, b.DefaultChannel = b.Annotations[AnnotationPackage], b.Annotations[AnnotationDefaultChannel]
+	for channel := range strings.SplitSeq(b.Annotations[AnnotationChannels], ",") {
+		if channel = strings.TrimSpace(channel); channel != "" {
+			b.Channels = append(b.Channels, channel)
+		}
+	}
+	for _, o := range b.Objects {
+		var err error
+		switch gvk := o.GroupVersionKind(); {
+		case gvk.Kind == kindCSV && gvk.Group == operatorsv1alpha1.GroupName:
+			err = b.addCSV(o)
+		case gvk.Kind == kindCRD && gvk.GroupVersion() == apiextensionsv1.SchemeGroupVersion:
+			crd := &apiextensionsv1.CustomResourceDefinition{}
+			err = o.into(crd)
+			b.CRDs = append(b.CRDs, crd)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if b.CSV == nil {
+		return fmt.Errorf("%w: it has no %s", ErrNotBundle, kindCSV)
+	}
+	return nil
+}
+
+func (b *Bundle) addCSV(o *Object) error {
+	if b.CSV != nil {
+		return fmt.Errorf("%w: it has two of kind %s, %s in %s and %s in %s", ErrNotBundle, kindCSV,
+			b.Name, b.CSVObject().File, o.GetName(), o.File)
+	}
+	csv := &operatorsv1alpha1.ClusterServiceVersion{}
+	if err := o.into(csv); err != nil {
+		return err
+	}
+	if csv.Name == "" {
+		return fmt.Errorf("%w: the %s in %s has no name", ErrNotBundle, kindCSV, o.File)
+	}
+	b.CSV, b.Name, b.Version = csv, csv.Name, csv.Spec.Version.Version
+	return nil
+}
+
+func (o *Object) into(typed any) error {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, typed); err != nil {
+		return fmt.Errorf("%w: %s: decode %s %q: %w", ErrNotBundle, o.File, o.GetKind(), o.GetName(), err)
+	}
+	return nil
+}

@@ -1,0 +1,175 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package bundles_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bellwether-dev/bellwether/bundles"
+)
+
+const (
+	annotations = `annotations:
+  operators.operatorframework.io.bundle.mediatype.v1: registry+v1
+  operators.operatorframework.io.bundle.manifests.v1: manifests/
+  operators.operatorframework.io.bundle.metadata.v1: metadata/
+  operators.operatorframework.io.bundle.package.v1: demo
+  operators.operatorframework.io.bundle.channels.v1: "candidate, stable"
+  operators.operatorframework.io.bundle.channel.default.v1: stable
+`
+	csv = `apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata:
+  name: demo.v1.2.3
+spec:
+  version: 1.2.3
+`
+	crd = `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: first}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: things.demo.example.com
+spec:
+  versions:
+  - name: v1
+  - name: v2
+    served: true
+`
+)
+
+func bundleFS(changes map[string]string) fstest.MapFS {
+	files := map[string]string{
+		"metadata/annotations.yaml": annotations, "manifests/csv.yaml": csv, "manifests/things.yaml": crd, "manifests/README.md": "{",
+		"metadata/dependencies.yaml": "dependencies:\n- type: olm.package\n  value: {packageName: other, version: 1.0.0}\n",
+	}
+	for name, text := range changes {
+		if files[name] = text; text == "" {
+			delete(files, name)
+		}
+	}
+	fsys := fstest.MapFS{}
+	for name, text := range files {
+		fsys[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return fsys
+}
+
+func TestRead(t *testing.T) {
+	b, err := bundles.Read(bundleFS(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	have := []any{b.Name, b.Version.String(), b.Package, b.Channels, b.DefaultChannel, len(b.CRDs), len(b.Objects), string(b.Dependencies[0].Value)}
+	want := []any{"demo.v1.2.3", "1.2.3", "demo", []string{"candidate", "stable"}, "stable", 1, 3, `{"packageName":"other","version":"1.0.0"}`}
+	if diff := cmp.Diff(want, have); diff != "" {
+		t.Errorf("-want +have\n%s", diff)
+	}
+	object := b.CRDObject("things.demo.example.com")
+	for name, test := range map[string]struct {
+		path []any
+		want int
+	}{
+		"the object":      {want: 6},
+		"a field":         {path: []any{"metadata", "name"}, want: 9},
+		"in a list":       {path: []any{"spec", "versions", 1, "served"}, want: 14},
+		"a missing field": {path: []any{"spec", "versions", 1, "schema", "openAPIV3Schema"}, want: 13},
+		"a missing place": {path: []any{"spec", "versions", 7}, want: 11},
+	} {
+		if have := object.Position(test.path...); have != test.want {
+			t.Errorf("line of %s: want %d, have %d", name, test.want, have)
+		}
+	}
+	manifests, err := b.Manifests()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := bundles.FromManifests(manifests, b.Annotations)
+	if err != nil || again.Name != b.Name || !cmp.Equal(again.CRDs, b.CRDs) || !slices.Equal(again.Channels, b.Channels) {
+		t.Errorf("from its manifests: %+v (%v)", again, err)
+	}
+}
+
+func TestReadRefuses(t *testing.T) {
+	tests := map[string]struct {
+		changes map[string]string
+		err     error
+		says    string
+	}{
+		"no annotations":    {map[string]string{"metadata/annotations.yaml": ""}, bundles.ErrNotBundle, "no metadata/annotations.yaml"},
+		"no package":        {map[string]string{"metadata/annotations.yaml": strings.ReplaceAll(annotations, "bundle.package.v1", "x")}, bundles.ErrNotBundle, "lacks operators.operatorframework.io.bundle.package.v1"},
+		"other media type":  {map[string]string{"metadata/annotations.yaml": strings.ReplaceAll(annotations, "registry+v1", "helm")}, bundles.ErrNotBundle, `"helm"`},
+		"manifests outside": {map[string]string{"metadata/annotations.yaml": strings.ReplaceAll(annotations, "manifests/\n", "../up\n")}, bundles.ErrNotBundle, `"../up"`},
+		"no CSV":            {map[string]string{"manifests/csv.yaml": ""}, bundles.ErrNotBundle, "no ClusterServiceVersion"},
+		"two CSVs":          {map[string]string{"manifests/other.yaml": csv}, bundles.ErrNotBundle, "manifests/csv.yaml"},
+		"a CSV of no name":  {map[string]string{"manifests/csv.yaml": strings.Replace(csv, "name: demo.v1.2.3", "labels: {}", 1)}, bundles.ErrNotBundle, "has no name"},
+		"a version":         {map[string]string{"manifests/csv.yaml": strings.Replace(csv, "version: 1.2.3", "version: one", 1)}, bundles.ErrNotBundle, "decode ClusterServiceVersion"},
+		"broken YAML":       {map[string]string{"manifests/csv.yaml": csv + "---\na: ["}, bundles.ErrNotBundle, "line 8"},
+		"no object":         {map[string]string{"manifests/csv.yaml": "[]"}, bundles.ErrNotBundle, "not an object"},
+		"no kind":           {map[string]string{"manifests/other.yaml": "apiVersion: v1"}, bundles.ErrNotBundle, "no kind"},
+		"50 MB":             {map[string]string{"manifests/other.yaml": strings.Repeat("# a comment\n", 50<<20/12)}, bundles.ErrTooLarge, "32 MiB"},
+		"broken metadata":   {map[string]string{"metadata/properties.yaml": "properties: 7"}, bundles.ErrNotBundle, "metadata/properties.yaml"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := bundles.Read(bundleFS(test.changes))
+			if !errors.Is(err, test.err) || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("want an error with %q, have %v", test.says, err)
+			}
+		})
+	}
+}
+
+// TestRealBundles reads what other projects published.
+func TestRealBundles(t *testing.T) {
+	dirs, err := filepath.Glob("../../shared/bundles/*/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(dirs) == 0 {
+		t.Skip("no real bundles beside the repository")
+	}
+	for _, dir := range dirs {
+		b, err := bundles.Read(os.DirFS(dir))
+		if err != nil {
+			t.Errorf("%s: %v", dir, err)
+			continue
+		}
+		if b.Version.String() != filepath.Base(dir) {
+			t.Errorf("%s has version %s", dir, b.Version)
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add(annotations, csv, crd)
+	f.Add("annotations: {}", "a: &a [*a]", "{}")
+	f.Fuzz(func(t *testing.T, annotations, one, two string) {
+		var fsys fs.FS = bundleFS(map[string]string{"metadata/annotations.yaml": annotations, "manifests/csv.yaml": one, "manifests/things.yaml": two})
+		b, err := bundles.Read(fsys)
+		if err != nil {
+			return
+		}
+		if b.CSV == nil || b.Name == "" {
+			t.Error("a bundle without its CSV")
+		}
+		for _, o := range b.Objects {
+			if line := o.Position("spec", 0, "x"); line < 1 {
+				t.Errorf("%s: line %d", o.File, line)
+			}
+		}
+	})
+}

@@ -1,0 +1,91 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package bundles
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"sync"
+
+	yamlv3 "go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// Object is one manifest of a bundle.
+type Object struct {
+	*unstructured.Unstructured
+	// File is the path within the bundle, such as "manifests/thing.yaml".
+	File string
+	// Line of File on which the object's document begins, from 1.
+	Line int
+
+	text []byte
+	root func() *yamlv3.Node
+}
+
+// parseObject reads one document, YAML or JSON; nil if there is nothing in it.
+func parseObject(file string, line int, text []byte) (*Object, error) {
+	var content map[string]any
+	if err := yaml.Unmarshal(text, &content); err != nil {
+		return nil, fmt.Errorf("%w: %s: the document at line %d is not an object: %w", ErrNotBundle, file, line, err)
+	}
+	if len(content) == 0 {
+		return nil, nil
+	}
+	o := &Object{Unstructured: &unstructured.Unstructured{Object: content}, File: file, Line: line, text: text}
+	if o.GetKind() == "" || o.GetAPIVersion() == "" {
+		return nil, fmt.Errorf("%w: %s: the document at line %d has no kind or no apiVersion: manifests are Kubernetes objects", ErrNotBundle, file, line)
+	}
+	o.root = sync.OnceValue(o.parse)
+	return o, nil
+}
+
+// parse keeps the positions of everything. Few objects are ever asked for one, so it is done on demand.
+func (o *Object) parse() *yamlv3.Node {
+	var document yamlv3.Node
+	if err := yamlv3.NewDecoder(bytes.NewReader(o.text)).Decode(&document); err != nil || len(document.Content) == 0 {
+		return nil
+	}
+	return document.Content[0]
+}
+
+// Position returns the line of File on which a field stands, from 1. The path holds strings for fields and ints for list
+// elements. Where there is no such field it is the line of the nearest parent that exists.
+func (o *Object) Position(path ...any) int {
+	at := o.root()
+	if at == nil {
+		return o.Line
+	}
+	line := at.Line
+	for _, step := range path {
+		var next *yamlv3.Node
+		if next, line = descend(at, fmt.Sprint(step), line); next == nil {
+			break
+		}
+		at = next
+	}
+	return o.Line + line - 1
+}
+
+// descend returns the child and the line it begins on: that of its key, for a field.
+func descend(at *yamlv3.Node, step string, line int) (*yamlv3.Node, int) {
+	if at.Kind == yamlv3.AliasNode {
+		at = at.Alias
+	}
+	switch at.Kind {
+	case yamlv3.MappingNode:
+		for i := 0; i+1 < len(at.Content); i += 2 {
+			if at.Content[i].Value == step {
+				return at.Content[i+1], at.Content[i].Line
+			}
+		}
+	case yamlv3.SequenceNode:
+		if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(at.Content) {
+			return at.Content[i], at.Content[i].Line
+		}
+	}
+	return nil, line
+}

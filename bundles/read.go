@@ -1,0 +1,177 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package bundles
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/bellwether-dev/bellwether/catalogs"
+)
+
+const (
+	// ManifestsDir and MetadataDir are the two folders of a bundle.
+	ManifestsDir = "manifests"
+	MetadataDir  = "metadata"
+
+	annotationsFile  = MetadataDir + "/annotations.yaml"
+	dependenciesFile = MetadataDir + "/dependencies.yaml"
+	propertiesFile   = MetadataDir + "/properties.yaml"
+
+	// MaxBytes bounds the files of one bundle. What OLM can install is well below.
+	MaxBytes = 32 << 20
+)
+
+// Read reads a bundle folder. Errors wrap ErrNotBundle or ErrTooLarge, or are those of the file system.
+func Read(fsys fs.FS) (*Bundle, error) {
+	r := reader{fs: fsys, left: MaxBytes}
+	b := &Bundle{}
+	var err error
+	if b.Annotations, err = r.annotations(); err != nil {
+		return nil, err
+	}
+	folder := path.Clean(cmp.Or(b.Annotations[AnnotationManifests], ManifestsDir))
+	if !fs.ValidPath(folder) {
+		return nil, fmt.Errorf("%w: %s: %s is %q, which is no folder of the bundle", ErrNotBundle, annotationsFile, AnnotationManifests, folder)
+	}
+	entries, err := fs.ReadDir(fsys, folder)
+	if err != nil {
+		return nil, fmt.Errorf("%w: list manifests: %w", ErrNotBundle, err)
+	}
+	for _, e := range entries {
+		if !e.Type().IsRegular() || !IsManifest(e.Name()) {
+			continue
+		}
+		file := path.Join(folder, e.Name())
+		text, err := r.file(file)
+		if err != nil {
+			return nil, err
+		}
+		if err := b.addFile(file, text); err != nil {
+			return nil, err
+		}
+	}
+	if b.Dependencies, err = r.typed(dependenciesFile, "dependencies"); err != nil {
+		return nil, err
+	}
+	if b.Properties, err = r.typed(propertiesFile, "properties"); err != nil {
+		return nil, err
+	}
+	if err := b.assemble(); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// IsManifest tells by its name whether OLM takes a file in the folder of manifests for a manifest.
+func IsManifest(name string) bool {
+	return slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name))
+}
+
+// reader reads files within one bound.
+type reader struct {
+	fs   fs.FS
+	left int64
+}
+
+func (r *reader) file(name string) ([]byte, error) {
+	f, err := r.fs.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", name, err)
+	}
+	defer func() { _ = f.Close() }()
+	text, err := io.ReadAll(io.LimitReader(f, r.left+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	r.left -= int64(len(text))
+	if r.left < 0 {
+		return nil, fmt.Errorf("%w: its files have more than %d MiB", ErrTooLarge, MaxBytes>>20)
+	}
+	return text, nil
+}
+
+func (r *reader) annotations() (map[string]string, error) {
+	text, err := r.file(annotationsFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: it has no %s", ErrNotBundle, annotationsFile)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var in struct {
+		Annotations map[string]string `json:"annotations"`
+	}
+	if err := yaml.Unmarshal(text, &in); err != nil {
+		return nil, fmt.Errorf("%w: decode %s: %w", ErrNotBundle, annotationsFile, err)
+	}
+	if in.Annotations[AnnotationPackage] == "" {
+		return nil, fmt.Errorf("%w: %s lacks %s", ErrNotBundle, annotationsFile, AnnotationPackage)
+	}
+	// Many old bundles say no more than their package and channels.
+	if have := cmp.Or(in.Annotations[AnnotationMediaType], MediaType); have != MediaType {
+		return nil, fmt.Errorf("%w: its media type is %q, not %q", ErrNotBundle, have, MediaType)
+	}
+	return in.Annotations, nil
+}
+
+// typed reads a file of typed values, which need not exist.
+func (r *reader) typed(name, field string) ([]catalogs.Property, error) {
+	text, err := r.file(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	asJSON, err := yaml.YAMLToJSON(text)
+	if err != nil {
+		return nil, fmt.Errorf("%w: decode %s: %w", ErrNotBundle, name, err)
+	}
+	var in map[string][]catalogs.Property
+	if err := json.Unmarshal(asJSON, &in); err != nil {
+		return nil, fmt.Errorf("%w: decode %s: %w", ErrNotBundle, name, err)
+	}
+	return in[field], nil
+}
+
+// addFile adds the documents of a manifest file, with the lines they begin on.
+func (b *Bundle) addFile(file string, text []byte) error {
+	line := 1
+	for _, document := range split(text) {
+		o, err := parseObject(file, line, document)
+		if err != nil {
+			return err
+		}
+		if o != nil {
+			b.Objects = append(b.Objects, o)
+		}
+		line += bytes.Count(document, []byte("\n")) + 1 // the separator
+	}
+	return nil
+}
+
+// split cuts a YAML file at its separator lines.
+func split(text []byte) [][]byte {
+	var documents [][]byte
+	start, at := 0, 0
+	for line := range bytes.Lines(text) {
+		if content := strings.TrimRight(string(line), " \t\r\n"); content == "---" {
+			documents = append(documents, text[start:at])
+			start = at + len(line)
+		}
+		at += len(line)
+	}
+	return append(documents, text[start:])
+}
