@@ -62,6 +62,7 @@ type Rule struct {
 	// Bad and Good are examples in txtar format; Rules fills them in from the files in examples/.
 	Bad, Good string
 	// Check returns what it finds. It sets neither Rule nor, unless it differs from the rule's, Severity of a Finding.
+	// It is nil in rules about the waivers, which Run looks at itself.
 	Check func(*Input) []Finding
 }
 
@@ -119,6 +120,7 @@ func Rules() []Rule {
 		operatorRules(),
 		supplyChainRules(),
 		compatibilityRules(),
+		waiverRules(),
 	)
 	for i := range rules {
 		rules[i].Bad = cmp.Or(rules[i].Bad, example(rules[i].ID, "bad"))

@@ -1,0 +1,226 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package build
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/blang/semver/v4"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/bellwether-dev/bellwether/bundles"
+)
+
+// ErrInput says that no bundle can be made of what was given; the error lists all that is wrong.
+var ErrInput = errors.New("no bundle can be made of this")
+
+// InputError lists what is wrong with the input. It is an ErrInput.
+type InputError struct {
+	// Problems are sentences that name the object or the option, and what to do.
+	Problems []string
+}
+
+func (e *InputError) Error() string {
+	if len(e.Problems) == 1 {
+		return fmt.Sprintf("%v: %s", ErrInput, e.Problems[0])
+	}
+	return fmt.Sprintf("%v: %d problems:\n  - %s", ErrInput, len(e.Problems), strings.Join(e.Problems, "\n  - "))
+}
+
+// Is makes errors.Is(err, ErrInput) hold.
+func (e *InputError) Is(target error) bool { return target == ErrInput }
+
+// Source is a stream of YAML or JSON documents. Name is what errors call it, such as "stdin" or a file's name.
+type Source struct {
+	Name string
+	Text []byte
+}
+
+// Options say what manifests cannot. Package and Version are required, unless a ClusterServiceVersion among the manifests has
+// the version.
+type Options struct {
+	// Package is the operator's name in catalogs.
+	Package string
+	// Version is a plain X.Y.Z. Pre-releases and build metadata are refused: ranges do not see the former, and OLM v1 orders
+	// by the latter.
+	Version string
+	// Channels are those that the bundle proposes itself for; none means "stable". The compiled catalog decides.
+	Channels []string
+	// DefaultChannel is one of Channels; empty means the first.
+	DefaultChannel string
+	// About is what people read of the operator. Where it is set it wins over a ClusterServiceVersion among the manifests.
+	About About
+	// LeaveOut are objects that may be lost: KIND or KIND/NAME, in any case.
+	LeaveOut []string
+	// ServiceAccounts are accounts that no Deployment uses and that get their permissions through OLM all the same.
+	ServiceAccounts []string
+	// Annotations are added to metadata/annotations.yaml.
+	Annotations map[string]string
+}
+
+// About describes the operator to people and says where it can be installed. The zero value says nothing.
+type About struct {
+	DisplayName, Description  string
+	Provider, ProviderURL     string
+	Maturity, MinKubeVersion  string
+	Capabilities              string
+	Keywords                  []string
+	Maintainers               []operatorsv1alpha1.Maintainer
+	Links                     []operatorsv1alpha1.AppLink
+	Icon                      *operatorsv1alpha1.Icon
+	InstallModes              []operatorsv1alpha1.InstallModeType
+	Replaces                  string
+}
+
+// or fills what is not set.
+func (a About) or(b About) About {
+	a.DisplayName, a.Description = cmp.Or(a.DisplayName, b.DisplayName), cmp.Or(a.Description, b.Description)
+	a.Provider, a.ProviderURL = cmp.Or(a.Provider, b.Provider), cmp.Or(a.ProviderURL, b.ProviderURL)
+	a.Maturity, a.MinKubeVersion = cmp.Or(a.Maturity, b.Maturity), cmp.Or(a.MinKubeVersion, b.MinKubeVersion)
+	a.Capabilities, a.Replaces, a.Icon = cmp.Or(a.Capabilities, b.Capabilities), cmp.Or(a.Replaces, b.Replaces), cmp.Or(a.Icon, b.Icon)
+	a.Keywords, a.Maintainers = orSlice(a.Keywords, b.Keywords), orSlice(a.Maintainers, b.Maintainers)
+	a.Links, a.InstallModes = orSlice(a.Links, b.Links), orSlice(a.InstallModes, b.InstallModes)
+	return a
+}
+
+func orSlice[T any](a, b []T) []T {
+	if len(a) > 0 {
+		return a
+	}
+	return b
+}
+
+// Or fills what o leaves open from defaults, as a chart's metadata gives them.
+func (o Options) Or(defaults Options) Options {
+	o.Package, o.Version = cmp.Or(o.Package, defaults.Package), cmp.Or(o.Version, defaults.Version)
+	o.About = o.About.or(defaults.About)
+	return o
+}
+
+// Result is a bundle, and what its author should know of it.
+type Result struct {
+	Name, Package, Version string
+	// Files are the bundle's, by their path in it.
+	Files Files
+	// Warnings are sentences: what was left out or changed, and what the validators have to say.
+	Warnings []string
+}
+
+// Assemble makes a bundle of manifests. Errors are ErrInput.
+func Assemble(sources []Source, o Options) (*Result, error) {
+	a := &assembly{options: o}
+	a.checkOptions()
+	a.sort(a.parse(sources))
+	if len(a.problems) == 0 {
+		a.run()
+	}
+	if len(a.problems) > 0 {
+		return nil, &InputError{a.problems}
+	}
+	files, err := a.files()
+	if err != nil {
+		return nil, err
+	}
+	r := &Result{Name: a.csv.Name, Package: o.Package, Version: a.csv.Spec.Version.String(), Files: files, Warnings: a.warnings}
+	return r, r.check()
+}
+
+// assembly is a bundle in the making.
+type assembly struct {
+	options            Options
+	problems, warnings []string
+
+	bases       []typed[operatorsv1alpha1.ClusterServiceVersion]
+	objects     collected
+	csv         *operatorsv1alpha1.ClusterServiceVersion
+	permissions permissions
+	// namespace is that of the Deployments, which objects of the bundle lose.
+	namespace string
+}
+
+func (a *assembly) problem(format string, args ...any) {
+	a.problems = append(a.problems, fmt.Sprintf(format, args...))
+}
+
+func (a *assembly) warn(format string, args ...any) {
+	a.warnings = append(a.warnings, fmt.Sprintf(format, args...))
+}
+
+// run takes the steps in the order in which they need each other.
+func (a *assembly) run() {
+	a.startCSV()
+	a.findNamespace()
+	a.permit()
+	a.deploy()
+	a.own()
+	a.exemplify()
+	a.hookUp()
+	a.describe()
+	a.relateImages()
+}
+
+var packageName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
+
+func (a *assembly) checkOptions() {
+	o := &a.options
+	if !packageName.MatchString(o.Package) {
+		a.problem("the package is %q; it must be given (--package), in small letters, digits, dots and dashes, at most 63", o.Package)
+	}
+	if len(o.Channels) == 0 {
+		o.Channels = []string{"stable"}
+	}
+	for _, c := range o.Channels {
+		if !packageName.MatchString(c) {
+			a.problem("channel %q is not written in small letters, digits, dots and dashes", c)
+		}
+	}
+	o.DefaultChannel = cmp.Or(o.DefaultChannel, o.Channels[0])
+	if !slices.Contains(o.Channels, o.DefaultChannel) {
+		a.problem("the default channel %q is none of the channels %s", o.DefaultChannel, strings.Join(o.Channels, ", "))
+	}
+	for key := range o.Annotations {
+		if strings.HasPrefix(key, "operators.operatorframework.io.bundle.") {
+			a.problem("annotation %s follows from the other options and cannot be set", key)
+		}
+	}
+}
+
+// PlainVersion parses X.Y.Z, and says what is wrong with anything else.
+func PlainVersion(text string) (semver.Version, error) {
+	v, err := semver.Parse(text)
+	switch {
+	case err != nil:
+		return v, fmt.Errorf("version %q is not X.Y.Z: %w", text, err)
+	case len(v.Pre) > 0:
+		return v, fmt.Errorf("version %q is a pre-release: version ranges do not see it; use X.Y.Z and a candidate channel", text)
+	case len(v.Build) > 0:
+		return v, fmt.Errorf("version %q has build metadata, by which OLM v1 orders: put it into an annotation", text)
+	}
+	return v, nil
+}
+
+// annotations of metadata/annotations.yaml.
+func (a *assembly) annotations() map[string]string {
+	out := map[string]string{
+		bundles.AnnotationMediaType:      bundles.MediaType,
+		bundles.AnnotationManifests:      bundles.ManifestsDir + "/",
+		bundles.AnnotationMetadata:       bundles.MetadataDir + "/",
+		bundles.AnnotationPackage:        a.options.Package,
+		bundles.AnnotationChannels:       strings.Join(a.options.Channels, ","),
+		bundles.AnnotationDefaultChannel: a.options.DefaultChannel,
+	}
+	for key, value := range a.options.Annotations {
+		out[key] = value
+	}
+	if len(a.objects.scorecard) > 0 {
+		out["operators.operatorframework.io.test.mediatype.v1"] = "scorecard+v1"
+		out["operators.operatorframework.io.test.config.v1"] = "tests/scorecard/"
+	}
+	return out
+}

@@ -1,0 +1,203 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package build
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+const (
+	kindCSV            = "ClusterServiceVersion"
+	kindServiceAccount = "ServiceAccount"
+	kindRole           = "Role"
+	kindClusterRole    = "ClusterRole"
+)
+
+// collected are the manifests by what becomes of them.
+type collected struct {
+	deployments         []typed[appsv1.Deployment]
+	accounts            []object
+	roles               []typed[rbacv1.Role]
+	clusterRoles        []typed[rbacv1.ClusterRole]
+	roleBindings        []typed[rbacv1.RoleBinding]
+	clusterRoleBindings []typed[rbacv1.ClusterRoleBinding]
+	crds                []typed[apiextensionsv1.CustomResourceDefinition]
+	validating          []typed[admissionregistrationv1.ValidatingWebhookConfiguration]
+	mutating            []typed[admissionregistrationv1.MutatingWebhookConfiguration]
+	services            []typed[corev1.Service]
+	examples            []object
+	scorecard           []object
+	certificates        []object
+	// manifests go into the bundle as they are, less their namespace.
+	manifests []object
+}
+
+// sort puts every object where it belongs. CRDs come first, for they tell which of the others are examples.
+func (a *assembly) sort(objects []object) {
+	var others []object
+	kinds := map[schema.GroupKind]bool{}
+	for _, o := range objects {
+		if o.GroupVersionKind().GroupKind() != (schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition"}) {
+			others = append(others, o)
+			continue
+		}
+		if !a.served(o, "v1") {
+			continue
+		}
+		if crd, ok := decode[apiextensionsv1.CustomResourceDefinition](a, o); ok {
+			a.objects.crds = append(a.objects.crds, crd)
+			kinds[schema.GroupKind{Group: crd.value.Spec.Group, Kind: crd.value.Spec.Names.Kind}] = true
+		}
+	}
+	for _, o := range others {
+		if kinds[o.GroupVersionKind().GroupKind()] {
+			a.objects.examples = append(a.objects.examples, o)
+			continue
+		}
+		a.place(o)
+	}
+}
+
+// served refuses versions of an API that current Kubernetes does not serve.
+func (a *assembly) served(o object, version string) bool {
+	if gvk := o.GroupVersionKind(); gvk.Version != version {
+		gvk.Version = version
+		a.problem("%v is of %s, which Kubernetes does not serve: write it as %s", o, o.GetAPIVersion(), gvk.GroupVersion())
+		return false
+	}
+	return true
+}
+
+// place puts an object that is neither a CRD nor an example of one.
+func (a *assembly) place(o object) {
+	switch o.GroupVersionKind().GroupKind().String() {
+	case "ClusterServiceVersion.operators.coreos.com":
+		collect(a, &a.bases, o, "v1alpha1")
+	case "Deployment.apps":
+		collect(a, &a.objects.deployments, o, "v1")
+	case "ServiceAccount":
+		a.objects.accounts = append(a.objects.accounts, o)
+	case "Role.rbac.authorization.k8s.io":
+		collect(a, &a.objects.roles, o, "v1")
+	case "ClusterRole.rbac.authorization.k8s.io":
+		collect(a, &a.objects.clusterRoles, o, "v1")
+	case "RoleBinding.rbac.authorization.k8s.io":
+		collect(a, &a.objects.roleBindings, o, "v1")
+	case "ClusterRoleBinding.rbac.authorization.k8s.io":
+		collect(a, &a.objects.clusterRoleBindings, o, "v1")
+	case "ValidatingWebhookConfiguration.admissionregistration.k8s.io":
+		collect(a, &a.objects.validating, o, "v1")
+	case "MutatingWebhookConfiguration.admissionregistration.k8s.io":
+		collect(a, &a.objects.mutating, o, "v1")
+	case "Service":
+		collect(a, &a.objects.services, o, "v1")
+	case "Configuration.scorecard.operatorframework.io":
+		a.objects.scorecard = append(a.objects.scorecard, o)
+	default:
+		a.placeOther(o)
+	}
+}
+
+func collect[T any](a *assembly, into *[]typed[T], o object, version string) {
+	if !a.served(o, version) {
+		return
+	}
+	if value, ok := decode[T](a, o); ok {
+		*into = append(*into, value)
+	}
+}
+
+// carried are the further kinds that OLM v0 takes from a bundle. PodMonitor is missing on purpose: operator-registry lists it,
+// but OLM v0's catalog operator does not know it.
+var carried = map[string]bool{
+	"ConfigMap": true, "Secret": true,
+	"PrometheusRule.monitoring.coreos.com": true, "ServiceMonitor.monitoring.coreos.com": true,
+	"PodDisruptionBudget.policy": true, "PriorityClass.scheduling.k8s.io": true,
+	"VerticalPodAutoscaler.autoscaling.k8s.io": true, "NetworkPolicy.networking.k8s.io": true,
+	"ConsoleYAMLSample.console.openshift.io": true, "ConsoleQuickStart.console.openshift.io": true,
+	"ConsoleCLIDownload.console.openshift.io": true, "ConsoleLink.console.openshift.io": true, "ConsolePlugin.console.openshift.io": true,
+}
+
+func (a *assembly) placeOther(o object) {
+	gk := o.GroupVersionKind().GroupKind().String()
+	switch {
+	case carried[gk]:
+		a.objects.manifests = append(a.objects.manifests, o)
+	case gk == "Namespace":
+		a.warn("%v is left out: the namespace is made before OLM installs into it. Its labels and annotations are not in the bundle", o)
+	case gk == "Certificate.cert-manager.io", gk == "Issuer.cert-manager.io":
+		a.objects.certificates = append(a.objects.certificates, o)
+		a.warn("%v is left out: OLM makes the certificates of webhooks itself", o)
+	case a.mayLose(o):
+		a.warn("%v is left out, as asked", o)
+	default:
+		a.problem("%v: a bundle cannot carry a %s%s; do without it, or lose it knowingly with --leave-out %s", o, gk, instead[gk], o.GetKind())
+	}
+}
+
+// instead is what to do about kinds that people try.
+var instead = map[string]string{
+	"StatefulSet.apps":                 " (OLM runs Deployments only)",
+	"DaemonSet.apps":                   " (OLM runs Deployments only; let the operator make it)",
+	"Job.batch":                        " (let the operator make it)",
+	"CronJob.batch":                    " (let the operator make it)",
+	"Pod":                              " (OLM runs Deployments only)",
+	"APIService.apiregistration.k8s.io": " (write it as spec.apiservicedefinitions of a ClusterServiceVersion, --csv)",
+	"PodMonitor.monitoring.coreos.com": " (a ServiceMonitor can do)",
+}
+
+func (a *assembly) mayLose(o object) bool {
+	return slices.ContainsFunc(a.options.LeaveOut, func(what string) bool {
+		return strings.EqualFold(what, o.GetKind()) || strings.EqualFold(what, o.GetKind()+"/"+o.GetName())
+	})
+}
+
+// findNamespace finds where the operator runs in the manifests. In a bundle nothing has a namespace: OLM puts all that has one
+// into the namespace that it installs to. So an object that must be elsewhere cannot be carried.
+func (a *assembly) findNamespace() {
+	for _, d := range a.objects.deployments {
+		switch ns := d.GetNamespace(); {
+		case a.namespace == "":
+			a.namespace = ns
+		case ns != "" && ns != a.namespace:
+			a.problem("%v is in namespace %s, and other Deployments are in %s: OLM installs an operator into one", d, ns, a.namespace)
+		}
+	}
+	if a.namespace == "" {
+		return
+	}
+	elsewhere(a, &a.objects.roles)
+	elsewhere(a, &a.objects.roleBindings)
+	elsewhere(a, &a.objects.services)
+	a.objects.manifests = slices.DeleteFunc(a.objects.manifests, a.isElsewhere)
+	a.objects.accounts = slices.DeleteFunc(a.objects.accounts, a.isElsewhere)
+}
+
+func elsewhere[T any](a *assembly, objects *[]typed[T]) {
+	*objects = slices.DeleteFunc(*objects, func(t typed[T]) bool { return a.isElsewhere(t.object) })
+}
+
+func (a *assembly) isElsewhere(o object) bool {
+	ns := o.GetNamespace()
+	switch {
+	case ns == "" || ns == a.namespace:
+		return false
+	case a.mayLose(o):
+		a.warn("%v is left out, as asked", o)
+	default:
+		a.problem("%v is in namespace %s, but a bundle installs into one namespace, here %s; lose it knowingly with --leave-out %s",
+			o, ns, a.namespace, fmt.Sprintf("%s/%s", o.GetKind(), o.GetName()))
+	}
+	return true
+}
+

@@ -1,0 +1,123 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Options say what to look for, and what of it counts.
+type Options struct {
+	// Only are the ids of the rules to run; empty means all.
+	Only []string
+	// Skip are the ids of rules not to run.
+	Skip    []string
+	Waivers []Waiver
+	// WaiverFile is the name under which findings about waivers are reported; empty means WaiverFile.
+	WaiverFile string
+	// Now decides which waivers have expired.
+	Now time.Time
+	// FailOn is the mildest severity that makes a report a failure; empty means Error.
+	FailOn Severity
+}
+
+// Report is what is wrong with a bundle.
+type Report struct {
+	// Bundle is the name of the bundle's CSV; Package and Version are what it is a version of.
+	Bundle  string
+	Package string
+	Version string
+	// History are the versions that it was compared with, the oldest first.
+	History []string
+	// Findings are those that no waiver covers: the worst first, then in the order of files and lines.
+	Findings []Finding
+	// Waived are those that one does.
+	Waived []Waived
+	// Rules are all that ran, in their usual order.
+	Rules  []Rule
+	FailOn Severity
+}
+
+// Waived is a finding that somebody decided to live with.
+type Waived struct {
+	Finding
+	Waiver Waiver `json:"waiver"`
+}
+
+// Run applies the rules to a bundle. It changes nothing in the input.
+func Run(in Input, o Options) Report {
+	r := Report{
+		Bundle: in.Bundle.Name, Package: in.Bundle.Package, Version: in.Bundle.Version.String(),
+		Rules: Select(o.Only, o.Skip), FailOn: cmp.Or(o.FailOn, Error),
+	}
+	for _, b := range in.History {
+		r.History = append(r.History, b.Version.String())
+	}
+	w := waiving{waivers: o.Waivers, used: make([]bool, len(o.Waivers)), now: o.Now}
+	for _, rule := range r.Rules {
+		if rule.Check == nil { // it is about waivers, and comes last
+			continue
+		}
+		for _, f := range rule.Check(&in) {
+			f.Rule, f.Severity = rule.ID, cmp.Or(f.Severity, rule.Severity)
+			if i := w.find(f); i >= 0 {
+				r.Waived = append(r.Waived, Waived{Finding: f, Waiver: o.Waivers[i]})
+				continue
+			}
+			r.Findings = append(r.Findings, f)
+		}
+	}
+	r.Findings = append(r.Findings, w.findings(r.Rules, cmp.Or(o.WaiverFile, WaiverFile))...)
+	slices.SortStableFunc(r.Findings, compare)
+	r.Findings = slices.Compact(r.Findings)
+	slices.SortStableFunc(r.Waived, func(a, b Waived) int { return compare(a.Finding, b.Finding) })
+	return r
+}
+
+// Select returns the rules to run: those named by only, or all, less those
+// named by skip.
+func Select(only, skip []string) []Rule {
+	return slices.DeleteFunc(Rules(), func(r Rule) bool {
+		return slices.Contains(skip, r.ID) || len(only) > 0 && !slices.Contains(only, r.ID)
+	})
+}
+
+// Find returns the rule of that id.
+func Find(id string) (Rule, bool) {
+	rules := Rules()
+	i := slices.IndexFunc(rules, func(r Rule) bool { return r.ID == id })
+	if i < 0 {
+		return Rule{}, false
+	}
+	return rules[i], true
+}
+
+func compare(a, b Finding) int {
+	return cmp.Or(
+		cmp.Compare(slices.Index(severities, a.Severity), slices.Index(severities, b.Severity)),
+		cmp.Compare(a.Rule, b.Rule),
+		cmp.Compare(a.File, b.File),
+		cmp.Compare(a.Line, b.Line),
+		cmp.Compare(a.Path, b.Path),
+		cmp.Compare(a.Message, b.Message),
+	)
+}
+
+// Failed says whether some finding is at least as bad as FailOn.
+func (r *Report) Failed() bool {
+	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Severity.AtLeast(r.FailOn) })
+}
+
+// Count returns how many findings have a severity.
+func (r *Report) Count(s Severity) int {
+	n := 0
+	for _, f := range r.Findings {
+		if f.Severity == s {
+			n++
+		}
+	}
+	return n
+}

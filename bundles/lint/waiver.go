@@ -1,0 +1,180 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	yamlv3 "go.yaml.in/yaml/v3"
+)
+
+// WaiverFile is the usual name of the file of waivers, beside the bundle's
+// folders or wherever lint is run.
+const WaiverFile = ".bellwether-lint.yaml"
+
+// The rules about waivers themselves.
+const (
+	ruleWaiverExpired = "waiver-expired"
+	ruleWaiverUnused  = "waiver-unused"
+)
+
+// ErrBadWaivers says that a file of waivers is not written as it must be.
+var ErrBadWaivers = errors.New("bad waivers")
+
+// Waiver is a decision to live with findings of one rule for a while.
+type Waiver struct {
+	Rule string `json:"rule"`
+	// File and Path limit the waiver to findings there; "*" in them stands for any text. Empty means anywhere.
+	File string `json:"file,omitempty"`
+	Path string `json:"path,omitempty"`
+	// Reason says why it is acceptable.
+	Reason string `json:"reason"`
+	// Expires is the last day, in UTC, on which the waiver counts, as 2026-12-31.
+	Expires string `json:"expires"`
+
+	// Line is where the waiver stands in its file, from 1.
+	Line int `json:"-"`
+
+	end         time.Time
+	files, path *regexp.Regexp
+}
+
+// ParseWaivers reads a file of waivers: a list under the key "waivers", each
+// with rule, reason and expires, and optionally file and path. Errors wrap
+// ErrBadWaivers and name the line.
+func ParseWaivers(text []byte) ([]Waiver, error) {
+	var in struct {
+		Waivers []yamlv3.Node `yaml:"waivers"`
+	}
+	decoder := yamlv3.NewDecoder(bytes.NewReader(text))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&in); err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%w: %w", ErrBadWaivers, err)
+	}
+	waivers := make([]Waiver, 0, len(in.Waivers))
+	for i := range in.Waivers {
+		w, err := parseWaiver(&in.Waivers[i])
+		if err != nil {
+			return nil, fmt.Errorf("%w: line %d: %w", ErrBadWaivers, in.Waivers[i].Line, err)
+		}
+		waivers = append(waivers, w)
+	}
+	return waivers, nil
+}
+
+// waiverFields are the fields of a waiver, in the order in which errors about
+// them are reported.
+var waiverFields = []string{"rule", "file", "path", "reason", "expires"}
+
+func parseWaiver(node *yamlv3.Node) (Waiver, error) {
+	var fields map[string]string
+	if err := node.Decode(&fields); err != nil {
+		return Waiver{}, fmt.Errorf("a waiver has text fields only: %w", err)
+	}
+	for name := range fields {
+		if !slices.Contains(waiverFields, name) {
+			return Waiver{}, fmt.Errorf("a waiver has no field %q; it has %s", name, strings.Join(waiverFields, ", "))
+		}
+	}
+	w := Waiver{Rule: fields["rule"], File: fields["file"], Path: fields["path"], Reason: strings.TrimSpace(fields["reason"]),
+		Expires: fields["expires"], Line: node.Line}
+	if _, ok := Find(w.Rule); !ok {
+		return Waiver{}, fmt.Errorf("there is no rule %q", w.Rule)
+	}
+	if w.Rule == ruleWaiverExpired || w.Rule == ruleWaiverUnused {
+		return Waiver{}, fmt.Errorf("%s cannot be waived", w.Rule)
+	}
+	if w.Reason == "" {
+		return Waiver{}, errors.New("a waiver needs a reason")
+	}
+	day, err := time.Parse(time.DateOnly, w.Expires)
+	if err != nil {
+		return Waiver{}, fmt.Errorf("a waiver needs a day on which it expires, such as 2026-12-31; %q is none", w.Expires)
+	}
+	w.end, w.files, w.path = day.AddDate(0, 0, 1), glob(w.File), glob(w.Path)
+	return w, nil
+}
+
+// glob matches a whole text, in which "*" stands for any text; an empty
+// pattern matches everything. Field paths have brackets in them, which the
+// patterns of package path would take for something else.
+func glob(pattern string) *regexp.Regexp {
+	if pattern == "" {
+		pattern = "*"
+	}
+	return regexp.MustCompile(`\A(?s:` + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, `.*`) + `)\z`)
+}
+
+func (w *Waiver) covers(f Finding) bool {
+	return w.Rule == f.Rule && w.files.MatchString(f.File) && w.path.MatchString(f.Path)
+}
+
+// waiving applies waivers and remembers which of them were of use.
+type waiving struct {
+	waivers []Waiver
+	used    []bool
+	now     time.Time
+}
+
+// find returns the waiver of a finding, or -1. Every one that covers it counts
+// as used, so that two that overlap are not told from each other by chance.
+func (w *waiving) find(f Finding) int {
+	found := -1
+	for i := range w.waivers {
+		if !w.waivers[i].covers(f) {
+			continue
+		}
+		w.used[i] = true
+		if found < 0 && w.now.Before(w.waivers[i].end) {
+			found = i
+		}
+	}
+	return found
+}
+
+// findings are about the waivers themselves, as far as the rules that they are
+// about ran.
+func (w *waiving) findings(rules []Rule, file string) []Finding {
+	severity := map[string]Severity{}
+	for _, r := range rules {
+		severity[r.ID] = r.Severity
+	}
+	var out []Finding
+	add := func(rule string, waiver Waiver, message string) {
+		if _, ran := severity[rule]; ran {
+			out = append(out, Finding{Rule: rule, Severity: severity[rule], File: file, Line: waiver.Line, Message: message})
+		}
+	}
+	for i, waiver := range w.waivers {
+		switch _, ran := severity[waiver.Rule]; {
+		case !ran:
+		case !w.now.Before(waiver.end):
+			add(ruleWaiverExpired, waiver, fmt.Sprintf("the waiver of %s expired on %s", waiver.Rule, waiver.Expires))
+		case !w.used[i]:
+			add(ruleWaiverUnused, waiver, fmt.Sprintf("nothing is left that the waiver of %s is about", waiver.Rule))
+		}
+	}
+	return out
+}
+
+// waiverRules are about waivers. Run itself looks for what they find.
+func waiverRules() []Rule {
+	return []Rule{{
+		ID: ruleWaiverExpired, Title: "A waiver has expired", Severity: Error,
+		Why: "A waiver is a promise to look again by a certain day. That day is over, so the findings count again, and nobody must " +
+			"overlook that it was once decided to live with them.",
+		Fix: "Fix what was waived and delete the waiver, or decide anew and give it a later day.",
+	}, {
+		ID: ruleWaiverUnused, Title: "A waiver covers nothing", Severity: Warning,
+		Why: "What it was about was fixed, or it never matched. Left in the file it would hide the next fault of that kind.",
+		Fix: "Delete the waiver, or correct its `file` and `path`.",
+	}}
+}
