@@ -19,6 +19,11 @@ const (
 	// ConditionOLMAvailable (FleetCluster) is True when the agent found OLM.
 	ConditionOLMAvailable = "OLMAvailable"
 
+	// ConditionBlockedVersionInUse (OperatorCatalog) is there, and True, while
+	// clusters run a version that is blocked; its message names them and says
+	// where they can go.
+	ConditionBlockedVersionInUse = "BlockedVersionInUse"
+
 	// ConditionPlanned (OperatorRollout) is True once membership is frozen.
 	ConditionPlanned = "Planned"
 
@@ -58,12 +63,31 @@ const (
 	// ReasonOLMMissing says that the cluster does not serve OLM's API.
 	ReasonOLMMissing = "OLMMissing"
 
-	// ReasonCatalogUnreachable and the three below explain what is wrong with
-	// a catalog.
+	// ReasonCatalogUnreachable and those below explain what is wrong with a
+	// catalog.
 	ReasonCatalogUnreachable = "CatalogUnreachable"
-	ReasonDigestMismatch     = "DigestMismatch"
-	ReasonNotACatalog        = "NotACatalog"
-	ReasonCatalogNotFound    = "CatalogNotFound"
+	// ReasonSourceNotFound says that the registry, or the file system, has no
+	// such catalog.
+	ReasonSourceNotFound = "SourceNotFound"
+	// ReasonAccessDenied says that the registry wants other credentials.
+	ReasonAccessDenied = "AccessDenied"
+	// ReasonCatalogTooLarge says that the catalog exceeds what is read of one.
+	ReasonCatalogTooLarge = "CatalogTooLarge"
+	// ReasonSignatureMissing says that the catalog is not signed, though it must
+	// be.
+	ReasonSignatureMissing = "SignatureMissing"
+	// ReasonSignatureInvalid says that the catalog is signed by none of the keys
+	// that are trusted.
+	ReasonSignatureInvalid = "SignatureInvalid"
+	// ReasonWouldStrand says that the catalog leaves a version that clusters run
+	// without a way to the head of its channel.
+	ReasonWouldStrand = "WouldStrand"
+	// ReasonVersionBlocked says that a version is blocked; nobody is brought to
+	// it.
+	ReasonVersionBlocked  = "VersionBlocked"
+	ReasonDigestMismatch  = "DigestMismatch"
+	ReasonNotACatalog     = "NotACatalog"
+	ReasonCatalogNotFound = "CatalogNotFound"
 	// ReasonCatalogInvalid says that the catalog was read and contradicts
 	// itself.
 	ReasonCatalogInvalid = "CatalogInvalid"

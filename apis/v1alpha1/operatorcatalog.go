@@ -24,7 +24,10 @@ type OperatorCatalog struct {
 	Status OperatorCatalogStatus `json:"status,omitempty"`
 }
 
-// OperatorCatalogSpec says where the catalog is.
+// OperatorCatalogSpec says where the catalog is, whose word counts for it, and
+// which of its versions nobody may be brought to.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.verification) || has(self.source.image)",message="verification needs source.image: only an image in a registry has signatures"
 type OperatorCatalogSpec struct {
 	Source CatalogSource `json:"source"`
 
@@ -34,6 +37,62 @@ type OperatorCatalogSpec struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('5s')",message="pollInterval must be at least 5s"
 	// +optional
 	PollInterval *metav1.Duration `json:"pollInterval,omitempty"`
+
+	// Verification makes the hub and every agent refuse a catalog that is not
+	// signed. Without it signatures are not looked at.
+	// +optional
+	Verification *CatalogVerification `json:"verification,omitempty"`
+
+	// Blocks take effect at once, on clusters that are on their way as well:
+	// nobody is brought to a blocked version, nor through one. Who runs it stays
+	// there until there is a version to go on to.
+	// +listType=map
+	// +listMapKey=package
+	// +listMapKey=version
+	// +kubebuilder:validation:MaxItems=100
+	// +optional
+	Blocks []VersionBlock `json:"blocks,omitempty"`
+}
+
+// CatalogVerification says which signatures a catalog must have.
+type CatalogVerification struct {
+	// PublicKeys are ECDSA P-256 or Ed25519 keys in PEM, as `bellwether catalog
+	// keygen` and `cosign generate-key-pair` write them. A signature by one of
+	// them is enough, so that keys can be exchanged: add the new one, sign with
+	// it, remove the old one.
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MaxLength=2048
+	// +kubebuilder:validation:items:Pattern=`^\s*-----BEGIN PUBLIC KEY-----`
+	PublicKeys []string `json:"publicKeys"`
+}
+
+// VersionBlock says that nobody may be brought to a version, and why.
+type VersionBlock struct {
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Package string `json:"package"`
+	// Version as the catalog writes it, such as 1.2.3.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	Version string `json:"version"`
+	// Reason is shown to everybody who runs the version or asks for it.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	Reason string `json:"reason"`
+	// Expires is the day, such as 2026-12-31, by which somebody must have looked
+	// at the block again. A block that is past it is reported and stays in force:
+	// nothing is unblocked by the clock.
+	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}$`
+	// +kubebuilder:validation:MaxLength=10
+	// +optional
+	Expires string `json:"expires,omitempty"`
+	// Instead is the version that clusters should go to; empty means whatever the
+	// channel offers.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Instead string `json:"instead,omitempty"`
 }
 
 // CatalogSource is where a file-based catalog is read from: exactly one of an
@@ -66,7 +125,8 @@ type OperatorCatalogStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Conditions: Ready, Reconciling, Stalled.
+	// Conditions: Ready, Reconciling, Stalled; BlockedVersionInUse while clusters
+	// run a version that is blocked.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
@@ -74,7 +134,8 @@ type OperatorCatalogStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// Digest of the catalog that is in use, "sha256:" and hex. A catalog that
-	// cannot be read or contradicts itself never replaces a good one.
+	// cannot be read, contradicts itself, lacks a signature or would strand a
+	// cluster never replaces a good one.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Digest string `json:"digest,omitempty"`
@@ -97,6 +158,51 @@ type OperatorCatalogStatus struct {
 	// +kubebuilder:validation:MaxItems=500
 	// +optional
 	Packages []CatalogPackage `json:"packages,omitempty"`
+
+	// BlockedVersions are the blocks in force, those with the most clusters
+	// first: all of spec.blocks, and those that the catalog itself has on packages
+	// that a ManagedOperator uses. The first 100 of them.
+	// +listType=map
+	// +listMapKey=package
+	// +listMapKey=version
+	// +kubebuilder:validation:MaxItems=100
+	// +optional
+	BlockedVersions []BlockedVersion `json:"blockedVersions,omitempty"`
+}
+
+// BlockOrigin is where a block was written.
+//
+// +kubebuilder:validation:Enum=Spec;Catalog
+type BlockOrigin string
+
+const (
+	// BlockFromSpec is a block in the OperatorCatalog's spec.
+	BlockFromSpec BlockOrigin = "Spec"
+	// BlockFromCatalog is a block that the published catalog carries.
+	BlockFromCatalog BlockOrigin = "Catalog"
+)
+
+// BlockedVersion is a block in force, and whom it concerns.
+type BlockedVersion struct {
+	VersionBlock `json:",inline"`
+
+	// Origin is where the block is to be lifted.
+	Origin BlockOrigin `json:"origin"`
+	// Expired says that spec.blocks' day has passed.
+	// +optional
+	Expired bool `json:"expired,omitempty"`
+	// Clusters is how many clusters run the version.
+	Clusters int32 `json:"clusters"`
+	// ClusterNames are the first 20 of them, by name.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+	// +kubebuilder:validation:items:MaxLength=63
+	// +optional
+	ClusterNames []string `json:"clusterNames,omitempty"`
+	// Proposal is what those who run it can do.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Proposal string `json:"proposal,omitempty"`
 }
 
 // CatalogPackage sums up one package of a catalog.
@@ -111,6 +217,58 @@ type CatalogPackage struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Channels []CatalogChannel `json:"channels,omitempty"`
+
+	// Versions of a package that a ManagedOperator uses, the newest first: those
+	// that clusters run, and the newest of the others.
+	// +listType=map
+	// +listMapKey=bundle
+	// +kubebuilder:validation:MaxItems=100
+	// +optional
+	Versions []CatalogVersion `json:"versions,omitempty"`
+	// OmittedVersions is how many versions there are besides.
+	// +optional
+	OmittedVersions int32 `json:"omittedVersions,omitempty"`
+}
+
+// CatalogVersion is one version of a package, and how many clusters run it.
+type CatalogVersion struct {
+	// Bundle is the name of the bundle, which is the name of its CSV.
+	// +kubebuilder:validation:MaxLength=253
+	Bundle string `json:"bundle"`
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Version string `json:"version,omitempty"`
+	// Clusters is how many clusters run it.
+	Clusters int32 `json:"clusters"`
+	// Absent says that clusters run it although the catalog does not have it.
+	// +optional
+	Absent bool `json:"absent,omitempty"`
+	// Blocked is why it is blocked; empty where it is not.
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	Blocked string `json:"blocked,omitempty"`
+	// Deprecated is the catalog's word against it; empty where there is none.
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	Deprecated string `json:"deprecated,omitempty"`
+	// Rollbacks say how one gets back from it to the versions before.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=4
+	// +optional
+	Rollbacks []CatalogRollback `json:"rollbacks,omitempty"`
+}
+
+// CatalogRollback is the way back along one edge of the upgrade graph.
+type CatalogRollback struct {
+	// From is the bundle before, to which the way back leads.
+	// +kubebuilder:validation:MaxLength=253
+	From string `json:"from"`
+	// Class is in-place, needs-backup or one-way.
+	// +kubebuilder:validation:MaxLength=32
+	Class string `json:"class"`
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	Reason string `json:"reason,omitempty"`
 }
 
 // CatalogChannel sums up one channel of a package.

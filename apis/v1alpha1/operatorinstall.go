@@ -44,6 +44,15 @@ type OperatorInstallSpec struct {
 	// +optional
 	Admission *Admission `json:"admission,omitempty"`
 
+	// Blocks in force on the operator's catalog: the agent goes neither to such a
+	// version nor through one, whatever the admission's catalog says.
+	// +listType=map
+	// +listMapKey=package
+	// +listMapKey=version
+	// +kubebuilder:validation:MaxItems=200
+	// +optional
+	Blocks []VersionBlock `json:"blocks,omitempty"`
+
 	// RemovalPolicy is carried out when this object is deleted.
 	// +kubebuilder:default=Orphan
 	// +optional

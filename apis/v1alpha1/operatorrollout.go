@@ -6,7 +6,7 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // OperatorRollout is one change of one operator across the fleet. Its plan is
-// frozen; only paused, abort and approvals can be changed.
+// frozen; only paused, abort, approvals and blocked can be changed.
 //
 // Which cluster is in which wave is on the labels of the OperatorInstalls
 // (bellwether.dev/rollout and bellwether.dev/wave), never in this object.
@@ -33,8 +33,8 @@ type OperatorRollout struct {
 	Status OperatorRolloutStatus `json:"status,omitempty"`
 }
 
-// OperatorRolloutSpec is the frozen plan and the three things that a person may
-// change.
+// OperatorRolloutSpec is the frozen plan, the three things that a person may
+// change, and what the hub knows against the version.
 //
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.abort) || has(self.abort)",message="an aborted rollout stays aborted: change the ManagedOperator to start another one"
 type OperatorRolloutSpec struct {
@@ -72,6 +72,13 @@ type OperatorRolloutSpec struct {
 	// +optional
 	Abort *RolloutAbort `json:"abort,omitempty"`
 
+	// Blocked is why the version is blocked; empty where it is not. The hub keeps
+	// it in line with the blocks on the catalog. While it is set nothing is
+	// admitted; what was admitted and did not begin yet does not begin.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Blocked string `json:"blocked,omitempty"`
+
 	// Approvals given for waves with an approval gate. Who adds one needs the
 	// verb approve on this rollout.
 	// +kubebuilder:validation:MaxItems=100
@@ -105,6 +112,13 @@ type CatalogPin struct {
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:MinLength=1
 	Digest string `json:"digest"`
+	// PublicKeys with one of which the catalog must be signed, in PEM; none: it
+	// need not be.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MaxLength=2048
+	// +optional
+	PublicKeys []string `json:"publicKeys,omitempty"`
 }
 
 // RolloutAbort ends a rollout.

@@ -27,14 +27,22 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.ApprovalApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BatchEntry"):
 		return &apisv1alpha1.BatchEntryApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BlockedVersion"):
+		return &apisv1alpha1.BlockedVersionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("CatalogChannel"):
 		return &apisv1alpha1.CatalogChannelApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("CatalogPackage"):
 		return &apisv1alpha1.CatalogPackageApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("CatalogPin"):
 		return &apisv1alpha1.CatalogPinApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("CatalogRollback"):
+		return &apisv1alpha1.CatalogRollbackApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("CatalogSource"):
 		return &apisv1alpha1.CatalogSourceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("CatalogVerification"):
+		return &apisv1alpha1.CatalogVerificationApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("CatalogVersion"):
+		return &apisv1alpha1.CatalogVersionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClusterCounts"):
 		return &apisv1alpha1.ClusterCountsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClusterVersions"):
@@ -99,6 +107,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.SourceReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("TargetVersion"):
 		return &apisv1alpha1.TargetVersionApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("VersionBlock"):
+		return &apisv1alpha1.VersionBlockApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("VersionCount"):
 		return &apisv1alpha1.VersionCountApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Wave"):

@@ -103,6 +103,44 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: wave
       type:
         scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.BlockOrigin
+  scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.BlockedVersion
+  map:
+    fields:
+    - name: clusterNames
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: clusters
+      type:
+        scalar: numeric
+    - name: expired
+      type:
+        scalar: boolean
+    - name: expires
+      type:
+        scalar: string
+    - name: instead
+      type:
+        scalar: string
+    - name: origin
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.BlockOrigin
+    - name: package
+      type:
+        scalar: string
+    - name: proposal
+      type:
+        scalar: string
+    - name: reason
+      type:
+        scalar: string
+    - name: version
+      type:
+        scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.BundleRoute
   scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.CatalogChannel
@@ -134,15 +172,44 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: name
       type:
         scalar: string
+    - name: omittedVersions
+      type:
+        scalar: numeric
+    - name: versions
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.CatalogVersion
+          elementRelationship: associative
+          keys:
+          - bundle
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.CatalogPin
   map:
     fields:
     - name: digest
       type:
         scalar: string
+    - name: publicKeys
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
     - name: source
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.CatalogSource
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.CatalogRollback
+  map:
+    fields:
+    - name: class
+      type:
+        scalar: string
+    - name: from
+      type:
+        scalar: string
+    - name: reason
+      type:
+        scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.CatalogSource
   map:
     fields:
@@ -155,6 +222,42 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: insecure
       type:
         scalar: boolean
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.CatalogVerification
+  map:
+    fields:
+    - name: publicKeys
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.CatalogVersion
+  map:
+    fields:
+    - name: absent
+      type:
+        scalar: boolean
+    - name: blocked
+      type:
+        scalar: string
+    - name: bundle
+      type:
+        scalar: string
+    - name: clusters
+      type:
+        scalar: numeric
+    - name: deprecated
+      type:
+        scalar: string
+    - name: rollbacks
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.CatalogRollback
+          elementRelationship: atomic
+    - name: version
+      type:
+        scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.ClusterCounts
   map:
     fields:
@@ -444,6 +547,15 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.OperatorCatalogSpec
   map:
     fields:
+    - name: blocks
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.VersionBlock
+          elementRelationship: associative
+          keys:
+          - package
+          - version
     - name: pollInterval
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
@@ -451,9 +563,21 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: source
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.CatalogSource
+    - name: verification
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.CatalogVerification
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.OperatorCatalogStatus
   map:
     fields:
+    - name: blockedVersions
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.BlockedVersion
+          elementRelationship: associative
+          keys:
+          - package
+          - version
     - name: conditions
       type:
         list:
@@ -534,6 +658,15 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: admission
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.Admission
+    - name: blocks
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.VersionBlock
+          elementRelationship: associative
+          keys:
+          - package
+          - version
     - name: cluster
       type:
         scalar: string
@@ -624,6 +757,9 @@ var schemaYAML = typed.YAMLObject(`types:
           keys:
           - wave
           - gate
+    - name: blocked
+      type:
+        scalar: string
     - name: clusterSelector
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector
@@ -798,6 +934,24 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
     - name: channel
+      type:
+        scalar: string
+    - name: version
+      type:
+        scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.VersionBlock
+  map:
+    fields:
+    - name: expires
+      type:
+        scalar: string
+    - name: instead
+      type:
+        scalar: string
+    - name: package
+      type:
+        scalar: string
+    - name: reason
       type:
         scalar: string
     - name: version

@@ -13,6 +13,11 @@ type CatalogPackageApplyConfiguration struct {
 	Name           *string                            `json:"name,omitempty"`
 	DefaultChannel *string                            `json:"defaultChannel,omitempty"`
 	Channels       []CatalogChannelApplyConfiguration `json:"channels,omitempty"`
+	// Versions of a package that a ManagedOperator uses, the newest first: those
+	// that clusters run, and the newest of the others.
+	Versions []CatalogVersionApplyConfiguration `json:"versions,omitempty"`
+	// OmittedVersions is how many versions there are besides.
+	OmittedVersions *int32 `json:"omittedVersions,omitempty"`
 }
 
 // CatalogPackageApplyConfiguration constructs a declarative configuration of the CatalogPackage type for use with
@@ -47,5 +52,26 @@ func (b *CatalogPackageApplyConfiguration) WithChannels(values ...*CatalogChanne
 		}
 		b.Channels = append(b.Channels, *values[i])
 	}
+	return b
+}
+
+// WithVersions adds the given value to the Versions field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Versions field.
+func (b *CatalogPackageApplyConfiguration) WithVersions(values ...*CatalogVersionApplyConfiguration) *CatalogPackageApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithVersions")
+		}
+		b.Versions = append(b.Versions, *values[i])
+	}
+	return b
+}
+
+// WithOmittedVersions sets the OmittedVersions field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the OmittedVersions field is set to the value of the last call.
+func (b *CatalogPackageApplyConfiguration) WithOmittedVersions(value int32) *CatalogPackageApplyConfiguration {
+	b.OmittedVersions = &value
 	return b
 }

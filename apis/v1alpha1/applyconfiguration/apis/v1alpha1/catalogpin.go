@@ -12,6 +12,9 @@ package v1alpha1
 type CatalogPinApplyConfiguration struct {
 	Source *CatalogSourceApplyConfiguration `json:"source,omitempty"`
 	Digest *string                          `json:"digest,omitempty"`
+	// PublicKeys with one of which the catalog must be signed, in PEM; none: it
+	// need not be.
+	PublicKeys []string `json:"publicKeys,omitempty"`
 }
 
 // CatalogPinApplyConfiguration constructs a declarative configuration of the CatalogPin type for use with
@@ -33,5 +36,15 @@ func (b *CatalogPinApplyConfiguration) WithSource(value *CatalogSourceApplyConfi
 // If called multiple times, the Digest field is set to the value of the last call.
 func (b *CatalogPinApplyConfiguration) WithDigest(value string) *CatalogPinApplyConfiguration {
 	b.Digest = &value
+	return b
+}
+
+// WithPublicKeys adds the given value to the PublicKeys field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the PublicKeys field.
+func (b *CatalogPinApplyConfiguration) WithPublicKeys(values ...string) *CatalogPinApplyConfiguration {
+	for i := range values {
+		b.PublicKeys = append(b.PublicKeys, values[i])
+	}
 	return b
 }

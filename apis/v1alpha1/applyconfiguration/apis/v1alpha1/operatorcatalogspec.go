@@ -12,12 +12,20 @@ import (
 // OperatorCatalogSpecApplyConfiguration represents a declarative configuration of the OperatorCatalogSpec type for use
 // with apply.
 //
-// OperatorCatalogSpec says where the catalog is.
+// OperatorCatalogSpec says where the catalog is, whose word counts for it, and
+// which of its versions nobody may be brought to.
 type OperatorCatalogSpecApplyConfiguration struct {
 	Source *CatalogSourceApplyConfiguration `json:"source,omitempty"`
 	// PollInterval is how often a tag or a directory is looked at again. A
 	// reference by digest is read once. At least 5s; default 1m.
 	PollInterval *v1.Duration `json:"pollInterval,omitempty"`
+	// Verification makes the hub and every agent refuse a catalog that is not
+	// signed. Without it signatures are not looked at.
+	Verification *CatalogVerificationApplyConfiguration `json:"verification,omitempty"`
+	// Blocks take effect at once, on clusters that are on their way as well:
+	// nobody is brought to a blocked version, nor through one. Who runs it stays
+	// there until there is a version to go on to.
+	Blocks []VersionBlockApplyConfiguration `json:"blocks,omitempty"`
 }
 
 // OperatorCatalogSpecApplyConfiguration constructs a declarative configuration of the OperatorCatalogSpec type for use with
@@ -39,5 +47,26 @@ func (b *OperatorCatalogSpecApplyConfiguration) WithSource(value *CatalogSourceA
 // If called multiple times, the PollInterval field is set to the value of the last call.
 func (b *OperatorCatalogSpecApplyConfiguration) WithPollInterval(value v1.Duration) *OperatorCatalogSpecApplyConfiguration {
 	b.PollInterval = &value
+	return b
+}
+
+// WithVerification sets the Verification field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Verification field is set to the value of the last call.
+func (b *OperatorCatalogSpecApplyConfiguration) WithVerification(value *CatalogVerificationApplyConfiguration) *OperatorCatalogSpecApplyConfiguration {
+	b.Verification = value
+	return b
+}
+
+// WithBlocks adds the given value to the Blocks field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Blocks field.
+func (b *OperatorCatalogSpecApplyConfiguration) WithBlocks(values ...*VersionBlockApplyConfiguration) *OperatorCatalogSpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithBlocks")
+		}
+		b.Blocks = append(b.Blocks, *values[i])
+	}
 	return b
 }

@@ -16,10 +16,12 @@ import (
 // OperatorCatalogStatus is what the hub read.
 type OperatorCatalogStatusApplyConfiguration struct {
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// Conditions: Ready, Reconciling, Stalled.
+	// Conditions: Ready, Reconciling, Stalled; BlockedVersionInUse while clusters
+	// run a version that is blocked.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// Digest of the catalog that is in use, "sha256:" and hex. A catalog that
-	// cannot be read or contradicts itself never replaces a good one.
+	// cannot be read, contradicts itself, lacks a signature or would strand a
+	// cluster never replaces a good one.
 	Digest *string `json:"digest,omitempty"`
 	// Source is where Digest was read from: the spec's source, unless that was
 	// changed to one that is not good.
@@ -29,6 +31,10 @@ type OperatorCatalogStatusApplyConfiguration struct {
 	PackageCount *int32       `json:"packageCount,omitempty"`
 	// Packages in name order; the first 500 of them.
 	Packages []CatalogPackageApplyConfiguration `json:"packages,omitempty"`
+	// BlockedVersions are the blocks in force, those with the most clusters
+	// first: all of spec.blocks, and those that the catalog itself has on packages
+	// that a ManagedOperator uses. The first 100 of them.
+	BlockedVersions []BlockedVersionApplyConfiguration `json:"blockedVersions,omitempty"`
 }
 
 // OperatorCatalogStatusApplyConfiguration constructs a declarative configuration of the OperatorCatalogStatus type for use with
@@ -99,6 +105,19 @@ func (b *OperatorCatalogStatusApplyConfiguration) WithPackages(values ...*Catalo
 			panic("nil value passed to WithPackages")
 		}
 		b.Packages = append(b.Packages, *values[i])
+	}
+	return b
+}
+
+// WithBlockedVersions adds the given value to the BlockedVersions field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the BlockedVersions field.
+func (b *OperatorCatalogStatusApplyConfiguration) WithBlockedVersions(values ...*BlockedVersionApplyConfiguration) *OperatorCatalogStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithBlockedVersions")
+		}
+		b.BlockedVersions = append(b.BlockedVersions, *values[i])
 	}
 	return b
 }

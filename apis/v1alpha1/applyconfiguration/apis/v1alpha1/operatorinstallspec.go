@@ -21,6 +21,9 @@ type OperatorInstallSpecApplyConfiguration struct {
 	// Admission is the release that this cluster was admitted to. Without one
 	// the agent does nothing.
 	Admission *AdmissionApplyConfiguration `json:"admission,omitempty"`
+	// Blocks in force on the operator's catalog: the agent goes neither to such a
+	// version nor through one, whatever the admission's catalog says.
+	Blocks []VersionBlockApplyConfiguration `json:"blocks,omitempty"`
 	// RemovalPolicy is carried out when this object is deleted.
 	RemovalPolicy *apisv1alpha1.RemovalPolicy `json:"removalPolicy,omitempty"`
 }
@@ -52,6 +55,19 @@ func (b *OperatorInstallSpecApplyConfiguration) WithCluster(value string) *Opera
 // If called multiple times, the Admission field is set to the value of the last call.
 func (b *OperatorInstallSpecApplyConfiguration) WithAdmission(value *AdmissionApplyConfiguration) *OperatorInstallSpecApplyConfiguration {
 	b.Admission = value
+	return b
+}
+
+// WithBlocks adds the given value to the Blocks field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Blocks field.
+func (b *OperatorInstallSpecApplyConfiguration) WithBlocks(values ...*VersionBlockApplyConfiguration) *OperatorInstallSpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithBlocks")
+		}
+		b.Blocks = append(b.Blocks, *values[i])
+	}
 	return b
 }
 

@@ -12,8 +12,8 @@ import (
 // OperatorRolloutSpecApplyConfiguration represents a declarative configuration of the OperatorRolloutSpec type for use
 // with apply.
 //
-// OperatorRolloutSpec is the frozen plan and the three things that a person may
-// change.
+// OperatorRolloutSpec is the frozen plan, the three things that a person may
+// change, and what the hub knows against the version.
 type OperatorRolloutSpecApplyConfiguration struct {
 	// Operator names the ManagedOperator in the same namespace.
 	Operator *LocalReferenceApplyConfiguration `json:"operator,omitempty"`
@@ -31,6 +31,10 @@ type OperatorRolloutSpecApplyConfiguration struct {
 	PausedReason *string `json:"pausedReason,omitempty"`
 	// Abort ends the rollout for good; what was admitted finishes.
 	Abort *RolloutAbortApplyConfiguration `json:"abort,omitempty"`
+	// Blocked is why the version is blocked; empty where it is not. The hub keeps
+	// it in line with the blocks on the catalog. While it is set nothing is
+	// admitted; what was admitted and did not begin yet does not begin.
+	Blocked *string `json:"blocked,omitempty"`
 	// Approvals given for waves with an approval gate. Who adds one needs the
 	// verb approve on this rollout.
 	Approvals []ApprovalApplyConfiguration `json:"approvals,omitempty"`
@@ -103,6 +107,14 @@ func (b *OperatorRolloutSpecApplyConfiguration) WithPausedReason(value string) *
 // If called multiple times, the Abort field is set to the value of the last call.
 func (b *OperatorRolloutSpecApplyConfiguration) WithAbort(value *RolloutAbortApplyConfiguration) *OperatorRolloutSpecApplyConfiguration {
 	b.Abort = value
+	return b
+}
+
+// WithBlocked sets the Blocked field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Blocked field is set to the value of the last call.
+func (b *OperatorRolloutSpecApplyConfiguration) WithBlocked(value string) *OperatorRolloutSpecApplyConfiguration {
+	b.Blocked = &value
 	return b
 }
 
