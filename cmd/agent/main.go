@@ -19,24 +19,19 @@ import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/spf13/cobra"
-	"go.uber.org/zap/zapcore"
 	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs/load"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/catalogs/serve"
+	"github.com/bellwether-dev/bellwether/cmd/internal/startup"
 	"github.com/bellwether-dev/bellwether/controllers"
 	"github.com/bellwether-dev/bellwether/controllers/install"
 	"github.com/bellwether-dev/bellwether/controllers/install/templates"
@@ -103,15 +98,11 @@ func command() *cobra.Command {
 }
 
 func run(ctx context.Context, f flags) error {
-	level := zapcore.InfoLevel
-	if f.verbose {
-		level = zapcore.DebugLevel
-	}
-	ctrl.SetLogger(zap.New(zap.UseDevMode(false), zap.Level(level)))
+	startup.Log(f.verbose)
 	if f.namespace == "" {
 		f.namespace = v1alpha1.ClusterNamespace(f.cluster)
 	}
-	scheme, err := newScheme()
+	scheme, err := startup.Scheme(operatorsv1.AddToScheme, operatorsv1alpha1.AddToScheme)
 	if err != nil {
 		return err
 	}
@@ -143,26 +134,13 @@ func run(ctx context.Context, f flags) error {
 	return hub.Start(ctx)
 }
 
-func newScheme() (*runtime.Scheme, error) {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, v1alpha1.AddToScheme, operatorsv1.AddToScheme, operatorsv1alpha1.AddToScheme,
-	} {
-		if err := add(scheme); err != nil {
-			return nil, fmt.Errorf("build scheme: %w", err)
-		}
-	}
-	return scheme, nil
-}
-
 // newHub is the manager: all that is reconciled lives on the hub. A hub that
 // cannot be reached is waited for, since the views must be served meanwhile.
 func newHub(f flags, scheme *runtime.Scheme) (ctrl.Manager, error) {
-	hubConfig, err := clientcmd.BuildConfigFromFlags("", f.hubKubeconfig)
+	hubConfig, err := startup.Config(f.hubKubeconfig, userAgent())
 	if err != nil {
 		return nil, fmt.Errorf("read hub kubeconfig: %w", err)
 	}
-	rest.AddUserAgent(hubConfig, "bellwether-agent/"+version)
 	hub, err := ctrl.NewManager(hubConfig, ctrl.Options{
 		Scheme:                 scheme,
 		Metrics:                metricsserver.Options{BindAddress: f.metricsAddr},
@@ -176,24 +154,14 @@ func newHub(f flags, scheme *runtime.Scheme) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make manager: %w", err)
 	}
-	for _, add := range []func(string, healthz.Checker) error{hub.AddHealthzCheck, hub.AddReadyzCheck} {
-		if err := add("ping", healthz.Ping); err != nil {
-			return nil, fmt.Errorf("add health check: %w", err)
-		}
-	}
-	return hub, nil
+	return hub, startup.AddPing(hub)
 }
 
 func newLocal(f flags, scheme *runtime.Scheme) (cluster.Cluster, error) {
-	path := f.kubeconfig
-	if path == "" {
-		path = os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
-	}
-	localConfig, err := clientcmd.BuildConfigFromFlags("", path)
+	localConfig, err := startup.Config(f.kubeconfig, userAgent())
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig of the fleet cluster: %w", err)
 	}
-	rest.AddUserAgent(localConfig, "bellwether-agent/"+version)
 	local, err := cluster.New(localConfig, func(o *cluster.Options) {
 		o.Scheme = scheme
 		o.MapperProvider = install.Mapper
@@ -205,6 +173,8 @@ func newLocal(f flags, scheme *runtime.Scheme) (cluster.Cluster, error) {
 	}
 	return local, nil
 }
+
+func userAgent() string { return "bellwether-agent/" + version }
 
 func orAll(address string) string {
 	if address == "" {

@@ -12,17 +12,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"go.uber.org/zap/zapcore"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/cmd/internal/startup"
 	"github.com/bellwether-dev/bellwether/controllers"
 )
 
@@ -78,11 +71,7 @@ func command() *cobra.Command {
 }
 
 func run(ctx context.Context, f flags) error {
-	level := zapcore.InfoLevel
-	if f.verbose {
-		level = zapcore.DebugLevel
-	}
-	ctrl.SetLogger(zap.New(zap.UseDevMode(false), zap.Level(level)))
+	startup.Log(f.verbose)
 	mgr, err := newManager(f)
 	if err != nil {
 		return err
@@ -92,24 +81,21 @@ func run(ctx context.Context, f flags) error {
 	}); err != nil {
 		return err
 	}
-	for _, add := range []func(string, healthz.Checker) error{mgr.AddHealthzCheck, mgr.AddReadyzCheck} {
-		if err := add("ping", healthz.Ping); err != nil {
-			return fmt.Errorf("add health check: %w", err)
-		}
+	if err := startup.AddPing(mgr); err != nil {
+		return err
 	}
 	return mgr.Start(ctx)
 }
 
 func newManager(f flags) (ctrl.Manager, error) {
-	config, err := loadConfig(f)
+	config, err := startup.Config(f.kubeconfig, "bellwether-hub/"+version)
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig: %w", err)
+	}
+	config.QPS, config.Burst = f.qps, f.burst
+	scheme, err := startup.Scheme()
 	if err != nil {
 		return nil, err
-	}
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			return nil, fmt.Errorf("build scheme: %w", err)
-		}
 	}
 	renew, retry := f.electionLease*2/3, f.electionLease/8
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
@@ -129,18 +115,4 @@ func newManager(f flags) (ctrl.Manager, error) {
 		return nil, fmt.Errorf("make manager: %w", err)
 	}
 	return mgr, nil
-}
-
-func loadConfig(f flags) (*rest.Config, error) {
-	path := f.kubeconfig
-	if path == "" {
-		path = os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
-	}
-	config, err := clientcmd.BuildConfigFromFlags("", path)
-	if err != nil {
-		return nil, fmt.Errorf("read kubeconfig: %w", err)
-	}
-	rest.AddUserAgent(config, "bellwether-hub/"+version)
-	config.QPS, config.Burst = f.qps, f.burst
-	return config, nil
 }

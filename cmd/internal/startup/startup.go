@@ -1,0 +1,63 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package startup is what hub and agent do alike before they start: logging, types, kubeconfigs and health checks.
+package startup
+
+import (
+	"fmt"
+	"os"
+
+	"go.uber.org/zap/zapcore"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+)
+
+// Log sends structured logs to stderr; verbose ones tell of every action.
+func Log(verbose bool) {
+	level := zapcore.InfoLevel
+	if verbose {
+		level = zapcore.DebugLevel
+	}
+	ctrl.SetLogger(zap.New(zap.UseDevMode(false), zap.Level(level)))
+}
+
+// Scheme knows the types of Kubernetes, of Bellwether, and further ones.
+func Scheme(further ...func(*runtime.Scheme) error) (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range append(further, clientgoscheme.AddToScheme, v1alpha1.AddToScheme) {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("build scheme: %w", err)
+		}
+	}
+	return scheme, nil
+}
+
+// Config reads a kubeconfig file, by default that of $KUBECONFIG or else the pod's service account.
+func Config(path, userAgent string) (*rest.Config, error) {
+	if path == "" {
+		path = os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		return nil, err
+	}
+	return rest.AddUserAgent(config, userAgent), nil
+}
+
+// AddPing makes the health endpoints answer as soon as the manager runs.
+func AddPing(mgr ctrl.Manager) error {
+	for _, add := range []func(string, healthz.Checker) error{mgr.AddHealthzCheck, mgr.AddReadyzCheck} {
+		if err := add("ping", healthz.Ping); err != nil {
+			return fmt.Errorf("add health check: %w", err)
+		}
+	}
+	return nil
+}
