@@ -215,5 +215,6 @@ func (c *Client) evict() {
 	slices.SortFunc(whole, func(a, b aged) int { return b.used.Compare(a.used) })
 	for _, old := range whole[min(len(whole), c.options.CacheEntries):] {
 		_ = os.Remove(old.path)
+		_ = os.Remove(strings.TrimSuffix(old.path, cacheSuffix) + signatureSuffix)
 	}
 }

@@ -47,6 +47,8 @@ type Source struct {
 	// Directory holds the catalog's files.
 	Directory string
 	Access    Access
+	// Verification asks for a signature: what has none is neither resolved nor opened.
+	Verification Verification
 }
 
 // String names the source for people.
@@ -85,6 +87,7 @@ type Client struct {
 
 	mu         sync.Mutex
 	transports map[string]http.RoundTripper
+	verified   map[string]bool
 }
 
 // NewClient returns a client.
@@ -92,11 +95,22 @@ func NewClient(o Options) *Client {
 	o.CacheEntries = cmp.Or(o.CacheEntries, 8)
 	o.Stall = cmp.Or(o.Stall, 30*time.Second)
 	o.MaxBytes = cmp.Or(o.MaxBytes, 4<<30)
-	return &Client{options: o, transports: map[string]http.RoundTripper{}}
+	return &Client{options: o, transports: map[string]http.RoundTripper{}, verified: map[string]bool{}}
 }
 
-// Resolve returns the digest of what the source holds now.
+// Resolve returns the digest of what the source holds now. Where the source asks for a signature that digest has one.
 func (c *Client) Resolve(ctx context.Context, s Source) (string, error) {
+	digest, err := c.resolve(ctx, s)
+	if err != nil {
+		return "", err
+	}
+	if err := c.Verify(ctx, s, digest); err != nil {
+		return "", err
+	}
+	return digest, nil
+}
+
+func (c *Client) resolve(ctx context.Context, s Source) (string, error) {
 	if s.Directory != "" {
 		return directoryDigest(s.Directory)
 	}
@@ -116,8 +130,12 @@ func (c *Client) Resolve(ctx context.Context, s Source) (string, error) {
 
 // Open returns the files of a catalog with that digest. They are read when they are walked, which can be done more than
 // once; a walk ends with ErrDigestMismatch if the content turns out to be another one, even if everything in it could
-// be parsed. The context covers the walks as well.
+// be parsed. The context covers the walks as well. Where the source asks for a signature and the digest has none, nothing
+// is opened.
 func (c *Client) Open(ctx context.Context, s Source, digest string) (catalogs.Files, error) {
+	if err := c.Verify(ctx, s, digest); err != nil {
+		return nil, err
+	}
 	if s.Directory != "" {
 		return openDirectory(s.Directory, digest, c.options.MaxBytes), nil
 	}

@@ -175,7 +175,8 @@ func (t verifyingTransport) RoundTrip(req *http.Request) (*http.Response, error)
 		return resp, err
 	}
 	digest, err := v1.NewHash(path.Base(req.URL.Path))
-	if err == nil && digest.Algorithm == "sha256" {
+	// A list of referrers is named by the digest of what they refer to.
+	if err == nil && digest.Algorithm == "sha256" && path.Base(path.Dir(req.URL.Path)) != "referrers" {
 		resp.Body = &verifiedBody{ReadCloser: resp.Body, verifier: newVerifier(digest, resp.ContentLength)}
 	}
 	return resp, nil
