@@ -60,6 +60,7 @@ func (p *Package) WithBlocked(blocks ...Block) (*Package, error) {
 		for _, blocked := range slices.Sorted(maps.Keys(out.Blocks)) {
 			c.routeAround(blocked)
 		}
+		c.dropUnskipped(out.Blocks)
 		if len(c.Entries) == 0 {
 			delete(out.Channels, name)
 		}
@@ -131,8 +132,7 @@ func (p *Package) clone() *Package {
 	return &out
 }
 
-// routeAround takes all edges from a bundle's entry and gives them to the entry that replaced it, or takes the entry out
-// of the channel if nothing comes after it.
+// routeAround takes all edges from a bundle's entry and gives them to the entry that replaced it.
 func (c *Channel) routeAround(blocked string) {
 	at := slices.IndexFunc(c.Entries, func(e Entry) bool { return e.Name == blocked })
 	if at < 0 {
@@ -145,8 +145,20 @@ func (c *Channel) routeAround(blocked string) {
 			e.inherit(old)
 		}
 	}
-	if !c.Skips(blocked) {
-		c.Entries = slices.Delete(c.Entries, at, at+1)
+}
+
+// dropUnskipped takes blocked entries out that no good one skips. Each may have been what skipped another, so it goes on
+// until none is left.
+func (c *Channel) dropUnskipped(blocks map[string]Block) {
+	for {
+		skipped, before := c.skipped(), len(c.Entries)
+		c.Entries = slices.DeleteFunc(c.Entries, func(e Entry) bool {
+			_, blocked := blocks[e.Name]
+			return blocked && !skipped[e.Name]
+		})
+		if len(c.Entries) == before {
+			return
+		}
 	}
 }
 

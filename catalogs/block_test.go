@@ -55,6 +55,11 @@ func TestWithBlocked(t *testing.T) {
 			},
 			paths: map[string][]string{"1.1.0": {"p.v1.2.0"}, "1.3.0": nil},
 		},
+		"the head and the one before": {
+			graph: line, block: []string{"1.2.0", "1.3.0"},
+			entries: []catalogs.Entry{{Name: "p.v1.0.0"}, {Name: "p.v1.1.0", Replaces: "p.v1.0.0"}},
+			paths:   map[string][]string{"1.0.0": {"p.v1.1.0"}, "1.2.0": nil, "1.3.0": nil},
+		},
 		"the first": {
 			graph: line, block: []string{"1.0.0"},
 			entries: []catalogs.Entry{

@@ -63,7 +63,7 @@ func (l *Loader) Resolve(ctx context.Context, s oci.Source) (string, error) {
 
 // Summary returns what a catalog offers.
 func (l *Loader) Summary(ctx context.Context, s oci.Source, digest string) (catalogs.Summary, error) {
-	return once(ctx, l, key("summary", digest), func(ctx context.Context) (catalogs.Summary, int, error) {
+	return once(ctx, l, key(s, "summary", digest), func(ctx context.Context) (catalogs.Summary, int, error) {
 		files, err := l.from.Open(ctx, s, digest)
 		if err != nil {
 			return catalogs.Summary{}, 0, err
@@ -77,7 +77,7 @@ func (l *Loader) Summary(ctx context.Context, s oci.Source, digest string) (cata
 func (l *Loader) Package(ctx context.Context, s oci.Source, digest, name string, bundles ...string) (*catalogs.Package, error) {
 	bundles = slices.DeleteFunc(slices.Clone(bundles), func(b string) bool { return b == "" })
 	slices.Sort(bundles)
-	k := key(append([]string{"package", digest, name}, bundles...)...)
+	k := key(s, append([]string{"package", digest, name}, bundles...)...)
 	return once(ctx, l, k, func(ctx context.Context) (*catalogs.Package, int, error) {
 		files, err := l.from.Open(ctx, s, digest)
 		if err != nil {
@@ -91,7 +91,13 @@ func (l *Loader) Package(ctx context.Context, s oci.Source, digest, name string,
 	})
 }
 
-func key(parts ...string) string { return strings.Join(parts, "\x00") }
+// key names a question. The answer for one who asks for no signature is none for one who does.
+func key(s oci.Source, parts ...string) string {
+	for _, k := range s.Verification.PublicKeys {
+		parts = append(parts, "signed by "+string(k))
+	}
+	return strings.Join(parts, "\x00")
+}
 
 // once answers from what is kept, or lets one caller read for all. A caller who gives up does not stop the read: the
 // others still wait for it, and he will come back.
@@ -135,6 +141,9 @@ type Request struct {
 	Next      string
 	Present   []string
 	MaxInline int
+	// Blocks are in force besides those of the catalog itself, by package. No dependency is taken in a blocked version,
+	// unless it is there already; that Next is not blocked is for whoever admitted it.
+	Blocks map[string][]catalogs.Block
 }
 
 // View reads what a view needs and builds it.
@@ -190,7 +199,7 @@ func (l *Loader) bundleObjects(ctx context.Context, image string, a oci.Access) 
 		objects, _, err := read(ctx)
 		return objects, err
 	}
-	return once(ctx, l, key("bundle", image), read)
+	return once(ctx, l, key(oci.Source{}, "bundle", image), read)
 }
 
 // maxDependencies bounds how many packages are read for one view.
@@ -217,7 +226,9 @@ func (l *Loader) dependencies(ctx context.Context, r Request, p *catalogs.Packag
 			if err != nil {
 				return nil, err
 			}
-			out, needs = append(out, dependency), append(needs, more...)
+			if dependency != nil {
+				out, needs = append(out, dependency), append(needs, more...)
+			}
 		}
 		if len(out) > maxDependencies {
 			return nil, fmt.Errorf("%w: more than %d could be needed", ErrTooManyPackages, maxDependencies)
@@ -226,18 +237,47 @@ func (l *Loader) dependencies(ctx context.Context, r Request, p *catalogs.Packag
 	return out, nil
 }
 
-// dependency returns a package and everything that any of its bundles needs.
+// dependency returns a package without its blocked versions, and everything that any of its bundles needs; nil where
+// nothing else is left of it.
 func (l *Loader) dependency(ctx context.Context, r Request, name string) (*catalogs.Package, []catalogs.Requirement, error) {
 	p, err := l.wholePackage(ctx, r.Source, r.Digest, name)
 	if err != nil {
 		return nil, nil, err
 	}
+	p = unblocked(p, r.Blocks[name], r.Present)
+	if p == nil {
+		return nil, nil, nil
+	}
 	needs, err := requirements(p, slices.Sorted(maps.Keys(p.Bundles))...)
 	return p, needs, err
 }
 
+// unblocked returns the package without those of the blocked versions that are not there already: OLM exchanges what is
+// there for nothing older.
+func unblocked(p *catalogs.Package, blocks []catalogs.Block, present []string) *catalogs.Package {
+	blocks = slices.DeleteFunc(slices.Clone(blocks), func(block catalogs.Block) bool {
+		return slices.ContainsFunc(present, func(name string) bool {
+			b, ok := p.Bundles[name]
+			return ok && b.VersionString() == block.Version
+		})
+	})
+	if len(blocks) == 0 && len(p.Blocks) == 0 {
+		return p
+	}
+	good, err := p.WithBlocked(blocks...)
+	if err != nil {
+		return nil // nothing installable is left
+	}
+	for name := range good.Blocks {
+		if !slices.Contains(present, name) {
+			delete(good.Bundles, name)
+		}
+	}
+	return good
+}
+
 func (l *Loader) wholePackage(ctx context.Context, s oci.Source, digest, name string) (*catalogs.Package, error) {
-	return once(ctx, l, key("whole", digest, name), func(ctx context.Context) (*catalogs.Package, int, error) {
+	return once(ctx, l, key(s, "whole", digest, name), func(ctx context.Context) (*catalogs.Package, int, error) {
 		files, err := l.from.Open(ctx, s, digest)
 		if err != nil {
 			return nil, 0, err

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -223,5 +224,75 @@ func TestView(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// needy is a package whose bundles need the other package.
+func needy() string {
+	return catalogtest.Graph("other", "1.0.0\n1.1.0 replaces 1.0.0\n1.2.0 replaces 1.1.0") + `
+{"schema":"olm.package","name":"p","defaultChannel":"stable"}
+{"schema":"olm.channel","package":"p","name":"stable","entries":[{"name":"p.v1.0.0"}]}
+{"schema":"olm.bundle","package":"p","name":"p.v1.0.0","image":"registry.example.com/p:1.0.0","properties":[
+ {"type":"olm.package","value":{"packageName":"p","version":"1.0.0"}},
+ {"type":"olm.package.required","value":{"packageName":"other","versionRange":">=1.0.0"}}]}`
+}
+
+func TestNoDependencyIsBlocked(t *testing.T) {
+	tests := map[string]struct {
+		content string
+		blocks  []string
+		present []string
+		want    []string
+	}{
+		"none blocked":          {content: needy(), want: []string{"other.v1.2.0", "p.v1.0.0"}},
+		"the newest":            {content: needy(), blocks: []string{"1.2.0"}, want: []string{"other.v1.1.0", "p.v1.0.0"}},
+		"the newest two":        {content: needy(), blocks: []string{"1.2.0", "1.1.0"}, want: []string{"other.v1.0.0", "p.v1.0.0"}},
+		"all of them":           {content: needy(), blocks: []string{"1.2.0", "1.1.0", "1.0.0"}, want: []string{"p.v1.0.0"}},
+		"what is there is kept": {content: needy(), blocks: []string{"1.2.0"}, present: []string{"other.v1.2.0"}, want: []string{"other.v1.2.0", "p.v1.0.0"}},
+		"blocked by the catalog": {
+			content: needy() + `{"schema":"bellwether.dev/blocks","package":"other","blocks":[{"version":"1.2.0","reason":"bad"}]}`,
+			want:    []string{"other.v1.1.0", "p.v1.0.0"},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			blocks := map[string][]catalogs.Block{}
+			for _, v := range test.blocks {
+				blocks["other"] = append(blocks["other"], catalogs.Block{Version: v, Reason: "bad"})
+			}
+			v, err := load.New(&fake{content: test.content}, load.Options{}).View(t.Context(), load.Request{
+				Digest: "sha256:1", Package: "p", Next: "p.v1.0.0", Present: test.present, Blocks: blocks,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, b := range v.Bundles {
+				got = append(got, b.Name)
+			}
+			slices.Sort(got)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// What was read without a signature must not answer one who asks for it.
+func TestSignaturesAreAskedForAnew(t *testing.T) {
+	f := &fake{content: catalogtest.Graph("p", "1.0.0")}
+	l := load.New(f, load.Options{})
+	trusting := oci.Source{Image: "registry.example.com/c:1"}
+	strict := trusting
+	strict.Verification.PublicKeys = [][]byte{[]byte("a key")}
+	for range 2 {
+		for _, s := range []oci.Source{trusting, strict} {
+			if _, err := l.Package(t.Context(), s, "sha256:1", "p"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if n := f.opened.Load(); n != 2 {
+		t.Errorf("opened %d times, want once for each", n)
 	}
 }

@@ -1,0 +1,125 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package blocks says which versions of a package nobody may be brought to: those that the OperatorCatalog's spec blocks,
+// and those that the published catalog blocks itself. It is pure, and hub and agents ask it, so that both mean the same.
+package blocks
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/catalogs"
+)
+
+// Of returns those of the blocks that are on a package, in the terms of the catalog.
+func Of(blocks []v1alpha1.VersionBlock, pkg string) []catalogs.Block {
+	var out []catalogs.Block
+	for _, b := range blocks {
+		if b.Package == pkg {
+			out = append(out, catalogs.Block{Version: b.Version, Reason: b.Reason, Expires: b.Expires, Instead: b.Instead})
+		}
+	}
+	return out
+}
+
+// InForce returns all blocks on a package by version, without duplicates: those of the OperatorCatalog's spec, and those of
+// the catalog itself. pkg is the package as it was read from the catalog; where that could not be done (nil) the
+// OperatorCatalog's status stands in for the catalog. An OperatorCatalog that does not exist (nil) blocks nothing.
+func InForce(c *v1alpha1.OperatorCatalog, pkg *catalogs.Package, name string) []v1alpha1.VersionBlock {
+	if c == nil {
+		return nil
+	}
+	byVersion := map[string]v1alpha1.VersionBlock{}
+	for _, b := range marked(c, pkg, name) {
+		byVersion[b.Version] = b
+	}
+	for _, b := range c.Spec.Blocks {
+		if b.Package == name {
+			byVersion[b.Version] = b
+		}
+	}
+	return sorted(byVersion)
+}
+
+func marked(c *v1alpha1.OperatorCatalog, pkg *catalogs.Package, name string) []v1alpha1.VersionBlock {
+	var out []v1alpha1.VersionBlock
+	if pkg == nil {
+		for _, b := range c.Status.BlockedVersions {
+			if b.Package == name && b.Origin == v1alpha1.BlockFromCatalog {
+				out = append(out, b.VersionBlock)
+			}
+		}
+		return out
+	}
+	for _, b := range pkg.Blocks {
+		if b.Version == "" {
+			continue // the block of a bundle that left the catalog without a version to know it by
+		}
+		out = append(out, v1alpha1.VersionBlock{
+			Package: name, Version: cut(b.Version, 128), Reason: cut(cmp.Or(b.Reason, "the catalog does not say why"), 512),
+			Expires: day(b.Expires), Instead: cut(b.Instead, 128),
+		})
+	}
+	return out
+}
+
+func sorted(byVersion map[string]v1alpha1.VersionBlock) []v1alpha1.VersionBlock {
+	var out []v1alpha1.VersionBlock
+	for _, b := range byVersion {
+		out = append(out, b)
+	}
+	slices.SortFunc(out, Compare)
+	return out
+}
+
+// Compare orders blocks by package and version, as text.
+func Compare(a, b v1alpha1.VersionBlock) int {
+	return cmp.Or(cmp.Compare(a.Package, b.Package), cmp.Compare(a.Version, b.Version))
+}
+
+// MaxTold is the API's bound on the blocks of an OperatorInstall.
+const MaxTold = 200
+
+// Told returns what the agents of an operator have to know: the blocks in force on its package, and those of the spec on
+// others, which it may depend on. Sorted, without duplicates, and within the API's bound; the operator's own come first
+// when that cuts.
+func Told(c *v1alpha1.OperatorCatalog, pkg *catalogs.Package, name string) []v1alpha1.VersionBlock {
+	out := InForce(c, pkg, name)
+	if c == nil {
+		return out
+	}
+	for _, b := range c.Spec.Blocks {
+		if b.Package != name {
+			out = append(out, b)
+		}
+	}
+	out = out[:min(len(out), MaxTold)]
+	slices.SortFunc(out, Compare)
+	return out
+}
+
+// day keeps what the API takes for a day; what a catalog says there is not ours to correct.
+func day(text string) string {
+	if len(text) > len("2026-12-31") {
+		text = text[:len("2026-12-31")]
+	}
+	for i, c := range text {
+		if dash := i == 4 || i == 7; dash != (c == '-') || !dash && (c < '0' || c > '9') {
+			return ""
+		}
+	}
+	if len(text) < len("2026-12-31") {
+		return ""
+	}
+	return text
+}
+
+// cut keeps a text within the API's limit of characters.
+func cut(text string, limit int) string {
+	if runes := []rune(text); len(runes) > limit {
+		return string(runes[:limit-1]) + "…"
+	}
+	return text
+}
