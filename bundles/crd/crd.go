@@ -1,0 +1,224 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package crd says what one version of a CustomResourceDefinition does to the
+// objects and clients of another.
+//
+// Its input is definitions as bundles carry them. It knows no cluster: what
+// clusters may have stored follows from every version that was ever published,
+// because status.storedVersions, which would tell, is in no file. Whether a
+// change is acceptable is decided by those who call it. It is pure, and must
+// not change a definition that it is given.
+//
+// Single properties are judged by sigs.k8s.io/crdify. The walk over the schemas
+// is our own: crdify copies every subtree once for each of its ancestors, takes
+// a branch of anyOf for the property itself, reports each child of a removed
+// field, and does not look at patterns, formats, nullability or CEL rules.
+package crd
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// Kind classifies a change by what it does to those who rely on the older definition.
+type Kind string
+
+// The kinds of changes. Changes that harm nobody, such as a new optional field, have none.
+const (
+	// RemovedStored is a version that is gone although objects may be stored as it: the API server refuses the definition.
+	RemovedStored Kind = "RemovedStored"
+	// RemovedVersion is a version that is gone and that clients could use.
+	RemovedVersion Kind = "RemovedVersion"
+	// Unserved is a version that clients could use and that is still defined, but not served.
+	Unserved Kind = "Unserved"
+	// StorageMoved is another version that objects are stored as.
+	StorageMoved Kind = "StorageMoved"
+	// RemovedField is a field whose content the API server drops.
+	RemovedField Kind = "RemovedField"
+	// ChangedType is a field whose earlier values have the wrong type now.
+	ChangedType Kind = "ChangedType"
+	// NarrowedEnum is an enumeration that allows less.
+	NarrowedEnum Kind = "NarrowedEnum"
+	// NarrowedRange is a bound on a number, a length or a count that allows less.
+	NarrowedRange Kind = "NarrowedRange"
+	// NarrowedFormat is a pattern, a format or a rule about nulls and duplicates that allows less, or something else.
+	NarrowedFormat Kind = "NarrowedFormat"
+	// NewRequired is a field that must be there now and has no default.
+	NewRequired Kind = "NewRequired"
+	// NewRule is a CEL validation rule that was not there.
+	NewRule Kind = "NewRule"
+	// ChangedDefault is a default that is another one or gone.
+	ChangedDefault Kind = "ChangedDefault"
+	// AddedDefault is a default where there was none.
+	AddedDefault Kind = "AddedDefault"
+	// ChangedIdentity is another scope or kind: the API server refuses the definition.
+	ChangedIdentity Kind = "ChangedIdentity"
+	// DroppedConversion is a conversion webhook that is gone although several versions remain.
+	DroppedConversion Kind = "DroppedConversion"
+	// Other is a change of the schema of which nobody can tell in general what it allows, such as another anyOf.
+	Other Kind = "Other"
+)
+
+// Change is one thing that differs between two definitions to the disadvantage
+// of whoever relies on the older one.
+type Change struct {
+	// CRD is the definition's name.
+	CRD  string
+	Kind Kind
+	// Version is the name of the API version; empty for a change of the definition as a whole.
+	Version string
+	// Field is the field of the custom resource, as people write it: .spec.parts[*].size; empty for a change of a
+	// version or of the definition as a whole.
+	Field string
+	// Detail says what exactly changed; it is not a sentence. Empty where Kind says it all.
+	Detail string
+	// Path is where in the newer definition the change shows: a path for bundles.Object.Position. For something that is
+	// gone it is what held it.
+	Path []any
+}
+
+// String says what changed, as part of a sentence.
+func (c Change) String() string {
+	text := phrases[c.Kind]
+	for placeholder, value := range map[string]string{"{field}": c.Field, "{version}": c.Version, "{detail}": c.Detail} {
+		text = strings.ReplaceAll(text, placeholder, value)
+	}
+	return text
+}
+
+var phrases = map[Kind]string{
+	RemovedStored:     "version {version}, which objects may be stored as, is gone",
+	RemovedVersion:    "version {version} is gone",
+	Unserved:          "version {version} is not served any more",
+	StorageMoved:      "objects are stored as {version} now: {detail}",
+	RemovedField:      "field {field} of {version} is gone: what users stored there is dropped",
+	ChangedType:       "field {field} of {version} changes its type: {detail}",
+	NarrowedEnum:      "field {field} of {version} allows fewer values: {detail}",
+	NarrowedRange:     "field {field} of {version} allows a smaller range: {detail}",
+	NarrowedFormat:    "field {field} of {version} allows less: {detail}",
+	NewRequired:       "field {field} of {version} is required now and has no default",
+	NewRule:           "field {field} of {version} has a new validation rule: {detail}",
+	ChangedDefault:    "the default of field {field} of {version} changes: {detail}",
+	AddedDefault:      "field {field} of {version} has a default now: {detail}",
+	ChangedIdentity:   "{detail}",
+	DroppedConversion: "the conversion webhook is gone although {detail} are still defined",
+	Other:             "the schema of field {field} of {version} changes: {detail}",
+}
+
+// Compare returns what the newer definition takes away from those who rely on
+// the older one: in the order of the older one's versions, then of the fields.
+// Comparing the other way round tells what going back would take away.
+func Compare(older, newer *apiextensionsv1.CustomResourceDefinition) []Change {
+	changes := identity(older, newer)
+	for i := range older.Spec.Versions {
+		changes = append(changes, compareVersion(&older.Spec.Versions[i], newer)...)
+	}
+	changes = append(changes, storage(older, newer)...)
+	changes = append(changes, conversion(older, newer)...)
+	for i := range changes {
+		changes[i].CRD = newer.Name
+	}
+	return changes
+}
+
+// identity finds what can never change once the definition is established.
+func identity(older, newer *apiextensionsv1.CustomResourceDefinition) []Change {
+	var changes []Change
+	if result := scopeComparator.Compare(older, newer); len(result.Errors) > 0 {
+		changes = append(changes, Change{Kind: ChangedIdentity, Path: []any{"spec", "scope"},
+			Detail: fmt.Sprintf("the scope changes from %s to %s", older.Spec.Scope, newer.Spec.Scope)})
+	}
+	if older.Spec.Names.Kind != newer.Spec.Names.Kind {
+		changes = append(changes, Change{Kind: ChangedIdentity, Path: []any{"spec", "names", "kind"},
+			Detail: fmt.Sprintf("the kind changes from %s to %s", older.Spec.Names.Kind, newer.Spec.Names.Kind)})
+	}
+	return changes
+}
+
+func compareVersion(older *apiextensionsv1.CustomResourceDefinitionVersion, newer *apiextensionsv1.CustomResourceDefinition) []Change {
+	if removed := removedStored(older, newer); removed {
+		return []Change{{Kind: RemovedStored, Version: older.Name, Path: []any{"spec", "versions"}}}
+	}
+	i := versionIndex(newer, older.Name)
+	if i < 0 {
+		if !older.Served {
+			return nil // neither clients nor objects can rely on it
+		}
+		return []Change{{Kind: RemovedVersion, Version: older.Name, Path: []any{"spec", "versions"}}}
+	}
+	var changes []Change
+	version := &newer.Spec.Versions[i]
+	if older.Served && !version.Served {
+		detail := ""
+		if older.Deprecated {
+			detail = "deprecated"
+		}
+		changes = append(changes, Change{Kind: Unserved, Version: older.Name, Detail: detail, Path: []any{"spec", "versions", i, "served"}})
+	}
+	if older.Schema == nil || version.Schema == nil {
+		return changes
+	}
+	w := walk{version: older.Name, root: []any{"spec", "versions", i, "schema", "openAPIV3Schema"}}
+	w.compare(older.Schema.OpenAPIV3Schema, version.Schema.OpenAPIV3Schema, location{})
+	slices.SortStableFunc(w.changes, func(a, b Change) int { return cmp.Compare(a.Field, b.Field) })
+	return append(changes, w.changes...)
+}
+
+// removedStored asks crdify, which reads status.storedVersions: a version is
+// in it once objects were stored as it.
+func removedStored(older *apiextensionsv1.CustomResourceDefinitionVersion, newer *apiextensionsv1.CustomResourceDefinition) bool {
+	if !older.Storage {
+		return false
+	}
+	cluster := &apiextensionsv1.CustomResourceDefinition{Status: apiextensionsv1.CustomResourceDefinitionStatus{StoredVersions: []string{older.Name}}}
+	return len(storedComparator.Compare(cluster, newer).Errors) > 0
+}
+
+func storage(older, newer *apiextensionsv1.CustomResourceDefinition) []Change {
+	was, is := StorageVersion(older), StorageVersion(newer)
+	if was == is || was == "" || is == "" {
+		return nil
+	}
+	return []Change{{Kind: StorageMoved, Version: is, Detail: "it was " + was,
+		Path: []any{"spec", "versions", versionIndex(newer, is), "storage"}}}
+}
+
+func conversion(older, newer *apiextensionsv1.CustomResourceDefinition) []Change {
+	if !Converts(older) || Converts(newer) || len(newer.Spec.Versions) < 2 {
+		return nil
+	}
+	return []Change{{Kind: DroppedConversion, Path: []any{"spec", "conversion"}, Detail: strings.Join(Versions(newer), " and ")}}
+}
+
+// Converts says whether a webhook converts between the definition's versions.
+func Converts(d *apiextensionsv1.CustomResourceDefinition) bool {
+	return d.Spec.Conversion != nil && d.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
+}
+
+// StorageVersion is the name of the version that new objects are stored as.
+func StorageVersion(d *apiextensionsv1.CustomResourceDefinition) string {
+	for _, v := range d.Spec.Versions {
+		if v.Storage {
+			return v.Name
+		}
+	}
+	return ""
+}
+
+// Versions are the names of all versions that the definition has.
+func Versions(d *apiextensionsv1.CustomResourceDefinition) []string {
+	names := make([]string, 0, len(d.Spec.Versions))
+	for _, v := range d.Spec.Versions {
+		names = append(names, v.Name)
+	}
+	return names
+}
+
+func versionIndex(d *apiextensionsv1.CustomResourceDefinition, name string) int {
+	return slices.IndexFunc(d.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == name })
+}

@@ -1,0 +1,136 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package crd
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/bellwether-dev/bellwether/bundles"
+)
+
+// Published is a definition as a version of the operator brought it.
+type Published struct {
+	// By is the operator's version.
+	By         string
+	Definition *apiextensionsv1.CustomResourceDefinition
+}
+
+// Break is a change, and the published versions whose users it hurts.
+type Break struct {
+	Change
+	// Of are the operator's versions, the oldest first.
+	Of []string
+}
+
+// Breaks compares a definition with every one of that name that was ever
+// published, the oldest first. A change that hurts users of several of them is
+// one Break; it has the detail of the newest of them. Breaks are in the order
+// in which Compare finds them, those of older definitions first.
+func Breaks(history []Published, newer *apiextensionsv1.CustomResourceDefinition) []Break {
+	type key struct {
+		kind           Kind
+		version, field string
+		path           string // tells two bounds of one field apart
+	}
+	var breaks []Break
+	known := map[key]int{}
+	for _, p := range history {
+		for _, c := range Compare(p.Definition, newer) {
+			k := key{kind: c.Kind, version: c.Version, field: c.Field, path: lastStep(c.Path)}
+			if c.Kind == ChangedIdentity || c.Kind == NewRule {
+				k.field += c.Detail
+			}
+			i, ok := known[k]
+			if !ok {
+				i = len(breaks)
+				known[k] = i
+				breaks = append(breaks, Break{})
+			}
+			breaks[i] = Break{Change: c, Of: append(breaks[i].Of, p.By)}
+		}
+	}
+	return stored(breaks)
+}
+
+// stored drops the news that a version is gone for clients where it is gone for stored objects as well.
+func stored(breaks []Break) []Break {
+	return slices.DeleteFunc(breaks, func(b Break) bool {
+		return b.Kind == RemovedVersion && slices.ContainsFunc(breaks, func(c Break) bool {
+			return c.Kind == RemovedStored && c.Version == b.Version
+		})
+	})
+}
+
+func lastStep(path []any) string {
+	if len(path) == 0 {
+		return ""
+	}
+	last, _ := path[len(path)-1].(string)
+	return last
+}
+
+// Divergence is a served version whose objects lose something when the API
+// server reads or writes them as the version they are stored as.
+type Divergence struct {
+	Version, Storage string
+	// Index is the version's place in spec.versions.
+	Index int
+	// Fields are those that one of the two has, or has with another type, and the other has not; sorted.
+	Fields []string
+}
+
+// Divergences finds the versions that need a conversion webhook: without one,
+// the API server only rewrites apiVersion, and drops what the other version
+// does not know.
+func Divergences(d *apiextensionsv1.CustomResourceDefinition) []Divergence {
+	at := versionIndex(d, StorageVersion(d))
+	if at < 0 || d.Spec.Versions[at].Schema == nil {
+		return nil
+	}
+	store := d.Spec.Versions[at]
+	var out []Divergence
+	for i, v := range d.Spec.Versions {
+		if i == at || !v.Served || v.Schema == nil {
+			continue
+		}
+		fields := lost(store.Schema.OpenAPIV3Schema, v.Schema.OpenAPIV3Schema)
+		fields = append(fields, lost(v.Schema.OpenAPIV3Schema, store.Schema.OpenAPIV3Schema)...)
+		slices.SortFunc(fields, strings.Compare)
+		if fields = slices.Compact(fields); len(fields) > 0 {
+			out = append(out, Divergence{Version: v.Name, Storage: store.Name, Index: i, Fields: fields})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Divergence) int { return cmp.Compare(a.Index, b.Index) })
+	return out
+}
+
+// lost are the fields of one schema that another drops or cannot hold.
+func lost(from, to *apiextensionsv1.JSONSchemaProps) []string {
+	var w walk
+	w.compare(from, to, location{})
+	var fields []string
+	for _, c := range w.changes {
+		if c.Kind == RemovedField || c.Kind == ChangedType {
+			fields = append(fields, c.Field)
+		}
+	}
+	return fields
+}
+
+// Find returns the definition of a name in each bundle that has it, in the order of the bundles.
+func Find(history []*bundles.Bundle, name string) []Published {
+	var found []Published
+	for _, b := range history {
+		for _, d := range b.CRDs {
+			if d.Name == name {
+				found = append(found, Published{By: b.Version.String(), Definition: d})
+			}
+		}
+	}
+	return found
+}
