@@ -1,0 +1,83 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package draw
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// DOT draws the graph for Graphviz.
+func DOT(g *Graph) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "digraph %s {\n  rankdir=BT;\n  label=%s;\n  labelloc=t;\n  fontname=\"Helvetica\";\n", dotString(g.Package), dotString(g.Package+": "+g.Summary()))
+	out.WriteString("  node [shape=box, style=rounded, fontname=\"Helvetica\", fontsize=11];\n  edge [fontname=\"Helvetica\", fontsize=9];\n")
+	for l, lane := range g.Lanes {
+		fmt.Fprintf(&out, "  subgraph cluster_%d {\n    label=%s;\n    style=dashed;\n", l, dotString(laneLabel(g, lane)))
+		for i := len(g.Rows) - 1; i >= 0; i-- {
+			r := g.Rows[i]
+			if role := r.Places[l].Role; role != Absent {
+				fmt.Fprintf(&out, "    %s [label=%s, tooltip=%s%s];\n", nodeID(l, i), dotString(nodeLabel(g, r, "\n")), dotString(r.Bundle), dotStyle(r, role))
+			}
+		}
+		out.WriteString("  }\n")
+		for _, e := range g.bundled(l) {
+			fmt.Fprintf(&out, "  %s -> %s%s;\n", nodeID(l, e.From), nodeID(l, e.To), dotEdge(g, e))
+		}
+	}
+	out.WriteString("}\n")
+	return out.String()
+}
+
+func dotStyle(r Row, role Role) string {
+	switch {
+	case r.Block != nil:
+		return `, shape=octagon, style=solid, color="#cf222e"`
+	case r.Deprecation != "":
+		return `, style="rounded,dashed", color="#9a6700"`
+	case role == Head:
+		return `, peripheries=2, color="#1a7f37"`
+	case role == Gone, role == Skipped:
+		return `, style="rounded,dotted"`
+	case r.Folded > 1:
+		return `, shape=box3d, style=solid`
+	}
+	return ""
+}
+
+func dotEdge(g *Graph, e Edge) string {
+	switch e.Kind {
+	case Skips:
+		return ` [style=dashed, label="skips"]`
+	case Ranges:
+		// A range would bend the ranks of what it leads past.
+		return fmt.Sprintf(" [style=dotted, constraint=false, label=%s]", dotString(e.Range))
+	}
+	if n, ok := g.back(e.Back); ok {
+		return fmt.Sprintf(" [label=%s, arrowtail=tee, dir=both]", dotString(n.short))
+	}
+	return ""
+}
+
+// dotString quotes a text; in Graphviz a backslash begins an escape.
+func dotString(s string) string {
+	var out strings.Builder
+	out.WriteByte('"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			out.WriteByte('\\')
+			out.WriteRune(r)
+		case r == '\n':
+			out.WriteString(`\n`)
+		case unicode.IsControl(r):
+			out.WriteByte(' ')
+		default:
+			out.WriteRune(r)
+		}
+	}
+	out.WriteByte('"')
+	return out.String()
+}

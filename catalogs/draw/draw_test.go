@@ -1,0 +1,258 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package draw_test
+
+import (
+	"encoding/xml"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/blang/semver/v4"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
+	"github.com/bellwether-dev/bellwether/catalogs/draw"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatalf("write golden file: %v", err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("read golden file: %v", err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s differs (-want +got); run with -update if it should:\n%s", path, diff)
+	}
+}
+
+func read(t *testing.T, content, name string) *catalogs.Package {
+	t.Helper()
+	p, err := catalogs.ReadPackage(catalogs.SingleFile("f", strings.NewReader(content)), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func build(t *testing.T, p *catalogs.Package, o draw.Options) *draw.Graph {
+	t.Helper()
+	g, err := draw.Build(p, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func running(version string, clusters int) draw.Installed {
+	return draw.Installed{Installed: catalogs.Installed{Name: "p.v" + version, Version: version}, Clusters: clusters}
+}
+
+// small is a plain package.
+func small(t *testing.T) *draw.Graph {
+	return build(t, read(t, catalogtest.Graph("p", "1.0.0\n1.1.0 replaces 1.0.0\n1.2.0 replaces 1.1.0"), "p"), draw.Options{})
+}
+
+// eventful has all that a graph can tell about.
+func eventful(t *testing.T) *draw.Graph {
+	p := read(t, catalogtest.Graph("p", `
+		1.0.0
+		1.1.0 replaces 1.0.0 range >=0.9.0_<1.1.0
+		1.1.1
+		1.2.0 replaces 1.1.0 skips 1.1.1 range >=0.9.0_<1.2.0
+		1.3.0 replaces 1.2.0
+		1.4.0 replaces 1.3.0
+		2.0.0 replaces 1.4.0 skips 0.8.0`), "p")
+	p.Channels["fast"] = &catalogs.Channel{Name: "fast", Deprecation: "use <stable>", Entries: []catalogs.Entry{
+		{Name: "p.v1.2.0"}, {Name: "p.v1.4.0", Replaces: "p.v1.2.0", SkipRange: ">=1.0.0 <1.4.0"}, {Name: "p.v2.0.0", Replaces: "p.v1.4.0"},
+	}}
+	p.Bundles["p.v1.0.0"].Deprecation = "no longer \"maintained\" & <unsafe>"
+	p.Bundles["p.v1.2.0"].Properties = append(p.Bundles["p.v1.2.0"].Properties, catalogs.Property{Type: catalogs.PropertyRollback,
+		Value: []byte(`[{"from":"p.v1.1.0","class":"needs-backup","reason":"field spec.size is gone"}]`)})
+	p.Bundles["p.v2.0.0"].Properties = append(p.Bundles["p.v2.0.0"].Properties, catalogs.Property{Type: catalogs.PropertyRollback,
+		Value: []byte(`[{"from":"p.v1.4.0","class":"one-way","reason":"v1 is not served any more"}]`)})
+	p, err := p.WithBlocked(catalogs.Block{Version: "1.3.0", Reason: "loses data under load", Instead: "1.4.0", Expires: "2027-01-31"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return build(t, p, draw.Options{
+		Installed: []draw.Installed{
+			running("1.0.0", 3), running("1.2.0", 12), running("1.3.0", 2), running("2.0.0", 103), running("0.9.5", 1), running("0.1.0", 4), running("1.1.0", 0),
+		},
+		Differences: []draw.Difference{{Channel: "stable", From: "p.v1.1.0", Text: "v0 goes to 1.2.0, v1 to 1.4.0"}},
+	})
+}
+
+// long has n versions: ten patch releases per minor one, each with a skipRange.
+func long(t *testing.T, n int, o draw.Options) *draw.Graph {
+	var content strings.Builder
+	if err := catalogtest.Write(&content, catalogtest.Options{Versions: n, Images: true}); err != nil {
+		t.Fatal(err)
+	}
+	return build(t, read(t, content.String(), catalogtest.PackageName(0)), o)
+}
+
+func TestGolden(t *testing.T) {
+	for name, g := range map[string]*draw.Graph{
+		"small": small(t), "eventful": eventful(t), "thirty": long(t, 30, draw.Options{}),
+		"folded": long(t, 200, draw.Options{Installed: []draw.Installed{{Installed: catalogs.Installed{Name: catalogtest.BundleName(0, 77)}, Clusters: 5}}}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			golden(t, name+".svg", string(draw.SVG(g)))
+			golden(t, name+".mmd", draw.Mermaid(g))
+			golden(t, name+".dot", draw.DOT(g))
+			golden(t, name+".txt", draw.Text(g))
+		})
+	}
+}
+
+func TestLongChainsAreFolded(t *testing.T) {
+	whole, folded := long(t, 200, draw.Options{Whole: true}), long(t, 200, draw.Options{})
+	if len(whole.Rows) != 200 {
+		t.Errorf("the whole graph has %d rows", len(whole.Rows))
+	}
+	versions := 0
+	for _, r := range folded.Rows {
+		versions += r.Folded
+	}
+	if len(folded.Rows) > 10 || versions != 200 {
+		t.Errorf("the folded graph has %d rows of %d versions", len(folded.Rows), versions)
+	}
+}
+
+func TestOneChannel(t *testing.T) {
+	p := read(t, catalogtest.Graph("p", "1.0.0\n1.1.0 replaces 1.0.0"), "p")
+	if _, err := draw.Build(p, draw.Options{Channel: "ghost"}); !errors.Is(err, catalogs.ErrNoChannel) {
+		t.Errorf("unknown channel: %v", err)
+	}
+	if g := build(t, p, draw.Options{Channel: "stable"}); len(g.Lanes) != 1 || g.Lanes[0].Head != "p.v1.1.0" {
+		t.Errorf("lanes %+v", g.Lanes)
+	}
+}
+
+// TestHostileTexts takes names and messages that would be markup, were they not escaped.
+func TestHostileTexts(t *testing.T) {
+	const evil = "\"]</text><script>alert(1)</script>\x00\x1b[31m\n--> x; \\\" `#amp;"
+	p := read(t, catalogtest.Graph("p", "1.0.0\n1.1.0 replaces 1.0.0"), "p")
+	p.Name, p.Deprecation = evil, evil
+	p.Bundles["p.v1.0.0"].Deprecation = evil
+	c := p.Channels["stable"]
+	delete(p.Channels, "stable")
+	c.Name, c.Deprecation, p.DefaultChannel = evil, evil, evil
+	p.Channels[evil] = c
+	g := build(t, p, draw.Options{Installed: []draw.Installed{{Installed: catalogs.Installed{Name: evil}, Clusters: 1}}})
+	picture := string(draw.SVG(g))
+	wellFormed(t, picture)
+	if strings.Contains(picture, "<script") {
+		t.Error("the picture has a script")
+	}
+	for _, line := range strings.Split(draw.Mermaid(g), "\n")[3:] {
+		if strings.Contains(line, "<script") || strings.Count(line, `"`)%2 != 0 {
+			t.Errorf("Mermaid: %s", line)
+		}
+	}
+	if dot := draw.DOT(g); strings.Contains(dot, "\x00") || strings.Contains(dot, "\x1b") {
+		t.Error("DOT has control characters")
+	}
+}
+
+func wellFormed(t *testing.T, picture string) {
+	t.Helper()
+	decoder := xml.NewDecoder(strings.NewReader(picture))
+	for {
+		token, err := decoder.Token()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			t.Fatalf("the picture is not well-formed: %v", err)
+		}
+		if start, ok := token.(xml.StartElement); ok && (start.Name.Local == "script" || start.Name.Local == "foreignObject") {
+			t.Errorf("the picture has a %s", start.Name.Local)
+		}
+	}
+}
+
+// TestRandomGraphs draws whatever the reader of catalogs accepts: nothing may fail, all versions must be there, and drawing
+// twice gives the same bytes.
+func TestRandomGraphs(t *testing.T) {
+	drawn := 0
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		p, n := randomPackage(r)
+		if p.Validate() != nil {
+			continue
+		}
+		drawn++
+		g := build(t, p, draw.Options{Installed: []draw.Installed{running("0.5.0", 1), running(fmt.Sprintf("1.%d.0", r.IntN(n)), 2)}})
+		versions := 0
+		for _, row := range g.Rows {
+			if row.Listed {
+				versions += row.Folded
+			}
+		}
+		if versions != n {
+			t.Errorf("seed %d: %d versions in rows, want %d", seed, versions, n)
+		}
+		first := draw.SVG(g)
+		wellFormed(t, string(first))
+		again := build(t, p, draw.Options{Installed: []draw.Installed{running("0.5.0", 1), running(fmt.Sprintf("1.%d.0", 0), 0)}})
+		if draw.Mermaid(again) == "" || draw.DOT(again) == "" || draw.Text(again) == "" {
+			t.Errorf("seed %d: an empty picture", seed)
+		}
+		if diff := cmp.Diff(string(first), string(draw.SVG(g))); diff != "" {
+			t.Errorf("seed %d: drawing again gave another picture: %s", seed, diff)
+		}
+	}
+	if drawn < 50 {
+		t.Errorf("only %d of the random packages were valid", drawn)
+	}
+}
+
+func randomPackage(r *rand.Rand) (*catalogs.Package, int) {
+	n := 2 + r.IntN(70)
+	p := &catalogs.Package{Name: "p", DefaultChannel: "c0", Channels: map[string]*catalogs.Channel{}, Bundles: map[string]*catalogs.Bundle{}}
+	name := func(i int) string { return fmt.Sprintf("p.v1.%d.0", i) }
+	for i := range n {
+		p.Bundles[name(i)] = &catalogs.Bundle{Name: name(i), Version: semver.Version{Major: 1, Minor: uint64(i)}}
+	}
+	for k := range 1 + r.IntN(4) {
+		c := &catalogs.Channel{Name: fmt.Sprintf("c%d", k)}
+		last := ""
+		for i := range n {
+			if k > 0 && r.IntN(3) == 0 {
+				continue
+			}
+			e := catalogs.Entry{Name: name(i), Replaces: last}
+			for j := range i {
+				if r.IntN(12*n) == 0 && name(j) != last {
+					e.Skips = append(e.Skips, name(j))
+				}
+			}
+			if i > 0 && r.IntN(4) == 0 {
+				e.SkipRange = fmt.Sprintf(">=1.%d.0 <1.%d.0", r.IntN(i), i)
+			}
+			c.Entries = append(c.Entries, e)
+			last = e.Name
+		}
+		p.Channels[c.Name] = c
+	}
+	return p, n
+}

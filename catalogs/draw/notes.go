@@ -1,0 +1,170 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package draw
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bellwether-dev/bellwether/catalogs"
+)
+
+// tone is what a note means for whoever reads it; renderers give it a colour, beside the words.
+type tone string
+
+const (
+	good  tone = "good"
+	warn  tone = "warn"
+	bad   tone = "bad"
+	quiet tone = "quiet"
+	other tone = "other"
+)
+
+// note is a remark on a version: a few words for the picture, and all of it.
+type note struct {
+	tone        tone
+	short, long string
+}
+
+func (g *Graph) notes(r Row) []note {
+	if r.Folded > 1 {
+		return nil
+	}
+	var out []note
+	add := func(t tone, short, format string, args ...any) {
+		out = append(out, note{t, short, fmt.Sprintf(format, args...)})
+	}
+	if heads := g.HeadOf(r); len(heads) > 0 {
+		text := "head of " + strings.Join(heads, ", ")
+		add(good, text, "%s", text)
+	}
+	if r.Block != nil {
+		add(bad, "blocked", "%s", blocked(*r.Block))
+	} else if r.Deprecation != "" {
+		add(warn, "deprecated", "deprecated: %s", oneLine(r.Deprecation))
+	}
+	if r.Stranded {
+		add(bad, "stranded", "no channel leads anywhere from here, and clusters run it")
+	}
+	for l, lane := range g.Lanes {
+		if r.DeadEnd(l) && !r.Stranded {
+			add(bad, "dead end in "+lane.Name, "the head of channel %s cannot be reached from here", lane.Name)
+		}
+	}
+	if skipped := g.skippedIn(r); r.Block == nil && len(skipped) > 0 {
+		text := "skipped"
+		if len(g.Lanes) > 1 {
+			text += " in " + strings.Join(skipped, ", ")
+		}
+		add(quiet, text, "%s: nobody is upgraded to it", text)
+	}
+	if !r.Listed {
+		add(quiet, "not in the catalog", "not in the catalog")
+	}
+	for _, d := range r.Differences {
+		add(other, "v0 ≠ v1", "OLM v0 and v1 differ in channel %s: %s", d.Channel, d.Text)
+	}
+	for _, way := range r.Back {
+		if n, ok := g.back(way); ok {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+func blocked(b catalogs.Block) string {
+	text := "blocked: " + oneLine(b.Reason)
+	if b.Instead != "" {
+		text += "; use " + b.Instead + " instead"
+	}
+	if b.Expires != "" {
+		text += "; to be looked at by " + b.Expires
+	}
+	return text
+}
+
+// back tells about ways back that cost something.
+func (g *Graph) back(way catalogs.Rollback) (note, bool) {
+	from := g.version(way.From)
+	switch way.Class {
+	case catalogs.RollbackNeedsBackup:
+		return note{warn, "back to " + from + ": needs backup", "going back to " + from + " needs a backup: " + oneLine(way.Reason)}, true
+	case catalogs.RollbackOneWay:
+		return note{bad, "no way back to " + from, "there is no way back to " + from + ": " + oneLine(way.Reason)}, true
+	}
+	return note{}, false
+}
+
+func (g *Graph) skippedIn(r Row) []string {
+	var out []string
+	for l, lane := range g.Lanes {
+		if r.Places[l].Role == Skipped {
+			out = append(out, lane.Name)
+		}
+	}
+	return out
+}
+
+// title names a row.
+func (r Row) title() string {
+	if r.Folded > 1 {
+		return fmt.Sprintf("%d versions, %s to %s", r.Folded, r.Lowest, r.Version)
+	}
+	return r.Version
+}
+
+// Summary says in one sentence what the picture shows.
+func (g *Graph) Summary() string {
+	text := plural(g.Versions, "version") + " in " + plural(len(g.Lanes), "channel")
+	if len(g.Lanes) == 1 {
+		text = plural(g.Versions, "version") + " in channel " + g.Lanes[0].Name
+	}
+	if g.Clusters >= 0 {
+		text += ", " + plural(g.Clusters, "cluster")
+	}
+	stranded := 0
+	for _, r := range g.Rows {
+		if r.Stranded {
+			stranded += r.Clusters
+		}
+	}
+	if stranded > 0 {
+		text += ", " + plural(stranded, "cluster") + " without a way forward"
+	}
+	return text
+}
+
+// Describe says all of what the picture shows, for those who cannot see it.
+func (g *Graph) Describe() string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "Upgrade graph of %s: %s.", g.Package, g.Summary())
+	for _, lane := range g.Lanes {
+		fmt.Fprintf(&out, " Channel %s leads to %s.", lane.Name, g.version(lane.Head))
+	}
+	for _, r := range g.Rows {
+		notes := g.notes(r)
+		// The heads were named already.
+		notes = slices.DeleteFunc(notes, func(n note) bool { return n.tone == good })
+		if len(notes) == 0 {
+			continue
+		}
+		var texts []string
+		for _, n := range notes {
+			texts = append(texts, n.long)
+		}
+		fmt.Fprintf(&out, " %s: %s.", r.Version, strings.Join(texts, "; "))
+	}
+	return out.String()
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// oneLine joins the lines of a message from elsewhere, which may have any.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
