@@ -1,0 +1,253 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compile
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/blang/semver/v4"
+
+	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/catalogs/ladder"
+)
+
+// Errors of this package wrap one of these, or ladder.ErrInvalid. Their text says what to do.
+var (
+	// ErrNothingToOffer says that the package, or its default channel, has no good version left.
+	ErrNothingToOffer = errors.New("nothing to offer")
+	// ErrExpired says that a block has expired: somebody has to look at it again.
+	ErrExpired = errors.New("expired block")
+	// ErrContent says that a bundle is not the one that the ladder speaks of, or cannot be put into a catalog.
+	ErrContent = errors.New("wrong bundle")
+	// ErrContinuity says that something which an earlier catalog offered, or which a cluster runs, would be lost.
+	ErrContinuity = errors.New("continuity broken")
+	// ErrDisagreement says that OLM would not go the way that is planned.
+	ErrDisagreement = errors.New("disagreement about the next version")
+)
+
+// member is a version that the ladder knows.
+type member struct {
+	name    string
+	version semver.Version
+	// reached is the highest channel; empty for what was never offered.
+	reached string
+	image   string
+	// retired versions are not offered any more, and blocked ones must not be reached.
+	retired, blocked bool
+}
+
+func (m member) good() bool { return !m.retired && !m.blocked }
+
+// members returns all versions of the ladder, the lowest first.
+func members(l *ladder.Ladder) ([]member, error) {
+	out := make([]member, 0, len(l.Bundles)+len(l.Retired))
+	add := func(m member, version string) error {
+		var err error
+		if m.version, err = semver.Parse(version); err != nil {
+			return fmt.Errorf("%w: version %q: %w", ladder.ErrInvalid, version, err)
+		}
+		out = append(out, m)
+		return nil
+	}
+	for _, b := range l.Bundles {
+		_, blocked := l.Blocked(b.Version)
+		m := member{name: l.BundleName(b.Name, b.Version), reached: b.Channel, image: b.Image, blocked: blocked}
+		if err := add(m, b.Version); err != nil {
+			return nil, err
+		}
+	}
+	for _, r := range l.Retired {
+		m := member{name: l.BundleName(r.Name, r.Version), reached: r.Channel, retired: true}
+		if err := add(m, r.Version); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(out, func(a, b member) int {
+		return cmp.Or(a.version.Compare(b.version), strings.Compare(a.name, b.name))
+	})
+	return out, nil
+}
+
+// Graph returns the package that a ladder compiles to, without anything that only the bundles know: it has names, versions
+// and edges. A channel that no good version has reached is left out. Errors wrap ErrNothingToOffer or ladder.ErrInvalid.
+func Graph(l *ladder.Ladder) (*catalogs.Package, error) {
+	if err := l.Check(); err != nil {
+		return nil, err
+	}
+	all, err := members(l)
+	if err != nil {
+		return nil, err
+	}
+	p := &catalogs.Package{
+		Name: l.Package, Description: l.Description,
+		Channels: map[string]*catalogs.Channel{}, Bundles: map[string]*catalogs.Bundle{}, Blocks: map[string]catalogs.Block{},
+	}
+	for _, name := range l.Rungs() {
+		if c := channel(l, name, all); c != nil {
+			p.Channels[name] = c
+		}
+	}
+	if p.DefaultChannel, err = defaultChannel(l, p); err != nil {
+		return nil, err
+	}
+	for _, m := range all {
+		if inSomeChannel(p, m.name) {
+			p.Bundles[m.name] = &catalogs.Bundle{Name: m.name, Version: m.version, Image: m.image}
+		}
+	}
+	annotate(l, p)
+	if err := p.Validate(); err != nil {
+		return nil, fmt.Errorf("compile ladder: %w", err)
+	}
+	return p, nil
+}
+
+// channel computes the edges of a channel; nil if it has no good version.
+//
+// The good versions form a chain of replaces. Each takes over what lies between it and the good one below: by name in
+// skips, so that OLM v0 never installs it; and by version in skipRange, so that a cluster with a version that nobody knows
+// of gets on as well. So everything below the head has the next good version as its only successor, and no rule of any
+// OLM for choosing among several can make a difference. With the policy Direct the range reaches down to the lowest
+// version instead, and both OLMs choose the highest.
+func channel(l *ladder.Ladder, name string, all []member) *catalogs.Channel {
+	c := &catalogs.Channel{Name: name}
+	var below *member
+	var between, blocked []string
+	for i := range all {
+		m := &all[i]
+		offered := !m.retired && l.Reaches(m.reached, name)
+		if !offered || !m.good() {
+			between = append(between, m.name)
+			if offered {
+				blocked = append(blocked, m.name)
+			}
+			continue
+		}
+		e := catalogs.Entry{Name: m.name, Skips: between, SkipRange: "<" + m.version.String()}
+		if below != nil {
+			e.Replaces = below.name
+			if l.Policy.Upgrades != ladder.Direct {
+				e.SkipRange = ">=" + below.version.String() + " " + e.SkipRange
+			}
+		}
+		// Their entries stay, without edges: OLM warns those who run a deprecated bundle only if the channel has it.
+		for _, b := range blocked {
+			c.Entries = append(c.Entries, catalogs.Entry{Name: b})
+		}
+		c.Entries = append(c.Entries, e)
+		below, between, blocked = m, nil, nil
+	}
+	if below == nil {
+		return nil
+	}
+	return c
+}
+
+// defaultChannel is the ladder's, or as long as no version has ever reached that, the highest one below that any has. Once
+// versions had reached a channel, those who name none must not be moved to a lower one without being asked.
+func defaultChannel(l *ladder.Ladder, p *catalogs.Package) (string, error) {
+	rungs := l.Rungs()
+	upTo := rungs[:1+slices.Index(rungs, l.Default())]
+	for _, name := range slices.Backward(upTo) {
+		switch {
+		case p.Channels[name] != nil:
+			return name, nil
+		case hadVersions(l, name):
+			return "", fmt.Errorf("%w: channel %q of package %q, which is that of those who name none, has no good version left: promote one to it",
+				ErrNothingToOffer, name, l.Package)
+		}
+	}
+	return "", fmt.Errorf("%w: package %q has no version yet", ErrNothingToOffer, l.Package)
+}
+
+func hadVersions(l *ladder.Ladder, channel string) bool {
+	return slices.ContainsFunc(l.Bundles, func(b ladder.Bundle) bool { return l.Reaches(b.Channel, channel) }) ||
+		slices.ContainsFunc(l.Retired, func(r ladder.Retired) bool { return l.Reaches(r.Channel, channel) })
+}
+
+func inSomeChannel(p *catalogs.Package, bundle string) bool {
+	for _, c := range p.Channels {
+		if _, ok := c.Entry(bundle); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// annotate adds what the ladder says about versions and channels beyond their order.
+func annotate(l *ladder.Ladder, p *catalogs.Package) {
+	for _, d := range l.Deprecations {
+		switch {
+		case d.Package != "":
+			p.Deprecation = d.Message
+		case d.Channel != "" && p.Channels[d.Channel] != nil:
+			p.Channels[d.Channel].Deprecation = d.Message
+		case d.Version != "":
+			if b := p.Bundles[bundleName(l, d.Version)]; b != nil {
+				b.Deprecation = d.Message
+			}
+		}
+	}
+	for _, block := range l.Blocks {
+		name := bundleName(l, block.Version)
+		p.Blocks[name] = catalogs.Block{
+			Bundle: name, Version: block.Version, Reason: block.Reason, Expires: block.Expires, Instead: block.Instead,
+		}
+		if b := p.Bundles[name]; b != nil {
+			b.Deprecation = blockMessage(block)
+		}
+	}
+}
+
+// blockMessage is what OLM shows to those who run a blocked version.
+func blockMessage(b ladder.Block) string {
+	if b.Instead == "" {
+		return "blocked: " + b.Reason
+	}
+	return "blocked: " + b.Reason + "; use " + b.Instead + " instead"
+}
+
+func bundleName(l *ladder.Ladder, version string) string {
+	if b, err := l.Bundle(version); err == nil {
+		return l.BundleName(b.Name, version)
+	}
+	return l.BundleName("", version)
+}
+
+// Waiting is a version that its channel leads nowhere from, because every version above it is blocked or not there yet.
+// Whoever runs it waits for a newer one, or goes back; the graph never leads down.
+type Waiting struct {
+	Channel string
+	Bundle  string
+	Version string
+	// Blocked is the reason of the block; empty for a retired version.
+	Blocked string
+}
+
+// WaitingVersions lists the blocked and retired versions above the heads of the channels that they had reached, by channel
+// in the order of the ladder and by version.
+func WaitingVersions(l *ladder.Ladder) ([]Waiting, error) {
+	all, err := members(l)
+	if err != nil {
+		return nil, err
+	}
+	var out []Waiting
+	for _, name := range l.Rungs() {
+		for _, m := range slices.Backward(all) {
+			if !l.Reaches(m.reached, name) {
+				continue
+			}
+			if m.good() {
+				break
+			}
+			block, _ := l.Blocked(m.version.String())
+			out = append(out, Waiting{Channel: name, Bundle: m.name, Version: m.version.String(), Blocked: block.Reason})
+		}
+	}
+	return out, nil
+}
