@@ -19,7 +19,8 @@ func (p *pass) ending() bool {
 
 // stopped tells whether nothing may be admitted now.
 func (p *pass) stopped() bool {
-	return p.ending() || p.in.Rollout.Spec.Paused || p.halted() != nil
+	spec := p.in.Rollout.Spec
+	return p.ending() || spec.Paused || spec.Blocked != "" || p.halted() != nil
 }
 
 // halted is the first wave with more failures than it may have. A rollout that

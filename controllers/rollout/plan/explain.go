@@ -26,6 +26,9 @@ func (p *pass) explain(status v1alpha1.OperatorRolloutStatus) (Standing, string,
 	case v1alpha1.RolloutPaused:
 		return Underway, v1alpha1.ReasonPaused, "paused" + colon(spec.PausedReason) + "; what was admitted finishes"
 	case v1alpha1.RolloutHalted:
+		if spec.Blocked != "" {
+			return Stuck, v1alpha1.ReasonVersionBlocked, p.explainBlock(status)
+		}
 		return Stuck, v1alpha1.ReasonHalted, p.explainFailures() + "; admission goes on once they recover: heal or pause them, or set another version"
 	}
 	return p.explainWave(status)
@@ -45,7 +48,16 @@ func (p *pass) explainSuccess(status v1alpha1.OperatorRolloutStatus) string {
 			text += fmt.Sprintf(", %d %s", rest.n, rest.what)
 		}
 	}
+	if blocked := p.in.Rollout.Spec.Blocked; blocked != "" {
+		text += fmt.Sprintf("; %s is blocked since, and nobody else is admitted: %s", p.in.Rollout.Spec.Release.Version, blocked)
+	}
 	return text
+}
+
+func (p *pass) explainBlock(status v1alpha1.OperatorRolloutStatus) string {
+	c := status.Clusters
+	return fmt.Sprintf("%s is blocked: %s; nobody else is admitted, %d of %d clusters were updated before; lift the block in the catalog, or let the ManagedOperator ask for another version",
+		p.in.Rollout.Spec.Release.Version, p.in.Rollout.Spec.Blocked, c.Succeeded, c.Total-c.Removed)
 }
 
 func (p *pass) explainAbort(status v1alpha1.OperatorRolloutStatus) string {

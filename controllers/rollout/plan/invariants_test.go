@@ -88,6 +88,9 @@ func (w *world) checkAdmission(p *hubPass, a plan.Action, at install) {
 	if ro.Spec.Paused || ro.Spec.Abort != nil {
 		w.violate("%s is admitted while the rollout is stopped by a person", a.Cluster)
 	}
+	if ro.Spec.Blocked != "" {
+		w.violate("%s is admitted to a blocked version", a.Cluster)
+	}
 	for _, g := range wave.Gates {
 		if !approved(ro, a.Wave, g.Name) {
 			w.violate("%s is admitted to wave %s without approval of gate %s", a.Cluster, a.Wave, g.Name)

@@ -283,6 +283,22 @@ func TestNext(t *testing.T) {
 			given: func(s *scene) { s.batch(time.Minute, "a", "b") },
 			want:  "Admit a to one, Admit b to one, Progressing, one Updating, two Waiting, batch a b: wave one: 0 of 2 clusters updated, 2 in progress",
 		},
+		"blocked: nobody else is admitted": {
+			given: func(s *scene) { s.ro.Spec.Blocked, s.ro.Spec.Release.Version = "it loses data", "1.1.0"; s.succeed(0) },
+			want:  "Halted, one Updating, two Waiting: 1.1.0 is blocked: it loses data; nobody else is admitted, 1 of 4 clusters were updated before; lift the block in the catalog, or let the ManagedOperator ask for another version",
+		},
+		"blocked: clusters that stop do not abort it": {
+			given: func(s *scene) {
+				s.ro.Spec.Blocked, s.ro.Spec.Strategy.OnFailure, s.ro.Spec.Release.Version = "it loses data", v1alpha1.FailureAbort, "1.1.0"
+				s.admit(0, 0)
+				s.Installs[0].Stalled, s.Installs[1].Stalled = true, true
+			},
+			want: "Halted, one Updating, two Waiting: 1.1.0 is blocked: it loses data; nobody else is admitted, 0 of 4 clusters were updated before; lift the block in the catalog, or let the ManagedOperator ask for another version",
+		},
+		"unblocked: it goes on": {
+			given: func(s *scene) { s.ro.Status.Phase = v1alpha1.RolloutHalted },
+			want:  "Progressing, one Updating, two Waiting, batch a b: wave one: 0 of 2 clusters updated, 2 in progress",
+		},
 		"aborted": {
 			given: func(s *scene) { s.ro.Spec.Abort = &v1alpha1.RolloutAbort{Reason: "no"}; s.admit(0, 0) },
 			want:  "Aborted, one Updating, two Waiting: aborted: no",
@@ -518,6 +534,6 @@ func (s *scene) scramble(rng *rand.Rand) {
 		w.MaxConcurrency, w.MaxFailures, w.Size = pick(rng, nil, number(-3), percent("150%")), pick(rng, nil, number(-3), percent("?")), pick(rng, nil, number(-1), number(9), percent("%"))
 		w.Gates = pick(rng, nil, []v1alpha1.Gate{{Name: "odd"}})
 	}
-	s.ro.Spec.Paused = rng.IntN(4) == 0
+	s.ro.Spec.Paused, s.ro.Spec.Blocked = rng.IntN(4) == 0, pick(rng, "", "", "", "bad")
 	s.ro.Spec.Abort = pick(rng, nil, nil, &v1alpha1.RolloutAbort{})
 }

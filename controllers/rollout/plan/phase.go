@@ -170,6 +170,9 @@ func (p *pass) phase(waves []v1alpha1.WaveStatus) v1alpha1.RolloutPhase {
 		return v1alpha1.RolloutAborted
 	case current(waves) == "":
 		return v1alpha1.RolloutSucceeded
+	case p.in.Rollout.Spec.Blocked != "":
+		// Clusters that stopped on their way did not fail: no policy ends it.
+		return v1alpha1.RolloutHalted
 	case halted && p.strategy.OnFailure == v1alpha1.FailureAbort:
 		return v1alpha1.RolloutAborted
 	case p.in.Rollout.Spec.Paused:

@@ -201,8 +201,9 @@ func older(a, b string) bool {
 //	                                   ┌────────┐      │ │ right             the deferred
 //	                                   │ Paused │      ▼ │
 //	                                   └────────┘   ┌────────┐
-//	                   too many failures, and the   │ Halted │
-//	                   policy is Pause              └────────┘
+//	                   the version is blocked, or   │ Halted │
+//	                   too many failures and the    └────────┘
+//	                   policy is Pause
 //
 //	any that has not ended ── person, or too many failures and the policy is Abort ──▶ Aborted
 //	any that has not ended ── newer rollout ──▶ Superseded

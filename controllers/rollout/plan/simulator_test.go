@@ -226,6 +226,10 @@ func (w *world) person() {
 			}
 		case 8, 9:
 			w.approve(ro)
+		case 10:
+			ro.Spec.Blocked = pick(w.rng, "it loses data", "")
+		case 11:
+			ro.Spec.Blocked = ""
 		}
 	})
 }
@@ -260,7 +264,7 @@ func (w *world) calm() {
 	}
 	r := w.latest()
 	w.putRollout(r, r.now().ResourceVersion, func(ro *v1alpha1.OperatorRollout) {
-		ro.Spec.Paused = false
+		ro.Spec.Paused, ro.Spec.Blocked = false, ""
 		w.approve(ro)
 	})
 }
