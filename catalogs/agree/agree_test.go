@@ -1,0 +1,208 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agree_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/blang/semver/v4"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/catalogs/agree"
+)
+
+// parse makes a package "p" from a notation: a line per entry, as in
+//
+//	stable: 1.2.0 replaces 1.1.0 skips 1.0.0,1.0.1 range >=1.0.0_<1.1.0 deprecated
+//
+// where a bundle is named "p.v1.2.0". Nothing checks it: broken packages are wanted too.
+func parse(notation string) *catalogs.Package {
+	p := &catalogs.Package{Name: "p", DefaultChannel: "stable", Channels: map[string]*catalogs.Channel{}, Bundles: map[string]*catalogs.Bundle{}}
+	for line := range strings.Lines(notation) {
+		words := strings.Fields(line)
+		if len(words) < 2 {
+			continue
+		}
+		channel, version := strings.TrimSuffix(words[0], ":"), words[1]
+		if p.Channels[channel] == nil {
+			p.Channels[channel] = &catalogs.Channel{Name: channel}
+		}
+		e := catalogs.Entry{Name: bundle(version)}
+		b := p.Bundles[e.Name]
+		if b == nil {
+			b = &catalogs.Bundle{Name: e.Name, Version: semver.MustParse(version)}
+			p.Bundles[e.Name] = b
+		}
+		for i, w := range words {
+			switch w {
+			case "replaces":
+				e.Replaces = bundle(words[i+1])
+			case "skips":
+				for s := range strings.SplitSeq(words[i+1], ",") {
+					e.Skips = append(e.Skips, bundle(s))
+				}
+			case "range":
+				e.SkipRange = strings.ReplaceAll(words[i+1], "_", " ")
+			case "deprecated":
+				b.Deprecation = "old"
+			}
+		}
+		p.Channels[channel].Entries = append(p.Channels[channel].Entries, e)
+	}
+	return p
+}
+
+func bundle(version string) string { return "p.v" + version }
+
+func TestCheck(t *testing.T) {
+	for name, tc := range map[string]struct {
+		graph     string
+		installed []catalogs.Installed
+		blocks    []catalogs.Block
+		// want has every text of the report, with its verdict; what agrees has none.
+		want []string
+	}{
+		"a chain": {
+			graph: `stable: 1.0.0
+				stable: 1.1.0 replaces 1.0.0
+				stable: 1.2.0 replaces 1.1.0`,
+		},
+		"a head that replaces everything by its range": {
+			graph: `stable: 1.0.0
+				stable: 1.1.0 replaces 1.0.0
+				stable: 1.2.0 replaces 1.1.0 range <1.2.0`,
+			installed: []catalogs.Installed{{Name: "p.v0.1.0"}, {Name: "other", Version: "1.0.5"}},
+		},
+		"a ladder": {
+			graph: `candidate: 1.0.0
+				candidate: 1.1.0 replaces 1.0.0
+				candidate: 1.2.0 replaces 1.1.0
+				candidate: 1.3.0 replaces 1.2.0
+				stable: 1.0.0
+				stable: 1.2.0 replaces 1.0.0 skips 1.1.0`,
+			want: []string{"waits: channel stable, from 1.3.0: it is higher than the head 1.2.0, and waits for a newer version"},
+		},
+		"a blocked version with a good one after it": {
+			graph: `stable: 1.0.0
+				stable: 1.1.0 replaces 1.0.0
+				stable: 1.2.0 replaces 1.1.0`,
+			blocks: []catalogs.Block{{Version: "1.1.0", Reason: "it leaks"}},
+		},
+		"a blocked head": {
+			graph: `stable: 1.0.0
+				stable: 1.1.0 replaces 1.0.0`,
+			blocks: []catalogs.Block{{Version: "1.1.0", Reason: "it leaks"}},
+			want: []string{
+				"waits: channel stable, from 1.1.0 (p.v1.1.0): it is higher than the head 1.0.0, and waits for a newer version",
+				"waits: no channel chosen, from 1.1.0 (p.v1.1.0): it is higher than every channel's head, and waits for a newer version",
+			},
+		},
+		"OLM v1 leaps to a skipped version that OLM v0 avoids": {
+			graph: `stable: 1.0.0
+				stable: 1.1.0 replaces 1.0.0
+				stable: 1.1.1 replaces 1.0.0
+				stable: 1.2.0 replaces 1.1.0 skips 1.1.1`,
+			want: []string{"v1-leaps: channel stable, from 1.0.0: Bellwether and OLM v0 go to 1.1.0, OLM v1 to 1.1.1; all end at the head 1.2.0"},
+		},
+		"OLM v0 takes what is nearest to the head, the plan what is fewer hops": {
+			graph: `stable: 1.0.0
+				stable: 1.1.0 replaces 1.0.0
+				stable: 1.2.0 replaces 1.1.0
+				stable: 1.3.0 replaces 1.2.0 range <1.1.0
+				stable: 1.4.0 replaces 1.3.0
+				stable: 1.5.0 replaces 1.4.0
+				stable: 1.6.0 replaces 1.5.0 range =1.1.0`,
+			want: []string{"detours: channel stable, from 1.0.0: Bellwether goes to 1.1.0, OLM v0 and OLM v1 to 1.3.0; all end at the head 1.6.0"},
+		},
+		"OLM v1 stays before a deprecated version": {
+			graph: `stable: 1.0.0
+				stable: 1.1.0 replaces 1.0.0 deprecated
+				stable: 1.2.0 replaces 1.1.0`,
+			want: []string{
+				"v1-holds: channel stable, from 1.0.0: OLM v1 stays, because 1.1.0 is deprecated; OLM v0 goes on to the head 1.2.0",
+				"v1-holds: no channel chosen, from 1.0.0: OLM v1 stays, because 1.1.0 is deprecated",
+			},
+		},
+		"a deprecated head": {
+			graph: `stable: 1.0.0
+				stable: 1.1.0 replaces 1.0.0 deprecated`,
+			want: []string{
+				"v1-holds: channel stable, fresh install: OLM v1 stops at 1.0.0, because 1.1.0 is deprecated; OLM v0 goes on to the head 1.1.0",
+				"v1-holds: channel stable, from 1.0.0: OLM v1 stays, because 1.1.0 is deprecated; OLM v0 goes on to the head 1.1.0",
+				"v1-holds: no channel chosen, fresh install: OLM v1 stops at 1.0.0, because 1.1.0 is deprecated",
+				"v1-holds: no channel chosen, from 1.0.0: OLM v1 stays, because 1.1.0 is deprecated",
+			},
+		},
+		"a version that only a skipped one replaces": {
+			graph: `stable: 1.0.0
+				stable: 1.0.1 skips 1.0.0
+				stable: 1.1.0 skips 1.0.1`,
+			want: []string{"stuck: channel stable, from 1.0.0: OLM v0 stays; the head is 1.1.0"},
+		},
+		"a version that has left, and no range for it": {
+			graph: `stable: 1.0.0
+				stable: 1.1.0 replaces 1.0.0`,
+			installed: []catalogs.Installed{{Name: "p.v0.9.0"}},
+			want: []string{
+				"apart: channel stable, from 0.9.0 (p.v0.9.0): it is not in the channel, and nothing there can replace it; the head is 1.1.0",
+				"apart: no channel chosen, from 0.9.0 (p.v0.9.0): it is not in the catalog, and nothing there can replace it",
+			},
+		},
+		"replaces that runs downwards": {
+			graph: `stable: 1.2.0
+				stable: 1.1.0 replaces 1.2.0`,
+			want: []string{
+				"stuck: channel stable, fresh install: OLM v1 stops at 1.2.0; the head is 1.1.0",
+				"downgrades: channel stable, from 1.2.0: Bellwether goes back from 1.2.0 to 1.1.0, OLM v0 goes back from 1.2.0 to 1.1.0, OLM v1 stays; the head is 1.1.0",
+				"stuck: no channel chosen, fresh install: OLM v1 stops at 1.2.0, which is no way to a channel's head",
+				"stuck: no channel chosen, from 1.2.0: OLM v1 stays, which is no way to a channel's head",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := parse(tc.graph)
+			if err := p.Validate(); err != nil {
+				t.Fatal(err)
+			}
+			p, err := p.WithBlocked(tc.blocks...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			report, err := agree.Check(p, tc.installed...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, texts(report)); diff != "" {
+				t.Errorf("report (-want +got):\n%s", diff)
+			}
+			strict := slices.ContainsFunc(tc.want, func(s string) bool { return !strings.HasPrefix(s, "waits") })
+			if err := report.Strict(); (err != nil) != strict || (err != nil && !errors.Is(err, agree.ErrDisagree)) {
+				t.Errorf("strict: got %v, want an error: %t", err, strict)
+			}
+		})
+	}
+}
+
+func texts(r agree.Report) []string {
+	var out []string
+	add := func(routes []agree.Route) {
+		for _, route := range routes {
+			if (route.Text == "") != (route.Verdict == agree.Agrees) {
+				out = append(out, fmt.Sprintf("verdict %s with text %q", route.Verdict, route.Text))
+			} else if route.Text != "" {
+				out = append(out, fmt.Sprintf("%s: %s", route.Verdict, route.Text))
+			}
+		}
+	}
+	for _, c := range r.Channels {
+		add(c.Routes)
+	}
+	add(r.Unpinned)
+	return out
+}
