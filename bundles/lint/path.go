@@ -5,6 +5,7 @@ package lint
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -30,4 +31,41 @@ func fieldPath(path ...any) string {
 		}
 	}
 	return text.String()
+}
+
+// parsePath reads what fieldPath writes.
+func parsePath(text string) []any {
+	var out []any
+	for text != "" {
+		end := strings.IndexAny(text, ".[")
+		switch {
+		case end < 0:
+			return append(out, text)
+		case end > 0:
+			out, text = append(out, text[:end]), text[end:]
+		case text[0] == '.':
+			text = text[1:]
+		default:
+			var key string
+			key, text, _ = strings.Cut(text[1:], "]")
+			if i, err := strconv.Atoi(key); err == nil {
+				out = append(out, i)
+			} else {
+				out = append(out, key)
+			}
+		}
+	}
+	return out
+}
+
+// maxText is how much of a text that somebody else wrote goes into a message.
+const maxText = 300
+
+// clip makes one short line of a text that somebody else wrote.
+func clip(text string) string {
+	line := []rune(strings.TrimSuffix(strings.Join(strings.Fields(text), " "), "."))
+	if len(line) > maxText {
+		return string(line[:maxText-1]) + "…"
+	}
+	return string(line)
 }

@@ -1,0 +1,408 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/operator-framework/api/pkg/encoding"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/catalogs/view"
+)
+
+// olmV0Rules are about what OLM v0 (operator-lifecycle-manager v0.46) refuses
+// or ignores.
+func olmV0Rules() []Rule {
+	return []Rule{{
+		ID: "olmv0-kind", Title: "OLM v0 does not install this kind", Severity: Error, Check: checkV0Kinds,
+		Why: "OLM v0 knows a fixed list of kinds. An InstallPlan with any other one fails as a whole, with `UnsupportedResource`, and the " +
+			"operator is not installed.",
+		Fix: "Let the operator create the object, or leave it out of the bundle.",
+	}, {
+		ID: "olmv0-second-document", Title: "OLM v0 reads only the first document of a file", Severity: Error, Check: checkSecondDocument,
+		Why: "What stands behind the first `---` of a manifest file is never installed by OLM v0, and nobody says so. OLM v1 installs it.",
+		Fix: "Give every manifest a file of its own.",
+	}, {
+		ID: "olmv0-bundle-size", Title: "The bundle is too large for OLM v0", Severity: Error, Check: checkBundleSize,
+		Why: "OLM v0 unpacks a bundle image into one ConfigMap. The files, each compressed, must fit into 1 MiB; otherwise the unpack Job " +
+			"fails on every cluster.",
+		Fix: "Shorten descriptions in CustomResourceDefinitions (controller-gen has `maxDescLen`), or split the operator.",
+	}, {
+		ID: "olmv0-inline-size", Title: "The bundle is too large to be served without its image", Severity: Info, Check: checkInlineSize,
+		Why: "Bellwether serves bundles straight from the catalog, which needs no unpack Job. One InstallPlan then holds all manifests, and " +
+			"etcd takes no object above 1.5 MiB. This bundle goes through its image instead, which the clusters must be able to pull.",
+		Fix: "Nothing, if the clusters can pull the bundle's image. Otherwise shorten descriptions in CustomResourceDefinitions.",
+	}, {
+		ID: "olmv0-webhook-rule", Title: "OLM v0 refuses a webhook's rule", Severity: Error, Check: checkV0WebhookRules,
+		Why: "OLM v0 does not install an operator whose webhooks match all API groups, OLM's own or admission webhooks: they could lock OLM " +
+			"out. The ClusterServiceVersion fails.",
+		Fix: "Name the API groups that the webhook is about.",
+	}, {
+		ID: "olmv0-conversion-webhook", Title: "OLM v0 cannot set up a conversion webhook", Severity: Error, Check: checkV0Conversion,
+		Why: "OLM v0 writes conversion webhooks into the CustomResourceDefinitions. It refuses to where there is none named, where the " +
+			"ClusterServiceVersion does not own it, or where it preserves unknown fields. The ClusterServiceVersion fails, and until that " +
+			"is repaired objects of other versions than the stored one cannot be read.",
+		Fix: "List the owned CustomResourceDefinitions in `conversionCRDs`, and set `preserveUnknownFields: false` in them.",
+	}}
+}
+
+// olmV1Rules are about what OLM v1 (operator-controller) refuses. Bellwether
+// drives OLM v0, so these are warnings; an author who wants users on both has
+// to mind them.
+func olmV1Rules() []Rule {
+	return []Rule{{
+		ID: "olmv1-kind", Title: "OLM v1 does not install this kind", Severity: Warning, Check: checkV1Kinds,
+		Why: "OLM v1 knows a fixed list of kinds, and refuses a bundle with any other one.",
+		Fix: "Let the operator create the object, or leave it out of the bundle.",
+	}, {
+		ID: "olmv1-install-mode", Title: "OLM v1 cannot install the bundle for all namespaces", Severity: Warning, Check: checkV1InstallMode,
+		Why: "OLM v1 installs an operator for all namespaces unless somebody configures a namespace to watch, and has no MultiNamespace " +
+			"at all.",
+		Fix: "Support the install mode AllNamespaces.",
+	}, {
+		ID: "olmv1-dependency", Title: "OLM v1 does not install bundles with dependencies", Severity: Warning, Check: checkV1Dependencies,
+		Why: "OLM v1 resolves no dependencies, and refuses bundles that declare some: required APIs, `olm.package`, `olm.gvk` or " +
+			"`olm.constraint`.",
+		Fix: "Make the dependency optional and look for it at run time, or document that users install it themselves.",
+	}, {
+		ID: "olmv1-api-service", Title: "OLM v1 does not install API services", Severity: Warning, Check: checkV1APIService,
+		Why: "OLM v1 refuses bundles with `apiservicedefinitions`.",
+		Fix: "Serve the API with a CustomResourceDefinition.",
+	}, {
+		ID: "olmv1-webhook", Title: "OLM v1 refuses a webhook definition", Severity: Warning, Check: checkV1Webhooks,
+		Why: "OLM v1 checks webhook definitions before it installs anything: each belongs to a Deployment of the bundle, has a name that " +
+			"is its own and valid, and bundles with webhooks support no install mode but AllNamespaces (newer releases ask that of " +
+			"conversion webhooks only).",
+		Fix: "Correct the definition that the finding is at.",
+	}, {
+		ID: "olmv1-webhook-rule", Title: "OLM v1 refuses a webhook's rule", Severity: Warning, Check: checkV1WebhookRules,
+		Why: "OLM v1 does not install an operator whose webhooks match all API groups, OLM's own or admission webhooks: they could lock OLM " +
+			"out.",
+		Fix: "Name the API groups that the webhook is about.",
+	}, {
+		ID: "olmv1-deployment", Title: "OLM v1 refuses a Deployment's name", Severity: Warning, Check: checkV1Deployments,
+		Why: "OLM v1 refuses bundles in which two Deployments have one name, or one has a name that the API server would refuse. OLM v0 lets " +
+			"the later one win.",
+		Fix: "Give each Deployment of `spec.install.spec.deployments` a valid name of its own.",
+	}, {
+		ID: "olmv1-operator-condition", Title: "The operator uses OperatorConditions, which OLM v1 does not have", Severity: Info,
+		Check: checkV1OperatorCondition,
+		Why: "The operator is granted rights to OperatorConditions. That API does not exist under OLM v1, and most operators that need it fail " +
+			"when they start.",
+		Fix: "Let the operator go on where the API is missing.",
+	}}
+}
+
+// v0Kinds are what OLM v0.46 installs: the kinds that ExecutePlan in
+// pkg/controller/operators/catalog/operator.go knows, and those of
+// supportedresources.go beside it.
+var v0Kinds = []string{"ClusterServiceVersion", "CustomResourceDefinition", "Subscription", "Secret", "ClusterRole", "ClusterRoleBinding",
+	"Role", "RoleBinding", "ServiceAccount", "Service", "ConfigMap", "PrometheusRule", "ServiceMonitor", "PodDisruptionBudget",
+	"PriorityClass", "VerticalPodAutoscaler", "ConsoleYAMLSample", "ConsoleQuickStart", "ConsoleCLIDownload", "ConsoleLink",
+	"ConsolePlugin", "NetworkPolicy"}
+
+// v1Kinds are what OLM v1 installs: pkg/lib/bundle/supported_resources.go of
+// operator-registry.
+var v1Kinds = []string{"ClusterServiceVersion", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding", "Service", "ServiceAccount",
+	"Role", "RoleBinding", "PrometheusRule", "ServiceMonitor", "Secret", "ConfigMap", "PodDisruptionBudget", "PriorityClass",
+	"VerticalPodAutoscaler", "ConsoleYAMLSample", "ConsoleQuickStart", "ConsoleCLIDownload", "ConsoleLink", "ConsolePlugin",
+	"NetworkPolicy", "PodMonitor"}
+
+func checkV0Kinds(in *Input) []Finding { return otherKinds(in.Bundle, v0Kinds, "OLM v0") }
+func checkV1Kinds(in *Input) []Finding { return otherKinds(in.Bundle, v1Kinds, "OLM v1") }
+
+func otherKinds(b *bundles.Bundle, known []string, who string) []Finding {
+	var out []Finding
+	for _, o := range b.Objects {
+		if !slices.Contains(known, o.GetKind()) {
+			out = append(out, at(o, fmt.Sprintf("%s does not install objects of kind %s", who, o.GetKind()), "kind"))
+		}
+	}
+	return out
+}
+
+func checkSecondDocument(in *Input) []Finding {
+	seen := map[string]bool{}
+	var out []Finding
+	for _, o := range in.Bundle.Objects {
+		if seen[o.File] {
+			out = append(out, at(o, fmt.Sprintf("%s %s is not the first document of its file", o.GetKind(), o.GetName())))
+		}
+		seen[o.File] = true
+	}
+	return out
+}
+
+// maxUnpacked is what opm puts into a ConfigMap at most when it unpacks a
+// bundle: pkg/configmap/configmap_writer.go of operator-registry.
+const maxUnpacked = 1 << 20
+
+func checkBundleSize(in *Input) []Finding {
+	size, err := unpackedSize(in)
+	if err != nil || size*100 <= maxUnpacked*85 {
+		return nil
+	}
+	f := Finding{Message: fmt.Sprintf("its files take %d KiB when compressed one by one; %d KiB fit", size>>10, maxUnpacked>>10)}
+	if size <= maxUnpacked {
+		f.Severity = Warning
+	}
+	return []Finding{f}
+}
+
+// unpackedSize is what the files of a bundle take in the ConfigMap: each is
+// compressed on its own, and encoded.
+func unpackedSize(in *Input) (int, error) {
+	size := 0
+	add := func(text []byte) error {
+		packed, err := encoding.GzipBase64Encode(text)
+		size += len(packed)
+		return err
+	}
+	if in.Files == nil {
+		manifests, err := in.Bundle.Manifests()
+		if err != nil {
+			return 0, err
+		}
+		for _, text := range manifests {
+			if err := add(text); err != nil {
+				return 0, err
+			}
+		}
+		return size, nil
+	}
+	for _, pattern := range []string{bundles.ManifestsDir + "/*", bundles.MetadataDir + "/*"} {
+		files, err := fs.Glob(in.Files, pattern)
+		if err != nil {
+			return 0, err
+		}
+		for _, file := range files {
+			text, err := fs.ReadFile(in.Files, file)
+			if err != nil || path.Base(file) == path.Base(annotationsFile) {
+				continue // a folder, or what becomes annotations of the ConfigMap
+			}
+			if err := add(text); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return size, nil
+}
+
+func checkInlineSize(in *Input) []Finding {
+	manifests, err := in.Bundle.Manifests()
+	if err != nil {
+		return nil
+	}
+	size := 0
+	for _, text := range manifests {
+		quoted, err := json.Marshal(string(text)) // an InstallPlan holds manifests as text
+		if err != nil {
+			return nil
+		}
+		size += len(quoted)
+	}
+	if size <= view.DefaultMaxInline {
+		return nil
+	}
+	return []Finding{{Message: fmt.Sprintf("its manifests take %d KiB of an InstallPlan; %d KiB fit", size>>10, view.DefaultMaxInline>>10)}}
+}
+
+func checkV0WebhookRules(in *Input) []Finding {
+	return forbiddenWebhookRules(in, []string{"*", "operators.coreos.com"})
+}
+
+func checkV1WebhookRules(in *Input) []Finding {
+	return forbiddenWebhookRules(in, []string{"*", "olm.operatorframework.io"})
+}
+
+// forbiddenWebhookRules finds rules about groups that may lock OLM out, and
+// about admission webhooks.
+func forbiddenWebhookRules(in *Input, groups []string) []Finding {
+	var out []Finding
+	for i, w := range in.Bundle.CSV.Spec.WebhookDefinitions {
+		if w.Type == operatorsv1alpha1.ConversionWebhook {
+			continue
+		}
+		for j, rule := range w.Rules {
+			for k, group := range rule.APIGroups {
+				place := []any{"spec", "webhookdefinitions", i, "rules", j, "apiGroups", k}
+				switch {
+				case slices.Contains(groups, group):
+					out = append(out, at(in.Bundle.CSVObject(), fmt.Sprintf("webhook %s matches API group %q", w.GenerateName, group), place...))
+				case group == "admissionregistration.k8s.io" && slices.ContainsFunc(rule.Resources, isAdmission):
+					out = append(out, at(in.Bundle.CSVObject(), fmt.Sprintf("webhook %s matches admission webhooks", w.GenerateName), place...))
+				}
+			}
+		}
+	}
+	return out
+}
+
+func isAdmission(resource string) bool {
+	name := strings.TrimSuffix(strings.ToLower(resource), "s")
+	return resource == "*" || name == "mutatingwebhookconfiguration" || name == "validatingwebhookconfiguration"
+}
+
+func checkV0Conversion(in *Input) []Finding {
+	var out []Finding
+	for i, w := range in.Bundle.CSV.Spec.WebhookDefinitions {
+		if w.Type != operatorsv1alpha1.ConversionWebhook {
+			continue
+		}
+		place := []any{"spec", "webhookdefinitions", i, "conversionCRDs"}
+		if len(w.ConversionCRDs) == 0 {
+			out = append(out, at(in.Bundle.CSVObject(), fmt.Sprintf("conversion webhook %s names no CustomResourceDefinition", w.GenerateName), place...))
+		}
+		for j, name := range w.ConversionCRDs {
+			if problem := conversionProblem(in.Bundle, name); problem != "" {
+				out = append(out, at(in.Bundle.CSVObject(), fmt.Sprintf("conversion webhook %s: %s", w.GenerateName, problem), append(place, j)...))
+			}
+		}
+	}
+	return out
+}
+
+func conversionProblem(b *bundles.Bundle, name string) string {
+	if !slices.ContainsFunc(b.CSV.Spec.CustomResourceDefinitions.Owned, func(o operatorsv1alpha1.CRDDescription) bool { return o.Name == name }) {
+		return name + " is not owned by the ClusterServiceVersion"
+	}
+	for _, crd := range b.CRDs {
+		if crd.Name == name && crd.Spec.PreserveUnknownFields {
+			return name + " preserves unknown fields"
+		}
+	}
+	return ""
+}
+
+func supportedModes(b *bundles.Bundle) []operatorsv1alpha1.InstallModeType {
+	var out []operatorsv1alpha1.InstallModeType
+	for _, m := range b.CSV.Spec.InstallModes {
+		if m.Supported {
+			out = append(out, m.Type)
+		}
+	}
+	return out
+}
+
+func checkV1InstallMode(in *Input) []Finding {
+	modes := supportedModes(in.Bundle)
+	if len(modes) == 0 || slices.Contains(modes, operatorsv1alpha1.InstallModeTypeAllNamespaces) {
+		return nil // with no mode at all of-csv objects
+	}
+	f := csvFinding(in, "only MultiNamespace is supported, which OLM v1 does not have", "spec", "installModes")
+	if slices.Contains(modes, operatorsv1alpha1.InstallModeTypeOwnNamespace) || slices.Contains(modes, operatorsv1alpha1.InstallModeTypeSingleNamespace) {
+		f[0].Message = "AllNamespaces is not supported, so every ClusterExtension has to configure the namespace to watch"
+		f[0].Severity = Info
+	}
+	return f
+}
+
+func checkV1Dependencies(in *Input) []Finding {
+	var out []Finding
+	for i, required := range in.Bundle.CSV.Spec.CustomResourceDefinitions.Required {
+		out = append(out, csvFinding(in, fmt.Sprintf("%s is required", required.Name), "spec", "customresourcedefinitions", "required", i)...)
+	}
+	for i, required := range in.Bundle.CSV.Spec.APIServiceDefinitions.Required {
+		out = append(out, csvFinding(in, fmt.Sprintf("%s is required", required.Name), "spec", "apiservicedefinitions", "required", i)...)
+	}
+	for i, d := range in.Bundle.Dependencies {
+		out = append(out, inFile(in, dependenciesFile, d.Type, fmt.Sprintf("dependency %d is of type %s", i+1, d.Type), "dependencies", i))
+	}
+	refused := []string{catalogs.PropertyGVKRequired, catalogs.PropertyPackageRequired, catalogs.PropertyConstraint}
+	for i, p := range in.Bundle.Properties {
+		if slices.Contains(refused, p.Type) {
+			out = append(out, inFile(in, bundles.MetadataDir+"/properties.yaml", p.Type, fmt.Sprintf("property %d is of type %s", i+1, p.Type), "properties", i))
+		}
+	}
+	return out
+}
+
+func checkV1APIService(in *Input) []Finding {
+	var out []Finding
+	for i, d := range in.Bundle.CSV.Spec.APIServiceDefinitions.Owned {
+		out = append(out, csvFinding(in, fmt.Sprintf("API service %s.%s is owned", d.Version, d.Group), "spec", "apiservicedefinitions", "owned", i)...)
+	}
+	return out
+}
+
+func checkV1Webhooks(in *Input) []Finding {
+	definitions := in.Bundle.CSV.Spec.WebhookDefinitions
+	var out []Finding
+	add := func(i int, field, format string, args ...any) {
+		out = append(out, at(in.Bundle.CSVObject(), fmt.Sprintf(format, args...), "spec", "webhookdefinitions", i, field))
+	}
+	for i, w := range definitions {
+		if !hasDeployment(in.Bundle, w.DeploymentName) {
+			add(i, "deploymentName", "webhook %s belongs to Deployment %q, which the bundle does not have", w.GenerateName, w.DeploymentName)
+		}
+		if problems := validation.IsDNS1123Subdomain(w.GenerateName); len(problems) > 0 {
+			add(i, "generateName", "%q is no valid name", w.GenerateName)
+		}
+		for _, earlier := range definitions[:i] {
+			if earlier.Type == w.Type && earlier.GenerateName == w.GenerateName {
+				add(i, "generateName", "two webhooks of type %s are called %s", w.Type, w.GenerateName)
+			}
+			for _, crd := range w.ConversionCRDs {
+				if w.Type == operatorsv1alpha1.ConversionWebhook && earlier.Type == w.Type && slices.Contains(earlier.ConversionCRDs, crd) {
+					add(i, "conversionCRDs", "%s has two conversion webhooks, %s and %s", crd, earlier.GenerateName, w.GenerateName)
+				}
+			}
+		}
+	}
+	if modes := supportedModes(in.Bundle); len(definitions) > 0 && !slices.Equal(modes, []operatorsv1alpha1.InstallModeType{operatorsv1alpha1.InstallModeTypeAllNamespaces}) {
+		out = append(out, csvFinding(in, "the bundle has webhooks, and supports other install modes than AllNamespaces", "spec", "installModes")...)
+	}
+	return out
+}
+
+func hasDeployment(b *bundles.Bundle, name string) bool {
+	return slices.ContainsFunc(b.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs,
+		func(d operatorsv1alpha1.StrategyDeploymentSpec) bool { return d.Name == name })
+}
+
+func checkV1Deployments(in *Input) []Finding {
+	var out []Finding
+	seen := map[string]bool{}
+	for i, d := range in.Bundle.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		place := []any{"spec", "install", "spec", "deployments", i, "name"}
+		if seen[d.Name] {
+			out = append(out, csvFinding(in, fmt.Sprintf("two Deployments are called %s", d.Name), place...)...)
+		}
+		seen[d.Name] = true
+		if problems := validation.IsDNS1123Subdomain(d.Name); len(problems) > 0 {
+			out = append(out, csvFinding(in, fmt.Sprintf("%q is no valid name for a Deployment", d.Name), place...)...)
+		}
+	}
+	return out
+}
+
+func checkV1OperatorCondition(in *Input) []Finding {
+	spec := in.Bundle.CSV.Spec.InstallStrategy.StrategySpec
+	for field, permissions := range map[string][]operatorsv1alpha1.StrategyDeploymentPermissions{
+		"permissions": spec.Permissions, "clusterPermissions": spec.ClusterPermissions,
+	} {
+		for i, p := range permissions {
+			if j := slices.IndexFunc(p.Rules, aboutConditions); j >= 0 {
+				return csvFinding(in, "the operator is granted rights to OperatorConditions", "spec", "install", "spec", field, i, "rules", j)
+			}
+		}
+	}
+	return nil
+}
+
+func aboutConditions(rule rbacv1.PolicyRule) bool {
+	return slices.Contains(rule.APIGroups, operatorsv1alpha1.GroupName) && slices.ContainsFunc(rule.Resources, func(resource string) bool {
+		return strings.HasPrefix(resource, "operatorconditions")
+	})
+}
