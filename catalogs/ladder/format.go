@@ -33,9 +33,9 @@ func (f *File) Format() ([]byte, error) {
 	if err := fresh.Encode(f.Ladder); err != nil {
 		return nil, fmt.Errorf("format %s: %w", f.Name, err)
 	}
-	root := clone(f.root)
-	mergeMapping(root, &fresh)
-	text, err := encode(root)
+	document := clone(f.document)
+	mergeMapping(document.Content[0], &fresh)
+	text, err := encode(document)
 	if err != nil {
 		return nil, fmt.Errorf("format %s: %w", f.Name, err)
 	}

@@ -25,17 +25,18 @@ type File struct {
 	// Ladder is the content. Change it with the methods of Ladder, and write it with Format.
 	Ladder *Ladder
 
-	root *yaml.Node
+	document *yaml.Node
 }
 
 // Parse reads a ladder file and reports everything that is wrong with it, each problem with its line. It is strict: what
 // it does not know is an error, because a typing error in a block would otherwise unblock a version. The error wraps
 // ErrInvalid.
 func Parse(name string, text []byte) (*File, error) {
-	root, err := parseDocument(text)
+	document, err := parseDocument(text)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrInvalid, name, err)
 	}
+	root := document.Content[0]
 	var found problems
 	found.checkNode(root, reflect.TypeFor[Ladder](), "")
 	if len(found) == 0 {
@@ -47,7 +48,7 @@ func Parse(name string, text []byte) (*File, error) {
 			found.add(lineOf(root, p.path), "%s", p.text)
 		}
 		if len(found) == 0 {
-			return &File{Name: name, Ladder: l, root: root}, nil
+			return &File{Name: name, Ladder: l, document: document}, nil
 		}
 	}
 	return nil, found.errorOf(name)
@@ -69,7 +70,7 @@ func parseDocument(text []byte) (*yaml.Node, error) {
 	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
 		return nil, errors.New("it holds more than one YAML document; a ladder file is about one package")
 	}
-	return document.Content[0], nil
+	return &document, nil
 }
 
 type problem struct {
