@@ -132,6 +132,11 @@ func (r *reader) read(files Files) error {
 	if err != nil {
 		return err
 	}
+	return r.complete()
+}
+
+// complete tells whether what was read is a catalog at all.
+func (r *reader) complete() error {
 	if r.documents == 0 {
 		return fmt.Errorf("%w: it has no documents", ErrNotCatalog)
 	}

@@ -1,0 +1,167 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package catalogs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"runtime"
+	"slices"
+	"sync"
+)
+
+// ReadGraphs reads every package, sorted by name, without the manifests of its bundles. Its memory is bounded by the
+// graphs and the largest documents.
+func ReadGraphs(files Files) ([]*Package, error) {
+	return ReadEach(files, func(string, *Bundle) error { return nil })
+}
+
+// ReadEach is ReadGraphs, but hands out each bundle once with all its content, while it reads. take is called from
+// several goroutines at a time and in any order, and must not keep the bundle; it gets the package's name. An error of
+// take ends the reading and is returned as it is.
+func ReadEach(files Files, take func(pkg string, b *Bundle) error) ([]*Package, error) {
+	r := &eachReader{reader: newReader(func(string) bool { return true }), take: take, jobs: make(chan job)}
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(r.work)
+	}
+	err := files(r.split)
+	close(r.jobs)
+	workers.Wait()
+	// What made the reading end is the error of a job, if there is one.
+	if r.err != nil {
+		return nil, r.err
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := r.complete(); err != nil {
+		return nil, err
+	}
+	out := make([]*Package, 0, len(r.drafts))
+	for _, name := range slices.Sorted(maps.Keys(r.drafts)) {
+		p, err := r.assemble(name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// job is a document on its way from the one who cuts the files to those who parse.
+type job struct {
+	file string
+	n    int
+	doc  []byte
+}
+
+type eachReader struct {
+	*reader
+	take func(pkg string, b *Bundle) error
+	jobs chan job
+
+	mu  sync.Mutex
+	err error
+}
+
+// errStopped ends the cutting of files after an error elsewhere.
+var errStopped = errors.New("reading stopped")
+
+func (r *eachReader) split(name string, content io.Reader) error {
+	documents := newSplitter(content)
+	for n := 1; ; n++ {
+		doc, err := documents.next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read catalog file %q: document %d: %w", name, n, err)
+		}
+		if r.failed() {
+			return errStopped
+		}
+		if len(bytes.TrimSpace(doc)) > 0 {
+			r.jobs <- job{name, n, bytes.Clone(doc)}
+		}
+	}
+}
+
+func (r *eachReader) failed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.err != nil
+}
+
+func (r *eachReader) work() {
+	for j := range r.jobs {
+		if r.failed() {
+			continue
+		}
+		if err := r.parse(j); err != nil {
+			r.mu.Lock()
+			r.err = errors.Join(r.err, err)
+			r.mu.Unlock()
+		}
+	}
+}
+
+func (r *eachReader) parse(j job) error {
+	var in document
+	if err := decode(j.doc, &in); err != nil {
+		return fmt.Errorf("read catalog file %q: document %d: %w", j.file, j.n, err)
+	}
+	if in.Schema != schemaBundle {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if err := r.add(j.doc); err != nil {
+			return fmt.Errorf("read catalog file %q: document %d: %w", j.file, j.n, err)
+		}
+		return nil
+	}
+	b := &Bundle{Name: in.Name, Image: in.Image, RelatedImages: in.RelatedImages}
+	problem := b.read(in)
+	if problem == nil {
+		if err := r.take(in.Package, b); err != nil {
+			return err
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.documents++
+	r.draft(in.Package).keep(b, problem)
+	return nil
+}
+
+// read fills in a bundle from its document.
+func (b *Bundle) read(in document) error {
+	if in.Name == "" {
+		return errors.New("a bundle has no name")
+	}
+	if err := b.identify(in.Package, in.Properties); err != nil {
+		return fmt.Errorf("bundle %q: %w", in.Name, err)
+	}
+	if err := b.fill(in.Properties, func(Property, string) bool { return true }); err != nil {
+		return fmt.Errorf("bundle %q: %w", in.Name, err)
+	}
+	return nil
+}
+
+// keep adds what belongs to the graph of a bundle.
+func (d *draft) keep(b *Bundle, problem error) {
+	if problem == nil && d.pkg.Bundles[b.Name] != nil {
+		problem = fmt.Errorf("bundle %q is declared twice", b.Name)
+	}
+	if problem != nil {
+		d.problems = append(d.problems, problem)
+		return
+	}
+	graph := *b
+	graph.Objects, graph.RelatedImages = nil, nil
+	graph.Properties = slices.DeleteFunc(slices.Clone(b.Properties), func(p Property) bool { return p.Type == PropertyCSVMetadata })
+	d.pkg.Bundles[b.Name] = &graph
+}
