@@ -66,16 +66,16 @@ type Options struct {
 
 // About describes the operator to people and says where it can be installed. The zero value says nothing.
 type About struct {
-	DisplayName, Description  string
-	Provider, ProviderURL     string
-	Maturity, MinKubeVersion  string
-	Capabilities              string
-	Keywords                  []string
-	Maintainers               []operatorsv1alpha1.Maintainer
-	Links                     []operatorsv1alpha1.AppLink
-	Icon                      *operatorsv1alpha1.Icon
-	InstallModes              []operatorsv1alpha1.InstallModeType
-	Replaces                  string
+	DisplayName, Description string
+	Provider, ProviderURL    string
+	Maturity, MinKubeVersion string
+	Capabilities             string
+	Keywords                 []string
+	Maintainers              []operatorsv1alpha1.Maintainer
+	Links                    []operatorsv1alpha1.AppLink
+	Icon                     *operatorsv1alpha1.Icon
+	InstallModes             []operatorsv1alpha1.InstallModeType
+	Replaces                 string
 }
 
 // or fills what is not set.
@@ -154,7 +154,9 @@ func (a *assembly) warn(format string, args ...any) {
 
 // run takes the steps in the order in which they need each other.
 func (a *assembly) run() {
-	a.startCSV()
+	if a.startCSV(); a.csv == nil {
+		return
+	}
 	a.findNamespace()
 	a.permit()
 	a.deploy()

@@ -147,13 +147,13 @@ func (a *assembly) placeOther(o object) {
 
 // instead is what to do about kinds that people try.
 var instead = map[string]string{
-	"StatefulSet.apps":                 " (OLM runs Deployments only)",
-	"DaemonSet.apps":                   " (OLM runs Deployments only; let the operator make it)",
-	"Job.batch":                        " (let the operator make it)",
-	"CronJob.batch":                    " (let the operator make it)",
-	"Pod":                              " (OLM runs Deployments only)",
+	"StatefulSet.apps":                  " (OLM runs Deployments only)",
+	"DaemonSet.apps":                    " (OLM runs Deployments only; let the operator make it)",
+	"Job.batch":                         " (let the operator make it)",
+	"CronJob.batch":                     " (let the operator make it)",
+	"Pod":                               " (OLM runs Deployments only)",
 	"APIService.apiregistration.k8s.io": " (write it as spec.apiservicedefinitions of a ClusterServiceVersion, --csv)",
-	"PodMonitor.monitoring.coreos.com": " (a ServiceMonitor can do)",
+	"PodMonitor.monitoring.coreos.com":  " (a ServiceMonitor can do)",
 }
 
 func (a *assembly) mayLose(o object) bool {
@@ -200,4 +200,3 @@ func (a *assembly) isElsewhere(o object) bool {
 	}
 	return true
 }
-

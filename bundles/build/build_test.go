@@ -1,0 +1,401 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package build_test
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/operator-framework/api/pkg/manifests"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/operator-framework/api/pkg/validation"
+
+	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/bundles/build"
+	"github.com/bellwether-dev/bellwether/bundles/build/helmchart"
+	"github.com/bellwether-dev/bellwether/bundles/build/kustomize"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func fromKustomize(t *testing.T) *build.Result {
+	t.Helper()
+	source, err := kustomize.Build("testdata/kustomize")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := build.Assemble([]build.Source{source}, build.Options{Package: "snack-operator", Version: "1.4.0", Channels: []string{"candidate", "stable"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func fromChart(t *testing.T) *build.Result {
+	t.Helper()
+	chart, err := helmchart.ReadDir(os.DirFS("testdata/chart"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rendered, err := chart.Render(helmchart.Options{Values: map[string]any{"metrics": map[string]any{"enabled": true}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := build.Assemble(rendered.Sources, build.Options{}.Or(chart.Defaults()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Warnings = append(rendered.Warnings, r.Warnings...)
+	return r
+}
+
+// TestAssemble compares whole bundles with those in testdata/golden.
+func TestAssemble(t *testing.T) {
+	for name, make := range map[string]func(*testing.T) *build.Result{"kustomize": fromKustomize, "chart": fromChart} {
+		t.Run(name, func(t *testing.T) {
+			r := make(t)
+			files := maps.Clone(r.Files)
+			files["warnings.txt"] = []byte(strings.Join(r.Warnings, "\n") + "\n")
+			golden := filepath.Join("testdata", "golden", name)
+			if *update {
+				if err := os.RemoveAll(golden); err != nil {
+					t.Fatal(err)
+				}
+				if err := build.Write(golden, files); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := build.ReadFiles(os.DirFS(golden))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(texts(want), texts(files)); diff != "" {
+				t.Errorf("the bundle differs (-want +got); go test -update writes it down:\n%s", diff)
+			}
+			if again := make(t); !cmp.Equal(again.Files, r.Files) {
+				t.Error("the same input gave other files the second time")
+			}
+		})
+	}
+}
+
+func texts(f build.Files) map[string]string {
+	out := map[string]string{}
+	for name, text := range f {
+		out[name] = string(text)
+	}
+	return out
+}
+
+// TestBuiltBundlesAreBundles holds what was built to those who read it: operator-framework, from disk, and package bundles.
+func TestBuiltBundlesAreBundles(t *testing.T) {
+	for name, make := range map[string]func(*testing.T) *build.Result{"kustomize": fromKustomize, "chart": fromChart} {
+		t.Run(name, func(t *testing.T) {
+			r, dir := make(t), filepath.Join(t.TempDir(), "bundle")
+			if err := build.Write(dir, r.Files); err != nil {
+				t.Fatal(err)
+			}
+			theirs, err := manifests.GetBundleFromDir(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, result := range validation.AllValidators.Validate(theirs.ObjectsToValidate()...) {
+				for _, e := range result.Errors {
+					t.Errorf("operator-framework's validators: %v", e)
+				}
+			}
+			ours, err := bundles.Read(os.DirFS(dir))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := []string{ours.Name, ours.Package, ours.Version.String(), ours.Annotations[bundles.AnnotationPackage]}
+			if diff := cmp.Diff([]string{r.Name, r.Package, r.Version, r.Package}, got); diff != "" {
+				t.Errorf("what was read is not what was built (-built +read):\n%s", diff)
+			}
+			reused, err := build.Reuse(os.DirFS(dir))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(texts(r.Files), texts(reused.Files)); diff != "" {
+				t.Errorf("building the built bundle changed it (-first +second):\n%s", diff)
+			}
+		})
+	}
+}
+
+const (
+	deployment = `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: manager, namespace: ns}
+spec:
+  selector: {matchLabels: {a: b}}
+  template:
+    metadata: {labels: {a: b}}
+    spec: {serviceAccountName: sa, containers: [{name: manager, image: "example.com/m:1"}]}
+`
+	csv = `apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata: {name: one}
+spec: {displayName: One}
+`
+)
+
+// role binds a role to a subject.
+func role(subject string) string {
+	return `apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: r, namespace: ns}
+rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: rb, namespace: ns}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: r}
+subjects: [` + subject + `]
+`
+}
+
+func join(documents ...string) string { return strings.Join(documents, "---\n") }
+
+func TestAssembleRefuses(t *testing.T) {
+	object := func(apiVersion, kind, name string) string {
+		return fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata: {name: %s, namespace: ns}\n", apiVersion, kind, name)
+	}
+	webhook := `apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: w}
+webhooks: [{name: w.example.com, admissionReviewVersions: [v1], sideEffects: None, clientConfig: %s}]
+`
+	for name, test := range map[string]struct {
+		text    string
+		options build.Options
+		want    string
+	}{
+		"nothing":              {"", build.Options{}, "no Deployment among the manifests"},
+		"broken YAML":          {deployment + "---\n a: [\n", build.Options{}, "in.yaml, line 9: broken YAML"},
+		"a key twice":          {"apiVersion: v1\nkind: ConfigMap\nkind: Secret\n", build.Options{}, `key "kind" already set`},
+		"no object":            {join(deployment, "- 1\n"), build.Options{}, "is not an object"},
+		"no kind":              {join(deployment, "apiVersion: v1\n"), build.Options{}, "has no kind"},
+		"no name":              {join(deployment, "apiVersion: v1\nkind: ConfigMap\n"), build.Options{}, "ConfigMap has no metadata.name"},
+		"two CSVs":             {join(deployment, csv, strings.ReplaceAll(csv, "one", "two")), build.Options{}, "there are two of kind ClusterServiceVersion"},
+		"twins":                {join(deployment, deployment), build.Options{}, "Deployment manager (in.yaml, line 9) is there twice"},
+		"wrong type":           {strings.ReplaceAll(deployment, "{matchLabels: {a: b}}", "7"), build.Options{}, "Deployment manager"},
+		"a kind to refuse":     {join(deployment, object("apps/v1", "StatefulSet", "db")), build.Options{}, "cannot carry a StatefulSet.apps (OLM runs Deployments only)"},
+		"a kind of elsewhere":  {join(deployment, object("serving.knative.dev/v1", "Service", "s")), build.Options{}, "cannot carry a Service.serving.knative.dev"},
+		"an old CRD":           {join(deployment, object("apiextensions.k8s.io/v1beta1", "CustomResourceDefinition", "c")), build.Options{}, "write it as apiextensions.k8s.io/v1"},
+		"elsewhere":            {join(deployment, strings.ReplaceAll(object("v1", "ConfigMap", "c"), "ns}", "kube-system}")), build.Options{}, "is in namespace kube-system"},
+		"a webhook at a URL":   {join(deployment, fmt.Sprintf(webhook, "{url: https://example.com}")), build.Options{}, "is answered at a URL"},
+		"a webhook of nobody":  {join(deployment, fmt.Sprintf(webhook, "{service: {name: s, namespace: ns}}")), build.Options{}, "no Deployment among the manifests is behind that"},
+		"no version":           {deployment, build.Options{Version: "-"}, "is not X.Y.Z"},
+		"a pre-release":        {deployment, build.Options{Version: "1.0.0-rc.1"}, "is a pre-release"},
+		"build metadata":       {deployment, build.Options{Version: "1.0.0+abc"}, "has build metadata"},
+		"a bad package":        {deployment, build.Options{Package: "../x"}, `the package is "../x"`},
+		"a bad channel":        {deployment, build.Options{Channels: []string{"a,b"}}, `channel "a,b"`},
+		"no such channel":      {deployment, build.Options{DefaultChannel: "beta"}, `the default channel "beta" is none of`},
+		"a bad install mode":   {deployment, build.Options{About: build.About{InstallModes: []operatorsv1alpha1.InstallModeType{"Some"}}}, `install mode "Some"`},
+		"a bad minKubeVersion": {deployment, build.Options{About: build.About{MinKubeVersion: "new"}}, "MinKubeVersion has an invalid value"},
+		"50 MB":                {deployment + "---\n#" + strings.Repeat("x", 50<<20), build.Options{}, "more than 32 MiB"},
+		"two namespaces": {join(deployment, strings.NewReplacer("name: manager, namespace: ns", "name: other, namespace: two").Replace(deployment)),
+			build.Options{}, "OLM installs an operator into one"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := test.options
+			if o.Package == "" {
+				o.Package = "p"
+			}
+			if o.Version == "" {
+				o.Version = "1.0.0"
+			}
+			r, err := build.Assemble([]build.Source{{Name: "in.yaml", Text: []byte(test.text)}}, o)
+			if !errors.Is(err, build.ErrInput) || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got the bundle %v and the error %v, want an ErrInput with %q", r, err, test.want)
+			}
+		})
+	}
+}
+
+func TestBindings(t *testing.T) {
+	const mine, other = "{kind: ServiceAccount, name: sa, namespace: ns}", "{kind: ServiceAccount, name: prometheus, namespace: monitoring}"
+	for name, test := range map[string]struct {
+		subjects, replace string
+		granted           int
+		manifests         []string
+		warning           string
+	}{
+		"the operator's":   {mine, "", 1, nil, ""},
+		"another's":        {other, "", 0, []string{"r_rbac.authorization.k8s.io_v1_role.yaml", "rb_rbac.authorization.k8s.io_v1_rolebinding.yaml"}, ""},
+		"both":             {mine + ", " + other, "", 1, []string{"r_rbac.authorization.k8s.io_v1_role.yaml", "rb_rbac.authorization.k8s.io_v1_rolebinding.yaml"}, ""},
+		"a missing role":   {mine, "kind: Role, name: absent", 0, []string{"r_rbac.authorization.k8s.io_v1_role.yaml", "rb_rbac.authorization.k8s.io_v1_rolebinding.yaml"}, "RoleBinding rb"},
+		"its twin's, away": {"{kind: ServiceAccount, name: sa, namespace: away}", "", 0, []string{"r_rbac.authorization.k8s.io_v1_role.yaml", "rb_rbac.authorization.k8s.io_v1_rolebinding.yaml"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := role(test.subjects)
+			if test.replace != "" {
+				text = strings.Replace(text, "kind: Role, name: r", test.replace, 1)
+			}
+			r, err := build.Assemble([]build.Source{{Name: "in.yaml", Text: []byte(join(deployment, text))}}, build.Options{Package: "p", Version: "1.0.0"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := r.Files.Bundle()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := len(b.CSV.Spec.InstallStrategy.StrategySpec.Permissions); got != test.granted {
+				t.Errorf("%d accounts have permissions, want %d", got, test.granted)
+			}
+			var got []string
+			for name := range r.Files {
+				if strings.Contains(name, "rbac") {
+					got = append(got, strings.TrimPrefix(name, "manifests/"))
+				}
+			}
+			slices.Sort(got)
+			if diff := cmp.Diff(test.manifests, got); diff != "" {
+				t.Errorf("RBAC manifests (-want +got):\n%s", diff)
+			}
+			if warnings := strings.Join(r.Warnings, "\n"); !strings.Contains(warnings, test.warning) || test.warning == "" && warnings != "" {
+				t.Errorf("warnings %q, want %q", warnings, test.warning)
+			}
+		})
+	}
+	r, err := build.Assemble([]build.Source{{Name: "in.yaml", Text: []byte(join(deployment, role(mine+", "+other)))}}, build.Options{Package: "p", Version: "1.0.0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := string(r.Files["manifests/rb_rbac.authorization.k8s.io_v1_rolebinding.yaml"]); strings.Contains(text, "name: sa") || !strings.Contains(text, "name: prometheus") {
+		t.Errorf("of a shared binding the others' part should stay, but it is\n%s", text)
+	}
+}
+
+func TestLeaveOut(t *testing.T) {
+	job := "apiVersion: batch/v1\nkind: Job\nmetadata: {name: setup, namespace: ns}\n"
+	for _, what := range []string{"Job", "job/setup"} {
+		r, err := build.Assemble([]build.Source{{Name: "in.yaml", Text: []byte(join(deployment, job))}}, build.Options{Package: "p", Version: "1.0.0", LeaveOut: []string{what}})
+		if err != nil {
+			t.Errorf("with --leave-out %s: %v", what, err)
+			continue
+		}
+		if !slices.Equal(r.Warnings, []string{"Job setup (in.yaml, line 9) is left out, as asked"}) {
+			t.Errorf("with --leave-out %s it warns of %q", what, r.Warnings)
+		}
+	}
+}
+
+func TestPin(t *testing.T) {
+	const digest = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+	r := fromKustomize(t)
+	asked := map[string]int{}
+	pinned, err := r.Pin(func(image string) (string, error) { asked[image]++; return digest, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"registry.example.com/snacks/operator:1.4.0": "registry.example.com/snacks/operator@" + digest,
+		"registry.example.com/snacks/coins:2.0.1":    "registry.example.com/snacks/coins@" + digest,
+	}
+	if diff := cmp.Diff(want, pinned); diff != "" {
+		t.Errorf("pinned images (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]int{"registry.example.com/snacks/operator:1.4.0": 1, "registry.example.com/snacks/coins:2.0.1": 1}, asked); diff != "" {
+		t.Errorf("images asked for (-want +got):\n%s", diff)
+	}
+	text := string(r.Files["manifests/snack-operator.clusterserviceversion.yaml"])
+	if strings.Contains(text, "1.4.0\n        name: manager") || strings.Contains(text, "coins:2.0.1") || strings.Count(text, digest) != 5 {
+		t.Errorf("not all images are pinned:\n%s", text)
+	}
+	if again, err := r.Pin(func(string) (string, error) { return "", errors.New("asked again") }); err != nil || again != nil {
+		t.Errorf("pinning what is pinned gave %v, %v", again, err)
+	}
+	broken := errors.New("registry down")
+	if _, err := fromChart(t).Pin(func(string) (string, error) { return "", broken }); !errors.Is(err, broken) {
+		t.Errorf("the registry's error got lost: %v", err)
+	}
+}
+
+func TestReuseRefuses(t *testing.T) {
+	annotations := []byte("annotations:\n  operators.operatorframework.io.bundle.package.v1: p\n  operators.operatorframework.io.bundle.manifests.v1: manifests/\n")
+	for name, test := range map[string]struct {
+		files fstest.MapFS
+		want  string
+	}{
+		"no annotations": {fstest.MapFS{"manifests/a.yaml": {Data: []byte(csv)}}, "annotations.yaml"},
+		"no CSV":         {fstest.MapFS{"metadata/annotations.yaml": {Data: annotations}, "manifests/a.yaml": {Data: []byte(deployment)}}, "has no ClusterServiceVersion"},
+		"two CSVs":       {fstest.MapFS{"metadata/annotations.yaml": {Data: annotations}, "manifests/a.yaml": {Data: []byte(csv)}, "manifests/b.yaml": {Data: []byte(csv)}}, "two of kind"},
+		"invalid":        {fstest.MapFS{"metadata/annotations.yaml": {Data: annotations}, "manifests/a.yaml": {Data: []byte(csv)}}, "install modes not found"},
+		"a link":         {fstest.MapFS{"metadata/annotations.yaml": {Data: annotations}, "manifests/a.yaml": {Mode: fs.ModeSymlink, Data: []byte("b")}}, "is a link or a device"},
+		"50 MB":          {fstest.MapFS{"metadata/annotations.yaml": {Data: annotations}, "manifests/a.yaml": {Data: make([]byte, 50<<20)}}, "more than 32 MiB"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := build.Reuse(test.files); !errors.Is(err, build.ErrInput) || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want an ErrInput with %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestWrite(t *testing.T) {
+	files := build.Files{"metadata/annotations.yaml": []byte("a"), "manifests/x.yaml": []byte("x")}
+	t.Run("replaces an earlier bundle as a whole", func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "b")
+		for _, f := range []build.Files{{"metadata/annotations.yaml": []byte("old"), "manifests/gone.yaml": []byte("g")}, files} {
+			if err := build.Write(dir, f); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := build.ReadFiles(os.DirFS(dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(texts(files), texts(got)); diff != "" {
+			t.Errorf("files (-want +got):\n%s", diff)
+		}
+		alone(t, dir)
+	})
+	t.Run("refuses what is no bundle", func(t *testing.T) {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "thesis.txt"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := build.Write(dir, files); !errors.Is(err, build.ErrInTheWay) {
+			t.Errorf("got %v, want ErrInTheWay", err)
+		}
+	})
+	t.Run("leaves the old one where the new one fails", func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "b")
+		if err := build.Write(dir, files); err != nil {
+			t.Fatal(err)
+		}
+		broken := errors.New("disk full")
+		err := build.Replace(dir, "metadata/annotations.yaml", func(temporary string) error {
+			return errors.Join(broken, os.WriteFile(filepath.Join(temporary, "half"), nil, 0o600))
+		})
+		if !errors.Is(err, broken) {
+			t.Errorf("got %v", err)
+		}
+		if got, err := build.ReadFiles(os.DirFS(dir)); err != nil || !cmp.Equal(texts(got), texts(files)) {
+			t.Errorf("what was there is now %v, %v", got, err)
+		}
+		alone(t, dir)
+	})
+}
+
+// alone checks that nothing is left beside a folder.
+func alone(t *testing.T, dir string) {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Dir(dir))
+	if err != nil || len(entries) != 1 {
+		t.Errorf("beside %s there is %v, %v", dir, entries, err)
+	}
+}

@@ -1,0 +1,103 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package build
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/operator-framework/api/pkg/encoding"
+	"github.com/operator-framework/api/pkg/manifests"
+	"github.com/operator-framework/api/pkg/validation"
+	apiextensionsv1beta1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/bellwether-dev/bellwether/bundles"
+)
+
+// Bundle reads the files as OLM would. Errors wrap bundles.ErrNotBundle.
+func (f Files) Bundle() (*bundles.Bundle, error) {
+	var in struct {
+		Annotations map[string]string `json:"annotations"`
+	}
+	if err := yaml.Unmarshal(f[annotationsFile], &in); err != nil {
+		return nil, fmt.Errorf("%w: decode %s: %w", bundles.ErrNotBundle, annotationsFile, err)
+	}
+	var texts [][]byte
+	for _, name := range f.manifests(in.Annotations) {
+		texts = append(texts, f[name])
+	}
+	return bundles.FromManifests(texts, in.Annotations)
+}
+
+// manifests are the names of the manifest files, in order.
+func (f Files) manifests(annotations map[string]string) []string {
+	folder := path.Clean(annotations[bundles.AnnotationManifests])
+	var out []string
+	for name := range f {
+		if path.Dir(name) == folder && bundles.IsManifest(name) {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// check holds the result to what operator-framework's validators demand of every bundle. Their warnings are for the linter.
+func (r *Result) check() error {
+	b, err := r.Files.Bundle()
+	if err != nil {
+		return input("%v", err)
+	}
+	return r.checkBundle(b)
+}
+
+func (r *Result) checkBundle(b *bundles.Bundle) error {
+	m, err := r.asManifests(b)
+	if err != nil {
+		return err
+	}
+	var problems []string
+	for _, result := range validation.DefaultBundleValidators.Validate(m.ObjectsToValidate()...) {
+		for _, e := range result.Errors {
+			problems = append(problems, oneLine(e.Detail))
+		}
+	}
+	if len(problems) > 0 {
+		slices.Sort(problems)
+		return &InputError{slices.Compact(problems)}
+	}
+	return nil
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// asManifests is the bundle as the validators take it.
+func (r *Result) asManifests(b *bundles.Bundle) (*manifests.Bundle, error) {
+	m := &manifests.Bundle{
+		Name: b.Name, Package: b.Package, Channels: b.Channels, DefaultChannel: b.DefaultChannel, CSV: b.CSV, V1CRDs: b.CRDs,
+	}
+	for _, o := range b.Objects {
+		m.Objects = append(m.Objects, o.Unstructured)
+		if o.GroupVersionKind() == apiextensionsv1beta1.SchemeGroupVersion.WithKind("CustomResourceDefinition") {
+			crd := &apiextensionsv1beta1.CustomResourceDefinition{}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, crd); err != nil {
+				return nil, input("%s: %v", o.File, err)
+			}
+			m.V1beta1CRDs = append(m.V1beta1CRDs, crd)
+		}
+	}
+	var failed []error
+	for _, text := range r.Files {
+		packed, err := encoding.GzipBase64Encode(text)
+		failed = append(failed, err)
+		m.Size += int64(len(text))
+		m.CompressedSize += int64(len(packed))
+	}
+	return m, errors.Join(failed...)
+}

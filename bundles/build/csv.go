@@ -1,0 +1,281 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package build
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/blang/semver/v4"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	annotationExamples       = "alm-examples"
+	annotationCapabilities   = "capabilities"
+	annotationContainerImage = "containerImage"
+
+	watchNamespace   = "WATCH_NAMESPACE"
+	targetNamespaces = "metadata.annotations['olm.targetNamespaces']"
+)
+
+// startCSV takes the ClusterServiceVersion among the manifests as the base, or an empty one.
+func (a *assembly) startCSV() {
+	csv := &operatorsv1alpha1.ClusterServiceVersion{}
+	switch len(a.bases) {
+	case 0:
+	case 1:
+		csv = a.bases[0].value
+	default:
+		a.problem("there are two of kind %s, %v and %v: a bundle has one, give one as the base", kindCSV, a.bases[0], a.bases[1])
+		return
+	}
+	csv.TypeMeta = metav1.TypeMeta{APIVersion: operatorsv1alpha1.ClusterServiceVersionAPIVersion, Kind: operatorsv1alpha1.ClusterServiceVersionKind}
+	if csv.Annotations == nil {
+		csv.Annotations = map[string]string{}
+	}
+	csv.Status = operatorsv1alpha1.ClusterServiceVersionStatus{}
+	text := a.options.Version
+	if text == "" && !csv.Spec.Version.EQ(semver.Version{}) {
+		text = csv.Spec.Version.String()
+	}
+	if text == "" {
+		a.problem("the version is not known: give --version X.Y.Z")
+		return
+	}
+	version, err := PlainVersion(text)
+	if err != nil {
+		a.problem("%v", err)
+		return
+	}
+	csv.Spec.Version.Version = version
+	a.csv = csv
+	csv.ObjectMeta = metav1.ObjectMeta{Name: a.options.Package + ".v" + version.String(), Annotations: csv.Annotations, Labels: csv.Labels}
+}
+
+// deploy makes the Deployments the install strategy. Without any, those of the base stay.
+func (a *assembly) deploy() {
+	strategy := &a.csv.Spec.InstallStrategy
+	strategy.StrategyName = operatorsv1alpha1.InstallStrategyNameDeployment
+	if len(a.objects.deployments) == 0 {
+		if len(strategy.StrategySpec.DeploymentSpecs) == 0 {
+			a.problem("there is no Deployment among the manifests: OLM runs an operator as Deployments")
+		}
+		return
+	}
+	spec := operatorsv1alpha1.StrategyDetailsDeployment{
+		Permissions: grants(a.permissions.namespaced), ClusterPermissions: grants(a.permissions.cluster),
+	}
+	for _, d := range a.objects.deployments {
+		a.watchTargets(&d.value.Spec)
+		a.askAboutNamespace(d)
+		spec.DeploymentSpecs = append(spec.DeploymentSpecs, operatorsv1alpha1.StrategyDeploymentSpec{
+			Name: d.GetName(), Spec: d.value.Spec, Label: d.GetLabels(),
+		})
+	}
+	strategy.StrategySpec = spec
+}
+
+// watchTargets lets an operator that is told by its environment where to watch be told by OLM.
+func (a *assembly) watchTargets(spec *appsv1.DeploymentSpec) {
+	for i := range spec.Template.Spec.Containers {
+		env := spec.Template.Spec.Containers[i].Env
+		for j := range env {
+			if env[j].Name == watchNamespace {
+				env[j] = corev1.EnvVar{Name: watchNamespace, ValueFrom: &corev1.EnvVarSource{
+					FieldRef: &corev1.ObjectFieldSelector{FieldPath: targetNamespaces},
+				}}
+			}
+		}
+	}
+}
+
+// askAboutNamespace warns of a namespace that is written into the program's arguments.
+func (a *assembly) askAboutNamespace(d typed[appsv1.Deployment]) {
+	if a.namespace == "" {
+		return
+	}
+	fixed := func(text string) bool { return text == a.namespace || strings.HasSuffix(text, "="+a.namespace) }
+	for _, c := range d.value.Spec.Template.Spec.Containers {
+		for _, arg := range slices.Concat(c.Command, c.Args) {
+			if fixed(arg) {
+				a.warn("%v: container %s has the argument %q, but whoever installs it chooses the namespace; take it from a fieldRef to metadata.namespace", d, c.Name, arg)
+			}
+		}
+		for _, e := range c.Env {
+			if fixed(e.Value) {
+				a.warn("%v: container %s has %s=%s, but whoever installs it chooses the namespace; take it from a fieldRef to metadata.namespace", d, c.Name, e.Name, e.Value)
+			}
+		}
+	}
+}
+
+// own lists every version of the CRDs as owned. What a base says of them stays.
+func (a *assembly) own() {
+	type key struct{ name, version string }
+	described := map[key]operatorsv1alpha1.CRDDescription{}
+	for _, d := range a.csv.Spec.CustomResourceDefinitions.Owned {
+		described[key{d.Name, d.Version}] = d
+	}
+	var owned []operatorsv1alpha1.CRDDescription
+	for _, crd := range a.objects.crds {
+		for _, v := range crd.value.Spec.Versions {
+			d := described[key{crd.GetName(), v.Name}]
+			d.Name, d.Version, d.Kind = crd.GetName(), v.Name, crd.value.Spec.Names.Kind
+			d.DisplayName = cmp.Or(d.DisplayName, spaced(d.Kind))
+			d.Description = cmp.Or(d.Description, schemaDescription(v))
+			owned = append(owned, d)
+		}
+	}
+	a.csv.Spec.CustomResourceDefinitions.Owned = owned
+}
+
+func schemaDescription(v apiextensionsv1.CustomResourceDefinitionVersion) string {
+	if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
+		return ""
+	}
+	return strings.Join(strings.Fields(v.Schema.OpenAPIV3Schema.Description), " ")
+}
+
+var wordStart = regexp.MustCompile(`([a-z0-9])([A-Z])`)
+
+// spaced writes EchoServer as Echo Server.
+func spaced(kind string) string { return wordStart.ReplaceAllString(kind, "$1 $2") }
+
+// exemplify makes the custom resources the examples that consoles offer.
+func (a *assembly) exemplify() {
+	if len(a.objects.examples) == 0 {
+		a.csv.Annotations[annotationExamples] = cmp.Or(a.csv.Annotations[annotationExamples], "[]")
+		return
+	}
+	examples := make([]map[string]any, 0, len(a.objects.examples))
+	for _, o := range a.objects.examples {
+		o.SetNamespace("")
+		delete(o.Object, "status")
+		examples = append(examples, o.Object)
+	}
+	text, err := json.MarshalIndent(examples, "", "  ")
+	if err != nil {
+		a.problem("encode examples: %v", err)
+		return
+	}
+	a.csv.Annotations[annotationExamples] = string(text)
+}
+
+// describe fills what people read, with what the options say, then the base, then a default.
+func (a *assembly) describe() {
+	spec, about := &a.csv.Spec, a.options.About
+	spec.DisplayName = cmp.Or(about.DisplayName, spec.DisplayName, title(a.options.Package))
+	spec.Description = cmp.Or(about.Description, spec.Description)
+	spec.Provider.Name = cmp.Or(about.Provider, spec.Provider.Name)
+	spec.Provider.URL = cmp.Or(about.ProviderURL, spec.Provider.URL)
+	spec.Maturity = cmp.Or(about.Maturity, spec.Maturity, "alpha")
+	spec.MinKubeVersion = cmp.Or(about.MinKubeVersion, spec.MinKubeVersion)
+	spec.Replaces = cmp.Or(about.Replaces, spec.Replaces)
+	spec.Keywords = orSlice(about.Keywords, spec.Keywords)
+	spec.Maintainers = orSlice(about.Maintainers, spec.Maintainers)
+	spec.Links = orSlice(about.Links, spec.Links)
+	if about.Icon != nil {
+		spec.Icon = []operatorsv1alpha1.Icon{*about.Icon}
+	}
+	a.csv.Annotations[annotationCapabilities] = cmp.Or(about.Capabilities, a.csv.Annotations[annotationCapabilities], "Basic Install")
+	a.installModes()
+}
+
+var allModes = []operatorsv1alpha1.InstallModeType{
+	operatorsv1alpha1.InstallModeTypeOwnNamespace, operatorsv1alpha1.InstallModeTypeSingleNamespace,
+	operatorsv1alpha1.InstallModeTypeMultiNamespace, operatorsv1alpha1.InstallModeTypeAllNamespaces,
+}
+
+// installModes are those of the options, or of the base, or all namespaces, which is the one that always works: OLM v1 knows no
+// other, and a conversion webhook allows no other.
+func (a *assembly) installModes() {
+	supported := a.options.About.InstallModes
+	for _, m := range supported {
+		if !slices.Contains(allModes, m) {
+			a.problem("install mode %q is none of OwnNamespace, SingleNamespace, MultiNamespace, AllNamespaces", m)
+		}
+	}
+	if len(supported) == 0 {
+		if len(a.csv.Spec.InstallModes) > 0 {
+			return
+		}
+		supported = []operatorsv1alpha1.InstallModeType{operatorsv1alpha1.InstallModeTypeAllNamespaces}
+	}
+	a.csv.Spec.InstallModes = nil
+	for _, m := range allModes {
+		a.csv.Spec.InstallModes = append(a.csv.Spec.InstallModes, operatorsv1alpha1.InstallMode{Type: m, Supported: slices.Contains(supported, m)})
+	}
+}
+
+// title writes echo-operator as Echo Operator.
+func title(name string) string {
+	words := strings.FieldsFunc(name, func(r rune) bool { return r == '-' || r == '.' })
+	for i, w := range words {
+		words[i] = strings.ToUpper(w[:1]) + w[1:]
+	}
+	return strings.Join(words, " ")
+}
+
+const relatedImage = "RELATED_IMAGE_"
+
+// relateImages lists every image that the Deployments run or are told of, after those that the base lists.
+func (a *assembly) relateImages() {
+	spec := &a.csv.Spec
+	names, images := map[string]bool{}, map[string]bool{}
+	for _, r := range spec.RelatedImages {
+		names[r.Name], images[r.Image] = true, true
+	}
+	for _, used := range usedImages(spec.InstallStrategy.StrategySpec.DeploymentSpecs) {
+		if used.image == "" || images[used.image] {
+			continue
+		}
+		name := used.names[0]
+		if names[name] {
+			name = used.names[1]
+		}
+		names[name], images[used.image] = true, true
+		spec.RelatedImages = append(spec.RelatedImages, operatorsv1alpha1.RelatedImage{Name: name, Image: used.image})
+		if used.container && a.csv.Annotations[annotationContainerImage] == "" {
+			a.csv.Annotations[annotationContainerImage] = used.image
+		}
+	}
+}
+
+// imageUse is an image with the names it may have, the shorter one first.
+type imageUse struct {
+	image     string
+	names     [2]string
+	container bool
+}
+
+func usedImages(deployments []operatorsv1alpha1.StrategyDeploymentSpec) []imageUse {
+	var out []imageUse
+	for _, d := range deployments {
+		pod := d.Spec.Template.Spec
+		for _, c := range slices.Concat(pod.Containers, pod.InitContainers) {
+			out = append(out, imageUse{c.Image, [2]string{c.Name, d.Name + "-" + c.Name}, true})
+		}
+		for _, c := range slices.Concat(pod.Containers, pod.InitContainers) {
+			for _, e := range c.Env {
+				if name, ok := strings.CutPrefix(e.Name, relatedImage); ok {
+					name = strings.ToLower(strings.ReplaceAll(name, "_", "-"))
+					out = append(out, imageUse{e.Value, [2]string{name, d.Name + "-" + name}, false})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// sortedKeys is for what must come out in one order.
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,172 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package build
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+)
+
+// defaultAccount is the one that pods run as when they name none.
+const defaultAccount = "default"
+
+// permissions are what OLM grants to the operator's accounts, by the account's name, and the RBAC manifests that are left.
+type permissions struct {
+	namespaced, cluster map[string][]rbacv1.PolicyRule
+	// absorbed are roles that are in the CSV now; kept are those that a remaining binding needs all the same.
+	absorbed, kept map[roleKey]bool
+}
+
+type roleKey struct{ kind, name string }
+
+// permit turns the roles that are bound to the operator's accounts into permissions of the CSV, as OLM makes these accounts,
+// their roles and bindings itself. What is bound to anybody else stays a manifest.
+func (a *assembly) permit() {
+	p := &a.permissions
+	p.namespaced, p.cluster = map[string][]rbacv1.PolicyRule{}, map[string][]rbacv1.PolicyRule{}
+	p.absorbed, p.kept = map[roleKey]bool{}, map[roleKey]bool{}
+	accounts := a.accounts()
+	for _, b := range a.objects.roleBindings {
+		b.value.Subjects = a.bind(b.object, b.value.RoleRef, b.value.Subjects, accounts, p.namespaced)
+		a.keepBinding(b.object, b.value.Subjects)
+	}
+	for _, b := range a.objects.clusterRoleBindings {
+		b.value.Subjects = a.bind(b.object, b.value.RoleRef, b.value.Subjects, accounts, p.cluster)
+		a.keepBinding(b.object, b.value.Subjects)
+	}
+	for _, r := range a.objects.roles {
+		a.keepRole(r.object, kindRole)
+	}
+	for _, r := range a.objects.clusterRoles {
+		a.keepRole(r.object, kindClusterRole)
+	}
+	a.placeAccounts(accounts)
+}
+
+// accounts are those that OLM makes.
+func (a *assembly) accounts() map[string]bool {
+	out := map[string]bool{}
+	for _, d := range a.objects.deployments {
+		out[cmp.Or(d.value.Spec.Template.Spec.ServiceAccountName, defaultAccount)] = true
+	}
+	for _, name := range a.options.ServiceAccounts {
+		out[name] = true
+	}
+	return out
+}
+
+// bind grants a role to those subjects of a binding that are accounts of the operator, and returns the others.
+func (a *assembly) bind(binding object, ref rbacv1.RoleRef, subjects []rbacv1.Subject, accounts map[string]bool, into map[string][]rbacv1.PolicyRule) []rbacv1.Subject {
+	mine := func(s rbacv1.Subject) bool {
+		return s.Kind == kindServiceAccount && accounts[s.Name] && (s.Namespace == "" || a.namespace == "" || s.Namespace == a.namespace)
+	}
+	key := roleKey{ref.Kind, ref.Name}
+	rules, known := a.rules(key)
+	if !slices.ContainsFunc(subjects, mine) || !known {
+		if slices.ContainsFunc(subjects, mine) {
+			a.warn("%v stays a manifest: it binds %s %s, whose rules are not among the manifests, so they cannot be in the ClusterServiceVersion. "+
+				"It works only where the operator is installed into namespace %q", binding, ref.Kind, ref.Name, a.namespace)
+		}
+		a.permissions.kept[key] = true
+		return subjects
+	}
+	a.permissions.absorbed[key] = true
+	var others []rbacv1.Subject
+	for _, s := range subjects {
+		if !mine(s) {
+			others = append(others, s)
+			continue
+		}
+		into[s.Name] = appendRules(into[s.Name], rules, binding.GetKind() == "RoleBinding")
+	}
+	if len(others) > 0 {
+		a.permissions.kept[key] = true
+	}
+	return others
+}
+
+// rules of a role among the manifests. Those of an aggregated one are written by the cluster and not known.
+func (a *assembly) rules(key roleKey) ([]rbacv1.PolicyRule, bool) {
+	for _, r := range a.objects.roles {
+		if key == (roleKey{kindRole, r.GetName()}) {
+			return r.value.Rules, true
+		}
+	}
+	for _, r := range a.objects.clusterRoles {
+		if key == (roleKey{kindClusterRole, r.GetName()}) {
+			return r.value.Rules, r.value.AggregationRule == nil
+		}
+	}
+	return nil, false
+}
+
+// appendRules adds the rules that are not there yet. In a namespace, rules about URLs grant nothing, and the Role that OLM
+// would make of them is refused.
+func appendRules(to, rules []rbacv1.PolicyRule, namespaced bool) []rbacv1.PolicyRule {
+	for _, r := range rules {
+		there := slices.ContainsFunc(to, func(have rbacv1.PolicyRule) bool { return equality.Semantic.DeepEqual(have, r) })
+		if there || namespaced && len(r.NonResourceURLs) > 0 {
+			continue
+		}
+		to = append(to, r)
+	}
+	return to
+}
+
+// keepBinding keeps a binding for those subjects that are not the operator's.
+func (a *assembly) keepBinding(o object, subjects []rbacv1.Subject) {
+	if len(subjects) == 0 {
+		return
+	}
+	list := make([]any, 0, len(subjects))
+	for _, s := range subjects {
+		subject := map[string]any{"kind": s.Kind, "name": s.Name}
+		if s.APIGroup != "" {
+			subject["apiGroup"] = s.APIGroup
+		}
+		if s.Namespace != "" {
+			subject["namespace"] = s.Namespace
+		}
+		list = append(list, subject)
+	}
+	o.Object["subjects"] = list
+	a.objects.manifests = append(a.objects.manifests, o)
+}
+
+func (a *assembly) keepRole(o object, kind string) {
+	key := roleKey{kind, o.GetName()}
+	if !a.permissions.absorbed[key] || a.permissions.kept[key] {
+		a.objects.manifests = append(a.objects.manifests, o)
+	}
+}
+
+// placeAccounts drops the accounts that OLM makes.
+func (a *assembly) placeAccounts(accounts map[string]bool) {
+	for _, o := range a.objects.accounts {
+		if !accounts[o.GetName()] {
+			a.objects.manifests = append(a.objects.manifests, o)
+			continue
+		}
+		_, hasSecrets := o.Object["imagePullSecrets"]
+		if len(o.GetAnnotations()) > 0 || hasSecrets {
+			a.warn("%v: its annotations and pull secrets are lost, for OLM makes this account itself", o)
+		}
+	}
+}
+
+// grants are permissions as the CSV has them, ordered by account.
+func grants(from map[string][]rbacv1.PolicyRule) []operatorsv1alpha1.StrategyDeploymentPermissions {
+	var out []operatorsv1alpha1.StrategyDeploymentPermissions
+	for _, account := range slices.Sorted(maps.Keys(from)) {
+		if len(from[account]) > 0 {
+			out = append(out, operatorsv1alpha1.StrategyDeploymentPermissions{ServiceAccountName: account, Rules: from[account]})
+		}
+	}
+	return out
+}

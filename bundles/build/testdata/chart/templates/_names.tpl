@@ -1,0 +1,1 @@
+{{- define "kettle.name" -}}{{ .Release.Name }}-manager{{- end -}}

@@ -1,0 +1,75 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package oci
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+)
+
+// BundleImage is the image of a registry+v1 bundle directory, as PushBundle pushes it: one layer, the annotations as labels, and
+// nothing that depends on when and where it is made. The directory must not change while the image is in use.
+func BundleImage(dir string) (v1.Image, error) {
+	raw, err := os.ReadFile(path.Join(dir, "metadata", "annotations.yaml"))
+	if err != nil {
+		return nil, fmt.Errorf("make image of bundle %s: %w: %w", dir, ErrNotBundle, err)
+	}
+	labels, err := bundleLabels(raw)
+	if err != nil {
+		return nil, fmt.Errorf("make image of bundle %s: %w", dir, err)
+	}
+	manifests := path.Join(dir, labels[manifestsLabel])
+	if entries, err := os.ReadDir(manifests); err != nil || len(entries) == 0 {
+		return nil, fmt.Errorf("make image of bundle %s: %w: there are no manifests in %s", dir, ErrNotBundle, strings.TrimPrefix(manifests, dir+"/"))
+	}
+	img, err := newImage(dir, "", labels)
+	if err != nil {
+		return nil, fmt.Errorf("make image of bundle %s: %w", dir, err)
+	}
+	return img, nil
+}
+
+// LayoutMark is the file by which an OCI layout is known.
+const LayoutMark = "oci-layout"
+
+// WriteLayout writes an image into an empty directory as an OCI image layout, and returns its digest. A tag, where there is one,
+// becomes the annotation org.opencontainers.image.ref.name.
+func WriteLayout(dir string, img v1.Image, tag string) (string, error) {
+	to, err := layout.Write(dir, empty.Index)
+	if err != nil {
+		return "", fmt.Errorf("write OCI layout: %w", err)
+	}
+	var options []layout.Option
+	if tag != "" {
+		options = append(options, layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": tag}))
+	}
+	if err := to.AppendImage(img, options...); err != nil {
+		return "", fmt.Errorf("write OCI layout: %w", err)
+	}
+	digest, err := img.Digest()
+	if err != nil {
+		return "", fmt.Errorf("digest image: %w", err)
+	}
+	return digest.String(), nil
+}
+
+// Labels reads the labels of an image: those of a bundle's are its annotations.
+func (c *Client) Labels(ctx context.Context, image string, a Access) (map[string]string, error) {
+	img, err := c.image(ctx, image, "", a)
+	if err != nil {
+		return nil, fmt.Errorf("read labels: %w", err)
+	}
+	config, err := img.ConfigFile()
+	if err != nil {
+		return nil, fmt.Errorf("read labels of %s: %w", image, classify(err))
+	}
+	return config.Config.Labels, nil
+}
