@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
@@ -62,12 +61,9 @@ func validate(dir string, limit int64) error {
 
 // pushImage pushes an image of one layer that holds the directory's files below a prefix.
 func (c *Client) pushImage(ctx context.Context, dir, prefix, ref string, labels map[string]string, a Access) (string, error) {
-	target, err := parse(ref, a)
+	target, err := parseTag(ref, a)
 	if err != nil {
 		return "", err
-	}
-	if _, ok := target.(name.Digest); ok {
-		return "", fmt.Errorf("%w: %s is a digest, a tag is needed to push to", ErrBadSource, ref)
 	}
 	img, err := newImage(dir, prefix, labels)
 	if err != nil {
@@ -160,21 +156,30 @@ func writeFolders(archive *tar.Writer, folder string, written map[string]bool) e
 // PushBundle writes a registry+v1 bundle directory to a registry and returns the image's digest. The image's labels are
 // the annotations in metadata/annotations.yaml, by which OLM recognises a bundle.
 func (c *Client) PushBundle(ctx context.Context, dir, ref string, a Access) (string, error) {
-	raw, err := os.ReadFile(path.Join(dir, "metadata", "annotations.yaml"))
-	if err != nil {
-		return "", fmt.Errorf("push bundle %s: %w: %w", dir, ErrNotBundle, err)
-	}
-	labels, err := bundleLabels(raw)
+	labels, err := bundleDirectory(dir)
 	if err != nil {
 		return "", fmt.Errorf("push bundle %s: %w", dir, err)
-	}
-	manifests := path.Join(dir, labels[manifestsLabel])
-	if entries, err := os.ReadDir(manifests); err != nil || len(entries) == 0 {
-		return "", fmt.Errorf("push bundle %s: %w: there are no manifests in %s", dir, ErrNotBundle, strings.TrimPrefix(manifests, dir+"/"))
 	}
 	digest, err := c.pushImage(ctx, dir, "", ref, labels, a)
 	if err != nil {
 		return "", fmt.Errorf("push bundle %s: %w", dir, err)
 	}
 	return digest, nil
+}
+
+// bundleDirectory returns the labels of a bundle directory's image.
+func bundleDirectory(dir string) (map[string]string, error) {
+	raw, err := os.ReadFile(path.Join(dir, "metadata", "annotations.yaml"))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotBundle, err)
+	}
+	labels, err := bundleLabels(raw)
+	if err != nil {
+		return nil, err
+	}
+	manifests := path.Join(dir, labels[manifestsLabel])
+	if entries, err := os.ReadDir(manifests); err != nil || len(entries) == 0 {
+		return nil, fmt.Errorf("%w: there are no manifests in %s", ErrNotBundle, strings.TrimPrefix(manifests, dir+"/"))
+	}
+	return labels, nil
 }

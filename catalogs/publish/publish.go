@@ -1,0 +1,407 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package publish brings a compiled catalog to a registry, whole or not at all.
+//
+// Its inputs are a directory, a tag, and what the tag holds now. Everything goes to the registry by digest first:
+// bundles, catalog, the list of what is in it, and the signature. The tag moves last, and only if it still holds what was
+// compared with. So whoever follows the tag sees the old catalog or the new one with everything that belongs to it; a
+// publish that was killed or failed half-way has changed nothing for anybody, and repeating it finishes it.
+//
+// It does not decide what a catalog says: that is compiled before.
+package publish
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/catalogs/oci"
+	"github.com/bellwether-dev/bellwether/catalogs/sbom"
+	"github.com/bellwether-dev/bellwether/catalogs/sign"
+)
+
+var (
+	// ErrContinuity says that something which the tag's catalog offers would be lost.
+	ErrContinuity = errors.New("continuity broken")
+	// ErrMissingBundles says that the catalog names bundles which their registries do not have.
+	ErrMissingBundles = errors.New("missing bundles")
+	// ErrNoDigest says that a catalog names a bundle by something that can change.
+	ErrNoDigest = errors.New("no digest")
+)
+
+// Stage is a part of publishing.
+type Stage string
+
+// The stages, in their order.
+const (
+	StageCompare   Stage = "compare"
+	StageBundles   Stage = "bundles"
+	StageCatalog   Stage = "catalog"
+	StageSBOM      Stage = "sbom"
+	StageSignature Stage = "signature"
+	StageTag       Stage = "tag"
+)
+
+// Progress is how far a publish got.
+type Progress struct {
+	Stage Stage
+	// Done and Total count bundles; elsewhere both are 1.
+	Done, Total int
+	// Text says in a few words what was done.
+	Text string
+}
+
+// Nothing is what Input.Expect says where the tag must not exist yet.
+const Nothing = "none"
+
+// Input says what to publish and where.
+type Input struct {
+	// Dir holds the compiled catalog.
+	Dir string
+	// Ref is the tag to publish as.
+	Ref    string
+	Access oci.Access
+	// Bundles are local bundle directories by the image that the catalog names: repository@digest. They are pushed first.
+	Bundles map[string]string
+	// SkipBundleCheck leaves out the look at whether the registries have the catalog's bundles.
+	SkipBundleCheck bool
+	// Signer signs the catalog; nil leaves it unsigned.
+	Signer *sign.Signer
+	// Expect is the digest that the tag must hold, or Nothing; empty accepts what it holds when publishing begins.
+	Expect string
+	// Force publishes in spite of losses, for the reason given; it is kept with the catalog's SBOM.
+	Force string
+	// Report is called after each step, from several goroutines but never at the same time; it may be nil.
+	Report func(Progress)
+}
+
+// Result says what was published.
+type Result struct {
+	Ref string `json:"ref"`
+	// Digest is the catalog's; Previous is what the tag held before, if anything.
+	Digest   string `json:"digest"`
+	Previous string `json:"previous,omitempty"`
+	// Changed is false where the tag held this very catalog already.
+	Changed bool `json:"changed"`
+	// Packages and Bundles count what the catalog has; Pushed and Checked are bundles that were written and looked for.
+	Packages int `json:"packages"`
+	Bundles  int `json:"bundles"`
+	Pushed   int `json:"pushedBundles"`
+	Checked  int `json:"checkedBundles"`
+	// SBOM is the digest of the manifest that attaches the list of what is in the catalog.
+	SBOM string `json:"sbom"`
+	// Signed tells whether the catalog has a signature by the signer's key.
+	Signed bool `json:"signed"`
+	// Losses are what was forced through.
+	Losses []Loss `json:"losses,omitempty"`
+}
+
+// forcedAnnotation holds, on the manifest of the SBOM, why a catalog was published in spite of losses.
+const forcedAnnotation = "bellwether.dev/forced"
+
+// Publish publishes a catalog. Errors wrap those of this package, of package oci (oci.ErrMoved where the tag holds
+// something unexpected), or those of reading a catalog. A LossError lists what would be lost.
+func Publish(ctx context.Context, client *oci.Client, in Input) (Result, error) {
+	p := &publisher{client: client, in: in, result: Result{Ref: in.Ref}}
+	if in.Report == nil {
+		p.in.Report = func(Progress) {}
+	}
+	for _, step := range []func(context.Context) error{
+		p.read, p.compare, p.bundles, p.catalog, p.sbom, p.signature, p.tag,
+	} {
+		if err := step(ctx); err != nil {
+			return Result{}, fmt.Errorf("publish %s: %w", in.Ref, err)
+		}
+	}
+	return p.result, nil
+}
+
+// LossError lists what publishing would lose.
+type LossError struct{ Losses []Loss }
+
+// Error names the first loss, and how many there are.
+func (e *LossError) Error() string {
+	text := fmt.Sprintf("%v: %v", ErrContinuity, e.Losses[0])
+	if more := len(e.Losses) - 1; more > 0 {
+		text += fmt.Sprintf(" (and %d more)", more)
+	}
+	return text
+}
+
+// Unwrap makes it an ErrContinuity.
+func (e *LossError) Unwrap() error { return ErrContinuity }
+
+type publisher struct {
+	client *oci.Client
+	in     Input
+	result Result
+
+	repository       string
+	packages, before []*catalogs.Package
+	image            string // repository@digest
+}
+
+func (p *publisher) report(stage Stage, format string, args ...any) {
+	p.in.Report(Progress{Stage: stage, Done: 1, Total: 1, Text: fmt.Sprintf(format, args...)})
+}
+
+// read reads what is to be published. Nothing is sent before all of it is known to be good.
+func (p *publisher) read(ctx context.Context) error {
+	var err error
+	if p.repository, err = oci.Repository(p.in.Ref); err != nil {
+		return err
+	}
+	if p.packages, err = readAll(ctx, p.client, oci.Source{Directory: p.in.Dir}); err != nil {
+		return err
+	}
+	p.result.Packages = len(p.packages)
+	for _, pkg := range p.packages {
+		p.result.Bundles += len(pkg.Bundles)
+	}
+	return nil
+}
+
+func readAll(ctx context.Context, client *oci.Client, s oci.Source) ([]*catalogs.Package, error) {
+	digest, err := client.Resolve(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	files, err := client.Open(ctx, s, digest)
+	if err != nil {
+		return nil, err
+	}
+	packages, err := catalogs.ReadAll(files)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range packages {
+		for _, b := range p.Bundles {
+			b.Objects = nil // Nothing here looks at them, and they are most of a catalog.
+		}
+	}
+	return packages, nil
+}
+
+// compare reads what the tag holds and finds what would be lost.
+func (p *publisher) compare(ctx context.Context) error {
+	held, err := p.client.Held(ctx, p.in.Ref, p.in.Access)
+	if err != nil {
+		return err
+	}
+	p.result.Previous = held
+	if p.in.Expect != "" && cmp.Or(held, Nothing) != p.in.Expect {
+		return fmt.Errorf("%w: it holds %s, expected was %s", oci.ErrMoved, cmp.Or(held, Nothing), p.in.Expect)
+	}
+	if held == "" {
+		p.report(StageCompare, "%s is new", p.in.Ref)
+		return nil
+	}
+	p.before, err = readAll(ctx, p.client, oci.Source{Image: p.repository + "@" + held, Access: p.in.Access})
+	switch {
+	case errors.Is(err, catalogs.ErrNotCatalog) || errors.Is(err, catalogs.ErrInvalidPackage):
+		if p.in.Force == "" {
+			return fmt.Errorf("compare with what the tag holds: %w", err)
+		}
+		p.before = nil
+	case err != nil:
+		return fmt.Errorf("compare with what the tag holds: %w", err)
+	}
+	p.result.Losses = Losses(p.before, p.packages)
+	if len(p.result.Losses) > 0 && p.in.Force == "" {
+		return &LossError{Losses: p.result.Losses}
+	}
+	p.report(StageCompare, "compared with %s, which it replaces", held)
+	return nil
+}
+
+// bundles pushes local bundles and looks for the others, except those that the former catalog had as well.
+func (p *publisher) bundles(ctx context.Context) error {
+	known := images(p.before)
+	for image := range p.in.Bundles {
+		delete(known, image) // A folder is there to be pushed; what is in the registry already is not sent again.
+	}
+	var wanted []string
+	for _, image := range slices.Sorted(maps.Keys(images(p.packages))) {
+		if !strings.Contains(image, "@sha256:") {
+			return fmt.Errorf("%w: the catalog names the bundle %s, and what that is can change", ErrNoDigest, image)
+		}
+		if !known[image] {
+			wanted = append(wanted, image)
+		}
+	}
+	var missing []string
+	done := 0
+	results := make(chan bundleResult)
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(4)
+	go func() {
+		for _, image := range wanted {
+			group.Go(func() error { return p.bundle(ctx, image, results) })
+		}
+		_ = group.Wait() // The error is taken below.
+		close(results)
+	}()
+	for r := range results {
+		done++
+		p.in.Report(Progress{Stage: StageBundles, Done: done, Total: len(wanted), Text: r.text})
+		switch {
+		case r.missing:
+			missing = append(missing, r.image)
+		case r.pushed:
+			p.result.Pushed++
+		case r.checked:
+			p.result.Checked++
+		}
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	if len(missing) > 0 {
+		slices.Sort(missing)
+		return fmt.Errorf("%w: the registry has no %s", ErrMissingBundles, strings.Join(missing, ", no "))
+	}
+	return nil
+}
+
+type bundleResult struct {
+	image, text              string
+	pushed, checked, missing bool
+}
+
+func (p *publisher) bundle(ctx context.Context, image string, results chan<- bundleResult) error {
+	r := bundleResult{image: image}
+	dir, local := p.in.Bundles[image]
+	switch {
+	case local:
+		if err := p.pushBundle(ctx, image, dir); err != nil {
+			return err
+		}
+		r.pushed, r.text = true, "pushed "+image
+	case p.in.SkipBundleCheck:
+		r.text = "not looked for: " + image
+	default:
+		err := p.client.Exists(ctx, image, p.in.Access)
+		if err != nil && !errors.Is(err, oci.ErrNotFound) {
+			return fmt.Errorf("look for a bundle: %w", err)
+		}
+		r.checked, r.missing, r.text = err == nil, err != nil, "found "+image
+		if r.missing {
+			r.text = "missing: " + image
+		}
+	}
+	results <- r
+	return nil
+}
+
+func (p *publisher) pushBundle(ctx context.Context, image, dir string) error {
+	img, err := oci.BundleImage(dir)
+	if err != nil {
+		return err
+	}
+	digest, err := img.Digest()
+	if err != nil {
+		return fmt.Errorf("digest bundle %s: %w", dir, err)
+	}
+	if want := digestOf(image); want != digest.String() {
+		return fmt.Errorf("push bundle %s: %w: the catalog names %s, and the folder is %s", dir, oci.ErrDigestMismatch, want, digest)
+	}
+	repository, err := oci.Repository(image)
+	if err != nil {
+		return err
+	}
+	_, err = p.client.PushImage(ctx, img, repository, p.in.Access)
+	return err
+}
+
+// images are the bundle images of a catalog.
+func images(packages []*catalogs.Package) map[string]bool {
+	out := map[string]bool{}
+	for _, p := range packages {
+		for _, b := range p.Bundles {
+			if b.Image != "" {
+				out[b.Image] = true
+			}
+		}
+	}
+	return out
+}
+
+func (p *publisher) catalog(ctx context.Context) error {
+	img, err := p.client.CatalogImage(p.in.Dir)
+	if err != nil {
+		return err
+	}
+	if p.image, err = p.client.PushImage(ctx, img, p.repository, p.in.Access); err != nil {
+		return err
+	}
+	p.result.Digest = digestOf(p.image)
+	p.report(StageCatalog, "pushed the catalog, %s", p.result.Digest)
+	return nil
+}
+
+func (p *publisher) sbom(ctx context.Context) error {
+	list, err := sbom.Of(p.repository, p.result.Digest, p.packages)
+	if err != nil {
+		return err
+	}
+	artifact := oci.Artifact{Type: sbom.MediaType, Content: list}
+	if p.in.Force != "" {
+		artifact.Annotations = map[string]string{forcedAnnotation: p.in.Force}
+	}
+	if p.result.SBOM, err = p.client.Attach(ctx, p.image, artifact, p.in.Access); err != nil {
+		return fmt.Errorf("attach SBOM: %w", err)
+	}
+	p.report(StageSBOM, "attached the SBOM")
+	return nil
+}
+
+// signature signs the catalog, unless that key has signed it before: signing again would add a further signature.
+func (p *publisher) signature(ctx context.Context) error {
+	if p.in.Signer == nil {
+		return nil
+	}
+	p.result.Signed = true
+	source := oci.Source{Image: p.image, Access: p.in.Access, Verification: oci.Verification{PublicKeys: [][]byte{p.in.Signer.PublicKey()}}}
+	err := p.client.Verify(ctx, source, p.result.Digest)
+	if err == nil {
+		p.report(StageSignature, "it was signed by this key before")
+		return nil
+	}
+	if !errors.Is(err, oci.ErrUnsigned) && !errors.Is(err, oci.ErrBadSignature) {
+		return err
+	}
+	bundle, err := p.in.Signer.Sign(p.result.Digest)
+	if err != nil {
+		return err
+	}
+	if _, err := p.client.Attach(ctx, p.image, signatureArtifact(bundle), p.in.Access); err != nil {
+		return fmt.Errorf("attach signature: %w", err)
+	}
+	p.report(StageSignature, "signed")
+	return nil
+}
+
+// signatureArtifact has the annotations by which cosign finds a signature.
+func signatureArtifact(bundle []byte) oci.Artifact {
+	return oci.Artifact{Type: sign.BundleMediaType, Content: bundle, Annotations: map[string]string{
+		"dev.sigstore.bundle.content":       "dsse-envelope",
+		"dev.sigstore.bundle.predicateType": sign.PredicateType,
+	}}
+}
+
+func (p *publisher) tag(ctx context.Context) error {
+	p.result.Changed = p.result.Previous != p.result.Digest
+	if err := p.client.MoveTag(ctx, p.in.Ref, p.result.Digest, p.result.Previous, p.in.Access); err != nil {
+		return err
+	}
+	p.report(StageTag, "%s holds it", p.in.Ref)
+	return nil
+}
