@@ -5,13 +5,16 @@ package operator
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -27,6 +30,9 @@ func (r *Reconciler) apply(ctx context.Context, in plan.Input, next plan.Decisio
 		if err := kit.AddFinalizer(ctx, r.Client, in.Operator, v1alpha1.FinalizerHub); err != nil {
 			return fmt.Errorf("add finalizer: %w", err)
 		}
+	}
+	if err := r.block(ctx, in, next); err != nil {
+		return err
 	}
 	if next.Supersede != nil {
 		if err := r.supersede(ctx, in.Rollouts, *next.Supersede); err != nil {
@@ -49,6 +55,57 @@ func (r *Reconciler) apply(ctx context.Context, in plan.Input, next plan.Decisio
 	}
 	if next.RemoveFinalizer {
 		return r.letGo(ctx, in.Operator)
+	}
+	return nil
+}
+
+// tellers is how many OperatorInstalls are told of blocks at a time.
+const tellers = 16
+
+// block tells the rollout and the agents what is blocked. One that cannot be told
+// does not keep the others from knowing.
+func (r *Reconciler) block(ctx context.Context, in plan.Input, next plan.Decision) error {
+	var errs []error
+	if next.Block != nil {
+		errs = append(errs, r.blockRollout(ctx, in.Rollouts, *next.Block))
+	}
+	if len(next.Tell) == 0 {
+		return errors.Join(errs...)
+	}
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"blocks": next.Blocks}})
+	if err != nil {
+		return fmt.Errorf("marshal blocks: %w", err)
+	}
+	told := make([]error, len(next.Tell))
+	var group errgroup.Group
+	group.SetLimit(tellers)
+	for i, at := range next.Tell {
+		group.Go(func() error {
+			install := &v1alpha1.OperatorInstall{ObjectMeta: metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Name}}
+			if err := r.Client.Patch(ctx, install, client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
+				told[i] = fmt.Errorf("tell OperatorInstall %s/%s of blocks: %w", at.Namespace, at.Name, err)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // the functions keep their errors
+	log.FromContext(ctx).Info("Agents told of blocks", "installs", len(next.Tell), "blocks", len(next.Blocks))
+	return errors.Join(append(errs, told...)...)
+}
+
+func (r *Reconciler) blockRollout(ctx context.Context, rollouts []v1alpha1.OperatorRollout, b plan.Block) error {
+	for i := range rollouts {
+		if rollouts[i].Name != b.Rollout {
+			continue
+		}
+		after := rollouts[i].DeepCopy()
+		after.Spec.Blocked = b.Reason
+		if err := r.Client.Patch(ctx, after, client.MergeFrom(&rollouts[i])); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("block rollout %s: %w", b.Rollout, err)
+		}
+		// What comes after rests on the rollout as it is now.
+		rollouts[i] = *after
+		log.FromContext(ctx).Info("Rollout's version", "rollout", b.Rollout, "blocked", b.Reason)
 	}
 	return nil
 }

@@ -24,6 +24,8 @@ type blocked struct {
 	// others is how many clusters are to be changed and can be.
 	others    int
 	downgrade bool
+	// stuck says that all of the origins are blocked versions.
+	stuck bool
 }
 
 // paths looks for a way to the release from what each cluster runs. Clusters
@@ -39,7 +41,7 @@ func (p *pass) paths(release v1alpha1.Release) blocked {
 		}
 		err, known := verdicts[install.Installed]
 		if !known {
-			_, err = p.Package.PathFrom(release.Channel, install.Installed, release.Bundle)
+			_, err = p.offered.PathFrom(release.Channel, install.Installed, release.Bundle)
 			verdicts[install.Installed] = err
 		}
 		if err == nil {
@@ -59,6 +61,7 @@ func (p *pass) paths(release v1alpha1.Release) blocked {
 		}
 	}
 	slices.Sort(b.origins)
+	b.stuck = p.stuckOnBlocked(b.origins)
 	return b
 }
 
@@ -83,7 +86,11 @@ func (p *pass) noPath(release v1alpha1.Release) *conditions.Summary {
 		p.pathless = b
 		return nil
 	}
-	s := stalled(v1alpha1.ReasonNoUpgradePath, b.text(release))
+	reason := v1alpha1.ReasonNoUpgradePath
+	if b.stuck {
+		reason = v1alpha1.ReasonVersionBlocked
+	}
+	s := stalled(reason, b.text(release))
 	return &s
 }
 
@@ -91,9 +98,12 @@ func (b blocked) text(release v1alpha1.Release) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "the channel leads %d of %d clusters that are to change not to %s: %s (from %s); %s",
 		len(b.clusters), len(b.clusters)+b.others, release.Version, enumerate(b.clusters), enumerate(b.origins), b.cause)
-	if b.downgrade {
+	switch {
+	case b.stuck && b.downgrade:
+		text.WriteString("; what they run is blocked and nothing newer is good: publish a newer version, or go back by hand; status.packages of the OperatorCatalog says what that takes")
+	case b.downgrade:
 		text.WriteString("; this is a downgrade, and OLM only goes along a channel's upgrades: ask for the version that runs, or for a later one")
-	} else {
+	default:
 		text.WriteString("; choose a version or channel that leads on from what runs, or publish a catalog with such an edge")
 	}
 	return text.String()
@@ -110,7 +120,7 @@ func (p *pass) retryPath(release v1alpha1.Release) bool {
 		if !found || install.StalledReason != v1alpha1.ReasonNoUpgradePath {
 			continue
 		}
-		if _, err := p.Package.PathFrom(release.Channel, install.Installed, release.Bundle); err == nil {
+		if _, err := p.offered.PathFrom(release.Channel, install.Installed, release.Bundle); err == nil {
 			return true
 		}
 	}

@@ -41,6 +41,8 @@ type Install struct {
 	Ready    bool
 	// StalledReason is why the agent cannot go on; empty where it can.
 	StalledReason string
+	// Told are the blocks that the object carries, in the form that Encode gives.
+	Told string
 }
 
 // Claim is another ManagedOperator that installs into the same namespace.
@@ -79,9 +81,26 @@ type Supersede struct {
 	Reason  string
 }
 
+// Block tells a rollout why its version is blocked; an empty reason says that it
+// is not any more.
+type Block struct {
+	Rollout string
+	Reason  string
+}
+
+// Tell is an OperatorInstall whose agent has to know of other blocks than it
+// does.
+type Tell struct {
+	Namespace, Name string
+}
+
 // Decision is what to do now, in the order of the fields, and what to report.
 type Decision struct {
-	AddFinalizer   bool
+	AddFinalizer bool
+	Block        *Block
+	// Tell names the OperatorInstalls that are to carry Blocks.
+	Tell           []Tell
+	Blocks         []v1alpha1.VersionBlock
 	Supersede      *Supersede
 	Create         *v1alpha1.OperatorRollout
 	DeleteRollouts []string
@@ -99,6 +118,7 @@ type Decision struct {
 //	                                          ├─ differs, none runs ───────────▶ next rollout
 //	                                          ├─ differs, Supersede ───────────▶ end the running one, next rollout
 //	                                          └─ differs, Finish ──────────────▶ wait
+//	blocks ─▶ told to the agents and to the newest rollout, whatever else is decided
 //	deleted ─▶ rollouts deleted ─▶ installs removed by policy ─▶ gone
 func Next(in Input) Decision {
 	p := newPass(in)
@@ -108,6 +128,7 @@ func Next(in Input) Decision {
 		return p.decision
 	}
 	p.decision.AddFinalizer = !hasFinalizer(in.Operator)
+	p.block()
 	summary := p.steer()
 	p.prune()
 	conditions.Summarize(&p.decision.Status.Conditions, in.Operator.Generation, summary)
@@ -126,6 +147,13 @@ type pass struct {
 	known    map[string]Cluster
 	byName   map[string]Install // by cluster
 	newest   *v1alpha1.OperatorRollout
+	// offered is the package without its blocked versions; nil where it was not
+	// read, or nothing is left of it.
+	offered *catalogs.Package
+	// nothingLeft is why nothing is left of it.
+	nothingLeft error
+	// blocks in force on the package, by version.
+	blocks map[string]v1alpha1.VersionBlock
 	// pathless are clusters that cannot follow, where others can.
 	pathless blocked
 	// unreachable are deselected clusters that nobody is there to remove from.
@@ -150,6 +178,7 @@ func newPass(in Input) *pass {
 			p.newest = &in.Rollouts[i]
 		}
 	}
+	p.readBlocks()
 	return p
 }
 
@@ -172,6 +201,7 @@ func (p *pass) steer() conditions.Summary {
 	}
 	p.removeDeselected()
 	if trouble != nil {
+		trouble.Message += p.onBlocked()
 		return *trouble
 	}
 	var summary conditions.Summary
@@ -190,6 +220,7 @@ func (p *pass) footnotes(release v1alpha1.Release) string {
 	if len(p.pathless.clusters) > 0 {
 		text += "; " + p.pathless.text(release)
 	}
+	text += p.onBlocked()
 	if len(p.unreachable) > 0 {
 		text += fmt.Sprintf("; not selected any more, to be uninstalled, but offline: %s", enumerate(p.unreachable))
 	}

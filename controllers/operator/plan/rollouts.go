@@ -48,7 +48,8 @@ func (p *pass) advance(release v1alpha1.Release) conditions.Summary {
 		return waiting(v1alpha1.ReasonPaused, fmt.Sprintf("%s is not rolled out while spec.paused is true", release.Version))
 	}
 	if running(p.newest) {
-		if p.Operator.Spec.Strategy.NewTarget == v1alpha1.NewTargetFinish {
+		_, blocked := p.blocks[p.newest.Spec.Release.Version] // it would never end
+		if p.Operator.Spec.Strategy.NewTarget == v1alpha1.NewTargetFinish && !blocked {
 			return waiting(v1alpha1.ReasonWaiting, fmt.Sprintf(
 				"%s waits for rollout %s (%s) to end, because strategy.newTarget is Finish",
 				release.Version, p.newest.Name, p.newest.Spec.Release.Version))

@@ -28,10 +28,10 @@ func (p *pass) resolve() (v1alpha1.Release, *conditions.Summary) {
 		return v1alpha1.Release{}, trouble
 	}
 	spec := p.Operator.Spec
-	bundle, err := p.Package.Target(spec.Channel, spec.Version)
-	if err != nil {
+	bundle, trouble := p.target()
+	if trouble != nil {
 		p.decision.Status.Target = nil
-		return v1alpha1.Release{}, unknown(err)
+		return v1alpha1.Release{}, trouble
 	}
 	source := p.Catalog.Spec.Source
 	if p.Catalog.Status.Source != nil {
@@ -41,6 +41,9 @@ func (p *pass) resolve() (v1alpha1.Release, *conditions.Summary) {
 		Package: spec.Package, Channel: cmp.Or(spec.Channel, p.Package.DefaultChannel),
 		Version: bundle.VersionString(), Bundle: bundle.Name, Install: explicit(spec),
 		Catalog: v1alpha1.CatalogPin{Source: source, Digest: p.Catalog.Status.Digest},
+	}
+	if v := p.Catalog.Spec.Verification; v != nil {
+		release.Catalog.PublicKeys = v.PublicKeys
 	}
 	p.decision.Status.Target = &v1alpha1.TargetVersion{
 		Version: release.Version, Bundle: release.Bundle, Channel: release.Channel, CatalogDigest: release.Catalog.Digest,

@@ -1,0 +1,152 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/controllers/kit/blocks"
+	"github.com/bellwether-dev/bellwether/controllers/kit/conditions"
+)
+
+// Encode writes blocks in a form that can be compared.
+func Encode(list []v1alpha1.VersionBlock) string {
+	if len(list) == 0 {
+		return ""
+	}
+	text, err := json.Marshal(list)
+	if err != nil { // plain data always marshals
+		panic(fmt.Sprintf("marshal blocks: %v", err))
+	}
+	return string(text)
+}
+
+// readBlocks finds out what is blocked, and what the package offers without it.
+func (p *pass) readBlocks() {
+	name := p.Operator.Spec.Package
+	p.blocks = map[string]v1alpha1.VersionBlock{}
+	for _, b := range blocks.InForce(p.Catalog, p.Package, name) {
+		p.blocks[b.Version] = b
+	}
+	if p.Package != nil {
+		p.offered, p.nothingLeft = p.Package.WithBlocked(blocks.Of(slices.Collect(maps.Values(p.blocks)), name)...)
+	}
+}
+
+// block tells the newest rollout and the agents what is blocked. An
+// OperatorCatalog that is gone lifts no block: what was told stays.
+func (p *pass) block() {
+	if p.Catalog == nil {
+		return
+	}
+	if p.newest != nil && p.newest.Spec.Abort == nil {
+		b, blocked := p.blocks[p.newest.Spec.Release.Version]
+		if reason := why(b, blocked); reason != p.newest.Spec.Blocked {
+			p.decision.Block = &Block{Rollout: p.newest.Name, Reason: reason}
+		}
+	}
+	told := blocks.Told(p.Catalog, p.Package, p.Operator.Spec.Package)
+	text := Encode(told)
+	for _, i := range p.Installs {
+		if !i.Deleting && i.Told != text {
+			p.decision.Tell = append(p.decision.Tell, Tell{Namespace: i.Namespace, Name: i.Name})
+			p.decision.Blocks = told
+		}
+	}
+}
+
+func why(b v1alpha1.VersionBlock, blocked bool) string {
+	switch {
+	case !blocked:
+		return ""
+	case b.Instead != "":
+		return fmt.Sprintf("%s (go to %s instead)", b.Reason, b.Instead)
+	default:
+		return b.Reason
+	}
+}
+
+// target is what the channel offers as the wanted version. A blocked one is
+// never it, even where the channel keeps its entry.
+func (p *pass) target() (*catalogs.Bundle, *conditions.Summary) {
+	spec := p.Operator.Spec
+	if b, blocked := p.blocks[spec.Version]; blocked && spec.Version != "" {
+		s := stalled(v1alpha1.ReasonVersionBlocked, p.wantsBlocked(b))
+		return nil, &s
+	}
+	if p.offered == nil {
+		s := stalled(v1alpha1.ReasonVersionBlocked, fmt.Sprintf(
+			"the blocks leave nothing of package %s to install: %v; publish a good version, or lift a block", spec.Package, p.nothingLeft))
+		return nil, &s
+	}
+	bundle, err := p.offered.Target(spec.Channel, spec.Version)
+	if err == nil {
+		return bundle, nil
+	}
+	if _, emptied := p.Package.Channels[spec.Channel]; emptied && p.offered.Channels[spec.Channel] == nil {
+		s := stalled(v1alpha1.ReasonVersionBlocked, fmt.Sprintf(
+			"every version of channel %s is blocked: set spec.channel to another one, publish a good version, or lift a block", spec.Channel))
+		return nil, &s
+	}
+	return nil, unknown(err)
+}
+
+func (p *pass) wantsBlocked(b v1alpha1.VersionBlock) string {
+	advice := "set spec.version to another version, or remove it to follow the channel's head"
+	if head := p.head(); b.Instead != "" {
+		advice = "set spec.version to " + b.Instead
+	} else if head != "" {
+		advice = fmt.Sprintf("set spec.version to %s, the channel's head, or to another version", head)
+	}
+	return fmt.Sprintf("version %s is blocked: %s; nobody is brought to it: %s, or lift the block in OperatorCatalog %s or in what it publishes",
+		b.Version, b.Reason, advice, p.Catalog.Name)
+}
+
+// head is the version at the head of the wanted channel; empty where there is
+// none.
+func (p *pass) head() string {
+	if p.offered == nil {
+		return ""
+	}
+	bundle, err := p.offered.Target(p.Operator.Spec.Channel, "")
+	if err != nil {
+		return ""
+	}
+	return bundle.VersionString()
+}
+
+// onBlocked names the clusters that run a blocked version.
+func (p *pass) onBlocked() string {
+	running := map[string][]string{}
+	for _, i := range p.Installs {
+		if b, blocked := p.blocks[i.Installed.Version]; blocked {
+			running[b.Version] = append(running[b.Version], i.Cluster)
+		}
+	}
+	var text strings.Builder
+	for _, version := range slices.Sorted(maps.Keys(running)) {
+		clusters := running[version]
+		run := fmt.Sprintf("%d clusters run", len(clusters))
+		if len(clusters) == 1 {
+			run = "1 cluster runs"
+		}
+		fmt.Fprintf(&text, "; %s %s, which is blocked (%s): %s", run, version, why(p.blocks[version], true), enumerate(clusters))
+	}
+	return text.String()
+}
+
+// stuckOnBlocked tells whether all of the versions are blocked: whoever runs
+// them waits for a newer one.
+func (p *pass) stuckOnBlocked(versions []string) bool {
+	return !slices.ContainsFunc(versions, func(v string) bool {
+		_, blocked := p.blocks[v]
+		return !blocked
+	})
+}

@@ -1,0 +1,175 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/controllers/operator/plan"
+)
+
+const upTo130 = upTo110 + `
+	1.2.0 replaces 1.1.0
+	1.3.0 replaces 1.2.0`
+
+func blocking(versions ...string) []v1alpha1.VersionBlock {
+	var list []v1alpha1.VersionBlock
+	for _, v := range versions {
+		list = append(list, v1alpha1.VersionBlock{Package: "echo", Version: v, Reason: "it loses data"})
+	}
+	return list
+}
+
+func TestBlockedTargets(t *testing.T) {
+	given := func(notation, version string, blocked ...string) func(*testing.T, *plan.Input) {
+		return func(t *testing.T, in *plan.Input) {
+			in.Package, in.Operator.Spec.Version = ladder(t, notation), version
+			in.Catalog.Spec.Blocks = blocking(blocked...)
+		}
+	}
+	run(t, map[string]scenario{
+		"the head is the newest good version": {
+			given(upTo130, "", "1.3.0"),
+			want{state: "False", reason: "Progressing", create: "echo-2", version: "1.2.0"},
+		},
+		"an exact version that is blocked": {
+			given(upTo130, "1.3.0", "1.3.0"),
+			want{state: "Stalled", reason: "VersionBlocked", contains: "version 1.3.0 is blocked: it loses data; nobody is brought to it: set spec.version to 1.2.0, the channel's head"},
+		},
+		"an exact version that is blocked although a good one follows": {
+			given(upTo130, "1.2.0", "1.2.0"),
+			want{state: "Stalled", reason: "VersionBlocked", contains: "set spec.version to 1.3.0"},
+		},
+		"the block says where to go": {
+			func(t *testing.T, in *plan.Input) {
+				given(upTo130, "1.3.0", "1.3.0")(t, in)
+				in.Catalog.Spec.Blocks[0].Instead = "1.1.0"
+			},
+			want{state: "Stalled", reason: "VersionBlocked", contains: "set spec.version to 1.1.0, or lift the block in OperatorCatalog main"},
+		},
+		"the catalog's own block": {
+			func(t *testing.T, in *plan.Input) {
+				given(upTo130, "1.3.0")(t, in)
+				var err error
+				if in.Package, err = in.Package.WithBlocked(catalogs.Block{Version: "1.3.0", Reason: "bad"}); err != nil {
+					t.Fatal(err)
+				}
+			},
+			want{state: "Stalled", reason: "VersionBlocked", contains: "version 1.3.0 is blocked: bad"},
+		},
+		"nothing newer is good: whoever runs it waits": {
+			given(upTo110, "", "1.1.0"),
+			want{state: "Stalled", reason: "VersionBlocked", contains: "publish a newer version, or go back by hand"},
+		},
+		"whoever runs it goes on to a newer one": {
+			given(upTo130, "", "1.1.0"),
+			want{state: "False", reason: "Progressing", create: "echo-2", version: "1.3.0", contains: "2 clusters run 1.1.0, which is blocked (it loses data): a, b"},
+		},
+		"nothing is left": {
+			given(upTo110, "", "1.0.0", "1.1.0"),
+			want{state: "Stalled", reason: "VersionBlocked", contains: "the blocks leave nothing of package echo to install"},
+		},
+		"a running rollout to it ends, even where rollouts are to finish": {
+			func(t *testing.T, in *plan.Input) {
+				given(upTo130, "", "1.3.0")(t, in)
+				in.Rollouts[0].Spec.Release.Version, in.Rollouts[0].Spec.Release.Bundle = "1.3.0", "echo.v1.3.0"
+				in.Rollouts[0].Status.Phase = v1alpha1.RolloutProgressing
+				in.Operator.Spec.Strategy.NewTarget = v1alpha1.NewTargetFinish
+			},
+			want{state: "False", reason: "Progressing", create: "echo-2", version: "1.2.0", supersed: "echo-1"},
+		},
+		"a block on another package": {
+			func(t *testing.T, in *plan.Input) {
+				given(upTo110, "", "1.1.0")(t, in)
+				in.Catalog.Spec.Blocks[0].Package = "other"
+			},
+			want{state: "True", reason: "Succeeded"},
+		},
+	})
+}
+
+func TestBlocksAreTold(t *testing.T) {
+	told := blocking("1.1.0")
+	tests := map[string]struct {
+		change func(*plan.Input)
+		block  *plan.Block
+		tell   []plan.Tell
+		blocks []v1alpha1.VersionBlock
+	}{
+		"nothing to tell": {change: func(*plan.Input) {}},
+		"a block": {
+			change: func(in *plan.Input) { in.Catalog.Spec.Blocks = told },
+			block:  &plan.Block{Rollout: "echo-1", Reason: "it loses data"},
+			tell:   []plan.Tell{{"bellwether-a", "team.echo"}, {"bellwether-b", "team.echo"}}, blocks: told,
+		},
+		"to those who do not know": {
+			change: func(in *plan.Input) {
+				in.Catalog.Spec.Blocks = told
+				in.Installs[0].Told, in.Rollouts[0].Spec.Blocked = plan.Encode(told), "it loses data"
+			},
+			tell: []plan.Tell{{"bellwether-b", "team.echo"}}, blocks: told,
+		},
+		"though the catalog cannot be read": {
+			change: func(in *plan.Input) {
+				in.Catalog.Spec.Blocks, in.Package = told, nil
+				in.PackageFailure = &plan.Failure{Reason: v1alpha1.ReasonCatalogUnreachable}
+			},
+			block: &plan.Block{Rollout: "echo-1", Reason: "it loses data"},
+			tell:  []plan.Tell{{"bellwether-a", "team.echo"}, {"bellwether-b", "team.echo"}}, blocks: told,
+		},
+		"it is lifted": {
+			change: func(in *plan.Input) {
+				in.Installs[0].Told, in.Rollouts[0].Spec.Blocked = plan.Encode(told), "it loses data"
+			},
+			block: &plan.Block{Rollout: "echo-1"},
+			tell:  []plan.Tell{{"bellwether-a", "team.echo"}},
+		},
+		"a catalog that is gone lifts nothing": {
+			change: func(in *plan.Input) {
+				in.Installs[0].Told, in.Rollouts[0].Spec.Blocked = plan.Encode(told), "it loses data"
+				in.Catalog, in.Package = nil, nil
+			},
+		},
+		"not to one that goes": {
+			change: func(in *plan.Input) {
+				in.Catalog.Spec.Blocks = told
+				in.Installs[0].Deleting, in.Installs[1].Deleting = true, true
+			},
+			block: &plan.Block{Rollout: "echo-1", Reason: "it loses data"},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			in := world(t)
+			test.change(&in)
+			got := plan.Next(in)
+			if diff := cmp.Diff(test.block, got.Block); diff != "" {
+				t.Errorf("rollout (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.tell, got.Tell); diff != "" {
+				t.Errorf("installs (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.blocks, got.Blocks); diff != "" {
+				t.Errorf("blocks (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Keys and blocks are no part of what a release comes to: neither starts a rollout.
+func TestKeysTravelWithTheCatalog(t *testing.T) {
+	in := world(t)
+	in.Catalog.Spec.Verification = &v1alpha1.CatalogVerification{PublicKeys: []string{"a key"}}
+	if got := plan.Next(in); got.Create != nil {
+		t.Errorf("a key started rollout %s", got.Create.Name)
+	}
+	in.Rollouts = nil
+	if got := plan.Next(in).Create; !cmp.Equal(got.Spec.Release.Catalog.PublicKeys, []string{"a key"}) {
+		t.Errorf("keys of the release: %v", got.Spec.Release.Catalog.PublicKeys)
+	}
+}
