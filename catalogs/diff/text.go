@@ -1,0 +1,167 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package diff
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+)
+
+// Line is a row of a package's table, as all renderers show it.
+type Line struct {
+	Version, Clusters, Channel, Before, After, What string
+	// Bad tells that somebody loses something by it.
+	Bad bool
+}
+
+// Lines are a package's changed versions. brief leaves out the versions that nobody is known to run and whose path only gets
+// longer or shorter, and says how many those are.
+func (p Package) Lines(brief bool) (lines []Line, left int) {
+	for _, v := range p.Versions {
+		if brief && v.minor() {
+			left++
+			continue
+		}
+		lines = append(lines, v.lines()...)
+	}
+	return lines, left
+}
+
+// minor tells whether only the way of a version that nobody runs gets longer or shorter.
+func (v Version) minor() bool {
+	if v.Clusters > 0 || len(v.Changes) > 0 {
+		return false
+	}
+	for _, s := range v.Steps {
+		if len(s.Changes) != 1 || s.Changes[0] != PathLength {
+			return false
+		}
+	}
+	return true
+}
+
+func (v Version) lines() []Line {
+	first := Line{Version: v.Version, What: join(v.Changes), Bad: v.Stuck}
+	if v.Clusters > 0 {
+		first.Clusters = fmt.Sprint(v.Clusters)
+	}
+	if v.Reason != "" {
+		first.What += ": " + strings.Join(strings.Fields(v.Reason), " ")
+	}
+	if v.Stuck {
+		first.What = join2(first.What, "no way forward in any channel")
+	}
+	if len(v.Steps) == 0 {
+		return []Line{first}
+	}
+	var out []Line
+	for i, s := range v.Steps {
+		line := Line{Channel: s.Channel, Before: s.Before.String(), After: s.After.String(), What: join(s.Changes)}
+		for _, c := range s.Changes {
+			line.Bad = line.Bad || c == Stranded
+		}
+		if i == 0 {
+			line.Version, line.Clusters, line.Bad = first.Version, first.Clusters, first.Bad || line.Bad
+			line.What = join2(first.What, line.What)
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+func join(changes []Change) string {
+	text := make([]string, len(changes))
+	for i, c := range changes {
+		text[i] = string(c)
+	}
+	return strings.Join(text, ", ")
+}
+
+func join2(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "; " + b
+}
+
+func (w Way) String() string {
+	switch {
+	case w.Hops < 0:
+		return "-"
+	case w.Hops == 0:
+		return "head"
+	case w.Hops == 1:
+		return w.Next
+	}
+	return fmt.Sprintf("%s, %d hops", w.Next, w.Hops)
+}
+
+// Headlines say what becomes of a package and of its channels.
+func (p Package) Headlines() []string {
+	var out []string
+	switch p.Change {
+	case Added, Removed:
+		out = append(out, "package "+string(p.Change))
+	}
+	if p.DefaultAfter != "" {
+		out = append(out, fmt.Sprintf("default channel %s → %s", cmp.Or(p.DefaultBefore, "none"), p.DefaultAfter))
+	}
+	for _, c := range p.Channels {
+		switch c.Change {
+		case Added:
+			out = append(out, fmt.Sprintf("channel %s added, head %s", c.Name, c.After))
+		case Removed:
+			out = append(out, fmt.Sprintf("channel %s removed, its head was %s", c.Name, c.Before))
+		default:
+			out = append(out, fmt.Sprintf("channel %s: head %s → %s", c.Name, c.Before, c.After))
+		}
+	}
+	return out
+}
+
+// Markdown shows the diff as a comment on a change of a catalog.
+func Markdown(d Diff) string {
+	if d.Same() {
+		return "The catalogs offer the same.\n"
+	}
+	var out strings.Builder
+	for i, p := range d.Packages {
+		if i > 0 {
+			out.WriteString("\n")
+		}
+		fmt.Fprintf(&out, "### %s\n\n", cell(p.Name))
+		for _, h := range p.Headlines() {
+			fmt.Fprintf(&out, "- %s\n", cell(h))
+		}
+		lines, left := p.Lines(true)
+		if len(lines) > 0 {
+			out.WriteString("\n| version | clusters | channel | before | after | what |\n|---|---:|---|---|---|---|\n")
+		}
+		for _, l := range lines {
+			what := cell(l.What)
+			if l.Bad {
+				what = "**" + what + "**"
+			}
+			fmt.Fprintf(&out, "| %s | %s | %s | %s | %s | %s |\n", cell(l.Version), l.Clusters, cell(l.Channel), cell(l.Before), cell(l.After), what)
+		}
+		if left > 0 {
+			fmt.Fprintf(&out, "\n%s\n", Left(left))
+		}
+	}
+	return out.String()
+}
+
+// Left says what Lines left out.
+func Left(n int) string {
+	if n == 1 {
+		return "The path of 1 version more only gets longer or shorter."
+	}
+	return fmt.Sprintf("The paths of %d versions more only get longer or shorter.", n)
+}
+
+// cell makes a text fit for a Markdown table.
+func cell(s string) string {
+	return strings.NewReplacer("|", `\|`, "\n", " ", "<", "&lt;", "*", `\*`, "_", `\_`, "`", "\\`").Replace(s)
+}
