@@ -35,8 +35,9 @@ type member struct {
 	name    string
 	version semver.Version
 	// reached is the highest channel; empty for what was never offered.
-	reached string
-	image   string
+	reached     string
+	image       string
+	deprecation string
 	// retired versions are not offered any more, and blocked ones must not be reached.
 	retired, blocked bool
 }
@@ -57,6 +58,11 @@ func members(l *ladder.Ladder) ([]member, error) {
 	for _, b := range l.Bundles {
 		_, blocked := l.Blocked(b.Version)
 		m := member{name: l.BundleName(b.Name, b.Version), reached: b.Channel, image: b.Image, blocked: blocked}
+		for _, d := range l.Deprecations {
+			if d.Version == b.Version {
+				m.deprecation = d.Message
+			}
+		}
 		if err := add(m, b.Version); err != nil {
 			return nil, err
 		}
@@ -76,13 +82,20 @@ func members(l *ladder.Ladder) ([]member, error) {
 // Graph returns the package that a ladder compiles to, without anything that only the bundles know: it has names, versions
 // and edges. A channel that no good version has reached is left out. Errors wrap ErrNothingToOffer or ladder.ErrInvalid.
 func Graph(l *ladder.Ladder) (*catalogs.Package, error) {
+	p, _, err := graph(l)
+	return p, err
+}
+
+// graph also returns what people should know.
+func graph(l *ladder.Ladder) (*catalogs.Package, []string, error) {
 	if err := l.Check(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	all, err := members(l)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	notes := undeprecateHeads(l, all)
 	p := &catalogs.Package{
 		Name: l.Package, Description: l.Description,
 		Channels: map[string]*catalogs.Channel{}, Bundles: map[string]*catalogs.Bundle{}, Blocks: map[string]catalogs.Block{},
@@ -93,18 +106,21 @@ func Graph(l *ladder.Ladder) (*catalogs.Package, error) {
 		}
 	}
 	if p.DefaultChannel, err = defaultChannel(l, p); err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	if p.DefaultChannel != l.Default() {
+		notes = append(notes, fmt.Sprintf("no version has reached channel %s yet, so %s is the default channel", l.Default(), p.DefaultChannel))
 	}
 	for _, m := range all {
 		if inSomeChannel(p, m.name) {
-			p.Bundles[m.name] = &catalogs.Bundle{Name: m.name, Version: m.version, Image: m.image}
+			p.Bundles[m.name] = &catalogs.Bundle{Name: m.name, Version: m.version, Image: m.image, Deprecation: m.deprecation}
 		}
 	}
 	annotate(l, p)
 	if err := p.Validate(); err != nil {
-		return nil, fmt.Errorf("compile ladder: %w", err)
+		return nil, nil, fmt.Errorf("compile ladder: %w", err)
 	}
-	return p, nil
+	return p, notes, nil
 }
 
 // channel computes the edges of a channel; nil if it has no good version.
@@ -112,11 +128,13 @@ func Graph(l *ladder.Ladder) (*catalogs.Package, error) {
 // The good versions form a chain of replaces. Each takes over what lies between it and the good one below: by name in
 // skips, so that OLM v0 never installs it; and by version in skipRange, so that a cluster with a version that nobody knows
 // of gets on as well. So everything below the head has the next good version as its only successor, and no rule of any
-// OLM for choosing among several can make a difference. With the policy Direct the range reaches down to the lowest
-// version instead, and both OLMs choose the highest.
+// OLM for choosing among several can make a difference.
+//
+// Where there are several, both OLMs choose the highest: with the policy Direct, whose ranges reach down to the lowest
+// version; and around deprecated versions, which OLM v1 does not upgrade to from one that is not deprecated.
 func channel(l *ladder.Ladder, name string, all []member) *catalogs.Channel {
 	c := &catalogs.Channel{Name: name}
-	var below *member
+	var below, solid *member // the good version before, and the last one that is not deprecated
 	var between, blocked []string
 	for i := range all {
 		m := &all[i]
@@ -131,9 +149,9 @@ func channel(l *ladder.Ladder, name string, all []member) *catalogs.Channel {
 		e := catalogs.Entry{Name: m.name, Skips: between, SkipRange: "<" + m.version.String()}
 		if below != nil {
 			e.Replaces = below.name
-			if l.Policy.Upgrades != ladder.Direct {
-				e.SkipRange = ">=" + below.version.String() + " " + e.SkipRange
-			}
+		}
+		if solid != nil && l.Policy.Upgrades != ladder.Direct {
+			e.SkipRange = ">=" + solid.version.String() + " " + e.SkipRange
 		}
 		// Their entries stay, without edges: OLM warns those who run a deprecated bundle only if the channel has it.
 		for _, b := range blocked {
@@ -141,11 +159,34 @@ func channel(l *ladder.Ladder, name string, all []member) *catalogs.Channel {
 		}
 		c.Entries = append(c.Entries, e)
 		below, between, blocked = m, nil, nil
+		if m.deprecation == "" {
+			solid = m
+		}
 	}
 	if below == nil {
 		return nil
 	}
 	return c
+}
+
+// undeprecateHeads takes the mark from the head of each channel, and says so: OLM v1 does not upgrade from a version that
+// is not deprecated to one that is, so nobody would get to such a head, while OLM v0 goes there.
+func undeprecateHeads(l *ladder.Ladder, all []member) []string {
+	var notes []string
+	for _, name := range l.Rungs() {
+		for i := range slices.Backward(all) {
+			m := &all[i]
+			if !m.good() || !l.Reaches(m.reached, name) {
+				continue
+			}
+			if m.deprecation != "" {
+				notes = append(notes, fmt.Sprintf("version %s is not marked as deprecated as long as it is the head of channel %s: OLM v1 would not upgrade to it", m.version, name))
+				m.deprecation = ""
+			}
+			break
+		}
+	}
+	return notes
 }
 
 // defaultChannel is the ladder's, or as long as no version has ever reached that, the highest one below that any has. Once
@@ -179,7 +220,7 @@ func inSomeChannel(p *catalogs.Package, bundle string) bool {
 	return false
 }
 
-// annotate adds what the ladder says about versions and channels beyond their order.
+// annotate adds what the ladder says about the package and its channels, and the blocks.
 func annotate(l *ladder.Ladder, p *catalogs.Package) {
 	for _, d := range l.Deprecations {
 		switch {
@@ -187,10 +228,6 @@ func annotate(l *ladder.Ladder, p *catalogs.Package) {
 			p.Deprecation = d.Message
 		case d.Channel != "" && p.Channels[d.Channel] != nil:
 			p.Channels[d.Channel].Deprecation = d.Message
-		case d.Version != "":
-			if b := p.Bundles[bundleName(l, d.Version)]; b != nil {
-				b.Deprecation = d.Message
-			}
 		}
 	}
 	for _, block := range l.Blocks {
