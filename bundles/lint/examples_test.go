@@ -4,6 +4,8 @@
 package lint
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -64,6 +66,8 @@ func examplePlay(t testing.TB, text string) (Input, Options) {
 			overlay(t, versions[version], txtar.File{Name: rest, Data: f.Data})
 		case f.Name == "images":
 			in.Images = parseImages(t, f.Data)
+		case f.Name == "filler":
+			fill(t, current, f.Data)
 		case f.Name == WaiverFile:
 			waivers, err := ParseWaivers(f.Data)
 			if err != nil {
@@ -133,6 +137,24 @@ func overlay(t testing.TB, files fstest.MapFS, f txtar.File) {
 		t.Fatalf("%s: %v", f.Name, err)
 	}
 	files[name] = &fstest.MapFile{Data: text}
+}
+
+// fill adds ConfigMaps of so many KiB that hardly compress.
+func fill(t testing.TB, files fstest.MapFS, text []byte) {
+	t.Helper()
+	for line := range strings.Lines(string(text)) {
+		var name string
+		var kib int
+		if _, err := fmt.Sscan(line, &name, &kib); err != nil {
+			t.Fatalf("filler: %q is not FILE KIB", line)
+		}
+		data, sum := []byte("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: filler\ndata:\n  filler: "), sha256.Sum256(nil)
+		for len(data) < kib<<10 {
+			sum = sha256.Sum256(sum[:])
+			data = append(data, base64.RawURLEncoding.EncodeToString(sum[:])...)
+		}
+		files[name] = &fstest.MapFile{Data: data}
+	}
 }
 
 // merge merges a patch: objects field by field, where null removes; lists of

@@ -16,6 +16,8 @@ type Options struct {
 	// Skip are the ids of rules not to run.
 	Skip    []string
 	Waivers []Waiver
+	// Directory is where the bundle is, as the user named it; files are shown below it. Empty shows them as they are.
+	Directory string
 	// WaiverFile is the name under which findings about waivers are reported; empty means WaiverFile.
 	WaiverFile string
 	// Now decides which waivers have expired.
@@ -30,6 +32,8 @@ type Report struct {
 	Bundle  string
 	Package string
 	Version string
+	// Directory is that of the options.
+	Directory string
 	// History are the versions that it was compared with, the oldest first.
 	History []string
 	// Findings are those that no waiver covers: the worst first, then in the order of files and lines.
@@ -51,7 +55,7 @@ type Waived struct {
 func Run(in Input, o Options) Report {
 	r := Report{
 		Bundle: in.Bundle.Name, Package: in.Bundle.Package, Version: in.Bundle.Version.String(),
-		Rules: Select(o.Only, o.Skip), FailOn: cmp.Or(o.FailOn, Error),
+		Directory: o.Directory, Rules: Select(o.Only, o.Skip), FailOn: cmp.Or(o.FailOn, Error),
 	}
 	for _, b := range in.History {
 		r.History = append(r.History, b.Version.String())

@@ -1,0 +1,65 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/owenrumney/go-sarif/v3/pkg/report/v210/sarif"
+)
+
+// pagesURL is where the pages about rules can be read.
+const pagesURL = "https://github.com/bellwether-dev/bellwether/blob/main/docs/rules/"
+
+// sarifLevels are the names of severities in SARIF.
+var sarifLevels = map[Severity]string{Error: "error", Warning: "warning", Info: "note"}
+
+// SARIF is the report in the Static Analysis Results Interchange Format 2.1.0,
+// which code hosts show beside the code. Waived findings are in it, suppressed.
+// program is the version of bellwether.
+func (r *Report) SARIF(program string) ([]byte, error) {
+	run := sarif.NewRunWithInformationURI("bellwether", "https://github.com/bellwether-dev/bellwether")
+	run.Tool.Driver.WithVersion(program)
+	for _, rule := range r.Rules {
+		level := sarifLevels[rule.Severity]
+		run.AddRule(rule.ID).WithName(rule.ID).WithDescription(rule.Title).
+			WithFullDescription(sarif.NewMultiformatMessageString().WithText(rule.Why).WithMarkdown(rule.Why)).
+			WithMarkdownHelp(rule.Why + "\n\n**Fix:** " + rule.Fix).WithHelpURI(pagesURL + rule.ID + ".md").
+			WithDefaultConfiguration(sarif.NewReportingConfiguration().WithLevel(level))
+	}
+	for _, f := range r.Findings {
+		r.result(run, f)
+	}
+	for _, w := range r.Waived {
+		r.result(run, w.Finding).AddSuppression(sarif.NewSuppression().WithKind("external").WithStatus("accepted").
+			WithJustification(fmt.Sprintf("%s (until %s)", w.Waiver.Reason, w.Waiver.Expires)))
+	}
+	report := sarif.NewReport()
+	report.AddRun(run)
+	var out bytes.Buffer
+	if err := report.PrettyWrite(&out); err != nil {
+		return nil, fmt.Errorf("encode SARIF: %w", err)
+	}
+	out.WriteByte('\n')
+	return out.Bytes(), nil
+}
+
+// result adds a finding to a run. One about the bundle as a whole is placed at
+// its annotations: code hosts drop results that are nowhere.
+func (r *Report) result(run *sarif.Run, f Finding) *sarif.Result {
+	if f.File == "" {
+		f.File, f.Line = annotationsFile, 1
+	}
+	physical := sarif.NewPhysicalLocation().WithArtifactLocation(sarif.NewSimpleArtifactLocation(r.file(f)))
+	if f.Line > 0 {
+		physical.WithRegion(sarif.NewRegion().WithStartLine(f.Line))
+	}
+	location := sarif.NewLocationWithPhysicalLocation(physical)
+	if f.Path != "" {
+		location.AddLogicalLocation(sarif.NewLogicalLocation().WithFullyQualifiedName(f.Path).WithKind("member"))
+	}
+	return run.CreateResultForRule(f.Rule).WithLevel(sarifLevels[f.Severity]).
+		WithMessage(sarif.NewTextMessage(f.Message)).AddLocation(location)
+}
