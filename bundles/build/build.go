@@ -171,8 +171,11 @@ var packageName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
 
 func (a *assembly) checkOptions() {
 	o := &a.options
-	if !packageName.MatchString(o.Package) {
-		a.problem("the package is %q; it must be given (--package), in small letters, digits, dots and dashes, at most 63", o.Package)
+	switch {
+	case o.Package == "":
+		a.problem("the package is not known: give --package NAME")
+	case !packageName.MatchString(o.Package):
+		a.problem("package %q is not written in small letters, digits, dots and dashes, at most 63 of them", o.Package)
 	}
 	if len(o.Channels) == 0 {
 		o.Channels = []string{"stable"}

@@ -200,7 +200,7 @@ webhooks: [{name: w.example.com, admissionReviewVersions: [v1], sideEffects: Non
 		"no version":           {deployment, build.Options{Version: "-"}, "is not X.Y.Z"},
 		"a pre-release":        {deployment, build.Options{Version: "1.0.0-rc.1"}, "is a pre-release"},
 		"build metadata":       {deployment, build.Options{Version: "1.0.0+abc"}, "has build metadata"},
-		"a bad package":        {deployment, build.Options{Package: "../x"}, `the package is "../x"`},
+		"a bad package":        {deployment, build.Options{Package: "../x"}, `package "../x"`},
 		"a bad channel":        {deployment, build.Options{Channels: []string{"a,b"}}, `channel "a,b"`},
 		"no such channel":      {deployment, build.Options{DefaultChannel: "beta"}, `the default channel "beta" is none of`},
 		"a bad install mode":   {deployment, build.Options{About: build.About{InstallModes: []operatorsv1alpha1.InstallModeType{"Some"}}}, `install mode "Some"`},

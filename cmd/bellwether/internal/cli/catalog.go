@@ -215,7 +215,8 @@ func (a *app) bundleCommand() *cobra.Command {
 		},
 	}
 	access.add(push)
-	return parent("bundle", "Publish bundles", []string{"bundles"}, push)
+	return parent("bundle", "Build bundles, look into them and publish them", []string{"bundles"}, push,
+		a.bundleBuildCommand())
 }
 
 // pushed prints the digest alone, for scripts to take.
