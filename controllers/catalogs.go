@@ -5,12 +5,12 @@ package controllers
 
 import (
 	"context"
-	"errors"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/load"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
+	"github.com/bellwether-dev/bellwether/controllers/kit/trouble"
 )
 
 // Catalogs reads published catalogs for the hub's controllers, in the terms of
@@ -29,12 +29,17 @@ func NewCatalogs(cacheDir string) *Catalogs {
 	return &Catalogs{loader: load.New(oci.NewClient(oci.Options{CacheDir: cacheDir}), load.Options{MaxBytes: keptBytes})}
 }
 
-// Resolve returns the digest that the source has now.
-func (c *Catalogs) Resolve(ctx context.Context, source v1alpha1.CatalogSource) (string, error) {
-	return c.loader.Resolve(ctx, oci.SourceOf(source))
+// Resolve returns the digest that the source has now. With public keys it is the digest of a catalog that is signed by one
+// of them.
+func (c *Catalogs) Resolve(ctx context.Context, source v1alpha1.CatalogSource, publicKeys []string) (string, error) {
+	s := oci.SourceOf(source)
+	for _, key := range publicKeys {
+		s.Verification.PublicKeys = append(s.Verification.PublicKeys, []byte(key))
+	}
+	return c.loader.Resolve(ctx, s)
 }
 
-// Summary reads what the catalog with that digest offers.
+// Summary reads what the catalog with that digest offers. A digest is verified once, when it is resolved.
 func (c *Catalogs) Summary(ctx context.Context, source v1alpha1.CatalogSource, digest string) (catalogs.Summary, error) {
 	return c.loader.Summary(ctx, oci.SourceOf(source), digest)
 }
@@ -45,20 +50,4 @@ func (c *Catalogs) Package(ctx context.Context, source v1alpha1.CatalogSource, d
 }
 
 // Reason names what is wrong with a catalog in the terms of the API.
-func (c *Catalogs) Reason(err error) string {
-	for _, known := range []struct {
-		err    error
-		reason string
-	}{
-		{catalogs.ErrNoPackage, v1alpha1.ReasonUnknownPackage},
-		{catalogs.ErrInvalidPackage, v1alpha1.ReasonCatalogInvalid},
-		{catalogs.ErrNotCatalog, v1alpha1.ReasonNotACatalog},
-		{oci.ErrDigestMismatch, v1alpha1.ReasonDigestMismatch},
-		{oci.ErrBadSource, v1alpha1.ReasonInvalidSpec},
-	} {
-		if errors.Is(err, known.err) {
-			return known.reason
-		}
-	}
-	return v1alpha1.ReasonCatalogUnreachable
-}
+func (c *Catalogs) Reason(err error) string { return trouble.Reason(err) }

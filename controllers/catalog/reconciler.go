@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package catalog looks at each OperatorCatalog's source and records by digest
-// what it offers. It starts nothing: operators react to the digest.
+// what it offers, which of its versions clusters run, and which are blocked. It
+// starts nothing: operators react to the digest and to the blocks.
 package catalog
 
 import (
@@ -11,11 +12,11 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
@@ -25,13 +26,19 @@ import (
 
 // +kubebuilder:rbac:groups=bellwether.dev,resources=operatorcatalogs,verbs=get;list;watch
 // +kubebuilder:rbac:groups=bellwether.dev,resources=operatorcatalogs/status,verbs=get;patch;update
+// +kubebuilder:rbac:groups=bellwether.dev,resources=managedoperators;operatorinstalls,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Source reads catalogs. Its errors say what is wrong in the terms of Reason.
 type Source interface {
-	// Resolve returns the digest that the source has now.
-	Resolve(ctx context.Context, source v1alpha1.CatalogSource) (digest string, err error)
+	// Resolve returns the digest that the source has now. With public keys, it is
+	// signed by one of them.
+	Resolve(ctx context.Context, source v1alpha1.CatalogSource, publicKeys []string) (digest string, err error)
 	// Summary reads what the catalog with that digest offers.
 	Summary(ctx context.Context, source v1alpha1.CatalogSource, digest string) (catalogs.Summary, error)
+	// Package reads one package of the catalog with that digest; the error wraps
+	// catalogs.ErrNoPackage where it has none of that name.
+	Package(ctx context.Context, source v1alpha1.CatalogSource, digest, name string) (*catalogs.Package, error)
 	// Reason names what is wrong: one of the API's catalog reasons.
 	Reason(err error) string
 }
@@ -41,66 +48,139 @@ const readTimeout = 2 * time.Minute
 
 // Reconciler reconciles OperatorCatalogs.
 type Reconciler struct {
+	Client client.Reader
 	Source Source
+	Events events.EventRecorder
 	Now    func() time.Time
 }
 
-// Reconcile looks at one catalog's source.
+// Reconcile looks at one catalog's source, and at who uses it.
 func (r *Reconciler) Reconcile(ctx context.Context, catalog *v1alpha1.OperatorCatalog) (ctrl.Result, error) {
 	if catalog.DeletionTimestamp != nil {
 		return ctrl.Result{}, nil
 	}
-	in := r.observe(ctx, catalog)
-	if ctx.Err() != nil {
-		return ctrl.Result{}, fmt.Errorf("observe catalog: %w", ctx.Err())
+	in, err := r.observe(ctx, catalog)
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("observe catalog: %w", err)
 	}
 	next := plan.Next(in)
 	if next.Status.Digest != catalog.Status.Digest {
 		log.FromContext(ctx).Info("Catalog changed", "digest", next.Status.Digest, "packages", next.Status.PackageCount)
 	}
 	catalog.Status = next.Status
+	for _, e := range next.Events {
+		r.Events.Eventf(catalog, nil, corev1.EventTypeWarning, e.Reason, "Block", "%s", e.Message)
+	}
 	return kit.Result(next.RecheckAfter, nil)
 }
 
-// observe never fails: a source that cannot be read is an observation.
-func (r *Reconciler) observe(ctx context.Context, catalog *v1alpha1.OperatorCatalog) plan.Input {
-	ctx, cancel := context.WithTimeoutCause(ctx, readTimeout, errors.New("the registry did not answer in time"))
-	defer cancel()
+// observe takes a source that cannot be read for an observation, not for an
+// error.
+func (r *Reconciler) observe(ctx context.Context, catalog *v1alpha1.OperatorCatalog) (plan.Input, error) {
 	in := plan.Input{Now: r.Now(), Catalog: catalog}
-	source := catalog.Spec.Source
-	digest, err := r.Source.Resolve(ctx, source)
+	var err error
+	if in.Users, err = r.users(ctx, catalog); err != nil {
+		return in, err
+	}
+	reading, cancel := context.WithTimeoutCause(ctx, readTimeout, errors.New("the registry did not answer in time"))
+	defer cancel()
+	r.look(reading, &in)
+	if catalog.Status.Digest != "" {
+		// What cannot be read any more is not there; the status remembers it.
+		in.InUse, _ = r.packages(reading, in.Users, inUse(catalog), catalog.Status.Digest)
+	}
+	return in, ctx.Err()
+}
+
+// look resolves the source, and reads it where it has something new.
+func (r *Reconciler) look(ctx context.Context, in *plan.Input) {
+	spec := in.Catalog.Spec
+	var keys []string
+	if spec.Verification != nil {
+		keys = spec.Verification.PublicKeys
+	}
+	digest, err := r.Source.Resolve(ctx, spec.Source, keys)
 	if err != nil {
 		in.Failure = r.failure(err)
-		return in
+		return
 	}
 	in.Digest = digest
-	if !plan.NeedsRead(catalog, digest) {
-		return in
+	if !plan.NeedsRead(in.Catalog, digest) {
+		return
 	}
-	summary, err := r.Source.Summary(ctx, source, digest)
+	summary, err := r.Source.Summary(ctx, spec.Source, digest)
 	if err != nil {
 		in.Failure = r.failure(err)
-		return in
+		return
 	}
 	in.Summary = &summary
-	return in
+	if in.Candidate, err = r.packages(ctx, in.Users, spec.Source, digest); err != nil {
+		in.Failure = r.failure(err)
+	}
+}
+
+func inUse(catalog *v1alpha1.OperatorCatalog) v1alpha1.CatalogSource {
+	if catalog.Status.Source != nil {
+		return *catalog.Status.Source
+	}
+	return catalog.Spec.Source
+}
+
+// packages reads those that somebody uses. One that the catalog does not have, or
+// that contradicts itself, is left out: the summary tells of it. The error is the
+// first of the others.
+func (r *Reconciler) packages(ctx context.Context, users []plan.User, source v1alpha1.CatalogSource, digest string) (map[string]*catalogs.Package, error) {
+	out := map[string]*catalogs.Package{}
+	var first error
+	for _, u := range users {
+		if _, read := out[u.Package]; read {
+			continue
+		}
+		p, err := r.Source.Package(ctx, source, digest, u.Package)
+		switch {
+		case err == nil:
+			out[u.Package] = p
+		case errors.Is(err, catalogs.ErrNoPackage), errors.Is(err, catalogs.ErrInvalidPackage), first != nil:
+		default:
+			first = err
+		}
+	}
+	return out, first
+}
+
+// users are the ManagedOperators of the catalog, with what their clusters run.
+func (r *Reconciler) users(ctx context.Context, catalog *v1alpha1.OperatorCatalog) ([]plan.User, error) {
+	var operators v1alpha1.ManagedOperatorList
+	if err := r.Client.List(ctx, &operators, client.InNamespace(catalog.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list ManagedOperators: %w", err)
+	}
+	var users []plan.User
+	for i := range operators.Items {
+		o := &operators.Items[i]
+		if o.Spec.Catalog.Name != catalog.Name {
+			continue
+		}
+		var installs v1alpha1.OperatorInstallList
+		of := kit.OfOperator(v1alpha1.OperatorReference{Namespace: o.Namespace, Name: o.Name})
+		if err := r.Client.List(ctx, &installs, of, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("list OperatorInstalls: %w", err)
+		}
+		user := plan.User{Package: o.Spec.Package, Channel: o.Spec.Channel}
+		for j := range installs.Items {
+			user.Installs = append(user.Installs, plan.Install{Cluster: installs.Items[j].Spec.Cluster, Installed: installed(&installs.Items[j])})
+		}
+		users = append(users, user)
+	}
+	return users, nil
+}
+
+func installed(o *v1alpha1.OperatorInstall) catalogs.Installed {
+	if o.Status.Installed == nil {
+		return catalogs.Installed{}
+	}
+	return catalogs.Installed{Name: o.Status.Installed.Bundle, Version: o.Status.Installed.Version}
 }
 
 func (r *Reconciler) failure(err error) *plan.Failure {
 	return &plan.Failure{Reason: r.Source.Reason(err), Cause: err.Error()}
-}
-
-// Add adds the controller to a manager. concurrency is how many sources are
-// looked at at a time.
-func Add(mgr ctrl.Manager, source Source, concurrency int) error {
-	r := &Reconciler{Source: source, Now: time.Now}
-	err := ctrl.NewControllerManagedBy(mgr).Named("catalog").
-		For(&v1alpha1.OperatorCatalog{}, builder.WithPredicates(predicate.Or(
-			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
-		WithOptions(controller.Options{MaxConcurrentReconciles: max(concurrency, 1)}).
-		Complete(kit.Shell(mgr.GetClient(), mgr.GetEventRecorder("bellwether-catalog"), r))
-	if err != nil {
-		return fmt.Errorf("build catalog controller: %w", err)
-	}
-	return nil
 }

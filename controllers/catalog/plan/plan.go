@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package plan decides what an OperatorCatalog's status comes to after its
-// source was looked at. It is pure.
+// source was looked at: whether a new digest takes the place of the one in use,
+// which versions clusters run, and which of those are blocked. It is pure.
 package plan
 
 import (
@@ -30,7 +31,7 @@ type Failure struct {
 	Cause  string
 }
 
-// Input is what was observed of a catalog's source.
+// Input is what was observed of a catalog's source, and of those who use it.
 type Input struct {
 	Now     time.Time
 	Catalog *v1alpha1.OperatorCatalog
@@ -41,12 +42,39 @@ type Input struct {
 	Summary *catalogs.Summary
 	// Failure, where the source could not be resolved or read.
 	Failure *Failure
+	// Users are the ManagedOperators that use the catalog, in any order.
+	Users []User
+	// InUse are the packages of the users as the digest in use has them, and
+	// Candidate as Digest has them, where that is another one. A package that
+	// could not be read, or that the catalog does not have, is not there.
+	InUse, Candidate map[string]*catalogs.Package
 }
 
-// Decision is the status, and when to look at the source again; zero: not until
-// the spec changes.
+// User is a ManagedOperator that takes its package from the catalog.
+type User struct {
+	Package string
+	// Channel is empty for the package's default one.
+	Channel  string
+	Installs []Install
+}
+
+// Install is what one cluster runs.
+type Install struct {
+	Cluster   string
+	Installed catalogs.Installed
+}
+
+// Event is something that a person would ask about.
+type Event struct {
+	Reason  string
+	Message string
+}
+
+// Decision is the status, what to tell, and when to look at the source again;
+// zero: not until something changes.
 type Decision struct {
 	Status       v1alpha1.OperatorCatalogStatus
+	Events       []Event
 	RecheckAfter time.Duration
 }
 
@@ -56,28 +84,50 @@ func NeedsRead(c *v1alpha1.OperatorCatalog, digest string) bool {
 	return digest != c.Status.Digest || c.Status.Source == nil || *c.Status.Source != c.Spec.Source
 }
 
-// Next decides. A digest that cannot be read or that contradicts itself never
-// takes the place of a good one.
+// Next decides. A digest that cannot be read, that contradicts itself or that
+// would strand a cluster never takes the place of a good one.
 func Next(in Input) Decision {
 	d := Decision{Status: *in.Catalog.Status.DeepCopy(), RecheckAfter: recheck(in)}
 	failure := in.Failure
 	if failure == nil && in.Summary != nil {
 		failure = problems(*in.Summary)
 	}
+	if failure == nil && in.Summary != nil {
+		failure = strands(in)
+	}
+	packages := in.InUse
+	if failure == nil && in.Summary != nil {
+		adopt(in, &d.Status)
+		packages = in.Candidate
+	}
+	d.use(in, packages)
 	if failure != nil {
 		conditions.Summarize(&d.Status.Conditions, in.Catalog.Generation, conditions.Summary{
 			State: conditions.Stalled, Reason: failure.Reason, Message: explain(*failure, in),
 		})
 		return d
 	}
-	if in.Summary != nil {
-		adopt(in, &d.Status)
-	}
 	conditions.Summarize(&d.Status.Conditions, in.Catalog.Generation, conditions.Summary{
-		State: conditions.Current, Reason: v1alpha1.ReasonSucceeded,
-		Message: fmt.Sprintf("%d packages at %s", d.Status.PackageCount, d.Status.Digest),
+		State: conditions.Current, Reason: v1alpha1.ReasonSucceeded, Message: standing(in, d.Status),
 	})
 	return d
+}
+
+func standing(in Input, status v1alpha1.OperatorCatalogStatus) string {
+	text := fmt.Sprintf("%d packages at %s", status.PackageCount, status.Digest)
+	if in.Catalog.Spec.Verification != nil {
+		text += ", signed by a trusted key"
+	}
+	var expired []string
+	for _, b := range status.BlockedVersions {
+		if b.Expired {
+			expired = append(expired, fmt.Sprintf("%s %s (%s)", b.Package, b.Version, b.Expires))
+		}
+	}
+	if len(expired) > 0 {
+		text += "; blocks that are past their day and still in force: " + few(expired) + ": extend or remove them in spec.blocks"
+	}
+	return text
 }
 
 func adopt(in Input, status *v1alpha1.OperatorCatalogStatus) {
@@ -123,9 +173,23 @@ func problems(s catalogs.Summary) *Failure {
 	return &Failure{Reason: v1alpha1.ReasonCatalogInvalid, Cause: strings.Join(bad, "; ")}
 }
 
+// few names the first ones.
+func few(names []string) string {
+	if more := len(names) - maxNamed; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
+
 // advice says what to do about each reason.
 var advice = map[string]string{
 	v1alpha1.ReasonCatalogUnreachable: "check the reference, the registry and the hub's way to it; it is tried again by itself",
+	v1alpha1.ReasonSourceNotFound:     "correct spec.source, or publish the catalog there; it is tried again by itself",
+	v1alpha1.ReasonAccessDenied:       "give the hub credentials for the registry; it is tried again by itself",
+	v1alpha1.ReasonCatalogTooLarge:    "publish a smaller catalog: fewer versions, or bundles by image instead of inline",
+	v1alpha1.ReasonSignatureMissing:   "sign it with `bellwether catalog publish --key`, or take spec.verification away; it is tried again by itself",
+	v1alpha1.ReasonSignatureInvalid:   "sign it with a key of spec.verification.publicKeys, or add the public key that belongs to its signature; if nobody of yours signed it, find out who pushed it",
+	v1alpha1.ReasonWouldStrand:        "publish a catalog in which these versions lead on to the head of the channel, or block them there",
 	v1alpha1.ReasonDigestMismatch:     "the content is not what the digest names: push the catalog again, or correct the digest in spec.source",
 	v1alpha1.ReasonNotACatalog:        "point spec.source at a file-based catalog, such as one pushed with `bellwether catalog push`",
 	v1alpha1.ReasonCatalogInvalid:     "correct the catalog and publish it again",
@@ -156,7 +220,12 @@ func recheck(in Input) time.Duration {
 		poll = p.Duration
 	}
 	if in.Failure == nil && strings.Contains(in.Catalog.Spec.Source.Image, "@sha256:") {
-		return 0 // what a digest names never changes
+		poll = 0 // what a digest names never changes
+	}
+	for _, b := range in.Catalog.Spec.Blocks {
+		if left := expiry(b).Sub(in.Now); left > 0 && (poll == 0 || left < poll) {
+			poll = left
+		}
 	}
 	return poll
 }
