@@ -22,7 +22,10 @@ import (
 	"slices"
 	"strings"
 
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/bellwether-dev/bellwether/bundles"
 )
 
 // Kind classifies a change by what it does to those who rely on the older definition.
@@ -34,7 +37,8 @@ const (
 	RemovedStored Kind = "RemovedStored"
 	// RemovedVersion is a version that is gone and that clients could use.
 	RemovedVersion Kind = "RemovedVersion"
-	// Unserved is a version that clients could use and that is still defined, but not served.
+	// Unserved is a version that clients could use and that is still defined, but not served. It is Doubtful where the older
+	// definition had told them that it is deprecated.
 	Unserved Kind = "Unserved"
 	// StorageMoved is another version that objects are stored as.
 	StorageMoved Kind = "StorageMoved"
@@ -58,8 +62,6 @@ const (
 	AddedDefault Kind = "AddedDefault"
 	// ChangedIdentity is another scope or kind: the API server refuses the definition.
 	ChangedIdentity Kind = "ChangedIdentity"
-	// DroppedConversion is a conversion webhook that is gone although several versions remain.
-	DroppedConversion Kind = "DroppedConversion"
 	// Other is a change of the schema of which nobody can tell in general what it allows, such as another anyOf.
 	Other Kind = "Other"
 )
@@ -77,6 +79,8 @@ type Change struct {
 	Field string
 	// Detail says what exactly changed; it is not a sentence. Empty where Kind says it all.
 	Detail string
+	// Doubtful says that the change may as well take nothing away: nobody can tell what two patterns have in common.
+	Doubtful bool
 	// Path is where in the newer definition the change shows: a path for bundles.Object.Position. For something that is
 	// gone it is what held it.
 	Path []any
@@ -92,22 +96,21 @@ func (c Change) String() string {
 }
 
 var phrases = map[Kind]string{
-	RemovedStored:     "version {version}, which objects may be stored as, is gone",
-	RemovedVersion:    "version {version} is gone",
-	Unserved:          "version {version} is not served any more",
-	StorageMoved:      "objects are stored as {version} now: {detail}",
-	RemovedField:      "field {field} of {version} is gone: what users stored there is dropped",
-	ChangedType:       "field {field} of {version} changes its type: {detail}",
-	NarrowedEnum:      "field {field} of {version} allows fewer values: {detail}",
-	NarrowedRange:     "field {field} of {version} allows a smaller range: {detail}",
-	NarrowedFormat:    "field {field} of {version} allows less: {detail}",
-	NewRequired:       "field {field} of {version} is required now and has no default",
-	NewRule:           "field {field} of {version} has a new validation rule: {detail}",
-	ChangedDefault:    "the default of field {field} of {version} changes: {detail}",
-	AddedDefault:      "field {field} of {version} has a default now: {detail}",
-	ChangedIdentity:   "{detail}",
-	DroppedConversion: "the conversion webhook is gone although {detail} are still defined",
-	Other:             "the schema of field {field} of {version} changes: {detail}",
+	RemovedStored:   "version {version}, which objects may be stored as, is gone",
+	RemovedVersion:  "version {version} is gone",
+	Unserved:        "version {version} is not served any more",
+	StorageMoved:    "objects are stored as {version} now: {detail}",
+	RemovedField:    "field {field} of {version} is gone: what users stored there is dropped",
+	ChangedType:     "field {field} of {version} changes its type: {detail}",
+	NarrowedEnum:    "field {field} of {version} allows fewer values: {detail}",
+	NarrowedRange:   "field {field} of {version} allows a smaller range: {detail}",
+	NarrowedFormat:  "field {field} of {version} allows less: {detail}",
+	NewRequired:     "field {field} of {version} is required now and has no default",
+	NewRule:         "field {field} of {version} has a new validation rule: {detail}",
+	ChangedDefault:  "the default of field {field} of {version} changes: {detail}",
+	AddedDefault:    "field {field} of {version} has a default now: {detail}",
+	ChangedIdentity: "{detail}",
+	Other:           "the schema of field {field} of {version} changes: {detail}",
 }
 
 // Compare returns what the newer definition takes away from those who rely on
@@ -119,7 +122,6 @@ func Compare(older, newer *apiextensionsv1.CustomResourceDefinition) []Change {
 		changes = append(changes, compareVersion(&older.Spec.Versions[i], newer)...)
 	}
 	changes = append(changes, storage(older, newer)...)
-	changes = append(changes, conversion(older, newer)...)
 	for i := range changes {
 		changes[i].CRD = newer.Name
 	}
@@ -154,11 +156,7 @@ func compareVersion(older *apiextensionsv1.CustomResourceDefinitionVersion, newe
 	var changes []Change
 	version := &newer.Spec.Versions[i]
 	if older.Served && !version.Served {
-		detail := ""
-		if older.Deprecated {
-			detail = "deprecated"
-		}
-		changes = append(changes, Change{Kind: Unserved, Version: older.Name, Detail: detail, Path: []any{"spec", "versions", i, "served"}})
+		changes = append(changes, Change{Kind: Unserved, Version: older.Name, Doubtful: older.Deprecated, Path: []any{"spec", "versions", i, "served"}})
 	}
 	if older.Schema == nil || version.Schema == nil {
 		return changes
@@ -188,16 +186,16 @@ func storage(older, newer *apiextensionsv1.CustomResourceDefinition) []Change {
 		Path: []any{"spec", "versions", versionIndex(newer, is), "storage"}}}
 }
 
-func conversion(older, newer *apiextensionsv1.CustomResourceDefinition) []Change {
-	if !Converts(older) || Converts(newer) || len(newer.Spec.Versions) < 2 {
-		return nil
+// Converted says whether a webhook converts between the versions of a
+// definition: the definition says so, or the bundle's ClusterServiceVersion, by
+// which OLM completes it.
+func Converted(b *bundles.Bundle, d *apiextensionsv1.CustomResourceDefinition) bool {
+	if d.Spec.Conversion != nil && d.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter {
+		return true
 	}
-	return []Change{{Kind: DroppedConversion, Path: []any{"spec", "conversion"}, Detail: strings.Join(Versions(newer), " and ")}}
-}
-
-// Converts says whether a webhook converts between the definition's versions.
-func Converts(d *apiextensionsv1.CustomResourceDefinition) bool {
-	return d.Spec.Conversion != nil && d.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
+	return slices.ContainsFunc(b.CSV.Spec.WebhookDefinitions, func(w operatorsv1alpha1.WebhookDescription) bool {
+		return w.Type == operatorsv1alpha1.ConversionWebhook && slices.Contains(w.ConversionCRDs, d.Name)
+	})
 }
 
 // StorageVersion is the name of the version that new objects are stored as.

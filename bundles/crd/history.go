@@ -17,6 +17,7 @@ import (
 type Published struct {
 	// By is the operator's version.
 	By         string
+	Bundle     *bundles.Bundle
 	Definition *apiextensionsv1.CustomResourceDefinition
 }
 
@@ -128,7 +129,7 @@ func Find(history []*bundles.Bundle, name string) []Published {
 	for _, b := range history {
 		for _, d := range b.CRDs {
 			if d.Name == name {
-				found = append(found, Published{By: b.Version.String(), Definition: d})
+				found = append(found, Published{By: b.Version.String(), Bundle: b, Definition: d})
 			}
 		}
 	}

@@ -56,6 +56,9 @@ func (w *walk) add(kind Kind, at location, detail string, below ...any) {
 		Path: slices.Concat(w.root, at.path(), below)})
 }
 
+// doubt marks the change that was added last.
+func (w *walk) doubt(is bool) { w.changes[len(w.changes)-1].Doubtful = is }
+
 // compare finds what newer takes away from older, at a place and below it.
 func (w *walk) compare(older, newer *apiextensionsv1.JSONSchemaProps, at location) {
 	if older == nil || newer == nil || older == newer {
@@ -161,19 +164,23 @@ func (w *walk) compareOpenRange(older, newer *apiextensionsv1.JSONSchemaProps, a
 func (w *walk) compareFormat(older, newer *apiextensionsv1.JSONSchemaProps, at location) {
 	if newer.Pattern != "" && older.Pattern != newer.Pattern {
 		w.add(NarrowedFormat, at, fmt.Sprintf("pattern was %s and is %s", quoted(older.Pattern), quoted(newer.Pattern)), "pattern")
+		w.doubt(older.Pattern != "")
 	}
 	// int64 holds every int32, and "" everything.
 	if newer.Format != "" && older.Format != newer.Format && (older.Format != "int32" || newer.Format != "int64") {
 		w.add(NarrowedFormat, at, fmt.Sprintf("format was %s and is %s", quoted(older.Format), quoted(newer.Format)), "format")
+		w.doubt(true) // few formats are validated
 	}
 	if older.Nullable && !newer.Nullable {
 		w.add(NarrowedFormat, at, "it was nullable", "nullable")
+		w.doubt(true) // a null becomes the default, or nothing
 	}
 	if newer.UniqueItems && !older.UniqueItems {
 		w.add(NarrowedFormat, at, "items must be unique", "uniqueItems")
 	}
 	if kind := list(newer); kind != list(older) && kind != "atomic" {
 		w.add(NarrowedFormat, at, fmt.Sprintf("the list becomes a %s, which refuses duplicates", kind), "x-kubernetes-list-type")
+		w.doubt(true) // few lists have duplicates
 	}
 }
 

@@ -120,6 +120,10 @@ func Rules() []Rule {
 		operatorRules(),
 		supplyChainRules(),
 		compatibilityRules(),
+		crdRules(),
+		rbacRules(),
+		runtimeRules(),
+		webhookRules(),
 		waiverRules(),
 	)
 	for i := range rules {

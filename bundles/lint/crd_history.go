@@ -1,0 +1,253 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/bundles/crd"
+)
+
+// crdHistoryRules judge what a CustomResourceDefinition takes away from users
+// of any version published before, not only of the last: clusters skip
+// versions, and objects stay stored as they were written years ago.
+func crdHistoryRules() []Rule {
+	breaks := remember(findBreaks)
+	of := func(kinds ...crd.Kind) func(*Input) []Finding {
+		return func(in *Input) []Finding { return breakFindings(in, breaks(in), kinds) }
+	}
+	return slices.Concat([]Rule{{
+		ID: "crd-removed", Title: "A CustomResourceDefinition of an earlier version is gone", Severity: Error, Check: checkRemoved,
+		Why: "OLM v0 leaves the definition and its objects on the cluster, with no operator that looks after them; OLM v1 deletes the " +
+			"definition, and with it every object that users made.",
+		Fix: "Keep the definition in the bundle, with its version marked `deprecated`, until no cluster has such objects any more.",
+	}, {
+		ID: "crd-changed-identity", Title: "A CustomResourceDefinition changes its scope or kind", Severity: Error, Check: of(crd.ChangedIdentity),
+		Why: "The API server refuses to change either on a definition that is in use, so the upgrade fails on every cluster that has it.",
+		Fix: "Undo the change. A kind with another scope is another kind: give it another name, and let the operator carry objects over.",
+	}, {
+		ID: "crd-storage-moved", Title: "Objects are stored as another version", Severity: Info, Check: of(crd.StorageMoved),
+		Why: "Objects stay stored as the earlier version until each of them is written again, so that version cannot go for a long time. " +
+			"An earlier version of the operator whose definition does not know the new one cannot be gone back to at all.",
+		Fix: "Nothing, if it is meant. Serve the new version for one release before you store it, so that a rollback stays possible; migrate " +
+			"stored objects (StorageVersionMigration) before you remove the old one.",
+	}, {
+		ID: "crd-new-default", Title: "Fields have a default that had none", Severity: Info, Check: of(crd.AddedDefault),
+		Why: "The API server puts a default into every object that lacks the field, those that were stored long ago included. An operator " +
+			"that tells an absent field from a default one changes what it does with them.",
+		Fix: "Nothing, if the default is what the operator did without the field.",
+	}}, fieldRules(of), versionRules(of))
+}
+
+func fieldRules(of func(...crd.Kind) func(*Input) []Finding) []Rule {
+	return []Rule{{
+		ID: "crd-removed-field", Title: "A field of an earlier version is gone", Severity: Error, Check: of(crd.RemovedField),
+		Why: "The API server drops fields that the schema does not name, from every object, the next time that it is written. What users " +
+			"had stored there is lost, without an error and without a way back.",
+		Fix: "Keep the field, say in its description that it is deprecated, and have the operator ignore it. Remove it with a new version " +
+			"of the API and a conversion.",
+	}, {
+		ID: "crd-changed-type", Title: "A field has another type", Severity: Error, Check: of(crd.ChangedType),
+		Why: "Objects that users stored are invalid now: OLM validates them against the new schema and fails the InstallPlan, or else " +
+			"every later write of them is refused.",
+		Fix: "Leave the field as it is, and add one with the new type under another name.",
+	}, {
+		ID: "crd-narrowed-enum", Title: "A field allows fewer values", Severity: Error, Check: of(crd.NarrowedEnum),
+		Why: "Objects that hold one of the other values are invalid now: OLM validates them against the new schema and fails the InstallPlan.",
+		Fix: "Keep the value in the enumeration, and let the operator treat it as one of the others.",
+	}, {
+		ID: "crd-narrowed-range", Title: "A field allows a smaller range", Severity: Error, Check: of(crd.NarrowedRange),
+		Why: "Objects beyond the new bound are invalid now: OLM validates them against the new schema and fails the InstallPlan.",
+		Fix: "Keep the earlier bound, or refuse new objects beyond the new one by a validation rule that lets old values be " +
+			"(`self == oldSelf || self <= 5`).",
+	}, {
+		ID: "crd-narrowed-format", Title: "A field allows other texts than before", Severity: Error, Check: of(crd.NarrowedFormat),
+		Why: "Objects that do not match are invalid now: OLM validates them against the new schema and fails the InstallPlan. Nobody can " +
+			"tell in general whether one pattern allows all that another did; where there was one before this is a warning.",
+		Fix: "Keep the earlier pattern, or make sure that the new one allows all that it did and waive this finding.",
+	}, {
+		ID: "crd-new-required-field", Title: "A field must be given that could be left out", Severity: Error, Check: of(crd.NewRequired),
+		Why: "Objects without the field are invalid now: OLM validates them against the new schema and fails the InstallPlan. Manifests " +
+			"that users keep in Git are refused.",
+		Fix: "Give the field a default, or leave it optional and let the operator choose.",
+	}, {
+		ID: "crd-new-validation-rule", Title: "A field has a validation rule that it had not", Severity: Warning, Check: of(crd.NewRule),
+		Why: "Objects that break the rule can be read but not written any more, not even by the operator that wants to report it. Nobody " +
+			"can tell from the rule whether there are such objects.",
+		Fix: "Allow what is stored already, for instance by `self == oldSelf ||` before the rule; waive this finding where the operator " +
+			"refused such objects all along.",
+	}, {
+		ID: "crd-changed-default", Title: "A default is another one", Severity: Warning, Check: of(crd.ChangedDefault),
+		Why: "Whoever left the field out gets something else for the same manifest. Objects that are stored keep the earlier value, so that " +
+			"two clusters with the same manifest differ by when it was applied.",
+		Fix: "Keep the default. Change it with a new version of the API.",
+	}, {
+		ID: "crd-changed-schema", Title: "A schema changes in a way that cannot be judged", Severity: Warning, Check: of(crd.Other),
+		Why: "Objects that the new anyOf, allOf, oneOf or not refuses are invalid now: OLM validates them against the new schema and fails " +
+			"the InstallPlan. Nobody can tell in general what such a schema allows.",
+		Fix: "Make sure that it allows all that it did, and waive this finding.",
+	}}
+}
+
+func versionRules(of func(...crd.Kind) func(*Input) []Finding) []Rule {
+	return []Rule{{
+		ID: "crd-removed-version", Title: "A version of an API is gone", Severity: Error, Check: of(crd.RemovedStored, crd.RemovedVersion),
+		Why: "Objects that were stored as this version are in `status.storedVersions` of every cluster that ever had it, and the API server " +
+			"refuses a definition without it: the upgrade fails. Clients that use the version fail in any case. A comparison with the last " +
+			"version alone does not see this.",
+		Fix: "Keep the version, with `served: false` once clients have moved. Remove it when every cluster has migrated its stored objects " +
+			"and taken it out of `status.storedVersions`; then waive this finding.",
+	}, {
+		ID: "crd-unserved-version", Title: "A version of an API is not served any more", Severity: Error, Check: of(crd.Unserved),
+		Why: "Every client that uses the version fails from the moment of the upgrade: manifests in Git, dashboards, other operators.",
+		Fix: "Serve the version for another while, marked `deprecated: true`, which warns its users. Once a published version did so, this is " +
+			"a warning.",
+	}}
+}
+
+// remember keeps what was found for the last input, because many rules ask for the same. An input is told by its bundles, which nobody changes.
+func remember[T any](find func(*Input) T) func(*Input) T {
+	var (
+		mutex   sync.Mutex
+		bundle  *bundles.Bundle
+		history []*bundles.Bundle
+		found   T
+	)
+	return func(in *Input) T {
+		mutex.Lock()
+		defer mutex.Unlock()
+		if bundle != in.Bundle || !slices.Equal(history, in.History) {
+			bundle, history, found = in.Bundle, slices.Clone(in.History), find(in)
+		}
+		return found
+	}
+}
+
+// before are the published versions that a cluster may come from. A fix of an
+// old version is no successor of the newer ones.
+func before(in *Input) []*bundles.Bundle {
+	return slices.DeleteFunc(slices.Clone(in.History), func(b *bundles.Bundle) bool { return b.Version.GT(in.Bundle.Version) })
+}
+
+func findBreaks(in *Input) []crd.Break {
+	var out []crd.Break
+	history := before(in)
+	for _, d := range in.Bundle.CRDs {
+		out = append(out, crd.Breaks(crd.Find(history, d.Name), d)...)
+	}
+	return out
+}
+
+func breakFindings(in *Input, breaks []crd.Break, kinds []crd.Kind) []Finding {
+	var out []Finding
+	for _, b := range mergeDefaults(breaks) {
+		if !slices.Contains(kinds, b.Kind) {
+			continue
+		}
+		f := at(in.Bundle.CRDObject(b.CRD), fmt.Sprintf("%s (published in %s)", clip(b.String()), versionList(b.Of)), b.Path...)
+		if b.Doubtful {
+			f.Severity = Warning
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// mergeDefaults makes one of all new defaults of an API version. A newer
+// generator adds dozens of them, and each alone says little.
+func mergeDefaults(breaks []crd.Break) []crd.Break {
+	first := map[[2]string]int{}
+	count := map[[2]string]int{}
+	var out []crd.Break
+	for _, b := range breaks {
+		key := [2]string{b.CRD, b.Version}
+		if b.Kind == crd.AddedDefault {
+			count[key]++
+			if count[key] > 1 {
+				continue
+			}
+			first[key] = len(out)
+		}
+		out = append(out, b)
+	}
+	for key, i := range first {
+		if more := count[key] - 1; more > 0 {
+			out[i].Detail += fmt.Sprintf(", and so have %d others", more)
+		}
+	}
+	return out
+}
+
+// versionList names versions, the oldest first, and not all of very many.
+func versionList(versions []string) string {
+	if n := len(versions); n > 4 {
+		return fmt.Sprintf("%s to %s, %d versions", versions[0], versions[n-1], n)
+	}
+	return strings.Join(versions, ", ")
+}
+
+func checkRemoved(in *Input) []Finding {
+	var names []string
+	by := map[string][]string{}
+	for _, b := range before(in) {
+		for _, o := range b.Objects {
+			if o.GetKind() != "CustomResourceDefinition" || in.Bundle.CRDObject(o.GetName()) != nil {
+				continue
+			}
+			if by[o.GetName()] == nil {
+				names = append(names, o.GetName())
+			}
+			by[o.GetName()] = append(by[o.GetName()], b.Version.String())
+		}
+	}
+	var out []Finding
+	for _, name := range names {
+		out = append(out, at(in.Bundle.CSVObject(), fmt.Sprintf("%s is gone (published in %s)", name, versionList(by[name])),
+			"spec", "customresourcedefinitions", "owned"))
+	}
+	return out
+}
+
+func checkConversion(in *Input) []Finding {
+	var out []Finding
+	for _, d := range in.Bundle.CRDs {
+		if crd.Converted(in.Bundle, d) {
+			continue
+		}
+		o := in.Bundle.CRDObject(d.Name)
+		divergences := crd.Divergences(d)
+		for _, v := range divergences {
+			out = append(out, at(o, fmt.Sprintf("%s and %s, as which objects are stored, differ in %s",
+				v.Version, v.Storage, some(v.Fields, 3)), "spec", "versions", v.Index))
+		}
+		if by := convertedBefore(in, d.Name); len(divergences) == 0 && len(d.Spec.Versions) > 1 && len(by) > 0 {
+			out = append(out, at(o, fmt.Sprintf("the conversion webhook is gone although %s are still defined (published in %s)",
+				strings.Join(crd.Versions(d), " and "), versionList(by)), "spec", "conversion"))
+		}
+	}
+	return out
+}
+
+// convertedBefore are the published versions that had a conversion webhook for a definition.
+func convertedBefore(in *Input, name string) []string {
+	var by []string
+	for _, p := range crd.Find(before(in), name) {
+		if crd.Converted(p.Bundle, p.Definition) {
+			by = append(by, p.By)
+		}
+	}
+	return by
+}
+
+// some names the first n of a list.
+func some(list []string, n int) string {
+	if len(list) > n {
+		return fmt.Sprintf("%s and %d more", strings.Join(list[:n], ", "), len(list)-n)
+	}
+	return strings.Join(list, ", ")
+}

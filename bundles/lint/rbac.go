@@ -1,0 +1,290 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/bellwether-dev/bellwether/bundles"
+)
+
+// rbacRules are about what the operator may do.
+func rbacRules() []Rule {
+	return []Rule{{
+		ID: "rbac-wildcard", Title: "The operator asks for rights by a wildcard", Severity: Warning, Check: eachGrant(checkWildcard),
+		Why: "A wildcard also grants what does not exist yet: every resource that anybody installs later, every verb that Kubernetes adds. " +
+			"Whoever takes over the operator's Pod has all of it. Security reviews of customers stop here.",
+		Fix: "List the groups, resources and verbs that the operator uses. An audit log, or audit2rbac, tells which those are.",
+	}, {
+		ID: "rbac-escalation", Title: "The operator can give itself any right", Severity: Warning, Check: eachGrant(checkEscalation),
+		Why: "With `escalate` or `bind` on roles, `impersonate` on users, or tokens of any ServiceAccount, the operator's rights have no limit, " +
+			"whatever else its roles say.",
+		Fix: "Grant the operator the rights that it passes on, which lets it bind them without `escalate` or `bind`; or restrict the rule by " +
+			"`resourceNames`.",
+	}, {
+		ID: "rbac-cluster-secrets", Title: "The operator can read every Secret of the cluster", Severity: Warning, Check: eachGrant(checkSecrets),
+		Why: "All credentials of the cluster are within reach of one Pod, and in its memory, if it caches what it watches. Rights in " +
+			"`permissions` count where the operator can be installed for all namespaces: OLM makes cluster-wide rights of them.",
+		Fix: "Read Secrets by name (`resourceNames`), or in namespaces that users choose by a RoleBinding of their own.",
+	}, {
+		ID: "rbac-cluster-pods", Title: "The operator can run anything as anybody", Severity: Warning, Check: eachGrant(checkPods),
+		Why: "Whoever can create Pods in every namespace, or run commands in those of others, can use each ServiceAccount and read each Secret " +
+			"that some Pod may use.",
+		Fix: "Let Deployments, StatefulSets or Jobs make Pods, in namespaces that the operator owns. Replace `pods/exec` by an API of the " +
+			"program that runs there.",
+	}, {
+		ID: "rbac-growth", Title: "The operator asks for rights that the version before it had not", Severity: Warning, Check: checkGrowth,
+		Why: "OLM grants whatever a new version asks for, without asking anybody: approving the upgrade approves the rights. So they belong " +
+			"into the review of the release.",
+		Fix: "Check that the operator needs them, say so in the release notes, and waive this finding for the version.",
+	}}
+}
+
+// grant is one rule of one of the operator's roles.
+type grant struct {
+	rbacv1.PolicyRule
+	// cluster says whether it holds in all namespaces.
+	cluster bool
+	object  *bundles.Object
+	path    []any
+}
+
+// grants are the rights of the operator: what its ClusterServiceVersion asks
+// for, and the roles among the manifests that a binding among them grants.
+func grants(b *bundles.Bundle) []grant {
+	var out []grant
+	strategy := b.CSV.Spec.InstallStrategy.StrategySpec
+	add := func(list []operatorsv1alpha1.StrategyDeploymentPermissions, field string, cluster bool) {
+		for i, p := range list {
+			for j, r := range p.Rules {
+				out = append(out, grant{r, cluster, b.CSVObject(), []any{"spec", "install", "spec", field, i, "rules", j}})
+			}
+		}
+	}
+	add(strategy.ClusterPermissions, "clusterPermissions", true)
+	add(strategy.Permissions, "permissions", forAllNamespaces(b))
+	for _, o := range b.Objects {
+		if o.GroupVersionKind().Group == rbacv1.GroupName && bound(b, o) {
+			out = append(out, roleGrants(o)...)
+		}
+	}
+	return out
+}
+
+// forAllNamespaces says whether the operator can be installed for all
+// namespaces, in which case OLM v0 makes ClusterRoles of its Roles.
+func forAllNamespaces(b *bundles.Bundle) bool {
+	return slices.ContainsFunc(b.CSV.Spec.InstallModes, func(m operatorsv1alpha1.InstallMode) bool {
+		return m.Type == operatorsv1alpha1.InstallModeTypeAllNamespaces && m.Supported
+	})
+}
+
+// bound says whether a binding in the bundle grants a role. Others are for users to bind.
+func bound(b *bundles.Bundle, role *bundles.Object) bool {
+	return slices.ContainsFunc(b.Objects, func(o *bundles.Object) bool {
+		ref, _ := o.Object["roleRef"].(map[string]any)
+		return ref["kind"] == role.GetKind() && ref["name"] == role.GetName()
+	})
+}
+
+func roleGrants(o *bundles.Object) []grant {
+	var role struct {
+		Rules []rbacv1.PolicyRule `json:"rules"`
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &role); err != nil {
+		return nil // it is not a role, or an invalid one, which other rules report
+	}
+	var out []grant
+	for i, r := range role.Rules {
+		out = append(out, grant{r, o.GetKind() == "ClusterRole", o, []any{"rules", i}})
+	}
+	return out
+}
+
+func eachGrant(check func(grant) string) func(*Input) []Finding {
+	return func(in *Input) []Finding {
+		var out []Finding
+		for _, g := range grants(in.Bundle) {
+			if message := check(g); message != "" {
+				out = append(out, at(g.object, message, g.path...))
+			}
+		}
+		return out
+	}
+}
+
+func checkWildcard(g grant) string {
+	var fields []string
+	for _, f := range []struct {
+		name   string
+		values []string
+	}{{"apiGroups", g.APIGroups}, {"resources", g.Resources}, {"verbs", g.Verbs}, {"nonResourceURLs", g.NonResourceURLs}} {
+		if slices.Contains(f.values, "*") {
+			fields = append(fields, f.name)
+		}
+	}
+	if len(fields) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("a wildcard in %s: %s", strings.Join(fields, " and "), clip(describe(g.PolicyRule)))
+}
+
+func checkEscalation(g grant) string {
+	if len(g.ResourceNames) > 0 {
+		return ""
+	}
+	for _, right := range []tuple{
+		{group: rbacv1.GroupName, resource: "clusterroles", verb: "escalate"}, {group: rbacv1.GroupName, resource: "roles", verb: "escalate"},
+		{group: rbacv1.GroupName, resource: "clusterroles", verb: "bind"}, {group: rbacv1.GroupName, resource: "roles", verb: "bind"},
+		{resource: "users", verb: "impersonate"}, {resource: "groups", verb: "impersonate"}, {resource: "serviceaccounts", verb: "impersonate"},
+		{resource: "serviceaccounts/token", verb: "create"},
+	} {
+		if covers(g, right) {
+			return fmt.Sprintf("it may %s %s", right.verb, right.resource)
+		}
+	}
+	return ""
+}
+
+func checkSecrets(g grant) string {
+	if !g.cluster || len(g.ResourceNames) > 0 {
+		return ""
+	}
+	for _, verb := range []string{"get", "list", "watch"} {
+		if covers(g, tuple{resource: "secrets", verb: verb}) {
+			return fmt.Sprintf("it may %s secrets in all namespaces", verb)
+		}
+	}
+	return ""
+}
+
+func checkPods(g grant) string {
+	if !g.cluster || len(g.ResourceNames) > 0 {
+		return ""
+	}
+	for _, right := range []tuple{
+		{resource: "pods", verb: "create"}, {resource: "pods/exec", verb: "create"}, {resource: "pods/exec", verb: "get"},
+		{resource: "pods/attach", verb: "create"}, {resource: "pods/ephemeralcontainers", verb: "patch"},
+		{resource: "pods/ephemeralcontainers", verb: "update"}, {resource: "nodes/proxy", verb: "create"}, {resource: "nodes/proxy", verb: "get"},
+	} {
+		if covers(g, right) {
+			return fmt.Sprintf("it may %s %s in all namespaces", right.verb, right.resource)
+		}
+	}
+	return ""
+}
+
+// tuple is one right: a verb on a resource, or on a URL.
+type tuple struct {
+	cluster                    bool
+	group, resource, url, verb string
+	// name is that of the one object; empty means all.
+	name string
+}
+
+// covers says whether a grant includes a right, by the rules of RBAC; the scope is not looked at.
+func covers(g grant, t tuple) bool {
+	if !has(g.Verbs, t.verb) {
+		return false
+	}
+	if t.url != "" {
+		return slices.ContainsFunc(g.NonResourceURLs, func(url string) bool {
+			prefix, wild := strings.CutSuffix(url, "*")
+			return url == t.url || wild && strings.HasPrefix(t.url, prefix)
+		})
+	}
+	_, sub, _ := strings.Cut(t.resource, "/")
+	return has(g.APIGroups, t.group) && (has(g.Resources, t.resource) || sub != "" && slices.Contains(g.Resources, "*/"+sub)) &&
+		(len(g.ResourceNames) == 0 || slices.Contains(g.ResourceNames, t.name))
+}
+
+func has(list []string, what string) bool {
+	return slices.Contains(list, what) || slices.Contains(list, "*")
+}
+
+// tuples are all the rights of a grant.
+func (g grant) tuples() []tuple {
+	var out []tuple
+	names := g.ResourceNames
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	for _, verb := range g.Verbs {
+		for _, url := range g.NonResourceURLs {
+			out = append(out, tuple{cluster: true, url: url, verb: verb})
+		}
+		for _, group := range g.APIGroups {
+			for _, resource := range g.Resources {
+				for _, name := range names {
+					out = append(out, tuple{cluster: g.cluster, group: group, resource: resource, verb: verb, name: name})
+				}
+			}
+		}
+	}
+	return out
+}
+
+func checkGrowth(in *Input) []Finding {
+	if in.Predecessor == nil {
+		return nil
+	}
+	old := grants(in.Predecessor)
+	var out []Finding
+	for _, g := range grants(in.Bundle) {
+		added := slices.DeleteFunc(g.tuples(), func(t tuple) bool {
+			return slices.ContainsFunc(old, func(o grant) bool { return (o.cluster || !t.cluster) && covers(o, t) })
+		})
+		if len(added) == 0 {
+			continue
+		}
+		out = append(out, at(g.object, fmt.Sprintf("new since %s%s: %s", in.Predecessor.Version, where(g), clip(compact(added))), g.path...))
+	}
+	return out
+}
+
+func where(g grant) string {
+	if g.cluster {
+		return ", in all namespaces"
+	}
+	return ""
+}
+
+// describe writes down a rule: verbs on resources.
+func describe(r rbacv1.PolicyRule) string { return compact(grant{PolicyRule: r}.tuples()) }
+
+// compact writes down rights, the verbs of each resource together.
+func compact(rights []tuple) string {
+	verbs := map[string][]string{}
+	for _, t := range rights {
+		what := cmp.Or(t.url, t.resource)
+		if t.group != "" {
+			what += "." + t.group
+		}
+		if t.name != "" {
+			what += " " + t.name
+		}
+		if !slices.Contains(verbs[what], t.verb) {
+			verbs[what] = append(verbs[what], t.verb)
+		}
+	}
+	// Resources with the same verbs belong together.
+	resources := map[string][]string{}
+	for _, what := range slices.Sorted(maps.Keys(verbs)) {
+		key := strings.Join(verbs[what], ", ")
+		resources[key] = append(resources[key], what)
+	}
+	var parts []string
+	for _, key := range slices.Sorted(maps.Keys(resources)) {
+		parts = append(parts, fmt.Sprintf("%s on %s", key, strings.Join(resources[key], ", ")))
+	}
+	return strings.Join(parts, "; ")
+}
