@@ -216,7 +216,7 @@ func (a *app) bundleCommand() *cobra.Command {
 	}
 	access.add(push)
 	return parent("bundle", "Build bundles, look into them and publish them", []string{"bundles"}, push,
-		a.bundleBuildCommand())
+		a.bundleBuildCommand(), a.bundleLintCommand())
 }
 
 // pushed prints the digest alone, for scripts to take.

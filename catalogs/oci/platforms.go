@@ -1,0 +1,62 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package oci
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+)
+
+// Platforms returns what an image was built for, as "os/architecture", sorted
+// and each once. It reads the image's index, or the configuration of an image
+// that has none, and no layers.
+func (c *Client) Platforms(ctx context.Context, image string, a Access) ([]string, error) {
+	ref, err := parse(image, a)
+	if err != nil {
+		return nil, err
+	}
+	options, err := c.remoteOptions(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	found, err := remote.Get(ref, options...)
+	if err != nil {
+		return nil, fmt.Errorf("look up %s: %w", image, classify(err))
+	}
+	if !found.MediaType.IsIndex() {
+		return onePlatform(found)
+	}
+	index, err := found.ImageIndex()
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", image, classify(err))
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", image, classify(err))
+	}
+	var out []string
+	for _, m := range manifest.Manifests {
+		// Attestations are listed among the images, for a platform that is called unknown.
+		if m.Platform != nil && m.Platform.OS != "unknown" {
+			out = append(out, m.Platform.OS+"/"+m.Platform.Architecture)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
+func onePlatform(found *remote.Descriptor) ([]string, error) {
+	img, err := found.Image()
+	if err != nil {
+		return nil, fmt.Errorf("read image: %w", classify(err))
+	}
+	config, err := img.ConfigFile()
+	if err != nil {
+		return nil, fmt.Errorf("read image's configuration: %w", classify(err))
+	}
+	return []string{config.OS + "/" + config.Architecture}, nil
+}

@@ -1,0 +1,490 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/bundles/lint"
+	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/catalogs/oci"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/view"
+)
+
+const (
+	lintText  = "text"
+	lintSARIF = "sarif"
+
+	// lintFindings is the exit status where there are findings that count.
+	lintFindings = 1
+	// lintFetches bounds how many images are looked up at the same time.
+	lintFetches = 8
+)
+
+const bundleLintLong = `Say what is wrong with a bundle before anybody installs it.
+
+BUNDLE is a folder with manifests/ and metadata/, an image, or - for manifests on
+stdin, among them a ClusterServiceVersion. It is compared with every version that
+was ever published: give them with --history, as a folder that holds a folder per
+version, as a catalog (folder or image), or as bundles one by one.
+
+Findings can be waived for a while in .bellwether-lint.yaml, beside the bundle or
+where the command runs:
+
+  waivers:
+  - rule: image-digest
+    file: manifests/*            # optional, and so is path
+    reason: The pipeline pins images when it builds the release.
+    expires: 2026-12-31
+
+Exit status: 0 when nothing is as bad as --fail-on, 1 when something is, and 2 when
+the input is unusable.`
+
+const bundleLintExample = `  bellwether bundle lint ./bundle --history ./published
+  bellwether bundle lint ./bundle --history registry.example.com/catalogs/main:latest --fail-on warning
+  bellwether bundle lint ./bundle -o sarif > lint.sarif
+  bellwether bundle lint --explain crd-removed-field`
+
+// bundleLint are the flags of bundle lint.
+type bundleLint struct {
+	history     []string
+	waivers     string
+	failOn      string
+	only, skip  []string
+	checkImages bool
+	all         bool
+	list        bool
+	explain     string
+	access      registryFlags
+	out         output
+}
+
+func (a *app) bundleLintCommand() *cobra.Command {
+	f := &bundleLint{}
+	c := &cobra.Command{
+		Use: "lint BUNDLE", Short: "Say what is wrong with a bundle", Long: bundleLintLong, Example: bundleLintExample,
+		Args: f.args, ValidArgsFunction: completeDir,
+		RunE: func(c *cobra.Command, args []string) error {
+			err := f.check()
+			switch {
+			case err != nil:
+			case f.list:
+				return a.lintRules(f)
+			case f.explain != "":
+				return a.explainRule(f.explain)
+			default:
+				err = a.lintBundle(c.Context(), f, args[0])
+			}
+			return lintUnusable(err)
+		},
+	}
+	f.add(c)
+	return c
+}
+
+func (f *bundleLint) add(c *cobra.Command) {
+	flags := c.Flags()
+	flags.StringArrayVar(&f.history, "history", nil, "Where earlier versions are: a `FOLDER`, a catalog, or a bundle's image; can be repeated.")
+	flags.StringVar(&f.waivers, "waivers", "", "The `FILE` of waivers. Default: "+lint.WaiverFile+" beside the bundle or here, if there is one.")
+	flags.StringVar(&f.failOn, "fail-on", string(lint.Error), "The mildest severity that fails: error, warning or info.")
+	flags.StringSliceVar(&f.only, "rule", nil, "Run this rule only; can be repeated.")
+	flags.StringSliceVar(&f.skip, "skip", nil, "Do not run this rule; can be repeated.")
+	flags.BoolVar(&f.checkImages, "check-images", false, "Ask the registries for the bundle's images and what they were built for.")
+	flags.BoolVar(&f.all, "all", false, "Show every finding, and not only the first few of each rule.")
+	flags.BoolVar(&f.list, "list", false, "List the rules, and end.")
+	flags.StringVar(&f.explain, "explain", "", "Say all about a `RULE`, and end.")
+	f.access.add(c)
+	f.out.add(c, lintText, outputJSON, lintSARIF)
+	_ = c.MarkFlagFilename("waivers", "yaml", "yml")
+	_ = c.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions(
+		[]string{string(lint.Error), string(lint.Warning), string(lint.Info)}, cobra.ShellCompDirectiveNoFileComp))
+	for _, name := range []string{"rule", "skip", "explain"} {
+		_ = c.RegisterFlagCompletionFunc(name, completeRules)
+	}
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return unusableBundle(err, "see `"+c.CommandPath()+" --help`")
+	})
+}
+
+func completeRules(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	var out []string
+	for _, r := range lint.Rules() {
+		out = append(out, r.ID+"\t"+r.Title)
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
+func (f *bundleLint) args(c *cobra.Command, args []string) error {
+	if f.list || f.explain != "" {
+		return lintUnusable(cobra.NoArgs(c, args))
+	}
+	return lintUnusable(oneArg("the bundle's folder or image, or - for stdin")(c, args))
+}
+
+func (f *bundleLint) check() error {
+	if f.out.format == lintText {
+		f.out.format = outputTable
+	}
+	if err := f.out.check(); err != nil {
+		return err
+	}
+	if !slices.Contains([]lint.Severity{lint.Error, lint.Warning, lint.Info}, lint.Severity(f.failOn)) {
+		return hintf("choose error, warning or info", "--fail-on %q is no severity", f.failOn)
+	}
+	for _, id := range slices.Concat(f.only, f.skip) {
+		if _, err := ruleOf(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func ruleOf(id string) (lint.Rule, error) {
+	rule, ok := lint.Find(id)
+	if !ok {
+		return rule, hintf("`bellwether bundle lint --list` lists them", "there is no rule %q", id)
+	}
+	return rule, nil
+}
+
+// lintUnusable says what of the input is unusable, and ends with the status for
+// that. An answer, such as that there are findings, is left as it is.
+func lintUnusable(err error) error {
+	var answer *codeError
+	if err == nil || errors.As(err, &answer) {
+		return err
+	}
+	err = registryError(err)
+	var hinted *hintError
+	if errors.As(err, &hinted) {
+		return unusableBundle(err, hinted.hint)
+	}
+	return unusableBundle(err, "")
+}
+
+func (a *app) lintBundle(ctx context.Context, f *bundleLint, source string) error {
+	client := oci.NewClient(oci.Options{})
+	in, err := a.lintInput(ctx, client, f, source)
+	if err != nil {
+		return err
+	}
+	o := lint.Options{Only: f.only, Skip: f.skip, Now: a.now(), FailOn: lint.Severity(f.failOn)}
+	folder := ""
+	if in.Files != nil {
+		folder, o.Directory = source, filepath.ToSlash(filepath.Clean(source))
+	}
+	if o.WaiverFile, o.Waivers, err = f.readWaivers(folder); err != nil {
+		return err
+	}
+	report := lint.Run(in, o)
+	if err := a.printReport(f, report); err != nil {
+		return err
+	}
+	if report.Failed() {
+		return &codeError{code: lintFindings}
+	}
+	return nil
+}
+
+func (a *app) printReport(f *bundleLint, report lint.Report) error {
+	var text []byte
+	var err error
+	switch f.out.format {
+	case outputJSON:
+		text, err = report.JSON()
+	case lintSARIF:
+		text, err = report.SARIF(buildVersion())
+	default:
+		text = []byte(report.Text(lint.TextStyle{Colour: a.style().Colour, All: f.all, Program: a.self}))
+	}
+	if err != nil {
+		return err
+	}
+	a.say("%s", text)
+	return nil
+}
+
+// lintInput reads the bundle and all that it is compared with.
+func (a *app) lintInput(ctx context.Context, client *oci.Client, f *bundleLint, source string) (lint.Input, error) {
+	in := lint.Input{}
+	var err error
+	if isDirectory(source) {
+		in.Files = os.DirFS(source)
+	}
+	if in.Bundle, err = a.readBundle(ctx, client, f.access.access(), source); err != nil {
+		return in, err
+	}
+	var all []*bundles.Bundle
+	for _, place := range f.history {
+		found, err := readHistory(ctx, client, &f.access, place, in.Bundle.Package)
+		if err != nil {
+			return in, fmt.Errorf("read history %s: %w", place, err)
+		}
+		all = append(all, found...)
+	}
+	in.History = lint.History(in.Bundle, all)
+	in.Predecessor = lint.Predecessor(in.Bundle, in.History)
+	if f.checkImages {
+		in.Images = lookUpImages(ctx, client, f.access.access(), lint.Images(in.Bundle))
+	}
+	return in, nil
+}
+
+func isDirectory(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
+}
+
+// readBundle reads a folder, an image, or manifests on stdin.
+func (a *app) readBundle(ctx context.Context, client *oci.Client, access oci.Access, source string) (*bundles.Bundle, error) {
+	switch {
+	case source == "-":
+		text, err := io.ReadAll(io.LimitReader(a.streams.In, bundles.MaxBytes+1))
+		if err != nil {
+			return nil, fmt.Errorf("read stdin: %w", err)
+		}
+		if len(text) > bundles.MaxBytes {
+			return nil, fmt.Errorf("read stdin: %w: more than %d MiB", bundles.ErrTooLarge, bundles.MaxBytes>>20)
+		}
+		return fromManifests([][]byte{text})
+	case isDirectory(source):
+		return fromFolder(source)
+	}
+	if _, err := os.Stat(source); err == nil {
+		return nil, hintf("give the folder with manifests/ and metadata/ in it, or pipe manifests in with -", "%s is a file, not a bundle's folder", source)
+	}
+	objects, err := client.BundleObjects(ctx, source, access)
+	if err != nil {
+		return nil, err
+	}
+	return fromManifests(objects)
+}
+
+func fromFolder(dir string) (*bundles.Bundle, error) {
+	b, err := bundles.Read(os.DirFS(dir))
+	if err != nil {
+		return nil, bundleError(fmt.Errorf("read bundle %s: %w", dir, err))
+	}
+	return b, nil
+}
+
+func fromManifests(manifests [][]byte) (*bundles.Bundle, error) {
+	b, err := bundles.FromManifests(manifests, nil)
+	if err != nil {
+		return nil, bundleError(err)
+	}
+	return b, nil
+}
+
+// bundleError adds what to do about input that is no bundle.
+func bundleError(err error) error {
+	if errors.Is(err, bundles.ErrNotBundle) {
+		return hint(err, "a bundle folder has manifests/ with a ClusterServiceVersion, and metadata/annotations.yaml; `bellwether bundle build` makes one")
+	}
+	return err
+}
+
+// readHistory reads the versions at one place: a folder of bundle folders, one
+// bundle, or a catalog.
+func readHistory(ctx context.Context, client *oci.Client, access *registryFlags, place, packageName string) ([]*bundles.Bundle, error) {
+	if isDirectory(place) {
+		folders, err := bundleFolders(place)
+		if err != nil {
+			return nil, err
+		}
+		if len(folders) > 0 {
+			return readAll(ctx, folders, func(_ context.Context, folder string) (*bundles.Bundle, error) { return fromFolder(folder) })
+		}
+	}
+	found, err := readCatalogHistory(ctx, client, access, place, packageName)
+	if err == nil || !errors.Is(err, catalogs.ErrNotCatalog) || isDirectory(place) {
+		return found, err
+	}
+	objects, imageErr := client.BundleObjects(ctx, place, access.access())
+	if imageErr != nil {
+		return nil, err
+	}
+	b, err := fromManifests(objects)
+	return []*bundles.Bundle{b}, err
+}
+
+// bundleFolders are the folder itself if it is a bundle, or else the bundles
+// right below it.
+func bundleFolders(place string) ([]string, error) {
+	const mark = bundles.MetadataDir + "/annotations.yaml"
+	if _, err := os.Stat(filepath.Join(place, mark)); err == nil {
+		return []string{place}, nil
+	}
+	marks, err := fs.Glob(os.DirFS(place), "*/"+mark)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, m := range marks {
+		out = append(out, filepath.Join(place, path.Dir(path.Dir(m))))
+	}
+	return out, nil
+}
+
+// readCatalogHistory reads every version of a package that a catalog has.
+func readCatalogHistory(ctx context.Context, client *oci.Client, access *registryFlags, place, packageName string) ([]*bundles.Bundle, error) {
+	files, err := access.open(ctx, place)
+	if err != nil {
+		return nil, err
+	}
+	if packageName == "" {
+		return nil, hintf("lint the bundle's folder instead", "what is linted says no package, so its history in a catalog cannot be found")
+	}
+	p, err := catalogs.ReadPackage(files, packageName)
+	if errors.Is(err, catalogs.ErrNoPackage) {
+		return nil, nil // the first version ever
+	}
+	if err != nil {
+		return nil, err
+	}
+	var versions []*catalogs.Bundle
+	for _, b := range p.Bundles {
+		versions = append(versions, b)
+	}
+	slices.SortFunc(versions, func(x, y *catalogs.Bundle) int { return cmp.Compare(x.Name, y.Name) })
+	return readAll(ctx, versions, func(ctx context.Context, b *catalogs.Bundle) (*bundles.Bundle, error) {
+		objects := b.Objects
+		if len(objects) == 0 {
+			if objects, err = client.BundleObjects(ctx, b.Image, access.access()); err != nil {
+				return nil, err
+			}
+		}
+		return bundles.FromManifests(objects, map[string]string{bundles.AnnotationPackage: packageName})
+	})
+}
+
+// readAll reads many bundles at the same time, and returns them in order.
+func readAll[T any](ctx context.Context, from []T, read func(context.Context, T) (*bundles.Bundle, error)) ([]*bundles.Bundle, error) {
+	out := make([]*bundles.Bundle, len(from))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(lintFetches)
+	for i, one := range from {
+		group.Go(func() (err error) {
+			out[i], err = read(ctx, one)
+			return err
+		})
+	}
+	return out, group.Wait()
+}
+
+// readWaivers reads the file of waivers: the one that was asked for, or else
+// one beside the bundle or here.
+func (f *bundleLint) readWaivers(folder string) (string, []lint.Waiver, error) {
+	name := f.waivers
+	if name == "" {
+		for _, place := range []string{folder, "."} {
+			candidate := filepath.Join(cmp.Or(place, "."), lint.WaiverFile)
+			if _, err := os.Stat(candidate); err == nil {
+				name = candidate
+				break
+			}
+		}
+	}
+	if name == "" {
+		return "", nil, nil
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return "", nil, fmt.Errorf("read waivers: %w", err)
+	}
+	waivers, err := lint.ParseWaivers(text)
+	if err != nil {
+		return "", nil, hint(fmt.Errorf("%s: %w", name, err), "a waiver has rule, reason and expires (2026-12-31), and optionally file and path")
+	}
+	return filepath.ToSlash(name), waivers, nil
+}
+
+// imageTable is what registries said of images, with their errors.
+type imageTable map[string]imageAnswer
+
+type imageAnswer struct {
+	platforms []string
+	err       error
+}
+
+// Platforms implements lint.ImageIndex.
+func (t imageTable) Platforms(image string) ([]string, error) {
+	answer := t[image]
+	if errors.Is(answer.err, oci.ErrNotFound) {
+		return nil, fmt.Errorf("%w: %w", fs.ErrNotExist, answer.err)
+	}
+	return answer.platforms, answer.err
+}
+
+// lookUpImages asks the registries for all images at the same time. What goes
+// wrong with one is a finding about it.
+func lookUpImages(ctx context.Context, client *oci.Client, access oci.Access, images []string) imageTable {
+	answers := make([]imageAnswer, len(images))
+	var group errgroup.Group
+	group.SetLimit(lintFetches)
+	for i, image := range images {
+		group.Go(func() error {
+			answers[i].platforms, answers[i].err = client.Platforms(ctx, image, access)
+			return nil
+		})
+	}
+	_ = group.Wait()
+	table := imageTable{}
+	for i, image := range images {
+		table[image] = answers[i]
+	}
+	return table
+}
+
+// ruleOutput is a rule as --list -o json prints it.
+type ruleOutput struct {
+	ID       string        `json:"id"`
+	Severity lint.Severity `json:"severity"`
+	Title    string        `json:"title"`
+	Why      string        `json:"why"`
+	Fix      string        `json:"fix"`
+}
+
+func (a *app) lintRules(f *bundleLint) error {
+	if f.out.format == outputJSON {
+		var out []ruleOutput
+		for _, r := range lint.Rules() {
+			out = append(out, ruleOutput{r.ID, r.Severity, r.Title, r.Why, r.Fix})
+		}
+		return f.out.value(a.streams.Out, map[string]any{"rules": out})
+	}
+	if f.out.format == lintSARIF {
+		return lintUnusable(hintf("choose text or json", "a list of rules is no SARIF report"))
+	}
+	tones := map[lint.Severity]view.Tone{lint.Error: view.Bad, lint.Warning: view.Warn, lint.Info: view.Dim}
+	table := &view.Table{Header: []string{"RULE", "SEVERITY", "WHAT IS WRONG"}}
+	for _, r := range lint.Rules() {
+		table.Add(view.Cell{Text: r.ID}, view.Cell{Text: string(r.Severity), Tone: tones[r.Severity]}, view.Cell{Text: r.Title})
+	}
+	a.table(&f.out, table)
+	return nil
+}
+
+func (a *app) explainRule(id string) error {
+	rule, err := ruleOf(id)
+	if err != nil {
+		return lintUnusable(err)
+	}
+	a.say("%s", strings.TrimSuffix(rule.Markdown(), "\n")+"\n")
+	return nil
+}
