@@ -4,8 +4,8 @@
 package install
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -18,6 +18,8 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/catalogs/view"
 	"github.com/bellwether-dev/bellwether/controllers/install/plan"
+	"github.com/bellwether-dev/bellwether/controllers/kit/blocks"
+	"github.com/bellwether-dev/bellwether/controllers/kit/trouble"
 )
 
 // offer works out the way to the admitted release and the view of its next hop.
@@ -42,7 +44,7 @@ func (r *Reconciler) offer(ctx context.Context, s *seen) error {
 
 func (r *Reconciler) offerNext(ctx context.Context, s *seen, q question) error {
 	release := s.Install.Spec.Admission.Release
-	pkg, err := r.Catalogs.Package(ctx, oci.SourceOf(release.Catalog.Source), release.Catalog.Digest, release.Package)
+	pkg, err := r.Catalogs.Package(ctx, sourceOf(release.Catalog), release.Catalog.Digest, release.Package)
 	if err != nil {
 		return err
 	}
@@ -57,9 +59,19 @@ func (r *Reconciler) offerNext(ctx context.Context, s *seen, q question) error {
 	return r.offerView(ctx, s, from, present)
 }
 
+// sourceOf is the pinned catalog's source, with the signature that it must have.
+func sourceOf(pin v1alpha1.CatalogPin) oci.Source {
+	s := oci.SourceOf(pin.Source)
+	for _, key := range pin.PublicKeys {
+		s.Verification.PublicKeys = append(s.Verification.PublicKeys, []byte(key))
+	}
+	return s
+}
+
 // way works out the path, its next hop, what it starts from, and the CSVs that
 // are there besides. A hop that is under way is held on to as long as it leads
-// to what was admitted.
+// to what was admitted, blocked or not: OLM cannot be called back from it. No
+// other one is to a blocked version.
 func (s *seen) way(pkg *catalogs.Package, q question) (from catalogs.Installed, present string, err error) {
 	release := s.Install.Spec.Admission.Release
 	if q.underWay != "" {
@@ -69,7 +81,19 @@ func (s *seen) way(pkg *catalogs.Package, q question) (from catalogs.Installed, 
 			return q.before, q.lasting, nil
 		}
 	}
-	if s.Offer.Path, err = pkg.PathFrom(release.Channel, q.installed, release.Bundle); err != nil {
+	good, err := pkg.WithBlocked(blocks.Of(s.Install.Spec.Blocks, release.Package)...)
+	if err != nil {
+		s.Offer.Blocked = fmt.Sprintf("The blocks on package %s leave nothing to install: %v.", release.Package, err)
+		return q.installed, q.present, nil
+	}
+	if s.Offer.Blocked = blockedTarget(good, release, q.installed); s.Offer.Blocked != "" {
+		return q.installed, q.present, nil
+	}
+	if s.Offer.Path, err = good.PathFrom(release.Channel, q.installed, release.Bundle); err != nil {
+		s.Offer.Blocked = blockedOrigin(good, release, q.installed)
+		if s.Offer.Blocked != "" {
+			return q.installed, q.present, nil
+		}
 		return q.installed, q.present, err
 	}
 	if len(s.Offer.Path) > 0 && q.advance {
@@ -78,13 +102,48 @@ func (s *seen) way(pkg *catalogs.Package, q question) (from catalogs.Installed, 
 	return q.installed, q.present, nil
 }
 
+// blockedTarget says why what was admitted is blocked; empty where it is not.
+func blockedTarget(good *catalogs.Package, release v1alpha1.Release, installed catalogs.Installed) string {
+	b, blocked := good.Blocked(release.Bundle)
+	switch {
+	case !blocked:
+		return ""
+	case installed.Name == release.Bundle:
+		return fmt.Sprintf("Version %s is blocked: %s. It stays until another version is admitted.", release.Version, reasonOf(b))
+	default:
+		return fmt.Sprintf("Version %s, which was admitted, is blocked: %s. Nothing is changed until another version is admitted, or the block is lifted.",
+			release.Version, reasonOf(b))
+	}
+}
+
+// blockedOrigin says why what runs is blocked, for where nothing leads on from
+// it; empty where it is not.
+func blockedOrigin(good *catalogs.Package, release v1alpha1.Release, installed catalogs.Installed) string {
+	b, blocked := good.Blocked(installed.Name)
+	if !blocked {
+		return ""
+	}
+	return fmt.Sprintf("Version %s, which runs, is blocked: %s. Nothing leads from it to %s: publish a newer version, or go back by hand.",
+		cmp.Or(installed.Version, installed.Name), reasonOf(b), release.Version)
+}
+
+func reasonOf(b catalogs.Block) string {
+	reason := strings.TrimSuffix(b.Reason, ".")
+	if b.Instead != "" {
+		reason += " (go to " + b.Instead + " instead)"
+	}
+	return reason
+}
+
 // question is all that an offer depends on. The catalog is pinned by digest, so
 // the same question has the same answer.
 type question struct {
-	release   string
-	digest    string
-	installed catalogs.Installed
-	advance   bool
+	release string
+	digest  string
+	// keys that the catalog must be signed with, and blocks in force.
+	keys, blocks string
+	installed    catalogs.Installed
+	advance      bool
 	// present are the CSVs in the namespace.
 	present string
 	// underWay is the bundle that takes the place of before right now; empty
@@ -98,6 +157,7 @@ func ask(s *seen) question {
 	release := s.Install.Spec.Admission.Release
 	revision := s.Install.Spec.Admission.Revision
 	q := question{release: release.Hash(), digest: release.Catalog.Digest, advance: s.Cluster.MayAdvance(s.Now, revision)}
+	q.keys, q.blocks = strings.Join(release.Catalog.PublicKeys, "\n"), fmt.Sprintf("%q", s.Install.Spec.Blocks)
 	if csv, ok := s.Cluster.Installed(); ok {
 		q.installed = catalogs.Installed{Name: csv.Name, Version: csv.Version}
 	}
@@ -145,10 +205,14 @@ func (o *offers) forget(key string) {
 // offerView builds the view of the next hop, or of what is installed where
 // there is none.
 func (r *Reconciler) offerView(ctx context.Context, s *seen, installed catalogs.Installed, present string) (err error) {
+	if s.Offer.Blocked != "" && installed.Name == "" {
+		return nil // there is nothing to show
+	}
 	release := s.Install.Spec.Admission.Release
 	s.view, err = r.Catalogs.View(ctx, load.Request{
-		Source: oci.SourceOf(release.Catalog.Source), Digest: release.Catalog.Digest, PullBundles: true,
+		Source: sourceOf(release.Catalog), Digest: release.Catalog.Digest, PullBundles: true,
 		Package: release.Package, Channel: release.Channel, Installed: installed, Next: s.Offer.Next, Present: strings.Fields(present),
+		Blocks: blocksByPackage(s.Install.Spec.Blocks),
 	})
 	if err != nil {
 		return err
@@ -179,31 +243,36 @@ func (r *Reconciler) observeElsewhere(ctx context.Context, s *seen) error {
 	return nil
 }
 
-// reasons maps what can be wrong with a catalog to a condition's reason and to
-// what a person can do about it.
-var reasons = []struct {
-	err    error
-	reason string
-	advice string
-}{
-	{oci.ErrDigestMismatch, v1alpha1.ReasonDigestMismatch, "The catalog's content is not what the hub admitted: a registry or a proxy between changes it."},
-	{oci.ErrUnreachable, v1alpha1.ReasonCatalogUnreachable, "Check that this cluster can reach the registry, and its credentials."},
-	{catalogs.ErrNotCatalog, v1alpha1.ReasonNotACatalog, "Publish a file-based catalog there."},
-	{catalogs.ErrInvalidPackage, v1alpha1.ReasonCatalogInvalid, "Publish a corrected catalog."},
-	{catalogs.ErrNoPackage, v1alpha1.ReasonUnknownPackage, "Correct the ManagedOperator, or publish the package."},
-	{catalogs.ErrNoChannel, v1alpha1.ReasonUnknownChannel, "Correct the ManagedOperator, or publish the channel."},
-	{catalogs.ErrNoVersion, v1alpha1.ReasonUnknownVersion, "Correct the ManagedOperator, or publish the version."},
-	{catalogs.ErrNoPath, v1alpha1.ReasonNoUpgradePath, "Publish an edge from what is installed, or choose another version."},
-	{view.ErrBundleTooLarge, v1alpha1.ReasonBundleTooLarge, ""}, // its text says what to do
-	{view.ErrNoContent, v1alpha1.ReasonCatalogInvalid, "Publish the bundle with its manifests or its image."},
-	{view.ErrWrongCSV, v1alpha1.ReasonCatalogInvalid, "Publish a corrected bundle."},
+func blocksByPackage(list []v1alpha1.VersionBlock) map[string][]catalogs.Block {
+	out := map[string][]catalogs.Block{}
+	for _, b := range list {
+		if _, done := out[b.Package]; !done {
+			out[b.Package] = blocks.Of(list, b.Package)
+		}
+	}
+	return out
+}
+
+// advice is what a person can do about each reason; where there is none, the
+// error's text says it.
+var advice = map[string]string{
+	v1alpha1.ReasonCatalogUnreachable: "Check that this cluster can reach the registry; it is tried again.",
+	v1alpha1.ReasonSourceNotFound:     "The hub could read it: check that this cluster reaches the same registry, and that the catalog was not deleted there.",
+	v1alpha1.ReasonAccessDenied:       "Give the agent credentials for the registry.",
+	v1alpha1.ReasonCatalogTooLarge:    "Publish a smaller catalog.",
+	v1alpha1.ReasonSignatureMissing:   "Sign the catalog, and its copy where this cluster reads a mirror: a mirror must copy signatures as well.",
+	v1alpha1.ReasonSignatureInvalid:   "Sign the catalog with a key of the OperatorCatalog; if nobody of yours signed it, find out who pushed it.",
+	v1alpha1.ReasonDigestMismatch:     "The catalog's content is not what the hub admitted: a registry or a proxy between changes it.",
+	v1alpha1.ReasonInvalidSpec:        "Correct spec.source of the OperatorCatalog.",
+	v1alpha1.ReasonNotACatalog:        "Publish a file-based catalog there.",
+	v1alpha1.ReasonCatalogInvalid:     "Publish a corrected catalog.",
+	v1alpha1.ReasonUnknownPackage:     "Correct the ManagedOperator, or publish the package.",
+	v1alpha1.ReasonUnknownChannel:     "Correct the ManagedOperator, or publish the channel.",
+	v1alpha1.ReasonUnknownVersion:     "Correct the ManagedOperator, or publish the version.",
+	v1alpha1.ReasonNoUpgradePath:      "Publish an edge from what is installed, or choose another version.",
 }
 
 func problem(err error) *plan.Problem {
-	for _, known := range reasons {
-		if errors.Is(err, known.err) {
-			return &plan.Problem{Reason: known.reason, Message: strings.TrimSpace(err.Error() + ". " + known.advice)}
-		}
-	}
-	return &plan.Problem{Reason: v1alpha1.ReasonCatalogUnreachable, Message: err.Error() + ". It is tried again."}
+	reason := trouble.Reason(err)
+	return &plan.Problem{Reason: reason, Message: strings.TrimSpace(err.Error() + ". " + advice[reason])}
 }

@@ -26,6 +26,9 @@ type Input struct {
 type Offer struct {
 	// Problem is what keeps the catalog from being used; nil when it was read.
 	Problem *Problem
+	// Blocked is why the way to what was admitted is blocked; empty where it is
+	// not. There is no Path and no Next then.
+	Blocked string
 	// Path holds the bundles that are still to be installed, in order. It is
 	// empty when the target is installed.
 	Path []string
@@ -37,7 +40,8 @@ type Offer struct {
 	Admitted []string
 	// Route is how OLM gets the content of Next.
 	Route v1alpha1.BundleRoute
-	// ViewHash identifies the content that the view should have.
+	// ViewHash identifies the content that the view should have; empty where there
+	// is nothing to show.
 	ViewHash string
 	// Versions maps the package's bundle names to their versions.
 	Versions map[string]string

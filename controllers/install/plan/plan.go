@@ -65,7 +65,7 @@ func stages() []stage {
 		passed: "OLM is connected to the catalog view.",
 	}, {
 		condition: v1alpha1.ConditionResolved,
-		checks:    []func(*Decision, Input) *finding{(*Decision).subscription, (*Decision).orphans, (*Decision).lostCSV, (*Decision).abandon, (*Decision).resolved},
+		checks:    []func(*Decision, Input) *finding{(*Decision).subscription, (*Decision).orphans, (*Decision).lostCSV, (*Decision).abandon, (*Decision).resolved, (*Decision).blocked},
 		passed:    "OLM resolved the Subscription to what was admitted.",
 	}, {
 		condition: v1alpha1.ConditionPlanApproved,

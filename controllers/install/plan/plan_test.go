@@ -151,6 +151,41 @@ func TestNext(t *testing.T) {
 			with(fresh(), func(in *Input) { in.Offer = Offer{Problem: &Problem{Reason: v1alpha1.ReasonDigestMismatch}} }),
 			want{Reason: v1alpha1.ReasonDigestMismatch, Stalled: true, Failing: v1alpha1.ConditionCatalogServed},
 		},
+		"blocked, and nothing is installed: nothing is served or made": {
+			with(fresh(), func(in *Input) { in.Offer = Offer{Blocked: "it loses data"} }),
+			want{Reason: v1alpha1.ReasonVersionBlocked, Stalled: true, Failing: v1alpha1.ConditionCatalogServed},
+		},
+		"blocked, and nothing is installed: what was served is hidden": {
+			with(served(), func(in *Input) { in.Offer = Offer{Blocked: "it loses data"} }),
+			want{Actions: []Action{{Verb: Unserve}}, Reason: v1alpha1.ReasonVersionBlocked, Stalled: true, Failing: v1alpha1.ConditionCatalogServed},
+		},
+		"blocked before the upgrade began: the view without it is served": {
+			with(upgrading(), func(in *Input) {
+				in.Offer.Blocked, in.Offer.Path, in.Offer.Next, in.Offer.ViewHash = "it loses data", nil, "", "view-2"
+			}),
+			want{Actions: []Action{{Verb: Serve}}, Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionCatalogServed},
+		},
+		"blocked before the upgrade began: its plan is not approved but deleted": {
+			with(upgrading(), func(in *Input) {
+				in.Offer.Blocked, in.Offer.Path, in.Offer.Next, in.Offer.Admitted = "it loses data", nil, "", nil
+				in.Cluster.InstallPlans = append(in.Cluster.InstallPlans, InstallPlan{Name: "install-2", Phase: "RequiresApproval", CSVs: []string{v2}, Created: now})
+			}),
+			want{Actions: []Action{{Delete, KindInstallPlan, "install-2"}}, Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionResolved},
+		},
+		"blocked before the upgrade began": {
+			with(upgrading(), func(in *Input) {
+				in.Offer.Blocked, in.Offer.Path, in.Offer.Next, in.Offer.Admitted = "it loses data", nil, "", nil
+			}),
+			want{Reason: v1alpha1.ReasonVersionBlocked, Stalled: true, Failing: v1alpha1.ConditionResolved},
+		},
+		"blocked while it is being installed: it finishes": {
+			with(running("Installing"), func(in *Input) { in.Offer.Blocked = "it loses data" }),
+			want{Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionInstalled},
+		},
+		"blocked while it runs: it runs on": {
+			with(running("Succeeded"), func(in *Input) { in.Offer.Blocked = "it loses data" }),
+			want{Reason: v1alpha1.ReasonSucceeded, Failing: v1alpha1.ConditionResolved},
+		},
 		"the view is served before anything names its address": {
 			fresh(),
 			want{Actions: []Action{{Verb: Serve}}, Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionCatalogServed},

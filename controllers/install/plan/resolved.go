@@ -213,6 +213,17 @@ func (d *Decision) resolutionMessage(in Input, sub Subscription) string {
 		in.Offer.Next, in.Install.Spec.Admission.Release.TargetNamespace(), sub.Name, sub.ResolutionFailed)
 }
 
+// blocked stops before a version that is blocked. One that OLM has begun with
+// finishes.
+func (d *Decision) blocked(in Input) *finding {
+	csv, ok := in.Cluster.Installed()
+	begun := ok && csv.Name == in.Install.Spec.Admission.Release.Bundle && !runsTarget(in)
+	if in.Offer.Blocked == "" || begun {
+		return nil
+	}
+	return blocked(in)
+}
+
 // installing tells whether the bundle's CSV is there already.
 func (in Input) installing(bundle string) bool {
 	_, ok := in.Cluster.csv(bundle)

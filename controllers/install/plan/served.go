@@ -42,11 +42,21 @@ func (d *Decision) catalog(in Input) *finding {
 // serve brings the view up to date. The CatalogSource needs its address, so
 // what comes after waits for the next pass.
 func (d *Decision) serve(in Input) *finding {
+	if in.Offer.Blocked != "" && in.Offer.ViewHash == "" {
+		if in.View.Hash != "" {
+			d.do(Unserve, "", "")
+		}
+		return blocked(in)
+	}
 	if in.View.Hash == in.Offer.ViewHash {
 		return nil
 	}
 	d.do(Serve, "", "")
 	return &finding{reason: v1alpha1.ReasonProgressing, message: "The catalog view is being served.", recheck: recheckSoon}
+}
+
+func blocked(in Input) *finding {
+	return &finding{stalled: true, reason: v1alpha1.ReasonVersionBlocked, message: in.Offer.Blocked, recheck: recheckProblem}
 }
 
 func (d *Decision) namespace(in Input) *finding {
