@@ -26,7 +26,8 @@ import (
 
 func (a *app) catalogCommand() *cobra.Command {
 	return parent("catalog", "Publish catalogs and look at them", []string{"catalogs"},
-		a.catalogListCommand(), a.catalogShowCommand(), a.catalogPushCommand(), a.catalogServeCommand())
+		a.catalogListCommand(), a.catalogShowCommand(), a.catalogPushCommand(), a.catalogServeCommand(),
+		a.catalogGraphCommand(), a.catalogDiffCommand())
 }
 
 func (a *app) catalogListCommand() *cobra.Command {
