@@ -92,6 +92,27 @@ func catalog() []Remedy {
 		{v1alpha1.ReasonCatalogUnreachable, "The catalog's registry or directory cannot be read.", []string{
 			"Check the reference in the OperatorCatalog, the network and the registry: `bellwether catalog show REF`.",
 			"A registry on plain HTTP needs spec.source.insecure: true."}},
+		{v1alpha1.ReasonSourceNotFound, "The registry or the file system has no such catalog.", []string{
+			"Compare the reference in the OperatorCatalog with what was published: `bellwether catalog show REF`.",
+			"Publish it with `bellwether catalog publish DIR REF`; it is noticed by itself.",
+			"If only one cluster says so, it reads another registry or mirror than the hub, or the catalog was deleted since."}},
+		{v1alpha1.ReasonAccessDenied, "The registry wants other credentials.", []string{
+			"Give the hub, or the agent that says so, a pull secret for the registry, and check that it may read this repository."}},
+		{v1alpha1.ReasonCatalogTooLarge, "The catalog or one of its files is larger than what is read of one.", []string{
+			"Publish bundles by image instead of inline, or fewer versions."}},
+		{v1alpha1.ReasonSignatureMissing, "The OperatorCatalog asks for a signature (spec.verification), and the catalog has none.", []string{
+			"Sign it: `bellwether catalog publish DIR REF --key FILE`. It is noticed by itself; what was in use before stays.",
+			"If only one cluster says so, it reads a mirror that does not copy signatures (OCI referrers)."}},
+		{v1alpha1.ReasonSignatureInvalid, "The catalog has signatures, and none is by a key of spec.verification.publicKeys.", []string{
+			"Compare keys: `bellwether catalog verify REF --key PUB`. Sign it with the right key, or add its public key to the OperatorCatalog.",
+			"If nobody of yours signed it, find out who can push there before anything else."}},
+		{v1alpha1.ReasonWouldStrand, "The new catalog leaves a version that clusters run without a way to the head of its channel; the one before stays in use.", []string{
+			"Publish a catalog in which the named versions lead on to the head (`bellwether catalog diff OLD NEW` shows for each version what would change).",
+			"If a version is to have no way on, block it: `bellwether catalog block`, or spec.blocks of the OperatorCatalog."}},
+		{v1alpha1.ReasonVersionBlocked, "The version is blocked: nobody is brought to it or through it.", []string{
+			"Go where the message says; the OperatorCatalog's status.blockedVersions lists who runs it and a proposal for each.",
+			"If nothing newer is good, publish a corrected version; it is taken up by itself where spec.version is not set.",
+			"If the block is wrong, lift it where it was made: spec.blocks of the OperatorCatalog, or `bellwether catalog unblock` and publish."}},
 		{v1alpha1.ReasonDigestMismatch, "What was read does not have the digest it should have.", []string{
 			"Publish the catalog again with `bellwether catalog push`, and use the digest that it prints.",
 			"If nobody republished it, suspect the registry or a proxy in between."}},
