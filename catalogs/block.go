@@ -36,7 +36,9 @@ type Block struct {
 // In every channel the next good version skips the blocked one and replaces what that replaced, so whoever runs the
 // blocked version gets away from it and nobody gets to it. Its entry stays, without edges, because OLM warns those who run
 // a deprecated bundle only if the catalog has it. Where no good version follows, the blocked one leaves the channel, and
-// its bundle the catalog if that was its last one: those who run it wait for a newer version, or go back.
+// its bundle the catalog if that was its last one: those who run it wait for a newer version, or go back. The head is then
+// what the blocked one replaced, and versions above that which the blocked one skipped leave with it: its author wanted
+// nobody to install them.
 //
 // The error wraps ErrInvalidPackage; it says that nothing installable is left.
 func (p *Package) WithBlocked(blocks ...Block) (*Package, error) {
@@ -57,10 +59,7 @@ func (p *Package) WithBlocked(blocks ...Block) (*Package, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(out.Channels)) {
 		c := out.Channels[name]
-		for _, blocked := range slices.Sorted(maps.Keys(out.Blocks)) {
-			c.routeAround(blocked)
-		}
-		c.dropUnskipped(out.Blocks)
+		out.routeAround(c)
 		if len(c.Entries) == 0 {
 			delete(out.Channels, name)
 		}
@@ -132,39 +131,78 @@ func (p *Package) clone() *Package {
 	return &out
 }
 
-// routeAround takes all edges from a bundle's entry and gives them to the entry that replaced it.
-func (c *Channel) routeAround(blocked string) {
-	at := slices.IndexFunc(c.Entries, func(e Entry) bool { return e.Name == blocked })
-	if at < 0 {
+// routeAround gives the edges of all blocked entries to those that replace or skip them, and takes blocked entries out that
+// no good one skips.
+func (p *Package) routeAround(c *Channel) {
+	head, _ := c.Head() // what is wrong with the channel, validation says
+	for _, blocked := range slices.Sorted(maps.Keys(p.Blocks)) {
+		c.bypass(blocked)
+	}
+	last, _ := c.Entry(head)
+	for i, e := range c.Entries {
+		if _, blocked := p.Blocks[e.Name]; blocked {
+			c.Entries[i] = Entry{Name: e.Name}
+		}
+	}
+	skipped := c.skipped()
+	c.Entries = slices.DeleteFunc(c.Entries, func(e Entry) bool {
+		_, blocked := p.Blocks[e.Name]
+		return blocked && !skipped[e.Name]
+	})
+	if _, blocked := p.Blocks[head]; blocked {
+		p.followBlockedHead(c, last)
+	}
+}
+
+// bypass lets those that replace or skip an entry upgrade from whatever that upgrades from.
+func (c *Channel) bypass(name string) {
+	old, ok := c.Entry(name)
+	if !ok {
 		return
 	}
-	old := c.Entries[at]
-	c.Entries[at] = Entry{Name: blocked}
+	replaced := false
 	for i := range c.Entries {
-		if e := &c.Entries[i]; e.Replaces == blocked {
+		if e := &c.Entries[i]; e.Replaces == name {
+			e.Replaces = old.Replaces
+			e.inherit(old)
+			replaced = true
+		}
+	}
+	// What is only skipped is not in the chain, but it may be all that leads on from what it skips itself.
+	for i := range c.Entries {
+		if e := &c.Entries[i]; !replaced && slices.Contains(e.Skips, name) {
 			e.inherit(old)
 		}
 	}
 }
 
-// dropUnskipped takes blocked entries out that no good one skips. Each may have been what skipped another, so it goes on
-// until none is left.
-func (c *Channel) dropUnskipped(blocks map[string]Block) {
-	for {
-		skipped, before := c.skipped(), len(c.Entries)
-		c.Entries = slices.DeleteFunc(c.Entries, func(e Entry) bool {
-			_, blocked := blocks[e.Name]
-			return blocked && !skipped[e.Name]
-		})
-		if len(c.Entries) == before {
+// followBlockedHead makes what the blocked head replaced the one head, or else the highest of the heads that are left. Of
+// the others it skips the lower ones; the higher ones leave the channel, since nothing leads on from there.
+func (p *Package) followBlockedHead(c *Channel, old Entry) {
+	heads := c.heads()
+	next := old.Replaces
+	if _, ok := c.Entry(next); !ok {
+		if len(heads) == 0 {
 			return
+		}
+		next = slices.MaxFunc(heads, p.compare)
+	}
+	for ; len(heads) > 0 && !slices.Equal(heads, []string{next}); heads = c.heads() {
+		for _, h := range heads {
+			switch {
+			case h == next:
+			case p.compare(h, next) > 0:
+				c.Entries = slices.DeleteFunc(c.Entries, func(e Entry) bool { return e.Name == h })
+			default:
+				at := slices.IndexFunc(c.Entries, func(e Entry) bool { return e.Name == next })
+				c.Entries[at].Skips = append(c.Entries[at].Skips, h)
+			}
 		}
 	}
 }
 
-// inherit makes e upgrade from what old, its predecessor, upgraded from, and from old itself.
+// inherit makes e upgrade from what old skipped, and from old itself.
 func (e *Entry) inherit(old Entry) {
-	e.Replaces = old.Replaces
 	for _, name := range append([]string{old.Name}, old.Skips...) {
 		if !slices.Contains(e.Skips, name) {
 			e.Skips = append(e.Skips, name)

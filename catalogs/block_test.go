@@ -76,6 +76,41 @@ func TestWithBlocked(t *testing.T) {
 			},
 			paths: map[string][]string{"0.9.0": {"p.v1.2.0"}, "0.1.0": {"p.v1.2.0"}},
 		},
+		"one that is only skipped, and skips another": {
+			graph: "1.0.0\n1.0.1\n1.0.2 skips 1.0.1\n1.1.0 replaces 1.0.0 skips 1.0.2", block: []string{"1.0.2"},
+			entries: []catalogs.Entry{
+				{Name: "p.v1.0.0"}, {Name: "p.v1.0.1"}, {Name: "p.v1.0.2"},
+				{Name: "p.v1.1.0", Replaces: "p.v1.0.0", Skips: []string{"p.v1.0.2", "p.v1.0.1"}},
+			},
+			paths: map[string][]string{"1.0.1": {"p.v1.1.0"}},
+		},
+		"a head that skips a side branch": {
+			graph: "1.0.0\n1.1.0 replaces 1.0.0\n1.2.0 replaces 1.0.0 skips 1.1.0\n1.2.1 replaces 1.0.0\n1.3.0 replaces 1.2.0 skips 1.2.1,1.1.0",
+			block: []string{"1.3.0"},
+			entries: []catalogs.Entry{
+				{Name: "p.v1.0.0"}, {Name: "p.v1.1.0", Replaces: "p.v1.0.0"},
+				{Name: "p.v1.2.0", Replaces: "p.v1.0.0", Skips: []string{"p.v1.1.0"}},
+			},
+			paths: map[string][]string{"1.0.0": {"p.v1.2.0"}, "1.1.0": {"p.v1.2.0"}, "1.2.1": nil, "1.3.0": nil},
+		},
+		"a head that skips a lower side branch": {
+			graph: "1.0.0\n1.1.0 replaces 1.0.0\n1.2.0 replaces 1.0.0\n1.3.0 replaces 1.2.0 skips 1.1.0", block: []string{"1.3.0"},
+			entries: []catalogs.Entry{
+				{Name: "p.v1.0.0"}, {Name: "p.v1.1.0", Replaces: "p.v1.0.0"},
+				{Name: "p.v1.2.0", Replaces: "p.v1.0.0", Skips: []string{"p.v1.1.0"}},
+			},
+			paths: map[string][]string{"1.1.0": {"p.v1.2.0"}},
+		},
+		"a head that skips what it does not replace": {
+			graph: "1.0.0\n1.1.0 replaces 1.0.0\n1.2.0 replaces 1.1.0\n1.3.0 replaces 1.0.0 skips 1.1.0,1.2.0", block: []string{"1.3.0"},
+			entries: []catalogs.Entry{{Name: "p.v1.0.0"}},
+			paths:   map[string][]string{"1.1.0": nil, "1.2.0": nil},
+		},
+		"a head that replaces nothing": {
+			graph: "1.0.0\n1.1.0\n1.2.0 skips 1.0.0,1.1.0", block: []string{"1.2.0"},
+			entries: []catalogs.Entry{{Name: "p.v1.0.0"}, {Name: "p.v1.1.0", Skips: []string{"p.v1.0.0"}}},
+			paths:   map[string][]string{"1.0.0": {"p.v1.1.0"}},
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

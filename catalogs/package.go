@@ -110,6 +110,21 @@ func (c *Channel) Entry(name string) (Entry, bool) {
 // Head returns the name of the one bundle that no other entry of the channel replaces or skips, which is
 // operator-registry's rule. It is an error when there is no such bundle, or more than one.
 func (c *Channel) Head() (string, error) {
+	heads := c.heads()
+	switch len(heads) {
+	case 1:
+		return heads[0], nil
+	case 0:
+		return "", fmt.Errorf("%w: channel %q has no head: every entry is replaced by another one", ErrInvalidPackage, c.Name)
+	default:
+		slices.Sort(heads)
+		return "", fmt.Errorf("%w: channel %q has %d heads (%s): let one of them replace or skip the others",
+			ErrInvalidPackage, c.Name, len(heads), strings.Join(heads, ", "))
+	}
+}
+
+// heads returns the names that no other entry replaces or skips, in the order of the entries.
+func (c *Channel) heads() []string {
 	replaced := map[string]bool{}
 	for _, e := range c.Entries {
 		replaced[e.Replaces] = true
@@ -123,16 +138,7 @@ func (c *Channel) Head() (string, error) {
 			heads = append(heads, e.Name)
 		}
 	}
-	switch len(heads) {
-	case 1:
-		return heads[0], nil
-	case 0:
-		return "", fmt.Errorf("%w: channel %q has no head: every entry is replaced by another one", ErrInvalidPackage, c.Name)
-	default:
-		slices.Sort(heads)
-		return "", fmt.Errorf("%w: channel %q has %d heads (%s): let one of them replace or skip the others",
-			ErrInvalidPackage, c.Name, len(heads), strings.Join(heads, ", "))
-	}
+	return heads
 }
 
 // Skips tells whether some entry of the channel skips that bundle. OLM v0 never upgrades to it.
