@@ -1,0 +1,344 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
+	"github.com/bellwether-dev/bellwether/controllers/catalog/plan"
+	"github.com/bellwether-dev/bellwether/controllers/kit/conditions"
+)
+
+const line = "1.0.0\n1.1.0 replaces 1.0.0\n1.2.0 replaces 1.1.0\n"
+
+// ladder is the package echo; rollbacks are put on its bundles by version.
+func ladder(t testing.TB, notation string, rollbacks map[string]catalogs.Rollback) map[string]*catalogs.Package {
+	t.Helper()
+	p, err := catalogs.ReadPackage(catalogs.SingleFile("test", strings.NewReader(catalogtest.Graph("echo", notation))), "echo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for version, way := range rollbacks {
+		value, err := json.Marshal([]catalogs.Rollback{way})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := p.Bundles["echo.v"+version]
+		b.Properties = append(b.Properties, catalogs.Property{Type: catalogs.PropertyRollback, Value: value})
+	}
+	return map[string]*catalogs.Package{"echo": p}
+}
+
+// user runs the package echo on clusters, "name=version" each.
+func user(clusters ...string) []plan.User {
+	u := plan.User{Package: "echo"}
+	for _, c := range clusters {
+		name, version, _ := strings.Cut(c, "=")
+		i := plan.Install{Cluster: name}
+		if version != "" {
+			i.Installed = catalogs.Installed{Name: "echo.v" + version, Version: version}
+		}
+		u.Installs = append(u.Installs, i)
+	}
+	return []plan.User{u}
+}
+
+// inUse is a catalog that has been read.
+func inUse(blocks ...v1alpha1.VersionBlock) *v1alpha1.OperatorCatalog {
+	source := v1alpha1.CatalogSource{Image: "registry.example.com/catalog:latest"}
+	return &v1alpha1.OperatorCatalog{
+		Spec: v1alpha1.OperatorCatalogSpec{Source: source, Blocks: blocks},
+		Status: v1alpha1.OperatorCatalogStatus{
+			Digest: "sha256:1", Source: &source, PackageCount: 1, Packages: []v1alpha1.CatalogPackage{{Name: "echo"}},
+		},
+	}
+}
+
+func block(version string) v1alpha1.VersionBlock {
+	return v1alpha1.VersionBlock{Package: "echo", Version: version, Reason: "it loses data"}
+}
+
+func TestStranding(t *testing.T) {
+	tests := map[string]struct {
+		catalog       *v1alpha1.OperatorCatalog
+		before, after string
+		marked        []catalogs.Block // of the new catalog
+		users         []plan.User
+		says          string // empty: it is adopted
+	}{
+		"all lead on": {before: line, after: line + "1.3.0 replaces 1.2.0", users: user("a=1.0.0", "b=1.2.0")},
+		"a version lost its edge": {
+			before: line, after: "1.1.0\n1.2.0 replaces 1.1.0", users: user("a=1.0.0", "b=1.2.0", "c=1.0.0"),
+			says: "image registry.example.com/catalog:latest: sha256:2 would strand echo 1.0.0 on a, c (no upgrade path",
+		},
+		"nobody runs it": {before: line, after: "1.1.0\n1.2.0 replaces 1.1.0", users: user("a=1.1.0", "b=")},
+		"the head went back": {
+			before: line, after: "1.0.0\n1.1.0 replaces 1.0.0", users: user("a=1.2.0"),
+			says: "would strand echo 1.2.0 on a",
+		},
+		"the head went back because it is blocked": {
+			before: line, after: line, marked: []catalogs.Block{{Version: "1.2.0", Reason: "bad"}}, users: user("a=1.2.0"),
+		},
+		"the head went back, and the spec blocks what was there": {
+			catalog: inUse(block("1.2.0")), before: line, after: "1.0.0\n1.1.0 replaces 1.0.0", users: user("a=1.2.0"),
+		},
+		"it was stranded before": {before: "1.1.0\n1.2.0 replaces 1.1.0", after: "1.1.0\n1.2.0 replaces 1.1.0\n1.3.0 replaces 1.2.0", users: user("a=1.0.0")},
+		"the package is gone": {
+			before: line, users: user("a=1.0.0"), says: "the catalog does not have the package",
+		},
+		"the package is gone, and nothing was installed": {before: line, users: user("a=")},
+		"the channel is gone": {
+			before: line, after: line, users: []plan.User{{Package: "echo", Channel: "fast", Installs: user("a=1.0.0")[0].Installs}},
+			// It was not there before either.
+		},
+		"the one before cannot be read any more": {after: "1.1.0\n1.2.0 replaces 1.1.0", users: user("a=1.0.0"), says: "would strand echo 1.0.0"},
+		"the first catalog is taken as it is":    {catalog: &v1alpha1.OperatorCatalog{}, after: "1.1.0\n1.2.0 replaces 1.1.0", users: user("a=1.0.0")},
+		"many versions": {
+			before: "0.1.0\n0.2.0 replaces 0.1.0\n0.3.0 replaces 0.2.0\n0.4.0 replaces 0.3.0\n0.5.0 replaces 0.4.0", after: "0.5.0",
+			users: user("a=0.1.0", "b=0.2.0", "c=0.3.0", "d=0.4.0"), says: "and 1 more versions",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			in := plan.Input{Now: now, Catalog: test.catalog, Digest: "sha256:2", Users: test.users, Summary: summary(catalogs.PackageSummary{Name: "echo"})}
+			if in.Catalog == nil {
+				in.Catalog = inUse()
+			}
+			if test.before != "" {
+				in.InUse = ladder(t, test.before, nil)
+			}
+			if test.after != "" {
+				in.Candidate = ladder(t, test.after, nil)
+				p, err := in.Candidate["echo"].WithBlocked(test.marked...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				in.Candidate["echo"] = p
+			}
+			before := in.Catalog.Status.Digest
+			got := plan.Next(in)
+			ready := conditions.Get(got.Status.Conditions, v1alpha1.ConditionReady)
+			if test.says == "" {
+				if got.Status.Digest != "sha256:2" {
+					t.Errorf("not adopted: %s %s", ready.Reason, ready.Message)
+				}
+				return
+			}
+			if ready.Reason != v1alpha1.ReasonWouldStrand || got.Status.Digest != before || !conditions.IsTrue(got.Status.Conditions, v1alpha1.ConditionStalled) {
+				t.Errorf("%s at %s: %s", ready.Reason, got.Status.Digest, ready.Message)
+			}
+			for _, part := range []string{test.says, "stays in use (sha256:1)", "lead on to the head"} {
+				if !strings.Contains(ready.Message, part) {
+					t.Errorf("message %q lacks %q", ready.Message, part)
+				}
+			}
+		})
+	}
+}
+
+func TestVersions(t *testing.T) {
+	packages := ladder(t, line, map[string]catalogs.Rollback{"1.2.0": {From: "echo.v1.1.0", Class: catalogs.RollbackInPlace, Reason: "no stored object changes"}})
+	packages["echo"].Bundles["echo.v1.0.0"].Deprecation = "too old"
+	got := plan.Next(plan.Input{
+		Now: now, Catalog: inUse(block("1.1.0")), Digest: "sha256:1", InUse: packages,
+		Users: user("a=1.2.0", "b=1.1.0", "c=1.2.0", "d=0.9.0", "e="),
+	})
+	want := []v1alpha1.CatalogVersion{
+		{Bundle: "echo.v1.2.0", Version: "1.2.0", Clusters: 2, Rollbacks: []v1alpha1.CatalogRollback{
+			{From: "echo.v1.1.0", Class: "in-place", Reason: "no stored object changes"}}},
+		{Bundle: "echo.v1.1.0", Version: "1.1.0", Clusters: 1, Blocked: "it loses data"},
+		{Bundle: "echo.v1.0.0", Version: "1.0.0", Deprecated: "too old"},
+		{Bundle: "echo.v0.9.0", Version: "0.9.0", Clusters: 1, Absent: true},
+	}
+	if diff := cmp.Diff(want, got.Status.Packages[0].Versions); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// While the catalog cannot be read what was known stays, and clusters are counted.
+func TestVersionsAreRemembered(t *testing.T) {
+	catalog := inUse()
+	catalog.Status = plan.Next(plan.Input{Now: now, Catalog: catalog, Digest: "sha256:1", InUse: ladder(t, line, nil), Users: user("a=1.0.0")}).Status
+	got := plan.Next(plan.Input{
+		Now: now, Catalog: catalog, Failure: &plan.Failure{Reason: v1alpha1.ReasonCatalogUnreachable}, Users: user("a=1.1.0", "b=1.1.0"),
+	})
+	counts := map[string]int32{}
+	for _, v := range got.Status.Packages[0].Versions {
+		counts[v.Version] = v.Clusters
+	}
+	if diff := cmp.Diff(map[string]int32{"1.0.0": 0, "1.1.0": 2, "1.2.0": 0}, counts); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	unused := plan.Next(plan.Input{Now: now, Catalog: catalog, Digest: "sha256:1"})
+	if v := unused.Status.Packages[0].Versions; v != nil {
+		t.Errorf("nobody uses the package, and still %v", v)
+	}
+}
+
+func TestBlockedVersions(t *testing.T) {
+	instead := block("1.2.0")
+	instead.Instead = "1.1.0"
+	expired := block("1.1.0")
+	expired.Expires = "2026-11-20"
+	today := block("1.1.0")
+	today.Expires = "2026-11-21"
+	inPlace := map[string]catalogs.Rollback{"1.2.0": {From: "echo.v1.1.0", Class: catalogs.RollbackInPlace, Reason: "no stored object changes"}}
+	oneWay := map[string]catalogs.Rollback{"1.2.0": {From: "echo.v1.1.0", Class: catalogs.RollbackOneWay, Reason: "a stored version was removed"}}
+	tests := map[string]struct {
+		blocks    []v1alpha1.VersionBlock
+		rollbacks map[string]catalogs.Rollback
+		marked    []catalogs.Block
+		users     []plan.User
+		want      []string
+		condition string
+	}{
+		"nothing blocked": {users: user("a=1.2.0")},
+		"somebody runs it, and a good one follows": {
+			blocks: []v1alpha1.VersionBlock{block("1.1.0")}, users: user("b=1.1.0", "a=1.1.0", "c=1.0.0"),
+			want:      []string{"echo 1.1.0 Spec 2 [a b] go on to 1.2.0"},
+			condition: "2 clusters run echo 1.1.0, which is blocked (it loses data): a, b; go on to 1.2.0",
+		},
+		"nobody runs it": {
+			blocks: []v1alpha1.VersionBlock{block("1.1.0")}, users: user("c=1.0.0"),
+			want: []string{"echo 1.1.0 Spec 0 [] go on to 1.2.0"},
+		},
+		"the head, with a way back": {
+			blocks: []v1alpha1.VersionBlock{block("1.2.0")}, rollbacks: inPlace, users: user("a=1.2.0"),
+			want:      []string{"echo 1.2.0 Spec 1 [a] nothing newer is good: wait for a newer version, or go back to echo.v1.1.0 (in-place): no stored object changes"},
+			condition: "1 cluster runs echo 1.2.0, which is blocked (it loses data): a; nothing newer is good",
+		},
+		"the head, without a way back": {
+			blocks: []v1alpha1.VersionBlock{block("1.2.0")}, rollbacks: oneWay, users: user("a=1.2.0"),
+			want:      []string{"echo 1.2.0 Spec 1 [a] nothing newer is good: wait for a newer version, there is no way back: a stored version was removed"},
+			condition: "1 cluster runs",
+		},
+		"the block says where to go": {
+			blocks: []v1alpha1.VersionBlock{instead}, users: user("a=1.2.0"),
+			want: []string{"echo 1.2.0 Spec 1 [a] go to 1.1.0"}, condition: "go to 1.1.0",
+		},
+		"blocked by the catalog": {
+			marked: []catalogs.Block{{Version: "1.1.0", Reason: "bad"}}, users: user("a=1.1.0"),
+			want: []string{"echo 1.1.0 Catalog 1 [a] go on to 1.2.0"}, condition: "which is blocked (bad)",
+		},
+		"past its day": {
+			blocks: []v1alpha1.VersionBlock{expired}, users: user(),
+			want: []string{"echo 1.1.0 Spec expired 0 [] go on to 1.2.0"},
+		},
+		"not past its day": {
+			blocks: []v1alpha1.VersionBlock{today}, users: user(),
+			want: []string{"echo 1.1.0 Spec 0 [] go on to 1.2.0"},
+		},
+		"a package that nobody uses": {
+			blocks: []v1alpha1.VersionBlock{{Package: "other", Version: "1.0.0", Reason: "bad"}},
+			want:   []string{"other 1.0.0 Spec 0 [] "},
+		},
+		"a version that is none": {
+			blocks: []v1alpha1.VersionBlock{block("9.9.9")}, users: user("a=1.0.0"),
+			want: []string{"echo 9.9.9 Spec 0 [] the catalog has no such version, and no cluster runs it"},
+		},
+		"the most used first": {
+			blocks: []v1alpha1.VersionBlock{block("1.0.0"), block("1.1.0")}, users: user("a=1.1.0"),
+			want: []string{"echo 1.1.0 Spec 1 [a] go on to 1.2.0", "echo 1.0.0 Spec 0 [] go on to 1.2.0"}, condition: "1 cluster runs echo 1.1.0",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			packages := ladder(t, line, test.rollbacks)
+			p, err := packages["echo"].WithBlocked(test.marked...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			packages["echo"] = p
+			got := plan.Next(plan.Input{Now: now, Catalog: inUse(test.blocks...), Digest: "sha256:1", InUse: packages, Users: test.users})
+			var told []string
+			for _, b := range got.Status.BlockedVersions {
+				origin := string(b.Origin)
+				if b.Expired {
+					origin += " expired"
+				}
+				told = append(told, fmt.Sprintf("%s %s %s %d %v %s", b.Package, b.Version, origin, b.Clusters, b.ClusterNames, b.Proposal))
+			}
+			if diff := cmp.Diff(test.want, told); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			c := conditions.Get(got.Status.Conditions, v1alpha1.ConditionBlockedVersionInUse)
+			if (c.Status == "True") != (test.condition != "") || !strings.Contains(c.Message, test.condition) {
+				t.Errorf("condition %q %q, want %q", c.Status, c.Message, test.condition)
+			}
+			if hit := len(got.Events) > 0; hit != (test.condition != "") {
+				t.Errorf("events: %v", got.Events)
+			}
+		})
+	}
+}
+
+// A block is told once, not with every look.
+func TestBlocksAreToldOnce(t *testing.T) {
+	in := plan.Input{Now: now, Catalog: inUse(block("1.1.0")), Digest: "sha256:1", InUse: ladder(t, line, nil), Users: user("a=1.0.0")}
+	for i, step := range []struct {
+		users []plan.User
+		want  int
+	}{{user("a=1.0.0"), 0}, {user("a=1.1.0"), 1}, {user("a=1.1.0", "b=1.1.0"), 0}, {user("a=1.2.0"), 0}, {user("a=1.1.0"), 1}} {
+		in.Users = step.users
+		got := plan.Next(in)
+		if len(got.Events) != step.want {
+			t.Errorf("step %d: events %v, want %d", i, got.Events, step.want)
+		}
+		in.Catalog.Status = got.Status
+	}
+}
+
+func TestExpiryIsNoticed(t *testing.T) {
+	b := block("1.1.0")
+	b.Expires = "2026-11-21"
+	catalog := inUse(b)
+	catalog.Spec.Source.Image = "registry.example.com/catalog@sha256:1"
+	catalog.Status.Source = &catalog.Spec.Source
+	in := plan.Input{Now: now, Catalog: catalog, Digest: "sha256:1", InUse: ladder(t, line, nil), Users: user()}
+	got := plan.Next(in)
+	if want := expiryOf21st.Sub(now); got.RecheckAfter != want {
+		t.Errorf("recheck after %s, want %s", got.RecheckAfter, want)
+	}
+	in.Now = expiryOf21st
+	ready := conditions.Get(plan.Next(in).Status.Conditions, v1alpha1.ConditionReady)
+	if want := "blocks that are past their day and still in force: echo 1.1.0 (2026-11-21)"; !strings.Contains(ready.Message, want) {
+		t.Errorf("message %q lacks %q", ready.Message, want)
+	}
+}
+
+func TestVersionsStayWithinTheAPI(t *testing.T) {
+	var notation strings.Builder
+	var running []string
+	notation.WriteString("1.0.0\n")
+	for i := 1; i < 300; i++ {
+		fmt.Fprintf(&notation, "1.%d.0 replaces 1.%d.0\n", i, i-1)
+	}
+	for i := range 30 {
+		running = append(running, fmt.Sprintf("c%02d=1.5.0", i))
+	}
+	got := plan.Next(plan.Input{
+		Now: now, Catalog: inUse(block("1.5.0")), Digest: "sha256:1", InUse: ladder(t, notation.String(), nil), Users: user(running...),
+	})
+	p := got.Status.Packages[0]
+	if len(p.Versions) != plan.MaxVersions || p.OmittedVersions != 200 {
+		t.Errorf("%d versions, %d omitted", len(p.Versions), p.OmittedVersions)
+	}
+	if first, last := p.Versions[0], p.Versions[plan.MaxVersions-1]; first.Version != "1.299.0" || last.Version != "1.5.0" || last.Clusters != 30 {
+		t.Errorf("from %+v to %+v", first, last)
+	}
+	if b := got.Status.BlockedVersions[0]; len(b.ClusterNames) != 20 || b.Clusters != 30 {
+		t.Errorf("%d names of %d clusters", len(b.ClusterNames), b.Clusters)
+	}
+	if m := conditions.Get(got.Status.Conditions, v1alpha1.ConditionBlockedVersionInUse).Message; !strings.Contains(m, "30 clusters run echo 1.5.0, which is blocked (it loses data), among them c00, c01, c02; go on to 1.299.0") {
+		t.Error(m)
+	}
+}
