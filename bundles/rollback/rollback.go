@@ -1,0 +1,222 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rollback says whether one version of an operator may be taken back to
+// an older one, with the custom resources as the newer one left them.
+//
+// Its input is both bundles and those published between them. It is pure, and
+// it looks at CustomResourceDefinitions only: what the operators' programs do
+// with their resources is in no bundle. Whoever rolls back still has to check
+// status.storedVersions and the objects that there are.
+//
+// A rollback in place installs the older operator over the newer one. Each
+// definition is then either the older one, put back, or the newer one, kept,
+// which is what a view of the catalog can serve:
+//
+//	in the newer one   put back                       keep
+//	new field          what users stored is dropped   the older operator ignores it
+//	new value          stored objects are invalid     the older operator does not know it
+//	narrower           nothing happens                the older operator's writes are refused
+//	field gone         its content is gone already, whichever it is
+//
+// So a rollback is in place if each definition can be put back or kept without
+// harm.
+package rollback
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/bundles/crd"
+	"github.com/bellwether-dev/bellwether/catalogs"
+)
+
+// Classify says what it takes to go back from the bundle to the older bundle
+// from. The history is every published bundle, in any order: those between the
+// two matter, because a cluster may have stored objects under each of them. The
+// reason is one sentence without a full stop, and names the definition and
+// field that decide. The class is never empty.
+func Classify(from, to *bundles.Bundle, history []*bundles.Bundle) catalogs.Rollback {
+	worst := verdict{class: catalogs.RollbackInPlace}
+	consider := func(v verdict) {
+		if v.rank() > worst.rank() {
+			worst = v
+		}
+	}
+	passed := between(from, to, history)
+	for _, older := range from.CRDs {
+		consider(judge(edge{from: from, to: to, older: older, newer: find(to, older.Name), passed: passed}))
+	}
+	consider(incomparable(from, to))
+	consider(added(from, to))
+	if worst.reason == "" {
+		worst.reason = "both versions define the same custom resources"
+	}
+	return catalogs.Rollback{From: from.Name, Class: worst.class, Reason: worst.reason}
+}
+
+// verdict is what one definition says.
+type verdict struct {
+	class  catalogs.RollbackClass
+	reason string
+}
+
+func inPlace(format string, args ...any) verdict {
+	return verdict{catalogs.RollbackInPlace, fmt.Sprintf(format, args...)}
+}
+
+func needsBackup(format string, args ...any) verdict {
+	return verdict{catalogs.RollbackNeedsBackup, fmt.Sprintf(format, args...)}
+}
+
+func oneWay(format string, args ...any) verdict {
+	return verdict{catalogs.RollbackOneWay, fmt.Sprintf(format, args...)}
+}
+
+// rank orders verdicts from the best to the worst; one with a reason tells more than one without.
+func (v verdict) rank() int {
+	rank := 2 * slices.Index([]catalogs.RollbackClass{catalogs.RollbackInPlace, catalogs.RollbackNeedsBackup, catalogs.RollbackOneWay}, v.class)
+	if v.reason != "" {
+		rank++
+	}
+	return rank
+}
+
+// edge is one definition on the way back.
+type edge struct {
+	from, to *bundles.Bundle
+	older    *apiextensionsv1.CustomResourceDefinition
+	// newer is nil where the newer bundle has no such definition.
+	newer *apiextensionsv1.CustomResourceDefinition
+	// passed are the bundles that a cluster may have run since the older one.
+	passed []*bundles.Bundle
+}
+
+// judge asks from the worst to the best: what makes the way back impossible,
+// what has been lost, and whether the definition can be put back or kept.
+func judge(e edge) verdict {
+	if e.newer == nil {
+		return needsBackup("%s is not in %s, and what becomes of its objects meanwhile is not certain", e.older.Name, e.to.Name)
+	}
+	if v := e.barred(); v.reason != "" {
+		return v
+	}
+	there, back := crd.Compare(e.older, e.newer), crd.Compare(e.newer, e.older)
+	if c, ok := first(there, crd.RemovedField); ok {
+		return needsBackup("in %s, %s", e.newer.Name, c)
+	}
+	dropped, isDropped := first(back, crd.RemovedField)
+	refused, isRefused := first(back, refusals...)
+	if !isDropped && !isRefused {
+		return e.putBack(there)
+	}
+	harm, isHarm := first(there, append([]crd.Kind{crd.RemovedVersion, crd.Unserved}, refusals...)...)
+	switch {
+	case isHarm && harm.Kind == crd.ChangedType:
+		return oneWay("in %s, %s, so that neither version's objects suit the other", e.newer.Name, harm)
+	case isRefused:
+		return needsBackup("in %s, %s accepts what %s does not: going back, %s", e.newer.Name, e.to.Name, e.from.Name, refused)
+	case isHarm:
+		return needsBackup("%s can neither be put back, since %s of %s would be dropped, nor kept: %s", e.newer.Name, dropped.Field, dropped.Version, harm)
+	case crd.Converted(e.to, e.newer) && len(e.newer.Spec.Versions) > 1:
+		return needsBackup("in %s, the conversion webhook of %s does not know field %s of %s", e.newer.Name, e.from.Name, dropped.Field, dropped.Version)
+	}
+	return inPlace("%s stays as in %s: field %s of %s is new, and the older operator leaves it alone", e.newer.Name, e.to.Name, dropped.Field, dropped.Version)
+}
+
+// refusals are changes that make objects invalid.
+var refusals = []crd.Kind{
+	crd.ChangedType, crd.NarrowedEnum, crd.NarrowedRange, crd.NarrowedFormat, crd.NewRequired, crd.NewRule, crd.Other,
+}
+
+func (e edge) putBack(there []crd.Change) verdict {
+	if c, ok := first(there, append([]crd.Kind{crd.RemovedVersion, crd.Unserved}, refusals...)...); ok {
+		return inPlace("%s is put back as in %s, which accepts all that may be stored: %s", e.older.Name, e.from.Name, c)
+	}
+	return verdict{class: catalogs.RollbackInPlace}
+}
+
+// barred says why the API server or the conversion would not let the older operator have its objects.
+func (e edge) barred() verdict {
+	for _, c := range crd.Compare(e.older, e.newer) {
+		switch c.Kind {
+		case crd.ChangedIdentity:
+			return oneWay("in %s, %s, and the API server refuses to change that back", e.newer.Name, c)
+		case crd.RemovedStored:
+			return oneWay("in %s, %s", e.newer.Name, c)
+		}
+	}
+	known := crd.Versions(e.older)
+	for _, b := range e.passed {
+		d := find(b, e.older.Name)
+		if d == nil {
+			continue
+		}
+		if stored := crd.StorageVersion(d); stored != "" && !slices.Contains(known, stored) {
+			return oneWay("%s stores %s as %s, which %s does not know", b.Name, d.Name, stored, e.from.Name)
+		}
+	}
+	was, is := crd.Converted(e.from, e.older), crd.Converted(e.to, e.newer)
+	switch {
+	case is && !was && len(e.newer.Spec.Versions) > 1:
+		return oneWay("%s converts %s by a webhook that %s does not have", e.to.Name, e.newer.Name, e.from.Name)
+	case was && !is && len(e.older.Spec.Versions) > 1:
+		return needsBackup("%s converts %s by a webhook, and what %s wrote never went through it", e.from.Name, e.newer.Name, e.to.Name)
+	}
+	return verdict{}
+}
+
+func first(changes []crd.Change, kinds ...crd.Kind) (crd.Change, bool) {
+	for _, kind := range kinds {
+		for _, c := range changes {
+			if c.Kind == kind {
+				return c, true
+			}
+		}
+	}
+	return crd.Change{}, false
+}
+
+// between are the bundles that were published after from, up to and including to.
+func between(from, to *bundles.Bundle, history []*bundles.Bundle) []*bundles.Bundle {
+	passed := slices.DeleteFunc(slices.Clone(history), func(b *bundles.Bundle) bool {
+		return b.Name == to.Name || b.Version.LTE(from.Version) || b.Version.GT(to.Version)
+	})
+	slices.SortStableFunc(passed, func(a, b *bundles.Bundle) int { return a.Version.Compare(b.Version) })
+	return append(passed, to)
+}
+
+// incomparable finds definitions of the API that Kubernetes removed, of which only equality can be told.
+func incomparable(from, to *bundles.Bundle) verdict {
+	for _, o := range from.Objects {
+		if o.GetKind() != "CustomResourceDefinition" || find(from, o.GetName()) != nil {
+			continue
+		}
+		if other := to.CRDObject(o.GetName()); other == nil || !reflect.DeepEqual(o.Object, other.Object) {
+			return needsBackup("%s of %s is of %s, which Kubernetes removed, so that the definitions cannot be compared", o.GetName(), from.Name, o.GetAPIVersion())
+		}
+	}
+	return verdict{class: catalogs.RollbackInPlace}
+}
+
+// added finds a definition that the older bundle does not have.
+func added(from, to *bundles.Bundle) verdict {
+	for _, d := range to.CRDs {
+		if from.CRDObject(d.Name) == nil {
+			return inPlace("%s is new in %s; its objects stay, and the older operator does not look after them", d.Name, to.Name)
+		}
+	}
+	return verdict{class: catalogs.RollbackInPlace}
+}
+
+func find(b *bundles.Bundle, name string) *apiextensionsv1.CustomResourceDefinition {
+	i := slices.IndexFunc(b.CRDs, func(d *apiextensionsv1.CustomResourceDefinition) bool { return d.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return b.CRDs[i]
+}

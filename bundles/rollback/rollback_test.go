@@ -1,0 +1,251 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollback_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/bundles/rollback"
+	"github.com/bellwether-dev/bellwether/catalogs"
+)
+
+// bundle makes a bundle of a version with definitions; an empty definition is none.
+func bundle(t testing.TB, version, webhooks string, definitions ...string) *bundles.Bundle {
+	t.Helper()
+	manifests := [][]byte{fmt.Appendf(nil, `
+apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata: {name: echo.v%s}
+spec:
+  version: %s
+  webhookdefinitions: %s
+`, version, version, webhooks)}
+	for _, d := range definitions {
+		manifests = append(manifests, []byte(d))
+	}
+	b, err := bundles.FromManifests(manifests, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// definition makes one of echoes.example.com.
+func definition(versions ...string) string {
+	return `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: echoes.example.com}
+spec:
+  group: example.com
+  names: {kind: Echo, plural: echoes}
+  scope: Namespaced
+  versions:` + strings.Join(versions, "")
+}
+
+const conversion = `[{type: ConversionWebhook, generateName: c.example.com, conversionCRDs: [echoes.example.com]}]`
+
+// version makes an API version; fields are those of spec, as flow-style YAML. Flags are stored, unserved.
+func version(name, flags, fields string) string {
+	return fmt.Sprintf(`
+  - name: %s
+    served: %t
+    storage: %t
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            %s
+`, name, !strings.Contains(flags, "unserved"), strings.Contains(flags, "stored"), fields)
+}
+
+const (
+	plain    = `properties: {level: {type: string, enum: [low, high]}, size: {type: integer, maximum: 10}}`
+	added    = `properties: {level: {type: string, enum: [low, high]}, size: {type: integer, maximum: 10}, colour: {type: string}}`
+	removed  = `properties: {level: {type: string, enum: [low, high]}}`
+	widened  = `properties: {level: {type: string, enum: [low, high, loud]}, size: {type: integer, maximum: 10}}`
+	narrowed = `properties: {level: {type: string, enum: [low, high]}, size: {type: integer, maximum: 5}}`
+	both     = `properties: {level: {type: string, enum: [low, high]}, size: {type: integer, maximum: 5}, colour: {type: string}}`
+	text     = `properties: {level: {type: string, enum: [low, high]}, size: {type: string}}`
+	union    = `properties: {level: {type: string, enum: [low, high]}, size: {x-kubernetes-int-or-string: true}}`
+)
+
+func TestClassify(t *testing.T) {
+	type release struct{ webhooks, definition string }
+	one := func(fields string) release { return release{definition: definition(version("v1", "stored", fields))} }
+	for name, tc := range map[string]struct {
+		from, to release
+		between  string
+		class    catalogs.RollbackClass
+		reason   string
+	}{
+		"the same": {
+			from: one(plain), to: one(plain), class: catalogs.RollbackInPlace,
+			reason: "both versions define the same custom resources",
+		},
+		"a new field is left alone": {
+			from: one(plain), to: one(added), class: catalogs.RollbackInPlace,
+			reason: "echoes.example.com stays as in echo.v1.1.0: field .spec.colour of v1 is new, and the older operator leaves it alone",
+		},
+		"a field is gone": {
+			from: one(plain), to: one(removed), class: catalogs.RollbackNeedsBackup,
+			reason: "in echoes.example.com, field .spec.size of v1 is gone: what users stored there is dropped",
+		},
+		"a value that the older one does not know": {
+			from: one(plain), to: one(widened), class: catalogs.RollbackNeedsBackup,
+			reason: `in echoes.example.com, echo.v1.1.0 accepts what echo.v1.0.0 does not: going back, field .spec.level of v1 allows fewer values: no more "loud"`,
+		},
+		"narrower is put back": {
+			from: one(plain), to: one(narrowed), class: catalogs.RollbackInPlace,
+			reason: "echoes.example.com is put back as in echo.v1.0.0, which accepts all that may be stored: field .spec.size of v1 allows a smaller range: maximum was 10 and is 5",
+		},
+		"neither put back nor kept": {
+			from: one(plain), to: one(both), class: catalogs.RollbackNeedsBackup,
+			reason: "echoes.example.com can neither be put back, since .spec.colour of v1 would be dropped, nor kept: field .spec.size of v1 allows a smaller range: maximum was 10 and is 5",
+		},
+		"another type": {
+			from: one(plain), to: one(text), class: catalogs.RollbackOneWay,
+			reason: "in echoes.example.com, field .spec.size of v1 changes its type: integer becomes string, so that neither version's objects suit the other",
+		},
+		"a wider type": {
+			from: one(plain), to: one(union), class: catalogs.RollbackNeedsBackup,
+			reason: "in echoes.example.com, echo.v1.1.0 accepts what echo.v1.0.0 does not: going back, field .spec.size of v1 changes its type: integer or string becomes integer",
+		},
+		"stored as a version that the older one lacks": {
+			from:  one(plain),
+			to:    release{definition: definition(version("v1", "", plain), version("v2", "stored", plain))},
+			class: catalogs.RollbackOneWay, reason: "echo.v1.1.0 stores echoes.example.com as v2, which echo.v1.0.0 does not know",
+		},
+		"stored as a version that the older one has": {
+			from:  release{definition: definition(version("v1", "stored", plain), version("v2", "", plain))},
+			to:    release{definition: definition(version("v1", "", plain), version("v2", "stored", plain))},
+			class: catalogs.RollbackInPlace, reason: "both versions define the same custom resources",
+		},
+		"stored by a version between, as what neither has": {
+			from: one(plain), to: one(plain),
+			between: definition(version("v1", "", plain), version("v2", "stored", plain)),
+			class:   catalogs.RollbackOneWay, reason: "echo.v1.0.5 stores echoes.example.com as v2, which echo.v1.0.0 does not know",
+		},
+		"a stored version is gone": {
+			from:  release{definition: definition(version("v1", "stored", plain), version("v2", "", plain))},
+			to:    release{definition: definition(version("v2", "stored", plain))},
+			class: catalogs.RollbackOneWay, reason: "in echoes.example.com, version v1, which objects may be stored as, is gone",
+		},
+		"a version that nothing is stored as is gone": {
+			from:  release{definition: definition(version("v1", "stored", plain), version("v2", "", plain))},
+			to:    one(plain),
+			class: catalogs.RollbackInPlace, reason: "echoes.example.com is put back as in echo.v1.0.0, which accepts all that may be stored: version v2 is gone",
+		},
+		"the older operator's version is not served, and there is a new field": {
+			from:  release{definition: definition(version("v1", "stored", plain), version("v2", "", plain))},
+			to:    release{definition: definition(version("v1", "stored unserved", added), version("v2", "", plain))},
+			class: catalogs.RollbackNeedsBackup,
+			reason: "echoes.example.com can neither be put back, since .spec.colour of v1 would be dropped, nor kept: " +
+				"version v1 is not served any more",
+		},
+		"a new conversion webhook": {
+			from:  release{definition: definition(version("v1", "stored", plain), version("v2", "", plain))},
+			to:    release{conversion, definition(version("v1", "stored", plain), version("v2", "", plain))},
+			class: catalogs.RollbackOneWay, reason: "echo.v1.1.0 converts echoes.example.com by a webhook that echo.v1.0.0 does not have",
+		},
+		"a conversion webhook is gone": {
+			from:  release{conversion, definition(version("v1", "stored", plain), version("v2", "", plain))},
+			to:    release{definition: definition(version("v1", "stored", plain), version("v2", "", plain))},
+			class: catalogs.RollbackNeedsBackup, reason: "echo.v1.0.0 converts echoes.example.com by a webhook, and what echo.v1.1.0 wrote never went through it",
+		},
+		"a new field that the older conversion webhook drops": {
+			from:  release{conversion, definition(version("v1", "stored", plain), version("v2", "", plain))},
+			to:    release{conversion, definition(version("v1", "stored", added), version("v2", "", added))},
+			class: catalogs.RollbackNeedsBackup, reason: "in echoes.example.com, the conversion webhook of echo.v1.0.0 does not know field .spec.colour of v1",
+		},
+		"another scope": {
+			from: one(plain), to: release{definition: strings.Replace(definition(version("v1", "stored", plain)), "Namespaced", "Cluster", 1)},
+			class: catalogs.RollbackOneWay, reason: "in echoes.example.com, the scope changes from Namespaced to Cluster, and the API server refuses to change that back",
+		},
+		"the definition is gone": {
+			from:  one(plain),
+			to:    release{definition: strings.ReplaceAll(definition(version("v1", "stored", plain)), "echoes", "bells")},
+			class: catalogs.RollbackNeedsBackup, reason: "echoes.example.com is not in echo.v1.1.0, and what becomes of its objects meanwhile is not certain",
+		},
+		"a new definition": {
+			from:  release{definition: strings.ReplaceAll(definition(version("v1", "stored", plain)), "echoes", "bells")},
+			to:    release{definition: strings.ReplaceAll(definition(version("v1", "stored", plain)), "echoes", "bells") + "\n---" + definition(version("v1", "stored", plain))},
+			class: catalogs.RollbackInPlace, reason: "echoes.example.com is new in echo.v1.1.0; its objects stay, and the older operator does not look after them",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			from := bundle(t, "1.0.0", tc.from.webhooks+" ", tc.from.definition)
+			to := bundle(t, "1.1.0", tc.to.webhooks+" ", tc.to.definition)
+			history := []*bundles.Bundle{from, to, bundle(t, "1.2.0", "", definition(version("v9", "stored", text)))}
+			if tc.between != "" {
+				history = append(history, bundle(t, "1.0.5", "", tc.between))
+			}
+			want := catalogs.Rollback{From: "echo.v1.0.0", Class: tc.class, Reason: tc.reason}
+			if diff := cmp.Diff(want, rollback.Classify(from, to, history)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			same := rollback.Classify(to, to, history)
+			if same.Class != catalogs.RollbackInPlace {
+				t.Errorf("a version cannot be taken back to itself: %+v", same)
+			}
+		})
+	}
+}
+
+// Definitions of the removed API cannot be compared, only be the same.
+func TestClassifyRemovedAPI(t *testing.T) {
+	old := strings.Replace(definition(version("v1", "stored", plain)), "apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1", 1)
+	from, same := bundle(t, "1.0.0", "", old), bundle(t, "1.1.0", "", old)
+	if got := rollback.Classify(from, same, nil); got.Class != catalogs.RollbackInPlace {
+		t.Errorf("the same definition: %+v", got)
+	}
+	other := bundle(t, "1.1.0", "", strings.Replace(old, "[low, high]", "[low]", 1))
+	if got := rollback.Classify(from, other, nil); got.Class != catalogs.RollbackNeedsBackup || !strings.Contains(got.Reason, "v1beta1") {
+		t.Errorf("another definition: %+v", got)
+	}
+}
+
+// The ways back of real operators.
+func TestClassifyReal(t *testing.T) {
+	read := func(path string) *bundles.Bundle {
+		dir := filepath.Join("..", "..", "..", "shared", "bundles", filepath.FromSlash(path))
+		if _, err := os.Stat(dir); err != nil {
+			t.Skipf("the real bundles are not here: %v", err)
+		}
+		b, err := bundles.Read(os.DirFS(dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	for name, tc := range map[string]struct {
+		from, to string
+		class    catalogs.RollbackClass
+		contains string
+	}{
+		"narrower patterns and a new kind": {"grafana-operator/5.6.3", "grafana-operator/5.8.1", catalogs.RollbackInPlace, "put back"},
+		"a new validation rule":            {"grafana-operator/5.8.1", "grafana-operator/5.9.0", catalogs.RollbackInPlace, "self == oldSelf"},
+		"a new value":                      {"grafana-operator/5.9.0", "grafana-operator/5.9.2", catalogs.RollbackNeedsBackup, "KeepLast"},
+		"two versions apart":               {"grafana-operator/5.6.3", "grafana-operator/5.9.2", catalogs.RollbackNeedsBackup, "grafana"},
+		"the same in the removed API":      {"etcd/0.9.0", "etcd/0.9.2", catalogs.RollbackInPlace, "the same"},
+		"a version with itself":            {"addon-operator/1.0.0", "addon-operator/1.0.0", catalogs.RollbackInPlace, "the same"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := rollback.Classify(read(tc.from), read(tc.to), nil)
+			if got.Class != tc.class || !strings.Contains(got.Reason, tc.contains) {
+				t.Errorf("got %+v, want class %s and a reason with %q", got, tc.class, tc.contains)
+			}
+			t.Logf("%+v", got)
+		})
+	}
+}
