@@ -176,7 +176,7 @@ func releaseRules() []Rule {
 			"CustomResourceDefinitions.",
 		Fix: "Keep the package's name in `metadata/annotations.yaml`.",
 	}, {
-		ID: "replaces-invalid", Title: "The bundle replaces something that it cannot replace", Severity: Error, Check: checkReplaces,
+		ID: "replaces-invalid", Title: "spec.replaces names something that the bundle cannot replace", Severity: Error, Check: checkReplaces,
 		Why: "A bundle that replaces itself, or a newer version, makes a cycle or a downgrade, and opm refuses the catalog. One that replaces " +
 			"a version that was never published leaves the clusters with the version before it without a way up.",
 		Fix: "Leave `spec.replaces` out: `bellwether catalog compile` computes the upgrade graph. Otherwise name the version before.",

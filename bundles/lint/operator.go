@@ -25,7 +25,7 @@ import (
 // operator-sdk and opm run. What they overlook is found by gapRules.
 func operatorRules() []Rule {
 	return slices.Concat([]Rule{{
-		ID: "of-csv", Title: "The ClusterServiceVersion is invalid", Severity: Error, Check: checkOfCSV,
+		ID: "of-csv", Title: "The ClusterServiceVersion is invalid, or lacks something", Severity: Error, Check: checkOfCSV,
 		Why: "The validator of operator-framework/api objects to the ClusterServiceVersion. operator-sdk, opm and most catalogs refuse " +
 			"what it calls an error: a required field that is missing, a name that is no label value (which has at most 63 characters), " +
 			"install modes of which none is supported, a `minKubeVersion` that is no version, examples that do not parse.",
@@ -74,13 +74,12 @@ func checkOfCSV(in *Input) []Finding {
 	return ofFindings(in.Bundle.CSVObject(), validation.ClusterServiceVersionValidator.Validate(in.Bundle.CSV.DeepCopy()))
 }
 
+// checkOfCRD leaves definitions of v1beta1 to rule of-removed-api: the
+// validator judges them by the rules for v1.
 func checkOfCRD(in *Input) []Finding {
 	var out []Finding
 	for _, crd := range in.Bundle.CRDs {
 		out = append(out, ofFindings(in.Bundle.CRDObject(crd.Name), validation.CustomResourceDefinitionValidator.Validate(crd.DeepCopy()))...)
-	}
-	for o, crd := range oldCRDs(in.Bundle) {
-		out = append(out, ofFindings(o, validation.CustomResourceDefinitionValidator.Validate(crd))...)
 	}
 	return out
 }
@@ -129,21 +128,23 @@ func checkOfRemovedAPI(in *Input) []Finding {
 
 // checkOfGoodPractice leaves resource requests to the rules about them: the
 // validator is content where only one of CPU and memory is requested. It looks
-// at one channel at a time, because the validator names them in any order.
+// at one channel at a time, because the validator names them in any order, and
+// in the wrong file.
 func checkOfGoodPractice(in *Input) []Finding {
 	b := ofBundle(in.Bundle)
 	b.Channels, b.DefaultChannel = nil, ""
-	results := validation.GoodPracticesValidator.Validate(b)
-	csv := &operatorsv1alpha1.ClusterServiceVersion{}
-	for _, channel := range slices.Compact(slices.Sorted(slices.Values(in.Bundle.Channels))) {
-		for _, r := range validation.GoodPracticesValidator.Validate(&manifests.Bundle{CSV: csv, Channels: []string{channel}}) {
-			r.Errors, r.Warnings = nil, slices.DeleteFunc(r.Warnings, func(e oferrors.Error) bool { return !strings.HasPrefix(e.Detail, "channel(s)") })
-			results = append(results, r)
-		}
-	}
-	return slices.DeleteFunc(ofFindings(in.Bundle.CSVObject(), results), func(f Finding) bool {
+	out := slices.DeleteFunc(ofFindings(in.Bundle.CSVObject(), validation.GoodPracticesValidator.Validate(b)), func(f Finding) bool {
 		return strings.HasPrefix(f.Message, "unable to find the resource requests")
 	})
+	empty := &operatorsv1alpha1.ClusterServiceVersion{}
+	for _, channel := range slices.Compact(slices.Sorted(slices.Values(in.Bundle.Channels))) {
+		results := validation.GoodPracticesValidator.Validate(&manifests.Bundle{CSV: empty, Channels: []string{channel}})
+		if slices.ContainsFunc(ofFindings(nil, results), func(f Finding) bool { return strings.HasPrefix(f.Message, "channel(s)") }) {
+			out = append(out, inFile(in, annotationsFile, bundles.AnnotationChannels, fmt.Sprintf("channel %q does not begin with candidate, fast or stable",
+				channel), "annotations", bundles.AnnotationChannels))
+		}
+	}
+	return out
 }
 
 // checkOfHub leaves out what of-csv and of-removed-api say.
@@ -234,7 +235,18 @@ func ofMessage(o *bundles.Object, e oferrors.Error) string {
 	} else if e.Type == oferrors.ErrorInvalidOperation {
 		text += fmt.Sprintf(": %v", e.BadValue)
 	}
+	for _, r := range ofRewritten {
+		if strings.HasPrefix(text, r.begins) {
+			text = r.short
+		}
+	}
 	return cmp.Or(clip(text), string(e.Type))
+}
+
+// ofRewritten are messages that go on for too long.
+var ofRewritten = []struct{ begins, short string }{
+	{"csv.Spec.minKubeVersion is not informed", "minKubeVersion is missing, so OLM installs the operator on clusters of any version"},
+	{"CSV contains permissions to create CRD", "the operator may create CustomResourceDefinitions, which OLM then knows nothing of"},
 }
 
 // ofPlaces says which field the text of an error is about, where the error

@@ -4,8 +4,13 @@
 package lint
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/bellwether-dev/bellwether/bundles"
 )
 
 // Markdown is the page about a rule: what, why, an example each of how not to
@@ -14,18 +19,45 @@ func (r Rule) Markdown() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "# %s\n\n%s. Severity: **%s**.\n\n", r.ID, r.Title, r.Severity)
 	fmt.Fprintf(&out, "## Why it hurts\n\n%s\n\n## How to fix it\n\n%s\n\n", r.Why, r.Fix)
-	fmt.Fprintf(&out, "## Example\n\nThe files are put over a bundle that has nothing wrong with it; `.patch` ones are merged into a file.\n\n")
-	fmt.Fprintf(&out, "Reported: %s\n\nNot reported: %s", fenced(r.Bad), fenced(r.Good))
+	fmt.Fprintf(&out, "## Example\n\nThe files are put over [a bundle with nothing wrong](../../bundles/lint/testdata/base).\n\n")
+	fmt.Fprintf(&out, "### Reported\n\n%s\n### Not reported\n\n%s", exampleMarkdown(r.Bad), exampleMarkdown(r.Good))
 	return out.String()
 }
 
-// fenced is an example with its introduction as text and its files as code.
-func fenced(example string) string {
-	intro, files := example, ""
-	if i := strings.Index(example, "-- "); i >= 0 && (i == 0 || example[i-1] == '\n') {
-		intro, files = example[:i], example[i:]
+// exampleMarkdown shows an example: its introduction, and each file as code
+// under what is done with it.
+func exampleMarkdown(text string) string {
+	var out strings.Builder
+	archive := txtar.Parse([]byte(text))
+	fmt.Fprintf(&out, "%s\n", bytes.TrimSpace(archive.Comment))
+	for _, f := range archive.Files {
+		language := "yaml"
+		if !bundles.IsManifest(strings.TrimSuffix(f.Name, ".patch")) {
+			language = "text"
+		}
+		fmt.Fprintf(&out, "\n%s:\n\n```%s\n%s```\n", exampleFile(f.Name), language, f.Data)
 	}
-	return fmt.Sprintf("%s\n\n```text\n%s```\n", strings.TrimSpace(intro), files)
+	return out.String()
+}
+
+// exampleFile says what a file of an example is.
+func exampleFile(name string) string {
+	when, merged := "", ""
+	if rest, old := strings.CutPrefix(name, "history/"); old {
+		var version string
+		version, name, _ = strings.Cut(rest, "/")
+		when = " of version " + version
+	}
+	if rest, patch := strings.CutSuffix(name, ".patch"); patch {
+		name, merged = rest, ", merged into the file"
+	}
+	switch name {
+	case "images":
+		return "What the registry knows, as image and platforms"
+	case "filler":
+		return "A file that is filled up to so many KiB"
+	}
+	return fmt.Sprintf("`%s`%s%s", name, when, merged)
 }
 
 // Index is the page that lists all rules.

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"path"
+	"regexp"
 	"strings"
 )
 
@@ -155,7 +156,10 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
+var markdownLink = regexp.MustCompile(`\[([^\]]*)\]\(([^)]*)\)`)
+
+// firstSentence is what fits into a line of Markdown that may be long.
 func firstSentence(text string) string {
-	first, _, _ := strings.Cut(text, ". ")
+	first, _, _ := strings.Cut(markdownLink.ReplaceAllString(text, "$1"), ". ")
 	return strings.TrimSuffix(first, ".")
 }
