@@ -150,16 +150,18 @@ func enumDetail(older, newer *apiextensionsv1.JSONSchemaProps) string {
 
 // compareOpenRange reports what crdify does not look at.
 func (w *walk) compareOpenRange(older, newer *apiextensionsv1.JSONSchemaProps, at location) {
-	if newer.Minimum != nil && newer.ExclusiveMinimum && !older.ExclusiveMinimum && (older.Minimum == nil || *older.Minimum >= *newer.Minimum) {
+	if newer.ExclusiveMinimum && !older.ExclusiveMinimum && equal(older.Minimum, newer.Minimum) {
 		w.add(NarrowedRange, at, fmt.Sprintf("the minimum %v is exclusive", *newer.Minimum), "exclusiveMinimum")
 	}
-	if newer.Maximum != nil && newer.ExclusiveMaximum && !older.ExclusiveMaximum && (older.Maximum == nil || *older.Maximum <= *newer.Maximum) {
+	if newer.ExclusiveMaximum && !older.ExclusiveMaximum && equal(older.Maximum, newer.Maximum) {
 		w.add(NarrowedRange, at, fmt.Sprintf("the maximum %v is exclusive", *newer.Maximum), "exclusiveMaximum")
 	}
 	if newer.MultipleOf != nil && (older.MultipleOf == nil || *older.MultipleOf != *newer.MultipleOf) {
 		w.add(NarrowedRange, at, fmt.Sprintf("multipleOf was %s and is %s", number(older.MultipleOf), number(newer.MultipleOf)), "multipleOf")
 	}
 }
+
+func equal(a, b *float64) bool { return a != nil && b != nil && *a == *b }
 
 func (w *walk) compareFormat(older, newer *apiextensionsv1.JSONSchemaProps, at location) {
 	if newer.Pattern != "" && older.Pattern != newer.Pattern {
