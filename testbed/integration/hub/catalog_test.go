@@ -62,7 +62,7 @@ func TestCatalogFromADirectory(t *testing.T) {
 	namespace := testenv.Namespace(t, h.cluster.RESTConfig(), "catalog")
 	dir := filepath.Join(t.TempDir(), "catalog")
 	catalog := h.catalog(t, namespace, v1alpha1.CatalogSource{Directory: dir})
-	h.reaches(t, catalog, "Stalled CatalogUnreachable", dir)
+	h.reaches(t, catalog, "Stalled SourceNotFound", dir)
 
 	must(t, os.Mkdir(dir, 0o700))
 	publish(t, dir, second)
@@ -143,7 +143,7 @@ func TestCatalogFromARegistry(t *testing.T) {
 	h.reaches(t, catalog, "Stalled CatalogUnreachable", "check the reference, the registry and the hub's way to it")
 
 	_, stop := serveRegistry(t, root, address)
-	h.reaches(t, catalog, "Stalled CatalogUnreachable") // nothing was pushed yet
+	h.reaches(t, catalog, "Stalled SourceNotFound", "publish the catalog there")
 	dir := t.TempDir()
 	publish(t, dir, second)
 	digest, err := oci.NewClient(oci.Options{}).Push(t.Context(), dir, catalog.Spec.Source.Image, oci.Access{})
@@ -162,7 +162,7 @@ func TestCatalogFromARegistry(t *testing.T) {
 
 	wrong := "sha256:" + strings.Repeat("0", 64)
 	h.change(t, catalog, func() { catalog.Spec.Source.Image = address + "/catalogs/main@" + wrong })
-	h.reaches(t, catalog, "Stalled CatalogUnreachable", wrong)
+	h.reaches(t, catalog, "Stalled SourceNotFound", wrong)
 	if catalog.Status.Digest != digest || catalog.Status.Source.Image != address+"/catalogs/main:latest" {
 		t.Errorf("a bad source replaced a good one: %+v", catalog.Status)
 	}

@@ -269,7 +269,9 @@ func TestNoUpgradePath(t *testing.T) {
 	w.reaches(t, w.operator, "True Succeeded")
 
 	w.republish("2.0.0")
-	w.reaches(t, w.operator, "Stalled NoUpgradePath", "(from 1.1.0)", "publish a catalog with such an edge")
+	w.reaches(t, w.catalog, "Stalled WouldStrand", "would strand echo 1.1.0 on "+w.agents["a"].cluster.Name, "stays in use")
+	w.reaches(t, w.operator, "True Succeeded")
+	w.rollouts("echo-1")
 	w.republish("1.1.0\n2.0.0 replaces 1.1.0")
 	w.reaches(t, w.operator, "False Progressing")
 	w.rollouts("echo-1", "echo-2")

@@ -1,0 +1,228 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hub
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/catalogs/oci"
+	"github.com/bellwether-dev/bellwether/catalogs/sign"
+	"github.com/bellwether-dev/bellwether/controllers/kit/conditions"
+	"github.com/bellwether-dev/bellwether/testbed/testenv"
+)
+
+// block blocks versions of echo on the hub; none lifts every block.
+func (w *world) block(versions ...string) {
+	w.t.Helper()
+	w.change(w.t, w.catalog, func() {
+		w.catalog.Spec.Blocks = nil
+		for _, v := range versions {
+			w.catalog.Spec.Blocks = append(w.catalog.Spec.Blocks, v1alpha1.VersionBlock{Package: "echo", Version: v, Reason: "it loses data"})
+		}
+	})
+}
+
+// told waits until an agent's install carries blocks of these versions only.
+func (w *world) told(agent string, want ...string) {
+	w.t.Helper()
+	eventually(w.t, func() error {
+		install := &v1alpha1.OperatorInstall{}
+		reference := v1alpha1.OperatorReference{Namespace: w.namespace, Name: "echo"}
+		key := client.ObjectKey{Namespace: v1alpha1.ClusterNamespace(w.agents[agent].cluster.Name), Name: reference.InstallName()}
+		if err := w.agents[agent].Get(w.t.Context(), key, install); err != nil {
+			return err
+		}
+		var got []string
+		for _, b := range install.Spec.Blocks {
+			got = append(got, b.Version)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			return fmt.Errorf("%w: %s is told (-want +got):\n%s", errNotYet, agent, diff)
+		}
+		return nil
+	})
+}
+
+// blocked waits until a rollout knows that its version is blocked, or is not.
+func (w *world) blocked(r *v1alpha1.OperatorRollout, want string) {
+	w.t.Helper()
+	eventually(w.t, func() error {
+		if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(r), r); err != nil {
+			return err
+		}
+		if r.Spec.Blocked != want {
+			return fmt.Errorf("%w: rollout %s is blocked by %q, want %q", errNotYet, r.Name, r.Spec.Blocked, want)
+		}
+		return nil
+	})
+}
+
+func TestABlockedVersionIsNoTarget(t *testing.T) {
+	w, _ := settled(t)
+	w.edit(func(s *v1alpha1.ManagedOperatorSpec) { s.Version = "1.2.0" })
+	w.republish(third)
+	r := w.rollouts("echo-1", "echo-2")["echo-2"]
+	w.phase(r, v1alpha1.RolloutProgressing)
+	w.runs("a", r)
+
+	w.block("1.2.0")
+	w.reaches(t, w.operator, "Stalled VersionBlocked", "version 1.2.0 is blocked: it loses data", "set spec.version to 1.1.0", "1 cluster runs 1.2.0")
+	w.blocked(r, "it loses data")
+	w.told("a", "1.2.0")
+	w.told("b", "1.2.0")
+	w.reaches(t, w.catalog, "True Succeeded")
+	a := w.agents["a"].cluster.Name
+	eventually(t, func() error {
+		if err := w.Get(t.Context(), client.ObjectKeyFromObject(w.catalog), w.catalog); err != nil {
+			return err
+		}
+		if got := w.catalog.Status.BlockedVersions; len(got) != 1 || got[0].Clusters != 1 || !cmp.Equal(got[0].ClusterNames, []string{a}) {
+			return fmt.Errorf("%w: blocked versions %+v", errNotYet, got)
+		}
+		return nil
+	})
+	c := conditions.Get(w.catalog.Status.Conditions, v1alpha1.ConditionBlockedVersionInUse)
+	if want := "1 cluster runs echo 1.2.0, which is blocked (it loses data): " + a + "; nothing newer is good"; !strings.HasPrefix(c.Message, want) {
+		t.Errorf("condition %q, want %q", c.Message, want)
+	}
+	counts := map[string]int32{}
+	for _, v := range w.catalog.Status.Packages[0].Versions {
+		counts[v.Version] = v.Clusters
+	}
+	if diff := cmp.Diff(map[string]int32{"1.2.0": 1, "1.1.0": 1, "1.0.0": 0}, counts); diff != "" {
+		t.Errorf("clusters by version (-want +got):\n%s", diff)
+	}
+	w.event("VersionBlocked", "1 cluster runs echo 1.2.0")
+
+	w.block()
+	w.blocked(r, "")
+	w.told("a")
+	w.reaches(t, w.operator, "False Progressing")
+	w.rollouts("echo-1", "echo-2")
+}
+
+// event waits for an Event about the catalog.
+func (w *world) event(reason, contains string) {
+	w.t.Helper()
+	eventually(w.t, func() error {
+		var list eventsv1.EventList
+		if err := w.List(w.t.Context(), &list, client.InNamespace(w.namespace)); err != nil {
+			return err
+		}
+		for _, e := range list.Items {
+			if e.Regarding.Name == w.catalog.Name && e.Reason == reason && strings.Contains(e.Note, contains) {
+				return nil
+			}
+		}
+		return fmt.Errorf("%w: no event %s about the catalog among %d", errNotYet, reason, len(list.Items))
+	})
+}
+
+func TestTheHeadIsTheNewestGoodVersion(t *testing.T) {
+	w, _ := settled(t)
+	w.block("1.2.0")
+	w.republish(third)
+	w.reaches(t, w.operator, "True Succeeded", "2 of 2 clusters run 1.1.0")
+	w.republish(third + "\n1.3.0 replaces 1.2.0")
+	r := w.rollouts("echo-1", "echo-2")["echo-2"]
+	if r.Spec.Release.Version != "1.3.0" {
+		t.Errorf("rolls out %s", r.Spec.Release.Version)
+	}
+}
+
+// A rollout to a version that becomes blocked stops, with every controller of
+// the hub at work, and goes on when the block is lifted.
+func TestABlockHaltsItsRollout(t *testing.T) {
+	w := newWorldOn(t, startWhole(t), second, "a", "b")
+	w.agents["a"].work(t)
+	one := intstr.FromInt32(1)
+	w.operator.Spec.Strategy.Waves = []v1alpha1.Wave{{Name: "canary", MaxConcurrency: &one}}
+	w.operator.Spec.Version = "1.1.0"
+	w.create()
+	r := w.rollouts("echo-1")["echo-1"]
+	eventually(t, func() error { return w.counts(r, 2) })
+	w.block("1.1.0")
+	w.reaches(t, r, "Stalled VersionBlocked", "1.1.0 is blocked: it loses data")
+	if r.Status.Phase != v1alpha1.RolloutHalted {
+		t.Errorf("phase %s", r.Status.Phase)
+	}
+	w.agents["b"].work(t)
+	w.block()
+	w.reaches(t, w.operator, "True Succeeded", "2 of 2 clusters run 1.1.0")
+	w.rollouts("echo-1")
+}
+
+// counts objects to a rollout that has other members.
+func (w *world) counts(r *v1alpha1.OperatorRollout, total int32) error {
+	if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(r), r); err != nil {
+		return err
+	}
+	if r.Status.Clusters.Total != total {
+		return fmt.Errorf("%w: %d clusters", errNotYet, r.Status.Clusters.Total)
+	}
+	return nil
+}
+
+// attachSignature attaches a signature of the digest by a key.
+func attachSignature(t *testing.T, image, digest string, signer *sign.Signer) {
+	t.Helper()
+	content, err := signer.Sign(digest)
+	must(t, err)
+	_, err = oci.NewClient(oci.Options{}).Attach(t.Context(), image, oci.Artifact{Type: sign.BundleMediaType, Content: content}, oci.Access{})
+	must(t, err)
+}
+
+func newSigner(t *testing.T) *sign.Signer {
+	t.Helper()
+	pair, err := sign.GenerateKey(sign.ECDSA, nil)
+	must(t, err)
+	signer, err := sign.NewSigner(pair.Private, nil)
+	must(t, err)
+	return signer
+}
+
+func TestACatalogThatMustBeSigned(t *testing.T) {
+	h := start(t)
+	namespace := testenv.Namespace(t, h.cluster.RESTConfig(), "catalog")
+	address, stop := serveRegistry(t, t.TempDir(), "")
+	defer stop()
+	image := address + "/catalogs/main:latest"
+	push := func(notation string) string {
+		dir := t.TempDir()
+		publish(t, dir, notation)
+		digest, err := oci.NewClient(oci.Options{}).Push(t.Context(), dir, image, oci.Access{})
+		must(t, err)
+		return digest
+	}
+	ours, theirs := newSigner(t), newSigner(t)
+	first := push(first + "\n1.0.8 replaces 1.0.0") // a digest that no other test uses
+	catalog := h.catalog(t, namespace, v1alpha1.CatalogSource{Image: image})
+	h.reaches(t, catalog, "True Succeeded")
+
+	h.change(t, catalog, func() {
+		catalog.Spec.Verification = &v1alpha1.CatalogVerification{PublicKeys: []string{string(ours.PublicKey())}}
+	})
+	h.reaches(t, catalog, "Stalled SignatureMissing", "sign it with", "stays in use ("+first+")")
+	attachSignature(t, address+"/catalogs/main@"+first, first, theirs)
+	h.lookAgain(t, catalog)
+	h.reaches(t, catalog, "Stalled SignatureInvalid", "find out who pushed it")
+	attachSignature(t, address+"/catalogs/main@"+first, first, ours)
+	h.lookAgain(t, catalog)
+	h.reaches(t, catalog, "True Succeeded", "signed by a trusted key")
+
+	next := push(second + "\n1.1.8 replaces 1.1.0")
+	h.lookAgain(t, catalog)
+	h.reaches(t, catalog, "Stalled SignatureMissing", "stays in use ("+first+")")
+	attachSignature(t, address+"/catalogs/main@"+next, next, ours)
+	h.lookAgain(t, catalog)
+	h.reaches(t, catalog, "True Succeeded", next)
+}
