@@ -1,0 +1,115 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/bellwether-dev/bellwether/bundles"
+)
+
+// realHistory reads a real operator: its newest version, and those before it.
+func realHistory(t testing.TB, operator string, versions ...string) Input {
+	t.Helper()
+	var all []*bundles.Bundle
+	for _, v := range versions {
+		dir := filepath.Join("..", "..", "..", "shared", "bundles", operator, v)
+		if _, err := os.Stat(dir); err != nil {
+			t.Skipf("the real bundles are not here: %v", err)
+		}
+		all = append(all, readBundle(t, os.DirFS(dir)))
+	}
+	last := len(all) - 1
+	return Input{Bundle: all[last], History: all[:last], Predecessor: Predecessor(all[last], all[:last])}
+}
+
+// The rules that look at the whole history of the largest real operator.
+func BenchmarkCRDHistory(b *testing.B) {
+	in := realHistory(b, "grafana-operator", "5.6.3", "5.8.1", "5.9.0", "5.9.2")
+	for b.Loop() {
+		for _, rule := range crdHistoryRules() {
+			rule.Check(&in)
+		}
+	}
+}
+
+// What a real operator did to its users between two fixes of one version.
+func TestRealHistory(t *testing.T) {
+	in := realHistory(t, "grafana-operator", "5.6.3", "5.8.1", "5.9.0", "5.9.2")
+	findings := Run(in, Options{Now: today}).Findings
+	for _, want := range []string{
+		"field .spec.deployment.spec.template.spec.hostAliases[*].ip of v1beta1 is required now and has no default (published in 5.6.3, 5.8.1, 5.9.0)",
+		"field .spec.resyncPeriod of v1beta1 allows less",
+	} {
+		found := 0
+		for _, f := range findings {
+			if strings.HasPrefix(f.Message, want) {
+				found++
+				if f.Line < 2 || f.File == "" {
+					t.Errorf("without a place: %+v", f)
+				}
+			}
+		}
+		if found == 0 {
+			t.Errorf("not found: %s", want)
+		}
+	}
+	seen := map[string]bool{}
+	for _, f := range findings {
+		key := fmt.Sprint(f.Rule, f.File, f.Path, f.Message)
+		if seen[key] {
+			t.Errorf("said twice: %+v", f)
+		}
+		seen[key] = true
+	}
+}
+
+// New optional fields are no finding at all, of any rule.
+func TestAddedFieldsAreNoFinding(t *testing.T) {
+	text := ""
+	for i, field := range []string{
+		"{type: string}", "{type: object, required: [a], properties: {a: {type: string}}}", "{type: array, maxItems: 3, items: {type: integer}}",
+		"{type: object, additionalProperties: {type: string}}", "{x-kubernetes-int-or-string: true}",
+	} {
+		text += fmt.Sprintf("              added%d: %s\n", i, field)
+		in, o := examplePlay(t, "-- history/1.0.0/metadata/annotations.yaml.patch --\nannotations: {}\n-- manifests/echoes.example.com.yaml.patch --\n"+
+			"spec:\n  versions:\n  - name: v1\n    schema:\n      openAPIV3Schema:\n        properties:\n          spec:\n            properties:\n"+text)
+		for _, f := range Run(in, o).Findings {
+			t.Errorf("with %s: %+v", field, f)
+		}
+	}
+}
+
+// Many rules share what was found, and must not share it between bundles.
+func TestRemember(t *testing.T) {
+	calls := 0
+	count := remember(func(*Input) int { calls++; return calls })
+	a, b := &bundles.Bundle{}, &bundles.Bundle{}
+	for i, step := range []struct {
+		in   Input
+		want int
+	}{
+		{Input{Bundle: a}, 1}, {Input{Bundle: a}, 1}, {Input{Bundle: b}, 2}, {Input{Bundle: b, History: []*bundles.Bundle{a}}, 3},
+		{Input{Bundle: b, History: []*bundles.Bundle{a}}, 3}, {Input{Bundle: a}, 4},
+	} {
+		if got := count(&step.in); got != step.want {
+			t.Errorf("step %d: found was that of call %d, want %d", i, got, step.want)
+		}
+	}
+}
+
+// Versions that are newer than the bundle cannot be what a cluster comes from.
+func TestFixOfAnOldVersion(t *testing.T) {
+	in, o := examplePlay(t, "-- history/2.0.0/manifests/echoes.example.com.yaml.patch --\nspec:\n  versions:\n  - name: v1\n    schema:\n"+
+		"      openAPIV3Schema:\n        properties:\n          spec:\n            properties:\n              volume: {type: integer}\n")
+	for _, f := range Run(in, o).Findings {
+		if strings.HasPrefix(f.Rule, "crd-") {
+			t.Errorf("%+v", f)
+		}
+	}
+}
