@@ -172,19 +172,24 @@ func channel(l *ladder.Ladder, name string, all []member) *catalogs.Channel {
 // undeprecateHeads takes the mark from the head of each channel, and says so: OLM v1 does not upgrade from a version that
 // is not deprecated to one that is, so nobody would get to such a head, while OLM v0 goes there.
 func undeprecateHeads(l *ladder.Ladder, all []member) []string {
-	var notes []string
+	heads := map[*member][]string{}
 	for _, name := range l.Rungs() {
 		for i := range slices.Backward(all) {
-			m := &all[i]
-			if !m.good() || !l.Reaches(m.reached, name) {
-				continue
+			if m := &all[i]; m.good() && l.Reaches(m.reached, name) {
+				heads[m] = append(heads[m], name)
+				break
 			}
-			if m.deprecation != "" {
-				notes = append(notes, fmt.Sprintf("version %s is not marked as deprecated as long as it is the head of channel %s: OLM v1 would not upgrade to it", m.version, name))
-				m.deprecation = ""
-			}
-			break
 		}
+	}
+	var notes []string
+	for i := range all {
+		m := &all[i]
+		if m.deprecation == "" || len(heads[m]) == 0 {
+			continue
+		}
+		notes = append(notes, fmt.Sprintf("version %s is not marked as deprecated as long as it is the head of %s: OLM v1 would not upgrade to it",
+			m.version, strings.Join(heads[m], ", ")))
+		m.deprecation = ""
 	}
 	return notes
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/ladder"
 )
 
-const histories, steps = 150, 30
+const histories, steps = 60, 30
 
 // everyGraph calls check with the graph of every ladder of many random histories that compiles.
 func everyGraph(t *testing.T, check func(t *testing.T, l *ladder.Ladder, p *catalogs.Package)) {

@@ -1,0 +1,374 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compile
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/operator-framework/operator-registry/alpha/declcfg"
+
+	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/bundles/rollback"
+	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/catalogs/agree"
+	"github.com/bellwether-dev/bellwether/catalogs/ladder"
+	"github.com/bellwether-dev/bellwether/catalogs/view"
+)
+
+// Input is everything that a compiled package depends on.
+type Input struct {
+	Ladder *ladder.Ladder
+	// Contents are the bundles by version: each one that the ladder offers, and of the retired ones those that are known.
+	Contents map[string]Content
+	// Icon is the picture that the ladder names. Default: that of the newest bundle.
+	Icon *catalogs.Icon
+	// Previous is the package as it was published last; nil if it never was. It decides only whether the ladder compiles.
+	Previous *catalogs.Package
+	// Installed is what clusters run. It decides only whether the ladder compiles.
+	Installed []catalogs.Installed
+	// Now decides whether a block has expired, and nothing else.
+	Now time.Time
+}
+
+// Content is a bundle, and where its image is.
+type Content struct {
+	Bundle *bundles.Bundle
+	// Image is the bundle's image by digest. Default: that of the ladder, if it names one.
+	Image string
+}
+
+// Result is a compiled package.
+type Result struct {
+	// Config are the documents. Package is the same, as this project's other packages read it.
+	Config  declcfg.DeclarativeConfig
+	Package *catalogs.Package
+	// Waiting are versions that nothing leads on from.
+	Waiting []Waiting
+	// Notes are what people should know, and need not act upon.
+	Notes []string
+}
+
+// Compile compiles a package. Errors wrap those of this package or ladder.ErrInvalid.
+func Compile(in Input) (Result, error) {
+	p, notes, err := graph(in.Ladder)
+	if err != nil {
+		return Result{}, err
+	}
+	if err := checkExpired(in.Ladder, in.Now); err != nil {
+		return Result{}, err
+	}
+	if in.Previous != nil {
+		if err := Continuity(in.Previous, in.Ladder); err != nil {
+			return Result{}, err
+		}
+	}
+	apart, err := checkWays(p, in)
+	if err != nil {
+		return Result{}, err
+	}
+	waiting, err := WaitingVersions(in.Ladder)
+	if err != nil {
+		return Result{}, err
+	}
+	out := Result{Package: p, Waiting: waiting, Notes: append(notes, apart...)}
+	if err := out.addBundles(in); err != nil {
+		return Result{}, err
+	}
+	if err := out.addPackage(in); err != nil {
+		return Result{}, err
+	}
+	return out, nil
+}
+
+func checkExpired(l *ladder.Ladder, now time.Time) error {
+	var lines []string
+	for _, b := range l.Expired(now) {
+		lines = append(lines, fmt.Sprintf("the block of version %s (%s) expired on %s: unblock it, or block it until a later day", b.Version, b.Reason, b.Expires))
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w in package %q: %s", ErrExpired, l.Package, strings.Join(lines, "; "))
+}
+
+// checkWays has both OLMs go the way from every version that there ever was. It returns what it found out about
+// installed versions that are not the ladder's.
+func checkWays(p *catalogs.Package, in Input) ([]string, error) {
+	all, err := members(in.Ladder)
+	if err != nil {
+		return nil, err
+	}
+	var everyone []catalogs.Installed
+	ours := map[string]bool{}
+	for _, m := range all {
+		everyone = append(everyone, catalogs.Installed{Name: m.name, Version: m.version.String()})
+		ours[m.name] = true
+	}
+	report, err := agree.Check(p, append(everyone, in.Installed...)...)
+	if err != nil {
+		return nil, fmt.Errorf("compile package %q: %w", p.Name, err)
+	}
+	if found := report.Disagreements(); len(found) > 0 {
+		return nil, fmt.Errorf("%w: package %q: %w", ErrDisagreement, p.Name, report.Strict())
+	}
+	var notes []string
+	for _, c := range report.Channels {
+		for _, r := range c.Routes {
+			waits := r.Verdict == agree.Waits || r.Verdict == agree.Apart
+			if waits && !ours[r.Installed.Name] {
+				notes = append(notes, r.Text)
+			}
+		}
+	}
+	return notes, nil
+}
+
+// addBundles renders the bundles, by version.
+func (r *Result) addBundles(in Input) error {
+	var problems []error
+	var offered []*bundles.Bundle
+	for _, b := range slices.SortedFunc(maps.Values(r.Package.Bundles), func(a, b *catalogs.Bundle) int { return a.Version.Compare(b.Version) }) {
+		content, ok := in.Contents[b.Version.String()]
+		if !ok {
+			problems = append(problems, fmt.Errorf("%w: version %s: its bundle was not read", ErrContent, b.Version))
+			continue
+		}
+		if err := matches(content.Bundle, in.Ladder.Package, b); err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		if content.Image != "" {
+			b.Image = content.Image
+		}
+		offered = append(offered, content.Bundle)
+		document, err := Render(content.Bundle, b.Image, in.Ladder.Policy.Content == ladder.Inline)
+		if err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		r.Config.Bundles = append(r.Config.Bundles, document)
+	}
+	if err := errors.Join(problems...); err != nil {
+		return fmt.Errorf("compile package %q: %w", in.Ladder.Package, err)
+	}
+	r.addRollbacks(in, offered)
+	for _, d := range r.Config.Bundles {
+		b := r.Package.Bundles[d.Name]
+		if err := fill(b, d); err != nil {
+			return err
+		}
+		r.noteSize(b)
+	}
+	return nil
+}
+
+// matches tells whether a bundle is the one that the ladder speaks of.
+func matches(got *bundles.Bundle, pkg string, want *catalogs.Bundle) error {
+	switch {
+	case got == nil:
+		return fmt.Errorf("%w: version %s: its bundle was not read", ErrContent, want.Version)
+	case got.Package != pkg:
+		return fmt.Errorf("%w: version %s: its bundle is of package %q", ErrContent, want.Version, got.Package)
+	case !got.Version.Equals(want.Version) || len(got.Version.Build) > 0:
+		return fmt.Errorf("%w: version %s: its bundle says that it is version %s", ErrContent, want.Version, got.Version)
+	case got.Name != want.Name:
+		return fmt.Errorf("%w: version %s: its bundle is called %s; write `name: %s` into the ladder", ErrContent, want.Version, got.Name, got.Name)
+	}
+	return nil
+}
+
+// noteSize tells of bundles that cannot be installed, since they travel inline and do not fit.
+func (r *Result) noteSize(b *catalogs.Bundle) {
+	size := 0
+	for _, o := range b.Objects {
+		size += len(o)
+	}
+	if b.Image == "" && size > view.DefaultMaxInline {
+		r.Notes = append(r.Notes, fmt.Sprintf("version %s has no image and %d KiB of manifests, which is more than OLM can install inline: push it, and give its image", b.Version, size>>10))
+	}
+}
+
+// addRollbacks says for each bundle what it takes to go back to the versions that lead directly to it.
+func (r *Result) addRollbacks(in Input, offered []*bundles.Bundle) {
+	history := everPublished(in)
+	for i, to := range offered {
+		var ways []catalogs.Rollback
+		for _, from := range predecessors(r.Package, in.Ladder, to.Name, offered[:i]) {
+			ways = append(ways, rollback.Classify(from, to, history))
+		}
+		if len(ways) == 0 {
+			continue
+		}
+		value, err := json.Marshal(ways)
+		if err != nil {
+			panic(err) // Strings always marshal.
+		}
+		d := &r.Config.Bundles[i]
+		d.Properties = insertProperty(d.Properties, catalogs.PropertyRollback, value)
+	}
+}
+
+// predecessors are the offered versions below that a channel takes to a version in one step. The way back to a blocked
+// version is of no use to anybody. That from a blocked version is: it leads to the next good one below.
+func predecessors(p *catalogs.Package, l *ladder.Ladder, to string, below []*bundles.Bundle) []*bundles.Bundle {
+	var out []*bundles.Bundle
+	for _, name := range l.Rungs() {
+		c := p.Channels[name]
+		if c == nil {
+			continue
+		}
+		if _, ok := c.Entry(to); !ok {
+			continue
+		}
+		for _, from := range slices.Backward(below) {
+			_, blocked := p.Blocked(from.Name)
+			if _, ok := c.Entry(from.Name); !ok || blocked {
+				continue
+			}
+			if !slices.Contains(out, from) {
+				out = append(out, from)
+			}
+			if l.Policy.Upgrades != ladder.Direct && p.Bundles[from.Name].Deprecation == "" {
+				break
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b *bundles.Bundle) int { return a.Version.Compare(b.Version) })
+	return out
+}
+
+// everPublished are all bundles that were read, retired ones included, oldest first.
+func everPublished(in Input) []*bundles.Bundle {
+	var out []*bundles.Bundle
+	for _, c := range in.Contents {
+		if c.Bundle != nil {
+			out = append(out, c.Bundle)
+		}
+	}
+	slices.SortFunc(out, func(a, b *bundles.Bundle) int { return a.Version.Compare(b.Version) })
+	return out
+}
+
+// addPackage adds the documents besides the bundles.
+func (r *Result) addPackage(in Input) error {
+	l, p := in.Ladder, r.Package
+	p.Icon = in.Icon
+	r.describe(in)
+	d := declcfg.Package{Schema: declcfg.SchemaPackage, Name: p.Name, DefaultChannel: p.DefaultChannel, Description: p.Description}
+	if p.Icon != nil {
+		d.Icon = &declcfg.Icon{Data: p.Icon.Data, MediaType: p.Icon.MediaType}
+	}
+	r.Config.Packages = []declcfg.Package{d}
+	for _, name := range l.Rungs() {
+		if c := p.Channels[name]; c != nil {
+			r.Config.Channels = append(r.Config.Channels, channelDocument(p.Name, c))
+		}
+	}
+	r.addDeprecations(l)
+	return r.addBlocks(l)
+}
+
+// describe takes what the ladder does not say from the head of the default channel, as OLM does when it lists operators.
+func (r *Result) describe(in Input) {
+	p := r.Package
+	head, err := p.Target("", "")
+	if err != nil {
+		return
+	}
+	csv := in.Contents[head.Version.String()].Bundle.CSV
+	if p.Description == "" {
+		p.Description = csv.Spec.Description
+	}
+	if p.Icon == nil && len(csv.Spec.Icon) > 0 {
+		p.Icon = iconOf(csv.Spec.Icon[0])
+	}
+}
+
+func channelDocument(pkg string, c *catalogs.Channel) declcfg.Channel {
+	out := declcfg.Channel{Schema: declcfg.SchemaChannel, Package: pkg, Name: c.Name}
+	for _, e := range c.Entries {
+		out.Entries = append(out.Entries, declcfg.ChannelEntry{Name: e.Name, Replaces: e.Replaces, Skips: e.Skips, SkipRange: e.SkipRange})
+	}
+	return out
+}
+
+func (r *Result) addDeprecations(l *ladder.Ladder) {
+	p := r.Package
+	d := declcfg.Deprecation{Schema: declcfg.SchemaDeprecation, Package: p.Name}
+	add := func(schema, name, message string) {
+		if message != "" {
+			d.Entries = append(d.Entries, declcfg.DeprecationEntry{Reference: declcfg.PackageScopedReference{Schema: schema, Name: name}, Message: message})
+		}
+	}
+	add(declcfg.SchemaPackage, "", p.Deprecation)
+	for _, name := range l.Rungs() {
+		if c := p.Channels[name]; c != nil {
+			add(declcfg.SchemaChannel, name, c.Deprecation)
+		}
+	}
+	for _, b := range r.Config.Bundles {
+		add(declcfg.SchemaBundle, b.Name, p.Bundles[b.Name].Deprecation)
+	}
+	if len(d.Entries) > 0 {
+		r.Config.Deprecations = []declcfg.Deprecation{d}
+	}
+}
+
+func (r *Result) addBlocks(l *ladder.Ladder) error {
+	if len(r.Package.Blocks) == 0 {
+		return nil
+	}
+	document := struct {
+		Schema  string           `json:"schema"`
+		Package string           `json:"package"`
+		Blocks  []catalogs.Block `json:"blocks"`
+	}{Schema: catalogs.SchemaBlocks, Package: l.Package}
+	all, err := members(l)
+	if err != nil {
+		return err
+	}
+	for _, m := range all {
+		if b, ok := r.Package.Blocked(m.name); ok {
+			document.Blocks = append(document.Blocks, b)
+		}
+	}
+	blob, err := json.Marshal(document)
+	if err != nil {
+		return fmt.Errorf("encode blocks: %w", err)
+	}
+	r.Config.Others = []declcfg.Meta{{Schema: document.Schema, Package: document.Package, Blob: blob}}
+	return nil
+}
+
+// Write writes the documents, each on a line of its own, as JSON. The same result gives the same bytes.
+func (r Result) Write(w io.Writer) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	c := r.Config
+	err := cmp.Or(
+		encodeAll(encoder, c.Packages), encodeAll(encoder, c.Channels), encodeAll(encoder, c.Bundles),
+		encodeAll(encoder, c.Deprecations), encodeAll(encoder, c.Others),
+	)
+	if err != nil {
+		return fmt.Errorf("write package %q: %w", r.Package.Name, err)
+	}
+	return nil
+}
+
+func encodeAll[T any](encoder *json.Encoder, documents []T) error {
+	for _, d := range documents {
+		if err := encoder.Encode(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compile
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/catalogs/ladder"
+)
+
+// Continuity reports everything that an earlier catalog offered and the ladder takes away without a word: clusters may
+// run it, or follow it. The error wraps ErrContinuity.
+func Continuity(previous *catalogs.Package, l *ladder.Ladder) error {
+	all, err := members(l)
+	if err != nil {
+		return err
+	}
+	known := map[string]member{}
+	for _, m := range all {
+		known[m.name] = m
+	}
+	var lost []error
+	for _, name := range slices.Sorted(maps.Keys(previous.Channels)) {
+		c := previous.Channels[name]
+		if !slices.Contains(l.Rungs(), name) {
+			if c.Deprecation == "" {
+				lost = append(lost, fmt.Errorf("channel %s was offered and is no rung of the ladder any more: deprecate it first, and remove it once that is published", name))
+			}
+			continue
+		}
+		for _, e := range c.Entries {
+			m, ok := known[e.Name]
+			if ok && !m.retired && !l.Reaches(m.reached, name) {
+				lost = append(lost, fmt.Errorf("version %s was offered in channel %s and is only in %s now: promote it again, block it or retire it", m.version, name, m.reached))
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(previous.Bundles)) {
+		if err := keeps(previous.Bundles[name], known); err != nil {
+			lost = append(lost, err)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(previous.Blocks)) {
+		if _, ok := known[name]; !ok {
+			lost = append(lost, fmt.Errorf("bundle %s was offered and blocked, and the ladder does not know it any more: put it back", name))
+		}
+	}
+	if len(lost) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w for package %q: %w", ErrContinuity, l.Package, errors.Join(lost...))
+}
+
+// keeps tells whether the ladder still knows a bundle, as the version and with the content that were published.
+func keeps(old *catalogs.Bundle, known map[string]member) error {
+	m, ok := known[old.Name]
+	switch {
+	case !ok:
+		return fmt.Errorf("bundle %s, version %s, was offered and the ladder does not know it any more: put it back, or list it under retired",
+			old.Name, old.VersionString())
+	case old.VersionString() != m.version.String():
+		return fmt.Errorf("bundle %s was published as version %s and is %s now: a version never changes", old.Name, old.VersionString(), m.version)
+	case ladder.Digest(old.Image) != "" && ladder.Digest(m.image) != "" && ladder.Digest(old.Image) != ladder.Digest(m.image):
+		return fmt.Errorf("version %s was published as %s and is %s now: a version never changes; publish a new one",
+			m.version, short(ladder.Digest(old.Image)), short(ladder.Digest(m.image)))
+	}
+	return nil
+}
+
+// short cuts a digest to what people compare.
+func short(digest string) string {
+	const shown = len("sha256:") + 12
+	if len(digest) <= shown || !strings.HasPrefix(digest, "sha256:") {
+		return digest
+	}
+	return digest[:shown]
+}

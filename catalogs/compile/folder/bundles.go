@@ -1,0 +1,202 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package folder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/catalogs/compile"
+	"github.com/bellwether-dev/bellwether/catalogs/ladder"
+	"github.com/bellwether-dev/bellwether/catalogs/oci"
+)
+
+// Images reads bundle images; *oci.Client does.
+type Images interface {
+	Bundle(ctx context.Context, image string, a oci.Access) (fs.FS, string, error)
+}
+
+// Bundles reads the bundles that ladders name.
+type Bundles struct {
+	Images Images
+	Access oci.Access
+	// CacheDir keeps bundles that were read from registries, by digest. Empty means no cache.
+	CacheDir string
+	// Repository, if set, is where bundle folders will be pushed to: their documents then name the image that this gives.
+	Repository string
+}
+
+// fetches is how many bundles of a package are fetched at a time.
+const fetches = 4
+
+// Contents reads all bundles of a ladder, by version: those that it offers, and of the retired ones those that are still
+// there. dir is the folder of the ladder file.
+func (b *Bundles) Contents(ctx context.Context, dir string, l *ladder.Ladder) (map[string]compile.Content, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open catalog folder: %w", err)
+	}
+	defer func() { _ = root.Close() }()
+	read := make([]compile.Content, len(l.Bundles)+len(l.Retired))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(fetches)
+	for i, bundle := range l.Bundles {
+		group.Go(func() error {
+			var err error
+			if read[i], err = b.content(ctx, root, bundle.Image, bundle.Path); err != nil {
+				return fmt.Errorf("read version %s of package %q: %w", bundle.Version, l.Package, err)
+			}
+			return nil
+		})
+	}
+	for i, old := range l.Retired {
+		group.Go(func() error {
+			// What is retired may be gone; it is wanted for comparisons only.
+			if content, err := b.content(ctx, root, old.Image, old.Path); err == nil {
+				read[len(l.Bundles)+i] = content
+			}
+			return ctx.Err()
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	out := make(map[string]compile.Content, len(read))
+	for i, bundle := range l.Bundles {
+		out[bundle.Version] = read[i]
+	}
+	for i, old := range l.Retired {
+		if content := read[len(l.Bundles)+i]; content.Bundle != nil {
+			out[old.Version] = content
+		}
+	}
+	return out, nil
+}
+
+func (b *Bundles) content(ctx context.Context, root *os.Root, image, dir string) (compile.Content, error) {
+	switch {
+	case image != "":
+		bundle, err := b.fetch(ctx, image)
+		return compile.Content{Bundle: bundle}, err
+	case dir == "":
+		return compile.Content{}, errors.New("it has neither an image nor a path")
+	}
+	sub, err := fs.Sub(root.FS(), path.Clean(dir))
+	if err != nil {
+		return compile.Content{}, fmt.Errorf("open bundle folder: %w", err)
+	}
+	bundle, err := bundles.Read(sub)
+	if err != nil {
+		return compile.Content{}, fmt.Errorf("read bundle folder %s: %w", dir, err)
+	}
+	content := compile.Content{Bundle: bundle}
+	if b.Repository != "" {
+		content.Image, err = imageOf(filepath.Join(root.Name(), filepath.FromSlash(dir)), b.Repository)
+	}
+	return content, err
+}
+
+// imageOf is the image that pushing a bundle folder will give.
+func imageOf(dir, repository string) (string, error) {
+	image, err := oci.BundleImage(dir)
+	if err != nil {
+		return "", err
+	}
+	digest, err := image.Digest()
+	if err != nil {
+		return "", fmt.Errorf("digest bundle %s: %w", dir, err)
+	}
+	return repository + "@" + digest.String(), nil
+}
+
+// fetch reads a bundle image, from the cache if it is there.
+func (b *Bundles) fetch(ctx context.Context, image string) (*bundles.Bundle, error) {
+	digest := ladder.Digest(image)
+	cached := filepath.Join(b.CacheDir, strings.ReplaceAll(digest, ":", "-"))
+	if b.CacheDir != "" && digest != "" {
+		if bundle, err := bundles.Read(os.DirFS(cached)); err == nil {
+			return bundle, nil
+		}
+	}
+	if b.Images == nil {
+		return nil, fmt.Errorf("%w: there is no registry to read %s from", oci.ErrBadSource, image)
+	}
+	files, _, err := b.Images.Bundle(ctx, image, b.Access)
+	if err != nil {
+		return nil, err
+	}
+	bundle, err := bundles.Read(files)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", image, err)
+	}
+	if b.CacheDir != "" && digest != "" {
+		// A cache that cannot be written is a slow one, and no reason to fail.
+		_ = keep(cached, files)
+	}
+	return bundle, nil
+}
+
+// keep copies a bundle into the cache; it is there as a whole or not at all.
+func keep(dir string, files fs.FS) error {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o750); err != nil {
+		return fmt.Errorf("make cache: %w", err)
+	}
+	temp, err := os.MkdirTemp(filepath.Dir(dir), ".new-*")
+	if err != nil {
+		return fmt.Errorf("make cache: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(temp) }()
+	if err := os.CopyFS(temp, files); err != nil {
+		return fmt.Errorf("fill cache: %w", err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return fmt.Errorf("replace cache entry: %w", err)
+	}
+	if err := os.Rename(temp, dir); err != nil {
+		return fmt.Errorf("fill cache: %w", err)
+	}
+	return nil
+}
+
+// maxIcon bounds a package's picture; catalogs carry it inline.
+const maxIcon = 256 << 10
+
+// iconTypes are the media types that OLM shows, by extension.
+var iconTypes = map[string]string{
+	".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif",
+}
+
+// icon reads the picture that a ladder names; nil if it names none.
+func icon(dir string, l *ladder.Ladder) (*catalogs.Icon, error) {
+	if l.Icon == "" {
+		return nil, nil
+	}
+	kind, ok := iconTypes[strings.ToLower(path.Ext(l.Icon))]
+	if !ok {
+		return nil, fmt.Errorf("%w: icon %s of package %q: use svg, png, jpg or gif", ladder.ErrInvalid, l.Icon, l.Package)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open catalog folder: %w", err)
+	}
+	defer func() { _ = root.Close() }()
+	data, err := root.ReadFile(filepath.FromSlash(l.Icon))
+	if err != nil {
+		return nil, fmt.Errorf("read icon of package %q: %w", l.Package, err)
+	}
+	if len(data) > maxIcon {
+		return nil, fmt.Errorf("%w: icon %s of package %q has more than %d KiB", ladder.ErrInvalid, l.Icon, l.Package, maxIcon>>10)
+	}
+	return &catalogs.Icon{Data: data, MediaType: kind}, nil
+}

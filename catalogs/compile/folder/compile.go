@@ -1,0 +1,348 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package folder
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/catalogs/compile"
+	"github.com/bellwether-dev/bellwether/catalogs/ladder"
+)
+
+// catalogFile is the name of a package's file in the folder of that package.
+const catalogFile = "catalog.json"
+
+// Options say how a folder is compiled.
+type Options struct {
+	Bundles Bundles
+	// Published is the catalog as clusters see it now; nil compares with what is in the output folder.
+	Published []*catalogs.Package
+	// Installed is what clusters run, by package.
+	Installed map[string][]catalogs.Installed
+	Now       time.Time
+	// Parallel is how many packages are compiled at a time, and so bounds memory. Default: the number of processors.
+	Parallel int
+	// Progress is called after each package, never twice at a time; it may be nil.
+	Progress func(done, total int)
+	// Check compares with the output folder, and writes nothing.
+	Check bool
+}
+
+// Report says what compiling changed.
+type Report struct {
+	// Packages are sorted by name.
+	Packages []Package `json:"packages"`
+}
+
+// Package is what compiling changed in one package.
+type Package struct {
+	Name string `json:"name"`
+	// File is the path of the package's file.
+	File string `json:"file"`
+	// Changed tells whether the file is another one than before; Removed, that it is gone.
+	Changed bool `json:"changed"`
+	Removed bool `json:"removed,omitempty"`
+	// Channels are in the order of the ladder, then those that are gone.
+	Channels []Channel         `json:"channels,omitempty"`
+	Bundles  int               `json:"bundles"`
+	Waiting  []compile.Waiting `json:"waiting,omitempty"`
+	Notes    []string          `json:"notes,omitempty"`
+}
+
+// Channel is the head of a channel, as versions; empty where there is no such channel.
+type Channel struct {
+	Name   string `json:"name"`
+	Before string `json:"before,omitempty"`
+	After  string `json:"after,omitempty"`
+}
+
+// Changed tells whether anything is another one than before.
+func (r Report) Changed() bool {
+	return slices.ContainsFunc(r.Packages, func(p Package) bool { return p.Changed })
+}
+
+// Compile compiles the ladders in dir into the folder out, which is made if it is not there. Errors are joined over the
+// packages; they wrap those of packages compile, ladder and oci. If there is any, out is as it was.
+func Compile(ctx context.Context, dir, out string, o Options) (Report, error) {
+	ladders, err := LoadAll(dir)
+	if err != nil {
+		return Report{}, err
+	}
+	stage, err := stageIn(out, o.Check)
+	if err != nil {
+		return Report{}, err
+	}
+	defer func() { _ = os.RemoveAll(stage) }()
+	c := compiler{Options: o, dir: dir, out: out, stage: stage}
+	report, err := c.all(ctx, ladders)
+	if err != nil {
+		return Report{}, err
+	}
+	gone, err := c.gone(ladders)
+	if err != nil {
+		return Report{}, err
+	}
+	report.Packages = append(report.Packages, gone...)
+	slices.SortFunc(report.Packages, func(a, b Package) int { return strings.Compare(a.Name, b.Name) })
+	if o.Check {
+		return report, nil
+	}
+	return report, c.publish(report)
+}
+
+// stageIn makes the folder in which everything is written first: in the same file system as the output, and hidden, so
+// that no reader takes it for a part of the catalog.
+func stageIn(out string, check bool) (string, error) {
+	parent := out
+	if check {
+		parent = ""
+	} else if err := os.MkdirAll(out, 0o755); err != nil { //nolint:gosec // a catalog is there to be read
+		return "", fmt.Errorf("make output folder: %w", err)
+	}
+	stage, err := os.MkdirTemp(parent, ".compile-*")
+	if err != nil {
+		return "", fmt.Errorf("make folder: %w", err)
+	}
+	return stage, nil
+}
+
+type compiler struct {
+	Options
+
+	dir, out, stage string
+}
+
+// all compiles every package into the stage.
+func (c *compiler) all(ctx context.Context, ladders []*ladder.File) (Report, error) {
+	report := Report{Packages: make([]Package, len(ladders))}
+	problems := make([]error, len(ladders))
+	var mu sync.Mutex
+	done := 0
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(cmp.Or(c.Parallel, runtime.GOMAXPROCS(0)))
+	for i, f := range ladders {
+		group.Go(func() error {
+			report.Packages[i], problems[i] = c.one(ctx, f.Ladder)
+			mu.Lock()
+			defer mu.Unlock()
+			done++
+			if c.Progress != nil {
+				c.Progress(done, len(ladders))
+			}
+			return ctx.Err()
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return Report{}, err
+	}
+	return report, errors.Join(problems...)
+}
+
+// one compiles a package into the stage.
+func (c *compiler) one(ctx context.Context, l *ladder.Ladder) (Package, error) {
+	before, err := c.before(l.Package)
+	if err != nil {
+		return Package{}, err
+	}
+	in := compile.Input{Ladder: l, Previous: c.published(l.Package, before), Installed: c.Installed[l.Package], Now: c.Now}
+	if in.Icon, err = icon(c.dir, l); err != nil {
+		return Package{}, err
+	}
+	// What cannot compile whatever the bundles are needs none fetched.
+	if _, err := compile.Graph(l); err != nil {
+		return Package{}, err
+	}
+	if in.Contents, err = c.Bundles.Contents(ctx, c.dir, l); err != nil {
+		return Package{}, err
+	}
+	result, err := compile.Compile(in)
+	if err != nil {
+		return Package{}, err
+	}
+	file := filepath.Join(l.Package, catalogFile)
+	staged := filepath.Join(c.stage, file)
+	if err := writeResult(staged, result); err != nil {
+		return Package{}, err
+	}
+	same, err := sameFiles(staged, filepath.Join(c.out, file))
+	if err != nil {
+		return Package{}, err
+	}
+	return Package{
+		Name: l.Package, File: file, Changed: !same, Bundles: len(result.Package.Bundles),
+		Channels: Heads(l.Rungs(), before, result.Package), Waiting: result.Waiting, Notes: result.Notes,
+	}, nil
+}
+
+// before reads the graph of a package as it is in the output folder; nil if it is not there.
+func (c *compiler) before(pkg string) (*catalogs.Package, error) {
+	f, err := os.Open(filepath.Join(c.out, pkg, catalogFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read compiled package: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	p, err := catalogs.ReadPackageWith(catalogs.SingleFile(f.Name(), f), pkg)
+	if err != nil {
+		return nil, fmt.Errorf("read compiled package: %w", err)
+	}
+	return p, nil
+}
+
+func (c *compiler) published(pkg string, before *catalogs.Package) *catalogs.Package {
+	if c.Published == nil {
+		return before
+	}
+	i := slices.IndexFunc(c.Published, func(p *catalogs.Package) bool { return p.Name == pkg })
+	if i < 0 {
+		return nil
+	}
+	return c.Published[i]
+}
+
+// Heads compares the heads of two packages, either of which may be nil, by the rungs of a ladder.
+func Heads(rungs []string, before, after *catalogs.Package) []Channel {
+	var out []Channel
+	names := slices.Clone(rungs)
+	if before != nil {
+		for _, c := range before.Summary().Channels {
+			if !slices.Contains(names, c.Name) {
+				names = append(names, c.Name)
+			}
+		}
+	}
+	for _, name := range names {
+		c := Channel{Name: name, Before: headOf(before, name), After: headOf(after, name)}
+		if c.Before != "" || c.After != "" {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func headOf(p *catalogs.Package, channel string) string {
+	if p == nil || p.Channels[channel] == nil {
+		return ""
+	}
+	head, err := p.Target(channel, "")
+	if err != nil {
+		return ""
+	}
+	return head.VersionString()
+}
+
+func writeResult(path string, r compile.Result) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // a catalog is there to be read
+		return fmt.Errorf("write compiled package: %w", err)
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o644) //nolint:gosec // a catalog is there to be read
+	if err != nil {
+		return fmt.Errorf("write compiled package: %w", err)
+	}
+	if err := errors.Join(r.Write(f), f.Close()); err != nil {
+		return fmt.Errorf("write compiled package: %w", err)
+	}
+	return nil
+}
+
+func sameFiles(a, b string) (bool, error) {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false, fmt.Errorf("compare: %w", err)
+	}
+	y, err := os.Stat(b)
+	if errors.Is(err, fs.ErrNotExist) || (err == nil && x.Size() != y.Size()) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("compare: %w", err)
+	}
+	left, err := os.ReadFile(a)
+	if err != nil {
+		return false, fmt.Errorf("compare: %w", err)
+	}
+	right, err := os.ReadFile(b)
+	if err != nil {
+		return false, fmt.Errorf("compare: %w", err)
+	}
+	return bytes.Equal(left, right), nil
+}
+
+// gone finds packages in the output folder that no ladder is about any more. One that was deprecated may go; the others,
+// and those of the published catalog, are an error that wraps compile.ErrContinuity.
+func (c *compiler) gone(ladders []*ladder.File) ([]Package, error) {
+	has := func(name string) bool {
+		return slices.ContainsFunc(ladders, func(f *ladder.File) bool { return f.Ladder.Package == name })
+	}
+	compiled, err := filepath.Glob(filepath.Join(globQuoted(c.out), "*", catalogFile))
+	if err != nil {
+		return nil, fmt.Errorf("list output folder: %w", err)
+	}
+	var out []Package
+	lost := slices.Clone(c.Published)
+	for _, path := range compiled {
+		name := filepath.Base(filepath.Dir(path))
+		if strings.HasPrefix(name, ".") || has(name) {
+			continue
+		}
+		p, err := c.before(name)
+		if err != nil {
+			return nil, err
+		}
+		lost = append(lost, p)
+		out = append(out, Package{Name: name, File: filepath.Join(name, catalogFile), Changed: true, Removed: true, Channels: Heads(nil, p, nil)})
+	}
+	var problems []error
+	for _, p := range lost {
+		if p.Deprecation == "" && !has(p.Name) {
+			problems = append(problems, fmt.Errorf("%w: package %q was offered and has no ladder any more: put its file back, or deprecate the package and publish that first",
+				compile.ErrContinuity, p.Name))
+		}
+	}
+	return out, errors.Join(problems...)
+}
+
+// globQuoted keeps a folder's name from being taken for a pattern.
+func globQuoted(dir string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(dir)
+}
+
+// publish moves what has changed from the stage to its place, file by file: packages do not depend on each other.
+func (c *compiler) publish(r Report) error {
+	for _, p := range r.Packages {
+		target := filepath.Join(c.out, p.File)
+		switch {
+		case p.Removed:
+			if err := os.Remove(target); err != nil {
+				return fmt.Errorf("remove package %q: %w", p.Name, err)
+			}
+			_ = os.Remove(filepath.Dir(target)) // It stays if somebody else has something in it.
+		case p.Changed:
+			if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil { //nolint:gosec // a catalog is there to be read
+				return fmt.Errorf("write package %q: %w", p.Name, err)
+			}
+			if err := os.Rename(filepath.Join(c.stage, p.File), target); err != nil {
+				return fmt.Errorf("write package %q: %w", p.Name, err)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package folder
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/bellwether-dev/bellwether/catalogs/ladder"
+)
+
+// ErrNoLadders says that a folder holds no ladder file.
+var ErrNoLadders = errors.New("no ladder files")
+
+// Path is where the ladder file of a package is.
+func Path(dir, pkg string) string { return filepath.Join(dir, pkg+".yaml") }
+
+// Load reads one ladder file. Errors wrap ladder.ErrInvalid, or are those of the file system.
+func Load(path string) (*ladder.File, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read ladder: %w", err)
+	}
+	f, err := ladder.Parse(path, text)
+	if err != nil {
+		return nil, err
+	}
+	if base := filepath.Base(path); base != f.Ladder.Package+filepath.Ext(base) {
+		return nil, fmt.Errorf("%w: %s is about package %q: call it %s", ladder.ErrInvalid, path, f.Ladder.Package, f.Ladder.Package+".yaml")
+	}
+	return f, nil
+}
+
+// LoadAll reads all ladder files at the top of a folder, sorted by package, and reports all that is wrong with any of them.
+// Hidden files and those of other kinds than YAML are left out. Errors wrap ErrNoLadders or those of Load.
+func LoadAll(dir string) ([]*ladder.File, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("read catalog folder: %w", err)
+	}
+	var files []*ladder.File
+	var problems []error
+	seen := map[string]string{}
+	for _, e := range entries {
+		extension := filepath.Ext(e.Name())
+		if e.IsDir() || strings.HasPrefix(e.Name(), ".") || (extension != ".yaml" && extension != ".yml") {
+			continue
+		}
+		f, err := Load(filepath.Join(dir, e.Name()))
+		if err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		if other, ok := seen[f.Ladder.Package]; ok {
+			problems = append(problems, fmt.Errorf("%w: %s and %s are about the same package", ladder.ErrInvalid, other, f.Name))
+		}
+		seen[f.Ladder.Package] = f.Name
+		files = append(files, f)
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("%w in %s", ErrNoLadders, dir)
+	}
+	return files, nil
+}
+
+// Save writes a ladder file as a whole, or leaves the old one in place.
+func Save(f *ladder.File) error {
+	text, err := f.Format()
+	if err != nil {
+		return err
+	}
+	return replaceFile(f.Name, text)
+}
+
+// replaceFile writes a file beside its place and moves it there. What is the same already is left alone.
+func replaceFile(path string, text []byte) error {
+	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, text) {
+		return nil
+	}
+	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	defer func() { _ = os.Remove(temp.Name()) }()
+	_, err = temp.Write(text)
+	if err = errors.Join(err, temp.Chmod(modeOf(path)), temp.Sync(), temp.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := os.Rename(temp.Name(), path); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+// modeOf is the mode that a replaced file had; a new one may be read by all, as catalogs may.
+func modeOf(path string) fs.FileMode {
+	if info, err := os.Stat(path); err == nil {
+		return info.Mode().Perm()
+	}
+	return 0o644
+}

@@ -1,0 +1,168 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compile
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/operator-framework/operator-registry/alpha/declcfg"
+	"github.com/operator-framework/operator-registry/alpha/property"
+	"github.com/operator-framework/operator-registry/pkg/registry"
+
+	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/catalogs"
+)
+
+// Render returns the olm.bundle document of a bundle. With an image it is what `opm render` with the migration
+// bundle-object-to-csv-metadata gives: what lists and resolvers need of the ClusterServiceVersion. Without one, or if inline
+// is set, it is what `opm render` gives without a migration: the manifests. The error wraps ErrContent.
+func Render(b *bundles.Bundle, image string, inline bool) (declcfg.Bundle, error) {
+	in, err := registryBundle(b, image)
+	if err != nil {
+		return declcfg.Bundle{}, fmt.Errorf("%w: render %s: %w", ErrContent, b.Name, err)
+	}
+	_, props, err := registry.ObjectsAndPropertiesFromBundle(in)
+	if err != nil {
+		return declcfg.Bundle{}, fmt.Errorf("%w: render %s: %w", ErrContent, b.Name, err)
+	}
+	related, err := relatedImages(in)
+	if err != nil {
+		return declcfg.Bundle{}, fmt.Errorf("%w: render %s: find images: %w", ErrContent, b.Name, err)
+	}
+	out := declcfg.Bundle{Schema: declcfg.SchemaBundle, Name: b.Name, Package: b.Package, Image: image, RelatedImages: related}
+	var objects []property.Property
+	for _, p := range props {
+		switch p.Type {
+		case property.TypeBundleObject:
+			objects = append(objects, p)
+		case property.TypeCSVMetadata:
+		default:
+			out.Properties = append(out.Properties, p)
+		}
+	}
+	if image == "" || inline {
+		out.Properties = append(out.Properties, objects...)
+		return out, nil
+	}
+	out.Properties = append(out.Properties, property.MustBuildCSVMetadata(*b.CSV))
+	return out, nil
+}
+
+// registryBundle is the bundle as operator-registry knows it after it has read the folder: one object per file, and only
+// the first ClusterServiceVersion.
+func registryBundle(b *bundles.Bundle, image string) (*registry.Bundle, error) {
+	out := registry.NewBundle(b.Name, &registry.Annotations{
+		PackageName: b.Package, Channels: strings.Join(b.Channels, ","), DefaultChannelName: b.DefaultChannel,
+	})
+	out.BundleImage = image
+	for i, o := range b.Objects {
+		if i > 0 && o.File != "" && o.File == b.Objects[i-1].File {
+			continue
+		}
+		out.Add(o.Unstructured)
+	}
+	for _, d := range b.Dependencies {
+		out.Dependencies = append(out.Dependencies, &registry.Dependency{Type: d.Type, Value: d.Value})
+	}
+	for _, p := range b.Properties {
+		out.Properties = append(out.Properties, registry.Property{Type: p.Type, Value: p.Value})
+	}
+	// The annotation olm.properties of the ClusterServiceVersion holds further ones.
+	if text := b.CSV.GetAnnotations()[registry.PropertyKey]; text != "" {
+		var more []registry.Property
+		if err := json.Unmarshal([]byte(text), &more); err != nil {
+			return nil, fmt.Errorf("decode annotation %s: %w", registry.PropertyKey, err)
+		}
+		out.Properties = append(out.Properties, more...)
+	}
+	out.Properties = distinct(out.Properties)
+	return out, nil
+}
+
+func distinct(in []registry.Property) []registry.Property {
+	var out []registry.Property
+	for _, p := range in {
+		same := func(o registry.Property) bool { return o.Type == p.Type && string(o.Value) == string(p.Value) }
+		if !slices.ContainsFunc(out, same) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// relatedImages are those that the ClusterServiceVersion lists, those of its Deployments, and the bundle's own, sorted.
+func relatedImages(b *registry.Bundle) ([]declcfg.RelatedImage, error) {
+	csv, err := b.ClusterServiceVersion()
+	if err != nil {
+		return nil, err
+	}
+	var spec struct {
+		RelatedImages []declcfg.RelatedImage `json:"relatedImages"`
+	}
+	if err := json.Unmarshal(csv.Spec, &spec); err != nil {
+		return nil, err
+	}
+	used, err := csv.GetOperatorImages()
+	if err != nil {
+		return nil, err
+	}
+	out := spec.RelatedImages
+	for _, image := range append([]string{b.BundleImage}, slices.Sorted(maps.Keys(used))...) {
+		listed := slices.ContainsFunc(out, func(r declcfg.RelatedImage) bool { return r.Image == image })
+		if image != "" && !listed {
+			out = append(out, declcfg.RelatedImage{Image: image})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b declcfg.RelatedImage) int {
+		return cmp.Or(strings.Compare(a.Image, b.Image), strings.Compare(a.Name, b.Name))
+	})
+	return out, nil
+}
+
+// fill adds to a bundle of the package what its document says.
+func fill(b *catalogs.Bundle, d declcfg.Bundle) error {
+	b.Image = d.Image
+	for _, p := range d.Properties {
+		if p.Type != property.TypeBundleObject {
+			b.Properties = append(b.Properties, catalogs.Property{Type: p.Type, Value: p.Value})
+			continue
+		}
+		var object property.BundleObject
+		if err := json.Unmarshal(p.Value, &object); err != nil {
+			return fmt.Errorf("%w: decode %s of %s: %w", ErrContent, p.Type, d.Name, err)
+		}
+		b.Objects = append(b.Objects, object.Data)
+	}
+	for _, r := range d.RelatedImages {
+		b.RelatedImages = append(b.RelatedImages, catalogs.RelatedImage{Name: r.Name, Image: r.Image})
+	}
+	return nil
+}
+
+// insertProperty puts a property before the manifests, which opm keeps at the end.
+func insertProperty(in []property.Property, kind string, value json.RawMessage) []property.Property {
+	at := slices.IndexFunc(in, func(p property.Property) bool {
+		return p.Type == property.TypeBundleObject || p.Type == property.TypeCSVMetadata
+	})
+	if at < 0 {
+		at = len(in)
+	}
+	return slices.Insert(in, at, property.Property{Type: kind, Value: value})
+}
+
+// iconOf decodes the picture of a ClusterServiceVersion; nil if it is none.
+func iconOf(in operatorsv1alpha1.Icon) *catalogs.Icon {
+	data, err := base64.StdEncoding.DecodeString(in.Data)
+	if err != nil || len(data) == 0 {
+		return nil
+	}
+	return &catalogs.Icon{Data: data, MediaType: in.MediaType}
+}
