@@ -4,6 +4,8 @@
 package cli
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -18,6 +20,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/bundles/lint"
@@ -261,7 +264,7 @@ func (a *app) readBundle(ctx context.Context, client *oci.Client, access oci.Acc
 		if len(text) > bundles.MaxBytes {
 			return nil, fmt.Errorf("read stdin: %w: more than %d MiB", bundles.ErrTooLarge, bundles.MaxBytes>>20)
 		}
-		return fromManifests([][]byte{text})
+		return fromStream(text)
 	case isDirectory(source):
 		return fromFolder(source)
 	}
@@ -281,6 +284,22 @@ func fromFolder(dir string) (*bundles.Bundle, error) {
 		return nil, bundleError(fmt.Errorf("read bundle %s: %w", dir, err))
 	}
 	return b, nil
+}
+
+// fromStream reads documents one by one: in a stream they share no file, which
+// a rule would object to.
+func fromStream(text []byte) (*bundles.Bundle, error) {
+	var manifests [][]byte
+	for reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text))); ; {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return fromManifests(manifests)
+		}
+		if err != nil {
+			return nil, bundleError(fmt.Errorf("%w: split documents: %w", bundles.ErrNotBundle, err))
+		}
+		manifests = append(manifests, document)
+	}
 }
 
 func fromManifests(manifests [][]byte) (*bundles.Bundle, error) {

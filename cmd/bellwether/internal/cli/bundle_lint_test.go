@@ -1,0 +1,280 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/yaml"
+
+	"github.com/bellwether-dev/bellwether/bundles/lint"
+	"github.com/bellwether-dev/bellwether/catalogs/oci"
+)
+
+const (
+	goodBundle  = "../../../../bundles/lint/testdata/base"
+	lintedCSV   = "manifests/echo-operator.clusterserviceversion.yaml"
+	lintedCRD   = "manifests/echoes.example.com.yaml"
+	lintedImage = "registry.example.com/echo/operator@sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+)
+
+// lintedBundle is a copy of a bundle with nothing wrong, in which texts were
+// replaced: pairs of old and new, in every file.
+func lintedBundle(t *testing.T, dir string, replace ...string) string {
+	t.Helper()
+	if err := os.CopyFS(dir, os.DirFS(goodBundle)); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{lintedCSV, lintedCRD, "metadata/annotations.yaml"} {
+		path := filepath.Join(dir, file)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(strings.NewReplacer(replace...).Replace(string(text))), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestBundleLintExitStatus(t *testing.T) {
+	good := lintedBundle(t, filepath.Join(t.TempDir(), "good"))
+	tagged := lintedBundle(t, filepath.Join(t.TempDir(), "tagged"), lintedImage, "registry.example.com/echo/operator:v1.1.0")
+	broken := lintedBundle(t, filepath.Join(t.TempDir(), "broken"), "minKubeVersion: 1.30.0", "minKubeVersion: latest")
+	noYAML := lintedBundle(t, filepath.Join(t.TempDir(), "no-yaml"), "kind: ClusterServiceVersion", "kind: [")
+	waivers := filepath.Join(t.TempDir(), "waivers.yaml")
+	if err := os.WriteFile(waivers, []byte("waivers:\n- {rule: of-csv, reason: ours}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		args []string
+		code int
+		says string
+	}{
+		"nothing wrong":           {[]string{good}, 0, "✓ no findings"},
+		"warnings":                {[]string{tagged}, 0, "image-digest"},
+		"warnings that count":     {[]string{tagged, "--fail-on", "warning"}, 1, "image-digest"},
+		"warnings of no interest": {[]string{tagged, "--fail-on", "warning", "--skip", "image-digest"}, 0, "no findings"},
+		"errors":                  {[]string{broken}, 1, "minKubeVersion"},
+		"errors of no interest":   {[]string{broken, "--rule", "image-digest"}, 0, "no findings"},
+		"no bundle":               {[]string{t.TempDir()}, 2, "Hint:  a bundle folder has manifests/"},
+		"no YAML":                 {[]string{noYAML}, 2, lintedCSV},
+		"a file":                  {[]string{filepath.Join(good, lintedCSV)}, 2, "is a file"},
+		"nothing to lint":         {nil, 2, "give the bundle's folder"},
+		"no history":              {[]string{good, "--history", t.TempDir()}, 2, "read history"},
+		"no such rule":            {[]string{good, "--rule", "of-everything"}, 2, `no rule "of-everything"`},
+		"no such severity":        {[]string{good, "--fail-on", "sometimes"}, 2, "choose error, warning or info"},
+		"no such output":          {[]string{good, "-o", "yaml"}, 2, "-o yaml"},
+		"no such flag":            {[]string{good, "--strict"}, 2, "--help"},
+		"bad waivers":             {[]string{good, "--waivers", waivers}, 2, "line 2: a waiver needs a day"},
+		"no waivers":              {[]string{good, "--waivers", "nowhere.yaml"}, 2, "nowhere.yaml"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := newWorld().run(t, append([]string{"bundle", "lint"}, test.args...)...)
+			if got.code != test.code || !strings.Contains(got.out+got.err, test.says) {
+				t.Errorf("it ended with %d, want %d and %q:\n%s%s", got.code, test.code, test.says, got.out, got.err)
+			}
+			if got.code == exitUnusable && got.out != "" {
+				t.Errorf("it printed a report of unusable input:\n%s", got.out)
+			}
+		})
+	}
+}
+
+// History is found in a folder of versions, in a catalog that carries the
+// manifests, in one that names images, and in images themselves.
+func TestBundleLintHistory(t *testing.T) {
+	registry := startRegistry(t)
+	published := t.TempDir()
+	old := lintedBundle(t, filepath.Join(published, "1.0.0"), "1.1.0", "1.0.0", "level:\n", "volume:\n")
+	dir := lintedBundle(t, filepath.Join(t.TempDir(), "new"))
+	ref := registry + "/bundles/echo:1.0.0"
+	digest, err := oci.NewClient(oci.Options{}).PushBundle(t.Context(), old, ref, oci.Access{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	catalog := func(image string, objects bool) string {
+		folder := t.TempDir()
+		properties := []map[string]any{{"type": "olm.package", "value": map[string]string{"packageName": "echo-operator", "version": "1.0.0"}}}
+		for _, file := range []string{lintedCSV, lintedCRD} {
+			if objects {
+				text, err := os.ReadFile(filepath.Join(old, file))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if text, err = yaml.YAMLToJSON(text); err != nil {
+					t.Fatal(err)
+				}
+				properties = append(properties, map[string]any{"type": "olm.bundle.object", "value": map[string][]byte{"data": text}})
+			}
+		}
+		var out bytes.Buffer
+		for _, document := range []any{
+			map[string]any{"schema": "olm.package", "name": "echo-operator", "defaultChannel": "stable"},
+			map[string]any{"schema": "olm.channel", "package": "echo-operator", "name": "stable", "entries": []map[string]string{{"name": "echo-operator.v1.0.0"}}},
+			map[string]any{"schema": "olm.bundle", "package": "echo-operator", "name": "echo-operator.v1.0.0", "image": image, "properties": properties},
+		} {
+			if err := json.NewEncoder(&out).Encode(document); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(filepath.Join(folder, "catalog.json"), out.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return folder
+	}
+	image := registry + "/bundles/echo@" + digest
+	for name, place := range map[string]string{
+		"a folder of versions":         published,
+		"one folder":                   old,
+		"a catalog with the manifests": catalog(image, true),
+		"a catalog with images":        catalog(image, false),
+		"an image":                     ref,
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := newWorld().run(t, "bundle", "lint", dir, "--history", place, "-o", "json")
+			var report struct {
+				History  []string       `json:"history"`
+				Findings []lint.Finding `json:"findings"`
+			}
+			if err := json.Unmarshal([]byte(got.out), &report); err != nil {
+				t.Fatalf("%v: %s%s", err, got.out, got.err)
+			}
+			if diff := cmp.Diff([]string{"1.0.0"}, report.History); diff != "" {
+				t.Errorf("history (-want +got):\n%s", diff)
+			}
+			found := false
+			for _, f := range report.Findings {
+				found = found || f.Rule == "crd-removed-field"
+			}
+			if got.code != lintFindings || !found {
+				t.Errorf("it ended with %d and did not miss spec.volume:\n%s%s", got.code, got.out, got.err)
+			}
+		})
+	}
+	t.Run("an image that is not there", func(t *testing.T) {
+		got := newWorld().run(t, "bundle", "lint", dir, "--history", catalog(registry+"/bundles/none@"+digest, false))
+		if got.code != exitUnusable || !strings.Contains(got.err, "bundles/none") {
+			t.Errorf("it ended with %d:\n%s%s", got.code, got.out, got.err)
+		}
+	})
+}
+
+func TestBundleLintImages(t *testing.T) {
+	registry := startRegistry(t)
+	amd64, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{OS: "linux", Architecture: "amd64"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ref, err := name.ParseReference(registry + "/echo:v1.1.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := remote.Write(ref, amd64); err != nil {
+		t.Fatal(err)
+	}
+	digest, err := amd64.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := lintedBundle(t, filepath.Join(t.TempDir(), "there"), lintedImage, registry+"/echo@"+digest.String())
+	gone := lintedBundle(t, filepath.Join(t.TempDir(), "gone"), lintedImage, registry+"/none@"+digest.String())
+	for name, test := range map[string]struct {
+		dir, says string
+		code      int
+	}{
+		"an architecture less": {there, "is not built for linux/arm64, only for linux/amd64", 1},
+		"no image":             {gone, "is not in its registry", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := newWorld().run(t, "bundle", "lint", test.dir, "--check-images")
+			if got.code != test.code || !strings.Contains(got.out, test.says) {
+				t.Errorf("it ended with %d, want %d and %q:\n%s%s", got.code, test.code, test.says, got.out, got.err)
+			}
+			if offline := newWorld().run(t, "bundle", "lint", test.dir); offline.code != exitOK {
+				t.Errorf("without --check-images it ended with %d:\n%s%s", offline.code, offline.out, offline.err)
+			}
+		})
+	}
+}
+
+// A file of waivers beside the bundle is found, and paths in reports are those
+// that the user gave.
+func TestBundleLintWaivers(t *testing.T) {
+	dir := lintedBundle(t, filepath.Join(t.TempDir(), "bundle"), "minKubeVersion: 1.30.0", "minKubeVersion: latest")
+	before := newWorld().run(t, "bundle", "lint", dir)
+	if want := filepath.Join(dir, lintedCSV) + ":"; before.code != lintFindings || !strings.Contains(before.out, want) {
+		t.Errorf("it ended with %d and does not name %s:\n%s%s", before.code, want, before.out, before.err)
+	}
+	text := "waivers:\n- {rule: of-csv, path: spec.minKubeVersion, reason: 'We are early.', expires: 2026-11-21}\n"
+	if err := os.WriteFile(filepath.Join(dir, lint.WaiverFile), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := newWorld().run(t, "bundle", "lint", dir); got.code != exitOK || !strings.Contains(got.out, "; 1 waived") {
+		t.Errorf("it ended with %d:\n%s%s", got.code, got.out, got.err)
+	}
+	sarif := newWorld().run(t, "bundle", "lint", dir, "-o", "sarif")
+	if !strings.Contains(sarif.out, "We are early. (until 2026-11-21)") {
+		t.Errorf("the waiver's reason is not in the SARIF report:\n%s", sarif.out)
+	}
+}
+
+func lintStdin(t *testing.T, in io.Reader, args ...string) result {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	a := newApp("bellwether", genericiooptions.IOStreams{In: in, Out: &out, ErrOut: &errOut})
+	root := a.root()
+	root.SetArgs(append([]string{"bundle", "lint", "-"}, args...))
+	code := a.exit(root.ExecuteContext(t.Context()))
+	return result{code, out.String(), errOut.String()}
+}
+
+func TestBundleLintStdin(t *testing.T) {
+	var in bytes.Buffer
+	for _, file := range []string{lintedCSV, lintedCRD} {
+		text, err := os.ReadFile(filepath.Join(goodBundle, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		in.WriteString("---\n")
+		in.Write(text)
+	}
+	got := lintStdin(t, &in, "--rule", "of-bundle,of-csv,crd-removed-field,olmv0-second-document")
+	if got.code != exitOK {
+		t.Errorf("it ended with %d:\n%s%s", got.code, got.out, got.err)
+	}
+	if got := lintStdin(t, strings.NewReader("hello")); got.code != exitUnusable {
+		t.Errorf("hello is a bundle:\n%s%s", got.out, got.err)
+	}
+}
+
+func TestBundleLintRules(t *testing.T) {
+	w := newWorld()
+	list := w.run(t, "bundle", "lint", "--list")
+	for _, r := range lint.Rules() {
+		if !strings.Contains(list.out, r.ID+" ") {
+			t.Errorf("%s is not in the list", r.ID)
+		}
+	}
+	if got := w.run(t, "bundle", "lint", "--explain", "image-digest"); got.code != exitOK || !strings.Contains(got.out, "## How to fix it") {
+		t.Errorf("it ended with %d:\n%s%s", got.code, got.out, got.err)
+	}
+	if got := w.run(t, "bundle", "lint", "--explain", "image-digests"); got.code != exitUnusable || !strings.Contains(got.err, "--list") {
+		t.Errorf("it ended with %d:\n%s%s", got.code, got.out, got.err)
+	}
+}
