@@ -55,6 +55,9 @@ func TestTrouble(t *testing.T) {
 		"disappearing": terminatingNamespace,
 		"adopted":      adopted,
 		"halfway":      deletedHalfway,
+		"blocked":      blockedVersions,
+		"unwanted":     blockedFromTheStart,
+		"signed":       signedCatalog,
 	}
 	for name, scenario := range scenarios {
 		t.Run(name, func(t *testing.T) {
