@@ -143,8 +143,8 @@ func (f *bundleLint) check() error {
 	if f.out.format == lintText {
 		f.out.format = outputTable
 	}
-	if err := f.out.check(); err != nil {
-		return err
+	if f.out.check() != nil {
+		return hintf("choose text, json or sarif", "-o %s is not an output format of this command", f.out.format)
 	}
 	if !slices.Contains([]lint.Severity{lint.Error, lint.Warning, lint.Info}, lint.Severity(f.failOn)) {
 		return hintf("choose error, warning or info", "--fail-on %q is no severity", f.failOn)
@@ -268,6 +268,9 @@ func (a *app) readBundle(ctx context.Context, client *oci.Client, access oci.Acc
 	case isDirectory(source):
 		return fromFolder(source)
 	}
+	if err := mayBeImage(source); err != nil {
+		return nil, err
+	}
 	if _, err := os.Stat(source); err == nil {
 		return nil, hintf("give the folder with manifests/ and metadata/ in it, or pipe manifests in with -", "%s is a file, not a bundle's folder", source)
 	}
@@ -276,6 +279,19 @@ func (a *app) readBundle(ctx context.Context, client *oci.Client, access oci.Acc
 		return nil, err
 	}
 	return fromManifests(objects)
+}
+
+// mayBeImage objects to what was surely meant as a folder: Docker's short names
+// would have it looked for on the internet.
+func mayBeImage(source string) error {
+	host, _, slash := strings.Cut(source, "/")
+	if slash && strings.Trim(host, ".") != "" && (strings.ContainsAny(host, ".:") || host == "localhost") {
+		return nil
+	}
+	if _, err := os.Stat(source); err == nil {
+		return nil
+	}
+	return hintf("write an image with its registry, as in registry.example.com/bundles/echo-operator:1.1.0", "there is no folder %s", source)
 }
 
 func fromFolder(dir string) (*bundles.Bundle, error) {
@@ -329,10 +345,15 @@ func readHistory(ctx context.Context, client *oci.Client, access *registryFlags,
 		if len(folders) > 0 {
 			return readAll(ctx, folders, func(_ context.Context, folder string) (*bundles.Bundle, error) { return fromFolder(folder) })
 		}
+	} else if err := mayBeImage(place); err != nil {
+		return nil, err
 	}
 	found, err := readCatalogHistory(ctx, client, access, place, packageName)
-	if err == nil || !errors.Is(err, catalogs.ErrNotCatalog) || isDirectory(place) {
+	if err == nil || !errors.Is(err, catalogs.ErrNotCatalog) {
 		return found, err
+	}
+	if isDirectory(place) {
+		return nil, hint(err, "earlier versions are a folder that holds a bundle folder for each, or a catalog")
 	}
 	objects, imageErr := client.BundleObjects(ctx, place, access.access())
 	if imageErr != nil {
