@@ -159,12 +159,16 @@ func checkSecrets(g grant) string {
 	if !g.cluster || len(g.ResourceNames) > 0 {
 		return ""
 	}
+	var verbs []string
 	for _, verb := range []string{"get", "list", "watch"} {
 		if covers(g, tuple{resource: "secrets", verb: verb}) {
-			return fmt.Sprintf("it may %s secrets in all namespaces", verb)
+			verbs = append(verbs, verb)
 		}
 	}
-	return ""
+	if len(verbs) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("it may %s secrets in all namespaces", strings.Join(verbs, ", "))
 }
 
 func checkPods(g grant) string {

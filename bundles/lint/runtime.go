@@ -194,10 +194,16 @@ func checkLeaderElection(d deployment) (string, []any) {
 		return fmt.Sprintf("has %d replicas, and leader election is off", d.replicas()), at
 	case !mayElect(d.bundle) && elects == yes:
 		return fmt.Sprintf("has %d replicas that elect a leader, and no right to leases", d.replicas()), at
-	case !mayElect(d.bundle):
+	case !mayElect(d.bundle) && !d.servesWebhooksOnly():
 		return fmt.Sprintf("has %d replicas, and neither a flag for leader election nor a right to leases", d.replicas()), at
 	}
 	return "", nil
+}
+
+// servesWebhooksOnly says whether the operator proper is another Deployment; all replicas of a web server may answer.
+func (d deployment) servesWebhooksOnly() bool {
+	return len(deployments(d.bundle)) > 1 && slices.ContainsFunc(d.bundle.CSV.Spec.WebhookDefinitions,
+		func(w operatorsv1alpha1.WebhookDescription) bool { return w.DeploymentName == d.Name })
 }
 
 // answer is what can be told of something that may as well be written in a program.
@@ -237,39 +243,45 @@ func mayElect(b *bundles.Bundle) bool {
 // checkMetrics looks at all Deployments together: one that serves metrics is enough.
 func checkMetrics(in *Input) []Finding {
 	all := deployments(in.Bundle)
-	if len(all) == 0 {
+	if len(all) == 0 || hasKind(in.Bundle, "PodMonitor") || slices.ContainsFunc(all, collected) {
 		return nil
 	}
-	ported := slices.IndexFunc(all, func(d deployment) bool { return slices.ContainsFunc(d.containers(), servesMetrics) })
-	if ported < 0 && !slices.ContainsFunc(all, func(d deployment) bool { return served(d, "metrics") }) {
-		return []Finding{at(in.Bundle.CSVObject(), "no container has a port for metrics", slices.Concat(all[0].path, []any{"spec", "template", "spec", "containers"})...)}
+	for _, d := range all {
+		if slices.ContainsFunc(d.containers(), func(c container) bool { return slices.ContainsFunc(c.Ports, isMetrics) }) {
+			return []Finding{at(in.Bundle.CSVObject(), fmt.Sprintf("deployment %s has a port for metrics, and no Service leads to it", d.Name), d.path...)}
+		}
 	}
-	if !slices.ContainsFunc(all, func(d deployment) bool { return served(d, "") }) && !monitored(in.Bundle) {
-		return []Finding{at(in.Bundle.CSVObject(), fmt.Sprintf("deployment %s has a port for metrics, and no Service selects its Pods", all[max(ported, 0)].Name),
-			all[max(ported, 0)].path...)}
-	}
-	return nil
+	return []Finding{at(in.Bundle.CSVObject(), "no container has a port for metrics, and no Service leads to one", "spec", "install", "spec", "deployments")}
 }
 
-func servesMetrics(c container) bool {
-	return slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return strings.Contains(p.Name, "metrics") })
+func isMetrics(p corev1.ContainerPort) bool { return strings.Contains(p.Name, "metrics") }
+
+func hasKind(b *bundles.Bundle, kind string) bool {
+	return slices.ContainsFunc(b.Objects, func(o *bundles.Object) bool { return o.GetKind() == kind })
 }
 
-// served says whether a Service of the bundle selects the Deployment's Pods, by a port with that in its name.
-func served(d deployment, port string) bool {
+// collected says whether a Service of the bundle leads to the Deployment's metrics. Where a ServiceMonitor comes with it, any does.
+func collected(d deployment) bool {
 	return slices.ContainsFunc(d.bundle.Objects, func(o *bundles.Object) bool {
 		var service corev1.Service
-		if o.GetKind() != "Service" || runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &service) != nil {
+		if o.GetKind() != "Service" || runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &service) != nil ||
+			len(service.Spec.Selector) == 0 || !within(service.Spec.Selector, d.Spec.Template.Labels) {
 			return false
 		}
-		return len(service.Spec.Selector) > 0 && within(service.Spec.Selector, d.Spec.Template.Labels) &&
-			slices.ContainsFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return strings.Contains(p.Name, port) })
+		return strings.Contains(service.Name, "metrics") || hasKind(d.bundle, "ServiceMonitor") ||
+			slices.ContainsFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return leadsToMetrics(d, p) })
 	})
 }
 
-// monitored says whether Prometheus is told to go to the Pods themselves.
-func monitored(b *bundles.Bundle) bool {
-	return slices.ContainsFunc(b.Objects, func(o *bundles.Object) bool { return o.GetKind() == "PodMonitor" })
+func leadsToMetrics(d deployment, p corev1.ServicePort) bool {
+	if strings.Contains(p.Name+p.TargetPort.StrVal, "metrics") {
+		return true
+	}
+	return slices.ContainsFunc(d.containers(), func(c container) bool {
+		return slices.ContainsFunc(c.Ports, func(port corev1.ContainerPort) bool {
+			return isMetrics(port) && port.ContainerPort == p.TargetPort.IntVal
+		})
+	})
 }
 
 func within(part, all map[string]string) bool {
