@@ -5,6 +5,7 @@ package catalogs
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -396,20 +397,40 @@ func canonical(value []byte) ([]byte, error) {
 
 // decodeObject unwraps a manifest; those written as YAML become JSON, as operator-registry does it.
 func decodeObject(value []byte) ([]byte, error) {
-	var in struct {
-		Data []byte `json:"data"`
+	data, ok := plainData(value)
+	if !ok {
+		var in struct {
+			Data []byte `json:"data"`
+		}
+		if err := json.Unmarshal(value, &in); err != nil {
+			return nil, fmt.Errorf("decode property %s: %w", PropertyBundleObject, err)
+		}
+		data = in.Data
 	}
-	if err := json.Unmarshal(value, &in); err != nil {
-		return nil, fmt.Errorf("decode property %s: %w", PropertyBundleObject, err)
+	if utilyaml.IsJSONBuffer(data) {
+		return data, nil
 	}
-	if utilyaml.IsJSONBuffer(in.Data) {
-		return in.Data, nil
-	}
-	object, err := yaml.YAMLToJSON(in.Data)
+	object, err := yaml.YAMLToJSON(data)
 	if err != nil {
 		return nil, fmt.Errorf("convert property %s: %w", PropertyBundleObject, err)
 	}
 	return object, nil
+}
+
+// plainData decodes a manifest that is written in the shortest way, as all tools do it. That is nearly all of a large
+// catalog, and a JSON decoder would look at each of its bytes three times.
+func plainData(value []byte) ([]byte, bool) {
+	text, ok := bytes.CutPrefix(value, []byte(`{"data":"`))
+	if !ok {
+		return nil, false
+	}
+	text, ok = bytes.CutSuffix(text, []byte(`"}`))
+	// What the base64 decoder passes over silently, JSON does not allow.
+	if !ok || bytes.ContainsAny(text, "\r\n") {
+		return nil, false
+	}
+	data, err := base64.StdEncoding.AppendDecode(nil, text)
+	return data, err == nil
 }
 
 type deprecationEntry struct {

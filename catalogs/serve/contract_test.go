@@ -36,17 +36,19 @@ import (
 // TestContract asks this server and operator-registry's own one, on the same catalog, the same questions.
 func TestContract(t *testing.T) {
 	content := contractCatalog(t)
-	ours := dial(t, serveOurs(t, content))
+	ours := map[string]*grpc.ClientConn{"view": dial(t, serveView(t, content)), "whole catalog": dial(t, serveWhole(t, content))}
 	theirs := dial(t, serveTheirs(t, content))
 	for name, ask := range questions() {
 		t.Run(name, func(t *testing.T) {
 			want, wantErr := ask(t.Context(), theirs)
-			got, gotErr := ask(t.Context(), ours)
-			if diff := cmp.Diff(describeErr(wantErr), describeErr(gotErr)); diff != "" {
-				t.Errorf("errors differ: %s", diff)
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Error(diff)
+			for what, conn := range ours {
+				got, gotErr := ask(t.Context(), conn)
+				if diff := cmp.Diff(describeErr(wantErr), describeErr(gotErr)); diff != "" {
+					t.Errorf("%s: errors differ: %s", what, diff)
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("%s: %s", what, diff)
+				}
 			}
 			if len(want) == 0 && wantErr == nil && !strings.HasPrefix(name, "custom") {
 				t.Error("the question has no answer and compares nothing")
@@ -155,7 +157,7 @@ func contractCatalog(t *testing.T) string {
 	return content.String()
 }
 
-func serveOurs(t *testing.T, content string) string {
+func serveView(t *testing.T, content string) string {
 	t.Helper()
 	packages, err := catalogs.ReadAll(catalogs.SingleFile("catalog.json", strings.NewReader(content)))
 	if err != nil {
@@ -168,6 +170,26 @@ func serveOurs(t *testing.T, content string) string {
 	s := serve.New(serve.Options{})
 	t.Cleanup(s.Close)
 	addr, _, err := s.Set("all", v, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return addr
+}
+
+func serveWhole(t *testing.T, content string) string {
+	t.Helper()
+	c, err := serve.Load("all", catalogs.SingleFile("catalog.json", strings.NewReader(content)), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := serve.New(serve.Options{})
+	t.Cleanup(func() {
+		s.Close()
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	addr, err := s.SetCatalog("all", c, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,10 +55,16 @@ func (registry) ListBundles(_ *api.ListBundlesRequest, stream api.Registry_ListB
 	if err != nil {
 		return err
 	}
+	r := &reading{spool: s.spool}
 	for _, name := range s.names {
 		for _, c := range s.packages[name].channels {
 			for _, b := range c.order {
-				if err := stream.Send(listed(b)); err != nil {
+				m, err := r.listed(b)
+				if err != nil {
+					return err
+				}
+				// Send has encoded the message when it returns, so its buffer is free again.
+				if err := stream.Send(m); err != nil {
 					return err
 				}
 			}
@@ -93,6 +99,12 @@ func (s *store) find(pkg, channel string) (*storedChannel, error) {
 	return c, nil
 }
 
+// single reads one bundle, into a buffer of its own: gRPC encodes the answer after the call.
+func (s *store) single(b *storedBundle) (*api.Bundle, error) {
+	r := &reading{spool: s.spool}
+	return r.single(b)
+}
+
 func (registry) GetBundle(ctx context.Context, req *api.GetBundleRequest) (*api.Bundle, error) {
 	_, s, err := content(ctx)
 	if err != nil {
@@ -106,7 +118,7 @@ func (registry) GetBundle(ctx context.Context, req *api.GetBundleRequest) (*api.
 	if !ok {
 		return nil, fmt.Errorf("package %q, channel %q, bundle %q not found", req.GetPkgName(), req.GetChannelName(), req.GetCsvName())
 	}
-	return single(b), nil
+	return s.single(b)
 }
 
 func (registry) GetBundleForChannel(ctx context.Context, req *api.GetBundleInChannelRequest) (*api.Bundle, error) {
@@ -118,7 +130,7 @@ func (registry) GetBundleForChannel(ctx context.Context, req *api.GetBundleInCha
 	if err != nil {
 		return nil, err
 	}
-	return single(c.bundles[c.head]), nil
+	return s.single(c.bundles[c.head])
 }
 
 func (registry) GetBundleThatReplaces(ctx context.Context, req *api.GetReplacementRequest) (*api.Bundle, error) {
@@ -134,8 +146,8 @@ func (registry) GetBundleThatReplaces(ctx context.Context, req *api.GetReplaceme
 		return nil, err
 	}
 	for _, b := range c.order {
-		if b.GetReplaces() == req.GetCsvName() || slices.Contains(b.GetSkips(), req.GetCsvName()) {
-			return single(b), nil
+		if b.Replaces == req.GetCsvName() || slices.Contains(b.Skips, req.GetCsvName()) {
+			return s.single(b)
 		}
 	}
 	return nil, fmt.Errorf("no entry found for package %q, channel %q", req.GetPkgName(), req.GetChannelName())
@@ -166,7 +178,7 @@ func (registry) GetChannelEntriesThatProvide(req *api.GetAllProvidersRequest, st
 	var entries []*api.ChannelEntry
 	s.eachChannel(func(_ *storedPackage, c *storedChannel) {
 		for _, b := range c.order {
-			if provides(b, req.GetGroup(), req.GetVersion(), req.GetKind()) {
+			if b.provides(req.GetGroup(), req.GetVersion(), req.GetKind()) {
 				entries = append(entries, c.entriesOf(b, true)...)
 			}
 		}
@@ -184,7 +196,7 @@ func (registry) GetLatestChannelEntriesThatProvide(req *api.GetLatestProvidersRe
 	}
 	var entries []*api.ChannelEntry
 	s.eachChannel(func(_ *storedPackage, c *storedChannel) {
-		if head := c.bundles[c.head]; provides(head, req.GetGroup(), req.GetVersion(), req.GetKind()) {
+		if head := c.bundles[c.head]; head.provides(req.GetGroup(), req.GetVersion(), req.GetKind()) {
 			entries = append(entries, c.entriesOf(head, false)...)
 		}
 	})
@@ -199,11 +211,11 @@ func (registry) GetDefaultBundleThatProvides(ctx context.Context, req *api.GetDe
 	if err != nil {
 		return nil, err
 	}
-	var found *api.Bundle
+	var found *storedBundle
 	anywhere := false
 	s.eachChannel(func(p *storedPackage, c *storedChannel) {
 		head := c.bundles[c.head]
-		if !provides(head, req.GetGroup(), req.GetVersion(), req.GetKind()) {
+		if !head.provides(req.GetGroup(), req.GetVersion(), req.GetKind()) {
 			return
 		}
 		anywhere = true
@@ -213,7 +225,7 @@ func (registry) GetDefaultBundleThatProvides(ctx context.Context, req *api.GetDe
 	})
 	switch {
 	case found != nil:
-		return single(found), nil
+		return s.single(found)
 	case anywhere:
 		return nil, fmt.Errorf("no entry found that provides group:%q version:%q kind:%q", req.GetGroup(), req.GetVersion(), req.GetKind())
 	default:

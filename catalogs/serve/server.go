@@ -1,7 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package serve gives catalog views to OLM: its registry gRPC API, straight from memory, with one port per view.
+// Package serve gives catalog views, and whole catalogs, to OLM: its registry gRPC API, with one port per view. Answers are
+// encoded once, when the content is set; a view's are kept in memory, and a whole catalog's in a file without a name.
 //
 // A view keeps its port for as long as it is served, because the port is part of a CatalogSource's address. When a
 // view's content changes, the connections to that view are dropped: OLM resolves anew as soon as a catalog's connection
@@ -101,6 +102,27 @@ func (s *Server) Set(key string, v view.View, preferredPort int) (addr string, c
 		return "", false, fmt.Errorf("serve view %q: %w", key, err)
 	}
 	return s.addr(created), true, nil
+}
+
+// SetCatalog serves a whole catalog under a key, as Set does a view. The catalog may be closed once the server is closed, or
+// other content was set.
+func (s *Server) SetCatalog(key string, c *Catalog, preferredPort int) (addr string, err error) {
+	s.mu.Lock()
+	current, served := s.slots[key]
+	closed := s.closed
+	s.mu.Unlock()
+	switch {
+	case closed:
+		return "", ErrClosed
+	case served:
+		current.swap(c.content)
+		return s.addr(current), nil
+	}
+	created, err := s.open(key, c.content, preferredPort)
+	if err != nil {
+		return "", fmt.Errorf("serve catalog %q: %w", key, err)
+	}
+	return s.addr(created), nil
 }
 
 func (s *Server) open(key string, content *store, preferredPort int) (*slot, error) {

@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -20,7 +21,6 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/catalogs/registry"
 	"github.com/bellwether-dev/bellwether/catalogs/serve"
-	catalogview "github.com/bellwether-dev/bellwether/catalogs/view"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/view"
 )
 
@@ -236,8 +236,10 @@ func completeDir(_ *cobra.Command, args []string, _ string) ([]string, cobra.She
 	return nil, cobra.ShellCompDirectiveNoFileComp
 }
 
-const catalogServeLong = `Serve a whole catalog over OLM's gRPC API, straight from memory, until you
-interrupt it. A CatalogSource with spec.address reads it.
+const catalogServeLong = `Serve a whole catalog over OLM's gRPC API until you interrupt it. A CatalogSource
+with spec.address reads it. It needs no cache that was built before: bundles are
+prepared on all cores, and kept in a file without a name in the folder for
+temporary files ($TMPDIR); memory holds an index of them.
 
 It is for looking at what OLM sees of a catalog, and for a first try; agents
 serve the views of their clusters by themselves.`
@@ -270,25 +272,24 @@ func (a *app) serveCatalog(ctx context.Context, files catalogs.Files, addr strin
 	if err != nil {
 		return hintf("write it as 127.0.0.1:50051", "--addr %q has no port", addr)
 	}
-	packages, err := catalogs.ReadAll(files)
+	catalog, err := serve.Load("catalog", files, "")
 	if err != nil {
 		return registryError(err)
 	}
-	all, err := catalogview.All(packages)
-	if err != nil {
-		return fmt.Errorf("serve catalog: %w", err)
-	}
+	defer func() { _ = catalog.Close() }()
+	// Reading takes far more memory than serving, and nothing else would ever give it back.
+	debug.FreeOSMemory()
 	options := serve.Options{Listen: cmp.Or(host, "0.0.0.0")}
 	if port > 0 {
 		options.Ports = serve.Ports{First: port, Last: port}
 	}
 	server := serve.New(options)
 	defer server.Close()
-	address, _, err := server.Set("catalog", all, port)
+	address, err := server.SetCatalog("catalog", catalog, port)
 	if err != nil {
 		return fmt.Errorf("serve catalog: %w", err)
 	}
-	a.say("Serving %d packages on %s\n", len(packages), address)
+	a.say("Serving %d packages on %s\n", catalog.Packages(), address)
 	<-ctx.Done()
 	return nil
 }
