@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -81,6 +82,35 @@ func (c *Client) Copy(ctx context.Context, from, repository string, source, targ
 		return "", fmt.Errorf("copy %s to %s: %w", ref, to, classify(err))
 	}
 	return copied.String(), nil
+}
+
+// Keep gives an image, named by digest, a tag of its own: kind, a dash, and the start of the digest. Many registries
+// remove what no tag holds, and clusters stay with a digest long after the tag that they follow has moved on.
+func (c *Client) Keep(ctx context.Context, image, kind string, a Access) error {
+	ref, err := parseDigest(image, a)
+	if err != nil {
+		return err
+	}
+	tag := ref.Context().Tag(kind + "-" + strings.TrimPrefix(ref.DigestStr(), "sha256:")[:16])
+	held, err := c.held(ctx, tag, a)
+	if err != nil {
+		return fmt.Errorf("keep %s: %w", ref, err)
+	}
+	if held == ref.DigestStr() {
+		return nil
+	}
+	options, err := c.remoteOptions(ctx, a)
+	if err != nil {
+		return err
+	}
+	got, err := remote.Get(ref, options...)
+	if err != nil {
+		return fmt.Errorf("keep %s: %w", ref, classify(err))
+	}
+	if err := remote.Tag(tag, got, options...); err != nil {
+		return fmt.Errorf("keep %s: %w", ref, classify(err))
+	}
+	return nil
 }
 
 // Exists returns nil if the registry has the image; the error wraps ErrNotFound if it has not.

@@ -19,6 +19,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -71,6 +72,8 @@ type Input struct {
 	Access oci.Access
 	// Bundles are local bundle directories by the image that the catalog names: repository@digest. They are pushed first.
 	Bundles map[string]string
+	// Mirrored are images to copy, by the image that the catalog names, as Mirror returns them.
+	Mirrored map[string]string
 	// SkipBundleCheck leaves out the look at whether the registries have the catalog's bundles.
 	SkipBundleCheck bool
 	// Signer signs the catalog; nil leaves it unsigned.
@@ -91,11 +94,13 @@ type Result struct {
 	Previous string `json:"previous,omitempty"`
 	// Changed is false where the tag held this very catalog already.
 	Changed bool `json:"changed"`
-	// Packages and Bundles count what the catalog has; Pushed and Checked are bundles that were written and looked for.
+	// Packages and Bundles count what the catalog has.
 	Packages int `json:"packages"`
 	Bundles  int `json:"bundles"`
-	Pushed   int `json:"pushedBundles"`
-	Checked  int `json:"checkedBundles"`
+	// Pushed, Copied and Checked count the bundles that were written, copied and looked for.
+	Pushed  int `json:"pushedBundles"`
+	Copied  int `json:"copiedBundles"`
+	Checked int `json:"checkedBundles"`
 	// SBOM is the digest of the manifest that attaches the list of what is in the catalog.
 	SBOM string `json:"sbom"`
 	// Signed tells whether the catalog has a signature by the signer's key.
@@ -222,83 +227,104 @@ func (p *publisher) compare(ctx context.Context) error {
 	return nil
 }
 
-// bundles pushes local bundles and looks for the others, except those that the former catalog had as well.
+// bundles brings the catalog's bundles to where it says they are, and looks for those that are said to be there already,
+// except those that the former catalog had as well.
 func (p *publisher) bundles(ctx context.Context) error {
 	known := images(p.before)
-	for image := range p.in.Bundles {
-		delete(known, image) // A folder is there to be pushed; what is in the registry already is not sent again.
-	}
 	var wanted []string
 	for _, image := range slices.Sorted(maps.Keys(images(p.packages))) {
 		if !strings.Contains(image, "@sha256:") {
 			return fmt.Errorf("%w: the catalog names the bundle %s, and what that is can change", ErrNoDigest, image)
 		}
-		if !known[image] {
+		// A bundle that is at hand is brought again: that costs one question if the registry still has it.
+		if p.in.Bundles[image] != "" || p.in.Mirrored[image] != "" || !known[image] {
 			wanted = append(wanted, image)
 		}
 	}
-	var missing []string
-	done := 0
-	results := make(chan bundleResult)
+	results := make([]bundleResult, len(wanted))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(4)
-	go func() {
-		for _, image := range wanted {
-			group.Go(func() error { return p.bundle(ctx, image, results) })
-		}
-		_ = group.Wait() // The error is taken below.
-		close(results)
-	}()
-	for r := range results {
-		done++
-		p.in.Report(Progress{Stage: StageBundles, Done: done, Total: len(wanted), Text: r.text})
-		switch {
-		case r.missing:
-			missing = append(missing, r.image)
-		case r.pushed:
-			p.result.Pushed++
-		case r.checked:
-			p.result.Checked++
-		}
+	var mu sync.Mutex
+	done := 0
+	for i, image := range wanted {
+		group.Go(func() error {
+			var err error
+			if results[i], err = p.bundle(ctx, image); err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			done++
+			p.in.Report(Progress{Stage: StageBundles, Done: done, Total: len(wanted), Text: string(results[i]) + " " + image})
+			return nil
+		})
 	}
 	if err := group.Wait(); err != nil {
 		return err
 	}
+	return p.count(wanted, results)
+}
+
+func (p *publisher) count(wanted []string, results []bundleResult) error {
+	var missing []string
+	for i, r := range results {
+		switch r {
+		case bundlePushed:
+			p.result.Pushed++
+		case bundleCopied:
+			p.result.Copied++
+		case bundleFound:
+			p.result.Checked++
+		case bundleMissing:
+			missing = append(missing, wanted[i])
+		}
+	}
 	if len(missing) > 0 {
-		slices.Sort(missing)
-		return fmt.Errorf("%w: the registry has no %s", ErrMissingBundles, strings.Join(missing, ", no "))
+		return fmt.Errorf("%w: there is no %s", ErrMissingBundles, strings.Join(missing, ", no "))
 	}
 	return nil
 }
 
-type bundleResult struct {
-	image, text              string
-	pushed, checked, missing bool
+// bundleResult says what became of a bundle, in words for people.
+type bundleResult string
+
+const (
+	bundlePushed  bundleResult = "pushed"
+	bundleCopied  bundleResult = "copied"
+	bundleFound   bundleResult = "found"
+	bundleMissing bundleResult = "missing"
+	bundleSkipped bundleResult = "not looked for"
+)
+
+func (p *publisher) bundle(ctx context.Context, image string) (bundleResult, error) {
+	if dir := p.in.Bundles[image]; dir != "" {
+		return bundlePushed, p.pushBundle(ctx, image, dir)
+	}
+	if from := p.in.Mirrored[image]; from != "" {
+		return bundleCopied, p.copyBundle(ctx, image, from)
+	}
+	if p.in.SkipBundleCheck {
+		return bundleSkipped, nil
+	}
+	err := p.client.Exists(ctx, image, p.in.Access)
+	if errors.Is(err, oci.ErrNotFound) {
+		return bundleMissing, nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("look for a bundle: %w", err)
+	}
+	return bundleFound, nil
 }
 
-func (p *publisher) bundle(ctx context.Context, image string, results chan<- bundleResult) error {
-	r := bundleResult{image: image}
-	dir, local := p.in.Bundles[image]
-	switch {
-	case local:
-		if err := p.pushBundle(ctx, image, dir); err != nil {
-			return err
-		}
-		r.pushed, r.text = true, "pushed "+image
-	case p.in.SkipBundleCheck:
-		r.text = "not looked for: " + image
-	default:
-		err := p.client.Exists(ctx, image, p.in.Access)
-		if err != nil && !errors.Is(err, oci.ErrNotFound) {
-			return fmt.Errorf("look for a bundle: %w", err)
-		}
-		r.checked, r.missing, r.text = err == nil, err != nil, "found "+image
-		if r.missing {
-			r.text = "missing: " + image
-		}
+func (p *publisher) copyBundle(ctx context.Context, image, from string) error {
+	repository, err := oci.Repository(image)
+	if err != nil {
+		return err
 	}
-	results <- r
-	return nil
+	if _, err := p.client.Copy(ctx, from, repository, p.in.Access, p.in.Access); err != nil {
+		return fmt.Errorf("mirror a bundle: %w", err)
+	}
+	return p.client.Keep(ctx, image, "bundle", p.in.Access)
 }
 
 func (p *publisher) pushBundle(ctx context.Context, image, dir string) error {
@@ -317,8 +343,10 @@ func (p *publisher) pushBundle(ctx context.Context, image, dir string) error {
 	if err != nil {
 		return err
 	}
-	_, err = p.client.PushImage(ctx, img, repository, p.in.Access)
-	return err
+	if _, err = p.client.PushImage(ctx, img, repository, p.in.Access); err != nil {
+		return err
+	}
+	return p.client.Keep(ctx, image, "bundle", p.in.Access)
 }
 
 // images are the bundle images of a catalog.
@@ -340,6 +368,9 @@ func (p *publisher) catalog(ctx context.Context) error {
 		return err
 	}
 	if p.image, err = p.client.PushImage(ctx, img, p.repository, p.in.Access); err != nil {
+		return err
+	}
+	if err := p.client.Keep(ctx, p.image, "catalog", p.in.Access); err != nil {
 		return err
 	}
 	p.result.Digest = digestOf(p.image)

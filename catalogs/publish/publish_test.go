@@ -1,0 +1,481 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package publish_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/catalogs/oci"
+	"github.com/bellwether-dev/bellwether/catalogs/publish"
+	"github.com/bellwether-dev/bellwether/catalogs/registry"
+	"github.com/bellwether-dev/bellwether/catalogs/sign"
+)
+
+// flaky is a proxy in front of the embedded registry that breaks requests when it is told to.
+type flaky struct {
+	host string
+
+	mu       sync.Mutex
+	requests []string
+	// breaks decides by the number of a request, from 1, whether it fails, and does so.
+	breaks func(n int, w http.ResponseWriter, r *http.Request) bool
+}
+
+func newFlaky(t *testing.T) *flaky {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	ready, ended := make(chan string, 1), make(chan error, 1)
+	go func() {
+		ended <- registry.Serve(ctx, registry.Options{Ready: func(addr string) { ready <- addr }})
+	}()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("the registry ended with %v", err)
+		}
+	})
+	var backend string
+	select {
+	case backend = <-ready:
+	case err := <-ended:
+		ended <- nil
+		t.Fatalf("the registry did not start: %v", err)
+	}
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(&url.URL{Scheme: "http", Host: backend})
+		r.Out.Host = r.In.Host // The registry answers with locations of its own.
+	}, ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) }}
+	f := &flaky{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f.mu.Lock()
+		f.requests = append(f.requests, r.Method+" "+r.URL.Path)
+		n, breaks := len(f.requests), f.breaks
+		f.mu.Unlock()
+		if breaks == nil || !breaks(n, w, r) {
+			proxy.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(server.Close)
+	f.host = strings.TrimPrefix(server.URL, "http://")
+	return f
+}
+
+// reset starts counting anew.
+func (f *flaky) reset(breaks func(n int, w http.ResponseWriter, r *http.Request) bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.requests, f.breaks = nil, breaks
+}
+
+func (f *flaky) seen() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.requests)
+}
+
+func (f *flaky) tag() string { return f.host + "/catalogs/main:latest" }
+
+// newClient gives up fast: what is tested here is what is left behind.
+func newClient() *oci.Client { return oci.NewClient(oci.Options{Stall: 200 * time.Millisecond}) }
+
+const annotations = `annotations:
+  operators.operatorframework.io.bundle.mediatype.v1: registry+v1
+  operators.operatorframework.io.bundle.manifests.v1: manifests/
+  operators.operatorframework.io.bundle.metadata.v1: metadata/
+  operators.operatorframework.io.bundle.package.v1: echo
+  operators.operatorframework.io.bundle.channels.v1: stable
+`
+
+// release is a compiled catalog of one package, with a folder for each bundle.
+type release struct {
+	dir     string
+	bundles map[string]string
+}
+
+// newRelease makes a catalog that offers the versions, the lowest first, with their bundles in the registry.
+func newRelease(t *testing.T, host string, versions ...string) release {
+	t.Helper()
+	r := release{dir: t.TempDir(), bundles: map[string]string{}}
+	var catalog bytes.Buffer
+	fmt.Fprintln(&catalog, `{"schema":"olm.package","name":"echo","defaultChannel":"stable"}`)
+	var entries []string
+	for i, v := range versions {
+		dir := t.TempDir()
+		write(t, filepath.Join(dir, "metadata/annotations.yaml"), annotations)
+		write(t, filepath.Join(dir, "manifests/csv.yaml"), "kind: ClusterServiceVersion\nmetadata:\n  name: echo.v"+v+"\n")
+		img, err := oci.BundleImage(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		digest, err := img.Digest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		image := host + "/bundles/echo@" + digest.String()
+		r.bundles[image] = dir
+		fmt.Fprintf(&catalog, `{"schema":"olm.bundle","package":"echo","name":"echo.v%s","image":%q,"properties":[{"type":"olm.package","value":{"packageName":"echo","version":%q}}],"relatedImages":[{"name":"","image":%q}]}`+"\n", v, image, v, image)
+		entry := fmt.Sprintf(`{"name":"echo.v%s"`, v)
+		if i > 0 {
+			entry += fmt.Sprintf(`,"replaces":"echo.v%s"`, versions[i-1])
+		}
+		entries = append(entries, entry+"}")
+	}
+	fmt.Fprintf(&catalog, `{"schema":"olm.channel","package":"echo","name":"stable","entries":[%s]}`+"\n", strings.Join(entries, ","))
+	write(t, filepath.Join(r.dir, "echo/catalog.json"), catalog.String())
+	return r
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func newSigner(t *testing.T) *sign.Signer {
+	t.Helper()
+	pair, err := sign.GenerateKey(sign.ECDSA, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := sign.NewSigner(pair.Private, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signer
+}
+
+func (r release) input(f *flaky, s *sign.Signer) publish.Input {
+	return publish.Input{Dir: r.dir, Ref: f.tag(), Bundles: r.bundles, Signer: s}
+}
+
+func mustPublish(t *testing.T, in publish.Input) publish.Result {
+	t.Helper()
+	result, err := publish.Publish(t.Context(), newClient(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+// offered is what somebody sees who follows the tag and asks for a signature.
+func offered(ctx context.Context, f *flaky, s *sign.Signer) ([]string, error) {
+	c := newClient()
+	source := oci.Source{Image: f.tag(), Verification: oci.Verification{PublicKeys: [][]byte{s.PublicKey()}}}
+	digest, err := c.Resolve(ctx, source)
+	if err != nil {
+		return nil, err
+	}
+	files, err := c.Open(ctx, source, digest)
+	if err != nil {
+		return nil, err
+	}
+	p, err := catalogs.ReadPackage(files, "echo")
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range p.Bundles {
+		if _, err := c.BundleObjects(ctx, b.Image, oci.Access{}); err != nil {
+			return nil, err
+		}
+	}
+	return p.Summary().Versions, nil
+}
+
+func checkOffered(t *testing.T, f *flaky, s *sign.Signer, want ...string) {
+	t.Helper()
+	got, err := offered(t.Context(), f, s)
+	if err != nil {
+		t.Fatalf("what the tag holds cannot be used: %v", err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatal(diff)
+	}
+}
+
+func TestPublish(t *testing.T) {
+	f, signer := newFlaky(t), newSigner(t)
+	first := newRelease(t, f.host, "1.0.0")
+	one := mustPublish(t, first.input(f, signer))
+	checkOffered(t, f, signer, "1.0.0")
+	if one.Previous != "" || !one.Changed || one.Pushed != 1 || !one.Signed {
+		t.Errorf("first: %+v", one)
+	}
+
+	f.reset(nil)
+	if again := mustPublish(t, first.input(f, signer)); again.Changed || again.Digest != one.Digest {
+		t.Errorf("the same again: %+v", again)
+	}
+	for _, r := range f.seen() {
+		if strings.HasPrefix(r, "POST") || strings.HasPrefix(r, "PATCH") || strings.Contains(r, "manifests/latest") && strings.HasPrefix(r, "PUT") {
+			t.Errorf("the same again sent %s", r)
+		}
+	}
+
+	f.reset(nil)
+	second := newRelease(t, f.host, "1.0.0", "1.1.0")
+	two := mustPublish(t, second.input(f, signer))
+	checkOffered(t, f, signer, "1.1.0", "1.0.0")
+	if two.Previous != one.Digest || !two.Changed {
+		t.Errorf("second: %+v", two)
+	}
+	var writes []string
+	for _, r := range f.seen() {
+		if strings.HasPrefix(r, "PUT") {
+			writes = append(writes, r)
+		}
+	}
+	if last := writes[len(writes)-1]; last != "PUT /v2/catalogs/main/manifests/latest" {
+		t.Errorf("the last write is %s", last)
+	}
+	report, err := publish.Verify(t.Context(), newClient(), publish.VerifyInput{Source: oci.Source{
+		Image: f.tag(), Verification: oci.Verification{PublicKeys: [][]byte{signer.PublicKey()}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range report.Checks {
+		if c.Verdict != publish.Passed {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
+// kinds are the ways in which a registry can fail. Each answers a request in its own wrong way.
+var kinds = map[string]func(w http.ResponseWriter, r *http.Request){
+	"answers 500": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) },
+	"breaks off": func(http.ResponseWriter, *http.Request) {
+		panic(http.ErrAbortHandler) // The connection ends without an answer.
+	},
+	"breaks off half-way": func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.CopyN(io.Discard, r.Body, r.ContentLength/2)
+		panic(http.ErrAbortHandler)
+	},
+	"answers half": func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "1000")
+		w.WriteHeader(http.StatusOK)
+		_, _ = io.WriteString(w, "{")
+		panic(http.ErrAbortHandler)
+	},
+	"hangs": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+}
+
+// TestAFailureLeavesTheOldCatalog lets every single request of a publish fail, and everything from there on. Whatever
+// happens, the tag holds the old catalog or the new one, whole; and publishing again finishes it.
+func TestAFailureLeavesTheOldCatalog(t *testing.T) {
+	for kind, fail := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			failed := 0
+			for n := 1; ; n++ {
+				f, signer := newFlaky(t), newSigner(t)
+				mustPublish(t, newRelease(t, f.host, "1.0.0").input(f, signer))
+				f.reset(func(i int, w http.ResponseWriter, r *http.Request) bool {
+					if i < n {
+						return false
+					}
+					fail(w, r)
+					return true
+				})
+				next := newRelease(t, f.host, "1.0.0", "1.1.0")
+				_, err := publish.Publish(t.Context(), newClient(), next.input(f, signer))
+				reached := len(f.seen()) >= n
+				f.reset(nil)
+				if !reached {
+					if err != nil {
+						t.Fatalf("nothing failed, and yet: %v", err)
+					}
+					break
+				}
+				if err == nil {
+					t.Fatalf("request %d and all later ones failed, and it says that it succeeded", n)
+				}
+				failed++
+				versions, err := offered(t.Context(), f, signer)
+				if err != nil {
+					t.Fatalf("after request %d failed, what the tag holds cannot be used: %v", n, err)
+				}
+				if len(versions) != 1 && len(versions) != 2 {
+					t.Fatalf("after request %d failed, it offers %v", n, versions)
+				}
+				mustPublish(t, next.input(f, signer))
+				checkOffered(t, f, signer, "1.1.0", "1.0.0")
+			}
+			if failed < 20 {
+				t.Errorf("only %d requests failed; was that all of them?", failed)
+			}
+			t.Logf("%d requests failed, one after the other", failed)
+		})
+	}
+}
+
+// TestASingleFailureIsSurvived lets one request fail and the next ones succeed.
+func TestASingleFailureIsSurvived(t *testing.T) {
+	f, signer := newFlaky(t), newSigner(t)
+	mustPublish(t, newRelease(t, f.host, "1.0.0").input(f, signer))
+	next := newRelease(t, f.host, "1.0.0", "1.1.0")
+	for n := 1; ; n++ {
+		f.reset(func(i int, w http.ResponseWriter, _ *http.Request) bool {
+			if i != n {
+				return false
+			}
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return true
+		})
+		_, err := publish.Publish(t.Context(), newClient(), next.input(f, signer))
+		reached := len(f.seen()) >= n
+		f.reset(nil)
+		if err != nil {
+			t.Errorf("request %d was refused once, and that was the end: %v", n, err)
+		}
+		checkOffered(t, f, signer, "1.1.0", "1.0.0")
+		if !reached {
+			return
+		}
+	}
+}
+
+func TestPublishRefuses(t *testing.T) {
+	f, signer := newFlaky(t), newSigner(t)
+	held := mustPublish(t, newRelease(t, f.host, "1.0.0", "1.1.0").input(f, signer))
+	elsewhere := newRelease(t, f.host, "1.0.0", "1.1.0", "1.2.0")
+	empty := release{dir: t.TempDir()}
+	tagged := release{dir: t.TempDir()}
+	write(t, tagged.dir+"/c.json", `{"schema":"olm.package","name":"echo","defaultChannel":"stable"}
+{"schema":"olm.bundle","package":"echo","name":"echo.v1.1.0","image":"example.com/b:1.1.0","properties":[{"type":"olm.package","value":{"packageName":"echo","version":"1.1.0"}}]}
+{"schema":"olm.channel","package":"echo","name":"stable","entries":[{"name":"echo.v1.1.0","skips":["echo.v1.0.0"]}]}`)
+	tests := map[string]struct {
+		release release
+		change  func(*publish.Input)
+		want    error
+		says    string
+	}{
+		"a version that is gone":     {release: newRelease(t, f.host, "1.1.0"), want: publish.ErrContinuity, says: "no way from 1.0.0"},
+		"a lower head":               {release: newRelease(t, f.host, "1.0.0"), want: publish.ErrContinuity, says: "no way from 1.1.0"},
+		"what is no catalog":         {release: empty, want: catalogs.ErrNotCatalog},
+		"another digest expected":    {release: elsewhere, change: func(in *publish.Input) { in.Expect = "sha256:" + strings.Repeat("0", 64) }, want: oci.ErrMoved},
+		"nothing expected":           {release: elsewhere, change: func(in *publish.Input) { in.Expect = publish.Nothing }, want: oci.ErrMoved},
+		"bundles that are nowhere":   {release: elsewhere, change: func(in *publish.Input) { in.Bundles = nil }, want: publish.ErrMissingBundles},
+		"bundles without a digest":   {release: tagged, change: func(in *publish.Input) { in.Force = "test" }, want: publish.ErrNoDigest},
+		"a digest to publish to":     {release: elsewhere, change: func(in *publish.Input) { in.Ref = f.host + "/catalogs/main@" + held.Digest }, want: oci.ErrBadSource},
+		"a bundle folder that moved": {release: elsewhere, change: func(in *publish.Input) { in.Bundles = mixedUp(in.Bundles) }, want: oci.ErrDigestMismatch},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			in := tc.release.input(f, signer)
+			if tc.change != nil {
+				tc.change(&in)
+			}
+			_, err := publish.Publish(t.Context(), newClient(), in)
+			if !errors.Is(err, tc.want) || !strings.Contains(fmt.Sprint(err), tc.says) {
+				t.Errorf("got %v, want %v that says %q", err, tc.want, tc.says)
+			}
+			checkOffered(t, f, signer, "1.1.0", "1.0.0")
+		})
+	}
+	in := newRelease(t, f.host, "1.1.0").input(f, signer)
+	in.Force = "1.0.0 ran nowhere"
+	if r := mustPublish(t, in); len(r.Losses) != 1 || !r.Changed {
+		t.Errorf("forced: %+v", r)
+	}
+	checkOffered(t, f, signer, "1.1.0")
+}
+
+// mixedUp gives each image the folder of another one.
+func mixedUp(bundles map[string]string) map[string]string {
+	out := map[string]string{}
+	last := ""
+	for image, dir := range bundles {
+		if last != "" {
+			out[image] = last
+		}
+		last = dir
+	}
+	for image := range bundles {
+		if out[image] == "" {
+			out[image] = last
+		}
+	}
+	return out
+}
+
+// TestTwoPublishers lets another catalog get in between comparing and moving the tag.
+func TestTwoPublishers(t *testing.T) {
+	f, signer := newFlaky(t), newSigner(t)
+	mustPublish(t, newRelease(t, f.host, "1.0.0").input(f, signer))
+	slow := newRelease(t, f.host, "1.0.0", "1.1.0").input(f, signer)
+	fast := newRelease(t, f.host, "1.0.0", "1.2.0").input(f, signer)
+	slow.Report = func(p publish.Progress) {
+		if p.Stage == publish.StageCatalog {
+			mustPublish(t, fast)
+		}
+	}
+	if _, err := publish.Publish(t.Context(), newClient(), slow); !errors.Is(err, oci.ErrMoved) {
+		t.Errorf("got %v", err)
+	}
+	checkOffered(t, f, signer, "1.2.0", "1.0.0")
+}
+
+func TestMirror(t *testing.T) {
+	f, signer := newFlaky(t), newSigner(t)
+	first := newRelease(t, f.host, "1.0.0", "1.1.0")
+	mustPublish(t, first.input(f, signer))
+	mirror := func() (string, map[string]string) {
+		out := t.TempDir()
+		c := newClient()
+		source := oci.Source{Directory: first.dir}
+		digest, err := c.Resolve(t.Context(), source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files, err := c.Open(t.Context(), source, digest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		from, err := publish.Mirror(files, out, f.host+"/mirror/bundles")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out, from
+	}
+	dir, from := mirror()
+	in := publish.Input{Dir: dir, Ref: f.host + "/mirror/main:latest", Mirrored: from}
+	result := mustPublish(t, in)
+	if result.Copied != 2 {
+		t.Errorf("%+v", result)
+	}
+	other, otherFrom := mirror()
+	in.Dir, in.Mirrored = other, otherFrom
+	if again := mustPublish(t, in); again.Changed {
+		t.Errorf("mirrored again it is another catalog: %+v", again)
+	}
+	content, err := os.ReadFile(dir + "/echo/catalog.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(content, []byte("/bundles/echo@")) || bytes.Count(content, []byte("/mirror/bundles@")) != 4 {
+		t.Errorf("the mirrored catalog is\n%s", content)
+	}
+}
