@@ -27,6 +27,7 @@ import (
 func (a *app) catalogCommand() *cobra.Command {
 	return parent("catalog", "Publish catalogs and look at them", []string{"catalogs"},
 		a.catalogListCommand(), a.catalogShowCommand(), a.catalogPushCommand(), a.catalogServeCommand(),
+		a.catalogPublishCommand(), a.catalogVerifyCommand(), a.catalogKeygenCommand(),
 		a.catalogGraphCommand(), a.catalogDiffCommand())
 }
 
