@@ -52,6 +52,9 @@ func (r *Reconciler) offerNext(ctx context.Context, s *seen, q question) error {
 	for name, bundle := range pkg.Bundles {
 		s.Offer.Versions[name] = bundle.VersionString()
 	}
+	for name, block := range pkg.Blocks { // it may have left the catalog, and is still this operator
+		s.Offer.Versions[name] = block.Version
+	}
 	from, present, err := s.way(pkg, q)
 	if err != nil {
 		return err

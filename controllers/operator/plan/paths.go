@@ -117,7 +117,8 @@ func (p *pass) retryPath(release v1alpha1.Release) bool {
 	}
 	for name := range p.selected {
 		install, found := p.byName[name]
-		if !found || install.StalledReason != v1alpha1.ReasonNoUpgradePath {
+		pathless := install.StalledReason == v1alpha1.ReasonNoUpgradePath || install.StalledReason == v1alpha1.ReasonVersionBlocked
+		if !found || !pathless {
 			continue
 		}
 		if _, err := p.offered.PathFrom(release.Channel, install.Installed, release.Bundle); err == nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/view"
+	"github.com/bellwether-dev/bellwether/controllers/kit/blocks"
 	"github.com/bellwether-dev/bellwether/controllers/rollout/plan"
 )
 
@@ -159,6 +160,10 @@ func (a *app) target(ctx context.Context, h *hub, in *view.PlanInput) error {
 		return nil
 	}
 	var err error
+	// The hub goes around what its OperatorCatalog blocks, so the plan does too.
+	if in.Package, err = in.Package.WithBlocked(blocks.Of(catalog.Spec.Blocks, in.Operator.Spec.Package)...); err != nil {
+		return err
+	}
 	if in.Target, err = in.Package.Target(in.Operator.Spec.Channel, in.Operator.Spec.Version); err != nil {
 		return err
 	}

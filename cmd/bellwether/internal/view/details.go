@@ -79,6 +79,8 @@ func conditionTone(c metav1.Condition) Tone {
 	switch {
 	case c.Type == v1alpha1.ConditionReconciling:
 		return Plain
+	case c.Type == v1alpha1.ConditionBlockedVersionInUse:
+		return Warn
 	case c.Status == good:
 		return Good
 	case c.Type == v1alpha1.ConditionStalled:

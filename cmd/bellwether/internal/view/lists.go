@@ -218,7 +218,7 @@ func whyEnded(r *v1alpha1.OperatorRollout) string {
 
 // Catalogs is the table of catalogs.
 func Catalogs(list []v1alpha1.OperatorCatalog, l Listing) *Table {
-	t := &Table{Header: []string{"NAME", "STATE", "PACKAGES", "DIGEST", "READ", "SOURCE"}}
+	t := &Table{Header: []string{"NAME", "STATE", "PACKAGES", "BLOCKED", "DIGEST", "READ", "SOURCE"}}
 	if l.Wide {
 		t.Header = append(t.Header, "MESSAGE")
 	}
@@ -228,7 +228,7 @@ func Catalogs(list []v1alpha1.OperatorCatalog, l Listing) *Table {
 		if c.Status.LastReadTime != nil {
 			read = age(l.Now, *c.Status.LastReadTime) + " ago"
 		}
-		row := []Cell{{Text: c.Name}, health(c.Status.Conditions), {Text: count(c.Status.PackageCount)},
+		row := []Cell{{Text: c.Name}, health(c.Status.Conditions), {Text: count(c.Status.PackageCount)}, blockedText(c.Status.BlockedVersions),
 			{Text: orDash(shortDigest(c.Status.Digest))}, {Text: read}, {Text: sourceOf(c.Spec.Source)}}
 		if l.Wide {
 			row = append(row, Cell{Text: headline(c.Status.Conditions)})
