@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/bundles/rollback"
@@ -248,4 +249,44 @@ func TestClassifyReal(t *testing.T) {
 			t.Logf("%+v", got)
 		})
 	}
+}
+
+// Whatever the schemas are, there is an answer and a reason, a version is taken
+// back to itself in place, and a new optional field does not bar the way.
+func FuzzClassify(f *testing.F) {
+	schemas := []string{plain, added, removed, widened, narrowed, both, text, union, "", "nullable: true", "additionalProperties: true", "items: {}",
+		"x-kubernetes-preserve-unknown-fields: true", "required: [a]", "not: {required: [a]}", "default: {a: 1}"}
+	for _, a := range schemas {
+		for _, b := range schemas {
+			f.Add(a, b)
+		}
+	}
+	f.Fuzz(func(t *testing.T, a, b string) {
+		read := func(number, fields string) *bundles.Bundle {
+			csv := fmt.Appendf(nil, "{apiVersion: operators.coreos.com/v1alpha1, kind: ClusterServiceVersion, metadata: {name: echo.v%s}, spec: {version: %s}}", number, number)
+			b, err := bundles.FromManifests([][]byte{csv, []byte(definition(version("v1", "stored", fields)))}, nil)
+			if err != nil {
+				t.Skip(err)
+			}
+			return b
+		}
+		older, newer := read("1.0.0", a), read("1.1.0", b)
+		if got := rollback.Classify(older, newer, nil); got.Class == "" || got.Reason == "" || got.From != "echo.v1.0.0" {
+			t.Errorf("no answer: %+v", got)
+		}
+		if got := rollback.Classify(older, read("1.1.0", a), nil); got.Class != catalogs.RollbackInPlace {
+			t.Errorf("the same schema: %+v", got)
+		}
+		for _, d := range newer.CRDs {
+			for _, v := range d.Spec.Versions {
+				if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil || v.Schema.OpenAPIV3Schema.Properties == nil {
+					continue
+				}
+				v.Schema.OpenAPIV3Schema.Properties["added"] = apiextensionsv1.JSONSchemaProps{Type: "string"}
+			}
+		}
+		if got := rollback.Classify(read("1.0.0", b), newer, nil); got.Class != catalogs.RollbackInPlace {
+			t.Errorf("an optional field: %+v", got)
+		}
+	})
 }
