@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
-	"path"
 	"slices"
 	"strings"
 
@@ -48,12 +47,6 @@ func olmV0Rules() []Rule {
 		Why: "OLM v0 does not install an operator whose webhooks match all API groups, OLM's own or admission webhooks: they could lock OLM " +
 			"out. The ClusterServiceVersion fails.",
 		Fix: "Name the API groups that the webhook is about.",
-	}, {
-		ID: "olmv0-conversion-webhook", Title: "OLM v0 cannot set up a conversion webhook", Severity: Error, Check: checkV0Conversion,
-		Why: "OLM v0 writes conversion webhooks into the CustomResourceDefinitions. It refuses to where there is none named, where the " +
-			"ClusterServiceVersion does not own it, or where it preserves unknown fields. The ClusterServiceVersion fails, and until that " +
-			"is repaired objects of other versions than the stored one cannot be read.",
-		Fix: "List the owned CustomResourceDefinitions in `conversionCRDs`, and set `preserveUnknownFields: false` in them.",
 	}}
 }
 
@@ -81,9 +74,9 @@ func olmV1Rules() []Rule {
 		Fix: "Serve the API with a CustomResourceDefinition.",
 	}, {
 		ID: "olmv1-webhook", Title: "OLM v1 refuses a webhook definition", Severity: Warning, Check: checkV1Webhooks,
-		Why: "OLM v1 checks webhook definitions before it installs anything: each belongs to a Deployment of the bundle, has a name that " +
-			"is its own and valid, and bundles with webhooks support no install mode but AllNamespaces (newer releases ask that of " +
-			"conversion webhooks only).",
+		Why: "OLM v1 checks webhook definitions before it installs anything: each has a name that is its own and valid, a " +
+			"CustomResourceDefinition has one conversion webhook at most, and bundles with webhooks support no install mode but " +
+			"AllNamespaces (newer releases ask that of conversion webhooks only).",
 		Fix: "Correct the definition that the finding is at.",
 	}, {
 		ID: "olmv1-webhook-rule", Title: "OLM v1 refuses a webhook's rule", Severity: Warning, Check: checkV1WebhookRules,
@@ -163,40 +156,41 @@ func checkBundleSize(in *Input) []Finding {
 // unpackedSize is what the files of a bundle take in the ConfigMap: each is
 // compressed on its own, and encoded.
 func unpackedSize(in *Input) (int, error) {
-	size := 0
-	add := func(text []byte) error {
-		packed, err := encoding.GzipBase64Encode(text)
-		size += len(packed)
-		return err
+	files, err := unpackedFiles(in)
+	if err != nil {
+		return 0, err
 	}
-	if in.Files == nil {
-		manifests, err := in.Bundle.Manifests()
+	size := 0
+	for _, text := range files {
+		packed, err := encoding.GzipBase64Encode(text)
 		if err != nil {
 			return 0, err
 		}
-		for _, text := range manifests {
-			if err := add(text); err != nil {
-				return 0, err
-			}
-		}
-		return size, nil
+		size += len(packed)
 	}
+	return size, nil
+}
+
+// unpackedFiles are the files that go into the ConfigMap: all but the
+// annotations, which become its own.
+func unpackedFiles(in *Input) ([][]byte, error) {
+	if in.Files == nil {
+		return in.Bundle.Manifests()
+	}
+	var out [][]byte
 	for _, pattern := range []string{bundles.ManifestsDir + "/*", bundles.MetadataDir + "/*"} {
 		files, err := fs.Glob(in.Files, pattern)
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
 		for _, file := range files {
 			text, err := fs.ReadFile(in.Files, file)
-			if err != nil || path.Base(file) == path.Base(annotationsFile) {
-				continue // a folder, or what becomes annotations of the ConfigMap
-			}
-			if err := add(text); err != nil {
-				return 0, err
+			if err == nil && file != annotationsFile { // what cannot be read is a folder
+				out = append(out, text)
 			}
 		}
 	}
-	return size, nil
+	return out, nil
 }
 
 func checkInlineSize(in *Input) []Finding {
@@ -254,37 +248,6 @@ func isAdmission(resource string) bool {
 	return resource == "*" || name == "mutatingwebhookconfiguration" || name == "validatingwebhookconfiguration"
 }
 
-func checkV0Conversion(in *Input) []Finding {
-	var out []Finding
-	for i, w := range in.Bundle.CSV.Spec.WebhookDefinitions {
-		if w.Type != operatorsv1alpha1.ConversionWebhook {
-			continue
-		}
-		place := []any{"spec", "webhookdefinitions", i, "conversionCRDs"}
-		if len(w.ConversionCRDs) == 0 {
-			out = append(out, at(in.Bundle.CSVObject(), fmt.Sprintf("conversion webhook %s names no CustomResourceDefinition", w.GenerateName), place...))
-		}
-		for j, name := range w.ConversionCRDs {
-			if problem := conversionProblem(in.Bundle, name); problem != "" {
-				out = append(out, at(in.Bundle.CSVObject(), fmt.Sprintf("conversion webhook %s: %s", w.GenerateName, problem), append(place, j)...))
-			}
-		}
-	}
-	return out
-}
-
-func conversionProblem(b *bundles.Bundle, name string) string {
-	if !slices.ContainsFunc(b.CSV.Spec.CustomResourceDefinitions.Owned, func(o operatorsv1alpha1.CRDDescription) bool { return o.Name == name }) {
-		return name + " is not owned by the ClusterServiceVersion"
-	}
-	for _, crd := range b.CRDs {
-		if crd.Name == name && crd.Spec.PreserveUnknownFields {
-			return name + " preserves unknown fields"
-		}
-	}
-	return ""
-}
-
 func supportedModes(b *bundles.Bundle) []operatorsv1alpha1.InstallModeType {
 	var out []operatorsv1alpha1.InstallModeType
 	for _, m := range b.CSV.Spec.InstallModes {
@@ -339,25 +302,9 @@ func checkV1APIService(in *Input) []Finding {
 func checkV1Webhooks(in *Input) []Finding {
 	definitions := in.Bundle.CSV.Spec.WebhookDefinitions
 	var out []Finding
-	add := func(i int, field, format string, args ...any) {
-		out = append(out, at(in.Bundle.CSVObject(), fmt.Sprintf(format, args...), "spec", "webhookdefinitions", i, field))
-	}
 	for i, w := range definitions {
-		if !hasDeployment(in.Bundle, w.DeploymentName) {
-			add(i, "deploymentName", "webhook %s belongs to Deployment %q, which the bundle does not have", w.GenerateName, w.DeploymentName)
-		}
-		if problems := validation.IsDNS1123Subdomain(w.GenerateName); len(problems) > 0 {
-			add(i, "generateName", "%q is no valid name", w.GenerateName)
-		}
-		for _, earlier := range definitions[:i] {
-			if earlier.Type == w.Type && earlier.GenerateName == w.GenerateName {
-				add(i, "generateName", "two webhooks of type %s are called %s", w.Type, w.GenerateName)
-			}
-			for _, crd := range w.ConversionCRDs {
-				if w.Type == operatorsv1alpha1.ConversionWebhook && earlier.Type == w.Type && slices.Contains(earlier.ConversionCRDs, crd) {
-					add(i, "conversionCRDs", "%s has two conversion webhooks, %s and %s", crd, earlier.GenerateName, w.GenerateName)
-				}
-			}
+		for field, message := range webhookProblems(definitions[:i], w) {
+			out = append(out, csvFinding(in, message, "spec", "webhookdefinitions", i, field)...)
 		}
 	}
 	if modes := supportedModes(in.Bundle); len(definitions) > 0 && !slices.Equal(modes, []operatorsv1alpha1.InstallModeType{operatorsv1alpha1.InstallModeTypeAllNamespaces}) {
@@ -366,9 +313,24 @@ func checkV1Webhooks(in *Input) []Finding {
 	return out
 }
 
-func hasDeployment(b *bundles.Bundle, name string) bool {
-	return slices.ContainsFunc(b.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs,
-		func(d operatorsv1alpha1.StrategyDeploymentSpec) bool { return d.Name == name })
+// webhookProblems yields what is wrong with a webhook definition, by field.
+func webhookProblems(before []operatorsv1alpha1.WebhookDescription, w operatorsv1alpha1.WebhookDescription) map[string]string {
+	out := map[string]string{}
+	if problems := validation.IsDNS1123Subdomain(w.GenerateName); len(problems) > 0 {
+		out["generateName"] = fmt.Sprintf("%q is no valid name", w.GenerateName)
+	}
+	for _, earlier := range before {
+		if earlier.Type != w.Type {
+			continue
+		}
+		if earlier.GenerateName == w.GenerateName {
+			out["generateName"] = fmt.Sprintf("two webhooks of type %s are called %s", w.Type, w.GenerateName)
+		}
+		if i := slices.IndexFunc(w.ConversionCRDs, func(crd string) bool { return slices.Contains(earlier.ConversionCRDs, crd) }); i >= 0 {
+			out["conversionCRDs"] = fmt.Sprintf("%s has two conversion webhooks, %s and %s", w.ConversionCRDs[i], earlier.GenerateName, w.GenerateName)
+		}
+	}
+	return out
 }
 
 func checkV1Deployments(in *Input) []Finding {
