@@ -231,9 +231,11 @@ func TestContinuity(t *testing.T) {
 		change func(l *ladder.Ladder)
 		want   string
 	}{
-		"nothing changed":  {func(*ladder.Ladder) {}, ""},
-		"a new version":    {func(l *ladder.Ladder) { mustEdit(l.Add(ladder.Bundle{Version: "2.0.0", Path: "x"})) }, ""},
-		"a block":          {func(l *ladder.Ladder) { mustEdit(l.Block(ladder.Block{Version: "1.3.0", Reason: "x"}, compiletest.Now)) }, ""},
+		"nothing changed": {func(*ladder.Ladder) {}, ""},
+		"a new version":   {func(l *ladder.Ladder) { mustEdit(l.Add(ladder.Bundle{Version: "2.0.0", Path: "x"})) }, ""},
+		"a block": {func(l *ladder.Ladder) {
+			mustEdit(l.Block(ladder.Block{Version: "1.3.0", Reason: "x"}, compiletest.Now))
+		}, ""},
 		"the newest block": {func(l *ladder.Ladder) { mustEdit(l.Unblock("1.4.0")) }, ""},
 		"a retired one":    {func(l *ladder.Ladder) { mustEdit(l.Retire("1.0.0", "old")) }, ""},
 		"an edit by hand": {func(l *ladder.Ladder) { l.Bundles = without(l.Bundles, "1.0.0"); l.Deprecations = nil },

@@ -26,6 +26,8 @@ import (
 
 func (a *app) catalogCommand() *cobra.Command {
 	return parent("catalog", "Publish catalogs and look at them", []string{"catalogs"},
+		a.catalogInitCommand(), a.catalogAddCommand(), a.catalogPromoteCommand(), a.catalogBlockCommand(), a.catalogUnblockCommand(),
+		a.catalogDeprecateCommand(), a.catalogRetireCommand(), a.catalogCompileCommand(),
 		a.catalogListCommand(), a.catalogShowCommand(), a.catalogPushCommand(), a.catalogServeCommand(),
 		a.catalogPublishCommand(), a.catalogVerifyCommand(), a.catalogKeygenCommand(),
 		a.catalogGraphCommand(), a.catalogDiffCommand())
