@@ -135,6 +135,7 @@ func (p *Package) clone() *Package {
 // no good one skips.
 func (p *Package) routeAround(c *Channel) {
 	head, _ := c.Head() // what is wrong with the channel, validation says
+	before := p.cleanWays(c, head)
 	for _, blocked := range slices.Sorted(maps.Keys(p.Blocks)) {
 		c.bypass(blocked)
 	}
@@ -150,7 +151,7 @@ func (p *Package) routeAround(c *Channel) {
 		return blocked && !skipped[e.Name]
 	})
 	if _, blocked := p.Blocks[head]; blocked {
-		p.followBlockedHead(c, last)
+		p.followBlockedHead(c, last, before)
 	}
 }
 
@@ -177,8 +178,9 @@ func (c *Channel) bypass(name string) {
 }
 
 // followBlockedHead makes what the blocked head replaced the one head, or else the highest of the heads that are left. Of
-// the others it skips the lower ones; the higher ones leave the channel, since nothing leads on from there.
-func (p *Package) followBlockedHead(c *Channel, old Entry) {
+// the others it skips the lower ones; the higher ones leave the channel, since nothing leads on from there. Those that had
+// a way before keep one.
+func (p *Package) followBlockedHead(c *Channel, old Entry, before map[string]int) {
 	heads := c.heads()
 	next := old.Replaces
 	if _, ok := c.Entry(next); !ok {
@@ -187,18 +189,44 @@ func (p *Package) followBlockedHead(c *Channel, old Entry) {
 		}
 		next = slices.MaxFunc(heads, p.compare)
 	}
-	for ; len(heads) > 0 && !slices.Equal(heads, []string{next}); heads = c.heads() {
-		for _, h := range heads {
-			switch {
-			case h == next:
-			case p.compare(h, next) > 0:
-				c.Entries = slices.DeleteFunc(c.Entries, func(e Entry) bool { return e.Name == h })
-			default:
-				at := slices.IndexFunc(c.Entries, func(e Entry) bool { return e.Name == next })
-				c.Entries[at].Skips = append(c.Entries[at].Skips, h)
+	for others := c.besides(next); len(others) > 0; others = c.besides(next) {
+		for _, name := range others {
+			if p.compare(name, next) < 0 {
+				c.skip(next, name)
+			} else {
+				c.Entries = slices.DeleteFunc(c.Entries, func(e Entry) bool { return e.Name == name })
 			}
 		}
 	}
+	// The blocked head was perhaps all that led on from a bundle: others lead only to what is skipped, and OLM v0 does not
+	// go there.
+	ways := p.cleanWays(c, next)
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		_, entry := c.Entry(name)
+		if _, ok := ways[name]; entry && !ok && p.compare(name, next) < 0 {
+			c.skip(next, name)
+		}
+	}
+}
+
+// cleanWays is the number of hops to a bundle from those that get there without passing through what is skipped.
+func (p *Package) cleanWays(c *Channel, to string) map[string]int {
+	return p.wholeGraph(c, nil).distances(to, c.skipped())
+}
+
+// besides returns what the channel has besides the one chain that a head leads: other heads, or else what only they led to.
+func (c *Channel) besides(head string) []string {
+	heads := c.heads()
+	if slices.Equal(heads, []string{head}) {
+		return c.stranded(head)
+	}
+	return slices.DeleteFunc(heads, func(h string) bool { return h == head })
+}
+
+// skip lets the entry of that name skip another one.
+func (c *Channel) skip(name, other string) {
+	at := slices.IndexFunc(c.Entries, func(e Entry) bool { return e.Name == name })
+	c.Entries[at].Skips = append(slices.Clone(c.Entries[at].Skips), other)
 }
 
 // inherit makes e upgrade from what old skipped, and from old itself.

@@ -99,7 +99,6 @@ func (p *Package) validateChannel(c *Channel) []error {
 // validateChain walks from the head along replaces. As in operator-registry, the walk ends where it meets a skipped
 // bundle, its tail may replace a bundle that does not exist, and whatever it does not meet must be skipped.
 func (c *Channel) validateChain() error {
-	skipped := c.skipped()
 	// A cycle that leaves no head is reported as the cycle it is.
 	if cycle := c.cycle(); cycle != nil {
 		return fmt.Errorf("replaces runs in a circle: %s", strings.Join(cycle, " -> "))
@@ -108,6 +107,17 @@ func (c *Channel) validateChain() error {
 	if err != nil {
 		return err
 	}
+	stranded := c.stranded(head)
+	if len(stranded) > 0 {
+		slices.Sort(stranded)
+		return fmt.Errorf("the chain of replacements from its head %q never meets %s", head, strings.Join(stranded, ", "))
+	}
+	return nil
+}
+
+// stranded returns what is neither skipped nor met on the walk from the head.
+func (c *Channel) stranded(head string) []string {
+	skipped := c.skipped()
 	met := map[string]bool{}
 	for at, ok := c.Entry(head); ok && !met[at.Name]; at, ok = c.Entry(at.Replaces) {
 		met[at.Name] = true
@@ -121,11 +131,7 @@ func (c *Channel) validateChain() error {
 			stranded = append(stranded, e.Name)
 		}
 	}
-	if len(stranded) > 0 {
-		slices.Sort(stranded)
-		return fmt.Errorf("the chain of replacements from its head %q never meets %s", head, strings.Join(stranded, ", "))
-	}
-	return nil
+	return stranded
 }
 
 // cycle returns the first circle of replaces, with its first name repeated at the end; nil if there is none.

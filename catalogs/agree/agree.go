@@ -34,8 +34,8 @@ type Verdict string
 const (
 	// Agrees: all make the same next hop, and all end at the head.
 	Agrees Verdict = "agrees"
-	// Waits: all stay, since the version is higher than the head. It is a block without a way forward, or another
-	// channel's version. Anything else would be a downgrade.
+	// Waits: nothing in the channel is newer than the version. It is a block without a way forward, another channel's
+	// version, or the head's by another name. Any move would be a downgrade.
 	Waits Verdict = "waits"
 	// Apart: all stay, since nothing in the channel can replace a version that the channel does not have.
 	Apart Verdict = "apart"
@@ -146,10 +146,11 @@ func Check(p *catalogs.Package, installed ...catalogs.Installed) (Report, error)
 func (r Report) Disagreements() []Disagreement { return r.except(Agrees, Waits, Apart) }
 
 // Strict returns an error unless every version gets to the head of every channel by the same hops everywhere, which is
-// what a compiled catalog promises. Versions higher than the head may wait. The error wraps ErrDisagree and says what
-// differs; after a few it counts.
-func (r Report) Strict() error {
-	found := r.except(Agrees, Waits)
+// what a compiled catalog promises. Versions that nothing is newer than may wait. Further verdicts can be accepted: who
+// deprecates a channel's head, for instance, cannot but accept V1Holds. The error wraps ErrDisagree and says what differs;
+// after a few it counts.
+func (r Report) Strict(accepted ...Verdict) error {
+	found := r.except(append(accepted, Agrees, Waits)...)
 	if len(found) == 0 {
 		return nil
 	}

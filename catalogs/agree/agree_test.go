@@ -143,7 +143,7 @@ func TestCheck(t *testing.T) {
 			graph: `stable: 1.0.0
 				stable: 1.0.1 skips 1.0.0
 				stable: 1.1.0 skips 1.0.1`,
-			want: []string{"stuck: channel stable, from 1.0.0: OLM v0 stays; the head is 1.1.0"},
+			want: []string{"stuck: channel stable, from 1.0.0: OLM v0 stays, because 1.0.1 could follow but is skipped; the head is 1.1.0"},
 		},
 		"a version that has left, and no range for it": {
 			graph: `stable: 1.0.0
@@ -153,6 +153,17 @@ func TestCheck(t *testing.T) {
 				"apart: channel stable, from 0.9.0 (p.v0.9.0): it is not in the channel, and nothing there can replace it; the head is 1.1.0",
 				"apart: no channel chosen, from 0.9.0 (p.v0.9.0): it is not in the catalog, and nothing there can replace it",
 			},
+		},
+		"the head by another name": {
+			graph: `stable: 1.0.0
+				stable: 1.1.0 replaces 1.0.0 range <1.1.0`,
+			installed: []catalogs.Installed{{Name: "mine", Version: "1.1.0"}},
+			want:      []string{"waits: channel stable, from 1.1.0 (mine): it is the head 1.1.0 by another name, and waits for a newer version; OLM v1 takes them for the same"},
+		},
+		"what is installed has no version, which OLM takes for 0.0.0": {
+			graph: `stable: 1.0.0
+				stable: 1.1.0 replaces 1.0.0 range <1.1.0`,
+			installed: []catalogs.Installed{{Name: "mine"}},
 		},
 		"replaces that runs downwards": {
 			graph: `stable: 1.2.0

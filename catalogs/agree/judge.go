@@ -25,8 +25,14 @@ type party struct {
 	walk Walk
 }
 
+const (
+	partyPlan = "Bellwether"
+	partyV0   = "OLM v0"
+	partyV1   = "OLM v1"
+)
+
 func parties(r Route) []party {
-	return []party{{"Bellwether", r.Plan}, {"OLM v0", r.V0}, {"OLM v1", r.V1}}
+	return []party{{partyPlan, r.Plan}, {partyV0, r.V0}, {partyV1, r.V1}}
 }
 
 // verdict, worst first:
@@ -36,6 +42,7 @@ func parties(r Route) []party {
 //	all arrive, OLM v1 by another next hop    V1Leaps
 //	all arrive, OLM v0 by another next hop    Detours
 //	nobody moves, a higher version not here   Waits
+//	only OLM v1 moves, to the same version    Waits
 //	nobody moves, a lower version not here    Apart
 //	only OLM v1 stops, before a deprecated    V1Holds
 //	anything else                             Stuck
@@ -57,7 +64,7 @@ func (j judge) verdict(r Route) Verdict {
 		return V1Leaps
 	case arrived == 3:
 		return Agrees
-	case !moved && !j.has(r.Installed.Name) && j.higher(r.Installed.Name, j.head):
+	case !moved && !j.has(r.Installed.Name) && j.higher(r.Installed.Name, j.head), j.isHead(r):
 		return Waits
 	case !moved && !j.has(r.Installed.Name):
 		return Apart
@@ -83,6 +90,14 @@ func (s *subject) higher(a, b string) bool {
 	x, ok := s.versions[a]
 	y, both := s.versions[b]
 	return ok && both && x.GT(y)
+}
+
+// isHead tells whether the installed bundle is a build of the head's version by another name. OLM v1 goes by the version
+// and takes one for the other; to OLM v0 nothing follows it.
+func (j judge) isHead(r Route) bool {
+	installed, ok := j.versions[r.Installed.Name]
+	return ok && installed.EQ(j.versions[j.head]) && len(r.Plan.Path)+len(r.V0.Path) == 0 &&
+		r.V1.End == Arrives && r.V1.Next() == j.head && r.V0.Err == nil
 }
 
 func (j judge) has(bundle string) bool {
@@ -159,6 +174,10 @@ func (j judge) text(r Route) string {
 	case Agrees:
 		return ""
 	case Waits:
+		if j.isHead(r) {
+			what = fmt.Sprintf("it is the head %s by another name, and waits for a newer version; OLM v1 takes them for the same", j.describe(j.head))
+			break
+		}
 		what = fmt.Sprintf("it is higher than the head %s, and waits for a newer version", j.describe(j.head))
 	case Apart:
 		what = fmt.Sprintf("it is not in the channel, and nothing there can replace it; the head is %s", j.describe(j.head))
@@ -207,11 +226,32 @@ func (j judge) differences(r Route) string {
 func (j judge) failures(r Route) string {
 	var parts []string
 	for _, p := range parties(r) {
-		if text := j.failure(r.Installed.Name, p.walk); text != "" {
-			parts = append(parts, p.name+" "+text)
+		text := j.failure(r.Installed.Name, p.walk)
+		if text == "" {
+			continue
 		}
+		if p.name == partyV0 && p.walk.End == Stops && p.walk.Err == nil {
+			text += j.whySkipped(last(r.Installed.Name, p.walk))
+		}
+		parts = append(parts, p.name+" "+text)
 	}
 	return strings.Join(parts, ", ") + "; the head is " + j.describe(j.head)
+}
+
+// whySkipped says why OLM v0 stays although there are successors: it goes to none that is skipped.
+func (j judge) whySkipped(at string) string {
+	names := j.v1.Successors(catalogs.Installed{Name: at, Version: j.versions[at].String()})
+	if len(names) == 0 {
+		return ""
+	}
+	for i, n := range names {
+		names[i] = j.describe(n)
+	}
+	verb := "is"
+	if len(names) > 1 {
+		verb = "are"
+	}
+	return fmt.Sprintf(", because %s could follow but %s skipped", strings.Join(names, ", "), verb)
 }
 
 // failure is what goes wrong on one walk; empty when nothing does.

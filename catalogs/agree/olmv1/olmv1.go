@@ -110,6 +110,19 @@ func (s *Selection) Next(installed catalogs.Installed) (string, error) {
 	return "", fmt.Errorf("%w of package %q in %s that can follow %s", ErrNothing, s.pkg, where, installed.Name)
 }
 
+// Successors returns the bundles whose entries say that they can follow the installed one, the one that OLM v1 likes best
+// first. OLM v0 finds the same ones and then leaves out those that are skipped.
+func (s *Selection) Successors(installed catalogs.Installed) []string {
+	version, _ := installed.SemVer()
+	var names []string
+	for i := range s.candidates {
+		if c := &s.candidates[i]; c.name != installed.Name && c.succeeds(installed.Name, version) {
+			names = append(names, c.name)
+		}
+	}
+	return names
+}
+
 // Held returns the highest bundle that could follow the installed one, where OLM v1 stays because that bundle is
 // deprecated and the installed one is not. It is empty where this is not so.
 func (s *Selection) Held(installed catalogs.Installed) string {
