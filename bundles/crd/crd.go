@@ -89,6 +89,9 @@ type Change struct {
 // String says what changed, as part of a sentence.
 func (c Change) String() string {
 	text := phrases[c.Kind]
+	if c.Kind == RemovedField && strings.HasSuffix(c.Field, ".*") {
+		text = "fields of {version} at {field} that the schema does not name were kept and are dropped now"
+	}
 	for placeholder, value := range map[string]string{"{field}": c.Field, "{version}": c.Version, "{detail}": c.Detail} {
 		text = strings.ReplaceAll(text, placeholder, value)
 	}
@@ -119,7 +122,7 @@ var phrases = map[Kind]string{
 func Compare(older, newer *apiextensionsv1.CustomResourceDefinition) []Change {
 	changes := identity(older, newer)
 	for i := range older.Spec.Versions {
-		changes = append(changes, compareVersion(&older.Spec.Versions[i], newer)...)
+		changes = append(changes, compareVersion(older, &older.Spec.Versions[i], newer)...)
 	}
 	changes = append(changes, storage(older, newer)...)
 	for i := range changes {
@@ -142,7 +145,9 @@ func identity(older, newer *apiextensionsv1.CustomResourceDefinition) []Change {
 	return changes
 }
 
-func compareVersion(older *apiextensionsv1.CustomResourceDefinitionVersion, newer *apiextensionsv1.CustomResourceDefinition) []Change {
+func compareVersion(from *apiextensionsv1.CustomResourceDefinition, older *apiextensionsv1.CustomResourceDefinitionVersion,
+	newer *apiextensionsv1.CustomResourceDefinition,
+) []Change {
 	if removed := removedStored(older, newer); removed {
 		return []Change{{Kind: RemovedStored, Version: older.Name, Path: []any{"spec", "versions"}}}
 	}
@@ -158,11 +163,8 @@ func compareVersion(older *apiextensionsv1.CustomResourceDefinitionVersion, newe
 	if older.Served && !version.Served {
 		changes = append(changes, Change{Kind: Unserved, Version: older.Name, Doubtful: older.Deprecated, Path: []any{"spec", "versions", i, "served"}})
 	}
-	if older.Schema == nil || version.Schema == nil {
-		return changes
-	}
 	w := walk{version: older.Name, root: []any{"spec", "versions", i, "schema", "openAPIV3Schema"}}
-	w.compare(older.Schema.OpenAPIV3Schema, version.Schema.OpenAPIV3Schema, location{})
+	w.compare(effective(from, older), effective(newer, version), location{})
 	slices.SortStableFunc(w.changes, func(a, b Change) int { return cmp.Compare(a.Field, b.Field) })
 	return append(changes, w.changes...)
 }

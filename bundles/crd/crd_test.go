@@ -12,6 +12,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/bundles/crd"
 )
 
@@ -70,7 +71,7 @@ func TestCompareSchemas(t *testing.T) {
 		"field of an object that keeps everything": {
 			older: `{type: object, properties: {a: {type: string}}}`,
 			newer: `{type: object, x-kubernetes-preserve-unknown-fields: true}`,
-			back:  []string{"RemovedField .spec[*] "},
+			back:  []string{"RemovedField .spec.* "},
 		},
 		"map instead of fields": {
 			older: `{type: object, properties: {a: {type: string}}}`,
@@ -80,7 +81,7 @@ func TestCompareSchemas(t *testing.T) {
 		"map of anything": {
 			older: `{type: object, additionalProperties: true}`,
 			newer: `{type: object, additionalProperties: {type: string}}`,
-			there: []string{"RemovedField .spec[*] "},
+			there: []string{"RemovedField .spec.* "},
 		},
 		"closed object": {older: `{type: object, additionalProperties: false}`, newer: `{type: object}`},
 		"type": {
@@ -159,8 +160,8 @@ func TestCompareSchemas(t *testing.T) {
 		},
 		"rule": {
 			older: `{type: integer, x-kubernetes-validations: [{rule: self > 1}]}`,
-			newer: `{type: integer, x-kubernetes-validations: [{rule: self > 1, message: more}, {rule: self > 2}]}`,
-			there: []string{"NewRule .spec self > 2"},
+			newer: `{type: integer, x-kubernetes-validations: [{rule: self > 1, message: more}, {rule: self > 2}, {rule: self >= oldSelf}]}`,
+			there: []string{"NewRule .spec self > 2", "NewRule? .spec self >= oldSelf"},
 		},
 		"one of": {
 			older: `{type: object, properties: {a: {type: string}}}`,
@@ -256,6 +257,59 @@ func TestBreaksAreMerged(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+const removedAPI = `
+apiVersion: apiextensions.k8s.io/v1beta1
+kind: CustomResourceDefinition
+metadata: {name: echoes.example.com}
+spec:
+  group: example.com
+  names: {kind: Echo, plural: echoes}
+  version: v1
+  %s
+`
+
+// An operator that moved its definitions to v1 may have users from before.
+func TestFindInTheRemovedAPI(t *testing.T) {
+	newer := define(t, `{type: object, properties: {a: {type: string}}}`)
+	newer.Spec.Names.Kind = "Echo"
+	for name, tc := range map[string]struct {
+		spec string
+		want []string
+	}{
+		"no schema": {"", []string{"RemovedField .* "}},
+		"a schema, and unknown fields are kept": {
+			"validation: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {b: {type: string}}}}}}",
+			[]string{"RemovedField .* ", "RemovedField .spec.b "},
+		},
+		"a schema": {
+			"preserveUnknownFields: false\n  validation: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {b: {type: string}}}}}}",
+			[]string{"RemovedField .spec.b "},
+		},
+		"several versions": {
+			"preserveUnknownFields: false\n  versions: [{name: v1, served: true, storage: false}, {name: v0, served: true, storage: true}]",
+			[]string{"RemovedStored  ", "StorageMoved  it was v0"},
+		},
+		"another scope": {"scope: Cluster\n  preserveUnknownFields: false", []string{"ChangedIdentity  the scope changes from Cluster to Namespaced"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, err := bundles.FromManifests([][]byte{
+				fmt.Appendf(nil, removedAPI, tc.spec),
+				[]byte("{apiVersion: operators.coreos.com/v1alpha1, kind: ClusterServiceVersion, metadata: {name: echo.v1.0.0}, spec: {version: 1.0.0}}"),
+			}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, c := range crd.Breaks(crd.Find([]*bundles.Bundle{b}, newer.Name), newer) {
+				got = append(got, texts([]crd.Change{c.Change})...)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

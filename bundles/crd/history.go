@@ -90,17 +90,18 @@ type Divergence struct {
 // does not know.
 func Divergences(d *apiextensionsv1.CustomResourceDefinition) []Divergence {
 	at := versionIndex(d, StorageVersion(d))
-	if at < 0 || d.Spec.Versions[at].Schema == nil {
+	if at < 0 {
 		return nil
 	}
-	store := d.Spec.Versions[at]
+	store := &d.Spec.Versions[at]
 	var out []Divergence
-	for i, v := range d.Spec.Versions {
-		if i == at || !v.Served || v.Schema == nil {
+	for i := range d.Spec.Versions {
+		v := &d.Spec.Versions[i]
+		if i == at || !v.Served {
 			continue
 		}
-		fields := lost(store.Schema.OpenAPIV3Schema, v.Schema.OpenAPIV3Schema)
-		fields = append(fields, lost(v.Schema.OpenAPIV3Schema, store.Schema.OpenAPIV3Schema)...)
+		fields := lost(effective(d, store), effective(d, v))
+		fields = append(fields, lost(effective(d, v), effective(d, store))...)
 		slices.SortFunc(fields, strings.Compare)
 		if fields = slices.Compact(fields); len(fields) > 0 {
 			out = append(out, Divergence{Version: v.Name, Storage: store.Name, Index: i, Fields: fields})
@@ -127,10 +128,8 @@ func lost(from, to *apiextensionsv1.JSONSchemaProps) []string {
 func Find(history []*bundles.Bundle, name string) []Published {
 	var found []Published
 	for _, b := range history {
-		for _, d := range b.CRDs {
-			if d.Name == name {
-				found = append(found, Published{By: b.Version.String(), Bundle: b, Definition: d})
-			}
+		if d := Definition(b, name); d != nil {
+			found = append(found, Published{By: b.Version.String(), Bundle: b, Definition: d})
 		}
 	}
 	return found

@@ -78,7 +78,8 @@ func fieldRules(of func(...crd.Kind) func(*Input) []Finding) []Rule {
 	}, {
 		ID: "crd-new-validation-rule", Title: "A field has a validation rule that it had not", Severity: Warning, Check: of(crd.NewRule),
 		Why: "Objects that break the rule can be read but not written any more, not even by the operator that wants to report it. Nobody " +
-			"can tell from the rule whether there are such objects.",
+			"can tell from the rule whether there are such objects. A rule about changes (with `oldSelf`) only hurts those who make them, and " +
+			"is no more than a remark.",
 		Fix: "Allow what is stored already, for instance by `self == oldSelf ||` before the rule; waive this finding where the operator " +
 			"refused such objects all along.",
 	}, {
@@ -143,6 +144,9 @@ func findBreaks(in *Input) []crd.Break {
 	return out
 }
 
+// milder are the severities of changes of which it is doubtful whether they hurt anybody; those of the rule for the others.
+var milder = map[crd.Kind]Severity{crd.NarrowedFormat: Warning, crd.Unserved: Warning, crd.NewRule: Info}
+
 func breakFindings(in *Input, breaks []crd.Break, kinds []crd.Kind) []Finding {
 	var out []Finding
 	for _, b := range mergeDefaults(breaks) {
@@ -151,7 +155,7 @@ func breakFindings(in *Input, breaks []crd.Break, kinds []crd.Kind) []Finding {
 		}
 		f := at(in.Bundle.CRDObject(b.CRD), fmt.Sprintf("%s (published in %s)", clip(b.String()), versionList(b.Of)), b.Path...)
 		if b.Doubtful {
-			f.Severity = Warning
+			f.Severity = milder[b.Kind]
 		}
 		out = append(out, f)
 	}

@@ -48,8 +48,8 @@ func Classify(from, to *bundles.Bundle, history []*bundles.Bundle) catalogs.Roll
 		}
 	}
 	passed := between(from, to, history)
-	for _, older := range from.CRDs {
-		consider(judge(edge{from: from, to: to, older: older, newer: find(to, older.Name), passed: passed}))
+	for _, older := range crd.Definitions(from) {
+		consider(judge(edge{from: from, to: to, older: older, newer: crd.Definition(to, older.Name), passed: passed}))
 	}
 	consider(incomparable(from, to))
 	consider(added(from, to))
@@ -152,7 +152,7 @@ func (e edge) barred() verdict {
 	}
 	known := crd.Versions(e.older)
 	for _, b := range e.passed {
-		d := find(b, e.older.Name)
+		d := crd.Definition(b, e.older.Name)
 		if d == nil {
 			continue
 		}
@@ -190,14 +190,14 @@ func between(from, to *bundles.Bundle, history []*bundles.Bundle) []*bundles.Bun
 	return append(passed, to)
 }
 
-// incomparable finds definitions of the API that Kubernetes removed, of which only equality can be told.
+// incomparable finds definitions that cannot even be read, of which only equality can be told.
 func incomparable(from, to *bundles.Bundle) verdict {
 	for _, o := range from.Objects {
-		if o.GetKind() != "CustomResourceDefinition" || find(from, o.GetName()) != nil {
+		if o.GetKind() != "CustomResourceDefinition" || crd.Definition(from, o.GetName()) != nil {
 			continue
 		}
 		if other := to.CRDObject(o.GetName()); other == nil || !reflect.DeepEqual(o.Object, other.Object) {
-			return needsBackup("%s of %s is of %s, which Kubernetes removed, so that the definitions cannot be compared", o.GetName(), from.Name, o.GetAPIVersion())
+			return needsBackup("%s of %s (%s) cannot be read, so that the definitions cannot be compared", o.GetName(), from.Name, o.GetAPIVersion())
 		}
 	}
 	return verdict{class: catalogs.RollbackInPlace}
@@ -205,18 +205,10 @@ func incomparable(from, to *bundles.Bundle) verdict {
 
 // added finds a definition that the older bundle does not have.
 func added(from, to *bundles.Bundle) verdict {
-	for _, d := range to.CRDs {
+	for _, d := range crd.Definitions(to) {
 		if from.CRDObject(d.Name) == nil {
 			return inPlace("%s is new in %s; its objects stay, and the older operator does not look after them", d.Name, to.Name)
 		}
 	}
 	return verdict{class: catalogs.RollbackInPlace}
-}
-
-func find(b *bundles.Bundle, name string) *apiextensionsv1.CustomResourceDefinition {
-	i := slices.IndexFunc(b.CRDs, func(d *apiextensionsv1.CustomResourceDefinition) bool { return d.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return b.CRDs[i]
 }

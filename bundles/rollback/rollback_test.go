@@ -203,16 +203,34 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// Definitions of the removed API cannot be compared, only be the same.
+// Definitions of the API that Kubernetes removed are compared as the API server would convert them.
 func TestClassifyRemovedAPI(t *testing.T) {
 	old := strings.Replace(definition(version("v1", "stored", plain)), "apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1", 1)
-	from, same := bundle(t, "1.0.0", "", old), bundle(t, "1.1.0", "", old)
-	if got := rollback.Classify(from, same, nil); got.Class != catalogs.RollbackInPlace {
-		t.Errorf("the same definition: %+v", got)
+	from := bundle(t, "1.0.0", "", old)
+	for name, tc := range map[string]struct {
+		definition string
+		class      catalogs.RollbackClass
+		contains   string
+	}{
+		"the same":          {old, catalogs.RollbackInPlace, "the same"},
+		"fewer values":      {strings.Replace(old, "[low, high]", "[low]", 1), catalogs.RollbackInPlace, "put back"},
+		"unknown fields go": {definition(version("v1", "stored", plain)), catalogs.RollbackNeedsBackup, "fields of v1 at .* that the schema does not name were kept and are dropped now"},
+		"unreadable":        {strings.Replace(old, "versions:", "validation: 1\n  versions:", 1), catalogs.RollbackNeedsBackup, "is not in"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := rollback.Classify(from, bundle(t, "1.1.0", "", tc.definition), nil)
+			if got.Class != tc.class || !strings.Contains(got.Reason, tc.contains) {
+				t.Errorf("got %+v, want %+v", got, tc)
+			}
+		})
 	}
-	other := bundle(t, "1.1.0", "", strings.Replace(old, "[low, high]", "[low]", 1))
-	if got := rollback.Classify(from, other, nil); got.Class != catalogs.RollbackNeedsBackup || !strings.Contains(got.Reason, "v1beta1") {
-		t.Errorf("another definition: %+v", got)
+	unreadable := strings.Replace(old, "versions:", "validation: 1\n  versions:", 1)
+	from = bundle(t, "1.0.0", "", unreadable)
+	if got := rollback.Classify(from, bundle(t, "1.1.0", "", unreadable), nil); got.Class != catalogs.RollbackInPlace {
+		t.Errorf("the same, unreadable: %+v", got)
+	}
+	if got := rollback.Classify(from, bundle(t, "1.1.0", "", old), nil); got.Class != catalogs.RollbackNeedsBackup || !strings.Contains(got.Reason, "cannot be read") {
+		t.Errorf("unreadable: %+v", got)
 	}
 }
 
