@@ -59,22 +59,39 @@ func Classify(from, to *bundles.Bundle, history []*bundles.Bundle) catalogs.Roll
 	return catalogs.Rollback{From: from.Name, Class: worst.class, Reason: worst.reason}
 }
 
+// Kept returns the names of the definitions that have to stay as the newer
+// bundle has them when Classify says in-place: putting the older bundle's back
+// would drop what users stored. Whoever serves the older bundle to OLM has to
+// serve it with these. They are in the older bundle's order.
+func Kept(from, to *bundles.Bundle, history []*bundles.Bundle) []string {
+	var names []string
+	passed := between(from, to, history)
+	for _, older := range crd.Definitions(from) {
+		if judge(edge{from: from, to: to, older: older, newer: crd.Definition(to, older.Name), passed: passed}).keep {
+			names = append(names, older.Name)
+		}
+	}
+	return names
+}
+
 // verdict is what one definition says.
 type verdict struct {
 	class  catalogs.RollbackClass
 	reason string
+	// keep says that the newer definition has to stay.
+	keep bool
 }
 
 func inPlace(format string, args ...any) verdict {
-	return verdict{catalogs.RollbackInPlace, fmt.Sprintf(format, args...)}
+	return verdict{class: catalogs.RollbackInPlace, reason: fmt.Sprintf(format, args...)}
 }
 
 func needsBackup(format string, args ...any) verdict {
-	return verdict{catalogs.RollbackNeedsBackup, fmt.Sprintf(format, args...)}
+	return verdict{class: catalogs.RollbackNeedsBackup, reason: fmt.Sprintf(format, args...)}
 }
 
 func oneWay(format string, args ...any) verdict {
-	return verdict{catalogs.RollbackOneWay, fmt.Sprintf(format, args...)}
+	return verdict{class: catalogs.RollbackOneWay, reason: fmt.Sprintf(format, args...)}
 }
 
 // rank orders verdicts from the best to the worst; one with a reason tells more than one without.
@@ -125,7 +142,9 @@ func judge(e edge) verdict {
 	case crd.Converted(e.to, e.newer) && len(e.newer.Spec.Versions) > 1:
 		return needsBackup("in %s, the conversion webhook of %s does not know field %s of %s", e.newer.Name, e.from.Name, dropped.Field, dropped.Version)
 	}
-	return inPlace("%s stays as in %s: field %s of %s is new, and the older operator leaves it alone", e.newer.Name, e.to.Name, dropped.Field, dropped.Version)
+	stays := inPlace("%s stays as in %s: field %s of %s is new, and the older operator leaves it alone", e.newer.Name, e.to.Name, dropped.Field, dropped.Version)
+	stays.keep = true
+	return stays
 }
 
 // refusals are changes that make objects invalid.

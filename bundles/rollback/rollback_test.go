@@ -203,6 +203,30 @@ func TestClassify(t *testing.T) {
 	}
 }
 
+// What has to stay stays, also where another definition is put back.
+func TestKept(t *testing.T) {
+	bells := func(fields string) string {
+		return strings.ReplaceAll(definition(version("v1", "stored", fields)), "echoes", "bells")
+	}
+	from := bundle(t, "1.0.0", "", definition(version("v1", "stored", plain)), bells(plain))
+	for name, tc := range map[string]struct {
+		echoes, bells string
+		want          []string
+	}{
+		"nothing changes":         {plain, plain, nil},
+		"one more field":          {added, plain, []string{"echoes.example.com"}},
+		"one more, one put back":  {narrowed, added, []string{"bells.example.com"}},
+		"neither is good for any": {both, widened, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			to := bundle(t, "1.1.0", "", definition(version("v1", "stored", tc.echoes)), bells(tc.bells))
+			if diff := cmp.Diff(tc.want, rollback.Kept(from, to, nil)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // Definitions of the API that Kubernetes removed are compared as the API server would convert them.
 func TestClassifyRemovedAPI(t *testing.T) {
 	old := strings.Replace(definition(version("v1", "stored", plain)), "apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1", 1)
