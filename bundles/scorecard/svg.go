@@ -1,0 +1,93 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scorecard
+
+import (
+	"bytes"
+	"encoding/xml"
+	"fmt"
+	"strings"
+)
+
+// The picture is a stair of five steps. Sizes are in pixels of a picture 760 wide.
+const (
+	pictureWidth, pictureHeight = 760, 330
+	stepWidth, stepGap          = 132, 12
+	firstStep, stepRise         = 56, 30
+	left, ground                = 26, 268
+)
+
+// style says colours by class, as not all programs that show SVG know variables. The dark ones have about the same contrast.
+const style = `
+.bw-back{fill:#ffffff}.bw-title{fill:#1b1f24;font-weight:600;font-size:19px}.bw-text{fill:#57606a;font-size:13px}
+.bw-name{fill:#1b1f24;font-size:13px;font-weight:600}.bw-on{fill:#2f6f4f}.bw-claim{fill:#fff4d6;stroke:#b7791f;stroke-width:1.5;stroke-dasharray:5 4}
+.bw-off{fill:#eef1f4}.bw-count-on{fill:#ffffff;font-size:15px;font-weight:600}.bw-count-claim{fill:#8a5a12;font-size:15px;font-weight:600}
+.bw-count-off{fill:#7b8590;font-size:15px}.bw-line{stroke:#d0d7de;stroke-width:1}.bw-flag{fill:#b7791f;font-size:12px;font-weight:600}
+.bw-pole{stroke:#b7791f;stroke-width:2}.bw-cloth{fill:#b7791f}
+text{font-family:system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}
+@media (prefers-color-scheme:dark){
+.bw-back{fill:#0d1117}.bw-title,.bw-name{fill:#e6edf3}.bw-text{fill:#9aa4af}.bw-on{fill:#2f7d57}
+.bw-claim{fill:#2d2410;stroke:#d9a441}.bw-off{fill:#1b222b}.bw-count-claim{fill:#e3b563}.bw-count-off{fill:#8b949e}
+.bw-line{stroke:#30363d}.bw-flag{fill:#e3b563}.bw-pole{stroke:#e3b563}.bw-cloth{fill:#e3b563}
+}`
+
+// SVG draws the card: a filled step is a level that the bundle shows, a dashed one a level that it only claims.
+func SVG(c Card) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="%s">`,
+		pictureWidth, pictureHeight, pictureWidth, pictureHeight, escape(c.Name+": "+c.Verdict()))
+	fmt.Fprintf(&out, "\n<style>%s</style>\n", style)
+	fmt.Fprintf(&out, `<rect class="bw-back" width="%d" height="%d" rx="10"/>`+"\n", pictureWidth, pictureHeight)
+	fmt.Fprintf(&out, `<text class="bw-title" x="%d" y="38">%s</text>`+"\n", left, escape(cut(title(c), 60)))
+	fmt.Fprintf(&out, `<text class="bw-text" x="%d" y="60">%s</text>`+"\n", left, escape(cut(c.Verdict(), 100)))
+	for i, level := range c.Levels {
+		writeStep(&out, c, level, left+i*(stepWidth+stepGap))
+	}
+	fmt.Fprintf(&out, `<line class="bw-line" x1="%d" y1="%d" x2="%d" y2="%d"/>`+"\n", left, ground, pictureWidth-left, ground)
+	out.WriteString("</svg>\n")
+	return out.String()
+}
+
+func writeStep(out *strings.Builder, c Card, l LevelCard, x int) {
+	height := firstStep + int(l.Level-1)*stepRise
+	y, middle := ground-height, x+stepWidth/2
+	kind := "off"
+	switch {
+	case l.Level <= c.Shown:
+		kind = "on"
+	case l.Level <= c.Claimed:
+		kind = "claim"
+	}
+	fmt.Fprintf(out, `<path class="bw-%s" d="M%d %dv%da8 8 0 0 1 8-8h%da8 8 0 0 1 8 8v%dz"/>`+"\n", kind, x, ground, -(height - 8), stepWidth-16, height-8)
+	found, all := l.Count()
+	fmt.Fprintf(out, `<text class="bw-count-%s" x="%d" y="%d" text-anchor="middle">%d of %d</text>`+"\n", kind, middle, y+32, found, all)
+	fmt.Fprintf(out, `<text class="bw-name" x="%d" y="%d" text-anchor="middle">%s</text>`+"\n", middle, ground+22, l.Level)
+	fmt.Fprintf(out, `<text class="bw-text" x="%d" y="%d" text-anchor="middle">level %d</text>`+"\n", middle, ground+41, l.Level)
+	if l.Level == c.Claimed {
+		fmt.Fprintf(out, `<path class="bw-pole" d="M%d %dv-30"/><path class="bw-cloth" d="M%d %dl20 7l-20 7z"/>`+"\n", middle-24, y, middle-24, y-30)
+		fmt.Fprintf(out, `<text class="bw-flag" x="%d" y="%d">claimed</text>`+"\n", middle, y-18)
+	}
+}
+
+func title(c Card) string {
+	if c.DisplayName == "" {
+		return c.Name
+	}
+	return c.DisplayName + " " + c.Version
+}
+
+func cut(text string, length int) string {
+	if runes := []rune(text); len(runes) > length {
+		return string(runes[:length-1]) + "…"
+	}
+	return text
+}
+
+func escape(text string) string {
+	var out bytes.Buffer
+	if err := xml.EscapeText(&out, []byte(text)); err != nil {
+		return "" // a buffer takes everything
+	}
+	return out.String()
+}
