@@ -29,7 +29,7 @@ const (
 // compatibilityRules are about what OLM makes of a bundle, and of a version
 // beside those before it.
 func compatibilityRules() []Rule {
-	return slices.Concat(formatRules(), releaseRules(), olmV0Rules(), olmV1Rules())
+	return slices.Concat(formatRules(), objectRules(), releaseRules(), olmV0Rules(), olmV1Rules())
 }
 
 func formatRules() []Rule {

@@ -1,0 +1,192 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/bellwether-dev/bellwether/bundles"
+)
+
+// objectRules are about each manifest on its own.
+func objectRules() []Rule {
+	return []Rule{{
+		ID: "object-unknown-field", Title: "A manifest has a field that its kind does not have", Severity: Warning, Check: checkUnknownFields,
+		Why: "The API server drops fields that it does not know, without a word: a misspelt `resources` is an operator without requests, and " +
+			"nobody sees it in review.",
+		Fix: "Correct the spelling or the indentation of the field, or delete it. `kubectl explain` lists the fields of a kind.",
+	}, {
+		ID: "object-metadata", Title: "The API server would refuse a manifest's metadata", Severity: Error, Check: checkMetadata,
+		Why: "Names, labels and annotations have a syntax. A manifest that breaks it makes the InstallPlan fail on every cluster.",
+		Fix: "Correct the field that the message names.",
+	}, {
+		ID: "object-duplicate", Title: "Two manifests are the same object", Severity: Error, Check: checkDuplicates,
+		Why: "OLM applies both, one after the other, and the last one wins; which that is depends on the names of the files.",
+		Fix: "Delete one of them, or merge them.",
+	}, {
+		ID: "object-namespace", Title: "A manifest names a namespace", Severity: Warning, Check: checkNamespaces,
+		Why: "OLM installs everything in the namespace of the operator, whatever the manifest says, and opm refuses to validate it. Whoever " +
+			"reads the manifest expects the object elsewhere.",
+		Fix: "Delete `metadata.namespace`.",
+	}, {
+		ID: "binding-namespace", Title: "A binding depends on the namespace that the operator is installed in", Severity: Warning,
+		Check: checkBindings,
+		Why: "Users choose the operator's namespace, and OLM does not touch the subjects of bindings. In another namespace than the one that " +
+			"is written here, the operator is without these rights.",
+		Fix: "Grant the rights by `permissions` and `clusterPermissions` of the ClusterServiceVersion; OLM makes the bindings for them. In a " +
+			"RoleBinding, leaving the subject's namespace out means that of the binding.",
+	}}
+}
+
+// typed are the kinds whose fields are known here.
+var typed = map[schema.GroupVersionKind]func() any{
+	operatorsv1alpha1.SchemeGroupVersion.WithKind("ClusterServiceVersion"):  func() any { return &operatorsv1alpha1.ClusterServiceVersion{} },
+	apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"): func() any { return &apiextensionsv1.CustomResourceDefinition{} },
+	corev1.SchemeGroupVersion.WithKind("ConfigMap"):                         func() any { return &corev1.ConfigMap{} },
+	corev1.SchemeGroupVersion.WithKind("Secret"):                            func() any { return &corev1.Secret{} },
+	corev1.SchemeGroupVersion.WithKind("Service"):                           func() any { return &corev1.Service{} },
+	corev1.SchemeGroupVersion.WithKind("ServiceAccount"):                    func() any { return &corev1.ServiceAccount{} },
+	networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"):               func() any { return &networkingv1.NetworkPolicy{} },
+	policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"):             func() any { return &policyv1.PodDisruptionBudget{} },
+	rbacv1.SchemeGroupVersion.WithKind("ClusterRole"):                       func() any { return &rbacv1.ClusterRole{} },
+	rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"):                func() any { return &rbacv1.ClusterRoleBinding{} },
+	rbacv1.SchemeGroupVersion.WithKind("Role"):                              func() any { return &rbacv1.Role{} },
+	rbacv1.SchemeGroupVersion.WithKind("RoleBinding"):                       func() any { return &rbacv1.RoleBinding{} },
+	schedulingv1.SchemeGroupVersion.WithKind("PriorityClass"):               func() any { return &schedulingv1.PriorityClass{} },
+}
+
+func checkUnknownFields(in *Input) []Finding {
+	var out []Finding
+	for _, o := range in.Bundle.Objects {
+		empty, ok := typed[o.GroupVersionKind()]
+		if !ok {
+			continue
+		}
+		err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(o.Object, empty(), true)
+		strict, ok := runtime.AsStrictDecodingError(err)
+		switch {
+		case ok:
+			for _, e := range strict.Errors() {
+				out = append(out, unknownField(o, e.Error()))
+			}
+		case err != nil:
+			f := at(o, fmt.Sprintf("no %s can be decoded from it: %s", o.GetKind(), clip(err.Error())))
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// unknownField takes the path out of the text that is all there is.
+func unknownField(o *bundles.Object, text string) Finding {
+	name, ok := strings.CutPrefix(text, `unknown field "`)
+	if name, ok = strings.CutSuffix(name, `"`); !ok {
+		return at(o, clip(text))
+	}
+	return at(o, fmt.Sprintf("%s has no field %s", o.GetKind(), name), parsePath(name)...)
+}
+
+func checkMetadata(in *Input) []Finding {
+	var out []Finding
+	for _, o := range in.Bundle.Objects {
+		name := validation.NameIsDNSSubdomain
+		if o.GroupVersionKind().Group == rbacv1.GroupName { // its names may have colons
+			name = func(text string, prefix bool) []string { return path.ValidatePathSegmentName(text, prefix) }
+		}
+		for _, err := range validation.ValidateObjectMetaAccessor(o, o.GetNamespace() != "", name, field.NewPath("metadata")) {
+			out = append(out, at(o, clip(err.ErrorBody()), parsePath(err.Field)...))
+		}
+	}
+	return out
+}
+
+func checkDuplicates(in *Input) []Finding {
+	type key struct {
+		schema.GroupKind
+		name string
+	}
+	first := map[key]*bundles.Object{}
+	var out []Finding
+	for _, o := range in.Bundle.Objects {
+		k := key{o.GroupVersionKind().GroupKind(), o.GetName()}
+		if before := first[k]; before != nil {
+			out = append(out, at(o, fmt.Sprintf("%s %s is in %s too", o.GetKind(), o.GetName(), before.File), "metadata", "name"))
+			continue
+		}
+		first[k] = o
+	}
+	return out
+}
+
+func checkNamespaces(in *Input) []Finding {
+	var out []Finding
+	for _, o := range in.Bundle.Objects {
+		// Generators put a placeholder into the ClusterServiceVersion, and everybody is used to it.
+		if name := o.GetNamespace(); name != "" && o != in.Bundle.CSVObject() {
+			out = append(out, at(o, fmt.Sprintf("%s %s names namespace %s", o.GetKind(), o.GetName(), name), "metadata", "namespace"))
+		}
+	}
+	return out
+}
+
+func checkBindings(in *Input) []Finding {
+	ours := operatorAccounts(in.Bundle)
+	var out []Finding
+	for _, o := range in.Bundle.Objects {
+		cluster := o.GetKind() == "ClusterRoleBinding"
+		if o.GroupVersionKind().Group != rbacv1.GroupName || !cluster && o.GetKind() != "RoleBinding" {
+			continue
+		}
+		binding := &rbacv1.ClusterRoleBinding{} // which has the same fields
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, binding); err != nil {
+			continue // object-unknown-field says so
+		}
+		for i, s := range binding.Subjects {
+			switch {
+			case s.Kind != rbacv1.ServiceAccountKind || !slices.Contains(ours, s.Name):
+			case s.Namespace != "":
+				out = append(out, at(o, fmt.Sprintf("%s %s names ServiceAccount %s in namespace %s", o.GetKind(), o.GetName(), s.Name, s.Namespace),
+					"subjects", i, "namespace"))
+			case cluster:
+				f := at(o, fmt.Sprintf("ClusterRoleBinding %s does not say in which namespace ServiceAccount %s is; the API server refuses that",
+					o.GetName(), s.Name), "subjects", i)
+				out = append(out, f)
+			}
+		}
+	}
+	return out
+}
+
+// operatorAccounts are the service accounts that come with the operator.
+func operatorAccounts(b *bundles.Bundle) []string {
+	spec := b.CSV.Spec.InstallStrategy.StrategySpec
+	var out []string
+	for _, d := range spec.DeploymentSpecs {
+		out = append(out, d.Spec.Template.Spec.ServiceAccountName)
+	}
+	for _, p := range slices.Concat(spec.Permissions, spec.ClusterPermissions) {
+		out = append(out, p.ServiceAccountName)
+	}
+	for _, o := range b.Objects {
+		if o.GetKind() == "ServiceAccount" {
+			out = append(out, o.GetName())
+		}
+	}
+	return out
+}
