@@ -28,7 +28,7 @@ func (a *app) catalogCommand() *cobra.Command {
 	return parent("catalog", "Publish catalogs and look at them", []string{"catalogs"},
 		a.catalogInitCommand(), a.catalogAddCommand(), a.catalogPromoteCommand(), a.catalogBlockCommand(), a.catalogUnblockCommand(),
 		a.catalogDeprecateCommand(), a.catalogRetireCommand(), a.catalogCompileCommand(),
-		a.catalogListCommand(), a.catalogShowCommand(), a.catalogPushCommand(), a.catalogServeCommand(),
+		a.catalogListCommand(), a.catalogGetCommand(), a.catalogShowCommand(), a.catalogPushCommand(), a.catalogServeCommand(),
 		a.catalogPublishCommand(), a.catalogVerifyCommand(), a.catalogKeygenCommand(),
 		a.catalogGraphCommand(), a.catalogDiffCommand())
 }
@@ -220,7 +220,7 @@ func (a *app) bundleCommand() *cobra.Command {
 	}
 	access.add(push)
 	return parent("bundle", "Build bundles, look into them and publish them", []string{"bundles"}, push,
-		a.bundleBuildCommand(), a.bundleLintCommand())
+		a.bundleBuildCommand(), a.bundleLintCommand(), a.bundleDiffCommand(), a.bundleScorecardCommand())
 }
 
 // pushed prints the digest alone, for scripts to take.
