@@ -45,7 +45,7 @@ func objectRules() []Rule {
 			"reads the manifest expects the object elsewhere.",
 		Fix: "Delete `metadata.namespace`.",
 	}, {
-		ID: "binding-namespace", Title: "A binding depends on the namespace that the operator is installed in", Severity: Warning,
+		ID: "binding-namespace", Title: "A binding depends on the namespace that the operator is installed in", Severity: Error,
 		Check: checkBindings,
 		Why: "Users choose the operator's namespace, and OLM does not touch the subjects of bindings. In another namespace than the one that " +
 			"is written here, the operator is without these rights.",
@@ -86,8 +86,7 @@ func checkUnknownFields(in *Input) []Finding {
 				out = append(out, unknownField(o, e.Error()))
 			}
 		case err != nil:
-			f := at(o, fmt.Sprintf("no %s can be decoded from it: %s", o.GetKind(), clip(err.Error())))
-			out = append(out, f)
+			out = append(out, at(o, fmt.Sprintf("no %s can be decoded from it: %s", o.GetKind(), clip(err.Error()))))
 		}
 	}
 	return out
@@ -161,12 +160,12 @@ func checkBindings(in *Input) []Finding {
 			switch {
 			case s.Kind != rbacv1.ServiceAccountKind || !slices.Contains(ours, s.Name):
 			case s.Namespace != "":
-				out = append(out, at(o, fmt.Sprintf("%s %s names ServiceAccount %s in namespace %s", o.GetKind(), o.GetName(), s.Name, s.Namespace),
-					"subjects", i, "namespace"))
-			case cluster:
-				f := at(o, fmt.Sprintf("ClusterRoleBinding %s does not say in which namespace ServiceAccount %s is; the API server refuses that",
-					o.GetName(), s.Name), "subjects", i)
+				f := at(o, fmt.Sprintf("%s %s names ServiceAccount %s in namespace %s", o.GetKind(), o.GetName(), s.Name, s.Namespace), "subjects", i, "namespace")
+				f.Severity = Warning
 				out = append(out, f)
+			case cluster:
+				out = append(out, at(o, fmt.Sprintf("ClusterRoleBinding %s does not say in which namespace ServiceAccount %s is; the API server refuses that",
+					o.GetName(), s.Name), "subjects", i))
 			}
 		}
 	}
