@@ -24,7 +24,9 @@ import (
 //   - a decision that was carried out is not taken again;
 //   - revisions only go up, and no two rollouts run at a time;
 //   - nothing is removed from a selected cluster;
-//   - nothing is removed while the selector matches nothing.
+//   - nothing is removed while the selector matches nothing;
+//   - no rollout to a blocked version starts or goes on, and every agent and the
+//     newest rollout know what is blocked.
 func TestRandomHistories(t *testing.T) {
 	seeds := uint64(300)
 	if testing.Short() {
@@ -53,7 +55,7 @@ var versions = []string{"1.0.0", "1.1.0", "1.2.0", "1.3.0"}
 // happen lets one thing happen in the world.
 func (h *history) happen() {
 	spec := &h.Operator.Spec
-	switch h.random.IntN(12) {
+	switch h.random.IntN(13) {
 	case 0:
 		spec.Version = slices.Concat(versions, []string{"", "9.9.9"})[h.random.IntN(6)]
 	case 1:
@@ -80,6 +82,13 @@ func (h *history) happen() {
 		spec.Strategy.NewTarget = []v1alpha1.NewTargetPolicy{v1alpha1.NewTargetFinish, v1alpha1.NewTargetSupersede}[h.random.IntN(2)]
 	case 8:
 		spec.RemovalPolicy = []v1alpha1.RemovalPolicy{v1alpha1.RemovalOrphan, v1alpha1.RemovalUninstall}[h.random.IntN(2)]
+	case 9:
+		h.Catalog.Spec.Blocks = nil
+		for _, v := range versions {
+			if h.random.IntN(4) == 0 {
+				h.Catalog.Spec.Blocks = append(h.Catalog.Spec.Blocks, blocking(v)...)
+			}
+		}
 	default:
 		h.rollOn()
 	}
@@ -93,6 +102,8 @@ func (h *history) rollOn() {
 		case r.Status.Phase.Ended():
 		case r.Spec.Abort != nil:
 			r.Status.Phase = v1alpha1.RolloutSuperseded
+		case r.Spec.Blocked != "":
+			r.Status.Phase = v1alpha1.RolloutHalted
 		case h.random.IntN(2) == 0:
 			r.Status.Phase = v1alpha1.RolloutProgressing
 		default:
@@ -135,7 +146,7 @@ func (s set) Lookup(key string) (string, bool) { value, ok := s[key]; return val
 func (h *history) decide() {
 	h.check(h.carryOut(plan.Next(h.Input)))
 	again := plan.Next(h.Input)
-	if again.Create != nil || again.Supersede != nil || again.AddFinalizer || len(again.DeleteRollouts) > 0 {
+	if again.Create != nil || again.Supersede != nil || again.AddFinalizer || len(again.DeleteRollouts) > 0 || again.Block != nil || len(again.Tell) > 0 {
 		h.t.Fatalf("seed %d: what was carried out is decided again: %+v", h.seed, again)
 	}
 }
@@ -158,6 +169,7 @@ func (h *history) check(d plan.Decision) {
 	if matched == 0 && len(d.Removals) > 0 {
 		h.t.Fatalf("seed %d: a selector that matches nothing removes %v", h.seed, d.Removals)
 	}
+	h.checkBlocks(d)
 	running := 0
 	for _, r := range h.Rollouts {
 		if !r.Status.Phase.Ended() && r.Spec.Abort == nil {
@@ -169,7 +181,37 @@ func (h *history) check(d plan.Decision) {
 	}
 }
 
+func (h *history) checkBlocks(d plan.Decision) {
+	blocked := map[string]bool{}
+	for _, b := range h.Catalog.Spec.Blocks {
+		blocked[b.Version] = true
+	}
+	if d.Create != nil && blocked[d.Create.Spec.Release.Version] {
+		h.t.Fatalf("seed %d: a rollout to %s, which is blocked", h.seed, d.Create.Spec.Release.Version)
+	}
+	for _, r := range h.Rollouts {
+		if !r.Status.Phase.Ended() && r.Spec.Abort == nil && blocked[r.Spec.Release.Version] != (r.Spec.Blocked != "") {
+			h.t.Fatalf("seed %d: rollout %s to %s is blocked by %q", h.seed, r.Name, r.Spec.Release.Version, r.Spec.Blocked)
+		}
+	}
+	for _, i := range h.Installs {
+		if told := plan.Encode(h.Catalog.Spec.Blocks); !i.Deleting && i.Told != told {
+			h.t.Fatalf("seed %d: %s is told %s instead of %s", h.seed, i.Cluster, i.Told, told)
+		}
+	}
+}
+
 func (h *history) carryOut(d plan.Decision) plan.Decision {
+	for i := range h.Rollouts {
+		if d.Block != nil && h.Rollouts[i].Name == d.Block.Rollout {
+			h.Rollouts[i].Spec.Blocked = d.Block.Reason
+		}
+	}
+	for i := range h.Installs {
+		if slices.Contains(d.Tell, plan.Tell{Namespace: h.Installs[i].Namespace, Name: h.Installs[i].Name}) {
+			h.Installs[i].Told = plan.Encode(d.Blocks)
+		}
+	}
 	for i := range h.Rollouts {
 		if d.Supersede != nil && h.Rollouts[i].Name == d.Supersede.Rollout {
 			h.Rollouts[i].Spec.Abort = &v1alpha1.RolloutAbort{Reason: d.Supersede.Reason, Superseded: true}
