@@ -15,8 +15,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -94,8 +94,9 @@ func checkUnknownFields(in *Input) []Finding {
 
 // unknownField takes the path out of the text that is all there is.
 func unknownField(o *bundles.Object, text string) Finding {
-	name, ok := strings.CutPrefix(text, `unknown field "`)
-	if name, ok = strings.CutSuffix(name, `"`); !ok {
+	name, begins := strings.CutPrefix(text, `unknown field "`)
+	name, ends := strings.CutSuffix(name, `"`)
+	if !begins || !ends {
 		return at(o, clip(text))
 	}
 	return at(o, fmt.Sprintf("%s has no field %s", o.GetKind(), name), parsePath(name)...)
@@ -106,7 +107,7 @@ func checkMetadata(in *Input) []Finding {
 	for _, o := range in.Bundle.Objects {
 		name := validation.NameIsDNSSubdomain
 		if o.GroupVersionKind().Group == rbacv1.GroupName { // its names may have colons
-			name = func(text string, prefix bool) []string { return path.ValidatePathSegmentName(text, prefix) }
+			name = func(text string, _ bool) []string { return content.IsPathSegmentName(text) }
 		}
 		for _, err := range validation.ValidateObjectMetaAccessor(o, o.GetNamespace() != "", name, field.NewPath("metadata")) {
 			out = append(out, at(o, clip(err.ErrorBody()), parsePath(err.Field)...))
