@@ -19,6 +19,7 @@ package crd
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -120,6 +121,10 @@ var phrases = map[Kind]string{
 // the older one: in the order of the older one's versions, then of the fields.
 // Comparing the other way round tells what going back would take away.
 func Compare(older, newer *apiextensionsv1.CustomResourceDefinition) []Change {
+	// Most versions of an operator leave most of their definitions as they were.
+	if reflect.DeepEqual(&older.Spec, &newer.Spec) {
+		return nil
+	}
 	changes := identity(older, newer)
 	for i := range older.Spec.Versions {
 		changes = append(changes, compareVersion(older, &older.Spec.Versions[i], newer)...)
