@@ -297,6 +297,37 @@ func TestBlocksAreToldOnce(t *testing.T) {
 	}
 }
 
+// A catalog that blocks its head no longer has the bundle; how one gets back from
+// it is most wanted then.
+func TestTheWayBackIsRemembered(t *testing.T) {
+	catalog := inUse()
+	before := ladder(t, line, map[string]catalogs.Rollback{"1.2.0": {From: "echo.v1.1.0", Class: catalogs.RollbackNeedsBackup, Reason: "a field is new"}})
+	catalog.Status = plan.Next(plan.Input{Now: now, Catalog: catalog, Digest: "sha256:1", InUse: before, Users: user("a=1.2.0")}).Status
+	after := ladder(t, line, nil)
+	var err error
+	if after["echo"], err = after["echo"].WithBlocked(catalogs.Block{Version: "1.2.0", Reason: "bad"}); err != nil {
+		t.Fatal(err)
+	}
+	in := plan.Input{
+		Now: now, Catalog: catalog, Digest: "sha256:2", Summary: summary(catalogs.PackageSummary{Name: "echo"}),
+		InUse: before, Candidate: after, Users: user("a=1.2.0"),
+	}
+	for range 2 { // it stays known
+		got := plan.Next(in)
+		want := v1alpha1.CatalogVersion{
+			Bundle: "echo.v1.2.0", Version: "1.2.0", Clusters: 1, Blocked: "bad",
+			Rollbacks: []v1alpha1.CatalogRollback{{From: "echo.v1.1.0", Class: "needs-backup", Reason: "a field is new"}},
+		}
+		if diff := cmp.Diff(want, got.Status.Packages[0].Versions[0]); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+		if p := got.Status.BlockedVersions[0].Proposal; !strings.Contains(p, "or go back to echo.v1.1.0 (needs-backup): a field is new") {
+			t.Errorf("proposal %q", p)
+		}
+		in.Catalog.Status, in.Digest, in.Summary, in.InUse = got.Status, "sha256:2", nil, after
+	}
+}
+
 func TestExpiryIsNoticed(t *testing.T) {
 	b := block("1.1.0")
 	b.Expires = "2026-11-21"

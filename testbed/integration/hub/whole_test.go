@@ -117,7 +117,14 @@ func TestWholeHub(t *testing.T) {
 		`bellwether_operator_clusters{namespace=` + w.namespace + `,operator=echo,state=updated}`:         4,
 		`bellwether_operator_version_clusters{namespace=` + w.namespace + `,operator=echo,version=1.1.0}`: 4,
 		`bellwether_operator_ready{namespace=` + w.namespace + `,operator=echo}`:                          1,
+		`bellwether_catalog_ready{catalog=main,namespace=` + w.namespace + `}`:                            1,
 	})
+	w.block("1.1.0")
+	w.expectMetrics(map[string]float64{
+		`bellwether_catalog_blocked_version_clusters{catalog=main,namespace=` + w.namespace + `,package=echo,version=1.1.0}`: 4,
+	})
+	w.block()
+	w.reaches(t, w.operator, "True Succeeded", "4 of 4 clusters run 1.1.0")
 
 	b := w.agents["b"].cluster
 	w.change(t, b, func() { delete(b.Labels, "world") })
