@@ -17,13 +17,14 @@ import (
 
 // Names of this repository's own programs that Local builds.
 const (
-	Hub          = "hub"
-	Agent        = "agent"
-	Bellwether   = "bellwether"
-	PodRunner    = "podrunner"
-	EchoOperator = "echo-operator"
-	EchoServer   = "echo-server"
-	ViewServer   = "view-server"
+	Hub            = "hub"
+	Agent          = "agent"
+	Bellwether     = "bellwether"
+	PodRunner      = "podrunner"
+	EchoOperator   = "echo-operator"
+	EchoServer     = "echo-server"
+	ViewServer     = "view-server"
+	CompileCatalog = "compile-catalog"
 )
 
 // program is a main package of this repository.
@@ -40,6 +41,8 @@ var programs = map[string]program{
 	EchoOperator: {module: "testbed", pkg: "./echo/cmd/echo-operator"},
 	EchoServer:   {module: "testbed", pkg: "./echo/cmd/echo-server"},
 	ViewServer:   {module: "testbed", pkg: "./bench/cmd/view-server"},
+
+	CompileCatalog: {module: "testbed", pkg: "./bench/cmd/compile-catalog"},
 }
 
 // ldflagsStrip leaves debug information out, which halves the time to link and to start.

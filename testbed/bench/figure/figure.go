@@ -7,6 +7,7 @@ package figure
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 )
@@ -35,6 +36,8 @@ const mebi = 1 << 20
 
 func (q Quantity) String() string {
 	switch {
+	case q.unit == seconds && q.value > 0 && q.value < 0.01:
+		return fmt.Sprintf("%.2f ms", q.value*1000)
 	case q.unit == seconds && q.value < 1:
 		return fmt.Sprintf("%.0f ms", q.value*1000)
 	case q.unit == seconds:
@@ -140,4 +143,14 @@ func Median[T ~int64 | ~float64](values []T) T {
 		return sorted[middle]
 	}
 	return (sorted[middle-1] + sorted[middle]) / 2
+}
+
+// Quantile returns the smallest of values that a share q of them, from 0 to 1, does not exceed; zero of none.
+func Quantile[T ~int64 | ~float64](values []T, q float64) T {
+	if len(values) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	rank := int(math.Ceil(q * float64(len(sorted))))
+	return sorted[min(max(rank, 1), len(sorted))-1]
 }

@@ -53,6 +53,31 @@ func TestMedian(t *testing.T) {
 	}
 }
 
+func TestQuantile(t *testing.T) {
+	hundred := make([]time.Duration, 100)
+	for i := range hundred {
+		hundred[i] = time.Duration(100 - i)
+	}
+	for name, tc := range map[string]struct {
+		values []time.Duration
+		q      float64
+		want   time.Duration
+	}{
+		"none":         {q: 0.99},
+		"one":          {values: []time.Duration{3}, q: 0.99, want: 3},
+		"of a few":     {values: []time.Duration{5, 1, 2}, q: 0.99, want: 5},
+		"of a hundred": {values: hundred, q: 0.99, want: 99},
+		"all":          {values: hundred, q: 1, want: 100},
+		"the least":    {values: hundred, q: 0, want: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := figure.Quantile(tc.values, tc.q); got != tc.want {
+				t.Errorf("quantile %d, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestTable(t *testing.T) {
 	ours, peer := figure.Duration(1500*time.Millisecond), figure.Duration(2*time.Second)
 	got := figure.Table([]figure.Row{

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/testbed/bench/agentmem"
+	"github.com/bellwether-dev/bellwether/testbed/bench/catalogs"
 	"github.com/bellwether-dev/bellwether/testbed/bench/figure"
 	"github.com/bellwether-dev/bellwether/testbed/bench/upgrade"
 	"github.com/bellwether-dev/bellwether/testbed/bench/viewserver"
@@ -49,9 +51,10 @@ type options struct {
 	only   []string
 	output string
 
-	pairs, viewRuns int
-	settle          time.Duration
-	packages        int
+	pairs, viewRuns, catalogRuns int
+	settle                       time.Duration
+	packages                     int
+	bundles                      string
 }
 
 // benchmark is one of those that can be asked for.
@@ -70,6 +73,16 @@ var benchmarks = []benchmark{
 			Runs:  o.viewRuns,
 			Large: catalogtest.Options{Packages: o.packages, Versions: versions, SchemaBytes: schema},
 			Small: catalogtest.Options{Packages: 10, Versions: 5, SchemaBytes: schema},
+		})
+	}},
+	{"catalogs", func(ctx context.Context, out io.Writer, o options) (figure.Section, error) {
+		bundle, err := catalogs.LargestBundle(o.bundles)
+		if err != nil {
+			return figure.Section{}, err
+		}
+		const versions, schema = 30, 20 << 10 // the size of a large public catalog
+		return catalogs.Measure(ctx, out, catalogs.Options{
+			Runs: o.catalogRuns, Bundle: bundle, Catalog: catalogtest.Options{Packages: o.packages, Versions: versions, SchemaBytes: schema},
 		})
 	}},
 	{"memory", func(ctx context.Context, out io.Writer, _ options) (figure.Section, error) {
@@ -109,6 +122,8 @@ Figures are only worth something on a machine that does nothing else.`,
 	fs.IntVar(&o.pairs, "pairs", 9, "upgrades to measure of each kind, in turn")
 	fs.DurationVar(&o.settle, "settle", 10*time.Second, "how long a cluster may come to rest before each upgrade")
 	fs.IntVar(&o.viewRuns, "view-runs", 3, "starts to measure of each catalog server, in turn")
+	fs.IntVar(&o.catalogRuns, "catalog-runs", 3, "times to do each work on a whole catalog, in turn")
+	fs.StringVar(&o.bundles, "bundles", filepath.Join("..", "..", "shared", "bundles"), "folder of bundles, of which the largest is linted; it may be missing")
 	fs.IntVar(&o.packages, "packages", 300, "packages of the large catalog")
 	return c
 }
@@ -119,8 +134,8 @@ func run(ctx context.Context, out, progress io.Writer, o options, origin figure.
 			return fmt.Errorf("unknown benchmark %q: there are %s", key, strings.Join(keys(), ", "))
 		}
 	}
-	if o.pairs < 1 || o.viewRuns < 1 || o.packages < 1 {
-		return errors.New("--pairs, --view-runs and --packages must be at least 1")
+	if min(o.pairs, o.viewRuns, o.catalogRuns, o.packages) < 1 {
+		return errors.New("--pairs, --view-runs, --catalog-runs and --packages must be at least 1")
 	}
 	var missed []string
 	for _, b := range benchmarks {

@@ -1,0 +1,65 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package catalogs_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
+	"github.com/bellwether-dev/bellwether/testbed/bench/catalogs"
+)
+
+func TestMeasure(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds programs")
+	}
+	shared := filepath.Join("..", "..", "..", "..", "shared", "bundles")
+	bundle, err := catalogs.LargestBundle(shared)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bundle == "" {
+		t.Logf("there are no bundles in %s: the lint is left out", shared)
+	}
+	section, err := catalogs.Measure(t.Context(), t.Output(), catalogs.Options{
+		Runs: 1, Bundle: bundle, Catalog: catalogtest.Options{Packages: 4, Versions: 3, SchemaBytes: 1 << 10},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := 6
+	if bundle != "" {
+		want++
+	}
+	if len(section.Rows) != want {
+		t.Errorf("%d rows, want %d", len(section.Rows), want)
+	}
+	for _, row := range section.Rows {
+		if row.Ours.String() == "" {
+			t.Errorf("%s: nothing was measured", row.Name)
+		}
+	}
+	t.Log(section.Detail)
+}
+
+func TestLargestBundle(t *testing.T) {
+	dir := t.TempDir()
+	for name, size := range map[string]int{"a/1.0.0": 10, "a/1.1.0": 30, "b/1.0.0": 20} {
+		manifests := filepath.Join(dir, name, "manifests")
+		if err := os.MkdirAll(manifests, 0o750); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(manifests, "csv.yaml"), make([]byte, size), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := catalogs.LargestBundle(dir); err != nil || got != filepath.Join(dir, "a", "1.1.0") {
+		t.Errorf("%q, %v", got, err)
+	}
+	if got, err := catalogs.LargestBundle(filepath.Join(dir, "ghost")); err != nil || got != "" {
+		t.Errorf("no folder: %q, %v", got, err)
+	}
+}
