@@ -49,6 +49,8 @@ const (
 	Stuck Verdict = "stuck"
 	// Downgrades: at least one of the three would go to a lower version on its way.
 	Downgrades Verdict = "downgrades"
+	// ToBlocked: at least one of the three would go to a blocked version.
+	ToBlocked Verdict = "to-blocked"
 )
 
 // Report is how the ways of a package compare.

@@ -37,6 +37,7 @@ func parties(r Route) []party {
 
 // verdict, worst first:
 //
+//	anybody goes to a blocked version         ToBlocked
 //	anybody goes to a lower version           Downgrades
 //	all arrive, by the same next hop          Agrees
 //	all arrive, OLM v1 by another next hop    V1Leaps
@@ -48,6 +49,11 @@ func parties(r Route) []party {
 //	anything else                             Stuck
 func (j judge) verdict(r Route) Verdict {
 	arrived, moved := 0, false
+	for _, p := range parties(r) {
+		if j.toBlocked(p.walk) != "" {
+			return ToBlocked
+		}
+	}
 	for _, p := range parties(r) {
 		if _, _, down := j.downgrade(r.Installed.Name, p.walk); down {
 			return Downgrades
@@ -72,6 +78,16 @@ func (j judge) verdict(r Route) Verdict {
 		return V1Holds
 	}
 	return Stuck
+}
+
+// toBlocked returns the first blocked bundle that a walk goes to; empty if there is none.
+func (s *subject) toBlocked(w Walk) string {
+	for _, to := range w.Path {
+		if _, blocked := s.Blocked(to); blocked {
+			return to
+		}
+	}
+	return ""
 }
 
 // downgrade returns the first hop of a walk that leads to a lower version.
@@ -144,6 +160,8 @@ func (s *subject) verdictUnpinned(r Route, heads map[string]bool, v1 *olmv1.Sele
 	_, offered := s.Bundles[r.Installed.Name]
 	apart := len(r.V1.Path) == 0 && !offered
 	switch {
+	case s.toBlocked(r.V1) != "":
+		return ToBlocked
 	case down:
 		return Downgrades
 	case r.V1.End == Arrives:
@@ -187,7 +205,7 @@ func (j judge) text(r Route) string {
 		at := last(r.Installed.Name, r.V1)
 		what = fmt.Sprintf("OLM v1 %s, because %s is deprecated; OLM v0 goes on to the head %s",
 			j.stops(at, r.V1), j.describe(j.held(r, j.v1)), j.describe(j.head))
-	case Stuck, Downgrades:
+	case Stuck, Downgrades, ToBlocked:
 		what = j.failures(r)
 	}
 	return fmt.Sprintf("channel %s, %s: %s", j.channel.Name, j.start(r.Installed), what)
@@ -256,6 +274,9 @@ func (j judge) whySkipped(at string) string {
 
 // failure is what goes wrong on one walk; empty when nothing does.
 func (s *subject) failure(start string, w Walk) string {
+	if to := s.toBlocked(w); to != "" {
+		return fmt.Sprintf("goes to %s, which is blocked", s.describe(to))
+	}
 	if before, after, down := s.downgrade(start, w); down {
 		return fmt.Sprintf("goes back from %s to %s", s.describe(before), s.describe(after))
 	}
@@ -290,7 +311,9 @@ func (s *subject) textUnpinned(r Route, v1 *olmv1.Selection) string {
 		what = "it is not in the catalog, and nothing there can replace it"
 	case V1Holds:
 		what = fmt.Sprintf("OLM v1 %s, because %s is deprecated", s.stops(last(r.Installed.Name, r.V1), r.V1), s.describe(s.held(r, v1)))
-	case Stuck, Downgrades:
+	case ToBlocked, Downgrades:
+		what = "OLM v1 " + s.failure(r.Installed.Name, r.V1)
+	case Stuck:
 		what = fmt.Sprintf("OLM v1 %s, which is no way to a channel's head", s.failure(r.Installed.Name, r.V1))
 	default:
 		return ""

@@ -74,24 +74,9 @@ func graphOf(p *catalogs.Package) string {
 	return text.String()
 }
 
-// undeprecated is the package with no deprecation but those of blocks. Whoever deprecates a version that no other one
-// leads past has OLM v1 stay before it, which is the one thing that a compiled graph cannot help.
-func undeprecated(p *catalogs.Package) *catalogs.Package {
-	out := *p
-	out.Bundles = maps.Clone(p.Bundles)
-	for name, b := range out.Bundles {
-		if _, blocked := p.Blocked(name); !blocked {
-			plain := *b
-			plain.Deprecation = ""
-			out.Bundles[name] = &plain
-		}
-	}
-	return &out
-}
-
 func TestCompiledCatalogsAgree(t *testing.T) {
 	everyCompiled(t, func(_ *rand.Rand, p *catalogs.Package, installed []catalogs.Installed) error {
-		report, err := agree.Check(undeprecated(p), installed...)
+		report, err := agree.Check(p, installed...)
 		if err != nil {
 			return err
 		}
@@ -99,21 +84,10 @@ func TestCompiledCatalogsAgree(t *testing.T) {
 	})
 }
 
-func TestDeprecationsOfCompiledCatalogsHoldNobodyButOLMv1(t *testing.T) {
-	everyCompiled(t, func(_ *rand.Rand, p *catalogs.Package, installed []catalogs.Installed) error {
-		report, err := agree.Check(p, installed...)
-		if err != nil {
-			return err
-		}
-		return report.Strict(agree.V1Holds)
-	})
-}
-
 // TestBlocksKeepCompiledCatalogsAgreeing blocks versions of the compiled package, as the hub does for its clusters, rather
 // than of the ladder.
 func TestBlocksKeepCompiledCatalogsAgreeing(t *testing.T) {
 	everyCompiled(t, func(r *rand.Rand, p *catalogs.Package, installed []catalogs.Installed) error {
-		p = undeprecated(p)
 		names := slices.Sorted(maps.Keys(p.Bundles))
 		var blocks []catalogs.Block
 		for range 1 + r.IntN(3) {
@@ -130,7 +104,8 @@ func TestBlocksKeepCompiledCatalogsAgreeing(t *testing.T) {
 		if err != nil {
 			return fmt.Errorf("with %v blocked: %w", blocks, err)
 		}
-		if err := report.Strict(); err != nil {
+		// Only a compiler can help it when a block makes a deprecated version the head.
+		if err := report.Strict(agree.V1Holds); err != nil {
 			return fmt.Errorf("with %v blocked: %w\n%s", blocks, err, graphOf(blocked))
 		}
 		return nil
