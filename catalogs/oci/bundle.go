@@ -19,6 +19,7 @@ import (
 const (
 	mediaTypeLabel = "operators.operatorframework.io.bundle.mediatype.v1"
 	manifestsLabel = "operators.operatorframework.io.bundle.manifests.v1"
+	metadataLabel  = "operators.operatorframework.io.bundle.metadata.v1"
 	packageLabel   = "operators.operatorframework.io.bundle.package.v1"
 
 	registryV1 = "registry+v1"

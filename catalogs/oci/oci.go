@@ -77,6 +77,8 @@ type Options struct {
 	CacheEntries int
 	// Stall is how long a registry may send nothing before it counts as unreachable; zero means 30 seconds.
 	Stall time.Duration
+	// Backoff is how long to wait before a request that failed is sent once more; zero means 200 milliseconds.
+	Backoff time.Duration
 	// MaxBytes bounds what is read of one catalog, uncompressed; zero means 4 GiB.
 	MaxBytes int64
 }
@@ -94,6 +96,7 @@ type Client struct {
 func NewClient(o Options) *Client {
 	o.CacheEntries = cmp.Or(o.CacheEntries, 8)
 	o.Stall = cmp.Or(o.Stall, 30*time.Second)
+	o.Backoff = cmp.Or(o.Backoff, 200*time.Millisecond)
 	o.MaxBytes = cmp.Or(o.MaxBytes, 4<<30)
 	return &Client{options: o, transports: map[string]http.RoundTripper{}, verified: map[string]bool{}}
 }

@@ -53,7 +53,7 @@ func (c *Client) remoteOptions(ctx context.Context, a Access) ([]remote.Option, 
 		remote.WithContext(ctx), remote.WithTransport(t), remote.WithAuthFromKeychain(keychain),
 		remote.WithUserAgent("bellwether"),
 		// Controllers come back by themselves, with a back-off of their own.
-		remote.WithRetryBackoff(remote.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 2}),
+		remote.WithRetryBackoff(remote.Backoff{Duration: c.options.Backoff, Factor: 2, Jitter: 0.1, Steps: 2}),
 	}, nil
 }
 
