@@ -1,0 +1,228 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package series names the time series that exporters, rules and dashboards
+// share: every metric and label of operators' SLOs is spelled here and nowhere
+// else. It holds names and help texts only; it imports nothing, so that an
+// exporter that needs a name does not get a rule generator with it.
+package series
+
+// Labels. Each is bounded: by the fleet, by the operators managed on a cluster,
+// or by a list in this repository.
+const (
+	// Cluster is the FleetCluster's name.
+	Cluster = "cluster"
+	// Operator is the ManagedOperator's name.
+	Operator = "operator"
+	// Namespace is the namespace that the operator runs in on its cluster.
+	Namespace = "namespace"
+	// SLI is a name of the table in package slo, probe:NAME, or an own SLI's name.
+	SLI = "sli"
+	// SLO is what alerts call the objective: OPERATOR/SLI.
+	SLO = "slo"
+	// Version is the operator's version, from its CSV.
+	Version = "version"
+	// CSV is the name of the operator's ClusterServiceVersion.
+	CSV = "csv"
+	// Tier is the long window of the burn rate that was exceeded, as in 1h.
+	Tier = "tier"
+	// Severity is page or ticket.
+	Severity = "severity"
+	// Scope is cluster or release: what an alert is about.
+	Scope = "scope"
+	// Team is who owns the operator's SLOs.
+	Team = "team"
+	// Probe is the EndpointProbe's name.
+	Probe = "probe"
+	// Vantage is where a probe ran: cluster or hub.
+	Vantage = "vantage"
+	// Deployment is the name of one of the operator's Deployments.
+	Deployment = "deployment"
+	// ConditionType is the type of an OperatorCondition's condition.
+	ConditionType = "type"
+	// Kind is the kind of the operator's custom resources.
+	Kind = "kind"
+	// Ready is true, false or unknown.
+	Ready = "ready"
+	// Outcome is how an installation or upgrade ended: succeeded or failed.
+	Outcome = "outcome"
+)
+
+// Values of Ready.
+const (
+	ReadyTrue    = "true"
+	ReadyFalse   = "false"
+	ReadyUnknown = "unknown"
+)
+
+// Values of Severity.
+const (
+	Page   = "page"
+	Ticket = "ticket"
+)
+
+// Values of Scope.
+const (
+	ScopeCluster = "cluster"
+	ScopeRelease = "release"
+)
+
+// Series that an agent exports, for each operator that it manages. All carry
+// Cluster and Operator. A series goes with the object that it is about.
+const (
+	// OperatorExpected is 1 for each operator that should run on a cluster: the
+	// inventory. Whoever exports it must go on while the operator is broken.
+	OperatorExpected = "bellwether_operator_expected"
+	// OperatorInfo is 1, with Namespace, CSV and Version of what is installed.
+	OperatorInfo = "bellwether_operator_info"
+	// OperatorCSVSucceeded is 1 if the installed CSV's phase is Succeeded, else 0.
+	OperatorCSVSucceeded = "bellwether_operator_csv_succeeded"
+	// OperatorUpgrading is 1 during an admitted upgrade's bounded grace, else 0.
+	OperatorUpgrading = "bellwether_operator_upgrading"
+	// OperatorCatalogReady is 1 if the operator's CatalogSource is READY, else 0.
+	OperatorCatalogReady = "bellwether_operator_catalog_ready"
+	// OperatorReplicasDesired counts replicas by Deployment, as its spec asks.
+	OperatorReplicasDesired = "bellwether_operator_deployment_replicas_desired"
+	// OperatorReplicasAvailable counts available replicas by Deployment.
+	OperatorReplicasAvailable = "bellwether_operator_deployment_replicas_available"
+	// OperatorConditionStatus is 1 if the OperatorCondition's condition is True, else 0.
+	OperatorConditionStatus = "bellwether_operator_condition"
+	// OperatorOperands counts custom resources by Kind and Ready; young ones are left out.
+	OperatorOperands = "bellwether_operator_operands"
+	// OperatorInstallTotal counts finished installations and upgrades by Outcome.
+	OperatorInstallTotal = "bellwether_operator_install_total"
+	// OperatorInstallDuration is a histogram of how long those took, in seconds.
+	OperatorInstallDuration = "bellwether_operator_install_duration_seconds"
+)
+
+// Series of probes, as blackbox_exporter names them, with Cluster, Operator,
+// Probe and Vantage.
+const (
+	ProbeSuccess            = "probe_success"
+	ProbeDuration           = "probe_duration_seconds"
+	ProbeHTTPStatusCode     = "probe_http_status_code"
+	ProbeSSLEarliestExpiry  = "probe_ssl_earliest_cert_expiry"
+	ProbeHTTPDuration       = "probe_http_duration_seconds"
+	ProbeDNSLookupTime      = "probe_dns_lookup_time_seconds"
+	ProbeIPProtocol         = "probe_ip_protocol"
+	ProbeFailedDueToRegex   = "probe_failed_due_to_regex"
+	ProbeTLSVersionInfo     = "probe_tls_version_info"
+	ProbeHTTPRedirects      = "probe_http_redirects"
+	ProbeHTTPContentLength  = "probe_http_content_length"
+	ProbeIPAddrHash         = "probe_ip_addr_hash"
+	ProbeHTTPSSL            = "probe_http_ssl"
+	ProbeHTTPVersion        = "probe_http_version"
+	ProbeHTTPUncompressed   = "probe_http_uncompressed_body_length"
+	ProbeSSLChainExpiry     = "probe_ssl_last_chain_expiry_timestamp_seconds"
+	ProbeSSLChainInfo       = "probe_ssl_last_chain_info"
+	ProbeGRPCStatusCode     = "probe_grpc_status_code"
+	ProbeGRPCHealthResponse = "probe_grpc_healthcheck_response"
+)
+
+// Series of the operators themselves: controller-runtime, client-go and the API
+// server. They are scraped with Cluster and Namespace, and rules join them with
+// OperatorInfo on these two.
+const (
+	ReconcileTotal       = "controller_runtime_reconcile_total"
+	ReconcileErrorsTotal = "controller_runtime_reconcile_errors_total"
+	ReconcilePanicsTotal = "controller_runtime_reconcile_panics_total"
+	ReconcileTimeBucket  = "controller_runtime_reconcile_time_seconds_bucket"
+	ReconcileTimeCount   = "controller_runtime_reconcile_time_seconds_count"
+	QueueLongestRunning  = "workqueue_longest_running_processor_seconds"
+	QueueDepth           = "workqueue_depth"
+	LeaderStatus         = "leader_election_master_status"
+	WebhookRequestsTotal = "controller_runtime_webhook_requests_total"
+)
+
+// Series that the rules record.
+const (
+	// SLIBad is 1 if the operator was bad in this slice, else 0, for each
+	// (Cluster, Operator, SLI); for SLIs of own requests it is the share of bad
+	// ones. A slice is one evaluation: 60 s.
+	SLIBad = "bellwether:sli_bad:bool"
+	// SLIBadSlice has the samples of SLIBad that are not 0 and no others, which
+	// makes sums over any window cost no more than there was trouble.
+	SLIBadSlice = "bellwether:sli_bad:slice"
+	// SLIBadVersion is SLIBadSlice with the Version that ran: budgets survive an
+	// upgrade, and releases are judged by this.
+	SLIBadVersion = "bellwether:sli_bad_version:slice"
+	// SLIBadSum is how the name of a sum of bad slices begins; the window
+	// follows, as in bellwether:sli_bad:sum1h. There is no series where nothing was bad.
+	SLIBadSum = "bellwether:sli_bad:sum"
+	// SLIBadVersionSum is the same by (Operator, SLI, Version), over all clusters.
+	SLIBadVersionSum = "bellwether:sli_bad_version:sum"
+	// SLIBadVersionClusters counts the clusters behind SLIBadVersionSum.
+	SLIBadVersionClusters = "bellwether:sli_bad_version:clusters"
+	// SLIExpected is 1 for each (Cluster, Operator, SLI) that must have slices.
+	SLIExpected = "bellwether:sli_expected:bool"
+	// SLOObjective is the target of each (Operator, SLI), between 0 and 1.
+	SLOObjective = "bellwether:slo_objective:ratio"
+	// SLOPeriod is the budget period of each (Operator, SLI), in seconds.
+	SLOPeriod = "bellwether:slo_period:seconds"
+	// SLOGuard is how many slices of a tier's long window must be bad at least.
+	SLOGuard = "bellwether:slo_guard:slices"
+	// SLOTeam is 1 for each Operator, with its Team.
+	SLOTeam = "bellwether:slo_team:info"
+	// SLOEdited is 1 while an objective or a period is not what it was a day
+	// ago: the note that goes with a budget that jumped.
+	SLOEdited = "bellwether:slo_edited:bool"
+	// SLOBurn is the burn rate of each (Cluster, Operator, SLI) over a Tier's
+	// long window, while both windows are above the tier's threshold.
+	SLOBurn = "bellwether:slo_burn:ratio"
+	// SLOReleaseBurn is the same of (Operator, SLI, Version), over all clusters that run it.
+	SLOReleaseBurn = "bellwether:slo_release_burn:ratio"
+	// SLOBudgetLeft is the part of the period's budget that is left: 1 is all, 0
+	// nothing, less than 0 overspent.
+	SLOBudgetLeft = "bellwether:slo_budget_left:ratio"
+)
+
+// Series is one metric and what there is to know of it.
+type Series struct {
+	Name string
+	// Type is gauge, counter or histogram.
+	Type string
+	// Labels are the variable labels, in the order in which exporters give values.
+	Labels []string
+	Help   string
+}
+
+// Exported returns the series that an agent exports about its operators, which
+// also carry Cluster.
+func Exported() []Series {
+	return []Series{
+		{OperatorExpected, "gauge", []string{Operator}, "1 for each operator that should run on the cluster."},
+		{OperatorInfo, "gauge", []string{Operator, Namespace, CSV, Version}, "1, with what is installed of the operator."},
+		{OperatorCSVSucceeded, "gauge", []string{Operator}, "Whether the installed ClusterServiceVersion is Succeeded."},
+		{OperatorUpgrading, "gauge", []string{Operator}, "Whether the operator is within the bounded grace of an admitted upgrade."},
+		{OperatorCatalogReady, "gauge", []string{Operator}, "Whether the operator's CatalogSource is ready."},
+		{OperatorReplicasDesired, "gauge", []string{Operator, Deployment}, "Replicas that a Deployment of the operator asks for."},
+		{OperatorReplicasAvailable, "gauge", []string{Operator, Deployment}, "Available replicas of a Deployment of the operator."},
+		{OperatorConditionStatus, "gauge", []string{Operator, ConditionType}, "Whether a condition of the operator's OperatorCondition is True."},
+		{OperatorOperands, "gauge", []string{Operator, Kind, Ready}, "Custom resources of the operator by readiness; young ones are left out."},
+		{OperatorInstallTotal, "counter", []string{Operator, Outcome}, "Finished installations and upgrades by outcome."},
+		{OperatorInstallDuration, "histogram", []string{Operator, Outcome}, "How long installations and upgrades took, in seconds."},
+	}
+}
+
+// Recorded returns the series that the rules record, with all their labels.
+// The names of sums lack their window.
+func Recorded() []Series {
+	slo := []string{Operator, SLI}
+	return []Series{
+		{SLIBad, "gauge", []string{Cluster, Operator, SLI}, "Whether a slice of 60 s was bad."},
+		{SLIBadSlice, "gauge", []string{Cluster, Operator, SLI}, "Bad slices only."},
+		{SLIBadVersion, "gauge", []string{Cluster, Operator, SLI, Version}, "Bad slices by the version that ran."},
+		{SLIBadSum, "gauge", []string{Cluster, Operator, SLI}, "Bad slices of a window."},
+		{SLIBadVersionSum, "gauge", []string{Operator, SLI, Version}, "Bad slices of a window over all clusters, by version."},
+		{SLIBadVersionClusters, "gauge", []string{Operator, SLI, Version}, "Clusters with bad slices in a window, by version."},
+		{SLIExpected, "gauge", []string{Cluster, Operator, SLI}, "1 for each SLI that must have slices."},
+		{SLOObjective, "gauge", slo, "The target, between 0 and 1."},
+		{SLOPeriod, "gauge", slo, "The budget period, in seconds."},
+		{SLOGuard, "gauge", slo, "Fewer bad slices than this never alert."},
+		{SLOTeam, "gauge", []string{Operator, Team}, "1, with who owns the operator's SLOs."},
+		{SLOEdited, "gauge", slo, "1 while an objective is not what it was a day ago."},
+		{SLOBurn, "gauge", []string{Cluster, Operator, SLI, Tier}, "The burn rate of a tier, while it is exceeded."},
+		{SLOReleaseBurn, "gauge", []string{Operator, SLI, Version, Tier}, "The burn rate of a release and tier, while it is exceeded."},
+		{SLOBudgetLeft, "gauge", []string{Cluster, Operator, SLI}, "The part of the error budget that is left."},
+	}
+}
