@@ -92,6 +92,9 @@ func (b *Bundles) content(ctx context.Context, root *os.Root, image, dir string)
 	case dir == "":
 		return compile.Content{}, errors.New("it has neither an image nor a path")
 	}
+	if _, err := root.Stat(filepath.FromSlash(path.Clean(dir))); err != nil {
+		return compile.Content{}, fmt.Errorf("open bundle folder: %w", err)
+	}
 	sub, err := fs.Sub(root.FS(), path.Clean(dir))
 	if err != nil {
 		return compile.Content{}, fmt.Errorf("open bundle folder: %w", err)

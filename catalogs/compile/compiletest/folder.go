@@ -1,0 +1,84 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compiletest
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
+	"github.com/bellwether-dev/bellwether/catalogs/ladder"
+)
+
+// Folder says how large a folder of ladders is.
+type Folder struct {
+	// Packages and Versions per package; at least 1 each.
+	Packages, Versions int
+	// SchemaBytes is roughly the size of each bundle's CRD.
+	SchemaBytes int
+}
+
+// Write writes a ladder file for each package into dir, and below it a bundle folder for each version. The packages and
+// versions are those of package catalogtest.
+func (f Folder) Write(dir string) error {
+	for i := range f.Packages {
+		name := catalogtest.PackageName(i)
+		l := &ladder.Ladder{APIVersion: ladder.APIVersion, Kind: ladder.Kind, Package: name, Channels: []string{"stable"}}
+		for j := range f.Versions {
+			path := filepath.Join("bundles", name, catalogtest.Version(j))
+			if err := WriteBundle(filepath.Join(dir, path), name, catalogtest.Version(j), f.SchemaBytes); err != nil {
+				return err
+			}
+			l.Bundles = append(l.Bundles, ladder.Bundle{
+				Version: catalogtest.Version(j), Path: filepath.ToSlash(path), Channel: "stable",
+			})
+		}
+		file, err := ladder.New(name+".yaml", l)
+		if err != nil {
+			return err
+		}
+		text, err := file.Format()
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, file.Name), text, 0o600); err != nil {
+			return fmt.Errorf("write ladder: %w", err)
+		}
+	}
+	return nil
+}
+
+// WriteBundle writes a bundle folder with a ClusterServiceVersion and a CRD of about that size.
+func WriteBundle(dir, pkg, version string, schemaBytes int) error {
+	group := pkg + ".example.com"
+	for path, object := range map[string]any{
+		"manifests/csv.yaml": catalogtest.CSV(pkg+".v"+version, version, group),
+		"manifests/crd.yaml": catalogtest.CRD(group, schemaBytes),
+		"metadata/annotations.yaml": map[string]any{"annotations": map[string]string{
+			bundles.AnnotationMediaType: bundles.MediaType, bundles.AnnotationPackage: pkg, bundles.AnnotationChannels: "stable",
+			bundles.AnnotationManifests: "manifests/", bundles.AnnotationMetadata: "metadata/",
+		}},
+	} {
+		raw, err := json.Marshal(object)
+		if err != nil {
+			return fmt.Errorf("encode %s: %w", path, err)
+		}
+		if raw, err = yaml.JSONToYAML(raw); err != nil {
+			return fmt.Errorf("encode %s: %w", path, err)
+		}
+		file := filepath.Join(dir, filepath.FromSlash(path))
+		if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
+			return fmt.Errorf("make bundle folder: %w", err)
+		}
+		if err := os.WriteFile(file, raw, 0o600); err != nil {
+			return fmt.Errorf("write bundle: %w", err)
+		}
+	}
+	return nil
+}

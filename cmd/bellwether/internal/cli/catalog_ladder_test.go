@@ -1,0 +1,237 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bellwether-dev/bellwether/catalogs/compile/compiletest"
+	"github.com/bellwether-dev/bellwether/catalogs/compile/folder"
+)
+
+// inLadders runs the commands in a folder with the bundles 1.0.0, 1.1.0 and 1.2.0 of the echo operator and no ladder, so
+// that paths in what they print are short. BELLWETHER_CACHE is set, so that no cache of the user's is touched.
+func inLadders(t *testing.T) *world {
+	t.Helper()
+	dir := t.TempDir()
+	for _, version := range []string{"1.0.0", "1.1.0", "1.2.0"} {
+		path := filepath.Join(dir, "ladders", "bundles", version)
+		if err := compiletest.WriteBundle(path, "echo-operator", version, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(dir)
+	return newWorld()
+}
+
+func (w *world) must(t *testing.T, args ...string) result {
+	t.Helper()
+	r := w.run(t, args...)
+	if r.code != exitOK {
+		t.Fatalf("%q ended with %d: %s", args, r.code, r.err)
+	}
+	return r
+}
+
+// withVersions has 1.0.0 in stable, and 1.1.0 and 1.2.0 in candidate.
+func withVersions(t *testing.T) *world {
+	t.Helper()
+	w := inLadders(t)
+	w.must(t, "catalog", "init", "ladders", "--package", "echo-operator")
+	for _, version := range []string{"1.0.0", "1.1.0", "1.2.0"} {
+		w.must(t, "catalog", "add", "ladders", "ladders/bundles/"+version, "--no-lint")
+	}
+	w.must(t, "catalog", "promote", "ladders", "1.0.0", "--to", "stable")
+	return w
+}
+
+var updateLadder = flag.Bool("update-ladder", false, "rewrite the golden file of the ladder commands")
+
+func TestLadderCommandsSayWhatChanges(t *testing.T) {
+	golden, err := filepath.Abs(filepath.Join("testdata", "ladder.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := inLadders(t)
+	var text strings.Builder
+	for _, line := range []string{
+		"catalog init ladders --package echo-operator",
+		"catalog init ladders --package echo-operator",
+		"catalog add ladders ladders/bundles/1.0.0 --no-lint",
+		"catalog add ladders ladders/bundles/1.0.0 --no-lint",
+		"catalog promote ladders 1.0.0 --to stable",
+		"catalog add ladders/echo-operator.yaml ladders/bundles/1.1.0 --no-lint",
+		"catalog promote ladders 1.1.0 --dry-run",
+		"catalog promote ladders 1.1.0 --to stabel",
+		"catalog promote ladders 1.1.0 --to stable",
+		"catalog promote ladders 1.3.0",
+		"catalog block ladders 1.1.0",
+		"catalog block ladders 1.1.0 --reason leaks --expires 2026-11-01",
+		"catalog block ladders 1.1.0 --reason leaks --expires 2026-12-31 --instead 1.0.0",
+		"catalog compile ladders out",
+		"catalog compile ladders out --check",
+		"catalog retire ladders 1.0.0",
+		"catalog add ladders ladders/bundles/1.2.0 --no-lint --channel stable",
+		"catalog compile ladders out --check",
+		"catalog compile ladders out",
+		"catalog unblock ladders 1.1.0",
+		"catalog unblock ladders 1.1.0",
+		"catalog deprecate ladders --version 1.0.0 --message old",
+		"catalog deprecate ladders --channel fast",
+		"catalog retire ladders 1.0.0 --reason old",
+		"catalog compile ladders out",
+		"catalog compile out out2",
+		"catalog compile nowhere out",
+	} {
+		r := w.run(t, strings.Fields(line)...)
+		text.WriteString("$ bellwether " + line + "\n" + r.out + r.err)
+		if r.code != exitOK {
+			text.WriteString("[exit " + string(rune('0'+r.code)) + "]\n")
+		}
+		text.WriteString("\n")
+	}
+	ladderText, err := os.ReadFile("ladders/echo-operator.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := text.String() + "$ cat ladders/echo-operator.yaml\n" + string(ladderText)
+	if *updateLadder {
+		if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("want (-), got (+):\n%s", diff)
+	}
+}
+
+func TestADryRunWritesNothing(t *testing.T) {
+	w := withVersions(t)
+	before, err := os.ReadFile("ladders/echo-operator.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"promote ladders 1.1.0", "block ladders 1.1.0 --reason x", "retire ladders 1.1.0", "deprecate ladders --package --message x"} {
+		r := w.must(t, append([]string{"catalog"}, strings.Fields(line+" --dry-run")...)...)
+		if !strings.HasPrefix(r.out, "Dry run: ladders/echo-operator.yaml would not be written.") {
+			t.Errorf("%s says\n%s", line, r.out)
+		}
+	}
+	after, err := os.ReadFile("ladders/echo-operator.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(before), string(after)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestLadderCommandsInJSON(t *testing.T) {
+	w := withVersions(t)
+	var change ladderChange
+	r := w.must(t, "catalog", "block", "ladders", "1.2.0", "--reason", "leaks", "-o", "json")
+	if err := json.Unmarshal([]byte(r.out), &change); err != nil {
+		t.Fatal(err)
+	}
+	if change.File != "ladders/echo-operator.yaml" || len(change.Changes.Channels) != 1 || len(change.Waiting) != 1 {
+		t.Errorf("it printed %s", r.out)
+	}
+	var report folder.Report
+	r = w.must(t, "catalog", "compile", "ladders", "out", "-o", "json")
+	if err := json.Unmarshal([]byte(r.out), &report); err != nil {
+		t.Fatal(err)
+	}
+	if !report.Changed() || len(report.Packages[0].Channels) != 3 {
+		t.Errorf("it printed %s", r.out)
+	}
+}
+
+func TestAddLintsFirst(t *testing.T) {
+	w := inLadders(t)
+	w.must(t, "catalog", "init", "ladders", "--package", "echo-operator")
+	r := w.run(t, "catalog", "add", "ladders", "ladders/bundles/1.0.0")
+	if r.code == exitOK || !strings.Contains(r.err, "version 1.0.0 is not added: the bundle has ") || !strings.Contains(r.err, "--no-lint") {
+		t.Errorf("a bundle with errors: %d\n%s%s", r.code, r.out, r.err)
+	}
+	if f, err := folder.Load("ladders/echo-operator.yaml"); err != nil || len(f.Ladder.Bundles) > 0 {
+		t.Errorf("it was added (%v)", err)
+	}
+}
+
+func TestAddRefuses(t *testing.T) {
+	w := withVersions(t)
+	for name, c := range map[string]struct{ prepare, line, want string }{
+		"another package's bundle": {"other/bundles/1.0.0", "add ladders/echo-operator.yaml other/bundles/1.0.0", `the bundle is of package "other"`},
+		"no ladder":                {"ladders/bundles/x", "add ladders ladders/bundles/x", `there is no ladder file for package "other" in ladders`},
+		"a folder elsewhere":       {"", "add ladders elsewhere --no-lint", "is not below ladders, the folder of the ladder file"},
+		"no bundle":                {"", "add ladders ladders", "not a registry+v1 bundle"},
+		"no such registry":         {"", "add ladders 127.0.0.1:1/bundle:1.0.0", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.prepare != "" {
+				if err := compiletest.WriteBundle(c.prepare, "other", "1.0.0", 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := compiletest.WriteBundle("elsewhere", "echo-operator", "1.3.0", 0); err != nil {
+				t.Fatal(err)
+			}
+			r := w.run(t, append([]string{"catalog"}, strings.Fields(c.line)...)...)
+			if r.code != exitError || !strings.Contains(r.err, c.want) || !strings.Contains(r.err, "Hint:") {
+				t.Errorf("exit %d\n%s%s\nwant %s, with a hint", r.code, r.out, r.err, c.want)
+			}
+		})
+	}
+}
+
+func TestTheLaddersOfAFolderAreNotMixedUp(t *testing.T) {
+	w := withVersions(t)
+	w.must(t, "catalog", "init", "ladders", "--package", "other")
+	r := w.run(t, "catalog", "promote", "ladders", "1.1.0")
+	if r.code != exitError || !strings.Contains(r.err, "ladders has 2 ladder files") || !strings.Contains(r.err, "echo-operator.yaml") {
+		t.Errorf("exit %d: %s", r.code, r.err)
+	}
+	w.must(t, "catalog", "promote", "ladders/echo-operator.yaml", "1.1.0")
+}
+
+func TestInitFromACatalog(t *testing.T) {
+	w := newWorld()
+	catalog := catalogDir(t)
+	t.Chdir(t.TempDir())
+	r := w.run(t, "catalog", "init", "ladders", "--package", "echo-operator", "--from", catalog)
+	if r.code != exitError || !strings.Contains(r.err, "has no digest") {
+		t.Errorf("bundles by tag: exit %d\n%s%s", r.code, r.out, r.err)
+	}
+	if _, err := os.Stat("ladders"); err == nil {
+		t.Error("it has written something all the same")
+	}
+}
+
+func TestLadderCompletions(t *testing.T) {
+	w := withVersions(t)
+	w.must(t, "catalog", "block", "ladders", "1.2.0", "--reason", "leaks")
+	for line, want := range map[string]string{
+		"catalog promote ladders ":               "1.1.0\n",
+		"catalog unblock ladders ":               "1.2.0\n",
+		"catalog block ladders ":                 "1.0.0\n1.1.0\n1.2.0\n",
+		"catalog block ladders 1.2.0 --instead ": "1.0.0\n1.1.0\n",
+		"catalog promote ladders 1.1.0 --to ":    "candidate\nfast\nstable\n",
+	} {
+		r := w.run(t, append([]string{"__completeNoDesc"}, strings.Split(line, " ")...)...)
+		if got, _, _ := strings.Cut(r.out, ":"); got != want {
+			t.Errorf("%q completes to %q, want %q", line, got, want)
+		}
+	}
+}
