@@ -256,3 +256,36 @@ func randomPackage(r *rand.Rand) (*catalogs.Package, int) {
 	}
 	return p, n
 }
+
+// TestPictureInTheDocs keeps the picture that the documentation shows.
+func TestPictureInTheDocs(t *testing.T) {
+	const pkg = "echo-operator"
+	p := read(t, catalogtest.Graph(pkg, `
+		1.0.0
+		1.0.1 replaces 1.0.0
+		1.1.0 replaces 1.0.1
+		1.2.0 replaces 1.1.0
+		1.2.1 replaces 1.2.0
+		1.3.0 replaces 1.2.1 skips 0.9.0
+		2.0.0 replaces 1.3.0`), pkg)
+	name := func(version string) string { return pkg + ".v" + version }
+	stable := p.Channels["stable"]
+	p.Channels["fast"] = &catalogs.Channel{Name: "fast", Entries: stable.Entries}
+	p.Channels["stable"] = &catalogs.Channel{Name: "stable", Entries: stable.Entries[:len(stable.Entries)-1]}
+	p.Bundles[name("1.0.0")].Deprecation = "out of support since May"
+	rollback := func(version, value string) {
+		b := p.Bundles[name(version)]
+		b.Properties = append(b.Properties, catalogs.Property{Type: catalogs.PropertyRollback, Value: []byte(value)})
+	}
+	rollback("1.3.0", `[{"from":"`+name("1.2.1")+`","class":"needs-backup","reason":"field spec.retries is gone"}]`)
+	rollback("2.0.0", `[{"from":"`+name("1.3.0")+`","class":"one-way","reason":"v1alpha1 is not served any more"}]`)
+	p, err := p.WithBlocked(catalogs.Block{Version: "1.2.0", Reason: "drops status updates", Instead: "1.2.1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fleet []draw.Installed
+	for version, clusters := range map[string]int{"0.9.0": 2, "1.0.1": 14, "1.1.0": 31, "1.2.0": 6, "1.2.1": 58, "1.3.0": 96, "2.0.0": 12} {
+		fleet = append(fleet, draw.Installed{Installed: catalogs.Installed{Name: name(version), Version: version}, Clusters: clusters})
+	}
+	golden(t, filepath.Join("..", "..", "..", "docs", "images", "upgrade-graph.svg"), string(draw.SVG(build(t, p, draw.Options{Installed: fleet}))))
+}

@@ -69,6 +69,15 @@ type Lane struct {
 	Edges       []Edge
 }
 
+// Edges is the number of edges that Mermaid and DOT draw.
+func (g *Graph) Edges() int {
+	n := 0
+	for l := range g.Lanes {
+		n += len(g.bundled(l))
+	}
+	return n
+}
+
 // Kind tells edges apart.
 type Kind int
 
@@ -401,35 +410,41 @@ func (g *Graph) HeadOf(r Row) []string {
 	return out
 }
 
-// Next says where the version goes next, channel by channel where they do not agree; empty if nowhere, or at the head.
+// Next says where the version goes next: with the number of hops to the head where the channels agree on the version, and
+// by channel where they do not. It is empty if it goes nowhere, and at the head.
 func (g *Graph) Next(r Row) string {
-	var parts, lanes []string
+	var order []string
+	lanes, hops := map[string][]string{}, map[string][]int{}
 	for l, lane := range g.Lanes {
 		place := r.Places[l]
 		// Whoever runs a version that a channel does not have may still be subscribed to it.
-		if place.Role == Absent && (r.Clusters == 0 || r.Listed) {
+		if place.Route.Hops <= 0 || (place.Role == Absent && (r.Clusters == 0 || r.Listed)) {
 			continue
 		}
-		if place.Route.Hops > 0 {
-			parts = append(parts, g.hops(place.Route))
-			lanes = append(lanes, lane.Name)
+		next := g.version(place.Route.Next)
+		if lanes[next] == nil {
+			order = append(order, next)
 		}
+		lanes[next], hops[next] = append(lanes[next], lane.Name), append(hops[next], place.Route.Hops)
 	}
-	if len(slices.Compact(slices.Clone(parts))) == 1 {
-		return parts[0]
+	var parts []string
+	for _, next := range order {
+		if len(order) == 1 {
+			return next + hopText(slices.Min(hops[next]), slices.Max(hops[next]))
+		}
+		parts = append(parts, next+" in "+strings.Join(lanes[next], ", "))
 	}
-	for i := range parts {
-		parts[i] = lanes[i] + ": " + parts[i]
-	}
-	return strings.Join(parts, ", ")
+	return strings.Join(parts, "; ")
 }
 
-func (g *Graph) hops(route catalogs.Route) string {
-	version := g.version(route.Next)
-	if route.Hops == 1 {
-		return version
+func hopText(least, most int) string {
+	switch {
+	case least != most:
+		return fmt.Sprintf(", %d to %d hops", least, most)
+	case most > 1:
+		return fmt.Sprintf(", %d hops", most)
 	}
-	return fmt.Sprintf("%s, %d hops", version, route.Hops)
+	return ""
 }
 
 // version is what people call a bundle.

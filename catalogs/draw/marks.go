@@ -170,10 +170,10 @@ func legends(g *Graph, tracks [][]track) []legend {
 	has := func(fits func(Row) bool) bool { return slices.ContainsFunc(g.Rows, fits) }
 	add(has(at(Head)), "head", func(p *picture, x, y int) { p.head(x, y, 0) })
 	add(has(at(Offered)), "offered", func(p *picture, x, y int) { p.offered(x, y, 0) })
-	add(has(at(Skipped)), "skipped", func(p *picture, x, y int) { p.skipped(x, y, 0) })
+	add(has(func(r Row) bool { return r.Block == nil && r.Deprecation == "" && at(Skipped)(r) }), "skipped", func(p *picture, x, y int) { p.skipped(x, y, 0) })
 	add(has(func(r Row) bool { return r.Deprecation != "" && r.Block == nil }), "deprecated", func(p *picture, x, y int) { p.deprecated(x, y, 0) })
 	add(has(func(r Row) bool { return r.Block != nil }), "blocked", (*picture).blocked)
-	add(has(at(Gone)) || has(homeless), "in no channel here", (*picture).gone)
+	add(has(at(Gone)) || has(homeless), "not in this channel", (*picture).gone)
 	add(has(func(r Row) bool { return r.Folded > 1 }), "plain versions, one after another", func(p *picture, x, y int) { p.fold(x, y, 0) })
 	add(true, "replaces", line("edge"))
 	add(beside(Skips), "skips", line("edge skips"))

@@ -23,7 +23,7 @@ const (
 	glyph      = 6
 	barWidth   = 72
 	columnGap  = 22
-	maxNext    = 44 // runes
+	maxNext    = 48 // columns
 )
 
 // style holds for light and dark, as the viewer likes it. Nothing is told by colour alone.

@@ -64,7 +64,9 @@ func (a *app) catalogDiffCommand() *cobra.Command {
 			return a.showDiff(&o.out, d)
 		},
 	}
-	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return a.trouble(hint(err, "see `"+c.CommandPath()+" --help`")) })
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return a.trouble(hint(err, "see `"+c.CommandPath()+" --help`"))
+	})
 	o.access.add(c)
 	o.out.add(c, outputWide, outputJSON, outputYAML, outputMarkdown)
 	c.Flags().StringVar(&o.installed, "installed", "", "Show how many clusters run each version: \"hub\", or a `FILE`.")

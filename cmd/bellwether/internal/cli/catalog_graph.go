@@ -155,8 +155,14 @@ func (a *app) graph(ctx context.Context, o graphOptions, ref, name string) error
 	if err != nil {
 		return err
 	}
+	if format == outputMermaid && g.Edges() >= mermaidEdges {
+		a.warn("Mermaid refuses %d edges or more unless its viewer allows them, and this graph has %d: draw it as svg, or one --channel.\n", mermaidEdges, g.Edges())
+	}
 	return a.deliver(pictures[format].draw(g), o.file)
 }
+
+// mermaidEdges is the number of edges that Mermaid refuses by its defaults; no diagram can set it for itself.
+const mermaidEdges = 500
 
 // deliver prints a text, or writes it to a file.
 func (a *app) deliver(text, file string) error {
