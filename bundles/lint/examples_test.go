@@ -6,6 +6,7 @@ package lint
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -330,5 +331,35 @@ func TestBaseIsClean(t *testing.T) {
 		"registry.example.com/echo/operator@sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 linux/amd64,linux/arm64\n")
 	for _, f := range Run(in, o).Findings {
 		t.Errorf("with history and images: %+v", f)
+	}
+}
+
+// Rules look and do not touch: bundles are shared, and the validators that some
+// of them call change what they are given.
+func TestRulesChangeNothing(t *testing.T) {
+	state := func(b *bundles.Bundle) string {
+		manifests, err := b.Manifests()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal([]any{manifests, b.CSV, b.CRDs, b.Annotations, b.Channels, b.Dependencies, b.Properties})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	for _, rule := range Rules() {
+		in, o := examplePlay(t, rule.Bad)
+		all := append([]*bundles.Bundle{in.Bundle}, in.History...)
+		var before []string
+		for _, b := range all {
+			before = append(before, state(b))
+		}
+		Run(in, o)
+		for i, b := range all {
+			if after := state(b); after != before[i] {
+				t.Errorf("%s: %s was changed:\n%s\n%s", rule.ID, b.Name, before[i], after)
+			}
+		}
 	}
 }

@@ -6,6 +6,7 @@ package lint
 import (
 	"bytes"
 	"fmt"
+	"net/url"
 
 	"github.com/owenrumney/go-sarif/v3/pkg/report/v210/sarif"
 )
@@ -52,7 +53,7 @@ func (r *Report) result(run *sarif.Run, f Finding) *sarif.Result {
 	if f.File == "" {
 		f.File, f.Line = annotationsFile, 1
 	}
-	physical := sarif.NewPhysicalLocation().WithArtifactLocation(sarif.NewSimpleArtifactLocation(r.file(f)))
+	physical := sarif.NewPhysicalLocation().WithArtifactLocation(sarif.NewSimpleArtifactLocation((&url.URL{Path: r.file(f)}).String()))
 	if f.Line > 0 {
 		physical.WithRegion(sarif.NewRegion().WithStartLine(f.Line))
 	}
