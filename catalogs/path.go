@@ -60,7 +60,7 @@ func (p *Package) PathFrom(channel string, from Installed, to string) ([]string,
 	case to:
 		return nil, nil
 	}
-	g := p.graph(c, from)
+	g := p.wholeGraph(c, []Installed{from})
 	skipped := c.skipped()
 	for _, avoid := range []map[string]bool{skipped, nil} {
 		if path := g.shortest(from.Name, to, avoid); path != nil {
@@ -79,27 +79,6 @@ type graph struct {
 type node struct {
 	name    string
 	version *semver.Version
-}
-
-func (p *Package) graph(c *Channel, from Installed) graph {
-	nodes := []node{{name: from.Name, version: p.versionOf(from)}}
-	for _, e := range c.Entries {
-		if e.Name != from.Name {
-			nodes = append(nodes, node{name: e.Name, version: p.versionOf(Installed{Name: e.Name})})
-		}
-	}
-	entries := slices.Clone(c.Entries)
-	slices.SortStableFunc(entries, func(a, b Entry) int { return p.compare(b.Name, a.Name) })
-	g := graph{next: map[string][]string{}}
-	for _, e := range entries {
-		replaces := e.predicate()
-		for _, n := range nodes {
-			if n.name != e.Name && replaces(n) {
-				g.next[n.name] = append(g.next[n.name], e.Name)
-			}
-		}
-	}
-	return g
 }
 
 // predicate is OLM v0's candidate rule (ReplacesPredicate or SkipRangeIncludesPredicate of its resolver).
