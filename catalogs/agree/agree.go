@@ -122,7 +122,8 @@ type Disagreement struct {
 // channel. Of several installed with one name the first counts, and a bundle's version is that of the catalog if it has
 // one. The error wraps catalogs.ErrInvalidPackage: a channel has no head, or several.
 //
-// A resolution takes OLM v0 some 50 microseconds, and Check asks for one per channel and version.
+// It asks OLM v0's resolver once per channel, about all versions; a package of 30 versions in 3 channels takes a few
+// milliseconds.
 func Check(p *catalogs.Package, installed ...catalogs.Installed) (Report, error) {
 	s := newSubject(p, installed)
 	report := Report{Package: p.Name}
@@ -244,10 +245,14 @@ func (s *subject) channel(name string) (Channel, error) {
 		return Channel{}, err
 	}
 	plan := newWalker(s, func(i catalogs.Installed) (string, error) { return planned(routes, i, head) }, head)
+	starts := append([]catalogs.Installed{{}}, s.installed...)
 	walk0, walk1 := newWalker(s, v0.Next, head), newWalker(s, v1.Next, head)
+	for i, answer := range v0.NextOfEach(starts...) {
+		walk0.known[starts[i].Name] = hop{answer.Next, answer.Err}
+	}
 	j := judge{subject: s, channel: c, head: head, v1: v1}
 	out := Channel{Name: c.Name, Head: head}
-	for _, i := range append([]catalogs.Installed{{}}, s.installed...) {
+	for _, i := range starts {
 		route := Route{Installed: i, Plan: plan.from(i), V0: walk0.from(i), V1: walk1.from(i)}
 		route.Verdict = j.verdict(route)
 		route.Text = j.text(route)

@@ -3,7 +3,11 @@
 
 package agree
 
-import "github.com/bellwether-dev/bellwether/catalogs"
+import (
+	"slices"
+
+	"github.com/bellwether-dev/bellwether/catalogs"
+)
 
 // walker repeats hops. It asks for each bundle once.
 type walker struct {
@@ -11,6 +15,7 @@ type walker struct {
 	next    func(catalogs.Installed) (string, error)
 	heads   map[string]bool
 	known   map[string]hop
+	done    map[string]Walk // those that end
 }
 
 type hop struct {
@@ -19,7 +24,7 @@ type hop struct {
 }
 
 func newWalker(s *subject, next func(catalogs.Installed) (string, error), heads ...string) *walker {
-	w := &walker{subject: s, next: next, heads: map[string]bool{}, known: map[string]hop{}}
+	w := &walker{subject: s, next: next, heads: map[string]bool{}, known: map[string]hop{}, done: map[string]Walk{}}
 	for _, h := range heads {
 		w.heads[h] = true
 	}
@@ -36,24 +41,37 @@ func (w *walker) hop(from catalogs.Installed) hop {
 }
 
 func (w *walker) from(start catalogs.Installed) Walk {
+	walk := w.walk(start)
+	if walk.End != Loops {
+		w.done[start.Name] = walk
+	}
+	return walk
+}
+
+func (w *walker) walk(start catalogs.Installed) Walk {
 	var walk Walk
-	seen := map[string]bool{start.Name: true}
 	for at := start; ; {
+		// Where one walk has been, the others go on as it did.
+		if rest, ok := w.done[at.Name]; ok {
+			walk.Path = append(walk.Path, rest.Path...)
+			walk.End, walk.Err = rest.End, rest.Err
+			return walk
+		}
 		h := w.hop(at)
 		switch {
 		case h.next == "" && w.heads[at.Name]:
-			walk.End, walk.Err = Arrives, nil
+			walk.End = Arrives
 			return walk
 		case h.next == "":
 			walk.End, walk.Err = Stops, h.err
 			return walk
 		}
+		again := h.next == start.Name || slices.Contains(walk.Path, h.next)
 		walk.Path = append(walk.Path, h.next)
-		if seen[h.next] {
+		if again {
 			walk.End = Loops
 			return walk
 		}
-		seen[h.next] = true
 		at = catalogs.Installed{Name: h.next, Version: w.subject.versions[h.next].String()}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/blang/semver/v4"
@@ -38,78 +39,71 @@ var (
 
 const namespace = "operators"
 
-var (
-	catalogKey   = cache.SourceKey{Name: "catalog", Namespace: namespace}
-	installedKey = cache.NewVirtualSourceKey(namespace)
-)
+var installedKey = cache.NewVirtualSourceKey(namespace)
 
-// Channel is one channel as OLM v0 sees it. It answers one question at a time: it is not safe for concurrent use.
+// Channel is one channel as OLM v0 sees it.
 type Channel struct {
 	pkg, name string
-	world     *world
-	resolver  *resolver.Resolver
+	isDefault bool
+	entries   []cache.Entry // without SourceInfo
 }
 
-// New prepares a channel (empty: the default channel) for many questions. The error wraps catalogs.ErrNoChannel.
+// Answer is where OLM v0 would go next.
+type Answer struct {
+	// Next is the name of the bundle that it would install; empty when it would leave the cluster as it is.
+	Next string
+	// Err wraps ErrRefused or ErrNothing; its text is the same for the same question.
+	Err error
+}
+
+// New prepares a channel (empty: the default channel) for questions. The error wraps catalogs.ErrNoChannel.
 func New(p *catalogs.Package, channel string) (*Channel, error) {
 	c, err := p.Channel(channel)
 	if err != nil {
 		return nil, err
 	}
-	quiet := logrus.New()
-	quiet.SetOutput(io.Discard)
-	w := &world{}
+	out := &Channel{pkg: p.Name, name: c.Name, isDefault: c.Name == p.DefaultChannel}
 	for _, e := range c.Entries {
 		if b := p.Bundles[e.Name]; b != nil {
-			w.catalog = append(w.catalog, newEntry(p, c, e, b))
+			out.entries = append(out.entries, newEntry(e, b))
 		}
 	}
-	return &Channel{pkg: p.Name, name: c.Name, world: w, resolver: resolver.NewDefaultResolver(w, quiet)}, nil
+	return out, nil
 }
 
-// Next returns the name of the bundle that OLM v0 would install over the installed one, or "" when it would leave the
-// cluster as it is. An installed without a name is a cluster that has a Subscription and nothing installed yet. An
-// installed version that is not known is 0.0.0, as it is to OLM.
-//
-// Errors wrap ErrRefused or ErrNothing; their text is the same for the same question.
+// Next is NextOfEach for one question.
 func (c *Channel) Next(installed catalogs.Installed) (string, error) {
-	sub := &operatorsv1alpha1.Subscription{Spec: &operatorsv1alpha1.SubscriptionSpec{
-		CatalogSource: catalogKey.Name, CatalogSourceNamespace: catalogKey.Namespace, Package: c.pkg, Channel: c.name,
-	}}
-	sub.Namespace, sub.Name = namespace, c.pkg
-	c.world.installed = nil
-	if installed.Name != "" {
-		version, _ := installed.SemVer()
-		sub.Status.InstalledCSV = installed.Name
-		c.world.installed = finder{{
-			Name: installed.Name, Version: &version,
-			SourceInfo: &cache.OperatorSourceInfo{Catalog: installedKey, Subscription: sub, Package: c.pkg},
-		}}
-	}
-	found, err := c.resolver.Resolve([]string{namespace}, []*operatorsv1alpha1.Subscription{sub})
-	if err != nil {
-		return "", c.failure(err)
-	}
-	return c.only(found, installed)
+	answer := c.NextOfEach(installed)[0]
+	return answer.Next, answer.Err
 }
 
-// only returns the one bundle that was found. What is installed already is none: OLM makes no InstallPlan for it.
-func (c *Channel) only(found []*cache.Entry, installed catalogs.Installed) (string, error) {
-	switch len(found) {
-	case 0:
-		return "", nil
-	case 1:
-		if found[0].Name == installed.Name {
-			return "", nil
+// NextOfEach returns, for each of installed and in that order, what OLM v0 would install over it. An installed without a
+// name is a cluster that has a Subscription and nothing installed yet. An installed version that is not known is 0.0.0, as
+// it is to OLM.
+//
+// The questions go to the resolver as one: each has a Subscription, and a catalog of its own with the same channel. That
+// costs half of what they cost one by one, most of which is the making of a solver.
+func (c *Channel) NextOfEach(installed ...catalogs.Installed) []Answer {
+	w := newWorld(c, installed)
+	answers := make([]Answer, len(installed))
+	found, err := resolver.NewDefaultResolver(w, quiet()).Resolve([]string{namespace}, w.subscriptions)
+	switch {
+	case err == nil:
+		w.read(found, answers)
+	case len(installed) == 1:
+		answers[0].Err = c.failure(err)
+	default: // which of the questions fails, only asking one by one says
+		for i := range installed {
+			answers[i] = c.NextOfEach(installed[i])[0]
 		}
-		return found[0].Name, nil
 	}
-	names := make([]string, 0, len(found))
-	for _, f := range found {
-		names = append(names, f.Name)
-	}
-	slices.Sort(names)
-	return "", fmt.Errorf("%w %q of package %q: it would install several bundles at once: %s", ErrRefused, c.name, c.pkg, strings.Join(names, ", "))
+	return answers
+}
+
+func quiet() logrus.FieldLogger {
+	l := logrus.New()
+	l.SetOutput(io.Discard)
+	return l
 }
 
 // failure keeps the resolver's words where they are always the same. Those of an unsolvable problem depend on the order
@@ -126,12 +120,9 @@ func (c *Channel) failure(err error) error {
 // in an upgrade: requirements, and the properties by which OLM keeps two providers of one package or API apart. The
 // resolver would parse these again and again, and in a world of one package they forbid nothing that is not forbidden
 // anyway. A test compares the answers with those to the whole question.
-func newEntry(p *catalogs.Package, c *catalogs.Channel, e catalogs.Entry, b *catalogs.Bundle) *cache.Entry {
-	entry := &cache.Entry{
+func newEntry(e catalogs.Entry, b *catalogs.Bundle) cache.Entry {
+	entry := cache.Entry{
 		Name: e.Name, Replaces: e.Replaces, Skips: e.Skips, Version: &b.Version,
-		SourceInfo: &cache.OperatorSourceInfo{
-			Package: p.Name, Channel: c.Name, Catalog: catalogKey, DefaultChannel: c.Name == p.DefaultChannel,
-		},
 	}
 	if r, err := semver.ParseRange(e.SkipRange); err == nil {
 		entry.SkipRange = r
@@ -144,9 +135,75 @@ func newEntry(p *catalogs.Package, c *catalogs.Channel, e catalogs.Entry, b *cat
 	return entry
 }
 
-// world is all that the resolver can find: one catalog, and what is installed.
+// world is all that the resolver can find: what is installed, and a catalog for each question.
 type world struct {
-	catalog, installed finder
+	asked         []catalogs.Installed
+	subscriptions []*operatorsv1alpha1.Subscription
+	installed     finder
+	catalogs      []finder
+}
+
+func newWorld(c *Channel, asked []catalogs.Installed) *world {
+	w := &world{asked: asked}
+	for i, installed := range asked {
+		key := catalogKey(i)
+		sub := &operatorsv1alpha1.Subscription{Spec: &operatorsv1alpha1.SubscriptionSpec{
+			CatalogSource: key.Name, CatalogSourceNamespace: key.Namespace, Package: c.pkg, Channel: c.name,
+		}}
+		sub.Namespace, sub.Name, sub.Status.InstalledCSV = namespace, key.Name, installed.Name
+		w.subscriptions = append(w.subscriptions, sub)
+		w.catalogs = append(w.catalogs, c.catalog(key))
+		if installed.Name == "" {
+			continue
+		}
+		version, _ := installed.SemVer()
+		w.installed = append(w.installed, &cache.Entry{
+			Name: installed.Name, Version: &version,
+			SourceInfo: &cache.OperatorSourceInfo{Catalog: installedKey, Subscription: sub, Package: c.pkg},
+		})
+	}
+	return w
+}
+
+func (c *Channel) catalog(key cache.SourceKey) finder {
+	source := &cache.OperatorSourceInfo{Package: c.pkg, Channel: c.name, Catalog: key, DefaultChannel: c.isDefault}
+	entries := slices.Clone(c.entries)
+	out := make(finder, len(entries))
+	for i := range entries {
+		entries[i].SourceInfo = source
+		out[i] = &entries[i]
+	}
+	return out
+}
+
+// read gives each question what was found in its catalog. What is installed already is nothing: OLM makes no InstallPlan
+// for it.
+func (w *world) read(found []*cache.Entry, answers []Answer) {
+	names := make([][]string, len(answers))
+	for _, entry := range found {
+		if i, ok := questionOf(entry.SourceInfo.Catalog); ok {
+			names[i] = append(names[i], entry.Name)
+		}
+	}
+	for i, n := range names {
+		slices.Sort(n)
+		switch {
+		case len(n) > 1:
+			answers[i].Err = fmt.Errorf("%w: it would install several bundles at once: %s", ErrRefused, strings.Join(n, ", "))
+		case len(n) == 1 && n[0] != w.asked[i].Name:
+			answers[i].Next = n[0]
+		}
+	}
+}
+
+// catalogKey names the catalog of a question.
+func catalogKey(question int) cache.SourceKey {
+	return cache.SourceKey{Name: strconv.Itoa(question), Namespace: namespace}
+}
+
+func questionOf(key cache.SourceKey) (int, bool) {
+	i, err := strconv.Atoi(key.Name)
+	return i, err == nil && key.Namespace == namespace
 }
 
 func (w *world) Namespaced(...string) cache.MultiCatalogOperatorFinder { return w }
@@ -154,18 +211,22 @@ func (w *world) Namespaced(...string) cache.MultiCatalogOperatorFinder { return 
 func (w *world) Error() error { return nil }
 
 func (w *world) Catalog(key cache.SourceKey) cache.OperatorFinder {
-	switch {
-	case key.Equal(catalogKey):
-		return w.catalog
-	case key.Equal(installedKey):
+	if key.Equal(installedKey) {
 		return w.installed
+	}
+	if i, ok := questionOf(key); ok && i < len(w.catalogs) {
+		return w.catalogs[i]
 	}
 	return cache.EmptyOperatorFinder{}
 }
 
-// FindPreferred finds what is installed first, as OLM's cache does.
+// FindPreferred finds what is installed first, as OLM's cache does. The resolver calls it only for what bundles require.
 func (w *world) FindPreferred(_ *cache.SourceKey, _ string, p ...cache.Predicate) []*cache.Entry {
-	return append(w.installed.Find(p...), w.catalog.Find(p...)...)
+	found := w.installed.Find(p...)
+	for _, c := range w.catalogs {
+		found = append(found, c.Find(p...)...)
+	}
+	return found
 }
 
 func (w *world) Find(p ...cache.Predicate) []*cache.Entry { return w.FindPreferred(nil, "", p...) }
