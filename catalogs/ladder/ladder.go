@@ -56,7 +56,7 @@ type Ladder struct {
 	Bundles []Bundle `yaml:"bundles"`
 	// Blocks are versions that nobody may be brought to.
 	Blocks []Block `yaml:"blocks,omitempty"`
-	// Deprecations are warnings; they change no upgrade.
+	// Deprecations are warnings. Upgrades lead around a deprecated version as soon as a better one follows.
 	Deprecations []Deprecation `yaml:"deprecations,omitempty"`
 	// Retired are versions that are not offered any more, and that clusters may still run.
 	Retired []Retired `yaml:"retired,omitempty"`
@@ -76,9 +76,10 @@ const (
 type Content string
 
 const (
-	// Image names the bundle's image and carries what lists and resolvers need. It is the default.
+	// Image names the bundle's image, and carries what lists and resolvers need. It is the default.
 	Image Content = "Image"
-	// Inline carries the manifests, so that OLM needs no bundle image and starts no pod to unpack one.
+	// Inline carries the manifests as well, so that agents need not fetch the image. A bundle without an image is always
+	// inlined.
 	Inline Content = "Inline"
 )
 

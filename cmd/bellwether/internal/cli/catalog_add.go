@@ -86,12 +86,16 @@ func (a *app) addVersion(ctx context.Context, f *addFlags, place, source string)
 		}
 	}
 	return a.editLadder(&f.ladderFlags, file, func(l *ladder.Ladder) (string, error) {
+		before := len(l.Bundles)
 		if err := l.Add(entry); err != nil {
 			return "", err
 		}
 		added, err := l.Bundle(entry.Version)
 		if err != nil {
 			return "", err
+		}
+		if len(l.Bundles) == before {
+			return fmt.Sprintf("%s has %s already, in %s.", l.Package, entry.Version, added.Channel), nil
 		}
 		a.warnReplaces(l, bundle)
 		return fmt.Sprintf("Added %s %s to %s.", l.Package, entry.Version, added.Channel), nil
@@ -224,6 +228,5 @@ func versionNamed(l *ladder.Ladder, name string) (semver.Version, bool) {
 
 // bundleImages reads bundle images from registries.
 func bundleImages() folder.Images {
-	images, _ := any(oci.NewClient(oci.Options{})).(folder.Images)
-	return images
+	return oci.NewClient(oci.Options{})
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -192,10 +193,7 @@ func compiledText(r folder.Report, s view.Style) string {
 				t.Add(view.Cell{Text: p.Name}, view.Cell{Text: c.Name}, view.Cell{Text: orDash(c.Before)}, headCell(c))
 			}
 		}
-		for _, w := range p.Waiting {
-			notes = append(notes, p.Name+": "+waitingText(w))
-		}
-		for _, n := range p.Notes {
+		for _, n := range append(waitingTexts(p.Waiting), p.Notes...) {
 			notes = append(notes, p.Name+": "+n)
 		}
 	}
@@ -228,12 +226,26 @@ func orDash(text string) string {
 	return text
 }
 
-func waitingText(w compile.Waiting) string {
-	why := "retired"
-	if w.Blocked != "" {
-		why = "blocked: " + w.Blocked
+// waitingTexts say which versions nothing leads on from, one line for each.
+func waitingTexts(waiting []compile.Waiting) []string {
+	channels := map[string][]string{}
+	var order []compile.Waiting
+	for _, w := range waiting {
+		if len(channels[w.Version]) == 0 {
+			order = append(order, w)
+		}
+		channels[w.Version] = append(channels[w.Version], w.Channel)
 	}
-	return fmt.Sprintf("nothing leads on from %s in %s (%s): clusters that run it wait for a newer version, or go back", w.Version, w.Channel, why)
+	var out []string
+	for _, w := range order {
+		why := "retired"
+		if w.Blocked != "" {
+			why = "blocked: " + w.Blocked
+		}
+		out = append(out, fmt.Sprintf("nothing leads on from %s in %s (%s): clusters that run it wait for a newer version, or go back",
+			w.Version, strings.Join(channels[w.Version], ", "), why))
+	}
+	return out
 }
 
 func compiledSummary(r folder.Report, out string, check bool) string {
@@ -270,6 +282,8 @@ func ladderError(err error) error {
 		return err
 	case errors.Is(err, folder.ErrNoLadders):
 		return hint(err, "`bellwether catalog init` writes one")
+	case errors.Is(err, fs.ErrNotExist):
+		return hint(err, "check the path")
 	case errors.Is(err, compile.ErrExpired):
 		return hint(err, "an expired block is never lifted by itself: `bellwether catalog unblock`, or `block` with a later --expires")
 	case errors.Is(err, compile.ErrContinuity):

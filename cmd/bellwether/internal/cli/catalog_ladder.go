@@ -157,8 +157,8 @@ func (a *app) showChange(f *ladderFlags, change ladderChange) error {
 	} else if change.Problem == "" {
 		a.say("No upgrade changes.\n")
 	}
-	for _, w := range change.Waiting {
-		a.say("%s %s\n", s.Paint(view.Warn, "note:"), waitingText(w))
+	for _, text := range waitingTexts(change.Waiting) {
+		a.say("%s %s\n", s.Paint(view.Warn, "note:"), text)
 	}
 	if change.Problem != "" {
 		a.warn("%s it does not compile like this: %s\n", s.Paint(view.Bad, "warning:"), change.Problem)

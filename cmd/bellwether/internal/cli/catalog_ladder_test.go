@@ -161,6 +161,9 @@ func TestLadderCommandsInJSON(t *testing.T) {
 func TestAddLintsFirst(t *testing.T) {
 	w := inLadders(t)
 	w.must(t, "catalog", "init", "ladders", "--package", "echo-operator")
+	if err := os.Remove("ladders/bundles/1.0.0/manifests/crd.yaml"); err != nil {
+		t.Fatal(err)
+	}
 	r := w.run(t, "catalog", "add", "ladders", "ladders/bundles/1.0.0")
 	if r.code == exitOK || !strings.Contains(r.err, "version 1.0.0 is not added: the bundle has ") || !strings.Contains(r.err, "--no-lint") {
 		t.Errorf("a bundle with errors: %d\n%s%s", r.code, r.out, r.err)

@@ -1,0 +1,88 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compile_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/operator-framework/operator-registry/alpha/declcfg"
+	"github.com/operator-framework/operator-registry/alpha/property"
+	"github.com/operator-framework/operator-registry/pkg/image"
+	"github.com/operator-framework/operator-registry/pkg/registry"
+
+	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/catalogs/compile"
+)
+
+const shared = "../../../shared/bundles"
+
+// TestRenderAsOpmDoes compares with what opm does with a bundle folder: operator-registry reads it by itself. (What opm
+// render prints was compared by hand as well, with and without bundle-object-to-csv-metadata: it is the same.)
+func TestRenderAsOpmDoes(t *testing.T) {
+	folders, err := filepath.Glob(filepath.Join(shared, "*", "*", "manifests"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(folders) == 0 {
+		t.Skipf("there are no bundles in %s", shared)
+	}
+	const ref = "registry.example.com/bundle@sha256:1111111111111111111111111111111111111111111111111111111111111111"
+	for _, manifests := range folders {
+		dir := filepath.Dir(manifests)
+		t.Run(dir[len(shared)+1:], func(t *testing.T) {
+			theirs, err := registry.NewImageInput(image.SimpleReference(ref), dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, want, err := registry.ObjectsAndPropertiesFromBundle(theirs.Bundle)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ours, err := bundles.Read(os.DirFS(dir))
+			if err != nil {
+				t.Fatal(err)
+			}
+			inline, err := compile.Render(ours, ref, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := slices.Clone(inline.Properties)
+			byTypeAndValue := func(a, b property.Property) int {
+				return strings.Compare(a.Type+string(a.Value), b.Type+string(b.Value))
+			}
+			slices.SortFunc(got, byTypeAndValue)
+			slices.SortFunc(want, byTypeAndValue)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("opm (-) and we (+):\n%s", diff)
+			}
+			checkMetadata(t, ours, ref)
+		})
+	}
+}
+
+// checkMetadata compares the property that stands for the manifests.
+func checkMetadata(t *testing.T, b *bundles.Bundle, ref string) {
+	t.Helper()
+	d, err := compile.Render(b, ref, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := d.Properties[len(d.Properties)-1]
+	if want := property.MustBuildCSVMetadata(*b.CSV); last.Type != want.Type || string(last.Value) != string(want.Value) {
+		t.Errorf("the last property is %s %s", last.Type, last.Value)
+	}
+	for _, p := range d.Properties {
+		if p.Type == property.TypeBundleObject {
+			t.Error("a bundle with an image carries manifests")
+		}
+	}
+	if d.Image != ref || !slices.ContainsFunc(d.RelatedImages, func(r declcfg.RelatedImage) bool { return r.Image == ref }) {
+		t.Errorf("its image is %q and its related images are %v", d.Image, d.RelatedImages)
+	}
+}
