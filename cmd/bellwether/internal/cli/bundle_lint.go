@@ -188,8 +188,8 @@ func (a *app) lintBundle(ctx context.Context, f *bundleLint, source string) erro
 	}
 	o := lint.Options{Only: f.only, Skip: f.skip, Now: a.now(), FailOn: lint.Severity(f.failOn)}
 	folder := ""
-	if in.Files != nil {
-		folder, o.Directory = source, filepath.ToSlash(filepath.Clean(source))
+	if isDirectory(source) {
+		folder, o.Directory = source, filepath.ToSlash(f.shown(source))
 	}
 	if o.WaiverFile, o.Waivers, err = f.readWaivers(folder); err != nil {
 		return err
@@ -202,6 +202,23 @@ func (a *app) lintBundle(ctx context.Context, f *bundleLint, source string) erro
 		return &codeError{code: lintFindings}
 	}
 	return nil
+}
+
+// shown is the bundle's folder as reports name it: as the user did, except that
+// code hosts want paths from the root of the repository, where CI runs.
+func (f *bundleLint) shown(folder string) string {
+	folder = filepath.Clean(folder)
+	if f.out.format != lintSARIF || !filepath.IsAbs(folder) {
+		return folder
+	}
+	here, err := os.Getwd()
+	if err != nil {
+		return folder
+	}
+	if relative, err := filepath.Rel(here, folder); err == nil && filepath.IsLocal(relative) {
+		return relative
+	}
+	return folder
 }
 
 func (a *app) printReport(f *bundleLint, report lint.Report) error {
@@ -226,10 +243,7 @@ func (a *app) printReport(f *bundleLint, report lint.Report) error {
 func (a *app) lintInput(ctx context.Context, client *oci.Client, f *bundleLint, source string) (lint.Input, error) {
 	in := lint.Input{}
 	var err error
-	if isDirectory(source) {
-		in.Files = os.DirFS(source)
-	}
-	if in.Bundle, err = a.readBundle(ctx, client, f.access.access(), source); err != nil {
+	if in.Bundle, in.Files, err = a.readBundle(ctx, client, f.access.access(), source); err != nil {
 		return in, err
 	}
 	var all []*bundles.Bundle
@@ -253,32 +267,43 @@ func isDirectory(name string) bool {
 	return err == nil && info.IsDir()
 }
 
-// readBundle reads a folder, an image, or manifests on stdin.
-func (a *app) readBundle(ctx context.Context, client *oci.Client, access oci.Access, source string) (*bundles.Bundle, error) {
+// readBundle reads a folder, an image, or manifests on stdin, which have no
+// files.
+func (a *app) readBundle(ctx context.Context, client *oci.Client, access oci.Access, source string) (*bundles.Bundle, fs.FS, error) {
 	switch {
 	case source == "-":
-		text, err := io.ReadAll(io.LimitReader(a.streams.In, bundles.MaxBytes+1))
-		if err != nil {
-			return nil, fmt.Errorf("read stdin: %w", err)
-		}
-		if len(text) > bundles.MaxBytes {
-			return nil, fmt.Errorf("read stdin: %w: more than %d MiB", bundles.ErrTooLarge, bundles.MaxBytes>>20)
-		}
-		return fromStream(text)
+		b, err := fromStdin(a.streams.In)
+		return b, nil, err
 	case isDirectory(source):
-		return fromFolder(source)
+		b, err := fromFolder(source)
+		return b, os.DirFS(source), err
 	}
 	if err := mayBeImage(source); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if _, err := os.Stat(source); err == nil {
-		return nil, hintf("give the folder with manifests/ and metadata/ in it, or pipe manifests in with -", "%s is a file, not a bundle's folder", source)
+		return nil, nil, hintf("give the folder with manifests/ and metadata/ in it, or pipe manifests in with -", "%s is a file, not a bundle's folder", source)
 	}
-	objects, err := client.BundleObjects(ctx, source, access)
+	files, _, err := client.Bundle(ctx, source, access)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return fromManifests(objects)
+	b, err := bundles.Read(files)
+	if err != nil {
+		return nil, nil, bundleError(fmt.Errorf("read bundle %s: %w", source, err))
+	}
+	return b, files, nil
+}
+
+func fromStdin(in io.Reader) (*bundles.Bundle, error) {
+	text, err := io.ReadAll(io.LimitReader(in, bundles.MaxBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read stdin: %w", err)
+	}
+	if len(text) > bundles.MaxBytes {
+		return nil, fmt.Errorf("read stdin: %w: more than %d MiB", bundles.ErrTooLarge, bundles.MaxBytes>>20)
+	}
+	return fromStream(text)
 }
 
 // mayBeImage objects to what was surely meant as a folder: Docker's short names

@@ -26,11 +26,19 @@ import (
 )
 
 const (
-	goodBundle  = "../../../../bundles/lint/testdata/base"
 	lintedCSV   = "manifests/echo-operator.clusterserviceversion.yaml"
 	lintedCRD   = "manifests/echoes.example.com.yaml"
 	lintedImage = "registry.example.com/echo/operator@sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 )
+
+// goodBundle has nothing wrong with it.
+var goodBundle = func() string {
+	dir, err := filepath.Abs("../../../../bundles/lint/testdata/base")
+	if err != nil {
+		panic(err)
+	}
+	return dir
+}()
 
 // lintedBundle is a copy of a bundle with nothing wrong, in which texts were
 // replaced: pairs of old and new, in every file.
@@ -170,6 +178,16 @@ func TestBundleLintHistory(t *testing.T) {
 			}
 		})
 	}
+	t.Run("of an image", func(t *testing.T) {
+		linted := registry + "/bundles/echo:1.1.0"
+		if _, err := oci.NewClient(oci.Options{}).PushBundle(t.Context(), dir, linted, oci.Access{}); err != nil {
+			t.Fatal(err)
+		}
+		got := newWorld().run(t, "bundle", "lint", linted, "--history", catalog(image, true))
+		if want := "\n    " + lintedCRD + ":"; got.code != lintFindings || !strings.Contains(got.out, want) {
+			t.Errorf("it ended with %d and names no %q:\n%s%s", got.code, want, got.out, got.err)
+		}
+	})
 	t.Run("an image that is not there", func(t *testing.T) {
 		got := newWorld().run(t, "bundle", "lint", dir, "--history", catalog(registry+"/bundles/none@"+digest, false))
 		if got.code != exitUnusable || !strings.Contains(got.err, "bundles/none") {
@@ -195,12 +213,31 @@ func TestBundleLintImages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	arm64, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{OS: "linux", Architecture: "arm64"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var index v1.ImageIndex = empty.Index
+	for platform, img := range map[string]v1.Image{"linux/amd64": amd64, "linux/arm64": arm64, "unknown/unknown": empty.Image} {
+		system, architecture, _ := strings.Cut(platform, "/")
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: img,
+			Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: system, Architecture: architecture}}})
+	}
+	if err := remote.WriteIndex(ref.Context().Tag("all"), index); err != nil {
+		t.Fatal(err)
+	}
+	all, err := index.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	both := lintedBundle(t, filepath.Join(t.TempDir(), "both"), lintedImage, registry+"/echo@"+all.String())
 	there := lintedBundle(t, filepath.Join(t.TempDir(), "there"), lintedImage, registry+"/echo@"+digest.String())
 	gone := lintedBundle(t, filepath.Join(t.TempDir(), "gone"), lintedImage, registry+"/none@"+digest.String())
 	for name, test := range map[string]struct {
 		dir, says string
 		code      int
 	}{
+		"both architectures":   {both, "no findings", 0},
 		"an architecture less": {there, "is not built for linux/arm64, only for linux/amd64", 1},
 		"no image":             {gone, "is not in its registry", 1},
 	} {
@@ -234,6 +271,19 @@ func TestBundleLintWaivers(t *testing.T) {
 	sarif := newWorld().run(t, "bundle", "lint", dir, "-o", "sarif")
 	if !strings.Contains(sarif.out, "We are early. (until 2026-11-21)") {
 		t.Errorf("the waiver's reason is not in the SARIF report:\n%s", sarif.out)
+	}
+}
+
+// Code hosts take paths from the root of the repository, where CI runs.
+func TestBundleLintSARIFPaths(t *testing.T) {
+	root := t.TempDir()
+	t.Chdir(root)
+	dir := lintedBundle(t, filepath.Join(root, "my bundle"), "minKubeVersion: 1.30.0", "minKubeVersion: latest")
+	want := `"uri": "my%20bundle/` + lintedCSV + `"`
+	for _, source := range []string{dir, "my bundle", "./my bundle/"} {
+		if got := newWorld().run(t, "bundle", "lint", source, "-o", "sarif"); !strings.Contains(got.out, want) {
+			t.Errorf("%s: no %s in\n%s%s", source, want, got.out, got.err)
+		}
 	}
 }
 
