@@ -154,6 +154,11 @@ func (l *Loader) View(ctx context.Context, r Request) (view.View, error) {
 	if err != nil {
 		return view.View{}, err
 	}
+	if r.Source.Verification.Required() {
+		if p, err = covered(p, wanted); err != nil {
+			return view.View{}, err
+		}
+	}
 	if r.PullBundles {
 		p = l.withObjects(ctx, p, wanted, r.Source.Access)
 	}
@@ -165,6 +170,26 @@ func (l *Loader) View(ctx context.Context, r Request) (view.View, error) {
 		Package: p, Channel: r.Channel, Installed: r.Installed, Next: r.Next,
 		Others: others, Present: r.Present, MaxInline: r.MaxInline,
 	})
+}
+
+// covered makes sure that a signature of the catalog covers what a bundle installs. It does not where the catalog names an
+// image by a tag: whoever can push there decides what that is. Such an image is used for nothing; the error, for a bundle
+// that has nothing else, wraps oci.ErrUnsigned.
+func covered(p *catalogs.Package, bundle string) (*catalogs.Package, error) {
+	b, ok := p.Bundles[bundle]
+	if !ok || b.Image == "" || strings.Contains(b.Image, "@sha256:") {
+		return p, nil
+	}
+	if len(b.Objects) == 0 {
+		return nil, fmt.Errorf("%w: the catalog names the image of bundle %q by a tag (%s), so its signature does not cover what is there: publish the bundle by digest",
+			oci.ErrUnsigned, bundle, b.Image)
+	}
+	inlined := *b
+	inlined.Image = ""
+	out := *p
+	out.Bundles = maps.Clone(p.Bundles)
+	out.Bundles[bundle] = &inlined
+	return &out, nil
 }
 
 // withObjects returns the package with the manifests that a bundle's image holds.
@@ -248,8 +273,24 @@ func (l *Loader) dependency(ctx context.Context, r Request, name string) (*catal
 	if p == nil {
 		return nil, nil, nil
 	}
+	if r.Source.Verification.Required() {
+		p = onlyCovered(p)
+	}
 	needs, err := requirements(p, slices.Sorted(maps.Keys(p.Bundles))...)
 	return p, needs, err
+}
+
+// onlyCovered returns the package without the bundles that a signature of the catalog does not cover; the channels still
+// name them.
+func onlyCovered(p *catalogs.Package) *catalogs.Package {
+	out := *p
+	out.Bundles = map[string]*catalogs.Bundle{}
+	for name := range p.Bundles {
+		if one, err := covered(p, name); err == nil {
+			out.Bundles[name] = one.Bundles[name]
+		}
+	}
+	return &out
 }
 
 // unblocked returns the package without those of the blocked versions that are not there already: OLM exchanges what is

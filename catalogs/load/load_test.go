@@ -296,3 +296,52 @@ func TestSignaturesAreAskedForAnew(t *testing.T) {
 		t.Errorf("opened %d times, want once for each", n)
 	}
 }
+
+// A signature of the catalog says nothing about what a tag names.
+func TestASignatureCoversDigestsOnly(t *testing.T) {
+	signed := oci.Source{Image: "registry.example.com/c:1", Verification: oci.Verification{PublicKeys: [][]byte{[]byte("a key")}}}
+	digest := "@sha256:" + strings.Repeat("0", 64)
+	byDigest := func(text, tag string) string { return strings.ReplaceAll(text, tag, digest) }
+	inlined := catalog(t, catalogtest.Options{Packages: 1, Versions: 1})
+	tests := map[string]struct {
+		content, pkg, next string
+		source             oci.Source
+		want               []string
+		err                error
+	}{
+		"no signature asked for":    {content: needy(), pkg: "p", next: "p.v1.0.0", want: []string{"other.v1.2.0", "p.v1.0.0"}},
+		"by a tag":                  {content: needy(), pkg: "p", next: "p.v1.0.0", source: signed, err: oci.ErrUnsigned},
+		"by digest":                 {content: byDigest(byDigest(needy(), ":1.0.0"), ":1.2.0"), pkg: "p", next: "p.v1.0.0", source: signed, want: []string{"other.v1.2.0", "p.v1.0.0"}},
+		"a dependency by a tag":     {content: byDigest(needy(), "/p:1.0.0"), pkg: "p", next: "p.v1.0.0", source: signed, want: []string{"p.v1.0.0"}},
+		"inlined, without an image": {content: inlined, pkg: catalogtest.PackageName(0), next: catalogtest.BundleName(0, 0), source: signed, want: []string{catalogtest.BundleName(0, 0)}},
+		"inlined, and a tag besides": {
+			content: strings.ReplaceAll(inlined, `"image":"","name"`, `"image":"registry.example.com/x:1","name"`),
+			pkg:     catalogtest.PackageName(0), next: catalogtest.BundleName(0, 0), source: signed, want: []string{catalogtest.BundleName(0, 0)},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			v, err := load.New(&fake{content: test.content}, load.Options{}).View(t.Context(), load.Request{
+				Source: test.source, Digest: "sha256:1", Package: test.pkg, Next: test.next,
+			})
+			if !errors.Is(err, test.err) {
+				t.Fatalf("error %v, want %v", err, test.err)
+			}
+			var got []string
+			for _, b := range v.Bundles {
+				got = append(got, b.Name)
+			}
+			slices.Sort(got)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			for _, p := range v.Packages {
+				for _, b := range p.Bundles {
+					if test.source.Verification.Required() && b.Image != "" && !strings.Contains(b.Image, digest) {
+						t.Errorf("bundle %s is served with image %s", b.Name, b.Image)
+					}
+				}
+			}
+		})
+	}
+}
