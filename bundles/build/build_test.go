@@ -293,6 +293,60 @@ func TestLeaveOut(t *testing.T) {
 	}
 }
 
+// TestCertificates checks what becomes of certificates that cert-manager made before.
+func TestCertificates(t *testing.T) {
+	const hook = `apiVersion: v1
+kind: Service
+metadata: {name: s}
+spec: {selector: {a: b}, ports: [{port: 443}]}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: w}
+webhooks: [{name: w.example.com, admissionReviewVersions: [v1], sideEffects: None, clientConfig: {service: {name: s, namespace: ns}}}]
+`
+	const certificate = "apiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: c}\nspec: {secretName: tls}\n"
+	mounting := func(containers, secret string) string {
+		return strings.Replace(deployment, `containers: [{name: manager, image: "example.com/m:1"}]`, "volumes: [{name: v, secret: {secretName: "+secret+"}}], "+containers, 1)
+	}
+	const theirs = `containers: [{name: manager, image: "example.com/m:1", volumeMounts: [{name: v, mountPath: /tmp/k8s-webhook-server/serving-certs/}]}]`
+	const ours = `containers: [{name: manager, image: "example.com/m:1", volumeMounts: [{name: v, mountPath: /certs}]}]`
+	const atStart = `containers: [{name: manager, image: "example.com/m:1"}], initContainers: [{name: i, image: "example.com/m:1", volumeMounts: [{name: v, mountPath: /certs}]}]`
+	for name, test := range map[string]struct {
+		documents []string
+		volumes   int
+		problem   string
+	}{
+		"where OLM mounts one":     {[]string{mounting(theirs, "tls"), hook, certificate}, 0, ""},
+		"elsewhere":                {[]string{mounting(ours, "tls"), hook, certificate}, 0, "mounts Secret tls at /certs"},
+		"no certificate":           {[]string{mounting(ours, "password"), hook, certificate}, 1, ""},
+		"a secret that is there":   {[]string{mounting(theirs, "own"), hook, "apiVersion: v1\nkind: Secret\nmetadata: {name: own}\n"}, 1, ""},
+		"at the start only":        {[]string{mounting(atStart, "password"), hook}, 1, ""},
+		"a certificate at no hook": {[]string{mounting(ours, "tls"), certificate}, 0, "its pods would never start"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := build.Assemble([]build.Source{{Name: "in.yaml", Text: []byte(join(test.documents...))}}, build.Options{Package: "p", Version: "1.0.0"})
+			if test.problem != "" {
+				if !errors.Is(err, build.ErrInput) || !strings.Contains(err.Error(), test.problem) {
+					t.Errorf("got %v, want an ErrInput with %q", err, test.problem)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := r.Files.Bundle()
+			if err != nil {
+				t.Fatal(err)
+			}
+			pod := b.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec
+			if got := len(pod.Volumes); got != test.volumes || len(pod.Containers[0].VolumeMounts)+len(pod.InitContainers) != test.volumes {
+				t.Errorf("there are %d volumes, want %d: %v", got, test.volumes, pod)
+			}
+		})
+	}
+}
+
 func TestPin(t *testing.T) {
 	const digest = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 	r := fromKustomize(t)

@@ -130,10 +130,16 @@ func (a *assembly) own() {
 	for _, crd := range a.objects.crds {
 		for _, v := range crd.value.Spec.Versions {
 			d := described[key{crd.GetName(), v.Name}]
+			delete(described, key{crd.GetName(), v.Name})
 			d.Name, d.Version, d.Kind = crd.GetName(), v.Name, crd.value.Spec.Names.Kind
 			d.DisplayName = cmp.Or(d.DisplayName, spaced(d.Kind))
 			d.Description = cmp.Or(d.Description, schemaDescription(v))
 			owned = append(owned, d)
+		}
+	}
+	for _, d := range a.csv.Spec.CustomResourceDefinitions.Owned {
+		if _, left := described[key{d.Name, d.Version}]; left {
+			a.warn("the base owns CRD %s in version %s, which is not among the manifests: it is left out", d.Name, d.Version)
 		}
 	}
 	a.csv.Spec.CustomResourceDefinitions.Owned = owned

@@ -246,32 +246,36 @@ func (a *assembly) unmount(d typed[appsv1.Deployment], spec *appsv1.DeploymentSp
 		if v.Secret == nil || a.hasSecret(v.Secret.SecretName) {
 			continue
 		}
-		elsewhere := mountedElsewhere(pod.Containers, v.Name)
-		if elsewhere == "" {
+		atOLM, elsewhere := mounted(pod, v.Name)
+		switch {
+		case atOLM && elsewhere == "":
 			a.warn("%v: volume %s with Secret %s is left out, for OLM mounts a certificate of its own at %s", d, v.Name, v.Secret.SecretName, olmCertificates)
 			pod.Volumes = slices.DeleteFunc(pod.Volumes, func(have corev1.Volume) bool { return have.Name == v.Name })
 			for i := range pod.Containers {
 				pod.Containers[i].VolumeMounts = slices.DeleteFunc(pod.Containers[i].VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == v.Name })
 			}
-			continue
-		}
-		if made[v.Secret.SecretName] {
+		case made[v.Secret.SecretName]:
 			a.problem("%v mounts Secret %s at %s; cert-manager makes it, which a bundle cannot ask for. Let the program read its certificate from %s, where OLM mounts one",
-				d, v.Secret.SecretName, elsewhere, olmCertificates)
+				d, v.Secret.SecretName, cmp.Or(elsewhere, "no path"), olmCertificates)
 		}
 	}
 }
 
-// mountedElsewhere returns where a volume is mounted besides OLM's place; empty if nowhere.
-func mountedElsewhere(containers []corev1.Container, volume string) string {
-	for _, c := range containers {
+// mounted tells whether a volume is mounted at OLM's place, and where else; empty if nowhere. Into containers that only run at
+// the start OLM mounts nothing, so what they mount counts as elsewhere.
+func mounted(pod *corev1.PodSpec, volume string) (atOLM bool, elsewhere string) {
+	for i, c := range slices.Concat(pod.Containers, pod.InitContainers) {
 		for _, m := range c.VolumeMounts {
-			if m.Name == volume && strings.TrimSuffix(m.MountPath, "/") != olmCertificates {
-				return m.MountPath
+			switch {
+			case m.Name != volume:
+			case i < len(pod.Containers) && strings.TrimSuffix(m.MountPath, "/") == olmCertificates:
+				atOLM = true
+			default:
+				elsewhere = m.MountPath
 			}
 		}
 	}
-	return ""
+	return atOLM, elsewhere
 }
 
 // missCertificates warns of a certificate that no webhook needs and that nobody will make.
