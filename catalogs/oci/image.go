@@ -42,7 +42,7 @@ func (c *Client) openImage(ctx context.Context, s Source, digest string) (catalo
 	if folder == "" {
 		return nil, fmt.Errorf("%w: image %s has no label %s", catalogs.ErrNotCatalog, s, ConfigsLabel)
 	}
-	files := imageFiles(img, folder, c.options.MaxBytes)
+	files := imageFiles(img, folder, c.options.MaxBytes, catalogs.ErrNotCatalog)
 	return c.caching(digest, files), nil
 }
 
@@ -55,15 +55,19 @@ func label(img v1.Image, name string) (string, error) {
 }
 
 // imageFiles are the files in one folder of an image. A file in an upper layer hides one of the same name below, and a
-// whiteout hides what it names; so layers are read from the top.
-func imageFiles(img v1.Image, folder string, limit int64) catalogs.Files {
+// whiteout hides what it names; so layers are read from the top. wrong is the error for an image that holds what no image
+// of its kind holds.
+func imageFiles(img v1.Image, folder string, limit int64, wrong error) catalogs.Files {
 	return func(visit func(string, io.Reader) error) error {
 		layers, err := img.Layers()
 		if err != nil {
 			return fmt.Errorf("list layers: %w", classify(err))
 		}
 		slices.Reverse(layers)
-		u := &union{folder: clean(folder), hidden: map[string]bool{}, visit: visit, budget: &budget{left: limit}}
+		u := &union{
+			folder: clean(folder), wrong: wrong, hidden: map[string]bool{}, visit: visit,
+			limit: limit, budget: &budget{left: limit},
+		}
 		for _, l := range layers {
 			if err := u.layer(l); err != nil {
 				return err
@@ -76,10 +80,15 @@ func imageFiles(img v1.Image, folder string, limit int64) catalogs.Files {
 // union is what the layers above the present one amount to.
 type union struct {
 	folder string
+	wrong  error
 	// hidden are files and folders that upper layers replaced or removed.
 	hidden map[string]bool
 	visit  func(string, io.Reader) error
+	limit  int64
 	budget *budget
+	// files and content count what was met so far.
+	files   int
+	content int64
 	// broken is the visitor's error. Reading goes on to the end of the layer, for its digest decides whether the error is
 	// the content's or the transfer's.
 	broken error
@@ -93,6 +102,9 @@ func (u *union) layer(l v1.Layer) error {
 	size, err := l.Size()
 	if err != nil {
 		return fmt.Errorf("read layer size: %w", classify(err))
+	}
+	if size > u.limit {
+		return fmt.Errorf("%w: layer %s has %d bytes", ErrTooLarge, digest, size)
 	}
 	blob, err := l.Compressed()
 	if err != nil {
@@ -114,7 +126,7 @@ func (u *union) layer(l v1.Layer) error {
 func (u *union) archive(blob io.Reader) error {
 	plain, closePlain, err := decompress(blob)
 	if err != nil {
-		return fmt.Errorf("%w: %w", catalogs.ErrNotCatalog, err)
+		return u.archiveError(err)
 	}
 	defer closePlain()
 	archive := tar.NewReader(u.budget.reader(plain))
@@ -125,7 +137,7 @@ func (u *union) archive(blob io.Reader) error {
 			break
 		}
 		if err != nil {
-			return archiveError(err)
+			return u.archiveError(err)
 		}
 		if err := u.entry(header, archive, &removed); err != nil {
 			return err
@@ -138,12 +150,15 @@ func (u *union) archive(blob io.Reader) error {
 	return nil
 }
 
-func archiveError(err error) error {
+func (u *union) archiveError(err error) error {
 	if errors.Is(err, ErrTooLarge) || errors.Is(err, ErrDigestMismatch) {
 		return err
 	}
-	return fmt.Errorf("%w: read archive: %w", catalogs.ErrNotCatalog, err)
+	return fmt.Errorf("%w: read archive: %w", u.wrong, err)
 }
+
+// maxFiles bounds the entries of all layers of an image.
+const maxFiles = 50_000
 
 const (
 	whiteout       = ".wh."
@@ -152,7 +167,12 @@ const (
 
 func (u *union) entry(header *tar.Header, content io.Reader, removed *[]string) error {
 	if slices.Contains(strings.Split(header.Name, "/"), "..") {
-		return fmt.Errorf("%w: the archive has a file %q", catalogs.ErrNotCatalog, header.Name)
+		return fmt.Errorf("%w: the archive has a file %q", u.wrong, header.Name)
+	}
+	// A sparse file says how large it is, and takes no room in the archive.
+	u.files, u.content = u.files+1, u.content+header.Size
+	if u.files > maxFiles || u.content > u.limit || u.content < 0 {
+		return fmt.Errorf("%w: %d files and %d bytes of content, and there is more", ErrTooLarge, u.files, u.content)
 	}
 	name := clean(header.Name)
 	dir, base := path.Split(name)
@@ -174,7 +194,7 @@ func (u *union) entry(header *tar.Header, content io.Reader, removed *[]string) 
 	}
 	u.hidden[name] = true
 	if header.Typeflag != tar.TypeReg {
-		return fmt.Errorf("%w: %s is a link or a device, only files are read", catalogs.ErrNotCatalog, name)
+		return fmt.Errorf("%w: %s is a link or a device, only files are read", u.wrong, name)
 	}
 	if u.broken == nil {
 		u.broken = u.visit(relative, content)

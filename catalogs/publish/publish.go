@@ -183,16 +183,7 @@ func readAll(ctx context.Context, client *oci.Client, s oci.Source) ([]*catalogs
 	if err != nil {
 		return nil, err
 	}
-	packages, err := catalogs.ReadAll(files)
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range packages {
-		for _, b := range p.Bundles {
-			b.Objects = nil // Nothing here looks at them, and they are most of a catalog.
-		}
-	}
-	return packages, nil
+	return catalogs.ReadGraphs(files)
 }
 
 // compare reads what the tag holds and finds what would be lost.

@@ -1,0 +1,15 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package oci
+
+import (
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/bellwether-dev/bellwether/catalogs"
+)
+
+// ImageFiles is what reads layers, without a registry in between.
+func ImageFiles(img v1.Image, folder string, limit int64) catalogs.Files {
+	return imageFiles(img, folder, limit, catalogs.ErrNotCatalog)
+}

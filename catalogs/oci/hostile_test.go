@@ -1,0 +1,238 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package oci_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/catalogs/oci"
+)
+
+// labels are those of a bundle image and of a catalog image at once.
+var labels = map[string]string{
+	"operators.operatorframework.io.bundle.mediatype.v1": "registry+v1",
+	"operators.operatorframework.io.bundle.manifests.v1": "manifests/",
+	"operators.operatorframework.io.bundle.metadata.v1":  "metadata/",
+	"operators.operatorframework.io.bundle.package.v1":   "p",
+	oci.ConfigsLabel: "/manifests",
+}
+
+// rawImage is an image of one layer that is what it is.
+func rawImage(t testing.TB, layer []byte) v1.Image {
+	t.Helper()
+	img, err := mutate.AppendLayers(empty.Image, static.NewLayer(layer, types.OCILayer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if img, err = mutate.Config(img, v1.Config{Labels: labels}); err != nil {
+		t.Fatal(err)
+	}
+	return img
+}
+
+func archive(t testing.TB, headers ...*tar.Header) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	for _, h := range headers {
+		if h.Typeflag == 0 {
+			h.Typeflag = tar.TypeReg
+		}
+		if err := w.WriteHeader(h); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.CopyN(w, zeros{}, h.Size); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// zeros is a file without an end.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+func zipped(t testing.TB, plain []byte) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	if _, err := z.Write(plain); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func TestHostileImages(t *testing.T) {
+	good := &tar.Header{Name: "metadata/annotations.yaml"}
+	many := make([]*tar.Header, 0, 50_100)
+	for i := range cap(many) {
+		many = append(many, &tar.Header{Name: fmt.Sprintf("manifests/%06d", i)})
+	}
+	tests := map[string]struct {
+		layer []byte
+		// bundle and catalog are the errors of reading it as either.
+		bundle, catalog error
+	}{
+		"a way out":         {archive(t, good, &tar.Header{Name: "manifests/../../etc/cron.d/x"}), oci.ErrNotBundle, catalogs.ErrNotCatalog},
+		"a symbolic link":   {archive(t, good, &tar.Header{Name: "manifests/x.yaml", Typeflag: tar.TypeSymlink, Linkname: "/etc/shadow"}), oci.ErrNotBundle, catalogs.ErrNotCatalog},
+		"a hard link":       {archive(t, good, &tar.Header{Name: "manifests/x.yaml", Typeflag: tar.TypeLink, Linkname: "metadata/annotations.yaml"}), oci.ErrNotBundle, catalogs.ErrNotCatalog},
+		"a device":          {archive(t, good, &tar.Header{Name: "manifests/x.yaml", Typeflag: tar.TypeBlock, Devmajor: 8}), oci.ErrNotBundle, catalogs.ErrNotCatalog},
+		"a pipe":            {archive(t, good, &tar.Header{Name: "manifests/x.yaml", Typeflag: tar.TypeFifo}), oci.ErrNotBundle, catalogs.ErrNotCatalog},
+		"no archive":        {[]byte(strings.Repeat("rubbish ", 200)), oci.ErrNotBundle, catalogs.ErrNotCatalog},
+		"a broken archive":  {archive(t, good, &tar.Header{Name: "manifests/x.yaml", Size: 5000})[:2000], oci.ErrNotBundle, catalogs.ErrNotCatalog},
+		"broken gzip":       {zipped(t, archive(t, good))[:40], oci.ErrNotBundle, catalogs.ErrNotCatalog},
+		"100 MB":            {archive(t, good, &tar.Header{Name: "manifests/x.yaml", Size: 100 << 20}), oci.ErrTooLarge, oci.ErrTooLarge},
+		"100 MB elsewhere":  {archive(t, good, &tar.Header{Name: "tests/x.yaml", Size: 100 << 20}), oci.ErrTooLarge, oci.ErrTooLarge},
+		"a gzip bomb":       {zipped(t, archive(t, good, &tar.Header{Name: "manifests/x.yaml", Size: 200 << 20})), oci.ErrTooLarge, oci.ErrTooLarge},
+		"a sparse file":     {sparse(t), oci.ErrTooLarge, oci.ErrTooLarge},
+		"many many entries": {zipped(t, archive(t, many...)), oci.ErrTooLarge, oci.ErrTooLarge},
+	}
+	r := newRegistry(t)
+	c := oci.NewClient(oci.Options{MaxBytes: 64 << 20, CacheDir: t.TempDir()})
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			digest := write(t, r.image("x"), rawImage(t, tc.layer))
+			image := r.host + "/team/catalog@" + digest
+			if _, _, err := c.Bundle(t.Context(), image, oci.Access{}); !errors.Is(err, tc.bundle) {
+				t.Errorf("as a bundle: %v, want %v", err, tc.bundle)
+			}
+			if _, err := c.BundleObjects(t.Context(), image, oci.Access{}); err == nil {
+				t.Error("its manifests were read")
+			}
+			if _, err := summary(t.Context(), c, oci.Source{Image: image}, digest); !errors.Is(err, tc.catalog) {
+				t.Errorf("as a catalog: %v, want %v", err, tc.catalog)
+			}
+		})
+	}
+}
+
+// sparse is an archive of a few blocks with a file that claims a terabyte. It is of the oldest GNU format, which the
+// standard library reads and does not write.
+func sparse(t *testing.T) []byte {
+	t.Helper()
+	block := archive(t, &tar.Header{Name: "manifests/x.yaml", Format: tar.FormatGNU, Size: 0})[:512]
+	block[156] = 'S'
+	copy(block[386:], fmt.Sprintf("%011o\x00%011o\x00", 1<<30, 0)) // one hole, up to the end
+	copy(block[483:], fmt.Sprintf("%011o\x00", 1<<30))
+	sum := 0
+	copy(block[148:156], "        ")
+	for _, b := range block {
+		sum += int(b)
+	}
+	copy(block[148:], fmt.Sprintf("%06o\x00 ", sum))
+	return append(block, make([]byte, 1024)...)
+}
+
+func TestBundleFiles(t *testing.T) {
+	r, dir := newRegistry(t), t.TempDir()
+	writeFile(t, dir+"/metadata/annotations.yaml", annotations)
+	writeFile(t, dir+"/manifests/a.yaml", "kind: A\n")
+	writeFile(t, dir+"/README.md", "not part of it")
+	c := oci.NewClient(oci.Options{})
+	want, err := c.PushBundle(t.Context(), dir, r.image("b"), oci.Access{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, digest, err := c.Bundle(t.Context(), r.image("b"), oci.Access{})
+	if err != nil || digest != want {
+		t.Fatalf("digest %s, %v, want %s", digest, err, want)
+	}
+	var names []string
+	err = fs.WalkDir(files, ".", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			names = append(names, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"manifests/a.yaml", "metadata/annotations.yaml"}, names); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestNothingHalfWritten breaks off the download of a catalog at several points. The cache must hold nothing of it.
+func TestNothingHalfWritten(t *testing.T) {
+	r := newRegistry(t)
+	digest := push(t, catalogDir(t), r.image("v1"))
+	for _, kind := range []string{"manifests", "blobs"} {
+		cache := t.TempDir()
+		c := oci.NewClient(oci.Options{CacheDir: cache, Stall: 10 * time.Second, Backoff: time.Millisecond})
+		r.onRequest(func(w http.ResponseWriter, req *http.Request) bool {
+			if req.Method != http.MethodGet || !strings.Contains(req.URL.Path, kind) {
+				return false
+			}
+			w.Header().Set("Content-Length", "2000")
+			_, _ = w.Write(make([]byte, 1000))
+			return true
+		})
+		if _, err := summary(t.Context(), c, oci.Source{Image: r.image("v1")}, digest); !errors.Is(err, oci.ErrUnreachable) && !errors.Is(err, oci.ErrDigestMismatch) {
+			t.Errorf("%s broken off: %v", kind, err)
+		}
+		r.onRequest(nil)
+		if left, _ := filepath.Glob(cache + "/*"); len(left) > 0 {
+			t.Errorf("%s broken off left %v", kind, left)
+		}
+		if left, err := os.ReadDir(cache); err == nil && len(left) > 0 {
+			t.Errorf("%s broken off left %v", kind, left)
+		}
+	}
+}
+
+func FuzzImage(f *testing.F) {
+	f.Add(archive(f, &tar.Header{Name: "manifests/a.json", Size: 10}))
+	f.Add(zipped(f, archive(f, &tar.Header{Name: "manifests/.wh.a.json"})))
+	f.Add(archive(f, &tar.Header{Name: "manifests/a", Typeflag: tar.TypeSymlink, Linkname: ".."}))
+	f.Add([]byte("\x28\xb5\x2f\xfd rubbish"))
+	f.Fuzz(func(t *testing.T, layer []byte) {
+		img := rawImage(t, layer)
+		names := map[string]bool{}
+		err := oci.ImageFiles(img, "manifests", 1<<20)(func(name string, content io.Reader) error {
+			if !fs.ValidPath(name) || names[name] {
+				t.Errorf("visited %q, again: %t", name, names[name])
+			}
+			names[name] = true
+			n, err := io.Copy(io.Discard, content)
+			if n > 1<<20 {
+				t.Errorf("%q has %d bytes", name, n)
+			}
+			return err
+		})
+		if err != nil && !errors.Is(err, catalogs.ErrNotCatalog) && !errors.Is(err, oci.ErrTooLarge) && !errors.Is(err, io.ErrUnexpectedEOF) &&
+			!strings.Contains(err.Error(), "tar") && !strings.Contains(err.Error(), "gzip") && !strings.Contains(err.Error(), "magic") {
+			t.Errorf("an error of no kind: %v", err)
+		}
+	})
+}
