@@ -81,9 +81,9 @@ type VersionBlock struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	Reason string `json:"reason"`
-	// Expires is the day, such as 2026-12-31, by which somebody must have looked
-	// at the block again. A block that is past it is reported and stays in force:
-	// nothing is unblocked by the clock.
+	// Expires is the day, such as 2026-12-31, on which somebody has to look at the
+	// block again. From then on (UTC) it is reported, and stays in force: nothing is
+	// unblocked by the clock.
 	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}$`
 	// +kubebuilder:validation:MaxLength=10
 	// +optional
@@ -188,7 +188,7 @@ type BlockedVersion struct {
 
 	// Origin is where the block is to be lifted.
 	Origin BlockOrigin `json:"origin"`
-	// Expired says that spec.blocks' day has passed.
+	// Expired says that the day has come to look at the block in spec.blocks again.
 	// +optional
 	Expired bool `json:"expired,omitempty"`
 	// Clusters is how many clusters run the version.

@@ -125,7 +125,7 @@ func standing(in Input, status v1alpha1.OperatorCatalogStatus) string {
 		}
 	}
 	if len(expired) > 0 {
-		text += "; blocks that are past their day and still in force: " + few(expired) + ": extend or remove them in spec.blocks"
+		text += "; blocks to be looked at again, and in force until then: " + few(expired) + ": extend or remove them in spec.blocks"
 	}
 	return text
 }

@@ -20,7 +20,7 @@ import (
 
 var now = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
-var expiryOf21st = time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
+var midnight = time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
 
 func summary(packages ...catalogs.PackageSummary) *catalogs.Summary {
 	return &catalogs.Summary{Packages: packages}

@@ -217,14 +217,14 @@ func (d *Decision) blockedVersions(in Input, packages map[string]*catalogs.Packa
 	return out[:min(len(out), MaxBlocked)]
 }
 
-// expiry is the end of the day by which a block is to be looked at; zero for
-// never.
+// expiry is when the day begins on which a block is to be looked at again; zero
+// for never.
 func expiry(b v1alpha1.VersionBlock) time.Time {
 	day, err := time.Parse(time.DateOnly, b.Expires)
 	if err != nil {
 		return time.Time{}
 	}
-	return day.AddDate(0, 0, 1)
+	return day
 }
 
 // propose says where those who run a blocked version can go.

@@ -188,9 +188,9 @@ func TestBlockedVersions(t *testing.T) {
 	instead := block("1.2.0")
 	instead.Instead = "1.1.0"
 	expired := block("1.1.0")
-	expired.Expires = "2026-11-20"
-	today := block("1.1.0")
-	today.Expires = "2026-11-21"
+	expired.Expires = "2026-11-21"
+	tomorrow := block("1.1.0")
+	tomorrow.Expires = "2026-11-22"
 	inPlace := map[string]catalogs.Rollback{"1.2.0": {From: "echo.v1.1.0", Class: catalogs.RollbackInPlace, Reason: "no stored object changes"}}
 	oneWay := map[string]catalogs.Rollback{"1.2.0": {From: "echo.v1.1.0", Class: catalogs.RollbackOneWay, Reason: "a stored version was removed"}}
 	tests := map[string]struct {
@@ -229,12 +229,12 @@ func TestBlockedVersions(t *testing.T) {
 			marked: []catalogs.Block{{Version: "1.1.0", Reason: "bad"}}, users: user("a=1.1.0"),
 			want: []string{"echo 1.1.0 Catalog 1 [a] go on to 1.2.0"}, condition: "which is blocked (bad)",
 		},
-		"past its day": {
+		"its day has come": {
 			blocks: []v1alpha1.VersionBlock{expired}, users: user(),
 			want: []string{"echo 1.1.0 Spec expired 0 [] go on to 1.2.0"},
 		},
-		"not past its day": {
-			blocks: []v1alpha1.VersionBlock{today}, users: user(),
+		"its day is still to come": {
+			blocks: []v1alpha1.VersionBlock{tomorrow}, users: user(),
 			want: []string{"echo 1.1.0 Spec 0 [] go on to 1.2.0"},
 		},
 		"a package that nobody uses": {
@@ -330,18 +330,18 @@ func TestTheWayBackIsRemembered(t *testing.T) {
 
 func TestExpiryIsNoticed(t *testing.T) {
 	b := block("1.1.0")
-	b.Expires = "2026-11-21"
+	b.Expires = "2026-11-22"
 	catalog := inUse(b)
 	catalog.Spec.Source.Image = "registry.example.com/catalog@sha256:1"
 	catalog.Status.Source = &catalog.Spec.Source
 	in := plan.Input{Now: now, Catalog: catalog, Digest: "sha256:1", InUse: ladder(t, line, nil), Users: user()}
 	got := plan.Next(in)
-	if want := expiryOf21st.Sub(now); got.RecheckAfter != want {
+	if want := midnight.Sub(now); got.RecheckAfter != want {
 		t.Errorf("recheck after %s, want %s", got.RecheckAfter, want)
 	}
-	in.Now = expiryOf21st
+	in.Now = midnight
 	ready := conditions.Get(plan.Next(in).Status.Conditions, v1alpha1.ConditionReady)
-	if want := "blocks that are past their day and still in force: echo 1.1.0 (2026-11-21)"; !strings.Contains(ready.Message, want) {
+	if want := "blocks to be looked at again, and in force until then: echo 1.1.0 (2026-11-22)"; !strings.Contains(ready.Message, want) {
 		t.Errorf("message %q lacks %q", ready.Message, want)
 	}
 }

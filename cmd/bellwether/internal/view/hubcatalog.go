@@ -81,7 +81,7 @@ func writeBlocked(out *strings.Builder, list []v1alpha1.BlockedVersion, s Style)
 			running.Tone = Warn
 		}
 		if b.Expired {
-			until = Cell{b.Expires + " (past)", Warn}
+			until = Cell{b.Expires + " (due)", Warn}
 		}
 		t.Add(Cell{Text: b.Package}, Cell{Text: b.Version}, running, Cell{Text: strings.ToLower(string(b.Origin))}, until,
 			Cell{Text: oneLine(b.Reason)}, Cell{Text: orDash(oneLine(b.Proposal))})

@@ -17,7 +17,7 @@ type BlockedVersionApplyConfiguration struct {
 	VersionBlockApplyConfiguration `json:",inline"`
 	// Origin is where the block is to be lifted.
 	Origin *apisv1alpha1.BlockOrigin `json:"origin,omitempty"`
-	// Expired says that spec.blocks' day has passed.
+	// Expired says that the day has come to look at the block in spec.blocks again.
 	Expired *bool `json:"expired,omitempty"`
 	// Clusters is how many clusters run the version.
 	Clusters *int32 `json:"clusters,omitempty"`

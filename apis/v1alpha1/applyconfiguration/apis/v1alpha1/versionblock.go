@@ -15,9 +15,9 @@ type VersionBlockApplyConfiguration struct {
 	Version *string `json:"version,omitempty"`
 	// Reason is shown to everybody who runs the version or asks for it.
 	Reason *string `json:"reason,omitempty"`
-	// Expires is the day, such as 2026-12-31, by which somebody must have looked
-	// at the block again. A block that is past it is reported and stays in force:
-	// nothing is unblocked by the clock.
+	// Expires is the day, such as 2026-12-31, on which somebody has to look at the
+	// block again. From then on (UTC) it is reported, and stays in force: nothing is
+	// unblocked by the clock.
 	Expires *string `json:"expires,omitempty"`
 	// Instead is the version that clusters should go to; empty means whatever the
 	// channel offers.
