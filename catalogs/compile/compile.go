@@ -4,7 +4,7 @@
 package compile
 
 import (
-	"cmp"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,6 +37,19 @@ type Input struct {
 	Installed []catalogs.Installed
 	// Now decides whether a block has expired, and nothing else.
 	Now time.Time
+	// Cached, if set, is what Result.Cacheable returned for the same ladder, contents and icon; Contents are not looked
+	// at then. Edges are computed and checked as always.
+	Cached *Cacheable
+}
+
+// Cacheable is the part of a result that takes long to make, and that depends on nothing but the ladder, the contents and
+// the icon.
+type Cacheable struct {
+	// Bundles are the olm.bundle documents, by version.
+	Bundles     []json.RawMessage `json:"bundles"`
+	Description string            `json:"description,omitempty"`
+	Icon        *catalogs.Icon    `json:"icon,omitempty"`
+	Notes       []string          `json:"notes,omitempty"`
 }
 
 // Content is a bundle, and where its image is.
@@ -46,15 +59,34 @@ type Content struct {
 	Image string
 }
 
+// Encode writes it as JSON that keeps the documents as they are; json.Marshal would escape characters in them.
+func (c *Cacheable) Encode() ([]byte, error) {
+	text, err := encode(c)
+	if err != nil {
+		return nil, fmt.Errorf("encode bundles: %w", err)
+	}
+	return text, nil
+}
+
 // Result is a compiled package.
 type Result struct {
-	// Config are the documents. Package is the same, as this project's other packages read it.
+	// Config are the documents. Package is the same, as this project's other packages read it. With Input.Cached the first
+	// lacks the bundles, and the second what is in them.
 	Config  declcfg.DeclarativeConfig
 	Package *catalogs.Package
 	// Waiting are versions that nothing leads on from.
 	Waiting []Waiting
 	// Notes are what people should know, and need not act upon.
 	Notes []string
+
+	// bundles are the documents of the bundles, and bundleNotes what is to say about them.
+	bundles     []json.RawMessage
+	bundleNotes []string
+}
+
+// Cacheable returns what Input.Cached takes.
+func (r Result) Cacheable() *Cacheable {
+	return &Cacheable{Bundles: r.bundles, Description: r.Package.Description, Icon: r.Package.Icon, Notes: r.bundleNotes}
 }
 
 // Compile compiles a package. Errors wrap those of this package or ladder.ErrInvalid.
@@ -80,13 +112,42 @@ func Compile(in Input) (Result, error) {
 		return Result{}, err
 	}
 	out := Result{Package: p, Waiting: waiting, Notes: append(notes, apart...)}
-	if err := out.addBundles(in); err != nil {
+	if in.Cached != nil {
+		out.bundles, out.bundleNotes = in.Cached.Bundles, in.Cached.Notes
+		p.Description, p.Icon = in.Cached.Description, in.Cached.Icon
+	} else if err := out.addContents(in); err != nil {
 		return Result{}, err
 	}
-	if err := out.addPackage(in); err != nil {
-		return Result{}, err
+	out.Notes = append(out.Notes, out.bundleNotes...)
+	return out, out.addPackage(in.Ladder)
+}
+
+// addContents adds what the bundles and the icon say.
+func (r *Result) addContents(in Input) error {
+	r.Package.Icon = in.Icon
+	if err := r.addBundles(in); err != nil {
+		return err
 	}
-	return out, nil
+	r.describe(in)
+	for _, d := range r.Config.Bundles {
+		raw, err := encode(d)
+		if err != nil {
+			return fmt.Errorf("encode bundle %s: %w", d.Name, err)
+		}
+		r.bundles = append(r.bundles, raw)
+	}
+	return nil
+}
+
+// encode is json.Marshal with characters of HTML as they are.
+func encode(v any) ([]byte, error) {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
 }
 
 func checkExpired(l *ladder.Ladder, now time.Time) error {
@@ -136,7 +197,7 @@ func checkWays(p *catalogs.Package, in Input) ([]string, error) {
 func (r *Result) addBundles(in Input) error {
 	var problems []error
 	var offered []*bundles.Bundle
-	for _, b := range slices.SortedFunc(maps.Values(r.Package.Bundles), func(a, b *catalogs.Bundle) int { return a.Version.Compare(b.Version) }) {
+	for _, b := range byVersion(r.Package) {
 		content, ok := in.Contents[b.Version.String()]
 		if !ok {
 			problems = append(problems, fmt.Errorf("%w: version %s: its bundle was not read", ErrContent, b.Version))
@@ -171,6 +232,10 @@ func (r *Result) addBundles(in Input) error {
 	return nil
 }
 
+func byVersion(p *catalogs.Package) []*catalogs.Bundle {
+	return slices.SortedFunc(maps.Values(p.Bundles), func(a, b *catalogs.Bundle) int { return a.Version.Compare(b.Version) })
+}
+
 // matches tells whether a bundle is the one that the ladder speaks of.
 func matches(got *bundles.Bundle, pkg string, want *catalogs.Bundle) error {
 	switch {
@@ -193,7 +258,7 @@ func (r *Result) noteSize(b *catalogs.Bundle) {
 		size += len(o)
 	}
 	if b.Image == "" && size > view.DefaultMaxInline {
-		r.Notes = append(r.Notes, fmt.Sprintf("version %s has no image and %d KiB of manifests, which is more than OLM can install inline: push it, and give its image", b.Version, size>>10))
+		r.bundleNotes = append(r.bundleNotes, fmt.Sprintf("version %s has no image and %d KiB of manifests, which is more than OLM can install inline: push it, and give its image", b.Version, size>>10))
 	}
 }
 
@@ -259,10 +324,8 @@ func everPublished(in Input) []*bundles.Bundle {
 }
 
 // addPackage adds the documents besides the bundles.
-func (r *Result) addPackage(in Input) error {
-	l, p := in.Ladder, r.Package
-	p.Icon = in.Icon
-	r.describe(in)
+func (r *Result) addPackage(l *ladder.Ladder) error {
+	p := r.Package
 	d := declcfg.Package{Schema: declcfg.SchemaPackage, Name: p.Name, DefaultChannel: p.DefaultChannel, Description: p.Description}
 	if p.Icon != nil {
 		d.Icon = &declcfg.Icon{Data: p.Icon.Data, MediaType: p.Icon.MediaType}
@@ -315,8 +378,8 @@ func (r *Result) addDeprecations(l *ladder.Ladder) {
 			add(declcfg.SchemaChannel, name, c.Deprecation)
 		}
 	}
-	for _, b := range r.Config.Bundles {
-		add(declcfg.SchemaBundle, b.Name, p.Bundles[b.Name].Deprecation)
+	for _, b := range byVersion(p) {
+		add(declcfg.SchemaBundle, b.Name, b.Deprecation)
 	}
 	if len(d.Entries) > 0 {
 		r.Config.Deprecations = []declcfg.Deprecation{d}
@@ -354,10 +417,12 @@ func (r Result) Write(w io.Writer) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
 	c := r.Config
-	err := cmp.Or(
-		encodeAll(encoder, c.Packages), encodeAll(encoder, c.Channels), encodeAll(encoder, c.Bundles),
-		encodeAll(encoder, c.Deprecations), encodeAll(encoder, c.Others),
-	)
+	err := errors.Join(encodeAll(encoder, c.Packages), encodeAll(encoder, c.Channels))
+	for _, b := range r.bundles {
+		_, failed := w.Write(append(b, '\n'))
+		err = errors.Join(err, failed)
+	}
+	err = errors.Join(err, encodeAll(encoder, c.Deprecations), encodeAll(encoder, c.Others))
 	if err != nil {
 		return fmt.Errorf("write package %q: %w", r.Package.Name, err)
 	}

@@ -32,6 +32,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 func bundle(t *testing.T, version string, change ...func(csv map[string]any)) *bundles.Bundle {
 	t.Helper()
 	csv := catalogtest.CSV(compiletest.Package+".v"+version, version, "echo.example.com")
+	csv["spec"].(map[string]any)["description"] = "Says <what> it's told & more."
 	for _, c := range change {
 		c(csv)
 	}
@@ -122,6 +123,30 @@ func TestTheSameInputGivesTheSameBytes(t *testing.T) {
 		if _, again := mustCompile(t, in); !bytes.Equal(first, again) {
 			t.Fatalf("got\n%s\nand then\n%s", first, again)
 		}
+	}
+}
+
+func TestWhatWasCachedGivesTheSameBytes(t *testing.T) {
+	in := example(t)
+	r, first := mustCompile(t, in)
+	stored, err := r.Cacheable().Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Cached, in.Contents, in.Icon = &compile.Cacheable{}, nil, nil
+	if err := json.Unmarshal(stored, in.Cached); err != nil {
+		t.Fatal(err)
+	}
+	again, second := mustCompile(t, in)
+	if diff := cmp.Diff(string(first), string(second)); diff != "" {
+		t.Errorf("without (-) and with the cache (+):\n%s", diff)
+	}
+	if diff := cmp.Diff(r.Notes, again.Notes); diff != "" {
+		t.Error(diff)
+	}
+	in.Now = in.Now.AddDate(1, 0, 0)
+	if _, err := compile.Compile(in); !errors.Is(err, compile.ErrExpired) {
+		t.Errorf("with the cache an expired block gives %v", err)
 	}
 }
 

@@ -31,7 +31,8 @@ type Images interface {
 type Bundles struct {
 	Images Images
 	Access oci.Access
-	// CacheDir keeps bundles that were read from registries, by digest. Empty means no cache.
+	// CacheDir keeps bundles that were read from registries, by digest, and what was made of them, by the hash of all that
+	// it depends on: this program, the ladder, and the bundles. Empty means no cache.
 	CacheDir string
 	// Repository, if set, is where bundle folders will be pushed to: their documents then name the image that this gives.
 	Repository string

@@ -103,6 +103,7 @@ func Compile(ctx context.Context, dir, out string, o Options) (Report, error) {
 	if o.Check {
 		return report, nil
 	}
+	o.Bundles.prune(o.Now)
 	return report, c.publish(report)
 }
 
@@ -161,17 +162,7 @@ func (c *compiler) one(ctx context.Context, l *ladder.Ladder) (Package, error) {
 		return Package{}, err
 	}
 	in := compile.Input{Ladder: l, Previous: c.published(l.Package, before), Installed: c.Installed[l.Package], Now: c.Now}
-	if in.Icon, err = icon(c.dir, l); err != nil {
-		return Package{}, err
-	}
-	// What cannot compile whatever the bundles are needs none fetched.
-	if _, err := compile.Graph(l); err != nil {
-		return Package{}, err
-	}
-	if in.Contents, err = c.Bundles.Contents(ctx, c.dir, l); err != nil {
-		return Package{}, err
-	}
-	result, err := compile.Compile(in)
+	result, err := c.compile(ctx, in)
 	if err != nil {
 		return Package{}, err
 	}
@@ -188,6 +179,31 @@ func (c *compiler) one(ctx context.Context, l *ladder.Ladder) (Package, error) {
 		Name: l.Package, File: file, Changed: !same, Bundles: len(result.Package.Bundles),
 		Channels: Heads(l.Rungs(), before, result.Package), Waiting: result.Waiting, Notes: result.Notes,
 	}, nil
+}
+
+// compile compiles a package, with what is cached of it if nothing that matters has changed since.
+func (c *compiler) compile(ctx context.Context, in compile.Input) (compile.Result, error) {
+	l := in.Ladder
+	// What cannot compile whatever the bundles are needs none read.
+	if _, err := compile.Graph(l); err != nil {
+		return compile.Result{}, err
+	}
+	var err error
+	if in.Icon, err = icon(c.dir, l); err != nil {
+		return compile.Result{}, err
+	}
+	key := c.Bundles.key(c.dir, l, in.Icon)
+	if in.Cached = c.Bundles.cached(key); in.Cached != nil {
+		return compile.Compile(in)
+	}
+	if in.Contents, err = c.Bundles.Contents(ctx, c.dir, l); err != nil {
+		return compile.Result{}, err
+	}
+	result, err := compile.Compile(in)
+	if err == nil {
+		c.Bundles.store(key, result.Cacheable())
+	}
+	return result, err
 }
 
 // before reads the graph of a package as it is in the output folder; nil if it is not there.

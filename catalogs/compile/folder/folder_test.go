@@ -267,6 +267,44 @@ func TestImagesAreReadOnce(t *testing.T) {
 	}
 }
 
+func TestTheCacheNoticesEveryChange(t *testing.T) {
+	dir, out := ladders(t, compiletest.Folder{Packages: 1, Versions: 2})
+	o := options
+	o.Bundles.CacheDir = t.TempDir()
+	mustCompile(t, dir, out, o)
+	for name, change := range map[string]func(){
+		"nothing": func() {},
+		"the ladder": func() {
+			edit(t, dir, "operator-000", func(l *ladder.Ladder) error {
+				return l.Block(ladder.Block{Version: "1.0.0", Reason: "loses data"}, compiletest.Now)
+			})
+		},
+		"a bundle": func() {
+			path := filepath.Join(dir, "bundles", "operator-000", "1.0.1", "manifests", "csv.yaml")
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(text), "Runs things.", "Runs other things.")), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			change()
+			r := mustCompile(t, dir, out, o)
+			if want := name != "nothing"; r.Changed() != want {
+				t.Errorf("changed: %v, want %v", r.Changed(), want)
+			}
+			uncached := filepath.Join(t.TempDir(), "uncached")
+			mustCompile(t, dir, uncached, options)
+			if diff := cmp.Diff(files(t, uncached), files(t, out)); diff != "" {
+				t.Errorf("without (-) and with the cache (+):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestLoadAllSaysThatThereIsNothing(t *testing.T) {
 	if _, err := folder.LoadAll(t.TempDir()); !errors.Is(err, folder.ErrNoLadders) {
 		t.Errorf("got %v", err)

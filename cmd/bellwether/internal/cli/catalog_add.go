@@ -65,7 +65,7 @@ func (a *app) catalogAddCommand() *cobra.Command {
 }
 
 func (a *app) addVersion(ctx context.Context, f *addFlags, place, source string) error {
-	read := folder.Bundles{Images: bundleImages(), Access: f.access.access(), CacheDir: a.bundleCache()}
+	read := folder.Bundles{Images: oci.NewClient(oci.Options{}), Access: f.access.access(), CacheDir: a.bundleCache()}
 	bundle, image, err := a.newBundle(ctx, &read, source)
 	if err != nil {
 		return registryError(err)
@@ -224,9 +224,4 @@ func versionNamed(l *ladder.Ladder, name string) (semver.Version, bool) {
 		}
 	}
 	return semver.Version{}, false
-}
-
-// bundleImages reads bundle images from registries.
-func bundleImages() folder.Images {
-	return oci.NewClient(oci.Options{})
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/compile"
 	"github.com/bellwether-dev/bellwether/catalogs/compile/folder"
 	"github.com/bellwether-dev/bellwether/catalogs/ladder"
+	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/view"
 )
 
@@ -92,7 +93,7 @@ func (a *app) compile(ctx context.Context, f *compileFlags, dir, out string) (fo
 		return folder.Report{}, err
 	}
 	o := folder.Options{
-		Bundles:  folder.Bundles{Images: bundleImages(), Access: f.access.access(), CacheDir: a.bundleCache(), Repository: f.repository},
+		Bundles:  folder.Bundles{Images: oci.NewClient(oci.Options{}), Access: f.access.access(), CacheDir: a.bundleCache(), Repository: f.repository},
 		Now:      a.now(),
 		Parallel: f.parallel,
 		Check:    f.check,

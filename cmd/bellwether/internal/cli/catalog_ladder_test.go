@@ -29,6 +29,7 @@ func inLadders(t *testing.T) *world {
 		}
 	}
 	t.Chdir(dir)
+	t.Setenv("BELLWETHER_CACHE", filepath.Join(dir, "cache"))
 	return newWorld()
 }
 

@@ -1,0 +1,137 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package folder
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/catalogs/compile"
+	"github.com/bellwether-dev/bellwether/catalogs/ladder"
+)
+
+// maxAge is how long an entry of the cache is kept.
+const maxAge = 30 * 24 * time.Hour
+
+// program identifies this program: another build may render otherwise.
+var program = sync.OnceValue(func() string {
+	name, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("%s %d %d", name, info.Size(), info.ModTime().UnixNano())
+})
+
+// key is the hash of everything that the bundles' documents depend on. Empty means that there is no cache, or that
+// something cannot be read, about which reading it will complain.
+func (b *Bundles) key(dir string, l *ladder.Ladder, icon *catalogs.Icon) string {
+	if b.CacheDir == "" || program() == "" {
+		return ""
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = root.Close() }()
+	sum := sha256.New()
+	err = json.NewEncoder(sum).Encode([]any{program(), b.Repository, l, icon})
+	for _, bundle := range l.Bundles {
+		err = errors.Join(err, hashFolder(sum, root, bundle.Path))
+	}
+	for _, old := range l.Retired {
+		// What is retired may be gone.
+		if hashFolder(sum, root, old.Path) != nil {
+			fmt.Fprintf(sum, "%s is gone\n", old.Version)
+		}
+	}
+	if err != nil {
+		return ""
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// hashFolder adds the names and contents of all files below a folder; nothing for an image, whose digest is in the ladder.
+func hashFolder(sum hash.Hash, root *os.Root, dir string) error {
+	if dir == "" {
+		return nil
+	}
+	return fs.WalkDir(root.FS(), path.Clean(dir), func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		f, err := root.Open(filepath.FromSlash(name))
+		if err != nil {
+			return err
+		}
+		defer func() { _ = f.Close() }()
+		content := sha256.New()
+		if _, err := io.Copy(content, f); err != nil {
+			return err
+		}
+		fmt.Fprintf(sum, "%q %x\n", name, content.Sum(nil))
+		return nil
+	})
+}
+
+func (b *Bundles) entry(key string) string { return filepath.Join(b.CacheDir, "rendered", key+".json") }
+
+// cached returns what is known of a key; nil if nothing is.
+func (b *Bundles) cached(key string) *compile.Cacheable {
+	if key == "" {
+		return nil
+	}
+	text, err := os.ReadFile(b.entry(key))
+	if err != nil {
+		return nil
+	}
+	var out compile.Cacheable
+	if json.Unmarshal(text, &out) != nil {
+		return nil
+	}
+	return &out
+}
+
+// store keeps what was made. A cache that cannot be written is a slow one, and no reason to fail.
+func (b *Bundles) store(key string, c *compile.Cacheable) {
+	if key == "" {
+		return
+	}
+	text, err := c.Encode()
+	if err != nil || os.MkdirAll(filepath.Dir(b.entry(key)), 0o750) != nil {
+		return
+	}
+	_ = replaceFile(b.entry(key), text)
+}
+
+// prune removes what was written more than maxAge ago. now is the time.
+func (b *Bundles) prune(now time.Time) {
+	if b.CacheDir == "" {
+		return
+	}
+	entries, err := os.ReadDir(filepath.Dir(b.entry("")))
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && now.Sub(info.ModTime()) > maxAge {
+			_ = os.Remove(filepath.Join(filepath.Dir(b.entry("")), e.Name()))
+		}
+	}
+}
