@@ -5,23 +5,30 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/catalogs/compile/folder"
+	"github.com/bellwether-dev/bellwether/catalogs/ladder"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/catalogs/publish"
 	"github.com/bellwether-dev/bellwether/catalogs/sign"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/view"
 )
 
-const catalogPublishLong = `Publish a compiled catalog, whole or not at all, and print its digest.
+const catalogPublishLong = `Publish a catalog, whole or not at all, and print its digest. The folder holds a
+compiled catalog, or ladder files, which are compiled first.
 
 Everything goes to the registry by digest first: bundles, catalog, SBOM and
 signature. The tag moves last, and only if it still holds what the catalog was
@@ -35,21 +42,24 @@ name, a version without a way to the head, a version with another content.
 password of an encrypted key is taken from COSIGN_PASSWORD, or asked for.`
 
 type publishFlags struct {
-	access  registryFlags
-	out     output
-	key     string
-	expect  string
-	force   string
-	mirror  string
-	noCheck bool
+	access registryFlags
+	out    output
+	key    string
+	expect string
+	force  string
+	mirror string
+	// repository is where bundle folders go.
+	repository string
+	noCheck    bool
 }
 
 func (a *app) catalogPublishCommand() *cobra.Command {
 	var f publishFlags
 	c := &cobra.Command{
-		Use: "publish DIR REF", Short: "Publish a compiled catalog with its SBOM and signature, atomically", Long: catalogPublishLong,
-		Args: exactArgs("the compiled catalog's folder", "the tag to publish it as"), ValidArgsFunction: completeDir,
+		Use: "publish DIR REF", Short: "Publish a catalog with its SBOM and signature, whole or not at all", Long: catalogPublishLong,
+		Args: exactArgs("the folder of the catalog or of its ladders", "the tag to publish it as"), ValidArgsFunction: completeDir,
 		Example: "  bellwether catalog publish ./compiled registry.example.com/catalogs/main:latest --key bellwether.key\n" +
+			"  bellwether catalog publish ./ladders registry.example.com/catalogs/main:latest --bundle-repository registry.example.com/bundles\n" +
 			"  bellwether catalog publish ./compiled registry.local/catalogs/main:latest --mirror-bundles registry.local/bundles",
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := f.out.check(); err != nil {
@@ -64,6 +74,7 @@ func (a *app) catalogPublishCommand() *cobra.Command {
 	c.Flags().StringVar(&f.expect, "expect", "", "The `DIGEST` that the tag must hold, or none. Default: whatever it holds.")
 	c.Flags().StringVar(&f.force, "force", "", "Publish in spite of what would be lost, for this `REASON`.")
 	c.Flags().StringVar(&f.mirror, "mirror-bundles", "", "Copy the bundles to this `REPOSITORY`, and publish a catalog that names them there.")
+	c.Flags().StringVar(&f.repository, "bundle-repository", "", "Push the bundle folders of ladders to this `REPOSITORY`, instead of inlining them.")
 	c.Flags().BoolVar(&f.noCheck, "no-bundle-check", false, "Do not look whether the registries have the catalog's bundles.")
 	_ = c.RegisterFlagCompletionFunc("expect", cobra.FixedCompletions([]string{publish.Nothing}, cobra.ShellCompDirectiveNoFileComp))
 	return c
@@ -80,16 +91,23 @@ func (a *app) publish(ctx context.Context, f *publishFlags, dir, ref string) err
 			return err
 		}
 	}
-	if f.mirror != "" {
-		temp, err := os.MkdirTemp("", "bellwether-catalog-")
-		if err != nil {
-			return fmt.Errorf("make folder: %w", err)
+	temp, err := os.MkdirTemp("", "bellwether-catalog-")
+	if err != nil {
+		return fmt.Errorf("make folder: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(temp) }()
+	if holdsLadders(dir) {
+		in.Dir = filepath.Join(temp, "compiled")
+		if err := a.compileLadders(ctx, client, f, dir, &in); err != nil {
+			return ladderError(err)
 		}
-		defer func() { _ = os.RemoveAll(temp) }()
-		if in.Mirrored, err = mirrorCatalog(ctx, client, dir, temp, f.mirror); err != nil {
+	}
+	if f.mirror != "" {
+		mirrored := filepath.Join(temp, "mirrored")
+		if in.Mirrored, err = mirrorCatalog(ctx, client, in.Dir, mirrored, f.mirror); err != nil {
 			return publishError(err)
 		}
-		in.Dir = temp
+		in.Dir = mirrored
 	}
 	result, err := publish.Publish(ctx, client, in)
 	if err != nil {
@@ -98,7 +116,75 @@ func (a *app) publish(ctx context.Context, f *publishFlags, dir, ref string) err
 	return a.published(&f.out, result)
 }
 
-func mirrorCatalog(ctx context.Context, client *oci.Client, dir, temp, repository string) (map[string]string, error) {
+// holdsLadders tells a folder of ladder files from one of a compiled catalog.
+func holdsLadders(dir string) bool {
+	files, _ := filepath.Glob(filepath.Join(dir, "*.y*ml"))
+	return slices.ContainsFunc(files, func(file string) bool {
+		text, err := os.ReadFile(file)
+		return err == nil && bytes.Contains(text, []byte("kind: "+ladder.Kind))
+	})
+}
+
+// compileLadders compiles against what the tag holds now, into the folder to publish.
+func (a *app) compileLadders(ctx context.Context, client *oci.Client, f *publishFlags, dir string, in *publish.Input) error {
+	o := folder.Options{
+		Bundles:   folder.Bundles{Images: client, Access: in.Access, CacheDir: a.bundleCache(), Repository: f.repository},
+		Now:       a.now(),
+		Published: []*catalogs.Package{},
+	}
+	held, err := client.Held(ctx, in.Ref, in.Access)
+	if err != nil {
+		return err
+	}
+	// What is compiled against one catalog must not replace another one.
+	in.Expect = cmp.Or(in.Expect, held, publish.Nothing)
+	if held != "" && in.Force == "" {
+		files, err := f.access.open(ctx, in.Ref)
+		if err != nil {
+			return err
+		}
+		if o.Published, err = catalogs.ReadGraphs(files); err != nil {
+			return fmt.Errorf("read %s: %w", in.Ref, err)
+		}
+	}
+	if _, err := folder.Compile(ctx, dir, in.Dir, o); err != nil {
+		return err
+	}
+	a.warn("  compiled the ladders in %s\n", dir)
+	if f.repository != "" {
+		in.Bundles, err = localBundles(dir, f.repository)
+	}
+	return err
+}
+
+// localBundles are the bundle folders of ladders by the images that the catalog names them by.
+func localBundles(dir, repository string) (map[string]string, error) {
+	ladders, err := folder.LoadAll(dir)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	for _, l := range ladders {
+		for _, b := range l.Ladder.Bundles {
+			if b.Path == "" {
+				continue
+			}
+			path := filepath.Join(dir, filepath.FromSlash(b.Path))
+			image, err := oci.BundleImage(path)
+			if err != nil {
+				return nil, err
+			}
+			digest, err := image.Digest()
+			if err != nil {
+				return nil, fmt.Errorf("digest bundle %s: %w", path, err)
+			}
+			out[repository+"@"+digest.String()] = path
+		}
+	}
+	return out, nil
+}
+
+func mirrorCatalog(ctx context.Context, client *oci.Client, dir, out, repository string) (map[string]string, error) {
 	source := oci.Source{Directory: dir}
 	digest, err := client.Resolve(ctx, source)
 	if err != nil {
@@ -108,7 +194,7 @@ func mirrorCatalog(ctx context.Context, client *oci.Client, dir, temp, repositor
 	if err != nil {
 		return nil, err
 	}
-	return publish.Mirror(files, temp, repository)
+	return publish.Mirror(files, out, repository)
 }
 
 // publishProgress tells of each step; of many bundles it tells now and then.
@@ -316,11 +402,7 @@ func (a *app) catalogVerifyCommand() *cobra.Command {
 			}
 			report, err := a.verify(c.Context(), &f, args[0])
 			if err != nil {
-				message, advice := a.explain(registryError(err))
-				if advice != "" {
-					advice = "\nHint:  " + advice
-				}
-				return &codeError{code: 2, text: "Error: " + message + advice}
+				return a.trouble(registryError(err))
 			}
 			return a.verified(&f.out, report)
 		},
