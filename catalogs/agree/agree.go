@@ -32,24 +32,24 @@ var ErrDisagree = errors.New("the upgrade paths disagree")
 type Verdict string
 
 const (
-	// Agrees: all make the same next hop, and all end at the head.
+	// Agrees means that all make the same next hop, and all end at the head.
 	Agrees Verdict = "agrees"
-	// Waits: nothing in the channel is newer than the version. It is a block without a way forward, another channel's
-	// version, or the head's by another name. Any move would be a downgrade.
+	// Waits means that nothing in the channel is newer than the version. It is a block without a way forward, another
+	// channel's version, or the head's by another name. Any move would be a downgrade.
 	Waits Verdict = "waits"
-	// Apart: all stay, since nothing in the channel can replace a version that the channel does not have.
+	// Apart means that all stay, since nothing in the channel can replace a version that the channel does not have.
 	Apart Verdict = "apart"
-	// V1Leaps: OLM v0 goes as planned, OLM v1 takes another hop, and all end at the head.
+	// V1Leaps means that OLM v0 goes as planned, OLM v1 takes another hop, and all end at the head.
 	V1Leaps Verdict = "v1-leaps"
-	// Detours: OLM v0 takes another hop than planned, and all end at the head.
+	// Detours means that OLM v0 takes another hop than planned, and all end at the head.
 	Detours Verdict = "detours"
-	// V1Holds: OLM v1 stays, since it prefers a version that is not deprecated to a higher one that is.
+	// V1Holds means that OLM v1 stays, since it prefers a version that is not deprecated to a higher one that is.
 	V1Holds Verdict = "v1-holds"
-	// Stuck: at least one of the three never gets to the head.
+	// Stuck means that at least one of the three never gets to the head.
 	Stuck Verdict = "stuck"
-	// Downgrades: at least one of the three would go to a lower version on its way.
+	// Downgrades means that at least one of the three would go to a lower version on its way.
 	Downgrades Verdict = "downgrades"
-	// ToBlocked: at least one of the three would go to a blocked version.
+	// ToBlocked means that at least one of the three would go to a blocked version.
 	ToBlocked Verdict = "to-blocked"
 )
 
