@@ -47,7 +47,7 @@ func supplyChainRules() []Rule {
 			"for what runs.",
 		Fix: "Set the annotation to the image of the operator's Deployment, digest included.",
 	}, {
-		ID: "image-missing", Title: "An image is not in its registry", Severity: Error, Check: checkImageMissing,
+		ID: "image-missing", Title: "An image is not in its registry, or nobody can tell", Severity: Error, Check: checkImageMissing,
 		Why: "The image cannot be pulled, so the operator, or what it deploys, never starts. Looked up with `--check-images` only.",
 		Fix: "Push the image before the bundle, and check name and digest. A registry that could not be asked is a warning: log in to it.",
 	}, {

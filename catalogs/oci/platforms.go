@@ -13,7 +13,7 @@ import (
 
 // Platforms returns what an image was built for, as "os/architecture", sorted
 // and each once. It reads the image's index, or the configuration of an image
-// that has none, and no layers.
+// that has none, and no layers. Errors do not name the image.
 func (c *Client) Platforms(ctx context.Context, image string, a Access) ([]string, error) {
 	ref, err := parse(image, a)
 	if err != nil {
@@ -25,18 +25,18 @@ func (c *Client) Platforms(ctx context.Context, image string, a Access) ([]strin
 	}
 	found, err := remote.Get(ref, options...)
 	if err != nil {
-		return nil, fmt.Errorf("look up %s: %w", image, classify(err))
+		return nil, fmt.Errorf("ask the registry: %w", classify(err))
 	}
 	if !found.MediaType.IsIndex() {
 		return onePlatform(found)
 	}
 	index, err := found.ImageIndex()
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", image, classify(err))
+		return nil, fmt.Errorf("read the image's index: %w", classify(err))
 	}
 	manifest, err := index.IndexManifest()
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", image, classify(err))
+		return nil, fmt.Errorf("read the image's index: %w", classify(err))
 	}
 	var out []string
 	for _, m := range manifest.Manifests {
@@ -52,11 +52,11 @@ func (c *Client) Platforms(ctx context.Context, image string, a Access) ([]strin
 func onePlatform(found *remote.Descriptor) ([]string, error) {
 	img, err := found.Image()
 	if err != nil {
-		return nil, fmt.Errorf("read image: %w", classify(err))
+		return nil, fmt.Errorf("read the image: %w", classify(err))
 	}
 	config, err := img.ConfigFile()
 	if err != nil {
-		return nil, fmt.Errorf("read image's configuration: %w", classify(err))
+		return nil, fmt.Errorf("read the image's configuration: %w", classify(err))
 	}
 	return []string{config.OS + "/" + config.Architecture}, nil
 }
