@@ -21,8 +21,9 @@ import (
 // body is what a bundle is in every channel: pieces of an encoded api.Bundle. Pieces one after another are one message, by
 // the rules of protobuf.
 type body struct {
-	// light is everything but the manifests, heavy the manifests.
-	light, heavy extent
+	// whole begins with everything but the manifests, which take light bytes; the manifests follow.
+	whole extent
+	light int32
 	// recipe is a recipe for the CSV of a bundle that has only olm.csv.metadata; its size is 0 where there is none.
 	recipe   extent
 	image    bool
@@ -55,9 +56,6 @@ func newBody(spool spool, pkg string, b *catalogs.Bundle) (*body, error) {
 	if err != nil {
 		return nil, err
 	}
-	if out.light, err = writeMessage(spool, light); err != nil {
-		return nil, err
-	}
 	heavy := &api.Bundle{}
 	for _, o := range b.Objects {
 		heavy.Object = append(heavy.Object, string(o))
@@ -65,7 +63,15 @@ func newBody(spool spool, pkg string, b *catalogs.Bundle) (*body, error) {
 			heavy.CsvJson = string(o)
 		}
 	}
-	if out.heavy, err = writeMessage(spool, heavy); err != nil {
+	encoded, err := proto.Marshal(light)
+	if err != nil {
+		return nil, fmt.Errorf("encode bundle: %w", err)
+	}
+	out.light = int32(len(encoded))
+	if encoded, err = (proto.MarshalOptions{}).MarshalAppend(encoded, heavy); err != nil {
+		return nil, fmt.Errorf("encode manifests: %w", err)
+	}
+	if out.whole, err = spool.write(encoded); err != nil {
 		return nil, err
 	}
 	if heavy.CsvJson == "" && len(metadata) > 0 {
@@ -83,14 +89,6 @@ func isCSV(object []byte) bool {
 		Kind string `json:"kind"`
 	}
 	return json.Unmarshal(object, &in) == nil && in.Kind == "ClusterServiceVersion"
-}
-
-func writeMessage(spool spool, m *api.Bundle) (extent, error) {
-	encoded, err := proto.Marshal(m)
-	if err != nil {
-		return extent{}, fmt.Errorf("encode bundle: %w", err)
-	}
-	return spool.write(encoded)
 }
 
 func writeRecipe(spool spool, b *catalogs.Bundle, metadata []property.Property) (extent, error) {
@@ -125,7 +123,7 @@ func (r *reading) listed(b *storedBundle) (*api.Bundle, error) {
 	out := b.place()
 	out.Replaces, out.Skips = b.Replaces, b.Skips
 	if b.body.image {
-		return out, r.fill(out, b.body.light)
+		return out, r.fill(out, extent{b.body.whole.offset, b.body.light})
 	}
 	return out, r.whole(out, b)
 }
@@ -146,30 +144,25 @@ func (r *reading) whole(out *api.Bundle, b *storedBundle) error {
 			return fmt.Errorf("make the CSV of bundle %q: %w", b.Name, err)
 		}
 	}
-	return r.fill(out, b.body.light, b.body.heavy)
+	return r.fill(out, b.body.whole)
 }
 
 // fill adds encoded fields to a message. They stay encoded: gRPC sends fields that it does not know as they are, and for a
 // message with manifests of a megabyte that is all the difference.
-func (r *reading) fill(out *api.Bundle, pieces ...extent) error {
-	r.buffer = r.buffer[:0]
-	for _, e := range pieces {
-		if err := r.read(e); err != nil {
-			return err
-		}
+func (r *reading) fill(out *api.Bundle, e extent) error {
+	if err := r.read(e); err != nil {
+		return err
 	}
 	out.ProtoReflect().SetUnknown(r.buffer)
 	return nil
 }
 
-// read appends a piece to the buffer.
 func (r *reading) read(e extent) error {
-	start := len(r.buffer)
-	if need := start + int(e.size); need > cap(r.buffer) {
-		r.buffer = append(make([]byte, 0, need), r.buffer...)
+	if int(e.size) > cap(r.buffer) {
+		r.buffer = make([]byte, e.size)
 	}
-	r.buffer = r.buffer[:start+int(e.size)]
-	if _, err := r.spool.ReadAt(r.buffer[start:], e.offset); err != nil {
+	r.buffer = r.buffer[:e.size]
+	if _, err := r.spool.ReadAt(r.buffer, e.offset); err != nil {
 		return fmt.Errorf("read bundle: %w", err)
 	}
 	return nil
@@ -177,7 +170,6 @@ func (r *reading) read(e extent) error {
 
 // cook makes the CSV as operator-registry does it.
 func (r *reading) cook(out *api.Bundle, b *storedBundle) error {
-	r.buffer = r.buffer[:0]
 	if err := r.read(b.body.recipe); err != nil {
 		return err
 	}
@@ -199,7 +191,7 @@ func (r *reading) cook(out *api.Bundle, b *storedBundle) error {
 		return err
 	}
 	out.CsvJson = made.GetCsvJson()
-	if b.body.heavy.size == 0 {
+	if b.body.whole.size == b.body.light {
 		out.Object = made.GetObject()
 	}
 	return nil
