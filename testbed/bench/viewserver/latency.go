@@ -38,7 +38,7 @@ type times map[call][]time.Duration
 // Numbers of questions in one run. A listing of a large catalog takes seconds.
 const (
 	singleCalls = 3000
-	listings    = 5
+	listings    = 15
 )
 
 // askAll asks one question after another, the same ones of every server, and takes their times.
