@@ -224,14 +224,7 @@ func newComparison(before, after *catalogs.Package, installed []Installed) (*com
 		if p == nil {
 			continue
 		}
-		for name, b := range p.Blocks {
-			if v, err := semver.ParseTolerant(b.Version); err == nil {
-				numbers[name], c.versions[name] = v, b.Version
-			}
-		}
-		for name, b := range p.Bundles {
-			numbers[name], c.versions[name] = b.Version, b.VersionString()
-		}
+		c.collect(p, numbers)
 		for name := range p.Channels {
 			lanes[name] = true
 		}
@@ -246,6 +239,18 @@ func newComparison(before, after *catalogs.Package, installed []Installed) (*com
 	}
 	c.after, err = c.side(after)
 	return c, err
+}
+
+// collect notes the versions of a package's bundles, as text and as numbers.
+func (c *comparison) collect(p *catalogs.Package, numbers map[string]semver.Version) {
+	for name, b := range p.Blocks {
+		if v, err := semver.ParseTolerant(b.Version); err == nil {
+			numbers[name], c.versions[name] = v, b.Version
+		}
+	}
+	for name, b := range p.Bundles {
+		numbers[name], c.versions[name] = b.Version, b.VersionString()
+	}
 }
 
 func (c *comparison) side(p *catalogs.Package) (side, error) {

@@ -151,13 +151,7 @@ func Build(p *catalogs.Package, o Options) (*Graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Graph{Package: p.Name, Deprecation: p.Deprecation, Rows: rows(p, channels, o), Clusters: -1, named: map[string]string{}}
-	if o.Installed != nil {
-		g.Clusters = 0
-		for _, i := range o.Installed {
-			g.Clusters += i.Clusters
-		}
-	}
+	g := &Graph{Package: p.Name, Deprecation: p.Deprecation, Rows: rows(p, channels, o), Clusters: count(o.Installed), named: map[string]string{}}
 	index := make(map[string]int, len(g.Rows))
 	for i, r := range g.Rows {
 		index[r.Bundle], g.named[r.Bundle] = i, r.Version
@@ -182,6 +176,18 @@ func Build(p *catalogs.Package, o Options) (*Graph, error) {
 		g.fold()
 	}
 	return g, nil
+}
+
+// count is how many clusters there are; -1 when nobody knows.
+func count(installed []Installed) int {
+	if installed == nil {
+		return -1
+	}
+	n := 0
+	for _, i := range installed {
+		n += i.Clusters
+	}
+	return n
 }
 
 // shown returns the channels to draw, the default one first.
@@ -329,40 +335,47 @@ func roleOf(c *catalogs.Channel, bundle, head string) Role {
 
 // edges are sorted by what they lead to.
 func edges(p *catalogs.Package, c *catalogs.Channel, rows []Row, index map[string]int) []Edge {
-	var out []Edge
 	named := map[string]bool{}
 	for _, e := range c.Entries {
 		for _, name := range append([]string{e.Name, e.Replaces}, e.Skips...) {
 			named[name] = true
 		}
 	}
+	var out []Edge
 	for _, e := range c.Entries {
-		to := index[e.Name]
-		back := map[string]catalogs.Rollback{}
-		if b := p.Bundles[e.Name]; b != nil {
-			for _, way := range b.Rollbacks() {
-				back[way.From] = way
-			}
-		}
-		direct := map[int]bool{to: true}
-		if from, ok := index[e.Replaces]; ok {
-			out = append(out, Edge{Kind: Replaces, From: from, To: to, Back: back[e.Replaces]})
-			direct[from] = true
-		}
-		for _, name := range slices.Compact(slices.Sorted(slices.Values(e.Skips))) {
-			if from, ok := index[name]; ok && !direct[from] {
-				out = append(out, Edge{Kind: Skips, From: from, To: to, Back: back[name]})
-				direct[from] = true
-			}
-		}
-		if from, ok := lowestInRange(e.SkipRange, rows, named, direct); ok {
-			out = append(out, Edge{Kind: Ranges, From: from, To: to, Range: e.SkipRange})
+		direct, here := directEdges(p, e, index)
+		out = append(out, direct...)
+		if from, ok := lowestInRange(e.SkipRange, rows, named, here); ok {
+			out = append(out, Edge{Kind: Ranges, From: from, To: index[e.Name], Range: e.SkipRange})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Edge) int {
 		return cmp.Or(cmp.Compare(a.To, b.To), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.From, b.From))
 	})
 	return out
+}
+
+// directEdges are what an entry names in replaces and skips; ends are the rows at either end of them.
+func directEdges(p *catalogs.Package, e catalogs.Entry, index map[string]int) (out []Edge, ends map[int]bool) {
+	back := map[string]catalogs.Rollback{}
+	if b := p.Bundles[e.Name]; b != nil {
+		for _, way := range b.Rollbacks() {
+			back[way.From] = way
+		}
+	}
+	to := index[e.Name]
+	ends = map[int]bool{to: true}
+	add := func(kind Kind, name string) {
+		if from, ok := index[name]; ok && !ends[from] {
+			out = append(out, Edge{Kind: kind, From: from, To: to, Back: back[name]})
+			ends[from] = true
+		}
+	}
+	add(Replaces, e.Replaces)
+	for _, name := range slices.Sorted(slices.Values(e.Skips)) {
+		add(Skips, name)
+	}
+	return out, ends
 }
 
 // lowestInRange finds the last row that only the skipRange leads away from, among those that the channel names and those

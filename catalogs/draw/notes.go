@@ -33,42 +33,47 @@ func (g *Graph) notes(r Row) []note {
 		return nil
 	}
 	var out []note
-	add := func(t tone, short, format string, args ...any) {
-		out = append(out, note{t, short, fmt.Sprintf(format, args...)})
-	}
 	if heads := g.HeadOf(r); len(heads) > 0 {
 		text := "head of " + strings.Join(heads, ", ")
-		add(good, text, "%s", text)
+		out = append(out, note{good, text, text})
 	}
-	if r.Block != nil {
-		add(bad, "blocked", "%s", blocked(*r.Block))
-	} else if r.Deprecation != "" {
-		add(warn, "deprecated", "deprecated: %s", oneLine(r.Deprecation))
+	switch {
+	case r.Block != nil:
+		out = append(out, note{bad, "blocked", blocked(*r.Block)})
+	case r.Deprecation != "":
+		out = append(out, note{warn, "deprecated", "deprecated: " + oneLine(r.Deprecation)})
 	}
-	if r.Stranded {
-		add(bad, "stranded", "no channel leads anywhere from here, and clusters run it")
-	}
-	for l, lane := range g.Lanes {
-		if r.DeadEnd(l) && !r.Stranded {
-			add(bad, "dead end in "+lane.Name, "the head of channel %s cannot be reached from here", lane.Name)
-		}
-	}
+	out = append(out, g.ends(r)...)
 	if skipped := g.skippedIn(r); r.Block == nil && len(skipped) > 0 {
 		text := "skipped"
 		if len(g.Lanes) > 1 {
 			text += " in " + strings.Join(skipped, ", ")
 		}
-		add(quiet, text, "%s: nobody is upgraded to it", text)
+		out = append(out, note{quiet, text, text + ": nobody is upgraded to it"})
 	}
 	if !r.Listed {
-		add(quiet, "not in the catalog", "not in the catalog")
+		out = append(out, note{quiet, "not in the catalog", "not in the catalog"})
 	}
 	for _, d := range r.Differences {
-		add(other, "v0 ≠ v1", "OLM v0 and v1 differ in channel %s: %s", d.Channel, d.Text)
+		out = append(out, note{other, "v0 ≠ v1", fmt.Sprintf("OLM v0 and v1 differ in channel %s: %s", d.Channel, oneLine(d.Text))})
 	}
 	for _, way := range r.Back {
 		if n, ok := g.back(way); ok {
 			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// ends tell that there is no way on from a version.
+func (g *Graph) ends(r Row) []note {
+	if r.Stranded {
+		return []note{{bad, "stranded", "no channel leads anywhere from here, and clusters run it"}}
+	}
+	var out []note
+	for l, lane := range g.Lanes {
+		if r.DeadEnd(l) {
+			out = append(out, note{bad, "dead end in " + lane.Name, "the head of channel " + lane.Name + " cannot be reached from here"})
 		}
 	}
 	return out
