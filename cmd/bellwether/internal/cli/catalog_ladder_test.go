@@ -54,7 +54,7 @@ func withVersions(t *testing.T) *world {
 	return w
 }
 
-var updateLadder = flag.Bool("update-ladder", false, "rewrite the golden file of the ladder commands")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 func TestLadderCommandsSayWhatChanges(t *testing.T) {
 	golden, err := filepath.Abs(filepath.Join("testdata", "ladder.txt"))
@@ -104,7 +104,7 @@ func TestLadderCommandsSayWhatChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := text.String() + "$ cat ladders/echo-operator.yaml\n" + string(ladderText)
-	if *updateLadder {
+	if *update {
 		if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
 			t.Fatal(err)
 		}
