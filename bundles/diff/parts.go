@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -146,28 +147,29 @@ func deploymentsOf(b *bundles.Bundle) map[string]any {
 	out := map[string]any{}
 	for _, d := range b.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 		spec := d.Spec.DeepCopy()
-		for _, list := range [][]corev1.Container{spec.Template.Spec.Containers, spec.Template.Spec.InitContainers} {
-			for i := range list {
-				list[i].Image = ""
-				for j := range list[i].Env {
-					if strings.HasPrefix(list[i].Env[j].Name, relatedImage) {
-						list[i].Env[j].Value = ""
-					}
-				}
-			}
-		}
+		forgetImages(spec.Template.Spec.Containers)
+		forgetImages(spec.Template.Spec.InitContainers)
 		tree, _ := asTree(spec).(map[string]any)
 		// What is within the pod is what reviewers know by heart; spare them the way there.
 		template, _ := tree["template"].(map[string]any)
 		if pod, ok := template["spec"].(map[string]any); ok {
 			delete(template, "spec")
-			for key, value := range pod {
-				tree[key] = value
-			}
+			maps.Copy(tree, pod)
 		}
 		out[d.Name] = tree
 	}
 	return out
+}
+
+func forgetImages(containers []corev1.Container) {
+	for i := range containers {
+		containers[i].Image = ""
+		for j := range containers[i].Env {
+			if strings.HasPrefix(containers[i].Env[j].Name, relatedImage) {
+				containers[i].Env[j].Value = ""
+			}
+		}
+	}
 }
 
 // weighPod finds what gives a program more power over its node, or its pods another life.

@@ -152,23 +152,33 @@ func (d *schemas) properties(path string, from, to *apiextensionsv1.JSONSchemaPr
 		old := from.Properties[name]
 		if now, ok := to.Properties[name]; ok {
 			d.compare(field(path, name), &old, &now)
-		} else if !keepsUnknown(to) {
-			d.add(Removed, Breaking, field(path, name), describe(&old), "", "what is in it is lost")
-		} else {
-			d.add(Removed, "", field(path, name), describe(&old), "", "")
+			continue
 		}
+		w, note := Breaking, "what is in it is lost"
+		if keepsUnknown(to) {
+			w, note = "", ""
+		}
+		d.add(Removed, w, field(path, name), describe(&old), "", note)
 	}
 	for _, name := range slices.Sorted(maps.Keys(to.Properties)) {
 		if _, ok := from.Properties[name]; ok {
 			continue
 		}
 		now := to.Properties[name]
-		c := Change{Kind: Added, Subject: d.subject, Path: field(path, name), To: describe(&now)}
+		w, note := Weight(""), ""
 		if slices.Contains(to.Required, name) && now.Default == nil {
-			c.Weight, c.Note = Breaking, "it is required, and objects that exist do not have it"
+			w, note = Breaking, "it is required, and objects that exist do not have it"
 		}
-		d.changes = append(d.changes, c)
+		d.add(Added, w, field(path, name), "", describe(&now), note)
 	}
+	d.required(path, from, to)
+	if keepsUnknown(from) && !keepsUnknown(to) {
+		d.add(Changed, Breaking, path, "keeps unknown fields", "drops unknown fields", "what is in them is lost")
+	}
+}
+
+// required compares which of the fields that were and are there must be set.
+func (d *schemas) required(path string, from, to *apiextensionsv1.JSONSchemaProps) {
 	for _, name := range to.Required {
 		_, had := from.Properties[name]
 		if now := to.Properties[name]; had && !slices.Contains(from.Required, name) && now.Default == nil {
@@ -179,9 +189,6 @@ func (d *schemas) properties(path string, from, to *apiextensionsv1.JSONSchemaPr
 		if _, has := to.Properties[name]; has && !slices.Contains(to.Required, name) {
 			d.add(Changed, "", field(path, name), "required", "optional", "")
 		}
-	}
-	if keepsUnknown(from) && !keepsUnknown(to) {
-		d.add(Changed, Breaking, path, "keeps unknown fields", "drops unknown fields", "what is in them is lost")
 	}
 }
 
@@ -216,13 +223,22 @@ func (d *schemas) limits(path string, from, to *apiextensionsv1.JSONSchemaProps)
 	if from.Nullable && !to.Nullable {
 		d.add(Changed, Breaking, path, "nullable", "not nullable", "objects that exist may have null there")
 	}
-	if a, b := raw(from.Default), raw(to.Default); a != b {
-		w, note := Attention, "who does not set it gets the new one"
-		if a == "" && slices.Contains([]string{`""`, "0", "false", "[]", "{}"}, b) { // programs take it for not set
-			w, note = "", ""
-		}
-		d.add(kindOf(a, b), w, path+" default", a, b, note)
+	d.defaults(path, raw(from.Default), raw(to.Default))
+	d.validations(path, from, to)
+}
+
+func (d *schemas) defaults(path, from, to string) {
+	if from == to {
+		return
 	}
+	w, note := Attention, "who does not set it gets the new one"
+	if from == "" && slices.Contains([]string{`""`, "0", "false", "[]", "{}"}, to) { // programs take it for not set
+		w, note = "", ""
+	}
+	d.add(kindOf(from, to), w, path+" default", from, to, note)
+}
+
+func (d *schemas) validations(path string, from, to *apiextensionsv1.JSONSchemaProps) {
 	rules := map[string]bool{}
 	for _, r := range from.XValidations {
 		rules[r.Rule] = true

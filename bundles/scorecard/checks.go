@@ -188,38 +188,42 @@ func lifecycleChecks() []check {
 		{"lifecycle-restore", "Restores", required, "Have a kind or a field to restore from.", func(s surveyed) []string {
 			return some(slices.Concat(s.kinds(restore), s.named("spec", restore)))
 		}},
-		{"lifecycle-scale", "Scales what it runs", false, "Add the scale subresource, or a field for the number of replicas.", func(s surveyed) []string {
-			var out []string
-			for _, crd := range s.CRDs {
-				for _, v := range crd.Spec.Versions {
-					if v.Subresources != nil && v.Subresources.Scale != nil {
-						out = append(out, "scale subresource of "+crd.Spec.Names.Kind)
-					}
-				}
-			}
-			return some(append(out, s.named("spec", replicas)...))
-		}},
+		{"lifecycle-scale", "Scales what it runs", false, "Add the scale subresource, or a field for the number of replicas.", scales},
 		{"lifecycle-failover", "Survives the loss of a node", false, "Make PodDisruptionBudgets, and fail over.", func(s surveyed) []string {
 			return some(slices.Concat(s.named("spec", failover), s.writes("policy", "poddisruptionbudgets"), s.objects("PodDisruptionBudget")))
 		}},
 		{"lifecycle-storage", "Looks after storage", false, "Have fields for storage, so that it can grow.", func(s surveyed) []string {
 			return some(append(s.named("spec", storage), s.writes("", "persistentvolumeclaims")...))
 		}},
-		{"lifecycle-cleanup", "Cleans up behind itself", false, "Use finalizers, or spec.cleanup.", func(s surveyed) []string {
-			var out []string
-			if s.CSV.Spec.Cleanup.Enabled {
-				out = append(out, "spec.cleanup")
-			}
-			for _, r := range s.rules {
-				for _, resource := range r.Resources {
-					if strings.HasSuffix(resource, "/finalizers") {
-						out = append(out, "may write "+resource)
-					}
-				}
-			}
-			return some(out)
-		}},
+		{"lifecycle-cleanup", "Cleans up behind itself", false, "Use finalizers, or spec.cleanup.", cleanups},
 	}
+}
+
+func scales(s surveyed) []string {
+	var out []string
+	for _, crd := range s.CRDs {
+		for _, v := range crd.Spec.Versions {
+			if v.Subresources != nil && v.Subresources.Scale != nil {
+				out = append(out, "scale subresource of "+crd.Spec.Names.Kind)
+			}
+		}
+	}
+	return some(append(out, s.named("spec", replicas)...))
+}
+
+func cleanups(s surveyed) []string {
+	var out []string
+	if s.CSV.Spec.Cleanup.Enabled {
+		out = append(out, "spec.cleanup")
+	}
+	for _, r := range s.rules {
+		for _, resource := range r.Resources {
+			if strings.HasSuffix(resource, "/finalizers") {
+				out = append(out, "may write "+resource)
+			}
+		}
+	}
+	return some(out)
 }
 
 const monitoring = "monitoring.coreos.com"

@@ -131,15 +131,27 @@ func unpack(packed []byte) ([]*loader.BufferedFile, error) {
 	archive := tar.NewReader(bounded)
 	var files []*loader.BufferedFile
 	for {
-		header, err := archive.Next()
-		if errors.Is(err, io.EOF) && bounded.N > 0 {
-			return files, nil
-		}
-		if bounded.N <= 0 {
+		file, err := nextFile(archive)
+		switch {
+		case bounded.N <= 0: // whatever else is wrong with what was cut off
 			return nil, fmt.Errorf("%w: unpacked it has more than %d MiB", ErrChart, maxBytes>>20)
-		}
-		if err != nil {
+		case errors.Is(err, io.EOF):
+			return files, nil
+		case errors.Is(err, ErrChart):
+			return nil, err
+		case err != nil:
 			return nil, fmt.Errorf("%w: broken archive: %w", ErrChart, err)
+		}
+		files = append(files, file)
+	}
+}
+
+// nextFile reads the next file of the chart; io.EOF is the end of a whole archive.
+func nextFile(archive *tar.Reader) (*loader.BufferedFile, error) {
+	for {
+		header, err := archive.Next()
+		if err != nil {
+			return nil, err
 		}
 		name, err := entryName(header)
 		if err != nil {
@@ -149,13 +161,7 @@ func unpack(packed []byte) ([]*loader.BufferedFile, error) {
 			continue
 		}
 		text, err := io.ReadAll(archive)
-		if bounded.N <= 0 {
-			return nil, fmt.Errorf("%w: unpacked it has more than %d MiB", ErrChart, maxBytes>>20)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%w: broken archive: %w", ErrChart, err)
-		}
-		files = append(files, &loader.BufferedFile{Name: name, Data: text})
+		return &loader.BufferedFile{Name: name, Data: text}, err
 	}
 }
 
