@@ -103,8 +103,10 @@ type Result struct {
 	Checked int `json:"checkedBundles"`
 	// SBOM is the digest of the manifest that attaches the list of what is in the catalog.
 	SBOM string `json:"sbom"`
-	// Signed tells whether the catalog has a signature by the signer's key.
-	Signed bool `json:"signed"`
+	// Signed tells whether the catalog has a signature by the signer's key; Unsigned, that it replaces one with a signature
+	// and there was no signer.
+	Signed   bool `json:"signed"`
+	Unsigned bool `json:"unsigned,omitempty"`
 	// Losses are what was forced through.
 	Losses []Loss `json:"losses,omitempty"`
 }
@@ -388,7 +390,7 @@ func (p *publisher) sbom(ctx context.Context) error {
 // signature signs the catalog, unless that key has signed it before: signing again would add a further signature.
 func (p *publisher) signature(ctx context.Context) error {
 	if p.in.Signer == nil {
-		return nil
+		return p.unsigned(ctx)
 	}
 	p.result.Signed = true
 	source := oci.Source{Image: p.image, Access: p.in.Access, Verification: oci.Verification{PublicKeys: [][]byte{p.in.Signer.PublicKey()}}}
@@ -408,6 +410,23 @@ func (p *publisher) signature(ctx context.Context) error {
 		return fmt.Errorf("attach signature: %w", err)
 	}
 	p.report(StageSignature, "signed")
+	return nil
+}
+
+// unsigned finds out whether those who ask for a signature will be left behind.
+func (p *publisher) unsigned(ctx context.Context) error {
+	if p.result.Previous == "" || p.result.Previous == p.result.Digest {
+		return nil
+	}
+	former, err := p.client.Attached(ctx, p.repository+"@"+p.result.Previous, sign.BundleMediaType, p.in.Access)
+	if err != nil {
+		return fmt.Errorf("look for a signature of what the tag holds: %w", err)
+	}
+	own, err := p.client.Attached(ctx, p.image, sign.BundleMediaType, p.in.Access)
+	if err != nil {
+		return fmt.Errorf("look for a signature: %w", err)
+	}
+	p.result.Unsigned = len(former) > 0 && len(own) == 0
 	return nil
 }
 

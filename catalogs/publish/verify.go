@@ -152,9 +152,9 @@ func (v *verifier) catalog(ctx context.Context) (Check, error) {
 	for _, p := range packages {
 		bundles, blocked = bundles+len(p.Bundles), blocked+len(p.Blocks)
 	}
-	c.Verdict, c.Text = Passed, fmt.Sprintf("%d packages with %d bundles", len(packages), bundles)
+	c.Verdict, c.Text = Passed, fmt.Sprintf("packages: %d, bundles: %d", len(packages), bundles)
 	if blocked > 0 {
-		c.Text += fmt.Sprintf(", %d of them blocked", blocked)
+		c.Text += fmt.Sprintf(", blocked: %d", blocked)
 	}
 	return c, nil
 }

@@ -213,12 +213,12 @@ func (a *app) published(out *output, r publish.Result) error {
 	if !out.table() {
 		return out.value(a.streams.Out, r)
 	}
-	what := fmt.Sprintf("Published %d packages with %d bundles as %s.", r.Packages, r.Bundles, r.Ref)
+	what := fmt.Sprintf("Published %s with %s as %s.", counted(r.Packages, "package"), counted(r.Bundles, "bundle"), r.Ref)
 	if !r.Changed {
 		what = fmt.Sprintf("%s held this catalog already.", r.Ref)
 	}
-	if !r.Signed {
-		what += " It is not signed by this command; --key would."
+	if r.Unsigned {
+		what += " It has no signature, and what it replaces had one: who asks for signatures stays behind. Publish it again with --key."
 	}
 	for _, l := range r.Losses {
 		a.warn("  forced: %s\n", l)
@@ -475,4 +475,12 @@ func verdictMark(v publish.Verdict) (string, view.Tone) {
 	default:
 		return "·", view.Dim
 	}
+}
+
+// counted is a number of things.
+func counted(n int, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %ss", n, one)
 }
