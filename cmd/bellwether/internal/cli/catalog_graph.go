@@ -267,23 +267,31 @@ func parseVersions(text []byte, packages []*catalogs.Package) ([]fleetVersion, e
 // bundleOf finds the bundle of a name or, as long as there is one package only, of a version. A version that the package
 // does not have is one that left the catalog; its bundle had a conventional name.
 func bundleOf(packages []*catalogs.Package, key string) catalogs.Installed {
-	one := !slices.ContainsFunc(packages, func(p *catalogs.Package) bool { return p.Name != packages[0].Name })
+	one := len(packages) > 0 && !slices.ContainsFunc(packages, func(p *catalogs.Package) bool { return p.Name != packages[0].Name })
 	for _, p := range packages {
-		for name, b := range p.Bundles {
-			if name == key || (one && b.VersionString() == key) {
-				return catalogs.Installed{Name: name, Version: b.VersionString()}
-			}
-		}
-		for name, b := range p.Blocks {
-			if name == key || (one && b.Version == key) {
-				return catalogs.Installed{Name: name, Version: b.Version}
+		versions := versionsOf(p)
+		for _, name := range slices.Sorted(maps.Keys(versions)) {
+			if name == key || (one && versions[name] == key) {
+				return catalogs.Installed{Name: name, Version: versions[name]}
 			}
 		}
 	}
-	if v, err := semver.Parse(key); err == nil && one && len(packages) > 0 {
+	if v, err := semver.Parse(key); err == nil && one {
 		return catalogs.Installed{Name: packages[0].Name + ".v" + v.String(), Version: v.String()}
 	}
 	return catalogs.Installed{Name: key}
+}
+
+// versionsOf are the versions of a package's bundles, and of those that it blocks, by the bundle's name.
+func versionsOf(p *catalogs.Package) map[string]string {
+	versions := map[string]string{}
+	for name, b := range p.Blocks {
+		versions[name] = b.Version
+	}
+	for name, b := range p.Bundles {
+		versions[name] = b.VersionString()
+	}
+	return versions
 }
 
 func sortVersions(counts map[catalogs.Installed]int) []fleetVersion {
