@@ -112,9 +112,9 @@ func TestHostileImages(t *testing.T) {
 		"no archive":        {[]byte(strings.Repeat("rubbish ", 200)), oci.ErrNotBundle, catalogs.ErrNotCatalog},
 		"a broken archive":  {archive(t, good, &tar.Header{Name: "manifests/x.yaml", Size: 5000})[:2000], oci.ErrNotBundle, catalogs.ErrNotCatalog},
 		"broken gzip":       {zipped(t, archive(t, good))[:40], oci.ErrNotBundle, catalogs.ErrNotCatalog},
-		"100 MB":            {archive(t, good, &tar.Header{Name: "manifests/x.yaml", Size: 100 << 20}), oci.ErrTooLarge, oci.ErrTooLarge},
-		"100 MB elsewhere":  {archive(t, good, &tar.Header{Name: "tests/x.yaml", Size: 100 << 20}), oci.ErrTooLarge, oci.ErrTooLarge},
-		"a gzip bomb":       {zipped(t, archive(t, good, &tar.Header{Name: "manifests/x.yaml", Size: 200 << 20})), oci.ErrTooLarge, oci.ErrTooLarge},
+		"70 MB":             {archive(t, good, &tar.Header{Name: "manifests/x.yaml", Size: 70 << 20}), oci.ErrTooLarge, oci.ErrTooLarge},
+		"70 MB elsewhere":   {archive(t, good, &tar.Header{Name: "tests/x.yaml", Size: 70 << 20}), oci.ErrTooLarge, oci.ErrTooLarge},
+		"a gzip bomb":       {zipped(t, archive(t, good, &tar.Header{Name: "manifests/x.yaml", Size: 70 << 20})), oci.ErrTooLarge, oci.ErrTooLarge},
 		"a sparse file":     {sparse(t), oci.ErrTooLarge, oci.ErrTooLarge},
 		"many many entries": {zipped(t, archive(t, many...)), oci.ErrTooLarge, oci.ErrTooLarge},
 	}

@@ -147,23 +147,12 @@ func (c *Client) attached(ctx context.Context, image, artifactType string, a Acc
 	if err != nil {
 		return err
 	}
-	index, err := remote.Referrers(subject, options...)
+	digests, err := listed(subject, artifactType, options)
 	if err != nil {
 		return fmt.Errorf("list what is attached to %s: %w", subject, classify(err))
 	}
-	listed, err := index.IndexManifest()
-	if err != nil {
-		return fmt.Errorf("list what is attached to %s: %w", subject, classify(err))
-	}
-	read := 0
-	for _, d := range listed.Manifests {
-		if !mayBe(d.ArtifactType, artifactType) {
-			continue
-		}
-		if read++; read > maxReferrers {
-			return nil
-		}
-		content, err := fetchArtifact(subject.Context(), d.Digest, artifactType, options)
+	for _, digest := range digests {
+		content, err := fetchArtifact(subject.Context(), digest, artifactType, options)
 		if errors.Is(err, ErrNotFound) || errors.Is(err, errNoContent) {
 			continue // It was removed, or is somebody's mistake; either way it is not what we look for.
 		}
@@ -175,6 +164,25 @@ func (c *Client) attached(ctx context.Context, image, artifactType string, a Acc
 		}
 	}
 	return nil
+}
+
+// listed are the manifests that a registry lists as artifacts of that type, or of one that tells nothing.
+func listed(subject name.Digest, artifactType string, options []remote.Option) ([]v1.Hash, error) {
+	index, err := remote.Referrers(subject, options...)
+	if err != nil {
+		return nil, err
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		return nil, err
+	}
+	var out []v1.Hash
+	for _, d := range manifest.Manifests {
+		if mayBe(d.ArtifactType, artifactType) && len(out) < maxReferrers {
+			out = append(out, d.Digest)
+		}
+	}
+	return out, nil
 }
 
 // mayBe tells whether what is listed as one type can be of another: some registries list the type of the configuration

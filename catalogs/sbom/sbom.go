@@ -193,21 +193,25 @@ func decode(text []byte) (outline, error) {
 	root := ""
 	if bom.Metadata != nil && bom.Metadata.Component != nil {
 		root = bom.Metadata.Component.BOMRef
-		if h := bom.Metadata.Component.Hashes; h != nil && len(*h) > 0 {
-			out.root = (*h)[0].Value
+		for _, h := range all(bom.Metadata.Component.Hashes) {
+			out.root = h.Value
 		}
 	}
-	if bom.Components != nil {
-		for _, c := range *bom.Components {
-			out.needs[c.BOMRef] = ""
-		}
+	for _, c := range all(bom.Components) {
+		out.needs[c.BOMRef] = ""
 	}
-	if bom.Dependencies != nil {
-		for _, d := range *bom.Dependencies {
-			if d.Dependencies != nil && d.Ref != root {
-				out.needs[d.Ref] = strings.Join(slices.Sorted(slices.Values(*d.Dependencies)), "\n")
-			}
+	for _, d := range all(bom.Dependencies) {
+		if d.Ref != root && d.Dependencies != nil {
+			out.needs[d.Ref] = strings.Join(slices.Sorted(slices.Values(*d.Dependencies)), "\n")
 		}
 	}
 	return out, nil
+}
+
+// all are the elements of a list that may be missing.
+func all[T any](list *[]T) []T {
+	if list == nil {
+		return nil
+	}
+	return *list
 }
