@@ -291,23 +291,26 @@ func predecessors(p *catalogs.Package, l *ladder.Ladder, to string, below []*bun
 		if c == nil {
 			continue
 		}
-		if _, ok := c.Entry(to); !ok {
-			continue
-		}
-		for _, from := range slices.Backward(below) {
-			_, blocked := p.Blocked(from.Name)
-			if _, ok := c.Entry(from.Name); !ok || blocked {
-				continue
-			}
-			if !slices.Contains(out, from) {
-				out = append(out, from)
-			}
-			if l.Policy.Upgrades != ladder.Direct && p.Bundles[from.Name].Deprecation == "" {
-				break
-			}
+		if _, ok := c.Entry(to); ok {
+			out = append(out, predecessorsIn(p, c, l.Policy.Upgrades, below)...)
 		}
 	}
 	slices.SortFunc(out, func(a, b *bundles.Bundle) int { return a.Version.Compare(b.Version) })
+	return slices.Compact(out)
+}
+
+func predecessorsIn(p *catalogs.Package, c *catalogs.Channel, upgrades ladder.Upgrades, below []*bundles.Bundle) []*bundles.Bundle {
+	var out []*bundles.Bundle
+	for _, from := range slices.Backward(below) {
+		_, blocked := p.Blocked(from.Name)
+		if _, ok := c.Entry(from.Name); !ok || blocked {
+			continue
+		}
+		out = append(out, from)
+		if upgrades != ladder.Direct && p.Bundles[from.Name].Deprecation == "" {
+			break
+		}
+	}
 	return out
 }
 

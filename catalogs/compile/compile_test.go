@@ -279,10 +279,11 @@ func TestContinuity(t *testing.T) {
 			}
 		}, "channel candidate was offered and is no rung of the ladder any more: deprecate it first"},
 		"another content": {func(l *ladder.Ladder) {
-			l.Bundles[0].Image = "registry.example.com/x@sha256:" + strings.Repeat("0", 64)
+			mustBundle(l, "1.0.0").Image = "registry.example.com/x@sha256:" + strings.Repeat("0", 64)
 		}, "and is sha256:000000000000 now: a version never changes"},
 		"another registry": {func(l *ladder.Ladder) {
-			l.Bundles[0].Image = strings.Replace(l.Bundles[0].Image, "registry", "mirror", 1)
+			b := mustBundle(l, "1.0.0")
+			b.Image = strings.Replace(b.Image, "registry", "mirror", 1)
 		}, ""},
 		"another version": {func(l *ladder.Ladder) {
 			l.Bundles = without(l.Bundles, "1.3.0")
@@ -321,6 +322,12 @@ func mustEdit(err error) {
 	if err != nil {
 		panic(err)
 	}
+}
+
+func mustBundle(l *ladder.Ladder, version string) *ladder.Bundle {
+	b, err := l.Bundle(version)
+	mustEdit(err)
+	return b
 }
 
 func without(all []ladder.Bundle, version string) []ladder.Bundle {

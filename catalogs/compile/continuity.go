@@ -27,19 +27,7 @@ func Continuity(previous *catalogs.Package, l *ladder.Ladder) error {
 	}
 	var lost []error
 	for _, name := range slices.Sorted(maps.Keys(previous.Channels)) {
-		c := previous.Channels[name]
-		if !slices.Contains(l.Rungs(), name) {
-			if c.Deprecation == "" {
-				lost = append(lost, fmt.Errorf("channel %s was offered and is no rung of the ladder any more: deprecate it first, and remove it once that is published", name))
-			}
-			continue
-		}
-		for _, e := range c.Entries {
-			m, ok := known[e.Name]
-			if ok && !m.retired && !l.Reaches(m.reached, name) {
-				lost = append(lost, fmt.Errorf("version %s was offered in channel %s and is only in %s now: promote it again, block it or retire it", m.version, name, m.reached))
-			}
-		}
+		lost = append(lost, lostInChannel(previous.Channels[name], l, known)...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(previous.Bundles)) {
 		if err := keeps(previous.Bundles[name], known); err != nil {
@@ -55,6 +43,24 @@ func Continuity(previous *catalogs.Package, l *ladder.Ladder) error {
 		return nil
 	}
 	return fmt.Errorf("%w for package %q: %w", ErrContinuity, l.Package, errors.Join(lost...))
+}
+
+// lostInChannel finds what a channel offered and the ladder has in a lower one only.
+func lostInChannel(c *catalogs.Channel, l *ladder.Ladder, known map[string]member) []error {
+	if !slices.Contains(l.Rungs(), c.Name) {
+		if c.Deprecation != "" {
+			return nil
+		}
+		return []error{fmt.Errorf("channel %s was offered and is no rung of the ladder any more: deprecate it first, and remove it once that is published", c.Name)}
+	}
+	var lost []error
+	for _, e := range c.Entries {
+		m, ok := known[e.Name]
+		if ok && !m.retired && !l.Reaches(m.reached, c.Name) {
+			lost = append(lost, fmt.Errorf("version %s was offered in channel %s and is only in %s now: promote it again, block it or retire it", m.version, c.Name, m.reached))
+		}
+	}
+	return lost
 }
 
 // keeps tells whether the ladder still knows a bundle, as the version and with the content that were published.

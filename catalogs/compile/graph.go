@@ -135,29 +135,23 @@ func graph(l *ladder.Ladder) (*catalogs.Package, []string, error) {
 func channel(l *ladder.Ladder, name string, all []member) *catalogs.Channel {
 	c := &catalogs.Channel{Name: name}
 	var below, solid *member // the good version before, and the last one that is not deprecated
-	var between, blocked []string
+	var between []string
+	var blocked []catalogs.Entry
 	for i := range all {
 		m := &all[i]
 		offered := !m.retired && l.Reaches(m.reached, name)
-		if !offered || !m.good() {
+		if !offered || m.blocked {
 			between = append(between, m.name)
 			if offered {
-				blocked = append(blocked, m.name)
+				blocked = append(blocked, catalogs.Entry{Name: m.name})
 			}
 			continue
 		}
-		e := catalogs.Entry{Name: m.name, Skips: between, SkipRange: "<" + m.version.String()}
-		if below != nil {
-			e.Replaces = below.name
-		}
-		if solid != nil && l.Policy.Upgrades != ladder.Direct {
-			e.SkipRange = ">=" + solid.version.String() + " " + e.SkipRange
-		}
-		// Their entries stay, without edges: OLM warns those who run a deprecated bundle only if the channel has it.
-		for _, b := range blocked {
-			c.Entries = append(c.Entries, catalogs.Entry{Name: b})
-		}
-		c.Entries = append(c.Entries, e)
+		// The entries of blocked versions stay, without edges: OLM warns those who run a deprecated bundle only if the
+		// channel has it.
+		c.Entries = append(append(c.Entries, blocked...), catalogs.Entry{
+			Name: m.name, Replaces: nameOf(below), Skips: between, SkipRange: skipRange(l.Policy.Upgrades, solid, m),
+		})
 		below, between, blocked = m, nil, nil
 		if m.deprecation == "" {
 			solid = m
@@ -167,6 +161,21 @@ func channel(l *ladder.Ladder, name string, all []member) *catalogs.Channel {
 		return nil
 	}
 	return c
+}
+
+func nameOf(m *member) string {
+	if m == nil {
+		return ""
+	}
+	return m.name
+}
+
+// skipRange reaches from a version down to solid, or to the lowest version if there is no solid one or upgrades are direct.
+func skipRange(upgrades ladder.Upgrades, solid, m *member) string {
+	if solid == nil || upgrades == ladder.Direct {
+		return "<" + m.version.String()
+	}
+	return ">=" + solid.version.String() + " <" + m.version.String()
 }
 
 // undeprecateHeads takes the mark from the head of each channel, and says so: OLM v1 does not upgrade from a version that

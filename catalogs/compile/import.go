@@ -112,26 +112,47 @@ func importGone(l *ladder.Ladder, p *catalogs.Package) {
 	for _, b := range p.Bundles {
 		seen[b.Version.String()] = true
 	}
-	for _, channel := range slices.Sorted(maps.Keys(p.Channels)) {
-		for _, e := range p.Channels[channel].Entries {
-			for _, name := range append([]string{e.Replaces}, e.Skips...) {
-				v, ok := catalogs.Installed{Name: name}.SemVer()
-				plain := ok && len(v.Pre)+len(v.Build) == 0
-				if p.Bundles[name] != nil || !plain || seen[v.String()] {
-					continue
-				}
-				seen[v.String()] = true
-				gone := ladder.Retired{Version: v.String(), Reason: "not in the catalog any more when it was imported"}
-				if name != l.BundleName("", v.String()) {
-					gone.Name = name
-				}
-				l.Retired = append(l.Retired, gone)
+	for _, name := range namedInEdges(p) {
+		v, ok := catalogs.Installed{Name: name}.SemVer()
+		plain := ok && len(v.Pre)+len(v.Build) == 0
+		if p.Bundles[name] != nil || !plain || seen[v.String()] {
+			continue
+		}
+		seen[v.String()] = true
+		gone := ladder.Retired{Version: v.String(), Reason: "not in the catalog any more when it was imported"}
+		if name != l.BundleName("", v.String()) {
+			gone.Name = name
+		}
+		l.Retired = append(l.Retired, gone)
+	}
+	for name, b := range p.Blocks {
+		if _, err := semver.Parse(b.Version); err == nil && !seen[b.Version] {
+			seen[b.Version] = true
+			gone := ladder.Retired{Version: b.Version, Reason: leftBlocked + b.Reason}
+			if name != l.BundleName("", b.Version) {
+				gone.Name = name
 			}
+			l.Retired = append(l.Retired, gone)
 		}
 	}
 	slices.SortFunc(l.Retired, func(a, b ladder.Retired) int {
 		return semver.MustParse(a.Version).Compare(semver.MustParse(b.Version))
 	})
+}
+
+// leftBlocked begins the reason of a version that was blocked, and whose bundle the catalog does not have any more.
+const leftBlocked = "blocked when it was imported: "
+
+// namedInEdges are the bundles that some entry replaces or skips, sorted.
+func namedInEdges(p *catalogs.Package) []string {
+	var names []string
+	for _, c := range p.Channels {
+		for _, e := range c.Entries {
+			names = append(append(names, e.Skips...), e.Replaces)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 func importDeprecations(l *ladder.Ladder, p *catalogs.Package) {
@@ -158,6 +179,11 @@ func joined(l *ladder.Ladder, p *catalogs.Package) []string {
 		}
 		if len(more) > 0 {
 			notes = append(notes, fmt.Sprintf("channel %s will offer %s as well, since a higher channel does", name, strings.Join(more, ", ")))
+		}
+	}
+	for _, r := range l.Retired {
+		if strings.HasPrefix(r.Reason, leftBlocked) {
+			notes = append(notes, fmt.Sprintf("version %s is blocked, and the catalog does not have its bundle any more: it is listed as retired; move it to bundles with its image, and block it, if clusters may run it", r.Version))
 		}
 	}
 	if p.Icon != nil {

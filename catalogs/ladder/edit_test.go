@@ -120,6 +120,30 @@ retired:
 	}
 }
 
+func TestNewFieldsComeWhereTheyBelong(t *testing.T) {
+	f := parse(t, commented)
+	f.Ladder.Description, f.Ladder.DefaultChannel, f.Ladder.Policy.Upgrades = "Echoes.", "fast", ladder.Direct
+	got, err := f.Format()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `package: echo # as in OperatorHub
+description: Echoes.
+
+# Lowest first.
+channels: [candidate, fast, stable]
+defaultChannel: fast
+
+policy:
+  upgrades: Direct
+
+bundles:
+`
+	if !strings.Contains(string(got), want) {
+		t.Errorf("got\n%s", got)
+	}
+}
+
 func TestEditsRefuse(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit func(l *ladder.Ladder) error

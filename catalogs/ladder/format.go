@@ -143,12 +143,24 @@ func mergeMapping(old, fresh *yaml.Node) {
 			}
 		}
 	}
+	old.Content = addFields(content, fresh)
+}
+
+// addFields adds the fields that are new, each behind the one that comes before it in fresh.
+func addFields(content []*yaml.Node, fresh *yaml.Node) []*yaml.Node {
+	behind := 0
 	for i := 0; i+1 < len(fresh.Content); i += 2 {
-		if key := fresh.Content[i]; child(old, key.Value) == nil {
-			content = append(content, key, fresh.Content[i+1])
+		at := 0
+		for at < len(content) && content[at].Value != fresh.Content[i].Value {
+			at += 2
 		}
+		if at >= len(content) {
+			at = behind
+			content = slices.Insert(content, at, fresh.Content[i], fresh.Content[i+1])
+		}
+		behind = at + 2
 	}
-	old.Content = content
+	return content
 }
 
 func isEmpty(n *yaml.Node) bool {
