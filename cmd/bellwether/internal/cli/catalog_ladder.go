@@ -178,7 +178,7 @@ is blocked is not promoted.`,
 			"  bellwether catalog promote ./ladders/echo-operator.yaml 1.1.0 --to stable --dry-run",
 		versions: func(l *ladder.Ladder) []string {
 			rungs := l.Rungs()
-			return versionsOf(l, func(b ladder.Bundle, blocked bool) bool { return !blocked && b.Channel != rungs[len(rungs)-1] })
+			return ladderVersions(l, func(b ladder.Bundle, blocked bool) bool { return !blocked && b.Channel != rungs[len(rungs)-1] })
 		},
 		flags: func(c *cobra.Command) {
 			c.Flags().StringVar(&to, "to", "", "The `CHANNEL` to reach. Default: the next one.")
@@ -203,8 +203,8 @@ func completeRungs(_ *cobra.Command, args []string, _ string) ([]string, cobra.S
 	return file.Ladder.Rungs(), cobra.ShellCompDirectiveNoFileComp
 }
 
-// versionsOf lists the versions that a command may be about.
-func versionsOf(l *ladder.Ladder, want func(b ladder.Bundle, blocked bool) bool) []string {
+// ladderVersions lists the versions that a command may be about.
+func ladderVersions(l *ladder.Ladder, want func(b ladder.Bundle, blocked bool) bool) []string {
 	var out []string
 	for _, b := range l.Bundles {
 		if _, blocked := l.Blocked(b.Version); want(b, blocked) {
@@ -228,7 +228,7 @@ those who run it.
 catalog does not compile. A block never ends by itself.`,
 		example: "  bellwether catalog block ./ladders/echo-operator.yaml 1.1.0 --reason 'loses data, see echo#42'\n" +
 			"  bellwether catalog block ./ladders/echo-operator.yaml 1.1.0 --reason 'leaks memory' --expires 2026-12-31 --instead 1.0.4",
-		versions: func(l *ladder.Ladder) []string { return versionsOf(l, func(ladder.Bundle, bool) bool { return true }) },
+		versions: func(l *ladder.Ladder) []string { return ladderVersions(l, func(ladder.Bundle, bool) bool { return true }) },
 		flags: func(c *cobra.Command) {
 			c.Flags().StringVar(&b.Reason, "reason", "", "Why; people who run it will read it.")
 			c.Flags().StringVar(&b.Expires, "expires", "", "The `DAY` on which to look at it again, as in 2026-12-31.")
@@ -242,7 +242,7 @@ catalog does not compile. A block never ends by itself.`,
 					return nil, cobra.ShellCompDirectiveNoFileComp
 				}
 				good := func(_ ladder.Bundle, blocked bool) bool { return !blocked }
-				return versionsOf(file.Ladder, good), cobra.ShellCompDirectiveNoFileComp
+				return ladderVersions(file.Ladder, good), cobra.ShellCompDirectiveNoFileComp
 			})
 		},
 		edit: func(l *ladder.Ladder, version string) (string, error) {
@@ -262,7 +262,7 @@ func (a *app) catalogUnblockCommand() *cobra.Command {
 		long:    "End the block of a version: it is offered again by all channels that it had reached.",
 		example: "  bellwether catalog unblock ./ladders/echo-operator.yaml 1.1.0",
 		versions: func(l *ladder.Ladder) []string {
-			return versionsOf(l, func(_ ladder.Bundle, blocked bool) bool { return blocked })
+			return ladderVersions(l, func(_ ladder.Bundle, blocked bool) bool { return blocked })
 		},
 		edit: func(l *ladder.Ladder, version string) (string, error) {
 			return fmt.Sprintf("Unblocked %s %s.", l.Package, version), l.Unblock(version)
@@ -278,7 +278,7 @@ func (a *app) catalogRetireCommand() *cobra.Command {
 higher version must be in each of its channels. A version that is bad is blocked
 instead. A retired version never comes back.`,
 		example:  "  bellwether catalog retire ./ladders/echo-operator.yaml 0.9.0 --reason 'out of support'",
-		versions: func(l *ladder.Ladder) []string { return versionsOf(l, func(ladder.Bundle, bool) bool { return true }) },
+		versions: func(l *ladder.Ladder) []string { return ladderVersions(l, func(ladder.Bundle, bool) bool { return true }) },
 		flags: func(c *cobra.Command) {
 			c.Flags().StringVar(&reason, "reason", "", "Why, for those who read the file.")
 		},
