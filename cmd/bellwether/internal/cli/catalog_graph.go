@@ -269,7 +269,7 @@ func parseVersions(text []byte, packages []*catalogs.Package) ([]fleetVersion, e
 func bundleOf(packages []*catalogs.Package, key string) catalogs.Installed {
 	one := len(packages) > 0 && !slices.ContainsFunc(packages, func(p *catalogs.Package) bool { return p.Name != packages[0].Name })
 	for _, p := range packages {
-		versions := versionsOf(p)
+		versions := bundleVersions(p)
 		for _, name := range slices.Sorted(maps.Keys(versions)) {
 			if name == key || (one && versions[name] == key) {
 				return catalogs.Installed{Name: name, Version: versions[name]}
@@ -282,8 +282,8 @@ func bundleOf(packages []*catalogs.Package, key string) catalogs.Installed {
 	return catalogs.Installed{Name: key}
 }
 
-// versionsOf are the versions of a package's bundles, and of those that it blocks, by the bundle's name.
-func versionsOf(p *catalogs.Package) map[string]string {
+// bundleVersions are the versions of a package's bundles, and of those that it blocks, by the bundle's name.
+func bundleVersions(p *catalogs.Package) map[string]string {
 	versions := map[string]string{}
 	for name, b := range p.Blocks {
 		versions[name] = b.Version
