@@ -46,7 +46,8 @@ func askAll(ctx context.Context, address string, c catalog) (times, error) {
 	took := times{}
 	err := ask(address, func(conn *grpc.ClientConn) error {
 		client := api.NewRegistryClient(conn)
-		random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same questions every time
+		// The same questions every time.
+		random := rand.New(rand.NewPCG(1, 2))
 		for _, q := range calls {
 			n := singleCalls
 			if q == listBundles {
