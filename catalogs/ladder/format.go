@@ -159,6 +159,10 @@ func addFields(content []*yaml.Node, fresh *yaml.Node) []*yaml.Node {
 			content = slices.Insert(content, at, fresh.Content[i], fresh.Content[i+1])
 		}
 		behind = at + 2
+		// Fields that are there and empty are not in fresh, and keep their place.
+		for behind < len(content) && child(fresh, content[behind].Value) == nil {
+			behind += 2
+		}
 	}
 	return content
 }

@@ -159,6 +159,39 @@ func TestLadderCommandsInJSON(t *testing.T) {
 	}
 }
 
+func TestCompileAsksTheHub(t *testing.T) {
+	withVersions(t)
+	w := newWorld(runs("a", "echo-operator", "0.5.0"), runs("b", "echo-operator", "7.0.0"), runs("c", "other", "9.0.0"))
+	r := w.must(t, "catalog", "compile", "ladders", "out", "--hub")
+	if !strings.Contains(r.out, "from 7.0.0 (echo-operator.v7.0.0): it is higher than the head 1.0.0") || strings.Contains(r.out, "0.5.0") || strings.Contains(r.out, "9.0.0") {
+		t.Errorf("it says of what is installed\n%s", r.out)
+	}
+}
+
+func TestCompileComparesWithWhatIsPublished(t *testing.T) {
+	w := withVersions(t)
+	w.must(t, "catalog", "compile", "ladders", "published")
+	text, err := os.ReadFile("ladders/echo-operator.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Somebody deletes a version by hand.
+	lost := strings.Replace(string(text), "- version: 1.1.0\n  path: bundles/1.1.0\n  channel: candidate\n", "", 1)
+	if lost == string(text) {
+		t.Fatalf("1.1.0 is not in\n%s", text)
+	}
+	if err := os.WriteFile("ladders/echo-operator.yaml", []byte(lost), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := w.run(t, "catalog", "compile", "ladders", "out", "--previous", "published")
+	if r.code != exitTrouble || !strings.Contains(r.err, "bundle echo-operator.v1.1.0, version 1.1.0, was offered and the ladder does not know it any more") {
+		t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
+	}
+	if entries, err := os.ReadDir("out"); err == nil && len(entries) > 0 {
+		t.Errorf("it has written %v", entries)
+	}
+}
+
 func TestAddLintsFirst(t *testing.T) {
 	w := inLadders(t)
 	w.must(t, "catalog", "init", "ladders", "--package", "echo-operator")
