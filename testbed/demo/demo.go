@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -23,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/testbed/echo/bundle"
 	"github.com/bellwether-dev/bellwether/testbed/platform"
 )
 
@@ -77,6 +79,7 @@ type demo struct {
 	Options
 	platform *platform.Platform
 	hub      client.Client
+	author   *platform.Author
 	took     []timing
 	asked    []answers
 }
@@ -95,10 +98,11 @@ func (d *demo) steps() []step {
 	return []step{
 		{"start a hub and three clusters, each with its own API server and OLM", d.startFleet},
 		{"install Bellwether's hub with its chart", d.installHub},
-		{"publish a catalog with echo-operator " + before + " and " + after, d.publish},
+		{"lint, sign and publish echo-operator " + before, d.publish},
 		{"join the clusters to the fleet: canary, prod-eu, prod-us", d.join},
 		{"install " + before + " everywhere", d.install},
 		{"create an EchoServer on each cluster and ask it", d.greet},
+		{"lint, sign and publish " + after + "; the hub notices it", d.release},
 		{"roll " + after + " out in waves: canary first, then production one by one", d.upgrade},
 		{"ask the echo servers again", d.greetAgain},
 	}
@@ -136,15 +140,61 @@ func (d *demo) installHub(ctx context.Context) error {
 }
 
 func (d *demo) publish(ctx context.Context) error {
-	ref, err := d.platform.Publish(ctx, catalogName, before, after)
-	if err != nil {
+	var err error
+	if d.author, err = d.platform.Author(ctx, catalogName); err != nil {
 		return err
+	}
+	d.author.Run = func(ctx context.Context, args ...string) error { return d.showIn(ctx, d.author.Dir, args...) }
+	if err := d.publishVersion(ctx, before); err != nil {
+		return err
+	}
+	key, err := d.author.PublicKey()
+	if err != nil {
+		return fmt.Errorf("read public key: %w", err)
 	}
 	if err := d.hub.Create(ctx, &v1alpha1.OperatorCatalog{
 		ObjectMeta: metav1.ObjectMeta{Namespace: platform.Namespace, Name: catalogName},
-		Spec:       v1alpha1.OperatorCatalogSpec{Source: v1alpha1.CatalogSource{Image: ref, Insecure: true}},
+		Spec: v1alpha1.OperatorCatalogSpec{
+			Source:       v1alpha1.CatalogSource{Image: d.author.Ref, Insecure: true},
+			Verification: &v1alpha1.CatalogVerification{PublicKeys: []string{key}},
+			PollInterval: &metav1.Duration{Duration: 5 * time.Second},
+		},
 	}); err != nil {
 		return fmt.Errorf("create OperatorCatalog: %w", err)
+	}
+	return d.noticed(ctx, before)
+}
+
+func (d *demo) publishVersion(ctx context.Context, version string) error {
+	if err := d.author.Release(ctx, version); err != nil {
+		return err
+	}
+	return d.author.Publish(ctx)
+}
+
+// release publishes the next version behind the tag that the hub watches.
+func (d *demo) release(ctx context.Context) error {
+	if err := d.publishVersion(ctx, after); err != nil {
+		return err
+	}
+	if err := d.noticed(ctx, after); err != nil {
+		return err
+	}
+	return d.show(ctx, "catalog", "graph", d.author.Ref, bundle.Package, "--installed", "hub")
+}
+
+// noticed waits until the hub has read and verified a catalog whose head is that version.
+func (d *demo) noticed(ctx context.Context, head string) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	catalog := &v1alpha1.OperatorCatalog{}
+	if err := wait.PollUntilContextCancel(ctx, look, true, func(ctx context.Context) (bool, error) {
+		err := d.hub.Get(ctx, client.ObjectKey{Namespace: platform.Namespace, Name: catalogName}, catalog)
+		return slices.ContainsFunc(catalog.Status.Packages, func(p v1alpha1.CatalogPackage) bool {
+			return slices.ContainsFunc(p.Channels, func(c v1alpha1.CatalogChannel) bool { return c.Name == bundle.Channel && c.Head == head })
+		}), err
+	}); err != nil {
+		return errors.Join(fmt.Errorf("wait for %s in the catalog: %w", head, err), d.show(context.WithoutCancel(ctx), "catalog", "list"))
 	}
 	return d.show(ctx, "catalog", "list")
 }
@@ -162,7 +212,7 @@ func (d *demo) install(ctx context.Context) error {
 	mo := &v1alpha1.ManagedOperator{
 		ObjectMeta: metav1.ObjectMeta{Namespace: platform.Namespace, Name: operatorName},
 		Spec: v1alpha1.ManagedOperatorSpec{
-			Package: "echo-operator", Catalog: v1alpha1.LocalReference{Name: catalogName}, Version: before,
+			Package: bundle.Package, Catalog: v1alpha1.LocalReference{Name: catalogName}, Version: before,
 			Strategy: v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{
 				{
 					Name: "canary", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"ring": "canary"}},
@@ -216,9 +266,13 @@ func (d *demo) follow(ctx context.Context, revision int64) error {
 }
 
 // show runs the command line and lets it write to the demo's output.
-func (d *demo) show(ctx context.Context, args ...string) error {
+func (d *demo) show(ctx context.Context, args ...string) error { return d.showIn(ctx, "", args...) }
+
+func (d *demo) showIn(ctx context.Context, dir string, args ...string) error {
 	d.say("$ bellwether %s", strings.Join(args, " "))
-	if err := d.platform.Command(ctx, d.Out, args...).Run(); err != nil {
+	c := d.platform.Command(ctx, d.Out, args...)
+	c.Dir = dir
+	if err := c.Run(); err != nil {
 		return fmt.Errorf("bellwether %s: %w", strings.Join(args, " "), err)
 	}
 	return nil

@@ -25,7 +25,6 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/registry"
 	"github.com/bellwether-dev/bellwether/testbed/build"
 	"github.com/bellwether-dev/bellwether/testbed/cluster"
-	"github.com/bellwether-dev/bellwether/testbed/echo"
 	"github.com/bellwether-dev/bellwether/testbed/fleet"
 )
 
@@ -166,29 +165,31 @@ func (p *Platform) Join(ctx context.Context, m Member) error {
 	return err
 }
 
-// Publish pushes a catalog with these versions of the sample operator and
-// returns its reference.
+// Publish publishes a catalog with these versions of the sample operator, as its author does, and returns its reference.
 func (p *Platform) Publish(ctx context.Context, name string, versions ...string) (string, error) {
-	content, err := echo.FBC(versions...)
+	a, err := p.Author(ctx, name)
 	if err != nil {
-		return "", fmt.Errorf("build catalog: %w", err)
+		return "", err
 	}
-	dir := filepath.Join(p.Fleet.Dir(), "catalogs", name, "echo-operator")
-	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return "", fmt.Errorf("create catalog folder: %w", err)
+	for _, v := range versions {
+		if err := a.Release(ctx, v); err != nil {
+			return "", err
+		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "catalog.json"), content, 0o600); err != nil {
-		return "", fmt.Errorf("write catalog: %w", err)
-	}
-	ref := p.Registry + "/catalogs/" + name + ":latest"
-	_, err = p.Bellwether(ctx, "catalog", "push", filepath.Dir(dir), ref)
-	return ref, err
+	return a.Ref, a.Publish(ctx)
 }
 
 // Bellwether runs the command line against the hub and returns what it printed.
 func (p *Platform) Bellwether(ctx context.Context, args ...string) (string, error) {
+	return p.bellwether(ctx, "", args...)
+}
+
+// bellwether runs the command line in a folder.
+func (p *Platform) bellwether(ctx context.Context, dir string, args ...string) (string, error) {
 	var out bytes.Buffer
-	err := p.Command(ctx, &out, args...).Run()
+	c := p.Command(ctx, &out, args...)
+	c.Dir = dir
+	err := c.Run()
 	if err != nil {
 		return out.String(), fmt.Errorf("bellwether %s: %w\n%s", strings.Join(args, " "), err, strings.TrimSpace(out.String()))
 	}
