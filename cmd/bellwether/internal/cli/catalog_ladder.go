@@ -228,7 +228,9 @@ those who run it.
 catalog does not compile. A block never ends by itself.`,
 		example: "  bellwether catalog block ./ladders/echo-operator.yaml 1.1.0 --reason 'loses data, see echo#42'\n" +
 			"  bellwether catalog block ./ladders/echo-operator.yaml 1.1.0 --reason 'leaks memory' --expires 2026-12-31 --instead 1.0.4",
-		versions: func(l *ladder.Ladder) []string { return ladderVersions(l, func(ladder.Bundle, bool) bool { return true }) },
+		versions: func(l *ladder.Ladder) []string {
+			return ladderVersions(l, func(ladder.Bundle, bool) bool { return true })
+		},
 		flags: func(c *cobra.Command) {
 			c.Flags().StringVar(&b.Reason, "reason", "", "Why; people who run it will read it.")
 			c.Flags().StringVar(&b.Expires, "expires", "", "The `DAY` on which to look at it again, as in 2026-12-31.")
@@ -277,8 +279,10 @@ func (a *app) catalogRetireCommand() *cobra.Command {
 		long: `Stop offering a version. Clusters that run it are still brought on, so a good
 higher version must be in each of its channels. A version that is bad is blocked
 instead. A retired version never comes back.`,
-		example:  "  bellwether catalog retire ./ladders/echo-operator.yaml 0.9.0 --reason 'out of support'",
-		versions: func(l *ladder.Ladder) []string { return ladderVersions(l, func(ladder.Bundle, bool) bool { return true }) },
+		example: "  bellwether catalog retire ./ladders/echo-operator.yaml 0.9.0 --reason 'out of support'",
+		versions: func(l *ladder.Ladder) []string {
+			return ladderVersions(l, func(ladder.Bundle, bool) bool { return true })
+		},
 		flags: func(c *cobra.Command) {
 			c.Flags().StringVar(&reason, "reason", "", "Why, for those who read the file.")
 		},
