@@ -1,11 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package alerts will hold the maths of SLOs and error budgets, and what is
-// made of them: recording and alerting rules for the whole fleet, and the
-// Alertmanager configuration that pages once for each incident. It takes
-// objectives and gives typed rules; it queries nothing and has no Kubernetes
-// client.
-//
-// It is empty until SLOs are built.
+// Package alerts holds nothing itself. Its packages are the names of the series
+// that exporters, rules and dashboards share (series), and the maths of SLOs with
+// the rules that are made of them (slo). They take objectives and give typed
+// rules; they query nothing and have no Kubernetes client.
 package alerts

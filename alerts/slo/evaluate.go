@@ -1,0 +1,84 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package slo
+
+import (
+	"slices"
+	"time"
+
+	"github.com/bellwether-dev/bellwether/alerts/series"
+)
+
+// Slice is what is known of an operator at one evaluation.
+type Slice byte
+
+// What a slice can be.
+const (
+	Good Slice = iota
+	Bad
+	Missing
+)
+
+// Judge does in Go what the rules do in PromQL, for one operator, cluster and
+// SLI that is judged by the slice. Simulations run on it, and the generated
+// tests of the rules expect what it says: each checks the other.
+type Judge struct {
+	Target PPM
+	Period time.Duration
+	// Guard is how many slices of the long window have to be bad at least.
+	Guard int
+}
+
+// Verdict is what alerts after one slice.
+type Verdict struct {
+	// Page and Ticket are the fastest tiers of each severity that are above their
+	// threshold, or empty. There is no ticket beside a page.
+	Page, Ticket string
+}
+
+// NewJudge judges an objective as the rules do, guard included.
+func NewJudge(o Objective) Judge { return Judge{o.Target, o.period(), Guard} }
+
+// Judge returns the verdict after each slice. What was before the first slice was good.
+func (j Judge) Judge(timeline []Slice) []Verdict {
+	bad := prefixSums(timeline)
+	out := make([]Verdict, len(timeline))
+	for _, t := range slices.Backward(Tiers()) {
+		for i, firing := range j.tier(t, bad) {
+			switch {
+			case !firing:
+			case t.Severity == series.Page:
+				out[i] = Verdict{Page: t.Name}
+			default:
+				out[i] = Verdict{Ticket: t.Name}
+			}
+		}
+	}
+	return out
+}
+
+// tier says after which slices one tier alerts.
+func (j Judge) tier(t Tier, bad []int) []bool {
+	threshold := t.Threshold(j.Target, j.Period)
+	long, short := int(t.Long/Step), int(t.Short/Step)
+	out := make([]bool, len(bad)-1)
+	for i := range out {
+		inLong := bad[i+1] - bad[max(0, i+1-long)]
+		inShort := bad[i+1] - bad[max(0, i+1-short)]
+		out[i] = inLong >= j.Guard && float64(inLong)/float64(long) > threshold && float64(inShort)/float64(short) > threshold
+	}
+	return out
+}
+
+// prefixSums counts the bad slices before each one, and at last all of them.
+func prefixSums(timeline []Slice) []int {
+	out := make([]int, len(timeline)+1)
+	for i, s := range timeline {
+		out[i+1] = out[i]
+		if s == Bad {
+			out[i+1]++
+		}
+	}
+	return out
+}

@@ -1,0 +1,238 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package slo
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+
+	"github.com/bellwether-dev/bellwether/alerts/series"
+)
+
+// known is 1 for each operator that is expected anywhere.
+const known = "bellwether:operator:known"
+
+// objectiveGroup records objectives as series. Operators of the same target
+// share a rule, so their number is that of different targets, not of operators.
+func objectiveGroup(s Set) monitoringv1.RuleGroup {
+	rules := []monitoringv1.Rule{
+		record(known, fmt.Sprintf("group by (operator) (%s)", series.OperatorExpected)),
+		record(running, fmt.Sprintf("count by (operator, version) (group by (cluster, operator, version) (%s))", series.OperatorInfo)),
+	}
+	rules = append(rules, s.targets()...)
+	rules = append(rules, attribute(series.SLOPeriod, number(DefaultPeriod.Seconds()), s.otherPeriods())...)
+	rules = append(rules, attribute(series.SLOGuard, number(Guard-0.5), s.unguarded())...)
+	for _, t := range Tiers() {
+		rules = append(rules, record(threshold, fmt.Sprintf("clamp_max(%s * %s / %s * (1 - %s), %s)",
+			number(t.Factor(DefaultPeriod)), series.SLOPeriod, number(DefaultPeriod.Seconds()), series.SLOObjective, MaxThreshold.decimal()), series.Tier, t.Name))
+	}
+	rules = append(rules, s.teams()...)
+	rules = append(rules, s.expected()...)
+	edited := fmt.Sprintf("max by (operator, sli) (label_replace(changes(%s[1d]), \"of\", \"target\", \"\", \"\") or label_replace(changes(%s[1d]), \"of\", \"period\", \"\", \"\")) > bool 0", series.SLOObjective, series.SLOPeriod)
+	return group("objectives", 2*time.Minute, append(merge(rules), record(series.SLOEdited, edited+" == 1"))...)
+}
+
+// targets gives each operator the default's objectives but for what it sets itself.
+func (s Set) targets() []monitoringv1.Rule {
+	var rules []monitoringv1.Rule
+	for _, o := range s.Default {
+		var except []string
+		for _, op := range s.Operators {
+			if o.SLI != Probe && (op.has(o.SLI) || slices.Contains(op.Without, o.SLI)) {
+				except = append(except, op.Name)
+			}
+		}
+		if o.SLI == Probe {
+			rules = append(rules, s.probeTarget(o))
+			continue
+		}
+		rules = append(rules, record(series.SLOObjective, o.Target.decimal()+" * "+known+matchOperators("!~", except), series.SLI, o.SLI))
+	}
+	type key struct {
+		sli    string
+		target PPM
+	}
+	same := map[key][]string{}
+	for _, op := range s.Operators {
+		for _, o := range op.Objectives {
+			k := key{o.SLI, o.Target}
+			same[k] = append(same[k], op.Name)
+		}
+	}
+	keys := slices.SortedFunc(maps.Keys(same), func(a, b key) int {
+		return cmp.Or(cmp.Compare(a.sli, b.sli), cmp.Compare(a.target, b.target))
+	})
+	for _, k := range keys {
+		rules = append(rules, record(series.SLOObjective, k.target.decimal()+" * "+known+matchOperators("=~", same[k]), series.SLI, k.sli))
+	}
+	return rules
+}
+
+// probeTarget gives an objective to every probe that there is.
+func (s Set) probeTarget(o Objective) monitoringv1.Rule {
+	var except, without []string
+	for _, op := range s.Operators {
+		if slices.Contains(op.Without, Probe) {
+			without = append(without, op.Name)
+		}
+		for _, own := range op.Objectives {
+			if strings.HasPrefix(own.SLI, Probe) {
+				except = append(except, fmt.Sprintf("%s{operator=%q,probe=%q}", series.ProbeSuccess, op.Name, strings.TrimPrefix(own.SLI, Probe)))
+			}
+		}
+	}
+	probes := series.ProbeSuccess + matchOperators("!~", without)
+	if len(except) > 0 {
+		probes += " unless (" + strings.Join(except, " or ") + ")"
+	}
+	return record(series.SLOObjective, fmt.Sprintf("%s * group by (operator, sli) (label_replace(%s, \"sli\", \"probe:$1\", \"probe\", \"(.+)\"))", o.Target.decimal(), probes))
+}
+
+func (op Operator) has(sli string) bool {
+	return slices.ContainsFunc(op.Objectives, func(o Objective) bool { return o.SLI == sli })
+}
+
+// matchOperators selects operators by name, or none or all of them.
+func matchOperators(op string, names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	quoted := make([]string, len(names))
+	for i, n := range names {
+		quoted[i] = regexp.QuoteMeta(n)
+	}
+	slices.Sort(quoted)
+	return "{operator" + op + quote(strings.Join(quoted, "|")) + "}"
+}
+
+// attribute records a number for every objective: the default, and what some
+// objectives have instead, selected by value.
+func attribute(name, otherwise string, exceptions map[string][]string) []monitoringv1.Rule {
+	base := fmt.Sprintf("0 * %s + %s", series.SLOObjective, otherwise)
+	if len(exceptions) == 0 {
+		return []monitoringv1.Rule{record(name, base)}
+	}
+	var rules []monitoringv1.Rule
+	var all []string
+	for _, value := range slices.Sorted(maps.Keys(exceptions)) {
+		some := strings.Join(exceptions[value], " or ")
+		all = append(all, some)
+		rules = append(rules, record(name, fmt.Sprintf("0 * (%s) + %s", some, value)))
+	}
+	return append(rules, record(name, fmt.Sprintf("%s\nunless on (operator, sli) (%s)", base, strings.Join(all, " or "))))
+}
+
+// otherPeriods selects the objectives whose period is not the default one.
+func (s Set) otherPeriods() map[string][]string {
+	out := map[string][]string{}
+	add := func(o Objective, matcher string) {
+		if o.period() == DefaultPeriod {
+			return
+		}
+		sli := fmt.Sprintf("sli=%q", o.SLI)
+		if o.SLI == Probe {
+			sli = `sli=~"probe:.+"`
+		}
+		value := number(o.period().Seconds())
+		out[value] = append(out[value], fmt.Sprintf("%s{%s%s}", series.SLOObjective, sli, matcher))
+	}
+	for _, o := range s.Default {
+		var except []string
+		for _, op := range s.Operators {
+			if op.has(o.SLI) || (o.SLI == Probe && slices.ContainsFunc(op.Objectives, func(p Objective) bool { return strings.HasPrefix(p.SLI, Probe) })) {
+				except = append(except, op.Name)
+			}
+		}
+		add(o, strings.Trim(strings.Replace(matchOperators("!~", except), "{", ",", 1), "}"))
+	}
+	for _, op := range s.Operators {
+		for _, o := range op.Objectives {
+			add(o, fmt.Sprintf(",operator=%q", op.Name))
+		}
+	}
+	return out
+}
+
+// unguarded selects the objectives of SLIs that are shares: a sum of shares is no number of slices.
+func (s Set) unguarded() map[string][]string {
+	out := map[string][]string{}
+	for _, op := range s.Operators {
+		for _, own := range op.Own {
+			out["0"] = append(out["0"], fmt.Sprintf("%s{operator=%q,sli=%q}", series.SLOObjective, op.Name, own.Name))
+		}
+	}
+	return out
+}
+
+// periods are all that are in use, the shortest first.
+func (s Set) periods() []time.Duration {
+	seen := map[time.Duration]bool{}
+	for _, o := range s.Default {
+		seen[o.period()] = true
+	}
+	for _, op := range s.Operators {
+		for _, o := range op.Objectives {
+			seen[o.period()] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(seen))
+}
+
+// teams says who owns what. Every operator has an owner, even if it is nobody:
+// an alert that finds no team would be lost.
+func (s Set) teams() []monitoringv1.Rule {
+	members := map[string][]string{}
+	var owned []string
+	for _, op := range s.Operators {
+		if op.Team != "" {
+			members[op.Team] = append(members[op.Team], op.Name)
+			owned = append(owned, op.Name)
+		}
+	}
+	rules := []monitoringv1.Rule{record(series.SLOTeam, known+matchOperators("!~", owned))}
+	for _, team := range slices.Sorted(maps.Keys(members)) {
+		rules = append(rules, record(series.SLOTeam, known+matchOperators("=~", members[team]), series.Team, team))
+	}
+	return rules
+}
+
+// expected says which slices there have to be: those of required SLIs of the
+// default, and those that an operator names itself. Probes come and go with
+// their objects, and own SLIs need not be by cluster.
+func (s Set) expected() []monitoringv1.Rule {
+	var rules []monitoringv1.Rule
+	for _, sli := range SLIs() {
+		if sli.Name == Probe {
+			continue
+		}
+		byDefault := sli.Required && slices.ContainsFunc(s.Default, func(o Objective) bool { return o.SLI == sli.Name })
+		var named, without []string
+		for _, op := range s.Operators {
+			switch {
+			case op.has(sli.Name):
+				named = append(named, op.Name)
+			case slices.Contains(op.Without, sli.Name):
+				without = append(without, op.Name)
+			}
+		}
+		match := ""
+		switch {
+		case byDefault:
+			match = matchOperators("!~", without)
+		case len(named) > 0:
+			match = matchOperators("=~", named)
+		default:
+			continue
+		}
+		rules = append(rules, record(series.SLIExpected, fmt.Sprintf("group by (cluster, operator) (%s%s)", series.OperatorExpected, match), series.SLI, sli.Name))
+	}
+	return rules
+}

@@ -1,0 +1,167 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package slo
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+
+	"github.com/bellwether-dev/bellwether/alerts/series"
+)
+
+// annotationsTest reads the whole alert of a cluster with a long outage.
+func annotationsTest(s Set, operator string, o Objective) testCase {
+	const from, to = 60, 150
+	sc := scene{cluster: "outage", version: "1.0.0", timeline: stretch(from, to), to: to}
+	budget := 100 * left(o, to-from)
+	burn := 1 / o.Target.Budget().Ratio()
+	labels := map[string]string{
+		series.Cluster: sc.cluster, series.Operator: operator, series.SLI: "csv", series.SLO: operator + "/csv",
+		series.Tier: "1h", series.Severity: series.Page, series.Scope: series.ScopeCluster,
+	}
+	for _, op := range s.Operators {
+		if op.Name == operator && op.Team != "" {
+			labels[series.Team] = op.Team
+		}
+	}
+	annotations := map[string]string{
+		"summary":     fmt.Sprintf("%s burns its csv budget %.4g times too fast on cluster outage", operator, burn),
+		"description": "At this rate, seen over the last 1h, the error budget is gone before its period is over.",
+		"burn":        fmt.Sprintf("%.4g", burn),
+		"budget_left": fmt.Sprintf("%.4g%%", budget),
+	}
+	if s.RunbookURL != "" {
+		annotations["runbook_url"] = s.RunbookURL + "#csv"
+	}
+	if s.DashboardURL != "" {
+		annotations["dashboard_url"] = fmt.Sprintf("%s?var-operator=%s&var-sli=csv&var-cluster=outage", s.DashboardURL, url.QueryEscape(operator))
+	}
+	return testCase{
+		Name: "what an alert says", Series: sc.series(operator),
+		Alerts: []testAlert{{At: minute(to - 1), Alert: AlertOperator, Alerts: []testFiredBy{{labels, annotations}}}},
+	}
+}
+
+// left is what is left of a budget.
+func left(o Objective, bad int) float64 {
+	return 1 - float64(bad)/(count(o.period())*o.Target.Budget().Ratio())
+}
+
+// spent asks for what a budget is short of, in bad slices: a whole number, which
+// no order of operations changes.
+func spent(o Objective) string {
+	return fmt.Sprintf("round(max((1 - %s{sli=\"csv\"}) * %s))", series.SLOBudgetLeft, number(count(o.period())*o.Target.Budget().Ratio()))
+}
+
+func minute(i int) string { return strconv.Itoa(i) + "m" }
+
+// releaseTest has a release that is bad on two clusters, and a cluster of the
+// release before with trouble of its own.
+func releaseTest(operator string) testCase {
+	const from, to = 30, 150
+	test := testCase{Name: "a bad release"}
+	for _, sc := range []scene{
+		{cluster: "first", version: "2.0.0", timeline: stretch(from, to)},
+		{cluster: "second", version: "2.0.0", timeline: stretch(from, to)},
+		{cluster: "third", version: "1.0.0", timeline: stretch(from, to)},
+		{cluster: "fourth", version: "1.0.0", timeline: stretch(0, 0)},
+	} {
+		sc.to = testLength
+		test.Series = append(test.Series, sc.series(operator)...)
+	}
+	// One alert about the release, none about its clusters, and the other cluster's own. Of the release before one
+	// cluster of two is bad, so it is not at fault.
+	test.Exprs = append(test.Exprs,
+		testExpr{
+			Expr: `count by (alertname, cluster, version, slo) (ALERTS{alertstate="firing",severity="page"})`, At: minute(to - 1),
+			Samples: []testSample{
+				{fmt.Sprintf("{alertname=%q,version=\"2.0.0\",slo=%q}", AlertRelease, operator+"/csv"), 1},
+				{fmt.Sprintf("{alertname=%q,cluster=\"third\",slo=%q}", AlertOperator, operator+"/csv"), 1},
+			},
+		})
+	// Nor when the release recovers.
+	for m := from; m < to+120; m += 5 {
+		test.Exprs = append(test.Exprs, testExpr{
+			Expr: fmt.Sprintf("count by (cluster) (ALERTS{alertname=%q,cluster=~\"first|second\"})", AlertOperator), At: minute(m),
+		})
+	}
+	for _, m := range []int{0, from - 1, to + 10*60} {
+		test.Exprs = append(test.Exprs, testExpr{Expr: `count by (alertname) (ALERTS{alertstate="firing",severity="page"})`, At: minute(m)})
+	}
+	return test
+}
+
+// upgradeTest changes the version in the middle of an outage.
+func upgradeTest(operator string, o Objective) testCase {
+	const from, upgrade, to = 60, 130, 160
+	sc := scene{cluster: "upgraded", version: "1.0.0", timeline: stretch(from, to), to: testLength}
+	test := testCase{Name: "an upgrade in the middle of an outage", Series: sc.series(operator)}
+	info := func(version string, has func(int) bool) testInput {
+		return testInput{
+			fmt.Sprintf("%s{cluster=%q,operator=%q,namespace=\"echo\",csv=\"echo.v%s\",version=%q}", series.OperatorInfo, sc.cluster, operator, version, version),
+			values(testLength, func(i int) string {
+				if has(i) {
+					return "1"
+				}
+				return ""
+			}),
+		}
+	}
+	// Both versions are there for a while, as two agents or a slow scrape may have it.
+	test.Series[1] = info("1.0.0", func(i int) bool { return i < upgrade })
+	test.Series = append(test.Series, info("2.0.0", func(i int) bool { return i >= upgrade-3 }))
+	alert := testSample{fmt.Sprintf("{alertname=%q,cluster=%q}", AlertOperator, sc.cluster), 1}
+	for _, m := range []int{upgrade - 4, upgrade - 1, upgrade, upgrade + 5, to - 1} {
+		test.Exprs = append(test.Exprs, testExpr{
+			Expr: `count by (alertname, cluster) (ALERTS{alertstate="firing",sli="csv",severity="page"})`, At: minute(m), Samples: []testSample{alert},
+		})
+	}
+	test.Exprs = append(test.Exprs,
+		testExpr{
+			Expr: spent(o), At: minute(to + 10), Samples: []testSample{{"{}", to - from}},
+		},
+		testExpr{
+			Expr: fmt.Sprintf("sum(sum_over_time(%s[1d]))", series.SLIBadVersion), At: minute(to + 10),
+			Samples: []testSample{{"{}", to - from}},
+		},
+		testExpr{
+			Expr: fmt.Sprintf("sum(sum_over_time(%s{version=\"2.0.0\"}[1d])) >= bool %d", series.SLIBadVersion, to-upgrade), At: minute(to + 10),
+			Samples: []testSample{{"{}", 1}},
+		})
+	return test
+}
+
+// editedTest changes a target: the budget jumps, and there is a note of it for a day.
+func editedTest(o Objective) testCase {
+	const edit = 100
+	sc := scene{cluster: "any", version: "1.0.0", timeline: stretch(10, 40), to: testLength}
+	id := `{operator="edited",sli="csv"}`
+	before, after := Objective{SLI: "csv", Target: 990_000, Period: o.Period}, Objective{SLI: "csv", Target: 950_000, Period: o.Period}
+	if o.period() != DefaultPeriod { // an operator that is not in the set has the default's
+		before.Period, after.Period = DefaultPeriod, DefaultPeriod
+	}
+	test := testCase{Name: "an objective is edited"}
+	for _, in := range sc.series("edited") {
+		if in.Series != fmt.Sprintf("%s{cluster=%q,operator=\"edited\"}", series.OperatorExpected, sc.cluster) {
+			test.Series = append(test.Series, in)
+		}
+	}
+	// It has no place in the inventory, so that its objective comes from here and from no rule.
+	test.Series = append(test.Series, testInput{series.SLOObjective + id, fmt.Sprintf("%sx%d %sx%d",
+		before.Target.decimal(), edit-1, after.Target.decimal(), testLength-edit-1)})
+	budget := func(m int, o Objective) testExpr {
+		return testExpr{
+			Expr: spent(o), At: minute(m), Samples: []testSample{{"{}", 30}},
+		}
+	}
+	note := func(m int, samples ...testSample) testExpr {
+		return testExpr{Expr: series.SLOEdited, At: minute(m), Samples: samples}
+	}
+	test.Exprs = []testExpr{
+		budget(edit-1, before), note(edit - 1),
+		budget(edit, after), note(edit, testSample{series.SLOEdited + id, 1}), note(edit+60, testSample{series.SLOEdited + id, 1}),
+	}
+	return test
+}

@@ -1,0 +1,206 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package slo
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/bellwether-dev/bellwether/alerts/series"
+)
+
+// Rules are what is made of a Set.
+type Rules struct {
+	// Groups serve every operator. They need Prometheus 3.
+	Groups []monitoringv1.RuleGroup
+	// Own has a group for each operator with own SLIs. They are apart because
+	// they contain queries of other people: one that Prometheus refuses must not
+	// take everybody's rules with it.
+	Own []OwnGroup
+}
+
+// OwnGroup records the own SLIs of an operator.
+type OwnGroup struct {
+	Operator string
+	Group    monitoringv1.RuleGroup
+}
+
+// All returns every group.
+func (r *Rules) All() []monitoringv1.RuleGroup {
+	out := append([]monitoringv1.RuleGroup{}, r.Groups...)
+	for _, o := range r.Own {
+		out = append(out, o.Group)
+	}
+	return out
+}
+
+// Count counts recording and alerting rules.
+func (r *Rules) Count() (recording, alerting int) {
+	for _, g := range r.All() {
+		for _, rule := range g.Rules {
+			if rule.Alert != "" {
+				alerting++
+			} else {
+				recording++
+			}
+		}
+	}
+	return recording, alerting
+}
+
+// Build makes the rules of a set, or says all that is wrong with it.
+func Build(s Set) (*Rules, error) {
+	if errs := s.check(); len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	r := &Rules{Groups: []monitoringv1.RuleGroup{sliGroup(), objectiveGroup(s)}}
+	for _, t := range Tiers() {
+		r.Groups = append(r.Groups, tierGroup(t))
+	}
+	r.Groups = append(r.Groups, budgetGroup(s), alertGroup(s), absenceGroup(s))
+	for _, op := range s.Operators {
+		if len(op.Own) > 0 {
+			r.Own = append(r.Own, OwnGroup{op.Name, ownGroup(op)})
+		}
+	}
+	return r, nil
+}
+
+func group(name string, interval time.Duration, rules ...monitoringv1.Rule) monitoringv1.RuleGroup {
+	d := monitoringv1.Duration(duration(interval))
+	return monitoringv1.RuleGroup{Name: "bellwether-" + name, Interval: &d, Rules: rules}
+}
+
+func record(name, expr string, labels ...string) monitoringv1.Rule {
+	r := monitoringv1.Rule{Record: name, Expr: intstr.FromString(expr)}
+	for i := 0; i+1 < len(labels); i += 2 {
+		if r.Labels == nil {
+			r.Labels = map[string]string{}
+		}
+		r.Labels[labels[i]] = labels[i+1]
+	}
+	return r
+}
+
+// merge joins rules that record the same series with the same labels: each has
+// its own operators, and Prometheus warns of two rules that may meet.
+func merge(rules []monitoringv1.Rule) []monitoringv1.Rule {
+	var out []monitoringv1.Rule
+	for _, r := range rules {
+		i := slices.IndexFunc(out, func(o monitoringv1.Rule) bool { return o.Record == r.Record && maps.Equal(o.Labels, r.Labels) })
+		if i < 0 {
+			out = append(out, r)
+			continue
+		}
+		out[i].Expr = intstr.FromString(fmt.Sprintf("(%s)\nor (%s)", out[i].Expr.String(), r.Expr.String()))
+	}
+	return out
+}
+
+// sliGroup records the slices: densely, then the bad ones only, then with the version.
+func sliGroup() monitoringv1.RuleGroup {
+	var rules []monitoringv1.Rule
+	for _, s := range SLIs() {
+		if s.Name == Probe {
+			rules = append(rules, record(series.SLIBad, s.expr))
+			continue
+		}
+		rules = append(rules, record(series.SLIBad, s.expr, series.SLI, s.Name))
+	}
+	// An operator that is being upgraded may show two versions; one of them is as good as none.
+	version := fmt.Sprintf("%s\n* on (cluster, operator) group_left (version)\ntopk by (cluster, operator) (1, max by (cluster, operator, version) (%s and on (cluster, operator) %s))",
+		series.SLIBadSlice, series.OperatorInfo, series.SLIBadSlice)
+	return group("sli", Step, append(rules,
+		record(series.SLIBadSlice, series.SLIBad+" > 0"),
+		record(series.SLIBadVersion, version))...)
+}
+
+func ownGroup(op Operator) monitoringv1.RuleGroup {
+	var rules []monitoringv1.Rule
+	for _, own := range op.Own {
+		rules = append(rules, record(series.SLIBad, own.expr(), series.Operator, op.Name, series.SLI, own.Name))
+	}
+	return group("sli-own-"+op.Name, Step, rules...)
+}
+
+// sum is the name of a sum over a window.
+func sum(prefix string, window time.Duration) string { return prefix + duration(window) }
+
+const (
+	ofSLO     = "on (operator, sli) group_left ()"
+	ofVersion = "on (operator, version) group_left ()"
+	threshold = "bellwether:slo_threshold:ratio"
+	// running counts the clusters that run a version.
+	running = "bellwether:operator_version:clusters"
+)
+
+// releaseClusters is how many clusters have to be bad for it to be the release's fault.
+const releaseClusters = 2
+
+// tierGroup sums the bad slices of a tier's windows and records the burn rate
+// of what is above its threshold in both.
+func tierGroup(t Tier) monitoringv1.RuleGroup {
+	var rules []monitoringv1.Rule
+	for _, w := range []time.Duration{t.Short, t.Long} {
+		if recordedEarlier(t, w) {
+			continue
+		}
+		rules = append(rules,
+			record(sum(series.SLIBadSum, w), fmt.Sprintf("sum_over_time(%s[%s])", series.SLIBadSlice, duration(w))),
+			record(sum(series.SLIBadVersionSum, w), fmt.Sprintf("sum by (operator, sli, version) (sum_over_time(%s[%s]))", series.SLIBadVersion, duration(w))))
+	}
+	over := fmt.Sprintf("%s %s{tier=%q}", ofSLO, threshold, t.Name)
+	long, short := sum(series.SLIBadSum, t.Long), sum(series.SLIBadSum, t.Short)
+	burn := fmt.Sprintf("(\n  %s / %s > %s\n  and %s / %s > %s\n  and %s > %s %s\n) / %s (1 - %s)",
+		long, number(count(t.Long)), over, short, number(count(t.Short)), over, long, ofSLO, series.SLOGuard, ofSLO, series.SLOObjective)
+	rules = append(rules,
+		record(sum(series.SLIBadVersionClusters, t.Short), fmt.Sprintf("count by (operator, sli, version) (sum_over_time(%s[%s]))", series.SLIBadVersion, duration(t.Short))),
+		// Both sides of a condition that is a quotient have lost their name; the guard's has not.
+		record(series.SLOBurn, burn, series.Tier, t.Name),
+		record(series.SLOReleaseBurn, releaseBurn(t), series.Tier, t.Name))
+	return group("burn-"+t.Name, t.Interval, rules...)
+}
+
+// recordedEarlier is true for a window that another tier's group sums already.
+func recordedEarlier(t Tier, w time.Duration) bool {
+	for _, earlier := range Tiers() {
+		if earlier.Name == t.Name {
+			return false
+		}
+		if earlier.Short == w || earlier.Long == w {
+			return true
+		}
+	}
+	return false
+}
+
+// releaseBurn judges all clusters of a version as one, if several are bad.
+func releaseBurn(t Tier) string {
+	over := fmt.Sprintf("%s %s{tier=%q}", ofSLO, threshold, t.Name)
+	ratio := func(w time.Duration) string {
+		return fmt.Sprintf("%s / %s (%s * %s)", sum(series.SLIBadVersionSum, w), ofVersion, number(count(w)), running)
+	}
+	return fmt.Sprintf("(\n  %s > %s\n  and %s > %s\n  and %s > %s %s\n  and %s >= %d\n) / %s (1 - %s)",
+		ratio(t.Long), over, ratio(t.Short), over, sum(series.SLIBadVersionSum, t.Long), ofSLO, series.SLOGuard,
+		sum(series.SLIBadVersionClusters, t.Short), releaseClusters, ofSLO, series.SLOObjective)
+}
+
+// budgetGroup says what is left of each budget. A budget is that of the whole
+// period, also for who has not been there for all of it.
+func budgetGroup(s Set) monitoringv1.RuleGroup {
+	var rules []monitoringv1.Rule
+	for _, p := range s.periods() {
+		spent := fmt.Sprintf("1 -\nsum_over_time(%s[%s])\n/ %s (%s * (1 - %s and on (operator, sli) %s == %d))",
+			series.SLIBadSlice, duration(p), ofSLO, number(count(p)), series.SLOObjective, series.SLOPeriod, int(p.Seconds()))
+		rules = append(rules, record(series.SLOBudgetLeft, fmt.Sprintf("%s\nor on (cluster, operator, sli)\n(1 + 0 * %s and on (operator, sli) %s == %d)",
+			spent, series.SLIBad, series.SLOPeriod, int(p.Seconds()))))
+	}
+	return group("budget", 4*time.Minute, merge(rules)...)
+}

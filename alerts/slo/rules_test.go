@@ -1,0 +1,179 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package slo
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"sigs.k8s.io/yaml"
+)
+
+var update = flag.Bool("update", false, "write golden files")
+
+// sets are those of the golden files. testbed/alerts checks the same files with
+// the real promtool.
+func sets() map[string]Set {
+	return map[string]Set{
+		"default": {Default: DefaultProfile(), RunbookURL: "https://example.com/slo", DashboardURL: "https://grafana.example.com/d/bellwether-slo"},
+		"mixed": {
+			Default: DefaultProfile(),
+			Operators: []Operator{
+				{Name: "echo", Team: "echo \"team\" {{ $x }}", Objectives: []Objective{
+					{SLI: "csv", Target: 950_000}, {SLI: "reconcile", Target: 999_000, Period: 7 * day},
+					{SLI: "probe:api", Target: 990_000}, {SLI: "requests", Target: 999_000}, {SLI: "slow", Target: 990_000},
+				}, Own: []OwnSLI{
+					RequestRatio("requests", "http_requests_total", []Matcher{{"job", "=", `echo"\x`}}, []Matcher{{"code", "=~", "5.."}}),
+					LatencyThreshold("slow", "http_request_duration_seconds", "0.5", nil),
+				}},
+				{Name: `odd.na-me"\|`, Objectives: []Objective{{SLI: "available", Target: 995_000}}, Without: []string{"catalog", Probe}},
+			},
+		},
+	}
+}
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatalf("%v; run `go test ./alerts/slo -update`", err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", file, diff)
+	}
+}
+
+func build(t *testing.T, s Set) *Rules {
+	t.Helper()
+	r, err := Build(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestGolden(t *testing.T) {
+	for name, set := range sets() {
+		text, err := File(build(t, set).All())
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden(t, name+".rules.yaml", text)
+	}
+}
+
+// TestObjectsAndFileAreTheSame compares the two outputs, group by group.
+func TestObjectsAndFileAreTheSame(t *testing.T) {
+	r := build(t, sets()["mixed"])
+	text, err := File(r.All())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file monitoringv1.PrometheusRuleSpec
+	if err := yaml.UnmarshalStrict(text, &file); err != nil {
+		t.Fatal(err)
+	}
+	var groups []monitoringv1.RuleGroup
+	for _, o := range r.PrometheusRules("monitoring", "bellwether", map[string]string{"prometheus": "main"}) {
+		if o.Namespace != "monitoring" || o.Kind != "PrometheusRule" || o.Labels["prometheus"] != "main" {
+			t.Errorf("object %s: %+v", o.Name, o.ObjectMeta)
+		}
+		groups = append(groups, o.Spec.Groups...)
+	}
+	if diff := cmp.Diff(file.Groups, groups); diff != "" {
+		t.Errorf("objects differ from the file (-file +objects):\n%s", diff)
+	}
+}
+
+// TestRulesDoNotGrow holds the idea of the rule set: neither operators nor
+// clusters make it longer, only different targets do.
+func TestRulesDoNotGrow(t *testing.T) {
+	few := build(t, Set{Default: DefaultProfile(), Operators: []Operator{{Name: "a", Objectives: []Objective{{SLI: "csv", Target: 950_000}}}}})
+	many := Set{Default: DefaultProfile()}
+	for i := range 200 {
+		many.Operators = append(many.Operators, Operator{Name: "operator-" + strings.Repeat("x", i), Objectives: []Objective{{SLI: "csv", Target: 950_000}}})
+	}
+	r1, a1 := few.Count()
+	r2, a2 := build(t, many).Count()
+	if r1 != r2 || a1 != a2 {
+		t.Errorf("1 operator has %d + %d rules, 200 have %d + %d", r1, a1, r2, a2)
+	}
+	if a1 != 5 {
+		t.Errorf("%d alerts, want page and ticket for each of two scopes, and one for absence", a1)
+	}
+}
+
+// TestIntervals keeps every recorded series within the 5 minutes for which an
+// instant selector sees it.
+func TestIntervals(t *testing.T) {
+	for _, g := range build(t, sets()["mixed"]).All() {
+		d, err := time.ParseDuration(string(*g.Interval))
+		if err != nil || d < Step || d >= 5*time.Minute {
+			t.Errorf("group %s is evaluated every %s (%v)", g.Name, *g.Interval, err)
+		}
+	}
+}
+
+func TestRefused(t *testing.T) {
+	one := func(o Objective) Set { return Set{Default: []Objective{o}} }
+	own := RequestRatio("requests", "http_requests_total", nil, nil)
+	for name, test := range map[string]struct {
+		set  Set
+		want error
+		text string
+	}{
+		"target 100":            {one(Objective{SLI: "csv", Target: One}), ErrTarget, "no budget"},
+		"target 0":              {one(Objective{SLI: "csv"}), ErrTarget, "above 0"},
+		"period":                {one(Objective{SLI: "csv", Target: 999_000, Period: time.Hour}), ErrPeriod, "at least 3d"},
+		"ten years":             {one(Objective{SLI: "csv", Target: 999_000, Period: 3650 * day}), ErrPeriod, "at most 92d"},
+		"unknown":               {one(Objective{SLI: "reconcil", Target: 999_000}), ErrSLI, "did you mean reconcile?"},
+		"far off":               {one(Objective{SLI: "beauty", Target: 999_000}), ErrSLI, "choose one of csv, available"},
+		"twice":                 {Set{Default: []Objective{{SLI: "csv", Target: 999_000}, {SLI: "csv", Target: 990_000}}}, ErrTarget, "two objectives"},
+		"no name":               {Set{Operators: []Operator{{}}}, ErrOperator, "1 to 253"},
+		"same operator":         {Set{Operators: []Operator{{Name: "a"}, {Name: "a"}}}, ErrOperator, "twice"},
+		"own without objective": {Set{Operators: []Operator{{Name: "a", Own: []OwnSLI{own}}}}, ErrSLI, "no objective"},
+		"own with a taken name": {Set{Operators: []Operator{{Name: "a", Own: []OwnSLI{RequestRatio("csv", "x", nil, nil)}}}}, ErrSLI, "already"},
+		"own without query":     {Set{Operators: []Operator{{Name: "a", Own: []OwnSLI{{Name: "b"}}}}}, ErrSLI, "both"},
+		"own of another operator": {
+			Set{Operators: []Operator{{Name: "a", Objectives: []Objective{{SLI: "requests", Target: 999_000}}}}}, ErrSLI, "choose",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Build(test.set)
+			if !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.text) {
+				t.Errorf("%v, want %q with %q", err, test.want, test.text)
+			}
+		})
+	}
+}
+
+// TestGoldenTests writes the tests of the rules, which promtool runs.
+func TestGoldenTests(t *testing.T) {
+	for name, set := range sets() {
+		text, err := Tests(set, name+".rules.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden(t, name+".tests.yaml", text)
+	}
+	if _, err := Tests(Set{Default: []Objective{{SLI: "queue", Target: 990_000}}}, "x"); !errors.Is(err, ErrSLI) {
+		t.Errorf("tests of a set without csv: %v", err)
+	}
+}

@@ -1,0 +1,226 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package slo
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Objective is a target of one SLI.
+type Objective struct {
+	// SLI is a name of SLIs, probe:NAME, or the name of an own SLI. In a Set's
+	// default, "probe:" stands for every probe there is.
+	SLI    string
+	Target PPM
+	// Period is the budget's. Zero is DefaultPeriod.
+	Period time.Duration
+}
+
+func (o Objective) period() time.Duration {
+	if o.Period == 0 {
+		return DefaultPeriod
+	}
+	return o.Period
+}
+
+// Operator has objectives of its own.
+type Operator struct {
+	// Name is the value of the label operator.
+	Name string
+	// Team is who gets the alerts. It is a label of them.
+	Team string
+	// Objectives replace the default's of the same SLI, and add to it. SLIs that
+	// are named here are expected to have slices.
+	Objectives []Objective
+	// Without are SLIs of the default that the operator does not have.
+	Without []string
+	// Own are further SLIs; each needs an objective.
+	Own []OwnSLI
+}
+
+// Set is all objectives of a fleet.
+type Set struct {
+	// Default are the objectives of every operator in the inventory.
+	Default []Objective
+	// Operators are those that differ from the default.
+	Operators []Operator
+	// RunbookURL and DashboardURL begin the links of alerts; what follows is
+	// #SLI and the dashboard's variables. Empty: the alerts have no such link.
+	RunbookURL, DashboardURL string
+}
+
+// DefaultProfile returns the objectives that suit any operator: every SLI with
+// the table's target, over 30 days.
+func DefaultProfile() []Objective {
+	var out []Objective
+	for _, s := range SLIs() {
+		out = append(out, Objective{SLI: s.Name, Target: s.Target})
+	}
+	return out
+}
+
+// maxName bounds names of operators, as Kubernetes does.
+const maxName = 253
+
+var ownName = regexp.MustCompile(`^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$`)
+
+// Check says what is wrong with a set: all of it, joined.
+func (s Set) check() []error {
+	var errs []error
+	for _, o := range s.Default {
+		if err := checkObjective(o, nil); err != nil {
+			errs = append(errs, fmt.Errorf("default: %w", err))
+		}
+	}
+	errs = append(errs, repeated("default", s.Default)...)
+	seen := map[string]bool{}
+	for _, op := range s.Operators {
+		if seen[op.Name] {
+			errs = append(errs, fmt.Errorf("%w %q: it is listed twice", ErrOperator, op.Name))
+		}
+		seen[op.Name] = true
+		for _, err := range op.check() {
+			errs = append(errs, fmt.Errorf("operator %s: %w", op.Name, err))
+		}
+	}
+	return errs
+}
+
+func (op Operator) check() []error {
+	var errs []error
+	if op.Name == "" || len(op.Name) > maxName || !utf8.ValidString(op.Name) || !utf8.ValidString(op.Team) {
+		errs = append(errs, fmt.Errorf("%w %q: give it a name of 1 to %d bytes of UTF-8", ErrOperator, op.Name, maxName))
+	}
+	for _, o := range op.Objectives {
+		if err := checkObjective(o, op.Own); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	errs = append(errs, repeated(op.Name, op.Objectives)...)
+	for _, name := range op.Without {
+		if err := checkSLI(name, nil); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	for i, own := range op.Own {
+		errs = append(errs, op.checkOwn(own, i)...)
+	}
+	return errs
+}
+
+func (op Operator) checkOwn(own OwnSLI, i int) []error {
+	var errs []error
+	if !ownName.MatchString(own.Name) {
+		errs = append(errs, fmt.Errorf("%w %q: an own SLI is named with small letters, digits, - and _", ErrSLI, own.Name))
+	}
+	if builtin(own.Name) {
+		errs = append(errs, fmt.Errorf("%w %q: every operator has an SLI of that name already", ErrSLI, own.Name))
+	}
+	if slices.ContainsFunc(op.Own[:i], func(o OwnSLI) bool { return o.Name == own.Name }) {
+		errs = append(errs, fmt.Errorf("%w %q: it is listed twice", ErrSLI, own.Name))
+	}
+	if strings.TrimSpace(own.Bad) == "" || strings.TrimSpace(own.Total) == "" {
+		errs = append(errs, fmt.Errorf("%w %q: it needs both a query for bad requests and one for all", ErrSLI, own.Name))
+	}
+	if !slices.ContainsFunc(op.Objectives, func(o Objective) bool { return o.SLI == own.Name }) {
+		errs = append(errs, fmt.Errorf("%w %q: it has no objective", ErrSLI, own.Name))
+	}
+	return errs
+}
+
+func repeated(where string, objectives []Objective) []error {
+	var errs []error
+	for i, o := range objectives {
+		if slices.ContainsFunc(objectives[:i], func(p Objective) bool { return p.SLI == o.SLI }) {
+			errs = append(errs, fmt.Errorf("%w: %s has two objectives for %s", ErrTarget, where, o.SLI))
+		}
+	}
+	return errs
+}
+
+func checkObjective(o Objective, own []OwnSLI) error {
+	if err := checkSLI(o.SLI, own); err != nil {
+		return err
+	}
+	if err := o.Target.check(); err != nil {
+		return fmt.Errorf("%s: %w", o.SLI, err)
+	}
+	if o.Period == 0 {
+		return nil
+	}
+	if err := checkPeriod(o.Period); err != nil {
+		return fmt.Errorf("%s: %w", o.SLI, err)
+	}
+	return nil
+}
+
+func builtin(name string) bool {
+	return slices.ContainsFunc(SLIs(), func(s SLI) bool { return s.Name == name }) || strings.HasPrefix(name, Probe)
+}
+
+// CheckSLI says whether there is an SLI of that name, among those of any
+// operator and the own ones that are named; the error suggests the nearest.
+func CheckSLI(name string, own ...string) error {
+	var list []OwnSLI
+	for _, n := range own {
+		list = append(list, OwnSLI{Name: n})
+	}
+	return checkSLI(name, list)
+}
+
+func checkSLI(name string, own []OwnSLI) error {
+	if builtin(name) {
+		return nil
+	}
+	var known []string
+	for _, o := range own {
+		known = append(known, o.Name)
+	}
+	if slices.Contains(known, name) {
+		return nil
+	}
+	for _, s := range SLIs() {
+		known = append(known, s.Name)
+	}
+	if near := nearest(name, known); near != "" {
+		return fmt.Errorf("%w %q: did you mean %s?", ErrSLI, name, near)
+	}
+	return fmt.Errorf("%w %q: choose one of %s", ErrSLI, name, strings.Join(known, ", "))
+}
+
+// nearest is the known name with the fewest edits, if these are few.
+func nearest(name string, known []string) string {
+	best, found := 1+max(1, len(name)/3), ""
+	for _, k := range known {
+		if d := edits(name, k); d < best {
+			best, found = d, k
+		}
+	}
+	return found
+}
+
+// edits is the Levenshtein distance.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+cost)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,248 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package slo
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/bellwether-dev/bellwether/alerts/series"
+)
+
+// Simulation is what Simulate plays.
+type Simulation struct {
+	Objective Objective
+	// Seed makes the same numbers again.
+	Seed uint64
+	// Runs is how many periods are played. Default: 200.
+	Runs int
+}
+
+// Result is what came out.
+type Result struct {
+	Target  string `json:"target"`
+	Period  string `json:"period"`
+	Runs    int    `json:"runs"`
+	Seed    uint64 `json:"seed"`
+	Timings []Time `json:"timings"`
+	// Noise is what independent failures do that use up half of the budget: no
+	// page is called for.
+	Noise Noise `json:"noise"`
+	// Incidents is how real ones were found.
+	Incidents Incidents `json:"incidents"`
+}
+
+// Time compares one tier with its formulas, in a failure of an error ratio.
+// Times are in minutes.
+type Time struct {
+	Tier     string `json:"tier"`
+	Severity string `json:"severity"`
+	// Ratio is the error ratio of the failure, and Factor the tier's burn rate.
+	Ratio  float64 `json:"ratio"`
+	Factor float64 `json:"factor"`
+	// Formula is threshold / ratio · long window, and Detected what was seen in
+	// the simulation; -1 if it is never.
+	Formula  float64 `json:"formula"`
+	Detected float64 `json:"detected"`
+	// ResetFormula is short window · (1 - threshold / ratio), and Reset what was seen.
+	ResetFormula float64 `json:"resetFormula"`
+	Reset        float64 `json:"reset"`
+}
+
+// Noise counts false pages in a period, on average.
+type Noise struct {
+	Guarded   float64 `json:"guarded"`
+	Unguarded float64 `json:"unguarded"`
+}
+
+// Incidents counts over all runs. An incident calls for a page if it takes more
+// than 2 % of the budget within an hour, or 5 % within six.
+type Incidents struct {
+	Total int `json:"total"`
+	// Severe call for a page; Paged of them got one.
+	Severe int `json:"severe"`
+	Paged  int `json:"paged"`
+	// Pages is how many pages there were, and Justified how many of them came
+	// with a severe incident.
+	Pages     int `json:"pages"`
+	Justified int `json:"justified"`
+	// Recall is Paged / Severe, and Precision is Justified / Pages; 1 if there was none.
+	Recall    float64 `json:"recall"`
+	Precision float64 `json:"precision"`
+}
+
+const defaultRuns = 200
+
+// Simulate plays an objective's alerts against failures that are drawn from a
+// seed: what they find, when, and what they make of noise.
+func Simulate(s Simulation) (Result, error) {
+	if err := checkObjective(Objective{SLI: "csv", Target: s.Objective.Target, Period: s.Objective.Period}, nil); err != nil {
+		return Result{}, err
+	}
+	if s.Runs <= 0 {
+		s.Runs = defaultRuns
+	}
+	o := s.Objective
+	out := Result{Target: o.Target.String(), Period: duration(o.period()), Runs: s.Runs, Seed: s.Seed}
+	for _, ratio := range []float64{1, 0.1, 0.02} {
+		for _, t := range Tiers() {
+			out.Timings = append(out.Timings, timing(t, o, ratio))
+		}
+	}
+	random := rand.New(rand.NewPCG(s.Seed, 0)) //nolint:gosec // a simulation has to be repeatable
+	guarded := NewJudge(o)
+	unguarded := guarded
+	unguarded.Guard = 1
+	length := int(o.period() / Step)
+	for range s.Runs {
+		noise := independent(random, length, o.Target.Budget().Ratio()/2)
+		out.Noise.Guarded += float64(len(pages(guarded.Judge(noise))))
+		out.Noise.Unguarded += float64(len(pages(unguarded.Judge(noise))))
+		out.Incidents.play(random, guarded, length)
+	}
+	out.Noise.Guarded /= float64(s.Runs)
+	out.Noise.Unguarded /= float64(s.Runs)
+	out.Incidents.Recall = share(out.Incidents.Paged, out.Incidents.Severe)
+	out.Incidents.Precision = share(out.Incidents.Justified, out.Incidents.Pages)
+	return out, nil
+}
+
+func share(part, of int) float64 {
+	if of == 0 {
+		return 1
+	}
+	return float64(part) / float64(of)
+}
+
+// timing plays one lasting failure with evenly spread bad slices against a tier.
+// The failure lasts as long as the tier's long window, and then ends.
+func timing(t Tier, o Objective, ratio float64) Time {
+	threshold := t.Threshold(o.Target, o.period())
+	out := Time{Tier: t.Name, Severity: t.Severity, Ratio: ratio, Factor: t.Factor(o.period()), Formula: -1, Detected: -1, ResetFormula: -1, Reset: -1}
+	if _, ok := t.Detection(o.Target, o.period(), ratio); !ok {
+		return out
+	}
+	out.Formula = threshold / ratio * t.Long.Minutes()
+	out.ResetFormula = t.Short.Minutes() * (1 - threshold/ratio)
+	failure := int(t.Long / Step)
+	timeline := make([]Slice, 2*failure)
+	for i := range failure {
+		if int(float64(i+1)*ratio+1e-9) > int(float64(i)*ratio+1e-9) {
+			timeline[i] = Bad
+		}
+	}
+	for i, firing := range NewJudge(o).tier(t, prefixSums(timeline)) {
+		if firing && out.Detected < 0 {
+			out.Detected = float64(i + 1)
+		}
+		if firing && i >= failure {
+			out.Reset = float64(i + 1 - failure)
+		}
+	}
+	if out.Detected >= 0 {
+		out.Reset = max(out.Reset, 0)
+	}
+	return out
+}
+
+// independent failures: each slice is bad with the same probability.
+func independent(random *rand.Rand, length int, probability float64) []Slice {
+	out := make([]Slice, length)
+	for i := range out {
+		if random.Float64() < probability {
+			out[i] = Bad
+		}
+	}
+	return out
+}
+
+// span is a stretch of slices, from inclusive, to exclusive.
+type span struct{ from, to int }
+
+// pageGap is how long there has to be quiet for a page to be another one.
+const pageGap = int(30 * time.Minute / Step)
+
+// pages are the stretches in which a page was open.
+func pages(verdicts []Verdict) []span {
+	var out []span
+	for i, v := range verdicts {
+		switch {
+		case v.Page == "":
+		case len(out) > 0 && i-out[len(out)-1].to < pageGap:
+			out[len(out)-1].to = i + 1
+		default:
+			out = append(out, span{i, i + 1})
+		}
+	}
+	return out
+}
+
+// play draws the incidents of one period on top of a tenth of the budget in
+// noise, and counts what was found. Incidents last from two minutes to eight
+// hours, and are bad in a twentieth to all of their slices.
+func (n *Incidents) play(random *rand.Rand, j Judge, length int) {
+	timeline := independent(random, length, j.Target.Budget().Ratio()/10)
+	var severe, all []span
+	for start := random.IntN(2 * day2slices); start < length; start += day2slices/2 + random.IntN(4*day2slices) {
+		lasts := 2 << random.IntN(9)
+		ratio := 1.0
+		if random.IntN(2) == 0 {
+			ratio = 0.05 + 0.95*random.Float64()
+		}
+		in := span{start, min(length, start+lasts)}
+		for i := in.from; i < in.to; i++ {
+			if random.Float64() < ratio {
+				timeline[i] = Bad
+			}
+		}
+		all = append(all, in)
+		if j.severe(timeline[in.from:in.to]) {
+			severe = append(severe, in)
+		}
+	}
+	open := pages(j.Judge(timeline))
+	n.Total += len(all)
+	n.Severe += len(severe)
+	n.Pages += len(open)
+	for _, s := range severe {
+		n.Paged += meets(s, open)
+	}
+	for _, p := range open {
+		n.Justified += meets(p, severe)
+	}
+}
+
+const day2slices = int(day / Step)
+
+// severe is the definition of an incident that calls for a page, in terms of
+// budget and not of burn rates or windows' ends.
+func (j Judge) severe(incident []Slice) bool {
+	budget := count(j.Period) * j.Target.Budget().Ratio()
+	bad := prefixSums(incident)
+	if bad[len(incident)] < Guard {
+		return false
+	}
+	for _, t := range Tiers() {
+		if t.Severity != series.Page {
+			continue
+		}
+		window := int(t.Long / Step)
+		for i := range incident {
+			if spent := bad[i+1] - bad[max(0, i+1-window)]; float64(spent) > budget*t.Share.Ratio() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// meets is 1 if any of the spans overlaps.
+func meets(s span, others []span) int {
+	for _, o := range others {
+		if s.from < o.to && o.from < s.to {
+			return 1
+		}
+	}
+	return 0
+}

@@ -1,0 +1,185 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package slo
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bellwether-dev/bellwether/alerts/series"
+)
+
+// SLI is an indicator that can be derived for any operator.
+type SLI struct {
+	// Name is the value of the label sli. Probe is a family: probe:NAME.
+	Name string
+	// Bad says when a slice is bad.
+	Bad string
+	// Target is the default profile's.
+	Target PPM
+	// Required SLIs have slices wherever the operator is expected. The others
+	// have some if the operator exports their metrics.
+	Required bool
+	// expr is PromQL that gives 0 or 1 for each cluster and operator, or for each
+	// cluster, operator and sli if the SLI is a family.
+	expr string
+}
+
+// Probe is the prefix of the SLIs of probes.
+const Probe = "probe:"
+
+// How far back counters are looked at: four scrapes at the usual 60 s and more
+// at any shorter interval.
+const lookback = "5m"
+
+// SLIs are the indicators that every operator has, in the order of their rules.
+// Conditions are written for what is good, and negated: NaN compares false with
+// everything, so a value that is not a number is bad and not ignored.
+func SLIs() []SLI {
+	return []SLI{
+		{Name: "csv", Target: 995_000, Required: true, expr: csvExpr(),
+			Bad: "the ClusterServiceVersion is not Succeeded, outside the bounded grace of an upgrade"},
+		{Name: "available", Target: 999_000, Required: true, expr: availableExpr(),
+			Bad: "a Deployment of the operator has fewer available replicas than it asks for"},
+		{Name: "reconcile", Target: 990_000, expr: ofOperator(not(at(rate(series.ReconcileErrorsTotal, ""), "<=", "0.1 * "+rate(series.ReconcileTotal, "")))),
+			Bad: "more than 10 % of the reconciles of 5 minutes returned an error"},
+		{Name: "latency", Target: 990_000, expr: ofOperator(not(at(rate(series.ReconcileTimeBucket, `le=~"10|10.0"`), ">=", "0.95 * "+rate(series.ReconcileTimeCount, "")))),
+			Bad: "more than 5 % of the reconciles of 5 minutes took longer than 10 s"},
+		{Name: "panic", Target: 999_000, expr: ofOperator(not(at(rate(series.ReconcilePanicsTotal, ""), "==", "0"))),
+			Bad: "a reconcile panicked within 5 minutes"},
+		{Name: "queue", Target: 990_000, expr: ofOperator(queueExpr()),
+			Bad: "a work item has been running for more than 300 s, or a queue was deeper than 10 for 10 minutes"},
+		{Name: "leader", Target: 999_000, expr: ofOperator(leaderExpr()),
+			Bad: "a leader election has not exactly one leader"},
+		{Name: "webhook", Target: 999_000, expr: ofOperator(webhookExpr()),
+			Bad: "more than 1 % of the admission requests of 5 minutes ended with a server error"},
+		{Name: "operands", Target: 990_000, expr: operandsExpr(),
+			Bad: "more than 5 % of the operator's custom resources are not Ready"},
+		{Name: "catalog", Target: 990_000, Required: true,
+			expr: fmt.Sprintf("max by (cluster, operator) (%s != bool 1)", series.OperatorCatalogReady),
+			Bad:  "the operator's CatalogSource is not ready"},
+		{Name: Probe, Target: 999_000, expr: probeExpr(),
+			Bad: "fewer than half of the vantage points saw the probe succeed"},
+	}
+}
+
+func at(a, op, b string) string { return fmt.Sprintf("%s %s bool %s", a, op, b) }
+func not(good string) string    { return fmt.Sprintf("(%s) == bool 0", good) }
+
+// rate is the rate of a counter by cluster and namespace.
+func rate(metric, matcher string) string {
+	if matcher != "" {
+		matcher = "{" + matcher + "}"
+	}
+	return fmt.Sprintf("sum by (cluster, namespace) (rate(%s%s[%s]))", metric, matcher, lookback)
+}
+
+// ofOperator says which operator a value by cluster and namespace belongs to. The
+// info series is the many side: two operators in a namespace share the value,
+// and never make the rule fail.
+func ofOperator(bad string) string {
+	return fmt.Sprintf("max by (cluster, operator) (\n  max by (cluster, namespace, operator) (%s)\n  * on (cluster, namespace) group_left ()\n  (%s)\n)", series.OperatorInfo, bad)
+}
+
+func csvExpr() string {
+	return fmt.Sprintf("max by (cluster, operator) (%s != bool 1)\nunless on (cluster, operator) (%s == 1)\nor on (cluster, operator) 0 * max by (cluster, operator) (%s == 1)",
+		series.OperatorCSVSucceeded, series.OperatorUpgrading, series.OperatorUpgrading)
+}
+
+// availableExpr takes a Deployment without available replicas for one with none.
+func availableExpr() string {
+	by := "by (cluster, operator, deployment)"
+	desired := fmt.Sprintf("max %s (%s)", by, series.OperatorReplicasDesired)
+	return fmt.Sprintf("max by (cluster, operator) (\n  (\n    (min %s (%s) or 0 * %s)\n    >= bool\n    %s\n  ) == bool 0\n)", by, series.OperatorReplicasAvailable, desired, desired)
+}
+
+func queueExpr() string {
+	return not(fmt.Sprintf("(max by (cluster, namespace) (%s) <= bool 300)\n   * (max by (cluster, namespace) (min_over_time(%s[10m])) <= bool 10)", series.QueueLongestRunning, series.QueueDepth))
+}
+
+// leaderExpr looks at each election by its name: a namespace may have several.
+func leaderExpr() string {
+	return fmt.Sprintf("max by (cluster, namespace) (sum by (cluster, namespace, name) (%s) != bool 1)", series.LeaderStatus)
+}
+
+func webhookExpr() string {
+	total := rate(series.WebhookRequestsTotal, "")
+	errors := fmt.Sprintf("(%s or 0 * %s)", rate(series.WebhookRequestsTotal, `code=~"5.."`), total)
+	return not(at(errors, "<=", "0.01 * "+total))
+}
+
+func operandsExpr() string {
+	sum := func(matcher string) string {
+		return fmt.Sprintf("sum by (cluster, operator) (%s{%s})", series.OperatorOperands, matcher)
+	}
+	total := sum(`ready=~"true|false"`)
+	return not(fmt.Sprintf("(%s or 0 * %s)\n<= bool\n0.05 * %s", sum(`ready="false"`), total, total))
+}
+
+func probeExpr() string {
+	seen := fmt.Sprintf("max by (cluster, operator, probe, vantage) (%s == bool 1)", series.ProbeSuccess)
+	return fmt.Sprintf("max by (cluster, operator, sli) (label_replace(\n  (2 * sum by (cluster, operator, probe) (%s) >= bool count by (cluster, operator, probe) (%s)) == bool 0,\n  \"sli\", \"probe:$1\", \"probe\", \"(.+)\"\n))", seen, seen)
+}
+
+// OwnSLI is an indicator from metrics that an operator brings itself: bad
+// requests of all requests. Its slices are shares and not just 0 or 1, so that
+// they weigh by how bad it was.
+type OwnSLI struct {
+	// Name is the value of the label sli.
+	Name string
+	// Bad and Total are PromQL that give a rate of requests over 5 minutes.
+	// A label cluster is kept, all others are summed over.
+	Bad, Total string
+	// MinRequests is how many requests there have to be in 5 minutes for a slice
+	// to count as bad at all: one failure of two is no outage. Default: 10.
+	MinRequests int
+}
+
+// defaultMinRequests of an OwnSLI.
+const defaultMinRequests = 10
+
+func (o OwnSLI) expr() string {
+	least := o.MinRequests
+	if least <= 0 {
+		least = defaultMinRequests
+	}
+	total := fmt.Sprintf("sum by (cluster) (%s)", o.Total)
+	enough := number(float64(least) / (5 * time.Minute).Seconds())
+	return fmt.Sprintf("clamp(\n  sum by (cluster) (%s)\n  / (%s >= %s),\n  0, 1\n)\nor on (cluster) 0 * %s", o.Bad, total, enough, total)
+}
+
+// Matcher is a label matcher of PromQL: Label, Op (=, !=, =~ or !~) and Value.
+type Matcher struct{ Label, Op, Value string }
+
+func selector(metric string, matchers []Matcher) string {
+	var parts []string
+	for _, m := range matchers {
+		parts = append(parts, m.Label+m.Op+quote(m.Value))
+	}
+	return metric + "{" + strings.Join(parts, ",") + "}"
+}
+
+// RequestRatio is an SLI from a counter of requests: bad are those that also
+// match the bad matchers.
+func RequestRatio(name, counter string, all, bad []Matcher) OwnSLI {
+	return OwnSLI{
+		Name:  name,
+		Bad:   fmt.Sprintf("rate(%s[%s])", selector(counter, slices.Concat(all, bad)), lookback),
+		Total: fmt.Sprintf("rate(%s[%s])", selector(counter, all), lookback),
+	}
+}
+
+// LatencyThreshold is an SLI from a classic histogram, named without its
+// suffixes: bad are the requests above the threshold in seconds, which has to be
+// one of the histogram's bounds, written as its label le.
+func LatencyThreshold(name, histogram, le string, all []Matcher) OwnSLI {
+	total := fmt.Sprintf("sum by (cluster) (rate(%s[%s]))", selector(histogram+"_count", all), lookback)
+	fast := fmt.Sprintf("sum by (cluster) (rate(%s[%s]))", selector(histogram+"_bucket", slices.Concat(all, []Matcher{{"le", "=", le}})), lookback)
+	return OwnSLI{Name: name, Bad: total + " - " + fast, Total: total}
+}
+
+// quote writes a string of PromQL.
+func quote(text string) string { return fmt.Sprintf("%q", text) }
