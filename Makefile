@@ -10,7 +10,7 @@ SHELL := /usr/bin/env bash
 MAKEFLAGS += --no-print-directory
 
 BIN := $(CURDIR)/bin
-MODULES := . testbed
+MODULES := . testbed testbed/sigstore
 TEST_TIMEOUT ?= 40m
 # How many of the testbed's test binaries run at a time. They mostly wait for
 # OLM, which allows itself few requests a second.
@@ -72,6 +72,7 @@ test-unit: ## Test the product's module
 .PHONY: test-testbed
 test-testbed: components ## Test against real clusters of the testbed
 	cd testbed && go test -p $(TESTBED_PARALLEL) -timeout $(TEST_TIMEOUT) ./...
+	cd testbed/sigstore && go test -timeout $(TEST_TIMEOUT) ./...
 
 .PHONY: race
 race: ## Test the product's module under the race detector (needs a C compiler); plans start no goroutines
