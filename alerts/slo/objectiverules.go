@@ -223,13 +223,11 @@ func (s Set) expected() []monitoringv1.Rule {
 				without = append(without, op.Name)
 			}
 		}
-		match := ""
-		switch {
-		case byDefault:
-			match = matchOperators("!~", without)
-		case len(named) > 0:
+		match := matchOperators("!~", without)
+		if !byDefault {
 			match = matchOperators("=~", named)
-		default:
+		}
+		if !byDefault && len(named) == 0 {
 			continue
 		}
 		rules = append(rules, record(series.SLIExpected, fmt.Sprintf("group by (cluster, operator) (%s%s)", series.OperatorExpected, match), series.SLI, sli.Name))

@@ -90,7 +90,7 @@ func Tests(s Set, ruleFile string) ([]byte, error) {
 		return nil, err
 	}
 	file := testFile{RuleFiles: []string{ruleFile}, EvaluationInterval: duration(Step), Fuzzy: true, Tests: []testCase{
-		clustersTest("clusters of "+operator, operator, objective, scenes(objective)),
+		clustersTest("clusters of "+operator, operator, objective, scenes()),
 		clustersTest("partial outages", operator, objective, partial(objective)),
 		annotationsTest(s, operator, objective),
 		releaseTest(operator),
@@ -133,7 +133,7 @@ func (s Set) subject() (string, Objective, error) {
 
 // scenes are the stories of single clusters. Each has a version of its own, so
 // that none of them is its release's fault.
-func scenes(o Objective) []scene {
+func scenes() []scene {
 	out := []scene{
 		{cluster: "quiet", timeline: stretch(0, 0)},
 		{cluster: "outage", timeline: stretch(60, 90)},
