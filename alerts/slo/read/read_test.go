@@ -1,0 +1,155 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package read
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bellwether-dev/bellwether/alerts/slo"
+)
+
+const slothText = `version: prometheus/v1
+service: echo
+labels: {owner: team}
+slos:
+- name: requests
+  objective: 99.95
+  sli:
+    events:
+      error_query: sum(rate(http_requests_total{code=~"5.."}[{{.window}}]))
+      total_query: sum(rate(http_requests_total[{{ .window }}]))
+  alerting: {name: X}
+`
+
+const openText = `apiVersion: openslo/v1
+kind: SLI
+metadata: {name: latency-sli}
+spec:
+  ratioMetric:
+    counter: true
+    good: {metricSource: {type: Prometheus, spec: {query: 'fast_total{job="x"}'}}}
+    total: {metricSource: {type: Prometheus, spec: {query: 'all_total'}}}
+---
+apiVersion: openslo/v1
+kind: SLO
+metadata: {name: fast}
+spec:
+  service: echo
+  indicatorRef: latency-sli
+  budgetingMethod: Occurrences
+  timeWindow: [{duration: 4w, isRolling: true}]
+  objectives: [{target: 0.999}]
+`
+
+const ownText = `apiVersion: bellwether.dev/objectives/v1
+operators:
+- name: echo
+  team: messaging
+  objectives: [{sli: available, target: "99.9", period: 7d}]
+  without: [catalog]
+`
+
+func TestFile(t *testing.T) {
+	for name, test := range map[string]struct {
+		text string
+		want slo.Operator
+	}{
+		"sloth": {slothText, slo.Operator{
+			Name: "echo", Objectives: []slo.Objective{{SLI: "requests", Target: 999_500}},
+			Own: []slo.OwnSLI{{Name: "requests", Bad: `sum(rate(http_requests_total{code=~"5.."}[5m]))`, Total: "sum(rate(http_requests_total[5m]))"}},
+		}},
+		"OpenSLO": {openText, slo.Operator{
+			Name: "echo", Objectives: []slo.Objective{{SLI: "fast", Target: 999_000, Period: 28 * 24 * time.Hour}},
+			Own: []slo.OwnSLI{{
+				Name: "fast", Total: "rate(all_total[5m])",
+				Bad: `sum by (cluster) (rate(all_total[5m])) - sum by (cluster) (rate(fast_total{job="x"}[5m]))`,
+			}},
+		}},
+		"Bellwether": {ownText, slo.Operator{
+			Name: "echo", Team: "messaging", Objectives: []slo.Objective{{SLI: "available", Target: 999_000, Period: 7 * 24 * time.Hour}},
+			Without: []string{"catalog"},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var set slo.Set
+			if err := File(&set, []byte(test.text)); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff([]slo.Operator{test.want}, set.Operators); diff != "" {
+				t.Errorf("operators (-want +got):\n%s", diff)
+			}
+			if _, err := slo.Build(set); err != nil {
+				t.Errorf("rules: %v", err)
+			}
+		})
+	}
+}
+
+// TestFilesAddUp reads several files about the same operator.
+func TestFilesAddUp(t *testing.T) {
+	var set slo.Set
+	for _, text := range []string{slothText, openText, ownText} {
+		if err := File(&set, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(set.Operators) != 1 || len(set.Operators[0].Objectives) != 3 || len(set.Operators[0].Own) != 2 {
+		t.Errorf("set: %+v", set)
+	}
+}
+
+func TestRefused(t *testing.T) {
+	edit := func(text, from, to string) string {
+		out := strings.ReplaceAll(text, from, to)
+		if out == text {
+			t.Fatalf("no %q in %q", from, text)
+		}
+		return out
+	}
+	for name, test := range map[string]struct {
+		text string
+		want error
+		says string
+	}{
+		"empty":              {"", ErrFormat, "apiVersion"},
+		"something else":     {"apiVersion: v1", ErrFormat, "sloth"},
+		"no YAML":            {"a: [", ErrFormat, ""},
+		"100":                {edit(slothText, "99.95", "100"), slo.ErrTarget, "requests"},
+		"raw":                {edit(slothText, "events:", "raw:"), ErrUnsupported, "sli.events"},
+		"template":           {edit(slothText, "{{.window}}", "{{.x}}"), ErrUnsupported, "{{.x}}"},
+		"no service":         {edit(slothText, "service: echo", ""), ErrFormat, "service"},
+		"comma":              {edit(ownText, "99.9", "99,9"), slo.ErrTarget, "99.9"},
+		"period":             {edit(ownText, "7d", "10y"), slo.ErrPeriod, "available"},
+		"unknown field":      {edit(ownText, "team:", "tema:"), ErrFormat, "tema"},
+		"calendar":           {edit(openText, "isRolling: true", "isRolling: false, calendar: {startTime: '2026-01-01 00:00:00', timeZone: UTC}"), ErrUnsupported, "calendar"},
+		"timeslices":         {edit(openText, "Occurrences", "Timeslices"), nil, ""},
+		"no such SLI":        {edit(openText, "indicatorRef: latency-sli", "indicatorRef: other"), ErrFormat, "other"},
+		"other source":       {edit(openText, "type: Prometheus", "type: Datadog"), ErrUnsupported, "Datadog"},
+		"counter expression": {edit(openText, "'all_total'", "'sum(all_total)'"), ErrUnsupported, "plain selector"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := File(&slo.Set{}, []byte(test.text))
+			if err == nil || test.want != nil && !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("%v, want %v with %q", err, test.want, test.says)
+			}
+		})
+	}
+}
+
+func FuzzFile(f *testing.F) {
+	for _, text := range []string{slothText, openText, ownText, ""} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(_ *testing.T, text []byte) {
+		var set slo.Set
+		if File(&set, text) == nil {
+			_, _ = slo.Build(set)
+		}
+	})
+}
