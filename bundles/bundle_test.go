@@ -102,6 +102,24 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// TestWholeNumbersStayWhole: a bound may be larger than what a float holds exactly.
+func TestWholeNumbersStayWhole(t *testing.T) {
+	const bound = "9223372036854775807"
+	for name, text := range map[string]string{
+		"YAML": strings.Replace(crd, "served: true", "served: true\n    bound: "+bound, 1),
+		"JSON": `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "bound": ` + bound + `}`,
+	} {
+		b, err := bundles.Read(bundleFS(map[string]string{"manifests/things.yaml": text}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		manifests, err := b.Manifests()
+		if err != nil || !strings.Contains(string(slices.Concat(manifests...)), `"bound":`+bound) {
+			t.Errorf("%s: the bound changed: %s (%v)", name, manifests, err)
+		}
+	}
+}
+
 func TestReadRefuses(t *testing.T) {
 	tests := map[string]struct {
 		changes map[string]string

@@ -5,13 +5,13 @@ package bundles
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"sync"
 
 	yamlv3 "go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 )
 
@@ -45,15 +45,23 @@ func parseObject(file string, line int, text []byte) (*Object, error) {
 }
 
 // parseContent reads JSON as what it is: catalogs carry manifests as JSON, and a YAML parser takes five times as long.
+// Whole numbers stay whole, as Kubernetes reads them: bounds of schemas can be too large for a float.
 func parseContent(text []byte) (map[string]any, error) {
 	var content map[string]any
-	if json.Unmarshal(text, &content) == nil {
+	if json.UnmarshalCaseSensitivePreserveInts(text, &content) == nil {
 		return content, nil
 	}
+	converted, err := yaml.YAMLToJSON(text)
+	if err != nil {
+		return nil, err
+	}
 	content = nil
-	err := yaml.Unmarshal(text, &content)
+	err = json.UnmarshalCaseSensitivePreserveInts(converted, &content)
 	return content, err
 }
+
+// SameText tells whether two objects were written alike, to the byte. Objects of different text may still mean the same.
+func (o *Object) SameText(other *Object) bool { return bytes.Equal(o.text, other.text) }
 
 // parse keeps the positions of everything. Few objects are ever asked for one, so it is done on demand.
 func (o *Object) parse() *yamlv3.Node {

@@ -20,8 +20,8 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 )
 
+// ManifestsDir and MetadataDir are the two folders of a bundle.
 const (
-	// ManifestsDir and MetadataDir are the two folders of a bundle.
 	ManifestsDir = "manifests"
 	MetadataDir  = "metadata"
 

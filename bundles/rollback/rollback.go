@@ -119,6 +119,9 @@ func judge(e edge) verdict {
 	if e.newer == nil {
 		return needsBackup("%s is not in %s, and what becomes of its objects meanwhile is not certain", e.older.Name, e.to.Name)
 	}
+	if e.unchanged() {
+		return verdict{class: catalogs.RollbackInPlace}
+	}
 	if v := e.barred(); v.reason != "" {
 		return v
 	}
@@ -145,6 +148,17 @@ func judge(e edge) verdict {
 	stays := inPlace("%s stays as in %s: field %s of %s is new, and the older operator leaves it alone", e.newer.Name, e.to.Name, dropped.Field, dropped.Version)
 	stays.keep = true
 	return stays
+}
+
+// unchanged tells whether nothing has touched the definition since the older bundle, as is most often so.
+func (e edge) unchanged() bool {
+	was := e.from.CRDObject(e.older.Name)
+	for _, b := range e.passed {
+		if is := b.CRDObject(e.older.Name); was == nil || is == nil || !was.SameText(is) {
+			return false
+		}
+	}
+	return crd.Converted(e.from, e.older) == crd.Converted(e.to, e.newer)
 }
 
 // refusals are changes that make objects invalid.

@@ -4,6 +4,7 @@
 package compile
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
@@ -16,6 +17,7 @@ import (
 	"github.com/operator-framework/operator-registry/alpha/declcfg"
 	"github.com/operator-framework/operator-registry/alpha/property"
 	"github.com/operator-framework/operator-registry/pkg/registry"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/catalogs"
@@ -38,36 +40,84 @@ func Render(b *bundles.Bundle, image string, inline bool) (declcfg.Bundle, error
 		return declcfg.Bundle{}, fmt.Errorf("%w: render %s: find images: %w", ErrContent, b.Name, err)
 	}
 	out := declcfg.Bundle{Schema: declcfg.SchemaBundle, Name: b.Name, Package: b.Package, Image: image, RelatedImages: related}
-	var objects []property.Property
 	for _, p := range props {
-		switch p.Type {
-		case property.TypeBundleObject:
-			objects = append(objects, p)
-		case property.TypeCSVMetadata:
-		default:
+		if p.Type != property.TypeBundleObject && p.Type != property.TypeCSVMetadata {
 			out.Properties = append(out.Properties, p)
 		}
 	}
-	if image == "" || inline {
-		out.Properties = append(out.Properties, objects...)
+	if image != "" && !inline {
+		out.Properties = append(out.Properties, property.MustBuildCSVMetadata(*b.CSV))
 		return out, nil
 	}
-	out.Properties = append(out.Properties, property.MustBuildCSVMetadata(*b.CSV))
+	objects, err := objects(b)
+	if err != nil {
+		return declcfg.Bundle{}, fmt.Errorf("%w: render %s: %w", ErrContent, b.Name, err)
+	}
+	out.Properties = append(out.Properties, objects...)
 	return out, nil
 }
 
-// registryBundle is the bundle as operator-registry knows it after it has read the folder: one object per file, and only
-// the first ClusterServiceVersion.
+// objects are the manifests that operator-registry reads of a bundle, in its order.
+func objects(b *bundles.Bundle) ([]property.Property, error) {
+	var out []property.Property
+	for _, o := range read(b) {
+		raw, err := json.Marshal(o.Object)
+		if err != nil {
+			return nil, fmt.Errorf("encode %s: %w", o.File, err)
+		}
+		out = append(out, property.MustBuildBundleObject(raw))
+	}
+	slices.SortFunc(out, func(a, b property.Property) int { return bytes.Compare(a.Value, b.Value) })
+	return out, nil
+}
+
+// read are the objects that operator-registry has after it has read the bundle's folder: one per file.
+func read(b *bundles.Bundle) []*bundles.Object {
+	var out []*bundles.Object
+	for i, o := range b.Objects {
+		if i == 0 || o.File == "" || o.File != b.Objects[i-1].File {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// withoutSchemas is a definition without what makes it large. Properties depend on names and versions only, and
+// operator-registry decodes its objects several times.
+func withoutSchemas(o *unstructured.Unstructured) *unstructured.Unstructured {
+	if o.GetKind() != "CustomResourceDefinition" {
+		return o
+	}
+	out := &unstructured.Unstructured{Object: maps.Clone(o.Object)}
+	spec, _ := o.Object["spec"].(map[string]any)
+	versions, _ := spec["versions"].([]any)
+	if len(versions) == 0 {
+		return o
+	}
+	thin := make([]any, 0, len(versions))
+	for _, v := range versions {
+		version, ok := v.(map[string]any)
+		if !ok {
+			return o // for operator-registry to refuse
+		}
+		version = maps.Clone(version)
+		delete(version, "schema")
+		thin = append(thin, version)
+	}
+	spec = maps.Clone(spec)
+	spec["versions"] = thin
+	out.Object["spec"] = spec
+	return out
+}
+
+// registryBundle is the bundle as operator-registry knows it after it has read the folder, but for the schemas.
 func registryBundle(b *bundles.Bundle, image string) (*registry.Bundle, error) {
 	out := registry.NewBundle(b.Name, &registry.Annotations{
 		PackageName: b.Package, Channels: strings.Join(b.Channels, ","), DefaultChannelName: b.DefaultChannel,
 	})
 	out.BundleImage = image
-	for i, o := range b.Objects {
-		if i > 0 && o.File != "" && o.File == b.Objects[i-1].File {
-			continue
-		}
-		out.Add(o.Unstructured)
+	for _, o := range read(b) {
+		out.Add(withoutSchemas(o.Unstructured))
 	}
 	for _, d := range b.Dependencies {
 		out.Dependencies = append(out.Dependencies, &registry.Dependency{Type: d.Type, Value: d.Value})

@@ -270,7 +270,7 @@ func (a *app) signer(file string) (*sign.Signer, error) {
 	return signer, err
 }
 
-const passwordVariable = "COSIGN_PASSWORD" //nolint:gosec // it names a variable and holds no password
+const passwordVariable = "COSIGN_PASSWORD"
 
 // password is that of the environment, or what a person types; empty where there is neither.
 func (a *app) password(prompt string) ([]byte, error) {
