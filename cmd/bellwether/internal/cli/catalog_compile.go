@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -68,6 +69,8 @@ func (a *app) catalogCompileCommand() *cobra.Command {
 			"  bellwether catalog compile ./ladders ./catalog --check\n" +
 			"  bellwether catalog compile ./ladders ./catalog --previous registry.example.com/catalogs/main:latest --hub",
 		RunE: func(c *cobra.Command, args []string) error {
+			// It makes much garbage and keeps little: four times the memory is still little, and saves a fifth of the time.
+			defer debug.SetGCPercent(debug.SetGCPercent(400))
 			report, err := a.compile(c.Context(), &f, args[0], args[1])
 			if err != nil {
 				return a.trouble(ladderError(err))

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -28,6 +29,7 @@ func main() {
 	in := flag.String("in", "", "folder that holds the catalog, with one file for each package")
 	out := flag.String("out", "", "folder to write to")
 	flag.Parse()
+	debug.SetGCPercent(400) // as `bellwether catalog compile` does
 	if err := run(*in, *out); err != nil {
 		fmt.Fprintln(os.Stderr, "compile-catalog:", err)
 		os.Exit(1)
