@@ -15,6 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/bellwether-dev/bellwether/alerts/series"
 )
 
 var update = flag.Bool("update", false, "write golden files")
@@ -175,5 +177,55 @@ func TestGoldenTests(t *testing.T) {
 	}
 	if _, err := Tests(Set{Default: []Objective{{SLI: "queue", Target: 990_000}}}, "x"); !errors.Is(err, ErrSLI) {
 		t.Errorf("tests of a set without csv: %v", err)
+	}
+}
+
+// TestReference looks every SLI, with its target, and every series up in the reference.
+func TestReference(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "slo.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	reference := string(text)
+	for _, s := range SLIs() {
+		target := s.Target.String()
+		if s.Required {
+			target += ", expected"
+		}
+		if row := "| `" + s.Name + "` | " + target + " | " + s.Bad + " |"; !strings.Contains(reference, row) {
+			t.Errorf("the reference does not say %q", row)
+		}
+	}
+	for _, s := range append(series.Exported(), series.Recorded()...) {
+		if !strings.Contains(reference, "| `"+s.Name) {
+			t.Errorf("the reference does not name %s", s.Name)
+		}
+	}
+	for _, g := range build(t, sets()["mixed"]).All() {
+		for _, r := range g.Rules {
+			name := strings.TrimRight(r.Record, "0123456789mhd")
+			if r.Record != "" && !strings.Contains(reference, "| `"+r.Record) && !strings.Contains(reference, "| `"+name) {
+				t.Errorf("the reference does not name %s", r.Record)
+			}
+		}
+	}
+}
+
+// TestRulesSayTheNumbers spells the factors, windows and comparisons out once more:
+// the golden files would follow a wrong one with -update, and this does not.
+func TestRulesSayTheNumbers(t *testing.T) {
+	text, err := File(build(t, Set{Default: DefaultProfile()}).All())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"clamp_max(14.4 * ", "clamp_max(6 * ", "clamp_max(3 * ", "clamp_max(1 * ", ", 0.9)", "bellwether:slo_objective:ratio + 2.5",
+		`bellwether:sli_bad:sum1h / 60 > on (operator, sli) group_left () bellwether:slo_threshold:ratio{tier="1h"}`,
+		`bellwether:sli_bad:sum5m / 5 > on`, "bellwether:sli_bad:sum6h / 360 > on", "bellwether:sli_bad:sum30m / 30 > on",
+		"bellwether:sli_bad:sum1d / 1440 > on", "bellwether:sli_bad:sum2h / 120 > on", "bellwether:sli_bad:sum3d / 4320 > on",
+	} {
+		if !strings.Contains(strings.Join(strings.Fields(string(text)), " "), want) {
+			t.Errorf("the rules do not say %q", want)
+		}
 	}
 }
