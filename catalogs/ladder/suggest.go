@@ -7,6 +7,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/agnivade/levenshtein"
 )
 
 // nearest answers a name that does not exist with the one that was probably meant, or with all there are.
@@ -21,25 +23,8 @@ func nearest(wanted string, existing []string) string {
 	return "there are " + strings.Join(existing, ", ")
 }
 
-// distance is the number of single-byte edits between two names (Levenshtein), whatever their case.
+// distance is the number of edits between two names, whatever their case.
 func distance(a, b string) int {
 	const longest = 64 // what differs more than this is no typing error
-	a, b = strings.ToLower(a[:min(len(a), longest)]), strings.ToLower(b[:min(len(b), longest)])
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
+	return levenshtein.ComputeDistance(strings.ToLower(a[:min(len(a), longest)]), strings.ToLower(b[:min(len(b), longest)]))
 }
