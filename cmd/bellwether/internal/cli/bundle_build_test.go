@@ -80,6 +80,22 @@ func TestBundleBuild(t *testing.T) {
 	})
 }
 
+func TestBrokenBundlesAreNotPushed(t *testing.T) {
+	w, dir, ref := newWorld(), t.TempDir(), localRegistry(t)+"/broken:1"
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(buildTestdata, "golden", "chart"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "manifests", "broken.yaml"), []byte("a: ["), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := w.run(t, "bundle", "push", dir, ref); r.code != exitError || !strings.Contains(r.err, "manifests/broken.yaml") {
+		t.Errorf("got %d: %s", r.code, r.err)
+	}
+	if r := w.run(t, "bundle", "diff", ref, dir); r.code == exitOK || !strings.Contains(r.err, "not found") {
+		t.Errorf("something was pushed: %d: %s%s", r.code, r.out, r.err)
+	}
+}
+
 func TestBundleBuildPins(t *testing.T) {
 	w, dir, registry := newWorld(), t.TempDir(), localRegistry(t)
 	image := registry + "/operator:1"

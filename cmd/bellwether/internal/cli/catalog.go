@@ -214,6 +214,12 @@ func (a *app) bundleCommand() *cobra.Command {
 		Args: exactArgs("the bundle's folder", "the reference to publish it as"), ValidArgsFunction: completeDir,
 		Example: "  bellwether bundle push ./bundle registry.example.com/bundles/echo-operator:1.1.0",
 		RunE: func(c *cobra.Command, args []string) error {
+			// What nobody can read must not get a name that somebody could follow.
+			if isDirectory(args[0]) {
+				if _, err := fromFolder(args[0]); err != nil {
+					return err
+				}
+			}
 			digest, err := oci.NewClient(oci.Options{}).PushBundle(c.Context(), args[0], args[1], access.access())
 			return a.pushed(digest, err)
 		},
