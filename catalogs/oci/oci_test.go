@@ -502,7 +502,7 @@ func TestSizeIsBounded(t *testing.T) {
 
 func TestCache(t *testing.T) {
 	r, cache := newRegistry(t), t.TempDir()
-	c := oci.NewClient(oci.Options{CacheDir: cache, CacheEntries: 1, Stall: 100 * time.Millisecond})
+	c := oci.NewClient(oci.Options{CacheDir: cache, CacheEntries: 1, Backoff: time.Millisecond})
 	source := oci.Source{Image: r.image("v1")}
 	digest := push(t, catalogDir(t), r.image("v1"))
 	want, err := summary(t.Context(), c, source, digest)

@@ -170,7 +170,7 @@ func TestASignatureIsKept(t *testing.T) {
 	attachSignature(t, r.host+"/team/catalog@"+digest, signer, digest)
 	source := oci.Source{Image: r.image("v1"), Verification: oci.Verification{PublicKeys: [][]byte{signer.PublicKey()}}}
 	read := func(s oci.Source) error {
-		_, err := summary(t.Context(), oci.NewClient(oci.Options{CacheDir: cache, Stall: 100 * time.Millisecond}), s, digest)
+		_, err := summary(t.Context(), oci.NewClient(oci.Options{CacheDir: cache, Backoff: time.Millisecond}), s, digest)
 		return err
 	}
 	if err := read(source); err != nil {
