@@ -90,9 +90,9 @@ func (s Set) alert(name, severity, scope, burning string) monitoringv1.Rule {
 			indent(burning), series.SLOTeam)),
 		Labels: map[string]string{series.Severity: severity, series.Scope: scope},
 		Annotations: s.annotate(scope, map[string]string{
-			"summary":     fmt.Sprintf("{{ $labels.operator }} burns its %s budget {{ $value | humanize }} times too fast %s", "{{ $labels.sli }}", where),
+			"summary":     fmt.Sprintf("{{ $labels.operator }} burns its %s budget {{ printf \"%%.1f\" $value }} times too fast %s", "{{ $labels.sli }}", where),
 			"description": "At this rate, seen over the last {{ $labels.tier }}, the error budget is gone before its period is over.",
-			"burn":        "{{ $value | humanize }}",
+			"burn":        "{{ printf \"%.1f\" $value }}",
 			"budget_left": budget,
 		}),
 	}

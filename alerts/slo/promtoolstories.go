@@ -27,9 +27,9 @@ func annotationsTest(s Set, operator string, o Objective) testCase {
 		}
 	}
 	annotations := map[string]string{
-		"summary":     fmt.Sprintf("%s burns its csv budget %.4g times too fast on cluster outage", operator, burn),
+		"summary":     fmt.Sprintf("%s burns its csv budget %.1f times too fast on cluster outage", operator, burn),
 		"description": "At this rate, seen over the last 1h, the error budget is gone before its period is over.",
-		"burn":        fmt.Sprintf("%.4g", burn),
+		"burn":        fmt.Sprintf("%.1f", burn),
 		"budget_left": fmt.Sprintf("%.4g%%", budget),
 	}
 	if s.RunbookURL != "" {

@@ -26,6 +26,8 @@ var update = flag.Bool("update", false, "write golden files")
 func sets() map[string]Set {
 	return map[string]Set{
 		"default": {Default: DefaultProfile(), RunbookURL: "https://example.com/slo", DashboardURL: "https://grafana.example.com/d/bellwether-slo"},
+		// So strict that no tier would wait for a second bad sample, but for the guard.
+		"strict": {Default: []Objective{{SLI: "csv", Target: 999_900}}},
 		"mixed": {
 			Default: DefaultProfile(),
 			Operators: []Operator{

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/agnivade/levenshtein"
 )
 
 // Objective is a target of one SLI.
@@ -198,29 +200,9 @@ func checkSLI(name string, own []OwnSLI) error {
 func nearest(name string, known []string) string {
 	best, found := 1+max(1, len(name)/3), ""
 	for _, k := range known {
-		if d := edits(name, k); d < best {
+		if d := levenshtein.ComputeDistance(name, k); d < best {
 			best, found = d, k
 		}
 	}
 	return found
-}
-
-// edits is the Levenshtein distance.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+cost)
-		}
-	}
-	return row[len(b)]
 }
