@@ -25,11 +25,19 @@ import (
 
 const histories, steps = 40, 30
 
+// howMany histories to try; fewer where the race detector makes each of them slow.
+func howMany() int {
+	if testing.Short() {
+		return histories / 5
+	}
+	return histories
+}
+
 // everyCompiled calls check with the graph of every ladder of many random histories that compiles, and with all that a
 // cluster may run of it.
 func everyCompiled(t *testing.T, check func(r *rand.Rand, p *catalogs.Package, installed []catalogs.Installed) error) {
 	t.Helper()
-	for seed := range uint64(histories) {
+	for seed := range uint64(howMany()) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		var trail []string
 		for _, step := range compiletest.History(r, steps) {

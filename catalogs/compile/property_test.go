@@ -22,11 +22,19 @@ import (
 
 const histories, steps = 60, 30
 
+// howMany histories to try; fewer where the race detector makes each of them slow.
+func howMany() int {
+	if testing.Short() {
+		return histories / 5
+	}
+	return histories
+}
+
 // everyGraph calls check with the graph of every ladder of many random histories that compiles.
 func everyGraph(t *testing.T, check func(t *testing.T, l *ladder.Ladder, p *catalogs.Package)) {
 	t.Helper()
 	compiled, empty := 0, 0
-	for seed := range uint64(histories) {
+	for seed := range uint64(howMany()) {
 		var trail []string
 		for _, step := range compiletest.History(rand.New(rand.NewPCG(seed, 1)), steps) {
 			trail = append(trail, step.What)
@@ -45,7 +53,7 @@ func everyGraph(t *testing.T, check func(t *testing.T, l *ladder.Ladder, p *cata
 			}
 		}
 	}
-	if compiled < histories*steps/2 || empty == 0 {
+	if compiled < howMany()*steps/2 || empty == 0 {
 		t.Errorf("%d ladders compiled and %d had nothing to offer: the histories do not try enough", compiled, empty)
 	}
 }
