@@ -122,10 +122,10 @@ func judge(e edge) verdict {
 	if e.unchanged() {
 		return verdict{class: catalogs.RollbackInPlace}
 	}
-	if v := e.barred(); v.reason != "" {
+	there, back := crd.Compare(e.older, e.newer), crd.Compare(e.newer, e.older)
+	if v := e.barred(there); v.reason != "" {
 		return v
 	}
-	there, back := crd.Compare(e.older, e.newer), crd.Compare(e.newer, e.older)
 	if c, ok := first(there, crd.RemovedField); ok {
 		return needsBackup("in %s, %s", e.newer.Name, c)
 	}
@@ -173,9 +173,10 @@ func (e edge) putBack(there []crd.Change) verdict {
 	return verdict{class: catalogs.RollbackInPlace}
 }
 
-// barred says why the API server or the conversion would not let the older operator have its objects.
-func (e edge) barred() verdict {
-	for _, c := range crd.Compare(e.older, e.newer) {
+// barred says why the API server or the conversion would not let the older operator have its objects; there is what the
+// newer definition changed.
+func (e edge) barred(there []crd.Change) verdict {
+	for _, c := range there {
 		switch c.Kind {
 		case crd.ChangedIdentity:
 			return oneWay("in %s, %s, and the API server refuses to change that back", e.newer.Name, c)
