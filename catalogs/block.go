@@ -65,7 +65,7 @@ func (p *Package) WithBlocked(blocks ...Block) (*Package, error) {
 		}
 	}
 	for name := range out.Bundles {
-		if !out.inSomeChannel(name) {
+		if !out.Offers(name) {
 			delete(out.Bundles, name)
 		}
 	}

@@ -50,14 +50,15 @@ func (p *Package) validateBundles() []error {
 			problems = append(problems, fmt.Errorf("bundles %q and %q have the same version %s", other, name, b.VersionString()))
 		}
 		byVersion[b.VersionString()] = name
-		if !p.inSomeChannel(name) {
+		if !p.Offers(name) {
 			problems = append(problems, fmt.Errorf("bundle %q is in no channel", name))
 		}
 	}
 	return problems
 }
 
-func (p *Package) inSomeChannel(bundle string) bool {
+// Offers tells whether a bundle is in some channel of the package.
+func (p *Package) Offers(bundle string) bool {
 	for _, c := range p.Channels {
 		if _, ok := c.Entry(bundle); ok {
 			return true

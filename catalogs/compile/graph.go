@@ -112,7 +112,7 @@ func graph(l *ladder.Ladder) (*catalogs.Package, []string, error) {
 		notes = append(notes, fmt.Sprintf("no version has reached channel %s yet, so %s is the default channel", l.Default(), p.DefaultChannel))
 	}
 	for _, m := range all {
-		if inSomeChannel(p, m.name) {
+		if p.Offers(m.name) {
 			p.Bundles[m.name] = &catalogs.Bundle{Name: m.name, Version: m.version, Image: m.image, Deprecation: m.deprecation}
 		}
 	}
@@ -223,15 +223,6 @@ func defaultChannel(l *ladder.Ladder, p *catalogs.Package) (string, error) {
 func hadVersions(l *ladder.Ladder, channel string) bool {
 	return slices.ContainsFunc(l.Bundles, func(b ladder.Bundle) bool { return l.Reaches(b.Channel, channel) }) ||
 		slices.ContainsFunc(l.Retired, func(r ladder.Retired) bool { return l.Reaches(r.Channel, channel) })
-}
-
-func inSomeChannel(p *catalogs.Package, bundle string) bool {
-	for _, c := range p.Channels {
-		if _, ok := c.Entry(bundle); ok {
-			return true
-		}
-	}
-	return false
 }
 
 // annotate adds what the ladder says about the package and its channels, and the blocks.
