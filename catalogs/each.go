@@ -55,8 +55,9 @@ func ReadEach(files Files, take func(pkg string, b *Bundle) error) ([]*Package, 
 
 // job is a document on its way from the one who cuts the files to those who parse.
 type job struct {
+	seq  int // among all documents of all files
 	file string
-	n    int
+	n    int // within the file, from 1
 	doc  []byte
 }
 
@@ -64,9 +65,11 @@ type eachReader struct {
 	*reader
 	take func(pkg string, b *Bundle) error
 	jobs chan job
+	sent int
 
-	mu  sync.Mutex
-	err error
+	mu     sync.Mutex
+	err    error
+	failed int // the job that err comes from
 }
 
 // errStopped ends the cutting of files after an error elsewhere.
@@ -82,31 +85,37 @@ func (r *eachReader) split(name string, content io.Reader) error {
 		if err != nil {
 			return fmt.Errorf("read catalog file %q: document %d: %w", name, n, err)
 		}
-		if r.failed() {
+		if r.stopped() {
 			return errStopped
 		}
 		if len(bytes.TrimSpace(doc)) > 0 {
-			r.jobs <- job{name, n, bytes.Clone(doc)}
+			r.sent++
+			r.jobs <- job{r.sent, name, n, bytes.Clone(doc)}
 		}
 	}
 }
 
-func (r *eachReader) failed() bool {
+func (r *eachReader) stopped() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.err != nil
 }
 
+// work parses whatever was sent, even after an error: the first broken document of a catalog is reported, whichever is
+// noticed first.
 func (r *eachReader) work() {
 	for j := range r.jobs {
-		if r.failed() {
-			continue
-		}
 		if err := r.parse(j); err != nil {
-			r.mu.Lock()
-			r.err = errors.Join(r.err, err)
-			r.mu.Unlock()
+			r.fail(j, err)
 		}
+	}
+}
+
+func (r *eachReader) fail(j job, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err == nil || j.seq < r.failed {
+		r.err, r.failed = err, j.seq
 	}
 }
 
