@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/bellwether-dev/bellwether/testbed/build"
+	"github.com/bellwether-dev/bellwether/testbed/loopback"
 	"github.com/bellwether-dev/bellwether/testbed/process"
 )
 
@@ -25,7 +26,7 @@ const (
 )
 
 func (c *Cluster) startAPIServer(ctx context.Context) error {
-	return onFreePorts(ctx, 1, func(ports []int) error {
+	return loopback.OnFreePorts(ctx, 1, func(ports []int) error {
 		c.port = ports[0]
 		if err := c.writeAdmin(); err != nil {
 			return err

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/bellwether-dev/bellwether/testbed/build"
+	"github.com/bellwether-dev/bellwether/testbed/loopback"
 	"github.com/bellwether-dev/bellwether/testbed/process"
 )
 
@@ -189,7 +190,7 @@ func (c *Cluster) Name() string { return c.opts.Name }
 func (c *Cluster) Dir() string { return c.opts.Dir }
 
 // URL returns the address of the API server. It stays the same over restarts.
-func (c *Cluster) URL() string { return "https://" + address(c.port) }
+func (c *Cluster) URL() string { return "https://" + loopback.Address(c.port) }
 
 // Status tells how one process of the cluster is doing.
 type Status struct {

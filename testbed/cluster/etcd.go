@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/bellwether-dev/bellwether/testbed/build"
+	"github.com/bellwether-dev/bellwether/testbed/loopback"
 	"github.com/bellwether-dev/bellwether/testbed/process"
 )
 
@@ -31,8 +32,8 @@ func StartEtcd(ctx context.Context, dir, binary string) (*Etcd, error) {
 		return nil, err
 	}
 	e := &Etcd{}
-	err := onFreePorts(ctx, 2, func(ports []int) error {
-		client, peer := "http://"+address(ports[0]), "http://"+address(ports[1])
+	err := loopback.OnFreePorts(ctx, 2, func(ports []int) error {
+		client, peer := "http://"+loopback.Address(ports[0]), "http://"+loopback.Address(ports[1])
 		p, err := process.Start(process.Spec{
 			Name: build.Etcd,
 			Path: binary,

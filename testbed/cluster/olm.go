@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/bellwether-dev/bellwether/testbed/build"
+	"github.com/bellwether-dev/bellwether/testbed/loopback"
 	"github.com/bellwether-dev/bellwether/testbed/process"
 )
 
@@ -68,8 +69,8 @@ func (c *Cluster) startOLM(ctx context.Context) error {
 }
 
 func (c *Cluster) startOLMOperator(ctx context.Context, name, kubeconfig string) error {
-	return onFreePorts(ctx, 1, func(ports []int) error {
-		metrics := address(ports[0])
+	return loopback.OnFreePorts(ctx, 1, func(ports []int) error {
+		metrics := loopback.Address(ports[0])
 		spec := process.Spec{
 			Name: name,
 			Path: c.opts.Binaries[name],

@@ -119,7 +119,7 @@ func newBuild() *cobra.Command {
 		Short: "Build upstream's components into the cache folder now and print their paths",
 		RunE: func(cmd *cobra.Command, names []string) error {
 			if len(names) == 0 {
-				names = cluster.Options{OLM: true}.Components()
+				names = append(cluster.Options{OLM: true}.Components(), build.Prometheus, build.Promtool)
 			}
 			paths, err := build.Ensure(cmd.Context(), cmd.ErrOrStderr(), names...)
 			if err != nil {
