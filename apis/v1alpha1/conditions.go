@@ -27,6 +27,13 @@ const (
 	// ConditionPlanned (OperatorRollout) is True once membership is frozen.
 	ConditionPlanned = "Planned"
 
+	// ConditionFeasible (OperatorSLO) is True when every tier can alert on the
+	// objectives before their budgets are gone.
+	ConditionFeasible = "Feasible"
+	// ConditionRulesLoaded (OperatorSLO) is True when Prometheus evaluates exactly
+	// the rules that were written, without error.
+	ConditionRulesLoaded = "RulesLoaded"
+
 	// ConditionCatalogServed (OperatorInstall) is True when the agent serves
 	// the catalog view and OLM is connected to it.
 	ConditionCatalogServed = "CatalogServed"
@@ -113,6 +120,26 @@ const (
 	// ReasonInvalidSpec says that the spec passed admission and is still not
 	// usable; the message says which field to change.
 	ReasonInvalidSpec = "InvalidSpec"
+
+	// ReasonOperatorNotFound says that there is no ManagedOperator of that name.
+	ReasonOperatorNotFound = "OperatorNotFound"
+	// ReasonDuplicate says that another object is about the same operator, and is
+	// the one that counts.
+	ReasonDuplicate = "Duplicate"
+	// ReasonInfeasible says that an objective cannot work; the message says why.
+	ReasonInfeasible = "Infeasible"
+	// ReasonNoPrometheus and those below explain ConditionRulesLoaded.
+	// ReasonNoPrometheus says that the hub knows no Prometheus to ask.
+	ReasonNoPrometheus = "NoPrometheus"
+	// ReasonPrometheusUnreachable says that Prometheus could not be asked.
+	ReasonPrometheusUnreachable = "PrometheusUnreachable"
+	// ReasonRulesMissing says that Prometheus does not have the rules.
+	ReasonRulesMissing = "RulesMissing"
+	// ReasonRulesOutdated says that Prometheus has other rules than those that
+	// were written last.
+	ReasonRulesOutdated = "RulesOutdated"
+	// ReasonRulesFailing says that Prometheus cannot evaluate a rule.
+	ReasonRulesFailing = "RulesFailing"
 
 	// ReasonPending says that a rollout was not planned yet.
 	ReasonPending = "Pending"

@@ -22,6 +22,7 @@ func addKinds(scheme *runtime.Scheme) error {
 		&ManagedOperator{}, &ManagedOperatorList{},
 		&OperatorRollout{}, &OperatorRolloutList{},
 		&OperatorInstall{}, &OperatorInstallList{},
+		&OperatorSLO{}, &OperatorSLOList{},
 	)
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil

@@ -57,6 +57,19 @@ type OperatorInstallSpec struct {
 	// +kubebuilder:default=Orphan
 	// +optional
 	RemovalPolicy RemovalPolicy `json:"removalPolicy,omitempty"`
+
+	// Services of the operator that are probed on this cluster: those of its
+	// OperatorSLO. Only the hub's slo controller writes them.
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Services []ProbedService `json:"services,omitempty"`
+
+	// Monitor asks for a PodMonitor of the operator's pods on this cluster, as
+	// its OperatorSLO does. Only the hub's slo controller writes it.
+	// +optional
+	Monitor *PodMetrics `json:"monitor,omitempty"`
 }
 
 // OperatorReference names a ManagedOperator on the hub.

@@ -65,6 +65,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.InstallObjectsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("InstallSettings"):
 		return &apisv1alpha1.InstallSettingsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("LabelMatcher"):
+		return &apisv1alpha1.LabelMatcherApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("LatencyThreshold"):
+		return &apisv1alpha1.LatencyThresholdApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("LocalReference"):
 		return &apisv1alpha1.LocalReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ManagedOperator"):
@@ -95,14 +99,32 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.OperatorRolloutSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("OperatorRolloutStatus"):
 		return &apisv1alpha1.OperatorRolloutStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("OperatorSLO"):
+		return &apisv1alpha1.OperatorSLOApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("OperatorSLOSpec"):
+		return &apisv1alpha1.OperatorSLOSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("OperatorSLOStatus"):
+		return &apisv1alpha1.OperatorSLOStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("OwnSLI"):
+		return &apisv1alpha1.OwnSLIApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PodMetrics"):
+		return &apisv1alpha1.PodMetricsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ProbedService"):
+		return &apisv1alpha1.ProbedServiceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Release"):
 		return &apisv1alpha1.ReleaseApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RequestRatio"):
+		return &apisv1alpha1.RequestRatioApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RolloutAbort"):
 		return &apisv1alpha1.RolloutAbortApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RolloutStrategy"):
 		return &apisv1alpha1.RolloutStrategyApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RolloutSummary"):
 		return &apisv1alpha1.RolloutSummaryApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("SLOEdit"):
+		return &apisv1alpha1.SLOEditApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("SLOObjective"):
+		return &apisv1alpha1.SLOObjectiveApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SourceReference"):
 		return &apisv1alpha1.SourceReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("TargetVersion"):

@@ -430,8 +430,36 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: version
       type:
         scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.LabelMatcher
+  map:
+    fields:
+    - name: label
+      type:
+        scalar: string
+    - name: op
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.MatchOp
+      default: =
+    - name: value
+      type:
+        scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.LateJoinerPolicy
   scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.LatencyThreshold
+  map:
+    fields:
+    - name: all
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.LabelMatcher
+          elementRelationship: atomic
+    - name: histogram
+      type:
+        scalar: string
+    - name: le
+      type:
+        scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.LocalReference
   map:
     fields:
@@ -522,6 +550,8 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - version
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.MatchOp
+  scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.NewTargetPolicy
   scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.OfflinePolicy
@@ -670,6 +700,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: cluster
       type:
         scalar: string
+    - name: monitor
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.PodMetrics
     - name: operator
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.OperatorReference
@@ -677,6 +710,14 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.RemovalPolicy
       default: Orphan
+    - name: services
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.ProbedService
+          elementRelationship: associative
+          keys:
+          - name
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.OperatorInstallStatus
   map:
     fields:
@@ -833,6 +874,159 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - name
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.OperatorSLO
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.OperatorSLOSpec
+    - name: status
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.OperatorSLOStatus
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.OperatorSLOSpec
+  map:
+    fields:
+    - name: monitor
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.PodMetrics
+    - name: objectives
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.SLOObjective
+          elementRelationship: associative
+          keys:
+          - sli
+    - name: operator
+      type:
+        scalar: string
+    - name: own
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.OwnSLI
+          elementRelationship: associative
+          keys:
+          - name
+    - name: profile
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.SLOProfile
+      default: Default
+    - name: runbookURL
+      type:
+        scalar: string
+    - name: services
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.ProbedService
+          elementRelationship: associative
+          keys:
+          - name
+    - name: team
+      type:
+        scalar: string
+    - name: without
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.OperatorSLOStatus
+  map:
+    fields:
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
+          elementRelationship: associative
+          keys:
+          - type
+    - name: edited
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.SLOEdit
+    - name: objectives
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.SLOObjective
+          elementRelationship: associative
+          keys:
+          - sli
+    - name: observedGeneration
+      type:
+        scalar: numeric
+    - name: rules
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.OwnSLI
+  map:
+    fields:
+    - name: latency
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.LatencyThreshold
+    - name: minRequests
+      type:
+        scalar: numeric
+      default: 10
+    - name: name
+      type:
+        scalar: string
+    - name: requestRatio
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.RequestRatio
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.PodMetrics
+  map:
+    fields:
+    - name: interval
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+      default: 30s
+    - name: path
+      type:
+        scalar: string
+    - name: port
+      type:
+        scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.ProbeScheme
+  scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.ProbedService
+  map:
+    fields:
+    - name: interval
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+      default: 30s
+    - name: name
+      type:
+        scalar: string
+    - name: path
+      type:
+        scalar: string
+    - name: port
+      type:
+        scalar: numeric
+    - name: scheme
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.ProbeScheme
+      default: http
+    - name: timeout
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+      default: 5s
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.Release
   map:
     fields:
@@ -856,6 +1050,24 @@ var schemaYAML = typed.YAMLObject(`types:
         scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.RemovalPolicy
   scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.RequestRatio
+  map:
+    fields:
+    - name: all
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.LabelMatcher
+          elementRelationship: atomic
+    - name: bad
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.LabelMatcher
+          elementRelationship: atomic
+    - name: counter
+      type:
+        scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.RolloutAbort
   map:
     fields:
@@ -909,6 +1121,30 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: revision
       type:
         scalar: numeric
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.SLOEdit
+  map:
+    fields:
+    - name: at
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: message
+      type:
+        scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.SLOObjective
+  map:
+    fields:
+    - name: period
+      type:
+        scalar: string
+      default: 30d
+    - name: sli
+      type:
+        scalar: string
+    - name: target
+      type:
+        scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.SLOProfile
+  scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.SourceReference
   map:
     fields:

@@ -26,6 +26,12 @@ type OperatorInstallSpecApplyConfiguration struct {
 	Blocks []VersionBlockApplyConfiguration `json:"blocks,omitempty"`
 	// RemovalPolicy is carried out when this object is deleted.
 	RemovalPolicy *apisv1alpha1.RemovalPolicy `json:"removalPolicy,omitempty"`
+	// Services of the operator that are probed on this cluster: those of its
+	// OperatorSLO. Only the hub's slo controller writes them.
+	Services []ProbedServiceApplyConfiguration `json:"services,omitempty"`
+	// Monitor asks for a PodMonitor of the operator's pods on this cluster, as
+	// its OperatorSLO does. Only the hub's slo controller writes it.
+	Monitor *PodMetricsApplyConfiguration `json:"monitor,omitempty"`
 }
 
 // OperatorInstallSpecApplyConfiguration constructs a declarative configuration of the OperatorInstallSpec type for use with
@@ -76,5 +82,26 @@ func (b *OperatorInstallSpecApplyConfiguration) WithBlocks(values ...*VersionBlo
 // If called multiple times, the RemovalPolicy field is set to the value of the last call.
 func (b *OperatorInstallSpecApplyConfiguration) WithRemovalPolicy(value apisv1alpha1.RemovalPolicy) *OperatorInstallSpecApplyConfiguration {
 	b.RemovalPolicy = &value
+	return b
+}
+
+// WithServices adds the given value to the Services field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Services field.
+func (b *OperatorInstallSpecApplyConfiguration) WithServices(values ...*ProbedServiceApplyConfiguration) *OperatorInstallSpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithServices")
+		}
+		b.Services = append(b.Services, *values[i])
+	}
+	return b
+}
+
+// WithMonitor sets the Monitor field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Monitor field is set to the value of the last call.
+func (b *OperatorInstallSpecApplyConfiguration) WithMonitor(value *PodMetricsApplyConfiguration) *OperatorInstallSpecApplyConfiguration {
+	b.Monitor = value
 	return b
 }

@@ -1,0 +1,353 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// OperatorSLO says how good an operator has to be, on every cluster it runs on.
+// A ManagedOperator that none names gets one of its own name with the default
+// profile; it is made when it is missing, and its spec is never overwritten.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=slo,categories=bellwether
+// +kubebuilder:printcolumn:name="Operator",type=string,JSONPath=`.spec.operator`
+// +kubebuilder:printcolumn:name="Profile",type=string,JSONPath=`.spec.profile`
+// +kubebuilder:printcolumn:name="Team",type=string,JSONPath=`.spec.team`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Feasible",type=string,JSONPath=`.status.conditions[?(@.type=="Feasible")].status`
+// +kubebuilder:printcolumn:name="Loaded",type=string,JSONPath=`.status.conditions[?(@.type=="RulesLoaded")].status`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type OperatorSLO struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec OperatorSLOSpec `json:"spec"`
+	// +optional
+	Status OperatorSLOStatus `json:"status,omitempty"`
+}
+
+// OperatorSLOSpec holds the objectives of one operator.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.own) || self.own.all(o, has(self.objectives) && self.objectives.exists(x, x.sli == o.name))",message="each SLI of own needs an objective: add one with its name as sli"
+type OperatorSLOSpec struct {
+	// Operator names a ManagedOperator in the same namespace.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=50
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="operator cannot be changed: make another OperatorSLO"
+	Operator string `json:"operator"`
+
+	// Profile is where the objectives start from: Default has one for every SLI
+	// that suits any operator, None has none.
+	// +kubebuilder:default=Default
+	// +optional
+	Profile SLOProfile `json:"profile,omitempty"`
+
+	// Team is who gets the alerts: a label of them.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-zA-Z0-9]([-a-zA-Z0-9_. ]*[a-zA-Z0-9])?$')",message="team must begin and end with a letter or digit, with letters, digits, blanks, '-', '_' and '.' between"
+	// +optional
+	Team string `json:"team,omitempty"`
+
+	// RunbookURL is linked in this operator's alerts in place of the fleet's
+	// runbook; #SLI is appended.
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^https?://[^\\\\s\"{}`\\\\\\\\]+$')",message="runbookURL must be an http or https URL"
+	// +optional
+	RunbookURL string `json:"runbookURL,omitempty"`
+
+	// Objectives replace the profile's of the same SLI, and add to it.
+	// +kubebuilder:validation:MaxItems=50
+	// +listType=map
+	// +listMapKey=sli
+	// +optional
+	Objectives []SLOObjective `json:"objectives,omitempty"`
+
+	// Without are SLIs of the profile that the operator does not have. "probe:"
+	// stands for all its probes.
+	// +kubebuilder:validation:MaxItems=20
+	// +kubebuilder:validation:items:MaxLength=70
+	// +listType=set
+	// +optional
+	Without []string `json:"without,omitempty"`
+
+	// Own are SLIs from metrics that the operator brings itself. Each needs an
+	// objective.
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Own []OwnSLI `json:"own,omitempty"`
+
+	// Services of the operator, in its namespace, that are probed on every
+	// cluster. Each is the SLI probe:NAME.
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Services []ProbedService `json:"services,omitempty"`
+
+	// Monitor asks for a PodMonitor of the operator's pods on every cluster that
+	// has that kind.
+	// +optional
+	Monitor *PodMetrics `json:"monitor,omitempty"`
+}
+
+// SLOProfile is a set of objectives to start from.
+//
+// +kubebuilder:validation:Enum=Default;None
+type SLOProfile string
+
+const (
+	// ProfileDefault has an objective for every SLI that suits any operator.
+	ProfileDefault SLOProfile = "Default"
+	// ProfileNone has no objectives.
+	ProfileNone SLOProfile = "None"
+)
+
+// SLOObjective is how good one SLI has to be over a period.
+type SLOObjective struct {
+	// SLI is csv, available, reconcile, latency, panic, queue, leader, webhook,
+	// operands, catalog, probe:NAME, or a name of own.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=70
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9_]*[a-z0-9])?(:[a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$')",message="sli must be a name of small letters and digits, such as available, or probe:NAME"
+	SLI string `json:"sli"`
+
+	// Target in percent of the period, with at most four decimals: above 0 and
+	// below 100, as in 99.9.
+	// +kubebuilder:validation:MaxLength=8
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,3}([.][0-9]{1,4})?%?$')",message="target must be percent with a point and at most four decimals, in quotes, such as \"99.9\""
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^0+([.]0+)?%?$')",message="a target of 0 never alerts: it has to be above 0, such as \"99.9\""
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^0*[1-9][0-9]{2}([.][0-9]+)?%?$')",message="a target of 100 or more leaves no budget, so every failure would page: write \"99.9\", say"
+	Target string `json:"target"`
+
+	// Period of the budget in hours, days or weeks: from 3 to 92 days.
+	// +kubebuilder:default="30d"
+	// +kubebuilder:validation:MaxLength=5
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,4}[hdw]$')",message="period must be hours, days or weeks, such as 30d"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^[0-9]{1,4}[hdw]$') || (int(self.substring(0, size(self) - 1)) * (self.endsWith('h') ? 1 : (self.endsWith('d') ? 24 : 168)) >= 72 && int(self.substring(0, size(self) - 1)) * (self.endsWith('h') ? 1 : (self.endsWith('d') ? 24 : 168)) <= 2208)",message="period must be from 3 to 92 days, such as 30d: the longest burn-rate window is 3 days, and Prometheus keeps every slice of the period"
+	// +optional
+	Period string `json:"period,omitempty"`
+}
+
+// OwnSLI is an indicator from the operator's own metrics: bad requests of all
+// requests.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.requestRatio) != has(self.latency)",message="an SLI of own has exactly one of requestRatio and latency"
+// +kubebuilder:validation:XValidation:rule="!(self.name in ['csv', 'available', 'reconcile', 'latency', 'panic', 'queue', 'leader', 'webhook', 'operands', 'catalog', 'probe'])",message="every operator has an SLI of that name already: choose another one"
+type OwnSLI struct {
+	// Name is the value of the label sli.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="name must be a DNS label: small letters, digits and '-'"
+	Name string `json:"name"`
+
+	// RequestRatio counts bad requests of all.
+	// +optional
+	RequestRatio *RequestRatio `json:"requestRatio,omitempty"`
+
+	// Latency counts requests that take too long.
+	// +optional
+	Latency *LatencyThreshold `json:"latency,omitempty"`
+
+	// MinRequests is how many requests there have to be in 5 minutes for them to
+	// count: one failure of two is no outage.
+	// +kubebuilder:default=10
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
+	// +optional
+	MinRequests int32 `json:"minRequests,omitempty"`
+}
+
+// RequestRatio is an SLI of a counter of requests.
+type RequestRatio struct {
+	// Counter is the metric's name.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=200
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z_:][a-zA-Z0-9_:]*$')",message="counter must be the name of a metric, without matchers; those go into all and bad"
+	Counter string `json:"counter"`
+
+	// All selects the requests that count. Empty: every series of the counter.
+	// +kubebuilder:validation:MaxItems=10
+	// +listType=atomic
+	// +optional
+	All []LabelMatcher `json:"all,omitempty"`
+
+	// Bad selects those of them that are bad.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=10
+	// +listType=atomic
+	Bad []LabelMatcher `json:"bad"`
+}
+
+// LatencyThreshold is an SLI of a classic histogram of requests.
+type LatencyThreshold struct {
+	// Histogram is the metric's name, without _bucket.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=200
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z_:][a-zA-Z0-9_:]*$') && !self.endsWith('_bucket')",message="histogram must be the name of a metric, without _bucket and without matchers"
+	Histogram string `json:"histogram"`
+
+	// LE is the threshold: a bound of the histogram as its label le has it, such
+	// as "0.5". Requests above it are bad.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=24
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]+([.][0-9]+)?(e[-+]?[0-9]+)?$')",message="le must be a bound of the histogram as its label le has it, such as \"0.5\""
+	LE string `json:"le"`
+
+	// All selects the requests that count. Empty: every series of the histogram.
+	// +kubebuilder:validation:MaxItems=10
+	// +listType=atomic
+	// +optional
+	All []LabelMatcher `json:"all,omitempty"`
+}
+
+// LabelMatcher selects series by a label, as PromQL does.
+type LabelMatcher struct {
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=100
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z_][a-zA-Z0-9_]*$')",message="label must be the name of a label"
+	Label string `json:"label"`
+	// +kubebuilder:default="="
+	// +optional
+	Op MatchOp `json:"op,omitempty"`
+	// Value that the label is compared with; a regular expression for =~ and !~.
+	// +kubebuilder:validation:MaxLength=1024
+	Value string `json:"value"`
+}
+
+// MatchOp is an operator of PromQL's label matchers.
+//
+// +kubebuilder:validation:Enum="=";"!=";"=~";"!~"
+type MatchOp string
+
+// ProbedService is a Service of the operator that is probed.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.path) || !has(self.scheme) || self.scheme in ['http', 'https']",message="path is for http and https only"
+// +kubebuilder:validation:XValidation:rule="!has(self.timeout) || !has(self.interval) || duration(self.timeout) <= duration(self.interval)",message="timeout must not be longer than interval"
+type ProbedService struct {
+	// Name of the Service, in the namespace that the operator runs in.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="name must be a Service's: a DNS label that begins with a letter"
+	Name string `json:"name"`
+
+	// Port of the Service.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Port int32 `json:"port"`
+
+	// Scheme of the probe.
+	// +kubebuilder:default=http
+	// +optional
+	Scheme ProbeScheme `json:"scheme,omitempty"`
+
+	// Path that is asked for. Default: /.
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^/[^\\\\s#]*$')",message="path must begin with /, without blanks and fragment"
+	// +optional
+	Path string `json:"path,omitempty"`
+
+	// Interval between two probes: 5s to 1m. Default: 30s.
+	// +kubebuilder:default="30s"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('5s') && duration(self) <= duration('1m')",message="interval must be from 5s to 1m: each minute is judged"
+	// +optional
+	Interval *metav1.Duration `json:"interval,omitempty"`
+
+	// Timeout of a probe: 100ms to 30s. Default: 5s.
+	// +kubebuilder:default="5s"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('100ms') && duration(self) <= duration('30s')",message="timeout must be from 100ms to 30s"
+	// +optional
+	Timeout *metav1.Duration `json:"timeout,omitempty"`
+}
+
+// ProbeScheme is the protocol of a probe.
+//
+// +kubebuilder:validation:Enum=http;https;tcp;grpc
+type ProbeScheme string
+
+const (
+	// ProbeHTTP and the others are what a probe speaks.
+	ProbeHTTP  ProbeScheme = "http"
+	ProbeHTTPS ProbeScheme = "https"
+	ProbeTCP   ProbeScheme = "tcp"
+	ProbeGRPC  ProbeScheme = "grpc"
+)
+
+// PodMetrics says where the operator's pods serve their metrics.
+type PodMetrics struct {
+	// Port is the name of the container's port.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=15
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="port must be the name of a port of the container, such as metrics"
+	Port string `json:"port"`
+
+	// Path of the metrics. Default: /metrics.
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^/[^\\\\s#]*$')",message="path must begin with /, without blanks and fragment"
+	// +optional
+	Path string `json:"path,omitempty"`
+
+	// Interval between two scrapes: 5s to 2m. Default: 30s.
+	// +kubebuilder:default="30s"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('5s') && duration(self) <= duration('2m')",message="interval must be from 5s to 2m: rates are over 5 minutes"
+	// +optional
+	Interval *metav1.Duration `json:"interval,omitempty"`
+}
+
+// OperatorSLOStatus says what came of the objectives.
+type OperatorSLOStatus struct {
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Conditions: Ready, Stalled, Feasible, RulesLoaded.
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// Objectives in force, with the profile's. While the spec cannot be used they
+	// are the last ones that could.
+	// +listType=map
+	// +listMapKey=sli
+	// +kubebuilder:validation:MaxItems=100
+	// +optional
+	Objectives []SLOObjective `json:"objectives,omitempty"`
+
+	// Edited says when objectives last changed, and how: what is left of a budget
+	// jumps with its objective, and with nothing else.
+	// +optional
+	Edited *SLOEdit `json:"edited,omitempty"`
+
+	// Rules are the objects on the hub that hold the rules.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	// +optional
+	Rules []string `json:"rules,omitempty"`
+}
+
+// SLOEdit is a change of objectives.
+type SLOEdit struct {
+	At metav1.Time `json:"at"`
+	// +kubebuilder:validation:MaxLength=2048
+	Message string `json:"message"`
+}
+
+// OperatorSLOList is a list of OperatorSLOs.
+//
+// +kubebuilder:object:root=true
+type OperatorSLOList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []OperatorSLO `json:"items"`
+}
+
+// StatusConditions returns the address of the object's conditions.
+func (o *OperatorSLO) StatusConditions() *[]metav1.Condition { return &o.Status.Conditions }
+
+// SetObservedGeneration records that the generation was seen.
+func (o *OperatorSLO) SetObservedGeneration(g int64) { o.Status.ObservedGeneration = g }
