@@ -13,6 +13,7 @@ import (
 
 var (
 	exported = regexp.MustCompile(`^bellwether_operator_[a-z_]+[a-z]$`)
+	hub      = regexp.MustCompile(`^bellwether_(fleet|operator|rollout|catalog)_[a-z_]+[a-z]$`)
 	recorded = regexp.MustCompile(`^bellwether:[a-z_]+:[a-z]+$`)
 	label    = regexp.MustCompile(`^[a-z]+$`)
 )
@@ -26,6 +27,7 @@ func TestNames(t *testing.T) {
 		form *regexp.Regexp
 	}{
 		"exported": {series.Exported(), exported},
+		"hub":      {series.Hub(), hub},
 		"recorded": {series.Recorded(), recorded},
 	} {
 		for _, s := range test.all {

@@ -1,0 +1,116 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package series
+
+// Labels of the hub's series, besides those of operators. A series that is about
+// an object has its Namespace too, so it is scraped with honor_labels.
+const (
+	// State is one of a few words; each series says which.
+	State = "state"
+	// Phase is a RolloutPhase or a WavePhase.
+	Phase = "phase"
+	// Wave is the name of a rollout's wave.
+	Wave = "wave"
+	// Rollout is the OperatorRollout's name.
+	Rollout = "rollout"
+	// Catalog is the OperatorCatalog's name.
+	Catalog = "catalog"
+	// Digest is a catalog's, with its algorithm.
+	Digest = "digest"
+	// Package is the name of a package in a catalog.
+	Package = "package"
+	// Agent, Kubernetes and OLM are versions.
+	Agent      = "agent"
+	Kubernetes = "kubernetes"
+	OLM        = "olm"
+)
+
+// Series that the hub exports. Only the leader does.
+const (
+	// FleetClusters counts clusters by State: online, offline, never_joined.
+	FleetClusters = "bellwether_fleet_clusters"
+	// ClusterOnline is 1 if a Cluster's agent is alive, else 0.
+	ClusterOnline = "bellwether_fleet_cluster_online"
+	// ClusterHeartbeat is when a Cluster's agent renewed its Lease the last time,
+	// by the agent's clock. A cluster that never joined has none.
+	ClusterHeartbeat = "bellwether_fleet_cluster_heartbeat_timestamp_seconds"
+	// ClusterInfo is 1 for each Cluster, with the versions of its Agent,
+	// Kubernetes and OLM.
+	ClusterInfo = "bellwether_fleet_cluster_info"
+	// ClusterInstalls counts a Cluster's OperatorInstalls by State: ready, not_ready.
+	ClusterInstalls = "bellwether_fleet_cluster_installs"
+
+	// OperatorClusters counts the selected clusters of an Operator by State:
+	// selected, updated, ready, offline.
+	OperatorClusters = "bellwether_operator_clusters"
+	// OperatorVersionClusters counts the clusters that run a Version.
+	OperatorVersionClusters = "bellwether_operator_version_clusters"
+	// OperatorReady is 1 while a ManagedOperator is Ready, else 0.
+	OperatorReady = "bellwether_operator_ready"
+
+	// RolloutAdmissionsTotal counts admissions that were written.
+	RolloutAdmissionsTotal = "bellwether_rollout_admissions_total"
+	// RolloutPhase is 1 for the Phase that an Operator's newest rollout is in.
+	RolloutPhase = "bellwether_rollout_phase"
+	// RolloutClusters counts the clusters of an Operator's newest rollout by
+	// State: pending, in_progress, succeeded, failed, deferred, removed.
+	RolloutClusters = "bellwether_rollout_clusters"
+	// RolloutInfo is 1 for an Operator's newest Rollout, with the Version that it
+	// brings.
+	RolloutInfo = "bellwether_rollout_info"
+	// RolloutStart and RolloutEnd are when it started and ended; absent before.
+	RolloutStart = "bellwether_rollout_start_timestamp_seconds"
+	RolloutEnd   = "bellwether_rollout_end_timestamp_seconds"
+	// RolloutWavePhase is 1 for the Phase that each Wave of it is in.
+	RolloutWavePhase = "bellwether_rollout_wave_phase"
+	// RolloutWaveClusters counts the clusters of each Wave, by State as RolloutClusters.
+	RolloutWaveClusters = "bellwether_rollout_wave_clusters"
+	// RolloutWaveStart is when the first cluster of a Wave was admitted, and
+	// RolloutWaveVerified when the next one became free to start; absent before.
+	RolloutWaveStart    = "bellwether_rollout_wave_start_timestamp_seconds"
+	RolloutWaveVerified = "bellwether_rollout_wave_verified_timestamp_seconds"
+
+	// CatalogReady is 1 while what the source has now is what is in use, else 0.
+	CatalogReady = "bellwether_catalog_ready"
+	// CatalogInfo is 1 for each Catalog, with the Digest in use.
+	CatalogInfo = "bellwether_catalog_info"
+	// CatalogRead is when the Digest in use was first read.
+	CatalogRead = "bellwether_catalog_read_timestamp_seconds"
+	// CatalogPackages counts the packages of a Catalog.
+	CatalogPackages = "bellwether_catalog_packages"
+	// CatalogBlocked counts the clusters that run a blocked Version. A version
+	// that nobody runs has no series.
+	CatalogBlocked = "bellwether_catalog_blocked_version_clusters"
+)
+
+// Hub returns the series that the hub exports, with all their labels.
+func Hub() []Series {
+	operator := func(labels ...string) []string { return append([]string{Namespace, Operator}, labels...) }
+	catalog := func(labels ...string) []string { return append([]string{Namespace, Catalog}, labels...) }
+	return []Series{
+		{FleetClusters, "gauge", []string{State}, "Clusters of the fleet by state of their agent."},
+		{ClusterOnline, "gauge", []string{Cluster}, "Whether a cluster's agent is alive."},
+		{ClusterHeartbeat, "gauge", []string{Cluster}, "When a cluster's agent renewed its Lease the last time, by its own clock."},
+		{ClusterInfo, "gauge", []string{Cluster, Agent, Kubernetes, OLM}, "1, with the versions that a cluster's agent reports."},
+		{ClusterInstalls, "gauge", []string{Cluster, State}, "OperatorInstalls of a cluster by readiness."},
+		{OperatorClusters, "gauge", operator(State), "Clusters that a managed operator selects, by state."},
+		{OperatorVersionClusters, "gauge", operator(Version), "Clusters by the version of a managed operator that they run; the 50 most used."},
+		{OperatorReady, "gauge", operator(), "Whether a managed operator is Ready."},
+		{RolloutAdmissionsTotal, "counter", nil, "Admissions of a cluster to a release that were written."},
+		{RolloutPhase, "gauge", operator(Phase), "Phase of the newest rollout of a managed operator: 1 for the phase it is in."},
+		{RolloutClusters, "gauge", operator(State), "Clusters of the newest rollout of a managed operator, by state."},
+		{RolloutInfo, "gauge", operator(Rollout, Version), "1 for the newest rollout of a managed operator, with the version that it brings."},
+		{RolloutStart, "gauge", operator(), "When the newest rollout of a managed operator started."},
+		{RolloutEnd, "gauge", operator(), "When the newest rollout of a managed operator ended."},
+		{RolloutWavePhase, "gauge", operator(Wave, Phase), "Phase of each wave of the newest rollout: 1 for the phase it is in."},
+		{RolloutWaveClusters, "gauge", operator(Wave, State), "Clusters of each wave of the newest rollout, by state."},
+		{RolloutWaveStart, "gauge", operator(Wave), "When the first cluster of a wave of the newest rollout was admitted."},
+		{RolloutWaveVerified, "gauge", operator(Wave), "When a wave of the newest rollout was verified."},
+		{CatalogReady, "gauge", catalog(), "Whether what a catalog's source has now is what is in use."},
+		{CatalogInfo, "gauge", catalog(Digest), "1, with the digest of a catalog that is in use."},
+		{CatalogRead, "gauge", catalog(), "When the digest in use of a catalog was first read."},
+		{CatalogPackages, "gauge", catalog(), "Packages of a catalog."},
+		{CatalogBlocked, "gauge", catalog(Package, Version), "Clusters that run a blocked version; at most 100 versions of a catalog."},
+	}
+}
