@@ -1,0 +1,98 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hub
+
+import (
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/testbed/testenv"
+)
+
+const goodSLO = `
+apiVersion: bellwether.dev/v1alpha1
+kind: OperatorSLO
+metadata: {name: valid}
+spec:
+  operator: echo
+  team: messaging
+  runbookURL: https://runbooks.example.com/echo
+  objectives: [{sli: available, target: "99.5", period: 28d}]
+  without: [catalog, "probe:"]
+  services: [{name: echo, port: 8080}]
+  monitor: {port: metrics}`
+
+// TestSLOValidation makes objectives that the API server has to refuse with a
+// message that helps, and good ones that it has to take.
+func TestSLOValidation(t *testing.T) {
+	h := start(t)
+	namespace := testenv.Namespace(t, h.cluster.RESTConfig(), "slovalid")
+	ratio := "requestRatio: {counter: http_requests_total, all: [{label: job, value: echo}], bad: [{label: code, op: \"=~\", value: \"5..\"}]}"
+	latency := "latency: {histogram: http_request_duration_seconds, le: \"0.5\"}"
+	tests := map[string]struct {
+		path  string // of the field to set, from the root
+		value string // YAML; empty removes the field
+		want  string // in the refusal; empty: taken
+	}{
+		"as it is":                {"metadata.labels", "{a: b}", ""},
+		"nothing but an operator": {"spec", "{operator: echo}", ""},
+		"no operator":             {"spec.operator", "", "Required value"},
+		"profile":                 {"spec.profile", "None", ""},
+		"other profile":           {"spec.profile", "Gold", "Unsupported value"},
+		"team with a quote":       {"spec.team", "'a\"b'", "team must begin and end with a letter or digit"},
+		"runbook of a file":       {"spec.runbookURL", "file:///etc/passwd", "must be an http or https URL"},
+		"runbook with a template": {"spec.runbookURL", "\"https://x/{{ .Evil }}\"", "must be an http or https URL"},
+		"target 99.9":             {"spec.objectives", `[{sli: csv, target: "99.9"}]`, ""},
+		"target 99.9999":          {"spec.objectives", `[{sli: csv, target: "99.9999"}]`, ""},
+		"target in percent":       {"spec.objectives", `[{sli: csv, target: "99.9%"}]`, ""},
+		"target 100":              {"spec.objectives", `[{sli: csv, target: "100"}]`, "leaves no budget, so every failure would page"},
+		"target 100.0":            {"spec.objectives", `[{sli: csv, target: "100.0"}]`, "leaves no budget, so every failure would page"},
+		"target 0":                {"spec.objectives", `[{sli: csv, target: "0"}]`, "a target of 0 never alerts"},
+		"target 0.00":             {"spec.objectives", `[{sli: csv, target: "0.00"}]`, "a target of 0 never alerts"},
+		"target with a comma":     {"spec.objectives", `[{sli: csv, target: "99,9"}]`, "percent with a point"},
+		"target too fine":         {"spec.objectives", `[{sli: csv, target: "99.99999"}]`, "at most four decimals"},
+		"target a number":         {"spec.objectives", `[{sli: csv, target: true}]`, "must be of type string"},
+		"target negative":         {"spec.objectives", `[{sli: csv, target: "-1"}]`, "percent with a point"},
+		"period 0":                {"spec.objectives", `[{sli: csv, target: "99", period: "0"}]`, "period must be hours, days or weeks"},
+		"period 10y":              {"spec.objectives", `[{sli: csv, target: "99", period: "10y"}]`, "period must be hours, days or weeks"},
+		"period 0d":               {"spec.objectives", `[{sli: csv, target: "99", period: 0d}]`, "period must be from 3 to 92 days"},
+		"period 71h":              {"spec.objectives", `[{sli: csv, target: "99", period: 71h}]`, "period must be from 3 to 92 days"},
+		"period 72h":              {"spec.objectives", `[{sli: csv, target: "99", period: 72h}]`, ""},
+		"period 13w":              {"spec.objectives", `[{sli: csv, target: "99", period: 13w}]`, ""},
+		"period 14w":              {"spec.objectives", `[{sli: csv, target: "99", period: 14w}]`, "period must be from 3 to 92 days"},
+		"period 93d":              {"spec.objectives", `[{sli: csv, target: "99", period: 93d}]`, "period must be from 3 to 92 days"},
+		"sli of a probe":          {"spec.objectives", `[{sli: "probe:echo", target: "99"}]`, ""},
+		"sli with a blank":        {"spec.objectives", `[{sli: "a b", target: "99"}]`, "sli must be a name of small letters"},
+		"sli twice":               {"spec.objectives", `[{sli: csv, target: "99"}, {sli: csv, target: "98"}]`, "Duplicate value"},
+		"own ratio":               {"spec", `{operator: echo, objectives: [{sli: http, target: "99"}], own: [{name: http, ` + ratio + `}]}`, ""},
+		"own latency":             {"spec", `{operator: echo, objectives: [{sli: http, target: "99"}], own: [{name: http, ` + latency + `}]}`, ""},
+		"own with both":           {"spec", `{operator: echo, objectives: [{sli: http, target: "99"}], own: [{name: http, ` + latency + ", " + ratio + `}]}`, "exactly one of requestRatio and latency"},
+		"own with neither":        {"spec", `{operator: echo, objectives: [{sli: http, target: "99"}], own: [{name: http}]}`, "exactly one of requestRatio and latency"},
+		"own without objective":   {"spec", `{operator: echo, own: [{name: http, ` + ratio + `}]}`, "each SLI of own needs an objective"},
+		"own named csv":           {"spec", `{operator: echo, objectives: [{sli: csv, target: "99"}], own: [{name: csv, ` + ratio + `}]}`, "every operator has an SLI of that name already"},
+		"own named badly":         {"spec", `{operator: echo, objectives: [{sli: a, target: "99"}], own: [{name: A_b, ` + ratio + `}]}`, "name must be a DNS label"},
+		"own counter a query":     {"spec", `{operator: echo, objectives: [{sli: a, target: "99"}], own: [{name: a, requestRatio: {counter: "rate(x[5m])", bad: [{label: a, value: b}]}}]}`, "counter must be the name of a metric"},
+		"own without bad":         {"spec", `{operator: echo, objectives: [{sli: a, target: "99"}], own: [{name: a, requestRatio: {counter: x, bad: []}}]}`, "should have at least 1 items"},
+		"own operator":            {"spec", `{operator: echo, objectives: [{sli: a, target: "99"}], own: [{name: a, requestRatio: {counter: x, bad: [{label: a, op: "==", value: b}]}}]}`, "Unsupported value"},
+		"own bucket":              {"spec", `{operator: echo, objectives: [{sli: a, target: "99"}], own: [{name: a, latency: {histogram: x_bucket, le: "1"}}]}`, "without _bucket"},
+		"own le":                  {"spec", `{operator: echo, objectives: [{sli: a, target: "99"}], own: [{name: a, latency: {histogram: x, le: fast}}]}`, "le must be a bound of the histogram"},
+		"service":                 {"spec.services", `[{name: web, port: 443, scheme: https, path: /healthz, interval: 10s, timeout: 1s}]`, ""},
+		"service port":            {"spec.services", `[{name: web, port: 70000}]`, "less than or equal to 65535"},
+		"service scheme":          {"spec.services", `[{name: web, port: 1, scheme: ftp}]`, "Unsupported value"},
+		"service tcp with a path": {"spec.services", `[{name: web, port: 1, scheme: tcp, path: /}]`, "path is for http and https only"},
+		"service path":            {"spec.services", `[{name: web, port: 1, path: "@evil.example.com"}]`, "path must begin with /"},
+		"service too often":       {"spec.services", `[{name: web, port: 1, interval: 1s}]`, "interval must be from 5s to 1m"},
+		"service timeout":         {"spec.services", `[{name: web, port: 1, interval: 5s, timeout: 10s}]`, "timeout must not be longer than interval"},
+		"monitor interval":        {"spec.monitor", `{port: metrics, interval: 1h}`, "interval must be from 5s to 2m"},
+		"monitor port":            {"spec.monitor", `{port: "Metrics!"}`, "port must be the name of a port"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			object := parse(t, goodSLO, namespace)
+			set(t, object, test.path, test.value)
+			expect(t, h.Create(t.Context(), object, client.DryRunAll), test.want)
+		})
+	}
+}
