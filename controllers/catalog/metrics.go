@@ -11,28 +11,23 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/bellwether-dev/bellwether/alerts/series"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/controllers/kit/conditions"
 )
 
-// Metrics of catalogs.
-const (
-	// MetricReady is 1 while what the source has now is what is in use.
-	MetricReady = "bellwether_catalog_ready"
-	// MetricBlocked counts the clusters that run a blocked version. A version
-	// that nobody runs has no series.
-	MetricBlocked = "bellwether_catalog_blocked_version_clusters"
-)
-
 var (
-	readyDesc   = prometheus.NewDesc(MetricReady, "Whether what a catalog's source has now is what is in use.", []string{"namespace", "catalog"}, nil)
-	blockedDesc = prometheus.NewDesc(MetricBlocked, "Clusters that run a blocked version; at most 100 versions of a catalog.", []string{"namespace", "catalog", "package", "version"}, nil)
+	readyDesc    = kit.Desc(series.CatalogReady)
+	infoDesc     = kit.Desc(series.CatalogInfo)
+	readDesc     = kit.Desc(series.CatalogRead)
+	packagesDesc = kit.Desc(series.CatalogPackages)
+	blockedDesc  = kit.Desc(series.CatalogBlocked)
 )
 
 // Gauges returns the collector of the catalogs' metrics.
 func Gauges(mgr ctrl.Manager) prometheus.Collector {
-	return kit.NewGauges(mgr, collect, readyDesc, blockedDesc)
+	return kit.NewGauges(mgr, collect, readyDesc, infoDesc, readDesc, packagesDesc, blockedDesc)
 }
 
 func collect(ctx context.Context, cache client.Reader, out chan<- prometheus.Metric) error {
@@ -42,14 +37,24 @@ func collect(ctx context.Context, cache client.Reader, out chan<- prometheus.Met
 	}
 	for i := range catalogs.Items {
 		c := &catalogs.Items[i]
+		gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
+			out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, append([]string{c.Namespace, c.Name}, labels...)...)
+		}
 		ready := 0.0
 		if conditions.IsTrue(c.Status.Conditions, v1alpha1.ConditionReady) {
 			ready = 1
 		}
-		out <- prometheus.MustNewConstMetric(readyDesc, prometheus.GaugeValue, ready, c.Namespace, c.Name)
+		gauge(readyDesc, ready)
+		gauge(packagesDesc, float64(c.Status.PackageCount))
+		if c.Status.Digest != "" {
+			gauge(infoDesc, 1, c.Status.Digest)
+		}
+		if c.Status.LastReadTime != nil {
+			gauge(readDesc, float64(c.Status.LastReadTime.Unix()))
+		}
 		for _, b := range c.Status.BlockedVersions {
 			if b.Clusters > 0 {
-				out <- prometheus.MustNewConstMetric(blockedDesc, prometheus.GaugeValue, float64(b.Clusters), c.Namespace, c.Name, b.Package, b.Version)
+				gauge(blockedDesc, float64(b.Clusters), b.Package, b.Version)
 			}
 		}
 	}

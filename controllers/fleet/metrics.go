@@ -6,24 +6,30 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/bellwether-dev/bellwether/alerts/series"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/controllers/kit/conditions"
 )
 
-// MetricClusters counts clusters by state: online, offline, never_joined.
-const MetricClusters = "bellwether_fleet_clusters"
-
-var clustersDesc = prometheus.NewDesc(MetricClusters, "Clusters of the fleet by state of their agent.", []string{"state"}, nil)
+var (
+	clustersDesc  = kit.Desc(series.FleetClusters)
+	onlineDesc    = kit.Desc(series.ClusterOnline)
+	heartbeatDesc = kit.Desc(series.ClusterHeartbeat)
+	infoDesc      = kit.Desc(series.ClusterInfo)
+	installsDesc  = kit.Desc(series.ClusterInstalls)
+)
 
 // Gauges returns the collector of the fleet's metrics.
 func Gauges(mgr ctrl.Manager) prometheus.Collector {
-	return kit.NewGauges(mgr, collect, clustersDesc)
+	return kit.NewGauges(mgr, collect, clustersDesc, onlineDesc, heartbeatDesc, infoDesc, installsDesc)
 }
 
 func collect(ctx context.Context, cache client.Reader, out chan<- prometheus.Metric) error {
@@ -31,15 +37,52 @@ func collect(ctx context.Context, cache client.Reader, out chan<- prometheus.Met
 	if err := cache.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list FleetClusters: %w", err)
 	}
+	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
+	}
 	states := map[string]int{"online": 0, "offline": 0, "never_joined": 0}
 	for i := range clusters.Items {
-		states[stateOf(&clusters.Items[i])]++
+		c := &clusters.Items[i]
+		state := stateOf(c)
+		states[state]++
+		online := 0.0
+		if state == "online" {
+			online = 1
+		}
+		gauge(onlineDesc, online, c.Name)
+		v := c.Status.Versions
+		gauge(infoDesc, 1, c.Name, v.Agent, v.Kubernetes, v.OLM)
+		gauge(installsDesc, float64(c.Status.Operators.Ready), c.Name, "ready")
+		gauge(installsDesc, float64(c.Status.Operators.NotReady), c.Name, "not_ready")
 	}
 	for state, n := range states {
-		out <- prometheus.MustNewConstMetric(clustersDesc, prometheus.GaugeValue, float64(n), state)
+		gauge(clustersDesc, float64(n), state)
+	}
+	return collectHeartbeats(ctx, cache, &clusters, gauge)
+}
+
+// collectHeartbeats reads the Leases: the hub's cache holds those of agents only.
+func collectHeartbeats(ctx context.Context, cache client.Reader, clusters *v1alpha1.FleetClusterList, gauge gaugeFunc) error {
+	var leases coordinationv1.LeaseList
+	if err := cache.List(ctx, &leases, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list Leases: %w", err)
+	}
+	renewed := map[string]time.Time{}
+	for i := range leases.Items {
+		if l := &leases.Items[i]; l.Name == v1alpha1.LeaseName && l.Spec.RenewTime != nil {
+			renewed[l.Namespace] = l.Spec.RenewTime.Time
+		}
+	}
+	for i := range clusters.Items {
+		name := clusters.Items[i].Name
+		if at, ok := renewed[v1alpha1.ClusterNamespace(name)]; ok {
+			gauge(heartbeatDesc, float64(at.UnixMilli())/1000, name)
+		}
 	}
 	return nil
 }
+
+type gaugeFunc func(desc *prometheus.Desc, value float64, labels ...string)
 
 func stateOf(c *v1alpha1.FleetCluster) string {
 	online := conditions.Get(c.Status.Conditions, v1alpha1.ConditionOnline)

@@ -10,7 +10,20 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/alerts/series"
 )
+
+// Desc describes one of the hub's series, by its name in package series. A name
+// that is not there is a bug.
+func Desc(name string) *prometheus.Desc {
+	for _, s := range series.Hub() {
+		if s.Name == name {
+			return prometheus.NewDesc(s.Name, s.Help, s.Labels, nil)
+		}
+	}
+	panic("no series of the hub is named " + name)
+}
 
 // Gauges collects from the manager's cache when it is scraped, so that a series
 // never outlives its object. Only the leader reports: a fleet has one count.

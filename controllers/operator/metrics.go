@@ -11,26 +11,16 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/bellwether-dev/bellwether/alerts/series"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/controllers/kit/conditions"
 )
 
-// Metrics of managed operators.
-const (
-	// MetricClusters counts the selected clusters of an operator by state:
-	// selected, updated, ready, offline.
-	MetricClusters = "bellwether_operator_clusters"
-	// MetricVersions counts the clusters that run a version.
-	MetricVersions = "bellwether_operator_version_clusters"
-	// MetricReady is 1 while a ManagedOperator is Ready.
-	MetricReady = "bellwether_operator_ready"
-)
-
 var (
-	clustersDesc = prometheus.NewDesc(MetricClusters, "Clusters that a managed operator selects, by state.", []string{"namespace", "operator", "state"}, nil)
-	versionsDesc = prometheus.NewDesc(MetricVersions, "Clusters by the version of a managed operator that they run; the 50 most used.", []string{"namespace", "operator", "version"}, nil)
-	readyDesc    = prometheus.NewDesc(MetricReady, "Whether a managed operator is Ready.", []string{"namespace", "operator"}, nil)
+	clustersDesc = kit.Desc(series.OperatorClusters)
+	versionsDesc = kit.Desc(series.OperatorVersionClusters)
+	readyDesc    = kit.Desc(series.OperatorReady)
 )
 
 // Gauges returns the collector of the operators' metrics.

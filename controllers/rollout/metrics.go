@@ -6,35 +6,35 @@ package rollout
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/bellwether-dev/bellwether/alerts/series"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 )
 
-// Metrics of rollouts.
-const (
-	// MetricAdmissions counts admissions that were written.
-	MetricAdmissions = "bellwether_rollout_admissions_total"
-	// MetricPhase is 1 for the phase that an operator's newest rollout is in.
-	MetricPhase = "bellwether_rollout_phase"
-	// MetricClusters counts the clusters of an operator's newest rollout by
-	// state: pending, in_progress, succeeded, failed, deferred, removed.
-	MetricClusters = "bellwether_rollout_clusters"
-)
-
 var (
-	phaseDesc    = prometheus.NewDesc(MetricPhase, "Phase of the newest rollout of a managed operator: 1 for the phase it is in.", []string{"namespace", "operator", "phase"}, nil)
-	clustersDesc = prometheus.NewDesc(MetricClusters, "Clusters of the newest rollout of a managed operator, by state.", []string{"namespace", "operator", "state"}, nil)
+	phaseDesc        = kit.Desc(series.RolloutPhase)
+	clustersDesc     = kit.Desc(series.RolloutClusters)
+	infoDesc         = kit.Desc(series.RolloutInfo)
+	startDesc        = kit.Desc(series.RolloutStart)
+	endDesc          = kit.Desc(series.RolloutEnd)
+	wavePhaseDesc    = kit.Desc(series.RolloutWavePhase)
+	waveClustersDesc = kit.Desc(series.RolloutWaveClusters)
+	waveStartDesc    = kit.Desc(series.RolloutWaveStart)
+	waveVerifiedDesc = kit.Desc(series.RolloutWaveVerified)
 )
 
 // Gauges returns the collector of the rollouts' metrics.
 func Gauges(mgr ctrl.Manager) prometheus.Collector {
-	return kit.NewGauges(mgr, collect, phaseDesc, clustersDesc)
+	return kit.NewGauges(mgr, collect, phaseDesc, clustersDesc, infoDesc, startDesc, endDesc,
+		wavePhaseDesc, waveClustersDesc, waveStartDesc, waveVerifiedDesc)
 }
 
 func collect(ctx context.Context, cache client.Reader, out chan<- prometheus.Metric) error {
@@ -50,20 +50,52 @@ func collect(ctx context.Context, cache client.Reader, out chan<- prometheus.Met
 			latest[key] = ro
 		}
 	}
-	for key, ro := range latest {
-		gauge := func(desc *prometheus.Desc, value int32, label string) {
-			out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(value), key.Namespace, key.Name, label)
-		}
-		if ro.Status.Phase != "" {
-			gauge(phaseDesc, 1, string(ro.Status.Phase))
-		}
-		c := ro.Status.Clusters
-		for state, n := range map[string]int32{
-			"pending": c.Pending, "in_progress": c.InProgress, "succeeded": c.Succeeded,
-			"failed": c.Failed, "deferred": c.Deferred, "removed": c.Removed,
-		} {
-			gauge(clustersDesc, n, state)
-		}
+	for _, ro := range latest {
+		sample{ro, out}.rollout()
 	}
 	return nil
+}
+
+// sample writes the metrics of an operator's newest rollout.
+type sample struct {
+	*v1alpha1.OperatorRollout
+	out chan<- prometheus.Metric
+}
+
+func (s sample) rollout() {
+	s.gauge(infoDesc, 1, s.Name, s.Spec.Release.Version)
+	if s.Status.Phase != "" {
+		s.gauge(phaseDesc, 1, string(s.Status.Phase))
+	}
+	s.counts(clustersDesc, s.Status.Clusters)
+	s.time(startDesc, s.Status.StartedAt)
+	s.time(endDesc, s.Status.EndedAt)
+	for _, w := range s.Status.Waves {
+		s.gauge(wavePhaseDesc, 1, w.Name, string(w.Phase))
+		s.counts(waveClustersDesc, w.WaveCounts, w.Name)
+		s.time(waveStartDesc, w.StartedAt, w.Name)
+		s.time(waveVerifiedDesc, w.VerifiedAt, w.Name)
+	}
+}
+
+func (s sample) gauge(desc *prometheus.Desc, value float64, labels ...string) {
+	all := append([]string{s.Namespace, s.Spec.Operator.Name}, labels...)
+	s.out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, all...)
+}
+
+// counts writes every state, also those that no cluster is in.
+func (s sample) counts(desc *prometheus.Desc, c v1alpha1.WaveCounts, labels ...string) {
+	for state, n := range map[string]int32{
+		"pending": c.Pending, "in_progress": c.InProgress, "succeeded": c.Succeeded,
+		"failed": c.Failed, "deferred": c.Deferred, "removed": c.Removed,
+	} {
+		s.gauge(desc, float64(n), append(slices.Clone(labels), state)...)
+	}
+}
+
+// time writes when something was, unless it was not yet.
+func (s sample) time(desc *prometheus.Desc, at *metav1.Time, labels ...string) {
+	if at != nil {
+		s.gauge(desc, float64(at.Unix()), labels...)
+	}
 }

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/bellwether-dev/bellwether/alerts/series"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 )
@@ -39,10 +40,10 @@ type Options struct {
 // Add adds the controller to a manager whose cache has kit.IndexOperator.
 func Add(mgr ctrl.Manager, o Options) error {
 	admissions := prometheus.NewCounter(prometheus.CounterOpts{
-		Name: MetricAdmissions, Help: "Admissions of a cluster to a release that were written.",
+		Name: series.RolloutAdmissionsTotal, Help: "Admissions of a cluster to a release that were written.",
 	})
 	if err := o.Metrics.Register(admissions); err != nil {
-		return fmt.Errorf("register %s: %w", MetricAdmissions, err)
+		return fmt.Errorf("register %s: %w", series.RolloutAdmissionsTotal, err)
 	}
 	recorder := mgr.GetEventRecorder("bellwether-rollout")
 	r := &Reconciler{

@@ -1,0 +1,78 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+)
+
+type collector struct{ cache client.Reader }
+
+func (c collector) Describe(chan<- *prometheus.Desc) {}
+func (c collector) Collect(out chan<- prometheus.Metric) {
+	if err := collect(context.Background(), c.cache, out); err != nil {
+		out <- prometheus.NewInvalidMetric(phaseDesc, err)
+	}
+}
+
+func TestMetricsAreOfTheNewestRollout(t *testing.T) {
+	at := func(second int64) *metav1.Time { t := metav1.NewTime(time.Unix(second, 0)); return &t }
+	rollout := func(name string, revision int64, version string) *v1alpha1.OperatorRollout {
+		ro := &v1alpha1.OperatorRollout{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: name}}
+		ro.Spec.Operator.Name, ro.Spec.Revision, ro.Spec.Release.Version = "echo", revision, version
+		return ro
+	}
+	older, newest := rollout("echo-1", 1, "1.0.0"), rollout("echo-2", 2, "1.1.0")
+	older.Status.Phase, older.Status.EndedAt = v1alpha1.RolloutSucceeded, at(50)
+	newest.Status = v1alpha1.OperatorRolloutStatus{
+		Phase: v1alpha1.RolloutProgressing, StartedAt: at(100), Clusters: v1alpha1.WaveCounts{Succeeded: 1, Failed: 2},
+		Waves: []v1alpha1.WaveStatus{
+			{Name: "canary", Phase: v1alpha1.WaveVerified, WaveCounts: v1alpha1.WaveCounts{Succeeded: 1}, StartedAt: at(110), VerifiedAt: at(120)},
+			{Name: "rest", Phase: v1alpha1.WaveWaiting},
+		},
+	}
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	cache := fake.NewClientBuilder().WithScheme(scheme).WithObjects(older, newest).Build()
+	want := `
+# HELP bellwether_rollout_info 1 for the newest rollout of a managed operator, with the version that it brings.
+# TYPE bellwether_rollout_info gauge
+bellwether_rollout_info{namespace="ops",operator="echo",rollout="echo-2",version="1.1.0"} 1
+# HELP bellwether_rollout_start_timestamp_seconds When the newest rollout of a managed operator started.
+# TYPE bellwether_rollout_start_timestamp_seconds gauge
+bellwether_rollout_start_timestamp_seconds{namespace="ops",operator="echo"} 100
+# HELP bellwether_rollout_wave_phase Phase of each wave of the newest rollout: 1 for the phase it is in.
+# TYPE bellwether_rollout_wave_phase gauge
+bellwether_rollout_wave_phase{namespace="ops",operator="echo",phase="Verified",wave="canary"} 1
+bellwether_rollout_wave_phase{namespace="ops",operator="echo",phase="Waiting",wave="rest"} 1
+# HELP bellwether_rollout_wave_start_timestamp_seconds When the first cluster of a wave of the newest rollout was admitted.
+# TYPE bellwether_rollout_wave_start_timestamp_seconds gauge
+bellwether_rollout_wave_start_timestamp_seconds{namespace="ops",operator="echo",wave="canary"} 110
+# HELP bellwether_rollout_wave_verified_timestamp_seconds When a wave of the newest rollout was verified.
+# TYPE bellwether_rollout_wave_verified_timestamp_seconds gauge
+bellwether_rollout_wave_verified_timestamp_seconds{namespace="ops",operator="echo",wave="canary"} 120
+`
+	err := testutil.CollectAndCompare(collector{cache}, strings.NewReader(want), "bellwether_rollout_info", "bellwether_rollout_start_timestamp_seconds",
+		"bellwether_rollout_end_timestamp_seconds", "bellwether_rollout_wave_phase", "bellwether_rollout_wave_start_timestamp_seconds", "bellwether_rollout_wave_verified_timestamp_seconds")
+	if err != nil {
+		t.Error(err)
+	}
+	if n := testutil.CollectAndCount(collector{cache}, "bellwether_rollout_wave_clusters"); n != 12 {
+		t.Errorf("%d counts of clusters in two waves, want one for each of six states", n)
+	}
+}
