@@ -46,6 +46,8 @@ const (
 	Ready = "ready"
 	// Outcome is how an installation or upgrade ended: succeeded or failed.
 	Outcome = "outcome"
+	// Reason is why custom resources are not counted: forbidden, too_many or failed.
+	Reason = "reason"
 )
 
 // Values of Ready.
@@ -53,6 +55,22 @@ const (
 	ReadyTrue    = "true"
 	ReadyFalse   = "false"
 	ReadyUnknown = "unknown"
+)
+
+// Values of Outcome.
+const (
+	OutcomeSucceeded = "succeeded"
+	OutcomeFailed    = "failed"
+)
+
+// Values of Reason.
+const (
+	// ReasonForbidden: the agent may not list them.
+	ReasonForbidden = "forbidden"
+	// ReasonTooMany: there are more than an agent counts.
+	ReasonTooMany = "too_many"
+	// ReasonFailed: the last attempt failed; the counts before it are kept a while.
+	ReasonFailed = "failed"
 )
 
 // Values of Severity.
@@ -89,6 +107,9 @@ const (
 	OperatorConditionStatus = "bellwether_operator_condition"
 	// OperatorOperands counts custom resources by Kind and Ready; young ones are left out.
 	OperatorOperands = "bellwether_operator_operands"
+	// OperatorOperandsUncounted is 1 for each Kind whose counts are missing or not
+	// of all, with the Reason.
+	OperatorOperandsUncounted = "bellwether_operator_operands_uncounted"
 	// OperatorInstallTotal counts finished installations and upgrades by Outcome.
 	OperatorInstallTotal = "bellwether_operator_install_total"
 	// OperatorInstallDuration is a histogram of how long those took, in seconds.
@@ -199,6 +220,7 @@ func Exported() []Series {
 		{OperatorReplicasAvailable, "gauge", []string{Operator, Deployment}, "Available replicas of a Deployment of the operator."},
 		{OperatorConditionStatus, "gauge", []string{Operator, ConditionType}, "Whether a condition of the operator's OperatorCondition is True."},
 		{OperatorOperands, "gauge", []string{Operator, Kind, Ready}, "Custom resources of the operator by readiness; young ones are left out."},
+		{OperatorOperandsUncounted, "gauge", []string{Operator, Kind, Reason}, "1 for each kind of custom resources whose counts are missing or not of all."},
 		{OperatorInstallTotal, "counter", []string{Operator, Outcome}, "Finished installations and upgrades by outcome."},
 		{OperatorInstallDuration, "histogram", []string{Operator, Outcome}, "How long installations and upgrades took, in seconds."},
 	}
