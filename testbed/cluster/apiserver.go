@@ -20,7 +20,8 @@ import (
 
 const (
 	apiServerLimit = 2 * time.Minute
-	serviceRange   = "10.0.0.0/16"
+	// unservedRange is where the addresses of Services come from if nothing serves them.
+	unservedRange = "10.0.0.0/16"
 	// Issuer is the issuer and the audience of ServiceAccount tokens.
 	Issuer = "https://kubernetes.default.svc.cluster.local"
 )
@@ -71,9 +72,9 @@ func (c *Cluster) apiServerArgs() []string {
 		"--bind-address", "127.0.0.1",
 		"--advertise-address", "127.0.0.1",
 		"--secure-port", strconv.Itoa(c.port),
-		// The address of a Service cannot be on loopback, so the server does not publish its own.
+		// An endpoint's address cannot be on loopback, so the server does not publish its own.
 		"--endpoint-reconciler-type", "none",
-		"--service-cluster-ip-range", serviceRange,
+		"--service-cluster-ip-range", c.ranges.services,
 		"--client-ca-file", c.path("pki", fileCA),
 		"--tls-cert-file", c.path("pki", fileServerCert),
 		"--tls-private-key-file", c.path("pki", fileServerKey),

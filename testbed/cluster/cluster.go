@@ -3,7 +3,7 @@
 
 // Package cluster runs one Kubernetes cluster as processes on loopback: etcd, kube-apiserver and, as asked for,
 // kube-controller-manager, OLM and a runner of pods. All of it is upstream's own code, with RBAC, ServiceAccount tokens and
-// admission as in any cluster. There are no kubelets, no network between pods, and no way from the API server to webhooks.
+// admission as in any cluster. There are no kubelets; the addresses of pods and Services are on loopback.
 //
 // Inputs are binaries (package build) and an empty folder. It never touches a cluster it did not start.
 package cluster
@@ -40,7 +40,7 @@ type Options struct {
 	APIServerOnly bool
 	// OLM runs both OLM operators.
 	OLM bool
-	// Pods runs a node whose pods are processes.
+	// Pods runs a node whose pods are processes, and serves Services at their cluster IPs.
 	Pods bool
 	// Images says which program stands for which image; pods of other images are stubs that run nothing.
 	Images map[string]Image
@@ -93,7 +93,7 @@ type Cluster struct {
 	ownEtcd bool
 	port    int
 	config  *rest.Config
-	podIPs  string
+	ranges  ranges
 	claim   net.Listener
 
 	mu        sync.Mutex // guards what follows; RestartAPIServer may run beside readers
@@ -134,6 +134,9 @@ func (c *Cluster) start(ctx context.Context) error {
 		return err
 	}
 	c.ca = ca
+	if err := c.claimRanges(ctx); err != nil {
+		return err
+	}
 	steps := []struct {
 		name   string
 		wanted bool
@@ -155,6 +158,17 @@ func (c *Cluster) start(ctx context.Context) error {
 		c.say("%s ready in %s", step.name, time.Since(began).Round(100*time.Millisecond))
 	}
 	return nil
+}
+
+// claimRanges gives the cluster its addresses; they stay the same over restarts of the API server.
+func (c *Cluster) claimRanges(ctx context.Context) error {
+	c.ranges = ranges{services: unservedRange}
+	if !c.opts.Pods {
+		return nil
+	}
+	var err error
+	c.ranges, c.claim, err = claimRanges(ctx)
+	return err
 }
 
 // say shows progress. That nobody can see it is no reason to stop.

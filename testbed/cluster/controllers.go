@@ -88,9 +88,6 @@ func (c *Cluster) startPodRunner(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.podIPs, c.claim, err = claimRange(ctx); err != nil {
-		return err
-	}
 	client, err := kubernetes.NewForConfig(c.RESTConfig())
 	if err != nil {
 		return fmt.Errorf("create client: %w", err)
@@ -103,7 +100,8 @@ func (c *Cluster) startPodRunner(ctx context.Context) error {
 			"--node", Node,
 			"--images", images,
 			"--dir", c.path("pods"),
-			"--ip-range", c.podIPs,
+			"--ip-range", c.ranges.pods,
+			"--service-range", c.ranges.services,
 		},
 	}
 	return c.run(ctx, spec, componentLimit, func(ctx context.Context) error { return nodeReady(ctx, client) })

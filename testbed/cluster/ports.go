@@ -18,15 +18,25 @@ const claimPort = 20249
 // claimTries is how many ranges are tried before none counts as free.
 const claimTries = 100
 
-// claimRange finds a /24 of loopback for a cluster's pods that no other testbed on this machine uses. The claim is a
-// listener on the range's last address, so it ends with this process, however that ends.
-func claimRange(ctx context.Context) (string, net.Listener, error) {
+// ranges are the loopback addresses of one cluster.
+type ranges struct {
+	pods     string // a /24
+	services string // a /23
+}
+
+// claimRanges finds a /22 of loopback that no other testbed on this machine uses, for a cluster's pods and Services. The
+// claim is a listener on the pods' last address, so it ends with this process, however that ends.
+func claimRanges(ctx context.Context) (ranges, net.Listener, error) {
 	for range claimTries {
-		prefix := fmt.Sprintf("127.%d.%d", 16+rand.IntN(224), rand.IntN(256))
-		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(prefix+".254", strconv.Itoa(claimPort)))
+		second, third := 16+rand.IntN(224), 4*rand.IntN(64)
+		claim := fmt.Sprintf("127.%d.%d.254", second, third)
+		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(claim, strconv.Itoa(claimPort)))
 		if err == nil {
-			return prefix + ".0/24", listener, nil
+			return ranges{
+				pods:     fmt.Sprintf("127.%d.%d.0/24", second, third),
+				services: fmt.Sprintf("127.%d.%d.0/23", second, third+2),
+			}, listener, nil
 		}
 	}
-	return "", nil, errors.New("claim address range: none free on loopback")
+	return ranges{}, nil, errors.New("claim address ranges: none free on loopback")
 }
