@@ -20,6 +20,9 @@ func (o *OperatorRollout) StatusConditions() *[]metav1.Condition { return &o.Sta
 // StatusConditions returns the address of the object's conditions.
 func (o *OperatorInstall) StatusConditions() *[]metav1.Condition { return &o.Status.Conditions }
 
+// StatusConditions returns the address of the object's conditions.
+func (o *EndpointProbe) StatusConditions() *[]metav1.Condition { return &o.Status.Conditions }
+
 // SetObservedGeneration records that the generation was seen.
 func (o *FleetCluster) SetObservedGeneration(g int64) { o.Status.ObservedGeneration = g }
 
@@ -34,6 +37,9 @@ func (o *OperatorRollout) SetObservedGeneration(g int64) { o.Status.ObservedGene
 
 // SetObservedGeneration records that the generation was seen.
 func (o *OperatorInstall) SetObservedGeneration(g int64) { o.Status.ObservedGeneration = g }
+
+// SetObservedGeneration records that the generation was seen.
+func (o *EndpointProbe) SetObservedGeneration(g int64) { o.Status.ObservedGeneration = g }
 
 // InstallName is the name that the OperatorInstall of an operator has in every
 // cluster's namespace.

@@ -46,6 +46,10 @@ const (
 	// ConditionInstalled (OperatorInstall) is True when the admitted CSV is
 	// Succeeded.
 	ConditionInstalled = "Installed"
+
+	// ConditionSuccess (EndpointProbe) is True while the probe succeeds. It is
+	// Unknown until it first ran.
+	ConditionSuccess = "Success"
 )
 
 // Condition reasons. Each is a state that a person can act on.
@@ -202,6 +206,36 @@ const (
 	ReasonForbidden = "Forbidden"
 	// ReasonUninstalling says that the operator is being removed.
 	ReasonUninstalling = "Uninstalling"
+
+	// ReasonTargetNotFound and those below explain why a probe fails.
+	// ReasonTargetNotFound says that the object that the probe names is not
+	// there, or publishes no such host or port.
+	ReasonTargetNotFound = "TargetNotFound"
+	// ReasonDNSFailed says that the target's name could not be looked up.
+	ReasonDNSFailed = "DNSFailed"
+	// ReasonAddressRefused says that the target, or a redirect, led to an
+	// address that spec.allowPrivate would have to permit.
+	ReasonAddressRefused = "AddressRefused"
+	// ReasonConnectFailed says that no connection was made.
+	ReasonConnectFailed = "ConnectFailed"
+	// ReasonTLSFailed says that TLS could not be agreed on, or that the
+	// certificate is not trusted.
+	ReasonTLSFailed = "TLSFailed"
+	// ReasonTimedOut says that the answer was not there, or not whole, in time.
+	ReasonTimedOut = "TimedOut"
+	// ReasonTooManyRedirects says that more than ten redirects followed.
+	ReasonTooManyRedirects = "TooManyRedirects"
+	// ReasonBadStatus says that the answer's status is not one of the good ones.
+	ReasonBadStatus = "BadStatus"
+	// ReasonBadAnswer says that the answer does not match what is expected.
+	ReasonBadAnswer = "BadAnswer"
+	// ReasonAnswerTooLarge says that the answer has more than 512 KiB.
+	ReasonAnswerTooLarge = "AnswerTooLarge"
+	// ReasonNotServing says that a gRPC server says that it does not serve.
+	ReasonNotServing = "NotServing"
+	// ReasonProtocolError says that the answer does not follow the protocol, or
+	// that the connection broke.
+	ReasonProtocolError = "ProtocolError"
 )
 
 // Labels and annotations.

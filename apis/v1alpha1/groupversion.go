@@ -23,6 +23,7 @@ func addKinds(scheme *runtime.Scheme) error {
 		&OperatorRollout{}, &OperatorRolloutList{},
 		&OperatorInstall{}, &OperatorInstallList{},
 		&OperatorSLO{}, &OperatorSLOList{},
+		&EndpointProbe{}, &EndpointProbeList{},
 	)
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil

@@ -47,6 +47,14 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.ClusterCountsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClusterVersions"):
 		return &apisv1alpha1.ClusterVersionsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("DNSProbe"):
+		return &apisv1alpha1.DNSProbeApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("EndpointProbe"):
+		return &apisv1alpha1.EndpointProbeApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("EndpointProbeSpec"):
+		return &apisv1alpha1.EndpointProbeSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("EndpointProbeStatus"):
+		return &apisv1alpha1.EndpointProbeStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("FleetCluster"):
 		return &apisv1alpha1.FleetClusterApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("FleetClusterSpec"):
@@ -57,6 +65,12 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.GateApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("GateStatus"):
 		return &apisv1alpha1.GateStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("GRPCProbe"):
+		return &apisv1alpha1.GRPCProbeApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("HostTarget"):
+		return &apisv1alpha1.HostTargetApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("HTTPProbe"):
+		return &apisv1alpha1.HTTPProbeApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("InstallCounts"):
 		return &apisv1alpha1.InstallCountsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("InstalledVersion"):
@@ -111,6 +125,12 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.PodMetricsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ProbedService"):
 		return &apisv1alpha1.ProbedServiceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ProbeFailure"):
+		return &apisv1alpha1.ProbeFailureApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ProbeTarget"):
+		return &apisv1alpha1.ProbeTargetApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ProbeTLS"):
+		return &apisv1alpha1.ProbeTLSApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Release"):
 		return &apisv1alpha1.ReleaseApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RequestRatio"):
@@ -121,6 +141,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.RolloutStrategyApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RolloutSummary"):
 		return &apisv1alpha1.RolloutSummaryApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ServiceTarget"):
+		return &apisv1alpha1.ServiceTargetApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SLOEdit"):
 		return &apisv1alpha1.SLOEditApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SLOObjective"):
@@ -129,6 +151,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.SourceReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("TargetVersion"):
 		return &apisv1alpha1.TargetVersionApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("TCPProbe"):
+		return &apisv1alpha1.TCPProbeApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("VersionBlock"):
 		return &apisv1alpha1.VersionBlockApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("VersionCount"):

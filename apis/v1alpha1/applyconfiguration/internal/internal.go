@@ -285,6 +285,99 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: olm
       type:
         scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.DNSProbe
+  map:
+    fields:
+    - name: matches
+      type:
+        scalar: string
+    - name: query
+      type:
+        scalar: string
+    - name: transport
+      type:
+        scalar: string
+      default: udp
+    - name: type
+      type:
+        scalar: string
+      default: A
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.EndpointProbe
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.EndpointProbeSpec
+    - name: status
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.EndpointProbeStatus
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.EndpointProbeSpec
+  map:
+    fields:
+    - name: allowPrivate
+      type:
+        scalar: boolean
+    - name: dns
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.DNSProbe
+    - name: grpc
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.GRPCProbe
+    - name: http
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.HTTPProbe
+    - name: interval
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+      default: 30s
+    - name: name
+      type:
+        scalar: string
+    - name: operator
+      type:
+        scalar: string
+    - name: target
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.ProbeTarget
+    - name: tcp
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.TCPProbe
+    - name: timeout
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+      default: 5s
+    - name: tls
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.ProbeTLS
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.EndpointProbeStatus
+  map:
+    fields:
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
+          elementRelationship: associative
+          keys:
+          - type
+    - name: lastFailure
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.ProbeFailure
+    - name: observedGeneration
+      type:
+        scalar: numeric
+    - name: url
+      type:
+        scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.FailurePolicy
   scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.FleetCluster
@@ -344,6 +437,12 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: versions
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.ClusterVersions
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.GRPCProbe
+  map:
+    fields:
+    - name: service
+      type:
+        scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.Gate
   map:
     fields:
@@ -370,6 +469,55 @@ var schemaYAML = typed.YAMLObject(`types:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.GateVerdict
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.GateVerdict
   scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.HTTPProbe
+  map:
+    fields:
+    - name: body
+      type:
+        scalar: string
+    - name: followRedirects
+      type:
+        scalar: boolean
+      default: true
+    - name: headers
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: matches
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: method
+      type:
+        scalar: string
+      default: GET
+    - name: notMatches
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: statuses
+      type:
+        list:
+          elementType:
+            scalar: numeric
+          elementRelationship: associative
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.HostTarget
+  map:
+    fields:
+    - name: host
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
+    - name: path
+      type:
+        scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.InstallCounts
   map:
     fields:
@@ -1001,8 +1149,50 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: port
       type:
         scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.ProbeFailure
+  map:
+    fields:
+    - name: message
+      type:
+        scalar: string
+    - name: reason
+      type:
+        scalar: string
+    - name: time
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.ProbeScheme
   scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.ProbeTLS
+  map:
+    fields:
+    - name: ca
+      type:
+        scalar: string
+    - name: insecureSkipVerify
+      type:
+        scalar: boolean
+    - name: serverName
+      type:
+        scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.ProbeTarget
+  map:
+    fields:
+    - name: httpRoute
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.HostTarget
+    - name: ingress
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.HostTarget
+    - name: route
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.HostTarget
+    - name: service
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.ServiceTarget
+    - name: url
+      type:
+        scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.ProbedService
   map:
     fields:
@@ -1145,6 +1335,22 @@ var schemaYAML = typed.YAMLObject(`types:
         scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.SLOProfile
   scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.ServiceTarget
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+    - name: path
+      type:
+        scalar: string
+    - name: port
+      type:
+        scalar: numeric
+    - name: scheme
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.ProbeScheme
+      default: http
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.SourceReference
   map:
     fields:
@@ -1158,6 +1364,15 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
     - name: namespace
+      type:
+        scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.TCPProbe
+  map:
+    fields:
+    - name: expect
+      type:
+        scalar: string
+    - name: send
       type:
         scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.TargetVersion

@@ -36,7 +36,7 @@ func For(reason string) (Remedy, bool) {
 // All returns every remedy, in the order of the API's reasons.
 func All() []Remedy {
 	var all []Remedy
-	for _, group := range [][]Remedy{general(), fleet(), catalog(), operator(), rollout(), cluster(), olm()} {
+	for _, group := range [][]Remedy{general(), fleet(), catalog(), operator(), rollout(), cluster(), olm(), probe()} {
 		all = append(all, group...)
 	}
 	return all
@@ -211,5 +211,34 @@ func olm() []Remedy {
 		{v1alpha1.ReasonForbidden, "The agent lacks a permission on the cluster.", []string{
 			"Upgrade the agent's chart, which brings its roles, or grant what the message names."}},
 		{v1alpha1.ReasonUninstalling, "The operator is being removed from the cluster.", nil},
+	}
+}
+
+func probe() []Remedy {
+	return []Remedy{
+		{v1alpha1.ReasonTargetNotFound, "The object that an EndpointProbe names is not there, or has no such host or port.", []string{
+			"Bring the object back, or correct spec.target. Until then the probe counts as failed."}},
+		{v1alpha1.ReasonDNSFailed, "The name of a probe's target could not be looked up.", []string{
+			"Look the name up from the place that probes: the agent's pod, or the hub's."}},
+		{v1alpha1.ReasonAddressRefused, "A probe's target, or a redirect of it, led to a loopback, link-local or metadata address.", []string{
+			"If that is what you want to probe, set spec.allowPrivate; if not, find out who redirects there."}},
+		{v1alpha1.ReasonConnectFailed, "A probe could not connect.", []string{
+			"Check that something listens on the port, and that network policies let the agent's pod in."}},
+		{v1alpha1.ReasonTLSFailed, "A probe could not agree on TLS, or does not trust the certificate.", []string{
+			"Renew the certificate, or give its CA in spec.tls.ca, or the name in it in spec.tls.serverName."}},
+		{v1alpha1.ReasonTimedOut, "A probe had no whole answer in time.", []string{
+			"Look at the endpoint's load; if it is slow by nature, raise spec.timeout."}},
+		{v1alpha1.ReasonTooManyRedirects, "A probe was redirected more than ten times.", []string{
+			"Mend the redirect loop, or set spec.http.followRedirects to false and list the redirect's status in spec.http.statuses."}},
+		{v1alpha1.ReasonBadStatus, "A probe got a status that is not one of the good ones.", []string{
+			"Look at the endpoint's log; if the status is a good answer, list it in spec.http.statuses."}},
+		{v1alpha1.ReasonBadAnswer, "A probe got an answer that does not match what is expected.", []string{
+			"Compare the answer with the regular expressions in the spec."}},
+		{v1alpha1.ReasonAnswerTooLarge, "A probe got an answer of more than 512 KiB.", []string{
+			"Probe a smaller page, such as a health endpoint, or use the method HEAD."}},
+		{v1alpha1.ReasonNotServing, "A gRPC server answered a probe that it does not serve.", []string{
+			"Look at the server's log; check that it knows the service in spec.grpc.service."}},
+		{v1alpha1.ReasonProtocolError, "A probe got an answer that does not follow the protocol, or the connection broke.", []string{
+			"Check that the scheme is the one that the port speaks."}},
 	}
 }
