@@ -7,18 +7,23 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/discovery"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/bellwether-dev/bellwether/controllers/heartbeat"
 	"github.com/bellwether-dev/bellwether/controllers/install"
 	"github.com/bellwether-dev/bellwether/controllers/install/templates"
+	"github.com/bellwether-dev/bellwether/controllers/vitals"
 )
 
 // AgentOptions configure what runs in a fleet cluster's agent.
 type AgentOptions struct {
+	// Cluster is the FleetCluster's name.
+	Cluster string
 	// Namespace is the cluster's namespace on the hub.
 	Namespace string
 	// Holder names this process in the Lease.
@@ -31,6 +36,13 @@ type AgentOptions struct {
 	Catalogs  install.Catalogs
 	Views     install.Views
 	Templates *templates.Set
+
+	// CountEvery is how often the operators' custom resources are counted;
+	// default 1m.
+	CountEvery time.Duration
+	// Metrics takes the collectors; default: the registry that the manager
+	// serves.
+	Metrics prometheus.Registerer
 }
 
 // AddAgent adds everything that runs in an agent. The manager is the hub's, its
@@ -49,6 +61,14 @@ func AddAgent(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) error {
 		},
 	}
 	if err := setup.Add(); err != nil {
+		return err
+	}
+	if o.Metrics == nil {
+		o.Metrics = metrics.Registry
+	}
+	if err := vitals.Add(hub, local, o.Metrics, vitals.Options{
+		Cluster: o.Cluster, OLM: setup.Reconciler.OLM, CountEvery: o.CountEvery, Now: time.Now,
+	}); err != nil {
 		return err
 	}
 	return addHeartbeat(hub, local, setup.Reconciler.OLM, o)

@@ -18,6 +18,7 @@ import (
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -47,6 +48,7 @@ type flags struct {
 	templates, cacheDir          string
 	metricsAddr, healthAddr      string
 	leaseEvery, leaseFor         time.Duration
+	countEvery                   time.Duration
 	verbose                      bool
 }
 
@@ -91,6 +93,7 @@ func command() *cobra.Command {
 	fs.StringVar(&f.healthAddr, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
 	fs.DurationVar(&f.leaseEvery, "lease-renew-interval", 10*time.Second, "how often the Lease on the hub is renewed")
 	fs.DurationVar(&f.leaseFor, "lease-duration", 40*time.Second, "how long the hub may wait for a renewal before the cluster counts as offline")
+	fs.DurationVar(&f.countEvery, "count-operands-every", time.Minute, "how often the operators' custom resources are counted, for their metrics")
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "log every action")
 	_ = c.MarkFlagRequired("cluster")
 	_ = c.MarkFlagRequired("hub-kubeconfig")
@@ -102,7 +105,7 @@ func run(ctx context.Context, f flags) error {
 	if f.namespace == "" {
 		f.namespace = v1alpha1.ClusterNamespace(f.cluster)
 	}
-	scheme, err := startup.Scheme(operatorsv1.AddToScheme, operatorsv1alpha1.AddToScheme)
+	scheme, err := startup.Scheme(operatorsv1.AddToScheme, operatorsv1alpha1.AddToScheme, operatorsv2.AddToScheme)
 	if err != nil {
 		return err
 	}
@@ -126,7 +129,7 @@ func run(ctx context.Context, f flags) error {
 	defer views.Close()
 	holder, _ := os.Hostname()
 	if err := controllers.AddAgent(hub, local, controllers.AgentOptions{
-		Namespace: f.namespace, Holder: holder, Version: version, LeaseEvery: f.leaseEvery, LeaseFor: f.leaseFor,
+		Cluster: f.cluster, Namespace: f.namespace, Holder: holder, Version: version, LeaseEvery: f.leaseEvery, LeaseFor: f.leaseFor, CountEvery: f.countEvery,
 		Catalogs: load.New(oci.NewClient(oci.Options{CacheDir: f.cacheDir}), load.Options{MaxBytes: 4 << 20}), Views: views, Templates: set,
 	}); err != nil {
 		return err

@@ -1,0 +1,216 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package vitals
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/vitals/plan"
+)
+
+// Bounds of what one operator can add to the number of series.
+const (
+	maxDeployments = 50
+	maxConditions  = 20
+)
+
+// labelOLMOwner names, on a Deployment, the CSV that it belongs to.
+const labelOLMOwner = "olm.owner"
+
+// connectionReady is OLM's word for a CatalogSource that it is connected to.
+const connectionReady = "READY"
+
+// reader reads the caches. What it returns is shared with them and must not be
+// changed.
+type reader struct {
+	hub, local client.Reader
+	now        func() time.Time
+}
+
+// vital is what was seen of one operator.
+type vital struct {
+	operator, namespace string
+	// csv is what is installed; nil if nothing is.
+	csv                                *operatorsv1alpha1.ClusterServiceVersion
+	succeeded, upgrading, catalogReady bool
+	deployments                        []replicas
+	conditions                         []metav1.Condition
+}
+
+// replicas of a Deployment.
+type replicas struct {
+	deployment         string
+	desired, available int32
+}
+
+// expected returns the installs whose operators should run here, ordered by
+// name, one for each operator's name: an admission says so, and no removal has
+// been asked for. Of ManagedOperators that share a name, in several of the hub's
+// namespaces, the first namespace's counts.
+func (r *reader) expected(ctx context.Context) ([]*v1alpha1.OperatorInstall, error) {
+	var list v1alpha1.OperatorInstallList
+	if err := r.hub.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list OperatorInstalls: %w", err)
+	}
+	var all []*v1alpha1.OperatorInstall
+	for i := range list.Items {
+		if oi := &list.Items[i]; oi.Spec.Admission != nil && oi.DeletionTimestamp.IsZero() {
+			all = append(all, oi)
+		}
+	}
+	slices.SortFunc(all, func(a, b *v1alpha1.OperatorInstall) int {
+		return cmp.Or(cmp.Compare(a.Spec.Operator.Name, b.Spec.Operator.Name), cmp.Compare(a.Spec.Operator.Namespace, b.Spec.Operator.Namespace))
+	})
+	return slices.CompactFunc(all, func(a, b *v1alpha1.OperatorInstall) bool { return a.Spec.Operator.Name == b.Spec.Operator.Name }), nil
+}
+
+// observe reads what the cluster has of an operator.
+func (r *reader) observe(ctx context.Context, oi *v1alpha1.OperatorInstall, see Sight) (vital, error) {
+	v := vital{operator: oi.Spec.Operator.Name, namespace: oi.Spec.Admission.Release.TargetNamespace()}
+	hop := plan.Hop{Install: oi}
+	if see.OLM {
+		if err := r.subscription(ctx, oi, &hop); err != nil {
+			return v, err
+		}
+		if err := r.csvs(ctx, &v, &hop); err != nil {
+			return v, err
+		}
+		for _, read := range []func(context.Context, *v1alpha1.OperatorInstall, *vital, plan.Hop) error{r.catalogSource, r.deployments} {
+			if err := read(ctx, oi, &v, hop); err != nil {
+				return v, err
+			}
+		}
+	}
+	if see.Conditions && v.csv != nil {
+		if err := r.conditions(ctx, &v); err != nil {
+			return v, err
+		}
+	}
+	v.upgrading = plan.Upgrading(hop, r.now())
+	return v, nil
+}
+
+func (r *reader) list(ctx context.Context, like *unstructured.Unstructured, namespace string) ([]unstructured.Unstructured, error) {
+	list := &unstructured.UnstructuredList{}
+	kind := like.GroupVersionKind()
+	kind.Kind += "List"
+	list.SetGroupVersionKind(kind)
+	if err := r.local.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list %ss: %w", like.GetKind(), err)
+	}
+	return list.Items, nil
+}
+
+// subscription reads the one that the agent made, which has the package's name.
+func (r *reader) subscription(ctx context.Context, oi *v1alpha1.OperatorInstall, hop *plan.Hop) error {
+	release := oi.Spec.Admission.Release
+	items, err := r.list(ctx, subscription(), release.TargetNamespace())
+	if err != nil {
+		return err
+	}
+	for i := range items {
+		if items[i].GetName() == release.Package {
+			hop.Subscribed = items[i].GetCreationTimestamp().Time
+			hop.Installed, _, _ = unstructured.NestedString(items[i].Object, "status", "installedCSV")
+			hop.Current, _, _ = unstructured.NestedString(items[i].Object, "status", "currentCSV")
+		}
+	}
+	return nil
+}
+
+func (r *reader) csvs(ctx context.Context, v *vital, hop *plan.Hop) error {
+	var list operatorsv1alpha1.ClusterServiceVersionList
+	if err := r.local.List(ctx, &list, client.InNamespace(v.namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list ClusterServiceVersions: %w", err)
+	}
+	for i := range list.Items {
+		csv := &list.Items[i]
+		hop.CSVs = append(hop.CSVs, plan.CSV{Name: csv.Name, Replaces: csv.Spec.Replaces, Created: csv.CreationTimestamp.Time})
+		if csv.Name == hop.Installed {
+			v.csv, v.succeeded = csv, csv.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded
+		}
+	}
+	return nil
+}
+
+// catalogSource reads the one that the agent says it made.
+func (r *reader) catalogSource(ctx context.Context, oi *v1alpha1.OperatorInstall, v *vital, _ plan.Hop) error {
+	items, err := r.list(ctx, catalogSource(), v.namespace)
+	if err != nil {
+		return err
+	}
+	for i := range items {
+		if items[i].GetName() != oi.Status.Objects.CatalogSource {
+			continue
+		}
+		source := operatorsv1alpha1.CatalogSource{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(items[i].Object, &source); err != nil {
+			return fmt.Errorf("read CatalogSource: %w", err)
+		}
+		state := source.Status.GRPCConnectionState
+		v.catalogReady = state != nil && state.Address == source.Spec.Address && state.LastObservedState == connectionReady
+	}
+	return nil
+}
+
+// deployments reads those that OLM made for the operator. In an upgrade they
+// pass from one of its CSVs to the next.
+func (r *reader) deployments(ctx context.Context, _ *v1alpha1.OperatorInstall, v *vital, hop plan.Hop) error {
+	var list appsv1.DeploymentList
+	if err := r.local.List(ctx, &list, client.InNamespace(v.namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list Deployments: %w", err)
+	}
+	own := hop.Own()
+	for i := range list.Items {
+		d := &list.Items[i]
+		if !slices.Contains(own, d.Labels[labelOLMOwner]) {
+			continue
+		}
+		desired := int32(1)
+		if d.Spec.Replicas != nil {
+			desired = *d.Spec.Replicas
+		}
+		v.deployments = append(v.deployments, replicas{deployment: d.Name, desired: desired, available: d.Status.AvailableReplicas})
+	}
+	slices.SortFunc(v.deployments, func(a, b replicas) int { return cmp.Compare(a.deployment, b.deployment) })
+	v.deployments = v.deployments[:min(len(v.deployments), maxDeployments)]
+	return nil
+}
+
+// conditions reads what the operator says of itself. OLM copies its spec, which
+// the operator writes, to the status.
+func (r *reader) conditions(ctx context.Context, v *vital) error {
+	var list operatorsv2.OperatorConditionList
+	if err := r.local.List(ctx, &list, client.InNamespace(v.namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list OperatorConditions: %w", err)
+	}
+	for i := range list.Items {
+		if list.Items[i].Name != v.csv.Name {
+			continue
+		}
+		v.conditions = slices.Clone(list.Items[i].Spec.Conditions)
+		for _, c := range list.Items[i].Status.Conditions {
+			if meta.FindStatusCondition(v.conditions, c.Type) == nil {
+				v.conditions = append(v.conditions, c)
+			}
+		}
+	}
+	slices.SortFunc(v.conditions, func(a, b metav1.Condition) int { return cmp.Compare(a.Type, b.Type) })
+	v.conditions = v.conditions[:min(len(v.conditions), maxConditions)]
+	return nil
+}

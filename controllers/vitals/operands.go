@@ -1,0 +1,299 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package vitals
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/bellwether-dev/bellwether/alerts/series"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/vitals/plan"
+)
+
+// Bounds of counting.
+const (
+	// maxKinds of one operator are counted.
+	maxKinds = 30
+	// maxOperands of one kind are counted: the first by namespace and name.
+	maxOperands = 5000
+	// pageSize is how many the API server is asked for at a time. The agent holds
+	// one of them at a time.
+	pageSize = 250
+	// listFor bounds how long one kind may take.
+	listFor = 30 * time.Second
+	// keepFor is how long counts outlive a failure to count again.
+	keepFor = 5 * time.Minute
+)
+
+// counted is what is known of one kind of an operator's custom resources.
+type counted struct {
+	kind string
+	// ready counts by values of series.Ready, as of at; at is zero if there are
+	// no counts.
+	ready map[string]int
+	at    time.Time
+	// uncounted is a value of series.Reason; empty if all were counted.
+	uncounted string
+}
+
+// operandLister streams the custom resources of a kind.
+type operandLister interface {
+	// list hands each resource to see, which returns false to have no more. It
+	// returns errNoKind if the cluster does not serve the kind.
+	list(ctx context.Context, kind schema.GroupVersionKind, namespace string, see func(*plan.Operand) bool) error
+}
+
+// errNoKind says that a cluster does not serve a kind.
+var errNoKind = errors.New("kind is not served")
+
+// counts counts the custom resources of all operators, over and over. It is a
+// manager.Runnable.
+type counts struct {
+	reader *reader
+	look   func() Sight
+	lister operandLister
+	every  time.Duration
+	now    func() time.Time
+
+	mu sync.Mutex
+	// known is by OperatorInstall and kind.
+	known map[string]map[string]counted
+}
+
+// Start counts at once and then every so often until ctx ends; a round that
+// takes longer delays the next one.
+func (c *counts) Start(ctx context.Context) error {
+	for {
+		wait := time.Second
+		if see := c.look(); see.Hub && see.Cluster {
+			c.round(ctx, see)
+			wait = c.every
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(wait):
+		}
+	}
+}
+
+// of returns what is known of an install's kinds, by name.
+func (c *counts) of(install string) []counted {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.SortedFunc(maps.Values(c.known[install]), func(a, b counted) int { return cmp.Compare(a.kind, b.kind) })
+}
+
+// round counts everything once. What is not there any more is forgotten.
+func (c *counts) round(ctx context.Context, see Sight) {
+	installs, err := c.reader.expected(ctx)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Cannot count custom resources")
+		return
+	}
+	next := map[string]map[string]counted{}
+	for _, oi := range installs {
+		seen, err := c.reader.observe(ctx, oi, see)
+		if err != nil {
+			log.FromContext(ctx).Error(err, "Cannot count custom resources", "operator", oi.Spec.Operator.Name)
+			continue
+		}
+		if seen.csv != nil {
+			next[oi.Name] = c.operator(ctx, oi, seen.csv)
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.known = next
+}
+
+func (c *counts) operator(ctx context.Context, oi *v1alpha1.OperatorInstall, csv *operatorsv1alpha1.ClusterServiceVersion) map[string]counted {
+	namespace := ""
+	if oi.Spec.Admission.Release.Install.Mode == v1alpha1.InstallOwnNamespace {
+		namespace = csv.Namespace
+	}
+	found := map[string]counted{}
+	for _, kind := range ownedKinds(csv) {
+		if ctx.Err() != nil {
+			break
+		}
+		result, err := c.kind(ctx, kind, namespace)
+		if errors.Is(err, errNoKind) {
+			continue
+		}
+		if err != nil {
+			result = c.failed(oi, kind, err)
+		}
+		c.tell(ctx, oi, kind, result.uncounted, err)
+		found[kind.Kind] = merge(found[kind.Kind], result)
+	}
+	return found
+}
+
+// kind counts the resources of one kind.
+func (c *counts) kind(ctx context.Context, kind schema.GroupVersionKind, namespace string) (counted, error) {
+	ctx, cancel := context.WithTimeout(ctx, listFor)
+	defer cancel()
+	result := counted{kind: kind.Kind, ready: map[string]int{}, at: c.now()}
+	seen := 0
+	err := c.lister.list(ctx, kind, namespace, func(o *plan.Operand) bool {
+		if seen++; seen > maxOperands {
+			result.uncounted = series.ReasonTooMany
+			return false
+		}
+		if ready, counts := o.Readiness(result.at); counts {
+			result.ready[ready]++
+		}
+		return true
+	})
+	return result, err
+}
+
+// failed is what is left to say of a kind that could not be counted.
+func (c *counts) failed(oi *v1alpha1.OperatorInstall, kind schema.GroupVersionKind, err error) counted {
+	if apierrors.IsForbidden(err) {
+		return counted{kind: kind.Kind, uncounted: series.ReasonForbidden}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.known[oi.Name][kind.Kind]
+	if c.now().Sub(before.at) >= keepFor {
+		before = counted{}
+	}
+	before.kind, before.uncounted = kind.Kind, series.ReasonFailed
+	return before
+}
+
+// tell logs once that a kind is not counted, or is again.
+func (c *counts) tell(ctx context.Context, oi *v1alpha1.OperatorInstall, kind schema.GroupVersionKind, reason string, err error) {
+	c.mu.Lock()
+	before := c.known[oi.Name][kind.Kind].uncounted
+	c.mu.Unlock()
+	if before == reason {
+		return
+	}
+	log := log.FromContext(ctx).WithValues("operator", oi.Spec.Operator.Name, "kind", kind.GroupKind().String())
+	switch reason {
+	case "":
+		log.Info("Custom resources are counted again")
+	case series.ReasonForbidden:
+		log.Info("Custom resources are not counted: the agent may not list them. Grant it with a ClusterRole labelled bellwether.dev/aggregate-to-agent=true")
+	case series.ReasonTooMany:
+		log.Info("Not all custom resources are counted", "counted", maxOperands)
+	default:
+		log.Error(err, "Cannot count custom resources; trying again", "every", c.every)
+	}
+}
+
+// merge adds up kinds of the same name in several groups.
+func merge(a, b counted) counted {
+	if a.kind == "" {
+		return b
+	}
+	sum := counted{kind: a.kind, ready: maps.Clone(a.ready), at: a.at, uncounted: cmp.Or(a.uncounted, b.uncounted)}
+	if sum.ready == nil {
+		sum.ready = map[string]int{}
+	}
+	if sum.at.IsZero() {
+		sum.at = b.at
+	}
+	for ready, n := range b.ready {
+		sum.ready[ready] += n
+	}
+	return sum
+}
+
+// ownedKinds are the kinds that a CSV owns, each once in its foremost version,
+// in the order of the CSV.
+func ownedKinds(csv *operatorsv1alpha1.ClusterServiceVersion) []schema.GroupVersionKind {
+	var kinds []schema.GroupVersionKind
+	for _, crd := range csv.Spec.CustomResourceDefinitions.Owned {
+		_, group, _ := strings.Cut(crd.Name, ".")
+		kind := schema.GroupVersionKind{Group: group, Version: crd.Version, Kind: crd.Kind}
+		i := slices.IndexFunc(kinds, func(k schema.GroupVersionKind) bool { return k.GroupKind() == kind.GroupKind() })
+		switch {
+		case i < 0:
+			kinds = append(kinds, kind)
+		case version.CompareKubeAwareVersionStrings(kind.Version, kinds[i].Version) > 0:
+			kinds[i] = kind
+		}
+	}
+	return kinds[:min(len(kinds), maxKinds)]
+}
+
+// lister lists on the cluster itself, past all caches.
+type lister struct {
+	client rest.Interface
+	mapper meta.RESTMapper
+}
+
+func newLister(local cluster.Cluster) (*lister, error) {
+	config := rest.CopyConfig(local.GetConfig())
+	config.NegotiatedSerializer = serializer.NewCodecFactory(runtime.NewScheme()).WithoutConversion()
+	c, err := rest.UnversionedRESTClientForConfigAndClient(config, local.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("make client for custom resources: %w", err)
+	}
+	return &lister{client: c, mapper: local.GetRESTMapper()}, nil
+}
+
+func (l *lister) list(ctx context.Context, kind schema.GroupVersionKind, namespace string, see func(*plan.Operand) bool) error {
+	mapping, err := l.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	switch {
+	case meta.IsNoMatchError(err):
+		return errNoKind
+	case err != nil:
+		return fmt.Errorf("look %s up: %w", kind.Kind, err)
+	}
+	path := []string{"apis", kind.Group, kind.Version}
+	if namespace != "" && mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		path = append(path, "namespaces", namespace)
+	}
+	path = append(path, mapping.Resource.Resource)
+	for next := ""; ; {
+		next, err = l.page(ctx, path, next, see)
+		if err != nil {
+			return fmt.Errorf("list %s: %w", mapping.Resource.GroupResource(), err)
+		}
+		if next == "" {
+			return nil
+		}
+	}
+}
+
+// page streams one page and returns where the next one begins.
+func (l *lister) page(ctx context.Context, path []string, from string, see func(*plan.Operand) bool) (string, error) {
+	request := l.client.Get().AbsPath(path...).SetHeader("Accept", "application/json").Param("limit", strconv.Itoa(pageSize))
+	if from != "" {
+		request = request.Param("continue", from)
+	}
+	body, err := request.Stream(ctx)
+	if err != nil {
+		return "", err
+	}
+	// What is left unread is not worth a connection that waits for it.
+	defer func(body io.Closer) { _ = body.Close() }(body)
+	return scan(body, see)
+}

@@ -1,0 +1,112 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package vitals
+
+import (
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/bellwether-dev/bellwether/alerts/series"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/vitals/plan"
+)
+
+// installBuckets go from an upgrade that only changes an image to one that
+// waits for people.
+var installBuckets = []float64{5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200}
+
+// outcomes counts how admissions ended, from the changes of OperatorInstalls as
+// the agent itself writes them. It handles the events of their cache. What has
+// ended when the agent starts was counted by the one before it.
+type outcomes struct {
+	total    *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+
+	mu     sync.Mutex
+	ledger plan.Ledger
+}
+
+func newOutcomes(cluster string) *outcomes {
+	labels := prometheus.Labels{series.Cluster: cluster}
+	o := &outcomes{}
+	for _, s := range series.Exported() {
+		switch s.Name {
+		case series.OperatorInstallTotal:
+			o.total = prometheus.NewCounterVec(prometheus.CounterOpts{Name: s.Name, Help: s.Help, ConstLabels: labels}, s.Labels)
+		case series.OperatorInstallDuration:
+			o.duration = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: s.Name, Help: s.Help, ConstLabels: labels, Buckets: installBuckets}, s.Labels)
+		}
+	}
+	return o
+}
+
+// Describe implements prometheus.Collector.
+func (o *outcomes) Describe(out chan<- *prometheus.Desc) {
+	o.total.Describe(out)
+	o.duration.Describe(out)
+}
+
+// Collect implements prometheus.Collector.
+func (o *outcomes) Collect(out chan<- prometheus.Metric) {
+	o.total.Collect(out)
+	o.duration.Collect(out)
+}
+
+// OnAdd implements cache.ResourceEventHandler.
+func (o *outcomes) OnAdd(object any, initially bool) {
+	oi, ok := object.(*v1alpha1.OperatorInstall)
+	if !ok {
+		return
+	}
+	// From 0, so that a rate sees the first one.
+	for _, outcome := range []string{series.OutcomeSucceeded, series.OutcomeFailed} {
+		o.total.WithLabelValues(oi.Spec.Operator.Name, outcome)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if initially {
+		o.ledger.Known(oi)
+	} else {
+		o.count(oi)
+	}
+}
+
+// OnUpdate implements cache.ResourceEventHandler.
+func (o *outcomes) OnUpdate(_, object any) {
+	oi, ok := object.(*v1alpha1.OperatorInstall)
+	if !ok {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.count(oi)
+}
+
+func (o *outcomes) count(oi *v1alpha1.OperatorInstall) {
+	ending, ended := o.ledger.Next(oi)
+	if !ended {
+		return
+	}
+	o.total.WithLabelValues(oi.Spec.Operator.Name, ending.Outcome).Inc()
+	o.duration.WithLabelValues(oi.Spec.Operator.Name, ending.Outcome).Observe(ending.Took.Seconds())
+}
+
+// OnDelete implements cache.ResourceEventHandler.
+func (o *outcomes) OnDelete(object any) {
+	if gone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+		object = gone.Obj
+	}
+	oi, ok := object.(*v1alpha1.OperatorInstall)
+	if !ok {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.ledger.Forget(oi)
+	labels := prometheus.Labels{series.Operator: oi.Spec.Operator.Name}
+	o.total.DeletePartialMatch(labels)
+	o.duration.DeletePartialMatch(labels)
+}
