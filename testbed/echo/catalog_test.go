@@ -113,8 +113,8 @@ func checkBundles(t *testing.T, cfg *declcfg.DeclarativeConfig) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(p.BundleObjects) != 2 {
-			t.Errorf("bundle %s inlines %d objects, want 2", b.Name, len(p.BundleObjects))
+		if len(p.BundleObjects) != 3 {
+			t.Errorf("bundle %s inlines %d objects, want 3", b.Name, len(p.BundleObjects))
 		}
 		want := []property.GVK{{Group: "echo.bellwether.dev", Version: "v1alpha1", Kind: "EchoServer"}}
 		if diff := cmp.Diff(want, p.GVKs); diff != "" {

@@ -42,7 +42,12 @@ import (
 	"github.com/bellwether-dev/bellwether/testbed/testenv"
 )
 
-const limit = time.Minute
+const (
+	limit = time.Minute
+
+	serverPort = "8080" // of the echo servers, and of the operator's metrics
+	healthPort = "8081"
+)
 
 func TestMain(m *testing.M) {
 	log.SetLogger(klog.Background())
@@ -77,14 +82,17 @@ func newBed(t *testing.T) *bed {
 	return &bed{t: t, c: c, ns: testenv.Namespace(t, config, "echo")}
 }
 
-// install does what OLM does with a bundle: the CRD, the service account, the
-// roles of the CSV to the letter, and its Deployment.
+// install does what OLM does with a bundle: the CRD, the Service, the service
+// account, the roles of the CSV to the letter, and its Deployment.
 func (b *bed) install(version string) {
 	b.t.Helper()
-	crd, csv := &apiextensionsv1.CustomResourceDefinition{}, &operatorsv1alpha1.ClusterServiceVersion{}
+	crd, csv, service := &apiextensionsv1.CustomResourceDefinition{}, &operatorsv1alpha1.ClusterServiceVersion{}, &corev1.Service{}
 	b.read(version+"/manifests/echo.bellwether.dev_echoservers.yaml", crd)
 	b.read(version+"/manifests/echo-operator.clusterserviceversion.yaml", csv)
+	b.read(version+"/manifests/echo-operator.service.yaml", service)
 	b.apply(crd)
+	service.Namespace = b.ns
+	b.apply(service)
 	strategy := csv.Spec.InstallStrategy.StrategySpec
 	for _, p := range strategy.ClusterPermissions {
 		name := b.ns + "-" + p.ServiceAccountName
@@ -184,7 +192,7 @@ func (b *bed) answers(name string) map[int][]server.Answer {
 		if pod.DeletionTimestamp != nil {
 			continue
 		}
-		code, body, err := get(b.t.Context(), pod.Status.PodIP, "/")
+		code, body, err := get(b.t.Context(), pod.Status.PodIP, serverPort, "/")
 		if err != nil {
 			b.t.Fatal(err)
 		}
@@ -198,8 +206,8 @@ func (b *bed) answers(name string) map[int][]server.Answer {
 	return got
 }
 
-func get(ctx context.Context, ip, path string) (int, []byte, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(ip, "8080")+path, nil)
+func get(ctx context.Context, ip, port, path string) (int, []byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(ip, port)+path, nil)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -248,23 +256,33 @@ func TestVersions(t *testing.T) {
 	check("1.3.0", "HELLO", http.StatusOK)
 }
 
+// operatorCountsErrors asks the operator of 1.2.0 by its Service, as a probe and an SLO do.
 func (b *bed) operatorCountsErrors(ctx context.Context) error {
-	pods := &corev1.PodList{}
-	labels := client.MatchingLabels{"app.kubernetes.io/name": "echo-operator", "app.kubernetes.io/version": "1.2.0"}
-	if err := b.c.List(ctx, pods, client.InNamespace(b.ns), labels); err != nil {
+	pods, service := &corev1.PodList{}, &corev1.Service{}
+	if err := b.c.List(ctx, pods, client.InNamespace(b.ns), client.MatchingLabels{"app.kubernetes.io/name": "echo-operator"}); err != nil {
 		return err
 	}
-	if len(pods.Items) != 1 {
-		return fmt.Errorf("%d pods of the operator", len(pods.Items))
+	if len(pods.Items) != 1 || pods.Items[0].Labels["app.kubernetes.io/version"] != "1.2.0" {
+		return fmt.Errorf("%d pods of the operator, not one of 1.2.0", len(pods.Items))
 	}
-	_, metrics, err := get(ctx, pods.Items[0].Status.PodIP, "/metrics")
+	if err := b.c.Get(ctx, client.ObjectKey{Namespace: b.ns, Name: bundle.Service}, service); err != nil {
+		return err
+	}
+	if code, _, err := get(ctx, service.Spec.ClusterIP, healthPort, "/healthz"); err != nil || code != http.StatusOK {
+		return fmt.Errorf("/healthz of a bad operator that lives answers %d (%w)", code, err)
+	}
+	_, metrics, err := get(ctx, service.Spec.ClusterIP, serverPort, "/metrics")
 	if err != nil {
 		return err
 	}
-	const series = `controller_runtime_reconcile_errors_total{controller="echoserver"} `
-	_, rest, ok := strings.Cut(string(metrics), "\n"+series)
-	if !ok || strings.HasPrefix(rest, "0\n") {
-		return fmt.Errorf("no errors in %s: %.20q", series, rest)
+	for _, name := range []string{
+		`controller_runtime_reconcile_errors_total{controller="echoserver"} `,
+		`controller_runtime_reconcile_total{controller="echoserver",result="error"} `,
+	} {
+		_, rest, ok := strings.Cut(string(metrics), "\n"+name)
+		if !ok || strings.HasPrefix(rest, "0\n") {
+			return fmt.Errorf("no errors in %s: %.20q", name, rest)
+		}
 	}
 	return nil
 }

@@ -67,6 +67,7 @@ func Files(r Release) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for name, object := range map[string]any{
 		path.Join("manifests", "echo-operator.clusterserviceversion.yaml"): csv(r),
+		path.Join("manifests", "echo-operator.service.yaml"):               service(),
 		path.Join("manifests", "echo.bellwether.dev_echoservers.yaml"):     crd(r),
 		path.Join("metadata", "annotations.yaml"):                          annotations(),
 	} {
