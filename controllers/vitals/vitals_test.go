@@ -1,0 +1,403 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package vitals
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/blang/semver/v4"
+	"github.com/google/go-cmp/cmp"
+	"github.com/operator-framework/api/pkg/lib/version"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/bellwether-dev/bellwether/alerts/series"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/vitals/plan"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+func ago(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
+
+// world is a hub and a cluster that tests fill, and the metrics of both.
+type world struct {
+	t        *testing.T
+	hub      client.Client
+	local    client.Client
+	see      Sight
+	lister   fakeLister
+	counts   *counts
+	outcomes *outcomes
+	registry *prometheus.Registry
+}
+
+func newWorld(t *testing.T, cluster ...client.Object) *world {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, operatorsv1alpha1.AddToScheme, operatorsv2.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := &world{t: t, see: Sight{Hub: true, Cluster: true, OLM: true, Conditions: true}, lister: fakeLister{}}
+	w.hub = fake.NewClientBuilder().WithScheme(scheme).Build()
+	w.local = fake.NewClientBuilder().WithScheme(scheme).WithObjects(cluster...).Build()
+	clock := func() time.Time { return now }
+	read := &reader{hub: w.hub, local: w.local, now: clock}
+	look := func() Sight { return w.see }
+	w.counts = &counts{reader: read, look: look, lister: w.lister, every: time.Minute, now: clock}
+	w.outcomes = newOutcomes("prod-eu")
+	w.registry = prometheus.NewPedanticRegistry()
+	w.registry.MustRegister(&collector{reader: read, look: look, counts: w.counts, descs: descriptions("prod-eu")}, w.outcomes)
+	return w
+}
+
+func (w *world) install(oi *v1alpha1.OperatorInstall) {
+	w.t.Helper()
+	if err := w.hub.Create(w.t.Context(), oi); err != nil {
+		w.t.Fatal(err)
+	}
+	w.outcomes.OnAdd(oi, true)
+}
+
+// text is what Prometheus would scrape.
+func (w *world) text() string {
+	w.t.Helper()
+	families, err := w.registry.Gather()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var b bytes.Buffer
+	for _, family := range families {
+		if _, err := expfmt.MetricFamilyToText(&b, family); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	return b.String()
+}
+
+// fakeLister has resources, or an error, by kind.
+type fakeLister map[string]any
+
+func (l fakeLister) list(_ context.Context, kind schema.GroupVersionKind, namespace string, see func(*plan.Operand) bool) error {
+	switch has := l[kind.Kind].(type) {
+	case error:
+		return has
+	case string:
+		_, err := scan(strings.NewReader(has), see)
+		return err
+	case map[string]string: // by namespace
+		_, err := scan(strings.NewReader(has[namespace]), see)
+		return err
+	}
+	return errNoKind
+}
+
+func install(operator string, change func(*v1alpha1.OperatorInstall)) *v1alpha1.OperatorInstall {
+	ref := v1alpha1.OperatorReference{Namespace: "fleet", Name: operator}
+	oi := &v1alpha1.OperatorInstall{ObjectMeta: metav1.ObjectMeta{Namespace: "bellwether-prod-eu", Name: ref.InstallName(), UID: "uid-of-echo"}}
+	oi.Spec = v1alpha1.OperatorInstallSpec{Operator: ref, Cluster: "prod-eu", Admission: &v1alpha1.Admission{
+		Hash: "a", Revision: 1, AdmittedAt: ago(24 * time.Hour),
+		Release: v1alpha1.Release{Package: operator + "-operator", Version: "1.1.0", Install: v1alpha1.InstallSettings{Mode: v1alpha1.InstallAllNamespaces, Namespace: operator}},
+	}}
+	succeededAt := ago(23 * time.Hour)
+	oi.Status = v1alpha1.OperatorInstallStatus{SucceededHash: "a", SucceededAt: &succeededAt, Objects: v1alpha1.InstallObjects{CatalogSource: "bellwether-" + operator}}
+	if change != nil {
+		change(oi)
+	}
+	return oi
+}
+
+func subscribed(namespace, pkg, installed, current string) client.Object {
+	s := subscription()
+	s.SetNamespace(namespace)
+	s.SetName(pkg)
+	s.SetCreationTimestamp(ago(24 * time.Hour))
+	s.Object["status"] = map[string]any{"installedCSV": installed, "currentCSV": current}
+	return s
+}
+
+func csv(namespace, name, replaces, phase string, created time.Duration, owned ...operatorsv1alpha1.CRDDescription) client.Object {
+	c := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, CreationTimestamp: ago(created)}}
+	_, number, _ := strings.Cut(name, ".v")
+	c.Spec.Version = version.OperatorVersion{Version: semver.MustParse(number)}
+	c.Spec.Replaces, c.Status.Phase = replaces, operatorsv1alpha1.ClusterServiceVersionPhase(phase)
+	c.Spec.CustomResourceDefinitions.Owned = owned
+	return c
+}
+
+func catalog(namespace, name, address, connected, state string) client.Object {
+	c := catalogSource()
+	c.SetNamespace(namespace)
+	c.SetName(name)
+	c.Object["spec"] = map[string]any{"sourceType": "grpc", "address": address}
+	c.Object["status"] = map[string]any{"connectionState": map[string]any{"address": connected, "lastObservedState": state}}
+	return c
+}
+
+func deployment(namespace, name, owner string, desired *int32, available int32) client.Object {
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{labelOLMOwner: owner}},
+		Spec:       appsv1.DeploymentSpec{Replicas: desired}, Status: appsv1.DeploymentStatus{AvailableReplicas: available},
+	}
+}
+
+func operatorCondition(namespace, name string) client.Object {
+	return &operatorsv2.OperatorCondition{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       operatorsv2.OperatorConditionSpec{Conditions: []metav1.Condition{{Type: "Upgradeable", Status: metav1.ConditionFalse}}},
+		Status: operatorsv2.OperatorConditionStatus{Conditions: []metav1.Condition{
+			{Type: "Upgradeable", Status: metav1.ConditionTrue}, {Type: "example.com/Äußerst \"gut\"", Status: metav1.ConditionTrue},
+		}},
+	}
+}
+
+// page is a list of custom resources as an API server writes it.
+func page(items ...string) string {
+	return `{"apiVersion":"echo.example.com/v1","items":[` + strings.Join(items, ",") + `],"kind":"List","metadata":{"resourceVersion":"7"}}`
+}
+
+func item(status string) string {
+	return `{"kind":"Echo","metadata":{"name":"e","creationTimestamp":"2026-11-21T10:00:00Z","generation":1},"spec":{"metadata":{"generation":"x"}},"status":` + status + `}`
+}
+
+const (
+	ready    = `{"conditions":[{"type":"Ready","status":"True"}]}`
+	notReady = `{"conditions":[{"type":"Ready","status":"False"}]}`
+)
+
+// wellWorld has an operator that is well, one in the midst of an upgrade, and
+// one that is admitted and not there yet.
+func wellWorld(t *testing.T) *world {
+	two := int32(2)
+	crd := func(plural, version, kind string) operatorsv1alpha1.CRDDescription {
+		return operatorsv1alpha1.CRDDescription{Name: plural + ".example.com", Version: version, Kind: kind}
+	}
+	w := newWorld(t,
+		subscribed("echo", "echo-operator", "echo-operator.v1.1.0", "echo-operator.v1.1.0"),
+		csv("echo", "echo-operator.v1.1.0", "", "Succeeded", 24*time.Hour, crd("echos", "v1beta1", "Echo"), crd("echos", "v1", "Echo"), crd("secrets", "v1", "Secret"), crd("gone", "v1", "Gone")),
+		catalog("echo", "bellwether-echo", "10.0.0.1:50100", "10.0.0.1:50100", "READY"),
+		deployment("echo", "echo-controller", "echo-operator.v1.1.0", &two, 1),
+		deployment("echo", "echo-webhook", "echo-operator.v1.1.0", nil, 1),
+		deployment("echo", "library", "library.v1.0.0", nil, 0),
+		operatorCondition("echo", "echo-operator.v1.1.0"),
+
+		subscribed("queue", "queue-operator", "queue-operator.v2.0.0", "queue-operator.v2.1.0"),
+		csv("queue", "queue-operator.v2.0.0", "", "Replacing", 24*time.Hour, crd("queues", "v1", "Queue")),
+		csv("queue", "queue-operator.v2.1.0", "queue-operator.v2.0.0", "Installing", time.Minute, crd("queues", "v1", "Queue")),
+		catalog("queue", "bellwether-queue", "10.0.0.1:50101", "10.0.0.1:50999", "READY"),
+		deployment("queue", "queue", "queue-operator.v2.1.0", nil, 0),
+	)
+	w.lister["Echo"] = page(item(ready), item(ready), item(notReady), item(`{"conditions":{"odd":"shape"}}`))
+	w.lister["Secret"] = apierrors.NewForbidden(schema.GroupResource{Group: "example.com", Resource: "secrets"}, "", nil)
+	w.lister["Queue"] = map[string]string{"queue": page(item(ready)), "": page()}
+	w.install(install("echo", nil))
+	w.install(install("queue", func(oi *v1alpha1.OperatorInstall) {
+		oi.Spec.Admission.Hash, oi.Spec.Admission.AdmittedAt = "b", ago(time.Hour)
+		oi.Spec.Admission.Release.Install.Mode = v1alpha1.InstallOwnNamespace
+		oi.UID = "uid-of-queue"
+	}))
+	w.install(install("new", func(oi *v1alpha1.OperatorInstall) {
+		oi.Spec.Admission.AdmittedAt, oi.Status = ago(time.Minute), v1alpha1.OperatorInstallStatus{}
+		oi.UID = "uid-of-new"
+	}))
+	w.install(install("waiting", func(oi *v1alpha1.OperatorInstall) { oi.Spec.Admission, oi.UID = nil, "uid-of-waiting" }))
+	return w
+}
+
+func TestMetricsGolden(t *testing.T) {
+	w := wellWorld(t)
+	w.counts.round(t.Context(), w.see)
+	ended := install("echo", func(oi *v1alpha1.OperatorInstall) {
+		at := ago(0)
+		oi.Spec.Admission.Hash, oi.Spec.Admission.Revision, oi.Spec.Admission.AdmittedAt = "b", 2, ago(90*time.Second)
+		oi.Status.SucceededHash, oi.Status.SucceededAt = "b", &at
+	})
+	w.outcomes.OnUpdate(nil, ended)
+	w.outcomes.OnUpdate(nil, ended)
+	golden(t, "metrics.txt", w.text())
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.MkdirAll("testdata", 0o750); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s; run with -update if this is what you want (-want +got):\n%s", name, diff)
+	}
+}
+
+// TestSight: what cannot be seen is not told, except what is expected.
+func TestSight(t *testing.T) {
+	for name, tc := range map[string]struct {
+		see        Sight
+		has, lacks []string
+	}{
+		"nothing yet": {see: Sight{}, lacks: []string{series.OperatorExpected + "{", series.OperatorInfo}},
+		"the hub only": {see: Sight{Hub: true}, has: []string{series.OperatorExpected + `{cluster="prod-eu",operator="echo"} 1`},
+			lacks: []string{series.OperatorInfo, series.OperatorCSVSucceeded, series.OperatorOperands, series.OperatorUpgrading}},
+		"a cluster without OLM": {see: Sight{Hub: true, Cluster: true},
+			has:   []string{series.OperatorCSVSucceeded + `{cluster="prod-eu",operator="echo"} 0`, series.OperatorCatalogReady + `{cluster="prod-eu",operator="echo"} 0`},
+			lacks: []string{series.OperatorInfo, series.OperatorReplicasDesired}},
+		"an old OLM": {see: Sight{Hub: true, Cluster: true, OLM: true},
+			has: []string{series.OperatorInfo, series.OperatorCSVSucceeded + `{cluster="prod-eu",operator="echo"} 1`}, lacks: []string{series.OperatorConditionStatus + "{"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := wellWorld(t)
+			w.see = tc.see
+			text := w.text()
+			for _, want := range tc.has {
+				if !strings.Contains(text, want) {
+					t.Errorf("lacks %s", want)
+				}
+			}
+			for _, not := range tc.lacks {
+				if strings.Contains(text, not) {
+					t.Errorf("has %s", not)
+				}
+			}
+			if t.Failed() {
+				t.Log(text)
+			}
+		})
+	}
+}
+
+// TestSeriesGo: all series of an operator go with its install.
+func TestSeriesGo(t *testing.T) {
+	w := wellWorld(t)
+	w.counts.round(t.Context(), w.see)
+	if !strings.Contains(w.text(), `operator="echo"`) {
+		t.Fatal("there is nothing to go")
+	}
+	oi := install("echo", nil)
+	if err := w.hub.Delete(t.Context(), oi); err != nil {
+		t.Fatal(err)
+	}
+	w.outcomes.OnDelete(oi)
+	if text := w.text(); strings.Contains(text, `operator="echo"`) || !strings.Contains(text, `operator="queue"`) {
+		t.Errorf("series of echo are left, or those of queue are not:\n%s", text)
+	}
+	w.counts.round(t.Context(), w.see)
+	if left := w.counts.of(oi.Name); len(left) != 0 {
+		t.Errorf("counts are left: %v", left)
+	}
+}
+
+// TestOneName: ManagedOperators of one name do not make a scrape fail.
+func TestOneName(t *testing.T) {
+	w := wellWorld(t)
+	w.install(install("echo", func(oi *v1alpha1.OperatorInstall) {
+		oi.Spec.Operator.Namespace = "staging"
+		oi.Name, oi.UID = oi.Spec.Operator.InstallName(), "uid-of-staging"
+	}))
+	if n := strings.Count(w.text(), series.OperatorExpected+`{cluster="prod-eu",operator="echo"}`); n != 1 {
+		t.Errorf("echo is expected %d times", n)
+	}
+}
+
+func TestCountsOutliveAFailure(t *testing.T) {
+	w := wellWorld(t)
+	clock := now
+	w.counts.now = func() time.Time { return clock }
+	w.counts.round(t.Context(), w.see)
+	w.lister["Echo"] = fmt.Errorf("no route to host")
+	echo := func() counted {
+		w.counts.round(t.Context(), w.see)
+		for _, c := range w.counts.of("fleet.echo") {
+			if c.kind == "Echo" {
+				return c
+			}
+		}
+		return counted{}
+	}
+	clock = now.Add(keepFor - time.Second)
+	if c := echo(); c.uncounted != series.ReasonFailed || c.ready[series.ReadyTrue] != 2 {
+		t.Errorf("shortly after a failure: %+v", c)
+	}
+	clock = now.Add(keepFor)
+	if c := echo(); c.uncounted != series.ReasonFailed || !c.at.IsZero() {
+		t.Errorf("long after: %+v", c)
+	}
+	w.lister["Echo"] = page(item(notReady))
+	if c := echo(); c.uncounted != "" || c.ready[series.ReadyFalse] != 1 {
+		t.Errorf("after it recovered: %+v", c)
+	}
+}
+
+func TestCountsAreBounded(t *testing.T) {
+	w := wellWorld(t)
+	many := make([]string, maxOperands+10)
+	for i := range many {
+		many[i] = item(ready)
+	}
+	w.lister["Echo"] = page(many...)
+	w.counts.round(t.Context(), w.see)
+	for _, c := range w.counts.of("fleet.echo") {
+		if c.kind == "Echo" && (c.ready[series.ReadyTrue] != maxOperands || c.uncounted != series.ReasonTooMany) {
+			t.Errorf("counted %v, %s", c.ready, c.uncounted)
+		}
+	}
+}
+
+func TestScan(t *testing.T) {
+	for name, tc := range map[string]struct {
+		text string
+		seen int
+		next string
+		err  bool
+	}{
+		"a page":              {text: `{"metadata":{"continue":"more"},"items":[{},{}],"kind":"EchoList"}`, seen: 2, next: "more"},
+		"metadata at the end": {text: `{"items":[{}],"metadata":{"continue":"more"}}`, seen: 1, next: "more"},
+		"the last page":       {text: page(item(ready)), seen: 1},
+		"nothing":             {text: `{"items":[],"metadata":{}}`},
+		"null":                {text: `{"items":null,"metadata":{}}`},
+		"odd shapes":          {text: `{"items":[{"status":"fine"},{"status":{"conditions":[1,{"type":3}],"observedGeneration":"x"}},{"status":null}]}`, seen: 3},
+		"cut off":             {text: `{"items":[{},{`, seen: 1, err: true},
+		"no list":             {text: `[1]`, err: true},
+		"no items":            {text: `{"items":{}}`, err: true},
+		"not JSON":            {text: `<html>`, err: true},
+		"empty":               {err: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seen := 0
+			next, err := scan(strings.NewReader(tc.text), func(*plan.Operand) bool { seen++; return true })
+			if seen != tc.seen || next != tc.next || (err != nil) != tc.err {
+				t.Errorf("saw %d, next %q, error %v", seen, next, err)
+			}
+		})
+	}
+}
