@@ -1,8 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package read makes sets of objectives from files: Bellwether's own, OpenSLO v1
-// and sloth's prometheus/v1. It takes their text and gives a slo.Set; it opens
+// Package read makes sets of objectives from files: OperatorSLOs, OpenSLO v1 and
+// sloth's prometheus/v1. It takes their text and gives a slo.Set; it opens
 // nothing. What a file asks for and the rules cannot do is an error, never left out.
 package read
 
@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/bellwether-dev/bellwether/alerts/slo"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
 // ErrFormat says that a file is none of those that can be read, or is not well formed.
@@ -25,84 +26,27 @@ var ErrFormat = errors.New("not a file of objectives")
 // ErrUnsupported says that a file is fine and asks for what cannot be done.
 var ErrUnsupported = errors.New("not supported")
 
-// apiVersion of Bellwether's own files.
-const apiVersion = "bellwether.dev/objectives/v1"
-
 // File adds the objectives of a file to a set. Which format it is follows from
 // what it says of itself: version (sloth) or apiVersion.
 func File(into *slo.Set, text []byte) error {
 	var head struct {
 		Version    string `json:"version"`
 		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
 	}
 	first, _, _ := bytes.Cut(text, []byte("\n---"))
 	if err := yaml.Unmarshal(first, &head); err != nil {
 		return fmt.Errorf("%w: %w", ErrFormat, err)
 	}
 	switch {
-	case head.APIVersion == apiVersion:
-		return own(into, text)
+	case head.APIVersion == v1alpha1.SchemeGroupVersion.String() || head.APIVersion == "v1" && head.Kind == "List":
+		return operatorSLOs(into, text)
 	case head.APIVersion == "openslo/v1":
 		return openSLO(into, text)
 	case head.Version == "prometheus/v1":
 		return sloth(into, text)
 	}
-	return fmt.Errorf("%w: begin it with apiVersion: %s, apiVersion: openslo/v1, or version: prometheus/v1 (sloth)", ErrFormat, apiVersion)
-}
-
-// own is Bellwether's format:
-//
-//	apiVersion: bellwether.dev/objectives/v1
-//	operators:
-//	- name: echo
-//	  team: messaging
-//	  objectives:
-//	  - {sli: available, target: "99.9", period: 30d}
-//	  without: [catalog]
-func own(into *slo.Set, text []byte) error {
-	var file struct {
-		APIVersion string `json:"apiVersion"`
-		Operators  []struct {
-			Name       string      `json:"name"`
-			Team       string      `json:"team"`
-			Objectives []objective `json:"objectives"`
-			Without    []string    `json:"without"`
-		} `json:"operators"`
-	}
-	if err := yaml.UnmarshalStrict(text, &file); err != nil {
-		return fmt.Errorf("%w: %w", ErrFormat, err)
-	}
-	for _, in := range file.Operators {
-		op := operator(into, in.Name)
-		op.Team = in.Team
-		op.Without = append(op.Without, in.Without...)
-		for _, o := range in.Objectives {
-			parsed, err := o.parse()
-			if err != nil {
-				return fmt.Errorf("operator %s, %s: %w", in.Name, o.SLI, err)
-			}
-			op.Objectives = append(op.Objectives, parsed)
-		}
-	}
-	return nil
-}
-
-type objective struct {
-	SLI    string `json:"sli"`
-	Target string `json:"target"`
-	Period string `json:"period"`
-}
-
-func (o objective) parse() (slo.Objective, error) {
-	out := slo.Objective{SLI: o.SLI}
-	var err error
-	if out.Target, err = slo.ParseTarget(o.Target); err != nil {
-		return out, err
-	}
-	if o.Period != "" {
-		out.Period, err = slo.ParsePeriod(o.Period)
-	}
-	return out, err
+	return fmt.Errorf("%w: begin it with apiVersion: %s, apiVersion: openslo/v1, or version: prometheus/v1 (sloth)", ErrFormat, v1alpha1.SchemeGroupVersion)
 }
 
 // operator is the set's operator of that name, which is added if there is none.

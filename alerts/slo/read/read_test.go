@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bellwether-dev/bellwether/alerts/slo"
+	"github.com/bellwether-dev/bellwether/alerts/slo/spec"
 )
 
 const slothText = `version: prometheus/v1
@@ -47,12 +48,30 @@ spec:
   objectives: [{target: 0.999}]
 `
 
-const ownText = `apiVersion: bellwether.dev/objectives/v1
-operators:
-- name: echo
+const ownText = `---
+apiVersion: bellwether.dev/v1alpha1
+kind: OperatorSLO
+metadata: {name: echo}
+spec:
+  operator: echo
   team: messaging
   objectives: [{sli: available, target: "99.9", period: 7d}]
   without: [catalog]
+`
+
+// listText is what kubectl get -o yaml writes.
+const listText = `apiVersion: v1
+kind: List
+items:
+- apiVersion: bellwether.dev/v1alpha1
+  kind: OperatorSLO
+  metadata: {name: echo}
+  spec:
+    operator: echo
+    profile: None
+    objectives: [{sli: available, target: "99.9"}]
+    own: []
+metadata: {resourceVersion: ""}
 `
 
 func TestFile(t *testing.T) {
@@ -74,6 +93,9 @@ func TestFile(t *testing.T) {
 		"Bellwether": {ownText, slo.Operator{
 			Name: "echo", Team: "messaging", Objectives: []slo.Objective{{SLI: "available", Target: 999_000, Period: 7 * 24 * time.Hour}},
 			Without: []string{"catalog"},
+		}},
+		"list": {listText, slo.Operator{
+			Name: "echo", Objectives: []slo.Objective{{SLI: "available", Target: 999_000}}, Without: spec.ProfileSLIs(),
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -126,6 +148,7 @@ func TestRefused(t *testing.T) {
 		"no service":         {edit(slothText, "service: echo", ""), ErrFormat, "service"},
 		"comma":              {edit(ownText, "99.9", "99,9"), slo.ErrTarget, "99.9"},
 		"period":             {edit(ownText, "7d", "10y"), slo.ErrPeriod, "available"},
+		"another kind":       {edit(ownText, "kind: OperatorSLO", "kind: OperatorCatalog"), ErrFormat, "OperatorCatalog"},
 		"unknown field":      {edit(ownText, "team:", "tema:"), ErrFormat, "tema"},
 		"calendar":           {edit(openText, "isRolling: true", "isRolling: false, calendar: {startTime: '2026-01-01 00:00:00', timeZone: UTC}"), ErrUnsupported, "calendar"},
 		"timeslices":         {edit(openText, "Occurrences", "Timeslices"), nil, ""},

@@ -15,9 +15,11 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 )
 
-const objectives = `apiVersion: bellwether.dev/objectives/v1
-operators:
-- name: echo
+const objectives = `apiVersion: bellwether.dev/v1alpha1
+kind: OperatorSLO
+metadata: {name: echo}
+spec:
+  operator: echo
   objectives: [{sli: available, target: "99.9"}]
 `
 

@@ -1,0 +1,145 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package spec reads the objectives of OperatorSLOs, wherever they come from: the
+// hub's objects, a file, or the profile that a bundle brings. It is pure.
+package spec
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	kjson "sigs.k8s.io/json"
+
+	"github.com/bellwether-dev/bellwether/alerts/slo"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+)
+
+// Profile decodes what a bundle says of how its operator is to be watched: the
+// value of its property bellwether.dev/slo. It is the spec of an OperatorSLO
+// without what only a fleet knows: operator, profile, team and runbookURL.
+func Profile(value json.RawMessage) (v1alpha1.OperatorSLOSpec, error) {
+	var out v1alpha1.OperatorSLOSpec
+	strict, err := kjson.UnmarshalStrict(value, &out)
+	if err := errors.Join(append(strict, err)...); err != nil {
+		return out, fmt.Errorf("decode: %w", err)
+	}
+	if out.Operator != "" || out.Profile != "" || out.Team != "" || out.RunbookURL != "" {
+		return out, errors.New("operator, profile, team and runbookURL are for the fleet to say")
+	}
+	_, err = Operator(out)
+	return out, err
+}
+
+// Operator reads the objectives of a spec. The error says all that is wrong with
+// it.
+func Operator(s v1alpha1.OperatorSLOSpec) (slo.Operator, error) {
+	op := slo.Operator{Name: s.Operator, Team: s.Team}
+	var errs []error
+	for _, o := range s.Own {
+		own, err := ownOf(o)
+		errs = append(errs, err)
+		op.Own = append(op.Own, own)
+	}
+	for _, o := range s.Objectives {
+		objective, err := Objective(o)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", o.SLI, err))
+			continue
+		}
+		op.Objectives = append(op.Objectives, objective)
+	}
+	for _, sli := range s.Without {
+		if probe := strings.TrimPrefix(sli, slo.Probe); probe != sli && probe != "" {
+			errs = append(errs, fmt.Errorf("without %s: a probe goes when it is deleted or taken out of services; write %q to leave out all of them", sli, slo.Probe))
+		}
+		op.Without = append(op.Without, sli)
+	}
+	if s.Profile == v1alpha1.ProfileNone {
+		op.Without = ProfileSLIs()
+	}
+	if err := errors.Join(errs...); err != nil {
+		return op, err
+	}
+	return op, Check(op)
+}
+
+// Check says whether rules can be made for an operator alone.
+func Check(op slo.Operator) error {
+	if op.Name == "" {
+		op.Name = "operator" // a profile has none yet
+	}
+	_, err := slo.Build(slo.Set{Operators: []slo.Operator{op}})
+	return err
+}
+
+// ProfileSLIs are every SLI of the default profile.
+func ProfileSLIs() []string {
+	var out []string
+	for _, o := range slo.DefaultProfile() {
+		out = append(out, o.SLI)
+	}
+	return out
+}
+
+// Objective reads one objective.
+func Objective(o v1alpha1.SLOObjective) (slo.Objective, error) {
+	out := slo.Objective{SLI: o.SLI}
+	var err error
+	if out.Target, err = slo.ParseTarget(o.Target); err != nil {
+		return out, err
+	}
+	if o.Period == "" {
+		return out, nil
+	}
+	if out.Period, err = slo.ParsePeriod(o.Period); err != nil {
+		return out, err
+	}
+	if out.Period == slo.DefaultPeriod {
+		out.Period = 0
+	}
+	return out, nil
+}
+
+func ownOf(o v1alpha1.OwnSLI) (slo.OwnSLI, error) {
+	var out slo.OwnSLI
+	var err error
+	switch {
+	case o.RequestRatio != nil:
+		all, allErr := matchers(o.RequestRatio.All)
+		bad, badErr := matchers(o.RequestRatio.Bad)
+		out, err = slo.RequestRatio(o.Name, o.RequestRatio.Counter, all, bad), errors.Join(allErr, badErr)
+	case o.Latency != nil:
+		all, allErr := matchers(o.Latency.All)
+		out, err = slo.LatencyThreshold(o.Name, o.Latency.Histogram, o.Latency.LE, all), allErr
+	default:
+		err = errors.New("give it requestRatio or latency")
+	}
+	if err != nil {
+		return out, fmt.Errorf("own SLI %s: %w", o.Name, err)
+	}
+	out.MinRequests = int(o.MinRequests)
+	return out, nil
+}
+
+// matchers checks regular expressions as Prometheus reads them: with one that it
+// refuses, it would refuse the whole file.
+func matchers(in []v1alpha1.LabelMatcher) ([]slo.Matcher, error) {
+	var out []slo.Matcher
+	for _, m := range in {
+		op := string(m.Op)
+		if op == "" {
+			op = "="
+		}
+		if op == "=~" || op == "!~" {
+			if _, err := regexp.Compile("^(?s:" + m.Value + ")$"); err != nil {
+				return nil, fmt.Errorf("label %s: %q is no regular expression: %w", m.Label, m.Value, err)
+			}
+		}
+		out = append(out, slo.Matcher{Label: m.Label, Op: op, Value: m.Value})
+	}
+	return out, nil
+}

@@ -1,0 +1,105 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package spec
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bellwether-dev/bellwether/alerts/slo"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+)
+
+func TestOperator(t *testing.T) {
+	matcher := func(op, value string) []v1alpha1.LabelMatcher {
+		return []v1alpha1.LabelMatcher{{Label: "code", Op: v1alpha1.MatchOp(op), Value: value}}
+	}
+	objective := func(sli, target, period string) []v1alpha1.SLOObjective {
+		return []v1alpha1.SLOObjective{{SLI: sli, Target: target, Period: period}}
+	}
+	for name, test := range map[string]struct {
+		spec v1alpha1.OperatorSLOSpec
+		want slo.Operator
+		err  string
+	}{
+		"default": {spec: v1alpha1.OperatorSLOSpec{Team: "t"}, want: slo.Operator{Name: "echo", Team: "t"}},
+		"none": {
+			spec: v1alpha1.OperatorSLOSpec{Profile: v1alpha1.ProfileNone, Objectives: objective("csv", "99", "7d")},
+			want: slo.Operator{Name: "echo", Objectives: []slo.Objective{{SLI: "csv", Target: 990_000, Period: 7 * 24 * 3600e9}}, Without: ProfileSLIs()},
+		},
+		"the default period": {
+			spec: v1alpha1.OperatorSLOSpec{Objectives: objective("csv", "99", "30d")},
+			want: slo.Operator{Name: "echo", Objectives: []slo.Objective{{SLI: "csv", Target: 990_000}}},
+		},
+		"own": {
+			spec: v1alpha1.OperatorSLOSpec{
+				Objectives: objective("requests", "99.9", ""),
+				Own:        []v1alpha1.OwnSLI{{Name: "requests", MinRequests: 5, RequestRatio: &v1alpha1.RequestRatio{Counter: "c", All: matcher("", "x"), Bad: matcher("=~", "5..")}}},
+			},
+			want: slo.Operator{Name: "echo", Objectives: []slo.Objective{{SLI: "requests", Target: 999_000}}, Own: []slo.OwnSLI{{
+				Name: "requests", Bad: `rate(c{code="x",code=~"5.."}[5m])`, Total: `rate(c{code="x"}[5m])`, MinRequests: 5,
+			}}},
+		},
+		"a comma":           {spec: v1alpha1.OperatorSLOSpec{Objectives: objective("csv", "99,9", "")}, err: `csv: invalid target "99,9"`},
+		"an unknown SLI":    {spec: v1alpha1.OperatorSLOSpec{Objectives: objective("csw", "99", "")}, err: "did you mean csv?"},
+		"ten years":         {spec: v1alpha1.OperatorSLOSpec{Objectives: objective("csv", "99", "520w")}, err: "invalid period"},
+		"no regexp":         {spec: v1alpha1.OperatorSLOSpec{Own: []v1alpha1.OwnSLI{{Name: "o", RequestRatio: &v1alpha1.RequestRatio{Counter: "c", Bad: matcher("=~", "(")}}}}, err: "label code"},
+		"no kind of own":    {spec: v1alpha1.OperatorSLOSpec{Own: []v1alpha1.OwnSLI{{Name: "o"}}}, err: "own SLI o: give it requestRatio or latency"},
+		"without one probe": {spec: v1alpha1.OperatorSLOSpec{Without: []string{"probe:x"}}, err: `write "probe:"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.spec.Operator = "echo"
+			got, err := Operator(test.spec)
+			if test.err != "" {
+				if err == nil || !strings.Contains(err.Error(), test.err) {
+					t.Errorf("error %v, want %q in it", err, test.err)
+				}
+				return
+			}
+			if diff := cmp.Diff(test.want, got); err != nil || diff != "" {
+				t.Errorf("error %v; -want +got:\n%s", err, diff)
+			}
+		})
+	}
+}
+
+func TestProfile(t *testing.T) {
+	for name, test := range map[string]struct {
+		value string
+		want  v1alpha1.OperatorSLOSpec
+		err   string
+	}{
+		"nothing": {value: `{}`},
+		"all": {
+			value: `{"objectives":[{"sli":"leader","target":"99"}],"without":["webhook"],"services":[{"name":"s","port":80,"path":"/healthz"}],"monitor":{"port":"metrics"}}`,
+			want: v1alpha1.OperatorSLOSpec{
+				Objectives: []v1alpha1.SLOObjective{{SLI: "leader", Target: "99"}},
+				Without:    []string{"webhook"},
+				Services:   []v1alpha1.ProbedService{{Name: "s", Port: 80, Path: "/healthz"}},
+				Monitor:    &v1alpha1.PodMetrics{Port: "metrics"},
+			},
+		},
+		"no JSON":          {value: `{`, err: "decode"},
+		"an unknown field": {value: `{"service":[]}`, err: `unknown field "service"`},
+		"twice":            {value: `{"without":[],"without":["csv"]}`, err: "duplicate field"},
+		"a bad target":     {value: `{"objectives":[{"sli":"csv","target":"100"}]}`, err: "invalid target"},
+		"an operator":      {value: `{"operator":"echo"}`, err: "for the fleet to say"},
+		"a profile":        {value: `{"profile":"None"}`, err: "for the fleet to say"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Profile([]byte(test.value))
+			if test.err != "" {
+				if err == nil || !strings.Contains(err.Error(), test.err) {
+					t.Errorf("error %v, want %q in it", err, test.err)
+				}
+				return
+			}
+			if diff := cmp.Diff(test.want, got); err != nil || diff != "" {
+				t.Errorf("error %v; -want +got:\n%s", err, diff)
+			}
+		})
+	}
+}
