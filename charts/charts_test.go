@@ -107,6 +107,7 @@ hub:
   image: {tag: 1.2.3}
   bindAddress: $(POD_IP)
   leaseGrace: 1m30s
+  slo: {rulesNamespace: monitoring, rulesLabels: {release: prometheus}, prometheusURL: "http://prometheus.monitoring:9090", runbookURL: "https://runbooks.example.com/slos", dashboardURL: "https://grafana.example.com/d/slo"}
   extraArgs: [--zap-log-level=debug]
   extraEnv: [{name: HTTPS_PROXY, value: "http://proxy.example.com:3128"}]
   extraVolumes: [{name: catalog, configMap: {name: catalog}}]
@@ -176,7 +177,8 @@ func TestRender(t *testing.T) {
 func withFixedRules(loaded *chart.Chart) *chart.Chart {
 	for _, file := range loaded.Files {
 		if strings.HasSuffix(file.Name, "-rules.yaml") {
-			file.Data = []byte("---\nkind: ClusterRole\nrules:\n- apiGroups: [\"\"]\n  resources: [namespaces]\n  verbs: [get]\n")
+			file.Data = []byte("---\nkind: ClusterRole\nrules:\n- apiGroups: [\"\"]\n  resources: [namespaces]\n  verbs: [get]\n" +
+				"---\nkind: Role\nrules:\n- apiGroups: [\"\"]\n  resources: [configmaps]\n  verbs: [create]\n")
 		}
 	}
 	return loaded
@@ -201,6 +203,7 @@ func TestValuesAreChecked(t *testing.T) {
 		"a template for nothing":    {"agent: {templates: {deployment.yaml: ''}}", "deployment.yaml"},
 		"a port out of range":       {"agent: {viewPorts: {first: 70000}}", "viewPorts"},
 		"a digest that is none":     {"hub: {image: {digest: latest}}", "digest"},
+		"a Prometheus by name":      {"hub: {slo: {prometheusURL: prometheus}}", "prometheusURL"},
 		"a grace without unit":      {"hub: {leaseGrace: '40'}", "leaseGrace"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -220,7 +223,7 @@ func TestRulesArePresent(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, manifest := range manifests {
-		if !strings.HasPrefix(sortKey(t, manifest), "ClusterRole/") {
+		if !strings.HasPrefix(sortKey(t, manifest), "ClusterRole/") && sortKey(t, manifest) != "Role/sheep-hub-rules" {
 			continue
 		}
 		var role rbacv1.ClusterRole
@@ -237,7 +240,7 @@ func TestRulesArePresent(t *testing.T) {
 			}
 		}
 	}
-	want := map[string]bool{"sheep-hub": true, "sheep-agent": true, "sheep-view": true, "sheep-operate": true, "sheep-approve": true}
+	want := map[string]bool{"sheep-hub": true, "sheep-agent": true, "sheep-view": true, "sheep-operate": true, "sheep-approve": true, "sheep-hub-rules": true}
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Errorf("ClusterRoles (-want +got):\n%s", diff)
 	}
@@ -250,8 +253,8 @@ func TestCRDs(t *testing.T) {
 	}
 	slices.Sort(names)
 	want := []string{
-		"bellwether.dev_fleetclusters", "bellwether.dev_managedoperators", "bellwether.dev_operatorcatalogs",
-		"bellwether.dev_operatorinstalls", "bellwether.dev_operatorrollouts",
+		"bellwether.dev_endpointprobes", "bellwether.dev_fleetclusters", "bellwether.dev_managedoperators", "bellwether.dev_operatorcatalogs",
+		"bellwether.dev_operatorinstalls", "bellwether.dev_operatorrollouts", "bellwether.dev_operatorslos",
 	}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("CRDs (-want +got):\n%s", diff)

@@ -20,6 +20,7 @@ import (
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/controllers/operator"
 	"github.com/bellwether-dev/bellwether/controllers/rollout"
+	"github.com/bellwether-dev/bellwether/controllers/slo"
 )
 
 // HubOptions configure what runs on the hub.
@@ -30,6 +31,8 @@ type HubOptions struct {
 	Concurrency int
 	// Catalogs reads published catalogs.
 	Catalogs *Catalogs
+	// SLO says where rules go, and where to ask whether they are evaluated.
+	SLO slo.Options
 	// Metrics takes the collectors; default: the registry that the manager
 	// serves.
 	Metrics prometheus.Registerer
@@ -59,12 +62,13 @@ func AddHub(mgr ctrl.Manager, o HubOptions) error {
 		func() error {
 			return rollout.Add(mgr, rollout.Options{Concurrency: o.Concurrency, Metrics: o.Metrics})
 		},
+		func() error { return slo.Add(mgr, o.SLO) },
 	} {
 		if err := add(); err != nil {
 			return err
 		}
 	}
-	for _, gauges := range []prometheus.Collector{fleet.Gauges(mgr), catalog.Gauges(mgr), operator.Gauges(mgr), rollout.Gauges(mgr)} {
+	for _, gauges := range []prometheus.Collector{fleet.Gauges(mgr), catalog.Gauges(mgr), operator.Gauges(mgr), rollout.Gauges(mgr), slo.Gauges(mgr)} {
 		if err := o.Metrics.Register(gauges); err != nil {
 			return fmt.Errorf("register metrics: %w", err)
 		}

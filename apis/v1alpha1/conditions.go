@@ -253,6 +253,10 @@ const (
 	// LabelManaged marks objects that an agent created on a fleet cluster.
 	LabelManaged = "bellwether.dev/managed"
 
+	// LabelRules marks objects on the hub that hold rules for Prometheus: its value
+	// is "true", and the keys of a ConfigMap that are rule files end in .rules.yaml.
+	LabelRules = "bellwether.dev/rules"
+
 	// AnnotationSpecHash holds the SHA-256 of a downstream object's rendered
 	// template.
 	AnnotationSpecHash = "bellwether.dev/spec-hash"

@@ -1,11 +1,12 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command hub runs every controller of the hub: clusters, catalogs, operators
-// and rollouts. It never connects to a fleet cluster. One of its replicas leads.
+// Command hub runs every controller of the hub: clusters, catalogs, operators,
+// rollouts and objectives. It never connects to a fleet cluster. One of its replicas leads.
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/cmd/internal/startup"
 	"github.com/bellwether-dev/bellwether/controllers"
+	"github.com/bellwether-dev/bellwether/controllers/slo"
 )
 
 // version is set at build time.
@@ -34,6 +36,7 @@ type flags struct {
 	qps                     float32
 	burst                   int
 	verbose                 bool
+	slo                     slo.Options
 }
 
 func main() {
@@ -66,6 +69,13 @@ func command() *cobra.Command {
 	fs.IntVar(&f.concurrency, "max-concurrent-reconciles", 8, "objects of one kind that are reconciled at a time")
 	fs.Float32Var(&f.qps, "kube-api-qps", 200, "requests a second to the API server")
 	fs.IntVar(&f.burst, "kube-api-burst", 400, "requests to the API server in a burst")
+	fs.StringVar(&f.slo.Namespace, "rules-namespace", "", "namespace that rules for Prometheus are written to (default: that of the leader election, or "+slo.DefaultNamespace+")")
+	fs.StringToStringVar(&f.slo.Labels, "rules-labels", nil, "labels of PrometheusRule objects, as in release=prometheus, by which Prometheus selects them")
+	fs.StringVar(&f.slo.RunbookURL, "runbook-url", "", "URL of a runbook that alerts link to; #SLI is added")
+	fs.StringVar(&f.slo.DashboardURL, "dashboard-url", "", "URL of a dashboard that alerts link to; its variables are added")
+	fs.StringVar(&f.slo.Prometheus.URL, "prometheus-url", "", "Prometheus to ask whether the rules are evaluated, as in http://prometheus.monitoring:9090; empty: nobody is asked")
+	fs.StringVar(&f.slo.Prometheus.TokenFile, "prometheus-token-file", "", "file with the bearer token for Prometheus")
+	fs.StringVar(&f.slo.Prometheus.CAFile, "prometheus-ca-file", "", "file with the certificates that Prometheus's is signed by")
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "log every action")
 	return c
 }
@@ -76,8 +86,9 @@ func run(ctx context.Context, f flags) error {
 	if err != nil {
 		return err
 	}
+	f.slo.Namespace = cmp.Or(f.slo.Namespace, f.electionNamespace)
 	if err := controllers.AddHub(mgr, controllers.HubOptions{
-		LeaseGrace: f.leaseGrace, Concurrency: f.concurrency, Catalogs: controllers.NewCatalogs(f.cacheDir),
+		LeaseGrace: f.leaseGrace, Concurrency: f.concurrency, Catalogs: controllers.NewCatalogs(f.cacheDir), SLO: f.slo,
 	}); err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ app.kubernetes.io/component: {{ .component }}
 {{- define "bellwether.metadata" -}}
 name: {{ .name }}
 {{- if not .clusterScoped }}
-namespace: {{ .root.Release.Namespace }}
+namespace: {{ default .root.Release.Namespace .namespace }}
 {{- end }}
 labels:
   {{- include "bellwether.labels" . | nindent 2 }}
@@ -136,6 +136,6 @@ priorityClassName: {{ . }}
 {{- /* What everybody may see. */}}
 {{- define "bellwether.rules.view" -}}
 - apiGroups: [bellwether.dev]
-  resources: [fleetclusters, managedoperators, operatorcatalogs, operatorinstalls, operatorrollouts]
+  resources: [fleetclusters, managedoperators, operatorcatalogs, operatorinstalls, operatorrollouts, operatorslos]
   verbs: [get, list, watch]
 {{- end }}

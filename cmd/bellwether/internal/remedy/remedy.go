@@ -36,7 +36,7 @@ func For(reason string) (Remedy, bool) {
 // All returns every remedy, in the order of the API's reasons.
 func All() []Remedy {
 	var all []Remedy
-	for _, group := range [][]Remedy{general(), fleet(), catalog(), operator(), rollout(), cluster(), olm(), probe()} {
+	for _, group := range [][]Remedy{general(), fleet(), catalog(), operator(), objectives(), rollout(), cluster(), olm(), probe()} {
 		all = append(all, group...)
 	}
 	return all
@@ -146,6 +146,33 @@ func operator() []Remedy {
 			"For a FleetCluster: delete the namespace that is in the way, or give the cluster another name."}},
 		{v1alpha1.ReasonInvalidSpec, "The spec is well formed and still cannot be used.", []string{
 			"Change the field that the message names."}},
+	}
+}
+
+func objectives() []Remedy {
+	return []Remedy{
+		{v1alpha1.ReasonOperatorNotFound, "The objectives name a ManagedOperator that is not in their namespace.", []string{
+			"Correct the name: delete this OperatorSLO and create one with the right spec.operator.",
+			"Or create the ManagedOperator; the objectives take effect by themselves then."}},
+		{v1alpha1.ReasonDuplicate, "Another object is about the same operator, and is the one that counts; the message names it.", []string{
+			"Delete one of the two; what is written in both belongs into one."}},
+		{v1alpha1.ReasonInfeasible, "An objective cannot work: its budget is gone before any alert can fire, or a tier can never fire.", []string{
+			"Lower the target, or make the period longer, as the message says; `bellwether slo simulate --target PERCENT` shows how alerts behave."}},
+		{v1alpha1.ReasonNoPrometheus, "The hub does not know a Prometheus, so nobody asks whether the rules are evaluated. The rules are written all the same.", []string{
+			"Start the hub with --prometheus-url (hub.slo.prometheusURL of the chart)."}},
+		{v1alpha1.ReasonPrometheusUnreachable, "The hub could not ask Prometheus which rules it evaluates.", []string{
+			"Check the address in the message, and that the hub's pods may reach it.",
+			"If it asks for a login, give the hub --prometheus-token-file and --prometheus-ca-file."}},
+		{v1alpha1.ReasonRulesMissing, "Prometheus does not have the rules of these objectives: nothing is recorded, and no alert fires.", []string{
+			"With prometheus-operator: compare the ruleSelector and ruleNamespaceSelector of your Prometheus with the labels and the namespace of the PrometheusRule; hub.slo.rulesLabels and hub.slo.rulesNamespace of the chart set them.",
+			"Without it: load the files of the ConfigMap bellwether-slo (label bellwether.dev/rules) into Prometheus, and reload it.",
+			"Prometheus's own log says if it refused a file."}},
+		{v1alpha1.ReasonRulesOutdated, "Prometheus evaluates other rules than those that were written last.", []string{
+			"A moment after a change that is normal; else see whether Prometheus, or what copies the files, reloads.",
+			"If it has the rules twice, remove the copy that the hub does not write."}},
+		{v1alpha1.ReasonRulesFailing, "Prometheus has the rules and cannot evaluate one of them; the message has its error.", []string{
+			"Many-to-many errors come from series that are exported twice: look at the series that the rule reads.",
+			"The rules need Prometheus 3."}},
 	}
 }
 

@@ -1,0 +1,204 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package slo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	rules "github.com/bellwether-dev/bellwether/alerts/slo"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/slo/plan"
+)
+
+const (
+	// fieldOwner owns what this controller applies.
+	fieldOwner = client.FieldOwner("bellwether-slo")
+	// fileSuffix ends the keys of a ConfigMap that are rule files.
+	fileSuffix = ".rules.yaml"
+)
+
+var labels = map[string]string{v1alpha1.LabelRules: "true", "app.kubernetes.io/managed-by": "bellwether"}
+
+// apply carries a decision out. writeErr is about the rules: all objects depend
+// on those.
+func (r *Reconciler) apply(ctx context.Context, in plan.Input, next plan.Decision) (writeErr, err error) {
+	writeErr = r.write(ctx, in.Kind, next.Files)
+	var errs []error
+	for _, s := range next.Create {
+		if err := r.Client.Create(ctx, s); client.IgnoreAlreadyExists(err) != nil {
+			errs = append(errs, fmt.Errorf("create OperatorSLO %s/%s: %w", s.Namespace, s.Name, err))
+			continue
+		}
+		log.FromContext(ctx).Info("Operator got the default objectives", "namespace", s.Namespace, "operator", s.Spec.Operator)
+	}
+	for _, at := range next.Withdraw {
+		errs = append(errs, r.withdraw(ctx, in, at))
+	}
+	return writeErr, errors.Join(append(errs, r.inform(ctx, next.Tell))...)
+}
+
+// withdraw deletes an object as it was seen: one that was edited since is a person's.
+func (r *Reconciler) withdraw(ctx context.Context, in plan.Input, at types.NamespacedName) error {
+	for i := range in.SLOs {
+		s := &in.SLOs[i]
+		if client.ObjectKeyFromObject(s) != at {
+			continue
+		}
+		seen := client.Preconditions{UID: &s.UID, ResourceVersion: &s.ResourceVersion}
+		if err := r.Client.Delete(ctx, s.DeepCopy(), seen); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+			return fmt.Errorf("withdraw OperatorSLO %s: %w", at, err)
+		}
+	}
+	return nil
+}
+
+// write applies the rules as one kind of object, and removes what is not wanted
+// any more: the same rules from two objects would alert twice. The new ones come first.
+func (r *Reconciler) write(ctx context.Context, kind plan.Kind, files []plan.File) error {
+	if kind == plan.KindConfigMap {
+		return r.writeConfigMap(ctx, files)
+	}
+	for _, f := range files {
+		if err := r.applyPrometheusRule(ctx, f); err != nil {
+			return fmt.Errorf("apply PrometheusRule %s/%s: %w", r.Options.Namespace, f.Name, err)
+		}
+	}
+	return errors.Join(r.deleteConfigMap(ctx), r.deletePrometheusRules(ctx, files))
+}
+
+func (r *Reconciler) writeConfigMap(ctx context.Context, files []plan.File) error {
+	if len(files) == 0 {
+		return r.deleteConfigMap(ctx)
+	}
+	data := map[string]string{}
+	for _, f := range files {
+		text, err := rules.File(f.Groups)
+		if err != nil {
+			return err
+		}
+		data[f.Name+fileSuffix] = string(text)
+	}
+	config := corev1ac.ConfigMap(plan.FileName, r.Options.Namespace).WithLabels(labels).WithData(data)
+	if err := r.Client.Apply(ctx, config, fieldOwner, client.ForceOwnership); err != nil {
+		return fmt.Errorf("apply ConfigMap %s/%s: %w", r.Options.Namespace, plan.FileName, err)
+	}
+	return nil
+}
+
+func (r *Reconciler) deleteConfigMap(ctx context.Context) error {
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Options.Namespace, Name: plan.FileName}}
+	if err := r.Client.Delete(ctx, config); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete ConfigMap %s/%s: %w", config.Namespace, config.Name, err)
+	}
+	return nil
+}
+
+// prometheusRule is the kind, without its types in the scheme: the kind may not
+// be served.
+func prometheusRule() *unstructured.Unstructured {
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(monitoringv1.SchemeGroupVersion.WithKind(monitoringv1.PrometheusRuleKind))
+	return o
+}
+
+func (r *Reconciler) applyPrometheusRule(ctx context.Context, f plan.File) error {
+	spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&monitoringv1.PrometheusRuleSpec{Groups: f.Groups})
+	if err != nil {
+		return fmt.Errorf("encode rules: %w", err)
+	}
+	o := prometheusRule()
+	o.SetNamespace(r.Options.Namespace)
+	o.SetName(f.Name)
+	all := maps.Clone(r.Options.Labels)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, labels)
+	o.SetLabels(all)
+	o.Object["spec"] = spec
+	return r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), fieldOwner, client.ForceOwnership)
+}
+
+// deletePrometheusRules removes ours that are not among the files.
+func (r *Reconciler) deletePrometheusRules(ctx context.Context, files []plan.File) error {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(monitoringv1.SchemeGroupVersion.WithKind(monitoringv1.PrometheusRuleKind + "List"))
+	err := r.Live.List(ctx, list, client.InNamespace(r.Options.Namespace), client.MatchingLabels(labels))
+	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("list PrometheusRules: %w", err)
+	}
+	for i := range list.Items {
+		name := list.Items[i].Name
+		if slices.ContainsFunc(files, func(f plan.File) bool { return f.Name == name }) {
+			continue
+		}
+		o := prometheusRule()
+		o.SetNamespace(r.Options.Namespace)
+		o.SetName(name)
+		if err := r.Client.Delete(ctx, o); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete PrometheusRule %s/%s: %w", r.Options.Namespace, name, err)
+		}
+	}
+	return nil
+}
+
+// tellers is how many OperatorInstalls are told at a time.
+const tellers = 16
+
+// inform tells agents what to probe and to monitor. One that cannot be told does
+// not keep the others from knowing.
+func (r *Reconciler) inform(ctx context.Context, all []plan.Tell) error {
+	errs := make([]error, len(all))
+	var group errgroup.Group
+	group.SetLimit(tellers)
+	for i, t := range all {
+		group.Go(func() error {
+			errs[i] = r.informOne(ctx, t)
+			return nil
+		})
+	}
+	_ = group.Wait() // the functions keep their errors
+	if len(all) > 0 {
+		log.FromContext(ctx).Info("Agents told of probes and monitors", "installs", len(all))
+	}
+	return errors.Join(errs...)
+}
+
+func (r *Reconciler) informOne(ctx context.Context, t plan.Tell) error {
+	// Null takes a field away; a list is replaced as a whole.
+	spec := map[string]any{"services": nil, "monitor": t.Monitor}
+	if len(t.Services) > 0 {
+		spec["services"] = t.Services
+	}
+	patch, err := json.Marshal(map[string]any{"spec": spec})
+	if err != nil {
+		return fmt.Errorf("encode probes: %w", err)
+	}
+	install := &v1alpha1.OperatorInstall{ObjectMeta: metav1.ObjectMeta{Namespace: t.Install.Namespace, Name: t.Install.Name}}
+	if err := r.Client.Patch(ctx, install, client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("tell OperatorInstall %s of probes: %w", t.Install, err)
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bellwether-dev/bellwether/alerts/slo"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/kit/conditions"
+)
+
+// refused is the status of an object that speaks for nobody.
+func refused(r refusal) v1alpha1.OperatorSLOStatus {
+	var status v1alpha1.OperatorSLOStatus
+	status.ObservedGeneration = r.slo.Generation
+	status.Conditions = kept(r.slo, v1alpha1.ConditionReady, v1alpha1.ConditionStalled)
+	conditions.Summarize(&status.Conditions, r.slo.Generation, conditions.Summary{State: conditions.Stalled, Reason: r.reason, Message: r.message})
+	return status
+}
+
+// kept copies some conditions, with their times of transition.
+func kept(s *v1alpha1.OperatorSLO, some ...string) []metav1.Condition {
+	var out []metav1.Condition
+	for _, c := range s.Status.Conditions {
+		if slices.Contains(some, c.Type) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// report is the status of an object that speaks for its operator, and what was
+// edited since the last one.
+func (s *subject) report(in Input, all []File) (status v1alpha1.OperatorSLOStatus, edited string) {
+	status = *s.slo.Status.DeepCopy()
+	generation := s.slo.Generation
+	status.ObservedGeneration = generation
+	before, after := s.slo.Status.Objectives, written(s.inForce())
+	status.Objectives = after
+	if len(before) > 0 && !equality.Semantic.DeepEqual(before, after) {
+		edited = edits(before, after)
+		status.Edited = &v1alpha1.SLOEdit{At: metav1.NewTime(in.Now), Message: edited}
+	}
+	mine := s.files(all)
+	status.Rules = nil
+	for _, f := range mine {
+		status.Rules = append(status.Rules, fmt.Sprintf("%s/%s/%s", in.Kind, in.Namespace, f.object(in.Kind)))
+	}
+	status.Rules = slices.Compact(status.Rules)
+	conditions.Summarize(&status.Conditions, generation, s.summary(status))
+	s.feasible(&status)
+	v := loaded(in, mine...)
+	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionRulesLoaded, Status: v.status, Reason: v.reason, Message: v.message, ObservedGeneration: generation,
+	})
+	return status, edited
+}
+
+// files are the rules of all operators, and those of the operator's own SLIs.
+func (s *subject) files(all []File) []File {
+	var out []File
+	for _, f := range all {
+		if f.Operator == "" || f.Operator == s.rules.Name {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func (s *subject) summary(status v1alpha1.OperatorSLOStatus) conditions.Summary {
+	if s.err != nil {
+		force := "the default profile is in force"
+		if len(s.slo.Status.Objectives) > 0 {
+			force = "the objectives before are in force, without SLIs of its own"
+		}
+		return conditions.Summary{State: conditions.Stalled, Reason: v1alpha1.ReasonInvalidSpec,
+			Message: fmt.Sprintf("%s. Until that is put right, %s", strings.ReplaceAll(s.err.Error(), "\n", "; "), force)}
+	}
+	return conditions.Summary{State: conditions.Current, Reason: v1alpha1.ReasonSucceeded,
+		Message: fmt.Sprintf("%d objectives are in the rules of %s", len(status.Objectives), strings.Join(status.Rules, " and "))}
+}
+
+// feasible says what cannot work: of what the spec asks for itself, also what
+// works later than one may think.
+func (s *subject) feasible(status *v1alpha1.OperatorSLOStatus) {
+	var impossible, notes []string
+	for _, o := range s.inForce() {
+		if slo.CheckSLI(o.SLI) != nil {
+			continue // own SLIs are shares, and not judged by the slice
+		}
+		named := slices.ContainsFunc(s.slo.Spec.Objectives, func(x v1alpha1.SLOObjective) bool { return x.SLI == o.SLI })
+		for _, f := range slo.Feasible(o) {
+			switch {
+			case f.Impossible:
+				impossible = append(impossible, f.Message)
+			case named:
+				notes = append(notes, f.Message)
+			}
+		}
+	}
+	generation := s.slo.Generation
+	switch {
+	case len(impossible) > 0:
+		conditions.Set(&status.Conditions, generation, v1alpha1.ConditionFeasible, false, v1alpha1.ReasonInfeasible, shorten(impossible, maxFindings))
+	case len(notes) > 0:
+		conditions.Set(&status.Conditions, generation, v1alpha1.ConditionFeasible, true, v1alpha1.ReasonSucceeded, "every objective can work; to know: "+shorten(notes, maxFindings))
+	default:
+		conditions.Set(&status.Conditions, generation, v1alpha1.ConditionFeasible, true, v1alpha1.ReasonSucceeded, "every objective can work")
+	}
+}
+
+// tell compares what agents were told with what they have to know. What an
+// object asks for that cannot be used is not passed on, and not taken back.
+func tell(in Input, subjects []*subject) []Tell {
+	want := map[v1alpha1.OperatorReference]*v1alpha1.OperatorSLOSpec{}
+	for _, s := range subjects {
+		if s.err == nil {
+			want[v1alpha1.OperatorReference{Namespace: s.operator.Namespace, Name: s.operator.Name}] = &s.slo.Spec
+		}
+	}
+	var out []Tell
+	for i := range in.Installs {
+		install := &in.Installs[i]
+		spec := want[install.Spec.Operator]
+		if spec == nil || install.DeletionTimestamp != nil {
+			continue
+		}
+		if !equality.Semantic.DeepEqual(install.Spec.Services, spec.Services) || !equality.Semantic.DeepEqual(install.Spec.Monitor, spec.Monitor) {
+			out = append(out, Tell{Install: key(install), Services: spec.Services, Monitor: spec.Monitor})
+		}
+	}
+	return out
+}

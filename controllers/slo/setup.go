@@ -1,0 +1,123 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package slo
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+)
+
+// Options configure the controller.
+type Options struct {
+	// Namespace that rules are written to. Default: DefaultNamespace.
+	Namespace string
+	// Labels of PrometheusRule objects, by which the Prometheus there selects them.
+	Labels map[string]string
+	// RunbookURL and DashboardURL begin the links of alerts; empty: none.
+	RunbookURL, DashboardURL string
+	// Prometheus is where to ask which rules are evaluated.
+	Prometheus Endpoint
+}
+
+// DefaultNamespace is that of Bellwether's own chart.
+const DefaultNamespace = "bellwether-system"
+
+// gatherDelay is how long news are gathered before the rules are made again: a
+// rollout over a large fleet brings many.
+const gatherDelay = 500 * time.Millisecond
+
+// everything is the one request that there is.
+var everything = reconcile.Request{NamespacedName: types.NamespacedName{Name: "objectives"}}
+
+// Add adds the controller to a manager.
+func Add(mgr ctrl.Manager, o Options) error {
+	o.Namespace = cmp.Or(o.Namespace, DefaultNamespace)
+	evaluator, err := o.Prometheus.evaluator()
+	if err != nil {
+		return fmt.Errorf("build slo controller: %w", err)
+	}
+	disco, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("build slo controller: %w", err)
+	}
+	r := &Reconciler{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Evaluator: evaluator, Kinds: served{disco},
+		Events: mgr.GetEventRecorder("bellwether-slo"), Options: o, Now: time.Now,
+	}
+	specChanged := builder.WithPredicates(predicate.GenerationChangedPredicate{})
+	err = ctrl.NewControllerManagedBy(mgr).Named("slo").
+		Watches(&v1alpha1.OperatorSLO{}, soon(), specChanged).
+		Watches(&v1alpha1.ManagedOperator{}, soon(), specChanged).
+		Watches(&v1alpha1.OperatorInstall{}, soon(), builder.WithPredicates(toldChanged)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 1}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("build slo controller: %w", err)
+	}
+	return nil
+}
+
+// soon asks for everything after gatherDelay; what is asked for meanwhile is the
+// same request.
+func soon() handler.EventHandler {
+	enqueue := func(q workqueue.TypedRateLimitingInterface[reconcile.Request]) { q.AddAfter(everything, gatherDelay) }
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, _ event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			enqueue(q)
+		},
+		UpdateFunc: func(_ context.Context, _ event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			enqueue(q)
+		},
+		DeleteFunc: func(_ context.Context, _ event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			enqueue(q)
+		},
+	}
+}
+
+// toldChanged passes a new OperatorInstall, and one whose agent was told something else.
+var toldChanged = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := e.ObjectOld.(*v1alpha1.OperatorInstall).Spec, e.ObjectNew.(*v1alpha1.OperatorInstall).Spec
+		return !equality.Semantic.DeepEqual(before.Services, after.Services) || !equality.Semantic.DeepEqual(before.Monitor, after.Monitor)
+	},
+	DeleteFunc: func(event.DeleteEvent) bool { return false },
+}
+
+// served asks the API server, and keeps nothing: a kind may come or go at any time.
+type served struct{ discovery.DiscoveryInterface }
+
+// HasPrometheusRules implements Kinds.
+func (s served) HasPrometheusRules(ctx context.Context) (bool, error) {
+	list, err := s.ServerResourcesForGroupVersion(monitoringv1.SchemeGroupVersion.String())
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	for _, r := range list.APIResources {
+		if r.Kind == monitoringv1.PrometheusRuleKind {
+			return true, nil
+		}
+	}
+	return false, ctx.Err()
+}
