@@ -17,6 +17,7 @@ import (
 	"github.com/bellwether-dev/bellwether/controllers/heartbeat"
 	"github.com/bellwether-dev/bellwether/controllers/install"
 	"github.com/bellwether-dev/bellwether/controllers/install/templates"
+	"github.com/bellwether-dev/bellwether/controllers/monitor"
 	"github.com/bellwether-dev/bellwether/controllers/vitals"
 )
 
@@ -40,6 +41,8 @@ type AgentOptions struct {
 	// CountEvery is how often the operators' custom resources are counted;
 	// default 1m.
 	CountEvery time.Duration
+	// MonitorLabels are put on the PodMonitors that OperatorSLOs ask for.
+	MonitorLabels map[string]string
 	// Metrics takes the collectors; default: the registry that the manager
 	// serves.
 	Metrics prometheus.Registerer
@@ -69,6 +72,9 @@ func AddAgent(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) error {
 	if err := vitals.Add(hub, local, o.Metrics, vitals.Options{
 		Cluster: o.Cluster, OLM: setup.Reconciler.OLM, CountEvery: o.CountEvery, Now: time.Now,
 	}); err != nil {
+		return err
+	}
+	if err := monitor.Add(hub, local, monitor.Options{Cluster: o.Cluster, Labels: o.MonitorLabels}); err != nil {
 		return err
 	}
 	return addHeartbeat(hub, local, setup.Reconciler.OLM, o)

@@ -49,6 +49,7 @@ type flags struct {
 	metricsAddr, healthAddr      string
 	leaseEvery, leaseFor         time.Duration
 	countEvery                   time.Duration
+	monitorLabels                map[string]string
 	verbose                      bool
 }
 
@@ -94,6 +95,7 @@ func command() *cobra.Command {
 	fs.DurationVar(&f.leaseEvery, "lease-renew-interval", 10*time.Second, "how often the Lease on the hub is renewed")
 	fs.DurationVar(&f.leaseFor, "lease-duration", 40*time.Second, "how long the hub may wait for a renewal before the cluster counts as offline")
 	fs.DurationVar(&f.countEvery, "count-operands-every", time.Minute, "how often the operators' custom resources are counted, for their metrics")
+	fs.StringToStringVar(&f.monitorLabels, "monitor-labels", nil, "labels, as key=value, of the PodMonitors that OperatorSLOs ask for, by which a Prometheus selects them")
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "log every action")
 	_ = c.MarkFlagRequired("cluster")
 	_ = c.MarkFlagRequired("hub-kubeconfig")
@@ -129,7 +131,7 @@ func run(ctx context.Context, f flags) error {
 	defer views.Close()
 	holder, _ := os.Hostname()
 	if err := controllers.AddAgent(hub, local, controllers.AgentOptions{
-		Cluster: f.cluster, Namespace: f.namespace, Holder: holder, Version: version, LeaseEvery: f.leaseEvery, LeaseFor: f.leaseFor, CountEvery: f.countEvery,
+		Cluster: f.cluster, Namespace: f.namespace, Holder: holder, Version: version, LeaseEvery: f.leaseEvery, LeaseFor: f.leaseFor, CountEvery: f.countEvery, MonitorLabels: f.monitorLabels,
 		Catalogs: load.New(oci.NewClient(oci.Options{CacheDir: f.cacheDir}), load.Options{MaxBytes: 4 << 20}), Views: views, Templates: set,
 	}); err != nil {
 		return err
