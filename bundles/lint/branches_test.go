@@ -30,6 +30,10 @@ func pdb(spec string) string {
 		"{app.kubernetes.io/name: echo-operator}}, " + spec + "}\n"
 }
 
+func profile(value string) string {
+	return "-- metadata/properties.yaml --\nproperties:\n- {type: bellwether.dev/slo, value: {" + value + "}}\n"
+}
+
 func replicas(n string) string {
 	return csvPatch("spec: {install: {spec: {deployments: [{name: echo-operator, spec: {replicas: " + n + "}}]}}}")
 }
@@ -56,6 +60,12 @@ func TestBranches(t *testing.T) {
 		"skip range: no range":         {"skip-range-invalid", csvPatch(`metadata: {annotations: {olm.skipRange: "below 1.0"}}`), []string{`error metadata.annotations[olm.skipRange]: "below 1.0" is no range of versions: Could not get version from string: "below"`}},
 		"least Kubernetes: first said": {"min-kube-raised", "-- history/1.0.0/" + baseCSV + ".patch --\nspec: {minKubeVersion: null}\n", []string{"warning spec.minKubeVersion: minKubeVersion is 1.30.0, and was none in version 1.0.0"}},
 		"least Kubernetes: lowered":    {"min-kube-raised", "-- history/1.0.0/" + baseCSV + ".patch --\nspec: {minKubeVersion: 1.31.0}\n", nil},
+
+		"profile: another Service":  {"slo-profile", profile("services: [{name: other, port: 80}]"), []string{"warning properties[0].value: Service other is probed and not in the bundle"}},
+		"profile: another port":     {"slo-profile", profile("services: [{name: echo-operator-metrics, port: 80}]"), []string{"error properties[0].value: Service echo-operator-metrics is probed on port 80, which it does not have"}},
+		"profile: an unknown field": {"slo-profile", profile("service: []"), []string{`error properties[0].value: decode: unknown field "service"`}},
+		"profile: twice":            {"slo-profile", profile("without: [csv]") + "- {type: bellwether.dev/slo, value: {}}\n", []string{"error properties[1].value: there are several properties bellwether.dev/slo; only the first one counts"}},
+		"profile: other properties": {"slo-profile", "-- metadata/properties.yaml --\nproperties: [{type: olm.maxOpenShiftVersion, value: '4.20'}]\n", nil},
 
 		"budget: a percentage":           {"pdb-blocks-drain", pdb("maxUnavailable: 25%"), nil},
 		"budget: none unavailable":       {"pdb-blocks-drain", pdb("maxUnavailable: 0"), []string{"error spec.maxUnavailable: maxUnavailable is 0"}},

@@ -285,7 +285,7 @@ func checkV1Dependencies(in *Input) []Finding {
 	refused := []string{catalogs.PropertyGVKRequired, catalogs.PropertyPackageRequired, catalogs.PropertyConstraint}
 	for i, p := range in.Bundle.Properties {
 		if slices.Contains(refused, p.Type) {
-			out = append(out, inFile(in, bundles.MetadataDir+"/properties.yaml", p.Type, fmt.Sprintf("property %d is of type %s", i+1, p.Type), "properties", i))
+			out = append(out, inFile(in, propertiesFile, p.Type, fmt.Sprintf("property %d is of type %s", i+1, p.Type), "properties", i))
 		}
 	}
 	return out

@@ -124,6 +124,7 @@ func Rules() []Rule {
 		rbacRules(),
 		runtimeRules(),
 		webhookRules(),
+		watchRules(),
 		waiverRules(),
 	)
 	for i := range rules {
