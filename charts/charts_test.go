@@ -136,7 +136,7 @@ agent:
   extraRules: [{apiGroups: [""], resources: [limitranges], verbs: [create]}]
   extraArgs: [--zap-log-level=debug]
   networkPolicy: {enabled: true, metricsFrom: [{namespaceSelector: {}}]}
-  podMonitor: {enabled: true}
+  podMonitor: {enabled: true, labels: {release: prometheus}}
 `
 
 func TestRender(t *testing.T) {
@@ -231,7 +231,7 @@ func TestRulesArePresent(t *testing.T) {
 			t.Fatal(err)
 		}
 		seen[role.Name] = true
-		if len(role.Rules) < 1 {
+		if len(role.Rules) < 1 && role.AggregationRule == nil {
 			t.Errorf("ClusterRole %s has no rules", role.Name)
 		}
 		for _, rule := range role.Rules {
@@ -240,7 +240,7 @@ func TestRulesArePresent(t *testing.T) {
 			}
 		}
 	}
-	want := map[string]bool{"sheep-hub": true, "sheep-agent": true, "sheep-view": true, "sheep-operate": true, "sheep-approve": true, "sheep-hub-rules": true}
+	want := map[string]bool{"sheep-hub": true, "sheep-agent": true, "sheep-agent-operands": true, "sheep-view": true, "sheep-operate": true, "sheep-approve": true, "sheep-hub-rules": true}
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Errorf("ClusterRoles (-want +got):\n%s", diff)
 	}
