@@ -21,7 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "write golden files")
 
-// sets are those of the golden files. testbed/alerts checks the same files with
+// sets are those of the golden files. testbed/alerts checks these files with
 // the real promtool.
 func sets() map[string]Set {
 	return map[string]Set{

@@ -1,0 +1,124 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package alerts
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/bellwether-dev/bellwether/alerts/slo"
+	"github.com/bellwether-dev/bellwether/testbed/build"
+)
+
+// TestPromtool has promtool check the golden rules of package slo and play their generated stories. Partial outages take days
+// of minutes; TestPartialOutages has them.
+func TestPromtool(t *testing.T) {
+	tool, folder := binary(t, build.Promtool), golden(t)
+	files, err := filepath.Glob(filepath.Join(folder, "*.rules.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no rules in %s (%v)", folder, err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
+			if err := promtool(t.Context(), tool, "check", "rules", "--lint", "all", "--lint-fatal", file); err != nil {
+				t.Error(err)
+			}
+			if err := promtool(t.Context(), tool, "test", "rules",
+				"--run", "clusters of", "--run", "what an alert says", "--run", "a bad release", "--run", "an upgrade", "--run", "an objective",
+				strings.Replace(file, ".rules.", ".tests.", 1)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// sets have one objective each, which leaves little to evaluate. The strict one would have no tier wait for a second bad sample,
+// but for the guard, and the fastest tier of the low one could never alert, but for the bound of thresholds.
+var sets = map[string]slo.Set{
+	"csv":    {Default: []slo.Objective{{SLI: "csv", Target: 995_000}}},
+	"strict": {Default: []slo.Objective{{SLI: "csv", Target: 999_900}}},
+	"low":    {Default: []slo.Objective{{SLI: "csv", Target: 500_000}}},
+}
+
+// stories writes the rules of a set with some text replaced, and the generated tests of them, and returns the path of both.
+func stories(t *testing.T, set slo.Set, from, to string) (rules, tests string) {
+	t.Helper()
+	built, err := slo.Build(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := slo.File(built.All())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if from != "" && !strings.Contains(string(text), from) {
+		t.Fatalf("the rules have no %q", from)
+	}
+	played, err := slo.Tests(set, "rules.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := write(t, map[string][]byte{"rules.yaml": []byte(strings.ReplaceAll(string(text), from, to)), "tests.yaml": played})
+	return filepath.Join(dir, "rules.yaml"), filepath.Join(dir, "tests.yaml")
+}
+
+func TestPartialOutages(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes a minute")
+	}
+	_, tests := stories(t, sets["csv"], "", "")
+	if err := promtool(t.Context(), binary(t, build.Promtool), "test", "rules", "--run", "partial outages", tests); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLowTarget(t *testing.T) {
+	_, tests := stories(t, sets["low"], "", "")
+	if err := promtool(t.Context(), binary(t, build.Promtool), "test", "rules", "--run", "clusters of", tests); err != nil {
+		t.Error(err)
+	}
+}
+
+// mutant is a mistake in the rules of a set, and the story that has to fail by it.
+type mutant struct{ set, from, to, story string }
+
+// mutants are one of each kind of thing that a rule is made of: factors, windows, comparisons, joins, and what keeps alerts
+// apart.
+var mutants = map[string]mutant{
+	"factor":                {"csv", "clamp_max(14.4 *", "clamp_max(28.8 *", "clusters of"},
+	"bound of a threshold":  {"low", "0.9)", "9)", "clusters of"},
+	"long window":           {"csv", "slice[1h]", "slice[2h]", "what an alert says"},
+	"short window":          {"csv", "slice[5m]", "slice[1h]", "clusters of"},
+	"slices of a window":    {"csv", "sum1h / 60 ", "sum1h / 600 ", "clusters of"},
+	"comparison":            {"csv", "sum1h / 60 > on", "sum1h / 60 < on", "what an alert says"},
+	"short window's weight": {"csv", "and bellwether:sli_bad:sum5m", "or bellwether:sli_bad:sum5m", "clusters of"},
+	"guard":                 {"strict", "slo_objective:ratio + 2.5", "slo_objective:ratio + 0.5", "clusters of"},
+	"budget":                {"csv", "sum_over_time(bellwether:sli_bad:slice[30d])", "sum_over_time(bellwether:sli_bad:slice[1h])", "what an alert says"},
+	"clusters covered":      {"csv", "max_over_time(bellwether:slo_release_burn:", "max_over_time(bellwether:slo_no_burn:", "a bad release"},
+	"clusters of a release": {"csv", "clusters5m >= 2", "clusters5m >= 1", "clusters of"},
+	"upgrade":               {"csv", "topk by (cluster, operator) (1, ", "topk by (cluster, operator) (2, ", "an upgrade"},
+	"note of an edit":       {"csv", "changes(bellwether:slo_objective:ratio[1d])", "changes(bellwether:slo_objective:ratio[1m])", "an objective"},
+	"NaN is bad":            {"csv", "bellwether_operator_csv_succeeded != bool 1", "bellwether_operator_csv_succeeded < bool 1", "clusters of"},
+	"absence":               {"csv", ">= 5),", ">= 0),", "clusters of"},
+	"ticket beside a page":  {"csv", `unless on (cluster, operator, sli) bellwether:slo_burn:ratio{tier=~"1h|6h"}`, `unless on (cluster, operator, sli) bellwether:slo_burn:ratio{tier=~"none"}`, "clusters of"},
+}
+
+// TestMutants makes mistakes in the rules, one at a time, and expects promtool to notice each.
+func TestMutants(t *testing.T) {
+	tool := binary(t, build.Promtool)
+	for name, m := range mutants {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rules, tests := stories(t, sets[m.set], m.from, m.to)
+			if err := promtool(t.Context(), tool, "check", "rules", rules); err != nil {
+				t.Fatalf("the mutant is no rule: %v", err)
+			}
+			if promtool(t.Context(), tool, "test", "rules", "--run", m.story, tests) == nil {
+				t.Errorf("the tests pass with %q for %q", m.to, m.from)
+			}
+		})
+	}
+}

@@ -1,0 +1,288 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package alerts
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/bellwether-dev/bellwether/alerts/slo"
+	"github.com/bellwether-dev/bellwether/testbed/build"
+)
+
+// What promtool reads.
+type (
+	testFile struct {
+		RuleFiles []string   `json:"rule_files"`
+		Interval  string     `json:"evaluation_interval"`
+		Order     []string   `json:"group_eval_order"`
+		Tests     []testCase `json:"tests"`
+	}
+	testCase struct {
+		Name   string      `json:"name"`
+		Series []testInput `json:"input_series"`
+		Exprs  []testExpr  `json:"promql_expr_test"`
+	}
+	testInput struct {
+		Series string `json:"series"`
+		Values string `json:"values"`
+	}
+	testExpr struct {
+		Expr    string       `json:"expr"`
+		At      string       `json:"eval_time"`
+		Samples []testSample `json:"exp_samples"`
+	}
+	testSample struct {
+		Labels string  `json:"labels"`
+		Value  float64 `json:"value"`
+	}
+)
+
+// run has promtool play cases through the rules of a set.
+func run(t *testing.T, set slo.Set, cases ...testCase) {
+	t.Helper()
+	rules, err := slo.Build(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := slo.File(rules.All())
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := testFile{RuleFiles: []string{"rules.yaml"}, Interval: "1m", Tests: cases}
+	for _, own := range rules.Own {
+		file.Order = append(file.Order, own.Group.Name)
+	}
+	for _, group := range rules.Groups {
+		file.Order = append(file.Order, group.Name)
+	}
+	tests, err := yaml.Marshal(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := write(t, map[string][]byte{"rules.yaml": text, "tests.yaml": tests})
+	if err := promtool(t.Context(), binary(t, build.Promtool), "test", "rules", filepath.Join(dir, "tests.yaml")); err != nil {
+		t.Error(err)
+	}
+}
+
+// What series do for the half hour of a case.
+const (
+	one, zero, none = "1x30", "0x30", "_x30"
+	idle            = "7x30"
+	steady          = "0+60x30"
+)
+
+var nan = strings.TrimSpace(strings.Repeat("NaN ", 31))
+
+// of names a series of the operator echo on cluster c, by what an agent exports, or of its namespace, by what it exports itself.
+func of(metric string, labels ...string) string {
+	return id(metric, `cluster="c",operator="echo"`, labels)
+}
+
+func ofPod(metric string, labels ...string) string {
+	return id(metric, `cluster="c",namespace="ns"`, labels)
+}
+
+func id(metric, of string, labels []string) string {
+	return metric + "{" + strings.Join(append([]string{of}, labels...), ",") + "}"
+}
+
+const (
+	info            = "bellwether_operator_info"
+	csv             = "bellwether_operator_csv_succeeded"
+	upgrading       = "bellwether_operator_upgrading"
+	desired         = "bellwether_operator_deployment_replicas_desired"
+	available       = "bellwether_operator_deployment_replicas_available"
+	operands        = "bellwether_operator_operands"
+	catalog         = "bellwether_operator_catalog_ready"
+	total           = "controller_runtime_reconcile_total"
+	reconcileErrors = "controller_runtime_reconcile_errors_total"
+	panics          = "controller_runtime_reconcile_panics_total"
+	bucket          = "controller_runtime_reconcile_time_seconds_bucket"
+	count           = "controller_runtime_reconcile_time_seconds_count"
+	longest         = "workqueue_longest_running_processor_seconds"
+	depth           = "workqueue_depth"
+	leader          = "leader_election_master_status"
+	webhook         = "controller_runtime_webhook_requests_total"
+	probe           = "probe_success"
+)
+
+// indicator is an SLI, what is known, and whether the slice is bad; "" is no slice.
+type indicator struct {
+	sli, want string
+	series    map[string]string
+}
+
+// indicators are the good, the bad and the odd of every SLI. Names of series are spelled here once more on purpose.
+var indicators = map[string]indicator{
+	"csv succeeded":        {"csv", "0", map[string]string{of(csv): one}},
+	"csv failed":           {"csv", "1", map[string]string{of(csv): zero}},
+	"csv NaN":              {"csv", "1", map[string]string{of(csv): nan}},
+	"csv unknown":          {"csv", "", map[string]string{of(catalog): one}},
+	"csv while upgrading":  {"csv", "0", map[string]string{of(csv): zero, of(upgrading): one}},
+	"no csv yet, upgrade":  {"csv", "0", map[string]string{of(upgrading): one}},
+	"csv after its grace":  {"csv", "1", map[string]string{of(csv): zero, of(upgrading): "1x10 0x20"}},
+	"csv of two exporters": {"csv", "1", map[string]string{of(csv, `pod="a"`): one, of(csv, `pod="b"`): zero}},
+
+	"all replicas":            {"available", "0", map[string]string{of(desired, `deployment="a"`): "2x30", of(available, `deployment="a"`): "2x30"}},
+	"one replica short":       {"available", "1", map[string]string{of(desired, `deployment="a"`): "2x30", of(available, `deployment="a"`): "1x30"}},
+	"more than asked for":     {"available", "0", map[string]string{of(desired, `deployment="a"`): "2x30", of(available, `deployment="a"`): "3x30"}},
+	"no replica is asked for": {"available", "0", map[string]string{of(desired, `deployment="a"`): zero, of(available, `deployment="a"`): zero}},
+	"nothing is available":    {"available", "1", map[string]string{of(desired, `deployment="a"`): one}},
+	"available is NaN":        {"available", "1", map[string]string{of(desired, `deployment="a"`): one, of(available, `deployment="a"`): nan}},
+	"one Deployment of two": {"available", "1", map[string]string{
+		of(desired, `deployment="a"`): one, of(available, `deployment="a"`): one,
+		of(desired, `deployment="b"`): one, of(available, `deployment="b"`): zero,
+	}},
+
+	"reconciles":              {"reconcile", "0", map[string]string{ofPod(total): steady, ofPod(reconcileErrors): "0+3x30"}},
+	"reconciles fail":         {"reconcile", "1", map[string]string{ofPod(total): steady, ofPod(reconcileErrors): "0+12x30"}},
+	"no reconciles":           {"reconcile", "0", map[string]string{ofPod(total): idle, ofPod(reconcileErrors): zero}},
+	"reconciles NaN":          {"reconcile", "1", map[string]string{ofPod(total): steady, ofPod(reconcileErrors): nan}},
+	"one controller of three": {"reconcile", "1", map[string]string{ofPod(total, `controller="a"`): steady, ofPod(reconcileErrors, `controller="a"`): "0+30x30", ofPod(total, `controller="b"`): steady, ofPod(total, `controller="c"`): steady}},
+	"a restart":               {"reconcile", "0", map[string]string{ofPod(total): "9000+60x10 0+60x20", ofPod(reconcileErrors): "800+0x10 0+0x20"}},
+
+	"reconciles are quick": {"latency", "0", map[string]string{ofPod(bucket, `le="10"`): steady, ofPod(count): steady}},
+	"reconciles are slow":  {"latency", "1", map[string]string{ofPod(bucket, `le="10.0"`): "0+50x30", ofPod(count): steady}},
+	"latency of nothing":   {"latency", "0", map[string]string{ofPod(bucket, `le="10.0"`): idle, ofPod(count): idle}},
+
+	"no panic":       {"panic", "0", map[string]string{ofPod(panics): zero}},
+	"a panic":        {"panic", "1", map[string]string{ofPod(panics): "0x23 1x7"}},
+	"an old panic":   {"panic", "0", map[string]string{ofPod(panics): "0x13 1x17"}},
+	"a queue":        {"queue", "0", map[string]string{ofPod(longest): one, ofPod(depth): "3x30"}},
+	"a stuck worker": {"queue", "1", map[string]string{ofPod(longest): "200+10x30", ofPod(depth): zero}},
+	"a deep queue":   {"queue", "1", map[string]string{ofPod(longest): zero, ofPod(depth): "11x30"}},
+	"a deep moment":  {"queue", "0", map[string]string{ofPod(longest): zero, ofPod(depth): "0x18 99x12"}},
+	"a NaN queue":    {"queue", "1", map[string]string{ofPod(longest): zero, ofPod(depth): nan}},
+
+	"a leader":       {"leader", "0", map[string]string{ofPod(leader, `name="x"`, `pod="a"`): one, ofPod(leader, `name="x"`, `pod="b"`): zero}},
+	"no leader":      {"leader", "1", map[string]string{ofPod(leader, `name="x"`, `pod="a"`): zero, ofPod(leader, `name="x"`, `pod="b"`): zero}},
+	"two leaders":    {"leader", "1", map[string]string{ofPod(leader, `name="x"`, `pod="a"`): one, ofPod(leader, `name="x"`, `pod="b"`): one}},
+	"two elections":  {"leader", "0", map[string]string{ofPod(leader, `name="x"`): one, ofPod(leader, `name="y"`): one}},
+	"half an answer": {"leader", "1", map[string]string{ofPod(leader, `name="x"`): one, ofPod(leader, `name="y"`): zero}},
+
+	"webhooks answer": {"webhook", "0", map[string]string{ofPod(webhook, `code="200"`): steady}},
+	"webhooks fail":   {"webhook", "1", map[string]string{ofPod(webhook, `code="200"`): steady, ofPod(webhook, `code="500"`): "0+1x30"}},
+	"a refusal":       {"webhook", "0", map[string]string{ofPod(webhook, `code="200"`): steady, ofPod(webhook, `code="403"`): steady}},
+	"no requests":     {"webhook", "0", map[string]string{ofPod(webhook, `code="200"`): idle, ofPod(webhook, `code="500"`): idle}},
+
+	"operands are ready":     {"operands", "0", map[string]string{of(operands, `kind="A"`, `ready="true"`): "40x30", of(operands, `kind="A"`, `ready="false"`): one}},
+	"operands are not ready": {"operands", "1", map[string]string{of(operands, `kind="A"`, `ready="true"`): "10x30", of(operands, `kind="B"`, `ready="false"`): one}},
+	"no operand is unready":  {"operands", "0", map[string]string{of(operands, `kind="A"`, `ready="true"`): one}},
+	"only unready operands":  {"operands", "1", map[string]string{of(operands, `kind="A"`, `ready="false"`): one}},
+	"no operands":            {"operands", "0", map[string]string{of(operands, `kind="A"`, `ready="true"`): zero, of(operands, `kind="A"`, `ready="false"`): zero}},
+	"unknown operands":       {"operands", "", map[string]string{of(operands, `kind="A"`, `ready="unknown"`): "9x30"}},
+
+	"catalog":     {"catalog", "0", map[string]string{of(catalog): one}},
+	"no catalog":  {"catalog", "1", map[string]string{of(catalog): zero}},
+	"NaN catalog": {"catalog", "1", map[string]string{of(catalog): nan}},
+
+	"both see it":           {"probe:api", "0", map[string]string{of(probe, `probe="api"`, `vantage="agent"`): one, of(probe, `probe="api"`, `vantage="hub"`): one}},
+	"one of two sees it":    {"probe:api", "0", map[string]string{of(probe, `probe="api"`, `vantage="agent"`): zero, of(probe, `probe="api"`, `vantage="hub"`): one}},
+	"one of three sees it":  {"probe:api", "1", map[string]string{of(probe, `probe="api"`, `vantage="a"`): zero, of(probe, `probe="api"`, `vantage="b"`): one, of(probe, `probe="api"`, `vantage="c"`): nan}},
+	"nobody sees it":        {"probe:api", "1", map[string]string{of(probe, `probe="api"`, `vantage="agent"`): zero}},
+	"another probe is fine": {"probe:api", "1", map[string]string{of(probe, `probe="api"`, `vantage="agent"`): zero, of(probe, `probe="web"`, `vantage="agent"`): one}},
+	"an odd probe":          {`probe:a"b\`, "1", map[string]string{of(probe, `probe="a\"b\\"`, `vantage="agent"`): zero}},
+}
+
+// TestIndicators judges a slice of each SLI from the series that it is made of.
+func TestIndicators(t *testing.T) {
+	var cases []testCase
+	for _, name := range slices.Sorted(maps.Keys(indicators)) {
+		in := indicators[name]
+		test := testCase{Name: name, Series: []testInput{{of(info, `namespace="ns"`, `csv="echo.v1"`, `version="1.0.0"`), one}}}
+		for _, series := range slices.Sorted(maps.Keys(in.series)) {
+			test.Series = append(test.Series, testInput{series, in.series[series]})
+		}
+		expr := testExpr{Expr: fmt.Sprintf("bellwether:sli_bad:bool{sli=%q}", in.sli), At: "25m"}
+		if in.want != "" {
+			value := 0.0
+			if in.want == "1" {
+				value = 1
+			}
+			expr.Samples = []testSample{{fmt.Sprintf(`bellwether:sli_bad:bool{cluster="c",operator="echo",sli=%q}`, in.sli), value}}
+		}
+		test.Exprs = []testExpr{expr}
+		cases = append(cases, test)
+	}
+	run(t, slo.Set{Default: slo.DefaultProfile()}, cases...)
+}
+
+// TestEverySLIHasIndicators makes sure that none is left out of the table, neither good nor bad.
+func TestEverySLIHasIndicators(t *testing.T) {
+	seen := map[string]bool{}
+	for _, in := range indicators {
+		seen[in.sli+in.want] = true
+	}
+	for _, s := range slo.SLIs() {
+		name := s.Name
+		if name == slo.Probe {
+			name += "api"
+		}
+		for _, want := range []string{"0", "1"} {
+			if !seen[name+want] {
+				t.Errorf("no indicator makes %s %s", name, want)
+			}
+		}
+	}
+}
+
+// TestSharedNamespace has two operators in a namespace: both have the slices of what runs there, and no rule fails.
+func TestSharedNamespace(t *testing.T) {
+	run(t, slo.Set{Default: slo.DefaultProfile()}, testCase{
+		Name: "two operators in a namespace, one being upgraded",
+		Series: []testInput{
+			{of(info, `namespace="ns"`, `csv="echo.v1"`, `version="1.0.0"`), one},
+			{of(info, `namespace="ns"`, `csv="echo.v2"`, `version="2.0.0"`), one},
+			{`bellwether_operator_info{cluster="c",operator="other",namespace="ns",csv="other.v1",version="1.0.0"}`, one},
+			{ofPod(total), steady}, {ofPod(reconcileErrors), steady},
+		},
+		Exprs: []testExpr{{
+			Expr: `bellwether:sli_bad:bool`, At: "25m", Samples: []testSample{
+				{`bellwether:sli_bad:bool{cluster="c",operator="echo",sli="reconcile"}`, 1},
+				{`bellwether:sli_bad:bool{cluster="c",operator="other",sli="reconcile"}`, 1},
+			},
+		}, {
+			// Each slice is one version's: the sum of a release would count it twice.
+			Expr: `count by (operator) (bellwether:sli_bad_version:slice)`, At: "25m", Samples: []testSample{
+				{`{operator="echo"}`, 1}, {`{operator="other"}`, 1},
+			},
+		}},
+	})
+}
+
+// TestTwoExporters has the inventory from an agent and from the hub: nothing counts twice, and the hub's alone is enough to
+// notice that the agent is dead.
+func TestTwoExporters(t *testing.T) {
+	expected := "bellwether_operator_expected"
+	run(t, slo.Set{Default: slo.DefaultProfile()}, testCase{
+		Name: "an agent dies",
+		Series: []testInput{
+			{of(expected, `pod="agent"`), "1x60 stale"},
+			{of(expected, `pod="hub"`), "1x120"},
+			{of(csv, `pod="agent"`), "1x60 stale"},
+			{of(catalog, `pod="agent"`), "1x60 stale"},
+			{of(desired, `deployment="a"`), "1x60 stale"},
+			{of(available, `deployment="a"`), "1x60 stale"},
+			{of(info, `namespace="ns"`, `csv="echo.v1"`, `version="1.0.0"`), "1x60 stale"},
+		},
+		Exprs: []testExpr{
+			{Expr: `bellwether:sli_expected:bool{sli="csv"}`, At: "30m", Samples: []testSample{{`bellwether:sli_expected:bool{cluster="c",operator="echo",sli="csv"}`, 1}}},
+			{Expr: `bellwether:slo_objective:ratio{sli="csv"}`, At: "30m", Samples: []testSample{{`bellwether:slo_objective:ratio{operator="echo",sli="csv"}`, 0.995}}},
+			{Expr: `ALERTS`, At: "60m"},
+			{Expr: `count by (alertname, cluster, sli, slo) (ALERTS{alertstate="firing"})`, At: "100m", Samples: []testSample{
+				{`{alertname="BellwetherSLIAbsent",cluster="c",sli="available",slo="echo/available"}`, 1},
+				{`{alertname="BellwetherSLIAbsent",cluster="c",sli="catalog",slo="echo/catalog"}`, 1},
+				{`{alertname="BellwetherSLIAbsent",cluster="c",sli="csv",slo="echo/csv"}`, 1},
+			}},
+		},
+	})
+}

@@ -1,0 +1,114 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package prometheus
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"sigs.k8s.io/yaml"
+)
+
+const defaultInterval = 15 * time.Second
+
+// Job is a set of targets. Labels that a target exposes itself are kept as they are.
+type Job struct {
+	// Name is the value of the label job.
+	Name string
+	// Targets are fixed ones, as host:port. Their path is /metrics.
+	Targets []string
+	// Kubeconfig makes the job one of pods instead: all of a cluster with a container port that is called metrics. They get
+	// the labels namespace and pod.
+	Kubeconfig string
+	// Labels are added to every target.
+	Labels map[string]string
+}
+
+// PodsOf is the job of all pods of a cluster of a fleet that have metrics: its operators and its agent.
+func PodsOf(cluster, kubeconfig string) Job {
+	return Job{Name: "pods-" + cluster, Kubeconfig: kubeconfig, Labels: map[string]string{"cluster": cluster}}
+}
+
+// What Prometheus reads.
+type (
+	configuration struct {
+		Global  global         `json:"global"`
+		Rules   []string       `json:"rule_files"`
+		Scrapes []scrapeConfig `json:"scrape_configs,omitempty"`
+	}
+	global struct {
+		Scrape   string `json:"scrape_interval"`
+		Timeout  string `json:"scrape_timeout"`
+		Evaluate string `json:"evaluation_interval"`
+	}
+	scrapeConfig struct {
+		Job         string         `json:"job_name"`
+		HonorLabels bool           `json:"honor_labels"`
+		Static      []staticConfig `json:"static_configs,omitempty"`
+		Kubernetes  []discovery    `json:"kubernetes_sd_configs,omitempty"`
+		Relabel     []relabel      `json:"relabel_configs,omitempty"`
+	}
+	staticConfig struct {
+		Targets []string          `json:"targets"`
+		Labels  map[string]string `json:"labels,omitempty"`
+	}
+	discovery struct {
+		Role       string `json:"role"`
+		Kubeconfig string `json:"kubeconfig_file"`
+	}
+	relabel struct {
+		Source      []string `json:"source_labels,omitempty"`
+		Regex       string   `json:"regex,omitempty"`
+		Action      string   `json:"action,omitempty"`
+		Target      string   `json:"target_label,omitempty"`
+		Replacement string   `json:"replacement,omitempty"`
+	}
+)
+
+// config is the configuration file.
+func (o Options) config() ([]byte, error) {
+	interval := duration(o.Interval, defaultInterval)
+	c := configuration{
+		Global: global{Scrape: interval, Timeout: interval, Evaluate: interval},
+		Rules:  []string{rulesDir + "/*.yaml"},
+	}
+	for _, job := range o.Jobs {
+		c.Scrapes = append(c.Scrapes, job.config())
+	}
+	text, err := yaml.Marshal(c)
+	if err != nil {
+		return nil, fmt.Errorf("encode configuration: %w", err)
+	}
+	return text, nil
+}
+
+func (j Job) config() scrapeConfig {
+	c := scrapeConfig{Job: j.Name, HonorLabels: true}
+	if j.Kubeconfig == "" {
+		c.Static = []staticConfig{{Targets: j.Targets, Labels: j.Labels}}
+		return c
+	}
+	c.Kubernetes = []discovery{{Role: "pod", Kubeconfig: j.Kubeconfig}}
+	c.Relabel = []relabel{
+		{Source: []string{"__meta_kubernetes_pod_container_port_name"}, Regex: "metrics", Action: "keep"},
+		{Source: []string{"__meta_kubernetes_pod_phase"}, Regex: "Running", Action: "keep"},
+		{Source: []string{"__meta_kubernetes_namespace"}, Target: "namespace"},
+		{Source: []string{"__meta_kubernetes_pod_name"}, Target: "pod"},
+	}
+	for _, name := range slices.Sorted(maps.Keys(j.Labels)) {
+		c.Relabel = append(c.Relabel, relabel{Target: name, Replacement: j.Labels[name]})
+	}
+	return c
+}
+
+// duration writes d, or otherwise where it is zero, as Prometheus reads it.
+func duration(d, otherwise time.Duration) string {
+	if d == 0 {
+		d = otherwise
+	}
+	return model.Duration(d).String()
+}
