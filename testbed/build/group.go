@@ -14,6 +14,7 @@ const (
 	OPM                   = "opm"
 	Prometheus            = "prometheus"
 	Promtool              = "promtool"
+	BlockWriter           = "write-blocks"
 )
 
 const olmModule = "github.com/operator-framework/operator-lifecycle-manager"
@@ -76,6 +77,11 @@ var groups = []group{
 			{name: Prometheus, pkg: "github.com/prometheus/prometheus/cmd/prometheus", estimate: "3 min"},
 			{name: Promtool, pkg: "github.com/prometheus/prometheus/cmd/promtool", estimate: "1 min"},
 		},
+	},
+	{
+		name:      "blocks",
+		ldflags:   ldflagsStrip,
+		artifacts: []artifact{{name: BlockWriter, pkg: ".", estimate: "1 min"}},
 	},
 }
 

@@ -24,6 +24,7 @@ const (
 	none unit = iota
 	seconds
 	bytes
+	count
 )
 
 // Duration is a quantity in seconds.
@@ -31,6 +32,9 @@ func Duration(d time.Duration) Quantity { return Quantity{d.Seconds(), seconds} 
 
 // Bytes is a quantity in MiB.
 func Bytes(n int64) Quantity { return Quantity{float64(n), bytes} }
+
+// Count is a quantity without a unit: a number of things.
+func Count(n int) Quantity { return Quantity{float64(n), count} }
 
 const mebi = 1 << 20
 
@@ -44,6 +48,8 @@ func (q Quantity) String() string {
 		return fmt.Sprintf("%.2f s", q.value)
 	case q.unit == bytes:
 		return fmt.Sprintf("%.1f MiB", q.value/mebi)
+	case q.unit == count:
+		return fmt.Sprintf("%.0f", q.value)
 	}
 	return ""
 }

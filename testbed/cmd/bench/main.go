@@ -25,6 +25,8 @@ import (
 	"github.com/bellwether-dev/bellwether/testbed/bench/agentmem"
 	"github.com/bellwether-dev/bellwether/testbed/bench/catalogs"
 	"github.com/bellwether-dev/bellwether/testbed/bench/figure"
+	"github.com/bellwether-dev/bellwether/testbed/bench/slo"
+	"github.com/bellwether-dev/bellwether/testbed/bench/slo/fleet"
 	"github.com/bellwether-dev/bellwether/testbed/bench/upgrade"
 	"github.com/bellwether-dev/bellwether/testbed/bench/viewserver"
 )
@@ -55,6 +57,8 @@ type options struct {
 	settle                       time.Duration
 	packages                     int
 	bundles                      string
+	sloRounds                    int
+	sloInTurn                    bool
 }
 
 // benchmark is one of those that can be asked for.
@@ -87,6 +91,13 @@ var benchmarks = []benchmark{
 	}},
 	{"memory", func(ctx context.Context, out io.Writer, _ options) (figure.Section, error) {
 		return agentmem.Measure(ctx, out)
+	}},
+	{"slo", func(ctx context.Context, out io.Writer, o options) (figure.Section, error) {
+		const history, ahead = 3 * 24 * 60, 2 * 60 // the longest burn-rate window, and longer than the benchmark takes, in minutes
+		return slo.Measure(ctx, out, slo.Options{
+			Fleet:  fleet.Size{Operators: slo.Operators, Clusters: 200, History: history, Ahead: ahead, Seed: 1},
+			Rounds: o.sloRounds, InTurn: o.sloInTurn,
+		})
 	}},
 }
 
@@ -125,6 +136,8 @@ Figures are only worth something on a machine that does nothing else.`,
 	fs.IntVar(&o.catalogRuns, "catalog-runs", 3, "times to do each work on a whole catalog, in turn")
 	fs.StringVar(&o.bundles, "bundles", filepath.Join("..", "..", "shared", "bundles"), "folder of bundles, of which the largest is linted; it may be missing")
 	fs.IntVar(&o.packages, "packages", 300, "packages of the large catalog")
+	fs.IntVar(&o.sloRounds, "slo-rounds", 4, "minutes for which rules of SLOs are measured; the slowest groups need four")
+	fs.BoolVar(&o.sloInTurn, "slo-in-turn", false, "measure one Prometheus with rules of SLOs after the other, which takes longer")
 	return c
 }
 
@@ -134,8 +147,8 @@ func run(ctx context.Context, out, progress io.Writer, o options, origin figure.
 			return fmt.Errorf("unknown benchmark %q: there are %s", key, strings.Join(keys(), ", "))
 		}
 	}
-	if min(o.pairs, o.viewRuns, o.catalogRuns, o.packages) < 1 {
-		return errors.New("--pairs, --view-runs, --catalog-runs and --packages must be at least 1")
+	if min(o.pairs, o.viewRuns, o.catalogRuns, o.packages, o.sloRounds) < 1 {
+		return errors.New("--pairs, --view-runs, --catalog-runs, --packages and --slo-rounds must be at least 1")
 	}
 	var missed []string
 	for _, b := range benchmarks {

@@ -1,0 +1,135 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package slo
+
+import (
+	"iter"
+	"maps"
+
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+
+	"github.com/bellwether-dev/bellwether/alerts/series"
+	"github.com/bellwether-dev/bellwether/alerts/slo"
+	"github.com/bellwether-dev/bellwether/testbed/bench/slo/fleet"
+)
+
+// What rules read of what they recorded before has to be there, too, or else their long windows would cost nothing. The
+// functions below say what each side's rules would have recorded of the fleet.
+
+// sliName is the value of Bellwether's label sli.
+func (o objective) sliName() string {
+	if o.name == slo.Probe {
+		return slo.Probe + "api"
+	}
+	return o.name
+}
+
+// recordedByUs are slices: all of them, the bad ones, and the bad ones by version; and the objectives, of which changes are
+// looked for.
+func recordedByUs(f *fleet.Fleet) iter.Seq[fleet.Series] {
+	end := f.Size().History
+	return func(yield func(fleet.Series) bool) {
+		for op := range f.Size().Operators {
+			for _, o := range objectives() {
+				for name, value := range map[string]float64{series.SLOObjective: o.target.Ratio(), series.SLOPeriod: slo.DefaultPeriod.Seconds()} {
+					if !yield(recorded(name, o, op, fleet.Gauge(end, nil, 0, value), nil)) {
+						return
+					}
+				}
+			}
+		}
+		for s := range sliceHistory(f) {
+			if !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+func sliceHistory(f *fleet.Fleet) iter.Seq[fleet.Series] {
+	end := f.Size().History
+	return func(yield func(fleet.Series) bool) {
+		for _, i := range instances(f) {
+			bad := f.Bad(i.cluster, i.operator, i.sli)
+			cluster := map[string]string{series.Cluster: fleet.Cluster(i.cluster)}
+			all := []fleet.Series{recorded(series.SLIBad, i.objective, i.operator, fleet.Gauge(end, bad, 1, 0), cluster)}
+			if len(bad) > 0 {
+				all = append(all, recorded(series.SLIBadSlice, i.objective, i.operator, fleet.Only(end, bad, 1), cluster))
+			}
+			for _, r := range f.Releases(i.cluster, i.operator) {
+				if in := within(bad, r.Span); len(in) > 0 {
+					s := recorded(series.SLIBadVersion, i.objective, i.operator, fleet.Only(end, in, 1), cluster)
+					s.Labels[series.Version] = r.Version
+					all = append(all, s)
+				}
+			}
+			for _, s := range all {
+				if !yield(s) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// instance is one SLI of an operator on a cluster.
+type instance struct {
+	objective
+
+	cluster, operator int
+}
+
+func instances(f *fleet.Fleet) []instance {
+	var all []instance
+	for c := range f.Size().Clusters {
+		for op := range f.Size().Operators {
+			for _, o := range objectives() {
+				all = append(all, instance{o, c, op})
+			}
+		}
+	}
+	return all
+}
+
+func recorded(name string, o objective, operator int, runs []fleet.Run, labels map[string]string) fleet.Series {
+	s := fleet.Series{Labels: map[string]string{fleet.Name: name, series.Operator: fleet.Operator(operator), series.SLI: o.sliName()}, Runs: runs}
+	maps.Copy(s.Labels, labels)
+	return s
+}
+
+// within are the parts of spans that are in another one.
+func within(spans []fleet.Span, in fleet.Span) []fleet.Span {
+	var out []fleet.Span
+	for _, s := range spans {
+		if part := (fleet.Span{From: max(s.From, in.From), To: min(s.To, in.To)}); part.From < part.To {
+			out = append(out, part)
+		}
+	}
+	return out
+}
+
+// recordedBySloth are the ratios of 5 minutes, out of which it makes those of 30 days.
+func recordedBySloth(f *fleet.Fleet, groups []monitoringv1.RuleGroup) iter.Seq[fleet.Series] {
+	const ratio = "slo:sli_error:ratio_rate5m"
+	labels := map[string]map[string]string{}
+	for _, g := range groups {
+		for _, r := range g.Rules {
+			if r.Record == ratio {
+				labels[r.Labels["sloth_id"]] = r.Labels
+			}
+		}
+	}
+	return func(yield func(fleet.Series) bool) {
+		for _, i := range instances(f) {
+			s := fleet.Series{
+				Labels: map[string]string{fleet.Name: ratio, series.Cluster: fleet.Cluster(i.cluster)},
+				Runs:   fleet.Gauge(f.Size().History, f.Bad(i.cluster, i.operator, i.sli), fleet.ErrorRatio(i.sli), 0),
+			}
+			maps.Copy(s.Labels, labels[fleet.Operator(i.operator)+"-"+i.slug])
+			if !yield(s) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,108 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package slo
+
+import (
+	"bytes"
+	"compress/gzip"
+	"embed"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/bellwether-dev/bellwether/testbed/bench/slo/fleet"
+)
+
+// The rules that the peers make of the objectives of WriteSpecs; testdata/README.md says how.
+//
+//go:embed testdata/*.gz
+var generated embed.FS
+
+// Operators is how many operators the peers' rules are for.
+const Operators = 30
+
+// Versions of the peers.
+const (
+	slothVersion = "v0.16.0"
+	pyrraVersion = "v0.10.1"
+)
+
+func peerFile(peer, version string) string { return peer + "-" + version + ".rules.yaml.gz" }
+
+// peerRules are a peer's rules for the first operators.
+func peerRules(peer, version string, operators int) ([]monitoringv1.RuleGroup, error) {
+	if operators > Operators {
+		return nil, fmt.Errorf("read rules of %s: there are some for %d operators only", peer, Operators)
+	}
+	packed, err := generated.ReadFile("testdata/" + peerFile(peer, version))
+	if err != nil {
+		return nil, fmt.Errorf("read rules of %s: %w", peer, err)
+	}
+	reader, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, fmt.Errorf("unpack rules of %s: %w", peer, err)
+	}
+	text, err := io.ReadAll(reader)
+	if err != nil {
+		return nil, fmt.Errorf("unpack rules of %s: %w", peer, err)
+	}
+	var file monitoringv1.PrometheusRuleSpec
+	if err := yaml.UnmarshalStrict(text, &file); err != nil {
+		return nil, fmt.Errorf("decode rules of %s: %w", peer, err)
+	}
+	var groups []monitoringv1.RuleGroup
+	for _, g := range file.Groups {
+		for i := range operators {
+			if strings.Contains(g.Name, fleet.Operator(i)) {
+				groups = append(groups, g)
+			}
+		}
+	}
+	return groups, nil
+}
+
+// CollectRules packs the rule files that a peer wrote into a folder into the benchmark's data, which is in the folder to.
+func CollectRules(from, to, peer string) error {
+	version := map[string]string{"sloth": slothVersion, "pyrra": pyrraVersion}[peer]
+	paths, err := filepath.Glob(filepath.Join(from, "*.yaml"))
+	if err != nil || len(paths) == 0 || version == "" {
+		return fmt.Errorf("collect rules: there are none of %q in %s (%w)", peer, from, err)
+	}
+	var all monitoringv1.PrometheusRuleSpec
+	for _, path := range paths {
+		text, err := os.ReadFile(path) //nolint:gosec // the caller says which
+		if err != nil {
+			return fmt.Errorf("collect rules: %w", err)
+		}
+		var one monitoringv1.PrometheusRuleSpec
+		if err := yaml.UnmarshalStrict(text, &one); err != nil {
+			return fmt.Errorf("decode %s: %w", path, err)
+		}
+		all.Groups = append(all.Groups, one.Groups...)
+	}
+	text, err := yaml.Marshal(all)
+	if err != nil {
+		return fmt.Errorf("encode rules: %w", err)
+	}
+	var packed bytes.Buffer
+	w, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	if err != nil {
+		return fmt.Errorf("pack rules: %w", err)
+	}
+	if _, err := w.Write(text); err != nil {
+		return fmt.Errorf("pack rules: %w", err)
+	}
+	if err := w.Close(); err != nil {
+		return fmt.Errorf("pack rules: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(to, peerFile(peer, version)), packed.Bytes(), 0o644); err != nil { //nolint:gosec // it is part of the source
+		return fmt.Errorf("pack rules: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,146 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package slo
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"github.com/bellwether-dev/bellwether/testbed/bench/slo/fleet"
+	"github.com/bellwether-dev/bellwether/testbed/prometheus"
+)
+
+// blockRange is the size of the blocks of history. Prometheus makes them as large of some days.
+const blockRange = 18 * time.Hour
+
+// fill writes history into the data folder of a server: what was scraped until begin, and what its rules recorded.
+func fill(ctx context.Context, writer, dir string, f *fleet.Fleet, s side, begin time.Time) error {
+	start := begin.Add(-time.Duration(f.Size().History) * time.Minute)
+	cmd := exec.CommandContext(ctx, writer, "--dir", filepath.Join(dir, "data"), "--start", strconv.FormatInt(start.Unix(), 10),
+		"--samples", strconv.Itoa(f.Size().History), "--block", blockRange.String())
+	var complaint bytes.Buffer
+	cmd.Stderr = &complaint
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return fmt.Errorf("connect to the block writer: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start the block writer: %w", err)
+	}
+	sent := send(in, f, s)
+	if err := errors.Join(sent, cmd.Wait()); err != nil {
+		return fmt.Errorf("write history: %w\n%s", err, complaint.Bytes())
+	}
+	return nil
+}
+
+func send(to io.WriteCloser, f *fleet.Fleet, s side) error {
+	encoder := json.NewEncoder(to)
+	for one := range f.Scraped() {
+		if err := encoder.Encode(one); err != nil {
+			return errors.Join(err, to.Close())
+		}
+	}
+	for one := range s.recorded {
+		if err := encoder.Encode(one); err != nil {
+			return errors.Join(err, to.Close())
+		}
+	}
+	return to.Close()
+}
+
+// reading is what a server says of itself at one moment. Numbers only grow.
+type reading struct {
+	cpu time.Duration
+	// evaluations and failures are of rules; missed are evaluations of groups that found the one before still running.
+	evaluations, failures, missed, samples int
+	// least is how often the group with the fewest evaluations has been evaluated.
+	least int
+	// last is how long all groups' last evaluations took together.
+	last time.Duration
+}
+
+func read(ctx context.Context, s *prometheus.Server) (reading, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL()+"/metrics", nil)
+	if err != nil {
+		return reading{}, fmt.Errorf("build request: %w", err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return reading{}, fmt.Errorf("read metrics of Prometheus: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(response.Body)
+	if err != nil {
+		return reading{}, fmt.Errorf("read metrics of Prometheus: %w", err)
+	}
+	total := func(name string) float64 { return sum(families[name]) }
+	return reading{
+		cpu:         seconds(total("process_cpu_seconds_total")),
+		evaluations: int(total("prometheus_rule_evaluations_total")),
+		failures:    int(total("prometheus_rule_evaluation_failures_total")),
+		missed:      int(total("prometheus_rule_group_iterations_missed_total")),
+		samples:     int(total("prometheus_rule_group_last_evaluation_samples")),
+		least:       least(families["prometheus_rule_group_iterations_total"]),
+		last:        seconds(total("prometheus_rule_group_last_duration_seconds")),
+	}, nil
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// value of a counter or a gauge.
+func value(m *dto.Metric) float64 { return m.GetCounter().GetValue() + m.GetGauge().GetValue() }
+
+// sum of a family, without values that are not numbers: those of groups that were not evaluated yet.
+func sum(f *dto.MetricFamily) float64 {
+	total := 0.0
+	for _, m := range f.GetMetric() {
+		if v := value(m); v == v {
+			total += v
+		}
+	}
+	return total
+}
+
+func least(f *dto.MetricFamily) int {
+	found := -1
+	for _, m := range f.GetMetric() {
+		if v := int(value(m)); found < 0 || v < found {
+			found = v
+		}
+	}
+	return max(found, 0)
+}
+
+// anonymous is the memory of a process that is no file's, or 0.
+func anonymous(pid int) int64 {
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(content)) {
+		fields := strings.Fields(line)
+		if len(fields) == 3 && fields[0] == "RssAnon:" {
+			kilobytes, _ := strconv.ParseInt(fields[1], 10, 64)
+			return kilobytes << 10
+		}
+	}
+	return 0
+}

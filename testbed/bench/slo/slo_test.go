@@ -1,0 +1,114 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package slo
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bellwether-dev/bellwether/testbed/bench/slo/fleet"
+)
+
+// TestMeasure runs the benchmark with rounds of seconds: its figures are worth nothing, but every rule of every side has to
+// load, to be evaluated without an error, and to find the trouble that the fleet has.
+func TestMeasure(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds programs")
+	}
+	o := Options{
+		Fleet: fleet.Size{Operators: fleet.LeastOperators, Clusters: fleet.LeastClusters, History: 26 * 60, Ahead: 60, Seed: 1},
+		Round: 3 * time.Second, Rounds: 4,
+	}
+	results, err := measure(t.Context(), t.Output(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range results {
+		if r.count() != r.Recording+r.Alerting {
+			t.Errorf("%s: %d rules are loaded, want %d", r.name, r.Recording+r.Alerting, r.count())
+		}
+		if (r.alerts > 0) != (len(r.groups) > 0) {
+			t.Errorf("%s: %d alerts", r.name, r.alerts)
+		}
+		if r.cpu <= 0 || r.memory <= 0 {
+			t.Errorf("%s: processor time %s, memory %d", r.name, r.cpu, r.memory)
+		}
+	}
+	section := report(o, results)
+	if len(section.Rows) != 6 {
+		t.Errorf("%d rows, want 6", len(section.Rows))
+	}
+	t.Log(section.Detail)
+}
+
+func TestPeersHaveRulesForEveryObjective(t *testing.T) {
+	for name, tc := range map[string]struct {
+		peer, version string
+		perObjective  int
+	}{
+		"sloth": {sloth, slothVersion, 17 * 5},
+		// Three for SLIs that are time, and for two metrics of requests two of each; eleven for windows and alerts.
+		"pyrra": {pyrra, pyrraVersion, 3*14 + 2*15},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, operators := range []int{1, Operators} {
+				groups, err := peerRules(tc.peer, tc.version, operators)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(tc.perObjective*operators, side{groups: groups}.count()); diff != "" {
+					t.Errorf("rules for %d operators (-want +got):\n%s", operators, diff)
+				}
+			}
+			if _, err := peerRules(tc.peer, tc.version, Operators+1); err == nil {
+				t.Error("there are rules for more operators than were generated")
+			}
+		})
+	}
+}
+
+// TestPeersSeeTheSameObjectives compares what the peers were given with what the benchmark would give them now.
+func TestPeersSeeTheSameObjectives(t *testing.T) {
+	dir := t.TempDir()
+	if err := WriteSpecs(dir, 1); err != nil {
+		t.Fatal(err)
+	}
+	for peer, version := range map[string]string{sloth: slothVersion, pyrra: pyrraVersion} {
+		groups, err := peerRules(peer, version, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var rules strings.Builder
+		for _, g := range groups {
+			for _, r := range g.Rules {
+				rules.WriteString(r.Expr.String() + "\n")
+			}
+		}
+		for _, o := range objectives() {
+			for _, selector := range []string{o.gauge, o.bad, o.total} {
+				if selector != "" && !strings.Contains(rules.String(), of(selector, fleet.Operator(0))+"[5m]") {
+					t.Errorf("%s does not read %s; its rules are to be generated anew: see testdata/README.md", peer, of(selector, fleet.Operator(0)))
+				}
+			}
+		}
+	}
+	if found, err := filepath.Glob(filepath.Join(dir, "*", "*.yaml")); err != nil || len(found) != 1+5 {
+		t.Errorf("objectives in %v, %v", found, err)
+	}
+}
+
+func TestCollectRulesRefusesAnEmptyFolder(t *testing.T) {
+	to := t.TempDir()
+	if err := CollectRules(t.TempDir(), to, sloth); err == nil {
+		t.Error("no rules were collected without an error")
+	}
+	if left, err := os.ReadDir(to); err != nil || len(left) > 0 {
+		t.Errorf("%v, %v", left, err)
+	}
+}
