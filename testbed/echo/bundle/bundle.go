@@ -70,6 +70,7 @@ func Files(r Release) (map[string][]byte, error) {
 		path.Join("manifests", "echo-operator.service.yaml"):               service(),
 		path.Join("manifests", "echo.bellwether.dev_echoservers.yaml"):     crd(r),
 		path.Join("metadata", "annotations.yaml"):                          annotations(),
+		path.Join("metadata", "properties.yaml"):                           properties(),
 	} {
 		data, err := marshal(object)
 		if err != nil {
