@@ -64,6 +64,8 @@ type Options struct {
 	Members []Member
 	// HubReplicas is how many hubs run; zero means one.
 	HubReplicas int
+	// Monitoring runs a Prometheus that scrapes everything and evaluates the rules that the hub writes; the hub is told of it.
+	Monitoring bool
 	// Out receives a line per step; nil means silence.
 	Out io.Writer
 }
@@ -75,6 +77,7 @@ type Platform struct {
 	Registry string
 
 	opts         Options
+	monitoring   *monitoring
 	stopRegistry context.CancelFunc
 	registryDone <-chan error
 }
@@ -99,10 +102,21 @@ func StartFleet(ctx context.Context, o Options) (*Platform, error) {
 		return nil, err
 	}
 	p := &Platform{Fleet: f, opts: o}
-	if err := p.startRegistry(ctx); err != nil {
+	if err := p.startServers(ctx); err != nil {
 		return nil, errors.Join(err, p.Stop(context.WithoutCancel(ctx), true))
 	}
 	return p, nil
+}
+
+// startServers starts what the clusters use and is not on them.
+func (p *Platform) startServers(ctx context.Context) error {
+	if err := p.startRegistry(ctx); err != nil {
+		return err
+	}
+	if !p.opts.Monitoring {
+		return nil
+	}
+	return p.startMonitoring(ctx)
 }
 
 // images maps each image to the program that was built for it.
@@ -146,8 +160,14 @@ func (p *Platform) Install(ctx context.Context) error {
 
 // InstallHub installs the hub with its chart.
 func (p *Platform) InstallHub(ctx context.Context) error {
-	_, err := p.Bellwether(ctx, "install", "hub", "--timeout", "3m",
-		"--set", fmt.Sprintf("hub.replicas=%d", max(p.opts.HubReplicas, 1)), "--set", "hub.bindAddress=$(POD_IP)")
+	args := []string{
+		"install", "hub", "--timeout", "3m",
+		"--set", fmt.Sprintf("hub.replicas=%d", max(p.opts.HubReplicas, 1)), "--set", "hub.bindAddress=$(POD_IP)",
+	}
+	if p.monitoring != nil {
+		args = append(args, "--set", "hub.slo.prometheusURL="+p.monitoring.URL())
+	}
+	_, err := p.Bellwether(ctx, args...)
 	return err
 }
 
@@ -201,6 +221,9 @@ func (p *Platform) bellwether(ctx context.Context, dir string, args ...string) (
 func (p *Platform) Command(ctx context.Context, out io.Writer, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, p.Fleet.Binary(build.Bellwether), args...)
 	c.Env = append(os.Environ(), "KUBECONFIG="+p.Fleet.Hub.Kubeconfig())
+	if p.monitoring != nil {
+		c.Env = append(c.Env, "BELLWETHER_PROMETHEUS="+p.monitoring.URL())
+	}
 	c.Args = append(c.Args, "-n", Namespace)
 	c.Stdout, c.Stderr = out, out
 	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
@@ -225,6 +248,9 @@ func (p *Platform) Stop(ctx context.Context, keepLogs bool) error {
 		if err := <-p.registryDone; err != nil && !errors.Is(err, context.Canceled) {
 			errs = append(errs, fmt.Errorf("stop registry: %w", err))
 		}
+	}
+	if p.monitoring != nil {
+		p.monitoring.stop(ctx)
 	}
 	stop := p.Fleet.Stop
 	if keepLogs {
