@@ -6,33 +6,14 @@
 package spec
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
 	"strings"
 
-	kjson "sigs.k8s.io/json"
-
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
-
-// Profile decodes what a bundle says of how its operator is to be watched: the
-// value of its property bellwether.dev/slo. It is the spec of an OperatorSLO
-// without what only a fleet knows: operator, profile, team and runbookURL.
-func Profile(value json.RawMessage) (v1alpha1.OperatorSLOSpec, error) {
-	var out v1alpha1.OperatorSLOSpec
-	strict, err := kjson.UnmarshalStrict(value, &out)
-	if err := errors.Join(append(strict, err)...); err != nil {
-		return out, fmt.Errorf("decode: %w", err)
-	}
-	if out.Operator != "" || out.Profile != "" || out.Team != "" || out.RunbookURL != "" {
-		return out, errors.New("operator, profile, team and runbookURL are for the fleet to say")
-	}
-	_, err = Operator(out)
-	return out, err
-}
 
 // Operator reads the objectives of a spec. The error says all that is wrong with
 // it.
@@ -108,15 +89,19 @@ func ownOf(o v1alpha1.OwnSLI) (slo.OwnSLI, error) {
 	var out slo.OwnSLI
 	var err error
 	switch {
+	case o.RequestRatio != nil && o.Latency != nil:
+		err = errBoth
 	case o.RequestRatio != nil:
 		all, allErr := matchers(o.RequestRatio.All)
 		bad, badErr := matchers(o.RequestRatio.Bad)
-		out, err = slo.RequestRatio(o.Name, o.RequestRatio.Counter, all, bad), errors.Join(allErr, badErr)
+		out = slo.RequestRatio(o.Name, o.RequestRatio.Counter, all, bad)
+		err = errors.Join(metricName(o.RequestRatio.Counter), allErr, badErr)
 	case o.Latency != nil:
 		all, allErr := matchers(o.Latency.All)
-		out, err = slo.LatencyThreshold(o.Name, o.Latency.Histogram, o.Latency.LE, all), allErr
+		out = slo.LatencyThreshold(o.Name, o.Latency.Histogram, o.Latency.LE, all)
+		err = errors.Join(metricName(o.Latency.Histogram), allErr)
 	default:
-		err = errors.New("give it requestRatio or latency")
+		err = errBoth
 	}
 	if err != nil {
 		return out, fmt.Errorf("own SLI %s: %w", o.Name, err)
@@ -125,19 +110,42 @@ func ownOf(o v1alpha1.OwnSLI) (slo.OwnSLI, error) {
 	return out, nil
 }
 
+var errBoth = errors.New("give it one of requestRatio and latency")
+
+// What the API server refuses in an object is refused here too: a file or a
+// bundle never met one.
+var (
+	metric = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*$`)
+	label  = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
+)
+
+func metricName(name string) error {
+	if !metric.MatchString(name) {
+		return fmt.Errorf("%q is no name of a metric: matchers go into all and bad", name)
+	}
+	return nil
+}
+
 // matchers checks regular expressions as Prometheus reads them: with one that it
 // refuses, it would refuse the whole file.
 func matchers(in []v1alpha1.LabelMatcher) ([]slo.Matcher, error) {
 	var out []slo.Matcher
 	for _, m := range in {
+		if !label.MatchString(m.Label) {
+			return nil, fmt.Errorf("%q is no name of a label", m.Label)
+		}
 		op := string(m.Op)
 		if op == "" {
 			op = "="
 		}
-		if op == "=~" || op == "!~" {
+		switch op {
+		case "=", "!=":
+		case "=~", "!~":
 			if _, err := regexp.Compile("^(?s:" + m.Value + ")$"); err != nil {
 				return nil, fmt.Errorf("label %s: %q is no regular expression: %w", m.Label, m.Value, err)
 			}
+		default:
+			return nil, fmt.Errorf("label %s: op %q is none of =, !=, =~ and !~", m.Label, op)
 		}
 		out = append(out, slo.Matcher{Label: m.Label, Op: op, Value: m.Value})
 	}

@@ -6,8 +6,11 @@ package spec
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
@@ -47,7 +50,10 @@ func TestOperator(t *testing.T) {
 		"an unknown SLI":    {spec: v1alpha1.OperatorSLOSpec{Objectives: objective("csw", "99", "")}, err: "did you mean csv?"},
 		"ten years":         {spec: v1alpha1.OperatorSLOSpec{Objectives: objective("csv", "99", "520w")}, err: "invalid period"},
 		"no regexp":         {spec: v1alpha1.OperatorSLOSpec{Own: []v1alpha1.OwnSLI{{Name: "o", RequestRatio: &v1alpha1.RequestRatio{Counter: "c", Bad: matcher("=~", "(")}}}}, err: "label code"},
-		"no kind of own":    {spec: v1alpha1.OperatorSLOSpec{Own: []v1alpha1.OwnSLI{{Name: "o"}}}, err: "own SLI o: give it requestRatio or latency"},
+		"no kind of own":    {spec: v1alpha1.OperatorSLOSpec{Own: []v1alpha1.OwnSLI{{Name: "o"}}}, err: "own SLI o: give it one of requestRatio and latency"},
+		"no metric":         {spec: v1alpha1.OperatorSLOSpec{Own: []v1alpha1.OwnSLI{{Name: "o", RequestRatio: &v1alpha1.RequestRatio{Counter: "c{}", Bad: matcher("=", "5")}}}}, err: `"c{}" is no name of a metric`},
+		"no operator":       {spec: v1alpha1.OperatorSLOSpec{Own: []v1alpha1.OwnSLI{{Name: "o", RequestRatio: &v1alpha1.RequestRatio{Counter: "c", Bad: matcher("==", "5")}}}}, err: `op "==" is none of`},
+		"no histogram":      {spec: v1alpha1.OperatorSLOSpec{Own: []v1alpha1.OwnSLI{{Name: "o", Latency: &v1alpha1.LatencyThreshold{Histogram: "h h"}}}}, err: `"h h" is no name of a metric`},
 		"without one probe": {spec: v1alpha1.OperatorSLOSpec{Without: []string{"probe:x"}}, err: `write "probe:"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -66,6 +72,53 @@ func TestOperator(t *testing.T) {
 	}
 }
 
+func seconds(n int) *metav1.Duration {
+	return &metav1.Duration{Duration: time.Duration(n) * time.Second}
+}
+
+func TestEffective(t *testing.T) {
+	objectives := func(slis ...string) []v1alpha1.SLOObjective {
+		var out []v1alpha1.SLOObjective
+		for _, sli := range slis {
+			name, target, _ := strings.Cut(sli, " ")
+			out = append(out, v1alpha1.SLOObjective{SLI: name, Target: target})
+		}
+		return out
+	}
+	service := func(name string, port int32) v1alpha1.ProbedService {
+		return v1alpha1.ProbedService{Name: name, Port: port}
+	}
+	profile := v1alpha1.OperatorSLOSpec{
+		Objectives: objectives("csv 90", "requests 95"), Without: []string{"webhook", "leader"}, Own: []v1alpha1.OwnSLI{{Name: "requests"}},
+		Services: []v1alpha1.ProbedService{service("a", 1), service("b", 1)}, Monitor: &v1alpha1.PodMetrics{Port: "metrics"},
+	}
+	for name, test := range map[string]struct{ spec, want v1alpha1.OperatorSLOSpec }{
+		"as the bundle says": {want: profile},
+		"none":               {spec: v1alpha1.OperatorSLOSpec{Profile: v1alpha1.ProfileNone}, want: v1alpha1.OperatorSLOSpec{Profile: v1alpha1.ProfileNone}},
+		"what people say counts": {
+			spec: v1alpha1.OperatorSLOSpec{
+				Team: "t", Objectives: objectives("csv 99", "leader 98"), Services: []v1alpha1.ProbedService{service("a", 2)}, Monitor: &v1alpha1.PodMetrics{Port: "other"},
+			},
+			want: v1alpha1.OperatorSLOSpec{
+				Team: "t", Objectives: objectives("csv 99", "leader 98", "requests 95"), Without: []string{"webhook"}, Own: profile.Own,
+				Services: []v1alpha1.ProbedService{service("a", 2), service("b", 1)}, Monitor: &v1alpha1.PodMetrics{Port: "other"},
+			},
+		},
+		"what people leave out": {
+			spec: v1alpha1.OperatorSLOSpec{Without: []string{"csv", "requests", "probe:b"}},
+			want: v1alpha1.OperatorSLOSpec{
+				Without: []string{"csv", "webhook", "leader"}, Objectives: []v1alpha1.SLOObjective{}, Services: profile.Services[:1], Monitor: profile.Monitor,
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, Effective(test.spec, profile), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestProfile(t *testing.T) {
 	for name, test := range map[string]struct {
 		value string
@@ -78,14 +131,22 @@ func TestProfile(t *testing.T) {
 			want: v1alpha1.OperatorSLOSpec{
 				Objectives: []v1alpha1.SLOObjective{{SLI: "leader", Target: "99"}},
 				Without:    []string{"webhook"},
-				Services:   []v1alpha1.ProbedService{{Name: "s", Port: 80, Path: "/healthz"}},
-				Monitor:    &v1alpha1.PodMetrics{Port: "metrics"},
+				Services:   []v1alpha1.ProbedService{{Name: "s", Port: 80, Scheme: "http", Path: "/healthz", Interval: seconds(30), Timeout: seconds(5)}},
+				Monitor:    &v1alpha1.PodMetrics{Port: "metrics", Interval: seconds(30)},
 			},
 		},
 		"no JSON":          {value: `{`, err: "decode"},
 		"an unknown field": {value: `{"service":[]}`, err: `unknown field "service"`},
 		"twice":            {value: `{"without":[],"without":["csv"]}`, err: "duplicate field"},
 		"a bad target":     {value: `{"objectives":[{"sli":"csv","target":"100"}]}`, err: "invalid target"},
+		"no Service":       {value: `{"services":[{"name":"S","port":80}]}`, err: `service "S": its name`},
+		"no port":          {value: `{"services":[{"name":"s","port":0}]}`, err: "0 is no port"},
+		"no scheme":        {value: `{"services":[{"name":"s","port":1,"scheme":"ftp"}]}`, err: `scheme "ftp"`},
+		"a path of tcp":    {value: `{"services":[{"name":"s","port":1,"scheme":"tcp","path":"/"}]}`, err: "path must begin"},
+		"no path":          {value: `{"services":[{"name":"s","port":1,"path":"x"}]}`, err: "path must begin"},
+		"seldom":           {value: `{"services":[{"name":"s","port":1,"interval":"1h"}]}`, err: "interval must be"},
+		"a long timeout":   {value: `{"services":[{"name":"s","port":1,"interval":"5s","timeout":"6s"}]}`, err: "timeout"},
+		"no port's name":   {value: `{"monitor":{"port":"8080:x"}}`, err: "monitor: "},
 		"an operator":      {value: `{"operator":"echo"}`, err: "for the fleet to say"},
 		"a profile":        {value: `{"profile":"None"}`, err: "for the fleet to say"},
 	} {

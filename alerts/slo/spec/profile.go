@@ -1,0 +1,125 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package spec
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/bellwether-dev/bellwether/alerts/slo"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+)
+
+// Profile decodes what a bundle says of how its operator is to be watched: the
+// value of its property bellwether.dev/slo. It is the spec of an OperatorSLO
+// without what only a fleet knows: operator, profile, team and runbookURL. The
+// defaults of an OperatorSLO are filled in.
+func Profile(value json.RawMessage) (v1alpha1.OperatorSLOSpec, error) {
+	var out v1alpha1.OperatorSLOSpec
+	strict, err := kjson.UnmarshalStrict(value, &out)
+	if err := errors.Join(append(strict, err)...); err != nil {
+		return out, fmt.Errorf("decode: %w", err)
+	}
+	if out.Operator != "" || out.Profile != "" || out.Team != "" || out.RunbookURL != "" {
+		return out, errors.New("operator, profile, team and runbookURL are for the fleet to say")
+	}
+	_, err = Operator(out)
+	errs := []error{err}
+	for i := range out.Services {
+		s := &out.Services[i]
+		s.Scheme = cmp.Or(s.Scheme, v1alpha1.ProbeHTTP)
+		s.Interval, s.Timeout = defaulted(s.Interval, 30*time.Second), defaulted(s.Timeout, 5*time.Second)
+		if err := service(*s); err != nil {
+			errs = append(errs, fmt.Errorf("service %q: %w", s.Name, err))
+		}
+	}
+	if m := out.Monitor; m != nil {
+		m.Interval = defaulted(m.Interval, 30*time.Second)
+		if len(validation.IsValidPortName(m.Port)) > 0 || !within(m.Interval, 5*time.Second, 2*time.Minute) || !path(m.Path) {
+			errs = append(errs, errors.New("monitor: give it the name of a port, an interval from 5s to 2m, and a path that begins with /"))
+		}
+	}
+	return out, errors.Join(errs...)
+}
+
+// service refuses what the API server would refuse in an object.
+func service(s v1alpha1.ProbedService) error {
+	switch {
+	case len(validation.IsDNS1035Label(s.Name)) > 0:
+		return errors.New("its name must be a Service's")
+	case s.Port < 1 || s.Port > 65535:
+		return fmt.Errorf("%d is no port", s.Port)
+	case !slices.Contains([]v1alpha1.ProbeScheme{v1alpha1.ProbeHTTP, v1alpha1.ProbeHTTPS, v1alpha1.ProbeTCP, v1alpha1.ProbeGRPC}, s.Scheme):
+		return fmt.Errorf("scheme %q is none of http, https, tcp and grpc", s.Scheme)
+	case s.Path != "" && s.Scheme != v1alpha1.ProbeHTTP && s.Scheme != v1alpha1.ProbeHTTPS || !path(s.Path):
+		return errors.New("path must begin with /, and is for http and https only")
+	case !within(s.Interval, 5*time.Second, time.Minute) || !within(s.Timeout, 100*time.Millisecond, min(30*time.Second, s.Interval.Duration)):
+		return errors.New("interval must be from 5s to 1m, and timeout from 100ms to 30s and no longer than interval")
+	}
+	return nil
+}
+
+func path(p string) bool {
+	return p == "" || strings.HasPrefix(p, "/") && !strings.ContainsAny(p, " \t\n#")
+}
+
+func defaulted(d *metav1.Duration, to time.Duration) *metav1.Duration {
+	if d != nil {
+		return d
+	}
+	return &metav1.Duration{Duration: to}
+}
+
+func within(d *metav1.Duration, least, most time.Duration) bool {
+	return d.Duration >= least && d.Duration <= most
+}
+
+// Effective is a spec over the profile of a bundle, as Profile returns it: what
+// the spec names itself counts, and its without takes from the profile. That may
+// name a probe there, as in probe:NAME. A spec with the profile None is itself.
+func Effective(s, profile v1alpha1.OperatorSLOSpec) v1alpha1.OperatorSLOSpec {
+	if s.Profile == v1alpha1.ProfileNone {
+		return s
+	}
+	without := func(name string) bool { return slices.Contains(s.Without, name) }
+	out := *s.DeepCopy()
+	for _, o := range profile.Objectives {
+		if !without(o.SLI) && !slices.ContainsFunc(s.Objectives, func(x v1alpha1.SLOObjective) bool { return x.SLI == o.SLI }) {
+			out.Objectives = append(out.Objectives, o)
+		}
+	}
+	for _, o := range profile.Own {
+		if !without(o.Name) && !slices.ContainsFunc(s.Own, func(x v1alpha1.OwnSLI) bool { return x.Name == o.Name }) {
+			out.Own = append(out.Own, o)
+		}
+	}
+	for _, o := range profile.Services {
+		if !without(slo.Probe+o.Name) && !slices.ContainsFunc(s.Services, func(x v1alpha1.ProbedService) bool { return x.Name == o.Name }) {
+			out.Services = append(out.Services, o)
+		}
+	}
+	for _, sli := range profile.Without {
+		if !without(sli) && !slices.ContainsFunc(s.Objectives, func(x v1alpha1.SLOObjective) bool { return x.SLI == sli }) {
+			out.Without = append(out.Without, sli)
+		}
+	}
+	// What was only the profile's is gone, and rules know nothing of it.
+	out.Without = slices.DeleteFunc(out.Without, func(name string) bool {
+		return slices.ContainsFunc(profile.Own, func(o v1alpha1.OwnSLI) bool { return o.Name == name }) ||
+			slices.ContainsFunc(profile.Services, func(o v1alpha1.ProbedService) bool { return slo.Probe+o.Name == name })
+	})
+	if out.Monitor == nil {
+		out.Monitor = profile.Monitor
+	}
+	return out
+}
