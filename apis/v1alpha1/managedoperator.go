@@ -6,6 +6,7 @@ package v1alpha1
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
@@ -360,6 +361,12 @@ type TargetVersion struct {
 	Channel string `json:"channel"`
 	// +kubebuilder:validation:MaxLength=128
 	CatalogDigest string `json:"catalogDigest"`
+
+	// SLO is what the bundle itself says of how its operator is to be watched: the
+	// value of its property bellwether.dev/slo, of at most 16 KiB.
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	SLO *runtime.RawExtension `json:"slo,omitempty"`
 }
 
 // RolloutSummary names a rollout and its phase.

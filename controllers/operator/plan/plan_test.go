@@ -4,6 +4,7 @@
 package plan_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -519,6 +520,31 @@ func TestStatus(t *testing.T) {
 	got.Conditions = nil
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
+	}
+}
+
+// What a bundle says of its SLOs reaches the status, if it can be kept there.
+func TestTargetSaysHowToWatch(t *testing.T) {
+	for name, test := range map[string]struct{ value, want string }{
+		"nothing":   {"", ""},
+		"something": {`{"without":["webhook"]}`, `{"without":["webhook"]}`},
+		"no object": {`[]`, ""},
+		"too much":  {`{"without":["` + strings.Repeat("x", 16<<10) + `"]}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := world(t)
+			if test.value != "" {
+				b := in.Package.Bundles["echo.v1.1.0"]
+				b.Properties = append(b.Properties, catalogs.Property{Type: catalogs.PropertySLO, Value: json.RawMessage(test.value)})
+			}
+			got := ""
+			if slo := plan.Next(in).Status.Target.SLO; slo != nil {
+				got = string(slo.Raw)
+			}
+			if got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
 	}
 }
 

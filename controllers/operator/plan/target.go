@@ -12,6 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
@@ -47,8 +48,22 @@ func (p *pass) resolve() (v1alpha1.Release, *conditions.Summary) {
 	}
 	p.decision.Status.Target = &v1alpha1.TargetVersion{
 		Version: release.Version, Bundle: release.Bundle, Channel: release.Channel, CatalogDigest: release.Catalog.Digest,
+		SLO: watching(bundle),
 	}
 	return release, nil
+}
+
+// maxSLO bounds what a bundle can put into a status.
+const maxSLO = 16 << 10
+
+// watching is what the bundle says of its SLOs, as it says it: who reads it also
+// says what is wrong with it.
+func watching(b *catalogs.Bundle) *runtime.RawExtension {
+	value := b.SLO()
+	if len(value) == 0 || len(value) > maxSLO || value[0] != '{' {
+		return nil
+	}
+	return &runtime.RawExtension{Raw: value}
 }
 
 // explicit fills the defaults in. Whether the API server did so depends on how

@@ -1387,6 +1387,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: channel
       type:
         scalar: string
+    - name: slo
+      type:
+        namedType: __untyped_atomic_
     - name: version
       type:
         scalar: string
@@ -1884,6 +1887,18 @@ var schemaYAML = typed.YAMLObject(`types:
     elementRelationship: atomic
 - name: io.k8s.apimachinery.pkg.apis.meta.v1.Time
   scalar: untyped
+- name: io.k8s.apimachinery.pkg.runtime.RawExtension
+  map:
+    elementType:
+      scalar: untyped
+      list:
+        elementType:
+          namedType: __untyped_atomic_
+        elementRelationship: atomic
+      map:
+        elementType:
+          namedType: __untyped_deduced_
+        elementRelationship: separable
 - name: io.k8s.apimachinery.pkg.types.UID
   scalar: string
 - name: io.k8s.apimachinery.pkg.util.intstr.IntOrString

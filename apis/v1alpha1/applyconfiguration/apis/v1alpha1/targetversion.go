@@ -5,6 +5,10 @@
 
 package v1alpha1
 
+import (
+	runtime "k8s.io/apimachinery/pkg/runtime"
+)
+
 // TargetVersionApplyConfiguration represents a declarative configuration of the TargetVersion type for use
 // with apply.
 //
@@ -15,6 +19,9 @@ type TargetVersionApplyConfiguration struct {
 	Bundle        *string `json:"bundle,omitempty"`
 	Channel       *string `json:"channel,omitempty"`
 	CatalogDigest *string `json:"catalogDigest,omitempty"`
+	// SLO is what the bundle itself says of how its operator is to be watched: the
+	// value of its property bellwether.dev/slo, of at most 16 KiB.
+	SLO *runtime.RawExtension `json:"slo,omitempty"`
 }
 
 // TargetVersionApplyConfiguration constructs a declarative configuration of the TargetVersion type for use with
@@ -52,5 +59,13 @@ func (b *TargetVersionApplyConfiguration) WithChannel(value string) *TargetVersi
 // If called multiple times, the CatalogDigest field is set to the value of the last call.
 func (b *TargetVersionApplyConfiguration) WithCatalogDigest(value string) *TargetVersionApplyConfiguration {
 	b.CatalogDigest = &value
+	return b
+}
+
+// WithSLO sets the SLO field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the SLO field is set to the value of the last call.
+func (b *TargetVersionApplyConfiguration) WithSLO(value runtime.RawExtension) *TargetVersionApplyConfiguration {
+	b.SLO = &value
 	return b
 }
