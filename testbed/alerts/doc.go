@@ -4,5 +4,5 @@
 // Package alerts holds the rules of SLOs against the programs that will run them: promtool checks them and plays stories
 // through them, and a real Prometheus evaluates them on what it scrapes itself, in time that is compressed sixty times.
 //
-// It has tests only.
+// Beside its tests it has that compression.
 package alerts

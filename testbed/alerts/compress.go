@@ -1,0 +1,68 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package alerts
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"github.com/prometheus/common/model"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// spans are windows and offsets in PromQL.
+var spans = regexp.MustCompile(`(\[|offset )([0-9]+(?:ms|[smhdwy]))`)
+
+// Compress divides every duration of rules by a factor: windows, offsets, intervals and waits. What they say of slices stays
+// true, as a slice is an evaluation: with a factor of 60 an hour of it passes in a minute. All durations have to be multiples of
+// the factor in milliseconds. A server that evaluates such rules needs a scrape interval and a lookback that are divided too.
+func Compress(groups []monitoringv1.RuleGroup, factor int) ([]monitoringv1.RuleGroup, error) {
+	out := make([]monitoringv1.RuleGroup, len(groups))
+	for i, group := range groups {
+		group.Rules = slices.Clone(group.Rules)
+		if err := compress((*string)(group.Interval), factor, func(d string) { group.Interval = new(monitoringv1.Duration(d)) }); err != nil {
+			return nil, err
+		}
+		for j := range group.Rules {
+			rule := &group.Rules[j]
+			if err := compress((*string)(rule.For), factor, func(d string) { rule.For = new(monitoringv1.Duration(d)) }); err != nil {
+				return nil, err
+			}
+			var failed error
+			rule.Expr = intstr.FromString(spans.ReplaceAllStringFunc(rule.Expr.String(), func(found string) string {
+				parts := spans.FindStringSubmatch(found)
+				err := compress(&parts[2], factor, func(d string) { parts[2] = d })
+				if err != nil {
+					failed = err
+				}
+				return parts[1] + parts[2]
+			}))
+			if failed != nil {
+				return nil, failed
+			}
+		}
+		out[i] = group
+	}
+	return out, nil
+}
+
+// compress sets a duration, if there is one, to its part.
+func compress(text *string, factor int, set func(string)) error {
+	if text == nil {
+		return nil
+	}
+	d, err := model.ParseDuration(*text)
+	if err != nil {
+		return fmt.Errorf("compress %q: %w", *text, err)
+	}
+	part := time.Duration(d) / time.Duration(factor)
+	if part < time.Millisecond || part%time.Millisecond != 0 {
+		return fmt.Errorf("compress %q by %d: it is no whole number of milliseconds", *text, factor)
+	}
+	set(model.Duration(part).String())
+	return nil
+}

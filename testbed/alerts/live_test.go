@@ -1,0 +1,357 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package alerts
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
+
+	"github.com/bellwether-dev/bellwether/alerts/slo"
+	"github.com/bellwether-dev/bellwether/testbed/build"
+	"github.com/bellwether-dev/bellwether/testbed/process"
+	"github.com/bellwether-dev/bellwether/testbed/prometheus"
+)
+
+const (
+	// faster is how much faster time passes for the rules: a slice takes a second.
+	faster = 60
+	limit  = 2 * time.Minute
+)
+
+// agent is what an agent exports of one operator.
+type agent struct {
+	version string
+	csv     string
+	// silent agents answer no scrape.
+	silent bool
+}
+
+// world is a fleet's exporters: an agent for each cluster, and the hub with the inventory of all.
+type world struct {
+	mu       sync.Mutex
+	clusters map[string]*agent
+	servers  map[string]*httptest.Server
+}
+
+const oddCluster = `odd "chars" \ {=~} $x é`
+
+func newWorld(t *testing.T, clusters map[string]*agent) *world {
+	t.Helper()
+	w := &world{clusters: clusters, servers: map[string]*httptest.Server{}}
+	for name := range clusters {
+		w.servers[name] = httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) { w.agent(name, out) }))
+	}
+	w.servers["hub"] = httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) { w.hub(out) }))
+	for _, s := range w.servers {
+		t.Cleanup(s.Close)
+	}
+	return w
+}
+
+// change changes some clusters at once.
+func (w *world) change(change func(*agent), names ...string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, name := range names {
+		change(w.clusters[name])
+	}
+}
+
+func (w *world) remove(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.clusters, name)
+}
+
+// jobs are those of the clusters that there are.
+func (w *world) jobs() []prometheus.Job {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var jobs []prometheus.Job
+	for i, name := range append(slices.Sorted(maps.Keys(w.clusters)), "hub") {
+		jobs = append(jobs, prometheus.Job{Name: fmt.Sprintf("job-%d", i), Targets: []string{strings.TrimPrefix(w.servers[name].URL, "http://")}})
+	}
+	return jobs
+}
+
+func (w *world) agent(name string, out http.ResponseWriter) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a, ok := w.clusters[name]
+	if !ok || a.silent {
+		http.Error(out, "silent", http.StatusServiceUnavailable)
+		return
+	}
+	id := fmt.Sprintf("cluster=%q,operator=\"echo\"", name)
+	_, _ = fmt.Fprintf(out, "bellwether_operator_expected{%[1]s} 1\nbellwether_operator_upgrading{%[1]s} 0\nbellwether_operator_catalog_ready{%[1]s} 1\n"+
+		"bellwether_operator_info{%[1]s,namespace=\"ns\",csv=\"echo.v%[2]s\",version=%[2]q} 1\nbellwether_operator_csv_succeeded{%[1]s} %[3]s\n"+
+		"bellwether_operator_deployment_replicas_desired{%[1]s,deployment=\"d\"} 1\nbellwether_operator_deployment_replicas_available{%[1]s,deployment=\"d\"} 1\n",
+		id, a.version, a.csv)
+}
+
+func (w *world) hub(out http.ResponseWriter) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for name := range w.clusters {
+		_, _ = fmt.Fprintf(out, "bellwether_operator_expected{cluster=%q,operator=\"echo\"} 1\n", name)
+	}
+}
+
+func bad(a *agent)  { a.csv = "0" }
+func good(a *agent) { a.csv = "1" }
+
+// live is a server that lives in the faster time.
+type live struct {
+	*prometheus.Server
+	t *testing.T
+}
+
+// compressed are the rules of the default profile with another target for csv, as a file.
+func compressed(t *testing.T, target slo.PPM) (map[string][]byte, prometheus.RuleState) {
+	t.Helper()
+	objectives := slo.DefaultProfile()
+	objectives[0].Target = target
+	rules, err := slo.Build(slo.Set{Default: objectives})
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups, err := Compress(rules.All(), faster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := slo.File(groups)
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := prometheus.RuleState{Groups: len(groups)}
+	state.Recording, state.Alerting = rules.Count()
+	return map[string][]byte{"slo.yaml": text}, state
+}
+
+// eventually polls until a check passes.
+func (l live) eventually(what string, check func(context.Context) error) {
+	l.t.Helper()
+	ctx, cancel := context.WithTimeout(l.t.Context(), limit)
+	defer cancel()
+	ticker := time.NewTicker(200 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		err := check(ctx)
+		if err == nil {
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			l.t.Fatalf("%s: %v", what, err)
+		}
+	}
+}
+
+// values are those of a query by a label.
+func (l live) values(ctx context.Context, promql string, by model.LabelName) (map[string]float64, error) {
+	found, err := l.Query(ctx, promql, time.Time{})
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]float64{}
+	for _, sample := range found {
+		out[string(sample.Metric[by])] = float64(sample.Value)
+	}
+	return out, nil
+}
+
+// one is the value of a query that has one result.
+func (l live) one(ctx context.Context, promql string) (float64, error) {
+	found, err := l.Query(ctx, promql, time.Time{})
+	if err != nil {
+		return 0, err
+	}
+	if len(found) != 1 {
+		return 0, fmt.Errorf("%s gives %v, want one value", promql, found)
+	}
+	return float64(found[0].Value), nil
+}
+
+// firing waits until exactly these values of a label fire.
+func (l live) firing(what, selector string, by model.LabelName, want ...string) {
+	l.t.Helper()
+	l.eventually(what, func(ctx context.Context) error {
+		found, err := l.values(ctx, fmt.Sprintf("ALERTS{alertstate=\"firing\",%s}", selector), by)
+		if err != nil {
+			return err
+		}
+		got := slices.Sorted(maps.Keys(found))
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			return fmt.Errorf("of %s there fire %q, want %q", selector, got, want)
+		}
+		return nil
+	})
+}
+
+// never fails if there was ever an alert.
+func (l live) never(what, selector string) {
+	l.t.Helper()
+	found, err := l.Query(l.t.Context(), fmt.Sprintf("max_over_time(ALERTS{%s}[1h])", selector), time.Time{})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if len(found) != 0 {
+		l.t.Errorf("%s, but there was %v", what, found)
+	}
+}
+
+// TestLive has a real Prometheus scrape a fleet on which things happen. An hour takes a minute.
+func TestLive(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes a minute")
+	}
+	w := newWorld(t, map[string]*agent{
+		"good": {version: "1.0.0", csv: "1"}, "outage": {version: "1.1.0", csv: "1"}, "nan": {version: "1.2.0", csv: "1"},
+		oddCluster: {version: "1.3.0", csv: "1"}, "silent": {version: "1.4.0", csv: "1"}, "gone": {version: "1.5.0", csv: "1"},
+		"twin-a": {version: "2.0.0", csv: "1"}, "twin-b": {version: "2.0.0", csv: "1"},
+	})
+	rules, want := compressed(t, 995_000)
+	dir := t.TempDir()
+	server, err := prometheus.Start(t.Context(), prometheus.Options{
+		Dir: dir, Binary: binary(t, build.Prometheus), Rules: rules, Jobs: w.jobs(), Interval: time.Second, Lookback: 5 * time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Stop(context.Background()) })
+	l := live{server, t}
+
+	l.eventually("all rules are evaluated without an error", func(ctx context.Context) error {
+		state, err := l.Evaluated(ctx)
+		if err == nil && state != want {
+			t.Fatalf("loaded are %+v, want %+v", state, want)
+		}
+		return err
+	})
+	l.eventually("every cluster has slices and a whole budget", func(ctx context.Context) error {
+		n, err := l.one(ctx, `count(bellwether:slo_budget_left:ratio{sli="csv"} == 1) + count(bellwether:sli_bad:bool{sli="csv"} == 0)`)
+		if err == nil && n != 16 {
+			return fmt.Errorf("have %v, want 8 of each", n)
+		}
+		return err
+	})
+	l.never("nothing is wrong yet", `operator="echo"`)
+
+	w.change(bad, "outage", oddCluster, "gone", "twin-a", "twin-b")
+	w.change(func(a *agent) { a.csv = "NaN" }, "nan")
+	w.change(func(a *agent) { a.silent = true }, "silent")
+	l.firing("pages of single clusters", `alertname="BellwetherOperatorSLOBurn",tier="1h"`, "cluster", "outage", oddCluster, "gone", "nan")
+	l.firing("one page of a release that is bad on two clusters", `alertname="BellwetherReleaseSLOBurn"`, "version", "2.0.0")
+	l.annotated()
+
+	// A cluster leaves while it is broken, Prometheus crashes, and an operator is upgraded in the middle of its outage.
+	w.remove("gone")
+	if err := l.SetJobs(t.Context(), w.jobs()...); err != nil {
+		t.Fatal(err)
+	}
+	const spent = `sum_over_time(bellwether:sli_bad:slice{cluster="outage",sli="csv"}[12h])`
+	before, err := l.one(t.Context(), spent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Kill()
+	w.change(func(a *agent) { a.version = "1.1.1" }, "outage")
+	back := time.Now()
+	if err := l.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l.eventually("the page goes on after the crash", func(ctx context.Context) error {
+		at, err := l.one(ctx, `timestamp(ALERTS{alertstate="firing",alertname="BellwetherOperatorSLOBurn",cluster="outage"})`)
+		if err == nil && at < float64(back.Unix()+1) {
+			return fmt.Errorf("the last sample is of before")
+		}
+		return err
+	})
+	if after, err := l.one(t.Context(), spent); err != nil || after <= before {
+		t.Errorf("bad slices of the budget: %v before the crash and %v after, want more (%v)", before, after, err)
+	}
+	l.eventually("bad slices have the new version", func(ctx context.Context) error {
+		_, err := l.one(ctx, `bellwether:sli_bad_version:slice{cluster="outage",version="1.1.1"}`)
+		return err
+	})
+
+	w.change(good, "outage", oddCluster, "nan", "twin-a", "twin-b")
+	l.firing("no page after recovery", `severity="page"`, "cluster")
+	l.firing("absence of the silent cluster alone", `alertname="BellwetherSLIAbsent",sli="csv"`, "cluster", "silent")
+	l.eventually("the budget is spent for good", func(ctx context.Context) error {
+		left, err := l.values(ctx, `bellwether:slo_budget_left:ratio{sli="csv"}`, "cluster")
+		if err == nil && (left["outage"] >= 1 || left["good"] != 1) {
+			return fmt.Errorf("left are %v", left)
+		}
+		return err
+	})
+	l.never("the good cluster burns nothing", `cluster="good",alertname!="BellwetherSLIAbsent"`)
+	l.never("nobody misses who is gone", `alertname="BellwetherSLIAbsent",cluster="gone"`)
+
+	rules, _ = compressed(t, 950_000)
+	if err := l.SetRules(t.Context(), rules); err != nil {
+		t.Fatal(err)
+	}
+	l.eventually("an edit is noted", func(ctx context.Context) error {
+		edited, err := l.values(ctx, "bellwether:slo_edited:bool", "sli")
+		if err == nil && (edited["csv"] != 1 || len(edited) != 1) {
+			return fmt.Errorf("edited are %v, want csv", edited)
+		}
+		return err
+	})
+	l.clean(dir)
+}
+
+// annotated reads what an alert tells people.
+func (l live) annotated() {
+	l.t.Helper()
+	client, err := l.API()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	found, err := client.Alerts(l.t.Context())
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	i := slices.IndexFunc(found.Alerts, func(a promv1.Alert) bool { return string(a.Labels["cluster"]) == oddCluster })
+	if i < 0 {
+		l.t.Fatalf("the alert of %s is gone", oddCluster)
+	}
+	for name, part := range map[model.LabelName]string{"summary": "echo burns its csv budget", "budget_left": "%", "burn": "."} {
+		if text := string(found.Alerts[i].Annotations[name]); !strings.Contains(text, part) || strings.Contains(text, "<no value>") {
+			l.t.Errorf("annotation %s is %q, want %q in it", name, text, part)
+		}
+	}
+}
+
+// clean looks for what rules may do wrong without an alert.
+func (l live) clean(dir string) {
+	l.t.Helper()
+	if _, err := l.Evaluated(l.t.Context()); err != nil {
+		l.t.Error(err)
+	}
+	log, err := os.ReadFile(process.LogPath(dir, build.Prometheus))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	for line := range strings.Lines(string(log)) {
+		if strings.Contains(line, "component=\"rule manager\"") && (strings.Contains(line, "level=ERROR") || strings.Contains(line, "level=WARN")) {
+			l.t.Errorf("Prometheus says: %s", line)
+		}
+	}
+}
