@@ -1,0 +1,90 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboards_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
+	"github.com/grafana/grafana-foundation-sdk/go/cog/plugins"
+
+	"github.com/bellwether-dev/bellwether/dashboards"
+)
+
+// TestFilesAreCurrent holds what is shipped to the code: `go generate` writes
+// both folders.
+func TestFilesAreCurrent(t *testing.T) {
+	for dir, compact := range map[string]bool{"out": false, "../charts/bellwether/files/dashboards": true} {
+		want := map[string]any{}
+		for _, d := range dashboards.All() {
+			want[dashboards.FileName(d)] = roundTrip(t, d)
+		}
+		got := map[string]any{}
+		files, err := filepath.Glob(filepath.Join(dir, "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var content any
+			if err := json.Unmarshal(text, &content); err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			got[filepath.Base(file)] = content
+			if lines := bytes.Count(text, []byte("\n")); compact != (lines == 1) {
+				t.Errorf("%s has %d lines", file, lines)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("files in %s; run go generate ./dashboards (-want +got):\n%.3000s", dir, diff)
+		}
+	}
+}
+
+func roundTrip(t *testing.T, d dashboards.Dashboard) any {
+	t.Helper()
+	text, err := dashboards.JSON(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out any
+	if err := json.Unmarshal(text, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestGrafanasSchema reads the JSON back with Grafana's own schema, strictly: a
+// field that Grafana does not know, or a required one that is missing, fails.
+func TestGrafanasSchema(t *testing.T) {
+	plugins.RegisterDefaultPlugins()
+	for _, d := range dashboards.All() {
+		text, err := dashboards.JSON(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var read dashboards.Dashboard
+		err = read.UnmarshalJSONStrict(text)
+		var all cog.BuildErrors
+		if errors.As(err, &all) {
+			for _, e := range all {
+				t.Errorf("%s: %v", *d.Uid, e)
+			}
+		} else if err != nil {
+			t.Errorf("%s: %v", *d.Uid, err)
+		}
+		if err := read.Validate(); err != nil {
+			t.Errorf("%s: %v", *d.Uid, err)
+		}
+	}
+}
