@@ -16,6 +16,9 @@ const (
 	cpuRatio  = 0.2
 )
 
+// perRound is the processor time of one round.
+func (r result) perRound() time.Duration { return time.Duration(float64(r.cpu) / r.rounds) }
+
 func report(o Options, results []result) figure.Section {
 	by := map[string]result{}
 	for _, r := range results {
@@ -31,7 +34,7 @@ func report(o Options, results []result) figure.Section {
 		row := func(what string, value func(result) figure.Quantity, promise figure.Promise) {
 			a, b := value(us), value(peer)
 			rows = append(rows, figure.Row{
-				Name: fmt.Sprintf("%s, against %s %s", what, peer.name, version), Ours: a, Peer: b, Ratio: figure.Ratio(a, b), Promise: promise, Runs: o.Rounds,
+				Name: fmt.Sprintf("%s, against %s %s", what, peer.name, version), Ours: a, Peer: b, Ratio: figure.Ratio(a, b), Promise: promise, Runs: 1,
 			})
 		}
 		row("rules", func(r result) figure.Quantity { return figure.Count(r.Recording + r.Alerting) }, figure.AtMost(ruleRatio))
@@ -42,15 +45,15 @@ func report(o Options, results []result) figure.Section {
 	for _, r := range results {
 		grid = append(grid, []string{
 			r.name, fmt.Sprint(r.Groups), fmt.Sprint(r.Recording + r.Alerting), fmt.Sprint(r.evaluations), fmt.Sprint(r.missed),
-			figure.Duration(r.cpu / time.Duration(r.rounds)).String(), perRound(r).String(), figure.Duration(r.last).String(), figure.Bytes(r.memory).String(), fmt.Sprint(r.alerts),
+			figure.Duration(r.perRound()).String(), perRound(r).String(), figure.Duration(r.last).String(), figure.Bytes(r.memory).String(), fmt.Sprint(r.alerts),
 		})
 	}
-	how := "All at the same time"
+	how := "All but pyrra at the same time"
 	if o.InTurn {
 		how = "One after the other"
 	}
-	detail := fmt.Sprintf("%d operators with %d objectives each on %d clusters, %d minutes of history, %d rounds of %s. %s; processor time is that of "+
+	detail := fmt.Sprintf("%d operators with %d objectives each on %d clusters, %d minutes of history, rounds of %s. %s; processor time is that of "+
 		"all cores together, in user and system mode, and memory is anonymous memory at its peak.\n\n",
-		o.Fleet.Operators, len(objectives()), o.Fleet.Clusters, o.Fleet.History, o.Rounds, o.Round, how)
+		o.Fleet.Operators, len(objectives()), o.Fleet.Clusters, o.Fleet.History, o.Round, how)
 	return figure.Section{Key: "slo", Title: "Rules of SLOs, against those of sloth and pyrra", Rows: rows, Detail: detail + figure.Grid(grid)}
 }

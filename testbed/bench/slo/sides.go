@@ -21,6 +21,10 @@ type side struct {
 	groups []monitoringv1.RuleGroup
 	// recorded is what these rules recorded in the past and still read.
 	recorded iter.Seq[fleet.Series]
+	// rounds are measured: as many as the slowest group waits.
+	rounds float64
+	// Before that, rehearsals of all groups fill what they read of each other; pace is how many there are in a round.
+	rehearsals, pace int
 }
 
 // Names of the sides. Idle has no rules: what it takes is for scraping alone.
@@ -46,12 +50,26 @@ func sides(f *fleet.Fleet) ([]side, error) {
 	}
 	none := func(func(fleet.Series) bool) {}
 	return []side{
-		{idle, nil, none},
-		{bellwether, built.All(), recordedByUs(f)},
-		{sloth, ofSloth, recordedBySloth(f, ofSloth)},
+		{name: idle, recorded: none, rounds: 4},
+		// From slices over windows and burn rates to alerts it takes four rehearsals.
+		{name: bellwether, groups: built.All(), recorded: recordedByUs(f), rounds: 4, rehearsals: 4, pace: 3},
+		{name: sloth, groups: ofSloth, recorded: recordedBySloth(f, ofSloth), rounds: 4, rehearsals: 1, pace: 1},
 		// Its rules read only what is scraped, and of their own what is a few minutes old.
-		{pyrra, ofPyrra, none},
+		{name: pyrra, groups: ofPyrra, recorded: none, rounds: 2.5, rehearsals: 1, pace: 1},
 	}, nil
+}
+
+// batches are the sides that are measured at the same time. The first three leave most of two cores idle, and so do not
+// disturb each other; pyrra needs one for itself.
+func batches(all []side, inTurn bool) [][]side {
+	if !inTurn {
+		return [][]side{all[:3], all[3:]}
+	}
+	var out [][]side
+	for _, s := range all {
+		out = append(out, []side{s})
+	}
+	return out
 }
 
 // count is the number of rules.
@@ -73,9 +91,9 @@ func every(round time.Duration) intervals {
 	return func(own time.Duration) time.Duration { return time.Duration(float64(max(own, time.Minute)) * factor) }
 }
 
-// hurried evaluates all groups equally often, so that soon all have what they read of each other.
-func hurried(round time.Duration) intervals {
-	return func(time.Duration) time.Duration { return round / 3 }
+// rehearse evaluates all groups equally often.
+func (s side) rehearse(round time.Duration) intervals {
+	return func(time.Duration) time.Duration { return round / time.Duration(s.pace) }
 }
 
 // file is a rule file with other intervals; nil if there are no rules.

@@ -34,17 +34,12 @@ type Options struct {
 	// Round is how often what has to be fresh is scraped and evaluated. What is measured is worth something at the default of a
 	// minute only.
 	Round time.Duration
-	// Rounds is how many are measured; the slowest groups are evaluated every fourth one.
-	Rounds int
-	// InTurn has only one Prometheus run at a time, which takes four times as long.
+	// InTurn has only one Prometheus run at a time, which takes longer.
 	InTurn bool
 }
 
 const (
-	// enough is how often every group is evaluated before it counts: what passes from slices over windows and burn rates to
-	// alerts has arrived then.
-	enough = 4
-	// warmLimit bounds how long that takes.
+	// warmLimit bounds how long rehearsals take.
 	warmLimit = 10 * time.Minute
 	look      = 500 * time.Millisecond
 )
@@ -54,7 +49,6 @@ type result struct {
 	side
 	prometheus.RuleState
 
-	rounds int
 	// cpu is what the processors did in all rounds.
 	cpu time.Duration
 	// last is how long all groups' last evaluations took together, and samples what these recorded.
@@ -104,14 +98,7 @@ func measure(ctx context.Context, out io.Writer, o Options) (results []result, e
 	if err != nil {
 		return nil, err
 	}
-	batches := [][]side{all}
-	if o.InTurn {
-		batches = nil
-		for _, s := range all {
-			batches = append(batches, []side{s})
-		}
-	}
-	for _, batch := range batches {
+	for _, batch := range batches(all, o.InTurn) {
 		of, err := b.batch(ctx, batch)
 		if err != nil {
 			return nil, err
@@ -154,7 +141,7 @@ func (b *bench) batch(ctx context.Context, batch []side) (results []result, err 
 	if err := together(ctx, all, (*subject).warm); err != nil {
 		return nil, err
 	}
-	b.say("measuring %d rounds of %s\n", b.Rounds, b.Round)
+	b.say("measuring rounds of %s\n", b.Round)
 	if err := together(ctx, all, (*subject).observe); err != nil {
 		return nil, err
 	}
@@ -181,7 +168,7 @@ func together(ctx context.Context, all []*subject, step func(*subject, context.C
 // start runs a Prometheus on its history. Compactions would be measured, too, and depend on nothing but luck; small blocks are
 // never compacted.
 func (b *bench) start(ctx context.Context, dir string, s side, e *exporter) (*prometheus.Server, error) {
-	rules, err := s.file(hurried(b.Round))
+	rules, err := s.file(s.rehearse(b.Round))
 	if err != nil {
 		return nil, err
 	}
@@ -205,7 +192,7 @@ type subject struct {
 func (s *subject) warm(ctx context.Context) error {
 	if err := poll(ctx, s.server.Process(), warmLimit, func(ctx context.Context) error {
 		now, err := read(ctx, s.server)
-		if err == nil && len(s.groups) > 0 && now.least < enough {
+		if err == nil && len(s.groups) > 0 && now.least < s.rehearsals {
 			err = fmt.Errorf("a group was evaluated %d times", now.least)
 		}
 		return err
@@ -234,7 +221,7 @@ func (s *subject) observe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	memory, err := s.wait(ctx, time.Duration(s.Rounds)*s.Round)
+	memory, err := s.wait(ctx, time.Duration(s.rounds*float64(s.Round)))
 	if err != nil {
 		return err
 	}
@@ -255,7 +242,7 @@ func (s *subject) observe(ctx context.Context) error {
 		return err
 	}
 	s.result = result{
-		side: s.side, RuleState: state, rounds: s.Rounds, cpu: after.cpu - before.cpu, last: after.last, samples: after.samples,
+		side: s.side, RuleState: state, cpu: after.cpu - before.cpu, last: after.last, samples: after.samples,
 		evaluations: after.evaluations - before.evaluations, missed: after.missed - before.missed, memory: memory, alerts: alerts,
 	}
 	s.say("%s: %.2f s of processor time, %d evaluations, %d alerts\n", s.name, s.result.cpu.Seconds(), s.result.evaluations, alerts)

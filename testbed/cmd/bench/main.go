@@ -57,7 +57,6 @@ type options struct {
 	settle                       time.Duration
 	packages                     int
 	bundles                      string
-	sloRounds                    int
 	sloInTurn                    bool
 }
 
@@ -96,7 +95,7 @@ var benchmarks = []benchmark{
 		const history, ahead = 3 * 24 * 60, 2 * 60 // the longest burn-rate window, and longer than the benchmark takes, in minutes
 		return slo.Measure(ctx, out, slo.Options{
 			Fleet:  fleet.Size{Operators: slo.Operators, Clusters: 200, History: history, Ahead: ahead, Seed: 1},
-			Rounds: o.sloRounds, InTurn: o.sloInTurn,
+			InTurn: o.sloInTurn,
 		})
 	}},
 }
@@ -136,7 +135,6 @@ Figures are only worth something on a machine that does nothing else.`,
 	fs.IntVar(&o.catalogRuns, "catalog-runs", 3, "times to do each work on a whole catalog, in turn")
 	fs.StringVar(&o.bundles, "bundles", filepath.Join("..", "..", "shared", "bundles"), "folder of bundles, of which the largest is linted; it may be missing")
 	fs.IntVar(&o.packages, "packages", 300, "packages of the large catalog")
-	fs.IntVar(&o.sloRounds, "slo-rounds", 4, "minutes for which rules of SLOs are measured; the slowest groups need four")
 	fs.BoolVar(&o.sloInTurn, "slo-in-turn", false, "measure one Prometheus with rules of SLOs after the other, which takes longer")
 	return c
 }
@@ -147,8 +145,8 @@ func run(ctx context.Context, out, progress io.Writer, o options, origin figure.
 			return fmt.Errorf("unknown benchmark %q: there are %s", key, strings.Join(keys(), ", "))
 		}
 	}
-	if min(o.pairs, o.viewRuns, o.catalogRuns, o.packages, o.sloRounds) < 1 {
-		return errors.New("--pairs, --view-runs, --catalog-runs, --packages and --slo-rounds must be at least 1")
+	if min(o.pairs, o.viewRuns, o.catalogRuns, o.packages) < 1 {
+		return errors.New("--pairs, --view-runs, --catalog-runs and --packages must be at least 1")
 	}
 	var missed []string
 	for _, b := range benchmarks {
