@@ -132,6 +132,9 @@ const (
 	ReasonDuplicate = "Duplicate"
 	// ReasonInfeasible says that an objective cannot work; the message says why.
 	ReasonInfeasible = "Infeasible"
+	// ReasonProfileInvalid says that what the operator's bundle says of its SLOs
+	// cannot be used, and is left out.
+	ReasonProfileInvalid = "ProfileInvalid"
 	// ReasonNoPrometheus and those below explain ConditionRulesLoaded.
 	// ReasonNoPrometheus says that the hub knows no Prometheus to ask.
 	ReasonNoPrometheus = "NoPrometheus"

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -66,7 +67,7 @@ func Add(mgr ctrl.Manager, o Options) error {
 	specChanged := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	err = ctrl.NewControllerManagedBy(mgr).Named("slo").
 		Watches(&v1alpha1.OperatorSLO{}, soon(), specChanged).
-		Watches(&v1alpha1.ManagedOperator{}, soon(), specChanged).
+		Watches(&v1alpha1.ManagedOperator{}, soon(), builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, targetChanged))).
 		Watches(&v1alpha1.OperatorInstall{}, soon(), builder.WithPredicates(toldChanged)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 1}).
 		Complete(r)
@@ -91,6 +92,15 @@ func soon() handler.EventHandler {
 			enqueue(q)
 		},
 	}
+}
+
+// targetChanged passes an operator whose target's bundle says something else of
+// its SLOs.
+var targetChanged = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := e.ObjectOld.(*v1alpha1.ManagedOperator).Status.Target, e.ObjectNew.(*v1alpha1.ManagedOperator).Status.Target
+		return after != nil && (before == nil || !equality.Semantic.DeepEqual(before.SLO, after.SLO))
+	},
 }
 
 // toldChanged passes a new OperatorInstall, and one whose agent was told something else.

@@ -4,15 +4,14 @@
 package plan
 
 import (
-	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/bellwether-dev/bellwether/alerts/slo"
+	"github.com/bellwether-dev/bellwether/alerts/slo/spec"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
@@ -20,122 +19,35 @@ import (
 type subject struct {
 	operator *v1alpha1.ManagedOperator
 	slo      *v1alpha1.OperatorSLO
-	// err says why the spec cannot be used; rules are those in force before.
-	err   error
-	rules slo.Operator
+	// spec is the object's over what the bundle says.
+	spec v1alpha1.OperatorSLOSpec
+	// err says why the object's spec cannot be used; rules are those in force
+	// before. ignored says why the bundle's profile is left out.
+	err, ignored error
+	rules        slo.Operator
 }
 
+// newSubject takes nil for the operator of an object that is still to be made.
 func newSubject(o *v1alpha1.ManagedOperator, s *v1alpha1.OperatorSLO) *subject {
-	rules, err := operatorOf(s)
-	if err != nil {
-		rules = lastGood(s)
-	}
-	return &subject{o, s, err, rules}
-}
-
-// operatorOf reads the objectives of a spec, or says all that is wrong with it.
-func operatorOf(s *v1alpha1.OperatorSLO) (slo.Operator, error) {
-	op := slo.Operator{Name: s.Spec.Operator, Team: s.Spec.Team}
-	var errs []error
-	for _, o := range s.Spec.Own {
-		own, err := ownOf(o)
-		errs = append(errs, err)
-		op.Own = append(op.Own, own)
-	}
-	for _, o := range s.Spec.Objectives {
-		objective, err := objectiveOf(o)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", o.SLI, err))
-			continue
-		}
-		op.Objectives = append(op.Objectives, objective)
-	}
-	for _, sli := range s.Spec.Without {
-		if probe := strings.TrimPrefix(sli, slo.Probe); probe != sli && probe != "" {
-			errs = append(errs, fmt.Errorf("without %s: a probe goes when it is deleted or taken out of services; write %q to leave out all of them", sli, slo.Probe))
-		}
-		op.Without = append(op.Without, sli)
-	}
-	if s.Spec.Profile == v1alpha1.ProfileNone {
-		op.Without = profile()
-	}
-	if err := errors.Join(errs...); err != nil {
-		return op, err
-	}
-	return op, check(op)
-}
-
-// check builds rules of this operator alone.
-func check(op slo.Operator) error {
-	_, err := slo.Build(slo.Set{Operators: []slo.Operator{op}})
-	return err
-}
-
-// profile names every SLI of the default profile.
-func profile() []string {
-	var out []string
-	for _, o := range slo.DefaultProfile() {
-		out = append(out, o.SLI)
+	out := &subject{operator: o, slo: s}
+	out.spec, out.ignored = effective(o, s)
+	if out.rules, out.err = spec.Operator(out.spec); out.err != nil {
+		out.rules = lastGood(s)
 	}
 	return out
 }
 
-func objectiveOf(o v1alpha1.SLOObjective) (slo.Objective, error) {
-	out := slo.Objective{SLI: o.SLI}
-	var err error
-	if out.Target, err = slo.ParseTarget(o.Target); err != nil {
-		return out, err
+// effective lays the object's spec over the profile of the target version's
+// bundle. One that cannot be used is left out.
+func effective(o *v1alpha1.ManagedOperator, s *v1alpha1.OperatorSLO) (v1alpha1.OperatorSLOSpec, error) {
+	if o == nil || o.Status.Target == nil || o.Status.Target.SLO == nil {
+		return s.Spec, nil
 	}
-	if o.Period == "" {
-		return out, nil
-	}
-	if out.Period, err = slo.ParsePeriod(o.Period); err != nil {
-		return out, err
-	}
-	if out.Period == slo.DefaultPeriod {
-		out.Period = 0
-	}
-	return out, nil
-}
-
-func ownOf(o v1alpha1.OwnSLI) (slo.OwnSLI, error) {
-	var out slo.OwnSLI
-	var err error
-	switch {
-	case o.RequestRatio != nil:
-		all, allErr := matchers(o.RequestRatio.All)
-		bad, badErr := matchers(o.RequestRatio.Bad)
-		out, err = slo.RequestRatio(o.Name, o.RequestRatio.Counter, all, bad), errors.Join(allErr, badErr)
-	case o.Latency != nil:
-		all, allErr := matchers(o.Latency.All)
-		out, err = slo.LatencyThreshold(o.Name, o.Latency.Histogram, o.Latency.LE, all), allErr
-	default:
-		err = errors.New("give it requestRatio or latency")
-	}
+	profile, err := spec.Profile(o.Status.Target.SLO.Raw)
 	if err != nil {
-		return out, fmt.Errorf("own SLI %s: %w", o.Name, err)
+		return s.Spec, fmt.Errorf("bundle %s: %w", o.Status.Target.Bundle, err)
 	}
-	out.MinRequests = int(o.MinRequests)
-	return out, nil
-}
-
-// matchers checks regular expressions as Prometheus reads them: with one that it
-// refuses, it would refuse the whole file.
-func matchers(in []v1alpha1.LabelMatcher) ([]slo.Matcher, error) {
-	var out []slo.Matcher
-	for _, m := range in {
-		op := string(m.Op)
-		if op == "" {
-			op = "="
-		}
-		if op == "=~" || op == "!~" {
-			if _, err := regexp.Compile("^(?s:" + m.Value + ")$"); err != nil {
-				return nil, fmt.Errorf("label %s: %q is no regular expression: %w", m.Label, m.Value, err)
-			}
-		}
-		out = append(out, slo.Matcher{Label: m.Label, Op: op, Value: m.Value})
-	}
-	return out, nil
+	return spec.Effective(s.Spec, profile), nil
 }
 
 // lastGood are the objectives that the status holds, so that a mistake does not
@@ -146,9 +58,13 @@ func lastGood(s *v1alpha1.OperatorSLO) slo.Operator {
 	if len(s.Status.Objectives) == 0 {
 		return op
 	}
-	op.Without = profile()
+	op.Without = spec.ProfileSLIs()
+	if s.Spec.Profile != v1alpha1.ProfileNone && !slices.Contains(s.Spec.Without, slo.Probe) {
+		// The status names probes one by one, and not that there may be others.
+		op.Without = slices.DeleteFunc(op.Without, func(sli string) bool { return sli == slo.Probe })
+	}
 	for _, o := range s.Status.Objectives {
-		objective, err := objectiveOf(o)
+		objective, err := spec.Objective(o)
 		if err != nil || slo.CheckSLI(o.SLI) != nil {
 			continue
 		}
@@ -158,7 +74,7 @@ func lastGood(s *v1alpha1.OperatorSLO) slo.Operator {
 		}
 		op.Objectives = append(op.Objectives, objective)
 	}
-	if check(op) != nil {
+	if spec.Check(op) != nil {
 		return slo.Operator{Name: s.Spec.Operator}
 	}
 	return op
@@ -193,7 +109,7 @@ func (s *subject) inForce() []slo.Objective {
 			out = append(out, o)
 			continue
 		}
-		for _, service := range s.slo.Spec.Services {
+		for _, service := range s.spec.Services {
 			if probe := slo.Probe + service.Name; !has(probe) {
 				out = append(out, slo.Objective{SLI: probe, Target: o.Target, Period: o.Period})
 			}

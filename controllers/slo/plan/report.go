@@ -108,6 +108,9 @@ func (s *subject) feasible(status *v1alpha1.OperatorSLOStatus) {
 	}
 	generation := s.slo.Generation
 	switch {
+	case s.ignored != nil:
+		conditions.Set(&status.Conditions, generation, v1alpha1.ConditionFeasible, false, v1alpha1.ReasonProfileInvalid,
+			fmt.Sprintf("what the bundle says of its SLOs is left out, as it cannot be used: %s", strings.ReplaceAll(s.ignored.Error(), "\n", "; ")))
 	case len(impossible) > 0:
 		conditions.Set(&status.Conditions, generation, v1alpha1.ConditionFeasible, false, v1alpha1.ReasonInfeasible, shorten(impossible, maxFindings))
 	case len(notes) > 0:
@@ -123,7 +126,7 @@ func tell(in Input, subjects []*subject) []Tell {
 	want := map[v1alpha1.OperatorReference]*v1alpha1.OperatorSLOSpec{}
 	for _, s := range subjects {
 		if s.err == nil {
-			want[v1alpha1.OperatorReference{Namespace: s.operator.Namespace, Name: s.operator.Name}] = &s.slo.Spec
+			want[v1alpha1.OperatorReference{Namespace: s.operator.Namespace, Name: s.operator.Name}] = &s.spec
 		}
 	}
 	var out []Tell

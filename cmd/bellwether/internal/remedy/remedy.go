@@ -158,6 +158,9 @@ func objectives() []Remedy {
 			"Delete one of the two; what is written in both belongs into one."}},
 		{v1alpha1.ReasonInfeasible, "An objective cannot work: its budget is gone before any alert can fire, or a tier can never fire.", []string{
 			"Lower the target, or make the period longer, as the message says; `bellwether slo simulate --target PERCENT` shows how alerts behave."}},
+		{v1alpha1.ReasonProfileInvalid, "The property `bellwether.dev/slo` of the operator's bundle cannot be used. It is left out; the OperatorSLO and the default profile count.", []string{
+			"Tell the operator's author what the message says; `bellwether bundle lint` finds it before a version is published.",
+			"Until then write what is missing into the OperatorSLO."}},
 		{v1alpha1.ReasonNoPrometheus, "The hub does not know a Prometheus, so nobody asks whether the rules are evaluated. The rules are written all the same.", []string{
 			"Start the hub with --prometheus-url (hub.slo.prometheusURL of the chart)."}},
 		{v1alpha1.ReasonPrometheusUnreachable, "The hub could not ask Prometheus which rules it evaluates.", []string{
