@@ -120,7 +120,7 @@ func (a *app) root() *cobra.Command {
 	}
 	for group, commands := range map[string][]*cobra.Command{
 		groupFleet:   {a.fleetCommand(), a.installCommand(), a.versionsCommand()},
-		groupChange:  {a.operatorCommand(), a.rolloutCommand(), a.sloCommand(), a.whyCommand()},
+		groupChange:  {a.operatorCommand(), a.rolloutCommand(), a.sloCommand(), a.dashboardsCommand(), a.whyCommand()},
 		groupPublish: {a.catalogCommand(), a.bundleCommand(), a.registryCommand()},
 		"":           {a.versionCommand(), a.docsCommand()},
 	} {
