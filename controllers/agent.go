@@ -5,11 +5,13 @@ package controllers
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/discovery"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -18,6 +20,8 @@ import (
 	"github.com/bellwether-dev/bellwether/controllers/install"
 	"github.com/bellwether-dev/bellwether/controllers/install/templates"
 	"github.com/bellwether-dev/bellwether/controllers/monitor"
+	"github.com/bellwether-dev/bellwether/controllers/probe"
+	"github.com/bellwether-dev/bellwether/controllers/services"
 	"github.com/bellwether-dev/bellwether/controllers/vitals"
 )
 
@@ -48,6 +52,13 @@ type AgentOptions struct {
 	Metrics prometheus.Registerer
 }
 
+// AgentCache says what of the fleet cluster is kept in memory, and how.
+func AgentCache() cache.Options {
+	o := install.LocalCache()
+	maps.Copy(o.ByObject, probe.CacheByObject())
+	return o
+}
+
 // AddAgent adds everything that runs in an agent. The manager is the hub's, its
 // cache restricted to the cluster's namespace; local is the fleet cluster.
 func AddAgent(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) error {
@@ -75,6 +86,12 @@ func AddAgent(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) error {
 		return err
 	}
 	if err := monitor.Add(hub, local, monitor.Options{Cluster: o.Cluster, Labels: o.MonitorLabels}); err != nil {
+		return err
+	}
+	if err := probe.Add(hub, local, probe.Options{Cluster: o.Cluster, Metrics: o.Metrics}); err != nil {
+		return err
+	}
+	if err := services.Add(hub, local, o.Namespace); err != nil {
 		return err
 	}
 	return addHeartbeat(hub, local, setup.Reconciler.OLM, o)

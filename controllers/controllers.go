@@ -19,6 +19,7 @@ import (
 	"github.com/bellwether-dev/bellwether/controllers/fleet"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/controllers/operator"
+	"github.com/bellwether-dev/bellwether/controllers/probe"
 	"github.com/bellwether-dev/bellwether/controllers/rollout"
 	"github.com/bellwether-dev/bellwether/controllers/slo"
 )
@@ -63,6 +64,7 @@ func AddHub(mgr ctrl.Manager, o HubOptions) error {
 			return rollout.Add(mgr, rollout.Options{Concurrency: o.Concurrency, Metrics: o.Metrics})
 		},
 		func() error { return slo.Add(mgr, o.SLO) },
+		func() error { return probe.Add(mgr, mgr, probe.Options{Metrics: o.Metrics}) },
 	} {
 		if err := add(); err != nil {
 			return err

@@ -170,7 +170,7 @@ func newLocal(f flags, scheme *runtime.Scheme) (cluster.Cluster, error) {
 	local, err := cluster.New(localConfig, func(o *cluster.Options) {
 		o.Scheme = scheme
 		o.MapperProvider = install.Mapper
-		o.Cache = install.LocalCache()
+		o.Cache = controllers.AgentCache()
 		o.Client.Cache = &client.CacheOptions{Unstructured: true}
 	})
 	if err != nil {

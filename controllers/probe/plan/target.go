@@ -1,0 +1,268 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package plan decides what a probe is aimed at, what its object's status says,
+// and which EndpointProbes an operator's services come to. It is given what was
+// read, and the time; it has no client, no network and no clock.
+package plan
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+)
+
+// Target is where a probe goes.
+type Target struct {
+	// URL with one of the schemes http, https, tcp, grpc and dns, as in
+	// v1alpha1.ProbeTarget.
+	URL string
+	// Address of the URL's host, where the object itself says so: the cluster's
+	// IP of a Service. It is trusted. The zero value is looked up by name.
+	Address netip.Addr
+}
+
+// Failure is why a probe failed: a reason of the API and a sentence.
+type Failure struct {
+	Reason, Message string
+}
+
+// Object is what was read of a target's object. Without any of the fields it is
+// not there.
+type Object struct {
+	Service *corev1.Service
+	Ingress *networkingv1.Ingress
+	// Route of OpenShift, HTTPRoute and its first parent that is a Gateway, as
+	// they are served.
+	Route, HTTPRoute, Gateway map[string]any
+	// Unreadable says why the object could not be read, if that is known.
+	Unreadable string
+}
+
+// Aim says where a target's object leads. What leads nowhere is a failure with
+// the reason TargetNotFound, which counts as any other failure.
+func Aim(namespace string, target v1alpha1.ProbeTarget, object Object) (Target, *Failure) {
+	switch {
+	case target.URL != "":
+		return Target{URL: target.URL}, nil
+	case object.Unreadable != "":
+		return Target{}, notFound("%s", object.Unreadable)
+	case target.Service != nil:
+		return aimAtService(namespace, target.Service, object.Service)
+	case target.Route != nil:
+		return aimAtRoute(target.Route, object.Route)
+	case target.Ingress != nil:
+		return aimAtIngress(target.Ingress, object.Ingress)
+	case target.HTTPRoute != nil:
+		return aimAtHTTPRoute(target.HTTPRoute, object)
+	}
+	return Target{}, notFound("the spec names no target")
+}
+
+func notFound(format string, args ...any) *Failure {
+	return &Failure{Reason: v1alpha1.ReasonTargetNotFound, Message: fmt.Sprintf(format, args...)}
+}
+
+func aimAtService(namespace string, want *v1alpha1.ServiceTarget, service *corev1.Service) (Target, *Failure) {
+	if service == nil {
+		return Target{}, notFound("there is no Service %s/%s", namespace, want.Name)
+	}
+	if !slices.ContainsFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == want.Port }) {
+		return Target{}, notFound("the Service %s/%s has no port %d", namespace, want.Name, want.Port)
+	}
+	scheme := want.Scheme
+	if scheme == "" {
+		scheme = v1alpha1.ProbeHTTP
+	}
+	host := want.Name + "." + namespace + ".svc"
+	target := Target{URL: fmt.Sprintf("%s://%s", scheme, hostPort(host, strconv.Itoa(int(want.Port))))}
+	if scheme == v1alpha1.ProbeHTTP || scheme == v1alpha1.ProbeHTTPS {
+		target.URL += slash(want.Path)
+	}
+	// A headless Service has no address, and one that is an alias of a name
+	// outside must not be trusted: both are looked up by name.
+	if address, err := netip.ParseAddr(service.Spec.ClusterIP); err == nil && service.Spec.Type != corev1.ServiceTypeExternalName {
+		target.Address = address
+	}
+	return target, nil
+}
+
+func slash(path string) string {
+	if path == "" {
+		return "/"
+	}
+	return path
+}
+
+func webURL(tls bool, host, port, path string) Target {
+	u := url.URL{Scheme: "http"}
+	if tls {
+		u.Scheme = "https"
+	}
+	u.Host = hostPort(host, port)
+	return Target{URL: u.String() + slash(path)}
+}
+
+func hostPort(host, port string) string {
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	if port == "" {
+		return host
+	}
+	return host + ":" + port
+}
+
+// choose returns the host that is asked for, or the first that a client can use.
+func choose(kind, name, want string, hosts []string) (string, *Failure) {
+	if want != "" {
+		for _, host := range hosts {
+			suffix, wildcard := strings.CutPrefix(host, "*")
+			if strings.EqualFold(host, want) || wildcard && strings.HasSuffix(strings.ToLower(want), strings.ToLower(suffix)) {
+				return want, nil
+			}
+		}
+		return "", notFound("the %s %s does not publish the host %s", kind, name, want)
+	}
+	for _, host := range hosts {
+		if host != "" && !strings.HasPrefix(host, "*") {
+			return host, nil
+		}
+	}
+	return "", notFound("the %s %s publishes no host", kind, name)
+}
+
+func aimAtRoute(want *v1alpha1.HostTarget, route map[string]any) (Target, *Failure) {
+	if route == nil {
+		return Target{}, notFound("there is no Route %s", want.Name)
+	}
+	var hosts []string
+	if host, _, _ := unstructured.NestedString(route, "spec", "host"); host != "" {
+		hosts = append(hosts, host)
+	}
+	host, failure := choose("Route", want.Name, want.Host, append(hosts, fieldOfEach(route, "host", "status", "ingress")...))
+	if failure != nil {
+		return Target{}, failure
+	}
+	_, tls, _ := unstructured.NestedMap(route, "spec", "tls")
+	path := want.Path
+	if path == "" {
+		path, _, _ = unstructured.NestedString(route, "spec", "path")
+	}
+	return webURL(tls, host, "", path), nil
+}
+
+// fieldOfEach returns a text field of each object of a list.
+func fieldOfEach(object map[string]any, field string, list ...string) []string {
+	items, _, _ := unstructured.NestedSlice(object, list...)
+	var values []string
+	for _, item := range items {
+		if fields, ok := item.(map[string]any); ok {
+			if value, ok := fields[field].(string); ok && value != "" {
+				values = append(values, value)
+			}
+		}
+	}
+	return values
+}
+
+func aimAtIngress(want *v1alpha1.HostTarget, ingress *networkingv1.Ingress) (Target, *Failure) {
+	if ingress == nil {
+		return Target{}, notFound("there is no Ingress %s", want.Name)
+	}
+	var hosts []string
+	for _, rule := range ingress.Spec.Rules {
+		hosts = append(hosts, rule.Host)
+	}
+	if !slices.ContainsFunc(hosts, func(h string) bool { return h != "" }) {
+		// It answers for any host: ask its load balancer.
+		for _, at := range ingress.Status.LoadBalancer.Ingress {
+			hosts = append(hosts, at.Hostname, at.IP)
+		}
+	}
+	host, failure := choose("Ingress", want.Name, want.Host, hosts)
+	if failure != nil {
+		return Target{}, failure
+	}
+	tls := slices.ContainsFunc(ingress.Spec.TLS, func(t networkingv1.IngressTLS) bool {
+		_, other := choose("", "", host, t.Hosts)
+		return len(t.Hosts) == 0 || other == nil
+	})
+	path := want.Path
+	if path == "" {
+		path = ingressPath(ingress, host)
+	}
+	return webURL(tls, host, "", path), nil
+}
+
+func ingressPath(ingress *networkingv1.Ingress, host string) string {
+	for _, rule := range ingress.Spec.Rules {
+		literal := func(p networkingv1.HTTPIngressPath) bool {
+			return p.PathType == nil || *p.PathType != networkingv1.PathTypeImplementationSpecific
+		}
+		if rule.HTTP != nil && (rule.Host == host || rule.Host == "") && len(rule.HTTP.Paths) > 0 && literal(rule.HTTP.Paths[0]) {
+			return rule.HTTP.Paths[0].Path
+		}
+	}
+	return ""
+}
+
+func aimAtHTTPRoute(want *v1alpha1.HostTarget, object Object) (Target, *Failure) {
+	if object.HTTPRoute == nil {
+		return Target{}, notFound("there is no HTTPRoute %s", want.Name)
+	}
+	hosts, _, _ := unstructured.NestedStringSlice(object.HTTPRoute, "spec", "hostnames")
+	if len(hosts) == 0 {
+		hosts = append(fieldOfEach(object.Gateway, "hostname", "spec", "listeners"), fieldOfEach(object.Gateway, "value", "status", "addresses")...)
+	}
+	host, failure := choose("HTTPRoute", want.Name, want.Host, hosts)
+	if failure != nil {
+		return Target{}, failure
+	}
+	tls, port := listener(object.Gateway, host, section(object.HTTPRoute))
+	return webURL(tls, host, port, slash(want.Path)), nil
+}
+
+// section is the listener that an HTTPRoute asks its first parent for, if any.
+func section(route map[string]any) string {
+	for _, name := range fieldOfEach(route, "sectionName", "spec", "parentRefs") {
+		return name
+	}
+	return ""
+}
+
+// listener returns how a Gateway serves a host: the first listener of the section
+// that takes it, before that the first with TLS. The port is empty where the
+// scheme says it.
+func listener(gateway map[string]any, host, section string) (tls bool, port string) {
+	listeners, _, _ := unstructured.NestedSlice(gateway, "spec", "listeners")
+	for _, item := range listeners {
+		fields, _ := item.(map[string]any)
+		of, _ := fields["hostname"].(string)
+		if _, other := choose("", "", host, []string{of}); of != "" && other != nil || section != "" && fields["name"] != section {
+			continue
+		}
+		secure := fields["protocol"] == "HTTPS"
+		if !secure && (tls || fields["protocol"] != "HTTP" || port != "") {
+			continue
+		}
+		number, _, _ := unstructured.NestedInt64(fields, "port")
+		port, tls = strconv.FormatInt(number, 10), secure
+		if secure {
+			break
+		}
+	}
+	if tls && port == "443" || !tls && port == "80" {
+		port = ""
+	}
+	return tls, port
+}

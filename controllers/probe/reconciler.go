@@ -1,0 +1,122 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package probe runs EndpointProbes: an agent those of its cluster, the hub those
+// in the clusters' namespaces. It gives them to the engine (package run), aims
+// them at their targets, and writes what changed into their status. On a fleet
+// cluster it also makes the EndpointProbes of operators' services. It judges
+// nothing: alerts are a matter of rules.
+package probe
+
+import (
+	"context"
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/kit"
+	"github.com/bellwether-dev/bellwether/controllers/probe/plan"
+	"github.com/bellwether-dev/bellwether/controllers/probe/run"
+)
+
+// Values of the label vantage.
+const (
+	VantageCluster = "cluster"
+	VantageHub     = "hub"
+)
+
+// Reconciler brings EndpointProbes to the engine, and verdicts to EndpointProbes.
+type Reconciler struct {
+	// Client reads and writes EndpointProbes, and reads their targets.
+	Client client.Client
+	Engine *run.Engine
+	// Cluster is the FleetCluster's name. Empty on the hub, where the namespace
+	// says it.
+	Cluster string
+}
+
+// Reconcile implements reconcile.ObjectReconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, probe *v1alpha1.EndpointProbe) (ctrl.Result, error) {
+	key := client.ObjectKeyFromObject(probe)
+	if !probe.DeletionTimestamp.IsZero() {
+		r.Engine.Remove(key)
+		return ctrl.Result{}, nil
+	}
+	refused, err := r.give(ctx, key, probe)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	probe.Status = plan.Status(plan.Input{Probe: probe, Refused: refused, Verdict: r.Engine.Verdict(key)})
+	if refused != nil {
+		return kit.Result(plan.RetryRefused, nil)
+	}
+	return ctrl.Result{}, nil
+}
+
+// give brings a probe to the engine, or says why it is not run.
+func (r *Reconciler) give(ctx context.Context, key types.NamespacedName, probe *v1alpha1.EndpointProbe) (*plan.Failure, error) {
+	cluster, vantage := r.Cluster, VantageCluster
+	if cluster == "" {
+		vantage = VantageHub
+		var err error
+		if cluster, err = r.clusterOf(ctx, probe.Namespace); err != nil {
+			return nil, err
+		}
+		if refused := plan.OnHub(probe, cluster); refused != nil {
+			r.Engine.Remove(key)
+			return refused, nil
+		}
+	}
+	target := *probe.Spec.Target.DeepCopy()
+	err := r.Engine.Set(key, run.Probe{
+		Cluster: cluster, Operator: probe.Spec.Operator, Name: probe.ProbeName(), Vantage: vantage, Spec: *probe.Spec.DeepCopy(),
+		Aim: func(ctx context.Context) (plan.Target, *plan.Failure) {
+			return plan.Aim(key.Namespace, target, r.look(ctx, key.Namespace, target))
+		},
+	})
+	switch {
+	case errors.Is(err, run.ErrDuplicate):
+		return &plan.Failure{Reason: v1alpha1.ReasonDuplicate, Message: err.Error() + "; give one of them another spec.name"}, nil
+	case err != nil:
+		return &plan.Failure{Reason: v1alpha1.ReasonInvalidSpec, Message: err.Error()}, nil
+	}
+	return nil, nil
+}
+
+// clusterOf is the FleetCluster that a namespace of the hub was made for, or
+// nothing.
+func (r *Reconciler) clusterOf(ctx context.Context, namespace string) (string, error) {
+	var ns corev1.Namespace
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: namespace}, &ns); err != nil {
+		return "", client.IgnoreNotFound(err)
+	}
+	cluster := ns.Labels[v1alpha1.LabelCluster]
+	if v1alpha1.ClusterNamespace(cluster) != namespace {
+		return "", nil
+	}
+	return cluster, nil
+}
+
+// forgetting removes probes from the engine whose objects are gone, which the
+// shell of reconcilers passes over.
+type forgetting struct {
+	client client.Reader
+	engine *run.Engine
+	then   interface {
+		Reconcile(context.Context, ctrl.Request) (ctrl.Result, error)
+	}
+}
+
+func (f forgetting) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	var probe v1alpha1.EndpointProbe
+	if err := f.client.Get(ctx, request.NamespacedName, &probe); apierrors.IsNotFound(err) {
+		f.engine.Remove(request.NamespacedName)
+		return ctrl.Result{}, nil
+	}
+	return f.then.Reconcile(ctx, request)
+}

@@ -1,0 +1,173 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/bellwether-dev/bellwether/alerts/series"
+)
+
+// sample is one value of the newest run of a probe.
+type sample struct {
+	series string
+	// label is the value of the series' own label, if it has one.
+	label string
+	value float64
+}
+
+// kept are the prober's series that are exported. Those whose labels come from
+// the server, such as a certificate's subject, are not: a server could make as
+// many series as it likes.
+var kept = func() map[string]*prometheus.Desc {
+	descs := map[string]*prometheus.Desc{}
+	for _, s := range []struct{ name, label, help string }{
+		{series.ProbeSuccess, "", "Whether the probe succeeded."},
+		{series.ProbeDuration, "", "How long the probe took, in seconds."},
+		{series.ProbeHTTPStatusCode, "", "Status of the HTTP answer; 0 where there was none."},
+		{series.ProbeHTTPDuration, phase, "Duration of the HTTP request by phase, over all redirects, in seconds."},
+		{series.ProbeHTTPRedirects, "", "Redirects that were followed."},
+		{series.ProbeHTTPContentLength, "", "Length of the HTTP answer as the server says; -1 where it does not."},
+		{series.ProbeHTTPUncompressed, "", "Bytes that were read of the HTTP answer's body."},
+		{series.ProbeHTTPSSL, "", "Whether the final HTTP answer came over TLS."},
+		{series.ProbeHTTPVersion, "", "Version of HTTP of the answer."},
+		{series.ProbeFailedDueToRegex, "", "Whether the probe failed because the answer does not match."},
+		{series.ProbeDNSLookupTime, "", "How long the look-up of the target's name took, in seconds."},
+		{series.ProbeIPProtocol, "", "Version of IP that was used: 4 or 6; 0 where there was no address."},
+		{series.ProbeSSLEarliestExpiry, "", "When the first certificate that the server sent expires, in Unix time."},
+		{series.ProbeSSLChainExpiry, "", "When the last verified chain expires, in Unix time."},
+		{series.ProbeTLSVersionInfo, "version", "1, with the version of TLS."},
+		{series.ProbeGRPCStatusCode, "", "Status code of the gRPC answer."},
+		{series.ProbeGRPCHealthResponse, servingStatus, "1 for what the gRPC server says of its health."},
+	} {
+		labels := []string{series.Cluster, series.Operator, series.Probe, series.Vantage}
+		if s.label != "" {
+			labels = append(labels, s.label)
+		}
+		descs[s.name] = prometheus.NewDesc(s.name, s.help, labels, nil)
+		ownLabel[s.name] = s.label
+	}
+	return descs
+}()
+
+// ownLabel holds the name of the label that a series has for itself.
+var ownLabel = map[string]string{}
+
+const (
+	phase         = "phase"
+	servingStatus = "serving_status"
+)
+
+// gather takes what is kept of a run's registry, and what explains a failure.
+func gather(registry *prometheus.Registry) ([]sample, facts) {
+	families, err := registry.Gather()
+	if err != nil {
+		return nil, facts{} // a run's own registry, of a prober's gauges: it does not fail
+	}
+	var samples []sample
+	var f facts
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			s := sample{series: family.GetName(), value: metric.GetGauge().GetValue()}
+			if labels := metric.GetLabel(); len(labels) > 0 {
+				s.label = labels[0].GetValue()
+			}
+			f.note(s)
+			if _, ok := kept[s.series]; ok {
+				samples = append(samples, s)
+			}
+		}
+	}
+	return samples, f
+}
+
+// note takes a fact from a sample.
+func (f *facts) note(s sample) {
+	switch s.series {
+	case series.ProbeHTTPStatusCode:
+		f.status = int(s.value)
+	case series.ProbeHTTPRedirects:
+		f.redirects = int(s.value)
+	case series.ProbeFailedDueToRegex:
+		f.mismatch = s.value == 1
+	case "probe_dns_query_succeeded":
+		f.answered = s.value == 1
+	case series.ProbeGRPCHealthResponse:
+		if s.value == 1 {
+			f.health = grpc_health_v1.HealthCheckResponse_ServingStatus(grpc_health_v1.HealthCheckResponse_ServingStatus_value[s.label])
+		}
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (e *Engine) Describe(out chan<- *prometheus.Desc) {
+	for _, desc := range kept {
+		out <- desc
+	}
+	e.lateness.Describe(out)
+	e.runs.Describe(out)
+	out <- e.probes
+}
+
+// Collect implements prometheus.Collector. A probe that never ran has no series,
+// and one that was removed has none any more.
+func (e *Engine) Collect(out chan<- prometheus.Metric) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, entry := range e.entries {
+		for _, s := range entry.samples {
+			out <- gauge{desc: kept[s.series], labels: entry.labels, own: s.label, ownName: ownLabel[s.series], value: s.value}
+		}
+	}
+	out <- prometheus.MustNewConstMetric(e.probes, prometheus.GaugeValue, float64(len(e.entries)))
+	e.lateness.Collect(out)
+	e.runs.Collect(out)
+}
+
+// gauge is a metric that shares its labels with the probe's other ones: a hundred
+// thousand of them are made for each scrape of 5,000 probes.
+type gauge struct {
+	desc         *prometheus.Desc
+	labels       []*dto.LabelPair
+	ownName, own string
+	value        float64
+}
+
+// Desc implements prometheus.Metric.
+func (g gauge) Desc() *prometheus.Desc { return g.desc }
+
+// Write implements prometheus.Metric.
+func (g gauge) Write(out *dto.Metric) error {
+	out.Gauge = &dto.Gauge{Value: proto.Float64(g.value)}
+	out.Label = g.labels
+	if g.ownName == "" {
+		return nil
+	}
+	// In the order of names, as a registry wants them.
+	out.Label = make([]*dto.LabelPair, 0, len(g.labels)+1)
+	added := false
+	for _, label := range g.labels {
+		if !added && label.GetName() > g.ownName {
+			out.Label, added = append(out.Label, &dto.LabelPair{Name: proto.String(g.ownName), Value: proto.String(g.own)}), true
+		}
+		out.Label = append(out.Label, label)
+	}
+	if !added {
+		out.Label = append(out.Label, &dto.LabelPair{Name: proto.String(g.ownName), Value: proto.String(g.own)})
+	}
+	return nil
+}
+
+// labelsOf are a probe's labels, in the order of their names.
+func labelsOf(p *Probe) []*dto.LabelPair {
+	return []*dto.LabelPair{
+		{Name: proto.String(series.Cluster), Value: proto.String(p.Cluster)},
+		{Name: proto.String(series.Operator), Value: proto.String(p.Operator)},
+		{Name: proto.String(series.Probe), Value: proto.String(p.Name)},
+		{Name: proto.String(series.Vantage), Value: proto.String(p.Vantage)},
+	}
+}

@@ -1,0 +1,139 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/kit"
+	"github.com/bellwether-dev/bellwether/controllers/probe/run"
+)
+
+// What hub and agent may do with EndpointProbes. What an agent may do beyond that
+// is in package services.
+//
+// +kubebuilder:rbac:groups=bellwether.dev,resources=endpointprobes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=bellwether.dev,resources=endpointprobes/status,verbs=patch
+
+// Options of Add.
+type Options struct {
+	// Cluster is the FleetCluster's name, on its agent. On the hub it is empty, and
+	// the namespaces of EndpointProbes say it.
+	Cluster string
+	// Metrics takes the probes' series.
+	Metrics prometheus.Registerer
+}
+
+// Add runs the EndpointProbes of a cluster: for an agent the fleet cluster, for
+// the hub its own. One that does not serve the kind yet is waited for.
+func Add(mgr ctrl.Manager, at cluster.Cluster, o Options) error {
+	changes := newChanges()
+	engine := run.New(run.Options{Changed: changes.add})
+	if err := o.Metrics.Register(engine); err != nil {
+		return fmt.Errorf("register metrics of probes: %w", err)
+	}
+	inner := &Reconciler{Client: at.GetClient(), Engine: engine, Cluster: o.Cluster}
+	c, err := controller.New("endpointprobe", mgr, controller.Options{
+		Reconciler: forgetting{client: at.GetClient(), engine: engine, then: kit.Shell(at.GetClient(), nil, inner)},
+	})
+	if err != nil {
+		return fmt.Errorf("build probe controller: %w", err)
+	}
+	for _, from := range []source.TypedSource[reconcile.Request]{
+		source.Kind(at.GetCache(), &v1alpha1.EndpointProbe{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.EndpointProbe]{}),
+		source.Channel(changes.out, &handler.TypedEnqueueRequestForObject[*v1alpha1.EndpointProbe]{}),
+	} {
+		if err := c.Watch(from); err != nil {
+			return fmt.Errorf("watch EndpointProbes: %w", err)
+		}
+	}
+	for _, runnable := range []interface{ Start(context.Context) error }{engine, changes} {
+		if err := mgr.Add(runnable); err != nil {
+			return fmt.Errorf("add the probes: %w", err)
+		}
+	}
+	return nil
+}
+
+// changes passes verdicts that changed on to the controller, each probe once, and
+// no faster than statuses should be written: probes that flap all at once must
+// not take the API server, nor this process's share of it.
+type changes struct {
+	out chan event.TypedGenericEvent[*v1alpha1.EndpointProbe]
+
+	mu   sync.Mutex
+	keys map[types.NamespacedName]bool
+	more chan struct{}
+}
+
+// changePause is the time between two statuses.
+const changePause = 100 * time.Millisecond
+
+func newChanges() *changes {
+	return &changes{
+		out:  make(chan event.TypedGenericEvent[*v1alpha1.EndpointProbe]),
+		keys: map[types.NamespacedName]bool{}, more: make(chan struct{}, 1),
+	}
+}
+
+func (c *changes) add(key types.NamespacedName) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.keys[key] = true
+	select {
+	case c.more <- struct{}{}:
+	default:
+	}
+}
+
+func (c *changes) take() (key types.NamespacedName, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key = range c.keys {
+		delete(c.keys, key)
+		return key, true
+	}
+	return key, false
+}
+
+// Start implements manager.Runnable.
+func (c *changes) Start(ctx context.Context) error {
+	pause := time.NewTicker(changePause)
+	defer pause.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-c.more:
+		}
+		for key, ok := c.take(); ok; key, ok = c.take() {
+			probe := &v1alpha1.EndpointProbe{}
+			probe.Namespace, probe.Name = key.Namespace, key.Name
+			select {
+			case <-ctx.Done():
+				return nil
+			case c.out <- event.TypedGenericEvent[*v1alpha1.EndpointProbe]{Object: probe}:
+			}
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-pause.C:
+			}
+		}
+	}
+}
