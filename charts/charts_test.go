@@ -4,6 +4,7 @@
 package charts_test
 
 import (
+	"encoding/json"
 	"flag"
 	"os"
 	"path"
@@ -17,6 +18,7 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
 	"helm.sh/helm/v3/pkg/releaseutil"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -24,6 +26,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/bellwether-dev/bellwether/charts"
+	"github.com/bellwether-dev/bellwether/dashboards"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -124,6 +127,9 @@ hub:
   podDisruptionBudget: {enabled: true}
   networkPolicy: {enabled: true, metricsFrom: [{namespaceSelector: {}}]}
   podMonitor: {enabled: true, labels: {release: prometheus}}
+dashboards:
+  labels: {grafana_dashboard: "yes"}
+  grafanaOperator: {enabled: true, instanceLabels: {team: sre}}
 agent:
   enabled: true
   cluster: prod-eu
@@ -172,10 +178,17 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// withFixedRules replaces the generated permissions, so that the golden files
-// hold the chart alone and do not follow every marker on a controller.
+// withFixedRules replaces the generated permissions and dashboards, so that the
+// golden files hold the chart alone and do not follow every marker on a
+// controller. A dashboard's braces are Grafana's, not Helm's.
 func withFixedRules(loaded *chart.Chart) *chart.Chart {
+	loaded.Files = slices.DeleteFunc(loaded.Files, func(f *chart.File) bool {
+		return strings.HasPrefix(f.Name, "files/dashboards/") && path.Base(f.Name) != "bellwether-fleet.json"
+	})
 	for _, file := range loaded.Files {
+		if strings.HasPrefix(file.Name, "files/dashboards/") {
+			file.Data = []byte("{\"legend\":\"{{operator}}: {{ .Values }}\"}\n")
+		}
 		if strings.HasSuffix(file.Name, "-rules.yaml") {
 			file.Data = []byte("---\nkind: ClusterRole\nrules:\n- apiGroups: [\"\"]\n  resources: [namespaces]\n  verbs: [get]\n" +
 				"---\nkind: Role\nrules:\n- apiGroups: [\"\"]\n  resources: [configmaps]\n  verbs: [create]\n")
@@ -205,6 +218,7 @@ func TestValuesAreChecked(t *testing.T) {
 		"a digest that is none":     {"hub: {image: {digest: latest}}", "digest"},
 		"a Prometheus by name":      {"hub: {slo: {prometheusURL: prometheus}}", "prometheusURL"},
 		"a grace without unit":      {"hub: {leaseGrace: '40'}", "leaseGrace"},
+		"dashboards for no Grafana": {"{hub: {enabled: true}, dashboards: {grafanaOperator: {enabled: true}}}", "instanceLabels must name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := render(t, load(t), c.values); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -243,6 +257,43 @@ func TestRulesArePresent(t *testing.T) {
 	want := map[string]bool{"sheep-hub": true, "sheep-agent": true, "sheep-agent-operands": true, "sheep-view": true, "sheep-operate": true, "sheep-approve": true, "sheep-hub-rules": true}
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Errorf("ClusterRoles (-want +got):\n%s", diff)
+	}
+}
+
+// TestDashboards reads what Grafana's sidecar would.
+func TestDashboards(t *testing.T) {
+	manifests, err := render(t, load(t), "hub: {enabled: true}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]any{}
+	for _, manifest := range manifests {
+		var config corev1.ConfigMap
+		if err := yaml.Unmarshal([]byte(manifest), &config); err != nil || config.Labels[dashboards.SidecarLabel] == "" {
+			continue
+		}
+		for name, text := range config.Data {
+			var content any
+			if err := json.Unmarshal([]byte(text), &content); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			got[name] = content
+		}
+	}
+	want := map[string]any{}
+	for _, d := range dashboards.All() {
+		text, err := dashboards.JSON(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var content any
+		if err := json.Unmarshal(text, &content); err != nil {
+			t.Fatal(err)
+		}
+		want[dashboards.FileName(d)] = content
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("dashboards; run go generate ./dashboards (-want +got):\n%.3000s", diff)
 	}
 }
 
