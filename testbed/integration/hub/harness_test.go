@@ -41,6 +41,7 @@ import (
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/controllers/kit/conditions"
 	"github.com/bellwether-dev/bellwether/controllers/operator"
+	"github.com/bellwether-dev/bellwether/controllers/slo"
 	"github.com/bellwether-dev/bellwether/testbed/cluster"
 	"github.com/bellwether-dev/bellwether/testbed/testenv"
 )
@@ -62,6 +63,7 @@ type harness struct {
 	scheme  *runtime.Scheme
 	whole   bool
 	metrics *prometheus.Registry
+	slo     slo.Options
 
 	stop func()
 }
@@ -173,7 +175,7 @@ func (h *harness) addControllers(t *testing.T, mgr ctrl.Manager) {
 	catalogs := controllers.NewCatalogs("")
 	if h.whole {
 		h.metrics = prometheus.NewRegistry()
-		must(t, controllers.AddHub(mgr, controllers.HubOptions{Concurrency: 4, Catalogs: catalogs, Metrics: h.metrics}))
+		must(t, controllers.AddHub(mgr, controllers.HubOptions{Concurrency: 4, Catalogs: catalogs, Metrics: h.metrics, SLO: h.slo}))
 		return
 	}
 	must(t, kit.IndexInstalls(t.Context(), mgr.GetFieldIndexer()))
