@@ -19,6 +19,7 @@ import (
 	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
 
+	"github.com/bellwether-dev/bellwether/alerts/series"
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/testbed/build"
 	"github.com/bellwether-dev/bellwether/testbed/process"
@@ -258,6 +259,7 @@ func TestLive(t *testing.T) {
 	l.firing("pages of single clusters", `alertname="BellwetherOperatorSLOBurn",tier="1h"`, "cluster", "outage", oddCluster, "gone", "nan")
 	l.firing("one page of a release that is bad on two clusters", `alertname="BellwetherReleaseSLOBurn"`, "version", "2.0.0")
 	l.annotated()
+	l.labelled()
 
 	// A cluster leaves while it is broken, Prometheus crashes, and an operator is upgraded in the middle of its outage.
 	w.remove("gone")
@@ -335,6 +337,33 @@ func (l live) annotated() {
 	for name, part := range map[model.LabelName]string{"summary": "echo burns its csv budget", "budget_left": "%", "burn": "."} {
 		if text := string(found.Alerts[i].Annotations[name]); !strings.Contains(text, part) || strings.Contains(text, "<no value>") {
 			l.t.Errorf("annotation %s is %q, want %q in it", name, text, part)
+		}
+	}
+}
+
+// labelled compares the labels of what the rules record with those that package series has of it.
+func (l live) labelled() {
+	l.t.Helper()
+	for _, s := range series.Recorded() {
+		if s.Name == series.SLOEdited { // nothing was edited yet
+			continue
+		}
+		found, err := l.Query(l.t.Context(), fmt.Sprintf("{__name__=~%q}", s.Name+"([0-9]+[mhd])?"), time.Time{})
+		if err != nil || len(found) == 0 {
+			l.t.Errorf("nobody records %s (%v)", s.Name, err)
+			continue
+		}
+		want := append([]string{model.MetricNameLabel}, s.Labels...)
+		for _, sample := range found {
+			for name := range sample.Metric {
+				if !slices.Contains(want, string(name)) {
+					l.t.Errorf("%s has a label %s, which package series does not say", sample.Metric, name)
+				}
+			}
+			// Who has no team has no label of that name.
+			if len(sample.Metric) != len(want) && s.Name != series.SLOTeam {
+				l.t.Errorf("%s lacks one of the labels %q", sample.Metric, s.Labels)
+			}
 		}
 	}
 }

@@ -1,0 +1,309 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboards
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bellwether-dev/bellwether/alerts/series"
+	"github.com/bellwether-dev/bellwether/testbed/prometheus"
+)
+
+// The fleet of which there is history: two clusters, two operators. Half way, canary got version 1.1.0 of echo, which fails
+// there since; somebody paused its rollout for ten minutes, and edited an objective.
+const (
+	history = 4 * time.Hour
+	step    = time.Minute
+	old     = "1.0.0"
+	next    = "1.1.0"
+)
+
+var domains = map[string][]string{
+	series.Cluster: {"canary", "prod-eu"}, series.Operator: {"echo", "cert-manager"}, series.Namespace: {"ns-echo", "ns-cert-manager"},
+	series.CSV: {"echo.v" + old, "echo.v" + next, "cert-manager.v" + old}, series.Version: {old, next},
+	series.SLI: {"csv", "reconcile", "probe:api", "catalog"}, series.Tier: {"1h"}, series.Team: {"payments"},
+	series.Deployment: {"controller"}, series.ConditionType: {"Upgradeable"}, series.Kind: {"EchoServer"},
+	series.Ready: {series.ReadyTrue, series.ReadyFalse}, series.Reason: {series.ReasonTooMany},
+	series.Outcome: {series.OutcomeSucceeded, series.OutcomeFailed},
+	series.State:   {"online", "offline", "never_joined", "ready", "not_ready", "selected", "updated", "pending", "in_progress", "succeeded", "failed", "deferred", "removed"},
+	series.Phase:   {"Progressing", "Paused", "Updating", "Verified"}, series.Wave: {"canary", "production"}, series.Rollout: {"echo-2"},
+	series.Catalog: {"community"}, series.Digest: {"sha256:1"}, series.Package: {"echo"},
+	series.Agent: {"0.1.0"}, series.Kubernetes: {"1.36.3"}, series.OLM: {"0.46.0"},
+	series.Probe: {"api"}, series.Vantage: {"agent"},
+}
+
+// world makes the history that ends at a time.
+type world struct {
+	end time.Time
+	out []prometheus.History
+}
+
+func newWorld(end time.Time) []prometheus.History {
+	w := &world{end: end}
+	for _, s := range series.Exported() {
+		w.family(s.Name, s.Type, map[string]string{"job": "agent"}, append([]string{series.Cluster}, s.Labels...))
+	}
+	for _, s := range series.Hub() {
+		w.family(s.Name, s.Type, map[string]string{"job": "hub", "instance": "hub:8080", series.Namespace: "fleet"}, s.Labels)
+	}
+	for _, s := range series.Recorded() {
+		windows := map[string][]string{
+			series.SLIBadSum: {"5m", "1h", "6h", "1d", "3d"}, series.SLIBadVersionSum: {"1h"}, series.SLIBadVersionClusters: {"5m"},
+		}[s.Name]
+		if windows == nil {
+			windows = []string{""}
+		}
+		for _, window := range windows {
+			w.family(s.Name+window, s.Type, nil, s.Labels)
+		}
+	}
+	w.controllers()
+	w.probes()
+	w.alerts()
+	w.paging()
+	return w.out
+}
+
+func (w *world) start() time.Time { return w.end.Add(-history) }
+func (w *world) half() time.Time  { return w.end.Add(-history / 2) }
+
+// family adds a series for each combination of values that the fleet has, and several for a histogram.
+func (w *world) family(name, kind string, fixed map[string]string, labels []string) {
+	if kind != "histogram" {
+		w.product(name, fixed, labels)
+		return
+	}
+	w.product(name+"_count", fixed, labels)
+	w.product(name+"_sum", fixed, labels)
+	for _, le := range []string{"1.0", "10.0", "+Inf"} {
+		bucket := maps.Clone(fixed)
+		bucket["le"] = le
+		w.product(name+"_bucket", bucket, labels)
+	}
+}
+
+func (w *world) product(name string, fixed map[string]string, labels []string) {
+	sets := []map[string]string{maps.Clone(fixed)}
+	if fixed == nil {
+		sets = []map[string]string{{}}
+	}
+	for _, label := range labels {
+		if fixed[label] != "" {
+			continue
+		}
+		var longer []map[string]string
+		for _, set := range sets {
+			for _, value := range domains[label] {
+				with := maps.Clone(set)
+				with[label] = value
+				longer = append(longer, with)
+			}
+		}
+		sets = longer
+	}
+	for _, set := range sets {
+		if set["job"] == "agent" {
+			set["instance"] = set[series.Cluster] + ":8080"
+		}
+		w.add(name, set, func(at time.Time) (float64, bool) { return w.value(name, set, at), w.has(name, set, at) })
+	}
+}
+
+// add adds one series.
+func (w *world) add(name string, labels map[string]string, value func(time.Time) (float64, bool)) {
+	w.out = append(w.out, prometheus.History{Name: name, Labels: labels, From: w.start(), To: w.end, Interval: step, Value: value})
+}
+
+// has says whether a combination of labels is real at a time.
+func (w *world) has(name string, l map[string]string, at time.Time) bool {
+	second := !at.Before(w.half())
+	operator, cluster, version := l[series.Operator], l[series.Cluster], l[series.Version]
+	running := old
+	if operator == "echo" && cluster == "canary" && second {
+		running = next
+	}
+	troubled := (cluster == "" || cluster == "canary") && operator == "echo" && l[series.SLI] == "csv" && second
+	switch name {
+	case series.OperatorInfo:
+		return version == running && l[series.CSV] == operator+".v"+version && l[series.Namespace] == "ns-"+operator
+	case series.SLIBadSlice:
+		return troubled
+	case series.SLIBadVersion, series.SLIBadVersionSum + "1h", series.SLIBadVersionClusters + "5m", series.SLOReleaseBurn:
+		return troubled && version == next
+	case series.SLIBadSum + "5m", series.SLIBadSum + "1h", series.SLIBadSum + "6h", series.SLIBadSum + "1d", series.SLIBadSum + "3d", series.SLOBurn:
+		return troubled
+	case series.SLOEdited:
+		return operator == "echo" && l[series.SLI] == "csv" && second
+	case series.SLIBad: // nobody measures the SLI catalog
+		return l[series.SLI] != "catalog"
+	case series.RolloutInfo:
+		return version == next
+	case series.RolloutPhase:
+		paused := second && at.Before(w.half().Add(10*time.Minute))
+		return l[series.Phase] == map[bool]string{true: "Paused", false: "Progressing"}[paused]
+	case series.RolloutWavePhase:
+		return l[series.Phase] == map[string]string{"canary": "Verified", "production": "Updating"}[l[series.Wave]]
+	}
+	return true
+}
+
+// value is what a series says at a time. Counters grow by one a minute.
+func (w *world) value(name string, l map[string]string, at time.Time) float64 {
+	minutes := at.Sub(w.start()).Minutes()
+	switch {
+	case strings.HasSuffix(name, "_timestamp_seconds"):
+		return float64(w.half().Unix())
+	case strings.HasSuffix(name, "_total"), strings.HasSuffix(name, "_count"), strings.HasSuffix(name, "_sum"), strings.HasSuffix(name, "_bucket"):
+		if l["le"] == "1.0" {
+			return minutes / 2
+		}
+		return minutes
+	case strings.HasPrefix(name, series.SLIBadSum), strings.HasPrefix(name, series.SLIBadVersionSum):
+		return 5
+	}
+	switch name {
+	case series.SLOBudgetLeft:
+		if l[series.Operator] == "echo" && l[series.SLI] == "csv" {
+			return -0.2
+		}
+		return 0.9
+	case series.SLOObjective:
+		return 0.99
+	case series.SLOPeriod:
+		return 30 * 24 * 3600
+	case series.SLOGuard:
+		return 2.5
+	case series.SLIBad:
+		if w.has(series.SLIBadSlice, l, at) {
+			return 1
+		}
+		return 0
+	}
+	return 1
+}
+
+// controllers are what controller-runtime, client-go and Go itself export of hub, agents and operators.
+func (w *world) controllers() {
+	for _, cluster := range domains[series.Cluster] {
+		for _, job := range []map[string]string{
+			{"job": "agent", "instance": cluster + ":8080"}, {"job": "hub", "instance": "hub:8080"}, {"job": "operators", "instance": cluster + "-echo:8080"},
+		} {
+			job[series.Cluster], job[series.Namespace] = cluster, "ns-echo"
+			w.controller(job)
+		}
+	}
+}
+
+func (w *world) controller(job map[string]string) {
+	for name, more := range map[string]map[string]string{
+		series.ReconcileTotal:       {"controller": "install", "result": "success"},
+		series.ReconcileErrorsTotal: {"controller": "install"}, series.ReconcilePanicsTotal: {"controller": "install"},
+		series.ReconcileTimeCount: {"controller": "install"}, series.QueueDepth: {"name": "install"}, series.QueueLongestRunning: {"name": "install"},
+		series.LeaderStatus: {"name": "lease"}, "rest_client_requests_total": {"code": "200", "method": "GET", "host": "api"},
+		"process_resident_memory_bytes": nil, "process_cpu_seconds_total": nil, "go_goroutines": nil,
+	} {
+		w.one(name, job, more)
+	}
+	for _, code := range []string{"200", "500"} {
+		w.one(series.WebhookRequestsTotal, job, map[string]string{"webhook": "/mutate", "code": code})
+	}
+	for _, le := range []string{"1.0", "10.0", "+Inf"} {
+		w.one(series.ReconcileTimeBucket, job, map[string]string{"controller": "install", "le": le})
+		w.one("workqueue_queue_duration_seconds_bucket", job, map[string]string{"name": "install", "le": le})
+	}
+}
+
+// one adds a series that is there all the time.
+func (w *world) one(name string, labels ...map[string]string) {
+	all := map[string]string{}
+	for _, some := range labels {
+		maps.Copy(all, some)
+	}
+	w.add(name, all, func(at time.Time) (float64, bool) { return w.value(name, all, at), true })
+}
+
+func (w *world) probes() {
+	for _, name := range []string{
+		series.ProbeSuccess, series.ProbeDuration, series.ProbeHTTPStatusCode, series.ProbeSSLEarliestExpiry, series.ProbeDNSLookupTime,
+	} {
+		w.product(name, map[string]string{"job": "agent"}, []string{series.Cluster, series.Operator, series.Probe, series.Vantage})
+	}
+	w.product(series.ProbeHTTPDuration, map[string]string{"job": "agent", "phase": "connect"}, []string{series.Cluster, series.Operator, series.Probe, series.Vantage})
+}
+
+// alerts are a cluster's page and ticket, and a release's page.
+func (w *world) alerts() {
+	base := map[string]string{"alertstate": "firing", series.Operator: "echo", series.SLI: "csv", series.SLO: "echo/csv", series.Team: "payments"}
+	for _, labels := range []map[string]string{
+		{"alertname": "BellwetherOperatorSLOBurn", series.Severity: series.Page, series.Scope: series.ScopeCluster, series.Tier: "1h", series.Cluster: "canary"},
+		{"alertname": "BellwetherOperatorSLOBurnSlow", series.Severity: series.Ticket, series.Scope: series.ScopeCluster, series.Tier: "1d", series.Cluster: "prod-eu"},
+		{"alertname": "BellwetherReleaseSLOBurn", series.Severity: series.Page, series.Scope: series.ScopeRelease, series.Tier: "1h", series.Version: next},
+	} {
+		w.one("ALERTS", base, labels)
+	}
+}
+
+// paging is what Prometheus and Alertmanager export of themselves.
+func (w *world) paging() {
+	self := map[string]string{"job": "prometheus", "instance": "prometheus:9090"}
+	for _, name := range []string{"iterations_missed_total", "last_duration_seconds", "last_evaluation_timestamp_seconds"} {
+		w.one("prometheus_rule_group_"+name, self, map[string]string{"rule_group": "/rules/slo.yaml;bellwether-sli"})
+	}
+	w.one("prometheus_rule_evaluation_failures_total", self, map[string]string{"rule_group": "/rules/slo.yaml;bellwether-sli"})
+	for _, name := range []string{"alertmanagers_discovered", "dropped_total"} {
+		w.one("prometheus_notifications_"+name, self)
+	}
+	for _, name := range []string{"sent_total", "errors_total"} {
+		w.one("prometheus_notifications_"+name, self, map[string]string{"alertmanager": "http://alertmanager:9093"})
+	}
+	manager := map[string]string{"job": "alertmanager", "instance": "alertmanager:9093"}
+	w.one("alertmanager_config_last_reload_successful", manager)
+	w.one("alertmanager_silences", manager, map[string]string{"state": "active"})
+	w.one("alertmanager_alerts", manager, map[string]string{"state": "suppressed"})
+	pager := map[string]string{"integration": "pagerduty"}
+	w.one("alertmanager_notifications_total", manager, pager)
+	w.one("alertmanager_notifications_failed_total", manager, pager)
+	for _, le := range []string{"1.0", "10.0", "+Inf"} {
+		w.one("alertmanager_notification_latency_seconds_bucket", manager, pager, map[string]string{"le": le})
+	}
+}
+
+// names are those of all series.
+func names(all []prometheus.History) map[string]bool {
+	out := map[string]bool{}
+	for _, h := range all {
+		out[h.Name] = true
+	}
+	return out
+}
+
+// check finds mistakes of the world itself: the same series twice, or one that is never there.
+func check(all []prometheus.History) error {
+	seen := map[string]bool{}
+	present := map[string]bool{}
+	for _, h := range all {
+		var pairs []string
+		for _, name := range slices.Sorted(maps.Keys(h.Labels)) {
+			pairs = append(pairs, name+"="+h.Labels[name])
+		}
+		id := h.Name + strings.Join(pairs, ",")
+		if seen[id] {
+			return fmt.Errorf("%s is there twice", id)
+		}
+		seen[id] = true
+		for at := h.From; at.Before(h.To) && !present[h.Name]; at = at.Add(h.Interval) {
+			_, present[h.Name] = h.Value(at)
+		}
+	}
+	for name := range names(all) {
+		if !present[name] {
+			return fmt.Errorf("%s is never there", name)
+		}
+	}
+	return nil
+}
