@@ -4,14 +4,13 @@
 package platform
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"maps"
 	"path/filepath"
-	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -25,8 +24,6 @@ import (
 const (
 	// scrapeInterval is shorter than most people's, so that a slice of a minute has several samples soon.
 	scrapeInterval = 10 * time.Second
-	// rulesSuffix ends the keys of ConfigMaps that are rule files.
-	rulesSuffix = ".rules.yaml"
 	// refusedPause is between two attempts to have Prometheus take rules that it refused.
 	refusedPause = 2 * time.Second
 )
@@ -100,10 +97,10 @@ func (p *Platform) followRules(ctx context.Context) {
 }
 
 // loadRules sets Prometheus's rules each time they changed. Rules that it refuses are tried again, since a fleet that is
-// starting may be short of file handles or time; it says so once.
+// starting may be short of file handles or time; what is wrong is said once.
 func (p *Platform) loadRules(ctx context.Context, store cache.Store, changed <-chan struct{}) {
 	var retry <-chan time.Time
-	var have map[string]string
+	var have map[string][]byte
 	var complaint string
 	for {
 		select {
@@ -113,41 +110,23 @@ func (p *Platform) loadRules(ctx context.Context, store cache.Store, changed <-c
 		case <-retry:
 		}
 		retry = nil
-		want := ruleFiles(store.List())
-		if maps.Equal(want, have) {
+		want, err := ruleFiles(store.List())
+		if err == nil && maps.EqualFunc(want, have, bytes.Equal) {
 			continue
 		}
-		rules := map[string][]byte{}
-		for name, text := range want {
-			rules[name] = []byte(text)
+		if err == nil {
+			err = p.monitoring.SetRules(ctx, want)
 		}
-		if err := p.monitoring.SetRules(ctx, rules); err != nil {
-			if text := err.Error(); text != complaint && ctx.Err() == nil {
-				p.say("prometheus: %s", text)
-				complaint = text
-			}
-			retry = time.After(refusedPause)
+		if err == nil {
+			have, complaint = want, ""
 			continue
 		}
-		have, complaint = want, ""
+		if text := err.Error(); text != complaint && ctx.Err() == nil {
+			p.say("prometheus: %s", text)
+			complaint = text
+		}
+		retry = time.After(refusedPause)
 	}
-}
-
-// ruleFiles returns the rule files in ConfigMaps, by a name that is unique on the hub.
-func ruleFiles(configMaps []any) map[string]string {
-	files := map[string]string{}
-	for _, object := range configMaps {
-		c, ok := object.(*corev1.ConfigMap)
-		if !ok {
-			continue
-		}
-		for key, text := range c.Data {
-			if strings.HasSuffix(key, rulesSuffix) {
-				files[c.Namespace+"."+c.Name+"."+key] = text
-			}
-		}
-	}
-	return files
 }
 
 // Prometheus returns the server that watches the platform, or nil without Options.Monitoring.
