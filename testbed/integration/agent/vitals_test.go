@@ -1,0 +1,326 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	crcluster "sigs.k8s.io/controller-runtime/pkg/cluster"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/yaml"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
+	"github.com/bellwether-dev/bellwether/controllers/install"
+	"github.com/bellwether-dev/bellwether/controllers/vitals"
+	"github.com/bellwether-dev/bellwether/testbed/build"
+	"github.com/bellwether-dev/bellwether/testbed/cluster"
+	"github.com/bellwether-dev/bellwether/testbed/loopback"
+	"github.com/bellwether-dev/bellwether/testbed/platform"
+)
+
+// TestVitals goes through the life of an operator as its metrics tell it, from
+// an agent that has the chart's permissions and no more. Each step starts from
+// where the one before it ended.
+func TestVitals(t *testing.T) {
+	t.Parallel()
+	c := quiet(t)
+	k := clientOf(t, c)
+	const user, operator = "vitals-agent", "vital"
+	permit(t, k, user)
+	kubeconfig, err := c.WriteKubeconfig(user, user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var address string
+	if err := loopback.OnFreePorts(t.Context(), 1, func(ports []int) error { address = loopback.Address(ports[0]); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	h := start(t, c, "vitals", "--kubeconfig", kubeconfig, "--metrics-bind-address", address, "--count-operands-every", "1s",
+		"--monitor-labels", "release=prometheus").of(t, operator)
+	pin := h.pin(bundle{version: "1.0.0", change: withStatus}, bundle{version: "1.1.0", replaces: "1.0.0", change: withStatus})
+	is := func(name, more string, value any) string {
+		return fmt.Sprintf("bellwether_operator_%s{cluster=\"vitals\",%soperator=\"vital\"} %v\n", name, more, value)
+	}
+	outcome := func(outcome string, n int) string {
+		return fmt.Sprintf("bellwether_operator_install_total{cluster=\"vitals\",operator=\"vital\",outcome=%q} %d\n", outcome, n)
+	}
+	info := func(version string) string {
+		return fmt.Sprintf("bellwether_operator_info{cluster=\"vitals\",csv=\"vital.v%s\",namespace=\"vital\",operator=\"vital\",version=%q} 1\n", version, version)
+	}
+	scraped := func() string { return scrape(t, address) }
+
+	h.to(pin, "1.0.0")
+	h.runs()
+	h.shows("an operator that runs", scraped, []string{
+		is("expected", "", 1), is("csv_succeeded", "", 1), is("upgrading", "", 0), is("catalog_ready", "", 1), info("1.0.0"),
+		is("deployment_replicas_desired", `deployment="vital",`, 1), is("deployment_replicas_available", `deployment="vital",`, 1),
+		outcome("succeeded", 1), outcome("failed", 0),
+		`bellwether_operator_install_duration_seconds_count{cluster="vitals",operator="vital",outcome="succeeded"} 1`,
+	}, nil)
+
+	condition := &operatorsv2.OperatorCondition{}
+	key := client.ObjectKey{Namespace: operator, Name: csvName(operator, "1.0.0")}
+	h.eventually("OLM makes the OperatorCondition", func() bool { return h.Get(t.Context(), key, condition) == nil })
+	patch := client.MergeFrom(condition.DeepCopy())
+	condition.Spec.Conditions = []metav1.Condition{{Type: "Upgradeable", Status: metav1.ConditionTrue, Reason: "Fine", Message: "fine", LastTransitionTime: metav1.Now()}}
+	h.must(h.Patch(t.Context(), condition, patch))
+	h.shows("what the operator says of itself", scraped, []string{
+		`bellwether_operator_condition{cluster="vitals",operator="vital",type="Upgradeable"} 1`,
+	}, nil)
+
+	h.to(pin, "1.1.0")
+	h.runs()
+	h.shows("an upgrade", scraped, []string{info("1.1.0"), is("csv_succeeded", "", 1), is("upgrading", "", 0), outcome("succeeded", 2)}, []string{info("1.0.0")})
+
+	h.agent.Stop(t.Context())
+	h.startAgent()
+	h.shows("an agent that was restarted counts nothing again", scraped, []string{info("1.1.0"), is("csv_succeeded", "", 1), outcome("succeeded", 0)}, nil)
+
+	h.operandsAreCounted(t, c, user)
+	h.monitorsComeAndGo(t)
+
+	h.uninstall(v1alpha1.RemovalUninstall)
+	h.shows("nothing is left of an operator that was removed", scraped, []string{"controller_runtime_reconcile_total"}, []string{`operator="vital"`})
+}
+
+// operandsAreCounted looks with a clock that is ahead, so that resources just
+// made are not young. The agent may not list them at first.
+func (h *harness) operandsAreCounted(t *testing.T, c *cluster.Cluster, user string) {
+	t.Helper()
+	for i, ready := range []string{"True", "True", "False", ""} {
+		thing := h.thing(fmt.Sprintf("thing-%d", i))
+		if ready != "" {
+			thing.Object["status"] = object{"conditions": []any{object{"type": "Ready", "status": ready}}}
+		}
+		h.must(h.Create(t.Context(), thing))
+	}
+	metrics := h.later(t, c, user)
+	const uncounted = `bellwether_operator_operands_uncounted{cluster="vitals",kind="Thing",operator="vital",reason="forbidden"} 1`
+	counted := []string{
+		`bellwether_operator_operands{cluster="vitals",kind="Thing",operator="vital",ready="true"} 2`,
+		`bellwether_operator_operands{cluster="vitals",kind="Thing",operator="vital",ready="false"} 1`,
+		`bellwether_operator_operands{cluster="vitals",kind="Thing",operator="vital",ready="unknown"} 1`,
+	}
+	h.shows("resources that the agent may not list", metrics, []string{uncounted}, counted)
+	h.must(h.Create(t.Context(), &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "things-of-vital", Labels: map[string]string{"bellwether.dev/aggregate-to-agent": "true"}},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{group("vital")}, Resources: []string{"things"}, Verbs: []string{"list"}}},
+	}))
+	h.shows("resources that it was allowed to list", metrics, counted, []string{uncounted})
+	h.must(h.Delete(t.Context(), h.thing("thing-2")))
+	h.shows("one resource less", metrics, []string{strings.Replace(counted[1], "} 1", "} 0", 1)}, nil)
+	for _, name := range []string{"thing-0", "thing-1", "thing-3"} {
+		h.must(h.Delete(t.Context(), h.thing(name)))
+	}
+}
+
+func (h *harness) thing(name string) *unstructured.Unstructured {
+	return unstructuredOf(object{"apiVersion": group(h.operator) + "/v1", "kind": "Thing", "metadata": object{"namespace": h.operator, "name": name}})
+}
+
+// later are the metrics that an agent an hour ahead would have.
+func (h *harness) later(t *testing.T, c *cluster.Cluster, user string) func() string {
+	t.Helper()
+	scheme := platform.Scheme()
+	utilruntime.Must(operatorsv1.AddToScheme(scheme))
+	utilruntime.Must(operatorsv1alpha1.AddToScheme(scheme))
+	utilruntime.Must(operatorsv2.AddToScheme(scheme))
+	ctrl.SetLogger(logr.Discard())
+	hub, err := ctrl.NewManager(c.RESTConfig(), ctrl.Options{
+		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{h.namespace: {}}},
+	})
+	h.must(err)
+	config, err := c.UserConfig(user)
+	h.must(err)
+	local, err := crcluster.New(config, func(o *crcluster.Options) {
+		o.Scheme, o.MapperProvider, o.Cache = scheme, install.Mapper, install.LocalCache()
+	})
+	h.must(err)
+	h.must(hub.Add(local))
+	registry := prometheus.NewPedanticRegistry()
+	h.must(vitals.Add(hub, local, registry, vitals.Options{
+		Cluster: "vitals", OLM: func() (bool, bool) { return true, true }, CountEvery: 200 * time.Millisecond,
+		Now: func() time.Time { return time.Now().Add(time.Hour) },
+	}))
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- hub.Start(ctx) }()
+	t.Cleanup(func() { cancel(); <-ended })
+	return func() string {
+		families, err := registry.Gather()
+		h.must(err)
+		var b strings.Builder
+		for _, family := range families {
+			_, err := expfmt.MetricFamilyToText(&b, family)
+			h.must(err)
+		}
+		return b.String()
+	}
+}
+
+// monitorsComeAndGo asks for a PodMonitor before and after the cluster has that
+// kind, and then no more.
+func (h *harness) monitorsComeAndGo(t *testing.T) {
+	t.Helper()
+	h.monitor(&v1alpha1.PodMetrics{Port: "metrics"})
+	h.eventually("an Event says that there are no PodMonitors", func() bool {
+		var events corev1.EventList
+		h.must(h.List(t.Context(), &events, client.InNamespace(h.namespace)))
+		return slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return e.Reason == "NoPodMonitors" })
+	})
+	crd := unstructuredOf(catalogtest.CRD("monitoring.coreos.com", 0))
+	crd.SetName("podmonitors.monitoring.coreos.com")
+	h.must(unstructured.SetNestedMap(crd.Object, object{"kind": "PodMonitor", "plural": "podmonitors", "singular": "podmonitor", "listKind": "PodMonitorList"}, "spec", "names"))
+	withStatus(nil, crd.Object)
+	h.create(crd)
+	served := &unstructured.UnstructuredList{Object: object{"apiVersion": "monitoring.coreos.com/v1", "kind": "PodMonitorList"}}
+	h.eventually("the cluster serves PodMonitors", func() bool { return h.List(t.Context(), served) == nil })
+	h.monitor(&v1alpha1.PodMetrics{Port: "metrics", Path: "/other"})
+	monitor := unstructuredOf(object{"apiVersion": "monitoring.coreos.com/v1", "kind": "PodMonitor"})
+	key := client.ObjectKey{Namespace: h.operator, Name: "bellwether-" + h.operator}
+	h.eventually("there is a PodMonitor", func() bool { return h.Get(t.Context(), key, monitor) == nil })
+	selector, _, _ := unstructured.NestedStringMap(monitor.Object, "spec", "selector", "matchLabels")
+	if monitor.GetLabels()["release"] != "prometheus" || len(selector) == 0 || len(monitor.GetOwnerReferences()) != 1 {
+		t.Errorf("the PodMonitor is not as asked: %v", monitor.Object)
+	}
+	theirs := unstructuredOf(object{"apiVersion": "monitoring.coreos.com/v1", "kind": "PodMonitor", "metadata": object{"namespace": h.operator, "name": "theirs"}})
+	h.create(theirs)
+	h.monitor(nil)
+	h.gone(monitor)
+	h.must(h.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs))
+	h.delete(theirs)
+}
+
+// monitor plays the hub's slo controller.
+func (h *harness) monitor(asked *v1alpha1.PodMetrics) {
+	h.t.Helper()
+	oi := &v1alpha1.OperatorInstall{}
+	h.must(h.Get(h.t.Context(), h.key(), oi))
+	patch := client.MergeFrom(oi.DeepCopy())
+	oi.Spec.Monitor = asked
+	h.must(h.Patch(h.t.Context(), oi, patch))
+}
+
+// shows polls metrics until they have all of some lines and none of others.
+func (h *harness) shows(what string, metrics func() string, has, lacks []string) {
+	h.t.Helper()
+	var text string
+	var wrong []string
+	defer func() {
+		if len(wrong) > 0 {
+			h.t.Logf("%s:\n%s\nin\n%s", what, strings.Join(wrong, "\n"), ours(text))
+		}
+	}()
+	h.eventually(what, func() bool {
+		text, wrong = metrics(), nil
+		for _, line := range has {
+			if !strings.Contains(text, line) {
+				wrong = append(wrong, "lacks "+line)
+			}
+		}
+		for _, line := range lacks {
+			if strings.Contains(text, line) {
+				wrong = append(wrong, "has "+line)
+			}
+		}
+		return len(wrong) == 0
+	})
+}
+
+func ours(text string) string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "bellwether_operator_") && !strings.Contains(line, "_bucket") {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "")
+}
+
+// scrape returns nothing while the agent is not there.
+func scrape(t *testing.T, address string) string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/metrics", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return ""
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("scrape: %s, %v\n%s", response.Status, err, text)
+	}
+	return string(text)
+}
+
+// permit gives a user what the chart gives to the agent's ServiceAccount on its
+// cluster: its own rules, and the aggregated role. The role view is left out.
+func permit(t *testing.T, k client.Client, user string) {
+	t.Helper()
+	root, err := build.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(root, "charts", "bellwether", "files", "agent-rules.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var role rbacv1.ClusterRole
+	if err := yaml.UnmarshalStrict(text, &role); err != nil {
+		t.Fatal(err)
+	}
+	role.Name = user
+	operands := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: user + "-operands"},
+		AggregationRule: &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{
+			MatchLabels: map[string]string{"bellwether.dev/aggregate-to-agent": "true"},
+		}}},
+	}
+	for _, r := range []*rbacv1.ClusterRole{&role, operands} {
+		binding := &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: r.Name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: r.Name},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+		}
+		for _, o := range []client.Object{r, binding} {
+			if err := k.Create(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// withStatus lets a CRD's resources have any fields.
+func withStatus(_, crd object) {
+	for _, version := range crd["spec"].(object)["versions"].([]any) {
+		version.(object)["schema"] = object{"openAPIV3Schema": object{"type": "object", "x-kubernetes-preserve-unknown-fields": true}}
+	}
+}
