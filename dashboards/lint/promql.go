@@ -54,7 +54,7 @@ func selectors(expr string) []selector {
 			if strings.HasPrefix(at(next), "[") {
 				s.ranged = true
 			}
-			if at(i-1) == "(" {
+			if at(i-1) == "(" && isName.MatchString(at(i-2)) {
 				s.function = at(i - 2)
 			}
 			out = append(out, s)
