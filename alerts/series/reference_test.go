@@ -1,0 +1,107 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package series_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bellwether-dev/bellwether/alerts/series"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+const reference = `# Metrics
+
+Names and labels are constants in ` + "`alerts/series`" + `, from which this page is made; exporters, rules and dashboards share them.
+[SLIs and series](slo.md) says which of them rules read, and what those record.
+
+## Agents
+
+Each agent serves these at ` + "`/metrics`" + ` on port 8080, beside those of controller-runtime and of [probes](slo.md#series-that-the-rules-read). All
+have the label ` + "`cluster`" + ` too, with the FleetCluster's name. Scrape with ` + "`honor_labels`" + `, as the chart's PodMonitor does: ` + "`namespace`" + ` is the
+operator's, not the agent's.
+
+%s
+- ` + "`outcome`" + ` is succeeded or failed. An admission counts once, by how it ended first: with its CSV Succeeded, or with the install Stalled
+  because OLM could not resolve, unpack or carry out what was admitted, or because the CSV is Failed or misses requirements. An agent
+  that starts counts nothing of what has ended before; an ending in the moment between two agents is not counted at all.
+- ` + "`upgrading`" + ` is 1 while an admission has not succeeded, for at most 10 minutes from the latest of the admission, the newest of the
+  operator's CSVs and, at first, the Subscription. So every hop has its own 10 minutes, and waiting before OLM begins uses none.
+- ` + "`ready`" + ` is true, false or unknown, by the conditions Stalled, Ready and Available, in this order. Resources younger than 5 minutes are
+  left out. Those without any of these conditions, those whose status is older than their spec, and those that have been going for
+  more than 5 minutes are unknown.
+- ` + "`reason`" + ` is forbidden, too_many or failed. Every minute an agent counts the first 5,000 resources of each of the first 30 kinds that
+  an operator's CSV owns; counts outlive a failure to count again by 5 minutes.
+- There are at most 50 Deployments and 20 conditions of an operator. ManagedOperators of one name in several of the hub's namespaces
+  share a series; the first namespace's is told.
+
+Gauges are read from the agent's caches at the time of the scrape, and custom resources are listed apart from it: a scrape waits for
+nothing, and a series goes with its object. An agent whose cluster's API server has not answered for 2 minutes tells no more than what is
+expected; ` + "`BellwetherSLIAbsent`" + ` is for that.
+
+### What an agent may count
+
+The cluster's role ` + "`view`" + ` lets the agent list the resources of operators, because OLM adds them to it; the chart binds it
+(` + "`agent.bindView`" + `). Without it, or for kinds that OLM does not add, label a ClusterRole:
+
+` + "```yaml" + `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: count-echo-servers
+  labels: {bellwether.dev/aggregate-to-agent: "true"}
+rules:
+- {apiGroups: [echo.example.com], resources: [echoservers], verbs: [list]}
+` + "```" + `
+
+## Hub
+
+The hub serves these in the same way. Only the leader does.
+
+%s
+- ` + "`state`" + ` of the fleet's clusters is online, offline or never_joined; of an operator's selected, updated, ready or offline; of a
+  rollout's and a wave's pending, in_progress, succeeded, failed, deferred or removed; of a cluster's installs ready or not_ready.
+- The hub also exports ` + "`bellwether_operator_expected`" + ` of all clusters, so that an operator is missed where the agent is silent.
+
+Gauges are read from the hub's cache at the time of the scrape, so they are as fresh as what the hub decides on, and a series goes with
+its object.
+`
+
+func table(all []series.Series) string {
+	var b strings.Builder
+	b.WriteString("| metric | type | labels | says |\n|---|---|---|---|\n")
+	for _, s := range all {
+		labels := make([]string, len(s.Labels))
+		for i, l := range s.Labels {
+			labels[i] = "`" + l + "`"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", s.Name, s.Type, strings.Join(labels, ", "), s.Help)
+	}
+	return b.String()
+}
+
+// TestReference holds the page to the names.
+func TestReference(t *testing.T) {
+	file := filepath.Join("..", "..", "docs", "reference", "metrics.md")
+	got := strings.ReplaceAll(fmt.Sprintf(reference, table(series.Exported()), table(series.Hub())), "|  |", "| |")
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("docs/reference/metrics.md; run with -update if this is what you want (-want +got):\n%s", diff)
+	}
+}
