@@ -62,6 +62,8 @@ type Options struct {
 	ServiceAccounts []string
 	// Annotations are added to metadata/annotations.yaml.
 	Annotations map[string]string
+	// Metadata are further files of metadata/, by their name there: properties.yaml and dependencies.yaml.
+	Metadata map[string][]byte
 }
 
 // About describes the operator to people and says where it can be installed. The zero value says nothing.
@@ -188,6 +190,11 @@ func (a *assembly) checkOptions() {
 	o.DefaultChannel = cmp.Or(o.DefaultChannel, o.Channels[0])
 	if !slices.Contains(o.Channels, o.DefaultChannel) {
 		a.problem("the default channel %q is none of the channels %s", o.DefaultChannel, strings.Join(o.Channels, ", "))
+	}
+	for name := range o.Metadata {
+		if name != "properties.yaml" && name != "dependencies.yaml" {
+			a.problem("metadata/%s is not read by anything: only properties.yaml and dependencies.yaml are", name)
+		}
 	}
 	for key := range o.Annotations {
 		if strings.HasPrefix(key, "operators.operatorframework.io.bundle.") {

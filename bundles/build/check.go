@@ -5,34 +5,27 @@ package build
 
 import (
 	"errors"
-	"fmt"
 	"path"
 	"slices"
 	"strings"
+	"testing/fstest" // an fs.FS of files in memory
 
 	"github.com/operator-framework/api/pkg/encoding"
 	"github.com/operator-framework/api/pkg/manifests"
 	"github.com/operator-framework/api/pkg/validation"
 	apiextensionsv1beta1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/yaml"
 
 	"github.com/bellwether-dev/bellwether/bundles"
 )
 
 // Bundle reads the files as OLM would. Errors wrap bundles.ErrNotBundle.
 func (f Files) Bundle() (*bundles.Bundle, error) {
-	var in struct {
-		Annotations map[string]string `json:"annotations"`
+	fsys := fstest.MapFS{}
+	for name, text := range f {
+		fsys[name] = &fstest.MapFile{Data: text, Mode: 0o644}
 	}
-	if err := yaml.Unmarshal(f[annotationsFile], &in); err != nil {
-		return nil, fmt.Errorf("%w: decode %s: %w", bundles.ErrNotBundle, annotationsFile, err)
-	}
-	var texts [][]byte
-	for _, name := range f.manifests(in.Annotations) {
-		texts = append(texts, f[name])
-	}
-	return bundles.FromManifests(texts, in.Annotations)
+	return bundles.Read(fsys)
 }
 
 // manifests are the names of the manifest files, in order.

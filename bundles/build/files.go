@@ -108,6 +108,9 @@ func (a *assembly) files() (Files, error) {
 			return nil, err
 		}
 	}
+	for name, text := range a.options.Metadata {
+		out[path.Join(bundles.MetadataDir, name)] = text
+	}
 	return out, out.put(annotationsFile, map[string]any{"annotations": a.annotations()})
 }
 

@@ -75,6 +75,7 @@ type bundleBuild struct {
 	options      build.Options
 	csv, icon    string
 	installModes []string
+	metadata     []string
 
 	values                 valueFlags
 	release, kubeVersion   string
@@ -131,6 +132,7 @@ func (b *bundleBuild) add(c *cobra.Command) {
 	f.StringSliceVar(&o.ServiceAccounts, "service-account", nil, "A further service account whose roles OLM is to grant; can be repeated.")
 	f.StringSliceVar(&o.LeaveOut, "leave-out", nil, "What may be lost because a bundle cannot carry it: KIND or KIND/NAME; can be repeated.")
 	f.StringToStringVar(&o.Annotations, "annotation", nil, "A further annotation of the bundle, KEY=VALUE; can be repeated.")
+	f.StringSliceVar(&b.metadata, "metadata", nil, "A `FILE` to put into metadata/, properties.yaml or dependencies.yaml; can be repeated.")
 	f.StringVar(&b.release, "release-name", "", "The release that the chart is rendered as. Default: the package.")
 	f.StringVar(&b.kubeVersion, "kube-version", helmchart.DefaultKubeVersion, "The Kubernetes that the chart is rendered for.")
 	f.StringSliceVar(&b.apiVersions, "api-versions", nil, "APIs that the chart may count on, as in monitoring.coreos.com/v1.")
@@ -143,6 +145,7 @@ func (b *bundleBuild) add(c *cobra.Command) {
 		_ = c.MarkFlagDirname(name)
 	}
 	_ = c.MarkFlagFilename("csv", "yaml", "yml", "json")
+	_ = c.MarkFlagFilename("metadata", "yaml")
 	_ = c.MarkFlagFilename("icon", "svg", "png", "jpg", "jpeg", "gif")
 	_ = c.RegisterFlagCompletionFunc("install-modes", cobra.FixedCompletions(
 		[]string{"OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"}, cobra.ShellCompDirectiveNoFileComp))
@@ -256,10 +259,18 @@ func (a *app) assembleBundle(b *bundleBuild, source string, flags *pflag.FlagSet
 	return b.fromStream(source, f)
 }
 
-// readFiles reads the icon, and turns texts into what they stand for.
+// readFiles reads the icon and metadata, and turns texts into what they stand for.
 func (b *bundleBuild) readFiles() error {
 	for _, m := range b.installModes {
 		b.options.About.InstallModes = append(b.options.About.InstallModes, operatorsv1alpha1.InstallModeType(m))
+	}
+	b.options.Metadata = map[string][]byte{}
+	for _, file := range b.metadata {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("read metadata: %w", err)
+		}
+		b.options.Metadata[filepath.Base(file)] = text
 	}
 	if b.icon == "" {
 		return nil
@@ -279,7 +290,7 @@ func (b *bundleBuild) readFiles() error {
 
 // assemblyFlags have no meaning for a bundle that is one already.
 var assemblyFlags = []string{"package", "version", "channels", "default-channel", "csv", "display-name", "description", "provider", "provider-url",
-	"icon", "install-modes", "maturity", "min-kube-version", "capabilities", "keywords", "service-account", "leave-out", "annotation",
+	"icon", "install-modes", "maturity", "min-kube-version", "capabilities", "keywords", "service-account", "leave-out", "annotation", "metadata",
 	"set", "values", "release-name", "kube-version", "api-versions"}
 
 func (b *bundleBuild) reuse(dir string, flags *pflag.FlagSet) (*build.Result, error) {

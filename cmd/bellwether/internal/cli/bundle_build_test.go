@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 )
 
@@ -71,6 +72,20 @@ func TestBundleBuild(t *testing.T) {
 		text, err := os.ReadFile(filepath.Join(out, "manifests", "kettle-operator.clusterserviceversion.yaml"))
 		if err != nil || !strings.Contains(string(text), "image: registry.example.com/kettle/operator:1.2.3") {
 			t.Errorf("the image is not the one that was set: %v\n%s", err, text)
+		}
+	})
+	t.Run("with properties", func(t *testing.T) {
+		out, properties := filepath.Join(dir, "watched"), filepath.Join(t.TempDir(), "properties.yaml")
+		const text = "properties:\n- type: bellwether.dev/slo\n  value: {without: [webhook]}\n"
+		if err := os.WriteFile(properties, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if r := w.run(t, "bundle", "build", chart, "--metadata", properties, "--output-dir", out); r.code != exitOK {
+			t.Fatal(r.err)
+		}
+		b, err := bundles.Read(os.DirFS(out))
+		if err != nil || len(b.Properties) != 1 || b.Properties[0].Type != "bellwether.dev/slo" {
+			t.Errorf("read %+v, %v", b, err)
 		}
 	})
 	t.Run("an image reads as its folder", func(t *testing.T) {
@@ -143,6 +158,9 @@ func TestBundleBuildSaysWhatIsWrong(t *testing.T) {
 		"no chart":               {[]string{write("c.tgz", "x")}, exitUnusable, "it is no .tgz", false},
 		"a broken kustomization": {[]string{filepath.Dir(write("k/kustomization.yaml", "resources: [none.yaml]")), "--package", "p"}, exitUnusable, "unusable kustomization", false},
 		"a bundle with flags":    {[]string{golden, "--version", "1.0.0"}, exitError, "is a bundle already, so --version has no meaning", false},
+		"other metadata":         {[]string{filepath.Join(buildTestdata, "chart"), "--metadata", write("notes.yaml", "x")}, exitUnusable, "metadata/notes.yaml is not read by anything", false},
+		"broken metadata":        {[]string{filepath.Join(buildTestdata, "chart"), "--metadata", write("properties.yaml", "properties: 7")}, exitUnusable, "metadata/properties.yaml", false},
+		"no metadata":            {[]string{"-", "--metadata", filepath.Join(dir, "absent.yaml")}, exitUnusable, "read metadata", false},
 		"a bad icon":             {[]string{"-", "--icon", write("i.bmp", "x")}, exitUnusable, "none of svg, png, jpg and gif", false},
 		"a bad value":            {[]string{filepath.Join(buildTestdata, "chart"), "--values", filepath.Join(dir, "absent")}, exitUnusable, "read chart values", false},
 		"something in the way":   {[]string{golden, "--oci-layout", full}, exitError, "has files, but no oci-layout", false},
