@@ -7,6 +7,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -28,8 +29,10 @@ func descriptions(cluster string) map[string]*prometheus.Desc {
 	return all
 }
 
-// collector collects the gauges when it is scraped.
+// collector collects the gauges when it is scraped. What it cannot read it
+// leaves out and logs: one operator must not cost the metrics of all others.
 type collector struct {
+	log    logr.Logger
 	reader *reader
 	look   func() Sight
 	counts *counts
@@ -53,7 +56,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	defer cancel()
 	installs, err := c.reader.expected(ctx)
 	if err != nil {
-		out <- prometheus.NewInvalidMetric(c.descs[series.OperatorExpected], err)
+		c.log.Error(err, "Cannot export the metrics of operators")
 		return
 	}
 	for _, oi := range installs {
@@ -63,7 +66,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		}
 		seen, err := c.reader.observe(ctx, oi, see)
 		if err != nil {
-			out <- prometheus.NewInvalidMetric(c.descs[series.OperatorInfo], err)
+			c.log.Error(err, "Cannot export the metrics of an operator", "operator", oi.Spec.Operator.Name)
 			continue
 		}
 		c.vital(out, seen)
@@ -104,7 +107,8 @@ func (c *collector) operands(out chan<- prometheus.Metric, operator string, of c
 func (c *collector) gauge(out chan<- prometheus.Metric, name string, value float64, labels ...string) {
 	metric, err := prometheus.NewConstMetric(c.descs[name], prometheus.GaugeValue, value, labels...)
 	if err != nil {
-		metric = prometheus.NewInvalidMetric(c.descs[name], err)
+		c.log.Error(err, "Cannot export a series", "metric", name, "labels", labels)
+		return
 	}
 	out <- metric
 }

@@ -210,7 +210,9 @@ func (r *reader) conditions(ctx context.Context, v *vital) error {
 			}
 		}
 	}
-	slices.SortFunc(v.conditions, func(a, b metav1.Condition) int { return cmp.Compare(a.Type, b.Type) })
+	slices.SortStableFunc(v.conditions, func(a, b metav1.Condition) int { return cmp.Compare(a.Type, b.Type) })
+	// OLM lets an operator name a type twice; Prometheus does not.
+	v.conditions = slices.CompactFunc(v.conditions, func(a, b metav1.Condition) bool { return a.Type == b.Type })
 	v.conditions = v.conditions[:min(len(v.conditions), maxConditions)]
 	return nil
 }

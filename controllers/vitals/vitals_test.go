@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/blang/semver/v4"
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	"github.com/operator-framework/api/pkg/lib/version"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -24,6 +25,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -48,6 +50,7 @@ type world struct {
 	local    client.Client
 	see      Sight
 	lister   fakeLister
+	reader   *reader
 	counts   *counts
 	outcomes *outcomes
 	registry *prometheus.Registry
@@ -66,11 +69,12 @@ func newWorld(t *testing.T, cluster ...client.Object) *world {
 	w.local = fake.NewClientBuilder().WithScheme(scheme).WithObjects(cluster...).Build()
 	clock := func() time.Time { return now }
 	read := &reader{hub: w.hub, local: w.local, now: clock}
+	w.reader = read
 	look := func() Sight { return w.see }
 	w.counts = &counts{reader: read, look: look, lister: w.lister, every: time.Minute, now: clock}
 	w.outcomes = newOutcomes("prod-eu")
 	w.registry = prometheus.NewPedanticRegistry()
-	w.registry.MustRegister(&collector{reader: read, look: look, counts: w.counts, descs: descriptions("prod-eu")}, w.outcomes)
+	w.registry.MustRegister(&collector{log: logr.Discard(), reader: read, look: look, counts: w.counts, descs: descriptions("prod-eu")}, w.outcomes)
 	return w
 }
 
@@ -167,7 +171,7 @@ func deployment(namespace, name, owner string, desired *int32, available int32) 
 func operatorCondition(namespace, name string) client.Object {
 	return &operatorsv2.OperatorCondition{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec:       operatorsv2.OperatorConditionSpec{Conditions: []metav1.Condition{{Type: "Upgradeable", Status: metav1.ConditionFalse}}},
+		Spec:       operatorsv2.OperatorConditionSpec{Conditions: []metav1.Condition{{Type: "Upgradeable", Status: metav1.ConditionFalse}, {Type: "Upgradeable", Status: metav1.ConditionTrue}}},
 		Status: operatorsv2.OperatorConditionStatus{Conditions: []metav1.Condition{
 			{Type: "Upgradeable", Status: metav1.ConditionTrue}, {Type: "example.com/Äußerst \"gut\"", Status: metav1.ConditionTrue},
 		}},
@@ -327,6 +331,42 @@ func TestOneName(t *testing.T) {
 	if n := strings.Count(w.text(), series.OperatorExpected+`{cluster="prod-eu",operator="echo"}`); n != 1 {
 		t.Errorf("echo is expected %d times", n)
 	}
+}
+
+// TestOneBrokenOperator: what cannot be read of one costs the others nothing.
+func TestOneBrokenOperator(t *testing.T) {
+	w := wellWorld(t)
+	broken := catalog("echo", "bellwether-echo", "", "", "")
+	if err := w.local.Get(t.Context(), client.ObjectKeyFromObject(broken), broken); err != nil {
+		t.Fatal(err)
+	}
+	broken.(*unstructured.Unstructured).Object["spec"] = "no object"
+	w.reader.local = brokenList{Client: w.local, broken: broken.(*unstructured.Unstructured)}
+	text := w.text()
+	if !strings.Contains(text, series.OperatorExpected+`{cluster="prod-eu",operator="echo"} 1`) || strings.Contains(text, series.OperatorCSVSucceeded+`{cluster="prod-eu",operator="echo"}`) {
+		t.Errorf("of the broken one more or less is told than that it is expected:\n%s", text)
+	}
+	if !strings.Contains(text, series.OperatorCSVSucceeded+`{cluster="prod-eu",operator="queue"}`) {
+		t.Errorf("the others are not told of:\n%s", text)
+	}
+}
+
+// brokenList has something in the place of an object.
+type brokenList struct {
+	client.Client
+	broken *unstructured.Unstructured
+}
+
+func (b brokenList) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	err := b.Client.List(ctx, list, opts...)
+	if all, ok := list.(*unstructured.UnstructuredList); ok {
+		for i := range all.Items {
+			if all.Items[i].GetName() == b.broken.GetName() && all.Items[i].GetKind() == b.broken.GetKind() {
+				all.Items[i] = *b.broken
+			}
+		}
+	}
+	return err
 }
 
 func TestCountsOutliveAFailure(t *testing.T) {
