@@ -90,7 +90,7 @@ func network(err error) *plan.Failure {
 	switch {
 	case errors.As(err, &dns):
 		return &plan.Failure{Reason: v1alpha1.ReasonDNSFailed, Message: err.Error()}
-	case errors.As(err, &certificate), errors.As(err, &record), errors.As(err, &alert),
+	case errors.Is(err, http.ErrSchemeMismatch), errors.As(err, &certificate), errors.As(err, &record), errors.As(err, &alert),
 		errors.As(err, &unknown), errors.As(err, &name), errors.As(err, &invalid):
 		return &plan.Failure{Reason: v1alpha1.ReasonTLSFailed, Message: err.Error()}
 	case errors.As(err, &dial) && dial.Op == "dial":

@@ -1,0 +1,469 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"bufio"
+	"context"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/dns/dnsmessage"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bellwether-dev/bellwether/alerts/series"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/probe/plan"
+)
+
+// names is a resolver that knows these names and no others.
+type names map[string]string
+
+func (n names) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
+	if address, ok := n[host]; ok {
+		return []netip.Addr{netip.MustParseAddr(address)}, nil
+	}
+	return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
+}
+
+// testGuard takes the address of the tests' servers for a public one, and judges
+// all others as ever.
+func testGuard(n names) guard {
+	return guard{resolver: n, private: func(a netip.Addr) bool { return a != netip.MustParseAddr("127.0.0.1") && private(a) }}
+}
+
+// ask runs a probe once.
+func ask(t *testing.T, n names, spec v1alpha1.EndpointProbeSpec, target plan.Target) answer {
+	t.Helper()
+	a := newAsker(testGuard(n))
+	t.Cleanup(a.relay.close)
+	if target.URL == "" {
+		target.URL = spec.Target.URL
+	}
+	module, err := compile(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), plan.Length(spec.Timeout, plan.DefaultTimeout))
+	defer cancel()
+	return a.ask(ctx, &Probe{Spec: spec}, module, target)
+}
+
+func at(url string) v1alpha1.EndpointProbeSpec {
+	return v1alpha1.EndpointProbeSpec{Operator: "echo", Target: v1alpha1.ProbeTarget{URL: url}}
+}
+
+func with(spec v1alpha1.EndpointProbeSpec, change func(*v1alpha1.EndpointProbeSpec)) v1alpha1.EndpointProbeSpec {
+	change(&spec)
+	return spec
+}
+
+func within(spec v1alpha1.EndpointProbeSpec, timeout time.Duration) v1alpha1.EndpointProbeSpec {
+	spec.Timeout = &metav1.Duration{Duration: timeout}
+	return spec
+}
+
+func (a answer) value(name, label string) (float64, bool) {
+	for _, s := range a.samples {
+		if s.series == name && s.label == label {
+			return s.value, true
+		}
+	}
+	return 0, false
+}
+
+// hostile is an HTTP server with an answer of each kind.
+func hostile(t *testing.T) *http.ServeMux {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/ok", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "all is well") })
+	mux.HandleFunc("/error", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
+	mux.HandleFunc("/moved", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/ok", http.StatusFound) })
+	mux.HandleFunc("/loop", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/loop", http.StatusFound) })
+	mux.HandleFunc("/to-metadata", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "http://169.254.169.254/latest/meta-data/iam", http.StatusFound)
+	})
+	mux.HandleFunc("/to-name-of-metadata", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "http://metadata.example/", http.StatusFound)
+	})
+	mux.HandleFunc("/to-loopback", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "http://127.0.0.2:1/", http.StatusFound)
+	})
+	mux.HandleFunc("/endless", func(w http.ResponseWriter, r *http.Request) {
+		chunk := make([]byte, 64<<10)
+		for r.Context().Err() == nil {
+			if _, err := w.Write(chunk); err != nil {
+				return
+			}
+		}
+	})
+	mux.HandleFunc("/hang", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	return mux
+}
+
+func TestHTTP(t *testing.T) {
+	server := httptest.NewServer(hostile(t))
+	t.Cleanup(server.Close)
+	secure := httptest.NewTLSServer(hostile(t))
+	t.Cleanup(secure.Close)
+	port := server.URL[strings.LastIndex(server.URL, ":"):]
+	hosts := names{"app.example": "127.0.0.1", "metadata.example": "169.254.169.254", "mapped.example": "::ffff:169.254.169.254"}
+	off := false
+	ca := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw}))
+
+	cases := map[string]struct {
+		spec   v1alpha1.EndpointProbeSpec
+		target plan.Target
+		want   string // the reason of the failure; empty: a success
+		says   string
+	}{
+		"answers":              {spec: at(server.URL + "/ok")},
+		"is looked up by name": {spec: at("http://app.example" + port + "/ok")},
+		"follows a redirect":   {spec: at(server.URL + "/moved")},
+		"a redirect that is good": {spec: with(at(server.URL+"/moved"), func(s *v1alpha1.EndpointProbeSpec) {
+			s.HTTP = &v1alpha1.HTTPProbe{FollowRedirects: &off, Statuses: []int32{302}}
+		})},
+		"a redirect that is not":      {spec: with(at(server.URL+"/moved"), func(s *v1alpha1.EndpointProbeSpec) { s.HTTP = &v1alpha1.HTTPProbe{FollowRedirects: &off} }), want: v1alpha1.ReasonBadStatus, says: "302 Found"},
+		"a status":                    {spec: at(server.URL + "/error"), want: v1alpha1.ReasonBadStatus, says: "503 Service Unavailable"},
+		"a status that is good":       {spec: with(at(server.URL+"/error"), func(s *v1alpha1.EndpointProbeSpec) { s.HTTP = &v1alpha1.HTTPProbe{Statuses: []int32{503}} })},
+		"a body that matches":         {spec: with(at(server.URL+"/ok"), func(s *v1alpha1.EndpointProbeSpec) { s.HTTP = &v1alpha1.HTTPProbe{Matches: []string{"^all is"}} })},
+		"a body that does not":        {spec: with(at(server.URL+"/ok"), func(s *v1alpha1.EndpointProbeSpec) { s.HTTP = &v1alpha1.HTTPProbe{Matches: []string{"^ready"}} }), want: v1alpha1.ReasonBadAnswer},
+		"a body that must not match":  {spec: with(at(server.URL+"/ok"), func(s *v1alpha1.EndpointProbeSpec) { s.HTTP = &v1alpha1.HTTPProbe{NotMatches: []string{"well"}} }), want: v1alpha1.ReasonBadAnswer},
+		"an endless body to match":    {spec: with(at(server.URL+"/endless"), func(s *v1alpha1.EndpointProbeSpec) { s.HTTP = &v1alpha1.HTTPProbe{Matches: []string{"x"}} }), want: v1alpha1.ReasonAnswerTooLarge, says: "512 KiB"},
+		"an endless body":             {spec: at(server.URL + "/endless"), want: v1alpha1.ReasonAnswerTooLarge, says: "512 KiB"},
+		"a redirect loop":             {spec: at(server.URL + "/loop"), want: v1alpha1.ReasonTooManyRedirects},
+		"a name that is unknown":      {spec: at("http://nobody.example/"), want: v1alpha1.ReasonDNSFailed, says: "nobody.example"},
+		"nobody listens":              {spec: at("http://127.0.0.1:1/"), want: v1alpha1.ReasonConnectFailed, says: "refused"},
+		"no answer":                   {spec: within(at(server.URL+"/hang"), 100*time.Millisecond), want: v1alpha1.ReasonTimedOut},
+		"an unknown certificate":      {spec: at(secure.URL + "/ok"), want: v1alpha1.ReasonTLSFailed},
+		"a certificate that is known": {spec: with(at(secure.URL+"/ok"), func(s *v1alpha1.EndpointProbeSpec) { s.TLS = &v1alpha1.ProbeTLS{CA: ca} })},
+		"a certificate for another name": {spec: with(at(secure.URL+"/ok"), func(s *v1alpha1.EndpointProbeSpec) {
+			s.TLS = &v1alpha1.ProbeTLS{CA: ca, ServerName: "other.test"}
+		}), want: v1alpha1.ReasonTLSFailed, says: "other.test"},
+		"any certificate":                {spec: with(at(secure.URL+"/ok"), func(s *v1alpha1.EndpointProbeSpec) { s.TLS = &v1alpha1.ProbeTLS{InsecureSkipVerify: true} })},
+		"TLS where there is none":        {spec: at(strings.Replace(server.URL, "http", "https", 1)), want: v1alpha1.ReasonTLSFailed},
+		"a metadata address":             {spec: at("http://169.254.169.254/"), want: v1alpha1.ReasonAddressRefused, says: "allowPrivate"},
+		"a name of a metadata address":   {spec: at("http://metadata.example/"), want: v1alpha1.ReasonAddressRefused, says: "metadata.example is 169.254.169.254"},
+		"a mapped metadata address":      {spec: at("http://mapped.example/"), want: v1alpha1.ReasonAddressRefused},
+		"a redirect to metadata":         {spec: at(server.URL + "/to-metadata"), want: v1alpha1.ReasonAddressRefused, says: "169.254.169.254"},
+		"a redirect to metadata by name": {spec: at(server.URL + "/to-name-of-metadata"), want: v1alpha1.ReasonAddressRefused},
+		"a redirect to loopback":         {spec: at(server.URL + "/to-loopback"), want: v1alpha1.ReasonAddressRefused},
+		"a loopback that is permitted": {spec: with(at(server.URL+"/to-loopback"), func(s *v1alpha1.EndpointProbeSpec) { s.AllowPrivate = true }),
+			want: v1alpha1.ReasonConnectFailed},
+		"the address of a Service": {spec: at("unused"), target: plan.Target{URL: "http://echo.ns.svc" + port + "/ok", Address: netip.MustParseAddr("127.0.0.1")}},
+		"a Service that redirects to metadata": {spec: at("unused"),
+			target: plan.Target{URL: "http://echo.ns.svc" + port + "/to-metadata", Address: netip.MustParseAddr("127.0.0.1")}, want: v1alpha1.ReasonAddressRefused},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			check(t, ask(t, hosts, tc.spec, tc.target), tc.want, tc.says)
+		})
+	}
+}
+
+func check(t *testing.T, got answer, want, says string) {
+	t.Helper()
+	success, _ := got.value(series.ProbeSuccess, "")
+	if want == "" {
+		if got.failure != nil || success != 1 {
+			t.Fatalf("probe_success is %v, failure %+v; want a success", success, got.failure)
+		}
+		return
+	}
+	if got.failure == nil || success != 0 {
+		t.Fatalf("the probe succeeded, want %s", want)
+	}
+	t.Logf("%s: %s", got.failure.Reason, got.failure.Message)
+	if got.failure.Reason != want || !strings.Contains(got.failure.Message, says) {
+		t.Errorf("failed for %s: %s; want %s with %q", got.failure.Reason, got.failure.Message, want, says)
+	}
+}
+
+func TestHTTPSeries(t *testing.T) {
+	server := httptest.NewServer(hostile(t))
+	t.Cleanup(server.Close)
+	got := ask(t, nil, at(server.URL+"/moved"), plan.Target{})
+	for name, want := range map[string]float64{
+		series.ProbeSuccess: 1, series.ProbeHTTPStatusCode: 200, series.ProbeHTTPRedirects: 1, series.ProbeIPProtocol: 4,
+		series.ProbeHTTPVersion: 1.1, series.ProbeHTTPUncompressed: 11,
+	} {
+		if value, ok := got.value(name, ""); !ok || value != want {
+			t.Errorf("%s is %v (there: %v), want %v", name, value, ok, want)
+		}
+	}
+	for _, phase := range []string{"resolve", "connect", "processing", "transfer"} {
+		if value, ok := got.value(series.ProbeHTTPDuration, phase); !ok || value < 0 || value > 5 {
+			t.Errorf("phase %s took %v s (there: %v)", phase, value, ok)
+		}
+	}
+}
+
+// raw serves connections by hand.
+func raw(t *testing.T, serve func(net.Conn)) string {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close() //nolint:errcheck // a test's server
+				serve(conn)
+			}()
+		}
+	}()
+	return listener.Addr().String()
+}
+
+// drip sends a byte now and then, until the client goes.
+func drip(conn net.Conn) {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for range tick.C {
+		if _, err := conn.Write([]byte("x")); err != nil {
+			return
+		}
+	}
+}
+
+func TestHostileConnections(t *testing.T) {
+	slowLoris := raw(t, func(conn net.Conn) {
+		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nX-Never: ")
+		drip(conn)
+	})
+	slowBody := raw(t, func(conn net.Conn) {
+		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+		drip(conn)
+	})
+	hugeHeaders := raw(t, func(conn net.Conn) {
+		_, _ = bufio.NewReader(conn).ReadString('\n')
+		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\n")
+		line := "X-Header: " + strings.Repeat("a", 4000) + "\r\n"
+		for {
+			if _, err := io.WriteString(conn, line); err != nil {
+				return
+			}
+		}
+	})
+	informational := raw(t, func(conn net.Conn) {
+		_, _ = bufio.NewReader(conn).ReadString('\n')
+		for {
+			if _, err := io.WriteString(conn, "HTTP/1.1 103 Early Hints\r\n\r\n"); err != nil {
+				return
+			}
+		}
+	})
+	garbage := raw(t, func(conn net.Conn) { _, _ = io.WriteString(conn, "220 mail.example ESMTP\r\n") })
+	silent := raw(t, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
+	lines := raw(t, func(conn net.Conn) {
+		for {
+			if _, err := io.WriteString(conn, strings.Repeat("y", 1000)); err != nil {
+				return
+			}
+		}
+	})
+	short := 150 * time.Millisecond
+	expect := func(spec v1alpha1.EndpointProbeSpec, send, text string) v1alpha1.EndpointProbeSpec {
+		spec.TCP = &v1alpha1.TCPProbe{Send: send, Expect: text}
+		return spec
+	}
+	cases := map[string]struct {
+		spec v1alpha1.EndpointProbeSpec
+		want string
+	}{
+		"slow-loris headers":         {within(at("http://"+slowLoris), short), v1alpha1.ReasonTimedOut},
+		"slow-loris body":            {within(at("http://"+slowBody), short), v1alpha1.ReasonTimedOut},
+		"endless headers":            {at("http://" + hugeHeaders), v1alpha1.ReasonAnswerTooLarge},
+		"endless early hints":        {at("http://" + informational), v1alpha1.ReasonAnswerTooLarge},
+		"no HTTP":                    {at("http://" + garbage), v1alpha1.ReasonProtocolError},
+		"TLS handshake never ends":   {within(at("https://"+silent), short), v1alpha1.ReasonTimedOut},
+		"tcp connects":               {at("tcp://" + silent), ""},
+		"tcp reads a line":           {expect(at("tcp://"+garbage), "", "^220 "), ""},
+		"tcp reads another line":     {expect(at("tcp://"+garbage), "", "^250 "), v1alpha1.ReasonBadAnswer},
+		"tcp waits for a line":       {within(expect(at("tcp://"+silent), "hello", "."), short), v1alpha1.ReasonTimedOut},
+		"tcp gets a line of no end":  {expect(at("tcp://"+lines), "", "z"), v1alpha1.ReasonProtocolError},
+		"tcp with TLS never ends":    {within(with(at("tcp://"+silent), func(s *v1alpha1.EndpointProbeSpec) { s.TLS = &v1alpha1.ProbeTLS{} }), short), v1alpha1.ReasonTimedOut},
+		"tcp to nobody":              {at("tcp://127.0.0.1:1"), v1alpha1.ReasonConnectFailed},
+		"tcp to a metadata address":  {at("tcp://169.254.169.254:80"), v1alpha1.ReasonAddressRefused},
+		"grpc never answers":         {within(at("grpc://"+silent), short), v1alpha1.ReasonTimedOut},
+		"grpc over another protocol": {within(at("grpc://"+garbage), time.Second), v1alpha1.ReasonProtocolError},
+		"grpc to nobody":             {at("grpc://127.0.0.1:1"), v1alpha1.ReasonConnectFailed},
+		"grpc to a metadata address": {at("grpc://169.254.169.254"), v1alpha1.ReasonAddressRefused},
+		"grpc without TLS": {within(with(at("grpc://"+garbage), func(s *v1alpha1.EndpointProbeSpec) { s.TLS = &v1alpha1.ProbeTLS{} }), time.Second),
+			v1alpha1.ReasonTLSFailed},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) { check(t, ask(t, nil, tc.spec, plan.Target{}), tc.want, "") })
+	}
+}
+
+func TestGRPC(t *testing.T) {
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, state := grpc.NewServer(), health.NewServer()
+	state.SetServingStatus("down", grpc_health_v1.HealthCheckResponse_NOT_SERVING)
+	grpc_health_v1.RegisterHealthServer(server, state)
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(server.Stop)
+	url := "grpc://" + listener.Addr().String()
+	of := func(service string) v1alpha1.EndpointProbeSpec {
+		return with(at(url), func(s *v1alpha1.EndpointProbeSpec) { s.GRPC = &v1alpha1.GRPCProbe{Service: service} })
+	}
+	check(t, ask(t, nil, at(url), plan.Target{}), "", "")
+	check(t, ask(t, nil, of("down"), plan.Target{}), v1alpha1.ReasonNotServing, "NOT_SERVING")
+	check(t, ask(t, nil, of("unknown"), plan.Target{}), v1alpha1.ReasonProtocolError, "unknown service")
+	got := ask(t, nil, at(url), plan.Target{})
+	if value, ok := got.value(series.ProbeGRPCHealthResponse, "SERVING"); !ok || value != 1 {
+		t.Errorf("the series says %v (there: %v) of SERVING", value, ok)
+	}
+}
+
+func TestDNS(t *testing.T) {
+	conn, err := new(net.ListenConfig).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	go answerDNS(conn)
+	of := func(query, matches string) v1alpha1.EndpointProbeSpec {
+		return with(within(at("dns://"+conn.LocalAddr().String()), 300*time.Millisecond), func(s *v1alpha1.EndpointProbeSpec) {
+			s.DNS = &v1alpha1.DNSProbe{Query: query, Matches: matches}
+		})
+	}
+	check(t, ask(t, nil, of("app.example", ""), plan.Target{}), "", "")
+	check(t, ask(t, nil, of("app.example", `192\.0\.2\.1`), plan.Target{}), "", "")
+	check(t, ask(t, nil, of("app.example", `192\.0\.2\.9`), plan.Target{}), v1alpha1.ReasonBadAnswer, "")
+	check(t, ask(t, nil, of("missing.example", ""), plan.Target{}), v1alpha1.ReasonBadAnswer, "")
+	check(t, ask(t, nil, of("silent.example", ""), plan.Target{}), v1alpha1.ReasonTimedOut, "")
+}
+
+// answerDNS knows app.example, says that there is no missing.example, and of all
+// others nothing.
+func answerDNS(conn net.PacketConn) {
+	buffer := make([]byte, 512)
+	for {
+		n, from, err := conn.ReadFrom(buffer)
+		if err != nil {
+			return
+		}
+		var message dnsmessage.Message
+		if message.Unpack(buffer[:n]) != nil || len(message.Questions) != 1 {
+			continue
+		}
+		message.Response = true
+		question := message.Questions[0]
+		switch question.Name.String() {
+		case "app.example.":
+			message.Answers = []dnsmessage.Resource{{
+				Header: dnsmessage.ResourceHeader{Name: question.Name, Class: dnsmessage.ClassINET, Type: dnsmessage.TypeA},
+				Body:   &dnsmessage.AResource{A: [4]byte{192, 0, 2, 1}},
+			}}
+		case "missing.example.":
+			message.RCode = dnsmessage.RCodeNameError
+		default:
+			continue
+		}
+		if packed, err := message.Pack(); err == nil {
+			_, _ = conn.WriteTo(packed, from)
+		}
+	}
+}
+
+func TestPrivate(t *testing.T) {
+	for address, want := range map[string]bool{
+		"169.254.169.254": true, "127.0.0.1": true, "::1": true, "fe80::1%eth0": true, "0.0.0.0": true, "::": true, "0.1.2.3": true,
+		"fd00:ec2::254": true, "fd20:ce::254": true, "100.100.100.200": true, "168.63.129.16": true, "224.0.0.1": true,
+		"::ffff:169.254.169.254": true, "64:ff9b::a9fe:a9fe": true, "2002:a9fe:a9fe::1": true, "::169.254.169.254": true, "255.255.255.255": true,
+		"10.0.0.1": false, "192.168.1.1": false, "100.64.0.1": false, "fd12::1": false, "192.0.2.1": false, "2001:db8::1": false,
+		"64:ff9b::c000:201": false,
+	} {
+		if got := private(netip.MustParseAddr(address)); got != want {
+			t.Errorf("private(%s) is %v, want %v", address, got, want)
+		}
+	}
+}
+
+// The relay is for this process's running probes: others on the machine get
+// nothing from it.
+func TestRelayIsForRunningProbesOnly(t *testing.T) {
+	r := &relay{guard: testGuard(nil)}
+	t.Cleanup(r.close)
+	proxy, done, err := r.open(&passage{ctx: t.Context(), allowPrivate: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(hostile(t))
+	t.Cleanup(server.Close)
+	get := func() error {
+		transport := &http.Transport{Proxy: http.ProxyURL(proxy), DisableKeepAlives: true}
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/ok", nil)
+		if err != nil {
+			return fmt.Errorf("make request: %w", err)
+		}
+		response, err := transport.RoundTrip(request)
+		if err != nil {
+			return fmt.Errorf("ask: %w", err)
+		}
+		return response.Body.Close()
+	}
+	if err := get(); err != nil {
+		t.Errorf("a running probe: %v", err)
+	}
+	done()
+	if err := get(); err == nil {
+		t.Error("a probe that is over still gets through")
+	}
+}
+
+// What a hostile server sends must not pile up: neither in memory nor as
+// goroutines.
+func TestHostileServersLeaveNothingBehind(t *testing.T) {
+	server := httptest.NewServer(hostile(t))
+	t.Cleanup(server.Close)
+	a := newAsker(testGuard(nil))
+	t.Cleanup(a.relay.close)
+	spec := within(at(""), 200*time.Millisecond)
+	module, err := compile(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	round := func() {
+		for _, path := range []string{"/endless", "/loop", "/hang", "/to-metadata"} {
+			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			a.ask(ctx, &Probe{Spec: spec}, module, plan.Target{URL: server.URL + path})
+			cancel()
+		}
+	}
+	round()
+	before := runtime.NumGoroutine()
+	for range 10 {
+		round()
+	}
+	deadline := time.Now().Add(10 * time.Second)
+	for runtime.NumGoroutine() > before+5 {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d goroutines are left of %d", runtime.NumGoroutine(), before)
+		}
+		runtime.Gosched()
+	}
+}

@@ -1,0 +1,291 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/bellwether-dev/bellwether/alerts/series"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/probe/plan"
+)
+
+func newTestEngine(o Options) *Engine {
+	e := New(o)
+	e.asker = newAsker(testGuard(nil))
+	return e
+}
+
+func started(t *testing.T, e *Engine) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- e.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func key(name string) types.NamespacedName { return types.NamespacedName{Namespace: "ns", Name: name} }
+
+func to(url string, interval time.Duration) Probe {
+	return Probe{
+		Cluster: "prod-1", Operator: "echo", Name: "web", Vantage: "cluster",
+		Spec: v1alpha1.EndpointProbeSpec{Operator: "echo", Interval: &metav1.Duration{Duration: interval}, Timeout: &metav1.Duration{Duration: interval}},
+		Aim:  func(context.Context) (plan.Target, *plan.Failure) { return plan.Target{URL: url}, nil },
+	}
+}
+
+func named(p Probe, name string) Probe {
+	p.Name = name
+	return p
+}
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain until %s", what)
+		}
+		<-tick.C
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSeriesComeAndGoWithTheirProbe(t *testing.T) {
+	server := httptest.NewServer(hostile(t))
+	t.Cleanup(server.Close)
+	e := newTestEngine(Options{})
+	registry := prometheus.NewPedanticRegistry()
+	must(t, registry.Register(e))
+	started(t, e)
+	must(t, e.Set(key("a"), to(server.URL+"/ok", 20*time.Millisecond)))
+	must(t, e.Set(key("b"), named(to("http://127.0.0.1:1/", 20*time.Millisecond), "dead")))
+	eventually(t, "both have run", func() bool { return !e.Verdict(key("a")).At.IsZero() && !e.Verdict(key("b")).At.IsZero() })
+	want := `
+# HELP probe_success Whether the probe succeeded.
+# TYPE probe_success gauge
+probe_success{cluster="prod-1",operator="echo",probe="dead",vantage="cluster"} 0
+probe_success{cluster="prod-1",operator="echo",probe="web",vantage="cluster"} 1
+`
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), series.ProbeSuccess); err != nil {
+		t.Error(err)
+	}
+	families, err := registry.Gather()
+	must(t, err)
+	if len(families) < 12 {
+		t.Errorf("only %d families of series", len(families))
+	}
+	e.Remove(key("a"))
+	e.Remove(key("b"))
+	for _, name := range []string{series.ProbeSuccess, series.ProbeHTTPDuration} {
+		if n, err := testutil.GatherAndCount(registry, name); n != 0 || err != nil {
+			t.Errorf("%d series of %s outlive their probes (%v)", n, name, err)
+		}
+	}
+}
+
+func TestAProbeNeverOverlapsItself(t *testing.T) {
+	var now, most, runs atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if n := now.Add(1); n > most.Load() {
+			most.Store(n)
+		}
+		defer now.Add(-1)
+		runs.Add(1)
+		select { // longer than the interval
+		case <-r.Context().Done():
+		case <-time.After(30 * time.Millisecond):
+		}
+		_, _ = io.WriteString(w, "ok")
+	}))
+	t.Cleanup(server.Close)
+	e := newTestEngine(Options{})
+	started(t, e)
+	p := to(server.URL, 10*time.Millisecond)
+	p.Spec.Timeout = &metav1.Duration{Duration: 5 * time.Second}
+	must(t, e.Set(key("a"), p))
+	eventually(t, "it has run ten times", func() bool {
+		e.Verdict(key("a"))
+		must(t, e.Set(key("a"), p)) // as each reconcile does
+		return runs.Load() >= 10
+	})
+	if most.Load() != 1 {
+		t.Errorf("%d runs of one probe at a time", most.Load())
+	}
+}
+
+// Many endpoints hang; those of the others are probed on time.
+func TestHangingEndpointsTakeNoPlaceFromOthers(t *testing.T) {
+	hang := raw(t, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
+	var served sync.Map
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		count, _ := served.LoadOrStore(r.URL.Path, new(atomic.Int64))
+		count.(*atomic.Int64).Add(1)
+		_, _ = io.WriteString(w, "ok")
+	}))
+	t.Cleanup(server.Close)
+	e := newTestEngine(Options{Quick: 2, Slow: 4})
+	for i := range 20 {
+		name := fmt.Sprintf("well-%d", i)
+		must(t, e.Set(key(name), named(to(server.URL+"/"+name, 200*time.Millisecond), name)))
+	}
+	started(t, e)
+	all := func(n int64) bool {
+		for i := range 20 {
+			count, ok := served.Load(fmt.Sprintf("/well-%d", i))
+			if !ok || count.(*atomic.Int64).Load() < n {
+				return false
+			}
+		}
+		return true
+	}
+	eventually(t, "each has run once", func() bool { return all(1) })
+	for i := range 40 {
+		name := fmt.Sprintf("hang-%d", i)
+		must(t, e.Set(key(name), named(to("http://"+hang, time.Hour), name)))
+		p := e.entries[key(name)]
+		e.mu.Lock()
+		e.due.drop(p)
+		p.due = time.Now()
+		e.due.add(p)
+		e.mu.Unlock()
+	}
+	e.prod()
+	eventually(t, "the slow lane is full", func() bool {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return e.lanes.slow.taken == 4 && len(e.lanes.slow.waiting) > 0
+	})
+	before := int64(0)
+	served.Range(func(_, count any) bool { before = max(before, count.(*atomic.Int64).Load()); return true })
+	eventually(t, "each has run three times more while others hang", func() bool { return all(before + 3) })
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.lanes.slow.taken != 4 {
+		t.Errorf("the slow lane has %d places taken of 4", e.lanes.slow.taken)
+	}
+	if most := e.lanes.quick.taken; most > 2 {
+		t.Errorf("the quick lane has %d places taken of 2", most)
+	}
+}
+
+// An endpoint that begins to hang leaves the quick lane while it does.
+func TestWhoBecomesSlowLeavesTheQuickLane(t *testing.T) {
+	hang := raw(t, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
+	e := newTestEngine(Options{Quick: 1, Slow: 1})
+	must(t, e.Set(key("a"), to("http://"+hang, 10*time.Minute)))
+	x := e.entries[key("a")]
+	e.due.drop(x)
+	x.slow, x.due = false, time.Now()
+	e.due.add(x)
+	started(t, e)
+	eventually(t, "it went over", func() bool {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return e.lanes.quick.taken == 0 && e.lanes.slow.taken == 1 && x.at == &e.lanes.slow
+	})
+}
+
+func TestSet(t *testing.T) {
+	e := newTestEngine(Options{})
+	must(t, e.Set(key("a"), to("http://127.0.0.1:1/", time.Minute)))
+	if err := e.Set(key("b"), to("http://127.0.0.1:2/", time.Minute)); !errors.Is(err, ErrDuplicate) {
+		t.Errorf("a second probe of the same name: %v", err)
+	}
+	e.Remove(key("a"))
+	if err := e.Set(key("b"), to("http://127.0.0.1:2/", time.Minute)); err != nil {
+		t.Errorf("once the first one is gone: %v", err)
+	}
+	for name, change := range map[string]func(*v1alpha1.EndpointProbeSpec){
+		"spec.http.matches":      func(s *v1alpha1.EndpointProbeSpec) { s.HTTP = &v1alpha1.HTTPProbe{Matches: []string{"("}} },
+		"spec.tls":               func(s *v1alpha1.EndpointProbeSpec) { s.TLS = &v1alpha1.ProbeTLS{CA: "no PEM"} },
+		"spec.dns does not suit": func(s *v1alpha1.EndpointProbeSpec) { s.DNS = &v1alpha1.DNSProbe{Query: "a.example"} },
+		"spec.tcp does not suit": func(s *v1alpha1.EndpointProbeSpec) { s.TCP = &v1alpha1.TCPProbe{} },
+		"needs spec.dns.query":   func(s *v1alpha1.EndpointProbeSpec) { s.Target.URL = "dns://127.0.0.1" },
+		"spec.dns.transport": func(s *v1alpha1.EndpointProbeSpec) {
+			s.Target.URL, s.DNS, s.TLS = "dns://127.0.0.1", &v1alpha1.DNSProbe{Query: "a.example"}, &v1alpha1.ProbeTLS{}
+		},
+	} {
+		p := to("http://127.0.0.1:1/", time.Minute)
+		change(&p.Spec)
+		if err := e.Set(key("b"), p); !errors.Is(err, ErrSpec) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	if len(e.entries) != 0 || len(e.owners) != 0 || len(e.due) != 0 {
+		t.Error("a probe that was refused is still run")
+	}
+}
+
+func TestAChangedSpecIsTriedAtOnce(t *testing.T) {
+	server := httptest.NewServer(hostile(t))
+	t.Cleanup(server.Close)
+	changed := make(chan types.NamespacedName, 10)
+	e := newTestEngine(Options{Changed: func(k types.NamespacedName) { changed <- k }})
+	started(t, e)
+	p := to(server.URL+"/ok", 10*time.Minute)
+	must(t, e.Set(key("a"), p))
+	p.Spec.HTTP = &v1alpha1.HTTPProbe{Statuses: []int32{204}}
+	must(t, e.Set(key("a"), p))
+	if got := <-changed; got != key("a") {
+		t.Errorf("told of %s", got)
+	}
+	if v := e.Verdict(key("a")); v.Failure == nil || v.Failure.Reason != v1alpha1.ReasonBadStatus {
+		t.Errorf("verdict %+v, want %s", v, v1alpha1.ReasonBadStatus)
+	}
+}
+
+func TestSlotsAreSpreadAndStay(t *testing.T) {
+	now := time.Unix(1_800_000_000, 123)
+	const n, interval = 3000, 30 * time.Second
+	perSecond := map[int]int{}
+	for i := range n {
+		k := key(fmt.Sprintf("probe-%d", i))
+		due := slot(k, interval, now)
+		if wait := due.Sub(now); wait <= 0 || wait > interval {
+			t.Fatalf("%s is due in %s", k, wait)
+		}
+		if again := slot(k, interval, due); again != due.Add(interval) {
+			t.Fatalf("after %s comes %s", due, again)
+		}
+		if restarted := slot(k, interval, due.Add(-time.Millisecond)); restarted != due {
+			t.Fatalf("after a restart %s is %s", due, restarted)
+		}
+		perSecond[int(due.Sub(now)/time.Second)]++
+	}
+	for second, count := range perSecond {
+		if count > 2*n/30 {
+			t.Errorf("%d of %d probes are due in second %d", count, n, second)
+		}
+	}
+}
