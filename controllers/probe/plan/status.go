@@ -47,7 +47,7 @@ type Input struct {
 
 // RetryRefused is when a probe that is not run is looked at again: the one that
 // it is a duplicate of may be gone.
-const RetryRefused = time.Minute
+const RetryRefused = 10 * time.Second
 
 // OnHub refuses, on the hub, what is not in the namespace of a cluster, and what
 // names an object: those are on the cluster.

@@ -1,0 +1,97 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+)
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// tell is what a person reads of a status.
+func tell(s v1alpha1.EndpointProbeStatus) string {
+	var out strings.Builder
+	for _, c := range s.Conditions {
+		fmt.Fprintf(&out, "%s=%s %s; ", c.Type, c.Status, c.Reason)
+	}
+	fmt.Fprintf(&out, "url %s", s.URL)
+	if s.LastFailure != nil {
+		fmt.Fprintf(&out, "; last failure %s at %s", s.LastFailure.Reason, s.LastFailure.Time.UTC().Format("15:04"))
+	}
+	return out.String()
+}
+
+// The life of a probe, each status following from the one before.
+func TestStatusOverALife(t *testing.T) {
+	probe := &v1alpha1.EndpointProbe{ObjectMeta: metav1.ObjectMeta{Generation: 1}}
+	fails := func(reason string) *Failure { return &Failure{Reason: reason, Message: "why"} }
+	for _, step := range []struct {
+		refused *Failure
+		verdict Verdict
+		want    string
+	}{
+		{want: "Ready=True Succeeded; Success=Unknown Waiting; url "},
+		{verdict: Verdict{At: noon, URL: "http://a/"}, want: "Ready=True Succeeded; Success=True Succeeded; url http://a/"},
+		{verdict: Verdict{At: noon.Add(time.Minute), URL: "http://a/", Failure: fails("TimedOut")},
+			want: "Ready=True Succeeded; Success=False TimedOut; url http://a/; last failure TimedOut at 12:01"},
+		// The same failure later is no news.
+		{verdict: Verdict{At: noon.Add(2 * time.Minute), URL: "http://a/", Failure: fails("TimedOut")},
+			want: "Ready=True Succeeded; Success=False TimedOut; url http://a/; last failure TimedOut at 12:01"},
+		// A target that is gone is a failure like any other, and its URL is kept.
+		{verdict: Verdict{At: noon.Add(3 * time.Minute), Failure: fails("TargetNotFound")},
+			want: "Ready=True Succeeded; Success=False TargetNotFound; url http://a/; last failure TargetNotFound at 12:03"},
+		{verdict: Verdict{At: noon.Add(4 * time.Minute), URL: "http://b/"},
+			want: "Ready=True Succeeded; Success=True Succeeded; url http://b/; last failure TargetNotFound at 12:03"},
+		{refused: fails("InvalidSpec"),
+			want: "Ready=False InvalidSpec; Success=Unknown InvalidSpec; Stalled=True InvalidSpec; url http://b/; last failure TargetNotFound at 12:03"},
+	} {
+		probe.Status = Status(Input{Probe: probe, Refused: step.refused, Verdict: step.verdict})
+		if diff := cmp.Diff(step.want, tell(probe.Status)); diff != "" {
+			t.Errorf("status (-want +got):\n%s", diff)
+		}
+	}
+}
+
+func TestAlike(t *testing.T) {
+	base := Verdict{At: noon, URL: "http://a/", Failure: &Failure{Reason: "TimedOut"}}
+	for name, tc := range map[string]struct {
+		other Verdict
+		want  bool
+	}{
+		"later, with another message": {Verdict{At: noon.Add(time.Hour), URL: "http://a/", Failure: &Failure{Reason: "TimedOut", Message: "x"}}, true},
+		"another reason":              {Verdict{At: noon, URL: "http://a/", Failure: &Failure{Reason: "BadStatus"}}, false},
+		"a success":                   {Verdict{At: noon, URL: "http://a/"}, false},
+		"another URL":                 {Verdict{At: noon, URL: "http://b/", Failure: &Failure{Reason: "TimedOut"}}, false},
+		"never run":                   {Verdict{}, false},
+	} {
+		if got := base.Alike(tc.other); got != tc.want {
+			t.Errorf("%s: %v, want %v", name, got, tc.want)
+		}
+	}
+}
+
+func TestOnHub(t *testing.T) {
+	for name, tc := range map[string]struct {
+		cluster string
+		target  v1alpha1.ProbeTarget
+		says    string
+	}{
+		"a URL in a cluster's namespace": {cluster: "prod-1", target: v1alpha1.ProbeTarget{URL: "http://a/"}},
+		"another namespace":              {target: v1alpha1.ProbeTarget{URL: "http://a/"}, says: "namespace of a cluster"},
+		"an object":                      {cluster: "prod-1", target: v1alpha1.ProbeTarget{Service: &v1alpha1.ServiceTarget{}}, says: "must be a url"},
+	} {
+		got := OnHub(&v1alpha1.EndpointProbe{Spec: v1alpha1.EndpointProbeSpec{Target: tc.target}}, tc.cluster)
+		if (got == nil) != (tc.says == "") || got != nil && !strings.Contains(got.Message, tc.says) {
+			t.Errorf("%s: got %+v, want %q", name, got, tc.says)
+		}
+	}
+}
