@@ -48,7 +48,7 @@ func fleetNow() []panel {
 	return []panel{
 		count("Silent clusters", "Clusters whose agent does not renew its Lease. Look at the list of clusters below: the agent, its network or the cluster may be down; rollouts leave these clusters out meanwhile.",
 			hubSilent, anyIsBad(), orNone("count("+of(series.ClusterOnline)+" == 0)", of(series.ClusterOnline))),
-		count("Operators on clusters", "How many operators should run, counted once for each cluster. If this falls without anybody removing an operator, look whether the hub and the agents are scraped.",
+		count("Operators expected", "How many operators should run, counted once for each cluster. If this falls without anybody removing an operator, look whether the hub and the agents are scraped.",
 			agentSilent, noJudgement(), "count(max by (cluster, operator) ("+of(series.OperatorExpected)+"))"),
 		count("Pages", "Alerts that page somebody now. Open the operator in the list of alerts below, and follow the runbook of the alert.",
 			rulesSilent, anyIsBad(), orNone("count("+firing(is(series.Severity, series.Page))+")", rulesWork)),

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command generate writes the dashboards where they are shipped: to out, in
-// full, and to the chart, on one line each. It runs in the folder of package
-// dashboards, by go generate, and decides nothing.
+// full, to the chart, on one line each, and as pictures for the documentation.
+// It runs in the folder of package dashboards, by go generate, and decides
+// nothing.
 package main
 
 import (
@@ -12,13 +13,16 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/bellwether-dev/bellwether/dashboards"
+	"github.com/bellwether-dev/bellwether/dashboards/draw"
 )
 
 const (
 	out   = "out"
 	chart = "../charts/bellwether/files/dashboards"
+	docs  = "../docs/images/dashboards"
 )
 
 func main() {
@@ -29,8 +33,8 @@ func main() {
 }
 
 func run() error {
-	for _, dir := range []string{out, chart} {
-		if err := empty(dir); err != nil {
+	for dir, pattern := range map[string]string{out: "*.json", chart: "*.json", docs: "*.svg"} {
+		if err := empty(dir, pattern); err != nil {
 			return err
 		}
 	}
@@ -44,8 +48,13 @@ func run() error {
 			return fmt.Errorf("compact dashboard: %w", err)
 		}
 		line.WriteByte('\n')
-		for dir, content := range map[string][]byte{out: text, chart: line.Bytes()} {
-			if err := os.WriteFile(filepath.Join(dir, dashboards.FileName(d)), content, 0o644); err != nil { //nolint:gosec // dashboards are for everybody
+		name := dashboards.FileName(d)
+		for file, content := range map[string][]byte{
+			filepath.Join(out, name):                                      text,
+			filepath.Join(chart, name):                                    line.Bytes(),
+			filepath.Join(docs, strings.TrimSuffix(name, ".json")+".svg"): draw.SVG(d),
+		} {
+			if err := os.WriteFile(file, content, 0o644); err != nil { //nolint:gosec // dashboards are for everybody
 				return fmt.Errorf("write dashboard: %w", err)
 			}
 		}
@@ -53,12 +62,12 @@ func run() error {
 	return nil
 }
 
-// empty removes the dashboards of a folder, so that none outlives its code.
-func empty(dir string) error {
+// empty removes the files of a folder, so that none outlives its dashboard.
+func empty(dir, pattern string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // dashboards are for everybody
 		return fmt.Errorf("make folder: %w", err)
 	}
-	old, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	old, err := filepath.Glob(filepath.Join(dir, pattern))
 	if err != nil {
 		return fmt.Errorf("list dashboards: %w", err)
 	}
