@@ -109,8 +109,9 @@ func within(spans []fleet.Span, in fleet.Span) []fleet.Span {
 	return out
 }
 
-// recordedBySloth are the ratios of 5 minutes, out of which it makes those of 30 days.
-func recordedBySloth(f *fleet.Fleet, groups []monitoringv1.RuleGroup) iter.Seq[fleet.Series] {
+// recordedBySloth are the ratios of 5 minutes, out of which it makes those of 30 days. If one objective is for all operators,
+// their labels are, too.
+func recordedBySloth(f *fleet.Fleet, groups []monitoringv1.RuleGroup, all bool) iter.Seq[fleet.Series] {
 	const ratio = "slo:sli_error:ratio_rate5m"
 	labels := map[string]map[string]string{}
 	for _, g := range groups {
@@ -126,7 +127,11 @@ func recordedBySloth(f *fleet.Fleet, groups []monitoringv1.RuleGroup) iter.Seq[f
 				Labels: map[string]string{fleet.Name: ratio, series.Cluster: fleet.Cluster(i.cluster)},
 				Runs:   fleet.Gauge(f.Size().History, f.Bad(i.cluster, i.operator, i.sli), fleet.ErrorRatio(i.sli), 0),
 			}
-			maps.Copy(s.Labels, labels[fleet.Operator(i.operator)+"-"+i.slug])
+			service := fleet.Operator(i.operator)
+			if all {
+				s.Labels[i.owner()], service = service, "fleet"
+			}
+			maps.Copy(s.Labels, labels[service+"-"+i.slug])
 			if !yield(s) {
 				return
 			}

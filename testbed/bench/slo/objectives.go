@@ -5,6 +5,7 @@ package slo
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/bellwether-dev/bellwether/alerts/series"
 	"github.com/bellwether-dev/bellwether/alerts/slo"
@@ -18,21 +19,42 @@ type objective struct {
 	name, slug string
 	target     slo.PPM
 	// gauge is 1 while all is well, where the SLI is time; else it is requests.
-	gauge, bad, total string
+	gauge, bad, total *selector
 	// good are the requests that are not bad, for who counts these.
-	good string
+	good *selector
+}
+
+// selector selects series of an operator.
+type selector struct {
+	metric string
+	// owner is the label that says whose they are, and more another matcher.
+	owner, more string
+}
+
+// of selects an operator's series, or those of all operators if it is empty.
+func (s *selector) of(operator string) string {
+	var matchers []string
+	if operator != "" {
+		matchers = append(matchers, fmt.Sprintf("%s=%q", s.owner, operator))
+	}
+	if s.more != "" {
+		matchers = append(matchers, s.more)
+	}
+	return s.metric + "{" + strings.Join(matchers, ",") + "}"
 }
 
 // objectives are five SLIs with the default profile's targets, over 30 days.
 func objectives() []objective {
+	ofAgent := func(metric, more string) *selector { return &selector{metric, series.Operator, more} }
+	ofController := func(metric, more string) *selector { return &selector{metric, series.Namespace, more} }
 	return []objective{
-		{sli: fleet.CSV, name: "csv", slug: "csv", target: 995_000, gauge: series.OperatorCSVSucceeded + "{operator=%q}"},
-		{sli: fleet.Catalog, name: "catalog", slug: "catalog", target: 990_000, gauge: series.OperatorCatalogReady + "{operator=%q}"},
-		{sli: fleet.Probe, name: slo.Probe, slug: "probe", target: 999_000, gauge: series.ProbeSuccess + "{operator=%q,probe=\"api\"}"},
+		{sli: fleet.CSV, name: "csv", slug: "csv", target: 995_000, gauge: ofAgent(series.OperatorCSVSucceeded, "")},
+		{sli: fleet.Catalog, name: "catalog", slug: "catalog", target: 990_000, gauge: ofAgent(series.OperatorCatalogReady, "")},
+		{sli: fleet.Probe, name: slo.Probe, slug: "probe", target: 999_000, gauge: ofAgent(series.ProbeSuccess, `probe="api"`)},
 		{sli: fleet.Reconcile, name: "reconcile", slug: "reconcile", target: 990_000,
-			bad: series.ReconcileErrorsTotal + "{namespace=%q}", total: series.ReconcileTotal + "{namespace=%q}"},
+			bad: ofController(series.ReconcileErrorsTotal, ""), total: ofController(series.ReconcileTotal, "")},
 		{sli: fleet.Latency, name: "latency", slug: "latency", target: 990_000,
-			good: series.ReconcileTimeBucket + "{namespace=%q,le=\"10.0\"}", total: series.ReconcileTimeCount + "{namespace=%q}"},
+			good: ofController(series.ReconcileTimeBucket, `le="10.0"`), total: ofController(series.ReconcileTimeCount, "")},
 	}
 }
 
@@ -45,5 +67,10 @@ func ours() slo.Set {
 	return s
 }
 
-// of fills an operator's name into a selector.
-func of(selector, operator string) string { return fmt.Sprintf(selector, operator) }
+// owner is the label that says whose the series are.
+func (o objective) owner() string {
+	if o.gauge != nil {
+		return o.gauge.owner
+	}
+	return o.total.owner
+}

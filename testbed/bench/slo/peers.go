@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"embed"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -33,14 +34,17 @@ const (
 	pyrraVersion = "v0.10.1"
 )
 
-func peerFile(peer, version string) string { return peer + "-" + version + ".rules.yaml.gz" }
+// versions of the peers, and of ways to use them.
+var versions = map[string]string{sloth: slothVersion, slothFleet: slothVersion, pyrra: pyrraVersion}
+
+func peerFile(peer string) string { return peer + "-" + versions[peer] + ".rules.yaml.gz" }
 
 // peerRules are a peer's rules for the first operators.
-func peerRules(peer, version string, operators int) ([]monitoringv1.RuleGroup, error) {
+func peerRules(peer string, operators int) ([]monitoringv1.RuleGroup, error) {
 	if operators > Operators {
 		return nil, fmt.Errorf("read rules of %s: there are some for %d operators only", peer, Operators)
 	}
-	packed, err := generated.ReadFile("testdata/" + peerFile(peer, version))
+	packed, err := generated.ReadFile("testdata/" + peerFile(peer))
 	if err != nil {
 		return nil, fmt.Errorf("read rules of %s: %w", peer, err)
 	}
@@ -56,6 +60,9 @@ func peerRules(peer, version string, operators int) ([]monitoringv1.RuleGroup, e
 	if err := yaml.UnmarshalStrict(text, &file); err != nil {
 		return nil, fmt.Errorf("decode rules of %s: %w", peer, err)
 	}
+	if peer == slothFleet {
+		return file.Groups, nil
+	}
 	var groups []monitoringv1.RuleGroup
 	for _, g := range file.Groups {
 		for i := range operators {
@@ -67,11 +74,19 @@ func peerRules(peer, version string, operators int) ([]monitoringv1.RuleGroup, e
 	return groups, nil
 }
 
-// CollectRules packs the rule files that a peer wrote into a folder into the benchmark's data, which is in the folder to.
-func CollectRules(from, to, peer string) error {
-	version := map[string]string{"sloth": slothVersion, "pyrra": pyrraVersion}[peer]
+// CollectRules packs the rule files that the peers wrote into folders of their names, below from, into the benchmark's data,
+// which is in the folder to.
+func CollectRules(from, to string) error {
+	var errs []error
+	for peer := range versions {
+		errs = append(errs, collect(filepath.Join(from, peer), to, peer))
+	}
+	return errors.Join(errs...)
+}
+
+func collect(from, to, peer string) error {
 	paths, err := filepath.Glob(filepath.Join(from, "*.yaml"))
-	if err != nil || len(paths) == 0 || version == "" {
+	if err != nil || len(paths) == 0 || versions[peer] == "" {
 		return fmt.Errorf("collect rules: there are none of %q in %s (%w)", peer, from, err)
 	}
 	var all monitoringv1.PrometheusRuleSpec
@@ -101,7 +116,7 @@ func CollectRules(from, to, peer string) error {
 	if err := w.Close(); err != nil {
 		return fmt.Errorf("pack rules: %w", err)
 	}
-	if err := os.WriteFile(filepath.Join(to, peerFile(peer, version)), packed.Bytes(), 0o644); err != nil { //nolint:gosec // it is part of the source
+	if err := os.WriteFile(filepath.Join(to, peerFile(peer)), packed.Bytes(), 0o644); err != nil { //nolint:gosec // it is part of the source
 		return fmt.Errorf("pack rules: %w", err)
 	}
 	return nil

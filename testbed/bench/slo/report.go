@@ -16,44 +16,75 @@ const (
 	cpuRatio  = 0.2
 )
 
-// perRound is the processor time of one round.
-func (r result) perRound() time.Duration { return time.Duration(float64(r.cpu) / r.rounds) }
+// scraping is the processor time of a round in which nothing is evaluated.
+func scraping(all []result) time.Duration {
+	for _, r := range all {
+		if r.name == idle {
+			return time.Duration(float64(r.cpu) / r.rounds)
+		}
+	}
+	return 0
+}
 
-func report(o Options, results []result) figure.Section {
+// evaluated is how many rounds' worth of evaluations there were. On a machine with too much to do it is less than the rounds
+// that passed: Prometheus leaves out what it does not get to.
+func (r result) evaluated() float64 {
+	if due := r.due(); due > 0 {
+		return float64(r.evaluations) / due
+	}
+	return r.rounds
+}
+
+// evaluating is the processor time of a round's evaluations alone.
+func (r result) evaluating(scraping time.Duration) figure.Quantity {
+	if len(r.groups) == 0 {
+		return figure.Quantity{}
+	}
+	return figure.Duration(time.Duration((float64(r.cpu) - r.rounds*float64(scraping)) / r.evaluated()))
+}
+
+func (r result) rules() figure.Quantity { return figure.Count(r.Recording + r.Alerting) }
+
+func (r result) mostMemory() figure.Quantity { return figure.Bytes(r.memory) }
+
+func report(o Options, all []result) figure.Section {
 	by := map[string]result{}
-	for _, r := range results {
+	for _, r := range all {
 		by[r.name] = r
 	}
-	us := by[bellwether]
-	perRound := func(r result) figure.Quantity {
-		return figure.Duration((r.cpu - by[idle].cpu) / time.Duration(r.rounds))
-	}
+	idling := scraping(all)
 	var rows []figure.Row
-	for _, peer := range []result{by[sloth], by[pyrra]} {
-		version := map[string]string{sloth: slothVersion, pyrra: pyrraVersion}[peer.name]
-		row := func(what string, value func(result) figure.Quantity, promise figure.Promise) {
-			a, b := value(us), value(peer)
-			rows = append(rows, figure.Row{
-				Name: fmt.Sprintf("%s, against %s %s", what, peer.name, version), Ours: a, Peer: b, Ratio: figure.Ratio(a, b), Promise: promise, Runs: 1,
-			})
-		}
-		row("rules", func(r result) figure.Quantity { return figure.Count(r.Recording + r.Alerting) }, figure.AtMost(ruleRatio))
-		row("processor time per round", perRound, figure.AtMost(cpuRatio))
-		row("memory", func(r result) figure.Quantity { return figure.Bytes(r.memory) }, figure.Promise{})
-	}
-	grid := [][]string{{"Prometheus with", "groups", "rules", "evaluations", "missed", "processor time per round", "without scraping", "all groups once", "memory", "alerts"}}
-	for _, r := range results {
-		grid = append(grid, []string{
-			r.name, fmt.Sprint(r.Groups), fmt.Sprint(r.Recording + r.Alerting), fmt.Sprint(r.evaluations), fmt.Sprint(r.missed),
-			figure.Duration(r.perRound()).String(), perRound(r).String(), figure.Duration(r.last).String(), figure.Bytes(r.memory).String(), fmt.Sprint(r.alerts),
+	compare := func(what string, peer result, value func(result) figure.Quantity, promise figure.Promise) {
+		a, b := value(by[bellwether]), value(peer)
+		rows = append(rows, figure.Row{
+			Name: fmt.Sprintf("%s, and %s %s", what, peer.name, versions[peer.name]), Ours: a, Peer: b, Ratio: figure.Ratio(a, b), Promise: promise, Runs: 1,
 		})
 	}
-	how := "All but pyrra at the same time"
-	if o.InTurn {
-		how = "One after the other"
+	for _, peer := range []string{sloth, pyrra, slothFleet} {
+		fewer, cheaper := figure.AtMost(ruleRatio), figure.AtMost(cpuRatio)
+		if peer == slothFleet {
+			// Nobody promised anything about objectives that are no operator's.
+			fewer, cheaper = figure.Promise{}, figure.Promise{}
+		}
+		compare("rules", by[peer], result.rules, fewer)
+		compare("processor time of a round of evaluations", by[peer], func(r result) figure.Quantity { return r.evaluating(idling) }, cheaper)
+		compare("peak memory of Prometheus", by[peer], result.mostMemory, figure.Promise{})
 	}
-	detail := fmt.Sprintf("%d operators with %d objectives each on %d clusters, %d minutes of history, rounds of %s. %s; processor time is that of "+
-		"all cores together, in user and system mode, and memory is anonymous memory at its peak.\n\n",
-		o.Fleet.Operators, len(objectives()), o.Fleet.Clusters, o.Fleet.History, o.Round, how)
-	return figure.Section{Key: "slo", Title: "Rules of SLOs, against those of sloth and pyrra", Rows: rows, Detail: detail + figure.Grid(grid)}
+	return figure.Section{Key: "slo", Title: "Rules of SLOs, against those of sloth and pyrra", Rows: rows, Detail: detail(o, all, idling)}
+}
+
+func detail(o Options, all []result, idling time.Duration) string {
+	grid := [][]string{{"Prometheus with", "groups", "rules", "rounds evaluated", "of", "processor time", "of a round of evaluations", "peak memory", "alerts"}}
+	for _, r := range all {
+		grid = append(grid, []string{
+			r.name, fmt.Sprint(r.Groups), r.rules().String(), fmt.Sprintf("%.1f", r.evaluated()), fmt.Sprintf("%.1f", r.rounds),
+			figure.Duration(r.cpu).String(), r.evaluating(idling).String(), r.mostMemory().String(), fmt.Sprint(r.alerts),
+		})
+	}
+	how := "All ran at the same time, but for pyrra, which ran after them."
+	if o.InTurn {
+		how = "One ran after the other."
+	}
+	return fmt.Sprintf("%d operators with %d objectives each on %d clusters, %d days of history at every minute, rounds of %s. %s\n\n%s",
+		o.Fleet.Operators, len(objectives()), o.Fleet.Clusters, o.Fleet.History/(24*60), o.Round, how, figure.Grid(grid))
 }

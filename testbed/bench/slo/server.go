@@ -68,12 +68,10 @@ func send(to io.WriteCloser, f *fleet.Fleet, s side) error {
 // reading is what a server says of itself at one moment. Numbers only grow.
 type reading struct {
 	cpu time.Duration
-	// evaluations and failures are of rules; missed are evaluations of groups that found the one before still running.
-	evaluations, failures, missed, samples int
+	// evaluations and failures are of rules.
+	evaluations, failures int
 	// least is how often the group with the fewest evaluations has been evaluated.
 	least int
-	// last is how long all groups' last evaluations took together.
-	last time.Duration
 }
 
 func read(ctx context.Context, s *prometheus.Server) (reading, error) {
@@ -96,10 +94,7 @@ func read(ctx context.Context, s *prometheus.Server) (reading, error) {
 		cpu:         seconds(total("process_cpu_seconds_total")),
 		evaluations: int(total("prometheus_rule_evaluations_total")),
 		failures:    int(total("prometheus_rule_evaluation_failures_total")),
-		missed:      int(total("prometheus_rule_group_iterations_missed_total")),
-		samples:     int(total("prometheus_rule_group_last_evaluation_samples")),
 		least:       least(families["prometheus_rule_group_iterations_total"]),
-		last:        seconds(total("prometheus_rule_group_last_duration_seconds")),
 	}, nil
 }
 

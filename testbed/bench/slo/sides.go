@@ -32,6 +32,7 @@ const (
 	idle       = "no rules"
 	bellwether = "Bellwether"
 	sloth      = "sloth"
+	slothFleet = "sloth-fleet"
 	pyrra      = "pyrra"
 )
 
@@ -40,30 +41,29 @@ func sides(f *fleet.Fleet) ([]side, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build rules: %w", err)
 	}
-	ofSloth, err := peerRules(sloth, slothVersion, f.Size().Operators)
-	if err != nil {
-		return nil, err
-	}
-	ofPyrra, err := peerRules(pyrra, pyrraVersion, f.Size().Operators)
-	if err != nil {
-		return nil, err
+	rules := map[string][]monitoringv1.RuleGroup{}
+	for peer := range versions {
+		if rules[peer], err = peerRules(peer, f.Size().Operators); err != nil {
+			return nil, err
+		}
 	}
 	none := func(func(fleet.Series) bool) {}
 	return []side{
 		{name: idle, recorded: none, rounds: 4},
 		// From slices over windows and burn rates to alerts it takes four rehearsals.
 		{name: bellwether, groups: built.All(), recorded: recordedByUs(f), rounds: 4, rehearsals: 4, pace: 3},
-		{name: sloth, groups: ofSloth, recorded: recordedBySloth(f, ofSloth), rounds: 4, rehearsals: 1, pace: 1},
+		{name: sloth, groups: rules[sloth], recorded: recordedBySloth(f, rules[sloth], false), rounds: 4, rehearsals: 1, pace: 1},
+		{name: slothFleet, groups: rules[slothFleet], recorded: recordedBySloth(f, rules[slothFleet], true), rounds: 4, rehearsals: 1, pace: 1},
 		// Its rules read only what is scraped, and of their own what is a few minutes old.
-		{name: pyrra, groups: ofPyrra, recorded: none, rounds: 2.5, rehearsals: 1, pace: 1},
+		{name: pyrra, groups: rules[pyrra], recorded: none, rounds: 2.5, rehearsals: 1, pace: 1},
 	}, nil
 }
 
-// batches are the sides that are measured at the same time. The first three leave most of two cores idle, and so do not
-// disturb each other; pyrra needs one for itself.
+// batches are the sides that are measured at the same time. All but pyrra's leave two cores time to spare, and so hardly
+// disturb each other; pyrra's need one for themselves.
 func batches(all []side, inTurn bool) [][]side {
 	if !inTurn {
-		return [][]side{all[:3], all[3:]}
+		return [][]side{all[:len(all)-1], all[len(all)-1:]}
 	}
 	var out [][]side
 	for _, s := range all {
@@ -79,6 +79,27 @@ func (s side) count() int {
 		n += len(g.Rules)
 	}
 	return n
+}
+
+// due is how many evaluations of rules a round has. Those of slower groups count in part.
+func (s side) due() float64 {
+	n := 0.0
+	for _, g := range s.groups {
+		n += float64(len(g.Rules)) / max(ownInterval(g).Minutes(), 1)
+	}
+	return n
+}
+
+// ownInterval is a group's interval, or 0 if it leaves that to Prometheus.
+func ownInterval(g monitoringv1.RuleGroup) time.Duration {
+	if g.Interval == nil {
+		return 0
+	}
+	d, err := model.ParseDuration(string(*g.Interval))
+	if err != nil {
+		return 0 // Prometheus refuses it with a better message
+	}
+	return time.Duration(d)
 }
 
 // intervals is how long a group waits from one evaluation to the next.
@@ -103,15 +124,7 @@ func (s side) file(in intervals) (map[string][]byte, error) {
 	}
 	var groups []monitoringv1.RuleGroup
 	for _, g := range s.groups {
-		own := time.Duration(0)
-		if g.Interval != nil {
-			d, err := model.ParseDuration(string(*g.Interval))
-			if err != nil {
-				return nil, fmt.Errorf("read interval of %s: %w", g.Name, err)
-			}
-			own = time.Duration(d)
-		}
-		interval := monitoringv1.Duration(model.Duration(in(own)).String())
+		interval := monitoringv1.Duration(model.Duration(in(ownInterval(g))).String())
 		g.Interval = &interval
 		groups = append(groups, g)
 	}

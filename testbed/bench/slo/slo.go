@@ -51,12 +51,11 @@ type result struct {
 
 	// cpu is what the processors did in all rounds.
 	cpu time.Duration
-	// last is how long all groups' last evaluations took together, and samples what these recorded.
-	last                 time.Duration
-	evaluations, samples int
-	missed               int
-	memory               int64
-	alerts               int
+	// evaluations of rules, in all rounds.
+	evaluations int
+	// memory is the most that was seen.
+	memory int64
+	alerts int
 }
 
 // bench is a benchmark under way.
@@ -242,8 +241,8 @@ func (s *subject) observe(ctx context.Context) error {
 		return err
 	}
 	s.result = result{
-		side: s.side, RuleState: state, cpu: after.cpu - before.cpu, last: after.last, samples: after.samples,
-		evaluations: after.evaluations - before.evaluations, missed: after.missed - before.missed, memory: memory, alerts: alerts,
+		side: s.side, RuleState: state, cpu: after.cpu - before.cpu, evaluations: after.evaluations - before.evaluations,
+		memory: memory, alerts: alerts,
 	}
 	s.say("%s: %.2f s of processor time, %d evaluations, %d alerts\n", s.name, s.result.cpu.Seconds(), s.result.evaluations, alerts)
 	return nil

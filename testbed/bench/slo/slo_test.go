@@ -41,32 +41,32 @@ func TestMeasure(t *testing.T) {
 		}
 	}
 	section := report(o, results)
-	if len(section.Rows) != 6 {
-		t.Errorf("%d rows, want 6", len(section.Rows))
+	if len(section.Rows) != 9 {
+		t.Errorf("%d rows, want 9", len(section.Rows))
 	}
 	t.Log(section.Detail)
 }
 
 func TestPeersHaveRulesForEveryObjective(t *testing.T) {
 	for name, tc := range map[string]struct {
-		peer, version string
-		perObjective  int
+		peer        string
+		perOperator int
 	}{
-		"sloth": {sloth, slothVersion, 17 * 5},
+		"sloth": {sloth, 17 * 5},
 		// Three for SLIs that are time, and for two metrics of requests two of each; eleven for windows and alerts.
-		"pyrra": {pyrra, pyrraVersion, 3*14 + 2*15},
+		"pyrra": {pyrra, 3*14 + 2*15},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, operators := range []int{1, Operators} {
-				groups, err := peerRules(tc.peer, tc.version, operators)
+				groups, err := peerRules(tc.peer, operators)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if diff := cmp.Diff(tc.perObjective*operators, side{groups: groups}.count()); diff != "" {
+				if diff := cmp.Diff(tc.perOperator*operators, side{groups: groups}.count()); diff != "" {
 					t.Errorf("rules for %d operators (-want +got):\n%s", operators, diff)
 				}
 			}
-			if _, err := peerRules(tc.peer, tc.version, Operators+1); err == nil {
+			if _, err := peerRules(tc.peer, Operators+1); err == nil {
 				t.Error("there are rules for more operators than were generated")
 			}
 		})
@@ -79,8 +79,8 @@ func TestPeersSeeTheSameObjectives(t *testing.T) {
 	if err := WriteSpecs(dir, 1); err != nil {
 		t.Fatal(err)
 	}
-	for peer, version := range map[string]string{sloth: slothVersion, pyrra: pyrraVersion} {
-		groups, err := peerRules(peer, version, 1)
+	for peer, operator := range map[string]string{sloth: fleet.Operator(0), pyrra: fleet.Operator(0), slothFleet: ""} {
+		groups, err := peerRules(peer, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,21 +91,21 @@ func TestPeersSeeTheSameObjectives(t *testing.T) {
 			}
 		}
 		for _, o := range objectives() {
-			for _, selector := range []string{o.gauge, o.bad, o.total} {
-				if selector != "" && !strings.Contains(rules.String(), of(selector, fleet.Operator(0))+"[5m]") {
-					t.Errorf("%s does not read %s; its rules are to be generated anew: see testdata/README.md", peer, of(selector, fleet.Operator(0)))
+			for _, s := range []*selector{o.gauge, o.bad, o.total} {
+				if s != nil && !strings.Contains(rules.String(), s.of(operator)+"[5m]") {
+					t.Errorf("%s does not read %s; its rules are to be generated anew: see testdata/README.md", peer, s.of(operator))
 				}
 			}
 		}
 	}
-	if found, err := filepath.Glob(filepath.Join(dir, "*", "*.yaml")); err != nil || len(found) != 1+5 {
+	if found, err := filepath.Glob(filepath.Join(dir, "*", "*.yaml")); err != nil || len(found) != 1+1+5 {
 		t.Errorf("objectives in %v, %v", found, err)
 	}
 }
 
 func TestCollectRulesRefusesAnEmptyFolder(t *testing.T) {
 	to := t.TempDir()
-	if err := CollectRules(t.TempDir(), to, sloth); err == nil {
+	if err := CollectRules(t.TempDir(), to); err == nil {
 		t.Error("no rules were collected without an error")
 	}
 	if left, err := os.ReadDir(to); err != nil || len(left) > 0 {

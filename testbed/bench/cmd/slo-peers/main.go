@@ -15,8 +15,8 @@ import (
 )
 
 func main() {
-	specs := flag.String("specs", "", "write the objectives into this folder, below sloth and pyrra")
-	rules := flag.String("rules", "", "pack the rule files that are in this folder, below sloth and pyrra")
+	specs := flag.String("specs", "", "write the objectives into this folder, below sloth, sloth-fleet and pyrra")
+	rules := flag.String("rules", "", "pack the rule files that are in this folder, below sloth, sloth-fleet and pyrra")
 	to := flag.String("to", "bench/slo/testdata", "folder of the benchmark's data")
 	flag.Parse()
 	if err := run(*specs, *rules, *to); err != nil {
@@ -30,7 +30,7 @@ func run(specs, rules, to string) error {
 	case specs != "" && rules == "":
 		return slo.WriteSpecs(specs, slo.Operators)
 	case rules != "" && specs == "":
-		return errors.Join(slo.CollectRules(rules+"/sloth", to, "sloth"), slo.CollectRules(rules+"/pyrra", to, "pyrra"))
+		return slo.CollectRules(rules, to)
 	}
 	return errors.New("give either --specs or --rules")
 }
