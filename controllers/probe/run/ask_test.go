@@ -155,7 +155,7 @@ func TestHTTP(t *testing.T) {
 		"any certificate":                {spec: with(at(secure.URL+"/ok"), func(s *v1alpha1.EndpointProbeSpec) { s.TLS = &v1alpha1.ProbeTLS{InsecureSkipVerify: true} })},
 		"TLS where there is none":        {spec: at(strings.Replace(server.URL, "http", "https", 1)), want: v1alpha1.ReasonTLSFailed},
 		"a metadata address":             {spec: at("http://169.254.169.254/"), want: v1alpha1.ReasonAddressRefused, says: "allowPrivate"},
-		"a name of a metadata address":   {spec: at("http://metadata.example/"), want: v1alpha1.ReasonAddressRefused, says: "metadata.example is 169.254.169.254"},
+		"a name of a metadata address":   {spec: at("http://metadata.example/"), want: v1alpha1.ReasonAddressRefused, says: "metadata.example, which is 169.254.169.254, is private"},
 		"a mapped metadata address":      {spec: at("http://mapped.example/"), want: v1alpha1.ReasonAddressRefused},
 		"a redirect to metadata":         {spec: at(server.URL + "/to-metadata"), want: v1alpha1.ReasonAddressRefused, says: "169.254.169.254"},
 		"a redirect to metadata by name": {spec: at(server.URL + "/to-name-of-metadata"), want: v1alpha1.ReasonAddressRefused},

@@ -88,7 +88,10 @@ func (g guard) address(ctx context.Context, host string, allowPrivate bool) (net
 	}
 	address = address.Unmap()
 	if !allowPrivate && g.private(address) {
-		return netip.Addr{}, fmt.Errorf("%w: %s is %s, which is private to the machine that probes or to its cloud", errAddressRefused, host, address)
+		if host != address.String() {
+			host += ", which is " + address.String() + ","
+		}
+		return netip.Addr{}, fmt.Errorf("%w: %s is private to the machine that probes or to its cloud", errAddressRefused, host)
 	}
 	return address, nil
 }
