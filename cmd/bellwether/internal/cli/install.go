@@ -6,6 +6,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -65,10 +66,8 @@ func (a *app) installHub(ctx context.Context, namespace string, given map[string
 	if err != nil {
 		return err
 	}
-	for _, crd := range ch.CRDObjects() {
-		if err := applyCRD(ctx, c, crd, timeout); err != nil {
-			return err
-		}
+	if err := applyCRDs(ctx, c, ch, timeout); err != nil {
+		return err
 	}
 	a.step("CRDs %s are in place", ch.AppVersion())
 	r := release{name: hubRelease, namespace: namespace, cluster: a.flags}
@@ -90,13 +89,26 @@ func (a *app) step(format string, args ...any) {
 	a.say("%s %s\n", a.style().Paint(view.Good, "✓"), fmt.Sprintf(format, args...))
 }
 
+// applyCRDs applies the chart's CRDs, or those with the given names.
+func applyCRDs(ctx context.Context, c client.Client, ch *chart.Chart, timeout time.Duration, names ...string) error {
+	for _, crd := range ch.CRDObjects() {
+		u := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(crd.File.Data, u); err != nil {
+			return fmt.Errorf("read %s: %w", crd.Filename, err)
+		}
+		if len(names) > 0 && !slices.Contains(names, u.GetName()) {
+			continue
+		}
+		if err := applyCRD(ctx, c, u, timeout); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // applyCRD applies a CRD, which Helm would only ever create, and waits until
 // the API server serves it.
-func applyCRD(ctx context.Context, c client.Client, crd chart.CRD, timeout time.Duration) error {
-	u := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal(crd.File.Data, u); err != nil {
-		return fmt.Errorf("read %s: %w", crd.Filename, err)
-	}
+func applyCRD(ctx context.Context, c client.Client, u *unstructured.Unstructured, timeout time.Duration) error {
 	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), fieldOwner, client.ForceOwnership); err != nil {
 		return fmt.Errorf("apply CRD %s: %w", u.GetName(), err)
 	}

@@ -36,6 +36,9 @@ const (
 	kubeconfigKey       = "kubeconfig"
 )
 
+// agentCRDs are the chart's CRDs that an agent reads on its own cluster; the others belong to the hub.
+var agentCRDs = []string{"endpointprobes." + v1alpha1.SchemeGroupVersion.Group}
+
 // joinOptions are the flags of fleet join.
 type joinOptions struct {
 	name      string
@@ -51,9 +54,9 @@ type joinOptions struct {
 const fleetJoinLong = `Add a cluster to the fleet, or bring its agent up to date.
 
 It creates the FleetCluster on the hub, takes the credentials that the hub makes
-for the cluster's agent, installs the agent on the cluster with the Helm chart
-that this program carries, and waits until the hub hears of it. It can be run
-again at any time: labels and values that were given before are kept.
+for the cluster's agent, installs the agent and its CRD on the cluster with the
+Helm chart that this program carries, and waits until the hub hears of it. It can
+be run again at any time: labels and values that were given before are kept.
 
 The agent calls the hub, never the other way round. --hub-server is the address
 under which it does so, if that is not the one in your kubeconfig.
@@ -234,6 +237,10 @@ func (a *app) installAgent(ctx context.Context, o *joinOptions, kubeconfig []byt
 	if err != nil {
 		return err
 	}
+	if err := applyCRDs(ctx, c, ch, o.timeout, agentCRDs...); err != nil {
+		return err
+	}
+	a.step("CRDs %s are in place on the cluster", ch.AppVersion())
 	values := chartutil.MergeTables(given, map[string]any{"agent": map[string]any{
 		"enabled": true, "cluster": o.name, "hub": map[string]any{"kubeconfigSecret": hubKubeconfigSecret},
 	}})
