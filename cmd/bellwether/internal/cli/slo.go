@@ -21,7 +21,7 @@ import (
 
 func (a *app) sloCommand() *cobra.Command {
 	return parent("slo", "Objectives of operators, and the alerts that are made of them", []string{"slos"},
-		a.sloGenerateCommand(), a.sloSimulateCommand(), a.sloTestCommand())
+		a.sloListCommand(), a.sloGetCommand(), a.sloGenerateCommand(), a.sloSimulateCommand(), a.sloTestCommand())
 }
 
 // setOptions say which objectives there are.
