@@ -28,6 +28,7 @@ const (
 	absentFor           = 5 * time.Minute
 	identityOfCluster   = "cluster, operator, sli"
 	identityOfRelease   = "operator, sli, version"
+	identityOfSLO       = "operator, sli"
 )
 
 // alertGroup has two alerts for each scope. Of a failure that several tiers
@@ -106,7 +107,7 @@ func (s Set) annotate(scope string, to map[string]string) map[string]string {
 	if s.DashboardURL != "" {
 		to["dashboard_url"] = s.DashboardURL + "?var-operator={{ $labels.operator | urlquery }}&var-sli={{ $labels.sli | urlquery }}"
 		if scope == series.ScopeCluster {
-			to["dashboard_url"] += "&var-cluster={{ $labels.cluster | urlquery }}"
+			to["dashboard_url"] += "{{ with $labels.cluster }}&var-cluster={{ . | urlquery }}{{ end }}"
 		}
 	}
 	return to
@@ -117,15 +118,37 @@ func indent(text string) string { return "  " + strings.ReplaceAll(text, "\n", "
 // absenceGroup alerts on slices that are expected and missing: whoever is not
 // measured burns no budget. What was not expected a while ago may still come.
 func absenceGroup(s Set) monitoringv1.RuleGroup {
-	expr := fmt.Sprintf("label_join(\n  %s\n  and (%s offset %s)\n  unless on (cluster, operator, sli) (count_over_time(%s[%s]) >= %d),\n  \"slo\", \"/\", \"operator\", \"sli\"\n)\n* on (operator) group_left (team) %s",
-		series.SLIExpected, series.SLIExpected, duration(absentWindow), series.SLIBad, duration(absentWindow), absentLeast, series.SLOTeam)
+	absent := func(expected, identity, slices string) string {
+		return fmt.Sprintf("%s\nand (%s offset %s)\nunless on (%s) (count_over_time(%s[%s]) >= %d)",
+			expected, expected, duration(absentWindow), identity, slices, duration(absentWindow), absentLeast)
+	}
+	missing := absent(series.SLIExpected, identityOfCluster, series.SLIBad)
+	for _, op := range s.Operators {
+		if own := op.ownMatcher(); own != "" {
+			missing += "\nor " + absent(series.SLOObjective+own, identityOfSLO, series.SLIBad+own)
+		}
+	}
+	expr := fmt.Sprintf("label_join(\n%s,\n  \"slo\", \"/\", \"operator\", \"sli\"\n)\n* on (operator) group_left (team) %s", indent(missing), series.SLOTeam)
 	wait := monitoringv1.Duration(duration(absentFor))
 	return group("absence", 4*time.Minute, monitoringv1.Rule{
 		Alert: AlertSLIAbsent, Expr: intstr.FromString(expr), For: &wait,
 		Labels: map[string]string{series.Severity: series.Ticket, series.Scope: series.ScopeCluster},
 		Annotations: s.annotate(series.ScopeCluster, map[string]string{
-			"summary":     "Nothing is known of {{ $labels.sli }} of {{ $labels.operator }} on cluster {{ $labels.cluster }}",
-			"description": "The operator is expected there, but for 15 minutes there were fewer than 5 samples. It may be down without any other alert: look whether the agent and the scrapes of that cluster work.",
+			"summary":     "Nothing is known of {{ $labels.sli }} of {{ $labels.operator }}{{ with $labels.cluster }} on cluster {{ . }}{{ end }}",
+			"description": "Slices are expected, but for 15 minutes there were fewer than 5. It may be down without any other alert: look whether the agent and the scrapes work, and, if the SLI is the operator's own, whether its metrics are called as its definition says.",
 		}),
 	})
+}
+
+// ownMatcher selects the own SLIs of an operator, if it has any. They are
+// expected somewhere: on which clusters their metrics are is not known.
+func (op Operator) ownMatcher() string {
+	if len(op.Own) == 0 {
+		return ""
+	}
+	names := make([]string, len(op.Own))
+	for i, own := range op.Own {
+		names[i] = own.Name
+	}
+	return fmt.Sprintf("{operator=%q,sli=~%q}", op.Name, strings.Join(names, "|"))
 }

@@ -174,11 +174,12 @@ func RequestRatio(name, counter string, all, bad []Matcher) OwnSLI {
 
 // LatencyThreshold is an SLI from a classic histogram, named without its
 // suffixes: bad are the requests above the threshold in seconds, which has to be
-// one of the histogram's bounds, written as its label le.
+// one of the histogram's bounds, written as its label le. Without that bound
+// there are no slices: nothing is known of requests that nobody has timed by it.
 func LatencyThreshold(name, histogram, le string, all []Matcher) OwnSLI {
 	total := fmt.Sprintf("sum by (cluster) (rate(%s[%s]))", selector(histogram+"_count", all), lookback)
 	fast := fmt.Sprintf("sum by (cluster) (rate(%s[%s]))", selector(histogram+"_bucket", slices.Concat(all, []Matcher{{"le", "=", le}})), lookback)
-	return OwnSLI{Name: name, Bad: total + " - " + fast, Total: total}
+	return OwnSLI{Name: name, Bad: total + " - " + fast, Total: total + " and on (cluster) " + fast}
 }
 
 // quote writes a string of PromQL.

@@ -22,6 +22,7 @@ type (
 	testFile struct {
 		RuleFiles []string   `json:"rule_files"`
 		Interval  string     `json:"evaluation_interval"`
+		Fuzzy     bool       `json:"fuzzy_compare"`
 		Order     []string   `json:"group_eval_order"`
 		Tests     []testCase `json:"tests"`
 	}
@@ -56,7 +57,7 @@ func run(t *testing.T, set slo.Set, cases ...testCase) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := testFile{RuleFiles: []string{"rules.yaml"}, Interval: "1m", Tests: cases}
+	file := testFile{RuleFiles: []string{"rules.yaml"}, Interval: "1m", Fuzzy: true, Tests: cases}
 	for _, own := range rules.Own {
 		file.Order = append(file.Order, own.Group.Name)
 	}
