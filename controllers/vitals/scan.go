@@ -28,25 +28,21 @@ func scan(r io.Reader, see func(*plan.Operand) bool) (next string, err error) {
 		if err != nil {
 			return "", fmt.Errorf("read list: %w", err)
 		}
-		switch key {
-		case "items":
-			wanted, err := items(decoder, see)
-			if err != nil || !wanted {
+		if key == "items" {
+			if wanted, err := items(decoder, see); err != nil || !wanted {
 				return "", err
 			}
-		case "metadata":
-			var metadata struct {
-				Continue string `json:"continue"`
-			}
-			if err := decoder.Decode(&metadata); err != nil {
-				return "", fmt.Errorf("read metadata of list: %w", err)
-			}
+			continue
+		}
+		// All other fields of a list are small.
+		var metadata struct {
+			Continue string `json:"continue"`
+		}
+		if err := decode(decoder, &metadata); err != nil {
+			return "", err
+		}
+		if key == "metadata" {
 			next = metadata.Continue
-		default:
-			var ignored json.RawMessage
-			if err := decoder.Decode(&ignored); err != nil {
-				return "", fmt.Errorf("read list: %w", err)
-			}
 		}
 	}
 	return next, expect(decoder, json.Delim('}'))
@@ -66,17 +62,24 @@ func items(decoder *json.Decoder, see func(*plan.Operand) bool) (bool, error) {
 	}
 	for decoder.More() {
 		var operand plan.Operand
-		// A field of another type is taken for absent: operators shape their
-		// status as they like.
-		var shape *json.UnmarshalTypeError
-		if err := decoder.Decode(&operand); err != nil && !errors.As(err, &shape) {
-			return false, fmt.Errorf("read item: %w", err)
+		if err := decode(decoder, &operand); err != nil {
+			return false, err
 		}
 		if !see(&operand) {
 			return false, nil
 		}
 	}
 	return true, expect(decoder, json.Delim(']'))
+}
+
+// decode reads one value. A field of another type is taken for absent:
+// operators shape their status as they like.
+func decode(decoder *json.Decoder, into any) error {
+	var shape *json.UnmarshalTypeError
+	if err := decoder.Decode(into); err != nil && !errors.As(err, &shape) {
+		return fmt.Errorf("read list: %w", err)
+	}
+	return nil
 }
 
 func expect(decoder *json.Decoder, want json.Delim) error {
