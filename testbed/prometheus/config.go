@@ -69,12 +69,15 @@ type (
 	}
 )
 
-// config is the configuration file.
-func (o Options) config() ([]byte, error) {
+// config is the configuration file of a server at an address.
+func (o Options) config(address string) ([]byte, error) {
 	interval := duration(o.Interval, defaultInterval)
 	c := configuration{
 		Global: global{Scrape: interval, Timeout: interval, Evaluate: interval},
 		Rules:  []string{rulesDir + "/*.yaml"},
+	}
+	if o.Self {
+		c.Scrapes = append(c.Scrapes, Job{Name: "prometheus", Targets: []string{address}}.config())
 	}
 	for _, job := range o.Jobs {
 		c.Scrapes = append(c.Scrapes, job.config())

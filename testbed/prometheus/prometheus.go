@@ -47,6 +47,8 @@ type Options struct {
 	Rules map[string][]byte
 	// Jobs say what to scrape.
 	Jobs []Job
+	// Self adds the server's own metrics, as job prometheus.
+	Self bool
 	// Interval is that of scrapes, and of rule groups that have none of their own. Zero means 15 s.
 	Interval time.Duration
 	// Lookback is how long a sample without successor counts. Zero means Prometheus's 5 minutes.
@@ -73,11 +75,11 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 			return nil, fmt.Errorf("create folder: %w", err)
 		}
 	}
-	if err := s.write(); err != nil {
-		return nil, err
-	}
 	err := loopback.OnFreePorts(ctx, 1, func(ports []int) error {
 		s.address = loopback.Address(ports[0])
+		if err := s.write(s.opts); err != nil {
+			return err
+		}
 		return s.launch(ctx)
 	})
 	if err != nil {
@@ -112,8 +114,8 @@ func (s *Server) launch(ctx context.Context) error {
 func (s *Server) path(name string) string { return filepath.Join(s.opts.Dir, name) }
 
 // write writes configuration and rules.
-func (s *Server) write() error {
-	config, err := s.opts.config()
+func (s *Server) write(opts Options) error {
+	config, err := opts.config(s.address)
 	if err != nil {
 		return err
 	}
@@ -125,11 +127,11 @@ func (s *Server) write() error {
 		return fmt.Errorf("list rules: %w", err)
 	}
 	for _, path := range old {
-		if _, keep := s.opts.Rules[filepath.Base(path)]; !keep {
+		if _, keep := opts.Rules[filepath.Base(path)]; !keep {
 			_ = os.Remove(path)
 		}
 	}
-	for name, text := range s.opts.Rules {
+	for name, text := range opts.Rules {
 		if err := os.WriteFile(filepath.Join(s.path(rulesDir), filepath.Base(name)), text, 0o600); err != nil {
 			return fmt.Errorf("write rules: %w", err)
 		}
@@ -143,25 +145,30 @@ func (s *Server) URL() string { return "http://" + s.address }
 // Process returns the running process.
 func (s *Server) Process() *process.Process { return s.process }
 
-// SetRules replaces all rules of the running server. If it refuses them (ErrRefused), it goes on with those of before.
+// SetRules replaces all rules of the running server. If it refuses them (ErrRefused), it goes on with those of before, also
+// over a restart.
 func (s *Server) SetRules(ctx context.Context, rules map[string][]byte) error {
-	s.opts.Rules = rules
-	return s.reload(ctx)
+	opts := s.opts
+	opts.Rules = rules
+	return s.reload(ctx, opts)
 }
 
 // SetJobs replaces what the running server scrapes.
 func (s *Server) SetJobs(ctx context.Context, jobs ...Job) error {
-	s.opts.Jobs = jobs
-	return s.reload(ctx)
+	opts := s.opts
+	opts.Jobs = jobs
+	return s.reload(ctx, opts)
 }
 
-func (s *Server) reload(ctx context.Context) error {
-	if err := s.write(); err != nil {
+func (s *Server) reload(ctx context.Context, opts Options) error {
+	if err := s.write(opts); err != nil {
 		return err
 	}
 	if err := s.call(ctx, http.MethodPost, "/-/reload"); err != nil {
-		return fmt.Errorf("reload: %w: %w; its log ends with:\n%s", ErrRefused, err, s.process.Tail())
+		err = fmt.Errorf("reload: %w: %w; its log ends with:\n%s", ErrRefused, err, s.process.Tail())
+		return errors.Join(err, s.write(s.opts))
 	}
+	s.opts = opts
 	return nil
 }
 

@@ -108,10 +108,11 @@ func TestScrapesAndEvaluates(t *testing.T) {
 	target := httptest.NewServer(metrics("of_a_target{cluster=\"its-own\"} 21\n"))
 	t.Cleanup(target.Close)
 	s := start(t, prometheus.Options{
-		Rules: map[string][]byte{"doubles.yaml": []byte(rule)},
-		Jobs:  []prometheus.Job{{Name: "fixed", Targets: []string{strings.TrimPrefix(target.URL, "http://")}, Labels: map[string]string{"cluster": "of-the-job", "zone": "z"}}},
+		Self: true, Rules: map[string][]byte{"doubles.yaml": []byte(rule)},
+		Jobs: []prometheus.Job{{Name: "fixed", Targets: []string{strings.TrimPrefix(target.URL, "http://")}, Labels: map[string]string{"cluster": "of-the-job", "zone": "z"}}},
 	})
 	eventually(t, s, `target:doubled{cluster="its-own",zone="z"}`, 42)
+	eventually(t, s, `up{job="prometheus"}`, 1)
 	if state, err := s.Evaluated(t.Context()); err != nil || state != (prometheus.RuleState{Groups: 1, Recording: 1}) {
 		t.Errorf("rules: %+v, %v", state, err)
 	}
@@ -123,6 +124,9 @@ func TestScrapesAndEvaluates(t *testing.T) {
 	}
 	if state, err := s.Evaluated(t.Context()); err != nil || state.Recording != 1 {
 		t.Errorf("rules after broken ones: %+v, %v", state, err)
+	}
+	if err := s.Restart(t.Context()); err != nil {
+		t.Fatalf("restart after broken rules: %v", err)
 	}
 	if err := s.SetRules(t.Context(), map[string][]byte{"other.yaml": []byte(strings.Replace(rule, "2 *", "3 *", 1))}); err != nil {
 		t.Fatal(err)
