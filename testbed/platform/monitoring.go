@@ -46,7 +46,7 @@ func (p *Platform) startMonitoring(ctx context.Context) error {
 		jobs = append(jobs, prometheus.PodsOf(c.Name(), c.Kubeconfig()))
 	}
 	server, err := prometheus.Start(ctx, prometheus.Options{
-		Dir: filepath.Join(p.Fleet.Dir(), "prometheus"), Binary: binaries[build.Prometheus], Jobs: jobs, Interval: scrapeInterval,
+		Dir: filepath.Join(p.Fleet.Dir(), "prometheus"), Binary: binaries[build.Prometheus], Jobs: jobs, Interval: scrapeInterval, Self: true,
 	})
 	if err != nil {
 		return err
