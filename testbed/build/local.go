@@ -25,6 +25,7 @@ const (
 	EchoServer     = "echo-server"
 	ViewServer     = "view-server"
 	CompileCatalog = "compile-catalog"
+	ProbeEngine    = "probe-engine"
 )
 
 // program is a main package of this repository.
@@ -43,6 +44,7 @@ var programs = map[string]program{
 	ViewServer:   {module: "testbed", pkg: "./bench/cmd/view-server"},
 
 	CompileCatalog: {module: "testbed", pkg: "./bench/cmd/compile-catalog"},
+	ProbeEngine:    {module: "testbed", pkg: "./bench/cmd/probe-engine"},
 }
 
 // ldflagsStrip leaves debug information out, which halves the time to link and to start.

@@ -53,6 +53,9 @@ type Options struct {
 	// Changed is told of each probe whose verdict is not like the one before. It
 	// must not block.
 	Changed func(types.NamespacedName)
+	// Began is told how long after its time each run began, for measurements. It
+	// must not block.
+	Began func(key types.NamespacedName, late time.Duration)
 }
 
 // Engine runs probes from Start until its context ends. Probes can be set and
@@ -100,6 +103,9 @@ func New(o Options) *Engine {
 	}
 	if o.Changed == nil {
 		o.Changed = func(types.NamespacedName) {}
+	}
+	if o.Began == nil {
+		o.Began = func(types.NamespacedName, time.Duration) {}
 	}
 	return &Engine{
 		options: o,

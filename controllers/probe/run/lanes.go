@@ -69,8 +69,10 @@ func (e *Engine) work(ctx context.Context, x *entry) {
 func (e *Engine) once(ctx context.Context, x *entry) (next *entry) {
 	e.mu.Lock()
 	p, module, began := x.probe, x.module, time.Now()
-	e.lateness.Observe(began.Sub(x.due).Seconds())
+	late := began.Sub(x.due)
 	e.mu.Unlock()
+	e.lateness.Observe(late.Seconds())
+	e.options.Began(x.key, late)
 	over := time.AfterFunc(slowAfter, func() { e.moveOver(ctx, x, began) })
 	got, url := e.try(ctx, p, module)
 	over.Stop()

@@ -25,6 +25,7 @@ import (
 	"github.com/bellwether-dev/bellwether/testbed/bench/agentmem"
 	"github.com/bellwether-dev/bellwether/testbed/bench/catalogs"
 	"github.com/bellwether-dev/bellwether/testbed/bench/figure"
+	"github.com/bellwether-dev/bellwether/testbed/bench/probes"
 	"github.com/bellwether-dev/bellwether/testbed/bench/slo"
 	"github.com/bellwether-dev/bellwether/testbed/bench/slo/fleet"
 	"github.com/bellwether-dev/bellwether/testbed/bench/upgrade"
@@ -90,6 +91,9 @@ var benchmarks = []benchmark{
 	}},
 	{"memory", func(ctx context.Context, out io.Writer, _ options) (figure.Section, error) {
 		return agentmem.Measure(ctx, out)
+	}},
+	{"probes", func(ctx context.Context, out io.Writer, _ options) (figure.Section, error) {
+		return probes.Measure(ctx, out, probes.Load{Probes: 5000, Interval: 30 * time.Second, Timeout: 5 * time.Second, For: 2 * time.Minute})
 	}},
 	{"slo", func(ctx context.Context, out io.Writer, o options) (figure.Section, error) {
 		const history, ahead = 3 * 24 * 60, 2 * 60 // the longest burn-rate window, and longer than the benchmark takes, in minutes
