@@ -1,0 +1,93 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package slo
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bellwether-dev/bellwether/controllers/slo/plan"
+)
+
+// TestGroups reads answers of a real Prometheus 3.
+func TestGroups(t *testing.T) {
+	for name, test := range map[string]struct {
+		file string
+		want []plan.Group
+	}{
+		"as it started": {"waiting.json", []plan.Group{
+			{Name: "bellwether-absence", File: "/rules/bellwether-slo.rules.yaml", Rules: 1, Waiting: 1},
+			{Name: "bellwether-sli-own-echo", File: "/rules/bellwether-slo-echo.rules.yaml", Hash: "6106555dcfd7", Operator: "echo", Rules: 3},
+		}},
+		"with a rule that fails": {"failing.json", []plan.Group{
+			{Name: "bellwether-sli-own-echo", File: "/rules/bellwether-slo-echo.rules.yaml", Hash: "6106555dcfd7", Operator: "echo", Rules: 4,
+				Error: "bellwether:sli_bad:bool: found duplicate series for the match group {} on the right hand-side of the operation: " +
+					`[{__name__="a", x="1"}, {__name__="a", x="2"}];many-to-many matching not allowed: matching labels must be unique on one side`},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text, err := os.ReadFile(filepath.Join("testdata", test.file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := ask(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(text) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("groups (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTroubleIsNamed(t *testing.T) {
+	for name, test := range map[string]struct {
+		answer http.HandlerFunc
+		want   string
+	}{
+		"a login":     {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }, "client error: 401"},
+		"no answer":   {func(w http.ResponseWriter, _ *http.Request) { panic(http.ErrAbortHandler) }, "EOF"},
+		"another API": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }, "bad_response"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := ask(t, test.answer)
+			if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "ask Prometheus at http://hub:xxxxx@") {
+				t.Errorf("%v, want %q in it", err, test.want)
+			}
+			if err != nil && strings.Contains(err.Error(), "secret") {
+				t.Errorf("the password is told: %v", err)
+			}
+		})
+	}
+}
+
+// ask asks a Prometheus with a password in its URL.
+func ask(t *testing.T, answer http.HandlerFunc) ([]plan.Group, error) {
+	t.Helper()
+	s := httptest.NewServer(answer)
+	defer s.Close()
+	e, err := Endpoint{URL: strings.Replace(s.URL, "//", "//hub:secret@", 1)}.evaluator()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e.Groups(t.Context())
+}
+
+func TestEndpoint(t *testing.T) {
+	if e, err := (Endpoint{}).evaluator(); e != nil || err != nil {
+		t.Errorf("%v, %v", e, err)
+	}
+	for _, bad := range []string{"prometheus:9090", "ftp://prometheus", "http://", "::"} {
+		if _, err := (Endpoint{URL: bad}).evaluator(); err == nil || !strings.Contains(err.Error(), "write it as in http://") {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
