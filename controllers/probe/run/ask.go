@@ -6,6 +6,7 @@ package run
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -40,9 +41,10 @@ type answer struct {
 }
 
 // ask runs one probe until ctx ends, which must have a deadline.
-func (a *asker) ask(ctx context.Context, p *Probe, module config.Module, target plan.Target) answer {
-	u, err := url.Parse(target.URL)
-	if err != nil {
+func (a *asker) ask(ctx context.Context, p *Probe, target plan.Target) answer {
+	module, err1 := compile(p.Spec)
+	u, err2 := url.Parse(target.URL)
+	if err := errors.Join(err1, err2); err != nil {
 		return answer{failure: &plan.Failure{Reason: v1alpha1.ReasonInvalidSpec, Message: err.Error()}}
 	}
 	begin := time.Now()

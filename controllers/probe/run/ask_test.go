@@ -53,13 +53,9 @@ func ask(t *testing.T, n names, spec v1alpha1.EndpointProbeSpec, target plan.Tar
 	if target.URL == "" {
 		target.URL = spec.Target.URL
 	}
-	module, err := compile(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
 	ctx, cancel := context.WithTimeout(t.Context(), plan.Length(spec.Timeout, plan.DefaultTimeout))
 	defer cancel()
-	return a.ask(ctx, &Probe{Spec: spec}, module, target)
+	return a.ask(ctx, &Probe{Spec: spec}, target)
 }
 
 func at(url string) v1alpha1.EndpointProbeSpec {
@@ -443,14 +439,10 @@ func TestHostileServersLeaveNothingBehind(t *testing.T) {
 	a := newAsker(testGuard(nil))
 	t.Cleanup(a.relay.close)
 	spec := within(at(""), 200*time.Millisecond)
-	module, err := compile(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
 	round := func() {
 		for _, path := range []string{"/endless", "/loop", "/hang", "/to-metadata"} {
 			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-			a.ask(ctx, &Probe{Spec: spec}, module, plan.Target{URL: server.URL + path})
+			a.ask(ctx, &Probe{Spec: spec}, plan.Target{URL: server.URL + path})
 			cancel()
 		}
 	}

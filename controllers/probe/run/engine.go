@@ -19,7 +19,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/blackbox_exporter/config"
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -82,7 +81,6 @@ type identity struct{ cluster, operator, name, vantage string }
 type entry struct {
 	key     types.NamespacedName
 	probe   *Probe
-	module  config.Module
 	labels  []*dto.LabelPair
 	due     time.Time
 	index   int   // in the queue; -1 while it waits for a lane or runs
@@ -127,8 +125,9 @@ func New(o Options) *Engine {
 // Set adds a probe or replaces it; one that is the same keeps what is known of
 // it. The error wraps ErrDuplicate or ErrSpec; then the probe is not run.
 func (e *Engine) Set(key types.NamespacedName, p Probe) error {
-	module, err := compile(p.Spec)
-	if err != nil {
+	// Compiled again for each run: a module is larger than all else that is kept
+	// of a probe.
+	if _, err := compile(p.Spec); err != nil {
 		e.Remove(key)
 		return err
 	}
@@ -140,11 +139,11 @@ func (e *Engine) Set(key types.NamespacedName, p Probe) error {
 		return fmt.Errorf("%w: %s", ErrDuplicate, owner)
 	}
 	if was, ok := e.entries[key]; ok && was.identity() == id {
-		e.change(was, &p, module)
+		e.change(was, &p)
 		return nil
 	}
 	e.remove(key)
-	added := &entry{key: key, probe: &p, module: module, labels: labelsOf(&p), slow: true, due: slot(key, p.interval(), time.Now())}
+	added := &entry{key: key, probe: &p, labels: labelsOf(&p), slow: true, due: slot(key, p.interval(), time.Now())}
 	e.entries[key], e.owners[id] = added, key
 	e.due.add(added)
 	e.prod()
@@ -153,9 +152,9 @@ func (e *Engine) Set(key types.NamespacedName, p Probe) error {
 
 // change takes a spec over. One that is new is tried at once, unless the old one
 // is running.
-func (e *Engine) change(x *entry, p *Probe, module config.Module) {
+func (e *Engine) change(x *entry, p *Probe) {
 	same := equality.Semantic.DeepEqual(x.probe.Spec, p.Spec)
-	x.probe, x.module = p, module
+	x.probe = p
 	if same || !e.due.drop(x) {
 		return
 	}

@@ -8,8 +8,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/prometheus/blackbox_exporter/config"
-
 	"github.com/bellwether-dev/bellwether/alerts/series"
 	"github.com/bellwether-dev/bellwether/controllers/probe/plan"
 )
@@ -68,13 +66,13 @@ func (e *Engine) work(ctx context.Context, x *entry) {
 // place goes to.
 func (e *Engine) once(ctx context.Context, x *entry) (next *entry) {
 	e.mu.Lock()
-	p, module, began := x.probe, x.module, time.Now()
+	p, began := x.probe, time.Now()
 	late := began.Sub(x.due)
 	e.mu.Unlock()
 	e.lateness.Observe(late.Seconds())
 	e.options.Began(x.key, late)
 	over := time.AfterFunc(slowAfter, func() { e.moveOver(ctx, x, began) })
-	got, url := e.try(ctx, p, module)
+	got, url := e.try(ctx, p)
 	over.Stop()
 	e.mu.Lock()
 	changed := e.finish(ctx, x, got, url, began)
@@ -113,14 +111,14 @@ func (e *Engine) moveOver(ctx context.Context, x *entry, began time.Time) {
 }
 
 // try runs a probe once, within its timeout.
-func (e *Engine) try(ctx context.Context, p *Probe, module config.Module) (answer, string) {
+func (e *Engine) try(ctx context.Context, p *Probe) (answer, string) {
 	ctx, cancel := context.WithTimeout(ctx, plan.Length(p.Spec.Timeout, plan.DefaultTimeout))
 	defer cancel()
 	target, failure := p.Aim(ctx)
 	if failure != nil {
 		return answer{failure: failure, samples: []sample{{series: series.ProbeSuccess}}}, ""
 	}
-	return e.asker.ask(ctx, p, module, target), target.URL
+	return e.asker.ask(ctx, p, target), target.URL
 }
 
 // finish takes a run's result down and puts the probe back into the queue; the
