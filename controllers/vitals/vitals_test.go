@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -297,6 +298,35 @@ func TestSight(t *testing.T) {
 				t.Log(text)
 			}
 		})
+	}
+}
+
+// TestBeingRemoved: an operator that is being removed is missed by nobody.
+func TestBeingRemoved(t *testing.T) {
+	w := wellWorld(t)
+	oi := install("old", func(oi *v1alpha1.OperatorInstall) { oi.Finalizers = []string{v1alpha1.FinalizerAgent} })
+	w.install(oi)
+	const expected = series.OperatorExpected + `{cluster="prod-eu",operator="old"} 1`
+	if !strings.Contains(w.text(), expected) {
+		t.Error("it is not expected before")
+	}
+	if err := w.hub.Delete(t.Context(), oi); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(w.text(), expected) {
+		t.Error("it is expected still")
+	}
+}
+
+// BenchmarkScan reads a page of resources of 20 KiB each.
+func BenchmarkScan(b *testing.B) {
+	text := page(slices.Repeat([]string{item(ready[:len(ready)-1] + `,"notes":"` + strings.Repeat("x", 20<<10) + `"}`)}, pageSize)...)
+	b.SetBytes(int64(len(text)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := scan(strings.NewReader(text), func(*plan.Operand) bool { return true }); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 
