@@ -102,9 +102,11 @@ func (d *demo) steps() []step {
 		{"join the clusters to the fleet: canary, prod-eu, prod-us", d.join},
 		{"install " + before + " everywhere", d.install},
 		{"create an EchoServer on each cluster and ask it", d.greet},
+		{"look at the objectives and probes that came by themselves", d.watched},
 		{"lint, sign and publish " + after + "; the hub notices it", d.release},
 		{"roll " + after + " out in waves: canary first, then production one by one", d.upgrade},
 		{"ask the echo servers again", d.greetAgain},
+		{"look at the budgets, and at what the upgrade took of them", d.budgets},
 	}
 }
 
@@ -123,7 +125,7 @@ func (d *demo) step(ctx context.Context, s step) error {
 func (d *demo) say(format string, args ...any) { fmt.Fprintf(d.Out, format+"\n", args...) }
 
 func (d *demo) startFleet(ctx context.Context) error {
-	p, err := platform.StartFleet(ctx, platform.Options{Name: d.Name, Out: d.Out})
+	p, err := platform.StartFleet(ctx, platform.Options{Name: d.Name, Monitoring: true, Out: d.Out})
 	if err != nil {
 		return err
 	}
@@ -306,5 +308,6 @@ func (d *demo) keep(ctx context.Context) {
 		d.say("  export KUBECONFIG=%s   # %s", c.Kubeconfig(), c.Name())
 	}
 	d.say("  %s -n %s operator list   # with the hub's", d.platform.Fleet.Binary("bellwether"), platform.Namespace)
+	d.say("  export BELLWETHER_PROMETHEUS=%s   # for slo list and slo get", d.platform.Prometheus().URL())
 	<-ctx.Done()
 }

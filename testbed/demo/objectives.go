@@ -1,0 +1,95 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/alerts/series"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/kit/conditions"
+	"github.com/bellwether-dev/bellwether/testbed/echo/bundle"
+	"github.com/bellwether-dev/bellwether/testbed/platform"
+)
+
+// firstSlices is how long the demo waits for Prometheus to have judged every cluster once: a slice is a minute, and its first
+// one ends at a time of Prometheus's choice.
+const firstSlices = 90 * time.Second
+
+// watched shows what nobody has written: the OperatorSLO and, on each cluster, the probe of the operator's own Service.
+func (d *demo) watched(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	slo := &v1alpha1.OperatorSLO{}
+	if err := wait.PollUntilContextCancel(ctx, look, true, func(ctx context.Context) (bool, error) {
+		err := d.hub.Get(ctx, client.ObjectKey{Namespace: platform.Namespace, Name: operatorName}, slo)
+		return err == nil, client.IgnoreNotFound(err)
+	}); err != nil {
+		return fmt.Errorf("wait for the OperatorSLO: %w", err)
+	}
+	w := tabwriter.NewWriter(d.Out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "CLUSTER\tNAMESPACE\tENDPOINTPROBE\tURL\tSUCCESS\tMESSAGE")
+	for _, member := range d.platform.Fleet.Clusters {
+		c, err := d.platform.Client(member.Name(), platform.Scheme())
+		if err != nil {
+			return err
+		}
+		p, err := succeeding(ctx, c)
+		if err != nil {
+			return fmt.Errorf("wait for a probe on %s: %w", member.Name(), err)
+		}
+		success := conditions.Get(p.Status.Conditions, v1alpha1.ConditionSuccess)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", member.Name(), p.Namespace, p.Name, p.Status.URL, success.Status, success.Message)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return d.show(ctx, "slo", "list")
+}
+
+// succeeding waits until the probe of the operator's Service succeeds.
+func succeeding(ctx context.Context, c client.Client) (*v1alpha1.EndpointProbe, error) {
+	var found *v1alpha1.EndpointProbe
+	err := wait.PollUntilContextCancel(ctx, look, true, func(ctx context.Context) (bool, error) {
+		var probes v1alpha1.EndpointProbeList
+		if err := c.List(ctx, &probes); err != nil {
+			return false, nil //nolint:nilerr // the next look may find it
+		}
+		for i := range probes.Items {
+			if p := &probes.Items[i]; p.Spec.Operator == operatorName && p.ProbeName() == bundle.Service {
+				found = p
+			}
+		}
+		return found != nil && conditions.IsTrue(found.Status.Conditions, v1alpha1.ConditionSuccess), nil
+	})
+	if err != nil && found != nil {
+		err = errors.Join(err, fmt.Errorf("EndpointProbe %s: %+v", found.Name, found.Status))
+	}
+	return found, err
+}
+
+// budgets shows the objectives of the operator after the upgrade. Slices are a minute long, so a demo of few minutes has few.
+func (d *demo) budgets(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, firstSlices)
+	defer cancel()
+	clusters := len(d.platform.Fleet.Clusters)
+	query := fmt.Sprintf(`count(count by (cluster) (%s{operator=%q}))`, series.SLIBad, operatorName)
+	if err := wait.PollUntilContextCancel(ctx, look, true, func(ctx context.Context) (bool, error) {
+		judged, err := d.platform.Prometheus().Query(ctx, query, time.Time{})
+		return err == nil && len(judged) == 1 && int(judged[0].Value) == clusters, nil
+	}); err != nil {
+		return fmt.Errorf("wait for a slice of each cluster: %w", err)
+	}
+	if err := d.show(ctx, "slo", "list"); err != nil {
+		return err
+	}
+	return d.show(ctx, "slo", "get", operatorName)
+}
