@@ -42,7 +42,10 @@ func LabelsOf(operator v1alpha1.OperatorReference) map[string]string {
 
 // Steps compares the services of an operator that are to be probed with the
 // EndpointProbes made for it. A nil install, one that is going, and one that no
-// rollout has admitted have none.
+// rollout has admitted have none. Probes are made once the operator ran for the
+// first time: until then there is nothing that could answer, and installing it
+// would cost the budget of its first month. From then on they stay, whatever
+// becomes of the operator.
 func Steps(install *v1alpha1.OperatorInstall, made []v1alpha1.EndpointProbe) []Step {
 	wanted := map[string]*v1alpha1.EndpointProbe{}
 	if install != nil && install.DeletionTimestamp.IsZero() && install.Spec.Admission != nil {
@@ -64,6 +67,9 @@ func Steps(install *v1alpha1.OperatorInstall, made []v1alpha1.EndpointProbe) []S
 			changed.Spec = want.Spec
 			steps = append(steps, Step{Verb: Update, Probe: changed})
 		}
+	}
+	if install == nil || install.Status.SucceededHash == "" {
+		return steps
 	}
 	for _, key := range slices.Sorted(maps.Keys(wanted)) {
 		steps = append(steps, Step{Verb: Create, Probe: wanted[key]})

@@ -19,6 +19,7 @@ func install(services ...v1alpha1.ProbedService) *v1alpha1.OperatorInstall {
 	oi.Spec.Operator = v1alpha1.OperatorReference{Namespace: "fleet", Name: "echo"}
 	oi.Spec.Admission = &v1alpha1.Admission{Release: v1alpha1.Release{Package: "echo", Install: v1alpha1.InstallSettings{Namespace: "echo-system"}}}
 	oi.Spec.Services = services
+	oi.Status.SucceededHash = "some"
 	return oi
 }
 
@@ -64,6 +65,10 @@ func TestSteps(t *testing.T) {
 	waiting.Spec.Admission = nil
 	moved := install(web)
 	moved.Spec.Admission.Release.Install.Namespace = "elsewhere"
+	first := install(web, api)
+	first.Status.SucceededHash = ""
+	lost := install(slower, api)
+	lost.Status.SucceededHash = ""
 	var made []v1alpha1.EndpointProbe
 	for _, step := range []struct {
 		name    string
@@ -71,9 +76,11 @@ func TestSteps(t *testing.T) {
 		want    []string
 	}{
 		{"not admitted", waiting, nil},
+		{"never ran", first, nil},
 		{"two services", install(web, api), []string{"create echo-system/echo-api", "create echo-system/echo-web"}},
 		{"nothing changed", install(web, api), nil},
 		{"one changed", install(slower, api), []string{"update echo-system/echo-web"}},
+		{"status lost", lost, nil},
 		{"one gone", install(slower), []string{"delete echo-system/echo-api"}},
 		{"another namespace", moved, []string{"delete echo-system/echo-web", "create elsewhere/echo-web"}},
 		{"back", install(web, api), []string{"delete elsewhere/echo-web", "create echo-system/echo-api", "create echo-system/echo-web"}},
