@@ -21,37 +21,43 @@ const columns = 24
 // cell of the grid.
 type cell struct{ x, y uint32 }
 
+// grid is what has been placed.
+type grid struct {
+	taken  map[cell]string
+	ids    map[uint32]bool
+	bottom uint32
+}
+
 func (c *checker) layout() {
-	taken := map[cell]string{}
-	ids := map[uint32]bool{}
-	bottom := uint32(0)
-	place := func(title string, id uint32, g *dashboard.GridPos) {
-		if g == nil || g.W == 0 || g.H == 0 || g.X+g.W > columns {
-			c.find(title, "it has to have a size, and to end within %d columns", columns)
-			return
-		}
-		if ids[id] {
-			c.find(title, "another panel has the id %d", id)
-		}
-		ids[id] = true
-		bottom = max(bottom, g.Y+g.H)
-		for at := range area(*g) {
-			if other, ok := taken[at]; ok {
-				c.find(title, "it covers %q", other)
-				return
-			}
-			taken[at] = title
-		}
-	}
+	g := &grid{taken: map[cell]string{}, ids: map[uint32]bool{}}
 	for _, p := range c.d.Panels {
 		if p.RowPanel != nil {
-			place(ptr.Deref(p.RowPanel.Title, ""), p.RowPanel.Id, p.RowPanel.GridPos)
+			c.place(g, ptr.Deref(p.RowPanel.Title, ""), p.RowPanel.Id, p.RowPanel.GridPos)
 		} else if p.Panel != nil {
-			place(titleOf(p.Panel), ptr.Deref(p.Panel.Id, 0), p.Panel.GridPos)
+			c.place(g, titleOf(p.Panel), ptr.Deref(p.Panel.Id, 0), p.Panel.GridPos)
 		}
 	}
-	if holes := int(bottom)*columns - len(taken); holes > 0 && len(taken) > 0 {
+	if holes := int(g.bottom)*columns - len(g.taken); holes > 0 {
 		c.find("", "%d cells of the grid are empty: widen panels until every line is full", holes)
+	}
+}
+
+func (c *checker) place(g *grid, title string, id uint32, at *dashboard.GridPos) {
+	if at == nil || at.W == 0 || at.H == 0 || at.X+at.W > columns {
+		c.find(title, "it has to have a size, and to end within %d columns", columns)
+		return
+	}
+	if g.ids[id] {
+		c.find(title, "another panel has the id %d", id)
+	}
+	g.ids[id] = true
+	g.bottom = max(g.bottom, at.Y+at.H)
+	for one := range area(*at) {
+		if other, ok := g.taken[one]; ok {
+			c.find(title, "it covers %q", other)
+			return
+		}
+		g.taken[one] = title
 	}
 }
 

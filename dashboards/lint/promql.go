@@ -31,44 +31,58 @@ var (
 
 // selectors finds the series that a query reads. It takes a query to be valid.
 func selectors(expr string) []selector {
-	tokens := token.FindAllString(expr, -1)
-	at := func(i int) string {
-		if i < 0 || i >= len(tokens) {
-			return ""
-		}
-		return tokens[i]
-	}
+	all := tokens(token.FindAllString(expr, -1))
 	var out []selector
-	for i := 0; i < len(tokens); i++ {
-		switch t := tokens[i]; {
-		case slices.Contains(groupings, t):
-			i = skipLabels(tokens, i)
-		case !isName.MatchString(t), slices.Contains(operators, t), at(i+1) == "(", slices.Contains(groupings, at(i+1)) && isAggregation(t):
-		default:
-			s := selector{name: t}
-			next := i + 1
-			if strings.HasPrefix(at(next), "{") {
-				s.matchers = strings.Trim(at(next), "{}")
-				next++
-			}
-			if strings.HasPrefix(at(next), "[") {
-				s.ranged = true
-			}
-			if at(i-1) == "(" && isName.MatchString(at(i-2)) {
-				s.function = at(i - 2)
-			}
-			out = append(out, s)
+	for i := 0; i < len(all); i++ {
+		switch {
+		case slices.Contains(groupings, all[i]):
+			i = all.skipLabels(i)
+		case all.isSeries(i):
+			out = append(out, all.selector(i))
 		}
 	}
 	return out
 }
 
+// tokens of a query.
+type tokens []string
+
+// at is a token, or nothing before the first and after the last.
+func (ts tokens) at(i int) string {
+	if i < 0 || i >= len(ts) {
+		return ""
+	}
+	return ts[i]
+}
+
+// isSeries tells a series from functions, aggregations, operators and all the rest.
+func (ts tokens) isSeries(i int) bool {
+	name, next := ts[i], ts.at(i+1)
+	applied := next == "(" || (isAggregation(name) && slices.Contains(groupings, next))
+	return isName.MatchString(name) && !slices.Contains(operators, name) && !applied
+}
+
+// selector is that of the series whose name is at i.
+func (ts tokens) selector(i int) selector {
+	s := selector{name: ts[i]}
+	next := ts.at(i + 1)
+	if strings.HasPrefix(next, "{") {
+		s.matchers = strings.Trim(next, "{}")
+		next = ts.at(i + 2)
+	}
+	s.ranged = strings.HasPrefix(next, "[")
+	if function := ts.at(i - 2); ts.at(i-1) == "(" && isName.MatchString(function) {
+		s.function = function
+	}
+	return s
+}
+
 // skipLabels returns the index of the last token of a grouping.
-func skipLabels(tokens []string, i int) int {
-	if i+1 >= len(tokens) || tokens[i+1] != "(" {
+func (ts tokens) skipLabels(i int) int {
+	if ts.at(i+1) != "(" {
 		return i
 	}
-	for i < len(tokens) && tokens[i] != ")" {
+	for i < len(ts) && ts[i] != ")" {
 		i++
 	}
 	return i

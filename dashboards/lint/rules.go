@@ -89,28 +89,26 @@ func (c *checker) datasources() {
 	if v := variable(c.d, "datasource"); v == nil || v.Type != dashboard.VariableTypeDatasource || ptr.Deref(v.Query.String, "") != "prometheus" {
 		c.find("", "there has to be a variable datasource, of type datasource, for prometheus")
 	}
-	chosen := func(where string, ref *common.DataSourceRef) {
-		if ref == nil || ptr.Deref(ref.Uid, "") != sourceVariable {
-			c.find(where, "the data source has to be %s", sourceVariable)
-		}
-	}
 	for _, p := range panels(c.d) {
-		chosen(titleOf(p), p.Datasource)
+		c.source(titleOf(p), p.Datasource)
 		for _, t := range p.Targets {
-			if q, ok := query(t); ok {
-				chosen(titleOf(p), q.Datasource)
-			} else {
-				c.find(titleOf(p), "only queries for Prometheus are understood")
-			}
+			q, _ := query(t) // what is no query for Prometheus has no source either
+			c.source(titleOf(p), q.Datasource)
 		}
 	}
 	for _, a := range c.d.Annotations.List {
-		chosen(a.Name, a.Datasource)
+		c.source(a.Name, a.Datasource)
 	}
 	for _, v := range c.d.Templating.List {
 		if v.Type == dashboard.VariableTypeQuery {
-			chosen("$"+v.Name, v.Datasource)
+			c.source("$"+v.Name, v.Datasource)
 		}
+	}
+}
+
+func (c *checker) source(where string, ref *common.DataSourceRef) {
+	if ref == nil || ptr.Deref(ref.Uid, "") != sourceVariable {
+		c.find(where, "the data source has to be %s", sourceVariable)
 	}
 }
 
@@ -121,15 +119,8 @@ func (c *checker) variables() {
 	used := map[string]bool{"datasource": true}
 	for _, q := range c.queries {
 		for _, name := range uses(q.Expr) {
-			if q.Kind != OfVariable {
-				used[name] = true
-			}
-			v := variable(c.d, name)
-			if v == nil {
-				c.find(q.Where, "there is no variable %s", name)
-			} else if ptr.Deref(v.Multi, false) && !regexp.MustCompile(`[=!]~"\$`+name+`\b`).MatchString(q.Expr) {
-				c.find(q.Where, "%s can be several values: match it with =~", name)
-			}
+			used[name] = used[name] || q.Kind != OfVariable
+			c.use(q, name)
 		}
 	}
 	for _, v := range c.d.Templating.List {
@@ -139,6 +130,16 @@ func (c *checker) variables() {
 		if ptr.Deref(v.IncludeAll, false) && ptr.Deref(v.AllValue, "") != ".*" {
 			c.find("$"+v.Name, "all values have to be \".*\": a list of thousands is no query")
 		}
+	}
+}
+
+// use looks at one use of a variable.
+func (c *checker) use(q Query, name string) {
+	v := variable(c.d, name)
+	if v == nil {
+		c.find(q.Where, "there is no variable %s", name)
+	} else if ptr.Deref(v.Multi, false) && !regexp.MustCompile(`[=!]~"\$`+name+`\b`).MatchString(q.Expr) {
+		c.find(q.Where, "%s can be several values: match it with =~", name)
 	}
 }
 
@@ -197,11 +198,11 @@ func (c *checker) instants() {
 	for _, p := range panels(c.d) {
 		for _, t := range p.Targets {
 			q, _ := query(t)
-			wants := slices.Contains(now, p.Type)
-			if wants && (!ptr.Deref(q.Instant, false) || ptr.Deref(q.Range, false)) {
+			wants, instant, ranged := slices.Contains(now, p.Type), ptr.Deref(q.Instant, false), ptr.Deref(q.Range, false)
+			switch {
+			case wants && (!instant || ranged):
 				c.find(titleOf(p), "query %s has to be instant: it would show what was, if there is nothing now", ptr.Deref(q.RefId, ""))
-			}
-			if !wants && (ptr.Deref(q.Instant, false) || !ptr.Deref(q.Range, false)) {
+			case !wants && (instant || !ranged):
 				c.find(titleOf(p), "query %s has to be about the range", ptr.Deref(q.RefId, ""))
 			}
 			if (p.Type == "table") != (ptr.Deref(q.Format, "") == prometheus.PromQueryFormatTable) {
