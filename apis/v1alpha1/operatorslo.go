@@ -270,11 +270,14 @@ type ProbedService struct {
 type ProbeScheme string
 
 const (
-	// ProbeHTTP and the others are what a probe speaks.
-	ProbeHTTP  ProbeScheme = "http"
+	// ProbeHTTP asks for a path.
+	ProbeHTTP ProbeScheme = "http"
+	// ProbeHTTPS does that through TLS.
 	ProbeHTTPS ProbeScheme = "https"
-	ProbeTCP   ProbeScheme = "tcp"
-	ProbeGRPC  ProbeScheme = "grpc"
+	// ProbeTCP connects.
+	ProbeTCP ProbeScheme = "tcp"
+	// ProbeGRPC asks gRPC's health service.
+	ProbeGRPC ProbeScheme = "grpc"
 )
 
 // PodMetrics says where the operator's pods serve their metrics.

@@ -54,7 +54,7 @@ func TestTroubleIsNamed(t *testing.T) {
 		want   string
 	}{
 		"a login":     {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }, "client error: 401"},
-		"no answer":   {func(w http.ResponseWriter, _ *http.Request) { panic(http.ErrAbortHandler) }, "EOF"},
+		"no answer":   {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "EOF"},
 		"another API": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }, "bad_response"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -123,15 +123,19 @@ func addRunbooks(groups []monitoringv1.RuleGroup, fleet string, subjects []*subj
 		link.WriteString("{{ else }}" + fleet + anchor)
 	}
 	link.WriteString("{{ end }}")
+	annotateAlerts(groups, annotationRunbook, link.String())
+}
+
+func annotateAlerts(groups []monitoringv1.RuleGroup, name, text string) {
 	for _, g := range groups {
 		for i := range g.Rules {
-			if g.Rules[i].Alert == "" {
-				continue
+			if r := &g.Rules[i]; r.Alert != "" {
+				r.Annotations = maps.Clone(r.Annotations)
+				if r.Annotations == nil {
+					r.Annotations = map[string]string{}
+				}
+				r.Annotations[name] = text
 			}
-			if g.Rules[i].Annotations == nil {
-				g.Rules[i].Annotations = map[string]string{}
-			}
-			g.Rules[i].Annotations[annotationRunbook] = link.String()
 		}
 	}
 }

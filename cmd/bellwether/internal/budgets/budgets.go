@@ -238,12 +238,10 @@ func worseFirst(a, b Budget) int {
 func (b Budget) urgency() int {
 	worst := 0
 	for _, a := range b.Firing {
-		switch {
-		case a.Severity == series.Page:
-			worst = 2
-		default:
-			worst = max(worst, 1)
+		if a.Severity == series.Page {
+			return 2
 		}
+		worst = 1
 	}
 	return worst
 }

@@ -98,9 +98,9 @@ func budgetError(ctx context.Context, err error, address *url.URL) error {
 	case errors.As(err, &unreachable):
 		return hint(fmt.Errorf("cannot reach Prometheus at %s: %w", address.Redacted(), unreachable.Err), howToName)
 	case errors.As(err, &refused) && refused.Type == prometheus.ErrClient:
-		return hint(fmt.Errorf("Prometheus at %s refuses: %w", address.Redacted(), err), "if it asks for a login, give --prometheus-token-file; the address must be that of its API, without /api/v1")
+		return hint(fmt.Errorf("the Prometheus at %s refuses: %w", address.Redacted(), err), "if it asks for a login, give --prometheus-token-file; the address must be that of its API, without /api/v1")
 	case errors.As(err, &refused):
-		return hint(fmt.Errorf("Prometheus at %s cannot answer: %w", address.Redacted(), err), "try again, or look at its log")
+		return hint(fmt.Errorf("the Prometheus at %s cannot answer: %w", address.Redacted(), err), "try again, or look at its log")
 	default:
 		return err
 	}

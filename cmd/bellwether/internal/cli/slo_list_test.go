@@ -4,14 +4,17 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"flag"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -71,11 +74,7 @@ func newRecording(t *testing.T) *recording {
 		if *record == "" {
 			return
 		}
-		text, err := json.MarshalIndent(r.answers, "", " ")
-		if err == nil {
-			err = os.WriteFile(recorded, append(text, '\n'), 0o600)
-		}
-		if err != nil {
+		if err := r.save(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -83,7 +82,7 @@ func newRecording(t *testing.T) *recording {
 }
 
 func (r *recording) ask(t *testing.T, key, path string, form url.Values) {
-	answer, err := http.PostForm(*record+path, form) //nolint:noctx // only while recording
+	answer, err := http.PostForm(*record+path, form)
 	if err != nil {
 		t.Error(err)
 		return
@@ -94,6 +93,27 @@ func (r *recording) ask(t *testing.T, key, path string, form url.Values) {
 		t.Error(err)
 	}
 	r.answers[key] = text
+}
+
+// save writes an answer a line.
+func (r *recording) save() error {
+	var text bytes.Buffer
+	text.WriteString("{")
+	for i, key := range slices.Sorted(maps.Keys(r.answers)) {
+		if i > 0 {
+			text.WriteString(",")
+		}
+		name, err := json.Marshal(key)
+		if err != nil {
+			return err
+		}
+		text.WriteString("\n" + string(name) + ": ")
+		if err := json.Compact(&text, r.answers[key]); err != nil {
+			return err
+		}
+	}
+	text.WriteString("\n}\n")
+	return os.WriteFile(recorded, text.Bytes(), 0o600)
 }
 
 func TestSLOBudgets(t *testing.T) {
