@@ -79,13 +79,18 @@ func (r *Reconciler) give(ctx context.Context, key types.NamespacedName, probe *
 			return plan.Aim(key.Namespace, target, r.look(ctx, key.Namespace, target))
 		},
 	})
+	return refusal(err), nil
+}
+
+// refusal is a user's mistake that the engine found.
+func refusal(err error) *plan.Failure {
 	switch {
+	case err == nil:
+		return nil
 	case errors.Is(err, run.ErrDuplicate):
-		return &plan.Failure{Reason: v1alpha1.ReasonDuplicate, Message: err.Error() + "; give one of them another spec.name"}, nil
-	case err != nil:
-		return &plan.Failure{Reason: v1alpha1.ReasonInvalidSpec, Message: err.Error()}, nil
+		return &plan.Failure{Reason: v1alpha1.ReasonDuplicate, Message: err.Error() + "; give one of them another spec.name"}
 	}
-	return nil, nil
+	return &plan.Failure{Reason: v1alpha1.ReasonInvalidSpec, Message: err.Error()}
 }
 
 // clusterOf is the FleetCluster that a namespace of the hub was made for, or

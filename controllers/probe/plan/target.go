@@ -240,29 +240,41 @@ func section(route map[string]any) string {
 	return ""
 }
 
-// listener returns how a Gateway serves a host: the first listener of the section
-// that takes it, before that the first with TLS. The port is empty where the
-// scheme says it.
+// listener returns how a Gateway serves a host: the first of its listeners with
+// TLS that takes it, else the first without. The port is empty where the scheme
+// says it, and where no listener does.
 func listener(gateway map[string]any, host, section string) (tls bool, port string) {
 	listeners, _, _ := unstructured.NestedSlice(gateway, "spec", "listeners")
-	for _, item := range listeners {
-		fields, _ := item.(map[string]any)
-		of, _ := fields["hostname"].(string)
-		if _, other := choose("", "", host, []string{of}); of != "" && other != nil || section != "" && fields["name"] != section {
-			continue
-		}
-		secure := fields["protocol"] == "HTTPS"
-		if !secure && (tls || fields["protocol"] != "HTTP" || port != "") {
-			continue
-		}
-		number, _, _ := unstructured.NestedInt64(fields, "port")
-		port, tls = strconv.FormatInt(number, 10), secure
-		if secure {
-			break
+	for _, protocol := range []string{"HTTPS", "HTTP"} {
+		for _, item := range listeners {
+			fields, _ := item.(map[string]any)
+			if fields["protocol"] != protocol || !takes(fields, host, section) {
+				continue
+			}
+			number, _, _ := unstructured.NestedInt64(fields, "port")
+			return protocol == "HTTPS", unlessStandard(protocol, number)
 		}
 	}
-	if tls && port == "443" || !tls && port == "80" {
-		port = ""
+	return false, ""
+}
+
+// takes tells whether a listener serves a host for a route that asks for a
+// section of its Gateway, or for none.
+func takes(listener map[string]any, host, section string) bool {
+	if section != "" && listener["name"] != section {
+		return false
 	}
-	return tls, port
+	of, _ := listener["hostname"].(string)
+	if of == "" {
+		return true
+	}
+	_, other := choose("", "", host, []string{of})
+	return other == nil
+}
+
+func unlessStandard(protocol string, port int64) string {
+	if protocol == "HTTPS" && port == 443 || protocol == "HTTP" && port == 80 {
+		return ""
+	}
+	return strconv.FormatInt(port, 10)
 }

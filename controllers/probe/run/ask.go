@@ -76,7 +76,7 @@ func (a *asker) askHTTP(ctx context.Context, p *Probe, module config.Module, u *
 	registry, heard := prometheus.NewRegistry(), &listener{}
 	success := prober.ProbeHTTP(ctx, u.String(), module, registry, slog.New(heard))
 	samples, facts := gather(registry)
-	blocked, lookup, connect, address := way.seen()
+	lookup, connect, address, blocked := way.seen()
 	samples = replaced(samples, lookup, connect, address)
 	if success {
 		return answer{samples: samples}
@@ -187,12 +187,14 @@ func (l *listener) first(err error) {
 	}
 }
 
+func (l *listener) heard() bool { return l.message != "" || l.err != nil }
+
 // Enabled implements slog.Handler.
 func (l *listener) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelError }
 
 // Handle implements slog.Handler. What was said first is the cause.
 func (l *listener) Handle(_ context.Context, r slog.Record) error {
-	if l.message != "" || l.err != nil {
+	if l.heard() {
 		return nil
 	}
 	l.message = r.Message

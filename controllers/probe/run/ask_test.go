@@ -82,7 +82,7 @@ func (a answer) value(name, label string) (float64, bool) {
 }
 
 // hostile is an HTTP server with an answer of each kind.
-func hostile(t *testing.T) *http.ServeMux {
+func hostile() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/ok", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "all is well") })
 	mux.HandleFunc("/error", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
@@ -110,9 +110,9 @@ func hostile(t *testing.T) *http.ServeMux {
 }
 
 func TestHTTP(t *testing.T) {
-	server := httptest.NewServer(hostile(t))
+	server := httptest.NewServer(hostile())
 	t.Cleanup(server.Close)
-	secure := httptest.NewTLSServer(hostile(t))
+	secure := httptest.NewTLSServer(hostile())
 	t.Cleanup(secure.Close)
 	port := server.URL[strings.LastIndex(server.URL, ":"):]
 	hosts := names{"app.example": "127.0.0.1", "metadata.example": "169.254.169.254", "mapped.example": "::ffff:169.254.169.254"}
@@ -188,7 +188,7 @@ func check(t *testing.T, got answer, want, says string) {
 }
 
 func TestHTTPSeries(t *testing.T) {
-	server := httptest.NewServer(hostile(t))
+	server := httptest.NewServer(hostile())
 	t.Cleanup(server.Close)
 	got := ask(t, nil, at(server.URL+"/moved"), plan.Target{})
 	for name, want := range map[string]float64{
@@ -408,7 +408,7 @@ func TestRelayIsForRunningProbesOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(hostile(t))
+	server := httptest.NewServer(hostile())
 	t.Cleanup(server.Close)
 	get := func() error {
 		transport := &http.Transport{Proxy: http.ProxyURL(proxy), DisableKeepAlives: true}
@@ -434,7 +434,7 @@ func TestRelayIsForRunningProbesOnly(t *testing.T) {
 // What a hostile server sends must not pile up: neither in memory nor as
 // goroutines.
 func TestHostileServersLeaveNothingBehind(t *testing.T) {
-	server := httptest.NewServer(hostile(t))
+	server := httptest.NewServer(hostile())
 	t.Cleanup(server.Close)
 	a := newAsker(testGuard(nil))
 	t.Cleanup(a.relay.close)

@@ -203,7 +203,7 @@ func (e *Engine) Verdict(key types.NamespacedName) plan.Verdict {
 func slot(key types.NamespacedName, interval time.Duration, now time.Time) time.Time {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(key.String()))
-	offset := time.Duration(h.Sum64() % uint64(interval)) //nolint:gosec // an interval is positive
+	offset := time.Duration(h.Sum64() % uint64(interval))
 	due := now.Truncate(interval).Add(offset)
 	if !due.After(now) {
 		due = due.Add(interval)

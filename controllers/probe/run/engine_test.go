@@ -82,7 +82,7 @@ func must(t *testing.T, err error) {
 }
 
 func TestSeriesComeAndGoWithTheirProbe(t *testing.T) {
-	server := httptest.NewServer(hostile(t))
+	server := httptest.NewServer(hostile())
 	t.Cleanup(server.Close)
 	e := newTestEngine(Options{})
 	registry := prometheus.NewPedanticRegistry()
@@ -229,6 +229,7 @@ func TestSet(t *testing.T) {
 	for name, change := range map[string]func(*v1alpha1.EndpointProbeSpec){
 		"spec.http.matches":      func(s *v1alpha1.EndpointProbeSpec) { s.HTTP = &v1alpha1.HTTPProbe{Matches: []string{"("}} },
 		"spec.tls":               func(s *v1alpha1.EndpointProbeSpec) { s.TLS = &v1alpha1.ProbeTLS{CA: "no PEM"} },
+		"spec.interval":          func(s *v1alpha1.EndpointProbeSpec) { s.Interval = &metav1.Duration{} },
 		"spec.dns does not suit": func(s *v1alpha1.EndpointProbeSpec) { s.DNS = &v1alpha1.DNSProbe{Query: "a.example"} },
 		"spec.tcp does not suit": func(s *v1alpha1.EndpointProbeSpec) { s.TCP = &v1alpha1.TCPProbe{} },
 		"needs spec.dns.query":   func(s *v1alpha1.EndpointProbeSpec) { s.Target.URL = "dns://127.0.0.1" },
@@ -248,7 +249,7 @@ func TestSet(t *testing.T) {
 }
 
 func TestAChangedSpecIsTriedAtOnce(t *testing.T) {
-	server := httptest.NewServer(hostile(t))
+	server := httptest.NewServer(hostile())
 	t.Cleanup(server.Close)
 	changed := make(chan types.NamespacedName, 10)
 	e := newTestEngine(Options{Changed: func(k types.NamespacedName) { changed <- k }})

@@ -15,6 +15,7 @@ import (
 	pconfig "github.com/prometheus/common/config"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/probe/plan"
 )
 
 // errSpec says that a probe's spec cannot be used, though the API server took it.
@@ -26,6 +27,9 @@ const preferred = "ip4"
 // compile makes a module of blackbox_exporter of a spec. Its error wraps errSpec
 // and names the field.
 func compile(spec v1alpha1.EndpointProbeSpec) (config.Module, error) {
+	if plan.Length(spec.Interval, plan.DefaultInterval) <= 0 || plan.Length(spec.Timeout, plan.DefaultTimeout) <= 0 {
+		return config.Module{}, fmt.Errorf("%w: spec.interval and spec.timeout must be longer than nothing", errSpec)
+	}
 	tls, err := compileTLS(spec.TLS)
 	if err != nil {
 		return config.Module{}, err

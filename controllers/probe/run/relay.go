@@ -71,10 +71,10 @@ func (p *passage) fail(err error) {
 }
 
 // seen is what the passage knows once the run is over.
-func (p *passage) seen() (failure error, lookup, connect time.Duration, address netip.Addr) {
+func (p *passage) seen() (lookup, connect time.Duration, address netip.Addr, failure error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.failure, p.lookup, p.connect, p.address
+	return p.lookup, p.connect, p.address, p.failure
 }
 
 // open starts the relay with the first probe that needs it, and returns the URL
