@@ -74,16 +74,27 @@ func pagesByTeam() panel {
 func rulePanels() []panel {
 	return []panel{
 		{
-			title: "Time to evaluate", draw: timeSeries, width: 12, height: 8, unit: units.Seconds, none: prometheusSilent, minimum: zero(), levels: []level{{good, 0}, {warn, 10}, {bad, 30}},
+			title: "Time to evaluate", draw: timeSeries, width: 8, height: 8, unit: units.Seconds, none: prometheusSilent, minimum: zero(), levels: []level{{good, 0}, {warn, 10}, {bad, 30}},
 			description: "How long each group takes. A group that takes longer than its interval skips evaluations, and slices are lost: give Prometheus more CPU.",
 			queries:     []query{{"max by (rule_group) (prometheus_rule_group_last_duration_seconds{" + ours + "})", "{{rule_group}}"}},
 		},
 		{
-			title: "Missed evaluations", draw: timeSeries, width: 12, height: 8, unit: units.Short, none: prometheusSilent, minimum: zero(), levels: anyIsBad(),
+			title: "Missed evaluations", draw: timeSeries, width: 8, height: 8, unit: units.Short, none: prometheusSilent, minimum: zero(), levels: anyIsBad(),
 			description: "Evaluations that were skipped or failed within 15 minutes. Each is a minute that counts as good although nobody looked.",
 			queries: []query{
 				{"sum by (rule_group) (increase(prometheus_rule_group_iterations_missed_total{" + ours + "}[15m]))", "missed {{rule_group}}"},
 				{"sum by (rule_group) (increase(prometheus_rule_evaluation_failures_total{" + ours + "}[15m]))", "failed {{rule_group}}"},
+			},
+		},
+		{
+			title: "Objectives as the hub sees them", draw: rows, width: 8, height: 8, unit: units.Short, none: hubSilent,
+			description: "Whether Prometheus evaluates what the hub wrote last for each operator, and whether its objectives can work at all. The conditions of the OperatorSLO say what is wrong; nothing about loading means that the hub has no Prometheus to ask.",
+			queries: []query{
+				{"min by (operator) (" + of(series.SLOFeasible) + ")", ""}, {"min by (operator) (" + of(series.SLORulesLoaded) + ")", ""},
+			},
+			columns: []column{
+				{from: series.Operator, title: "Operator", link: to(UIDOperator, field(series.Operator, "Operator"))},
+				{from: "B", title: "Loaded", words: yesNo}, {from: "A", title: "Can work", words: yesNo},
 			},
 		},
 	}

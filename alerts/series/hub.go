@@ -49,6 +49,13 @@ const (
 	// OperatorReady is 1 while a ManagedOperator is Ready, else 0.
 	OperatorReady = "bellwether_operator_ready"
 
+	// SLORulesLoaded is 1 if Prometheus evaluates the rules of an Operator's
+	// objectives as they were written last, else 0; absent where the hub cannot
+	// know, because it has no Prometheus to ask.
+	SLORulesLoaded = "bellwether_slo_rules_loaded"
+	// SLOFeasible is 1 if all objectives of an Operator can work, else 0.
+	SLOFeasible = "bellwether_slo_feasible"
+
 	// RolloutAdmissionsTotal counts admissions that were written.
 	RolloutAdmissionsTotal = "bellwether_rollout_admissions_total"
 	// RolloutPhase is 1 for the Phase that an Operator's newest rollout is in.
@@ -97,6 +104,8 @@ func Hub() []Series {
 		{OperatorClusters, "gauge", operator(State), "Clusters that a managed operator selects, by state."},
 		{OperatorVersionClusters, "gauge", operator(Version), "Clusters by the version of a managed operator that they run; the 50 most used."},
 		{OperatorReady, "gauge", operator(), "Whether a managed operator is Ready."},
+		{SLORulesLoaded, "gauge", operator(), "Whether Prometheus evaluates the rules of a managed operator's objectives; absent where the hub cannot know."},
+		{SLOFeasible, "gauge", operator(), "Whether all objectives of a managed operator can work."},
 		{RolloutAdmissionsTotal, "counter", nil, "Admissions of a cluster to a release that were written."},
 		{RolloutPhase, "gauge", operator(Phase), "Phase of the newest rollout of a managed operator: 1 for the phase it is in."},
 		{RolloutClusters, "gauge", operator(State), "Clusters of the newest rollout of a managed operator, by state."},

@@ -5,27 +5,68 @@ package slo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/alerts/series"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
+	"github.com/bellwether-dev/bellwether/controllers/kit/conditions"
 )
 
 var expectedDesc = prometheus.NewDesc(series.OperatorExpected,
 	"1 for each operator that should run on a cluster, as the hub knows it.", []string{series.Cluster, series.Operator}, nil)
 
-// Gauges returns the collector of the inventory. Agents export the same series
-// of themselves: a cluster whose agent is dead is missed because of this one.
+var (
+	loadedDesc   = kit.Desc(series.SLORulesLoaded)
+	feasibleDesc = kit.Desc(series.SLOFeasible)
+)
+
+// Gauges returns the collector of the inventory and of how objectives stand.
+// Agents export the inventory's series of themselves too: a cluster whose agent
+// is dead is missed because of this one.
 func Gauges(mgr ctrl.Manager) prometheus.Collector {
-	return kit.NewGauges(mgr, collect, expectedDesc)
+	return kit.NewGauges(mgr, collect, expectedDesc, loadedDesc, feasibleDesc)
 }
 
 func collect(ctx context.Context, cache client.Reader, out chan<- prometheus.Metric) error {
+	return errors.Join(collectExpected(ctx, cache, out), collectConditions(ctx, cache, out))
+}
+
+// collectConditions tells the worst of an operator's OperatorSLOs, if it has several.
+func collectConditions(ctx context.Context, cache client.Reader, out chan<- prometheus.Metric) error {
+	var slos v1alpha1.OperatorSLOList
+	if err := cache.List(ctx, &slos, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list OperatorSLOs: %w", err)
+	}
+	for condition, desc := range map[string]*prometheus.Desc{v1alpha1.ConditionRulesLoaded: loadedDesc, v1alpha1.ConditionFeasible: feasibleDesc} {
+		holds := map[types.NamespacedName]float64{}
+		for i := range slos.Items {
+			o := &slos.Items[i]
+			key := types.NamespacedName{Namespace: o.Namespace, Name: o.Spec.Operator}
+			switch conditions.Get(o.Status.Conditions, condition).Status {
+			case metav1.ConditionFalse:
+				holds[key] = 0
+			case metav1.ConditionTrue:
+				if _, known := holds[key]; !known {
+					holds[key] = 1
+				}
+			}
+		}
+		for key, value := range holds {
+			out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, key.Namespace, key.Name)
+		}
+	}
+	return nil
+}
+
+func collectExpected(ctx context.Context, cache client.Reader, out chan<- prometheus.Metric) error {
 	var installs v1alpha1.OperatorInstallList
 	if err := cache.List(ctx, &installs, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list OperatorInstalls: %w", err)

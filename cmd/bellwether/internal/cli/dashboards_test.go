@@ -25,7 +25,7 @@ bellwether-operator    Bellwether / Operator SLO           24       datasource, 
 bellwether-cluster     Bellwether / Cluster                14       datasource, cluster, operator
 bellwether-internals   Bellwether / Controller internals   15       datasource, job, cluster, operator
 bellwether-catalog     Bellwether / Catalog                9        datasource, catalog, cluster, operator
-bellwether-paging      Bellwether / Paging health          16       datasource, cluster, operator
+bellwether-paging      Bellwether / Paging health          17       datasource, cluster, operator
 `
 
 func TestDashboardsList(t *testing.T) {

@@ -1,0 +1,69 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package slo
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+)
+
+type collector struct{ cache client.Reader }
+
+func (c collector) Describe(chan<- *prometheus.Desc) {}
+func (c collector) Collect(out chan<- prometheus.Metric) {
+	if err := collect(context.Background(), c.cache, out); err != nil {
+		out <- prometheus.NewInvalidMetric(expectedDesc, err)
+	}
+}
+
+func TestMetricsOfObjectives(t *testing.T) {
+	slo := func(name, operator string, loaded, feasible metav1.ConditionStatus) *v1alpha1.OperatorSLO {
+		o := &v1alpha1.OperatorSLO{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: name}}
+		o.Spec.Operator = operator
+		for condition, status := range map[string]metav1.ConditionStatus{v1alpha1.ConditionRulesLoaded: loaded, v1alpha1.ConditionFeasible: feasible} {
+			o.Status.Conditions = append(o.Status.Conditions, metav1.Condition{Type: condition, Status: status})
+		}
+		return o
+	}
+	install := func(name, operator string, admission *v1alpha1.Admission) *v1alpha1.OperatorInstall {
+		o := &v1alpha1.OperatorInstall{ObjectMeta: metav1.ObjectMeta{Namespace: "bellwether-eu", Name: name}}
+		o.Spec.Cluster, o.Spec.Operator.Name, o.Spec.Admission = "eu", operator, admission
+		return o
+	}
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	cache := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
+		slo("echo", "echo", metav1.ConditionTrue, metav1.ConditionTrue),
+		slo("echo-2", "echo", metav1.ConditionFalse, metav1.ConditionTrue), // the worst one counts
+		slo("quiet", "quiet", metav1.ConditionUnknown, metav1.ConditionFalse),
+		install("a", "echo", &v1alpha1.Admission{}), install("b", "echo", &v1alpha1.Admission{}), install("c", "waits", nil),
+	).Build()
+	want := `
+# HELP bellwether_operator_expected 1 for each operator that should run on a cluster, as the hub knows it.
+# TYPE bellwether_operator_expected gauge
+bellwether_operator_expected{cluster="eu",operator="echo"} 1
+# HELP bellwether_slo_feasible Whether all objectives of a managed operator can work.
+# TYPE bellwether_slo_feasible gauge
+bellwether_slo_feasible{namespace="ops",operator="echo"} 1
+bellwether_slo_feasible{namespace="ops",operator="quiet"} 0
+# HELP bellwether_slo_rules_loaded Whether Prometheus evaluates the rules of a managed operator's objectives; absent where the hub cannot know.
+# TYPE bellwether_slo_rules_loaded gauge
+bellwether_slo_rules_loaded{namespace="ops",operator="echo"} 0
+`
+	if err := testutil.CollectAndCompare(collector{cache}, strings.NewReader(want)); err != nil {
+		t.Error(err)
+	}
+}
