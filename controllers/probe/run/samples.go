@@ -116,14 +116,24 @@ func (e *Engine) Describe(out chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector. A probe that never ran has no series,
 // and one that was removed has none any more.
 func (e *Engine) Collect(out chan<- prometheus.Metric) {
+	type result struct {
+		labels  []*dto.LabelPair
+		samples []sample
+	}
+	// A scrape of thousands of probes takes a while, and none of them may be late
+	// for it: the lock is held for a copy only. Samples are never changed in place.
 	e.mu.Lock()
-	defer e.mu.Unlock()
+	results := make([]result, 0, len(e.entries))
 	for _, entry := range e.entries {
-		for _, s := range entry.samples {
-			out <- gauge{desc: kept[s.series], labels: entry.labels, own: s.label, ownName: ownLabel[s.series], value: s.value}
+		results = append(results, result{entry.labels, entry.samples})
+	}
+	e.mu.Unlock()
+	for _, r := range results {
+		for _, s := range r.samples {
+			out <- gauge{desc: kept[s.series], labels: r.labels, own: s.label, ownName: ownLabel[s.series], value: s.value}
 		}
 	}
-	out <- prometheus.MustNewConstMetric(e.probes, prometheus.GaugeValue, float64(len(e.entries)))
+	out <- prometheus.MustNewConstMetric(e.probes, prometheus.GaugeValue, float64(len(results)))
 	e.lateness.Collect(out)
 	e.runs.Collect(out)
 }
