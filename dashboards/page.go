@@ -14,7 +14,7 @@ import (
 )
 
 // Dashboard is Grafana's classic model: what ConfigMaps, GrafanaDashboard objects
-// and Grafana from version 9 take.
+// and provisioning from files carry.
 type Dashboard = dashboard.Dashboard //nolint:staticcheck // the newer model needs Grafana 12 and nothing that ships dashboards takes it yet
 
 // UIDs of the dashboards: what links and alerts' annotations end in, after /d/.

@@ -84,6 +84,7 @@ func (c *checker) links() {
 	for _, p := range panels(c.d) {
 		for _, l := range linksOf(p) {
 			c.link(titleOf(p), ptr.Deref(l.Url, ""))
+			c.takes(p, ptr.Deref(l.Url, ""))
 		}
 	}
 }

@@ -68,6 +68,7 @@ func Rules() []Rule {
 		{"thresholds", "Grafana takes thresholds in order, the first without a bound.", (*checker).thresholds},
 		{"instant", "A number or a table is about now; a line is not.", (*checker).instants},
 		{"layout", "Panels fill 24 columns, and do not cover each other.", (*checker).layout},
+		{"columns", "A column that no query fills is empty, and one without a title has a technical one.", (*checker).tableColumns},
 		{"links", "A link must lead to a dashboard that exists, with variables that it has, at the same time.", (*checker).links},
 		{"annotation", "A mark must say what happened.", (*checker).annotations},
 	}

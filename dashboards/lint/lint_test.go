@@ -144,6 +144,16 @@ var mutations = map[string]struct {
 	"a hole":              {func(s subject) { s.panel("timeseries").GridPos.W-- }, "layout", "cells of the grid are empty"},
 	"an id twice":         {func(s subject) { s.panel("table").Id = s.panel("timeseries").Id }, "layout", "has the id"},
 
+	"a column of nothing":    {func(s subject) { s.renames()["opertor"] = "Operator" }, "columns", `"Operator" (opertor)`},
+	"a value of no query":    {func(s subject) { s.renames()["Value #B"] = "Second" }, "columns", "Value #B"},
+	"a column without title": {func(s subject) { s.renames()["operator"] = "" }, "columns", "operator has no title"},
+	"no titles at all":       {func(s subject) { s.panel("table").Transformations = nil }, "columns", "no titles"},
+	"a link takes a column": {func(s subject) {
+		s.link("/d/bellwether-cluster?${datasource:queryparam}&${__url_time_range}&var-cluster=${__data.fields.Cluster}")
+	}, "links", `column "Cluster"`},
+	"a link takes a label": {func(s subject) {
+		s.link("/d/bellwether-cluster?${datasource:queryparam}&${__url_time_range}&var-cluster=${__field.labels.cluster}")
+	}, "links", "label cluster"},
 	"no way to the others":  {func(s subject) { s.Links = nil }, "links", "other dashboards"},
 	"forgets the variables": {func(s subject) { s.Links[0].IncludeVars = false }, "links", "other dashboards"},
 	"a link to nowhere":     {func(s subject) { s.link("/d/bellwether-nowhere?${datasource:queryparam}&${__url_time_range}") }, "links", "no dashboard bellwether-nowhere"},
@@ -153,6 +163,18 @@ var mutations = map[string]struct {
 	"a link to another time": {func(s subject) { s.link("/d/bellwether-cluster?var-cluster=x") }, "links", "keep the time"},
 	"a link outside":         {func(s subject) { s.link("https://example.com") }, "links", "does not begin with /d/"},
 	"a mark without text":    {func(s subject) { s.Annotations.List[0].TextFormat = nil }, "annotation", "needs a name"},
+}
+
+// renames are the titles of the first table's columns.
+func (s subject) renames() map[string]string {
+	s.t.Helper()
+	for _, t := range s.panel("table").Transformations {
+		if options, ok := t.Options.(map[string]any); ok && t.Id == "organize" {
+			return options["renameByName"].(map[string]string)
+		}
+	}
+	s.t.Fatal("the table has no titles")
+	return nil
 }
 
 func (s subject) link(url string) {
