@@ -136,6 +136,6 @@ priorityClassName: {{ . }}
 {{- /* What everybody may see. */}}
 {{- define "bellwether.rules.view" -}}
 - apiGroups: [bellwether.dev]
-  resources: [fleetclusters, managedoperators, operatorcatalogs, operatorinstalls, operatorrollouts, operatorslos]
+  resources: [endpointprobes, fleetclusters, managedoperators, operatorcatalogs, operatorinstalls, operatorrollouts, operatorslos]
   verbs: [get, list, watch]
 {{- end }}
