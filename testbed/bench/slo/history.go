@@ -28,49 +28,55 @@ func (o objective) sliName() string {
 // recordedByUs are slices: all of them, the bad ones, and the bad ones by version; and the objectives, of which changes are
 // looked for.
 func recordedByUs(f *fleet.Fleet) iter.Seq[fleet.Series] {
-	end := f.Size().History
 	return func(yield func(fleet.Series) bool) {
 		for op := range f.Size().Operators {
 			for _, o := range objectives() {
-				for name, value := range map[string]float64{series.SLOObjective: o.target.Ratio(), series.SLOPeriod: slo.DefaultPeriod.Seconds()} {
-					if !yield(recorded(name, o, op, fleet.Gauge(end, nil, 0, value), nil)) {
-						return
-					}
+				if !yieldAll(yield, objectiveHistory(f, o, op)) {
+					return
 				}
 			}
 		}
-		for s := range sliceHistory(f) {
-			if !yield(s) {
+		for _, i := range instances(f) {
+			if !yieldAll(yield, sliceHistory(f, i)) {
 				return
 			}
 		}
 	}
 }
 
-func sliceHistory(f *fleet.Fleet) iter.Seq[fleet.Series] {
-	end := f.Size().History
-	return func(yield func(fleet.Series) bool) {
-		for _, i := range instances(f) {
-			bad := f.Bad(i.cluster, i.operator, i.sli)
-			cluster := map[string]string{series.Cluster: fleet.Cluster(i.cluster)}
-			all := []fleet.Series{recorded(series.SLIBad, i.objective, i.operator, fleet.Gauge(end, bad, 1, 0), cluster)}
-			if len(bad) > 0 {
-				all = append(all, recorded(series.SLIBadSlice, i.objective, i.operator, fleet.Only(end, bad, 1), cluster))
-			}
-			for _, r := range f.Releases(i.cluster, i.operator) {
-				if in := within(bad, r.Span); len(in) > 0 {
-					s := recorded(series.SLIBadVersion, i.objective, i.operator, fleet.Only(end, in, 1), cluster)
-					s.Labels[series.Version] = r.Version
-					all = append(all, s)
-				}
-			}
-			for _, s := range all {
-				if !yield(s) {
-					return
-				}
-			}
+func yieldAll(yield func(fleet.Series) bool, all []fleet.Series) bool {
+	for _, s := range all {
+		if !yield(s) {
+			return false
 		}
 	}
+	return true
+}
+
+func objectiveHistory(f *fleet.Fleet, o objective, operator int) []fleet.Series {
+	constant := func(name string, value float64) fleet.Series {
+		return recorded(name, o, operator, fleet.Gauge(f.Size().History, nil, 0, value), nil)
+	}
+	return []fleet.Series{
+		constant(series.SLOObjective, o.target.Ratio()), constant(series.SLOPeriod, slo.DefaultPeriod.Seconds()),
+	}
+}
+
+func sliceHistory(f *fleet.Fleet, i instance) []fleet.Series {
+	end, bad := f.Size().History, f.Bad(i.cluster, i.operator, i.sli)
+	cluster := map[string]string{series.Cluster: fleet.Cluster(i.cluster)}
+	all := []fleet.Series{recorded(series.SLIBad, i.objective, i.operator, fleet.Gauge(end, bad, 1, 0), cluster)}
+	if len(bad) > 0 {
+		all = append(all, recorded(series.SLIBadSlice, i.objective, i.operator, fleet.Only(end, bad, 1), cluster))
+	}
+	for _, r := range f.Releases(i.cluster, i.operator) {
+		if in := within(bad, r.Span); len(in) > 0 {
+			s := recorded(series.SLIBadVersion, i.objective, i.operator, fleet.Only(end, in, 1), cluster)
+			s.Labels[series.Version] = r.Version
+			all = append(all, s)
+		}
+	}
+	return all
 }
 
 // instance is one SLI of an operator on a cluster.

@@ -65,13 +65,20 @@ func send(to io.WriteCloser, f *fleet.Fleet, s side) error {
 	return to.Close()
 }
 
-// reading is what a server says of itself at one moment. Numbers only grow.
+// reading is what a server says of itself at one moment.
 type reading struct {
 	cpu time.Duration
-	// evaluations and failures are of rules.
-	evaluations, failures int
 	// least is how often the group with the fewest evaluations has been evaluated.
-	least int
+	least  int
+	groups map[string]group
+}
+
+// group is what is known of a group of rules.
+type group struct {
+	// evaluations of its rules so far.
+	evaluations float64
+	// last is how long the last evaluation of the group took.
+	last float64
 }
 
 func read(ctx context.Context, s *prometheus.Server) (reading, error) {
@@ -89,30 +96,34 @@ func read(ctx context.Context, s *prometheus.Server) (reading, error) {
 	if err != nil {
 		return reading{}, fmt.Errorf("read metrics of Prometheus: %w", err)
 	}
-	total := func(name string) float64 { return sum(families[name]) }
-	return reading{
-		cpu:         seconds(total("process_cpu_seconds_total")),
-		evaluations: int(total("prometheus_rule_evaluations_total")),
-		failures:    int(total("prometheus_rule_evaluation_failures_total")),
-		least:       least(families["prometheus_rule_group_iterations_total"]),
-	}, nil
+	r := reading{least: least(families["prometheus_rule_group_iterations_total"]), groups: map[string]group{}}
+	for _, m := range families["process_cpu_seconds_total"].GetMetric() {
+		r.cpu = time.Duration(value(m) * float64(time.Second))
+	}
+	for _, m := range families["prometheus_rule_evaluations_total"].GetMetric() {
+		r.groups[groupOf(m)] = group{evaluations: value(m)}
+	}
+	for _, m := range families["prometheus_rule_group_last_duration_seconds"].GetMetric() {
+		if v := value(m); v == v { // else it was not evaluated yet
+			r.groups[groupOf(m)] = group{r.groups[groupOf(m)].evaluations, v}
+		}
+	}
+	return r, nil
 }
 
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+// groupOf is the name of a metric's group. Prometheus puts the file before it.
+func groupOf(m *dto.Metric) string {
+	for _, l := range m.GetLabel() {
+		if l.GetName() == "rule_group" {
+			_, name, _ := strings.Cut(l.GetValue(), ";")
+			return name
+		}
+	}
+	return ""
+}
 
 // value of a counter or a gauge.
 func value(m *dto.Metric) float64 { return m.GetCounter().GetValue() + m.GetGauge().GetValue() }
-
-// sum of a family, without values that are not numbers: those of groups that were not evaluated yet.
-func sum(f *dto.MetricFamily) float64 {
-	total := 0.0
-	for _, m := range f.GetMetric() {
-		if v := value(m); v == v {
-			total += v
-		}
-	}
-	return total
-}
 
 func least(f *dto.MetricFamily) int {
 	found := -1

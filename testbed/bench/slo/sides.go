@@ -6,6 +6,7 @@ package slo
 import (
 	"fmt"
 	"iter"
+	"strings"
 	"time"
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
@@ -21,10 +22,10 @@ type side struct {
 	groups []monitoringv1.RuleGroup
 	// recorded is what these rules recorded in the past and still read.
 	recorded iter.Seq[fleet.Series]
-	// rounds are measured: as many as the slowest group waits.
+	// rounds are measured: as many as the slowest group waits, or a multiple of that.
 	rounds float64
-	// Before that, rehearsals of all groups fill what they read of each other; pace is how many there are in a round.
-	rehearsals, pace int
+	// Before that, rehearsals of all groups fill what they read of each other.
+	rehearsals int
 }
 
 // Names of the sides. Idle has no rules: what it takes is for scraping alone.
@@ -50,42 +51,27 @@ func sides(f *fleet.Fleet) ([]side, error) {
 	none := func(func(fleet.Series) bool) {}
 	return []side{
 		{name: idle, recorded: none, rounds: 4},
-		// From slices over windows and burn rates to alerts it takes four rehearsals.
-		{name: bellwether, groups: built.All(), recorded: recordedByUs(f), rounds: 4, rehearsals: 4, pace: 3},
-		{name: sloth, groups: rules[sloth], recorded: recordedBySloth(f, rules[sloth], false), rounds: 4, rehearsals: 1, pace: 1},
-		{name: slothFleet, groups: rules[slothFleet], recorded: recordedBySloth(f, rules[slothFleet], true), rounds: 4, rehearsals: 1, pace: 1},
-		// Its rules read only what is scraped, and of their own what is a few minutes old.
-		{name: pyrra, groups: rules[pyrra], recorded: none, rounds: 2.5, rehearsals: 1, pace: 1},
+		// From slices over windows and burn rates to alerts it takes four rehearsals. The peers' rules read what was scraped and
+		// what is in their history, but for some that cost little.
+		{name: bellwether, groups: built.All(), recorded: recordedByUs(f), rounds: 4, rehearsals: 4},
+		{name: sloth, groups: rules[sloth], recorded: recordedBySloth(f, rules[sloth], false), rounds: 2},
+		{name: slothFleet, groups: rules[slothFleet], recorded: recordedBySloth(f, rules[slothFleet], true), rounds: 2},
+		{name: pyrra, groups: rules[pyrra], recorded: none, rounds: 2.5},
 	}, nil
 }
 
+// slug is a name for a folder.
+func (s side) slug() string { return strings.ToLower(strings.ReplaceAll(s.name, " ", "-")) }
+
 // batches are the sides that are measured at the same time. All but pyrra's leave two cores time to spare, and so hardly
 // disturb each other; pyrra's need one for themselves.
-func batches(all []side, inTurn bool) [][]side {
-	if !inTurn {
-		return [][]side{all[:len(all)-1], all[len(all)-1:]}
-	}
-	var out [][]side
-	for _, s := range all {
-		out = append(out, []side{s})
-	}
-	return out
-}
+func batches(all []*subject) [][]*subject { return [][]*subject{all[:len(all)-1], all[len(all)-1:]} }
 
-// count is the number of rules.
-func (s side) count() int {
+// rules is the number of rules.
+func (s side) rules() int {
 	n := 0
 	for _, g := range s.groups {
 		n += len(g.Rules)
-	}
-	return n
-}
-
-// due is how many evaluations of rules a round has. Those of slower groups count in part.
-func (s side) due() float64 {
-	n := 0.0
-	for _, g := range s.groups {
-		n += float64(len(g.Rules)) / max(ownInterval(g).Minutes(), 1)
 	}
 	return n
 }
@@ -113,8 +99,8 @@ func every(round time.Duration) intervals {
 }
 
 // rehearse evaluates all groups equally often.
-func (s side) rehearse(round time.Duration) intervals {
-	return func(time.Duration) time.Duration { return round / time.Duration(s.pace) }
+func rehearse(round time.Duration) intervals {
+	return func(time.Duration) time.Duration { return round / 3 }
 }
 
 // file is a rule file with other intervals; nil if there are no rules.

@@ -23,7 +23,6 @@ import (
 	"github.com/bellwether-dev/bellwether/testbed/bench/figure"
 	"github.com/bellwether-dev/bellwether/testbed/bench/slo/fleet"
 	"github.com/bellwether-dev/bellwether/testbed/build"
-	"github.com/bellwether-dev/bellwether/testbed/process"
 	"github.com/bellwether-dev/bellwether/testbed/prometheus"
 	"github.com/bellwether-dev/bellwether/testbed/runs"
 )
@@ -34,14 +33,12 @@ type Options struct {
 	// Round is how often what has to be fresh is scraped and evaluated. What is measured is worth something at the default of a
 	// minute only.
 	Round time.Duration
-	// InTurn has only one Prometheus run at a time, which takes longer.
-	InTurn bool
 }
 
 const (
-	// warmLimit bounds how long rehearsals take.
-	warmLimit = 10 * time.Minute
-	look      = 500 * time.Millisecond
+	// limit bounds each step of a side; on a quiet machine none takes longer than some rounds.
+	limit = 15 * time.Minute
+	look  = 500 * time.Millisecond
 )
 
 // result is what one side showed.
@@ -49,10 +46,9 @@ type result struct {
 	side
 	prometheus.RuleState
 
-	// cpu is what the processors did in all rounds.
-	cpu time.Duration
-	// evaluations of rules, in all rounds.
-	evaluations int
+	before, after reading
+	// took is the time from one to the other.
+	took time.Duration
 	// memory is the most that was seen.
 	memory int64
 	alerts int
@@ -97,36 +93,29 @@ func measure(ctx context.Context, out io.Writer, o Options) (results []result, e
 	if err != nil {
 		return nil, err
 	}
-	for _, batch := range batches(all, o.InTurn) {
-		of, err := b.batch(ctx, batch)
-		if err != nil {
-			return nil, err
-		}
-		results = append(results, of...)
-	}
-	return results, nil
+	return b.measure(ctx, all)
 }
 
 // say shows progress. That nobody can see it is no reason to stop.
 func (b *bench) say(format string, args ...any) { _, _ = fmt.Fprintf(b.out, format, args...) }
 
-// batch measures some sides at the same time.
-func (b *bench) batch(ctx context.Context, batch []side) (results []result, err error) {
+// measure starts all sides, and measures those of a batch at the same time.
+func (b *bench) measure(ctx context.Context, all []side) (results []result, err error) {
 	begin := time.Now().Truncate(time.Second)
 	exporter, err := startExporter(ctx, b.fleet, begin)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, exporter.stop()) }()
-	var all []*subject
+	var subjects []*subject
 	defer func() {
-		for _, s := range all {
+		for _, s := range subjects {
 			s.server.Stop(context.WithoutCancel(ctx))
 			err = errors.Join(err, os.RemoveAll(s.dir))
 		}
 	}()
-	for _, s := range batch {
-		dir := filepath.Join(b.dir, fmt.Sprintf("prometheus-%d", len(all)))
+	for _, s := range all {
+		dir := filepath.Join(b.dir, "prometheus-"+s.slug())
 		b.say("%s: writing %d minutes of history\n", s.name, b.fleet.Size().History)
 		if err := fill(ctx, b.binaries[build.BlockWriter], dir, b.fleet, s, begin); err != nil {
 			return nil, err
@@ -135,17 +124,19 @@ func (b *bench) batch(ctx context.Context, batch []side) (results []result, err 
 		if err != nil {
 			return nil, fmt.Errorf("start Prometheus with %s: %w", s.name, err)
 		}
-		all = append(all, &subject{bench: b, side: s, dir: dir, server: server})
+		subjects = append(subjects, &subject{bench: b, side: s, dir: dir, server: server})
 	}
-	if err := together(ctx, all, (*subject).warm); err != nil {
-		return nil, err
-	}
-	b.say("measuring rounds of %s\n", b.Round)
-	if err := together(ctx, all, (*subject).observe); err != nil {
-		return nil, err
-	}
-	for _, s := range all {
-		results = append(results, s.result)
+	for _, batch := range batches(subjects) {
+		if err := errors.Join(together(ctx, batch, (*subject).warm), ctx.Err()); err != nil {
+			return nil, err
+		}
+		if err := together(ctx, batch, (*subject).observe); err != nil {
+			return nil, err
+		}
+		for _, s := range batch {
+			s.server.Stop(ctx)
+			results = append(results, s.result)
+		}
 	}
 	return results, nil
 }
@@ -167,9 +158,12 @@ func together(ctx context.Context, all []*subject, step func(*subject, context.C
 // start runs a Prometheus on its history. Compactions would be measured, too, and depend on nothing but luck; small blocks are
 // never compacted.
 func (b *bench) start(ctx context.Context, dir string, s side, e *exporter) (*prometheus.Server, error) {
-	rules, err := s.file(s.rehearse(b.Round))
-	if err != nil {
-		return nil, err
+	var rules map[string][]byte
+	if s.rehearsals > 0 {
+		var err error
+		if rules, err = s.file(rehearse(b.Round)); err != nil {
+			return nil, err
+		}
 	}
 	return prometheus.Start(ctx, prometheus.Options{
 		Dir: dir, Binary: b.binaries[build.Prometheus], Rules: rules, Jobs: e.jobs(b.fleet.Size().Clusters), Interval: b.Round,
@@ -187,17 +181,26 @@ type subject struct {
 	result result
 }
 
-// warm evaluates all rules some times, and sets the intervals that are measured.
+// warm waits for scrapes and rehearsals.
 func (s *subject) warm(ctx context.Context) error {
-	if err := poll(ctx, s.server.Process(), warmLimit, func(ctx context.Context) error {
-		now, err := read(ctx, s.server)
-		if err == nil && len(s.groups) > 0 && now.least < s.rehearsals {
-			err = fmt.Errorf("a group was evaluated %d times", now.least)
+	return s.server.Process().WaitReady(ctx, limit, func(ctx context.Context) error {
+		scraped, err := s.count(ctx, "count(count_over_time(up[5m]) >= 2)")
+		if err != nil {
+			return err
 		}
-		return err
-	}); err != nil {
-		return err
-	}
+		now, err := read(ctx, s.server)
+		if err != nil {
+			return err
+		}
+		if scraped < s.fleet.Size().Clusters || now.least < s.rehearsals {
+			return fmt.Errorf("%d clusters were scraped twice, and every group was evaluated %d times", scraped, now.least)
+		}
+		return nil
+	})
+}
+
+// observe sets the intervals that are measured, and looks at the rounds.
+func (s *subject) observe(ctx context.Context) (err error) {
 	rules, err := s.file(every(s.Round))
 	if err != nil {
 		return err
@@ -205,46 +208,45 @@ func (s *subject) warm(ctx context.Context) error {
 	if err := s.server.SetRules(ctx, rules); err != nil {
 		return err
 	}
-	s.say("%s: %d rules are warm\n", s.name, s.count())
+	s.say("%s: measuring %.1f rounds of %s with %d rules\n", s.name, s.rounds, s.Round, s.rules())
+	s.result.side = s.side
+	if s.result.before, err = read(ctx, s.server); err != nil {
+		return err
+	}
+	start := time.Now()
+	if s.result.memory, err = s.wait(ctx, time.Duration(s.rounds*float64(s.Round))); err != nil {
+		return err
+	}
+	if err := s.wholeRound(ctx); err != nil {
+		return err
+	}
+	s.result.took = time.Since(start)
+	if s.result.after, err = read(ctx, s.server); err != nil {
+		return err
+	}
+	if s.result.alerts, err = s.count(ctx, "count(ALERTS)"); err != nil {
+		return err
+	}
+	s.say("%s: %.2f s of processor time in %s, %d alerts\n",
+		s.name, (s.result.after.cpu - s.result.before.cpu).Seconds(), s.result.took.Round(time.Second), s.result.alerts)
 	return nil
 }
 
-// poll waits until ready is.
-func poll(ctx context.Context, p *process.Process, limit time.Duration, ready func(context.Context) error) error {
-	return p.WaitReady(ctx, limit, ready)
-}
-
-// observe looks at the rounds that are measured.
-func (s *subject) observe(ctx context.Context) error {
-	before, err := read(ctx, s.server)
-	if err != nil {
-		return err
-	}
-	memory, err := s.wait(ctx, time.Duration(s.rounds*float64(s.Round)))
-	if err != nil {
-		return err
-	}
-	after, err := read(ctx, s.server)
-	if err != nil {
-		return err
-	}
-	if failed := after.failures; failed > 0 {
-		_, err := s.server.Evaluated(ctx)
-		return fmt.Errorf("%d evaluations failed: %w", failed, err)
-	}
-	state, err := s.server.Evaluated(ctx)
-	if err != nil && len(s.groups) > 0 {
+// wholeRound waits until every rule was evaluated, which a busy machine may not have got to, and wants that none has failed.
+func (s *subject) wholeRound(ctx context.Context) error {
+	var failed error
+	err := s.server.Process().WaitReady(ctx, limit, func(ctx context.Context) error {
+		state, err := s.server.Evaluated(ctx)
+		s.result.RuleState = state
+		if errors.Is(err, prometheus.ErrUnevaluated) {
+			return prometheus.ErrUnevaluated
+		}
+		failed = err
+		return nil
+	})
+	if err := errors.Join(err, failed); err != nil {
 		return fmt.Errorf("look at rules: %w", err)
 	}
-	alerts, err := s.alerts(ctx)
-	if err != nil {
-		return err
-	}
-	s.result = result{
-		side: s.side, RuleState: state, cpu: after.cpu - before.cpu, evaluations: after.evaluations - before.evaluations,
-		memory: memory, alerts: alerts,
-	}
-	s.say("%s: %.2f s of processor time, %d evaluations, %d alerts\n", s.name, s.result.cpu.Seconds(), s.result.evaluations, alerts)
 	return nil
 }
 
@@ -268,9 +270,9 @@ func (s *subject) wait(ctx context.Context, d time.Duration) (int64, error) {
 	}
 }
 
-// alerts counts those that fire and those that wait, as some of pyrra's do for hours.
-func (s *subject) alerts(ctx context.Context) (int, error) {
-	found, err := s.server.Query(ctx, "count(ALERTS)", time.Time{})
+// count evaluates a query that counts.
+func (s *subject) count(ctx context.Context, query string) (int, error) {
+	found, err := s.server.Query(ctx, query, time.Time{})
 	if err != nil || len(found) == 0 {
 		return 0, err
 	}

@@ -30,14 +30,14 @@ func TestMeasure(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range results {
-		if r.count() != r.Recording+r.Alerting {
-			t.Errorf("%s: %d rules are loaded, want %d", r.name, r.Recording+r.Alerting, r.count())
+		if r.rules() != r.Recording+r.Alerting {
+			t.Errorf("%s: %d rules are loaded, want %d", r.name, r.Recording+r.Alerting, r.rules())
 		}
 		if (r.alerts > 0) != (len(r.groups) > 0) {
 			t.Errorf("%s: %d alerts", r.name, r.alerts)
 		}
-		if r.cpu <= 0 || r.memory <= 0 {
-			t.Errorf("%s: processor time %s, memory %d", r.name, r.cpu, r.memory)
+		if cpu := r.after.cpu - r.before.cpu; cpu <= 0 || r.memory <= 0 {
+			t.Errorf("%s: processor time %s, memory %d", r.name, cpu, r.memory)
 		}
 	}
 	section := report(o, results)
@@ -62,7 +62,7 @@ func TestPeersHaveRulesForEveryObjective(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if diff := cmp.Diff(tc.perOperator*operators, side{groups: groups}.count()); diff != "" {
+				if diff := cmp.Diff(tc.perOperator*operators, side{groups: groups}.rules()); diff != "" {
 					t.Errorf("rules for %d operators (-want +got):\n%s", operators, diff)
 				}
 			}

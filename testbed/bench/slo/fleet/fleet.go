@@ -114,7 +114,7 @@ func (f *Fleet) incidents(cluster, operator int, sli SLI) []Span {
 		t.share *= worse
 	}
 	id := uint64((cluster*f.size.Operators+operator)*int(slis) + int(sli))
-	random := rand.New(rand.NewPCG(f.size.Seed, id)) //nolint:gosec // it has to be the same each time
+	random := rand.New(rand.NewPCG(f.size.Seed, id))
 	var all []Span
 	for at := 0.0; ; {
 		at += random.ExpFloat64() * t.length * (1 - t.share) / t.share
