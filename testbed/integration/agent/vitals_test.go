@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -33,6 +34,8 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
 
+	"github.com/bellwether-dev/bellwether/alerts/series"
+	"github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/controllers/install"
@@ -41,6 +44,7 @@ import (
 	"github.com/bellwether-dev/bellwether/testbed/cluster"
 	"github.com/bellwether-dev/bellwether/testbed/loopback"
 	"github.com/bellwether-dev/bellwether/testbed/platform"
+	testprometheus "github.com/bellwether-dev/bellwether/testbed/prometheus"
 )
 
 // TestVitals goes through the life of an operator as its metrics tell it, from
@@ -62,7 +66,8 @@ func TestVitals(t *testing.T) {
 	}
 	h := start(t, c, "vitals", "--kubeconfig", kubeconfig, "--metrics-bind-address", address, "--count-operands-every", "1s",
 		"--monitor-labels", "release=prometheus").of(t, operator)
-	pin := h.pin(bundle{version: "1.0.0", change: withStatus}, bundle{version: "1.1.0", replaces: "1.0.0", change: withStatus})
+	pin := h.pin(bundle{version: "1.0.0", change: withStatus}, bundle{version: "1.1.0", replaces: "1.0.0", change: withStatus},
+		bundle{version: "1.2.0", replaces: "1.1.0", change: func(csv, crd object) { withStatus(csv, crd); neverReady(600)(csv, crd) }})
 	is := func(name, more string, value any) string {
 		return fmt.Sprintf("bellwether_operator_%s{cluster=\"vitals\",%soperator=\"vital\"} %v\n", name, more, value)
 	}
@@ -101,8 +106,14 @@ func TestVitals(t *testing.T) {
 	h.startAgent()
 	h.shows("an agent that was restarted counts nothing again", scraped, []string{info("1.1.0"), is("csv_succeeded", "", 1), outcome("succeeded", 0)}, nil)
 
-	h.operandsAreCounted(t, c, user)
+	later := h.later(t, c, user)
+	h.operandsAreCounted(t, later)
+	h.rulesFindThem(t, address)
 	h.monitorsComeAndGo(t)
+
+	h.to(pin, "1.2.0")
+	h.shows("an upgrade that does not come up is excused", scraped, []string{is("csv_succeeded", "", 0), is("upgrading", "", 1), is("expected", "", 1)}, nil)
+	h.shows("and an hour later it is not", later, []string{is("csv_succeeded", "", 0), is("upgrading", "", 0)}, nil)
 
 	h.uninstall(v1alpha1.RemovalUninstall)
 	h.shows("nothing is left of an operator that was removed", scraped, []string{"controller_runtime_reconcile_total"}, []string{`operator="vital"`})
@@ -110,7 +121,7 @@ func TestVitals(t *testing.T) {
 
 // operandsAreCounted looks with a clock that is ahead, so that resources just
 // made are not young. The agent may not list them at first.
-func (h *harness) operandsAreCounted(t *testing.T, c *cluster.Cluster, user string) {
+func (h *harness) operandsAreCounted(t *testing.T, metrics func() string) {
 	t.Helper()
 	for i, ready := range []string{"True", "True", "False", ""} {
 		thing := h.thing(fmt.Sprintf("thing-%d", i))
@@ -119,7 +130,6 @@ func (h *harness) operandsAreCounted(t *testing.T, c *cluster.Cluster, user stri
 		}
 		h.must(h.Create(t.Context(), thing))
 	}
-	metrics := h.later(t, c, user)
 	const uncounted = `bellwether_operator_operands_uncounted{cluster="vitals",kind="Thing",operator="vital",reason="forbidden"} 1`
 	counted := []string{
 		`bellwether_operator_operands{cluster="vitals",kind="Thing",operator="vital",ready="true"} 2`,
@@ -136,6 +146,40 @@ func (h *harness) operandsAreCounted(t *testing.T, c *cluster.Cluster, user stri
 	h.shows("one resource less", metrics, []string{strings.Replace(counted[1], "} 1", "} 0", 1)}, nil)
 	for _, name := range []string{"thing-0", "thing-1", "thing-3"} {
 		h.must(h.Delete(t.Context(), h.thing(name)))
+	}
+}
+
+// rulesFindThem lets a real Prometheus scrape the agent, and asks it what the
+// rules ask: each SLI that is expected has a slice, and a good one.
+func (h *harness) rulesFindThem(t *testing.T, address string) {
+	t.Helper()
+	binaries, err := build.Ensure(t.Context(), t.Output(), build.Prometheus)
+	h.must(err)
+	server, err := testprometheus.Start(t.Context(), testprometheus.Options{
+		Dir: t.TempDir(), Binary: binaries[build.Prometheus], Interval: time.Second,
+		Jobs: []testprometheus.Job{{Name: "agents", Targets: []string{address}}},
+	})
+	h.must(err)
+	t.Cleanup(func() { server.Stop(context.Background()) })
+	rules, err := slo.Build(slo.Set{Default: slo.DefaultProfile()})
+	h.must(err)
+	good := map[string]bool{"csv": false, "available": false, "catalog": false, "operands": false}
+	h.eventually("the rules find what the agent exports", func() bool {
+		for _, g := range rules.All() {
+			for _, rule := range g.Rules {
+				if _, asked := good[rule.Labels[series.SLI]]; !asked || rule.Record != series.SLIBad {
+					continue
+				}
+				found, err := server.Query(t.Context(), rule.Expr.String(), time.Time{})
+				h.must(err)
+				good[rule.Labels[series.SLI]] = len(found) == 1 && found[0].Value == 0 &&
+					found[0].Metric[series.Cluster] == "vitals" && found[0].Metric[series.Operator] == "vital"
+			}
+		}
+		return !slices.Contains(slices.Collect(maps.Values(good)), false)
+	})
+	if t.Failed() {
+		t.Log(good)
 	}
 }
 
