@@ -73,7 +73,16 @@ The hub serves these in the same way. Only the leader does.
 
 Gauges are read from the hub's cache at the time of the scrape, so they are as fresh as what the hub decides on, and a series goes with
 its object.
-`
+
+## Probes
+
+Agents and the hub export these for each EndpointProbe that they run, as blackbox_exporter names them, also with the label ` + "`cluster`" + `.
+` + "`vantage`" + ` is cluster or hub. [More about probes](../guides/probes.md).
+
+%s
+Of the probing itself they say:
+
+%s`
 
 func table(all []series.Series) string {
 	var b strings.Builder
@@ -91,7 +100,7 @@ func table(all []series.Series) string {
 // TestReference holds the page to the names.
 func TestReference(t *testing.T) {
 	file := filepath.Join("..", "..", "docs", "reference", "metrics.md")
-	got := strings.ReplaceAll(fmt.Sprintf(reference, table(series.Exported()), table(series.Hub())), "|  |", "| |")
+	got := strings.ReplaceAll(fmt.Sprintf(reference, table(series.Exported()), table(series.Hub()), table(series.Probed()), table(series.Prober())), "|  |", "| |")
 	if *update {
 		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
 			t.Fatal(err)

@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/bellwether-dev/bellwether/alerts/series"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/probe/plan"
 )
@@ -109,13 +110,13 @@ func New(o Options) *Engine {
 		options: o,
 		asker:   newAsker(guard{resolver: net.DefaultResolver, private: private}),
 		lateness: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "bellwether_probe_lateness_seconds", Help: "How long after its time a probe began.",
+			Name: series.ProbeLateness, Help: "How long after its time a probe began, in seconds.",
 			Buckets: []float64{0.01, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60},
 		}),
 		runs: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "bellwether_probe_runs_total", Help: "Probes that were run, by their result.",
-		}, []string{"result"}),
-		probes:  prometheus.NewDesc("bellwether_probes", "Probes that are run here.", nil, nil),
+			Name: series.ProbeRunsTotal, Help: "Probes that were run, by their result.",
+		}, []string{series.ProbeResult}),
+		probes:  prometheus.NewDesc(series.ProbesRun, "Probes that are run here.", nil, nil),
 		wake:    make(chan struct{}, 1),
 		entries: map[types.NamespacedName]*entry{}, owners: map[identity]types.NamespacedName{},
 		lanes: lanes{quick: lane{most: o.Quick}, slow: lane{most: o.Slow}},

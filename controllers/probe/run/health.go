@@ -105,7 +105,7 @@ func record(registry *prometheus.Registry, code codes.Code, health grpc_health_v
 		registry.MustRegister(gauge)
 	}
 	set(series.ProbeGRPCStatusCode, "Response gRPC status code", float64(code))
-	said := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: series.ProbeGRPCHealthResponse, Help: "Response HealthCheck response"}, []string{"serving_status"})
+	said := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: series.ProbeGRPCHealthResponse, Help: "Response HealthCheck response"}, []string{series.ProbeServingStatus})
 	for name, number := range grpc_health_v1.HealthCheckResponse_ServingStatus_value {
 		value := 0.0
 		if code == codes.OK && int32(health) == number {

@@ -20,47 +20,24 @@ type sample struct {
 	value float64
 }
 
-// kept are the prober's series that are exported. Those whose labels come from
-// the server, such as a certificate's subject, are not: a server could make as
-// many series as it likes.
-var kept = func() map[string]*prometheus.Desc {
-	descs := map[string]*prometheus.Desc{}
-	for _, s := range []struct{ name, label, help string }{
-		{series.ProbeSuccess, "", "Whether the probe succeeded."},
-		{series.ProbeDuration, "", "How long the probe took, in seconds."},
-		{series.ProbeHTTPStatusCode, "", "Status of the HTTP answer; 0 where there was none."},
-		{series.ProbeHTTPDuration, phase, "Duration of the HTTP request by phase, over all redirects, in seconds."},
-		{series.ProbeHTTPRedirects, "", "Redirects that were followed."},
-		{series.ProbeHTTPContentLength, "", "Length of the HTTP answer as the server says; -1 where it does not."},
-		{series.ProbeHTTPUncompressed, "", "Bytes that were read of the HTTP answer's body."},
-		{series.ProbeHTTPSSL, "", "Whether the final HTTP answer came over TLS."},
-		{series.ProbeHTTPVersion, "", "Version of HTTP of the answer."},
-		{series.ProbeFailedDueToRegex, "", "Whether the probe failed because the answer does not match."},
-		{series.ProbeDNSLookupTime, "", "How long the look-up of the target's name took, in seconds."},
-		{series.ProbeIPProtocol, "", "Version of IP that was used: 4 or 6; 0 where there was no address."},
-		{series.ProbeSSLEarliestExpiry, "", "When the first certificate that the server sent expires, in Unix time."},
-		{series.ProbeSSLChainExpiry, "", "When the last verified chain expires, in Unix time."},
-		{series.ProbeTLSVersionInfo, "version", "1, with the version of TLS."},
-		{series.ProbeGRPCStatusCode, "", "Status code of the gRPC answer."},
-		{series.ProbeGRPCHealthResponse, servingStatus, "1 for what the gRPC server says of its health."},
-	} {
-		labels := []string{series.Cluster, series.Operator, series.Probe, series.Vantage}
-		if s.label != "" {
-			labels = append(labels, s.label)
+// kept are the prober's series that are exported; all others are left out.
+var kept = func() map[string]keptSeries {
+	all := map[string]keptSeries{}
+	for _, s := range series.Probed() {
+		k := keptSeries{desc: prometheus.NewDesc(s.Name, s.Help, append([]string{series.Cluster}, s.Labels...), nil)}
+		if last := s.Labels[len(s.Labels)-1]; last != series.Vantage {
+			k.own = last
 		}
-		descs[s.name] = prometheus.NewDesc(s.name, s.help, labels, nil)
-		ownLabel[s.name] = s.label
+		all[s.Name] = k
 	}
-	return descs
+	return all
 }()
 
-// ownLabel holds the name of the label that a series has for itself.
-var ownLabel = map[string]string{}
-
-const (
-	phase         = "phase"
-	servingStatus = "serving_status"
-)
+// keptSeries is a series with the name of the label that it has for itself, if any.
+type keptSeries struct {
+	desc *prometheus.Desc
+	own  string
+}
 
 // gather takes what is kept of a run's registry, and what explains a failure.
 func gather(registry *prometheus.Registry) ([]sample, facts) {
@@ -105,8 +82,8 @@ func (f *facts) note(s sample) {
 
 // Describe implements prometheus.Collector.
 func (e *Engine) Describe(out chan<- *prometheus.Desc) {
-	for _, desc := range kept {
-		out <- desc
+	for _, s := range kept {
+		out <- s.desc
 	}
 	e.lateness.Describe(out)
 	e.runs.Describe(out)
@@ -130,7 +107,8 @@ func (e *Engine) Collect(out chan<- prometheus.Metric) {
 	e.mu.Unlock()
 	for _, r := range results {
 		for _, s := range r.samples {
-			out <- gauge{desc: kept[s.series], labels: r.labels, own: s.label, ownName: ownLabel[s.series], value: s.value}
+			of := kept[s.series]
+			out <- gauge{desc: of.desc, labels: r.labels, own: s.label, ownName: of.own, value: s.value}
 		}
 	}
 	out <- prometheus.MustNewConstMetric(e.probes, prometheus.GaugeValue, float64(len(results)))
