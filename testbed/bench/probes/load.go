@@ -81,17 +81,17 @@ func Run(ctx context.Context, l Load) (Result, error) {
 	if err := registry.Register(engine); err != nil {
 		return Result{}, fmt.Errorf("register metrics: %w", err)
 	}
-	for i := range l.Probes {
-		if err := engine.Set(keyOf(i), l.probe(i)); err != nil {
-			return Result{}, fmt.Errorf("set probe: %w", err)
-		}
-	}
 	spentBefore, begin := spent(), time.Now()
 	result := Result{IdleResident: idle}
 	running, cancel := context.WithTimeout(ctx, l.For)
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- engine.Start(running) }()
+	for i := range l.Probes {
+		if err := engine.Set(keyOf(i), l.probe(i)); err != nil {
+			return Result{}, fmt.Errorf("set probe: %w", err)
+		}
+	}
 	if err := l.scrape(running, registry, &result); err != nil {
 		return Result{}, err
 	}
