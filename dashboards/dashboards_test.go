@@ -9,6 +9,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -86,5 +87,31 @@ func TestGrafanasSchema(t *testing.T) {
 		if err := read.Validate(); err != nil {
 			t.Errorf("%s: %v", *d.Uid, err)
 		}
+	}
+}
+
+// TestNothingIsLeftOpen finds choices that the SDK leaves empty and its schema
+// lets pass, such as the mode of a tooltip, with which Grafana draws nonsense.
+func TestNothingIsLeftOpen(t *testing.T) {
+	var walk func(path string, value any)
+	walk = func(path string, value any) {
+		switch v := value.(type) {
+		case map[string]any:
+			for key, inner := range v {
+				walk(path+"."+key, inner)
+			}
+		case []any:
+			for _, inner := range v {
+				walk(path+"[]", inner)
+			}
+		case nil, string:
+			// A first threshold has no bound, and these are texts and no choices.
+			if (v == nil || v == "") && !regexp.MustCompile(`steps\[\]\.value$|\.legendFormat$|\.(icon|tooltip)$`).MatchString(path) {
+				t.Errorf("%s is %#v", path, v)
+			}
+		}
+	}
+	for _, d := range dashboards.All() {
+		walk(*d.Uid, roundTrip(t, d))
 	}
 }

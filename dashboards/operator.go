@@ -36,7 +36,7 @@ var bySLI = chosen(series.SLI)
 
 func operatorNow() []panel {
 	team := figure("Team", "Who owns this operator's objectives, as its OperatorSLO says. Set spec.team there if this says nobody.",
-		units.Short, "nobody", 4, noJudgement(), query{"max by (team) (" + of(series.SLOTeam) + ")", "{{team}}"})
+		units.Short, "nobody", 4, noJudgement(), query{"max by (team) (" + orNobody(of(series.SLOTeam)) + ")", "{{team}}"})
 	team.draw = name
 	versions := figure("Versions", "The versions that run, and on how many clusters. More than one outside of a rollout means that clusters were left behind.",
 		units.Short, agentSilent, 8, noJudgement(), query{"count by (version) (group by (cluster, version) (" + of(series.OperatorInfo) + "))", "{{version}}"})

@@ -67,7 +67,7 @@ func pagesByTeam() panel {
 	return panel{
 		title: "Alerts by team", draw: bars, width: 8, height: 8, unit: units.Short, none: "nothing fires", levels: moreIsBad(1, 5),
 		description: "Who has how many alerts now. A team with many at once needs help, or one cause that they share.",
-		queries:     []query{{"count by (team, severity) (" + firing() + ")", "{{team}} {{severity}}"}},
+		queries:     []query{{"count by (team, severity) (" + orNobody(firing()) + ")", "{{team}} {{severity}}"}},
 	}
 }
 

@@ -127,7 +127,9 @@ func (p panel) build() (dashboard.Panel, error) {
 	out.Title, out.Description, out.Datasource = ptr.To(p.title), ptr.To(p.description), ptr.To(source())
 	out.Transparent, out.RepeatDirection = nil, nil
 	out.GridPos = &dashboard.GridPos{W: p.width, H: p.height}
-	out.Interval = ptr.To("1m") // slices are no finer
+	if out.Interval == nil {
+		out.Interval = ptr.To("1m") // slices are no finer
+	}
 	if out.FieldConfig == nil {
 		out.FieldConfig = dashboard.NewFieldConfigSource()
 	}
@@ -144,7 +146,7 @@ func (p panel) build() (dashboard.Panel, error) {
 }
 
 func dataLink(title, url string) dashboard.DashboardLink {
-	return dashboard.DashboardLink{Title: title, Type: dashboard.DashboardLinkTypeLink, Url: ptr.To(url)}
+	return dashboard.DashboardLink{Title: title, Type: dashboard.DashboardLinkTypeLink, Url: ptr.To(url), Tags: []string{}}
 }
 
 // targets are the queries as Grafana has them. They are lettered from A.
@@ -172,7 +174,7 @@ func timeSeries(p panel) (dashboard.Panel, error) {
 		ColorScheme(dashboard.NewFieldColorBuilder().Mode(dashboard.FieldColorModeIdPaletteClassic)).
 		Legend(common.NewVizLegendOptionsBuilder().DisplayMode(common.LegendDisplayModeTable).Placement(common.LegendPlacementBottom).
 			ShowLegend(true).Calcs([]string{"lastNotNull", "max"})).
-		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeMulti).Sort(common.SortOrderDescending))
+		Tooltip(tooltip(common.TooltipDisplayModeMulti))
 	if p.stacked {
 		b.FillOpacity(40).Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal).Group("A"))
 	}
@@ -186,14 +188,18 @@ func timeSeries(p panel) (dashboard.Panel, error) {
 func number(p panel) (dashboard.Panel, error) {
 	return stat.NewPanelBuilder().Targets(p.targets(true, prometheus.PromQueryFormatTimeSeries)).
 		GraphMode(common.BigValueGraphModeNone).ColorMode(common.BigValueColorModeValue).
-		ReduceOptions(lastValue()).Build()
+		Orientation(common.VizOrientationAuto).ReduceOptions(lastValue()).Build()
 }
 
 // name draws the legend of each series that there is now, and not its value.
 func name(p panel) (dashboard.Panel, error) {
 	return stat.NewPanelBuilder().Targets(p.targets(true, prometheus.PromQueryFormatTimeSeries)).
 		GraphMode(common.BigValueGraphModeNone).ColorMode(common.BigValueColorModeValue).TextMode(common.BigValueTextModeName).
-		ReduceOptions(lastValue()).Build()
+		Orientation(common.VizOrientationAuto).ReduceOptions(lastValue()).Build()
+}
+
+func tooltip(mode common.TooltipDisplayMode) *common.VizTooltipOptionsBuilder {
+	return common.NewVizTooltipOptionsBuilder().Mode(mode).Sort(common.SortOrderDescending)
 }
 
 func lastValue() *common.ReduceDataOptionsBuilder {
@@ -213,7 +219,7 @@ func timeline(p panel) (dashboard.Panel, error) {
 		ShowValue(common.VisibilityModeAuto).MergeValues(true).RowHeight(0.85).FillOpacity(80).NeverSpanNulls().
 		ColorScheme(dashboard.NewFieldColorBuilder().Mode(dashboard.FieldColorModeIdThresholds)).
 		Legend(common.NewVizLegendOptionsBuilder().DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom).ShowLegend(false)).
-		Build()
+		Tooltip(tooltip(common.TooltipDisplayModeSingle)).Build()
 }
 
 // heatMap draws a cell for each series and interval.
@@ -222,8 +228,9 @@ func heatMap(p panel) (dashboard.Panel, error) {
 		ShowValue(common.VisibilityModeNever).RowHeight(0.9).ColWidth(1).FillOpacity(85).
 		ColorScheme(dashboard.NewFieldColorBuilder().Mode(dashboard.FieldColorModeIdThresholds)).
 		Legend(common.NewVizLegendOptionsBuilder().DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom).ShowLegend(false)).
-		Build()
+		Tooltip(tooltip(common.TooltipDisplayModeSingle)).Build()
 	out.MaxDataPoints = ptr.To(120.) // more are cells of less than a few pixels
+	out.Interval = ptr.To("2m")      // a window of one slice would be empty now and then
 	return out, err
 }
 

@@ -62,6 +62,11 @@ func firing(matchers ...string) string {
 	return "ALERTS{" + strings.Join(all, ",") + "}"
 }
 
+// orNobody names the team of what no team owns: a legend would be empty.
+func orNobody(selector string) string {
+	return fmt.Sprintf(`label_replace(%s, %q, "nobody", %q, "")`, selector, series.Team, series.Team)
+}
+
 // orNone is a count that is 0 where there is nothing to count and the base is
 // there. Without the base there is no data: nobody looked.
 func orNone(count, base string) string { return fmt.Sprintf("%s\nor\n0 * count(%s)", count, base) }
