@@ -317,7 +317,7 @@ func scrape(t *testing.T, address string) string {
 	if err != nil {
 		return ""
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(response.Body)
 	if err != nil || response.StatusCode != http.StatusOK {
 		t.Fatalf("scrape: %s, %v\n%s", response.Status, err, text)
