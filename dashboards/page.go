@@ -74,12 +74,12 @@ type row struct {
 }
 
 func (p page) build() (Dashboard, error) {
-	b := dashboard.NewDashboardBuilder(p.title).Uid(p.uid).Description(p.description).Tags([]string{Tag}). //nolint:staticcheck // see Dashboard
-														Time(p.from, "now").Refresh("1m").Timezone("browser").Readonly().
-														Tooltip(dashboard.DashboardCursorSyncCrosshair).
-														Link(dashboard.NewDashboardLinkBuilder("Bellwether").Type(dashboard.DashboardLinkTypeDashboards).
-															Tags([]string{Tag}).AsDropdown(true).IncludeVars(true).KeepTime(true).Icon("external link").
-															Tooltip("The other dashboards, of the same cluster and operator"))
+	b := dashboard.NewDashboardBuilder(p.title) //nolint:staticcheck // see Dashboard
+	b.Uid(p.uid).Description(p.description).Tags([]string{Tag}).
+		Time(p.from, "now").Refresh("1m").Timezone("browser").Readonly().Tooltip(dashboard.DashboardCursorSyncCrosshair).
+		Link(dashboard.NewDashboardLinkBuilder("Bellwether").Type(dashboard.DashboardLinkTypeDashboards).
+			Tags([]string{Tag}).AsDropdown(true).IncludeVars(true).KeepTime(true).Icon("external link").
+			Tooltip("The other dashboards, of the same cluster and operator"))
 	for _, v := range append([]dashboard.VariableModel{datasourceVariable()}, p.variables...) {
 		b.WithVariable(built[dashboard.VariableModel]{v})
 	}
@@ -118,16 +118,15 @@ func source() common.DataSourceRef {
 // annotation marks moments: wherever the query has samples above 0. The query's
 // value is the moment itself, in seconds, if it is a timestamp.
 type annotation struct {
-	name, colour    string
-	expr, text      string
-	valueIsTheTime  bool
-	tags            string
-	switchedOffOnly bool
+	name, colour string
+	// text and tags are of the labels of the query's series.
+	expr, text, tags string
+	valueIsTheTime   bool
 }
 
 func (a annotation) query() dashboard.AnnotationQuery {
 	q := dashboard.AnnotationQuery{
-		Name: a.name, Datasource: ptr.To(source()), Enable: !a.switchedOffOnly, IconColor: a.colour,
+		Name: a.name, Datasource: ptr.To(source()), Enable: true, IconColor: a.colour,
 		Expr: &a.expr, TitleFormat: &a.name, TextFormat: &a.text, TagKeys: &a.tags, Step: ptr.To("60s"),
 	}
 	if a.valueIsTheTime {
