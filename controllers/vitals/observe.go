@@ -102,6 +102,9 @@ func (r *reader) observe(ctx context.Context, oi *v1alpha1.OperatorInstall, see 
 		}
 	}
 	v.upgrading = plan.Upgrading(hop, r.now())
+	if plan.Installing(hop, r.now()) {
+		v.deployments = nil
+	}
 	return v, nil
 }
 

@@ -59,6 +59,12 @@ func Upgrading(h Hop, now time.Time) bool {
 	return now.Sub(since) < Grace
 }
 
+// Installing tells whether the operator is within that grace and never ran
+// before: none of its Deployments can be missed yet.
+func Installing(h Hop, now time.Time) bool {
+	return h.Install.Status.SucceededHash == "" && Upgrading(h, now)
+}
+
 // Own returns the names of the CSVs that belong to the operator, and not to
 // something else in its namespace: those that its Subscription names, and what
 // they replace or are replaced by.

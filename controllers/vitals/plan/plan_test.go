@@ -70,6 +70,29 @@ func TestUpgrading(t *testing.T) {
 	}
 }
 
+func TestInstalling(t *testing.T) {
+	first := func(since time.Duration) *v1alpha1.OperatorInstall {
+		oi := admitted(since)
+		oi.Status.SucceededHash = ""
+		return oi
+	}
+	for name, tc := range map[string]struct {
+		install *v1alpha1.OperatorInstall
+		want    bool
+	}{
+		"first":                    {first(time.Minute), true},
+		"first, and it takes long": {first(Grace), false},
+		"an upgrade":               {admitted(time.Minute), false},
+		"done":                     {succeeded(time.Minute), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Installing(Hop{Install: tc.install}, now); got != tc.want {
+				t.Errorf("installing: %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestOwn(t *testing.T) {
 	h := Hop{Installed: "v2", CSVs: []CSV{{Name: "v3", Replaces: "v2"}, {Name: "lib.v2", Replaces: "lib.v1"}, {Name: "v1", Replaces: "v0"}, {Name: "v2", Replaces: "v1"}, {Name: "lib.v1"}, {Name: "alone"}}}
 	if diff := cmp.Diff([]string{"v2", "v3", "v1"}, h.Own()); diff != "" {
