@@ -221,6 +221,7 @@ func TestLive(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes a minute")
 	}
+	t.Parallel() // it waits most of the time
 	w := newWorld(t, map[string]*agent{
 		"good": {version: "1.0.0", csv: "1"}, "outage": {version: "1.1.0", csv: "1"}, "nan": {version: "1.2.0", csv: "1"},
 		oddCluster: {version: "1.3.0", csv: "1"}, "silent": {version: "1.4.0", csv: "1"}, "gone": {version: "1.5.0", csv: "1"},
