@@ -59,6 +59,8 @@ func TestRules(t *testing.T) {
 		"a catalog knows no controller":            {file: "catalogs/serve/b.go", imports: module + "/controllers/kit", want: "depguard"},
 		"bundle rules have no client":              {file: "bundles/lint/a.go", imports: "k8s.io/client-go/kubernetes", want: "depguard"},
 		"SLO maths has no client":                  {file: "alerts/slo/a.go", imports: "k8s.io/client-go/kubernetes", want: "depguard"},
+		"dashboards have no clock":                 {file: "dashboards/a.go", imports: "time", body: "var _ = time.Now", want: "forbidigo"},
+		"dashboards have no client":                {file: "dashboards/lint/a.go", imports: "sigs.k8s.io/controller-runtime/pkg/client", want: "depguard"},
 		"a controller may use the kit":             {file: "controllers/fleet/a.go", imports: module + "/controllers/kit"},
 		"a controller may use its own plan":        {file: "controllers/fleet/b.go", imports: module + "/controllers/fleet/plan"},
 		"a controller may use the layout of waves": {file: "controllers/fleet/c.go", imports: module + "/controllers/rollout/plan"},
