@@ -34,7 +34,8 @@ operator's, not the agent's.
   because OLM could not resolve, unpack or carry out what was admitted, or because the CSV is Failed or misses requirements. An agent
   that starts counts nothing of what has ended before; an ending in the moment between two agents is not counted at all.
 - ` + "`upgrading`" + ` is 1 while an admission has not succeeded, for at most 10 minutes from the latest of the admission, the newest of the
-  operator's CSVs and, at first, the Subscription. So every hop has its own 10 minutes, and waiting before OLM begins uses none.
+  operator's CSVs and, at first, the Subscription. So every hop has its own 10 minutes, and waiting before OLM begins uses none. In
+  the first installation on a cluster there are no series of Deployments in this time, nor of a catalog that is not ready yet.
 - ` + "`ready`" + ` is true, false or unknown, by the conditions Stalled, Ready and Available, in this order. Resources younger than 5 minutes are
   left out. Those without any of these conditions, those whose status is older than their spec, and those that have been going for
   more than 5 minutes are unknown.

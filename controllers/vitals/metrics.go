@@ -82,7 +82,9 @@ func (c *collector) vital(out chan<- prometheus.Metric, v vital) {
 	}
 	c.gauge(out, series.OperatorCSVSucceeded, number(v.succeeded), v.operator)
 	c.gauge(out, series.OperatorUpgrading, number(v.upgrading), v.operator)
-	c.gauge(out, series.OperatorCatalogReady, number(v.catalogReady), v.operator)
+	if v.catalogReady || !v.installing {
+		c.gauge(out, series.OperatorCatalogReady, number(v.catalogReady), v.operator)
+	}
 	for _, d := range v.deployments {
 		c.gauge(out, series.OperatorReplicasDesired, float64(d.desired), v.operator, d.deployment)
 		c.gauge(out, series.OperatorReplicasAvailable, float64(d.available), v.operator, d.deployment)

@@ -48,8 +48,10 @@ type vital struct {
 	// csv is what is installed; nil if nothing is.
 	csv                                *operatorsv1alpha1.ClusterServiceVersion
 	succeeded, upgrading, catalogReady bool
-	deployments                        []replicas
-	conditions                         []metav1.Condition
+	// installing: what is not there yet is not missed.
+	installing  bool
+	deployments []replicas
+	conditions  []metav1.Condition
 }
 
 // replicas of a Deployment.
@@ -102,7 +104,7 @@ func (r *reader) observe(ctx context.Context, oi *v1alpha1.OperatorInstall, see 
 		}
 	}
 	v.upgrading = plan.Upgrading(hop, r.now())
-	if plan.Installing(hop, r.now()) {
+	if v.installing = plan.Installing(hop, r.now()); v.installing {
 		v.deployments = nil
 	}
 	return v, nil

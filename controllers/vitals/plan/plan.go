@@ -59,10 +59,13 @@ func Upgrading(h Hop, now time.Time) bool {
 	return now.Sub(since) < Grace
 }
 
-// Installing tells whether the operator is within that grace and never ran
-// before: none of its Deployments can be missed yet.
+// Installing tells whether the operator is within that grace and did not run
+// before this admission: none of its Deployments can be missed yet. Its
+// Subscription says so, which outlives every upgrade. SucceededHash does not: it
+// is empty from the beginning of an upgrade to its end, when Deployments count
+// the most.
 func Installing(h Hop, now time.Time) bool {
-	return h.Install.Status.SucceededHash == "" && Upgrading(h, now)
+	return Upgrading(h, now) && (h.Subscribed.IsZero() || h.Subscribed.After(h.Install.Spec.Admission.AdmittedAt.Time))
 }
 
 // Own returns the names of the CSVs that belong to the operator, and not to

@@ -71,22 +71,21 @@ func TestUpgrading(t *testing.T) {
 }
 
 func TestInstalling(t *testing.T) {
-	first := func(since time.Duration) *v1alpha1.OperatorInstall {
-		oi := admitted(since)
-		oi.Status.SucceededHash = ""
-		return oi
-	}
+	upgrading := admitted(time.Minute)
+	upgrading.Status.SucceededHash = "" // as the agent leaves it from the beginning of an upgrade
 	for name, tc := range map[string]struct {
-		install *v1alpha1.OperatorInstall
-		want    bool
+		hop  Hop
+		want bool
 	}{
-		"first":                    {first(time.Minute), true},
-		"first, and it takes long": {first(Grace), false},
-		"an upgrade":               {admitted(time.Minute), false},
-		"done":                     {succeeded(time.Minute), false},
+		"nothing is there yet":            {hop: Hop{Install: upgrading}, want: true},
+		"a first CSV":                     {hop: Hop{Install: upgrading, Subscribed: ago(50 * time.Second), Installed: "v1", CSVs: []CSV{{Name: "v1", Created: ago(40 * time.Second)}}}, want: true},
+		"first, and it takes long":        {hop: Hop{Install: admitted(Grace + time.Minute), Subscribed: ago(Grace)}},
+		"an upgrade":                      {hop: Hop{Install: upgrading, Subscribed: ago(time.Hour), Installed: "v1", CSVs: []CSV{{Name: "v1", Created: ago(time.Hour)}}}},
+		"an upgrade, and the old is gone": {hop: Hop{Install: upgrading, Subscribed: ago(time.Hour), Installed: "v2", CSVs: []CSV{{Name: "v2", Replaces: "v1", Created: ago(30 * time.Second)}}}},
+		"done":                            {hop: Hop{Install: succeeded(time.Minute), Subscribed: ago(59 * time.Minute)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Installing(Hop{Install: tc.install}, now); got != tc.want {
+			if got := Installing(tc.hop, now); got != tc.want {
 				t.Errorf("installing: %t, want %t", got, tc.want)
 			}
 		})
