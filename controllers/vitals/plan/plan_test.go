@@ -79,6 +79,7 @@ func TestInstalling(t *testing.T) {
 	}{
 		"nothing is there yet":            {hop: Hop{Install: upgrading}, want: true},
 		"a first CSV":                     {hop: Hop{Install: upgrading, Subscribed: ago(50 * time.Second), Installed: "v1", CSVs: []CSV{{Name: "v1", Created: ago(40 * time.Second)}}}, want: true},
+		"within the second":               {hop: Hop{Install: upgrading, Subscribed: ago(time.Minute)}, want: true},
 		"first, and it takes long":        {hop: Hop{Install: admitted(Grace + time.Minute), Subscribed: ago(Grace)}},
 		"an upgrade":                      {hop: Hop{Install: upgrading, Subscribed: ago(time.Hour), Installed: "v1", CSVs: []CSV{{Name: "v1", Created: ago(time.Hour)}}}},
 		"an upgrade, and the old is gone": {hop: Hop{Install: upgrading, Subscribed: ago(time.Hour), Installed: "v2", CSVs: []CSV{{Name: "v2", Replaces: "v1", Created: ago(30 * time.Second)}}}},
