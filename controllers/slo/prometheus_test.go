@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	prometheus "github.com/prometheus/client_golang/api/prometheus/v1"
 
 	"github.com/bellwether-dev/bellwether/controllers/slo/plan"
 )
@@ -45,6 +46,19 @@ func TestGroups(t *testing.T) {
 				t.Errorf("groups (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestFirstErrorIsTold keeps the error that others may follow from.
+func TestFirstErrorIsTold(t *testing.T) {
+	got := groupOf(prometheus.RuleGroup{Name: "g", Rules: prometheus.Rules{
+		prometheus.RecordingRule{Name: "a", Health: prometheus.RuleHealthGood},
+		prometheus.RecordingRule{Name: "b", Health: prometheus.RuleHealthBad, LastError: "first"},
+		prometheus.AlertingRule{Name: "c", Health: prometheus.RuleHealthBad, LastError: "second"},
+		prometheus.AlertingRule{Name: "d", Health: prometheus.RuleHealthUnknown},
+	}})
+	if diff := cmp.Diff(plan.Group{Name: "g", Rules: 4, Waiting: 1, Error: "b: first"}, got); diff != "" {
+		t.Error(diff)
 	}
 }
 

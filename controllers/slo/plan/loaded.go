@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
@@ -74,9 +75,9 @@ func (f File) find(in Input) ([]Group, *verdict) {
 			fmt.Sprintf("Prometheus does not have the rules of %s: see that it selects that object, and what its log says of the rules", where)}
 	}
 	have := in.Prometheus.Groups[marker]
-	if also := slices.IndexFunc(in.Prometheus.Groups[marker+1:], isMarker); also >= 0 {
+	if other := f.copyOf(in, have.File); other != "" {
 		return nil, &verdict{metav1.ConditionFalse, v1alpha1.ReasonRulesOutdated,
-			fmt.Sprintf("Prometheus has the rules twice, from %s and %s: every alert would come twice; remove one of them", have.File, in.Prometheus.Groups[marker+1+also].File)}
+			fmt.Sprintf("Prometheus has the rules twice, from %s and %s: they would count everything double; remove what the hub does not write", have.File, other)}
 	}
 	if have.Hash != f.Hash {
 		return nil, &verdict{metav1.ConditionFalse, v1alpha1.ReasonRulesOutdated,
@@ -84,7 +85,7 @@ func (f File) find(in Input) ([]Group, *verdict) {
 	}
 	var out []Group
 	for _, want := range f.Groups {
-		i := slices.IndexFunc(in.Prometheus.Groups, func(g Group) bool { return g.Name == want.Name && g.File == have.File })
+		i := slices.IndexFunc(in.Prometheus.Groups, func(g Group) bool { return g.Name == want.Name })
 		if i < 0 || in.Prometheus.Groups[i].Rules != len(want.Rules) {
 			return nil, &verdict{metav1.ConditionFalse, v1alpha1.ReasonRulesOutdated,
 				fmt.Sprintf("Prometheus has not all rules of group %s of %s", want.Name, where)}
@@ -92,6 +93,17 @@ func (f File) find(in Input) ([]Group, *verdict) {
 		out = append(out, in.Prometheus.Groups[i])
 	}
 	return out, nil
+}
+
+// copyOf finds a group of the file in another one: an older object that was left
+// behind, or a file that was written without the hub.
+func (f File) copyOf(in Input, loaded string) string {
+	for _, g := range in.Prometheus.Groups {
+		if g.File != loaded && slices.ContainsFunc(f.Groups, func(want monitoringv1.RuleGroup) bool { return want.Name == g.Name }) {
+			return g.File
+		}
+	}
+	return ""
 }
 
 // object is the name of the object that holds the file.

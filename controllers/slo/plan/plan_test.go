@@ -260,6 +260,9 @@ func TestRulesLoaded(t *testing.T) {
 				p.Groups = append(p.Groups, g)
 			}
 		}, "False RulesOutdated", "False RulesOutdated"},
+		"a file of the command line beside": {func(p *Prometheus) {
+			p.Groups = append([]Group{{Name: "bellwether-sli", File: "/rules/mine.yaml", Rules: 12}}, p.Groups...)
+		}, "False RulesOutdated", "False RulesOutdated"},
 		"one rule fails":    {func(p *Prometheus) { p.Groups[2].Error = "r: many-to-many" }, "False RulesFailing", "False RulesFailing"},
 		"not evaluated yet": {func(p *Prometheus) { p.Groups[2].Waiting = 1 }, "Unknown Waiting", "Unknown Waiting"},
 	}
@@ -288,11 +291,17 @@ func TestRulesAreTheSame(t *testing.T) {
 	for i := range 5 {
 		slos = append(slos, objectives(fmt.Sprintf("o%d", i), fmt.Sprintf("o%d", i), i, target("csv", fmt.Sprintf("9%d", i)), func(s *v1alpha1.OperatorSLO) {
 			s.Spec.RunbookURL = fmt.Sprintf("https://runbooks.example.com/o%d", i)
+			target("http", "99")(s)
+			s.Spec.Own = []v1alpha1.OwnSLI{{Name: "http", Latency: &v1alpha1.LatencyThreshold{Histogram: "h", LE: "0.5"}}}
 		}))
 	}
 	want := next(t, fleet(slos...)).Files
 	slices.Reverse(slos)
-	if diff := cmp.Diff(want, next(t, fleet(slos...)).Files); diff != "" {
+	other := fleet(slos...)
+	for i := range other.Operators {
+		other.Operators[i].CreationTimestamp = metav1.NewTime(now.Add(time.Duration(i) * time.Hour)) // made in another order
+	}
+	if diff := cmp.Diff(want, next(t, other).Files); diff != "" {
 		t.Error(diff)
 	}
 	found := 0
