@@ -64,7 +64,7 @@ func (p *Platform) startMonitoring(ctx context.Context) error {
 func (m *monitoring) stop(ctx context.Context) {
 	m.stopFollowing()
 	<-m.followed
-	m.Server.Stop(ctx)
+	m.Stop(ctx)
 }
 
 // followRules brings the rule files in ConfigMaps of the hub to Prometheus until ctx ends, as a sidecar that reloads it does.

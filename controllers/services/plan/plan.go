@@ -42,10 +42,10 @@ func LabelsOf(operator v1alpha1.OperatorReference) map[string]string {
 
 // Steps compares the services of an operator that are to be probed with the
 // EndpointProbes made for it. A nil install, one that is going, and one that no
-// rollout has admitted have none. Probes are made once the operator ran for the
-// first time: until then there is nothing that could answer, and installing it
-// would cost the budget of its first month. From then on they stay, whatever
-// becomes of the operator.
+// rollout has admitted have none. Probes are made once the admitted release has
+// succeeded: until then there may be nothing that could answer, and installing
+// an operator would cost the budget of its first month. From then on they stay,
+// whatever becomes of the operator.
 func Steps(install *v1alpha1.OperatorInstall, made []v1alpha1.EndpointProbe) []Step {
 	wanted := map[string]*v1alpha1.EndpointProbe{}
 	if install != nil && install.DeletionTimestamp.IsZero() && install.Spec.Admission != nil {
