@@ -92,34 +92,39 @@ func Effective(s, profile v1alpha1.OperatorSLOSpec) v1alpha1.OperatorSLOSpec {
 		return s
 	}
 	without := func(name string) bool { return slices.Contains(s.Without, name) }
+	own := func(o v1alpha1.OwnSLI) string { return o.Name }
+	service := func(o v1alpha1.ProbedService) string { return slo.Probe + o.Name }
+	objective := func(o v1alpha1.SLOObjective) string { return o.SLI }
 	out := *s.DeepCopy()
-	for _, o := range profile.Objectives {
-		if !without(o.SLI) && !slices.ContainsFunc(s.Objectives, func(x v1alpha1.SLOObjective) bool { return x.SLI == o.SLI }) {
-			out.Objectives = append(out.Objectives, o)
-		}
-	}
-	for _, o := range profile.Own {
-		if !without(o.Name) && !slices.ContainsFunc(s.Own, func(x v1alpha1.OwnSLI) bool { return x.Name == o.Name }) {
-			out.Own = append(out.Own, o)
-		}
-	}
-	for _, o := range profile.Services {
-		if !without(slo.Probe+o.Name) && !slices.ContainsFunc(s.Services, func(x v1alpha1.ProbedService) bool { return x.Name == o.Name }) {
-			out.Services = append(out.Services, o)
-		}
-	}
+	out.Objectives = over(out.Objectives, profile.Objectives, objective, without)
+	out.Own = over(out.Own, profile.Own, own, without)
+	out.Services = over(out.Services, profile.Services, service, without)
 	for _, sli := range profile.Without {
-		if !without(sli) && !slices.ContainsFunc(s.Objectives, func(x v1alpha1.SLOObjective) bool { return x.SLI == sli }) {
+		if !without(sli) && !contains(s.Objectives, objective, sli) {
 			out.Without = append(out.Without, sli)
 		}
 	}
 	// What was only the profile's is gone, and rules know nothing of it.
 	out.Without = slices.DeleteFunc(out.Without, func(name string) bool {
-		return slices.ContainsFunc(profile.Own, func(o v1alpha1.OwnSLI) bool { return o.Name == name }) ||
-			slices.ContainsFunc(profile.Services, func(o v1alpha1.ProbedService) bool { return slo.Probe+o.Name == name })
+		return contains(profile.Own, own, name) || contains(profile.Services, service, name)
 	})
 	if out.Monitor == nil {
 		out.Monitor = profile.Monitor
 	}
 	return out
+}
+
+// over appends to a list what a profile has, but for names that the list has
+// already and those that are taken from the profile.
+func over[T any](list, profile []T, name func(T) string, without func(string) bool) []T {
+	for _, element := range profile {
+		if !without(name(element)) && !contains(list, name, name(element)) {
+			list = append(list, element)
+		}
+	}
+	return list
+}
+
+func contains[T any](list []T, name func(T) string, wanted string) bool {
+	return slices.ContainsFunc(list, func(element T) bool { return name(element) == wanted })
 }
