@@ -90,17 +90,23 @@ func (p *prometheusAPI) groups() []any {
 	return out
 }
 
-func (p *prometheusAPI) set(change func()) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	change()
-}
-
 // load makes Prometheus evaluate what the hub has written.
 func (w *sloWorld) load() {
 	w.t.Helper()
 	files := w.files()
-	w.prometheus.set(func() { w.prometheus.files = files })
+	w.set(func() { w.prometheus.files = files })
+}
+
+// set changes what Prometheus answers, and has the hub look now and not in a
+// while: an edit of an operator that no rule depends on does.
+func (w *sloWorld) set(change func()) {
+	w.t.Helper()
+	w.prometheus.mu.Lock()
+	change()
+	w.prometheus.mu.Unlock()
+	w.looks++
+	echo := &v1alpha1.ManagedOperator{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "echo"}}
+	w.change(w.t, echo, func() { echo.Spec.HistoryLimit = &w.looks })
 }
 
 // sloWorld is a hub with a Prometheus.
@@ -109,6 +115,7 @@ type sloWorld struct {
 	t          *testing.T
 	prometheus *prometheusAPI
 	namespace  string
+	looks      int32
 }
 
 func newSLOWorld(t *testing.T) *sloWorld {
@@ -120,7 +127,7 @@ func newSLOWorld(t *testing.T) *sloWorld {
 	h.prepare(t, testenv.Cluster(t, cluster.Options{}))
 	h.startHub(t)
 	t.Cleanup(func() { h.stop() })
-	return &sloWorld{h, t, p, testenv.Namespace(t, h.cluster.RESTConfig(), "team")}
+	return &sloWorld{harness: h, t: t, prometheus: p, namespace: testenv.Namespace(t, h.cluster.RESTConfig(), "team"), looks: 5}
 }
 
 func (w *sloWorld) operator(name string) *v1alpha1.ManagedOperator {
@@ -271,20 +278,10 @@ func TestSLOs(t *testing.T) {
 	// Prometheus fails in each way that it has.
 	w.load()
 	w.condition("echo", v1alpha1.ConditionRulesLoaded, "True Succeeded")
-	w.prometheus.set(func() { w.prometheus.broken = "many-to-many matching not allowed" })
-	w.nudge(edited)
-	w.condition("echo", v1alpha1.ConditionRulesLoaded, "False RulesOutdated")
-	w.load()
+	w.set(func() { w.prometheus.broken = "many-to-many matching not allowed" })
 	w.condition("echo", v1alpha1.ConditionRulesLoaded, "False RulesFailing", "many-to-many matching not allowed")
-	w.prometheus.set(func() { w.prometheus.broken, w.prometheus.status = "", http.StatusServiceUnavailable })
-	w.nudge(edited)
+	w.set(func() { w.prometheus.broken, w.prometheus.status = "", http.StatusServiceUnavailable })
 	w.condition("echo", v1alpha1.ConditionRulesLoaded, "Unknown PrometheusUnreachable", w.prometheus.URL)
-}
-
-// nudge has the hub look now and not within a minute.
-func (w *sloWorld) nudge(s *v1alpha1.OperatorSLO) {
-	w.t.Helper()
-	w.change(w.t, s, func() { s.Spec.Team += "x" })
 }
 
 // TestSLOObjects plays what the hub does about objects: one operator with two of
