@@ -67,6 +67,9 @@ func report(o Options, all []result) figure.Section {
 		})
 	}
 	for _, peer := range []string{sloth, pyrra, slothFleet} {
+		if _, measured := by[peer]; !measured {
+			continue
+		}
 		fewer, cheaper := figure.AtMost(ruleRatio), figure.AtMost(cpuRatio)
 		if peer == slothFleet {
 			// Nobody promised anything about objectives that are no operator's.

@@ -37,7 +37,8 @@ const (
 	pyrra      = "pyrra"
 )
 
-func sides(f *fleet.Fleet) ([]side, error) {
+// sides are those to measure, the one with the most to do at last; together adds sloth with one objective for all operators.
+func sides(f *fleet.Fleet, together bool) ([]side, error) {
 	built, err := slo.Build(ours())
 	if err != nil {
 		return nil, fmt.Errorf("build rules: %w", err)
@@ -49,15 +50,17 @@ func sides(f *fleet.Fleet) ([]side, error) {
 		}
 	}
 	none := func(func(fleet.Series) bool) {}
-	return []side{
+	all := []side{
 		{name: idle, recorded: none, rounds: 4},
 		// From slices over windows and burn rates to alerts it takes four rehearsals. The peers' rules read what was scraped and
 		// what is in their history, but for some that cost little.
 		{name: bellwether, groups: built.All(), recorded: recordedByUs(f), rounds: 4, rehearsals: 4},
 		{name: sloth, groups: rules[sloth], recorded: recordedBySloth(f, rules[sloth], false), rounds: 2},
-		{name: slothFleet, groups: rules[slothFleet], recorded: recordedBySloth(f, rules[slothFleet], true), rounds: 2},
-		{name: pyrra, groups: rules[pyrra], recorded: none, rounds: 2.5},
-	}, nil
+	}
+	if together {
+		all = append(all, side{name: slothFleet, groups: rules[slothFleet], recorded: recordedBySloth(f, rules[slothFleet], true), rounds: 2})
+	}
+	return append(all, side{name: pyrra, groups: rules[pyrra], recorded: none, rounds: 2.5}), nil
 }
 
 // slug is a name for a folder.

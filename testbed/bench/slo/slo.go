@@ -33,6 +33,8 @@ type Options struct {
 	// Round is how often what has to be fresh is scraped and evaluated. What is measured is worth something at the default of a
 	// minute only.
 	Round time.Duration
+	// Together adds sloth with one objective for all operators together.
+	Together bool
 }
 
 const (
@@ -89,7 +91,7 @@ func measure(ctx context.Context, out io.Writer, o Options) (results []result, e
 	if b.fleet, err = fleet.New(o.Fleet); err != nil {
 		return nil, err
 	}
-	all, err := sides(b.fleet)
+	all, err := sides(b.fleet, o.Together)
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +169,9 @@ func (b *bench) start(ctx context.Context, dir string, s side, e *exporter) (*pr
 	}
 	return prometheus.Start(ctx, prometheus.Options{
 		Dir: dir, Binary: b.binaries[build.Prometheus], Rules: rules, Jobs: e.jobs(b.fleet.Size().Clusters), Interval: b.Round,
-		Args: []string{"--storage.tsdb.min-block-duration=2h", "--storage.tsdb.max-block-duration=2h", "--log.level=warn"},
+		Args: []string{"--storage.tsdb.min-block-duration=2h", "--storage.tsdb.max-block-duration=2h", "--log.level=warn",
+			// What takes long is measured, too.
+			"--query.timeout=15m"},
 	})
 }
 

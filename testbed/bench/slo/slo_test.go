@@ -23,7 +23,7 @@ func TestMeasure(t *testing.T) {
 	}
 	o := Options{
 		Fleet: fleet.Size{Operators: fleet.LeastOperators, Clusters: fleet.LeastClusters, History: 26 * 60, Ahead: 60, Seed: 1},
-		Round: 3 * time.Second,
+		Round: 3 * time.Second, Together: true,
 	}
 	results, err := measure(t.Context(), t.Output(), o)
 	if err != nil {

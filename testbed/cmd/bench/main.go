@@ -58,6 +58,7 @@ type options struct {
 	settle                       time.Duration
 	packages                     int
 	bundles                      string
+	sloTogether                  bool
 }
 
 // benchmark is one of those that can be asked for.
@@ -94,10 +95,11 @@ var benchmarks = []benchmark{
 	{"probes", func(ctx context.Context, out io.Writer, _ options) (figure.Section, error) {
 		return probes.Measure(ctx, out, probes.Load{Probes: 5000, Interval: 30 * time.Second, Timeout: 5 * time.Second, For: 2 * time.Minute})
 	}},
-	{"slo", func(ctx context.Context, out io.Writer, _ options) (figure.Section, error) {
+	{"slo", func(ctx context.Context, out io.Writer, o options) (figure.Section, error) {
 		const history, ahead = 3 * 24 * 60, 2 * 60 // the longest burn-rate window, and longer than the benchmark takes, in minutes
 		return slo.Measure(ctx, out, slo.Options{
-			Fleet: fleet.Size{Operators: slo.Operators, Clusters: 200, History: history, Ahead: ahead, Seed: 1},
+			Fleet:    fleet.Size{Operators: slo.Operators, Clusters: 200, History: history, Ahead: ahead, Seed: 1},
+			Together: o.sloTogether,
 		})
 	}},
 }
@@ -137,6 +139,7 @@ Figures are only worth something on a machine that does nothing else.`,
 	fs.IntVar(&o.catalogRuns, "catalog-runs", 3, "times to do each work on a whole catalog, in turn")
 	fs.StringVar(&o.bundles, "bundles", filepath.Join("..", "..", "shared", "bundles"), "folder of bundles, of which the largest is linted; it may be missing")
 	fs.IntVar(&o.packages, "packages", 300, "packages of the large catalog")
+	fs.BoolVar(&o.sloTogether, "slo-together", false, "also measure sloth with one objective for all operators together")
 	return c
 }
 
