@@ -12,12 +12,17 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/controllers/services/plan"
 )
 
@@ -26,7 +31,13 @@ type Reconciler struct {
 	// Hub reads OperatorInstalls, Local reads and writes EndpointProbes.
 	Hub   client.Reader
 	Local client.Client
+	// Recorder tells people of what is in the way, on the OperatorInstall.
+	Recorder events.EventRecorder
 }
+
+// whenNamespace is when an operator's namespace that was not there is looked for
+// again: it comes with the operator.
+const whenNamespace = 5 * time.Second
 
 // Reconcile implements reconcile.Reconciler, also for an OperatorInstall that is
 // gone.
@@ -43,12 +54,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, fmt.Errorf("list EndpointProbes: %w", err)
 	}
 	var failed []error
+	var recheck time.Duration
 	for _, step := range plan.Steps(install, made.Items) {
-		if err := r.apply(ctx, step); err != nil {
+		err := r.apply(ctx, step)
+		log.FromContext(ctx).V(1).Info("Acting", "verb", step.Verb, "probe", client.ObjectKeyFromObject(step.Probe), "outcome", fmt.Sprint(err))
+		switch {
+		case err == nil:
+		case step.Verb == plan.Create && apierrors.IsNotFound(err):
+			recheck = whenNamespace
+		case step.Verb == plan.Create && apierrors.IsAlreadyExists(err):
+			r.Recorder.Eventf(install, nil, corev1.EventTypeWarning, "ProbeNameTaken", "Probe",
+				"EndpointProbe %s/%s is somebody else's, so the Service %s is not probed: rename that one", step.Probe.Namespace, step.Probe.Name, step.Probe.Spec.Name)
+		default:
 			failed = append(failed, fmt.Errorf("%s EndpointProbe %s/%s: %w", step.Verb, step.Probe.Namespace, step.Probe.Name, err))
 		}
 	}
-	return ctrl.Result{}, errors.Join(failed...)
+	return kit.Result(recheck, errors.Join(failed...))
 }
 
 // operatorOf reads the operator out of its OperatorInstall's name, which outlives
@@ -61,9 +82,7 @@ func operatorOf(request ctrl.Request) v1alpha1.OperatorReference {
 func (r *Reconciler) apply(ctx context.Context, step plan.Step) error {
 	switch step.Verb {
 	case plan.Create:
-		// One of that name that somebody else made is left alone; and a namespace
-		// that is not there yet comes with the operator.
-		return client.IgnoreAlreadyExists(r.Local.Create(ctx, step.Probe))
+		return r.Local.Create(ctx, step.Probe)
 	case plan.Update:
 		return r.Local.Update(ctx, step.Probe)
 	case plan.Delete:

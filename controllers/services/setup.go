@@ -41,7 +41,7 @@ func Add(hub ctrl.Manager, local cluster.Cluster, namespace string) error {
 		Named("services").
 		For(&v1alpha1.OperatorInstall{}).
 		WatchesRawSource(source.Kind(local.GetCache(), &v1alpha1.EndpointProbe{}, handler.TypedEnqueueRequestsFromMapFunc(toInstall))).
-		Complete(&Reconciler{Hub: hub.GetClient(), Local: local.GetClient()})
+		Complete(&Reconciler{Hub: hub.GetClient(), Local: local.GetClient(), Recorder: hub.GetEventRecorder("bellwether-agent")})
 	if err != nil {
 		return fmt.Errorf("build services controller: %w", err)
 	}

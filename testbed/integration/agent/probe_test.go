@@ -53,16 +53,18 @@ func TestProbes(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: operator, Name: "web"},
 		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 18080}}},
 	}
-	h.must(h.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: operator}}))
-	h.must(h.Create(t.Context(), service))
-	status := answering(t, net.JoinHostPort(service.Spec.ClusterIP, "18080"))
 
-	// The hub names a Service: its probe comes by itself, and is run.
+	// The hub names a Service: once the operator has succeeded, and there is a
+	// namespace for it, its probe comes by itself and is run.
 	r := release(v1alpha1.CatalogPin{Source: v1alpha1.CatalogSource{Directory: t.TempDir()}, Digest: "sha256:" + zeros}, "1.0.0")
 	r.Package = operator
 	h.admit(r)
 	fast := &metav1.Duration{Duration: 5 * time.Second}
 	h.probesServices([]v1alpha1.ProbedService{{Name: "web", Port: 18080, Path: "/healthz", Interval: fast, Timeout: fast}})
+	h.succeeded()
+	h.must(h.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: operator}}))
+	h.must(h.Create(t.Context(), service))
+	status := answering(t, net.JoinHostPort(service.Spec.ClusterIP, "18080"))
 	made := h.probe("probed-web", "it succeeds", func(p *v1alpha1.EndpointProbe) bool {
 		return conditions.IsTrue(p.Status.Conditions, v1alpha1.ConditionSuccess)
 	})
@@ -142,12 +144,29 @@ func (h *harness) probesServices(services []v1alpha1.ProbedService) {
 	h.must(h.Patch(h.t.Context(), oi, patch))
 }
 
+// succeeded says in the agent's place that what was admitted succeeded once.
+func (h *harness) succeeded() {
+	h.t.Helper()
+	oi := &v1alpha1.OperatorInstall{}
+	h.must(h.Get(h.t.Context(), h.key(), oi))
+	patch := client.MergeFrom(oi.DeepCopy())
+	oi.Status.SucceededHash = oi.Spec.Admission.Hash
+	h.must(h.Status().Patch(h.t.Context(), oi, patch))
+}
+
 // probe waits until an EndpointProbe is as it should be.
 func (h *harness) probe(name, what string, holds func(*v1alpha1.EndpointProbe) bool) *v1alpha1.EndpointProbe {
 	h.t.Helper()
 	p := &v1alpha1.EndpointProbe{}
+	var err error
+	defer func() {
+		if h.t.Failed() {
+			h.t.Logf("%s: %v, status %+v", name, err, p.Status)
+		}
+	}()
 	h.eventually(name+": "+what, func() bool {
-		return h.Get(h.t.Context(), client.ObjectKey{Namespace: h.operator, Name: name}, p) == nil && holds(p)
+		err = h.Get(h.t.Context(), client.ObjectKey{Namespace: h.operator, Name: name}, p)
+		return err == nil && holds(p)
 	})
 	return p
 }
