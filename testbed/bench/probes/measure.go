@@ -39,7 +39,7 @@ func Measure(ctx context.Context, out io.Writer, l Load) (figure.Section, error)
 	defer stop()
 	fmt.Fprintf(out, "running %d probes, each every %s, for %s ...\n", l.Probes, l.Interval, l.For)
 	var text bytes.Buffer
-	cmd := exec.CommandContext(ctx, binaries[build.ProbeEngine], //nolint:gosec // a program built a moment ago
+	cmd := exec.CommandContext(ctx, binaries[build.ProbeEngine],
 		fmt.Sprintf("--probes=%d", l.Probes), "--interval="+l.Interval.String(), "--timeout="+l.Timeout.String(), "--for="+l.For.String(),
 		"--plain="+targets.Plain, "--secure="+targets.Secure, "--silent="+targets.Silent, "--closed="+targets.Closed)
 	cmd.Stdout, cmd.Stderr = &text, out
