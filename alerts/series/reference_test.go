@@ -41,8 +41,9 @@ operator's, not the agent's.
   more than 5 minutes are unknown.
 - ` + "`reason`" + ` is forbidden, too_many or failed. Every minute an agent counts the first 5,000 resources of each of the first 30 kinds that
   an operator's CSV owns; counts outlive a failure to count again by 5 minutes.
-- There are at most 50 Deployments and 20 conditions of an operator. ManagedOperators of one name in several of the hub's namespaces
-  share a series; the first namespace's is told.
+- ` + "`name`" + ` is a webhook's name as API servers have it: the ` + "`generateName`" + ` of its definition. Conversion webhooks are left out.
+- There are at most 50 Deployments, 50 webhooks and 20 conditions of an operator. ManagedOperators of one name in several of the hub's
+  namespaces share a series; the first namespace's is told.
 
 Gauges are read from the agent's caches at the time of the scrape, and custom resources are listed apart from it: a scrape waits for
 nothing, and a series goes with its object. An agent whose cluster's API server has not answered for 2 minutes tells no more than what is

@@ -40,6 +40,8 @@ const (
 	Deployment = "deployment"
 	// ConditionType is the type of an OperatorCondition's condition.
 	ConditionType = "type"
+	// Name is the name of an admission webhook, as API servers have it.
+	Name = "name"
 	// Kind is the kind of the operator's custom resources.
 	Kind = "kind"
 	// Ready is true, false or unknown.
@@ -105,6 +107,9 @@ const (
 	OperatorReplicasAvailable = "bellwether_operator_deployment_replicas_available"
 	// OperatorConditionStatus is 1 if the OperatorCondition's condition is True, else 0.
 	OperatorConditionStatus = "bellwether_operator_condition"
+	// OperatorWebhook is 1 for each admission webhook of the installed CSV, with its
+	// Name: that is how series of API servers are found to be an operator's.
+	OperatorWebhook = "bellwether_operator_webhook"
 	// OperatorOperands counts custom resources by Kind and Ready; young ones are left out.
 	OperatorOperands = "bellwether_operator_operands"
 	// OperatorOperandsUncounted is 1 for each Kind whose counts are missing or not
@@ -140,9 +145,9 @@ const (
 	ProbeGRPCHealthResponse = "probe_grpc_healthcheck_response"
 )
 
-// Series of the operators themselves: controller-runtime, client-go and the API
-// server. They are scraped with Cluster and Namespace, and rules join them with
-// OperatorInfo on these two.
+// Series of the operators themselves: controller-runtime and client-go. They are
+// scraped with Cluster and Namespace, and rules join them with OperatorInfo on
+// these two.
 const (
 	ReconcileTotal       = "controller_runtime_reconcile_total"
 	ReconcileErrorsTotal = "controller_runtime_reconcile_errors_total"
@@ -153,6 +158,21 @@ const (
 	QueueDepth           = "workqueue_depth"
 	LeaderStatus         = "leader_election_master_status"
 	WebhookRequestsTotal = "controller_runtime_webhook_requests_total"
+)
+
+// Series of API servers, of the calls they make to admission webhooks. They are
+// scraped with Cluster, and rules join them with OperatorWebhook by Name. The two
+// counters of failures are there once there was one.
+const (
+	AdmissionRequestsTotal = "apiserver_admission_webhook_request_total"
+	// AdmissionRejectionCount counts refused requests by error_type, which is
+	// AdmissionCallingError where the webhook could not be called and the request
+	// failed for it.
+	AdmissionRejectionCount = "apiserver_admission_webhook_rejection_count"
+	// AdmissionFailOpenCount counts requests that passed although the webhook could
+	// not be called, as its failure policy asks.
+	AdmissionFailOpenCount = "apiserver_admission_webhook_fail_open_count"
+	AdmissionCallingError  = "calling_webhook_error"
 )
 
 // Series that the rules record.
@@ -219,6 +239,7 @@ func Exported() []Series {
 		{OperatorReplicasDesired, "gauge", []string{Operator, Deployment}, "Replicas that a Deployment of the operator asks for."},
 		{OperatorReplicasAvailable, "gauge", []string{Operator, Deployment}, "Available replicas of a Deployment of the operator."},
 		{OperatorConditionStatus, "gauge", []string{Operator, ConditionType}, "Whether a condition of the operator's OperatorCondition is True."},
+		{OperatorWebhook, "gauge", []string{Operator, Name}, "1 for each admission webhook of the installed ClusterServiceVersion."},
 		{OperatorOperands, "gauge", []string{Operator, Kind, Ready}, "Custom resources of the operator by readiness; young ones are left out."},
 		{OperatorOperandsUncounted, "gauge", []string{Operator, Kind, Reason}, "1 for each kind of custom resources whose counts are missing or not of all."},
 		{OperatorInstallTotal, "counter", []string{Operator, Outcome}, "Finished installations and upgrades by outcome."},

@@ -92,7 +92,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// stripCSV keeps what observe reads. A CSV carries its operator's icon,
+// stripCSV keeps what observe and package vitals read. A CSV carries its operator's icon,
 // description and Deployments, often hundreds of kilobytes.
 func stripCSV(object any) (any, error) {
 	csv, ok := object.(*operatorsv1alpha1.ClusterServiceVersion)
@@ -110,6 +110,9 @@ func stripCSV(object any) (any, error) {
 	}
 	slim.Spec.Version, slim.Spec.Replaces = csv.Spec.Version, csv.Spec.Replaces
 	slim.Spec.CustomResourceDefinitions.Owned = kept
+	for _, w := range csv.Spec.WebhookDefinitions {
+		slim.Spec.WebhookDefinitions = append(slim.Spec.WebhookDefinitions, operatorsv1alpha1.WebhookDescription{GenerateName: w.GenerateName, Type: w.Type})
+	}
 	slim.Status.Phase, slim.Status.Reason, slim.Status.Message = csv.Status.Phase, csv.Status.Reason, csv.Status.Message
 	slim.Status.LastTransitionTime = csv.Status.LastTransitionTime
 	for _, r := range csv.Status.RequirementStatus {

@@ -79,6 +79,9 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 func (c *collector) vital(out chan<- prometheus.Metric, v vital) {
 	if v.csv != nil {
 		c.gauge(out, series.OperatorInfo, 1, v.operator, v.namespace, v.csv.Name, v.csv.Spec.Version.String())
+		for _, name := range webhooks(v.csv) {
+			c.gauge(out, series.OperatorWebhook, 1, v.operator, name)
+		}
 	}
 	c.gauge(out, series.OperatorCSVSucceeded, number(v.succeeded), v.operator)
 	c.gauge(out, series.OperatorUpgrading, number(v.upgrading), v.operator)

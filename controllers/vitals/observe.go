@@ -26,6 +26,7 @@ import (
 // Bounds of what one operator can add to the number of series.
 const (
 	maxDeployments = 50
+	maxWebhooks    = 50
 	maxConditions  = 20
 )
 
@@ -220,4 +221,19 @@ func (r *reader) conditions(ctx context.Context, v *vital) error {
 	v.conditions = slices.CompactFunc(v.conditions, func(a, b metav1.Condition) bool { return a.Type == b.Type })
 	v.conditions = v.conditions[:min(len(v.conditions), maxConditions)]
 	return nil
+}
+
+// webhooks returns the names of a CSV's admission webhooks. OLM takes the name of
+// a definition for the webhook as it is, and adds to the configuration's only.
+func webhooks(csv *operatorsv1alpha1.ClusterServiceVersion) []string {
+	var names []string
+	for _, w := range csv.Spec.WebhookDefinitions {
+		if w.Type == operatorsv1alpha1.ValidatingAdmissionWebhook || w.Type == operatorsv1alpha1.MutatingAdmissionWebhook {
+			names = append(names, w.GenerateName)
+		}
+	}
+	slices.Sort(names)
+	// One name may be both a validating and a mutating webhook's.
+	names = slices.Compact(names)
+	return names[:min(len(names), maxWebhooks)]
 }

@@ -153,6 +153,15 @@ func csv(namespace, name, replaces, phase string, created time.Duration, owned .
 	return c
 }
 
+// withWebhooks has a CSV define webhooks, by name.
+func withWebhooks(object client.Object, kind operatorsv1alpha1.WebhookAdmissionType, names ...string) client.Object {
+	c := object.(*operatorsv1alpha1.ClusterServiceVersion)
+	for _, name := range names {
+		c.Spec.WebhookDefinitions = append(c.Spec.WebhookDefinitions, operatorsv1alpha1.WebhookDescription{Type: kind, GenerateName: name})
+	}
+	return c
+}
+
 func catalog(namespace, name, address, connected, state string) client.Object {
 	c := catalogSource()
 	c.SetNamespace(namespace)
@@ -202,7 +211,11 @@ func wellWorld(t *testing.T) *world {
 	}
 	w := newWorld(t,
 		subscribed("echo", "echo-operator", "echo-operator.v1.1.0", "echo-operator.v1.1.0"),
-		csv("echo", "echo-operator.v1.1.0", "", "Succeeded", 24*time.Hour, crd("echos", "v1beta1", "Echo"), crd("echos", "v1", "Echo"), crd("secrets", "v1", "Secret"), crd("gone", "v1", "Gone")),
+		withWebhooks(withWebhooks(withWebhooks(
+			csv("echo", "echo-operator.v1.1.0", "", "Succeeded", 24*time.Hour, crd("echos", "v1beta1", "Echo"), crd("echos", "v1", "Echo"), crd("secrets", "v1", "Secret"), crd("gone", "v1", "Gone")),
+			operatorsv1alpha1.ValidatingAdmissionWebhook, "v.echo.example.com", "both.echo.example.com"),
+			operatorsv1alpha1.MutatingAdmissionWebhook, "both.echo.example.com", "m.echo.example.com"),
+			operatorsv1alpha1.ConversionWebhook, "c.echo.example.com"),
 		catalog("echo", "bellwether-echo", "10.0.0.1:50100", "10.0.0.1:50100", "READY"),
 		deployment("echo", "echo-controller", "echo-operator.v1.1.0", &two, 1),
 		deployment("echo", "echo-webhook", "echo-operator.v1.1.0", nil, 1),
@@ -211,7 +224,8 @@ func wellWorld(t *testing.T) *world {
 
 		subscribed("queue", "queue-operator", "queue-operator.v2.0.0", "queue-operator.v2.1.0"),
 		csv("queue", "queue-operator.v2.0.0", "", "Replacing", 24*time.Hour, crd("queues", "v1", "Queue")),
-		csv("queue", "queue-operator.v2.1.0", "queue-operator.v2.0.0", "Installing", time.Minute, crd("queues", "v1", "Queue")),
+		withWebhooks(csv("queue", "queue-operator.v2.1.0", "queue-operator.v2.0.0", "Installing", time.Minute, crd("queues", "v1", "Queue")),
+			operatorsv1alpha1.ValidatingAdmissionWebhook, "new.queue.example.com"),
 		catalog("queue", "bellwether-queue", "10.0.0.1:50101", "10.0.0.1:50999", "READY"),
 		deployment("queue", "queue", "queue-operator.v2.1.0", nil, 0),
 	)
@@ -440,6 +454,18 @@ func TestCountsAreBounded(t *testing.T) {
 		if c.kind == "Echo" && (c.ready[series.ReadyTrue] != maxOperands || c.uncounted != series.ReasonTooMany) {
 			t.Errorf("counted %v, %s", c.ready, c.uncounted)
 		}
+	}
+}
+
+func TestWebhooksAreBounded(t *testing.T) {
+	many := make([]string, maxWebhooks+10)
+	for i := range many {
+		many[i] = fmt.Sprintf("w%03d.echo.example.com", len(many)-i)
+	}
+	object := withWebhooks(csv("echo", "echo-operator.v1.1.0", "", "Succeeded", time.Hour), operatorsv1alpha1.MutatingAdmissionWebhook, many...)
+	got := webhooks(object.(*operatorsv1alpha1.ClusterServiceVersion))
+	if len(got) != maxWebhooks || got[0] != "w001.echo.example.com" || !slices.IsSorted(got) {
+		t.Errorf("%d webhooks: %v", len(got), got)
 	}
 }
 

@@ -34,7 +34,7 @@ var domains = map[string][]string{
 	series.Phase:   {"Progressing", "Paused", "Updating", "Verified"}, series.Wave: {"canary", "production"}, series.Rollout: {"echo-2"},
 	series.Catalog: {"community"}, series.Digest: {"sha256:1"}, series.Package: {"echo"},
 	series.Agent: {"0.1.0"}, series.Kubernetes: {"1.36.3"}, series.OLM: {"0.46.0"},
-	series.Probe: {"api"}, series.Vantage: {"agent"},
+	series.Probe: {"api"}, series.Name: {"v1.echo.example.com"}, series.Vantage: {"agent"},
 }
 
 // world makes the history that ends at a time.
