@@ -54,8 +54,8 @@ func SLIs() []SLI {
 			Bad: "a work item has been running for more than 300 s, or a queue was deeper than 10 for 10 minutes"},
 		{Name: "leader", Target: 999_000, expr: ofOperator(leaderExpr()),
 			Bad: "a leader election has not exactly one leader"},
-		{Name: "webhook", Target: 999_000, expr: ofOperator(webhookExpr()),
-			Bad: "more than 1 % of the admission requests of 5 minutes ended with a server error"},
+		{Name: "webhook", Target: 999_000, expr: webhookExpr(),
+			Bad: "more than 1 % of the admission requests of 5 minutes ended with a server error, or API servers could not call a webhook in more than 1 % of its requests"},
 		{Name: "operands", Target: 990_000, expr: operandsExpr(),
 			Bad: "more than 5 % of the operator's custom resources are not Ready"},
 		{Name: "catalog", Target: 990_000, Required: true,
@@ -81,7 +81,16 @@ func rate(metric, matcher string) string {
 // info series is the many side: two operators in a namespace share the value,
 // and never make the rule fail.
 func ofOperator(bad string) string {
-	return fmt.Sprintf("max by (cluster, operator) (\n  max by (cluster, namespace, operator) (%s)\n  * on (cluster, namespace) group_left ()\n  (%s)\n)", series.OperatorInfo, bad)
+	return fmt.Sprintf("max by (cluster, operator) (\n%s\n)", ofNamespace(bad))
+}
+
+func ofNamespace(bad string) string {
+	return fmt.Sprintf("  max by (cluster, namespace, operator) (%s)\n  * on (cluster, namespace) group_left ()\n  (%s)", series.OperatorInfo, bad)
+}
+
+// ofWebhook says which operator a value by cluster and webhook belongs to.
+func ofWebhook(bad string) string {
+	return fmt.Sprintf("  max by (cluster, name, operator) (%s)\n  * on (cluster, name) group_left ()\n  (%s)", series.OperatorWebhook, bad)
 }
 
 func csvExpr() string {
@@ -105,10 +114,31 @@ func leaderExpr() string {
 	return fmt.Sprintf("max by (cluster, namespace) (sum by (cluster, namespace, name) (%s) != bool 1)", series.LeaderStatus)
 }
 
+// webhookExpr takes what either side sees: an operator knows of the requests
+// that reached it, an API server of those that did not. The two have different
+// labels, so that neither hides the other.
 func webhookExpr() string {
+	return fmt.Sprintf("max by (cluster, operator) (\n%s\n  or\n%s\n)", ofNamespace(answeredExpr()), ofWebhook(calledExpr()))
+}
+
+// answeredExpr looks at what an operator answered.
+func answeredExpr() string {
 	total := rate(series.WebhookRequestsTotal, "")
 	errors := fmt.Sprintf("(%s or 0 * %s)", rate(series.WebhookRequestsTotal, `code=~"5.."`), total)
 	return not(at(errors, "<=", "0.01 * "+total))
+}
+
+// calledExpr looks at each webhook by its name: a busy one must not hide another
+// that nobody can call.
+func calledExpr() string {
+	rate := func(metric, matcher string) string {
+		return fmt.Sprintf("sum by (cluster, name) (rate(%s%s[%s]))", metric, matcher, lookback)
+	}
+	total := rate(series.AdmissionRequestsTotal, "")
+	or0 := func(failed string) string { return fmt.Sprintf("(%s or 0 * %s)", failed, total) }
+	closed := or0(rate(series.AdmissionRejectionCount, fmt.Sprintf("{error_type=%q}", series.AdmissionCallingError)))
+	open := or0(rate(series.AdmissionFailOpenCount, ""))
+	return not(at(fmt.Sprintf("(%s + %s)", closed, open), "<=", "0.01 * "+total))
 }
 
 func operandsExpr() string {

@@ -92,6 +92,11 @@ func ofPod(metric string, labels ...string) string {
 	return id(metric, `cluster="c",namespace="ns"`, labels)
 }
 
+// ofHook names a series of an API server on cluster c about the webhook a.
+func ofHook(metric string, labels ...string) string {
+	return id(metric, `cluster="c",name="a.example.com"`, labels)
+}
+
 func id(metric, of string, labels []string) string {
 	return metric + "{" + strings.Join(append([]string{of}, labels...), ",") + "}"
 }
@@ -112,6 +117,10 @@ const (
 	longest         = "workqueue_longest_running_processor_seconds"
 	depth           = "workqueue_depth"
 	leader          = "leader_election_master_status"
+	hook            = "bellwether_operator_webhook"
+	called          = "apiserver_admission_webhook_request_total"
+	rejected        = "apiserver_admission_webhook_rejection_count"
+	failedOpen      = "apiserver_admission_webhook_fail_open_count"
 	webhook         = "controller_runtime_webhook_requests_total"
 	probe           = "probe_success"
 )
@@ -174,6 +183,38 @@ var indicators = map[string]indicator{
 	"webhooks fail":   {"webhook", "1", map[string]string{ofPod(webhook, `code="200"`): steady, ofPod(webhook, `code="500"`): "0+1x30"}},
 	"a refusal":       {"webhook", "0", map[string]string{ofPod(webhook, `code="200"`): steady, ofPod(webhook, `code="403"`): steady}},
 	"no requests":     {"webhook", "0", map[string]string{ofPod(webhook, `code="200"`): idle, ofPod(webhook, `code="500"`): idle}},
+
+	"webhooks are called":       {"webhook", "0", map[string]string{ofHook(hook, `operator="echo"`): one, ofHook(called, `code="200"`): steady}},
+	"a webhook is down":         {"webhook", "1", map[string]string{ofHook(hook, `operator="echo"`): one, ofHook(called, `code="200"`): steady, ofHook(called, `code="500"`): "0+1x30", ofHook(rejected, `error_type="calling_webhook_error"`): "0+1x30"}},
+	"a webhook is passed by":    {"webhook", "1", map[string]string{ofHook(hook, `operator="echo"`): one, ofHook(called, `code="200"`): steady, ofHook(failedOpen): "0+1x30"}},
+	"half of each is enough":    {"webhook", "1", map[string]string{ofHook(hook, `operator="echo"`): one, ofHook(called): "0+100x30", ofHook(failedOpen): "0+0.6x30", ofHook(rejected, `error_type="calling_webhook_error"`): "0+0.6x30"}},
+	"a call fails now and then": {"webhook", "0", map[string]string{ofHook(hook, `operator="echo"`): one, ofHook(called): "0+100x30", ofHook(failedOpen): "0+0.4x30", ofHook(rejected, `error_type="calling_webhook_error"`): "0+0.4x30"}},
+	"webhooks refuse":           {"webhook", "0", map[string]string{ofHook(hook, `operator="echo"`): one, ofHook(called, `code="400"`): steady, ofHook(rejected, `error_type="no_error"`): steady}},
+	"API servers' own errors":   {"webhook", "0", map[string]string{ofHook(hook, `operator="echo"`): one, ofHook(called, `code="0"`): steady, ofHook(rejected, `error_type="apiserver_internal_error"`): steady}},
+	"a webhook is not called":   {"webhook", "0", map[string]string{ofHook(hook, `operator="echo"`): one, ofHook(called): idle, ofHook(failedOpen): idle, ofHook(rejected, `error_type="calling_webhook_error"`): idle}},
+	"calls NaN":                 {"webhook", "1", map[string]string{ofHook(hook, `operator="echo"`): one, ofHook(called): steady, ofHook(failedOpen): nan}},
+	"nobody has called it":      {"webhook", "", map[string]string{ofHook(hook, `operator="echo"`): one}},
+	"a webhook of nobody":       {"webhook", "", map[string]string{ofHook(called): steady, ofHook(rejected, `error_type="calling_webhook_error"`): steady}},
+	"an operator without that":  {"webhook", "0", map[string]string{ofPod(webhook, `code="200"`): steady, ofHook(called): steady, ofHook(failedOpen): steady}},
+	"one API server of two": {"webhook", "1", map[string]string{
+		ofHook(hook, `operator="echo"`): one, ofHook(called, `instance="a"`): steady, ofHook(called, `instance="b"`): steady, ofHook(failedOpen, `instance="b"`): "0+2x30",
+	}},
+	"a quiet one of two webhooks": {"webhook", "1", map[string]string{
+		ofHook(hook, `operator="echo"`): one, of(hook, `name="b.example.com"`): one,
+		ofHook(called): "0+9000x30", id(called, `cluster="c",name="b.example.com"`, nil): "0+1x30", id(failedOpen, `cluster="c",name="b.example.com"`, nil): "0+1x30",
+	}},
+	"another cluster's webhook": {"webhook", "0", map[string]string{
+		ofHook(hook, `operator="echo"`): one, ofHook(called): steady,
+		id(called, `cluster="d",name="a.example.com"`, nil): steady, id(failedOpen, `cluster="d",name="a.example.com"`, nil): steady,
+	}},
+	"two agents tell of a webhook": {"webhook", "0", map[string]string{ofHook(hook, `operator="echo"`, `pod="a"`): one, ofHook(hook, `operator="echo"`, `pod="b"`): one, ofHook(called): steady}},
+	"what is answered is well, and a webhook is down": {"webhook", "1", map[string]string{
+		ofPod(webhook, `code="200"`): steady, ofHook(hook, `operator="echo"`): one, ofHook(called): steady, ofHook(failedOpen): steady,
+	}},
+	"what is called is well, and answers fail": {"webhook", "1", map[string]string{
+		ofPod(webhook, `code="500"`): steady, ofHook(hook, `operator="echo"`): one, ofHook(called): steady,
+	}},
+	"both views are well": {"webhook", "0", map[string]string{ofPod(webhook, `code="200"`): steady, ofHook(hook, `operator="echo"`): one, ofHook(called): steady}},
 
 	"operands are ready":     {"operands", "0", map[string]string{of(operands, `kind="A"`, `ready="true"`): "40x30", of(operands, `kind="A"`, `ready="false"`): one}},
 	"operands are not ready": {"operands", "1", map[string]string{of(operands, `kind="A"`, `ready="true"`): "10x30", of(operands, `kind="B"`, `ready="false"`): one}},
