@@ -52,7 +52,10 @@ func (d *demo) watched(ctx context.Context) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	return d.show(ctx, "slo", "list")
+	if err := d.judged(ctx, 1); err != nil {
+		return err
+	}
+	return d.show(ctx, "slo", "get", operatorName)
 }
 
 // succeeding waits until the probe of the operator's Service succeeds.
@@ -76,20 +79,27 @@ func succeeding(ctx context.Context, c client.Client) (*v1alpha1.EndpointProbe, 
 	return found, err
 }
 
-// budgets shows the objectives of the operator after the upgrade. Slices are a minute long, so a demo of few minutes has few.
+// budgets shows the objectives of the operator after the upgrade.
 func (d *demo) budgets(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, firstSlices)
-	defer cancel()
-	clusters := len(d.platform.Fleet.Clusters)
-	query := fmt.Sprintf(`count(count by (cluster) (%s{operator=%q}))`, series.SLIBad, operatorName)
-	if err := wait.PollUntilContextCancel(ctx, look, true, func(ctx context.Context) (bool, error) {
-		judged, err := d.platform.Prometheus().Query(ctx, query, time.Time{})
-		return err == nil && len(judged) == 1 && int(judged[0].Value) == clusters, nil
-	}); err != nil {
-		return fmt.Errorf("wait for a slice of each cluster: %w", err)
+	if err := d.judged(ctx, len(d.platform.Fleet.Clusters)); err != nil {
+		return err
 	}
 	if err := d.show(ctx, "slo", "list"); err != nil {
 		return err
 	}
 	return d.show(ctx, "slo", "get", operatorName)
+}
+
+// judged waits until budgets are known of so many clusters. A slice is a minute long, so a demo of few minutes has few.
+func (d *demo) judged(ctx context.Context, clusters int) error {
+	ctx, cancel := context.WithTimeout(ctx, firstSlices)
+	defer cancel()
+	query := fmt.Sprintf(`count(count by (cluster) (%s{operator=%q}))`, series.SLOBudgetLeft, operatorName)
+	if err := wait.PollUntilContextCancel(ctx, look, true, func(ctx context.Context) (bool, error) {
+		known, err := d.platform.Prometheus().Query(ctx, query, time.Time{})
+		return err == nil && len(known) == 1 && int(known[0].Value) >= clusters, nil
+	}); err != nil {
+		return fmt.Errorf("wait for budgets of %d clusters: %w", clusters, err)
+	}
+	return nil
 }
