@@ -207,7 +207,7 @@ var indicators = map[string]indicator{
 		ofHook(hook, `operator="echo"`): one, ofHook(called): steady,
 		id(called, `cluster="d",name="a.example.com"`, nil): steady, id(failedOpen, `cluster="d",name="a.example.com"`, nil): steady,
 	}},
-	"two agents tell of a webhook": {"webhook", "0", map[string]string{ofHook(hook, `operator="echo"`, `pod="a"`): one, ofHook(hook, `operator="echo"`, `pod="b"`): one, ofHook(called): steady}},
+	"two agents tell of a webhook": {"webhook", "1", map[string]string{ofHook(hook, `operator="echo"`, `pod="a"`): one, ofHook(hook, `operator="echo"`, `pod="b"`): one, ofHook(called): steady, ofHook(failedOpen): steady}},
 	"what is answered is well, and a webhook is down": {"webhook", "1", map[string]string{
 		ofPod(webhook, `code="200"`): steady, ofHook(hook, `operator="echo"`): one, ofHook(called): steady, ofHook(failedOpen): steady,
 	}},

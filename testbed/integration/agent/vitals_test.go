@@ -7,8 +7,8 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,9 +24,11 @@ import (
 	"github.com/prometheus/common/expfmt"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/kubernetes"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -66,7 +68,7 @@ func TestVitals(t *testing.T) {
 	}
 	h := start(t, c, "vitals", "--kubeconfig", kubeconfig, "--metrics-bind-address", address, "--count-operands-every", "1s",
 		"--monitor-labels", "release=prometheus").of(t, operator)
-	pin := h.pin(bundle{version: "1.0.0", change: withStatus}, bundle{version: "1.1.0", replaces: "1.0.0", change: withStatus},
+	pin := h.pin(bundle{version: "1.0.0", change: withStatus}, bundle{version: "1.1.0", replaces: "1.0.0", change: func(csv, crd object) { withStatus(csv, crd); deadWebhooks(csv, crd) }},
 		bundle{version: "1.2.0", replaces: "1.1.0", change: func(csv, crd object) { withStatus(csv, crd); neverReady(600)(csv, crd) }})
 	is := func(name, more string, value any) string {
 		return fmt.Sprintf("bellwether_operator_%s{cluster=\"vitals\",%soperator=\"vital\"} %v\n", name, more, value)
@@ -108,7 +110,9 @@ func TestVitals(t *testing.T) {
 
 	later := h.later(t, c, user)
 	h.operandsAreCounted(t, later)
-	h.rulesFindThem(t, address)
+	server := h.prometheus(t, address, apiServerOf(t, c))
+	h.rulesFindThem(server)
+	h.deadWebhooksAreBad(server, scraped)
 	h.monitorsComeAndGo(t)
 
 	h.to(pin, "1.2.0")
@@ -149,38 +153,105 @@ func (h *harness) operandsAreCounted(t *testing.T, metrics func() string) {
 	}
 }
 
-// rulesFindThem lets a real Prometheus scrape the agent, and asks it what the
-// rules ask: each SLI that is expected has a slice, and a good one.
-func (h *harness) rulesFindThem(t *testing.T, address string) {
+// prometheus is a real one that scrapes the agent and the cluster's API server.
+func (h *harness) prometheus(t *testing.T, agent, apiServer string) *testprometheus.Server {
 	t.Helper()
 	binaries, err := build.Ensure(t.Context(), t.Output(), build.Prometheus)
 	h.must(err)
 	server, err := testprometheus.Start(t.Context(), testprometheus.Options{
 		Dir: t.TempDir(), Binary: binaries[build.Prometheus], Interval: time.Second,
-		Jobs: []testprometheus.Job{{Name: "agents", Targets: []string{address}}},
+		Jobs: []testprometheus.Job{
+			{Name: "agents", Targets: []string{agent}},
+			{Name: "apiservers", Targets: []string{apiServer}, Labels: map[string]string{series.Cluster: "vitals"}},
+		},
 	})
 	h.must(err)
 	t.Cleanup(func() { server.Stop(context.Background()) })
+	return server
+}
+
+// apiServerOf hands out the metrics of a cluster's API server to those who do
+// not log in, and returns the address.
+func apiServerOf(t *testing.T, c *cluster.Cluster) string {
+	t.Helper()
+	k, err := kubernetes.NewForConfig(c.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text, err := k.RESTClient().Get().AbsPath("/metrics").DoRaw(r.Context())
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadGateway)
+			return
+		}
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+		_, _ = w.Write(text)
+	}))
+	t.Cleanup(front.Close)
+	return strings.TrimPrefix(front.URL, "http://")
+}
+
+// slice asks a Prometheus what the rule of an SLI asks. The error says that
+// there is no slice, or one that is not of this operator.
+func (h *harness) slice(server *testprometheus.Server, sli string) (float64, error) {
+	h.t.Helper()
 	rules, err := slo.Build(slo.Set{Default: slo.DefaultProfile()})
 	h.must(err)
-	good := map[string]bool{"csv": false, "available": false, "catalog": false, "operands": false}
-	h.eventually("the rules find what the agent exports", func() bool {
-		for _, g := range rules.All() {
-			for _, rule := range g.Rules {
-				if _, asked := good[rule.Labels[series.SLI]]; !asked || rule.Record != series.SLIBad {
-					continue
-				}
-				found, err := server.Query(t.Context(), rule.Expr.String(), time.Time{})
-				h.must(err)
-				good[rule.Labels[series.SLI]] = len(found) == 1 && found[0].Value == 0 &&
-					found[0].Metric[series.Cluster] == "vitals" && found[0].Metric[series.Operator] == "vital"
+	for _, g := range rules.All() {
+		for _, rule := range g.Rules {
+			if rule.Record != series.SLIBad || rule.Labels[series.SLI] != sli {
+				continue
 			}
+			found, err := server.Query(h.t.Context(), rule.Expr.String(), time.Time{})
+			h.must(err)
+			if len(found) != 1 || found[0].Metric[series.Cluster] != "vitals" || found[0].Metric[series.Operator] != "vital" {
+				return 0, fmt.Errorf("%s: %v", sli, found)
+			}
+			return float64(found[0].Value), nil
 		}
-		return !slices.Contains(slices.Collect(maps.Values(good)), false)
-	})
-	if t.Failed() {
-		t.Log(good)
 	}
+	return 0, fmt.Errorf("no rule records %s", sli)
+}
+
+// rulesFindThem: each SLI that is expected has a slice, and a good one.
+func (h *harness) rulesFindThem(server *testprometheus.Server) {
+	h.t.Helper()
+	for _, sli := range []string{"csv", "available", "catalog", "operands"} {
+		h.eventually("the rules find what the agent exports of "+sli, func() bool {
+			bad, err := h.slice(server, sli)
+			return err == nil && bad == 0
+		})
+	}
+}
+
+// deadWebhooksAreBad asks for what both of the operator's webhooks want to see.
+// Nothing answers for either: one request is refused, the other passes.
+func (h *harness) deadWebhooksAreBad(server *testprometheus.Server, scraped func() string) {
+	h.t.Helper()
+	for _, way := range []string{"closed", "open"} {
+		h.shows("a webhook of the CSV", scraped, []string{
+			fmt.Sprintf("bellwether_operator_webhook{cluster=\"vitals\",name=\"%s.vital.example.com\",operator=\"vital\"} 1", way)}, nil)
+	}
+	if bad, err := h.slice(server, "webhook"); err == nil {
+		h.t.Errorf("nobody called a webhook, and its slice is %v", bad)
+	}
+	for way, counter := range map[string]string{"closed": series.AdmissionRejectionCount, "open": series.AdmissionFailOpenCount} {
+		h.eventually("API servers cannot call the webhook "+way, func() bool {
+			err := h.Create(h.t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+				Namespace: h.operator, GenerateName: "checked-", Labels: map[string]string{"checked": way},
+			}}, client.DryRunAll)
+			if (way == "closed" && !apierrors.IsInternalError(err)) || (way == "open" && err != nil) {
+				h.t.Fatalf("a request that the webhook %s is about: %v", way, err)
+			}
+			failed, err := server.Query(h.t.Context(), fmt.Sprintf(`rate(%s{cluster="vitals",name="%s.vital.example.com"}[5m]) > 0`, counter, way), time.Time{})
+			h.must(err)
+			return len(failed) > 0
+		})
+	}
+	h.eventually("the slice is bad", func() bool {
+		bad, err := h.slice(server, "webhook")
+		return err == nil && bad == 1
+	})
 }
 
 func (h *harness) thing(name string) *unstructured.Unstructured {
@@ -360,6 +431,22 @@ func permit(t *testing.T, k client.Client, user string) {
 			}
 		}
 	}
+}
+
+// deadWebhooks has a CSV define two webhooks, for ConfigMaps that ask for it by
+// label. Nothing listens for them; one lets requests pass then.
+func deadWebhooks(csv, _ object) {
+	var definitions []any
+	for way, policy := range map[string]string{"closed": "Fail", "open": "Ignore"} {
+		definitions = append(definitions, object{
+			"type": "ValidatingAdmissionWebhook", "generateName": way + ".vital.example.com", "deploymentName": deploymentOf(csv)["name"],
+			"containerPort": 443, "targetPort": 9443, "webhookPath": "/" + way, "failurePolicy": policy, "timeoutSeconds": 1,
+			"sideEffects": "None", "admissionReviewVersions": []any{"v1"},
+			"objectSelector": object{"matchLabels": object{"checked": way}},
+			"rules":          []any{object{"apiGroups": []any{""}, "apiVersions": []any{"v1"}, "operations": []any{"CREATE"}, "resources": []any{"configmaps"}}},
+		})
+	}
+	csv["spec"].(object)["webhookdefinitions"] = definitions
 }
 
 // withStatus lets a CRD's resources have any fields.
