@@ -1,0 +1,35 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+)
+
+// TestStripCSV: the cache keeps what is read of a CSV, and not what it weighs.
+func TestStripCSV(t *testing.T) {
+	csv := &operatorsv1alpha1.ClusterServiceVersion{}
+	csv.Name = "echo.v1.0.0"
+	csv.Annotations = map[string]string{"alm-examples": "[]"}
+	csv.Spec.Replaces, csv.Spec.Description = "echo.v0.9.0", "long"
+	csv.Spec.CustomResourceDefinitions.Owned = []operatorsv1alpha1.CRDDescription{{Name: "echos.example.com", Version: "v1", Kind: "Echo", Description: "long"}}
+	path := "/validate"
+	csv.Spec.WebhookDefinitions = []operatorsv1alpha1.WebhookDescription{
+		{Type: operatorsv1alpha1.ValidatingAdmissionWebhook, GenerateName: "v.echo.example.com", WebhookPath: &path, DeploymentName: "echo"},
+	}
+	want := &operatorsv1alpha1.ClusterServiceVersion{}
+	want.Name, want.Spec.Replaces = "echo.v1.0.0", "echo.v0.9.0"
+	want.Spec.CustomResourceDefinitions.Owned = []operatorsv1alpha1.CRDDescription{{Name: "echos.example.com", Version: "v1", Kind: "Echo"}}
+	want.Spec.WebhookDefinitions = []operatorsv1alpha1.WebhookDescription{{Type: operatorsv1alpha1.ValidatingAdmissionWebhook, GenerateName: "v.echo.example.com"}}
+	got, err := stripCSV(csv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(any(want), got); diff != "" {
+		t.Errorf("stripped (-want +got):\n%s", diff)
+	}
+}
