@@ -122,9 +122,22 @@ func operatorControllers() []panel {
 		},
 		{
 			title: "Failed admission requests", draw: timeSeries, width: 12, height: 8, unit: units.PercentUnit, none: "no webhooks", minimum: zero(), levels: []level{{good, 0}, {bad, 0.01}},
-			description: "The share of requests to operators' webhooks that ended with a server error. Above 1 % users cannot write objects of this operator: treat it as an outage.",
+			description: "The share of requests to operators' webhooks that ended with a server error, and of those that API servers could not make. Above 1 % users cannot write objects of this operator, or nobody checks them: treat it as an outage.",
 			queries: []query{{theirs("sum by (cluster, namespace, webhook) (" + rated(of(series.WebhookRequestsTotal, `code=~"5.."`)) + ")\n/\nsum by (cluster, namespace, webhook) (" + rated(of(series.WebhookRequestsTotal)) + ")"),
-				"{{cluster}} {{namespace}} {{webhook}}"}},
+				"{{cluster}} {{namespace}} {{webhook}}"},
+				{notCalled(), "{{cluster}} {{name}} not called"}},
 		},
 	}
+}
+
+// notCalled is the share of calls that API servers could not make, of each
+// webhook of the chosen operators. Their counters of failures are there once
+// there was one.
+func notCalled() string {
+	total := "sum by (cluster, name) (" + rated(of(series.AdmissionRequestsTotal)) + ")"
+	share := func(failed string) string {
+		return "(sum by (cluster, name) (" + rated(failed) + ") or 0 * " + total + ")"
+	}
+	refused, passed := of(series.AdmissionRejectionCount, is("error_type", series.AdmissionCallingError)), of(series.AdmissionFailOpenCount)
+	return "(" + share(refused) + "\n+ " + share(passed) + ")\n/ " + total + "\nand on (cluster, name) " + of(series.OperatorWebhook)
 }

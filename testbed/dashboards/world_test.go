@@ -187,7 +187,8 @@ func (w *world) value(name string, l map[string]string, at time.Time) float64 {
 	return 1
 }
 
-// controllers are what controller-runtime, client-go and Go itself export of hub, agents and operators.
+// controllers are what controller-runtime, client-go and Go itself export of hub, agents and operators, and API servers of
+// the operators' webhooks.
 func (w *world) controllers() {
 	for _, cluster := range domains[series.Cluster] {
 		for _, job := range []map[string]string{
@@ -196,6 +197,10 @@ func (w *world) controllers() {
 			job[series.Cluster], job[series.Namespace] = cluster, "ns-echo"
 			w.controller(job)
 		}
+		api := map[string]string{"job": "apiserver", "instance": cluster + ":6443", series.Cluster: cluster, series.Name: domains[series.Name][0]}
+		w.one(series.AdmissionRequestsTotal, api, map[string]string{"code": "200"})
+		w.one(series.AdmissionRejectionCount, api, map[string]string{"error_type": series.AdmissionCallingError})
+		w.one(series.AdmissionFailOpenCount, api)
 	}
 }
 
