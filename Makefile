@@ -14,7 +14,7 @@ MODULES := . testbed testbed/sigstore
 TEST_TIMEOUT ?= 40m
 # How many of the testbed's test binaries run at a time. They mostly wait for
 # OLM, which allows itself few requests a second.
-TESTBED_PARALLEL ?= 2
+TESTBED_PARALLEL ?= 3
 KEEP ?=
 ARGS ?=
 
@@ -73,7 +73,8 @@ test-unit: ## Test the product's module
 
 .PHONY: test-testbed
 test-testbed: components ## Test against real clusters of the testbed
-	cd testbed && go test -p $(TESTBED_PARALLEL) -timeout $(TEST_TIMEOUT) ./...
+	@# Those that wait the longest begin first.
+	cd testbed && go test -p $(TESTBED_PARALLEL) -timeout $(TEST_TIMEOUT) ./e2e ./integration/... ./...
 	cd testbed/sigstore && go test -timeout $(TEST_TIMEOUT) ./...
 
 .PHONY: race
