@@ -26,6 +26,9 @@ var shared *platform.Platform
 // spare is a cluster that runs but has not joined the fleet.
 var spare = platform.Member{Name: "late", Labels: map[string]string{"ring": "prod", "region": "ap"}}
 
+// interrupted is the exit status of a program that Ctrl-C ended.
+const interrupted = 130
+
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) (code int) {
@@ -47,6 +50,12 @@ func run(m *testing.M) (code int) {
 		return 1
 	}
 	shared = p
+	// Tests do not look at signals, so one ends them from here.
+	uninterrupted := context.AfterFunc(ctx, func() {
+		_ = p.Stop(context.Background(), false)
+		os.Exit(interrupted)
+	})
+	defer uninterrupted()
 	return m.Run()
 }
 
