@@ -31,7 +31,9 @@ import (
 // by nobody here: the test itself listens on its cluster IP.
 func TestProbes(t *testing.T) {
 	t.Parallel()
-	c := quiet(t)
+	// The agents of other tests would take away what none of theirs has asked for.
+	c := testenv.Cluster(t, cluster.Options{OLM: true, Pods: true})
+	testenv.InstallCRDs(t, c)
 	k := clientOf(t, c)
 	const user, operator = "probes-agent", "probed"
 	permit(t, k, user)

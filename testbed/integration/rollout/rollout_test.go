@@ -22,6 +22,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/bellwether-dev/bellwether/alerts/series"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/controllers/rollout"
@@ -62,8 +63,8 @@ func TestWavesGateAndLateJoiner(t *testing.T) {
 		t.Errorf("the late joiner is in wave %s", got)
 	}
 	w.hasMetrics(map[string]float64{
-		rollout.MetricAdmissions: 6, rollout.MetricPhase + " Succeeded": 1,
-		rollout.MetricClusters + " succeeded": 6, rollout.MetricClusters + " failed": 0,
+		series.RolloutAdmissionsTotal: 6, series.RolloutPhase + " Succeeded": 1,
+		series.RolloutClusters + " succeeded": 6, series.RolloutClusters + " failed": 0,
 	})
 	w.hasEvents(ro, "Planned", "WaveStarted", "WaveVerified", "Gated", "Succeeded")
 }
