@@ -240,17 +240,22 @@ func drip(conn net.Conn) {
 	}
 }
 
+// asked waits for a request: to an answer before it, clients say something else.
+func asked(conn net.Conn) { _, _ = bufio.NewReader(conn).ReadString('\n') }
+
 func TestHostileConnections(t *testing.T) {
 	slowLoris := raw(t, func(conn net.Conn) {
+		asked(conn)
 		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nX-Never: ")
 		drip(conn)
 	})
 	slowBody := raw(t, func(conn net.Conn) {
+		asked(conn)
 		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
 		drip(conn)
 	})
 	hugeHeaders := raw(t, func(conn net.Conn) {
-		_, _ = bufio.NewReader(conn).ReadString('\n')
+		asked(conn)
 		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\n")
 		line := "X-Header: " + strings.Repeat("a", 4000) + "\r\n"
 		for {
@@ -260,7 +265,7 @@ func TestHostileConnections(t *testing.T) {
 		}
 	})
 	informational := raw(t, func(conn net.Conn) {
-		_, _ = bufio.NewReader(conn).ReadString('\n')
+		asked(conn)
 		for {
 			if _, err := io.WriteString(conn, "HTTP/1.1 103 Early Hints\r\n\r\n"); err != nil {
 				return
