@@ -21,6 +21,9 @@ func (o *OperatorRollout) StatusConditions() *[]metav1.Condition { return &o.Sta
 func (o *OperatorInstall) StatusConditions() *[]metav1.Condition { return &o.Status.Conditions }
 
 // StatusConditions returns the address of the object's conditions.
+func (o *OperatorSLO) StatusConditions() *[]metav1.Condition { return &o.Status.Conditions }
+
+// StatusConditions returns the address of the object's conditions.
 func (o *EndpointProbe) StatusConditions() *[]metav1.Condition { return &o.Status.Conditions }
 
 // SetObservedGeneration records that the generation was seen.
@@ -39,11 +42,27 @@ func (o *OperatorRollout) SetObservedGeneration(g int64) { o.Status.ObservedGene
 func (o *OperatorInstall) SetObservedGeneration(g int64) { o.Status.ObservedGeneration = g }
 
 // SetObservedGeneration records that the generation was seen.
+func (o *OperatorSLO) SetObservedGeneration(g int64) { o.Status.ObservedGeneration = g }
+
+// SetObservedGeneration records that the generation was seen.
 func (o *EndpointProbe) SetObservedGeneration(g int64) { o.Status.ObservedGeneration = g }
 
 // InstallName is the name that the OperatorInstall of an operator has in every
 // cluster's namespace.
 func (r OperatorReference) InstallName() string { return r.Namespace + "." + r.Name }
+
+// Labels are those of the objects on the hub that are about the operator.
+func (r OperatorReference) Labels() map[string]string {
+	return map[string]string{LabelOperator: r.Name, LabelOperatorNamespace: r.Namespace}
+}
+
+// ManagedLabels are those of the objects that an agent makes for the operator on
+// its cluster.
+func (r OperatorReference) ManagedLabels() map[string]string {
+	labels := r.Labels()
+	labels[LabelManaged] = "true"
+	return labels
+}
 
 // ClusterNamespace is the namespace on the hub of the cluster with this name.
 func ClusterNamespace(cluster string) string { return "bellwether-" + cluster }

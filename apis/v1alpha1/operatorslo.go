@@ -348,9 +348,3 @@ type OperatorSLOList struct {
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []OperatorSLO `json:"items"`
 }
-
-// StatusConditions returns the address of the object's conditions.
-func (o *OperatorSLO) StatusConditions() *[]metav1.Condition { return &o.Status.Conditions }
-
-// SetObservedGeneration records that the generation was seen.
-func (o *OperatorSLO) SetObservedGeneration(g int64) { o.Status.ObservedGeneration = g }

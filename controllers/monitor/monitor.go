@@ -97,7 +97,7 @@ func (r *Reconciler) observe(ctx context.Context, oi *v1alpha1.OperatorInstall) 
 	namespace := client.InNamespace(oi.Spec.Admission.Release.TargetNamespace())
 	existing := &metav1.PartialObjectMetadataList{}
 	existing.SetGroupVersionKind(monitoringv1.SchemeGroupVersion.WithKind(monitoringv1.PodMonitorsKind + "List"))
-	if err := r.Live.List(ctx, existing, namespace, client.MatchingLabels(plan.Labels(oi.Spec.Operator))); err != nil {
+	if err := r.Live.List(ctx, existing, namespace, client.MatchingLabels(oi.Spec.Operator.ManagedLabels())); err != nil {
 		return in, fmt.Errorf("list PodMonitors: %w", err)
 	}
 	for _, item := range existing.Items {

@@ -151,9 +151,7 @@ func (r *Reconciler) supersede(ctx context.Context, rollouts []v1alpha1.Operator
 // a moment ago by a rollout that is now gone would be left without an owner.
 func (r *Reconciler) letGo(ctx context.Context, operator *v1alpha1.ManagedOperator) error {
 	var left v1alpha1.OperatorInstallList
-	err := r.Live.List(ctx, &left, client.Limit(1), client.MatchingLabels{
-		v1alpha1.LabelOperator: operator.Name, v1alpha1.LabelOperatorNamespace: operator.Namespace,
-	})
+	err := r.Live.List(ctx, &left, client.Limit(1), client.MatchingLabels(reference(operator).Labels()))
 	if err != nil {
 		return fmt.Errorf("list OperatorInstalls: %w", err)
 	}

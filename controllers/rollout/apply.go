@@ -133,13 +133,8 @@ func (r *Reconciler) assign(ctx context.Context, ro *v1alpha1.OperatorRollout, a
 		return nil
 	}
 	operator := reference(ro)
-	labels := map[string]string{
-		v1alpha1.LabelCluster:           a.Cluster,
-		v1alpha1.LabelOperator:          operator.Name,
-		v1alpha1.LabelOperatorNamespace: operator.Namespace,
-		v1alpha1.LabelRollout:           ro.Name,
-		v1alpha1.LabelWave:              a.Wave,
-	}
+	labels := operator.Labels()
+	labels[v1alpha1.LabelCluster], labels[v1alpha1.LabelRollout], labels[v1alpha1.LabelWave] = a.Cluster, ro.Name, a.Wave
 	if at == nil {
 		return r.create(ctx, &v1alpha1.OperatorInstall{
 			ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Labels: labels},

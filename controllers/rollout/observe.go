@@ -62,11 +62,9 @@ func (r *Reconciler) observeLive(ctx context.Context, in *plan.Input) error {
 		}
 	}
 	var installs v1alpha1.OperatorInstallList
-	operator := reference(in.Rollout)
+	ofOperator := client.MatchingLabels(reference(in.Rollout).Labels())
 	for more := true; more; more = installs.Continue != "" {
-		if err := r.Live.List(ctx, &installs, client.Limit(pageSize), client.Continue(installs.Continue), client.MatchingLabels{
-			v1alpha1.LabelOperator: operator.Name, v1alpha1.LabelOperatorNamespace: operator.Namespace,
-		}); err != nil {
+		if err := r.Live.List(ctx, &installs, client.Limit(pageSize), client.Continue(installs.Continue), ofOperator); err != nil {
 			return fmt.Errorf("list installs: %w", err)
 		}
 		in.ObservedInstalls = installs.ResourceVersion

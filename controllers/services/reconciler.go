@@ -50,7 +50,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		install = nil
 	}
 	var made v1alpha1.EndpointProbeList
-	if err := r.Local.List(ctx, &made, client.MatchingLabels(plan.LabelsOf(operatorOf(request)))); err != nil {
+	if err := r.Local.List(ctx, &made, client.MatchingLabels(operatorOf(request).ManagedLabels())); err != nil {
 		return ctrl.Result{}, fmt.Errorf("list EndpointProbes: %w", err)
 	}
 	var failed []error

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -155,9 +156,7 @@ func mark(object *unstructured.Unstructured, data Data, hash string) {
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	labels[v1alpha1.LabelManaged] = "true"
-	labels[v1alpha1.LabelOperator] = data.Operator
-	labels[v1alpha1.LabelOperatorNamespace] = data.OperatorNamespace
+	maps.Copy(labels, v1alpha1.OperatorReference{Namespace: data.OperatorNamespace, Name: data.Operator}.ManagedLabels())
 	object.SetLabels(labels)
 	annotations := object.GetAnnotations()
 	if annotations == nil {

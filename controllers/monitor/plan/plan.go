@@ -84,22 +84,13 @@ func Next(in Input) Decision {
 // bring monitors of their own.
 func Name(deployment string) string { return "bellwether-" + deployment }
 
-// Labels mark the PodMonitors that were made for an operator.
-func Labels(operator v1alpha1.OperatorReference) map[string]string {
-	return map[string]string{
-		v1alpha1.LabelManaged:           "true",
-		v1alpha1.LabelOperator:          operator.Name,
-		v1alpha1.LabelOperatorNamespace: operator.Namespace,
-	}
-}
-
 // podMonitor adds to what is scraped the label that the fleet's rules tell
 // clusters apart by. Prometheus itself adds the pod's namespace.
 func (in Input) podMonitor(deployment Deployment) *monitoringv1.PodMonitor {
 	asked := in.Install.Spec.Monitor
 	labels := map[string]string{}
 	maps.Copy(labels, in.Labels)
-	maps.Copy(labels, Labels(in.Install.Spec.Operator))
+	maps.Copy(labels, in.Install.Spec.Operator.ManagedLabels())
 	selector := ptr.Deref(deployment.Selector, metav1.LabelSelector{})
 	return &monitoringv1.PodMonitor{
 		TypeMeta: metav1.TypeMeta{APIVersion: monitoringv1.SchemeGroupVersion.String(), Kind: monitoringv1.PodMonitorsKind},

@@ -89,7 +89,7 @@ func (p *pass) nextRollout(release v1alpha1.Release) *v1alpha1.OperatorRollout {
 	return &v1alpha1.OperatorRollout{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: o.Namespace, Name: fmt.Sprintf("%s-%d", o.Name, revision),
-			Labels: map[string]string{v1alpha1.LabelOperator: o.Name, v1alpha1.LabelOperatorNamespace: o.Namespace},
+			Labels: v1alpha1.OperatorReference{Namespace: o.Namespace, Name: o.Name}.Labels(),
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "ManagedOperator", Name: o.Name, UID: o.UID,
 				Controller: &yes, BlockOwnerDeletion: &yes,

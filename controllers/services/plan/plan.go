@@ -33,13 +33,6 @@ type Step struct {
 	Probe *v1alpha1.EndpointProbe
 }
 
-// LabelsOf selects the EndpointProbes that were made for an operator's services.
-func LabelsOf(operator v1alpha1.OperatorReference) map[string]string {
-	return map[string]string{
-		v1alpha1.LabelManaged: "true", v1alpha1.LabelOperator: operator.Name, v1alpha1.LabelOperatorNamespace: operator.Namespace,
-	}
-}
-
 // Steps compares the services of an operator that are to be probed with the
 // EndpointProbes made for it. A nil install, one that is going, and one that no
 // rollout has admitted have none. Probes are made once the admitted release has
@@ -104,7 +97,7 @@ func ofService(install *v1alpha1.OperatorInstall, service v1alpha1.ProbedService
 	probe := &v1alpha1.EndpointProbe{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: install.Spec.Admission.Release.TargetNamespace(), Name: nameFor(install, service),
-			Labels: LabelsOf(install.Spec.Operator),
+			Labels: install.Spec.Operator.ManagedLabels(),
 		},
 		Spec: v1alpha1.EndpointProbeSpec{
 			Operator: install.Spec.Operator.Name, Name: service.Name,

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"golang.org/x/term"
+	"k8s.io/apimachinery/pkg/labels"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,10 +29,7 @@ func (a *app) watchRollouts(ctx context.Context, operator client.ObjectKey) (cli
 	if err != nil {
 		return nil, nil, badKubeconfig(err)
 	}
-	installs, err := parseSelector(fmt.Sprintf("%s=%s,%s=%s", v1alpha1.LabelOperator, operator.Name, v1alpha1.LabelOperatorNamespace, operator.Namespace))
-	if err != nil {
-		return nil, nil, err
-	}
+	installs := labels.SelectorFromSet(v1alpha1.OperatorReference(operator).Labels())
 	watched, err := cache.New(config, cache.Options{Scheme: scheme, DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
 			&v1alpha1.OperatorRollout{}: {Namespaces: map[string]cache.Config{operator.Namespace: {}}},

@@ -210,9 +210,7 @@ func members(ctx context.Context, r client.Reader, rollout *v1alpha1.OperatorRol
 // installsOf returns an operator's installs on all clusters.
 func installsOf(ctx context.Context, r client.Reader, operator client.ObjectKey) ([]v1alpha1.OperatorInstall, error) {
 	list := &v1alpha1.OperatorInstallList{}
-	if err := r.List(ctx, list, client.MatchingLabels{
-		v1alpha1.LabelOperator: operator.Name, v1alpha1.LabelOperatorNamespace: operator.Namespace,
-	}); err != nil {
+	if err := r.List(ctx, list, client.MatchingLabels(v1alpha1.OperatorReference(operator).Labels())); err != nil {
 		return nil, fmt.Errorf("list installs: %w", err)
 	}
 	return list.Items, nil
