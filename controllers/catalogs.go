@@ -10,7 +10,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/load"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
-	"github.com/bellwether-dev/bellwether/controllers/kit/trouble"
+	"github.com/bellwether-dev/bellwether/catalogs/reasons"
 )
 
 // Catalogs reads published catalogs for the hub's controllers, in the terms of
@@ -50,4 +50,4 @@ func (c *Catalogs) Package(ctx context.Context, source v1alpha1.CatalogSource, d
 }
 
 // Reason names what is wrong with a catalog in the terms of the API.
-func (c *Catalogs) Reason(err error) string { return trouble.Reason(err) }
+func (c *Catalogs) Reason(err error) string { return reasons.For(err) }

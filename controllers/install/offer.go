@@ -18,8 +18,8 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/catalogs/view"
 	"github.com/bellwether-dev/bellwether/controllers/install/plan"
-	"github.com/bellwether-dev/bellwether/controllers/kit/blocks"
-	"github.com/bellwether-dev/bellwether/controllers/kit/trouble"
+	"github.com/bellwether-dev/bellwether/catalogs/blocks"
+	"github.com/bellwether-dev/bellwether/catalogs/reasons"
 )
 
 // offer works out the way to the admitted release and the view of its next hop.
@@ -276,6 +276,6 @@ var advice = map[string]string{
 }
 
 func problem(err error) *plan.Problem {
-	reason := trouble.Reason(err)
+	reason := reasons.For(err)
 	return &plan.Problem{Reason: reason, Message: strings.TrimSpace(err.Error() + ". " + advice[reason])}
 }

@@ -19,7 +19,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	apply "github.com/bellwether-dev/bellwether/apis/v1alpha1/applyconfiguration/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/controllers/rollout/plan"
+	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
 // Membership and admission are applied by two owners, so that writing the one
@@ -35,11 +35,11 @@ const writers = 16
 // apply carries the actions out. A cluster that cannot be written does not
 // hold up the others; a rollout that was changed since it was read holds up
 // all.
-func (r *Reconciler) apply(ctx context.Context, ro *v1alpha1.OperatorRollout, actions []plan.Action) error {
+func (r *Reconciler) apply(ctx context.Context, ro *v1alpha1.OperatorRollout, actions []rollouts.Action) error {
 	if len(actions) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, plan.AdmissionTimeout)
+	ctx, cancel := context.WithTimeout(ctx, rollouts.AdmissionTimeout)
 	defer cancel()
 	var (
 		group errgroup.Group
@@ -84,7 +84,7 @@ func foremost(errs []error) error {
 
 func outdated(err error) bool { return apierrors.IsConflict(err) }
 
-func (r *Reconciler) act(ctx context.Context, ro *v1alpha1.OperatorRollout, a plan.Action) error {
+func (r *Reconciler) act(ctx context.Context, ro *v1alpha1.OperatorRollout, a rollouts.Action) error {
 	if err := r.fence(ctx, ro); err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (r *Reconciler) act(ctx context.Context, ro *v1alpha1.OperatorRollout, a pl
 	if at != nil && (at.DeletionTimestamp != nil || at.Spec.Admission != nil && at.Spec.Admission.Revision > ro.Spec.Revision) {
 		return nil
 	}
-	if a.Kind == plan.ActionAssign {
+	if a.Kind == rollouts.ActionAssign {
 		return r.assign(ctx, ro, a, key, at)
 	}
 	return r.admit(ctx, ro, a, at)
@@ -127,7 +127,7 @@ func conflict(ro *v1alpha1.OperatorRollout, what string) error {
 
 // assign writes the membership. Once the plan is frozen, a member is never
 // moved.
-func (r *Reconciler) assign(ctx context.Context, ro *v1alpha1.OperatorRollout, a plan.Action, key client.ObjectKey, at *v1alpha1.OperatorInstall) error {
+func (r *Reconciler) assign(ctx context.Context, ro *v1alpha1.OperatorRollout, a rollouts.Action, key client.ObjectKey, at *v1alpha1.OperatorInstall) error {
 	member := at != nil && at.Labels[v1alpha1.LabelRollout] == ro.Name
 	if member && (ro.Status.PlanHash != "" || at.Labels[v1alpha1.LabelWave] == a.Wave) {
 		return nil
@@ -164,7 +164,7 @@ func (r *Reconciler) create(ctx context.Context, install *v1alpha1.OperatorInsta
 }
 
 // admit writes the stamp, unless this rollout's stamp is there already.
-func (r *Reconciler) admit(ctx context.Context, ro *v1alpha1.OperatorRollout, a plan.Action, at *v1alpha1.OperatorInstall) error {
+func (r *Reconciler) admit(ctx context.Context, ro *v1alpha1.OperatorRollout, a rollouts.Action, at *v1alpha1.OperatorInstall) error {
 	if at == nil || at.Labels[v1alpha1.LabelRollout] != ro.Name || at.Labels[v1alpha1.LabelWave] != a.Wave {
 		return nil
 	}

@@ -13,13 +13,13 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
-	"github.com/bellwether-dev/bellwether/controllers/kit/conditions"
-	"github.com/bellwether-dev/bellwether/controllers/rollout/plan"
+	"github.com/bellwether-dev/bellwether/apis/conditions"
+	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
-// observe gathers from the cache what plan.Next decides on.
-func (r *Reconciler) observe(ctx context.Context, ro *v1alpha1.OperatorRollout) (plan.Input, error) {
-	in := plan.Input{Now: r.Now(), Rollout: ro}
+// observe gathers from the cache what rollouts.Next decides on.
+func (r *Reconciler) observe(ctx context.Context, ro *v1alpha1.OperatorRollout) (rollouts.Input, error) {
+	in := rollouts.Input{Now: r.Now(), Rollout: ro}
 	newer, err := r.newer(ctx, ro)
 	if err != nil {
 		return in, err
@@ -49,7 +49,7 @@ const pageSize = 500
 
 // observeLive replaces what came from the cache by what the API server says
 // now.
-func (r *Reconciler) observeLive(ctx context.Context, in *plan.Input) error {
+func (r *Reconciler) observeLive(ctx context.Context, in *rollouts.Input) error {
 	in.Now, in.Live = r.Now(), true
 	in.Clusters, in.Installs, in.ObservedInstalls = nil, nil, ""
 	var clusters v1alpha1.FleetClusterList
@@ -92,9 +92,9 @@ func (r *Reconciler) newer(ctx context.Context, ro *v1alpha1.OperatorRollout) (b
 	return false, nil
 }
 
-func observeCluster(c *v1alpha1.FleetCluster) plan.Cluster {
+func observeCluster(c *v1alpha1.FleetCluster) rollouts.Cluster {
 	online := conditions.Get(c.Status.Conditions, v1alpha1.ConditionOnline)
-	seen := plan.Cluster{
+	seen := rollouts.Cluster{
 		Name: c.Name, Labels: c.Labels, Enrolled: enrolled(c),
 		Online: online.Status == metav1.ConditionTrue, Paused: c.Spec.Paused, Deleting: c.DeletionTimestamp != nil,
 	}
@@ -111,16 +111,16 @@ func enrolled(c *v1alpha1.FleetCluster) bool {
 	return c.Status.Namespace != "" && reason != v1alpha1.ReasonNamespaceTerminating && reason != v1alpha1.ReasonNamespaceConflict
 }
 
-func observeInstall(at *v1alpha1.OperatorInstall) plan.Install {
+func observeInstall(at *v1alpha1.OperatorInstall) rollouts.Install {
 	stalled := conditions.Get(at.Status.Conditions, v1alpha1.ConditionStalled)
-	seen := plan.Install{
+	seen := rollouts.Install{
 		Cluster: at.Spec.Cluster, Rollout: at.Labels[v1alpha1.LabelRollout], Wave: at.Labels[v1alpha1.LabelWave],
 		SucceededHash: at.Status.SucceededHash,
 		Stalled:       stalled.Status == metav1.ConditionTrue && stalled.ObservedGeneration == at.Generation,
 		Deleting:      at.DeletionTimestamp != nil,
 	}
 	if a := at.Spec.Admission; a != nil {
-		seen.Stamp = plan.Stamp{RolloutUID: a.RolloutUID, Hash: a.Hash, AdmittedAt: a.AdmittedAt.Time}
+		seen.Stamp = rollouts.Stamp{RolloutUID: a.RolloutUID, Hash: a.Hash, AdmittedAt: a.AdmittedAt.Time}
 	}
 	return seen
 }

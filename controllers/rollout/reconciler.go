@@ -20,8 +20,8 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
-	"github.com/bellwether-dev/bellwether/controllers/kit/conditions"
-	"github.com/bellwether-dev/bellwether/controllers/rollout/plan"
+	"github.com/bellwether-dev/bellwether/apis/conditions"
+	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
 // +kubebuilder:rbac:groups=bellwether.dev,resources=operatorrollouts,verbs=get;list;watch
@@ -51,12 +51,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, ro *v1alpha1.OperatorRollout
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("observe rollout: %w", err)
 	}
-	next := plan.Next(in)
+	next := rollouts.Next(in)
 	if next.WantsLive {
 		if err := r.observeLive(ctx, &in); err != nil {
 			return ctrl.Result{}, fmt.Errorf("observe rollout live: %w", err)
 		}
-		next = plan.Next(in)
+		next = rollouts.Next(in)
 	}
 	applyErr := r.apply(ctx, ro, next.Actions)
 	r.report(ctx, ro, next, applyErr)
@@ -65,7 +65,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, ro *v1alpha1.OperatorRollout
 
 // report puts the decision into the status, which the shell writes with the
 // resource version that was read as its precondition.
-func (r *Reconciler) report(ctx context.Context, ro *v1alpha1.OperatorRollout, next plan.Decision, applyErr error) {
+func (r *Reconciler) report(ctx context.Context, ro *v1alpha1.OperatorRollout, next rollouts.Decision, applyErr error) {
 	logger := log.FromContext(ctx)
 	if was := ro.Status.Phase; was != next.Status.Phase {
 		logger.Info("Rollout changed phase", "from", was, "to", next.Status.Phase, "message", next.Status.Message)
@@ -89,8 +89,8 @@ func (r *Reconciler) report(ctx context.Context, ro *v1alpha1.OperatorRollout, n
 	}
 }
 
-var states = map[plan.Standing]conditions.State{
-	plan.Underway: conditions.InProgress, plan.Done: conditions.Current, plan.Stuck: conditions.Stalled,
+var states = map[rollouts.Standing]conditions.State{
+	rollouts.Underway: conditions.InProgress, rollouts.Done: conditions.Current, rollouts.Stuck: conditions.Stalled,
 }
 
 func plannedMessage(ro *v1alpha1.OperatorRollout) string {

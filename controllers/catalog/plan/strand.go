@@ -11,7 +11,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
-	"github.com/bellwether-dev/bellwether/controllers/kit/blocks"
+	"github.com/bellwether-dev/bellwether/catalogs/blocks"
 )
 
 // strands tells which versions that clusters run would be left without a way to

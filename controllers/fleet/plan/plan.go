@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/controllers/kit/removal"
+	"github.com/bellwether-dev/bellwether/rollouts/removal"
 )
 
 // NamespaceState is what the cluster's namespace on the hub looks like.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/controllers/kit/conditions"
+	"github.com/bellwether-dev/bellwether/apis/conditions"
 )
 
 // decision starts from the status as it was and what is plain to see.

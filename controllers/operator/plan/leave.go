@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/controllers/kit/conditions"
-	"github.com/bellwether-dev/bellwether/controllers/kit/removal"
+	"github.com/bellwether-dev/bellwether/apis/conditions"
+	"github.com/bellwether-dev/bellwether/rollouts/removal"
 )
 
 func hasFinalizer(o *v1alpha1.ManagedOperator) bool {

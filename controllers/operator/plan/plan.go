@@ -16,8 +16,8 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
-	"github.com/bellwether-dev/bellwether/controllers/kit/conditions"
-	"github.com/bellwether-dev/bellwether/controllers/kit/removal"
+	"github.com/bellwether-dev/bellwether/apis/conditions"
+	"github.com/bellwether-dev/bellwether/rollouts/removal"
 )
 
 // Cluster is a FleetCluster.

@@ -12,9 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/controllers/kit/conditions"
-	"github.com/bellwether-dev/bellwether/controllers/kit/removal"
-	rollout "github.com/bellwether-dev/bellwether/controllers/rollout/plan"
+	"github.com/bellwether-dev/bellwether/apis/conditions"
+	"github.com/bellwether-dev/bellwether/rollouts/removal"
+	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
 // needsRollout tells whether the newest rollout is not the one that the spec
@@ -97,7 +97,7 @@ func (p *pass) nextRollout(release v1alpha1.Release) *v1alpha1.OperatorRollout {
 		},
 		Spec: v1alpha1.OperatorRolloutSpec{
 			Operator: v1alpha1.LocalReference{Name: o.Name}, Revision: revision, Release: release,
-			ClusterSelector: *o.Spec.ClusterSelector.DeepCopy(), Strategy: rollout.Defaulted(*o.Spec.Strategy.DeepCopy()),
+			ClusterSelector: *o.Spec.ClusterSelector.DeepCopy(), Strategy: rollouts.Defaulted(*o.Spec.Strategy.DeepCopy()),
 		},
 	}
 }

@@ -42,9 +42,9 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
-	"github.com/bellwether-dev/bellwether/controllers/kit/conditions"
+	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/controllers/rollout"
-	"github.com/bellwether-dev/bellwether/controllers/rollout/plan"
+	"github.com/bellwether-dev/bellwether/rollouts"
 	"github.com/bellwether-dev/bellwether/testbed/build"
 	"github.com/bellwether-dev/bellwether/testbed/cluster"
 	"github.com/bellwether-dev/bellwether/testbed/testenv"
@@ -204,7 +204,7 @@ func (w *world) start(revision int64, strategy v1alpha1.RolloutStrategy) *v1alph
 				Install: v1alpha1.InstallSettings{Mode: v1alpha1.InstallAllNamespaces},
 			},
 			ClusterSelector: metav1.LabelSelector{MatchLabels: map[string]string{"fleet": w.tag}},
-			Strategy:        plan.Defaulted(strategy),
+			Strategy:        rollouts.Defaulted(strategy),
 		},
 	}
 	must(w.t, w.Create(w.t.Context(), ro))

@@ -18,8 +18,8 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/view"
-	"github.com/bellwether-dev/bellwether/controllers/kit/blocks"
-	"github.com/bellwether-dev/bellwether/controllers/rollout/plan"
+	"github.com/bellwether-dev/bellwether/catalogs/blocks"
+	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
 const rolloutPlanLong = `Show what a rollout would do if it were started now: the path from each version
@@ -99,12 +99,12 @@ func (a *app) plan(ctx context.Context, h *hub, operator *v1alpha1.ManagedOperat
 	if o.channel != "" {
 		operator.Spec.Channel = o.channel
 	}
-	in := view.PlanInput{Now: a.now(), Operator: operator, Strategy: plan.Defaulted(operator.Spec.Strategy), Channel: operator.Spec.Channel}
+	in := view.PlanInput{Now: a.now(), Operator: operator, Strategy: rollouts.Defaulted(operator.Spec.Strategy), Channel: operator.Spec.Channel}
 	var err error
 	if in.Clusters, err = clusters(ctx, h); err != nil {
 		return err
 	}
-	if in.Waves, err = plan.Preview(operator.Spec.ClusterSelector, in.Strategy, planClusters(in.Clusters)); err != nil {
+	if in.Waves, err = rollouts.Preview(operator.Spec.ClusterSelector, in.Strategy, planClusters(in.Clusters)); err != nil {
 		return fmt.Errorf("plan waves: %w", err)
 	}
 	if in.Installs, err = installsOf(ctx, h, client.ObjectKeyFromObject(operator)); err != nil {
@@ -121,11 +121,11 @@ func (a *app) plan(ctx context.Context, h *hub, operator *v1alpha1.ManagedOperat
 }
 
 // planClusters are the clusters as the planner sees them.
-func planClusters(list []v1alpha1.FleetCluster) []plan.Cluster {
-	out := make([]plan.Cluster, 0, len(list))
+func planClusters(list []v1alpha1.FleetCluster) []rollouts.Cluster {
+	out := make([]rollouts.Cluster, 0, len(list))
 	for i := range list {
 		c := &list[i]
-		out = append(out, plan.Cluster{
+		out = append(out, rollouts.Cluster{
 			Name: c.Name, Labels: c.Labels, Enrolled: c.Status.Namespace != "", Paused: c.Spec.Paused, Deleting: c.DeletionTimestamp != nil,
 			Online: meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionOnline),
 		})

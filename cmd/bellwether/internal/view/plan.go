@@ -13,14 +13,14 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
-	"github.com/bellwether-dev/bellwether/controllers/rollout/plan"
+	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
 // PlanInput is what a dry run is made of.
 type PlanInput struct {
 	Now      time.Time
 	Operator *v1alpha1.ManagedOperator
-	Waves    []plan.WavePreview
+	Waves    []rollouts.WavePreview
 	// Strategy with every default filled in.
 	Strategy v1alpha1.RolloutStrategy
 	Clusters []v1alpha1.FleetCluster
@@ -135,7 +135,7 @@ func pathCell(in PlanInput, p present) Cell {
 func planTable(in PlanInput, wide bool) *Table {
 	t := &Table{Header: []string{"WAVE", "CLUSTERS", "AT A TIME", "MAY FAIL", "DEADLINE", "SOAK", "GATES", "MEMBERS"}}
 	for _, w := range in.Waves {
-		if len(w.Clusters) == 0 && w.Name == plan.RestWave {
+		if len(w.Clusters) == 0 && w.Name == rollouts.RestWave {
 			continue
 		}
 		gates := Cell{"-", Dim}

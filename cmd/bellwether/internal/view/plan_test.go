@@ -13,7 +13,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
-	"github.com/bellwether-dev/bellwether/controllers/rollout/plan"
+	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
 func echoPackage() *catalogs.Package {
@@ -33,7 +33,7 @@ func echoPackage() *catalogs.Package {
 }
 
 func TestPlan(t *testing.T) {
-	waves := []plan.WavePreview{
+	waves := []rollouts.WavePreview{
 		{Name: "canary", Clusters: []string{"canary-1"}, MaxConcurrency: 1, Deadline: 30 * time.Minute, Soak: time.Hour},
 		{Name: "prod", Clusters: []string{"prod-1", "prod-2", "prod-3"}, MaxConcurrency: 1, MaxFailures: 1, Deadline: 30 * time.Minute, Gates: []string{"sre"}},
 		{Name: "rest", MaxConcurrency: 1, Deadline: 30 * time.Minute},

@@ -11,7 +11,7 @@ import (
 	"github.com/mattn/go-runewidth"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/controllers/rollout/plan"
+	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
 // RolloutInput is what the picture of a rollout is made of.
@@ -105,7 +105,7 @@ func waveTable(in RolloutInput) *Table {
 }
 
 // impliedOnly is true for the last wave that nobody asked for and nobody is in.
-func impliedOnly(w *v1alpha1.WaveStatus) bool { return w.Total == 0 && w.Name == plan.RestWave }
+func impliedOnly(w *v1alpha1.WaveStatus) bool { return w.Total == 0 && w.Name == rollouts.RestWave }
 
 const barWidth = 20
 

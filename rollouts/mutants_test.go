@@ -1,7 +1,7 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package plan_test
+package rollouts_test
 
 import (
 	"encoding/json"

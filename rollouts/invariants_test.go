@@ -1,7 +1,7 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package plan_test
+package rollouts_test
 
 import (
 	"time"
@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/controllers/rollout/plan"
+	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
 // strategyWave finds the wave of a strategy and its place. These checks read
@@ -64,7 +64,7 @@ func (w *world) holders(r *rollout, wave string) (ours, older int) {
 }
 
 // checkAdmission is called before a stamp is written.
-func (w *world) checkAdmission(p *hubPass, a plan.Action, at install) {
+func (w *world) checkAdmission(p *hubPass, a rollouts.Action, at install) {
 	// What a person did after the hub made sure of the rollout comes too late
 	// for this one cluster.
 	r, ro := p.r, p.read
@@ -113,7 +113,7 @@ func approved(ro *v1alpha1.OperatorRollout, wave, gate string) bool {
 
 // checkBadRelease: a release that succeeds nowhere reaches no more clusters
 // than may fail and may be in progress.
-func (w *world) checkBadRelease(r *rollout, a plan.Action) {
+func (w *world) checkBadRelease(r *rollout, a rollouts.Action) {
 	if !w.bad {
 		return
 	}
@@ -128,7 +128,7 @@ func (w *world) checkBadRelease(r *rollout, a plan.Action) {
 
 // checkJoin: a late joiner belongs to a wave that selects it, and that did not
 // take a fixed share of the fleet.
-func (w *world) checkJoin(p *hubPass, a plan.Action) {
+func (w *world) checkJoin(p *hubPass, a rollouts.Action) {
 	wave, _ := strategyWave(p.read, a.Wave)
 	for _, c := range p.in.Clusters {
 		if c.Name != a.Cluster {

@@ -1,7 +1,7 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package plan_test
+package rollouts_test
 
 import (
 	"cmp"
@@ -22,7 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/controllers/rollout/plan"
+	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
 var (
@@ -107,7 +107,7 @@ func newWorld(seed uint64) *world {
 func (w *world) join(n int) {
 	name := fmt.Sprintf("c%02d", n)
 	w.log("%s joins", name)
-	w.putCluster(name, func(c *plan.Cluster) {
+	w.putCluster(name, func(c *rollouts.Cluster) {
 		c.Name = name
 		c.Labels = map[string]string{"fleet": "yes", "stage": pick(w.rng, "canary", "prod", "prod"), "order": strconv.Itoa(w.rng.IntN(5))}
 		c.Enrolled = true
@@ -193,15 +193,15 @@ func (w *world) disturb(cluster string) {
 	case 0, 1, 2:
 		w.setOnline(cluster, !c.Online)
 	case 3:
-		w.putCluster(cluster, func(c *plan.Cluster) { c.Paused = !c.Paused })
+		w.putCluster(cluster, func(c *rollouts.Cluster) { c.Paused = !c.Paused })
 	case 4, 5:
-		w.putCluster(cluster, func(c *plan.Cluster) { c.Labels["stage"] = pick(w.rng, "canary", "prod", "other") })
+		w.putCluster(cluster, func(c *rollouts.Cluster) { c.Labels["stage"] = pick(w.rng, "canary", "prod", "other") })
 	case 6:
 		w.left[cluster] = true
-		w.putCluster(cluster, func(c *plan.Cluster) { c.Labels["fleet"] = pick(w.rng, "yes", "no") })
+		w.putCluster(cluster, func(c *rollouts.Cluster) { c.Labels["fleet"] = pick(w.rng, "yes", "no") })
 	case 7:
 		w.left[cluster] = true
-		w.putCluster(cluster, func(c *plan.Cluster) { c.Deleting = c.Deleting || w.rng.IntN(3) == 0 })
+		w.putCluster(cluster, func(c *rollouts.Cluster) { c.Deleting = c.Deleting || w.rng.IntN(3) == 0 })
 	}
 	w.log("%s: %+v", cluster, w.clusters()[cluster])
 }
@@ -260,7 +260,7 @@ func (w *world) calm() {
 	w.log("calm")
 	for _, name := range slices.Sorted(maps.Keys(w.clusters())) {
 		w.setOnline(name, true)
-		w.putCluster(name, func(c *plan.Cluster) { c.Paused = false })
+		w.putCluster(name, func(c *rollouts.Cluster) { c.Paused = false })
 	}
 	r := w.latest()
 	w.putRollout(r, r.now().ResourceVersion, func(ro *v1alpha1.OperatorRollout) {

@@ -1,7 +1,7 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package plan_test
+package rollouts_test
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/controllers/rollout/plan"
+	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -22,7 +22,7 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // scene is a planned rollout of waves one (a, b) and two (c, d), two clusters
 // at a time, seen live at noon. Nothing was admitted yet.
 type scene struct {
-	plan.Input
+	rollouts.Input
 	ro *v1alpha1.OperatorRollout
 }
 
@@ -31,14 +31,14 @@ func newScene() *scene {
 	one := v1alpha1.Wave{Name: "one", MaxConcurrency: number(2), Size: number(2)}
 	ro := &v1alpha1.OperatorRollout{ObjectMeta: metav1.ObjectMeta{Name: "echo-2", UID: "uid-2"}}
 	ro.Spec.Revision = 2
-	ro.Spec.Strategy = plan.Defaulted(v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{one, two}})
+	ro.Spec.Strategy = rollouts.Defaulted(v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{one, two}})
 	ro.Status = v1alpha1.OperatorRolloutStatus{
 		Phase: v1alpha1.RolloutProgressing, PlanHash: "frozen", ReleaseHash: "new", ObservedInstalls: "100",
 		Waves: []v1alpha1.WaveStatus{{Name: "one", Phase: v1alpha1.WaveUpdating}, {Name: "two", Phase: v1alpha1.WaveWaiting}},
 	}
-	s := &scene{ro: ro, Input: plan.Input{Now: noon, Rollout: ro, Live: true, ObservedInstalls: "200", Clusters: members(4)}}
+	s := &scene{ro: ro, Input: rollouts.Input{Now: noon, Rollout: ro, Live: true, ObservedInstalls: "200", Clusters: members(4)}}
 	for i, wave := range []string{"one", "one", "two", "two"} {
-		s.Installs = append(s.Installs, plan.Install{Cluster: s.Clusters[i].Name, Rollout: "echo-2", Wave: wave})
+		s.Installs = append(s.Installs, rollouts.Install{Cluster: s.Clusters[i].Name, Rollout: "echo-2", Wave: wave})
 	}
 	return s
 }
@@ -47,7 +47,7 @@ func (s *scene) wave(i int) *v1alpha1.Wave { return &s.ro.Spec.Strategy.Waves[i]
 
 func (s *scene) admit(ago time.Duration, clusters ...int) {
 	for _, i := range clusters {
-		s.Installs[i].Stamp = plan.Stamp{RolloutUID: "uid-2", Hash: "new", AdmittedAt: noon.Add(-ago)}
+		s.Installs[i].Stamp = rollouts.Stamp{RolloutUID: "uid-2", Hash: "new", AdmittedAt: noon.Add(-ago)}
 	}
 }
 
@@ -77,7 +77,7 @@ func (s *scene) batch(ago time.Duration, clusters ...string) {
 }
 
 // told is a decision in short.
-func told(d plan.Decision) string {
+func told(d rollouts.Decision) string {
 	if d.WantsLive {
 		return "wants a live view"
 	}
@@ -271,7 +271,7 @@ func TestNext(t *testing.T) {
 		"paused: it is kept while a slow hub may still act on it": {
 			given: func(s *scene) {
 				s.ro.Spec.Paused, s.ro.Status.Phase = true, v1alpha1.RolloutPaused
-				s.batch(plan.AdmissionTimeout, "a")
+				s.batch(rollouts.AdmissionTimeout, "a")
 			},
 			want: "Paused, one Updating, two Waiting, batch a: paused; what was admitted finishes",
 		},
@@ -316,14 +316,14 @@ func TestNext(t *testing.T) {
 		"busy with an older release, moved within its slot": {
 			given: func(s *scene) {
 				s.wave(0).MaxConcurrency = number(1)
-				s.Installs[1].Stamp = plan.Stamp{RolloutUID: "uid-1", Hash: "old", AdmittedAt: noon.Add(-time.Minute)}
+				s.Installs[1].Stamp = rollouts.Stamp{RolloutUID: "uid-1", Hash: "old", AdmittedAt: noon.Add(-time.Minute)}
 			},
 			want: "Progressing, one Updating, two Waiting, batch b: wave one: 0 of 2 clusters updated, 1 in progress",
 		},
 		"done with an older release": {
 			given: func(s *scene) {
 				s.wave(0).MaxConcurrency = number(1)
-				s.Installs[1].Stamp = plan.Stamp{RolloutUID: "uid-1", Hash: "old", AdmittedAt: noon.Add(-time.Minute)}
+				s.Installs[1].Stamp = rollouts.Stamp{RolloutUID: "uid-1", Hash: "old", AdmittedAt: noon.Add(-time.Minute)}
 				s.Installs[1].SucceededHash = "old"
 			},
 			want: "Progressing, one Updating, two Waiting, batch a: wave one: 0 of 2 clusters updated, 1 in progress",
@@ -331,7 +331,7 @@ func TestNext(t *testing.T) {
 		"the release is there already": {
 			given: func(s *scene) {
 				for i := range 2 {
-					s.Installs[i].Stamp = plan.Stamp{RolloutUID: "uid-1", Hash: "new"}
+					s.Installs[i].Stamp = rollouts.Stamp{RolloutUID: "uid-1", Hash: "new"}
 					s.Installs[i].SucceededHash = "new"
 				}
 			},
@@ -401,7 +401,7 @@ func TestNext(t *testing.T) {
 			t.Parallel()
 			s := newScene()
 			test.given(s)
-			if diff := cmp.Diff(test.want, told(plan.Next(s.Input))); diff != "" {
+			if diff := cmp.Diff(test.want, told(rollouts.Next(s.Input))); diff != "" {
 				t.Errorf("decision (-want +got):\n%s", diff)
 			}
 		})
@@ -415,7 +415,7 @@ func TestStopRenewsTheBatch(t *testing.T) {
 	s := newScene()
 	s.ro.Spec.Paused = true
 	s.batch(time.Hour, "a")
-	stopped := plan.Next(s.Input).Status
+	stopped := rollouts.Next(s.Input).Status
 	if stopped.Phase != v1alpha1.RolloutPaused || stopped.Batch == nil || !stopped.Batch.Clusters[0].AdmittedAt.Time.Equal(noon) {
 		t.Errorf("%s, batch %+v", stopped.Phase, stopped.Batch)
 	}
@@ -427,19 +427,19 @@ func TestBatchIsBounded(t *testing.T) {
 	s.ro.Status = v1alpha1.OperatorRolloutStatus{}
 	s.ro.Spec.Strategy = v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{{Name: "all", MaxConcurrency: percent("100%")}}}
 	s.Clusters, s.Installs = nil, nil
-	for i := range 3 * plan.MaxBatch {
+	for i := range 3 * rollouts.MaxBatch {
 		name := fmt.Sprintf("c%04d", i)
-		s.Clusters = append(s.Clusters, plan.Cluster{Name: name, Enrolled: true, Online: true})
+		s.Clusters = append(s.Clusters, rollouts.Cluster{Name: name, Enrolled: true, Online: true})
 	}
-	d := plan.Next(s.Input)
-	if len(d.Actions) != plan.MaxAssignments || d.RecheckAfter == 0 {
+	d := rollouts.Next(s.Input)
+	if len(d.Actions) != rollouts.MaxAssignments || d.RecheckAfter == 0 {
 		t.Errorf("%d assignments in one pass, and a recheck after %s", len(d.Actions), d.RecheckAfter)
 	}
 	for _, c := range s.Clusters {
-		s.Installs = append(s.Installs, plan.Install{Cluster: c.Name, Rollout: "echo-2", Wave: "all"})
+		s.Installs = append(s.Installs, rollouts.Install{Cluster: c.Name, Rollout: "echo-2", Wave: "all"})
 	}
-	d = plan.Next(s.Input)
-	if n := len(d.Status.Batch.Clusters); n != plan.MaxBatch {
+	d = rollouts.Next(s.Input)
+	if n := len(d.Status.Batch.Clusters); n != rollouts.MaxBatch {
 		t.Errorf("%d clusters in the batch", n)
 	}
 }
@@ -461,7 +461,7 @@ func TestRecheck(t *testing.T) {
 		},
 		"a batch entry that should have been seen": {
 			given: func(s *scene) { s.batch(0, "a", "b") },
-			want:  2*plan.AdmissionTimeout + time.Second,
+			want:  2*rollouts.AdmissionTimeout + time.Second,
 		},
 	}
 	for name, test := range tests {
@@ -469,7 +469,7 @@ func TestRecheck(t *testing.T) {
 			t.Parallel()
 			s := newScene()
 			test.given(s)
-			if got := plan.Next(s.Input).RecheckAfter; got != test.want {
+			if got := rollouts.Next(s.Input).RecheckAfter; got != test.want {
 				t.Errorf("recheck after %s, want %s", got, test.want)
 			}
 		})
@@ -486,7 +486,7 @@ func FuzzNext(f *testing.F) {
 		s := newScene()
 		s.Live, s.Newer = rng.IntN(4) > 0, rng.IntN(8) == 0
 		s.scramble(rng)
-		d := plan.Next(s.Input)
+		d := rollouts.Next(s.Input)
 		counted := !d.WantsLive && !s.Newer && d.Status.PlanHash != ""
 		for _, w := range d.Status.Waves {
 			c := w.WaveCounts
@@ -494,7 +494,7 @@ func FuzzNext(f *testing.F) {
 				t.Errorf("the counts of wave %s do not add up: %+v", w.Name, c)
 			}
 		}
-		if b := d.Status.Batch; b != nil && len(b.Clusters) > plan.MaxBatch {
+		if b := d.Status.Batch; b != nil && len(b.Clusters) > rollouts.MaxBatch {
 			t.Errorf("%d clusters in the batch", len(b.Clusters))
 		}
 	})
@@ -507,7 +507,7 @@ func (s *scene) scramble(rng *rand.Rand) {
 	for i := range s.Installs {
 		at := &s.Installs[i]
 		at.Cluster, at.Wave, at.Rollout = some(), waveName(), pick(rng, "echo-2", "echo-1", "")
-		at.Stamp = plan.Stamp{RolloutUID: pick(rng, "", "uid-1", "uid-2"), Hash: pick(rng, "", "new", "old"), AdmittedAt: noon.Add(time.Duration(rng.IntN(7200)-3600) * time.Second)}
+		at.Stamp = rollouts.Stamp{RolloutUID: pick(rng, "", "uid-1", "uid-2"), Hash: pick(rng, "", "new", "old"), AdmittedAt: noon.Add(time.Duration(rng.IntN(7200)-3600) * time.Second)}
 		at.SucceededHash = pick(rng, "", "new", "old")
 		at.Stalled, at.Deleting = rng.IntN(3) == 0, rng.IntN(5) == 0
 	}

@@ -1,7 +1,7 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package trouble_test
+package reasons_test
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
-	"github.com/bellwether-dev/bellwether/controllers/kit/trouble"
+	"github.com/bellwether-dev/bellwether/catalogs/reasons"
 )
 
 func TestReason(t *testing.T) {
@@ -29,7 +29,7 @@ func TestReason(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := trouble.Reason(test.err); got != test.want {
+			if got := reasons.For(test.err); got != test.want {
 				t.Errorf("reason = %s, want %s", got, test.want)
 			}
 		})

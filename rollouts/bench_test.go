@@ -1,7 +1,7 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package plan_test
+package rollouts_test
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/controllers/rollout/plan"
+	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
 // BenchmarkNext plans a pass over a fleet of which half is updated.
@@ -21,16 +21,16 @@ func BenchmarkNext(b *testing.B) {
 			s.Clusters, s.Installs = nil, nil
 			for i := range n {
 				name := fmt.Sprintf("cluster-%05d", i)
-				s.Clusters = append(s.Clusters, plan.Cluster{Name: name, Enrolled: true, Online: true, Labels: map[string]string{"region": "eu", "stage": "prod"}})
-				s.Installs = append(s.Installs, plan.Install{Cluster: name, Rollout: "echo-2", Wave: "all"})
+				s.Clusters = append(s.Clusters, rollouts.Cluster{Name: name, Enrolled: true, Online: true, Labels: map[string]string{"region": "eu", "stage": "prod"}})
+				s.Installs = append(s.Installs, rollouts.Install{Cluster: name, Rollout: "echo-2", Wave: "all"})
 				if i%2 == 0 {
 					s.Installs[i].SucceededHash = "new"
-					s.Installs[i].Stamp = plan.Stamp{RolloutUID: "uid-2", Hash: "new", AdmittedAt: noon.Add(-time.Minute)}
+					s.Installs[i].Stamp = rollouts.Stamp{RolloutUID: "uid-2", Hash: "new", AdmittedAt: noon.Add(-time.Minute)}
 				}
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				plan.Next(s.Input)
+				rollouts.Next(s.Input)
 			}
 		})
 	}

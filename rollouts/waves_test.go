@@ -1,7 +1,7 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package plan_test
+package rollouts_test
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/controllers/rollout/plan"
+	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
 func number(n int32) *intstr.IntOrString { return new(intstr.FromInt32(n)) }
@@ -25,10 +25,10 @@ func by(key, value string) *metav1.LabelSelector {
 }
 
 // members is a fleet of n clusters named from a.
-func members(n int, labels ...map[string]string) []plan.Cluster {
-	fleet := make([]plan.Cluster, n)
+func members(n int, labels ...map[string]string) []rollouts.Cluster {
+	fleet := make([]rollouts.Cluster, n)
 	for i := range fleet {
-		fleet[i] = plan.Cluster{Name: string(rune('a' + i)), Enrolled: true, Online: true}
+		fleet[i] = rollouts.Cluster{Name: string(rune('a' + i)), Enrolled: true, Online: true}
 		if i < len(labels) {
 			fleet[i].Labels = labels[i]
 		}
@@ -41,7 +41,7 @@ func TestPreview(t *testing.T) {
 	eu, us := map[string]string{"region": "eu"}, map[string]string{"region": "us"}
 	tests := map[string]struct {
 		waves    []v1alpha1.Wave
-		clusters []plan.Cluster
+		clusters []rollouts.Cluster
 		want     []string
 	}{
 		"default: one canary, a tenth of the others, the rest": {
@@ -92,14 +92,14 @@ func TestPreview(t *testing.T) {
 			want:     []string{"one 1/3 [a b c]", "two 1/2 [d e f g h]"},
 		},
 		"not enrolled, leaving, not selected": {
-			clusters: []plan.Cluster{{Name: "new"}, {Name: "leaving", Enrolled: true, Deleting: true}},
+			clusters: []rollouts.Cluster{{Name: "new"}, {Name: "leaving", Enrolled: true, Deleting: true}},
 			want:     []string{"canary 1/0 []", "early 1/0 []", "rest 1/0 []"},
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			waves, err := plan.Preview(metav1.LabelSelector{}, v1alpha1.RolloutStrategy{Waves: test.waves}, test.clusters)
+			waves, err := rollouts.Preview(metav1.LabelSelector{}, v1alpha1.RolloutStrategy{Waves: test.waves}, test.clusters)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -117,10 +117,10 @@ func TestPreview(t *testing.T) {
 func TestPreviewRefusesSelectors(t *testing.T) {
 	t.Parallel()
 	bad := metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}
-	if _, err := plan.Preview(bad, v1alpha1.RolloutStrategy{}, nil); err == nil {
+	if _, err := rollouts.Preview(bad, v1alpha1.RolloutStrategy{}, nil); err == nil {
 		t.Error("a malformed cluster selector is accepted")
 	}
-	if _, err := plan.Preview(metav1.LabelSelector{}, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{{Name: "w", Selector: &bad}}}, nil); err == nil {
+	if _, err := rollouts.Preview(metav1.LabelSelector{}, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{{Name: "w", Selector: &bad}}}, nil); err == nil {
 		t.Error("a malformed wave selector is accepted")
 	}
 }
@@ -138,21 +138,21 @@ func TestDefaulted(t *testing.T) {
 		OnFailure: v1alpha1.FailurePause, Offline: v1alpha1.OfflineDefer, MaxDeferred: percent("100%"),
 		LateJoiners: v1alpha1.LateJoin, NewTarget: v1alpha1.NewTargetSupersede,
 	}
-	got := plan.Defaulted(v1alpha1.RolloutStrategy{})
+	got := rollouts.Defaulted(v1alpha1.RolloutStrategy{})
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the empty strategy (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(got, plan.Defaulted(got)); diff != "" {
+	if diff := cmp.Diff(got, rollouts.Defaulted(got)); diff != "" {
 		t.Errorf("an explicit strategy changes:\n%s", diff)
 	}
 	var many v1alpha1.RolloutStrategy
 	for i := range 20 {
 		many.Waves = append(many.Waves, v1alpha1.Wave{Name: fmt.Sprintf("w%d", i), Size: number(1)})
 	}
-	if n := len(plan.Defaulted(many).Waves); n != 20 {
+	if n := len(rollouts.Defaulted(many).Waves); n != 20 {
 		t.Errorf("%d waves, the API allows 20", n)
 	}
-	waves, err := plan.Preview(metav1.LabelSelector{}, plan.Defaulted(many), members(22))
+	waves, err := rollouts.Preview(metav1.LabelSelector{}, rollouts.Defaulted(many), members(22))
 	if err != nil || len(waves) != 21 || len(waves[20].Clusters) != 2 {
 		t.Errorf("a cluster is lost beyond 20 waves: %+v %v", waves, err)
 	}

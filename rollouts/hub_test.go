@@ -1,7 +1,7 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package plan_test
+package rollouts_test
 
 import (
 	"maps"
@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/controllers/rollout/plan"
+	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
 // hub is a simulated hub. It follows the reconciler's protocol step by step,
@@ -27,8 +27,8 @@ type hub struct {
 type hubPass struct {
 	r       *rollout
 	read    *v1alpha1.OperatorRollout
-	in      plan.Input
-	d       plan.Decision
+	in      rollouts.Input
+	d       rollouts.Decision
 	view    installs
 	started time.Time
 	done    int
@@ -75,15 +75,15 @@ func (h *hub) begin(w *world, r *rollout, fresh bool) {
 		read = r.history[max(0, len(r.history)-1-w.rng.IntN(3))]
 	}
 	p := &hubPass{r: r, read: read, started: w.now, view: w.installs[h.installsAt]}
-	p.in = plan.Input{
+	p.in = rollouts.Input{
 		Now: w.now, Rollout: read, Newer: r != w.latest() && (fresh || w.rng.IntN(3) > 0),
 	}
 	before := read.DeepCopy()
 	p.look(w, p.view, w.fleet[h.fleetAt])
-	if p.d = plan.Next(p.in); p.d.WantsLive {
+	if p.d = rollouts.Next(p.in); p.d.WantsLive {
 		p.view, p.in.Live = w.present(), true
 		p.look(w, p.view, w.clusters())
-		p.d = plan.Next(p.in)
+		p.d = rollouts.Next(p.in)
 	}
 	if w.rng.IntN(16) == 0 {
 		p.checkPure(w, before)
@@ -122,7 +122,7 @@ func (p *hubPass) checkPure(w *world, before *v1alpha1.OperatorRollout) {
 	}
 	w.rng.Shuffle(len(p.in.Clusters), reflect.Swapper(p.in.Clusters))
 	w.rng.Shuffle(len(p.in.Installs), reflect.Swapper(p.in.Installs))
-	if again := plan.Next(p.in); !reflect.DeepEqual(again, p.d) {
+	if again := rollouts.Next(p.in); !reflect.DeepEqual(again, p.d) {
 		w.violate("the same observation led to another decision:\n%+v\n%+v", p.d, again)
 	}
 }
@@ -140,7 +140,7 @@ func advance(rng *rand.Rand, at, latest int, fresh bool) int {
 func (h *hub) act(w *world) {
 	p := h.pass
 	a := p.d.Actions[p.done]
-	if w.now.Sub(p.started) > plan.AdmissionTimeout {
+	if w.now.Sub(p.started) > rollouts.AdmissionTimeout {
 		h.pass = nil
 		return
 	}
@@ -158,21 +158,21 @@ func (h *hub) act(w *world) {
 	if at.uid != p.seen.uid || at.rv != p.seen.rv || exists && (at.Deleting || at.revision > p.read.Spec.Revision) {
 		return
 	}
-	if a.Kind == plan.ActionAssign {
+	if a.Kind == rollouts.ActionAssign {
 		h.assign(w, a, at, exists)
 	} else {
 		h.admit(w, a, at)
 	}
 }
 
-func (h *hub) admit(w *world, a plan.Action, at install) {
+func (h *hub) admit(w *world, a rollouts.Action, at install) {
 	p, ro := h.pass, h.pass.read
 	if at.Rollout != ro.Name || at.Wave != a.Wave || at.Stamp.RolloutUID == string(ro.UID) {
 		return
 	}
 	w.checkAdmission(p, a, at)
 	w.putInstall(a.Cluster, func(i *install) {
-		i.Stamp = plan.Stamp{RolloutUID: string(ro.UID), Hash: ro.Spec.Release.Hash(), AdmittedAt: a.AdmittedAt.Time}
+		i.Stamp = rollouts.Stamp{RolloutUID: string(ro.UID), Hash: ro.Spec.Release.Hash(), AdmittedAt: a.AdmittedAt.Time}
 		i.revision, i.Stalled = ro.Spec.Revision, false
 	})
 	w.ledger[ledgerKey{a.Cluster, at.uid, string(ro.UID)}] = &ledgerEntry{at: a.AdmittedAt.Time}
@@ -180,7 +180,7 @@ func (h *hub) admit(w *world, a plan.Action, at install) {
 	w.log("%s: admit %s to %s/%s", h.name, a.Cluster, ro.Name, a.Wave)
 }
 
-func (h *hub) assign(w *world, a plan.Action, at install, exists bool) {
+func (h *hub) assign(w *world, a rollouts.Action, at install, exists bool) {
 	ro := h.pass.read
 	planned := ro.Status.PlanHash != ""
 	if _, enrolled := w.clusters()[a.Cluster]; !enrolled || planned && at.Rollout == ro.Name {

@@ -1,10 +1,10 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package trouble names what can be wrong with a catalog in the terms of the API. It is the one table from errors to
+// Package reasons names what can be wrong with a catalog in the terms of the API. It is the one table from errors to
 // condition reasons: hub and agents must call the same thing by the same name. What to do about it depends on who is told,
 // and is said there.
-package trouble
+package reasons
 
 import (
 	"errors"
@@ -40,9 +40,9 @@ var known = []struct {
 	{view.ErrWrongCSV, v1alpha1.ReasonCatalogInvalid},
 }
 
-// Reason names an error. One that is not known came from between here and the registry, and may pass: its reason is
+// For names an error. One that is not known came from between here and the registry, and may pass: its reason is
 // CatalogUnreachable.
-func Reason(err error) string {
+func For(err error) string {
 	for _, k := range known {
 		if errors.Is(err, k.err) {
 			return k.reason

@@ -12,7 +12,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
-	"github.com/bellwether-dev/bellwether/controllers/kit/blocks"
+	"github.com/bellwether-dev/bellwether/catalogs/blocks"
 )
 
 func block(pkg, version, reason string) v1alpha1.VersionBlock {

@@ -1,7 +1,7 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package plan_test
+package rollouts_test
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/controllers/rollout/plan"
+	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
 // world is the truth of a simulated fleet. Everything that a hub sees is one
@@ -42,11 +42,11 @@ type world struct {
 
 type installs map[string]install
 
-type fleet map[string]plan.Cluster
+type fleet map[string]rollouts.Cluster
 
 // install is an OperatorInstall as the API server has it.
 type install struct {
-	plan.Install
+	rollouts.Install
 	rv, uid  int
 	revision int64
 }
@@ -86,7 +86,7 @@ const (
 // agent works on the newest stamp it saw.
 type agent struct {
 	acted   int64
-	stamp   plan.Stamp
+	stamp   rollouts.Stamp
 	uid     int
 	due     time.Time
 	outcome outcome
@@ -124,7 +124,7 @@ func (w *world) putInstall(cluster string, change func(*install)) {
 	at, exists := next[cluster]
 	if !exists {
 		w.uids++
-		at = install{Install: plan.Install{Cluster: cluster}, uid: w.uids}
+		at = install{Install: rollouts.Install{Cluster: cluster}, uid: w.uids}
 	}
 	change(&at)
 	at.rv = len(w.installs) + 1
@@ -132,7 +132,7 @@ func (w *world) putInstall(cluster string, change func(*install)) {
 	w.installs = append(w.installs, next)
 }
 
-func (w *world) putCluster(name string, change func(*plan.Cluster)) {
+func (w *world) putCluster(name string, change func(*rollouts.Cluster)) {
 	next := maps.Clone(w.clusters())
 	if change == nil {
 		delete(next, name)
@@ -177,7 +177,7 @@ func (w *world) startRollout(strategy v1alpha1.RolloutStrategy) {
 }
 
 func (w *world) setOnline(name string, online bool) {
-	w.putCluster(name, func(c *plan.Cluster) {
+	w.putCluster(name, func(c *rollouts.Cluster) {
 		if online && !c.Online {
 			c.OnlineSince = w.now
 		}

@@ -1,7 +1,7 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plan decides what a rollout does next.
+// Package rollouts decides what a rollout does next.
 //
 // Its input is one observation of the world: the OperatorRollout with its last
 // status, the clusters, and the OperatorInstalls of the operator. Its output is
@@ -20,7 +20,7 @@
 //     decision opens the next wave. Decision.WantsLive says so.
 //   - Membership is on labels of the OperatorInstalls, written while nothing is
 //     admitted.
-package plan
+package rollouts
 
 import (
 	"slices"
