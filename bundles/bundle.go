@@ -94,8 +94,8 @@ func (b *Bundle) object(kind, name string) *Object {
 	return b.Objects[i]
 }
 
-// FromManifests returns the bundle of manifests, JSON or YAML, as a catalog or an image has them. The annotations may be nil.
-// Errors wrap ErrNotBundle.
+// FromManifests returns the bundle of manifests, JSON or YAML, as a catalog or an image has them. The annotations may
+// be nil. Errors wrap ErrNotBundle.
 func FromManifests(manifests [][]byte, annotations map[string]string) (*Bundle, error) {
 	b := &Bundle{Annotations: maps.Clone(annotations)}
 	for i, text := range manifests {

@@ -52,8 +52,10 @@ spec:
 
 func bundleFS(changes map[string]string) fstest.MapFS {
 	files := map[string]string{
-		"metadata/annotations.yaml": annotations, "manifests/csv.yaml": csv, "manifests/things.yaml": crd, "manifests/README.md": "{",
-		"metadata/dependencies.yaml": "dependencies:\n- type: olm.package\n  value: {packageName: other, version: 1.0.0}\n",
+		"metadata/annotations.yaml": annotations, "manifests/csv.yaml": csv, "manifests/things.yaml": crd,
+		"manifests/README.md": "{",
+		"metadata/dependencies.yaml": "dependencies:\n- type: olm.package\n  value: {packageName: other, version: " +
+			"1.0.0}\n",
 	}
 	for name, text := range changes {
 		if files[name] = text; text == "" {
@@ -72,8 +74,10 @@ func TestRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	have := []any{b.Name, b.Version.String(), b.Package, b.Channels, b.DefaultChannel, len(b.CRDs), len(b.Objects), string(b.Dependencies[0].Value)}
-	want := []any{"demo.v1.2.3", "1.2.3", "demo", []string{"candidate", "stable"}, "stable", 1, 3, `{"packageName":"other","version":"1.0.0"}`}
+	have := []any{b.Name, b.Version.String(), b.Package, b.Channels, b.DefaultChannel, len(b.CRDs), len(b.Objects),
+		string(b.Dependencies[0].Value)}
+	want := []any{"demo.v1.2.3", "1.2.3", "demo", []string{"candidate", "stable"}, "stable", 1, 3,
+		`{"packageName":"other","version":"1.0.0"}`}
 	if diff := cmp.Diff(want, have); diff != "" {
 		t.Errorf("-want +have\n%s", diff)
 	}
@@ -97,7 +101,8 @@ func TestRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	again, err := bundles.FromManifests(manifests, b.Annotations)
-	if err != nil || again.Name != b.Name || !cmp.Equal(again.CRDs, b.CRDs) || !slices.Equal(again.Channels, b.Channels) {
+	if err != nil || again.Name != b.Name || !cmp.Equal(again.CRDs, b.CRDs) ||
+		!slices.Equal(again.Channels, b.Channels) {
 		t.Errorf("from its manifests: %+v (%v)", again, err)
 	}
 }
@@ -126,19 +131,31 @@ func TestReadRefuses(t *testing.T) {
 		err     error
 		says    string
 	}{
-		"no annotations":    {map[string]string{"metadata/annotations.yaml": ""}, bundles.ErrNotBundle, "no metadata/annotations.yaml"},
-		"no package":        {map[string]string{"metadata/annotations.yaml": strings.ReplaceAll(annotations, "bundle.package.v1", "x")}, bundles.ErrNotBundle, "lacks operators.operatorframework.io.bundle.package.v1"},
-		"other media type":  {map[string]string{"metadata/annotations.yaml": strings.ReplaceAll(annotations, "registry+v1", "helm")}, bundles.ErrNotBundle, `"helm"`},
-		"manifests outside": {map[string]string{"metadata/annotations.yaml": strings.ReplaceAll(annotations, "manifests/\n", "../up\n")}, bundles.ErrNotBundle, `"../up"`},
-		"no CSV":            {map[string]string{"manifests/csv.yaml": ""}, bundles.ErrNotBundle, "no ClusterServiceVersion"},
-		"two CSVs":          {map[string]string{"manifests/other.yaml": csv}, bundles.ErrNotBundle, "manifests/csv.yaml"},
-		"a CSV of no name":  {map[string]string{"manifests/csv.yaml": strings.Replace(csv, "name: demo.v1.2.3", "labels: {}", 1)}, bundles.ErrNotBundle, "has no name"},
-		"a version":         {map[string]string{"manifests/csv.yaml": strings.Replace(csv, "version: 1.2.3", "version: one", 1)}, bundles.ErrNotBundle, "decode ClusterServiceVersion"},
-		"broken YAML":       {map[string]string{"manifests/csv.yaml": csv + "---\na: ["}, bundles.ErrNotBundle, "line 8"},
-		"no object":         {map[string]string{"manifests/csv.yaml": "[]"}, bundles.ErrNotBundle, "not an object"},
-		"no kind":           {map[string]string{"manifests/other.yaml": "apiVersion: v1"}, bundles.ErrNotBundle, "no kind"},
-		"50 MB":             {map[string]string{"manifests/other.yaml": strings.Repeat("# a comment\n", 50<<20/12)}, bundles.ErrTooLarge, "32 MiB"},
-		"broken metadata":   {map[string]string{"metadata/properties.yaml": "properties: 7"}, bundles.ErrNotBundle, "metadata/properties.yaml"},
+		"no annotations": {map[string]string{"metadata/annotations.yaml": ""}, bundles.ErrNotBundle,
+			"no metadata/annotations.yaml"},
+		"no package": {map[string]string{"metadata/annotations.yaml": strings.ReplaceAll(annotations,
+			"bundle.package.v1", "x")}, bundles.ErrNotBundle, "lacks operators.operatorframework.io.bundle.package.v1"},
+		"other media type": {map[string]string{"metadata/annotations.yaml": strings.ReplaceAll(annotations,
+			"registry+v1", "helm")}, bundles.ErrNotBundle, `"helm"`},
+		"manifests outside": {map[string]string{"metadata/annotations.yaml": strings.ReplaceAll(annotations,
+			"manifests/\n", "../up\n")}, bundles.ErrNotBundle, `"../up"`},
+		"no CSV": {map[string]string{"manifests/csv.yaml": ""}, bundles.ErrNotBundle,
+			"no ClusterServiceVersion"},
+		"two CSVs": {map[string]string{"manifests/other.yaml": csv}, bundles.ErrNotBundle,
+			"manifests/csv.yaml"},
+		"a CSV of no name": {map[string]string{"manifests/csv.yaml": strings.Replace(csv, "name: demo.v1.2.3",
+			"labels: {}", 1)}, bundles.ErrNotBundle, "has no name"},
+		"a version": {map[string]string{"manifests/csv.yaml": strings.Replace(csv, "version: 1.2.3",
+			"version: one", 1)}, bundles.ErrNotBundle, "decode ClusterServiceVersion"},
+		"broken YAML": {map[string]string{"manifests/csv.yaml": csv + "---\na: ["}, bundles.ErrNotBundle,
+			"line 8"},
+		"no object": {map[string]string{"manifests/csv.yaml": "[]"}, bundles.ErrNotBundle, "not an object"},
+		"no kind": {map[string]string{"manifests/other.yaml": "apiVersion: v1"}, bundles.ErrNotBundle,
+			"no kind"},
+		"50 MB": {map[string]string{"manifests/other.yaml": strings.Repeat("# a comment\n", 50<<20/12)},
+			bundles.ErrTooLarge, "32 MiB"},
+		"broken metadata": {map[string]string{"metadata/properties.yaml": "properties: 7"}, bundles.ErrNotBundle,
+			"metadata/properties.yaml"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

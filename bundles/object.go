@@ -38,7 +38,8 @@ func parseObject(file string, line int, text []byte) (*Object, error) {
 	}
 	o := &Object{Unstructured: &unstructured.Unstructured{Object: content}, File: file, Line: line, text: text}
 	if o.GetKind() == "" || o.GetAPIVersion() == "" {
-		return nil, fmt.Errorf("%w: %s: the document at line %d has no kind or no apiVersion: manifests are Kubernetes objects", ErrNotBundle, file, line)
+		return nil, fmt.Errorf("%w: %s: the document at line %d has no kind or no apiVersion: manifests are "+
+			"Kubernetes objects", ErrNotBundle, file, line)
 	}
 	o.root = sync.OnceValue(o.parse)
 	return o, nil
@@ -60,7 +61,8 @@ func parseContent(text []byte) (map[string]any, error) {
 	return content, err
 }
 
-// SameText tells whether two objects were written alike, to the byte. Objects of different text may still mean the same.
+// SameText tells whether two objects were written alike, to the byte. Objects of different text may still mean the
+// same.
 func (o *Object) SameText(other *Object) bool { return bytes.Equal(o.text, other.text) }
 
 // parse keeps the positions of everything. Few objects are ever asked for one, so it is done on demand.
@@ -72,8 +74,8 @@ func (o *Object) parse() *yamlv3.Node {
 	return document.Content[0]
 }
 
-// Position returns the line of File on which a field stands, from 1. The path holds strings for fields and ints for list
-// elements. Where there is no such field it is the line of the nearest parent that exists.
+// Position returns the line of File on which a field stands, from 1. The path holds strings for fields and ints for
+// list elements. Where there is no such field it is the line of the nearest parent that exists.
 func (o *Object) Position(path ...any) int {
 	at := o.root()
 	if at == nil {

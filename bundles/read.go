@@ -43,7 +43,8 @@ func Read(fsys fs.FS) (*Bundle, error) {
 	}
 	folder := path.Clean(cmp.Or(b.Annotations[AnnotationManifests], ManifestsDir))
 	if !fs.ValidPath(folder) {
-		return nil, fmt.Errorf("%w: %s: %s is %q, which is no folder of the bundle", ErrNotBundle, annotationsFile, AnnotationManifests, folder)
+		return nil, fmt.Errorf("%w: %s: %s is %q, which is no folder of the bundle", ErrNotBundle, annotationsFile,
+			AnnotationManifests, folder)
 	}
 	entries, err := fs.ReadDir(fsys, folder)
 	if err != nil {

@@ -30,15 +30,15 @@ type Block struct {
 	Instead string `json:"instead,omitempty"`
 }
 
-// WithBlocked returns the package with further versions blocked, and leaves p as it is. Blocks of versions that the package
-// does not have are ignored; blocking twice is the same as once.
+// WithBlocked returns the package with further versions blocked, and leaves p as it is. Blocks of versions that the
+// package does not have are ignored; blocking twice is the same as once.
 //
 // In every channel the next good version skips the blocked one and replaces what that replaced, so whoever runs the
-// blocked version gets away from it and nobody gets to it. Its entry stays, without edges, because OLM warns those who run
-// a deprecated bundle only if the catalog has it. Where no good version follows, the blocked one leaves the channel, and
-// its bundle the catalog if that was its last one: those who run it wait for a newer version, or go back. The head is then
-// what the blocked one replaced, and versions above that which the blocked one skipped leave with it: its author wanted
-// nobody to install them.
+// blocked version gets away from it and nobody gets to it. Its entry stays, without edges, because OLM warns those who
+// run a deprecated bundle only if the catalog has it. Where no good version follows, the blocked one leaves the
+// channel, and its bundle the catalog if that was its last one: those who run it wait for a newer version, or go back.
+// The head is then what the blocked one replaced, and versions above that which the blocked one skipped leave with it:
+// its author wanted nobody to install them.
 //
 // The error wraps ErrInvalidPackage; it says that nothing installable is left.
 func (p *Package) WithBlocked(blocks ...Block) (*Package, error) {
@@ -131,8 +131,8 @@ func (p *Package) clone() *Package {
 	return &out
 }
 
-// routeAround gives the edges of all blocked entries to those that replace or skip them, and takes blocked entries out that
-// no good one skips.
+// routeAround gives the edges of all blocked entries to those that replace or skip them, and takes blocked entries out
+// that no good one skips.
 func (p *Package) routeAround(c *Channel) {
 	head, _ := c.Head() // what is wrong with the channel, validation says
 	before := p.cleanWays(c, head)
@@ -177,9 +177,9 @@ func (c *Channel) bypass(name string) {
 	}
 }
 
-// followBlockedHead makes what the blocked head replaced the one head, or else the highest of the heads that are left. Of
-// the others it skips the lower ones; the higher ones leave the channel, since nothing leads on from there. Those that had
-// a way before keep one.
+// followBlockedHead makes what the blocked head replaced the one head, or else the highest of the heads that are left.
+// Of the others it skips the lower ones; the higher ones leave the channel, since nothing leads on from there. Those
+// that had a way before keep one.
 func (p *Package) followBlockedHead(c *Channel, old Entry, before map[string]int) {
 	heads := c.heads()
 	next := old.Replaces
@@ -198,8 +198,8 @@ func (p *Package) followBlockedHead(c *Channel, old Entry, before map[string]int
 			}
 		}
 	}
-	// The blocked head was perhaps all that led on from a bundle: others lead only to what is skipped, and OLM v0 does not
-	// go there.
+	// The blocked head was perhaps all that led on from a bundle: others lead only to what is skipped, and OLM v0 does
+	// not go there.
 	ways := p.cleanWays(c, next)
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		_, entry := c.Entry(name)
@@ -214,7 +214,8 @@ func (p *Package) cleanWays(c *Channel, to string) map[string]int {
 	return p.wholeGraph(c, nil).distances(to, c.skipped())
 }
 
-// besides returns what the channel has besides the one chain that a head leads: other heads, or else what only they led to.
+// besides returns what the channel has besides the one chain that a head leads: other heads, or else what only they led
+// to.
 func (c *Channel) besides(head string) []string {
 	heads := c.heads()
 	if slices.Equal(heads, []string{head}) {

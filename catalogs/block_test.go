@@ -16,7 +16,8 @@ import (
 
 func readGraph(t *testing.T, notation string) *catalogs.Package {
 	t.Helper()
-	p, err := catalogs.ReadPackage(catalogs.SingleFile("graph", strings.NewReader(catalogtest.Graph("p", notation))), "p")
+	p, err := catalogs.ReadPackage(catalogs.SingleFile("graph", strings.NewReader(catalogtest.Graph("p", notation))),
+		"p")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +70,8 @@ func TestWithBlocked(t *testing.T) {
 			paths: map[string][]string{"1.0.0": {"p.v1.1.0", "p.v1.2.0", "p.v1.3.0"}},
 		},
 		"one that skips others": {
-			graph: "1.0.0\n1.1.0 replaces 1.0.0 skips 0.9.0 range <1.0.0\n1.2.0 replaces 1.1.0", block: []string{"1.1.0"},
+			graph: "1.0.0\n1.1.0 replaces 1.0.0 skips 0.9.0 range <1.0.0\n1.2.0 replaces 1.1.0",
+			block: []string{"1.1.0"},
 			entries: []catalogs.Entry{
 				{Name: "p.v1.0.0"}, {Name: "p.v1.1.0"},
 				{Name: "p.v1.2.0", Replaces: "p.v1.0.0", Skips: []string{"p.v1.1.0", "p.v0.9.0"}, SkipRange: "<1.0.0"},
@@ -85,7 +87,8 @@ func TestWithBlocked(t *testing.T) {
 			paths: map[string][]string{"1.0.1": {"p.v1.1.0"}},
 		},
 		"a head that skips a side branch": {
-			graph: "1.0.0\n1.1.0 replaces 1.0.0\n1.2.0 replaces 1.0.0 skips 1.1.0\n1.2.1 replaces 1.0.0\n1.3.0 replaces 1.2.0 skips 1.2.1,1.1.0",
+			graph: "1.0.0\n1.1.0 replaces 1.0.0\n1.2.0 replaces 1.0.0 skips 1.1.0\n1.2.1 replaces 1.0.0\n1.3.0 " +
+				"replaces 1.2.0 skips 1.2.1,1.1.0",
 			block: []string{"1.3.0"},
 			entries: []catalogs.Entry{
 				{Name: "p.v1.0.0"}, {Name: "p.v1.1.0", Replaces: "p.v1.0.0"},
@@ -94,7 +97,8 @@ func TestWithBlocked(t *testing.T) {
 			paths: map[string][]string{"1.0.0": {"p.v1.2.0"}, "1.1.0": {"p.v1.2.0"}, "1.2.1": nil, "1.3.0": nil},
 		},
 		"a head that skips a lower side branch": {
-			graph: "1.0.0\n1.1.0 replaces 1.0.0\n1.2.0 replaces 1.0.0\n1.3.0 replaces 1.2.0 skips 1.1.0", block: []string{"1.3.0"},
+			graph: "1.0.0\n1.1.0 replaces 1.0.0\n1.2.0 replaces 1.0.0\n1.3.0 replaces 1.2.0 skips 1.1.0",
+			block: []string{"1.3.0"},
 			entries: []catalogs.Entry{
 				{Name: "p.v1.0.0"}, {Name: "p.v1.1.0", Replaces: "p.v1.0.0"},
 				{Name: "p.v1.2.0", Replaces: "p.v1.0.0", Skips: []string{"p.v1.1.0"}},
@@ -102,7 +106,8 @@ func TestWithBlocked(t *testing.T) {
 			paths: map[string][]string{"1.1.0": {"p.v1.2.0"}},
 		},
 		"a head that skips what it does not replace": {
-			graph: "1.0.0\n1.1.0 replaces 1.0.0\n1.2.0 replaces 1.1.0\n1.3.0 replaces 1.0.0 skips 1.1.0,1.2.0", block: []string{"1.3.0"},
+			graph:   "1.0.0\n1.1.0 replaces 1.0.0\n1.2.0 replaces 1.1.0\n1.3.0 replaces 1.0.0 skips 1.1.0,1.2.0",
+			block:   []string{"1.3.0"},
 			entries: []catalogs.Entry{{Name: "p.v1.0.0"}},
 			paths:   map[string][]string{"1.1.0": nil, "1.2.0": nil},
 		},
@@ -163,7 +168,8 @@ func TestBlocksAreRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = p.Target("", "1.1.0")
-	if !errors.Is(err, catalogs.ErrBlocked) || !strings.Contains(err.Error(), `version 1.1.0 of package "p": it is bad; use 1.0.0 instead`) {
+	if !errors.Is(err, catalogs.ErrBlocked) ||
+		!strings.Contains(err.Error(), `version 1.1.0 of package "p": it is bad; use 1.0.0 instead`) {
 		t.Error(err)
 	}
 	if block, ok := p.Blocked("p.v1.1.0"); !ok || block.Version != "1.1.0" {

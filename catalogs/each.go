@@ -171,6 +171,7 @@ func (d *draft) keep(b *Bundle, problem error) {
 	}
 	graph := *b
 	graph.Objects, graph.RelatedImages = nil, nil
-	graph.Properties = slices.DeleteFunc(slices.Clone(b.Properties), func(p Property) bool { return p.Type == PropertyCSVMetadata })
+	graph.Properties = slices.DeleteFunc(slices.Clone(b.Properties),
+		func(p Property) bool { return p.Type == PropertyCSVMetadata })
 	d.pkg.Bundles[b.Name] = &graph
 }

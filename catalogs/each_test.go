@@ -19,7 +19,8 @@ import (
 // TestReadEach compares what is handed out bundle by bundle with what is read in one piece.
 func TestReadEach(t *testing.T) {
 	var content strings.Builder
-	if err := catalogtest.Write(&content, catalogtest.Options{Packages: 7, Versions: 5, SchemaBytes: 3000}); err != nil {
+	if err := catalogtest.Write(&content, catalogtest.Options{Packages: 7, Versions: 5,
+		SchemaBytes: 3000}); err != nil {
 		t.Fatal(err)
 	}
 	files := func() catalogs.Files { return catalogs.SingleFile("f", strings.NewReader(content.String())) }
@@ -64,16 +65,18 @@ func TestReadEachFails(t *testing.T) {
 		want    error
 		text    string
 	}{
-		"empty":       {want: catalogs.ErrNotCatalog},
-		"broken":      {content: good + "{", want: catalogs.ErrNotCatalog, text: `"f": document 5`},
-		"no JSON":     {content: good + "{]}", want: catalogs.ErrNotCatalog, text: `"f": document 5`},
-		"no schema":   {content: good + "{}", want: catalogs.ErrNotCatalog, text: `"f": document 5`},
-		"twice":       {content: good + good, want: catalogs.ErrInvalidPackage, text: "declared twice"},
-		"bad bundle":  {content: good + `{"schema":"olm.bundle","package":"p","name":"x"}`, want: catalogs.ErrInvalidPackage, text: "0 properties olm.package"},
+		"empty":     {want: catalogs.ErrNotCatalog},
+		"broken":    {content: good + "{", want: catalogs.ErrNotCatalog, text: `"f": document 5`},
+		"no JSON":   {content: good + "{]}", want: catalogs.ErrNotCatalog, text: `"f": document 5`},
+		"no schema": {content: good + "{}", want: catalogs.ErrNotCatalog, text: `"f": document 5`},
+		"twice":     {content: good + good, want: catalogs.ErrInvalidPackage, text: "declared twice"},
+		"bad bundle": {content: good + `{"schema":"olm.bundle","package":"p","name":"x"}`,
+			want: catalogs.ErrInvalidPackage, text: "0 properties olm.package"},
 		"taker fails": {content: good, take: enough, want: enough},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := catalogs.ReadEach(catalogs.SingleFile("f", strings.NewReader(test.content)), func(string, *catalogs.Bundle) error { return test.take })
+			_, err := catalogs.ReadEach(catalogs.SingleFile("f", strings.NewReader(test.content)),
+				func(string, *catalogs.Bundle) error { return test.take })
 			if !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.text) {
 				t.Errorf("error %v, want %v with %q", err, test.want, test.text)
 			}
@@ -92,7 +95,8 @@ func TestReadEachStopsEarly(t *testing.T) {
 			}
 		}
 	}
-	if _, err := catalogs.ReadEach(endless, func(string, *catalogs.Bundle) error { return enough }); !errors.Is(err, enough) {
+	if _, err := catalogs.ReadEach(endless, func(string, *catalogs.Bundle) error { return enough }); !errors.Is(err,
+		enough) {
 		t.Errorf("error %v, want %v", err, enough)
 	}
 }

@@ -115,7 +115,8 @@ func (c *Channel) Head() (string, error) {
 	case 1:
 		return heads[0], nil
 	case 0:
-		return "", fmt.Errorf("%w: channel %q has no head: every entry is replaced by another one", ErrInvalidPackage, c.Name)
+		return "", fmt.Errorf("%w: channel %q has no head: every entry is replaced by another one", ErrInvalidPackage,
+			c.Name)
 	default:
 		slices.Sort(heads)
 		return "", fmt.Errorf("%w: channel %q has %d heads (%s): let one of them replace or skip the others",
@@ -218,14 +219,16 @@ func (p *Package) Target(channel, version string) (*Bundle, error) {
 	if len(same) == 1 {
 		return same[0], nil
 	}
-	return nil, fmt.Errorf("%w %q in channel %q of package %q: %s", ErrNoVersion, version, c.Name, p.Name, p.offers(c, same))
+	return nil, fmt.Errorf("%w %q in channel %q of package %q: %s", ErrNoVersion, version, c.Name, p.Name,
+		p.offers(c, same))
 }
 
 func (p *Package) bundle(c *Channel, name string) (*Bundle, error) {
 	if b, ok := p.Bundles[name]; ok {
 		return b, nil
 	}
-	return nil, fmt.Errorf("%w: channel %q of package %q names %q, which has no bundle", ErrInvalidPackage, c.Name, p.Name, name)
+	return nil, fmt.Errorf("%w: channel %q of package %q names %q, which has no bundle", ErrInvalidPackage, c.Name,
+		p.Name, name)
 }
 
 // maxListed keeps messages short enough for a condition.

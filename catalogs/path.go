@@ -52,7 +52,8 @@ func (p *Package) PathFrom(channel string, from Installed, to string) ([]string,
 		return nil, errBlocked(p.Name, b)
 	}
 	if _, ok := c.Entry(to); !ok {
-		return nil, fmt.Errorf("%w: bundle %q is not in channel %q of package %q: %s", ErrNoVersion, to, c.Name, p.Name, p.offers(c, nil))
+		return nil, fmt.Errorf("%w: bundle %q is not in channel %q of package %q: %s", ErrNoVersion, to, c.Name, p.Name,
+			p.offers(c, nil))
 	}
 	switch from.Name {
 	case "":

@@ -16,7 +16,8 @@ import (
 
 func load(t *testing.T, notation string) *catalogs.Package {
 	t.Helper()
-	p, err := catalogs.ReadPackage(catalogs.SingleFile("test", strings.NewReader(catalogtest.Graph("p", notation))), "p")
+	p, err := catalogs.ReadPackage(catalogs.SingleFile("test", strings.NewReader(catalogtest.Graph("p", notation))),
+		"p")
 	if err != nil {
 		t.Fatalf("read package: %v", err)
 	}
@@ -36,11 +37,12 @@ func TestPath(t *testing.T) {
 		want     []string
 		wantErr  error
 	}{
-		"fresh install":             {graph: ladder, to: "p.v1.1.0", want: []string{"p.v1.1.0"}},
-		"already there":             {graph: ladder, from: "p.v1.1.0", to: "p.v1.1.0"},
-		"one replacement at a time": {graph: ladder, from: "p.v1.0.0", to: "p.v1.3.0", want: []string{"p.v1.1.0", "p.v1.2.0", "p.v1.3.0"}},
-		"no way back":               {graph: ladder, from: "p.v1.3.0", to: "p.v1.0.0", wantErr: catalogs.ErrNoPath},
-		"unknown target":            {graph: ladder, from: "p.v1.0.0", to: "p.v9.0.0", wantErr: catalogs.ErrNoVersion},
+		"fresh install": {graph: ladder, to: "p.v1.1.0", want: []string{"p.v1.1.0"}},
+		"already there": {graph: ladder, from: "p.v1.1.0", to: "p.v1.1.0"},
+		"one replacement at a time": {graph: ladder, from: "p.v1.0.0", to: "p.v1.3.0",
+			want: []string{"p.v1.1.0", "p.v1.2.0", "p.v1.3.0"}},
+		"no way back":    {graph: ladder, from: "p.v1.3.0", to: "p.v1.0.0", wantErr: catalogs.ErrNoPath},
+		"unknown target": {graph: ladder, from: "p.v1.0.0", to: "p.v9.0.0", wantErr: catalogs.ErrNoVersion},
 		"skips is a direct edge": {graph: `
 			1.0.0
 			1.1.0 replaces 1.0.0

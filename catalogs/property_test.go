@@ -31,7 +31,8 @@ func TestPathsAreValidAndShortest(t *testing.T) {
 					want, reachable = 0, true
 				}
 				if reachable != (err == nil) || len(path) != want {
-					t.Fatalf("seed %d: %s to %s: path %v (%v), want %d steps, reachable %t", seed, from.Name, to.Name, path, err, want, reachable)
+					t.Fatalf("seed %d: %s to %s: path %v (%v), want %d steps, reachable %t", seed, from.Name, to.Name,
+						path, err, want, reachable)
 				}
 				at := from.Name
 				for _, next := range path {
@@ -47,7 +48,8 @@ func TestPathsAreValidAndShortest(t *testing.T) {
 
 func randomPackage(r *rand.Rand) *Package {
 	n := 2 + r.IntN(12)
-	p := &Package{Name: "p", DefaultChannel: "c", Channels: map[string]*Channel{"c": {Name: "c"}}, Bundles: map[string]*Bundle{}}
+	p := &Package{Name: "p", DefaultChannel: "c", Channels: map[string]*Channel{"c": {Name: "c"}},
+		Bundles: map[string]*Bundle{}}
 	name := func(i int) string { return fmt.Sprintf("b%02d", i) }
 	for i := range n {
 		e := Entry{Name: name(i)}

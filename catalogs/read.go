@@ -120,7 +120,8 @@ type draft struct {
 }
 
 func newReader(wanted func(string) bool) *reader {
-	return &reader{wanted: wanted, keep: func(Property, string) bool { return true }, drafts: map[string]*draft{}, names: map[string]bool{}}
+	return &reader{wanted: wanted, keep: func(Property, string) bool { return true }, drafts: map[string]*draft{},
+		names: map[string]bool{}}
 }
 
 func (r *reader) read(files Files) error {
@@ -250,7 +251,8 @@ func (r *reader) assemble(name string) (*Package, error) {
 		return nil, fmt.Errorf("%w %q: %s", ErrNoPackage, name, suggest(name, slices.Sorted(maps.Keys(r.names))))
 	}
 	if !d.declared {
-		return nil, fmt.Errorf("%w %q: it has channels or bundles but no %s document", ErrInvalidPackage, name, schemaPackage)
+		return nil, fmt.Errorf("%w %q: it has channels or bundles but no %s document", ErrInvalidPackage, name,
+			schemaPackage)
 	}
 	d.applyDeprecations()
 	if len(d.problems) > 0 {

@@ -76,7 +76,8 @@ func TestReadYAML(t *testing.T) {
 	if diff := cmp.Diff(`{"packageName":"p","version":"1.1.0"}`, string(b.Properties[0].Value)); diff != "" {
 		t.Errorf("property: %s", diff)
 	}
-	if diff := cmp.Diff([]catalogs.GVK{{Group: "example.com", Version: "v1", Kind: "Thing"}}, b.Provides()); diff != "" {
+	if diff := cmp.Diff([]catalogs.GVK{{Group: "example.com", Version: "v1", Kind: "Thing"}},
+		b.Provides()); diff != "" {
 		t.Errorf("provides: %s", diff)
 	}
 	if got := p.Bundles["p.v1.0.0"].Deprecation; got != "Loses data, go to 1.1.0." {
@@ -94,38 +95,53 @@ func TestRubbish(t *testing.T) {
 		want    error
 		says    string
 	}{
-		"empty":                {content: "", want: catalogs.ErrNotCatalog, says: "no documents"},
-		"white space":          {content: " \n\n---\n", want: catalogs.ErrNotCatalog, says: "no documents"},
-		"binary":               {content: "\x7fELF\x00\x01", want: catalogs.ErrNotCatalog},
-		"prose":                {content: "Hello, world.", want: catalogs.ErrNotCatalog},
-		"HTML":                 {content: "<html><body>Sign in</body></html>", want: catalogs.ErrNotCatalog},
-		"other JSON":           {content: `{"kind":"Pod"}`, want: catalogs.ErrNotCatalog, says: "no schema"},
-		"JSON list":            {content: `[1,2]`, want: catalogs.ErrNotCatalog},
-		"only other schemas":   {content: `{"schema":"example.com/x"}`, want: catalogs.ErrNotCatalog, says: "none of them a package"},
-		"JSON cut off":         {content: good[:len(good)-20], want: catalogs.ErrNotCatalog},
-		"YAML broken":          {content: "schema: olm.package\n name: [", want: catalogs.ErrNotCatalog},
-		"another package":      {content: catalogtest.Graph("q", "1.0.0"), want: catalogs.ErrNoPackage, says: "the catalog has q"},
-		"two heads":            {content: catalogtest.Graph("p", "1.0.0\n1.1.0"), want: catalogs.ErrInvalidPackage, says: "2 heads (p.v1.0.0, p.v1.1.0)"},
-		"circle":               {content: catalogtest.Graph("p", "1.0.0 replaces 1.1.0\n1.1.0 replaces 1.0.0"), want: catalogs.ErrInvalidPackage, says: "circle: p.v1.0.0 -> p.v1.1.0 -> p.v1.0.0"},
-		"replaces itself":      {content: catalogtest.Graph("p", "1.0.0 replaces 1.0.0"), want: catalogs.ErrInvalidPackage, says: "circle: p.v1.0.0 -> p.v1.0.0"},
-		"stranded":             {content: catalogtest.Graph("p", "1.0.0\n1.1.0 replaces 1.0.0\n1.2.0 skips 1.1.0"), want: catalogs.ErrInvalidPackage, says: "never meets p.v1.0.0"},
-		"bad range":            {content: catalogtest.Graph("p", "1.0.0 range sometimes"), want: catalogs.ErrInvalidPackage, says: `skipRange "sometimes"`},
-		"bundle twice":         {content: good + bundle("p.v1.0.0", "1.0.0"), want: catalogs.ErrInvalidPackage, says: `"p.v1.0.0" is declared twice`},
-		"bundle in no channel": {content: good + bundle("p.v3.0.0", "3.0.0"), want: catalogs.ErrInvalidPackage, says: `"p.v3.0.0" is in no channel`},
-		"version twice":        {content: good + bundle("p.other", "1.0.0"), want: catalogs.ErrInvalidPackage, says: "the same version 1.0.0"},
-		"version not semantic": {content: good + bundle("p.v3", "three"), want: catalogs.ErrInvalidPackage, says: `"three" is not semantic`},
+		"empty":       {content: "", want: catalogs.ErrNotCatalog, says: "no documents"},
+		"white space": {content: " \n\n---\n", want: catalogs.ErrNotCatalog, says: "no documents"},
+		"binary":      {content: "\x7fELF\x00\x01", want: catalogs.ErrNotCatalog},
+		"prose":       {content: "Hello, world.", want: catalogs.ErrNotCatalog},
+		"HTML":        {content: "<html><body>Sign in</body></html>", want: catalogs.ErrNotCatalog},
+		"other JSON":  {content: `{"kind":"Pod"}`, want: catalogs.ErrNotCatalog, says: "no schema"},
+		"JSON list":   {content: `[1,2]`, want: catalogs.ErrNotCatalog},
+		"only other schemas": {content: `{"schema":"example.com/x"}`, want: catalogs.ErrNotCatalog,
+			says: "none of them a package"},
+		"JSON cut off": {content: good[:len(good)-20], want: catalogs.ErrNotCatalog},
+		"YAML broken":  {content: "schema: olm.package\n name: [", want: catalogs.ErrNotCatalog},
+		"another package": {content: catalogtest.Graph("q", "1.0.0"), want: catalogs.ErrNoPackage,
+			says: "the catalog has q"},
+		"two heads": {content: catalogtest.Graph("p", "1.0.0\n1.1.0"), want: catalogs.ErrInvalidPackage,
+			says: "2 heads (p.v1.0.0, p.v1.1.0)"},
+		"circle": {content: catalogtest.Graph("p", "1.0.0 replaces 1.1.0\n1.1.0 replaces 1.0.0"),
+			want: catalogs.ErrInvalidPackage, says: "circle: p.v1.0.0 -> p.v1.1.0 -> p.v1.0.0"},
+		"replaces itself": {content: catalogtest.Graph("p", "1.0.0 replaces 1.0.0"),
+			want: catalogs.ErrInvalidPackage, says: "circle: p.v1.0.0 -> p.v1.0.0"},
+		"stranded": {content: catalogtest.Graph("p", "1.0.0\n1.1.0 replaces 1.0.0\n1.2.0 skips 1.1.0"),
+			want: catalogs.ErrInvalidPackage, says: "never meets p.v1.0.0"},
+		"bad range": {content: catalogtest.Graph("p", "1.0.0 range sometimes"),
+			want: catalogs.ErrInvalidPackage, says: `skipRange "sometimes"`},
+		"bundle twice": {content: good + bundle("p.v1.0.0", "1.0.0"), want: catalogs.ErrInvalidPackage,
+			says: `"p.v1.0.0" is declared twice`},
+		"bundle in no channel": {content: good + bundle("p.v3.0.0", "3.0.0"), want: catalogs.ErrInvalidPackage,
+			says: `"p.v3.0.0" is in no channel`},
+		"version twice": {content: good + bundle("p.other", "1.0.0"), want: catalogs.ErrInvalidPackage,
+			says: "the same version 1.0.0"},
+		"version not semantic": {content: good + bundle("p.v3", "three"), want: catalogs.ErrInvalidPackage,
+			says: `"three" is not semantic`},
 		"bundle without version": {content: good + `{"schema":"olm.bundle","package":"p","name":"p.v3.0.0"}`,
 			want: catalogs.ErrInvalidPackage, says: "0 properties olm.package"},
 		"entry without bundle": {content: `{"schema":"olm.package","name":"p","defaultChannel":"c"}{"schema":"olm.channel","package":"p","name":"c","entries":[{"name":"ghost"}]}`,
 			want: catalogs.ErrInvalidPackage, says: `entry "ghost" has no bundle`},
-		"default channel missing": {content: strings.ReplaceAll(good, `"defaultChannel":"stable"`, `"defaultChannel":"fast"`),
+		"default channel missing": {content: strings.ReplaceAll(good, `"defaultChannel":"stable"`,
+			`"defaultChannel":"fast"`),
 			want: catalogs.ErrInvalidPackage, says: `default channel "fast" does not exist; it has stable`},
 		"package undeclared": {content: `{"schema":"olm.package","name":"q"}` + bundle("p.v1.0.0", "1.0.0"),
 			want: catalogs.ErrInvalidPackage, says: "no olm.package document"},
-		"package twice": {content: good + `{"schema":"olm.package","name":"p"}`, want: catalogs.ErrInvalidPackage, says: "declared twice"},
-		"deprecation of nothing": {content: good + `{"schema":"olm.deprecations","package":"p","entries":[{"reference":{"schema":"olm.bundle","name":"ghost"},"message":"m"}]}`,
+		"package twice": {content: good + `{"schema":"olm.package","name":"p"}`, want: catalogs.ErrInvalidPackage,
+			says: "declared twice"},
+		"deprecation of nothing": {content: good +
+			`{"schema":"olm.deprecations","package":"p","entries":[{"reference":{"schema":"olm.bundle","name":"ghost"},"message":"m"}]}`,
 			want: catalogs.ErrInvalidPackage, says: `bundle "ghost", which does not exist`},
-		"bundle object broken": {content: good + `{"schema":"olm.bundle","package":"p","name":"p.v3.0.0","properties":[{"type":"olm.package","value":{"packageName":"p","version":"3.0.0"}},{"type":"olm.bundle.object","value":{"data":"?"}}]}`,
+		"bundle object broken": {content: good +
+			`{"schema":"olm.bundle","package":"p","name":"p.v3.0.0","properties":[{"type":"olm.package","value":{"packageName":"p","version":"3.0.0"}},{"type":"olm.bundle.object","value":{"data":"?"}}]}`,
 			want: catalogs.ErrInvalidPackage, says: "olm.bundle.object"},
 	}
 	for name, tc := range tests {
@@ -197,11 +213,13 @@ func TestRequirements(t *testing.T) {
 		return raw
 	}
 	b := &catalogs.Bundle{Name: "b", Properties: []catalogs.Property{
-		{Type: catalogs.PropertyPackageRequired, Value: value(map[string]string{"packageName": "q", "versionRange": ">=1.0.0"})},
+		{Type: catalogs.PropertyPackageRequired,
+			Value: value(map[string]string{"packageName": "q", "versionRange": ">=1.0.0"})},
 		{Type: catalogs.PropertyGVKRequired, Value: value(catalogs.GVK{Group: "g", Version: "v1", Kind: "K"})},
 		{Type: catalogs.PropertyConstraint, Value: json.RawMessage(
 			`{"failureMessage":"m","any":{"constraints":[{"gvk":{"group":"g","version":"v1","kind":"K"}},{"package":{"packageName":"q","versionRange":"<2.0.0"}}]}}`)},
-		{Type: catalogs.PropertyConstraint, Value: json.RawMessage(`{"failureMessage":"needs luck","cel":{"rule":"true"}}`)},
+		{Type: catalogs.PropertyConstraint,
+			Value: json.RawMessage(`{"failureMessage":"needs luck","cel":{"rule":"true"}}`)},
 	}}
 	rs, err := b.Requirements()
 	if err != nil {

@@ -5,8 +5,8 @@ package catalogs
 
 import "encoding/json"
 
-// PropertyRollback is a bundle's property that says, for each bundle it can directly replace, how one gets back. Its value
-// is a list of Rollback.
+// PropertyRollback is a bundle's property that says, for each bundle it can directly replace, how one gets back. Its
+// value is a list of Rollback.
 const PropertyRollback = "bellwether.dev/rollback"
 
 // RollbackClass says what it takes to go back from a version to the one before.

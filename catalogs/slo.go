@@ -5,8 +5,8 @@ package catalogs
 
 import "encoding/json"
 
-// PropertySLO is a bundle's property that says how its operator is to be watched: the Services to probe, where metrics are,
-// and objectives that differ from the default. Authors write it to metadata/properties.yaml; its value is that of
+// PropertySLO is a bundle's property that says how its operator is to be watched: the Services to probe, where metrics
+// are, and objectives that differ from the default. Authors write it to metadata/properties.yaml; its value is that of
 // package alerts/slo/spec, Profile.
 const PropertySLO = "bellwether.dev/slo"
 

@@ -25,7 +25,8 @@ func (p *Package) Validate() error {
 	if len(p.Channels) == 0 {
 		report("it has no channel")
 	} else if p.Channels[p.DefaultChannel] == nil {
-		report("its default channel %q does not exist; it has %s", p.DefaultChannel, strings.Join(slices.Sorted(maps.Keys(p.Channels)), ", "))
+		report("its default channel %q does not exist; it has %s", p.DefaultChannel,
+			strings.Join(slices.Sorted(maps.Keys(p.Channels)), ", "))
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Channels)) {
 		for _, problem := range p.validateChannel(p.Channels[name]) {
@@ -47,7 +48,8 @@ func (p *Package) validateBundles() []error {
 	for _, name := range slices.Sorted(maps.Keys(p.Bundles)) {
 		b := p.Bundles[name]
 		if other, ok := byVersion[b.VersionString()]; ok {
-			problems = append(problems, fmt.Errorf("bundles %q and %q have the same version %s", other, name, b.VersionString()))
+			problems = append(problems, fmt.Errorf("bundles %q and %q have the same version %s", other, name,
+				b.VersionString()))
 		}
 		byVersion[b.VersionString()] = name
 		if !p.Offers(name) {
@@ -88,7 +90,8 @@ func (p *Package) validateChannel(c *Channel) []error {
 			continue
 		}
 		if _, err := semver.ParseRange(e.SkipRange); err != nil {
-			problems = append(problems, fmt.Errorf("entry %q has a skipRange %q that is no version range: %w", e.Name, e.SkipRange, err))
+			problems = append(problems, fmt.Errorf("entry %q has a skipRange %q that is no version range: %w", e.Name,
+				e.SkipRange, err))
 		}
 	}
 	if err := c.validateChain(); err != nil {
@@ -111,7 +114,8 @@ func (c *Channel) validateChain() error {
 	stranded := c.stranded(head)
 	if len(stranded) > 0 {
 		slices.Sort(stranded)
-		return fmt.Errorf("the chain of replacements from its head %q never meets %s", head, strings.Join(stranded, ", "))
+		return fmt.Errorf("the chain of replacements from its head %q never meets %s", head,
+			strings.Join(stranded, ", "))
 	}
 	return nil
 }

@@ -190,7 +190,8 @@ func withFixedRules(loaded *chart.Chart) *chart.Chart {
 			file.Data = []byte("{\"legend\":\"{{operator}}: {{ .Values }}\"}\n")
 		}
 		if strings.HasSuffix(file.Name, "-rules.yaml") {
-			file.Data = []byte("---\nkind: ClusterRole\nrules:\n- apiGroups: [\"\"]\n  resources: [namespaces]\n  verbs: [get]\n" +
+			file.Data = []byte("---\nkind: ClusterRole\nrules:\n- apiGroups: [\"\"]\n  resources: [namespaces]\n  " +
+				"verbs: [get]\n" +
 				"---\nkind: Role\nrules:\n- apiGroups: [\"\"]\n  resources: [configmaps]\n  verbs: [create]\n")
 		}
 	}
@@ -218,7 +219,8 @@ func TestValuesAreChecked(t *testing.T) {
 		"a digest that is none":     {"hub: {image: {digest: latest}}", "digest"},
 		"a Prometheus by name":      {"hub: {slo: {prometheusURL: prometheus}}", "prometheusURL"},
 		"a grace without unit":      {"hub: {leaseGrace: '40'}", "leaseGrace"},
-		"dashboards for no Grafana": {"{hub: {enabled: true}, dashboards: {grafanaOperator: {enabled: true}}}", "instanceLabels must name"},
+		"dashboards for no Grafana": {"{hub: {enabled: true}, dashboards: {grafanaOperator: {enabled: true}}}",
+			"instanceLabels must name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := render(t, load(t), c.values); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -249,12 +251,14 @@ func TestRulesArePresent(t *testing.T) {
 			t.Errorf("ClusterRole %s has no rules", role.Name)
 		}
 		for _, rule := range role.Rules {
-			if slices.Contains(rule.Verbs, "*") || slices.Contains(rule.Resources, "*") || slices.Contains(rule.APIGroups, "*") {
+			if slices.Contains(rule.Verbs, "*") || slices.Contains(rule.Resources, "*") ||
+				slices.Contains(rule.APIGroups, "*") {
 				t.Errorf("ClusterRole %s has a wildcard: %v", role.Name, rule)
 			}
 		}
 	}
-	want := map[string]bool{"sheep-hub": true, "sheep-agent": true, "sheep-agent-operands": true, "sheep-view": true, "sheep-operate": true, "sheep-approve": true, "sheep-hub-rules": true}
+	want := map[string]bool{"sheep-hub": true, "sheep-agent": true, "sheep-agent-operands": true, "sheep-view": true,
+		"sheep-operate": true, "sheep-approve": true, "sheep-hub-rules": true}
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Errorf("ClusterRoles (-want +got):\n%s", diff)
 	}
@@ -269,7 +273,8 @@ func TestDashboards(t *testing.T) {
 	got := map[string]any{}
 	for _, manifest := range manifests {
 		var config corev1.ConfigMap
-		if err := yaml.Unmarshal([]byte(manifest), &config); err != nil || config.Labels[dashboards.SidecarLabel] == "" {
+		if err := yaml.Unmarshal([]byte(manifest), &config); err != nil ||
+			config.Labels[dashboards.SidecarLabel] == "" {
 			continue
 		}
 		for name, text := range config.Data {
@@ -304,7 +309,8 @@ func TestCRDs(t *testing.T) {
 	}
 	slices.Sort(names)
 	want := []string{
-		"bellwether.dev_endpointprobes", "bellwether.dev_fleetclusters", "bellwether.dev_managedoperators", "bellwether.dev_operatorcatalogs",
+		"bellwether.dev_endpointprobes", "bellwether.dev_fleetclusters", "bellwether.dev_managedoperators",
+		"bellwether.dev_operatorcatalogs",
 		"bellwether.dev_operatorinstalls", "bellwether.dev_operatorrollouts", "bellwether.dev_operatorslos",
 	}
 	if diff := cmp.Diff(want, names); diff != "" {

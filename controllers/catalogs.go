@@ -26,11 +26,12 @@ const keptBytes = 64 << 20
 // NewCatalogs returns a reader that keeps what it pulled in a folder; an empty
 // cacheDir means that it keeps nothing on disk.
 func NewCatalogs(cacheDir string) *Catalogs {
-	return &Catalogs{loader: load.New(oci.NewClient(oci.Options{CacheDir: cacheDir}), load.Options{MaxBytes: keptBytes})}
+	return &Catalogs{loader: load.New(oci.NewClient(oci.Options{CacheDir: cacheDir}),
+		load.Options{MaxBytes: keptBytes})}
 }
 
-// Resolve returns the digest that the source has now. With public keys it is the digest of a catalog that is signed by one
-// of them.
+// Resolve returns the digest that the source has now. With public keys it is the digest of a catalog that is signed by
+// one of them.
 func (c *Catalogs) Resolve(ctx context.Context, source v1alpha1.CatalogSource, publicKeys []string) (string, error) {
 	s := oci.SourceOf(source)
 	for _, key := range publicKeys {
@@ -40,12 +41,14 @@ func (c *Catalogs) Resolve(ctx context.Context, source v1alpha1.CatalogSource, p
 }
 
 // Summary reads what the catalog with that digest offers. A digest is verified once, when it is resolved.
-func (c *Catalogs) Summary(ctx context.Context, source v1alpha1.CatalogSource, digest string) (catalogs.Summary, error) {
+func (c *Catalogs) Summary(ctx context.Context, source v1alpha1.CatalogSource, digest string) (catalogs.Summary,
+	error) {
 	return c.loader.Summary(ctx, oci.SourceOf(source), digest)
 }
 
 // Package reads one package, without its manifests.
-func (c *Catalogs) Package(ctx context.Context, source v1alpha1.CatalogSource, digest, name string) (*catalogs.Package, error) {
+func (c *Catalogs) Package(ctx context.Context, source v1alpha1.CatalogSource, digest, name string) (*catalogs.Package,
+	error) {
 	return c.loader.Package(ctx, oci.SourceOf(source), digest, name)
 }
 

@@ -70,7 +70,8 @@ func AddHub(mgr ctrl.Manager, o HubOptions) error {
 			return err
 		}
 	}
-	for _, gauges := range []prometheus.Collector{fleet.Gauges(mgr), catalog.Gauges(mgr), operator.Gauges(mgr), rollout.Gauges(mgr), slo.Gauges(mgr)} {
+	for _, gauges := range []prometheus.Collector{fleet.Gauges(mgr), catalog.Gauges(mgr), operator.Gauges(mgr),
+		rollout.Gauges(mgr), slo.Gauges(mgr)} {
 		if err := o.Metrics.Register(gauges); err != nil {
 			return fmt.Errorf("register metrics: %w", err)
 		}

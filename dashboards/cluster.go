@@ -16,7 +16,8 @@ func clusterPage() page {
 	cluster := one(series.Cluster, "Cluster", values(series.ClusterInfo, series.Cluster))
 	return page{
 		uid: UIDCluster, title: "Bellwether / Cluster", from: "now-24h",
-		description: "One cluster: whether its agent is alive, what its operators are doing, and how much budget they have left there. Come here when several operators of a cluster have trouble at once.",
+		description: "One cluster: whether its agent is alive, what its operators are doing, and how much budget " +
+			"they have left there. Come here when several operators of a cluster have trouble at once.",
 		variables:   []dashboard.VariableModel{cluster, operators()},
 		annotations: []annotation{versionChanges(), pages()},
 		rows: []row{
@@ -29,18 +30,27 @@ func clusterPage() page {
 }
 
 func clusterNow() []panel {
-	online := figure("Online", "Whether the agent renews its Lease on the hub. If not, operators go on as they are and no rollout reaches them: look at the agent's pod and at the way to the hub.",
+	online := figure("Online",
+		"Whether the agent renews its Lease on the hub. If not, operators go on as they are and no rollout reaches "+
+			"them: look at the agent's pod and at the way to the hub.",
 		units.Short, hubSilent, 4, nil, query{"max(" + of(series.ClusterOnline) + ")", ""})
 	online.words = yesNo
-	versions := figure("Versions", "The agent, Kubernetes and OLM, as the agent says. Compare them with other clusters if this one alone has trouble.",
-		units.Short, hubSilent, 12, noJudgement(), query{"max by (agent, kubernetes, olm) (" + of(series.ClusterInfo) + ")", "agent {{agent}}, Kubernetes {{kubernetes}}, OLM {{olm}}"})
+	versions := figure("Versions",
+		"The agent, Kubernetes and OLM, as the agent says. Compare them with other clusters if this one alone has "+
+			"trouble.",
+		units.Short, hubSilent, 12, noJudgement(),
+		query{"max by (agent, kubernetes, olm) (" + of(series.ClusterInfo) + ")",
+			"agent {{agent}}, Kubernetes {{kubernetes}}, OLM {{olm}}"})
 	versions.draw = name
 	return []panel{
 		online,
-		figure("Heartbeat", "How long ago the agent renewed its Lease, by its own clock. More than a minute is a dead agent or a broken network; less than nothing is a clock that is ahead.",
+		figure("Heartbeat", "How long ago the agent renewed its Lease, by its own clock. More than a minute is a "+
+			"dead agent or a broken network; less than nothing is a clock that is ahead.",
 			units.Seconds, "never joined", 4, moreIsBad(60, 300), query{heartbeatAge(), ""}),
-		figure("Operators not ready", "Operators that the hub does not see ready on this cluster. `bellwether why` explains each of them.",
-			units.Short, hubSilent, 4, anyIsBad(), query{"max(" + of(series.ClusterInstalls, is(series.State, "not_ready")) + ")", ""}),
+		figure("Operators not ready",
+			"Operators that the hub does not see ready on this cluster. `bellwether why` explains each of them.",
+			units.Short, hubSilent, 4, anyIsBad(),
+			query{"max(" + of(series.ClusterInstalls, is(series.State, "not_ready")) + ")", ""}),
 		versions,
 	}
 }
@@ -50,13 +60,16 @@ func clusterOperators() []panel {
 	return []panel{
 		{
 			title: "Operators", draw: rows, width: 24, height: 9, unit: units.Short, none: agentSilent,
-			description: "What runs on this cluster and how it is. What is not succeeded or has no ready catalog cannot be upgraded: `bellwether why` says what to do.",
+			description: "What runs on this cluster and how it is. What is not succeeded or has no ready catalog " +
+				"cannot be upgraded: `bellwether why` says what to do.",
 			queries: []query{
 				{"max by (operator, namespace, version, csv) (" + of(series.OperatorInfo) + ")", ""},
-				each("min", series.OperatorCSVSucceeded), each("max", series.OperatorUpgrading), each("min", series.OperatorCatalogReady), each("min", series.SLOBudgetLeft),
+				each("min", series.OperatorCSVSucceeded), each("max", series.OperatorUpgrading),
+				each("min", series.OperatorCatalogReady), each("min", series.SLOBudgetLeft),
 			},
 			columns: []column{
-				{from: series.Operator, title: "Operator", link: to(UIDOperator, field(series.Operator, "Operator"), chosenCluster)},
+				{from: series.Operator, title: "Operator",
+					link: to(UIDOperator, field(series.Operator, "Operator"), chosenCluster)},
 				{from: series.Version, title: "Version"},
 				{from: "B", title: "Succeeded", words: yesNo},
 				{from: "C", title: "Upgrading", words: map[string]word{"0": {"no", unknown}, "1": {"yes", neutral}}},
@@ -66,16 +79,21 @@ func clusterOperators() []panel {
 			},
 		},
 		{
-			title: "Budget left on this cluster", draw: timeSeries, width: 12, height: 9, unit: units.PercentUnit, none: rulesSilent, levels: lessIsBad(0, 0.25),
-			description: "The worst objective of each operator here. If all operators fall together the cluster is at fault, not they.",
-			queries:     []query{{"min by (operator) (" + of(series.SLOBudgetLeft) + ")", "{{operator}}"}},
-			link:        to(UIDOperator, label(series.Operator), chosenCluster),
+			title: "Budget left on this cluster", draw: timeSeries, width: 12, height: 9, unit: units.PercentUnit,
+			none: rulesSilent, levels: lessIsBad(0, 0.25),
+			description: "The worst objective of each operator here. If all operators fall together the cluster is " +
+				"at fault, not they.",
+			queries: []query{{"min by (operator) (" + of(series.SLOBudgetLeft) + ")", "{{operator}}"}},
+			link:    to(UIDOperator, label(series.Operator), chosenCluster),
 		},
 		{
-			title: "Missing replicas", draw: timeSeries, width: 12, height: 9, unit: units.Short, none: agentSilent, minimum: zero(), levels: anyIsBad(),
-			description: "Replicas that Deployments of operators want and do not have. Several operators at once point at nodes, quotas or image pulls.",
+			title: "Missing replicas", draw: timeSeries, width: 12, height: 9, unit: units.Short, none: agentSilent,
+			minimum: zero(), levels: anyIsBad(),
+			description: "Replicas that Deployments of operators want and do not have. Several operators at once " +
+				"point at nodes, quotas or image pulls.",
 			queries: []query{{fmt.Sprintf("sum by (operator, deployment) (%s) - sum by (operator, deployment) (%s)",
-				of(series.OperatorReplicasDesired), of(series.OperatorReplicasAvailable)), "{{operator}} {{deployment}}"}},
+				of(series.OperatorReplicasDesired), of(series.OperatorReplicasAvailable)),
+				"{{operator}} {{deployment}}"}},
 		},
 	}
 }
@@ -85,9 +103,11 @@ const chosenCluster = "${cluster:queryparam}"
 
 func clusterBad() panel {
 	p := badSlices()
-	p.description = "One row for each operator and indicator that was bad here at least once in this time; gaps were not measured. Rows that turn red together point at the cluster itself: its nodes, its network, its API server."
+	p.description = "One row for each operator and indicator that was bad here at least once in this time; gaps were " +
+		"not measured. Rows that turn red together point at the cluster itself: its nodes, its network, its API server."
 	p.queries = []query{{
-		fmt.Sprintf("max by (operator, sli) (max_over_time(%s[$__interval]))\nand on (operator, sli)\nsum by (operator, sli) (sum_over_time(%s[$__range] @ end())) > 0",
+		fmt.Sprintf("max by (operator, sli) (max_over_time(%s[$__interval]))\nand on (operator, sli)\nsum by "+
+			"(operator, sli) (sum_over_time(%s[$__range] @ end())) > 0",
 			of(series.SLIBad), of(series.SLIBadSlice)),
 		"{{operator}} {{sli}}",
 	}}
@@ -103,24 +123,35 @@ func agents(expr string) string {
 func agentPanels() []panel {
 	return []panel{
 		{
-			title: "Agent's memory", draw: timeSeries, width: 12, height: 8, unit: units.BytesIEC, none: agentSilent, minimum: zero(),
-			description: "Resident memory of the agent. If it nears the limit of its pod, raise agent.resources in the chart's values.",
-			queries:     []query{{agents(of("process_resident_memory_bytes")), "{{instance}}"}},
+			title: "Agent's memory", draw: timeSeries, width: 12, height: 8, unit: units.BytesIEC, none: agentSilent,
+			minimum: zero(),
+			description: "Resident memory of the agent. If it nears the limit of its pod, raise agent.resources in " +
+				"the chart's values.",
+			queries: []query{{agents(of("process_resident_memory_bytes")), "{{instance}}"}},
 		},
 		{
-			title: "Agent's CPU", draw: timeSeries, width: 12, height: 8, unit: units.Short, none: agentSilent, minimum: zero(),
-			description: "CPU that the agent uses, in cores. A rise without more operators or probes is a loop: look at the agent's log and at the controllers' internals.",
-			queries:     []query{{agents(rated(of("process_cpu_seconds_total"))), "{{instance}}"}}, link: to(UIDInternals, chosenCluster),
+			title: "Agent's CPU", draw: timeSeries, width: 12, height: 8, unit: units.Short, none: agentSilent,
+			minimum: zero(),
+			description: "CPU that the agent uses, in cores. A rise without more operators or probes is a loop: look " +
+				"at the agent's log and at the controllers' internals.",
+			queries: []query{{agents(rated(of("process_cpu_seconds_total"))), "{{instance}}"}},
+			link:    to(UIDInternals, chosenCluster),
 		},
 		{
-			title: "Probes from this cluster", draw: timeline, width: 12, height: 8, unit: units.Short, none: "no probes",
-			description: "Whether each probe succeeded here. The EndpointProbe's conditions have the last failure's reason.",
-			queries:     []query{{"min by (operator, probe, vantage) (" + of(series.ProbeSuccess) + ")", "{{operator}} {{probe}} from {{vantage}}"}}, words: yesNo, levels: []level{{bad, 0}, {good, 1}},
+			title: "Probes from this cluster", draw: timeline, width: 12, height: 8, unit: units.Short,
+			none: "no probes",
+			description: "Whether each probe succeeded here. The EndpointProbe's conditions have the last failure's " +
+				"reason.",
+			queries: []query{{"min by (operator, probe, vantage) (" + of(series.ProbeSuccess) + ")",
+				"{{operator}} {{probe}} from {{vantage}}"}}, words: yesNo, levels: []level{{bad, 0}, {good, 1}},
 		},
 		{
-			title: "Installations and upgrades", draw: timeSeries, width: 12, height: 8, unit: units.Short, none: "none in this time", minimum: zero(),
-			description: "How many ended in the last hour, by operator and outcome. Failures name their reason in the OperatorInstall: `bellwether why` shows it.",
-			queries:     []query{{"sum by (operator, outcome) (increase(" + of(series.OperatorInstallTotal) + "[1h]))", "{{operator}} {{outcome}}"}},
+			title: "Installations and upgrades", draw: timeSeries, width: 12, height: 8, unit: units.Short,
+			none: "none in this time", minimum: zero(),
+			description: "How many ended in the last hour, by operator and outcome. Failures name their reason in " +
+				"the OperatorInstall: `bellwether why` shows it.",
+			queries: []query{{"sum by (operator, outcome) (increase(" + of(series.OperatorInstallTotal) + "[1h]))",
+				"{{operator}} {{outcome}}"}},
 		},
 	}
 }

@@ -106,7 +106,8 @@ func TestNothingIsLeftOpen(t *testing.T) {
 			}
 		case nil, string:
 			// A first threshold has no bound, and these are texts and no choices.
-			if (v == nil || v == "") && !regexp.MustCompile(`steps\[\]\.value$|\.legendFormat$|\.(icon|tooltip)$`).MatchString(path) {
+			if (v == nil || v == "") &&
+				!regexp.MustCompile(`steps\[\]\.value$|\.legendFormat$|\.(icon|tooltip)$`).MatchString(path) {
 				t.Errorf("%s is %#v", path, v)
 			}
 		}

@@ -51,7 +51,8 @@ func versionChanges() annotation {
 func edits() annotation {
 	return annotation{
 		name: "Objective edited", colour: "yellow", tags: "operator,sli",
-		expr: "max by (operator, sli) (" + of(series.SLOEdited) + ") unless max by (operator, sli) (" + of(series.SLOEdited) + " offset 10m)",
+		expr: "max by (operator, sli) (" + of(series.SLOEdited) + ") unless max by (operator, sli) (" +
+			of(series.SLOEdited) + " offset 10m)",
 		text: "the objective {{sli}} of {{operator}} was edited: its budget jumped without any failure",
 	}
 }

@@ -15,7 +15,8 @@ import (
 func fleetPage() page {
 	return page{
 		uid: UIDFleet, title: "Bellwether / Fleet", from: "now-24h",
-		description: "Where the fleet hurts: budgets, alerts, rollouts and silent clusters. Start here, and click through to what is red.",
+		description: "Where the fleet hurts: budgets, alerts, rollouts and silent clusters. Start here, and click " +
+			"through to what is red.",
 		variables:   []dashboard.VariableModel{clusters(), operators()},
 		annotations: []annotation{waveStarts(), pages()},
 		rows: []row{
@@ -30,7 +31,8 @@ func fleetPage() page {
 
 // figure is a small number.
 func figure(title, description, unit, none string, width uint32, levels []level, queries ...query) panel {
-	return panel{title: title, description: description, draw: number, width: width, height: 4, unit: unit, none: none, levels: levels, queries: queries}
+	return panel{title: title, description: description, draw: number, width: width, height: 4, unit: unit, none: none,
+		levels: levels, queries: queries}
 }
 
 func count(title, description, none string, levels []level, expr string) panel {
@@ -46,18 +48,29 @@ const (
 func fleetNow() []panel {
 	rulesWork := of(series.SLOTeam)
 	return []panel{
-		count("Silent clusters", "Clusters whose agent does not renew its Lease. Look at the list of clusters below: the agent, its network or the cluster may be down; rollouts leave these clusters out meanwhile.",
+		count("Silent clusters",
+			"Clusters whose agent does not renew its Lease. Look at the list of clusters below: the agent, its "+
+				"network or the cluster may be down; rollouts leave these clusters out meanwhile.",
 			hubSilent, anyIsBad(), orNone("count("+of(series.ClusterOnline)+" == 0)", of(series.ClusterOnline))),
-		count("Operators expected", "How many operators should run, counted once for each cluster. If this falls without anybody removing an operator, look whether the hub and the agents are scraped.",
+		count("Operators expected",
+			"How many operators should run, counted once for each cluster. If this falls without anybody removing an "+
+				"operator, look whether the hub and the agents are scraped.",
 			agentSilent, noJudgement(), "count(max by (cluster, operator) ("+of(series.OperatorExpected)+"))"),
-		count("Pages", "Alerts that page somebody now. Open the operator in the list of alerts below, and follow the runbook of the alert.",
+		count("Pages", "Alerts that page somebody now. Open the operator in the list of alerts below, and follow the "+
+			"runbook of the alert.",
 			rulesSilent, anyIsBad(), orNone("count("+firing(is(series.Severity, series.Page))+")", rulesWork)),
-		count("Tickets", "Alerts that can wait for working hours. Look at them before they become pages: the list is below.",
+		count("Tickets", "Alerts that can wait for working hours. Look at them before they become pages: the list is "+
+			"below.",
 			rulesSilent, moreIsBad(1, 20), orNone("count("+firing(is(series.Severity, series.Ticket))+")", rulesWork)),
-		count("Overspent budgets", "Objectives whose error budget of the period is gone on a cluster. Hold risky changes of these operators until the cause is known.",
+		count("Overspent budgets",
+			"Objectives whose error budget of the period is gone on a cluster. Hold risky changes of these operators "+
+				"until the cause is known.",
 			rulesSilent, moreIsBad(1, 5), orNone("count("+of(series.SLOBudgetLeft)+" < 0)", of(series.SLOBudgetLeft))),
-		count("Rollouts under way", "Operators with a rollout that has not ended. Paused and halted ones wait for somebody: see the list of rollouts below.",
-			hubSilent, noJudgement(), orNone("count("+of(series.RolloutPhase, `phase=~"Pending|Progressing|Paused|Halted"`)+")", of(series.OperatorReady))),
+		count("Rollouts under way",
+			"Operators with a rollout that has not ended. Paused and halted ones wait for somebody: see the list of "+
+				"rollouts below.",
+			hubSilent, noJudgement(), orNone("count("+of(series.RolloutPhase,
+				`phase=~"Pending|Progressing|Paused|Halted"`)+")", of(series.OperatorReady))),
 	}
 }
 
@@ -65,23 +78,32 @@ func fleetBudgets() []panel {
 	link := to(UIDOperator, label(series.Operator))
 	return []panel{
 		{
-			title: "Least budget left, by operator", draw: timeSeries, width: 12, height: 9, unit: units.PercentUnit, none: rulesSilent,
-			description: "The budget of each operator's worst objective on its worst cluster. A line that falls steeply is an incident; one below 0 has broken its promise: click it to see which objective it is.",
-			queries:     []query{{"min by (operator) (" + of(series.SLOBudgetLeft) + ")", "{{operator}}"}},
-			levels:      lessIsBad(0, 0.25), link: link,
+			title: "Least budget left, by operator", draw: timeSeries, width: 12, height: 9, unit: units.PercentUnit,
+			none: rulesSilent,
+			description: "The budget of each operator's worst objective on its worst cluster. A line that falls " +
+				"steeply is an incident; one below 0 has broken its promise: click it to see which objective it is.",
+			queries: []query{{"min by (operator) (" + of(series.SLOBudgetLeft) + ")", "{{operator}}"}},
+			levels:  lessIsBad(0, 0.25), link: link,
 		},
 		{
-			title: "Clusters with trouble, by operator", draw: timeSeries, width: 12, height: 9, unit: units.Short, none: "no bad slices",
-			description: "On how many clusters an operator is bad by any of its indicators. Many clusters at once point at a release, a catalog or something that all share; one cluster points at that cluster.",
-			queries:     []query{{"count by (operator) (count by (cluster, operator) (" + of(series.SLIBadSlice) + "))", "{{operator}}"}},
-			stacked:     true, link: link,
+			title: "Clusters with trouble, by operator", draw: timeSeries, width: 12, height: 9, unit: units.Short,
+			none: "no bad slices",
+			description: "On how many clusters an operator is bad by any of its indicators. Many clusters at once " +
+				"point at a release, a catalog or something that all share; one cluster points at that cluster.",
+			queries: []query{{"count by (operator) (count by (cluster, operator) (" + of(series.SLIBadSlice) + "))",
+				"{{operator}}"}},
+			stacked: true, link: link,
 		},
 		{
 			title: "Least budget left", draw: rows, width: 24, height: 9, none: rulesSilent, unit: units.PercentUnit,
-			description: "The 25 objectives with the least budget. Open the operator to see when it was spent, and stop changing what is below a quarter.",
-			queries:     []query{{"bottomk(25, min by (operator, sli, cluster) (" + of(series.SLOBudgetLeft) + "))", ""}},
+			description: "The 25 objectives with the least budget. Open the operator to see when it was spent, and " +
+				"stop changing what is below a quarter.",
+			queries: []query{{"bottomk(25, min by (operator, sli, cluster) (" + of(series.SLOBudgetLeft) + "))",
+				""}},
 			columns: []column{
-				{from: series.Operator, title: "Operator", link: to(UIDOperator, field(series.Operator, "Operator"), field(series.Cluster, "Cluster"), field(series.SLI, "SLI"))},
+				{from: series.Operator, title: "Operator",
+					link: to(UIDOperator, field(series.Operator, "Operator"), field(series.Cluster, "Cluster"),
+						field(series.SLI, "SLI"))},
 				{from: series.SLI, title: "SLI"},
 				{from: series.Cluster, title: "Cluster", link: to(UIDCluster, field(series.Cluster, "Cluster"))},
 				{from: "A", title: "Budget left", unit: units.PercentUnit, levels: lessIsBad(0, 0.25)},
@@ -94,8 +116,10 @@ func fleetBudgets() []panel {
 func alertTable(width uint32) panel {
 	return panel{
 		title: "Firing alerts", draw: rows, width: width, height: 8, unit: units.Short, none: "nothing fires",
-		description: "Every alert that fires now. A release alert stands for all clusters that run the version: pause its rollout first; a cluster's alert leads to that cluster.",
-		queries:     []query{{"max by (alertname, severity, operator, sli, cluster, version, tier, team) (" + firing() + ")", ""}},
+		description: "Every alert that fires now. A release alert stands for all clusters that run the version: " +
+			"pause its rollout first; a cluster's alert leads to that cluster.",
+		queries: []query{{"max by (alertname, severity, operator, sli, cluster, version, tier, team) (" + firing() +
+			")", ""}},
 		columns: []column{
 			{from: series.Severity, title: "Severity"},
 			{from: "alertname", title: "Alert"},
@@ -112,10 +136,13 @@ func alertTable(width uint32) panel {
 func alertTimeline(width uint32) panel {
 	return panel{
 		title: "When alerts fired", draw: timeline, width: width, height: 9, unit: units.Short, none: "nothing fired",
-		description: "One bar for each alert while it fired. Bars that begin together have one cause: look at what changed just before, which the dashboard marks.",
+		description: "One bar for each alert while it fired. Bars that begin together have one cause: look at what " +
+			"changed just before, which the dashboard marks.",
 		queries: []query{
-			{"max by (operator, sli, cluster, version) (" + firing(is(series.Severity, series.Page)) + ") * 2", "{{operator}} {{sli}} {{cluster}}{{version}}"},
-			{"max by (operator, sli, cluster, version) (" + firing(is(series.Severity, series.Ticket)) + ")", "{{operator}} {{sli}} {{cluster}}{{version}}"},
+			{"max by (operator, sli, cluster, version) (" + firing(is(series.Severity, series.Page)) + ") * 2",
+				"{{operator}} {{sli}} {{cluster}}{{version}}"},
+			{"max by (operator, sli, cluster, version) (" + firing(is(series.Severity, series.Ticket)) + ")",
+				"{{operator}} {{sli}} {{cluster}}{{version}}"},
 		},
 		words:  map[string]word{"1": {series.Ticket, warn}, "2": {series.Page, bad}},
 		levels: []level{{good, 0}, {warn, 1}, {bad, 2}},
@@ -129,23 +156,31 @@ func fleetRollouts() []panel {
 	open := to(UIDRollout, field(series.Operator, "Operator"))
 	return []panel{
 		{
-			title: "Newest rollout of each operator", draw: rows, width: 14, height: 9, none: "no rollouts", unit: units.Short,
-			description: "How far each operator's newest rollout is. Halted means that a wave has too many failures, Paused that a person stopped it: open it to see which wave.",
+			title: "Newest rollout of each operator", draw: rows, width: 14, height: 9, none: "no rollouts",
+			unit: units.Short,
+			description: "How far each operator's newest rollout is. Halted means that a wave has too many failures, " +
+				"Paused that a person stopped it: open it to see which wave.",
 			queries: []query{
-				{"max by (operator, version) (" + of(series.RolloutInfo) + ") * on (operator) group_left (phase) max by (operator, phase) (" + of(series.RolloutPhase) + ")", ""},
+				{"max by (operator, version) (" + of(series.RolloutInfo) +
+					") * on (operator) group_left (phase) max by (operator, phase) (" + of(series.RolloutPhase) + ")",
+					""},
 				{newest("succeeded"), ""}, {newest("in_progress"), ""}, {newest("pending"), ""}, {newest("failed"), ""},
 			},
 			columns: []column{
-				{from: series.Operator, title: "Operator", link: open}, {from: series.Version, title: "Version"}, {from: series.Phase, title: "Phase"},
+				{from: series.Operator, title: "Operator", link: open}, {from: series.Version, title: "Version"},
+				{from: series.Phase, title: "Phase"},
 				{from: "B", title: "Succeeded"}, {from: "C", title: "In progress"}, {from: "D", title: "Pending"},
 				{from: "E", title: "Failed", levels: anyIsBad()},
 			},
 		},
 		{
-			title: "Clusters by version", draw: timeSeries, width: 10, height: 9, unit: units.Short, none: hubSilent, stacked: true,
-			description: "How many clusters run which version. Old versions that stay after a rollout are clusters that were deferred, failed or removed: the rollout's dashboard counts them.",
-			queries:     []query{{"sum by (operator, version) (" + of(series.OperatorVersionClusters) + ")", "{{operator}} {{version}}"}},
-			link:        to(UIDRollout, label(series.Operator)),
+			title: "Clusters by version", draw: timeSeries, width: 10, height: 9, unit: units.Short, none: hubSilent,
+			stacked: true,
+			description: "How many clusters run which version. Old versions that stay after a rollout are clusters " +
+				"that were deferred, failed or removed: the rollout's dashboard counts them.",
+			queries: []query{{"sum by (operator, version) (" + of(series.OperatorVersionClusters) + ")",
+				"{{operator}} {{version}}"}},
+			link: to(UIDRollout, label(series.Operator)),
 		},
 	}
 }
@@ -161,7 +196,9 @@ func clusterTable() panel {
 	}
 	return panel{
 		title: "Clusters", draw: rows, width: 24, height: 10, none: hubSilent, unit: units.Short,
-		description: "Every cluster with its agent's last sign of life. A heartbeat older than a minute is a dead agent or a broken network, unless the clocks differ; agents of several versions are an update that has not finished.",
+		description: "Every cluster with its agent's last sign of life. A heartbeat older than a minute is a dead " +
+			"agent or a broken network, unless the clocks differ; agents of several versions are an update that has " +
+			"not finished.",
 		queries: []query{
 			{fmt.Sprintf("max by (cluster, agent, kubernetes, olm) (%s)", of(series.ClusterInfo)), ""},
 			{"max by (cluster) (" + of(series.ClusterOnline) + ")", ""},
@@ -174,7 +211,8 @@ func clusterTable() panel {
 			{from: "C", title: "Heartbeat", unit: units.Seconds, levels: moreIsBad(60, 300)},
 			{from: "D", title: "Ready operators"}, {from: "E", title: "Not ready", levels: anyIsBad()},
 			{from: "F", title: "Least budget", unit: units.PercentUnit, levels: lessIsBad(0, 0.25)},
-			{from: series.Agent, title: "Agent"}, {from: series.Kubernetes, title: "Kubernetes"}, {from: series.OLM, title: "OLM"},
+			{from: series.Agent, title: "Agent"}, {from: series.Kubernetes, title: "Kubernetes"},
+			{from: series.OLM, title: "OLM"},
 		},
 	}
 }

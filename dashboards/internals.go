@@ -14,8 +14,9 @@ func internalsPage() page {
 	job := choice("job", "Job", values(series.ReconcileTotal, "job"))
 	return page{
 		uid: UIDInternals, title: "Bellwether / Controller internals", from: "now-3h",
-		description: "Reconcilers, queues and API requests of the hub, the agents and the operators that are scraped. Come here when something is slow, and choose its job.",
-		variables:   []dashboard.VariableModel{job, clusters(), operators()},
+		description: "Reconcilers, queues and API requests of the hub, the agents and the operators that are " +
+			"scraped. Come here when something is slow, and choose its job.",
+		variables: []dashboard.VariableModel{job, clusters(), operators()},
 		rows: []row{
 			{"Reconcilers", reconcilers()},
 			{"Queues", queues()},
@@ -34,29 +35,42 @@ func reconcilers() []panel {
 	}
 	return []panel{
 		{
-			title: "Reconciles", draw: timeSeries, width: 12, height: 8, unit: units.OpsPerSecond, none: "nothing scraped", minimum: zero(),
-			description: "Reconciles each second. A controller that never rests reconciles something in a loop: its log names the object.",
-			queries:     []query{{each(series.ReconcileTotal), "{{job}} {{controller}}"}},
+			title: "Reconciles", draw: timeSeries, width: 12, height: 8, unit: units.OpsPerSecond,
+			none: "nothing scraped", minimum: zero(),
+			description: "Reconciles each second. A controller that never rests reconciles something in a loop: its " +
+				"log names the object.",
+			queries: []query{{each(series.ReconcileTotal), "{{job}} {{controller}}"}},
 		},
 		{
-			title: "Failed reconciles", draw: timeSeries, width: 12, height: 8, unit: units.PercentUnit, none: "nothing scraped", minimum: zero(), levels: []level{{good, 0}, {warn, 0.05}, {bad, 0.1}},
-			description: "The share of reconciles that returned an error and are tried again. A few are normal after a restart; if they stay, the controller's log has the errors.",
-			queries:     []query{{each(series.ReconcileErrorsTotal) + "\n/\n" + each(series.ReconcileTotal), "{{job}} {{controller}}"}},
+			title: "Failed reconciles", draw: timeSeries, width: 12, height: 8, unit: units.PercentUnit,
+			none: "nothing scraped", minimum: zero(), levels: []level{{good, 0}, {warn, 0.05}, {bad, 0.1}},
+			description: "The share of reconciles that returned an error and are tried again. A few are normal after " +
+				"a restart; if they stay, the controller's log has the errors.",
+			queries: []query{{each(series.ReconcileErrorsTotal) + "\n/\n" + each(series.ReconcileTotal),
+				"{{job}} {{controller}}"}},
 		},
 		{
-			title: "Time of the slowest reconciles", draw: timeSeries, width: 12, height: 8, unit: units.Seconds, none: "nothing scraped", minimum: zero(),
-			description: "What the slowest hundredth of the reconciles take. Seconds mean that a reconcile waits for something: usually an API server or a registry.",
-			queries:     []query{{"histogram_quantile(0.99, sum by (job, controller, le) (" + rated(of(series.ReconcileTimeBucket, byJob)) + "))", "{{job}} {{controller}}"}},
+			title: "Time of the slowest reconciles", draw: timeSeries, width: 12, height: 8, unit: units.Seconds,
+			none: "nothing scraped", minimum: zero(),
+			description: "What the slowest hundredth of the reconciles take. Seconds mean that a reconcile waits for " +
+				"something: usually an API server or a registry.",
+			queries: []query{{"histogram_quantile(0.99, sum by (job, controller, le) (" +
+				rated(of(series.ReconcileTimeBucket, byJob)) + "))", "{{job}} {{controller}}"}},
 		},
 		{
-			title: "Panics", draw: timeSeries, width: 6, height: 8, unit: units.OpsPerSecond, none: "nothing scraped", minimum: zero(), levels: []level{{good, 0}, {bad, 0.0001}},
-			description: "Reconciles that panicked, each second. Each one is a bug: report it with the stack trace of the log.",
-			queries:     []query{{each(series.ReconcilePanicsTotal), "{{job}} {{controller}}"}},
+			title: "Panics", draw: timeSeries, width: 6, height: 8, unit: units.OpsPerSecond, none: "nothing scraped",
+			minimum: zero(), levels: []level{{good, 0}, {bad, 0.0001}},
+			description: "Reconciles that panicked, each second. Each one is a bug: report it with the stack trace " +
+				"of the log.",
+			queries: []query{{each(series.ReconcilePanicsTotal), "{{job}} {{controller}}"}},
 		},
 		{
-			title: "Admissions", draw: timeSeries, width: 6, height: 8, unit: units.Short, none: hubSilent, minimum: zero(),
-			description: "Clusters that the hub admitted to a release within ten minutes. None during a rollout means that its wave soaks or waits: see the rollout.",
-			queries:     []query{{"sum(increase(" + of(series.RolloutAdmissionsTotal, byJob) + "[10m]))", "admitted"}}, link: to(UIDRollout),
+			title: "Admissions", draw: timeSeries, width: 6, height: 8, unit: units.Short, none: hubSilent,
+			minimum: zero(),
+			description: "Clusters that the hub admitted to a release within ten minutes. None during a rollout " +
+				"means that its wave soaks or waits: see the rollout.",
+			queries: []query{{"sum(increase(" + of(series.RolloutAdmissionsTotal, byJob) + "[10m]))", "admitted"}},
+			link:    to(UIDRollout),
 		},
 	}
 }
@@ -64,19 +78,27 @@ func reconcilers() []panel {
 func queues() []panel {
 	return []panel{
 		{
-			title: "Depth", draw: timeSeries, width: 8, height: 8, unit: units.Short, none: "nothing scraped", minimum: zero(),
-			description: "Objects that wait for their reconcile. A queue that only grows has too few workers or too slow ones: raise --max-concurrent-reconciles of the hub if the API server can take it.",
-			queries:     []query{{"max by (job, name) (" + of(series.QueueDepth, byJob) + ")", "{{job}} {{name}}"}},
+			title: "Depth", draw: timeSeries, width: 8, height: 8, unit: units.Short, none: "nothing scraped",
+			minimum: zero(),
+			description: "Objects that wait for their reconcile. A queue that only grows has too few workers or too " +
+				"slow ones: raise --max-concurrent-reconciles of the hub if the API server can take it.",
+			queries: []query{{"max by (job, name) (" + of(series.QueueDepth, byJob) + ")", "{{job}} {{name}}"}},
 		},
 		{
-			title: "Time in the queue", draw: timeSeries, width: 8, height: 8, unit: units.Seconds, none: "nothing scraped", minimum: zero(),
-			description: "How long the slowest hundredth waited before its reconcile began. This is by how much everything comes late.",
-			queries:     []query{{"histogram_quantile(0.99, sum by (job, name, le) (" + rated(of("workqueue_queue_duration_seconds_bucket", byJob)) + "))", "{{job}} {{name}}"}},
+			title: "Time in the queue", draw: timeSeries, width: 8, height: 8, unit: units.Seconds,
+			none: "nothing scraped", minimum: zero(),
+			description: "How long the slowest hundredth waited before its reconcile began. This is by how much " +
+				"everything comes late.",
+			queries: []query{{"histogram_quantile(0.99, sum by (job, name, le) (" +
+				rated(of("workqueue_queue_duration_seconds_bucket", byJob)) + "))", "{{job}} {{name}}"}},
 		},
 		{
-			title: "Longest running", draw: timeSeries, width: 8, height: 8, unit: units.Seconds, none: "nothing scraped", minimum: zero(), levels: []level{{good, 0}, {warn, 60}, {bad, 300}},
-			description: "For how long the oldest reconcile has been running. Minutes mean that it hangs: take a goroutine dump before you restart it.",
-			queries:     []query{{"max by (job, name) (" + of(series.QueueLongestRunning, byJob) + ")", "{{job}} {{name}}"}},
+			title: "Longest running", draw: timeSeries, width: 8, height: 8, unit: units.Seconds,
+			none: "nothing scraped", minimum: zero(), levels: []level{{good, 0}, {warn, 60}, {bad, 300}},
+			description: "For how long the oldest reconcile has been running. Minutes mean that it hangs: take a " +
+				"goroutine dump before you restart it.",
+			queries: []query{{"max by (job, name) (" + of(series.QueueLongestRunning, byJob) + ")",
+				"{{job}} {{name}}"}},
 		},
 	}
 }
@@ -84,30 +106,45 @@ func queues() []panel {
 func processes() []panel {
 	return []panel{
 		{
-			title: "Requests to API servers", draw: timeSeries, width: 12, height: 8, unit: units.RequestsPerSecond, none: "nothing scraped", minimum: zero(), stacked: true,
-			description: "Requests each second, by answer. 429 is an API server that defends itself, 5xx one that is ill: both slow everything else on this page.",
-			queries:     []query{{"sum by (job, code) (" + rated(of("rest_client_requests_total", byJob)) + ")", "{{job}} {{code}}"}},
+			title: "Requests to API servers", draw: timeSeries, width: 12, height: 8, unit: units.RequestsPerSecond,
+			none: "nothing scraped", minimum: zero(), stacked: true,
+			description: "Requests each second, by answer. 429 is an API server that defends itself, 5xx one that is " +
+				"ill: both slow everything else on this page.",
+			queries: []query{{"sum by (job, code) (" + rated(of("rest_client_requests_total", byJob)) + ")",
+				"{{job}} {{code}}"}},
 		},
 		{
 			title: "Leaders", draw: timeline, width: 12, height: 8, unit: units.Short, none: "no leader election",
-			description: "Which process leads. No leader means that nothing is decided: look at the Lease and at the pods; the series of the hub come from its leader only.",
-			queries:     []query{{"max by (job, instance, name) (" + of(series.LeaderStatus, byJob) + ")", "{{name}} {{instance}}"}},
-			words:       map[string]word{"0": {"waits", unknown}, "1": {"leads", good}}, levels: []level{{unknown, 0}, {good, 1}},
+			description: "Which process leads. No leader means that nothing is decided: look at the Lease and at the " +
+				"pods; the series of the hub come from its leader only.",
+			queries: []query{{"max by (job, instance, name) (" + of(series.LeaderStatus, byJob) + ")",
+				"{{name}} {{instance}}"}},
+			words:  map[string]word{"0": {"waits", unknown}, "1": {"leads", good}},
+			levels: []level{{unknown, 0}, {good, 1}},
 		},
 		{
-			title: "Memory", draw: timeSeries, width: 8, height: 8, unit: units.BytesIEC, none: "nothing scraped", minimum: zero(),
-			description: "Resident memory by process. If it nears the limit of the pod, raise its resources in the chart's values.",
-			queries:     []query{{"max by (job, instance) (" + of("process_resident_memory_bytes", byJob) + ")", "{{job}} {{instance}}"}},
+			title: "Memory", draw: timeSeries, width: 8, height: 8, unit: units.BytesIEC, none: "nothing scraped",
+			minimum: zero(),
+			description: "Resident memory by process. If it nears the limit of the pod, raise its resources in the " +
+				"chart's values.",
+			queries: []query{{"max by (job, instance) (" + of("process_resident_memory_bytes", byJob) + ")",
+				"{{job}} {{instance}}"}},
 		},
 		{
-			title: "CPU", draw: timeSeries, width: 8, height: 8, unit: units.Short, none: "nothing scraped", minimum: zero(),
-			description: "Cores that each process uses. Compare with the reconciles above: CPU without reconciles is work outside of them, such as probes or catalogs.",
-			queries:     []query{{"max by (job, instance) (" + rated(of("process_cpu_seconds_total", byJob)) + ")", "{{job}} {{instance}}"}},
+			title: "CPU", draw: timeSeries, width: 8, height: 8, unit: units.Short, none: "nothing scraped",
+			minimum: zero(),
+			description: "Cores that each process uses. Compare with the reconciles above: CPU without reconciles is " +
+				"work outside of them, such as probes or catalogs.",
+			queries: []query{{"max by (job, instance) (" + rated(of("process_cpu_seconds_total", byJob)) + ")",
+				"{{job}} {{instance}}"}},
 		},
 		{
-			title: "Goroutines", draw: timeSeries, width: 8, height: 8, unit: units.Short, none: "nothing scraped", minimum: zero(),
-			description: "Goroutines by process. A line that only rises is a leak: take a goroutine dump, and report it.",
-			queries:     []query{{"max by (job, instance) (" + of("go_goroutines", byJob) + ")", "{{job}} {{instance}}"}},
+			title: "Goroutines", draw: timeSeries, width: 8, height: 8, unit: units.Short, none: "nothing scraped",
+			minimum: zero(),
+			description: "Goroutines by process. A line that only rises is a leak: take a goroutine dump, and report " +
+				"it.",
+			queries: []query{{"max by (job, instance) (" + of("go_goroutines", byJob) + ")",
+				"{{job}} {{instance}}"}},
 		},
 	}
 }
@@ -115,15 +152,24 @@ func processes() []panel {
 func operatorControllers() []panel {
 	return []panel{
 		{
-			title: "Failed reconciles of operators", draw: timeSeries, width: 12, height: 8, unit: units.PercentUnit, none: "no operator scraped", minimum: zero(), levels: []level{{good, 0}, {bad, 0.1}},
-			description: "The share of failed reconciles in the namespaces of the chosen operators. Above 10 % their slices are bad: their own logs say why.",
-			queries: []query{{theirs("sum by (cluster, namespace, controller) (" + rated(of(series.ReconcileErrorsTotal)) + ")\n/\nsum by (cluster, namespace, controller) (" + rated(of(series.ReconcileTotal)) + ")"),
+			title: "Failed reconciles of operators", draw: timeSeries, width: 12, height: 8, unit: units.PercentUnit,
+			none: "no operator scraped", minimum: zero(), levels: []level{{good, 0}, {bad, 0.1}},
+			description: "The share of failed reconciles in the namespaces of the chosen operators. Above 10 % their " +
+				"slices are bad: their own logs say why.",
+			queries: []query{{theirs("sum by (cluster, namespace, controller) (" +
+				rated(of(series.ReconcileErrorsTotal)) + ")\n/\nsum by (cluster, namespace, controller) (" +
+				rated(of(series.ReconcileTotal)) + ")"),
 				"{{cluster}} {{namespace}} {{controller}}"}},
 		},
 		{
-			title: "Failed admission requests", draw: timeSeries, width: 12, height: 8, unit: units.PercentUnit, none: "no webhooks", minimum: zero(), levels: []level{{good, 0}, {bad, 0.01}},
-			description: "The share of requests to operators' webhooks that ended with a server error, and of those that API servers could not make. Above 1 % users cannot write objects of this operator, or nobody checks them: treat it as an outage.",
-			queries: []query{{theirs("sum by (cluster, namespace, webhook) (" + rated(of(series.WebhookRequestsTotal, `code=~"5.."`)) + ")\n/\nsum by (cluster, namespace, webhook) (" + rated(of(series.WebhookRequestsTotal)) + ")"),
+			title: "Failed admission requests", draw: timeSeries, width: 12, height: 8, unit: units.PercentUnit,
+			none: "no webhooks", minimum: zero(), levels: []level{{good, 0}, {bad, 0.01}},
+			description: "The share of requests to operators' webhooks that ended with a server error, and of those " +
+				"that API servers could not make. Above 1 % users cannot write objects of this operator, or nobody " +
+				"checks them: treat it as an outage.",
+			queries: []query{{theirs("sum by (cluster, namespace, webhook) (" +
+				rated(of(series.WebhookRequestsTotal, `code=~"5.."`)) + ")\n/\nsum by (cluster, namespace, webhook) (" +
+				rated(of(series.WebhookRequestsTotal)) + ")"),
 				"{{cluster}} {{namespace}} {{webhook}}"},
 				{notCalled(), "{{cluster}} {{name}} not called"}},
 		},
@@ -138,6 +184,8 @@ func notCalled() string {
 	share := func(failed string) string {
 		return "(sum by (cluster, name) (" + rated(failed) + ") or 0 * " + total + ")"
 	}
-	refused, passed := of(series.AdmissionRejectionCount, is("error_type", series.AdmissionCallingError)), of(series.AdmissionFailOpenCount)
-	return "(" + share(refused) + "\n+ " + share(passed) + ")\n/ " + total + "\nand on (cluster, name) " + of(series.OperatorWebhook)
+	refused, passed := of(series.AdmissionRejectionCount, is("error_type", series.AdmissionCallingError)),
+		of(series.AdmissionFailOpenCount)
+	return "(" + share(refused) + "\n+ " + share(passed) + ")\n/ " + total + "\nand on (cluster, name) " +
+		of(series.OperatorWebhook)
 }

@@ -68,7 +68,8 @@ func ForGrafanaOperator(d Dashboard, namespace string, instances map[string]stri
 	}
 	return &GrafanaDashboard{
 		TypeMeta: metav1.TypeMeta{APIVersion: "grafana.integreatly.org/v1beta1", Kind: "GrafanaDashboard"},
-		Metadata: GrafanaDashboardMetadata{Namespace: namespace, Name: objectName(d), Labels: map[string]string{"app.kubernetes.io/managed-by": "bellwether"}},
+		Metadata: GrafanaDashboardMetadata{Namespace: namespace, Name: objectName(d),
+			Labels: map[string]string{"app.kubernetes.io/managed-by": "bellwether"}},
 		Spec: GrafanaDashboardSpec{
 			AllowCrossNamespaceImport: true, Folder: Folder, JSON: string(text),
 			InstanceSelector: metav1.LabelSelector{MatchLabels: instances},

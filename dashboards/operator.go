@@ -18,7 +18,8 @@ func operatorPage() page {
 	sli := choice(series.SLI, "SLI", values(series.SLOObjective+"{"+chosen(series.Operator)+"}", series.SLI))
 	return page{
 		uid: UIDOperator, title: "Bellwether / Operator SLO", from: "now-24h",
-		description: "The objectives of one operator: what is left of their budgets, how fast they burn, when and where it was bad, and what happened then. Alerts link here.",
+		description: "The objectives of one operator: what is left of their budgets, how fast they burn, when and " +
+			"where it was bad, and what happened then. Alerts link here.",
 		variables:   []dashboard.VariableModel{operator, clusters(), sli},
 		annotations: []annotation{versionChanges(), waveStarts(), edits(), pages()},
 		rows: []row{
@@ -35,18 +36,31 @@ func operatorPage() page {
 var bySLI = chosen(series.SLI)
 
 func operatorNow() []panel {
-	team := figure("Team", "Who owns this operator's objectives, as its OperatorSLO says. Set spec.team there if this says nobody.",
-		units.Short, "nobody", 4, noJudgement(), query{"max by (team) (" + orNobody(of(series.SLOTeam)) + ")", "{{team}}"})
+	team := figure("Team",
+		"Who owns this operator's objectives, as its OperatorSLO says. Set spec.team there if this says nobody.",
+		units.Short, "nobody", 4, noJudgement(),
+		query{"max by (team) (" + orNobody(of(series.SLOTeam)) + ")", "{{team}}"})
 	team.draw = name
-	versions := figure("Versions", "The versions that run, and on how many clusters. More than one outside of a rollout means that clusters were left behind.",
-		units.Short, agentSilent, 8, noJudgement(), query{"count by (version) (group by (cluster, version) (" + of(series.OperatorInfo) + "))", "{{version}}"})
+	versions := figure("Versions",
+		"The versions that run, and on how many clusters. More than one outside of a rollout means that clusters "+
+			"were left behind.",
+		units.Short, agentSilent, 8, noJudgement(),
+		query{"count by (version) (group by (cluster, version) (" + of(series.OperatorInfo) + "))", "{{version}}"})
 	return []panel{
-		figure("Least budget left", "The part of the period's budget that the worst objective has left on its worst cluster. Below a quarter, stop risky changes; below 0 the promise is broken.",
-			units.PercentUnit, rulesSilent, 4, lessIsBad(0, 0.25), query{"min(" + of(series.SLOBudgetLeft, bySLI) + ")", ""}),
-		figure("Bad now", "On how many clusters some indicator is bad in this minute. The map below says which one, and since when.",
-			units.Short, rulesSilent, 4, anyIsBad(), query{orNone("count(count by (cluster) ("+of(series.SLIBadSlice, bySLI)+"))", of(series.SLIBad, bySLI)), ""}),
-		figure("Pages", "Alerts of this operator that page somebody now. Follow the runbook in the alert; the list below has them all.",
-			units.Short, rulesSilent, 4, anyIsBad(), query{orNone("count("+firing(is(series.Severity, series.Page), bySLI)+")", of(series.SLOTeam)), ""}),
+		figure("Least budget left",
+			"The part of the period's budget that the worst objective has left on its worst cluster. Below a "+
+				"quarter, stop risky changes; below 0 the promise is broken.",
+			units.PercentUnit, rulesSilent, 4, lessIsBad(0, 0.25),
+			query{"min(" + of(series.SLOBudgetLeft, bySLI) + ")", ""}),
+		figure("Bad now", "On how many clusters some indicator is bad in this minute. The map below says which one, "+
+			"and since when.",
+			units.Short, rulesSilent, 4, anyIsBad(),
+			query{orNone("count(count by (cluster) ("+of(series.SLIBadSlice, bySLI)+"))", of(series.SLIBad, bySLI)),
+				""}),
+		figure("Pages", "Alerts of this operator that page somebody now. Follow the runbook in the alert; the list "+
+			"below has them all.",
+			units.Short, rulesSilent, 4, anyIsBad(),
+			query{orNone("count("+firing(is(series.Severity, series.Page), bySLI)+")", of(series.SLOTeam)), ""}),
 		team, versions,
 	}
 }
@@ -54,29 +68,41 @@ func operatorNow() []panel {
 func operatorBudget() []panel {
 	return []panel{
 		{
-			title: "Budget left, by objective", draw: timeSeries, width: 12, height: 9, unit: units.PercentUnit, none: rulesSilent,
-			description: "What each objective has left on its worst cluster. A jump without any bad slice is an objective that was edited, which is marked.",
-			queries:     []query{{"min by (sli) (" + of(series.SLOBudgetLeft, bySLI) + ")", "{{sli}}"}}, levels: lessIsBad(0, 0.25),
+			title: "Budget left, by objective", draw: timeSeries, width: 12, height: 9, unit: units.PercentUnit,
+			none: rulesSilent,
+			description: "What each objective has left on its worst cluster. A jump without any bad slice is an " +
+				"objective that was edited, which is marked.",
+			queries: []query{{"min by (sli) (" + of(series.SLOBudgetLeft, bySLI) + ")", "{{sli}}"}},
+			levels:  lessIsBad(0, 0.25),
 		},
 		{
-			title: "Budget left, by cluster", draw: timeSeries, width: 12, height: 9, unit: units.PercentUnit, none: rulesSilent,
-			description: "The ten clusters with the least budget for the chosen objectives. One cluster alone is a cluster's problem: click it.",
-			queries:     []query{{"bottomk(10, min by (cluster) (" + of(series.SLOBudgetLeft, bySLI) + "))", "{{cluster}}"}}, levels: lessIsBad(0, 0.25),
+			title: "Budget left, by cluster", draw: timeSeries, width: 12, height: 9, unit: units.PercentUnit,
+			none: rulesSilent,
+			description: "The ten clusters with the least budget for the chosen objectives. One cluster alone is a " +
+				"cluster's problem: click it.",
+			queries: []query{{"bottomk(10, min by (cluster) (" + of(series.SLOBudgetLeft, bySLI) + "))",
+				"{{cluster}}"}}, levels: lessIsBad(0, 0.25),
 			link: to(UIDCluster, label(series.Cluster)),
 		},
 		{
 			title: "Objectives", draw: rows, width: 24, height: 9, unit: units.PercentUnit, none: rulesSilent,
-			description: "What is promised, and how it stands. Objectives that can never be kept, or never be broken, want a better target: edit the OperatorSLO.",
+			description: "What is promised, and how it stands. Objectives that can never be kept, or never be " +
+				"broken, want a better target: edit the OperatorSLO.",
 			queries: []query{
-				{"max by (sli) (" + of(series.SLOObjective, bySLI) + ")", ""}, {"max by (sli) (" + of(series.SLOPeriod, bySLI) + ")", ""},
-				{"min by (sli) (" + of(series.SLOBudgetLeft, bySLI) + ")", ""}, {"avg by (sli) (" + of(series.SLOBudgetLeft, bySLI) + ")", ""},
-				{"count by (sli) (" + of(series.SLIBad, bySLI) + ")", ""}, {"sum by (sli) (" + of(series.SLIBad, bySLI) + " > bool 0)", ""},
+				{"max by (sli) (" + of(series.SLOObjective, bySLI) + ")", ""},
+				{"max by (sli) (" + of(series.SLOPeriod, bySLI) + ")", ""},
+				{"min by (sli) (" + of(series.SLOBudgetLeft, bySLI) + ")", ""},
+				{"avg by (sli) (" + of(series.SLOBudgetLeft, bySLI) + ")", ""},
+				{"count by (sli) (" + of(series.SLIBad, bySLI) + ")", ""},
+				{"sum by (sli) (" + of(series.SLIBad, bySLI) + " > bool 0)", ""},
 			},
 			columns: []column{
-				{from: series.SLI, title: "SLI"}, {from: "A", title: "Target", unit: units.PercentUnit}, {from: "B", title: "Period", unit: units.DurationSeconds},
+				{from: series.SLI, title: "SLI"}, {from: "A", title: "Target", unit: units.PercentUnit},
+				{from: "B", title: "Period", unit: units.DurationSeconds},
 				{from: "C", title: "Budget left, worst cluster", unit: units.PercentUnit, levels: lessIsBad(0, 0.25)},
 				{from: "D", title: "Budget left, average", unit: units.PercentUnit, levels: lessIsBad(0, 0.25)},
-				{from: "E", title: "Clusters measured", unit: units.Short}, {from: "F", title: "Bad now", unit: units.Short, levels: anyIsBad()},
+				{from: "E", title: "Clusters measured", unit: units.Short},
+				{from: "F", title: "Bad now", unit: units.Short, levels: anyIsBad()},
 			},
 		},
 	}
@@ -88,11 +114,15 @@ func burns() []panel {
 	var out []panel
 	for _, t := range slo.Tiers() {
 		slices := int(t.Long / slo.Step)
-		sum := fmt.Sprintf("max by (sli) (\n  %s\n  / on (operator, sli) group_left ()\n  (%d * (1 - %s))\n)", of(series.SLIBadSum+t.Name, bySLI), slices, of(series.SLOObjective, bySLI))
+		sum := fmt.Sprintf("max by (sli) (\n  %s\n  / on (operator, sli) group_left ()\n  (%d * (1 - %s))\n)",
+			of(series.SLIBadSum+t.Name, bySLI), slices, of(series.SLOObjective, bySLI))
 		factor := t.Factor(slo.DefaultPeriod)
 		out = append(out, panel{
-			title: fmt.Sprintf("Burn over %s: %ss at %g", t.Name, t.Severity, factor), draw: timeSeries, width: 12, height: 8, unit: "suffix:x", none: rulesSilent, minimum: zero(),
-			description: fmt.Sprintf("How many times too fast the budget went in the last %s, on the worst cluster; 1 spends exactly all of it within the period. Above %g, with at least %d bad minutes, it is a %s for a period of 30 days: %s",
+			title: fmt.Sprintf("Burn over %s: %ss at %g", t.Name, t.Severity, factor), draw: timeSeries, width: 12,
+			height: 8, unit: "suffix:x", none: rulesSilent, minimum: zero(),
+			description: fmt.Sprintf("How many times too fast the budget went in the last %s, on the worst cluster; "+
+				"1 spends exactly all of it within the period. Above %g, with at least %d bad minutes, it is a %s "+
+				"for a period of 30 days: %s",
 				t.Name, factor, slo.Guard, t.Severity, urgency[t.Severity]),
 			queries: []query{{sum + "\nor\n0 * max by (sli) (" + of(series.SLOBudgetLeft, bySLI) + ")", "{{sli}}"}},
 			levels:  []level{{good, 0}, {bad, factor}},
@@ -108,10 +138,14 @@ var urgency = map[string]string{
 
 func badSlices() panel {
 	return panel{
-		title: "Bad slices", draw: heatMap, width: 24, height: 12, unit: units.PercentUnit, none: "nothing was bad in this time",
-		description: "One row for each cluster and indicator that was bad at least once in this time, one cell for each interval; gaps were not measured. Rows that turn red together have one cause: compare with the marked events.",
+		title: "Bad slices", draw: heatMap, width: 24, height: 12, unit: units.PercentUnit,
+		none: "nothing was bad in this time",
+		description: "One row for each cluster and indicator that was bad at least once in this time, one cell for " +
+			"each interval; gaps were not measured. Rows that turn red together have one cause: compare with the " +
+			"marked events.",
 		queries: []query{{
-			fmt.Sprintf("max by (cluster, sli) (max_over_time(%s[$__interval]))\nand on (cluster, sli)\nsum by (cluster, sli) (sum_over_time(%s[$__range] @ end())) > 0",
+			fmt.Sprintf("max by (cluster, sli) (max_over_time(%s[$__interval]))\nand on (cluster, sli)\nsum by "+
+				"(cluster, sli) (sum_over_time(%s[$__range] @ end())) > 0",
 				of(series.SLIBad, bySLI), of(series.SLIBadSlice, bySLI)),
 			"{{cluster}} {{sli}}",
 		}},
@@ -122,9 +156,12 @@ func badSlices() panel {
 // absences lists what should be measured and is not.
 func absences() panel {
 	return panel{
-		title: "Not measured", draw: rows, width: 12, height: 8, unit: units.Short, none: "all that is expected is measured",
-		description: "Indicators that have to be there and had less than five samples in 15 minutes. A budget that nobody measures does not burn: look whether the agent and its scrape work.",
-		queries: []query{{fmt.Sprintf("max by (operator, sli, cluster) (\n  %s\n  unless on (cluster, operator, sli) (count_over_time(%s[15m]) >= 5)\n)",
+		title: "Not measured", draw: rows, width: 12, height: 8, unit: units.Short,
+		none: "all that is expected is measured",
+		description: "Indicators that have to be there and had less than five samples in 15 minutes. A budget that " +
+			"nobody measures does not burn: look whether the agent and its scrape work.",
+		queries: []query{{fmt.Sprintf("max by (operator, sli, cluster) (\n  %s\n  unless on (cluster, operator, sli) "+
+			"(count_over_time(%s[15m]) >= 5)\n)",
 			of(series.SLIExpected), of(series.SLIBad)), ""}},
 		columns: []column{
 			{from: series.Operator, title: "Operator"}, {from: series.SLI, title: "SLI"},
@@ -142,51 +179,77 @@ func operatorSignals() []panel {
 	byNamespace := func(metric string) string { return "sum by (cluster, namespace) (" + rated(of(metric)) + ")" }
 	return []panel{
 		{
-			title: "Missing replicas", draw: timeSeries, width: 8, height: 8, unit: units.Short, none: agentSilent, minimum: zero(), levels: anyIsBad(),
-			description: "Replicas that the operator's Deployments want and do not have. Look at the pods' events: images, quotas and nodes are the usual causes.",
+			title: "Missing replicas", draw: timeSeries, width: 8, height: 8, unit: units.Short, none: agentSilent,
+			minimum: zero(), levels: anyIsBad(),
+			description: "Replicas that the operator's Deployments want and do not have. Look at the pods' events: " +
+				"images, quotas and nodes are the usual causes.",
 			queries: []query{{fmt.Sprintf("sum by (cluster, deployment) (%s) - sum by (cluster, deployment) (%s)",
-				of(series.OperatorReplicasDesired), of(series.OperatorReplicasAvailable)), "{{cluster}} {{deployment}}"}},
+				of(series.OperatorReplicasDesired), of(series.OperatorReplicasAvailable)),
+				"{{cluster}} {{deployment}}"}},
 		},
 		{
-			title: "ClusterServiceVersion succeeded", draw: timeline, width: 8, height: 8, unit: units.Short, none: agentSilent,
-			description: "Whether OLM says that the installed version is well. If not, `bellwether why` shows OLM's reason; an upgrade is excused for a bounded time.",
-			queries:     []query{{"min by (cluster) (" + of(series.OperatorCSVSucceeded) + ")", "{{cluster}}"}}, words: yesNo, levels: []level{{bad, 0}, {good, 1}},
+			title: "ClusterServiceVersion succeeded", draw: timeline, width: 8, height: 8, unit: units.Short,
+			none: agentSilent,
+			description: "Whether OLM says that the installed version is well. If not, `bellwether why` shows OLM's " +
+				"reason; an upgrade is excused for a bounded time.",
+			queries: []query{{"min by (cluster) (" + of(series.OperatorCSVSucceeded) + ")", "{{cluster}}"}},
+			words:   yesNo, levels: []level{{bad, 0}, {good, 1}},
 		},
 		{
-			title: "Resources that are not Ready", draw: timeSeries, width: 8, height: 8, unit: units.Short, none: "no custom resources", minimum: zero(),
-			description: "Custom resources of the operator that are not Ready, young ones left out. If they come with failed reconciles the operator is at fault, and else what they describe.",
-			queries:     []query{{"sum by (cluster, kind) (" + of(series.OperatorOperands, is(series.Ready, series.ReadyFalse)) + ")", "{{cluster}} {{kind}}"}},
+			title: "Resources that are not Ready", draw: timeSeries, width: 8, height: 8, unit: units.Short,
+			none: "no custom resources", minimum: zero(),
+			description: "Custom resources of the operator that are not Ready, young ones left out. If they come " +
+				"with failed reconciles the operator is at fault, and else what they describe.",
+			queries: []query{{"sum by (cluster, kind) (" +
+				of(series.OperatorOperands, is(series.Ready, series.ReadyFalse)) + ")", "{{cluster}} {{kind}}"}},
 		},
 		{
-			title: "Failed reconciles", draw: timeSeries, width: 8, height: 8, unit: units.PercentUnit, none: "operator not scraped", minimum: zero(), levels: []level{{good, 0}, {bad, 0.1}},
-			description: "The share of reconciles that returned an error; above 10 % the slice is bad. The operator's log has the errors.",
-			queries: []query{{theirs("sum by (cluster, namespace) (" + rated(of(series.ReconcileErrorsTotal)) + ")\n/ sum by (cluster, namespace) (" + rated(of(series.ReconcileTotal)) + ")"),
+			title: "Failed reconciles", draw: timeSeries, width: 8, height: 8, unit: units.PercentUnit,
+			none: "operator not scraped", minimum: zero(), levels: []level{{good, 0}, {bad, 0.1}},
+			description: "The share of reconciles that returned an error; above 10 % the slice is bad. The " +
+				"operator's log has the errors.",
+			queries: []query{{theirs("sum by (cluster, namespace) (" + rated(of(series.ReconcileErrorsTotal)) +
+				")\n/ sum by (cluster, namespace) (" + rated(of(series.ReconcileTotal)) + ")"),
 				"{{cluster}}"}},
 		},
 		{
-			title: "Queue depth", draw: timeSeries, width: 8, height: 8, unit: units.Short, none: "operator not scraped", minimum: zero(), levels: []level{{good, 0}, {bad, 10}},
-			description: "Work that waits in the operator's queues; more than 10 for ten minutes is bad. Slow or failing calls to the API server are the usual cause.",
-			queries:     []query{{theirs("max by (cluster, namespace, name) (" + of(series.QueueDepth) + ")"), "{{cluster}} {{name}}"}},
+			title: "Queue depth", draw: timeSeries, width: 8, height: 8, unit: units.Short,
+			none: "operator not scraped", minimum: zero(), levels: []level{{good, 0}, {bad, 10}},
+			description: "Work that waits in the operator's queues; more than 10 for ten minutes is bad. Slow or " +
+				"failing calls to the API server are the usual cause.",
+			queries: []query{{theirs("max by (cluster, namespace, name) (" + of(series.QueueDepth) + ")"),
+				"{{cluster}} {{name}}"}},
 		},
 		{
-			title: "Panics", draw: timeSeries, width: 8, height: 8, unit: units.Short, none: "operator not scraped", minimum: zero(), levels: anyIsBad(),
-			description: "Reconciles that panicked, each second. One is a bug in the operator: send its log to whoever makes it.",
-			queries:     []query{{theirs(byNamespace(series.ReconcilePanicsTotal)), "{{cluster}}"}},
+			title: "Panics", draw: timeSeries, width: 8, height: 8, unit: units.Short, none: "operator not scraped",
+			minimum: zero(), levels: anyIsBad(),
+			description: "Reconciles that panicked, each second. One is a bug in the operator: send its log to " +
+				"whoever makes it.",
+			queries: []query{{theirs(byNamespace(series.ReconcilePanicsTotal)), "{{cluster}}"}},
 		},
 		{
-			title: "Probes that succeed", draw: timeSeries, width: 8, height: 8, unit: units.PercentUnit, none: "no probes", minimum: zero(), levels: []level{{bad, 0}, {good, 0.5}},
-			description: "The share of vantage points from which a probe succeeds; below half the slice is bad. The EndpointProbe's conditions have the last failure's reason.",
-			queries:     []query{{"avg by (cluster, probe) (" + of(series.ProbeSuccess) + ")", "{{cluster}} {{probe}}"}},
+			title: "Probes that succeed", draw: timeSeries, width: 8, height: 8, unit: units.PercentUnit,
+			none: "no probes", minimum: zero(), levels: []level{{bad, 0}, {good, 0.5}},
+			description: "The share of vantage points from which a probe succeeds; below half the slice is bad. The " +
+				"EndpointProbe's conditions have the last failure's reason.",
+			queries: []query{{"avg by (cluster, probe) (" + of(series.ProbeSuccess) + ")",
+				"{{cluster}} {{probe}}"}},
 		},
 		{
-			title: "Duration of probes", draw: timeSeries, width: 8, height: 8, unit: units.Seconds, none: "no probes", minimum: zero(),
-			description: "How long probes take, from their slowest vantage point. If it nears the probe's timeout, failures follow: look at the endpoint's load.",
-			queries:     []query{{"max by (cluster, probe) (" + of(series.ProbeDuration) + ")", "{{cluster}} {{probe}}"}},
+			title: "Duration of probes", draw: timeSeries, width: 8, height: 8, unit: units.Seconds, none: "no probes",
+			minimum: zero(),
+			description: "How long probes take, from their slowest vantage point. If it nears the probe's timeout, " +
+				"failures follow: look at the endpoint's load.",
+			queries: []query{{"max by (cluster, probe) (" + of(series.ProbeDuration) + ")",
+				"{{cluster}} {{probe}}"}},
 		},
 		{
-			title: "Certificates expire in", draw: bars, width: 8, height: 8, unit: units.DurationSeconds, none: "no probes with TLS", levels: lessIsBad(7*86400, 21*86400),
-			description: "The time until the first certificate of a probed endpoint expires. Renew what has less than three weeks, and find out why it did not renew by itself.",
-			queries:     []query{{"min by (cluster, probe) (" + of(series.ProbeSSLEarliestExpiry) + ") - time()", "{{cluster}} {{probe}}"}},
+			title: "Certificates expire in", draw: bars, width: 8, height: 8, unit: units.DurationSeconds,
+			none: "no probes with TLS", levels: lessIsBad(7*86400, 21*86400),
+			description: "The time until the first certificate of a probed endpoint expires. Renew what has less " +
+				"than three weeks, and find out why it did not renew by itself.",
+			queries: []query{{"min by (cluster, probe) (" + of(series.ProbeSSLEarliestExpiry) + ") - time()",
+				"{{cluster}} {{probe}}"}},
 		},
 	}
 }

@@ -35,7 +35,8 @@ const Tag = "bellwether"
 // never change.
 func All() []Dashboard {
 	var out []Dashboard
-	for _, p := range []page{fleetPage(), rolloutPage(), operatorPage(), clusterPage(), internalsPage(), catalogPage(), pagingPage()} {
+	for _, p := range []page{fleetPage(), rolloutPage(), operatorPage(), clusterPage(), internalsPage(), catalogPage(),
+		pagingPage()} {
 		d, err := p.build()
 		if err != nil {
 			panic(fmt.Sprintf("build dashboard %s: %v", p.uid, err)) // a bug in this package, which its tests find

@@ -13,7 +13,8 @@ import (
 func pagingPage() page {
 	return page{
 		uid: UIDPaging, title: "Bellwether / Paging health", from: "now-24h",
-		description: "Whether a page would arrive: rules are evaluated on time, Prometheus reaches Alertmanager, Alertmanager reaches its receivers, and nothing that should be measured is missing.",
+		description: "Whether a page would arrive: rules are evaluated on time, Prometheus reaches Alertmanager, " +
+			"Alertmanager reaches its receivers, and nothing that should be measured is missing.",
 		variables:   []dashboard.VariableModel{clusters(), operators()},
 		annotations: []annotation{pages()},
 		rows: []row{
@@ -36,17 +37,29 @@ const (
 
 func pagingNow() []panel {
 	return []panel{
-		count("Rules evaluated ago", "The time since the least recent evaluation of one of our groups; they run every 1 to 4 minutes. More than ten means that alerts cannot fire: look at Prometheus and its log.",
-			prometheusSilent, moreIsBad(360, 600), "time() - min(prometheus_rule_group_last_evaluation_timestamp_seconds{"+ours+"})").in(units.Seconds),
-		count("Failing rules", "Rules of ours whose evaluation failed within 15 minutes. Prometheus shows the error beside the rule; `bellwether slo test` tests the whole file.",
+		count("Rules evaluated ago",
+			"The time since the least recent evaluation of one of our groups; they run every 1 to 4 minutes. More "+
+				"than ten means that alerts cannot fire: look at Prometheus and its log.",
+			prometheusSilent, moreIsBad(360, 600),
+			"time() - min(prometheus_rule_group_last_evaluation_timestamp_seconds{"+ours+"})").in(units.Seconds),
+		count("Failing rules",
+			"Rules of ours whose evaluation failed within 15 minutes. Prometheus shows the error beside the rule; "+
+				"`bellwether slo test` tests the whole file.",
 			prometheusSilent, anyIsBad(), "sum(increase(prometheus_rule_evaluation_failures_total{"+ours+"}[15m]))"),
-		count("Alertmanagers", "Alertmanagers that Prometheus sends alerts to. With none, nobody is paged: check alerting.alertmanagers in the configuration of Prometheus.",
+		count("Alertmanagers",
+			"Alertmanagers that Prometheus sends alerts to. With none, nobody is paged: check alerting.alertmanagers "+
+				"in the configuration of Prometheus.",
 			prometheusSilent, []level{{bad, 0}, {good, 1}}, "min(prometheus_notifications_alertmanagers_discovered)"),
-		count("Undelivered", "Notifications that Alertmanager could not hand over within 15 minutes. Its log names the receiver: keys, addresses and rate limits are the usual causes.",
+		count("Undelivered", "Notifications that Alertmanager could not hand over within 15 minutes. Its log names "+
+			"the receiver: keys, addresses and rate limits are the usual causes.",
 			alertmanagerSilent, anyIsBad(), "sum(increase(alertmanager_notifications_failed_total[15m]))"),
-		count("Configuration loaded", "Whether every Alertmanager runs the configuration that it was given last. If not it goes on with the old one: its log has the error.",
-			alertmanagerSilent, []level{{bad, 0}, {good, 1}}, "min(alertmanager_config_last_reload_successful)").saying(yesNo),
-		count("Blind spots", "Indicators that are expected and have no samples. They cannot alert, so treat each of them as an outage that nobody sees; the list is below.",
+		count("Configuration loaded",
+			"Whether every Alertmanager runs the configuration that it was given last. If not it goes on with the "+
+				"old one: its log has the error.",
+			alertmanagerSilent, []level{{bad, 0}, {good, 1}},
+			"min(alertmanager_config_last_reload_successful)").saying(yesNo),
+		count("Blind spots", "Indicators that are expected and have no samples. They cannot alert, so treat each of "+
+			"them as an outage that nobody sees; the list is below.",
 			rulesSilent, anyIsBad(), orNone("count("+absences().queries[0].expr+")", of(series.SLOTeam))),
 	}
 }
@@ -65,7 +78,8 @@ func absencesNarrow() panel {
 
 func pagesByTeam() panel {
 	return panel{
-		title: "Alerts by team", draw: bars, width: 8, height: 8, unit: units.Short, none: "nothing fires", levels: moreIsBad(1, 5),
+		title: "Alerts by team", draw: bars, width: 8, height: 8, unit: units.Short, none: "nothing fires",
+		levels:      moreIsBad(1, 5),
 		description: "Who has how many alerts now. A team with many at once needs help, or one cause that they share.",
 		queries:     []query{{"count by (team, severity) (" + orNobody(firing()) + ")", "{{team}} {{severity}}"}},
 	}
@@ -74,23 +88,34 @@ func pagesByTeam() panel {
 func rulePanels() []panel {
 	return []panel{
 		{
-			title: "Time to evaluate", draw: timeSeries, width: 8, height: 8, unit: units.Seconds, none: prometheusSilent, minimum: zero(), levels: []level{{good, 0}, {warn, 10}, {bad, 30}},
-			description: "How long each group takes. A group that takes longer than its interval skips evaluations, and slices are lost: give Prometheus more CPU.",
-			queries:     []query{{"max by (rule_group) (prometheus_rule_group_last_duration_seconds{" + ours + "})", "{{rule_group}}"}},
+			title: "Time to evaluate", draw: timeSeries, width: 8, height: 8, unit: units.Seconds,
+			none: prometheusSilent, minimum: zero(), levels: []level{{good, 0}, {warn, 10}, {bad, 30}},
+			description: "How long each group takes. A group that takes longer than its interval skips evaluations, " +
+				"and slices are lost: give Prometheus more CPU.",
+			queries: []query{{"max by (rule_group) (prometheus_rule_group_last_duration_seconds{" + ours + "})",
+				"{{rule_group}}"}},
 		},
 		{
-			title: "Missed evaluations", draw: timeSeries, width: 8, height: 8, unit: units.Short, none: prometheusSilent, minimum: zero(), levels: anyIsBad(),
-			description: "Evaluations that were skipped or failed within 15 minutes. Each is a minute that counts as good although nobody looked.",
+			title: "Missed evaluations", draw: timeSeries, width: 8, height: 8, unit: units.Short,
+			none: prometheusSilent, minimum: zero(), levels: anyIsBad(),
+			description: "Evaluations that were skipped or failed within 15 minutes. Each is a minute that counts as " +
+				"good although nobody looked.",
 			queries: []query{
-				{"sum by (rule_group) (increase(prometheus_rule_group_iterations_missed_total{" + ours + "}[15m]))", "missed {{rule_group}}"},
-				{"sum by (rule_group) (increase(prometheus_rule_evaluation_failures_total{" + ours + "}[15m]))", "failed {{rule_group}}"},
+				{"sum by (rule_group) (increase(prometheus_rule_group_iterations_missed_total{" + ours + "}[15m]))",
+					"missed {{rule_group}}"},
+				{"sum by (rule_group) (increase(prometheus_rule_evaluation_failures_total{" + ours + "}[15m]))",
+					"failed {{rule_group}}"},
 			},
 		},
 		{
-			title: "Objectives as the hub sees them", draw: rows, width: 8, height: 8, unit: units.Short, none: hubSilent,
-			description: "Whether Prometheus evaluates what the hub wrote last for each operator, and whether its objectives can work at all. The conditions of the OperatorSLO say what is wrong; nothing about loading means that the hub has no Prometheus to ask.",
+			title: "Objectives as the hub sees them", draw: rows, width: 8, height: 8, unit: units.Short,
+			none: hubSilent,
+			description: "Whether Prometheus evaluates what the hub wrote last for each operator, and whether its " +
+				"objectives can work at all. The conditions of the OperatorSLO say what is wrong; nothing about " +
+				"loading means that the hub has no Prometheus to ask.",
 			queries: []query{
-				{"min by (operator) (" + of(series.SLOFeasible) + ")", ""}, {"min by (operator) (" + of(series.SLORulesLoaded) + ")", ""},
+				{"min by (operator) (" + of(series.SLOFeasible) + ")", ""},
+				{"min by (operator) (" + of(series.SLORulesLoaded) + ")", ""},
 			},
 			columns: []column{
 				{from: series.Operator, title: "Operator", link: to(UIDOperator, field(series.Operator, "Operator"))},
@@ -103,8 +128,10 @@ func rulePanels() []panel {
 func deliveryPanels() []panel {
 	return []panel{
 		{
-			title: "From Prometheus to Alertmanager", draw: timeSeries, width: 12, height: 8, unit: units.OpsPerSecond, none: prometheusSilent, minimum: zero(),
-			description: "Alerts that Prometheus sent, and those that it could not send or dropped. Errors and drops are pages that never leave: look at the network between the two.",
+			title: "From Prometheus to Alertmanager", draw: timeSeries, width: 12, height: 8, unit: units.OpsPerSecond,
+			none: prometheusSilent, minimum: zero(),
+			description: "Alerts that Prometheus sent, and those that it could not send or dropped. Errors and drops " +
+				"are pages that never leave: look at the network between the two.",
 			queries: []query{
 				{"sum(rate(prometheus_notifications_sent_total[$__rate_interval]))", "sent"},
 				{"sum(rate(prometheus_notifications_errors_total[$__rate_interval]))", "errors"},
@@ -112,21 +139,29 @@ func deliveryPanels() []panel {
 			},
 		},
 		{
-			title: "From Alertmanager to receivers", draw: timeSeries, width: 12, height: 8, unit: units.Short, none: alertmanagerSilent, minimum: zero(),
-			description: "Notifications within 15 minutes by integration, and those that failed. A receiver that only fails has lost its key or its address.",
+			title: "From Alertmanager to receivers", draw: timeSeries, width: 12, height: 8, unit: units.Short,
+			none: alertmanagerSilent, minimum: zero(),
+			description: "Notifications within 15 minutes by integration, and those that failed. A receiver that " +
+				"only fails has lost its key or its address.",
 			queries: []query{
 				{"sum by (integration) (increase(alertmanager_notifications_total[15m]))", "{{integration}}"},
-				{"sum by (integration) (increase(alertmanager_notifications_failed_total[15m]))", "{{integration}} failed"},
+				{"sum by (integration) (increase(alertmanager_notifications_failed_total[15m]))",
+					"{{integration}} failed"},
 			},
 		},
 		{
-			title: "Time to deliver", draw: timeSeries, width: 12, height: 8, unit: units.Seconds, none: alertmanagerSilent, minimum: zero(),
-			description: "How long the slowest tenth of the notifications took to be accepted. Seconds are a receiver that is slow or retried: its status page may know.",
-			queries:     []query{{"histogram_quantile(0.9, sum by (integration, le) (rate(alertmanager_notification_latency_seconds_bucket[$__rate_interval])))", "{{integration}}"}},
+			title: "Time to deliver", draw: timeSeries, width: 12, height: 8, unit: units.Seconds,
+			none: alertmanagerSilent, minimum: zero(),
+			description: "How long the slowest tenth of the notifications took to be accepted. Seconds are a " +
+				"receiver that is slow or retried: its status page may know.",
+			queries: []query{{"histogram_quantile(0.9, sum by (integration, le) " +
+				"(rate(alertmanager_notification_latency_seconds_bucket[$__rate_interval])))", "{{integration}}"}},
 		},
 		{
-			title: "Held back", draw: timeSeries, width: 12, height: 8, unit: units.Short, none: alertmanagerSilent, minimum: zero(),
-			description: "Active silences, and alerts that are silenced or inhibited. Every silence hides something: ask its owner if it stays longer than a day.",
+			title: "Held back", draw: timeSeries, width: 12, height: 8, unit: units.Short, none: alertmanagerSilent,
+			minimum: zero(),
+			description: "Active silences, and alerts that are silenced or inhibited. Every silence hides something: " +
+				"ask its owner if it stays longer than a day.",
 			queries: []query{
 				{"max(alertmanager_silences{state=\"active\"})", "active silences"},
 				{"max(alertmanager_alerts{state=\"suppressed\"})", "suppressed alerts"},

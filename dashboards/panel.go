@@ -113,7 +113,8 @@ func mappings(words map[string]word) []dashboard.ValueMapping {
 	m := dashboard.ValueMap{Type: "value", Options: map[string]dashboard.ValueMappingResult{}}
 	for i, value := range slices.Sorted(maps.Keys(words)) {
 		w := words[value]
-		m.Options[value] = dashboard.ValueMappingResult{Text: ptr.To(w.text), Color: ptr.To(w.colour), Index: ptr.To(int32(i))}
+		m.Options[value] = dashboard.ValueMappingResult{Text: ptr.To(w.text), Color: ptr.To(w.colour),
+			Index: ptr.To(int32(i))}
 	}
 	return []dashboard.ValueMapping{{ValueMap: &m}}
 }
@@ -146,7 +147,8 @@ func (p panel) build() (dashboard.Panel, error) {
 }
 
 func dataLink(title, url string) dashboard.DashboardLink {
-	return dashboard.DashboardLink{Title: title, Type: dashboard.DashboardLinkTypeLink, Url: ptr.To(url), Tags: []string{}}
+	return dashboard.DashboardLink{Title: title, Type: dashboard.DashboardLinkTypeLink, Url: ptr.To(url),
+		Tags: []string{}}
 }
 
 // targets are the queries as Grafana has them. They are lettered from A.
@@ -236,7 +238,8 @@ func heatMap(p panel) (dashboard.Panel, error) {
 
 // rows draws a table of what there is now: one row for each set of labels.
 func rows(p panel) (dashboard.Panel, error) {
-	b := table.NewPanelBuilder().Targets(p.targets(true, prometheus.PromQueryFormatTable)).Filterable(true).CellHeight(common.TableCellHeightSm).
+	b := table.NewPanelBuilder().Targets(p.targets(true,
+		prometheus.PromQueryFormatTable)).Filterable(true).CellHeight(common.TableCellHeightSm).
 		Footer(common.NewTableFooterOptionsBuilder().Show(false).Reducer([]string{}))
 	if len(p.queries) > 1 {
 		b.WithTransformation(dashboard.DataTransformerConfig{Id: "merge", Options: map[string]any{}})

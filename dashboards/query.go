@@ -44,7 +44,8 @@ func labelsOf(name string) []string {
 		}
 	}
 	for _, s := range slices.Concat(series.Hub(), series.Recorded()) {
-		window := strings.HasPrefix(name, s.Name) && slices.Contains([]string{series.SLIBadSum, series.SLIBadVersionSum, series.SLIBadVersionClusters}, s.Name)
+		window := strings.HasPrefix(name, s.Name) &&
+			slices.Contains([]string{series.SLIBadSum, series.SLIBadVersionSum, series.SLIBadVersionClusters}, s.Name)
 		if name == s.Name || window {
 			return s.Labels
 		}
@@ -58,7 +59,8 @@ func labelsOf(name string) []string {
 // firing selects alerts. Those about a release have no cluster, and are shown
 // whichever cluster is chosen.
 func firing(matchers ...string) string {
-	all := append([]string{`alertname=~"Bellwether.+"`, `alertstate="firing"`, `cluster=~"$cluster|"`, `operator=~"$operator|"`}, matchers...)
+	all := append([]string{`alertname=~"Bellwether.+"`, `alertstate="firing"`, `cluster=~"$cluster|"`,
+		`operator=~"$operator|"`}, matchers...)
 	return "ALERTS{" + strings.Join(all, ",") + "}"
 }
 
@@ -112,8 +114,10 @@ func choice(name, title, values string) dashboard.VariableModel {
 func one(name, title, values string) dashboard.VariableModel {
 	return dashboard.VariableModel{
 		Type: dashboard.VariableTypeQuery, Name: name, Label: ptr.To(title), Datasource: ptr.To(source()),
-		Query: &dashboard.StringOrMap{Map: map[string]any{"qryType": 1, "query": values, "refId": "variable-" + name}}, Definition: ptr.To(values),
-		Refresh: ptr.To(dashboard.VariableRefreshOnTimeRangeChanged), Sort: ptr.To(dashboard.VariableSortNaturalAsc),
+		Query: &dashboard.StringOrMap{Map: map[string]any{"qryType": 1, "query": values, "refId": "variable-" +
+			name}},
+		Definition: ptr.To(values),
+		Refresh:    ptr.To(dashboard.VariableRefreshOnTimeRangeChanged), Sort: ptr.To(dashboard.VariableSortNaturalAsc),
 	}
 }
 
@@ -128,5 +132,6 @@ func clusters() dashboard.VariableModel {
 }
 
 func operators() dashboard.VariableModel {
-	return choice(series.Operator, "Operator", values(series.OperatorExpected+"{"+chosen(series.Cluster)+"}", series.Operator))
+	return choice(series.Operator, "Operator",
+		values(series.OperatorExpected+"{"+chosen(series.Cluster)+"}", series.Operator))
 }

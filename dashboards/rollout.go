@@ -19,7 +19,8 @@ func rolloutPage() page {
 	operator := one(series.Operator, "Operator", values(series.RolloutInfo, series.Operator))
 	return page{
 		uid: UIDRollout, title: "Bellwether / Rollout", from: "now-6h",
-		description: "The newest rollout of one operator: how far its waves are, and whether the clusters that have the new version are worse than those that do not.",
+		description: "The newest rollout of one operator: how far its waves are, and whether the clusters that have " +
+			"the new version are worse than those that do not.",
 		variables:   []dashboard.VariableModel{operator, clusters()},
 		annotations: []annotation{waveStarts(), wavesVerified(), halts(), pages()},
 		rows: []row{
@@ -35,14 +36,18 @@ func rolloutPage() page {
 var states = []string{"succeeded", "in_progress", "pending", "deferred", "failed", "removed"}
 
 var rolloutPhases = []phase{
-	{string(v1alpha1.RolloutPending), neutral}, {string(v1alpha1.RolloutProgressing), neutral}, {string(v1alpha1.RolloutPaused), warn},
-	{string(v1alpha1.RolloutHalted), bad}, {string(v1alpha1.RolloutSucceeded), good}, {string(v1alpha1.RolloutAborted), bad},
+	{string(v1alpha1.RolloutPending), neutral}, {string(v1alpha1.RolloutProgressing), neutral},
+	{string(v1alpha1.RolloutPaused), warn},
+	{string(v1alpha1.RolloutHalted), bad}, {string(v1alpha1.RolloutSucceeded), good},
+	{string(v1alpha1.RolloutAborted), bad},
 	{string(v1alpha1.RolloutSuperseded), unknown},
 }
 
 var wavePhases = []phase{
-	{string(v1alpha1.WaveWaiting), unknown}, {string(v1alpha1.WaveGated), warn}, {string(v1alpha1.WavePreflight), neutral},
-	{string(v1alpha1.WaveUpdating), "purple"}, {string(v1alpha1.WaveSoaking), neutral}, {string(v1alpha1.WaveVerifying), neutral},
+	{string(v1alpha1.WaveWaiting), unknown}, {string(v1alpha1.WaveGated), warn},
+	{string(v1alpha1.WavePreflight), neutral},
+	{string(v1alpha1.WaveUpdating), "purple"}, {string(v1alpha1.WaveSoaking), neutral},
+	{string(v1alpha1.WaveVerifying), neutral},
 	{string(v1alpha1.WaveVerified), good},
 }
 
@@ -71,18 +76,29 @@ func rolloutNow() []panel {
 		return query{"sum(" + of(series.RolloutClusters, is(series.State, state)) + ")", state}
 	}
 	started := "max(" + of(series.RolloutStart) + ")"
-	phaseNow := figure("Phase", "The phase of the newest rollout. Halted: too many failures in a wave, put them right or abort; Paused: a person stopped it and has to go on.",
-		units.Short, "no rollout", 4, noJudgement(), query{coded(series.RolloutPhase, series.Operator, rolloutPhases), ""})
+	phaseNow := figure("Phase",
+		"The phase of the newest rollout. Halted: too many failures in a wave, put them right or abort; Paused: a "+
+			"person stopped it and has to go on.",
+		units.Short, "no rollout", 4, noJudgement(),
+		query{coded(series.RolloutPhase, series.Operator, rolloutPhases), ""})
 	phaseNow.words = decoded(rolloutPhases)
-	target := figure("Version", "The version that the newest rollout brings. If it is not the one you expect, a newer target has superseded it: see the rollout's history.",
-		units.Short, "no rollout", 4, noJudgement(), query{"max by (version) (" + of(series.RolloutInfo) + ")", "{{version}}"})
+	target := figure("Version",
+		"The version that the newest rollout brings. If it is not the one you expect, a newer target has superseded "+
+			"it: see the rollout's history.",
+		units.Short, "no rollout", 4, noJudgement(),
+		query{"max by (version) (" + of(series.RolloutInfo) + ")", "{{version}}"})
 	target.draw = name
 	return []panel{
 		phaseNow, target,
-		figure("Clusters", "The rollout's clusters by state. Failed ones hold their wave: ask `bellwether why` about each of them.",
-			units.Short, "no rollout", 10, noJudgement(), share("succeeded"), share("in_progress"), share("pending"), share("deferred"), share("failed")),
-		figure("Running for", "The time since the rollout started, until it ended. One that runs for much longer than its soak times waits for somebody: look at its waves.",
-			units.DurationSeconds, "not started", 6, noJudgement(), query{"(max(" + of(series.RolloutEnd) + ") or vector(time())) - " + started, ""}),
+		figure("Clusters", "The rollout's clusters by state. Failed ones hold their wave: ask `bellwether why` about "+
+			"each of them.",
+			units.Short, "no rollout", 10, noJudgement(), share("succeeded"), share("in_progress"), share("pending"),
+			share("deferred"), share("failed")),
+		figure("Running for",
+			"The time since the rollout started, until it ended. One that runs for much longer than its soak times "+
+				"waits for somebody: look at its waves.",
+			units.DurationSeconds, "not started", 6, noJudgement(),
+			query{"(max(" + of(series.RolloutEnd) + ") or vector(time())) - " + started, ""}),
 	}
 }
 
@@ -104,25 +120,31 @@ func rolloutWaves() []panel {
 	return []panel{
 		{
 			title: "Phases of waves", draw: timeline, width: 12, height: 8, unit: units.Short, none: "no rollout",
-			description: "What each wave was doing. A wave that is Gated waits for an approval, and one that stays in Updating has clusters that do not get there: the table says how many.",
-			queries:     []query{{coded(series.RolloutWavePhase, series.Wave, wavePhases), "{{wave}}"}}, words: decoded(wavePhases),
+			description: "What each wave was doing. A wave that is Gated waits for an approval, and one that stays " +
+				"in Updating has clusters that do not get there: the table says how many.",
+			queries: []query{{coded(series.RolloutWavePhase, series.Wave, wavePhases), "{{wave}}"}},
+			words:   decoded(wavePhases),
 		},
 		{
-			title: "Clusters by state", draw: timeSeries, width: 12, height: 8, unit: units.Short, none: "no rollout", stacked: true,
-			description: "All clusters of the rollout, by state. What grows should be green; if failures grow instead, pause the rollout before it admits more.",
-			queries:     byState,
+			title: "Clusters by state", draw: timeSeries, width: 12, height: 8, unit: units.Short, none: "no rollout",
+			stacked: true,
+			description: "All clusters of the rollout, by state. What grows should be green; if failures grow " +
+				"instead, pause the rollout before it admits more.",
+			queries: byState,
 		},
 		{
 			title: "Waves", draw: rows, width: 24, height: 7, unit: units.Short, none: "no rollout",
-			description: "The waves and where their clusters are. Failures count against the wave's limit, which halts the rollout; deferred clusters are offline or paused, and follow by themselves.",
-			queries:     table, columns: columns,
+			description: "The waves and where their clusters are. Failures count against the wave's limit, which " +
+				"halts the rollout; deferred clusters are offline or paused, and follow by themselves.",
+			queries: table, columns: columns,
 		},
 	}
 }
 
 // onTarget are the clusters that run what the rollout brings.
 func onTarget() string {
-	return fmt.Sprintf("max by (cluster, operator, version) (%s)\n  and on (operator, version)\n  max by (operator, version) (%s)",
+	return fmt.Sprintf("max by (cluster, operator, version) (%s)\n  and on (operator, version)\n  max by (operator, "+
+		"version) (%s)",
 		of(series.OperatorInfo), of(series.RolloutInfo))
 }
 
@@ -135,27 +157,37 @@ func canary() []panel {
 		return "avg by (sli) (avg_over_time(" + of(series.SLIBad) + "[1h])" + which + ")"
 	}
 	errors := func(which string) string {
-		info := "\n" + which + " on (cluster, namespace) (\n  max by (cluster, namespace, operator, version) (" + of(series.OperatorInfo) + ")\n  and on (operator, version) max by (operator, version) (" + of(series.RolloutInfo) + ")\n)"
+		info := "\n" + which + " on (cluster, namespace) (\n  max by (cluster, namespace, operator, version) (" +
+			of(series.OperatorInfo) + ")\n  and on (operator, version) max by (operator, version) (" +
+			of(series.RolloutInfo) + ")\n)"
 		part := func(metric string) string {
-			return "sum(sum by (cluster, namespace) (" + rated(of(metric)) + ")\nand on (cluster, namespace) " + of(series.OperatorInfo) + info + ")"
+			return "sum(sum by (cluster, namespace) (" + rated(of(metric)) + ")\nand on (cluster, namespace) " +
+				of(series.OperatorInfo) + info + ")"
 		}
 		return part(series.ReconcileErrorsTotal) + "\n/\n" + part(series.ReconcileTotal)
 	}
 	return []panel{
 		{
-			title: "Bad slices, canary against baseline", draw: timeSeries, width: 12, height: 9, unit: units.PercentUnit, none: "nothing to compare", minimum: zero(),
-			description: "The share of clusters that are bad by any indicator, averaged over 30 minutes: those with the new version against all others. If the canary stays above the baseline, pause the rollout.",
-			queries:     []query{{smooth("avg(" + anyBad + onCanary + ")"), "canary"}, {smooth("avg(" + anyBad + onBaseline + ")"), "baseline"}},
+			title: "Bad slices, canary against baseline", draw: timeSeries, width: 12, height: 9,
+			unit: units.PercentUnit, none: "nothing to compare", minimum: zero(),
+			description: "The share of clusters that are bad by any indicator, averaged over 30 minutes: those with " +
+				"the new version against all others. If the canary stays above the baseline, pause the rollout.",
+			queries: []query{{smooth("avg(" + anyBad + onCanary + ")"), "canary"},
+				{smooth("avg(" + anyBad + onBaseline + ")"), "baseline"}},
 		},
 		{
-			title: "Failed reconciles, canary against baseline", draw: timeSeries, width: 12, height: 9, unit: units.PercentUnit, none: "nothing to compare", minimum: zero(),
-			description: "The share of reconciles that returned an error, with the new version and without. More errors with the new version are a reason to pause, even while budgets hold.",
-			queries:     []query{{errors("and"), "canary"}, {errors("unless"), "baseline"}},
+			title: "Failed reconciles, canary against baseline", draw: timeSeries, width: 12, height: 9,
+			unit: units.PercentUnit, none: "nothing to compare", minimum: zero(),
+			description: "The share of reconciles that returned an error, with the new version and without. More " +
+				"errors with the new version are a reason to pause, even while budgets hold.",
+			queries: []query{{errors("and"), "canary"}, {errors("unless"), "baseline"}},
 		},
 		{
-			title: "Bad slices of the last hour, by indicator", draw: rows, width: 12, height: 8, unit: units.PercentUnit, none: "nothing to compare",
-			description: "Each indicator with the new version and without. The one where the canary is worse says where to look: open the operator's dashboard with it.",
-			queries:     []query{{bySLI(onCanary), ""}, {bySLI(onBaseline), ""}},
+			title: "Bad slices of the last hour, by indicator", draw: rows, width: 12, height: 8,
+			unit: units.PercentUnit, none: "nothing to compare",
+			description: "Each indicator with the new version and without. The one where the canary is worse says " +
+				"where to look: open the operator's dashboard with it.",
+			queries: []query{{bySLI(onCanary), ""}, {bySLI(onBaseline), ""}},
 			columns: []column{
 				{from: series.SLI, title: "SLI"},
 				{from: "A", title: "Canary", unit: units.PercentUnit, levels: moreIsBad(0.01, 0.1)},
@@ -163,10 +195,13 @@ func canary() []panel {
 			},
 		},
 		{
-			title: "Burn of the release", draw: timeSeries, width: 12, height: 8, unit: "suffix:x", none: "no release burns its budget",
-			description: "How fast all clusters of a version together spend their budgets, while that is too fast. This is what pages about a release: pause the rollout, and roll back if the cause is the version.",
-			queries:     []query{{"max by (version, sli, tier) (" + of(series.SLOReleaseBurn) + ")", "{{version}} {{sli}} over {{tier}}"}},
-			minimum:     zero(),
+			title: "Burn of the release", draw: timeSeries, width: 12, height: 8, unit: "suffix:x",
+			none: "no release burns its budget",
+			description: "How fast all clusters of a version together spend their budgets, while that is too fast. " +
+				"This is what pages about a release: pause the rollout, and roll back if the cause is the version.",
+			queries: []query{{"max by (version, sli, tier) (" + of(series.SLOReleaseBurn) + ")",
+				"{{version}} {{sli}} over {{tier}}"}},
+			minimum: zero(),
 		},
 	}
 }
@@ -175,18 +210,24 @@ func zero() *float64 { return new(float64) }
 
 func installations() []panel {
 	seconds := func(quantile string) string {
-		return fmt.Sprintf("histogram_quantile(%s, sum by (le) (%s))", quantile, "increase("+of(series.OperatorInstallDuration+"_bucket")+"[1h])")
+		return fmt.Sprintf("histogram_quantile(%s, sum by (le) (%s))", quantile,
+			"increase("+of(series.OperatorInstallDuration+"_bucket")+"[1h])")
 	}
 	return []panel{
 		{
-			title: "Finished installations and upgrades", draw: timeSeries, width: 12, height: 8, unit: units.Short, none: "none in this time", minimum: zero(),
-			description: "How many ended in the last hour, by outcome. A failure is followed by the agent's reason in the OperatorInstall: `bellwether why` shows it.",
-			queries:     []query{{"sum by (outcome) (increase(" + of(series.OperatorInstallTotal) + "[1h]))", "{{outcome}}"}},
+			title: "Finished installations and upgrades", draw: timeSeries, width: 12, height: 8, unit: units.Short,
+			none: "none in this time", minimum: zero(),
+			description: "How many ended in the last hour, by outcome. A failure is followed by the agent's reason " +
+				"in the OperatorInstall: `bellwether why` shows it.",
+			queries: []query{{"sum by (outcome) (increase(" + of(series.OperatorInstallTotal) + "[1h]))",
+				"{{outcome}}"}},
 		},
 		{
-			title: "Time to install or upgrade", draw: timeSeries, width: 12, height: 8, unit: units.Seconds, none: "none in this time", minimum: zero(),
-			description: "How long it took from admission to success, at the median and for the slowest tenth. If it grows, look at image pulls and at OLM on the slow clusters.",
-			queries:     []query{{seconds("0.5"), "median"}, {seconds("0.9"), "slowest tenth"}},
+			title: "Time to install or upgrade", draw: timeSeries, width: 12, height: 8, unit: units.Seconds,
+			none: "none in this time", minimum: zero(),
+			description: "How long it took from admission to success, at the median and for the slowest tenth. If it " +
+				"grows, look at image pulls and at OLM on the slow clusters.",
+			queries: []query{{seconds("0.5"), "median"}, {seconds("0.9"), "slowest tenth"}},
 		},
 	}
 }

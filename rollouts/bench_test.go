@@ -21,11 +21,13 @@ func BenchmarkNext(b *testing.B) {
 			s.Clusters, s.Installs = nil, nil
 			for i := range n {
 				name := fmt.Sprintf("cluster-%05d", i)
-				s.Clusters = append(s.Clusters, rollouts.Cluster{Name: name, Enrolled: true, Online: true, Labels: map[string]string{"region": "eu", "stage": "prod"}})
+				s.Clusters = append(s.Clusters, rollouts.Cluster{Name: name, Enrolled: true, Online: true,
+					Labels: map[string]string{"region": "eu", "stage": "prod"}})
 				s.Installs = append(s.Installs, rollouts.Install{Cluster: name, Rollout: "echo-2", Wave: "all"})
 				if i%2 == 0 {
 					s.Installs[i].SucceededHash = "new"
-					s.Installs[i].Stamp = rollouts.Stamp{RolloutUID: "uid-2", Hash: "new", AdmittedAt: noon.Add(-time.Minute)}
+					s.Installs[i].Stamp = rollouts.Stamp{RolloutUID: "uid-2", Hash: "new",
+						AdmittedAt: noon.Add(-time.Minute)}
 				}
 			}
 			b.ReportAllocs()

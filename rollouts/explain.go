@@ -29,7 +29,8 @@ func (p *pass) explain(status v1alpha1.OperatorRolloutStatus) (Standing, string,
 		if spec.Blocked != "" {
 			return Stuck, v1alpha1.ReasonVersionBlocked, p.explainBlock(status)
 		}
-		return Stuck, v1alpha1.ReasonHalted, p.explainFailures() + "; admission goes on once they recover: heal or pause them, or set another version"
+		return Stuck, v1alpha1.ReasonHalted, p.explainFailures() +
+			"; admission goes on once they recover: heal or pause them, or set another version"
 	}
 	return p.explainWave(status)
 }
@@ -49,14 +50,16 @@ func (p *pass) explainSuccess(status v1alpha1.OperatorRolloutStatus) string {
 		}
 	}
 	if blocked := p.in.Rollout.Spec.Blocked; blocked != "" {
-		text += fmt.Sprintf("; %s is blocked since, and nobody else is admitted: %s", p.in.Rollout.Spec.Release.Version, blocked)
+		text += fmt.Sprintf("; %s is blocked since, and nobody else is admitted: %s", p.in.Rollout.Spec.Release.Version,
+			blocked)
 	}
 	return text
 }
 
 func (p *pass) explainBlock(status v1alpha1.OperatorRolloutStatus) string {
 	c := status.Clusters
-	return fmt.Sprintf("%s is blocked: %s; nobody else is admitted, %d of %d clusters were updated before; lift the block in the catalog, or let the ManagedOperator ask for another version",
+	return fmt.Sprintf("%s is blocked: %s; nobody else is admitted, %d of %d clusters were updated before; lift the "+
+		"block in the catalog, or let the ManagedOperator ask for another version",
 		p.in.Rollout.Spec.Release.Version, p.in.Rollout.Spec.Blocked, c.Succeeded, c.Total-c.Removed)
 }
 
@@ -93,16 +96,20 @@ func (p *pass) explainWave(status v1alpha1.OperatorRolloutStatus) (Standing, str
 	s, w := &p.states[i], status.Waves[i]
 	switch {
 	case w.Phase == v1alpha1.WaveGated:
-		return Underway, v1alpha1.ReasonGated, fmt.Sprintf("wave %s waits for gate %s: %s have to be approved", w.Name, waiting(s.gates), clusters(s.present))
+		return Underway, v1alpha1.ReasonGated, fmt.Sprintf("wave %s waits for gate %s: %s have to be approved", w.Name,
+			waiting(s.gates), clusters(s.present))
 	case w.Phase == v1alpha1.WaveSoaking:
 		return Underway, v1alpha1.ReasonSoaking, fmt.Sprintf("wave %s soaks until %s: %d of %d clusters updated",
 			w.Name, soakEnd(s, w).UTC().Format(time.RFC3339), w.Succeeded, w.Total-w.Removed)
 	case w.Pending == 0 && w.InProgress == 0 && p.heldBack(i):
 		return Stuck, v1alpha1.ReasonTooManyDeferred, fmt.Sprintf(
-			"wave %s: %s deferred because offline or paused (%s); bring them back, take them out of the selection, or raise maxDeferred",
+			"wave %s: %s deferred because offline or paused (%s); bring them back, take them out of the selection, "+
+				"or raise maxDeferred",
 			w.Name, clusters(int(w.Deferred)), list(s.names(deferred)))
 	}
-	return Underway, v1alpha1.ReasonProgressing, fmt.Sprintf("wave %s: %d of %d clusters updated, %d in progress", w.Name, w.Succeeded, w.Total-w.Removed, w.InProgress)
+	return Underway, v1alpha1.ReasonProgressing,
+		fmt.Sprintf("wave %s: %d of %d clusters updated, %d in progress", w.Name, w.Succeeded, w.Total-w.Removed,
+			w.InProgress)
 }
 
 func (s *waveState) names(k class) []string {
@@ -122,11 +129,13 @@ func (p *pass) events(status v1alpha1.OperatorRolloutStatus) []Event {
 	for i, w := range status.Waves {
 		was := p.states[i].prior
 		if w.StartedAt != nil && was.StartedAt == nil {
-			events = append(events, Event{Reason: "WaveStarted", Message: fmt.Sprintf("wave %s: %s, %d at a time", w.Name, clusters(int(w.Total)), w.MaxConcurrency)})
+			events = append(events, Event{Reason: "WaveStarted",
+				Message: fmt.Sprintf("wave %s: %s, %d at a time", w.Name, clusters(int(w.Total)), w.MaxConcurrency)})
 		}
 		if w.VerifiedAt != nil && was.VerifiedAt == nil && w.Total > 0 {
 			events = append(events, Event{Reason: "WaveVerified", Message: fmt.Sprintf(
-				"wave %s: %d of %d clusters updated, %d failed, %d deferred", w.Name, w.Succeeded, w.Total-w.Removed, w.Failed, w.Deferred)})
+				"wave %s: %d of %d clusters updated, %d failed, %d deferred", w.Name, w.Succeeded, w.Total-w.Removed,
+				w.Failed, w.Deferred)})
 		}
 	}
 	return events

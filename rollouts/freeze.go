@@ -18,7 +18,8 @@ func (p *pass) freeze() Decision {
 	status.ReleaseHash = p.hash
 	d := Decision{Reason: v1alpha1.ReasonPending}
 	if len(p.selected) == 0 {
-		status.Message = "no enrolled cluster matches the cluster selector: label a FleetCluster or change the ManagedOperator's clusterSelector"
+		status.Message = "no enrolled cluster matches the cluster selector: label a FleetCluster or change the " +
+			"ManagedOperator's clusterSelector"
 		d.Status, d.Standing, d.Reason = status, Stuck, v1alpha1.ReasonNoClusters
 		return d
 	}
@@ -26,7 +27,8 @@ func (p *pass) freeze() Decision {
 	d.Actions = p.misplaced(assigned)
 	// A view from a cache could miss a label that another pass has written.
 	if len(d.Actions) > 0 || !p.in.Live {
-		status.Message = fmt.Sprintf("freezing the membership: %d of %d clusters have their wave", len(p.selected)-len(d.Actions), len(p.selected))
+		status.Message = fmt.Sprintf("freezing the membership: %d of %d clusters have their wave",
+			len(p.selected)-len(d.Actions), len(p.selected))
 		d.Actions = d.Actions[:min(len(d.Actions), MaxAssignments)]
 		d.Status, d.RecheckAfter = status, recheckPlanning
 		return d

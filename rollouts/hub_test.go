@@ -172,7 +172,8 @@ func (h *hub) admit(w *world, a rollouts.Action, at install) {
 	}
 	w.checkAdmission(p, a, at)
 	w.putInstall(a.Cluster, func(i *install) {
-		i.Stamp = rollouts.Stamp{RolloutUID: string(ro.UID), Hash: ro.Spec.Release.Hash(), AdmittedAt: a.AdmittedAt.Time}
+		i.Stamp = rollouts.Stamp{RolloutUID: string(ro.UID), Hash: ro.Spec.Release.Hash(),
+			AdmittedAt: a.AdmittedAt.Time}
 		i.revision, i.Stalled = ro.Spec.Revision, false
 	})
 	w.ledger[ledgerKey{a.Cluster, at.uid, string(ro.UID)}] = &ledgerEntry{at: a.AdmittedAt.Time}
@@ -212,7 +213,8 @@ func (h *hub) finish(w *world) {
 		}
 	}
 	w.putRollout(p.r, p.read.ResourceVersion, func(ro *v1alpha1.OperatorRollout) { ro.Status = p.d.Status })
-	w.log("%s: %s is %s, wave %s, batch %d: %s", h.name, p.read.Name, p.d.Status.Phase, p.d.Status.CurrentWave, batchSize(p.d.Status), p.d.Status.Message)
+	w.log("%s: %s is %s, wave %s, batch %d: %s", h.name, p.read.Name, p.d.Status.Phase, p.d.Status.CurrentWave,
+		batchSize(p.d.Status), p.d.Status.Message)
 }
 
 func batchSize(s v1alpha1.OperatorRolloutStatus) int {

@@ -51,7 +51,8 @@ func (w *world) holders(r *rollout, wave string) (ours, older int) {
 	s, _ := strategyWave(ro, wave)
 	for _, i := range w.present() {
 		e := w.entry(i)
-		if i.Rollout != ro.Name || i.Wave != wave || e == nil || e.released || !w.now.Before(e.at.Add(s.Deadline.Duration)) {
+		if i.Rollout != ro.Name || i.Wave != wave || e == nil || e.released ||
+			!w.now.Before(e.at.Add(s.Deadline.Duration)) {
 			continue
 		}
 		if i.Stamp.RolloutUID == string(ro.UID) {
@@ -78,7 +79,8 @@ func (w *world) checkAdmission(p *hubPass, a rollouts.Action, at install) {
 		older-- // it moves within its slot
 	}
 	if limit := r.maxConcurrency(a.Wave); ours+older+1 > limit {
-		w.violate("%s: %d clusters of wave %s would be in progress, %d of them with an older rollout; %d may", a.Cluster, ours+older+1, a.Wave, older, limit)
+		w.violate("%s: %d clusters of wave %s would be in progress, %d of them with an older rollout; %d may",
+			a.Cluster, ours+older+1, a.Wave, older, limit)
 	}
 	for _, before := range ro.Status.Waves[:place] {
 		if before.VerifiedAt == nil {
@@ -152,7 +154,8 @@ func (w *world) checkStatus(p *hubPass) {
 	var sum v1alpha1.WaveCounts
 	for i, wave := range is.Waves {
 		c := wave.WaveCounts
-		if c.Pending < 0 || c.Removed < 0 || c.Pending+c.InProgress+c.Succeeded+c.Failed+c.Deferred+c.Removed != c.Total {
+		if c.Pending < 0 || c.Removed < 0 ||
+			c.Pending+c.InProgress+c.Succeeded+c.Failed+c.Deferred+c.Removed != c.Total {
 			w.violate("the counts of wave %s do not add up: %+v", wave.Name, c)
 		}
 		if gone := p.gone(wave); c.Removed != gone && !p.in.Newer {
@@ -222,7 +225,8 @@ func (w *world) checkVerified(p *hubPass, wave v1alpha1.WaveStatus, place int) {
 			failed++
 		}
 		if !e.succeededAt.IsZero() && e.succeededRV <= i.rv && now.Sub(e.succeededAt) < s.Soak.Duration {
-			w.violate("wave %s is verified %s after %s succeeded, the soak is %s", wave.Name, now.Sub(e.succeededAt), i.Cluster, s.Soak.Duration)
+			w.violate("wave %s is verified %s after %s succeeded, the soak is %s", wave.Name, now.Sub(e.succeededAt),
+				i.Cluster, s.Soak.Duration)
 		}
 	}
 	if tolerated := min(size, share(s.MaxFailures, int(wave.Total))); failed > tolerated || w.bad && size > tolerated {
@@ -244,7 +248,8 @@ func (w *world) checkBatch(p *hubPass) {
 	}
 	for _, c := range p.in.Clusters {
 		for _, e := range p.d.Status.Batch.Clusters {
-			if e.Cluster == c.Name && !known[c.Name] && (!c.Online || c.Paused || c.Deleting || c.Labels["fleet"] != "yes") {
+			if e.Cluster == c.Name && !known[c.Name] &&
+				(!c.Online || c.Paused || c.Deleting || c.Labels["fleet"] != "yes") {
 				w.violate("%s is to be admitted and was seen unfit: %+v", c.Name, c)
 			}
 		}
@@ -317,7 +322,8 @@ func (w *world) checkCaughtUp(r *rollout, failing map[string]bool) {
 	}
 	for name, c := range w.clusters() {
 		i, exists := w.present()[name]
-		if c.Labels["fleet"] != "yes" || exists && (i.SucceededHash == ro.Status.ReleaseHash || w.failed(ro, i) || failing[i.Wave]) {
+		if c.Labels["fleet"] != "yes" || exists &&
+			(i.SucceededHash == ro.Status.ReleaseHash || w.failed(ro, i) || failing[i.Wave]) {
 			continue
 		}
 		if ignored := !exists || i.Rollout != ro.Name; ignored && ro.Spec.Strategy.LateJoiners == v1alpha1.LateIgnore {

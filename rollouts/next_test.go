@@ -34,9 +34,11 @@ func newScene() *scene {
 	ro.Spec.Strategy = rollouts.Defaulted(v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{one, two}})
 	ro.Status = v1alpha1.OperatorRolloutStatus{
 		Phase: v1alpha1.RolloutProgressing, PlanHash: "frozen", ReleaseHash: "new", ObservedInstalls: "100",
-		Waves: []v1alpha1.WaveStatus{{Name: "one", Phase: v1alpha1.WaveUpdating}, {Name: "two", Phase: v1alpha1.WaveWaiting}},
+		Waves: []v1alpha1.WaveStatus{{Name: "one", Phase: v1alpha1.WaveUpdating},
+			{Name: "two", Phase: v1alpha1.WaveWaiting}},
 	}
-	s := &scene{ro: ro, Input: rollouts.Input{Now: noon, Rollout: ro, Live: true, ObservedInstalls: "200", Clusters: members(4)}}
+	s := &scene{ro: ro, Input: rollouts.Input{Now: noon, Rollout: ro, Live: true, ObservedInstalls: "200",
+		Clusters: members(4)}}
 	for i, wave := range []string{"one", "one", "two", "two"} {
 		s.Installs = append(s.Installs, rollouts.Install{Cluster: s.Clusters[i].Name, Rollout: "echo-2", Wave: wave})
 	}
@@ -72,7 +74,8 @@ func ago(d time.Duration) *metav1.Time { return &metav1.Time{Time: noon.Add(-d)}
 func (s *scene) batch(ago time.Duration, clusters ...string) {
 	s.ro.Status.Batch = &v1alpha1.AdmissionBatch{}
 	for _, c := range clusters {
-		s.ro.Status.Batch.Clusters = append(s.ro.Status.Batch.Clusters, v1alpha1.BatchEntry{Cluster: c, Wave: "one", AdmittedAt: metav1.Time{Time: noon.Add(-ago)}})
+		s.ro.Status.Batch.Clusters = append(s.ro.Status.Batch.Clusters,
+			v1alpha1.BatchEntry{Cluster: c, Wave: "one", AdmittedAt: metav1.Time{Time: noon.Add(-ago)}})
 	}
 }
 
@@ -111,11 +114,13 @@ func TestNext(t *testing.T) {
 		},
 		"what was written down is admitted": {
 			given: func(s *scene) { s.batch(0, "a", "b") },
-			want:  "Admit a to one, Admit b to one, Progressing, one Updating, two Waiting, batch a b: wave one: 0 of 2 clusters updated, 2 in progress",
+			want: "Admit a to one, Admit b to one, Progressing, one Updating, two Waiting, batch a b: wave one: 0 " +
+				"of 2 clusters updated, 2 in progress",
 		},
 		"an entry whose stamp is seen leaves the batch": {
 			given: func(s *scene) { s.batch(0, "a", "b"); s.admit(0, 0) },
-			want:  "Admit b to one, Progressing, one Updating, two Waiting, batch b: wave one: 0 of 2 clusters updated, 2 in progress",
+			want: "Admit b to one, Progressing, one Updating, two Waiting, batch b: wave one: 0 of 2 clusters " +
+				"updated, 2 in progress",
 		},
 		"slots": {
 			given: func(s *scene) { s.wave(0).MaxConcurrency = number(1); s.admit(0, 0) },
@@ -123,7 +128,8 @@ func TestNext(t *testing.T) {
 		},
 		"a success soaks": {
 			given: func(s *scene) { s.wave(0).Soak.Duration = time.Minute; s.succeed(0, 1) },
-			want:  "Progressing, one Soaking, two Waiting: wave one soaks until 2026-03-01T12:01:00Z: 2 of 2 clusters updated",
+			want: "Progressing, one Soaking, two Waiting: wave one soaks until 2026-03-01T12:01:00Z: 2 of 2 " +
+				"clusters updated",
 		},
 		"the soak is over: the next wave opens with the next pass": {
 			given: func(s *scene) {
@@ -147,7 +153,8 @@ func TestNext(t *testing.T) {
 		},
 		"the next wave": {
 			given: func(s *scene) { s.verified() },
-			want:  "Progressing, one Verified, two Updating, batch c d: wave two: 0 of 2 clusters updated, 2 in progress",
+			want: "Progressing, one Verified, two Updating, batch c d: wave two: 0 of 2 clusters updated, 2 in " +
+				"progress",
 		},
 		"all verified": {
 			given: func(s *scene) { s.verified(); s.succeed(2, 3) },
@@ -155,7 +162,8 @@ func TestNext(t *testing.T) {
 		},
 		"a stalled cluster halts": {
 			given: func(s *scene) { s.admit(0, 0); s.Installs[0].Stalled = true },
-			want:  "Halted, one Updating, two Waiting: wave one: 1 cluster failed and 0 may (a); admission goes on once they recover: heal or pause them, or set another version",
+			want: "Halted, one Updating, two Waiting: wave one: 1 cluster failed and 0 may (a); admission goes on " +
+				"once they recover: heal or pause them, or set another version",
 		},
 		"a stall that is tolerated": {
 			given: func(s *scene) {
@@ -171,7 +179,8 @@ func TestNext(t *testing.T) {
 		},
 		"time is up": {
 			given: func(s *scene) { s.admit(30*time.Minute, 0) },
-			want:  "Halted, one Updating, two Waiting: wave one: 1 cluster failed and 0 may (a); admission goes on once they recover: heal or pause them, or set another version",
+			want: "Halted, one Updating, two Waiting: wave one: 1 cluster failed and 0 may (a); admission goes on " +
+				"once they recover: heal or pause them, or set another version",
 		},
 		"time is up and it is offline: deferred, its slot is free": {
 			given: func(s *scene) {
@@ -202,7 +211,8 @@ func TestNext(t *testing.T) {
 				s.ro.Spec.Strategy.Offline = v1alpha1.OfflineFail
 				s.Clusters[1].Online, s.Clusters[3].Online = false, false
 			},
-			want: "Halted, one Updating, two Waiting: wave one: 1 cluster failed and 0 may (b); admission goes on once they recover: heal or pause them, or set another version",
+			want: "Halted, one Updating, two Waiting: wave one: 1 cluster failed and 0 may (b); admission goes on " +
+				"once they recover: heal or pause them, or set another version",
 		},
 		"a person pauses a cluster that failed: the others go on": {
 			given: func(s *scene) {
@@ -218,7 +228,8 @@ func TestNext(t *testing.T) {
 				s.admit(0, 0)
 				s.Installs[0].Stalled = true
 			},
-			want: "Aborted, one Updating, two Waiting: aborted, as its failure policy says: wave one: 1 cluster failed and 0 may (a)",
+			want: "Aborted, one Updating, two Waiting: aborted, as its failure policy says: wave one: 1 cluster " +
+				"failed and 0 may (a)",
 		},
 		"deferred ones are passed over": {
 			given: func(s *scene) { s.succeed(0); s.Clusters[1].Paused = true },
@@ -230,11 +241,13 @@ func TestNext(t *testing.T) {
 				s.succeed(0)
 				s.Clusters[1].Paused = true
 			},
-			want: "Progressing, one Updating, two Waiting: wave one: 1 cluster deferred because offline or paused (b); bring them back, take them out of the selection, or raise maxDeferred",
+			want: "Progressing, one Updating, two Waiting: wave one: 1 cluster deferred because offline or paused " +
+				"(b); bring them back, take them out of the selection, or raise maxDeferred",
 		},
 		"an offline canary proves nothing": {
 			given: func(s *scene) { s.Clusters[0].Online, s.Clusters[1].Online = false, false },
-			want:  "Progressing, one Updating, two Waiting: wave one: 2 clusters deferred because offline or paused (a, b); bring them back, take them out of the selection, or raise maxDeferred",
+			want: "Progressing, one Updating, two Waiting: wave one: 2 clusters deferred because offline or paused " +
+				"(a, b); bring them back, take them out of the selection, or raise maxDeferred",
 		},
 		"the last wave waits for nobody": {
 			given: func(s *scene) {
@@ -281,19 +294,29 @@ func TestNext(t *testing.T) {
 		},
 		"not paused: it is done with a time of its own": {
 			given: func(s *scene) { s.batch(time.Minute, "a", "b") },
-			want:  "Admit a to one, Admit b to one, Progressing, one Updating, two Waiting, batch a b: wave one: 0 of 2 clusters updated, 2 in progress",
+			want: "Admit a to one, Admit b to one, Progressing, one Updating, two Waiting, batch a b: wave one: 0 " +
+				"of 2 clusters updated, 2 in progress",
 		},
 		"blocked: nobody else is admitted": {
-			given: func(s *scene) { s.ro.Spec.Blocked, s.ro.Spec.Release.Version = "it loses data", "1.1.0"; s.succeed(0) },
-			want:  "Halted, one Updating, two Waiting: 1.1.0 is blocked: it loses data; nobody else is admitted, 1 of 4 clusters were updated before; lift the block in the catalog, or let the ManagedOperator ask for another version",
+			given: func(s *scene) {
+				s.ro.Spec.Blocked, s.ro.Spec.Release.Version = "it loses data",
+					"1.1.0"
+				s.succeed(0)
+			},
+			want: "Halted, one Updating, two Waiting: 1.1.0 is blocked: it loses data; nobody else is admitted, 1 " +
+				"of 4 clusters were updated before; lift the block in the catalog, or let the ManagedOperator ask " +
+				"for another version",
 		},
 		"blocked: clusters that stop do not abort it": {
 			given: func(s *scene) {
-				s.ro.Spec.Blocked, s.ro.Spec.Strategy.OnFailure, s.ro.Spec.Release.Version = "it loses data", v1alpha1.FailureAbort, "1.1.0"
+				s.ro.Spec.Blocked, s.ro.Spec.Strategy.OnFailure, s.ro.Spec.Release.Version = "it loses data",
+					v1alpha1.FailureAbort, "1.1.0"
 				s.admit(0, 0)
 				s.Installs[0].Stalled, s.Installs[1].Stalled = true, true
 			},
-			want: "Halted, one Updating, two Waiting: 1.1.0 is blocked: it loses data; nobody else is admitted, 0 of 4 clusters were updated before; lift the block in the catalog, or let the ManagedOperator ask for another version",
+			want: "Halted, one Updating, two Waiting: 1.1.0 is blocked: it loses data; nobody else is admitted, 0 of " +
+				"4 clusters were updated before; lift the block in the catalog, or let the ManagedOperator ask for " +
+				"another version",
 		},
 		"unblocked: it goes on": {
 			given: func(s *scene) { s.ro.Status.Phase = v1alpha1.RolloutHalted },
@@ -316,14 +339,16 @@ func TestNext(t *testing.T) {
 		"busy with an older release, moved within its slot": {
 			given: func(s *scene) {
 				s.wave(0).MaxConcurrency = number(1)
-				s.Installs[1].Stamp = rollouts.Stamp{RolloutUID: "uid-1", Hash: "old", AdmittedAt: noon.Add(-time.Minute)}
+				s.Installs[1].Stamp = rollouts.Stamp{RolloutUID: "uid-1", Hash: "old",
+					AdmittedAt: noon.Add(-time.Minute)}
 			},
 			want: "Progressing, one Updating, two Waiting, batch b: wave one: 0 of 2 clusters updated, 1 in progress",
 		},
 		"done with an older release": {
 			given: func(s *scene) {
 				s.wave(0).MaxConcurrency = number(1)
-				s.Installs[1].Stamp = rollouts.Stamp{RolloutUID: "uid-1", Hash: "old", AdmittedAt: noon.Add(-time.Minute)}
+				s.Installs[1].Stamp = rollouts.Stamp{RolloutUID: "uid-1", Hash: "old",
+					AdmittedAt: noon.Add(-time.Minute)}
 				s.Installs[1].SucceededHash = "old"
 			},
 			want: "Progressing, one Updating, two Waiting, batch a: wave one: 0 of 2 clusters updated, 1 in progress",
@@ -339,7 +364,8 @@ func TestNext(t *testing.T) {
 		},
 		"a late joiner joins the first open wave that takes it": {
 			given: func(s *scene) { s.admit(0, 0, 1); s.Clusters = append(s.Clusters, members(5)[4]) },
-			want:  "Assign e to two, Progressing, one Updating, two Waiting: wave one: 0 of 2 clusters updated, 2 in progress",
+			want: "Assign e to two, Progressing, one Updating, two Waiting: wave one: 0 of 2 clusters updated, 2 in " +
+				"progress",
 		},
 		"late joiners are ignored": {
 			given: func(s *scene) {
@@ -356,7 +382,8 @@ func TestNext(t *testing.T) {
 				s.ro.Status.Phase = v1alpha1.RolloutSucceeded
 				s.wave(1).MaxConcurrency = number(1)
 			},
-			want: "Succeeded, one Verified, two Verified, batch c: 2 of 4 clusters updated, 1 in progress, 1 joined late and wait for their turn",
+			want: "Succeeded, one Verified, two Verified, batch c: 2 of 4 clusters updated, 1 in progress, 1 joined " +
+				"late and wait for their turn",
 		},
 		"a cluster that left is removed and holds its slot until its install is gone": {
 			given: func(s *scene) {
@@ -376,7 +403,8 @@ func TestNext(t *testing.T) {
 		},
 		"planning puts every cluster into its wave": {
 			given: func(s *scene) { s.ro.Status = v1alpha1.OperatorRolloutStatus{}; s.Installs = s.Installs[:1] },
-			want:  "Assign b to one, Assign c to two, Assign d to two, Pending: freezing the membership: 1 of 4 clusters have their wave",
+			want: "Assign b to one, Assign c to two, Assign d to two, Pending: freezing the membership: 1 of 4 " +
+				"clusters have their wave",
 		},
 		"planned": {
 			given: func(s *scene) { s.ro.Status = v1alpha1.OperatorRolloutStatus{ReleaseHash: "new"} },
@@ -387,11 +415,13 @@ func TestNext(t *testing.T) {
 				s.ro.Status = v1alpha1.OperatorRolloutStatus{}
 				s.ro.Spec.ClusterSelector = *by("no", "where")
 			},
-			want: "Pending: no enrolled cluster matches the cluster selector: label a FleetCluster or change the ManagedOperator's clusterSelector",
+			want: "Pending: no enrolled cluster matches the cluster selector: label a FleetCluster or change the " +
+				"ManagedOperator's clusterSelector",
 		},
 		"a selector that no API server admits": {
 			given: func(s *scene) {
-				s.ro.Spec.ClusterSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}
+				s.ro.Spec.ClusterSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a",
+					Operator: "Near"}}
 			},
 			want: `Progressing, one Updating, two Waiting: parse cluster selector: "Near" is not a valid label selector operator`,
 		},
@@ -416,7 +446,8 @@ func TestStopRenewsTheBatch(t *testing.T) {
 	s.ro.Spec.Paused = true
 	s.batch(time.Hour, "a")
 	stopped := rollouts.Next(s.Input).Status
-	if stopped.Phase != v1alpha1.RolloutPaused || stopped.Batch == nil || !stopped.Batch.Clusters[0].AdmittedAt.Time.Equal(noon) {
+	if stopped.Phase != v1alpha1.RolloutPaused || stopped.Batch == nil ||
+		!stopped.Batch.Clusters[0].AdmittedAt.Time.Equal(noon) {
 		t.Errorf("%s, batch %+v", stopped.Phase, stopped.Batch)
 	}
 }
@@ -425,7 +456,8 @@ func TestBatchIsBounded(t *testing.T) {
 	t.Parallel()
 	s := newScene()
 	s.ro.Status = v1alpha1.OperatorRolloutStatus{}
-	s.ro.Spec.Strategy = v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{{Name: "all", MaxConcurrency: percent("100%")}}}
+	s.ro.Spec.Strategy = v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{{Name: "all",
+		MaxConcurrency: percent("100%")}}}
 	s.Clusters, s.Installs = nil, nil
 	for i := range 3 * rollouts.MaxBatch {
 		name := fmt.Sprintf("c%04d", i)
@@ -507,17 +539,20 @@ func (s *scene) scramble(rng *rand.Rand) {
 	for i := range s.Installs {
 		at := &s.Installs[i]
 		at.Cluster, at.Wave, at.Rollout = some(), waveName(), pick(rng, "echo-2", "echo-1", "")
-		at.Stamp = rollouts.Stamp{RolloutUID: pick(rng, "", "uid-1", "uid-2"), Hash: pick(rng, "", "new", "old"), AdmittedAt: noon.Add(time.Duration(rng.IntN(7200)-3600) * time.Second)}
+		at.Stamp = rollouts.Stamp{RolloutUID: pick(rng, "", "uid-1", "uid-2"), Hash: pick(rng, "", "new", "old"),
+			AdmittedAt: noon.Add(time.Duration(rng.IntN(7200)-3600) * time.Second)}
 		at.SucceededHash = pick(rng, "", "new", "old")
 		at.Stalled, at.Deleting = rng.IntN(3) == 0, rng.IntN(5) == 0
 	}
 	for i := range s.Clusters {
 		c := &s.Clusters[i]
-		c.Name, c.Enrolled, c.Online, c.Paused, c.Deleting = some(), rng.IntN(4) > 0, rng.IntN(3) > 0, rng.IntN(4) == 0, rng.IntN(5) == 0
+		c.Name, c.Enrolled, c.Online, c.Paused, c.Deleting = some(), rng.IntN(4) > 0, rng.IntN(3) > 0, rng.IntN(4) == 0,
+			rng.IntN(5) == 0
 	}
 	status := &s.ro.Status
 	status.PlanHash, status.ObservedInstalls = pick(rng, "", "frozen"), pick(rng, "", "7", "300", "nonsense")
-	status.Phase = pick(rng, "", v1alpha1.RolloutPending, v1alpha1.RolloutSucceeded, v1alpha1.RolloutAborted, v1alpha1.RolloutHalted, "Odd")
+	status.Phase = pick(rng, "", v1alpha1.RolloutPending, v1alpha1.RolloutSucceeded, v1alpha1.RolloutAborted,
+		v1alpha1.RolloutHalted, "Odd")
 	s.batch(time.Duration(rng.IntN(120)-30)*time.Second, some(), some())
 	for i := range status.Waves {
 		w := &status.Waves[i]
@@ -531,7 +566,8 @@ func (s *scene) scramble(rng *rand.Rand) {
 	strategy.MaxDeferred = pick(rng, nil, number(-1), percent("x"))
 	for i := range strategy.Waves {
 		w := &strategy.Waves[i]
-		w.MaxConcurrency, w.MaxFailures, w.Size = pick(rng, nil, number(-3), percent("150%")), pick(rng, nil, number(-3), percent("?")), pick(rng, nil, number(-1), number(9), percent("%"))
+		w.MaxConcurrency, w.MaxFailures, w.Size = pick(rng, nil, number(-3), percent("150%")),
+			pick(rng, nil, number(-3), percent("?")), pick(rng, nil, number(-1), number(9), percent("%"))
 		w.Gates = pick(rng, nil, []v1alpha1.Gate{{Name: "odd"}})
 	}
 	s.ro.Spec.Paused, s.ro.Spec.Blocked = rng.IntN(4) == 0, pick(rng, "", "", "", "bad")

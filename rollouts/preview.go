@@ -27,7 +27,8 @@ type WavePreview struct {
 
 // Preview tells which wave each selected cluster would be in if the rollout
 // were planned now. It fails only on a malformed selector.
-func Preview(selector metav1.LabelSelector, strategy v1alpha1.RolloutStrategy, clusters []Cluster) ([]WavePreview, error) {
+func Preview(selector metav1.LabelSelector, strategy v1alpha1.RolloutStrategy, clusters []Cluster) ([]WavePreview,
+	error) {
 	waves, err := parseWaves(strategy)
 	if err != nil {
 		return nil, err

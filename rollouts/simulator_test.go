@@ -64,7 +64,8 @@ func TestSimulator(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%d worlds, by the phase their newest rollout ended in: %v", *seeds, ended)
-	for _, phase := range []v1alpha1.RolloutPhase{v1alpha1.RolloutSucceeded, v1alpha1.RolloutHalted, v1alpha1.RolloutAborted} {
+	for _, phase := range []v1alpha1.RolloutPhase{v1alpha1.RolloutSucceeded, v1alpha1.RolloutHalted,
+		v1alpha1.RolloutAborted} {
 		if *seeds >= 1000 && ended[phase] < *seeds/100 {
 			t.Errorf("only %d of %d worlds ended %s: the simulator does not exercise it", ended[phase], *seeds, phase)
 		}
@@ -109,7 +110,8 @@ func (w *world) join(n int) {
 	w.log("%s joins", name)
 	w.putCluster(name, func(c *rollouts.Cluster) {
 		c.Name = name
-		c.Labels = map[string]string{"fleet": "yes", "stage": pick(w.rng, "canary", "prod", "prod"), "order": strconv.Itoa(w.rng.IntN(5))}
+		c.Labels = map[string]string{"fleet": "yes", "stage": pick(w.rng, "canary", "prod", "prod"),
+			"order": strconv.Itoa(w.rng.IntN(5))}
 		c.Enrolled = true
 		c.Online = w.bad || w.rng.IntN(8) > 0
 		c.OnlineSince = w.now
@@ -249,7 +251,8 @@ func (w *world) approve(ro *v1alpha1.OperatorRollout) {
 	for _, wave := range ro.Spec.Strategy.Waves {
 		for _, g := range wave.Gates {
 			if !approved(ro, wave.Name, g.Name) {
-				ro.Spec.Approvals = append(ro.Spec.Approvals, v1alpha1.Approval{Wave: wave.Name, Gate: g.Name, By: "ann", Reason: "fine"})
+				ro.Spec.Approvals = append(ro.Spec.Approvals,
+					v1alpha1.Approval{Wave: wave.Name, Gate: g.Name, By: "ann", Reason: "fine"})
 			}
 		}
 	}

@@ -68,7 +68,8 @@ func TestPreview(t *testing.T) {
 			want:     []string{"rest 1/0 [a]", "rest-2 1/0 [b c]"},
 		},
 		"the first wave that takes a cluster has it": {
-			waves:    []v1alpha1.Wave{{Name: "one", Selector: by("region", "eu")}, {Name: "two", Selector: by("region", "eu")}},
+			waves: []v1alpha1.Wave{{Name: "one", Selector: by("region", "eu")},
+				{Name: "two", Selector: by("region", "eu")}},
 			clusters: members(2, eu, us),
 			want:     []string{"one 1/0 [a]", "two 1/0 []", "rest 1/0 [b]"},
 		},
@@ -99,7 +100,8 @@ func TestPreview(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			waves, err := rollouts.Preview(metav1.LabelSelector{}, v1alpha1.RolloutStrategy{Waves: test.waves}, test.clusters)
+			waves, err := rollouts.Preview(metav1.LabelSelector{}, v1alpha1.RolloutStrategy{Waves: test.waves},
+				test.clusters)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -120,7 +122,8 @@ func TestPreviewRefusesSelectors(t *testing.T) {
 	if _, err := rollouts.Preview(bad, v1alpha1.RolloutStrategy{}, nil); err == nil {
 		t.Error("a malformed cluster selector is accepted")
 	}
-	if _, err := rollouts.Preview(metav1.LabelSelector{}, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{{Name: "w", Selector: &bad}}}, nil); err == nil {
+	if _, err := rollouts.Preview(metav1.LabelSelector{},
+		v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{{Name: "w", Selector: &bad}}}, nil); err == nil {
 		t.Error("a malformed wave selector is accepted")
 	}
 }
@@ -134,7 +137,8 @@ func TestDefaulted(t *testing.T) {
 		}
 	}
 	want := v1alpha1.RolloutStrategy{
-		Waves:     []v1alpha1.Wave{explicit("canary", number(1)), explicit("early", percent("10%")), explicit("rest", nil)},
+		Waves: []v1alpha1.Wave{explicit("canary", number(1)), explicit("early", percent("10%")),
+			explicit("rest", nil)},
 		OnFailure: v1alpha1.FailurePause, Offline: v1alpha1.OfflineDefer, MaxDeferred: percent("100%"),
 		LateJoiners: v1alpha1.LateJoin, NewTarget: v1alpha1.NewTargetSupersede,
 	}

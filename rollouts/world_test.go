@@ -170,7 +170,8 @@ func (w *world) startRollout(strategy v1alpha1.RolloutStrategy) {
 	}
 	ro.Spec.ClusterSelector.MatchLabels = map[string]string{"fleet": "yes"}
 	w.rollouts = append(w.rollouts, &rollout{
-		history: []*v1alpha1.OperatorRollout{ro}, ever: map[string]map[string]bool{}, touched: map[string]map[string]bool{},
+		history: []*v1alpha1.OperatorRollout{ro}, ever: map[string]map[string]bool{},
+		touched: map[string]map[string]bool{},
 	})
 	w.writes++
 	w.log("start %s with %d waves", ro.Name, len(strategy.Waves))

@@ -57,7 +57,8 @@ func Probed() []Series {
 func Prober() []Series {
 	return []Series{
 		{Name: ProbesRun, Type: "gauge", Help: "Probes that are run here."},
-		{Name: ProbeRunsTotal, Type: "counter", Labels: []string{ProbeResult}, Help: "Probes that were run, by their result: success or failure."},
+		{Name: ProbeRunsTotal, Type: "counter", Labels: []string{ProbeResult},
+			Help: "Probes that were run, by their result: success or failure."},
 		{Name: ProbeLateness, Type: "histogram", Help: "How long after its time a probe began, in seconds."},
 	}
 }

@@ -102,7 +102,8 @@ func table(all []series.Series) string {
 // TestReference holds the page to the names.
 func TestReference(t *testing.T) {
 	file := filepath.Join("..", "..", "docs", "reference", "metrics.md")
-	got := strings.ReplaceAll(fmt.Sprintf(reference, table(series.Exported()), table(series.Hub()), table(series.Probed()), table(series.Prober())), "|  |", "| |")
+	got := strings.ReplaceAll(fmt.Sprintf(reference, table(series.Exported()), table(series.Hub()),
+		table(series.Probed()), table(series.Prober())), "|  |", "| |")
 	if *update {
 		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
 			t.Fatal(err)

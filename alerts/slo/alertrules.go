@@ -38,7 +38,8 @@ func alertGroup(s Set) monitoringv1.RuleGroup {
 	// A cluster whose release is at fault is part of that alert. It stays so for a
 	// while after: else, when a release recovers, its slower clusters page one by one.
 	covered := func(tiers []string) string {
-		return fmt.Sprintf("unless on (cluster, operator) (\n  max by (cluster, operator, version) (%s)\n  and on (operator, version) max_over_time(%s{tier=~%q}[%s])\n)",
+		return fmt.Sprintf("unless on (cluster, operator) (\n  max by (cluster, operator, version) (%s)\n  and on "+
+			"(operator, version) max_over_time(%s{tier=~%q}[%s])\n)",
 			series.OperatorInfo, series.SLOReleaseBurn, strings.Join(tiers, "|"), duration(scopeHold))
 	}
 	unlessPage := func(name, identity string) string {
@@ -46,12 +47,16 @@ func alertGroup(s Set) monitoringv1.RuleGroup {
 	}
 	all := append(append([]string{}, page...), ticket...)
 	return group("alerts", Step,
-		s.alert(AlertRelease, series.Page, series.ScopeRelease, fastest(series.SLOReleaseBurn, identityOfRelease, page)),
+		s.alert(AlertRelease, series.Page, series.ScopeRelease,
+			fastest(series.SLOReleaseBurn, identityOfRelease, page)),
 		s.alert(AlertReleaseTicket, series.Ticket, series.ScopeRelease,
-			fastest(series.SLOReleaseBurn, identityOfRelease, ticket)+"\n"+unlessPage(series.SLOReleaseBurn, identityOfRelease)),
-		s.alert(AlertOperator, series.Page, series.ScopeCluster, fastest(series.SLOBurn, identityOfCluster, page)+"\n"+covered(page)),
+			fastest(series.SLOReleaseBurn, identityOfRelease, ticket)+"\n"+unlessPage(series.SLOReleaseBurn,
+				identityOfRelease)),
+		s.alert(AlertOperator, series.Page, series.ScopeCluster,
+			fastest(series.SLOBurn, identityOfCluster, page)+"\n"+covered(page)),
 		s.alert(AlertOperatorTicket, series.Ticket, series.ScopeCluster,
-			fastest(series.SLOBurn, identityOfCluster, ticket)+"\n"+unlessPage(series.SLOBurn, identityOfCluster)+"\n"+covered(all)))
+			fastest(series.SLOBurn, identityOfCluster, ticket)+"\n"+unlessPage(series.SLOBurn,
+				identityOfCluster)+"\n"+covered(all)))
 }
 
 func tiersOf(severity string) []string {
@@ -87,12 +92,15 @@ func (s Set) alert(name, severity, scope, burning string) monitoringv1.Rule {
 	}
 	return monitoringv1.Rule{
 		Alert: name,
-		Expr: intstr.FromString(fmt.Sprintf("label_join(\n%s,\n\"slo\", \"/\", \"operator\", \"sli\"\n)\n* on (operator) group_left (team) %s",
+		Expr: intstr.FromString(fmt.Sprintf("label_join(\n%s,\n\"slo\", \"/\", \"operator\", \"sli\"\n)\n* on "+
+			"(operator) group_left (team) %s",
 			indent(burning), series.SLOTeam)),
 		Labels: map[string]string{series.Severity: severity, series.Scope: scope},
 		Annotations: s.annotate(scope, map[string]string{
-			"summary":     fmt.Sprintf("{{ $labels.operator }} burns its %s budget {{ printf \"%%.1f\" $value }} times too fast %s", "{{ $labels.sli }}", where),
-			"description": "At this rate, seen over the last {{ $labels.tier }}, the error budget is gone before its period is over.",
+			"summary": fmt.Sprintf("{{ $labels.operator }} burns its %s budget {{ printf \"%%.1f\" $value }} "+
+				"times too fast %s", "{{ $labels.sli }}", where),
+			"description": "At this rate, seen over the last {{ $labels.tier }}, the error budget is gone before its " +
+				"period is over.",
 			"burn":        "{{ printf \"%.1f\" $value }}",
 			"budget_left": budget,
 		}),
@@ -105,7 +113,8 @@ func (s Set) annotate(scope string, to map[string]string) map[string]string {
 		to["runbook_url"] = s.RunbookURL + `#{{ reReplaceAll ":.*" "" $labels.sli }}`
 	}
 	if s.DashboardURL != "" {
-		to["dashboard_url"] = s.DashboardURL + "?var-operator={{ $labels.operator | urlquery }}&var-sli={{ $labels.sli | urlquery }}"
+		to["dashboard_url"] = s.DashboardURL +
+			"?var-operator={{ $labels.operator | urlquery }}&var-sli={{ $labels.sli | urlquery }}"
 		if scope == series.ScopeCluster {
 			to["dashboard_url"] += "{{ with $labels.cluster }}&var-cluster={{ . | urlquery }}{{ end }}"
 		}
@@ -128,14 +137,18 @@ func absenceGroup(s Set) monitoringv1.RuleGroup {
 			missing += "\nor " + absent(series.SLOObjective+own, identityOfSLO, series.SLIBad+own)
 		}
 	}
-	expr := fmt.Sprintf("label_join(\n%s,\n  \"slo\", \"/\", \"operator\", \"sli\"\n)\n* on (operator) group_left (team) %s", indent(missing), series.SLOTeam)
+	expr := fmt.Sprintf("label_join(\n%s,\n  \"slo\", \"/\", \"operator\", \"sli\"\n)\n* on (operator) group_left "+
+		"(team) %s", indent(missing), series.SLOTeam)
 	wait := monitoringv1.Duration(duration(absentFor))
 	return group("absence", 4*time.Minute, monitoringv1.Rule{
 		Alert: AlertSLIAbsent, Expr: intstr.FromString(expr), For: &wait,
 		Labels: map[string]string{series.Severity: series.Ticket, series.Scope: series.ScopeCluster},
 		Annotations: s.annotate(series.ScopeCluster, map[string]string{
-			"summary":     "Nothing is known of {{ $labels.sli }} of {{ $labels.operator }}{{ with $labels.cluster }} on cluster {{ . }}{{ end }}",
-			"description": "Slices are expected, but for 15 minutes there were fewer than 5. It may be down without any other alert: look whether the agent and the scrapes work, and, if the SLI is the operator's own, whether its metrics are called as its definition says.",
+			"summary": "Nothing is known of {{ $labels.sli }} of {{ $labels.operator }}{{ with $labels.cluster " +
+				"}} on cluster {{ . }}{{ end }}",
+			"description": "Slices are expected, but for 15 minutes there were fewer than 5. It may be down without " +
+				"any other alert: look whether the agent and the scrapes work, and, if the SLI is the operator's " +
+				"own, whether its metrics are called as its definition says.",
 		}),
 	})
 }

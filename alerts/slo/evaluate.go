@@ -66,7 +66,8 @@ func (j Judge) tier(t Tier, bad []int) []bool {
 	for i := range out {
 		inLong := bad[i+1] - bad[max(0, i+1-long)]
 		inShort := bad[i+1] - bad[max(0, i+1-short)]
-		out[i] = inLong >= j.Guard && float64(inLong)/float64(long) > threshold && float64(inShort)/float64(short) > threshold
+		out[i] = inLong >= j.Guard && float64(inLong)/float64(long) > threshold &&
+			float64(inShort)/float64(short) > threshold
 	}
 	return out
 }

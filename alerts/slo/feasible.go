@@ -25,23 +25,27 @@ func Feasible(o Objective) []Finding {
 		factor := t.Factor(o.period()) * o.Target.Budget().Ratio()
 		threshold := t.Threshold(o.Target, o.period())
 		find := func(impossible bool, format string, args ...any) {
-			out = append(out, Finding{o.SLI, t.Name, impossible, fmt.Sprintf("%s, tier %s: ", o.SLI, t.Name) + fmt.Sprintf(format, args...)})
+			out = append(out, Finding{o.SLI, t.Name, impossible, fmt.Sprintf("%s, tier %s: ", o.SLI, t.Name) +
+				fmt.Sprintf(format, args...)})
 		}
 		least := math.Floor(threshold*count(t.Long)) + 1
 		switch {
 		case t.Long > o.period():
 			find(true, "its window is longer than the budget's period of %s", duration(o.period()))
 		case factor > 1:
-			find(false, "its burn rate would need %s %% of slices to be bad, which never happens; it alerts at %s %% instead", number(100*factor), MaxThreshold)
+			find(false, "its burn rate would need %s %% of slices to be bad, which never happens; it alerts at %s %% "+
+				"instead", number(100*factor), MaxThreshold)
 		case factor > MaxThreshold.Ratio():
 			find(false, "it alerts at %s %% of bad slices instead of %s %%", MaxThreshold, number(100*factor))
 		case least < Guard:
-			find(false, "%d bad minutes would be enough, but one bad sample is not to alert; it waits for %d", int(least), Guard)
+			find(false, "%d bad minutes would be enough, but one bad sample is not to alert; it waits for %d",
+				int(least), Guard)
 		}
 	}
 	if allowed := count(o.period()) * o.Target.Budget().Ratio(); allowed < Guard {
 		out = append(out, Finding{o.SLI, "", true, fmt.Sprintf(
-			"%s: %s %% allows %s bad minutes of %s, fewer than the %d that it takes to alert: the budget is always gone first; lower the target",
+			"%s: %s %% allows %s bad minutes of %s, fewer than the %d that it takes to alert: the budget is always "+
+				"gone first; lower the target",
 			o.SLI, o.Target, number(math.Floor(allowed)), duration(o.period()), Guard)})
 	}
 	return out
@@ -62,7 +66,8 @@ func Timings(o Objective, ratio float64) []Timing {
 	var out []Timing
 	for _, t := range Tiers() {
 		detection, ok := t.Detection(o.Target, o.period(), ratio)
-		out = append(out, Timing{t.Name, t.Severity, t.Threshold(o.Target, o.period()), ok, detection, t.Reset(o.Target, o.period(), ratio)})
+		out = append(out, Timing{t.Name, t.Severity, t.Threshold(o.Target, o.period()), ok, detection,
+			t.Reset(o.Target, o.period(), ratio)})
 	}
 	return out
 }

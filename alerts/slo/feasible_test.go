@@ -70,7 +70,8 @@ func TestJudgeKeepsToTheFormulas(t *testing.T) {
 					continue
 				}
 				if got := first * int(Step); (first > 0) != ok || ok && got != int(want) {
-					t.Errorf("%s, one of %d, tier %s: first alert after %d minutes, want %s (%t)", target, n, tier.Name, first, want, ok)
+					t.Errorf("%s, one of %d, tier %s: first alert after %d minutes, want %s (%t)", target, n, tier.Name,
+						first, want, ok)
 				}
 			}
 		}

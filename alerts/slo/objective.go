@@ -50,7 +50,8 @@ func ParseTarget(text string) (PPM, error) {
 	match := percent.FindStringSubmatch(strings.TrimSpace(text))
 	if match == nil {
 		if strings.Contains(text, ",") {
-			return 0, fmt.Errorf("%w %q: write it with a point, as in %s", ErrTarget, text, strings.ReplaceAll(text, ",", "."))
+			return 0, fmt.Errorf("%w %q: write it with a point, as in %s", ErrTarget, text,
+				strings.ReplaceAll(text, ",", "."))
 		}
 		return 0, fmt.Errorf("%w %q: write percent with at most four decimals, as in 99.9", ErrTarget, text)
 	}
@@ -68,7 +69,8 @@ func (p PPM) check() error {
 	case p <= 0:
 		return fmt.Errorf("%w %s: a target of nothing never alerts; it has to be above 0", ErrTarget, p)
 	case p >= One:
-		return fmt.Errorf("%w %s: a target of 100 leaves no budget, so every failure would page; write 99.9, say", ErrTarget, p)
+		return fmt.Errorf("%w %s: a target of 100 leaves no budget, so every failure would page; write 99.9, say",
+			ErrTarget, p)
 	}
 	return nil
 }
@@ -103,9 +105,11 @@ func ParsePeriod(text string) (time.Duration, error) {
 func checkPeriod(d time.Duration) error {
 	switch {
 	case d < MinPeriod:
-		return fmt.Errorf("%w %s: at least %s, which the longest burn-rate window needs", ErrPeriod, duration(d), duration(MinPeriod))
+		return fmt.Errorf("%w %s: at least %s, which the longest burn-rate window needs", ErrPeriod, duration(d),
+			duration(MinPeriod))
 	case d > MaxPeriod:
-		return fmt.Errorf("%w %s: at most %s, as Prometheus would have to keep every slice of it", ErrPeriod, duration(d), duration(MaxPeriod))
+		return fmt.Errorf("%w %s: at most %s, as Prometheus would have to keep every slice of it", ErrPeriod,
+			duration(d), duration(MaxPeriod))
 	case d%time.Hour != 0:
 		return fmt.Errorf("%w %s: whole hours only", ErrPeriod, d)
 	}

@@ -13,7 +13,8 @@ import (
 
 func TestParseTarget(t *testing.T) {
 	for text, want := range map[string]PPM{
-		"99.9": 999_000, "99": 990_000, "99.99": 999_900, "99.9999": 999_999, "0.0001": 1, "50%": 500_000, " 95.5 ": 955_000,
+		"99.9": 999_000, "99": 990_000, "99.99": 999_900, "99.9999": 999_999, "0.0001": 1, "50%": 500_000,
+		" 95.5 ": 955_000,
 	} {
 		got, err := ParseTarget(text)
 		if err != nil || got != want {
@@ -24,8 +25,10 @@ func TestParseTarget(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"100": "no budget", "0": "above 0", "0.0000": "above 0", "99,9": "99.9", "": "percent", "99.99999": "four decimals", "-1": "percent",
-		"101": "no budget", "NaN": "percent", "1e2": "percent", "0x10": "percent", ".9": "percent", "99.": "percent", "九": "percent",
+		"100": "no budget", "0": "above 0", "0.0000": "above 0", "99,9": "99.9", "": "percent",
+		"99.99999": "four decimals", "-1": "percent",
+		"101": "no budget", "NaN": "percent", "1e2": "percent", "0x10": "percent", ".9": "percent", "99.": "percent",
+		"九": "percent",
 	} {
 		if got, err := ParseTarget(text); !errors.Is(err, ErrTarget) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is %d, %v; want an error with %q", text, got, err, want)
@@ -114,7 +117,8 @@ func TestDetectionAndReset(t *testing.T) {
 			got, ok := quick.Detection(test.target, DefaultPeriod, test.ratio)
 			reset := quick.Reset(test.target, DefaultPeriod, test.ratio).Round(time.Millisecond)
 			if got != test.detection || ok == test.never || reset != test.reset {
-				t.Errorf("detected after %s (%t), reset after %s; want %s (%t), %s", got, ok, reset, test.detection, !test.never, test.reset)
+				t.Errorf("detected after %s (%t), reset after %s; want %s (%t), %s", got, ok, reset, test.detection,
+					!test.never, test.reset)
 			}
 		})
 	}

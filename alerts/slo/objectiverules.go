@@ -25,18 +25,22 @@ const known = "bellwether:operator:known"
 func objectiveGroup(s Set) monitoringv1.RuleGroup {
 	rules := []monitoringv1.Rule{
 		record(known, fmt.Sprintf("group by (operator) (%s)", series.OperatorExpected)),
-		record(running, fmt.Sprintf("count by (operator, version) (group by (cluster, operator, version) (%s))", series.OperatorInfo)),
+		record(running, fmt.Sprintf("count by (operator, version) (group by (cluster, operator, version) (%s))",
+			series.OperatorInfo)),
 	}
 	rules = append(rules, s.targets()...)
 	rules = append(rules, attribute(series.SLOPeriod, number(DefaultPeriod.Seconds()), s.otherPeriods())...)
 	rules = append(rules, attribute(series.SLOGuard, number(Guard-0.5), s.unguarded())...)
 	for _, t := range Tiers() {
 		rules = append(rules, record(threshold, fmt.Sprintf("clamp_max(%s * %s / %s * (1 - %s), %s)",
-			number(t.Factor(DefaultPeriod)), series.SLOPeriod, number(DefaultPeriod.Seconds()), series.SLOObjective, MaxThreshold.decimal()), series.Tier, t.Name))
+			number(t.Factor(DefaultPeriod)), series.SLOPeriod, number(DefaultPeriod.Seconds()), series.SLOObjective,
+			MaxThreshold.decimal()), series.Tier, t.Name))
 	}
 	rules = append(rules, s.teams()...)
 	rules = append(rules, s.expected()...)
-	edited := fmt.Sprintf("max by (operator, sli) (label_replace(changes(%s[1d]), \"of\", \"target\", \"\", \"\") or label_replace(changes(%s[1d]), \"of\", \"period\", \"\", \"\")) > bool 0", series.SLOObjective, series.SLOPeriod)
+	edited := fmt.Sprintf("max by (operator, sli) (label_replace(changes(%s[1d]), \"of\", \"target\", \"\", \"\") or "+
+		"label_replace(changes(%s[1d]), \"of\", \"period\", \"\", \"\")) > bool 0", series.SLOObjective,
+		series.SLOPeriod)
 	return group("objectives", 2*time.Minute, append(merge(rules), record(series.SLOEdited, edited+" == 1"))...)
 }
 
@@ -54,7 +58,8 @@ func (s Set) targets() []monitoringv1.Rule {
 			rules = append(rules, s.probeTarget(o))
 			continue
 		}
-		rules = append(rules, record(series.SLOObjective, o.Target.decimal()+" * "+known+matchOperators("!~", except), series.SLI, o.SLI))
+		rules = append(rules, record(series.SLOObjective, o.Target.decimal()+" * "+known+matchOperators("!~", except),
+			series.SLI, o.SLI))
 	}
 	type key struct {
 		sli    string
@@ -71,7 +76,8 @@ func (s Set) targets() []monitoringv1.Rule {
 		return cmp.Or(cmp.Compare(a.sli, b.sli), cmp.Compare(a.target, b.target))
 	})
 	for _, k := range keys {
-		rules = append(rules, record(series.SLOObjective, k.target.decimal()+" * "+known+matchOperators("=~", same[k]), series.SLI, k.sli))
+		rules = append(rules, record(series.SLOObjective, k.target.decimal()+" * "+known+matchOperators("=~", same[k]),
+			series.SLI, k.sli))
 	}
 	return rules
 }
@@ -85,7 +91,8 @@ func (s Set) probeTarget(o Objective) monitoringv1.Rule {
 		}
 		for _, own := range op.Objectives {
 			if strings.HasPrefix(own.SLI, Probe) {
-				except = append(except, fmt.Sprintf("%s{operator=%q,probe=%q}", series.ProbeSuccess, op.Name, strings.TrimPrefix(own.SLI, Probe)))
+				except = append(except, fmt.Sprintf("%s{operator=%q,probe=%q}", series.ProbeSuccess, op.Name,
+					strings.TrimPrefix(own.SLI, Probe)))
 			}
 		}
 	}
@@ -93,7 +100,9 @@ func (s Set) probeTarget(o Objective) monitoringv1.Rule {
 	if len(except) > 0 {
 		probes += " unless (" + strings.Join(except, " or ") + ")"
 	}
-	return record(series.SLOObjective, fmt.Sprintf("%s * group by (operator, sli) (label_replace(%s, \"sli\", \"probe:$1\", \"probe\", \"(.+)\"))", o.Target.decimal(), probes))
+	return record(series.SLOObjective,
+		fmt.Sprintf("%s * group by (operator, sli) (label_replace(%s, \"sli\", \"probe:$1\", \"probe\", \"(.+)\"))",
+			o.Target.decimal(), probes))
 }
 
 func (op Operator) has(sli string) bool {
@@ -127,7 +136,8 @@ func attribute(name, otherwise string, exceptions map[string][]string) []monitor
 		all = append(all, some)
 		rules = append(rules, record(name, fmt.Sprintf("0 * (%s) + %s", some, value)))
 	}
-	return append(rules, record(name, fmt.Sprintf("%s\nunless on (operator, sli) (%s)", base, strings.Join(all, " or "))))
+	return append(rules, record(name, fmt.Sprintf("%s\nunless on (operator, sli) (%s)", base,
+		strings.Join(all, " or "))))
 }
 
 // otherPeriods selects the objectives whose period is not the default one.
@@ -147,7 +157,8 @@ func (s Set) otherPeriods() map[string][]string {
 	for _, o := range s.Default {
 		var except []string
 		for _, op := range s.Operators {
-			if op.has(o.SLI) || (o.SLI == Probe && slices.ContainsFunc(op.Objectives, func(p Objective) bool { return strings.HasPrefix(p.SLI, Probe) })) {
+			if op.has(o.SLI) || (o.SLI == Probe &&
+				slices.ContainsFunc(op.Objectives, func(p Objective) bool { return strings.HasPrefix(p.SLI, Probe) })) {
 				except = append(except, op.Name)
 			}
 		}
@@ -230,7 +241,8 @@ func (s Set) expected() []monitoringv1.Rule {
 		if !byDefault && len(named) == 0 {
 			continue
 		}
-		rules = append(rules, record(series.SLIExpected, fmt.Sprintf("group by (cluster, operator) (%s%s)", series.OperatorExpected, match), series.SLI, sli.Name))
+		rules = append(rules, record(series.SLIExpected,
+			fmt.Sprintf("group by (cluster, operator) (%s%s)", series.OperatorExpected, match), series.SLI, sli.Name))
 	}
 	return rules
 }

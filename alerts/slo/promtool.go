@@ -232,8 +232,9 @@ type firing struct {
 // alertsAt expects exactly the alerts of that minute.
 func alertsAt(all []scene, expected [][]firing, operator string, minute int) testExpr {
 	e := testExpr{
-		Expr: fmt.Sprintf("count by (alertname, cluster, tier) (ALERTS{alertstate=\"firing\",operator=%q,sli=\"csv\"})", operator),
-		At:   strconv.Itoa(minute) + "m",
+		Expr: fmt.Sprintf("count by (alertname, cluster, tier) (ALERTS{alertstate=\"firing\",operator=%q,sli=\"csv\"})",
+			operator),
+		At: strconv.Itoa(minute) + "m",
 	}
 	add := func(alert, cluster, tier string) {
 		labels := fmt.Sprintf("alertname=%q,cluster=%q", alert, cluster)
@@ -310,7 +311,8 @@ func (sc scene) series(operator string) []testInput {
 	})
 	return []testInput{
 		{series.OperatorExpected + "{" + id + "}", constant("1")},
-		{fmt.Sprintf("%s{%s,namespace=\"echo\",csv=\"echo.v%s\",version=%q}", series.OperatorInfo, id, sc.version, sc.version), constant("1")},
+		{fmt.Sprintf("%s{%s,namespace=\"echo\",csv=\"echo.v%s\",version=%q}", series.OperatorInfo, id, sc.version,
+			sc.version), constant("1")},
 		{series.OperatorUpgrading + "{" + id + "}", constant("0")},
 		{series.OperatorCSVSucceeded + "{" + id + "}", csv},
 	}

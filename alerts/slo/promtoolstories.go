@@ -36,7 +36,8 @@ func annotationsTest(s Set, operator string, o Objective) testCase {
 		annotations["runbook_url"] = s.RunbookURL + "#csv"
 	}
 	if s.DashboardURL != "" {
-		annotations["dashboard_url"] = fmt.Sprintf("%s?var-operator=%s&var-sli=csv&var-cluster=outage", s.DashboardURL, url.QueryEscape(operator))
+		annotations["dashboard_url"] = fmt.Sprintf("%s?var-operator=%s&var-sli=csv&var-cluster=outage", s.DashboardURL,
+			url.QueryEscape(operator))
 	}
 	return testCase{
 		Name: "what an alert says", Series: sc.series(operator),
@@ -52,7 +53,8 @@ func left(o Objective, bad int) float64 {
 // spent asks for what a budget is short of, in bad slices: a whole number, which
 // no order of operations changes.
 func spent(o Objective) string {
-	return fmt.Sprintf("round(max((1 - %s{sli=\"csv\"}) * %s))", series.SLOBudgetLeft, number(count(o.period())*o.Target.Budget().Ratio()))
+	return fmt.Sprintf("round(max((1 - %s{sli=\"csv\"}) * %s))", series.SLOBudgetLeft,
+		number(count(o.period())*o.Target.Budget().Ratio()))
 }
 
 func minute(i int) string { return strconv.Itoa(i) + "m" }
@@ -75,7 +77,8 @@ func releaseTest(operator string) testCase {
 	// cluster of two is bad, so it is not at fault.
 	test.Exprs = append(test.Exprs,
 		testExpr{
-			Expr: `count by (alertname, cluster, version, slo) (ALERTS{alertstate="firing",severity="page"})`, At: minute(to - 1),
+			Expr: `count by (alertname, cluster, version, slo) (ALERTS{alertstate="firing",severity="page"})`,
+			At:   minute(to - 1),
 			Samples: []testSample{
 				{fmt.Sprintf("{alertname=%q,version=\"2.0.0\",slo=%q}", AlertRelease, operator+"/csv"), 1},
 				{fmt.Sprintf("{alertname=%q,cluster=\"third\",slo=%q}", AlertOperator, operator+"/csv"), 1},
@@ -84,11 +87,13 @@ func releaseTest(operator string) testCase {
 	// Nor when the release recovers.
 	for m := from; m < to+120; m += 5 {
 		test.Exprs = append(test.Exprs, testExpr{
-			Expr: fmt.Sprintf("count by (cluster) (ALERTS{alertname=%q,cluster=~\"first|second\"})", AlertOperator), At: minute(m),
+			Expr: fmt.Sprintf("count by (cluster) (ALERTS{alertname=%q,cluster=~\"first|second\"})", AlertOperator),
+			At:   minute(m),
 		})
 	}
 	for _, m := range []int{0, from - 1, to + 10*60} {
-		test.Exprs = append(test.Exprs, testExpr{Expr: `count by (alertname) (ALERTS{alertstate="firing",severity="page"})`, At: minute(m)})
+		test.Exprs = append(test.Exprs,
+			testExpr{Expr: `count by (alertname) (ALERTS{alertstate="firing",severity="page"})`, At: minute(m)})
 	}
 	return test
 }
@@ -100,7 +105,8 @@ func upgradeTest(operator string, o Objective) testCase {
 	test := testCase{Name: "an upgrade in the middle of an outage", Series: sc.series(operator)}
 	info := func(version string, has func(int) bool) testInput {
 		return testInput{
-			fmt.Sprintf("%s{cluster=%q,operator=%q,namespace=\"echo\",csv=\"echo.v%s\",version=%q}", series.OperatorInfo, sc.cluster, operator, version, version),
+			fmt.Sprintf("%s{cluster=%q,operator=%q,namespace=\"echo\",csv=\"echo.v%s\",version=%q}",
+				series.OperatorInfo, sc.cluster, operator, version, version),
 			values(testLength, func(i int) string {
 				if has(i) {
 					return "1"
@@ -115,7 +121,8 @@ func upgradeTest(operator string, o Objective) testCase {
 	alert := testSample{fmt.Sprintf("{alertname=%q,cluster=%q}", AlertOperator, sc.cluster), 1}
 	for _, m := range []int{upgrade - 4, upgrade - 1, upgrade, upgrade + 5, to - 1} {
 		test.Exprs = append(test.Exprs, testExpr{
-			Expr: `count by (alertname, cluster) (ALERTS{alertstate="firing",sli="csv",severity="page"})`, At: minute(m), Samples: []testSample{alert},
+			Expr: `count by (alertname, cluster) (ALERTS{alertstate="firing",sli="csv",severity="page"})`,
+			At:   minute(m), Samples: []testSample{alert},
 		})
 	}
 	test.Exprs = append(test.Exprs,
@@ -127,7 +134,8 @@ func upgradeTest(operator string, o Objective) testCase {
 			Samples: []testSample{{"{}", to - from}},
 		},
 		testExpr{
-			Expr: fmt.Sprintf("sum(sum_over_time(%s{version=\"2.0.0\"}[1d])) >= bool %d", series.SLIBadVersion, to-upgrade), At: minute(to + 10),
+			Expr: fmt.Sprintf("sum(sum_over_time(%s{version=\"2.0.0\"}[1d])) >= bool %d", series.SLIBadVersion,
+				to-upgrade), At: minute(to + 10),
 			Samples: []testSample{{"{}", 1}},
 		})
 	return test
@@ -138,7 +146,8 @@ func editedTest(o Objective) testCase {
 	const edit = 100
 	sc := scene{cluster: "any", version: "1.0.0", timeline: stretch(10, 40), to: testLength}
 	id := `{operator="edited",sli="csv"}`
-	before, after := Objective{SLI: "csv", Target: 990_000, Period: o.Period}, Objective{SLI: "csv", Target: 950_000, Period: o.Period}
+	before, after := Objective{SLI: "csv", Target: 990_000, Period: o.Period},
+		Objective{SLI: "csv", Target: 950_000, Period: o.Period}
 	if o.period() != DefaultPeriod { // an operator that is not in the set has the default's
 		before.Period, after.Period = DefaultPeriod, DefaultPeriod
 	}
@@ -161,7 +170,8 @@ func editedTest(o Objective) testCase {
 	}
 	test.Exprs = []testExpr{
 		budget(edit-1, before), note(edit - 1),
-		budget(edit, after), note(edit, testSample{series.SLOEdited + id, 1}), note(edit+60, testSample{series.SLOEdited + id, 1}),
+		budget(edit, after), note(edit, testSample{series.SLOEdited + id, 1}),
+		note(edit+60, testSample{series.SLOEdited + id, 1}),
 	}
 	return test
 }

@@ -30,14 +30,17 @@ func File(groups []monitoringv1.RuleGroup) ([]byte, error) {
 func (r *Rules) PrometheusRules(namespace, name string, labels map[string]string) []*monitoringv1.PrometheusRule {
 	out := []*monitoringv1.PrometheusRule{prometheusRule(namespace, name, labels, r.Groups)}
 	for _, own := range r.Own {
-		out = append(out, prometheusRule(namespace, name+"-"+strings.ToLower(own.Operator), labels, []monitoringv1.RuleGroup{own.Group}))
+		out = append(out, prometheusRule(namespace, name+"-"+strings.ToLower(own.Operator), labels,
+			[]monitoringv1.RuleGroup{own.Group}))
 	}
 	return out
 }
 
-func prometheusRule(namespace, name string, labels map[string]string, groups []monitoringv1.RuleGroup) *monitoringv1.PrometheusRule {
+func prometheusRule(namespace, name string, labels map[string]string,
+	groups []monitoringv1.RuleGroup) *monitoringv1.PrometheusRule {
 	return &monitoringv1.PrometheusRule{
-		TypeMeta:   metav1.TypeMeta{APIVersion: monitoringv1.SchemeGroupVersion.String(), Kind: monitoringv1.PrometheusRuleKind},
+		TypeMeta: metav1.TypeMeta{APIVersion: monitoringv1.SchemeGroupVersion.String(),
+			Kind: monitoringv1.PrometheusRuleKind},
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels},
 		Spec:       monitoringv1.PrometheusRuleSpec{Groups: groups},
 	}

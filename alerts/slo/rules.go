@@ -94,7 +94,10 @@ func record(name, expr string, labels ...string) monitoringv1.Rule {
 func merge(rules []monitoringv1.Rule) []monitoringv1.Rule {
 	var out []monitoringv1.Rule
 	for _, r := range rules {
-		i := slices.IndexFunc(out, func(o monitoringv1.Rule) bool { return o.Record == r.Record && maps.Equal(o.Labels, r.Labels) })
+		i := slices.IndexFunc(out, func(o monitoringv1.Rule) bool {
+			return o.Record == r.Record &&
+				maps.Equal(o.Labels, r.Labels)
+		})
 		if i < 0 {
 			out = append(out, r)
 			continue
@@ -115,7 +118,8 @@ func sliGroup() monitoringv1.RuleGroup {
 		rules = append(rules, record(series.SLIBad, s.expr, series.SLI, s.Name))
 	}
 	// An operator that is being upgraded may show two versions; one of them is as good as none.
-	version := fmt.Sprintf("%s\n* on (cluster, operator) group_left (version)\ntopk by (cluster, operator) (1, max by (cluster, operator, version) (%s and on (cluster, operator) %s))",
+	version := fmt.Sprintf("%s\n* on (cluster, operator) group_left (version)\ntopk by (cluster, operator) (1, max "+
+		"by (cluster, operator, version) (%s and on (cluster, operator) %s))",
 		series.SLIBadSlice, series.OperatorInfo, series.SLIBadSlice)
 	return group("sli", Step, append(rules,
 		record(series.SLIBadSlice, series.SLIBad+" > 0"),
@@ -154,14 +158,19 @@ func tierGroup(t Tier) monitoringv1.RuleGroup {
 		}
 		rules = append(rules,
 			record(sum(series.SLIBadSum, w), fmt.Sprintf("sum_over_time(%s[%s])", series.SLIBadSlice, duration(w))),
-			record(sum(series.SLIBadVersionSum, w), fmt.Sprintf("sum by (operator, sli, version) (sum_over_time(%s[%s]))", series.SLIBadVersion, duration(w))))
+			record(sum(series.SLIBadVersionSum, w),
+				fmt.Sprintf("sum by (operator, sli, version) (sum_over_time(%s[%s]))", series.SLIBadVersion,
+					duration(w))))
 	}
 	over := fmt.Sprintf("%s %s{tier=%q}", ofSLO, threshold, t.Name)
 	long, short := sum(series.SLIBadSum, t.Long), sum(series.SLIBadSum, t.Short)
 	burn := fmt.Sprintf("(\n  %s / %s > %s\n  and %s / %s > %s\n  and %s > %s %s\n) / %s (1 - %s)",
-		long, number(count(t.Long)), over, short, number(count(t.Short)), over, long, ofSLO, series.SLOGuard, ofSLO, series.SLOObjective)
+		long, number(count(t.Long)), over, short, number(count(t.Short)), over, long, ofSLO, series.SLOGuard, ofSLO,
+		series.SLOObjective)
 	rules = append(rules,
-		record(sum(series.SLIBadVersionClusters, t.Short), fmt.Sprintf("count by (operator, sli, version) (sum_over_time(%s[%s]))", series.SLIBadVersion, duration(t.Short))),
+		record(sum(series.SLIBadVersionClusters, t.Short),
+			fmt.Sprintf("count by (operator, sli, version) (sum_over_time(%s[%s]))", series.SLIBadVersion,
+				duration(t.Short))),
 		// Both sides of a condition that is a quotient have lost their name; the guard's has not.
 		record(series.SLOBurn, burn, series.Tier, t.Name),
 		record(series.SLOReleaseBurn, releaseBurn(t), series.Tier, t.Name))
@@ -198,9 +207,11 @@ func budgetGroup(s Set) monitoringv1.RuleGroup {
 	var rules []monitoringv1.Rule
 	for _, p := range s.periods() {
 		spent := fmt.Sprintf("1 -\nsum_over_time(%s[%s])\n/ %s (%s * (1 - %s and on (operator, sli) %s == %d))",
-			series.SLIBadSlice, duration(p), ofSLO, number(count(p)), series.SLOObjective, series.SLOPeriod, int(p.Seconds()))
-		rules = append(rules, record(series.SLOBudgetLeft, fmt.Sprintf("%s\nor on (cluster, operator, sli)\n(1 + 0 * %s and on (operator, sli) %s == %d)",
-			spent, series.SLIBad, series.SLOPeriod, int(p.Seconds()))))
+			series.SLIBadSlice, duration(p), ofSLO, number(count(p)), series.SLOObjective, series.SLOPeriod,
+			int(p.Seconds()))
+		rules = append(rules, record(series.SLOBudgetLeft,
+			fmt.Sprintf("%s\nor on (cluster, operator, sli)\n(1 + 0 * %s and on (operator, sli) %s == %d)",
+				spent, series.SLIBad, series.SLOPeriod, int(p.Seconds()))))
 	}
 	return group("budget", 4*time.Minute, merge(rules)...)
 }

@@ -25,7 +25,8 @@ var update = flag.Bool("update", false, "write golden files")
 // the real promtool.
 func sets() map[string]Set {
 	return map[string]Set{
-		"default": {Default: DefaultProfile(), RunbookURL: "https://example.com/slo", DashboardURL: "https://grafana.example.com/d/bellwether-slo"},
+		"default": {Default: DefaultProfile(), RunbookURL: "https://example.com/slo",
+			DashboardURL: "https://grafana.example.com/d/bellwether-slo"},
 		// So strict that no tier would wait for a second bad sample, but for the guard.
 		"strict": {Default: []Objective{{SLI: "csv", Target: 999_900}}},
 		"mixed": {
@@ -33,7 +34,8 @@ func sets() map[string]Set {
 			Operators: []Operator{
 				{Name: "echo", Team: "echo \"team\" {{ $x }}", Objectives: []Objective{
 					{SLI: "csv", Target: 950_000}, {SLI: "reconcile", Target: 999_000, Period: 7 * day},
-					{SLI: "probe:api", Target: 990_000}, {SLI: "requests", Target: 999_000}, {SLI: "slow", Target: 990_000},
+					{SLI: "probe:api", Target: 990_000}, {SLI: "requests", Target: 999_000},
+					{SLI: "slow", Target: 990_000},
 				}, Own: []OwnSLI{
 					RequestRatio("requests", "http_requests_total", []Matcher{{"job", "=", `echo"\x`}}, []Matcher{{"code", "=~", "5.."}}),
 					LatencyThreshold("slow", "http_request_duration_seconds", "0.5", nil),
@@ -109,10 +111,12 @@ func TestObjectsAndFileAreTheSame(t *testing.T) {
 // TestRulesDoNotGrow holds the idea of the rule set: neither operators nor
 // clusters make it longer, only different targets do.
 func TestRulesDoNotGrow(t *testing.T) {
-	few := build(t, Set{Default: DefaultProfile(), Operators: []Operator{{Name: "a", Objectives: []Objective{{SLI: "csv", Target: 950_000}}}}})
+	few := build(t, Set{Default: DefaultProfile(),
+		Operators: []Operator{{Name: "a", Objectives: []Objective{{SLI: "csv", Target: 950_000}}}}})
 	many := Set{Default: DefaultProfile()}
 	for i := range 200 {
-		many.Operators = append(many.Operators, Operator{Name: "operator-" + strings.Repeat("x", i), Objectives: []Objective{{SLI: "csv", Target: 950_000}}})
+		many.Operators = append(many.Operators, Operator{Name: "operator-" + strings.Repeat("x", i),
+			Objectives: []Objective{{SLI: "csv", Target: 950_000}}})
 	}
 	r1, a1 := few.Count()
 	r2, a2 := build(t, many).Count()
@@ -143,20 +147,26 @@ func TestRefused(t *testing.T) {
 		want error
 		text string
 	}{
-		"target 100":            {one(Objective{SLI: "csv", Target: One}), ErrTarget, "no budget"},
-		"target 0":              {one(Objective{SLI: "csv"}), ErrTarget, "above 0"},
-		"period":                {one(Objective{SLI: "csv", Target: 999_000, Period: time.Hour}), ErrPeriod, "at least 3d"},
-		"ten years":             {one(Objective{SLI: "csv", Target: 999_000, Period: 3650 * day}), ErrPeriod, "at most 92d"},
-		"unknown":               {one(Objective{SLI: "reconcil", Target: 999_000}), ErrSLI, "did you mean reconcile?"},
-		"far off":               {one(Objective{SLI: "beauty", Target: 999_000}), ErrSLI, "choose one of csv, available"},
-		"twice":                 {Set{Default: []Objective{{SLI: "csv", Target: 999_000}, {SLI: "csv", Target: 990_000}}}, ErrTarget, "two objectives"},
+		"target 100": {one(Objective{SLI: "csv", Target: One}), ErrTarget, "no budget"},
+		"target 0":   {one(Objective{SLI: "csv"}), ErrTarget, "above 0"},
+		"period": {one(Objective{SLI: "csv", Target: 999_000, Period: time.Hour}), ErrPeriod,
+			"at least 3d"},
+		"ten years": {one(Objective{SLI: "csv", Target: 999_000, Period: 3650 * day}), ErrPeriod,
+			"at most 92d"},
+		"unknown": {one(Objective{SLI: "reconcil", Target: 999_000}), ErrSLI, "did you mean reconcile?"},
+		"far off": {one(Objective{SLI: "beauty", Target: 999_000}), ErrSLI,
+			"choose one of csv, available"},
+		"twice": {Set{Default: []Objective{{SLI: "csv", Target: 999_000},
+			{SLI: "csv", Target: 990_000}}}, ErrTarget, "two objectives"},
 		"no name":               {Set{Operators: []Operator{{}}}, ErrOperator, "1 to 253"},
 		"same operator":         {Set{Operators: []Operator{{Name: "a"}, {Name: "a"}}}, ErrOperator, "twice"},
 		"own without objective": {Set{Operators: []Operator{{Name: "a", Own: []OwnSLI{own}}}}, ErrSLI, "no objective"},
-		"own with a taken name": {Set{Operators: []Operator{{Name: "a", Own: []OwnSLI{RequestRatio("csv", "x", nil, nil)}}}}, ErrSLI, "already"},
-		"own without query":     {Set{Operators: []Operator{{Name: "a", Own: []OwnSLI{{Name: "b"}}}}}, ErrSLI, "both"},
+		"own with a taken name": {Set{Operators: []Operator{{Name: "a",
+			Own: []OwnSLI{RequestRatio("csv", "x", nil, nil)}}}}, ErrSLI, "already"},
+		"own without query": {Set{Operators: []Operator{{Name: "a", Own: []OwnSLI{{Name: "b"}}}}}, ErrSLI, "both"},
 		"own of another operator": {
-			Set{Operators: []Operator{{Name: "a", Objectives: []Objective{{SLI: "requests", Target: 999_000}}}}}, ErrSLI, "choose",
+			Set{Operators: []Operator{{Name: "a", Objectives: []Objective{{SLI: "requests", Target: 999_000}}}}},
+			ErrSLI, "choose",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -206,7 +216,8 @@ func TestReference(t *testing.T) {
 	for _, g := range build(t, sets()["mixed"]).All() {
 		for _, r := range g.Rules {
 			name := strings.TrimRight(r.Record, "0123456789mhd")
-			if r.Record != "" && !strings.Contains(reference, "| `"+r.Record) && !strings.Contains(reference, "| `"+name) {
+			if r.Record != "" && !strings.Contains(reference, "| `"+r.Record) &&
+				!strings.Contains(reference, "| `"+name) {
 				t.Errorf("the reference does not name %s", r.Record)
 			}
 		}
@@ -221,10 +232,13 @@ func TestRulesSayTheNumbers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"clamp_max(14.4 * ", "clamp_max(6 * ", "clamp_max(3 * ", "clamp_max(1 * ", ", 0.9)", "bellwether:slo_objective:ratio + 2.5",
+		"clamp_max(14.4 * ", "clamp_max(6 * ", "clamp_max(3 * ", "clamp_max(1 * ", ", 0.9)",
+		"bellwether:slo_objective:ratio + 2.5",
 		`bellwether:sli_bad:sum1h / 60 > on (operator, sli) group_left () bellwether:slo_threshold:ratio{tier="1h"}`,
-		`bellwether:sli_bad:sum5m / 5 > on`, "bellwether:sli_bad:sum6h / 360 > on", "bellwether:sli_bad:sum30m / 30 > on",
-		"bellwether:sli_bad:sum1d / 1440 > on", "bellwether:sli_bad:sum2h / 120 > on", "bellwether:sli_bad:sum3d / 4320 > on",
+		`bellwether:sli_bad:sum5m / 5 > on`, "bellwether:sli_bad:sum6h / 360 > on",
+		"bellwether:sli_bad:sum30m / 30 > on",
+		"bellwether:sli_bad:sum1d / 1440 > on", "bellwether:sli_bad:sum2h / 120 > on",
+		"bellwether:sli_bad:sum3d / 4320 > on",
 	} {
 		if !strings.Contains(strings.Join(strings.Fields(string(text)), " "), want) {
 			t.Errorf("the rules do not say %q", want)

@@ -97,7 +97,8 @@ func (s Set) check() []error {
 func (op Operator) check() []error {
 	var errs []error
 	if op.Name == "" || len(op.Name) > maxName || !utf8.ValidString(op.Name) || !utf8.ValidString(op.Team) {
-		errs = append(errs, fmt.Errorf("%w %q: give it a name of 1 to %d bytes of UTF-8", ErrOperator, op.Name, maxName))
+		errs = append(errs, fmt.Errorf("%w %q: give it a name of 1 to %d bytes of UTF-8", ErrOperator, op.Name,
+			maxName))
 	}
 	for _, o := range op.Objectives {
 		if err := checkObjective(o, op.Own); err != nil {
@@ -119,7 +120,8 @@ func (op Operator) check() []error {
 func (op Operator) checkOwn(own OwnSLI, i int) []error {
 	var errs []error
 	if !ownName.MatchString(own.Name) {
-		errs = append(errs, fmt.Errorf("%w %q: an own SLI is named with small letters, digits, - and _", ErrSLI, own.Name))
+		errs = append(errs, fmt.Errorf("%w %q: an own SLI is named with small letters, digits, - and _", ErrSLI,
+			own.Name))
 	}
 	if builtin(own.Name) {
 		errs = append(errs, fmt.Errorf("%w %q: every operator has an SLI of that name already", ErrSLI, own.Name))
@@ -128,7 +130,8 @@ func (op Operator) checkOwn(own OwnSLI, i int) []error {
 		errs = append(errs, fmt.Errorf("%w %q: it is listed twice", ErrSLI, own.Name))
 	}
 	if strings.TrimSpace(own.Bad) == "" || strings.TrimSpace(own.Total) == "" {
-		errs = append(errs, fmt.Errorf("%w %q: it needs both a query for bad requests and one for all", ErrSLI, own.Name))
+		errs = append(errs, fmt.Errorf("%w %q: it needs both a query for bad requests and one for all", ErrSLI,
+			own.Name))
 	}
 	if !slices.ContainsFunc(op.Objectives, func(o Objective) bool { return o.SLI == own.Name }) {
 		errs = append(errs, fmt.Errorf("%w %q: it has no objective", ErrSLI, own.Name))

@@ -77,7 +77,8 @@ const defaultRuns = 200
 // Simulate plays an objective's alerts against failures that are drawn from a
 // seed: what they find, when, and what they make of noise.
 func Simulate(s Simulation) (Result, error) {
-	if err := checkObjective(Objective{SLI: "csv", Target: s.Objective.Target, Period: s.Objective.Period}, nil); err != nil {
+	if err := checkObjective(Objective{SLI: "csv", Target: s.Objective.Target, Period: s.Objective.Period},
+		nil); err != nil {
 		return Result{}, err
 	}
 	if s.Runs <= 0 {
@@ -119,7 +120,8 @@ func share(part, of int) float64 {
 // The failure lasts as long as the tier's long window, and then ends.
 func timing(t Tier, o Objective, ratio float64) Time {
 	threshold := t.Threshold(o.Target, o.period())
-	out := Time{Tier: t.Name, Severity: t.Severity, Ratio: ratio, Factor: t.Factor(o.period()), Formula: -1, Detected: -1, ResetFormula: -1, Reset: -1}
+	out := Time{Tier: t.Name, Severity: t.Severity, Ratio: ratio, Factor: t.Factor(o.period()), Formula: -1,
+		Detected: -1, ResetFormula: -1, Reset: -1}
 	if _, ok := t.Detection(o.Target, o.period(), ratio); !ok {
 		return out
 	}

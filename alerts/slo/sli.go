@@ -44,9 +44,11 @@ func SLIs() []SLI {
 			Bad: "the ClusterServiceVersion is not Succeeded, outside the bounded grace of an upgrade"},
 		{Name: "available", Target: 999_000, Required: true, expr: availableExpr(),
 			Bad: "a Deployment of the operator has fewer available replicas than it asks for"},
-		{Name: "reconcile", Target: 990_000, expr: ofOperator(not(at(rate(series.ReconcileErrorsTotal, ""), "<=", "0.1 * "+rate(series.ReconcileTotal, "")))),
+		{Name: "reconcile", Target: 990_000, expr: ofOperator(not(at(rate(series.ReconcileErrorsTotal, ""), "<=",
+			"0.1 * "+rate(series.ReconcileTotal, "")))),
 			Bad: "more than 10 % of the reconciles of 5 minutes returned an error"},
-		{Name: "latency", Target: 990_000, expr: ofOperator(not(at(rate(series.ReconcileTimeBucket, `le=~"10|10.0"`), ">=", "0.95 * "+rate(series.ReconcileTimeCount, "")))),
+		{Name: "latency", Target: 990_000, expr: ofOperator(not(at(rate(series.ReconcileTimeBucket, `le=~"10|10.0"`),
+			">=", "0.95 * "+rate(series.ReconcileTimeCount, "")))),
 			Bad: "more than 5 % of the reconciles of 5 minutes took longer than 10 s"},
 		{Name: "panic", Target: 999_000, expr: ofOperator(not(at(rate(series.ReconcilePanicsTotal, ""), "==", "0"))),
 			Bad: "a reconcile panicked within 5 minutes"},
@@ -55,7 +57,8 @@ func SLIs() []SLI {
 		{Name: "leader", Target: 999_000, expr: ofOperator(leaderExpr()),
 			Bad: "a leader election has not exactly one leader"},
 		{Name: "webhook", Target: 999_000, expr: webhookExpr(),
-			Bad: "more than 1 % of the admission requests of 5 minutes ended with a server error, or API servers could not call a webhook in more than 1 % of its requests"},
+			Bad: "more than 1 % of the admission requests of 5 minutes ended with a server error, or API servers " +
+				"could not call a webhook in more than 1 % of its requests"},
 		{Name: "operands", Target: 990_000, expr: operandsExpr(),
 			Bad: "more than 5 % of the operator's custom resources are not Ready"},
 		{Name: "catalog", Target: 990_000, Required: true,
@@ -90,11 +93,13 @@ func ofNamespace(bad string) string {
 
 // ofWebhook says which operator a value by cluster and webhook belongs to.
 func ofWebhook(bad string) string {
-	return fmt.Sprintf("  max by (cluster, name, operator) (%s)\n  * on (cluster, name) group_left ()\n  (%s)", series.OperatorWebhook, bad)
+	return fmt.Sprintf("  max by (cluster, name, operator) (%s)\n  * on (cluster, name) group_left ()\n  (%s)",
+		series.OperatorWebhook, bad)
 }
 
 func csvExpr() string {
-	return fmt.Sprintf("max by (cluster, operator) (%s != bool 1)\nunless on (cluster, operator) (%s == 1)\nor on (cluster, operator) 0 * max by (cluster, operator) (%s == 1)",
+	return fmt.Sprintf("max by (cluster, operator) (%s != bool 1)\nunless on (cluster, operator) (%s == 1)\nor on "+
+		"(cluster, operator) 0 * max by (cluster, operator) (%s == 1)",
 		series.OperatorCSVSucceeded, series.OperatorUpgrading, series.OperatorUpgrading)
 }
 
@@ -102,23 +107,27 @@ func csvExpr() string {
 func availableExpr() string {
 	by := "by (cluster, operator, deployment)"
 	desired := fmt.Sprintf("max %s (%s)", by, series.OperatorReplicasDesired)
-	return fmt.Sprintf("max by (cluster, operator) (\n  (\n    (min %s (%s) or 0 * %s)\n    >= bool\n    %s\n  ) == bool 0\n)", by, series.OperatorReplicasAvailable, desired, desired)
+	return fmt.Sprintf("max by (cluster, operator) (\n  (\n    (min %s (%s) or 0 * %s)\n    >= bool\n    %s\n  ) == "+
+		"bool 0\n)", by, series.OperatorReplicasAvailable, desired, desired)
 }
 
 func queueExpr() string {
-	return not(fmt.Sprintf("(max by (cluster, namespace) (%s) <= bool 300)\n   * (max by (cluster, namespace) (min_over_time(%s[10m])) <= bool 10)", series.QueueLongestRunning, series.QueueDepth))
+	return not(fmt.Sprintf("(max by (cluster, namespace) (%s) <= bool 300)\n   * (max by (cluster, namespace) "+
+		"(min_over_time(%s[10m])) <= bool 10)", series.QueueLongestRunning, series.QueueDepth))
 }
 
 // leaderExpr looks at each election by its name: a namespace may have several.
 func leaderExpr() string {
-	return fmt.Sprintf("max by (cluster, namespace) (sum by (cluster, namespace, name) (%s) != bool 1)", series.LeaderStatus)
+	return fmt.Sprintf("max by (cluster, namespace) (sum by (cluster, namespace, name) (%s) != bool 1)",
+		series.LeaderStatus)
 }
 
 // webhookExpr takes what either side sees: an operator knows of the requests
 // that reached it, an API server of those that did not. The two have different
 // labels, so that neither hides the other.
 func webhookExpr() string {
-	return fmt.Sprintf("max by (cluster, operator) (\n%s\n  or\n%s\n)", ofNamespace(answeredExpr()), ofWebhook(calledExpr()))
+	return fmt.Sprintf("max by (cluster, operator) (\n%s\n  or\n%s\n)", ofNamespace(answeredExpr()),
+		ofWebhook(calledExpr()))
 }
 
 // answeredExpr looks at what an operator answered.
@@ -151,7 +160,9 @@ func operandsExpr() string {
 
 func probeExpr() string {
 	seen := fmt.Sprintf("max by (cluster, operator, probe, vantage) (%s == bool 1)", series.ProbeSuccess)
-	return fmt.Sprintf("max by (cluster, operator, sli) (label_replace(\n  (2 * sum by (cluster, operator, probe) (%s) >= bool count by (cluster, operator, probe) (%s)) == bool 0,\n  \"sli\", \"probe:$1\", \"probe\", \"(.+)\"\n))", seen, seen)
+	return fmt.Sprintf("max by (cluster, operator, sli) (label_replace(\n  (2 * sum by (cluster, operator, probe) "+
+		"(%s) >= bool count by (cluster, operator, probe) (%s)) == bool 0,\n  \"sli\", \"probe:$1\", \"probe\", "+
+		"\"(.+)\"\n))", seen, seen)
 }
 
 // OwnSLI is an indicator from metrics that an operator brings itself: bad
@@ -178,7 +189,8 @@ func (o OwnSLI) expr() string {
 	}
 	total := fmt.Sprintf("sum by (cluster) (%s)", o.Total)
 	enough := number(float64(least) / (5 * time.Minute).Seconds())
-	return fmt.Sprintf("clamp(\n  sum by (cluster) (%s)\n  / (%s >= %s),\n  0, 1\n)\nor on (cluster) 0 * %s", o.Bad, total, enough, total)
+	return fmt.Sprintf("clamp(\n  sum by (cluster) (%s)\n  / (%s >= %s),\n  0, 1\n)\nor on (cluster) 0 * %s", o.Bad,
+		total, enough, total)
 }
 
 // Matcher is a label matcher of PromQL: Label, Op (=, !=, =~ or !~) and Value.
@@ -208,7 +220,8 @@ func RequestRatio(name, counter string, all, bad []Matcher) OwnSLI {
 // there are no slices: nothing is known of requests that nobody has timed by it.
 func LatencyThreshold(name, histogram, le string, all []Matcher) OwnSLI {
 	total := fmt.Sprintf("sum by (cluster) (rate(%s[%s]))", selector(histogram+"_count", all), lookback)
-	fast := fmt.Sprintf("sum by (cluster) (rate(%s[%s]))", selector(histogram+"_bucket", slices.Concat(all, []Matcher{{"le", "=", le}})), lookback)
+	fast := fmt.Sprintf("sum by (cluster) (rate(%s[%s]))",
+		selector(histogram+"_bucket", slices.Concat(all, []Matcher{{"le", "=", le}})), lookback)
 	return OwnSLI{Name: name, Bad: total + " - " + fast, Total: total + " and on (cluster) " + fast}
 }
 

@@ -42,19 +42,20 @@ type Source struct {
 	Text []byte
 }
 
-// Options say what manifests cannot. Package and Version are required, unless a ClusterServiceVersion among the manifests has
-// the version.
+// Options say what manifests cannot. Package and Version are required, unless a ClusterServiceVersion among the
+// manifests has the version.
 type Options struct {
 	// Package is the operator's name in catalogs.
 	Package string
-	// Version is a plain X.Y.Z. Pre-releases and build metadata are refused: ranges do not see the former, and OLM v1 orders
-	// by the latter.
+	// Version is a plain X.Y.Z. Pre-releases and build metadata are refused: ranges do not see the former, and OLM v1
+	// orders by the latter.
 	Version string
 	// Channels are those that the bundle proposes itself for; none means "stable". The compiled catalog decides.
 	Channels []string
 	// DefaultChannel is one of Channels; empty means the first.
 	DefaultChannel string
-	// About is what people read of the operator. Where it is set it wins over a ClusterServiceVersion among the manifests.
+	// About is what people read of the operator. Where it is set it wins over a ClusterServiceVersion among the
+	// manifests.
 	About About
 	// LeaveOut are objects that may be lost: KIND or KIND/NAME, in any case.
 	LeaveOut []string
@@ -85,7 +86,8 @@ func (a About) or(b About) About {
 	a.DisplayName, a.Description = cmp.Or(a.DisplayName, b.DisplayName), cmp.Or(a.Description, b.Description)
 	a.Provider, a.ProviderURL = cmp.Or(a.Provider, b.Provider), cmp.Or(a.ProviderURL, b.ProviderURL)
 	a.Maturity, a.MinKubeVersion = cmp.Or(a.Maturity, b.Maturity), cmp.Or(a.MinKubeVersion, b.MinKubeVersion)
-	a.Capabilities, a.Replaces, a.Icon = cmp.Or(a.Capabilities, b.Capabilities), cmp.Or(a.Replaces, b.Replaces), cmp.Or(a.Icon, b.Icon)
+	a.Capabilities, a.Replaces, a.Icon = cmp.Or(a.Capabilities, b.Capabilities), cmp.Or(a.Replaces, b.Replaces),
+		cmp.Or(a.Icon, b.Icon)
 	a.Keywords, a.Maintainers = orSlice(a.Keywords, b.Keywords), orSlice(a.Maintainers, b.Maintainers)
 	a.Links, a.InstallModes = orSlice(a.Links, b.Links), orSlice(a.InstallModes, b.InstallModes)
 	return a
@@ -129,7 +131,8 @@ func Assemble(sources []Source, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Result{Name: a.csv.Name, Package: o.Package, Version: a.csv.Spec.Version.String(), Files: files, Warnings: a.warnings}
+	r := &Result{Name: a.csv.Name, Package: o.Package, Version: a.csv.Spec.Version.String(), Files: files,
+		Warnings: a.warnings}
 	return r, r.check()
 }
 
@@ -210,7 +213,8 @@ func PlainVersion(text string) (semver.Version, error) {
 	case err != nil:
 		return v, fmt.Errorf("version %q is not X.Y.Z: %w", text, err)
 	case len(v.Pre) > 0:
-		return v, fmt.Errorf("version %q is a pre-release: version ranges do not see it; use X.Y.Z and a candidate channel", text)
+		return v, fmt.Errorf("version %q is a pre-release: version ranges do not see it; use X.Y.Z and a candidate "+
+			"channel", text)
 	case len(v.Build) > 0:
 		return v, fmt.Errorf("version %q has build metadata, by which OLM v1 orders: put it into an annotation", text)
 	}

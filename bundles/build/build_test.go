@@ -35,7 +35,8 @@ func fromKustomize(t *testing.T) *build.Result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := build.Assemble([]build.Source{source}, build.Options{Package: "snack-operator", Version: "1.4.0", Channels: []string{"candidate", "stable"}})
+	r, err := build.Assemble([]build.Source{source},
+		build.Options{Package: "snack-operator", Version: "1.4.0", Channels: []string{"candidate", "stable"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +99,8 @@ func texts(f build.Files) map[string]string {
 	return out
 }
 
-// TestBuiltBundlesAreBundles holds what was built to those who read it: operator-framework, from disk, and package bundles.
+// TestBuiltBundlesAreBundles holds what was built to those who read it: operator-framework, from disk, and package
+// bundles.
 func TestBuiltBundlesAreBundles(t *testing.T) {
 	for name, make := range map[string]func(*testing.T) *build.Result{"kustomize": fromKustomize, "chart": fromChart} {
 		t.Run(name, func(t *testing.T) {
@@ -182,31 +184,50 @@ webhooks: [{name: w.example.com, admissionReviewVersions: [v1], sideEffects: Non
 		options build.Options
 		want    string
 	}{
-		"nothing":              {"", build.Options{}, "no Deployment among the manifests"},
-		"broken YAML":          {deployment + "---\n a: [\n", build.Options{}, "in.yaml, line 9: broken YAML"},
-		"a key twice":          {"apiVersion: v1\nkind: ConfigMap\nkind: Secret\n", build.Options{}, `key "kind" already set`},
-		"no object":            {join(deployment, "- 1\n"), build.Options{}, "is not an object"},
-		"no kind":              {join(deployment, "apiVersion: v1\n"), build.Options{}, "has no kind"},
-		"no name":              {join(deployment, "apiVersion: v1\nkind: ConfigMap\n"), build.Options{}, "ConfigMap has no metadata.name"},
-		"two CSVs":             {join(deployment, csv, strings.ReplaceAll(csv, "one", "two")), build.Options{}, "there are two of kind ClusterServiceVersion"},
-		"twins":                {join(deployment, deployment), build.Options{}, "Deployment manager (in.yaml, line 9) is there twice"},
-		"wrong type":           {strings.ReplaceAll(deployment, "{matchLabels: {a: b}}", "7"), build.Options{}, "Deployment manager"},
-		"a kind to refuse":     {join(deployment, object("apps/v1", "StatefulSet", "db")), build.Options{}, "cannot carry a StatefulSet.apps (OLM runs Deployments only)"},
-		"a kind of elsewhere":  {join(deployment, object("serving.knative.dev/v1", "Service", "s")), build.Options{}, "cannot carry a Service.serving.knative.dev"},
-		"an old CRD":           {join(deployment, object("apiextensions.k8s.io/v1beta1", "CustomResourceDefinition", "c")), build.Options{}, "write it as apiextensions.k8s.io/v1"},
-		"elsewhere":            {join(deployment, strings.ReplaceAll(object("v1", "ConfigMap", "c"), "ns}", "kube-system}")), build.Options{}, "is in namespace kube-system"},
-		"a webhook at a URL":   {join(deployment, fmt.Sprintf(webhook, "{url: https://example.com}")), build.Options{}, "is answered at a URL"},
-		"a webhook of nobody":  {join(deployment, fmt.Sprintf(webhook, "{service: {name: s, namespace: ns}}")), build.Options{}, "no Deployment among the manifests is behind that"},
-		"no version":           {deployment, build.Options{Version: "-"}, "is not X.Y.Z"},
-		"a pre-release":        {deployment, build.Options{Version: "1.0.0-rc.1"}, "is a pre-release"},
-		"build metadata":       {deployment, build.Options{Version: "1.0.0+abc"}, "has build metadata"},
-		"a bad package":        {deployment, build.Options{Package: "../x"}, `package "../x"`},
-		"a bad channel":        {deployment, build.Options{Channels: []string{"a,b"}}, `channel "a,b"`},
-		"no such channel":      {deployment, build.Options{DefaultChannel: "beta"}, `the default channel "beta" is none of`},
-		"a bad install mode":   {deployment, build.Options{About: build.About{InstallModes: []operatorsv1alpha1.InstallModeType{"Some"}}}, `install mode "Some"`},
-		"a bad minKubeVersion": {deployment, build.Options{About: build.About{MinKubeVersion: "new"}}, "MinKubeVersion has an invalid value"},
-		"50 MB":                {deployment + "---\n#" + strings.Repeat("x", 50<<20), build.Options{}, "more than 32 MiB"},
-		"two namespaces": {join(deployment, strings.NewReplacer("name: manager, namespace: ns", "name: other, namespace: two").Replace(deployment)),
+		"nothing":     {"", build.Options{}, "no Deployment among the manifests"},
+		"broken YAML": {deployment + "---\n a: [\n", build.Options{}, "in.yaml, line 9: broken YAML"},
+		"a key twice": {"apiVersion: v1\nkind: ConfigMap\nkind: Secret\n", build.Options{},
+			`key "kind" already set`},
+		"no object": {join(deployment, "- 1\n"), build.Options{}, "is not an object"},
+		"no kind":   {join(deployment, "apiVersion: v1\n"), build.Options{}, "has no kind"},
+		"no name": {join(deployment, "apiVersion: v1\nkind: ConfigMap\n"), build.Options{},
+			"ConfigMap has no metadata.name"},
+		"two CSVs": {join(deployment, csv, strings.ReplaceAll(csv, "one", "two")), build.Options{},
+			"there are two of kind ClusterServiceVersion"},
+		"twins": {join(deployment, deployment), build.Options{},
+			"Deployment manager (in.yaml, line 9) is there twice"},
+		"wrong type": {strings.ReplaceAll(deployment, "{matchLabels: {a: b}}", "7"), build.Options{},
+			"Deployment manager"},
+		"a kind to refuse": {join(deployment, object("apps/v1", "StatefulSet", "db")), build.Options{},
+			"cannot carry a StatefulSet.apps (OLM runs Deployments only)"},
+		"a kind of elsewhere": {join(deployment, object("serving.knative.dev/v1", "Service", "s")), build.Options{},
+			"cannot carry a Service.serving.knative.dev"},
+		"an old CRD": {join(deployment,
+			object("apiextensions.k8s.io/v1beta1", "CustomResourceDefinition", "c")), build.Options{},
+			"write it as apiextensions.k8s.io/v1"},
+		"elsewhere": {join(deployment,
+			strings.ReplaceAll(object("v1", "ConfigMap", "c"), "ns}", "kube-system}")), build.Options{},
+			"is in namespace kube-system"},
+		"a webhook at a URL": {join(deployment, fmt.Sprintf(webhook, "{url: https://example.com}")), build.Options{},
+			"is answered at a URL"},
+		"a webhook of nobody": {join(deployment, fmt.Sprintf(webhook, "{service: {name: s, namespace: ns}}")),
+			build.Options{}, "no Deployment among the manifests is behind that"},
+		"no version":     {deployment, build.Options{Version: "-"}, "is not X.Y.Z"},
+		"a pre-release":  {deployment, build.Options{Version: "1.0.0-rc.1"}, "is a pre-release"},
+		"build metadata": {deployment, build.Options{Version: "1.0.0+abc"}, "has build metadata"},
+		"a bad package":  {deployment, build.Options{Package: "../x"}, `package "../x"`},
+		"a bad channel":  {deployment, build.Options{Channels: []string{"a,b"}}, `channel "a,b"`},
+		"no such channel": {deployment, build.Options{DefaultChannel: "beta"},
+			`the default channel "beta" is none of`},
+		"a bad install mode": {deployment,
+			build.Options{About: build.About{InstallModes: []operatorsv1alpha1.InstallModeType{"Some"}}},
+			`install mode "Some"`},
+		"a bad minKubeVersion": {deployment, build.Options{About: build.About{MinKubeVersion: "new"}},
+			"MinKubeVersion has an invalid value"},
+		"50 MB": {deployment + "---\n#" + strings.Repeat("x", 50<<20), build.Options{},
+			"more than 32 MiB"},
+		"two namespaces": {join(deployment, strings.NewReplacer("name: manager, namespace: ns",
+			"name: other, namespace: two").Replace(deployment)),
 			build.Options{}, "OLM installs an operator into one"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -226,25 +247,34 @@ webhooks: [{name: w.example.com, admissionReviewVersions: [v1], sideEffects: Non
 }
 
 func TestBindings(t *testing.T) {
-	const mine, other = "{kind: ServiceAccount, name: sa, namespace: ns}", "{kind: ServiceAccount, name: prometheus, namespace: monitoring}"
+	const mine, other = "{kind: ServiceAccount, name: sa, namespace: ns}",
+		"{kind: ServiceAccount, name: prometheus, namespace: monitoring}"
 	for name, test := range map[string]struct {
 		subjects, replace string
 		granted           int
 		manifests         []string
 		warning           string
 	}{
-		"the operator's":   {mine, "", 1, nil, ""},
-		"another's":        {other, "", 0, []string{"r_rbac.authorization.k8s.io_v1_role.yaml", "rb_rbac.authorization.k8s.io_v1_rolebinding.yaml"}, ""},
-		"both":             {mine + ", " + other, "", 1, []string{"r_rbac.authorization.k8s.io_v1_role.yaml", "rb_rbac.authorization.k8s.io_v1_rolebinding.yaml"}, ""},
-		"a missing role":   {mine, "kind: Role, name: absent", 0, []string{"r_rbac.authorization.k8s.io_v1_role.yaml", "rb_rbac.authorization.k8s.io_v1_rolebinding.yaml"}, "RoleBinding rb"},
-		"its twin's, away": {"{kind: ServiceAccount, name: sa, namespace: away}", "", 0, []string{"r_rbac.authorization.k8s.io_v1_role.yaml", "rb_rbac.authorization.k8s.io_v1_rolebinding.yaml"}, ""},
+		"the operator's": {mine, "", 1, nil, ""},
+		"another's": {other, "", 0, []string{"r_rbac.authorization.k8s.io_v1_role.yaml",
+			"rb_rbac.authorization.k8s.io_v1_rolebinding.yaml"}, ""},
+		"both": {mine + ", " + other, "", 1,
+			[]string{"r_rbac.authorization.k8s.io_v1_role.yaml", "rb_rbac.authorization.k8s.io_v1_rolebinding.yaml"},
+			""},
+		"a missing role": {mine, "kind: Role, name: absent", 0,
+			[]string{"r_rbac.authorization.k8s.io_v1_role.yaml", "rb_rbac.authorization.k8s.io_v1_rolebinding.yaml"},
+			"RoleBinding rb"},
+		"its twin's, away": {"{kind: ServiceAccount, name: sa, namespace: away}", "", 0,
+			[]string{"r_rbac.authorization.k8s.io_v1_role.yaml", "rb_rbac.authorization.k8s.io_v1_rolebinding.yaml"},
+			""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := role(test.subjects)
 			if test.replace != "" {
 				text = strings.Replace(text, "kind: Role, name: r", test.replace, 1)
 			}
-			r, err := build.Assemble([]build.Source{{Name: "in.yaml", Text: []byte(join(deployment, text))}}, build.Options{Package: "p", Version: "1.0.0"})
+			r, err := build.Assemble([]build.Source{{Name: "in.yaml", Text: []byte(join(deployment, text))}},
+				build.Options{Package: "p", Version: "1.0.0"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -265,16 +295,19 @@ func TestBindings(t *testing.T) {
 			if diff := cmp.Diff(test.manifests, got); diff != "" {
 				t.Errorf("RBAC manifests (-want +got):\n%s", diff)
 			}
-			if warnings := strings.Join(r.Warnings, "\n"); !strings.Contains(warnings, test.warning) || test.warning == "" && warnings != "" {
+			if warnings := strings.Join(r.Warnings, "\n"); !strings.Contains(warnings, test.warning) ||
+				test.warning == "" && warnings != "" {
 				t.Errorf("warnings %q, want %q", warnings, test.warning)
 			}
 		})
 	}
-	r, err := build.Assemble([]build.Source{{Name: "in.yaml", Text: []byte(join(deployment, role(mine+", "+other)))}}, build.Options{Package: "p", Version: "1.0.0"})
+	r, err := build.Assemble([]build.Source{{Name: "in.yaml", Text: []byte(join(deployment, role(mine+", "+other)))}},
+		build.Options{Package: "p", Version: "1.0.0"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := string(r.Files["manifests/rb_rbac.authorization.k8s.io_v1_rolebinding.yaml"]); strings.Contains(text, "name: sa") || !strings.Contains(text, "name: prometheus") {
+	if text := string(r.Files["manifests/rb_rbac.authorization.k8s.io_v1_rolebinding.yaml"]); strings.Contains(text,
+		"name: sa") || !strings.Contains(text, "name: prometheus") {
 		t.Errorf("of a shared binding the others' part should stay, but it is\n%s", text)
 	}
 }
@@ -282,7 +315,8 @@ func TestBindings(t *testing.T) {
 func TestLeaveOut(t *testing.T) {
 	job := "apiVersion: batch/v1\nkind: Job\nmetadata: {name: setup, namespace: ns}\n"
 	for _, what := range []string{"Job", "job/setup"} {
-		r, err := build.Assemble([]build.Source{{Name: "in.yaml", Text: []byte(join(deployment, job))}}, build.Options{Package: "p", Version: "1.0.0", LeaveOut: []string{what}})
+		r, err := build.Assemble([]build.Source{{Name: "in.yaml", Text: []byte(join(deployment, job))}},
+			build.Options{Package: "p", Version: "1.0.0", LeaveOut: []string{what}})
 		if err != nil {
 			t.Errorf("with --leave-out %s: %v", what, err)
 			continue
@@ -305,9 +339,11 @@ kind: ValidatingWebhookConfiguration
 metadata: {name: w}
 webhooks: [{name: w.example.com, admissionReviewVersions: [v1], sideEffects: None, clientConfig: {service: {name: s, namespace: ns}}}]
 `
-	const certificate = "apiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: c}\nspec: {secretName: tls}\n"
+	const certificate = "apiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: c}\nspec: {secretName: " +
+		"tls}\n"
 	mounting := func(containers, secret string) string {
-		return strings.Replace(deployment, `containers: [{name: manager, image: "example.com/m:1"}]`, "volumes: [{name: v, secret: {secretName: "+secret+"}}], "+containers, 1)
+		return strings.Replace(deployment, `containers: [{name: manager, image: "example.com/m:1"}]`,
+			"volumes: [{name: v, secret: {secretName: "+secret+"}}], "+containers, 1)
 	}
 	const theirs = `containers: [{name: manager, image: "example.com/m:1", volumeMounts: [{name: v, mountPath: /tmp/k8s-webhook-server/serving-certs/}]}]`
 	const ours = `containers: [{name: manager, image: "example.com/m:1", volumeMounts: [{name: v, mountPath: /certs}]}]`
@@ -317,15 +353,18 @@ webhooks: [{name: w.example.com, admissionReviewVersions: [v1], sideEffects: Non
 		volumes   int
 		problem   string
 	}{
-		"where OLM mounts one":     {[]string{mounting(theirs, "tls"), hook, certificate}, 0, ""},
-		"elsewhere":                {[]string{mounting(ours, "tls"), hook, certificate}, 0, "mounts Secret tls at /certs"},
-		"no certificate":           {[]string{mounting(ours, "password"), hook, certificate}, 1, ""},
-		"a secret that is there":   {[]string{mounting(theirs, "own"), hook, "apiVersion: v1\nkind: Secret\nmetadata: {name: own}\n"}, 1, ""},
+		"where OLM mounts one": {[]string{mounting(theirs, "tls"), hook, certificate}, 0, ""},
+		"elsewhere": {[]string{mounting(ours, "tls"), hook, certificate}, 0,
+			"mounts Secret tls at /certs"},
+		"no certificate": {[]string{mounting(ours, "password"), hook, certificate}, 1, ""},
+		"a secret that is there": {[]string{mounting(theirs, "own"), hook,
+			"apiVersion: v1\nkind: Secret\nmetadata: {name: own}\n"}, 1, ""},
 		"at the start only":        {[]string{mounting(atStart, "password"), hook}, 1, ""},
 		"a certificate at no hook": {[]string{mounting(ours, "tls"), certificate}, 0, "its pods would never start"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := build.Assemble([]build.Source{{Name: "in.yaml", Text: []byte(join(test.documents...))}}, build.Options{Package: "p", Version: "1.0.0"})
+			r, err := build.Assemble([]build.Source{{Name: "in.yaml", Text: []byte(join(test.documents...))}},
+				build.Options{Package: "p", Version: "1.0.0"})
 			if test.problem != "" {
 				if !errors.Is(err, build.ErrInput) || !strings.Contains(err.Error(), test.problem) {
 					t.Errorf("got %v, want an ErrInput with %q", err, test.problem)
@@ -340,7 +379,8 @@ webhooks: [{name: w.example.com, admissionReviewVersions: [v1], sideEffects: Non
 				t.Fatal(err)
 			}
 			pod := b.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec
-			if got := len(pod.Volumes); got != test.volumes || len(pod.Containers[0].VolumeMounts)+len(pod.InitContainers) != test.volumes {
+			if got := len(pod.Volumes); got != test.volumes ||
+				len(pod.Containers[0].VolumeMounts)+len(pod.InitContainers) != test.volumes {
 				t.Errorf("there are %d volumes, want %d: %v", got, test.volumes, pod)
 			}
 		})
@@ -362,14 +402,17 @@ func TestPin(t *testing.T) {
 	if diff := cmp.Diff(want, pinned); diff != "" {
 		t.Errorf("pinned images (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]int{"registry.example.com/snacks/operator:1.4.0": 1, "registry.example.com/snacks/coins:2.0.1": 1}, asked); diff != "" {
+	if diff := cmp.Diff(map[string]int{"registry.example.com/snacks/operator:1.4.0": 1,
+		"registry.example.com/snacks/coins:2.0.1": 1}, asked); diff != "" {
 		t.Errorf("images asked for (-want +got):\n%s", diff)
 	}
 	text := string(r.Files["manifests/snack-operator.clusterserviceversion.yaml"])
-	if strings.Contains(text, "1.4.0\n        name: manager") || strings.Contains(text, "coins:2.0.1") || strings.Count(text, digest) != 5 {
+	if strings.Contains(text, "1.4.0\n        name: manager") || strings.Contains(text, "coins:2.0.1") ||
+		strings.Count(text, digest) != 5 {
 		t.Errorf("not all images are pinned:\n%s", text)
 	}
-	if again, err := r.Pin(func(string) (string, error) { return "", errors.New("asked again") }); err != nil || again != nil {
+	if again, err := r.Pin(func(string) (string, error) { return "", errors.New("asked again") }); err != nil ||
+		again != nil {
 		t.Errorf("pinning what is pinned gave %v, %v", again, err)
 	}
 	broken := errors.New("registry down")
@@ -379,20 +422,27 @@ func TestPin(t *testing.T) {
 }
 
 func TestReuseRefuses(t *testing.T) {
-	annotations := []byte("annotations:\n  operators.operatorframework.io.bundle.package.v1: p\n  operators.operatorframework.io.bundle.manifests.v1: manifests/\n")
+	annotations := []byte("annotations:\n  operators.operatorframework.io.bundle.package.v1: p\n  " +
+		"operators.operatorframework.io.bundle.manifests.v1: manifests/\n")
 	for name, test := range map[string]struct {
 		files fstest.MapFS
 		want  string
 	}{
 		"no annotations": {fstest.MapFS{"manifests/a.yaml": {Data: []byte(csv)}}, "annotations.yaml"},
-		"no CSV":         {fstest.MapFS{"metadata/annotations.yaml": {Data: annotations}, "manifests/a.yaml": {Data: []byte(deployment)}}, "has no ClusterServiceVersion"},
-		"two CSVs":       {fstest.MapFS{"metadata/annotations.yaml": {Data: annotations}, "manifests/a.yaml": {Data: []byte(csv)}, "manifests/b.yaml": {Data: []byte(csv)}}, "two of kind"},
-		"invalid":        {fstest.MapFS{"metadata/annotations.yaml": {Data: annotations}, "manifests/a.yaml": {Data: []byte(csv)}}, "install modes not found"},
-		"a link":         {fstest.MapFS{"metadata/annotations.yaml": {Data: annotations}, "manifests/a.yaml": {Mode: fs.ModeSymlink, Data: []byte("b")}}, "is a link or a device"},
-		"50 MB":          {fstest.MapFS{"metadata/annotations.yaml": {Data: annotations}, "manifests/a.yaml": {Data: make([]byte, 50<<20)}}, "more than 32 MiB"},
+		"no CSV": {fstest.MapFS{"metadata/annotations.yaml": {Data: annotations},
+			"manifests/a.yaml": {Data: []byte(deployment)}}, "has no ClusterServiceVersion"},
+		"two CSVs": {fstest.MapFS{"metadata/annotations.yaml": {Data: annotations},
+			"manifests/a.yaml": {Data: []byte(csv)}, "manifests/b.yaml": {Data: []byte(csv)}}, "two of kind"},
+		"invalid": {fstest.MapFS{"metadata/annotations.yaml": {Data: annotations},
+			"manifests/a.yaml": {Data: []byte(csv)}}, "install modes not found"},
+		"a link": {fstest.MapFS{"metadata/annotations.yaml": {Data: annotations},
+			"manifests/a.yaml": {Mode: fs.ModeSymlink, Data: []byte("b")}}, "is a link or a device"},
+		"50 MB": {fstest.MapFS{"metadata/annotations.yaml": {Data: annotations},
+			"manifests/a.yaml": {Data: make([]byte, 50<<20)}}, "more than 32 MiB"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := build.Reuse(test.files); !errors.Is(err, build.ErrInput) || !strings.Contains(err.Error(), test.want) {
+			if _, err := build.Reuse(test.files); !errors.Is(err, build.ErrInput) ||
+				!strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want an ErrInput with %q", err, test.want)
 			}
 		})
@@ -403,7 +453,8 @@ func TestWrite(t *testing.T) {
 	files := build.Files{"metadata/annotations.yaml": []byte("a"), "manifests/x.yaml": []byte("x")}
 	t.Run("replaces an earlier bundle as a whole", func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "b")
-		for _, f := range []build.Files{{"metadata/annotations.yaml": []byte("old"), "manifests/gone.yaml": []byte("g")}, files} {
+		for _, f := range []build.Files{{"metadata/annotations.yaml": []byte("old"),
+			"manifests/gone.yaml": []byte("g")}, files} {
 			if err := build.Write(dir, f); err != nil {
 				t.Fatal(err)
 			}

@@ -41,7 +41,8 @@ func (f Files) manifests(annotations map[string]string) []string {
 	return out
 }
 
-// check holds the result to what operator-framework's validators demand of every bundle. Their warnings are for the linter.
+// check holds the result to what operator-framework's validators demand of every bundle. Their warnings are for the
+// linter.
 func (r *Result) check() error {
 	b, err := r.Files.Bundle()
 	if err != nil {
@@ -73,7 +74,8 @@ func oneLine(text string) string { return strings.Join(strings.Fields(text), " "
 // asManifests is the bundle as the validators take it.
 func (r *Result) asManifests(b *bundles.Bundle) (*manifests.Bundle, error) {
 	m := &manifests.Bundle{
-		Name: b.Name, Package: b.Package, Channels: b.Channels, DefaultChannel: b.DefaultChannel, CSV: b.CSV, V1CRDs: b.CRDs,
+		Name: b.Name, Package: b.Package, Channels: b.Channels, DefaultChannel: b.DefaultChannel, CSV: b.CSV,
+		V1CRDs: b.CRDs,
 	}
 	for _, o := range b.Objects {
 		m.Objects = append(m.Objects, o.Unstructured)

@@ -47,7 +47,8 @@ func (a *assembly) sort(objects []object) {
 	var others []object
 	kinds := map[schema.GroupKind]bool{}
 	for _, o := range objects {
-		if o.GroupVersionKind().GroupKind() != (schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition"}) {
+		if o.GroupVersionKind().GroupKind() != (schema.GroupKind{Group: apiextensionsv1.GroupName,
+			Kind: "CustomResourceDefinition"}) {
 			others = append(others, o)
 			continue
 		}
@@ -72,7 +73,8 @@ func (a *assembly) sort(objects []object) {
 func (a *assembly) served(o object, version string) bool {
 	if gvk := o.GroupVersionKind(); gvk.Version != version {
 		gvk.Version = version
-		a.problem("%v is of %s, which Kubernetes does not serve: write it as %s", o, o.GetAPIVersion(), gvk.GroupVersion())
+		a.problem("%v is of %s, which Kubernetes does not serve: write it as %s", o, o.GetAPIVersion(),
+			gvk.GroupVersion())
 		return false
 	}
 	return true
@@ -117,15 +119,16 @@ func collect[T any](a *assembly, into *[]typed[T], o object, version string) {
 	}
 }
 
-// carried are the further kinds that OLM v0 takes from a bundle. PodMonitor is missing on purpose: operator-registry lists it,
-// but OLM v0's catalog operator does not know it.
+// carried are the further kinds that OLM v0 takes from a bundle. PodMonitor is missing on purpose: operator-registry
+// lists it, but OLM v0's catalog operator does not know it.
 var carried = map[string]bool{
 	"ConfigMap": true, "Secret": true,
 	"PrometheusRule.monitoring.coreos.com": true, "ServiceMonitor.monitoring.coreos.com": true,
 	"PodDisruptionBudget.policy": true, "PriorityClass.scheduling.k8s.io": true,
 	"VerticalPodAutoscaler.autoscaling.k8s.io": true, "NetworkPolicy.networking.k8s.io": true,
 	"ConsoleYAMLSample.console.openshift.io": true, "ConsoleQuickStart.console.openshift.io": true,
-	"ConsoleCLIDownload.console.openshift.io": true, "ConsoleLink.console.openshift.io": true, "ConsolePlugin.console.openshift.io": true,
+	"ConsoleCLIDownload.console.openshift.io": true, "ConsoleLink.console.openshift.io": true,
+	"ConsolePlugin.console.openshift.io": true,
 }
 
 func (a *assembly) placeOther(o object) {
@@ -134,14 +137,16 @@ func (a *assembly) placeOther(o object) {
 	case carried[gk]:
 		a.objects.manifests = append(a.objects.manifests, o)
 	case gk == "Namespace":
-		a.warn("%v is left out: the namespace is made before OLM installs into it. Its labels and annotations are not in the bundle", o)
+		a.warn("%v is left out: the namespace is made before OLM installs into it. Its labels and annotations are "+
+			"not in the bundle", o)
 	case gk == "Certificate.cert-manager.io", gk == "Issuer.cert-manager.io":
 		a.objects.certificates = append(a.objects.certificates, o)
 		a.warn("%v is left out: OLM makes the certificates of webhooks itself", o)
 	case a.mayLose(o):
 		a.warn("%v is left out, as asked", o)
 	default:
-		a.problem("%v: a bundle cannot carry a %s%s; do without it, or lose it knowingly with --leave-out %s", o, gk, instead[gk], o.GetKind())
+		a.problem("%v: a bundle cannot carry a %s%s; do without it, or lose it knowingly with --leave-out %s", o, gk,
+			instead[gk], o.GetKind())
 	}
 }
 
@@ -162,15 +167,16 @@ func (a *assembly) mayLose(o object) bool {
 	})
 }
 
-// findNamespace finds where the operator runs in the manifests. In a bundle nothing has a namespace: OLM puts all that has one
-// into the namespace that it installs to. So an object that must be elsewhere cannot be carried.
+// findNamespace finds where the operator runs in the manifests. In a bundle nothing has a namespace: OLM puts all that
+// has one into the namespace that it installs to. So an object that must be elsewhere cannot be carried.
 func (a *assembly) findNamespace() {
 	for _, d := range a.objects.deployments {
 		switch ns := d.GetNamespace(); {
 		case a.namespace == "":
 			a.namespace = ns
 		case ns != "" && ns != a.namespace:
-			a.problem("%v is in namespace %s, and other Deployments are in %s: OLM installs an operator into one", d, ns, a.namespace)
+			a.problem("%v is in namespace %s, and other Deployments are in %s: OLM installs an operator into one", d,
+				ns, a.namespace)
 		}
 	}
 	if a.namespace == "" {
@@ -195,7 +201,8 @@ func (a *assembly) isElsewhere(o object) bool {
 	case a.mayLose(o):
 		a.warn("%v is left out, as asked", o)
 	default:
-		a.problem("%v is in namespace %s, but a bundle installs into one namespace, here %s; lose it knowingly with --leave-out %s",
+		a.problem("%v is in namespace %s, but a bundle installs into one namespace, here %s; lose it knowingly with "+
+			"--leave-out %s",
 			o, ns, a.namespace, fmt.Sprintf("%s/%s", o.GetKind(), o.GetName()))
 	}
 	return true

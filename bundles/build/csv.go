@@ -36,10 +36,12 @@ func (a *assembly) startCSV() {
 	case 1:
 		csv = a.bases[0].value
 	default:
-		a.problem("there are two of kind %s, %v and %v: a bundle has one, give one as the base", kindCSV, a.bases[0], a.bases[1])
+		a.problem("there are two of kind %s, %v and %v: a bundle has one, give one as the base", kindCSV, a.bases[0],
+			a.bases[1])
 		return
 	}
-	csv.TypeMeta = metav1.TypeMeta{APIVersion: operatorsv1alpha1.ClusterServiceVersionAPIVersion, Kind: operatorsv1alpha1.ClusterServiceVersionKind}
+	csv.TypeMeta = metav1.TypeMeta{APIVersion: operatorsv1alpha1.ClusterServiceVersionAPIVersion,
+		Kind: operatorsv1alpha1.ClusterServiceVersionKind}
 	if csv.Annotations == nil {
 		csv.Annotations = map[string]string{}
 	}
@@ -59,7 +61,8 @@ func (a *assembly) startCSV() {
 	}
 	csv.Spec.Version.Version = version
 	a.csv = csv
-	csv.ObjectMeta = metav1.ObjectMeta{Name: a.options.Package + ".v" + version.String(), Annotations: csv.Annotations, Labels: csv.Labels}
+	csv.ObjectMeta = metav1.ObjectMeta{Name: a.options.Package + ".v" + version.String(), Annotations: csv.Annotations,
+		Labels: csv.Labels}
 }
 
 // deploy makes the Deployments the install strategy. Without any, those of the base stay.
@@ -108,12 +111,14 @@ func (a *assembly) askAboutNamespace(d typed[appsv1.Deployment]) {
 	for _, c := range d.value.Spec.Template.Spec.Containers {
 		for _, arg := range slices.Concat(c.Command, c.Args) {
 			if fixed(arg) {
-				a.warn("%v: container %s has the argument %q, but whoever installs it chooses the namespace; take it from a fieldRef to metadata.namespace", d, c.Name, arg)
+				a.warn("%v: container %s has the argument %q, but whoever installs it chooses the namespace; take it "+
+					"from a fieldRef to metadata.namespace", d, c.Name, arg)
 			}
 		}
 		for _, e := range c.Env {
 			if fixed(e.Value) {
-				a.warn("%v: container %s has %s=%s, but whoever installs it chooses the namespace; take it from a fieldRef to metadata.namespace", d, c.Name, e.Name, e.Value)
+				a.warn("%v: container %s has %s=%s, but whoever installs it chooses the namespace; take it from a "+
+					"fieldRef to metadata.namespace", d, c.Name, e.Name, e.Value)
 			}
 		}
 	}
@@ -139,7 +144,8 @@ func (a *assembly) own() {
 	}
 	for _, d := range a.csv.Spec.CustomResourceDefinitions.Owned {
 		if _, left := described[key{d.Name, d.Version}]; left {
-			a.warn("the base owns CRD %s in version %s, which is not among the manifests: it is left out", d.Name, d.Version)
+			a.warn("the base owns CRD %s in version %s, which is not among the manifests: it is left out", d.Name,
+				d.Version)
 		}
 	}
 	a.csv.Spec.CustomResourceDefinitions.Owned = owned
@@ -193,7 +199,8 @@ func (a *assembly) describe() {
 	if about.Icon != nil {
 		spec.Icon = []operatorsv1alpha1.Icon{*about.Icon}
 	}
-	a.csv.Annotations[annotationCapabilities] = cmp.Or(about.Capabilities, a.csv.Annotations[annotationCapabilities], "Basic Install")
+	a.csv.Annotations[annotationCapabilities] = cmp.Or(about.Capabilities, a.csv.Annotations[annotationCapabilities],
+		"Basic Install")
 	a.installModes()
 }
 
@@ -202,8 +209,8 @@ var allModes = []operatorsv1alpha1.InstallModeType{
 	operatorsv1alpha1.InstallModeTypeMultiNamespace, operatorsv1alpha1.InstallModeTypeAllNamespaces,
 }
 
-// installModes are those of the options, or of the base, or all namespaces, which is the one that always works: OLM v1 knows no
-// other, and a conversion webhook allows no other.
+// installModes are those of the options, or of the base, or all namespaces, which is the one that always works: OLM v1
+// knows no other, and a conversion webhook allows no other.
 func (a *assembly) installModes() {
 	supported := a.options.About.InstallModes
 	for _, m := range supported {
@@ -219,7 +226,8 @@ func (a *assembly) installModes() {
 	}
 	a.csv.Spec.InstallModes = nil
 	for _, m := range allModes {
-		a.csv.Spec.InstallModes = append(a.csv.Spec.InstallModes, operatorsv1alpha1.InstallMode{Type: m, Supported: slices.Contains(supported, m)})
+		a.csv.Spec.InstallModes = append(a.csv.Spec.InstallModes,
+			operatorsv1alpha1.InstallMode{Type: m, Supported: slices.Contains(supported, m)})
 	}
 }
 

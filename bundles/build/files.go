@@ -23,8 +23,8 @@ type Files map[string][]byte
 
 const annotationsFile = bundles.MetadataDir + "/annotations.yaml"
 
-// ReadFiles reads the files of a bundle folder that exists, hidden ones excepted. Errors are ErrInput, or those of the file
-// system.
+// ReadFiles reads the files of a bundle folder that exists, hidden ones excepted. Errors are ErrInput, or those of the
+// file system.
 func ReadFiles(fsys fs.FS) (Files, error) {
 	files, left := Files{}, int64(bundles.MaxBytes)
 	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
@@ -46,7 +46,8 @@ func ReadFiles(fsys fs.FS) (Files, error) {
 			return fmt.Errorf("read folder: %w", err)
 		}
 		if left -= info.Size(); left < 0 {
-			return input("the folder has more than %d MiB; OLM installs bundles of about 1 MiB, compressed", bundles.MaxBytes>>20)
+			return input("the folder has more than %d MiB; OLM installs bundles of about 1 MiB, compressed",
+				bundles.MaxBytes>>20)
 		}
 		files[name], err = fs.ReadFile(fsys, name)
 		if err != nil {
@@ -57,8 +58,8 @@ func ReadFiles(fsys fs.FS) (Files, error) {
 	return files, err
 }
 
-// Reuse is the bundle in a folder as it is. It is held to the same rules as one that was assembled. Errors are ErrInput, or
-// those of the file system.
+// Reuse is the bundle in a folder as it is. It is held to the same rules as one that was assembled. Errors are
+// ErrInput, or those of the file system.
 func Reuse(fsys fs.FS) (*Result, error) {
 	files, err := ReadFiles(fsys)
 	if err != nil {
@@ -87,7 +88,8 @@ func (a *assembly) files() (Files, error) {
 	}
 	delete(csv.Object, "status")
 	out := Files{}
-	if err := out.put(path.Join(bundles.ManifestsDir, strings.ToLower(a.options.Package)+".clusterserviceversion.yaml"), csv.Object); err != nil {
+	if err := out.put(path.Join(bundles.ManifestsDir, strings.ToLower(a.options.Package)+".clusterserviceversion.yaml"),
+		csv.Object); err != nil {
 		return nil, err
 	}
 	for _, crd := range a.objects.crds {
@@ -98,7 +100,8 @@ func (a *assembly) files() (Files, error) {
 	}
 	for _, o := range a.objects.manifests {
 		gvk := o.GroupVersionKind()
-		name := strings.ReplaceAll(fmt.Sprintf("%s_%s_%s_%s.yaml", o.GetName(), gvk.Group, gvk.Version, gvk.Kind), "__", "_")
+		name := strings.ReplaceAll(fmt.Sprintf("%s_%s_%s_%s.yaml", o.GetName(), gvk.Group, gvk.Version, gvk.Kind), "__",
+			"_")
 		if err := out.putObject(name, o); err != nil {
 			return nil, err
 		}

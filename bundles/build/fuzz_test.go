@@ -18,8 +18,8 @@ import (
 	"github.com/bellwether-dev/bellwether/bundles/build/kustomize"
 )
 
-// FuzzAssemble makes bundles of what may be manifests: an ErrInput, or a bundle that package bundles reads, whose files stay
-// where they belong, that is the same twice, and that can be pinned.
+// FuzzAssemble makes bundles of what may be manifests: an ErrInput, or a bundle that package bundles reads, whose files
+// stay where they belong, that is the same twice, and that can be pinned.
 func FuzzAssemble(f *testing.F) {
 	source, err := kustomize.Build("testdata/kustomize")
 	if err != nil {
@@ -27,11 +27,13 @@ func FuzzAssemble(f *testing.F) {
 	}
 	f.Add(source.Text)
 	f.Add([]byte(join(deployment, role("{kind: ServiceAccount, name: sa}"), csv)))
-	f.Add([]byte(deployment + "---\napiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: Secret, metadata: {name: a}}, 3]\n"))
+	f.Add([]byte(deployment +
+		"---\napiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: Secret, metadata: {name: a}}, 3]\n"))
 	f.Add([]byte(deployment + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: ../../up, annotations: 3}\n"))
 	f.Add([]byte(deployment + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: 7\n"))
 	f.Add([]byte(`{"apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion", "metadata": {"name": "x"}, "spec": {"install": null}}`))
-	f.Add([]byte("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: x}\nspec: {conversion: {strategy: Webhook, webhook: {clientConfig: {}}}, versions: [{}]}\n"))
+	f.Add([]byte("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: x}\nspec: " +
+		"{conversion: {strategy: Webhook, webhook: {clientConfig: {}}}, versions: [{}]}\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		if err := assembles(text); err != nil {
 			t.Error(err)

@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Pin replaces the tag of every image in the ClusterServiceVersion by the digest that it stands for: those of containers, of
-// variables that begin with RELATED_IMAGE_, of relatedImages, and the annotation containerImage. Images elsewhere, in other
-// variables or in arguments, are not known to be images and stay. Each image is asked for once. It returns the references
-// that changed and what they are now. An error is the one of digest, or ErrInput.
+// Pin replaces the tag of every image in the ClusterServiceVersion by the digest that it stands for: those of
+// containers, of variables that begin with RELATED_IMAGE_, of relatedImages, and the annotation containerImage. Images
+// elsewhere, in other variables or in arguments, are not known to be images and stay. Each image is asked for once. It
+// returns the references that changed and what they are now. An error is the one of digest, or ErrInput.
 func (r *Result) Pin(digest func(image string) (string, error)) (map[string]string, error) {
 	file, csv, err := r.csv()
 	if err != nil {

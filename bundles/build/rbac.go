@@ -16,7 +16,8 @@ import (
 // defaultAccount is the one that pods run as when they name none.
 const defaultAccount = "default"
 
-// permissions are what OLM grants to the operator's accounts, by the account's name, and the RBAC manifests that are left.
+// permissions are what OLM grants to the operator's accounts, by the account's name, and the RBAC manifests that are
+// left.
 type permissions struct {
 	namespaced, cluster map[string][]rbacv1.PolicyRule
 	// absorbed are roles that are in the CSV now; kept are those that a remaining binding needs all the same.
@@ -25,8 +26,8 @@ type permissions struct {
 
 type roleKey struct{ kind, name string }
 
-// permit turns the roles that are bound to the operator's accounts into permissions of the CSV, as OLM makes these accounts,
-// their roles and bindings itself. What is bound to anybody else stays a manifest.
+// permit turns the roles that are bound to the operator's accounts into permissions of the CSV, as OLM makes these
+// accounts, their roles and bindings itself. What is bound to anybody else stays a manifest.
 func (a *assembly) permit() {
 	p := &a.permissions
 	p.namespaced, p.cluster = map[string][]rbacv1.PolicyRule{}, map[string][]rbacv1.PolicyRule{}
@@ -62,16 +63,20 @@ func (a *assembly) accounts() map[string]bool {
 }
 
 // bind grants a role to those subjects of a binding that are accounts of the operator, and returns the others.
-func (a *assembly) bind(binding object, ref rbacv1.RoleRef, subjects []rbacv1.Subject, accounts map[string]bool, into map[string][]rbacv1.PolicyRule) []rbacv1.Subject {
+func (a *assembly) bind(binding object, ref rbacv1.RoleRef, subjects []rbacv1.Subject, accounts map[string]bool,
+	into map[string][]rbacv1.PolicyRule) []rbacv1.Subject {
 	mine := func(s rbacv1.Subject) bool {
-		return s.Kind == kindServiceAccount && accounts[s.Name] && (s.Namespace == "" || a.namespace == "" || s.Namespace == a.namespace)
+		return s.Kind == kindServiceAccount && accounts[s.Name] &&
+			(s.Namespace == "" || a.namespace == "" || s.Namespace == a.namespace)
 	}
 	key := roleKey{ref.Kind, ref.Name}
 	rules, known := a.rules(key)
 	if !slices.ContainsFunc(subjects, mine) || !known {
 		if slices.ContainsFunc(subjects, mine) {
-			a.warn("%v stays a manifest: it binds %s %s, whose rules are not among the manifests, so they cannot be in the ClusterServiceVersion. "+
-				"It works only where the operator is installed into namespace %q", binding, ref.Kind, ref.Name, a.namespace)
+			a.warn("%v stays a manifest: it binds %s %s, whose rules are not among the manifests, so they cannot be "+
+				"in the ClusterServiceVersion. "+
+				"It works only where the operator is installed into namespace %q", binding, ref.Kind, ref.Name,
+				a.namespace)
 		}
 		a.permissions.kept[key] = true
 		return subjects
@@ -106,11 +111,14 @@ func (a *assembly) rules(key roleKey) ([]rbacv1.PolicyRule, bool) {
 	return nil, false
 }
 
-// appendRules adds the rules that are not there yet. In a namespace, rules about URLs grant nothing, and the Role that OLM
-// would make of them is refused.
+// appendRules adds the rules that are not there yet. In a namespace, rules about URLs grant nothing, and the Role that
+// OLM would make of them is refused.
 func appendRules(to, rules []rbacv1.PolicyRule, namespaced bool) []rbacv1.PolicyRule {
 	for _, r := range rules {
-		there := slices.ContainsFunc(to, func(have rbacv1.PolicyRule) bool { return equality.Semantic.DeepEqual(have, r) })
+		there := slices.ContainsFunc(to, func(have rbacv1.PolicyRule) bool {
+			return equality.Semantic.DeepEqual(have,
+				r)
+		})
 		if there || namespaced && len(r.NonResourceURLs) > 0 {
 			continue
 		}
@@ -165,7 +173,8 @@ func grants(from map[string][]rbacv1.PolicyRule) []operatorsv1alpha1.StrategyDep
 	var out []operatorsv1alpha1.StrategyDeploymentPermissions
 	for _, account := range slices.Sorted(maps.Keys(from)) {
 		if len(from[account]) > 0 {
-			out = append(out, operatorsv1alpha1.StrategyDeploymentPermissions{ServiceAccountName: account, Rules: from[account]})
+			out = append(out, operatorsv1alpha1.StrategyDeploymentPermissions{ServiceAccountName: account,
+				Rules: from[account]})
 		}
 	}
 	return out

@@ -31,8 +31,8 @@ type typed[T any] struct {
 	value *T
 }
 
-// decode turns an object into its Go type. A value of the wrong kind is a problem, a field that the type does not know is a
-// warning: the API server would drop it too.
+// decode turns an object into its Go type. A value of the wrong kind is a problem, a field that the type does not know
+// is a warning: the API server would drop it too.
 func decode[T any](a *assembly, o object) (typed[T], bool) {
 	raw, err := json.Marshal(o.Object)
 	if err != nil {
@@ -57,7 +57,8 @@ func (a *assembly) parse(sources []Source) []object {
 	total := 0
 	for _, s := range sources {
 		if total += len(s.Text); total > bundles.MaxBytes {
-			a.problem("%s: the manifests have more than %d MiB; OLM installs bundles of about 1 MiB, compressed", s.Name, bundles.MaxBytes>>20)
+			a.problem("%s: the manifests have more than %d MiB; OLM installs bundles of about 1 MiB, compressed",
+				s.Name, bundles.MaxBytes>>20)
 			return nil
 		}
 		line := 1

@@ -35,8 +35,8 @@ type serviceReference struct {
 	port int32
 }
 
-// hookUp turns webhook configurations and conversion webhooks into definitions of the CSV, for OLM makes their Services,
-// certificates and configurations. Without any, those of the base stay.
+// hookUp turns webhook configurations and conversion webhooks into definitions of the CSV, for OLM makes their
+// Services, certificates and configurations. Without any, those of the base stay.
 func (a *assembly) hookUp() {
 	var out []operatorsv1alpha1.WebhookDescription
 	for _, c := range a.objects.validating {
@@ -60,23 +60,31 @@ func (a *assembly) hookUp() {
 	a.unmountCertificates(out)
 }
 
-func (a *assembly) validatingWebhook(o object, w admissionregistrationv1.ValidatingWebhook) operatorsv1alpha1.WebhookDescription {
+func (a *assembly) validatingWebhook(o object,
+	w admissionregistrationv1.ValidatingWebhook) operatorsv1alpha1.WebhookDescription {
 	d := operatorsv1alpha1.WebhookDescription{
-		Type: operatorsv1alpha1.ValidatingAdmissionWebhook, GenerateName: w.Name, Rules: w.Rules, FailurePolicy: w.FailurePolicy,
-		MatchPolicy: w.MatchPolicy, ObjectSelector: w.ObjectSelector, SideEffects: w.SideEffects, TimeoutSeconds: w.TimeoutSeconds,
+		Type: operatorsv1alpha1.ValidatingAdmissionWebhook, GenerateName: w.Name, Rules: w.Rules,
+		FailurePolicy: w.FailurePolicy,
+		MatchPolicy:   w.MatchPolicy, ObjectSelector: w.ObjectSelector, SideEffects: w.SideEffects,
+		TimeoutSeconds:          w.TimeoutSeconds,
 		AdmissionReviewVersions: w.AdmissionReviewVersions,
 	}
-	a.answer(&d, webhook{o, w.Name, w.ClientConfig.URL, reference(w.ClientConfig), w.NamespaceSelector, w.MatchConditions})
+	a.answer(&d, webhook{o, w.Name, w.ClientConfig.URL, reference(w.ClientConfig), w.NamespaceSelector,
+		w.MatchConditions})
 	return d
 }
 
-func (a *assembly) mutatingWebhook(o object, w admissionregistrationv1.MutatingWebhook) operatorsv1alpha1.WebhookDescription {
+func (a *assembly) mutatingWebhook(o object,
+	w admissionregistrationv1.MutatingWebhook) operatorsv1alpha1.WebhookDescription {
 	d := operatorsv1alpha1.WebhookDescription{
-		Type: operatorsv1alpha1.MutatingAdmissionWebhook, GenerateName: w.Name, Rules: w.Rules, FailurePolicy: w.FailurePolicy,
-		MatchPolicy: w.MatchPolicy, ObjectSelector: w.ObjectSelector, SideEffects: w.SideEffects, TimeoutSeconds: w.TimeoutSeconds,
+		Type: operatorsv1alpha1.MutatingAdmissionWebhook, GenerateName: w.Name, Rules: w.Rules,
+		FailurePolicy: w.FailurePolicy,
+		MatchPolicy:   w.MatchPolicy, ObjectSelector: w.ObjectSelector, SideEffects: w.SideEffects,
+		TimeoutSeconds:          w.TimeoutSeconds,
 		AdmissionReviewVersions: w.AdmissionReviewVersions, ReinvocationPolicy: w.ReinvocationPolicy,
 	}
-	a.answer(&d, webhook{o, w.Name, w.ClientConfig.URL, reference(w.ClientConfig), w.NamespaceSelector, w.MatchConditions})
+	a.answer(&d, webhook{o, w.Name, w.ClientConfig.URL, reference(w.ClientConfig), w.NamespaceSelector,
+		w.MatchConditions})
 	return d
 }
 
@@ -101,19 +109,23 @@ func (a *assembly) answer(d *operatorsv1alpha1.WebhookDescription, w webhook) {
 		d.SideEffects = &none
 	}
 	if w.selector != nil && len(w.selector.MatchLabels)+len(w.selector.MatchExpressions) > 0 {
-		a.warn("%v: webhook %s loses its namespaceSelector, for OLM sets its own, of the namespaces that the operator is installed for", w.object, w.name)
+		a.warn("%v: webhook %s loses its namespaceSelector, for OLM sets its own, of the namespaces that the "+
+			"operator is installed for", w.object, w.name)
 	}
 	if len(w.conditions) > 0 {
-		a.warn("%v: webhook %s loses its matchConditions, which a ClusterServiceVersion cannot say: it is called more often", w.object, w.name)
+		a.warn("%v: webhook %s loses its matchConditions, which a ClusterServiceVersion cannot say: it is called "+
+			"more often", w.object, w.name)
 	}
 	if w.service == nil {
-		a.problem("%v: webhook %s is answered at a URL; in a bundle it must be answered by a Service of the operator", w.object, w.name)
+		a.problem("%v: webhook %s is answered at a URL; in a bundle it must be answered by a Service of the operator",
+			w.object, w.name)
 		return
 	}
 	d.WebhookPath = w.service.path
 	service, deployment := a.behind(w.service.name)
 	if deployment == "" {
-		a.problem("%v: webhook %s is answered by Service %s, but no Deployment among the manifests is behind that", w.object, w.name, w.service.name)
+		a.problem("%v: webhook %s is answered by Service %s, but no Deployment among the manifests is behind that",
+			w.object, w.name, w.service.name)
 		return
 	}
 	d.DeploymentName = deployment
@@ -160,7 +172,8 @@ func (a *assembly) conversions() []operatorsv1alpha1.WebhookDescription {
 	var order []place
 	for _, crd := range a.objects.crds {
 		c := crd.value.Spec.Conversion
-		if c == nil || c.Strategy != apiextensionsv1.WebhookConverter || c.Webhook == nil || c.Webhook.ClientConfig == nil {
+		if c == nil || c.Strategy != apiextensionsv1.WebhookConverter || c.Webhook == nil ||
+			c.Webhook.ClientConfig == nil {
 			continue
 		}
 		ref := conversionReference(c.Webhook.ClientConfig)
@@ -174,7 +187,8 @@ func (a *assembly) conversions() []operatorsv1alpha1.WebhookDescription {
 		}
 		d := &operatorsv1alpha1.WebhookDescription{
 			Type: operatorsv1alpha1.ConversionWebhook, AdmissionReviewVersions: c.Webhook.ConversionReviewVersions,
-			ConversionCRDs: []string{crd.GetName()}, GenerateName: "c" + strings.SplitN(crd.GetName(), ".", 2)[0] + ".kb.io",
+			ConversionCRDs: []string{crd.GetName()}, GenerateName: "c" + strings.SplitN(crd.GetName(), ".", 2)[0] +
+				".kb.io",
 		}
 		a.answer(d, webhook{object: crd.object, name: "for conversion", service: ref})
 		at[key] = d
@@ -217,8 +231,8 @@ func (a *assembly) placeServices(webhooks []operatorsv1alpha1.WebhookDescription
 // olmCertificates is where OLM mounts the certificate of webhooks.
 const olmCertificates = "/tmp/k8s-webhook-server/serving-certs"
 
-// unmountCertificates takes the certificate of cert-manager out of a Deployment whose webhooks OLM serves: nobody makes that
-// Secret any more, and a pod that mounts it would never start. OLM mounts its own.
+// unmountCertificates takes the certificate of cert-manager out of a Deployment whose webhooks OLM serves: nobody makes
+// that Secret any more, and a pod that mounts it would never start. OLM mounts its own.
 func (a *assembly) unmountCertificates(webhooks []operatorsv1alpha1.WebhookDescription) {
 	answers := map[string]bool{}
 	for _, w := range webhooks {
@@ -249,20 +263,23 @@ func (a *assembly) unmount(d typed[appsv1.Deployment], spec *appsv1.DeploymentSp
 		atOLM, elsewhere := mounted(pod, v.Name)
 		switch {
 		case atOLM && elsewhere == "":
-			a.warn("%v: volume %s with Secret %s is left out, for OLM mounts a certificate of its own at %s", d, v.Name, v.Secret.SecretName, olmCertificates)
+			a.warn("%v: volume %s with Secret %s is left out, for OLM mounts a certificate of its own at %s", d, v.Name,
+				v.Secret.SecretName, olmCertificates)
 			pod.Volumes = slices.DeleteFunc(pod.Volumes, func(have corev1.Volume) bool { return have.Name == v.Name })
 			for i := range pod.Containers {
-				pod.Containers[i].VolumeMounts = slices.DeleteFunc(pod.Containers[i].VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == v.Name })
+				pod.Containers[i].VolumeMounts = slices.DeleteFunc(pod.Containers[i].VolumeMounts,
+					func(m corev1.VolumeMount) bool { return m.Name == v.Name })
 			}
 		case made[v.Secret.SecretName]:
-			a.problem("%v mounts Secret %s at %s; cert-manager makes it, which a bundle cannot ask for. Let the program read its certificate from %s, where OLM mounts one",
+			a.problem("%v mounts Secret %s at %s; cert-manager makes it, which a bundle cannot ask for. Let the "+
+				"program read its certificate from %s, where OLM mounts one",
 				d, v.Secret.SecretName, cmp.Or(elsewhere, "no path"), olmCertificates)
 		}
 	}
 }
 
-// mounted tells whether a volume is mounted at OLM's place, and where else; empty if nowhere. Into containers that only run at
-// the start OLM mounts nothing, so what they mount counts as elsewhere.
+// mounted tells whether a volume is mounted at OLM's place, and where else; empty if nowhere. Into containers that only
+// run at the start OLM mounts nothing, so what they mount counts as elsewhere.
 func mounted(pod *corev1.PodSpec, volume string) (atOLM bool, elsewhere string) {
 	for i, c := range slices.Concat(pod.Containers, pod.InitContainers) {
 		for _, m := range c.VolumeMounts {
@@ -282,12 +299,14 @@ func mounted(pod *corev1.PodSpec, volume string) (atOLM bool, elsewhere string) 
 func (a *assembly) missCertificates(d typed[appsv1.Deployment], spec *appsv1.DeploymentSpec, made map[string]bool) {
 	for _, v := range spec.Template.Spec.Volumes {
 		if v.Secret != nil && made[v.Secret.SecretName] && (v.Secret.Optional == nil || !*v.Secret.Optional) {
-			a.problem("%v mounts Secret %s, which cert-manager makes; a bundle cannot ask for that, and its pods would never start. Do without it, or make the volume optional",
+			a.problem("%v mounts Secret %s, which cert-manager makes; a bundle cannot ask for that, and its pods "+
+				"would never start. Do without it, or make the volume optional",
 				d, v.Secret.SecretName)
 		}
 	}
 }
 
 func (a *assembly) hasSecret(name string) bool {
-	return slices.ContainsFunc(a.objects.manifests, func(o object) bool { return o.GetKind() == "Secret" && o.GetName() == name })
+	return slices.ContainsFunc(a.objects.manifests,
+		func(o object) bool { return o.GetKind() == "Secret" && o.GetName() == name })
 }

@@ -15,8 +15,8 @@ import (
 // ErrInTheWay says that something that is no earlier output is where the output should go.
 var ErrInTheWay = errors.New("in the way")
 
-// Write writes the files into a folder, with all of them or none: they are written beside it and then renamed. A bundle that
-// is there already is replaced as a whole; anything else that is there, but for an empty folder, is ErrInTheWay.
+// Write writes the files into a folder, with all of them or none: they are written beside it and then renamed. A bundle
+// that is there already is replaced as a whole; anything else that is there, but for an empty folder, is ErrInTheWay.
 func Write(dir string, files Files) error {
 	return Replace(dir, annotationsFile, func(temporary string) error {
 		for _, name := range sortedKeys(files) {
@@ -38,9 +38,9 @@ func writeFile(name string, content []byte) error {
 	return nil
 }
 
-// Replace lets fill write a folder under another name beside dir, and then gives it the name dir. A folder that has the file
-// mark is an earlier output and is replaced. Whoever kills the program in between leaves dir as it was, or, between two
-// renames, without that name; never half of anything under it.
+// Replace lets fill write a folder under another name beside dir, and then gives it the name dir. A folder that has the
+// file mark is an earlier output and is replaced. Whoever kills the program in between leaves dir as it was, or,
+// between two renames, without that name; never half of anything under it.
 func Replace(dir, mark string, fill func(temporary string) error) (err error) {
 	dir = filepath.Clean(dir)
 	if err := mayReplace(dir, mark); err != nil {

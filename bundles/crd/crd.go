@@ -34,12 +34,13 @@ type Kind string
 
 // The kinds of changes. Changes that harm nobody, such as a new optional field, have none.
 const (
-	// RemovedStored is a version that is gone although objects may be stored as it: the API server refuses the definition.
+	// RemovedStored is a version that is gone although objects may be stored as it: the API server refuses the
+	// definition.
 	RemovedStored Kind = "RemovedStored"
 	// RemovedVersion is a version that is gone and that clients could use.
 	RemovedVersion Kind = "RemovedVersion"
-	// Unserved is a version that clients could use and that is still defined, but not served. It is Doubtful where the older
-	// definition had told them that it is deprecated.
+	// Unserved is a version that clients could use and that is still defined, but not served. It is Doubtful where the
+	// older definition had told them that it is deprecated.
 	Unserved Kind = "Unserved"
 	// StorageMoved is another version that objects are stored as.
 	StorageMoved Kind = "StorageMoved"
@@ -93,7 +94,8 @@ func (c Change) String() string {
 	if c.Kind == RemovedField && strings.HasSuffix(c.Field, ".*") {
 		text = "fields of {version} at {field} that the schema does not name were kept and are dropped now"
 	}
-	for placeholder, value := range map[string]string{"{field}": c.Field, "{version}": c.Version, "{detail}": c.Detail} {
+	for placeholder, value := range map[string]string{"{field}": c.Field, "{version}": c.Version,
+		"{detail}": c.Detail} {
 		text = strings.ReplaceAll(text, placeholder, value)
 	}
 	return text
@@ -150,7 +152,8 @@ func identity(older, newer *apiextensionsv1.CustomResourceDefinition) []Change {
 	return changes
 }
 
-func compareVersion(from *apiextensionsv1.CustomResourceDefinition, older *apiextensionsv1.CustomResourceDefinitionVersion,
+func compareVersion(from *apiextensionsv1.CustomResourceDefinition,
+	older *apiextensionsv1.CustomResourceDefinitionVersion,
 	newer *apiextensionsv1.CustomResourceDefinition,
 ) []Change {
 	if removed := removedStored(older, newer); removed {
@@ -166,7 +169,8 @@ func compareVersion(from *apiextensionsv1.CustomResourceDefinition, older *apiex
 	var changes []Change
 	version := &newer.Spec.Versions[i]
 	if older.Served && !version.Served {
-		changes = append(changes, Change{Kind: Unserved, Version: older.Name, Doubtful: older.Deprecated, Path: []any{"spec", "versions", i, "served"}})
+		changes = append(changes, Change{Kind: Unserved, Version: older.Name, Doubtful: older.Deprecated,
+			Path: []any{"spec", "versions", i, "served"}})
 	}
 	w := walk{version: older.Name, root: []any{"spec", "versions", i, "schema", "openAPIV3Schema"}}
 	w.compare(effective(from, older), effective(newer, version), location{})
@@ -176,7 +180,8 @@ func compareVersion(from *apiextensionsv1.CustomResourceDefinition, older *apiex
 
 // removedStored asks crdify, which reads status.storedVersions: a version is
 // in it once objects were stored as it.
-func removedStored(older *apiextensionsv1.CustomResourceDefinitionVersion, newer *apiextensionsv1.CustomResourceDefinition) bool {
+func removedStored(older *apiextensionsv1.CustomResourceDefinitionVersion,
+	newer *apiextensionsv1.CustomResourceDefinition) bool {
 	if !older.Storage {
 		return false
 	}
@@ -225,5 +230,6 @@ func Versions(d *apiextensionsv1.CustomResourceDefinition) []string {
 }
 
 func versionIndex(d *apiextensionsv1.CustomResourceDefinition, name string) int {
-	return slices.IndexFunc(d.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == name })
+	return slices.IndexFunc(d.Spec.Versions,
+		func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == name })
 }

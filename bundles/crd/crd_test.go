@@ -85,28 +85,35 @@ func TestCompareSchemas(t *testing.T) {
 		},
 		"closed object": {older: `{type: object, additionalProperties: false}`, newer: `{type: object}`},
 		"type": {
-			older: `{type: object, properties: {a: {type: integer, maximum: 2}}}`, newer: `{type: object, properties: {a: {type: string, maxLength: 2}}}`,
-			there: []string{"ChangedType .spec.a integer becomes string"}, back: []string{"ChangedType .spec.a string becomes integer"},
+			older: `{type: object, properties: {a: {type: integer, maximum: 2}}}`,
+			newer: `{type: object, properties: {a: {type: string, maxLength: 2}}}`,
+			there: []string{"ChangedType .spec.a integer becomes string"},
+			back:  []string{"ChangedType .spec.a string becomes integer"},
 		},
 		"integer or string": {
-			older: `{type: integer}`, newer: `{x-kubernetes-int-or-string: true, anyOf: [{type: integer}, {type: string}]}`,
-			back: []string{"ChangedType .spec integer or string becomes integer"},
+			older: `{type: integer}`,
+			newer: `{x-kubernetes-int-or-string: true, anyOf: [{type: integer}, {type: string}]}`,
+			back:  []string{"ChangedType .spec integer or string becomes integer"},
 		},
-		"number": {older: `{type: integer}`, newer: `{type: number}`, back: []string{"ChangedType .spec number becomes integer"}},
+		"number": {older: `{type: integer}`, newer: `{type: number}`,
+			back: []string{"ChangedType .spec number becomes integer"}},
 		"any type": {
-			older: `{type: object, properties: {a: {type: string}}}`, newer: `{x-kubernetes-preserve-unknown-fields: true}`,
-			back: []string{"ChangedType .spec any becomes object"},
+			older: `{type: object, properties: {a: {type: string}}}`,
+			newer: `{x-kubernetes-preserve-unknown-fields: true}`,
+			back:  []string{"ChangedType .spec any becomes object"},
 		},
 		"enum": {
 			older: `{type: string, enum: [a, b, c]}`, newer: `{type: string, enum: [c, d]}`,
 			there: []string{`NarrowedEnum .spec no more "a", "b"`}, back: []string{`NarrowedEnum .spec no more "d"`},
 		},
 		"enum where there was none": {
-			older: `{type: string}`, newer: `{type: string, enum: [b, a]}`, there: []string{`NarrowedEnum .spec only "a", "b"`},
+			older: `{type: string}`, newer: `{type: string, enum: [b, a]}`,
+			there: []string{`NarrowedEnum .spec only "a", "b"`},
 		},
 		"range": {
 			older: `{type: integer, minimum: 1, maximum: 10}`, newer: `{type: integer, minimum: 2, maximum: 20}`,
-			there: []string{"NarrowedRange .spec minimum was 1 and is 2"}, back: []string{"NarrowedRange .spec maximum was 20 and is 10"},
+			there: []string{"NarrowedRange .spec minimum was 1 and is 2"},
+			back:  []string{"NarrowedRange .spec maximum was 20 and is 10"},
 		},
 		"two bounds": {
 			older: `{type: integer}`, newer: `{type: integer, minimum: 1, maximum: 2, multipleOf: 2}`,
@@ -116,8 +123,10 @@ func TestCompareSchemas(t *testing.T) {
 			},
 		},
 		"open range": {
-			older: `{type: integer, minimum: 1, maximum: 5}`, newer: `{type: integer, minimum: 1, exclusiveMinimum: true, maximum: 6, exclusiveMaximum: true}`,
-			there: []string{"NarrowedRange .spec the minimum 1 is exclusive"}, back: []string{"NarrowedRange .spec maximum was 6 and is 5"},
+			older: `{type: integer, minimum: 1, maximum: 5}`,
+			newer: `{type: integer, minimum: 1, exclusiveMinimum: true, maximum: 6, exclusiveMaximum: true}`,
+			there: []string{"NarrowedRange .spec the minimum 1 is exclusive"},
+			back:  []string{"NarrowedRange .spec maximum was 6 and is 5"},
 		},
 		"lengths": {
 			older: `{type: object, properties: {a: {type: string, maxLength: 5}, b: {type: array, items: {type: string}, minItems: 1}}}`,
@@ -129,25 +138,30 @@ func TestCompareSchemas(t *testing.T) {
 		},
 		"pattern": {
 			older: `{type: string, pattern: a}`, newer: `{type: string, pattern: b}`,
-			there: []string{`NarrowedFormat? .spec pattern was "a" and is "b"`}, back: []string{`NarrowedFormat? .spec pattern was "b" and is "a"`},
+			there: []string{`NarrowedFormat? .spec pattern was "a" and is "b"`},
+			back:  []string{`NarrowedFormat? .spec pattern was "b" and is "a"`},
 		},
 		"pattern where there was none": {
-			older: `{type: string}`, newer: `{type: string, pattern: a}`, there: []string{`NarrowedFormat .spec pattern was none and is "a"`},
+			older: `{type: string}`, newer: `{type: string, pattern: a}`,
+			there: []string{`NarrowedFormat .spec pattern was none and is "a"`},
 		},
 		"formats": {
 			older: `{type: object, properties: {a: {type: integer, format: int32}, b: {type: string}, c: {type: string, nullable: true}}}`,
 			newer: `{type: object, properties: {a: {type: integer, format: int64}, b: {type: string, format: date-time}, c: {type: string}}}`,
-			there: []string{`NarrowedFormat? .spec.b format was none and is "date-time"`, "NarrowedFormat? .spec.c it was nullable"},
-			back:  []string{`NarrowedFormat? .spec.a format was "int64" and is "int32"`},
+			there: []string{`NarrowedFormat? .spec.b format was none and is "date-time"`,
+				"NarrowedFormat? .spec.c it was nullable"},
+			back: []string{`NarrowedFormat? .spec.a format was "int64" and is "int32"`},
 		},
 		"list type": {
-			older: `{type: array, items: {type: string}}`, newer: `{type: array, x-kubernetes-list-type: set, items: {type: string}}`,
+			older: `{type: array, items: {type: string}}`,
+			newer: `{type: array, x-kubernetes-list-type: set, items: {type: string}}`,
 			there: []string{"NarrowedFormat? .spec the list becomes a set, which refuses duplicates"},
 		},
 		"required": {
 			older: `{type: object, properties: {a: {type: string}, b: {type: string}}}`,
 			newer: `{type: object, required: [a, b], properties: {a: {type: string}, b: {type: string, default: x}}}`,
-			there: []string{"NewRequired .spec.a ", `AddedDefault .spec.b "x"`}, back: []string{`ChangedDefault .spec.b it was "x" and is gone`},
+			there: []string{"NewRequired .spec.a ", `AddedDefault .spec.b "x"`},
+			back:  []string{`ChangedDefault .spec.b it was "x" and is gone`},
 		},
 		"a new required field in a new object": {
 			older: `{type: object, properties: {}}`,
@@ -156,7 +170,8 @@ func TestCompareSchemas(t *testing.T) {
 		},
 		"default": {
 			older: `{type: integer, default: 1}`, newer: `{type: integer, default: 2}`,
-			there: []string{"ChangedDefault .spec it was 1 and is 2"}, back: []string{"ChangedDefault .spec it was 2 and is 1"},
+			there: []string{"ChangedDefault .spec it was 1 and is 2"},
+			back:  []string{"ChangedDefault .spec it was 2 and is 1"},
 		},
 		"rule": {
 			older: `{type: integer, x-kubernetes-validations: [{rule: self > 1}]}`,
@@ -189,7 +204,8 @@ func versions(flags ...string) *apiextensionsv1.CustomResourceDefinition {
 	for _, f := range flags {
 		name, _, _ := strings.Cut(f, " ")
 		d.Spec.Versions = append(d.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{
-			Name: name, Storage: strings.Contains(f, "stored"), Served: !strings.Contains(f, "unserved"), Deprecated: strings.Contains(f, "deprecated"),
+			Name: name, Storage: strings.Contains(f, "stored"), Served: !strings.Contains(f, "unserved"),
+			Deprecated: strings.Contains(f, "deprecated"),
 		})
 	}
 	return d
@@ -200,15 +216,21 @@ func TestCompareVersions(t *testing.T) {
 		older, newer *apiextensionsv1.CustomResourceDefinition
 		want         []string
 	}{
-		"the same":                {older: versions("v1 stored"), newer: versions("v1 stored")},
-		"one more":                {older: versions("v1 stored"), newer: versions("v1 stored", "v2")},
-		"gone, stored":            {older: versions("v1 stored", "v2"), newer: versions("v2 stored"), want: []string{"version v1, which objects may be stored as, is gone", "objects are stored as v2 now: it was v1"}},
-		"gone, served":            {older: versions("v1", "v2 stored"), newer: versions("v2 stored"), want: []string{"version v1 is gone"}},
-		"gone, of use to nobody":  {older: versions("v1 unserved", "v2 stored"), newer: versions("v2 stored")},
-		"not served":              {older: versions("v1", "v2 stored"), newer: versions("v1 unserved", "v2 stored"), want: []string{"version v1 is not served any more"}},
-		"stored as another":       {older: versions("v1 stored", "v2"), newer: versions("v1", "v2 stored"), want: []string{"objects are stored as v2 now: it was v1"}},
-		"nothing in it":           {older: versions(), newer: versions()},
-		"everything gone from it": {older: versions("v1 stored"), newer: versions(), want: []string{"version v1, which objects may be stored as, is gone"}},
+		"the same": {older: versions("v1 stored"), newer: versions("v1 stored")},
+		"one more": {older: versions("v1 stored"), newer: versions("v1 stored", "v2")},
+		"gone, stored": {older: versions("v1 stored", "v2"), newer: versions("v2 stored"),
+			want: []string{"version v1, which objects may be stored as, is gone",
+				"objects are stored as v2 now: it was v1"}},
+		"gone, served": {older: versions("v1", "v2 stored"), newer: versions("v2 stored"),
+			want: []string{"version v1 is gone"}},
+		"gone, of use to nobody": {older: versions("v1 unserved", "v2 stored"), newer: versions("v2 stored")},
+		"not served": {older: versions("v1", "v2 stored"), newer: versions("v1 unserved", "v2 stored"),
+			want: []string{"version v1 is not served any more"}},
+		"stored as another": {older: versions("v1 stored", "v2"), newer: versions("v1", "v2 stored"),
+			want: []string{"objects are stored as v2 now: it was v1"}},
+		"nothing in it": {older: versions(), newer: versions()},
+		"everything gone from it": {older: versions("v1 stored"), newer: versions(),
+			want: []string{"version v1, which objects may be stored as, is gone"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
@@ -230,10 +252,12 @@ func TestCompareVersions(t *testing.T) {
 func TestBreaksOfTheWholeHistory(t *testing.T) {
 	first, second, third := versions("v1alpha1 stored", "v1"), versions("v1alpha1", "v1 stored"), versions("v1 stored")
 	var got []string
-	for _, b := range crd.Breaks([]crd.Published{{By: "1.0.0", Definition: first}, {By: "1.1.0", Definition: second}}, third) {
+	for _, b := range crd.Breaks([]crd.Published{{By: "1.0.0", Definition: first}, {By: "1.1.0", Definition: second}},
+		third) {
 		got = append(got, fmt.Sprintf("%s %v", b, b.Of))
 	}
-	want := []string{"version v1alpha1, which objects may be stored as, is gone [1.0.0]", "objects are stored as v1 now: it was v1alpha1 [1.0.0]"}
+	want := []string{"version v1alpha1, which objects may be stored as, is gone [1.0.0]",
+		"objects are stored as v1 now: it was v1alpha1 [1.0.0]"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -242,12 +266,15 @@ func TestBreaksOfTheWholeHistory(t *testing.T) {
 // The same change is one Break, with all the versions that it hurts and the newest detail.
 func TestBreaksAreMerged(t *testing.T) {
 	history := []crd.Published{
-		{By: "1.0.0", Definition: define(t, `{type: object, properties: {a: {type: integer, maximum: 30, minimum: 1}, b: {type: string}}}`)},
-		{By: "1.1.0", Definition: define(t, `{type: object, properties: {a: {type: integer, maximum: 20}, b: {type: string}}}`)},
+		{By: "1.0.0", Definition: define(t,
+			`{type: object, properties: {a: {type: integer, maximum: 30, minimum: 1}, b: {type: string}}}`)},
+		{By: "1.1.0", Definition: define(t,
+			`{type: object, properties: {a: {type: integer, maximum: 20}, b: {type: string}}}`)},
 		{By: "1.2.0", Definition: define(t, `{type: object, properties: {a: {type: integer, maximum: 10}}}`)},
 	}
 	var got []string
-	for _, b := range crd.Breaks(history, define(t, `{type: object, properties: {a: {type: integer, maximum: 10, minimum: 2}}}`)) {
+	for _, b := range crd.Breaks(history, define(t,
+		`{type: object, properties: {a: {type: integer, maximum: 10, minimum: 2}}}`)) {
 		got = append(got, fmt.Sprintf("%s %s %s %v", b.Kind, b.Field, b.Detail, b.Of))
 	}
 	want := []string{
@@ -281,23 +308,28 @@ func TestFindInTheRemovedAPI(t *testing.T) {
 	}{
 		"no schema": {"", []string{"RemovedField .* "}},
 		"a schema, and unknown fields are kept": {
-			"validation: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {b: {type: string}}}}}}",
+			"validation: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {b: {type: " +
+				"string}}}}}}",
 			[]string{"RemovedField .* ", "RemovedField .spec.b "},
 		},
 		"a schema": {
-			"preserveUnknownFields: false\n  validation: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {b: {type: string}}}}}}",
+			"preserveUnknownFields: false\n  validation: {openAPIV3Schema: {type: object, properties: {spec: {type: " +
+				"object, properties: {b: {type: string}}}}}}",
 			[]string{"RemovedField .spec.b "},
 		},
 		"several versions": {
-			"preserveUnknownFields: false\n  versions: [{name: v1, served: true, storage: false}, {name: v0, served: true, storage: true}]",
+			"preserveUnknownFields: false\n  versions: [{name: v1, served: true, storage: false}, {name: v0, served: " +
+				"true, storage: true}]",
 			[]string{"RemovedStored  ", "StorageMoved  it was v0"},
 		},
-		"another scope": {"scope: Cluster\n  preserveUnknownFields: false", []string{"ChangedIdentity  the scope changes from Cluster to Namespaced"}},
+		"another scope": {"scope: Cluster\n  preserveUnknownFields: false",
+			[]string{"ChangedIdentity  the scope changes from Cluster to Namespaced"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, err := bundles.FromManifests([][]byte{
 				fmt.Appendf(nil, removedAPI, tc.spec),
-				[]byte("{apiVersion: operators.coreos.com/v1alpha1, kind: ClusterServiceVersion, metadata: {name: echo.v1.0.0}, spec: {version: 1.0.0}}"),
+				[]byte("{apiVersion: operators.coreos.com/v1alpha1, kind: ClusterServiceVersion, metadata: {name: " +
+					"echo.v1.0.0}, spec: {version: 1.0.0}}"),
 			}, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -323,7 +355,8 @@ func TestDivergences(t *testing.T) {
 	for i, name := range []string{"v1", "same", "other", "hidden"} {
 		d.Spec.Versions[i].Name, d.Spec.Versions[i].Storage, d.Spec.Versions[i].Served = name, i == 0, name != "hidden"
 	}
-	want := []crd.Divergence{{Version: "other", Storage: "v1", Index: 2, Fields: []string{".spec.a", ".spec.b", ".spec.c"}}}
+	want := []crd.Divergence{{Version: "other", Storage: "v1", Index: 2,
+		Fields: []string{".spec.a", ".spec.b", ".spec.c"}}}
 	if diff := cmp.Diff(want, crd.Divergences(d)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

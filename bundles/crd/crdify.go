@@ -21,23 +21,32 @@ type (
 
 // The comparators of crdify that judge. They hold no state of a comparison.
 var (
-	scopeComparator    = comparator[definitionComparator](scope.Register, nil)
-	storedComparator   = comparator[definitionComparator](storedversionremoval.Register, nil)
-	enumComparator     = comparator[propertyComparator](property.RegisterEnum, map[string]any{"additionPolicy": string(property.AdditionPolicyAllow)})
+	scopeComparator  = comparator[definitionComparator](scope.Register, nil)
+	storedComparator = comparator[definitionComparator](storedversionremoval.Register, nil)
+	enumComparator   = comparator[propertyComparator](property.RegisterEnum,
+		map[string]any{"additionPolicy": string(property.AdditionPolicyAllow)})
 	typeComparator     = comparator[propertyComparator](property.RegisterType, nil)
 	requiredComparator = comparator[propertyComparator](property.RegisterRequired, nil)
 	defaultComparator  = comparator[propertyComparator](property.RegisterDefault, nil)
 
 	// ranges are the bounds, in the order in which they are reported.
 	ranges = []bound{
-		{"minimum", comparator[propertyComparator](property.RegisterMinimum, nil), func(s *apiextensionsv1.JSONSchemaProps) string { return number(s.Minimum) }},
-		{"maximum", comparator[propertyComparator](property.RegisterMaximum, nil), func(s *apiextensionsv1.JSONSchemaProps) string { return number(s.Maximum) }},
-		{"minLength", comparator[propertyComparator](property.RegisterMinLength, nil), func(s *apiextensionsv1.JSONSchemaProps) string { return number(s.MinLength) }},
-		{"maxLength", comparator[propertyComparator](property.RegisterMaxLength, nil), func(s *apiextensionsv1.JSONSchemaProps) string { return number(s.MaxLength) }},
-		{"minItems", comparator[propertyComparator](property.RegisterMinItems, nil), func(s *apiextensionsv1.JSONSchemaProps) string { return number(s.MinItems) }},
-		{"maxItems", comparator[propertyComparator](property.RegisterMaxItems, nil), func(s *apiextensionsv1.JSONSchemaProps) string { return number(s.MaxItems) }},
-		{"minProperties", comparator[propertyComparator](property.RegisterMinProperties, nil), func(s *apiextensionsv1.JSONSchemaProps) string { return number(s.MinProperties) }},
-		{"maxProperties", comparator[propertyComparator](property.RegisterMaxProperties, nil), func(s *apiextensionsv1.JSONSchemaProps) string { return number(s.MaxProperties) }},
+		{"minimum", comparator[propertyComparator](property.RegisterMinimum, nil),
+			func(s *apiextensionsv1.JSONSchemaProps) string { return number(s.Minimum) }},
+		{"maximum", comparator[propertyComparator](property.RegisterMaximum, nil),
+			func(s *apiextensionsv1.JSONSchemaProps) string { return number(s.Maximum) }},
+		{"minLength", comparator[propertyComparator](property.RegisterMinLength, nil),
+			func(s *apiextensionsv1.JSONSchemaProps) string { return number(s.MinLength) }},
+		{"maxLength", comparator[propertyComparator](property.RegisterMaxLength, nil),
+			func(s *apiextensionsv1.JSONSchemaProps) string { return number(s.MaxLength) }},
+		{"minItems", comparator[propertyComparator](property.RegisterMinItems, nil),
+			func(s *apiextensionsv1.JSONSchemaProps) string { return number(s.MinItems) }},
+		{"maxItems", comparator[propertyComparator](property.RegisterMaxItems, nil),
+			func(s *apiextensionsv1.JSONSchemaProps) string { return number(s.MaxItems) }},
+		{"minProperties", comparator[propertyComparator](property.RegisterMinProperties, nil),
+			func(s *apiextensionsv1.JSONSchemaProps) string { return number(s.MinProperties) }},
+		{"maxProperties", comparator[propertyComparator](property.RegisterMaxProperties, nil),
+			func(s *apiextensionsv1.JSONSchemaProps) string { return number(s.MaxProperties) }},
 	}
 )
 

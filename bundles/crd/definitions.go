@@ -51,15 +51,17 @@ func upgrade(o *bundles.Object) (*apiextensionsv1.CustomResourceDefinition, erro
 		return nil, fmt.Errorf("convert %s from v1beta1: %w", o.GetName(), err)
 	}
 	d := &apiextensionsv1.CustomResourceDefinition{}
-	if err := apiextensionsv1.Convert_apiextensions_CustomResourceDefinition_To_v1_CustomResourceDefinition(&internal, d, nil); err != nil {
+	if err := apiextensionsv1.Convert_apiextensions_CustomResourceDefinition_To_v1_CustomResourceDefinition(&internal,
+		d, nil); err != nil {
 		return nil, fmt.Errorf("convert %s to v1: %w", o.GetName(), err)
 	}
 	return d, nil
 }
 
-// effective is the schema of a version, as objects are pruned by it; nil if there is none. A definition that preserves unknown
-// fields keeps whatever the schema does not name.
-func effective(d *apiextensionsv1.CustomResourceDefinition, v *apiextensionsv1.CustomResourceDefinitionVersion) *apiextensionsv1.JSONSchemaProps {
+// effective is the schema of a version, as objects are pruned by it; nil if there is none. A definition that preserves
+// unknown fields keeps whatever the schema does not name.
+func effective(d *apiextensionsv1.CustomResourceDefinition,
+	v *apiextensionsv1.CustomResourceDefinitionVersion) *apiextensionsv1.JSONSchemaProps {
 	var schema *apiextensionsv1.JSONSchemaProps
 	if v.Schema != nil {
 		schema = v.Schema.OpenAPIV3Schema

@@ -35,10 +35,12 @@ func schema(r *rand.Rand, depth int) apiextensionsv1.JSONSchemaProps {
 		return s
 	case "array":
 		items := schema(r, depth-1)
-		return apiextensionsv1.JSONSchemaProps{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &items}}
+		return apiextensionsv1.JSONSchemaProps{Type: "array",
+			Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &items}}
 	case "map":
 		values := schema(r, depth-1)
-		return apiextensionsv1.JSONSchemaProps{Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: &values}}
+		return apiextensionsv1.JSONSchemaProps{Type: "object",
+			AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: &values}}
 	case "integer":
 		most := float64(r.IntN(100))
 		return apiextensionsv1.JSONSchemaProps{Type: kind, Maximum: &most}
@@ -48,7 +50,8 @@ func schema(r *rand.Rand, depth int) apiextensionsv1.JSONSchemaProps {
 }
 
 // objects are all schemas with properties, below and including one, with the field that each is.
-func objects(s *apiextensionsv1.JSONSchemaProps, field string, visit func(s *apiextensionsv1.JSONSchemaProps, field string)) {
+func objects(s *apiextensionsv1.JSONSchemaProps, field string,
+	visit func(s *apiextensionsv1.JSONSchemaProps, field string)) {
 	if s.Properties != nil {
 		visit(s, field)
 	}

@@ -13,8 +13,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// walk compares two schemas field by field. In what it says of fields, [*] is any element of a list or map, and .* is any field that
-// no schema names.
+// walk compares two schemas field by field. In what it says of fields, [*] is any element of a list or map, and .* is
+// any field that no schema names.
 type walk struct {
 	version string
 	root    []any
@@ -158,7 +158,8 @@ func (w *walk) compareOpenRange(older, newer *apiextensionsv1.JSONSchemaProps, a
 		w.add(NarrowedRange, at, fmt.Sprintf("the maximum %v is exclusive", *newer.Maximum), "exclusiveMaximum")
 	}
 	if newer.MultipleOf != nil && (older.MultipleOf == nil || *older.MultipleOf != *newer.MultipleOf) {
-		w.add(NarrowedRange, at, fmt.Sprintf("multipleOf was %s and is %s", number(older.MultipleOf), number(newer.MultipleOf)), "multipleOf")
+		w.add(NarrowedRange, at, fmt.Sprintf("multipleOf was %s and is %s", number(older.MultipleOf),
+			number(newer.MultipleOf)), "multipleOf")
 	}
 }
 
@@ -166,12 +167,14 @@ func equal(a, b *float64) bool { return a != nil && b != nil && *a == *b }
 
 func (w *walk) compareFormat(older, newer *apiextensionsv1.JSONSchemaProps, at location) {
 	if newer.Pattern != "" && older.Pattern != newer.Pattern {
-		w.add(NarrowedFormat, at, fmt.Sprintf("pattern was %s and is %s", quoted(older.Pattern), quoted(newer.Pattern)), "pattern")
+		w.add(NarrowedFormat, at, fmt.Sprintf("pattern was %s and is %s", quoted(older.Pattern), quoted(newer.Pattern)),
+			"pattern")
 		w.doubt(older.Pattern != "")
 	}
 	// int64 holds every int32, and "" everything.
 	if newer.Format != "" && older.Format != newer.Format && (older.Format != "int32" || newer.Format != "int64") {
-		w.add(NarrowedFormat, at, fmt.Sprintf("format was %s and is %s", quoted(older.Format), quoted(newer.Format)), "format")
+		w.add(NarrowedFormat, at, fmt.Sprintf("format was %s and is %s", quoted(older.Format), quoted(newer.Format)),
+			"format")
 		w.doubt(true) // few formats are validated
 	}
 	if older.Nullable && !newer.Nullable {
@@ -182,7 +185,8 @@ func (w *walk) compareFormat(older, newer *apiextensionsv1.JSONSchemaProps, at l
 		w.add(NarrowedFormat, at, "items must be unique", "uniqueItems")
 	}
 	if kind := list(newer); kind != list(older) && kind != "atomic" {
-		w.add(NarrowedFormat, at, fmt.Sprintf("the list becomes a %s, which refuses duplicates", kind), "x-kubernetes-list-type")
+		w.add(NarrowedFormat, at, fmt.Sprintf("the list becomes a %s, which refuses duplicates", kind),
+			"x-kubernetes-list-type")
 		w.doubt(true) // few lists have duplicates
 	}
 }
@@ -221,7 +225,8 @@ func (w *walk) compareDefault(older, newer *apiextensionsv1.JSONSchemaProps, at 
 
 func (w *walk) compareRules(older, newer *apiextensionsv1.JSONSchemaProps, at location) {
 	for i, rule := range newer.XValidations {
-		known := slices.ContainsFunc(older.XValidations, func(r apiextensionsv1.ValidationRule) bool { return r.Rule == rule.Rule })
+		known := slices.ContainsFunc(older.XValidations,
+			func(r apiextensionsv1.ValidationRule) bool { return r.Rule == rule.Rule })
 		if !known {
 			w.add(NewRule, at, rule.Rule, "x-kubernetes-validations", i)
 			w.doubt(strings.Contains(rule.Rule, "oldSelf")) // it is about changes, and nothing that is stored breaks it
@@ -305,7 +310,8 @@ func (w *walk) compareAdditional(older, newer *apiextensionsv1.JSONSchemaProps, 
 	case newer.AdditionalProperties == nil || newer.AdditionalProperties.Schema == nil:
 		w.add(RemovedField, at.child("[*]"), "")
 	default:
-		w.compare(older.AdditionalProperties.Schema, newer.AdditionalProperties.Schema, at.child("[*]", "additionalProperties"))
+		w.compare(older.AdditionalProperties.Schema, newer.AdditionalProperties.Schema,
+			at.child("[*]", "additionalProperties"))
 	}
 }
 

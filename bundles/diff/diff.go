@@ -1,11 +1,11 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package diff compares two versions of an operator as whoever reviews an upgrade wants it: what the APIs gain and lose, which
-// rights grow, which images and settings change; not which lines of YAML.
+// Package diff compares two versions of an operator as whoever reviews an upgrade wants it: what the APIs gain and
+// lose, which rights grow, which images and settings change; not which lines of YAML.
 //
-// Its input is two bundles as read; its output is a list of changes in a fixed order. It judges what a change may break, and
-// leaves it to package lint to forbid anything.
+// Its input is two bundles as read; its output is a list of changes in a fixed order. It judges what a change may
+// break, and leaves it to package lint to forbid anything.
 package diff
 
 import (
@@ -32,14 +32,16 @@ const (
 
 // Areas are all areas, in order.
 func Areas() []Area {
-	return []Area{AreaVersion, AreaCRDs, AreaRBAC, AreaImages, AreaDeployments, AreaWebhooks, AreaDependencies, AreaManifests}
+	return []Area{AreaVersion, AreaCRDs, AreaRBAC, AreaImages, AreaDeployments, AreaWebhooks, AreaDependencies,
+		AreaManifests}
 }
 
 // Title names the area for people.
 func (a Area) Title() string {
 	return map[Area]string{
-		AreaVersion: "Version", AreaCRDs: "CRDs", AreaRBAC: "Permissions", AreaImages: "Images", AreaDeployments: "Deployments",
-		AreaWebhooks: "Webhooks", AreaDependencies: "Dependencies", AreaManifests: "Other manifests",
+		AreaVersion: "Version", AreaCRDs: "CRDs", AreaRBAC: "Permissions", AreaImages: "Images",
+		AreaDeployments: "Deployments",
+		AreaWebhooks:    "Webhooks", AreaDependencies: "Dependencies", AreaManifests: "Other manifests",
 	}[a]
 }
 
@@ -114,9 +116,11 @@ func (r Report) Count(w Weight) int {
 func Compare(from, to *bundles.Bundle) Report {
 	r := Report{From: side(from), To: side(to), Changes: []Change{}}
 	for area, changes := range map[Area][]Change{
-		AreaVersion: versions(from, to), AreaCRDs: crds(from, to), AreaRBAC: permissions(from, to), AreaImages: images(from, to),
-		AreaDeployments: deployments(from, to), AreaWebhooks: webhooks(from, to), AreaDependencies: dependencies(from, to),
-		AreaManifests: manifests(from, to),
+		AreaVersion: versions(from, to), AreaCRDs: crds(from, to), AreaRBAC: permissions(from, to),
+		AreaImages:      images(from, to),
+		AreaDeployments: deployments(from, to), AreaWebhooks: webhooks(from, to),
+		AreaDependencies: dependencies(from, to),
+		AreaManifests:    manifests(from, to),
 	} {
 		for _, c := range changes {
 			c.Area = area
@@ -125,8 +129,10 @@ func Compare(from, to *bundles.Bundle) Report {
 	}
 	order := Areas()
 	slices.SortStableFunc(r.Changes, func(a, b Change) int {
-		return cmp.Or(cmp.Compare(slices.Index(order, a.Area), slices.Index(order, b.Area)), cmp.Compare(a.Subject, b.Subject),
-			cmp.Compare(a.Path, b.Path), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.From+"\x00"+a.To, b.From+"\x00"+b.To))
+		return cmp.Or(cmp.Compare(slices.Index(order, a.Area), slices.Index(order, b.Area)),
+			cmp.Compare(a.Subject, b.Subject),
+			cmp.Compare(a.Path, b.Path), cmp.Compare(a.Kind, b.Kind),
+			cmp.Compare(a.From+"\x00"+a.To, b.From+"\x00"+b.To))
 	})
 	return r
 }

@@ -58,8 +58,8 @@ const fewAlike = 3
 // folded marks those that were counted for the first of them.
 const folded = -1
 
-// Fold takes changes of one subject together that say the same of fields with the same name, as a new version of a type that a
-// schema holds many times makes them by the dozen.
+// Fold takes changes of one subject together that say the same of fields with the same name, as a new version of a type
+// that a schema holds many times makes them by the dozen.
 func Fold(changes []Change) []Folded {
 	type like struct {
 		subject, leaf, from, to, note string
@@ -166,5 +166,6 @@ func code(text string) string {
 
 // escape keeps texts of a bundle from being markup.
 func escape(text string) string {
-	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "[", `\[`, "<", "&lt;", "`", "\\`", "\n", " ").Replace(text)
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "[", `\[`, "<", "&lt;", "`", "\\`", "\n",
+		" ").Replace(text)
 }

@@ -66,7 +66,8 @@ func facts(b *bundles.Bundle) any {
 		InstallModes   []string `json:"installModes,omitempty"`
 		Cleanup        bool     `json:"cleanup,omitempty"`
 	}{
-		b.Package, b.Version.String(), channels, b.DefaultChannel, spec.Replaces, spec.Skips, b.CSV.Annotations[operatorsv1alpha1.SkipRangeAnnotationKey],
+		b.Package, b.Version.String(), channels, b.DefaultChannel, spec.Replaces, spec.Skips,
+		b.CSV.Annotations[operatorsv1alpha1.SkipRangeAnnotationKey],
 		spec.MinKubeVersion, spec.Maturity, b.CSV.Annotations["capabilities"], modes, spec.Cleanup.Enabled,
 	})
 }
@@ -175,8 +176,10 @@ func forgetImages(containers []corev1.Container) {
 // weighPod finds what gives a program more power over its node, or its pods another life.
 func weighPod(c Change) Change {
 	for path, note := range map[string]string{
-		"hostNetwork": "it is on the node's network", "hostPID": "it sees the node's processes", "hostIPC": "it shares memory with the node",
-		"serviceAccountName": "its rights are those of another account", "selector": "Kubernetes refuses to change it: OLM makes the Deployment anew",
+		"hostNetwork": "it is on the node's network", "hostPID": "it sees the node's processes",
+		"hostIPC":            "it shares memory with the node",
+		"serviceAccountName": "its rights are those of another account",
+		"selector":           "Kubernetes refuses to change it: OLM makes the Deployment anew",
 	} {
 		if c.Path == path || strings.HasPrefix(c.Path, path+".") {
 			c.Weight, c.Note = Attention, note
@@ -229,7 +232,8 @@ func dependencies(from, to *bundles.Bundle) []Change {
 	for name := range union(a, b) {
 		switch {
 		case !a[name]:
-			out = append(out, Change{Kind: Added, Weight: Attention, Subject: name, Note: "OLM v0 installs it as well, OLM v1 refuses to install without"})
+			out = append(out, Change{Kind: Added, Weight: Attention, Subject: name,
+				Note: "OLM v0 installs it as well, OLM v1 refuses to install without"})
 		case !b[name]:
 			out = append(out, Change{Kind: Removed, Subject: name})
 		}

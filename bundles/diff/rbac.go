@@ -139,7 +139,8 @@ func rightChanges(g grant, kind Kind, rights []right) []Change {
 		lines[l] = append(lines[l], t.resource)
 	}
 	var out []Change
-	for _, l := range slices.SortedFunc(maps.Keys(lines), func(a, b line) int { return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.verbs, b.verbs)) }) {
+	for _, l := range slices.SortedFunc(maps.Keys(lines),
+		func(a, b line) int { return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.verbs, b.verbs)) }) {
 		resources := lines[l]
 		slices.Sort(resources)
 		c := Change{Kind: kind, Subject: g.String(), Path: strings.Join(resources, ", ")}

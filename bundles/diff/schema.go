@@ -22,7 +22,8 @@ func crds(from, to *bundles.Bundle) []Change {
 	old, now := crdsByName(from), crdsByName(to)
 	for name, crd := range old {
 		if now[name] == nil {
-			out = append(out, Change{Kind: Removed, Weight: Breaking, Subject: name, Note: "its objects stay, and nobody looks after them"})
+			out = append(out, Change{Kind: Removed, Weight: Breaking, Subject: name,
+				Note: "its objects stay, and nobody looks after them"})
 			continue
 		}
 		out = append(out, crd1(name, crd, now[name])...)
@@ -46,18 +47,23 @@ func crdsByName(b *bundles.Bundle) map[string]*apiextensionsv1.CustomResourceDef
 func crd1(name string, from, to *apiextensionsv1.CustomResourceDefinition) []Change {
 	var out []Change
 	if from.Spec.Scope != to.Spec.Scope {
-		out = append(out, Change{Kind: Changed, Weight: Breaking, Subject: name, Path: "scope", From: string(from.Spec.Scope), To: string(to.Spec.Scope),
+		out = append(out, Change{Kind: Changed, Weight: Breaking, Subject: name, Path: "scope",
+			From: string(from.Spec.Scope), To: string(to.Spec.Scope),
 			Note: "Kubernetes refuses to change it"})
 	}
 	out = append(out, tree(name, "names", asTree(from.Spec.Names), asTree(to.Spec.Names))...)
-	a, b := cmp.Or(from.Spec.Conversion, &apiextensionsv1.CustomResourceConversion{}), cmp.Or(to.Spec.Conversion, &apiextensionsv1.CustomResourceConversion{})
-	if x, y := cmp.Or(a.Strategy, apiextensionsv1.NoneConverter), cmp.Or(b.Strategy, apiextensionsv1.NoneConverter); x != y {
-		out = append(out, Change{Kind: Changed, Weight: Attention, Subject: name, Path: "conversion", From: string(x), To: string(y)})
+	a, b := cmp.Or(from.Spec.Conversion, &apiextensionsv1.CustomResourceConversion{}),
+		cmp.Or(to.Spec.Conversion, &apiextensionsv1.CustomResourceConversion{})
+	if x, y := cmp.Or(a.Strategy, apiextensionsv1.NoneConverter),
+		cmp.Or(b.Strategy, apiextensionsv1.NoneConverter); x != y {
+		out = append(out, Change{Kind: Changed, Weight: Attention, Subject: name, Path: "conversion", From: string(x),
+			To: string(y)})
 	}
 	old, now := crdVersions(from), crdVersions(to)
 	for v, version := range old {
 		if now[v] == nil {
-			out = append(out, Change{Kind: Removed, Weight: Breaking, Subject: name + " " + v, Note: "objects may be stored in it, and programs may ask for it"})
+			out = append(out, Change{Kind: Removed, Weight: Breaking, Subject: name + " " + v,
+				Note: "objects may be stored in it, and programs may ask for it"})
 			continue
 		}
 		out = append(out, crdVersion(name+" "+v, version, now[v])...)
@@ -94,7 +100,8 @@ func crdVersion(subject string, from, to *apiextensionsv1.CustomResourceDefiniti
 		if flag.from == flag.to {
 			continue
 		}
-		c := Change{Kind: Changed, Weight: flag.weight, Subject: subject, Path: flag.path, From: strconv.FormatBool(flag.from), To: strconv.FormatBool(flag.to), Note: flag.note}
+		c := Change{Kind: Changed, Weight: flag.weight, Subject: subject, Path: flag.path,
+			From: strconv.FormatBool(flag.from), To: strconv.FormatBool(flag.to), Note: flag.note}
 		if flag.path == "served" && flag.to {
 			c.Weight, c.Note = "", ""
 		}
@@ -119,7 +126,8 @@ type schemas struct {
 }
 
 func (d *schemas) add(kind Kind, w Weight, path, from, to, note string) {
-	d.changes = append(d.changes, Change{Kind: kind, Weight: w, Subject: d.subject, Path: path, From: from, To: to, Note: note})
+	d.changes = append(d.changes, Change{Kind: kind, Weight: w, Subject: d.subject, Path: path, From: from, To: to,
+		Note: note})
 }
 
 func (d *schemas) compare(path string, from, to *apiextensionsv1.JSONSchemaProps) {
@@ -205,9 +213,12 @@ func (d *schemas) limits(path string, from, to *apiextensionsv1.JSONSchemaProps)
 		upper    bool
 	}{
 		{"minimum", from.Minimum, to.Minimum, false}, {"maximum", from.Maximum, to.Maximum, true},
-		{"minLength", float(from.MinLength), float(to.MinLength), false}, {"maxLength", float(from.MaxLength), float(to.MaxLength), true},
-		{"minItems", float(from.MinItems), float(to.MinItems), false}, {"maxItems", float(from.MaxItems), float(to.MaxItems), true},
-		{"minProperties", float(from.MinProperties), float(to.MinProperties), false}, {"maxProperties", float(from.MaxProperties), float(to.MaxProperties), true},
+		{"minLength", float(from.MinLength), float(to.MinLength), false},
+		{"maxLength", float(from.MaxLength), float(to.MaxLength), true},
+		{"minItems", float(from.MinItems), float(to.MinItems), false},
+		{"maxItems", float(from.MaxItems), float(to.MaxItems), true},
+		{"minProperties", float(from.MinProperties), float(to.MinProperties), false},
+		{"maxProperties", float(from.MaxProperties), float(to.MaxProperties), true},
 	} {
 		if c, ok := limit(l.from, l.to, l.upper); ok {
 			c.Subject, c.Path = d.subject, path+" "+l.name

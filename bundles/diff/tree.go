@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// tree compares two values as JSON has them. Lists of things with names are compared by name, other lists as sets, so that one
-// more element is one change. What appears or disappears as a whole is one change too.
+// tree compares two values as JSON has them. Lists of things with names are compared by name, other lists as sets, so
+// that one more element is one change. What appears or disappears as a whole is one change too.
 func tree(subject, path string, from, to any) []Change {
 	if reflect.DeepEqual(from, to) {
 		return nil
@@ -118,8 +118,8 @@ func byName(list []any) (map[string]any, bool) {
 	return out, true
 }
 
-// treeSet compares lists whose elements have no names. An element of which only a part changed cannot be told from one that
-// went and another that came, unless all others are the same.
+// treeSet compares lists whose elements have no names. An element of which only a part changed cannot be told from one
+// that went and another that came, unless all others are the same.
 func treeSet(subject, path string, from, to []any) []Change {
 	gone, come := missing(from, to), missing(to, from)
 	switch {

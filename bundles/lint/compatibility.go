@@ -34,20 +34,25 @@ func compatibilityRules() []Rule {
 
 func formatRules() []Rule {
 	return []Rule{{
-		ID: "bundle-annotations", Title: "The annotations of the bundle are incomplete", Severity: Error, Check: checkAnnotations,
-		Why: "The annotations become the labels of the bundle's image, by which OLM finds the manifests. opm refuses bundles without them, " +
+		ID: "bundle-annotations", Title: "The annotations of the bundle are incomplete", Severity: Error,
+		Check: checkAnnotations,
+		Why: "The annotations become the labels of the bundle's image, by which OLM finds the manifests. opm refuses " +
+			"bundles without them, " +
 			"and a default channel that is not one of the channels leaves the package without a default.",
 		Fix: "Complete `metadata/annotations.yaml` as the message says.",
 	}, {
-		ID: "bundle-stray-file", Title: "The folder of manifests holds something else", Severity: Error, Check: checkStrayFiles,
-		Why: "OLM v1 refuses a bundle with a folder among the manifests, or with a file that is no manifest; OLM v0 ignores folders, so that " +
-			"what is in them is never installed.",
+		ID: "bundle-stray-file", Title: "The folder of manifests holds something else", Severity: Error,
+		Check: checkStrayFiles,
+		Why: "OLM v1 refuses a bundle with a folder among the manifests, or with a file that is no manifest; OLM v0 " +
+			"ignores folders, so that what is in them is never installed.",
 		Fix: "Keep `manifests/` flat, with `.yaml`, `.yml` and `.json` files only.",
 	}, {
-		ID: "dependency-invalid", Title: "A dependency cannot be resolved by anything", Severity: Error, Check: checkDependencies,
-		Why: "OLM's resolver fails on a dependency that it cannot read, and then resolves nothing else in the namespace either.",
-		Fix: "Use the types `olm.package` (with packageName and a semver range as version), `olm.gvk` (with group, version and kind) or " +
-			"`olm.constraint`.",
+		ID: "dependency-invalid", Title: "A dependency cannot be resolved by anything", Severity: Error,
+		Check: checkDependencies,
+		Why: "OLM's resolver fails on a dependency that it cannot read, and then resolves nothing else in the " +
+			"namespace either.",
+		Fix: "Use the types `olm.package` (with packageName and a semver range as version), `olm.gvk` (with group, " +
+			"version and kind) or `olm.constraint`.",
 	}}
 }
 
@@ -76,19 +81,23 @@ func checkAnnotations(in *Input) []Finding {
 	for _, name := range []string{bundles.AnnotationMediaType, bundles.AnnotationManifests, bundles.AnnotationMetadata,
 		bundles.AnnotationPackage, bundles.AnnotationChannels} {
 		if strings.TrimSpace(b.Annotations[name]) == "" {
-			out = append(out, inFile(in, annotationsFile, "annotations:", "the annotation "+name+" is missing", "annotations", name))
+			out = append(out, inFile(in, annotationsFile, "annotations:", "the annotation "+name+" is missing",
+				"annotations", name))
 		}
 	}
-	for name, want := range map[string]string{bundles.AnnotationManifests: bundles.ManifestsDir, bundles.AnnotationMetadata: bundles.MetadataDir} {
+	for name, want := range map[string]string{bundles.AnnotationManifests: bundles.ManifestsDir,
+		bundles.AnnotationMetadata: bundles.MetadataDir} {
 		if have := b.Annotations[name]; have != "" && path.Clean(have) != want {
-			f := inFile(in, annotationsFile, name, fmt.Sprintf("%s is %q; many tools look in %s/ only", name, have, want), "annotations", name)
+			f := inFile(in, annotationsFile, name,
+				fmt.Sprintf("%s is %q; many tools look in %s/ only", name, have, want), "annotations", name)
 			f.Severity = Warning
 			out = append(out, f)
 		}
 	}
 	if b.DefaultChannel != "" && !slices.Contains(b.Channels, b.DefaultChannel) {
-		out = append(out, inFile(in, annotationsFile, bundles.AnnotationDefaultChannel, fmt.Sprintf("the default channel %q is not one of the channels %s",
-			b.DefaultChannel, strings.Join(b.Channels, ", ")), "annotations", bundles.AnnotationDefaultChannel))
+		out = append(out, inFile(in, annotationsFile, bundles.AnnotationDefaultChannel,
+			fmt.Sprintf("the default channel %q is not one of the channels %s",
+				b.DefaultChannel, strings.Join(b.Channels, ", ")), "annotations", bundles.AnnotationDefaultChannel))
 	}
 	return out
 }
@@ -114,7 +123,8 @@ func checkStrayFiles(in *Input) []Finding {
 		case !e.Type().IsRegular():
 			out = append(out, Finding{File: file, Line: 1, Message: "not a regular file"})
 		case !bundles.IsManifest(e.Name()):
-			out = append(out, Finding{File: file, Line: 1, Message: "no manifest: its name does not end in .yaml, .yml or .json"})
+			out = append(out, Finding{File: file, Line: 1,
+				Message: "no manifest: its name does not end in .yaml, .yml or .json"})
 		}
 	}
 	return out
@@ -124,7 +134,8 @@ func checkDependencies(in *Input) []Finding {
 	var out []Finding
 	for i, d := range in.Bundle.Dependencies {
 		for _, err := range dependencyErrors(d) {
-			out = append(out, inFile(in, dependenciesFile, d.Type, fmt.Sprintf("dependency %d (%s): %s", i+1, d.Type, clip(err.Error())), "dependencies", i))
+			out = append(out, inFile(in, dependenciesFile, d.Type,
+				fmt.Sprintf("dependency %d (%s): %s", i+1, d.Type, clip(err.Error())), "dependencies", i))
 		}
 	}
 	return out
@@ -156,41 +167,50 @@ func dependencyErrors(d catalogs.Property) []error {
 func releaseRules() []Rule {
 	return []Rule{{
 		ID: "version-format", Title: "The version is not of the form X.Y.Z", Severity: Error, Check: checkVersionFormat,
-		Why: "A pre-release sorts below the version itself and falls out of most ranges (`>=1.0.0` does not take `1.2.0-rc1` everywhere), so " +
-			"that clusters skip it or are stuck on it. Build metadata does not count in comparisons of semantic versions, so OLM v0 takes " +
-			"two builds for the same version, while OLM v1 orders by it.",
+		Why: "A pre-release sorts below the version itself and falls out of most ranges (`>=1.0.0` does not take " +
+			"`1.2.0-rc1` everywhere), so " +
+			"that clusters skip it or are stuck on it. Build metadata does not count in comparisons of semantic " +
+			"versions, so OLM v0 takes two builds for the same version, while OLM v1 orders by it.",
 		Fix: "Count up `spec.version`, and put commit hashes and build numbers into an annotation.",
 	}, {
-		ID: "version-name", Title: "The name of the bundle says another version", Severity: Warning, Check: checkVersionName,
-		Why: "People, and Bellwether where a catalog no longer has a version, take the version from a name such as `echo-operator.v1.2.0`. " +
-			"A name that was left behind sends them along the wrong path.",
+		ID: "version-name", Title: "The name of the bundle says another version", Severity: Warning,
+		Check: checkVersionName,
+		Why: "People, and Bellwether where a catalog no longer has a version, take the version from a name such as " +
+			"`echo-operator.v1.2.0`. A name that was left behind sends them along the wrong path.",
 		Fix: "Make `metadata.name` end in `.v` and the version.",
 	}, {
-		ID: "version-taken", Title: "The version was published before, with other content", Severity: Error, Check: checkVersionTaken,
-		Why: "Clusters that have the version already will never get the new content: for OLM nothing changed. A catalog with two bundles of " +
-			"one version is refused.",
+		ID: "version-taken", Title: "The version was published before, with other content", Severity: Error,
+		Check: checkVersionTaken,
+		Why: "Clusters that have the version already will never get the new content: for OLM nothing changed. A " +
+			"catalog with two bundles of one version is refused.",
 		Fix: "Publish the content as a new version.",
 	}, {
-		ID: "package-changed", Title: "The package has another name than before", Severity: Error, Check: checkPackageChanged,
-		Why: "For OLM this is another operator: no cluster is ever upgraded to it, and where both are installed they fight over the same " +
-			"CustomResourceDefinitions.",
+		ID: "package-changed", Title: "The package has another name than before", Severity: Error,
+		Check: checkPackageChanged,
+		Why: "For OLM this is another operator: no cluster is ever upgraded to it, and where both are installed they " +
+			"fight over the same CustomResourceDefinitions.",
 		Fix: "Keep the package's name in `metadata/annotations.yaml`.",
 	}, {
-		ID: "replaces-invalid", Title: "spec.replaces names something that the bundle cannot replace", Severity: Error, Check: checkReplaces,
-		Why: "A bundle that replaces itself, or a newer version, makes a cycle or a downgrade, and opm refuses the catalog. One that replaces " +
+		ID: "replaces-invalid", Title: "spec.replaces names something that the bundle cannot replace", Severity: Error,
+		Check: checkReplaces,
+		Why: "A bundle that replaces itself, or a newer version, makes a cycle or a downgrade, and opm refuses the " +
+			"catalog. One that replaces " +
 			"a version that was never published leaves the clusters with the version before it without a way up.",
-		Fix: "Leave `spec.replaces` out: `bellwether catalog compile` computes the upgrade graph. Otherwise name the version before.",
+		Fix: "Leave `spec.replaces` out: `bellwether catalog compile` computes the upgrade graph. Otherwise name the " +
+			"version before.",
 	}, {
 		ID: "skip-range-invalid", Title: "The skip range is wrong", Severity: Error, Check: checkSkipRange,
-		Why: "With a range that does not parse OLM fails to resolve the package. A range that takes in the bundle itself makes it an upgrade " +
-			"of itself.",
-		Fix: "Leave the annotation `olm.skipRange` out: `bellwether catalog compile` computes it. Otherwise end it below the version, as in " +
-			"`>=1.0.0 <1.2.0`.",
+		Why: "With a range that does not parse OLM fails to resolve the package. A range that takes in the bundle " +
+			"itself makes it an upgrade of itself.",
+		Fix: "Leave the annotation `olm.skipRange` out: `bellwether catalog compile` computes it. Otherwise end it " +
+			"below the version, as in `>=1.0.0 <1.2.0`.",
 	}, {
-		ID: "min-kube-raised", Title: "The version needs a newer Kubernetes than the one before", Severity: Warning, Check: checkMinKube,
-		Why: "On clusters with an older Kubernetes OLM replaces the operator and then leaves the new version in Pending, with nothing running. " +
-			"In a fleet those clusters stop the rollout.",
-		Fix: "Upgrade the clusters first, and then waive this with the day by which that is done; or keep supporting the older Kubernetes.",
+		ID: "min-kube-raised", Title: "The version needs a newer Kubernetes than the one before", Severity: Warning,
+		Check: checkMinKube,
+		Why: "On clusters with an older Kubernetes OLM replaces the operator and then leaves the new version in " +
+			"Pending, with nothing running. In a fleet those clusters stop the rollout.",
+		Fix: "Upgrade the clusters first, and then waive this with the day by which that is done; or keep supporting " +
+			"the older Kubernetes.",
 	}}
 }
 
@@ -218,7 +238,8 @@ func checkVersionName(in *Input) []Finding {
 	if !ok || named.EQ(in.Bundle.Version) {
 		return nil
 	}
-	return csvFinding(in, fmt.Sprintf("the name is %s, and spec.version %s", in.Bundle.Name, in.Bundle.Version), "metadata", "name")
+	return csvFinding(in, fmt.Sprintf("the name is %s, and spec.version %s", in.Bundle.Name, in.Bundle.Version),
+		"metadata", "name")
 }
 
 func checkVersionTaken(in *Input) []Finding {
@@ -226,20 +247,25 @@ func checkVersionTaken(in *Input) []Finding {
 	for _, old := range in.History {
 		switch {
 		case old.Name == in.Bundle.Name:
-			out = append(out, csvFinding(in, fmt.Sprintf("a bundle called %s was published before, with other content", old.Name), "metadata", "name")...)
+			out = append(out, csvFinding(in, fmt.Sprintf("a bundle called %s was published before, with other content",
+				old.Name), "metadata", "name")...)
 		case old.Version.EQ(in.Bundle.Version):
-			out = append(out, csvFinding(in, fmt.Sprintf("version %s was published before, as %s", old.Version, old.Name), "spec", "version")...)
+			out = append(out, csvFinding(in, fmt.Sprintf("version %s was published before, as %s", old.Version,
+				old.Name), "spec", "version")...)
 		}
 	}
 	return out
 }
 
 func checkPackageChanged(in *Input) []Finding {
-	if in.Predecessor == nil || in.Predecessor.Package == "" || in.Bundle.Package == "" || in.Predecessor.Package == in.Bundle.Package {
+	if in.Predecessor == nil || in.Predecessor.Package == "" || in.Bundle.Package == "" ||
+		in.Predecessor.Package == in.Bundle.Package {
 		return nil
 	}
-	return []Finding{inFile(in, annotationsFile, bundles.AnnotationPackage, fmt.Sprintf("the package is %s, and was %s in version %s",
-		in.Bundle.Package, in.Predecessor.Package, in.Predecessor.Version), "annotations", bundles.AnnotationPackage)}
+	return []Finding{inFile(in, annotationsFile, bundles.AnnotationPackage,
+		fmt.Sprintf("the package is %s, and was %s in version %s",
+			in.Bundle.Package, in.Predecessor.Package, in.Predecessor.Version), "annotations",
+		bundles.AnnotationPackage)}
 }
 
 func checkReplaces(in *Input) []Finding {
@@ -257,9 +283,11 @@ func checkReplaces(in *Input) []Finding {
 	}
 	switch {
 	case known && version.GTE(in.Bundle.Version):
-		return csvFinding(in, fmt.Sprintf("version %s replaces %s, which is not older", in.Bundle.Version, replaces), "spec", "replaces")
+		return csvFinding(in, fmt.Sprintf("version %s replaces %s, which is not older", in.Bundle.Version, replaces),
+			"spec", "replaces")
 	case i < 0 && len(in.History) > 0:
-		found := csvFinding(in, fmt.Sprintf("it replaces %s, which is not among the published versions", replaces), "spec", "replaces")
+		found := csvFinding(in, fmt.Sprintf("it replaces %s, which is not among the published versions", replaces),
+			"spec", "replaces")
 		found[0].Severity = Warning
 		return found
 	}
@@ -298,5 +326,6 @@ func checkMinKube(in *Input) []Finding {
 	if err == nil {
 		was = before.String()
 	}
-	return csvFinding(in, fmt.Sprintf("minKubeVersion is %s, and was %s in version %s", now, was, in.Predecessor.Version), "spec", "minKubeVersion")
+	return csvFinding(in, fmt.Sprintf("minKubeVersion is %s, and was %s in version %s", now, was,
+		in.Predecessor.Version), "spec", "minKubeVersion")
 }

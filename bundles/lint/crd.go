@@ -13,33 +13,43 @@ import (
 // in versions published before. That schemas are structural is part of crd-schema-invalid.
 func crdRules() []Rule {
 	return append([]Rule{{
-		ID: "crd-no-validation", Title: "A CustomResourceDefinition takes anything", Severity: Warning, Check: eachVersion(checkValidation),
-		Why: "Without a schema the API server stores whatever it is given: a misspelt field is found by nobody, or by the operator at " +
-			"three in the morning. `kubectl explain` has nothing to say, and no later version can be checked against this one.",
-		Fix: "Describe the fields of `spec` in the schema. controller-gen does it from the Go types. Keep `x-kubernetes-preserve-unknown-fields` " +
-			"for single fields that hold somebody else's objects.",
+		ID: "crd-no-validation", Title: "A CustomResourceDefinition takes anything", Severity: Warning,
+		Check: eachVersion(checkValidation),
+		Why: "Without a schema the API server stores whatever it is given: a misspelt field is found by nobody, or " +
+			"by the operator at " +
+			"three in the morning. `kubectl explain` has nothing to say, and no later version can be checked against " +
+			"this one.",
+		Fix: "Describe the fields of `spec` in the schema. controller-gen does it from the Go types. Keep " +
+			"`x-kubernetes-preserve-unknown-fields` for single fields that hold somebody else's objects.",
 	}, {
-		ID: "crd-no-status", Title: "A CustomResourceDefinition has no status subresource", Severity: Warning, Check: eachVersion(checkStatus),
-		Why: "Without the subresource users can overwrite the status, each status update counts as a new generation, and no right can be " +
+		ID: "crd-no-status", Title: "A CustomResourceDefinition has no status subresource", Severity: Warning,
+		Check: eachVersion(checkStatus),
+		Why: "Without the subresource users can overwrite the status, each status update counts as a new generation, " +
+			"and no right can be " +
 			"given to write the one and not the other. Tools that wait for a resource have nothing to wait for.",
-		Fix: "Add `subresources: {status: {}}` to the version, and have the operator write conditions to `.status`. A kind that only holds " +
-			"configuration may go without (then this is no more than a remark).",
+		Fix: "Add `subresources: {status: {}}` to the version, and have the operator write conditions to `.status`. " +
+			"A kind that only holds configuration may go without (then this is no more than a remark).",
 	}, {
-		ID: "crd-no-printer-columns", Title: "A CustomResourceDefinition shows nothing in kubectl get", Severity: Info, Check: eachVersion(checkColumns),
-		Why: "`kubectl get` shows a name and an age only, so that whoever is on call opens each resource to find the one that is not ready.",
+		ID: "crd-no-printer-columns", Title: "A CustomResourceDefinition shows nothing in kubectl get", Severity: Info,
+		Check: eachVersion(checkColumns),
+		Why: "`kubectl get` shows a name and an age only, so that whoever is on call opens each resource to find the " +
+			"one that is not ready.",
 		Fix: "Add `additionalPrinterColumns`, at least one for the condition that tells whether the resource is ready.",
 	}, {
-		ID: "crd-no-conversion", Title: "Versions differ and nothing converts between them", Severity: Error, Check: checkConversion,
-		Why: "Without a conversion webhook the API server only rewrites `apiVersion`: what the other version does not know is dropped, the " +
+		ID: "crd-no-conversion", Title: "Versions differ and nothing converts between them", Severity: Error,
+		Check: checkConversion,
+		Why: "Without a conversion webhook the API server only rewrites `apiVersion`: what the other version does " +
+			"not know is dropped, the " +
 			"next time that anybody writes the resource through it. Users lose data without an error.",
-		Fix: "Give all served versions the same fields, or serve one version only, or write a conversion webhook (and declare it in the " +
-			"ClusterServiceVersion). Keep it for as long as several versions are defined.",
+		Fix: "Give all served versions the same fields, or serve one version only, or write a conversion webhook " +
+			"(and declare it in the ClusterServiceVersion). Keep it for as long as several versions are defined.",
 	}}, crdHistoryRules()...)
 }
 
-// eachVersion makes a check of the bundle out of one of a served version of a CustomResourceDefinition. That one returns a
-// finding's severity, message and path below the version; an empty message is none.
-func eachVersion(check func(*apiextensionsv1.CustomResourceDefinitionVersion) (Severity, string, []any)) func(*Input) []Finding {
+// eachVersion makes a check of the bundle out of one of a served version of a CustomResourceDefinition. That one
+// returns a finding's severity, message and path below the version; an empty message is none.
+func eachVersion(check func(*apiextensionsv1.CustomResourceDefinitionVersion) (Severity, string,
+	[]any)) func(*Input) []Finding {
 	return func(in *Input) []Finding {
 		var out []Finding
 		for _, d := range in.Bundle.CRDs {
@@ -71,7 +81,8 @@ func checkValidation(v *apiextensionsv1.CustomResourceDefinitionVersion) (Severi
 	}
 	spec, ok := v.Schema.OpenAPIV3Schema.Properties["spec"]
 	if ok && anything(&spec) {
-		return Warning, fmt.Sprintf("the schema of version %s names no fields of .spec", v.Name), append(root, "properties", "spec")
+		return Warning, fmt.Sprintf("the schema of version %s names no fields of .spec", v.Name),
+			append(root, "properties", "spec")
 	}
 	return "", "", nil
 }
@@ -87,7 +98,8 @@ func checkStatus(v *apiextensionsv1.CustomResourceDefinitionVersion) (Severity, 
 	}
 	if v.Schema != nil && v.Schema.OpenAPIV3Schema != nil {
 		if _, ok := v.Schema.OpenAPIV3Schema.Properties["status"]; ok {
-			return Warning, fmt.Sprintf("version %s has a status, and no subresource for it", v.Name), []any{"subresources"}
+			return Warning, fmt.Sprintf("version %s has a status, and no subresource for it", v.Name),
+				[]any{"subresources"}
 		}
 	}
 	return Info, fmt.Sprintf("version %s has no status", v.Name), []any{"subresources"}

@@ -22,96 +22,121 @@ func crdHistoryRules() []Rule {
 		return func(in *Input) []Finding { return breakFindings(in, breaks(in), kinds) }
 	}
 	return slices.Concat([]Rule{{
-		ID: "crd-removed", Title: "A CustomResourceDefinition of an earlier version is gone", Severity: Error, Check: checkRemoved,
-		Why: "OLM v0 leaves the definition and its objects on the cluster, with no operator that looks after them; OLM v1 deletes the " +
-			"definition, and with it every object that users made.",
-		Fix: "Keep the definition in the bundle, with its version marked `deprecated`, until no cluster has such objects any more.",
+		ID: "crd-removed", Title: "A CustomResourceDefinition of an earlier version is gone", Severity: Error,
+		Check: checkRemoved,
+		Why: "OLM v0 leaves the definition and its objects on the cluster, with no operator that looks after them; " +
+			"OLM v1 deletes the definition, and with it every object that users made.",
+		Fix: "Keep the definition in the bundle, with its version marked `deprecated`, until no cluster has such " +
+			"objects any more.",
 	}, {
-		ID: "crd-changed-identity", Title: "A CustomResourceDefinition changes its scope or kind", Severity: Error, Check: of(crd.ChangedIdentity),
-		Why: "The API server refuses to change either on a definition that is in use, so the upgrade fails on every cluster that has it.",
-		Fix: "Undo the change. A kind with another scope is another kind: give it another name, and let the operator carry objects over.",
+		ID: "crd-changed-identity", Title: "A CustomResourceDefinition changes its scope or kind", Severity: Error,
+		Check: of(crd.ChangedIdentity),
+		Why: "The API server refuses to change either on a definition that is in use, so the upgrade fails on every " +
+			"cluster that has it.",
+		Fix: "Undo the change. A kind with another scope is another kind: give it another name, and let the operator " +
+			"carry objects over.",
 	}, {
-		ID: "crd-storage-moved", Title: "Objects are stored as another version", Severity: Info, Check: of(crd.StorageMoved),
-		Why: "Objects stay stored as the earlier version until each of them is written again, so that version cannot go for a long time. " +
-			"An earlier version of the operator whose definition does not know the new one cannot be gone back to at all.",
-		Fix: "Nothing, if it is meant. Serve the new version for one release before you store it, so that a rollback stays possible; migrate " +
-			"stored objects (StorageVersionMigration) before you remove the old one.",
+		ID: "crd-storage-moved", Title: "Objects are stored as another version", Severity: Info,
+		Check: of(crd.StorageMoved),
+		Why: "Objects stay stored as the earlier version until each of them is written again, so that version cannot " +
+			"go for a long time. " +
+			"An earlier version of the operator whose definition does not know the new one cannot be gone back to at " +
+			"all.",
+		Fix: "Nothing, if it is meant. Serve the new version for one release before you store it, so that a rollback " +
+			"stays possible; migrate stored objects (StorageVersionMigration) before you remove the old one.",
 	}, {
-		ID: "crd-new-default", Title: "Fields have a default that had none", Severity: Info, Check: of(crd.AddedDefault),
-		Why: "The API server puts a default into every object that lacks the field, those that were stored long ago included. An operator " +
-			"that tells an absent field from a default one changes what it does with them.",
+		ID: "crd-new-default", Title: "Fields have a default that had none", Severity: Info,
+		Check: of(crd.AddedDefault),
+		Why: "The API server puts a default into every object that lacks the field, those that were stored long ago " +
+			"included. An operator that tells an absent field from a default one changes what it does with them.",
 		Fix: "Nothing, if the default is what the operator did without the field.",
 	}}, fieldRules(of), versionRules(of))
 }
 
 func fieldRules(of func(...crd.Kind) func(*Input) []Finding) []Rule {
 	return []Rule{{
-		ID: "crd-removed-field", Title: "A field of an earlier version is gone", Severity: Error, Check: of(crd.RemovedField),
-		Why: "The API server drops fields that the schema does not name, from every object, the next time that it is written. What users " +
-			"had stored there is lost, without an error and without a way back.",
-		Fix: "Keep the field, say in its description that it is deprecated, and have the operator ignore it. Remove it with a new version " +
-			"of the API and a conversion.",
+		ID: "crd-removed-field", Title: "A field of an earlier version is gone", Severity: Error,
+		Check: of(crd.RemovedField),
+		Why: "The API server drops fields that the schema does not name, from every object, the next time that it is " +
+			"written. What users had stored there is lost, without an error and without a way back.",
+		Fix: "Keep the field, say in its description that it is deprecated, and have the operator ignore it. Remove " +
+			"it with a new version of the API and a conversion.",
 	}, {
 		ID: "crd-changed-type", Title: "A field has another type", Severity: Error, Check: of(crd.ChangedType),
-		Why: "Objects that users stored are invalid now: OLM validates them against the new schema and fails the InstallPlan, or else " +
-			"every later write of them is refused.",
+		Why: "Objects that users stored are invalid now: OLM validates them against the new schema and fails the " +
+			"InstallPlan, or else every later write of them is refused.",
 		Fix: "Leave the field as it is, and add one with the new type under another name.",
 	}, {
 		ID: "crd-narrowed-enum", Title: "A field allows fewer values", Severity: Error, Check: of(crd.NarrowedEnum),
-		Why: "Objects that hold one of the other values are invalid now: OLM validates them against the new schema and fails the InstallPlan.",
+		Why: "Objects that hold one of the other values are invalid now: OLM validates them against the new schema " +
+			"and fails the InstallPlan.",
 		Fix: "Keep the value in the enumeration, and let the operator treat it as one of the others.",
 	}, {
-		ID: "crd-narrowed-range", Title: "A field allows a smaller range", Severity: Error, Check: of(crd.NarrowedRange),
-		Why: "Objects beyond the new bound are invalid now: OLM validates them against the new schema and fails the InstallPlan.",
-		Fix: "Keep the earlier bound, or refuse new objects beyond the new one by a validation rule that lets old values be " +
-			"(`self == oldSelf || self <= 5`).",
+		ID: "crd-narrowed-range", Title: "A field allows a smaller range", Severity: Error,
+		Check: of(crd.NarrowedRange),
+		Why: "Objects beyond the new bound are invalid now: OLM validates them against the new schema and fails the " +
+			"InstallPlan.",
+		Fix: "Keep the earlier bound, or refuse new objects beyond the new one by a validation rule that lets old " +
+			"values be (`self == oldSelf || self <= 5`).",
 	}, {
-		ID: "crd-narrowed-format", Title: "A field allows other texts than before", Severity: Error, Check: of(crd.NarrowedFormat),
-		Why: "Objects that do not match are invalid now: OLM validates them against the new schema and fails the InstallPlan. Nobody can " +
-			"tell in general whether one pattern allows all that another did; where there was one before this is a warning.",
+		ID: "crd-narrowed-format", Title: "A field allows other texts than before", Severity: Error,
+		Check: of(crd.NarrowedFormat),
+		Why: "Objects that do not match are invalid now: OLM validates them against the new schema and fails the " +
+			"InstallPlan. Nobody can " +
+			"tell in general whether one pattern allows all that another did; where there was one before this is a " +
+			"warning.",
 		Fix: "Keep the earlier pattern, or make sure that the new one allows all that it did and waive this finding.",
 	}, {
-		ID: "crd-new-required-field", Title: "A field must be given that could be left out", Severity: Error, Check: of(crd.NewRequired),
-		Why: "Objects without the field are invalid now: OLM validates them against the new schema and fails the InstallPlan. Manifests " +
-			"that users keep in Git are refused.",
+		ID: "crd-new-required-field", Title: "A field must be given that could be left out", Severity: Error,
+		Check: of(crd.NewRequired),
+		Why: "Objects without the field are invalid now: OLM validates them against the new schema and fails the " +
+			"InstallPlan. Manifests that users keep in Git are refused.",
 		Fix: "Give the field a default, or leave it optional and let the operator choose.",
 	}, {
-		ID: "crd-new-validation-rule", Title: "A field has a validation rule that it had not", Severity: Warning, Check: of(crd.NewRule),
-		Why: "Objects that break the rule can be read but not written any more, not even by the operator that wants to report it. Nobody " +
-			"can tell from the rule whether there are such objects. A rule about changes (with `oldSelf`) only hurts those who make them, and " +
-			"is no more than a remark.",
-		Fix: "Allow what is stored already, for instance by `self == oldSelf ||` before the rule; waive this finding where the operator " +
-			"refused such objects all along.",
+		ID: "crd-new-validation-rule", Title: "A field has a validation rule that it had not", Severity: Warning,
+		Check: of(crd.NewRule),
+		Why: "Objects that break the rule can be read but not written any more, not even by the operator that wants " +
+			"to report it. Nobody " +
+			"can tell from the rule whether there are such objects. A rule about changes (with `oldSelf`) only hurts " +
+			"those who make them, and is no more than a remark.",
+		Fix: "Allow what is stored already, for instance by `self == oldSelf ||` before the rule; waive this finding " +
+			"where the operator refused such objects all along.",
 	}, {
 		ID: "crd-changed-default", Title: "A default is another one", Severity: Warning, Check: of(crd.ChangedDefault),
-		Why: "Whoever left the field out gets something else for the same manifest. Objects that are stored keep the earlier value, so that " +
-			"two clusters with the same manifest differ by when it was applied.",
+		Why: "Whoever left the field out gets something else for the same manifest. Objects that are stored keep the " +
+			"earlier value, so that two clusters with the same manifest differ by when it was applied.",
 		Fix: "Keep the default. Change it with a new version of the API.",
 	}, {
-		ID: "crd-changed-schema", Title: "A schema changes in a way that cannot be judged", Severity: Warning, Check: of(crd.Other),
-		Why: "Objects that the new anyOf, allOf, oneOf or not refuses are invalid now: OLM validates them against the new schema and fails " +
-			"the InstallPlan. Nobody can tell in general what such a schema allows.",
+		ID: "crd-changed-schema", Title: "A schema changes in a way that cannot be judged", Severity: Warning,
+		Check: of(crd.Other),
+		Why: "Objects that the new anyOf, allOf, oneOf or not refuses are invalid now: OLM validates them against " +
+			"the new schema and fails the InstallPlan. Nobody can tell in general what such a schema allows.",
 		Fix: "Make sure that it allows all that it did, and waive this finding.",
 	}}
 }
 
 func versionRules(of func(...crd.Kind) func(*Input) []Finding) []Rule {
 	return []Rule{{
-		ID: "crd-removed-version", Title: "A version of an API is gone", Severity: Error, Check: of(crd.RemovedStored, crd.RemovedVersion),
-		Why: "Objects that were stored as this version are in `status.storedVersions` of every cluster that ever had it, and the API server " +
-			"refuses a definition without it: the upgrade fails. Clients that use the version fail in any case. A comparison with the last " +
-			"version alone does not see this.",
-		Fix: "Keep the version, with `served: false` once clients have moved. Remove it when every cluster has migrated its stored objects " +
-			"and taken it out of `status.storedVersions`; then waive this finding.",
+		ID: "crd-removed-version", Title: "A version of an API is gone", Severity: Error,
+		Check: of(crd.RemovedStored, crd.RemovedVersion),
+		Why: "Objects that were stored as this version are in `status.storedVersions` of every cluster that ever had " +
+			"it, and the API server " +
+			"refuses a definition without it: the upgrade fails. Clients that use the version fail in any case. A " +
+			"comparison with the last version alone does not see this.",
+		Fix: "Keep the version, with `served: false` once clients have moved. Remove it when every cluster has " +
+			"migrated its stored objects and taken it out of `status.storedVersions`; then waive this finding.",
 	}, {
-		ID: "crd-unserved-version", Title: "A version of an API is not served any more", Severity: Error, Check: of(crd.Unserved),
-		Why: "Every client that uses the version fails from the moment of the upgrade: manifests in Git, dashboards, other operators.",
-		Fix: "Serve the version for another while, marked `deprecated: true`, which warns its users. Once a published version did so, this is " +
-			"a warning.",
+		ID: "crd-unserved-version", Title: "A version of an API is not served any more", Severity: Error,
+		Check: of(crd.Unserved),
+		Why: "Every client that uses the version fails from the moment of the upgrade: manifests in Git, dashboards, " +
+			"other operators.",
+		Fix: "Serve the version for another while, marked `deprecated: true`, which warns its users. Once a " +
+			"published version did so, this is a warning.",
 	}}
 }
 
-// remember keeps what was found for the last input, because many rules ask for the same. An input is told by its bundles, which nobody changes.
+// remember keeps what was found for the last input, because many rules ask for the same. An input is told by its
+// bundles, which nobody changes.
 func remember[T any](find func(*Input) T) func(*Input) T {
 	var (
 		mutex   sync.Mutex
@@ -132,7 +157,8 @@ func remember[T any](find func(*Input) T) func(*Input) T {
 // before are the published versions that a cluster may come from. A fix of an
 // old version is no successor of the newer ones.
 func before(in *Input) []*bundles.Bundle {
-	return slices.DeleteFunc(slices.Clone(in.History), func(b *bundles.Bundle) bool { return b.Version.GT(in.Bundle.Version) })
+	return slices.DeleteFunc(slices.Clone(in.History),
+		func(b *bundles.Bundle) bool { return b.Version.GT(in.Bundle.Version) })
 }
 
 func findBreaks(in *Input) []crd.Break {
@@ -144,7 +170,8 @@ func findBreaks(in *Input) []crd.Break {
 	return out
 }
 
-// milder are the severities of changes of which it is doubtful whether they hurt anybody; those of the rule for the others.
+// milder are the severities of changes of which it is doubtful whether they hurt anybody; those of the rule for the
+// others.
 var milder = map[crd.Kind]Severity{crd.NarrowedFormat: Warning, crd.Unserved: Warning, crd.NewRule: Info}
 
 func breakFindings(in *Input, breaks []crd.Break, kinds []crd.Kind) []Finding {
@@ -153,7 +180,8 @@ func breakFindings(in *Input, breaks []crd.Break, kinds []crd.Kind) []Finding {
 		if !slices.Contains(kinds, b.Kind) {
 			continue
 		}
-		f := at(in.Bundle.CRDObject(b.CRD), fmt.Sprintf("%s (published in %s)", clip(b.String()), versionList(b.Of)), b.Path...)
+		f := at(in.Bundle.CRDObject(b.CRD), fmt.Sprintf("%s (published in %s)", clip(b.String()), versionList(b.Of)),
+			b.Path...)
 		if b.Doubtful {
 			f.Severity = milder[b.Kind]
 		}
@@ -211,7 +239,8 @@ func checkRemoved(in *Input) []Finding {
 	}
 	var out []Finding
 	for _, name := range names {
-		out = append(out, at(in.Bundle.CSVObject(), fmt.Sprintf("%s is gone (published in %s)", name, versionList(by[name])),
+		out = append(out, at(in.Bundle.CSVObject(),
+			fmt.Sprintf("%s is gone (published in %s)", name, versionList(by[name])),
 			"spec", "customresourcedefinitions", "owned"))
 	}
 	return out
@@ -230,8 +259,9 @@ func checkConversion(in *Input) []Finding {
 				v.Version, v.Storage, some(v.Fields, 3)), "spec", "versions", v.Index))
 		}
 		if by := convertedBefore(in, d.Name); len(divergences) == 0 && len(d.Spec.Versions) > 1 && len(by) > 0 {
-			out = append(out, at(o, fmt.Sprintf("the conversion webhook is gone although %s are still defined (published in %s)",
-				strings.Join(crd.Versions(d), " and "), versionList(by)), "spec", "conversion"))
+			out = append(out, at(o,
+				fmt.Sprintf("the conversion webhook is gone although %s are still defined (published in %s)",
+					strings.Join(crd.Versions(d), " and "), versionList(by)), "spec", "conversion"))
 		}
 	}
 	return out

@@ -43,7 +43,8 @@ func TestRealHistory(t *testing.T) {
 	in := realHistory(t, "grafana-operator", "5.6.3", "5.8.1", "5.9.0", "5.9.2")
 	findings := Run(in, Options{Now: today}).Findings
 	for _, want := range []string{
-		"field .spec.deployment.spec.template.spec.hostAliases[*].ip of v1beta1 is required now and has no default (published in 5.6.3, 5.8.1, 5.9.0)",
+		"field .spec.deployment.spec.template.spec.hostAliases[*].ip of v1beta1 is required now and has no default " +
+			"(published in 5.6.3, 5.8.1, 5.9.0)",
 		"field .spec.resyncPeriod of v1beta1 allows less",
 	} {
 		found := 0
@@ -73,12 +74,16 @@ func TestRealHistory(t *testing.T) {
 func TestAddedFieldsAreNoFinding(t *testing.T) {
 	text := ""
 	for i, field := range []string{
-		"{type: string}", "{type: object, required: [a], properties: {a: {type: string}}}", "{type: array, maxItems: 3, items: {type: integer}}",
+		"{type: string}", "{type: object, required: [a], properties: {a: {type: string}}}",
+		"{type: array, maxItems: 3, items: {type: integer}}",
 		"{type: object, additionalProperties: {type: string}}", "{x-kubernetes-int-or-string: true}",
 	} {
 		text += fmt.Sprintf("              added%d: %s\n", i, field)
-		in, o := examplePlay(t, "-- history/1.0.0/metadata/annotations.yaml.patch --\nannotations: {}\n-- manifests/echoes.example.com.yaml.patch --\n"+
-			"spec:\n  versions:\n  - name: v1\n    schema:\n      openAPIV3Schema:\n        properties:\n          spec:\n            properties:\n"+text)
+		in, o := examplePlay(t,
+			"-- history/1.0.0/metadata/annotations.yaml.patch --\nannotations: {}\n-- "+
+				"manifests/echoes.example.com.yaml.patch --\n"+
+				"spec:\n  versions:\n  - name: v1\n    schema:\n      openAPIV3Schema:\n        properties:\n          "+
+				"spec:\n            properties:\n"+text)
 		for _, f := range Run(in, o).Findings {
 			t.Errorf("with %s: %+v", field, f)
 		}
@@ -94,7 +99,8 @@ func TestRemember(t *testing.T) {
 		in   Input
 		want int
 	}{
-		{Input{Bundle: a}, 1}, {Input{Bundle: a}, 1}, {Input{Bundle: b}, 2}, {Input{Bundle: b, History: []*bundles.Bundle{a}}, 3},
+		{Input{Bundle: a}, 1}, {Input{Bundle: a}, 1}, {Input{Bundle: b}, 2},
+		{Input{Bundle: b, History: []*bundles.Bundle{a}}, 3},
 		{Input{Bundle: b, History: []*bundles.Bundle{a}}, 3}, {Input{Bundle: a}, 4},
 	} {
 		if got := count(&step.in); got != step.want {
@@ -105,8 +111,10 @@ func TestRemember(t *testing.T) {
 
 // Versions that are newer than the bundle cannot be what a cluster comes from.
 func TestFixOfAnOldVersion(t *testing.T) {
-	in, o := examplePlay(t, "-- history/2.0.0/manifests/echoes.example.com.yaml.patch --\nspec:\n  versions:\n  - name: v1\n    schema:\n"+
-		"      openAPIV3Schema:\n        properties:\n          spec:\n            properties:\n              volume: {type: integer}\n")
+	in, o := examplePlay(t,
+		"-- history/2.0.0/manifests/echoes.example.com.yaml.patch --\nspec:\n  versions:\n  - name: v1\n    schema:\n"+
+			"      openAPIV3Schema:\n        properties:\n          spec:\n            properties:\n              "+
+			"volume: {type: integer}\n")
 	for _, f := range Run(in, o).Findings {
 		if strings.HasPrefix(f.Rule, "crd-") {
 			t.Errorf("%+v", f)

@@ -149,7 +149,8 @@ func fill(t testing.TB, files fstest.MapFS, text []byte) {
 		if _, err := fmt.Sscan(line, &name, &kib); err != nil {
 			t.Fatalf("filler: %q is not FILE KIB", line)
 		}
-		data, sum := []byte("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: filler\ndata:\n  filler: "), sha256.Sum256(nil)
+		data, sum := []byte("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: filler\ndata:\n  filler: "),
+			sha256.Sum256(nil)
 		for len(data) < kib<<10 {
 			sum = sha256.Sum256(sum[:])
 			data = append(data, base64.RawURLEncoding.EncodeToString(sum[:])...)
@@ -328,7 +329,8 @@ func TestBaseIsClean(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	in, o = examplePlay(t, "-- history/1.0.0/metadata/annotations.yaml.patch --\nannotations: {}\n-- images --\n"+
-		"registry.example.com/echo/operator@sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 linux/amd64,linux/arm64\n")
+		"registry.example.com/echo/operator@sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 "+
+		"linux/amd64,linux/arm64\n")
 	for _, f := range Run(in, o).Findings {
 		t.Errorf("with history and images: %+v", f)
 	}
@@ -342,7 +344,8 @@ func TestRulesChangeNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, err := json.Marshal([]any{manifests, b.CSV, b.CRDs, b.Annotations, b.Channels, b.Dependencies, b.Properties})
+		text, err := json.Marshal([]any{manifests, b.CSV, b.CRDs, b.Annotations, b.Channels, b.Dependencies,
+			b.Properties})
 		if err != nil {
 			t.Fatal(err)
 		}

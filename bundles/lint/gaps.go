@@ -26,22 +26,28 @@ import (
 // gapRules find what the validators of operator-framework/api overlook.
 func gapRules() []Rule {
 	return []Rule{{
-		ID: "crd-schema-invalid", Title: "The API server would refuse a CustomResourceDefinition's schema", Severity: Error,
-		Check: checkCRDSchema,
-		Why: "The API server validates schemas, rules and status subresources when a CustomResourceDefinition is applied, and refuses " +
-			"the whole definition: the InstallPlan fails on every cluster. The validator of operator-framework/api runs the same code, " +
+		ID: "crd-schema-invalid", Title: "The API server would refuse a CustomResourceDefinition's schema",
+		Severity: Error,
+		Check:    checkCRDSchema,
+		Why: "The API server validates schemas, rules and status subresources when a CustomResourceDefinition is " +
+			"applied, and refuses " +
+			"the whole definition: the InstallPlan fails on every cluster. The validator of operator-framework/api " +
+			"runs the same code, " +
 			"but drops exactly these errors, so that `operator-sdk bundle validate` calls the bundle good.",
 		Fix: "Correct the schema at the path of the finding. `kubectl apply --dry-run=server` says the same thing.",
 	}, {
-		ID: "csv-duplicate-install-mode", Title: "An install mode is listed twice", Severity: Error, Check: checkInstallModes,
-		Why: "OLM takes the last entry of each install mode, other tools the first. Whether the operator can be installed then depends " +
+		ID: "csv-duplicate-install-mode", Title: "An install mode is listed twice", Severity: Error,
+		Check: checkInstallModes,
+		Why: "OLM takes the last entry of each install mode, other tools the first. Whether the operator can be " +
+			"installed then depends " +
 			"on who asks. The validator of operator-framework/api means to refuse this, but does not.",
 		Fix: "List each of OwnNamespace, SingleNamespace, MultiNamespace and AllNamespaces once.",
 	}, {
 		ID: "pdb-blocks-drain", Title: "A PodDisruptionBudget never lets a Pod go", Severity: Error, Check: checkPDBs,
-		Why: "A node whose Pod may not be evicted cannot be drained, so that upgrades of the cluster hang until somebody deletes the " +
-			"budget by hand. The validator of operator-framework/api finds some of these, but takes every percentage of " +
-			"`maxUnavailable` for zero.",
+		Why: "A node whose Pod may not be evicted cannot be drained, so that upgrades of the cluster hang until " +
+			"somebody deletes the " +
+			"budget by hand. The validator of operator-framework/api finds some of these, but takes every percentage " +
+			"of `maxUnavailable` for zero.",
 		Fix: "Set `maxUnavailable: 1`, and more than one replica.",
 	}}
 }
@@ -51,7 +57,8 @@ func checkInstallModes(in *Input) []Finding {
 	var out []Finding
 	for i, mode := range in.Bundle.CSV.Spec.InstallModes {
 		if seen[mode.Type] {
-			out = append(out, at(in.Bundle.CSVObject(), fmt.Sprintf("install mode %s is listed twice", mode.Type), "spec", "installModes", i))
+			out = append(out, at(in.Bundle.CSVObject(), fmt.Sprintf("install mode %s is listed twice", mode.Type),
+				"spec", "installModes", i))
 		}
 		seen[mode.Type] = true
 	}
@@ -65,7 +72,8 @@ func checkCRDSchema(in *Input) []Finding {
 		apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(crd)
 		internal := &apiextensions.CustomResourceDefinition{}
 		o := in.Bundle.CRDObject(crd.Name)
-		if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(crd, internal, nil); err != nil {
+		if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(crd,
+			internal, nil); err != nil {
 			out = append(out, at(o, "it cannot be converted: "+clip(err.Error()), "spec"))
 			continue
 		}
@@ -82,7 +90,8 @@ func checkCRDSchema(in *Input) []Finding {
 // drops, less those about the status of the definition itself, which no
 // manifest has.
 func overlooked(err *field.Error) bool {
-	return strings.HasPrefix(err.Field, "spec.") && (strings.Contains(err.Field, "openAPIV3Schema") || strings.Contains(err.Field, "status"))
+	return strings.HasPrefix(err.Field, "spec.") &&
+		(strings.Contains(err.Field, "openAPIV3Schema") || strings.Contains(err.Field, "status"))
 }
 
 // crdPath is the path in the manifest. The validation speaks of a form in
@@ -140,7 +149,8 @@ func checkPDB(b *bundles.Bundle, o *bundles.Object, pdb *policyv1.PodDisruptionB
 		}
 		need, err := intstr.GetScaledValueFromIntOrPercent(least, replicas, true)
 		if err == nil && replicas > 0 && need >= replicas {
-			return []Finding{at(o, fmt.Sprintf("minAvailable is %s, and Deployment %s has %d", least, d.Name, replicas), "spec", "minAvailable")}
+			return []Finding{at(o, fmt.Sprintf("minAvailable is %s, and Deployment %s has %d", least, d.Name, replicas),
+				"spec", "minAvailable")}
 		}
 	}
 	return nil

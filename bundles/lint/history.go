@@ -31,11 +31,13 @@ func Predecessor(b *bundles.Bundle, history []*bundles.Bundle) *bundles.Bundle {
 // History sorts versions from the oldest to the newest, and leaves out b
 // itself: what has its name and its very content.
 func History(b *bundles.Bundle, all []*bundles.Bundle) []*bundles.Bundle {
-	out := slices.DeleteFunc(slices.Clone(all), func(old *bundles.Bundle) bool { return old.Name == b.Name && sameContent(old, b) })
+	out := slices.DeleteFunc(slices.Clone(all),
+		func(old *bundles.Bundle) bool { return old.Name == b.Name && sameContent(old, b) })
 	slices.SortStableFunc(out, func(x, y *bundles.Bundle) int { return x.Version.Compare(y.Version) })
 	return out
 }
 
 func sameContent(a, b *bundles.Bundle) bool {
-	return slices.EqualFunc(a.Objects, b.Objects, func(x, y *bundles.Object) bool { return equality.Semantic.DeepEqual(x.Object, y.Object) })
+	return slices.EqualFunc(a.Objects, b.Objects,
+		func(x, y *bundles.Object) bool { return equality.Semantic.DeepEqual(x.Object, y.Object) })
 }

@@ -23,8 +23,10 @@ type document struct {
 
 // JSON is the report for programs. Lists that are empty are there.
 func (r *Report) JSON() ([]byte, error) {
-	d := document{Bundle: r.Bundle, Package: r.Package, Version: r.Version, History: append([]string{}, r.History...), FailOn: r.FailOn,
-		Failed: r.Failed(), Counts: map[Severity]int{}, Findings: append([]Finding{}, r.Findings...), Waived: append([]Waived{}, r.Waived...)}
+	d := document{Bundle: r.Bundle, Package: r.Package, Version: r.Version, History: append([]string{}, r.History...),
+		FailOn: r.FailOn,
+		Failed: r.Failed(), Counts: map[Severity]int{}, Findings: append([]Finding{}, r.Findings...),
+		Waived: append([]Waived{}, r.Waived...)}
 	for _, s := range severities {
 		d.Counts[s] = r.Count(s)
 	}

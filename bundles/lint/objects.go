@@ -27,30 +27,36 @@ import (
 // objectRules are about each manifest on its own.
 func objectRules() []Rule {
 	return []Rule{{
-		ID: "object-unknown-field", Title: "A manifest has a field that its kind does not have", Severity: Warning, Check: checkUnknownFields,
-		Why: "The API server drops fields that it does not know, without a word: a misspelt `resources` is an operator without requests, and " +
-			"nobody sees it in review.",
-		Fix: "Correct the spelling or the indentation of the field, or delete it. `kubectl explain` lists the fields of a kind.",
+		ID: "object-unknown-field", Title: "A manifest has a field that its kind does not have", Severity: Warning,
+		Check: checkUnknownFields,
+		Why: "The API server drops fields that it does not know, without a word: a misspelt `resources` is an " +
+			"operator without requests, and nobody sees it in review.",
+		Fix: "Correct the spelling or the indentation of the field, or delete it. `kubectl explain` lists the fields " +
+			"of a kind.",
 	}, {
-		ID: "object-metadata", Title: "The API server would refuse a manifest's metadata", Severity: Error, Check: checkMetadata,
-		Why: "Names, labels and annotations have a syntax. A manifest that breaks it makes the InstallPlan fail on every cluster.",
+		ID: "object-metadata", Title: "The API server would refuse a manifest's metadata", Severity: Error,
+		Check: checkMetadata,
+		Why: "Names, labels and annotations have a syntax. A manifest that breaks it makes the InstallPlan fail on " +
+			"every cluster.",
 		Fix: "Correct the field that the message names.",
 	}, {
 		ID: "object-duplicate", Title: "Two manifests are the same object", Severity: Error, Check: checkDuplicates,
-		Why: "OLM applies both, one after the other, and the last one wins; which that is depends on the names of the files.",
+		Why: "OLM applies both, one after the other, and the last one wins; which that is depends on the names of " +
+			"the files.",
 		Fix: "Delete one of them, or merge them.",
 	}, {
 		ID: "object-namespace", Title: "A manifest names a namespace", Severity: Warning, Check: checkNamespaces,
-		Why: "OLM installs everything in the namespace of the operator, whatever the manifest says, and opm refuses to validate it. Whoever " +
-			"reads the manifest expects the object elsewhere.",
+		Why: "OLM installs everything in the namespace of the operator, whatever the manifest says, and opm refuses " +
+			"to validate it. Whoever reads the manifest expects the object elsewhere.",
 		Fix: "Delete `metadata.namespace`.",
 	}, {
-		ID: "binding-namespace", Title: "A binding depends on the namespace that the operator is installed in", Severity: Error,
-		Check: checkBindings,
-		Why: "Users choose the operator's namespace, and OLM does not touch the subjects of bindings. In another namespace than the one that " +
-			"is written here, the operator is without these rights.",
-		Fix: "Grant the rights by `permissions` and `clusterPermissions` of the ClusterServiceVersion; OLM makes the bindings for them. In a " +
-			"RoleBinding, leaving the subject's namespace out means that of the binding.",
+		ID: "binding-namespace", Title: "A binding depends on the namespace that the operator is installed in",
+		Severity: Error,
+		Check:    checkBindings,
+		Why: "Users choose the operator's namespace, and OLM does not touch the subjects of bindings. In another " +
+			"namespace than the one that is written here, the operator is without these rights.",
+		Fix: "Grant the rights by `permissions` and `clusterPermissions` of the ClusterServiceVersion; OLM makes the " +
+			"bindings for them. In a RoleBinding, leaving the subject's namespace out means that of the binding.",
 	}}
 }
 
@@ -109,7 +115,8 @@ func checkMetadata(in *Input) []Finding {
 		if o.GroupVersionKind().Group == rbacv1.GroupName { // its names may have colons
 			name = func(text string, _ bool) []string { return content.IsPathSegmentName(text) }
 		}
-		for _, err := range validation.ValidateObjectMetaAccessor(o, o.GetNamespace() != "", name, field.NewPath("metadata")) {
+		for _, err := range validation.ValidateObjectMetaAccessor(o, o.GetNamespace() != "", name,
+			field.NewPath("metadata")) {
 			out = append(out, at(o, clip(err.ErrorBody()), parsePath(err.Field)...))
 		}
 	}
@@ -126,7 +133,8 @@ func checkDuplicates(in *Input) []Finding {
 	for _, o := range in.Bundle.Objects {
 		k := key{o.GroupVersionKind().GroupKind(), o.GetName()}
 		if before := first[k]; before != nil {
-			out = append(out, at(o, fmt.Sprintf("%s %s is in %s too", o.GetKind(), o.GetName(), before.File), "metadata", "name"))
+			out = append(out, at(o, fmt.Sprintf("%s %s is in %s too", o.GetKind(), o.GetName(), before.File),
+				"metadata", "name"))
 			continue
 		}
 		first[k] = o
@@ -139,7 +147,8 @@ func checkNamespaces(in *Input) []Finding {
 	for _, o := range in.Bundle.Objects {
 		// Generators put a placeholder into the ClusterServiceVersion, and everybody is used to it.
 		if name := o.GetNamespace(); name != "" && o != in.Bundle.CSVObject() {
-			out = append(out, at(o, fmt.Sprintf("%s %s names namespace %s", o.GetKind(), o.GetName(), name), "metadata", "namespace"))
+			out = append(out, at(o, fmt.Sprintf("%s %s names namespace %s", o.GetKind(), o.GetName(), name), "metadata",
+				"namespace"))
 		}
 	}
 	return out
@@ -161,12 +170,15 @@ func checkBindings(in *Input) []Finding {
 			switch {
 			case s.Kind != rbacv1.ServiceAccountKind || !slices.Contains(ours, s.Name):
 			case s.Namespace != "":
-				f := at(o, fmt.Sprintf("%s %s names ServiceAccount %s in namespace %s", o.GetKind(), o.GetName(), s.Name, s.Namespace), "subjects", i, "namespace")
+				f := at(o, fmt.Sprintf("%s %s names ServiceAccount %s in namespace %s", o.GetKind(), o.GetName(),
+					s.Name, s.Namespace), "subjects", i, "namespace")
 				f.Severity = Warning
 				out = append(out, f)
 			case cluster:
-				out = append(out, at(o, fmt.Sprintf("ClusterRoleBinding %s does not say in which namespace ServiceAccount %s is; the API server refuses that",
-					o.GetName(), s.Name), "subjects", i))
+				out = append(out, at(o,
+					fmt.Sprintf("ClusterRoleBinding %s does not say in which namespace ServiceAccount %s is; the API "+
+						"server refuses that",
+						o.GetName(), s.Name), "subjects", i))
 			}
 		}
 	}

@@ -25,27 +25,34 @@ import (
 func olmV0Rules() []Rule {
 	return []Rule{{
 		ID: "olmv0-kind", Title: "OLM v0 does not install this kind", Severity: Error, Check: checkV0Kinds,
-		Why: "OLM v0 knows a fixed list of kinds. An InstallPlan with any other one fails as a whole, with `UnsupportedResource`, and the " +
-			"operator is not installed.",
+		Why: "OLM v0 knows a fixed list of kinds. An InstallPlan with any other one fails as a whole, with " +
+			"`UnsupportedResource`, and the operator is not installed.",
 		Fix: "Let the operator create the object, or leave it out of the bundle.",
 	}, {
-		ID: "olmv0-second-document", Title: "OLM v0 reads only the first document of a file", Severity: Error, Check: checkSecondDocument,
-		Why: "What stands behind the first `---` of a manifest file is never installed by OLM v0, and nobody says so. OLM v1 installs it.",
+		ID: "olmv0-second-document", Title: "OLM v0 reads only the first document of a file", Severity: Error,
+		Check: checkSecondDocument,
+		Why: "What stands behind the first `---` of a manifest file is never installed by OLM v0, and nobody says " +
+			"so. OLM v1 installs it.",
 		Fix: "Give every manifest a file of its own.",
 	}, {
 		ID: "olmv0-bundle-size", Title: "The bundle is too large for OLM v0", Severity: Error, Check: checkBundleSize,
-		Why: "OLM v0 unpacks a bundle image into one ConfigMap. The files, each compressed, must fit into 1 MiB; otherwise the unpack Job " +
-			"fails on every cluster.",
-		Fix: "Shorten descriptions in CustomResourceDefinitions (controller-gen has `maxDescLen`), or split the operator.",
+		Why: "OLM v0 unpacks a bundle image into one ConfigMap. The files, each compressed, must fit into 1 MiB; " +
+			"otherwise the unpack Job fails on every cluster.",
+		Fix: "Shorten descriptions in CustomResourceDefinitions (controller-gen has `maxDescLen`), or split the " +
+			"operator.",
 	}, {
-		ID: "olmv0-inline-size", Title: "The bundle is too large to be served without its image", Severity: Info, Check: checkInlineSize,
-		Why: "Bellwether serves bundles straight from the catalog, which needs no unpack Job. One InstallPlan then holds all manifests, and " +
-			"etcd takes no object above 1.5 MiB. This bundle goes through its image instead, which the clusters must be able to pull.",
-		Fix: "Nothing, if the clusters can pull the bundle's image. Otherwise shorten descriptions in CustomResourceDefinitions.",
+		ID: "olmv0-inline-size", Title: "The bundle is too large to be served without its image", Severity: Info,
+		Check: checkInlineSize,
+		Why: "Bellwether serves bundles straight from the catalog, which needs no unpack Job. One InstallPlan then " +
+			"holds all manifests, and " +
+			"etcd takes no object above 1.5 MiB. This bundle goes through its image instead, which the clusters must " +
+			"be able to pull.",
+		Fix: "Nothing, if the clusters can pull the bundle's image. Otherwise shorten descriptions in " +
+			"CustomResourceDefinitions.",
 	}, {
 		ID: "olmv0-webhook-rule", Title: "OLM v0 refuses a webhook's rule", Severity: Error, Check: checkV0WebhookRules,
-		Why: "OLM v0 does not install an operator whose webhooks match all API groups, OLM's own or admission webhooks: they could lock OLM " +
-			"out. The ClusterServiceVersion fails.",
+		Why: "OLM v0 does not install an operator whose webhooks match all API groups, OLM's own or admission " +
+			"webhooks: they could lock OLM out. The ClusterServiceVersion fails.",
 		Fix: "Name the API groups that the webhook is about.",
 	}}
 }
@@ -59,40 +66,47 @@ func olmV1Rules() []Rule {
 		Why: "OLM v1 knows a fixed list of kinds, and refuses a bundle with any other one.",
 		Fix: "Let the operator create the object, or leave it out of the bundle.",
 	}, {
-		ID: "olmv1-install-mode", Title: "OLM v1 cannot install the bundle for all namespaces", Severity: Warning, Check: checkV1InstallMode,
-		Why: "OLM v1 installs an operator for all namespaces unless somebody configures a namespace to watch, and has no MultiNamespace " +
-			"at all.",
+		ID: "olmv1-install-mode", Title: "OLM v1 cannot install the bundle for all namespaces", Severity: Warning,
+		Check: checkV1InstallMode,
+		Why: "OLM v1 installs an operator for all namespaces unless somebody configures a namespace to watch, and " +
+			"has no MultiNamespace at all.",
 		Fix: "Support the install mode AllNamespaces.",
 	}, {
-		ID: "olmv1-dependency", Title: "OLM v1 does not install bundles with dependencies", Severity: Warning, Check: checkV1Dependencies,
-		Why: "OLM v1 resolves no dependencies, and refuses bundles that declare some: required APIs, `olm.package`, `olm.gvk` or " +
-			"`olm.constraint`.",
+		ID: "olmv1-dependency", Title: "OLM v1 does not install bundles with dependencies", Severity: Warning,
+		Check: checkV1Dependencies,
+		Why: "OLM v1 resolves no dependencies, and refuses bundles that declare some: required APIs, `olm.package`, " +
+			"`olm.gvk` or `olm.constraint`.",
 		Fix: "Make the dependency optional and look for it at run time, or document that users install it themselves.",
 	}, {
-		ID: "olmv1-api-service", Title: "OLM v1 does not install API services", Severity: Warning, Check: checkV1APIService,
-		Why: "OLM v1 refuses bundles with `apiservicedefinitions`.",
-		Fix: "Serve the API with a CustomResourceDefinition.",
+		ID: "olmv1-api-service", Title: "OLM v1 does not install API services", Severity: Warning,
+		Check: checkV1APIService,
+		Why:   "OLM v1 refuses bundles with `apiservicedefinitions`.",
+		Fix:   "Serve the API with a CustomResourceDefinition.",
 	}, {
 		ID: "olmv1-webhook", Title: "OLM v1 refuses a webhook definition", Severity: Warning, Check: checkV1Webhooks,
-		Why: "OLM v1 checks webhook definitions before it installs anything: each has a name that is its own and valid, a " +
-			"CustomResourceDefinition has one conversion webhook at most, and bundles with webhooks support no install mode but " +
-			"AllNamespaces (newer releases ask that of conversion webhooks only).",
+		Why: "OLM v1 checks webhook definitions before it installs anything: each has a name that is its own and " +
+			"valid, a " +
+			"CustomResourceDefinition has one conversion webhook at most, and bundles with webhooks support no " +
+			"install mode but AllNamespaces (newer releases ask that of conversion webhooks only).",
 		Fix: "Correct the definition that the finding is at.",
 	}, {
-		ID: "olmv1-webhook-rule", Title: "OLM v1 refuses a webhook's rule", Severity: Warning, Check: checkV1WebhookRules,
-		Why: "OLM v1 does not install an operator whose webhooks match all API groups, OLM's own or admission webhooks: they could lock OLM " +
-			"out.",
+		ID: "olmv1-webhook-rule", Title: "OLM v1 refuses a webhook's rule", Severity: Warning,
+		Check: checkV1WebhookRules,
+		Why: "OLM v1 does not install an operator whose webhooks match all API groups, OLM's own or admission " +
+			"webhooks: they could lock OLM out.",
 		Fix: "Name the API groups that the webhook is about.",
 	}, {
-		ID: "olmv1-deployment", Title: "OLM v1 refuses a Deployment's name", Severity: Warning, Check: checkV1Deployments,
-		Why: "OLM v1 refuses bundles in which two Deployments have one name, or one has a name that the API server would refuse. OLM v0 lets " +
-			"the later one win.",
+		ID: "olmv1-deployment", Title: "OLM v1 refuses a Deployment's name", Severity: Warning,
+		Check: checkV1Deployments,
+		Why: "OLM v1 refuses bundles in which two Deployments have one name, or one has a name that the API server " +
+			"would refuse. OLM v0 lets the later one win.",
 		Fix: "Give each Deployment of `spec.install.spec.deployments` a valid name of its own.",
 	}, {
-		ID: "olmv1-operator-condition", Title: "The operator uses OperatorConditions, which OLM v1 does not have", Severity: Info,
-		Check: checkV1OperatorCondition,
-		Why: "The operator is granted rights to OperatorConditions. That API does not exist under OLM v1, and most operators that need it fail " +
-			"when they start.",
+		ID: "olmv1-operator-condition", Title: "The operator uses OperatorConditions, which OLM v1 does not have",
+		Severity: Info,
+		Check:    checkV1OperatorCondition,
+		Why: "The operator is granted rights to OperatorConditions. That API does not exist under OLM v1, and most " +
+			"operators that need it fail when they start.",
 		Fix: "Let the operator go on where the API is missing.",
 	}}
 }
@@ -100,16 +114,22 @@ func olmV1Rules() []Rule {
 // v0Kinds are what OLM v0.46 installs: the kinds that ExecutePlan in
 // pkg/controller/operators/catalog/operator.go knows, and those of
 // supportedresources.go beside it.
-var v0Kinds = []string{"ClusterServiceVersion", "CustomResourceDefinition", "Subscription", "Secret", "ClusterRole", "ClusterRoleBinding",
-	"Role", "RoleBinding", "ServiceAccount", "Service", "ConfigMap", "PrometheusRule", "ServiceMonitor", "PodDisruptionBudget",
-	"PriorityClass", "VerticalPodAutoscaler", "ConsoleYAMLSample", "ConsoleQuickStart", "ConsoleCLIDownload", "ConsoleLink",
+var v0Kinds = []string{"ClusterServiceVersion", "CustomResourceDefinition", "Subscription", "Secret", "ClusterRole",
+	"ClusterRoleBinding",
+	"Role", "RoleBinding", "ServiceAccount", "Service", "ConfigMap", "PrometheusRule", "ServiceMonitor",
+	"PodDisruptionBudget",
+	"PriorityClass", "VerticalPodAutoscaler", "ConsoleYAMLSample", "ConsoleQuickStart", "ConsoleCLIDownload",
+	"ConsoleLink",
 	"ConsolePlugin", "NetworkPolicy"}
 
 // v1Kinds are what OLM v1 installs: pkg/lib/bundle/supported_resources.go of
 // operator-registry.
-var v1Kinds = []string{"ClusterServiceVersion", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding", "Service", "ServiceAccount",
-	"Role", "RoleBinding", "PrometheusRule", "ServiceMonitor", "Secret", "ConfigMap", "PodDisruptionBudget", "PriorityClass",
-	"VerticalPodAutoscaler", "ConsoleYAMLSample", "ConsoleQuickStart", "ConsoleCLIDownload", "ConsoleLink", "ConsolePlugin",
+var v1Kinds = []string{"ClusterServiceVersion", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding",
+	"Service", "ServiceAccount",
+	"Role", "RoleBinding", "PrometheusRule", "ServiceMonitor", "Secret", "ConfigMap", "PodDisruptionBudget",
+	"PriorityClass",
+	"VerticalPodAutoscaler", "ConsoleYAMLSample", "ConsoleQuickStart", "ConsoleCLIDownload", "ConsoleLink",
+	"ConsolePlugin",
 	"NetworkPolicy", "PodMonitor"}
 
 func checkV0Kinds(in *Input) []Finding { return otherKinds(in.Bundle, v0Kinds, "OLM v0") }
@@ -130,7 +150,8 @@ func checkSecondDocument(in *Input) []Finding {
 	var out []Finding
 	for _, o := range in.Bundle.Objects {
 		if seen[o.File] {
-			out = append(out, at(o, fmt.Sprintf("%s %s is not the first document of its file", o.GetKind(), o.GetName())))
+			out = append(out, at(o, fmt.Sprintf("%s %s is not the first document of its file", o.GetKind(),
+				o.GetName())))
 		}
 		seen[o.File] = true
 	}
@@ -146,7 +167,8 @@ func checkBundleSize(in *Input) []Finding {
 	if err != nil || size*100 <= maxUnpacked*85 {
 		return nil
 	}
-	f := Finding{Message: fmt.Sprintf("its files take %d KiB when compressed one by one; %d KiB fit", size>>10, maxUnpacked>>10)}
+	f := Finding{Message: fmt.Sprintf("its files take %d KiB when compressed one by one; %d KiB fit", size>>10,
+		maxUnpacked>>10)}
 	if size <= maxUnpacked {
 		f.Severity = Warning
 	}
@@ -209,7 +231,8 @@ func checkInlineSize(in *Input) []Finding {
 	if size <= view.DefaultMaxInline {
 		return nil
 	}
-	return []Finding{{Message: fmt.Sprintf("its manifests take %d KiB of an InstallPlan; %d KiB fit", size>>10, view.DefaultMaxInline>>10)}}
+	return []Finding{{Message: fmt.Sprintf("its manifests take %d KiB of an InstallPlan; %d KiB fit", size>>10,
+		view.DefaultMaxInline>>10)}}
 }
 
 func checkV0WebhookRules(in *Input) []Finding {
@@ -233,9 +256,11 @@ func forbiddenWebhookRules(in *Input, groups []string) []Finding {
 				place := []any{"spec", "webhookdefinitions", i, "rules", j, "apiGroups", k}
 				switch {
 				case slices.Contains(groups, group):
-					out = append(out, at(in.Bundle.CSVObject(), fmt.Sprintf("webhook %s matches API group %q", w.GenerateName, group), place...))
+					out = append(out, at(in.Bundle.CSVObject(),
+						fmt.Sprintf("webhook %s matches API group %q", w.GenerateName, group), place...))
 				case group == "admissionregistration.k8s.io" && slices.ContainsFunc(rule.Resources, isAdmission):
-					out = append(out, at(in.Bundle.CSVObject(), fmt.Sprintf("webhook %s matches admission webhooks", w.GenerateName), place...))
+					out = append(out, at(in.Bundle.CSVObject(),
+						fmt.Sprintf("webhook %s matches admission webhooks", w.GenerateName), place...))
 				}
 			}
 		}
@@ -264,8 +289,10 @@ func checkV1InstallMode(in *Input) []Finding {
 		return nil // with no mode at all of-csv objects
 	}
 	f := csvFinding(in, "only MultiNamespace is supported, which OLM v1 does not have", "spec", "installModes")
-	if slices.Contains(modes, operatorsv1alpha1.InstallModeTypeOwnNamespace) || slices.Contains(modes, operatorsv1alpha1.InstallModeTypeSingleNamespace) {
-		f[0].Message = "AllNamespaces is not supported, so every ClusterExtension has to configure the namespace to watch"
+	if slices.Contains(modes, operatorsv1alpha1.InstallModeTypeOwnNamespace) ||
+		slices.Contains(modes, operatorsv1alpha1.InstallModeTypeSingleNamespace) {
+		f[0].Message = "AllNamespaces is not supported, so every ClusterExtension has to configure the namespace to " +
+			"watch"
 		f[0].Severity = Info
 	}
 	return f
@@ -274,18 +301,22 @@ func checkV1InstallMode(in *Input) []Finding {
 func checkV1Dependencies(in *Input) []Finding {
 	var out []Finding
 	for i, required := range in.Bundle.CSV.Spec.CustomResourceDefinitions.Required {
-		out = append(out, csvFinding(in, fmt.Sprintf("%s is required", required.Name), "spec", "customresourcedefinitions", "required", i)...)
+		out = append(out, csvFinding(in, fmt.Sprintf("%s is required", required.Name), "spec",
+			"customresourcedefinitions", "required", i)...)
 	}
 	for i, required := range in.Bundle.CSV.Spec.APIServiceDefinitions.Required {
-		out = append(out, csvFinding(in, fmt.Sprintf("%s is required", required.Name), "spec", "apiservicedefinitions", "required", i)...)
+		out = append(out, csvFinding(in, fmt.Sprintf("%s is required", required.Name), "spec", "apiservicedefinitions",
+			"required", i)...)
 	}
 	for i, d := range in.Bundle.Dependencies {
-		out = append(out, inFile(in, dependenciesFile, d.Type, fmt.Sprintf("dependency %d is of type %s", i+1, d.Type), "dependencies", i))
+		out = append(out, inFile(in, dependenciesFile, d.Type, fmt.Sprintf("dependency %d is of type %s", i+1, d.Type),
+			"dependencies", i))
 	}
 	refused := []string{catalogs.PropertyGVKRequired, catalogs.PropertyPackageRequired, catalogs.PropertyConstraint}
 	for i, p := range in.Bundle.Properties {
 		if slices.Contains(refused, p.Type) {
-			out = append(out, inFile(in, propertiesFile, p.Type, fmt.Sprintf("property %d is of type %s", i+1, p.Type), "properties", i))
+			out = append(out, inFile(in, propertiesFile, p.Type, fmt.Sprintf("property %d is of type %s", i+1, p.Type),
+				"properties", i))
 		}
 	}
 	return out
@@ -294,7 +325,8 @@ func checkV1Dependencies(in *Input) []Finding {
 func checkV1APIService(in *Input) []Finding {
 	var out []Finding
 	for i, d := range in.Bundle.CSV.Spec.APIServiceDefinitions.Owned {
-		out = append(out, csvFinding(in, fmt.Sprintf("API service %s.%s is owned", d.Version, d.Group), "spec", "apiservicedefinitions", "owned", i)...)
+		out = append(out, csvFinding(in, fmt.Sprintf("API service %s.%s is owned", d.Version, d.Group), "spec",
+			"apiservicedefinitions", "owned", i)...)
 	}
 	return out
 }
@@ -307,14 +339,17 @@ func checkV1Webhooks(in *Input) []Finding {
 			out = append(out, csvFinding(in, message, "spec", "webhookdefinitions", i, field)...)
 		}
 	}
-	if modes := supportedModes(in.Bundle); len(definitions) > 0 && !slices.Equal(modes, []operatorsv1alpha1.InstallModeType{operatorsv1alpha1.InstallModeTypeAllNamespaces}) {
-		out = append(out, csvFinding(in, "the bundle has webhooks, and supports other install modes than AllNamespaces", "spec", "installModes")...)
+	if modes := supportedModes(in.Bundle); len(definitions) > 0 &&
+		!slices.Equal(modes, []operatorsv1alpha1.InstallModeType{operatorsv1alpha1.InstallModeTypeAllNamespaces}) {
+		out = append(out, csvFinding(in, "the bundle has webhooks, and supports other install modes than AllNamespaces",
+			"spec", "installModes")...)
 	}
 	return out
 }
 
 // webhookProblems yields what is wrong with a webhook definition, by field.
-func webhookProblems(before []operatorsv1alpha1.WebhookDescription, w operatorsv1alpha1.WebhookDescription) map[string]string {
+func webhookProblems(before []operatorsv1alpha1.WebhookDescription,
+	w operatorsv1alpha1.WebhookDescription) map[string]string {
 	out := map[string]string{}
 	if problems := validation.IsDNS1123Subdomain(w.GenerateName); len(problems) > 0 {
 		out["generateName"] = fmt.Sprintf("%q is no valid name", w.GenerateName)
@@ -326,8 +361,10 @@ func webhookProblems(before []operatorsv1alpha1.WebhookDescription, w operatorsv
 		if earlier.GenerateName == w.GenerateName {
 			out["generateName"] = fmt.Sprintf("two webhooks of type %s are called %s", w.Type, w.GenerateName)
 		}
-		if i := slices.IndexFunc(w.ConversionCRDs, func(crd string) bool { return slices.Contains(earlier.ConversionCRDs, crd) }); i >= 0 {
-			out["conversionCRDs"] = fmt.Sprintf("%s has two conversion webhooks, %s and %s", w.ConversionCRDs[i], earlier.GenerateName, w.GenerateName)
+		if i := slices.IndexFunc(w.ConversionCRDs,
+			func(crd string) bool { return slices.Contains(earlier.ConversionCRDs, crd) }); i >= 0 {
+			out["conversionCRDs"] = fmt.Sprintf("%s has two conversion webhooks, %s and %s", w.ConversionCRDs[i],
+				earlier.GenerateName, w.GenerateName)
 		}
 	}
 	return out
@@ -356,7 +393,8 @@ func checkV1OperatorCondition(in *Input) []Finding {
 	} {
 		for i, p := range permissions {
 			if j := slices.IndexFunc(p.Rules, aboutConditions); j >= 0 {
-				return csvFinding(in, "the operator is granted rights to OperatorConditions", "spec", "install", "spec", field, i, "rules", j)
+				return csvFinding(in, "the operator is granted rights to OperatorConditions", "spec", "install", "spec",
+					field, i, "rules", j)
 			}
 		}
 	}
@@ -364,7 +402,8 @@ func checkV1OperatorCondition(in *Input) []Finding {
 }
 
 func aboutConditions(rule rbacv1.PolicyRule) bool {
-	return slices.Contains(rule.APIGroups, operatorsv1alpha1.GroupName) && slices.ContainsFunc(rule.Resources, func(resource string) bool {
-		return strings.HasPrefix(resource, "operatorconditions")
-	})
+	return slices.Contains(rule.APIGroups, operatorsv1alpha1.GroupName) &&
+		slices.ContainsFunc(rule.Resources, func(resource string) bool {
+			return strings.HasPrefix(resource, "operatorconditions")
+		})
 }

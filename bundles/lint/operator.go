@@ -25,53 +25,70 @@ import (
 // operator-sdk and opm run. What they overlook is found by gapRules.
 func operatorRules() []Rule {
 	return slices.Concat([]Rule{{
-		ID: "of-csv", Title: "The ClusterServiceVersion is invalid, or lacks something", Severity: Error, Check: checkOfCSV,
-		Why: "The validator of operator-framework/api objects to the ClusterServiceVersion. operator-sdk, opm and most catalogs refuse " +
-			"what it calls an error: a required field that is missing, a name that is no label value (which has at most 63 characters), " +
-			"install modes of which none is supported, a `minKubeVersion` that is no version, examples that do not parse.",
-		Fix: "Correct the field that the message names. What is a warning here (such as a missing example) only makes the operator " +
-			"harder to use.",
+		ID: "of-csv", Title: "The ClusterServiceVersion is invalid, or lacks something", Severity: Error,
+		Check: checkOfCSV,
+		Why: "The validator of operator-framework/api objects to the ClusterServiceVersion. operator-sdk, opm and " +
+			"most catalogs refuse " +
+			"what it calls an error: a required field that is missing, a name that is no label value (which has at " +
+			"most 63 characters), " +
+			"install modes of which none is supported, a `minKubeVersion` that is no version, examples that do not " +
+			"parse.",
+		Fix: "Correct the field that the message names. What is a warning here (such as a missing example) only " +
+			"makes the operator harder to use.",
 	}, {
 		ID: "of-crd", Title: "A CustomResourceDefinition is invalid", Severity: Error, Check: checkOfCRD,
-		Why: "The API server validates CustomResourceDefinitions with the same code, and refuses this one: the InstallPlan fails.",
+		Why: "The API server validates CustomResourceDefinitions with the same code, and refuses this one: the " +
+			"InstallPlan fails.",
 		Fix: "Correct the field that the message names. Definitions that controller-gen generated pass.",
 	}, {
-		ID: "of-bundle", Title: "The manifests of the bundle do not fit together", Severity: Error, Check: checkOfBundle,
-		Why: "OLM installs a bundle as a whole. A CustomResourceDefinition that the ClusterServiceVersion does not own (or owns and the " +
-			"bundle does not have), or a ServiceAccount that OLM makes itself, makes it refuse the bundle, or fight over the object.",
-		Fix: "List every version of every CustomResourceDefinition of the bundle that users may use in `spec.customresourcedefinitions.owned`, " +
-			"and delete ServiceAccounts that the ClusterServiceVersion names.",
+		ID: "of-bundle", Title: "The manifests of the bundle do not fit together", Severity: Error,
+		Check: checkOfBundle,
+		Why: "OLM installs a bundle as a whole. A CustomResourceDefinition that the ClusterServiceVersion does not " +
+			"own (or owns and the " +
+			"bundle does not have), or a ServiceAccount that OLM makes itself, makes it refuse the bundle, or fight " +
+			"over the object.",
+		Fix: "List every version of every CustomResourceDefinition of the bundle that users may use in " +
+			"`spec.customresourcedefinitions.owned`, and delete ServiceAccounts that the ClusterServiceVersion names.",
 	}, {
-		ID: "of-object", Title: "A manifest asks for more than an operator should", Severity: Error, Check: checkOfObject,
-		Why: "A PriorityClass that is the global default changes the priority of every Pod of the cluster, and rights to change " +
+		ID: "of-object", Title: "A manifest asks for more than an operator should", Severity: Error,
+		Check: checkOfObject,
+		Why: "A PriorityClass that is the global default changes the priority of every Pod of the cluster, and " +
+			"rights to change " +
 			"PodDisruptionBudgets or OpenShift's default SecurityContextConstraints reach far beyond the operator.",
 		Fix: "Leave `globalDefault` out, and grant only the verbs that the operator needs.",
 	}, {
-		ID: "of-removed-api", Title: "A manifest uses an API that Kubernetes removed", Severity: Error, Check: checkOfRemovedAPI,
-		Why: "The API server of every supported Kubernetes version refuses the manifest, so the InstallPlan fails.",
+		ID: "of-removed-api", Title: "A manifest uses an API that Kubernetes removed", Severity: Error,
+		Check: checkOfRemovedAPI,
+		Why:   "The API server of every supported Kubernetes version refuses the manifest, so the InstallPlan fails.",
 		Fix: "Move the manifest to the version of the API that replaced it; see " +
 			"[the deprecation guide](https://kubernetes.io/docs/reference/using-api/deprecation-guide/).",
 	}, {
-		ID: "of-good-practice", Title: "The bundle does not follow the good practices of the Operator Framework", Severity: Warning,
-		Check: checkOfGoodPractice,
-		Why: "Users rely on the conventions: a name of the form `name.v1.2.3`, channels called candidate, fast and stable, a description " +
-			"of each API. An operator that makes CustomResourceDefinitions itself takes them out of OLM's hands, and out of this check.",
+		ID: "of-good-practice", Title: "The bundle does not follow the good practices of the Operator Framework",
+		Severity: Warning,
+		Check:    checkOfGoodPractice,
+		Why: "Users rely on the conventions: a name of the form `name.v1.2.3`, channels called candidate, fast and " +
+			"stable, a description " +
+			"of each API. An operator that makes CustomResourceDefinitions itself takes them out of OLM's hands, and " +
+			"out of this check.",
 		Fix: "Follow the convention that the message names.",
 	}, {
 		ID: "of-hub", Title: "OperatorHub would not list the bundle", Severity: Warning, Check: checkOfHub,
-		Why: "Catalogs and consoles show the provider, maintainers, links and the icon. OperatorHub.io refuses a bundle where they are " +
-			"not well-formed.",
+		Why: "Catalogs and consoles show the provider, maintainers, links and the icon. OperatorHub.io refuses a " +
+			"bundle where they are not well-formed.",
 		Fix: "Fill in the field that the message names. For a catalog of your own a waiver is as good.",
 	}, {
-		ID: "of-category", Title: "A category or capability level is not one of the standard ones", Severity: Warning, Check: checkOfCategory,
-		Why: "Consoles filter by these annotations; with another value the operator is found by nobody who filters.",
-		Fix: "Use a capability level of `Basic Install`, `Seamless Upgrades`, `Full Lifecycle`, `Deep Insights` or `Auto Pilot`, and the " +
-			"categories that the [documentation of OperatorHub](https://sdk.operatorframework.io/docs/olm-integration/generation/#csv-fields) lists.",
+		ID: "of-category", Title: "A category or capability level is not one of the standard ones", Severity: Warning,
+		Check: checkOfCategory,
+		Why:   "Consoles filter by these annotations; with another value the operator is found by nobody who filters.",
+		Fix: "Use a capability level of `Basic Install`, `Seamless Upgrades`, `Full Lifecycle`, `Deep Insights` or " +
+			"`Auto Pilot`, and the categories that the [documentation of " +
+			"OperatorHub](https://sdk.operatorframework.io/docs/olm-integration/generation/#csv-fields) lists.",
 	}}, gapRules())
 }
 
 func checkOfCSV(in *Input) []Finding {
-	return ofFindings(in.Bundle.CSVObject(), validation.ClusterServiceVersionValidator.Validate(in.Bundle.CSV.DeepCopy()))
+	return ofFindings(in.Bundle.CSVObject(),
+		validation.ClusterServiceVersionValidator.Validate(in.Bundle.CSV.DeepCopy()))
 }
 
 // checkOfCRD leaves definitions of v1beta1 to rule of-removed-api: the
@@ -79,7 +96,8 @@ func checkOfCSV(in *Input) []Finding {
 func checkOfCRD(in *Input) []Finding {
 	var out []Finding
 	for _, crd := range in.Bundle.CRDs {
-		out = append(out, ofFindings(in.Bundle.CRDObject(crd.Name), validation.CustomResourceDefinitionValidator.Validate(crd.DeepCopy()))...)
+		out = append(out, ofFindings(in.Bundle.CRDObject(crd.Name),
+			validation.CustomResourceDefinitionValidator.Validate(crd.DeepCopy()))...)
 	}
 	return out
 }
@@ -110,7 +128,8 @@ func checkOfRemovedAPI(in *Input) []Finding {
 		if o == in.Bundle.CSVObject() {
 			continue
 		}
-		one := &manifests.Bundle{Name: in.Bundle.Name, CSV: in.Bundle.CSV, Objects: []*unstructured.Unstructured{o.Unstructured}}
+		one := &manifests.Bundle{Name: in.Bundle.Name, CSV: in.Bundle.CSV,
+			Objects: []*unstructured.Unstructured{o.Unstructured}}
 		if crd := old[o]; crd != nil {
 			one.V1beta1CRDs = append(one.V1beta1CRDs, crd)
 		}
@@ -120,7 +139,8 @@ func checkOfRemovedAPI(in *Input) []Finding {
 			if version == "" { // it is about spec.minKubeVersion, as of-csv is
 				continue
 			}
-			out = append(out, at(o, o.GetAPIVersion()+" "+o.GetKind()+" was removed in Kubernetes "+version, "apiVersion"))
+			out = append(out, at(o, o.GetAPIVersion()+" "+o.GetKind()+" was removed in Kubernetes "+version,
+				"apiVersion"))
 		}
 	}
 	return out
@@ -133,15 +153,19 @@ func checkOfRemovedAPI(in *Input) []Finding {
 func checkOfGoodPractice(in *Input) []Finding {
 	b := ofBundle(in.Bundle)
 	b.Channels, b.DefaultChannel = nil, ""
-	out := slices.DeleteFunc(ofFindings(in.Bundle.CSVObject(), validation.GoodPracticesValidator.Validate(b)), func(f Finding) bool {
-		return strings.HasPrefix(f.Message, "unable to find the resource requests")
-	})
+	out := slices.DeleteFunc(ofFindings(in.Bundle.CSVObject(), validation.GoodPracticesValidator.Validate(b)),
+		func(f Finding) bool {
+			return strings.HasPrefix(f.Message, "unable to find the resource requests")
+		})
 	empty := &operatorsv1alpha1.ClusterServiceVersion{}
 	for _, channel := range slices.Compact(slices.Sorted(slices.Values(in.Bundle.Channels))) {
-		results := validation.GoodPracticesValidator.Validate(&manifests.Bundle{CSV: empty, Channels: []string{channel}})
-		if slices.ContainsFunc(ofFindings(nil, results), func(f Finding) bool { return strings.HasPrefix(f.Message, "channel(s)") }) {
-			out = append(out, inFile(in, annotationsFile, bundles.AnnotationChannels, fmt.Sprintf("channel %q does not begin with candidate, fast or stable",
-				channel), "annotations", bundles.AnnotationChannels))
+		results := validation.GoodPracticesValidator.Validate(&manifests.Bundle{CSV: empty,
+			Channels: []string{channel}})
+		if slices.ContainsFunc(ofFindings(nil, results),
+			func(f Finding) bool { return strings.HasPrefix(f.Message, "channel(s)") }) {
+			out = append(out, inFile(in, annotationsFile, bundles.AnnotationChannels,
+				fmt.Sprintf("channel %q does not begin with candidate, fast or stable",
+					channel), "annotations", bundles.AnnotationChannels))
 		}
 	}
 	return out
@@ -152,7 +176,10 @@ func checkOfHub(in *Input) []Finding {
 	b := ofBundle(in.Bundle)
 	b.Objects, b.V1beta1CRDs = nil, nil
 	found := ofFindings(in.Bundle.CSVObject(), validation.OperatorHubV2Validator.Validate(b))
-	found = slices.DeleteFunc(found, func(f Finding) bool { return strings.Contains(strings.ToLower(f.Message), "minkubeversion") })
+	found = slices.DeleteFunc(found, func(f Finding) bool {
+		return strings.Contains(strings.ToLower(f.Message),
+			"minkubeversion")
+	})
 	for i, f := range found {
 		found[i].Severity = Info
 		if f.Severity == Error {
@@ -164,7 +191,8 @@ func checkOfHub(in *Input) []Finding {
 
 func checkOfCategory(in *Input) []Finding {
 	b := ofBundle(in.Bundle)
-	results := slices.Concat(validation.StandardCapabilitiesValidator.Validate(b), validation.StandardCategoriesValidator.Validate(b))
+	results := slices.Concat(validation.StandardCapabilitiesValidator.Validate(b),
+		validation.StandardCategoriesValidator.Validate(b))
 	found := ofFindings(in.Bundle.CSVObject(), results)
 	for i := range found {
 		found[i].Severity = Warning
@@ -175,8 +203,9 @@ func checkOfCategory(in *Input) []Finding {
 // ofBundle is the bundle as the validators want it. They change what they are
 // given, so it is a copy. Sizes are left to rule olmv0-bundle-size.
 func ofBundle(b *bundles.Bundle) *manifests.Bundle {
-	out := &manifests.Bundle{Name: b.Name, Package: b.Package, Channels: slices.Clone(b.Channels), DefaultChannel: b.DefaultChannel,
-		CSV: b.CSV.DeepCopy(), V1CRDs: b.CRDs, CompressedSize: 1, Size: 1}
+	out := &manifests.Bundle{Name: b.Name, Package: b.Package, Channels: slices.Clone(b.Channels),
+		DefaultChannel: b.DefaultChannel,
+		CSV:            b.CSV.DeepCopy(), V1CRDs: b.CRDs, CompressedSize: 1, Size: 1}
 	for _, o := range b.Objects {
 		out.Objects = append(out.Objects, o.Unstructured)
 	}
@@ -245,8 +274,10 @@ func ofMessage(o *bundles.Object, e oferrors.Error) string {
 
 // ofRewritten are messages that go on for too long.
 var ofRewritten = []struct{ begins, short string }{
-	{"csv.Spec.minKubeVersion is not informed", "minKubeVersion is missing, so OLM installs the operator on clusters of any version"},
-	{"CSV contains permissions to create CRD", "the operator may create CustomResourceDefinitions, which OLM then knows nothing of"},
+	{"csv.Spec.minKubeVersion is not informed",
+		"minKubeVersion is missing, so OLM installs the operator on clusters of any version"},
+	{"CSV contains permissions to create CRD",
+		"the operator may create CustomResourceDefinitions, which OLM then knows nothing of"},
 }
 
 // ofPlaces says which field the text of an error is about, where the error

@@ -19,7 +19,8 @@ func (r Rule) Markdown() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "# %s\n\n%s. Severity: **%s**.\n\n", r.ID, r.Title, r.Severity)
 	fmt.Fprintf(&out, "## Why it hurts\n\n%s\n\n## How to fix it\n\n%s\n\n", r.Why, r.Fix)
-	fmt.Fprintf(&out, "## Example\n\nThe files are put over [a bundle with nothing wrong](../../bundles/lint/testdata/base).\n\n")
+	fmt.Fprintf(&out, "## Example\n\nThe files are put over [a bundle with nothing "+
+		"wrong](../../bundles/lint/testdata/base).\n\n")
 	fmt.Fprintf(&out, "### Reported\n\n%s\n### Not reported\n\n%s", exampleMarkdown(r.Bad), exampleMarkdown(r.Good))
 	return out.String()
 }
@@ -63,7 +64,8 @@ func exampleFile(name string) string {
 // Index is the page that lists all rules.
 func Index() string {
 	var out strings.Builder
-	out.WriteString("# Lint rules\n\nWhat `bellwether bundle lint` looks for. These pages are written by `make generate`, from the rules themselves.\n\n")
+	out.WriteString("# Lint rules\n\nWhat `bellwether bundle lint` looks for. These pages are written by `make " +
+		"generate`, from the rules themselves.\n\n")
 	out.WriteString("| rule | severity | what is wrong |\n|---|---|---|\n")
 	for _, r := range Rules() {
 		fmt.Fprintf(&out, "| [%s](%s.md) | %s | %s |\n", r.ID, r.ID, r.Severity, r.Title)

@@ -20,31 +20,40 @@ import (
 // rbacRules are about what the operator may do.
 func rbacRules() []Rule {
 	return []Rule{{
-		ID: "rbac-wildcard", Title: "The operator asks for rights by a wildcard", Severity: Warning, Check: eachGrant(checkWildcard),
-		Why: "A wildcard also grants what does not exist yet: every resource that anybody installs later, every verb that Kubernetes adds. " +
+		ID: "rbac-wildcard", Title: "The operator asks for rights by a wildcard", Severity: Warning,
+		Check: eachGrant(checkWildcard),
+		Why: "A wildcard also grants what does not exist yet: every resource that anybody installs later, every verb " +
+			"that Kubernetes adds. " +
 			"Whoever takes over the operator's Pod has all of it. Security reviews of customers stop here.",
-		Fix: "List the groups, resources and verbs that the operator uses. An audit log, or audit2rbac, tells which those are.",
+		Fix: "List the groups, resources and verbs that the operator uses. An audit log, or audit2rbac, tells which " +
+			"those are.",
 	}, {
-		ID: "rbac-escalation", Title: "The operator can give itself any right", Severity: Warning, Check: eachGrant(checkEscalation),
-		Why: "With `escalate` or `bind` on roles, `impersonate` on users, or tokens of any ServiceAccount, the operator's rights have no limit, " +
-			"whatever else its roles say.",
-		Fix: "Grant the operator the rights that it passes on, which lets it bind them without `escalate` or `bind`; or restrict the rule by " +
-			"`resourceNames`.",
+		ID: "rbac-escalation", Title: "The operator can give itself any right", Severity: Warning,
+		Check: eachGrant(checkEscalation),
+		Why: "With `escalate` or `bind` on roles, `impersonate` on users, or tokens of any ServiceAccount, the " +
+			"operator's rights have no limit, whatever else its roles say.",
+		Fix: "Grant the operator the rights that it passes on, which lets it bind them without `escalate` or `bind`; " +
+			"or restrict the rule by `resourceNames`.",
 	}, {
-		ID: "rbac-cluster-secrets", Title: "The operator can read every Secret of the cluster", Severity: Warning, Check: eachGrant(checkSecrets),
-		Why: "All credentials of the cluster are within reach of one Pod, and in its memory, if it caches what it watches. Rights in " +
-			"`permissions` count where the operator can be installed for all namespaces: OLM makes cluster-wide rights of them.",
+		ID: "rbac-cluster-secrets", Title: "The operator can read every Secret of the cluster", Severity: Warning,
+		Check: eachGrant(checkSecrets),
+		Why: "All credentials of the cluster are within reach of one Pod, and in its memory, if it caches what it " +
+			"watches. Rights in " +
+			"`permissions` count where the operator can be installed for all namespaces: OLM makes cluster-wide " +
+			"rights of them.",
 		Fix: "Read Secrets by name (`resourceNames`), or in namespaces that users choose by a RoleBinding of their own.",
 	}, {
-		ID: "rbac-cluster-pods", Title: "The operator can run anything as anybody", Severity: Warning, Check: eachGrant(checkPods),
-		Why: "Whoever can create Pods in every namespace, or run commands in those of others, can use each ServiceAccount and read each Secret " +
-			"that some Pod may use.",
-		Fix: "Let Deployments, StatefulSets or Jobs make Pods, in namespaces that the operator owns. Replace `pods/exec` by an API of the " +
-			"program that runs there.",
+		ID: "rbac-cluster-pods", Title: "The operator can run anything as anybody", Severity: Warning,
+		Check: eachGrant(checkPods),
+		Why: "Whoever can create Pods in every namespace, or run commands in those of others, can use each " +
+			"ServiceAccount and read each Secret that some Pod may use.",
+		Fix: "Let Deployments, StatefulSets or Jobs make Pods, in namespaces that the operator owns. Replace " +
+			"`pods/exec` by an API of the program that runs there.",
 	}, {
-		ID: "rbac-growth", Title: "The operator asks for rights that the version before it had not", Severity: Warning, Check: checkGrowth,
-		Why: "OLM grants whatever a new version asks for, without asking anybody: approving the upgrade approves the rights. So they belong " +
-			"into the review of the release.",
+		ID: "rbac-growth", Title: "The operator asks for rights that the version before it had not", Severity: Warning,
+		Check: checkGrowth,
+		Why: "OLM grants whatever a new version asks for, without asking anybody: approving the upgrade approves the " +
+			"rights. So they belong into the review of the release.",
 		Fix: "Check that the operator needs them, say so in the release notes, and waive this finding for the version.",
 	}}
 }
@@ -66,7 +75,8 @@ func grants(b *bundles.Bundle) []grant {
 	add := func(list []operatorsv1alpha1.StrategyDeploymentPermissions, field string, cluster bool) {
 		for i, p := range list {
 			for j, r := range p.Rules {
-				out = append(out, grant{r, cluster, b.CSVObject(), []any{"spec", "install", "spec", field, i, "rules", j}})
+				out = append(out, grant{r, cluster, b.CSVObject(),
+					[]any{"spec", "install", "spec", field, i, "rules", j}})
 			}
 		}
 	}
@@ -127,7 +137,8 @@ func checkWildcard(g grant) string {
 	for _, f := range []struct {
 		name   string
 		values []string
-	}{{"apiGroups", g.APIGroups}, {"resources", g.Resources}, {"verbs", g.Verbs}, {"nonResourceURLs", g.NonResourceURLs}} {
+	}{{"apiGroups", g.APIGroups}, {"resources", g.Resources}, {"verbs", g.Verbs},
+		{"nonResourceURLs", g.NonResourceURLs}} {
 		if slices.Contains(f.values, "*") {
 			fields = append(fields, f.name)
 		}
@@ -143,9 +154,12 @@ func checkEscalation(g grant) string {
 		return ""
 	}
 	for _, right := range []tuple{
-		{group: rbacv1.GroupName, resource: "clusterroles", verb: "escalate"}, {group: rbacv1.GroupName, resource: "roles", verb: "escalate"},
-		{group: rbacv1.GroupName, resource: "clusterroles", verb: "bind"}, {group: rbacv1.GroupName, resource: "roles", verb: "bind"},
-		{resource: "users", verb: "impersonate"}, {resource: "groups", verb: "impersonate"}, {resource: "serviceaccounts", verb: "impersonate"},
+		{group: rbacv1.GroupName, resource: "clusterroles", verb: "escalate"},
+		{group: rbacv1.GroupName, resource: "roles", verb: "escalate"},
+		{group: rbacv1.GroupName, resource: "clusterroles", verb: "bind"},
+		{group: rbacv1.GroupName, resource: "roles", verb: "bind"},
+		{resource: "users", verb: "impersonate"}, {resource: "groups", verb: "impersonate"},
+		{resource: "serviceaccounts", verb: "impersonate"},
 		{resource: "serviceaccounts/token", verb: "create"},
 	} {
 		if covers(g, right) {
@@ -176,9 +190,11 @@ func checkPods(g grant) string {
 		return ""
 	}
 	for _, right := range []tuple{
-		{resource: "pods", verb: "create"}, {resource: "pods/exec", verb: "create"}, {resource: "pods/exec", verb: "get"},
+		{resource: "pods", verb: "create"}, {resource: "pods/exec", verb: "create"},
+		{resource: "pods/exec", verb: "get"},
 		{resource: "pods/attach", verb: "create"}, {resource: "pods/ephemeralcontainers", verb: "patch"},
-		{resource: "pods/ephemeralcontainers", verb: "update"}, {resource: "nodes/proxy", verb: "create"}, {resource: "nodes/proxy", verb: "get"},
+		{resource: "pods/ephemeralcontainers", verb: "update"}, {resource: "nodes/proxy", verb: "create"},
+		{resource: "nodes/proxy", verb: "get"},
 	} {
 		if covers(g, right) {
 			return fmt.Sprintf("it may %s %s in all namespaces", right.verb, right.resource)
@@ -207,7 +223,8 @@ func covers(g grant, t tuple) bool {
 		})
 	}
 	_, sub, _ := strings.Cut(t.resource, "/")
-	return has(g.APIGroups, t.group) && (has(g.Resources, t.resource) || sub != "" && slices.Contains(g.Resources, "*/"+sub)) &&
+	return has(g.APIGroups, t.group) && (has(g.Resources, t.resource) || sub != "" &&
+		slices.Contains(g.Resources, "*/"+sub)) &&
 		(len(g.ResourceNames) == 0 || slices.Contains(g.ResourceNames, t.name))
 }
 
@@ -229,7 +246,8 @@ func (g grant) tuples() []tuple {
 		for _, group := range g.APIGroups {
 			for _, resource := range g.Resources {
 				for _, name := range names {
-					out = append(out, tuple{cluster: g.cluster, group: group, resource: resource, verb: verb, name: name})
+					out = append(out, tuple{cluster: g.cluster, group: group, resource: resource, verb: verb,
+						name: name})
 				}
 			}
 		}
@@ -250,7 +268,8 @@ func checkGrowth(in *Input) []Finding {
 		if len(added) == 0 {
 			continue
 		}
-		out = append(out, at(g.object, fmt.Sprintf("new since %s%s: %s", in.Predecessor.Version, where(g), clip(compact(added))), g.path...))
+		out = append(out, at(g.object, fmt.Sprintf("new since %s%s: %s", in.Predecessor.Version, where(g),
+			clip(compact(added))), g.path...))
 	}
 	return out
 }

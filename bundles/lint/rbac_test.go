@@ -12,7 +12,8 @@ import (
 
 func TestCovers(t *testing.T) {
 	rule := func(groups, resources, verbs, names []string) grant {
-		return grant{PolicyRule: rbacv1.PolicyRule{APIGroups: groups, Resources: resources, Verbs: verbs, ResourceNames: names}}
+		return grant{PolicyRule: rbacv1.PolicyRule{APIGroups: groups, Resources: resources, Verbs: verbs,
+			ResourceNames: names}}
 	}
 	all := []string{"*"}
 	for name, tc := range map[string]struct {
@@ -20,19 +21,32 @@ func TestCovers(t *testing.T) {
 		right tuple
 		want  bool
 	}{
-		"the same":              {rule([]string{""}, []string{"pods"}, []string{"get"}, nil), tuple{resource: "pods", verb: "get"}, true},
-		"another verb":          {rule([]string{""}, []string{"pods"}, []string{"get"}, nil), tuple{resource: "pods", verb: "list"}, false},
-		"another group":         {rule([]string{"apps"}, []string{"pods"}, []string{"get"}, nil), tuple{resource: "pods", verb: "get"}, false},
-		"everything":            {rule(all, all, all, nil), tuple{group: "apps", resource: "deployments/scale", verb: "get"}, true},
-		"a subresource":         {rule([]string{""}, []string{"pods"}, all, nil), tuple{resource: "pods/exec", verb: "create"}, false},
-		"all such subresources": {rule(all, []string{"*/scale"}, all, nil), tuple{group: "apps", resource: "deployments/scale", verb: "get"}, true},
-		"one by its name":       {rule([]string{""}, []string{"secrets"}, all, []string{"a"}), tuple{resource: "secrets", verb: "get", name: "a"}, true},
-		"all of one name":       {rule([]string{""}, []string{"secrets"}, all, []string{"a"}), tuple{resource: "secrets", verb: "get"}, false},
-		"one of all":            {rule([]string{""}, []string{"secrets"}, all, nil), tuple{resource: "secrets", verb: "get", name: "a"}, true},
-		"a wildcard of a list":  {rule([]string{""}, []string{"pods", "services"}, all, nil), tuple{resource: "*", verb: "get"}, false},
-		"a URL":                 {grant{PolicyRule: rbacv1.PolicyRule{NonResourceURLs: []string{"/metrics"}, Verbs: all}}, tuple{url: "/metrics", verb: "get"}, true},
-		"URLs by a prefix":      {grant{PolicyRule: rbacv1.PolicyRule{NonResourceURLs: []string{"/debug/*"}, Verbs: all}}, tuple{url: "/debug/pprof", verb: "get"}, true},
-		"another URL":           {grant{PolicyRule: rbacv1.PolicyRule{NonResourceURLs: []string{"/debug/*"}, Verbs: all}}, tuple{url: "/metrics", verb: "get"}, false},
+		"the same": {rule([]string{""}, []string{"pods"}, []string{"get"}, nil),
+			tuple{resource: "pods", verb: "get"}, true},
+		"another verb": {rule([]string{""}, []string{"pods"}, []string{"get"}, nil),
+			tuple{resource: "pods", verb: "list"}, false},
+		"another group": {rule([]string{"apps"}, []string{"pods"}, []string{"get"}, nil),
+			tuple{resource: "pods", verb: "get"}, false},
+		"everything": {rule(all, all, all, nil),
+			tuple{group: "apps", resource: "deployments/scale", verb: "get"}, true},
+		"a subresource": {rule([]string{""}, []string{"pods"}, all, nil),
+			tuple{resource: "pods/exec", verb: "create"}, false},
+		"all such subresources": {rule(all, []string{"*/scale"}, all, nil),
+			tuple{group: "apps", resource: "deployments/scale", verb: "get"}, true},
+		"one by its name": {rule([]string{""}, []string{"secrets"}, all, []string{"a"}),
+			tuple{resource: "secrets", verb: "get", name: "a"}, true},
+		"all of one name": {rule([]string{""}, []string{"secrets"}, all, []string{"a"}),
+			tuple{resource: "secrets", verb: "get"}, false},
+		"one of all": {rule([]string{""}, []string{"secrets"}, all, nil),
+			tuple{resource: "secrets", verb: "get", name: "a"}, true},
+		"a wildcard of a list": {rule([]string{""}, []string{"pods", "services"}, all, nil),
+			tuple{resource: "*", verb: "get"}, false},
+		"a URL": {grant{PolicyRule: rbacv1.PolicyRule{NonResourceURLs: []string{"/metrics"},
+			Verbs: all}}, tuple{url: "/metrics", verb: "get"}, true},
+		"URLs by a prefix": {grant{PolicyRule: rbacv1.PolicyRule{NonResourceURLs: []string{"/debug/*"},
+			Verbs: all}}, tuple{url: "/debug/pprof", verb: "get"}, true},
+		"another URL": {grant{PolicyRule: rbacv1.PolicyRule{NonResourceURLs: []string{"/debug/*"},
+			Verbs: all}}, tuple{url: "/metrics", verb: "get"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := covers(tc.grant, tc.right); got != tc.want {
@@ -44,8 +58,10 @@ func TestCovers(t *testing.T) {
 
 func TestCompact(t *testing.T) {
 	got := compact([]tuple{
-		{resource: "pods", verb: "get"}, {resource: "pods", verb: "list"}, {resource: "services", verb: "get"}, {resource: "services", verb: "list"},
-		{group: "apps", resource: "deployments", verb: "delete"}, {resource: "secrets", name: "a", verb: "get"}, {url: "/metrics", verb: "get"},
+		{resource: "pods", verb: "get"}, {resource: "pods", verb: "list"}, {resource: "services", verb: "get"},
+		{resource: "services", verb: "list"},
+		{group: "apps", resource: "deployments", verb: "delete"}, {resource: "secrets", name: "a", verb: "get"},
+		{url: "/metrics", verb: "get"},
 	})
 	want := "delete on deployments.apps; get on /metrics, secrets a; get, list on pods, services"
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -61,12 +77,26 @@ func TestGrowth(t *testing.T) {
 		text string
 		want []string
 	}{
-		"fewer":                         {head + "clusterPermissions: null\n" + touch, nil},
-		"from one role to the other":    {head + "clusterPermissions:\n      - serviceAccountName: echo-operator\n        rules: []\n      permissions:\n      - serviceAccountName: echo-operator\n        rules: [{apiGroups: [apps], resources: [deployments], verbs: [get]}]\n" + touch, nil},
-		"no predecessor":                {head + "clusterPermissions:\n      - serviceAccountName: echo-operator\n        rules: [{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]\n", nil},
-		"everything":                    {head + "clusterPermissions:\n      - serviceAccountName: echo-operator\n        rules: [{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]\n" + touch, []string{"new since 1.0.0, in all namespaces: * on *.*"}},
-		"a role among the manifests":    {"-- manifests/role.yaml --\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: extra}\nrules: [{apiGroups: [''], resources: [nodes], verbs: [list]}]\n-- manifests/binding.yaml --\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: extra}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: extra}\nsubjects: []\n" + touch, []string{"new since 1.0.0, in all namespaces: list on nodes"}},
-		"a role that nothing binds yet": {"-- manifests/role.yaml --\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: extra}\nrules: [{apiGroups: [''], resources: [nodes], verbs: [list]}]\n" + touch, nil},
+		"fewer": {head + "clusterPermissions: null\n" + touch, nil},
+		"from one role to the other": {head +
+			"clusterPermissions:\n      - serviceAccountName: echo-operator\n        rules: []\n      permissions:\n " +
+			"     - serviceAccountName: echo-operator\n        rules: [{apiGroups: [apps], resources: [deployments], " +
+			"verbs: [get]}]\n" + touch, nil},
+		"no predecessor": {head +
+			"clusterPermissions:\n      - serviceAccountName: echo-operator\n        rules: [{apiGroups: ['*'], " +
+			"resources: ['*'], verbs: ['*']}]\n", nil},
+		"everything": {head +
+			"clusterPermissions:\n      - serviceAccountName: echo-operator\n        rules: [{apiGroups: ['*'], " +
+			"resources: ['*'], verbs: ['*']}]\n" + touch, []string{"new since 1.0.0, in all namespaces: * on *.*"}},
+		"a role among the manifests": {"-- manifests/role.yaml --\napiVersion: " +
+			"rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: extra}\nrules: [{apiGroups: [''], " +
+			"resources: [nodes], verbs: [list]}]\n-- manifests/binding.yaml --\napiVersion: " +
+			"rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: extra}\nroleRef: {apiGroup: " +
+			"rbac.authorization.k8s.io, kind: ClusterRole, name: extra}\nsubjects: []\n" + touch,
+			[]string{"new since 1.0.0, in all namespaces: list on nodes"}},
+		"a role that nothing binds yet": {"-- manifests/role.yaml --\napiVersion: " +
+			"rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: extra}\nrules: [{apiGroups: [''], " +
+			"resources: [nodes], verbs: [list]}]\n" + touch, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in, o := examplePlay(t, tc.text)

@@ -81,7 +81,8 @@ func faultyReport(t *testing.T) Report {
 	in, o := examplePlay(t, faulty)
 	o.FailOn, o.Directory = Error, "bundle"
 	for _, rule := range Rules() { // those of other files come and go
-		if strings.HasPrefix(rule.ID, "of-") || strings.HasPrefix(rule.ID, "image-") || strings.HasPrefix(rule.ID, "waiver-") ||
+		if strings.HasPrefix(rule.ID, "of-") || strings.HasPrefix(rule.ID, "image-") ||
+			strings.HasPrefix(rule.ID, "waiver-") ||
 			strings.HasPrefix(rule.ID, "olmv") || rule.ID == "bundle-annotations" {
 			o.Only = append(o.Only, rule.ID)
 		}
@@ -92,7 +93,8 @@ func faultyReport(t *testing.T) Report {
 func TestText(t *testing.T) {
 	report := faultyReport(t)
 	golden(t, "testdata/report.txt", report.Text(TextStyle{}))
-	golden(t, "testdata/report-all-coloured.txt", report.Text(TextStyle{Colour: true, All: true, Program: "kubectl bellwether"}))
+	golden(t, "testdata/report-all-coloured.txt",
+		report.Text(TextStyle{Colour: true, All: true, Program: "kubectl bellwether"}))
 	in, o := examplePlay(t, "")
 	clean := Run(in, o)
 	golden(t, "testdata/report-clean.txt", clean.Text(TextStyle{}))
@@ -196,18 +198,22 @@ func TestFailed(t *testing.T) {
 
 func TestParseWaivers(t *testing.T) {
 	for name, test := range map[string]struct{ text, problem string }{
-		"empty":           {"", ""},
-		"whole":           {"waivers:\n- {rule: of-hub, file: 'manifests/*', path: 'spec.*', reason: ours, expires: 2027-01-01}", ""},
-		"no reason":       {"waivers:\n- {rule: of-hub, reason: ' ', expires: 2027-01-01}", "line 2: a waiver needs a reason"},
-		"no end":          {"waivers:\n- {rule: of-hub, reason: ours}", "needs a day"},
-		"no such day":     {"waivers:\n- {rule: of-hub, reason: ours, expires: 2027-02-30}", "needs a day"},
-		"no such rule":    {"waivers:\n\n- {rule: of-hubb, reason: ours, expires: 2027-01-01}", `line 3: there is no rule "of-hubb"`},
-		"no such field":   {"waivers:\n- {rule: of-hub, because: ours, expires: 2027-01-01}", `no field "because"`},
-		"another list":    {"waiver:\n- {rule: of-hub}", "field waiver not found"},
-		"no list":         {"waivers: all", "cannot unmarshal"},
-		"no object":       {"waivers: [of-hub]", "text fields only"},
-		"waives a waiver": {"waivers:\n- {rule: waiver-expired, reason: ours, expires: 2027-01-01}", "cannot be waived"},
-		"no YAML":         {"{", "bad waivers"},
+		"empty": {"", ""},
+		"whole": {"waivers:\n- {rule: of-hub, file: 'manifests/*', path: 'spec.*', reason: ours, expires: " +
+			"2027-01-01}", ""},
+		"no reason": {"waivers:\n- {rule: of-hub, reason: ' ', expires: 2027-01-01}",
+			"line 2: a waiver needs a reason"},
+		"no end":      {"waivers:\n- {rule: of-hub, reason: ours}", "needs a day"},
+		"no such day": {"waivers:\n- {rule: of-hub, reason: ours, expires: 2027-02-30}", "needs a day"},
+		"no such rule": {"waivers:\n\n- {rule: of-hubb, reason: ours, expires: 2027-01-01}",
+			`line 3: there is no rule "of-hubb"`},
+		"no such field": {"waivers:\n- {rule: of-hub, because: ours, expires: 2027-01-01}", `no field "because"`},
+		"another list":  {"waiver:\n- {rule: of-hub}", "field waiver not found"},
+		"no list":       {"waivers: all", "cannot unmarshal"},
+		"no object":     {"waivers: [of-hub]", "text fields only"},
+		"waives a waiver": {"waivers:\n- {rule: waiver-expired, reason: ours, expires: 2027-01-01}",
+			"cannot be waived"},
+		"no YAML": {"{", "bad waivers"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := ParseWaivers([]byte(test.text))
@@ -223,7 +229,8 @@ func TestParseWaivers(t *testing.T) {
 
 // A waiver counts until the end of its last day, and for what it names only.
 func TestWaiverCovers(t *testing.T) {
-	waivers, err := ParseWaivers([]byte("waivers:\n- {rule: of-hub, file: 'manifests/*.yaml', path: 'spec.versions[0].*', reason: ours, expires: 2026-11-21}"))
+	waivers, err := ParseWaivers([]byte("waivers:\n- {rule: of-hub, file: 'manifests/*.yaml', path: " +
+		"'spec.versions[0].*', reason: ours, expires: 2026-11-21}"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +258,8 @@ func TestWaiverCovers(t *testing.T) {
 }
 
 func TestPaths(t *testing.T) {
-	for _, text := range []string{"", "spec", "spec.versions[0].schema", "metadata.annotations[a.b/c]", "a[0][1].b", "spec.properties[x y].z"} {
+	for _, text := range []string{"", "spec", "spec.versions[0].schema", "metadata.annotations[a.b/c]", "a[0][1].b",
+		"spec.properties[x y].z"} {
 		path := parsePath(text)
 		got := fieldPath(path...)
 		if strings.Contains(text, "x y") { // a key that needs no brackets

@@ -20,69 +20,95 @@ import (
 // runtimeRules are about how the operator itself runs.
 func runtimeRules() []Rule {
 	return slices.Concat([]Rule{{
-		ID: "runtime-cpu-request", Title: "A container requests no CPU", Severity: Warning, Check: eachContainer(checkRequest(corev1.ResourceCPU)),
-		Why: "On a busy node the operator gets no time: it loses its lease, misses its probes and restarts, at the moment when it is " +
+		ID: "runtime-cpu-request", Title: "A container requests no CPU", Severity: Warning,
+		Check: eachContainer(checkRequest(corev1.ResourceCPU)),
+		Why: "On a busy node the operator gets no time: it loses its lease, misses its probes and restarts, at the " +
+			"moment when it is " +
 			"needed. The validator of operator-framework/api is content with a request for memory alone.",
 		Fix: "Request what the operator uses at rest, such as `cpu: 10m`. Leave the limit out, or well above.",
 	}, {
-		ID: "runtime-memory-request", Title: "A container requests no memory", Severity: Warning, Check: eachContainer(checkRequest(corev1.ResourceMemory)),
-		Why: "The scheduler puts the Pod where there is no memory left, and the kernel kills it first. The validator of " +
-			"operator-framework/api is content with a request for CPU alone.",
+		ID: "runtime-memory-request", Title: "A container requests no memory", Severity: Warning,
+		Check: eachContainer(checkRequest(corev1.ResourceMemory)),
+		Why: "The scheduler puts the Pod where there is no memory left, and the kernel kills it first. The validator " +
+			"of operator-framework/api is content with a request for CPU alone.",
 		Fix: "Request what the operator uses on a large cluster: caches grow with what it watches.",
 	}, {
-		ID: "runtime-liveness", Title: "A container has no liveness probe", Severity: Warning, Check: eachContainer(checkLiveness),
-		Why: "An operator that hangs stays so until somebody notices that nothing happens any more.",
-		Fix: "Add a `livenessProbe` on `/healthz`; controller-runtime serves it (`--health-probe-bind-address`).",
+		ID: "runtime-liveness", Title: "A container has no liveness probe", Severity: Warning,
+		Check: eachContainer(checkLiveness),
+		Why:   "An operator that hangs stays so until somebody notices that nothing happens any more.",
+		Fix:   "Add a `livenessProbe` on `/healthz`; controller-runtime serves it (`--health-probe-bind-address`).",
 	}, {
-		ID: "runtime-readiness", Title: "A container has no readiness probe", Severity: Warning, Check: eachContainer(checkReadiness),
-		Why: "OLM takes a Deployment for available, and the ClusterServiceVersion for Succeeded, as soon as the process runs. An upgrade " +
-			"to a version that cannot start its work counts as a success, and webhooks get requests before they can answer.",
+		ID: "runtime-readiness", Title: "A container has no readiness probe", Severity: Warning,
+		Check: eachContainer(checkReadiness),
+		Why: "OLM takes a Deployment for available, and the ClusterServiceVersion for Succeeded, as soon as the " +
+			"process runs. An upgrade " +
+			"to a version that cannot start its work counts as a success, and webhooks get requests before they can " +
+			"answer.",
 		Fix: "Add a `readinessProbe` on `/readyz` that fails until caches are filled.",
 	}, {
-		ID: "runtime-leader-election", Title: "Several replicas do not agree on a leader", Severity: Error, Check: eachDeployment(checkLeaderElection),
-		Why: "Two replicas that both act undo each other's work, and create what must exist once twice. Where the operator elects a leader " +
-			"but has no right to Leases, no replica ever starts to work.",
-		Fix: "Start the operator with `--leader-elect`, and give it `get`, `create` and `update` on `leases.coordination.k8s.io` in " +
+		ID: "runtime-leader-election", Title: "Several replicas do not agree on a leader", Severity: Error,
+		Check: eachDeployment(checkLeaderElection),
+		Why: "Two replicas that both act undo each other's work, and create what must exist once twice. Where the " +
+			"operator elects a leader but has no right to Leases, no replica ever starts to work.",
+		Fix: "Start the operator with `--leader-elect`, and give it `get`, `create` and `update` on " +
+			"`leases.coordination.k8s.io` in " +
 			"`permissions`. Or run one replica. Waive this finding where the replicas share their work by other means.",
 	}, {
 		ID: "runtime-metrics", Title: "Nobody can collect the operator's metrics", Severity: Info, Check: checkMetrics,
-		Why: "Without metrics nobody can tell an operator that fails all the time from one that has nothing to do, and no objective can be set.",
-		Fix: "Name a port of the container `metrics` (or such), and add a Service that selects the Pod and has that port.",
+		Why: "Without metrics nobody can tell an operator that fails all the time from one that has nothing to do, " +
+			"and no objective can be set.",
+		Fix: "Name a port of the container `metrics` (or such), and add a Service that selects the Pod and has that " +
+			"port.",
 	}, {
-		ID: "runtime-pdb", Title: "Several replicas have no PodDisruptionBudget", Severity: Warning, Check: eachDeployment(checkHasPDB),
-		Why: "A drain may evict all replicas at once, and with them the webhooks that they serve. Several replicas are then no better than one.",
-		Fix: "Add a PodDisruptionBudget with `maxUnavailable: 1` that selects the Pods; OLM installs it with the bundle.",
+		ID: "runtime-pdb", Title: "Several replicas have no PodDisruptionBudget", Severity: Warning,
+		Check: eachDeployment(checkHasPDB),
+		Why: "A drain may evict all replicas at once, and with them the webhooks that they serve. Several replicas " +
+			"are then no better than one.",
+		Fix: "Add a PodDisruptionBudget with `maxUnavailable: 1` that selects the Pods; OLM installs it with the " +
+			"bundle.",
 	}, {
-		ID: "runtime-priority-class", Title: "The operator's Pods have no priority class", Severity: Info, Check: eachDeployment(checkPriority),
-		Why: "When a node runs out of room, Pods without a priority go first, and what the operator looks after is alone.",
-		Fix: "Set `priorityClassName`: `system-cluster-critical` for what the cluster cannot do without, otherwise a class of the bundle's own.",
+		ID: "runtime-priority-class", Title: "The operator's Pods have no priority class", Severity: Info,
+		Check: eachDeployment(checkPriority),
+		Why: "When a node runs out of room, Pods without a priority go first, and what the operator looks after is " +
+			"alone.",
+		Fix: "Set `priorityClassName`: `system-cluster-critical` for what the cluster cannot do without, otherwise a " +
+			"class of the bundle's own.",
 	}}, securityRules())
 }
 
 func securityRules() []Rule {
 	return []Rule{{
-		ID: "runtime-run-as-root", Title: "A container may run as root", Severity: Warning, Check: eachContainer(checkRoot),
-		Why: "Whoever breaks out of the container is root on the node. Namespaces that enforce the restricted Pod Security Standard refuse " +
-			"the Pod, so that the operator never starts there.",
-		Fix: "Set `securityContext.runAsNonRoot: true` on the Pod, and give the image a numeric `USER`. Leave `runAsUser` out: OpenShift chooses one.",
+		ID: "runtime-run-as-root", Title: "A container may run as root", Severity: Warning,
+		Check: eachContainer(checkRoot),
+		Why: "Whoever breaks out of the container is root on the node. Namespaces that enforce the restricted Pod " +
+			"Security Standard refuse the Pod, so that the operator never starts there.",
+		Fix: "Set `securityContext.runAsNonRoot: true` on the Pod, and give the image a numeric `USER`. Leave " +
+			"`runAsUser` out: OpenShift chooses one.",
 	}, {
-		ID: "runtime-privilege-escalation", Title: "A container may gain privileges", Severity: Warning, Check: eachContainer(checkPrivileges),
-		Why: "A privileged container is the node, and a set-uid program in the image makes root of any user. The restricted Pod Security " +
-			"Standard refuses both.",
+		ID: "runtime-privilege-escalation", Title: "A container may gain privileges", Severity: Warning,
+		Check: eachContainer(checkPrivileges),
+		Why: "A privileged container is the node, and a set-uid program in the image makes root of any user. The " +
+			"restricted Pod Security Standard refuses both.",
 		Fix: "Set `securityContext.allowPrivilegeEscalation: false`, and no `privileged: true`, on every container.",
 	}, {
-		ID: "runtime-capabilities", Title: "A container keeps capabilities that it does not need", Severity: Warning, Check: eachContainer(checkCapabilities),
-		Why: "The default set lets a container forge packets and change owners of files. An operator that talks to the API server needs none. " +
-			"The restricted Pod Security Standard refuses the Pod.",
+		ID: "runtime-capabilities", Title: "A container keeps capabilities that it does not need", Severity: Warning,
+		Check: eachContainer(checkCapabilities),
+		Why: "The default set lets a container forge packets and change owners of files. An operator that talks to " +
+			"the API server needs none. The restricted Pod Security Standard refuses the Pod.",
 		Fix: "Set `securityContext.capabilities.drop: [ALL]` on every container; add NET_BIND_SERVICE at most.",
 	}, {
-		ID: "runtime-seccomp", Title: "A container has no seccomp profile", Severity: Warning, Check: eachContainer(checkSeccomp),
-		Why: "Without one every system call of the kernel is within reach. The restricted Pod Security Standard refuses the Pod.",
+		ID: "runtime-seccomp", Title: "A container has no seccomp profile", Severity: Warning,
+		Check: eachContainer(checkSeccomp),
+		Why: "Without one every system call of the kernel is within reach. The restricted Pod Security Standard " +
+			"refuses the Pod.",
 		Fix: "Set `securityContext.seccompProfile: {type: RuntimeDefault}` on the Pod.",
 	}, {
-		ID: "runtime-writable-root", Title: "A container can write to its own image", Severity: Info, Check: eachContainer(checkReadOnly),
-		Why: "An intruder can leave programs behind, and what the operator writes there uses up the node's disk unseen.",
-		Fix: "Set `securityContext.readOnlyRootFilesystem: true`, and mount an `emptyDir` where the operator has to write.",
+		ID: "runtime-writable-root", Title: "A container can write to its own image", Severity: Info,
+		Check: eachContainer(checkReadOnly),
+		Why: "An intruder can leave programs behind, and what the operator writes there uses up the node's disk " +
+			"unseen.",
+		Fix: "Set `securityContext.readOnlyRootFilesystem: true`, and mount an `emptyDir` where the operator has to " +
+			"write.",
 	}}
 }
 
@@ -129,14 +155,15 @@ func (d deployment) containers() []container {
 	return out
 }
 
-// eachDeployment makes a check of the bundle out of one of a Deployment, which returns a message and the path below it; an
-// empty message is none.
+// eachDeployment makes a check of the bundle out of one of a Deployment, which returns a message and the path below it;
+// an empty message is none.
 func eachDeployment(check func(deployment) (string, []any)) func(*Input) []Finding {
 	return func(in *Input) []Finding {
 		var out []Finding
 		for _, d := range deployments(in.Bundle) {
 			if message, path := check(d); message != "" {
-				out = append(out, at(in.Bundle.CSVObject(), fmt.Sprintf("deployment %s %s", d.Name, message), slices.Concat(d.path, path)...))
+				out = append(out, at(in.Bundle.CSVObject(), fmt.Sprintf("deployment %s %s", d.Name, message),
+					slices.Concat(d.path, path)...))
 			}
 		}
 		return out
@@ -150,7 +177,8 @@ func eachContainer(check func(container) (string, []any)) func(*Input) []Finding
 		for _, d := range deployments(in.Bundle) {
 			for _, c := range d.containers() {
 				if message, path := check(c); message != "" {
-					out = append(out, at(in.Bundle.CSVObject(), fmt.Sprintf("container %s of deployment %s %s", c.Name, d.Name, message),
+					out = append(out, at(in.Bundle.CSVObject(),
+						fmt.Sprintf("container %s of deployment %s %s", c.Name, d.Name, message),
 						slices.Concat(c.path, path)...))
 				}
 			}
@@ -195,7 +223,8 @@ func checkLeaderElection(d deployment) (string, []any) {
 	case !mayElect(d.bundle) && elects == yes:
 		return fmt.Sprintf("has %d replicas that elect a leader, and no right to leases", d.replicas()), at
 	case !mayElect(d.bundle) && !d.servesWebhooksOnly():
-		return fmt.Sprintf("has %d replicas, and neither a flag for leader election nor a right to leases", d.replicas()), at
+		return fmt.Sprintf("has %d replicas, and neither a flag for leader election nor a right to leases",
+			d.replicas()), at
 	}
 	return "", nil
 }
@@ -215,12 +244,14 @@ const (
 	no
 )
 
-// elects looks for the flag that operators conventionally have: --leader-elect, --enable-leader-election, --leader-election and so on.
+// elects looks for the flag that operators conventionally have: --leader-elect, --enable-leader-election,
+// --leader-election and so on.
 func elects(d deployment) answer {
 	for _, c := range d.containers() {
 		for _, arg := range slices.Concat(c.Command, c.Args) {
 			flag, value, given := strings.Cut(strings.TrimLeft(arg, "-"), "=")
-			if flag = strings.ReplaceAll(strings.TrimPrefix(flag, "enable-"), "election", "elect"); flag != "leader-elect" {
+			if flag = strings.ReplaceAll(strings.TrimPrefix(flag, "enable-"), "election",
+				"elect"); flag != "leader-elect" {
 				continue
 			}
 			if given && value != "true" {
@@ -247,11 +278,16 @@ func checkMetrics(in *Input) []Finding {
 		return nil
 	}
 	for _, d := range all {
-		if slices.ContainsFunc(d.containers(), func(c container) bool { return slices.ContainsFunc(c.Ports, isMetrics) }) {
-			return []Finding{at(in.Bundle.CSVObject(), fmt.Sprintf("deployment %s has a port for metrics, and no Service leads to it", d.Name), d.path...)}
+		if slices.ContainsFunc(d.containers(), func(c container) bool {
+			return slices.ContainsFunc(c.Ports,
+				isMetrics)
+		}) {
+			return []Finding{at(in.Bundle.CSVObject(),
+				fmt.Sprintf("deployment %s has a port for metrics, and no Service leads to it", d.Name), d.path...)}
 		}
 	}
-	return []Finding{at(in.Bundle.CSVObject(), "no container has a port for metrics, and no Service leads to one", "spec", "install", "spec", "deployments")}
+	return []Finding{at(in.Bundle.CSVObject(), "no container has a port for metrics, and no Service leads to one",
+		"spec", "install", "spec", "deployments")}
 }
 
 func isMetrics(p corev1.ContainerPort) bool { return strings.Contains(p.Name, "metrics") }
@@ -260,11 +296,13 @@ func hasKind(b *bundles.Bundle, kind string) bool {
 	return slices.ContainsFunc(b.Objects, func(o *bundles.Object) bool { return o.GetKind() == kind })
 }
 
-// collected says whether a Service of the bundle leads to the Deployment's metrics. Where a ServiceMonitor comes with it, any does.
+// collected says whether a Service of the bundle leads to the Deployment's metrics. Where a ServiceMonitor comes with
+// it, any does.
 func collected(d deployment) bool {
 	return slices.ContainsFunc(d.bundle.Objects, func(o *bundles.Object) bool {
 		var service corev1.Service
-		if o.GetKind() != "Service" || runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &service) != nil ||
+		if o.GetKind() != "Service" || runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object,
+			&service) != nil ||
 			len(service.Spec.Selector) == 0 || !within(service.Spec.Selector, d.Spec.Template.Labels) {
 			return false
 		}
@@ -296,12 +334,14 @@ func within(part, all map[string]string) bool {
 func checkHasPDB(d deployment) (string, []any) {
 	if d.replicas() < 2 || slices.ContainsFunc(d.bundle.Objects, func(o *bundles.Object) bool {
 		var pdb policyv1.PodDisruptionBudget
-		return o.GetKind() == "PodDisruptionBudget" && runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &pdb) == nil &&
+		return o.GetKind() == "PodDisruptionBudget" &&
+			runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &pdb) == nil &&
 			selects(pdb.Spec.Selector, d.Spec.Template.Labels)
 	}) {
 		return "", nil
 	}
-	return fmt.Sprintf("has %d replicas, and no PodDisruptionBudget selects them", d.replicas()), []any{"spec", "replicas"}
+	return fmt.Sprintf("has %d replicas, and no PodDisruptionBudget selects them", d.replicas()),
+		[]any{"spec", "replicas"}
 }
 
 func checkPriority(d deployment) (string, []any) {

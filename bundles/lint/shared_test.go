@@ -61,7 +61,8 @@ func TestPublishedBundles(t *testing.T) {
 				return sharedInput(t, "grafana-operator", "5.9.2", "5.6.3", "5.8.1", "5.9.0")
 			},
 			want: []string{"container-image", "replaces-invalid"},
-			miss: []string{"image-digest", "image-unlisted", "crd-schema-invalid", "of-crd", "version-taken", "olmv0-bundle-size"},
+			miss: []string{"image-digest", "image-unlisted", "crd-schema-invalid", "of-crd", "version-taken",
+				"olmv0-bundle-size"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

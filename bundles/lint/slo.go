@@ -19,12 +19,14 @@ const propertiesFile = bundles.MetadataDir + "/properties.yaml"
 // watchRules are about how Bellwether watches the operator.
 func watchRules() []Rule {
 	return []Rule{{
-		ID: "slo-profile", Title: "What the bundle says of its own SLOs cannot be used", Severity: Error, Check: checkSLO,
-		Why: "The hub takes the objectives and the Services to probe of a new operator from the property `" + catalogs.PropertySLO + "`. One " +
-			"that it cannot read is left out, and the operator is watched by the default profile alone; a probe of a Service that " +
-			"does not exist pages from the first minute.",
-		Fix: "Correct the value as the message says; the fields are those of an OperatorSLO's spec. Probe Services of the bundle, or " +
-			"those that the operator makes itself whenever it runs.",
+		ID: "slo-profile", Title: "What the bundle says of its own SLOs cannot be used", Severity: Error,
+		Check: checkSLO,
+		Why: "The hub takes the objectives and the Services to probe of a new operator from the property `" +
+			catalogs.PropertySLO + "`. One " +
+			"that it cannot read is left out, and the operator is watched by the default profile alone; a probe of a " +
+			"Service that does not exist pages from the first minute.",
+		Fix: "Correct the value as the message says; the fields are those of an OperatorSLO's spec. Probe Services " +
+			"of the bundle, or those that the operator makes itself whenever it runs.",
 	}}
 }
 

@@ -29,37 +29,48 @@ const (
 func supplyChainRules() []Rule {
 	return []Rule{{
 		ID: "image-digest", Title: "An image is not pinned by digest", Severity: Warning, Check: checkImageDigest,
-		Why: "A tag can be moved. Clusters that install the same version on different days may then run different code, what was tested " +
+		Why: "A tag can be moved. Clusters that install the same version on different days may then run different " +
+			"code, what was tested " +
 			"is not what runs, and mirrors for disconnected clusters break: they copy images by digest.",
-		Fix: "Write `name@sha256:…` instead of `name:tag`. `bellwether bundle build --pin` resolves tags when the bundle is built.",
+		Fix: "Write `name@sha256:…` instead of `name:tag`. `bellwether bundle build --pin` resolves tags when the " +
+			"bundle is built.",
 	}, {
 		ID: "image-invalid", Title: "An image reference cannot be parsed", Severity: Error, Check: checkImageInvalid,
 		Why: "The kubelet refuses the reference, so the operator's Pod never starts.",
 		Fix: "Write it as `registry/repository@sha256:…`.",
 	}, {
-		ID: "image-unlisted", Title: "An image is used but not listed in relatedImages", Severity: Warning, Check: checkImageUnlisted,
-		Why: "Mirrors for disconnected clusters copy the images of `spec.relatedImages` and no others. An image that is missing there " +
-			"cannot be pulled on such a cluster.",
+		ID: "image-unlisted", Title: "An image is used but not listed in relatedImages", Severity: Warning,
+		Check: checkImageUnlisted,
+		Why: "Mirrors for disconnected clusters copy the images of `spec.relatedImages` and no others. An image that " +
+			"is missing there cannot be pulled on such a cluster.",
 		Fix: "Add the image to `spec.relatedImages`.",
 	}, {
-		ID: "container-image", Title: "The annotation containerImage names no image of the bundle", Severity: Info, Check: checkContainerImage,
-		Why: "Consoles show the annotation as the operator's image. One that is left over from an earlier version misleads whoever looks " +
-			"for what runs.",
+		ID: "container-image", Title: "The annotation containerImage names no image of the bundle", Severity: Info,
+		Check: checkContainerImage,
+		Why: "Consoles show the annotation as the operator's image. One that is left over from an earlier version " +
+			"misleads whoever looks for what runs.",
 		Fix: "Set the annotation to the image of the operator's Deployment, digest included.",
 	}, {
-		ID: "image-missing", Title: "An image is not in its registry, or nobody can tell", Severity: Error, Check: checkImageMissing,
-		Why: "The image cannot be pulled, so the operator, or what it deploys, never starts. Looked up with `--check-images` only.",
-		Fix: "Push the image before the bundle, and check name and digest. A registry that could not be asked is a warning: log in to it.",
+		ID: "image-missing", Title: "An image is not in its registry, or nobody can tell", Severity: Error,
+		Check: checkImageMissing,
+		Why: "The image cannot be pulled, so the operator, or what it deploys, never starts. Looked up with " +
+			"`--check-images` only.",
+		Fix: "Push the image before the bundle, and check name and digest. A registry that could not be asked is a " +
+			"warning: log in to it.",
 	}, {
-		ID: "image-platform", Title: "An image lacks an architecture that the bundle claims", Severity: Error, Check: checkImagePlatform,
-		Why: "OLM offers the operator on every architecture that the labels `operatorframework.io/arch.*` name (amd64 without any). On the " +
-			"nodes of one that the image lacks, its Pod crashes with `exec format error`. Looked up with `--check-images` only.",
+		ID: "image-platform", Title: "An image lacks an architecture that the bundle claims", Severity: Error,
+		Check: checkImagePlatform,
+		Why: "OLM offers the operator on every architecture that the labels `operatorframework.io/arch.*` name " +
+			"(amd64 without any). On the " +
+			"nodes of one that the image lacks, its Pod crashes with `exec format error`. Looked up with " +
+			"`--check-images` only.",
 		Fix: "Build the image for the architecture too, or drop the label.",
 	}, {
-		ID: "image-platform-unlabelled", Title: "The operator's images run on an architecture that the bundle does not claim", Severity: Info,
+		ID:    "image-platform-unlabelled",
+		Title: "The operator's images run on an architecture that the bundle does not claim", Severity: Info,
 		Check: checkImageUnlabelled,
-		Why: "OLM's consoles hide the operator on architectures without a label, although it would run there. Looked up with " +
-			"`--check-images` only.",
+		Why: "OLM's consoles hide the operator on architectures without a label, although it would run there. Looked " +
+			"up with `--check-images` only.",
 		Fix: "Add the label `operatorframework.io/arch.NAME: supported` to the ClusterServiceVersion.",
 	}}
 }
@@ -76,7 +87,8 @@ func deployedImages(b *bundles.Bundle) []imageUse {
 	var out []imageUse
 	for i, d := range b.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 		pod := []any{"spec", "install", "spec", "deployments", i, "spec", "template", "spec"}
-		out = append(out, containerImages(d.Spec.Template.Spec.InitContainers, slices.Concat(pod, []any{"initContainers"}))...)
+		out = append(out, containerImages(d.Spec.Template.Spec.InitContainers,
+			slices.Concat(pod, []any{"initContainers"}))...)
 		out = append(out, containerImages(d.Spec.Template.Spec.Containers, slices.Concat(pod, []any{"containers"}))...)
 	}
 	return out
@@ -146,7 +158,8 @@ func checkImageInvalid(in *Input) []Finding {
 	var out []Finding
 	for _, u := range firstUses(deployedImages(in.Bundle)) {
 		if _, err := reference.ParseNormalizedNamed(u.image); err != nil {
-			out = append(out, at(in.Bundle.CSVObject(), fmt.Sprintf("%q is no image reference: %s", u.image, clip(err.Error())), u.path...))
+			out = append(out, at(in.Bundle.CSVObject(),
+				fmt.Sprintf("%q is no image reference: %s", u.image, clip(err.Error())), u.path...))
 		}
 	}
 	return out
@@ -160,7 +173,8 @@ func checkImageUnlisted(in *Input) []Finding {
 	var out []Finding
 	for _, u := range firstUses(deployedImages(in.Bundle)) {
 		if u.image != "" && !listed[u.image] {
-			out = append(out, at(in.Bundle.CSVObject(), fmt.Sprintf("image %s is not in spec.relatedImages", u.image), u.path...))
+			out = append(out, at(in.Bundle.CSVObject(), fmt.Sprintf("image %s is not in spec.relatedImages", u.image),
+				u.path...))
 		}
 	}
 	return out
@@ -175,7 +189,8 @@ func checkContainerImage(in *Input) []Finding {
 	case slices.ContainsFunc(deployed, func(u imageUse) bool { return u.image == image }):
 		return nil
 	}
-	return []Finding{at(o, fmt.Sprintf("the annotation names %s, which no Deployment runs", image), "metadata", "annotations", annotationContainerImage)}
+	return []Finding{at(o, fmt.Sprintf("the annotation names %s, which no Deployment runs", image), "metadata",
+		"annotations", annotationContainerImage)}
 }
 
 func checkImageMissing(in *Input) []Finding {
@@ -186,7 +201,8 @@ func checkImageMissing(in *Input) []Finding {
 		}
 		f := at(in.Bundle.CSVObject(), fmt.Sprintf("image %s is not in its registry", u.image), u.path...)
 		if !errors.Is(err, fs.ErrNotExist) {
-			f.Severity, f.Message = Warning, fmt.Sprintf("image %s could not be looked up: %s", u.image, clip(err.Error()))
+			f.Severity, f.Message = Warning, fmt.Sprintf("image %s could not be looked up: %s", u.image,
+				clip(err.Error()))
 		}
 		out = append(out, f)
 	}
@@ -246,8 +262,9 @@ func checkImagePlatform(in *Input) []Finding {
 		have, _ := in.Images.Platforms(u.image)
 		missing := slices.DeleteFunc(claimed(in.Bundle), func(p string) bool { return slices.Contains(have, p) })
 		if len(missing) > 0 {
-			out = append(out, at(in.Bundle.CSVObject(), fmt.Sprintf("image %s is not built for %s, only for %s", u.image,
-				strings.Join(missing, " and "), strings.Join(have, ", ")), u.path...))
+			out = append(out, at(in.Bundle.CSVObject(),
+				fmt.Sprintf("image %s is not built for %s, only for %s", u.image,
+					strings.Join(missing, " and "), strings.Join(have, ", ")), u.path...))
 		}
 	}
 	return out
@@ -267,9 +284,14 @@ func checkImageUnlabelled(in *Input) []Finding {
 		all = slices.DeleteFunc(all, func(p string) bool { return !slices.Contains(have, p) })
 	}
 	has := claimed(in.Bundle)
-	all = slices.DeleteFunc(all, func(p string) bool { return slices.Contains(has, p) || !strings.HasPrefix(p, "linux/") })
+	all = slices.DeleteFunc(all, func(p string) bool {
+		return slices.Contains(has, p) ||
+			!strings.HasPrefix(p, "linux/")
+	})
 	if len(all) == 0 {
 		return nil
 	}
-	return []Finding{at(in.Bundle.CSVObject(), fmt.Sprintf("every image is built for %s, which no label claims", strings.Join(all, " and ")), "metadata", "labels")}
+	return []Finding{at(in.Bundle.CSVObject(),
+		fmt.Sprintf("every image is built for %s, which no label claims", strings.Join(all, " and ")), "metadata",
+		"labels")}
 }

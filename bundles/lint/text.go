@@ -63,11 +63,13 @@ func (r *Report) Text(s TextStyle) string {
 	}
 	for start := 0; start < len(r.Findings); {
 		end := start
-		for end < len(r.Findings) && r.Findings[end].Rule == r.Findings[start].Rule && r.Findings[end].Severity == r.Findings[start].Severity {
+		for end < len(r.Findings) && r.Findings[end].Rule == r.Findings[start].Rule &&
+			r.Findings[end].Severity == r.Findings[start].Severity {
 			end++
 		}
 		block := r.Findings[start:end]
-		fmt.Fprintf(&out, "\n%s %s  %s\n", s.mark(block[0].Severity), s.paint(ansiStrong, block[0].Rule), titles[block[0].Rule])
+		fmt.Fprintf(&out, "\n%s %s  %s\n", s.mark(block[0].Severity), s.paint(ansiStrong, block[0].Rule),
+			titles[block[0].Rule])
 		r.block(&out, s, block)
 		fmt.Fprintf(&out, "    %s\n", s.paint(ansiDim, "fix: "+firstSentence(fixes[block[0].Rule])))
 		start = end
@@ -144,7 +146,8 @@ func (r *Report) sum(s TextStyle) string {
 		text += fmt.Sprintf("; %d waived", n)
 	}
 	if len(r.Findings) > 0 {
-		text += s.paint(ansiDim, fmt.Sprintf("  (`%s bundle lint --explain RULE` says more)", cmp.Or(s.Program, "bellwether")))
+		text += s.paint(ansiDim, fmt.Sprintf("  (`%s bundle lint --explain RULE` says more)",
+			cmp.Or(s.Program, "bellwether")))
 	}
 	return text
 }

@@ -84,7 +84,8 @@ func parseWaiver(node *yamlv3.Node) (Waiver, error) {
 			return Waiver{}, fmt.Errorf("a waiver has no field %q; it has %s", name, strings.Join(waiverFields, ", "))
 		}
 	}
-	w := Waiver{Rule: fields["rule"], File: fields["file"], Path: fields["path"], Reason: strings.TrimSpace(fields["reason"]),
+	w := Waiver{Rule: fields["rule"], File: fields["file"], Path: fields["path"],
+		Reason:  strings.TrimSpace(fields["reason"]),
 		Expires: fields["expires"], Line: node.Line}
 	if _, ok := Find(w.Rule); !ok {
 		return Waiver{}, fmt.Errorf("there is no rule %q", w.Rule)
@@ -97,7 +98,8 @@ func parseWaiver(node *yamlv3.Node) (Waiver, error) {
 	}
 	day, err := time.Parse(time.DateOnly, w.Expires)
 	if err != nil {
-		return Waiver{}, fmt.Errorf("a waiver needs a day on which it expires, such as 2026-12-31; %q is none", w.Expires)
+		return Waiver{}, fmt.Errorf("a waiver needs a day on which it expires, such as 2026-12-31; %q is none",
+			w.Expires)
 	}
 	w.end, w.files, w.path = day.AddDate(0, 0, 1), glob(w.File), glob(w.Path)
 	return w, nil
@@ -150,7 +152,8 @@ func (w *waiving) findings(rules []Rule, file string) []Finding {
 	var out []Finding
 	add := func(rule string, waiver Waiver, message string) {
 		if _, ran := severity[rule]; ran {
-			out = append(out, Finding{Rule: rule, Severity: severity[rule], File: file, Line: waiver.Line, Message: message})
+			out = append(out, Finding{Rule: rule, Severity: severity[rule], File: file, Line: waiver.Line,
+				Message: message})
 		}
 	}
 	for i, waiver := range w.waivers {
@@ -169,12 +172,13 @@ func (w *waiving) findings(rules []Rule, file string) []Finding {
 func waiverRules() []Rule {
 	return []Rule{{
 		ID: ruleWaiverExpired, Title: "A waiver has expired", Severity: Error,
-		Why: "A waiver is a promise to look again by a certain day. That day is over, so the findings count again, and nobody must " +
-			"overlook that it was once decided to live with them.",
+		Why: "A waiver is a promise to look again by a certain day. That day is over, so the findings count again, " +
+			"and nobody must overlook that it was once decided to live with them.",
 		Fix: "Fix what was waived and delete the waiver, or decide anew and give it a later day.",
 	}, {
 		ID: ruleWaiverUnused, Title: "A waiver covers nothing", Severity: Warning,
-		Why: "What it was about was fixed, or it never matched. Left in the file it would hide the next fault of that kind.",
+		Why: "What it was about was fixed, or it never matched. Left in the file it would hide the next fault of " +
+			"that kind.",
 		Fix: "Delete the waiver, or correct its `file` and `path`.",
 	}}
 }

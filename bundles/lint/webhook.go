@@ -19,41 +19,58 @@ import (
 // webhookRules are about what the operator puts in front of the API server.
 func webhookRules() []Rule {
 	return []Rule{{
-		ID: "webhook-fail-closed", Title: "Writes fail whenever the operator's one Pod is away", Severity: Error, Check: eachWebhook(checkFailClosed),
-		Why: "With `failurePolicy: Fail` (which is the default) and one replica, the API server refuses every matching write while the Pod " +
-			"restarts, moves to another node or is upgraded. For kinds of other people this stops their work (an error), for the operator's " +
-			"own kinds only its users' (a warning).",
-		Fix: "Run two replicas with a PodDisruptionBudget. Or set `failurePolicy: Ignore`, and have the operator repeat the check when it " +
-			"reconciles.",
+		ID: "webhook-fail-closed", Title: "Writes fail whenever the operator's one Pod is away", Severity: Error,
+		Check: eachWebhook(checkFailClosed),
+		Why: "With `failurePolicy: Fail` (which is the default) and one replica, the API server refuses every " +
+			"matching write while the Pod " +
+			"restarts, moves to another node or is upgraded. For kinds of other people this stops their work (an " +
+			"error), for the operator's own kinds only its users' (a warning).",
+		Fix: "Run two replicas with a PodDisruptionBudget. Or set `failurePolicy: Ignore`, and have the operator " +
+			"repeat the check when it reconciles.",
 	}, {
-		ID: "webhook-timeout", Title: "A webhook has too long a time-out, or none", Severity: Warning, Check: eachWebhook(checkTimeout),
-		Why: "A write waits this long when the operator does not answer. Clients give up after 30 seconds or less, and each waiting request " +
-			"takes a place from others in the API server. Without a value it is 10 seconds, whether or not anybody thought of it.",
+		ID: "webhook-timeout", Title: "A webhook has too long a time-out, or none", Severity: Warning,
+		Check: eachWebhook(checkTimeout),
+		Why: "A write waits this long when the operator does not answer. Clients give up after 30 seconds or less, " +
+			"and each waiting request " +
+			"takes a place from others in the API server. Without a value it is 10 seconds, whether or not anybody " +
+			"thought of it.",
 		Fix: fmt.Sprintf("Set `timeoutSeconds` to what the webhook needs, at most %d.", maxTimeout),
 	}, {
-		ID: "webhook-blocks-itself", Title: "A webhook can keep its own operator from starting", Severity: Error, Check: eachWebhook(checkBlocksItself),
-		Why: "It has to approve the Pods (or Deployments, Secrets, ...) that the operator itself consists of, in the operator's own namespace. " +
-			"Once the last Pod is gone nothing can approve the next one, and the cluster stays so until somebody deletes the webhook by hand.",
-		Fix: "Restrict `rules` to the operator's own kinds, or exclude the operator's Pods by `objectSelector`, or set `failurePolicy: Ignore`.",
+		ID: "webhook-blocks-itself", Title: "A webhook can keep its own operator from starting", Severity: Error,
+		Check: eachWebhook(checkBlocksItself),
+		Why: "It has to approve the Pods (or Deployments, Secrets, ...) that the operator itself consists of, in the " +
+			"operator's own namespace. " +
+			"Once the last Pod is gone nothing can approve the next one, and the cluster stays so until somebody " +
+			"deletes the webhook by hand.",
+		Fix: "Restrict `rules` to the operator's own kinds, or exclude the operator's Pods by `objectSelector`, or " +
+			"set `failurePolicy: Ignore`.",
 	}, {
-		ID: "webhook-side-effects", Title: "A webhook does not say that it has no side effects", Severity: Error, Check: eachWebhook(checkSideEffects),
-		Why: "The API server refuses a webhook of `admissionregistration.k8s.io/v1` whose `sideEffects` is anything but None or NoneOnDryRun, " +
-			"so the operator is never installed. Otherwise a dry run would change something.",
-		Fix: "Set `sideEffects: None`; where the webhook does change something, have it look at `dryRun`, and set NoneOnDryRun.",
+		ID: "webhook-side-effects", Title: "A webhook does not say that it has no side effects", Severity: Error,
+		Check: eachWebhook(checkSideEffects),
+		Why: "The API server refuses a webhook of `admissionregistration.k8s.io/v1` whose `sideEffects` is anything " +
+			"but None or NoneOnDryRun, so the operator is never installed. Otherwise a dry run would change something.",
+		Fix: "Set `sideEffects: None`; where the webhook does change something, have it look at `dryRun`, and set " +
+			"NoneOnDryRun.",
 	}, {
-		ID: "webhook-match-policy", Title: "A webhook can be bypassed by another version of the API", Severity: Warning, Check: eachWebhook(checkMatchPolicy),
-		Why: "With `matchPolicy: Exact` a request through a version that `rules` does not name passes unseen. For every version that is " +
-			"added later, somebody has to remember the webhook.",
+		ID: "webhook-match-policy", Title: "A webhook can be bypassed by another version of the API", Severity: Warning,
+		Check: eachWebhook(checkMatchPolicy),
+		Why: "With `matchPolicy: Exact` a request through a version that `rules` does not name passes unseen. For " +
+			"every version that is added later, somebody has to remember the webhook.",
 		Fix: "Leave `matchPolicy` out: its default is Equivalent.",
 	}, {
-		ID: "webhook-conversion", Title: "A conversion webhook does not fit its CustomResourceDefinitions", Severity: Error, Check: eachWebhook(checkConversionWebhook),
-		Why: "OLM writes the webhook into the CustomResourceDefinitions that it names. Where one is not in the bundle, keeps unknown fields, " +
-			"or the webhook speaks no version of ConversionReview that the API server knows, the ClusterServiceVersion fails.",
-		Fix: "Name CustomResourceDefinitions of the bundle in `conversionCRDs`, with `preserveUnknownFields: false`, and `v1` in " +
-			"`admissionReviewVersions`.",
+		ID: "webhook-conversion", Title: "A conversion webhook does not fit its CustomResourceDefinitions",
+		Severity: Error, Check: eachWebhook(checkConversionWebhook),
+		Why: "OLM writes the webhook into the CustomResourceDefinitions that it names. Where one is not in the " +
+			"bundle, keeps unknown fields, " +
+			"or the webhook speaks no version of ConversionReview that the API server knows, the " +
+			"ClusterServiceVersion fails.",
+		Fix: "Name CustomResourceDefinitions of the bundle in `conversionCRDs`, with `preserveUnknownFields: false`, " +
+			"and `v1` in `admissionReviewVersions`.",
 	}, {
-		ID: "webhook-deployment", Title: "A webhook belongs to no deployment", Severity: Error, Check: eachWebhook(checkWebhookDeployment),
-		Why: "OLM makes the Service of a webhook, and mounts its certificate, by the Deployment that it names. Without it the installation fails.",
+		ID: "webhook-deployment", Title: "A webhook belongs to no deployment", Severity: Error,
+		Check: eachWebhook(checkWebhookDeployment),
+		Why: "OLM makes the Service of a webhook, and mounts its certificate, by the Deployment that it names. " +
+			"Without it the installation fails.",
 		Fix: "Set `deploymentName` to the name of one of `spec.install.spec.deployments`.",
 	}}
 }
@@ -82,7 +99,8 @@ func eachWebhook(check func(webhook) problem) func(*Input) []Finding {
 			if p.message == "" {
 				continue
 			}
-			f := at(in.Bundle.CSVObject(), fmt.Sprintf("webhook %s %s", w.GenerateName, p.message), slices.Concat([]any{"spec", "webhookdefinitions", i}, p.path)...)
+			f := at(in.Bundle.CSVObject(), fmt.Sprintf("webhook %s %s", w.GenerateName, p.message),
+				slices.Concat([]any{"spec", "webhookdefinitions", i}, p.path)...)
 			f.Severity = p.severity
 			out = append(out, f)
 		}
@@ -121,7 +139,8 @@ func checkFailClosed(w webhook) problem {
 	if !w.failsClosed() || w.replicas() != 1 {
 		return problem{}
 	}
-	p := problem{Warning, fmt.Sprintf("fails closed, and deployment %s has one replica", w.DeploymentName), []any{"failurePolicy"}}
+	p := problem{Warning, fmt.Sprintf("fails closed, and deployment %s has one replica", w.DeploymentName),
+		[]any{"failurePolicy"}}
 	if !w.own() {
 		p.severity, p.message = Error, p.message+": it stops writes to kinds that are not the operator's own"
 	}
@@ -143,14 +162,16 @@ func checkTimeout(w webhook) problem {
 
 // essential are the kinds that an operator consists of, by group and resource. Nothing runs without them.
 var essential = map[string][]string{
-	"":                          {"pods", "pods/binding", "secrets", "serviceaccounts", "services", "endpoints", "namespaces", "configmaps"},
+	"": {"pods", "pods/binding", "secrets", "serviceaccounts", "services", "endpoints",
+		"namespaces", "configmaps"},
 	"apps":                      {"deployments", "replicasets"},
 	"coordination.k8s.io":       {"leases"},
 	"rbac.authorization.k8s.io": {"roles", "rolebindings", "clusterroles", "clusterrolebindings"},
 }
 
 func checkBlocksItself(w webhook) problem {
-	if !w.failsClosed() || w.ObjectSelector != nil && (len(w.ObjectSelector.MatchLabels) > 0 || len(w.ObjectSelector.MatchExpressions) > 0) {
+	if !w.failsClosed() || w.ObjectSelector != nil &&
+		(len(w.ObjectSelector.MatchLabels) > 0 || len(w.ObjectSelector.MatchExpressions) > 0) {
 		return problem{}
 	}
 	for i, rule := range w.Rules {
@@ -158,7 +179,8 @@ func checkBlocksItself(w webhook) problem {
 			continue
 		}
 		if kinds := matched(rule); len(kinds) > 0 {
-			return problem{Error, fmt.Sprintf("has to approve %s, those of its own operator included", strings.Join(kinds, ", ")), []any{"rules", i}}
+			return problem{Error, fmt.Sprintf("has to approve %s, those of its own operator included",
+				strings.Join(kinds, ", ")), []any{"rules", i}}
 		}
 	}
 	return problem{}
@@ -180,7 +202,8 @@ func matched(rule admissionregistrationv1.RuleWithOperations) []string {
 
 func creates(rule admissionregistrationv1.RuleWithOperations) bool {
 	return slices.ContainsFunc(rule.Operations, func(o admissionregistrationv1.OperationType) bool {
-		return o == admissionregistrationv1.Create || o == admissionregistrationv1.Update || o == admissionregistrationv1.OperationAll
+		return o == admissionregistrationv1.Create || o == admissionregistrationv1.Update ||
+			o == admissionregistrationv1.OperationAll
 	})
 }
 
@@ -199,7 +222,8 @@ func checkSideEffects(w webhook) problem {
 	case w.converts():
 	case w.SideEffects == nil:
 		return problem{Error, "does not say whether it has side effects", at}
-	case *w.SideEffects != admissionregistrationv1.SideEffectClassNone && *w.SideEffects != admissionregistrationv1.SideEffectClassNoneOnDryRun:
+	case *w.SideEffects != admissionregistrationv1.SideEffectClassNone &&
+		*w.SideEffects != admissionregistrationv1.SideEffectClassNoneOnDryRun:
 		return problem{Error, fmt.Sprintf("has side effects: %s", *w.SideEffects), at}
 	}
 	return problem{}
@@ -223,12 +247,15 @@ func checkConversionWebhook(w webhook) problem {
 		return problem{Error, "does not speak v1 of ConversionReview", []any{"admissionReviewVersions"}}
 	}
 	for i, name := range w.ConversionCRDs {
-		at := slices.IndexFunc(w.bundle.CRDs, func(d *apiextensionsv1.CustomResourceDefinition) bool { return d.Name == name })
+		at := slices.IndexFunc(w.bundle.CRDs,
+			func(d *apiextensionsv1.CustomResourceDefinition) bool { return d.Name == name })
 		switch {
 		case at < 0:
-			return problem{Error, fmt.Sprintf("converts %s, which the bundle does not have", name), []any{"conversionCRDs", i}}
+			return problem{Error, fmt.Sprintf("converts %s, which the bundle does not have", name),
+				[]any{"conversionCRDs", i}}
 		case w.bundle.CRDs[at].Spec.PreserveUnknownFields:
-			return problem{Error, fmt.Sprintf("converts %s, which keeps unknown fields", name), []any{"conversionCRDs", i}}
+			return problem{Error, fmt.Sprintf("converts %s, which keeps unknown fields", name),
+				[]any{"conversionCRDs", i}}
 		case len(crd.Versions(w.bundle.CRDs[at])) == 1:
 			return problem{Info, fmt.Sprintf("converts %s, which has one version", name), []any{"conversionCRDs", i}}
 		}
@@ -237,8 +264,10 @@ func checkConversionWebhook(w webhook) problem {
 }
 
 func checkWebhookDeployment(w webhook) problem {
-	if w.replicas() > 0 || slices.ContainsFunc(deployments(w.bundle), func(d deployment) bool { return d.Name == w.DeploymentName }) {
+	if w.replicas() > 0 || slices.ContainsFunc(deployments(w.bundle),
+		func(d deployment) bool { return d.Name == w.DeploymentName }) {
 		return problem{}
 	}
-	return problem{Error, fmt.Sprintf("belongs to deployment %q, which the bundle does not have", w.DeploymentName), []any{"deploymentName"}}
+	return problem{Error, fmt.Sprintf("belongs to deployment %q, which the bundle does not have", w.DeploymentName),
+		[]any{"deploymentName"}}
 }

@@ -14,7 +14,8 @@ func TestWebhooks(t *testing.T) {
 		own = "rules: [{apiGroups: [example.com], apiVersions: [v1], operations: [CREATE], resources: [echoes]}]\n"
 	)
 	rules := func(groups, operations, resources, scope string) string {
-		return "rules: [{apiGroups: [" + groups + "], apiVersions: [v1], operations: [" + operations + "], resources: [" + resources + "], scope: '" + scope + "'}]\n"
+		return "rules: [{apiGroups: [" + groups + "], apiVersions: [v1], operations: [" + operations +
+			"], resources: [" + resources + "], scope: '" + scope + "'}]\n"
 	}
 	for name, tc := range map[string]struct {
 		rule, webhook string
@@ -23,31 +24,42 @@ func TestWebhooks(t *testing.T) {
 		"fails closed for its own kinds": {"webhook-fail-closed", own,
 			[]string{"warning: webhook w.example.com fails closed, and deployment echo-operator has one replica"}},
 		"fails closed for others": {"webhook-fail-closed", rules("apps", "CREATE", "deployments", "*"),
-			[]string{"error: webhook w.example.com fails closed, and deployment echo-operator has one replica: it stops writes to kinds that are not the operator's own"}},
-		"fails open":             {"webhook-fail-closed", own + "failurePolicy: Ignore\n", nil},
-		"blocks what it runs as": {"webhook-blocks-itself", rules("'', apps", "CREATE", "pods, deployments", "*"), []string{"error: webhook w.example.com has to approve deployments, pods, those of its own operator included"}},
+			[]string{"error: webhook w.example.com fails closed, and deployment echo-operator has one replica: it " +
+				"stops writes to kinds that are not the operator's own"}},
+		"fails open": {"webhook-fail-closed", own + "failurePolicy: Ignore\n", nil},
+		"blocks what it runs as": {"webhook-blocks-itself", rules("'', apps", "CREATE", "pods, deployments", "*"),
+			[]string{"error: webhook w.example.com has to approve deployments, pods, those of its own operator included"}},
 		"blocks everything": {"webhook-blocks-itself", rules("apps", "'*'", "'*'", "Namespaced"),
-			[]string{"error: webhook w.example.com has to approve deployments, replicasets, those of its own operator included"}},
-		"everything of its own":     {"webhook-blocks-itself", rules("example.com", "'*'", "'*'", "*"), nil},
-		"subresources only":         {"webhook-blocks-itself", rules("''", "CREATE", "pods/exec", "*"), nil},
-		"every subresource":         {"webhook-blocks-itself", rules("''", "CREATE", "pods/*", "*"), []string{"error: webhook w.example.com has to approve pods, pods/binding, those of its own operator included"}},
-		"deletions only":            {"webhook-blocks-itself", rules("''", "DELETE", "pods", "*"), nil},
-		"of the cluster":            {"webhook-blocks-itself", rules("'*'", "CREATE", "'*'", "Cluster"), nil},
-		"not those without a label": {"webhook-blocks-itself", rules("''", "CREATE", "pods", "*") + "objectSelector: {matchLabels: {a: b}}\n", nil},
+			[]string{"error: webhook w.example.com has to approve deployments, replicasets, those of its own " +
+				"operator included"}},
+		"everything of its own": {"webhook-blocks-itself", rules("example.com", "'*'", "'*'", "*"), nil},
+		"subresources only":     {"webhook-blocks-itself", rules("''", "CREATE", "pods/exec", "*"), nil},
+		"every subresource": {"webhook-blocks-itself", rules("''", "CREATE", "pods/*", "*"),
+			[]string{"error: webhook w.example.com has to approve pods, pods/binding, those of its own operator " +
+				"included"}},
+		"deletions only": {"webhook-blocks-itself", rules("''", "DELETE", "pods", "*"), nil},
+		"of the cluster": {"webhook-blocks-itself", rules("'*'", "CREATE", "'*'", "Cluster"), nil},
+		"not those without a label": {"webhook-blocks-itself", rules("''", "CREATE", "pods", "*") +
+			"objectSelector: {matchLabels: {a: b}}\n", nil},
 		"selects everything": {"webhook-blocks-itself", rules("''", "CREATE", "pods", "*") + "objectSelector: {}\n",
 			[]string{"error: webhook w.example.com has to approve pods, those of its own operator included"}},
-		"no time-out":           {"webhook-timeout", own, []string{"info: webhook w.example.com has no time-out of its own"}},
-		"ten seconds":           {"webhook-timeout", own + "timeoutSeconds: 10\n", nil},
-		"nothing of its effect": {"webhook-side-effects", own, []string{"error: webhook w.example.com does not say whether it has side effects"}},
+		"no time-out": {"webhook-timeout", own,
+			[]string{"info: webhook w.example.com has no time-out of its own"}},
+		"ten seconds": {"webhook-timeout", own + "timeoutSeconds: 10\n", nil},
+		"nothing of its effect": {"webhook-side-effects", own,
+			[]string{"error: webhook w.example.com does not say whether it has side effects"}},
 		"converts nothing": {"webhook-conversion", "type: ConversionWebhook\nadmissionReviewVersions: [v1]\n",
 			[]string{"error: webhook w.example.com converts nothing: it names no CustomResourceDefinition"}},
-		"an old review": {"webhook-conversion", "type: ConversionWebhook\nadmissionReviewVersions: [v1beta1]\nconversionCRDs: [echoes.example.com]\n",
+		"an old review": {"webhook-conversion",
+			"type: ConversionWebhook\nadmissionReviewVersions: [v1beta1]\nconversionCRDs: [echoes.example.com]\n",
 			[]string{"error: webhook w.example.com does not speak v1 of ConversionReview"}},
-		"converts one version": {"webhook-conversion", "type: ConversionWebhook\nadmissionReviewVersions: [v1]\nconversionCRDs: [echoes.example.com]\n",
+		"converts one version": {"webhook-conversion",
+			"type: ConversionWebhook\nadmissionReviewVersions: [v1]\nconversionCRDs: [echoes.example.com]\n",
 			[]string{"info: webhook w.example.com converts echoes.example.com, which has one version"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			text := "-- manifests/echo-operator.clusterserviceversion.yaml.patch --\nspec:\n  webhookdefinitions:\n  - generateName: w.example.com\n" +
+			text := "-- manifests/echo-operator.clusterserviceversion.yaml.patch --\nspec:\n  webhookdefinitions:\n  " +
+				"- generateName: w.example.com\n" +
 				"    deploymentName: echo-operator\n" + indent(tc.webhook, 4)
 			if diff := cmp.Diff(tc.want, messages(t, tc.rule, text)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

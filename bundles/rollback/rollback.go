@@ -96,7 +96,8 @@ func oneWay(format string, args ...any) verdict {
 
 // rank orders verdicts from the best to the worst; one with a reason tells more than one without.
 func (v verdict) rank() int {
-	rank := 2 * slices.Index([]catalogs.RollbackClass{catalogs.RollbackInPlace, catalogs.RollbackNeedsBackup, catalogs.RollbackOneWay}, v.class)
+	rank := 2 * slices.Index([]catalogs.RollbackClass{catalogs.RollbackInPlace, catalogs.RollbackNeedsBackup,
+		catalogs.RollbackOneWay}, v.class)
 	if v.reason != "" {
 		rank++
 	}
@@ -117,7 +118,8 @@ type edge struct {
 // what has been lost, and whether the definition can be put back or kept.
 func judge(e edge) verdict {
 	if e.newer == nil {
-		return needsBackup("%s is not in %s, and what becomes of its objects meanwhile is not certain", e.older.Name, e.to.Name)
+		return needsBackup("%s is not in %s, and what becomes of its objects meanwhile is not certain", e.older.Name,
+			e.to.Name)
 	}
 	if e.unchanged() {
 		return verdict{class: catalogs.RollbackInPlace}
@@ -139,13 +141,17 @@ func judge(e edge) verdict {
 	case isHarm && harm.Kind == crd.ChangedType:
 		return oneWay("in %s, %s, so that neither version's objects suit the other", e.newer.Name, harm)
 	case isRefused:
-		return needsBackup("in %s, %s accepts what %s does not: going back, %s", e.newer.Name, e.to.Name, e.from.Name, refused)
+		return needsBackup("in %s, %s accepts what %s does not: going back, %s", e.newer.Name, e.to.Name, e.from.Name,
+			refused)
 	case isHarm:
-		return needsBackup("%s can neither be put back, since %s of %s would be dropped, nor kept: %s", e.newer.Name, dropped.Field, dropped.Version, harm)
+		return needsBackup("%s can neither be put back, since %s of %s would be dropped, nor kept: %s", e.newer.Name,
+			dropped.Field, dropped.Version, harm)
 	case crd.Converted(e.to, e.newer) && len(e.newer.Spec.Versions) > 1:
-		return needsBackup("in %s, the conversion webhook of %s does not know field %s of %s", e.newer.Name, e.from.Name, dropped.Field, dropped.Version)
+		return needsBackup("in %s, the conversion webhook of %s does not know field %s of %s", e.newer.Name,
+			e.from.Name, dropped.Field, dropped.Version)
 	}
-	stays := inPlace("%s stays as in %s: field %s of %s is new, and the older operator leaves it alone", e.newer.Name, e.to.Name, dropped.Field, dropped.Version)
+	stays := inPlace("%s stays as in %s: field %s of %s is new, and the older operator leaves it alone", e.newer.Name,
+		e.to.Name, dropped.Field, dropped.Version)
 	stays.keep = true
 	return stays
 }
@@ -168,7 +174,8 @@ var refusals = []crd.Kind{
 
 func (e edge) putBack(there []crd.Change) verdict {
 	if c, ok := first(there, append([]crd.Kind{crd.RemovedVersion, crd.Unserved}, refusals...)...); ok {
-		return inPlace("%s is put back as in %s, which accepts all that may be stored: %s", e.older.Name, e.from.Name, c)
+		return inPlace("%s is put back as in %s, which accepts all that may be stored: %s", e.older.Name, e.from.Name,
+			c)
 	}
 	return verdict{class: catalogs.RollbackInPlace}
 }
@@ -199,7 +206,8 @@ func (e edge) barred(there []crd.Change) verdict {
 	case is && !was && len(e.newer.Spec.Versions) > 1:
 		return oneWay("%s converts %s by a webhook that %s does not have", e.to.Name, e.newer.Name, e.from.Name)
 	case was && !is && len(e.older.Spec.Versions) > 1:
-		return needsBackup("%s converts %s by a webhook, and what %s wrote never went through it", e.from.Name, e.newer.Name, e.to.Name)
+		return needsBackup("%s converts %s by a webhook, and what %s wrote never went through it", e.from.Name,
+			e.newer.Name, e.to.Name)
 	}
 	return verdict{}
 }
@@ -231,7 +239,8 @@ func incomparable(from, to *bundles.Bundle) verdict {
 			continue
 		}
 		if other := to.CRDObject(o.GetName()); other == nil || !reflect.DeepEqual(o.Object, other.Object) {
-			return needsBackup("%s of %s (%s) cannot be read, so that the definitions cannot be compared", o.GetName(), from.Name, o.GetAPIVersion())
+			return needsBackup("%s of %s (%s) cannot be read, so that the definitions cannot be compared", o.GetName(),
+				from.Name, o.GetAPIVersion())
 		}
 	}
 	return verdict{class: catalogs.RollbackInPlace}
@@ -241,7 +250,8 @@ func incomparable(from, to *bundles.Bundle) verdict {
 func added(from, to *bundles.Bundle) verdict {
 	for _, d := range crd.Definitions(to) {
 		if from.CRDObject(d.Name) == nil {
-			return inPlace("%s is new in %s; its objects stay, and the older operator does not look after them", d.Name, to.Name)
+			return inPlace("%s is new in %s; its objects stay, and the older operator does not look after them", d.Name,
+				to.Name)
 		}
 	}
 	return verdict{class: catalogs.RollbackInPlace}

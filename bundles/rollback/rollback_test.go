@@ -96,7 +96,8 @@ func TestClassify(t *testing.T) {
 		},
 		"a new field is left alone": {
 			from: one(plain), to: one(added), class: catalogs.RollbackInPlace,
-			reason: "echoes.example.com stays as in echo.v1.1.0: field .spec.colour of v1 is new, and the older operator leaves it alone",
+			reason: "echoes.example.com stays as in echo.v1.1.0: field .spec.colour of v1 is new, and the older " +
+				"operator leaves it alone",
 		},
 		"a field is gone": {
 			from: one(plain), to: one(removed), class: catalogs.RollbackNeedsBackup,
@@ -108,24 +109,29 @@ func TestClassify(t *testing.T) {
 		},
 		"narrower is put back": {
 			from: one(plain), to: one(narrowed), class: catalogs.RollbackInPlace,
-			reason: "echoes.example.com is put back as in echo.v1.0.0, which accepts all that may be stored: field .spec.size of v1 allows a smaller range: maximum was 10 and is 5",
+			reason: "echoes.example.com is put back as in echo.v1.0.0, which accepts all that may be stored: field " +
+				".spec.size of v1 allows a smaller range: maximum was 10 and is 5",
 		},
 		"neither put back nor kept": {
 			from: one(plain), to: one(both), class: catalogs.RollbackNeedsBackup,
-			reason: "echoes.example.com can neither be put back, since .spec.colour of v1 would be dropped, nor kept: field .spec.size of v1 allows a smaller range: maximum was 10 and is 5",
+			reason: "echoes.example.com can neither be put back, since .spec.colour of v1 would be dropped, nor " +
+				"kept: field .spec.size of v1 allows a smaller range: maximum was 10 and is 5",
 		},
 		"another type": {
 			from: one(plain), to: one(text), class: catalogs.RollbackOneWay,
-			reason: "in echoes.example.com, field .spec.size of v1 changes its type: integer becomes string, so that neither version's objects suit the other",
+			reason: "in echoes.example.com, field .spec.size of v1 changes its type: integer becomes string, so that " +
+				"neither version's objects suit the other",
 		},
 		"a wider type": {
 			from: one(plain), to: one(union), class: catalogs.RollbackNeedsBackup,
-			reason: "in echoes.example.com, echo.v1.1.0 accepts what echo.v1.0.0 does not: going back, field .spec.size of v1 changes its type: integer or string becomes integer",
+			reason: "in echoes.example.com, echo.v1.1.0 accepts what echo.v1.0.0 does not: going back, field " +
+				".spec.size of v1 changes its type: integer or string becomes integer",
 		},
 		"stored as a version that the older one lacks": {
-			from:  one(plain),
-			to:    release{definition: definition(version("v1", "", plain), version("v2", "stored", plain))},
-			class: catalogs.RollbackOneWay, reason: "echo.v1.1.0 stores echoes.example.com as v2, which echo.v1.0.0 does not know",
+			from:   one(plain),
+			to:     release{definition: definition(version("v1", "", plain), version("v2", "stored", plain))},
+			class:  catalogs.RollbackOneWay,
+			reason: "echo.v1.1.0 stores echoes.example.com as v2, which echo.v1.0.0 does not know",
 		},
 		"stored as a version that the older one has": {
 			from:  release{definition: definition(version("v1", "stored", plain), version("v2", "", plain))},
@@ -135,17 +141,21 @@ func TestClassify(t *testing.T) {
 		"stored by a version between, as what neither has": {
 			from: one(plain), to: one(plain),
 			between: definition(version("v1", "", plain), version("v2", "stored", plain)),
-			class:   catalogs.RollbackOneWay, reason: "echo.v1.0.5 stores echoes.example.com as v2, which echo.v1.0.0 does not know",
+			class:   catalogs.RollbackOneWay,
+			reason:  "echo.v1.0.5 stores echoes.example.com as v2, which echo.v1.0.0 does not know",
 		},
 		"a stored version is gone": {
-			from:  release{definition: definition(version("v1", "stored", plain), version("v2", "", plain))},
-			to:    release{definition: definition(version("v2", "stored", plain))},
-			class: catalogs.RollbackOneWay, reason: "in echoes.example.com, version v1, which objects may be stored as, is gone",
+			from:   release{definition: definition(version("v1", "stored", plain), version("v2", "", plain))},
+			to:     release{definition: definition(version("v2", "stored", plain))},
+			class:  catalogs.RollbackOneWay,
+			reason: "in echoes.example.com, version v1, which objects may be stored as, is gone",
 		},
 		"a version that nothing is stored as is gone": {
 			from:  release{definition: definition(version("v1", "stored", plain), version("v2", "", plain))},
 			to:    one(plain),
-			class: catalogs.RollbackInPlace, reason: "echoes.example.com is put back as in echo.v1.0.0, which accepts all that may be stored: version v2 is gone",
+			class: catalogs.RollbackInPlace,
+			reason: "echoes.example.com is put back as in echo.v1.0.0, which accepts all that may be stored: " +
+				"version v2 is gone",
 		},
 		"the older operator's version is not served, and there is a new field": {
 			from:  release{definition: definition(version("v1", "stored", plain), version("v2", "", plain))},
@@ -155,33 +165,48 @@ func TestClassify(t *testing.T) {
 				"version v1 is not served any more",
 		},
 		"a new conversion webhook": {
-			from:  release{definition: definition(version("v1", "stored", plain), version("v2", "", plain))},
-			to:    release{conversion, definition(version("v1", "stored", plain), version("v2", "", plain))},
-			class: catalogs.RollbackOneWay, reason: "echo.v1.1.0 converts echoes.example.com by a webhook that echo.v1.0.0 does not have",
+			from:   release{definition: definition(version("v1", "stored", plain), version("v2", "", plain))},
+			to:     release{conversion, definition(version("v1", "stored", plain), version("v2", "", plain))},
+			class:  catalogs.RollbackOneWay,
+			reason: "echo.v1.1.0 converts echoes.example.com by a webhook that echo.v1.0.0 does not have",
 		},
 		"a conversion webhook is gone": {
 			from:  release{conversion, definition(version("v1", "stored", plain), version("v2", "", plain))},
 			to:    release{definition: definition(version("v1", "stored", plain), version("v2", "", plain))},
-			class: catalogs.RollbackNeedsBackup, reason: "echo.v1.0.0 converts echoes.example.com by a webhook, and what echo.v1.1.0 wrote never went through it",
+			class: catalogs.RollbackNeedsBackup,
+			reason: "echo.v1.0.0 converts echoes.example.com by a webhook, and what echo.v1.1.0 wrote never went " +
+				"through it",
 		},
 		"a new field that the older conversion webhook drops": {
 			from:  release{conversion, definition(version("v1", "stored", plain), version("v2", "", plain))},
 			to:    release{conversion, definition(version("v1", "stored", added), version("v2", "", added))},
-			class: catalogs.RollbackNeedsBackup, reason: "in echoes.example.com, the conversion webhook of echo.v1.0.0 does not know field .spec.colour of v1",
+			class: catalogs.RollbackNeedsBackup,
+			reason: "in echoes.example.com, the conversion webhook of echo.v1.0.0 does not know field " +
+				".spec.colour of v1",
 		},
 		"another scope": {
-			from: one(plain), to: release{definition: strings.Replace(definition(version("v1", "stored", plain)), "Namespaced", "Cluster", 1)},
-			class: catalogs.RollbackOneWay, reason: "in echoes.example.com, the scope changes from Namespaced to Cluster, and the API server refuses to change that back",
+			from: one(plain), to: release{definition: strings.Replace(definition(version("v1", "stored", plain)),
+				"Namespaced", "Cluster", 1)},
+			class: catalogs.RollbackOneWay,
+			reason: "in echoes.example.com, the scope changes from Namespaced to Cluster, and the API server " +
+				"refuses to change that back",
 		},
 		"the definition is gone": {
-			from:  one(plain),
-			to:    release{definition: strings.ReplaceAll(definition(version("v1", "stored", plain)), "echoes", "bells")},
-			class: catalogs.RollbackNeedsBackup, reason: "echoes.example.com is not in echo.v1.1.0, and what becomes of its objects meanwhile is not certain",
+			from: one(plain),
+			to: release{definition: strings.ReplaceAll(definition(version("v1", "stored", plain)), "echoes",
+				"bells")},
+			class: catalogs.RollbackNeedsBackup,
+			reason: "echoes.example.com is not in echo.v1.1.0, and what becomes of its objects meanwhile is not " +
+				"certain",
 		},
 		"a new definition": {
-			from:  release{definition: strings.ReplaceAll(definition(version("v1", "stored", plain)), "echoes", "bells")},
-			to:    release{definition: strings.ReplaceAll(definition(version("v1", "stored", plain)), "echoes", "bells") + "\n---" + definition(version("v1", "stored", plain))},
-			class: catalogs.RollbackInPlace, reason: "echoes.example.com is new in echo.v1.1.0; its objects stay, and the older operator does not look after them",
+			from: release{definition: strings.ReplaceAll(definition(version("v1", "stored", plain)), "echoes",
+				"bells")},
+			to: release{definition: strings.ReplaceAll(definition(version("v1", "stored", plain)), "echoes",
+				"bells") + "\n---" + definition(version("v1", "stored", plain))},
+			class: catalogs.RollbackInPlace,
+			reason: "echoes.example.com is new in echo.v1.1.0; its objects stay, and the older operator does not " +
+				"look after them",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -229,17 +254,20 @@ func TestKept(t *testing.T) {
 
 // Definitions of the API that Kubernetes removed are compared as the API server would convert them.
 func TestClassifyRemovedAPI(t *testing.T) {
-	old := strings.Replace(definition(version("v1", "stored", plain)), "apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1", 1)
+	old := strings.Replace(definition(version("v1", "stored", plain)), "apiextensions.k8s.io/v1",
+		"apiextensions.k8s.io/v1beta1", 1)
 	from := bundle(t, "1.0.0", "", old)
 	for name, tc := range map[string]struct {
 		definition string
 		class      catalogs.RollbackClass
 		contains   string
 	}{
-		"the same":          {old, catalogs.RollbackInPlace, "the same"},
-		"fewer values":      {strings.Replace(old, "[low, high]", "[low]", 1), catalogs.RollbackInPlace, "put back"},
-		"unknown fields go": {definition(version("v1", "stored", plain)), catalogs.RollbackNeedsBackup, "fields of v1 at .* that the schema does not name were kept and are dropped now"},
-		"unreadable":        {strings.Replace(old, "versions:", "validation: 1\n  versions:", 1), catalogs.RollbackNeedsBackup, "is not in"},
+		"the same":     {old, catalogs.RollbackInPlace, "the same"},
+		"fewer values": {strings.Replace(old, "[low, high]", "[low]", 1), catalogs.RollbackInPlace, "put back"},
+		"unknown fields go": {definition(version("v1", "stored", plain)), catalogs.RollbackNeedsBackup,
+			"fields of v1 at .* that the schema does not name were kept and are dropped now"},
+		"unreadable": {strings.Replace(old, "versions:", "validation: 1\n  versions:", 1),
+			catalogs.RollbackNeedsBackup, "is not in"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := rollback.Classify(from, bundle(t, "1.1.0", "", tc.definition), nil)
@@ -253,7 +281,8 @@ func TestClassifyRemovedAPI(t *testing.T) {
 	if got := rollback.Classify(from, bundle(t, "1.1.0", "", unreadable), nil); got.Class != catalogs.RollbackInPlace {
 		t.Errorf("the same, unreadable: %+v", got)
 	}
-	if got := rollback.Classify(from, bundle(t, "1.1.0", "", old), nil); got.Class != catalogs.RollbackNeedsBackup || !strings.Contains(got.Reason, "cannot be read") {
+	if got := rollback.Classify(from, bundle(t, "1.1.0", "", old), nil); got.Class != catalogs.RollbackNeedsBackup ||
+		!strings.Contains(got.Reason, "cannot be read") {
 		t.Errorf("unreadable: %+v", got)
 	}
 }
@@ -276,12 +305,17 @@ func TestClassifyReal(t *testing.T) {
 		class    catalogs.RollbackClass
 		contains string
 	}{
-		"narrower patterns and a new kind": {"grafana-operator/5.6.3", "grafana-operator/5.8.1", catalogs.RollbackInPlace, "put back"},
-		"a new validation rule":            {"grafana-operator/5.8.1", "grafana-operator/5.9.0", catalogs.RollbackInPlace, "self == oldSelf"},
-		"a new value":                      {"grafana-operator/5.9.0", "grafana-operator/5.9.2", catalogs.RollbackNeedsBackup, "KeepLast"},
-		"two versions apart":               {"grafana-operator/5.6.3", "grafana-operator/5.9.2", catalogs.RollbackNeedsBackup, "grafana"},
-		"the same in the removed API":      {"etcd/0.9.0", "etcd/0.9.2", catalogs.RollbackInPlace, "the same"},
-		"a version with itself":            {"addon-operator/1.0.0", "addon-operator/1.0.0", catalogs.RollbackInPlace, "the same"},
+		"narrower patterns and a new kind": {"grafana-operator/5.6.3", "grafana-operator/5.8.1",
+			catalogs.RollbackInPlace, "put back"},
+		"a new validation rule": {"grafana-operator/5.8.1", "grafana-operator/5.9.0",
+			catalogs.RollbackInPlace, "self == oldSelf"},
+		"a new value": {"grafana-operator/5.9.0", "grafana-operator/5.9.2",
+			catalogs.RollbackNeedsBackup, "KeepLast"},
+		"two versions apart": {"grafana-operator/5.6.3", "grafana-operator/5.9.2",
+			catalogs.RollbackNeedsBackup, "grafana"},
+		"the same in the removed API": {"etcd/0.9.0", "etcd/0.9.2", catalogs.RollbackInPlace, "the same"},
+		"a version with itself": {"addon-operator/1.0.0", "addon-operator/1.0.0", catalogs.RollbackInPlace,
+			"the same"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := rollback.Classify(read(tc.from), read(tc.to), nil)
@@ -296,7 +330,8 @@ func TestClassifyReal(t *testing.T) {
 // Whatever the schemas are, there is an answer and a reason, a version is taken
 // back to itself in place, and a new optional field does not bar the way.
 func FuzzClassify(f *testing.F) {
-	schemas := []string{plain, added, removed, widened, narrowed, both, text, union, "", "nullable: true", "additionalProperties: true", "items: {}",
+	schemas := []string{plain, added, removed, widened, narrowed, both, text, union, "", "nullable: true",
+		"additionalProperties: true", "items: {}",
 		"x-kubernetes-preserve-unknown-fields: true", "required: [a]", "not: {required: [a]}", "default: {a: 1}"}
 	for _, a := range schemas {
 		for _, b := range schemas {
@@ -305,7 +340,9 @@ func FuzzClassify(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, a, b string) {
 		read := func(number, fields string) *bundles.Bundle {
-			csv := fmt.Appendf(nil, "{apiVersion: operators.coreos.com/v1alpha1, kind: ClusterServiceVersion, metadata: {name: echo.v%s}, spec: {version: %s}}", number, number)
+			csv := fmt.Appendf(nil,
+				"{apiVersion: operators.coreos.com/v1alpha1, kind: ClusterServiceVersion, metadata: {name: "+
+					"echo.v%s}, spec: {version: %s}}", number, number)
 			b, err := bundles.FromManifests([][]byte{csv, []byte(definition(version("v1", "stored", fields)))}, nil)
 			if err != nil {
 				t.Skip(err)
@@ -313,7 +350,8 @@ func FuzzClassify(f *testing.F) {
 			return b
 		}
 		older, newer := read("1.0.0", a), read("1.1.0", b)
-		if got := rollback.Classify(older, newer, nil); got.Class == "" || got.Reason == "" || got.From != "echo.v1.0.0" {
+		if got := rollback.Classify(older, newer, nil); got.Class == "" || got.Reason == "" ||
+			got.From != "echo.v1.0.0" {
 			t.Errorf("no answer: %+v", got)
 		}
 		if got := rollback.Classify(older, read("1.1.0", a), nil); got.Class != catalogs.RollbackInPlace {

@@ -32,13 +32,14 @@ func checks() [][]check {
 
 func installChecks() []check {
 	return []check{
-		{"install-deployment", "Runs as a Deployment", required, "List a Deployment in the install strategy.", func(s surveyed) []string {
-			var out []string
-			for _, d := range s.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
-				out = append(out, "Deployment "+d.Name)
-			}
-			return some(out)
-		}},
+		{"install-deployment", "Runs as a Deployment", required, "List a Deployment in the install strategy.",
+			func(s surveyed) []string {
+				var out []string
+				for _, d := range s.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+					out = append(out, "Deployment "+d.Name)
+				}
+				return some(out)
+			}},
 		{"install-api", "Has an API of its own", required, "Own a CRD, or an API service.", func(s surveyed) []string {
 			var out []string
 			for _, owned := range s.CSV.Spec.CustomResourceDefinitions.Owned {
@@ -49,22 +50,26 @@ func installChecks() []check {
 			}
 			return some(out)
 		}},
-		{"install-spec", "Its API has a schema to fill in", required, "Write down the fields of spec in the CRDs' schemas.", func(s surveyed) []string {
-			return some(s.named("spec", regexp.MustCompile(`.`)))
-		}},
-		{"install-examples", "Has an example of every kind", false, "Put one object of each kind into the annotation alm-examples.", examples},
-		{"install-requests", "Asks for the resources it needs", false, "Set CPU and memory requests on every container.", func(s surveyed) []string {
-			return s.each("requests", func(c corev1.Container) bool {
-				return !c.Resources.Requests.Cpu().IsZero() && !c.Resources.Requests.Memory().IsZero()
-			})
-		}},
-		{"install-described", "Says what it is", false, "Write a description, and add an icon.", func(s surveyed) []string {
-			spec := s.CSV.Spec
-			if len(strings.TrimSpace(spec.Description)) == 0 || len(spec.Icon) == 0 || spec.Icon[0].Data == "" {
-				return nil
-			}
-			return []string{"description and icon"}
-		}},
+		{"install-spec", "Its API has a schema to fill in", required,
+			"Write down the fields of spec in the CRDs' schemas.", func(s surveyed) []string {
+				return some(s.named("spec", regexp.MustCompile(`.`)))
+			}},
+		{"install-examples", "Has an example of every kind", false,
+			"Put one object of each kind into the annotation alm-examples.", examples},
+		{"install-requests", "Asks for the resources it needs", false,
+			"Set CPU and memory requests on every container.", func(s surveyed) []string {
+				return s.each("requests", func(c corev1.Container) bool {
+					return !c.Resources.Requests.Cpu().IsZero() && !c.Resources.Requests.Memory().IsZero()
+				})
+			}},
+		{"install-described", "Says what it is", false, "Write a description, and add an icon.",
+			func(s surveyed) []string {
+				spec := s.CSV.Spec
+				if len(strings.TrimSpace(spec.Description)) == 0 || len(spec.Icon) == 0 || spec.Icon[0].Data == "" {
+					return nil
+				}
+				return []string{"description and icon"}
+			}},
 	}
 }
 
@@ -92,36 +97,45 @@ func examples(s surveyed) []string {
 
 func upgradeChecks() []check {
 	return []check{
-		{"upgrade-status", "Reports a status on every kind", required, "Give every CRD the status subresource, and fill it.", func(s surveyed) []string {
-			return everyVersion(s, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
-				return v.Subresources != nil && v.Subresources.Status != nil
-			},
-				"status subresource on")
-		}},
-		{"upgrade-probes", "Says when it is ready", required, "Give every container a readiness probe: OLM takes an upgrade for done when the pods are ready.", func(s surveyed) []string {
-			return s.each("readiness probe", func(c corev1.Container) bool { return c.ReadinessProbe != nil })
-		}},
-		{"upgrade-conversion", "Keeps old versions of its API working", required, "Serve older versions, and convert between them where their schemas differ.", conversions},
-		{"upgrade-edges", "Says what it upgrades from", false, "Set replaces, skips or olm.skipRange; a catalog compiled by Bellwether works it out.", func(s surveyed) []string {
-			var out []string
-			if s.CSV.Spec.Replaces != "" {
-				out = append(out, "replaces "+s.CSV.Spec.Replaces)
-			}
-			for _, skipped := range s.CSV.Spec.Skips {
-				out = append(out, "skips "+skipped)
-			}
-			if r := s.CSV.Annotations[operatorsv1alpha1.SkipRangeAnnotationKey]; r != "" {
-				out = append(out, "skipRange "+r)
-			}
-			return some(out)
-		}},
-		{"upgrade-leader", "Elects a leader while two versions run", false, "Elect a leader through a Lease, so that old and new pods do not act at once.", func(s surveyed) []string {
-			return some(s.writes("coordination.k8s.io", "leases"))
-		}},
-		{"upgrade-operand", "Knows which version it runs for its users", false, "Have a field version in spec or status, or name operands by RELATED_IMAGE variables.", operands},
-		{"upgrade-pinned", "Names images by digest", false, "Name images by digest, as bellwether bundle build --pin does.", func(s surveyed) []string {
-			return s.each("digest", func(c corev1.Container) bool { return strings.Contains(c.Image, "@sha256:") })
-		}},
+		{"upgrade-status", "Reports a status on every kind", required,
+			"Give every CRD the status subresource, and fill it.", func(s surveyed) []string {
+				return everyVersion(s, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+					return v.Subresources != nil && v.Subresources.Status != nil
+				},
+					"status subresource on")
+			}},
+		{"upgrade-probes", "Says when it is ready", required,
+			"Give every container a readiness probe: OLM takes an upgrade for done when the pods are ready.",
+			func(s surveyed) []string {
+				return s.each("readiness probe", func(c corev1.Container) bool { return c.ReadinessProbe != nil })
+			}},
+		{"upgrade-conversion", "Keeps old versions of its API working", required,
+			"Serve older versions, and convert between them where their schemas differ.", conversions},
+		{"upgrade-edges", "Says what it upgrades from", false,
+			"Set replaces, skips or olm.skipRange; a catalog compiled by Bellwether works it out.",
+			func(s surveyed) []string {
+				var out []string
+				if s.CSV.Spec.Replaces != "" {
+					out = append(out, "replaces "+s.CSV.Spec.Replaces)
+				}
+				for _, skipped := range s.CSV.Spec.Skips {
+					out = append(out, "skips "+skipped)
+				}
+				if r := s.CSV.Annotations[operatorsv1alpha1.SkipRangeAnnotationKey]; r != "" {
+					out = append(out, "skipRange "+r)
+				}
+				return some(out)
+			}},
+		{"upgrade-leader", "Elects a leader while two versions run", false,
+			"Elect a leader through a Lease, so that old and new pods do not act at once.", func(s surveyed) []string {
+				return some(s.writes("coordination.k8s.io", "leases"))
+			}},
+		{"upgrade-operand", "Knows which version it runs for its users", false,
+			"Have a field version in spec or status, or name operands by RELATED_IMAGE variables.", operands},
+		{"upgrade-pinned", "Names images by digest", false,
+			"Name images by digest, as bellwether bundle build --pin does.", func(s surveyed) []string {
+				return s.each("digest", func(c corev1.Container) bool { return strings.Contains(c.Image, "@sha256:") })
+			}},
 	}
 }
 
@@ -149,7 +163,8 @@ func conversions(s surveyed) []string {
 		if crd.Spec.Conversion == nil || crd.Spec.Conversion.Strategy != apiextensionsv1.WebhookConverter {
 			return nil
 		}
-		out = append(out, fmt.Sprintf("webhook converts %d versions of %s", len(crd.Spec.Versions), crd.Spec.Names.Kind))
+		out = append(out, fmt.Sprintf("webhook converts %d versions of %s", len(crd.Spec.Versions),
+			crd.Spec.Names.Kind))
 	}
 	if len(out) == 0 && len(s.CRDs) > 0 {
 		return []string{"one version of " + counted(len(s.CRDs), "CRD") + ", nothing to convert"}
@@ -183,18 +198,24 @@ var (
 func lifecycleChecks() []check {
 	return []check{
 		{"lifecycle-backup", "Backs up", required, "Have a kind or a field for backups.", func(s surveyed) []string {
-			return some(slices.Concat(s.kinds(backup), s.named("spec", backup), s.writes("snapshot.storage.k8s.io", "volumesnapshots")))
+			return some(slices.Concat(s.kinds(backup), s.named("spec", backup),
+				s.writes("snapshot.storage.k8s.io", "volumesnapshots")))
 		}},
-		{"lifecycle-restore", "Restores", required, "Have a kind or a field to restore from.", func(s surveyed) []string {
-			return some(slices.Concat(s.kinds(restore), s.named("spec", restore)))
-		}},
-		{"lifecycle-scale", "Scales what it runs", false, "Add the scale subresource, or a field for the number of replicas.", scales},
-		{"lifecycle-failover", "Survives the loss of a node", false, "Make PodDisruptionBudgets, and fail over.", func(s surveyed) []string {
-			return some(slices.Concat(s.named("spec", failover), s.writes("policy", "poddisruptionbudgets"), s.objects("PodDisruptionBudget")))
-		}},
-		{"lifecycle-storage", "Looks after storage", false, "Have fields for storage, so that it can grow.", func(s surveyed) []string {
-			return some(append(s.named("spec", storage), s.writes("", "persistentvolumeclaims")...))
-		}},
+		{"lifecycle-restore", "Restores", required, "Have a kind or a field to restore from.",
+			func(s surveyed) []string {
+				return some(slices.Concat(s.kinds(restore), s.named("spec", restore)))
+			}},
+		{"lifecycle-scale", "Scales what it runs", false,
+			"Add the scale subresource, or a field for the number of replicas.", scales},
+		{"lifecycle-failover", "Survives the loss of a node", false, "Make PodDisruptionBudgets, and fail over.",
+			func(s surveyed) []string {
+				return some(slices.Concat(s.named("spec", failover), s.writes("policy", "poddisruptionbudgets"),
+					s.objects("PodDisruptionBudget")))
+			}},
+		{"lifecycle-storage", "Looks after storage", false, "Have fields for storage, so that it can grow.",
+			func(s surveyed) []string {
+				return some(append(s.named("spec", storage), s.writes("", "persistentvolumeclaims")...))
+			}},
 		{"lifecycle-cleanup", "Cleans up behind itself", false, "Use finalizers, or spec.cleanup.", cleanups},
 	}
 }
@@ -232,17 +253,22 @@ var metricsPort = regexp.MustCompile(`(?i)metrics|prometheus`)
 
 func insightChecks() []check {
 	return []check{
-		{"insight-metrics", "Shows metrics", required, "Ship a ServiceMonitor, or make one for each object; name the port metrics.", metrics},
-		{"insight-alerts", "Comes with alerts", required, "Ship PrometheusRules, or make them for each object.", func(s surveyed) []string {
-			return some(append(s.objects("PrometheusRule"), s.writes(monitoring, "prometheusrules")...))
-		}},
-		{"insight-events", "Tells what it does through events", false, "Record events, and ask for the right to.", func(s surveyed) []string {
-			return some(append(s.writes("", "events"), s.writes("events.k8s.io", "events")...))
-		}},
-		{"insight-conditions", "Has conditions in its status", false, "Report conditions in status.conditions.", func(s surveyed) []string {
-			return some(s.named("status", regexp.MustCompile(`^conditions$`)))
-		}},
-		{"insight-dashboards", "Comes with dashboards", false, "Ship a ConfigMap with the label grafana_dashboard.", dashboards},
+		{"insight-metrics", "Shows metrics", required,
+			"Ship a ServiceMonitor, or make one for each object; name the port metrics.", metrics},
+		{"insight-alerts", "Comes with alerts", required, "Ship PrometheusRules, or make them for each object.",
+			func(s surveyed) []string {
+				return some(append(s.objects("PrometheusRule"), s.writes(monitoring, "prometheusrules")...))
+			}},
+		{"insight-events", "Tells what it does through events", false, "Record events, and ask for the right to.",
+			func(s surveyed) []string {
+				return some(append(s.writes("", "events"), s.writes("events.k8s.io", "events")...))
+			}},
+		{"insight-conditions", "Has conditions in its status", false, "Report conditions in status.conditions.",
+			func(s surveyed) []string {
+				return some(s.named("status", regexp.MustCompile(`^conditions$`)))
+			}},
+		{"insight-dashboards", "Comes with dashboards", false, "Ship a ConfigMap with the label grafana_dashboard.",
+			dashboards},
 	}
 }
 
@@ -285,20 +311,27 @@ var (
 
 func pilotChecks() []check {
 	return []check{
-		{"pilot-scale", "Scales by itself", required, "Make HorizontalPodAutoscalers, or have fields for autoscaling.", func(s surveyed) []string {
-			return some(slices.Concat(s.named("spec", autoscale), s.writes("autoscaling", "horizontalpodautoscalers"), s.writes("keda.sh", "scaledobjects"),
-				s.writes("autoscaling.k8s.io", "verticalpodautoscalers"), s.objects("HorizontalPodAutoscaler", "VerticalPodAutoscaler")))
-		}},
-		{"pilot-heal", "Heals by itself", required, "Have fields for healing, or take pods away that do not work.", func(s surveyed) []string {
-			out := s.named("spec", heal)
-			for _, r := range s.rules {
-				evicts := slices.Contains(r.Resources, "pods/eviction")
-				if evicts || slices.Contains(r.APIGroups, "") && slices.Contains(r.Resources, "pods") && slices.Contains(r.Verbs, "delete") {
-					out = append(out, "may delete pods")
+		{"pilot-scale", "Scales by itself", required, "Make HorizontalPodAutoscalers, or have fields for autoscaling.",
+			func(s surveyed) []string {
+				return some(slices.Concat(s.named("spec", autoscale),
+					s.writes("autoscaling", "horizontalpodautoscalers"),
+					s.writes("keda.sh", "scaledobjects"),
+					s.writes("autoscaling.k8s.io", "verticalpodautoscalers"),
+					s.objects("HorizontalPodAutoscaler", "VerticalPodAutoscaler")))
+			}},
+		{"pilot-heal", "Heals by itself", required, "Have fields for healing, or take pods away that do not work.",
+			func(s surveyed) []string {
+				out := s.named("spec", heal)
+				for _, r := range s.rules {
+					evicts := slices.Contains(r.Resources, "pods/eviction")
+					if evicts || slices.Contains(r.APIGroups, "") && slices.Contains(r.Resources, "pods") &&
+						slices.Contains(r.Verbs, "delete") {
+						out = append(out, "may delete pods")
+					}
 				}
-			}
-			return some(out)
-		}},
-		{"pilot-tune", "Tunes by itself", false, "Have fields for tuning or rebalancing.", func(s surveyed) []string { return some(s.named("spec", tune)) }},
+				return some(out)
+			}},
+		{"pilot-tune", "Tunes by itself", false, "Have fields for tuning or rebalancing.",
+			func(s surveyed) []string { return some(s.named("spec", tune)) }},
 	}
 }

@@ -16,7 +16,8 @@ var pageText string
 var page = template.Must(template.New("page").Option("missingkey=error").Parse(pageText))
 
 // Caveat is what a card cannot know.
-const Caveat = "A bundle shows only what is written in it: in CRDs, permissions and manifests. An operator may do more than its bundle shows, or do badly what it shows."
+const Caveat = "A bundle shows only what is written in it: in CRDs, permissions and manifests. An operator may do " +
+	"more than its bundle shows, or do badly what it shows."
 
 // HTML renders the card as one page that needs nothing else.
 func HTML(c Card) (string, error) {
@@ -36,7 +37,8 @@ func HTML(c Card) (string, error) {
 // Markdown renders the card for a pull request.
 func Markdown(c Card) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "## %s: capability level\n\n%s\n\n| level | shown | signals |\n|---|---|---|\n", plain(title(c)), plain(c.Verdict()))
+	fmt.Fprintf(&out, "## %s: capability level\n\n%s\n\n| level | shown | signals |\n|---|---|---|\n", plain(title(c)),
+		plain(c.Verdict()))
 	for _, l := range c.Levels {
 		found, all := l.Count()
 		fmt.Fprintf(&out, "| %d %s | %s | %d of %d |\n", l.Level, l.Level, yesNo(l.Level <= c.Shown), found, all)
@@ -44,7 +46,8 @@ func Markdown(c Card) string {
 	for _, l := range c.Levels {
 		fmt.Fprintf(&out, "\n### %d %s\n\n%s\n\n", l.Level, l.Level, l.Level.Means())
 		for _, s := range l.Signals {
-			fmt.Fprintf(&out, "- [%s] %s%s", map[bool]string{true: "x", false: " "}[s.Found()], s.Title, map[bool]string{true: " (required)"}[s.Required])
+			fmt.Fprintf(&out, "- [%s] %s%s", map[bool]string{true: "x", false: " "}[s.Found()], s.Title,
+				map[bool]string{true: " (required)"}[s.Required])
 			if s.Found() {
 				fmt.Fprintf(&out, ": %s\n", plain(strings.Join(s.Evidence, ", ")))
 			} else {
@@ -65,5 +68,6 @@ func yesNo(yes bool) string {
 
 // plain keeps texts of a bundle from being markup.
 func plain(text string) string {
-	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "[", `\[`, "|", `\|`, "<", "&lt;", "`", "\\`", "\n", " ").Replace(text)
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "[", `\[`, "|", `\|`, "<", "&lt;", "`", "\\`", "\n",
+		" ").Replace(text)
 }

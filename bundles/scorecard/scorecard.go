@@ -3,10 +3,11 @@
 
 // Package scorecard compares the capability level that an operator claims with what its bundle shows.
 //
-// Its input is a bundle as read, its output a card with the evidence for each level, and pages and pictures of that card. The
-// levels are those of the Operator Framework, https://sdk.operatorframework.io/docs/overview/operator-capabilities/. A bundle
-// shows only what is written in it, in CRDs, permissions and manifests, so the card tells what a reader of the bundle could
-// know, and no more: an operator may do things that its bundle does not show, and show things that it does badly.
+// Its input is a bundle as read, its output a card with the evidence for each level, and pages and pictures of that
+// card. The levels are those of the Operator Framework,
+// https://sdk.operatorframework.io/docs/overview/operator-capabilities/. A bundle shows only what is written in it, in
+// CRDs, permissions and manifests, so the card tells what a reader of the bundle could know, and no more: an operator
+// may do things that its bundle does not show, and show things that it does badly.
 package scorecard
 
 import (
@@ -108,14 +109,16 @@ type Card struct {
 func Score(b *bundles.Bundle) Card {
 	claim := b.CSV.Annotations["capabilities"]
 	c := Card{
-		Name: b.Name, Package: b.Package, DisplayName: b.CSV.Spec.DisplayName, Provider: b.CSV.Spec.Provider.Name, Version: b.Version.String(),
-		Claim: claim, Claimed: ParseLevel(claim),
+		Name: b.Name, Package: b.Package, DisplayName: b.CSV.Spec.DisplayName, Provider: b.CSV.Spec.Provider.Name,
+		Version: b.Version.String(),
+		Claim:   claim, Claimed: ParseLevel(claim),
 	}
 	s := survey(b)
 	for level, checks := range checks() {
 		card := LevelCard{Level: Level(level + 1), Shown: true}
 		for _, check := range checks {
-			signal := Signal{ID: check.id, Title: check.title, Required: check.required, Advice: check.advice, Evidence: check.find(s)}
+			signal := Signal{ID: check.id, Title: check.title, Required: check.required, Advice: check.advice,
+				Evidence: check.find(s)}
 			card.Shown = card.Shown && (signal.Found() || !signal.Required)
 			card.Signals = append(card.Signals, signal)
 		}
@@ -150,8 +153,8 @@ func (c Card) shown() string {
 	return c.Shown.String()
 }
 
-// Next are the signals that are missing for the level above the one that is shown, the required ones first; nothing above
-// Auto Pilot.
+// Next are the signals that are missing for the level above the one that is shown, the required ones first; nothing
+// above Auto Pilot.
 func (c Card) Next() []Signal {
 	if c.Shown == AutoPilot {
 		return nil

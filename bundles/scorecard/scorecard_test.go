@@ -101,7 +101,8 @@ const dashboard = "{apiVersion: v1, kind: ConfigMap, metadata: {name: board, lab
 
 func score(t *testing.T, csv, crd, dashboard string) Card {
 	t.Helper()
-	b, err := bundles.FromManifests([][]byte{[]byte(csv), []byte(crd), []byte(dashboard)}, map[string]string{bundles.AnnotationPackage: "db"})
+	b, err := bundles.FromManifests([][]byte{[]byte(csv), []byte(crd), []byte(dashboard)},
+		map[string]string{bundles.AnnotationPackage: "db"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,11 +130,13 @@ func TestEachSignal(t *testing.T) {
 	for id, e := range map[string]edit{
 		"install-deployment": {"deployments:\n      - name: db", "others:\n      - name: db"},
 		"install-api":        {"    owned:", "    required:"},
-		"install-spec":       {"          spec:\n            type: object", "          other:\n            type: object"},
-		"install-examples":   {`, {"kind": "DatabaseBackup"}`, ""},
-		"install-requests":   {"cpu: 10m, ", ""},
-		"install-described":  {"base64data: aWNvbg==", `base64data: ""`},
-		"upgrade-status":     {"- {name: v1alpha1, served: true, subresources: {status: {}}}", "- {name: v1alpha1, served: true}"},
+		"install-spec": {"          spec:\n            type: object",
+			"          other:\n            type: object"},
+		"install-examples":  {`, {"kind": "DatabaseBackup"}`, ""},
+		"install-requests":  {"cpu: 10m, ", ""},
+		"install-described": {"base64data: aWNvbg==", `base64data: ""`},
+		"upgrade-status": {"- {name: v1alpha1, served: true, subresources: {status: {}}}",
+			"- {name: v1alpha1, served: true}"},
 		"upgrade-probes":     {"readinessProbe", "livenessProbe"},
 		"upgrade-conversion": {"strategy: Webhook", "strategy: None"},
 		"upgrade-edges":      {"  replaces: db.v1.0.0\n", ""},
@@ -185,12 +188,17 @@ func TestEachSignal(t *testing.T) {
 
 func TestVerdict(t *testing.T) {
 	for want, c := range map[string]Card{
-		"It claims Deep Insights, but its bundle shows Basic Install.":                         {Claim: "Deep Insights", Claimed: DeepInsights, Shown: BasicInstall},
-		"It claims Deep Insights, but its bundle shows not even Basic Install.":                {Claim: "Deep Insights", Claimed: DeepInsights},
-		"It claims Basic Install, and its bundle shows more: Auto Pilot.":                      {Claim: "Basic Install", Claimed: BasicInstall, Shown: AutoPilot},
-		"It claims Basic Install, and its bundle shows it.":                                    {Claim: "Basic Install", Claimed: BasicInstall, Shown: BasicInstall},
-		"It claims no capability level; its bundle shows Full Lifecycle.":                      {Shown: FullLifecycle},
-		`It claims "Excellent", which is no capability level; its bundle shows Basic Install.`: {Claim: "Excellent", Shown: BasicInstall},
+		"It claims Deep Insights, but its bundle shows Basic Install.": {Claim: "Deep Insights",
+			Claimed: DeepInsights, Shown: BasicInstall},
+		"It claims Deep Insights, but its bundle shows not even Basic Install.": {Claim: "Deep Insights",
+			Claimed: DeepInsights},
+		"It claims Basic Install, and its bundle shows more: Auto Pilot.": {Claim: "Basic Install",
+			Claimed: BasicInstall, Shown: AutoPilot},
+		"It claims Basic Install, and its bundle shows it.": {Claim: "Basic Install",
+			Claimed: BasicInstall, Shown: BasicInstall},
+		"It claims no capability level; its bundle shows Full Lifecycle.": {Shown: FullLifecycle},
+		`It claims "Excellent", which is no capability level; its bundle shows Basic Install.`: {Claim: "Excellent",
+			Shown: BasicInstall},
 	} {
 		if got := c.Verdict(); got != want {
 			t.Errorf("got %q, want %q", got, want)
@@ -199,7 +207,8 @@ func TestVerdict(t *testing.T) {
 }
 
 func TestParseLevel(t *testing.T) {
-	for text, want := range map[string]Level{"": None, "Excellent": None, "Basic Install": BasicInstall, " auto pilot ": AutoPilot} {
+	for text, want := range map[string]Level{"": None, "Excellent": None, "Basic Install": BasicInstall,
+		" auto pilot ": AutoPilot} {
 		if got := ParseLevel(text); got != want {
 			t.Errorf("ParseLevel(%q) = %v, want %v", text, got, want)
 		}
@@ -208,7 +217,8 @@ func TestParseLevel(t *testing.T) {
 
 // TestRenderings compares pages and pictures with those in testdata.
 func TestRenderings(t *testing.T) {
-	claims := strings.ReplaceAll(strings.ReplaceAll(everything, "prometheusrules", "things"), "Auto Pilot", "Deep Insights")
+	claims := strings.ReplaceAll(strings.ReplaceAll(everything, "prometheusrules", "things"), "Auto Pilot",
+		"Deep Insights")
 	c := score(t, claims, strings.ReplaceAll(everyCRD, "restoreFrom:", "other:"), dashboard)
 	page, err := HTML(c)
 	if err != nil {
@@ -273,7 +283,8 @@ func TestRealBundles(t *testing.T) {
 		if got := fmt.Sprintf("%v/%v", c.Claimed, c.Shown); got != want {
 			t.Errorf("%s claims and shows %s, want %s", dir, got, want)
 		}
-		if i := slices.IndexFunc(c.Levels[2].Signals, func(s Signal) bool { return s.ID == "lifecycle-backup" }); c.Levels[2].Signals[i].Found() != strings.HasPrefix(dir, "etcd") {
+		if i := slices.IndexFunc(c.Levels[2].Signals,
+			func(s Signal) bool { return s.ID == "lifecycle-backup" }); c.Levels[2].Signals[i].Found() != strings.HasPrefix(dir, "etcd") {
 			t.Errorf("%s: backups are seen in %q", dir, c.Levels[2].Signals[i].Evidence)
 		}
 	}

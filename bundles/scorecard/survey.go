@@ -54,8 +54,8 @@ func survey(b *bundles.Bundle) surveyed {
 	return s
 }
 
-// maxDepth is how far down a field can be and still be the operator's own: what is deeper is mostly a pod template, whose
-// fields say nothing about the operator.
+// maxDepth is how far down a field can be and still be the operator's own: what is deeper is mostly a pod template,
+// whose fields say nothing about the operator.
 const maxDepth = 3
 
 func (s *surveyed) walk(kind, path string, schema *apiextensionsv1.JSONSchemaProps, depth int) {

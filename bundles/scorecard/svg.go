@@ -18,7 +18,8 @@ const (
 	left, ground                = 26, 268
 )
 
-// style says colours by class, as not all programs that show SVG know variables. The dark ones have about the same contrast.
+// style says colours by class, as not all programs that show SVG know variables. The dark ones have about the same
+// contrast.
 const style = `
 .bw-back{fill:#ffffff}.bw-title{fill:#1b1f24;font-weight:600;font-size:19px}.bw-text{fill:#57606a;font-size:13px}
 .bw-name{fill:#1b1f24;font-size:13px;font-weight:600}.bw-on{fill:#2f6f4f}.bw-claim{fill:#fff4d6;stroke:#b7791f;stroke-width:1.5;stroke-dasharray:5 4}
@@ -44,7 +45,8 @@ func SVG(c Card) string {
 	for i, level := range c.Levels {
 		writeStep(&out, c, level, left+i*(stepWidth+stepGap))
 	}
-	fmt.Fprintf(&out, `<line class="bw-line" x1="%d" y1="%d" x2="%d" y2="%d"/>`+"\n", left, ground, pictureWidth-left, ground)
+	fmt.Fprintf(&out, `<line class="bw-line" x1="%d" y1="%d" x2="%d" y2="%d"/>`+"\n", left, ground, pictureWidth-left,
+		ground)
 	out.WriteString("</svg>\n")
 	return out.String()
 }
@@ -59,13 +61,18 @@ func writeStep(out *strings.Builder, c Card, l LevelCard, x int) {
 	case l.Level <= c.Claimed:
 		kind = "claim"
 	}
-	fmt.Fprintf(out, `<path class="bw-%s" d="M%d %dv%da8 8 0 0 1 8-8h%da8 8 0 0 1 8 8v%dz"/>`+"\n", kind, x, ground, -(height - 8), stepWidth-16, height-8)
+	fmt.Fprintf(out, `<path class="bw-%s" d="M%d %dv%da8 8 0 0 1 8-8h%da8 8 0 0 1 8 8v%dz"/>`+"\n", kind, x, ground,
+		-(height - 8), stepWidth-16, height-8)
 	found, all := l.Count()
-	fmt.Fprintf(out, `<text class="bw-count-%s" x="%d" y="%d" text-anchor="middle">%d of %d</text>`+"\n", kind, middle, y+32, found, all)
-	fmt.Fprintf(out, `<text class="bw-name" x="%d" y="%d" text-anchor="middle">%s</text>`+"\n", middle, ground+22, l.Level)
-	fmt.Fprintf(out, `<text class="bw-text" x="%d" y="%d" text-anchor="middle">level %d</text>`+"\n", middle, ground+41, l.Level)
+	fmt.Fprintf(out, `<text class="bw-count-%s" x="%d" y="%d" text-anchor="middle">%d of %d</text>`+"\n", kind, middle,
+		y+32, found, all)
+	fmt.Fprintf(out, `<text class="bw-name" x="%d" y="%d" text-anchor="middle">%s</text>`+"\n", middle, ground+22,
+		l.Level)
+	fmt.Fprintf(out, `<text class="bw-text" x="%d" y="%d" text-anchor="middle">level %d</text>`+"\n", middle, ground+41,
+		l.Level)
 	if l.Level == c.Claimed {
-		fmt.Fprintf(out, `<path class="bw-pole" d="M%d %dv-30"/><path class="bw-cloth" d="M%d %dl20 7l-20 7z"/>`+"\n", middle-24, y, middle-24, y-30)
+		fmt.Fprintf(out, `<path class="bw-pole" d="M%d %dv-30"/><path class="bw-cloth" d="M%d %dl20 7l-20 7z"/>`+"\n",
+			middle-24, y, middle-24, y-30)
 		fmt.Fprintf(out, `<text class="bw-flag" x="%d" y="%d">claimed</text>`+"\n", middle, y-18)
 	}
 }

@@ -4,8 +4,8 @@
 // Package agree compares where OLM v0, OLM v1 and Bellwether take a cluster, from every version of a package, in every
 // channel, until each of them comes to rest.
 //
-// Its input is a package and, if wanted, what clusters run besides the package's own bundles. OLM v0's answer is that of
-// its own resolver (package olmv0), OLM v1's that of its rules (package olmv1), and Bellwether's is
+// Its input is a package and, if wanted, what clusters run besides the package's own bundles. OLM v0's answer is that
+// of its own resolver (package olmv0), OLM v1's that of its rules (package olmv1), and Bellwether's is
 // catalogs.Package.Routes, asked again after each upgrade, as the agent does. The package judges graphs only: it
 // changes nothing, fetches nothing, and the same input gives the same report.
 package agree
@@ -58,8 +58,8 @@ type Report struct {
 	Package string
 	// Channels are sorted by name.
 	Channels []Channel
-	// Unpinned are the ways of OLM v1 alone, for a ClusterExtension that names no channel and so goes along the edges of
-	// all of them. It agrees when it ends at the head of some channel. Order as in Channel.
+	// Unpinned are the ways of OLM v1 alone, for a ClusterExtension that names no channel and so goes along the edges
+	// of all of them. It agrees when it ends at the head of some channel. Order as in Channel.
 	Unpinned []Route
 }
 
@@ -150,8 +150,8 @@ func (r Report) Disagreements() []Disagreement { return r.except(Agrees, Waits, 
 
 // Strict returns an error unless every version gets to the head of every channel by the same hops everywhere, which is
 // what a compiled catalog promises. Versions that nothing is newer than may wait. Further verdicts can be accepted: who
-// deprecates a channel's head, for instance, cannot but accept V1Holds. The error wraps ErrDisagree and says what differs;
-// after a few it counts.
+// deprecates a channel's head, for instance, cannot but accept V1Holds. The error wraps ErrDisagree and says what
+// differs; after a few it counts.
 func (r Report) Strict(accepted ...Verdict) error {
 	found := r.except(append(accepted, Agrees, Waits)...)
 	if len(found) == 0 {
@@ -173,7 +173,8 @@ func (r Report) except(fine ...Verdict) []Disagreement {
 	add := func(channel string, routes []Route) {
 		for _, route := range routes {
 			if !slices.Contains(fine, route.Verdict) {
-				out = append(out, Disagreement{Channel: channel, Installed: route.Installed, Verdict: route.Verdict, Text: route.Text})
+				out = append(out, Disagreement{Channel: channel, Installed: route.Installed, Verdict: route.Verdict,
+					Text: route.Text})
 			}
 		}
 	}

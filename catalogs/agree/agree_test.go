@@ -23,7 +23,8 @@ import (
 //
 // where a bundle is named "p.v1.2.0". Nothing checks it: broken packages are wanted too.
 func parse(notation string) *catalogs.Package {
-	p := &catalogs.Package{Name: "p", DefaultChannel: "stable", Channels: map[string]*catalogs.Channel{}, Bundles: map[string]*catalogs.Bundle{}}
+	p := &catalogs.Package{Name: "p", DefaultChannel: "stable", Channels: map[string]*catalogs.Channel{},
+		Bundles: map[string]*catalogs.Bundle{}}
 	for line := range strings.Lines(notation) {
 		words := strings.Fields(line)
 		if len(words) < 2 {
@@ -86,7 +87,8 @@ func TestCheck(t *testing.T) {
 				candidate: 1.3.0 replaces 1.2.0
 				stable: 1.0.0
 				stable: 1.2.0 replaces 1.0.0 skips 1.1.0`,
-			want: []string{"waits: channel stable, from 1.3.0: it is higher than the head 1.2.0, and waits for a newer version"},
+			want: []string{"waits: channel stable, from 1.3.0: it is higher than the head 1.2.0, and waits for a " +
+				"newer version"},
 		},
 		"a blocked version with a good one after it": {
 			graph: `stable: 1.0.0
@@ -99,8 +101,10 @@ func TestCheck(t *testing.T) {
 				stable: 1.1.0 replaces 1.0.0`,
 			blocks: []catalogs.Block{{Version: "1.1.0", Reason: "it leaks"}},
 			want: []string{
-				"waits: channel stable, from 1.1.0 (p.v1.1.0): it is higher than the head 1.0.0, and waits for a newer version",
-				"waits: no channel chosen, from 1.1.0 (p.v1.1.0): it is higher than every channel's head, and waits for a newer version",
+				"waits: channel stable, from 1.1.0 (p.v1.1.0): it is higher than the head 1.0.0, and waits for a " +
+					"newer version",
+				"waits: no channel chosen, from 1.1.0 (p.v1.1.0): it is higher than every channel's head, and waits " +
+					"for a newer version",
 			},
 		},
 		"OLM v1 leaps to a skipped version that OLM v0 avoids": {
@@ -108,7 +112,8 @@ func TestCheck(t *testing.T) {
 				stable: 1.1.0 replaces 1.0.0
 				stable: 1.1.1 replaces 1.0.0
 				stable: 1.2.0 replaces 1.1.0 skips 1.1.1`,
-			want: []string{"v1-leaps: channel stable, from 1.0.0: Bellwether and OLM v0 go to 1.1.0, OLM v1 to 1.1.1; all end at the head 1.2.0"},
+			want: []string{"v1-leaps: channel stable, from 1.0.0: Bellwether and OLM v0 go to 1.1.0, OLM v1 to " +
+				"1.1.1; all end at the head 1.2.0"},
 		},
 		"OLM v0 takes what is nearest to the head, the plan what is fewer hops": {
 			graph: `stable: 1.0.0
@@ -118,14 +123,16 @@ func TestCheck(t *testing.T) {
 				stable: 1.4.0 replaces 1.3.0
 				stable: 1.5.0 replaces 1.4.0
 				stable: 1.6.0 replaces 1.5.0 range =1.1.0`,
-			want: []string{"detours: channel stable, from 1.0.0: Bellwether goes to 1.1.0, OLM v0 and OLM v1 to 1.3.0; all end at the head 1.6.0"},
+			want: []string{"detours: channel stable, from 1.0.0: Bellwether goes to 1.1.0, OLM v0 and OLM v1 to " +
+				"1.3.0; all end at the head 1.6.0"},
 		},
 		"OLM v1 stays before a deprecated version": {
 			graph: `stable: 1.0.0
 				stable: 1.1.0 replaces 1.0.0 deprecated
 				stable: 1.2.0 replaces 1.1.0`,
 			want: []string{
-				"v1-holds: channel stable, from 1.0.0: OLM v1 stays, because 1.1.0 is deprecated; OLM v0 goes on to the head 1.2.0",
+				"v1-holds: channel stable, from 1.0.0: OLM v1 stays, because 1.1.0 is deprecated; OLM v0 goes on to " +
+					"the head 1.2.0",
 				"v1-holds: no channel chosen, from 1.0.0: OLM v1 stays, because 1.1.0 is deprecated",
 			},
 		},
@@ -133,8 +140,10 @@ func TestCheck(t *testing.T) {
 			graph: `stable: 1.0.0
 				stable: 1.1.0 replaces 1.0.0 deprecated`,
 			want: []string{
-				"v1-holds: channel stable, fresh install: OLM v1 stops at 1.0.0, because 1.1.0 is deprecated; OLM v0 goes on to the head 1.1.0",
-				"v1-holds: channel stable, from 1.0.0: OLM v1 stays, because 1.1.0 is deprecated; OLM v0 goes on to the head 1.1.0",
+				"v1-holds: channel stable, fresh install: OLM v1 stops at 1.0.0, because 1.1.0 is deprecated; OLM v0 " +
+					"goes on to the head 1.1.0",
+				"v1-holds: channel stable, from 1.0.0: OLM v1 stays, because 1.1.0 is deprecated; OLM v0 goes on to " +
+					"the head 1.1.0",
 				"v1-holds: no channel chosen, fresh install: OLM v1 stops at 1.0.0, because 1.1.0 is deprecated",
 				"v1-holds: no channel chosen, from 1.0.0: OLM v1 stays, because 1.1.0 is deprecated",
 			},
@@ -143,22 +152,26 @@ func TestCheck(t *testing.T) {
 			graph: `stable: 1.0.0
 				stable: 1.0.1 skips 1.0.0
 				stable: 1.1.0 skips 1.0.1`,
-			want: []string{"stuck: channel stable, from 1.0.0: OLM v0 stays, because 1.0.1 could follow but is skipped; the head is 1.1.0"},
+			want: []string{"stuck: channel stable, from 1.0.0: OLM v0 stays, because 1.0.1 could follow but is " +
+				"skipped; the head is 1.1.0"},
 		},
 		"a version that has left, and no range for it": {
 			graph: `stable: 1.0.0
 				stable: 1.1.0 replaces 1.0.0`,
 			installed: []catalogs.Installed{{Name: "p.v0.9.0"}},
 			want: []string{
-				"apart: channel stable, from 0.9.0 (p.v0.9.0): it is not in the channel, and nothing there can replace it; the head is 1.1.0",
-				"apart: no channel chosen, from 0.9.0 (p.v0.9.0): it is not in the catalog, and nothing there can replace it",
+				"apart: channel stable, from 0.9.0 (p.v0.9.0): it is not in the channel, and nothing there can " +
+					"replace it; the head is 1.1.0",
+				"apart: no channel chosen, from 0.9.0 (p.v0.9.0): it is not in the catalog, and nothing there can " +
+					"replace it",
 			},
 		},
 		"the head by another name": {
 			graph: `stable: 1.0.0
 				stable: 1.1.0 replaces 1.0.0 range <1.1.0`,
 			installed: []catalogs.Installed{{Name: "mine", Version: "1.1.0"}},
-			want:      []string{"waits: channel stable, from 1.1.0 (mine): it is the head 1.1.0 by another name, and waits for a newer version; OLM v1 takes them for the same"},
+			want: []string{"waits: channel stable, from 1.1.0 (mine): it is the head 1.1.0 by another name, and " +
+				"waits for a newer version; OLM v1 takes them for the same"},
 		},
 		"what is installed has no version, which OLM takes for 0.0.0": {
 			graph: `stable: 1.0.0
@@ -170,7 +183,8 @@ func TestCheck(t *testing.T) {
 				stable: 1.1.0 replaces 1.2.0`,
 			want: []string{
 				"stuck: channel stable, fresh install: OLM v1 stops at 1.2.0; the head is 1.1.0",
-				"downgrades: channel stable, from 1.2.0: Bellwether goes back from 1.2.0 to 1.1.0, OLM v0 goes back from 1.2.0 to 1.1.0, OLM v1 stays; the head is 1.1.0",
+				"downgrades: channel stable, from 1.2.0: Bellwether goes back from 1.2.0 to 1.1.0, OLM v0 goes back " +
+					"from 1.2.0 to 1.1.0, OLM v1 stays; the head is 1.1.0",
 				"stuck: no channel chosen, fresh install: OLM v1 stops at 1.2.0, which is no way to a channel's head",
 				"stuck: no channel chosen, from 1.2.0: OLM v1 stays, which is no way to a channel's head",
 			},

@@ -15,8 +15,8 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 )
 
-// FuzzCheck feeds any graph that a reader accepts: Check must end, say the same twice, and give every route a verdict that
-// fits how its walks end.
+// FuzzCheck feeds any graph that a reader accepts: Check must end, say the same twice, and give every route a verdict
+// that fits how its walks end.
 func FuzzCheck(f *testing.F) {
 	f.Add("1.0.0\n1.1.0 replaces 1.0.0\n1.2.0 replaces 1.1.0 range <1.2.0", "p.v0.1.0", "")
 	f.Add("1.2.0\n1.1.0 replaces 1.2.0 range >=1.0.0", "other", "1.3.0")
@@ -26,7 +26,8 @@ func FuzzCheck(f *testing.F) {
 		if strings.Count(notation, "\n") > 40 || len(notation) > 4000 {
 			t.Skip("large graphs are for the benchmark")
 		}
-		p, err := catalogs.ReadPackage(catalogs.SingleFile("graph", strings.NewReader(catalogtest.Graph("p", notation))), "p")
+		p, err := catalogs.ReadPackage(catalogs.SingleFile("graph",
+			strings.NewReader(catalogtest.Graph("p", notation))), "p")
 		if err != nil {
 			t.Skip("no valid package")
 		}
@@ -47,7 +48,8 @@ func FuzzCheck(f *testing.F) {
 					t.Errorf("from %v: agrees, with %+v, %+v and %+v", r.Installed, r.Plan, r.V0, r.V1)
 				}
 				if (r.Verdict == agree.V1Leaps || r.Verdict == agree.Detours) && !arrive {
-					t.Errorf("from %v: %s, and not all arrive: %+v, %+v and %+v", r.Installed, r.Verdict, r.Plan, r.V0, r.V1)
+					t.Errorf("from %v: %s, and not all arrive: %+v, %+v and %+v", r.Installed, r.Verdict, r.Plan, r.V0,
+						r.V1)
 				}
 			}
 		}

@@ -108,8 +108,8 @@ func (s *subject) higher(a, b string) bool {
 	return ok && both && x.GT(y)
 }
 
-// isHead tells whether the installed bundle is a build of the head's version by another name. OLM v1 goes by the version
-// and takes one for the other; to OLM v0 nothing follows it.
+// isHead tells whether the installed bundle is a build of the head's version by another name. OLM v1 goes by the
+// version and takes one for the other; to OLM v0 nothing follows it.
 func (j judge) isHead(r Route) bool {
 	installed, ok := j.versions[r.Installed.Name]
 	return ok && installed.EQ(j.versions[j.head]) && len(r.Plan.Path)+len(r.V0.Path) == 0 &&
@@ -193,12 +193,14 @@ func (j judge) text(r Route) string {
 		return ""
 	case Waits:
 		if j.isHead(r) {
-			what = fmt.Sprintf("it is the head %s by another name, and waits for a newer version; OLM v1 takes them for the same", j.describe(j.head))
+			what = fmt.Sprintf("it is the head %s by another name, and waits for a newer version; OLM v1 takes them "+
+				"for the same", j.describe(j.head))
 			break
 		}
 		what = fmt.Sprintf("it is higher than the head %s, and waits for a newer version", j.describe(j.head))
 	case Apart:
-		what = fmt.Sprintf("it is not in the channel, and nothing there can replace it; the head is %s", j.describe(j.head))
+		what = fmt.Sprintf("it is not in the channel, and nothing there can replace it; the head is %s",
+			j.describe(j.head))
 	case V1Leaps, Detours:
 		what = j.differences(r) + "; all end at the head " + j.describe(j.head)
 	case V1Holds:
@@ -310,7 +312,8 @@ func (s *subject) textUnpinned(r Route, v1 *olmv1.Selection) string {
 	case Apart:
 		what = "it is not in the catalog, and nothing there can replace it"
 	case V1Holds:
-		what = fmt.Sprintf("OLM v1 %s, because %s is deprecated", s.stops(last(r.Installed.Name, r.V1), r.V1), s.describe(s.held(r, v1)))
+		what = fmt.Sprintf("OLM v1 %s, because %s is deprecated", s.stops(last(r.Installed.Name, r.V1), r.V1),
+			s.describe(s.held(r, v1)))
 	case ToBlocked, Downgrades:
 		what = "OLM v1 " + s.failure(r.Installed.Name, r.V1)
 	case Stuck:

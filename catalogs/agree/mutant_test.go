@@ -17,7 +17,8 @@ import (
 // compiled is what a compiler should make: 1.1.0 and 1.3.0 are blocked, 1.4.0 is retired, and 1.6.0 is new.
 func compiled(t *testing.T) *catalogs.Package {
 	t.Helper()
-	l := &ladder.Ladder{APIVersion: ladder.APIVersion, Kind: ladder.Kind, Package: "p", Channels: []string{"candidate", "stable"}}
+	l := &ladder.Ladder{APIVersion: ladder.APIVersion, Kind: ladder.Kind, Package: "p",
+		Channels: []string{"candidate", "stable"}}
 	for _, v := range []string{"1.0.0", "1.1.0", "1.2.0", "1.3.0", "1.5.0"} {
 		l.Bundles = append(l.Bundles, ladder.Bundle{Version: v, Path: v, Channel: "stable"})
 	}
@@ -59,7 +60,9 @@ func TestMutantsAreFound(t *testing.T) {
 				e.Replaces, e.SkipRange = bundle("1.3.0"), ">=1.3.0 <1.5.0"
 				unskip(e, "1.3.0")
 			},
-			verdict: agree.ToBlocked, text: "from 1.2.0: Bellwether goes to 1.3.0, which is blocked, OLM v0 goes to 1.3.0, which is blocked, OLM v1 stays",
+			verdict: agree.ToBlocked,
+			text: "from 1.2.0: Bellwether goes to 1.3.0, which is blocked, OLM v0 goes to 1.3.0, which is " +
+				"blocked, OLM v1 stays",
 		},
 		"a blocked version that only OLM v1 goes to": {
 			mutate: func(p *catalogs.Package) {
@@ -131,7 +134,8 @@ func TestMutantsAreFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := compiled(t)
 			tc.mutate(p)
-			report, err := agree.Check(p, catalogs.Installed{Name: bundle("1.4.0")}, catalogs.Installed{Name: "nightly", Version: "1.4.5"})
+			report, err := agree.Check(p, catalogs.Installed{Name: bundle("1.4.0")},
+				catalogs.Installed{Name: "nightly", Version: "1.4.5"})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -76,7 +76,8 @@ func graphOf(p *catalogs.Package) string {
 			if b := p.Bundles[e.Name]; b != nil {
 				deprecation = b.Deprecation
 			}
-			fmt.Fprintf(&text, "%s: %s replaces %q skips %q range %q %s\n", name, e.Name, e.Replaces, e.Skips, e.SkipRange, deprecation)
+			fmt.Fprintf(&text, "%s: %s replaces %q skips %q range %q %s\n", name, e.Name, e.Replaces, e.Skips,
+				e.SkipRange, deprecation)
 		}
 	}
 	return text.String()
@@ -92,8 +93,8 @@ func TestCompiledCatalogsAgree(t *testing.T) {
 	})
 }
 
-// TestBlocksKeepCompiledCatalogsAgreeing blocks versions of the compiled package, as the hub does for its clusters, rather
-// than of the ladder.
+// TestBlocksKeepCompiledCatalogsAgreeing blocks versions of the compiled package, as the hub does for its clusters,
+// rather than of the ladder.
 func TestBlocksKeepCompiledCatalogsAgreeing(t *testing.T) {
 	everyCompiled(t, func(r *rand.Rand, p *catalogs.Package, installed []catalogs.Installed) error {
 		names := slices.Sorted(maps.Keys(p.Bundles))
@@ -129,7 +130,8 @@ func goodIn(p *catalogs.Package, channel string, blocks []catalogs.Block) bool {
 
 // foreign is a random package as people write them by hand: a chain of replaces, with skips and ranges here and there.
 func foreign(r *rand.Rand) *catalogs.Package {
-	p := &catalogs.Package{Name: "p", DefaultChannel: "stable", Channels: map[string]*catalogs.Channel{}, Bundles: map[string]*catalogs.Bundle{}}
+	p := &catalogs.Package{Name: "p", DefaultChannel: "stable", Channels: map[string]*catalogs.Channel{},
+		Bundles: map[string]*catalogs.Bundle{}}
 	n := 2 + r.IntN(9)
 	for i := range n {
 		b := &catalogs.Bundle{Name: fmt.Sprintf("p.v1.%d.0", i), Version: semver.Version{Major: 1, Minor: uint64(i)}}
@@ -217,15 +219,17 @@ func consistent(c agree.Channel, r agree.Route) error {
 	case r.V0.End == agree.Loops || r.V1.End == agree.Loops:
 		return fmt.Errorf("from %q OLM goes in a circle: %v, %v", r.Installed.Name, r.V0.Path, r.V1.Path)
 	case (r.V0.End == agree.Arrives) != (r.V0.Next() == c.Head || r.Installed.Name == c.Head || len(r.V0.Path) > 1):
-		return fmt.Errorf("from %q OLM v0 gets onto the chain with %v and does not follow it", r.Installed.Name, r.V0.Path)
+		return fmt.Errorf("from %q OLM v0 gets onto the chain with %v and does not follow it", r.Installed.Name,
+			r.V0.Path)
 	case len(r.V0.Path) > 0 && len(r.Plan.Path) > len(r.V0.Path):
-		return fmt.Errorf("from %q the plan %v takes more hops than OLM v0 does, %v", r.Installed.Name, r.Plan.Path, r.V0.Path)
+		return fmt.Errorf("from %q the plan %v takes more hops than OLM v0 does, %v", r.Installed.Name, r.Plan.Path,
+			r.V0.Path)
 	}
 	return nil
 }
 
-// TestViewsTakeOLMv0AlongThePlan asks OLM's resolver about the views that an agent serves: whatever OLM v0 would do with
-// the published graph, in the view it takes the planned hop, and in a view without one it stays.
+// TestViewsTakeOLMv0AlongThePlan asks OLM's resolver about the views that an agent serves: whatever OLM v0 would do
+// with the published graph, in the view it takes the planned hop, and in a view without one it stays.
 func TestViewsTakeOLMv0AlongThePlan(t *testing.T) {
 	everyForeign(t, func(_ *rand.Rand, p *catalogs.Package) error {
 		for _, b := range p.Bundles {
@@ -260,13 +264,14 @@ func viewed(p *catalogs.Package, channel string, r agree.Route) error {
 	}
 	next, err := c.Next(r.Installed)
 	if err != nil || next != r.Plan.Next() {
-		return fmt.Errorf("in the view OLM v0 goes from %q to %q (%w), not to %q", r.Installed.Name, next, err, r.Plan.Next())
+		return fmt.Errorf("in the view OLM v0 goes from %q to %q (%w), not to %q", r.Installed.Name, next, err,
+			r.Plan.Next())
 	}
 	return nil
 }
 
-// TestBlocksStrandNobodyInForeignPackages blocks a version of a package that no compiler made: who got to the head before
-// still does, unless nothing good is newer; and nobody is brought to the blocked version.
+// TestBlocksStrandNobodyInForeignPackages blocks a version of a package that no compiler made: who got to the head
+// before still does, unless nothing good is newer; and nobody is brought to the blocked version.
 func TestBlocksStrandNobodyInForeignPackages(t *testing.T) {
 	blocked := 0
 	everyForeign(t, func(r *rand.Rand, p *catalogs.Package) error {
@@ -277,7 +282,8 @@ func TestBlocksStrandNobodyInForeignPackages(t *testing.T) {
 			return fmt.Errorf("block %s: %w", bad, err)
 		}
 		blocked++
-		between := []catalogs.Installed{{Name: "other", Version: fmt.Sprintf("1.%d.5", r.IntN(9))}, {Name: "early", Version: "0.1.0"}}
+		between := []catalogs.Installed{{Name: "other", Version: fmt.Sprintf("1.%d.5", r.IntN(9))},
+			{Name: "early", Version: "0.1.0"}}
 		old, err := agree.Check(p, between...)
 		if err != nil {
 			return err
@@ -296,20 +302,24 @@ func TestBlocksStrandNobodyInForeignPackages(t *testing.T) {
 	}
 }
 
-// noWorse compares before and after. What is not in the channel may lose the way that only a blocked head's skipRange was:
-// nobody ever said that what is left can replace it.
+// noWorse compares before and after. What is not in the channel may lose the way that only a blocked head's skipRange
+// was: nobody ever said that what is left can replace it.
 func noWorse(p *catalogs.Package, old, report agree.Report, bad string) error {
 	for _, c := range report.Channels {
 		was := old.Channels[slices.IndexFunc(old.Channels, func(o agree.Channel) bool { return o.Name == c.Name })]
 		for _, route := range c.Routes {
-			i := slices.IndexFunc(was.Routes, func(o agree.Route) bool { return o.Installed.Name == route.Installed.Name })
+			i := slices.IndexFunc(was.Routes,
+				func(o agree.Route) bool { return o.Installed.Name == route.Installed.Name })
 			_, entry := p.Channels[c.Name].Entry(route.Installed.Name)
 			excused := route.Verdict == agree.Waits || (bad == was.Head && !entry)
 			switch {
-			case slices.Contains(route.Plan.Path, bad) || slices.Contains(route.V0.Path, bad) || slices.Contains(route.V1.Path, bad):
-				return fmt.Errorf("from %q somebody goes to the blocked version: %v, %v, %v", route.Installed.Name, route.Plan.Path, route.V0.Path, route.V1.Path)
+			case slices.Contains(route.Plan.Path, bad) || slices.Contains(route.V0.Path, bad) ||
+				slices.Contains(route.V1.Path, bad):
+				return fmt.Errorf("from %q somebody goes to the blocked version: %v, %v, %v", route.Installed.Name,
+					route.Plan.Path, route.V0.Path, route.V1.Path)
 			case !excused && was.Routes[i].V0.End == agree.Arrives && route.V0.End != agree.Arrives:
-				return fmt.Errorf("from %q OLM v0 got to the head, and now does not: %s", route.Installed.Name, route.Text)
+				return fmt.Errorf("from %q OLM v0 got to the head, and now does not: %s", route.Installed.Name,
+					route.Text)
 			case !excused && was.Routes[i].Plan.End == agree.Arrives && route.Plan.End != agree.Arrives:
 				return fmt.Errorf("from %q there is no plan any more: %s", route.Installed.Name, route.Text)
 			case route.Verdict == agree.Downgrades:

@@ -1,8 +1,9 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package blocks says which versions of a package nobody may be brought to: those that the OperatorCatalog's spec blocks,
-// and those that the published catalog blocks itself. It is pure, and hub and agents ask it, so that both mean the same.
+// Package blocks says which versions of a package nobody may be brought to: those that the OperatorCatalog's spec
+// blocks, and those that the published catalog blocks itself. It is pure, and hub and agents ask it, so that both mean
+// the same.
 package blocks
 
 import (
@@ -18,15 +19,16 @@ func Of(blocks []v1alpha1.VersionBlock, pkg string) []catalogs.Block {
 	var out []catalogs.Block
 	for _, b := range blocks {
 		if b.Package == pkg {
-			out = append(out, catalogs.Block{Version: b.Version, Reason: b.Reason, Expires: b.Expires, Instead: b.Instead})
+			out = append(out, catalogs.Block{Version: b.Version, Reason: b.Reason, Expires: b.Expires,
+				Instead: b.Instead})
 		}
 	}
 	return out
 }
 
-// InForce returns all blocks on a package by version, without duplicates: those of the OperatorCatalog's spec, and those of
-// the catalog itself. pkg is the package as it was read from the catalog; where that could not be done (nil) the
-// OperatorCatalog's status stands in for the catalog. An OperatorCatalog that does not exist (nil) blocks nothing.
+// InForce returns all blocks on a package by version, without duplicates: those of the OperatorCatalog's spec, and
+// those of the catalog itself. pkg is the package as it was read from the catalog; where that could not be done (nil)
+// the OperatorCatalog's status stands in for the catalog. An OperatorCatalog that does not exist (nil) blocks nothing.
 func InForce(c *v1alpha1.OperatorCatalog, pkg *catalogs.Package, name string) []v1alpha1.VersionBlock {
 	if c == nil {
 		return nil
@@ -58,7 +60,8 @@ func marked(c *v1alpha1.OperatorCatalog, pkg *catalogs.Package, name string) []v
 			continue // the block of a bundle that left the catalog without a version to know it by
 		}
 		out = append(out, v1alpha1.VersionBlock{
-			Package: name, Version: cut(b.Version, 128), Reason: cut(cmp.Or(b.Reason, "the catalog does not say why"), 512),
+			Package: name, Version: cut(b.Version, 128),
+			Reason:  cut(cmp.Or(b.Reason, "the catalog does not say why"), 512),
 			Expires: day(b.Expires), Instead: cut(b.Instead, 128),
 		})
 	}
@@ -82,9 +85,9 @@ func Compare(a, b v1alpha1.VersionBlock) int {
 // MaxTold is the API's bound on the blocks of an OperatorInstall.
 const MaxTold = 200
 
-// Told returns what the agents of an operator have to know: the blocks in force on its package, and those of the spec on
-// others, which it may depend on. Sorted, without duplicates, and within the API's bound; the operator's own come first
-// when that cuts.
+// Told returns what the agents of an operator have to know: the blocks in force on its package, and those of the spec
+// on others, which it may depend on. Sorted, without duplicates, and within the API's bound; the operator's own come
+// first when that cuts.
 func Told(c *v1alpha1.OperatorCatalog, pkg *catalogs.Package, name string) []v1alpha1.VersionBlock {
 	out := InForce(c, pkg, name)
 	if c == nil {

@@ -26,7 +26,8 @@ func TestTold(t *testing.T) {
 		"echo.old":    {Bundle: "echo.old", Reason: "without a version"},
 	}}
 	catalog := &v1alpha1.OperatorCatalog{}
-	catalog.Spec.Blocks = []v1alpha1.VersionBlock{block("other", "3.0.0", "theirs"), block("echo", "1.1.0", "of the spec")}
+	catalog.Spec.Blocks = []v1alpha1.VersionBlock{block("other", "3.0.0", "theirs"),
+		block("echo", "1.1.0", "of the spec")}
 	catalog.Status.BlockedVersions = []v1alpha1.BlockedVersion{
 		{VersionBlock: block("echo", "1.9.0", "remembered"), Origin: v1alpha1.BlockFromCatalog},
 		{VersionBlock: block("echo", "1.8.0", "lifted since"), Origin: v1alpha1.BlockFromSpec},
@@ -43,7 +44,8 @@ func TestTold(t *testing.T) {
 			block("echo", "1.1.0", "of the spec"), unexplained, block("other", "3.0.0", "theirs"),
 		}},
 		"while the catalog cannot be read its blocks stay": {catalog, nil, []v1alpha1.VersionBlock{
-			block("echo", "1.1.0", "of the spec"), block("echo", "1.9.0", "remembered"), block("other", "3.0.0", "theirs"),
+			block("echo", "1.1.0", "of the spec"), block("echo", "1.9.0", "remembered"),
+			block("other", "3.0.0", "theirs"),
 		}},
 	}
 	for name, test := range tests {

@@ -132,7 +132,8 @@ func CSV(name, version, group string) map[string]any {
 	container := map[string]any{"name": "manager", "image": "registry.example.com/operator:" + version}
 	return map[string]any{
 		"apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
-		"metadata": map[string]any{"name": name, "namespace": "placeholder", "annotations": map[string]any{"capabilities": "Basic Install"}},
+		"metadata": map[string]any{"name": name, "namespace": "placeholder",
+			"annotations": map[string]any{"capabilities": "Basic Install"}},
 		"spec": map[string]any{
 			"displayName": name, "version": version, "description": "Runs things.",
 			"installModes": []any{
@@ -153,7 +154,8 @@ func CSV(name, version, group string) map[string]any {
 					},
 				}}},
 				"permissions": []any{map[string]any{"serviceAccountName": "operator", "rules": []any{
-					map[string]any{"apiGroups": []any{""}, "resources": []any{"configmaps"}, "verbs": []any{"get", "list"}},
+					map[string]any{"apiGroups": []any{""}, "resources": []any{"configmaps"},
+						"verbs": []any{"get", "list"}},
 				}}},
 			}},
 		},
@@ -216,13 +218,15 @@ func Graph(pkg, notation string) string {
 		}
 		entries = append(entries, mustJSON(entry))
 		bundles = append(bundles, mustJSON(map[string]any{
-			"schema": "olm.bundle", "package": pkg, "name": name(words[0]), "image": "registry.example.com/" + pkg + ":" + words[0],
+			"schema": "olm.bundle", "package": pkg, "name": name(words[0]), "image": "registry.example.com/" + pkg +
+				":" + words[0],
 			"properties": []any{property("olm.package", map[string]any{"packageName": pkg, "version": words[0]})},
 		}))
 	}
 	docs := []string{
 		mustJSON(map[string]any{"schema": "olm.package", "name": pkg, "defaultChannel": "stable"}),
-		fmt.Sprintf(`{"schema":"olm.channel","package":%q,"name":"stable","entries":[%s]}`, pkg, strings.Join(entries, ",")),
+		fmt.Sprintf(`{"schema":"olm.channel","package":%q,"name":"stable","entries":[%s]}`, pkg,
+			strings.Join(entries, ",")),
 	}
 	return strings.Join(append(docs, bundles...), "\n") + "\n"
 }

@@ -27,11 +27,13 @@ import (
 // Input is everything that a compiled package depends on.
 type Input struct {
 	Ladder *ladder.Ladder
-	// Contents are the bundles by version: each one that the ladder offers, and of the retired ones those that are known.
+	// Contents are the bundles by version: each one that the ladder offers, and of the retired ones those that are
+	// known.
 	Contents map[string]Content
 	// Icon is the picture that the ladder names. Default: that of the newest bundle.
 	Icon *catalogs.Icon
-	// Previous is the package as it was published last; nil if it never was. It decides only whether the ladder compiles.
+	// Previous is the package as it was published last; nil if it never was. It decides only whether the ladder
+	// compiles.
 	Previous *catalogs.Package
 	// Installed is what clusters run. It decides only whether the ladder compiles.
 	Installed []catalogs.Installed
@@ -42,8 +44,8 @@ type Input struct {
 	Cached *Cacheable
 }
 
-// Cacheable is the part of a result that takes long to make, and that depends on nothing but the ladder, the contents and
-// the icon.
+// Cacheable is the part of a result that takes long to make, and that depends on nothing but the ladder, the contents
+// and the icon.
 type Cacheable struct {
 	// Bundles are the olm.bundle documents, by version.
 	Bundles     []json.RawMessage `json:"bundles"`
@@ -70,8 +72,8 @@ func (c *Cacheable) Encode() ([]byte, error) {
 
 // Result is a compiled package.
 type Result struct {
-	// Config are the documents. Package is the same, as this project's other packages read it. With Input.Cached the first
-	// lacks the bundles, and the second what is in them.
+	// Config are the documents. Package is the same, as this project's other packages read it. With Input.Cached the
+	// first lacks the bundles, and the second what is in them.
 	Config  declcfg.DeclarativeConfig
 	Package *catalogs.Package
 	// Waiting are versions that nothing leads on from.
@@ -86,7 +88,8 @@ type Result struct {
 
 // Cacheable returns what Input.Cached takes.
 func (r Result) Cacheable() *Cacheable {
-	return &Cacheable{Bundles: r.bundles, Description: r.Package.Description, Icon: r.Package.Icon, Notes: r.bundleNotes}
+	return &Cacheable{Bundles: r.bundles, Description: r.Package.Description, Icon: r.Package.Icon,
+		Notes: r.bundleNotes}
 }
 
 // Compile compiles a package. Errors wrap those of this package or ladder.ErrInvalid.
@@ -153,7 +156,9 @@ func encode(v any) ([]byte, error) {
 func checkExpired(l *ladder.Ladder, now time.Time) error {
 	var lines []string
 	for _, b := range l.Expired(now) {
-		lines = append(lines, fmt.Sprintf("the block of version %s (%s) expired on %s: unblock it, or block it until a later day", b.Version, b.Reason, b.Expires))
+		lines = append(lines,
+			fmt.Sprintf("the block of version %s (%s) expired on %s: unblock it, or block it until a later day",
+				b.Version, b.Reason, b.Expires))
 	}
 	if len(lines) == 0 {
 		return nil
@@ -233,7 +238,8 @@ func (r *Result) addBundles(in Input) error {
 }
 
 func byVersion(p *catalogs.Package) []*catalogs.Bundle {
-	return slices.SortedFunc(maps.Values(p.Bundles), func(a, b *catalogs.Bundle) int { return a.Version.Compare(b.Version) })
+	return slices.SortedFunc(maps.Values(p.Bundles),
+		func(a, b *catalogs.Bundle) int { return a.Version.Compare(b.Version) })
 }
 
 // matches tells whether a bundle is the one that the ladder speaks of.
@@ -244,9 +250,11 @@ func matches(got *bundles.Bundle, pkg string, want *catalogs.Bundle) error {
 	case got.Package != pkg:
 		return fmt.Errorf("%w: version %s: its bundle is of package %q", ErrContent, want.Version, got.Package)
 	case !got.Version.Equals(want.Version) || len(got.Version.Build) > 0:
-		return fmt.Errorf("%w: version %s: its bundle says that it is version %s", ErrContent, want.Version, got.Version)
+		return fmt.Errorf("%w: version %s: its bundle says that it is version %s", ErrContent, want.Version,
+			got.Version)
 	case got.Name != want.Name:
-		return fmt.Errorf("%w: version %s: its bundle is called %s; write `name: %s` into the ladder", ErrContent, want.Version, got.Name, got.Name)
+		return fmt.Errorf("%w: version %s: its bundle is called %s; write `name: %s` into the ladder", ErrContent,
+			want.Version, got.Name, got.Name)
 	}
 	return nil
 }
@@ -258,7 +266,9 @@ func (r *Result) noteSize(b *catalogs.Bundle) {
 		size += len(o)
 	}
 	if b.Image == "" && size > view.DefaultMaxInline {
-		r.bundleNotes = append(r.bundleNotes, fmt.Sprintf("version %s has no image and %d KiB of manifests, which is more than OLM can install inline: push it, and give its image", b.Version, size>>10))
+		r.bundleNotes = append(r.bundleNotes,
+			fmt.Sprintf("version %s has no image and %d KiB of manifests, which is more than OLM can install inline: "+
+				"push it, and give its image", b.Version, size>>10))
 	}
 }
 
@@ -299,7 +309,8 @@ func predecessors(p *catalogs.Package, l *ladder.Ladder, to string, below []*bun
 	return slices.Compact(out)
 }
 
-func predecessorsIn(p *catalogs.Package, c *catalogs.Channel, upgrades ladder.Upgrades, below []*bundles.Bundle) []*bundles.Bundle {
+func predecessorsIn(p *catalogs.Package, c *catalogs.Channel, upgrades ladder.Upgrades,
+	below []*bundles.Bundle) []*bundles.Bundle {
 	var out []*bundles.Bundle
 	for _, from := range slices.Backward(below) {
 		_, blocked := p.Blocked(from.Name)
@@ -329,7 +340,8 @@ func everPublished(in Input) []*bundles.Bundle {
 // addPackage adds the documents besides the bundles.
 func (r *Result) addPackage(l *ladder.Ladder) error {
 	p := r.Package
-	d := declcfg.Package{Schema: declcfg.SchemaPackage, Name: p.Name, DefaultChannel: p.DefaultChannel, Description: p.Description}
+	d := declcfg.Package{Schema: declcfg.SchemaPackage, Name: p.Name, DefaultChannel: p.DefaultChannel,
+		Description: p.Description}
 	if p.Icon != nil {
 		d.Icon = &declcfg.Icon{Data: p.Icon.Data, MediaType: p.Icon.MediaType}
 	}
@@ -343,7 +355,8 @@ func (r *Result) addPackage(l *ladder.Ladder) error {
 	return r.addBlocks(l)
 }
 
-// describe takes what the ladder does not say from the head of the default channel, as OLM does when it lists operators.
+// describe takes what the ladder does not say from the head of the default channel, as OLM does when it lists
+// operators.
 func (r *Result) describe(in Input) {
 	p := r.Package
 	head, err := p.Target("", "")
@@ -362,7 +375,8 @@ func (r *Result) describe(in Input) {
 func channelDocument(pkg string, c *catalogs.Channel) declcfg.Channel {
 	out := declcfg.Channel{Schema: declcfg.SchemaChannel, Package: pkg, Name: c.Name}
 	for _, e := range c.Entries {
-		out.Entries = append(out.Entries, declcfg.ChannelEntry{Name: e.Name, Replaces: e.Replaces, Skips: e.Skips, SkipRange: e.SkipRange})
+		out.Entries = append(out.Entries, declcfg.ChannelEntry{Name: e.Name, Replaces: e.Replaces, Skips: e.Skips,
+			SkipRange: e.SkipRange})
 	}
 	return out
 }
@@ -372,7 +386,9 @@ func (r *Result) addDeprecations(l *ladder.Ladder) {
 	d := declcfg.Deprecation{Schema: declcfg.SchemaDeprecation, Package: p.Name}
 	add := func(schema, name, message string) {
 		if message != "" {
-			d.Entries = append(d.Entries, declcfg.DeprecationEntry{Reference: declcfg.PackageScopedReference{Schema: schema, Name: name}, Message: message})
+			d.Entries = append(d.Entries,
+				declcfg.DeprecationEntry{Reference: declcfg.PackageScopedReference{Schema: schema, Name: name},
+					Message: message})
 		}
 	}
 	add(declcfg.SchemaPackage, "", p.Deprecation)

@@ -46,7 +46,8 @@ func bundle(t *testing.T, version string, change ...func(csv map[string]any)) *b
 	}
 	b, err := bundles.FromManifests(manifests, map[string]string{
 		bundles.AnnotationMediaType: bundles.MediaType, bundles.AnnotationPackage: compiletest.Package,
-		bundles.AnnotationManifests: "manifests/", bundles.AnnotationMetadata: "metadata/", bundles.AnnotationChannels: "alpha",
+		bundles.AnnotationManifests: "manifests/", bundles.AnnotationMetadata: "metadata/",
+		bundles.AnnotationChannels: "alpha",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -58,13 +59,15 @@ func bundle(t *testing.T, version string, change ...func(csv map[string]any)) *b
 func example(t *testing.T) compile.Input {
 	t.Helper()
 	l := &ladder.Ladder{
-		APIVersion: ladder.APIVersion, Kind: ladder.Kind, Package: compiletest.Package, Description: "Echoes <what> it's told.",
+		APIVersion: ladder.APIVersion, Kind: ladder.Kind, Package: compiletest.Package,
+		Description: "Echoes <what> it's told.",
 		Blocks: []ladder.Block{
 			{Version: "1.1.0", Reason: "loses data", Expires: "2026-12-31", Instead: "1.2.0"},
 			{Version: "1.4.0", Reason: "does not start"},
 		},
-		Deprecations: []ladder.Deprecation{{Version: "1.0.0", Message: "old"}, {Channel: "fast", Message: "use stable"}},
-		Retired:      []ladder.Retired{{Version: "0.9.0", Channel: "stable"}},
+		Deprecations: []ladder.Deprecation{{Version: "1.0.0", Message: "old"},
+			{Channel: "fast", Message: "use stable"}},
+		Retired: []ladder.Retired{{Version: "0.9.0", Channel: "stable"}},
 	}
 	in := compile.Input{
 		Ladder: l, Contents: map[string]compile.Content{}, Now: compiletest.Now,
@@ -73,7 +76,8 @@ func example(t *testing.T) compile.Input {
 	for version, channel := range map[string]string{
 		"1.0.0": "stable", "1.1.0": "stable", "1.2.0": "stable", "1.3.0": "candidate", "1.4.0": "candidate",
 	} {
-		l.Bundles = append(l.Bundles, ladder.Bundle{Version: version, Image: compiletest.Image(version), Channel: channel})
+		l.Bundles = append(l.Bundles, ladder.Bundle{Version: version, Image: compiletest.Image(version),
+			Channel: channel})
 		in.Contents[version] = compile.Content{Bundle: bundle(t, version)}
 	}
 	return in
@@ -107,7 +111,8 @@ func TestCompile(t *testing.T) {
 	if diff := cmp.Diff(string(want), string(text)); diff != "" {
 		t.Errorf("want (-), got (+):\n%s", diff)
 	}
-	wantWaiting := []compile.Waiting{{Channel: "candidate", Bundle: "echo-operator.v1.4.0", Version: "1.4.0", Blocked: "does not start"}}
+	wantWaiting := []compile.Waiting{{Channel: "candidate", Bundle: "echo-operator.v1.4.0", Version: "1.4.0",
+		Blocked: "does not start"}}
 	if diff := cmp.Diff(wantWaiting, r.Waiting); diff != "" {
 		t.Error(diff)
 	}
@@ -156,7 +161,8 @@ func TestWhatIsWrittenReadsAsTheResult(t *testing.T) {
 			in := example(t)
 			in.Ladder.Policy.Content = content
 			r, text := mustCompile(t, in)
-			read, err := catalogs.ReadPackage(catalogs.SingleFile("catalog.json", bytes.NewReader(text)), compiletest.Package)
+			read, err := catalogs.ReadPackage(catalogs.SingleFile("catalog.json", bytes.NewReader(text)),
+				compiletest.Package)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -212,7 +218,8 @@ func TestCompileRefuses(t *testing.T) {
 	}{
 		"an expired block": {func(_ *testing.T, in *compile.Input) {
 			in.Now = time.Date(2026, time.December, 31, 0, 0, 0, 0, time.UTC)
-		}, compile.ErrExpired, "the block of version 1.1.0 (loses data) expired on 2026-12-31: unblock it, or block it until a later day"},
+		}, compile.ErrExpired,
+			"the block of version 1.1.0 (loses data) expired on 2026-12-31: unblock it, or block it until a later day"},
 		"a bundle that was not read": {func(_ *testing.T, in *compile.Input) {
 			delete(in.Contents, "1.2.0")
 		}, compile.ErrContent, "version 1.2.0: its bundle was not read"},
@@ -233,9 +240,11 @@ func TestCompileRefuses(t *testing.T) {
 			in.Ladder.Bundles, in.Ladder.Blocks, in.Ladder.Deprecations, in.Ladder.Retired = nil, nil, nil, nil
 		}, compile.ErrNothingToOffer, "has no version yet"},
 		"an empty default channel": {func(_ *testing.T, in *compile.Input) {
-			in.Ladder.Blocks = append(in.Ladder.Blocks, ladder.Block{Version: "1.0.0", Reason: "x"}, ladder.Block{Version: "1.2.0", Reason: "x"})
+			in.Ladder.Blocks = append(in.Ladder.Blocks, ladder.Block{Version: "1.0.0", Reason: "x"},
+				ladder.Block{Version: "1.2.0", Reason: "x"})
 			in.Ladder.Blocks[0].Instead = ""
-		}, compile.ErrNothingToOffer, `channel "stable" of package "echo-operator", which is that of those who name none`},
+		}, compile.ErrNothingToOffer,
+			`channel "stable" of package "echo-operator", which is that of those who name none`},
 		"an invalid ladder": {func(_ *testing.T, in *compile.Input) {
 			in.Ladder.Package = ""
 		}, ladder.ErrInvalid, "package"},
@@ -287,7 +296,8 @@ func TestContinuity(t *testing.T) {
 		}, ""},
 		"another version": {func(l *ladder.Ladder) {
 			l.Bundles = without(l.Bundles, "1.3.0")
-			l.Bundles = append(l.Bundles, ladder.Bundle{Version: "1.3.1", Name: "echo-operator.v1.3.0", Path: "x", Channel: "candidate"})
+			l.Bundles = append(l.Bundles, ladder.Bundle{Version: "1.3.1", Name: "echo-operator.v1.3.0", Path: "x",
+				Channel: "candidate"})
 		}, "bundle echo-operator.v1.3.0 was published as version 1.3.0 and is 1.3.1 now"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -342,7 +352,8 @@ func without(all []ladder.Bundle, version string) []ladder.Bundle {
 
 func TestInstalledVersionsThatNobodyKnows(t *testing.T) {
 	in := example(t)
-	in.Installed = []catalogs.Installed{{Name: "echo-operator.v1.0.5"}, {Name: "own-build", Version: "1.1.9"}, {Name: "echo-operator.v7.0.0"}}
+	in.Installed = []catalogs.Installed{{Name: "echo-operator.v1.0.5"}, {Name: "own-build", Version: "1.1.9"},
+		{Name: "echo-operator.v7.0.0"}}
 	r, _ := mustCompile(t, in)
 	var about []string
 	for _, n := range r.Notes {
@@ -362,7 +373,8 @@ func TestADeprecatedHeadIsNotMarked(t *testing.T) {
 	if got := r.Package.Bundles["echo-operator.v1.2.0"].Deprecation; got != "" {
 		t.Errorf("the head of stable is marked as deprecated: %q", got)
 	}
-	if text := strings.Join(r.Notes, "\n"); !strings.Contains(text, "version 1.2.0 is not marked as deprecated as long as it is the head of fast, stable") {
+	if text := strings.Join(r.Notes, "\n"); !strings.Contains(text,
+		"version 1.2.0 is not marked as deprecated as long as it is the head of fast, stable") {
 		t.Errorf("the notes are %q", r.Notes)
 	}
 }

@@ -36,7 +36,8 @@ func Continuity(previous *catalogs.Package, l *ladder.Ladder) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(previous.Blocks)) {
 		if _, ok := known[name]; !ok {
-			lost = append(lost, fmt.Errorf("bundle %s was offered and blocked, and the ladder does not know it any more: put it back", name))
+			lost = append(lost, fmt.Errorf("bundle %s was offered and blocked, and the ladder does not know it any "+
+				"more: put it back", name))
 		}
 	}
 	if len(lost) == 0 {
@@ -51,13 +52,15 @@ func lostInChannel(c *catalogs.Channel, l *ladder.Ladder, known map[string]membe
 		if c.Deprecation != "" {
 			return nil
 		}
-		return []error{fmt.Errorf("channel %s was offered and is no rung of the ladder any more: deprecate it first, and remove it once that is published", c.Name)}
+		return []error{fmt.Errorf("channel %s was offered and is no rung of the ladder any more: deprecate it first, "+
+			"and remove it once that is published", c.Name)}
 	}
 	var lost []error
 	for _, e := range c.Entries {
 		m, ok := known[e.Name]
 		if ok && !m.retired && !l.Reaches(m.reached, c.Name) {
-			lost = append(lost, fmt.Errorf("version %s was offered in channel %s and is only in %s now: promote it again, block it or retire it", m.version, c.Name, m.reached))
+			lost = append(lost, fmt.Errorf("version %s was offered in channel %s and is only in %s now: promote it "+
+				"again, block it or retire it", m.version, c.Name, m.reached))
 		}
 	}
 	return lost
@@ -68,11 +71,14 @@ func keeps(old *catalogs.Bundle, known map[string]member) error {
 	m, ok := known[old.Name]
 	switch {
 	case !ok:
-		return fmt.Errorf("bundle %s, version %s, was offered and the ladder does not know it any more: put it back, or list it under retired",
+		return fmt.Errorf("bundle %s, version %s, was offered and the ladder does not know it any more: put it back, "+
+			"or list it under retired",
 			old.Name, old.VersionString())
 	case old.VersionString() != m.version.String():
-		return fmt.Errorf("bundle %s was published as version %s and is %s now: a version never changes", old.Name, old.VersionString(), m.version)
-	case ladder.Digest(old.Image) != "" && ladder.Digest(m.image) != "" && ladder.Digest(old.Image) != ladder.Digest(m.image):
+		return fmt.Errorf("bundle %s was published as version %s and is %s now: a version never changes", old.Name,
+			old.VersionString(), m.version)
+	case ladder.Digest(old.Image) != "" && ladder.Digest(m.image) != "" &&
+		ladder.Digest(old.Image) != ladder.Digest(m.image):
 		return fmt.Errorf("version %s was published as %s and is %s now: a version never changes; publish a new one",
 			m.version, short(ladder.Digest(old.Image)), short(ladder.Digest(m.image)))
 	}

@@ -10,6 +10,6 @@
 //   - OLM v0 and OLM v1 agree on that next version, which package agree checks on the result;
 //   - what an earlier catalog offered is still there, unless the ladder says why not.
 //
-// It is pure: ladder, bundles and the earlier catalog come in, documents go out, and the same input gives the same bytes.
-// It reads no file and no registry. Today's date comes in too, and decides only whether it compiles.
+// It is pure: ladder, bundles and the earlier catalog come in, documents go out, and the same input gives the same
+// bytes. It reads no file and no registry. Today's date comes in too, and decides only whether it compiles.
 package compile

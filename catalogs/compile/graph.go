@@ -79,8 +79,9 @@ func members(l *ladder.Ladder) ([]member, error) {
 	return out, nil
 }
 
-// Graph returns the package that a ladder compiles to, without anything that only the bundles know: it has names, versions
-// and edges. A channel that no good version has reached is left out. Errors wrap ErrNothingToOffer or ladder.ErrInvalid.
+// Graph returns the package that a ladder compiles to, without anything that only the bundles know: it has names,
+// versions and edges. A channel that no good version has reached is left out. Errors wrap ErrNothingToOffer or
+// ladder.ErrInvalid.
 func Graph(l *ladder.Ladder) (*catalogs.Package, error) {
 	p, _, err := graph(l)
 	return p, err
@@ -98,7 +99,8 @@ func graph(l *ladder.Ladder) (*catalogs.Package, []string, error) {
 	notes := undeprecateHeads(l, all)
 	p := &catalogs.Package{
 		Name: l.Package, Description: l.Description,
-		Channels: map[string]*catalogs.Channel{}, Bundles: map[string]*catalogs.Bundle{}, Blocks: map[string]catalogs.Block{},
+		Channels: map[string]*catalogs.Channel{}, Bundles: map[string]*catalogs.Bundle{},
+		Blocks: map[string]catalogs.Block{},
 	}
 	for _, name := range l.Rungs() {
 		if c := channel(l, name, all); c != nil {
@@ -109,11 +111,13 @@ func graph(l *ladder.Ladder) (*catalogs.Package, []string, error) {
 		return nil, nil, err
 	}
 	if p.DefaultChannel != l.Default() {
-		notes = append(notes, fmt.Sprintf("no version has reached channel %s yet, so %s is the default channel", l.Default(), p.DefaultChannel))
+		notes = append(notes, fmt.Sprintf("no version has reached channel %s yet, so %s is the default channel",
+			l.Default(), p.DefaultChannel))
 	}
 	for _, m := range all {
 		if p.Offers(m.name) {
-			p.Bundles[m.name] = &catalogs.Bundle{Name: m.name, Version: m.version, Image: m.image, Deprecation: m.deprecation}
+			p.Bundles[m.name] = &catalogs.Bundle{Name: m.name, Version: m.version, Image: m.image,
+				Deprecation: m.deprecation}
 		}
 	}
 	annotate(l, p)
@@ -126,9 +130,9 @@ func graph(l *ladder.Ladder) (*catalogs.Package, []string, error) {
 // channel computes the edges of a channel; nil if it has no good version.
 //
 // The good versions form a chain of replaces. Each takes over what lies between it and the good one below: by name in
-// skips, so that OLM v0 never installs it; and by version in skipRange, so that a cluster with a version that nobody knows
-// of gets on as well. So everything below the head has the next good version as its only successor, and no rule of any
-// OLM for choosing among several can make a difference.
+// skips, so that OLM v0 never installs it; and by version in skipRange, so that a cluster with a version that nobody
+// knows of gets on as well. So everything below the head has the next good version as its only successor, and no rule
+// of any OLM for choosing among several can make a difference.
 //
 // Where there are several, both OLMs choose the highest: with the policy Direct, whose ranges reach down to the lowest
 // version; and around deprecated versions, which OLM v1 does not upgrade to from one that is not deprecated.
@@ -170,7 +174,8 @@ func nameOf(m *member) string {
 	return m.name
 }
 
-// skipRange reaches from a version down to solid, or to the lowest version if there is no solid one or upgrades are direct.
+// skipRange reaches from a version down to solid, or to the lowest version if there is no solid one or upgrades are
+// direct.
 func skipRange(upgrades ladder.Upgrades, solid, m *member) string {
 	if solid == nil || upgrades == ladder.Direct {
 		return "<" + m.version.String()
@@ -178,8 +183,8 @@ func skipRange(upgrades ladder.Upgrades, solid, m *member) string {
 	return ">=" + solid.version.String() + " <" + m.version.String()
 }
 
-// undeprecateHeads takes the mark from the head of each channel, and says so: OLM v1 does not upgrade from a version that
-// is not deprecated to one that is, so nobody would get to such a head, while OLM v0 goes there.
+// undeprecateHeads takes the mark from the head of each channel, and says so: OLM v1 does not upgrade from a version
+// that is not deprecated to one that is, so nobody would get to such a head, while OLM v0 goes there.
 func undeprecateHeads(l *ladder.Ladder, all []member) []string {
 	heads := map[*member][]string{}
 	for _, name := range l.Rungs() {
@@ -196,15 +201,17 @@ func undeprecateHeads(l *ladder.Ladder, all []member) []string {
 		if m.deprecation == "" || len(heads[m]) == 0 {
 			continue
 		}
-		notes = append(notes, fmt.Sprintf("version %s is not marked as deprecated as long as it is the head of %s: OLM v1 would not upgrade to it",
-			m.version, strings.Join(heads[m], ", ")))
+		notes = append(notes,
+			fmt.Sprintf("version %s is not marked as deprecated as long as it is the head of %s: OLM v1 would not "+
+				"upgrade to it",
+				m.version, strings.Join(heads[m], ", ")))
 		m.deprecation = ""
 	}
 	return notes
 }
 
-// defaultChannel is the ladder's, or as long as no version has ever reached that, the highest one below that any has. Once
-// versions had reached a channel, those who name none must not be moved to a lower one without being asked.
+// defaultChannel is the ladder's, or as long as no version has ever reached that, the highest one below that any has.
+// Once versions had reached a channel, those who name none must not be moved to a lower one without being asked.
 func defaultChannel(l *ladder.Ladder, p *catalogs.Package) (string, error) {
 	rungs := l.Rungs()
 	upTo := rungs[:1+slices.Index(rungs, l.Default())]
@@ -213,7 +220,8 @@ func defaultChannel(l *ladder.Ladder, p *catalogs.Package) (string, error) {
 		case p.Channels[name] != nil:
 			return name, nil
 		case hadVersions(l, name):
-			return "", fmt.Errorf("%w: channel %q of package %q, which is that of those who name none, has no good version left: promote one to it",
+			return "", fmt.Errorf("%w: channel %q of package %q, which is that of those who name none, has no good "+
+				"version left: promote one to it",
 				ErrNothingToOffer, name, l.Package)
 		}
 	}
@@ -271,8 +279,8 @@ type Waiting struct {
 	Blocked string
 }
 
-// WaitingVersions lists the blocked and retired versions above the heads of the channels that they had reached, by channel
-// in the order of the ladder and by version.
+// WaitingVersions lists the blocked and retired versions above the heads of the channels that they had reached, by
+// channel in the order of the ladder and by version.
 func WaitingVersions(l *ladder.Ladder) ([]Waiting, error) {
 	all, err := members(l)
 	if err != nil {
@@ -288,7 +296,8 @@ func WaitingVersions(l *ladder.Ladder) ([]Waiting, error) {
 				break
 			}
 			block, _ := l.Blocked(m.version.String())
-			out = append(out, Waiting{Channel: name, Bundle: m.name, Version: m.version.String(), Blocked: block.Reason})
+			out = append(out, Waiting{Channel: name, Bundle: m.name, Version: m.version.String(),
+				Blocked: block.Reason})
 		}
 	}
 	return out, nil

@@ -26,7 +26,8 @@ func Import(l *ladder.Ladder, p *catalogs.Package) ([]string, error) {
 	next.Channels = rungsOf(p)
 	next.Bundles, next.Blocks, next.Deprecations, next.Retired = nil, nil, nil, nil
 	var problems []error
-	for _, b := range slices.SortedFunc(maps.Values(p.Bundles), func(a, b *catalogs.Bundle) int { return a.Version.Compare(b.Version) }) {
+	for _, b := range slices.SortedFunc(maps.Values(p.Bundles),
+		func(a, b *catalogs.Bundle) int { return a.Version.Compare(b.Version) }) {
 		if err := importBundle(next, p, b); err != nil {
 			problems = append(problems, err)
 		}
@@ -76,20 +77,24 @@ func importBundle(l *ladder.Ladder, p *catalogs.Package, b *catalogs.Bundle) err
 	block, blocked := p.Blocked(b.Name)
 	if !offered && !blocked {
 		l.Retired = append(l.Retired, ladder.Retired{
-			Version: b.Version.String(), Name: name, Image: b.Image, Channel: reached, Reason: "skipped by every channel when it was imported",
+			Version: b.Version.String(), Name: name, Image: b.Image, Channel: reached,
+			Reason: "skipped by every channel when it was imported",
 		})
 		return nil
 	}
-	l.Bundles = append(l.Bundles, ladder.Bundle{Version: b.Version.String(), Name: name, Image: b.Image, Channel: reached})
+	l.Bundles = append(l.Bundles, ladder.Bundle{Version: b.Version.String(), Name: name, Image: b.Image,
+		Channel: reached})
 	if blocked {
-		l.Blocks = append(l.Blocks, ladder.Block{Version: b.Version.String(), Reason: block.Reason, Expires: block.Expires, Instead: block.Instead})
+		l.Blocks = append(l.Blocks, ladder.Block{Version: b.Version.String(), Reason: block.Reason,
+			Expires: block.Expires, Instead: block.Instead})
 	} else if b.Deprecation != "" {
 		l.Deprecations = append(l.Deprecations, ladder.Deprecation{Version: b.Version.String(), Message: b.Deprecation})
 	}
 	return nil
 }
 
-// highest returns the highest rung that has a bundle, and whether any does not skip it; of those, the highest such rung.
+// highest returns the highest rung that has a bundle, and whether any does not skip it; of those, the highest such
+// rung.
 func highest(l *ladder.Ladder, p *catalogs.Package, bundle string) (offered bool, rung string) {
 	for _, name := range l.Channels {
 		c := p.Channels[name]
@@ -178,16 +183,21 @@ func joined(l *ladder.Ladder, p *catalogs.Package) []string {
 			}
 		}
 		if len(more) > 0 {
-			notes = append(notes, fmt.Sprintf("channel %s will offer %s as well, since a higher channel does", name, strings.Join(more, ", ")))
+			notes = append(notes, fmt.Sprintf("channel %s will offer %s as well, since a higher channel does", name,
+				strings.Join(more, ", ")))
 		}
 	}
 	for _, r := range l.Retired {
 		if strings.HasPrefix(r.Reason, leftBlocked) {
-			notes = append(notes, fmt.Sprintf("version %s is blocked, and the catalog does not have its bundle any more: it is listed as retired; move it to bundles with its image, and block it, if clusters may run it", r.Version))
+			notes = append(notes,
+				fmt.Sprintf("version %s is blocked, and the catalog does not have its bundle any more: it is listed "+
+					"as retired; move it to bundles with its image, and block it, if clusters may run it", r.Version))
 		}
 	}
 	if p.Icon != nil {
-		notes = append(notes, "the package's icon is not imported: save it beside the ladder file and name it under icon, or the newest bundle's is taken")
+		notes = append(notes,
+			"the package's icon is not imported: save it beside the ladder file and name it under icon, or the "+
+				"newest bundle's is taken")
 	}
 	return notes
 }

@@ -35,7 +35,8 @@ var foreign = `{"schema":"olm.package","name":"echo-operator","defaultChannel":"
 `
 
 func foreignBundle(name, version string) string {
-	return `{"schema":"olm.bundle","package":"echo-operator","name":"` + name + `","image":"` + compiletest.Image(version) +
+	return `{"schema":"olm.bundle","package":"echo-operator","name":"` + name + `","image":"` +
+		compiletest.Image(version) +
 		`","properties":[{"type":"olm.package","value":{"packageName":"echo-operator","version":"` + version + `"}}]}` + "\n"
 }
 

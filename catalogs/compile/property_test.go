@@ -180,9 +180,9 @@ func TestADirectUpgradeIsOneHop(t *testing.T) {
 	})
 }
 
-// Blocking a version in the ladder and blocking it in the compiled catalog must do the same: a hub that blocks a version
-// at once must not send clusters another way than the next publish will. With deprecated versions the hub's way may be
-// the longer one.
+// Blocking a version in the ladder and blocking it in the compiled catalog must do the same: a hub that blocks a
+// version at once must not send clusters another way than the next publish will. With deprecated versions the hub's way
+// may be the longer one.
 func TestBlockingInTheLadderIsBlockingInTheCatalog(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
 	everyGraph(t, func(t *testing.T, l *ladder.Ladder, _ *catalogs.Package) {
@@ -231,8 +231,14 @@ func TestTheOrderOfTheFileMeansNothing(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	everyGraph(t, func(t *testing.T, l *ladder.Ladder, p *catalogs.Package) {
 		shuffled := l.Clone()
-		r.Shuffle(len(shuffled.Bundles), func(i, j int) { shuffled.Bundles[i], shuffled.Bundles[j] = shuffled.Bundles[j], shuffled.Bundles[i] })
-		r.Shuffle(len(shuffled.Blocks), func(i, j int) { shuffled.Blocks[i], shuffled.Blocks[j] = shuffled.Blocks[j], shuffled.Blocks[i] })
+		r.Shuffle(len(shuffled.Bundles), func(i, j int) {
+			shuffled.Bundles[i],
+				shuffled.Bundles[j] = shuffled.Bundles[j], shuffled.Bundles[i]
+		})
+		r.Shuffle(len(shuffled.Blocks), func(i, j int) {
+			shuffled.Blocks[i], shuffled.Blocks[j] = shuffled.Blocks[j],
+				shuffled.Blocks[i]
+		})
 		again, err := compile.Graph(shuffled)
 		if err != nil {
 			t.Error(err)

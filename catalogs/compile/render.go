@@ -24,8 +24,8 @@ import (
 )
 
 // Render returns the olm.bundle document of a bundle. With an image it is what `opm render` with the migration
-// bundle-object-to-csv-metadata gives: what lists and resolvers need of the ClusterServiceVersion. Without one, or if inline
-// is set, it is what `opm render` gives without a migration: the manifests. The error wraps ErrContent.
+// bundle-object-to-csv-metadata gives: what lists and resolvers need of the ClusterServiceVersion. Without one, or if
+// inline is set, it is what `opm render` gives without a migration: the manifests. The error wraps ErrContent.
 func Render(b *bundles.Bundle, image string, inline bool) (declcfg.Bundle, error) {
 	in, err := registryBundle(b, image)
 	if err != nil {
@@ -39,7 +39,8 @@ func Render(b *bundles.Bundle, image string, inline bool) (declcfg.Bundle, error
 	if err != nil {
 		return declcfg.Bundle{}, fmt.Errorf("%w: render %s: find images: %w", ErrContent, b.Name, err)
 	}
-	out := declcfg.Bundle{Schema: declcfg.SchemaBundle, Name: b.Name, Package: b.Package, Image: image, RelatedImages: related}
+	out := declcfg.Bundle{Schema: declcfg.SchemaBundle, Name: b.Name, Package: b.Package, Image: image,
+		RelatedImages: related}
 	for _, p := range props {
 		if p.Type != property.TypeBundleObject && p.Type != property.TypeCSVMetadata {
 			out.Properties = append(out.Properties, p)

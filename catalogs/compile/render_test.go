@@ -74,7 +74,8 @@ func checkMetadata(t *testing.T, b *bundles.Bundle, ref string) {
 		t.Fatal(err)
 	}
 	last := d.Properties[len(d.Properties)-1]
-	if want := property.MustBuildCSVMetadata(*b.CSV); last.Type != want.Type || string(last.Value) != string(want.Value) {
+	if want := property.MustBuildCSVMetadata(*b.CSV); last.Type != want.Type ||
+		string(last.Value) != string(want.Value) {
 		t.Errorf("the last property is %s %s", last.Type, last.Value)
 	}
 	for _, p := range d.Properties {
@@ -82,7 +83,8 @@ func checkMetadata(t *testing.T, b *bundles.Bundle, ref string) {
 			t.Error("a bundle with an image carries manifests")
 		}
 	}
-	if d.Image != ref || !slices.ContainsFunc(d.RelatedImages, func(r declcfg.RelatedImage) bool { return r.Image == ref }) {
+	if d.Image != ref || !slices.ContainsFunc(d.RelatedImages,
+		func(r declcfg.RelatedImage) bool { return r.Image == ref }) {
 		t.Errorf("its image is %q and its related images are %v", d.Image, d.RelatedImages)
 	}
 }

@@ -124,8 +124,8 @@ func (d Diff) Stuck() int {
 	return n
 }
 
-// Catalogs compares two catalogs of valid packages. What is installed counts for the package that has the bundle, before or
-// after; see Packages for what neither has. The error is that of a package without a head.
+// Catalogs compares two catalogs of valid packages. What is installed counts for the package that has the bundle,
+// before or after; see Packages for what neither has. The error is that of a package without a head.
 func Catalogs(before, after []*catalogs.Package, installed ...Installed) (Diff, error) {
 	old, now := byName(before), byName(after)
 	names := maps.Clone(old)
@@ -390,5 +390,8 @@ func (c *comparison) step(channel, name string) Step {
 
 // anywhere tells whether a version is an entry of some channel, before or after.
 func (c *comparison) anywhere(name string) bool {
-	return slices.ContainsFunc(c.lanes, func(l string) bool { return c.before.entry(l, name) || c.after.entry(l, name) })
+	return slices.ContainsFunc(c.lanes, func(l string) bool {
+		return c.before.entry(l, name) ||
+			c.after.entry(l, name)
+	})
 }

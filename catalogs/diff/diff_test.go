@@ -72,7 +72,8 @@ func TestPackages(t *testing.T) {
 	}{
 		"nothing": {before: read(t, three), after: read(t, three), installed: []diff.Installed{running("1.0.0", 5)}},
 		"a new head": {
-			before: read(t, "1.0.0\n1.1.0 replaces 1.0.0"), after: read(t, three), installed: []diff.Installed{running("1.0.0", 5)},
+			before: read(t, "1.0.0\n1.1.0 replaces 1.0.0"), after: read(t, three),
+			installed: []diff.Installed{running("1.0.0", 5)},
 			want: []string{
 				"channel stable: head 1.1.0 → 1.2.0",
 				"1.2.0 |  | stable | - => head | added; joined channel",
@@ -97,10 +98,12 @@ func TestPackages(t *testing.T) {
 			},
 		},
 		"a block at the top": {
-			before: read(t, three), after: block(t, read(t, three), "1.2.0", "loses data"), installed: []diff.Installed{running("1.2.0", 7)},
+			before: read(t, three), after: block(t, read(t, three), "1.2.0", "loses data"),
+			installed: []diff.Installed{running("1.2.0", 7)},
 			want: []string{
 				"channel stable: head 1.2.0 → 1.1.0",
-				"1.2.0 | 7 | stable | head => - | blocked, removed: loses data; no way forward in any channel; stranded, left channel !",
+				"1.2.0 | 7 | stable | head => - | blocked, removed: loses data; no way forward in any channel; " +
+					"stranded, left channel !",
 				"1.1.0 |  | stable | 1.2.0 => head | next hop",
 				"The path of 1 version more only gets longer or shorter.",
 			},
@@ -113,25 +116,35 @@ func TestPackages(t *testing.T) {
 			},
 		},
 		"a version that nothing leads on from": {
-			before: read(t, three), after: stranding, installed: []diff.Installed{running("1.0.0", 2), running("1.1.0", 1)},
-			want: []string{"1.0.0 | 2 | stable | 1.1.0, 2 hops => - | removed; no way forward in any channel; stranded, left channel !"},
+			before: read(t, three), after: stranding,
+			installed: []diff.Installed{running("1.0.0", 2), running("1.1.0", 1)},
+			want: []string{"1.0.0 | 2 | stable | 1.1.0, 2 hops => - | removed; no way forward in any channel; " +
+				"stranded, left channel !"},
 		},
 		"a version that left the catalog before": {
-			before: read(t, "1.0.0\n1.1.0 replaces 1.0.0"), after: read(t, "1.0.0\n1.1.0 replaces 1.0.0 range <1.1.0"), installed: []diff.Installed{running("0.9.0", 4)},
-			want: []string{"0.9.0 | 4 | stable | - => 1.1.0 | rescued"},
+			before: read(t, "1.0.0\n1.1.0 replaces 1.0.0"), after: read(t, "1.0.0\n1.1.0 replaces 1.0.0 range <1.1.0"),
+			installed: []diff.Installed{running("0.9.0", 4)},
+			want:      []string{"0.9.0 | 4 | stable | - => 1.1.0 | rescued"},
 		},
-		"a deprecation": {before: read(t, three), after: deprecated, want: []string{"1.0.0 |  |  |  =>  | deprecated: old"}},
-		"its end":       {before: deprecated, after: read(t, three), want: []string{"1.0.0 |  |  |  =>  | no longer deprecated"}},
-		"a rebuild":     {before: read(t, three), after: rebuilt, want: []string{"1.1.0 |  |  |  =>  | other content"}},
+		"a deprecation": {before: read(t, three), after: deprecated,
+			want: []string{"1.0.0 |  |  |  =>  | deprecated: old"}},
+		"its end": {before: deprecated, after: read(t, three),
+			want: []string{"1.0.0 |  |  |  =>  | no longer deprecated"}},
+		"a rebuild": {before: read(t, three), after: rebuilt, want: []string{"1.1.0 |  |  |  =>  | other content"}},
 		"a renamed channel": {
 			before: read(t, "1.0.0"), after: renamed,
 			want: []string{
-				"default channel stable → fast", "channel fast added, head 1.0.0", "channel stable removed, its head was 1.0.0",
+				"default channel stable → fast", "channel fast added, head 1.0.0",
+				"channel stable removed, its head was 1.0.0",
 				"1.0.0 |  | fast | - => head | joined channel", " |  | stable | head => - | stranded !",
 			},
 		},
-		"a package added":   {after: read(t, "1.0.0"), want: []string{"package added", "channel stable added, head 1.0.0", "1.0.0 |  | stable | - => head | added; joined channel"}},
-		"a package removed": {before: read(t, "1.0.0"), want: []string{"package removed", "channel stable removed, its head was 1.0.0", "1.0.0 |  | stable | head => - | removed; no way forward in any channel; stranded !"}},
+		"a package added": {after: read(t, "1.0.0"),
+			want: []string{"package added", "channel stable added, head 1.0.0",
+				"1.0.0 |  | stable | - => head | added; joined channel"}},
+		"a package removed": {before: read(t, "1.0.0"),
+			want: []string{"package removed", "channel stable removed, its head was 1.0.0",
+				"1.0.0 |  | stable | head => - | removed; no way forward in any channel; stranded !"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, changed, err := diff.Packages(test.before, test.after, test.installed...)
@@ -149,10 +162,12 @@ func TestPackages(t *testing.T) {
 }
 
 func TestCatalogs(t *testing.T) {
-	before, after := read(t, "1.0.0\n1.1.0 replaces 1.0.0"), block(t, read(t, "1.0.0\n1.1.0 replaces 1.0.0"), "1.1.0", "a | b\nc")
+	before, after := read(t, "1.0.0\n1.1.0 replaces 1.0.0"),
+		block(t, read(t, "1.0.0\n1.1.0 replaces 1.0.0"), "1.1.0", "a | b\nc")
 	same := read(t, "1.0.0")
 	same.Name = "same"
-	d, err := diff.Catalogs([]*catalogs.Package{before, same}, []*catalogs.Package{same, after}, running("1.1.0", 3), running("9.9.9", 9))
+	d, err := diff.Catalogs([]*catalogs.Package{before, same}, []*catalogs.Package{same, after}, running("1.1.0", 3),
+		running("9.9.9", 9))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +186,8 @@ func TestCatalogs(t *testing.T) {
 	if diff := cmp.Diff(want, diff.Markdown(d)); diff != "" {
 		t.Error(diff)
 	}
-	if none, err := diff.Catalogs([]*catalogs.Package{same}, []*catalogs.Package{same}); err != nil || !none.Same() || diff.Markdown(none) != "The catalogs offer the same.\n" {
+	if none, err := diff.Catalogs([]*catalogs.Package{same}, []*catalogs.Package{same}); err != nil || !none.Same() ||
+		diff.Markdown(none) != "The catalogs offer the same.\n" {
 		t.Errorf("the same catalogs: %+v, %v", none, err)
 	}
 }

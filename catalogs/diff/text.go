@@ -16,8 +16,8 @@ type Line struct {
 	Bad bool
 }
 
-// Lines are a package's changed versions. brief leaves out the versions that nobody is known to run and whose path only gets
-// longer or shorter, and says how many those are.
+// Lines are a package's changed versions. brief leaves out the versions that nobody is known to run and whose path only
+// gets longer or shorter, and says how many those are.
 func (p Package) Lines(brief bool) (lines []Line, left int) {
 	for _, v := range p.Versions {
 		if brief && v.minor() {
@@ -144,7 +144,8 @@ func Markdown(d Diff) string {
 			if l.Bad {
 				what = "**" + what + "**"
 			}
-			fmt.Fprintf(&out, "| %s | %s | %s | %s | %s | %s |\n", cell(l.Version), l.Clusters, cell(l.Channel), cell(l.Before), cell(l.After), what)
+			fmt.Fprintf(&out, "| %s | %s | %s | %s | %s | %s |\n", cell(l.Version), l.Clusters, cell(l.Channel),
+				cell(l.Before), cell(l.After), what)
 		}
 		if left > 0 {
 			fmt.Fprintf(&out, "\n%s\n", Left(left))

@@ -12,14 +12,18 @@ import (
 // DOT draws the graph for Graphviz.
 func DOT(g *Graph) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "digraph %s {\n  rankdir=BT;\n  label=%s;\n  labelloc=t;\n  fontname=\"Helvetica\";\n", dotString(g.Package), dotString(g.Package+": "+g.Summary()))
-	out.WriteString("  node [shape=box, style=rounded, fontname=\"Helvetica\", fontsize=11];\n  edge [fontname=\"Helvetica\", fontsize=9];\n")
+	fmt.Fprintf(&out, "digraph %s {\n  rankdir=BT;\n  label=%s;\n  labelloc=t;\n  fontname=\"Helvetica\";\n",
+		dotString(g.Package), dotString(g.Package+": "+g.Summary()))
+	out.WriteString("  node [shape=box, style=rounded, fontname=\"Helvetica\", fontsize=11];\n  edge " +
+		"[fontname=\"Helvetica\", fontsize=9];\n")
 	for l, lane := range g.Lanes {
-		fmt.Fprintf(&out, "  subgraph cluster_%d {\n    label=%s;\n    style=dashed;\n", l, dotString(laneLabel(g, lane)))
+		fmt.Fprintf(&out, "  subgraph cluster_%d {\n    label=%s;\n    style=dashed;\n", l,
+			dotString(laneLabel(g, lane)))
 		for i := len(g.Rows) - 1; i >= 0; i-- {
 			r := g.Rows[i]
 			if role := r.Places[l].Role; role != Absent {
-				fmt.Fprintf(&out, "    %s [label=%s, tooltip=%s%s];\n", nodeID(l, i), dotString(nodeLabel(g, r, "\n")), dotString(r.Bundle), dotStyle(r, role))
+				fmt.Fprintf(&out, "    %s [label=%s, tooltip=%s%s];\n", nodeID(l, i), dotString(nodeLabel(g, r, "\n")),
+					dotString(r.Bundle), dotStyle(r, role))
 			}
 		}
 		out.WriteString("  }\n")

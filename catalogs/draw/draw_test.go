@@ -67,7 +67,8 @@ func running(version string, clusters int) draw.Installed {
 
 // small is a plain package.
 func small(t *testing.T) *draw.Graph {
-	return build(t, read(t, catalogtest.Graph("p", "1.0.0\n1.1.0 replaces 1.0.0\n1.2.0 replaces 1.1.0"), "p"), draw.Options{})
+	return build(t, read(t, catalogtest.Graph("p", "1.0.0\n1.1.0 replaces 1.0.0\n1.2.0 replaces 1.1.0"), "p"),
+		draw.Options{})
 }
 
 // eventful has all that a graph can tell about.
@@ -81,20 +82,25 @@ func eventful(t *testing.T) *draw.Graph {
 		1.4.0 replaces 1.3.0
 		2.0.0 replaces 1.4.0 skips 0.8.0`), "p")
 	p.Channels["fast"] = &catalogs.Channel{Name: "fast", Deprecation: "use <stable>", Entries: []catalogs.Entry{
-		{Name: "p.v1.2.0"}, {Name: "p.v1.4.0", Replaces: "p.v1.2.0", SkipRange: ">=1.0.0 <1.4.0"}, {Name: "p.v2.0.0", Replaces: "p.v1.4.0"},
+		{Name: "p.v1.2.0"}, {Name: "p.v1.4.0", Replaces: "p.v1.2.0", SkipRange: ">=1.0.0 <1.4.0"},
+		{Name: "p.v2.0.0", Replaces: "p.v1.4.0"},
 	}}
 	p.Bundles["p.v1.0.0"].Deprecation = "no longer \"maintained\" & <unsafe>"
-	p.Bundles["p.v1.2.0"].Properties = append(p.Bundles["p.v1.2.0"].Properties, catalogs.Property{Type: catalogs.PropertyRollback,
-		Value: []byte(`[{"from":"p.v1.1.0","class":"needs-backup","reason":"field spec.size is gone"}]`)})
-	p.Bundles["p.v2.0.0"].Properties = append(p.Bundles["p.v2.0.0"].Properties, catalogs.Property{Type: catalogs.PropertyRollback,
-		Value: []byte(`[{"from":"p.v1.4.0","class":"one-way","reason":"v1 is not served any more"}]`)})
-	p, err := p.WithBlocked(catalogs.Block{Version: "1.3.0", Reason: "loses data under load", Instead: "1.4.0", Expires: "2027-01-31"})
+	p.Bundles["p.v1.2.0"].Properties = append(p.Bundles["p.v1.2.0"].Properties,
+		catalogs.Property{Type: catalogs.PropertyRollback,
+			Value: []byte(`[{"from":"p.v1.1.0","class":"needs-backup","reason":"field spec.size is gone"}]`)})
+	p.Bundles["p.v2.0.0"].Properties = append(p.Bundles["p.v2.0.0"].Properties,
+		catalogs.Property{Type: catalogs.PropertyRollback,
+			Value: []byte(`[{"from":"p.v1.4.0","class":"one-way","reason":"v1 is not served any more"}]`)})
+	p, err := p.WithBlocked(catalogs.Block{Version: "1.3.0", Reason: "loses data under load", Instead: "1.4.0",
+		Expires: "2027-01-31"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return build(t, p, draw.Options{
 		Installed: []draw.Installed{
-			running("1.0.0", 3), running("1.2.0", 12), running("1.3.0", 2), running("2.0.0", 103), running("0.9.5", 1), running("0.1.0", 4), running("1.1.0", 0),
+			running("1.0.0", 3), running("1.2.0", 12), running("1.3.0", 2), running("2.0.0", 103), running("0.9.5", 1),
+			running("0.1.0", 4), running("1.1.0", 0),
 		},
 		Differences: []draw.Difference{{Channel: "stable", From: "p.v1.1.0", Text: "v0 goes to 1.2.0, v1 to 1.4.0"}},
 	})
@@ -112,7 +118,9 @@ func long(t *testing.T, n int, o draw.Options) *draw.Graph {
 func TestGolden(t *testing.T) {
 	for name, g := range map[string]*draw.Graph{
 		"small": small(t), "eventful": eventful(t), "thirty": long(t, 30, draw.Options{}),
-		"folded": long(t, 200, draw.Options{Installed: []draw.Installed{{Installed: catalogs.Installed{Name: catalogtest.BundleName(0, 77)}, Clusters: 5}}}),
+		"folded": long(t, 200,
+			draw.Options{Installed: []draw.Installed{{Installed: catalogs.Installed{Name: catalogtest.BundleName(0,
+				77)}, Clusters: 5}}}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			golden(t, name+".svg", string(draw.SVG(g)))
@@ -157,7 +165,8 @@ func TestHostileTexts(t *testing.T) {
 	delete(p.Channels, "stable")
 	c.Name, c.Deprecation, p.DefaultChannel = evil, evil, evil
 	p.Channels[evil] = c
-	g := build(t, p, draw.Options{Installed: []draw.Installed{{Installed: catalogs.Installed{Name: evil}, Clusters: 1}}})
+	g := build(t, p, draw.Options{Installed: []draw.Installed{{Installed: catalogs.Installed{Name: evil},
+		Clusters: 1}}})
 	picture := string(draw.SVG(g))
 	wellFormed(t, picture)
 	if strings.Contains(picture, "<script") {
@@ -184,14 +193,15 @@ func wellFormed(t *testing.T, picture string) {
 		if err != nil {
 			t.Fatalf("the picture is not well-formed: %v", err)
 		}
-		if start, ok := token.(xml.StartElement); ok && (start.Name.Local == "script" || start.Name.Local == "foreignObject") {
+		if start, ok := token.(xml.StartElement); ok &&
+			(start.Name.Local == "script" || start.Name.Local == "foreignObject") {
 			t.Errorf("the picture has a %s", start.Name.Local)
 		}
 	}
 }
 
-// TestRandomGraphs draws whatever the reader of catalogs accepts: nothing may fail, all versions must be there, and drawing
-// twice gives the same bytes.
+// TestRandomGraphs draws whatever the reader of catalogs accepts: nothing may fail, all versions must be there, and
+// drawing twice gives the same bytes.
 func TestRandomGraphs(t *testing.T) {
 	drawn := 0
 	for seed := range uint64(300) {
@@ -201,7 +211,8 @@ func TestRandomGraphs(t *testing.T) {
 			continue
 		}
 		drawn++
-		g := build(t, p, draw.Options{Installed: []draw.Installed{running("0.5.0", 1), running(fmt.Sprintf("1.%d.0", r.IntN(n)), 2)}})
+		g := build(t, p, draw.Options{Installed: []draw.Installed{running("0.5.0", 1),
+			running(fmt.Sprintf("1.%d.0", r.IntN(n)), 2)}})
 		versions := 0
 		for _, row := range g.Rows {
 			if row.Listed {
@@ -213,7 +224,8 @@ func TestRandomGraphs(t *testing.T) {
 		}
 		first := draw.SVG(g)
 		wellFormed(t, string(first))
-		again := build(t, p, draw.Options{Installed: []draw.Installed{running("0.5.0", 1), running(fmt.Sprintf("1.%d.0", 0), 0)}})
+		again := build(t, p, draw.Options{Installed: []draw.Installed{running("0.5.0", 1),
+			running(fmt.Sprintf("1.%d.0", 0), 0)}})
 		if draw.Mermaid(again) == "" || draw.DOT(again) == "" || draw.Text(again) == "" {
 			t.Errorf("seed %d: an empty picture", seed)
 		}
@@ -228,7 +240,8 @@ func TestRandomGraphs(t *testing.T) {
 
 func randomPackage(r *rand.Rand) (*catalogs.Package, int) {
 	n := 2 + r.IntN(70)
-	p := &catalogs.Package{Name: "p", DefaultChannel: "c0", Channels: map[string]*catalogs.Channel{}, Bundles: map[string]*catalogs.Bundle{}}
+	p := &catalogs.Package{Name: "p", DefaultChannel: "c0", Channels: map[string]*catalogs.Channel{},
+		Bundles: map[string]*catalogs.Bundle{}}
 	name := func(i int) string { return fmt.Sprintf("p.v1.%d.0", i) }
 	for i := range n {
 		p.Bundles[name(i)] = &catalogs.Bundle{Name: name(i), Version: semver.Version{Major: 1, Minor: uint64(i)}}
@@ -284,8 +297,11 @@ func TestPictureInTheDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	var fleet []draw.Installed
-	for version, clusters := range map[string]int{"0.9.0": 2, "1.0.1": 14, "1.1.0": 31, "1.2.0": 6, "1.2.1": 58, "1.3.0": 96, "2.0.0": 12} {
-		fleet = append(fleet, draw.Installed{Installed: catalogs.Installed{Name: name(version), Version: version}, Clusters: clusters})
+	for version, clusters := range map[string]int{"0.9.0": 2, "1.0.1": 14, "1.1.0": 31, "1.2.0": 6, "1.2.1": 58,
+		"1.3.0": 96, "2.0.0": 12} {
+		fleet = append(fleet, draw.Installed{Installed: catalogs.Installed{Name: name(version), Version: version},
+			Clusters: clusters})
 	}
-	golden(t, filepath.Join("..", "..", "..", "docs", "images", "upgrade-graph.svg"), string(draw.SVG(build(t, p, draw.Options{Installed: fleet}))))
+	golden(t, filepath.Join("..", "..", "..", "docs", "images", "upgrade-graph.svg"),
+		string(draw.SVG(build(t, p, draw.Options{Installed: fleet}))))
 }

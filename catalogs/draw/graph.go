@@ -4,8 +4,8 @@
 // Package draw shows the upgrade graph of a package: as SVG, as Mermaid, as DOT and as text.
 //
 // Its input is a package of a catalog, how many clusters run which version, and where OLM v0 and v1 part ways. It is
-// pure: the same input gives the same bytes. It decides nothing about upgrades; the routes it shows are those of package
-// catalogs.
+// pure: the same input gives the same bytes. It decides nothing about upgrades; the routes it shows are those of
+// package catalogs.
 package draw
 
 import (
@@ -45,7 +45,8 @@ type Difference struct {
 	Text string
 }
 
-// Graph is an upgrade graph, laid out as a list: a row for each version, the highest first, and a lane for each channel.
+// Graph is an upgrade graph, laid out as a list: a row for each version, the highest first, and a lane for each
+// channel.
 type Graph struct {
 	Package     string
 	Deprecation string
@@ -151,7 +152,8 @@ func Build(p *catalogs.Package, o Options) (*Graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Graph{Package: p.Name, Deprecation: p.Deprecation, Rows: rows(p, channels, o), Clusters: count(o.Installed), named: map[string]string{}}
+	g := &Graph{Package: p.Name, Deprecation: p.Deprecation, Rows: rows(p, channels, o), Clusters: count(o.Installed),
+		named: map[string]string{}}
 	index := make(map[string]int, len(g.Rows))
 	for i, r := range g.Rows {
 		index[r.Bundle], g.named[r.Bundle] = i, r.Version
@@ -279,7 +281,8 @@ func (g *Graph) addLane(p *catalogs.Package, c *catalogs.Channel, index map[stri
 		gone = append(gone, i.Installed)
 	}
 	for name := range index {
-		if _, ok := c.Entry(name); !ok && !slices.ContainsFunc(gone, func(i catalogs.Installed) bool { return i.Name == name }) {
+		if _, ok := c.Entry(name); !ok && !slices.ContainsFunc(gone,
+			func(i catalogs.Installed) bool { return i.Name == name }) {
 			gone = append(gone, catalogs.Installed{Name: name})
 		}
 	}
@@ -296,7 +299,8 @@ func (g *Graph) addLane(p *catalogs.Package, c *catalogs.Channel, index map[stri
 	for i := range g.Rows {
 		r := &g.Rows[i]
 		role := roleOf(c, r.Bundle, head)
-		// A version of another channel that merely lies in a skipRange is not worth a mark here, unless somebody runs it.
+		// A version of another channel that merely lies in a skipRange is not worth a mark here, unless somebody runs
+		// it.
 		if role == Absent && (touched[i] || (r.Clusters > 0 && !r.Listed && routes[r.Bundle].Hops > 0)) {
 			role = Gone
 		}
@@ -378,8 +382,8 @@ func directEdges(p *catalogs.Package, e catalogs.Entry, index map[string]int) (o
 	return out, ends
 }
 
-// lowestInRange finds the last row that only the skipRange leads away from, among those that the channel names and those
-// that left the catalog and still run somewhere.
+// lowestInRange finds the last row that only the skipRange leads away from, among those that the channel names and
+// those that left the catalog and still run somewhere.
 func lowestInRange(text string, rows []Row, named map[string]bool, direct map[int]bool) (int, bool) {
 	inRange, err := semver.ParseRange(text)
 	if text == "" || err != nil {
@@ -423,8 +427,8 @@ func (g *Graph) HeadOf(r Row) []string {
 	return out
 }
 
-// Next says where the version goes next: with the number of hops to the head where the channels agree on the version, and
-// by channel where they do not. It is empty if it goes nowhere, and at the head.
+// Next says where the version goes next: with the number of hops to the head where the channels agree on the version,
+// and by channel where they do not. It is empty if it goes nowhere, and at the head.
 func (g *Graph) Next(r Row) string {
 	var order []string
 	lanes, hops := map[string][]string{}, map[string][]int{}

@@ -27,7 +27,8 @@ func (p *picture) edges(l int) {
 		if e.From < e.To {
 			up = -1
 		}
-		p.printf("<path class=\"edge l%d\" d=\"M%d %dV%d\" marker-end=\"url(#a%d)\"/>\n", colour, x, from-up*glyph, to+up*(glyph+3), colour)
+		p.printf("<path class=\"edge l%d\" d=\"M%d %dV%d\" marker-end=\"url(#a%d)\"/>\n", colour, x, from-up*glyph,
+			to+up*(glyph+3), colour)
 		p.oneWay(e, x, from-up*(glyph+4))
 	}
 	for _, t := range p.tracks[l] {
@@ -52,7 +53,8 @@ func (p *picture) track(t track, x, colour int) {
 		if slices.ContainsFunc(t.edges, func(e Edge) bool { return e.To == row }) {
 			arrow, end = " marker-end=\"url(#a"+string(rune('0'+colour))+")\"", x-glyph-3
 		}
-		p.printf("<path class=\"%s l%d\" d=\"M%d %dQ%d %d %d %dH%d\"%s/>\n", class, colour, side, y+turn, side, y, side+5, y, end, arrow)
+		p.printf("<path class=\"%s l%d\" d=\"M%d %dQ%d %d %d %dH%d\"%s/>\n", class, colour, side, y+turn, side, y,
+			side+5, y, end, arrow)
 	}
 	for _, e := range t.edges {
 		if e.Kind == Replaces {
@@ -65,9 +67,11 @@ func (p *picture) track(t track, x, colour int) {
 func (p *picture) oneWay(e Edge, x, y int) {
 	switch e.Back.Class {
 	case catalogs.RollbackOneWay:
-		p.printf("<g><title>%s</title><rect class=\"fillbad\" x=\"%d\" y=\"%d\" width=\"14\" height=\"3\" rx=\"1\"/></g>\n", escape(p.backTitle(e)), x-7, y-2)
+		p.printf("<g><title>%s</title><rect class=\"fillbad\" x=\"%d\" y=\"%d\" width=\"14\" height=\"3\" "+
+			"rx=\"1\"/></g>\n", escape(p.backTitle(e)), x-7, y-2)
 	case catalogs.RollbackNeedsBackup:
-		p.printf("<g><title>%s</title><rect class=\"fillwarn\" x=\"%d\" y=\"%d\" width=\"5\" height=\"3\" rx=\"1\"/><rect class=\"fillwarn\" x=\"%d\" y=\"%d\" width=\"5\" height=\"3\" rx=\"1\"/></g>\n",
+		p.printf("<g><title>%s</title><rect class=\"fillwarn\" x=\"%d\" y=\"%d\" width=\"5\" height=\"3\" "+
+			"rx=\"1\"/><rect class=\"fillwarn\" x=\"%d\" y=\"%d\" width=\"5\" height=\"3\" rx=\"1\"/></g>\n",
 			escape(p.backTitle(e)), x-7, y-2, x+2, y-2)
 	}
 }
@@ -114,7 +118,8 @@ func (p *picture) gone(x, y int) {
 }
 
 func (p *picture) head(x, y, colour int) {
-	p.printf("<circle class=\"f%d\" cx=\"%d\" cy=\"%d\" r=\"5.5\"/><circle class=\"ring l%d\" cx=\"%d\" cy=\"%d\" r=\"9\"/>\n", colour, x, y, colour, x, y)
+	p.printf("<circle class=\"f%d\" cx=\"%d\" cy=\"%d\" r=\"5.5\"/><circle class=\"ring l%d\" cx=\"%d\" cy=\"%d\" "+
+		"r=\"9\"/>\n", colour, x, y, colour, x, y)
 }
 
 func (p *picture) deprecated(x, y, colour int) {
@@ -122,7 +127,8 @@ func (p *picture) deprecated(x, y, colour int) {
 }
 
 func (p *picture) blocked(x, y int) {
-	p.printf("<rect class=\"fillbad\" x=\"%d\" y=\"%d\" width=\"13\" height=\"13\" rx=\"3\"/><path class=\"cross\" d=\"M%d %dl6 6m0-6l-6 6\"/>\n", x-6, y-6, x-3, y-3)
+	p.printf("<rect class=\"fillbad\" x=\"%d\" y=\"%d\" width=\"13\" height=\"13\" rx=\"3\"/><path class=\"cross\" "+
+		"d=\"M%d %dl6 6m0-6l-6 6\"/>\n", x-6, y-6, x-3, y-3)
 }
 
 func (p *picture) fold(x, y, colour int) {
@@ -170,11 +176,14 @@ func legends(g *Graph, tracks [][]track) []legend {
 	has := func(fits func(Row) bool) bool { return slices.ContainsFunc(g.Rows, fits) }
 	add(has(at(Head)), "head", func(p *picture, x, y int) { p.head(x, y, 0) })
 	add(has(at(Offered)), "offered", func(p *picture, x, y int) { p.offered(x, y, 0) })
-	add(has(func(r Row) bool { return r.Block == nil && r.Deprecation == "" && at(Skipped)(r) }), "skipped", func(p *picture, x, y int) { p.skipped(x, y, 0) })
-	add(has(func(r Row) bool { return r.Deprecation != "" && r.Block == nil }), "deprecated", func(p *picture, x, y int) { p.deprecated(x, y, 0) })
+	add(has(func(r Row) bool { return r.Block == nil && r.Deprecation == "" && at(Skipped)(r) }), "skipped",
+		func(p *picture, x, y int) { p.skipped(x, y, 0) })
+	add(has(func(r Row) bool { return r.Deprecation != "" && r.Block == nil }), "deprecated",
+		func(p *picture, x, y int) { p.deprecated(x, y, 0) })
 	add(has(func(r Row) bool { return r.Block != nil }), "blocked", (*picture).blocked)
 	add(has(at(Gone)) || has(homeless), "not in this channel", (*picture).gone)
-	add(has(func(r Row) bool { return r.Folded > 1 }), "plain versions, one after another", func(p *picture, x, y int) { p.fold(x, y, 0) })
+	add(has(func(r Row) bool { return r.Folded > 1 }), "plain versions, one after another",
+		func(p *picture, x, y int) { p.fold(x, y, 0) })
 	add(true, "replaces", line("edge"))
 	add(beside(Skips), "skips", line("edge skips"))
 	add(beside(Ranges), "skipRange, from the lowest version on", line("edge range"))

@@ -21,7 +21,8 @@ func Mermaid(g *Graph) string {
 			r := g.Rows[i]
 			if role := r.Places[l].Role; role != Absent {
 				left, right := mermaidShape(r, role)
-				fmt.Fprintf(&out, "    %s%s%s%s%s\n", nodeID(l, i), left, mermaidString(nodeLabel(g, r, "\n")), right, mermaidClass(r, role))
+				fmt.Fprintf(&out, "    %s%s%s%s%s\n", nodeID(l, i), left, mermaidString(nodeLabel(g, r, "\n")), right,
+					mermaidClass(r, role))
 			}
 		}
 		out.WriteString("  end\n")
@@ -36,7 +37,8 @@ func Mermaid(g *Graph) string {
 	}
 	out.WriteString(links.String())
 	// Colours that hold on light and on dark; the labels say the same in words.
-	out.WriteString("  classDef head stroke:#1a7f37,stroke-width:3px\n  classDef blocked stroke:#cf222e,stroke-width:2px\n" +
+	out.WriteString("  classDef head stroke:#1a7f37,stroke-width:3px\n  classDef blocked " +
+		"stroke:#cf222e,stroke-width:2px\n" +
 		"  classDef deprecated stroke:#bf8700,stroke-width:2px\n  classDef gone stroke-dasharray:3 3\n")
 	return out.String()
 }

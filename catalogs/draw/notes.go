@@ -55,7 +55,8 @@ func (g *Graph) notes(r Row) []note {
 		out = append(out, note{quiet, "not in the catalog", "not in the catalog"})
 	}
 	for _, d := range r.Differences {
-		out = append(out, note{other, "v0 ≠ v1", fmt.Sprintf("OLM v0 and v1 differ in channel %s: %s", d.Channel, oneLine(d.Text))})
+		out = append(out, note{other, "v0 ≠ v1",
+			fmt.Sprintf("OLM v0 and v1 differ in channel %s: %s", d.Channel, oneLine(d.Text))})
 	}
 	for _, way := range r.Back {
 		if n, ok := g.back(way); ok {
@@ -73,7 +74,8 @@ func (g *Graph) ends(r Row) []note {
 	var out []note
 	for l, lane := range g.Lanes {
 		if r.DeadEnd(l) {
-			out = append(out, note{bad, "dead end in " + lane.Name, "the head of channel " + lane.Name + " cannot be reached from here"})
+			out = append(out, note{bad, "dead end in " + lane.Name, "the head of channel " + lane.Name +
+				" cannot be reached from here"})
 		}
 	}
 	return out
@@ -95,7 +97,8 @@ func (g *Graph) back(way catalogs.Rollback) (note, bool) {
 	from := g.version(way.From)
 	switch way.Class {
 	case catalogs.RollbackNeedsBackup:
-		return note{warn, "back to " + from + ": needs backup", "going back to " + from + " needs a backup: " + oneLine(way.Reason)}, true
+		return note{warn, "back to " + from + ": needs backup", "going back to " + from + " needs a backup: " +
+			oneLine(way.Reason)}, true
 	case catalogs.RollbackOneWay:
 		return note{bad, "no way back to " + from, "there is no way back to " + from + ": " + oneLine(way.Reason)}, true
 	}

@@ -58,8 +58,8 @@ const style = `
 // laneColours is how many colours lanes have; the next one is for versions in no channel.
 const laneColours = 5
 
-// SVG draws the graph. It needs no script and no font of its own, follows the viewer's colour scheme, and can be read at
-// its own size; every version tells about itself in a tooltip.
+// SVG draws the graph. It needs no script and no font of its own, follows the viewer's colour scheme, and can be read
+// at its own size; every version tells about itself in a tooltip.
 func SVG(g *Graph) []byte {
 	p := &picture{Graph: g, layout: newLayout(g)}
 	p.page()
@@ -92,12 +92,16 @@ func (p *picture) text(x, y int, class, content string) {
 }
 
 func (p *picture) page() {
-	p.printf("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" role=\"img\" aria-labelledby=\"t d\">\n",
+	p.printf("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" "+
+		"role=\"img\" aria-labelledby=\"t d\">\n",
 		p.width, p.height, p.width, p.height)
-	p.printf("<title id=\"t\">Upgrade graph of %s</title>\n<desc id=\"d\">%s</desc>\n<style>%s</style>\n", escape(p.Package), escape(p.Describe()), style)
+	p.printf("<title id=\"t\">Upgrade graph of %s</title>\n<desc id=\"d\">%s</desc>\n<style>%s</style>\n",
+		escape(p.Package), escape(p.Describe()), style)
 	p.printf("<defs>\n")
 	for l := range min(len(p.Lanes), laneColours) {
-		p.printf("<marker id=\"a%d\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" markerUnits=\"userSpaceOnUse\" orient=\"auto\"><path class=\"f%d\" d=\"M0 .5 8 4 0 7.5z\"/></marker>\n", l, l)
+		p.printf("<marker id=\"a%d\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" "+
+			"markerUnits=\"userSpaceOnUse\" orient=\"auto\"><path class=\"f%d\" d=\"M0 .5 8 4 0 7.5z\"/></marker>\n", l,
+			l)
 	}
 	p.printf("</defs>\n<rect class=\"page\" width=\"%d\" height=\"%d\" rx=\"10\"/>\n", p.width, p.height)
 }
@@ -106,7 +110,8 @@ func (p *picture) header() {
 	p.text(margin, margin+14, "h1", p.Package)
 	p.text(margin, margin+34, "soft", p.Summary())
 	if p.Deprecation != "" {
-		p.text(margin+textWidth(p.Package, 17, 0.6)+16, margin+14, "warn", "deprecated: "+truncate(oneLine(p.Deprecation), 80))
+		p.text(margin+textWidth(p.Package, 17, 0.6)+16, margin+14, "warn",
+			"deprecated: "+truncate(oneLine(p.Deprecation), 80))
 	}
 	for l, lane := range p.Lanes {
 		x, y := p.laneX[l], p.labelY(l)
@@ -119,7 +124,8 @@ func (p *picture) header() {
 		}
 		p.printf("<path class=\"leader l%d\" d=\"M%d %dV%d\"/>\n", l%laneColours, x, y-6, p.y(0)-10)
 		p.printf("<circle class=\"f%d\" cx=\"%d\" cy=\"%d\" r=\"3\"/>\n", l%laneColours, x, y-6)
-		p.printf("<g><title>%s</title><text x=\"%d\" y=\"%d\" class=\"strong\">%s</text></g>\n", escape(laneTitle(p.Graph, lane)), x+9, y-2, escape(name))
+		p.printf("<g><title>%s</title><text x=\"%d\" y=\"%d\" class=\"strong\">%s</text></g>\n",
+			escape(laneTitle(p.Graph, lane)), x+9, y-2, escape(name))
 	}
 	y := p.y(0) - rowHeight/2 - 8
 	p.text(p.versionX, y, "col", "VERSION")
@@ -139,7 +145,8 @@ func laneTitle(g *Graph, lane Lane) string {
 
 func (p *picture) band(i int) {
 	if i%2 == 0 {
-		p.printf("<rect class=\"band\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"4\"/>\n", margin-12, p.y(i)-rowHeight/2, p.width-2*margin+24, rowHeight)
+		p.printf("<rect class=\"band\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"4\"/>\n", margin-12,
+			p.y(i)-rowHeight/2, p.width-2*margin+24, rowHeight)
 	}
 }
 
@@ -209,7 +216,8 @@ func (p *picture) clusters(r Row, y int) {
 	}
 	width := max(2, barWidth*r.Clusters/p.most)
 	number := fmt.Sprint(r.Clusters)
-	p.printf("<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"8\" rx=\"2\"/>\n", class, p.clustersX+p.numberWidth+6, y-4, width)
+	p.printf("<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"8\" rx=\"2\"/>\n", class,
+		p.clustersX+p.numberWidth+6, y-4, width)
 	p.printf("<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%s</text>\n", p.clustersX+p.numberWidth, y+4, number)
 }
 
@@ -217,7 +225,8 @@ func (p *picture) pills(r Row, y int) {
 	x := p.notesX
 	for _, n := range p.notes(r) {
 		w := pillWidth(n)
-		p.printf("<g><title>%s</title><rect class=\"pill %s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"18\" rx=\"9\"/><text class=\"small %s\" x=\"%d\" y=\"%d\">%s</text></g>\n",
+		p.printf("<g><title>%s</title><rect class=\"pill %s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"18\" "+
+			"rx=\"9\"/><text class=\"small %s\" x=\"%d\" y=\"%d\">%s</text></g>\n",
 			escape(n.long), n.tone, x, y-9, w, n.tone, x+9, y+4, escape(pillText(n)))
 		x += w + 6
 	}

@@ -114,7 +114,8 @@ func textLegend(g *Graph) string {
 		}
 	}
 	for _, m := range [][2]string{
-		{"◉", "head"}, {"●", "offered"}, {"○", "skipped: nobody is upgraded to it"}, {"◇", "deprecated"}, {"✗", "blocked"},
+		{"◉", "head"}, {"●", "offered"}, {"○", "skipped: nobody is upgraded to it"}, {"◇", "deprecated"},
+		{"✗", "blocked"},
 		{"◌", "left the channel"}, {"┊", "plain versions, one after another"},
 	} {
 		if seen[m[0]] {

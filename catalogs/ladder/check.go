@@ -53,7 +53,8 @@ func (l *Ladder) check() faults {
 		l.checkVersion(&found, where, b.Version, b.Name, versions, names)
 		l.checkSource(&found, where, b.Version, b.Image, b.Path, true)
 		if l.rung(b.Channel) < 0 {
-			found.add(append(where, "channel"), "version %s is in channel %q, which is no rung of the ladder: %s", b.Version, b.Channel, nearest(b.Channel, l.Rungs()))
+			found.add(append(where, "channel"), "version %s is in channel %q, which is no rung of the ladder: %s",
+				b.Version, b.Channel, nearest(b.Channel, l.Rungs()))
 		}
 	}
 	for i, r := range l.Retired {
@@ -61,7 +62,8 @@ func (l *Ladder) check() faults {
 		l.checkVersion(&found, where, r.Version, r.Name, versions, names)
 		l.checkSource(&found, where, r.Version, r.Image, r.Path, false)
 		if r.Channel != "" && l.rung(r.Channel) < 0 {
-			found.add(append(where, "channel"), "version %s was in channel %q, which is no rung of the ladder: %s", r.Version, r.Channel, nearest(r.Channel, l.Rungs()))
+			found.add(append(where, "channel"), "version %s was in channel %q, which is no rung of the ladder: %s",
+				r.Version, r.Channel, nearest(r.Channel, l.Rungs()))
 		}
 	}
 	l.checkBlocks(&found)
@@ -83,10 +85,12 @@ func (l *Ladder) checkHeader(found *faults) {
 		found.add(at("icon"), "icon %q must be a path below the folder of the ladder file", l.Icon)
 	}
 	if u := l.Policy.Upgrades; !slices.Contains([]Upgrades{"", Stepwise, Direct}, u) {
-		found.add(at("policy", "upgrades"), "policy.upgrades is %q: %s", u, nearest(string(u), []string{string(Stepwise), string(Direct)}))
+		found.add(at("policy", "upgrades"), "policy.upgrades is %q: %s", u,
+			nearest(string(u), []string{string(Stepwise), string(Direct)}))
 	}
 	if c := l.Policy.Content; !slices.Contains([]Content{"", Image, Inline}, c) {
-		found.add(at("policy", "content"), "policy.content is %q: %s", c, nearest(string(c), []string{string(Image), string(Inline)}))
+		found.add(at("policy", "content"), "policy.content is %q: %s", c,
+			nearest(string(c), []string{string(Image), string(Inline)}))
 	}
 }
 
@@ -100,7 +104,8 @@ func (l *Ladder) checkChannels(found *faults) {
 		}
 	}
 	if l.DefaultChannel != "" && l.rung(l.DefaultChannel) < 0 {
-		found.add(at("defaultChannel"), "the default channel %q is no rung of the ladder: %s", l.DefaultChannel, nearest(l.DefaultChannel, l.Rungs()))
+		found.add(at("defaultChannel"), "the default channel %q is no rung of the ladder: %s", l.DefaultChannel,
+			nearest(l.DefaultChannel, l.Rungs()))
 	}
 }
 
@@ -112,7 +117,8 @@ func (l *Ladder) checkVersion(found *faults, where []any, version, name string, 
 	}
 	name = l.BundleName(name, version)
 	if errs := validation.IsDNS1123Subdomain(name); len(errs) > 0 {
-		found.add(append(where, "name"), "bundle name %q of version %s is no name of a ClusterServiceVersion: %s", name, version, errs[0])
+		found.add(append(where, "name"), "bundle name %q of version %s is no name of a ClusterServiceVersion: %s", name,
+			version, errs[0])
 	}
 	if _, ok := versions[version]; ok {
 		found.add(append(where, "version"), "version %s is there twice", version)
@@ -134,7 +140,8 @@ func (l *Ladder) checkSource(found *faults, where []any, version, image, dir str
 		}
 	case dir != "":
 		if !localPath(dir) {
-			found.add(append(where, "path"), "version %s: path %q must be below the folder of the ladder file", version, dir)
+			found.add(append(where, "path"), "version %s: path %q must be below the folder of the ladder file", version,
+				dir)
 		}
 	case required:
 		found.add(where, "version %s has neither an image nor a path", version)
@@ -148,7 +155,8 @@ func CheckImage(image string) error {
 		return fmt.Errorf("image %q is no image reference: %w", image, err)
 	}
 	if _, ok := ref.(reference.Digested); !ok {
-		return fmt.Errorf("image %q has no digest, so it could change: write it as %s@sha256:... (`bellwether catalog add` finds the digest)",
+		return fmt.Errorf("image %q has no digest, so it could change: write it as %s@sha256:... (`bellwether "+
+			"catalog add` finds the digest)",
 			image, reference.TrimNamed(ref))
 	}
 	return nil
@@ -157,7 +165,8 @@ func CheckImage(image string) error {
 // localPath tells whether a path stays below where it starts, by slashes as in io/fs.
 func localPath(p string) bool {
 	clean := path.Clean(p)
-	return p != "" && clean != "." && !path.IsAbs(p) && clean != ".." && !strings.HasPrefix(clean, "../") && !strings.Contains(p, `\`)
+	return p != "" && clean != "." && !path.IsAbs(p) && clean != ".." && !strings.HasPrefix(clean, "../") &&
+		!strings.Contains(p, `\`)
 }
 
 func (l *Ladder) checkBlocks(found *faults) {

@@ -24,13 +24,15 @@ func (l *Ladder) Add(b Bundle) error {
 		return fmt.Errorf("add version: %w %q: %s", ErrNoChannel, b.Channel, nearest(b.Channel, l.Rungs()))
 	}
 	if i := slices.IndexFunc(l.Retired, func(r Retired) bool { return r.Version == b.Version }); i >= 0 {
-		return fmt.Errorf("add version: %s %w: it is retired, and a version never comes back; publish a new one", b.Version, ErrExists)
+		return fmt.Errorf("add version: %s %w: it is retired, and a version never comes back; publish a new one",
+			b.Version, ErrExists)
 	}
 	if old, err := l.Bundle(b.Version); err == nil {
 		if l.BundleName(old.Name, old.Version) == l.BundleName(b.Name, b.Version) && sameContent(*old, b) {
 			return nil
 		}
-		return fmt.Errorf("add version: %s %w, as %s: a version never changes; publish a new one", b.Version, ErrExists, cmp.Or(old.Image, old.Path))
+		return fmt.Errorf("add version: %s %w, as %s: a version never changes; publish a new one", b.Version, ErrExists,
+			cmp.Or(old.Image, old.Path))
 	}
 	return l.try(func(next *Ladder) { next.Bundles = append(next.Bundles, b) })
 }
@@ -49,8 +51,8 @@ func Digest(image string) string {
 	return digest
 }
 
-// Promote lets a version reach a higher channel: that of to, or the next one if to is empty. It returns the channel that
-// the version has reached. Errors wrap ErrNoVersion, ErrNoChannel or ErrRefused.
+// Promote lets a version reach a higher channel: that of to, or the next one if to is empty. It returns the channel
+// that the version has reached. Errors wrap ErrNoVersion, ErrNoChannel or ErrRefused.
 func (l *Ladder) Promote(version, to string) (string, error) {
 	b, err := l.Bundle(version)
 	if err != nil {
@@ -63,13 +65,15 @@ func (l *Ladder) Promote(version, to string) (string, error) {
 	from := l.rung(b.Channel)
 	switch {
 	case to == "" && from == len(rungs)-1:
-		return "", fmt.Errorf("promote: %w: version %s is in %s, the highest channel, already", ErrRefused, version, b.Channel)
+		return "", fmt.Errorf("promote: %w: version %s is in %s, the highest channel, already", ErrRefused, version,
+			b.Channel)
 	case to == "":
 		to = rungs[from+1]
 	case l.rung(to) < 0:
 		return "", fmt.Errorf("promote: %w %q: %s", ErrNoChannel, to, nearest(to, rungs))
 	case l.rung(to) <= from:
-		return "", fmt.Errorf("promote: %w: version %s is in %s already, which %s is not above", ErrRefused, version, b.Channel, to)
+		return "", fmt.Errorf("promote: %w: version %s is in %s already, which %s is not above", ErrRefused, version,
+			b.Channel, to)
 	}
 	b.Channel = to
 	return to, nil
@@ -99,7 +103,8 @@ func (l *Ladder) Block(b Block, now time.Time) error {
 		return fmt.Errorf("block: %w: %w", ErrInvalid, err)
 	}
 	if day, err := time.Parse(DateLayout, b.Expires); err == nil && !now.Before(day) {
-		return fmt.Errorf("block: %w: %s, the day on which the block of %s would expire, is not in the future", ErrRefused, b.Expires, b.Version)
+		return fmt.Errorf("block: %w: %s, the day on which the block of %s would expire, is not in the future",
+			ErrRefused, b.Expires, b.Version)
 	}
 	return l.try(func(next *Ladder) {
 		if i := slices.IndexFunc(next.Blocks, func(o Block) bool { return o.Version == b.Version }); i >= 0 {
@@ -147,7 +152,8 @@ func (l *Ladder) Retire(version, reason string) error {
 		return fmt.Errorf("retire: %w", err)
 	}
 	if !l.followed(*b) {
-		return fmt.Errorf("retire: %w: no higher good version is in channel %s, so clusters that run %s would have no way on; "+
+		return fmt.Errorf("retire: %w: no higher good version is in channel %s, so clusters that run %s would have "+
+			"no way on; "+
 			"promote a newer one first, or block %s if it is bad", ErrRefused, b.Channel, version, version)
 	}
 	for _, o := range l.Blocks {
@@ -159,7 +165,8 @@ func (l *Ladder) Retire(version, reason string) error {
 	return l.try(func(next *Ladder) {
 		next.Bundles = slices.DeleteFunc(next.Bundles, func(o Bundle) bool { return o.Version == version })
 		next.Blocks = slices.DeleteFunc(next.Blocks, func(o Block) bool { return o.Version == version })
-		next.Deprecations = slices.DeleteFunc(next.Deprecations, func(o Deprecation) bool { return o.Version == version })
+		next.Deprecations = slices.DeleteFunc(next.Deprecations,
+			func(o Deprecation) bool { return o.Version == version })
 		next.Retired = append(next.Retired, gone)
 	})
 }

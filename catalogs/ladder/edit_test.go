@@ -61,7 +61,8 @@ func TestEditsKeepComments(t *testing.T) {
 	must(l.Add(ladder.Bundle{Version: "1.3.0", Path: "bundles/1.3.0"}))
 	_, err = l.Promote("1.2.0", "stable")
 	must(err)
-	must(l.Block(ladder.Block{Version: "1.1.0", Reason: "loses data: see #12", Expires: "2026-12-31", Instead: "1.2.0"}, today))
+	must(l.Block(ladder.Block{Version: "1.1.0", Reason: "loses data: see #12", Expires: "2026-12-31", Instead: "1.2.0"},
+		today))
 	must(l.Retire("1.0.0", ""))
 	must(l.Deprecate(ladder.Deprecation{Channel: "fast", Message: "use stable"}))
 	got, err := f.Format()
@@ -152,26 +153,32 @@ func TestEditsRefuse(t *testing.T) {
 	}{
 		"add another bundle as the same version": {
 			func(l *ladder.Ladder) error {
-				return l.Add(ladder.Bundle{Version: "1.0.0", Image: "registry.example.com/echo@sha256:" + strings.Repeat("2", 64)})
+				return l.Add(ladder.Bundle{Version: "1.0.0", Image: "registry.example.com/echo@sha256:" +
+					strings.Repeat("2", 64)})
 			}, ladder.ErrExists, "a version never changes"},
 		"add without a digest": {
 			func(l *ladder.Ladder) error {
 				return l.Add(ladder.Bundle{Version: "2.0.0", Image: "registry.example.com/echo:2.0.0"})
 			}, ladder.ErrInvalid, "has no digest"},
 		"add a pre-release": {
-			func(l *ladder.Ladder) error { return l.Add(ladder.Bundle{Version: "2.0.0-rc.1", Path: "x"}) }, ladder.ErrInvalid, "plain X.Y.Z"},
+			func(l *ladder.Ladder) error { return l.Add(ladder.Bundle{Version: "2.0.0-rc.1", Path: "x"}) },
+			ladder.ErrInvalid, "plain X.Y.Z"},
 		"add to nowhere": {
 			func(l *ladder.Ladder) error {
 				return l.Add(ladder.Bundle{Version: "2.0.0", Path: "x", Channel: "beta"})
 			}, ladder.ErrNoChannel, "candidate, fast, stable"},
 		"promote what is not there": {
-			func(l *ladder.Ladder) error { _, err := l.Promote("1.0.1", ""); return err }, ladder.ErrNoVersion, "it has 1.2.0, 1.1.0, 1.0.0"},
+			func(l *ladder.Ladder) error { _, err := l.Promote("1.0.1", ""); return err }, ladder.ErrNoVersion,
+			"it has 1.2.0, 1.1.0, 1.0.0"},
 		"promote above the top": {
-			func(l *ladder.Ladder) error { _, err := l.Promote("1.0.0", ""); return err }, ladder.ErrRefused, "the highest channel"},
+			func(l *ladder.Ladder) error { _, err := l.Promote("1.0.0", ""); return err }, ladder.ErrRefused,
+			"the highest channel"},
 		"promote downwards": {
-			func(l *ladder.Ladder) error { _, err := l.Promote("1.0.0", "fast"); return err }, ladder.ErrRefused, "is in stable already"},
+			func(l *ladder.Ladder) error { _, err := l.Promote("1.0.0", "fast"); return err }, ladder.ErrRefused,
+			"is in stable already"},
 		"promote to nowhere": {
-			func(l *ladder.Ladder) error { _, err := l.Promote("1.1.0", "stabel"); return err }, ladder.ErrNoChannel, "did you mean stable?"},
+			func(l *ladder.Ladder) error { _, err := l.Promote("1.1.0", "stabel"); return err }, ladder.ErrNoChannel,
+			"did you mean stable?"},
 		"promote a blocked one": {
 			func(l *ladder.Ladder) error {
 				if err := l.Block(ladder.Block{Version: "1.1.0", Reason: "loses data"}, today); err != nil {
@@ -183,7 +190,8 @@ func TestEditsRefuse(t *testing.T) {
 		"demote upwards": {
 			func(l *ladder.Ladder) error { return l.Demote("1.1.0", "fast") }, ladder.ErrRefused, "fast is not below"},
 		"block without a reason": {
-			func(l *ladder.Ladder) error { return l.Block(ladder.Block{Version: "1.1.0", Reason: " "}, today) }, ladder.ErrInvalid, "no reason"},
+			func(l *ladder.Ladder) error { return l.Block(ladder.Block{Version: "1.1.0", Reason: " "}, today) },
+			ladder.ErrInvalid, "no reason"},
 		"block until yesterday": {
 			func(l *ladder.Ladder) error {
 				return l.Block(ladder.Block{Version: "1.1.0", Reason: "x", Expires: "2026-11-21"}, today)
@@ -195,7 +203,8 @@ func TestEditsRefuse(t *testing.T) {
 		"retire the newest": {
 			func(l *ladder.Ladder) error { return l.Retire("1.2.0", "") }, ladder.ErrRefused, "no way on"},
 		"retire a channel's newest": {
-			func(l *ladder.Ladder) error { return l.Retire("1.0.0", "") }, ladder.ErrRefused, "no higher good version is in channel stable"},
+			func(l *ladder.Ladder) error { return l.Retire("1.0.0", "") }, ladder.ErrRefused,
+			"no higher good version is in channel stable"},
 		"retire what is used instead": {
 			func(l *ladder.Ladder) error {
 				if err := l.Block(ladder.Block{Version: "1.2.0", Reason: "x", Instead: "1.1.0"}, today); err != nil {

@@ -95,8 +95,10 @@ func spaced(text []byte) []byte {
 			comment.WriteString(line)
 			continue
 		}
-		opens := line != "" && !strings.ContainsAny(line[:1], " \t\n-") && strings.HasSuffix(strings.TrimSpace(line), ":")
-		if out.Len() > 0 && previous != "\n" && (opens || (comment.Len() > 0 && !strings.HasPrefix(line, "-"))) && line != "\n" {
+		opens := line != "" && !strings.ContainsAny(line[:1], " \t\n-") &&
+			strings.HasSuffix(strings.TrimSpace(line), ":")
+		if out.Len() > 0 && previous != "\n" && (opens || (comment.Len() > 0 && !strings.HasPrefix(line, "-"))) &&
+			line != "\n" {
 			out.WriteByte('\n')
 		}
 		out.Write(comment.Bytes())

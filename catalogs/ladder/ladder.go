@@ -78,8 +78,8 @@ type Content string
 const (
 	// Image names the bundle's image, and carries what lists and resolvers need. It is the default.
 	Image Content = "Image"
-	// Inline carries the manifests as well, so that agents need not fetch the image. A bundle without an image is always
-	// inlined.
+	// Inline carries the manifests as well, so that agents need not fetch the image. A bundle without an image is
+	// always inlined.
 	Inline Content = "Inline"
 )
 
@@ -193,7 +193,10 @@ func (l *Ladder) offers(wanted string) string {
 	if len(versions) <= listed {
 		return "it has " + strings.Join(versions, ", ")
 	}
-	slices.SortStableFunc(versions, func(a, b string) int { return cmp.Compare(distance(wanted, a), distance(wanted, b)) })
+	slices.SortStableFunc(versions, func(a, b string) int {
+		return cmp.Compare(distance(wanted, a),
+			distance(wanted, b))
+	})
 	return fmt.Sprintf("of its %d versions the nearest are %s", len(versions), strings.Join(versions[:3], ", "))
 }
 

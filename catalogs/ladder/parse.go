@@ -28,9 +28,9 @@ type File struct {
 	document *yaml.Node
 }
 
-// Parse reads a ladder file and reports everything that is wrong with it, each problem with its line. It is strict: what
-// it does not know is an error, because a typing error in a block would otherwise unblock a version. The error wraps
-// ErrInvalid.
+// Parse reads a ladder file and reports everything that is wrong with it, each problem with its line. It is strict:
+// what it does not know is an error, because a typing error in a block would otherwise unblock a version. The error
+// wraps ErrInvalid.
 func Parse(name string, text []byte) (*File, error) {
 	document, err := parseDocument(text)
 	if err != nil {

@@ -16,7 +16,10 @@ func nearest(wanted string, existing []string) string {
 	if len(existing) == 0 {
 		return "there are none"
 	}
-	best := slices.MinFunc(existing, func(a, b string) int { return cmp.Compare(distance(wanted, a), distance(wanted, b)) })
+	best := slices.MinFunc(existing, func(a, b string) int {
+		return cmp.Compare(distance(wanted, a),
+			distance(wanted, b))
+	})
 	if distance(wanted, best) <= max(2, len(wanted)/3) {
 		return "did you mean " + best + "?"
 	}
@@ -26,5 +29,6 @@ func nearest(wanted string, existing []string) string {
 // distance is the number of edits between two names, whatever their case.
 func distance(a, b string) int {
 	const longest = 64 // what differs more than this is no typing error
-	return levenshtein.ComputeDistance(strings.ToLower(a[:min(len(a), longest)]), strings.ToLower(b[:min(len(b), longest)]))
+	return levenshtein.ComputeDistance(strings.ToLower(a[:min(len(a), longest)]),
+		strings.ToLower(b[:min(len(b), longest)]))
 }

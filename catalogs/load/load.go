@@ -74,7 +74,8 @@ func (l *Loader) Summary(ctx context.Context, s oci.Source, digest string) (cata
 }
 
 // Package returns a package with its whole graph, and with the manifests of the named bundles only.
-func (l *Loader) Package(ctx context.Context, s oci.Source, digest, name string, bundles ...string) (*catalogs.Package, error) {
+func (l *Loader) Package(ctx context.Context, s oci.Source, digest, name string, bundles ...string) (*catalogs.Package,
+	error) {
 	bundles = slices.DeleteFunc(slices.Clone(bundles), func(b string) bool { return b == "" })
 	slices.Sort(bundles)
 	k := key(s, append([]string{"package", digest, name}, bundles...)...)
@@ -172,16 +173,17 @@ func (l *Loader) View(ctx context.Context, r Request) (view.View, error) {
 	})
 }
 
-// covered makes sure that a signature of the catalog covers what a bundle installs. It does not where the catalog names an
-// image by a tag: whoever can push there decides what that is. Such an image is used for nothing; the error, for a bundle
-// that has nothing else, wraps oci.ErrUnsigned.
+// covered makes sure that a signature of the catalog covers what a bundle installs. It does not where the catalog names
+// an image by a tag: whoever can push there decides what that is. Such an image is used for nothing; the error, for a
+// bundle that has nothing else, wraps oci.ErrUnsigned.
 func covered(p *catalogs.Package, bundle string) (*catalogs.Package, error) {
 	b, ok := p.Bundles[bundle]
 	if !ok || b.Image == "" || strings.Contains(b.Image, "@sha256:") {
 		return p, nil
 	}
 	if len(b.Objects) == 0 {
-		return nil, fmt.Errorf("%w: the catalog names the image of bundle %q by a tag (%s), so its signature does not cover what is there: publish the bundle by digest",
+		return nil, fmt.Errorf("%w: the catalog names the image of bundle %q by a tag (%s), so its signature does "+
+			"not cover what is there: publish the bundle by digest",
 			oci.ErrUnsigned, bundle, b.Image)
 	}
 	inlined := *b
@@ -264,7 +266,8 @@ func (l *Loader) dependencies(ctx context.Context, r Request, p *catalogs.Packag
 
 // dependency returns a package without its blocked versions, and everything that any of its bundles needs; nil where
 // nothing else is left of it.
-func (l *Loader) dependency(ctx context.Context, r Request, name string) (*catalogs.Package, []catalogs.Requirement, error) {
+func (l *Loader) dependency(ctx context.Context, r Request, name string) (*catalogs.Package, []catalogs.Requirement,
+	error) {
 	p, err := l.wholePackage(ctx, r.Source, r.Digest, name)
 	if err != nil {
 		return nil, nil, err
@@ -280,8 +283,8 @@ func (l *Loader) dependency(ctx context.Context, r Request, name string) (*catal
 	return p, needs, err
 }
 
-// onlyCovered returns the package without the bundles that a signature of the catalog does not cover; the channels still
-// name them.
+// onlyCovered returns the package without the bundles that a signature of the catalog does not cover; the channels
+// still name them.
 func onlyCovered(p *catalogs.Package) *catalogs.Package {
 	out := *p
 	out.Bundles = map[string]*catalogs.Bundle{}
@@ -365,6 +368,7 @@ func concerns(need catalogs.Requirement, p catalogs.PackageSummary) bool {
 	case need.GVK != nil:
 		return slices.Contains(p.Provides, *need.GVK)
 	default:
-		return slices.ContainsFunc(slices.Concat(need.All, need.Any), func(n catalogs.Requirement) bool { return concerns(n, p) })
+		return slices.ContainsFunc(slices.Concat(need.All, need.Any),
+			func(n catalogs.Requirement) bool { return concerns(n, p) })
 	}
 }

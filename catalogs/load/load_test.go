@@ -70,7 +70,8 @@ func TestOnlyWantedManifestsAreKept(t *testing.T) {
 	for name, b := range p.Bundles {
 		got[name] = len(b.Objects)
 	}
-	want := map[string]int{catalogtest.BundleName(1, 0): 0, catalogtest.BundleName(1, 1): 2, catalogtest.BundleName(1, 2): 0}
+	want := map[string]int{catalogtest.BundleName(1, 0): 0, catalogtest.BundleName(1, 1): 2,
+		catalogtest.BundleName(1, 2): 0}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -134,7 +135,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	f := &fake{content: catalog(t, catalogtest.Options{Packages: 3, Versions: 2, SchemaBytes: 10 << 10})}
 	get := func(l *load.Loader, i int) {
 		t.Helper()
-		if _, err := l.Package(t.Context(), oci.Source{}, "sha256:1", catalogtest.PackageName(i), catalogtest.BundleName(i, 1)); err != nil {
+		if _, err := l.Package(t.Context(), oci.Source{}, "sha256:1", catalogtest.PackageName(i),
+			catalogtest.BundleName(i, 1)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -183,20 +185,25 @@ func TestView(t *testing.T) {
 			want: []view.Bundle{{Name: "operator-001.v1.0.1", Route: view.Inline}},
 		},
 		"an upgrade": {
-			content: inlined, request: load.Request{Package: "operator-001", Next: "operator-001.v1.0.1", Installed: catalogs.Installed{Name: "operator-001.v1.0.0"}},
-			want: []view.Bundle{{Name: "operator-001.v1.0.1", Route: view.Inline}, {Name: "operator-001.v1.0.0", Route: view.Stub}},
+			content: inlined, request: load.Request{Package: "operator-001", Next: "operator-001.v1.0.1",
+				Installed: catalogs.Installed{Name: "operator-001.v1.0.0"}},
+			want: []view.Bundle{{Name: "operator-001.v1.0.1", Route: view.Inline},
+				{Name: "operator-001.v1.0.0", Route: view.Stub}},
 		},
 		"at rest": {
-			content: inlined, request: load.Request{Package: "operator-001", Installed: catalogs.Installed{Name: "operator-001.v1.0.0"}},
+			content: inlined, request: load.Request{Package: "operator-001",
+				Installed: catalogs.Installed{Name: "operator-001.v1.0.0"}},
 			want: []view.Bundle{{Name: "operator-001.v1.0.0", Route: view.Inline}},
 		},
 		"an image that is not pulled": {
-			content: needy(""), request: load.Request{Package: "needy", Next: "needy.v1.0.0"}, objects: [][]byte{[]byte(own)},
-			want: []view.Bundle{{Name: "needy.v1.0.0", Route: view.Unpack}},
+			content: needy(""), request: load.Request{Package: "needy", Next: "needy.v1.0.0"},
+			objects: [][]byte{[]byte(own)},
+			want:    []view.Bundle{{Name: "needy.v1.0.0", Route: view.Unpack}},
 		},
 		"an image that is pulled": {
-			content: needy(""), request: load.Request{Package: "needy", Next: "needy.v1.0.0", PullBundles: true}, objects: [][]byte{[]byte(own)},
-			want: []view.Bundle{{Name: "needy.v1.0.0", Route: view.Inline}},
+			content: needy(""), request: load.Request{Package: "needy", Next: "needy.v1.0.0", PullBundles: true},
+			objects: [][]byte{[]byte(own)},
+			want:    []view.Bundle{{Name: "needy.v1.0.0", Route: view.Inline}},
 		},
 		"an image that cannot be pulled": {
 			content: needy(""), request: load.Request{Package: "needy", Next: "needy.v1.0.0", PullBundles: true},
@@ -205,14 +212,17 @@ func TestView(t *testing.T) {
 		"a dependency by API": {
 			content: inlined + needy(`,{"type":"olm.gvk.required","value":{"group":"operator-001.example.com","version":"v1","kind":"Thing"}}`),
 			request: load.Request{Package: "needy", Next: "needy.v1.0.0"},
-			want:    []view.Bundle{{Name: "needy.v1.0.0", Route: view.Unpack}, {Name: "operator-001.v1.0.1", Route: view.Inline}},
+			want: []view.Bundle{{Name: "needy.v1.0.0", Route: view.Unpack},
+				{Name: "operator-001.v1.0.1", Route: view.Inline}},
 		},
-		"unknown package": {content: inlined, request: load.Request{Package: "operator-01"}, wantErr: catalogs.ErrNoPackage},
+		"unknown package": {content: inlined, request: load.Request{Package: "operator-01"},
+			wantErr: catalogs.ErrNoPackage},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			tc.request.Digest = "sha256:1"
-			v, err := load.New(&fake{content: tc.content, objects: tc.objects}, load.Options{}).View(t.Context(), tc.request)
+			v, err := load.New(&fake{content: tc.content, objects: tc.objects}, load.Options{}).View(t.Context(),
+				tc.request)
 			if !errors.Is(err, tc.wantErr) {
 				t.Fatalf("error %v, want %v", err, tc.wantErr)
 			}
@@ -244,11 +254,15 @@ func TestNoDependencyIsBlocked(t *testing.T) {
 		present []string
 		want    []string
 	}{
-		"none blocked":          {content: needy(), want: []string{"other.v1.2.0", "p.v1.0.0"}},
-		"the newest":            {content: needy(), blocks: []string{"1.2.0"}, want: []string{"other.v1.1.0", "p.v1.0.0"}},
-		"the newest two":        {content: needy(), blocks: []string{"1.2.0", "1.1.0"}, want: []string{"other.v1.0.0", "p.v1.0.0"}},
-		"all of them":           {content: needy(), blocks: []string{"1.2.0", "1.1.0", "1.0.0"}, want: []string{"p.v1.0.0"}},
-		"what is there is kept": {content: needy(), blocks: []string{"1.2.0"}, present: []string{"other.v1.2.0"}, want: []string{"other.v1.2.0", "p.v1.0.0"}},
+		"none blocked": {content: needy(), want: []string{"other.v1.2.0", "p.v1.0.0"}},
+		"the newest": {content: needy(), blocks: []string{"1.2.0"},
+			want: []string{"other.v1.1.0", "p.v1.0.0"}},
+		"the newest two": {content: needy(), blocks: []string{"1.2.0", "1.1.0"},
+			want: []string{"other.v1.0.0", "p.v1.0.0"}},
+		"all of them": {content: needy(), blocks: []string{"1.2.0", "1.1.0", "1.0.0"},
+			want: []string{"p.v1.0.0"}},
+		"what is there is kept": {content: needy(), blocks: []string{"1.2.0"}, present: []string{"other.v1.2.0"},
+			want: []string{"other.v1.2.0", "p.v1.0.0"}},
 		"blocked by the catalog": {
 			content: needy() + `{"schema":"bellwether.dev/blocks","package":"other","blocks":[{"version":"1.2.0","reason":"bad"}]}`,
 			want:    []string{"other.v1.1.0", "p.v1.0.0"},
@@ -299,7 +313,8 @@ func TestSignaturesAreAskedForAnew(t *testing.T) {
 
 // A signature of the catalog says nothing about what a tag names.
 func TestASignatureCoversDigestsOnly(t *testing.T) {
-	signed := oci.Source{Image: "registry.example.com/c:1", Verification: oci.Verification{PublicKeys: [][]byte{[]byte("a key")}}}
+	signed := oci.Source{Image: "registry.example.com/c:1",
+		Verification: oci.Verification{PublicKeys: [][]byte{[]byte("a key")}}}
 	digest := "@sha256:" + strings.Repeat("0", 64)
 	byDigest := func(text, tag string) string { return strings.ReplaceAll(text, tag, digest) }
 	inlined := catalog(t, catalogtest.Options{Packages: 1, Versions: 1})
@@ -309,14 +324,20 @@ func TestASignatureCoversDigestsOnly(t *testing.T) {
 		want               []string
 		err                error
 	}{
-		"no signature asked for":    {content: needy(), pkg: "p", next: "p.v1.0.0", want: []string{"other.v1.2.0", "p.v1.0.0"}},
-		"by a tag":                  {content: needy(), pkg: "p", next: "p.v1.0.0", source: signed, err: oci.ErrUnsigned},
-		"by digest":                 {content: byDigest(byDigest(needy(), ":1.0.0"), ":1.2.0"), pkg: "p", next: "p.v1.0.0", source: signed, want: []string{"other.v1.2.0", "p.v1.0.0"}},
-		"a dependency by a tag":     {content: byDigest(needy(), "/p:1.0.0"), pkg: "p", next: "p.v1.0.0", source: signed, want: []string{"p.v1.0.0"}},
-		"inlined, without an image": {content: inlined, pkg: catalogtest.PackageName(0), next: catalogtest.BundleName(0, 0), source: signed, want: []string{catalogtest.BundleName(0, 0)}},
+		"no signature asked for": {content: needy(), pkg: "p", next: "p.v1.0.0",
+			want: []string{"other.v1.2.0", "p.v1.0.0"}},
+		"by a tag": {content: needy(), pkg: "p", next: "p.v1.0.0", source: signed,
+			err: oci.ErrUnsigned},
+		"by digest": {content: byDigest(byDigest(needy(), ":1.0.0"), ":1.2.0"), pkg: "p",
+			next: "p.v1.0.0", source: signed, want: []string{"other.v1.2.0", "p.v1.0.0"}},
+		"a dependency by a tag": {content: byDigest(needy(), "/p:1.0.0"), pkg: "p", next: "p.v1.0.0",
+			source: signed, want: []string{"p.v1.0.0"}},
+		"inlined, without an image": {content: inlined, pkg: catalogtest.PackageName(0),
+			next: catalogtest.BundleName(0, 0), source: signed, want: []string{catalogtest.BundleName(0, 0)}},
 		"inlined, and a tag besides": {
 			content: strings.ReplaceAll(inlined, `"image":"","name"`, `"image":"registry.example.com/x:1","name"`),
-			pkg:     catalogtest.PackageName(0), next: catalogtest.BundleName(0, 0), source: signed, want: []string{catalogtest.BundleName(0, 0)},
+			pkg:     catalogtest.PackageName(0), next: catalogtest.BundleName(0, 0), source: signed,
+			want: []string{catalogtest.BundleName(0, 0)},
 		},
 	}
 	for name, test := range tests {

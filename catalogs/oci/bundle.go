@@ -104,8 +104,8 @@ func readManifest(content io.Reader) ([]byte, error) {
 }
 
 // Bundle reads a bundle image: the files of its manifests and metadata as they are in a bundle folder, and the image's
-// digest. An image reference without a digest is read as it is now. A link, a device, or a path that leads out of the image
-// is an error that wraps ErrNotBundle; more than 64 MiB, packed or unpacked, one that wraps ErrTooLarge.
+// digest. An image reference without a digest is read as it is now. A link, a device, or a path that leads out of the
+// image is an error that wraps ErrNotBundle; more than 64 MiB, packed or unpacked, one that wraps ErrTooLarge.
 func (c *Client) Bundle(ctx context.Context, image string, a Access) (fs.FS, string, error) {
 	img, err := c.image(ctx, image, "", a)
 	if err != nil {

@@ -145,7 +145,8 @@ func (w *cacheWriter) append(name string, size int64) error {
 	if err := rewind(w.spool); err != nil {
 		return err
 	}
-	if err := w.archive.WriteHeader(&tar.Header{Name: name, Size: size, Mode: 0o640, Typeflag: tar.TypeReg}); err != nil {
+	if err := w.archive.WriteHeader(&tar.Header{Name: name, Size: size, Mode: 0o640,
+		Typeflag: tar.TypeReg}); err != nil {
 		return err
 	}
 	_, err := io.CopyN(w.archive, w.spool, size)

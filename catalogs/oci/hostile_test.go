@@ -104,17 +104,26 @@ func TestHostileImages(t *testing.T) {
 		// bundle and catalog are the errors of reading it as either.
 		bundle, catalog error
 	}{
-		"a way out":         {archive(t, good, &tar.Header{Name: "manifests/../../etc/cron.d/x"}), oci.ErrNotBundle, catalogs.ErrNotCatalog},
-		"a symbolic link":   {archive(t, good, &tar.Header{Name: "manifests/x.yaml", Typeflag: tar.TypeSymlink, Linkname: "/etc/shadow"}), oci.ErrNotBundle, catalogs.ErrNotCatalog},
-		"a hard link":       {archive(t, good, &tar.Header{Name: "manifests/x.yaml", Typeflag: tar.TypeLink, Linkname: "metadata/annotations.yaml"}), oci.ErrNotBundle, catalogs.ErrNotCatalog},
-		"a device":          {archive(t, good, &tar.Header{Name: "manifests/x.yaml", Typeflag: tar.TypeBlock, Devmajor: 8}), oci.ErrNotBundle, catalogs.ErrNotCatalog},
-		"a pipe":            {archive(t, good, &tar.Header{Name: "manifests/x.yaml", Typeflag: tar.TypeFifo}), oci.ErrNotBundle, catalogs.ErrNotCatalog},
-		"no archive":        {[]byte(strings.Repeat("rubbish ", 200)), oci.ErrNotBundle, catalogs.ErrNotCatalog},
-		"a broken archive":  {archive(t, good, &tar.Header{Name: "manifests/x.yaml", Size: 5000})[:2000], oci.ErrNotBundle, catalogs.ErrNotCatalog},
-		"broken gzip":       {zipped(t, archive(t, good))[:40], oci.ErrNotBundle, catalogs.ErrNotCatalog},
-		"70 MB":             {archive(t, good, &tar.Header{Name: "manifests/x.yaml", Size: 70 << 20}), oci.ErrTooLarge, oci.ErrTooLarge},
-		"70 MB elsewhere":   {archive(t, good, &tar.Header{Name: "tests/x.yaml", Size: 70 << 20}), oci.ErrTooLarge, oci.ErrTooLarge},
-		"a gzip bomb":       {zipped(t, archive(t, good, &tar.Header{Name: "manifests/x.yaml", Size: 70 << 20})), oci.ErrTooLarge, oci.ErrTooLarge},
+		"a way out": {archive(t, good, &tar.Header{Name: "manifests/../../etc/cron.d/x"}), oci.ErrNotBundle,
+			catalogs.ErrNotCatalog},
+		"a symbolic link": {archive(t, good, &tar.Header{Name: "manifests/x.yaml", Typeflag: tar.TypeSymlink,
+			Linkname: "/etc/shadow"}), oci.ErrNotBundle, catalogs.ErrNotCatalog},
+		"a hard link": {archive(t, good, &tar.Header{Name: "manifests/x.yaml", Typeflag: tar.TypeLink,
+			Linkname: "metadata/annotations.yaml"}), oci.ErrNotBundle, catalogs.ErrNotCatalog},
+		"a device": {archive(t, good, &tar.Header{Name: "manifests/x.yaml", Typeflag: tar.TypeBlock,
+			Devmajor: 8}), oci.ErrNotBundle, catalogs.ErrNotCatalog},
+		"a pipe": {archive(t, good, &tar.Header{Name: "manifests/x.yaml", Typeflag: tar.TypeFifo}),
+			oci.ErrNotBundle, catalogs.ErrNotCatalog},
+		"no archive": {[]byte(strings.Repeat("rubbish ", 200)), oci.ErrNotBundle, catalogs.ErrNotCatalog},
+		"a broken archive": {archive(t, good, &tar.Header{Name: "manifests/x.yaml", Size: 5000})[:2000],
+			oci.ErrNotBundle, catalogs.ErrNotCatalog},
+		"broken gzip": {zipped(t, archive(t, good))[:40], oci.ErrNotBundle, catalogs.ErrNotCatalog},
+		"70 MB": {archive(t, good, &tar.Header{Name: "manifests/x.yaml", Size: 70 << 20}), oci.ErrTooLarge,
+			oci.ErrTooLarge},
+		"70 MB elsewhere": {archive(t, good, &tar.Header{Name: "tests/x.yaml", Size: 70 << 20}), oci.ErrTooLarge,
+			oci.ErrTooLarge},
+		"a gzip bomb": {zipped(t, archive(t, good, &tar.Header{Name: "manifests/x.yaml", Size: 70 << 20})),
+			oci.ErrTooLarge, oci.ErrTooLarge},
 		"a sparse file":     {sparse(t), oci.ErrTooLarge, oci.ErrTooLarge},
 		"many many entries": {zipped(t, archive(t, many...)), oci.ErrTooLarge, oci.ErrTooLarge},
 	}
@@ -198,7 +207,8 @@ func TestNothingHalfWritten(t *testing.T) {
 			_, _ = w.Write(make([]byte, 1000))
 			return true
 		})
-		if _, err := summary(t.Context(), c, oci.Source{Image: r.image("v1")}, digest); !errors.Is(err, oci.ErrUnreachable) && !errors.Is(err, oci.ErrDigestMismatch) {
+		if _, err := summary(t.Context(), c, oci.Source{Image: r.image("v1")}, digest); !errors.Is(err,
+			oci.ErrUnreachable) && !errors.Is(err, oci.ErrDigestMismatch) {
 			t.Errorf("%s broken off: %v", kind, err)
 		}
 		r.onRequest(nil)
@@ -230,8 +240,10 @@ func FuzzImage(f *testing.F) {
 			}
 			return err
 		})
-		if err != nil && !errors.Is(err, catalogs.ErrNotCatalog) && !errors.Is(err, oci.ErrTooLarge) && !errors.Is(err, io.ErrUnexpectedEOF) &&
-			!strings.Contains(err.Error(), "tar") && !strings.Contains(err.Error(), "gzip") && !strings.Contains(err.Error(), "magic") {
+		if err != nil && !errors.Is(err, catalogs.ErrNotCatalog) && !errors.Is(err, oci.ErrTooLarge) &&
+			!errors.Is(err, io.ErrUnexpectedEOF) &&
+			!strings.Contains(err.Error(), "tar") && !strings.Contains(err.Error(), "gzip") &&
+			!strings.Contains(err.Error(), "magic") {
 			t.Errorf("an error of no kind: %v", err)
 		}
 	})

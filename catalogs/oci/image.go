@@ -55,8 +55,8 @@ func label(img v1.Image, name string) (string, error) {
 }
 
 // imageFiles are the files in one folder of an image. A file in an upper layer hides one of the same name below, and a
-// whiteout hides what it names; so layers are read from the top. wrong is the error for an image that holds what no image
-// of its kind holds.
+// whiteout hides what it names; so layers are read from the top. wrong is the error for an image that holds what no
+// image of its kind holds.
 func imageFiles(img v1.Image, folder string, limit int64, wrong error) catalogs.Files {
 	return func(visit func(string, io.Reader) error) error {
 		layers, err := img.Layers()
@@ -89,8 +89,8 @@ type union struct {
 	// files and content count what was met so far.
 	files   int
 	content int64
-	// broken is the visitor's error. Reading goes on to the end of the layer, for its digest decides whether the error is
-	// the content's or the transfer's.
+	// broken is the visitor's error. Reading goes on to the end of the layer, for its digest decides whether the error
+	// is the content's or the transfer's.
 	broken error
 }
 

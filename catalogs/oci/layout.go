@@ -15,8 +15,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 )
 
-// BundleImage is the image of a registry+v1 bundle directory, as PushBundle pushes it: one layer, the annotations as labels, and
-// nothing that depends on when and where it is made. The directory must not change while the image is in use.
+// BundleImage is the image of a registry+v1 bundle directory, as PushBundle pushes it: one layer, the annotations as
+// labels, and nothing that depends on when and where it is made. The directory must not change while the image is in
+// use.
 func BundleImage(dir string) (v1.Image, error) {
 	raw, err := os.ReadFile(path.Join(dir, "metadata", "annotations.yaml"))
 	if err != nil {
@@ -28,7 +29,8 @@ func BundleImage(dir string) (v1.Image, error) {
 	}
 	manifests := path.Join(dir, labels[manifestsLabel])
 	if entries, err := os.ReadDir(manifests); err != nil || len(entries) == 0 {
-		return nil, fmt.Errorf("make image of bundle %s: %w: there are no manifests in %s", dir, ErrNotBundle, strings.TrimPrefix(manifests, dir+"/"))
+		return nil, fmt.Errorf("make image of bundle %s: %w: there are no manifests in %s", dir, ErrNotBundle,
+			strings.TrimPrefix(manifests, dir+"/"))
 	}
 	img, err := newImage(dir, "", labels)
 	if err != nil {
@@ -40,8 +42,8 @@ func BundleImage(dir string) (v1.Image, error) {
 // LayoutMark is the file by which an OCI layout is known.
 const LayoutMark = "oci-layout"
 
-// WriteLayout writes an image into an empty directory as an OCI image layout, and returns its digest. A tag, where there is one,
-// becomes the annotation org.opencontainers.image.ref.name.
+// WriteLayout writes an image into an empty directory as an OCI image layout, and returns its digest. A tag, where
+// there is one, becomes the annotation org.opencontainers.image.ref.name.
 func WriteLayout(dir string, img v1.Image, tag string) (string, error) {
 	to, err := layout.Write(dir, empty.Index)
 	if err != nil {

@@ -133,8 +133,8 @@ func (c *Client) resolve(ctx context.Context, s Source) (string, error) {
 
 // Open returns the files of a catalog with that digest. They are read when they are walked, which can be done more than
 // once; a walk ends with ErrDigestMismatch if the content turns out to be another one, even if everything in it could
-// be parsed. The context covers the walks as well. Where the source asks for a signature and the digest has none, nothing
-// is opened.
+// be parsed. The context covers the walks as well. Where the source asks for a signature and the digest has none,
+// nothing is opened.
 func (c *Client) Open(ctx context.Context, s Source, digest string) (catalogs.Files, error) {
 	if err := c.Verify(ctx, s, digest); err != nil {
 		return nil, err

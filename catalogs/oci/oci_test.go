@@ -116,7 +116,8 @@ func TestRoundTrip(t *testing.T) {
 	digest := push(t, dir, r.image("v1"))
 	c := oci.NewClient(oci.Options{})
 	for name, image := range map[string]string{
-		"by tag": r.image("v1"), "by digest": r.host + "/team/catalog@" + digest, "by both": r.image("v1") + "@" + digest,
+		"by tag": r.image("v1"), "by digest": r.host + "/team/catalog@" + digest, "by both": r.image("v1") + "@" +
+			digest,
 	} {
 		t.Run(name, func(t *testing.T) {
 			source := oci.Source{Image: image}
@@ -179,11 +180,15 @@ func TestPushRefusesWhatIsNoCatalog(t *testing.T) {
 		ref   string
 		want  error
 	}{
-		"empty":        {write: func(string) {}, want: catalogs.ErrNotCatalog},
-		"other files":  {write: func(d string) { writeFile(t, d+"/README.md", "# Hello") }, want: catalogs.ErrNotCatalog},
-		"invalid":      {write: func(d string) { writeFile(t, d+"/c.json", catalogtest.Graph("p", "1.0.0\n1.1.0")) }, want: catalogs.ErrInvalidPackage},
-		"to a digest":  {write: func(d string) { writeFile(t, d+"/c.json", catalogtest.Graph("p", "1.0.0")) }, ref: r.host + "/c@sha256:" + strings.Repeat("0", 64), want: oci.ErrBadSource},
-		"to nonsense":  {write: func(d string) { writeFile(t, d+"/c.json", catalogtest.Graph("p", "1.0.0")) }, ref: "Not A Reference", want: oci.ErrBadSource},
+		"empty": {write: func(string) {}, want: catalogs.ErrNotCatalog},
+		"other files": {write: func(d string) { writeFile(t, d+"/README.md", "# Hello") },
+			want: catalogs.ErrNotCatalog},
+		"invalid": {write: func(d string) { writeFile(t, d+"/c.json", catalogtest.Graph("p", "1.0.0\n1.1.0")) },
+			want: catalogs.ErrInvalidPackage},
+		"to a digest": {write: func(d string) { writeFile(t, d+"/c.json", catalogtest.Graph("p", "1.0.0")) },
+			ref: r.host + "/c@sha256:" + strings.Repeat("0", 64), want: oci.ErrBadSource},
+		"to nonsense": {write: func(d string) { writeFile(t, d+"/c.json", catalogtest.Graph("p", "1.0.0")) },
+			ref: "Not A Reference", want: oci.ErrBadSource},
 		"no directory": {write: func(d string) { _ = os.Remove(d) }, want: oci.ErrNotFound},
 	}
 	for name, tc := range tests {
@@ -193,7 +198,8 @@ func TestPushRefusesWhatIsNoCatalog(t *testing.T) {
 			if tc.ref == "" {
 				tc.ref = r.image("x")
 			}
-			if _, err := oci.NewClient(oci.Options{}).Push(t.Context(), dir, tc.ref, oci.Access{}); !errors.Is(err, tc.want) {
+			if _, err := oci.NewClient(oci.Options{}).Push(t.Context(), dir, tc.ref, oci.Access{}); !errors.Is(err,
+				tc.want) {
 				t.Errorf("got %v, want %v", err, tc.want)
 			}
 		})
@@ -236,9 +242,10 @@ func TestWrongContent(t *testing.T) {
 		tamper        func(http.ResponseWriter, *http.Request) bool
 		want          error
 	}{
-		"manifest tampered with":         {digest: digest, tamper: flip("/manifests/"), want: oci.ErrDigestMismatch},
-		"blob tampered with":             {digest: digest, tamper: flip("/blobs/"), want: oci.ErrDigestMismatch},
-		"source pins another digest":     {image: r.host + "/team/catalog@" + digest, digest: zeros, want: oci.ErrDigestMismatch},
+		"manifest tampered with": {digest: digest, tamper: flip("/manifests/"), want: oci.ErrDigestMismatch},
+		"blob tampered with":     {digest: digest, tamper: flip("/blobs/"), want: oci.ErrDigestMismatch},
+		"source pins another digest": {image: r.host + "/team/catalog@" + digest, digest: zeros,
+			want: oci.ErrDigestMismatch},
 		"registry has no such digest":    {digest: zeros, want: oci.ErrNotFound},
 		"registry has no such image":     {image: r.host + "/team/other:v1", digest: digest, want: oci.ErrNotFound},
 		"not a digest":                   {digest: "latest", want: oci.ErrBadSource},
@@ -257,7 +264,8 @@ func TestWrongContent(t *testing.T) {
 			if strings.HasPrefix(name, "CA") {
 				source.Access.CABundle = []byte("rubbish")
 			}
-			if _, err := summary(t.Context(), oci.NewClient(oci.Options{}), source, tc.digest); !errors.Is(err, tc.want) {
+			if _, err := summary(t.Context(), oci.NewClient(oci.Options{}), source, tc.digest); !errors.Is(err,
+				tc.want) {
 				t.Errorf("got %v, want %v", err, tc.want)
 			}
 		})
@@ -274,7 +282,8 @@ func TestNotACatalogImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	digest := write(t, r.image("x"), img)
-	if _, err := summary(t.Context(), oci.NewClient(oci.Options{}), oci.Source{Image: r.image("x")}, digest); !errors.Is(err, catalogs.ErrNotCatalog) {
+	if _, err := summary(t.Context(), oci.NewClient(oci.Options{}), oci.Source{Image: r.image("x")},
+		digest); !errors.Is(err, catalogs.ErrNotCatalog) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -369,11 +378,13 @@ func TestCredentials(t *testing.T) {
 		access oci.Access
 		want   error
 	}{
-		"none":                 {want: oci.ErrDenied},
-		"wrong":                {access: oci.Access{Username: "u", Password: "q"}, want: oci.ErrDenied},
-		"right":                {access: oci.Access{Username: "u", Password: "p"}},
-		"pull secret":          {access: oci.Access{DockerConfig: fmt.Appendf(nil, `{"auths":{%q:{"auth":%q}}}`, r.host, auth)}},
-		"another's secret":     {access: oci.Access{DockerConfig: fmt.Appendf(nil, `{"auths":{"other.example":{"auth":%q}}}`, auth)}, want: oci.ErrDenied},
+		"none":  {want: oci.ErrDenied},
+		"wrong": {access: oci.Access{Username: "u", Password: "q"}, want: oci.ErrDenied},
+		"right": {access: oci.Access{Username: "u", Password: "p"}},
+		"pull secret": {access: oci.Access{DockerConfig: fmt.Appendf(nil, `{"auths":{%q:{"auth":%q}}}`, r.host,
+			auth)}},
+		"another's secret": {access: oci.Access{DockerConfig: fmt.Appendf(nil,
+			`{"auths":{"other.example":{"auth":%q}}}`, auth)}, want: oci.ErrDenied},
 		"pull secret nonsense": {access: oci.Access{DockerConfig: []byte("{")}, want: oci.ErrBadSource},
 	}
 	for name, tc := range tests {
@@ -419,7 +430,10 @@ func layered(t *testing.T, layers ...[]file) v1.Image {
 		if err := w.Close(); err != nil {
 			t.Fatal(err)
 		}
-		layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(archive.Bytes())), nil })
+		layer, err := tarball.LayerFromOpener(func() (io.ReadCloser,
+			error) {
+			return io.NopCloser(bytes.NewReader(archive.Bytes())), nil
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -442,27 +456,33 @@ func TestLayers(t *testing.T) {
 		err    error
 	}{
 		"files elsewhere do not matter": {
-			layers: [][]file{{{name: "etc/passwd", content: "root"}, {name: "bin/sh", link: "busybox"}, {name: "./configs/p/c.json", content: graph("1.0.0")}}},
-			want:   "1.0.0",
+			layers: [][]file{{{name: "etc/passwd", content: "root"}, {name: "bin/sh", link: "busybox"},
+				{name: "./configs/p/c.json", content: graph("1.0.0")}}},
+			want: "1.0.0",
 		},
 		"an upper layer replaces a file": {
-			layers: [][]file{{{name: "configs/c.json", content: graph("1.0.0")}}, {{name: "/configs/c.json", content: graph("2.0.0")}}},
-			want:   "2.0.0",
+			layers: [][]file{{{name: "configs/c.json", content: graph("1.0.0")}},
+				{{name: "/configs/c.json", content: graph("2.0.0")}}},
+			want: "2.0.0",
 		},
 		"a whiteout removes a file": {
-			layers: [][]file{{{name: "configs/old.json", content: graph("1.0.0")}}, {{name: "configs/.wh.old.json"}, {name: "configs/c.json", content: graph("2.0.0")}}},
-			want:   "2.0.0",
+			layers: [][]file{{{name: "configs/old.json", content: graph("1.0.0")}},
+				{{name: "configs/.wh.old.json"}, {name: "configs/c.json", content: graph("2.0.0")}}},
+			want: "2.0.0",
 		},
 		"a whiteout removes a folder": {
-			layers: [][]file{{{name: "configs/a/b/old.json", content: graph("1.0.0")}}, {{name: "configs/.wh.a"}, {name: "configs/c.json", content: graph("2.0.0")}}},
-			want:   "2.0.0",
+			layers: [][]file{{{name: "configs/a/b/old.json", content: graph("1.0.0")}},
+				{{name: "configs/.wh.a"}, {name: "configs/c.json", content: graph("2.0.0")}}},
+			want: "2.0.0",
 		},
 		"an opaque folder hides what is below": {
-			layers: [][]file{{{name: "configs/a/old.json", content: graph("1.0.0")}}, {{name: "configs/a/.wh..wh..opq"}, {name: "configs/a/c.json", content: graph("2.0.0")}}},
-			want:   "2.0.0",
+			layers: [][]file{{{name: "configs/a/old.json", content: graph("1.0.0")}},
+				{{name: "configs/a/.wh..wh..opq"}, {name: "configs/a/c.json", content: graph("2.0.0")}}},
+			want: "2.0.0",
 		},
 		"a way out of the folder": {
-			layers: [][]file{{{name: "configs/../../etc/c.json", content: graph("1.0.0")}}}, err: catalogs.ErrNotCatalog,
+			layers: [][]file{{{name: "configs/../../etc/c.json", content: graph("1.0.0")}}},
+			err:    catalogs.ErrNotCatalog,
 		},
 		"a link": {
 			layers: [][]file{{{name: "configs/c.json", link: "/etc/passwd"}}}, err: catalogs.ErrNotCatalog,
@@ -627,10 +647,12 @@ func TestNotABundle(t *testing.T) {
 	r := newRegistry(t)
 	c := oci.NewClient(oci.Options{})
 	for name, files := range map[string]map[string]string{
-		"no annotations":   {"manifests/a.yaml": "kind: A"},
-		"no manifests":     {"metadata/annotations.yaml": annotations},
-		"another type":     {"manifests/a.yaml": "kind: A", "metadata/annotations.yaml": strings.ReplaceAll(annotations, "registry+v1", "helm+v1")},
-		"no package":       {"manifests/a.yaml": "kind: A", "metadata/annotations.yaml": strings.ReplaceAll(annotations, "package.v1: p", "package.v1: ''")},
+		"no annotations": {"manifests/a.yaml": "kind: A"},
+		"no manifests":   {"metadata/annotations.yaml": annotations},
+		"another type": {"manifests/a.yaml": "kind: A",
+			"metadata/annotations.yaml": strings.ReplaceAll(annotations, "registry+v1", "helm+v1")},
+		"no package": {"manifests/a.yaml": "kind: A",
+			"metadata/annotations.yaml": strings.ReplaceAll(annotations, "package.v1: p", "package.v1: ''")},
 		"annotations odd":  {"manifests/a.yaml": "kind: A", "metadata/annotations.yaml": "- 1"},
 		"annotations void": {"manifests/a.yaml": "kind: A", "metadata/annotations.yaml": ""},
 	} {

@@ -17,8 +17,8 @@ import (
 // ErrMoved says that a tag holds something else than it was expected to hold.
 var ErrMoved = errors.New("the tag has moved")
 
-// CatalogImage builds the image of the catalog in a directory, which must hold a valid one. It reads the directory again
-// when it is pushed; a directory that changed in between makes the push fail.
+// CatalogImage builds the image of the catalog in a directory, which must hold a valid one. It reads the directory
+// again when it is pushed; a directory that changed in between makes the push fail.
 func (c *Client) CatalogImage(dir string) (v1.Image, error) {
 	if err := validate(dir, c.options.MaxBytes); err != nil {
 		return nil, fmt.Errorf("make image of catalog %s: %w", dir, err)
@@ -150,7 +150,8 @@ func (c *Client) MoveTag(ctx context.Context, tag, digest, expect string, a Acce
 	case held == digest:
 		return nil
 	case held != expect:
-		return fmt.Errorf("move tag %s: %w: it holds %s, expected was %s", target, ErrMoved, orNothing(held), orNothing(expect))
+		return fmt.Errorf("move tag %s: %w: it holds %s, expected was %s", target, ErrMoved, orNothing(held),
+			orNothing(expect))
 	}
 	if err := remote.Tag(target, image, options...); err != nil {
 		return fmt.Errorf("move tag %s: %w", target, classify(err))
@@ -160,7 +161,8 @@ func (c *Client) MoveTag(ctx context.Context, tag, digest, expect string, a Acce
 	case err != nil:
 		return fmt.Errorf("look at tag %s again: %w", target, err)
 	case held != digest:
-		return fmt.Errorf("move tag %s: %w: somebody else moved it to %s at the same time", target, ErrMoved, orNothing(held))
+		return fmt.Errorf("move tag %s: %w: somebody else moved it to %s at the same time", target, ErrMoved,
+			orNothing(held))
 	}
 	return nil
 }

@@ -60,7 +60,8 @@ func validate(dir string, limit int64) error {
 }
 
 // pushImage pushes an image of one layer that holds the directory's files below a prefix.
-func (c *Client) pushImage(ctx context.Context, dir, prefix, ref string, labels map[string]string, a Access) (string, error) {
+func (c *Client) pushImage(ctx context.Context, dir, prefix, ref string, labels map[string]string, a Access) (string,
+	error) {
 	target, err := parseTag(ref, a)
 	if err != nil {
 		return "", err
@@ -122,7 +123,8 @@ func writeArchive(w io.Writer, dir, prefix string) error {
 		if err := writeFolders(archive, path.Dir(target), folders); err != nil {
 			return err
 		}
-		header := &tar.Header{Typeflag: tar.TypeReg, Name: target, Size: size, Mode: 0o644, ModTime: epoch, Format: tar.FormatPAX}
+		header := &tar.Header{Typeflag: tar.TypeReg, Name: target, Size: size, Mode: 0o644, ModTime: epoch,
+			Format: tar.FormatPAX}
 		if err := archive.WriteHeader(header); err != nil {
 			return fmt.Errorf("write header of %q: %w", file, err)
 		}

@@ -96,8 +96,9 @@ func (m rawManifest) MediaType() (types.MediaType, error) { return m.media, nil 
 
 func newReferrer(subject *v1.Descriptor, artifact Artifact, config, content v1.Layer) (rawManifest, error) {
 	m := v1.Manifest{
-		SchemaVersion: 2, MediaType: types.OCIManifestSchema1, ArtifactType: artifact.Type, Annotations: artifact.Annotations,
-		Subject: &v1.Descriptor{MediaType: subject.MediaType, Size: subject.Size, Digest: subject.Digest},
+		SchemaVersion: 2, MediaType: types.OCIManifestSchema1, ArtifactType: artifact.Type,
+		Annotations: artifact.Annotations,
+		Subject:     &v1.Descriptor{MediaType: subject.MediaType, Size: subject.Size, Digest: subject.Digest},
 	}
 	var err error
 	if m.Config, err = describe(config); err != nil {
@@ -193,7 +194,8 @@ func mayBe(listed, wanted string) bool {
 
 var errNoContent = errors.New("no content of the announced type")
 
-func fetchArtifact(repository name.Repository, digest v1.Hash, artifactType string, options []remote.Option) ([]byte, error) {
+func fetchArtifact(repository name.Repository, digest v1.Hash, artifactType string, options []remote.Option) ([]byte,
+	error) {
 	got, err := remote.Get(repository.Digest(digest.String()), options...)
 	if err != nil {
 		return nil, classify(err)

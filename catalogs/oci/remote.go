@@ -222,7 +222,8 @@ func classify(err error) error {
 	if err == nil {
 		return nil
 	}
-	for _, known := range []error{ErrDigestMismatch, ErrTooLarge, ErrBadSource, ErrUnreachable, ErrNotFound, ErrDenied} {
+	for _, known := range []error{ErrDigestMismatch, ErrTooLarge, ErrBadSource, ErrUnreachable, ErrNotFound,
+		ErrDenied} {
 		if errors.Is(err, known) {
 			return err
 		}
@@ -264,7 +265,8 @@ func (c *Client) image(ctx context.Context, image, digest string, a Access) (v1.
 		return nil, err
 	}
 	if d, ok := ref.(name.Digest); ok && digest != "" && d.DigestStr() != digest {
-		return nil, fmt.Errorf("%w: the source names %s, but %s was asked for", ErrDigestMismatch, d.DigestStr(), digest)
+		return nil, fmt.Errorf("%w: the source names %s, but %s was asked for", ErrDigestMismatch, d.DigestStr(),
+			digest)
 	}
 	if digest != "" {
 		if _, err := v1.NewHash(digest); err != nil || !strings.HasPrefix(digest, "sha256:") {

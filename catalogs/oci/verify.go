@@ -70,15 +70,16 @@ func (c *Client) verifyRemote(ctx context.Context, s Source, keys sign.Keys, dig
 		return err
 	}
 	var bundles [][]byte
-	err = c.attached(ctx, ref.Context().Digest(digest).String(), sign.BundleMediaType, s.Access, func(bundle []byte) bool {
-		if keys.Verify([][]byte{bundle}, digest) == nil {
-			c.cacheSignature(digest, bundle)
-			bundles = [][]byte{bundle}
-			return false
-		}
-		bundles = append(bundles, bundle)
-		return true
-	})
+	err = c.attached(ctx, ref.Context().Digest(digest).String(), sign.BundleMediaType, s.Access,
+		func(bundle []byte) bool {
+			if keys.Verify([][]byte{bundle}, digest) == nil {
+				c.cacheSignature(digest, bundle)
+				bundles = [][]byte{bundle}
+				return false
+			}
+			bundles = append(bundles, bundle)
+			return true
+		})
 	if err != nil {
 		return err
 	}

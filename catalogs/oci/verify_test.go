@@ -59,7 +59,8 @@ func attach(t *testing.T, image string, artifact oci.Artifact) string {
 // registries are one of each kind: with a referrers API and without.
 func registries(t *testing.T) map[string]string {
 	t.Helper()
-	with := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0)), registry.WithReferrersSupport(true)))
+	with := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0)),
+		registry.WithReferrersSupport(true)))
 	t.Cleanup(with.Close)
 	return map[string]string{
 		"referrers API": strings.TrimPrefix(with.URL, "http://"),
@@ -114,7 +115,8 @@ func TestAttach(t *testing.T) {
 		})
 	}
 	c := oci.NewClient(oci.Options{})
-	if _, err := c.Attach(t.Context(), newRegistry(t).image("v1"), oci.Artifact{}, oci.Access{}); !errors.Is(err, oci.ErrBadSource) {
+	if _, err := c.Attach(t.Context(), newRegistry(t).image("v1"), oci.Artifact{}, oci.Access{}); !errors.Is(err,
+		oci.ErrBadSource) {
 		t.Errorf("attached to a tag: %v", err)
 	}
 	nothing := newRegistry(t).host + "/team/none@sha256:" + strings.Repeat("0", 64)
@@ -130,7 +132,8 @@ func TestVerification(t *testing.T) {
 			tag := host + "/team/catalog:v1"
 			digest := push(t, catalogDir(t), tag)
 			image := host + "/team/catalog@" + digest
-			source := oci.Source{Image: tag, Verification: oci.Verification{PublicKeys: [][]byte{newSigner(t).PublicKey(), ours.PublicKey()}}}
+			source := oci.Source{Image: tag,
+				Verification: oci.Verification{PublicKeys: [][]byte{newSigner(t).PublicKey(), ours.PublicKey()}}}
 			check := func(want error) {
 				t.Helper()
 				c := oci.NewClient(oci.Options{})
@@ -138,7 +141,8 @@ func TestVerification(t *testing.T) {
 				if !errors.Is(err, want) || (want == nil) != (err == nil) || (err == nil) != (got == digest) {
 					t.Errorf("resolve: %q, %v, want %v", got, err, want)
 				}
-				if _, err := c.Open(t.Context(), source, digest); !errors.Is(err, want) || (want == nil) != (err == nil) {
+				if _, err := c.Open(t.Context(), source, digest); !errors.Is(err, want) ||
+					(want == nil) != (err == nil) {
 					t.Errorf("open: %v, want %v", err, want)
 				}
 			}
@@ -158,7 +162,8 @@ func TestVerification(t *testing.T) {
 }
 
 func TestADirectoryHasNoSignature(t *testing.T) {
-	source := oci.Source{Directory: catalogDir(t), Verification: oci.Verification{PublicKeys: [][]byte{newSigner(t).PublicKey()}}}
+	source := oci.Source{Directory: catalogDir(t),
+		Verification: oci.Verification{PublicKeys: [][]byte{newSigner(t).PublicKey()}}}
 	if _, err := oci.NewClient(oci.Options{}).Resolve(t.Context(), source); !errors.Is(err, oci.ErrUnsigned) {
 		t.Errorf("got %v", err)
 	}
@@ -170,7 +175,8 @@ func TestASignatureIsKept(t *testing.T) {
 	attachSignature(t, r.host+"/team/catalog@"+digest, signer, digest)
 	source := oci.Source{Image: r.image("v1"), Verification: oci.Verification{PublicKeys: [][]byte{signer.PublicKey()}}}
 	read := func(s oci.Source) error {
-		_, err := summary(t.Context(), oci.NewClient(oci.Options{CacheDir: cache, Backoff: time.Millisecond}), s, digest)
+		_, err := summary(t.Context(), oci.NewClient(oci.Options{CacheDir: cache, Backoff: time.Millisecond}), s,
+			digest)
 		return err
 	}
 	if err := read(source); err != nil {

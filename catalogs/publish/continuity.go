@@ -31,9 +31,9 @@ func (l Loss) String() string {
 	return where + ": " + l.Text
 }
 
-// Losses compares a catalog with the one that is to replace it. A package, a channel or a version may only disappear where
-// the new catalog blocks it, or names it in the skips of another version; from every version that the old catalog has there
-// must be a way to the head of its channel; and a version's bundle never changes. The order is stable.
+// Losses compares a catalog with the one that is to replace it. A package, a channel or a version may only disappear
+// where the new catalog blocks it, or names it in the skips of another version; from every version that the old catalog
+// has there must be a way to the head of its channel; and a version's bundle never changes. The order is stable.
 func Losses(before, after []*catalogs.Package) []Loss {
 	now := map[string]*catalogs.Package{}
 	for _, p := range after {
@@ -63,11 +63,13 @@ func changed(old, p *catalogs.Package) []Loss {
 			continue
 		}
 		if !was.Version.Equals(is.Version) {
-			out = append(out, Loss{Package: p.Name, Bundle: name, Text: fmt.Sprintf("%s was version %s and is now %s", name, was.VersionString(), is.VersionString())})
+			out = append(out, Loss{Package: p.Name, Bundle: name,
+				Text: fmt.Sprintf("%s was version %s and is now %s", name, was.VersionString(), is.VersionString())})
 		}
 		a, b := digestOf(was.Image), digestOf(is.Image)
 		if a != "" && b != "" && a != b {
-			out = append(out, Loss{Package: p.Name, Bundle: name, Text: fmt.Sprintf("version %s was the bundle %s and is now %s", is.VersionString(), a, b)})
+			out = append(out, Loss{Package: p.Name, Bundle: name,
+				Text: fmt.Sprintf("version %s was the bundle %s and is now %s", is.VersionString(), a, b)})
 		}
 	}
 	return out

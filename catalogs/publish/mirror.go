@@ -17,9 +17,9 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 )
 
-// Mirror writes a catalog to the empty directory out, with every bundle image in another repository: by the same digest,
-// so that it is the same bundle. It returns where each image comes from, by where it goes. The same catalog gives the same
-// files. A bundle that is named without a digest is an error that wraps ErrNoDigest.
+// Mirror writes a catalog to the empty directory out, with every bundle image in another repository: by the same
+// digest, so that it is the same bundle. It returns where each image comes from, by where it goes. The same catalog
+// gives the same files. A bundle that is named without a digest is an error that wraps ErrNoDigest.
 func Mirror(files catalogs.Files, out, repository string) (map[string]string, error) {
 	from := map[string]string{}
 	err := files(func(name string, content io.Reader) error {

@@ -4,9 +4,9 @@
 // Package publish brings a compiled catalog to a registry, whole or not at all.
 //
 // Its inputs are a directory, a tag, and what the tag holds now. Everything goes to the registry by digest first:
-// bundles, catalog, the list of what is in it, and the signature. The tag moves last, and only if it still holds what was
-// compared with. So whoever follows the tag sees the old catalog or the new one with everything that belongs to it; a
-// publish that was killed or failed half-way has changed nothing for anybody, and repeating it finishes it.
+// bundles, catalog, the list of what is in it, and the signature. The tag moves last, and only if it still holds what
+// was compared with. So whoever follows the tag sees the old catalog or the new one with everything that belongs to it;
+// a publish that was killed or failed half-way has changed nothing for anybody, and repeating it finishes it.
 //
 // It does not decide what a catalog says: that is compiled before.
 package publish
@@ -70,7 +70,8 @@ type Input struct {
 	// Ref is the tag to publish as.
 	Ref    string
 	Access oci.Access
-	// Bundles are local bundle directories by the image that the catalog names: repository@digest. They are pushed first.
+	// Bundles are local bundle directories by the image that the catalog names: repository@digest. They are pushed
+	// first.
 	Bundles map[string]string
 	// Mirrored are images to copy, by the image that the catalog names, as Mirror returns them.
 	Mirrored map[string]string
@@ -103,8 +104,8 @@ type Result struct {
 	Checked int `json:"checkedBundles"`
 	// SBOM is the digest of the manifest that attaches the list of what is in the catalog.
 	SBOM string `json:"sbom"`
-	// Signed tells whether the catalog has a signature by the signer's key; Unsigned, that it replaces one with a signature
-	// and there was no signer.
+	// Signed tells whether the catalog has a signature by the signer's key; Unsigned, that it replaces one with a
+	// signature and there was no signer.
 	Signed   bool `json:"signed"`
 	Unsigned bool `json:"unsigned,omitempty"`
 	// Losses are what was forced through.
@@ -220,8 +221,8 @@ func (p *publisher) compare(ctx context.Context) error {
 	return nil
 }
 
-// bundles brings the catalog's bundles to where it says they are, and looks for those that are said to be there already,
-// except those that the former catalog had as well.
+// bundles brings the catalog's bundles to where it says they are, and looks for those that are said to be there
+// already, except those that the former catalog had as well.
 func (p *publisher) bundles(ctx context.Context) error {
 	known := images(p.before)
 	var wanted []string
@@ -248,7 +249,8 @@ func (p *publisher) bundles(ctx context.Context) error {
 			mu.Lock()
 			defer mu.Unlock()
 			done++
-			p.in.Report(Progress{Stage: StageBundles, Done: done, Total: len(wanted), Text: string(results[i]) + " " + image})
+			p.in.Report(Progress{Stage: StageBundles, Done: done, Total: len(wanted), Text: string(results[i]) + " " +
+				image})
 			return nil
 		})
 	}
@@ -330,7 +332,8 @@ func (p *publisher) pushBundle(ctx context.Context, image, dir string) error {
 		return fmt.Errorf("digest bundle %s: %w", dir, err)
 	}
 	if want := digestOf(image); want != digest.String() {
-		return fmt.Errorf("push bundle %s: %w: the catalog names %s, and the folder is %s", dir, oci.ErrDigestMismatch, want, digest)
+		return fmt.Errorf("push bundle %s: %w: the catalog names %s, and the folder is %s", dir, oci.ErrDigestMismatch,
+			want, digest)
 	}
 	repository, err := oci.Repository(image)
 	if err != nil {
@@ -393,7 +396,8 @@ func (p *publisher) signature(ctx context.Context) error {
 		return p.unsigned(ctx)
 	}
 	p.result.Signed = true
-	source := oci.Source{Image: p.image, Access: p.in.Access, Verification: oci.Verification{PublicKeys: [][]byte{p.in.Signer.PublicKey()}}}
+	source := oci.Source{Image: p.image, Access: p.in.Access,
+		Verification: oci.Verification{PublicKeys: [][]byte{p.in.Signer.PublicKey()}}}
 	err := p.client.Verify(ctx, source, p.result.Digest)
 	if err == nil {
 		p.report(StageSignature, "it was signed by this key before")

@@ -127,7 +127,8 @@ func newRelease(t *testing.T, f *flaky, versions ...string) release {
 	for i, v := range versions {
 		dir := t.TempDir()
 		write(t, filepath.Join(dir, "metadata/annotations.yaml"), annotations)
-		write(t, filepath.Join(dir, "manifests/csv.yaml"), "kind: ClusterServiceVersion\nmetadata:\n  name: echo.v"+v+"\n")
+		write(t, filepath.Join(dir, "manifests/csv.yaml"),
+			"kind: ClusterServiceVersion\nmetadata:\n  name: echo.v"+v+"\n")
 		img, err := oci.BundleImage(dir)
 		if err != nil {
 			t.Fatal(err)
@@ -138,14 +139,16 @@ func newRelease(t *testing.T, f *flaky, versions ...string) release {
 		}
 		image := f.host + "/bundles/" + f.space + "@" + digest.String()
 		r.bundles[image] = dir
-		fmt.Fprintf(&catalog, `{"schema":"olm.bundle","package":"echo","name":"echo.v%s","image":%q,"properties":[{"type":"olm.package","value":{"packageName":"echo","version":%q}}],"relatedImages":[{"name":"","image":%q}]}`+"\n", v, image, v, image)
+		fmt.Fprintf(&catalog,
+			`{"schema":"olm.bundle","package":"echo","name":"echo.v%s","image":%q,"properties":[{"type":"olm.package","value":{"packageName":"echo","version":%q}}],"relatedImages":[{"name":"","image":%q}]}`+"\n", v, image, v, image)
 		entry := fmt.Sprintf(`{"name":"echo.v%s"`, v)
 		if i > 0 {
 			entry += fmt.Sprintf(`,"replaces":"echo.v%s"`, versions[i-1])
 		}
 		entries = append(entries, entry+"}")
 	}
-	fmt.Fprintf(&catalog, `{"schema":"olm.channel","package":"echo","name":"stable","entries":[%s]}`+"\n", strings.Join(entries, ","))
+	fmt.Fprintf(&catalog, `{"schema":"olm.channel","package":"echo","name":"stable","entries":[%s]}`+"\n",
+		strings.Join(entries, ","))
 	write(t, filepath.Join(r.dir, "echo/catalog.json"), catalog.String())
 	return r
 }
@@ -240,7 +243,8 @@ func TestPublish(t *testing.T) {
 		t.Errorf("the same again: %+v", again)
 	}
 	for _, r := range f.seen() {
-		if strings.HasPrefix(r, "POST") || strings.HasPrefix(r, "PATCH") || strings.Contains(r, "manifests/latest") && strings.HasPrefix(r, "PUT") {
+		if strings.HasPrefix(r, "POST") || strings.HasPrefix(r, "PATCH") || strings.Contains(r, "manifests/latest") &&
+			strings.HasPrefix(r, "PUT") {
 			t.Errorf("the same again sent %s", r)
 		}
 	}
@@ -300,7 +304,8 @@ var kinds = map[string]func(w http.ResponseWriter, r *http.Request){
 // every is off by default because it takes minutes.
 var every = flag.Bool("every", false, "let every single request fail in every way, and not each tenth of them")
 
-// TestAFailureLeavesTheOldCatalog lets one request of a publish fail, and everything from there on. Whatever happens, the tag holds the old catalog or the new one, whole; and publishing again finishes it.
+// TestAFailureLeavesTheOldCatalog lets one request of a publish fail, and everything from there on. Whatever happens,
+// the tag holds the old catalog or the new one, whole; and publishing again finishes it.
 func TestAFailureLeavesTheOldCatalog(t *testing.T) {
 	for i, kind := range slices.Sorted(maps.Keys(kinds)) {
 		fail := kinds[kind]
@@ -413,15 +418,24 @@ func TestPublishRefuses(t *testing.T) {
 		want    error
 		says    string
 	}{
-		"a version that is gone":     {release: newRelease(t, f, "1.1.0"), want: publish.ErrContinuity, says: "no way from 1.0.0"},
-		"a lower head":               {release: newRelease(t, f, "1.0.0"), want: publish.ErrContinuity, says: "no way from 1.1.0"},
-		"what is no catalog":         {release: empty, want: catalogs.ErrNotCatalog},
-		"another digest expected":    {release: elsewhere, change: func(in *publish.Input) { in.Expect = "sha256:" + strings.Repeat("0", 64) }, want: oci.ErrMoved},
-		"nothing expected":           {release: elsewhere, change: func(in *publish.Input) { in.Expect = publish.Nothing }, want: oci.ErrMoved},
-		"bundles that are nowhere":   {release: elsewhere, change: func(in *publish.Input) { in.Bundles = nil }, want: publish.ErrMissingBundles},
-		"bundles without a digest":   {release: tagged, change: func(in *publish.Input) { in.Force = "test" }, want: publish.ErrNoDigest},
-		"a digest to publish to":     {release: elsewhere, change: func(in *publish.Input) { in.Ref = f.host + "/catalogs/main@" + held.Digest }, want: oci.ErrBadSource},
-		"a bundle folder that moved": {release: elsewhere, change: func(in *publish.Input) { in.Bundles = mixedUp(in.Bundles) }, want: oci.ErrDigestMismatch},
+		"a version that is gone": {release: newRelease(t, f, "1.1.0"), want: publish.ErrContinuity,
+			says: "no way from 1.0.0"},
+		"a lower head": {release: newRelease(t, f, "1.0.0"), want: publish.ErrContinuity,
+			says: "no way from 1.1.0"},
+		"what is no catalog": {release: empty, want: catalogs.ErrNotCatalog},
+		"another digest expected": {release: elsewhere,
+			change: func(in *publish.Input) { in.Expect = "sha256:" + strings.Repeat("0", 64) }, want: oci.ErrMoved},
+		"nothing expected": {release: elsewhere,
+			change: func(in *publish.Input) { in.Expect = publish.Nothing }, want: oci.ErrMoved},
+		"bundles that are nowhere": {release: elsewhere, change: func(in *publish.Input) { in.Bundles = nil },
+			want: publish.ErrMissingBundles},
+		"bundles without a digest": {release: tagged, change: func(in *publish.Input) { in.Force = "test" },
+			want: publish.ErrNoDigest},
+		"a digest to publish to": {release: elsewhere,
+			change: func(in *publish.Input) { in.Ref = f.host + "/catalogs/main@" + held.Digest },
+			want:   oci.ErrBadSource},
+		"a bundle folder that moved": {release: elsewhere,
+			change: func(in *publish.Input) { in.Bundles = mixedUp(in.Bundles) }, want: oci.ErrDigestMismatch},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

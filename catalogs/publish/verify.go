@@ -74,7 +74,8 @@ func Verify(ctx context.Context, client *oci.Client, in VerifyInput) (Report, er
 	if v.image, err = imageOf(in.Source, digest); err != nil {
 		return Report{}, fmt.Errorf("verify %s: %w", in.Source, err)
 	}
-	for _, check := range []func(context.Context) (Check, error){v.signature, v.catalog, v.sbom, v.bundles, v.upgrades} {
+	for _, check := range []func(context.Context) (Check, error){v.signature, v.catalog, v.sbom, v.bundles,
+		v.upgrades} {
 		c, err := check(ctx)
 		if err != nil {
 			return Report{}, fmt.Errorf("verify %s: %w", in.Source, err)
@@ -140,7 +141,8 @@ func (v *verifier) catalog(ctx context.Context) (Check, error) {
 	source := v.in.Source
 	source.Verification = oci.Verification{} // It is reported on by itself.
 	packages, err := readAll(ctx, v.client, source)
-	if errors.Is(err, catalogs.ErrNotCatalog) || errors.Is(err, catalogs.ErrInvalidPackage) || errors.Is(err, oci.ErrDigestMismatch) {
+	if errors.Is(err, catalogs.ErrNotCatalog) || errors.Is(err, catalogs.ErrInvalidPackage) ||
+		errors.Is(err, oci.ErrDigestMismatch) {
 		c.Verdict, c.Text, c.Details = Failed, "it cannot be used", strings.Split(err.Error(), "\n")
 		return c, nil
 	}
@@ -254,7 +256,8 @@ func (v *verifier) upgrades(context.Context) (Check, error) {
 	case broken:
 		c.Verdict, c.Text = Failed, fmt.Sprintf("%d of %d ways do not lead to the head", len(c.Details), routes)
 	case len(c.Details) > 0:
-		c.Verdict, c.Text = Warning, fmt.Sprintf("%d of %d ways differ between OLM v0, OLM v1 and the plan", len(c.Details), routes)
+		c.Verdict, c.Text = Warning, fmt.Sprintf("%d of %d ways differ between OLM v0, OLM v1 and the plan",
+			len(c.Details), routes)
 	default:
 		c.Verdict, c.Text = Passed, fmt.Sprintf("all %d ways lead to the head, with OLM v0 and v1 alike", routes)
 	}

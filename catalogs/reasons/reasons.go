@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package reasons names what can be wrong with a catalog in the terms of the API. It is the one table from errors to
-// condition reasons: hub and agents must call the same thing by the same name. What to do about it depends on who is told,
-// and is said there.
+// condition reasons: hub and agents must call the same thing by the same name. What to do about it depends on who is
+// told, and is said there.
 package reasons
 
 import (

@@ -52,7 +52,8 @@ func Of(repository, digest string, packages []*catalogs.Package) ([]byte, error)
 	bom := cyclonedx.NewBOM()
 	bom.SerialNumber = uuid.NewSHA1(uuid.NameSpaceURL, []byte(root.BOMRef)).URN()
 	bom.Metadata = &cyclonedx.Metadata{
-		Tools:     &cyclonedx.ToolsChoice{Components: &[]cyclonedx.Component{{Type: cyclonedx.ComponentTypeApplication, Name: "bellwether"}}},
+		Tools: &cyclonedx.ToolsChoice{Components: &[]cyclonedx.Component{{Type: cyclonedx.ComponentTypeApplication,
+			Name: "bellwether"}}},
 		Component: &root,
 	}
 	components, dependencies := b.sorted()
@@ -76,10 +77,12 @@ func (b *builder) bundle(root, pkg string, bundle *catalogs.Bundle) {
 	c := image(bundle.Image, cyclonedx.ComponentTypeContainer)
 	if bundle.Image == "" {
 		// Its manifests are in the catalog itself, so there is no image to name it by.
-		c = cyclonedx.Component{Type: cyclonedx.ComponentTypeApplication, BOMRef: "bundle:" + pkg + "/" + bundle.Name, Name: bundle.Name}
+		c = cyclonedx.Component{Type: cyclonedx.ComponentTypeApplication, BOMRef: "bundle:" + pkg + "/" + bundle.Name,
+			Name: bundle.Name}
 	}
 	c.Version = bundle.VersionString()
-	c.Properties = &[]cyclonedx.Property{{Name: PropertyPackage, Value: pkg}, {Name: PropertyBundle, Value: bundle.Name}}
+	c.Properties = &[]cyclonedx.Property{{Name: PropertyPackage, Value: pkg},
+		{Name: PropertyBundle, Value: bundle.Name}}
 	b.add(root, c)
 	for _, related := range bundle.RelatedImages {
 		if related.Image != "" && related.Image != bundle.Image {
@@ -130,12 +133,14 @@ func image(text string, kind cyclonedx.ComponentType) cyclonedx.Component {
 	switch r := ref.(type) {
 	case name.Digest:
 		version = r.DigestStr()
-		c.Hashes = &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: strings.TrimPrefix(version, "sha256:")}}
+		c.Hashes = &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256,
+			Value: strings.TrimPrefix(version, "sha256:")}}
 	case name.Tag:
 		qualifiers["tag"] = r.TagStr()
 	}
 	base := strings.ToLower(path.Base(ref.Context().RepositoryStr()))
-	c.PackageURL = packageurl.NewPackageURL(packageurl.TypeOCI, "", base, version, packageurl.QualifiersFromMap(qualifiers), "").ToString()
+	c.PackageURL = packageurl.NewPackageURL(packageurl.TypeOCI, "", base, version,
+		packageurl.QualifiersFromMap(qualifiers), "").ToString()
 	c.BOMRef = c.PackageURL
 	return c
 }

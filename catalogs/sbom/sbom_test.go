@@ -29,16 +29,20 @@ func catalog() []*catalogs.Package {
 	return []*catalogs.Package{
 		{Name: "echo-operator", Bundles: map[string]*catalogs.Bundle{
 			"echo-operator.v1.0.0": {
-				Name: "echo-operator.v1.0.0", Version: semver.MustParse("1.0.0"), Image: "registry.example.com/bundles/echo@" + digest("1"),
-				RelatedImages: []catalogs.RelatedImage{manager, {Image: "registry.example.com/bundles/echo@" + digest("1")}, {Name: "tagged", Image: "nginx:1.27"}},
+				Name: "echo-operator.v1.0.0", Version: semver.MustParse("1.0.0"),
+				Image: "registry.example.com/bundles/echo@" + digest("1"),
+				RelatedImages: []catalogs.RelatedImage{manager,
+					{Image: "registry.example.com/bundles/echo@" + digest("1")}, {Name: "tagged", Image: "nginx:1.27"}},
 			},
 			"echo-operator.v1.1.0": {
-				Name: "echo-operator.v1.1.0", Version: semver.MustParse("1.1.0"), Image: "registry.example.com/bundles/echo@" + digest("2"),
+				Name: "echo-operator.v1.1.0", Version: semver.MustParse("1.1.0"),
+				Image:         "registry.example.com/bundles/echo@" + digest("2"),
 				RelatedImages: []catalogs.RelatedImage{manager, {Name: "odd", Image: "Not an image"}},
 			},
 		}},
 		{Name: "inline", Bundles: map[string]*catalogs.Bundle{
-			"inline.v1.0.0": {Name: "inline.v1.0.0", Version: semver.MustParse("1.0.0"), RelatedImages: []catalogs.RelatedImage{manager}},
+			"inline.v1.0.0": {Name: "inline.v1.0.0", Version: semver.MustParse("1.0.0"),
+				RelatedImages: []catalogs.RelatedImage{manager}},
 		}},
 	}
 }
@@ -81,16 +85,18 @@ func TestCheck(t *testing.T) {
 		change func([]*catalogs.Package)
 		says   string
 	}{
-		"the same":          {text: good},
-		"of another digest": {text: strings.ReplaceAll(good, strings.Repeat("f", 64), strings.Repeat("e", 64)), says: "list of eeee"},
-		"rubbish":           {text: "rubbish", says: "decode"},
-		"another format":    {text: `{"spdxVersion": "SPDX-2.3"}`, says: "list of nothing"},
+		"the same": {text: good},
+		"of another digest": {text: strings.ReplaceAll(good, strings.Repeat("f", 64), strings.Repeat("e", 64)),
+			says: "list of eeee"},
+		"rubbish":        {text: "rubbish", says: "decode"},
+		"another format": {text: `{"spdxVersion": "SPDX-2.3"}`, says: "list of nothing"},
 		"a bundle more": {text: good, says: "v9.0.0 is missing", change: func(p []*catalogs.Package) {
 			p[1].Bundles["inline.v9.0.0"] = &catalogs.Bundle{Name: "inline.v9.0.0", Version: semver.MustParse("9.0.0")}
 		}},
-		"a bundle less": {text: good, says: "the catalog has no bundle:inline/inline.v1.0.0", change: func(p []*catalogs.Package) {
-			delete(p[1].Bundles, "inline.v1.0.0")
-		}},
+		"a bundle less": {text: good, says: "the catalog has no bundle:inline/inline.v1.0.0",
+			change: func(p []*catalogs.Package) {
+				delete(p[1].Bundles, "inline.v1.0.0")
+			}},
 		"another image": {text: good, says: "consists of other images", change: func(p []*catalogs.Package) {
 			p[1].Bundles["inline.v1.0.0"].RelatedImages[0].Image = "nginx:1.27"
 		}},

@@ -19,7 +19,8 @@ import (
 // BenchmarkLoad reads a tenth of a large public catalog.
 func BenchmarkLoad(b *testing.B) {
 	var content bytes.Buffer
-	if err := catalogtest.Write(&content, catalogtest.Options{Packages: 30, Versions: 30, SchemaBytes: 20 << 10}); err != nil {
+	if err := catalogtest.Write(&content, catalogtest.Options{Packages: 30, Versions: 30,
+		SchemaBytes: 20 << 10}); err != nil {
 		b.Fatal(err)
 	}
 	b.SetBytes(int64(content.Len()))
@@ -37,7 +38,8 @@ func BenchmarkLoad(b *testing.B) {
 // BenchmarkListBundles lists a tenth of a large public catalog.
 func BenchmarkListBundles(b *testing.B) {
 	var content bytes.Buffer
-	if err := catalogtest.Write(&content, catalogtest.Options{Packages: 30, Versions: 30, SchemaBytes: 20 << 10}); err != nil {
+	if err := catalogtest.Write(&content, catalogtest.Options{Packages: 30, Versions: 30,
+		SchemaBytes: 20 << 10}); err != nil {
 		b.Fatal(err)
 	}
 	b.SetBytes(int64(content.Len()))

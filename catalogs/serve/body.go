@@ -18,8 +18,8 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 )
 
-// body is what a bundle is in every channel: pieces of an encoded api.Bundle. Pieces one after another are one message, by
-// the rules of protobuf.
+// body is what a bundle is in every channel: pieces of an encoded api.Bundle. Pieces one after another are one message,
+// by the rules of protobuf.
 type body struct {
 	// whole begins with everything but the manifests, which take light bytes; the manifests follow.
 	whole extent
@@ -97,7 +97,8 @@ func writeRecipe(spool spool, b *catalogs.Bundle, metadata []property.Property) 
 		return extent{}, fmt.Errorf("parse properties: %w", err)
 	}
 	if len(metadata) > 1 {
-		return extent{}, fmt.Errorf("%w: it has %d properties %s instead of one", errProperties, len(metadata), property.TypeCSVMetadata)
+		return extent{}, fmt.Errorf("%w: it has %d properties %s instead of one", errProperties, len(metadata),
+			property.TypeCSVMetadata)
 	}
 	r := recipe{Version: b.Version, Metadata: metadata[0].Value}
 	for _, i := range b.RelatedImages {
@@ -147,8 +148,8 @@ func (r *reading) whole(out *api.Bundle, b *storedBundle) error {
 	return r.fill(out, b.body.whole)
 }
 
-// fill adds encoded fields to a message. They stay encoded: gRPC sends fields that it does not know as they are, and for a
-// message with manifests of a megabyte that is all the difference.
+// fill adds encoded fields to a message. They stay encoded: gRPC sends fields that it does not know as they are, and
+// for a message with manifests of a megabyte that is all the difference.
 func (r *reading) fill(out *api.Bundle, e extent) error {
 	if err := r.read(e); err != nil {
 		return err
@@ -179,9 +180,11 @@ func (r *reading) cook(out *api.Bundle, b *storedBundle) error {
 	}
 	name := b.pkg.info.GetName()
 	m := model.Bundle{
-		Package: &model.Package{Name: name, Description: b.pkg.description}, Channel: &model.Channel{}, Name: b.Name, Version: in.Version,
+		Package: &model.Package{Name: name, Description: b.pkg.description}, Channel: &model.Channel{}, Name: b.Name,
+		Version:       in.Version,
 		RelatedImages: in.RelatedImages,
-		Properties:    []property.Property{property.MustBuildPackage(name, in.Version.String()), {Type: property.TypeCSVMetadata, Value: in.Metadata}},
+		Properties: []property.Property{property.MustBuildPackage(name, in.Version.String()),
+			{Type: property.TypeCSVMetadata, Value: in.Metadata}},
 	}
 	if b.pkg.icon != nil {
 		m.Package.Icon = &model.Icon{Data: b.pkg.icon.Data, MediaType: b.pkg.icon.MediaType}

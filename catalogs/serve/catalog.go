@@ -11,14 +11,15 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 )
 
-// Catalog is a whole catalog, ready to be served. Only its index is in memory; the bundles are in a file without a name.
+// Catalog is a whole catalog, ready to be served. Only its index is in memory; the bundles are in a file without a
+// name.
 type Catalog struct {
 	content *store
 	file    *file
 }
 
-// Load reads a catalog on all cores and prepares all its answers. dir is the folder for the file; empty means the system's
-// folder for temporary files. Errors are those of catalogs.ReadEach and of the file.
+// Load reads a catalog on all cores and prepares all its answers. dir is the folder for the file; empty means the
+// system's folder for temporary files. Errors are those of catalogs.ReadEach and of the file.
 func Load(hash string, files catalogs.Files, dir string) (c *Catalog, err error) {
 	f, err := newFile(dir)
 	if err != nil {

@@ -42,8 +42,9 @@ func TestLoadLeavesNoFile(t *testing.T) {
 		"none":      {content: "{}", want: catalogs.ErrNotCatalog},
 		"two heads": {content: catalogtest.Graph("p", "1.0.0\n1.1.0"), want: catalogs.ErrInvalidPackage},
 		"metadata that is none": {
-			content: strings.Replace(catalogtest.Graph("p", "1.0.0"), `"properties":[`, `"properties":[{"type":"olm.csv.metadata","value":[]},`, 1),
-			want:    errAny,
+			content: strings.Replace(catalogtest.Graph("p", "1.0.0"), `"properties":[`,
+				`"properties":[{"type":"olm.csv.metadata","value":[]},`, 1),
+			want: errAny,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -107,7 +108,8 @@ func TestSetCatalog(t *testing.T) {
 // TestConcurrentReaders lets several clients read messages of different sizes at a time; each must get whole ones.
 func TestConcurrentReaders(t *testing.T) {
 	var content strings.Builder
-	if err := catalogtest.Write(&content, catalogtest.Options{Packages: 8, Versions: 6, SchemaBytes: 9000}); err != nil {
+	if err := catalogtest.Write(&content, catalogtest.Options{Packages: 8, Versions: 6,
+		SchemaBytes: 9000}); err != nil {
 		t.Fatal(err)
 	}
 	s := serve.New(serve.Options{})
@@ -130,7 +132,8 @@ func TestConcurrentReaders(t *testing.T) {
 				b, err := api.NewRegistryClient(conn).GetBundle(t.Context(), &api.GetBundleRequest{
 					PkgName: catalogtest.PackageName((n + i) % 8), ChannelName: "stable", CsvName: name,
 				})
-				if err == nil && (b.GetCsvName() != name || len(b.GetObject()) != 2 || !strings.Contains(b.GetCsvJson(), name)) {
+				if err == nil && (b.GetCsvName() != name || len(b.GetObject()) != 2 ||
+					!strings.Contains(b.GetCsvJson(), name)) {
 					err = errors.New("half a message for " + name)
 				}
 				if err != nil {

@@ -36,7 +36,8 @@ import (
 // TestContract asks this server and operator-registry's own one, on the same catalog, the same questions.
 func TestContract(t *testing.T) {
 	content := contractCatalog(t)
-	ours := map[string]*grpc.ClientConn{"view": dial(t, serveView(t, content)), "whole catalog": dial(t, serveWhole(t, content))}
+	ours := map[string]*grpc.ClientConn{"view": dial(t, serveView(t, content)),
+		"whole catalog": dial(t, serveWhole(t, content))}
 	theirs := dial(t, serveTheirs(t, content))
 	for name, ask := range questions() {
 		t.Run(name, func(t *testing.T) {
@@ -80,11 +81,13 @@ func questions() map[string]question {
 			return one(healthv1.NewHealthClient(c).Check(ctx, &healthv1.HealthCheckRequest{Service: "Registry"}))
 		},
 		"custom schemas unacknowledged": func(ctx context.Context, c *grpc.ClientConn) ([]string, error) {
-			return all(api.NewExperimentalRegistryClient(c).ExperimentalListPackageCustomSchemas(ctx, &api.ExperimentalListPackageCustomSchemasRequest{}))
+			return all(api.NewExperimentalRegistryClient(c).ExperimentalListPackageCustomSchemas(ctx,
+				&api.ExperimentalListPackageCustomSchemasRequest{}))
 		},
 		"custom schemas without a schema": func(ctx context.Context, c *grpc.ClientConn) ([]string, error) {
 			ctx = metadata.AppendToOutgoingContext(ctx, "x-acknowledge-experimental", "true")
-			return all(api.NewExperimentalRegistryClient(c).ExperimentalListPackageCustomSchemas(ctx, &api.ExperimentalListPackageCustomSchemasRequest{}))
+			return all(api.NewExperimentalRegistryClient(c).ExperimentalListPackageCustomSchemas(ctx,
+				&api.ExperimentalListPackageCustomSchemasRequest{}))
 		},
 	}
 	for _, pkg := range []string{catalogtest.PackageName(0), "pictured", "ghost"} {
@@ -94,33 +97,42 @@ func questions() map[string]question {
 		for _, channel := range []string{"stable", "fast", "ghost"} {
 			q["head of "+pkg+" "+channel] = func(ctx context.Context, c *grpc.ClientConn) ([]string, error) {
 				//nolint:staticcheck // Deprecated, but what OLM's package server calls.
-				return one(api.NewRegistryClient(c).GetBundleForChannel(ctx, &api.GetBundleInChannelRequest{PkgName: pkg, ChannelName: channel}))
+				return one(api.NewRegistryClient(c).GetBundleForChannel(ctx,
+					&api.GetBundleInChannelRequest{PkgName: pkg, ChannelName: channel}))
 			}
 			for _, bundle := range []string{catalogtest.BundleName(0, 1), "pictured.v1.1.0", "ghost"} {
-				q["bundle "+pkg+" "+channel+" "+bundle] = func(ctx context.Context, c *grpc.ClientConn) ([]string, error) {
-					return one(api.NewRegistryClient(c).GetBundle(ctx, &api.GetBundleRequest{PkgName: pkg, ChannelName: channel, CsvName: bundle}))
+				q["bundle "+pkg+" "+channel+" "+bundle] = func(ctx context.Context, c *grpc.ClientConn) ([]string,
+					error) {
+					return one(api.NewRegistryClient(c).GetBundle(ctx,
+						&api.GetBundleRequest{PkgName: pkg, ChannelName: channel, CsvName: bundle}))
 				}
-				q["successor "+pkg+" "+channel+" "+bundle] = func(ctx context.Context, c *grpc.ClientConn) ([]string, error) {
-					return one(api.NewRegistryClient(c).GetBundleThatReplaces(ctx, &api.GetReplacementRequest{PkgName: pkg, ChannelName: channel, CsvName: bundle}))
+				q["successor "+pkg+" "+channel+" "+bundle] = func(ctx context.Context, c *grpc.ClientConn) ([]string,
+					error) {
+					return one(api.NewRegistryClient(c).GetBundleThatReplaces(ctx,
+						&api.GetReplacementRequest{PkgName: pkg, ChannelName: channel, CsvName: bundle}))
 				}
 			}
 		}
 	}
 	for _, bundle := range []string{catalogtest.BundleName(0, 1), "pictured.v1.1.0", "pictured.v0.9.0", "ghost"} {
 		q["entries replacing "+bundle] = func(ctx context.Context, c *grpc.ClientConn) ([]string, error) {
-			return all(api.NewRegistryClient(c).GetChannelEntriesThatReplace(ctx, &api.GetAllReplacementsRequest{CsvName: bundle}))
+			return all(api.NewRegistryClient(c).GetChannelEntriesThatReplace(ctx,
+				&api.GetAllReplacementsRequest{CsvName: bundle}))
 		}
 	}
 	for _, group := range []string{catalogtest.PackageName(0) + ".example.com", "pictured.example.com", "ghost"} {
 		g, v, k := things(group)
 		q["providers of "+group] = func(ctx context.Context, c *grpc.ClientConn) ([]string, error) {
-			return all(api.NewRegistryClient(c).GetChannelEntriesThatProvide(ctx, &api.GetAllProvidersRequest{Group: g, Version: v, Kind: k}))
+			return all(api.NewRegistryClient(c).GetChannelEntriesThatProvide(ctx,
+				&api.GetAllProvidersRequest{Group: g, Version: v, Kind: k}))
 		}
 		q["latest providers of "+group] = func(ctx context.Context, c *grpc.ClientConn) ([]string, error) {
-			return all(api.NewRegistryClient(c).GetLatestChannelEntriesThatProvide(ctx, &api.GetLatestProvidersRequest{Group: g, Version: v, Kind: k}))
+			return all(api.NewRegistryClient(c).GetLatestChannelEntriesThatProvide(ctx,
+				&api.GetLatestProvidersRequest{Group: g, Version: v, Kind: k}))
 		}
 		q["default provider of "+group] = func(ctx context.Context, c *grpc.ClientConn) ([]string, error) {
-			return one(api.NewRegistryClient(c).GetDefaultBundleThatProvides(ctx, &api.GetDefaultProviderRequest{Group: g, Version: v, Kind: k}))
+			return one(api.NewRegistryClient(c).GetDefaultBundleThatProvides(ctx,
+				&api.GetDefaultProviderRequest{Group: g, Version: v, Kind: k}))
 		}
 	}
 	return q
@@ -131,7 +143,8 @@ func questions() map[string]question {
 func contractCatalog(t *testing.T) string {
 	t.Helper()
 	var content strings.Builder
-	if err := catalogtest.Write(&content, catalogtest.Options{Packages: 2, Versions: 3, SchemaBytes: 2000}); err != nil {
+	if err := catalogtest.Write(&content, catalogtest.Options{Packages: 2, Versions: 3,
+		SchemaBytes: 2000}); err != nil {
 		t.Fatal(err)
 	}
 	content.WriteString(`

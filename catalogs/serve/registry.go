@@ -116,7 +116,8 @@ func (registry) GetBundle(ctx context.Context, req *api.GetBundleRequest) (*api.
 	}
 	b, ok := c.bundles[req.GetCsvName()]
 	if !ok {
-		return nil, fmt.Errorf("package %q, channel %q, bundle %q not found", req.GetPkgName(), req.GetChannelName(), req.GetCsvName())
+		return nil, fmt.Errorf("package %q, channel %q, bundle %q not found", req.GetPkgName(), req.GetChannelName(),
+			req.GetCsvName())
 	}
 	return s.single(b)
 }
@@ -153,7 +154,8 @@ func (registry) GetBundleThatReplaces(ctx context.Context, req *api.GetReplaceme
 	return nil, fmt.Errorf("no entry found for package %q, channel %q", req.GetPkgName(), req.GetChannelName())
 }
 
-func (registry) GetChannelEntriesThatReplace(req *api.GetAllReplacementsRequest, stream api.Registry_GetChannelEntriesThatReplaceServer) error {
+func (registry) GetChannelEntriesThatReplace(req *api.GetAllReplacementsRequest,
+	stream api.Registry_GetChannelEntriesThatReplaceServer) error {
 	_, s, err := content(stream.Context())
 	if err != nil {
 		return err
@@ -170,7 +172,8 @@ func (registry) GetChannelEntriesThatReplace(req *api.GetAllReplacementsRequest,
 	return send(entries, stream)
 }
 
-func (registry) GetChannelEntriesThatProvide(req *api.GetAllProvidersRequest, stream api.Registry_GetChannelEntriesThatProvideServer) error {
+func (registry) GetChannelEntriesThatProvide(req *api.GetAllProvidersRequest,
+	stream api.Registry_GetChannelEntriesThatProvideServer) error {
 	_, s, err := content(stream.Context())
 	if err != nil {
 		return err
@@ -189,7 +192,8 @@ func (registry) GetChannelEntriesThatProvide(req *api.GetAllProvidersRequest, st
 	return send(entries, stream)
 }
 
-func (registry) GetLatestChannelEntriesThatProvide(req *api.GetLatestProvidersRequest, stream api.Registry_GetLatestChannelEntriesThatProvideServer) error {
+func (registry) GetLatestChannelEntriesThatProvide(req *api.GetLatestProvidersRequest,
+	stream api.Registry_GetLatestChannelEntriesThatProvideServer) error {
 	_, s, err := content(stream.Context())
 	if err != nil {
 		return err
@@ -206,7 +210,8 @@ func (registry) GetLatestChannelEntriesThatProvide(req *api.GetLatestProvidersRe
 	return send(entries, stream)
 }
 
-func (registry) GetDefaultBundleThatProvides(ctx context.Context, req *api.GetDefaultProviderRequest) (*api.Bundle, error) {
+func (registry) GetDefaultBundleThatProvides(ctx context.Context, req *api.GetDefaultProviderRequest) (*api.Bundle,
+	error) {
 	_, s, err := content(ctx)
 	if err != nil {
 		return nil, err
@@ -227,7 +232,8 @@ func (registry) GetDefaultBundleThatProvides(ctx context.Context, req *api.GetDe
 	case found != nil:
 		return s.single(found)
 	case anywhere:
-		return nil, fmt.Errorf("no entry found that provides group:%q version:%q kind:%q", req.GetGroup(), req.GetVersion(), req.GetKind())
+		return nil, fmt.Errorf("no entry found that provides group:%q version:%q kind:%q", req.GetGroup(),
+			req.GetVersion(), req.GetKind())
 	default:
 		return nil, noProvider(req.GetGroup(), req.GetVersion(), req.GetKind())
 	}
@@ -251,7 +257,8 @@ type experimental struct {
 	api.UnimplementedExperimentalRegistryServer
 }
 
-func (experimental) ExperimentalListPackageCustomSchemas(req *api.ExperimentalListPackageCustomSchemasRequest, stream api.ExperimentalRegistry_ExperimentalListPackageCustomSchemasServer) error {
+func (experimental) ExperimentalListPackageCustomSchemas(req *api.ExperimentalListPackageCustomSchemasRequest,
+	stream api.ExperimentalRegistry_ExperimentalListPackageCustomSchemasServer) error {
 	md, _ := metadata.FromIncomingContext(stream.Context())
 	acknowledged := slices.Contains(md.Get("x-acknowledge-experimental"), "true")
 	if acknowledged && req.GetSchema() == "" {

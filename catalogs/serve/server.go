@@ -1,8 +1,9 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package serve gives catalog views, and whole catalogs, to OLM: its registry gRPC API, with one port per view. Answers are
-// encoded once, when the content is set; a view's are kept in memory, and a whole catalog's in a file without a name.
+// Package serve gives catalog views, and whole catalogs, to OLM: its registry gRPC API, with one port per view. Answers
+// are encoded once, when the content is set; a view's are kept in memory, and a whole catalog's in a file without a
+// name.
 //
 // A view keeps its port for as long as it is served, because the port is part of a CatalogSource's address. When a
 // view's content changes, the connections to that view are dropped: OLM resolves anew as soon as a catalog's connection
@@ -104,8 +105,8 @@ func (s *Server) Set(key string, v view.View, preferredPort int) (addr string, c
 	return s.addr(created), true, nil
 }
 
-// SetCatalog serves a whole catalog under a key, as Set does a view. The catalog may be closed once the server is closed, or
-// other content was set.
+// SetCatalog serves a whole catalog under a key, as Set does a view. The catalog may be closed once the server is
+// closed, or other content was set.
 func (s *Server) SetCatalog(key string, c *Catalog, preferredPort int) (addr string, err error) {
 	s.mu.Lock()
 	current, served := s.slots[key]

@@ -29,7 +29,8 @@ import (
 // hop is a view of a package p in which next replaces installed.
 func hop(t *testing.T, installed, next string) view.View {
 	t.Helper()
-	p, err := catalogs.ReadPackage(catalogs.SingleFile("f", strings.NewReader(catalogtest.Graph("p", "1.0.0\n1.1.0 replaces 1.0.0\n1.2.0 replaces 1.1.0"))), "p")
+	p, err := catalogs.ReadPackage(catalogs.SingleFile("f",
+		strings.NewReader(catalogtest.Graph("p", "1.0.0\n1.1.0 replaces 1.0.0\n1.2.0 replaces 1.1.0"))), "p")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +266,8 @@ func BenchmarkSet(b *testing.B) {
 		if err := catalogtest.Write(&content, catalogtest.Options{Versions: 2, SchemaBytes: 100 << 10}); err != nil {
 			b.Fatal(err)
 		}
-		p, err := catalogs.ReadPackage(catalogs.SingleFile("f", strings.NewReader(content.String())), catalogtest.PackageName(0))
+		p, err := catalogs.ReadPackage(catalogs.SingleFile("f", strings.NewReader(content.String())),
+			catalogtest.PackageName(0))
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -177,5 +177,6 @@ func (c *storedChannel) entriesReplacing(b *storedBundle, name string) []*api.Ch
 }
 
 func (c *storedChannel) entry(b *storedBundle, replaces string) *api.ChannelEntry {
-	return &api.ChannelEntry{PackageName: b.pkg.info.GetName(), ChannelName: c.name, BundleName: b.Name, Replaces: replaces}
+	return &api.ChannelEntry{PackageName: b.pkg.info.GetName(), ChannelName: c.name, BundleName: b.Name,
+		Replaces: replaces}
 }

@@ -141,7 +141,8 @@ func (k Keys) verify(text []byte, hex string) error {
 		return errAnotherClaim
 	}
 	statement := &intoto.Statement{}
-	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(envelope.GetPayload(), statement); err != nil {
+	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(envelope.GetPayload(),
+		statement); err != nil {
 		return fmt.Errorf("decode statement: %w", err)
 	}
 	if statement.GetPredicateType() != PredicateType {

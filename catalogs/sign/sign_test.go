@@ -89,23 +89,32 @@ func TestVerify(t *testing.T) {
 		want    error
 		says    string
 	}{
-		"one signature":            {bundles: [][]byte{good}, keys: [][]byte{public}},
-		"by one of two keys":       {bundles: [][]byte{good}, keys: [][]byte{secondPublic, public}},
-		"Ed25519":                  {bundles: [][]byte{mustSign(t, second, digest)}, keys: [][]byte{secondPublic}},
-		"a bad one before a good":  {bundles: [][]byte{[]byte("{"), mustSign(t, second, digest), good}, keys: [][]byte{public}},
-		"none":                     {keys: [][]byte{public}, want: sign.ErrUnsigned},
-		"by another key":           {bundles: [][]byte{mustSign(t, second, digest)}, keys: [][]byte{public}, want: sign.ErrBadSignature, says: "another key"},
-		"of another image":         {bundles: [][]byte{mustSign(t, signer, other)}, keys: [][]byte{public}, want: sign.ErrBadSignature, says: "another image"},
-		"not JSON":                 {bundles: [][]byte{[]byte("rubbish")}, keys: [][]byte{public}, want: sign.ErrBadSignature, says: "decode"},
-		"too large":                {bundles: [][]byte{make([]byte, 2<<20)}, keys: [][]byte{public}, want: sign.ErrBadSignature, says: "larger"},
+		"one signature":      {bundles: [][]byte{good}, keys: [][]byte{public}},
+		"by one of two keys": {bundles: [][]byte{good}, keys: [][]byte{secondPublic, public}},
+		"Ed25519":            {bundles: [][]byte{mustSign(t, second, digest)}, keys: [][]byte{secondPublic}},
+		"a bad one before a good": {bundles: [][]byte{[]byte("{"), mustSign(t, second, digest), good},
+			keys: [][]byte{public}},
+		"none": {keys: [][]byte{public}, want: sign.ErrUnsigned},
+		"by another key": {bundles: [][]byte{mustSign(t, second, digest)}, keys: [][]byte{public},
+			want: sign.ErrBadSignature, says: "another key"},
+		"of another image": {bundles: [][]byte{mustSign(t, signer, other)}, keys: [][]byte{public},
+			want: sign.ErrBadSignature, says: "another image"},
+		"not JSON": {bundles: [][]byte{[]byte("rubbish")}, keys: [][]byte{public},
+			want: sign.ErrBadSignature, says: "decode"},
+		"too large": {bundles: [][]byte{make([]byte, 2<<20)}, keys: [][]byte{public},
+			want: sign.ErrBadSignature, says: "larger"},
 		"another claim altogether": {bundles: [][]byte{[]byte("{}")}, keys: [][]byte{public}, want: sign.ErrUnsigned},
 		"another predicate": {
-			bundles: [][]byte{edit(t, good, func(b *protobundle.Bundle) { swap(b, sign.PredicateType, "https://slsa.dev/provenance/v1") })},
-			keys:    [][]byte{public}, want: sign.ErrUnsigned,
+			bundles: [][]byte{edit(t, good, func(b *protobundle.Bundle) {
+				swap(b, sign.PredicateType,
+					"https://slsa.dev/provenance/v1")
+			})},
+			keys: [][]byte{public}, want: sign.ErrUnsigned,
 		},
 		"the digest was changed": {
-			bundles: [][]byte{edit(t, mustSign(t, signer, other), func(b *protobundle.Bundle) { swap(b, other[7:], digest[7:]) })},
-			keys:    [][]byte{public}, want: sign.ErrBadSignature, says: "does not match",
+			bundles: [][]byte{edit(t, mustSign(t, signer, other),
+				func(b *protobundle.Bundle) { swap(b, other[7:], digest[7:]) })},
+			keys: [][]byte{public}, want: sign.ErrBadSignature, says: "does not match",
 		},
 		"no signature within": {
 			bundles: [][]byte{edit(t, good, func(b *protobundle.Bundle) { b.GetDsseEnvelope().Signatures = nil })},
@@ -113,7 +122,8 @@ func TestVerify(t *testing.T) {
 		},
 		"many signatures within": {
 			bundles: [][]byte{edit(t, good, func(b *protobundle.Bundle) {
-				b.GetDsseEnvelope().Signatures = append(b.GetDsseEnvelope().Signatures, &protodsse.Signature{Sig: []byte("x")})
+				b.GetDsseEnvelope().Signatures = append(b.GetDsseEnvelope().Signatures,
+					&protodsse.Signature{Sig: []byte("x")})
 			})},
 			keys: [][]byte{public}, want: sign.ErrBadSignature, says: "2 signatures",
 		},
@@ -197,18 +207,20 @@ func TestPrivateKeys(t *testing.T) {
 		password func() ([]byte, error)
 		want     error
 	}{
-		"PKCS #8, P-384":            {text: pkcs8(ec)},
-		"PKCS #8, Ed25519":          {text: pkcs8(ed)},
-		"PKCS #8, RSA":              {text: pkcs8(rs)},
-		"SEC 1":                     {text: plainEC},
-		"encrypted":                 {text: pair.Private, password: password("secret")},
-		"encrypted, by old cosign":  {text: []byte(strings.ReplaceAll(string(pair.Private), "SIGSTORE", "COSIGN")), password: password("secret")},
+		"PKCS #8, P-384":   {text: pkcs8(ec)},
+		"PKCS #8, Ed25519": {text: pkcs8(ed)},
+		"PKCS #8, RSA":     {text: pkcs8(rs)},
+		"SEC 1":            {text: plainEC},
+		"encrypted":        {text: pair.Private, password: password("secret")},
+		"encrypted, by old cosign": {text: []byte(strings.ReplaceAll(string(pair.Private), "SIGSTORE", "COSIGN")),
+			password: password("secret")},
 		"encrypted, wrong password": {text: pair.Private, password: password("guess"), want: sign.ErrPassword},
 		"encrypted, no password":    {text: pair.Private, want: sign.ErrPassword},
-		"encrypted, nobody to ask":  {text: pair.Private, password: func() ([]byte, error) { return nil, errors.New("no terminal") }, want: sign.ErrPassword},
-		"the public half":           {text: pair.Public, want: sign.ErrBadKey},
-		"rubbish in PEM":            {text: encode("PRIVATE KEY", []byte("rubbish"), nil), want: sign.ErrBadKey},
-		"rubbish":                   {text: []byte("rubbish"), want: sign.ErrBadKey},
+		"encrypted, nobody to ask": {text: pair.Private,
+			password: func() ([]byte, error) { return nil, errors.New("no terminal") }, want: sign.ErrPassword},
+		"the public half": {text: pair.Public, want: sign.ErrBadKey},
+		"rubbish in PEM":  {text: encode("PRIVATE KEY", []byte("rubbish"), nil), want: sign.ErrBadKey},
+		"rubbish":         {text: []byte("rubbish"), want: sign.ErrBadKey},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -219,7 +231,8 @@ func TestPrivateKeys(t *testing.T) {
 			if err != nil {
 				return
 			}
-			if err := mustKeys(t, signer.PublicKey()).Verify([][]byte{mustSign(t, signer, digest)}, digest); err != nil {
+			if err := mustKeys(t, signer.PublicKey()).Verify([][]byte{mustSign(t, signer, digest)},
+				digest); err != nil {
 				t.Error(err)
 			}
 		})

@@ -15,7 +15,8 @@ import (
 // Where several would do it takes what is present on the cluster, else the first in OLM's order: packages by name, the
 // default channel first, and in a channel from the head downwards.
 func resolve(own []*part, others []*catalogs.Package, present []string) ([]*part, []string, error) {
-	r := &resolution{others: slices.Clone(others), present: present, needs: map[string][]catalogs.Requirement{}, chosen: map[string]*part{}}
+	r := &resolution{others: slices.Clone(others), present: present, needs: map[string][]catalogs.Requirement{},
+		chosen: map[string]*part{}}
 	slices.SortFunc(r.others, func(a, b *catalogs.Package) int { return cmp.Compare(a.Name, b.Name) })
 	r.own = own
 	unresolved := map[string]bool{}
@@ -92,7 +93,8 @@ func (r *resolution) candidate(pkg *catalogs.Package, needs []catalogs.Requireme
 	for _, c := range channelsInOrder(pkg) {
 		for _, name := range bundlesInOrder(c) {
 			b := pkg.Bundles[name]
-			if b == nil || slices.ContainsFunc(needs, func(n catalogs.Requirement) bool { return !n.SatisfiedBy(pkg.Name, b) }) {
+			if b == nil || slices.ContainsFunc(needs,
+				func(n catalogs.Requirement) bool { return !n.SatisfiedBy(pkg.Name, b) }) {
 				continue
 			}
 			p := &part{pkg: pkg, channel: c.Name, bundle: b}

@@ -62,8 +62,10 @@ func choose(parts []*part, limit int) (int, error) {
 func tooLarge(inlined []*part, total, limit int) error {
 	i := slices.IndexFunc(inlined, func(p *part) bool { return p.route == Inline })
 	p := inlined[i]
-	return fmt.Errorf("%w: bundle %q takes %d KiB of an InstallPlan, all bundles of this step take %d KiB, at most %d KiB fit: "+
-		"publish it with a bundle image, then OLM unpacks that instead", ErrBundleTooLarge, p.bundle.Name, p.size>>10, total>>10, limit>>10)
+	return fmt.Errorf("%w: bundle %q takes %d KiB of an InstallPlan, all bundles of this step take %d KiB, at most "+
+		"%d KiB fit: "+
+		"publish it with a bundle image, then OLM unpacks that instead", ErrBundleTooLarge, p.bundle.Name, p.size>>10,
+		total>>10, limit>>10)
 }
 
 // measure sets the size and a first choice of route.

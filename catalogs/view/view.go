@@ -1,8 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package view decides what one cluster gets to see of a catalog for one operator: the installed bundle, the next hop it
-// was admitted to, and what that needs. OLM can only install what it sees, so the view is what keeps a cluster from
+// Package view decides what one cluster gets to see of a catalog for one operator: the installed bundle, the next hop
+// it was admitted to, and what that needs. OLM can only install what it sees, so the view is what keeps a cluster from
 // moving past what a rollout has admitted.
 //
 // It is pure: packages of a catalog come in, a small catalog comes out. Package serve gives it to OLM.
@@ -182,20 +182,22 @@ func ownParts(in Input, c *catalogs.Channel) ([]*part, error) {
 		parts = append(parts, p)
 	}
 	if len(parts) == 0 {
-		return nil, fmt.Errorf("%w: package %q is neither installed nor admitted to any bundle", catalogs.ErrNoVersion, in.Package.Name)
+		return nil, fmt.Errorf("%w: package %q is neither installed nor admitted to any bundle", catalogs.ErrNoVersion,
+			in.Package.Name)
 	}
 	return parts, nil
 }
 
-// installedPart invents a stub for a bundle that has left the catalog: with its name and version in place OLM is content
-// with what is installed.
+// installedPart invents a stub for a bundle that has left the catalog: with its name and version in place OLM is
+// content with what is installed.
 func installedPart(in Input) (*part, error) {
 	if b, ok := in.Package.Bundles[in.Installed.Name]; ok {
 		return &part{pkg: in.Package, bundle: b}, nil
 	}
 	version, ok := in.Installed.SemVer()
 	if !ok {
-		return nil, fmt.Errorf("%w: installed bundle %q has left the catalog and its version is not known", catalogs.ErrNoVersion, in.Installed.Name)
+		return nil, fmt.Errorf("%w: installed bundle %q has left the catalog and its version is not known",
+			catalogs.ErrNoVersion, in.Installed.Name)
 	}
 	value, err := json.Marshal(map[string]string{"packageName": in.Package.Name, "version": version.String()})
 	if err != nil {

@@ -47,7 +47,8 @@ func shape(v view.View) []string {
 		for _, c := range p.Channels {
 			for _, e := range c.Entries {
 				b := p.Bundles[e.Name]
-				out = append(out, fmt.Sprintf("%s/%s %s<%s objects=%d image=%t", p.Name, c.Name, e.Name, e.Replaces, len(b.Objects), b.Image != ""))
+				out = append(out, fmt.Sprintf("%s/%s %s<%s objects=%d image=%t", p.Name, c.Name, e.Name, e.Replaces,
+					len(b.Objects), b.Image != ""))
 			}
 		}
 	}
@@ -71,13 +72,16 @@ func TestBuild(t *testing.T) {
 			admitted: []string{name(1)},
 		},
 		"next hop replaces what is installed, which is only a stub": {
-			in:       view.Input{Installed: catalogs.Installed{Name: name(0)}, Next: name(3)},
-			want:     []string{pkg + name(3) + "<" + name(0) + " objects=2 image=false", pkg + name(0) + "< objects=0 image=false"},
+			in: view.Input{Installed: catalogs.Installed{Name: name(0)}, Next: name(3)},
+			want: []string{pkg + name(3) + "<" + name(0) + " objects=2 image=false", pkg + name(0) +
+				"< objects=0 image=false"},
 			admitted: []string{name(3)},
 		},
 		"the next hop is served in full while it is being installed": {
-			in:       view.Input{Installed: catalogs.Installed{Name: name(0)}, Next: name(3), Present: []string{name(0), name(3)}},
-			want:     []string{pkg + name(3) + "<" + name(0) + " objects=2 image=false", pkg + name(0) + "< objects=0 image=false"},
+			in: view.Input{Installed: catalogs.Installed{Name: name(0)}, Next: name(3),
+				Present: []string{name(0), name(3)}},
+			want: []string{pkg + name(3) + "<" + name(0) + " objects=2 image=false", pkg + name(0) +
+				"< objects=0 image=false"},
 			admitted: []string{name(3)},
 		},
 		"at rest the installed bundle can be put back": {
@@ -91,8 +95,9 @@ func TestBuild(t *testing.T) {
 			admitted: []string{name(2)},
 		},
 		"the older one may be next": {
-			in:       view.Input{Installed: catalogs.Installed{Name: name(2)}, Next: name(1)},
-			want:     []string{pkg + name(1) + "<" + name(2) + " objects=2 image=false", pkg + name(2) + "< objects=0 image=false"},
+			in: view.Input{Installed: catalogs.Installed{Name: name(2)}, Next: name(1)},
+			want: []string{pkg + name(1) + "<" + name(2) + " objects=2 image=false", pkg + name(2) +
+				"< objects=0 image=false"},
 			admitted: []string{name(1)},
 		},
 		"installed bundle has left the catalog": {
@@ -106,8 +111,9 @@ func TestBuild(t *testing.T) {
 		},
 		"too large to inline, but there is an image": {
 			size: 1200 * kib, images: true,
-			in:       view.Input{Installed: catalogs.Installed{Name: name(0)}, Next: name(1)},
-			want:     []string{pkg + name(1) + "<" + name(0) + " objects=1 image=true", pkg + name(0) + "< objects=0 image=true"},
+			in: view.Input{Installed: catalogs.Installed{Name: name(0)}, Next: name(1)},
+			want: []string{pkg + name(1) + "<" + name(0) + " objects=1 image=true", pkg + name(0) +
+				"< objects=0 image=true"},
 			admitted: []string{name(1)},
 		},
 		"small with an image is inlined": {
@@ -116,13 +122,18 @@ func TestBuild(t *testing.T) {
 			want:     []string{pkg + name(1) + "< objects=2 image=false"},
 			admitted: []string{name(1)},
 		},
-		"too large and no image":          {size: 1200 * kib, in: view.Input{Next: name(1)}, wantErr: view.ErrBundleTooLarge},
-		"a lower limit":                   {size: 50 * kib, in: view.Input{Next: name(1), MaxInline: 30 * kib}, wantErr: view.ErrBundleTooLarge},
-		"a higher limit is none":          {size: 1200 * kib, in: view.Input{Next: name(1), MaxInline: 100 << 20}, wantErr: view.ErrBundleTooLarge},
-		"unknown bundle":                  {in: view.Input{Next: "ghost"}, wantErr: catalogs.ErrNoVersion},
-		"unknown channel":                 {in: view.Input{Next: name(0), Channel: "fast"}, wantErr: catalogs.ErrNoChannel},
+		"too large and no image": {size: 1200 * kib, in: view.Input{Next: name(1)},
+			wantErr: view.ErrBundleTooLarge},
+		"a lower limit": {size: 50 * kib, in: view.Input{Next: name(1), MaxInline: 30 * kib},
+			wantErr: view.ErrBundleTooLarge},
+		"a higher limit is none": {size: 1200 * kib, in: view.Input{Next: name(1), MaxInline: 100 << 20},
+			wantErr: view.ErrBundleTooLarge},
+		"unknown bundle": {in: view.Input{Next: "ghost"}, wantErr: catalogs.ErrNoVersion},
+		"unknown channel": {in: view.Input{Next: name(0), Channel: "fast"},
+			wantErr: catalogs.ErrNoChannel},
 		"nothing installed, nothing next": {in: view.Input{}, wantErr: catalogs.ErrNoVersion},
-		"installed and gone, no version":  {in: view.Input{Installed: catalogs.Installed{Name: "gone"}}, wantErr: catalogs.ErrNoVersion},
+		"installed and gone, no version": {in: view.Input{Installed: catalogs.Installed{Name: "gone"}},
+			wantErr: catalogs.ErrNoVersion},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -197,10 +208,13 @@ func library(pkg string, gvk string, versions ...string) *catalogs.Package {
 	c := &catalogs.Channel{Name: "stable"}
 	previous := ""
 	for _, v := range versions {
-		b := &catalogs.Bundle{Name: pkg + ".v" + v, Version: semver.MustParse(v), Image: "registry.example.com/" + pkg + ":" + v}
+		b := &catalogs.Bundle{Name: pkg + ".v" + v, Version: semver.MustParse(v), Image: "registry.example.com/" + pkg +
+			":" + v}
 		b.Properties = []catalogs.Property{
-			{Type: catalogs.PropertyPackage, Value: json.RawMessage(fmt.Sprintf(`{"packageName":%q,"version":%q}`, pkg, v))},
-			{Type: catalogs.PropertyGVK, Value: json.RawMessage(fmt.Sprintf(`{"group":%q,"version":"v1","kind":"K"}`, gvk))},
+			{Type: catalogs.PropertyPackage, Value: json.RawMessage(fmt.Sprintf(`{"packageName":%q,"version":%q}`, pkg,
+				v))},
+			{Type: catalogs.PropertyGVK, Value: json.RawMessage(fmt.Sprintf(`{"group":%q,"version":"v1","kind":"K"}`,
+				gvk))},
 		}
 		p.Bundles[b.Name] = b
 		c.Entries = append(c.Entries, catalogs.Entry{Name: b.Name, Replaces: previous})
@@ -222,20 +236,28 @@ func TestDependencies(t *testing.T) {
 		admitted      []string
 	}{
 		"a package in a range: the highest that fits": {
-			kinds: []string{catalogs.PropertyPackageRequired}, values: []string{`{"packageName":"cert","versionRange":"<2.0.0"}`},
-			others: []*catalogs.Package{store(), cert()}, want: []string{"cert.v1.1.0"}, admitted: []string{"cert.v1.1.0", name(1)},
+			kinds:  []string{catalogs.PropertyPackageRequired},
+			values: []string{`{"packageName":"cert","versionRange":"<2.0.0"}`},
+			others: []*catalogs.Package{store(), cert()}, want: []string{"cert.v1.1.0"},
+			admitted: []string{"cert.v1.1.0", name(1)},
 		},
 		"an API: the head of its provider": {
-			kinds: []string{catalogs.PropertyGVKRequired}, values: []string{`{"group":"store.example.com","version":"v1","kind":"K"}`},
-			others: []*catalogs.Package{store(), cert()}, want: []string{"store.v3.1.0"}, admitted: []string{name(1), "store.v3.1.0"},
+			kinds:  []string{catalogs.PropertyGVKRequired},
+			values: []string{`{"group":"store.example.com","version":"v1","kind":"K"}`},
+			others: []*catalogs.Package{store(), cert()}, want: []string{"store.v3.1.0"},
+			admitted: []string{name(1), "store.v3.1.0"},
 		},
 		"what is present is kept": {
-			kinds: []string{catalogs.PropertyPackageRequired}, values: []string{`{"packageName":"cert","versionRange":">=1.0.0"}`},
-			others: []*catalogs.Package{cert()}, present: []string{"cert.v1.0.0"}, want: []string{"cert.v1.0.0"}, admitted: []string{name(1)},
+			kinds:  []string{catalogs.PropertyPackageRequired},
+			values: []string{`{"packageName":"cert","versionRange":">=1.0.0"}`},
+			others: []*catalogs.Package{cert()}, present: []string{"cert.v1.0.0"}, want: []string{"cert.v1.0.0"},
+			admitted: []string{name(1)},
 		},
 		"what is present but does not fit is replaced": {
-			kinds: []string{catalogs.PropertyPackageRequired}, values: []string{`{"packageName":"cert","versionRange":">=1.1.0 <2.0.0"}`},
-			others: []*catalogs.Package{cert()}, present: []string{"cert.v1.0.0"}, want: []string{"cert.v1.1.0<cert.v1.0.0", "cert.v1.0.0"},
+			kinds:  []string{catalogs.PropertyPackageRequired},
+			values: []string{`{"packageName":"cert","versionRange":">=1.1.0 <2.0.0"}`},
+			others: []*catalogs.Package{cert()}, present: []string{"cert.v1.0.0"},
+			want:     []string{"cert.v1.1.0<cert.v1.0.0", "cert.v1.0.0"},
 			admitted: []string{"cert.v1.1.0", name(1)},
 		},
 		"two needs of one package": {
@@ -244,20 +266,25 @@ func TestDependencies(t *testing.T) {
 				`{"group":"cert.example.com","version":"v1","kind":"K"}`,
 				`{"packageName":"cert","versionRange":"<1.1.0"}`,
 			},
-			others: []*catalogs.Package{cert()}, want: []string{"cert.v1.0.0"}, admitted: []string{"cert.v1.0.0", name(1)},
+			others: []*catalogs.Package{cert()}, want: []string{"cert.v1.0.0"},
+			admitted: []string{"cert.v1.0.0", name(1)},
 		},
 		"a constraint with alternatives": {
 			kinds:  []string{catalogs.PropertyConstraint},
 			values: []string{`{"failureMessage":"m","any":{"constraints":[{"package":{"packageName":"ghost","versionRange":">=0.0.0"}},{"package":{"packageName":"store","versionRange":"<3.1.0"}}]}}`},
-			others: []*catalogs.Package{cert(), store()}, want: []string{"store.v3.0.0"}, admitted: []string{name(1), "store.v3.0.0"},
+			others: []*catalogs.Package{cert(), store()}, want: []string{"store.v3.0.0"},
+			admitted: []string{name(1), "store.v3.0.0"},
 		},
 		"a need of its own": {
-			kinds: []string{catalogs.PropertyGVKRequired}, values: []string{`{"group":"operator-000.example.com","version":"v1","kind":"Thing"}`},
+			kinds:    []string{catalogs.PropertyGVKRequired},
+			values:   []string{`{"group":"operator-000.example.com","version":"v1","kind":"Thing"}`},
 			admitted: []string{name(1)},
 		},
 		"nothing satisfies it": {
-			kinds: []string{catalogs.PropertyPackageRequired}, values: []string{`{"packageName":"cert","versionRange":">=9.0.0"}`},
-			others: []*catalogs.Package{cert()}, unresolved: []string{"package cert in >=9.0.0"}, admitted: []string{name(1)},
+			kinds:  []string{catalogs.PropertyPackageRequired},
+			values: []string{`{"packageName":"cert","versionRange":">=9.0.0"}`},
+			others: []*catalogs.Package{cert()}, unresolved: []string{"package cert in >=9.0.0"},
+			admitted: []string{name(1)},
 		},
 	}
 	for label, tc := range tests {
@@ -296,9 +323,11 @@ func TestDependenciesOfDependencies(t *testing.T) {
 	p := operator(t, 0, false)
 	cert, store := library("cert", "cert.example.com", "1.0.0"), library("store", "store.example.com", "3.0.0")
 	needs(t, p.Bundles[name(1)], catalogs.PropertyPackageRequired, `{"packageName":"cert","versionRange":">=1.0.0"}`)
-	needs(t, cert.Bundles["cert.v1.0.0"], catalogs.PropertyGVKRequired, `{"group":"store.example.com","version":"v1","kind":"K"}`)
+	needs(t, cert.Bundles["cert.v1.0.0"], catalogs.PropertyGVKRequired,
+		`{"group":"store.example.com","version":"v1","kind":"K"}`)
 	// A circle of needs must end.
-	needs(t, store.Bundles["store.v3.0.0"], catalogs.PropertyPackageRequired, `{"packageName":"cert","versionRange":">=1.0.0"}`)
+	needs(t, store.Bundles["store.v3.0.0"], catalogs.PropertyPackageRequired,
+		`{"packageName":"cert","versionRange":">=1.0.0"}`)
 	v, err := view.Build(view.Input{Package: p, Next: name(1), Others: []*catalogs.Package{cert, store}})
 	if err != nil {
 		t.Fatal(err)

@@ -83,19 +83,28 @@ func command() *cobra.Command {
 	fs := c.Flags()
 	fs.StringVar(&f.cluster, "cluster", "", "name of this cluster's FleetCluster on the hub (required)")
 	fs.StringVar(&f.namespace, "namespace", "", "this cluster's namespace on the hub (default: bellwether-<cluster>)")
-	fs.StringVar(&f.hubKubeconfig, "hub-kubeconfig", "", "kubeconfig file that reaches the hub as this cluster's agent (required)")
-	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file of the fleet cluster (default: $KUBECONFIG, or the pod's service account)")
-	fs.StringVar(&f.viewHost, "view-host", "", "host under which OLM reaches the catalog views (default: the address they listen on)")
-	fs.StringVar(&f.viewBind, "view-bind-address", "", "address that the catalog views listen on, without a port (default: all)")
+	fs.StringVar(&f.hubKubeconfig, "hub-kubeconfig", "",
+		"kubeconfig file that reaches the hub as this cluster's agent (required)")
+	fs.StringVar(&f.kubeconfig, "kubeconfig", "",
+		"kubeconfig file of the fleet cluster (default: $KUBECONFIG, or the pod's service account)")
+	fs.StringVar(&f.viewHost, "view-host", "",
+		"host under which OLM reaches the catalog views (default: the address they listen on)")
+	fs.StringVar(&f.viewBind, "view-bind-address", "",
+		"address that the catalog views listen on, without a port (default: all)")
 	fs.StringVar(&f.viewPort, "view-ports", "50100-50999", "ports for the catalog views, one for each operator")
-	fs.StringVar(&f.templates, "templates", "", "folder of templates that replace the built-in ones of the objects made on the cluster")
-	fs.StringVar(&f.cacheDir, "cache-dir", "", "folder that keeps catalogs that were pulled, so that a restart needs no registry")
+	fs.StringVar(&f.templates, "templates", "",
+		"folder of templates that replace the built-in ones of the objects made on the cluster")
+	fs.StringVar(&f.cacheDir, "cache-dir", "",
+		"folder that keeps catalogs that were pulled, so that a restart needs no registry")
 	fs.StringVar(&f.metricsAddr, "metrics-bind-address", ":8080", "address of the metrics endpoint; 0 switches it off")
 	fs.StringVar(&f.healthAddr, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
 	fs.DurationVar(&f.leaseEvery, "lease-renew-interval", 10*time.Second, "how often the Lease on the hub is renewed")
-	fs.DurationVar(&f.leaseFor, "lease-duration", 40*time.Second, "how long the hub may wait for a renewal before the cluster counts as offline")
-	fs.DurationVar(&f.countEvery, "count-operands-every", time.Minute, "how often the operators' custom resources are counted, for their metrics")
-	fs.StringToStringVar(&f.monitorLabels, "monitor-labels", nil, "labels, as key=value, of the PodMonitors that OperatorSLOs ask for, by which a Prometheus selects them")
+	fs.DurationVar(&f.leaseFor, "lease-duration", 40*time.Second,
+		"how long the hub may wait for a renewal before the cluster counts as offline")
+	fs.DurationVar(&f.countEvery, "count-operands-every", time.Minute,
+		"how often the operators' custom resources are counted, for their metrics")
+	fs.StringToStringVar(&f.monitorLabels, "monitor-labels", nil,
+		"labels, as key=value, of the PodMonitors that OperatorSLOs ask for, by which a Prometheus selects them")
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "log every action")
 	_ = c.MarkFlagRequired("cluster")
 	_ = c.MarkFlagRequired("hub-kubeconfig")
@@ -131,8 +140,10 @@ func run(ctx context.Context, f flags) error {
 	defer views.Close()
 	holder, _ := os.Hostname()
 	if err := controllers.AddAgent(hub, local, controllers.AgentOptions{
-		Cluster: f.cluster, Namespace: f.namespace, Holder: holder, Version: version, LeaseEvery: f.leaseEvery, LeaseFor: f.leaseFor, CountEvery: f.countEvery, MonitorLabels: f.monitorLabels,
-		Catalogs: load.New(oci.NewClient(oci.Options{CacheDir: f.cacheDir}), load.Options{MaxBytes: 4 << 20}), Views: views, Templates: set,
+		Cluster: f.cluster, Namespace: f.namespace, Holder: holder, Version: version, LeaseEvery: f.leaseEvery,
+		LeaseFor: f.leaseFor, CountEvery: f.countEvery, MonitorLabels: f.monitorLabels,
+		Catalogs: load.New(oci.NewClient(oci.Options{CacheDir: f.cacheDir}), load.Options{MaxBytes: 4 << 20}),
+		Views:    views, Templates: set,
 	}); err != nil {
 		return err
 	}

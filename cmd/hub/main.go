@@ -58,24 +58,34 @@ func command() *cobra.Command {
 		RunE:          func(c *cobra.Command, _ []string) error { return run(c.Context(), f) },
 	}
 	fs := c.Flags()
-	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file of the hub's cluster (default: $KUBECONFIG, or the pod's service account)")
+	fs.StringVar(&f.kubeconfig, "kubeconfig", "",
+		"kubeconfig file of the hub's cluster (default: $KUBECONFIG, or the pod's service account)")
 	fs.StringVar(&f.metricsAddr, "metrics-bind-address", ":8080", "address of the metrics endpoint; 0 switches it off")
 	fs.StringVar(&f.healthAddr, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
 	fs.BoolVar(&f.leaderElect, "leader-elect", true, "let one of several replicas lead")
-	fs.StringVar(&f.electionNamespace, "leader-election-namespace", "", "namespace of the Lease that replicas agree through (default: the pod's)")
-	fs.DurationVar(&f.electionLease, "leader-election-lease-duration", 15*time.Second, "how long replicas wait for a leader that fell silent")
-	fs.DurationVar(&f.leaseGrace, "lease-grace", 0, "how long an agent may be silent beyond the duration that its Lease names")
+	fs.StringVar(&f.electionNamespace, "leader-election-namespace", "",
+		"namespace of the Lease that replicas agree through (default: the pod's)")
+	fs.DurationVar(&f.electionLease, "leader-election-lease-duration", 15*time.Second,
+		"how long replicas wait for a leader that fell silent")
+	fs.DurationVar(&f.leaseGrace, "lease-grace", 0,
+		"how long an agent may be silent beyond the duration that its Lease names")
 	fs.StringVar(&f.cacheDir, "cache-dir", "", "folder that keeps catalogs that were pulled")
 	fs.IntVar(&f.concurrency, "max-concurrent-reconciles", 8, "objects of one kind that are reconciled at a time")
 	fs.Float32Var(&f.qps, "kube-api-qps", 200, "requests a second to the API server")
 	fs.IntVar(&f.burst, "kube-api-burst", 400, "requests to the API server in a burst")
-	fs.StringVar(&f.slo.Namespace, "rules-namespace", "", "namespace that rules for Prometheus are written to (default: that of the leader election, or "+slo.DefaultNamespace+")")
-	fs.StringToStringVar(&f.slo.Labels, "rules-labels", nil, "labels of PrometheusRule objects, as in release=prometheus, by which Prometheus selects them")
+	fs.StringVar(&f.slo.Namespace, "rules-namespace", "",
+		"namespace that rules for Prometheus are written to (default: that of the leader election, or "+slo.DefaultNamespace+")")
+	fs.StringToStringVar(&f.slo.Labels, "rules-labels", nil,
+		"labels of PrometheusRule objects, as in release=prometheus, by which Prometheus selects them")
 	fs.StringVar(&f.slo.RunbookURL, "runbook-url", "", "URL of a runbook that alerts link to; #SLI is added")
-	fs.StringVar(&f.slo.DashboardURL, "dashboard-url", "", "URL of a dashboard that alerts link to; its variables are added")
-	fs.StringVar(&f.slo.Prometheus.URL, "prometheus-url", "", "Prometheus to ask whether the rules are evaluated, as in http://prometheus.monitoring:9090; empty: nobody is asked")
+	fs.StringVar(&f.slo.DashboardURL, "dashboard-url", "",
+		"URL of a dashboard that alerts link to; its variables are added")
+	fs.StringVar(&f.slo.Prometheus.URL, "prometheus-url", "",
+		"Prometheus to ask whether the rules are evaluated, as in http://prometheus.monitoring:9090; empty: nobody "+
+			"is asked")
 	fs.StringVar(&f.slo.Prometheus.TokenFile, "prometheus-token-file", "", "file with the bearer token for Prometheus")
-	fs.StringVar(&f.slo.Prometheus.CAFile, "prometheus-ca-file", "", "file with the certificates that Prometheus's is signed by")
+	fs.StringVar(&f.slo.Prometheus.CAFile, "prometheus-ca-file", "",
+		"file with the certificates that Prometheus's is signed by")
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "log every action")
 	return c
 }

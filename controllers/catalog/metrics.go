@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/alerts/series"
+	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
-	"github.com/bellwether-dev/bellwether/apis/conditions"
 )
 
 var (
@@ -38,7 +38,8 @@ func collect(ctx context.Context, cache client.Reader, out chan<- prometheus.Met
 	for i := range catalogs.Items {
 		c := &catalogs.Items[i]
 		gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
-			out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, append([]string{c.Namespace, c.Name}, labels...)...)
+			out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value,
+				append([]string{c.Namespace, c.Name}, labels...)...)
 		}
 		ready := 0.0
 		if conditions.IsTrue(c.Status.Conditions, v1alpha1.ConditionReady) {

@@ -129,7 +129,8 @@ func inUse(catalog *v1alpha1.OperatorCatalog) v1alpha1.CatalogSource {
 // packages reads those that somebody uses. One that the catalog does not have, or
 // that contradicts itself, is left out: the summary tells of it. The error is the
 // first of the others.
-func (r *Reconciler) packages(ctx context.Context, users []plan.User, source v1alpha1.CatalogSource, digest string) (map[string]*catalogs.Package, error) {
+func (r *Reconciler) packages(ctx context.Context, users []plan.User, source v1alpha1.CatalogSource,
+	digest string) (map[string]*catalogs.Package, error) {
 	out := map[string]*catalogs.Package{}
 	var first error
 	for _, u := range users {
@@ -151,7 +152,8 @@ func (r *Reconciler) packages(ctx context.Context, users []plan.User, source v1a
 // users are the ManagedOperators of the catalog, with what their clusters run.
 func (r *Reconciler) users(ctx context.Context, catalog *v1alpha1.OperatorCatalog) ([]plan.User, error) {
 	var operators v1alpha1.ManagedOperatorList
-	if err := r.Client.List(ctx, &operators, client.InNamespace(catalog.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, &operators, client.InNamespace(catalog.Namespace),
+		client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list ManagedOperators: %w", err)
 	}
 	var users []plan.User
@@ -167,7 +169,8 @@ func (r *Reconciler) users(ctx context.Context, catalog *v1alpha1.OperatorCatalo
 		}
 		user := plan.User{Package: o.Spec.Package, Channel: o.Spec.Channel}
 		for j := range installs.Items {
-			user.Installs = append(user.Installs, plan.Install{Cluster: installs.Items[j].Spec.Cluster, Installed: installed(&installs.Items[j])})
+			user.Installs = append(user.Installs, plan.Install{Cluster: installs.Items[j].Spec.Cluster,
+				Installed: installed(&installs.Items[j])})
 		}
 		users = append(users, user)
 	}

@@ -34,7 +34,8 @@ func Add(mgr ctrl.Manager, source Source, concurrency int) error {
 	err := ctrl.NewControllerManagedBy(mgr).Named("catalog").
 		For(&v1alpha1.OperatorCatalog{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
-		Watches(&v1alpha1.ManagedOperator{}, later(ofOperator), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.ManagedOperator{}, later(ofOperator),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.OperatorInstall{}, later(r.ofInstall), builder.WithPredicates(installedChanged)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: max(concurrency, 1)}).
 		Complete(kit.Shell(mgr.GetClient(), recorder, r))
@@ -53,14 +54,17 @@ func later(catalog func(context.Context, client.Object) (client.ObjectKey, bool)
 		}
 	}
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		CreateFunc: func(ctx context.Context, e event.CreateEvent,
+			q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			enqueue(ctx, e.Object, q)
 		},
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent,
+			q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			enqueue(ctx, e.ObjectOld, q)
 			enqueue(ctx, e.ObjectNew, q)
 		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent,
+			q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			enqueue(ctx, e.Object, q)
 		},
 	}

@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/apis/conditions"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
 // leaseReader is an API server that holds one Lease, or a cache of it.
@@ -42,7 +42,8 @@ func TestObserveLease(t *testing.T) {
 	seconds := int32(40)
 	leaseAt := func(at time.Time) *coordinationv1.Lease {
 		version := strconv.FormatInt(at.Unix(), 10)
-		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}, Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: at}, LeaseDurationSeconds: &seconds}}
+		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version},
+			Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: at}, LeaseDurationSeconds: &seconds}}
 	}
 	online := &v1alpha1.FleetCluster{ObjectMeta: metav1.ObjectMeta{Name: "c"}}
 	conditions.Set(&online.Status.Conditions, 1, v1alpha1.ConditionOnline, true, v1alpha1.ReasonLeaseFresh, "")
@@ -66,9 +67,11 @@ func TestObserveLease(t *testing.T) {
 		liveReads int
 	}{
 		{"fresh: the cache will do", 0, func() {}, online, true, false, 0},
-		{"expired, but only in the cache", 50 * time.Second, func() { live.lease = leaseAt(start.Add(45 * time.Second)) }, online, true, false, 1},
+		{"expired, but only in the cache", 50 * time.Second,
+			func() { live.lease = leaseAt(start.Add(45 * time.Second)) }, online, true, false, 1},
 		{"the hub is blind", 100 * time.Second, func() { live.err = errors.New("no answer") }, online, false, true, 1},
-		{"and sees again: the agent has a whole period", 130 * time.Second, func() { live.err = nil }, online, true, false, 0},
+		{"and sees again: the agent has a whole period", 130 * time.Second, func() { live.err = nil }, online, true,
+			false, 0},
 		{"which it lets pass", 141 * time.Second, func() {}, online, false, false, 1},
 		{"an offline cluster costs no live read", 200 * time.Second, func() {}, offline, false, false, 0},
 	}
@@ -79,7 +82,8 @@ func TestObserveLease(t *testing.T) {
 			live.reads = 0
 			got, err := look(step.cluster)
 			if got != step.online || (err != nil) != step.wantErr || live.reads != step.liveReads {
-				t.Errorf("online %v, error %v, %d live reads; want %v, %v, %d", got, err, live.reads, step.online, step.wantErr, step.liveReads)
+				t.Errorf("online %v, error %v, %d live reads; want %v, %v, %d", got, err, live.reads, step.online,
+					step.wantErr, step.liveReads)
 			}
 		})
 	}

@@ -32,12 +32,14 @@ func TestLivenessTrustsOnlyWhatTheHubSaw(t *testing.T) {
 	}{
 		"a Lease found at start says nothing":  {[]sight{{renewed(agent), 0, false}}, time.Time{}},
 		"one found at start by who was online": {[]sight{{renewed(agent), 0, true}}, start},
-		"a renewal after the start":            {[]sight{{renewed(agent), 0, false}, {renewed(agent.Add(time.Second)), time.Second, false}}, start.Add(time.Second)},
+		"a renewal after the start": {[]sight{{renewed(agent), 0, false},
+			{renewed(agent.Add(time.Second)), time.Second, false}}, start.Add(time.Second)},
 		"the same renewal does not count twice": {
 			[]sight{{renewed(agent), 0, true}, {renewed(agent), time.Minute, true}}, start,
 		},
 		"a clock that goes back is a renewal as well": {
-			[]sight{{renewed(agent), 0, true}, {renewed(agent.Add(-time.Hour)), time.Minute, true}}, start.Add(time.Minute),
+			[]sight{{renewed(agent), 0, true}, {renewed(agent.Add(-time.Hour)), time.Minute, true}},
+			start.Add(time.Minute),
 		},
 		"a cache that lags is no renewal": {
 			[]sight{{renewed(agent, "9"), 0, true}, {renewed(agent.Add(-time.Second), "8"), time.Minute, true}}, start,

@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/alerts/series"
+	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
-	"github.com/bellwether-dev/bellwether/apis/conditions"
 )
 
 var (
@@ -62,7 +62,8 @@ func collect(ctx context.Context, cache client.Reader, out chan<- prometheus.Met
 }
 
 // collectHeartbeats reads the Leases: the hub's cache holds those of agents only.
-func collectHeartbeats(ctx context.Context, cache client.Reader, clusters *v1alpha1.FleetClusterList, gauge gaugeFunc) error {
+func collectHeartbeats(ctx context.Context, cache client.Reader, clusters *v1alpha1.FleetClusterList,
+	gauge gaugeFunc) error {
 	var leases coordinationv1.LeaseList
 	if err := cache.List(ctx, &leases, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list Leases: %w", err)

@@ -19,10 +19,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/fleet/plan"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
-	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/rollouts/removal"
 )
 
@@ -127,7 +127,8 @@ func (r *Reconciler) observeOperators(ctx context.Context, namespace string) ([]
 	for i := range installs.Items {
 		install := &installs.Items[i]
 		operators = append(operators, plan.Operator{
-			Install: removal.Observe(install), Ready: conditions.IsTrue(install.Status.Conditions, v1alpha1.ConditionReady),
+			Install: removal.Observe(install), Ready: conditions.IsTrue(install.Status.Conditions,
+				v1alpha1.ConditionReady),
 		})
 	}
 	return operators, nil
@@ -149,7 +150,8 @@ func (r *Reconciler) observeLease(ctx context.Context, cluster *v1alpha1.FleetCl
 	return live, err
 }
 
-func (r *Reconciler) readLease(ctx context.Context, from client.Reader, cluster string, wasOnline bool) (plan.Lease, error) {
+func (r *Reconciler) readLease(ctx context.Context, from client.Reader, cluster string, wasOnline bool) (plan.Lease,
+	error) {
 	var lease coordinationv1.Lease
 	key := client.ObjectKey{Namespace: v1alpha1.ClusterNamespace(cluster), Name: v1alpha1.LeaseName}
 	switch err := from.Get(ctx, key, &lease); {
@@ -160,7 +162,8 @@ func (r *Reconciler) readLease(ctx context.Context, from client.Reader, cluster 
 		return plan.Lease{}, fmt.Errorf("read Lease: %w", err)
 	}
 	return plan.Lease{
-		Found: true, SeenAt: r.alive.observe(cluster, &lease, r.Now(), wasOnline), Duration: leaseDuration(&lease) + r.Grace,
+		Found: true, SeenAt: r.alive.observe(cluster, &lease, r.Now(), wasOnline), Duration: leaseDuration(&lease) +
+			r.Grace,
 		Versions: v1alpha1.ClusterVersions{
 			Agent:      lease.Annotations[v1alpha1.AnnotationAgentVersion],
 			Kubernetes: lease.Annotations[v1alpha1.AnnotationKubernetesVersion],
@@ -184,7 +187,8 @@ func leaseDuration(lease *coordinationv1.Lease) time.Duration {
 	return min(max(time.Duration(*lease.Spec.LeaseDurationSeconds)*time.Second, minLease), maxLease)
 }
 
-func (r *Reconciler) apply(ctx context.Context, cluster *v1alpha1.FleetCluster, seen observation, next plan.Decision) error {
+func (r *Reconciler) apply(ctx context.Context, cluster *v1alpha1.FleetCluster, seen observation,
+	next plan.Decision) error {
 	for _, action := range next.Actions {
 		if err := r.act(ctx, cluster, seen, action); err != nil {
 			return fmt.Errorf("carry out %s: %w", action, err)
@@ -193,7 +197,8 @@ func (r *Reconciler) apply(ctx context.Context, cluster *v1alpha1.FleetCluster, 
 	return kit.Remove(ctx, r.Client, next.Removals)
 }
 
-func (r *Reconciler) act(ctx context.Context, cluster *v1alpha1.FleetCluster, seen observation, action plan.Action) error {
+func (r *Reconciler) act(ctx context.Context, cluster *v1alpha1.FleetCluster, seen observation,
+	action plan.Action) error {
 	switch action {
 	case plan.AddFinalizer:
 		return kit.AddFinalizer(ctx, r.Client, cluster, v1alpha1.FinalizerHub)

@@ -26,10 +26,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/fleet/plan"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
-	"github.com/bellwether-dev/bellwether/apis/conditions"
 )
 
 // Options of the controller.

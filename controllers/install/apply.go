@@ -61,7 +61,8 @@ func (r *Reconciler) act(ctx context.Context, oi *v1alpha1.OperatorInstall, s *s
 		if !ok {
 			return nil // its template does not render; the status says so
 		}
-		return r.Local.Apply(ctx, client.ApplyConfigurationFromUnstructured(rendered), fieldOwner, client.ForceOwnership)
+		return r.Local.Apply(ctx, client.ApplyConfigurationFromUnstructured(rendered), fieldOwner,
+			client.ForceOwnership)
 	case plan.Approve:
 		return r.approve(ctx, s, action)
 	case plan.Delete:
@@ -93,7 +94,8 @@ func (s *seen) observed(action plan.Action) client.Object {
 func (s *seen) servedPort() int {
 	for action, object := range s.live {
 		source, ok := object.(*unstructured.Unstructured)
-		if action.Kind != plan.KindCatalogSource || !ok || s.Cluster.CatalogSource == nil || action.Name != s.Cluster.CatalogSource.Name {
+		if action.Kind != plan.KindCatalogSource || !ok || s.Cluster.CatalogSource == nil ||
+			action.Name != s.Cluster.CatalogSource.Name {
 			continue
 		}
 		address, _, _ := unstructured.NestedString(source.Object, "spec", "address")
@@ -113,7 +115,8 @@ func (r *Reconciler) approve(ctx context.Context, s *seen, action plan.Action) e
 	if !ok {
 		return nil
 	}
-	log.FromContext(ctx).Info("Approving the InstallPlan", "plan", observed.Name, "namespace", observed.Namespace, "csvs", observed.Spec.ClusterServiceVersionNames)
+	log.FromContext(ctx).Info("Approving the InstallPlan", "plan", observed.Name, "namespace", observed.Namespace,
+		"csvs", observed.Spec.ClusterServiceVersionNames)
 	patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q,"annotations":{%q:"%d"}},"spec":{"approved":true}}`,
 		observed.ResourceVersion, v1alpha1.AnnotationRevision, s.Install.Spec.Admission.Revision)
 	return r.Local.Patch(ctx, observed.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), fieldOwner)
@@ -123,8 +126,9 @@ func (r *Reconciler) approve(ctx context.Context, s *seen, action plan.Action) e
 // are done already stay done.
 func (r *Reconciler) retry(ctx context.Context, s *seen, action plan.Action) error {
 	log.FromContext(ctx).Info("Retrying the InstallPlan", "plan", action.Name, "namespace", s.data.Namespace)
-	return r.patchStatus(ctx, s.observed(action), fmt.Sprintf(`"phase":%q,"message":null,"startTime":null,"conditions":null`,
-		operatorsv1alpha1.InstallPlanPhaseInstalling))
+	return r.patchStatus(ctx, s.observed(action),
+		fmt.Sprintf(`"phase":%q,"message":null,"startTime":null,"conditions":null`,
+			operatorsv1alpha1.InstallPlanPhaseInstalling))
 }
 
 // adopt writes into the Subscription's status what OLM would have written had
@@ -132,8 +136,9 @@ func (r *Reconciler) retry(ctx context.Context, s *seen, action plan.Action) err
 func (r *Reconciler) adopt(ctx context.Context, s *seen, action plan.Action) error {
 	log.FromContext(ctx).Info("Adopting the ClusterServiceVersion", "name", action.Name, "namespace", s.data.Namespace)
 	sub := s.live[plan.Action{Kind: plan.KindSubscription, Name: s.data.Package}]
-	return r.patchStatus(ctx, sub, fmt.Sprintf(`"currentCSV":%[1]q,"installedCSV":%[1]q,"state":%[2]q,"lastUpdated":%[3]q`,
-		action.Name, operatorsv1alpha1.SubscriptionStateAtLatest, s.Now.UTC().Format(time.RFC3339)))
+	return r.patchStatus(ctx, sub,
+		fmt.Sprintf(`"currentCSV":%[1]q,"installedCSV":%[1]q,"state":%[2]q,"lastUpdated":%[3]q`,
+			action.Name, operatorsv1alpha1.SubscriptionStateAtLatest, s.Now.UTC().Format(time.RFC3339)))
 }
 
 // reset takes the Subscription back to what is installed. OLM resolves at once,
@@ -144,15 +149,17 @@ func (r *Reconciler) reset(ctx context.Context, s *seen, action plan.Action) err
 	if csv, ok := s.Cluster.Installed(); ok {
 		current = strconv.Quote(csv.Name)
 	}
-	return r.patchStatus(ctx, s.observed(action), `"installPlanRef":null,"installplan":null,"state":null,"currentCSV":`+current)
+	return r.patchStatus(ctx, s.observed(action),
+		`"installPlanRef":null,"installplan":null,"state":null,"currentCSV":`+current)
 }
 
 // revive lets OLM look at a CSV anew; what it made is there, so it is Succeeded
 // again in a moment.
 func (r *Reconciler) revive(ctx context.Context, s *seen, action plan.Action) error {
 	log.FromContext(ctx).Info("Reviving the ClusterServiceVersion", "name", action.Name, "namespace", s.data.Namespace)
-	return r.patchStatus(ctx, s.observed(action), fmt.Sprintf(`"phase":%q,"reason":%q,"message":"what was to replace it is gone"`,
-		operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVReasonRequirementsUnknown))
+	return r.patchStatus(ctx, s.observed(action),
+		fmt.Sprintf(`"phase":%q,"reason":%q,"message":"what was to replace it is gone"`,
+			operatorsv1alpha1.CSVPhasePending, operatorsv1alpha1.CSVReasonRequirementsUnknown))
 }
 
 // patchStatus changes fields of an object's status, if the object is as it was
@@ -180,8 +187,10 @@ func (r *Reconciler) abandon(ctx context.Context, s *seen, action plan.Action) e
 	if !ok {
 		return nil
 	}
-	log.FromContext(ctx).Info("Abandoning the ClusterServiceVersion", "name", observed.Name, "namespace", observed.Namespace, "phase", observed.Status.Phase)
-	patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"spec":{"install":{"strategy":%q}}}`, observed.ResourceVersion, strategyAbandoned)
+	log.FromContext(ctx).Info("Abandoning the ClusterServiceVersion", "name", observed.Name, "namespace",
+		observed.Namespace, "phase", observed.Status.Phase)
+	patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"spec":{"install":{"strategy":%q}}}`,
+		observed.ResourceVersion, strategyAbandoned)
 	return r.Local.Patch(ctx, observed.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), fieldOwner)
 }
 
@@ -191,7 +200,8 @@ func (r *Reconciler) remove(ctx context.Context, s *seen, action plan.Action) er
 	if observed == nil {
 		return nil
 	}
-	log.FromContext(ctx).Info("Deleting", "kind", action.Kind, "name", action.Name, "namespace", observed.GetNamespace())
+	log.FromContext(ctx).Info("Deleting", "kind", action.Kind, "name", action.Name, "namespace",
+		observed.GetNamespace())
 	uid := observed.GetUID()
 	return client.IgnoreNotFound(r.Local.Delete(ctx, observed, client.Preconditions{UID: &uid}))
 }

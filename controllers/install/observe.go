@@ -49,7 +49,8 @@ func (r *Reconciler) observe(ctx context.Context, oi *v1alpha1.OperatorInstall) 
 		return s, nil
 	}
 	for _, read := range []func(context.Context, *seen) error{
-		r.observeOperatorGroups, r.observeCatalogSource, r.observeSubscriptions, r.observeInstallPlans, r.observeCSVs, r.observeDeployments,
+		r.observeOperatorGroups, r.observeCatalogSource, r.observeSubscriptions, r.observeInstallPlans, r.observeCSVs,
+		r.observeDeployments,
 	} {
 		if err := read(ctx, s); err != nil {
 			return nil, err
@@ -66,8 +67,9 @@ func dataFor(oi *v1alpha1.OperatorInstall, address string) templates.Data {
 	release := oi.Spec.Admission.Release
 	return templates.Data{
 		Cluster: oi.Spec.Cluster, Operator: oi.Spec.Operator.Name, OperatorNamespace: oi.Spec.Operator.Namespace,
-		Namespace: release.TargetNamespace(), Package: release.Package, Channel: release.Channel, Version: release.Version,
-		Mode: release.Install.Mode, Config: release.Install.Config, ViewAddress: address,
+		Namespace: release.TargetNamespace(), Package: release.Package, Channel: release.Channel,
+		Version: release.Version,
+		Mode:    release.Install.Mode, Config: release.Install.Config, ViewAddress: address,
 	}
 }
 
@@ -76,7 +78,8 @@ func dataFor(oi *v1alpha1.OperatorInstall, address string) templates.Data {
 func (r *Reconciler) sync(s *seen, kind string, live *unstructured.Unstructured) bool {
 	rendered, err := r.Templates.Render(kind, s.data)
 	if err != nil {
-		s.Offer.Problem = &plan.Problem{Reason: v1alpha1.ReasonTemplateInvalid, Message: err.Error() + ". Correct the agent's template."}
+		s.Offer.Problem = &plan.Problem{Reason: v1alpha1.ReasonTemplateInvalid, Message: err.Error() +
+			". Correct the agent's template."}
 		return true
 	}
 	s.rendered[kind] = rendered
@@ -163,7 +166,8 @@ func (r *Reconciler) observeCatalogSource(ctx context.Context, s *seen) error {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, &source); err != nil {
 			return fmt.Errorf("read CatalogSource: %w", err)
 		}
-		observed := &plan.CatalogSource{Name: source.Name, Managed: managed(live), InSync: r.sync(s, plan.KindCatalogSource, live)}
+		observed := &plan.CatalogSource{Name: source.Name, Managed: managed(live),
+			InSync: r.sync(s, plan.KindCatalogSource, live)}
 		if state := source.Status.GRPCConnectionState; state != nil && state.Address == source.Spec.Address {
 			observed.State = state.LastObservedState
 		}
@@ -282,7 +286,8 @@ func failure(p *operatorsv1alpha1.InstallPlan) (time.Time, string) {
 		if step.Status == operatorsv1alpha1.StepStatusPresent || step.Status == operatorsv1alpha1.StepStatusCreated {
 			continue
 		}
-		return at, fmt.Sprintf("at the step %s %s of %s: %s", step.Resource.Kind, step.Resource.Name, step.Resolving, why)
+		return at, fmt.Sprintf("at the step %s %s of %s: %s", step.Resource.Kind, step.Resource.Name, step.Resolving,
+			why)
 	}
 	return at, "because " + why
 }
@@ -321,7 +326,8 @@ func (r *Reconciler) confirmCSV(ctx context.Context, s *seen) error {
 func (s *seen) addCSV(live *operatorsv1alpha1.ClusterServiceVersion) {
 	_, ours := live.Labels[componentLabel(s.data.Package, s.data.Namespace)]
 	observed := plan.CSV{
-		Name: live.Name, Version: live.Spec.Version.String(), Phase: string(live.Status.Phase), Reason: string(live.Status.Reason),
+		Name: live.Name, Version: live.Spec.Version.String(), Phase: string(live.Status.Phase),
+		Reason:  string(live.Status.Reason),
 		Message: live.Status.Message, Replaces: live.Spec.Replaces, Created: live.CreationTimestamp.Time,
 		Deleting: !live.DeletionTimestamp.IsZero(), Ours: ours, Missing: missing(live),
 	}
@@ -385,7 +391,8 @@ func (r *Reconciler) observeDeployments(ctx context.Context, s *seen) error {
 		}
 		s.Cluster.Deployments = append(s.Cluster.Deployments, plan.Deployment{
 			Name: live.Name, Unavailable: max(wanted-live.Status.AvailableReplicas, 0),
-			Configured: live.Status.ObservedGeneration >= live.Generation && configured(live.Spec.Template.Spec, s.data.Config),
+			Configured: live.Status.ObservedGeneration >= live.Generation &&
+				configured(live.Spec.Template.Spec, s.data.Config),
 		})
 	}
 	slices.SortFunc(s.Cluster.Deployments, func(a, b plan.Deployment) int { return strings.Compare(a.Name, b.Name) })

@@ -72,7 +72,8 @@ func (r *Reconciler) occupant(ctx context.Context, namespace string, kind schema
 		return "", err
 	}
 	for _, item := range list.Items {
-		if !slices.Contains(everywhere, item.Name) && len(item.OwnerReferences) == 0 && item.Labels[labelOLMOwner] == "" {
+		if !slices.Contains(everywhere, item.Name) && len(item.OwnerReferences) == 0 &&
+			item.Labels[labelOLMOwner] == "" {
 			return item.Name, nil
 		}
 	}

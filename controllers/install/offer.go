@@ -14,12 +14,12 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/catalogs/blocks"
 	"github.com/bellwether-dev/bellwether/catalogs/load"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
+	"github.com/bellwether-dev/bellwether/catalogs/reasons"
 	"github.com/bellwether-dev/bellwether/catalogs/view"
 	"github.com/bellwether-dev/bellwether/controllers/install/plan"
-	"github.com/bellwether-dev/bellwether/catalogs/blocks"
-	"github.com/bellwether-dev/bellwether/catalogs/reasons"
 )
 
 // offer works out the way to the admitted release and the view of its next hop.
@@ -112,9 +112,11 @@ func blockedTarget(good *catalogs.Package, release v1alpha1.Release, installed c
 	case !blocked:
 		return ""
 	case installed.Name == release.Bundle:
-		return fmt.Sprintf("Version %s is blocked: %s. It stays until another version is admitted.", release.Version, reasonOf(b))
+		return fmt.Sprintf("Version %s is blocked: %s. It stays until another version is admitted.", release.Version,
+			reasonOf(b))
 	default:
-		return fmt.Sprintf("Version %s, which was admitted, is blocked: %s. Nothing is changed until another version is admitted, or the block is lifted.",
+		return fmt.Sprintf("Version %s, which was admitted, is blocked: %s. Nothing is changed until another version "+
+			"is admitted, or the block is lifted.",
 			release.Version, reasonOf(b))
 	}
 }
@@ -126,7 +128,8 @@ func blockedOrigin(good *catalogs.Package, release v1alpha1.Release, installed c
 	if !blocked {
 		return ""
 	}
-	return fmt.Sprintf("Version %s, which runs, is blocked: %s. Nothing leads from it to %s: publish a newer version, or go back by hand.",
+	return fmt.Sprintf("Version %s, which runs, is blocked: %s. Nothing leads from it to %s: publish a newer "+
+		"version, or go back by hand.",
 		cmp.Or(installed.Version, installed.Name), reasonOf(b), release.Version)
 }
 
@@ -159,7 +162,8 @@ type question struct {
 func ask(s *seen) question {
 	release := s.Install.Spec.Admission.Release
 	revision := s.Install.Spec.Admission.Revision
-	q := question{release: release.Hash(), digest: release.Catalog.Digest, advance: s.Cluster.MayAdvance(s.Now, revision)}
+	q := question{release: release.Hash(), digest: release.Catalog.Digest,
+		advance: s.Cluster.MayAdvance(s.Now, revision)}
 	q.keys, q.blocks = strings.Join(release.Catalog.PublicKeys, "\n"), fmt.Sprintf("%q", s.Install.Spec.Blocks)
 	if csv, ok := s.Cluster.Installed(); ok {
 		q.installed = catalogs.Installed{Name: csv.Name, Version: csv.Version}
@@ -214,8 +218,9 @@ func (r *Reconciler) offerView(ctx context.Context, s *seen, installed catalogs.
 	release := s.Install.Spec.Admission.Release
 	s.view, err = r.Catalogs.View(ctx, load.Request{
 		Source: sourceOf(release.Catalog), Digest: release.Catalog.Digest, PullBundles: true,
-		Package: release.Package, Channel: release.Channel, Installed: installed, Next: s.Offer.Next, Present: strings.Fields(present),
-		Blocks: blocksByPackage(s.Install.Spec.Blocks),
+		Package: release.Package, Channel: release.Channel, Installed: installed, Next: s.Offer.Next,
+		Present: strings.Fields(present),
+		Blocks:  blocksByPackage(s.Install.Spec.Blocks),
 	})
 	if err != nil {
 		return err
@@ -260,19 +265,23 @@ func blocksByPackage(list []v1alpha1.VersionBlock) map[string][]catalogs.Block {
 // error's text says it.
 var advice = map[string]string{
 	v1alpha1.ReasonCatalogUnreachable: "Check that this cluster can reach the registry; it is tried again.",
-	v1alpha1.ReasonSourceNotFound:     "The hub could read it: check that this cluster reaches the same registry, and that the catalog was not deleted there.",
-	v1alpha1.ReasonAccessDenied:       "Give the agent credentials for the registry.",
-	v1alpha1.ReasonCatalogTooLarge:    "Publish a smaller catalog.",
-	v1alpha1.ReasonSignatureMissing:   "Sign the catalog, and its copy where this cluster reads a mirror: a mirror must copy signatures as well.",
-	v1alpha1.ReasonSignatureInvalid:   "Sign the catalog with a key of the OperatorCatalog; if nobody of yours signed it, find out who pushed it.",
-	v1alpha1.ReasonDigestMismatch:     "The catalog's content is not what the hub admitted: a registry or a proxy between changes it.",
-	v1alpha1.ReasonInvalidSpec:        "Correct spec.source of the OperatorCatalog.",
-	v1alpha1.ReasonNotACatalog:        "Publish a file-based catalog there.",
-	v1alpha1.ReasonCatalogInvalid:     "Publish a corrected catalog.",
-	v1alpha1.ReasonUnknownPackage:     "Correct the ManagedOperator, or publish the package.",
-	v1alpha1.ReasonUnknownChannel:     "Correct the ManagedOperator, or publish the channel.",
-	v1alpha1.ReasonUnknownVersion:     "Correct the ManagedOperator, or publish the version.",
-	v1alpha1.ReasonNoUpgradePath:      "Publish an edge from what is installed, or choose another version.",
+	v1alpha1.ReasonSourceNotFound: "The hub could read it: check that this cluster reaches the same registry, " +
+		"and that the catalog was not deleted there.",
+	v1alpha1.ReasonAccessDenied:    "Give the agent credentials for the registry.",
+	v1alpha1.ReasonCatalogTooLarge: "Publish a smaller catalog.",
+	v1alpha1.ReasonSignatureMissing: "Sign the catalog, and its copy where this cluster reads a mirror: a mirror " +
+		"must copy signatures as well.",
+	v1alpha1.ReasonSignatureInvalid: "Sign the catalog with a key of the OperatorCatalog; if nobody of yours " +
+		"signed it, find out who pushed it.",
+	v1alpha1.ReasonDigestMismatch: "The catalog's content is not what the hub admitted: a registry or a proxy " +
+		"between changes it.",
+	v1alpha1.ReasonInvalidSpec:    "Correct spec.source of the OperatorCatalog.",
+	v1alpha1.ReasonNotACatalog:    "Publish a file-based catalog there.",
+	v1alpha1.ReasonCatalogInvalid: "Publish a corrected catalog.",
+	v1alpha1.ReasonUnknownPackage: "Correct the ManagedOperator, or publish the package.",
+	v1alpha1.ReasonUnknownChannel: "Correct the ManagedOperator, or publish the channel.",
+	v1alpha1.ReasonUnknownVersion: "Correct the ManagedOperator, or publish the version.",
+	v1alpha1.ReasonNoUpgradePath:  "Publish an edge from what is installed, or choose another version.",
 }
 
 func problem(err error) *plan.Problem {

@@ -30,23 +30,39 @@ func TestWay(t *testing.T) {
 		next      string
 		says      string
 	}{
-		"no block":                                         {installed: echo("1.0.0"), target: "1.2.0", path: []string{"echo.v1.1.0", "echo.v1.2.0"}, next: "echo.v1.1.0"},
-		"around a blocked version":                         {installed: echo("1.0.0"), target: "1.2.0", blocked: []string{"1.1.0"}, path: []string{"echo.v1.2.0"}, next: "echo.v1.2.0"},
-		"around two":                                       {installed: echo("1.0.0"), target: "1.3.0", blocked: []string{"1.1.0", "1.2.0"}, path: []string{"echo.v1.3.0"}, next: "echo.v1.3.0"},
-		"away from a blocked one":                          {installed: echo("1.1.0"), target: "1.2.0", blocked: []string{"1.1.0"}, path: []string{"echo.v1.2.0"}, next: "echo.v1.2.0"},
-		"a fresh install":                                  {target: "1.3.0", blocked: []string{"1.1.0"}, path: []string{"echo.v1.3.0"}, next: "echo.v1.3.0"},
-		"to a blocked one":                                 {installed: echo("1.0.0"), target: "1.1.0", blocked: []string{"1.1.0"}, says: "Version 1.1.0, which was admitted, is blocked: it is bad"},
-		"to a blocked head":                                {installed: echo("1.0.0"), target: "1.3.0", blocked: []string{"1.3.0"}, says: "Version 1.3.0, which was admitted, is blocked"},
-		"a fresh install of a blocked one":                 {target: "1.3.0", blocked: []string{"1.3.0"}, says: "which was admitted, is blocked"},
-		"it is there already":                              {installed: echo("1.3.0"), target: "1.3.0", blocked: []string{"1.3.0"}, says: "It stays until another version is admitted"},
-		"from a blocked head back to the good one":         {installed: echo("1.3.0"), target: "1.2.0", blocked: []string{"1.3.0"}, says: "Version 1.3.0, which runs, is blocked: it is bad. Nothing leads from it to 1.2.0"},
-		"everything is blocked":                            {installed: echo("1.0.0"), target: "1.3.0", blocked: []string{"1.0.0", "1.1.0", "1.2.0", "1.3.0"}, says: "leave nothing to install"},
-		"what OLM has begun finishes, and goes on":         {installed: echo("1.0.0"), underWay: "1.1.0", target: "1.2.0", blocked: []string{"1.1.0"}, path: []string{"echo.v1.1.0", "echo.v1.2.0"}, next: "echo.v1.1.0"},
-		"what OLM has begun finishes, and goes no further": {installed: echo("1.0.0"), underWay: "1.1.0", target: "1.1.0", blocked: []string{"1.1.0"}, path: []string{"echo.v1.1.0"}, next: "echo.v1.1.0"},
+		"no block": {installed: echo("1.0.0"), target: "1.2.0",
+			path: []string{"echo.v1.1.0", "echo.v1.2.0"}, next: "echo.v1.1.0"},
+		"around a blocked version": {installed: echo("1.0.0"), target: "1.2.0",
+			blocked: []string{"1.1.0"}, path: []string{"echo.v1.2.0"}, next: "echo.v1.2.0"},
+		"around two": {installed: echo("1.0.0"), target: "1.3.0",
+			blocked: []string{"1.1.0", "1.2.0"}, path: []string{"echo.v1.3.0"}, next: "echo.v1.3.0"},
+		"away from a blocked one": {installed: echo("1.1.0"), target: "1.2.0",
+			blocked: []string{"1.1.0"}, path: []string{"echo.v1.2.0"}, next: "echo.v1.2.0"},
+		"a fresh install": {target: "1.3.0", blocked: []string{"1.1.0"},
+			path: []string{"echo.v1.3.0"}, next: "echo.v1.3.0"},
+		"to a blocked one": {installed: echo("1.0.0"), target: "1.1.0",
+			blocked: []string{"1.1.0"}, says: "Version 1.1.0, which was admitted, is blocked: it is bad"},
+		"to a blocked head": {installed: echo("1.0.0"), target: "1.3.0",
+			blocked: []string{"1.3.0"}, says: "Version 1.3.0, which was admitted, is blocked"},
+		"a fresh install of a blocked one": {target: "1.3.0", blocked: []string{"1.3.0"},
+			says: "which was admitted, is blocked"},
+		"it is there already": {installed: echo("1.3.0"), target: "1.3.0",
+			blocked: []string{"1.3.0"}, says: "It stays until another version is admitted"},
+		"from a blocked head back to the good one": {installed: echo("1.3.0"), target: "1.2.0",
+			blocked: []string{"1.3.0"},
+			says:    "Version 1.3.0, which runs, is blocked: it is bad. Nothing leads from it to 1.2.0"},
+		"everything is blocked": {installed: echo("1.0.0"), target: "1.3.0",
+			blocked: []string{"1.0.0", "1.1.0", "1.2.0", "1.3.0"}, says: "leave nothing to install"},
+		"what OLM has begun finishes, and goes on": {installed: echo("1.0.0"), underWay: "1.1.0",
+			target: "1.2.0", blocked: []string{"1.1.0"}, path: []string{"echo.v1.1.0", "echo.v1.2.0"},
+			next: "echo.v1.1.0"},
+		"what OLM has begun finishes, and goes no further": {installed: echo("1.0.0"), underWay: "1.1.0",
+			target: "1.1.0", blocked: []string{"1.1.0"}, path: []string{"echo.v1.1.0"}, next: "echo.v1.1.0"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			pkg, err := catalogs.ReadPackage(catalogs.SingleFile("test", strings.NewReader(catalogtest.Graph("echo", ladder))), "echo")
+			pkg, err := catalogs.ReadPackage(catalogs.SingleFile("test",
+				strings.NewReader(catalogtest.Graph("echo", ladder))), "echo")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -55,7 +71,8 @@ func TestWay(t *testing.T) {
 				Package: "echo", Channel: "stable", Version: test.target, Bundle: "echo.v" + test.target,
 			}}
 			for _, v := range test.blocked {
-				oi.Spec.Blocks = append(oi.Spec.Blocks, v1alpha1.VersionBlock{Package: "echo", Version: v, Reason: "it is bad."})
+				oi.Spec.Blocks = append(oi.Spec.Blocks,
+					v1alpha1.VersionBlock{Package: "echo", Version: v, Reason: "it is bad."})
 			}
 			s := &seen{}
 			s.Install = oi
@@ -69,7 +86,8 @@ func TestWay(t *testing.T) {
 			if diff := cmp.Diff(test.path, s.Offer.Path); diff != "" {
 				t.Errorf("path (-want +got):\n%s", diff)
 			}
-			if s.Offer.Next != test.next || !strings.Contains(s.Offer.Blocked, test.says) || (s.Offer.Blocked == "") != (test.says == "") {
+			if s.Offer.Next != test.next || !strings.Contains(s.Offer.Blocked, test.says) ||
+				(s.Offer.Blocked == "") != (test.says == "") {
 				t.Errorf("next %q, blocked %q; want %q, %q", s.Offer.Next, s.Offer.Blocked, test.next, test.says)
 			}
 		})
@@ -116,7 +134,8 @@ func TestProblemsSayWhatToDo(t *testing.T) {
 		v1alpha1.ReasonCatalogUnreachable: oci.ErrUnreachable,
 	} {
 		p := problem(fmt.Errorf("read package: %w", err))
-		if p.Reason != reason || !strings.HasPrefix(p.Message, "read package: ") || !strings.HasSuffix(p.Message, advice[reason]) || advice[reason] == "" {
+		if p.Reason != reason || !strings.HasPrefix(p.Message, "read package: ") ||
+			!strings.HasSuffix(p.Message, advice[reason]) || advice[reason] == "" {
 			t.Errorf("%v: %s %q", err, p.Reason, p.Message)
 		}
 	}

@@ -54,7 +54,8 @@ import (
 // LocalCache says what of the fleet cluster is kept in memory: no copied CSVs,
 // no Deployment that OLM did not make, and no manifest that nobody reads.
 func LocalCache() cache.Options {
-	notCopied := labels.NewSelector().Add(*must(labels.NewRequirement(operatorsv1alpha1.CopiedLabelKey, selection.DoesNotExist, nil)))
+	notCopied := labels.NewSelector().Add(*must(labels.NewRequirement(operatorsv1alpha1.CopiedLabelKey,
+		selection.DoesNotExist, nil)))
 	ofOLM := labels.NewSelector().Add(*must(labels.NewRequirement(labelOLMOwner, selection.Exists, nil)))
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
@@ -75,8 +76,9 @@ func Mapper(c *rest.Config, http *http.Client) (meta.RESTMapper, error) {
 	}
 	olm := meta.NewDefaultRESTMapper(nil)
 	for version, kinds := range map[schema.GroupVersion][]string{
-		operatorsv1.SchemeGroupVersion:       {plan.KindOperatorGroup},
-		operatorsv1alpha1.SchemeGroupVersion: {plan.KindCatalogSource, plan.KindSubscription, plan.KindInstallPlan, plan.KindCSV},
+		operatorsv1.SchemeGroupVersion: {plan.KindOperatorGroup},
+		operatorsv1alpha1.SchemeGroupVersion: {plan.KindCatalogSource, plan.KindSubscription, plan.KindInstallPlan,
+			plan.KindCSV},
 	} {
 		for _, kind := range kinds {
 			olm.Add(version.WithKind(kind), meta.RESTScopeNamespace)
@@ -111,7 +113,8 @@ func stripCSV(object any) (any, error) {
 	slim.Spec.Version, slim.Spec.Replaces = csv.Spec.Version, csv.Spec.Replaces
 	slim.Spec.CustomResourceDefinitions.Owned = kept
 	for _, w := range csv.Spec.WebhookDefinitions {
-		slim.Spec.WebhookDefinitions = append(slim.Spec.WebhookDefinitions, operatorsv1alpha1.WebhookDescription{GenerateName: w.GenerateName, Type: w.Type})
+		slim.Spec.WebhookDefinitions = append(slim.Spec.WebhookDefinitions,
+			operatorsv1alpha1.WebhookDescription{GenerateName: w.GenerateName, Type: w.Type})
 	}
 	slim.Status.Phase, slim.Status.Reason, slim.Status.Message = csv.Status.Phase, csv.Status.Reason, csv.Status.Message
 	slim.Status.LastTransitionTime = csv.Status.LastTransitionTime

@@ -16,14 +16,17 @@ func TestStripCSV(t *testing.T) {
 	csv.Name = "echo.v1.0.0"
 	csv.Annotations = map[string]string{"alm-examples": "[]"}
 	csv.Spec.Replaces, csv.Spec.Description = "echo.v0.9.0", "long"
-	csv.Spec.CustomResourceDefinitions.Owned = []operatorsv1alpha1.CRDDescription{{Name: "echos.example.com", Version: "v1", Kind: "Echo", Description: "long"}}
+	csv.Spec.CustomResourceDefinitions.Owned = []operatorsv1alpha1.CRDDescription{{Name: "echos.example.com",
+		Version: "v1", Kind: "Echo", Description: "long"}}
 	path := "/validate"
 	csv.Spec.WebhookDefinitions = []operatorsv1alpha1.WebhookDescription{
-		{Type: operatorsv1alpha1.ValidatingAdmissionWebhook, GenerateName: "v.echo.example.com", WebhookPath: &path, DeploymentName: "echo"},
+		{Type: operatorsv1alpha1.ValidatingAdmissionWebhook, GenerateName: "v.echo.example.com", WebhookPath: &path,
+			DeploymentName: "echo"},
 	}
 	want := &operatorsv1alpha1.ClusterServiceVersion{}
 	want.Name, want.Spec.Replaces = "echo.v1.0.0", "echo.v0.9.0"
-	want.Spec.CustomResourceDefinitions.Owned = []operatorsv1alpha1.CRDDescription{{Name: "echos.example.com", Version: "v1", Kind: "Echo"}}
+	want.Spec.CustomResourceDefinitions.Owned = []operatorsv1alpha1.CRDDescription{{Name: "echos.example.com",
+		Version: "v1", Kind: "Echo"}}
 	want.Spec.WebhookDefinitions = []operatorsv1alpha1.WebhookDescription{{Type: operatorsv1alpha1.ValidatingAdmissionWebhook, GenerateName: "v.echo.example.com"}}
 	got, err := stripCSV(csv)
 	if err != nil {

@@ -20,7 +20,10 @@ func AddFinalizer(ctx context.Context, c client.Client, obj client.Object, final
 // RemoveFinalizer takes a finalizer away, like AddFinalizer. An object that is
 // gone already is no error.
 func RemoveFinalizer(ctx context.Context, c client.Client, obj client.Object, finalizer string) error {
-	err := patchFinalizers(ctx, c, obj, func(o client.Object) bool { return controllerutil.RemoveFinalizer(o, finalizer) })
+	err := patchFinalizers(ctx, c, obj, func(o client.Object) bool {
+		return controllerutil.RemoveFinalizer(o,
+			finalizer)
+	})
 	return client.IgnoreNotFound(err)
 }
 

@@ -37,7 +37,8 @@ type Gauges struct {
 const scrapeTimeout = 5 * time.Second
 
 // NewGauges makes a collector of the descriptions' metrics.
-func NewGauges(mgr ctrl.Manager, collect func(context.Context, client.Reader, chan<- prometheus.Metric) error, descs ...*prometheus.Desc) *Gauges {
+func NewGauges(mgr ctrl.Manager, collect func(context.Context, client.Reader, chan<- prometheus.Metric) error,
+	descs ...*prometheus.Desc) *Gauges {
 	return &Gauges{manager: mgr, descs: descs, collect: collect}
 }
 

@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/apis/conditions"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
 // Object is a kind of this project: it has status conditions.
@@ -39,7 +39,8 @@ type Object interface {
 // emits an Event when the Ready condition's reason changed.
 //
 // A conflict is no error: the object is read and reconciled again.
-func Shell[T Object](c client.Client, recorder events.EventRecorder, inner reconcile.ObjectReconciler[T]) reconcile.Reconciler {
+func Shell[T Object](c client.Client, recorder events.EventRecorder,
+	inner reconcile.ObjectReconciler[T]) reconcile.Reconciler {
 	return reconcile.AsReconciler(c, &shell[T]{client: c, recorder: recorder, inner: inner})
 }
 

@@ -88,7 +88,8 @@ func (r *Reconciler) cannot(ctx context.Context, oi *v1alpha1.OperatorInstall) c
 	}
 	log.FromContext(ctx).V(1).Info("The cluster has no kind PodMonitor; the operator is not scraped")
 	r.Recorder.Eventf(oi, nil, corev1.EventTypeWarning, reasonNoPodMonitors, "Monitor",
-		"spec.monitor asks for a PodMonitor, and the cluster has no such kind: install the CRDs of prometheus-operator, or scrape the operator otherwise.")
+		"spec.monitor asks for a PodMonitor, and the cluster has no such kind: install the CRDs of "+
+			"prometheus-operator, or scrape the operator otherwise.")
 	return ctrl.Result{RequeueAfter: lookAgain}
 }
 
@@ -97,7 +98,8 @@ func (r *Reconciler) observe(ctx context.Context, oi *v1alpha1.OperatorInstall) 
 	namespace := client.InNamespace(oi.Spec.Admission.Release.TargetNamespace())
 	existing := &metav1.PartialObjectMetadataList{}
 	existing.SetGroupVersionKind(monitoringv1.SchemeGroupVersion.WithKind(monitoringv1.PodMonitorsKind + "List"))
-	if err := r.Live.List(ctx, existing, namespace, client.MatchingLabels(oi.Spec.Operator.ManagedLabels())); err != nil {
+	if err := r.Live.List(ctx, existing, namespace,
+		client.MatchingLabels(oi.Spec.Operator.ManagedLabels())); err != nil {
 		return in, fmt.Errorf("list PodMonitors: %w", err)
 	}
 	for _, item := range existing.Items {
@@ -108,7 +110,8 @@ func (r *Reconciler) observe(ctx context.Context, oi *v1alpha1.OperatorInstall) 
 		return in, fmt.Errorf("list Deployments: %w", err)
 	}
 	for _, d := range deployments.Items {
-		in.Deployments = append(in.Deployments, plan.Deployment{Name: d.Name, UID: d.UID, CSV: d.Labels[labelOLMOwner], Selector: d.Spec.Selector})
+		in.Deployments = append(in.Deployments, plan.Deployment{Name: d.Name, UID: d.UID, CSV: d.Labels[labelOLMOwner],
+			Selector: d.Spec.Selector})
 	}
 	return in, nil
 }
@@ -121,7 +124,8 @@ func (r *Reconciler) apply(ctx context.Context, oi *v1alpha1.OperatorInstall, d 
 		}
 		delete(content, "status")
 		object := &unstructured.Unstructured{Object: content}
-		if err := r.Local.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), fieldOwner, client.ForceOwnership); err != nil {
+		if err := r.Local.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), fieldOwner,
+			client.ForceOwnership); err != nil {
 			return fmt.Errorf("apply PodMonitor %s: %w", wanted.Name, err)
 		}
 	}

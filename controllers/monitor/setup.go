@@ -38,13 +38,17 @@ func Add(hub ctrl.Manager, local cluster.Cluster, o Options) error {
 		Local: local.GetClient(), Live: local.GetAPIReader(), Cluster: o.Cluster, Labels: o.Labels,
 		Recorder: hub.GetEventRecorder("bellwether-agent"),
 	}
-	toInstalls := handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, d *appsv1.Deployment) []reconcile.Request {
+	toInstalls := handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context,
+		d *appsv1.Deployment) []reconcile.Request {
 		return installsIn(ctx, hub.GetClient(), d.Namespace)
 	})
-	changed := predicate.Or(predicate.TypedGenerationChangedPredicate[*appsv1.Deployment]{}, predicate.TypedLabelChangedPredicate[*appsv1.Deployment]{})
+	changed := predicate.Or(predicate.TypedGenerationChangedPredicate[*appsv1.Deployment]{},
+		predicate.TypedLabelChangedPredicate[*appsv1.Deployment]{})
 	err := ctrl.NewControllerManagedBy(hub).
 		Named("monitor").
-		For(&v1alpha1.OperatorInstall{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, installedChanged()))).
+		For(&v1alpha1.OperatorInstall{},
+			builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{},
+				installedChanged()))).
 		WatchesRawSource(source.Kind(local.GetCache(), &appsv1.Deployment{}, toInstalls, changed)).
 		Complete(reconcile.AsReconciler(hub.GetClient(), r))
 	if err != nil {

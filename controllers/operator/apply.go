@@ -45,7 +45,8 @@ func (r *Reconciler) apply(ctx context.Context, in plan.Input, next plan.Decisio
 		}
 	}
 	for _, name := range next.DeleteRollouts {
-		rollout := &v1alpha1.OperatorRollout{ObjectMeta: metav1.ObjectMeta{Namespace: in.Operator.Namespace, Name: name}}
+		rollout := &v1alpha1.OperatorRollout{ObjectMeta: metav1.ObjectMeta{Namespace: in.Operator.Namespace,
+			Name: name}}
 		if err := r.Client.Delete(ctx, rollout); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete rollout %s: %w", name, err)
 		}
@@ -82,7 +83,8 @@ func (r *Reconciler) block(ctx context.Context, in plan.Input, next plan.Decisio
 	for i, at := range next.Tell {
 		group.Go(func() error {
 			install := &v1alpha1.OperatorInstall{ObjectMeta: metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Name}}
-			if err := r.Client.Patch(ctx, install, client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
+			if err := r.Client.Patch(ctx, install,
+				client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
 				told[i] = fmt.Errorf("tell OperatorInstall %s/%s of blocks: %w", at.Namespace, at.Name, err)
 			}
 			return nil
@@ -118,9 +120,11 @@ func (r *Reconciler) create(ctx context.Context, in plan.Input, rollout *v1alpha
 		return fmt.Errorf("list rollouts: %w", err)
 	}
 	for i := range live.Items {
-		seen := slices.ContainsFunc(in.Rollouts, func(r v1alpha1.OperatorRollout) bool { return r.UID == live.Items[i].UID })
+		seen := slices.ContainsFunc(in.Rollouts,
+			func(r v1alpha1.OperatorRollout) bool { return r.UID == live.Items[i].UID })
 		if live.Items[i].Spec.Operator.Name == in.Operator.Name && !seen {
-			return apierrors.NewConflict(schema.GroupResource{Group: v1alpha1.SchemeGroupVersion.Group, Resource: "operatorrollouts"},
+			return apierrors.NewConflict(schema.GroupResource{Group: v1alpha1.SchemeGroupVersion.Group,
+				Resource: "operatorrollouts"},
 				live.Items[i].Name, errors.New("the cache has not seen it yet"))
 		}
 	}

@@ -17,12 +17,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
-	"github.com/bellwether-dev/bellwether/apis/conditions"
-	"github.com/bellwether-dev/bellwether/rollouts/removal"
 	"github.com/bellwether-dev/bellwether/controllers/operator/plan"
+	"github.com/bellwether-dev/bellwether/rollouts/removal"
 )
 
 // The last rule lets rollouts block the deletion of their owner where the API
@@ -123,7 +123,8 @@ func (r *Reconciler) observeClusters(ctx context.Context, in *plan.Input) error 
 
 func (r *Reconciler) observeInstalls(ctx context.Context, in *plan.Input) error {
 	var installs v1alpha1.OperatorInstallList
-	if err := r.Client.List(ctx, &installs, kit.OfOperator(reference(in.Operator)), client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, &installs, kit.OfOperator(reference(in.Operator)),
+		client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list OperatorInstalls: %w", err)
 	}
 	for i := range installs.Items {

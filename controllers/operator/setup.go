@@ -21,9 +21,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
-	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/controllers/operator/plan"
 )
 
@@ -38,8 +38,10 @@ func Add(mgr ctrl.Manager, packages Packages, concurrency int) error {
 		Owns(&v1alpha1.OperatorRollout{}).
 		Watches(&v1alpha1.ManagedOperator{}, handler.EnqueueRequestsFromMapFunc(r.rivals), specChanged).
 		Watches(&v1alpha1.OperatorCatalog{}, handler.EnqueueRequestsFromMapFunc(r.ofCatalog)).
-		Watches(&v1alpha1.FleetCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(clusterChanged)).
-		Watches(&v1alpha1.OperatorInstall{}, handler.EnqueueRequestsFromMapFunc(ofInstall), builder.WithPredicates(installChanged)).
+		Watches(&v1alpha1.FleetCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster),
+			builder.WithPredicates(clusterChanged)).
+		Watches(&v1alpha1.OperatorInstall{}, handler.EnqueueRequestsFromMapFunc(ofInstall),
+			builder.WithPredicates(installChanged)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: max(concurrency, 1)}).
 		Complete(kit.Shell(mgr.GetClient(), mgr.GetEventRecorder("bellwether-operator"), r))
 	if err != nil {
@@ -50,7 +52,8 @@ func Add(mgr ctrl.Manager, packages Packages, concurrency int) error {
 
 func ofInstall(_ context.Context, obj client.Object) []reconcile.Request {
 	operator := obj.(*v1alpha1.OperatorInstall).Spec.Operator
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: operator.Namespace, Name: operator.Name}}}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: operator.Namespace,
+		Name: operator.Name}}}
 }
 
 // rivals are the other operators that install into the same namespace.
@@ -75,7 +78,8 @@ func (r *Reconciler) ofCluster(ctx context.Context, obj client.Object) []reconci
 		return err == nil && selector.Matches(labels.Set(obj.GetLabels()))
 	})
 	var installs v1alpha1.OperatorInstallList
-	err := r.Client.List(ctx, &installs, client.InNamespace(v1alpha1.ClusterNamespace(obj.GetName())), client.UnsafeDisableDeepCopy)
+	err := r.Client.List(ctx, &installs, client.InNamespace(v1alpha1.ClusterNamespace(obj.GetName())),
+		client.UnsafeDisableDeepCopy)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "List OperatorInstalls of a cluster", "cluster", obj.GetName())
 	}
@@ -85,7 +89,8 @@ func (r *Reconciler) ofCluster(ctx context.Context, obj client.Object) []reconci
 	return requests
 }
 
-func (r *Reconciler) operators(ctx context.Context, which func(*v1alpha1.ManagedOperator) bool, in ...client.ListOption) []reconcile.Request {
+func (r *Reconciler) operators(ctx context.Context, which func(*v1alpha1.ManagedOperator) bool,
+	in ...client.ListOption) []reconcile.Request {
 	var all v1alpha1.ManagedOperatorList
 	if err := r.Client.List(ctx, &all, append(in, client.UnsafeDisableDeepCopy)...); err != nil {
 		log.FromContext(ctx).Error(err, "List ManagedOperators")

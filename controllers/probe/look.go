@@ -58,7 +58,8 @@ func (r *Reconciler) look(ctx context.Context, namespace string, target v1alpha1
 }
 
 // found returns nil where there is no such object.
-func found[T client.Object](ctx context.Context, from client.Reader, into T, namespace, name string) (none T, err error) {
+func found[T client.Object](ctx context.Context, from client.Reader, into T, namespace, name string) (none T,
+	err error) {
 	err = from.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, into)
 	if apierrors.IsNotFound(err) {
 		return none, nil
@@ -66,7 +67,8 @@ func found[T client.Object](ctx context.Context, from client.Reader, into T, nam
 	return into, err
 }
 
-func (r *Reconciler) served(ctx context.Context, kind schema.GroupVersionKind, namespace, name string) (map[string]any, error) {
+func (r *Reconciler) served(ctx context.Context, kind schema.GroupVersionKind, namespace, name string) (map[string]any,
+	error) {
 	into := &unstructured.Unstructured{}
 	into.SetGroupVersionKind(kind)
 	into, err := found(ctx, r.Client, into, namespace, name)
@@ -128,5 +130,6 @@ func slimIngress(object any) (any, error) {
 }
 
 func slimMeta(m metav1.ObjectMeta) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion, Labels: m.Labels}
+	return metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion,
+		Labels: m.Labels}
 }

@@ -59,7 +59,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, probe *v1alpha1.EndpointProb
 }
 
 // give brings a probe to the engine, or says why it is not run.
-func (r *Reconciler) give(ctx context.Context, key types.NamespacedName, probe *v1alpha1.EndpointProbe) (*plan.Failure, error) {
+func (r *Reconciler) give(ctx context.Context, key types.NamespacedName, probe *v1alpha1.EndpointProbe) (*plan.Failure,
+	error) {
 	cluster, vantage := r.Cluster, VantageCluster
 	if cluster == "" {
 		vantage = VantageHub
@@ -74,7 +75,8 @@ func (r *Reconciler) give(ctx context.Context, key types.NamespacedName, probe *
 	}
 	target := *probe.Spec.Target.DeepCopy()
 	err := r.Engine.Set(key, run.Probe{
-		Cluster: cluster, Operator: probe.Spec.Operator, Name: probe.ProbeName(), Vantage: vantage, Spec: *probe.Spec.DeepCopy(),
+		Cluster: cluster, Operator: probe.Spec.Operator, Name: probe.ProbeName(), Vantage: vantage,
+		Spec: *probe.Spec.DeepCopy(),
 		Aim: func(ctx context.Context) (plan.Target, *plan.Failure) {
 			return plan.Aim(key.Namespace, target, r.look(ctx, key.Namespace, target))
 		},
@@ -88,7 +90,8 @@ func refusal(err error) *plan.Failure {
 	case err == nil:
 		return nil
 	case errors.Is(err, run.ErrDuplicate):
-		return &plan.Failure{Reason: v1alpha1.ReasonDuplicate, Message: err.Error() + "; give one of them another spec.name"}
+		return &plan.Failure{Reason: v1alpha1.ReasonDuplicate, Message: err.Error() +
+			"; give one of them another spec.name"}
 	}
 	return &plan.Failure{Reason: v1alpha1.ReasonInvalidSpec, Message: err.Error()}
 }

@@ -55,7 +55,8 @@ func Add(mgr ctrl.Manager, at cluster.Cluster, o Options) error {
 		return fmt.Errorf("build probe controller: %w", err)
 	}
 	for _, from := range []source.TypedSource[reconcile.Request]{
-		source.Kind(at.GetCache(), &v1alpha1.EndpointProbe{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.EndpointProbe]{}),
+		source.Kind(at.GetCache(), &v1alpha1.EndpointProbe{},
+			&handler.TypedEnqueueRequestForObject[*v1alpha1.EndpointProbe]{}),
 		source.Channel(changes.out, &handler.TypedEnqueueRequestForObject[*v1alpha1.EndpointProbe]{}),
 	} {
 		if err := c.Watch(from); err != nil {

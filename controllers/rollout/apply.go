@@ -98,7 +98,8 @@ func (r *Reconciler) act(ctx context.Context, ro *v1alpha1.OperatorRollout, a ro
 	case !apierrors.IsNotFound(err):
 		return fmt.Errorf("read install of %s: %w", a.Cluster, err)
 	}
-	if at != nil && (at.DeletionTimestamp != nil || at.Spec.Admission != nil && at.Spec.Admission.Revision > ro.Spec.Revision) {
+	if at != nil && (at.DeletionTimestamp != nil || at.Spec.Admission != nil &&
+		at.Spec.Admission.Revision > ro.Spec.Revision) {
 		return nil
 	}
 	if a.Kind == rollouts.ActionAssign {
@@ -122,19 +123,22 @@ func (r *Reconciler) fence(ctx context.Context, ro *v1alpha1.OperatorRollout) er
 }
 
 func conflict(ro *v1alpha1.OperatorRollout, what string) error {
-	return apierrors.NewConflict(schema.GroupResource{Group: v1alpha1.SchemeGroupVersion.Group, Resource: "operatorrollouts"}, ro.Name, errors.New(what))
+	return apierrors.NewConflict(schema.GroupResource{Group: v1alpha1.SchemeGroupVersion.Group,
+		Resource: "operatorrollouts"}, ro.Name, errors.New(what))
 }
 
 // assign writes the membership. Once the plan is frozen, a member is never
 // moved.
-func (r *Reconciler) assign(ctx context.Context, ro *v1alpha1.OperatorRollout, a rollouts.Action, key client.ObjectKey, at *v1alpha1.OperatorInstall) error {
+func (r *Reconciler) assign(ctx context.Context, ro *v1alpha1.OperatorRollout, a rollouts.Action, key client.ObjectKey,
+	at *v1alpha1.OperatorInstall) error {
 	member := at != nil && at.Labels[v1alpha1.LabelRollout] == ro.Name
 	if member && (ro.Status.PlanHash != "" || at.Labels[v1alpha1.LabelWave] == a.Wave) {
 		return nil
 	}
 	operator := reference(ro)
 	labels := operator.Labels()
-	labels[v1alpha1.LabelCluster], labels[v1alpha1.LabelRollout], labels[v1alpha1.LabelWave] = a.Cluster, ro.Name, a.Wave
+	labels[v1alpha1.LabelCluster], labels[v1alpha1.LabelRollout], labels[v1alpha1.LabelWave] = a.Cluster, ro.Name,
+		a.Wave
 	if at == nil {
 		return r.create(ctx, &v1alpha1.OperatorInstall{
 			ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Labels: labels},
@@ -164,7 +168,8 @@ func (r *Reconciler) create(ctx context.Context, install *v1alpha1.OperatorInsta
 }
 
 // admit writes the stamp, unless this rollout's stamp is there already.
-func (r *Reconciler) admit(ctx context.Context, ro *v1alpha1.OperatorRollout, a rollouts.Action, at *v1alpha1.OperatorInstall) error {
+func (r *Reconciler) admit(ctx context.Context, ro *v1alpha1.OperatorRollout, a rollouts.Action,
+	at *v1alpha1.OperatorInstall) error {
 	if at == nil || at.Labels[v1alpha1.LabelRollout] != ro.Name || at.Labels[v1alpha1.LabelWave] != a.Wave {
 		return nil
 	}
@@ -183,7 +188,8 @@ func (r *Reconciler) admit(ctx context.Context, ro *v1alpha1.OperatorRollout, a 
 	if err := r.Client.Apply(ctx, install, admissionOwner, client.ForceOwnership); err != nil {
 		return fmt.Errorf("admit %s: %w", a.Cluster, err)
 	}
-	log.FromContext(ctx).Info("Cluster admitted", "cluster", a.Cluster, "wave", a.Wave, "version", ro.Spec.Release.Version)
+	log.FromContext(ctx).Info("Cluster admitted", "cluster", a.Cluster, "wave", a.Wave, "version",
+		ro.Spec.Release.Version)
 	r.Admitted()
 	return nil
 }

@@ -40,7 +40,8 @@ func TestMetricsAreOfTheNewestRollout(t *testing.T) {
 	newest.Status = v1alpha1.OperatorRolloutStatus{
 		Phase: v1alpha1.RolloutProgressing, StartedAt: at(100), Clusters: v1alpha1.WaveCounts{Succeeded: 1, Failed: 2},
 		Waves: []v1alpha1.WaveStatus{
-			{Name: "canary", Phase: v1alpha1.WaveVerified, WaveCounts: v1alpha1.WaveCounts{Succeeded: 1}, StartedAt: at(110), VerifiedAt: at(120)},
+			{Name: "canary", Phase: v1alpha1.WaveVerified, WaveCounts: v1alpha1.WaveCounts{Succeeded: 1},
+				StartedAt: at(110), VerifiedAt: at(120)},
 			{Name: "rest", Phase: v1alpha1.WaveWaiting},
 		},
 	}
@@ -67,8 +68,10 @@ bellwether_rollout_wave_start_timestamp_seconds{namespace="ops",operator="echo",
 # TYPE bellwether_rollout_wave_verified_timestamp_seconds gauge
 bellwether_rollout_wave_verified_timestamp_seconds{namespace="ops",operator="echo",wave="canary"} 120
 `
-	err := testutil.CollectAndCompare(collector{cache}, strings.NewReader(want), "bellwether_rollout_info", "bellwether_rollout_start_timestamp_seconds",
-		"bellwether_rollout_end_timestamp_seconds", "bellwether_rollout_wave_phase", "bellwether_rollout_wave_start_timestamp_seconds", "bellwether_rollout_wave_verified_timestamp_seconds")
+	err := testutil.CollectAndCompare(collector{cache}, strings.NewReader(want), "bellwether_rollout_info",
+		"bellwether_rollout_start_timestamp_seconds",
+		"bellwether_rollout_end_timestamp_seconds", "bellwether_rollout_wave_phase",
+		"bellwether_rollout_wave_start_timestamp_seconds", "bellwether_rollout_wave_verified_timestamp_seconds")
 	if err != nil {
 		t.Error(err)
 	}

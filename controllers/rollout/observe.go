@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
-	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
@@ -64,7 +64,8 @@ func (r *Reconciler) observeLive(ctx context.Context, in *rollouts.Input) error 
 	var installs v1alpha1.OperatorInstallList
 	ofOperator := client.MatchingLabels(reference(in.Rollout).Labels())
 	for more := true; more; more = installs.Continue != "" {
-		if err := r.Live.List(ctx, &installs, client.Limit(pageSize), client.Continue(installs.Continue), ofOperator); err != nil {
+		if err := r.Live.List(ctx, &installs, client.Limit(pageSize), client.Continue(installs.Continue),
+			ofOperator); err != nil {
 			return fmt.Errorf("list installs: %w", err)
 		}
 		in.ObservedInstalls = installs.ResourceVersion
@@ -108,7 +109,8 @@ func observeCluster(c *v1alpha1.FleetCluster) rollouts.Cluster {
 // cannot would hold up the planning of all others.
 func enrolled(c *v1alpha1.FleetCluster) bool {
 	reason := conditions.Get(c.Status.Conditions, v1alpha1.ConditionReady).Reason
-	return c.Status.Namespace != "" && reason != v1alpha1.ReasonNamespaceTerminating && reason != v1alpha1.ReasonNamespaceConflict
+	return c.Status.Namespace != "" && reason != v1alpha1.ReasonNamespaceTerminating &&
+		reason != v1alpha1.ReasonNamespaceConflict
 }
 
 func observeInstall(at *v1alpha1.OperatorInstall) rollouts.Install {

@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
-	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
@@ -79,7 +79,8 @@ func (r *Reconciler) report(ctx context.Context, ro *v1alpha1.OperatorRollout, n
 	if !planned {
 		planReason = next.Reason
 	}
-	conditions.Set(&ro.Status.Conditions, ro.Generation, v1alpha1.ConditionPlanned, planned, planReason, plannedMessage(ro))
+	conditions.Set(&ro.Status.Conditions, ro.Generation, v1alpha1.ConditionPlanned, planned, planReason,
+		plannedMessage(ro))
 	conditions.Summarize(&ro.Status.Conditions, ro.Generation, conditions.Summary{
 		State: states[next.Standing], Reason: next.Reason, Message: ro.Status.Message,
 	})

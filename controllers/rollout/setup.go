@@ -51,9 +51,12 @@ func Add(mgr ctrl.Manager, o Options) error {
 	}
 	err := ctrl.NewControllerManagedBy(mgr).Named("rollout").
 		For(&v1alpha1.OperatorRollout{}).
-		Watches(&v1alpha1.OperatorRollout{}, handler.EnqueueRequestsFromMapFunc(r.elder), builder.WithPredicates(created)).
-		Watches(&v1alpha1.OperatorInstall{}, handler.EnqueueRequestsFromMapFunc(r.ofInstall), builder.WithPredicates(installChanged)).
-		Watches(&v1alpha1.FleetCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(clusterChanged)).
+		Watches(&v1alpha1.OperatorRollout{}, handler.EnqueueRequestsFromMapFunc(r.elder),
+			builder.WithPredicates(created)).
+		Watches(&v1alpha1.OperatorInstall{}, handler.EnqueueRequestsFromMapFunc(r.ofInstall),
+			builder.WithPredicates(installChanged)).
+		Watches(&v1alpha1.FleetCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster),
+			builder.WithPredicates(clusterChanged)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: max(o.Concurrency, 1)}).
 		Complete(kit.Shell(mgr.GetClient(), recorder, r))
 	if err != nil {
@@ -76,8 +79,10 @@ var installChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool 
 }}
 
 var clusterChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-	before, after := observeCluster(e.ObjectOld.(*v1alpha1.FleetCluster)), observeCluster(e.ObjectNew.(*v1alpha1.FleetCluster))
-	same := before.Enrolled == after.Enrolled && before.Online == after.Online && before.Paused == after.Paused && before.Deleting == after.Deleting
+	before, after := observeCluster(e.ObjectOld.(*v1alpha1.FleetCluster)),
+		observeCluster(e.ObjectNew.(*v1alpha1.FleetCluster))
+	same := before.Enrolled == after.Enrolled && before.Online == after.Online && before.Paused == after.Paused &&
+		before.Deleting == after.Deleting
 	return !same || !maps.Equal(before.Labels, after.Labels)
 }}
 
@@ -85,7 +90,8 @@ var clusterChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool 
 func (r *Reconciler) elder(ctx context.Context, obj client.Object) []reconcile.Request {
 	young := obj.(*v1alpha1.OperatorRollout)
 	return r.rollouts(ctx, func(ro *v1alpha1.OperatorRollout) bool {
-		return ro.Spec.Operator == young.Spec.Operator && ro.Spec.Revision < young.Spec.Revision && !ro.Status.Phase.Ended()
+		return ro.Spec.Operator == young.Spec.Operator && ro.Spec.Revision < young.Spec.Revision &&
+			!ro.Status.Phase.Ended()
 	}, client.InNamespace(young.Namespace))
 }
 
@@ -112,7 +118,8 @@ func (r *Reconciler) ofCluster(ctx context.Context, obj client.Object) []reconci
 		return err == nil && selector.Matches(labels.Set(obj.GetLabels()))
 	})
 	var installs v1alpha1.OperatorInstallList
-	if err := r.Client.List(ctx, &installs, client.InNamespace(v1alpha1.ClusterNamespace(obj.GetName())), client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, &installs, client.InNamespace(v1alpha1.ClusterNamespace(obj.GetName())),
+		client.UnsafeDisableDeepCopy); err != nil {
 		log.FromContext(ctx).Error(err, "List OperatorInstalls of a cluster", "cluster", obj.GetName())
 	}
 	for i := range installs.Items {
@@ -121,7 +128,8 @@ func (r *Reconciler) ofCluster(ctx context.Context, obj client.Object) []reconci
 	return requests
 }
 
-func (r *Reconciler) rollouts(ctx context.Context, which func(*v1alpha1.OperatorRollout) bool, in ...client.ListOption) []reconcile.Request {
+func (r *Reconciler) rollouts(ctx context.Context, which func(*v1alpha1.OperatorRollout) bool,
+	in ...client.ListOption) []reconcile.Request {
 	var all v1alpha1.OperatorRolloutList
 	if err := r.Client.List(ctx, &all, append(in, client.UnsafeDisableDeepCopy)...); err != nil {
 		log.FromContext(ctx).Error(err, "List OperatorRollouts")

@@ -57,16 +57,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	var recheck time.Duration
 	for _, step := range plan.Steps(install, made.Items) {
 		err := r.apply(ctx, step)
-		log.FromContext(ctx).V(1).Info("Acting", "verb", step.Verb, "probe", client.ObjectKeyFromObject(step.Probe), "outcome", fmt.Sprint(err))
+		log.FromContext(ctx).V(1).Info("Acting", "verb", step.Verb, "probe", client.ObjectKeyFromObject(step.Probe),
+			"outcome", fmt.Sprint(err))
 		switch {
 		case err == nil:
 		case step.Verb == plan.Create && apierrors.IsNotFound(err):
 			recheck = whenNamespace
 		case step.Verb == plan.Create && apierrors.IsAlreadyExists(err):
 			r.Recorder.Eventf(install, nil, corev1.EventTypeWarning, "ProbeNameTaken", "Probe",
-				"EndpointProbe %s/%s is somebody else's, so the Service %s is not probed: rename that one", step.Probe.Namespace, step.Probe.Name, step.Probe.Spec.Name)
+				"EndpointProbe %s/%s is somebody else's, so the Service %s is not probed: rename that one",
+				step.Probe.Namespace, step.Probe.Name, step.Probe.Spec.Name)
 		default:
-			failed = append(failed, fmt.Errorf("%s EndpointProbe %s/%s: %w", step.Verb, step.Probe.Namespace, step.Probe.Name, err))
+			failed = append(failed, fmt.Errorf("%s EndpointProbe %s/%s: %w", step.Verb, step.Probe.Namespace,
+				step.Probe.Name, err))
 		}
 	}
 	return kit.Result(recheck, errors.Join(failed...))

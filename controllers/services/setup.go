@@ -34,14 +34,18 @@ func Add(hub ctrl.Manager, local cluster.Cluster, namespace string) error {
 		if probe.Labels[v1alpha1.LabelManaged] == "" {
 			return nil
 		}
-		operator := v1alpha1.OperatorReference{Namespace: probe.Labels[v1alpha1.LabelOperatorNamespace], Name: probe.Labels[v1alpha1.LabelOperator]}
-		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: namespace, Name: operator.InstallName()}}}
+		operator := v1alpha1.OperatorReference{Namespace: probe.Labels[v1alpha1.LabelOperatorNamespace],
+			Name: probe.Labels[v1alpha1.LabelOperator]}
+		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: namespace,
+			Name: operator.InstallName()}}}
 	}
 	err := ctrl.NewControllerManagedBy(hub).
 		Named("services").
 		For(&v1alpha1.OperatorInstall{}).
-		WatchesRawSource(source.Kind(local.GetCache(), &v1alpha1.EndpointProbe{}, handler.TypedEnqueueRequestsFromMapFunc(toInstall))).
-		Complete(&Reconciler{Hub: hub.GetClient(), Local: local.GetClient(), Recorder: hub.GetEventRecorder("bellwether-agent")})
+		WatchesRawSource(source.Kind(local.GetCache(), &v1alpha1.EndpointProbe{},
+			handler.TypedEnqueueRequestsFromMapFunc(toInstall))).
+		Complete(&Reconciler{Hub: hub.GetClient(), Local: local.GetClient(),
+			Recorder: hub.GetEventRecorder("bellwether-agent")})
 	if err != nil {
 		return fmt.Errorf("build services controller: %w", err)
 	}

@@ -48,7 +48,8 @@ func (r *Reconciler) apply(ctx context.Context, in plan.Input, next plan.Decisio
 			errs = append(errs, fmt.Errorf("create OperatorSLO %s/%s: %w", s.Namespace, s.Name, err))
 			continue
 		}
-		log.FromContext(ctx).Info("Operator got the default objectives", "namespace", s.Namespace, "operator", s.Spec.Operator)
+		log.FromContext(ctx).Info("Operator got the default objectives", "namespace", s.Namespace, "operator",
+			s.Spec.Operator)
 	}
 	for _, at := range next.Withdraw {
 		errs = append(errs, r.withdraw(ctx, in, at))
@@ -64,7 +65,8 @@ func (r *Reconciler) withdraw(ctx context.Context, in plan.Input, at types.Names
 			continue
 		}
 		seen := client.Preconditions{UID: &s.UID, ResourceVersion: &s.ResourceVersion}
-		if err := r.Client.Delete(ctx, s.DeepCopy(), seen); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+		if err := r.Client.Delete(ctx, s.DeepCopy(), seen); client.IgnoreNotFound(err) != nil &&
+			!apierrors.IsConflict(err) {
 			return fmt.Errorf("withdraw OperatorSLO %s: %w", at, err)
 		}
 	}
@@ -196,8 +198,10 @@ func (r *Reconciler) informOne(ctx context.Context, t plan.Tell) error {
 	if err != nil {
 		return fmt.Errorf("encode probes: %w", err)
 	}
-	install := &v1alpha1.OperatorInstall{ObjectMeta: metav1.ObjectMeta{Namespace: t.Install.Namespace, Name: t.Install.Name}}
-	if err := r.Client.Patch(ctx, install, client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
+	install := &v1alpha1.OperatorInstall{ObjectMeta: metav1.ObjectMeta{Namespace: t.Install.Namespace,
+		Name: t.Install.Name}}
+	if err := r.Client.Patch(ctx, install, client.RawPatch(types.MergePatchType,
+		patch)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("tell OperatorInstall %s of probes: %w", t.Install, err)
 	}
 	return nil

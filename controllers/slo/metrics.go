@@ -15,13 +15,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/alerts/series"
+	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
-	"github.com/bellwether-dev/bellwether/apis/conditions"
 )
 
 var expectedDesc = prometheus.NewDesc(series.OperatorExpected,
-	"1 for each operator that should run on a cluster, as the hub knows it.", []string{series.Cluster, series.Operator}, nil)
+	"1 for each operator that should run on a cluster, as the hub knows it.", []string{series.Cluster, series.Operator},
+	nil)
 
 var (
 	loadedDesc   = kit.Desc(series.SLORulesLoaded)
@@ -45,7 +46,8 @@ func collectConditions(ctx context.Context, cache client.Reader, out chan<- prom
 	if err := cache.List(ctx, &slos, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list OperatorSLOs: %w", err)
 	}
-	for condition, desc := range map[string]*prometheus.Desc{v1alpha1.ConditionRulesLoaded: loadedDesc, v1alpha1.ConditionFeasible: feasibleDesc} {
+	for condition, desc := range map[string]*prometheus.Desc{v1alpha1.ConditionRulesLoaded: loadedDesc,
+		v1alpha1.ConditionFeasible: feasibleDesc} {
 		holds := map[types.NamespacedName]float64{}
 		for i := range slos.Items {
 			o := &slos.Items[i]

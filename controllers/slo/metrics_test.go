@@ -31,7 +31,8 @@ func TestMetricsOfObjectives(t *testing.T) {
 	slo := func(name, operator string, loaded, feasible metav1.ConditionStatus) *v1alpha1.OperatorSLO {
 		o := &v1alpha1.OperatorSLO{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: name}}
 		o.Spec.Operator = operator
-		for condition, status := range map[string]metav1.ConditionStatus{v1alpha1.ConditionRulesLoaded: loaded, v1alpha1.ConditionFeasible: feasible} {
+		for condition, status := range map[string]metav1.ConditionStatus{v1alpha1.ConditionRulesLoaded: loaded,
+			v1alpha1.ConditionFeasible: feasible} {
 			o.Status.Conditions = append(o.Status.Conditions, metav1.Condition{Type: condition, Status: status})
 		}
 		return o
@@ -49,7 +50,8 @@ func TestMetricsOfObjectives(t *testing.T) {
 		slo("echo", "echo", metav1.ConditionTrue, metav1.ConditionTrue),
 		slo("echo-2", "echo", metav1.ConditionFalse, metav1.ConditionTrue), // the worst one counts
 		slo("quiet", "quiet", metav1.ConditionUnknown, metav1.ConditionFalse),
-		install("a", "echo", &v1alpha1.Admission{}), install("b", "echo", &v1alpha1.Admission{}), install("c", "waits", nil),
+		install("a", "echo", &v1alpha1.Admission{}), install("b", "echo", &v1alpha1.Admission{}),
+		install("c", "waits", nil),
 	).Build()
 	want := `
 # HELP bellwether_operator_expected 1 for each operator that should run on a cluster, as the hub knows it.

@@ -36,7 +36,8 @@ func (e Endpoint) evaluator() (Evaluator, error) {
 	if err != nil || address.Host == "" || address.Scheme != "http" && address.Scheme != "https" {
 		return nil, fmt.Errorf("read Prometheus's URL %q: write it as in http://prometheus.monitoring:9090", e.URL)
 	}
-	transport, err := rest.TransportFor(&rest.Config{BearerTokenFile: e.TokenFile, TLSClientConfig: rest.TLSClientConfig{CAFile: e.CAFile}})
+	transport, err := rest.TransportFor(&rest.Config{BearerTokenFile: e.TokenFile,
+		TLSClientConfig: rest.TLSClientConfig{CAFile: e.CAFile}})
 	if err != nil {
 		return nil, fmt.Errorf("make transport to Prometheus: %w", err)
 	}
@@ -80,7 +81,8 @@ func groupOf(g prometheus.RuleGroup) plan.Group {
 		case prometheus.RecordingRule:
 			note(&out, r.Name, r.Health, r.LastError)
 			if r.Name == series.SLORulesInfo {
-				out.Hash, out.Operator = string(r.Labels[series.Hash]), string(r.Labels[model.LabelName(series.Operator)])
+				out.Hash, out.Operator = string(r.Labels[series.Hash]),
+					string(r.Labels[model.LabelName(series.Operator)])
 			}
 		case prometheus.AlertingRule:
 			note(&out, r.Name, r.Health, r.LastError)

@@ -25,11 +25,14 @@ func TestGroups(t *testing.T) {
 	}{
 		"as it started": {"waiting.json", []plan.Group{
 			{Name: "bellwether-absence", File: "/rules/bellwether-slo.rules.yaml", Rules: 1, Waiting: 1},
-			{Name: "bellwether-sli-own-echo", File: "/rules/bellwether-slo-echo.rules.yaml", Hash: "6106555dcfd7", Operator: "echo", Rules: 3},
+			{Name: "bellwether-sli-own-echo", File: "/rules/bellwether-slo-echo.rules.yaml", Hash: "6106555dcfd7",
+				Operator: "echo", Rules: 3},
 		}},
 		"with a rule that fails": {"failing.json", []plan.Group{
-			{Name: "bellwether-sli-own-echo", File: "/rules/bellwether-slo-echo.rules.yaml", Hash: "6106555dcfd7", Operator: "echo", Rules: 4,
-				Error: "bellwether:sli_bad:bool: found duplicate series for the match group {} on the right hand-side of the operation: " +
+			{Name: "bellwether-sli-own-echo", File: "/rules/bellwether-slo-echo.rules.yaml", Hash: "6106555dcfd7",
+				Operator: "echo", Rules: 4,
+				Error: "bellwether:sli_bad:bool: found duplicate series for the match group {} on the right " +
+					"hand-side of the operation: " +
 					`[{__name__="a", x="1"}, {__name__="a", x="2"}];many-to-many matching not allowed: matching labels must be unique on one side`},
 		}},
 	} {
@@ -67,13 +70,16 @@ func TestTroubleIsNamed(t *testing.T) {
 		answer http.HandlerFunc
 		want   string
 	}{
-		"a login":     {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }, "client error: 401"},
-		"no answer":   {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "EOF"},
-		"another API": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }, "bad_response"},
+		"a login": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) },
+			"client error: 401"},
+		"no answer": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "EOF"},
+		"another API": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) },
+			"bad_response"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := ask(t, test.answer)
-			if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "ask Prometheus at http://hub:xxxxx@") {
+			if err == nil || !strings.Contains(err.Error(), test.want) ||
+				!strings.Contains(err.Error(), "ask Prometheus at http://hub:xxxxx@") {
 				t.Errorf("%v, want %q in it", err, test.want)
 			}
 			if err != nil && strings.Contains(err.Error(), "secret") {
@@ -100,7 +106,8 @@ func TestEndpoint(t *testing.T) {
 		t.Errorf("%v, %v", e, err)
 	}
 	for _, bad := range []string{"prometheus:9090", "ftp://prometheus", "http://", "::"} {
-		if _, err := (Endpoint{URL: bad}).evaluator(); err == nil || !strings.Contains(err.Error(), "write it as in http://") {
+		if _, err := (Endpoint{URL: bad}).evaluator(); err == nil ||
+			!strings.Contains(err.Error(), "write it as in http://") {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}

@@ -22,9 +22,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
-	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/controllers/slo/plan"
 )
 
@@ -117,7 +117,8 @@ func (r *Reconciler) evaluated(ctx context.Context) plan.Prometheus {
 	defer cancel()
 	groups, err := r.Evaluator.Groups(asking)
 	if err != nil {
-		return plan.Prometheus{Trouble: &plan.Trouble{Reason: v1alpha1.ReasonPrometheusUnreachable, Message: err.Error()}}
+		return plan.Prometheus{Trouble: &plan.Trouble{Reason: v1alpha1.ReasonPrometheusUnreachable,
+			Message: err.Error()}}
 	}
 	return plan.Prometheus{Groups: groups}
 }
@@ -136,7 +137,8 @@ func (r *Reconciler) report(ctx context.Context, in plan.Input, next plan.Decisi
 		after.Status = status
 		if writeErr != nil && !conditions.IsTrue(status.Conditions, v1alpha1.ConditionStalled) {
 			conditions.Summarize(&after.Status.Conditions, after.Generation, conditions.Summary{
-				State: conditions.InProgress, Reason: v1alpha1.ReasonProgressing, Message: "the rules are not written yet: " + writeErr.Error()})
+				State: conditions.InProgress, Reason: v1alpha1.ReasonProgressing,
+				Message: "the rules are not written yet: " + writeErr.Error()})
 		}
 		if equality.Semantic.DeepEqual(before.Status, after.Status) {
 			continue
@@ -158,7 +160,8 @@ func (r *Reconciler) report(ctx context.Context, in plan.Input, next plan.Decisi
 func (r *Reconciler) tell(ctx context.Context, before, after *v1alpha1.OperatorSLO, next plan.Decision) {
 	for _, e := range next.Events {
 		if e.SLO == client.ObjectKeyFromObject(after) {
-			r.Events.Eventf(after, nil, corev1.EventTypeNormal, e.Reason, "Edit", "What is left of budgets jumps with their objectives: %s", e.Message)
+			r.Events.Eventf(after, nil, corev1.EventTypeNormal, e.Reason, "Edit",
+				"What is left of budgets jumps with their objectives: %s", e.Message)
 			log.FromContext(ctx).Info("Objectives edited", "slo", e.SLO, "edits", e.Message)
 		}
 	}

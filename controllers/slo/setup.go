@@ -67,7 +67,8 @@ func Add(mgr ctrl.Manager, o Options) error {
 	specChanged := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	err = ctrl.NewControllerManagedBy(mgr).Named("slo").
 		Watches(&v1alpha1.OperatorSLO{}, soon(), specChanged).
-		Watches(&v1alpha1.ManagedOperator{}, soon(), builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, targetChanged))).
+		Watches(&v1alpha1.ManagedOperator{}, soon(),
+			builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, targetChanged))).
 		Watches(&v1alpha1.OperatorInstall{}, soon(), builder.WithPredicates(toldChanged)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 1}).
 		Complete(r)
@@ -82,13 +83,16 @@ func Add(mgr ctrl.Manager, o Options) error {
 func soon() handler.EventHandler {
 	enqueue := func(q workqueue.TypedRateLimitingInterface[reconcile.Request]) { q.AddAfter(everything, gatherDelay) }
 	return handler.Funcs{
-		CreateFunc: func(_ context.Context, _ event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		CreateFunc: func(_ context.Context, _ event.CreateEvent,
+			q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			enqueue(q)
 		},
-		UpdateFunc: func(_ context.Context, _ event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		UpdateFunc: func(_ context.Context, _ event.UpdateEvent,
+			q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			enqueue(q)
 		},
-		DeleteFunc: func(_ context.Context, _ event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		DeleteFunc: func(_ context.Context, _ event.DeleteEvent,
+			q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			enqueue(q)
 		},
 	}
@@ -98,7 +102,8 @@ func soon() handler.EventHandler {
 // its SLOs.
 var targetChanged = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
-		before, after := e.ObjectOld.(*v1alpha1.ManagedOperator).Status.Target, e.ObjectNew.(*v1alpha1.ManagedOperator).Status.Target
+		before, after := e.ObjectOld.(*v1alpha1.ManagedOperator).Status.Target,
+			e.ObjectNew.(*v1alpha1.ManagedOperator).Status.Target
 		return after != nil && (before == nil || !equality.Semantic.DeepEqual(before.SLO, after.SLO))
 	},
 }
@@ -107,7 +112,8 @@ var targetChanged = predicate.Funcs{
 var toldChanged = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.(*v1alpha1.OperatorInstall).Spec, e.ObjectNew.(*v1alpha1.OperatorInstall).Spec
-		return !equality.Semantic.DeepEqual(before.Services, after.Services) || !equality.Semantic.DeepEqual(before.Monitor, after.Monitor)
+		return !equality.Semantic.DeepEqual(before.Services, after.Services) ||
+			!equality.Semantic.DeepEqual(before.Monitor, after.Monitor)
 	},
 	DeleteFunc: func(event.DeleteEvent) bool { return false },
 }

@@ -93,7 +93,8 @@ func (c *collector) vital(out chan<- prometheus.Metric, v vital) {
 		c.gauge(out, series.OperatorReplicasAvailable, float64(d.available), v.operator, d.deployment)
 	}
 	for _, condition := range v.conditions {
-		c.gauge(out, series.OperatorConditionStatus, number(condition.Status == metav1.ConditionTrue), v.operator, condition.Type)
+		c.gauge(out, series.OperatorConditionStatus, number(condition.Status == metav1.ConditionTrue), v.operator,
+			condition.Type)
 	}
 }
 

@@ -77,9 +77,11 @@ func (r *reader) expected(ctx context.Context) ([]*v1alpha1.OperatorInstall, err
 		}
 	}
 	slices.SortFunc(all, func(a, b *v1alpha1.OperatorInstall) int {
-		return cmp.Or(cmp.Compare(a.Spec.Operator.Name, b.Spec.Operator.Name), cmp.Compare(a.Spec.Operator.Namespace, b.Spec.Operator.Namespace))
+		return cmp.Or(cmp.Compare(a.Spec.Operator.Name, b.Spec.Operator.Name),
+			cmp.Compare(a.Spec.Operator.Namespace, b.Spec.Operator.Namespace))
 	})
-	return slices.CompactFunc(all, func(a, b *v1alpha1.OperatorInstall) bool { return a.Spec.Operator.Name == b.Spec.Operator.Name }), nil
+	return slices.CompactFunc(all,
+		func(a, b *v1alpha1.OperatorInstall) bool { return a.Spec.Operator.Name == b.Spec.Operator.Name }), nil
 }
 
 // observe reads what the cluster has of an operator.
@@ -93,7 +95,8 @@ func (r *reader) observe(ctx context.Context, oi *v1alpha1.OperatorInstall, see 
 		if err := r.csvs(ctx, &v, &hop); err != nil {
 			return v, err
 		}
-		for _, read := range []func(context.Context, *v1alpha1.OperatorInstall, *vital, plan.Hop) error{r.catalogSource, r.deployments} {
+		for _, read := range []func(context.Context, *v1alpha1.OperatorInstall, *vital, plan.Hop) error{r.catalogSource,
+			r.deployments} {
 			if err := read(ctx, oi, &v, hop); err != nil {
 				return v, err
 			}
@@ -111,7 +114,8 @@ func (r *reader) observe(ctx context.Context, oi *v1alpha1.OperatorInstall, see 
 	return v, nil
 }
 
-func (r *reader) list(ctx context.Context, like *unstructured.Unstructured, namespace string) ([]unstructured.Unstructured, error) {
+func (r *reader) list(ctx context.Context, like *unstructured.Unstructured,
+	namespace string) ([]unstructured.Unstructured, error) {
 	list := &unstructured.UnstructuredList{}
 	kind := like.GroupVersionKind()
 	kind.Kind += "List"
@@ -146,7 +150,8 @@ func (r *reader) csvs(ctx context.Context, v *vital, hop *plan.Hop) error {
 	}
 	for i := range list.Items {
 		csv := &list.Items[i]
-		hop.CSVs = append(hop.CSVs, plan.CSV{Name: csv.Name, Replaces: csv.Spec.Replaces, Created: csv.CreationTimestamp.Time})
+		hop.CSVs = append(hop.CSVs, plan.CSV{Name: csv.Name, Replaces: csv.Spec.Replaces,
+			Created: csv.CreationTimestamp.Time})
 		if csv.Name == hop.Installed {
 			v.csv, v.succeeded = csv, csv.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded
 		}
@@ -169,7 +174,8 @@ func (r *reader) catalogSource(ctx context.Context, oi *v1alpha1.OperatorInstall
 			return fmt.Errorf("read CatalogSource: %w", err)
 		}
 		state := source.Status.GRPCConnectionState
-		v.catalogReady = state != nil && state.Address == source.Spec.Address && state.LastObservedState == connectionReady
+		v.catalogReady = state != nil && state.Address == source.Spec.Address &&
+			state.LastObservedState == connectionReady
 	}
 	return nil
 }
@@ -191,7 +197,8 @@ func (r *reader) deployments(ctx context.Context, _ *v1alpha1.OperatorInstall, v
 		if d.Spec.Replicas != nil {
 			desired = *d.Spec.Replicas
 		}
-		v.deployments = append(v.deployments, replicas{deployment: d.Name, desired: desired, available: d.Status.AvailableReplicas})
+		v.deployments = append(v.deployments, replicas{deployment: d.Name, desired: desired,
+			available: d.Status.AvailableReplicas})
 	}
 	slices.SortFunc(v.deployments, func(a, b replicas) int { return cmp.Compare(a.deployment, b.deployment) })
 	v.deployments = v.deployments[:min(len(v.deployments), maxDeployments)]
@@ -228,7 +235,8 @@ func (r *reader) conditions(ctx context.Context, v *vital) error {
 func webhooks(csv *operatorsv1alpha1.ClusterServiceVersion) []string {
 	var names []string
 	for _, w := range csv.Spec.WebhookDefinitions {
-		if w.Type == operatorsv1alpha1.ValidatingAdmissionWebhook || w.Type == operatorsv1alpha1.MutatingAdmissionWebhook {
+		if w.Type == operatorsv1alpha1.ValidatingAdmissionWebhook ||
+			w.Type == operatorsv1alpha1.MutatingAdmissionWebhook {
 			names = append(names, w.GenerateName)
 		}
 	}

@@ -103,7 +103,8 @@ func (c *counts) Start(ctx context.Context) error {
 func (c *counts) of(install string) []counted {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.SortedFunc(maps.Values(c.known[install]), func(a, b counted) int { return cmp.Compare(a.kind, b.kind) })
+	return slices.SortedFunc(maps.Values(c.known[install]),
+		func(a, b counted) int { return cmp.Compare(a.kind, b.kind) })
 }
 
 // round counts everything once. What is not there any more is forgotten.
@@ -129,7 +130,8 @@ func (c *counts) round(ctx context.Context, see Sight) {
 	c.known = next
 }
 
-func (c *counts) operator(ctx context.Context, oi *v1alpha1.OperatorInstall, csv *operatorsv1alpha1.ClusterServiceVersion) map[string]counted {
+func (c *counts) operator(ctx context.Context, oi *v1alpha1.OperatorInstall,
+	csv *operatorsv1alpha1.ClusterServiceVersion) map[string]counted {
 	namespace := ""
 	if oi.Spec.Admission.Release.Install.Mode == v1alpha1.InstallOwnNamespace {
 		namespace = csv.Namespace
@@ -187,7 +189,8 @@ func (c *counts) failed(oi *v1alpha1.OperatorInstall, kind schema.GroupVersionKi
 }
 
 // tell logs once that a kind is not counted, or is again.
-func (c *counts) tell(ctx context.Context, oi *v1alpha1.OperatorInstall, kind schema.GroupVersionKind, reason string, err error) {
+func (c *counts) tell(ctx context.Context, oi *v1alpha1.OperatorInstall, kind schema.GroupVersionKind, reason string,
+	err error) {
 	c.mu.Lock()
 	before := c.known[oi.Name][kind.Kind].uncounted
 	c.mu.Unlock()
@@ -199,7 +202,8 @@ func (c *counts) tell(ctx context.Context, oi *v1alpha1.OperatorInstall, kind sc
 	case "":
 		log.Info("Custom resources are counted again")
 	case series.ReasonForbidden:
-		log.Info("Custom resources are not counted: the agent may not list them. Grant it with a ClusterRole labelled bellwether.dev/aggregate-to-agent=true")
+		log.Info("Custom resources are not counted: the agent may not list them. Grant it with a ClusterRole " +
+			"labelled bellwether.dev/aggregate-to-agent=true")
 	case series.ReasonTooMany:
 		log.Info("Not all custom resources are counted", "counted", maxOperands)
 	default:
@@ -259,7 +263,8 @@ func newLister(local cluster.Cluster) (*lister, error) {
 	return &lister{client: c, mapper: local.GetRESTMapper()}, nil
 }
 
-func (l *lister) list(ctx context.Context, kind schema.GroupVersionKind, namespace string, see func(*plan.Operand) bool) error {
+func (l *lister) list(ctx context.Context, kind schema.GroupVersionKind, namespace string,
+	see func(*plan.Operand) bool) error {
 	mapping, err := l.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	switch {
 	case meta.IsNoMatchError(err):
@@ -285,7 +290,8 @@ func (l *lister) list(ctx context.Context, kind schema.GroupVersionKind, namespa
 
 // page streams one page and returns where the next one begins.
 func (l *lister) page(ctx context.Context, path []string, from string, see func(*plan.Operand) bool) (string, error) {
-	request := l.client.Get().AbsPath(path...).SetHeader("Accept", "application/json").Param("limit", strconv.Itoa(pageSize))
+	request := l.client.Get().AbsPath(path...).SetHeader("Accept", "application/json").Param("limit",
+		strconv.Itoa(pageSize))
 	if from != "" {
 		request = request.Param("continue", from)
 	}

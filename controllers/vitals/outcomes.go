@@ -35,9 +35,11 @@ func newOutcomes(cluster string) *outcomes {
 	for _, s := range series.Exported() {
 		switch s.Name {
 		case series.OperatorInstallTotal:
-			o.total = prometheus.NewCounterVec(prometheus.CounterOpts{Name: s.Name, Help: s.Help, ConstLabels: labels}, s.Labels)
+			o.total = prometheus.NewCounterVec(prometheus.CounterOpts{Name: s.Name, Help: s.Help, ConstLabels: labels},
+				s.Labels)
 		case series.OperatorInstallDuration:
-			o.duration = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: s.Name, Help: s.Help, ConstLabels: labels, Buckets: installBuckets}, s.Labels)
+			o.duration = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: s.Name, Help: s.Help,
+				ConstLabels: labels, Buckets: installBuckets}, s.Labels)
 		}
 	}
 	return o

@@ -68,7 +68,8 @@ func (s *sight) Start(ctx context.Context) error {
 	for well := true; ; {
 		err := s.refresh(ctx)
 		if err != nil && well && ctx.Err() == nil {
-			log.FromContext(ctx).Error(err, "Cannot see all of what the metrics of operators are about; trying again", "every", lookEvery)
+			log.FromContext(ctx).Error(err, "Cannot see all of what the metrics of operators are about; trying again",
+				"every", lookEvery)
 		}
 		well = err == nil
 		wait := lookEvery
@@ -156,7 +157,8 @@ func (s *sight) watchObjects(ctx context.Context) error {
 		}
 		all = append(all, informer)
 	}
-	conditions, err := s.local.GetCache().GetInformer(ctx, &operatorsv2.OperatorCondition{}, cache.BlockUntilSynced(false))
+	conditions, err := s.local.GetCache().GetInformer(ctx, &operatorsv2.OperatorCondition{},
+		cache.BlockUntilSynced(false))
 	if err != nil && !meta.IsNoMatchError(err) {
 		return fmt.Errorf("watch OperatorConditions: %w", err)
 	}

@@ -55,7 +55,8 @@ func Add(hub ctrl.Manager, local cluster.Cluster, metrics prometheus.Registerer,
 	view := &sight{hub: hub.GetCache(), local: local, olm: o.OLM, now: o.Now, ends: ends}
 	see := &reader{hub: hub.GetCache(), local: local.GetCache(), now: o.Now}
 	counted := &counts{reader: see, look: view.look, lister: lists, every: o.CountEvery, now: o.Now}
-	gauges := &collector{log: hub.GetLogger().WithName("vitals"), reader: see, look: view.look, counts: counted, descs: descriptions(o.Cluster)}
+	gauges := &collector{log: hub.GetLogger().WithName("vitals"), reader: see, look: view.look, counts: counted,
+		descs: descriptions(o.Cluster)}
 	for _, c := range []prometheus.Collector{gauges, ends} {
 		if err := metrics.Register(c); err != nil {
 			return fmt.Errorf("register metrics of operators: %w", err)

@@ -60,7 +60,8 @@ type world struct {
 func newWorld(t *testing.T, cluster ...client.Object) *world {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, operatorsv1alpha1.AddToScheme, operatorsv2.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme,
+		operatorsv1alpha1.AddToScheme, operatorsv2.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +76,8 @@ func newWorld(t *testing.T, cluster ...client.Object) *world {
 	w.counts = &counts{reader: read, look: look, lister: w.lister, every: time.Minute, now: clock}
 	w.outcomes = newOutcomes("prod-eu")
 	w.registry = prometheus.NewPedanticRegistry()
-	w.registry.MustRegister(&collector{log: logr.Discard(), reader: read, look: look, counts: w.counts, descs: descriptions("prod-eu")}, w.outcomes)
+	w.registry.MustRegister(&collector{log: logr.Discard(), reader: read, look: look, counts: w.counts,
+		descs: descriptions("prod-eu")}, w.outcomes)
 	return w
 }
 
@@ -106,7 +108,8 @@ func (w *world) text() string {
 // fakeLister has resources, or an error, by kind.
 type fakeLister map[string]any
 
-func (l fakeLister) list(_ context.Context, kind schema.GroupVersionKind, namespace string, see func(*plan.Operand) bool) error {
+func (l fakeLister) list(_ context.Context, kind schema.GroupVersionKind, namespace string,
+	see func(*plan.Operand) bool) error {
 	switch has := l[kind.Kind].(type) {
 	case error:
 		return has
@@ -122,13 +125,16 @@ func (l fakeLister) list(_ context.Context, kind schema.GroupVersionKind, namesp
 
 func install(operator string, change func(*v1alpha1.OperatorInstall)) *v1alpha1.OperatorInstall {
 	ref := v1alpha1.OperatorReference{Namespace: "fleet", Name: operator}
-	oi := &v1alpha1.OperatorInstall{ObjectMeta: metav1.ObjectMeta{Namespace: "bellwether-prod-eu", Name: ref.InstallName(), UID: "uid-of-echo"}}
+	oi := &v1alpha1.OperatorInstall{ObjectMeta: metav1.ObjectMeta{Namespace: "bellwether-prod-eu",
+		Name: ref.InstallName(), UID: "uid-of-echo"}}
 	oi.Spec = v1alpha1.OperatorInstallSpec{Operator: ref, Cluster: "prod-eu", Admission: &v1alpha1.Admission{
 		Hash: "a", Revision: 1, AdmittedAt: ago(24 * time.Hour),
-		Release: v1alpha1.Release{Package: operator + "-operator", Version: "1.1.0", Install: v1alpha1.InstallSettings{Mode: v1alpha1.InstallAllNamespaces, Namespace: operator}},
+		Release: v1alpha1.Release{Package: operator + "-operator", Version: "1.1.0",
+			Install: v1alpha1.InstallSettings{Mode: v1alpha1.InstallAllNamespaces, Namespace: operator}},
 	}}
 	succeededAt := ago(23 * time.Hour)
-	oi.Status = v1alpha1.OperatorInstallStatus{SucceededHash: "a", SucceededAt: &succeededAt, Objects: v1alpha1.InstallObjects{CatalogSource: "bellwether-" + operator}}
+	oi.Status = v1alpha1.OperatorInstallStatus{SucceededHash: "a", SucceededAt: &succeededAt,
+		Objects: v1alpha1.InstallObjects{CatalogSource: "bellwether-" + operator}}
 	if change != nil {
 		change(oi)
 	}
@@ -144,8 +150,10 @@ func subscribed(namespace, pkg, installed, current string) client.Object {
 	return s
 }
 
-func csv(namespace, name, replaces, phase string, created time.Duration, owned ...operatorsv1alpha1.CRDDescription) client.Object {
-	c := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, CreationTimestamp: ago(created)}}
+func csv(namespace, name, replaces, phase string, created time.Duration,
+	owned ...operatorsv1alpha1.CRDDescription) client.Object {
+	c := &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name,
+		CreationTimestamp: ago(created)}}
 	_, number, _ := strings.Cut(name, ".v")
 	c.Spec.Version = version.OperatorVersion{Version: semver.MustParse(number)}
 	c.Spec.Replaces, c.Status.Phase = replaces, operatorsv1alpha1.ClusterServiceVersionPhase(phase)
@@ -157,7 +165,8 @@ func csv(namespace, name, replaces, phase string, created time.Duration, owned .
 func withWebhooks(object client.Object, kind operatorsv1alpha1.WebhookAdmissionType, names ...string) client.Object {
 	c := object.(*operatorsv1alpha1.ClusterServiceVersion)
 	for _, name := range names {
-		c.Spec.WebhookDefinitions = append(c.Spec.WebhookDefinitions, operatorsv1alpha1.WebhookDescription{Type: kind, GenerateName: name})
+		c.Spec.WebhookDefinitions = append(c.Spec.WebhookDefinitions,
+			operatorsv1alpha1.WebhookDescription{Type: kind, GenerateName: name})
 	}
 	return c
 }
@@ -167,30 +176,36 @@ func catalog(namespace, name, address, connected, state string) client.Object {
 	c.SetNamespace(namespace)
 	c.SetName(name)
 	c.Object["spec"] = map[string]any{"sourceType": "grpc", "address": address}
-	c.Object["status"] = map[string]any{"connectionState": map[string]any{"address": connected, "lastObservedState": state}}
+	c.Object["status"] = map[string]any{"connectionState": map[string]any{"address": connected,
+		"lastObservedState": state}}
 	return c
 }
 
 func deployment(namespace, name, owner string, desired *int32, available int32) client.Object {
 	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{labelOLMOwner: owner}},
-		Spec:       appsv1.DeploymentSpec{Replicas: desired}, Status: appsv1.DeploymentStatus{AvailableReplicas: available},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name,
+			Labels: map[string]string{labelOLMOwner: owner}},
+		Spec:   appsv1.DeploymentSpec{Replicas: desired},
+		Status: appsv1.DeploymentStatus{AvailableReplicas: available},
 	}
 }
 
 func operatorCondition(namespace, name string) client.Object {
 	return &operatorsv2.OperatorCondition{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec:       operatorsv2.OperatorConditionSpec{Conditions: []metav1.Condition{{Type: "Upgradeable", Status: metav1.ConditionFalse}, {Type: "Upgradeable", Status: metav1.ConditionTrue}}},
+		Spec: operatorsv2.OperatorConditionSpec{Conditions: []metav1.Condition{{Type: "Upgradeable",
+			Status: metav1.ConditionFalse}, {Type: "Upgradeable", Status: metav1.ConditionTrue}}},
 		Status: operatorsv2.OperatorConditionStatus{Conditions: []metav1.Condition{
-			{Type: "Upgradeable", Status: metav1.ConditionTrue}, {Type: "example.com/Äußerst \"gut\"", Status: metav1.ConditionTrue},
+			{Type: "Upgradeable", Status: metav1.ConditionTrue},
+			{Type: "example.com/Äußerst \"gut\"", Status: metav1.ConditionTrue},
 		}},
 	}
 }
 
 // page is a list of custom resources as an API server writes it.
 func page(items ...string) string {
-	return `{"apiVersion":"echo.example.com/v1","items":[` + strings.Join(items, ",") + `],"kind":"List","metadata":{"resourceVersion":"7"}}`
+	return `{"apiVersion":"echo.example.com/v1","items":[` + strings.Join(items, ",") +
+		`],"kind":"List","metadata":{"resourceVersion":"7"}}`
 }
 
 func item(status string) string {
@@ -212,7 +227,8 @@ func wellWorld(t *testing.T) *world {
 	w := newWorld(t,
 		subscribed("echo", "echo-operator", "echo-operator.v1.1.0", "echo-operator.v1.1.0"),
 		withWebhooks(withWebhooks(withWebhooks(
-			csv("echo", "echo-operator.v1.1.0", "", "Succeeded", 24*time.Hour, crd("echos", "v1beta1", "Echo"), crd("echos", "v1", "Echo"), crd("secrets", "v1", "Secret"), crd("gone", "v1", "Gone")),
+			csv("echo", "echo-operator.v1.1.0", "", "Succeeded", 24*time.Hour, crd("echos", "v1beta1", "Echo"),
+				crd("echos", "v1", "Echo"), crd("secrets", "v1", "Secret"), crd("gone", "v1", "Gone")),
 			operatorsv1alpha1.ValidatingAdmissionWebhook, "v.echo.example.com", "both.echo.example.com"),
 			operatorsv1alpha1.MutatingAdmissionWebhook, "both.echo.example.com", "m.echo.example.com"),
 			operatorsv1alpha1.ConversionWebhook, "c.echo.example.com"),
@@ -224,13 +240,15 @@ func wellWorld(t *testing.T) *world {
 
 		subscribed("queue", "queue-operator", "queue-operator.v2.0.0", "queue-operator.v2.1.0"),
 		csv("queue", "queue-operator.v2.0.0", "", "Replacing", 24*time.Hour, crd("queues", "v1", "Queue")),
-		withWebhooks(csv("queue", "queue-operator.v2.1.0", "queue-operator.v2.0.0", "Installing", time.Minute, crd("queues", "v1", "Queue")),
+		withWebhooks(csv("queue", "queue-operator.v2.1.0", "queue-operator.v2.0.0", "Installing", time.Minute,
+			crd("queues", "v1", "Queue")),
 			operatorsv1alpha1.ValidatingAdmissionWebhook, "new.queue.example.com"),
 		catalog("queue", "bellwether-queue", "10.0.0.1:50101", "10.0.0.1:50999", "READY"),
 		deployment("queue", "queue", "queue-operator.v2.1.0", nil, 0),
 	)
 	w.lister["Echo"] = page(item(ready), item(ready), item(notReady), item(`{"conditions":{"odd":"shape"}}`))
-	w.lister["Secret"] = apierrors.NewForbidden(schema.GroupResource{Group: "example.com", Resource: "secrets"}, "", nil)
+	w.lister["Secret"] = apierrors.NewForbidden(schema.GroupResource{Group: "example.com", Resource: "secrets"}, "",
+		nil)
 	w.lister["Queue"] = map[string]string{"queue": page(item(ready)), "": page()}
 	w.install(install("echo", nil))
 	w.install(install("queue", func(oi *v1alpha1.OperatorInstall) {
@@ -242,7 +260,10 @@ func wellWorld(t *testing.T) *world {
 		oi.Spec.Admission.AdmittedAt, oi.Status = ago(time.Minute), v1alpha1.OperatorInstallStatus{}
 		oi.UID = "uid-of-new"
 	}))
-	w.install(install("waiting", func(oi *v1alpha1.OperatorInstall) { oi.Spec.Admission, oi.UID = nil, "uid-of-waiting" }))
+	w.install(install("waiting", func(oi *v1alpha1.OperatorInstall) {
+		oi.Spec.Admission, oi.UID = nil,
+			"uid-of-waiting"
+	}))
 	return w
 }
 
@@ -286,13 +307,17 @@ func TestSight(t *testing.T) {
 		has, lacks []string
 	}{
 		"nothing yet": {see: Sight{}, lacks: []string{series.OperatorExpected + "{", series.OperatorInfo}},
-		"the hub only": {see: Sight{Hub: true}, has: []string{series.OperatorExpected + `{cluster="prod-eu",operator="echo"} 1`},
-			lacks: []string{series.OperatorInfo, series.OperatorCSVSucceeded, series.OperatorOperands, series.OperatorUpgrading}},
+		"the hub only": {see: Sight{Hub: true}, has: []string{series.OperatorExpected +
+			`{cluster="prod-eu",operator="echo"} 1`},
+			lacks: []string{series.OperatorInfo, series.OperatorCSVSucceeded, series.OperatorOperands,
+				series.OperatorUpgrading}},
 		"a cluster without OLM": {see: Sight{Hub: true, Cluster: true},
-			has:   []string{series.OperatorCSVSucceeded + `{cluster="prod-eu",operator="echo"} 0`, series.OperatorCatalogReady + `{cluster="prod-eu",operator="echo"} 0`},
+			has: []string{series.OperatorCSVSucceeded + `{cluster="prod-eu",operator="echo"} 0`,
+				series.OperatorCatalogReady + `{cluster="prod-eu",operator="echo"} 0`},
 			lacks: []string{series.OperatorInfo, series.OperatorReplicasDesired}},
 		"an old OLM": {see: Sight{Hub: true, Cluster: true, OLM: true},
-			has: []string{series.OperatorInfo, series.OperatorCSVSucceeded + `{cluster="prod-eu",operator="echo"} 1`}, lacks: []string{series.OperatorConditionStatus + "{"}},
+			has:   []string{series.OperatorInfo, series.OperatorCSVSucceeded + `{cluster="prod-eu",operator="echo"} 1`},
+			lacks: []string{series.OperatorConditionStatus + "{"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := wellWorld(t)
@@ -334,7 +359,8 @@ func TestBeingRemoved(t *testing.T) {
 
 // BenchmarkScan reads a page of resources of 20 KiB each.
 func BenchmarkScan(b *testing.B) {
-	text := page(slices.Repeat([]string{item(ready[:len(ready)-1] + `,"notes":"` + strings.Repeat("x", 20<<10) + `"}`)}, pageSize)...)
+	text := page(slices.Repeat([]string{item(ready[:len(ready)-1] + `,"notes":"` + strings.Repeat("x", 20<<10) + `"}`)},
+		pageSize)...)
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {
@@ -387,7 +413,8 @@ func TestOneBrokenOperator(t *testing.T) {
 	broken.(*unstructured.Unstructured).Object["spec"] = "no object"
 	w.reader.local = brokenList{Client: w.local, broken: broken.(*unstructured.Unstructured)}
 	text := w.text()
-	if !strings.Contains(text, series.OperatorExpected+`{cluster="prod-eu",operator="echo"} 1`) || strings.Contains(text, series.OperatorCSVSucceeded+`{cluster="prod-eu",operator="echo"}`) {
+	if !strings.Contains(text, series.OperatorExpected+`{cluster="prod-eu",operator="echo"} 1`) ||
+		strings.Contains(text, series.OperatorCSVSucceeded+`{cluster="prod-eu",operator="echo"}`) {
 		t.Errorf("of the broken one more or less is told than that it is expected:\n%s", text)
 	}
 	if !strings.Contains(text, series.OperatorCSVSucceeded+`{cluster="prod-eu",operator="queue"}`) {
@@ -462,7 +489,8 @@ func TestWebhooksAreBounded(t *testing.T) {
 	for i := range many {
 		many[i] = fmt.Sprintf("w%03d.echo.example.com", len(many)-i)
 	}
-	object := withWebhooks(csv("echo", "echo-operator.v1.1.0", "", "Succeeded", time.Hour), operatorsv1alpha1.MutatingAdmissionWebhook, many...)
+	object := withWebhooks(csv("echo", "echo-operator.v1.1.0", "", "Succeeded", time.Hour),
+		operatorsv1alpha1.MutatingAdmissionWebhook, many...)
 	got := webhooks(object.(*operatorsv1alpha1.ClusterServiceVersion))
 	if len(got) != maxWebhooks || got[0] != "w001.echo.example.com" || !slices.IsSorted(got) {
 		t.Errorf("%d webhooks: %v", len(got), got)
@@ -476,7 +504,8 @@ func TestScan(t *testing.T) {
 		next string
 		err  bool
 	}{
-		"a page":              {text: `{"metadata":{"continue":"more"},"items":[{},{}],"kind":"EchoList"}`, seen: 2, next: "more"},
+		"a page": {text: `{"metadata":{"continue":"more"},"items":[{},{}],"kind":"EchoList"}`, seen: 2,
+			next: "more"},
 		"metadata at the end": {text: `{"items":[{}],"metadata":{"continue":"more"}}`, seen: 1, next: "more"},
 		"the last page":       {text: page(item(ready)), seen: 1},
 		"nothing":             {text: `{"items":[],"metadata":{}}`},

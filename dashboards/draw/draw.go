@@ -55,15 +55,18 @@ func SVG(d dashboards.Dashboard) []byte {
 	width, height := 24*across+2*margin, header+float64(bottom)*down+margin
 	title := ptr.Deref(d.Title, "")
 	pic := &picture{}
-	pic.printf("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %g %g\" role=\"img\" aria-labelledby=\"title desc\">\n", width, height)
-	pic.printf("<title id=\"title\">%s: layout</title>\n<desc id=\"desc\">%s</desc>\n%s", html.EscapeString(title), html.EscapeString(ptr.Deref(d.Description, "")), style)
+	pic.printf("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %g %g\" role=\"img\" aria-labelledby=\"title "+
+		"desc\">\n", width, height)
+	pic.printf("<title id=\"title\">%s: layout</title>\n<desc id=\"desc\">%s</desc>\n%s", html.EscapeString(title),
+		html.EscapeString(ptr.Deref(d.Description, "")), style)
 	pic.printf("<rect class=\"page\" width=\"%g\" height=\"%g\"/>\n", width, height)
 	pic.printf("<text class=\"h1\" x=\"%g\" y=\"26\">%s</text>\n", margin, html.EscapeString(title))
 	pic.variables(d.Templating.List)
 	for _, p := range d.Panels {
 		switch {
 		case p.RowPanel != nil:
-			pic.printf("<text class=\"row\" x=\"%g\" y=\"%g\">▾ %s</text>\n", margin, header+float64(p.RowPanel.GridPos.Y)*down+13, html.EscapeString(ptr.Deref(p.RowPanel.Title, "")))
+			pic.printf("<text class=\"row\" x=\"%g\" y=\"%g\">▾ %s</text>\n", margin,
+				header+float64(p.RowPanel.GridPos.Y)*down+13, html.EscapeString(ptr.Deref(p.RowPanel.Title, "")))
 		case p.Panel != nil && p.Panel.GridPos != nil:
 			pic.panel(p.Panel)
 		}
@@ -81,7 +84,8 @@ func (p *picture) variables(all []dashboard.VariableModel) {
 	for _, v := range all {
 		text := ptr.Deref(v.Label, v.Name) + " ▾"
 		w := float64(len([]rune(text)))*perLetter + 16
-		p.printf("<rect class=\"pill\" x=\"%g\" y=\"37\" width=\"%.0f\" height=\"20\" rx=\"4\"/><text class=\"soft\" x=\"%g\" y=\"51\">%s</text>\n", x, w, x+8, html.EscapeString(text))
+		p.printf("<rect class=\"pill\" x=\"%g\" y=\"37\" width=\"%.0f\" height=\"20\" rx=\"4\"/><text class=\"soft\" "+
+			"x=\"%g\" y=\"51\">%s</text>\n", x, w, x+8, html.EscapeString(text))
 		x += math.Round(w) + 8
 	}
 }
@@ -91,14 +95,17 @@ type box struct{ x, y, w, h float64 }
 
 func (p *picture) panel(panel *dashboard.Panel) {
 	g := panel.GridPos
-	b := box{margin + float64(g.X)*across + gap, header + float64(g.Y)*down + gap, float64(g.W)*across - 2*gap, float64(g.H)*down - 2*gap}
+	b := box{margin + float64(g.X)*across + gap, header + float64(g.Y)*down + gap, float64(g.W)*across - 2*gap,
+		float64(g.H)*down - 2*gap}
 	title := ptr.Deref(panel.Title, "")
-	p.printf("<g><title>%s</title><rect class=\"panel\" x=\"%g\" y=\"%g\" width=\"%g\" height=\"%g\" rx=\"4\"/>\n", html.EscapeString(ptr.Deref(panel.Description, "")), b.x, b.y, b.w, b.h)
+	p.printf("<g><title>%s</title><rect class=\"panel\" x=\"%g\" y=\"%g\" width=\"%g\" height=\"%g\" rx=\"4\"/>\n",
+		html.EscapeString(ptr.Deref(panel.Description, "")), b.x, b.y, b.w, b.h)
 	p.printf("<text x=\"%g\" y=\"%g\">%s</text>\n", b.x+8, b.y+16, html.EscapeString(cut(title, b.w-16)))
 	inner := box{b.x + 10, b.y + 26, b.w - 20, b.h - 34}
 	switch panel.Type {
 	case "stat":
-		p.printf("<text class=\"big\" x=\"%g\" y=\"%g\" text-anchor=\"middle\">–</text>\n", b.x+b.w/2, inner.y+inner.h/2+8)
+		p.printf("<text class=\"big\" x=\"%g\" y=\"%g\" text-anchor=\"middle\">–</text>\n", b.x+b.w/2,
+			inner.y+inner.h/2+8)
 	case "table":
 		p.table(inner, titles(panel))
 	case "bargauge":
@@ -147,7 +154,8 @@ func titles(panel *dashboard.Panel) []string {
 			continue
 		}
 		return slices.Collect(func(yield func(string) bool) {
-			for _, field := range slices.SortedFunc(maps.Keys(order), func(a, b string) int { return order[a] - order[b] }) {
+			for _, field := range slices.SortedFunc(maps.Keys(order),
+				func(a, b string) int { return order[a] - order[b] }) {
 				if !yield(names[field]) {
 					return
 				}
@@ -163,7 +171,8 @@ func (p *picture) table(b box, titles []string) {
 		x := b.x + w*float64(i)
 		p.printf("<text class=\"col\" x=\"%.0f\" y=\"%.0f\">%s</text>", x, b.y+6, html.EscapeString(cut(title, w-4)))
 		for y, n := 18.0, 0; y+8 <= b.h; y, n = y+18, n+1 {
-			p.printf("<rect class=\"bar\" x=\"%.0f\" y=\"%.0f\" width=\"%.0f\" height=\"7\" rx=\"3\"/>", x, b.y+y, w*(0.45+0.07*float64((n*3+i*2)%5)))
+			p.printf("<rect class=\"bar\" x=\"%.0f\" y=\"%.0f\" width=\"%.0f\" height=\"7\" rx=\"3\"/>", x, b.y+y,
+				w*(0.45+0.07*float64((n*3+i*2)%5)))
 		}
 	}
 	p.printf("\n")
@@ -171,7 +180,8 @@ func (p *picture) table(b box, titles []string) {
 
 func (p *picture) bars(b box) {
 	for y, n := 0.0, 0; y+12 <= b.h; y, n = y+20, n+1 {
-		p.printf("<rect class=\"faint\" x=\"%.0f\" y=\"%.0f\" width=\"%.0f\" height=\"12\" rx=\"2\"/>", b.x, b.y+y, b.w*(0.9-0.13*float64(n%6)))
+		p.printf("<rect class=\"faint\" x=\"%.0f\" y=\"%.0f\" width=\"%.0f\" height=\"12\" rx=\"2\"/>", b.x, b.y+y,
+			b.w*(0.9-0.13*float64(n%6)))
 	}
 	p.printf("\n")
 }
@@ -189,7 +199,8 @@ func (p *picture) cells(b box, small bool) {
 			if (i*7+n*5)%23 == 3 {
 				class = "bad"
 			}
-			p.printf("<rect class=\"%s\" x=\"%.1f\" y=\"%.0f\" width=\"%.1f\" height=\"%.0f\"/>", class, b.x+w*float64(i), b.y+y, w-1, rowHeight-4)
+			p.printf("<rect class=\"%s\" x=\"%.1f\" y=\"%.0f\" width=\"%.1f\" height=\"%.0f\"/>", class,
+				b.x+w*float64(i), b.y+y, w-1, rowHeight-4)
 		}
 	}
 	p.printf("\n")

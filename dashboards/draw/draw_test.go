@@ -23,7 +23,8 @@ import (
 func TestPictures(t *testing.T) {
 	for _, d := range dashboards.All() {
 		got := string(draw.SVG(d))
-		want, err := os.ReadFile(filepath.Join("../../docs/images/dashboards", strings.TrimSuffix(dashboards.FileName(d), ".json")+".svg"))
+		want, err := os.ReadFile(filepath.Join("../../docs/images/dashboards",
+			strings.TrimSuffix(dashboards.FileName(d), ".json")+".svg"))
 		if err != nil {
 			t.Fatal(err)
 		}

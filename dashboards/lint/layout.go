@@ -76,7 +76,8 @@ func area(g dashboard.GridPos) func(func(cell) bool) {
 
 func (c *checker) links() {
 	among := slices.IndexFunc(c.d.Links, func(l dashboard.DashboardLink) bool {
-		return l.Type == dashboard.DashboardLinkTypeDashboards && slices.Contains(l.Tags, dashboards.Tag) && l.IncludeVars && l.KeepTime
+		return l.Type == dashboard.DashboardLinkTypeDashboards && slices.Contains(l.Tags, dashboards.Tag) &&
+			l.IncludeVars && l.KeepTime
 	})
 	if among < 0 {
 		c.find("", "the link to the other dashboards is missing, which takes variables and time along")

@@ -54,13 +54,17 @@ type Rule struct {
 func Rules() []Rule {
 	return []Rule{
 		{"identity", "Links and bookmarks go by UID, and people by titles.", (*checker).identity},
-		{"title", "A panel without a title cannot be talked about, and two with the same one neither.", (*checker).titles},
-		{"description", "Who is woken needs to know what a panel shows and what to do about it: two sentences.", (*checker).descriptions},
+		{"title", "A panel without a title cannot be talked about, and two with the same one neither.",
+			(*checker).titles},
+		{"description", "Who is woken needs to know what a panel shows and what to do about it: two sentences.",
+			(*checker).descriptions},
 		{"unit", "A number without a unit is a riddle.", (*checker).units},
 		{"datasource", "A dashboard that names a data source works in one Grafana only.", (*checker).datasources},
-		{"variables", "Every dashboard is by cluster; a variable that nothing uses misleads, and one that does not exist matches nothing.", (*checker).variables},
+		{"variables", "Every dashboard is by cluster; a variable that nothing uses misleads, and one that does not " +
+			"exist matches nothing.", (*checker).variables},
 		{"metric", "A panel of a series that nobody exports is empty for ever.", (*checker).metrics},
-		{"selection", "A query that ignores the chosen cluster or operator shows somebody else's numbers.", (*checker).selections},
+		{"selection", "A query that ignores the chosen cluster or operator shows somebody else's numbers.",
+			(*checker).selections},
 		{"counter", "The value of a counter says nothing, its rate does.", (*checker).counters},
 		{"legend", "Lines need names.", (*checker).legends},
 		{"nodata", "An empty panel must say whether that is good.", (*checker).noData},
@@ -68,8 +72,10 @@ func Rules() []Rule {
 		{"thresholds", "Grafana takes thresholds in order, the first without a bound.", (*checker).thresholds},
 		{"instant", "A number or a table is about now; a line is not.", (*checker).instants},
 		{"layout", "Panels fill 24 columns, and do not cover each other.", (*checker).layout},
-		{"columns", "A column that no query fills is empty, and one without a title has a technical one.", (*checker).tableColumns},
-		{"links", "A link must lead to a dashboard that exists, with variables that it has, at the same time.", (*checker).links},
+		{"columns", "A column that no query fills is empty, and one without a title has a technical one.",
+			(*checker).tableColumns},
+		{"links", "A link must lead to a dashboard that exists, with variables that it has, at the same time.",
+			(*checker).links},
 		{"annotation", "A mark must say what happened.", (*checker).annotations},
 	}
 }

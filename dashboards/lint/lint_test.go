@@ -77,42 +77,66 @@ var mutations = map[string]struct {
 	rule   string
 	want   string
 }{
-	"a UID that is too long": {func(s subject) { s.Uid = ptr.To("bellwether-" + strings.Repeat("x", 30)) }, "identity", "at most 40"},
-	"a UID twice":            {func(s subject) { s.Uid = ptr.To(dashboards.UIDCluster) }, "identity", "same UID"},
-	"no tag":                 {func(s subject) { s.Tags = nil }, "identity", "tag"},
-	"another title":          {func(s subject) { s.Title = ptr.To("Fleet") }, "identity", "has to begin with"},
+	"a UID that is too long": {func(s subject) { s.Uid = ptr.To("bellwether-" + strings.Repeat("x", 30)) }, "identity",
+		"at most 40"},
+	"a UID twice":   {func(s subject) { s.Uid = ptr.To(dashboards.UIDCluster) }, "identity", "same UID"},
+	"no tag":        {func(s subject) { s.Tags = nil }, "identity", "tag"},
+	"another title": {func(s subject) { s.Title = ptr.To("Fleet") }, "identity", "has to begin with"},
 
-	"a panel without title":     {func(s subject) { s.panel("table").Title = nil }, "title", "no title"},
-	"a title twice":             {func(s subject) { s.panel("table").Title = s.panel("timeseries").Title }, "title", "same title"},
-	"a row without title":       {func(s subject) { s.Panels[0].RowPanel.Title = nil }, "title", "row 1 has no title"},
-	"a panel not described":     {func(s subject) { s.panel("stat").Description = nil }, "description", "what to do"},
-	"a description is a title":  {func(s subject) { s.panel("stat").Description = ptr.To("The number of silent clusters.") }, "description", "what to do"},
-	"dashboard not described":   {func(s subject) { s.Description = ptr.To("The fleet.") }, "description", "two sentences"},
-	"no unit":                   {func(s subject) { s.panel("timeseries").FieldConfig.Defaults.Unit = nil }, "unit", "there is no unit"},
-	"a data source of its own":  {func(s subject) { s.panel("table").Datasource = &common.DataSourceRef{Uid: ptr.To(elsewhere)} }, "datasource", "${datasource}"},
-	"a query's data source":     {func(s subject) { s.query("table", func(q *prometheus.Dataquery) { q.Datasource = nil }) }, "datasource", "${datasource}"},
-	"an annotation elsewhere":   {func(s subject) { s.Annotations.List[0].Datasource = nil }, "datasource", "${datasource}"},
-	"a variable from elsewhere": {func(s subject) { s.variable("operator").Datasource = nil }, "datasource", "${datasource}"},
-	"no data source variable":   {func(s subject) { s.variable("datasource").Type = dashboard.VariableTypeConstant }, "datasource", "of type datasource"},
+	"a panel without title": {func(s subject) { s.panel("table").Title = nil }, "title", "no title"},
+	"a title twice": {func(s subject) { s.panel("table").Title = s.panel("timeseries").Title }, "title",
+		"same title"},
+	"a row without title":      {func(s subject) { s.Panels[0].RowPanel.Title = nil }, "title", "row 1 has no title"},
+	"a panel not described":    {func(s subject) { s.panel("stat").Description = nil }, "description", "what to do"},
+	"a description is a title": {func(s subject) { s.panel("stat").Description = ptr.To("The number of silent clusters.") }, "description", "what to do"},
+	"dashboard not described": {func(s subject) { s.Description = ptr.To("The fleet.") }, "description",
+		"two sentences"},
+	"no unit": {func(s subject) { s.panel("timeseries").FieldConfig.Defaults.Unit = nil }, "unit",
+		"there is no unit"},
+	"a data source of its own": {func(s subject) { s.panel("table").Datasource = &common.DataSourceRef{Uid: ptr.To(elsewhere)} }, "datasource", "${datasource}"},
+	"a query's data source": {func(s subject) {
+		s.query("table",
+			func(q *prometheus.Dataquery) { q.Datasource = nil })
+	}, "datasource", "${datasource}"},
+	"an annotation elsewhere": {func(s subject) { s.Annotations.List[0].Datasource = nil }, "datasource",
+		"${datasource}"},
+	"a variable from elsewhere": {func(s subject) { s.variable("operator").Datasource = nil }, "datasource",
+		"${datasource}"},
+	"no data source variable": {func(s subject) { s.variable("datasource").Type = dashboard.VariableTypeConstant },
+		"datasource", "of type datasource"},
 
 	"no cluster variable": {func(s subject) {
-		s.Templating.List = slices.DeleteFunc(s.Templating.List, func(v dashboard.VariableModel) bool { return v.Name == "cluster" })
+		s.Templating.List = slices.DeleteFunc(s.Templating.List,
+			func(v dashboard.VariableModel) bool { return v.Name == "cluster" })
 	}, "variables", "cluster is missing"},
-	"an unknown variable": {func(s subject) { s.query("stat", expr(`sum(up{job=~"$job"})`)) }, "variables", "no variable job"},
+	"an unknown variable": {func(s subject) { s.query("stat", expr(`sum(up{job=~"$job"})`)) }, "variables",
+		"no variable job"},
 	"a variable that is idle": {func(s subject) {
 		v := *s.variable("operator")
 		v.Name = "idle"
 		s.Templating.List = append(s.Templating.List, v)
 	}, "variables", "no query uses"},
-	"several values as one": {func(s subject) { s.query("stat", expr(`sum(bellwether_fleet_cluster_online{cluster="$cluster"})`)) }, "variables", "match it with =~"},
-	"all as a list":         {func(s subject) { s.variable("cluster").AllValue = nil }, "variables", "all values"},
+	"several values as one": {func(s subject) {
+		s.query("stat",
+			expr(`sum(bellwether_fleet_cluster_online{cluster="$cluster"})`))
+	}, "variables", "match it with =~"},
+	"all as a list": {func(s subject) { s.variable("cluster").AllValue = nil }, "variables", "all values"},
 
-	"an unknown metric": {func(s subject) { s.query("stat", expr(`count(bellwether_operator_expectd{cluster=~"$cluster"})`)) }, "metric", "bellwether_operator_expectd"},
+	"an unknown metric": {func(s subject) {
+		s.query("stat",
+			expr(`count(bellwether_operator_expectd{cluster=~"$cluster"})`))
+	}, "metric", "bellwether_operator_expectd"},
 	"an unknown metric in an annotation": {func(s subject) {
 		s.Annotations.List[0].Expr = ptr.To(`max by (operator) (bellwether_waves{operator=~"$operator"})`)
 	}, "metric", "bellwether_waves"},
-	"any cluster":  {func(s subject) { s.query("stat", expr(`count(bellwether_operator_expected{operator=~"$operator"})`)) }, "selection", `cluster=~"$cluster"`},
-	"any operator": {func(s subject) { s.query("stat", expr(`min(bellwether:slo_budget_left:ratio{cluster=~"$cluster"})`)) }, "selection", `operator=~"$operator"`},
+	"any cluster": {func(s subject) {
+		s.query("stat",
+			expr(`count(bellwether_operator_expected{operator=~"$operator"})`))
+	}, "selection", `cluster=~"$cluster"`},
+	"any operator": {func(s subject) {
+		s.query("stat",
+			expr(`min(bellwether:slo_budget_left:ratio{cluster=~"$cluster"})`))
+	}, "selection", `operator=~"$operator"`},
 	"a counter's value": {func(s subject) {
 		s.query("timeseries", expr(`sum(bellwether_operator_install_total{cluster=~"$cluster",operator=~"$operator"})`))
 	}, "counter", "rate()"},
@@ -120,16 +144,19 @@ var mutations = map[string]struct {
 		s.query("timeseries", expr(`avg_over_time(controller_runtime_reconcile_total{cluster=~"$cluster"}[5m])`))
 	}, "counter", "rate()"},
 
-	"no legend":     {func(s subject) { s.query("timeseries", func(q *prometheus.Dataquery) { q.LegendFormat = nil }) }, "legend", "query A has no legend"},
+	"no legend": {func(s subject) { s.query("timeseries", func(q *prometheus.Dataquery) { q.LegendFormat = nil }) },
+		"legend", "query A has no legend"},
 	"empty is mute": {func(s subject) { s.panel("table").FieldConfig.Defaults.NoValue = nil }, "nodata", "no data"},
 	"drawn over gaps": {func(s subject) {
 		s.panel("timeseries").FieldConfig.Defaults.Custom.(*timeseries.FieldConfig).SpanNulls = &common.BoolOrFloat64{Bool: ptr.To(true)}
 	}, "nulls", "over gaps"},
 	"thresholds out of order": {func(s subject) {
-		s.panel("stat").FieldConfig.Defaults.Thresholds.Steps = []dashboard.Threshold{{Color: "red"}, {Value: ptr.To(2.), Color: "green"}, {Value: ptr.To(1.), Color: "blue"}}
+		s.panel("stat").FieldConfig.Defaults.Thresholds.Steps = []dashboard.Threshold{{Color: "red"},
+			{Value: ptr.To(2.), Color: "green"}, {Value: ptr.To(1.), Color: "blue"}}
 	}, "thresholds", "in order"},
 	"a first threshold with a bound": {func(s subject) {
-		s.panel("stat").FieldConfig.Defaults.Thresholds.Steps = []dashboard.Threshold{{Value: ptr.To(0.), Color: "red"}, {Value: ptr.To(2.), Color: "green"}}
+		s.panel("stat").FieldConfig.Defaults.Thresholds.Steps = []dashboard.Threshold{{Value: ptr.To(0.), Color: "red"},
+			{Value: ptr.To(2.), Color: "green"}}
 	}, "thresholds", "without a bound"},
 	"a number over time": {func(s subject) {
 		s.query("stat", func(q *prometheus.Dataquery) { q.Instant, q.Range = nil, ptr.To(true) })
@@ -137,14 +164,17 @@ var mutations = map[string]struct {
 	"a line of now": {func(s subject) {
 		s.query("timeseries", func(q *prometheus.Dataquery) { q.Instant, q.Range = ptr.To(true), nil })
 	}, "instant", "about the range"},
-	"a table's form": {func(s subject) { s.query("table", func(q *prometheus.Dataquery) { q.Format = nil }) }, "instant", "format table"},
+	"a table's form": {func(s subject) { s.query("table", func(q *prometheus.Dataquery) { q.Format = nil }) },
+		"instant", "format table"},
 
 	"panels that overlap": {func(s subject) { s.panel("table").GridPos.Y-- }, "layout", "covers"},
 	"a panel too wide":    {func(s subject) { s.panel("table").GridPos.W = 25 }, "layout", "24 columns"},
-	"a hole":              {func(s subject) { s.panel("timeseries").GridPos.W-- }, "layout", "cells of the grid are empty"},
-	"an id twice":         {func(s subject) { s.panel("table").Id = s.panel("timeseries").Id }, "layout", "has the id"},
+	"a hole": {func(s subject) { s.panel("timeseries").GridPos.W-- }, "layout",
+		"cells of the grid are empty"},
+	"an id twice": {func(s subject) { s.panel("table").Id = s.panel("timeseries").Id }, "layout", "has the id"},
 
-	"a column of nothing":    {func(s subject) { s.renames()["opertor"] = "Operator" }, "columns", `"Operator" (opertor)`},
+	"a column of nothing": {func(s subject) { s.renames()["opertor"] = "Operator" }, "columns",
+		`"Operator" (opertor)`},
 	"a value of no query":    {func(s subject) { s.renames()["Value #B"] = "Second" }, "columns", "Value #B"},
 	"a column without title": {func(s subject) { s.renames()["operator"] = "" }, "columns", "operator has no title"},
 	"no titles at all":       {func(s subject) { s.panel("table").Transformations = nil }, "columns", "no titles"},
@@ -160,9 +190,11 @@ var mutations = map[string]struct {
 	"a link with a wrong var": {func(s subject) {
 		s.link("/d/bellwether-cluster?${datasource:queryparam}&${__url_time_range}&var-team=x")
 	}, "links", "no variable team"},
-	"a link to another time": {func(s subject) { s.link("/d/bellwether-cluster?var-cluster=x") }, "links", "keep the time"},
-	"a link outside":         {func(s subject) { s.link("https://example.com") }, "links", "does not begin with /d/"},
-	"a mark without text":    {func(s subject) { s.Annotations.List[0].TextFormat = nil }, "annotation", "needs a name"},
+	"a link to another time": {func(s subject) { s.link("/d/bellwether-cluster?var-cluster=x") }, "links",
+		"keep the time"},
+	"a link outside": {func(s subject) { s.link("https://example.com") }, "links", "does not begin with /d/"},
+	"a mark without text": {func(s subject) { s.Annotations.List[0].TextFormat = nil }, "annotation",
+		"needs a name"},
 }
 
 // renames are the titles of the first table's columns.
@@ -191,7 +223,10 @@ func TestEveryRuleBites(t *testing.T) {
 			all := dashboards.All()
 			m.mutate(subject{&all[0], t})
 			found := lint.Check(all)
-			if !slices.ContainsFunc(found, func(f lint.Finding) bool { return f.Rule == m.rule && strings.Contains(f.Message, m.want) }) {
+			if !slices.ContainsFunc(found, func(f lint.Finding) bool {
+				return f.Rule == m.rule &&
+					strings.Contains(f.Message, m.want)
+			}) {
 				t.Errorf("nothing of %s says %q; found: %v", m.rule, m.want, found)
 			}
 		})
@@ -207,7 +242,8 @@ func TestEveryRuleBites(t *testing.T) {
 }
 
 func TestExpand(t *testing.T) {
-	got := lint.Expand(`a{cluster=~"$cluster",operator=~"${operator:regex}",sli=~"$sli|"}[$__rate_interval]`, map[string]string{"cluster": "eu", "__rate_interval": "2m"})
+	got := lint.Expand(`a{cluster=~"$cluster",operator=~"${operator:regex}",sli=~"$sli|"}[$__rate_interval]`,
+		map[string]string{"cluster": "eu", "__rate_interval": "2m"})
 	if diff := cmp.Diff(`a{cluster=~"eu",operator=~".*",sli=~".*|"}[2m]`, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

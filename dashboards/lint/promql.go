@@ -89,5 +89,6 @@ func (ts tokens) skipLabels(i int) int {
 }
 
 func isAggregation(name string) bool {
-	return slices.Contains([]string{"sum", "min", "max", "avg", "count", "group", "topk", "bottomk", "stddev", "stdvar", "count_values", "quantile"}, name)
+	return slices.Contains([]string{"sum", "min", "max", "avg", "count", "group", "topk", "bottomk", "stddev", "stdvar",
+		"count_values", "quantile"}, name)
 }

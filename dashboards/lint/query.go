@@ -51,7 +51,8 @@ func Queries(d dashboards.Dashboard) []Query {
 			if !ok {
 				continue
 			}
-			out = append(out, Query{uid, titleOf(p), OfPanel, ptr.Deref(q.RefId, ""), q.Expr, ptr.Deref(q.Instant, false)})
+			out = append(out, Query{uid, titleOf(p), OfPanel, ptr.Deref(q.RefId, ""), q.Expr,
+				ptr.Deref(q.Instant, false)})
 		}
 	}
 	for _, a := range d.Annotations.List {

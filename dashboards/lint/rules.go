@@ -70,7 +70,8 @@ func (c *checker) descriptions() {
 	}
 	for _, p := range panels(c.d) {
 		if !twoSentences.MatchString(ptr.Deref(p.Description, "")) {
-			c.find(titleOf(p), "the description has to say what it shows and, in a sentence of its own, what to do about it")
+			c.find(titleOf(p), "the description has to say what it shows and, in a sentence of its own, what to do "+
+				"about it")
 		}
 	}
 }
@@ -86,7 +87,8 @@ func (c *checker) units() {
 const sourceVariable = "${datasource}"
 
 func (c *checker) datasources() {
-	if v := variable(c.d, "datasource"); v == nil || v.Type != dashboard.VariableTypeDatasource || ptr.Deref(v.Query.String, "") != "prometheus" {
+	if v := variable(c.d, "datasource"); v == nil || v.Type != dashboard.VariableTypeDatasource ||
+		ptr.Deref(v.Query.String, "") != "prometheus" {
 		c.find("", "there has to be a variable datasource, of type datasource, for prometheus")
 	}
 	for _, p := range panels(c.d) {
@@ -198,15 +200,18 @@ func (c *checker) instants() {
 	for _, p := range panels(c.d) {
 		for _, t := range p.Targets {
 			q, _ := query(t)
-			wants, instant, ranged := slices.Contains(now, p.Type), ptr.Deref(q.Instant, false), ptr.Deref(q.Range, false)
+			wants, instant, ranged := slices.Contains(now, p.Type), ptr.Deref(q.Instant, false),
+				ptr.Deref(q.Range, false)
 			switch {
 			case wants && (!instant || ranged):
-				c.find(titleOf(p), "query %s has to be instant: it would show what was, if there is nothing now", ptr.Deref(q.RefId, ""))
+				c.find(titleOf(p), "query %s has to be instant: it would show what was, if there is nothing now",
+					ptr.Deref(q.RefId, ""))
 			case !wants && (instant || !ranged):
 				c.find(titleOf(p), "query %s has to be about the range", ptr.Deref(q.RefId, ""))
 			}
 			if (p.Type == "table") != (ptr.Deref(q.Format, "") == prometheus.PromQueryFormatTable) {
-				c.find(titleOf(p), "query %s has to be in the format table if its panel is one, and only then", ptr.Deref(q.RefId, ""))
+				c.find(titleOf(p), "query %s has to be in the format table if its panel is one, and only then",
+					ptr.Deref(q.RefId, ""))
 			}
 		}
 	}

@@ -14,24 +14,29 @@ import (
 // names of theirs, not ours.
 var fromOthers = []string{
 	"ALERTS",
-	"alertmanager_alerts", "alertmanager_config_last_reload_successful", "alertmanager_notification_latency_seconds_bucket",
+	"alertmanager_alerts", "alertmanager_config_last_reload_successful",
+	"alertmanager_notification_latency_seconds_bucket",
 	"alertmanager_notifications_failed_total", "alertmanager_notifications_total", "alertmanager_silences",
 	"go_goroutines", "process_cpu_seconds_total", "process_resident_memory_bytes",
-	"prometheus_notifications_alertmanagers_discovered", "prometheus_notifications_dropped_total", "prometheus_notifications_errors_total", "prometheus_notifications_sent_total",
-	"prometheus_rule_evaluation_failures_total", "prometheus_rule_group_iterations_missed_total", "prometheus_rule_group_last_duration_seconds", "prometheus_rule_group_last_evaluation_timestamp_seconds",
+	"prometheus_notifications_alertmanagers_discovered", "prometheus_notifications_dropped_total",
+	"prometheus_notifications_errors_total", "prometheus_notifications_sent_total",
+	"prometheus_rule_evaluation_failures_total", "prometheus_rule_group_iterations_missed_total",
+	"prometheus_rule_group_last_duration_seconds", "prometheus_rule_group_last_evaluation_timestamp_seconds",
 	"rest_client_requests_total", "workqueue_queue_duration_seconds_bucket",
 }
 
 // ofOperators are series of the operators, of API servers, and of the probes,
 // that package series names and does not describe.
 var ofOperators = []string{
-	series.ReconcileTotal, series.ReconcileErrorsTotal, series.ReconcilePanicsTotal, series.ReconcileTimeBucket, series.ReconcileTimeCount,
+	series.ReconcileTotal, series.ReconcileErrorsTotal, series.ReconcilePanicsTotal, series.ReconcileTimeBucket,
+	series.ReconcileTimeCount,
 	series.QueueLongestRunning, series.QueueDepth, series.LeaderStatus, series.WebhookRequestsTotal,
 	series.AdmissionRequestsTotal, series.AdmissionRejectionCount, series.AdmissionFailOpenCount,
 }
 
 var ofProbes = []string{
-	series.ProbeSuccess, series.ProbeDuration, series.ProbeHTTPStatusCode, series.ProbeSSLEarliestExpiry, series.ProbeHTTPDuration, series.ProbeDNSLookupTime,
+	series.ProbeSuccess, series.ProbeDuration, series.ProbeHTTPStatusCode, series.ProbeSSLEarliestExpiry,
+	series.ProbeHTTPDuration, series.ProbeDNSLookupTime,
 }
 
 // summed are the series whose names end in a window.
@@ -41,7 +46,8 @@ var summed = []string{series.SLIBadSum, series.SLIBadVersionSum, series.SLIBadVe
 // cluster and operator it has.
 func known(name string) (labels []string, ok bool) {
 	for _, s := range series.Exported() {
-		if name == s.Name || (s.Type == "histogram" && slices.Contains([]string{"_bucket", "_sum", "_count"}, strings.TrimPrefix(name, s.Name))) {
+		if name == s.Name || (s.Type == "histogram" &&
+			slices.Contains([]string{"_bucket", "_sum", "_count"}, strings.TrimPrefix(name, s.Name))) {
 			return append([]string{series.Cluster}, s.Labels...), true
 		}
 	}
@@ -65,7 +71,8 @@ func (c *checker) metrics() {
 	for _, q := range c.queries {
 		for _, s := range selectors(q.Expr) {
 			if _, ok := known(s.name); !ok {
-				c.find(q.Where, "nobody is known to export %s: use a name of package series, or add it to the list of others'", s.name)
+				c.find(q.Where, "nobody is known to export %s: use a name of package series, or add it to the list "+
+					"of others'", s.name)
 			}
 		}
 	}

@@ -17,19 +17,22 @@ import (
 // spans are windows and offsets in PromQL.
 var spans = regexp.MustCompile(`(\[|offset )([0-9]+(?:ms|[smhdwy]))`)
 
-// Compress divides every duration of rules by a factor: windows, offsets, intervals and waits. What they say of slices stays
-// true, as a slice is an evaluation: with a factor of 60 an hour of it passes in a minute. All durations have to be multiples of
-// the factor in milliseconds. A server that evaluates such rules needs a scrape interval and a lookback that are divided too.
+// Compress divides every duration of rules by a factor: windows, offsets, intervals and waits. What they say of slices
+// stays true, as a slice is an evaluation: with a factor of 60 an hour of it passes in a minute. All durations have to
+// be multiples of the factor in milliseconds. A server that evaluates such rules needs a scrape interval and a lookback
+// that are divided too.
 func Compress(groups []monitoringv1.RuleGroup, factor int) ([]monitoringv1.RuleGroup, error) {
 	out := make([]monitoringv1.RuleGroup, len(groups))
 	for i, group := range groups {
 		group.Rules = slices.Clone(group.Rules)
-		if err := compress((*string)(group.Interval), factor, func(d string) { group.Interval = new(monitoringv1.Duration(d)) }); err != nil {
+		if err := compress((*string)(group.Interval), factor,
+			func(d string) { group.Interval = new(monitoringv1.Duration(d)) }); err != nil {
 			return nil, err
 		}
 		for j := range group.Rules {
 			rule := &group.Rules[j]
-			if err := compress((*string)(rule.For), factor, func(d string) { rule.For = new(monitoringv1.Duration(d)) }); err != nil {
+			if err := compress((*string)(rule.For), factor,
+				func(d string) { rule.For = new(monitoringv1.Duration(d)) }); err != nil {
 				return nil, err
 			}
 			var failed error

@@ -53,9 +53,15 @@ func newWorld(t *testing.T, clusters map[string]*agent) *world {
 	t.Helper()
 	w := &world{clusters: clusters, servers: map[string]*httptest.Server{}}
 	for name := range clusters {
-		w.servers[name] = httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) { w.agent(name, out) }))
+		w.servers[name] = httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter,
+			_ *http.Request) {
+			w.agent(name, out)
+		}))
 	}
-	w.servers["hub"] = httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) { w.hub(out) }))
+	w.servers["hub"] = httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter,
+		_ *http.Request) {
+		w.hub(out)
+	}))
 	for _, s := range w.servers {
 		t.Cleanup(s.Close)
 	}
@@ -83,7 +89,8 @@ func (w *world) jobs() []prometheus.Job {
 	defer w.mu.Unlock()
 	var jobs []prometheus.Job
 	for i, name := range append(slices.Sorted(maps.Keys(w.clusters)), "hub") {
-		jobs = append(jobs, prometheus.Job{Name: fmt.Sprintf("job-%d", i), Targets: []string{strings.TrimPrefix(w.servers[name].URL, "http://")}})
+		jobs = append(jobs, prometheus.Job{Name: fmt.Sprintf("job-%d", i),
+			Targets: []string{strings.TrimPrefix(w.servers[name].URL, "http://")}})
 	}
 	return jobs
 }
@@ -97,9 +104,13 @@ func (w *world) agent(name string, out http.ResponseWriter) {
 		return
 	}
 	id := fmt.Sprintf("cluster=%q,operator=\"echo\"", name)
-	_, _ = fmt.Fprintf(out, "bellwether_operator_expected{%[1]s} 1\nbellwether_operator_upgrading{%[1]s} 0\nbellwether_operator_catalog_ready{%[1]s} 1\n"+
-		"bellwether_operator_info{%[1]s,namespace=\"ns\",csv=\"echo.v%[2]s\",version=%[2]q} 1\nbellwether_operator_csv_succeeded{%[1]s} %[3]s\n"+
-		"bellwether_operator_deployment_replicas_desired{%[1]s,deployment=\"d\"} 1\nbellwether_operator_deployment_replicas_available{%[1]s,deployment=\"d\"} 1\n",
+	_, _ = fmt.Fprintf(out,
+		"bellwether_operator_expected{%[1]s} 1\nbellwether_operator_upgrading{%[1]s} "+
+			"0\nbellwether_operator_catalog_ready{%[1]s} 1\n"+
+			"bellwether_operator_info{%[1]s,namespace=\"ns\",csv=\"echo.v%[2]s\",version=%[2]q} "+
+			"1\nbellwether_operator_csv_succeeded{%[1]s} %[3]s\n"+
+			"bellwether_operator_deployment_replicas_desired{%[1]s,deployment=\"d\"} "+
+			"1\nbellwether_operator_deployment_replicas_available{%[1]s,deployment=\"d\"} 1\n",
 		id, a.version, a.csv)
 }
 
@@ -223,14 +234,17 @@ func TestLive(t *testing.T) {
 	}
 	t.Parallel() // it waits most of the time
 	w := newWorld(t, map[string]*agent{
-		"good": {version: "1.0.0", csv: "1"}, "outage": {version: "1.1.0", csv: "1"}, "nan": {version: "1.2.0", csv: "1"},
-		oddCluster: {version: "1.3.0", csv: "1"}, "silent": {version: "1.4.0", csv: "1"}, "gone": {version: "1.5.0", csv: "1"},
+		"good": {version: "1.0.0", csv: "1"}, "outage": {version: "1.1.0", csv: "1"},
+		"nan":      {version: "1.2.0", csv: "1"},
+		oddCluster: {version: "1.3.0", csv: "1"}, "silent": {version: "1.4.0", csv: "1"},
+		"gone":   {version: "1.5.0", csv: "1"},
 		"twin-a": {version: "2.0.0", csv: "1"}, "twin-b": {version: "2.0.0", csv: "1"},
 	})
 	rules, want := compressed(t, 995_000)
 	dir := t.TempDir()
 	server, err := prometheus.Start(t.Context(), prometheus.Options{
-		Dir: dir, Binary: binary(t, build.Prometheus), Rules: rules, Jobs: w.jobs(), Interval: time.Second, Lookback: 5 * time.Second,
+		Dir: dir, Binary: binary(t, build.Prometheus), Rules: rules, Jobs: w.jobs(), Interval: time.Second,
+		Lookback: 5 * time.Second,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -257,8 +271,10 @@ func TestLive(t *testing.T) {
 	w.change(bad, "outage", oddCluster, "gone", "twin-a", "twin-b")
 	w.change(func(a *agent) { a.csv = "NaN" }, "nan")
 	w.change(func(a *agent) { a.silent = true }, "silent")
-	l.firing("pages of single clusters", `alertname="BellwetherOperatorSLOBurn",tier="1h"`, "cluster", "outage", oddCluster, "gone", "nan")
-	l.firing("one page of a release that is bad on two clusters", `alertname="BellwetherReleaseSLOBurn"`, "version", "2.0.0")
+	l.firing("pages of single clusters", `alertname="BellwetherOperatorSLOBurn",tier="1h"`, "cluster", "outage",
+		oddCluster, "gone", "nan")
+	l.firing("one page of a release that is bad on two clusters", `alertname="BellwetherReleaseSLOBurn"`, "version",
+		"2.0.0")
 	l.annotated()
 	l.labelled()
 
@@ -279,7 +295,8 @@ func TestLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.eventually("the page goes on after the crash", func(ctx context.Context) error {
-		at, err := l.one(ctx, `timestamp(ALERTS{alertstate="firing",alertname="BellwetherOperatorSLOBurn",cluster="outage"})`)
+		at, err := l.one(ctx,
+			`timestamp(ALERTS{alertstate="firing",alertname="BellwetherOperatorSLOBurn",cluster="outage"})`)
 		if err == nil && at < float64(back.Unix()+1) {
 			return fmt.Errorf("the last sample is of before")
 		}
@@ -335,8 +352,10 @@ func (l live) annotated() {
 	if i < 0 {
 		l.t.Fatalf("the alert of %s is gone", oddCluster)
 	}
-	for name, part := range map[model.LabelName]string{"summary": "echo burns its csv budget", "budget_left": "%", "burn": "."} {
-		if text := string(found.Alerts[i].Annotations[name]); !strings.Contains(text, part) || strings.Contains(text, "<no value>") {
+	for name, part := range map[model.LabelName]string{"summary": "echo burns its csv budget", "budget_left": "%",
+		"burn": "."} {
+		if text := string(found.Alerts[i].Annotations[name]); !strings.Contains(text, part) ||
+			strings.Contains(text, "<no value>") {
 			l.t.Errorf("annotation %s is %q, want %q in it", name, text, part)
 		}
 	}
@@ -380,7 +399,8 @@ func (l live) clean(dir string) {
 		l.t.Fatal(err)
 	}
 	for line := range strings.Lines(string(log)) {
-		if strings.Contains(line, "component=\"rule manager\"") && (strings.Contains(line, "level=ERROR") || strings.Contains(line, "level=WARN")) {
+		if strings.Contains(line, "component=\"rule manager\"") &&
+			(strings.Contains(line, "level=ERROR") || strings.Contains(line, "level=WARN")) {
 			l.t.Errorf("Prometheus says: %s", line)
 		}
 	}

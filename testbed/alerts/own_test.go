@@ -36,15 +36,18 @@ func TestOwnSLIs(t *testing.T) {
 		series []testInput
 		want   []testSample
 	}{
-		"a quarter fails":          {"requests", []testInput{{ok, "0+45x30"}, {failed, "0+15x30"}}, slice("requests", 0.25)},
-		"nothing has failed yet":   {"requests", []testInput{{ok, steady}}, slice("requests", 0)},
-		"everything fails":         {"requests", []testInput{{failed, steady}}, slice("requests", 1)},
-		"one failure of one":       {"requests", []testInput{{ok, idle}, {failed, "0+1x30"}}, slice("requests", 0)},
-		"idle":                     {"requests", []testInput{{ok, idle}, {failed, idle}}, slice("requests", 0)},
-		"no metrics":               {"requests", nil, nil},
-		"a quarter is slow":        {"slow", []testInput{{all, "0+100x30"}, {quick, "0+75x30"}, {tookLe + `{cluster="c",le="+Inf"}`, "0+100x30"}}, slice("slow", 0.25)},
-		"nothing is slow":          {"slow", []testInput{{all, steady}, {quick, steady}}, slice("slow", 0)},
-		"there is no such bound":   {"slow", []testInput{{all, steady}, {tookLe + `{cluster="c",le="0.7"}`, steady}}, nil},
+		"a quarter fails": {"requests", []testInput{{ok, "0+45x30"}, {failed, "0+15x30"}},
+			slice("requests", 0.25)},
+		"nothing has failed yet": {"requests", []testInput{{ok, steady}}, slice("requests", 0)},
+		"everything fails":       {"requests", []testInput{{failed, steady}}, slice("requests", 1)},
+		"one failure of one":     {"requests", []testInput{{ok, idle}, {failed, "0+1x30"}}, slice("requests", 0)},
+		"idle":                   {"requests", []testInput{{ok, idle}, {failed, idle}}, slice("requests", 0)},
+		"no metrics":             {"requests", nil, nil},
+		"a quarter is slow": {"slow", []testInput{{all, "0+100x30"}, {quick, "0+75x30"},
+			{tookLe + `{cluster="c",le="+Inf"}`, "0+100x30"}}, slice("slow", 0.25)},
+		"nothing is slow": {"slow", []testInput{{all, steady}, {quick, steady}}, slice("slow", 0)},
+		"there is no such bound": {"slow", []testInput{{all, steady}, {tookLe + `{cluster="c",le="0.7"}`, steady}},
+			nil},
 		"more quick ones than all": {"slow", []testInput{{all, steady}, {quick, "0+70x30"}}, slice("slow", 0)},
 	} {
 		cases = append(cases, testCase{Name: name, Series: in.series, Exprs: []testExpr{{
@@ -57,8 +60,10 @@ func TestOwnSLIs(t *testing.T) {
 		Name: "a budget of shares", Series: []testInput{expected, {ok, "0+45x400"}, {failed, "0+0x29 0+15x180"}},
 		Exprs: []testExpr{
 			{Expr: `ALERTS{alertstate="firing",sli="requests"}`, At: "29m"},
-			{Expr: `count by (cluster, tier, severity) (ALERTS{alertstate="firing",sli="requests"})`, At: "150m", Samples: []testSample{{`{cluster="c",tier="1h",severity="page"}`, 1}}},
-			{Expr: `round(bellwether:slo_budget_left:ratio{sli="requests"}, 0.01)`, At: "150m", Samples: []testSample{{`{cluster="c",operator="echo",sli="requests"}`, 0.93}}},
+			{Expr: `count by (cluster, tier, severity) (ALERTS{alertstate="firing",sli="requests"})`, At: "150m",
+				Samples: []testSample{{`{cluster="c",tier="1h",severity="page"}`, 1}}},
+			{Expr: `round(bellwether:slo_budget_left:ratio{sli="requests"}, 0.01)`, At: "150m",
+				Samples: []testSample{{`{cluster="c",operator="echo",sli="requests"}`, 0.93}}},
 		},
 	}, testCase{
 		Name: "nobody measures", Series: []testInput{expected, {ok, "0+45x60 stale"}},

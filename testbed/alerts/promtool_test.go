@@ -17,8 +17,8 @@ import (
 	"github.com/bellwether-dev/bellwether/testbed/build"
 )
 
-// TestPromtool has promtool check the golden rules of package slo and play their generated stories. The long ones are left to
-// TestStories and TestPartialOutages but for one set.
+// TestPromtool has promtool check the golden rules of package slo and play their generated stories. The long ones are
+// left to TestStories and TestPartialOutages but for one set.
 func TestPromtool(t *testing.T) {
 	tool, folder := binary(t, build.Promtool), golden(t)
 	files, err := filepath.Glob(filepath.Join(folder, "*.rules.yaml"))
@@ -31,26 +31,30 @@ func TestPromtool(t *testing.T) {
 			if err := promtool(t.Context(), tool, "check", "rules", "--lint", "all", "--lint-fatal", file); err != nil {
 				t.Error(err)
 			}
-			args := []string{"test", "rules", "--run", "what an alert says", "--run", "an upgrade", "--run", "an objective"}
+			args := []string{"test", "rules", "--run", "what an alert says", "--run", "an upgrade", "--run",
+				"an objective"}
 			if strings.HasPrefix(filepath.Base(file), "mixed.") {
 				args = append(args, "--run", "clusters of", "--run", "a bad release")
 			}
-			if err := promtool(t.Context(), tool, append(args, strings.Replace(file, ".rules.", ".tests.", 1))...); err != nil {
+			if err := promtool(t.Context(), tool, append(args,
+				strings.Replace(file, ".rules.", ".tests.", 1))...); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 }
 
-// sets have one objective each, which leaves little to evaluate. The strict one would have no tier wait for a second bad sample,
-// but for the guard, and the fastest tier of the low one could never alert, but for the bound of thresholds.
+// sets have one objective each, which leaves little to evaluate. The strict one would have no tier wait for a second
+// bad sample, but for the guard, and the fastest tier of the low one could never alert, but for the bound of
+// thresholds.
 var sets = map[string]slo.Set{
 	"csv":    {Default: []slo.Objective{{SLI: "csv", Target: 995_000}}},
 	"strict": {Default: []slo.Objective{{SLI: "csv", Target: 999_900}}},
 	"low":    {Default: []slo.Objective{{SLI: "csv", Target: 500_000}}},
 }
 
-// stories writes the rules of a set with some text replaced, and the generated tests of them, and returns the path of both.
+// stories writes the rules of a set with some text replaced, and the generated tests of them, and returns the path of
+// both.
 func stories(t *testing.T, set slo.Set, from, to string) (rules, tests string) {
 	t.Helper()
 	built, err := slo.Build(set)
@@ -68,7 +72,8 @@ func stories(t *testing.T, set slo.Set, from, to string) (rules, tests string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := write(t, map[string][]byte{"rules.yaml": []byte(strings.ReplaceAll(string(text), from, to)), "tests.yaml": played})
+	dir := write(t, map[string][]byte{"rules.yaml": []byte(strings.ReplaceAll(string(text), from, to)),
+		"tests.yaml": played})
 	return filepath.Join(dir, "rules.yaml"), filepath.Join(dir, "tests.yaml")
 }
 
@@ -78,7 +83,8 @@ func TestPartialOutages(t *testing.T) {
 	}
 	t.Parallel()
 	_, tests := stories(t, sets["csv"], "", "")
-	if err := promtool(t.Context(), binary(t, build.Promtool), "test", "rules", "--run", "partial outages", tests); err != nil {
+	if err := promtool(t.Context(), binary(t, build.Promtool), "test", "rules", "--run", "partial outages",
+		tests); err != nil {
 		t.Error(err)
 	}
 }
@@ -131,8 +137,8 @@ type mutant struct{ set, from, to, story string }
 // soon is how many minutes of a story are enough for most mutants, and late for those about absence.
 const soon, late = 240, 450
 
-// mutants are one of each kind of thing that a rule is made of: factors, windows, comparisons, joins, and what keeps alerts
-// apart.
+// mutants are one of each kind of thing that a rule is made of: factors, windows, comparisons, joins, and what keeps
+// alerts apart.
 var mutants = map[string]mutant{
 	"factor":                {"csv", "clamp_max(14.4 *", "clamp_max(28.8 *", "clusters of"},
 	"bound of a threshold":  {"low", "0.9)", "9)", "clusters of"},
@@ -142,14 +148,20 @@ var mutants = map[string]mutant{
 	"comparison":            {"csv", "sum1h / 60 > on", "sum1h / 60 < on", "what an alert says"},
 	"short window's weight": {"csv", "and bellwether:sli_bad:sum5m", "or bellwether:sli_bad:sum5m", "clusters of"},
 	"guard":                 {"strict", "slo_objective:ratio + 2.5", "slo_objective:ratio + 0.5", "clusters of"},
-	"budget":                {"csv", "sum_over_time(bellwether:sli_bad:slice[30d])", "sum_over_time(bellwether:sli_bad:slice[1h])", "what an alert says"},
-	"clusters covered":      {"csv", "max_over_time(bellwether:slo_release_burn:", "max_over_time(bellwether:slo_no_burn:", "a bad release"},
+	"budget": {"csv", "sum_over_time(bellwether:sli_bad:slice[30d])",
+		"sum_over_time(bellwether:sli_bad:slice[1h])", "what an alert says"},
+	"clusters covered": {"csv", "max_over_time(bellwether:slo_release_burn:",
+		"max_over_time(bellwether:slo_no_burn:", "a bad release"},
 	"clusters of a release": {"csv", "clusters5m >= 2", "clusters5m >= 1", "clusters of"},
-	"upgrade":               {"csv", "topk by (cluster, operator) (1, ", "topk by (cluster, operator) (2, ", "an upgrade"},
-	"note of an edit":       {"csv", "changes(bellwether:slo_objective:ratio[1d])", "changes(bellwether:slo_objective:ratio[1m])", "an objective"},
-	"NaN is bad":            {"csv", "bellwether_operator_csv_succeeded != bool 1", "bellwether_operator_csv_succeeded < bool 1", "clusters of"},
-	"absence":               {"csv", ">= 5),", ">= 0),", "clusters of"},
-	"ticket beside a page":  {"csv", `unless on (cluster, operator, sli) bellwether:slo_burn:ratio{tier=~"1h|6h"}`, `unless on (cluster, operator, sli) bellwether:slo_burn:ratio{tier=~"none"}`, "clusters of"},
+	"upgrade": {"csv", "topk by (cluster, operator) (1, ", "topk by (cluster, operator) (2, ",
+		"an upgrade"},
+	"note of an edit": {"csv", "changes(bellwether:slo_objective:ratio[1d])",
+		"changes(bellwether:slo_objective:ratio[1m])", "an objective"},
+	"NaN is bad": {"csv", "bellwether_operator_csv_succeeded != bool 1",
+		"bellwether_operator_csv_succeeded < bool 1", "clusters of"},
+	"absence": {"csv", ">= 5),", ">= 0),", "clusters of"},
+	"ticket beside a page": {"csv", `unless on (cluster, operator, sli) bellwether:slo_burn:ratio{tier=~"1h|6h"}`,
+		`unless on (cluster, operator, sli) bellwether:slo_burn:ratio{tier=~"none"}`, "clusters of"},
 }
 
 // TestMutants makes mistakes in the rules, one at a time, and expects promtool to notice each.

@@ -69,7 +69,8 @@ func run(t *testing.T, set slo.Set, cases ...testCase) {
 		t.Fatal(err)
 	}
 	dir := write(t, map[string][]byte{"rules.yaml": text, "tests.yaml": tests})
-	if err := promtool(t.Context(), binary(t, build.Promtool), "test", "rules", filepath.Join(dir, "tests.yaml")); err != nil {
+	if err := promtool(t.Context(), binary(t, build.Promtool), "test", "rules",
+		filepath.Join(dir, "tests.yaml")); err != nil {
 		t.Error(err)
 	}
 }
@@ -83,7 +84,8 @@ const (
 
 var nan = strings.TrimSpace(strings.Repeat("NaN ", 31))
 
-// of names a series of the operator echo on cluster c, by what an agent exports, or of its namespace, by what it exports itself.
+// of names a series of the operator echo on cluster c, by what an agent exports, or of its namespace, by what it
+// exports itself.
 func of(metric string, labels ...string) string {
 	return id(metric, `cluster="c",operator="echo"`, labels)
 }
@@ -142,27 +144,38 @@ var indicators = map[string]indicator{
 	"csv after its grace":  {"csv", "1", map[string]string{of(csv): zero, of(upgrading): "1x10 0x20"}},
 	"csv of two exporters": {"csv", "1", map[string]string{of(csv, `pod="a"`): one, of(csv, `pod="b"`): zero}},
 
-	"all replicas":            {"available", "0", map[string]string{of(desired, `deployment="a"`): "2x30", of(available, `deployment="a"`): "2x30"}},
-	"one replica short":       {"available", "1", map[string]string{of(desired, `deployment="a"`): "2x30", of(available, `deployment="a"`): "1x30"}},
-	"more than asked for":     {"available", "0", map[string]string{of(desired, `deployment="a"`): "2x30", of(available, `deployment="a"`): "3x30"}},
-	"no replica is asked for": {"available", "0", map[string]string{of(desired, `deployment="a"`): zero, of(available, `deployment="a"`): zero}},
-	"nothing is available":    {"available", "1", map[string]string{of(desired, `deployment="a"`): one}},
-	"available is NaN":        {"available", "1", map[string]string{of(desired, `deployment="a"`): one, of(available, `deployment="a"`): nan}},
+	"all replicas": {"available", "0",
+		map[string]string{of(desired, `deployment="a"`): "2x30", of(available, `deployment="a"`): "2x30"}},
+	"one replica short": {"available", "1",
+		map[string]string{of(desired, `deployment="a"`): "2x30", of(available, `deployment="a"`): "1x30"}},
+	"more than asked for": {"available", "0",
+		map[string]string{of(desired, `deployment="a"`): "2x30", of(available, `deployment="a"`): "3x30"}},
+	"no replica is asked for": {"available", "0",
+		map[string]string{of(desired, `deployment="a"`): zero, of(available, `deployment="a"`): zero}},
+	"nothing is available": {"available", "1", map[string]string{of(desired, `deployment="a"`): one}},
+	"available is NaN": {"available", "1",
+		map[string]string{of(desired, `deployment="a"`): one, of(available, `deployment="a"`): nan}},
 	"one Deployment of two": {"available", "1", map[string]string{
 		of(desired, `deployment="a"`): one, of(available, `deployment="a"`): one,
 		of(desired, `deployment="b"`): one, of(available, `deployment="b"`): zero,
 	}},
 
-	"reconciles":              {"reconcile", "0", map[string]string{ofPod(total): steady, ofPod(reconcileErrors): "0+3x30"}},
-	"reconciles fail":         {"reconcile", "1", map[string]string{ofPod(total): steady, ofPod(reconcileErrors): "0+12x30"}},
-	"no reconciles":           {"reconcile", "0", map[string]string{ofPod(total): idle, ofPod(reconcileErrors): zero}},
-	"reconciles NaN":          {"reconcile", "1", map[string]string{ofPod(total): steady, ofPod(reconcileErrors): nan}},
-	"one controller of three": {"reconcile", "1", map[string]string{ofPod(total, `controller="a"`): steady, ofPod(reconcileErrors, `controller="a"`): "0+30x30", ofPod(total, `controller="b"`): steady, ofPod(total, `controller="c"`): steady}},
-	"a restart":               {"reconcile", "0", map[string]string{ofPod(total): "9000+60x10 0+60x20", ofPod(reconcileErrors): "800+0x10 0+0x20"}},
+	"reconciles": {"reconcile", "0",
+		map[string]string{ofPod(total): steady, ofPod(reconcileErrors): "0+3x30"}},
+	"reconciles fail": {"reconcile", "1",
+		map[string]string{ofPod(total): steady, ofPod(reconcileErrors): "0+12x30"}},
+	"no reconciles":  {"reconcile", "0", map[string]string{ofPod(total): idle, ofPod(reconcileErrors): zero}},
+	"reconciles NaN": {"reconcile", "1", map[string]string{ofPod(total): steady, ofPod(reconcileErrors): nan}},
+	"one controller of three": {"reconcile", "1",
+		map[string]string{ofPod(total, `controller="a"`): steady, ofPod(reconcileErrors, `controller="a"`): "0+30x30",
+			ofPod(total, `controller="b"`): steady, ofPod(total, `controller="c"`): steady}},
+	"a restart": {"reconcile", "0",
+		map[string]string{ofPod(total): "9000+60x10 0+60x20", ofPod(reconcileErrors): "800+0x10 0+0x20"}},
 
 	"reconciles are quick": {"latency", "0", map[string]string{ofPod(bucket, `le="10"`): steady, ofPod(count): steady}},
-	"reconciles are slow":  {"latency", "1", map[string]string{ofPod(bucket, `le="10.0"`): "0+50x30", ofPod(count): steady}},
-	"latency of nothing":   {"latency", "0", map[string]string{ofPod(bucket, `le="10.0"`): idle, ofPod(count): idle}},
+	"reconciles are slow": {"latency", "1", map[string]string{ofPod(bucket, `le="10.0"`): "0+50x30",
+		ofPod(count): steady}},
+	"latency of nothing": {"latency", "0", map[string]string{ofPod(bucket, `le="10.0"`): idle, ofPod(count): idle}},
 
 	"no panic":       {"panic", "0", map[string]string{ofPod(panics): zero}},
 	"a panic":        {"panic", "1", map[string]string{ofPod(panics): "0x23 1x7"}},
@@ -173,66 +186,114 @@ var indicators = map[string]indicator{
 	"a deep moment":  {"queue", "0", map[string]string{ofPod(longest): zero, ofPod(depth): "0x18 99x12"}},
 	"a NaN queue":    {"queue", "1", map[string]string{ofPod(longest): zero, ofPod(depth): nan}},
 
-	"a leader":       {"leader", "0", map[string]string{ofPod(leader, `name="x"`, `pod="a"`): one, ofPod(leader, `name="x"`, `pod="b"`): zero}},
-	"no leader":      {"leader", "1", map[string]string{ofPod(leader, `name="x"`, `pod="a"`): zero, ofPod(leader, `name="x"`, `pod="b"`): zero}},
-	"two leaders":    {"leader", "1", map[string]string{ofPod(leader, `name="x"`, `pod="a"`): one, ofPod(leader, `name="x"`, `pod="b"`): one}},
-	"two elections":  {"leader", "0", map[string]string{ofPod(leader, `name="x"`): one, ofPod(leader, `name="y"`): one}},
-	"half an answer": {"leader", "1", map[string]string{ofPod(leader, `name="x"`): one, ofPod(leader, `name="y"`): zero}},
+	"a leader": {"leader", "0", map[string]string{ofPod(leader, `name="x"`, `pod="a"`): one,
+		ofPod(leader, `name="x"`, `pod="b"`): zero}},
+	"no leader": {"leader", "1", map[string]string{ofPod(leader, `name="x"`, `pod="a"`): zero,
+		ofPod(leader, `name="x"`, `pod="b"`): zero}},
+	"two leaders": {"leader", "1", map[string]string{ofPod(leader, `name="x"`, `pod="a"`): one,
+		ofPod(leader, `name="x"`, `pod="b"`): one}},
+	"two elections": {"leader", "0", map[string]string{ofPod(leader, `name="x"`): one,
+		ofPod(leader, `name="y"`): one}},
+	"half an answer": {"leader", "1", map[string]string{ofPod(leader, `name="x"`): one,
+		ofPod(leader, `name="y"`): zero}},
 
 	"webhooks answer": {"webhook", "0", map[string]string{ofPod(webhook, `code="200"`): steady}},
-	"webhooks fail":   {"webhook", "1", map[string]string{ofPod(webhook, `code="200"`): steady, ofPod(webhook, `code="500"`): "0+1x30"}},
-	"a refusal":       {"webhook", "0", map[string]string{ofPod(webhook, `code="200"`): steady, ofPod(webhook, `code="403"`): steady}},
-	"no requests":     {"webhook", "0", map[string]string{ofPod(webhook, `code="200"`): idle, ofPod(webhook, `code="500"`): idle}},
+	"webhooks fail": {"webhook", "1", map[string]string{ofPod(webhook, `code="200"`): steady,
+		ofPod(webhook, `code="500"`): "0+1x30"}},
+	"a refusal": {"webhook", "0", map[string]string{ofPod(webhook, `code="200"`): steady,
+		ofPod(webhook, `code="403"`): steady}},
+	"no requests": {"webhook", "0", map[string]string{ofPod(webhook, `code="200"`): idle,
+		ofPod(webhook, `code="500"`): idle}},
 
-	"webhooks are called":       {"webhook", "0", map[string]string{ofHook(hook, `operator="echo"`): one, ofHook(called, `code="200"`): steady}},
-	"a webhook is down":         {"webhook", "1", map[string]string{ofHook(hook, `operator="echo"`): one, ofHook(called, `code="200"`): steady, ofHook(called, `code="500"`): "0+1x30", ofHook(rejected, `error_type="calling_webhook_error"`): "0+1x30"}},
-	"a webhook is passed by":    {"webhook", "1", map[string]string{ofHook(hook, `operator="echo"`): one, ofHook(called, `code="200"`): steady, ofHook(failedOpen): "0+1x30"}},
-	"half of each is enough":    {"webhook", "1", map[string]string{ofHook(hook, `operator="echo"`): one, ofHook(called): "0+100x30", ofHook(failedOpen): "0+0.6x30", ofHook(rejected, `error_type="calling_webhook_error"`): "0+0.6x30"}},
-	"a call fails now and then": {"webhook", "0", map[string]string{ofHook(hook, `operator="echo"`): one, ofHook(called): "0+100x30", ofHook(failedOpen): "0+0.4x30", ofHook(rejected, `error_type="calling_webhook_error"`): "0+0.4x30"}},
-	"webhooks refuse":           {"webhook", "0", map[string]string{ofHook(hook, `operator="echo"`): one, ofHook(called, `code="400"`): steady, ofHook(rejected, `error_type="no_error"`): steady}},
-	"API servers' own errors":   {"webhook", "0", map[string]string{ofHook(hook, `operator="echo"`): one, ofHook(called, `code="0"`): steady, ofHook(rejected, `error_type="apiserver_internal_error"`): steady}},
-	"a webhook is not called":   {"webhook", "0", map[string]string{ofHook(hook, `operator="echo"`): one, ofHook(called): idle, ofHook(failedOpen): idle, ofHook(rejected, `error_type="calling_webhook_error"`): idle}},
-	"calls NaN":                 {"webhook", "1", map[string]string{ofHook(hook, `operator="echo"`): one, ofHook(called): steady, ofHook(failedOpen): nan}},
-	"nobody has called it":      {"webhook", "", map[string]string{ofHook(hook, `operator="echo"`): one}},
-	"a webhook of nobody":       {"webhook", "", map[string]string{ofHook(called): steady, ofHook(rejected, `error_type="calling_webhook_error"`): steady}},
-	"an operator without that":  {"webhook", "0", map[string]string{ofPod(webhook, `code="200"`): steady, ofHook(called): steady, ofHook(failedOpen): steady}},
+	"webhooks are called": {"webhook", "0",
+		map[string]string{ofHook(hook, `operator="echo"`): one, ofHook(called, `code="200"`): steady}},
+	"a webhook is down": {"webhook", "1",
+		map[string]string{ofHook(hook, `operator="echo"`): one, ofHook(called, `code="200"`): steady,
+			ofHook(called, `code="500"`): "0+1x30", ofHook(rejected, `error_type="calling_webhook_error"`): "0+1x30"}},
+	"a webhook is passed by": {"webhook", "1",
+		map[string]string{ofHook(hook, `operator="echo"`): one, ofHook(called, `code="200"`): steady,
+			ofHook(failedOpen): "0+1x30"}},
+	"half of each is enough": {"webhook", "1",
+		map[string]string{ofHook(hook, `operator="echo"`): one, ofHook(called): "0+100x30",
+			ofHook(failedOpen): "0+0.6x30", ofHook(rejected, `error_type="calling_webhook_error"`): "0+0.6x30"}},
+	"a call fails now and then": {"webhook", "0",
+		map[string]string{ofHook(hook, `operator="echo"`): one, ofHook(called): "0+100x30",
+			ofHook(failedOpen): "0+0.4x30", ofHook(rejected, `error_type="calling_webhook_error"`): "0+0.4x30"}},
+	"webhooks refuse": {"webhook", "0",
+		map[string]string{ofHook(hook, `operator="echo"`): one, ofHook(called, `code="400"`): steady,
+			ofHook(rejected, `error_type="no_error"`): steady}},
+	"API servers' own errors": {"webhook", "0",
+		map[string]string{ofHook(hook, `operator="echo"`): one, ofHook(called, `code="0"`): steady,
+			ofHook(rejected, `error_type="apiserver_internal_error"`): steady}},
+	"a webhook is not called": {"webhook", "0",
+		map[string]string{ofHook(hook, `operator="echo"`): one, ofHook(called): idle, ofHook(failedOpen): idle,
+			ofHook(rejected, `error_type="calling_webhook_error"`): idle}},
+	"calls NaN": {"webhook", "1",
+		map[string]string{ofHook(hook, `operator="echo"`): one, ofHook(called): steady, ofHook(failedOpen): nan}},
+	"nobody has called it": {"webhook", "", map[string]string{ofHook(hook, `operator="echo"`): one}},
+	"a webhook of nobody": {"webhook", "",
+		map[string]string{ofHook(called): steady, ofHook(rejected, `error_type="calling_webhook_error"`): steady}},
+	"an operator without that": {"webhook", "0",
+		map[string]string{ofPod(webhook, `code="200"`): steady, ofHook(called): steady, ofHook(failedOpen): steady}},
 	"one API server of two": {"webhook", "1", map[string]string{
-		ofHook(hook, `operator="echo"`): one, ofHook(called, `instance="a"`): steady, ofHook(called, `instance="b"`): steady, ofHook(failedOpen, `instance="b"`): "0+2x30",
+		ofHook(hook, `operator="echo"`): one, ofHook(called, `instance="a"`): steady,
+		ofHook(called, `instance="b"`): steady, ofHook(failedOpen, `instance="b"`): "0+2x30",
 	}},
 	"a quiet one of two webhooks": {"webhook", "1", map[string]string{
 		ofHook(hook, `operator="echo"`): one, of(hook, `name="b.example.com"`): one,
-		ofHook(called): "0+9000x30", id(called, `cluster="c",name="b.example.com"`, nil): "0+1x30", id(failedOpen, `cluster="c",name="b.example.com"`, nil): "0+1x30",
+		ofHook(called): "0+9000x30", id(called, `cluster="c",name="b.example.com"`, nil): "0+1x30",
+		id(failedOpen, `cluster="c",name="b.example.com"`, nil): "0+1x30",
 	}},
 	"another cluster's webhook": {"webhook", "0", map[string]string{
 		ofHook(hook, `operator="echo"`): one, ofHook(called): steady,
-		id(called, `cluster="d",name="a.example.com"`, nil): steady, id(failedOpen, `cluster="d",name="a.example.com"`, nil): steady,
+		id(called, `cluster="d",name="a.example.com"`, nil):     steady,
+		id(failedOpen, `cluster="d",name="a.example.com"`, nil): steady,
 	}},
-	"two agents tell of a webhook": {"webhook", "1", map[string]string{ofHook(hook, `operator="echo"`, `pod="a"`): one, ofHook(hook, `operator="echo"`, `pod="b"`): one, ofHook(called): steady, ofHook(failedOpen): steady}},
+	"two agents tell of a webhook": {"webhook", "1",
+		map[string]string{ofHook(hook, `operator="echo"`, `pod="a"`): one,
+			ofHook(hook, `operator="echo"`, `pod="b"`): one, ofHook(called): steady, ofHook(failedOpen): steady}},
 	"what is answered is well, and a webhook is down": {"webhook", "1", map[string]string{
-		ofPod(webhook, `code="200"`): steady, ofHook(hook, `operator="echo"`): one, ofHook(called): steady, ofHook(failedOpen): steady,
+		ofPod(webhook, `code="200"`): steady, ofHook(hook, `operator="echo"`): one, ofHook(called): steady,
+		ofHook(failedOpen): steady,
 	}},
 	"what is called is well, and answers fail": {"webhook", "1", map[string]string{
 		ofPod(webhook, `code="500"`): steady, ofHook(hook, `operator="echo"`): one, ofHook(called): steady,
 	}},
-	"both views are well": {"webhook", "0", map[string]string{ofPod(webhook, `code="200"`): steady, ofHook(hook, `operator="echo"`): one, ofHook(called): steady}},
+	"both views are well": {"webhook", "0", map[string]string{ofPod(webhook, `code="200"`): steady,
+		ofHook(hook, `operator="echo"`): one, ofHook(called): steady}},
 
-	"operands are ready":     {"operands", "0", map[string]string{of(operands, `kind="A"`, `ready="true"`): "40x30", of(operands, `kind="A"`, `ready="false"`): one}},
-	"operands are not ready": {"operands", "1", map[string]string{of(operands, `kind="A"`, `ready="true"`): "10x30", of(operands, `kind="B"`, `ready="false"`): one}},
-	"no operand is unready":  {"operands", "0", map[string]string{of(operands, `kind="A"`, `ready="true"`): one}},
-	"only unready operands":  {"operands", "1", map[string]string{of(operands, `kind="A"`, `ready="false"`): one}},
-	"no operands":            {"operands", "0", map[string]string{of(operands, `kind="A"`, `ready="true"`): zero, of(operands, `kind="A"`, `ready="false"`): zero}},
-	"unknown operands":       {"operands", "", map[string]string{of(operands, `kind="A"`, `ready="unknown"`): "9x30"}},
+	"operands are ready": {"operands", "0",
+		map[string]string{of(operands, `kind="A"`, `ready="true"`): "40x30",
+			of(operands, `kind="A"`, `ready="false"`): one}},
+	"operands are not ready": {"operands", "1",
+		map[string]string{of(operands, `kind="A"`, `ready="true"`): "10x30",
+			of(operands, `kind="B"`, `ready="false"`): one}},
+	"no operand is unready": {"operands", "0", map[string]string{of(operands, `kind="A"`, `ready="true"`): one}},
+	"only unready operands": {"operands", "1", map[string]string{of(operands, `kind="A"`, `ready="false"`): one}},
+	"no operands": {"operands", "0",
+		map[string]string{of(operands, `kind="A"`, `ready="true"`): zero,
+			of(operands, `kind="A"`, `ready="false"`): zero}},
+	"unknown operands": {"operands", "", map[string]string{of(operands, `kind="A"`, `ready="unknown"`): "9x30"}},
 
 	"catalog":     {"catalog", "0", map[string]string{of(catalog): one}},
 	"no catalog":  {"catalog", "1", map[string]string{of(catalog): zero}},
 	"NaN catalog": {"catalog", "1", map[string]string{of(catalog): nan}},
 
-	"both see it":           {"probe:api", "0", map[string]string{of(probe, `probe="api"`, `vantage="agent"`): one, of(probe, `probe="api"`, `vantage="hub"`): one}},
-	"one of two sees it":    {"probe:api", "0", map[string]string{of(probe, `probe="api"`, `vantage="agent"`): zero, of(probe, `probe="api"`, `vantage="hub"`): one}},
-	"one of three sees it":  {"probe:api", "1", map[string]string{of(probe, `probe="api"`, `vantage="a"`): zero, of(probe, `probe="api"`, `vantage="b"`): one, of(probe, `probe="api"`, `vantage="c"`): nan}},
-	"nobody sees it":        {"probe:api", "1", map[string]string{of(probe, `probe="api"`, `vantage="agent"`): zero}},
-	"another probe is fine": {"probe:api", "1", map[string]string{of(probe, `probe="api"`, `vantage="agent"`): zero, of(probe, `probe="web"`, `vantage="agent"`): one}},
-	"an odd probe":          {`probe:a"b\`, "1", map[string]string{of(probe, `probe="a\"b\\"`, `vantage="agent"`): zero}},
+	"both see it": {"probe:api", "0",
+		map[string]string{of(probe, `probe="api"`, `vantage="agent"`): one,
+			of(probe, `probe="api"`, `vantage="hub"`): one}},
+	"one of two sees it": {"probe:api", "0",
+		map[string]string{of(probe, `probe="api"`, `vantage="agent"`): zero,
+			of(probe, `probe="api"`, `vantage="hub"`): one}},
+	"one of three sees it": {"probe:api", "1",
+		map[string]string{of(probe, `probe="api"`, `vantage="a"`): zero, of(probe, `probe="api"`, `vantage="b"`): one,
+			of(probe, `probe="api"`, `vantage="c"`): nan}},
+	"nobody sees it": {"probe:api", "1", map[string]string{of(probe, `probe="api"`, `vantage="agent"`): zero}},
+	"another probe is fine": {"probe:api", "1",
+		map[string]string{of(probe, `probe="api"`, `vantage="agent"`): zero,
+			of(probe, `probe="web"`, `vantage="agent"`): one}},
+	"an odd probe": {`probe:a"b\`, "1",
+		map[string]string{of(probe, `probe="a\"b\\"`, `vantage="agent"`): zero}},
 }
 
 // TestIndicators judges a slice of each SLI from the series that it is made of.
@@ -240,7 +301,8 @@ func TestIndicators(t *testing.T) {
 	var cases []testCase
 	for _, name := range slices.Sorted(maps.Keys(indicators)) {
 		in := indicators[name]
-		test := testCase{Name: name, Series: []testInput{{of(info, `namespace="ns"`, `csv="echo.v1"`, `version="1.0.0"`), one}}}
+		test := testCase{Name: name, Series: []testInput{{of(info, `namespace="ns"`, `csv="echo.v1"`,
+			`version="1.0.0"`), one}}}
 		for _, series := range slices.Sorted(maps.Keys(in.series)) {
 			test.Series = append(test.Series, testInput{series, in.series[series]})
 		}
@@ -250,7 +312,8 @@ func TestIndicators(t *testing.T) {
 			if in.want == "1" {
 				value = 1
 			}
-			expr.Samples = []testSample{{fmt.Sprintf(`bellwether:sli_bad:bool{cluster="c",operator="echo",sli=%q}`, in.sli), value}}
+			expr.Samples = []testSample{{fmt.Sprintf(`bellwether:sli_bad:bool{cluster="c",operator="echo",sli=%q}`,
+				in.sli), value}}
 		}
 		test.Exprs = []testExpr{expr}
 		cases = append(cases, test)
@@ -284,7 +347,8 @@ func TestSharedNamespace(t *testing.T) {
 		Series: []testInput{
 			{of(info, `namespace="ns"`, `csv="echo.v1"`, `version="1.0.0"`), one},
 			{of(info, `namespace="ns"`, `csv="echo.v2"`, `version="2.0.0"`), one},
-			{`bellwether_operator_info{cluster="c",operator="other",namespace="ns",csv="other.v1",version="1.0.0"}`, one},
+			{`bellwether_operator_info{cluster="c",operator="other",namespace="ns",csv="other.v1",version="1.0.0"}`,
+				one},
 			{ofPod(total), steady}, {ofPod(reconcileErrors), steady},
 		},
 		Exprs: []testExpr{{
@@ -301,8 +365,8 @@ func TestSharedNamespace(t *testing.T) {
 	})
 }
 
-// TestTwoExporters has the inventory from an agent and from the hub: nothing counts twice, and the hub's alone is enough to
-// notice that the agent is dead.
+// TestTwoExporters has the inventory from an agent and from the hub: nothing counts twice, and the hub's alone is
+// enough to notice that the agent is dead.
 func TestTwoExporters(t *testing.T) {
 	expected := "bellwether_operator_expected"
 	run(t, slo.Set{Default: slo.DefaultProfile()}, testCase{
@@ -317,14 +381,17 @@ func TestTwoExporters(t *testing.T) {
 			{of(info, `namespace="ns"`, `csv="echo.v1"`, `version="1.0.0"`), "1x60 stale"},
 		},
 		Exprs: []testExpr{
-			{Expr: `bellwether:sli_expected:bool{sli="csv"}`, At: "30m", Samples: []testSample{{`bellwether:sli_expected:bool{cluster="c",operator="echo",sli="csv"}`, 1}}},
-			{Expr: `bellwether:slo_objective:ratio{sli="csv"}`, At: "30m", Samples: []testSample{{`bellwether:slo_objective:ratio{operator="echo",sli="csv"}`, 0.995}}},
+			{Expr: `bellwether:sli_expected:bool{sli="csv"}`, At: "30m",
+				Samples: []testSample{{`bellwether:sli_expected:bool{cluster="c",operator="echo",sli="csv"}`, 1}}},
+			{Expr: `bellwether:slo_objective:ratio{sli="csv"}`, At: "30m",
+				Samples: []testSample{{`bellwether:slo_objective:ratio{operator="echo",sli="csv"}`, 0.995}}},
 			{Expr: `ALERTS`, At: "60m"},
-			{Expr: `count by (alertname, cluster, sli, slo) (ALERTS{alertstate="firing"})`, At: "100m", Samples: []testSample{
-				{`{alertname="BellwetherSLIAbsent",cluster="c",sli="available",slo="echo/available"}`, 1},
-				{`{alertname="BellwetherSLIAbsent",cluster="c",sli="catalog",slo="echo/catalog"}`, 1},
-				{`{alertname="BellwetherSLIAbsent",cluster="c",sli="csv",slo="echo/csv"}`, 1},
-			}},
+			{Expr: `count by (alertname, cluster, sli, slo) (ALERTS{alertstate="firing"})`, At: "100m",
+				Samples: []testSample{
+					{`{alertname="BellwetherSLIAbsent",cluster="c",sli="available",slo="echo/available"}`, 1},
+					{`{alertname="BellwetherSLIAbsent",cluster="c",sli="catalog",slo="echo/catalog"}`, 1},
+					{`{alertname="BellwetherSLIAbsent",cluster="c",sli="csv",slo="echo/csv"}`, 1},
+				}},
 		},
 	})
 }

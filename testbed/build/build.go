@@ -1,8 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package build turns Go modules into the programs a testbed runs: upstream's components (Ensure), which are built once per
-// version into the user's cache folder, and the programs of this repository (Local), which are built every time.
+// Package build turns Go modules into the programs a testbed runs: upstream's components (Ensure), which are built once
+// per version into the user's cache folder, and the programs of this repository (Local), which are built every time.
 //
 // It needs the go command and the source tree, and no C compiler.
 package build
@@ -151,7 +151,8 @@ func buildArtifact(ctx context.Context, out io.Writer, source, target string, g 
 	}
 	say(out, "building %s (first time: about %s on 2 cores) ...\n", a.name, a.estimate)
 	start := time.Now()
-	if err := upstream(source).build(ctx, path, []string{a.pkg}, "-trimpath", "-tags", g.tags, "-ldflags", g.ldflags); err != nil {
+	if err := upstream(source).build(ctx, path, []string{a.pkg}, "-trimpath", "-tags", g.tags, "-ldflags",
+		g.ldflags); err != nil {
 		return fmt.Errorf("build %s: %w", a.name, err)
 	}
 	say(out, "built %s in %s\n", a.name, time.Since(start).Round(time.Second))
@@ -230,8 +231,8 @@ func removeUnused(cache, group, current string) error {
 	return nil
 }
 
-// Root returns the root of the Bellwether source tree: the nearest parent of the working directory that holds it, or else
-// the tree that this program was compiled from.
+// Root returns the root of the Bellwether source tree: the nearest parent of the working directory that holds it, or
+// else the tree that this program was compiled from.
 func Root() (string, error) {
 	if dir, err := os.Getwd(); err == nil {
 		for ; ; dir = filepath.Dir(dir) {

@@ -23,7 +23,8 @@ var small = group{name: "small", artifacts: []artifact{{name: "hello", pkg: ".",
 func source(t *testing.T, body string) string {
 	t.Helper()
 	dir := t.TempDir()
-	files := map[string]string{"go.mod": "module example.com/small\n\ngo 1.26\n", "main.go": "package main\n\nfunc main() {" + body + "}\n"}
+	files := map[string]string{"go.mod": "module example.com/small\n\ngo 1.26\n",
+		"main.go": "package main\n\nfunc main() {" + body + "}\n"}
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
@@ -166,7 +167,8 @@ func TestFailedBuildLeavesNothing(t *testing.T) {
 
 func TestUnusedBuildsAreRemoved(t *testing.T) {
 	cache := t.TempDir()
-	ages := map[string]time.Duration{"small-old": keepUnused + time.Hour, "small-recent": time.Hour, "other-old": keepUnused + time.Hour}
+	ages := map[string]time.Duration{"small-old": keepUnused + time.Hour, "small-recent": time.Hour,
+		"other-old": keepUnused + time.Hour}
 	for name, age := range ages {
 		folder := filepath.Join(cache, name)
 		if err := os.Mkdir(folder, 0o700); err != nil {

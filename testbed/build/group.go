@@ -46,7 +46,9 @@ var groups = []group{
 	{
 		name: "kubernetes",
 		// Without a version the server calls itself v0.0.0 and clients that ask for a minimum version refuse it.
-		ldflags: ldflagsStrip + " -X k8s.io/component-base/version.gitVersion=v1.36.3 -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36",
+		ldflags: ldflagsStrip +
+			" -X k8s.io/component-base/version.gitVersion=v1.36.3 -X k8s.io/component-base/version.gitMajor=1 -X " +
+			"k8s.io/component-base/version.gitMinor=36",
 		artifacts: []artifact{
 			{name: KubeAPIServer, pkg: "k8s.io/kubernetes/cmd/kube-apiserver", estimate: "4 min"},
 			{name: KubeControllerManager, pkg: "k8s.io/kubernetes/cmd/kube-controller-manager", estimate: "1 min"},
@@ -62,10 +64,11 @@ var groups = []group{
 		},
 	},
 	{
-		name:      "opm",
-		tags:      "containers_image_openpgp,exclude_graphdriver_btrfs,exclude_graphdriver_devicemapper,json1",
-		ldflags:   ldflagsStrip,
-		artifacts: []artifact{{name: OPM, pkg: "github.com/operator-framework/operator-registry/cmd/opm", estimate: "1 min"}},
+		name:    "opm",
+		tags:    "containers_image_openpgp,exclude_graphdriver_btrfs,exclude_graphdriver_devicemapper,json1",
+		ldflags: ldflagsStrip,
+		artifacts: []artifact{{name: OPM, pkg: "github.com/operator-framework/operator-registry/cmd/opm",
+			estimate: "1 min"}},
 	},
 	{
 		name: "prometheus",

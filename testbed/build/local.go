@@ -50,8 +50,8 @@ var programs = map[string]program{
 // ldflagsStrip leaves debug information out, which halves the time to link and to start.
 const ldflagsStrip = "-s -w"
 
-// Local builds the named programs of this repository into dir and returns their paths. It always runs the go command, so
-// the programs are those of the source tree as it is now; go's own cache makes that quick.
+// Local builds the named programs of this repository into dir and returns their paths. It always runs the go command,
+// so the programs are those of the source tree as it is now; go's own cache makes that quick.
 func Local(ctx context.Context, out io.Writer, dir string, names ...string) (map[string]string, error) {
 	root, err := Root()
 	if err != nil {
@@ -84,12 +84,14 @@ func Local(ctx context.Context, out io.Writer, dir string, names ...string) (map
 		// One command per module lets go compile what the programs share only once; no other flags and the caller's
 		// environment let it share compiled packages with the caller's tests.
 		source := goModule{dir: filepath.Join(root, module)}
-		if err := source.build(ctx, dir+string(filepath.Separator), packages[module], "-ldflags", ldflagsStrip); err != nil {
+		if err := source.build(ctx, dir+string(filepath.Separator), packages[module], "-ldflags",
+			ldflagsStrip); err != nil {
 			return nil, fmt.Errorf("build %s: %w", strings.Join(packages[module], " "), err)
 		}
 	}
 	if len(names) > 0 {
-		say(out, "built %s in %s\n", strings.Join(slices.Sorted(maps.Keys(paths)), ", "), time.Since(start).Round(100*time.Millisecond))
+		say(out, "built %s in %s\n", strings.Join(slices.Sorted(maps.Keys(paths)), ", "),
+			time.Since(start).Round(100*time.Millisecond))
 	}
 	return paths, nil
 }

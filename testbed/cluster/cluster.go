@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package cluster runs one Kubernetes cluster as processes on loopback: etcd, kube-apiserver and, as asked for,
-// kube-controller-manager, OLM and a runner of pods. All of it is upstream's own code, with RBAC, ServiceAccount tokens and
-// admission as in any cluster. There are no kubelets; the addresses of pods and Services are on loopback.
+// kube-controller-manager, OLM and a runner of pods. All of it is upstream's own code, with RBAC, ServiceAccount tokens
+// and admission as in any cluster. There are no kubelets; the addresses of pods and Services are on loopback.
 //
 // Inputs are binaries (package build) and an empty folder. It never touches a cluster it did not start.
 package cluster
@@ -277,7 +277,8 @@ func (c *Cluster) path(elements ...string) string {
 }
 
 // run starts a component, waits until it is ready, and keeps it running from then on.
-func (c *Cluster) run(ctx context.Context, spec process.Spec, limit time.Duration, ready func(context.Context) error) error {
+func (c *Cluster) run(ctx context.Context, spec process.Spec, limit time.Duration,
+	ready func(context.Context) error) error {
 	spec.Log, spec.Dir = process.LogPath(c.opts.Dir, spec.Name), c.path("run")
 	p, err := process.Start(spec)
 	if err != nil {

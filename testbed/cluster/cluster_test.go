@@ -43,10 +43,11 @@ func clientset(t *testing.T, config *rest.Config) *kubernetes.Clientset {
 func eventually(t *testing.T, what string, check func(context.Context) error) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, limit, true, func(ctx context.Context) (bool, error) {
-		last = check(ctx)
-		return last == nil, nil
-	})
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, limit, true,
+		func(ctx context.Context) (bool, error) {
+			last = check(ctx)
+			return last == nil, nil
+		})
 	if err != nil {
 		t.Fatalf("%s: %v (%v)", what, err, last)
 	}
@@ -55,7 +56,8 @@ func eventually(t *testing.T, what string, check func(context.Context) error) {
 func TestAPIServerRestartKeepsAddressAndData(t *testing.T) {
 	c := testenv.Cluster(t, cluster.Options{APIServerOnly: true})
 	client := clientset(t, c.RESTConfig())
-	want := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept", Namespace: "default"}, Data: map[string]string{"a": "b"}}
+	want := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept", Namespace: "default"},
+		Data: map[string]string{"a": "b"}}
 	if _, err := client.CoreV1().ConfigMaps("default").Create(t.Context(), want, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +104,8 @@ func TestKilledComponentComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "controller-manager comes back", func(context.Context) error {
-		i := slices.IndexFunc(c.Processes(), func(s cluster.Status) bool { return s.Name == build.KubeControllerManager })
+		i := slices.IndexFunc(c.Processes(),
+			func(s cluster.Status) bool { return s.Name == build.KubeControllerManager })
 		if s := c.Processes()[i]; s.PID == pid || !s.Running || s.Restarts != 1 {
 			return fmt.Errorf("have %+v", s)
 		}
@@ -121,7 +124,8 @@ func TestTokensAndRBAC(t *testing.T) {
 
 	var token string
 	eventually(t, "TokenRequest for the default ServiceAccount", func(ctx context.Context) error {
-		answer, err := admin.CoreV1().ServiceAccounts(ns).CreateToken(ctx, "default", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+		answer, err := admin.CoreV1().ServiceAccounts(ns).CreateToken(ctx, "default", &authenticationv1.TokenRequest{},
+			metav1.CreateOptions{})
 		if err == nil {
 			token = answer.Status.Token
 		}
@@ -134,7 +138,8 @@ func TestTokensAndRBAC(t *testing.T) {
 		t.Fatalf("listing Secrets without a role: want Forbidden, have %v", err)
 	}
 
-	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "reader"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list"}}}}
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "reader"},
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list"}}}}
 	if _, err := admin.RbacV1().Roles(ns).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +167,8 @@ func TestUserConfigHasOnlyItsGroupsRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	client := clientset(t, config)
-	who, err := client.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	who, err := client.AuthenticationV1().SelfSubjectReviews().Create(t.Context(),
+		&authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,10 +183,12 @@ func TestUserConfigHasOnlyItsGroupsRights(t *testing.T) {
 func TestClusterRolesAreAggregated(t *testing.T) {
 	c := testenv.Shared(t, cluster.Options{})
 	client := clientset(t, c.RESTConfig())
-	rule := rbacv1.PolicyRule{APIGroups: []string{"testbed.bellwether.dev"}, Resources: []string{"things"}, Verbs: []string{"get"}}
+	rule := rbacv1.PolicyRule{APIGroups: []string{"testbed.bellwether.dev"}, Resources: []string{"things"},
+		Verbs: []string{"get"}}
 	extra := &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: "view-things", Labels: map[string]string{"rbac.authorization.k8s.io/aggregate-to-view": "true"}},
-		Rules:      []rbacv1.PolicyRule{rule},
+		ObjectMeta: metav1.ObjectMeta{Name: "view-things",
+			Labels: map[string]string{"rbac.authorization.k8s.io/aggregate-to-view": "true"}},
+		Rules: []rbacv1.PolicyRule{rule},
 	}
 	if _, err := client.RbacV1().ClusterRoles().Create(t.Context(), extra, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -190,7 +198,10 @@ func TestClusterRolesAreAggregated(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(view.Rules, func(r rbacv1.PolicyRule) bool { return slices.Equal(r.Resources, rule.Resources) }) {
+		if !slices.ContainsFunc(view.Rules, func(r rbacv1.PolicyRule) bool {
+			return slices.Equal(r.Resources,
+				rule.Resources)
+		}) {
 			return fmt.Errorf("%d rules, none for things", len(view.Rules))
 		}
 		return nil
@@ -199,10 +210,11 @@ func TestClusterRolesAreAggregated(t *testing.T) {
 
 func TestOptionsAreChecked(t *testing.T) {
 	tests := map[string]cluster.Options{
-		"no name":               {Dir: "x"},
-		"OLM without KCM":       {Name: "x", Dir: "x", APIServerOnly: true, OLM: true},
-		"binaries are missing":  {Name: "x", Dir: "x"},
-		"pod runner is missing": {Name: "x", Dir: "x", Pods: true, Binaries: map[string]string{build.Etcd: "x", build.KubeAPIServer: "x", build.KubeControllerManager: "x"}},
+		"no name":              {Dir: "x"},
+		"OLM without KCM":      {Name: "x", Dir: "x", APIServerOnly: true, OLM: true},
+		"binaries are missing": {Name: "x", Dir: "x"},
+		"pod runner is missing": {Name: "x", Dir: "x", Pods: true,
+			Binaries: map[string]string{build.Etcd: "x", build.KubeAPIServer: "x", build.KubeControllerManager: "x"}},
 	}
 	for name, opts := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -221,7 +233,8 @@ func TestFailureCarriesTheLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	binaries[build.KubeAPIServer] = binaries[build.Etcd] // refuses the flags
-	_, err = cluster.Start(t.Context(), cluster.Options{Name: "broken", Dir: t.TempDir(), APIServerOnly: true, Binaries: binaries})
+	_, err = cluster.Start(t.Context(), cluster.Options{Name: "broken", Dir: t.TempDir(), APIServerOnly: true,
+		Binaries: binaries})
 	if err == nil {
 		t.Fatal("want an error")
 	}

@@ -24,8 +24,8 @@ const (
 	Node = "node-1"
 )
 
-// controllers is what a cluster without volumes, cloud and network needs; each controller left out saves informers and so
-// memory. Those of Endpoints are out because the addresses of pods are on loopback, which Endpoints may not contain.
+// controllers is what a cluster without volumes, cloud and network needs; each controller left out saves informers and
+// so memory. Those of Endpoints are out because the addresses of pods are on loopback, which Endpoints may not contain.
 var controllers = []string{
 	"clusterrole-aggregation-controller",
 	"cronjob-controller",

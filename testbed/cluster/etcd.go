@@ -25,8 +25,8 @@ type Etcd struct {
 	url     string
 }
 
-// StartEtcd runs etcd on free loopback ports with its data, log and process record in dir, and returns when it is healthy.
-// It does not sync to disk: the data survives restarts of the API servers, not a crash of the machine.
+// StartEtcd runs etcd on free loopback ports with its data, log and process record in dir, and returns when it is
+// healthy. It does not sync to disk: the data survives restarts of the API servers, not a crash of the machine.
 func StartEtcd(ctx context.Context, dir, binary string) (*Etcd, error) {
 	if err := makeFolders(dir, "logs", "run"); err != nil {
 		return nil, err
@@ -50,7 +50,10 @@ func StartEtcd(ctx context.Context, dir, binary string) (*Etcd, error) {
 		if err != nil {
 			return err
 		}
-		if err := p.WaitReady(ctx, etcdLimit, func(ctx context.Context) error { return getOK(ctx, client+"/readyz") }); err != nil {
+		if err := p.WaitReady(ctx, etcdLimit, func(ctx context.Context) error {
+			return getOK(ctx,
+				client+"/readyz")
+		}); err != nil {
 			p.Kill()
 			return err
 		}

@@ -23,8 +23,8 @@ func (c *Cluster) Kubeconfig() string { return c.path("kubeconfig", adminUser+".
 // CAFile returns the path of the certificate authority that signs the API server's certificate.
 func (c *Cluster) CAFile() string { return c.path("pki", fileCA) }
 
-// UserConfig returns a client configuration that authenticates by certificate as user, member of groups, so that tests act
-// with exactly the rights that RBAC gives to them.
+// UserConfig returns a client configuration that authenticates by certificate as user, member of groups, so that tests
+// act with exactly the rights that RBAC gives to them.
 func (c *Cluster) UserConfig(user string, groups ...string) (*rest.Config, error) {
 	credentials, err := c.ca.client(user, groups...)
 	if err != nil {

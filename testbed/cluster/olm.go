@@ -33,7 +33,8 @@ const (
 // crdLimit is generous because clusters start side by side on few cores.
 const crdLimit = time.Minute
 
-// InstallCRDs installs the CustomResourceDefinitions found in the given files and folders, and waits until they are served.
+// InstallCRDs installs the CustomResourceDefinitions found in the given files and folders, and waits until they are
+// served.
 func (c *Cluster) InstallCRDs(paths ...string) error {
 	_, err := envtest.InstallCRDs(c.RESTConfig(), envtest.CRDInstallOptions{
 		Scheme:             runtime.NewScheme(), // no Go type of it converts between versions
@@ -47,8 +48,8 @@ func (c *Cluster) InstallCRDs(paths ...string) error {
 	return nil
 }
 
-// startOLM installs OLM as its manifests do, but for the operators themselves, which run as processes under the identity
-// of OLM's ServiceAccount.
+// startOLM installs OLM as its manifests do, but for the operators themselves, which run as processes under the
+// identity of OLM's ServiceAccount.
 func (c *Cluster) startOLM(ctx context.Context) error {
 	if err := c.InstallCRDs(c.opts.Binaries[build.OLMCRDs]); err != nil {
 		return err
@@ -75,7 +76,8 @@ func (c *Cluster) startOLMOperator(ctx context.Context, name, kubeconfig string)
 			Name: name,
 			Path: c.opts.Binaries[name],
 			Args: []string{"--kubeconfig", kubeconfig, "--metrics-bind-address", metrics},
-			Env:  []string{"KUBECONFIG=" + kubeconfig, "OPERATOR_NAMESPACE=" + olmNamespace, "OPERATOR_NAME=olm-operator"},
+			Env: []string{"KUBECONFIG=" + kubeconfig, "OPERATOR_NAMESPACE=" + olmNamespace,
+				"OPERATOR_NAME=olm-operator"},
 		}
 		return c.run(ctx, spec, componentLimit, func(ctx context.Context) error {
 			return getOK(ctx, "http://"+metrics+"/readyz")
@@ -117,7 +119,8 @@ func olmObjects() []client.Object {
 		&rbacv1.ClusterRoleBinding{
 			ObjectMeta: named("olm-operator-binding-olm"),
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: olmClusterRole},
-			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: olmServiceAccount, Namespace: olmNamespace}},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: olmServiceAccount,
+				Namespace: olmNamespace}},
 		},
 		&operatorsv1.OLMConfig{ObjectMeta: named("cluster")},
 	}

@@ -48,7 +48,8 @@ func serveCatalog(t *testing.T, versions ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := cache.New(t.TempDir(), cache.WithLog(logrus.NewEntry(&logrus.Logger{Out: t.Output(), Formatter: &logrus.TextFormatter{}})))
+	store, err := cache.New(t.TempDir(), cache.WithLog(logrus.NewEntry(&logrus.Logger{Out: t.Output(),
+		Formatter: &logrus.TextFormatter{}})))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +58,8 @@ func serveCatalog(t *testing.T, versions ...string) string {
 			t.Error(err)
 		}
 	})
-	if err := cache.LoadOrRebuild(t.Context(), store, fstest.MapFS{"catalog.yaml": {Data: content, Mode: 0o444}}); err != nil {
+	if err := cache.LoadOrRebuild(t.Context(), store,
+		fstest.MapFS{"catalog.yaml": {Data: content, Mode: 0o444}}); err != nil {
 		t.Fatal(err)
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -81,7 +83,8 @@ func serveCatalog(t *testing.T, versions ...string) string {
 func olmClient(t *testing.T, config *rest.Config) client.Client {
 	t.Helper()
 	known := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, operatorsv1.AddToScheme, operatorsv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, operatorsv1.AddToScheme,
+		operatorsv1alpha1.AddToScheme} {
 		if err := add(known); err != nil {
 			t.Fatal(err)
 		}
@@ -93,15 +96,16 @@ func olmClient(t *testing.T, config *rest.Config) client.Client {
 	return c
 }
 
-// TestOLMInstallsFromAnAddress checks two facts that Bellwether stands on: a CatalogSource with an address needs no pod, and a
-// bundle that is inlined in the catalog needs no unpack Job. The operator's pods are stubs.
+// TestOLMInstallsFromAnAddress checks two facts that Bellwether stands on: a CatalogSource with an address needs no
+// pod, and a bundle that is inlined in the catalog needs no unpack Job. The operator's pods are stubs.
 func TestOLMInstallsFromAnAddress(t *testing.T) {
 	c := testenv.Shared(t, cluster.Options{OLM: true, Pods: true})
 	objects := olmClient(t, c.RESTConfig())
 	ns := testenv.Namespace(t, c.RESTConfig(), "echo")
 	meta := metav1.ObjectMeta{Name: "echo", Namespace: ns}
 	for _, object := range []client.Object{
-		&operatorsv1.OperatorGroup{ObjectMeta: meta, Spec: operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{ns}}},
+		&operatorsv1.OperatorGroup{ObjectMeta: meta,
+			Spec: operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{ns}}},
 		&operatorsv1alpha1.CatalogSource{ObjectMeta: meta, Spec: operatorsv1alpha1.CatalogSourceSpec{
 			SourceType: operatorsv1alpha1.SourceTypeGrpc, Address: serveCatalog(t, "1.0.0")}},
 		&operatorsv1alpha1.Subscription{ObjectMeta: meta, Spec: &operatorsv1alpha1.SubscriptionSpec{
@@ -113,7 +117,8 @@ func TestOLMInstallsFromAnAddress(t *testing.T) {
 		}
 	}
 
-	eventually(t, "InstallPlan waits for approval and gets it", func(ctx context.Context) error { return approve(ctx, objects, ns) })
+	eventually(t, "InstallPlan waits for approval and gets it",
+		func(ctx context.Context) error { return approve(ctx, objects, ns) })
 	eventually(t, "operator is installed", func(ctx context.Context) error {
 		var csv operatorsv1alpha1.ClusterServiceVersion
 		if err := objects.Get(ctx, client.ObjectKey{Namespace: ns, Name: "echo-operator.v1.0.0"}, &csv); err != nil {
@@ -130,7 +135,8 @@ func TestOLMInstallsFromAnAddress(t *testing.T) {
 		t.Errorf("want no unpack Job, have %d (%v)", len(jobs.Items), err)
 	}
 	var pods corev1.PodList
-	if err := objects.List(t.Context(), &pods, client.HasLabels{"olm.catalogSource"}); err != nil || len(pods.Items) > 0 {
+	if err := objects.List(t.Context(), &pods, client.HasLabels{"olm.catalogSource"}); err != nil ||
+		len(pods.Items) > 0 {
 		t.Errorf("want no catalog pod, have %d (%v)", len(pods.Items), err)
 	}
 }

@@ -24,8 +24,8 @@ type ranges struct {
 	services string // a /23
 }
 
-// claimRanges finds a /22 of loopback that no other testbed on this machine uses, for a cluster's pods and Services. The
-// claim is a listener on the pods' last address, so it ends with this process, however that ends.
+// claimRanges finds a /22 of loopback that no other testbed on this machine uses, for a cluster's pods and Services.
+// The claim is a listener on the pods' last address, so it ends with this process, however that ends.
 func claimRanges(ctx context.Context) (ranges, net.Listener, error) {
 	for range claimTries {
 		second, third := 16+rand.IntN(224), 4*rand.IntN(64)

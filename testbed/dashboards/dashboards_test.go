@@ -131,7 +131,8 @@ func start(t *testing.T) *source {
 	if err := prometheus.Backfill(t.Context(), paths[build.Promtool], dir, past); err != nil {
 		t.Fatal(err)
 	}
-	if s.Server, err = prometheus.Start(t.Context(), prometheus.Options{Dir: dir, Binary: paths[build.Prometheus]}); err != nil {
+	if s.Server, err = prometheus.Start(t.Context(),
+		prometheus.Options{Dir: dir, Binary: paths[build.Prometheus]}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Stop(context.Background()) })
@@ -144,8 +145,8 @@ func start(t *testing.T) *source {
 // definition is how Grafana has the values of a label.
 var definition = regexp.MustCompile(`^label_values\((.+),\s*(\w+)\)$`)
 
-// expand puts values in the place of variables, in the order in which a dashboard has them. All of what can be chosen is
-// chosen; of a variable without that choice it is the last value, which is the busy one.
+// expand puts values in the place of variables, in the order in which a dashboard has them. All of what can be chosen
+// is chosen; of a variable without that choice it is the last value, which is the busy one.
 func (s *source) expand(ctx context.Context, p page) (func(string) string, error) {
 	values := []string{"$__rate_interval", "4m", "$__interval", "1m", "$__range", "4h"}
 	for _, v := range p.Templating.List {
@@ -196,7 +197,8 @@ func (s *source) run(ctx context.Context, q query) error {
 	if q.instant {
 		value, warnings, infos, err = s.api.Query(ctx, q.promql, s.end.Add(-step))
 	} else {
-		value, warnings, infos, err = s.api.QueryRange(ctx, q.promql, promv1.Range{Start: s.end.Add(-history), End: s.end.Add(-step), Step: step})
+		value, warnings, infos, err = s.api.QueryRange(ctx, q.promql,
+			promv1.Range{Start: s.end.Add(-history), End: s.end.Add(-step), Step: step})
 	}
 	if err != nil {
 		return err
@@ -244,7 +246,8 @@ func (n node) selected(to map[string]bool) {
 
 // parse has Prometheus parse a query and returns the series that it selects.
 func (s *source) parse(ctx context.Context, promql string) (map[string]bool, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL()+"/api/v1/parse_query?"+url.Values{"query": {promql}}.Encode(), nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		s.URL()+"/api/v1/parse_query?"+url.Values{"query": {promql}}.Encode(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -320,7 +323,8 @@ func TestFaultsAreFound(t *testing.T) {
 	if _, err := s.parse(t.Context(), "sum by (cluster (up)"); err == nil {
 		t.Error("a syntax error is not found")
 	}
-	selected, err := s.parse(t.Context(), `sum(rate(a[5m])) / on (x) group_left () max_over_time((b - c offset 1h)[1h:1m])`)
+	selected, err := s.parse(t.Context(),
+		`sum(rate(a[5m])) / on (x) group_left () max_over_time((b - c offset 1h)[1h:1m])`)
 	if err != nil || len(selected) != 3 || !selected["a"] || !selected["b"] || !selected["c"] {
 		t.Errorf("selected are %v (%v), want a, b and c", selected, err)
 	}

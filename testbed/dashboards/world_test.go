@@ -14,8 +14,8 @@ import (
 	"github.com/bellwether-dev/bellwether/testbed/prometheus"
 )
 
-// The fleet of which there is history: two clusters, two operators. Half way, canary got version 1.1.0 of echo, which fails
-// there since; somebody paused its rollout for ten minutes, and edited an objective.
+// The fleet of which there is history: two clusters, two operators. Half way, canary got version 1.1.0 of echo, which
+// fails there since; somebody paused its rollout for ten minutes, and edited an objective.
 const (
 	history = 4 * time.Hour
 	step    = time.Minute
@@ -24,14 +24,17 @@ const (
 )
 
 var domains = map[string][]string{
-	series.Cluster: {"canary", "prod-eu"}, series.Operator: {"echo", "cert-manager"}, series.Namespace: {"ns-echo", "ns-cert-manager"},
-	series.CSV: {"echo.v" + old, "echo.v" + next, "cert-manager.v" + old}, series.Version: {old, next},
+	series.Cluster: {"canary", "prod-eu"}, series.Operator: {"echo", "cert-manager"},
+	series.Namespace: {"ns-echo", "ns-cert-manager"},
+	series.CSV:       {"echo.v" + old, "echo.v" + next, "cert-manager.v" + old}, series.Version: {old, next},
 	series.SLI: {"csv", "reconcile", "probe:api", "catalog"}, series.Tier: {"1h"}, series.Team: {"payments"},
 	series.Deployment: {"controller"}, series.ConditionType: {"Upgradeable"}, series.Kind: {"EchoServer"},
 	series.Ready: {series.ReadyTrue, series.ReadyFalse}, series.Reason: {series.ReasonTooMany},
 	series.Outcome: {series.OutcomeSucceeded, series.OutcomeFailed},
-	series.State:   {"online", "offline", "never_joined", "ready", "not_ready", "selected", "updated", "pending", "in_progress", "succeeded", "failed", "deferred", "removed"},
-	series.Phase:   {"Progressing", "Paused", "Updating", "Verified"}, series.Wave: {"canary", "production"}, series.Rollout: {"echo-2"},
+	series.State: {"online", "offline", "never_joined", "ready", "not_ready", "selected", "updated", "pending",
+		"in_progress", "succeeded", "failed", "deferred", "removed"},
+	series.Phase: {"Progressing", "Paused", "Updating", "Verified"}, series.Wave: {"canary", "production"},
+	series.Rollout: {"echo-2"},
 	series.Catalog: {"community"}, series.Digest: {"sha256:1"}, series.Package: {"echo"},
 	series.Agent: {"0.1.0"}, series.Kubernetes: {"1.36.3"}, series.OLM: {"0.46.0"},
 	series.Probe: {"api"}, series.Name: {"v1.echo.example.com"}, series.Vantage: {"agent"},
@@ -49,11 +52,13 @@ func newWorld(end time.Time) []prometheus.History {
 		w.family(s.Name, s.Type, map[string]string{"job": "agent"}, append([]string{series.Cluster}, s.Labels...))
 	}
 	for _, s := range series.Hub() {
-		w.family(s.Name, s.Type, map[string]string{"job": "hub", "instance": "hub:8080", series.Namespace: "fleet"}, s.Labels)
+		w.family(s.Name, s.Type, map[string]string{"job": "hub", "instance": "hub:8080", series.Namespace: "fleet"},
+			s.Labels)
 	}
 	for _, s := range series.Recorded() {
 		windows := map[string][]string{
-			series.SLIBadSum: {"5m", "1h", "6h", "1d", "3d"}, series.SLIBadVersionSum: {"1h"}, series.SLIBadVersionClusters: {"5m"},
+			series.SLIBadSum: {"5m", "1h", "6h", "1d", "3d"}, series.SLIBadVersionSum: {"1h"},
+			series.SLIBadVersionClusters: {"5m"},
 		}[s.Name]
 		if windows == nil {
 			windows = []string{""}
@@ -116,7 +121,8 @@ func (w *world) product(name string, fixed map[string]string, labels []string) {
 
 // add adds one series.
 func (w *world) add(name string, labels map[string]string, value func(time.Time) (float64, bool)) {
-	w.out = append(w.out, prometheus.History{Name: name, Labels: labels, From: w.start(), To: w.end, Interval: step, Value: value})
+	w.out = append(w.out, prometheus.History{Name: name, Labels: labels, From: w.start(), To: w.end, Interval: step,
+		Value: value})
 }
 
 // has says whether a combination of labels is real at a time.
@@ -133,9 +139,11 @@ func (w *world) has(name string, l map[string]string, at time.Time) bool {
 		return version == running && l[series.CSV] == operator+".v"+version && l[series.Namespace] == "ns-"+operator
 	case series.SLIBadSlice:
 		return troubled
-	case series.SLIBadVersion, series.SLIBadVersionSum + "1h", series.SLIBadVersionClusters + "5m", series.SLOReleaseBurn:
+	case series.SLIBadVersion, series.SLIBadVersionSum + "1h", series.SLIBadVersionClusters + "5m",
+		series.SLOReleaseBurn:
 		return troubled && version == next
-	case series.SLIBadSum + "5m", series.SLIBadSum + "1h", series.SLIBadSum + "6h", series.SLIBadSum + "1d", series.SLIBadSum + "3d", series.SLOBurn:
+	case series.SLIBadSum + "5m", series.SLIBadSum + "1h", series.SLIBadSum + "6h", series.SLIBadSum + "1d",
+		series.SLIBadSum + "3d", series.SLOBurn:
 		return troubled
 	case series.SLOEdited:
 		return operator == "echo" && l[series.SLI] == "csv" && second
@@ -158,7 +166,8 @@ func (w *world) value(name string, l map[string]string, at time.Time) float64 {
 	switch {
 	case strings.HasSuffix(name, "_timestamp_seconds"):
 		return float64(w.half().Unix())
-	case strings.HasSuffix(name, "_total"), strings.HasSuffix(name, "_count"), strings.HasSuffix(name, "_sum"), strings.HasSuffix(name, "_bucket"):
+	case strings.HasSuffix(name, "_total"), strings.HasSuffix(name, "_count"), strings.HasSuffix(name, "_sum"),
+		strings.HasSuffix(name, "_bucket"):
 		if l["le"] == "1.0" {
 			return minutes / 2
 		}
@@ -187,17 +196,19 @@ func (w *world) value(name string, l map[string]string, at time.Time) float64 {
 	return 1
 }
 
-// controllers are what controller-runtime, client-go and Go itself export of hub, agents and operators, and API servers of
-// the operators' webhooks.
+// controllers are what controller-runtime, client-go and Go itself export of hub, agents and operators, and API servers
+// of the operators' webhooks.
 func (w *world) controllers() {
 	for _, cluster := range domains[series.Cluster] {
 		for _, job := range []map[string]string{
-			{"job": "agent", "instance": cluster + ":8080"}, {"job": "hub", "instance": "hub:8080"}, {"job": "operators", "instance": cluster + "-echo:8080"},
+			{"job": "agent", "instance": cluster + ":8080"}, {"job": "hub", "instance": "hub:8080"},
+			{"job": "operators", "instance": cluster + "-echo:8080"},
 		} {
 			job[series.Cluster], job[series.Namespace] = cluster, "ns-echo"
 			w.controller(job)
 		}
-		api := map[string]string{"job": "apiserver", "instance": cluster + ":6443", series.Cluster: cluster, series.Name: domains[series.Name][0]}
+		api := map[string]string{"job": "apiserver", "instance": cluster + ":6443", series.Cluster: cluster,
+			series.Name: domains[series.Name][0]}
 		w.one(series.AdmissionRequestsTotal, api, map[string]string{"code": "200"})
 		w.one(series.AdmissionRejectionCount, api, map[string]string{"error_type": series.AdmissionCallingError})
 		w.one(series.AdmissionFailOpenCount, api)
@@ -208,8 +219,10 @@ func (w *world) controller(job map[string]string) {
 	for name, more := range map[string]map[string]string{
 		series.ReconcileTotal:       {"controller": "install", "result": "success"},
 		series.ReconcileErrorsTotal: {"controller": "install"}, series.ReconcilePanicsTotal: {"controller": "install"},
-		series.ReconcileTimeCount: {"controller": "install"}, series.QueueDepth: {"name": "install"}, series.QueueLongestRunning: {"name": "install"},
-		series.LeaderStatus: {"name": "lease"}, "rest_client_requests_total": {"code": "200", "method": "GET", "host": "api"},
+		series.ReconcileTimeCount: {"controller": "install"}, series.QueueDepth: {"name": "install"},
+		series.QueueLongestRunning: {"name": "install"},
+		series.LeaderStatus:        {"name": "lease"}, "rest_client_requests_total": {"code": "200", "method": "GET",
+			"host": "api"},
 		"process_resident_memory_bytes": nil, "process_cpu_seconds_total": nil, "go_goroutines": nil,
 	} {
 		w.one(name, job, more)
@@ -234,20 +247,27 @@ func (w *world) one(name string, labels ...map[string]string) {
 
 func (w *world) probes() {
 	for _, name := range []string{
-		series.ProbeSuccess, series.ProbeDuration, series.ProbeHTTPStatusCode, series.ProbeSSLEarliestExpiry, series.ProbeDNSLookupTime,
+		series.ProbeSuccess, series.ProbeDuration, series.ProbeHTTPStatusCode, series.ProbeSSLEarliestExpiry,
+		series.ProbeDNSLookupTime,
 	} {
-		w.product(name, map[string]string{"job": "agent"}, []string{series.Cluster, series.Operator, series.Probe, series.Vantage})
+		w.product(name, map[string]string{"job": "agent"},
+			[]string{series.Cluster, series.Operator, series.Probe, series.Vantage})
 	}
-	w.product(series.ProbeHTTPDuration, map[string]string{"job": "agent", "phase": "connect"}, []string{series.Cluster, series.Operator, series.Probe, series.Vantage})
+	w.product(series.ProbeHTTPDuration, map[string]string{"job": "agent", "phase": "connect"},
+		[]string{series.Cluster, series.Operator, series.Probe, series.Vantage})
 }
 
 // alerts are a cluster's page and ticket, and a release's page.
 func (w *world) alerts() {
-	base := map[string]string{"alertstate": "firing", series.Operator: "echo", series.SLI: "csv", series.SLO: "echo/csv", series.Team: "payments"}
+	base := map[string]string{"alertstate": "firing", series.Operator: "echo", series.SLI: "csv",
+		series.SLO: "echo/csv", series.Team: "payments"}
 	for _, labels := range []map[string]string{
-		{"alertname": "BellwetherOperatorSLOBurn", series.Severity: series.Page, series.Scope: series.ScopeCluster, series.Tier: "1h", series.Cluster: "canary"},
-		{"alertname": "BellwetherOperatorSLOBurnSlow", series.Severity: series.Ticket, series.Scope: series.ScopeCluster, series.Tier: "1d", series.Cluster: "prod-eu"},
-		{"alertname": "BellwetherReleaseSLOBurn", series.Severity: series.Page, series.Scope: series.ScopeRelease, series.Tier: "1h", series.Version: next},
+		{"alertname": "BellwetherOperatorSLOBurn", series.Severity: series.Page, series.Scope: series.ScopeCluster,
+			series.Tier: "1h", series.Cluster: "canary"},
+		{"alertname": "BellwetherOperatorSLOBurnSlow", series.Severity: series.Ticket,
+			series.Scope: series.ScopeCluster, series.Tier: "1d", series.Cluster: "prod-eu"},
+		{"alertname": "BellwetherReleaseSLOBurn", series.Severity: series.Page, series.Scope: series.ScopeRelease,
+			series.Tier: "1h", series.Version: next},
 	} {
 		w.one("ALERTS", base, labels)
 	}
@@ -256,10 +276,12 @@ func (w *world) alerts() {
 // paging is what Prometheus and Alertmanager export of themselves.
 func (w *world) paging() {
 	self := map[string]string{"job": "prometheus", "instance": "prometheus:9090"}
-	for _, name := range []string{"iterations_missed_total", "last_duration_seconds", "last_evaluation_timestamp_seconds"} {
+	for _, name := range []string{"iterations_missed_total", "last_duration_seconds",
+		"last_evaluation_timestamp_seconds"} {
 		w.one("prometheus_rule_group_"+name, self, map[string]string{"rule_group": "/rules/slo.yaml;bellwether-sli"})
 	}
-	w.one("prometheus_rule_evaluation_failures_total", self, map[string]string{"rule_group": "/rules/slo.yaml;bellwether-sli"})
+	w.one("prometheus_rule_evaluation_failures_total", self,
+		map[string]string{"rule_group": "/rules/slo.yaml;bellwether-sli"})
 	for _, name := range []string{"alertmanagers_discovered", "dropped_total"} {
 		w.one("prometheus_notifications_"+name, self)
 	}

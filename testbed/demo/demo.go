@@ -138,7 +138,8 @@ func (d *demo) installHub(ctx context.Context) error {
 	if err := d.platform.InstallHub(ctx); err != nil {
 		return err
 	}
-	return client.IgnoreAlreadyExists(d.hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: platform.Namespace}}))
+	return client.IgnoreAlreadyExists(d.hub.Create(ctx,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: platform.Namespace}}))
 }
 
 func (d *demo) publish(ctx context.Context) error {
@@ -193,10 +194,12 @@ func (d *demo) noticed(ctx context.Context, head string) error {
 	if err := wait.PollUntilContextCancel(ctx, look, true, func(ctx context.Context) (bool, error) {
 		err := d.hub.Get(ctx, client.ObjectKey{Namespace: platform.Namespace, Name: catalogName}, catalog)
 		return slices.ContainsFunc(catalog.Status.Packages, func(p v1alpha1.CatalogPackage) bool {
-			return slices.ContainsFunc(p.Channels, func(c v1alpha1.CatalogChannel) bool { return c.Name == bundle.Channel && c.Head == head })
+			return slices.ContainsFunc(p.Channels,
+				func(c v1alpha1.CatalogChannel) bool { return c.Name == bundle.Channel && c.Head == head })
 		}), err
 	}); err != nil {
-		return errors.Join(fmt.Errorf("wait for %s in the catalog: %w", head, err), d.show(context.WithoutCancel(ctx), "catalog", "list"))
+		return errors.Join(fmt.Errorf("wait for %s in the catalog: %w", head, err),
+			d.show(context.WithoutCancel(ctx), "catalog", "list"))
 	}
 	return d.show(ctx, "catalog", "list")
 }
@@ -221,7 +224,8 @@ func (d *demo) install(ctx context.Context) error {
 					Soak: &metav1.Duration{Duration: 5 * time.Second}, Deadline: &metav1.Duration{Duration: patience},
 				},
 				{
-					Name: "production", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"ring": "prod"}}, SortBy: "region",
+					Name: "production", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"ring": "prod"}},
+					SortBy:         "region",
 					MaxConcurrency: ptr.To(intstr.FromInt32(1)), Deadline: &metav1.Duration{Duration: patience},
 				},
 			}},
@@ -259,7 +263,8 @@ func (d *demo) follow(ctx context.Context, revision int64) error {
 		err := d.hub.Get(ctx, client.ObjectKey{Namespace: platform.Namespace, Name: name}, rollout)
 		return err == nil, client.IgnoreNotFound(err)
 	}); err != nil {
-		return errors.Join(fmt.Errorf("wait for rollout %s: %w", name, err), d.show(context.WithoutCancel(ctx), "operator", "get", operatorName))
+		return errors.Join(fmt.Errorf("wait for rollout %s: %w", name, err),
+			d.show(context.WithoutCancel(ctx), "operator", "get", operatorName))
 	}
 	if err := d.show(ctx, "rollout", "get", name, "-w"); err != nil {
 		return err

@@ -98,7 +98,8 @@ func askOnce(ctx context.Context, c client.Client) (server.Answer, error) {
 			continue
 		}
 		var answer server.Answer
-		if answer, err = get(ctx, "http://"+net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(echoplan.ServerPort))+"/"); err == nil {
+		if answer, err = get(ctx, "http://"+net.JoinHostPort(pod.Status.PodIP,
+			strconv.Itoa(echoplan.ServerPort))+"/"); err == nil {
 			return answer, nil
 		}
 	}

@@ -14,14 +14,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/alerts/series"
-	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/apis/conditions"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/testbed/echo/bundle"
 	"github.com/bellwether-dev/bellwether/testbed/platform"
 )
 
-// firstSlices is how long the demo waits for Prometheus to have judged every cluster once: a slice is a minute, and its first
-// one ends at a time of Prometheus's choice.
+// firstSlices is how long the demo waits for Prometheus to have judged every cluster once: a slice is a minute, and its
+// first one ends at a time of Prometheus's choice.
 const firstSlices = 90 * time.Second
 
 // watched shows what nobody has written: the OperatorSLO and, on each cluster, the probe of the operator's own Service.
@@ -47,7 +47,8 @@ func (d *demo) watched(ctx context.Context) error {
 			return fmt.Errorf("wait for a probe on %s: %w", member.Name(), err)
 		}
 		success := conditions.Get(p.Status.Conditions, v1alpha1.ConditionSuccess)
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", member.Name(), p.Namespace, p.Name, p.Status.URL, success.Status, success.Message)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", member.Name(), p.Namespace, p.Name, p.Status.URL, success.Status,
+			success.Message)
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -22,8 +22,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/apis/conditions"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/testbed/platform"
 )
 
@@ -107,10 +107,11 @@ func (o *operator) remove(c client.Client, objects ...client.Object) {
 
 func (o *operator) gone(c client.Client, object client.Object) {
 	o.t.Helper()
-	err := wait.PollUntilContextTimeout(context.WithoutCancel(o.t.Context()), look, patience, true, func(ctx context.Context) (bool, error) {
-		err := c.Get(ctx, client.ObjectKeyFromObject(object), object)
-		return err != nil, client.IgnoreNotFound(err)
-	})
+	err := wait.PollUntilContextTimeout(context.WithoutCancel(o.t.Context()), look, patience, true,
+		func(ctx context.Context) (bool, error) {
+			err := c.Get(ctx, client.ObjectKeyFromObject(object), object)
+			return err != nil, client.IgnoreNotFound(err)
+		})
 	if err != nil {
 		o.t.Errorf("%T %s is still there: %v %+v", object, object.GetName(), err, object)
 	}
@@ -147,7 +148,8 @@ func (o *operator) managed() *v1alpha1.ManagedOperator {
 }
 
 // rollout waits for a rollout to be as wanted.
-func (o *operator) rollout(revision int64, what string, holds func(*v1alpha1.OperatorRollout) bool) *v1alpha1.OperatorRollout {
+func (o *operator) rollout(revision int64, what string,
+	holds func(*v1alpha1.OperatorRollout) bool) *v1alpha1.OperatorRollout {
 	o.t.Helper()
 	ro := &v1alpha1.OperatorRollout{}
 	key := client.ObjectKey{Namespace: o.key.Namespace, Name: fmt.Sprintf("%s-%d", o.key.Name, revision)}
@@ -158,14 +160,16 @@ func (o *operator) rollout(revision int64, what string, holds func(*v1alpha1.Ope
 		return holds(ro), nil
 	})
 	if err != nil {
-		o.t.Fatalf("rollout %d is not %s: %v\n%s: %s\n%s", revision, what, err, ro.Status.Phase, ro.Status.Message, o.why())
+		o.t.Fatalf("rollout %d is not %s: %v\n%s: %s\n%s", revision, what, err, ro.Status.Phase, ro.Status.Message,
+			o.why())
 	}
 	return ro
 }
 
 func (o *operator) phase(revision int64, phase v1alpha1.RolloutPhase) *v1alpha1.OperatorRollout {
 	o.t.Helper()
-	return o.rollout(revision, string(phase), func(ro *v1alpha1.OperatorRollout) bool { return ro.Status.Phase == phase })
+	return o.rollout(revision, string(phase),
+		func(ro *v1alpha1.OperatorRollout) bool { return ro.Status.Phase == phase })
 }
 
 // why is what the command line says, for failed tests.
@@ -188,10 +192,11 @@ func (o *operator) install(cluster string) *v1alpha1.OperatorInstall {
 func (o *operator) online(cluster string, want bool) {
 	o.t.Helper()
 	fc := &v1alpha1.FleetCluster{}
-	if err := wait.PollUntilContextTimeout(o.t.Context(), look, patience, true, func(ctx context.Context) (bool, error) {
-		err := o.hub.Get(ctx, client.ObjectKey{Name: cluster}, fc)
-		return err == nil && conditions.IsTrue(fc.Status.Conditions, v1alpha1.ConditionOnline) == want, nil
-	}); err != nil {
+	if err := wait.PollUntilContextTimeout(o.t.Context(), look, patience, true,
+		func(ctx context.Context) (bool, error) {
+			err := o.hub.Get(ctx, client.ObjectKey{Name: cluster}, fc)
+			return err == nil && conditions.IsTrue(fc.Status.Conditions, v1alpha1.ConditionOnline) == want, nil
+		}); err != nil {
 		o.t.Fatalf("cluster %s does not become online=%v: %+v", cluster, want, fc.Status.Conditions)
 	}
 }

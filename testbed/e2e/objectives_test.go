@@ -21,15 +21,16 @@ import (
 
 	"github.com/bellwether-dev/bellwether/alerts/series"
 	"github.com/bellwether-dev/bellwether/alerts/slo"
-	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/apis/conditions"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	echov1alpha1 "github.com/bellwether-dev/bellwether/testbed/echo/api/v1alpha1"
 	"github.com/bellwether-dev/bellwether/testbed/echo/bundle"
 	"github.com/bellwether-dev/bellwether/testbed/platform"
 )
 
-// TestObjectivesComeByThemselves manages an operator and nothing else: it has objectives, rules that are evaluated, a probe of
-// its Service that succeeds, and good slices of every SLI. Then it breaks on one cluster, and that cluster alone has bad ones.
+// TestObjectivesComeByThemselves manages an operator and nothing else: it has objectives, rules that are evaluated, a
+// probe of its Service that succeeds, and good slices of every SLI. Then it breaks on one cluster, and that cluster
+// alone has bad ones.
 func TestObjectivesComeByThemselves(t *testing.T) {
 	o := manage(t, "echo-slo", nil, "1.0.0")
 	o.phase(1, v1alpha1.RolloutSucceeded)
@@ -118,16 +119,19 @@ func (o *operator) greet(cluster string) {
 func (o *operator) probed(cluster string, want bool) {
 	o.t.Helper()
 	c := o.on(cluster)
-	o.until(fmt.Sprintf("probe of %s on %s succeeds: %t", bundle.Service, cluster, want), func(ctx context.Context) (bool, any) {
-		var probes v1alpha1.EndpointProbeList
-		if err := c.List(ctx, &probes, client.InNamespace(o.key.Name)); err != nil || len(probes.Items) != 1 {
-			return false, fmt.Sprintf("%d probes (%v)", len(probes.Items), err)
-		}
-		p := &probes.Items[0]
-		success := conditions.Get(p.Status.Conditions, v1alpha1.ConditionSuccess).Status
-		failed := success == metav1.ConditionFalse && p.Status.LastFailure != nil && p.Status.LastFailure.Reason != ""
-		return p.ProbeName() == bundle.Service && (want && success == metav1.ConditionTrue || !want && failed), p.Status
-	})
+	o.until(fmt.Sprintf("probe of %s on %s succeeds: %t", bundle.Service, cluster, want),
+		func(ctx context.Context) (bool, any) {
+			var probes v1alpha1.EndpointProbeList
+			if err := c.List(ctx, &probes, client.InNamespace(o.key.Name)); err != nil || len(probes.Items) != 1 {
+				return false, fmt.Sprintf("%d probes (%v)", len(probes.Items), err)
+			}
+			p := &probes.Items[0]
+			success := conditions.Get(p.Status.Conditions, v1alpha1.ConditionSuccess).Status
+			failed := success == metav1.ConditionFalse && p.Status.LastFailure != nil &&
+				p.Status.LastFailure.Reason != ""
+			return p.ProbeName() == bundle.Service && (want && success == metav1.ConditionTrue || !want && failed),
+				p.Status
+		})
 }
 
 // rulesLoaded waits until the hub has seen in Prometheus that the rules are evaluated.
@@ -142,12 +146,13 @@ func (o *operator) rulesLoaded() {
 	})
 }
 
-// slices waits until the newest slice of each SLI is as wanted: whether it was bad, by "CLUSTER SLI". The answer of differs is
-// what is wrong with them.
+// slices waits until the newest slice of each SLI is as wanted: whether it was bad, by "CLUSTER SLI". The answer of
+// differs is what is wrong with them.
 func (o *operator) slices(what string, differs func(bad map[string]bool) string) {
 	o.t.Helper()
 	o.until("slices: "+what, func(ctx context.Context) (bool, any) {
-		found, err := shared.Prometheus().Query(ctx, fmt.Sprintf("%s{operator=%q}", series.SLIBad, o.key.Name), time.Time{})
+		found, err := shared.Prometheus().Query(ctx, fmt.Sprintf("%s{operator=%q}", series.SLIBad, o.key.Name),
+			time.Time{})
 		if err != nil {
 			return false, err
 		}

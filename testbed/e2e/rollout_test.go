@@ -24,7 +24,8 @@ func TestSteering(t *testing.T) {
 		s.Strategy.Waves[1].Gates = []v1alpha1.Gate{{Name: "sre", Approval: &v1alpha1.ApprovalGate{}}}
 	}, "1.0.0", "1.1.0")
 	gated := func(ro *v1alpha1.OperatorRollout) bool {
-		return len(ro.Status.Waves) > 1 && ro.Status.Waves[1].Phase == v1alpha1.WaveGated && ro.Status.Waves[0].Phase == v1alpha1.WaveVerified
+		return len(ro.Status.Waves) > 1 && ro.Status.Waves[1].Phase == v1alpha1.WaveGated &&
+			ro.Status.Waves[0].Phase == v1alpha1.WaveVerified
 	}
 	o.rollout(1, "gated", gated)
 	if out, exit := o.bellwether("rollout", "status", "echo-steer"); exit != 5 {
@@ -34,7 +35,8 @@ func TestSteering(t *testing.T) {
 		t.Fatalf("approve: exit %d\n%s", exit, out)
 	}
 	ro := o.phase(1, v1alpha1.RolloutSucceeded)
-	if len(ro.Spec.Approvals) != 1 || ro.Spec.Approvals[0].Reason != "the canary is fine" || ro.Spec.Approvals[0].By == "" {
+	if len(ro.Spec.Approvals) != 1 || ro.Spec.Approvals[0].Reason != "the canary is fine" ||
+		ro.Spec.Approvals[0].By == "" {
 		t.Errorf("approvals %+v", ro.Spec.Approvals)
 	}
 
@@ -60,7 +62,8 @@ func TestSteering(t *testing.T) {
 	if a := o.install("prod-eu").Spec.Admission; a.Revision != 1 {
 		t.Errorf("prod-eu was admitted to revision %d of an aborted rollout", a.Revision)
 	}
-	out, exit := o.bellwether("why", "prod-eu", "echo-steer", "--cluster-kubeconfig", shared.Fleet.Cluster("prod-eu").Kubeconfig())
+	out, exit := o.bellwether("why", "prod-eu", "echo-steer", "--cluster-kubeconfig",
+		shared.Fleet.Cluster("prod-eu").Kubeconfig())
 	if exit != 0 || !strings.Contains(out, "echo-operator.v1.0.0") {
 		t.Errorf("why: exit %d\n%s", exit, out)
 	}
@@ -117,14 +120,16 @@ func TestClusterComesAndGoes(t *testing.T) {
 	if err := shared.Join(t.Context(), spare); err != nil {
 		t.Fatal(err)
 	}
-	o.rollout(1, "joined by the late cluster", func(ro *v1alpha1.OperatorRollout) bool { return ro.Status.Clusters.Succeeded == 4 })
+	o.rollout(1, "joined by the late cluster",
+		func(ro *v1alpha1.OperatorRollout) bool { return ro.Status.Clusters.Succeeded == 4 })
 
 	scaleAgent(t, spare.Name, 0)
 	o.change(func(s *v1alpha1.ManagedOperatorSpec) {
 		s.Version = "1.1.0"
 		s.Strategy.Waves[0].Soak = &metav1.Duration{Duration: 3 * time.Second}
 	})
-	o.rollout(2, "under way", func(ro *v1alpha1.OperatorRollout) bool { return ro.Status.Phase == v1alpha1.RolloutProgressing })
+	o.rollout(2, "under way",
+		func(ro *v1alpha1.OperatorRollout) bool { return ro.Status.Phase == v1alpha1.RolloutProgressing })
 	out, exit := o.bellwether("fleet", "remove", spare.Name, "--timeout", "2m")
 	if exit != 0 {
 		t.Fatalf("fleet remove: exit %d\n%s", exit, out)

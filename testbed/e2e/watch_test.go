@@ -46,29 +46,33 @@ type witness struct {
 func observe(t *testing.T, o *operator, waves []string, limit int) *witness {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	w := &witness{t: t, o: o, cancel: cancel, installs: map[string]*v1alpha1.OperatorInstall{}, admittedTo: map[string]map[string]bool{}, seen: map[string]seenCSV{}}
-	w.follow(ctx, o.hub, &v1alpha1.OperatorInstallList{}, []client.ListOption{client.MatchingLabels{v1alpha1.LabelOperator: o.key.Name}}, func(object runtime.Object) {
-		if oi, ok := object.(*v1alpha1.OperatorInstall); ok {
-			w.judge(oi, waves, limit)
-		}
-	})
+	w := &witness{t: t, o: o, cancel: cancel, installs: map[string]*v1alpha1.OperatorInstall{},
+		admittedTo: map[string]map[string]bool{}, seen: map[string]seenCSV{}}
+	w.follow(ctx, o.hub, &v1alpha1.OperatorInstallList{},
+		[]client.ListOption{client.MatchingLabels{v1alpha1.LabelOperator: o.key.Name}}, func(object runtime.Object) {
+			if oi, ok := object.(*v1alpha1.OperatorInstall); ok {
+				w.judge(oi, waves, limit)
+			}
+		})
 	for _, member := range platform.DefaultMembers() {
 		c, err := shared.Client(member.Name, platform.Scheme())
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.follow(ctx, c, &operatorsv1alpha1.ClusterServiceVersionList{}, []client.ListOption{client.InNamespace(o.key.Name)}, func(object runtime.Object) {
-			if csv, ok := object.(*operatorsv1alpha1.ClusterServiceVersion); ok {
-				w.judgeCSV(member.Name, csv)
-			}
-		})
+		w.follow(ctx, c, &operatorsv1alpha1.ClusterServiceVersionList{},
+			[]client.ListOption{client.InNamespace(o.key.Name)}, func(object runtime.Object) {
+				if csv, ok := object.(*operatorsv1alpha1.ClusterServiceVersion); ok {
+					w.judgeCSV(member.Name, csv)
+				}
+			})
 	}
 	return w
 }
 
 // follow calls see for every object that is there or changes, over restarts of
 // the API server.
-func (w *witness) follow(ctx context.Context, c client.WithWatch, list client.ObjectList, options []client.ListOption, see func(runtime.Object)) {
+func (w *witness) follow(ctx context.Context, c client.WithWatch, list client.ObjectList, options []client.ListOption,
+	see func(runtime.Object)) {
 	start := list.DeepCopyObject().(client.ObjectList)
 	if err := c.List(ctx, start, options...); err != nil {
 		w.t.Fatal(err)
@@ -82,7 +86,8 @@ func (w *witness) follow(ctx context.Context, c client.WithWatch, list client.Ob
 	}
 	watcher, err := toolswatch.NewRetryWatcherWithContext(ctx, start.GetResourceVersion(), &cache.ListWatch{
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return c.Watch(ctx, list.DeepCopyObject().(client.ObjectList), append(options, &client.ListOptions{Raw: &o})...)
+			return c.Watch(ctx, list.DeepCopyObject().(client.ObjectList),
+				append(options, &client.ListOptions{Raw: &o})...)
 		},
 	})
 	if err != nil {
@@ -123,7 +128,8 @@ func (w *witness) judgeConcurrency(waves []string, limit int) {
 			}
 		}
 		if len(underway) > limit {
-			w.faults = append(w.faults, fmt.Sprintf("%d clusters of wave %s are under way at a time: %v", len(underway), wave, underway))
+			w.faults = append(w.faults, fmt.Sprintf("%d clusters of wave %s are under way at a time: %v", len(underway),
+				wave, underway))
 		}
 	}
 }
@@ -145,8 +151,10 @@ func (w *witness) judgeOrder(waves []string) {
 			if position[earlier.Labels[v1alpha1.LabelWave]] >= position[a.Wave] {
 				continue
 			}
-			if b == nil || b.Revision < a.Revision || b.Revision == a.Revision && earlier.Status.SucceededHash != a.Hash {
-				w.faults = append(w.faults, fmt.Sprintf("%s (wave %s) was admitted to revision %d before %s ran it", name, a.Wave, a.Revision, other))
+			if b == nil || b.Revision < a.Revision || b.Revision == a.Revision &&
+				earlier.Status.SucceededHash != a.Hash {
+				w.faults = append(w.faults, fmt.Sprintf("%s (wave %s) was admitted to revision %d before %s ran it",
+					name, a.Wave, a.Revision, other))
 			}
 		}
 	}

@@ -77,10 +77,16 @@ func TestFBC(t *testing.T) {
 		want     []declcfg.ChannelEntry
 		wantErr  error
 	}{
-		"one":      {[]string{"1.0.0"}, []declcfg.ChannelEntry{{Name: "echo-operator.v1.0.0"}}, nil},
-		"upgrade":  {[]string{"1.1.0", "1.0.0", "1.1.0"}, []declcfg.ChannelEntry{{Name: "echo-operator.v1.0.0"}, {Name: "echo-operator.v1.1.0", Replaces: "echo-operator.v1.0.0"}}, nil},
-		"unknown":  {[]string{"9.9.9"}, nil, echo.ErrNoVersion},
-		"all, fix": {nil, []declcfg.ChannelEntry{{Name: "echo-operator.v1.0.0"}, {Name: "echo-operator.v1.1.0", Replaces: "echo-operator.v1.0.0"}, {Name: "echo-operator.v1.2.0", Replaces: "echo-operator.v1.1.0"}, {Name: "echo-operator.v1.3.0", Replaces: "echo-operator.v1.1.0", Skips: []string{"echo-operator.v1.2.0"}}}, nil},
+		"one": {[]string{"1.0.0"}, []declcfg.ChannelEntry{{Name: "echo-operator.v1.0.0"}}, nil},
+		"upgrade": {[]string{"1.1.0", "1.0.0", "1.1.0"},
+			[]declcfg.ChannelEntry{{Name: "echo-operator.v1.0.0"},
+				{Name: "echo-operator.v1.1.0", Replaces: "echo-operator.v1.0.0"}}, nil},
+		"unknown": {[]string{"9.9.9"}, nil, echo.ErrNoVersion},
+		"all, fix": {nil, []declcfg.ChannelEntry{{Name: "echo-operator.v1.0.0"},
+			{Name: "echo-operator.v1.1.0", Replaces: "echo-operator.v1.0.0"},
+			{Name: "echo-operator.v1.2.0", Replaces: "echo-operator.v1.1.0"},
+			{Name: "echo-operator.v1.3.0", Replaces: "echo-operator.v1.1.0", Skips: []string{"echo-operator.v1.2.0"}}},
+			nil},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

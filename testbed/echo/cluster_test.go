@@ -86,7 +86,8 @@ func newBed(t *testing.T) *bed {
 // account, the roles of the CSV to the letter, and its Deployment.
 func (b *bed) install(version string) {
 	b.t.Helper()
-	crd, csv, service := &apiextensionsv1.CustomResourceDefinition{}, &operatorsv1alpha1.ClusterServiceVersion{}, &corev1.Service{}
+	crd, csv, service := &apiextensionsv1.CustomResourceDefinition{}, &operatorsv1alpha1.ClusterServiceVersion{},
+		&corev1.Service{}
 	b.read(version+"/manifests/echo.bellwether.dev_echoservers.yaml", crd)
 	b.read(version+"/manifests/echo-operator.clusterserviceversion.yaml", csv)
 	b.read(version+"/manifests/echo-operator.service.yaml", service)
@@ -104,9 +105,11 @@ func (b *bed) install(version string) {
 	}
 	for _, p := range strategy.Permissions {
 		subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: b.ns, Name: p.ServiceAccountName}}
-		b.apply(&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: b.ns, Name: p.ServiceAccountName}, Rules: p.Rules})
-		b.apply(&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: b.ns, Name: p.ServiceAccountName}, Subjects: subjects,
-			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: p.ServiceAccountName}})
+		b.apply(&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: b.ns, Name: p.ServiceAccountName},
+			Rules: p.Rules})
+		b.apply(&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: b.ns, Name: p.ServiceAccountName},
+			Subjects: subjects,
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: p.ServiceAccountName}})
 	}
 	for _, d := range strategy.DeploymentSpecs {
 		d.Spec.Template.Annotations = map[string]string{"olm.targetNamespaces": b.ns}
@@ -184,7 +187,8 @@ func (b *bed) settled(name, version string) {
 func (b *bed) answers(name string) map[int][]server.Answer {
 	b.t.Helper()
 	pods := &corev1.PodList{}
-	if err := b.c.List(b.t.Context(), pods, client.InNamespace(b.ns), client.MatchingLabels(plan.Selector(name))); err != nil {
+	if err := b.c.List(b.t.Context(), pods, client.InNamespace(b.ns),
+		client.MatchingLabels(plan.Selector(name))); err != nil {
 		b.t.Fatal(err)
 	}
 	got := map[int][]server.Answer{}
@@ -244,7 +248,8 @@ func TestVersions(t *testing.T) {
 
 	b.install("1.1.0")
 	b.eventually("set uppercase", func(ctx context.Context) error {
-		return b.c.Patch(ctx, es.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"uppercase":true}}`)))
+		return b.c.Patch(ctx, es.DeepCopy(), client.RawPatch("application/merge-patch+json",
+			[]byte(`{"spec":{"uppercase":true}}`)))
 	})
 	check("1.1.0", "HELLO", http.StatusOK)
 
@@ -259,7 +264,8 @@ func TestVersions(t *testing.T) {
 // operatorCountsErrors asks the operator of 1.2.0 by its Service, as a probe and an SLO do.
 func (b *bed) operatorCountsErrors(ctx context.Context) error {
 	pods, service := &corev1.PodList{}, &corev1.Service{}
-	if err := b.c.List(ctx, pods, client.InNamespace(b.ns), client.MatchingLabels{"app.kubernetes.io/name": "echo-operator"}); err != nil {
+	if err := b.c.List(ctx, pods, client.InNamespace(b.ns),
+		client.MatchingLabels{"app.kubernetes.io/name": "echo-operator"}); err != nil {
 		return err
 	}
 	if len(pods.Items) != 1 || pods.Items[0].Labels["app.kubernetes.io/version"] != "1.2.0" {

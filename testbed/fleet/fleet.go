@@ -1,8 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fleet runs a hub and any number of fleet clusters side by side on one machine, sharing one etcd. The demo, the
-// end-to-end tests and the benchmarks stand on it.
+// Package fleet runs a hub and any number of fleet clusters side by side on one machine, sharing one etcd. The demo,
+// the end-to-end tests and the benchmarks stand on it.
 //
 // It brings up clusters, not Bellwether: that is installed into them as into any other cluster.
 package fleet
@@ -46,7 +46,8 @@ type Options struct {
 	Images map[string]cluster.Image
 	// WithoutPods leaves the pod runners out: workloads then stay pending.
 	WithoutPods bool
-	// Programs are programs of this repository (package build) to build beside the pod runner; Fleet.Binary tells where.
+	// Programs are programs of this repository (package build) to build beside the pod runner; Fleet.Binary tells
+	// where.
 	Programs []string
 	// Prepare, if set, runs after the programs were built and before a cluster starts. It returns further images.
 	Prepare func(binaries map[string]string) (map[string]cluster.Image, error)
@@ -71,8 +72,8 @@ type Fleet struct {
 // quiet gives controller-runtime's log, which envtest writes to, an end: without one it prints a long complaint.
 var quiet = sync.OnceFunc(func() { ctrllog.SetLogger(logr.Discard()) })
 
-// Start builds what is missing, starts everything and returns when all clusters are ready. On an error, and when ctx ends
-// before, everything is stopped and removed again but the logs, which the error names.
+// Start builds what is missing, starts everything and returns when all clusters are ready. On an error, and when ctx
+// ends before, everything is stopped and removed again but the logs, which the error names.
 func Start(ctx context.Context, opts Options) (*Fleet, error) {
 	if opts.Clusters == nil {
 		opts.Clusters = DefaultClusters
@@ -129,7 +130,8 @@ func (f *Fleet) start(ctx context.Context) error {
 	if err := f.startClusters(ctx); err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(f.opts.Out, "fleet %s: hub and %d clusters ready in %s\n", f.opts.Name, len(f.Clusters), time.Since(began).Round(100*time.Millisecond))
+	_, _ = fmt.Fprintf(f.opts.Out, "fleet %s: hub and %d clusters ready in %s\n", f.opts.Name, len(f.Clusters),
+		time.Since(began).Round(100*time.Millisecond))
 	return f.writeState()
 }
 
@@ -241,7 +243,8 @@ func (f *Fleet) Cluster(name string) *cluster.Cluster {
 func (f *Fleet) All() []*cluster.Cluster {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.DeleteFunc(append([]*cluster.Cluster{f.Hub}, f.Clusters...), func(c *cluster.Cluster) bool { return c == nil })
+	return slices.DeleteFunc(append([]*cluster.Cluster{f.Hub}, f.Clusters...),
+		func(c *cluster.Cluster) bool { return c == nil })
 }
 
 // Stop ends all processes and removes the fleet's folder.
@@ -290,7 +293,8 @@ func (f *Fleet) writeState() error {
 	}
 	state := State{Name: f.opts.Name, Owner: owner, EtcdDir: f.etcdDir()}
 	for _, c := range f.All() {
-		state.Clusters = append(state.Clusters, Member{Name: c.Name(), URL: c.URL(), Kubeconfig: c.Kubeconfig(), Dir: c.Dir()})
+		state.Clusters = append(state.Clusters, Member{Name: c.Name(), URL: c.URL(), Kubeconfig: c.Kubeconfig(),
+			Dir: c.Dir()})
 	}
 	content, err := json.MarshalIndent(state, "", "  ")
 	if err != nil {

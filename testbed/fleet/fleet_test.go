@@ -46,7 +46,8 @@ func TestFleet(t *testing.T) {
 	})
 
 	t.Run("programs", func(t *testing.T) {
-		if prepared[build.EchoServer] != f.Binary(build.EchoServer) || filepath.Dir(f.Binary(build.EchoServer)) != filepath.Join(f.Dir(), "bin") {
+		if prepared[build.EchoServer] != f.Binary(build.EchoServer) ||
+			filepath.Dir(f.Binary(build.EchoServer)) != filepath.Join(f.Dir(), "bin") {
 			t.Errorf("echo server is at %q, Prepare saw %q", f.Binary(build.EchoServer), prepared[build.EchoServer])
 		}
 	})

@@ -1,8 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package loopback gives the servers of a testbed addresses that nobody outside this machine reaches, and that do not collide
-// with those of other testbeds.
+// Package loopback gives the servers of a testbed addresses that nobody outside this machine reaches, and that do not
+// collide with those of other testbeds.
 package loopback
 
 import (
@@ -14,8 +14,8 @@ import (
 	"strconv"
 )
 
-// Ports come from below the range that systems hand out to outgoing connections. Within it, a client that keeps dialling a
-// stopped API server could be given the server's own port and so keep it from coming back.
+// Ports come from below the range that systems hand out to outgoing connections. Within it, a client that keeps
+// dialling a stopped API server could be given the server's own port and so keep it from coming back.
 const (
 	firstPort = 20000
 	lastPort  = 32000
@@ -49,8 +49,8 @@ func portFree(ctx context.Context, port int) bool {
 // Address is a port of loopback as host:port.
 func Address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
-// OnFreePorts calls start with n free ports. Between the choice and the component's own bind somebody else may take one; then
-// it tries again with others. Any other failure of start is returned as it is.
+// OnFreePorts calls start with n free ports. Between the choice and the component's own bind somebody else may take
+// one; then it tries again with others. Any other failure of start is returned as it is.
 func OnFreePorts(ctx context.Context, n int, start func(ports []int) error) error {
 	var err error
 	for range startTries {

@@ -22,8 +22,8 @@ const (
 	key      = "release"
 )
 
-// Author is the author of the sample operator at work: a folder with a ladder file, the bundles that were built so far, and
-// a key to sign with. All work is done by the command line.
+// Author is the author of the sample operator at work: a folder with a ladder file, the bundles that were built so far,
+// and a key to sign with. All work is done by the command line.
 type Author struct {
 	// Ref is where the catalog is published.
 	Ref string
@@ -38,7 +38,8 @@ type Author struct {
 // Author returns the author of a catalog of that name. A new one gets a key and an empty ladder.
 func (p *Platform) Author(ctx context.Context, name string) (*Author, error) {
 	a := &Author{
-		Ref: p.Registry + "/catalogs/" + name + ":latest", Dir: filepath.Join(p.Fleet.Dir(), "catalogs", name), registry: p.Registry,
+		Ref: p.Registry + "/catalogs/" + name + ":latest", Dir: filepath.Join(p.Fleet.Dir(), "catalogs", name),
+		registry: p.Registry,
 	}
 	a.Run = func(ctx context.Context, args ...string) error {
 		_, err := p.bellwether(ctx, a.Dir, args...)
@@ -62,8 +63,8 @@ func (a *Author) PublicKey() (string, error) {
 	return string(text), err
 }
 
-// Release brings a version of the sample operator to the top of the ladder: its bundle is linted against those before it,
-// pushed, added and promoted. A version that is on the ladder is left alone.
+// Release brings a version of the sample operator to the top of the ladder: its bundle is linted against those before
+// it, pushed, added and promoted. A version that is on the ladder is left alone.
 func (a *Author) Release(ctx context.Context, version string) error {
 	dir := filepath.Join(bundles, version)
 	if _, err := os.Stat(filepath.Join(a.Dir, dir)); err == nil {

@@ -28,7 +28,8 @@ const (
 	refusedPause = 2 * time.Second
 )
 
-// monitoring is a Prometheus that scrapes all pods with metrics, on all clusters, and evaluates the rules that the hub writes.
+// monitoring is a Prometheus that scrapes all pods with metrics, on all clusters, and evaluates the rules that the hub
+// writes.
 type monitoring struct {
 	*prometheus.Server
 	stopFollowing context.CancelFunc
@@ -46,7 +47,8 @@ func (p *Platform) startMonitoring(ctx context.Context) error {
 		jobs = append(jobs, prometheus.PodsOf(c.Name(), c.Kubeconfig()))
 	}
 	server, err := prometheus.Start(ctx, prometheus.Options{
-		Dir: filepath.Join(p.Fleet.Dir(), "prometheus"), Binary: binaries[build.Prometheus], Jobs: jobs, Interval: scrapeInterval, Self: true,
+		Dir: filepath.Join(p.Fleet.Dir(), "prometheus"), Binary: binaries[build.Prometheus], Jobs: jobs,
+		Interval: scrapeInterval, Self: true,
 	})
 	if err != nil {
 		return err
@@ -67,16 +69,18 @@ func (m *monitoring) stop(ctx context.Context) {
 	m.Stop(ctx)
 }
 
-// followRules brings the rule files in ConfigMaps of the hub to Prometheus until ctx ends, as a sidecar that reloads it does.
+// followRules brings the rule files in ConfigMaps of the hub to Prometheus until ctx ends, as a sidecar that reloads it
+// does.
 func (p *Platform) followRules(ctx context.Context) {
 	client, err := kubernetes.NewForConfig(p.Fleet.Hub.RESTConfig())
 	if err != nil {
 		p.say("prometheus: no rules: %v", err)
 		return
 	}
-	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
-		o.LabelSelector = v1alpha1.LabelRules + "=true"
-	}))
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0,
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+			o.LabelSelector = v1alpha1.LabelRules + "=true"
+		}))
 	configMaps := factory.Core().V1().ConfigMaps().Informer()
 	changed := make(chan struct{}, 1)
 	note := func(any) {
@@ -96,8 +100,8 @@ func (p *Platform) followRules(ctx context.Context) {
 	p.loadRules(ctx, configMaps.GetStore(), changed)
 }
 
-// loadRules sets Prometheus's rules each time they changed. Rules that it refuses are tried again, since a fleet that is
-// starting may be short of file handles or time; what is wrong is said once.
+// loadRules sets Prometheus's rules each time they changed. Rules that it refuses are tried again, since a fleet that
+// is starting may be short of file handles or time; what is wrong is said once.
 func (p *Platform) loadRules(ctx context.Context, store cache.Store, changed <-chan struct{}) {
 	var retry <-chan time.Time
 	var have map[string][]byte

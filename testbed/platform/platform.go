@@ -64,7 +64,8 @@ type Options struct {
 	Members []Member
 	// HubReplicas is how many hubs run; zero means one.
 	HubReplicas int
-	// Monitoring runs a Prometheus that scrapes everything and evaluates the rules that the hub writes; the hub is told of it.
+	// Monitoring runs a Prometheus that scrapes everything and evaluates the rules that the hub writes; the hub is told
+	// of it.
 	Monitoring bool
 	// Out receives a line per step; nil means silence.
 	Out io.Writer
@@ -97,7 +98,8 @@ func StartFleet(ctx context.Context, o Options) (*Platform, error) {
 	for i, m := range o.Members {
 		names[i] = m.Name
 	}
-	f, err := fleet.Start(ctx, fleet.Options{Name: o.Name, Clusters: names, Programs: Programs, Prepare: images, Out: o.Out})
+	f, err := fleet.Start(ctx, fleet.Options{Name: o.Name, Clusters: names, Programs: Programs, Prepare: images,
+		Out: o.Out})
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +136,8 @@ func (p *Platform) startRegistry(ctx context.Context) error {
 	ready, done := make(chan string, 1), make(chan error, 1)
 	go func() {
 		done <- registry.Serve(ctx, registry.Options{
-			Addr: "127.0.0.1:0", Root: filepath.Join(p.Fleet.Dir(), "registry"), Ready: func(addr string) { ready <- addr },
+			Addr: "127.0.0.1:0", Root: filepath.Join(p.Fleet.Dir(), "registry"),
+			Ready: func(addr string) { ready <- addr },
 		})
 	}()
 	p.registryDone = done
@@ -185,7 +188,8 @@ func (p *Platform) Join(ctx context.Context, m Member) error {
 	return err
 }
 
-// Publish publishes a catalog with these versions of the sample operator, as its author does, and returns its reference.
+// Publish publishes a catalog with these versions of the sample operator, as its author does, and returns its
+// reference.
 func (p *Platform) Publish(ctx context.Context, name string, versions ...string) (string, error) {
 	a, err := p.Author(ctx, name)
 	if err != nil {
@@ -211,7 +215,8 @@ func (p *Platform) bellwether(ctx context.Context, dir string, args ...string) (
 	c.Dir = dir
 	err := c.Run()
 	if err != nil {
-		return out.String(), fmt.Errorf("bellwether %s: %w\n%s", strings.Join(args, " "), err, strings.TrimSpace(out.String()))
+		return out.String(), fmt.Errorf("bellwether %s: %w\n%s", strings.Join(args, " "), err,
+			strings.TrimSpace(out.String()))
 	}
 	return out.String(), nil
 }

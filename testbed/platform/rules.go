@@ -48,16 +48,19 @@ func ruleFiles(configMaps []any) (map[string][]byte, error) {
 	return files, nil
 }
 
-// hasten has every group of a rule file evaluated each few seconds, but those that record slices. All others are functions of
-// what is known at one time, and so say the same however often they are asked; the hub has them asked every 1 to 4 minutes,
-// which spares Prometheus work, and which a fleet that lives for a few minutes cannot wait for.
+// hasten has every group of a rule file evaluated each few seconds, but those that record slices. All others are
+// functions of what is known at one time, and so say the same however often they are asked; the hub has them asked
+// every 1 to 4 minutes, which spares Prometheus work, and which a fleet that lives for a few minutes cannot wait for.
 func hasten(text string) ([]byte, error) {
 	var file monitoringv1.PrometheusRuleSpec
 	if err := yaml.UnmarshalStrict([]byte(text), &file); err != nil {
 		return nil, fmt.Errorf("decode rules: %w", err)
 	}
 	for i, group := range file.Groups {
-		if slices.ContainsFunc(group.Rules, func(r monitoringv1.Rule) bool { return slices.Contains(counted, r.Record) }) {
+		if slices.ContainsFunc(group.Rules, func(r monitoringv1.Rule) bool {
+			return slices.Contains(counted,
+				r.Record)
+		}) {
 			continue
 		}
 		interval := monitoringv1.Duration(evaluation.String())

@@ -17,12 +17,13 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 )
 
-// TestHastenedRulesAreTheHubs takes the hub's own rules: nothing of them may differ but how often they are evaluated, and
-// slices not even in that.
+// TestHastenedRulesAreTheHubs takes the hub's own rules: nothing of them may differ but how often they are evaluated,
+// and slices not even in that.
 func TestHastenedRulesAreTheHubs(t *testing.T) {
 	rules, err := slo.Build(slo.Set{Default: slo.DefaultProfile(), Operators: []slo.Operator{{
 		Name: "echo", Objectives: []slo.Objective{{SLI: "asked", Target: 990_000}},
-		Own: []slo.OwnSLI{slo.RequestRatio("asked", "requests_total", nil, []slo.Matcher{{Label: "code", Op: "=~", Value: "5.."}})},
+		Own: []slo.OwnSLI{slo.RequestRatio("asked", "requests_total", nil,
+			[]slo.Matcher{{Label: "code", Op: "=~", Value: "5.."}})},
 	}}})
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +69,8 @@ func TestHastenedRulesAreTheHubs(t *testing.T) {
 
 func TestBrokenRuleFileIsNamed(t *testing.T) {
 	_, err := ruleFiles([]any{&corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "map"}, Data: map[string]string{"all.rules.yaml": "groups: {}"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "map"},
+		Data:       map[string]string{"all.rules.yaml": "groups: {}"},
 	}})
 	if err == nil {
 		t.Fatal("want an error")

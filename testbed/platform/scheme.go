@@ -18,7 +18,8 @@ import (
 func Scheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, v1alpha1.AddToScheme, operatorsv1.AddToScheme, operatorsv1alpha1.AddToScheme, echov1alpha1.AddToScheme,
+		clientgoscheme.AddToScheme, v1alpha1.AddToScheme, operatorsv1.AddToScheme, operatorsv1alpha1.AddToScheme,
+		echov1alpha1.AddToScheme,
 	} {
 		utilruntime.Must(add(s))
 	}

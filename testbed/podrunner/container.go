@@ -114,7 +114,8 @@ func (c *container) once(ctx context.Context, log io.Writer) (int32, error) {
 	c.w.set(c.index, func(s *corev1.ContainerStatus) {
 		s.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: started}}
 		s.ContainerID = id
-		s.Started, s.Ready = ptr.To(c.spec.StartupProbe == nil), c.spec.StartupProbe == nil && c.spec.ReadinessProbe == nil
+		s.Started, s.Ready = ptr.To(c.spec.StartupProbe == nil), c.spec.StartupProbe == nil &&
+			c.spec.ReadinessProbe == nil
 	})
 	c.w.event(corev1.EventTypeNormal, "Started", "started container "+c.spec.Name)
 	c.supervise(ctx, process, command)
@@ -147,7 +148,8 @@ func (c *container) supervise(ctx context.Context, process *child.Child, command
 	select {
 	case <-process.Done():
 	case err := <-unhealthy:
-		c.w.event(corev1.EventTypeWarning, "Killing", fmt.Sprintf("container %s will be restarted: %v", c.spec.Name, err))
+		c.w.event(corev1.EventTypeWarning, "Killing",
+			fmt.Sprintf("container %s will be restarted: %v", c.spec.Name, err))
 		process.Stop(specGrace(c.w.current()), c.w.now)
 	case <-ctx.Done():
 		// A container that is on its way out takes no more requests.

@@ -60,7 +60,8 @@ func (n *node) register(ctx context.Context) error {
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		current, err := nodes.Get(ctx, n.name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
-			current, err = nodes.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.name}}, metav1.CreateOptions{})
+			current, err = nodes.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.name}},
+				metav1.CreateOptions{})
 		}
 		if err != nil {
 			return err

@@ -229,10 +229,12 @@ func TestPodLife(t *testing.T) {
 		{Name: "secret", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s"}}},
 	}
 	c := &pod.Spec.Containers[0]
-	c.VolumeMounts = []corev1.VolumeMount{{Name: "work", MountPath: "/work"}, {Name: "secret", MountPath: "/etc/secret"}}
+	c.VolumeMounts = []corev1.VolumeMount{{Name: "work", MountPath: "/work"},
+		{Name: "secret", MountPath: "/etc/secret"}}
 	c.Command = []string{"/app", "--name=$(NAME)"}
 	c.Env = append(c.Env,
-		corev1.EnvVar{Name: "NAME", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}},
+		corev1.EnvVar{Name: "NAME",
+			ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}},
 		corev1.EnvVar{Name: "SECRET_FILE", Value: "/etc/secret/key"},
 		corev1.EnvVar{Name: "TOUCHED", Value: "/work/touched"},
 	)
@@ -311,7 +313,8 @@ func TestCrashLoop(t *testing.T) {
 	b.create(appPod(modeCrash))
 	pod := b.until(modeCrash, "crashes in a loop", func(pod *corev1.Pod) bool {
 		s := pod.Status.ContainerStatuses
-		return len(s) == 1 && s[0].RestartCount >= 1 && s[0].State.Waiting != nil && s[0].State.Waiting.Reason == "CrashLoopBackOff"
+		return len(s) == 1 && s[0].RestartCount >= 1 && s[0].State.Waiting != nil &&
+			s[0].State.Waiting.Reason == "CrashLoopBackOff"
 	})
 	last := pod.Status.ContainerStatuses[0].LastTerminationState.Terminated
 	if last == nil || last.ExitCode != 7 || !strings.Contains(last.Message, "crashing on purpose") {
@@ -341,7 +344,8 @@ func TestStub(t *testing.T) {
 	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 	b.create(pod)
 	pod = b.until(pod.Name, "is ready", ready)
-	if pod.Labels[podrunner.Stub] != "true" || pod.Annotations[podrunner.Stub] != "true" || pod.Status.Phase != corev1.PodRunning {
+	if pod.Labels[podrunner.Stub] != "true" || pod.Annotations[podrunner.Stub] != "true" ||
+		pod.Status.Phase != corev1.PodRunning {
 		t.Errorf("stub is %s with labels %v and annotations %v", pod.Status.Phase, pod.Labels, pod.Annotations)
 	}
 }
@@ -405,8 +409,10 @@ func TestTakeOver(t *testing.T) {
 func TestMissingSecret(t *testing.T) {
 	b := newBed(t)
 	pod := appPod(modeServe)
-	pod.Spec.Containers[0].Env = append(pod.Spec.Containers[0].Env, corev1.EnvVar{Name: "S", ValueFrom: &corev1.EnvVarSource{
-		SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "late"}, Key: "k"}}})
+	pod.Spec.Containers[0].Env = append(pod.Spec.Containers[0].Env,
+		corev1.EnvVar{Name: "S", ValueFrom: &corev1.EnvVarSource{
+			SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "late"},
+				Key: "k"}}})
 	b.create(pod)
 	b.until(pod.Name, "waits for its secret", func(pod *corev1.Pod) bool {
 		s := pod.Status.ContainerStatuses

@@ -61,7 +61,8 @@ func (c *container) until(ctx context.Context, name string, p *corev1.Probe, t p
 }
 
 // judge probes once; the error is the probe's own.
-func (c *container) judge(ctx context.Context, name string, p *corev1.Probe, t probe.Target, count *plan.ProbeCount) (plan.Verdict, error) {
+func (c *container) judge(ctx context.Context, name string, p *corev1.Probe, t probe.Target,
+	count *plan.ProbeCount) (plan.Verdict, error) {
 	err := c.check(ctx, p, t)
 	if err != nil && ctx.Err() == nil {
 		c.unhealthy(name, err)
@@ -104,7 +105,8 @@ func (c *container) check(ctx context.Context, p *corev1.Probe, t probe.Target) 
 }
 
 func (c *container) unhealthy(name string, err error) {
-	c.w.event(corev1.EventTypeWarning, "Unhealthy", fmt.Sprintf("%s probe of container %s failed: %v", name, c.spec.Name, err))
+	c.w.event(corev1.EventTypeWarning, "Unhealthy",
+		fmt.Sprintf("%s probe of container %s failed: %v", name, c.spec.Name, err))
 }
 
 func initialDelay(p *corev1.Probe) time.Duration {

@@ -50,7 +50,8 @@ func (s source) ConfigMap(ctx context.Context, namespace, name string) (map[stri
 }
 
 // Token requests a token for the pod's service account that ends with the pod.
-func (s source) Token(ctx context.Context, pod *corev1.Pod, p *corev1.ServiceAccountTokenProjection) ([]byte, time.Time, error) {
+func (s source) Token(ctx context.Context, pod *corev1.Pod, p *corev1.ServiceAccountTokenProjection) ([]byte, time.Time,
+	error) {
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 		ExpirationSeconds: p.ExpirationSeconds,
 		BoundObjectRef: &authenticationv1.BoundObjectReference{

@@ -59,7 +59,8 @@ func TestAddresses(t *testing.T) {
 		}
 		return addr.String()
 	}
-	got := []string{take("kept", "127.1.2.3"), take("a", ""), take("b", ""), take("c", "127.1.2.3"), take("d", "10.0.0.1")}
+	got := []string{take("kept", "127.1.2.3"), take("a", ""), take("b", ""), take("c", "127.1.2.3"),
+		take("d", "10.0.0.1")}
 	want := []string{"127.1.2.3", "127.1.2.2", "127.1.2.4", "127.1.2.5", "127.1.2.6"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("addresses (-want +got):\n%s", diff)

@@ -16,7 +16,8 @@ const (
 	resetAfter = time.Minute
 )
 
-// Kept is a process that is started again when it ends by itself, as a kubelet does with the components that run in pods.
+// Kept is a process that is started again when it ends by itself, as a kubelet does with the components that run in
+// pods.
 type Kept struct {
 	mu       sync.Mutex
 	current  *Process

@@ -1,9 +1,9 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package process runs the programs of a testbed as child processes that cannot be left behind: each has a process group of
-// its own, dies with its parent (on Linux even when the parent is killed), and is written down in a file, so that a later run
-// finds what an earlier one could not end.
+// Package process runs the programs of a testbed as child processes that cannot be left behind: each has a process
+// group of its own, dies with its parent (on Linux even when the parent is killed), and is written down in a file, so
+// that a later run finds what an earlier one could not end.
 //
 // It knows nothing of what the programs do.
 package process
@@ -122,8 +122,8 @@ func (p *Process) Failure() error {
 // Tail returns the last lines of the log.
 func (p *Process) Tail() string { return tailFile(p.spec.Log, tailLines) }
 
-// Stop asks the process to end, and kills it and its whole group if it has not within the grace time or before ctx ends.
-// It returns when the process is gone. Stopping an ended process is no error.
+// Stop asks the process to end, and kills it and its whole group if it has not within the grace time or before ctx
+// ends. It returns when the process is gone. Stopping an ended process is no error.
 func (p *Process) Stop(ctx context.Context) {
 	timer := time.NewTimer(stopGrace)
 	defer timer.Stop()
@@ -147,7 +147,8 @@ func (p *Process) Kill() {
 	})
 }
 
-// killGroup ends every process of the group that pid leads. Group 0 would be this program's own, and group 1 everything.
+// killGroup ends every process of the group that pid leads. Group 0 would be this program's own, and group 1
+// everything.
 func killGroup(pid int) {
 	if pid <= 1 {
 		return
@@ -174,7 +175,8 @@ func (p *Process) WaitReady(ctx context.Context, limit time.Duration, ready func
 		case <-p.done:
 			return p.Failure()
 		case <-ctx.Done():
-			return fmt.Errorf("wait for %s: %w (%w); its log ends with:\n%s", p.spec.Name, context.Cause(ctx), last, p.Tail())
+			return fmt.Errorf("wait for %s: %w (%w); its log ends with:\n%s", p.spec.Name, context.Cause(ctx), last,
+				p.Tail())
 		case <-ticker.C:
 		}
 	}

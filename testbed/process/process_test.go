@@ -155,9 +155,11 @@ func TestWaitReady(t *testing.T) {
 		limit time.Duration
 		want  []string
 	}{
-		"ready":          {args: []string{"sleep"}, limit: limit},
-		"ends before":    {args: []string{"exit", "3"}, ready: never, limit: limit, want: []string{"exit ended", "exit status 3", "last words"}},
-		"takes too long": {args: []string{"sleep"}, ready: never, limit: time.Millisecond, want: []string{"wait for sleep", "not ready in time", "not yet"}},
+		"ready": {args: []string{"sleep"}, limit: limit},
+		"ends before": {args: []string{"exit", "3"}, ready: never, limit: limit,
+			want: []string{"exit ended", "exit status 3", "last words"}},
+		"takes too long": {args: []string{"sleep"}, ready: never, limit: time.Millisecond,
+			want: []string{"wait for sleep", "not ready in time", "not yet"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -197,7 +199,8 @@ func TestEnvironmentIsMinimal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := process.Start(process.Spec{Name: "env", Path: env, Env: []string{"OWN=1"}, Log: filepath.Join(dir, "log"), Dir: dir})
+	p, err := process.Start(process.Spec{Name: "env", Path: env, Env: []string{"OWN=1"}, Log: filepath.Join(dir, "log"),
+		Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +210,8 @@ func TestEnvironmentIsMinimal(t *testing.T) {
 	}
 }
 
-// TestProgramsThatEndAtOnce runs in a process group of its own: to end a process without an id means to end one's own group.
+// TestProgramsThatEndAtOnce runs in a process group of its own: to end a process without an id means to end one's own
+// group.
 func TestProgramsThatEndAtOnce(t *testing.T) {
 	cmd := exec.Command(os.Args[0], "hasty", t.TempDir())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

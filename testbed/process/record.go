@@ -93,8 +93,8 @@ func Records(dir string) ([]Record, error) {
 // ErrSurvived says that a killed process is still there.
 var ErrSurvived = errors.New("still runs after it was killed")
 
-// KillLeftovers ends every recorded process below dir that still runs, and returns their names when they are gone. Only the
-// owner of dir may call it.
+// KillLeftovers ends every recorded process below dir that still runs, and returns their names when they are gone. Only
+// the owner of dir may call it.
 func KillLeftovers(dir string) ([]string, error) {
 	records, err := Records(dir)
 	if err != nil {

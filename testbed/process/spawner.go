@@ -21,8 +21,8 @@ var spawner = sync.OnceValue(func() chan<- func() {
 	return work
 })
 
-// OnSpawner runs f, which starts a child that must die with this program, on the thread that owns all children. It returns
-// what f returns.
+// OnSpawner runs f, which starts a child that must die with this program, on the thread that owns all children. It
+// returns what f returns.
 func OnSpawner(f func() error) error {
 	result := make(chan error, 1)
 	spawner() <- func() { result <- f() }

@@ -18,8 +18,8 @@ func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// startTime is field 22 of /proc/PID/stat: clock ticks since boot. A process that has ended still has it until its parent
-// waits for it.
+// startTime is field 22 of /proc/PID/stat: clock ticks since boot. A process that has ended still has it until its
+// parent waits for it.
 func startTime(pid int) (started string, ended bool, err error) {
 	fields, err := statFields(pid)
 	if err != nil {
@@ -28,7 +28,8 @@ func startTime(pid int) (started string, ended bool, err error) {
 	return fields[19], fields[0] == "Z", nil
 }
 
-// statFields returns the fields of /proc/PID/stat from the third on. The second one is the command, which may hold blanks.
+// statFields returns the fields of /proc/PID/stat from the third on. The second one is the command, which may hold
+// blanks.
 func statFields(pid int) ([]string, error) {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

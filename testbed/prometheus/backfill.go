@@ -67,7 +67,8 @@ func WriteOpenMetrics(to io.Writer, history []History) error {
 			if !ok {
 				continue
 			}
-			_, _ = fmt.Fprintf(out, "%s %s %d.%03d\n", id, strconv.FormatFloat(value, 'g', -1, 64), at.Unix(), at.Nanosecond()/int(time.Millisecond))
+			_, _ = fmt.Fprintf(out, "%s %s %d.%03d\n", id, strconv.FormatFloat(value, 'g', -1, 64), at.Unix(),
+				at.Nanosecond()/int(time.Millisecond))
 		}
 	}
 	_, _ = out.WriteString("# EOF\n")

@@ -21,8 +21,8 @@ type Job struct {
 	Name string
 	// Targets are fixed ones, as host:port. Their path is /metrics.
 	Targets []string
-	// Kubeconfig makes the job one of pods instead: all of a cluster with a container port that is called metrics. They get
-	// the labels namespace and pod.
+	// Kubeconfig makes the job one of pods instead: all of a cluster with a container port that is called metrics. They
+	// get the labels namespace and pod.
 	Kubeconfig string
 	// Labels are added to every target.
 	Labels map[string]string

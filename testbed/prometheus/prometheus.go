@@ -1,8 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package prometheus runs a real Prometheus server on loopback, which scrapes what a testbed runs and evaluates the rules that
-// it is given, and fills one with history.
+// Package prometheus runs a real Prometheus server on loopback, which scrapes what a testbed runs and evaluates the
+// rules that it is given, and fills one with history.
 //
 // Inputs are binaries (package build) and a folder. It knows neither which rules those are nor what they should say.
 package prometheus
@@ -66,8 +66,8 @@ type Server struct {
 	process *process.Process
 }
 
-// Start runs Prometheus and returns when it answers queries. On an error nothing is left running, and the error carries the
-// end of its log.
+// Start runs Prometheus and returns when it answers queries. On an error nothing is left running, and the error carries
+// the end of its log.
 func Start(ctx context.Context, opts Options) (*Server, error) {
 	s := &Server{opts: opts}
 	for _, folder := range []string{dataDir, rulesDir, "logs", "run"} {
@@ -103,7 +103,10 @@ func (s *Server) launch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := p.WaitReady(ctx, readyLimit, func(ctx context.Context) error { return s.call(ctx, http.MethodGet, "/-/ready") }); err != nil {
+	if err := p.WaitReady(ctx, readyLimit, func(ctx context.Context) error {
+		return s.call(ctx, http.MethodGet,
+			"/-/ready")
+	}); err != nil {
 		p.Kill()
 		return err
 	}
@@ -145,8 +148,8 @@ func (s *Server) URL() string { return "http://" + s.address }
 // Process returns the running process.
 func (s *Server) Process() *process.Process { return s.process }
 
-// SetRules replaces all rules of the running server. If it refuses them (ErrRefused), it goes on with those of before, also
-// over a restart.
+// SetRules replaces all rules of the running server. If it refuses them (ErrRefused), it goes on with those of before,
+// also over a restart.
 func (s *Server) SetRules(ctx context.Context, rules map[string][]byte) error {
 	opts := s.opts
 	opts.Rules = rules

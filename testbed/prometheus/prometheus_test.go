@@ -33,7 +33,8 @@ const limit = time.Minute
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asExporter) != "" {
-		fmt.Fprintln(os.Stderr, http.ListenAndServe(net.JoinHostPort(os.Getenv("POD_IP"), "8080"), metrics("of_a_pod 1\n")))
+		fmt.Fprintln(os.Stderr, http.ListenAndServe(net.JoinHostPort(os.Getenv("POD_IP"), "8080"),
+			metrics("of_a_pod 1\n")))
 		os.Exit(1)
 	}
 	os.Exit(testenv.Main(m))
@@ -109,7 +110,8 @@ func TestScrapesAndEvaluates(t *testing.T) {
 	t.Cleanup(target.Close)
 	s := start(t, prometheus.Options{
 		Self: true, Rules: map[string][]byte{"doubles.yaml": []byte(rule)},
-		Jobs: []prometheus.Job{{Name: "fixed", Targets: []string{strings.TrimPrefix(target.URL, "http://")}, Labels: map[string]string{"cluster": "of-the-job", "zone": "z"}}},
+		Jobs: []prometheus.Job{{Name: "fixed", Targets: []string{strings.TrimPrefix(target.URL, "http://")},
+			Labels: map[string]string{"cluster": "of-the-job", "zone": "z"}}},
 	})
 	eventually(t, s, `target:doubled{cluster="its-own",zone="z"}`, 42)
 	eventually(t, s, `up{job="prometheus"}`, 1)
@@ -128,7 +130,8 @@ func TestScrapesAndEvaluates(t *testing.T) {
 	if err := s.Restart(t.Context()); err != nil {
 		t.Fatalf("restart after broken rules: %v", err)
 	}
-	if err := s.SetRules(t.Context(), map[string][]byte{"other.yaml": []byte(strings.Replace(rule, "2 *", "3 *", 1))}); err != nil {
+	if err := s.SetRules(t.Context(), map[string][]byte{"other.yaml": []byte(strings.Replace(rule, "2 *", "3 *",
+		1))}); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, s, `target:doubled`, 63)
@@ -154,7 +157,8 @@ func TestFailingRuleIsNamed(t *testing.T) {
 	eventually(t, s, "count(of_a_target)", 2)
 	poll(t, s, func(ctx context.Context) error {
 		_, err := s.Evaluated(ctx)
-		if err != nil && !errors.Is(err, prometheus.ErrUnevaluated) && strings.Contains(err.Error(), "rule target:doubled of doubles: ") {
+		if err != nil && !errors.Is(err, prometheus.ErrUnevaluated) &&
+			strings.Contains(err.Error(), "rule target:doubled of doubles: ") {
 			return nil
 		}
 		return fmt.Errorf("a rule that fails: %w", err)
@@ -172,8 +176,10 @@ func TestHistory(t *testing.T) {
 		return float64(at.Minute() % 2), !at.Equal(end.Add(-3 * time.Minute))
 	}
 	err := prometheus.Backfill(t.Context(), binaries(t)[build.Promtool], dir, []prometheus.History{
-		{Name: "past", Labels: map[string]string{"of": odd}, From: end.Add(-3 * time.Hour), To: end, Interval: time.Minute, Value: value},
-		{Name: "other", From: end.Add(-time.Hour), To: end, Interval: time.Minute, Value: func(time.Time) (float64, bool) { return 1e-7, true }},
+		{Name: "past", Labels: map[string]string{"of": odd}, From: end.Add(-3 * time.Hour), To: end,
+			Interval: time.Minute, Value: value},
+		{Name: "other", From: end.Add(-time.Hour), To: end, Interval: time.Minute,
+			Value: func(time.Time) (float64, bool) { return 1e-7, true }},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -209,7 +215,8 @@ func TestPods(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	podIP := corev1.EnvVar{Name: "POD_IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}}
+	podIP := corev1.EnvVar{Name: "POD_IP",
+		ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}}
 	pod := func(name, port string) *corev1.Pod {
 		return &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -226,7 +233,8 @@ func TestPods(t *testing.T) {
 	}
 	s := start(t, prometheus.Options{Jobs: []prometheus.Job{prometheus.PodsOf("canary", c.Kubeconfig())}})
 	eventually(t, s, fmt.Sprintf(`of_a_pod{cluster="canary",namespace=%q,pod="found"}`, namespace), 1)
-	if found, err := s.Query(t.Context(), "count(of_a_pod)", time.Time{}); err != nil || len(found) != 1 || found[0].Value != 1 {
+	if found, err := s.Query(t.Context(), "count(of_a_pod)", time.Time{}); err != nil || len(found) != 1 ||
+		found[0].Value != 1 {
 		t.Errorf("pods that were found: %v (%v), want one", found, err)
 	}
 }

@@ -1,8 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package runs gives every use of the testbed a private folder with an owner, so that uses side by side do not meet, and so
-// that what a killed one left behind (processes and files) is found and removed by the next.
+// Package runs gives every use of the testbed a private folder with an owner, so that uses side by side do not meet,
+// and so that what a killed one left behind (processes and files) is found and removed by the next.
 //
 // Ownership is a lock on a file, which the system releases when the owner ends in whatever way.
 package runs
@@ -48,8 +48,8 @@ type Run struct {
 	lock *flock.Flock
 }
 
-// Claim makes the folder of a run and takes ownership. Before that it removes what dead owners left behind. The name is a
-// DNS label of at most 40 characters. A run of that name that is up gives ErrInUse.
+// Claim makes the folder of a run and takes ownership. Before that it removes what dead owners left behind. The name is
+// a DNS label of at most 40 characters. A run of that name that is up gives ErrInUse.
 func Claim(ctx context.Context, name string) (*Run, error) {
 	if !namePattern.MatchString(name) {
 		return nil, fmt.Errorf("claim run %q: a name is made of a-z, 0-9 and -, at most 40 of them", name)

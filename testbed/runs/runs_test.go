@@ -41,7 +41,8 @@ func own(name string) {
 	if err != nil {
 		panic(err)
 	}
-	p, err := process.Start(process.Spec{Name: "sleep", Path: sleep, Args: []string{"600"}, Log: filepath.Join(r.Dir(), "log"), Dir: r.Dir()})
+	p, err := process.Start(process.Spec{Name: "sleep", Path: sleep, Args: []string{"600"},
+		Log: filepath.Join(r.Dir(), "log"), Dir: r.Dir()})
 	if err != nil {
 		panic(err)
 	}

@@ -44,7 +44,8 @@ func openFront(ctx context.Context, addr netip.AddrPort, backs []netip.AddrPort,
 	return f, nil
 }
 
-// lead sends new connections to backs, which must not be empty. Those that are open stay where they are, as with kube-proxy.
+// lead sends new connections to backs, which must not be empty. Those that are open stay where they are, as with
+// kube-proxy.
 func (f *front) lead(backs []netip.AddrPort) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -18,7 +18,8 @@ import (
 func opened(t *testing.T, back net.Addr) string {
 	t.Helper()
 	conns := newConnections()
-	f, err := openFront(t.Context(), netip.MustParseAddrPort("127.0.0.1:0"), []netip.AddrPort{netip.MustParseAddrPort(back.String())}, conns)
+	f, err := openFront(t.Context(), netip.MustParseAddrPort("127.0.0.1:0"),
+		[]netip.AddrPort{netip.MustParseAddrPort(back.String())}, conns)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,8 +53,8 @@ func dial(t *testing.T, address string) *net.TCPConn {
 	return conn.(*net.TCPConn)
 }
 
-// TestEachSideMayFinishFirst has a client that says all and only then listens: the server must learn of the end, and the
-// client must get what comes after it.
+// TestEachSideMayFinishFirst has a client that says all and only then listens: the server must learn of the end, and
+// the client must get what comes after it.
 func TestEachSideMayFinishFirst(t *testing.T) {
 	backend := listen(t)
 	go func() {
@@ -108,7 +109,8 @@ func TestCutEndsWhatIsOpen(t *testing.T) {
 		}
 	}()
 	conns := newConnections()
-	f, err := openFront(t.Context(), netip.MustParseAddrPort("127.0.0.1:0"), []netip.AddrPort{netip.MustParseAddrPort(backend.Addr().String())}, conns)
+	f, err := openFront(t.Context(), netip.MustParseAddrPort("127.0.0.1:0"),
+		[]netip.AddrPort{netip.MustParseAddrPort(backend.Addr().String())}, conns)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,12 +1,13 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package services makes Services answer at their cluster IPs, in the place of kube-proxy: for each address of a Service with
-// a ready pod it listens on loopback and brings connections to the ready pods in turn. Where they go is decided in package
-// plan. TCP only; sessions have no affinity; node ports, external addresses and EndpointSlices are not looked at.
+// Package services makes Services answer at their cluster IPs, in the place of kube-proxy: for each address of a
+// Service with a ready pod it listens on loopback and brings connections to the ready pods in turn. Where they go is
+// decided in package plan. TCP only; sessions have no affinity; node ports, external addresses and EndpointSlices are
+// not looked at.
 //
-// Inputs are a client that may read Services and pods, and the range of loopback addresses that the API server allots to
-// Services. It must not change either, and it writes nothing but Events.
+// Inputs are a client that may read Services and pods, and the range of loopback addresses that the API server allots
+// to Services. It must not change either, and it writes nothing but Events.
 package services
 
 import (
@@ -190,9 +191,10 @@ func (p *proxy) close(name cache.ObjectName, routes map[netip.AddrPort][]netip.A
 	}
 }
 
-// open brings the listeners of the routes up to date, and makes those that are missing. An address that this user may not
-// listen on is told to the Service's readers, and not tried again until something changes.
-func (p *proxy) open(ctx context.Context, name cache.ObjectName, service *corev1.Service, routes map[netip.AddrPort][]netip.AddrPort) error {
+// open brings the listeners of the routes up to date, and makes those that are missing. An address that this user may
+// not listen on is told to the Service's readers, and not tried again until something changes.
+func (p *proxy) open(ctx context.Context, name cache.ObjectName, service *corev1.Service,
+	routes map[netip.AddrPort][]netip.AddrPort) error {
 	var failures []error
 	for addr, backs := range routes {
 		if f, ok := p.fronts[name][addr]; ok {
@@ -202,7 +204,8 @@ func (p *proxy) open(ctx context.Context, name cache.ObjectName, service *corev1
 		f, err := openFront(ctx, addr, backs, p.conns)
 		if errors.Is(err, os.ErrPermission) {
 			p.recorder.Eventf(service, corev1.EventTypeWarning, reasonNotServed,
-				"port %d is not served: %v (the testbed does not run as root; let users listen on low ports by the sysctl "+
+				"port %d is not served: %v (the testbed does not run as root; let users listen on low ports by the "+
+					"sysctl "+
 					"net.ipv4.ip_unprivileged_port_start, or use a port from 1024 on)", addr.Port(), err)
 			continue
 		}

@@ -62,10 +62,11 @@ func newBed(t *testing.T) *bed {
 func (b *bed) eventually(what string, check func(context.Context) error) {
 	b.t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(b.t.Context(), 50*time.Millisecond, limit, true, func(ctx context.Context) (bool, error) {
-		last = check(ctx)
-		return last == nil, nil
-	})
+	err := wait.PollUntilContextTimeout(b.t.Context(), 50*time.Millisecond, limit, true,
+		func(ctx context.Context) (bool, error) {
+			last = check(ctx)
+			return last == nil, nil
+		})
 	if err != nil {
 		b.t.Fatalf("%s: %v (%v)", what, err, last)
 	}
@@ -75,7 +76,8 @@ func (b *bed) eventually(what string, check func(context.Context) error) {
 func (b *bed) pod(name string, gates ...corev1.PodReadinessGate) {
 	b.t.Helper()
 	field := func(name, path string) corev1.EnvVar {
-		return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}}
+		return corev1.EnvVar{Name: name,
+			ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}}
 	}
 	_, err := b.client.CoreV1().Pods(b.ns).Create(b.t.Context(), &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": "echo"}},
@@ -83,7 +85,8 @@ func (b *bed) pod(name string, gates ...corev1.PodReadinessGate) {
 			ReadinessGates: gates,
 			Containers: []corev1.Container{{
 				Name: "server", Image: plan.ServerImage + ":1.0.0",
-				Env:   []corev1.EnvVar{{Name: "ECHO_MESSAGE", Value: name}, {Name: "ECHO_VERSION", Value: "1.0.0"}, field("POD_NAME", "metadata.name"), field("POD_IP", "status.podIP")},
+				Env: []corev1.EnvVar{{Name: "ECHO_MESSAGE", Value: name}, {Name: "ECHO_VERSION", Value: "1.0.0"},
+					field("POD_NAME", "metadata.name"), field("POD_IP", "status.podIP")},
 				Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: plan.ServerPort}},
 				ReadinessProbe: &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{
 					HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromString("http")},
@@ -117,7 +120,8 @@ func (b *bed) service(name string, number int32) string {
 
 // ask asks once, on a connection of its own, and returns the body.
 func ask(ctx context.Context, ip string) (string, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(ip, fmt.Sprint(port))+"/", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		"http://"+net.JoinHostPort(ip, fmt.Sprint(port))+"/", nil)
 	if err != nil {
 		return "", err
 	}
@@ -230,7 +234,8 @@ func TestLowPortIsServedOrExplained(t *testing.T) {
 		if err == nil {
 			return conn.Close()
 		}
-		events, listErr := b.client.CoreV1().Events(b.ns).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.kind=Service,reason=NotServed"})
+		events, listErr := b.client.CoreV1().Events(b.ns).List(ctx,
+			metav1.ListOptions{FieldSelector: "involvedObject.kind=Service,reason=NotServed"})
 		if listErr != nil {
 			return listErr
 		}

@@ -1,8 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sigstore holds what Bellwether signs, and what it accepts, against sigstore's own implementation. It is a module of its own,
-// so that sigstore's dependencies become neither the product's nor the testbed's.
+// Package sigstore holds what Bellwether signs, and what it accepts, against sigstore's own implementation. It is a
+// module of its own, so that sigstore's dependencies become neither the product's nor the testbed's.
 package sigstore
 
 import (

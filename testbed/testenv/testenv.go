@@ -5,8 +5,9 @@
 //
 //	func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
 //
-// APIServer, OLM and Shared start a cluster on first use and share it among all tests of the binary, which keep apart by
-// namespaces and names; Cluster is private to one test. Everything ends with the test binary, in whatever way it ends.
+// APIServer, OLM and Shared start a cluster on first use and share it among all tests of the binary, which keep apart
+// by namespaces and names; Cluster is private to one test. Everything ends with the test binary, in whatever way it
+// ends.
 package testenv
 
 import (
@@ -117,7 +118,8 @@ func InstallCRDs(t testing.TB, c *cluster.Cluster) {
 	}
 }
 
-// Shared returns the cluster of these options that all tests of the binary share. Name, Dir, Binaries and Etcd are set here.
+// Shared returns the cluster of these options that all tests of the binary share. Name, Dir, Binaries and Etcd are set
+// here.
 func Shared(t testing.TB, opts cluster.Options) *cluster.Cluster {
 	t.Helper()
 	env := environmentOf(t)
@@ -162,7 +164,8 @@ func Namespace(t testing.TB, config *rest.Config, prefix string) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := client.CoreV1().Namespaces().Delete(context.Background(), ns.Name, metav1.DeleteOptions{}); err != nil {
+		if err := client.CoreV1().Namespaces().Delete(context.Background(), ns.Name,
+			metav1.DeleteOptions{}); err != nil {
 			t.Logf("delete namespace %s: %v", ns.Name, err)
 		}
 	})

@@ -26,7 +26,8 @@ func TestAPIServerServesBellwether(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"fleetclusters", "operatorcatalogs", "managedoperators", "operatorrollouts", "operatorinstalls"} {
+	for _, want := range []string{"fleetclusters", "operatorcatalogs", "managedoperators", "operatorrollouts",
+		"operatorinstalls"} {
 		if !slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Name == want }) {
 			t.Errorf("%s are not served", want)
 		}

@@ -41,7 +41,8 @@ func addOpenSLO(into *slo.Set, s v1.SLO, slis map[string]v1.SLISpec) error {
 		return fmt.Errorf("%w: budgetingMethod Timeslices; use RatioTimeslices or Occurrences", ErrUnsupported)
 	}
 	if len(s.Spec.Objectives) != 1 || s.IsComposite() {
-		return fmt.Errorf("%w: %d objectives or a composite; write an SLO for each", ErrUnsupported, len(s.Spec.Objectives))
+		return fmt.Errorf("%w: %d objectives or a composite; write an SLO for each", ErrUnsupported,
+			len(s.Spec.Objectives))
 	}
 	o := slo.Objective{SLI: s.Metadata.Name}
 	var err error
@@ -134,7 +135,8 @@ func query(m *v1.SLIMetricSpec, counter bool) (string, error) {
 		return "rate(" + text + "[5m])", nil
 	}
 	if counter && !strings.Contains(text, "rate(") && !strings.Contains(text, "increase(") {
-		return "", fmt.Errorf("%w: %q is an expression of a counter; write a plain selector, or the rate itself", ErrUnsupported, text)
+		return "", fmt.Errorf("%w: %q is an expression of a counter; write a plain selector, or the rate itself",
+			ErrUnsupported, text)
 	}
 	return text, nil
 }

@@ -46,7 +46,8 @@ func File(into *slo.Set, text []byte) error {
 	case head.Version == "prometheus/v1":
 		return sloth(into, text)
 	}
-	return fmt.Errorf("%w: begin it with apiVersion: %s, apiVersion: openslo/v1, or version: prometheus/v1 (sloth)", ErrFormat, v1alpha1.SchemeGroupVersion)
+	return fmt.Errorf("%w: begin it with apiVersion: %s, apiVersion: openslo/v1, or version: prometheus/v1 (sloth)",
+		ErrFormat, v1alpha1.SchemeGroupVersion)
 }
 
 // operator is the set's operator of that name, which is added if there is none.
@@ -89,7 +90,8 @@ func sloth(into *slo.Set, text []byte) error {
 			return fmt.Errorf("slo %s: %w", s.Name, err)
 		}
 		if s.SLI.Events == nil {
-			return fmt.Errorf("slo %s: %w: only sli.events can be read; a raw or plugin SLI says nothing of how many requests there were", s.Name, ErrUnsupported)
+			return fmt.Errorf("slo %s: %w: only sli.events can be read; a raw or plugin SLI says nothing of how many "+
+				"requests there were", s.Name, ErrUnsupported)
 		}
 		bad, err := window(s.SLI.Events.Error)
 		if err != nil {
@@ -99,7 +101,8 @@ func sloth(into *slo.Set, text []byte) error {
 		if err != nil {
 			return fmt.Errorf("slo %s: %w", s.Name, err)
 		}
-		add(into, file.Service, slo.Objective{SLI: s.Name, Target: target}, slo.OwnSLI{Name: s.Name, Bad: bad, Total: total})
+		add(into, file.Service, slo.Objective{SLI: s.Name, Target: target},
+			slo.OwnSLI{Name: s.Name, Bad: bad, Total: total})
 	}
 	return nil
 }

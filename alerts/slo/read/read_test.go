@@ -81,7 +81,8 @@ func TestFile(t *testing.T) {
 	}{
 		"sloth": {slothText, slo.Operator{
 			Name: "echo", Objectives: []slo.Objective{{SLI: "requests", Target: 999_500}},
-			Own: []slo.OwnSLI{{Name: "requests", Bad: `sum(rate(http_requests_total{code=~"5.."}[5m]))`, Total: "sum(rate(http_requests_total[5m]))"}},
+			Own: []slo.OwnSLI{{Name: "requests", Bad: `sum(rate(http_requests_total{code=~"5.."}[5m]))`,
+				Total: "sum(rate(http_requests_total[5m]))"}},
 		}},
 		"OpenSLO": {openText, slo.Operator{
 			Name: "echo", Objectives: []slo.Objective{{SLI: "fast", Target: 999_000, Period: 28 * 24 * time.Hour}},
@@ -91,7 +92,8 @@ func TestFile(t *testing.T) {
 			}},
 		}},
 		"Bellwether": {ownText, slo.Operator{
-			Name: "echo", Team: "messaging", Objectives: []slo.Objective{{SLI: "available", Target: 999_000, Period: 7 * 24 * time.Hour}},
+			Name: "echo", Team: "messaging", Objectives: []slo.Objective{{SLI: "available", Target: 999_000,
+				Period: 7 * 24 * time.Hour}},
 			Without: []string{"catalog"},
 		}},
 		"list": {listText, slo.Operator{
@@ -139,18 +141,21 @@ func TestRefused(t *testing.T) {
 		want error
 		says string
 	}{
-		"empty":              {"", ErrFormat, "apiVersion"},
-		"something else":     {"apiVersion: v1", ErrFormat, "sloth"},
-		"no YAML":            {"a: [", ErrFormat, ""},
-		"100":                {edit(slothText, "99.95", "100"), slo.ErrTarget, "requests"},
-		"raw":                {edit(slothText, "events:", "raw:"), ErrUnsupported, "sli.events"},
-		"template":           {edit(slothText, "{{.window}}", "{{.x}}"), ErrUnsupported, "{{.x}}"},
-		"no service":         {edit(slothText, "service: echo", ""), ErrFormat, "service"},
-		"comma":              {edit(ownText, "99.9", "99,9"), slo.ErrTarget, "99.9"},
-		"period":             {edit(ownText, "7d", "10y"), slo.ErrPeriod, "available"},
-		"another kind":       {edit(ownText, "kind: OperatorSLO", "kind: OperatorCatalog"), ErrFormat, "OperatorCatalog"},
-		"unknown field":      {edit(ownText, "team:", "tema:"), ErrFormat, "tema"},
-		"calendar":           {edit(openText, "isRolling: true", "isRolling: false, calendar: {startTime: '2026-01-01 00:00:00', timeZone: UTC}"), ErrUnsupported, "calendar"},
+		"empty":          {"", ErrFormat, "apiVersion"},
+		"something else": {"apiVersion: v1", ErrFormat, "sloth"},
+		"no YAML":        {"a: [", ErrFormat, ""},
+		"100":            {edit(slothText, "99.95", "100"), slo.ErrTarget, "requests"},
+		"raw":            {edit(slothText, "events:", "raw:"), ErrUnsupported, "sli.events"},
+		"template":       {edit(slothText, "{{.window}}", "{{.x}}"), ErrUnsupported, "{{.x}}"},
+		"no service":     {edit(slothText, "service: echo", ""), ErrFormat, "service"},
+		"comma":          {edit(ownText, "99.9", "99,9"), slo.ErrTarget, "99.9"},
+		"period":         {edit(ownText, "7d", "10y"), slo.ErrPeriod, "available"},
+		"another kind": {edit(ownText, "kind: OperatorSLO", "kind: OperatorCatalog"), ErrFormat,
+			"OperatorCatalog"},
+		"unknown field": {edit(ownText, "team:", "tema:"), ErrFormat, "tema"},
+		"calendar": {edit(openText, "isRolling: true",
+			"isRolling: false, calendar: {startTime: '2026-01-01 00:00:00', timeZone: UTC}"), ErrUnsupported,
+			"calendar"},
 		"timeslices":         {edit(openText, "Occurrences", "Timeslices"), nil, ""},
 		"no such SLI":        {edit(openText, "indicatorRef: latency-sli", "indicatorRef: other"), ErrFormat, "other"},
 		"other source":       {edit(openText, "type: Prometheus", "type: Datadog"), ErrUnsupported, "Datadog"},
@@ -158,7 +163,8 @@ func TestRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := File(&slo.Set{}, []byte(test.text))
-			if err == nil || test.want != nil && !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.says) {
+			if err == nil || test.want != nil && !errors.Is(err, test.want) ||
+				!strings.Contains(err.Error(), test.says) {
 				t.Errorf("%v, want %v with %q", err, test.want, test.says)
 			}
 		})

@@ -45,8 +45,10 @@ func Profile(value json.RawMessage) (v1alpha1.OperatorSLOSpec, error) {
 	}
 	if m := out.Monitor; m != nil {
 		m.Interval = defaulted(m.Interval, 30*time.Second)
-		if len(validation.IsValidPortName(m.Port)) > 0 || !within(m.Interval, 5*time.Second, 2*time.Minute) || !path(m.Path) {
-			errs = append(errs, errors.New("monitor: give it the name of a port, an interval from 5s to 2m, and a path that begins with /"))
+		if len(validation.IsValidPortName(m.Port)) > 0 || !within(m.Interval, 5*time.Second, 2*time.Minute) ||
+			!path(m.Path) {
+			errs = append(errs, errors.New("monitor: give it the name of a port, an interval from 5s to 2m, and a "+
+				"path that begins with /"))
 		}
 	}
 	return out, errors.Join(errs...)
@@ -59,11 +61,13 @@ func service(s v1alpha1.ProbedService) error {
 		return errors.New("its name must be a Service's")
 	case s.Port < 1 || s.Port > 65535:
 		return fmt.Errorf("%d is no port", s.Port)
-	case !slices.Contains([]v1alpha1.ProbeScheme{v1alpha1.ProbeHTTP, v1alpha1.ProbeHTTPS, v1alpha1.ProbeTCP, v1alpha1.ProbeGRPC}, s.Scheme):
+	case !slices.Contains([]v1alpha1.ProbeScheme{v1alpha1.ProbeHTTP, v1alpha1.ProbeHTTPS, v1alpha1.ProbeTCP,
+		v1alpha1.ProbeGRPC}, s.Scheme):
 		return fmt.Errorf("scheme %q is none of http, https, tcp and grpc", s.Scheme)
 	case s.Path != "" && s.Scheme != v1alpha1.ProbeHTTP && s.Scheme != v1alpha1.ProbeHTTPS || !path(s.Path):
 		return errors.New("path must begin with /, and is for http and https only")
-	case !within(s.Interval, 5*time.Second, time.Minute) || !within(s.Timeout, 100*time.Millisecond, min(30*time.Second, s.Interval.Duration)):
+	case !within(s.Interval, 5*time.Second, time.Minute) ||
+		!within(s.Timeout, 100*time.Millisecond, min(30*time.Second, s.Interval.Duration)):
 		return errors.New("interval must be from 5s to 1m, and timeout from 100ms to 30s and no longer than interval")
 	}
 	return nil

@@ -35,7 +35,8 @@ func Operator(s v1alpha1.OperatorSLOSpec) (slo.Operator, error) {
 	}
 	for _, sli := range s.Without {
 		if probe := strings.TrimPrefix(sli, slo.Probe); probe != sli && probe != "" {
-			errs = append(errs, fmt.Errorf("without %s: a probe goes when it is deleted or taken out of services; write %q to leave out all of them", sli, slo.Probe))
+			errs = append(errs, fmt.Errorf("without %s: a probe goes when it is deleted or taken out of services; "+
+				"write %q to leave out all of them", sli, slo.Probe))
 		}
 		op.Without = append(op.Without, sli)
 	}

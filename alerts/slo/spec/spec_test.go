@@ -31,7 +31,8 @@ func TestOperator(t *testing.T) {
 		"default": {spec: v1alpha1.OperatorSLOSpec{Team: "t"}, want: slo.Operator{Name: "echo", Team: "t"}},
 		"none": {
 			spec: v1alpha1.OperatorSLOSpec{Profile: v1alpha1.ProfileNone, Objectives: objective("csv", "99", "7d")},
-			want: slo.Operator{Name: "echo", Objectives: []slo.Objective{{SLI: "csv", Target: 990_000, Period: 7 * 24 * 3600e9}}, Without: ProfileSLIs()},
+			want: slo.Operator{Name: "echo", Objectives: []slo.Objective{{SLI: "csv", Target: 990_000,
+				Period: 7 * 24 * 3600e9}}, Without: ProfileSLIs()},
 		},
 		"the default period": {
 			spec: v1alpha1.OperatorSLOSpec{Objectives: objective("csv", "99", "30d")},
@@ -40,20 +41,33 @@ func TestOperator(t *testing.T) {
 		"own": {
 			spec: v1alpha1.OperatorSLOSpec{
 				Objectives: objective("requests", "99.9", ""),
-				Own:        []v1alpha1.OwnSLI{{Name: "requests", MinRequests: 5, RequestRatio: &v1alpha1.RequestRatio{Counter: "c", All: matcher("", "x"), Bad: matcher("=~", "5..")}}},
+				Own: []v1alpha1.OwnSLI{{Name: "requests", MinRequests: 5,
+					RequestRatio: &v1alpha1.RequestRatio{Counter: "c", All: matcher("", "x"),
+						Bad: matcher("=~", "5..")}}},
 			},
-			want: slo.Operator{Name: "echo", Objectives: []slo.Objective{{SLI: "requests", Target: 999_000}}, Own: []slo.OwnSLI{{
-				Name: "requests", Bad: `rate(c{code="x",code=~"5.."}[5m])`, Total: `rate(c{code="x"}[5m])`, MinRequests: 5,
-			}}},
+			want: slo.Operator{Name: "echo", Objectives: []slo.Objective{{SLI: "requests", Target: 999_000}},
+				Own: []slo.OwnSLI{{
+					Name: "requests", Bad: `rate(c{code="x",code=~"5.."}[5m])`, Total: `rate(c{code="x"}[5m])`,
+					MinRequests: 5,
+				}}},
 		},
-		"a comma":           {spec: v1alpha1.OperatorSLOSpec{Objectives: objective("csv", "99,9", "")}, err: `csv: invalid target "99,9"`},
-		"an unknown SLI":    {spec: v1alpha1.OperatorSLOSpec{Objectives: objective("csw", "99", "")}, err: "did you mean csv?"},
-		"ten years":         {spec: v1alpha1.OperatorSLOSpec{Objectives: objective("csv", "99", "520w")}, err: "invalid period"},
-		"no regexp":         {spec: v1alpha1.OperatorSLOSpec{Own: []v1alpha1.OwnSLI{{Name: "o", RequestRatio: &v1alpha1.RequestRatio{Counter: "c", Bad: matcher("=~", "(")}}}}, err: "label code"},
-		"no kind of own":    {spec: v1alpha1.OperatorSLOSpec{Own: []v1alpha1.OwnSLI{{Name: "o"}}}, err: "own SLI o: give it one of requestRatio and latency"},
-		"no metric":         {spec: v1alpha1.OperatorSLOSpec{Own: []v1alpha1.OwnSLI{{Name: "o", RequestRatio: &v1alpha1.RequestRatio{Counter: "c{}", Bad: matcher("=", "5")}}}}, err: `"c{}" is no name of a metric`},
-		"no operator":       {spec: v1alpha1.OperatorSLOSpec{Own: []v1alpha1.OwnSLI{{Name: "o", RequestRatio: &v1alpha1.RequestRatio{Counter: "c", Bad: matcher("==", "5")}}}}, err: `op "==" is none of`},
-		"no histogram":      {spec: v1alpha1.OperatorSLOSpec{Own: []v1alpha1.OwnSLI{{Name: "o", Latency: &v1alpha1.LatencyThreshold{Histogram: "h h"}}}}, err: `"h h" is no name of a metric`},
+		"a comma": {spec: v1alpha1.OperatorSLOSpec{Objectives: objective("csv", "99,9", "")},
+			err: `csv: invalid target "99,9"`},
+		"an unknown SLI": {spec: v1alpha1.OperatorSLOSpec{Objectives: objective("csw", "99", "")},
+			err: "did you mean csv?"},
+		"ten years": {spec: v1alpha1.OperatorSLOSpec{Objectives: objective("csv", "99", "520w")},
+			err: "invalid period"},
+		"no regexp": {spec: v1alpha1.OperatorSLOSpec{Own: []v1alpha1.OwnSLI{{Name: "o",
+			RequestRatio: &v1alpha1.RequestRatio{Counter: "c", Bad: matcher("=~", "(")}}}}, err: "label code"},
+		"no kind of own": {spec: v1alpha1.OperatorSLOSpec{Own: []v1alpha1.OwnSLI{{Name: "o"}}},
+			err: "own SLI o: give it one of requestRatio and latency"},
+		"no metric": {spec: v1alpha1.OperatorSLOSpec{Own: []v1alpha1.OwnSLI{{Name: "o",
+			RequestRatio: &v1alpha1.RequestRatio{Counter: "c{}", Bad: matcher("=", "5")}}}},
+			err: `"c{}" is no name of a metric`},
+		"no operator": {spec: v1alpha1.OperatorSLOSpec{Own: []v1alpha1.OwnSLI{{Name: "o",
+			RequestRatio: &v1alpha1.RequestRatio{Counter: "c", Bad: matcher("==", "5")}}}}, err: `op "==" is none of`},
+		"no histogram": {spec: v1alpha1.OperatorSLOSpec{Own: []v1alpha1.OwnSLI{{Name: "o",
+			Latency: &v1alpha1.LatencyThreshold{Histogram: "h h"}}}}, err: `"h h" is no name of a metric`},
 		"without one probe": {spec: v1alpha1.OperatorSLOSpec{Without: []string{"probe:x"}}, err: `write "probe:"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -89,25 +103,32 @@ func TestEffective(t *testing.T) {
 		return v1alpha1.ProbedService{Name: name, Port: port}
 	}
 	profile := v1alpha1.OperatorSLOSpec{
-		Objectives: objectives("csv 90", "requests 95"), Without: []string{"webhook", "leader"}, Own: []v1alpha1.OwnSLI{{Name: "requests"}},
-		Services: []v1alpha1.ProbedService{service("a", 1), service("b", 1)}, Monitor: &v1alpha1.PodMetrics{Port: "metrics"},
+		Objectives: objectives("csv 90", "requests 95"), Without: []string{"webhook", "leader"},
+		Own:      []v1alpha1.OwnSLI{{Name: "requests"}},
+		Services: []v1alpha1.ProbedService{service("a", 1), service("b", 1)},
+		Monitor:  &v1alpha1.PodMetrics{Port: "metrics"},
 	}
 	for name, test := range map[string]struct{ spec, want v1alpha1.OperatorSLOSpec }{
 		"as the bundle says": {want: profile},
-		"none":               {spec: v1alpha1.OperatorSLOSpec{Profile: v1alpha1.ProfileNone}, want: v1alpha1.OperatorSLOSpec{Profile: v1alpha1.ProfileNone}},
+		"none": {spec: v1alpha1.OperatorSLOSpec{Profile: v1alpha1.ProfileNone},
+			want: v1alpha1.OperatorSLOSpec{Profile: v1alpha1.ProfileNone}},
 		"what people say counts": {
 			spec: v1alpha1.OperatorSLOSpec{
-				Team: "t", Objectives: objectives("csv 99", "leader 98"), Services: []v1alpha1.ProbedService{service("a", 2)}, Monitor: &v1alpha1.PodMetrics{Port: "other"},
+				Team: "t", Objectives: objectives("csv 99", "leader 98"),
+				Services: []v1alpha1.ProbedService{service("a", 2)}, Monitor: &v1alpha1.PodMetrics{Port: "other"},
 			},
 			want: v1alpha1.OperatorSLOSpec{
-				Team: "t", Objectives: objectives("csv 99", "leader 98", "requests 95"), Without: []string{"webhook"}, Own: profile.Own,
-				Services: []v1alpha1.ProbedService{service("a", 2), service("b", 1)}, Monitor: &v1alpha1.PodMetrics{Port: "other"},
+				Team: "t", Objectives: objectives("csv 99", "leader 98", "requests 95"), Without: []string{"webhook"},
+				Own:      profile.Own,
+				Services: []v1alpha1.ProbedService{service("a", 2), service("b", 1)},
+				Monitor:  &v1alpha1.PodMetrics{Port: "other"},
 			},
 		},
 		"what people leave out": {
 			spec: v1alpha1.OperatorSLOSpec{Without: []string{"csv", "requests", "probe:b"}},
 			want: v1alpha1.OperatorSLOSpec{
-				Without: []string{"csv", "webhook", "leader"}, Objectives: []v1alpha1.SLOObjective{}, Services: profile.Services[:1], Monitor: profile.Monitor,
+				Without: []string{"csv", "webhook", "leader"}, Objectives: []v1alpha1.SLOObjective{},
+				Services: profile.Services[:1], Monitor: profile.Monitor,
 			},
 		},
 	} {
@@ -131,8 +152,9 @@ func TestProfile(t *testing.T) {
 			want: v1alpha1.OperatorSLOSpec{
 				Objectives: []v1alpha1.SLOObjective{{SLI: "leader", Target: "99"}},
 				Without:    []string{"webhook"},
-				Services:   []v1alpha1.ProbedService{{Name: "s", Port: 80, Scheme: "http", Path: "/healthz", Interval: seconds(30), Timeout: seconds(5)}},
-				Monitor:    &v1alpha1.PodMetrics{Port: "metrics", Interval: seconds(30)},
+				Services: []v1alpha1.ProbedService{{Name: "s", Port: 80, Scheme: "http", Path: "/healthz",
+					Interval: seconds(30), Timeout: seconds(5)}},
+				Monitor: &v1alpha1.PodMetrics{Port: "metrics", Interval: seconds(30)},
 			},
 		},
 		"no JSON":          {value: `{`, err: "decode"},
@@ -142,13 +164,15 @@ func TestProfile(t *testing.T) {
 		"no Service":       {value: `{"services":[{"name":"S","port":80}]}`, err: `service "S": its name`},
 		"no port":          {value: `{"services":[{"name":"s","port":0}]}`, err: "0 is no port"},
 		"no scheme":        {value: `{"services":[{"name":"s","port":1,"scheme":"ftp"}]}`, err: `scheme "ftp"`},
-		"a path of tcp":    {value: `{"services":[{"name":"s","port":1,"scheme":"tcp","path":"/"}]}`, err: "path must begin"},
-		"no path":          {value: `{"services":[{"name":"s","port":1,"path":"x"}]}`, err: "path must begin"},
-		"seldom":           {value: `{"services":[{"name":"s","port":1,"interval":"1h"}]}`, err: "interval must be"},
-		"a long timeout":   {value: `{"services":[{"name":"s","port":1,"interval":"5s","timeout":"6s"}]}`, err: "timeout"},
-		"no port's name":   {value: `{"monitor":{"port":"8080:x"}}`, err: "monitor: "},
-		"an operator":      {value: `{"operator":"echo"}`, err: "for the fleet to say"},
-		"a profile":        {value: `{"profile":"None"}`, err: "for the fleet to say"},
+		"a path of tcp": {value: `{"services":[{"name":"s","port":1,"scheme":"tcp","path":"/"}]}`,
+			err: "path must begin"},
+		"no path": {value: `{"services":[{"name":"s","port":1,"path":"x"}]}`, err: "path must begin"},
+		"seldom":  {value: `{"services":[{"name":"s","port":1,"interval":"1h"}]}`, err: "interval must be"},
+		"a long timeout": {value: `{"services":[{"name":"s","port":1,"interval":"5s","timeout":"6s"}]}`,
+			err: "timeout"},
+		"no port's name": {value: `{"monitor":{"port":"8080:x"}}`, err: "monitor: "},
+		"an operator":    {value: `{"operator":"echo"}`, err: "for the fleet to say"},
+		"a profile":      {value: `{"profile":"None"}`, err: "for the fleet to say"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Profile([]byte(test.value))

@@ -3,9 +3,9 @@
 
 // Package helmchart renders a Helm chart to the manifests that package build makes a bundle of.
 //
-// Its input is a chart's folder or archive, and values. It asks no cluster, so `lookup` finds nothing, and runs no hooks, for OLM
-// knows none. A chart that renders differently each time, as one does that makes up passwords, is refused: its bundle would not
-// be the same twice.
+// Its input is a chart's folder or archive, and values. It asks no cluster, so `lookup` finds nothing, and runs no
+// hooks, for OLM knows none. A chart that renders differently each time, as one does that makes up passwords, is
+// refused: its bundle would not be the same twice.
 package helmchart
 
 import (
@@ -46,8 +46,8 @@ type Chart struct {
 	files []*loader.BufferedFile
 }
 
-// ReadDir reads a chart's folder. Links are refused, for what they point to is not part of the chart; .helmignore counts.
-// Errors are ErrChart, or those of the file system.
+// ReadDir reads a chart's folder. Links are refused, for what they point to is not part of the chart; .helmignore
+// counts. Errors are ErrChart, or those of the file system.
 func ReadDir(fsys fs.FS) (*Chart, error) {
 	rules, err := ignored(fsys)
 	if err != nil {
@@ -104,8 +104,8 @@ func ignored(fsys fs.FS) (*ignore.Rules, error) {
 	return rules, nil
 }
 
-// ReadArchive reads a chart's .tgz. An archive with links, or with names outside of the chart, is refused as a whole. Errors are
-// ErrChart, or those of the reader.
+// ReadArchive reads a chart's .tgz. An archive with links, or with names outside of the chart, is refused as a whole.
+// Errors are ErrChart, or those of the reader.
 func ReadArchive(r io.Reader) (*Chart, error) {
 	packed, err := io.ReadAll(io.LimitReader(r, maxBytes+1))
 	if err != nil {
@@ -172,7 +172,8 @@ func entryName(header *tar.Header) (string, error) {
 		return "", nil
 	case tar.TypeReg:
 	default:
-		return "", fmt.Errorf("%w: the archive has a link or a device, %q: a chart has files only", ErrChart, header.Name)
+		return "", fmt.Errorf("%w: the archive has a link or a device, %q: a chart has files only", ErrChart,
+			header.Name)
 	}
 	name := strings.ReplaceAll(header.Name, `\`, "/") // as archives made on Windows have it
 	if path.IsAbs(name) || slices.Contains(strings.Split(name, "/"), "..") || strings.Contains(name, ":/") {
@@ -203,14 +204,15 @@ func load(files []*loader.BufferedFile) (*Chart, error) {
 	}
 	for _, want := range c.Metadata.Dependencies {
 		if !slices.ContainsFunc(c.Dependencies(), func(have *chart.Chart) bool { return have.Name() == want.Name }) {
-			return nil, fmt.Errorf("%w: its dependency %s is not in charts/: run `helm dependency build` first", ErrChart, want.Name)
+			return nil, fmt.Errorf("%w: its dependency %s is not in charts/: run `helm dependency build` first",
+				ErrChart, want.Name)
 		}
 	}
 	return &Chart{c, files}, nil
 }
 
-// DefaultKubeVersion is the Kubernetes that charts are rendered for, unless asked otherwise. It is a constant, as a bundle must not
-// depend on the libraries that the program was built with.
+// DefaultKubeVersion is the Kubernetes that charts are rendered for, unless asked otherwise. It is a constant, as a
+// bundle must not depend on the libraries that the program was built with.
 const DefaultKubeVersion = "v1.35.0"
 
 // Options are those of `helm template`.
@@ -221,7 +223,8 @@ type Options struct {
 	Values map[string]any
 	// KubeVersion is that of the cluster that the chart is rendered for; empty means DefaultKubeVersion.
 	KubeVersion string
-	// APIVersions are APIs that the chart may count on besides those of Kubernetes itself, such as monitoring.coreos.com/v1.
+	// APIVersions are APIs that the chart may count on besides those of Kubernetes itself, such as
+	// monitoring.coreos.com/v1.
 	APIVersions []string
 }
 
@@ -244,7 +247,8 @@ func (c *Chart) Render(o Options) (*Rendered, error) {
 	}
 	for name, text := range first {
 		if second[name] != text {
-			return nil, fmt.Errorf("%w: %s renders differently each time (random values, generated certificates, the time): "+
+			return nil, fmt.Errorf("%w: %s renders differently each time (random values, generated certificates, the "+
+				"time): "+
 				"set these values, so that the same input gives the same bundle", ErrChart, name)
 		}
 	}
@@ -268,7 +272,9 @@ func (r *Rendered) add(templates map[string]string) error {
 	}
 	for _, h := range hooks {
 		if !slices.Contains(h.Events, release.HookTest) {
-			r.Warnings = append(r.Warnings, fmt.Sprintf("%s %s (%s) is left out: it is a hook of Helm, and OLM runs no hooks", h.Kind, h.Name, h.Path))
+			r.Warnings = append(r.Warnings,
+				fmt.Sprintf("%s %s (%s) is left out: it is a hook of Helm, and OLM runs no hooks", h.Kind, h.Name,
+					h.Path))
 		}
 	}
 	slices.Sort(r.Warnings)
@@ -293,7 +299,8 @@ func (c *Chart) render(o Options) (map[string]string, error) {
 		return nil, fmt.Errorf("%w: dependencies: %w", ErrChart, err)
 	}
 	values, err := chartutil.ToRenderValues(fresh, o.Values, chartutil.ReleaseOptions{
-		Name: cmp.Or(o.Release, c.chart.Name()), Namespace: cmp.Or(o.Namespace, c.chart.Name()), Revision: 1, IsInstall: true,
+		Name: cmp.Or(o.Release, c.chart.Name()), Namespace: cmp.Or(o.Namespace, c.chart.Name()), Revision: 1,
+		IsInstall: true,
 	}, capabilities)
 	if err != nil {
 		return nil, fmt.Errorf("%w: values: %w", ErrChart, err)
@@ -314,8 +321,10 @@ func (c *Chart) capabilities(o Options) (*chartutil.Capabilities, error) {
 	}
 	out.KubeVersion = *version
 	out.APIVersions = append(out.APIVersions, o.APIVersions...)
-	if need := c.chart.Metadata.KubeVersion; need != "" && !chartutil.IsCompatibleRange(need, out.KubeVersion.String()) {
-		return nil, fmt.Errorf("%w: it needs Kubernetes %s, and is rendered for %s", ErrChart, need, out.KubeVersion.String())
+	if need := c.chart.Metadata.KubeVersion; need != "" &&
+		!chartutil.IsCompatibleRange(need, out.KubeVersion.String()) {
+		return nil, fmt.Errorf("%w: it needs Kubernetes %s, and is rendered for %s", ErrChart, need,
+			out.KubeVersion.String())
 	}
 	return out, nil
 }
@@ -327,13 +336,15 @@ const capabilityLevel = "artifacthub.io/operatorCapabilities"
 func (c *Chart) Defaults() build.Options {
 	m := c.chart.Metadata
 	o := build.Options{Package: m.Name, About: build.About{
-		Description: m.Description, Keywords: m.Keywords, Capabilities: m.Annotations[capabilityLevel], MinKubeVersion: minKubeVersion(m.KubeVersion),
+		Description: m.Description, Keywords: m.Keywords, Capabilities: m.Annotations[capabilityLevel],
+		MinKubeVersion: minKubeVersion(m.KubeVersion),
 	}}
 	if _, err := build.PlainVersion(m.Version); err == nil {
 		o.Version = m.Version
 	}
 	for _, who := range m.Maintainers {
-		o.About.Maintainers = append(o.About.Maintainers, operatorsv1alpha1.Maintainer{Name: who.Name, Email: who.Email})
+		o.About.Maintainers = append(o.About.Maintainers,
+			operatorsv1alpha1.Maintainer{Name: who.Name, Email: who.Email})
 		o.About.Provider = cmp.Or(o.About.Provider, who.Name)
 	}
 	if m.Home != "" {

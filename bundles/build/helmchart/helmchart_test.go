@@ -55,33 +55,42 @@ func archive(t *testing.T, entries ...entry) *bytes.Buffer {
 
 func TestReadArchiveRefuses(t *testing.T) {
 	chart := entry{"c/Chart.yaml", chartYAML, tar.TypeReg}
-	nested := archive(t, entry{"d/Chart.yaml", strings.Replace(chartYAML, "name: c", "name: d", 1), tar.TypeReg}, entry{"d/x", "", tar.TypeSymlink}).String()
+	nested := archive(t, entry{"d/Chart.yaml", strings.Replace(chartYAML, "name: c", "name: d", 1), tar.TypeReg},
+		entry{"d/x", "", tar.TypeSymlink}).String()
 	for name, test := range map[string]struct {
 		entries []entry
 		want    string
 	}{
-		"no chart":                {[]entry{{"c/readme", "x", tar.TypeReg}}, "Chart.yaml file is missing"},
-		"broken chart":            {[]entry{{"c/Chart.yaml", "a: [", tar.TypeReg}}, "cannot load Chart.yaml"},
-		"up":                      {[]entry{chart, {"c/../../x", "x", tar.TypeReg}}, `"c/../../x", outside of the chart`},
-		"up on Windows":           {[]entry{chart, {`c\..\x`, "x", tar.TypeReg}}, "outside of the chart"},
-		"absolute":                {[]entry{chart, {"/etc/x", "x", tar.TypeReg}}, "outside of the chart"},
-		"a link":                  {[]entry{chart, {"c/templates/x.yaml", "", tar.TypeSymlink}}, `a link or a device, "c/templates/x.yaml"`},
-		"a hard link":             {[]entry{chart, {"c/templates/x.yaml", "", tar.TypeLink}}, "a link or a device"},
-		"a link in a chart of it": {[]entry{chart, {"c/charts/d-1.2.3.tgz", nested, tar.TypeReg}}, "dependency charts/d-1.2.3.tgz"},
-		"beside":                  {[]entry{chart, {"x", "x", tar.TypeReg}}, "beside the chart's folder"},
-		"50 MB":                   {[]entry{chart, {"c/x", strings.Repeat("x", 50<<20), tar.TypeReg}}, "more than 32 MiB"},
-		"a library":               {[]entry{{"c/Chart.yaml", chartYAML + "type: library\n", tar.TypeReg}}, "is a library chart"},
-		"a missing dependency": {[]entry{{"c/Chart.yaml", chartYAML + "dependencies: [{name: d, version: 1.0.0, repository: 'https://example.com'}]\n", tar.TypeReg}},
+		"no chart":     {[]entry{{"c/readme", "x", tar.TypeReg}}, "Chart.yaml file is missing"},
+		"broken chart": {[]entry{{"c/Chart.yaml", "a: [", tar.TypeReg}}, "cannot load Chart.yaml"},
+		"up": {[]entry{chart, {"c/../../x", "x", tar.TypeReg}},
+			`"c/../../x", outside of the chart`},
+		"up on Windows": {[]entry{chart, {`c\..\x`, "x", tar.TypeReg}}, "outside of the chart"},
+		"absolute":      {[]entry{chart, {"/etc/x", "x", tar.TypeReg}}, "outside of the chart"},
+		"a link": {[]entry{chart, {"c/templates/x.yaml", "", tar.TypeSymlink}},
+			`a link or a device, "c/templates/x.yaml"`},
+		"a hard link": {[]entry{chart, {"c/templates/x.yaml", "", tar.TypeLink}}, "a link or a device"},
+		"a link in a chart of it": {[]entry{chart, {"c/charts/d-1.2.3.tgz", nested, tar.TypeReg}},
+			"dependency charts/d-1.2.3.tgz"},
+		"beside": {[]entry{chart, {"x", "x", tar.TypeReg}}, "beside the chart's folder"},
+		"50 MB": {[]entry{chart, {"c/x", strings.Repeat("x", 50<<20), tar.TypeReg}},
+			"more than 32 MiB"},
+		"a library": {[]entry{{"c/Chart.yaml", chartYAML + "type: library\n", tar.TypeReg}},
+			"is a library chart"},
+		"a missing dependency": {[]entry{{"c/Chart.yaml", chartYAML +
+			"dependencies: [{name: d, version: 1.0.0, repository: 'https://example.com'}]\n", tar.TypeReg}},
 			"its dependency d is not in charts/"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := ReadArchive(archive(t, test.entries...)); !errors.Is(err, ErrChart) || !strings.Contains(err.Error(), test.want) {
+			if _, err := ReadArchive(archive(t, test.entries...)); !errors.Is(err, ErrChart) ||
+				!strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want an ErrChart with %q", err, test.want)
 			}
 		})
 	}
 	whole := archive(t, chart).Bytes()
-	for name, text := range map[string][]byte{"no archive": []byte("hello"), "nothing": nil, "half": whole[:len(whole)/2]} {
+	for name, text := range map[string][]byte{"no archive": []byte("hello"), "nothing": nil,
+		"half": whole[:len(whole)/2]} {
 		if _, err := ReadArchive(bytes.NewReader(text)); !errors.Is(err, ErrChart) {
 			t.Errorf("%s: got %v, want ErrChart", name, err)
 		}
@@ -103,11 +112,14 @@ func TestRender(t *testing.T) {
 		"crds/crd.yaml":          "kind: CRD\n",
 		".helmignore":            "templates/ignored.yaml\n",
 		"templates/ignored.yaml": "{{ fail \"rendered\" }}",
-		"templates/a.yaml":       "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Values.name }}, namespace: {{ .Release.Namespace }}}\n",
-		"templates/b.yaml":       "{{- if .Capabilities.APIVersions.Has \"monitoring.coreos.com/v1\" }}\napiVersion: v1\nkind: Secret\n{{- end }}\n",
-		"templates/hook.yaml":    "apiVersion: v1\nkind: Pod\nmetadata: {name: h, annotations: {helm.sh/hook: post-install}}\n",
-		"templates/test.yaml":    "apiVersion: v1\nkind: Pod\nmetadata: {name: t, annotations: {helm.sh/hook: test}}\n",
-		"templates/NOTES.txt":    "notes",
+		"templates/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Values.name }}, namespace: " +
+			"{{ .Release.Namespace }}}\n",
+		"templates/b.yaml": "{{- if .Capabilities.APIVersions.Has \"monitoring.coreos.com/v1\" }}\napiVersion: " +
+			"v1\nkind: Secret\n{{- end }}\n",
+		"templates/hook.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: h, annotations: {helm.sh/hook: " +
+			"post-install}}\n",
+		"templates/test.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: t, annotations: {helm.sh/hook: test}}\n",
+		"templates/NOTES.txt": "notes",
 	}
 	fsys := folderOf(files)
 	folder, err := ReadDir(fsys)
@@ -128,12 +140,14 @@ func TestRender(t *testing.T) {
 		Sources: []build.Source{
 			{Name: "c/crds/crd.yaml", Text: []byte("kind: CRD\n")},
 			{Name: "c/templates/b.yaml", Text: []byte("apiVersion: v1\nkind: Secret")},
-			{Name: "c/templates/a.yaml", Text: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: from-values, namespace: ns}")},
+			{Name: "c/templates/a.yaml",
+				Text: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: from-values, namespace: ns}")},
 		},
 		Warnings: []string{"Pod h (c/templates/hook.yaml) is left out: it is a hook of Helm, and OLM runs no hooks"},
 	}
 	for name, c := range map[string]*Chart{"folder": folder, "archive": packed} {
-		got, err := c.Render(Options{Namespace: "ns", Values: map[string]any{"name": "from-values"}, APIVersions: []string{"monitoring.coreos.com/v1"}})
+		got, err := c.Render(Options{Namespace: "ns", Values: map[string]any{"name": "from-values"},
+			APIVersions: []string{"monitoring.coreos.com/v1"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,21 +163,27 @@ func TestRenderRefuses(t *testing.T) {
 		options Options
 		want    string
 	}{
-		"random values":   {map[string]string{"templates/a.yaml": "kind: {{ randAlphaNum 20 }}"}, Options{}, "c/templates/a.yaml renders differently each time"},
-		"certificates":    {map[string]string{"templates/a.yaml": "{{ $ca := genCA \"c\" 1 }}\nkind: {{ $ca.Cert | b64enc }}"}, Options{}, "renders differently each time"},
+		"random values": {map[string]string{"templates/a.yaml": "kind: {{ randAlphaNum 20 }}"}, Options{},
+			"c/templates/a.yaml renders differently each time"},
+		"certificates": {map[string]string{"templates/a.yaml": "{{ $ca := genCA \"c\" 1 }}\nkind: {{ $ca.Cert | " +
+			"b64enc }}"}, Options{}, "renders differently each time"},
 		"fail":            {map[string]string{"templates/a.yaml": `{{ fail "set name" }}`}, Options{}, "set name"},
 		"broken template": {map[string]string{"templates/a.yaml": "{{ if }}"}, Options{}, "c/templates/a.yaml:1"},
-		"broken YAML":     {map[string]string{"templates/a.yaml": "a: ["}, Options{}, "YAML parse error on c/templates/a.yaml"},
-		"broken version":  {nil, Options{KubeVersion: "new"}, `Kubernetes version "new"`},
-		"old Kubernetes":  {map[string]string{"Chart.yaml": chartYAML + "kubeVersion: '>=1.40.0-0'\n"}, Options{}, "it needs Kubernetes >=1.40.0-0"},
-		"schema":          {map[string]string{"values.schema.json": `{"properties": {"name": {"type": "string"}}}`}, Options{Values: map[string]any{"name": 7}}, "values don't meet"},
+		"broken YAML": {map[string]string{"templates/a.yaml": "a: ["}, Options{},
+			"YAML parse error on c/templates/a.yaml"},
+		"broken version": {nil, Options{KubeVersion: "new"}, `Kubernetes version "new"`},
+		"old Kubernetes": {map[string]string{"Chart.yaml": chartYAML + "kubeVersion: '>=1.40.0-0'\n"}, Options{},
+			"it needs Kubernetes >=1.40.0-0"},
+		"schema": {map[string]string{"values.schema.json": `{"properties": {"name": {"type": "string"}}}`},
+			Options{Values: map[string]any{"name": 7}}, "values don't meet"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := ReadDir(folderOf(test.files))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := c.Render(test.options); !errors.Is(err, ErrChart) || !strings.Contains(err.Error(), test.want) {
+			if _, err := c.Render(test.options); !errors.Is(err, ErrChart) ||
+				!strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want an ErrChart with %q", err, test.want)
 			}
 		})
@@ -183,7 +203,9 @@ func TestReadDirRefuses(t *testing.T) {
 }
 
 func TestDefaults(t *testing.T) {
-	c, err := ReadDir(folderOf(map[string]string{"Chart.yaml": chartYAML + "kubeVersion: '>= 1.30'\nmaintainers: [{name: Anna, email: a@example.com}]\nannotations: {artifacthub.io/operatorCapabilities: Deep Insights}\n"}))
+	c, err := ReadDir(folderOf(map[string]string{"Chart.yaml": chartYAML +
+		"kubeVersion: '>= 1.30'\nmaintainers: [{name: Anna, email: a@example.com}]\nannotations: " +
+		"{artifacthub.io/operatorCapabilities: Deep Insights}\n"}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +214,8 @@ func TestDefaults(t *testing.T) {
 	if diff := cmp.Diff([]string{"c", "1.2.3", "1.30.0", "Anna", "Deep Insights"}, got); diff != "" {
 		t.Errorf("defaults (-want +got):\n%s", diff)
 	}
-	c, err = ReadDir(folderOf(map[string]string{"Chart.yaml": "apiVersion: v2\nname: c\nversion: 1.2.3-rc.1\nkubeVersion: '~1.30'\n"}))
+	c, err = ReadDir(folderOf(map[string]string{"Chart.yaml": "apiVersion: v2\nname: c\nversion: " +
+		"1.2.3-rc.1\nkubeVersion: '~1.30'\n"}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +229,8 @@ func FuzzReadArchive(f *testing.F) {
 	var good bytes.Buffer
 	packed := gzip.NewWriter(&good)
 	w := tar.NewWriter(packed)
-	if err := w.WriteHeader(&tar.Header{Name: "c/Chart.yaml", Size: int64(len(chartYAML)), Typeflag: tar.TypeReg}); err != nil {
+	if err := w.WriteHeader(&tar.Header{Name: "c/Chart.yaml", Size: int64(len(chartYAML)),
+		Typeflag: tar.TypeReg}); err != nil {
 		f.Fatal(err)
 	}
 	if _, err := w.Write([]byte(chartYAML)); err != nil {

@@ -1,8 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kustomize runs kustomize on a folder, for those who have no kustomize at hand, and returns the manifests for package
-// build.
+// Package kustomize runs kustomize on a folder, for those who have no kustomize at hand, and returns the manifests for
+// package build.
 //
 // Its input is a folder with a kustomization.yaml and what that refers to, also elsewhere. It runs no plugins.
 package kustomize

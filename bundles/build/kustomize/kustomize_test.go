@@ -36,7 +36,8 @@ func TestBuild(t *testing.T) {
 		t.Errorf("a kustomization is seen in the overlay: %t, and above: %t", Is(overlay), Is(dir))
 	}
 	s, err := Build(overlay)
-	if want := "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a-m\n  namespace: ns\n"; err != nil || string(s.Text) != want {
+	if want := "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a-m\n  namespace: ns\n"; err != nil ||
+		string(s.Text) != want {
 		t.Errorf("got %q, %v, want %q", s.Text, err, want)
 	}
 	if s.Name != "kustomize build overlay" {

@@ -5,8 +5,8 @@
 //
 // Its input is one channel of a package and what a cluster has installed. The answer is what OLM v0.46.0 would put into
 // the next InstallPlan. Only the upgrade graph is judged: what a bundle requires of other packages is left out of the
-// question, since its answer is in other packages. Nothing here talks to a cluster, logs, or looks at a clock, and nothing
-// here decides: every decision is OLM's.
+// question, since its answer is in other packages. Nothing here talks to a cluster, logs, or looks at a clock, and
+// nothing here decides: every decision is OLM's.
 package olmv0
 
 import (
@@ -77,12 +77,12 @@ func (c *Channel) Next(installed catalogs.Installed) (string, error) {
 	return answer.Next, answer.Err
 }
 
-// NextOfEach returns, for each of installed and in that order, what OLM v0 would install over it. An installed without a
-// name is a cluster that has a Subscription and nothing installed yet. An installed version that is not known is 0.0.0, as
-// it is to OLM.
+// NextOfEach returns, for each of installed and in that order, what OLM v0 would install over it. An installed without
+// a name is a cluster that has a Subscription and nothing installed yet. An installed version that is not known is
+// 0.0.0, as it is to OLM.
 //
-// The questions go to the resolver as one: each has a Subscription, and a catalog of its own with the same channel. That
-// costs half of what they cost one by one, most of which is the making of a solver.
+// The questions go to the resolver as one: each has a Subscription, and a catalog of its own with the same channel.
+// That costs half of what they cost one by one, most of which is the making of a solver.
 func (c *Channel) NextOfEach(installed ...catalogs.Installed) []Answer {
 	w := newWorld(c, installed)
 	answers := make([]Answer, len(installed))
@@ -116,8 +116,8 @@ func (c *Channel) failure(err error) error {
 	return fmt.Errorf("%w %q of package %q: %w", ErrRefused, c.name, c.pkg, err)
 }
 
-// newEntry is what OLM's catalog operator makes of a bundle that a catalog's registry API lists, short of what has no say
-// in an upgrade: requirements, and the properties by which OLM keeps two providers of one package or API apart. The
+// newEntry is what OLM's catalog operator makes of a bundle that a catalog's registry API lists, short of what has no
+// say in an upgrade: requirements, and the properties by which OLM keeps two providers of one package or API apart. The
 // resolver would parse these again and again, and in a world of one package they forbid nothing that is not forbidden
 // anyway. A test compares the answers with those to the whole question.
 func newEntry(e catalogs.Entry, b *catalogs.Bundle) cache.Entry {
@@ -129,7 +129,8 @@ func newEntry(e catalogs.Entry, b *catalogs.Bundle) cache.Entry {
 	}
 	for _, property := range b.Properties {
 		if property.Type == registry.DeprecatedType {
-			entry.Properties = append(entry.Properties, &api.Property{Type: property.Type, Value: string(property.Value)})
+			entry.Properties = append(entry.Properties,
+				&api.Property{Type: property.Type, Value: string(property.Value)})
 		}
 	}
 	return entry
@@ -176,8 +177,8 @@ func (c *Channel) catalog(key cache.SourceKey) finder {
 	return out
 }
 
-// read gives each question what was found in its catalog. What is installed already is nothing: OLM makes no InstallPlan
-// for it.
+// read gives each question what was found in its catalog. What is installed already is nothing: OLM makes no
+// InstallPlan for it.
 func (w *world) read(found []*cache.Entry, answers []Answer) {
 	names := make([][]string, len(answers))
 	for _, entry := range found {
@@ -189,7 +190,8 @@ func (w *world) read(found []*cache.Entry, answers []Answer) {
 		slices.Sort(n)
 		switch {
 		case len(n) > 1:
-			answers[i].Err = fmt.Errorf("%w: it would install several bundles at once: %s", ErrRefused, strings.Join(n, ", "))
+			answers[i].Err = fmt.Errorf("%w: it would install several bundles at once: %s", ErrRefused,
+				strings.Join(n, ", "))
 		case len(n) == 1 && n[0] != w.asked[i].Name:
 			answers[i].Next = n[0]
 		}
@@ -220,7 +222,8 @@ func (w *world) Catalog(key cache.SourceKey) cache.OperatorFinder {
 	return cache.EmptyOperatorFinder{}
 }
 
-// FindPreferred finds what is installed first, as OLM's cache does. The resolver calls it only for what bundles require.
+// FindPreferred finds what is installed first, as OLM's cache does. The resolver calls it only for what bundles
+// require.
 func (w *world) FindPreferred(_ *cache.SourceKey, _ string, p ...cache.Predicate) []*cache.Entry {
 	found := w.installed.Find(p...)
 	for _, c := range w.catalogs {

@@ -24,7 +24,8 @@ import (
 
 func read(t testing.TB, notation string) *catalogs.Package {
 	t.Helper()
-	p, err := catalogs.ReadPackage(catalogs.SingleFile("graph", strings.NewReader(catalogtest.Graph("p", notation))), "p")
+	p, err := catalogs.ReadPackage(catalogs.SingleFile("graph", strings.NewReader(catalogtest.Graph("p", notation))),
+		"p")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +35,8 @@ func read(t testing.TB, notation string) *catalogs.Package {
 func TestNext(t *testing.T) {
 	const chain = "1.0.0\n1.1.0 replaces 1.0.0\n1.2.0 replaces 1.1.0"
 	deprecate := func(p *catalogs.Package, bundle string) {
-		p.Bundles[bundle].Properties = append(p.Bundles[bundle].Properties, catalogs.Property{Type: "olm.deprecated", Value: []byte("{}")})
+		p.Bundles[bundle].Properties = append(p.Bundles[bundle].Properties,
+			catalogs.Property{Type: "olm.deprecated", Value: []byte("{}")})
 	}
 	for name, tc := range map[string]struct {
 		graph     string
@@ -43,25 +45,44 @@ func TestNext(t *testing.T) {
 		want      string
 		err       error
 	}{
-		"fresh":                           {graph: chain, want: "p.v1.2.0"},
-		"one hop":                         {graph: chain, installed: catalogs.Installed{Name: "p.v1.0.0"}, want: "p.v1.1.0"},
-		"at the head":                     {graph: chain, installed: catalogs.Installed{Name: "p.v1.2.0"}},
-		"unknown":                         {graph: chain, installed: catalogs.Installed{Name: "p.v0.9.0"}},
-		"skips":                           {graph: "1.0.0\n1.2.0 skips 1.0.0", installed: catalogs.Installed{Name: "p.v1.0.0"}, want: "p.v1.2.0"},
-		"never to what is skipped":        {graph: "1.0.0\n1.1.0 skips 1.0.0\n1.2.0 skips 1.1.0", installed: catalogs.Installed{Name: "p.v1.0.0"}},
-		"a range, by the CSV's version":   {graph: chain + " range <1.0.0", installed: catalogs.Installed{Name: "other", Version: "0.5.0"}, want: "p.v1.2.0"},
-		"a range, by the name":            {graph: chain + " range <1.0.0", installed: catalogs.Installed{Name: "p.v0.5.0"}, want: "p.v1.2.0"},
-		"a range that holds the head":     {graph: chain + " range <=1.2.0", installed: catalogs.Installed{Name: "p.v1.2.0"}},
-		"no version is 0.0.0":             {graph: chain + " range <0.0.1", installed: catalogs.Installed{Name: "other"}, want: "p.v1.2.0"},
-		"what is nearest to the head":     {graph: "1.0.0\n1.2.0 replaces 1.0.0\n1.1.0 replaces 1.2.0 range <1.2.0", installed: catalogs.Installed{Name: "p.v1.0.0"}, want: "p.v1.1.0"},
-		"downwards, if told so":           {graph: "1.2.0\n1.1.0 replaces 1.2.0", installed: catalogs.Installed{Name: "p.v1.2.0"}, want: "p.v1.1.0"},
-		"never to what is olm.deprecated": {graph: chain, change: func(p *catalogs.Package) { deprecate(p, "p.v1.1.0") }, installed: catalogs.Installed{Name: "p.v1.0.0"}},
-		"past what is olm.deprecated":     {graph: chain + " range <1.2.0", change: func(p *catalogs.Package) { deprecate(p, "p.v1.2.0") }, installed: catalogs.Installed{Name: "p.v1.0.0"}, want: "p.v1.1.0"},
-		"nothing that could be installed": {graph: "1.0.0", change: func(p *catalogs.Package) { deprecate(p, "p.v1.0.0") }, err: ErrNothing},
-		"two heads":                       {graph: chain, change: func(p *catalogs.Package) { p.Channels["stable"].Entries[2].Replaces = "" }, installed: catalogs.Installed{Name: "p.v1.0.0"}, err: ErrRefused},
-		"a circle":                        {graph: chain, change: func(p *catalogs.Package) { p.Channels["stable"].Entries[0].Replaces = "p.v1.2.0" }, err: ErrRefused},
+		"fresh": {graph: chain, want: "p.v1.2.0"},
+		"one hop": {graph: chain, installed: catalogs.Installed{Name: "p.v1.0.0"},
+			want: "p.v1.1.0"},
+		"at the head": {graph: chain, installed: catalogs.Installed{Name: "p.v1.2.0"}},
+		"unknown":     {graph: chain, installed: catalogs.Installed{Name: "p.v0.9.0"}},
+		"skips": {graph: "1.0.0\n1.2.0 skips 1.0.0",
+			installed: catalogs.Installed{Name: "p.v1.0.0"}, want: "p.v1.2.0"},
+		"never to what is skipped": {graph: "1.0.0\n1.1.0 skips 1.0.0\n1.2.0 skips 1.1.0",
+			installed: catalogs.Installed{Name: "p.v1.0.0"}},
+		"a range, by the CSV's version": {graph: chain + " range <1.0.0",
+			installed: catalogs.Installed{Name: "other", Version: "0.5.0"}, want: "p.v1.2.0"},
+		"a range, by the name": {graph: chain + " range <1.0.0",
+			installed: catalogs.Installed{Name: "p.v0.5.0"}, want: "p.v1.2.0"},
+		"a range that holds the head": {graph: chain + " range <=1.2.0",
+			installed: catalogs.Installed{Name: "p.v1.2.0"}},
+		"no version is 0.0.0": {graph: chain + " range <0.0.1",
+			installed: catalogs.Installed{Name: "other"}, want: "p.v1.2.0"},
+		"what is nearest to the head": {graph: "1.0.0\n1.2.0 replaces 1.0.0\n1.1.0 replaces 1.2.0 range <1.2.0",
+			installed: catalogs.Installed{Name: "p.v1.0.0"}, want: "p.v1.1.0"},
+		"downwards, if told so": {graph: "1.2.0\n1.1.0 replaces 1.2.0",
+			installed: catalogs.Installed{Name: "p.v1.2.0"}, want: "p.v1.1.0"},
+		"never to what is olm.deprecated": {graph: chain,
+			change:    func(p *catalogs.Package) { deprecate(p, "p.v1.1.0") },
+			installed: catalogs.Installed{Name: "p.v1.0.0"}},
+		"past what is olm.deprecated": {graph: chain + " range <1.2.0",
+			change:    func(p *catalogs.Package) { deprecate(p, "p.v1.2.0") },
+			installed: catalogs.Installed{Name: "p.v1.0.0"}, want: "p.v1.1.0"},
+		"nothing that could be installed": {graph: "1.0.0",
+			change: func(p *catalogs.Package) { deprecate(p, "p.v1.0.0") }, err: ErrNothing},
+		"two heads": {graph: chain,
+			change:    func(p *catalogs.Package) { p.Channels["stable"].Entries[2].Replaces = "" },
+			installed: catalogs.Installed{Name: "p.v1.0.0"}, err: ErrRefused},
+		"a circle": {graph: chain,
+			change: func(p *catalogs.Package) { p.Channels["stable"].Entries[0].Replaces = "p.v1.2.0" },
+			err:    ErrRefused},
 		"a channel name that OLM stumbles over": {graph: chain, change: func(p *catalogs.Package) {
-			p.Channels["a/b"], p.DefaultChannel = &catalogs.Channel{Name: "a/b", Entries: p.Channels["stable"].Entries}, "a/b"
+			p.Channels["a/b"], p.DefaultChannel = &catalogs.Channel{Name: "a/b", Entries: p.Channels["stable"].Entries},
+				"a/b"
 		}, installed: catalogs.Installed{Name: "p.v1.0.0"}, err: ErrRefused},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -107,7 +128,8 @@ func TestShortcutsChangeNoAnswer(t *testing.T) {
 				installed, got, err := asked[i], answer.Next, answer.Err
 				want, wantErr := whole(p, channel, installed)
 				if got != want || (err == nil) != (wantErr == nil) {
-					t.Fatalf("seed %d, channel %s: from %q: got %q (%v), want %q (%v)", seed, channel, installed.Name, got, err, want, wantErr)
+					t.Fatalf("seed %d, channel %s: from %q: got %q (%v), want %q (%v)", seed, channel, installed.Name,
+						got, err, want, wantErr)
 				}
 				if got != "" {
 					moves++
@@ -125,7 +147,8 @@ func TestShortcutsChangeNoAnswer(t *testing.T) {
 
 // random is a package of two channels. Some are invalid, which OLM has to judge as well.
 func random(r *rand.Rand) *catalogs.Package {
-	p := &catalogs.Package{Name: "p", DefaultChannel: "a", Channels: map[string]*catalogs.Channel{}, Bundles: map[string]*catalogs.Bundle{}}
+	p := &catalogs.Package{Name: "p", DefaultChannel: "a", Channels: map[string]*catalogs.Channel{},
+		Bundles: map[string]*catalogs.Bundle{}}
 	name := func(i int) string { return fmt.Sprintf("p.v1.%d.0", i) }
 	n := 2 + r.IntN(7)
 	for i := range n {
@@ -195,7 +218,8 @@ func whole(p *catalogs.Package, channel string, installed catalogs.Installed) (s
 		wholeKey:     &cache.Snapshot{Entries: entries},
 		installedKey: &cache.Snapshot{Entries: existing},
 	}
-	found, err := resolver.NewDefaultResolver(cache.New(sources), quiet).Resolve([]string{namespace}, []*operatorsv1alpha1.Subscription{sub})
+	found, err := resolver.NewDefaultResolver(cache.New(sources), quiet).Resolve([]string{namespace},
+		[]*operatorsv1alpha1.Subscription{sub})
 	switch {
 	case err != nil:
 		return "", err

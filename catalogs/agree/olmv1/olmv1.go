@@ -75,7 +75,8 @@ func New(p *catalogs.Package, channels ...string) (*Selection, error) {
 			if !known {
 				at = len(s.candidates)
 				byName[e.Name] = at
-				s.candidates = append(s.candidates, candidate{name: e.Name, version: versionRelease(b.Version), deprecated: b.Deprecation != ""})
+				s.candidates = append(s.candidates, candidate{name: e.Name, version: versionRelease(b.Version),
+					deprecated: b.Deprecation != ""})
 			}
 			s.candidates[at].entries = append(s.candidates[at].entries, newEntry(e))
 		}
@@ -84,9 +85,9 @@ func New(p *catalogs.Package, channels ...string) (*Selection, error) {
 	return s, nil
 }
 
-// Next returns the name of the bundle that OLM v1 would install over the installed one, or "" when it would keep that. An
-// installed without a name is a ClusterExtension that has nothing installed yet. An installed version that is not known
-// is 0.0.0; OLM v1 itself always knows it. The error wraps ErrNothing.
+// Next returns the name of the bundle that OLM v1 would install over the installed one, or "" when it would keep that.
+// An installed without a name is a ClusterExtension that has nothing installed yet. An installed version that is not
+// known is 0.0.0; OLM v1 itself always knows it. The error wraps ErrNothing.
 func (s *Selection) Next(installed catalogs.Installed) (string, error) {
 	version, _ := installed.SemVer()
 	same := versionRelease(version)
@@ -110,8 +111,8 @@ func (s *Selection) Next(installed catalogs.Installed) (string, error) {
 	return "", fmt.Errorf("%w of package %q in %s that can follow %s", ErrNothing, s.pkg, where, installed.Name)
 }
 
-// Successors returns the bundles whose entries say that they can follow the installed one, the one that OLM v1 likes best
-// first. OLM v0 finds the same ones and then leaves out those that are skipped.
+// Successors returns the bundles whose entries say that they can follow the installed one, the one that OLM v1 likes
+// best first. OLM v0 finds the same ones and then leaves out those that are skipped.
 func (s *Selection) Successors(installed catalogs.Installed) []string {
 	version, _ := installed.SemVer()
 	var names []string

@@ -17,7 +17,8 @@ import (
 
 func read(t *testing.T, notation string) *catalogs.Package {
 	t.Helper()
-	p, err := catalogs.ReadPackage(catalogs.SingleFile("graph", strings.NewReader(catalogtest.Graph("p", notation))), "p")
+	p, err := catalogs.ReadPackage(catalogs.SingleFile("graph", strings.NewReader(catalogtest.Graph("p", notation))),
+		"p")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,25 +35,39 @@ func TestNext(t *testing.T) {
 		want, held string
 		err        error
 	}{
-		"fresh":                          {graph: chain, want: "p.v1.2.0"},
-		"fresh, the highest, no head":    {graph: "1.2.0\n1.1.0 skips 1.2.0", want: "p.v1.2.0"},
-		"fresh, deprecated last":         {graph: chain, deprecated: []string{"p.v1.2.0"}, want: "p.v1.1.0"},
-		"fresh, only deprecated":         {graph: chain, deprecated: []string{"p.v1.0.0", "p.v1.1.0", "p.v1.2.0"}, want: "p.v1.2.0"},
-		"replaces":                       {graph: chain, installed: catalogs.Installed{Name: "p.v1.0.0"}, want: "p.v1.1.0"},
-		"skips":                          {graph: "1.0.0\n1.1.0 replaces 1.0.0\n1.2.0 replaces 1.1.0 skips 1.0.0", installed: catalogs.Installed{Name: "p.v1.0.0"}, want: "p.v1.2.0"},
-		"skipRange":                      {graph: chain + " range >=1.0.0_<1.1.0", installed: catalogs.Installed{Name: "p.v1.0.0"}, want: "p.v1.2.0"},
-		"to what another one skips":      {graph: "1.0.0\n1.1.0 skips 1.0.0\n1.2.0 skips 1.1.0", installed: catalogs.Installed{Name: "p.v1.0.0"}, want: "p.v1.1.0"},
-		"at the head":                    {graph: chain, installed: catalogs.Installed{Name: "p.v1.2.0"}},
-		"no successor":                   {graph: chain, installed: catalogs.Installed{Name: "p.v0.9.0"}, err: olmv1.ErrNothing},
-		"left the catalog":               {graph: chain + " range <1.0.0", installed: catalogs.Installed{Name: "other", Version: "0.9.0"}, want: "p.v1.2.0"},
-		"the same version, another name": {graph: chain, installed: catalogs.Installed{Name: "other", Version: "1.1.0"}, want: "p.v1.1.0"},
-		"another release of the version": {graph: "1.0.0+1\n1.0.0+2 replaces 1.0.0+1", installed: catalogs.Installed{Name: "p.v1.0.0+1"}, want: "p.v1.0.0+2"},
-		"releases order":                 {graph: "1.0.0+9\n1.0.0+10 replaces 1.0.0+9", want: "p.v1.0.0+10"},
-		"stays before a deprecated one":  {graph: chain, deprecated: []string{"p.v1.1.0"}, installed: catalogs.Installed{Name: "p.v1.0.0"}, held: "p.v1.1.0"},
-		"goes past a deprecated one":     {graph: chain + " range <1.1.0", deprecated: []string{"p.v1.1.0"}, installed: catalogs.Installed{Name: "p.v1.0.0"}, want: "p.v1.2.0", held: "p.v1.1.0"},
-		"from deprecated to deprecated":  {graph: chain, deprecated: []string{"p.v1.0.0", "p.v1.1.0"}, installed: catalogs.Installed{Name: "p.v1.0.0"}, want: "p.v1.1.0"},
-		"never down without an edge":     {graph: chain, deprecated: []string{"p.v1.2.0"}, installed: catalogs.Installed{Name: "p.v1.2.0"}},
-		"stays above a lower successor":  {graph: "1.2.0\n1.1.0 replaces 1.2.0", installed: catalogs.Installed{Name: "p.v1.2.0"}},
+		"fresh":                       {graph: chain, want: "p.v1.2.0"},
+		"fresh, the highest, no head": {graph: "1.2.0\n1.1.0 skips 1.2.0", want: "p.v1.2.0"},
+		"fresh, deprecated last":      {graph: chain, deprecated: []string{"p.v1.2.0"}, want: "p.v1.1.0"},
+		"fresh, only deprecated": {graph: chain, deprecated: []string{"p.v1.0.0", "p.v1.1.0", "p.v1.2.0"},
+			want: "p.v1.2.0"},
+		"replaces": {graph: chain, installed: catalogs.Installed{Name: "p.v1.0.0"},
+			want: "p.v1.1.0"},
+		"skips": {graph: "1.0.0\n1.1.0 replaces 1.0.0\n1.2.0 replaces 1.1.0 skips 1.0.0",
+			installed: catalogs.Installed{Name: "p.v1.0.0"}, want: "p.v1.2.0"},
+		"skipRange": {graph: chain + " range >=1.0.0_<1.1.0",
+			installed: catalogs.Installed{Name: "p.v1.0.0"}, want: "p.v1.2.0"},
+		"to what another one skips": {graph: "1.0.0\n1.1.0 skips 1.0.0\n1.2.0 skips 1.1.0",
+			installed: catalogs.Installed{Name: "p.v1.0.0"}, want: "p.v1.1.0"},
+		"at the head": {graph: chain, installed: catalogs.Installed{Name: "p.v1.2.0"}},
+		"no successor": {graph: chain, installed: catalogs.Installed{Name: "p.v0.9.0"},
+			err: olmv1.ErrNothing},
+		"left the catalog": {graph: chain + " range <1.0.0",
+			installed: catalogs.Installed{Name: "other", Version: "0.9.0"}, want: "p.v1.2.0"},
+		"the same version, another name": {graph: chain, installed: catalogs.Installed{Name: "other", Version: "1.1.0"},
+			want: "p.v1.1.0"},
+		"another release of the version": {graph: "1.0.0+1\n1.0.0+2 replaces 1.0.0+1",
+			installed: catalogs.Installed{Name: "p.v1.0.0+1"}, want: "p.v1.0.0+2"},
+		"releases order": {graph: "1.0.0+9\n1.0.0+10 replaces 1.0.0+9", want: "p.v1.0.0+10"},
+		"stays before a deprecated one": {graph: chain, deprecated: []string{"p.v1.1.0"},
+			installed: catalogs.Installed{Name: "p.v1.0.0"}, held: "p.v1.1.0"},
+		"goes past a deprecated one": {graph: chain + " range <1.1.0", deprecated: []string{"p.v1.1.0"},
+			installed: catalogs.Installed{Name: "p.v1.0.0"}, want: "p.v1.2.0", held: "p.v1.1.0"},
+		"from deprecated to deprecated": {graph: chain, deprecated: []string{"p.v1.0.0", "p.v1.1.0"},
+			installed: catalogs.Installed{Name: "p.v1.0.0"}, want: "p.v1.1.0"},
+		"never down without an edge": {graph: chain, deprecated: []string{"p.v1.2.0"},
+			installed: catalogs.Installed{Name: "p.v1.2.0"}},
+		"stays above a lower successor": {graph: "1.2.0\n1.1.0 replaces 1.2.0",
+			installed: catalogs.Installed{Name: "p.v1.2.0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := read(t, tc.graph)
@@ -80,7 +95,8 @@ func TestChannels(t *testing.T) {
 		{Name: "p.v1.0.0"}, {Name: "p.v1.2.0", Replaces: "p.v1.0.0"},
 	}}
 	got := map[string]string{}
-	for name, channels := range map[string][]string{"stable": {"stable"}, "fast": {"fast"}, "both": {"stable", "fast"}, "none": nil} {
+	for name, channels := range map[string][]string{"stable": {"stable"}, "fast": {"fast"}, "both": {"stable", "fast"},
+		"none": nil} {
 		s, err := olmv1.New(p, channels...)
 		if err != nil {
 			t.Fatal(err)
@@ -97,7 +113,8 @@ func TestChannels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"p.v1.2.0", "p.v1.1.0"}, s.Successors(catalogs.Installed{Name: "p.v1.0.0"})); diff != "" {
+	if diff := cmp.Diff([]string{"p.v1.2.0", "p.v1.1.0"},
+		s.Successors(catalogs.Installed{Name: "p.v1.0.0"})); diff != "" {
 		t.Errorf("successors (-want +got):\n%s", diff)
 	}
 	if _, err := olmv1.New(p, "none"); !errors.Is(err, catalogs.ErrNoChannel) {

@@ -1,8 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package compiletest makes random but plausible histories of a package for property tests: versions are added, promoted,
-// blocked, unblocked, retired and deprecated, in any order that the ladder allows.
+// Package compiletest makes random but plausible histories of a package for property tests: versions are added,
+// promoted, blocked, unblocked, retired and deprecated, in any order that the ladder allows.
 package compiletest
 
 import (

@@ -29,7 +29,8 @@ type Folder struct {
 func (f Folder) Write(dir string) error {
 	for i := range f.Packages {
 		name := catalogtest.PackageName(i)
-		l := &ladder.Ladder{APIVersion: ladder.APIVersion, Kind: ladder.Kind, Package: name, Channels: []string{"stable"}}
+		l := &ladder.Ladder{APIVersion: ladder.APIVersion, Kind: ladder.Kind, Package: name,
+			Channels: []string{"stable"}}
 		for j := range f.Versions {
 			path := filepath.Join("bundles", name, catalogtest.Version(j))
 			if err := WriteBundle(filepath.Join(dir, path), name, catalogtest.Version(j), f.SchemaBytes); err != nil {
@@ -61,7 +62,8 @@ func WriteBundle(dir, pkg, version string, schemaBytes int) error {
 		"manifests/csv.yaml": catalogtest.CSV(pkg+".v"+version, version, group),
 		"manifests/crd.yaml": catalogtest.CRD(group, schemaBytes),
 		"metadata/annotations.yaml": map[string]any{"annotations": map[string]string{
-			bundles.AnnotationMediaType: bundles.MediaType, bundles.AnnotationPackage: pkg, bundles.AnnotationChannels: "stable",
+			bundles.AnnotationMediaType: bundles.MediaType, bundles.AnnotationPackage: pkg,
+			bundles.AnnotationChannels:  "stable",
 			bundles.AnnotationManifests: "manifests/", bundles.AnnotationMetadata: "metadata/",
 		}},
 	} {

@@ -31,18 +31,19 @@ type Images interface {
 type Bundles struct {
 	Images Images
 	Access oci.Access
-	// CacheDir keeps bundles that were read from registries, by digest, and what was made of them, by the hash of all that
-	// it depends on: this program, the ladder, and the bundles. Empty means no cache.
+	// CacheDir keeps bundles that were read from registries, by digest, and what was made of them, by the hash of all
+	// that it depends on: this program, the ladder, and the bundles. Empty means no cache.
 	CacheDir string
-	// Repository, if set, is where bundle folders will be pushed to: their documents then name the image that this gives.
+	// Repository, if set, is where bundle folders will be pushed to: their documents then name the image that this
+	// gives.
 	Repository string
 }
 
 // fetches is how many bundles of a package are fetched at a time.
 const fetches = 4
 
-// Contents reads all bundles of a ladder, by version: those that it offers, and of the retired ones those that are still
-// there. dir is the folder of the ladder file.
+// Contents reads all bundles of a ladder, by version: those that it offers, and of the retired ones those that are
+// still there. dir is the folder of the ladder file.
 func (b *Bundles) Contents(ctx context.Context, dir string, l *ladder.Ladder) (map[string]compile.Content, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -188,7 +189,8 @@ func icon(dir string, l *ladder.Ladder) (*catalogs.Icon, error) {
 	}
 	kind, ok := iconTypes[strings.ToLower(path.Ext(l.Icon))]
 	if !ok {
-		return nil, fmt.Errorf("%w: icon %s of package %q: use svg, png, jpg or gif", ladder.ErrInvalid, l.Icon, l.Package)
+		return nil, fmt.Errorf("%w: icon %s of package %q: use svg, png, jpg or gif", ladder.ErrInvalid, l.Icon,
+			l.Package)
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -200,7 +202,8 @@ func icon(dir string, l *ladder.Ladder) (*catalogs.Icon, error) {
 		return nil, fmt.Errorf("read icon of package %q: %w", l.Package, err)
 	}
 	if len(data) > maxIcon {
-		return nil, fmt.Errorf("%w: icon %s of package %q has more than %d KiB", ladder.ErrInvalid, l.Icon, l.Package, maxIcon>>10)
+		return nil, fmt.Errorf("%w: icon %s of package %q has more than %d KiB", ladder.ErrInvalid, l.Icon, l.Package,
+			maxIcon>>10)
 	}
 	return &catalogs.Icon{Data: data, MediaType: kind}, nil
 }

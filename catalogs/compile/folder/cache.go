@@ -67,7 +67,8 @@ func (b *Bundles) key(dir string, l *ladder.Ladder, icon *catalogs.Icon) string 
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// hashFolder adds the names and contents of all files below a folder; nothing for an image, whose digest is in the ladder.
+// hashFolder adds the names and contents of all files below a folder; nothing for an image, whose digest is in the
+// ladder.
 func hashFolder(sum hash.Hash, root *os.Root, dir string) error {
 	if dir == "" {
 		return nil

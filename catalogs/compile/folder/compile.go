@@ -161,7 +161,8 @@ func (c *compiler) one(ctx context.Context, l *ladder.Ladder) (Package, error) {
 	if err != nil {
 		return Package{}, err
 	}
-	in := compile.Input{Ladder: l, Previous: c.published(l.Package, before), Installed: c.Installed[l.Package], Now: c.Now}
+	in := compile.Input{Ladder: l, Previous: c.published(l.Package, before), Installed: c.Installed[l.Package],
+		Now: c.Now}
 	result, err := c.compile(ctx, in)
 	if err != nil {
 		return Package{}, err
@@ -302,8 +303,8 @@ func sameFiles(a, b string) (bool, error) {
 	return bytes.Equal(left, right), nil
 }
 
-// gone finds packages in the output folder that no ladder is about any more. One that was deprecated may go; the others,
-// and those of the published catalog, are an error that wraps compile.ErrContinuity.
+// gone finds packages in the output folder that no ladder is about any more. One that was deprecated may go; the
+// others, and those of the published catalog, are an error that wraps compile.ErrContinuity.
 func (c *compiler) gone(ladders []*ladder.File) ([]Package, error) {
 	has := func(name string) bool {
 		return slices.ContainsFunc(ladders, func(f *ladder.File) bool { return f.Ladder.Package == name })
@@ -324,13 +325,16 @@ func (c *compiler) gone(ladders []*ladder.File) ([]Package, error) {
 			return nil, err
 		}
 		lost = append(lost, p)
-		out = append(out, Package{Name: name, File: filepath.Join(name, catalogFile), Changed: true, Removed: true, Channels: Heads(nil, p, nil)})
+		out = append(out, Package{Name: name, File: filepath.Join(name, catalogFile), Changed: true, Removed: true,
+			Channels: Heads(nil, p, nil)})
 	}
 	var problems []error
 	for _, p := range lost {
 		if p.Deprecation == "" && !has(p.Name) {
-			problems = append(problems, fmt.Errorf("%w: package %q was offered and has no ladder any more: put its file back, or deprecate the package and publish that first",
-				compile.ErrContinuity, p.Name))
+			problems = append(problems,
+				fmt.Errorf("%w: package %q was offered and has no ladder any more: put its file back, or deprecate "+
+					"the package and publish that first",
+					compile.ErrContinuity, p.Name))
 		}
 	}
 	return out, errors.Join(problems...)

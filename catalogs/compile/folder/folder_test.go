@@ -81,13 +81,15 @@ func TestCompile(t *testing.T) {
 	dir, out := ladders(t, compiletest.Folder{Packages: 3, Versions: 2})
 	report := mustCompile(t, dir, out, options)
 	for _, p := range report.Packages {
-		if want := []folder.Channel{{Name: "stable", After: "1.0.1"}}; !p.Changed || p.Bundles != 2 || !cmp.Equal(want, p.Channels) {
+		if want := []folder.Channel{{Name: "stable", After: "1.0.1"}}; !p.Changed || p.Bundles != 2 ||
+			!cmp.Equal(want, p.Channels) {
 			t.Errorf("the first compile reports %+v", p)
 		}
 	}
 	written := files(t, out)
 	if len(report.Packages) != 3 || len(written) != 3 {
-		t.Fatalf("it wrote %d files of %d packages, want 3: nothing else may be left", len(written), len(report.Packages))
+		t.Fatalf("it wrote %d files of %d packages, want 3: nothing else may be left", len(written),
+			len(report.Packages))
 	}
 	if again := mustCompile(t, dir, out, options); again.Changed() {
 		t.Errorf("compiling again reports a change: %+v", again)
@@ -104,7 +106,8 @@ func TestCompile(t *testing.T) {
 	})
 	blocked := mustCompile(t, dir, out, options)
 	want := []folder.Channel{{Name: "stable", Before: "1.0.1", After: "1.0.0"}}
-	if p := blocked.Packages[1]; !p.Changed || !cmp.Equal(want, p.Channels) || len(p.Waiting) != 1 || blocked.Packages[0].Changed {
+	if p := blocked.Packages[1]; !p.Changed || !cmp.Equal(want, p.Channels) || len(p.Waiting) != 1 ||
+		blocked.Packages[0].Changed {
 		t.Errorf("after a block it reports %+v", blocked)
 	}
 }
@@ -256,7 +259,8 @@ func TestImagesAreReadOnce(t *testing.T) {
 	first := files(t, out)
 	registry.dir = "" // the registry goes down
 	if r := mustCompile(t, dir, out, o); r.Changed() || registry.reads != 1 {
-		t.Errorf("the second compile changed something (%v), or read the registry again (%d reads)", r.Changed(), registry.reads)
+		t.Errorf("the second compile changed something (%v), or read the registry again (%d reads)", r.Changed(),
+			registry.reads)
 	}
 	if !strings.Contains(first["operator-000/catalog.json"], compiletest.Image("1.0.0")) {
 		t.Error("the catalog does not name the image")
@@ -285,7 +289,8 @@ func TestTheCacheNoticesEveryChange(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(text), "Runs things.", "Runs other things.")), 0o600); err != nil {
+			if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(text), "Runs things.", "Runs other things.")),
+				0o600); err != nil {
 				t.Fatal(err)
 			}
 		},

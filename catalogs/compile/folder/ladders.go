@@ -32,13 +32,14 @@ func Load(path string) (*ladder.File, error) {
 		return nil, err
 	}
 	if base := filepath.Base(path); base != f.Ladder.Package+filepath.Ext(base) {
-		return nil, fmt.Errorf("%w: %s is about package %q: call it %s", ladder.ErrInvalid, path, f.Ladder.Package, f.Ladder.Package+".yaml")
+		return nil, fmt.Errorf("%w: %s is about package %q: call it %s", ladder.ErrInvalid, path, f.Ladder.Package,
+			f.Ladder.Package+".yaml")
 	}
 	return f, nil
 }
 
-// LoadAll reads all ladder files at the top of a folder, sorted by package, and reports all that is wrong with any of them.
-// Hidden files and those of other kinds than YAML are left out. Errors wrap ErrNoLadders or those of Load.
+// LoadAll reads all ladder files at the top of a folder, sorted by package, and reports all that is wrong with any of
+// them. Hidden files and those of other kinds than YAML are left out. Errors wrap ErrNoLadders or those of Load.
 func LoadAll(dir string) ([]*ladder.File, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -58,7 +59,8 @@ func LoadAll(dir string) ([]*ladder.File, error) {
 			continue
 		}
 		if other, ok := seen[f.Ladder.Package]; ok {
-			problems = append(problems, fmt.Errorf("%w: %s and %s are about the same package", ladder.ErrInvalid, other, f.Name))
+			problems = append(problems, fmt.Errorf("%w: %s and %s are about the same package", ladder.ErrInvalid, other,
+				f.Name))
 		}
 		seen[f.Ladder.Package] = f.Name
 		files = append(files, f)

@@ -12,10 +12,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/controllers/catalog/plan"
-	"github.com/bellwether-dev/bellwether/apis/conditions"
 )
 
 var now = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
@@ -29,7 +29,8 @@ func summary(packages ...catalogs.PackageSummary) *catalogs.Summary {
 func TestNext(t *testing.T) {
 	tag := v1alpha1.CatalogSource{Image: "registry.example.com/catalog:latest"}
 	pinned := v1alpha1.CatalogSource{Image: "registry.example.com/catalog@sha256:1"}
-	good := v1alpha1.OperatorCatalogStatus{Digest: "sha256:1", Source: &tag, PackageCount: 1, Packages: []v1alpha1.CatalogPackage{{Name: "old"}}}
+	good := v1alpha1.OperatorCatalogStatus{Digest: "sha256:1", Source: &tag, PackageCount: 1,
+		Packages: []v1alpha1.CatalogPackage{{Name: "old"}}}
 	echo := catalogs.PackageSummary{Name: "echo", DefaultChannel: "stable", Channels: []catalogs.ChannelSummary{
 		{Name: "stable", Head: "echo.v1.1.0", HeadVersion: "1.1.0", Versions: 2},
 	}}
@@ -49,7 +50,8 @@ func TestNext(t *testing.T) {
 		"first reading": {
 			source: tag, digest: "sha256:1", summary: summary(echo),
 			want: "sha256:1", ready: metav1.ConditionTrue, reason: v1alpha1.ReasonSucceeded, recheck: time.Minute,
-			packages: []v1alpha1.CatalogPackage{{Name: "echo", DefaultChannel: "stable", Channels: []v1alpha1.CatalogChannel{{Name: "stable", Head: "1.1.0", Versions: 2}}}},
+			packages: []v1alpha1.CatalogPackage{{Name: "echo", DefaultChannel: "stable",
+				Channels: []v1alpha1.CatalogChannel{{Name: "stable", Head: "1.1.0", Versions: 2}}}},
 		},
 		"unchanged": {
 			source: tag, status: good, digest: "sha256:1", packages: good.Packages,
@@ -58,32 +60,41 @@ func TestNext(t *testing.T) {
 		"by digest is read once": {
 			source: pinned, digest: "sha256:1", summary: summary(echo),
 			want: "sha256:1", ready: metav1.ConditionTrue, reason: v1alpha1.ReasonSucceeded,
-			packages: []v1alpha1.CatalogPackage{{Name: "echo", DefaultChannel: "stable", Channels: []v1alpha1.CatalogChannel{{Name: "stable", Head: "1.1.0", Versions: 2}}}},
+			packages: []v1alpha1.CatalogPackage{{Name: "echo", DefaultChannel: "stable",
+				Channels: []v1alpha1.CatalogChannel{{Name: "stable", Head: "1.1.0", Versions: 2}}}},
 		},
 		"by digest is tried again after a failure": {
-			source: pinned, failure: &plan.Failure{Reason: v1alpha1.ReasonCatalogUnreachable, Cause: "connection refused"},
-			ready: metav1.ConditionFalse, reason: v1alpha1.ReasonCatalogUnreachable, contains: "connection refused", recheck: time.Minute,
+			source: pinned, failure: &plan.Failure{Reason: v1alpha1.ReasonCatalogUnreachable,
+				Cause: "connection refused"},
+			ready: metav1.ConditionFalse, reason: v1alpha1.ReasonCatalogUnreachable, contains: "connection refused",
+			recheck: time.Minute,
 		},
 		"unreachable keeps the good one": {
-			source: tag, status: good, failure: &plan.Failure{Reason: v1alpha1.ReasonCatalogUnreachable, Cause: "connection refused"},
-			want: "sha256:1", packages: good.Packages, ready: metav1.ConditionFalse, reason: v1alpha1.ReasonCatalogUnreachable,
+			source: tag, status: good, failure: &plan.Failure{Reason: v1alpha1.ReasonCatalogUnreachable,
+				Cause: "connection refused"},
+			want: "sha256:1", packages: good.Packages, ready: metav1.ConditionFalse,
+			reason:   v1alpha1.ReasonCatalogUnreachable,
 			contains: "stays in use (sha256:1)", recheck: time.Minute,
 		},
 		"a contradiction keeps the good one": {
 			source: tag, status: good, digest: "sha256:2",
 			summary: summary(echo, catalogs.PackageSummary{Name: "bad", Problem: "two heads"}),
-			want:    "sha256:1", packages: good.Packages, ready: metav1.ConditionFalse, reason: v1alpha1.ReasonCatalogInvalid,
+			want:    "sha256:1", packages: good.Packages, ready: metav1.ConditionFalse,
+			reason:   v1alpha1.ReasonCatalogInvalid,
 			contains: "package bad: two heads; correct the catalog", recheck: time.Minute,
 		},
 		"an empty one is no catalog": {
 			source: tag, digest: "sha256:2", summary: summary(),
-			ready: metav1.ConditionFalse, reason: v1alpha1.ReasonNotACatalog, contains: "it holds no package", recheck: time.Minute,
+			ready: metav1.ConditionFalse, reason: v1alpha1.ReasonNotACatalog, contains: "it holds no package",
+			recheck: time.Minute,
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			catalog := &v1alpha1.OperatorCatalog{Spec: v1alpha1.OperatorCatalogSpec{Source: test.source}, Status: test.status}
-			got := plan.Next(plan.Input{Now: now, Catalog: catalog, Digest: test.digest, Summary: test.summary, Failure: test.failure})
+			catalog := &v1alpha1.OperatorCatalog{Spec: v1alpha1.OperatorCatalogSpec{Source: test.source},
+				Status: test.status}
+			got := plan.Next(plan.Input{Now: now, Catalog: catalog, Digest: test.digest, Summary: test.summary,
+				Failure: test.failure})
 			if got.Status.Digest != test.want {
 				t.Errorf("digest = %q, want %q", got.Status.Digest, test.want)
 			}
@@ -91,8 +102,10 @@ func TestNext(t *testing.T) {
 				t.Errorf("packages (-want +got):\n%s", diff)
 			}
 			ready := conditions.Get(got.Status.Conditions, v1alpha1.ConditionReady)
-			if ready.Status != test.ready || ready.Reason != test.reason || !strings.Contains(ready.Message, test.contains) {
-				t.Errorf("Ready = %s %s %q, want %s %s with %q", ready.Status, ready.Reason, ready.Message, test.ready, test.reason, test.contains)
+			if ready.Status != test.ready || ready.Reason != test.reason ||
+				!strings.Contains(ready.Message, test.contains) {
+				t.Errorf("Ready = %s %s %q, want %s %s with %q", ready.Status, ready.Reason, ready.Message, test.ready,
+					test.reason, test.contains)
 			}
 			if got.RecheckAfter != test.recheck {
 				t.Errorf("recheck after %s, want %s", got.RecheckAfter, test.recheck)
@@ -109,9 +122,12 @@ func TestNeedsRead(t *testing.T) {
 		want   bool
 	}{
 		"nothing read yet": {digest: "sha256:1", want: true},
-		"in use":           {status: v1alpha1.OperatorCatalogStatus{Digest: "sha256:1", Source: &a}, digest: "sha256:1"},
-		"another digest":   {status: v1alpha1.OperatorCatalogStatus{Digest: "sha256:1", Source: &a}, digest: "sha256:2", want: true},
-		"another source":   {status: v1alpha1.OperatorCatalogStatus{Digest: "sha256:1", Source: &b}, digest: "sha256:1", want: true},
+		"in use": {status: v1alpha1.OperatorCatalogStatus{Digest: "sha256:1", Source: &a},
+			digest: "sha256:1"},
+		"another digest": {status: v1alpha1.OperatorCatalogStatus{Digest: "sha256:1", Source: &a}, digest: "sha256:2",
+			want: true},
+		"another source": {status: v1alpha1.OperatorCatalogStatus{Digest: "sha256:1", Source: &b}, digest: "sha256:1",
+			want: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -64,7 +64,8 @@ func (u User) stranded(in Input) []string {
 		case before != nil && lost(before, u, installed) != "":
 		default:
 			slices.Sort(clusters)
-			out = append(out, fmt.Sprintf("%s %s on %s (%s)", u.Package, cmp.Or(installed.Version, installed.Name), few(clusters), cause))
+			out = append(out, fmt.Sprintf("%s %s on %s (%s)", u.Package, cmp.Or(installed.Version, installed.Name),
+				few(clusters), cause))
 		}
 	}
 	return out

@@ -12,10 +12,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/blocks"
-	"github.com/bellwether-dev/bellwether/apis/conditions"
 )
 
 // The API's bounds on what is said of versions, and the bound on all versions of
@@ -141,7 +141,8 @@ func versions(
 		v := used.versions[bundle]
 		_, kept := p.Blocks[bundle]
 		all = append(all, v1alpha1.CatalogVersion{
-			Bundle: bundle, Version: v, Clusters: int32(len(clusters)), Absent: !kept, Blocked: blocked[v], Rollbacks: before[bundle].Rollbacks,
+			Bundle: bundle, Version: v, Clusters: int32(len(clusters)), Absent: !kept, Blocked: blocked[v],
+			Rollbacks: before[bundle].Rollbacks,
 		})
 	}
 	slices.SortFunc(all, func(a, b v1alpha1.CatalogVersion) int {
@@ -186,7 +187,8 @@ func describeVersion(b *catalogs.Bundle, used *usage, blocked map[string]string)
 }
 
 // blockedVersions are all blocks in force, those with the most clusters first.
-func (d *Decision) blockedVersions(in Input, packages map[string]*catalogs.Package, used map[string]*usage) []v1alpha1.BlockedVersion {
+func (d *Decision) blockedVersions(in Input, packages map[string]*catalogs.Package,
+	used map[string]*usage) []v1alpha1.BlockedVersion {
 	fromSpec := map[[2]string]bool{}
 	names := map[string]bool{}
 	for _, b := range in.Catalog.Spec.Blocks {
@@ -228,7 +230,8 @@ func expiry(b v1alpha1.VersionBlock) time.Time {
 }
 
 // propose says where those who run a blocked version can go.
-func (d *Decision) propose(in Input, p *catalogs.Package, used *usage, b v1alpha1.VersionBlock, clusters []string) string {
+func (d *Decision) propose(in Input, p *catalogs.Package, used *usage, b v1alpha1.VersionBlock,
+	clusters []string) string {
 	switch {
 	case b.Instead != "":
 		return "go to " + b.Instead
@@ -281,12 +284,14 @@ func (d *Decision) wayBack(pkg, bundle string) string {
 	if i < 0 {
 		return ""
 	}
-	j := slices.IndexFunc(d.Status.Packages[i].Versions, func(v v1alpha1.CatalogVersion) bool { return v.Bundle == bundle })
+	j := slices.IndexFunc(d.Status.Packages[i].Versions,
+		func(v v1alpha1.CatalogVersion) bool { return v.Bundle == bundle })
 	if j < 0 {
 		return ""
 	}
 	ways := d.Status.Packages[i].Versions[j].Rollbacks
-	for _, class := range []catalogs.RollbackClass{catalogs.RollbackInPlace, catalogs.RollbackNeedsBackup, catalogs.RollbackOneWay} {
+	for _, class := range []catalogs.RollbackClass{catalogs.RollbackInPlace, catalogs.RollbackNeedsBackup,
+		catalogs.RollbackOneWay} {
 		for _, way := range ways {
 			switch {
 			case way.Class != string(class):
@@ -320,9 +325,11 @@ func tell(b v1alpha1.BlockedVersion) string {
 	if b.Clusters == 1 {
 		run = "cluster runs"
 	}
-	text := fmt.Sprintf("%d %s %s %s, which is blocked (%s): %s", b.Clusters, run, b.Package, b.Version, b.Reason, few(b.ClusterNames))
+	text := fmt.Sprintf("%d %s %s %s, which is blocked (%s): %s", b.Clusters, run, b.Package, b.Version, b.Reason,
+		few(b.ClusterNames))
 	if more := int(b.Clusters) - len(b.ClusterNames); more > 0 {
-		text = fmt.Sprintf("%d %s %s %s, which is blocked (%s), among them %s", b.Clusters, run, b.Package, b.Version, b.Reason,
+		text = fmt.Sprintf("%d %s %s %s, which is blocked (%s), among them %s", b.Clusters, run, b.Package, b.Version,
+			b.Reason,
 			strings.Join(b.ClusterNames[:maxNamed], ", "))
 	}
 	if b.Proposal != "" {

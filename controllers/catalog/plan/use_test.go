@@ -11,11 +11,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/controllers/catalog/plan"
-	"github.com/bellwether-dev/bellwether/apis/conditions"
 )
 
 const line = "1.0.0\n1.1.0 replaces 1.0.0\n1.2.0 replaces 1.1.0\n"
@@ -23,7 +23,8 @@ const line = "1.0.0\n1.1.0 replaces 1.0.0\n1.2.0 replaces 1.1.0\n"
 // ladder is the package echo; rollbacks are put on its bundles by version.
 func ladder(t testing.TB, notation string, rollbacks map[string]catalogs.Rollback) map[string]*catalogs.Package {
 	t.Helper()
-	p, err := catalogs.ReadPackage(catalogs.SingleFile("test", strings.NewReader(catalogtest.Graph("echo", notation))), "echo")
+	p, err := catalogs.ReadPackage(catalogs.SingleFile("test", strings.NewReader(catalogtest.Graph("echo", notation))),
+		"echo")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,30 +87,37 @@ func TestStranding(t *testing.T) {
 			says: "would strand echo 1.2.0 on a",
 		},
 		"the head went back because it is blocked": {
-			before: line, after: line, marked: []catalogs.Block{{Version: "1.2.0", Reason: "bad"}}, users: user("a=1.2.0"),
+			before: line, after: line, marked: []catalogs.Block{{Version: "1.2.0", Reason: "bad"}},
+			users: user("a=1.2.0"),
 		},
 		"the head went back, and the spec blocks what was there": {
 			catalog: inUse(block("1.2.0")), before: line, after: "1.0.0\n1.1.0 replaces 1.0.0", users: user("a=1.2.0"),
 		},
-		"it was stranded before": {before: "1.1.0\n1.2.0 replaces 1.1.0", after: "1.1.0\n1.2.0 replaces 1.1.0\n1.3.0 replaces 1.2.0", users: user("a=1.0.0")},
+		"it was stranded before": {before: "1.1.0\n1.2.0 replaces 1.1.0",
+			after: "1.1.0\n1.2.0 replaces 1.1.0\n1.3.0 replaces 1.2.0", users: user("a=1.0.0")},
 		"the package is gone": {
 			before: line, users: user("a=1.0.0"), says: "the catalog does not have the package",
 		},
 		"the package is gone, and nothing was installed": {before: line, users: user("a=")},
 		"the channel is gone": {
-			before: line, after: line, users: []plan.User{{Package: "echo", Channel: "fast", Installs: user("a=1.0.0")[0].Installs}},
+			before: line, after: line, users: []plan.User{{Package: "echo", Channel: "fast",
+				Installs: user("a=1.0.0")[0].Installs}},
 			// It was not there before either.
 		},
-		"the one before cannot be read any more": {after: "1.1.0\n1.2.0 replaces 1.1.0", users: user("a=1.0.0"), says: "would strand echo 1.0.0"},
-		"the first catalog is taken as it is":    {catalog: &v1alpha1.OperatorCatalog{}, after: "1.1.0\n1.2.0 replaces 1.1.0", users: user("a=1.0.0")},
+		"the one before cannot be read any more": {after: "1.1.0\n1.2.0 replaces 1.1.0", users: user("a=1.0.0"),
+			says: "would strand echo 1.0.0"},
+		"the first catalog is taken as it is": {catalog: &v1alpha1.OperatorCatalog{},
+			after: "1.1.0\n1.2.0 replaces 1.1.0", users: user("a=1.0.0")},
 		"many versions": {
-			before: "0.1.0\n0.2.0 replaces 0.1.0\n0.3.0 replaces 0.2.0\n0.4.0 replaces 0.3.0\n0.5.0 replaces 0.4.0", after: "0.5.0",
-			users: user("a=0.1.0", "b=0.2.0", "c=0.3.0", "d=0.4.0"), says: "and 1 more versions",
+			before: "0.1.0\n0.2.0 replaces 0.1.0\n0.3.0 replaces 0.2.0\n0.4.0 replaces 0.3.0\n0.5.0 replaces 0.4.0",
+			after:  "0.5.0",
+			users:  user("a=0.1.0", "b=0.2.0", "c=0.3.0", "d=0.4.0"), says: "and 1 more versions",
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			in := plan.Input{Now: now, Catalog: test.catalog, Digest: "sha256:2", Users: test.users, Summary: summary(catalogs.PackageSummary{Name: "echo"})}
+			in := plan.Input{Now: now, Catalog: test.catalog, Digest: "sha256:2", Users: test.users,
+				Summary: summary(catalogs.PackageSummary{Name: "echo"})}
 			if in.Catalog == nil {
 				in.Catalog = inUse()
 			}
@@ -133,7 +141,8 @@ func TestStranding(t *testing.T) {
 				}
 				return
 			}
-			if ready.Reason != v1alpha1.ReasonWouldStrand || got.Status.Digest != before || !conditions.IsTrue(got.Status.Conditions, v1alpha1.ConditionStalled) {
+			if ready.Reason != v1alpha1.ReasonWouldStrand || got.Status.Digest != before ||
+				!conditions.IsTrue(got.Status.Conditions, v1alpha1.ConditionStalled) {
 				t.Errorf("%s at %s: %s", ready.Reason, got.Status.Digest, ready.Message)
 			}
 			for _, part := range []string{test.says, "stays in use (sha256:1)", "lead on to the head"} {
@@ -146,7 +155,8 @@ func TestStranding(t *testing.T) {
 }
 
 func TestVersions(t *testing.T) {
-	packages := ladder(t, line, map[string]catalogs.Rollback{"1.2.0": {From: "echo.v1.1.0", Class: catalogs.RollbackInPlace, Reason: "no stored object changes"}})
+	packages := ladder(t, line, map[string]catalogs.Rollback{"1.2.0": {From: "echo.v1.1.0",
+		Class: catalogs.RollbackInPlace, Reason: "no stored object changes"}})
 	packages["echo"].Bundles["echo.v1.0.0"].Deprecation = "too old"
 	got := plan.Next(plan.Input{
 		Now: now, Catalog: inUse(block("1.1.0")), Digest: "sha256:1", InUse: packages,
@@ -167,9 +177,11 @@ func TestVersions(t *testing.T) {
 // While the catalog cannot be read what was known stays, and clusters are counted.
 func TestVersionsAreRemembered(t *testing.T) {
 	catalog := inUse()
-	catalog.Status = plan.Next(plan.Input{Now: now, Catalog: catalog, Digest: "sha256:1", InUse: ladder(t, line, nil), Users: user("a=1.0.0")}).Status
+	catalog.Status = plan.Next(plan.Input{Now: now, Catalog: catalog, Digest: "sha256:1", InUse: ladder(t, line, nil),
+		Users: user("a=1.0.0")}).Status
 	got := plan.Next(plan.Input{
-		Now: now, Catalog: catalog, Failure: &plan.Failure{Reason: v1alpha1.ReasonCatalogUnreachable}, Users: user("a=1.1.0", "b=1.1.0"),
+		Now: now, Catalog: catalog, Failure: &plan.Failure{Reason: v1alpha1.ReasonCatalogUnreachable},
+		Users: user("a=1.1.0", "b=1.1.0"),
 	})
 	counts := map[string]int32{}
 	for _, v := range got.Status.Packages[0].Versions {
@@ -191,8 +203,10 @@ func TestBlockedVersions(t *testing.T) {
 	expired.Expires = "2026-11-21"
 	tomorrow := block("1.1.0")
 	tomorrow.Expires = "2026-11-22"
-	inPlace := map[string]catalogs.Rollback{"1.2.0": {From: "echo.v1.1.0", Class: catalogs.RollbackInPlace, Reason: "no stored object changes"}}
-	oneWay := map[string]catalogs.Rollback{"1.2.0": {From: "echo.v1.1.0", Class: catalogs.RollbackOneWay, Reason: "a stored version was removed"}}
+	inPlace := map[string]catalogs.Rollback{"1.2.0": {From: "echo.v1.1.0", Class: catalogs.RollbackInPlace,
+		Reason: "no stored object changes"}}
+	oneWay := map[string]catalogs.Rollback{"1.2.0": {From: "echo.v1.1.0", Class: catalogs.RollbackOneWay,
+		Reason: "a stored version was removed"}}
 	tests := map[string]struct {
 		blocks    []v1alpha1.VersionBlock
 		rollbacks map[string]catalogs.Rollback
@@ -213,12 +227,14 @@ func TestBlockedVersions(t *testing.T) {
 		},
 		"the head, with a way back": {
 			blocks: []v1alpha1.VersionBlock{block("1.2.0")}, rollbacks: inPlace, users: user("a=1.2.0"),
-			want:      []string{"echo 1.2.0 Spec 1 [a] nothing newer is good: wait for a newer version, or go back to echo.v1.1.0 (in-place): no stored object changes"},
+			want: []string{"echo 1.2.0 Spec 1 [a] nothing newer is good: wait for a newer version, or go back " +
+				"to echo.v1.1.0 (in-place): no stored object changes"},
 			condition: "1 cluster runs echo 1.2.0, which is blocked (it loses data): a; nothing newer is good",
 		},
 		"the head, without a way back": {
 			blocks: []v1alpha1.VersionBlock{block("1.2.0")}, rollbacks: oneWay, users: user("a=1.2.0"),
-			want:      []string{"echo 1.2.0 Spec 1 [a] nothing newer is good: wait for a newer version, there is no way back: a stored version was removed"},
+			want: []string{"echo 1.2.0 Spec 1 [a] nothing newer is good: wait for a newer version, there is no " +
+				"way back: a stored version was removed"},
 			condition: "1 cluster runs",
 		},
 		"the block says where to go": {
@@ -247,7 +263,8 @@ func TestBlockedVersions(t *testing.T) {
 		},
 		"the most used first": {
 			blocks: []v1alpha1.VersionBlock{block("1.0.0"), block("1.1.0")}, users: user("a=1.1.0"),
-			want: []string{"echo 1.1.0 Spec 1 [a] go on to 1.2.0", "echo 1.0.0 Spec 0 [] go on to 1.2.0"}, condition: "1 cluster runs echo 1.1.0",
+			want:      []string{"echo 1.1.0 Spec 1 [a] go on to 1.2.0", "echo 1.0.0 Spec 0 [] go on to 1.2.0"},
+			condition: "1 cluster runs echo 1.1.0",
 		},
 	}
 	for name, test := range tests {
@@ -258,14 +275,16 @@ func TestBlockedVersions(t *testing.T) {
 				t.Fatal(err)
 			}
 			packages["echo"] = p
-			got := plan.Next(plan.Input{Now: now, Catalog: inUse(test.blocks...), Digest: "sha256:1", InUse: packages, Users: test.users})
+			got := plan.Next(plan.Input{Now: now, Catalog: inUse(test.blocks...), Digest: "sha256:1", InUse: packages,
+				Users: test.users})
 			var told []string
 			for _, b := range got.Status.BlockedVersions {
 				origin := string(b.Origin)
 				if b.Expired {
 					origin += " expired"
 				}
-				told = append(told, fmt.Sprintf("%s %s %s %d %v %s", b.Package, b.Version, origin, b.Clusters, b.ClusterNames, b.Proposal))
+				told = append(told, fmt.Sprintf("%s %s %s %d %v %s", b.Package, b.Version, origin, b.Clusters,
+					b.ClusterNames, b.Proposal))
 			}
 			if diff := cmp.Diff(test.want, told); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
@@ -283,11 +302,13 @@ func TestBlockedVersions(t *testing.T) {
 
 // A block is told once, not with every look.
 func TestBlocksAreToldOnce(t *testing.T) {
-	in := plan.Input{Now: now, Catalog: inUse(block("1.1.0")), Digest: "sha256:1", InUse: ladder(t, line, nil), Users: user("a=1.0.0")}
+	in := plan.Input{Now: now, Catalog: inUse(block("1.1.0")), Digest: "sha256:1", InUse: ladder(t, line, nil),
+		Users: user("a=1.0.0")}
 	for i, step := range []struct {
 		users []plan.User
 		want  int
-	}{{user("a=1.0.0"), 0}, {user("a=1.1.0"), 1}, {user("a=1.1.0", "b=1.1.0"), 0}, {user("a=1.2.0"), 0}, {user("a=1.1.0"), 1}} {
+	}{{user("a=1.0.0"), 0}, {user("a=1.1.0"), 1}, {user("a=1.1.0", "b=1.1.0"), 0}, {user("a=1.2.0"), 0},
+		{user("a=1.1.0"), 1}} {
 		in.Users = step.users
 		got := plan.Next(in)
 		if len(got.Events) != step.want {
@@ -301,8 +322,10 @@ func TestBlocksAreToldOnce(t *testing.T) {
 // it is most wanted then.
 func TestTheWayBackIsRemembered(t *testing.T) {
 	catalog := inUse()
-	before := ladder(t, line, map[string]catalogs.Rollback{"1.2.0": {From: "echo.v1.1.0", Class: catalogs.RollbackNeedsBackup, Reason: "a field is new"}})
-	catalog.Status = plan.Next(plan.Input{Now: now, Catalog: catalog, Digest: "sha256:1", InUse: before, Users: user("a=1.2.0")}).Status
+	before := ladder(t, line, map[string]catalogs.Rollback{"1.2.0": {From: "echo.v1.1.0",
+		Class: catalogs.RollbackNeedsBackup, Reason: "a field is new"}})
+	catalog.Status = plan.Next(plan.Input{Now: now, Catalog: catalog, Digest: "sha256:1", InUse: before,
+		Users: user("a=1.2.0")}).Status
 	after := ladder(t, line, nil)
 	var err error
 	if after["echo"], err = after["echo"].WithBlocked(catalogs.Block{Version: "1.2.0", Reason: "bad"}); err != nil {
@@ -316,12 +339,14 @@ func TestTheWayBackIsRemembered(t *testing.T) {
 		got := plan.Next(in)
 		want := v1alpha1.CatalogVersion{
 			Bundle: "echo.v1.2.0", Version: "1.2.0", Clusters: 1, Blocked: "bad",
-			Rollbacks: []v1alpha1.CatalogRollback{{From: "echo.v1.1.0", Class: "needs-backup", Reason: "a field is new"}},
+			Rollbacks: []v1alpha1.CatalogRollback{{From: "echo.v1.1.0", Class: "needs-backup",
+				Reason: "a field is new"}},
 		}
 		if diff := cmp.Diff(want, got.Status.Packages[0].Versions[0]); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
-		if p := got.Status.BlockedVersions[0].Proposal; !strings.Contains(p, "or go back to echo.v1.1.0 (needs-backup): a field is new") {
+		if p := got.Status.BlockedVersions[0].Proposal; !strings.Contains(p,
+			"or go back to echo.v1.1.0 (needs-backup): a field is new") {
 			t.Errorf("proposal %q", p)
 		}
 		in.Catalog.Status, in.Digest, in.Summary, in.InUse = got.Status, "sha256:2", nil, after
@@ -357,19 +382,22 @@ func TestVersionsStayWithinTheAPI(t *testing.T) {
 		running = append(running, fmt.Sprintf("c%02d=1.5.0", i))
 	}
 	got := plan.Next(plan.Input{
-		Now: now, Catalog: inUse(block("1.5.0")), Digest: "sha256:1", InUse: ladder(t, notation.String(), nil), Users: user(running...),
+		Now: now, Catalog: inUse(block("1.5.0")), Digest: "sha256:1", InUse: ladder(t, notation.String(), nil),
+		Users: user(running...),
 	})
 	p := got.Status.Packages[0]
 	if len(p.Versions) != plan.MaxVersions || p.OmittedVersions != 200 {
 		t.Errorf("%d versions, %d omitted", len(p.Versions), p.OmittedVersions)
 	}
-	if first, last := p.Versions[0], p.Versions[plan.MaxVersions-1]; first.Version != "1.299.0" || last.Version != "1.5.0" || last.Clusters != 30 {
+	if first, last := p.Versions[0], p.Versions[plan.MaxVersions-1]; first.Version != "1.299.0" ||
+		last.Version != "1.5.0" || last.Clusters != 30 {
 		t.Errorf("from %+v to %+v", first, last)
 	}
 	if b := got.Status.BlockedVersions[0]; len(b.ClusterNames) != 20 || b.Clusters != 30 {
 		t.Errorf("%d names of %d clusters", len(b.ClusterNames), b.Clusters)
 	}
-	if m := conditions.Get(got.Status.Conditions, v1alpha1.ConditionBlockedVersionInUse).Message; !strings.Contains(m, "30 clusters run echo 1.5.0, which is blocked (it loses data), among them c00, c01, c02; go on to 1.299.0") {
+	if m := conditions.Get(got.Status.Conditions, v1alpha1.ConditionBlockedVersionInUse).Message; !strings.Contains(m,
+		"30 clusters run echo 1.5.0, which is blocked (it loses data), among them c00, c01, c02; go on to 1.299.0") {
 		t.Error(m)
 	}
 }

@@ -9,8 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/apis/conditions"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/rollouts/removal"
 )
 
@@ -57,18 +57,21 @@ func summarize(in Input) conditions.Summary {
 	switch in.Namespace {
 	case NamespaceForeign:
 		return stalled(v1alpha1.ReasonNamespaceConflict, fmt.Sprintf(
-			"namespace %s exists on the hub and was not made for this cluster (label %s=%s is missing): delete that namespace, or give the cluster another name",
+			"namespace %s exists on the hub and was not made for this cluster (label %s=%s is missing): delete that "+
+				"namespace, or give the cluster another name",
 			namespace, v1alpha1.LabelCluster, in.Cluster.Name))
 	case NamespaceTerminating:
 		return waiting(v1alpha1.ReasonNamespaceTerminating, fmt.Sprintf(
-			"namespace %s is being deleted; it is made anew once it is gone, and the agent then needs a new token", namespace))
+			"namespace %s is being deleted; it is made anew once it is gone, and the agent then needs a new token",
+			namespace))
 	case NamespaceAbsent:
 		return waiting(v1alpha1.ReasonProgressing, fmt.Sprintf("namespace %s is being made", namespace))
 	case NamespaceOurs:
 	}
 	switch {
 	case !in.AccessInSync:
-		return waiting(v1alpha1.ReasonProgressing, fmt.Sprintf("the agent's access in namespace %s is being made", namespace))
+		return waiting(v1alpha1.ReasonProgressing,
+			fmt.Sprintf("the agent's access in namespace %s is being made", namespace))
 	case !in.TokenIssued:
 		return waiting(v1alpha1.ReasonWaiting, fmt.Sprintf(
 			"Secret %s/%s has no token yet: the hub's controller manager issues it", namespace, TokenSecret))

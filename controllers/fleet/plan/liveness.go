@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/apis/conditions"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
 // Online tells whether the last renewal that the hub saw still holds.
@@ -24,7 +24,8 @@ func judgeLiveness(in Input, status *v1alpha1.FleetClusterStatus) time.Duration 
 	}
 	if !in.Lease.Found {
 		set(v1alpha1.ConditionOnline, false, v1alpha1.ReasonNeverJoined, neverJoined(in.Cluster.Name))
-		set(v1alpha1.ConditionOLMAvailable, false, v1alpha1.ReasonNeverJoined, "the agent looks for OLM once it has joined")
+		set(v1alpha1.ConditionOLMAvailable, false, v1alpha1.ReasonNeverJoined,
+			"the agent looks for OLM once it has joined")
 		return 0
 	}
 	if in.Lease.Versions.OLM == "" {
@@ -40,7 +41,8 @@ func judgeLiveness(in Input, status *v1alpha1.FleetClusterStatus) time.Duration 
 	return 0
 }
 
-const olmMissing = "the cluster does not serve OLM's API (operators.coreos.com): install OLM there; the agent notices by itself"
+const olmMissing = "the cluster does not serve OLM's API (operators.coreos.com): install OLM there; the agent " +
+	"notices by itself"
 
 func neverJoined(cluster string) string {
 	return fmt.Sprintf("no agent has reported yet: install it with `bellwether fleet join %s`", cluster)
@@ -48,8 +50,10 @@ func neverJoined(cluster string) string {
 
 func leaseExpired(l Lease) string {
 	if l.SeenAt.IsZero() {
-		return "the agent has not renewed its Lease since the hub started: look at the agent on the cluster and at its way to the hub"
+		return "the agent has not renewed its Lease since the hub started: look at the agent on the cluster and at " +
+			"its way to the hub"
 	}
-	return fmt.Sprintf("the agent has not renewed its Lease since %s: look at the agent on the cluster and at its way to the hub",
+	return fmt.Sprintf("the agent has not renewed its Lease since %s: look at the agent on the cluster and at its "+
+		"way to the hub",
 		l.SeenAt.UTC().Format(time.RFC3339))
 }

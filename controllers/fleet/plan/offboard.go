@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/apis/conditions"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/rollouts/removal"
 )
 
@@ -55,13 +55,15 @@ func summarizeLeaving(in Input, blocked bool) conditions.Summary {
 	switch {
 	case blocked:
 		return stalled(v1alpha1.ReasonAgentOffline, fmt.Sprintf(
-			"the agent is offline, so %s cannot be uninstalled: bring the agent back, or set spec.offboarding to Orphan to leave the operators as they are",
+			"the agent is offline, so %s cannot be uninstalled: bring the agent back, or set spec.offboarding to "+
+				"Orphan to leave the operators as they are",
 			names(in.Operators)))
 	case len(in.Operators) > 0:
 		return waiting(v1alpha1.ReasonDeleting, fmt.Sprintf("waits for the agent to let go of %s (offboarding: %s)",
 			names(in.Operators), policyText(in.Cluster.Spec.Offboarding)))
 	default:
-		return waiting(v1alpha1.ReasonDeleting, fmt.Sprintf("namespace %s is being deleted", v1alpha1.ClusterNamespace(in.Cluster.Name)))
+		return waiting(v1alpha1.ReasonDeleting, fmt.Sprintf("namespace %s is being deleted",
+			v1alpha1.ClusterNamespace(in.Cluster.Name)))
 	}
 }
 

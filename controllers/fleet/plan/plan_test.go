@@ -10,9 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/fleet/plan"
-	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/rollouts/removal"
 )
 
@@ -30,14 +30,16 @@ func healthy() plan.Input {
 			Versions: v1alpha1.ClusterVersions{Agent: "1", Kubernetes: "v1.37.0", OLM: "0.46.0"},
 		},
 		Operators: []plan.Operator{{
-			Install: removal.Install{Namespace: "bellwether-prod", Name: "team.echo", Cluster: "prod", Policy: v1alpha1.RemovalOrphan, Held: true},
-			Ready:   true,
+			Install: removal.Install{Namespace: "bellwether-prod", Name: "team.echo", Cluster: "prod",
+				Policy: v1alpha1.RemovalOrphan, Held: true},
+			Ready: true,
 		}},
 	}
 }
 
 func TestNext(t *testing.T) {
-	const online, olm, ready, stalledType = v1alpha1.ConditionOnline, v1alpha1.ConditionOLMAvailable, v1alpha1.ConditionReady, v1alpha1.ConditionStalled
+	const online, olm, ready, stalledType = v1alpha1.ConditionOnline, v1alpha1.ConditionOLMAvailable,
+		v1alpha1.ConditionReady, v1alpha1.ConditionStalled
 	tests := map[string]struct {
 		change   func(*plan.Input)
 		actions  []plan.Action
@@ -93,15 +95,17 @@ func TestNext(t *testing.T) {
 			reasons: map[string]string{ready: "AgentOffline", online: "LeaseExpired"},
 		},
 		"OLM missing": {
-			change:  func(in *plan.Input) { in.Lease.Versions.OLM = "" },
-			reasons: map[string]string{ready: "OLMMissing", online: "+LeaseFresh", olm: "OLMMissing", stalledType: "+OLMMissing"},
+			change: func(in *plan.Input) { in.Lease.Versions.OLM = "" },
+			reasons: map[string]string{ready: "OLMMissing", online: "+LeaseFresh", olm: "OLMMissing",
+				stalledType: "+OLMMissing"},
 			recheck: 30 * time.Second,
 		},
 		"leaving, online": {
-			change:   leaving(v1alpha1.RemovalUninstall),
-			removals: []removal.Step{{Namespace: "bellwether-prod", Name: "team.echo", SetPolicy: v1alpha1.RemovalUninstall, Delete: true}},
-			reasons:  map[string]string{ready: "Deleting"},
-			recheck:  30 * time.Second,
+			change: leaving(v1alpha1.RemovalUninstall),
+			removals: []removal.Step{{Namespace: "bellwether-prod", Name: "team.echo",
+				SetPolicy: v1alpha1.RemovalUninstall, Delete: true}},
+			reasons: map[string]string{ready: "Deleting"},
+			recheck: 30 * time.Second,
 		},
 		"leaving, offline, Orphan": {
 			change:   offline(leaving(v1alpha1.RemovalOrphan)),
@@ -197,7 +201,8 @@ func describe(all []metav1.Condition, conditionType string) string {
 // is gone, or from handing out a token that is not there.
 func TestStatusNamesOnlyWhatIsThere(t *testing.T) {
 	for state, want := range map[plan.NamespaceState]string{
-		plan.NamespaceOurs: "bellwether-prod", plan.NamespaceAbsent: "", plan.NamespaceForeign: "", plan.NamespaceTerminating: "",
+		plan.NamespaceOurs: "bellwether-prod", plan.NamespaceAbsent: "", plan.NamespaceForeign: "",
+		plan.NamespaceTerminating: "",
 	} {
 		in := healthy()
 		in.Cluster.Status.Namespace, in.Namespace = "bellwether-prod", state

@@ -87,9 +87,12 @@ func (d *Decision) planApproved(in Input) *finding {
 	}
 	release := in.Install.Spec.Admission.Release
 	if others := in.foreign(*p); len(others) > 0 && !p.Approved {
-		return &finding{stalled: true, reason: v1alpha1.ReasonUnadmittedPlan, recheck: recheckProblem, message: fmt.Sprintf(
-			"InstallPlan %s/%s also holds %s, which no rollout admitted; it is not approved. Remove the Subscription that asks for it, or give that operator a namespace of its own.",
-			release.TargetNamespace(), p.Name, strings.Join(others, ", "))}
+		return &finding{stalled: true, reason: v1alpha1.ReasonUnadmittedPlan, recheck: recheckProblem,
+			message: fmt.Sprintf(
+				"InstallPlan %s/%s also holds %s, which no rollout admitted; it is not approved. Remove the "+
+					"Subscription "+
+					"that asks for it, or give that operator a namespace of its own.",
+				release.TargetNamespace(), p.Name, strings.Join(others, ", "))}
 	}
 	switch operatorsv1alpha1.InstallPlanPhase(p.Phase) {
 	case operatorsv1alpha1.InstallPlanPhaseFailed:
@@ -101,7 +104,8 @@ func (d *Decision) planApproved(in Input) *finding {
 	}
 	message := fmt.Sprintf("InstallPlan %s is %s.", p.Name, phaseName(p.Phase))
 	if p.Message != "" {
-		message = fmt.Sprintf("InstallPlan %s is %s: %s.", p.Name, phaseName(p.Phase), strings.TrimSuffix(p.Message, "."))
+		message = fmt.Sprintf("InstallPlan %s is %s: %s.", p.Name, phaseName(p.Phase),
+			strings.TrimSuffix(p.Message, "."))
 	}
 	return &finding{reason: v1alpha1.ReasonProgressing, message: message, recheck: recheckProblem}
 }
@@ -125,6 +129,8 @@ func (d *Decision) planFailed(in Input, p InstallPlan) *finding {
 		d.do(Retry, KindInstallPlan, p.Name)
 		due = recheckSoon
 	}
-	return &finding{stalled: true, reason: v1alpha1.ReasonPlanFailed, recheck: min(due, recheckSteady), message: fmt.Sprintf(
-		"InstallPlan %s failed %s. Put that right, or admit another version. It is tried again %s after it failed.", p.Name, strings.TrimSuffix(p.Failure, "."), wait.Round(time.Second))}
+	return &finding{stalled: true, reason: v1alpha1.ReasonPlanFailed, recheck: min(due, recheckSteady),
+		message: fmt.Sprintf(
+			"InstallPlan %s failed %s. Put that right, or admit another version. It is tried again %s after it failed.",
+			p.Name, strings.TrimSuffix(p.Failure, "."), wait.Round(time.Second))}
 }

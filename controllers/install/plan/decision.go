@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/apis/conditions"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
 // decision starts from the status as it was and what is plain to see.

@@ -15,7 +15,8 @@ import (
 func (d *Decision) installed(in Input) *finding {
 	csv, ok := in.Cluster.Installed()
 	if !ok {
-		return &finding{reason: v1alpha1.ReasonProgressing, message: "Waiting for OLM to create the ClusterServiceVersion.", recheck: recheckProblem}
+		return &finding{reason: v1alpha1.ReasonProgressing,
+			message: "Waiting for OLM to create the ClusterServiceVersion.", recheck: recheckProblem}
 	}
 	state := fmt.Sprintf("%s is %s", csv.Name, phaseName(csv.Phase))
 	if csv.Reason != "" {
@@ -23,17 +24,22 @@ func (d *Decision) installed(in Input) *finding {
 	}
 	switch {
 	case len(csv.Missing) > 0 && csv.Phase == string(operatorsv1alpha1.CSVPhasePending):
-		return &finding{stalled: in.Now.Sub(csv.Since) >= requirementsGrace, reason: v1alpha1.ReasonRequirementsNotMet, recheck: recheckProblem, message: fmt.Sprintf(
-			"%s waits for what the cluster does not have: %s. Install it, or admit a version that does not need it.", csv.Name, strings.Join(csv.Missing, "; "))}
+		return &finding{stalled: in.Now.Sub(csv.Since) >= requirementsGrace, reason: v1alpha1.ReasonRequirementsNotMet,
+			recheck: recheckProblem, message: fmt.Sprintf(
+				"%s waits for what the cluster does not have: %s. Install it, or admit a version that does not need it.",
+				csv.Name, strings.Join(csv.Missing, "; "))}
 	case csv.Reason == string(operatorsv1alpha1.CSVReasonOperatorConditionNotUpgradeable):
 		return &finding{stalled: true, reason: v1alpha1.ReasonNotUpgradeable, recheck: recheckProblem,
 			message: notUpgradeable(in.Install.Spec.Admission.Release.TargetNamespace(), csv)}
 	case csv.Phase == string(operatorsv1alpha1.CSVPhaseFailed):
-		return &finding{stalled: in.Now.Sub(csv.Since) >= csvFailedGrace, reason: v1alpha1.ReasonCSVFailed, message: state + ".", recheck: recheckProblem}
+		return &finding{stalled: in.Now.Sub(csv.Since) >= csvFailedGrace, reason: v1alpha1.ReasonCSVFailed,
+			message: state + ".", recheck: recheckProblem}
 	case csv.Phase != string(operatorsv1alpha1.CSVPhaseSucceeded):
 		return &finding{reason: v1alpha1.ReasonProgressing, message: state + ".", recheck: recheckProblem}
 	case csv.Name != in.Install.Spec.Admission.Release.Bundle:
-		return &finding{reason: v1alpha1.ReasonProgressing, message: fmt.Sprintf("%s is installed; %d more to %s.", csv.Name, len(in.Offer.Path), in.Install.Spec.Admission.Release.Bundle), recheck: recheckSoon}
+		return &finding{reason: v1alpha1.ReasonProgressing,
+			message: fmt.Sprintf("%s is installed; %d more to %s.", csv.Name, len(in.Offer.Path),
+				in.Install.Spec.Admission.Release.Bundle), recheck: recheckSoon}
 	}
 	return nil
 }
@@ -45,6 +51,7 @@ func notUpgradeable(namespace string, csv CSV) string {
 	for _, prefix := range []string{"operator is not upgradeable: ", "the operator is not upgradeable: "} {
 		objection = strings.TrimPrefix(objection, prefix)
 	}
-	return fmt.Sprintf("%s holds the upgrade to %s back: %s. It goes on when the operator sets Upgradeable in OperatorCondition %s/%s; spec.overrides there overrules it.",
+	return fmt.Sprintf("%s holds the upgrade to %s back: %s. It goes on when the operator sets Upgradeable in "+
+		"OperatorCondition %s/%s; spec.overrides there overrules it.",
 		csv.Replaces, csv.Name, strings.TrimSuffix(objection, "."), namespace, csv.Replaces)
 }

@@ -10,8 +10,8 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/apis/conditions"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
 // Next decides one pass. An admitted install goes through four stages, each
@@ -31,7 +31,8 @@ func Next(in Input) Decision {
 	case !in.Install.DeletionTimestamp.IsZero():
 		d.remove(in)
 	case in.Install.Spec.Admission == nil:
-		d.summarize(finding{reason: v1alpha1.ReasonNotAdmitted, message: "Waiting for a rollout to admit this cluster."})
+		d.summarize(finding{reason: v1alpha1.ReasonNotAdmitted,
+			message: "Waiting for a rollout to admit this cluster."})
 	case in.Install.Spec.Admission.Revision < in.Install.Status.ObservedRevision:
 		d.summarize(staleAdmission(in))
 	default:
@@ -65,8 +66,9 @@ func stages() []stage {
 		passed: "OLM is connected to the catalog view.",
 	}, {
 		condition: v1alpha1.ConditionResolved,
-		checks:    []func(*Decision, Input) *finding{(*Decision).subscription, (*Decision).orphans, (*Decision).lostCSV, (*Decision).abandon, (*Decision).resolved, (*Decision).blocked},
-		passed:    "OLM resolved the Subscription to what was admitted.",
+		checks: []func(*Decision, Input) *finding{(*Decision).subscription, (*Decision).orphans, (*Decision).lostCSV,
+			(*Decision).abandon, (*Decision).resolved, (*Decision).blocked},
+		passed: "OLM resolved the Subscription to what was admitted.",
 	}, {
 		condition: v1alpha1.ConditionPlanApproved,
 		checks:    []func(*Decision, Input) *finding{(*Decision).planApproved},
@@ -138,7 +140,8 @@ func (d *Decision) conclude(in Input, f *finding, atTarget bool) {
 	case !atTarget:
 		d.summarize(*f)
 	case unavailable(in.Cluster.Deployments) != "":
-		d.summarize(finding{reason: v1alpha1.ReasonWaiting, message: unavailable(in.Cluster.Deployments), recheck: recheckProblem})
+		d.summarize(finding{reason: v1alpha1.ReasonWaiting, message: unavailable(in.Cluster.Deployments),
+			recheck: recheckProblem})
 	default:
 		message := fmt.Sprintf("%s runs.", admission.Release.Bundle)
 		if f != nil {
@@ -167,9 +170,12 @@ func runsTarget(in Input) bool {
 // its target yet.
 func unfinished(in Input) *finding {
 	if !configured(in.Cluster.Deployments) {
-		return &finding{reason: v1alpha1.ReasonProgressing, message: "Waiting for OLM to give the install settings to the operator's Deployments.", recheck: recheckProblem}
+		return &finding{reason: v1alpha1.ReasonProgressing,
+			message: "Waiting for OLM to give the install settings to the operator's Deployments.",
+			recheck: recheckProblem}
 	}
-	return &finding{reason: v1alpha1.ReasonProgressing, message: "On the way to " + in.Install.Spec.Admission.Release.Bundle + ".", recheck: recheckSoon}
+	return &finding{reason: v1alpha1.ReasonProgressing, message: "On the way to " +
+		in.Install.Spec.Admission.Release.Bundle + ".", recheck: recheckSoon}
 }
 
 func configured(deployments []Deployment) bool {
@@ -192,6 +198,7 @@ func unavailable(deployments []Deployment) string {
 
 func staleAdmission(in Input) finding {
 	return finding{stalled: true, reason: v1alpha1.ReasonStaleAdmission, message: fmt.Sprintf(
-		"The admission stamp has revision %d, but revision %d was already acted on. It is ignored; a newer rollout replaces it.",
+		"The admission stamp has revision %d, but revision %d was already acted on. It is ignored; a newer rollout "+
+			"replaces it.",
 		in.Install.Spec.Admission.Revision, in.Install.Status.ObservedRevision)}
 }

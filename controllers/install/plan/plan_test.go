@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/apis/conditions"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -29,9 +29,11 @@ func fresh() Input {
 	return Input{
 		Now: now,
 		Install: &v1alpha1.OperatorInstall{
-			ObjectMeta: metav1.ObjectMeta{Name: "fleet.echo", Generation: 3, Finalizers: []string{v1alpha1.FinalizerAgent}},
+			ObjectMeta: metav1.ObjectMeta{Name: "fleet.echo", Generation: 3,
+				Finalizers: []string{v1alpha1.FinalizerAgent}},
 			Spec: v1alpha1.OperatorInstallSpec{Admission: &v1alpha1.Admission{
-				Rollout: "echo-1", Revision: 1, Hash: "hash-1", Release: release, AdmittedAt: metav1.NewTime(now.Add(-time.Minute)),
+				Rollout: "echo-1", Revision: 1, Hash: "hash-1", Release: release,
+				AdmittedAt: metav1.NewTime(now.Add(-time.Minute)),
 			}},
 		},
 		Offer: Offer{
@@ -57,7 +59,8 @@ func served() Input {
 func planned(phase string, csvs ...string) Input {
 	in := served()
 	in.Cluster.Subscriptions[0].CurrentCSV = v1
-	in.Cluster.InstallPlans = []InstallPlan{{Name: "install-1", Phase: phase, CSVs: csvs, Created: now.Add(-10 * time.Second)}}
+	in.Cluster.InstallPlans = []InstallPlan{{Name: "install-1", Phase: phase, CSVs: csvs,
+		Created: now.Add(-10 * time.Second)}}
 	return in
 }
 
@@ -66,7 +69,8 @@ func running(phase string) Input {
 	in := planned("Complete", v1)
 	in.Cluster.InstallPlans[0].Approved = true
 	in.Cluster.Subscriptions[0].InstalledCSV = v1
-	in.Cluster.CSVs = []CSV{{Name: v1, Version: "1.0.0", Phase: phase, Created: now.Add(-time.Minute), Since: now.Add(-10 * time.Second), Ours: true}}
+	in.Cluster.CSVs = []CSV{{Name: v1, Version: "1.0.0", Phase: phase, Created: now.Add(-time.Minute),
+		Since: now.Add(-10 * time.Second), Ours: true}}
 	in.Cluster.Deployments = []Deployment{{Name: "echo", Configured: true}}
 	in.Offer.Path, in.Offer.Next = nil, ""
 	return in
@@ -83,7 +87,8 @@ func upgrading() Input {
 
 // servedSince is the status after the view was connected to.
 func servedSince(since time.Time) []metav1.Condition {
-	return []metav1.Condition{{Type: v1alpha1.ConditionCatalogServed, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(since)}}
+	return []metav1.Condition{{Type: v1alpha1.ConditionCatalogServed, Status: metav1.ConditionTrue,
+		LastTransitionTime: metav1.NewTime(since)}}
 }
 
 func with(in Input, change func(*Input)) Input {
@@ -141,7 +146,8 @@ func TestNext(t *testing.T) {
 		},
 		"the finalizer comes first": {
 			with(fresh(), func(in *Input) { in.Install.Finalizers = nil }),
-			want{Actions: []Action{{Verb: Hold}, {Verb: Serve}}, Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionCatalogServed},
+			want{Actions: []Action{{Verb: Hold}, {Verb: Serve}}, Reason: v1alpha1.ReasonProgressing,
+				Failing: v1alpha1.ConditionCatalogServed},
 		},
 		"no OLM": {
 			with(fresh(), func(in *Input) { in.Cluster.OLM = false }),
@@ -157,20 +163,24 @@ func TestNext(t *testing.T) {
 		},
 		"blocked, and nothing is installed: what was served is hidden": {
 			with(served(), func(in *Input) { in.Offer = Offer{Blocked: "it loses data"} }),
-			want{Actions: []Action{{Verb: Unserve}}, Reason: v1alpha1.ReasonVersionBlocked, Stalled: true, Failing: v1alpha1.ConditionCatalogServed},
+			want{Actions: []Action{{Verb: Unserve}}, Reason: v1alpha1.ReasonVersionBlocked, Stalled: true,
+				Failing: v1alpha1.ConditionCatalogServed},
 		},
 		"blocked before the upgrade began: the view without it is served": {
 			with(upgrading(), func(in *Input) {
 				in.Offer.Blocked, in.Offer.Path, in.Offer.Next, in.Offer.ViewHash = "it loses data", nil, "", "view-2"
 			}),
-			want{Actions: []Action{{Verb: Serve}}, Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionCatalogServed},
+			want{Actions: []Action{{Verb: Serve}}, Reason: v1alpha1.ReasonProgressing,
+				Failing: v1alpha1.ConditionCatalogServed},
 		},
 		"blocked before the upgrade began: its plan is not approved but deleted": {
 			with(upgrading(), func(in *Input) {
 				in.Offer.Blocked, in.Offer.Path, in.Offer.Next, in.Offer.Admitted = "it loses data", nil, "", nil
-				in.Cluster.InstallPlans = append(in.Cluster.InstallPlans, InstallPlan{Name: "install-2", Phase: "RequiresApproval", CSVs: []string{v2}, Created: now})
+				in.Cluster.InstallPlans = append(in.Cluster.InstallPlans,
+					InstallPlan{Name: "install-2", Phase: "RequiresApproval", CSVs: []string{v2}, Created: now})
 			}),
-			want{Actions: []Action{{Delete, KindInstallPlan, "install-2"}}, Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionResolved},
+			want{Actions: []Action{{Delete, KindInstallPlan, "install-2"}}, Reason: v1alpha1.ReasonProgressing,
+				Failing: v1alpha1.ConditionResolved},
 		},
 		"blocked before the upgrade began": {
 			with(upgrading(), func(in *Input) {
@@ -188,11 +198,13 @@ func TestNext(t *testing.T) {
 		},
 		"the view is served before anything names its address": {
 			fresh(),
-			want{Actions: []Action{{Verb: Serve}}, Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionCatalogServed},
+			want{Actions: []Action{{Verb: Serve}}, Reason: v1alpha1.ReasonProgressing,
+				Failing: v1alpha1.ConditionCatalogServed},
 		},
 		"everything is created (fact 1)": {
 			with(fresh(), func(in *Input) { in.View.Hash = "view-1" }),
-			want{Actions: apply(KindNamespace, KindOperatorGroup, KindCatalogSource), Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionCatalogServed},
+			want{Actions: apply(KindNamespace, KindOperatorGroup, KindCatalogSource),
+				Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionCatalogServed},
 		},
 		"a namespace on its way out is waited for": {
 			with(served(), func(in *Input) { in.Cluster.Namespace.Terminating = true }),
@@ -202,7 +214,8 @@ func TestNext(t *testing.T) {
 			with(running("Succeeded"), func(in *Input) {
 				in.Cluster.Namespace.InSync, in.Cluster.OperatorGroups[0].InSync = false, false
 			}),
-			want{Actions: []Action{{Apply, KindNamespace, "echo"}, {Apply, KindOperatorGroup, "bellwether"}}, Reason: v1alpha1.ReasonSucceeded},
+			want{Actions: []Action{{Apply, KindNamespace, "echo"}, {Apply, KindOperatorGroup, "bellwether"}},
+				Reason: v1alpha1.ReasonSucceeded},
 		},
 		"a foreign namespace is left as it is": {
 			with(served(), func(in *Input) { in.Cluster.Namespace = Namespace{Exists: true} }),
@@ -241,7 +254,8 @@ func TestNext(t *testing.T) {
 		},
 		"a foreign Subscription for the package": {
 			with(served(), func(in *Input) {
-				in.Cluster.Subscriptions = append(in.Cluster.Subscriptions, Subscription{Name: "theirs", Package: "echo"})
+				in.Cluster.Subscriptions = append(in.Cluster.Subscriptions,
+					Subscription{Name: "theirs", Package: "echo"})
 			}),
 			want{Reason: v1alpha1.ReasonSubscriptionConflict, Stalled: true, Failing: v1alpha1.ConditionResolved},
 		},
@@ -258,11 +272,13 @@ func TestNext(t *testing.T) {
 		},
 		"OLM waits for a plan that was deleted": {
 			with(served(), func(in *Input) { in.Cluster.Subscriptions[0].Awaits = "install-0" }),
-			want{Actions: []Action{{Reset, KindSubscription, "echo"}}, Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionResolved},
+			want{Actions: []Action{{Reset, KindSubscription, "echo"}}, Reason: v1alpha1.ReasonProgressing,
+				Failing: v1alpha1.ConditionResolved},
 		},
 		"OLM takes for planned what has no plan": {
 			with(served(), func(in *Input) { in.Cluster.Subscriptions[0].CurrentCSV = v1 }),
-			want{Actions: []Action{{Reset, KindSubscription, "echo"}}, Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionResolved},
+			want{Actions: []Action{{Reset, KindSubscription, "echo"}}, Reason: v1alpha1.ReasonProgressing,
+				Failing: v1alpha1.ConditionResolved},
 		},
 		"OLM waits for a plan that is Complete": {
 			with(running("Succeeded"), func(in *Input) {
@@ -305,11 +321,13 @@ func TestNext(t *testing.T) {
 				in.Cluster.CSVs, in.Cluster.Subscriptions[0].CurrentCSV = nil, v1
 				in.Offer.Path, in.Offer.Next = []string{v1}, v1
 			}),
-			want{Actions: []Action{{Delete, KindSubscription, "echo"}}, Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionResolved},
+			want{Actions: []Action{{Delete, KindSubscription, "echo"}}, Reason: v1alpha1.ReasonProgressing,
+				Failing: v1alpha1.ConditionResolved},
 		},
 		"an operator that was there before is taken up": {
 			with(served(), func(in *Input) { in.Cluster.CSVs = []CSV{{Name: v1, Phase: "Succeeded"}} }),
-			want{Actions: []Action{{Adopt, KindCSV, v1}}, Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionResolved},
+			want{Actions: []Action{{Adopt, KindCSV, v1}}, Reason: v1alpha1.ReasonProgressing,
+				Failing: v1alpha1.ConditionResolved},
 		},
 		"but not one that never came up": {
 			with(served(), func(in *Input) { in.Cluster.CSVs = []CSV{{Name: v1, Phase: "Pending"}} }),
@@ -320,7 +338,8 @@ func TestNext(t *testing.T) {
 				in.Cluster.Subscriptions[0].InstalledCSV, in.Cluster.Subscriptions[0].CurrentCSV = v2, v2
 				in.Cluster.CSVs[0].Phase = "Replacing"
 			}),
-			want{Actions: []Action{{Revive, KindCSV, v1}, {Adopt, KindCSV, v1}}, Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionResolved},
+			want{Actions: []Action{{Revive, KindCSV, v1}, {Adopt, KindCSV, v1}}, Reason: v1alpha1.ReasonProgressing,
+				Failing: v1alpha1.ConditionResolved},
 		},
 		"a CSV that was replaced is not lost": {
 			with(running("Succeeded"), func(in *Input) {
@@ -342,31 +361,39 @@ func TestNext(t *testing.T) {
 			with(planned("", v1), func(in *Input) {
 				in.Cluster.InstallPlans[0].Approved, in.Cluster.InstallPlans[0].Created = true, now.Add(-2*time.Minute)
 			}),
-			want{Actions: []Action{{Delete, KindInstallPlan, "install-1"}}, Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionResolved},
+			want{Actions: []Action{{Delete, KindInstallPlan, "install-1"}}, Reason: v1alpha1.ReasonProgressing,
+				Failing: v1alpha1.ConditionResolved},
 		},
 		"the admitted plan is approved": {
 			planned("RequiresApproval", v1),
-			want{Actions: []Action{{Approve, KindInstallPlan, "install-1"}}, Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionPlanApproved},
+			want{Actions: []Action{{Approve, KindInstallPlan, "install-1"}}, Reason: v1alpha1.ReasonProgressing,
+				Failing: v1alpha1.ConditionPlanApproved},
 		},
 		"with its dependencies (fact 20)": {
-			with(planned("RequiresApproval", v1, "dep.v1"), func(in *Input) { in.Offer.Admitted = []string{"dep.v1", v1} }),
-			want{Actions: []Action{{Approve, KindInstallPlan, "install-1"}}, Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionPlanApproved},
+			with(planned("RequiresApproval", v1, "dep.v1"),
+				func(in *Input) { in.Offer.Admitted = []string{"dep.v1", v1} }),
+			want{Actions: []Action{{Approve, KindInstallPlan, "install-1"}}, Reason: v1alpha1.ReasonProgressing,
+				Failing: v1alpha1.ConditionPlanApproved},
 		},
 		"a plan for another version is deleted (fact 5)": {
 			planned("RequiresApproval", v2),
-			want{Actions: []Action{{Delete, KindInstallPlan, "install-1"}}, Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionResolved},
+			want{Actions: []Action{{Delete, KindInstallPlan, "install-1"}}, Reason: v1alpha1.ReasonProgressing,
+				Failing: v1alpha1.ConditionResolved},
 		},
 		"a plan with a CSV that nobody admitted, and its Subscription is gone": {
 			planned("RequiresApproval", v1, "stranger.v9"),
-			want{Actions: []Action{{Delete, KindInstallPlan, "install-1"}}, Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionResolved},
+			want{Actions: []Action{{Delete, KindInstallPlan, "install-1"}}, Reason: v1alpha1.ReasonProgressing,
+				Failing: v1alpha1.ConditionResolved},
 		},
 		"a dependency that nobody admitted is neither approved nor deleted": {
-			with(planned("RequiresApproval", v1, "stranger.v9"), func(in *Input) { in.Cluster.InstallPlans[0].Subscribes = []string{"stranger.v9"} }),
+			with(planned("RequiresApproval", v1, "stranger.v9"),
+				func(in *Input) { in.Cluster.InstallPlans[0].Subscribes = []string{"stranger.v9"} }),
 			want{Reason: v1alpha1.ReasonUnadmittedPlan, Stalled: true, Failing: v1alpha1.ConditionPlanApproved},
 		},
 		"a plan with a CSV that nobody admitted is neither approved nor deleted": {
 			with(planned("RequiresApproval", v1, "stranger.v9"), func(in *Input) {
-				in.Cluster.Subscriptions = append(in.Cluster.Subscriptions, Subscription{Name: "stranger", Package: "stranger", CurrentCSV: "stranger.v9"})
+				in.Cluster.Subscriptions = append(in.Cluster.Subscriptions,
+					Subscription{Name: "stranger", Package: "stranger", CurrentCSV: "stranger.v9"})
 			}),
 			want{Reason: v1alpha1.ReasonUnadmittedPlan, Stalled: true, Failing: v1alpha1.ConditionPlanApproved},
 		},
@@ -375,25 +402,32 @@ func TestNext(t *testing.T) {
 			want{Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionPlanApproved},
 		},
 		"a failed plan is reported and kept for a while (fact 17)": {
-			with(planned("Failed", v1), func(in *Input) { in.Cluster.InstallPlans[0].FailedAt = now.Add(-10 * time.Second) }),
+			with(planned("Failed", v1),
+				func(in *Input) { in.Cluster.InstallPlans[0].FailedAt = now.Add(-10 * time.Second) }),
 			want{Reason: v1alpha1.ReasonPlanFailed, Stalled: true, Failing: v1alpha1.ConditionPlanApproved},
 		},
 		"then OLM tries it again (fact 17)": {
-			with(planned("Failed", v1), func(in *Input) { in.Cluster.InstallPlans[0].FailedAt = now.Add(-40 * time.Second) }),
-			want{Actions: []Action{{Retry, KindInstallPlan, "install-1"}}, Reason: v1alpha1.ReasonPlanFailed, Stalled: true, Failing: v1alpha1.ConditionPlanApproved},
+			with(planned("Failed", v1),
+				func(in *Input) { in.Cluster.InstallPlans[0].FailedAt = now.Add(-40 * time.Second) }),
+			want{Actions: []Action{{Retry, KindInstallPlan, "install-1"}}, Reason: v1alpha1.ReasonPlanFailed,
+				Stalled: true, Failing: v1alpha1.ConditionPlanApproved},
 		},
 		"a plan that failed after its CSV was made is tried again, too": {
 			with(running("Pending"), func(in *Input) {
-				in.Cluster.InstallPlans[0].Phase, in.Cluster.InstallPlans[0].FailedAt = "Failed", now.Add(-40*time.Second)
+				in.Cluster.InstallPlans[0].Phase, in.Cluster.InstallPlans[0].FailedAt = "Failed",
+					now.Add(-40*time.Second)
 			}),
-			want{Actions: []Action{{Retry, KindInstallPlan, "install-1"}}, Reason: v1alpha1.ReasonPlanFailed, Stalled: true, Failing: v1alpha1.ConditionPlanApproved},
+			want{Actions: []Action{{Retry, KindInstallPlan, "install-1"}}, Reason: v1alpha1.ReasonPlanFailed,
+				Stalled: true, Failing: v1alpha1.ConditionPlanApproved},
 		},
 		"unless another version was admitted": {
 			with(upgrading(), func(in *Input) {
 				in.Cluster.CSVs[0].Phase = "Failed"
-				in.Cluster.InstallPlans[0].Phase, in.Cluster.InstallPlans[0].FailedAt = "Failed", now.Add(-40*time.Second)
+				in.Cluster.InstallPlans[0].Phase, in.Cluster.InstallPlans[0].FailedAt = "Failed",
+					now.Add(-40*time.Second)
 			}),
-			want{Actions: []Action{{Delete, KindInstallPlan, "install-1"}}, Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionResolved},
+			want{Actions: []Action{{Delete, KindInstallPlan, "install-1"}}, Reason: v1alpha1.ReasonProgressing,
+				Failing: v1alpha1.ConditionResolved},
 		},
 		"only Succeeded is installed (fact 10)": {
 			running("Installing"),
@@ -413,19 +447,22 @@ func TestNext(t *testing.T) {
 		},
 		"a requirement is missing": {
 			with(running("Pending"), func(in *Input) {
-				in.Cluster.CSVs[0].Missing, in.Cluster.CSVs[0].Since = []string{"CustomResourceDefinition a"}, now.Add(-2*time.Minute)
+				in.Cluster.CSVs[0].Missing, in.Cluster.CSVs[0].Since = []string{"CustomResourceDefinition a"},
+					now.Add(-2*time.Minute)
 			}),
 			want{Reason: v1alpha1.ReasonRequirementsNotMet, Stalled: true, Failing: v1alpha1.ConditionInstalled},
 		},
 		"a requirement was missing a moment ago": {
 			with(running("Pending"), func(in *Input) {
-				in.Cluster.CSVs[0].Missing, in.Cluster.CSVs[0].Since = []string{"CustomResourceDefinition a"}, now.Add(-time.Second)
+				in.Cluster.CSVs[0].Missing, in.Cluster.CSVs[0].Since = []string{"CustomResourceDefinition a"},
+					now.Add(-time.Second)
 			}),
 			want{Reason: v1alpha1.ReasonRequirementsNotMet, Failing: v1alpha1.ConditionInstalled},
 		},
 		"what never came up is abandoned for its fix": {
 			with(upgrading(), func(in *Input) { in.Cluster.CSVs[0].Phase = "Pending" }),
-			want{Actions: []Action{{Abandon, KindCSV, v1}}, Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionResolved},
+			want{Actions: []Action{{Abandon, KindCSV, v1}}, Reason: v1alpha1.ReasonProgressing,
+				Failing: v1alpha1.ConditionResolved},
 		},
 		"what failed is replaced as it is": {
 			with(upgrading(), func(in *Input) { in.Cluster.CSVs[0].Phase = "Failed" }),
@@ -436,7 +473,8 @@ func TestNext(t *testing.T) {
 			want{Reason: v1alpha1.ReasonSucceeded},
 		},
 		"it runs although its catalog cannot be read": {
-			with(running("Succeeded"), func(in *Input) { in.Offer = Offer{Problem: &Problem{Reason: v1alpha1.ReasonCatalogUnreachable}} }),
+			with(running("Succeeded"),
+				func(in *Input) { in.Offer = Offer{Problem: &Problem{Reason: v1alpha1.ReasonCatalogUnreachable}} }),
 			want{Reason: v1alpha1.ReasonSucceeded, Failing: v1alpha1.ConditionCatalogServed},
 		},
 		"a replica is missing": {
@@ -449,7 +487,8 @@ func TestNext(t *testing.T) {
 		},
 		"an upgrade serves its view first (fact 3)": {
 			with(upgrading(), func(in *Input) { in.Offer.ViewHash = "view-2" }),
-			want{Actions: []Action{{Verb: Serve}}, Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionCatalogServed},
+			want{Actions: []Action{{Verb: Serve}}, Reason: v1alpha1.ReasonProgressing,
+				Failing: v1alpha1.ConditionCatalogServed},
 		},
 		"an upgrade waits for its plan": {
 			upgrading(),
@@ -461,7 +500,8 @@ func TestNext(t *testing.T) {
 			before := test.in.Install.DeepCopy()
 			d := Next(test.in)
 			if diff := cmp.Diff(test.want, got(d)); diff != "" {
-				t.Errorf("Next (-want +got):\n%s\nReady: %+v", diff, conditions.Get(d.Status.Conditions, v1alpha1.ConditionReady))
+				t.Errorf("Next (-want +got):\n%s\nReady: %+v", diff,
+					conditions.Get(d.Status.Conditions, v1alpha1.ConditionReady))
 			}
 			if diff := cmp.Diff(before, test.in.Install); diff != "" {
 				t.Errorf("Next changed its input:\n%s", diff)
@@ -558,17 +598,19 @@ func TestMayAdvance(t *testing.T) {
 		approved int64
 		want     bool
 	}{
-		"succeeded":                       {CSV{Phase: "Succeeded"}, 2, true},
-		"failed":                          {CSV{Phase: "Failed"}, 2, false},
-		"failed before":                   {CSV{Phase: "Failed"}, 1, true},
-		"failed, installed by another":    {CSV{Phase: "Failed"}, 0, true},
-		"installing":                      {CSV{Phase: "Installing", Created: now.Add(-time.Hour)}, 2, false},
-		"installing since a moment":       {CSV{Phase: "Installing", Created: now.Add(-time.Minute)}, 1, false},
-		"never came up":                   {CSV{Phase: "Installing", Created: now.Add(-time.Hour)}, 1, true},
-		"is starting anew":                {CSV{Phase: "Installing", Created: now.Add(-time.Hour), Since: now.Add(-time.Second)}, 1, false},
-		"misses something":                {CSV{Phase: "Pending", Reason: "RequirementsNotMet"}, 2, false},
-		"missed something":                {CSV{Phase: "Pending", Reason: "RequirementsNotMet"}, 1, true},
-		"missed something for a moment":   {CSV{Phase: "Pending", Reason: "RequirementsNotMet", Since: now.Add(-time.Second)}, 1, false},
+		"succeeded":                    {CSV{Phase: "Succeeded"}, 2, true},
+		"failed":                       {CSV{Phase: "Failed"}, 2, false},
+		"failed before":                {CSV{Phase: "Failed"}, 1, true},
+		"failed, installed by another": {CSV{Phase: "Failed"}, 0, true},
+		"installing":                   {CSV{Phase: "Installing", Created: now.Add(-time.Hour)}, 2, false},
+		"installing since a moment":    {CSV{Phase: "Installing", Created: now.Add(-time.Minute)}, 1, false},
+		"never came up":                {CSV{Phase: "Installing", Created: now.Add(-time.Hour)}, 1, true},
+		"is starting anew": {CSV{Phase: "Installing", Created: now.Add(-time.Hour),
+			Since: now.Add(-time.Second)}, 1, false},
+		"misses something": {CSV{Phase: "Pending", Reason: "RequirementsNotMet"}, 2, false},
+		"missed something": {CSV{Phase: "Pending", Reason: "RequirementsNotMet"}, 1, true},
+		"missed something for a moment": {CSV{Phase: "Pending", Reason: "RequirementsNotMet",
+			Since: now.Add(-time.Second)}, 1, false},
 		"its predecessor holds it (16)":   {CSV{Phase: "Pending", Reason: "OperatorConditionNotUpgradeable"}, 2, false},
 		"its predecessor held it (16)":    {CSV{Phase: "Pending", Reason: "OperatorConditionNotUpgradeable"}, 1, false},
 		"pending and nobody knows why":    {CSV{Phase: "Pending", Created: now.Add(-time.Minute)}, 1, false},
@@ -604,10 +646,13 @@ func TestRemove(t *testing.T) {
 		want    []Action
 		message string
 	}{
-		"orphan leaves everything":        {going(v1alpha1.RemovalOrphan, nothing), letGo, ""},
-		"without finalizer there is none": {going(v1alpha1.RemovalUninstall, func(in *Input) { in.Install.Finalizers = nil }), nil, ""},
-		"never admitted, nothing to do":   {going(v1alpha1.RemovalUninstall, func(in *Input) { in.Install.Spec.Admission = nil }), letGo, ""},
-		"the Subscription goes first":     {going(v1alpha1.RemovalUninstall, nothing), []Action{{Delete, KindSubscription, "echo"}}, "Subscription"},
+		"orphan leaves everything": {going(v1alpha1.RemovalOrphan, nothing), letGo, ""},
+		"without finalizer there is none": {going(v1alpha1.RemovalUninstall,
+			func(in *Input) { in.Install.Finalizers = nil }), nil, ""},
+		"never admitted, nothing to do": {going(v1alpha1.RemovalUninstall,
+			func(in *Input) { in.Install.Spec.Admission = nil }), letGo, ""},
+		"the Subscription goes first": {going(v1alpha1.RemovalUninstall, nothing),
+			[]Action{{Delete, KindSubscription, "echo"}}, "Subscription"},
 		"a namespace in use is marked first": {
 			going(v1alpha1.RemovalUninstall, func(in *Input) { in.Cluster.Namespace.Occupied = "EchoServer hello" }),
 			[]Action{{Keep, KindNamespace, "echo"}}, "EchoServer hello",
@@ -620,17 +665,22 @@ func TestRemove(t *testing.T) {
 			[]Action{{Delete, KindCSV, v1}}, v1,
 		},
 		"which are waited for": {
-			going(v1alpha1.RemovalUninstall, func(in *Input) { in.Cluster.Subscriptions, in.Cluster.CSVs[0].Deleting = nil, true }),
+			going(v1alpha1.RemovalUninstall, func(in *Input) {
+				in.Cluster.Subscriptions,
+					in.Cluster.CSVs[0].Deleting = nil, true
+			}),
 			nil, v1,
 		},
 		"then what Bellwether made": {
 			going(v1alpha1.RemovalUninstall, func(in *Input) { in.Cluster.Subscriptions, in.Cluster.CSVs = nil, nil }),
-			append([]Action{{Delete, KindCatalogSource, "bellwether-echo"}, {Delete, KindOperatorGroup, "bellwether"}, {Delete, KindNamespace, "echo"}}, letGo...), "",
+			append([]Action{{Delete, KindCatalogSource, "bellwether-echo"}, {Delete, KindOperatorGroup, "bellwether"},
+				{Delete, KindNamespace, "echo"}}, letGo...), "",
 		},
 		"but not what it did not make, nor a kept namespace": {
 			going(v1alpha1.RemovalUninstall, func(in *Input) {
 				in.Cluster.Subscriptions, in.Cluster.CSVs = nil, nil
-				in.Cluster.OperatorGroups[0].Managed, in.Cluster.CatalogSource.Managed, in.Cluster.Namespace.Kept = false, false, true
+				in.Cluster.OperatorGroups[0].Managed, in.Cluster.CatalogSource.Managed,
+					in.Cluster.Namespace.Kept = false, false, true
 			}),
 			letGo, "",
 		},
@@ -642,7 +692,8 @@ func TestRemove(t *testing.T) {
 			if diff := cmp.Diff(test.want, d.Actions); diff != "" {
 				t.Errorf("actions (-want +got):\n%s", diff)
 			}
-			if ready := conditions.Get(d.Status.Conditions, v1alpha1.ConditionReady); !strings.Contains(ready.Message, test.message) {
+			if ready := conditions.Get(d.Status.Conditions, v1alpha1.ConditionReady); !strings.Contains(ready.Message,
+				test.message) {
 				t.Errorf("message %q does not name %q", ready.Message, test.message)
 			}
 		})

@@ -10,17 +10,19 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/apis/conditions"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
 func (d *Decision) subscription(in Input) *finding {
 	release := in.Install.Spec.Admission.Release
 	for _, s := range in.Cluster.Subscriptions {
 		if !s.Ours && s.Package == release.Package {
-			return &finding{stalled: true, reason: v1alpha1.ReasonSubscriptionConflict, recheck: recheckProblem, message: fmt.Sprintf(
-				"Subscription %s/%s subscribes to the same package. Delete it, and the operator is taken up as it runs; or give the ManagedOperator another namespace.",
-				release.TargetNamespace(), s.Name)}
+			return &finding{stalled: true, reason: v1alpha1.ReasonSubscriptionConflict, recheck: recheckProblem,
+				message: fmt.Sprintf(
+					"Subscription %s/%s subscribes to the same package. Delete it, and the operator is taken up as it "+
+						"runs; or give the ManagedOperator another namespace.",
+					release.TargetNamespace(), s.Name)}
 		}
 	}
 	sub, ok := in.Cluster.subscription()
@@ -28,7 +30,8 @@ func (d *Decision) subscription(in Input) *finding {
 		d.do(Apply, KindSubscription, "")
 	}
 	if !ok {
-		return &finding{reason: v1alpha1.ReasonProgressing, message: "The Subscription is being created.", recheck: recheckProblem}
+		return &finding{reason: v1alpha1.ReasonProgressing, message: "The Subscription is being created.",
+			recheck: recheckProblem}
 	}
 	return nil
 }
@@ -41,16 +44,19 @@ func (d *Decision) orphans(in Input) *finding {
 		referred[s.InstalledCSV], referred[s.CurrentCSV] = true, true
 	}
 	for _, csv := range in.Cluster.CSVs {
-		going := csv.Deleting || csv.Phase == string(operatorsv1alpha1.CSVPhaseReplacing) || csv.Phase == string(operatorsv1alpha1.CSVPhaseDeleting)
+		going := csv.Deleting || csv.Phase == string(operatorsv1alpha1.CSVPhaseReplacing) ||
+			csv.Phase == string(operatorsv1alpha1.CSVPhaseDeleting)
 		if referred[csv.Name] || going || in.replaced(csv.Name) || in.planned(csv.Name) {
 			continue
 		}
 		if in.adoptable(csv) {
 			d.do(Adopt, KindCSV, csv.Name)
-			return &finding{reason: v1alpha1.ReasonProgressing, message: csv.Name + " was there before; its Subscription takes it up.", recheck: recheckSoon}
+			return &finding{reason: v1alpha1.ReasonProgressing, message: csv.Name +
+				" was there before; its Subscription takes it up.", recheck: recheckSoon}
 		}
 		return &finding{stalled: true, reason: v1alpha1.ReasonOrphanCSV, recheck: recheckProblem, message: fmt.Sprintf(
-			"ClusterServiceVersion %[1]s/%[2]s belongs to no Subscription and keeps OLM from resolving in this namespace. Delete it: kubectl -n %[1]s delete csv %[2]s.",
+			"ClusterServiceVersion %[1]s/%[2]s belongs to no Subscription and keeps OLM from resolving in this "+
+				"namespace. Delete it: kubectl -n %[1]s delete csv %[2]s.",
 			in.Install.Spec.Admission.Release.TargetNamespace(), csv.Name)}
 	}
 	return nil
@@ -74,7 +80,8 @@ func (in Input) replaced(name string) bool {
 // Subscription's status lags behind it.
 func (in Input) planned(name string) bool {
 	return slices.ContainsFunc(in.Cluster.InstallPlans, func(p InstallPlan) bool {
-		return p.Approved && p.Phase != string(operatorsv1alpha1.InstallPlanPhaseFailed) && slices.Contains(p.CSVs, name)
+		return p.Approved && p.Phase != string(operatorsv1alpha1.InstallPlanPhaseFailed) &&
+			slices.Contains(p.CSVs, name)
 	})
 }
 
@@ -96,7 +103,8 @@ func (d *Decision) lostCSV(in Input) *finding {
 		d.do(Delete, KindSubscription, sub.Name)
 	}
 	return &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckSoon,
-		message: fmt.Sprintf("ClusterServiceVersion %s was deleted by somebody; it is installed again.", sub.InstalledCSV)}
+		message: fmt.Sprintf("ClusterServiceVersion %s was deleted by somebody; it is installed again.",
+			sub.InstalledCSV)}
 }
 
 // left returns the CSV that a deleted one was about to replace. OLM leaves it
@@ -119,7 +127,8 @@ func (d *Decision) abandon(in Input) *finding {
 		return nil
 	}
 	switch operatorsv1alpha1.ClusterServiceVersionPhase(csv.Phase) {
-	case operatorsv1alpha1.CSVPhaseSucceeded, operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVPhaseReplacing, operatorsv1alpha1.CSVPhaseDeleting:
+	case operatorsv1alpha1.CSVPhaseSucceeded, operatorsv1alpha1.CSVPhaseFailed, operatorsv1alpha1.CSVPhaseReplacing,
+		operatorsv1alpha1.CSVPhaseDeleting:
 		return nil
 	}
 	d.do(Abandon, KindCSV, csv.Name)
@@ -153,7 +162,8 @@ func (d *Decision) resolved(in Input) *finding {
 	}
 	switch {
 	case removed:
-		return &finding{reason: v1alpha1.ReasonProgressing, message: "An InstallPlan for another version was removed; OLM resolves again.", recheck: recheckSoon}
+		return &finding{reason: v1alpha1.ReasonProgressing,
+			message: "An InstallPlan for another version was removed; OLM resolves again.", recheck: recheckSoon}
 	case in.Offer.Next == "" || in.pending() != nil || in.installing(in.Offer.Next):
 		return nil
 	}
@@ -181,13 +191,16 @@ func (in Input) exists(name string) bool {
 // unresolved says why there is no InstallPlan for the next hop yet.
 func (d *Decision) unresolved(in Input) *finding {
 	sub, _ := in.Cluster.subscription()
-	f := &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckProblem, message: "Waiting for OLM to resolve " + in.Offer.Next + "."}
+	f := &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckProblem, message: "Waiting for OLM to resolve " +
+		in.Offer.Next + "."}
 	switch {
 	case in.Offer.Route == v1alpha1.RouteUnpack && sub.UnpackFailed != "":
 		f.stalled, f.reason = true, v1alpha1.ReasonUnpackFailed
-		f.message = fmt.Sprintf("OLM cannot unpack the bundle image of %s. Check that the cluster can pull it. OLM says: %s", in.Offer.Next, sub.UnpackFailed)
+		f.message = fmt.Sprintf("OLM cannot unpack the bundle image of %s. Check that the cluster can pull it. OLM "+
+			"says: %s", in.Offer.Next, sub.UnpackFailed)
 	case in.Offer.Route == v1alpha1.RouteUnpack:
-		f.message = fmt.Sprintf("OLM unpacks %s from its image with a Job in namespace %s, because it is too large for an InstallPlan.",
+		f.message = fmt.Sprintf("OLM unpacks %s from its image with a Job in namespace %s, because it is too large "+
+			"for an InstallPlan.",
 			in.Offer.Next, in.Install.Spec.Admission.Release.TargetNamespace())
 	case sub.ResolutionFailed != "" && in.settled():
 		f.stalled, f.reason, f.message = true, v1alpha1.ReasonResolutionFailed, d.resolutionMessage(in, sub)
@@ -209,7 +222,8 @@ func (d *Decision) resolutionMessage(in Input, sub Subscription) string {
 	if before.Reason == v1alpha1.ReasonResolutionFailed && before.ObservedGeneration == in.Install.Generation {
 		return before.Message
 	}
-	return fmt.Sprintf("OLM cannot resolve %s. Look at the condition ResolutionFailed of Subscription %s/%s. OLM says: %s",
+	return fmt.Sprintf("OLM cannot resolve %s. Look at the condition ResolutionFailed of Subscription %s/%s. OLM "+
+		"says: %s",
 		in.Offer.Next, in.Install.Spec.Admission.Release.TargetNamespace(), sub.Name, sub.ResolutionFailed)
 }
 

@@ -15,7 +15,8 @@ func (d *Decision) olm(in Input) *finding {
 		return nil
 	}
 	return &finding{stalled: true, reason: v1alpha1.ReasonOLMMissing, recheck: recheckProblem,
-		message: "The cluster does not serve operators.coreos.com/v1alpha1. Install the Operator Lifecycle Manager on it."}
+		message: "The cluster does not serve operators.coreos.com/v1alpha1. Install the Operator Lifecycle Manager " +
+			"on it."}
 }
 
 // elsewhere reports an operator that already runs for all namespaces; it is not
@@ -27,16 +28,20 @@ func (d *Decision) elsewhere(in Input) *finding {
 	if _, here := in.Cluster.Installed(); here {
 		return nil
 	}
-	return &finding{stalled: true, reason: v1alpha1.ReasonInstalledElsewhere, recheck: recheckProblem, message: fmt.Sprintf(
-		"The operator already runs for all namespaces, installed by %s. Set spec.install.namespace to that namespace to take it up there, or remove it there.",
-		strings.Join(in.Cluster.Elsewhere, ", "))}
+	return &finding{stalled: true, reason: v1alpha1.ReasonInstalledElsewhere, recheck: recheckProblem,
+		message: fmt.Sprintf(
+			"The operator already runs for all namespaces, installed by %s. Set spec.install.namespace to that "+
+				"namespace "+
+				"to take it up there, or remove it there.",
+			strings.Join(in.Cluster.Elsewhere, ", "))}
 }
 
 func (d *Decision) catalog(in Input) *finding {
 	if in.Offer.Problem == nil {
 		return nil
 	}
-	return &finding{stalled: true, reason: in.Offer.Problem.Reason, message: in.Offer.Problem.Message, recheck: recheckProblem}
+	return &finding{stalled: true, reason: in.Offer.Problem.Reason, message: in.Offer.Problem.Message,
+		recheck: recheckProblem}
 }
 
 // serve brings the view up to date. The CatalogSource needs its address, so
@@ -52,11 +57,13 @@ func (d *Decision) serve(in Input) *finding {
 		return nil
 	}
 	d.do(Serve, "", "")
-	return &finding{reason: v1alpha1.ReasonProgressing, message: "The catalog view is being served.", recheck: recheckSoon}
+	return &finding{reason: v1alpha1.ReasonProgressing, message: "The catalog view is being served.",
+		recheck: recheckSoon}
 }
 
 func blocked(in Input) *finding {
-	return &finding{stalled: true, reason: v1alpha1.ReasonVersionBlocked, message: in.Offer.Blocked, recheck: recheckProblem}
+	return &finding{stalled: true, reason: v1alpha1.ReasonVersionBlocked, message: in.Offer.Blocked,
+		recheck: recheckProblem}
 }
 
 func (d *Decision) namespace(in Input) *finding {
@@ -85,16 +92,19 @@ func (d *Decision) operatorGroup(in Input) *finding {
 		for i, g := range groups {
 			names[i] = g.Name
 		}
-		return &finding{stalled: true, reason: v1alpha1.ReasonOperatorGroupConflict, recheck: recheckProblem, message: fmt.Sprintf(
-			"Namespace %s has %d OperatorGroups (%s) and OLM allows exactly one. Delete all but one.",
-			release.TargetNamespace(), len(groups), strings.Join(names, ", "))}
+		return &finding{stalled: true, reason: v1alpha1.ReasonOperatorGroupConflict, recheck: recheckProblem,
+			message: fmt.Sprintf(
+				"Namespace %s has %d OperatorGroups (%s) and OLM allows exactly one. Delete all but one.",
+				release.TargetNamespace(), len(groups), strings.Join(names, ", "))}
 	case groups[0].Managed && !groups[0].InSync:
 		d.do(Apply, KindOperatorGroup, groups[0].Name)
 		return nil
 	case !groups[0].Managed && !groups[0].fits(release):
-		return &finding{stalled: true, reason: v1alpha1.ReasonOperatorGroupConflict, recheck: recheckProblem, message: fmt.Sprintf(
-			"OperatorGroup %s/%s does not select what install mode %s watches. Change spec.install.mode, or delete that OperatorGroup.",
-			release.TargetNamespace(), groups[0].Name, release.Install.Mode)}
+		return &finding{stalled: true, reason: v1alpha1.ReasonOperatorGroupConflict, recheck: recheckProblem,
+			message: fmt.Sprintf(
+				"OperatorGroup %s/%s does not select what install mode %s watches. Change spec.install.mode, or delete "+
+					"that OperatorGroup.",
+				release.TargetNamespace(), groups[0].Name, release.Install.Mode)}
 	}
 	return nil
 }
@@ -117,7 +127,8 @@ func (d *Decision) catalogSource(in Input) *finding {
 	switch {
 	case source == nil, !source.InSync:
 		d.do(Apply, KindCatalogSource, "")
-		return &finding{reason: v1alpha1.ReasonProgressing, message: "The CatalogSource is being applied.", recheck: recheckProblem}
+		return &finding{reason: v1alpha1.ReasonProgressing, message: "The CatalogSource is being applied.",
+			recheck: recheckProblem}
 	case source.State != connectionReady:
 		state := source.State
 		if state == "" {
@@ -126,7 +137,8 @@ func (d *Decision) catalogSource(in Input) *finding {
 		// The Subscription may come now: OLM resolves once it is connected.
 		d.subscription(in)
 		return &finding{reason: v1alpha1.ReasonCatalogNotReady, recheck: recheckProblem, message: fmt.Sprintf(
-			"OLM's connection to the catalog view at %s is %s. If this lasts, OLM's catalog-operator cannot reach the agent: look at NetworkPolicies and at the agent's Service.",
+			"OLM's connection to the catalog view at %s is %s. If this lasts, OLM's catalog-operator cannot reach "+
+				"the agent: look at NetworkPolicies and at the agent's Service.",
 			in.View.Address, state)}
 	}
 	return nil

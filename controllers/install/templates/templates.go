@@ -144,7 +144,8 @@ func check(kind string, object *unstructured.Unstructured, data Data) error {
 	case object.GetKind() != kind:
 		return fmt.Errorf("%w %s: it renders a %q, not a %s", ErrInvalid, files[kind], object.GetKind(), kind)
 	case object.GetNamespace() != namespace:
-		return fmt.Errorf("%w %s: metadata.namespace must be %q, not %q", ErrInvalid, files[kind], namespace, object.GetNamespace())
+		return fmt.Errorf("%w %s: metadata.namespace must be %q, not %q", ErrInvalid, files[kind], namespace,
+			object.GetNamespace())
 	case name != "" && object.GetName() != name, object.GetName() == "":
 		return fmt.Errorf("%w %s: metadata.name must be %q, not %q", ErrInvalid, files[kind], name, object.GetName())
 	}
@@ -156,7 +157,8 @@ func mark(object *unstructured.Unstructured, data Data, hash string) {
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	maps.Copy(labels, v1alpha1.OperatorReference{Namespace: data.OperatorNamespace, Name: data.Operator}.ManagedLabels())
+	maps.Copy(labels, v1alpha1.OperatorReference{Namespace: data.OperatorNamespace,
+		Name: data.Operator}.ManagedLabels())
 	object.SetLabels(labels)
 	annotations := object.GetAnnotations()
 	if annotations == nil {

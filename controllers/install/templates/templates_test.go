@@ -23,7 +23,8 @@ var update = flag.Bool("update", false, "write the golden files")
 
 func data() Data {
 	return Data{
-		Cluster: "canary", Operator: "echo", OperatorNamespace: "fleet", Namespace: "echo-system", Package: "echo-operator",
+		Cluster: "canary", Operator: "echo", OperatorNamespace: "fleet", Namespace: "echo-system",
+		Package: "echo-operator",
 		Channel: "stable", Version: "1.0.0", Mode: v1alpha1.InstallAllNamespaces, ViewAddress: "127.0.0.1:50100",
 	}
 }
@@ -87,12 +88,15 @@ func TestUserTemplates(t *testing.T) {
 		},
 		"an unknown field": {"namespace.yaml", "metadata: {name: '{{ .Nmespace }}'}", "Namespace", "Nmespace"},
 		"no YAML":          {"namespace.yaml", "a: b: c", "Namespace", "namespace.yaml"},
-		"another kind":     {"namespace.yaml", "kind: Pod\nmetadata: {name: '{{ .Namespace }}'}", "Namespace", `it renders a "Pod"`},
+		"another kind": {"namespace.yaml", "kind: Pod\nmetadata: {name: '{{ .Namespace }}'}", "Namespace",
+			`it renders a "Pod"`},
 		"another namespace": {
-			"subscription.yaml", "kind: Subscription\nmetadata: {name: '{{ .Package }}', namespace: default}", "Subscription", `must be "echo-system", not "default"`,
+			"subscription.yaml", "kind: Subscription\nmetadata: {name: '{{ .Package }}', namespace: default}",
+			"Subscription", `must be "echo-system", not "default"`,
 		},
 		"another name": {
-			"subscription.yaml", "kind: Subscription\nmetadata: {name: x, namespace: '{{ .Namespace }}'}", "Subscription", `must be "echo-operator", not "x"`,
+			"subscription.yaml", "kind: Subscription\nmetadata: {name: x, namespace: '{{ .Namespace }}'}",
+			"Subscription", `must be "echo-operator", not "x"`,
 		},
 	}
 	for name, test := range tests {
@@ -145,12 +149,13 @@ func TestInSync(t *testing.T) {
 		value any
 		want  bool
 	}{
-		"as rendered":                    {nil, nil, true},
-		"others may add":                 {[]string{"metadata", "labels", "theirs"}, "x", true},
-		"a status does not count":        {[]string{"status", "state"}, "x", true},
-		"a changed field":                {[]string{"spec", "installPlanApproval"}, "Automatic", false},
-		"a changed label":                {[]string{"metadata", "labels", v1alpha1.LabelManaged}, "false", false},
-		"made from an older template":    {[]string{"metadata", "annotations", v1alpha1.AnnotationSpecHash}, "old", false},
+		"as rendered":             {nil, nil, true},
+		"others may add":          {[]string{"metadata", "labels", "theirs"}, "x", true},
+		"a status does not count": {[]string{"status", "state"}, "x", true},
+		"a changed field":         {[]string{"spec", "installPlanApproval"}, "Automatic", false},
+		"a changed label":         {[]string{"metadata", "labels", v1alpha1.LabelManaged}, "false", false},
+		"made from an older template": {[]string{"metadata", "annotations", v1alpha1.AnnotationSpecHash}, "old",
+			false},
 		"a field that became an object":  {[]string{"spec", "channel"}, map[string]any{}, false},
 		"an object that became a string": {[]string{"spec"}, "x", false},
 	}

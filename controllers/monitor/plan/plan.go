@@ -93,11 +93,13 @@ func (in Input) podMonitor(deployment Deployment) *monitoringv1.PodMonitor {
 	maps.Copy(labels, in.Install.Spec.Operator.ManagedLabels())
 	selector := ptr.Deref(deployment.Selector, metav1.LabelSelector{})
 	return &monitoringv1.PodMonitor{
-		TypeMeta: metav1.TypeMeta{APIVersion: monitoringv1.SchemeGroupVersion.String(), Kind: monitoringv1.PodMonitorsKind},
+		TypeMeta: metav1.TypeMeta{APIVersion: monitoringv1.SchemeGroupVersion.String(),
+			Kind: monitoringv1.PodMonitorsKind},
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: in.Install.Spec.Admission.Release.TargetNamespace(), Name: Name(deployment.Name), Labels: labels,
 			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment", Name: deployment.Name, UID: deployment.UID,
+				APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment", Name: deployment.Name,
+				UID: deployment.UID,
 			}},
 		},
 		Spec: monitoringv1.PodMonitorSpec{
@@ -114,5 +116,6 @@ func (in Input) podMonitor(deployment Deployment) *monitoringv1.PodMonitor {
 const defaultInterval = 30 * time.Second
 
 func interval(asked *metav1.Duration) monitoringv1.Duration {
-	return monitoringv1.Duration(model.Duration(ptr.Deref(asked, metav1.Duration{Duration: defaultInterval}).Duration).String())
+	return monitoringv1.Duration(model.Duration(ptr.Deref(asked,
+		metav1.Duration{Duration: defaultInterval}).Duration).String())
 }

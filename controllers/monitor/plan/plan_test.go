@@ -53,19 +53,22 @@ func TestNext(t *testing.T) {
 		},
 		"being removed": {
 			change: func(in *Input) {
-				in.Install.DeletionTimestamp, in.Existing = &metav1.Time{Time: time.Unix(1, 0)}, []string{"bellwether-echo"}
+				in.Install.DeletionTimestamp, in.Existing = &metav1.Time{Time: time.Unix(1, 0)},
+					[]string{"bellwether-echo"}
 			},
 			want: want{Delete: []string{"bellwether-echo"}},
 		},
 		"nothing installed": {change: func(in *Input) { in.Install.Status.Installed = nil }},
 		"in the midst of an upgrade": {
 			change: func(in *Input) {
-				in.Install.Status.Installed.Bundle, in.Existing = "echo-operator.v1.2.0", []string{"bellwether-echo", "bellwether-echo-webhook"}
+				in.Install.Status.Installed.Bundle, in.Existing = "echo-operator.v1.2.0",
+					[]string{"bellwether-echo", "bellwether-echo-webhook"}
 			},
 		},
 		"a Deployment is gone": {
 			change: func(in *Input) { in.Existing = []string{"bellwether-old", "bellwether-echo"} },
-			want:   want{Apply: []string{"bellwether-echo", "bellwether-echo-webhook"}, Delete: []string{"bellwether-old"}},
+			want: want{Apply: []string{"bellwether-echo", "bellwether-echo-webhook"},
+				Delete: []string{"bellwether-old"}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -87,7 +90,8 @@ func TestNext(t *testing.T) {
 
 func TestPodMonitorGolden(t *testing.T) {
 	in := asking()
-	in.Install.Spec.Monitor = &v1alpha1.PodMetrics{Port: "https", Path: "/probe/metrics", Interval: &metav1.Duration{Duration: 90500 * time.Millisecond}}
+	in.Install.Spec.Monitor = &v1alpha1.PodMetrics{Port: "https", Path: "/probe/metrics",
+		Interval: &metav1.Duration{Duration: 90500 * time.Millisecond}}
 	got, err := yaml.Marshal(Next(in).Apply[0])
 	if err != nil {
 		t.Fatal(err)

@@ -10,10 +10,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/blocks"
-	"github.com/bellwether-dev/bellwether/apis/conditions"
 )
 
 // Encode writes blocks in a form that can be compared.
@@ -83,7 +83,8 @@ func (p *pass) target() (*catalogs.Bundle, *conditions.Summary) {
 	}
 	if p.offered == nil {
 		s := stalled(v1alpha1.ReasonVersionBlocked, fmt.Sprintf(
-			"the blocks leave nothing of package %s to install: %v; publish a good version, or lift a block", spec.Package, p.nothingLeft))
+			"the blocks leave nothing of package %s to install: %v; publish a good version, or lift a block",
+			spec.Package, p.nothingLeft))
 		return nil, &s
 	}
 	bundle, err := p.offered.Target(spec.Channel, spec.Version)
@@ -92,7 +93,8 @@ func (p *pass) target() (*catalogs.Bundle, *conditions.Summary) {
 	}
 	if _, emptied := p.Package.Channels[spec.Channel]; emptied && p.offered.Channels[spec.Channel] == nil {
 		s := stalled(v1alpha1.ReasonVersionBlocked, fmt.Sprintf(
-			"every version of channel %s is blocked: set spec.channel to another one, publish a good version, or lift a block", spec.Channel))
+			"every version of channel %s is blocked: set spec.channel to another one, publish a good version, or "+
+				"lift a block", spec.Channel))
 		return nil, &s
 	}
 	return nil, unknown(err)
@@ -105,7 +107,8 @@ func (p *pass) wantsBlocked(b v1alpha1.VersionBlock) string {
 	} else if head != "" {
 		advice = fmt.Sprintf("set spec.version to %s, the channel's head, or to another version", head)
 	}
-	return fmt.Sprintf("version %s is blocked: %s; nobody is brought to it: %s, or lift the block in OperatorCatalog %s or in what it publishes",
+	return fmt.Sprintf("version %s is blocked: %s; nobody is brought to it: %s, or lift the block in OperatorCatalog "+
+		"%s or in what it publishes",
 		b.Version, b.Reason, advice, p.Catalog.Name)
 }
 
@@ -137,7 +140,8 @@ func (p *pass) onBlocked() string {
 		if len(clusters) == 1 {
 			run = "1 cluster runs"
 		}
-		fmt.Fprintf(&text, "; %s %s, which is blocked (%s): %s", run, version, why(p.blocks[version], true), enumerate(clusters))
+		fmt.Fprintf(&text, "; %s %s, which is blocked (%s): %s", run, version, why(p.blocks[version], true),
+			enumerate(clusters))
 	}
 	return text.String()
 }

@@ -39,7 +39,9 @@ func TestBlockedTargets(t *testing.T) {
 		},
 		"an exact version that is blocked": {
 			given(upTo130, "1.3.0", "1.3.0"),
-			want{state: "Stalled", reason: "VersionBlocked", contains: "version 1.3.0 is blocked: it loses data; nobody is brought to it: set spec.version to 1.2.0, the channel's head"},
+			want{state: "Stalled", reason: "VersionBlocked",
+				contains: "version 1.3.0 is blocked: it loses data; nobody is brought to it: set spec.version to " +
+					"1.2.0, the channel's head"},
 		},
 		"an exact version that is blocked although a good one follows": {
 			given(upTo130, "1.2.0", "1.2.0"),
@@ -50,13 +52,15 @@ func TestBlockedTargets(t *testing.T) {
 				given(upTo130, "1.3.0", "1.3.0")(t, in)
 				in.Catalog.Spec.Blocks[0].Instead = "1.1.0"
 			},
-			want{state: "Stalled", reason: "VersionBlocked", contains: "set spec.version to 1.1.0, or lift the block in OperatorCatalog main"},
+			want{state: "Stalled", reason: "VersionBlocked",
+				contains: "set spec.version to 1.1.0, or lift the block in OperatorCatalog main"},
 		},
 		"the catalog's own block": {
 			func(t *testing.T, in *plan.Input) {
 				given(upTo130, "1.3.0")(t, in)
 				var err error
-				if in.Package, err = in.Package.WithBlocked(catalogs.Block{Version: "1.3.0", Reason: "bad"}); err != nil {
+				if in.Package, err = in.Package.WithBlocked(catalogs.Block{Version: "1.3.0",
+					Reason: "bad"}); err != nil {
 					t.Fatal(err)
 				}
 			},
@@ -68,11 +72,13 @@ func TestBlockedTargets(t *testing.T) {
 		},
 		"whoever runs it goes on to a newer one": {
 			given(upTo130, "", "1.1.0"),
-			want{state: "False", reason: "Progressing", create: "echo-2", version: "1.3.0", contains: "2 clusters run 1.1.0, which is blocked (it loses data): a, b"},
+			want{state: "False", reason: "Progressing", create: "echo-2", version: "1.3.0",
+				contains: "2 clusters run 1.1.0, which is blocked (it loses data): a, b"},
 		},
 		"nothing is left": {
 			given(upTo110, "", "1.0.0", "1.1.0"),
-			want{state: "Stalled", reason: "VersionBlocked", contains: "the blocks leave nothing of package echo to install"},
+			want{state: "Stalled", reason: "VersionBlocked",
+				contains: "the blocks leave nothing of package echo to install"},
 		},
 		"a running rollout to it ends, even where rollouts are to finish": {
 			func(t *testing.T, in *plan.Input) {

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/apis/conditions"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/rollouts/removal"
 )
 
@@ -55,10 +55,12 @@ func leaving(waitFor, offline []string) conditions.Summary {
 	switch {
 	case len(offline) > 0:
 		return stalled(v1alpha1.ReasonAgentOffline, fmt.Sprintf(
-			"%d of %d clusters are offline and still have to uninstall: %s; bring their agents back, or set spec.removalPolicy to Orphan to leave the operator there",
+			"%d of %d clusters are offline and still have to uninstall: %s; bring their agents back, or set "+
+				"spec.removalPolicy to Orphan to leave the operator there",
 			len(offline), len(waitFor), enumerate(offline)))
 	case len(waitFor) > 0:
-		return waiting(v1alpha1.ReasonDeleting, fmt.Sprintf("waits for %d clusters to let go: %s", len(waitFor), enumerate(waitFor)))
+		return waiting(v1alpha1.ReasonDeleting, fmt.Sprintf("waits for %d clusters to let go: %s", len(waitFor),
+			enumerate(waitFor)))
 	default:
 		return waiting(v1alpha1.ReasonDeleting, "its rollouts are being removed")
 	}

@@ -10,9 +10,9 @@ import (
 
 	"github.com/blang/semver/v4"
 
+	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
-	"github.com/bellwether-dev/bellwether/apis/conditions"
 )
 
 // blocked are the clusters that the channel does not lead to the target.
@@ -97,14 +97,18 @@ func (p *pass) noPath(release v1alpha1.Release) *conditions.Summary {
 func (b blocked) text(release v1alpha1.Release) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "the channel leads %d of %d clusters that are to change not to %s: %s (from %s); %s",
-		len(b.clusters), len(b.clusters)+b.others, release.Version, enumerate(b.clusters), enumerate(b.origins), b.cause)
+		len(b.clusters), len(b.clusters)+b.others, release.Version, enumerate(b.clusters), enumerate(b.origins),
+		b.cause)
 	switch {
 	case b.stuck && b.downgrade:
-		text.WriteString("; what they run is blocked and nothing newer is good: publish a newer version, or go back by hand; status.packages of the OperatorCatalog says what that takes")
+		text.WriteString("; what they run is blocked and nothing newer is good: publish a newer version, or go back " +
+			"by hand; status.packages of the OperatorCatalog says what that takes")
 	case b.downgrade:
-		text.WriteString("; this is a downgrade, and OLM only goes along a channel's upgrades: ask for the version that runs, or for a later one")
+		text.WriteString("; this is a downgrade, and OLM only goes along a channel's upgrades: ask for the version " +
+			"that runs, or for a later one")
 	default:
-		text.WriteString("; choose a version or channel that leads on from what runs, or publish a catalog with such an edge")
+		text.WriteString("; choose a version or channel that leads on from what runs, or publish a catalog with such " +
+			"an edge")
 	}
 	return text.String()
 }
@@ -117,7 +121,8 @@ func (p *pass) retryPath(release v1alpha1.Release) bool {
 	}
 	for name := range p.selected {
 		install, found := p.byName[name]
-		pathless := install.StalledReason == v1alpha1.ReasonNoUpgradePath || install.StalledReason == v1alpha1.ReasonVersionBlocked
+		pathless := install.StalledReason == v1alpha1.ReasonNoUpgradePath ||
+			install.StalledReason == v1alpha1.ReasonVersionBlocked
 		if !found || !pathless {
 			continue
 		}

@@ -14,12 +14,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
-	"github.com/bellwether-dev/bellwether/apis/conditions"
-	"github.com/bellwether-dev/bellwether/rollouts/removal"
 	"github.com/bellwether-dev/bellwether/controllers/operator/plan"
+	"github.com/bellwether-dev/bellwether/rollouts/removal"
 )
 
 var created = metav1.NewTime(time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC))
@@ -47,7 +47,8 @@ func world(t testing.TB) plan.Input {
 	catalog := &v1alpha1.OperatorCatalog{}
 	catalog.Namespace, catalog.Name = "team", "main"
 	catalog.Spec.Source.Image = "registry.example.com/main:latest"
-	catalog.Status.Digest, catalog.Status.Source = "sha256:1", &v1alpha1.CatalogSource{Image: "registry.example.com/main:latest"}
+	catalog.Status.Digest, catalog.Status.Source = "sha256:1",
+		&v1alpha1.CatalogSource{Image: "registry.example.com/main:latest"}
 	in := plan.Input{
 		Operator: operator, Catalog: catalog, Package: ladder(t, upTo110),
 		Clusters: []plan.Cluster{
@@ -64,9 +65,11 @@ func world(t testing.TB) plan.Input {
 	in.Rollouts = []v1alpha1.OperatorRollout{*first}
 	for _, c := range in.Clusters {
 		in.Installs = append(in.Installs, plan.Install{
-			Install:   removal.Install{Namespace: "bellwether-" + c.Name, Name: "team.echo", Cluster: c.Name, Policy: v1alpha1.RemovalOrphan, Held: true},
-			Installed: catalogs.Installed{Name: "echo.v1.1.0", Version: "1.1.0"}, SucceededHash: first.Spec.Release.Hash(),
-			Rollout: first.Name, Revision: 1, Ready: true,
+			Install: removal.Install{Namespace: "bellwether-" + c.Name, Name: "team.echo", Cluster: c.Name,
+				Policy: v1alpha1.RemovalOrphan, Held: true},
+			Installed:     catalogs.Installed{Name: "echo.v1.1.0", Version: "1.1.0"},
+			SucceededHash: first.Spec.Release.Hash(),
+			Rollout:       first.Name, Revision: 1, Ready: true,
 		})
 	}
 	return in
@@ -99,7 +102,8 @@ func check(t *testing.T, in plan.Input, want want) {
 		state = "Stalled"
 	}
 	if state != want.state || ready.Reason != want.reason || !strings.Contains(ready.Message, want.contains) {
-		t.Errorf("%s %s %q,\nwant %s %s with %q", state, ready.Reason, ready.Message, want.state, want.reason, want.contains)
+		t.Errorf("%s %s %q,\nwant %s %s with %q", state, ready.Reason, ready.Message, want.state, want.reason,
+			want.contains)
 	}
 	var name, version, superseded string
 	if got.Create != nil {
@@ -109,7 +113,8 @@ func check(t *testing.T, in plan.Input, want want) {
 		superseded = got.Supersede.Rollout
 	}
 	if name != want.create || version != want.version || superseded != want.supersed {
-		t.Errorf("create %q (%s), supersede %q; want %q (%s), %q", name, version, superseded, want.create, want.version, want.supersed)
+		t.Errorf("create %q (%s), supersede %q; want %q (%s), %q", name, version, superseded, want.create, want.version,
+			want.supersed)
 	}
 	if diff := cmp.Diff(want.deleted, got.DeleteRollouts); diff != "" {
 		t.Errorf("deleted rollouts (-want +got):\n%s", diff)
@@ -118,7 +123,8 @@ func check(t *testing.T, in plan.Input, want want) {
 		t.Errorf("removals (-want +got):\n%s", diff)
 	}
 	if got.RemoveFinalizer != want.finish || got.RecheckAfter != want.recheck {
-		t.Errorf("remove finalizer %v, recheck %s; want %v, %s", got.RemoveFinalizer, got.RecheckAfter, want.finish, want.recheck)
+		t.Errorf("remove finalizer %v, recheck %s; want %v, %s", got.RemoveFinalizer, got.RecheckAfter, want.finish,
+			want.recheck)
 	}
 }
 
@@ -164,13 +170,15 @@ func TestTarget(t *testing.T) {
 		},
 		"settings spelt out are the same release": {
 			func(_ *testing.T, in *plan.Input) {
-				in.Operator.Spec.Install = v1alpha1.InstallSettings{Namespace: "echo", Mode: v1alpha1.InstallAllNamespaces}
+				in.Operator.Spec.Install = v1alpha1.InstallSettings{Namespace: "echo",
+					Mode: v1alpha1.InstallAllNamespaces}
 			},
 			want{state: "True", reason: "Succeeded"},
 		},
 		"no catalog": {
 			func(_ *testing.T, in *plan.Input) { in.Catalog, in.Package = nil, nil },
-			want{state: "Stalled", reason: "CatalogNotFound", contains: "there is no OperatorCatalog main in namespace team"},
+			want{state: "Stalled", reason: "CatalogNotFound",
+				contains: "there is no OperatorCatalog main in namespace team"},
 		},
 		"catalog not read yet": {
 			func(_ *testing.T, in *plan.Input) {
@@ -182,7 +190,8 @@ func TestTarget(t *testing.T) {
 			func(_ *testing.T, in *plan.Input) {
 				in.Package, in.Catalog.Status = nil, v1alpha1.OperatorCatalogStatus{}
 				conditions.Summarize(&in.Catalog.Status.Conditions, 1, conditions.Summary{
-					State: conditions.Stalled, Reason: v1alpha1.ReasonCatalogUnreachable, Message: "connection refused"})
+					State: conditions.Stalled, Reason: v1alpha1.ReasonCatalogUnreachable,
+					Message: "connection refused"})
 			},
 			want{state: "Stalled", reason: "CatalogUnreachable", contains: "OperatorCatalog main: connection refused"},
 		},
@@ -196,9 +205,11 @@ func TestTarget(t *testing.T) {
 		"catalog gone from the registry": {
 			func(_ *testing.T, in *plan.Input) {
 				in.Package = nil
-				in.PackageFailure = &plan.Failure{Reason: v1alpha1.ReasonCatalogUnreachable, Cause: "connection refused"}
+				in.PackageFailure = &plan.Failure{Reason: v1alpha1.ReasonCatalogUnreachable,
+					Cause: "connection refused"}
 			},
-			want{state: "Stalled", reason: "CatalogUnreachable", contains: "tried again by itself", recheck: 30 * time.Second},
+			want{state: "Stalled", reason: "CatalogUnreachable", contains: "tried again by itself",
+				recheck: 30 * time.Second},
 		},
 		"channel unknown": {
 			func(_ *testing.T, in *plan.Input) { in.Operator.Spec.Channel = "fast" },
@@ -229,7 +240,8 @@ func TestPaths(t *testing.T) {
 				in.Package = ladder(t, "2.0.0")
 				from(&in.Installs[0], "0.9.0")
 			},
-			want{state: "Stalled", reason: "NoUpgradePath", contains: "leads 2 of 2 clusters that are to change not to 2.0.0: a, b (from 0.9.0, 1.1.0)"},
+			want{state: "Stalled", reason: "NoUpgradePath",
+				contains: "leads 2 of 2 clusters that are to change not to 2.0.0: a, b (from 0.9.0, 1.1.0)"},
 		},
 		"some have a path": {
 			func(t *testing.T, in *plan.Input) {
@@ -280,15 +292,20 @@ func TestRollouts(t *testing.T) {
 		}
 	}
 	run(t, map[string]scenario{
-		"in progress":  {phase(v1alpha1.RolloutProgressing), want{state: "False", reason: "Progressing", contains: "wave canary"}},
+		"in progress": {phase(v1alpha1.RolloutProgressing),
+			want{state: "False", reason: "Progressing", contains: "wave canary"}},
 		"not seen yet": {phase(""), want{state: "False", reason: "Progressing"}},
-		"paused":       {phase(v1alpha1.RolloutPaused), want{state: "False", reason: "Paused", contains: "wave canary"}},
-		"halted":       {phase(v1alpha1.RolloutHalted), want{state: "Stalled", reason: "Halted", contains: "wave canary"}},
+		"paused": {phase(v1alpha1.RolloutPaused),
+			want{state: "False", reason: "Paused", contains: "wave canary"}},
+		"halted": {phase(v1alpha1.RolloutHalted),
+			want{state: "Stalled", reason: "Halted", contains: "wave canary"}},
 		"aborted by a person stays aborted": {
-			then(phase(v1alpha1.RolloutAborted), abort(false)), want{state: "Stalled", reason: "Aborted", contains: "change the version"},
+			then(phase(v1alpha1.RolloutAborted), abort(false)),
+			want{state: "Stalled", reason: "Aborted", contains: "change the version"},
 		},
 		"superseded is taken up again": {
-			then(phase(v1alpha1.RolloutSuperseded), abort(true)), want{state: "False", reason: "Progressing", create: "echo-2", version: "1.1.0"},
+			then(phase(v1alpha1.RolloutSuperseded), abort(true)),
+			want{state: "False", reason: "Progressing", create: "echo-2", version: "1.1.0"},
 		},
 		"another target supersedes": {
 			then(phase(v1alpha1.RolloutProgressing), next),
@@ -359,7 +376,8 @@ func TestClusters(t *testing.T) {
 		"and named while it is offline": {
 			func(t *testing.T, in *plan.Input) {
 				followed(t, in)
-				in.Operator.Spec.RemovalPolicy, in.Installs[1].Policy = v1alpha1.RemovalUninstall, v1alpha1.RemovalUninstall
+				in.Operator.Spec.RemovalPolicy, in.Installs[1].Policy = v1alpha1.RemovalUninstall,
+					v1alpha1.RemovalUninstall
 				in.Installs[1].Deleting, in.Clusters[1].Online = true, false
 			},
 			want{state: "True", reason: "Succeeded", contains: "to be uninstalled, but offline: b"},
@@ -380,7 +398,8 @@ func TestClusters(t *testing.T) {
 				in.Operator.Spec.ClusterSelector.MatchLabels = map[string]string{"tier": "cannary"}
 				in.Rollouts[0].Spec.ClusterSelector = in.Operator.Spec.ClusterSelector
 			},
-			want{state: "Stalled", reason: "NoClusters", contains: "(tier=cannary) matches none of the fleet's 2 clusters"},
+			want{state: "Stalled", reason: "NoClusters",
+				contains: "(tier=cannary) matches none of the fleet's 2 clusters"},
 		},
 		"no clusters at all": {
 			func(_ *testing.T, in *plan.Input) { in.Clusters = nil },
@@ -388,7 +407,8 @@ func TestClusters(t *testing.T) {
 		},
 		"selector that cannot be used": {
 			func(_ *testing.T, in *plan.Input) {
-				in.Operator.Spec.ClusterSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}
+				in.Operator.Spec.ClusterSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a",
+					Operator: "Near"}}
 			},
 			want{state: "Stalled", reason: "InvalidSpec", contains: "spec.clusterSelector"},
 		},
@@ -409,11 +429,13 @@ func TestClaims(t *testing.T) {
 	run(t, map[string]scenario{
 		"an older one wins": {
 			claim("zoo", created.Add(-time.Minute), nil),
-			want{state: "Stalled", reason: "NamespaceConflict", contains: "ManagedOperator zoo/echo is older and installs into namespace echo as well, on a, b"},
+			want{state: "Stalled", reason: "NamespaceConflict",
+				contains: "ManagedOperator zoo/echo is older and installs into namespace echo as well, on a, b"},
 		},
-		"a younger one loses":            {claim("all", created.Add(time.Minute), nil), free},
-		"of the same age the first wins": {claim("all", created.Time, nil), want{state: "Stalled", reason: "NamespaceConflict"}},
-		"and the last loses":             {claim("zoo", created.Time, nil), free},
+		"a younger one loses": {claim("all", created.Add(time.Minute), nil), free},
+		"of the same age the first wins": {claim("all", created.Time, nil),
+			want{state: "Stalled", reason: "NamespaceConflict"}},
+		"and the last loses": {claim("zoo", created.Time, nil), free},
 		"on other clusters there is no conflict": {
 			claim("zoo", created.Add(-time.Minute), map[string]string{"tier": "edge"}), free,
 		},
@@ -441,7 +463,8 @@ func TestLeaving(t *testing.T) {
 		}
 	}
 	step := func(cluster string) removal.Step {
-		return removal.Step{Namespace: "bellwether-" + cluster, Name: "team.echo", SetPolicy: v1alpha1.RemovalUninstall, Delete: true}
+		return removal.Step{Namespace: "bellwether-" + cluster, Name: "team.echo", SetPolicy: v1alpha1.RemovalUninstall,
+			Delete: true}
 	}
 	run(t, map[string]scenario{
 		"rollouts first": {
@@ -449,18 +472,22 @@ func TestLeaving(t *testing.T) {
 		},
 		"then installs": {
 			leaving(noRollouts),
-			want{state: "False", reason: "Deleting", contains: "2 clusters to let go: a, b", removals: []removal.Step{step("a"), step("b")}},
+			want{state: "False", reason: "Deleting", contains: "2 clusters to let go: a, b",
+				removals: []removal.Step{step("a"), step("b")}},
 		},
 		"waits for an offline cluster": {
 			leaving(noRollouts, deleted, func(in *plan.Input) { in.Clusters[1].Online = false }),
-			want{state: "Stalled", reason: "AgentOffline", contains: "1 of 2 clusters are offline and still have to uninstall: b"},
+			want{state: "Stalled", reason: "AgentOffline",
+				contains: "1 of 2 clusters are offline and still have to uninstall: b"},
 		},
 		"not for one that left the fleet": {
 			leaving(noRollouts, deleted, func(in *plan.Input) { in.Clusters = in.Clusters[:1] }),
-			want{state: "False", reason: "Deleting", removals: []removal.Step{{Namespace: "bellwether-b", Name: "team.echo", Release: true}}},
+			want{state: "False", reason: "Deleting",
+				removals: []removal.Step{{Namespace: "bellwether-b", Name: "team.echo", Release: true}}},
 		},
 		"gone": {
-			leaving(noRollouts, func(in *plan.Input) { in.Installs = nil }), want{state: "False", reason: "Deleting", finish: true},
+			leaving(noRollouts, func(in *plan.Input) { in.Installs = nil }),
+			want{state: "False", reason: "Deleting", finish: true},
 		},
 		"without the hub's finalizer nothing is touched": {
 			leaving(func(in *plan.Input) { in.Operator.Finalizers = nil }), want{},
@@ -482,11 +509,16 @@ func TestPruning(t *testing.T) {
 		limit  int32
 		want   []string
 	}{
-		"within the limit":          {[]v1alpha1.RolloutPhase{v1alpha1.RolloutSuperseded, v1alpha1.RolloutSucceeded}, 2, nil},
-		"the oldest goes":           {[]v1alpha1.RolloutPhase{v1alpha1.RolloutAborted, v1alpha1.RolloutSuperseded, v1alpha1.RolloutSucceeded}, 2, []string{"echo-1"}},
-		"a running one is kept":     {[]v1alpha1.RolloutPhase{v1alpha1.RolloutProgressing, v1alpha1.RolloutSuperseded, v1alpha1.RolloutSucceeded}, 1, []string{"echo-2"}},
-		"a running one is no ended": {[]v1alpha1.RolloutPhase{v1alpha1.RolloutSucceeded, v1alpha1.RolloutProgressing}, 1, nil},
-		"the newest is kept":        {[]v1alpha1.RolloutPhase{v1alpha1.RolloutSucceeded, v1alpha1.RolloutSucceeded}, 1, []string{"echo-1"}},
+		"within the limit": {[]v1alpha1.RolloutPhase{v1alpha1.RolloutSuperseded, v1alpha1.RolloutSucceeded}, 2,
+			nil},
+		"the oldest goes": {[]v1alpha1.RolloutPhase{v1alpha1.RolloutAborted, v1alpha1.RolloutSuperseded,
+			v1alpha1.RolloutSucceeded}, 2, []string{"echo-1"}},
+		"a running one is kept": {[]v1alpha1.RolloutPhase{v1alpha1.RolloutProgressing, v1alpha1.RolloutSuperseded,
+			v1alpha1.RolloutSucceeded}, 1, []string{"echo-2"}},
+		"a running one is no ended": {[]v1alpha1.RolloutPhase{v1alpha1.RolloutSucceeded, v1alpha1.RolloutProgressing},
+			1, nil},
+		"the newest is kept": {[]v1alpha1.RolloutPhase{v1alpha1.RolloutSucceeded, v1alpha1.RolloutSucceeded}, 1,
+			[]string{"echo-1"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -509,10 +541,12 @@ func TestPruning(t *testing.T) {
 func TestStatus(t *testing.T) {
 	in := world(t)
 	in.Clusters[1].Online = false
-	in.Installs[1].Installed, in.Installs[1].SucceededHash = catalogs.Installed{Name: "echo.v1.0.0", Version: "1.0.0"}, ""
+	in.Installs[1].Installed, in.Installs[1].SucceededHash = catalogs.Installed{Name: "echo.v1.0.0", Version: "1.0.0"},
+		""
 	got := plan.Next(in).Status
 	want := v1alpha1.ManagedOperatorStatus{
-		Target:   &v1alpha1.TargetVersion{Version: "1.1.0", Bundle: "echo.v1.1.0", Channel: "stable", CatalogDigest: "sha256:1"},
+		Target: &v1alpha1.TargetVersion{Version: "1.1.0", Bundle: "echo.v1.1.0", Channel: "stable",
+			CatalogDigest: "sha256:1"},
 		Rollout:  &v1alpha1.RolloutSummary{Name: "echo-1", Revision: 1, Phase: v1alpha1.RolloutSucceeded},
 		Clusters: v1alpha1.ClusterCounts{Selected: 2, Updated: 1, Ready: 2, Offline: 1},
 		Versions: []v1alpha1.VersionCount{{Version: "1.0.0", Clusters: 1}, {Version: "1.1.0", Clusters: 1}},
@@ -535,7 +569,8 @@ func TestTargetSaysHowToWatch(t *testing.T) {
 			in := world(t)
 			if test.value != "" {
 				b := in.Package.Bundles["echo.v1.1.0"]
-				b.Properties = append(b.Properties, catalogs.Property{Type: catalogs.PropertySLO, Value: json.RawMessage(test.value)})
+				b.Properties = append(b.Properties, catalogs.Property{Type: catalogs.PropertySLO,
+					Value: json.RawMessage(test.value)})
 			}
 			got := ""
 			if slo := plan.Next(in).Status.Target.SLO; slo != nil {

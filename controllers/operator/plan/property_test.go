@@ -13,8 +13,8 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
-	"github.com/bellwether-dev/bellwether/rollouts/removal"
 	"github.com/bellwether-dev/bellwether/controllers/operator/plan"
+	"github.com/bellwether-dev/bellwether/rollouts/removal"
 )
 
 // TestRandomHistories changes everything that a person, a catalog, a rollout
@@ -62,7 +62,8 @@ func (h *history) happen() {
 		h.Package = ladder(h.t, upTo110+"\n1.2.0 replaces 1.1.0\n1.3.0 replaces 1.2.0")
 		h.Catalog.Status.Digest = fmt.Sprintf("sha256:%d", h.random.IntN(5))
 	case 2:
-		spec.Install.Mode = []v1alpha1.InstallMode{"", v1alpha1.InstallAllNamespaces, v1alpha1.InstallOwnNamespace}[h.random.IntN(3)]
+		spec.Install.Mode = []v1alpha1.InstallMode{"", v1alpha1.InstallAllNamespaces,
+			v1alpha1.InstallOwnNamespace}[h.random.IntN(3)]
 	case 3:
 		tier := []string{"canary", "prod", "nowhere", ""}[h.random.IntN(4)]
 		spec.ClusterSelector = metav1.LabelSelector{}
@@ -79,9 +80,11 @@ func (h *history) happen() {
 	case 6:
 		spec.Paused = !spec.Paused
 	case 7:
-		spec.Strategy.NewTarget = []v1alpha1.NewTargetPolicy{v1alpha1.NewTargetFinish, v1alpha1.NewTargetSupersede}[h.random.IntN(2)]
+		spec.Strategy.NewTarget = []v1alpha1.NewTargetPolicy{v1alpha1.NewTargetFinish,
+			v1alpha1.NewTargetSupersede}[h.random.IntN(2)]
 	case 8:
-		spec.RemovalPolicy = []v1alpha1.RemovalPolicy{v1alpha1.RemovalOrphan, v1alpha1.RemovalUninstall}[h.random.IntN(2)]
+		spec.RemovalPolicy = []v1alpha1.RemovalPolicy{v1alpha1.RemovalOrphan,
+			v1alpha1.RemovalUninstall}[h.random.IntN(2)]
 	case 9:
 		h.Catalog.Spec.Blocks = nil
 		for _, v := range versions {
@@ -110,7 +113,8 @@ func (h *history) rollOn() {
 			h.succeed(r)
 		}
 	}
-	h.Installs = slices.DeleteFunc(h.Installs, func(i plan.Install) bool { return i.Deleting && (!i.Held || h.online(i.Cluster)) })
+	h.Installs = slices.DeleteFunc(h.Installs,
+		func(i plan.Install) bool { return i.Deleting && (!i.Held || h.online(i.Cluster)) })
 }
 
 func (h *history) succeed(r *v1alpha1.OperatorRollout) {
@@ -124,7 +128,8 @@ func (h *history) succeed(r *v1alpha1.OperatorRollout) {
 		}
 		h.Installs = slices.DeleteFunc(h.Installs, func(i plan.Install) bool { return i.Cluster == c.Name })
 		h.Installs = append(h.Installs, plan.Install{
-			Install:   removal.Install{Namespace: "bellwether-" + c.Name, Name: "team.echo", Cluster: c.Name, Policy: v1alpha1.RemovalOrphan, Held: true},
+			Install: removal.Install{Namespace: "bellwether-" + c.Name, Name: "team.echo", Cluster: c.Name,
+				Policy: v1alpha1.RemovalOrphan, Held: true},
 			Installed: catalogs.Installed{Name: r.Spec.Release.Bundle, Version: r.Spec.Release.Version},
 			Revision:  r.Spec.Revision, SucceededHash: r.Spec.Release.Hash(), Ready: true, Rollout: r.Name,
 		})
@@ -146,7 +151,8 @@ func (s set) Lookup(key string) (string, bool) { value, ok := s[key]; return val
 func (h *history) decide() {
 	h.check(h.carryOut(plan.Next(h.Input)))
 	again := plan.Next(h.Input)
-	if again.Create != nil || again.Supersede != nil || again.AddFinalizer || len(again.DeleteRollouts) > 0 || again.Block != nil || len(again.Tell) > 0 {
+	if again.Create != nil || again.Supersede != nil || again.AddFinalizer || len(again.DeleteRollouts) > 0 ||
+		again.Block != nil || len(again.Tell) > 0 {
 		h.t.Fatalf("seed %d: what was carried out is decided again: %+v", h.seed, again)
 	}
 }
@@ -191,7 +197,8 @@ func (h *history) checkBlocks(d plan.Decision) {
 	}
 	for _, r := range h.Rollouts {
 		if !r.Status.Phase.Ended() && r.Spec.Abort == nil && blocked[r.Spec.Release.Version] != (r.Spec.Blocked != "") {
-			h.t.Fatalf("seed %d: rollout %s to %s is blocked by %q", h.seed, r.Name, r.Spec.Release.Version, r.Spec.Blocked)
+			h.t.Fatalf("seed %d: rollout %s to %s is blocked by %q", h.seed, r.Name, r.Spec.Release.Version,
+				r.Spec.Blocked)
 		}
 	}
 	for _, i := range h.Installs {
@@ -224,7 +231,8 @@ func (h *history) carryOut(d plan.Decision) plan.Decision {
 		h.highest = d.Create.Spec.Revision
 		h.Rollouts = append(h.Rollouts, *d.Create)
 	}
-	h.Rollouts = slices.DeleteFunc(h.Rollouts, func(r v1alpha1.OperatorRollout) bool { return slices.Contains(d.DeleteRollouts, r.Name) })
+	h.Rollouts = slices.DeleteFunc(h.Rollouts,
+		func(r v1alpha1.OperatorRollout) bool { return slices.Contains(d.DeleteRollouts, r.Name) })
 	for _, step := range d.Removals {
 		for i := range h.Installs {
 			if h.Installs[i].Namespace != step.Namespace {

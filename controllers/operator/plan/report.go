@@ -9,8 +9,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/apis/conditions"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
 // maxVersions is the API's bound on status.versions.

@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/apis/conditions"
-	"github.com/bellwether-dev/bellwether/rollouts/removal"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/rollouts"
+	"github.com/bellwether-dev/bellwether/rollouts/removal"
 )
 
 // needsRollout tells whether the newest rollout is not the one that the spec
@@ -45,7 +45,8 @@ func running(r *v1alpha1.OperatorRollout) bool {
 // advance starts the next rollout, unless something has to come first.
 func (p *pass) advance(release v1alpha1.Release) conditions.Summary {
 	if p.Operator.Spec.Paused {
-		return waiting(v1alpha1.ReasonPaused, fmt.Sprintf("%s is not rolled out while spec.paused is true", release.Version))
+		return waiting(v1alpha1.ReasonPaused, fmt.Sprintf("%s is not rolled out while spec.paused is true",
+			release.Version))
 	}
 	if running(p.newest) {
 		_, blocked := p.blocks[p.newest.Spec.Release.Version] // it would never end
@@ -64,7 +65,8 @@ func (p *pass) advance(release v1alpha1.Release) conditions.Summary {
 		Name: p.decision.Create.Name, Revision: p.decision.Create.Spec.Revision, Phase: v1alpha1.RolloutPending,
 	}
 	p.decision.Status.Clusters.Updated = p.updated(release.Hash())
-	return waiting(v1alpha1.ReasonProgressing, fmt.Sprintf("rollout %s to %s starts", p.decision.Create.Name, release.Version))
+	return waiting(v1alpha1.ReasonProgressing,
+		fmt.Sprintf("rollout %s to %s starts", p.decision.Create.Name, release.Version))
 }
 
 // nextRevision is higher than any that an agent could have acted on, even where
@@ -97,7 +99,8 @@ func (p *pass) nextRollout(release v1alpha1.Release) *v1alpha1.OperatorRollout {
 		},
 		Spec: v1alpha1.OperatorRolloutSpec{
 			Operator: v1alpha1.LocalReference{Name: o.Name}, Revision: revision, Release: release,
-			ClusterSelector: *o.Spec.ClusterSelector.DeepCopy(), Strategy: rollouts.Defaulted(*o.Spec.Strategy.DeepCopy()),
+			ClusterSelector: *o.Spec.ClusterSelector.DeepCopy(),
+			Strategy:        rollouts.Defaulted(*o.Spec.Strategy.DeepCopy()),
 		},
 	}
 }
@@ -112,7 +115,10 @@ func (p *pass) prune() {
 		limit = int(*l)
 	}
 	byAge := slices.Clone(p.Rollouts)
-	slices.SortFunc(byAge, func(a, b v1alpha1.OperatorRollout) int { return cmp.Compare(b.Spec.Revision, a.Spec.Revision) })
+	slices.SortFunc(byAge, func(a, b v1alpha1.OperatorRollout) int {
+		return cmp.Compare(b.Spec.Revision,
+			a.Spec.Revision)
+	})
 	kept := 0
 	for i := range byAge {
 		if !byAge[i].Status.Phase.Ended() {

@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
-	"github.com/bellwether-dev/bellwether/apis/conditions"
 )
 
 // retryRead is how long after a failure a package is read again: no watch tells
@@ -47,8 +47,9 @@ func (p *pass) resolve() (v1alpha1.Release, *conditions.Summary) {
 		release.Catalog.PublicKeys = v.PublicKeys
 	}
 	p.decision.Status.Target = &v1alpha1.TargetVersion{
-		Version: release.Version, Bundle: release.Bundle, Channel: release.Channel, CatalogDigest: release.Catalog.Digest,
-		SLO: watching(bundle),
+		Version: release.Version, Bundle: release.Bundle, Channel: release.Channel,
+		CatalogDigest: release.Catalog.Digest,
+		SLO:           watching(bundle),
 	}
 	return release, nil
 }
@@ -86,16 +87,19 @@ func (p *pass) catalogTrouble() *conditions.Summary {
 	switch {
 	case p.Catalog == nil:
 		s = stalled(v1alpha1.ReasonCatalogNotFound, fmt.Sprintf(
-			"there is no OperatorCatalog %s in namespace %s: make it, or correct spec.catalog.name", name, p.Operator.Namespace))
+			"there is no OperatorCatalog %s in namespace %s: make it, or correct spec.catalog.name", name,
+			p.Operator.Namespace))
 	case p.Catalog.Status.Digest == "":
 		s = p.catalogNotRead()
 	case p.PackageFailure != nil && p.PackageFailure.Reason == v1alpha1.ReasonUnknownPackage:
 		p.decision.Status.Target = nil
-		s = stalled(p.PackageFailure.Reason, p.PackageFailure.Cause+": correct spec.package, or add the package to the catalog")
+		s = stalled(p.PackageFailure.Reason,
+			p.PackageFailure.Cause+": correct spec.package, or add the package to the catalog")
 	case p.PackageFailure != nil:
 		p.decision.RecheckAfter = retryRead
-		s = stalled(p.PackageFailure.Reason, fmt.Sprintf("OperatorCatalog %s at %s cannot be read: %s; it is tried again by itself",
-			name, p.Catalog.Status.Digest, p.PackageFailure.Cause))
+		s = stalled(p.PackageFailure.Reason,
+			fmt.Sprintf("OperatorCatalog %s at %s cannot be read: %s; it is tried again by itself",
+				name, p.Catalog.Status.Digest, p.PackageFailure.Cause))
 	case p.Package == nil:
 		s = waiting(v1alpha1.ReasonWaiting, "the package is being read")
 	default:
@@ -132,7 +136,8 @@ func (p *pass) conflict() *conditions.Summary {
 		}
 		if shared := p.shared(claim); len(shared) > 0 {
 			s := stalled(v1alpha1.ReasonNamespaceConflict, fmt.Sprintf(
-				"ManagedOperator %s is older and installs into namespace %s as well, on %s: change spec.install.namespace or spec.clusterSelector of one of the two",
+				"ManagedOperator %s is older and installs into namespace %s as well, on %s: change "+
+					"spec.install.namespace or spec.clusterSelector of one of the two",
 				claim.Key, TargetNamespace(p.Operator.Spec), enumerate(shared)))
 			return &s
 		}
@@ -149,7 +154,8 @@ func (p *pass) claim() Claim {
 
 // compare puts the older claim first; it is the one that stands.
 func (c Claim) compare(o Claim) int {
-	return cmp.Or(c.Created.Compare(o.Created.Time), cmp.Compare(c.Key.Namespace, o.Key.Namespace), cmp.Compare(c.Key.Name, o.Key.Name))
+	return cmp.Or(c.Created.Compare(o.Created.Time), cmp.Compare(c.Key.Namespace, o.Key.Namespace),
+		cmp.Compare(c.Key.Name, o.Key.Name))
 }
 
 func (p *pass) shared(claim Claim) []string {
@@ -171,6 +177,7 @@ func (p *pass) noClusters() string {
 	if len(p.Clusters) == 0 {
 		return "the fleet has no clusters yet: make a FleetCluster"
 	}
-	return fmt.Sprintf("spec.clusterSelector (%s) matches none of the fleet's %d clusters, so nothing is installed and nothing is removed: correct it, or label clusters",
+	return fmt.Sprintf("spec.clusterSelector (%s) matches none of the fleet's %d clusters, so nothing is installed "+
+		"and nothing is removed: correct it, or label clusters",
 		selector, len(p.Clusters))
 }

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/apis/conditions"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
 // Verdict is what the newest run of a probe came to.
@@ -55,9 +55,11 @@ func OnHub(probe *v1alpha1.EndpointProbe, cluster string) *Failure {
 	switch {
 	case cluster == "":
 		return &Failure{Reason: v1alpha1.ReasonInvalidSpec, Message: fmt.Sprintf(
-			"on the hub an EndpointProbe must be in the namespace of a cluster (bellwether-CLUSTER), and %s is none", probe.Namespace)}
+			"on the hub an EndpointProbe must be in the namespace of a cluster (bellwether-CLUSTER), and %s is none",
+			probe.Namespace)}
 	case probe.Spec.Target.URL == "":
-		return &Failure{Reason: v1alpha1.ReasonInvalidSpec, Message: "on the hub spec.target must be a url: other targets are on the cluster"}
+		return &Failure{Reason: v1alpha1.ReasonInvalidSpec,
+			Message: "on the hub spec.target must be a url: other targets are on the cluster"}
 	}
 	return nil
 }
@@ -80,7 +82,8 @@ func Status(in Input) v1alpha1.EndpointProbeStatus {
 	case in.Verdict.At.IsZero():
 		unknown(&status, generation, v1alpha1.ReasonWaiting, "the probe's turn comes within its interval")
 	case in.Verdict.Failure == nil:
-		conditions.Set(&status.Conditions, generation, v1alpha1.ConditionSuccess, true, v1alpha1.ReasonSucceeded, "the endpoint answers as it should")
+		conditions.Set(&status.Conditions, generation, v1alpha1.ConditionSuccess, true, v1alpha1.ReasonSucceeded,
+			"the endpoint answers as it should")
 		status.URL = in.Verdict.URL
 	default:
 		fail(&status, generation, in.Verdict)
@@ -98,13 +101,16 @@ func fail(status *v1alpha1.EndpointProbeStatus, generation int64, v Verdict) {
 	if was.Status == metav1.ConditionFalse && was.Reason == v.Failure.Reason && was.ObservedGeneration == generation {
 		return
 	}
-	conditions.Set(&status.Conditions, generation, v1alpha1.ConditionSuccess, false, v.Failure.Reason, v.Failure.Message)
-	status.LastFailure = &v1alpha1.ProbeFailure{Time: metav1.NewTime(v.At), Reason: v.Failure.Reason, Message: cut(v.Failure.Message)}
+	conditions.Set(&status.Conditions, generation, v1alpha1.ConditionSuccess, false, v.Failure.Reason,
+		v.Failure.Message)
+	status.LastFailure = &v1alpha1.ProbeFailure{Time: metav1.NewTime(v.At), Reason: v.Failure.Reason,
+		Message: cut(v.Failure.Message)}
 }
 
 func unknown(status *v1alpha1.EndpointProbeStatus, generation int64, reason, message string) {
 	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-		Type: v1alpha1.ConditionSuccess, Status: metav1.ConditionUnknown, ObservedGeneration: generation, Reason: reason, Message: message,
+		Type: v1alpha1.ConditionSuccess, Status: metav1.ConditionUnknown, ObservedGeneration: generation,
+		Reason: reason, Message: message,
 	})
 }
 

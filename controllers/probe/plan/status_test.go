@@ -40,7 +40,8 @@ func TestStatusOverALife(t *testing.T) {
 		want    string
 	}{
 		{want: "Ready=True Succeeded; Success=Unknown Waiting; url "},
-		{verdict: Verdict{At: noon, URL: "http://a/"}, want: "Ready=True Succeeded; Success=True Succeeded; url http://a/"},
+		{verdict: Verdict{At: noon, URL: "http://a/"},
+			want: "Ready=True Succeeded; Success=True Succeeded; url http://a/"},
 		{verdict: Verdict{At: noon.Add(time.Minute), URL: "http://a/", Failure: fails("TimedOut")},
 			want: "Ready=True Succeeded; Success=False TimedOut; url http://a/; last failure TimedOut at 12:01"},
 		// The same failure later is no news.
@@ -48,11 +49,13 @@ func TestStatusOverALife(t *testing.T) {
 			want: "Ready=True Succeeded; Success=False TimedOut; url http://a/; last failure TimedOut at 12:01"},
 		// A target that is gone is a failure like any other, and its URL is kept.
 		{verdict: Verdict{At: noon.Add(3 * time.Minute), Failure: fails("TargetNotFound")},
-			want: "Ready=True Succeeded; Success=False TargetNotFound; url http://a/; last failure TargetNotFound at 12:03"},
+			want: "Ready=True Succeeded; Success=False TargetNotFound; url http://a/; last failure TargetNotFound at " +
+				"12:03"},
 		{verdict: Verdict{At: noon.Add(4 * time.Minute), URL: "http://b/"},
 			want: "Ready=True Succeeded; Success=True Succeeded; url http://b/; last failure TargetNotFound at 12:03"},
 		{refused: fails("InvalidSpec"),
-			want: "Ready=False InvalidSpec; Success=Unknown InvalidSpec; Stalled=True InvalidSpec; url http://b/; last failure TargetNotFound at 12:03"},
+			want: "Ready=False InvalidSpec; Success=Unknown InvalidSpec; Stalled=True InvalidSpec; url http://b/; " +
+				"last failure TargetNotFound at 12:03"},
 	} {
 		probe.Status = Status(Input{Probe: probe, Refused: step.refused, Verdict: step.verdict})
 		if diff := cmp.Diff(step.want, tell(probe.Status)); diff != "" {
@@ -67,11 +70,14 @@ func TestAlike(t *testing.T) {
 		other Verdict
 		want  bool
 	}{
-		"later, with another message": {Verdict{At: noon.Add(time.Hour), URL: "http://a/", Failure: &Failure{Reason: "TimedOut", Message: "x"}}, true},
-		"another reason":              {Verdict{At: noon, URL: "http://a/", Failure: &Failure{Reason: "BadStatus"}}, false},
-		"a success":                   {Verdict{At: noon, URL: "http://a/"}, false},
-		"another URL":                 {Verdict{At: noon, URL: "http://b/", Failure: &Failure{Reason: "TimedOut"}}, false},
-		"never run":                   {Verdict{}, false},
+		"later, with another message": {Verdict{At: noon.Add(time.Hour), URL: "http://a/",
+			Failure: &Failure{Reason: "TimedOut", Message: "x"}}, true},
+		"another reason": {Verdict{At: noon, URL: "http://a/", Failure: &Failure{Reason: "BadStatus"}},
+			false},
+		"a success": {Verdict{At: noon, URL: "http://a/"}, false},
+		"another URL": {Verdict{At: noon, URL: "http://b/", Failure: &Failure{Reason: "TimedOut"}},
+			false},
+		"never run": {Verdict{}, false},
 	} {
 		if got := base.Alike(tc.other); got != tc.want {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)
@@ -86,8 +92,10 @@ func TestOnHub(t *testing.T) {
 		says    string
 	}{
 		"a URL in a cluster's namespace": {cluster: "prod-1", target: v1alpha1.ProbeTarget{URL: "http://a/"}},
-		"another namespace":              {target: v1alpha1.ProbeTarget{URL: "http://a/"}, says: "namespace of a cluster"},
-		"an object":                      {cluster: "prod-1", target: v1alpha1.ProbeTarget{Service: &v1alpha1.ServiceTarget{}}, says: "must be a url"},
+		"another namespace": {target: v1alpha1.ProbeTarget{URL: "http://a/"},
+			says: "namespace of a cluster"},
+		"an object": {cluster: "prod-1",
+			target: v1alpha1.ProbeTarget{Service: &v1alpha1.ServiceTarget{}}, says: "must be a url"},
 	} {
 		got := OnHub(&v1alpha1.EndpointProbe{Spec: v1alpha1.EndpointProbeSpec{Target: tc.target}}, tc.cluster)
 		if (got == nil) != (tc.says == "") || got != nil && !strings.Contains(got.Message, tc.says) {

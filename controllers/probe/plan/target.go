@@ -90,7 +90,8 @@ func aimAtService(namespace string, want *v1alpha1.ServiceTarget, service *corev
 	}
 	// A headless Service has no address, and one that is an alias of a name
 	// outside must not be trusted: both are looked up by name.
-	if address, err := netip.ParseAddr(service.Spec.ClusterIP); err == nil && service.Spec.Type != corev1.ServiceTypeExternalName {
+	if address, err := netip.ParseAddr(service.Spec.ClusterIP); err == nil &&
+		service.Spec.Type != corev1.ServiceTypeExternalName {
 		target.Address = address
 	}
 	return target, nil
@@ -127,7 +128,8 @@ func choose(kind, name, want string, hosts []string) (string, *Failure) {
 	if want != "" {
 		for _, host := range hosts {
 			suffix, wildcard := strings.CutPrefix(host, "*")
-			if strings.EqualFold(host, want) || wildcard && strings.HasSuffix(strings.ToLower(want), strings.ToLower(suffix)) {
+			if strings.EqualFold(host, want) || wildcard &&
+				strings.HasSuffix(strings.ToLower(want), strings.ToLower(suffix)) {
 				return want, nil
 			}
 		}
@@ -149,7 +151,8 @@ func aimAtRoute(want *v1alpha1.HostTarget, route map[string]any) (Target, *Failu
 	if host, _, _ := unstructured.NestedString(route, "spec", "host"); host != "" {
 		hosts = append(hosts, host)
 	}
-	host, failure := choose("Route", want.Name, want.Host, append(hosts, fieldOfEach(route, "host", "status", "ingress")...))
+	host, failure := choose("Route", want.Name, want.Host,
+		append(hosts, fieldOfEach(route, "host", "status", "ingress")...))
 	if failure != nil {
 		return Target{}, failure
 	}
@@ -209,7 +212,8 @@ func ingressPath(ingress *networkingv1.Ingress, host string) string {
 		literal := func(p networkingv1.HTTPIngressPath) bool {
 			return p.PathType == nil || *p.PathType != networkingv1.PathTypeImplementationSpecific
 		}
-		if rule.HTTP != nil && (rule.Host == host || rule.Host == "") && len(rule.HTTP.Paths) > 0 && literal(rule.HTTP.Paths[0]) {
+		if rule.HTTP != nil && (rule.Host == host || rule.Host == "") && len(rule.HTTP.Paths) > 0 &&
+			literal(rule.HTTP.Paths[0]) {
 			return rule.HTTP.Paths[0].Path
 		}
 	}
@@ -222,7 +226,8 @@ func aimAtHTTPRoute(want *v1alpha1.HostTarget, object Object) (Target, *Failure)
 	}
 	hosts, _, _ := unstructured.NestedStringSlice(object.HTTPRoute, "spec", "hostnames")
 	if len(hosts) == 0 {
-		hosts = append(fieldOfEach(object.Gateway, "hostname", "spec", "listeners"), fieldOfEach(object.Gateway, "value", "status", "addresses")...)
+		hosts = append(fieldOfEach(object.Gateway, "hostname", "spec", "listeners"),
+			fieldOfEach(object.Gateway, "value", "status", "addresses")...)
 	}
 	host, failure := choose("HTTPRoute", want.Name, want.Host, hosts)
 	if failure != nil {

@@ -53,7 +53,8 @@ func typed[T any](t *testing.T, text string) *T {
 func TestAim(t *testing.T) {
 	service := typed[corev1.Service](t, `{spec: {clusterIP: 10.0.0.7, ports: [{port: 8080}]}}`)
 	headless := typed[corev1.Service](t, `{spec: {clusterIP: None, ports: [{port: 8080}]}}`)
-	alias := typed[corev1.Service](t, `{spec: {type: ExternalName, clusterIP: 10.0.0.7, externalName: db.example, ports: [{port: 8080}]}}`)
+	alias := typed[corev1.Service](t,
+		`{spec: {type: ExternalName, clusterIP: 10.0.0.7, externalName: db.example, ports: [{port: 8080}]}}`)
 	ingress := typed[networkingv1.Ingress](t, `
 spec:
   tls: [{hosts: [secure.example, "*.apps.example"]}]
@@ -63,10 +64,12 @@ spec:
     http: {paths: [{path: /api, pathType: Prefix, backend: {}}]}
   - host: secure.example
     http: {paths: [{path: "/re(gex)?", pathType: ImplementationSpecific, backend: {}}]}`)
-	anyHost := typed[networkingv1.Ingress](t, `{spec: {rules: [{}]}, status: {loadBalancer: {ingress: [{ip: "fd12::1"}]}}}`)
+	anyHost := typed[networkingv1.Ingress](t,
+		`{spec: {rules: [{}]}, status: {loadBalancer: {ingress: [{ip: "fd12::1"}]}}}`)
 	route := object(t, `{spec: {host: app.example, path: /console, tls: {termination: edge}}}`)
 	plainRoute := object(t, `{spec: {}, status: {ingress: [{host: late.example}]}}`)
-	httpRoute := object(t, `{spec: {hostnames: ["*.shop.example", www.shop.example], parentRefs: [{name: gw, sectionName: web}]}}`)
+	httpRoute := object(t,
+		`{spec: {hostnames: ["*.shop.example", www.shop.example], parentRefs: [{name: gw, sectionName: web}]}}`)
 	gateway := object(t, `
 spec:
   listeners:
@@ -99,34 +102,56 @@ spec:
 		address string
 		missing string // what the failure says
 	}{
-		"a URL":                        {target: v1alpha1.ProbeTarget{URL: "tcp://db.example:5432"}, want: "tcp://db.example:5432"},
-		"a Service":                    {target: of(v1alpha1.ServiceTarget{Port: 8080}), object: Object{Service: service}, want: "http://echo.ns.svc:8080/", address: "10.0.0.7"},
-		"a Service's path":             {target: of(v1alpha1.ServiceTarget{Port: 8080, Scheme: "https", Path: "/readyz"}), object: Object{Service: service}, want: "https://echo.ns.svc:8080/readyz", address: "10.0.0.7"},
-		"a Service over gRPC":          {target: of(v1alpha1.ServiceTarget{Port: 8080, Scheme: "grpc"}), object: Object{Service: service}, want: "grpc://echo.ns.svc:8080", address: "10.0.0.7"},
-		"a headless Service":           {target: of(v1alpha1.ServiceTarget{Port: 8080}), object: Object{Service: headless}, want: "http://echo.ns.svc:8080/"},
-		"an alias is not trusted":      {target: of(v1alpha1.ServiceTarget{Port: 8080}), object: Object{Service: alias}, want: "http://echo.ns.svc:8080/"},
-		"a Service that is gone":       {target: of(v1alpha1.ServiceTarget{Port: 8080}), missing: "there is no Service ns/echo"},
-		"a port that is gone":          {target: of(v1alpha1.ServiceTarget{Port: 9}), object: Object{Service: service}, missing: "no port 9"},
-		"a Route":                      {target: named("route", v1alpha1.HostTarget{}), object: Object{Route: route}, want: "https://app.example/console"},
-		"a Route's other path":         {target: named("route", v1alpha1.HostTarget{Path: "/healthz"}), object: Object{Route: route}, want: "https://app.example/healthz"},
-		"a Route with a late host":     {target: named("route", v1alpha1.HostTarget{}), object: Object{Route: plainRoute}, want: "http://late.example/"},
-		"a Route of another host":      {target: named("route", v1alpha1.HostTarget{Host: "b.example"}), object: Object{Route: route}, missing: "does not publish the host b.example"},
-		"a Route that is gone":         {target: named("route", v1alpha1.HostTarget{}), missing: "there is no Route x"},
-		"an Ingress":                   {target: named("ingress", v1alpha1.HostTarget{}), object: Object{Ingress: ingress}, want: "http://plain.example/api"},
-		"an Ingress with TLS":          {target: named("ingress", v1alpha1.HostTarget{Host: "secure.example"}), object: Object{Ingress: ingress}, want: "https://secure.example/"},
-		"an Ingress with a wildcard":   {target: named("ingress", v1alpha1.HostTarget{Host: "a.apps.example"}), object: Object{Ingress: ingress}, want: "https://a.apps.example/"},
-		"an Ingress of any host":       {target: named("ingress", v1alpha1.HostTarget{}), object: Object{Ingress: anyHost}, want: "http://[fd12::1]/"},
-		"an Ingress that is gone":      {target: named("ingress", v1alpha1.HostTarget{}), missing: "there is no Ingress x"},
-		"an HTTPRoute":                 {target: named("", v1alpha1.HostTarget{}), object: Object{HTTPRoute: httpRoute, Gateway: gateway}, want: "https://www.shop.example:8443/"},
-		"an HTTPRoute without Gateway": {target: named("", v1alpha1.HostTarget{}), object: Object{HTTPRoute: httpRoute}, want: "http://www.shop.example/"},
-		"an HTTPRoute that is gone":    {target: named("", v1alpha1.HostTarget{}), missing: "there is no HTTPRoute x"},
-		"a kind that is not served":    {target: named("", v1alpha1.HostTarget{}), object: Object{Unreadable: "not served"}, missing: "not served"},
+		"a URL": {target: v1alpha1.ProbeTarget{URL: "tcp://db.example:5432"},
+			want: "tcp://db.example:5432"},
+		"a Service": {target: of(v1alpha1.ServiceTarget{Port: 8080}),
+			object: Object{Service: service}, want: "http://echo.ns.svc:8080/", address: "10.0.0.7"},
+		"a Service's path": {target: of(v1alpha1.ServiceTarget{Port: 8080, Scheme: "https",
+			Path: "/readyz"}), object: Object{Service: service}, want: "https://echo.ns.svc:8080/readyz",
+			address: "10.0.0.7"},
+		"a Service over gRPC": {target: of(v1alpha1.ServiceTarget{Port: 8080, Scheme: "grpc"}),
+			object: Object{Service: service}, want: "grpc://echo.ns.svc:8080", address: "10.0.0.7"},
+		"a headless Service": {target: of(v1alpha1.ServiceTarget{Port: 8080}),
+			object: Object{Service: headless}, want: "http://echo.ns.svc:8080/"},
+		"an alias is not trusted": {target: of(v1alpha1.ServiceTarget{Port: 8080}), object: Object{Service: alias},
+			want: "http://echo.ns.svc:8080/"},
+		"a Service that is gone": {target: of(v1alpha1.ServiceTarget{Port: 8080}),
+			missing: "there is no Service ns/echo"},
+		"a port that is gone": {target: of(v1alpha1.ServiceTarget{Port: 9}), object: Object{Service: service},
+			missing: "no port 9"},
+		"a Route": {target: named("route", v1alpha1.HostTarget{}), object: Object{Route: route},
+			want: "https://app.example/console"},
+		"a Route's other path": {target: named("route", v1alpha1.HostTarget{Path: "/healthz"}),
+			object: Object{Route: route}, want: "https://app.example/healthz"},
+		"a Route with a late host": {target: named("route", v1alpha1.HostTarget{}),
+			object: Object{Route: plainRoute}, want: "http://late.example/"},
+		"a Route of another host": {target: named("route", v1alpha1.HostTarget{Host: "b.example"}),
+			object: Object{Route: route}, missing: "does not publish the host b.example"},
+		"a Route that is gone": {target: named("route", v1alpha1.HostTarget{}), missing: "there is no Route x"},
+		"an Ingress": {target: named("ingress", v1alpha1.HostTarget{}),
+			object: Object{Ingress: ingress}, want: "http://plain.example/api"},
+		"an Ingress with TLS": {target: named("ingress", v1alpha1.HostTarget{Host: "secure.example"}),
+			object: Object{Ingress: ingress}, want: "https://secure.example/"},
+		"an Ingress with a wildcard": {target: named("ingress", v1alpha1.HostTarget{Host: "a.apps.example"}),
+			object: Object{Ingress: ingress}, want: "https://a.apps.example/"},
+		"an Ingress of any host": {target: named("ingress", v1alpha1.HostTarget{}),
+			object: Object{Ingress: anyHost}, want: "http://[fd12::1]/"},
+		"an Ingress that is gone": {target: named("ingress", v1alpha1.HostTarget{}),
+			missing: "there is no Ingress x"},
+		"an HTTPRoute": {target: named("", v1alpha1.HostTarget{}),
+			object: Object{HTTPRoute: httpRoute, Gateway: gateway}, want: "https://www.shop.example:8443/"},
+		"an HTTPRoute without Gateway": {target: named("", v1alpha1.HostTarget{}), object: Object{HTTPRoute: httpRoute},
+			want: "http://www.shop.example/"},
+		"an HTTPRoute that is gone": {target: named("", v1alpha1.HostTarget{}), missing: "there is no HTTPRoute x"},
+		"a kind that is not served": {target: named("", v1alpha1.HostTarget{}),
+			object: Object{Unreadable: "not served"}, missing: "not served"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got, failure := Aim("ns", tc.target, tc.object)
 			if tc.missing != "" {
-				if failure == nil || failure.Reason != v1alpha1.ReasonTargetNotFound || !strings.Contains(failure.Message, tc.missing) {
+				if failure == nil || failure.Reason != v1alpha1.ReasonTargetNotFound ||
+					!strings.Contains(failure.Message, tc.missing) {
 					t.Fatalf("got %+v, %+v; want TargetNotFound with %q", got, failure, tc.missing)
 				}
 				return

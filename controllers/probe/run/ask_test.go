@@ -42,7 +42,10 @@ func (n names) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, err
 // testGuard takes the address of the tests' servers for a public one, and judges
 // all others as ever.
 func testGuard(n names) guard {
-	return guard{resolver: n, private: func(a netip.Addr) bool { return a != netip.MustParseAddr("127.0.0.1") && private(a) }}
+	return guard{resolver: n, private: func(a netip.Addr) bool {
+		return a != netip.MustParseAddr("127.0.0.1") &&
+			private(a)
+	}}
 }
 
 // ask runs a probe once.
@@ -85,9 +88,18 @@ func (a answer) value(name, label string) (float64, bool) {
 func hostile() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/ok", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "all is well") })
-	mux.HandleFunc("/error", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
-	mux.HandleFunc("/moved", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/ok", http.StatusFound) })
-	mux.HandleFunc("/loop", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/loop", http.StatusFound) })
+	mux.HandleFunc("/error", func(w http.ResponseWriter,
+		_ *http.Request) {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	})
+	mux.HandleFunc("/moved", func(w http.ResponseWriter,
+		r *http.Request) {
+		http.Redirect(w, r, "/ok", http.StatusFound)
+	})
+	mux.HandleFunc("/loop", func(w http.ResponseWriter,
+		r *http.Request) {
+		http.Redirect(w, r, "/loop", http.StatusFound)
+	})
 	mux.HandleFunc("/to-metadata", func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "http://169.254.169.254/latest/meta-data/iam", http.StatusFound)
 	})
@@ -115,7 +127,8 @@ func TestHTTP(t *testing.T) {
 	secure := httptest.NewTLSServer(hostile())
 	t.Cleanup(secure.Close)
 	port := server.URL[strings.LastIndex(server.URL, ":"):]
-	hosts := names{"app.example": "127.0.0.1", "metadata.example": "169.254.169.254", "mapped.example": "::ffff:169.254.169.254"}
+	hosts := names{"app.example": "127.0.0.1", "metadata.example": "169.254.169.254",
+		"mapped.example": "::ffff:169.254.169.254"}
 	off := false
 	ca := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw}))
 
@@ -131,36 +144,61 @@ func TestHTTP(t *testing.T) {
 		"a redirect that is good": {spec: with(at(server.URL+"/moved"), func(s *v1alpha1.EndpointProbeSpec) {
 			s.HTTP = &v1alpha1.HTTPProbe{FollowRedirects: &off, Statuses: []int32{302}}
 		})},
-		"a redirect that is not":      {spec: with(at(server.URL+"/moved"), func(s *v1alpha1.EndpointProbeSpec) { s.HTTP = &v1alpha1.HTTPProbe{FollowRedirects: &off} }), want: v1alpha1.ReasonBadStatus, says: "302 Found"},
-		"a status":                    {spec: at(server.URL + "/error"), want: v1alpha1.ReasonBadStatus, says: "503 Service Unavailable"},
-		"a status that is good":       {spec: with(at(server.URL+"/error"), func(s *v1alpha1.EndpointProbeSpec) { s.HTTP = &v1alpha1.HTTPProbe{Statuses: []int32{503}} })},
-		"a body that matches":         {spec: with(at(server.URL+"/ok"), func(s *v1alpha1.EndpointProbeSpec) { s.HTTP = &v1alpha1.HTTPProbe{Matches: []string{"^all is"}} })},
-		"a body that does not":        {spec: with(at(server.URL+"/ok"), func(s *v1alpha1.EndpointProbeSpec) { s.HTTP = &v1alpha1.HTTPProbe{Matches: []string{"^ready"}} }), want: v1alpha1.ReasonBadAnswer},
-		"a body that must not match":  {spec: with(at(server.URL+"/ok"), func(s *v1alpha1.EndpointProbeSpec) { s.HTTP = &v1alpha1.HTTPProbe{NotMatches: []string{"well"}} }), want: v1alpha1.ReasonBadAnswer},
-		"an endless body to match":    {spec: with(at(server.URL+"/endless"), func(s *v1alpha1.EndpointProbeSpec) { s.HTTP = &v1alpha1.HTTPProbe{Matches: []string{"x"}} }), want: v1alpha1.ReasonAnswerTooLarge, says: "512 KiB"},
-		"an endless body":             {spec: at(server.URL + "/endless"), want: v1alpha1.ReasonAnswerTooLarge, says: "512 KiB"},
-		"a redirect loop":             {spec: at(server.URL + "/loop"), want: v1alpha1.ReasonTooManyRedirects},
-		"a name that is unknown":      {spec: at("http://nobody.example/"), want: v1alpha1.ReasonDNSFailed, says: "nobody.example"},
-		"nobody listens":              {spec: at("http://127.0.0.1:1/"), want: v1alpha1.ReasonConnectFailed, says: "refused"},
-		"no answer":                   {spec: within(at(server.URL+"/hang"), 100*time.Millisecond), want: v1alpha1.ReasonTimedOut},
-		"an unknown certificate":      {spec: at(secure.URL + "/ok"), want: v1alpha1.ReasonTLSFailed},
-		"a certificate that is known": {spec: with(at(secure.URL+"/ok"), func(s *v1alpha1.EndpointProbeSpec) { s.TLS = &v1alpha1.ProbeTLS{CA: ca} })},
+		"a redirect that is not": {spec: with(at(server.URL+"/moved"),
+			func(s *v1alpha1.EndpointProbeSpec) { s.HTTP = &v1alpha1.HTTPProbe{FollowRedirects: &off} }),
+			want: v1alpha1.ReasonBadStatus, says: "302 Found"},
+		"a status": {spec: at(server.URL + "/error"), want: v1alpha1.ReasonBadStatus,
+			says: "503 Service Unavailable"},
+		"a status that is good": {spec: with(at(server.URL+"/error"),
+			func(s *v1alpha1.EndpointProbeSpec) { s.HTTP = &v1alpha1.HTTPProbe{Statuses: []int32{503}} })},
+		"a body that matches": {spec: with(at(server.URL+"/ok"),
+			func(s *v1alpha1.EndpointProbeSpec) { s.HTTP = &v1alpha1.HTTPProbe{Matches: []string{"^all is"}} })},
+		"a body that does not": {spec: with(at(server.URL+"/ok"),
+			func(s *v1alpha1.EndpointProbeSpec) { s.HTTP = &v1alpha1.HTTPProbe{Matches: []string{"^ready"}} }),
+			want: v1alpha1.ReasonBadAnswer},
+		"a body that must not match": {spec: with(at(server.URL+"/ok"),
+			func(s *v1alpha1.EndpointProbeSpec) { s.HTTP = &v1alpha1.HTTPProbe{NotMatches: []string{"well"}} }),
+			want: v1alpha1.ReasonBadAnswer},
+		"an endless body to match": {spec: with(at(server.URL+"/endless"),
+			func(s *v1alpha1.EndpointProbeSpec) { s.HTTP = &v1alpha1.HTTPProbe{Matches: []string{"x"}} }),
+			want: v1alpha1.ReasonAnswerTooLarge, says: "512 KiB"},
+		"an endless body": {spec: at(server.URL + "/endless"), want: v1alpha1.ReasonAnswerTooLarge,
+			says: "512 KiB"},
+		"a redirect loop": {spec: at(server.URL + "/loop"), want: v1alpha1.ReasonTooManyRedirects},
+		"a name that is unknown": {spec: at("http://nobody.example/"), want: v1alpha1.ReasonDNSFailed,
+			says: "nobody.example"},
+		"nobody listens": {spec: at("http://127.0.0.1:1/"), want: v1alpha1.ReasonConnectFailed,
+			says: "refused"},
+		"no answer": {spec: within(at(server.URL+"/hang"), 100*time.Millisecond),
+			want: v1alpha1.ReasonTimedOut},
+		"an unknown certificate": {spec: at(secure.URL + "/ok"), want: v1alpha1.ReasonTLSFailed},
+		"a certificate that is known": {spec: with(at(secure.URL+"/ok"),
+			func(s *v1alpha1.EndpointProbeSpec) { s.TLS = &v1alpha1.ProbeTLS{CA: ca} })},
 		"a certificate for another name": {spec: with(at(secure.URL+"/ok"), func(s *v1alpha1.EndpointProbeSpec) {
 			s.TLS = &v1alpha1.ProbeTLS{CA: ca, ServerName: "other.test"}
 		}), want: v1alpha1.ReasonTLSFailed, says: "other.test"},
-		"any certificate":                {spec: with(at(secure.URL+"/ok"), func(s *v1alpha1.EndpointProbeSpec) { s.TLS = &v1alpha1.ProbeTLS{InsecureSkipVerify: true} })},
-		"TLS where there is none":        {spec: at(strings.Replace(server.URL, "http", "https", 1)), want: v1alpha1.ReasonTLSFailed},
-		"a metadata address":             {spec: at("http://169.254.169.254/"), want: v1alpha1.ReasonAddressRefused, says: "allowPrivate"},
-		"a name of a metadata address":   {spec: at("http://metadata.example/"), want: v1alpha1.ReasonAddressRefused, says: "metadata.example, which is 169.254.169.254, is private"},
-		"a mapped metadata address":      {spec: at("http://mapped.example/"), want: v1alpha1.ReasonAddressRefused},
-		"a redirect to metadata":         {spec: at(server.URL + "/to-metadata"), want: v1alpha1.ReasonAddressRefused, says: "169.254.169.254"},
-		"a redirect to metadata by name": {spec: at(server.URL + "/to-name-of-metadata"), want: v1alpha1.ReasonAddressRefused},
-		"a redirect to loopback":         {spec: at(server.URL + "/to-loopback"), want: v1alpha1.ReasonAddressRefused},
-		"a loopback that is permitted": {spec: with(at(server.URL+"/to-loopback"), func(s *v1alpha1.EndpointProbeSpec) { s.AllowPrivate = true }),
+		"any certificate": {spec: with(at(secure.URL+"/ok"),
+			func(s *v1alpha1.EndpointProbeSpec) { s.TLS = &v1alpha1.ProbeTLS{InsecureSkipVerify: true} })},
+		"TLS where there is none": {spec: at(strings.Replace(server.URL, "http", "https", 1)),
+			want: v1alpha1.ReasonTLSFailed},
+		"a metadata address": {spec: at("http://169.254.169.254/"), want: v1alpha1.ReasonAddressRefused,
+			says: "allowPrivate"},
+		"a name of a metadata address": {spec: at("http://metadata.example/"), want: v1alpha1.ReasonAddressRefused,
+			says: "metadata.example, which is 169.254.169.254, is private"},
+		"a mapped metadata address": {spec: at("http://mapped.example/"), want: v1alpha1.ReasonAddressRefused},
+		"a redirect to metadata": {spec: at(server.URL + "/to-metadata"), want: v1alpha1.ReasonAddressRefused,
+			says: "169.254.169.254"},
+		"a redirect to metadata by name": {spec: at(server.URL + "/to-name-of-metadata"),
+			want: v1alpha1.ReasonAddressRefused},
+		"a redirect to loopback": {spec: at(server.URL + "/to-loopback"), want: v1alpha1.ReasonAddressRefused},
+		"a loopback that is permitted": {spec: with(at(server.URL+"/to-loopback"),
+			func(s *v1alpha1.EndpointProbeSpec) { s.AllowPrivate = true }),
 			want: v1alpha1.ReasonConnectFailed},
-		"the address of a Service": {spec: at("unused"), target: plan.Target{URL: "http://echo.ns.svc" + port + "/ok", Address: netip.MustParseAddr("127.0.0.1")}},
+		"the address of a Service": {spec: at("unused"),
+			target: plan.Target{URL: "http://echo.ns.svc" + port + "/ok", Address: netip.MustParseAddr("127.0.0.1")}},
 		"a Service that redirects to metadata": {spec: at("unused"),
-			target: plan.Target{URL: "http://echo.ns.svc" + port + "/to-metadata", Address: netip.MustParseAddr("127.0.0.1")}, want: v1alpha1.ReasonAddressRefused},
+			target: plan.Target{URL: "http://echo.ns.svc" + port + "/to-metadata",
+				Address: netip.MustParseAddr("127.0.0.1")}, want: v1alpha1.ReasonAddressRefused},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -192,7 +230,8 @@ func TestHTTPSeries(t *testing.T) {
 	t.Cleanup(server.Close)
 	got := ask(t, nil, at(server.URL+"/moved"), plan.Target{})
 	for name, want := range map[string]float64{
-		series.ProbeSuccess: 1, series.ProbeHTTPStatusCode: 200, series.ProbeHTTPRedirects: 1, series.ProbeIPProtocol: 4,
+		series.ProbeSuccess: 1, series.ProbeHTTPStatusCode: 200, series.ProbeHTTPRedirects: 1,
+		series.ProbeIPProtocol:  4,
 		series.ProbeHTTPVersion: 1.1, series.ProbeHTTPUncompressed: 11,
 	} {
 		if value, ok := got.value(name, ""); !ok || value != want {
@@ -290,25 +329,28 @@ func TestHostileConnections(t *testing.T) {
 		spec v1alpha1.EndpointProbeSpec
 		want string
 	}{
-		"slow-loris headers":         {within(at("http://"+slowLoris), short), v1alpha1.ReasonTimedOut},
-		"slow-loris body":            {within(at("http://"+slowBody), short), v1alpha1.ReasonTimedOut},
-		"endless headers":            {at("http://" + hugeHeaders), v1alpha1.ReasonAnswerTooLarge},
-		"endless early hints":        {at("http://" + informational), v1alpha1.ReasonAnswerTooLarge},
-		"no HTTP":                    {at("http://" + garbage), v1alpha1.ReasonProtocolError},
-		"TLS handshake never ends":   {within(at("https://"+silent), short), v1alpha1.ReasonTimedOut},
-		"tcp connects":               {at("tcp://" + silent), ""},
-		"tcp reads a line":           {expect(at("tcp://"+garbage), "", "^220 "), ""},
-		"tcp reads another line":     {expect(at("tcp://"+garbage), "", "^250 "), v1alpha1.ReasonBadAnswer},
-		"tcp waits for a line":       {within(expect(at("tcp://"+silent), "hello", "."), short), v1alpha1.ReasonTimedOut},
-		"tcp gets a line of no end":  {expect(at("tcp://"+lines), "", "z"), v1alpha1.ReasonProtocolError},
-		"tcp with TLS never ends":    {within(with(at("tcp://"+silent), func(s *v1alpha1.EndpointProbeSpec) { s.TLS = &v1alpha1.ProbeTLS{} }), short), v1alpha1.ReasonTimedOut},
+		"slow-loris headers":       {within(at("http://"+slowLoris), short), v1alpha1.ReasonTimedOut},
+		"slow-loris body":          {within(at("http://"+slowBody), short), v1alpha1.ReasonTimedOut},
+		"endless headers":          {at("http://" + hugeHeaders), v1alpha1.ReasonAnswerTooLarge},
+		"endless early hints":      {at("http://" + informational), v1alpha1.ReasonAnswerTooLarge},
+		"no HTTP":                  {at("http://" + garbage), v1alpha1.ReasonProtocolError},
+		"TLS handshake never ends": {within(at("https://"+silent), short), v1alpha1.ReasonTimedOut},
+		"tcp connects":             {at("tcp://" + silent), ""},
+		"tcp reads a line":         {expect(at("tcp://"+garbage), "", "^220 "), ""},
+		"tcp reads another line":   {expect(at("tcp://"+garbage), "", "^250 "), v1alpha1.ReasonBadAnswer},
+		"tcp waits for a line": {within(expect(at("tcp://"+silent), "hello", "."), short),
+			v1alpha1.ReasonTimedOut},
+		"tcp gets a line of no end": {expect(at("tcp://"+lines), "", "z"), v1alpha1.ReasonProtocolError},
+		"tcp with TLS never ends": {within(with(at("tcp://"+silent),
+			func(s *v1alpha1.EndpointProbeSpec) { s.TLS = &v1alpha1.ProbeTLS{} }), short), v1alpha1.ReasonTimedOut},
 		"tcp to nobody":              {at("tcp://127.0.0.1:1"), v1alpha1.ReasonConnectFailed},
 		"tcp to a metadata address":  {at("tcp://169.254.169.254:80"), v1alpha1.ReasonAddressRefused},
 		"grpc never answers":         {within(at("grpc://"+silent), short), v1alpha1.ReasonTimedOut},
 		"grpc over another protocol": {within(at("grpc://"+garbage), time.Second), v1alpha1.ReasonProtocolError},
 		"grpc to nobody":             {at("grpc://127.0.0.1:1"), v1alpha1.ReasonConnectFailed},
 		"grpc to a metadata address": {at("grpc://169.254.169.254"), v1alpha1.ReasonAddressRefused},
-		"grpc without TLS": {within(with(at("grpc://"+garbage), func(s *v1alpha1.EndpointProbeSpec) { s.TLS = &v1alpha1.ProbeTLS{} }), time.Second),
+		"grpc without TLS": {within(with(at("grpc://"+garbage),
+			func(s *v1alpha1.EndpointProbeSpec) { s.TLS = &v1alpha1.ProbeTLS{} }), time.Second),
 			v1alpha1.ReasonTLSFailed},
 	}
 	for name, tc := range cases {
@@ -347,9 +389,10 @@ func TestDNS(t *testing.T) {
 	t.Cleanup(func() { _ = conn.Close() })
 	go answerDNS(conn)
 	of := func(query, matches string) v1alpha1.EndpointProbeSpec {
-		return with(within(at("dns://"+conn.LocalAddr().String()), 300*time.Millisecond), func(s *v1alpha1.EndpointProbeSpec) {
-			s.DNS = &v1alpha1.DNSProbe{Query: query, Matches: matches}
-		})
+		return with(within(at("dns://"+conn.LocalAddr().String()), 300*time.Millisecond),
+			func(s *v1alpha1.EndpointProbeSpec) {
+				s.DNS = &v1alpha1.DNSProbe{Query: query, Matches: matches}
+			})
 	}
 	check(t, ask(t, nil, of("app.example", ""), plan.Target{}), "", "")
 	check(t, ask(t, nil, of("app.example", `192\.0\.2\.1`), plan.Target{}), "", "")
@@ -376,8 +419,9 @@ func answerDNS(conn net.PacketConn) {
 		switch question.Name.String() {
 		case "app.example.":
 			message.Answers = []dnsmessage.Resource{{
-				Header: dnsmessage.ResourceHeader{Name: question.Name, Class: dnsmessage.ClassINET, Type: dnsmessage.TypeA},
-				Body:   &dnsmessage.AResource{A: [4]byte{192, 0, 2, 1}},
+				Header: dnsmessage.ResourceHeader{Name: question.Name, Class: dnsmessage.ClassINET,
+					Type: dnsmessage.TypeA},
+				Body: &dnsmessage.AResource{A: [4]byte{192, 0, 2, 1}},
 			}}
 		case "missing.example.":
 			message.RCode = dnsmessage.RCodeNameError
@@ -392,10 +436,13 @@ func answerDNS(conn net.PacketConn) {
 
 func TestPrivate(t *testing.T) {
 	for address, want := range map[string]bool{
-		"169.254.169.254": true, "127.0.0.1": true, "::1": true, "fe80::1%eth0": true, "0.0.0.0": true, "::": true, "0.1.2.3": true,
+		"169.254.169.254": true, "127.0.0.1": true, "::1": true, "fe80::1%eth0": true, "0.0.0.0": true, "::": true,
+		"0.1.2.3":       true,
 		"fd00:ec2::254": true, "fd20:ce::254": true, "100.100.100.200": true, "168.63.129.16": true, "224.0.0.1": true,
-		"::ffff:169.254.169.254": true, "64:ff9b::a9fe:a9fe": true, "2002:a9fe:a9fe::1": true, "::169.254.169.254": true, "255.255.255.255": true,
-		"10.0.0.1": false, "192.168.1.1": false, "100.64.0.1": false, "fd12::1": false, "192.0.2.1": false, "2001:db8::1": false,
+		"::ffff:169.254.169.254": true, "64:ff9b::a9fe:a9fe": true, "2002:a9fe:a9fe::1": true,
+		"::169.254.169.254": true, "255.255.255.255": true,
+		"10.0.0.1": false, "192.168.1.1": false, "100.64.0.1": false, "fd12::1": false, "192.0.2.1": false,
+		"2001:db8::1":       false,
 		"64:ff9b::c000:201": false,
 	} {
 		if got := private(netip.MustParseAddr(address)); got != want {

@@ -51,8 +51,9 @@ func key(name string) types.NamespacedName { return types.NamespacedName{Namespa
 func to(url string, interval time.Duration) Probe {
 	return Probe{
 		Cluster: "prod-1", Operator: "echo", Name: "web", Vantage: "cluster",
-		Spec: v1alpha1.EndpointProbeSpec{Operator: "echo", Interval: &metav1.Duration{Duration: interval}, Timeout: &metav1.Duration{Duration: interval}},
-		Aim:  func(context.Context) (plan.Target, *plan.Failure) { return plan.Target{URL: url}, nil },
+		Spec: v1alpha1.EndpointProbeSpec{Operator: "echo", Interval: &metav1.Duration{Duration: interval},
+			Timeout: &metav1.Duration{Duration: interval}},
+		Aim: func(context.Context) (plan.Target, *plan.Failure) { return plan.Target{URL: url}, nil },
 	}
 }
 
@@ -90,7 +91,10 @@ func TestSeriesComeAndGoWithTheirProbe(t *testing.T) {
 	started(t, e)
 	must(t, e.Set(key("a"), to(server.URL+"/ok", 20*time.Millisecond)))
 	must(t, e.Set(key("b"), named(to("http://127.0.0.1:1/", 20*time.Millisecond), "dead")))
-	eventually(t, "both have run", func() bool { return !e.Verdict(key("a")).At.IsZero() && !e.Verdict(key("b")).At.IsZero() })
+	eventually(t, "both have run", func() bool {
+		return !e.Verdict(key("a")).At.IsZero() &&
+			!e.Verdict(key("b")).At.IsZero()
+	})
 	want := `
 # HELP probe_success Whether the probe succeeded.
 # TYPE probe_success gauge

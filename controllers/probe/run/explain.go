@@ -50,7 +50,8 @@ func explain(ctx context.Context, heard *listener, f facts) *plan.Failure {
 			return failure
 		}
 	}
-	return &plan.Failure{Reason: v1alpha1.ReasonProtocolError, Message: cmp.Or(heard.say(), "the probe failed without a reason")}
+	return &plan.Failure{Reason: v1alpha1.ReasonProtocolError,
+		Message: cmp.Or(heard.say(), "the probe failed without a reason")}
 }
 
 // own are the errors of this package.
@@ -58,9 +59,11 @@ func own(err error) *plan.Failure {
 	var body *http.MaxBytesError
 	switch {
 	case errors.Is(err, errAddressRefused):
-		return &plan.Failure{Reason: v1alpha1.ReasonAddressRefused, Message: err.Error() + "; spec.allowPrivate would permit it"}
+		return &plan.Failure{Reason: v1alpha1.ReasonAddressRefused, Message: err.Error() +
+			"; spec.allowPrivate would permit it"}
 	case errors.Is(err, errTooLarge), errors.As(err, &body):
-		return &plan.Failure{Reason: v1alpha1.ReasonAnswerTooLarge, Message: fmt.Sprintf("the answer has more than %d KiB", maxBody>>10)}
+		return &plan.Failure{Reason: v1alpha1.ReasonAnswerTooLarge,
+			Message: fmt.Sprintf("the answer has more than %d KiB", maxBody>>10)}
 	case errors.Is(err, errSpec):
 		return &plan.Failure{Reason: v1alpha1.ReasonInvalidSpec, Message: err.Error()}
 	}
@@ -70,7 +73,8 @@ func own(err error) *plan.Failure {
 // late tells of a run that its deadline ended, which the error may not show yet.
 func late(ctx context.Context, err error) *plan.Failure {
 	deadline, ok := ctx.Deadline()
-	if ok && !time.Now().Before(deadline) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
+	if ok && !time.Now().Before(deadline) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, os.ErrDeadlineExceeded) {
 		return &plan.Failure{Reason: v1alpha1.ReasonTimedOut, Message: "there was no whole answer in time"}
 	}
 	return nil
@@ -90,7 +94,8 @@ func network(err error) *plan.Failure {
 	switch {
 	case errors.As(err, &dns):
 		return &plan.Failure{Reason: v1alpha1.ReasonDNSFailed, Message: err.Error()}
-	case errors.Is(err, http.ErrSchemeMismatch), errors.As(err, &certificate), errors.As(err, &record), errors.As(err, &alert),
+	case errors.Is(err, http.ErrSchemeMismatch), errors.As(err, &certificate), errors.As(err, &record),
+		errors.As(err, &alert),
 		errors.As(err, &unknown), errors.As(err, &name), errors.As(err, &invalid):
 		return &plan.Failure{Reason: v1alpha1.ReasonTLSFailed, Message: err.Error()}
 	case errors.As(err, &dial) && dial.Op == "dial":
@@ -102,11 +107,14 @@ func network(err error) *plan.Failure {
 func answered(heard *listener, f facts) *plan.Failure {
 	switch {
 	case f.redirects > maxRedirects:
-		return &plan.Failure{Reason: v1alpha1.ReasonTooManyRedirects, Message: fmt.Sprintf("more than %d redirects followed", maxRedirects)}
+		return &plan.Failure{Reason: v1alpha1.ReasonTooManyRedirects,
+			Message: fmt.Sprintf("more than %d redirects followed", maxRedirects)}
 	case f.status != 0 && !good(f):
-		return &plan.Failure{Reason: v1alpha1.ReasonBadStatus, Message: fmt.Sprintf("the answer's status is %d %s", f.status, http.StatusText(f.status))}
+		return &plan.Failure{Reason: v1alpha1.ReasonBadStatus,
+			Message: fmt.Sprintf("the answer's status is %d %s", f.status, http.StatusText(f.status))}
 	case f.mismatch:
-		return &plan.Failure{Reason: v1alpha1.ReasonBadAnswer, Message: "the answer does not match what the spec expects"}
+		return &plan.Failure{Reason: v1alpha1.ReasonBadAnswer,
+			Message: "the answer does not match what the spec expects"}
 	case f.answered:
 		return &plan.Failure{Reason: v1alpha1.ReasonBadAnswer, Message: heard.say()}
 	case f.health != grpc_health_v1.HealthCheckResponse_UNKNOWN:

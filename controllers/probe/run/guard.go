@@ -83,7 +83,8 @@ func (g guard) address(ctx context.Context, host string, allowPrivate bool) (net
 			return netip.Addr{}, fmt.Errorf("look up %s: %w", host, err)
 		}
 		if address = prefer(found); !address.IsValid() {
-			return netip.Addr{}, fmt.Errorf("look up %s: %w", host, &net.DNSError{Err: "no address", Name: host, IsNotFound: true})
+			return netip.Addr{}, fmt.Errorf("look up %s: %w", host,
+				&net.DNSError{Err: "no address", Name: host, IsNotFound: true})
 		}
 	}
 	address = address.Unmap()
@@ -91,7 +92,8 @@ func (g guard) address(ctx context.Context, host string, allowPrivate bool) (net
 		if host != address.String() {
 			host += ", which is " + address.String() + ","
 		}
-		return netip.Addr{}, fmt.Errorf("%w: %s is private to the machine that probes or to its cloud", errAddressRefused, host)
+		return netip.Addr{}, fmt.Errorf("%w: %s is private to the machine that probes or to its cloud",
+			errAddressRefused, host)
 	}
 	return address, nil
 }

@@ -29,7 +29,8 @@ const maxHealth = 64 << 10
 // checkHealth asks grpc.health.v1.Health/Check at an address, and records what
 // blackbox_exporter's prober would. That one's own call has no deadline (v0.28):
 // a server that does not answer would hold it for ever.
-func checkHealth(ctx context.Context, to string, module config.GRPCProbe, registry *prometheus.Registry, heard *listener) bool {
+func checkHealth(ctx context.Context, to string, module config.GRPCProbe, registry *prometheus.Registry,
+	heard *listener) bool {
 	transport := insecure.NewCredentials()
 	if module.TLS {
 		tls, err := pconfig.NewTLSConfig(&module.TLSConfig)
@@ -40,7 +41,8 @@ func checkHealth(ctx context.Context, to string, module config.GRPCProbe, regist
 		transport = credentials.NewTLS(tls)
 	}
 	var broken cause
-	conn, err := grpc.NewClient("passthrough:///"+to, grpc.WithTransportCredentials(handshake{transport, &broken}), grpc.WithContextDialer(broken.dial), grpc.WithDisableRetry(),
+	conn, err := grpc.NewClient("passthrough:///"+to, grpc.WithTransportCredentials(handshake{transport, &broken}),
+		grpc.WithContextDialer(broken.dial), grpc.WithDisableRetry(),
 		grpc.WithMaxHeaderListSize(maxHealth), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxHealth)),
 		grpc.WithDisableServiceConfig(), grpc.WithReadBufferSize(relayBuffer), grpc.WithWriteBufferSize(relayBuffer))
 	if err != nil {
@@ -49,7 +51,8 @@ func checkHealth(ctx context.Context, to string, module config.GRPCProbe, regist
 	}
 	defer conn.Close() //nolint:errcheck // nothing is left to be written
 	var from peer.Peer
-	answer, err := grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: module.Service}, grpc.Peer(&from))
+	answer, err := grpc_health_v1.NewHealthClient(conn).Check(ctx,
+		&grpc_health_v1.HealthCheckRequest{Service: module.Service}, grpc.Peer(&from))
 	record(registry, status.Code(err), answer.GetStatus(), from)
 	if err != nil {
 		heard.first(broken.of(err))
@@ -86,7 +89,8 @@ type handshake struct {
 	cause *cause
 }
 
-func (h handshake) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (h handshake) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo,
+	error) {
 	conn, info, err := h.TransportCredentials.ClientHandshake(ctx, authority, raw)
 	if err != nil {
 		h.cause.err.CompareAndSwap(nil, &err)
@@ -98,14 +102,16 @@ func (h handshake) Clone() credentials.TransportCredentials {
 	return handshake{h.TransportCredentials.Clone(), h.cause}
 }
 
-func record(registry *prometheus.Registry, code codes.Code, health grpc_health_v1.HealthCheckResponse_ServingStatus, from peer.Peer) {
+func record(registry *prometheus.Registry, code codes.Code, health grpc_health_v1.HealthCheckResponse_ServingStatus,
+	from peer.Peer) {
 	set := func(name, help string, value float64) {
 		gauge := prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
 		gauge.Set(value)
 		registry.MustRegister(gauge)
 	}
 	set(series.ProbeGRPCStatusCode, "Response gRPC status code", float64(code))
-	said := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: series.ProbeGRPCHealthResponse, Help: "Response HealthCheck response"}, []string{series.ProbeServingStatus})
+	said := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: series.ProbeGRPCHealthResponse,
+		Help: "Response HealthCheck response"}, []string{series.ProbeServingStatus})
 	for name, number := range grpc_health_v1.HealthCheckResponse_ServingStatus_value {
 		value := 0.0
 		if code == codes.OK && int32(health) == number {

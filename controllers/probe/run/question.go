@@ -69,7 +69,8 @@ func scheme(spec v1alpha1.EndpointProbeSpec) error {
 	if of == "dn" {
 		of = "dns"
 	}
-	for name, given := range map[string]bool{"http": spec.HTTP != nil, "tcp": spec.TCP != nil, "grpc": spec.GRPC != nil, "dns": spec.DNS != nil} {
+	for name, given := range map[string]bool{"http": spec.HTTP != nil, "tcp": spec.TCP != nil, "grpc": spec.GRPC != nil,
+		"dns": spec.DNS != nil} {
 		if given && of != name {
 			return fmt.Errorf("%w: spec.%s does not suit a target with the scheme %s", errSpec, name, of)
 		}
@@ -155,7 +156,8 @@ func compileDNS(spec *v1alpha1.DNSProbe) (config.DNSProbe, error) {
 	if spec == nil {
 		return out, nil
 	}
-	out.QueryName, out.QueryType, out.TransportProtocol = spec.Query, cmp.Or(spec.Type, "A"), cmp.Or(spec.Transport, "udp")
+	out.QueryName, out.QueryType, out.TransportProtocol = spec.Query, cmp.Or(spec.Type, "A"),
+		cmp.Or(spec.Transport, "udp")
 	if spec.Matches != "" {
 		if _, err := regexp.Compile(spec.Matches); err != nil {
 			return out, fmt.Errorf("%w: spec.dns.matches: %w", errSpec, err)

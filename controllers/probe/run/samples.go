@@ -140,7 +140,8 @@ func (g gauge) Write(out *dto.Metric) error {
 	added := false
 	for _, label := range g.labels {
 		if !added && label.GetName() > g.ownName {
-			out.Label, added = append(out.Label, &dto.LabelPair{Name: proto.String(g.ownName), Value: proto.String(g.own)}), true
+			out.Label, added = append(out.Label, &dto.LabelPair{Name: proto.String(g.ownName),
+				Value: proto.String(g.own)}), true
 		}
 		out.Label = append(out.Label, label)
 	}

@@ -101,7 +101,8 @@ func ofService(install *v1alpha1.OperatorInstall, service v1alpha1.ProbedService
 		},
 		Spec: v1alpha1.EndpointProbeSpec{
 			Operator: install.Spec.Operator.Name, Name: service.Name,
-			Target:   v1alpha1.ProbeTarget{Service: &v1alpha1.ServiceTarget{Name: service.Name, Port: service.Port, Scheme: scheme, Path: service.Path}},
+			Target: v1alpha1.ProbeTarget{Service: &v1alpha1.ServiceTarget{Name: service.Name, Port: service.Port,
+				Scheme: scheme, Path: service.Path}},
 			Interval: orDefault(service.Interval, defaultInterval), Timeout: orDefault(service.Timeout, defaultTimeout),
 		},
 	}

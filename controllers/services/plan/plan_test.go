@@ -17,7 +17,8 @@ import (
 func install(services ...v1alpha1.ProbedService) *v1alpha1.OperatorInstall {
 	oi := &v1alpha1.OperatorInstall{}
 	oi.Spec.Operator = v1alpha1.OperatorReference{Namespace: "fleet", Name: "echo"}
-	oi.Spec.Admission = &v1alpha1.Admission{Release: v1alpha1.Release{Package: "echo", Install: v1alpha1.InstallSettings{Namespace: "echo-system"}}}
+	oi.Spec.Admission = &v1alpha1.Admission{Release: v1alpha1.Release{Package: "echo",
+		Install: v1alpha1.InstallSettings{Namespace: "echo-system"}}}
 	oi.Spec.Services = services
 	oi.Status.SucceededHash = "some"
 	return oi
@@ -56,7 +57,8 @@ func tell(steps []Step) []string {
 
 // What an operator's services come to while its OperatorInstall lives and goes.
 func TestSteps(t *testing.T) {
-	web, api := v1alpha1.ProbedService{Name: "web", Port: 8080}, v1alpha1.ProbedService{Name: "api", Port: 443, Scheme: v1alpha1.ProbeHTTPS, Path: "/readyz"}
+	web, api := v1alpha1.ProbedService{Name: "web", Port: 8080},
+		v1alpha1.ProbedService{Name: "api", Port: 443, Scheme: v1alpha1.ProbeHTTPS, Path: "/readyz"}
 	slower := web
 	slower.Interval = &metav1.Duration{Duration: time.Minute}
 	going := install(web, api)
@@ -83,7 +85,8 @@ func TestSteps(t *testing.T) {
 		{"status lost", lost, nil},
 		{"one gone", install(slower), []string{"delete echo-system/echo-api"}},
 		{"another namespace", moved, []string{"delete echo-system/echo-web", "create elsewhere/echo-web"}},
-		{"back", install(web, api), []string{"delete elsewhere/echo-web", "create echo-system/echo-api", "create echo-system/echo-web"}},
+		{"back", install(web, api), []string{"delete elsewhere/echo-web", "create echo-system/echo-api",
+			"create echo-system/echo-web"}},
 		{"being removed", going, []string{"delete echo-system/echo-api", "delete echo-system/echo-web"}},
 		{"removed", nil, nil},
 	} {
@@ -100,10 +103,12 @@ func TestSteps(t *testing.T) {
 }
 
 func TestProbeOfAService(t *testing.T) {
-	steps := Steps(install(v1alpha1.ProbedService{Name: "api", Port: 443, Scheme: v1alpha1.ProbeHTTPS, Path: "/readyz"}), nil)
+	steps := Steps(install(v1alpha1.ProbedService{Name: "api", Port: 443, Scheme: v1alpha1.ProbeHTTPS,
+		Path: "/readyz"}), nil)
 	want := v1alpha1.EndpointProbeSpec{
 		Operator: "echo", Name: "api",
-		Target:   v1alpha1.ProbeTarget{Service: &v1alpha1.ServiceTarget{Name: "api", Port: 443, Scheme: v1alpha1.ProbeHTTPS, Path: "/readyz"}},
+		Target: v1alpha1.ProbeTarget{Service: &v1alpha1.ServiceTarget{Name: "api", Port: 443,
+			Scheme: v1alpha1.ProbeHTTPS, Path: "/readyz"}},
 		Interval: &metav1.Duration{Duration: 30 * time.Second}, Timeout: &metav1.Duration{Duration: 5 * time.Second},
 		TLS: &v1alpha1.ProbeTLS{InsecureSkipVerify: true},
 	}

@@ -19,7 +19,8 @@ func BenchmarkNext(b *testing.B) {
 		slos = append(slos, objectives(name, name, i, target("csv", "99"), func(s *v1alpha1.OperatorSLO) {
 			if i%3 == 0 {
 				target("http", "99")(s)
-				s.Spec.Own = []v1alpha1.OwnSLI{{Name: "http", Latency: &v1alpha1.LatencyThreshold{Histogram: "h", LE: "0.5"}}}
+				s.Spec.Own = []v1alpha1.OwnSLI{{Name: "http",
+					Latency: &v1alpha1.LatencyThreshold{Histogram: "h", LE: "0.5"}}}
 			}
 		}))
 	}
@@ -29,7 +30,8 @@ func BenchmarkNext(b *testing.B) {
 		for c := range 200 {
 			in.Installs = append(in.Installs, v1alpha1.OperatorInstall{
 				ObjectMeta: metadata(fmt.Sprintf("c%d", c), fmt.Sprintf("a.o%d", i), 1),
-				Spec:       v1alpha1.OperatorInstallSpec{Operator: v1alpha1.OperatorReference{Namespace: "a", Name: fmt.Sprintf("o%d", i)}},
+				Spec: v1alpha1.OperatorInstallSpec{Operator: v1alpha1.OperatorReference{Namespace: "a",
+					Name: fmt.Sprintf("o%d", i)}},
 			})
 		}
 	}

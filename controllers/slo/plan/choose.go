@@ -51,10 +51,13 @@ func choose(in Input) choices {
 		for i, s := range candidates {
 			switch other := names[o.Name]; {
 			case i > 0:
-				out.refuse(s, v1alpha1.ReasonDuplicate, "OperatorSLO %s is older and also names operator %s: delete one of them", candidates[0].Name, o.Name)
+				out.refuse(s, v1alpha1.ReasonDuplicate,
+					"OperatorSLO %s is older and also names operator %s: delete one of them", candidates[0].Name,
+					o.Name)
 			case other != nil:
 				out.refuse(s, v1alpha1.ReasonDuplicate,
-					"ManagedOperator %s in namespace %s has the same name, is older, and rules know operators by name: give this one another name", other.Name, other.Namespace)
+					"ManagedOperator %s in namespace %s has the same name, is older, and rules know operators by "+
+						"name: give this one another name", other.Name, other.Namespace)
 			default:
 				out.inForce = append(out.inForce, choice{o, s})
 			}
@@ -66,7 +69,9 @@ func choose(in Input) choices {
 	for i := range in.SLOs {
 		s := &in.SLOs[i]
 		if !found[types.NamespacedName{Namespace: s.Namespace, Name: s.Spec.Operator}] {
-			out.refuse(s, v1alpha1.ReasonOperatorNotFound, "there is no ManagedOperator %q in namespace %s: create it, or delete this object", s.Spec.Operator, s.Namespace)
+			out.refuse(s, v1alpha1.ReasonOperatorNotFound,
+				"there is no ManagedOperator %q in namespace %s: create it, or delete this object", s.Spec.Operator,
+				s.Namespace)
 		}
 	}
 	return out
@@ -141,7 +146,10 @@ func older(a, b metav1.Object) int {
 // made is the object that an operator gets by itself. It goes with the operator.
 func made(o *v1alpha1.ManagedOperator, all []v1alpha1.OperatorSLO) *v1alpha1.OperatorSLO {
 	name := o.Name
-	if slices.ContainsFunc(all, func(s v1alpha1.OperatorSLO) bool { return s.Namespace == o.Namespace && s.Name == name }) {
+	if slices.ContainsFunc(all, func(s v1alpha1.OperatorSLO) bool {
+		return s.Namespace == o.Namespace &&
+			s.Name == name
+	}) {
 		name += "-slo" // the name is taken by the objectives of another operator
 	}
 	yes := true

@@ -54,15 +54,18 @@ func loaded(in Input, files ...File) verdict {
 		}
 		for _, g := range groups {
 			if g.Error != "" {
-				return verdict{metav1.ConditionFalse, v1alpha1.ReasonRulesFailing, fmt.Sprintf("Prometheus cannot evaluate a rule of group %s: %s", g.Name, g.Error)}
+				return verdict{metav1.ConditionFalse, v1alpha1.ReasonRulesFailing,
+					fmt.Sprintf("Prometheus cannot evaluate a rule of group %s: %s", g.Name, g.Error)}
 			}
 			rules, waiting = rules+g.Rules, waiting+g.Waiting
 		}
 	}
 	if waiting > 0 {
-		return verdict{metav1.ConditionUnknown, v1alpha1.ReasonWaiting, "Prometheus has the rules and has not evaluated all of them yet; each group has its turn within 4 minutes"}
+		return verdict{metav1.ConditionUnknown, v1alpha1.ReasonWaiting,
+			"Prometheus has the rules and has not evaluated all of them yet; each group has its turn within 4 minutes"}
 	}
-	return verdict{metav1.ConditionTrue, v1alpha1.ReasonSucceeded, fmt.Sprintf("Prometheus evaluates all %d rules without error", rules)}
+	return verdict{metav1.ConditionTrue, v1alpha1.ReasonSucceeded,
+		fmt.Sprintf("Prometheus evaluates all %d rules without error", rules)}
 }
 
 // find returns the groups of a file, or what is wrong with them.
@@ -72,16 +75,19 @@ func (f File) find(in Input) ([]Group, *verdict) {
 	marker := slices.IndexFunc(in.Prometheus.Groups, isMarker)
 	if marker < 0 {
 		return nil, &verdict{metav1.ConditionFalse, v1alpha1.ReasonRulesMissing,
-			fmt.Sprintf("Prometheus does not have the rules of %s: see that it selects that object, and what its log says of the rules", where)}
+			fmt.Sprintf("Prometheus does not have the rules of %s: see that it selects that object, and what its log "+
+				"says of the rules", where)}
 	}
 	have := in.Prometheus.Groups[marker]
 	if other := f.copyOf(in, have.File); other != "" {
 		return nil, &verdict{metav1.ConditionFalse, v1alpha1.ReasonRulesOutdated,
-			fmt.Sprintf("Prometheus has the rules twice, from %s and %s: they would count everything double; remove what the hub does not write", have.File, other)}
+			fmt.Sprintf("Prometheus has the rules twice, from %s and %s: they would count everything double; remove "+
+				"what the hub does not write", have.File, other)}
 	}
 	if have.Hash != f.Hash {
 		return nil, &verdict{metav1.ConditionFalse, v1alpha1.ReasonRulesOutdated,
-			fmt.Sprintf("Prometheus has not taken over the newest rules of %s: it has those of hash %s and not %s", where, have.Hash, f.Hash)}
+			fmt.Sprintf("Prometheus has not taken over the newest rules of %s: it has those of hash %s and not %s",
+				where, have.Hash, f.Hash)}
 	}
 	var out []Group
 	for _, want := range f.Groups {
@@ -99,7 +105,8 @@ func (f File) find(in Input) ([]Group, *verdict) {
 // behind, or a file that was written without the hub.
 func (f File) copyOf(in Input, loaded string) string {
 	for _, g := range in.Prometheus.Groups {
-		if g.File != loaded && slices.ContainsFunc(f.Groups, func(want monitoringv1.RuleGroup) bool { return want.Name == g.Name }) {
+		if g.File != loaded && slices.ContainsFunc(f.Groups,
+			func(want monitoringv1.RuleGroup) bool { return want.Name == g.Name }) {
 			return g.File
 		}
 	}

@@ -153,7 +153,8 @@ func edits(before, after []v1alpha1.SLOObjective) string {
 		case was == nil:
 			out = append(out, fmt.Sprintf("%s is new: %s %% over %s", o.SLI, o.Target, o.Period))
 		case *was != o:
-			out = append(out, fmt.Sprintf("%s was %s %% over %s and is %s %% over %s", o.SLI, was.Target, was.Period, o.Target, o.Period))
+			out = append(out, fmt.Sprintf("%s was %s %% over %s and is %s %% over %s", o.SLI, was.Target, was.Period,
+				o.Target, o.Period))
 		}
 	}
 	for _, o := range before {

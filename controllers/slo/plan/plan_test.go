@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bellwether-dev/bellwether/alerts/series"
-	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/apis/conditions"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -83,7 +83,8 @@ func TestWhoSpeaks(t *testing.T) {
 		"nothing":               {},
 		"no object":             {operators: []v1alpha1.ManagedOperator{echo}, create: []string{"a/echo"}},
 		"an operator that goes": {operators: []v1alpha1.ManagedOperator{gone}},
-		"one that came by itself": {operators: []v1alpha1.ManagedOperator{echo}, slos: []v1alpha1.OperatorSLO{byItself(echo, 8)},
+		"one that came by itself": {operators: []v1alpha1.ManagedOperator{echo},
+			slos: []v1alpha1.OperatorSLO{byItself(echo, 8)},
 			want: map[string]string{"a/echo": "True Succeeded"}},
 		"its name is taken by another's": {
 			operators: []v1alpha1.ManagedOperator{echo, operator("a", "other", 8)},
@@ -93,7 +94,12 @@ func TestWhoSpeaks(t *testing.T) {
 			slos: []v1alpha1.OperatorSLO{byItself(echo, 8), objectives("mine", "echo", 1)},
 			want: map[string]string{"a/mine": "True Succeeded"}, withdraw: []string{"a/echo"}},
 		"a person's beside an edited one": {operators: []v1alpha1.ManagedOperator{echo},
-			slos: []v1alpha1.OperatorSLO{func() v1alpha1.OperatorSLO { s := byItself(echo, 8); s.Spec.Team = "x"; return s }(), objectives("mine", "echo", 1)},
+			slos: []v1alpha1.OperatorSLO{func() v1alpha1.OperatorSLO {
+				s := byItself(echo,
+					8)
+				s.Spec.Team = "x"
+				return s
+			}(), objectives("mine", "echo", 1)},
 			want: map[string]string{"a/echo": "True Succeeded", "a/mine": "False Duplicate"}},
 		"two of a person": {operators: []v1alpha1.ManagedOperator{echo},
 			slos: []v1alpha1.OperatorSLO{objectives("young", "echo", 1), objectives("old", "echo", 2)},
@@ -111,7 +117,10 @@ func TestWhoSpeaks(t *testing.T) {
 			for k, s := range out.Statuses {
 				got[k.String()] = ready(s)
 			}
-			if diff := cmp.Diff(test.want, got, cmp.FilterValues(func(a, b map[string]string) bool { return len(a)+len(b) == 0 }, cmp.Ignore())); diff != "" {
+			if diff := cmp.Diff(test.want, got, cmp.FilterValues(func(a,
+				b map[string]string) bool {
+				return len(a)+len(b) == 0
+			}, cmp.Ignore())); diff != "" {
 				t.Errorf("Ready (-want +got):\n%s", diff)
 			}
 			var create, withdraw []string
@@ -125,7 +134,9 @@ func TestWhoSpeaks(t *testing.T) {
 				t.Errorf("created, withdrawn (-want +got):\n%s", diff)
 			}
 			// An operator that will have objectives in a moment has rules now.
-			if wantRules := len(test.create) > 0 || slices.Contains(slices.Collect(values(test.want)), "True Succeeded"); wantRules != (len(out.Files) > 0) {
+			if wantRules := len(test.create) > 0 ||
+				slices.Contains(slices.Collect(values(test.want)),
+					"True Succeeded"); wantRules != (len(out.Files) > 0) {
 				t.Errorf("%d files", len(out.Files))
 			}
 		})
@@ -239,12 +250,16 @@ func TestRulesLoaded(t *testing.T) {
 		change      func(*Prometheus)
 		echo, plain string
 	}{
-		"all is well":       {func(*Prometheus) {}, "True Succeeded", "True Succeeded"},
-		"nobody to ask":     {func(p *Prometheus) { p.Trouble = &Trouble{"NoPrometheus", "m"} }, "Unknown NoPrometheus", "Unknown NoPrometheus"},
-		"nothing there":     {func(p *Prometheus) { p.Groups = nil }, "False RulesMissing", "False RulesMissing"},
-		"others only":       {func(p *Prometheus) { p.Groups = []Group{{Name: "bellwether-agents", Rules: 1}} }, "False RulesMissing", "False RulesMissing"},
-		"own rules refused": {func(p *Prometheus) { p.Groups = p.Groups[:len(p.Groups)-1] }, "False RulesMissing", "True Succeeded"},
-		"own rules fail":    {func(p *Prometheus) { p.Groups[len(p.Groups)-1].Error = "x" }, "False RulesFailing", "True Succeeded"},
+		"all is well": {func(*Prometheus) {}, "True Succeeded", "True Succeeded"},
+		"nobody to ask": {func(p *Prometheus) { p.Trouble = &Trouble{"NoPrometheus", "m"} }, "Unknown NoPrometheus",
+			"Unknown NoPrometheus"},
+		"nothing there": {func(p *Prometheus) { p.Groups = nil }, "False RulesMissing", "False RulesMissing"},
+		"others only": {func(p *Prometheus) { p.Groups = []Group{{Name: "bellwether-agents", Rules: 1}} },
+			"False RulesMissing", "False RulesMissing"},
+		"own rules refused": {func(p *Prometheus) { p.Groups = p.Groups[:len(p.Groups)-1] }, "False RulesMissing",
+			"True Succeeded"},
+		"own rules fail": {func(p *Prometheus) { p.Groups[len(p.Groups)-1].Error = "x" }, "False RulesFailing",
+			"True Succeeded"},
 		"older rules": {func(p *Prometheus) {
 			for i := range p.Groups {
 				if p.Groups[i].Hash != "" && p.Groups[i].Operator == "" {
@@ -252,8 +267,9 @@ func TestRulesLoaded(t *testing.T) {
 				}
 			}
 		}, "False RulesOutdated", "False RulesOutdated"},
-		"a group is lost": {func(p *Prometheus) { p.Groups = p.Groups[1:] }, "False RulesOutdated", "False RulesOutdated"},
-		"a rule is lost":  {func(p *Prometheus) { p.Groups[0].Rules-- }, "False RulesOutdated", "False RulesOutdated"},
+		"a group is lost": {func(p *Prometheus) { p.Groups = p.Groups[1:] }, "False RulesOutdated",
+			"False RulesOutdated"},
+		"a rule is lost": {func(p *Prometheus) { p.Groups[0].Rules-- }, "False RulesOutdated", "False RulesOutdated"},
 		"a copy too many": {func(p *Prometheus) {
 			for _, g := range loadedFrom(files).Groups {
 				g.File = "/old" + g.File
@@ -263,7 +279,8 @@ func TestRulesLoaded(t *testing.T) {
 		"a file of the command line beside": {func(p *Prometheus) {
 			p.Groups = append([]Group{{Name: "bellwether-sli", File: "/rules/mine.yaml", Rules: 12}}, p.Groups...)
 		}, "False RulesOutdated", "False RulesOutdated"},
-		"one rule fails":    {func(p *Prometheus) { p.Groups[2].Error = "r: many-to-many" }, "False RulesFailing", "False RulesFailing"},
+		"one rule fails": {func(p *Prometheus) { p.Groups[2].Error = "r: many-to-many" }, "False RulesFailing",
+			"False RulesFailing"},
 		"not evaluated yet": {func(p *Prometheus) { p.Groups[2].Waiting = 1 }, "Unknown Waiting", "Unknown Waiting"},
 	}
 	for name, test := range tests {
@@ -272,12 +289,14 @@ func TestRulesLoaded(t *testing.T) {
 			test.change(&in.Prometheus)
 			out := next(t, in)
 			for name, want := range map[string]string{"echo": test.echo, "plain": test.plain} {
-				c := conditions.Get(out.Statuses[types.NamespacedName{Namespace: "a", Name: name}].Conditions, v1alpha1.ConditionRulesLoaded)
+				c := conditions.Get(out.Statuses[types.NamespacedName{Namespace: "a", Name: name}].Conditions,
+					v1alpha1.ConditionRulesLoaded)
 				if got := string(c.Status) + " " + c.Reason; got != want {
 					t.Errorf("%s is %s (%s), want %s", name, got, c.Message, want)
 				}
 			}
-			if soon := out.RecheckAfter == lookSoon; soon != (test.echo != "True Succeeded" && in.Prometheus.Trouble == nil) {
+			if soon := out.RecheckAfter == lookSoon; soon != (test.echo != "True Succeeded" &&
+				in.Prometheus.Trouble == nil) {
 				t.Errorf("looks again after %s", out.RecheckAfter)
 			}
 		})
@@ -289,11 +308,13 @@ func TestRulesLoaded(t *testing.T) {
 func TestRulesAreTheSame(t *testing.T) {
 	var slos []v1alpha1.OperatorSLO
 	for i := range 5 {
-		slos = append(slos, objectives(fmt.Sprintf("o%d", i), fmt.Sprintf("o%d", i), i, target("csv", fmt.Sprintf("9%d", i)), func(s *v1alpha1.OperatorSLO) {
-			s.Spec.RunbookURL = fmt.Sprintf("https://runbooks.example.com/o%d", i)
-			target("http", "99")(s)
-			s.Spec.Own = []v1alpha1.OwnSLI{{Name: "http", Latency: &v1alpha1.LatencyThreshold{Histogram: "h", LE: "0.5"}}}
-		}))
+		slos = append(slos, objectives(fmt.Sprintf("o%d", i), fmt.Sprintf("o%d", i), i,
+			target("csv", fmt.Sprintf("9%d", i)), func(s *v1alpha1.OperatorSLO) {
+				s.Spec.RunbookURL = fmt.Sprintf("https://runbooks.example.com/o%d", i)
+				target("http", "99")(s)
+				s.Spec.Own = []v1alpha1.OwnSLI{{Name: "http",
+					Latency: &v1alpha1.LatencyThreshold{Histogram: "h", LE: "0.5"}}}
+			}))
 	}
 	want := next(t, fleet(slos...)).Files
 	slices.Reverse(slos)
@@ -310,7 +331,8 @@ func TestRulesAreTheSame(t *testing.T) {
 			if r.Alert != "" {
 				found++
 				link := r.Annotations[annotationRunbook]
-				if !strings.HasPrefix(link, `{{ if eq $labels.operator "o0" }}https://runbooks.example.com/o0#{{`) || !strings.HasSuffix(link, "{{ end }}") {
+				if !strings.HasPrefix(link, `{{ if eq $labels.operator "o0" }}https://runbooks.example.com/o0#{{`) ||
+					!strings.HasSuffix(link, "{{ end }}") {
 					t.Errorf("%s links to %s", r.Alert, link)
 				}
 			}
@@ -326,9 +348,11 @@ func TestTell(t *testing.T) {
 		s.Spec.Services = []v1alpha1.ProbedService{{Name: "web", Port: 80}}
 		s.Spec.Monitor = &v1alpha1.PodMetrics{Port: "metrics"}
 	})
-	install := func(cluster string, services []v1alpha1.ProbedService, monitor *v1alpha1.PodMetrics) v1alpha1.OperatorInstall {
+	install := func(cluster string, services []v1alpha1.ProbedService,
+		monitor *v1alpha1.PodMetrics) v1alpha1.OperatorInstall {
 		return v1alpha1.OperatorInstall{ObjectMeta: metadata(cluster, "a.echo", 1), Spec: v1alpha1.OperatorInstallSpec{
-			Cluster: cluster, Operator: v1alpha1.OperatorReference{Namespace: "a", Name: "echo"}, Services: services, Monitor: monitor}}
+			Cluster: cluster, Operator: v1alpha1.OperatorReference{Namespace: "a", Name: "echo"}, Services: services,
+			Monitor: monitor}}
 	}
 	in := fleet(s)
 	in.Installs = []v1alpha1.OperatorInstall{

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/apis/conditions"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
 // TestProfileOfTheBundle tells what comes of what an operator's bundle says.
@@ -28,13 +28,19 @@ func TestProfileOfTheBundle(t *testing.T) {
 		reason   string // of Feasible
 		message  string
 	}{
-		"nothing":           {reason: "Succeeded", target: "99"},
-		"a Service":         {says: `{"services":[{"name":"echo","port":80}]}`, services: probed, reason: "Succeeded", target: "99"},
-		"an objective":      {says: `{"objectives":[{"sli":"reconcile","target":"95"}]}`, reason: "Succeeded", target: "95"},
-		"people know more":  {says: `{"objectives":[{"sli":"reconcile","target":"95"}]}`, edit: target("reconcile", "99.5"), reason: "Succeeded", target: "99.5"},
-		"none of it counts": {says: `{"services":[{"name":"echo","port":80}]}`, edit: func(s *v1alpha1.OperatorSLO) { s.Spec.Profile = v1alpha1.ProfileNone }, reason: "Succeeded"},
-		"what cannot be":    {says: `{"services":[{"name":"echo","port":0}]}`, reason: "ProfileInvalid", message: "bundle echo.v1.1.0: service \"echo\": 0 is no port", target: "99"},
-		"an unknown SLI":    {says: `{"objectives":[{"sli":"reconcil","target":"95"}]}`, reason: "ProfileInvalid", message: "did you mean reconcile?", target: "99"},
+		"nothing": {reason: "Succeeded", target: "99"},
+		"a Service": {says: `{"services":[{"name":"echo","port":80}]}`, services: probed, reason: "Succeeded",
+			target: "99"},
+		"an objective": {says: `{"objectives":[{"sli":"reconcile","target":"95"}]}`, reason: "Succeeded",
+			target: "95"},
+		"people know more": {says: `{"objectives":[{"sli":"reconcile","target":"95"}]}`,
+			edit: target("reconcile", "99.5"), reason: "Succeeded", target: "99.5"},
+		"none of it counts": {says: `{"services":[{"name":"echo","port":80}]}`,
+			edit: func(s *v1alpha1.OperatorSLO) { s.Spec.Profile = v1alpha1.ProfileNone }, reason: "Succeeded"},
+		"what cannot be": {says: `{"services":[{"name":"echo","port":0}]}`, reason: "ProfileInvalid",
+			message: "bundle echo.v1.1.0: service \"echo\": 0 is no port", target: "99"},
+		"an unknown SLI": {says: `{"objectives":[{"sli":"reconcil","target":"95"}]}`, reason: "ProfileInvalid",
+			message: "did you mean reconcile?", target: "99"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			echo := operator("a", "echo", 9)
@@ -46,9 +52,11 @@ func TestProfileOfTheBundle(t *testing.T) {
 			if test.edit != nil {
 				test.edit(&s)
 			}
-			install := v1alpha1.OperatorInstall{ObjectMeta: metav1.ObjectMeta{Namespace: "bellwether-c", Name: "a.echo"}}
+			install := v1alpha1.OperatorInstall{ObjectMeta: metav1.ObjectMeta{Namespace: "bellwether-c",
+				Name: "a.echo"}}
 			install.Spec.Operator = v1alpha1.OperatorReference{Namespace: "a", Name: "echo"}
-			got := next(t, Input{Operators: []v1alpha1.ManagedOperator{echo}, SLOs: []v1alpha1.OperatorSLO{s}, Installs: []v1alpha1.OperatorInstall{install}})
+			got := next(t, Input{Operators: []v1alpha1.ManagedOperator{echo}, SLOs: []v1alpha1.OperatorSLO{s},
+				Installs: []v1alpha1.OperatorInstall{install}})
 
 			var services []v1alpha1.ProbedService
 			for _, told := range got.Tell {
@@ -65,7 +73,8 @@ func TestProfileOfTheBundle(t *testing.T) {
 				}
 			}
 			feasible := conditions.Get(status.Conditions, v1alpha1.ConditionFeasible)
-			if percent != test.target || feasible.Reason != test.reason || !strings.Contains(feasible.Message, test.message) {
+			if percent != test.target || feasible.Reason != test.reason ||
+				!strings.Contains(feasible.Message, test.message) {
 				t.Errorf("target %q, Feasible %s: %s", percent, feasible.Reason, feasible.Message)
 			}
 			if ready(status) != "True Succeeded" {

@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bellwether-dev/bellwether/alerts/slo"
-	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/apis/conditions"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
 // refused is the status of an object that speaks for nobody.
@@ -22,7 +22,8 @@ func refused(r refusal) v1alpha1.OperatorSLOStatus {
 	var status v1alpha1.OperatorSLOStatus
 	status.ObservedGeneration = r.slo.Generation
 	status.Conditions = kept(r.slo, v1alpha1.ConditionReady, v1alpha1.ConditionStalled)
-	conditions.Summarize(&status.Conditions, r.slo.Generation, conditions.Summary{State: conditions.Stalled, Reason: r.reason, Message: r.message})
+	conditions.Summarize(&status.Conditions, r.slo.Generation,
+		conditions.Summary{State: conditions.Stalled, Reason: r.reason, Message: r.message})
 	return status
 }
 
@@ -59,7 +60,8 @@ func (s *subject) report(in Input, all []File) (status v1alpha1.OperatorSLOStatu
 	s.feasible(&status)
 	v := loaded(in, mine...)
 	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-		Type: v1alpha1.ConditionRulesLoaded, Status: v.status, Reason: v.reason, Message: v.message, ObservedGeneration: generation,
+		Type: v1alpha1.ConditionRulesLoaded, Status: v.status, Reason: v.reason, Message: v.message,
+		ObservedGeneration: generation,
 	})
 	return status, edited
 }
@@ -82,10 +84,12 @@ func (s *subject) summary(status v1alpha1.OperatorSLOStatus) conditions.Summary 
 			force = "the objectives before are in force, without SLIs of its own"
 		}
 		return conditions.Summary{State: conditions.Stalled, Reason: v1alpha1.ReasonInvalidSpec,
-			Message: fmt.Sprintf("%s. Until that is put right, %s", strings.ReplaceAll(s.err.Error(), "\n", "; "), force)}
+			Message: fmt.Sprintf("%s. Until that is put right, %s", strings.ReplaceAll(s.err.Error(), "\n", "; "),
+				force)}
 	}
 	return conditions.Summary{State: conditions.Current, Reason: v1alpha1.ReasonSucceeded,
-		Message: fmt.Sprintf("%d objectives are in the rules of %s", len(status.Objectives), strings.Join(status.Rules, " and "))}
+		Message: fmt.Sprintf("%d objectives are in the rules of %s", len(status.Objectives),
+			strings.Join(status.Rules, " and "))}
 }
 
 // feasible says what cannot work: of what the spec asks for itself, also what
@@ -96,7 +100,8 @@ func (s *subject) feasible(status *v1alpha1.OperatorSLOStatus) {
 		if slo.CheckSLI(o.SLI) != nil {
 			continue // own SLIs are shares, and not judged by the slice
 		}
-		named := slices.ContainsFunc(s.slo.Spec.Objectives, func(x v1alpha1.SLOObjective) bool { return x.SLI == o.SLI })
+		named := slices.ContainsFunc(s.slo.Spec.Objectives,
+			func(x v1alpha1.SLOObjective) bool { return x.SLI == o.SLI })
 		for _, f := range slo.Feasible(o) {
 			switch {
 			case f.Impossible:
@@ -110,13 +115,17 @@ func (s *subject) feasible(status *v1alpha1.OperatorSLOStatus) {
 	switch {
 	case s.ignored != nil:
 		conditions.Set(&status.Conditions, generation, v1alpha1.ConditionFeasible, false, v1alpha1.ReasonProfileInvalid,
-			fmt.Sprintf("what the bundle says of its SLOs is left out, as it cannot be used: %s", strings.ReplaceAll(s.ignored.Error(), "\n", "; ")))
+			fmt.Sprintf("what the bundle says of its SLOs is left out, as it cannot be used: %s",
+				strings.ReplaceAll(s.ignored.Error(), "\n", "; ")))
 	case len(impossible) > 0:
-		conditions.Set(&status.Conditions, generation, v1alpha1.ConditionFeasible, false, v1alpha1.ReasonInfeasible, shorten(impossible, maxFindings))
+		conditions.Set(&status.Conditions, generation, v1alpha1.ConditionFeasible, false, v1alpha1.ReasonInfeasible,
+			shorten(impossible, maxFindings))
 	case len(notes) > 0:
-		conditions.Set(&status.Conditions, generation, v1alpha1.ConditionFeasible, true, v1alpha1.ReasonSucceeded, "every objective can work; to know: "+shorten(notes, maxFindings))
+		conditions.Set(&status.Conditions, generation, v1alpha1.ConditionFeasible, true, v1alpha1.ReasonSucceeded,
+			"every objective can work; to know: "+shorten(notes, maxFindings))
 	default:
-		conditions.Set(&status.Conditions, generation, v1alpha1.ConditionFeasible, true, v1alpha1.ReasonSucceeded, "every objective can work")
+		conditions.Set(&status.Conditions, generation, v1alpha1.ConditionFeasible, true, v1alpha1.ReasonSucceeded,
+			"every objective can work")
 	}
 }
 
@@ -136,7 +145,8 @@ func tell(in Input, subjects []*subject) []Tell {
 		if spec == nil || install.DeletionTimestamp != nil {
 			continue
 		}
-		if !equality.Semantic.DeepEqual(install.Spec.Services, spec.Services) || !equality.Semantic.DeepEqual(install.Spec.Monitor, spec.Monitor) {
+		if !equality.Semantic.DeepEqual(install.Spec.Services, spec.Services) ||
+			!equality.Semantic.DeepEqual(install.Spec.Monitor, spec.Monitor) {
 			out = append(out, Tell{Install: key(install), Services: spec.Services, Monitor: spec.Monitor})
 		}
 	}

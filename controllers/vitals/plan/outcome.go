@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bellwether-dev/bellwether/alerts/series"
-	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/apis/conditions"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
 // Ending is how an admission of an install ended first.
@@ -87,7 +87,8 @@ func (l *Ledger) Next(oi *v1alpha1.OperatorInstall) (Ending, bool) {
 		return is, false
 	}
 	l.put(oi, is)
-	again := is.Outcome == series.OutcomeSucceeded && was.Outcome == series.OutcomeSucceeded && was.Admission.Hash == is.Admission.Hash
+	again := is.Outcome == series.OutcomeSucceeded && was.Outcome == series.OutcomeSucceeded &&
+		was.Admission.Hash == is.Admission.Hash
 	return is, !again
 }
 

@@ -65,7 +65,8 @@ func Upgrading(h Hop, now time.Time) bool {
 // is empty from the beginning of an upgrade to its end, when Deployments count
 // the most.
 func Installing(h Hop, now time.Time) bool {
-	return Upgrading(h, now) && (h.Subscribed.IsZero() || !h.Subscribed.Before(h.Install.Spec.Admission.AdmittedAt.Time))
+	return Upgrading(h, now) && (h.Subscribed.IsZero() ||
+		!h.Subscribed.Before(h.Install.Spec.Admission.AdmittedAt.Time))
 }
 
 // Own returns the names of the CSVs that belong to the operator, and not to

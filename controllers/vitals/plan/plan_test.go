@@ -36,7 +36,8 @@ func succeeded(after time.Duration) *v1alpha1.OperatorInstall {
 func stalled(reason string) *v1alpha1.OperatorInstall {
 	oi := admitted(time.Hour)
 	oi.Status.Conditions = []metav1.Condition{{
-		Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: reason, ObservedGeneration: oi.Generation,
+		Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: reason,
+		ObservedGeneration: oi.Generation,
 		LastTransitionTime: metav1.NewTime(ago(50 * time.Minute)),
 	}}
 	return oi
@@ -48,17 +49,25 @@ func TestUpgrading(t *testing.T) {
 		hop  Hop
 		want bool
 	}{
-		"not admitted":                           {hop: Hop{Install: &v1alpha1.OperatorInstall{}}},
-		"just admitted":                          {hop: Hop{Install: admitted(time.Minute), Installed: "v1", CSVs: []CSV{v1}}, want: true},
-		"succeeded":                              {hop: Hop{Install: succeeded(time.Minute), Installed: "v2", CSVs: []CSV{v2}}},
-		"admitted long ago, and nothing happens": {hop: Hop{Install: admitted(time.Hour), Installed: "v1", CSVs: []CSV{v1}}},
-		"begun long after its admission":         {hop: Hop{Install: admitted(time.Hour), Installed: "v1", CSVs: []CSV{v1, v2}}, want: true},
-		"begun, and OLM names the new one":       {hop: Hop{Install: admitted(time.Hour), Installed: "v2", CSVs: []CSV{v1, v2}}, want: true},
+		"not admitted": {hop: Hop{Install: &v1alpha1.OperatorInstall{}}},
+		"just admitted": {hop: Hop{Install: admitted(time.Minute), Installed: "v1",
+			CSVs: []CSV{v1}}, want: true},
+		"succeeded": {hop: Hop{Install: succeeded(time.Minute), Installed: "v2",
+			CSVs: []CSV{v2}}},
+		"admitted long ago, and nothing happens": {hop: Hop{Install: admitted(time.Hour), Installed: "v1",
+			CSVs: []CSV{v1}}},
+		"begun long after its admission": {hop: Hop{Install: admitted(time.Hour), Installed: "v1",
+			CSVs: []CSV{v1, v2}}, want: true},
+		"begun, and OLM names the new one": {hop: Hop{Install: admitted(time.Hour), Installed: "v2",
+			CSVs: []CSV{v1, v2}}, want: true},
 		"begun long ago": {hop: Hop{Install: admitted(time.Hour), Installed: "v2",
 			CSVs: []CSV{v1, {Name: "v2", Replaces: "v1", Created: ago(Grace)}}}},
-		"a new CSV of something else":   {hop: Hop{Install: admitted(time.Hour), Installed: "v1", CSVs: []CSV{v1, {Name: "lib", Created: now}}}},
-		"subscribed just now":           {hop: Hop{Install: admitted(time.Hour), Subscribed: ago(time.Minute)}, want: true},
-		"subscribed anew when it runs":  {hop: Hop{Install: admitted(time.Hour), Subscribed: now, Installed: "v1", CSVs: []CSV{v1}}},
+		"a new CSV of something else": {hop: Hop{Install: admitted(time.Hour), Installed: "v1",
+			CSVs: []CSV{v1, {Name: "lib", Created: now}}}},
+		"subscribed just now": {hop: Hop{Install: admitted(time.Hour), Subscribed: ago(time.Minute)},
+			want: true},
+		"subscribed anew when it runs": {hop: Hop{Install: admitted(time.Hour), Subscribed: now, Installed: "v1",
+			CSVs: []CSV{v1}}},
 		"subscribed long ago, no CSV":   {hop: Hop{Install: admitted(time.Hour), Subscribed: ago(Grace)}},
 		"its CSV was deleted by others": {hop: Hop{Install: succeeded(time.Minute), Subscribed: now}},
 	} {
@@ -77,13 +86,17 @@ func TestInstalling(t *testing.T) {
 		hop  Hop
 		want bool
 	}{
-		"nothing is there yet":            {hop: Hop{Install: upgrading}, want: true},
-		"a first CSV":                     {hop: Hop{Install: upgrading, Subscribed: ago(50 * time.Second), Installed: "v1", CSVs: []CSV{{Name: "v1", Created: ago(40 * time.Second)}}}, want: true},
-		"within the second":               {hop: Hop{Install: upgrading, Subscribed: ago(time.Minute)}, want: true},
-		"first, and it takes long":        {hop: Hop{Install: admitted(Grace + time.Minute), Subscribed: ago(Grace)}},
-		"an upgrade":                      {hop: Hop{Install: upgrading, Subscribed: ago(time.Hour), Installed: "v1", CSVs: []CSV{{Name: "v1", Created: ago(time.Hour)}}}},
-		"an upgrade, and the old is gone": {hop: Hop{Install: upgrading, Subscribed: ago(time.Hour), Installed: "v2", CSVs: []CSV{{Name: "v2", Replaces: "v1", Created: ago(30 * time.Second)}}}},
-		"done":                            {hop: Hop{Install: succeeded(time.Minute), Subscribed: ago(59 * time.Minute)}},
+		"nothing is there yet": {hop: Hop{Install: upgrading}, want: true},
+		"a first CSV": {hop: Hop{Install: upgrading, Subscribed: ago(50 * time.Second),
+			Installed: "v1", CSVs: []CSV{{Name: "v1", Created: ago(40 * time.Second)}}}, want: true},
+		"within the second":        {hop: Hop{Install: upgrading, Subscribed: ago(time.Minute)}, want: true},
+		"first, and it takes long": {hop: Hop{Install: admitted(Grace + time.Minute), Subscribed: ago(Grace)}},
+		"an upgrade": {hop: Hop{Install: upgrading, Subscribed: ago(time.Hour), Installed: "v1",
+			CSVs: []CSV{{Name: "v1", Created: ago(time.Hour)}}}},
+		"an upgrade, and the old is gone": {hop: Hop{Install: upgrading, Subscribed: ago(time.Hour), Installed: "v2",
+			CSVs: []CSV{{Name: "v2", Replaces: "v1", Created: ago(30 * time.Second)}}}},
+		"done": {hop: Hop{Install: succeeded(time.Minute),
+			Subscribed: ago(59 * time.Minute)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Installing(tc.hop, now); got != tc.want {
@@ -94,7 +107,8 @@ func TestInstalling(t *testing.T) {
 }
 
 func TestOwn(t *testing.T) {
-	h := Hop{Installed: "v2", CSVs: []CSV{{Name: "v3", Replaces: "v2"}, {Name: "lib.v2", Replaces: "lib.v1"}, {Name: "v1", Replaces: "v0"}, {Name: "v2", Replaces: "v1"}, {Name: "lib.v1"}, {Name: "alone"}}}
+	h := Hop{Installed: "v2", CSVs: []CSV{{Name: "v3", Replaces: "v2"}, {Name: "lib.v2", Replaces: "lib.v1"},
+		{Name: "v1", Replaces: "v0"}, {Name: "v2", Replaces: "v1"}, {Name: "lib.v1"}, {Name: "alone"}}}
 	if diff := cmp.Diff([]string{"v2", "v3", "v1"}, h.Own()); diff != "" {
 		t.Errorf("own CSVs (-want +got):\n%s", diff)
 	}
@@ -111,7 +125,8 @@ func TestReadiness(t *testing.T) {
 	is := func(conditionType, status string) OperandCondition {
 		return OperandCondition{Type: conditionType, Status: status}
 	}
-	young, leaving, left, behind := operand(is("Ready", "False")), operand(is("Ready", "False")), operand(is("Ready", "True")), operand(is("Ready", "True"))
+	young, leaving, left, behind := operand(is("Ready", "False")), operand(is("Ready", "False")),
+		operand(is("Ready", "True")), operand(is("Ready", "True"))
 	young.Metadata.CreationTimestamp = metav1.NewTime(ago(Young - time.Second))
 	just, long := metav1.NewTime(ago(time.Second)), metav1.NewTime(ago(Young))
 	leaving.Metadata.DeletionTimestamp, left.Metadata.DeletionTimestamp = &just, &long
@@ -158,11 +173,13 @@ func TestEndingOf(t *testing.T) {
 		want    string
 		took    time.Duration
 	}{
-		"not admitted":                        {install: &v1alpha1.OperatorInstall{}},
-		"on its way":                          {install: admitted(time.Minute)},
-		"succeeded":                           {install: succeeded(90 * time.Second), want: series.OutcomeSucceeded, took: 90 * time.Second},
-		"succeeded before it was admitted":    {install: early, want: series.OutcomeSucceeded},
-		"failed":                              {install: stalled(v1alpha1.ReasonCSVFailed), want: series.OutcomeFailed, took: 10 * time.Minute},
+		"not admitted": {install: &v1alpha1.OperatorInstall{}},
+		"on its way":   {install: admitted(time.Minute)},
+		"succeeded": {install: succeeded(90 * time.Second), want: series.OutcomeSucceeded,
+			took: 90 * time.Second},
+		"succeeded before it was admitted": {install: early, want: series.OutcomeSucceeded},
+		"failed": {install: stalled(v1alpha1.ReasonCSVFailed), want: series.OutcomeFailed,
+			took: 10 * time.Minute},
 		"stalled before OLM had a part in it": {install: stalled(v1alpha1.ReasonCatalogUnreachable)},
 		"held by the operator itself":         {install: stalled(v1alpha1.ReasonNotUpgradeable)},
 		"failed under an earlier admission":   {install: older},
@@ -180,19 +197,28 @@ func TestLedger(t *testing.T) {
 	again := succeeded(time.Minute)
 	again.Spec.Admission.Revision++
 	failedNext := stalled(v1alpha1.ReasonPlanFailed)
-	failedNext.Spec.Admission.Hash, failedNext.Spec.Admission.Revision, failedNext.Status.ObservedRevision = "newer", 3, 3
+	failedNext.Spec.Admission.Hash, failedNext.Spec.Admission.Revision, failedNext.Status.ObservedRevision = "newer", 3,
+		3
 	for name, tc := range map[string]struct {
 		known []*v1alpha1.OperatorInstall
 		seen  []*v1alpha1.OperatorInstall
 		want  []string
 	}{
-		"a success":                               {seen: []*v1alpha1.OperatorInstall{admitted(0), succeeded(time.Minute)}, want: []string{series.OutcomeSucceeded}},
-		"a success seen often":                    {seen: []*v1alpha1.OperatorInstall{succeeded(time.Minute), succeeded(time.Minute), succeeded(time.Minute)}, want: []string{series.OutcomeSucceeded}},
-		"counted by the agent before":             {known: []*v1alpha1.OperatorInstall{succeeded(time.Minute)}, seen: []*v1alpha1.OperatorInstall{succeeded(time.Minute)}},
-		"begun under the agent before":            {known: []*v1alpha1.OperatorInstall{admitted(0)}, seen: []*v1alpha1.OperatorInstall{succeeded(time.Minute)}, want: []string{series.OutcomeSucceeded}},
-		"the first ending counts":                 {seen: []*v1alpha1.OperatorInstall{stalled(v1alpha1.ReasonCSVFailed), admitted(0), stalled(v1alpha1.ReasonCSVFailed), succeeded(time.Minute)}, want: []string{series.OutcomeFailed}},
-		"admitted again to what is there":         {known: []*v1alpha1.OperatorInstall{succeeded(time.Minute)}, seen: []*v1alpha1.OperatorInstall{again, again}},
-		"each admission counts":                   {known: []*v1alpha1.OperatorInstall{succeeded(time.Minute)}, seen: []*v1alpha1.OperatorInstall{failedNext, failedNext}, want: []string{series.OutcomeFailed}},
+		"a success": {seen: []*v1alpha1.OperatorInstall{admitted(0),
+			succeeded(time.Minute)}, want: []string{series.OutcomeSucceeded}},
+		"a success seen often": {seen: []*v1alpha1.OperatorInstall{succeeded(time.Minute),
+			succeeded(time.Minute), succeeded(time.Minute)}, want: []string{series.OutcomeSucceeded}},
+		"counted by the agent before": {known: []*v1alpha1.OperatorInstall{succeeded(time.Minute)},
+			seen: []*v1alpha1.OperatorInstall{succeeded(time.Minute)}},
+		"begun under the agent before": {known: []*v1alpha1.OperatorInstall{admitted(0)},
+			seen: []*v1alpha1.OperatorInstall{succeeded(time.Minute)}, want: []string{series.OutcomeSucceeded}},
+		"the first ending counts": {seen: []*v1alpha1.OperatorInstall{stalled(v1alpha1.ReasonCSVFailed),
+			admitted(0), stalled(v1alpha1.ReasonCSVFailed), succeeded(time.Minute)},
+			want: []string{series.OutcomeFailed}},
+		"admitted again to what is there": {known: []*v1alpha1.OperatorInstall{succeeded(time.Minute)},
+			seen: []*v1alpha1.OperatorInstall{again, again}},
+		"each admission counts": {known: []*v1alpha1.OperatorInstall{succeeded(time.Minute)},
+			seen: []*v1alpha1.OperatorInstall{failedNext, failedNext}, want: []string{series.OutcomeFailed}},
 		"a failure that its predecessor reported": {known: []*v1alpha1.OperatorInstall{stalled(v1alpha1.ReasonCSVFailed)}, seen: []*v1alpha1.OperatorInstall{stalled(v1alpha1.ReasonCSVFailed)}},
 	} {
 		t.Run(name, func(t *testing.T) {

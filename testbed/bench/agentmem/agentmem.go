@@ -1,8 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package agentmem measures the resident memory of an agent, idle and with many operators, against a real OLM. The benchmark
-// is a Go benchmark, for work on the agent; Measure runs it for the table of all figures.
+// Package agentmem measures the resident memory of an agent, idle and with many operators, against a real OLM. The
+// benchmark is a Go benchmark, for work on the agent; Measure runs it for the table of all figures.
 package agentmem
 
 import (
@@ -36,7 +36,8 @@ func Measure(ctx context.Context, out io.Writer) (figure.Section, error) {
 		return figure.Section{}, err
 	}
 	var text bytes.Buffer
-	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "^BenchmarkResidentMemory$", "-benchtime", "1x", "-timeout", "60m", "-v", "./bench/agentmem")
+	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "^BenchmarkResidentMemory$", "-benchtime",
+		"1x", "-timeout", "60m", "-v", "./bench/agentmem")
 	cmd.Dir, cmd.Env = filepath.Join(root, "testbed"), append(os.Environ(), "GOWORK=off")
 	cmd.Stdout, cmd.Stderr = io.MultiWriter(&text, out), out
 	// The test binary is a child of the go command: both must hear of the end.
@@ -52,7 +53,8 @@ func Measure(ctx context.Context, out io.Writer) (figure.Section, error) {
 	return report(parse(text.String())), nil
 }
 
-// parse returns the metrics of a line of benchmark output by their unit: name, iterations, then pairs of value and unit.
+// parse returns the metrics of a line of benchmark output by their unit: name, iterations, then pairs of value and
+// unit.
 func parse(output string) map[string]float64 {
 	metrics := map[string]float64{}
 	for line := range strings.Lines(output) {
@@ -71,7 +73,8 @@ func parse(output string) map[string]float64 {
 
 // report judges what was measured. A figure that is missing breaks its promise.
 func report(metrics map[string]float64) figure.Section {
-	const detail = "Each figure is the most resident memory that the agent's process was seen with while the state lasted. Each operator " +
+	const detail = "Each figure is the most resident memory that the agent's process was seen with while the state " +
+		"lasted. Each operator " +
 		"lives in a namespace of its own, under a real OLM, with a CRD of about 100 KiB in each of five versions; " +
 		"its pods are stubs, which takes nothing from what the agent sees."
 	section := figure.Section{Key: "memory", Title: "Resident memory of the agent", Detail: detail}
@@ -89,7 +92,8 @@ func report(metrics map[string]float64) figure.Section {
 			value = math.MaxInt32
 		}
 		section.Rows = append(section.Rows, figure.Row{
-			Name: state.name, Ours: figure.Bytes(int64(value * mebi)), Promise: figure.Below(figure.Bytes(state.most * mebi)), Runs: 1,
+			Name: state.name, Ours: figure.Bytes(int64(value * mebi)),
+			Promise: figure.Below(figure.Bytes(state.most * mebi)), Runs: 1,
 		})
 	}
 	return section

@@ -22,10 +22,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
-	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/testbed/build"
 	"github.com/bellwether-dev/bellwether/testbed/cluster"
 	"github.com/bellwether-dev/bellwether/testbed/platform"
@@ -37,7 +37,8 @@ var (
 	operators   = flag.Int("operators", 30, "how many operators the agent manages")
 	versions    = flag.Int("versions", 5, "how many versions the catalog has of each")
 	schemaBytes = flag.Int("schema", 100<<10, "bytes of each bundle's CRD")
-	watched     = flag.Duration("watched", 15*time.Second, "how long the memory is watched in each state; the most counts")
+	watched     = flag.Duration("watched", 15*time.Second,
+		"how long the memory is watched in each state; the most counts")
 )
 
 func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
@@ -64,7 +65,8 @@ func BenchmarkResidentMemory(b *testing.B) {
 
 func measure(b *testing.B, c *cluster.Cluster, k client.Client) {
 	namespace := v1alpha1.ClusterNamespace(fleetCluster)
-	must(b, client.IgnoreAlreadyExists(k.Create(b.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})))
+	must(b, client.IgnoreAlreadyExists(k.Create(b.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})))
 	agent := startAgent(b, c)
 	eventually(b, "the agent reports", func() bool {
 		lease, err := agentLease(b.Context(), k, namespace)
@@ -86,7 +88,8 @@ func measure(b *testing.B, c *cluster.Cluster, k client.Client) {
 	agent.Stop(b.Context())
 	restarted := most(b, startAgent(b, c))
 	b.ReportMetric(restarted, "restarted-MiB")
-	b.Logf("resident memory: idle %.1f MiB; with %d operators: installed %.1f MiB, upgraded %.1f MiB, after a restart %.1f MiB",
+	b.Logf("resident memory: idle %.1f MiB; with %d operators: installed %.1f MiB, upgraded %.1f MiB, after a "+
+		"restart %.1f MiB",
 		idle, *operators, first, upgraded, restarted)
 }
 
@@ -96,7 +99,8 @@ func startAgent(b *testing.B, c *cluster.Cluster) *process.Process {
 		Name: "agent", Path: testenv.Binary(b, build.Agent), Dir: dir, Log: filepath.Join(dir, "agent.log"),
 		Args: []string{
 			"--cluster", fleetCluster, "--hub-kubeconfig", c.Kubeconfig(), "--kubeconfig", c.Kubeconfig(),
-			"--view-bind-address", "127.0.0.1", "--view-ports", "50100-59999", "--cache-dir", filepath.Join(dir, "cache"),
+			"--view-bind-address", "127.0.0.1", "--view-ports", "50100-59999", "--cache-dir",
+			filepath.Join(dir, "cache"),
 			"--metrics-bind-address", "0", "--health-probe-bind-address", "0",
 		},
 	})
@@ -120,7 +124,8 @@ func agentLease(ctx context.Context, k client.Client, namespace string) (bool, e
 // catalog publishes the operators' packages in a folder.
 func catalog(b *testing.B) v1alpha1.CatalogPin {
 	dir := b.TempDir()
-	must(b, catalogtest.WriteDir(dir, catalogtest.Options{Packages: *operators, Versions: *versions, SchemaBytes: *schemaBytes}))
+	must(b, catalogtest.WriteDir(dir, catalogtest.Options{Packages: *operators, Versions: *versions,
+		SchemaBytes: *schemaBytes}))
 	digest, err := oci.NewClient(oci.Options{}).Resolve(b.Context(), oci.Source{Directory: dir})
 	must(b, err)
 	return v1alpha1.CatalogPin{Source: v1alpha1.CatalogSource{Directory: dir}, Digest: digest}
@@ -131,13 +136,15 @@ func catalog(b *testing.B) v1alpha1.CatalogPin {
 func install(pin v1alpha1.CatalogPin, namespace string, i, j int) *v1alpha1.OperatorInstall {
 	operator := v1alpha1.OperatorReference{Namespace: "fleet", Name: catalogtest.PackageName(i)}
 	release := v1alpha1.Release{
-		Package: operator.Name, Channel: "stable", Version: catalogtest.Version(j), Bundle: catalogtest.BundleName(i, j),
+		Package: operator.Name, Channel: "stable", Version: catalogtest.Version(j),
+		Bundle:  catalogtest.BundleName(i, j),
 		Catalog: pin, Install: v1alpha1.InstallSettings{Mode: v1alpha1.InstallOwnNamespace},
 	}
 	return &v1alpha1.OperatorInstall{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: operator.InstallName()},
 		Spec: v1alpha1.OperatorInstallSpec{Operator: operator, Cluster: fleetCluster, Admission: &v1alpha1.Admission{
-			Rollout: "bench", RolloutUID: "bench", Revision: int64(j + 1), Wave: "all", Hash: release.Hash(), AdmittedAt: metav1.Now(), Release: release,
+			Rollout: "bench", RolloutUID: "bench", Revision: int64(j + 1), Wave: "all", Hash: release.Hash(),
+			AdmittedAt: metav1.Now(), Release: release,
 		}},
 	}
 }
@@ -159,7 +166,8 @@ func allRun(b *testing.B, k client.Client, namespace string) {
 		var list v1alpha1.OperatorInstallList
 		must(b, k.List(b.Context(), &list, client.InNamespace(namespace)))
 		for _, oi := range list.Items {
-			if !conditions.IsTrue(oi.Status.Conditions, v1alpha1.ConditionReady) || oi.Status.SucceededHash != oi.Spec.Admission.Hash {
+			if !conditions.IsTrue(oi.Status.Conditions, v1alpha1.ConditionReady) ||
+				oi.Status.SucceededHash != oi.Spec.Admission.Hash {
 				return false
 			}
 		}
@@ -170,19 +178,21 @@ func allRun(b *testing.B, k client.Client, namespace string) {
 // most is the most resident memory that a process has for a while, in MiB.
 func most(b *testing.B, p *process.Process) float64 {
 	var bytes int64
-	_ = wait.PollUntilContextTimeout(b.Context(), 200*time.Millisecond, *watched, true, func(context.Context) (bool, error) {
-		now, err := process.ResidentBytes(p.PID())
-		must(b, err)
-		bytes = max(bytes, now)
-		return false, nil
-	})
+	_ = wait.PollUntilContextTimeout(b.Context(), 200*time.Millisecond, *watched, true,
+		func(context.Context) (bool, error) {
+			now, err := process.ResidentBytes(p.PID())
+			must(b, err)
+			bytes = max(bytes, now)
+			return false, nil
+		})
 	return float64(bytes) / mib
 }
 
 func eventually(b *testing.B, what string, holds func() bool) {
-	if err := wait.PollUntilContextTimeout(b.Context(), time.Second, patience, true, func(context.Context) (bool, error) {
-		return holds(), nil
-	}); err != nil {
+	if err := wait.PollUntilContextTimeout(b.Context(), time.Second, patience, true,
+		func(context.Context) (bool, error) {
+			return holds(), nil
+		}); err != nil {
 		b.Fatalf("%s: %v", what, err)
 	}
 }

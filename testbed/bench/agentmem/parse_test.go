@@ -16,7 +16,8 @@ BenchmarkResidentMemory
 BenchmarkResidentMemory-2   	       1	105309171 ns/op	        70.50 30-operators-MiB	        40.10 idle-MiB	        99.00 upgraded-MiB	        80.00 restarted-MiB
 PASS
 `
-	want := map[string]float64{"ns/op": 105309171, "30-operators-MiB": 70.5, "idle-MiB": 40.1, "upgraded-MiB": 99, "restarted-MiB": 80}
+	want := map[string]float64{"ns/op": 105309171, "30-operators-MiB": 70.5, "idle-MiB": 40.1, "upgraded-MiB": 99,
+		"restarted-MiB": 80}
 	metrics := parse(output)
 	if diff := cmp.Diff(want, metrics); diff != "" {
 		t.Errorf("metrics (-want +got):\n%s", diff)

@@ -1,8 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package catalogs compares what works on whole catalogs: compiling and validating one with this project's code, and opm
-// validate and opm render on the same files. It also measures how long the lint of a bundle takes.
+// Package catalogs compares what works on whole catalogs: compiling and validating one with this project's code, and
+// opm validate and opm render on the same files. It also measures how long the lint of a bundle takes.
 package catalogs
 
 import (
@@ -46,7 +46,8 @@ var works = []work{validate, compileAll, opmValidate, opmRender}
 
 func (w work) String() string {
 	return [...]string{
-		validate: "`bellwether catalog show`", compileAll: "compile", opmValidate: "`opm validate`", opmRender: "`opm render`",
+		validate: "`bellwether catalog show`", compileAll: "compile", opmValidate: "`opm validate`",
+		opmRender: "`opm render`",
 	}[w]
 }
 

@@ -27,8 +27,9 @@ type sample struct {
 
 const look = 5 * time.Millisecond
 
-// command runs a program to its end. Its output goes through a pipe, as into another program, and nowhere. The error holds
-// what it wrote to standard error, and is an *exec.ExitError if the program said so; the sample is valid then, too.
+// command runs a program to its end. Its output goes through a pipe, as into another program, and nowhere. The error
+// holds what it wrote to standard error, and is an *exec.ExitError if the program said so; the sample is valid then,
+// too.
 func command(ctx context.Context, path string, args ...string) (sample, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -53,8 +54,8 @@ func command(ctx context.Context, path string, args ...string) (sample, error) {
 	return one, nil
 }
 
-// watch reads the process's high-water mark until it ends. The figure that a parent gets from the system would do as well,
-// were it not at least the parent's own memory: a child that is about to become another program shares it.
+// watch reads the process's high-water mark until it ends. The figure that a parent gets from the system would do as
+// well, were it not at least the parent's own memory: a child that is about to become another program shares it.
 func watch(pid int, done <-chan error) (peak int64, err error) {
 	ticker := time.NewTicker(look)
 	defer ticker.Stop()

@@ -28,27 +28,34 @@ func report(o Options, all samples, linted []sample) figure.Section {
 		}{{"time", took}, {"peak memory", peak}} {
 			a, b := aspect.value(all[ours]), aspect.value(all[peer])
 			rows = append(rows, figure.Row{
-				Name: name + ", " + aspect.what, Ours: a, Peer: b, Ratio: figure.Ratio(a, b), Promise: promise, Runs: len(all[ours]),
+				Name: name + ", " + aspect.what, Ours: a, Peer: b, Ratio: figure.Ratio(a, b), Promise: promise,
+				Runs: len(all[ours]),
 			})
 		}
 	}
 	compare("validate all packages, and `opm validate`, "+size, validate, opmValidate, figure.AtMost(maxRatio))
-	compare("compile and validate all packages, and `opm validate`, "+size, compileAll, opmValidate, figure.AtMost(maxRatio))
+	compare("compile and validate all packages, and `opm validate`, "+size, compileAll, opmValidate,
+		figure.AtMost(maxRatio))
 	compare("compile and validate all packages, and `opm render`, "+size, compileAll, opmRender, figure.Promise{})
 	if len(linted) > 0 {
 		rows = append(rows, figure.Row{
-			Name: "lint of the bundle " + bundleName(o.Bundle), Ours: took(linted), Promise: figure.Below(figure.Duration(maxLint)), Runs: len(linted),
+			Name: "lint of the bundle " + bundleName(o.Bundle), Ours: took(linted),
+			Promise: figure.Below(figure.Duration(maxLint)), Runs: len(linted),
 		})
 	}
-	detail := "Medians. Processor time is that of all cores together, in user and system mode; it depends less on what else the machine does.\n\n"
+	detail := "Medians. Processor time is that of all cores together, in user and system mode; it depends less on " +
+		"what else the machine does.\n\n"
 	grid := [][]string{{"what", "time", "processor time", "peak memory"}}
 	for _, w := range works {
-		grid = append(grid, []string{w.String(), took(all[w]).String(), processor(all[w]).String(), peak(all[w]).String()})
+		grid = append(grid, []string{w.String(), took(all[w]).String(), processor(all[w]).String(),
+			peak(all[w]).String()})
 	}
 	if len(linted) > 0 {
-		grid = append(grid, []string{"`bellwether bundle lint`", took(linted).String(), processor(linted).String(), peak(linted).String()})
+		grid = append(grid, []string{"`bellwether bundle lint`", took(linted).String(), processor(linted).String(),
+			peak(linted).String()})
 	}
-	return figure.Section{Key: "catalogs", Title: "Work on whole catalogs, against opm on the same files", Rows: rows, Detail: detail + figure.Grid(grid)}
+	return figure.Section{Key: "catalogs", Title: "Work on whole catalogs, against opm on the same files", Rows: rows,
+		Detail: detail + figure.Grid(grid)}
 }
 
 // bundleName is the last two folders: the operator's and the version's.

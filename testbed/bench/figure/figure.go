@@ -1,8 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package figure holds what benchmarks found, judges it against what was promised, and writes it down as Markdown. It measures
-// nothing.
+// Package figure holds what benchmarks found, judges it against what was promised, and writes it down as Markdown. It
+// measures nothing.
 package figure
 
 import (

@@ -20,12 +20,14 @@ func TestVerdicts(t *testing.T) {
 		row    figure.Row
 		missed bool
 	}{
-		"no promise":             {row: figure.Row{Ratio: 9}},
-		"ratio at the limit":     {row: figure.Row{Ratio: 1.3, Promise: figure.AtMost(1.3)}},
-		"ratio above":            {row: figure.Row{Ratio: 1.31, Promise: figure.AtMost(1.3)}, missed: true},
-		"ratio never measured":   {row: figure.Row{Promise: figure.AtMost(1.3)}, missed: true},
-		"below":                  {row: figure.Row{Ours: figure.Bytes(63 * mebi), Promise: figure.Below(figure.Bytes(64 * mebi))}},
-		"exactly there is above": {row: figure.Row{Ours: figure.Bytes(64 * mebi), Promise: figure.Below(figure.Bytes(64 * mebi))}, missed: true},
+		"no promise":           {row: figure.Row{Ratio: 9}},
+		"ratio at the limit":   {row: figure.Row{Ratio: 1.3, Promise: figure.AtMost(1.3)}},
+		"ratio above":          {row: figure.Row{Ratio: 1.31, Promise: figure.AtMost(1.3)}, missed: true},
+		"ratio never measured": {row: figure.Row{Promise: figure.AtMost(1.3)}, missed: true},
+		"below": {row: figure.Row{Ours: figure.Bytes(63 * mebi),
+			Promise: figure.Below(figure.Bytes(64 * mebi))}},
+		"exactly there is above": {row: figure.Row{Ours: figure.Bytes(64 * mebi),
+			Promise: figure.Below(figure.Bytes(64 * mebi))}, missed: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := tc.row.Missed(); got != tc.missed {
@@ -81,7 +83,8 @@ func TestQuantile(t *testing.T) {
 func TestTable(t *testing.T) {
 	ours, peer := figure.Duration(1500*time.Millisecond), figure.Duration(2*time.Second)
 	got := figure.Table([]figure.Row{
-		{Name: "upgrade", Ours: ours, Peer: peer, Ratio: figure.Ratio(ours, peer), Promise: figure.AtMost(1.3), Runs: 5},
+		{Name: "upgrade", Ours: ours, Peer: peer, Ratio: figure.Ratio(ours, peer), Promise: figure.AtMost(1.3),
+			Runs: 5},
 		{Name: "memory", Ours: figure.Bytes(70 * mebi), Promise: figure.Below(figure.Bytes(64 * mebi)), Runs: 1},
 		{Name: "quick", Ours: figure.Duration(20 * time.Millisecond), Runs: 1},
 	})
@@ -97,12 +100,14 @@ func TestTable(t *testing.T) {
 }
 
 func TestReplaceKeepsTheProse(t *testing.T) {
-	const document = "# Title\n\n<!-- bench:a -->\nold\n<!-- /bench:a -->\n\nprose\n\n<!-- bench:b -->\n<!-- /bench:b -->\n"
+	const document = "# Title\n\n<!-- bench:a -->\nold\n<!-- /bench:a -->\n\nprose\n\n<!-- bench:b -->\n<!-- " +
+		"/bench:b -->\n"
 	got, err := figure.Replace(document, "a", "new\n")
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "# Title\n\n<!-- bench:a -->\n\nnew\n\n<!-- /bench:a -->\n\nprose\n\n<!-- bench:b -->\n<!-- /bench:b -->\n"
+	const want = "# Title\n\n<!-- bench:a -->\n\nnew\n\n<!-- /bench:a -->\n\nprose\n\n<!-- bench:b -->\n<!-- " +
+		"/bench:b -->\n"
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("document (-want +got):\n%s", diff)
 	}

@@ -28,7 +28,8 @@ type Origin struct {
 }
 
 func (o Origin) String() string {
-	text := fmt.Sprintf("Measured on %s with `%s` on %d cores", o.At.UTC().Format(time.DateOnly), o.Command, o.Machine.Cores)
+	text := fmt.Sprintf("Measured on %s with `%s` on %d cores", o.At.UTC().Format(time.DateOnly), o.Command,
+		o.Machine.Cores)
 	if o.Machine.MemoryBytes > 0 {
 		text += fmt.Sprintf(" and %.0f GiB of memory", float64(o.Machine.MemoryBytes)/(1<<30))
 	}

@@ -15,9 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
-	"github.com/bellwether-dev/bellwether/apis/conditions"
 )
 
 // Publish writes a catalog into a folder of that name and returns the pin that a rollout would give.
@@ -44,7 +44,8 @@ func Install(operator string, revision int64, release v1alpha1.Release) *v1alpha
 		Spec: v1alpha1.OperatorInstallSpec{
 			Operator: reference, Cluster: ClusterName, RemovalPolicy: v1alpha1.RemovalUninstall,
 			Admission: &v1alpha1.Admission{
-				Rollout: fmt.Sprintf("%s-%d", operator, revision), RolloutUID: "bench", Revision: revision, Wave: "rest",
+				Rollout: fmt.Sprintf("%s-%d", operator, revision), RolloutUID: "bench", Revision: revision,
+				Wave: "rest",
 				Hash: fmt.Sprintf("%.8s-%d", release.Hash(), revision), AdmittedAt: metav1.Now(), Release: release,
 			},
 		},

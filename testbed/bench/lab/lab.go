@@ -1,8 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lab gives benchmarks what they measure on: a hub's API server, a cluster with OLM and pods, and agents, all of them
-// processes of their own on this machine. It measures nothing.
+// Package lab gives benchmarks what they measure on: a hub's API server, a cluster with OLM and pods, and agents, all
+// of them processes of their own on this machine. It measures nothing.
 package lab
 
 import (
@@ -42,8 +42,8 @@ type Lab struct {
 	hub, cluster *cluster.Cluster
 }
 
-// Start builds what is missing and starts everything; out receives a line per step. images maps the images whose pods run to
-// the programs of package build; other pods are stubs that are simply Ready.
+// Start builds what is missing and starts everything; out receives a line per step. images maps the images whose pods
+// run to the programs of package build; other pods are stubs that are simply Ready.
 func Start(ctx context.Context, out io.Writer, name string, images map[string]string) (*Lab, error) {
 	run, err := runs.Claim(ctx, fmt.Sprintf("bench-%s-%d", name, os.Getpid()))
 	if err != nil {
@@ -51,7 +51,8 @@ func Start(ctx context.Context, out io.Writer, name string, images map[string]st
 	}
 	l := &Lab{run: run}
 	if err := l.start(ctx, out, images); err != nil {
-		return nil, errors.Join(fmt.Errorf("start lab (logs stay in %s for a day): %w", run.Dir(), err), l.Stop(context.WithoutCancel(ctx), ctx.Err() == nil))
+		return nil, errors.Join(fmt.Errorf("start lab (logs stay in %s for a day): %w", run.Dir(), err),
+			l.Stop(context.WithoutCancel(ctx), ctx.Err() == nil))
 	}
 	return l, nil
 }
@@ -161,7 +162,8 @@ func (l *Lab) StartAgent() (*process.Process, error) {
 		Name: build.Agent, Path: l.binaries[build.Agent], Dir: dir, Log: process.LogPath(dir, build.Agent),
 		Args: []string{
 			"--cluster", ClusterName, "--hub-kubeconfig", l.hub.Kubeconfig(), "--kubeconfig", l.cluster.Kubeconfig(),
-			"--view-bind-address", "127.0.0.1", "--view-ports", "50100-59999", "--cache-dir", filepath.Join(dir, "cache"),
+			"--view-bind-address", "127.0.0.1", "--view-ports", "50100-59999", "--cache-dir",
+			filepath.Join(dir, "cache"),
 			"--metrics-bind-address", "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0",
 		},
 	})

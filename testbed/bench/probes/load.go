@@ -1,8 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package probes measures what it costs one process to run thousands of probes on time: with the engine of the agents, against
-// servers on this machine, of which some are broken as some always are.
+// Package probes measures what it costs one process to run thousands of probes on time: with the engine of the agents,
+// against servers on this machine, of which some are broken as some always are.
 package probes
 
 import (
@@ -115,10 +115,12 @@ func keyOf(i int) types.NamespacedName {
 func (l Load) probe(i int) run.Probe {
 	url, _ := l.Targets.of(i)
 	return run.Probe{
-		Cluster: "bench", Operator: "operator-" + strconv.Itoa(i%30), Name: "probe-" + strconv.Itoa(i), Vantage: "cluster",
+		Cluster: "bench", Operator: "operator-" + strconv.Itoa(i%30), Name: "probe-" + strconv.Itoa(i),
+		Vantage: "cluster",
 		Spec: v1alpha1.EndpointProbeSpec{
-			AllowPrivate: true, Interval: &metav1.Duration{Duration: l.Interval}, Timeout: &metav1.Duration{Duration: l.Timeout},
-			TLS: &v1alpha1.ProbeTLS{InsecureSkipVerify: true},
+			AllowPrivate: true, Interval: &metav1.Duration{Duration: l.Interval},
+			Timeout: &metav1.Duration{Duration: l.Timeout},
+			TLS:     &v1alpha1.ProbeTLS{InsecureSkipVerify: true},
 		},
 		Aim: func(context.Context) (plan.Target, *plan.Failure) { return plan.Target{URL: url}, nil },
 	}
@@ -189,7 +191,8 @@ func (b *begun) tell(result *Result) error {
 	}
 	slices.Sort(b.late)
 	result.Runs, result.Least = len(b.late), b.least
-	result.LateP50, result.LateP99, result.LateMost = b.late[len(b.late)/2], b.late[len(b.late)*99/100], b.late[len(b.late)-1]
+	result.LateP50, result.LateP99, result.LateMost = b.late[len(b.late)/2], b.late[len(b.late)*99/100],
+		b.late[len(b.late)-1]
 	return nil
 }
 

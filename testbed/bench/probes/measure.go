@@ -40,7 +40,8 @@ func Measure(ctx context.Context, out io.Writer, l Load) (figure.Section, error)
 	fmt.Fprintf(out, "running %d probes, each every %s, for %s ...\n", l.Probes, l.Interval, l.For)
 	var text bytes.Buffer
 	cmd := exec.CommandContext(ctx, binaries[build.ProbeEngine],
-		fmt.Sprintf("--probes=%d", l.Probes), "--interval="+l.Interval.String(), "--timeout="+l.Timeout.String(), "--for="+l.For.String(),
+		fmt.Sprintf("--probes=%d", l.Probes), "--interval="+l.Interval.String(), "--timeout="+l.Timeout.String(),
+		"--for="+l.For.String(),
 		"--plain="+targets.Plain, "--secure="+targets.Secure, "--silent="+targets.Silent, "--closed="+targets.Closed)
 	cmd.Stdout, cmd.Stderr = &text, out
 	if err := cmd.Run(); err != nil {
@@ -76,18 +77,22 @@ func Serve(ctx context.Context) (t Targets, stop func(), err error) {
 	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
 	secure.StartTLS()
 	// Port 1 of loopback is nobody's on the machines that this runs on.
-	return Targets{Plain: plain.URL, Secure: secure.URL, Silent: "http://" + silent.Addr().String(), Closed: "http://127.0.0.1:1"}, func() {
-		_ = silent.Close()
-		plain.Close()
-		secure.Close()
-	}, nil
+	return Targets{Plain: plain.URL, Secure: secure.URL, Silent: "http://" + silent.Addr().String(),
+			Closed: "http://127.0.0.1:1"}, func() {
+			_ = silent.Close()
+			plain.Close()
+			secure.Close()
+		}, nil
 }
 
 // report judges what was measured.
 func report(l Load, r Result) figure.Section {
-	detail := fmt.Sprintf("One process runs the engine of the agents with %d probes, each every %s, for %s: %d runs. Of 20 probes 16 ask a "+
-		"server without TLS, 2 one with TLS, 1 one that accepts and never answers (until the timeout of %s), and 1 a port where nobody "+
-		"listens. All %d series are scraped twice in each interval, which takes %s each time and is part of the processor time. "+
+	detail := fmt.Sprintf("One process runs the engine of the agents with %d probes, each every %s, for %s: %d runs. "+
+		"Of 20 probes 16 ask a "+
+		"server without TLS, 2 one with TLS, 1 one that accepts and never answers (until the timeout of %s), and 1 a "+
+		"port where nobody "+
+		"listens. All %d series are scraped twice in each interval, which takes %s each time and is part of the "+
+		"processor time. "+
 		"A run is late if it begins after its time. Runs with another result than expected: %d.",
 		l.Probes, l.Interval, l.For, r.Runs, l.Timeout, r.Series, r.Scrape.Round(time.Millisecond), r.Wrong)
 	name := fmt.Sprintf("%d probes every %s: ", l.Probes, l.Interval)
@@ -98,7 +103,8 @@ func report(l Load, r Result) figure.Section {
 		row("lateness, median", figure.Duration(r.LateP50), figure.Promise{}),
 		row("lateness, p99", figure.Duration(r.LateP99), figure.Below(figure.Duration(time.Second))),
 		row("lateness, most", figure.Duration(r.LateMost), figure.Promise{}),
-		row("processor time per minute", figure.Duration(time.Duration(float64(r.CPU)/r.Elapsed.Minutes())), figure.Promise{}),
+		row("processor time per minute", figure.Duration(time.Duration(float64(r.CPU)/r.Elapsed.Minutes())),
+			figure.Promise{}),
 		row("resident memory, most", figure.Bytes(r.Resident), figure.Promise{}),
 		row("resident memory before the first probe", figure.Bytes(r.IdleResident), figure.Promise{}),
 		row("wrong results", figure.Count(r.Wrong), figure.Below(figure.Count(1))),

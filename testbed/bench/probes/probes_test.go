@@ -10,7 +10,8 @@ import (
 	"github.com/bellwether-dev/bellwether/testbed/bench/figure"
 )
 
-// TestLoad runs a small load: every probe has the result that it must have, none overlaps itself, and nothing is left out.
+// TestLoad runs a small load: every probe has the result that it must have, none overlaps itself, and nothing is left
+// out.
 func TestLoad(t *testing.T) {
 	targets, stop, err := Serve(t.Context())
 	if err != nil {

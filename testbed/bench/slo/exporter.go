@@ -49,13 +49,17 @@ func startExporter(ctx context.Context, f *fleet.Fleet, start time.Time) (*expor
 		for s := range f.Exported(c) {
 			all = append(all, exported{identity(s), s})
 		}
-		slices.SortStableFunc(all, func(a, b exported) int { return strings.Compare(a.Labels[fleet.Name], b.Labels[fleet.Name]) })
+		slices.SortStableFunc(all, func(a, b exported) int {
+			return strings.Compare(a.Labels[fleet.Name],
+				b.Labels[fleet.Name])
+		})
 		mux.HandleFunc("GET "+metricsPath(c), func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 			expose(w, all, f.Size().History+int(time.Since(start)/time.Minute))
 		})
 	}
-	e := &exporter{address: listener.Addr().String(), server: &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}, done: make(chan error, 1)}
+	e := &exporter{address: listener.Addr().String(),
+		server: &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}, done: make(chan error, 1)}
 	go func() { e.done <- e.server.Serve(listener) }()
 	return e, nil
 }

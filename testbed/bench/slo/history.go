@@ -25,8 +25,8 @@ func (o objective) sliName() string {
 	return o.name
 }
 
-// recordedByUs are slices: all of them, the bad ones, and the bad ones by version; and the objectives, of which changes are
-// looked for.
+// recordedByUs are slices: all of them, the bad ones, and the bad ones by version; and the objectives, of which changes
+// are looked for.
 func recordedByUs(f *fleet.Fleet) iter.Seq[fleet.Series] {
 	return func(yield func(fleet.Series) bool) {
 		for op := range f.Size().Operators {
@@ -99,7 +99,8 @@ func instances(f *fleet.Fleet) []instance {
 }
 
 func recorded(name string, o objective, operator int, runs []fleet.Run, labels map[string]string) fleet.Series {
-	s := fleet.Series{Labels: map[string]string{fleet.Name: name, series.Operator: fleet.Operator(operator), series.SLI: o.sliName()}, Runs: runs}
+	s := fleet.Series{Labels: map[string]string{fleet.Name: name, series.Operator: fleet.Operator(operator),
+		series.SLI: o.sliName()}, Runs: runs}
 	maps.Copy(s.Labels, labels)
 	return s
 }
@@ -115,8 +116,8 @@ func within(spans []fleet.Span, in fleet.Span) []fleet.Span {
 	return out
 }
 
-// recordedBySloth are the ratios of 5 minutes, out of which it makes those of 30 days. If one objective is for all operators,
-// their labels are, too.
+// recordedBySloth are the ratios of 5 minutes, out of which it makes those of 30 days. If one objective is for all
+// operators, their labels are, too.
 func recordedBySloth(f *fleet.Fleet, groups []monitoringv1.RuleGroup, all bool) iter.Seq[fleet.Series] {
 	const ratio = "slo:sli_error:ratio_rate5m"
 	labels := map[string]map[string]string{}

@@ -49,12 +49,15 @@ func objectives() []objective {
 	ofController := func(metric, more string) *selector { return &selector{metric, series.Namespace, more} }
 	return []objective{
 		{sli: fleet.CSV, name: "csv", slug: "csv", target: 995_000, gauge: ofAgent(series.OperatorCSVSucceeded, "")},
-		{sli: fleet.Catalog, name: "catalog", slug: "catalog", target: 990_000, gauge: ofAgent(series.OperatorCatalogReady, "")},
-		{sli: fleet.Probe, name: slo.Probe, slug: "probe", target: 999_000, gauge: ofAgent(series.ProbeSuccess, `probe="api"`)},
+		{sli: fleet.Catalog, name: "catalog", slug: "catalog", target: 990_000,
+			gauge: ofAgent(series.OperatorCatalogReady, "")},
+		{sli: fleet.Probe, name: slo.Probe, slug: "probe", target: 999_000,
+			gauge: ofAgent(series.ProbeSuccess, `probe="api"`)},
 		{sli: fleet.Reconcile, name: "reconcile", slug: "reconcile", target: 990_000,
 			bad: ofController(series.ReconcileErrorsTotal, ""), total: ofController(series.ReconcileTotal, "")},
 		{sli: fleet.Latency, name: "latency", slug: "latency", target: 990_000,
-			good: ofController(series.ReconcileTimeBucket, `le="10.0"`), total: ofController(series.ReconcileTimeCount, "")},
+			good:  ofController(series.ReconcileTimeBucket, `le="10.0"`),
+			total: ofController(series.ReconcileTimeCount, "")},
 	}
 }
 

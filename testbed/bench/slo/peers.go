@@ -74,8 +74,8 @@ func peerRules(peer string, operators int) ([]monitoringv1.RuleGroup, error) {
 	return groups, nil
 }
 
-// CollectRules packs the rule files that the peers wrote into folders of their names, below from, into the benchmark's data,
-// which is in the folder to.
+// CollectRules packs the rule files that the peers wrote into folders of their names, below from, into the benchmark's
+// data, which is in the folder to.
 func CollectRules(from, to string) error {
 	var errs []error
 	for peer := range versions {

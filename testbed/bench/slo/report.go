@@ -24,8 +24,8 @@ func (r result) cpu(round time.Duration) time.Duration {
 // passed is how many rounds passed.
 func (r result) passed(round time.Duration) float64 { return float64(r.took) / float64(round) }
 
-// evaluated is how many rounds' worth of evaluations there were. On a machine with too much to do it is less than the rounds
-// that passed: Prometheus leaves out what it does not get to. Groups count by how long they take.
+// evaluated is how many rounds' worth of evaluations there were. On a machine with too much to do it is less than the
+// rounds that passed: Prometheus leaves out what it does not get to. Groups count by how long they take.
 func (r result) evaluated() float64 {
 	done, due := 0.0, 0.0
 	for _, g := range r.groups {
@@ -63,7 +63,8 @@ func report(o Options, all []result) figure.Section {
 	compare := func(what string, peer result, value func(result) figure.Quantity, promise figure.Promise) {
 		a, b := value(by[bellwether]), value(peer)
 		rows = append(rows, figure.Row{
-			Name: fmt.Sprintf("%s, and %s %s", what, peer.name, versions[peer.name]), Ours: a, Peer: b, Ratio: figure.Ratio(a, b), Promise: promise, Runs: 1,
+			Name: fmt.Sprintf("%s, and %s %s", what, peer.name, versions[peer.name]), Ours: a, Peer: b,
+			Ratio: figure.Ratio(a, b), Promise: promise, Runs: 1,
 		})
 	}
 	for _, peer := range []string{sloth, pyrra, slothFleet} {
@@ -79,18 +80,23 @@ func report(o Options, all []result) figure.Section {
 		compare("processor time of a round of evaluations", by[peer], evaluating, cheaper)
 		compare("peak memory of Prometheus", by[peer], result.mostMemory, figure.Promise{})
 	}
-	return figure.Section{Key: "slo", Title: "Rules of SLOs, against those of sloth and pyrra", Rows: rows, Detail: detail(o, all, evaluating)}
+	return figure.Section{Key: "slo", Title: "Rules of SLOs, against those of sloth and pyrra", Rows: rows,
+		Detail: detail(o, all, evaluating)}
 }
 
 func detail(o Options, all []result, evaluating func(result) figure.Quantity) string {
-	grid := [][]string{{"Prometheus with", "groups", "rules", "rounds", "evaluated", "processor time of a round", "of its evaluations", "peak memory", "alerts"}}
+	grid := [][]string{{"Prometheus with", "groups", "rules", "rounds", "evaluated", "processor time of a round",
+		"of its evaluations", "peak memory", "alerts"}}
 	for _, r := range all {
 		grid = append(grid, []string{
-			r.name, fmt.Sprint(r.Groups), r.loaded().String(), fmt.Sprintf("%.1f", r.passed(o.Round)), fmt.Sprintf("%.1f", r.evaluated()),
-			figure.Duration(r.cpu(o.Round)).String(), evaluating(r).String(), r.mostMemory().String(), fmt.Sprint(r.alerts),
+			r.name, fmt.Sprint(r.Groups), r.loaded().String(), fmt.Sprintf("%.1f", r.passed(o.Round)),
+			fmt.Sprintf("%.1f", r.evaluated()),
+			figure.Duration(r.cpu(o.Round)).String(), evaluating(r).String(), r.mostMemory().String(),
+			fmt.Sprint(r.alerts),
 		})
 	}
-	return fmt.Sprintf("%d operators with %d objectives each on %d clusters, %d days of history at every minute, rounds of %s. All ran at the same time, "+
+	return fmt.Sprintf("%d operators with %d objectives each on %d clusters, %d days of history at every minute, "+
+		"rounds of %s. All ran at the same time, "+
 		"but for pyrra, which was measured after them. Evaluated are as many rounds as the processors got to.\n\n%s",
 		o.Fleet.Operators, len(objectives()), o.Fleet.Clusters, o.Fleet.History/(24*60), o.Round, figure.Grid(grid))
 }

@@ -32,7 +32,8 @@ const blockRange = 18 * time.Hour
 // fill writes history into the data folder of a server: what was scraped until begin, and what its rules recorded.
 func fill(ctx context.Context, writer, dir string, f *fleet.Fleet, s side, begin time.Time) error {
 	start := begin.Add(-time.Duration(f.Size().History) * time.Minute)
-	cmd := exec.CommandContext(ctx, writer, "--dir", filepath.Join(dir, "data"), "--start", strconv.FormatInt(start.Unix(), 10),
+	cmd := exec.CommandContext(ctx, writer, "--dir", filepath.Join(dir, "data"), "--start",
+		strconv.FormatInt(start.Unix(), 10),
 		"--samples", strconv.Itoa(f.Size().History), "--block", blockRange.String())
 	var complaint bytes.Buffer
 	cmd.Stderr = &complaint

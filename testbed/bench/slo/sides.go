@@ -37,7 +37,8 @@ const (
 	pyrra      = "pyrra"
 )
 
-// sides are those to measure, the one with the most to do at last; together adds sloth with one objective for all operators.
+// sides are those to measure, the one with the most to do at last; together adds sloth with one objective for all
+// operators.
 func sides(f *fleet.Fleet, together bool) ([]side, error) {
 	built, err := slo.Build(ours())
 	if err != nil {
@@ -52,13 +53,14 @@ func sides(f *fleet.Fleet, together bool) ([]side, error) {
 	none := func(func(fleet.Series) bool) {}
 	all := []side{
 		{name: idle, recorded: none, rounds: 4},
-		// From slices over windows and burn rates to alerts it takes four rehearsals. The peers' rules read what was scraped and
-		// what is in their history, but for some that cost little.
+		// From slices over windows and burn rates to alerts it takes four rehearsals. The peers' rules read what was
+		// scraped and what is in their history, but for some that cost little.
 		{name: bellwether, groups: built.All(), recorded: recordedByUs(f), rounds: 4, rehearsals: 4},
 		{name: sloth, groups: rules[sloth], recorded: recordedBySloth(f, rules[sloth], false), rounds: 2},
 	}
 	if together {
-		all = append(all, side{name: slothFleet, groups: rules[slothFleet], recorded: recordedBySloth(f, rules[slothFleet], true), rounds: 2})
+		all = append(all, side{name: slothFleet, groups: rules[slothFleet],
+			recorded: recordedBySloth(f, rules[slothFleet], true), rounds: 2})
 	}
 	return append(all, side{name: pyrra, groups: rules[pyrra], recorded: none, rounds: 2.5}), nil
 }
@@ -66,8 +68,8 @@ func sides(f *fleet.Fleet, together bool) ([]side, error) {
 // slug is a name for a folder.
 func (s side) slug() string { return strings.ToLower(strings.ReplaceAll(s.name, " ", "-")) }
 
-// batches are the sides that are measured at the same time. All but pyrra's leave two cores time to spare, and so hardly
-// disturb each other; pyrra's need one for themselves.
+// batches are the sides that are measured at the same time. All but pyrra's leave two cores time to spare, and so
+// hardly disturb each other; pyrra's need one for themselves.
 func batches(all []*subject) [][]*subject { return [][]*subject{all[:len(all)-1], all[len(all)-1:]} }
 
 // rules is the number of rules.
@@ -94,8 +96,8 @@ func ownInterval(g monitoringv1.RuleGroup) time.Duration {
 // intervals is how long a group waits from one evaluation to the next.
 type intervals func(own time.Duration) time.Duration
 
-// every takes a group's own interval, but none below a round: pyrra asks for 30 s, and everybody else evaluates each minute.
-// A round that is not a minute makes all of them longer or shorter.
+// every takes a group's own interval, but none below a round: pyrra asks for 30 s, and everybody else evaluates each
+// minute. A round that is not a minute makes all of them longer or shorter.
 func every(round time.Duration) intervals {
 	factor := round.Minutes()
 	return func(own time.Duration) time.Duration { return time.Duration(float64(max(own, time.Minute)) * factor) }

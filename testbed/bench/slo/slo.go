@@ -1,12 +1,12 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package slo compares what rules of SLOs cost in a real Prometheus: Bellwether's, and those that sloth and pyrra make of the
-// same objectives.
+// Package slo compares what rules of SLOs cost in a real Prometheus: Bellwether's, and those that sloth and pyrra make
+// of the same objectives.
 //
-// A made-up fleet (package fleet) is scraped, with some days of history. Each side has a Prometheus of its own with that data
-// and its rules; one has none, which shows what everything but the rules costs. The peers' rules are data, made beforehand:
-// see testdata/README.md.
+// A made-up fleet (package fleet) is scraped, with some days of history. Each side has a Prometheus of its own with
+// that data and its rules; one has none, which shows what everything but the rules costs. The peers' rules are data,
+// made beforehand: see testdata/README.md.
 package slo
 
 import (
@@ -30,8 +30,8 @@ import (
 // Options say how much to measure.
 type Options struct {
 	Fleet fleet.Size
-	// Round is how often what has to be fresh is scraped and evaluated. What is measured is worth something at the default of a
-	// minute only.
+	// Round is how often what has to be fresh is scraped and evaluated. What is measured is worth something at the
+	// default of a minute only.
 	Round time.Duration
 	// Together adds sloth with one objective for all operators together.
 	Together bool
@@ -157,8 +157,8 @@ func together(ctx context.Context, all []*subject, step func(*subject, context.C
 	return group.Wait()
 }
 
-// start runs a Prometheus on its history. Compactions would be measured, too, and depend on nothing but luck; small blocks are
-// never compacted.
+// start runs a Prometheus on its history. Compactions would be measured, too, and depend on nothing but luck; small
+// blocks are never compacted.
 func (b *bench) start(ctx context.Context, dir string, s side, e *exporter) (*prometheus.Server, error) {
 	var rules map[string][]byte
 	if s.rehearsals > 0 {
@@ -168,8 +168,10 @@ func (b *bench) start(ctx context.Context, dir string, s side, e *exporter) (*pr
 		}
 	}
 	return prometheus.Start(ctx, prometheus.Options{
-		Dir: dir, Binary: b.binaries[build.Prometheus], Rules: rules, Jobs: e.jobs(b.fleet.Size().Clusters), Interval: b.Round,
-		Args: []string{"--storage.tsdb.min-block-duration=2h", "--storage.tsdb.max-block-duration=2h", "--log.level=warn",
+		Dir: dir, Binary: b.binaries[build.Prometheus], Rules: rules, Jobs: e.jobs(b.fleet.Size().Clusters),
+		Interval: b.Round,
+		Args: []string{"--storage.tsdb.min-block-duration=2h", "--storage.tsdb.max-block-duration=2h",
+			"--log.level=warn",
 			// What takes long is measured, too.
 			"--query.timeout=15m"},
 	})
@@ -197,7 +199,8 @@ func (s *subject) warm(ctx context.Context) error {
 			return err
 		}
 		if scraped < s.fleet.Size().Clusters || now.least < s.rehearsals {
-			return fmt.Errorf("%d clusters were scraped twice, and every group was evaluated %d times", scraped, now.least)
+			return fmt.Errorf("%d clusters were scraped twice, and every group was evaluated %d times", scraped,
+				now.least)
 		}
 		return nil
 	})
@@ -236,7 +239,8 @@ func (s *subject) observe(ctx context.Context) (err error) {
 	return nil
 }
 
-// wholeRound waits until every rule was evaluated, which a busy machine may not have got to, and wants that none has failed.
+// wholeRound waits until every rule was evaluated, which a busy machine may not have got to, and wants that none has
+// failed.
 func (s *subject) wholeRound(ctx context.Context) error {
 	var failed error
 	err := s.server.Process().WaitReady(ctx, limit, func(ctx context.Context) error {

@@ -15,14 +15,15 @@ import (
 	"github.com/bellwether-dev/bellwether/testbed/bench/slo/fleet"
 )
 
-// TestMeasure runs the benchmark with rounds of seconds: its figures are worth nothing, but every rule of every side has to
-// load, to be evaluated without an error, and to find the trouble that the fleet has.
+// TestMeasure runs the benchmark with rounds of seconds: its figures are worth nothing, but every rule of every side
+// has to load, to be evaluated without an error, and to find the trouble that the fleet has.
 func TestMeasure(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds programs")
 	}
 	o := Options{
-		Fleet: fleet.Size{Operators: fleet.LeastOperators, Clusters: fleet.LeastClusters, History: 26 * 60, Ahead: 60, Seed: 1},
+		Fleet: fleet.Size{Operators: fleet.LeastOperators, Clusters: fleet.LeastClusters, History: 26 * 60, Ahead: 60,
+			Seed: 1},
 		Round: 3 * time.Second, Together: true,
 	}
 	results, err := measure(t.Context(), t.Output(), o)
@@ -93,7 +94,8 @@ func TestPeersSeeTheSameObjectives(t *testing.T) {
 		for _, o := range objectives() {
 			for _, s := range []*selector{o.gauge, o.bad, o.total} {
 				if s != nil && !strings.Contains(rules.String(), s.of(operator)+"[5m]") {
-					t.Errorf("%s does not read %s; its rules are to be generated anew: see testdata/README.md", peer, s.of(operator))
+					t.Errorf("%s does not read %s; its rules are to be generated anew: see testdata/README.md", peer,
+						s.of(operator))
 				}
 			}
 		}

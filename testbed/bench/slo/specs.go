@@ -78,10 +78,11 @@ type (
 	}
 )
 
-// WriteSpecs writes the objectives of so many operators into dir, as sloth and as pyrra read them: sloth/OPERATOR.yaml and
-// pyrra/OPERATOR-SLI.yaml. Each is written the way that is the cheapest in that tool, and for all clusters at once; an objective
-// for each operator and cluster would be two hundred times as many. In sloth-fleet/fleet.yaml are objectives for all operators
-// at once, which is as far as one can go with sloth, for who does without names of operators in its labels.
+// WriteSpecs writes the objectives of so many operators into dir, as sloth and as pyrra read them: sloth/OPERATOR.yaml
+// and pyrra/OPERATOR-SLI.yaml. Each is written the way that is the cheapest in that tool, and for all clusters at once;
+// an objective for each operator and cluster would be two hundred times as many. In sloth-fleet/fleet.yaml are
+// objectives for all operators at once, which is as far as one can go with sloth, for who does without names of
+// operators in its labels.
 func WriteSpecs(dir string, operators int) error {
 	for i := range operators {
 		name := fleet.Operator(i)

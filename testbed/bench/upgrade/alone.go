@@ -81,7 +81,8 @@ func (a *alone) objects(address string) []client.Object {
 			SourceType: operatorsv1alpha1.SourceTypeGrpc, Address: address,
 		}},
 		&operatorsv1alpha1.Subscription{ObjectMeta: named(bundle.Package), Spec: &operatorsv1alpha1.SubscriptionSpec{
-			CatalogSource: "catalog", CatalogSourceNamespace: a.namespace, Package: bundle.Package, Channel: bundle.Channel,
+			CatalogSource: "catalog", CatalogSourceNamespace: a.namespace, Package: bundle.Package,
+			Channel:             bundle.Channel,
 			InstallPlanApproval: operatorsv1alpha1.ApprovalAutomatic,
 		}},
 	}

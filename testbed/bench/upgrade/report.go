@@ -30,12 +30,16 @@ func report(pairs []pair) figure.Section {
 	rows := []figure.Row{
 		row("upgrade, admission to CSV Succeeded", succeeded),
 		row("upgrade, admission to new CSV created", created),
-		{Name: "upgrade, admission to the hub's knowledge of it", Ours: figure.Duration(figure.Median(ours(reported))), Runs: len(pairs)},
+		{Name: "upgrade, admission to the hub's knowledge of it", Ours: figure.Duration(figure.Median(ours(reported))),
+			Runs: len(pairs)},
 	}
 	rows[0].Promise = figure.AtMost(maxRatio)
-	detail := fmt.Sprintf("Ratios are medians of the pairs' ratios. To CSV Succeeded these were between %.2f and %.2f; what OLM takes from the new CSV to Succeeded varies that much from run to run.\n\n", slices.Min(ratios), slices.Max(ratios))
+	detail := fmt.Sprintf("Ratios are medians of the pairs' ratios. To CSV Succeeded these were between %.2f and "+
+		"%.2f; what OLM takes from the new CSV to Succeeded varies that much from run to run.\n\n", slices.Min(ratios),
+		slices.Max(ratios))
 	detail += "When each step was reached, medians:\n\n" + figure.Grid(steps(ours, alone))
-	return figure.Section{Key: "upgrade", Title: "Upgrade through the hub and the agent, against OLM alone", Rows: rows, Detail: detail}
+	return figure.Section{Key: "upgrade", Title: "Upgrade through the hub and the agent, against OLM alone", Rows: rows,
+		Detail: detail}
 }
 
 func ratiosAt(pairs []pair, at phase) []float64 {

@@ -10,7 +10,8 @@ import (
 
 func TestReportTakesTheMedianOfPairs(t *testing.T) {
 	run := func(atCreated, atSucceeded time.Duration) timeline {
-		return timeline{created: atCreated * time.Second, succeeded: atSucceeded * time.Second, reported: (atSucceeded + 1) * time.Second}
+		return timeline{created: atCreated * time.Second, succeeded: atSucceeded * time.Second,
+			reported: (atSucceeded + 1) * time.Second}
 	}
 	// The ratio of the medians would be 12/10.
 	section := report([]pair{
@@ -18,7 +19,8 @@ func TestReportTakesTheMedianOfPairs(t *testing.T) {
 		{ours: run(2, 10), alone: run(1, 10)},
 		{ours: run(2, 30), alone: run(2, 20)},
 	})
-	if got := section.Rows[0]; got.Ratio != 1.5 || !got.Missed() || got.Ours.String() != "12.00 s" || got.Peer.String() != "10.00 s" {
+	if got := section.Rows[0]; got.Ratio != 1.5 || !got.Missed() || got.Ours.String() != "12.00 s" ||
+		got.Peer.String() != "10.00 s" {
 		t.Errorf("to Succeeded: %+v", got)
 	}
 	if got := section.Rows[1]; got.Ratio != 2 || got.Missed() {

@@ -49,7 +49,8 @@ func (s *steered) ends() []phase { return []phase{served, succeeded, reported} }
 
 func (s *steered) install(version string, revision int64) *v1alpha1.OperatorInstall {
 	return lab.Install(s.namespace, revision, v1alpha1.Release{
-		Package: bundle.Package, Channel: bundle.Channel, Version: version, Bundle: bundle.CSVName(version), Catalog: s.pin,
+		Package: bundle.Package, Channel: bundle.Channel, Version: version, Bundle: bundle.CSVName(version),
+		Catalog: s.pin,
 		Install: v1alpha1.InstallSettings{Mode: v1alpha1.InstallAllNamespaces, Namespace: s.namespace},
 	})
 }
@@ -75,8 +76,8 @@ func (s *steered) upgrade(ctx context.Context, c *clock) error {
 	return s.lab.Admit(ctx, oi)
 }
 
-// listen notes what the hub learns, and when the view changes: that drops every connection to it, also one that never said
-// anything.
+// listen notes what the hub learns, and when the view changes: that drops every connection to it, also one that never
+// said anything.
 func (s *steered) listen(ctx context.Context, oi *v1alpha1.OperatorInstall, c *clock) error {
 	err := follow(ctx, s.lab.Hub, oi.Namespace, &v1alpha1.OperatorInstallList{}, func(seen *v1alpha1.OperatorInstall) {
 		if seen.Name == oi.Name && seen.Status.SucceededHash == oi.Spec.Admission.Hash {

@@ -1,13 +1,13 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package upgrade measures how long an upgrade of the sample operator takes from the moment that somebody wants it until OLM
-// calls its CSV Succeeded: with Bellwether, from the hub's admission, and with OLM alone, from the moment that the catalog
-// holds the new version. Both work in turn on the same cluster.
+// Package upgrade measures how long an upgrade of the sample operator takes from the moment that somebody wants it
+// until OLM calls its CSV Succeeded: with Bellwether, from the hub's admission, and with OLM alone, from the moment
+// that the catalog holds the new version. Both work in turn on the same cluster.
 //
-// OLM alone has everything in its favour: its Subscription approves automatically, its catalog is a server in memory, and the
-// server drops OLM's connection when the new version appears, which makes OLM resolve at once. Without that it would look
-// again only after minutes.
+// OLM alone has everything in its favour: its Subscription approves automatically, its catalog is a server in memory,
+// and the server drops OLM's connection when the new version appears, which makes OLM resolve at once. Without that it
+// would look again only after minutes.
 package upgrade
 
 import (
@@ -83,8 +83,8 @@ type contender interface {
 	name() string
 	// prepare brings the cluster to the old version in a namespace.
 	prepare(ctx context.Context, namespace string) error
-	// upgrade begins the clock at time zero, starts the upgrade and returns. It sees to it that the clock learns of phases
-	// that are not to be seen in the namespace.
+	// upgrade begins the clock at time zero, starts the upgrade and returns. It sees to it that the clock learns of
+	// phases that are not to be seen in the namespace.
 	upgrade(ctx context.Context, c *clock) error
 	// ends are the phases to wait for.
 	ends() []phase

@@ -22,8 +22,8 @@ import (
 // limit of one upgrade, far beyond what it takes on an idle machine.
 const limit = 5 * time.Minute
 
-// watched runs an upgrade and returns when its phases were reached. What is on the cluster is watched rather than polled, so
-// that looking takes next to nothing from what is looked at.
+// watched runs an upgrade and returns when its phases were reached. What is on the cluster is watched rather than
+// polled, so that looking takes next to nothing from what is looked at.
 func watched(ctx context.Context, l *lab.Lab, c contender, namespace string) (timeline, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("upgrade in %s: %w", namespace, lab.ErrPatience))
 	defer cancel()
@@ -41,14 +41,16 @@ func watched(ctx context.Context, l *lab.Lab, c contender, namespace string) (ti
 		select {
 		case <-clock.reached(last):
 		case <-ctx.Done():
-			return timeline{}, fmt.Errorf("wait for %q after %s: %w", phaseNames[last], clock.times(), context.Cause(ctx))
+			return timeline{}, fmt.Errorf("wait for %q after %s: %w", phaseNames[last], clock.times(),
+				context.Cause(ctx))
 		}
 	}
 	return clock.times(), nil
 }
 
 // follow calls see with each change of a kind in a namespace until ctx ends.
-func follow[T client.Object](ctx context.Context, k client.WithWatch, namespace string, list client.ObjectList, see func(T)) error {
+func follow[T client.Object](ctx context.Context, k client.WithWatch, namespace string, list client.ObjectList,
+	see func(T)) error {
 	w, err := k.Watch(ctx, list, client.InNamespace(namespace))
 	if err != nil {
 		return fmt.Errorf("watch %T: %w", list, err)
@@ -102,12 +104,15 @@ func succeeds(ctx context.Context, l *lab.Lab, namespace, version string) error 
 		return err == nil && csv.Status.Phase == operatorsv1alpha1.CSVPhaseSucceeded, client.IgnoreNotFound(err)
 	})
 	if err != nil {
-		return fmt.Errorf("wait for %s to succeed (%s: %s): %w", bundle.CSVName(version), csv.Status.Phase, csv.Status.Message, err)
+		return fmt.Errorf("wait for %s to succeed (%s: %s): %w", bundle.CSVName(version), csv.Status.Phase,
+			csv.Status.Message, err)
 	}
 	return nil
 }
 
 // removeCRD lets the next run begin where this one did.
 func removeCRD(ctx context.Context, l *lab.Lab) error {
-	return lab.Removed(ctx, l.Cluster, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "echoservers." + echov1alpha1.GroupVersion.Group}})
+	return lab.Removed(ctx, l.Cluster,
+		&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "echoservers." +
+			echov1alpha1.GroupVersion.Group}})
 }

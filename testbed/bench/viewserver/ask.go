@@ -24,8 +24,8 @@ var errNotServing = errors.New("not serving")
 // knock bounds one question whether a server is ready.
 const knock = 5 * time.Second
 
-// answers tells whether a server says of itself that it serves. It connects first: a gRPC client would wait a second after
-// each failure, and the measured time would come in steps.
+// answers tells whether a server says of itself that it serves. It connects first: a gRPC client would wait a second
+// after each failure, and the measured time would come in steps.
 func answers(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, knock)
 	defer cancel()
@@ -35,7 +35,8 @@ func answers(ctx context.Context, address string) error {
 	}
 	_ = probe.Close()
 	return ask(address, func(conn *grpc.ClientConn) error {
-		response, err := healthv1.NewHealthClient(conn).Check(ctx, &healthv1.HealthCheckRequest{}, grpc.WaitForReady(true))
+		response, err := healthv1.NewHealthClient(conn).Check(ctx, &healthv1.HealthCheckRequest{},
+			grpc.WaitForReady(true))
 		if err == nil && response.GetStatus() != healthv1.HealthCheckResponse_SERVING {
 			return errNotServing
 		}
@@ -46,8 +47,8 @@ func answers(ctx context.Context, address string) error {
 // errContent says that a server serves something else than it should.
 var errContent = errors.New("unexpected content")
 
-// readAll lists everything once, as OLM does, and checks that it is there: the head of the operator's channel in full, and
-// all bundles unless it is a view.
+// readAll lists everything once, as OLM does, and checks that it is there: the head of the operator's channel in full,
+// and all bundles unless it is a view.
 func readAll(ctx context.Context, address string, c catalog, isView bool) error {
 	names, head, err := list(ctx, address, c.bundle(1))
 	if err != nil {

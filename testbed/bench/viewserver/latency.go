@@ -29,7 +29,8 @@ const (
 var calls = []call{getPackage, getBundle, listBundles}
 
 func (c call) String() string {
-	return [...]string{getPackage: "GetPackage", getBundle: "GetBundle", listBundles: "ListBundles, to the last bundle"}[c]
+	return [...]string{getPackage: "GetPackage", getBundle: "GetBundle",
+		listBundles: "ListBundles, to the last bundle"}[c]
 }
 
 // times are how long the answers to each question took.

@@ -20,7 +20,8 @@ func report(o Options, large, small samples) figure.Section {
 		}{{"resident memory once ready", resident}, {"time to ready", ready}} {
 			a, b := aspect.value(of[ours]), aspect.value(of[peer])
 			rows = append(rows, figure.Row{
-				Name: name + ", " + aspect.what, Ours: a, Peer: b, Ratio: figure.Ratio(a, b), Promise: promise, Runs: len(of[ours]),
+				Name: name + ", " + aspect.what, Ours: a, Peer: b, Ratio: figure.Ratio(a, b), Promise: promise,
+				Runs: len(of[ours]),
 			})
 		}
 	}
@@ -31,20 +32,27 @@ func report(o Options, large, small samples) figure.Section {
 	for _, c := range calls {
 		a, b := slowest(large[whole], c), slowest(large[opm], c)
 		rows = append(rows, figure.Row{
-			Name: "whole catalog and `opm serve`, " + big + ", p99 of " + c.String(), Ours: a, Peer: b, Ratio: figure.Ratio(a, b),
+			Name: "whole catalog and `opm serve`, " + big + ", p99 of " + c.String(), Ours: a, Peer: b,
+			Ratio:   figure.Ratio(a, b),
 			Promise: figure.AtMost(maxWhole), Runs: len(large[whole]),
 		})
 	}
 	compare("view server and `opm serve`, "+little, small, view, opm, figure.Promise{})
-	detail := "Medians of each server by itself. Anonymous memory is what no file backs, which the system cannot take back under pressure; " +
-		"opm's cache is a mapped file. The last column is the resident memory after one client listed all bundles, as OLM does when it connects.\n\n"
-	detail += figure.Grid(append([][]string{{"catalog", "server", "ready", "resident", "of which anonymous", "resident after a listing"}},
+	detail := "Medians of each server by itself. Anonymous memory is what no file backs, which the system cannot " +
+		"take back under pressure; " +
+		"opm's cache is a mapped file. The last column is the resident memory after one client listed all bundles, " +
+		"as OLM does when it connects.\n\n"
+	detail += figure.Grid(append([][]string{{"catalog", "server", "ready", "resident", "of which anonymous",
+		"resident after a listing"}},
 		append(lines(big, large), lines(little, small)...)...))
-	detail += fmt.Sprintf("\nHow long answers take, from the %s catalog. Each run asks %d times for a package, %d times for a bundle, both at random "+
-		"but the same of every server, and lists all bundles %d times; one client asks one question after another. The p99 of so few listings is the slowest one.\n\n",
+	detail += fmt.Sprintf("\nHow long answers take, from the %s catalog. Each run asks %d times for a package, %d "+
+		"times for a bundle, both at random "+
+		"but the same of every server, and lists all bundles %d times; one client asks one question after another. "+
+		"The p99 of so few listings is the slowest one.\n\n",
 		big, singleCalls, singleCalls, listings)
 	detail += figure.Grid(append([][]string{{"server", "call", "median", "p99"}}, latencies(large)...))
-	return figure.Section{Key: "view", Title: "Catalog servers, against `opm serve` on the same catalog", Rows: rows, Detail: detail}
+	return figure.Section{Key: "view", Title: "Catalog servers, against `opm serve` on the same catalog", Rows: rows,
+		Detail: detail}
 }
 
 func size(packages, versions int) string { return fmt.Sprintf("%d × %d bundles", packages, versions) }
@@ -69,7 +77,8 @@ func latencies(of samples) [][]string {
 		}
 		for _, c := range calls {
 			all := timesOf(of[s], c)
-			out = append(out, []string{s.String(), c.String(), figure.Duration(figure.Median(all)).String(), slowest(of[s], c).String()})
+			out = append(out, []string{s.String(), c.String(), figure.Duration(figure.Median(all)).String(),
+				slowest(of[s], c).String()})
 		}
 	}
 	return out

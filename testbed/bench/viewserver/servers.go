@@ -70,20 +70,24 @@ func (b *bench) spec(ctx context.Context, s server, c catalog) (process.Spec, st
 	if err != nil {
 		return process.Spec{}, "", fmt.Errorf("create folder: %w", err)
 	}
-	spec := process.Spec{Name: "server", Dir: b.dir, Log: filepath.Join(b.dir, "server.log"), Env: []string{"TMPDIR=" + temporary}}
-	opmArgs := []string{"serve", c.dir, "--port", port, "--pprof-addr", "", "--termination-log", filepath.Join(b.dir, "termination.log")}
+	spec := process.Spec{Name: "server", Dir: b.dir, Log: filepath.Join(b.dir, "server.log"),
+		Env: []string{"TMPDIR=" + temporary}}
+	opmArgs := []string{"serve", c.dir, "--port", port, "--pprof-addr", "", "--termination-log",
+		filepath.Join(b.dir, "termination.log")}
 	switch s {
 	case view:
 		spec.Path = b.binaries[build.ViewServer]
 		spec.Args = []string{
-			"--directory", c.dir, "--addr", address, "--package", c.operator(), "--installed", c.bundle(2), "--next", c.bundle(1),
+			"--directory", c.dir, "--addr", address, "--package", c.operator(), "--installed", c.bundle(2), "--next",
+			c.bundle(1),
 		}
 	case whole:
 		spec.Path, spec.Args = b.binaries[build.Bellwether], []string{"catalog", "serve", c.dir, "--addr", address}
 	case opm:
 		spec.Path, spec.Args = b.binaries[build.OPM], opmArgs
 	case opmCached:
-		spec.Path, spec.Args = b.binaries[build.OPM], append(opmArgs, "--cache-dir", c.cache, "--cache-enforce-integrity")
+		spec.Path, spec.Args = b.binaries[build.OPM],
+			append(opmArgs, "--cache-dir", c.cache, "--cache-enforce-integrity")
 	}
 	return spec, address, nil
 }
@@ -91,7 +95,8 @@ func (b *bench) spec(ctx context.Context, s server, c catalog) (process.Spec, st
 // buildCache does what the build of a catalog image does.
 func (b *bench) buildCache(ctx context.Context, c catalog) error {
 	cmd := exec.CommandContext(ctx, b.binaries[build.OPM], "serve", c.dir, "--cache-dir", c.cache, "--cache-only",
-		"--cache-enforce-integrity=false", "--pprof-addr", "", "--termination-log", filepath.Join(b.dir, "termination.log"))
+		"--cache-enforce-integrity=false", "--pprof-addr", "", "--termination-log",
+		filepath.Join(b.dir, "termination.log"))
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build opm's cache: %w\n%s", err, text)
 	}
@@ -107,8 +112,8 @@ func freeAddress(ctx context.Context) (string, error) {
 	return listener.Addr().String(), nil
 }
 
-// anonymousBytes is the part of the resident memory that no file backs: the system cannot take it back. It is 0 on systems
-// that do not tell.
+// anonymousBytes is the part of the resident memory that no file backs: the system cannot take it back. It is 0 on
+// systems that do not tell.
 func anonymousBytes(pid int) (int64, error) {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if os.IsNotExist(err) {

@@ -1,8 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package viewserver compares what serves a catalog to OLM: the view of one operator, as an agent serves it, and opm serve.
-// Both read the same folder and answer the same API; each is a process of its own.
+// Package viewserver compares what serves a catalog to OLM: the view of one operator, as an agent serves it, and opm
+// serve. Both read the same folder and answer the same API; each is a process of its own.
 package viewserver
 
 import (
@@ -103,7 +103,8 @@ func (b *bench) measureCatalog(ctx context.Context, name string, o catalogtest.O
 			if err != nil {
 				return nil, fmt.Errorf("measure %s: %w", s, err)
 			}
-			say(b.out, "%s catalog %d/%d, %s: ready in %s, %s\n", name, i+1, b.runs, s, figure.Duration(one.ready), figure.Bytes(one.resident))
+			say(b.out, "%s catalog %d/%d, %s: ready in %s, %s\n", name, i+1, b.runs, s, figure.Duration(one.ready),
+				figure.Bytes(one.resident))
 			all[s] = append(all[s], one)
 		}
 	}

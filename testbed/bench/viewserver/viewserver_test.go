@@ -15,7 +15,8 @@ func TestMeasure(t *testing.T) {
 		t.Skip("builds programs")
 	}
 	catalog := catalogtest.Options{Packages: 4, Versions: 3, SchemaBytes: 1 << 10}
-	section, err := viewserver.Measure(t.Context(), t.Output(), viewserver.Options{Runs: 1, Large: catalog, Small: catalog})
+	section, err := viewserver.Measure(t.Context(), t.Output(),
+		viewserver.Options{Runs: 1, Large: catalog, Small: catalog})
 	if err != nil {
 		t.Fatal(err)
 	}

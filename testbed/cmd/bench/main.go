@@ -86,14 +86,16 @@ var benchmarks = []benchmark{
 		}
 		const versions, schema = 30, 20 << 10 // the size of a large public catalog
 		return catalogs.Measure(ctx, out, catalogs.Options{
-			Runs: o.catalogRuns, Bundle: bundle, Catalog: catalogtest.Options{Packages: o.packages, Versions: versions, SchemaBytes: schema},
+			Runs: o.catalogRuns, Bundle: bundle, Catalog: catalogtest.Options{Packages: o.packages, Versions: versions,
+				SchemaBytes: schema},
 		})
 	}},
 	{"memory", func(ctx context.Context, out io.Writer, _ options) (figure.Section, error) {
 		return agentmem.Measure(ctx, out)
 	}},
 	{"probes", func(ctx context.Context, out io.Writer, _ options) (figure.Section, error) {
-		return probes.Measure(ctx, out, probes.Load{Probes: 5000, Interval: 30 * time.Second, Timeout: 5 * time.Second, For: 2 * time.Minute})
+		return probes.Measure(ctx, out, probes.Load{Probes: 5000, Interval: 30 * time.Second, Timeout: 5 * time.Second,
+			For: 2 * time.Minute})
 	}},
 	{"slo", func(ctx context.Context, out io.Writer, o options) (figure.Section, error) {
 		const history, ahead = 3 * 24 * 60, 2 * 60 // the longest burn-rate window, and longer than the benchmark takes, in minutes
@@ -132,14 +134,17 @@ Figures are only worth something on a machine that does nothing else.`,
 	}
 	fs := c.Flags()
 	fs.StringSliceVar(&o.only, "only", nil, "measure only these: "+strings.Join(keys(), ", "))
-	fs.StringVarP(&o.output, "output", "o", "", "also put the figures into their places in this Markdown file; the rest of it stays as it is")
+	fs.StringVarP(&o.output, "output", "o", "",
+		"also put the figures into their places in this Markdown file; the rest of it stays as it is")
 	fs.IntVar(&o.pairs, "pairs", 9, "upgrades to measure of each kind, in turn")
 	fs.DurationVar(&o.settle, "settle", 10*time.Second, "how long a cluster may come to rest before each upgrade")
 	fs.IntVar(&o.viewRuns, "view-runs", 3, "starts to measure of each catalog server, in turn")
 	fs.IntVar(&o.catalogRuns, "catalog-runs", 3, "times to do each work on a whole catalog, in turn")
-	fs.StringVar(&o.bundles, "bundles", filepath.Join("..", "..", "shared", "bundles"), "folder of bundles, of which the largest is linted; it may be missing")
+	fs.StringVar(&o.bundles, "bundles", filepath.Join("..", "..", "shared", "bundles"),
+		"folder of bundles, of which the largest is linted; it may be missing")
 	fs.IntVar(&o.packages, "packages", 300, "packages of the large catalog")
-	fs.BoolVar(&o.sloTogether, "slo-together", false, "also measure sloth with one objective for all operators together")
+	fs.BoolVar(&o.sloTogether, "slo-together", false,
+		"also measure sloth with one objective for all operators together")
 	return c
 }
 
@@ -174,8 +179,8 @@ func run(ctx context.Context, out, progress io.Writer, o options, origin figure.
 	return nil
 }
 
-// record puts a section into its place in a file. What was measured is written at once, so that it is not lost when a later
-// benchmark fails.
+// record puts a section into its place in a file. What was measured is written at once, so that it is not lost when a
+// later benchmark fails.
 func record(path string, section figure.Section, origin figure.Origin) error {
 	if path == "" {
 		return nil

@@ -39,8 +39,10 @@ func run(ctx context.Context) error {
 	flag.StringVar(&opts.Node, "node", "", "required: name of the node to register")
 	flag.StringVar(&images, "images", "", `required: JSON file: {"image[:tag]": {"path": "binary"}}`)
 	flag.StringVar(&opts.Dir, "dir", "", "required: folder for logs and volumes, for this runner only")
-	flag.StringVar(&opts.IPRange, "ip-range", "", "required: loopback addresses for pods, for this runner only, as 127.1.2.0/24")
-	flag.StringVar(&serviceRange, "service-range", "", "loopback addresses that the API server gives to Services; those are served here")
+	flag.StringVar(&opts.IPRange, "ip-range", "",
+		"required: loopback addresses for pods, for this runner only, as 127.1.2.0/24")
+	flag.StringVar(&serviceRange, "service-range", "",
+		"loopback addresses that the API server gives to Services; those are served here")
 	flag.StringVar(&server, "api-server", "", "URL of the API server, instead of the kubeconfig's")
 	flag.StringVar(&ca, "ca", "", "CA file of the API server, instead of the kubeconfig's")
 	flag.Parse()

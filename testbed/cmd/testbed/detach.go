@@ -18,8 +18,8 @@ import (
 // progressFD is the first descriptor after stdin, stdout and stderr.
 const progressFD = 3
 
-// detach runs "up" in a session of its own, shows its progress, and returns when the fleet is up. The child owns the fleet
-// from then on.
+// detach runs "up" in a session of its own, shows its progress, and returns when the fleet is up. The child owns the
+// fleet from then on.
 func detach(ctx context.Context, out io.Writer, o upOptions) error {
 	reader, writer, err := os.Pipe()
 	if err != nil {
@@ -53,7 +53,8 @@ func detach(ctx context.Context, out io.Writer, o upOptions) error {
 	}
 	failure := child.Wait()
 	text, _ := os.ReadFile(complaints.Name())
-	return errors.Join(fmt.Errorf("start fleet in the background: %w", failure), errors.New(strings.TrimSpace(string(text))))
+	return errors.Join(fmt.Errorf("start fleet in the background: %w", failure),
+		errors.New(strings.TrimSpace(string(text))))
 }
 
 func startDetached(o upOptions, progress, complaints *os.File) (*exec.Cmd, error) {
@@ -61,7 +62,8 @@ func startDetached(o upOptions, progress, complaints *os.File) (*exec.Cmd, error
 	if err != nil {
 		return nil, fmt.Errorf("find own program: %w", err)
 	}
-	args := []string{"up", "--name", o.name, "--clusters", strings.Join(o.clusters, ","), "--progress-fd", strconv.Itoa(progressFD)}
+	args := []string{"up", "--name", o.name, "--clusters", strings.Join(o.clusters, ","), "--progress-fd",
+		strconv.Itoa(progressFD)}
 	for _, image := range o.images {
 		args = append(args, "--image", image)
 	}

@@ -50,7 +50,8 @@ loopback. Pods run as processes too.
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.PersistentFlags().StringVar(&name, "name", defaultName, "name of the fleet; fleets of different names do not meet")
+	root.PersistentFlags().StringVar(&name, "name", defaultName,
+		"name of the fleet; fleets of different names do not meet")
 	root.AddCommand(newUp(&name), newDown(&name), newStatus(&name), newKubeconfig(&name), newBuild())
 	return root
 }

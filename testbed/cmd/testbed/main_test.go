@@ -92,7 +92,8 @@ func eventually(t *testing.T, what string, ok func() bool) {
 // ensure builds what a hub needs, so that a cold cache does not count as slowness of the program.
 func ensure(t *testing.T) {
 	t.Helper()
-	if _, err := build.Ensure(context.Background(), t.Output(), build.Etcd, build.KubeAPIServer, build.KubeControllerManager); err != nil {
+	if _, err := build.Ensure(context.Background(), t.Output(), build.Etcd, build.KubeAPIServer,
+		build.KubeControllerManager); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -188,7 +189,8 @@ func TestKilledProgramLeavesNothing(t *testing.T) {
 func TestDetachedFleet(t *testing.T) {
 	ensure(t)
 	name := fleetName(t)
-	if text := call(t, "up", "--name", name, "--clusters", "", "--no-pods", "--detach"); !strings.Contains(text, "hub: API server ready") {
+	if text := call(t, "up", "--name", name, "--clusters", "", "--no-pods", "--detach"); !strings.Contains(text,
+		"hub: API server ready") {
 		t.Errorf("up showed no progress:\n%s", text)
 	}
 	t.Cleanup(func() { call(t, "down", "--name", name) })
@@ -203,15 +205,18 @@ func TestDetachedFleet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if path := strings.TrimSpace(call(t, "kubeconfig", "hub", "--name", name)); path != state.Clusters[0].Kubeconfig || !filepath.IsAbs(path) {
+	if path := strings.TrimSpace(call(t, "kubeconfig", "hub", "--name", name)); path != state.Clusters[0].Kubeconfig ||
+		!filepath.IsAbs(path) {
 		t.Errorf("kubeconfig is %q, want %q", path, state.Clusters[0].Kubeconfig)
 	}
-	if cmd, s := command(t, "up", "--name", name); cmd.Run() == nil || !strings.Contains(s.String(), runs.ErrInUse.Error()) {
+	if cmd, s := command(t, "up", "--name", name); cmd.Run() == nil ||
+		!strings.Contains(s.String(), runs.ErrInUse.Error()) {
 		t.Errorf("a second fleet of the same name: %s", s)
 	}
 	call(t, "down", "--name", name)
 	assertGone(t, records)
-	if cmd, s := command(t, "status", "--name", name); cmd.Run() == nil || !strings.Contains(s.String(), "no fleet "+name+" is up") {
+	if cmd, s := command(t, "status", "--name", name); cmd.Run() == nil ||
+		!strings.Contains(s.String(), "no fleet "+name+" is up") {
 		t.Errorf("status of no fleet: %s", s)
 	}
 }

@@ -76,7 +76,8 @@ func printProcess(table io.Writer, member fleet.Member, r process.Record) int64 
 			resident = bytes
 		}
 	}
-	say(table, "%s\t%s\t%s\t%d\t%d MiB\t%s\n", member.Name, r.Name, state, r.PID, resident>>20, process.LogPath(member.Dir, r.Name))
+	say(table, "%s\t%s\t%s\t%d\t%d MiB\t%s\n", member.Name, r.Name, state, r.PID, resident>>20,
+		process.LogPath(member.Dir, r.Name))
 	return resident
 }
 

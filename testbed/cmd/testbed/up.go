@@ -53,8 +53,10 @@ Linux at once, elsewhere with the next run). With --detach the fleet stays until
 			return up(cmd.Context(), cmd.OutOrStdout(), o)
 		},
 	}
-	cmd.Flags().StringSliceVar(&o.clusters, "clusters", fleet.DefaultClusters, "names of the fleet's clusters, without the hub")
-	cmd.Flags().StringArrayVar(&o.images, "image", nil, "IMAGE=PATH: pods of this image run the program at PATH (repeatable); other images are stubs")
+	cmd.Flags().StringSliceVar(&o.clusters, "clusters", fleet.DefaultClusters,
+		"names of the fleet's clusters, without the hub")
+	cmd.Flags().StringArrayVar(&o.images, "image", nil,
+		"IMAGE=PATH: pods of this image run the program at PATH (repeatable); other images are stubs")
 	cmd.Flags().BoolVar(&o.noPods, "no-pods", false, "run no pods: workloads stay pending")
 	cmd.Flags().BoolVar(&o.detach, "detach", false, "leave the fleet running in the background")
 	cmd.Flags().IntVar(&o.progress, "progress-fd", 0, "")
@@ -74,7 +76,8 @@ func up(ctx context.Context, out io.Writer, o upOptions) error {
 		syscall.CloseOnExec(o.progress)
 		listener = os.NewFile(uintptr(o.progress), "progress")
 	}
-	f, err := fleet.Start(ctx, fleet.Options{Name: o.name, Clusters: o.clusters, Images: images, WithoutPods: o.noPods, Out: listener})
+	f, err := fleet.Start(ctx, fleet.Options{Name: o.name, Clusters: o.clusters, Images: images, WithoutPods: o.noPods,
+		Out: listener})
 	if err != nil {
 		return err
 	}

@@ -1,19 +1,19 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command write-blocks writes history into the data folder of a Prometheus that does not run: series from standard input, as
-// blocks of its time series database.
+// Command write-blocks writes history into the data folder of a Prometheus that does not run: series from standard
+// input, as blocks of its time series database.
 //
-// promtool does the same from OpenMetrics text, at a few hundred thousand samples a second. This takes series as runs of
-// samples, encodes them straight into chunks and so writes tens of millions a second. It needs no knowledge of what the series
-// are.
+// promtool does the same from OpenMetrics text, at a few hundred thousand samples a second. This takes series as runs
+// of samples, encodes them straight into chunks and so writes tens of millions a second. It needs no knowledge of what
+// the series are.
 //
 // The input is a line of JSON for each series:
 //
 //	{"labels": {"__name__": "up", ...}, "runs": [{"count": 60, "first": 1, "step": 0}, ...]}
 //
-// The samples of all series have the same times: the first is at --start, and each is --step after the one before. A run is
-// count samples, of which each is step more than the one before. One with "absent": true is a gap.
+// The samples of all series have the same times: the first is at --start, and each is --step after the one before. A
+// run is count samples, of which each is step more than the one before. One with "absent": true is a gap.
 package main
 
 import (

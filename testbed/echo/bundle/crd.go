@@ -14,7 +14,8 @@ import (
 // crd returns the CustomResourceDefinition of EchoServer as of release r.
 func crd(r Release) *apiextensionsv1.CustomResourceDefinition {
 	return &apiextensionsv1.CustomResourceDefinition{
-		TypeMeta:   metav1.TypeMeta{APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: "CustomResourceDefinition"},
+		TypeMeta: metav1.TypeMeta{APIVersion: apiextensionsv1.SchemeGroupVersion.String(),
+			Kind: "CustomResourceDefinition"},
 		ObjectMeta: metav1.ObjectMeta{Name: "echoservers." + echov1alpha1.GroupVersion.Group},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: echov1alpha1.GroupVersion.Group,
@@ -56,11 +57,12 @@ func rootSchema(r Release) schema {
 			Message: "the name may have at most 58 characters",
 		}},
 		Properties: map[string]schema{
-			"apiVersion": {Type: "string", Description: "APIVersion is the version of this representation of the object."},
-			"kind":       {Type: "string", Description: "Kind is the REST resource that this object represents."},
-			"metadata":   {Type: "object"},
-			"spec":       specSchema(r),
-			"status":     statusSchema(),
+			"apiVersion": {Type: "string",
+				Description: "APIVersion is the version of this representation of the object."},
+			"kind":     {Type: "string", Description: "Kind is the REST resource that this object represents."},
+			"metadata": {Type: "object"},
+			"spec":     specSchema(r),
+			"status":   statusSchema(),
 		},
 	}
 }
@@ -121,8 +123,10 @@ func conditionSchema() schema {
 		Type:     "object",
 		Required: []string{"lastTransitionTime", "message", "reason", "status", "type"},
 		Properties: map[string]schema{
-			"type":               {Type: "string", MaxLength: ptr.To[int64](316)},
-			"status":             {Type: "string", Enum: []apiextensionsv1.JSON{{Raw: []byte(`"True"`)}, {Raw: []byte(`"False"`)}, {Raw: []byte(`"Unknown"`)}}},
+			"type": {Type: "string", MaxLength: ptr.To[int64](316)},
+			"status": {Type: "string",
+				Enum: []apiextensionsv1.JSON{{Raw: []byte(`"True"`)}, {Raw: []byte(`"False"`)},
+					{Raw: []byte(`"Unknown"`)}}},
 			"observedGeneration": {Type: "integer", Format: "int64", Minimum: ptr.To(0.0)},
 			"lastTransitionTime": {Type: "string", Format: "date-time"},
 			"reason":             {Type: "string", MinLength: ptr.To[int64](1), MaxLength: ptr.To[int64](1024)},

@@ -46,16 +46,20 @@ func csv(r Release) *operatorsv1alpha1.ClusterServiceVersion {
 	spec.InstallStrategy = operatorsv1alpha1.NamedInstallStrategy{
 		StrategyName: operatorsv1alpha1.InstallStrategyNameDeployment,
 		StrategySpec: operatorsv1alpha1.StrategyDetailsDeployment{
-			DeploymentSpecs:    []operatorsv1alpha1.StrategyDeploymentSpec{{Name: "echo-operator", Spec: deployment(r)}},
-			ClusterPermissions: []operatorsv1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: serviceAccount, Rules: clusterRules()}},
-			Permissions:        []operatorsv1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: serviceAccount, Rules: namespaceRules()}},
+			DeploymentSpecs: []operatorsv1alpha1.StrategyDeploymentSpec{{Name: "echo-operator",
+				Spec: deployment(r)}},
+			ClusterPermissions: []operatorsv1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: serviceAccount,
+				Rules: clusterRules()}},
+			Permissions: []operatorsv1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: serviceAccount,
+				Rules: namespaceRules()}},
 		},
 	}
 	spec.RelatedImages = []operatorsv1alpha1.RelatedImage{
 		{Name: "echo-operator", Image: OperatorImage + ":" + r.Version},
 	}
 	return &operatorsv1alpha1.ClusterServiceVersion{
-		TypeMeta: metav1.TypeMeta{APIVersion: operatorsv1alpha1.SchemeGroupVersion.String(), Kind: operatorsv1alpha1.ClusterServiceVersionKind},
+		TypeMeta: metav1.TypeMeta{APIVersion: operatorsv1alpha1.SchemeGroupVersion.String(),
+			Kind: operatorsv1alpha1.ClusterServiceVersionKind},
 		ObjectMeta: metav1.ObjectMeta{
 			Name: CSVName(r.Version),
 			Annotations: map[string]string{
@@ -79,17 +83,20 @@ func description(r Release) operatorsv1alpha1.ClusterServiceVersionSpec {
 			"The sample operator of Bellwether's testbed. It deploys small HTTP servers that answer with a message.",
 			"## This version", r.Notes,
 		}, "\n\n"),
-		Keywords:    []string{"echo", "sample", "testbed"},
-		Maturity:    "stable",
-		Provider:    operatorsv1alpha1.AppLink{Name: "The Bellwether Authors", URL: "https://github.com/bellwether-dev/bellwether"},
-		Maintainers: []operatorsv1alpha1.Maintainer{{Name: "The Bellwether Authors", Email: "maintainers@bellwether.dev"}},
-		Links:       []operatorsv1alpha1.AppLink{{Name: "Source", URL: "https://github.com/bellwether-dev/bellwether"}},
-		Icon:        []operatorsv1alpha1.Icon{{Data: iconSVG, MediaType: "image/svg+xml"}},
+		Keywords: []string{"echo", "sample", "testbed"},
+		Maturity: "stable",
+		Provider: operatorsv1alpha1.AppLink{Name: "The Bellwether Authors",
+			URL: "https://github.com/bellwether-dev/bellwether"},
+		Maintainers: []operatorsv1alpha1.Maintainer{{Name: "The Bellwether Authors",
+			Email: "maintainers@bellwether.dev"}},
+		Links: []operatorsv1alpha1.AppLink{{Name: "Source", URL: "https://github.com/bellwether-dev/bellwether"}},
+		Icon:  []operatorsv1alpha1.Icon{{Data: iconSVG, MediaType: "image/svg+xml"}},
 	}
 }
 
 // iconSVG is a bell, base64 as the CSV wants it:
-// <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path d="M8 1a5 5 0 0 0-5 5v4l-2 2h14l-2-2V6a5 5 0 0 0-5-5zM6 13a2 2 0 0 0 4 0z"/></svg>
+// <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path d="M8 1a5 5 0 0 0-5 5v4l-2 2h14l-2-2V6a5 5 0 0
+// 0-5-5zM6 13a2 2 0 0 0 4 0z"/></svg>
 const iconSVG = "PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciIHZpZXdCb3g9IjAgMCAxNiAxNiI+PHBhdGggZD0iTTggMWE1IDUgMCAwIDAtNSA1djRsLTIgMmgxNGwtMi0yVjZhNSA1IDAgMCAwLTUtNXpNNiAxM2EyIDIgMCAwIDAgNCAweiIvPjwvc3ZnPg=="
 
 func installModes() []operatorsv1alpha1.InstallMode {
@@ -108,15 +115,18 @@ func clusterRules() []rbacv1.PolicyRule {
 		{APIGroups: group, Resources: []string{"echoservers"}, Verbs: []string{"get", "list", "watch"}},
 		{APIGroups: group, Resources: []string{"echoservers/status"}, Verbs: []string{"patch"}},
 		{APIGroups: group, Resources: []string{"echoservers/finalizers"}, Verbs: []string{"update"}},
-		{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"create", "get", "list", "patch", "watch"}},
-		{APIGroups: []string{""}, Resources: []string{"services"}, Verbs: []string{"create", "get", "list", "patch", "watch"}},
+		{APIGroups: []string{"apps"}, Resources: []string{"deployments"},
+			Verbs: []string{"create", "get", "list", "patch", "watch"}},
+		{APIGroups: []string{""}, Resources: []string{"services"},
+			Verbs: []string{"create", "get", "list", "patch", "watch"}},
 	}
 }
 
 // namespaceRules are what leader election needs in the operator's own namespace.
 func namespaceRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
-		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create", "get", "update"}},
+		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"},
+			Verbs: []string{"create", "get", "update"}},
 		{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
 	}
 }
@@ -178,7 +188,8 @@ func container(r Release) corev1.Container {
 
 func environment(r Release) []corev1.EnvVar {
 	field := func(name, path string) corev1.EnvVar {
-		return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}}
+		return corev1.EnvVar{Name: name,
+			ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}}
 	}
 	env := []corev1.EnvVar{
 		{Name: "ECHO_VERSION", Value: r.Version},

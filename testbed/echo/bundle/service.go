@@ -40,7 +40,8 @@ func service() *corev1.Service {
 	}
 }
 
-// properties says how the operator is to be watched: whether it answers is the SLI probe:echo-operator of whoever manages it.
+// properties says how the operator is to be watched: whether it answers is the SLI probe:echo-operator of whoever
+// manages it.
 func properties() any {
 	return map[string]any{"properties": []any{map[string]any{
 		"type": catalogs.PropertySLO,

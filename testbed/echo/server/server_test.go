@@ -21,10 +21,13 @@ func TestServer(t *testing.T) {
 		wantCode int
 		want     server.Answer
 	}{
-		"good":           {map[string]string{}, "/", 200, server.Answer{Message: "hi", Version: "1.0.0", Pod: "p"}},
-		"uppercase":      {map[string]string{"ECHO_UPPERCASE": "true"}, "/", 200, server.Answer{Message: "HI", Version: "1.0.0", Pod: "p"}},
-		"faulty":         {map[string]string{"ECHO_FAULT": "half"}, "/", 500, server.Answer{Message: "hi", Version: "1.0.0", Pod: "p"}},
-		"faulty, health": {map[string]string{"ECHO_FAULT": "half"}, "/healthz", 200, server.Answer{Message: "hi", Version: "1.0.0", Pod: "p"}},
+		"good": {map[string]string{}, "/", 200, server.Answer{Message: "hi", Version: "1.0.0", Pod: "p"}},
+		"uppercase": {map[string]string{"ECHO_UPPERCASE": "true"}, "/", 200,
+			server.Answer{Message: "HI", Version: "1.0.0", Pod: "p"}},
+		"faulty": {map[string]string{"ECHO_FAULT": "half"}, "/", 500,
+			server.Answer{Message: "hi", Version: "1.0.0", Pod: "p"}},
+		"faulty, health": {map[string]string{"ECHO_FAULT": "half"}, "/healthz", 200,
+			server.Answer{Message: "hi", Version: "1.0.0", Pod: "p"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -20,13 +20,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/catalogs/registry"
 	"github.com/bellwether-dev/bellwether/catalogs/serve"
 	"github.com/bellwether-dev/bellwether/catalogs/view"
-	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/testbed/build"
 	"github.com/bellwether-dev/bellwether/testbed/cluster"
 	"github.com/bellwether-dev/bellwether/testbed/testenv"
@@ -110,11 +110,14 @@ func outdatedPlan(t *testing.T, c *cluster.Cluster) {
 	address := h.runs().Status.Objects.ViewAddress
 	h.agent.Kill()
 
-	files, err := oci.NewClient(oci.Options{}).Open(t.Context(), oci.Source{Directory: pin.Source.Directory}, pin.Digest)
+	files, err := oci.NewClient(oci.Options{}).Open(t.Context(), oci.Source{Directory: pin.Source.Directory},
+		pin.Digest)
 	h.must(err)
 	pkg, err := catalogs.ReadPackage(files, h.operator)
 	h.must(err)
-	old, err := view.Build(view.Input{Package: pkg, Installed: catalogs.Installed{Name: csvName(h.operator, "1.0.0"), Version: "1.0.0"}, Next: csvName(h.operator, "1.1.0")})
+	old, err := view.Build(view.Input{Package: pkg,
+		Installed: catalogs.Installed{Name: csvName(h.operator, "1.0.0"), Version: "1.0.0"},
+		Next:      csvName(h.operator, "1.1.0")})
 	h.must(err)
 	server := serve.New(serve.Options{})
 	defer server.Close()
@@ -123,7 +126,8 @@ func outdatedPlan(t *testing.T, c *cluster.Cluster) {
 	}
 	waiting := func() bool {
 		for _, p := range h.plans() {
-			if p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseRequiresApproval && p.Spec.ClusterServiceVersionNames[0] == csvName(h.operator, "1.1.0") {
+			if p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseRequiresApproval &&
+				p.Spec.ClusterServiceVersionNames[0] == csvName(h.operator, "1.1.0") {
 				return true
 			}
 		}
@@ -180,7 +184,8 @@ func registryAway(t *testing.T, c *cluster.Cluster) {
 	go func() { stopped <- registry.Serve(ctx, registry.Options{Ready: func(addr string) { ready <- addr }}) }()
 	ref := <-ready + "/catalogs/cached:latest"
 	written := h.pin(line("1.0.0", "1.1.0")...)
-	digest, err := oci.NewClient(oci.Options{}).Push(t.Context(), written.Source.Directory, ref, oci.Access{Insecure: true})
+	digest, err := oci.NewClient(oci.Options{}).Push(t.Context(), written.Source.Directory, ref,
+		oci.Access{Insecure: true})
 	h.must(err)
 	pin := v1alpha1.CatalogPin{Source: v1alpha1.CatalogSource{Image: ref, Insecure: true}, Digest: digest}
 	h.to(pin, "1.0.0")
@@ -199,7 +204,8 @@ func registryAway(t *testing.T, c *cluster.Cluster) {
 	h.startAgent()
 	h.until("it runs, and says that its catalog is gone", func(oi *v1alpha1.OperatorInstall) bool {
 		served := conditions.Get(oi.Status.Conditions, v1alpha1.ConditionCatalogServed)
-		return served.Reason == v1alpha1.ReasonCatalogUnreachable && conditions.IsTrue(oi.Status.Conditions, v1alpha1.ConditionReady)
+		return served.Reason == v1alpha1.ReasonCatalogUnreachable &&
+			conditions.IsTrue(oi.Status.Conditions, v1alpha1.ConditionReady)
 	})
 	h.says("runs. But: ", "registry")
 }
@@ -216,7 +222,8 @@ func olmAway(t *testing.T, _ *cluster.Cluster) {
 	h.must(err)
 	h.must(c.InstallCRDs(paths[build.OLMCRDs]))
 	h.until("it goes on", func(oi *v1alpha1.OperatorInstall) bool {
-		return conditions.Get(oi.Status.Conditions, v1alpha1.ConditionCatalogServed).Reason == v1alpha1.ReasonCatalogNotReady
+		return conditions.Get(oi.Status.Conditions,
+			v1alpha1.ConditionCatalogServed).Reason == v1alpha1.ReasonCatalogNotReady
 	})
 	h.says("not tried yet", "catalog-operator")
 	source := &operatorsv1alpha1.CatalogSource{}
@@ -244,7 +251,8 @@ spec:
 func userTemplates(t *testing.T, c *cluster.Cluster) {
 	dir := t.TempDir()
 	write := func(label string) {
-		if err := os.WriteFile(filepath.Join(dir, "subscription.yaml"), fmt.Appendf(nil, subscriptionTemplate, label), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "subscription.yaml"), fmt.Appendf(nil, subscriptionTemplate, label),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

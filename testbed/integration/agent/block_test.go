@@ -30,7 +30,8 @@ func (h *harness) block(versions ...string) {
 	patch := client.MergeFrom(oi.DeepCopy())
 	oi.Spec.Blocks = nil
 	for _, v := range versions {
-		oi.Spec.Blocks = append(oi.Spec.Blocks, v1alpha1.VersionBlock{Package: h.operator, Version: v, Reason: "it loses data"})
+		oi.Spec.Blocks = append(oi.Spec.Blocks, v1alpha1.VersionBlock{Package: h.operator, Version: v,
+			Reason: "it loses data"})
 	}
 	h.must(h.Patch(h.t.Context(), oi, patch))
 }
@@ -148,11 +149,13 @@ func signedCatalog(h *harness) {
 		content, err := s.Sign(digest)
 		h.must(err)
 		of := strings.TrimSuffix(image, ":latest") + "@" + digest
-		_, err = registries.Attach(h.t.Context(), of, oci.Artifact{Type: sign.BundleMediaType, Content: content}, oci.Access{})
+		_, err = registries.Attach(h.t.Context(), of, oci.Artifact{Type: sign.BundleMediaType, Content: content},
+			oci.Access{})
 		h.must(err)
 	}
 	ours := signer()
-	pin := v1alpha1.CatalogPin{Source: v1alpha1.CatalogSource{Image: image}, Digest: digest, PublicKeys: []string{string(ours.PublicKey())}}
+	pin := v1alpha1.CatalogPin{Source: v1alpha1.CatalogSource{Image: image}, Digest: digest,
+		PublicKeys: []string{string(ours.PublicKey())}}
 	h.to(pin, "1.0.0")
 	h.stalls(v1alpha1.ReasonSignatureMissing, "Sign the catalog")
 	attach(signer())

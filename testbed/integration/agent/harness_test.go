@@ -24,9 +24,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
-	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/testbed/build"
 	"github.com/bellwether-dev/bellwether/testbed/cluster"
 	"github.com/bellwether-dev/bellwether/testbed/echo"
@@ -98,8 +98,9 @@ func start(t *testing.T, c *cluster.Cluster, name string, args ...string) *harne
 func startOn(t *testing.T, hub, c *cluster.Cluster, name string, args ...string) *harness {
 	t.Helper()
 	h := &harness{
-		Client: clientOf(t, hub), t: t, whole: t, hub: hub, cluster: c, name: name, namespace: v1alpha1.ClusterNamespace(name),
-		cache: t.TempDir(), args: args, operator: "echo",
+		Client: clientOf(t, hub), t: t, whole: t, hub: hub, cluster: c, name: name,
+		namespace: v1alpha1.ClusterNamespace(name),
+		cache:     t.TempDir(), args: args, operator: "echo",
 	}
 	first := 10000 + 100*mathrand.IntN(200)
 	h.ports = fmt.Sprintf("%d-%d", first, first+99)
@@ -180,7 +181,8 @@ func release(pin v1alpha1.CatalogPin, version string) v1alpha1.Release {
 }
 
 func (h *harness) key() client.ObjectKey {
-	return client.ObjectKey{Namespace: h.namespace, Name: v1alpha1.OperatorReference{Namespace: "fleet", Name: h.operator}.InstallName()}
+	return client.ObjectKey{Namespace: h.namespace,
+		Name: v1alpha1.OperatorReference{Namespace: "fleet", Name: h.operator}.InstallName()}
 }
 
 // admit plays the rollout: it admits the cluster to a release.
@@ -204,7 +206,8 @@ func (h *harness) admitAs(r v1alpha1.Release, revision int64) {
 	if err != nil {
 		oi.Namespace, oi.Name = h.key().Namespace, h.key().Name
 		oi.Spec = v1alpha1.OperatorInstallSpec{
-			Operator: v1alpha1.OperatorReference{Namespace: "fleet", Name: h.operator}, Cluster: "test", Admission: admission,
+			Operator: v1alpha1.OperatorReference{Namespace: "fleet", Name: h.operator}, Cluster: "test",
+			Admission: admission,
 		}
 		h.must(h.Create(h.t.Context(), oi))
 		return
@@ -235,7 +238,8 @@ func describe(oi *v1alpha1.OperatorInstall) string {
 	for _, c := range oi.Status.Conditions {
 		fmt.Fprintf(&b, "\n  %s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message)
 	}
-	fmt.Fprintf(&b, "\n  installed %+v, path %v, succeeded %q", oi.Status.Installed, oi.Status.Path, oi.Status.SucceededHash)
+	fmt.Fprintf(&b, "\n  installed %+v, path %v, succeeded %q", oi.Status.Installed, oi.Status.Path,
+		oi.Status.SucceededHash)
 	return b.String()
 }
 
@@ -243,7 +247,8 @@ func describe(oi *v1alpha1.OperatorInstall) string {
 func (h *harness) runs() *v1alpha1.OperatorInstall {
 	h.t.Helper()
 	return h.until("wait until it runs", func(oi *v1alpha1.OperatorInstall) bool {
-		return conditions.IsTrue(oi.Status.Conditions, v1alpha1.ConditionReady) && oi.Status.SucceededHash == oi.Spec.Admission.Hash
+		return conditions.IsTrue(oi.Status.Conditions, v1alpha1.ConditionReady) &&
+			oi.Status.SucceededHash == oi.Spec.Admission.Hash
 	})
 }
 

@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/apis/conditions"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/testbed/cluster"
 	"github.com/bellwether-dev/bellwether/testbed/loopback"
 	"github.com/bellwether-dev/bellwether/testbed/testenv"
@@ -42,13 +42,15 @@ func TestProbes(t *testing.T) {
 		t.Fatal(err)
 	}
 	var address string
-	if err := loopback.OnFreePorts(t.Context(), 1, func(ports []int) error { address = loopback.Address(ports[0]); return nil }); err != nil {
+	if err := loopback.OnFreePorts(t.Context(), 1,
+		func(ports []int) error { address = loopback.Address(ports[0]); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	h := start(t, c, "probes", "--kubeconfig", kubeconfig, "--metrics-bind-address", address).of(t, operator)
 	scraped := func() string { return scrape(t, address) }
 	success := func(probe string, value int) string {
-		return fmt.Sprintf("probe_success{cluster=\"probes\",operator=\"probed\",probe=%q,vantage=\"cluster\"} %d\n", probe, value)
+		return fmt.Sprintf("probe_success{cluster=\"probes\",operator=\"probed\",probe=%q,vantage=\"cluster\"} %d\n",
+			probe, value)
 	}
 
 	service := &corev1.Service{
@@ -58,11 +60,13 @@ func TestProbes(t *testing.T) {
 
 	// The hub names a Service: once the operator has succeeded, and there is a
 	// namespace for it, its probe comes by itself and is run.
-	r := release(v1alpha1.CatalogPin{Source: v1alpha1.CatalogSource{Directory: t.TempDir()}, Digest: "sha256:" + zeros}, "1.0.0")
+	r := release(v1alpha1.CatalogPin{Source: v1alpha1.CatalogSource{Directory: t.TempDir()}, Digest: "sha256:" + zeros},
+		"1.0.0")
 	r.Package = operator
 	h.admit(r)
 	fast := &metav1.Duration{Duration: 5 * time.Second}
-	h.probesServices([]v1alpha1.ProbedService{{Name: "web", Port: 18080, Path: "/healthz", Interval: fast, Timeout: fast}})
+	h.probesServices([]v1alpha1.ProbedService{{Name: "web", Port: 18080, Path: "/healthz", Interval: fast,
+		Timeout: fast}})
 	h.succeeded()
 	h.must(h.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: operator}}))
 	h.must(h.Create(t.Context(), service))
@@ -73,7 +77,9 @@ func TestProbes(t *testing.T) {
 	if made.Status.URL != "http://web.probed.svc:18080/healthz" || made.Spec.Name != "web" {
 		t.Errorf("the probe %q asks %q", made.Spec.Name, made.Status.URL)
 	}
-	h.shows("a Service that answers", scraped, []string{success("web", 1), `probe_http_status_code{cluster="probes",operator="probed",probe="web",vantage="cluster"} 200`}, nil)
+	h.shows("a Service that answers", scraped,
+		[]string{success("web", 1),
+			`probe_http_status_code{cluster="probes",operator="probed",probe="web",vantage="cluster"} 200`}, nil)
 
 	// It breaks; it goes; the probe fails and stays.
 	status.Store(http.StatusInternalServerError)
@@ -85,24 +91,31 @@ func TestProbes(t *testing.T) {
 
 	// People's own probes: each is told what is wrong with it.
 	for name, wrong := range map[string]struct{ spec, reason, says string }{
-		"metadata":  {`{target: {url: "http://169.254.169.254/latest/meta-data/"}}`, v1alpha1.ReasonAddressRefused, "spec.allowPrivate"},
-		"loopback":  {`{target: {url: "tcp://127.0.0.1:1"}}`, v1alpha1.ReasonAddressRefused, "127.0.0.1"},
-		"permitted": {`{target: {url: "tcp://127.0.0.1:1"}, allowPrivate: true}`, v1alpha1.ReasonConnectFailed, "refused"},
-		"route":     {`{target: {route: {name: console}}}`, v1alpha1.ReasonTargetNotFound, "does not serve the kind Route"},
-		"ingress":   {`{target: {ingress: {name: console}}}`, v1alpha1.ReasonTargetNotFound, "there is no Ingress console"},
+		"metadata": {`{target: {url: "http://169.254.169.254/latest/meta-data/"}}`, v1alpha1.ReasonAddressRefused,
+			"spec.allowPrivate"},
+		"loopback": {`{target: {url: "tcp://127.0.0.1:1"}}`, v1alpha1.ReasonAddressRefused, "127.0.0.1"},
+		"permitted": {`{target: {url: "tcp://127.0.0.1:1"}, allowPrivate: true}`, v1alpha1.ReasonConnectFailed,
+			"refused"},
+		"route": {`{target: {route: {name: console}}}`, v1alpha1.ReasonTargetNotFound,
+			"does not serve the kind Route"},
+		"ingress": {`{target: {ingress: {name: console}}}`, v1alpha1.ReasonTargetNotFound,
+			"there is no Ingress console"},
 	} {
 		h.must(h.Create(t.Context(), endpointProbe(t, name, wrong.spec)))
 		h.fails(name, wrong.reason, wrong.says)
 	}
 	for name, unusable := range map[string]struct{ spec, reason, says string }{
-		"expression": {`{target: {url: "http://a.example/"}, http: {matches: ["("]}}`, v1alpha1.ReasonInvalidSpec, "spec.http.matches"},
-		"second":     {`{name: web, target: {url: "http://a.example/"}}`, v1alpha1.ReasonDuplicate, "probed/probed-web"},
+		"expression": {`{target: {url: "http://a.example/"}, http: {matches: ["("]}}`, v1alpha1.ReasonInvalidSpec,
+			"spec.http.matches"},
+		"second": {`{name: web, target: {url: "http://a.example/"}}`, v1alpha1.ReasonDuplicate,
+			"probed/probed-web"},
 	} {
 		h.must(h.Create(t.Context(), endpointProbe(t, name, unusable.spec)))
 		stalled := h.probe(name, "it is refused", func(p *v1alpha1.EndpointProbe) bool {
 			return conditions.Get(p.Status.Conditions, v1alpha1.ConditionStalled).Reason == unusable.reason
 		})
-		if message := conditions.Get(stalled.Status.Conditions, v1alpha1.ConditionReady).Message; !strings.Contains(message, unusable.says) {
+		if message := conditions.Get(stalled.Status.Conditions,
+			v1alpha1.ConditionReady).Message; !strings.Contains(message, unusable.says) {
 			t.Errorf("%s: %s", name, message)
 		}
 	}
@@ -127,10 +140,11 @@ func answering(t *testing.T, address string) *atomic.Int64 {
 	}
 	var status atomic.Int64
 	status.Store(http.StatusOK)
-	server := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(int(status.Load()))
-		_, _ = io.WriteString(w, "hello")
-	})}
+	server := &http.Server{ReadHeaderTimeout: time.Second,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(int(status.Load()))
+			_, _ = io.WriteString(w, "hello")
+		})}
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
 	return &status
@@ -208,30 +222,43 @@ func TestProbeValidation(t *testing.T) {
 	namespace := testenv.Namespace(t, config, "probevalid")
 	k := clientOf(t, testenv.Shared(t, cluster.Options{APIServerOnly: true}))
 	for name, tc := range map[string]struct{ spec, want string }{
-		"http":                    {`{target: {url: "https://app.example/healthz?x=1"}}`, ""},
-		"tcp":                     {`{target: {url: "tcp://db.example:5432"}}`, ""},
-		"dns":                     {`{target: {url: "dns://[fd12::1]:53"}, dns: {query: app.example}}`, ""},
-		"a Service":               {`{target: {service: {name: web, port: 80}}, interval: 10m}`, ""},
-		"everything of http":      {`{target: {route: {name: web, host: app.example}}, http: {method: HEAD, statuses: [200, 204], headers: {Accept: text/html}}, tls: {insecureSkipVerify: true}}`, ""},
-		"no target":               {`{target: {}}`, "name exactly one of url, service, route, ingress and httpRoute"},
-		"two targets":             {`{target: {url: "http://a.example/", service: {name: web, port: 80}}}`, "name exactly one of"},
-		"a file":                  {`{target: {url: "file:///etc/passwd"}}`, "url must be http, https, tcp, grpc or dns"},
-		"a user in the URL":       {`{target: {url: "http://user:secret@a.example/"}}`, "without user and fragment"},
-		"tcp without a port":      {`{target: {url: "tcp://db.example"}}`, "such as"},
-		"a blank in the URL":      {`{target: {url: "http://a.example/a b"}}`, "url must be"},
-		"interval too short":      {`{target: {url: "http://a.example/"}, interval: 1s, timeout: 1s}`, "interval must be from 5s to 10m"},
-		"interval too long":       {`{target: {url: "http://a.example/"}, interval: 1h}`, "interval must be from 5s to 10m"},
-		"timeout of nothing":      {`{target: {url: "http://a.example/"}, timeout: 0s}`, "timeout must be from 100ms to 30s"},
-		"timeout beyond interval": {`{target: {url: "http://a.example/"}, interval: 5s, timeout: 10s}`, "timeout must not be longer than interval"},
-		"no duration":             {`{target: {url: "http://a.example/"}, interval: soon}`, "interval"},
-		"two questions":           {`{target: {url: "http://a.example/"}, http: {}, tcp: {}}`, "at most one of http, tcp, grpc and dns"},
-		"a port of 0":             {`{target: {service: {name: web, port: 0}}}`, "should be greater than or equal to 1"},
-		"a path without slash":    {`{target: {service: {name: web, port: 80, path: healthz}}}`, "path must begin with /"},
-		"a path for tcp":          {`{target: {service: {name: web, port: 80, scheme: tcp, path: /x}}}`, "path is for http and https only"},
-		"a status that is none":   {`{target: {url: "http://a.example/"}, http: {statuses: [20]}}`, "greater than or equal to 100"},
-		"another method":          {`{target: {url: "http://a.example/"}, http: {method: DELETE}}`, "Unsupported value"},
-		"a name with odd letters": {`{target: {url: "http://a.example/"}, name: "We b"}`, "name must begin and end with a small letter or digit"},
-		"a host with a port":      {`{target: {route: {name: web, host: "a.example:80"}}}`, "without scheme and port"},
+		"http":               {`{target: {url: "https://app.example/healthz?x=1"}}`, ""},
+		"tcp":                {`{target: {url: "tcp://db.example:5432"}}`, ""},
+		"dns":                {`{target: {url: "dns://[fd12::1]:53"}, dns: {query: app.example}}`, ""},
+		"a Service":          {`{target: {service: {name: web, port: 80}}, interval: 10m}`, ""},
+		"everything of http": {`{target: {route: {name: web, host: app.example}}, http: {method: HEAD, statuses: [200, 204], headers: {Accept: text/html}}, tls: {insecureSkipVerify: true}}`, ""},
+		"no target":          {`{target: {}}`, "name exactly one of url, service, route, ingress and httpRoute"},
+		"two targets": {`{target: {url: "http://a.example/", service: {name: web, port: 80}}}`,
+			"name exactly one of"},
+		"a file": {`{target: {url: "file:///etc/passwd"}}`,
+			"url must be http, https, tcp, grpc or dns"},
+		"a user in the URL":  {`{target: {url: "http://user:secret@a.example/"}}`, "without user and fragment"},
+		"tcp without a port": {`{target: {url: "tcp://db.example"}}`, "such as"},
+		"a blank in the URL": {`{target: {url: "http://a.example/a b"}}`, "url must be"},
+		"interval too short": {`{target: {url: "http://a.example/"}, interval: 1s, timeout: 1s}`,
+			"interval must be from 5s to 10m"},
+		"interval too long": {`{target: {url: "http://a.example/"}, interval: 1h}`,
+			"interval must be from 5s to 10m"},
+		"timeout of nothing": {`{target: {url: "http://a.example/"}, timeout: 0s}`,
+			"timeout must be from 100ms to 30s"},
+		"timeout beyond interval": {`{target: {url: "http://a.example/"}, interval: 5s, timeout: 10s}`,
+			"timeout must not be longer than interval"},
+		"no duration": {`{target: {url: "http://a.example/"}, interval: soon}`, "interval"},
+		"two questions": {`{target: {url: "http://a.example/"}, http: {}, tcp: {}}`,
+			"at most one of http, tcp, grpc and dns"},
+		"a port of 0": {`{target: {service: {name: web, port: 0}}}`,
+			"should be greater than or equal to 1"},
+		"a path without slash": {`{target: {service: {name: web, port: 80, path: healthz}}}`,
+			"path must begin with /"},
+		"a path for tcp": {`{target: {service: {name: web, port: 80, scheme: tcp, path: /x}}}`,
+			"path is for http and https only"},
+		"a status that is none": {`{target: {url: "http://a.example/"}, http: {statuses: [20]}}`,
+			"greater than or equal to 100"},
+		"another method": {`{target: {url: "http://a.example/"}, http: {method: DELETE}}`,
+			"Unsupported value"},
+		"a name with odd letters": {`{target: {url: "http://a.example/"}, name: "We b"}`,
+			"name must begin and end with a small letter or digit"},
+		"a host with a port": {`{target: {route: {name: web, host: "a.example:80"}}}`, "without scheme and port"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := fmt.Sprintf(`{apiVersion: bellwether.dev/v1alpha1, kind: EndpointProbe, metadata: {namespace: %s, generateName: valid-}, spec: %s}`, namespace, tc.spec)

@@ -48,7 +48,8 @@ func TestLifeOfAnInstall(t *testing.T) {
 	})
 	step("an upgrade", func(h *harness) {
 		h.must(h.Create(h.t.Context(), &echov1alpha1.EchoServer{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "hello"}, Spec: echov1alpha1.EchoServerSpec{Message: "hello"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "hello"},
+			Spec:       echov1alpha1.EchoServerSpec{Message: "hello"},
 		}))
 		h.admit(release(pin, "1.1.0"))
 		if oi := h.runs(); oi.Status.Installed.Bundle != v2 || len(oi.Status.Path) != 0 {
@@ -63,7 +64,8 @@ func TestLifeOfAnInstall(t *testing.T) {
 		sub.Spec.InstallPlanApproval = operatorsv1alpha1.ApprovalAutomatic
 		h.must(h.Patch(h.t.Context(), sub, patch))
 		h.eventually("the approval is Manual again", func() bool {
-			return h.Get(h.t.Context(), key, sub) == nil && sub.Spec.InstallPlanApproval == operatorsv1alpha1.ApprovalManual
+			return h.Get(h.t.Context(), key, sub) == nil &&
+				sub.Spec.InstallPlanApproval == operatorsv1alpha1.ApprovalManual
 		})
 	})
 	step("a CSV that somebody deletes comes back", func(h *harness) {
@@ -95,13 +97,22 @@ func TestLifeOfAnInstall(t *testing.T) {
 			change func(*v1alpha1.Release)
 			says   string
 		}{
-			v1alpha1.ReasonUnknownPackage:     {func(r *v1alpha1.Release) { r.Package, r.Install.Namespace = "echo-operatr", namespace }, "echo-operator"},
-			v1alpha1.ReasonUnknownChannel:     {func(r *v1alpha1.Release) { r.Channel = "stabel" }, "stable"},
-			v1alpha1.ReasonUnknownVersion:     {func(r *v1alpha1.Release) { r.Version, r.Bundle = "9.9.9", "echo-operator.v9.9.9" }, "1.1.0"},
-			v1alpha1.ReasonNoUpgradePath:      {func(r *v1alpha1.Release) { r.Version, r.Bundle = "1.0.0", v1 }, "from 1.1.0 to 1.0.0"},
-			v1alpha1.ReasonDigestMismatch:     {func(r *v1alpha1.Release) { r.Catalog.Digest = "sha256:" + zeros }, "digest"},
+			v1alpha1.ReasonUnknownPackage: {func(r *v1alpha1.Release) {
+				r.Package,
+					r.Install.Namespace = "echo-operatr", namespace
+			}, "echo-operator"},
+			v1alpha1.ReasonUnknownChannel: {func(r *v1alpha1.Release) { r.Channel = "stabel" }, "stable"},
+			v1alpha1.ReasonUnknownVersion: {func(r *v1alpha1.Release) {
+				r.Version, r.Bundle = "9.9.9",
+					"echo-operator.v9.9.9"
+			}, "1.1.0"},
+			v1alpha1.ReasonNoUpgradePath: {func(r *v1alpha1.Release) { r.Version, r.Bundle = "1.0.0", v1 },
+				"from 1.1.0 to 1.0.0"},
+			v1alpha1.ReasonDigestMismatch: {func(r *v1alpha1.Release) { r.Catalog.Digest = "sha256:" + zeros },
+				"digest"},
 			v1alpha1.ReasonCatalogUnreachable: {func(r *v1alpha1.Release) { r.Catalog = unreachable }, "127.0.0.1:1"},
-			v1alpha1.ReasonNotACatalog:        {func(r *v1alpha1.Release) { r.Catalog = h.catalog([]byte("hello")) }, "catalog"},
+			v1alpha1.ReasonNotACatalog: {func(r *v1alpha1.Release) { r.Catalog = h.catalog([]byte("hello")) },
+				"catalog"},
 		}
 		for reason, w := range wrong {
 			r := release(pin, "1.1.0")

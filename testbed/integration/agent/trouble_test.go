@@ -17,12 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/catalogs/serve"
 	"github.com/bellwether-dev/bellwether/catalogs/view"
-	"github.com/bellwether-dev/bellwether/apis/conditions"
 )
 
 // TestTrouble puts installs into every kind of trouble that a cluster's own
@@ -106,7 +106,8 @@ func (h *harness) makeNamespace() *corev1.Namespace {
 func (h *harness) csv(version string) *operatorsv1alpha1.ClusterServiceVersion {
 	h.t.Helper()
 	csv := &operatorsv1alpha1.ClusterServiceVersion{}
-	if err := h.Get(h.t.Context(), client.ObjectKey{Namespace: h.operator, Name: csvName(h.operator, version)}, csv); err != nil {
+	if err := h.Get(h.t.Context(), client.ObjectKey{Namespace: h.operator, Name: csvName(h.operator, version)},
+		csv); err != nil {
 		h.must(client.IgnoreNotFound(err))
 		return nil
 	}
@@ -169,9 +170,10 @@ func unadmittedPlan(h *harness) {
 	h.create(&operatorsv1alpha1.CatalogSource{ObjectMeta: h.meta("theirs"), Spec: operatorsv1alpha1.CatalogSourceSpec{
 		SourceType: operatorsv1alpha1.SourceTypeGrpc, Address: address,
 	}})
-	theirs := h.create(&operatorsv1alpha1.Subscription{ObjectMeta: h.meta("intruder"), Spec: &operatorsv1alpha1.SubscriptionSpec{
-		CatalogSource: "theirs", CatalogSourceNamespace: h.operator, Package: "intruder", Channel: "stable",
-	}})
+	theirs := h.create(&operatorsv1alpha1.Subscription{ObjectMeta: h.meta("intruder"),
+		Spec: &operatorsv1alpha1.SubscriptionSpec{
+			CatalogSource: "theirs", CatalogSourceNamespace: h.operator, Package: "intruder", Channel: "stable",
+		}})
 	h.to(pin, "1.1.0")
 	h.stalls(v1alpha1.ReasonUnadmittedPlan, "intruder.v2.0.0", "not approved", "Remove the Subscription")
 	for _, p := range h.plans() {
@@ -195,8 +197,10 @@ func serviceMonitorCRD() *unstructured.Unstructured {
 	crd := unstructuredOf(catalogtest.CRD("monitoring.coreos.com", 0))
 	crd.SetName("servicemonitors.monitoring.coreos.com")
 	spec := crd.Object["spec"].(object)
-	spec["names"] = object{"kind": "ServiceMonitor", "listKind": "ServiceMonitorList", "plural": "servicemonitors", "singular": "servicemonitor"}
-	spec["versions"].([]any)[0].(object)["schema"] = object{"openAPIV3Schema": object{"type": "object", "x-kubernetes-preserve-unknown-fields": true}}
+	spec["names"] = object{"kind": "ServiceMonitor", "listKind": "ServiceMonitorList", "plural": "servicemonitors",
+		"singular": "servicemonitor"}
+	spec["versions"].([]any)[0].(object)["schema"] = object{"openAPIV3Schema": object{"type": "object",
+		"x-kubernetes-preserve-unknown-fields": true}}
 	return crd
 }
 
@@ -234,7 +238,8 @@ func requirementsNotMet(h *harness) {
 // failedIsFixed has an upgrade whose Deployment OLM gives up, and a newer
 // version that mends it.
 func failedIsFixed(h *harness) {
-	pin := h.pin(bundle{version: "1.0.0"}, bundle{version: "1.1.0", replaces: "1.0.0", change: neverReady(5)}, bundle{version: "1.1.1", replaces: "1.1.0"})
+	pin := h.pin(bundle{version: "1.0.0"}, bundle{version: "1.1.0", replaces: "1.0.0", change: neverReady(5)},
+		bundle{version: "1.1.1", replaces: "1.1.0"})
 	h.to(pin, "1.0.0")
 	h.runs()
 	h.to(pin, "1.1.0")
@@ -257,7 +262,8 @@ func pendingIsFixed(h *harness) {
 // pendingUpgradeIsFixed runs, and never gets beyond Pending with an upgrade;
 // what ran keeps running until the fix is there.
 func pendingUpgradeIsFixed(h *harness) {
-	pin := h.pin(bundle{version: "1.0.0"}, bundle{version: "1.1.0", replaces: "1.0.0", change: needsCRD("nowhere")}, bundle{version: "1.1.1", replaces: "1.1.0"})
+	pin := h.pin(bundle{version: "1.0.0"}, bundle{version: "1.1.0", replaces: "1.0.0", change: needsCRD("nowhere")},
+		bundle{version: "1.1.1", replaces: "1.1.0"})
 	h.to(pin, "1.0.0")
 	h.runs()
 	h.to(pin, "1.1.0")
@@ -295,7 +301,8 @@ func notUpgradeable(h *harness) {
 		h.t.Helper()
 		patch := client.MergeFrom(condition.DeepCopy())
 		condition.Spec.Conditions = []metav1.Condition{{
-			Type: "Upgradeable", Status: status, Reason: "Migration", Message: "migrating the store, 40% done", LastTransitionTime: metav1.Now(),
+			Type: "Upgradeable", Status: status, Reason: "Migration", Message: "migrating the store, 40% done",
+			LastTransitionTime: metav1.Now(),
 		}}
 		h.must(h.Patch(h.t.Context(), condition, patch))
 	}
@@ -319,7 +326,8 @@ func severalHops(h *harness) {
 	var events corev1.EventList
 	h.must(h.List(h.t.Context(), &events, client.InNamespace(h.operator)))
 	for _, event := range events.Items {
-		if event.InvolvedObject.Name == csvName(h.operator, "1.1.0") && event.Reason == string(operatorsv1alpha1.CSVReasonInstallSuccessful) &&
+		if event.InvolvedObject.Name == csvName(h.operator, "1.1.0") &&
+			event.Reason == string(operatorsv1alpha1.CSVReasonInstallSuccessful) &&
 			strings.Contains(event.Message, "completed") {
 			succeeded = event.FirstTimestamp
 		}
@@ -379,7 +387,8 @@ const image = "registry.example.com/bundles/unpacked@sha256:" + zeros
 // Job. There is nothing to run the Job's containers here.
 func unpackRoute(h *harness) {
 	h.to(h.pin(bundle{version: "1.0.0", image: image, schemaBytes: 2 << 20}), "1.0.0")
-	h.until("the route is Unpack", func(oi *v1alpha1.OperatorInstall) bool { return oi.Status.Route == v1alpha1.RouteUnpack })
+	h.until("the route is Unpack",
+		func(oi *v1alpha1.OperatorInstall) bool { return oi.Status.Route == v1alpha1.RouteUnpack })
 	h.says("OLM unpacks unpacked.v1.0.0", "Job in namespace unpacked", "too large")
 	h.eventually("OLM starts its Job", func() bool {
 		var jobs unstructured.UnstructuredList
@@ -433,7 +442,8 @@ func installedElsewhere(h *harness) {
 
 func unfitOperatorGroup(h *harness) {
 	h.makeNamespace()
-	theirs := h.create(&operatorsv1.OperatorGroup{ObjectMeta: h.meta("theirs"), Spec: operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{"default"}}})
+	theirs := h.create(&operatorsv1.OperatorGroup{ObjectMeta: h.meta("theirs"),
+		Spec: operatorsv1.OperatorGroupSpec{TargetNamespaces: []string{"default"}}})
 	h.to(h.pin(line("1.0.0")...), "1.0.0")
 	h.stalls(v1alpha1.ReasonOperatorGroupConflict, "grouped/theirs", "OwnNamespace", "delete that OperatorGroup")
 	h.delete(theirs)
@@ -442,9 +452,10 @@ func unfitOperatorGroup(h *harness) {
 
 func foreignSubscription(h *harness) {
 	h.makeNamespace()
-	theirs := h.create(&operatorsv1alpha1.Subscription{ObjectMeta: h.meta("theirs"), Spec: &operatorsv1alpha1.SubscriptionSpec{
-		CatalogSource: "theirs", CatalogSourceNamespace: h.operator, Package: h.operator, Channel: "stable",
-	}})
+	theirs := h.create(&operatorsv1alpha1.Subscription{ObjectMeta: h.meta("theirs"),
+		Spec: &operatorsv1alpha1.SubscriptionSpec{
+			CatalogSource: "theirs", CatalogSourceNamespace: h.operator, Package: h.operator, Channel: "stable",
+		}})
 	h.to(h.pin(line("1.0.0")...), "1.0.0")
 	h.stalls(v1alpha1.ReasonSubscriptionConflict, "subscribed/theirs", "Delete it")
 	h.delete(theirs)
@@ -489,7 +500,8 @@ func adopted(h *harness) {
 // somebody meanwhile. OLM is left with a CSV that is being replaced by nothing;
 // one of its operators crashes on that.
 func deletedHalfway(h *harness) {
-	pin := h.pin(bundle{version: "1.0.0"}, bundle{version: "1.1.0", replaces: "1.0.0", change: needsCRD("halfway-needs")})
+	pin := h.pin(bundle{version: "1.0.0"}, bundle{version: "1.1.0", replaces: "1.0.0",
+		change: needsCRD("halfway-needs")})
 	h.to(pin, "1.0.0")
 	h.runs()
 	h.to(pin, "1.1.0")

@@ -63,18 +63,24 @@ func TestVitals(t *testing.T) {
 		t.Fatal(err)
 	}
 	var address string
-	if err := loopback.OnFreePorts(t.Context(), 1, func(ports []int) error { address = loopback.Address(ports[0]); return nil }); err != nil {
+	if err := loopback.OnFreePorts(t.Context(), 1,
+		func(ports []int) error { address = loopback.Address(ports[0]); return nil }); err != nil {
 		t.Fatal(err)
 	}
-	h := start(t, c, "vitals", "--kubeconfig", kubeconfig, "--metrics-bind-address", address, "--count-operands-every", "1s",
+	h := start(t, c, "vitals", "--kubeconfig", kubeconfig, "--metrics-bind-address", address, "--count-operands-every",
+		"1s",
 		"--monitor-labels", "release=prometheus").of(t, operator)
-	pin := h.pin(bundle{version: "1.0.0", change: withStatus}, bundle{version: "1.1.0", replaces: "1.0.0", change: func(csv, crd object) { withStatus(csv, crd); deadWebhooks(csv, crd) }},
-		bundle{version: "1.2.0", replaces: "1.1.0", change: func(csv, crd object) { withStatus(csv, crd); neverReady(600)(csv, crd) }})
+	pin := h.pin(bundle{version: "1.0.0", change: withStatus},
+		bundle{version: "1.1.0", replaces: "1.0.0",
+			change: func(csv, crd object) { withStatus(csv, crd); deadWebhooks(csv, crd) }},
+		bundle{version: "1.2.0", replaces: "1.1.0",
+			change: func(csv, crd object) { withStatus(csv, crd); neverReady(600)(csv, crd) }})
 	is := func(name, more string, value any) string {
 		return fmt.Sprintf("bellwether_operator_%s{cluster=\"vitals\",%soperator=\"vital\"} %v\n", name, more, value)
 	}
 	outcome := func(outcome string, n int) string {
-		return fmt.Sprintf("bellwether_operator_install_total{cluster=\"vitals\",operator=\"vital\",outcome=%q} %d\n", outcome, n)
+		return fmt.Sprintf("bellwether_operator_install_total{cluster=\"vitals\",operator=\"vital\",outcome=%q} %d\n",
+			outcome, n)
 	}
 	info := func(version string) string {
 		return fmt.Sprintf("bellwether_operator_info{cluster=\"vitals\",csv=\"vital.v%s\",namespace=\"vital\",operator=\"vital\",version=%q} 1\n", version, version)
@@ -84,8 +90,10 @@ func TestVitals(t *testing.T) {
 	h.to(pin, "1.0.0")
 	h.runs()
 	h.shows("an operator that runs", scraped, []string{
-		is("expected", "", 1), is("csv_succeeded", "", 1), is("upgrading", "", 0), is("catalog_ready", "", 1), info("1.0.0"),
-		is("deployment_replicas_desired", `deployment="vital",`, 1), is("deployment_replicas_available", `deployment="vital",`, 1),
+		is("expected", "", 1), is("csv_succeeded", "", 1), is("upgrading", "", 0), is("catalog_ready", "", 1),
+		info("1.0.0"),
+		is("deployment_replicas_desired", `deployment="vital",`, 1),
+		is("deployment_replicas_available", `deployment="vital",`, 1),
 		outcome("succeeded", 1), outcome("failed", 0),
 		`bellwether_operator_install_duration_seconds_count{cluster="vitals",operator="vital",outcome="succeeded"} 1`,
 	}, nil)
@@ -94,7 +102,8 @@ func TestVitals(t *testing.T) {
 	key := client.ObjectKey{Namespace: operator, Name: csvName(operator, "1.0.0")}
 	h.eventually("OLM makes the OperatorCondition", func() bool { return h.Get(t.Context(), key, condition) == nil })
 	patch := client.MergeFrom(condition.DeepCopy())
-	condition.Spec.Conditions = []metav1.Condition{{Type: "Upgradeable", Status: metav1.ConditionTrue, Reason: "Fine", Message: "fine", LastTransitionTime: metav1.Now()}}
+	condition.Spec.Conditions = []metav1.Condition{{Type: "Upgradeable", Status: metav1.ConditionTrue, Reason: "Fine",
+		Message: "fine", LastTransitionTime: metav1.Now()}}
 	h.must(h.Patch(t.Context(), condition, patch))
 	h.shows("what the operator says of itself", scraped, []string{
 		`bellwether_operator_condition{cluster="vitals",operator="vital",type="Upgradeable"} 1`,
@@ -102,11 +111,13 @@ func TestVitals(t *testing.T) {
 
 	h.to(pin, "1.1.0")
 	h.runs()
-	h.shows("an upgrade", scraped, []string{info("1.1.0"), is("csv_succeeded", "", 1), is("upgrading", "", 0), outcome("succeeded", 2)}, []string{info("1.0.0")})
+	h.shows("an upgrade", scraped, []string{info("1.1.0"), is("csv_succeeded", "", 1), is("upgrading", "", 0),
+		outcome("succeeded", 2)}, []string{info("1.0.0")})
 
 	h.agent.Stop(t.Context())
 	h.startAgent()
-	h.shows("an agent that was restarted counts nothing again", scraped, []string{info("1.1.0"), is("csv_succeeded", "", 1), outcome("succeeded", 0)}, nil)
+	h.shows("an agent that was restarted counts nothing again", scraped,
+		[]string{info("1.1.0"), is("csv_succeeded", "", 1), outcome("succeeded", 0)}, nil)
 
 	later := h.later(t, c, user)
 	h.operandsAreCounted(t, later)
@@ -116,11 +127,13 @@ func TestVitals(t *testing.T) {
 	h.monitorsComeAndGo(t)
 
 	h.to(pin, "1.2.0")
-	h.shows("an upgrade that does not come up is excused", scraped, []string{is("csv_succeeded", "", 0), is("upgrading", "", 1), is("expected", "", 1)}, nil)
+	h.shows("an upgrade that does not come up is excused", scraped,
+		[]string{is("csv_succeeded", "", 0), is("upgrading", "", 1), is("expected", "", 1)}, nil)
 	h.shows("and an hour later it is not", later, []string{is("csv_succeeded", "", 0), is("upgrading", "", 0)}, nil)
 
 	h.uninstall(v1alpha1.RemovalUninstall)
-	h.shows("nothing is left of an operator that was removed", scraped, []string{"controller_runtime_reconcile_total"}, []string{`operator="vital"`})
+	h.shows("nothing is left of an operator that was removed", scraped, []string{"controller_runtime_reconcile_total"},
+		[]string{`operator="vital"`})
 }
 
 // operandsAreCounted looks with a clock that is ahead, so that resources just
@@ -142,8 +155,10 @@ func (h *harness) operandsAreCounted(t *testing.T, metrics func() string) {
 	}
 	h.shows("resources that the agent may not list", metrics, []string{uncounted}, counted)
 	h.must(h.Create(t.Context(), &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: "things-of-vital", Labels: map[string]string{"bellwether.dev/aggregate-to-agent": "true"}},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{group("vital")}, Resources: []string{"things"}, Verbs: []string{"list"}}},
+		ObjectMeta: metav1.ObjectMeta{Name: "things-of-vital",
+			Labels: map[string]string{"bellwether.dev/aggregate-to-agent": "true"}},
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{group("vital")}, Resources: []string{"things"},
+			Verbs: []string{"list"}}},
 	}))
 	h.shows("resources that it was allowed to list", metrics, counted, []string{uncounted})
 	h.must(h.Delete(t.Context(), h.thing("thing-2")))
@@ -204,7 +219,8 @@ func (h *harness) slice(server *testprometheus.Server, sli string) (float64, err
 			}
 			found, err := server.Query(h.t.Context(), rule.Expr.String(), time.Time{})
 			h.must(err)
-			if len(found) != 1 || found[0].Metric[series.Cluster] != "vitals" || found[0].Metric[series.Operator] != "vital" {
+			if len(found) != 1 || found[0].Metric[series.Cluster] != "vitals" ||
+				found[0].Metric[series.Operator] != "vital" {
 				return 0, fmt.Errorf("%s: %v", sli, found)
 			}
 			return float64(found[0].Value), nil
@@ -235,7 +251,8 @@ func (h *harness) deadWebhooksAreBad(server *testprometheus.Server, scraped func
 	if bad, err := h.slice(server, "webhook"); err == nil {
 		h.t.Errorf("nobody called a webhook, and its slice is %v", bad)
 	}
-	for way, counter := range map[string]string{"closed": series.AdmissionRejectionCount, "open": series.AdmissionFailOpenCount} {
+	for way, counter := range map[string]string{"closed": series.AdmissionRejectionCount,
+		"open": series.AdmissionFailOpenCount} {
 		h.eventually("API servers cannot call the webhook "+way, func() bool {
 			err := h.Create(h.t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 				Namespace: h.operator, GenerateName: "checked-", Labels: map[string]string{"checked": way},
@@ -243,7 +260,9 @@ func (h *harness) deadWebhooksAreBad(server *testprometheus.Server, scraped func
 			if (way == "closed" && !apierrors.IsInternalError(err)) || (way == "open" && err != nil) {
 				h.t.Fatalf("a request that the webhook %s is about: %v", way, err)
 			}
-			failed, err := server.Query(h.t.Context(), fmt.Sprintf(`rate(%s{cluster="vitals",name="%s.vital.example.com"}[5m]) > 0`, counter, way), time.Time{})
+			failed, err := server.Query(h.t.Context(),
+				fmt.Sprintf(`rate(%s{cluster="vitals",name="%s.vital.example.com"}[5m]) > 0`, counter, way),
+				time.Time{})
 			h.must(err)
 			return len(failed) > 0
 		})
@@ -255,7 +274,8 @@ func (h *harness) deadWebhooksAreBad(server *testprometheus.Server, scraped func
 }
 
 func (h *harness) thing(name string) *unstructured.Unstructured {
-	return unstructuredOf(object{"apiVersion": group(h.operator) + "/v1", "kind": "Thing", "metadata": object{"namespace": h.operator, "name": name}})
+	return unstructuredOf(object{"apiVersion": group(h.operator) + "/v1", "kind": "Thing",
+		"metadata": object{"namespace": h.operator, "name": name}})
 }
 
 // later are the metrics that an agent an hour ahead would have.
@@ -267,7 +287,8 @@ func (h *harness) later(t *testing.T, c *cluster.Cluster, user string) func() st
 	utilruntime.Must(operatorsv2.AddToScheme(scheme))
 	ctrl.SetLogger(logr.Discard())
 	hub, err := ctrl.NewManager(c.RESTConfig(), ctrl.Options{
-		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{h.namespace: {}}},
+		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"},
+		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{h.namespace: {}}},
 	})
 	h.must(err)
 	config, err := c.UserConfig(user)
@@ -310,10 +331,13 @@ func (h *harness) monitorsComeAndGo(t *testing.T) {
 	})
 	crd := unstructuredOf(catalogtest.CRD("monitoring.coreos.com", 0))
 	crd.SetName("podmonitors.monitoring.coreos.com")
-	h.must(unstructured.SetNestedMap(crd.Object, object{"kind": "PodMonitor", "plural": "podmonitors", "singular": "podmonitor", "listKind": "PodMonitorList"}, "spec", "names"))
+	h.must(unstructured.SetNestedMap(crd.Object,
+		object{"kind": "PodMonitor", "plural": "podmonitors", "singular": "podmonitor", "listKind": "PodMonitorList"},
+		"spec", "names"))
 	withStatus(nil, crd.Object)
 	h.create(crd)
-	served := &unstructured.UnstructuredList{Object: object{"apiVersion": "monitoring.coreos.com/v1", "kind": "PodMonitorList"}}
+	served := &unstructured.UnstructuredList{Object: object{"apiVersion": "monitoring.coreos.com/v1",
+		"kind": "PodMonitorList"}}
 	h.eventually("the cluster serves PodMonitors", func() bool { return h.List(t.Context(), served) == nil })
 	h.monitor(&v1alpha1.PodMetrics{Port: "metrics", Path: "/other"})
 	monitor := unstructuredOf(object{"apiVersion": "monitoring.coreos.com/v1", "kind": "PodMonitor"})
@@ -323,7 +347,8 @@ func (h *harness) monitorsComeAndGo(t *testing.T) {
 	if monitor.GetLabels()["release"] != "prometheus" || len(selector) == 0 || len(monitor.GetOwnerReferences()) != 1 {
 		t.Errorf("the PodMonitor is not as asked: %v", monitor.Object)
 	}
-	theirs := unstructuredOf(object{"apiVersion": "monitoring.coreos.com/v1", "kind": "PodMonitor", "metadata": object{"namespace": h.operator, "name": "theirs"}})
+	theirs := unstructuredOf(object{"apiVersion": "monitoring.coreos.com/v1", "kind": "PodMonitor",
+		"metadata": object{"namespace": h.operator, "name": "theirs"}})
 	h.create(theirs)
 	h.monitor(nil)
 	h.gone(monitor)
@@ -439,11 +464,14 @@ func deadWebhooks(csv, _ object) {
 	var definitions []any
 	for way, policy := range map[string]string{"closed": "Fail", "open": "Ignore"} {
 		definitions = append(definitions, object{
-			"type": "ValidatingAdmissionWebhook", "generateName": way + ".vital.example.com", "deploymentName": deploymentOf(csv)["name"],
-			"containerPort": 443, "targetPort": 9443, "webhookPath": "/" + way, "failurePolicy": policy, "timeoutSeconds": 1,
-			"sideEffects": "None", "admissionReviewVersions": []any{"v1"},
+			"type": "ValidatingAdmissionWebhook", "generateName": way + ".vital.example.com",
+			"deploymentName": deploymentOf(csv)["name"],
+			"containerPort":  443, "targetPort": 9443, "webhookPath": "/" + way, "failurePolicy": policy,
+			"timeoutSeconds": 1,
+			"sideEffects":    "None", "admissionReviewVersions": []any{"v1"},
 			"objectSelector": object{"matchLabels": object{"checked": way}},
-			"rules":          []any{object{"apiGroups": []any{""}, "apiVersions": []any{"v1"}, "operations": []any{"CREATE"}, "resources": []any{"configmaps"}}},
+			"rules": []any{object{"apiGroups": []any{""}, "apiVersions": []any{"v1"},
+				"operations": []any{"CREATE"}, "resources": []any{"configmaps"}}},
 		})
 	}
 	csv["spec"].(object)["webhookdefinitions"] = definitions
@@ -452,6 +480,7 @@ func deadWebhooks(csv, _ object) {
 // withStatus lets a CRD's resources have any fields.
 func withStatus(_, crd object) {
 	for _, version := range crd["spec"].(object)["versions"].([]any) {
-		version.(object)["schema"] = object{"openAPIV3Schema": object{"type": "object", "x-kubernetes-preserve-unknown-fields": true}}
+		version.(object)["schema"] = object{"openAPIV3Schema": object{"type": "object",
+			"x-kubernetes-preserve-unknown-fields": true}}
 	}
 }

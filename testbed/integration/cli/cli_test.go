@@ -27,7 +27,8 @@ import (
 
 func TestInstallHub(t *testing.T) {
 	h := connect(t, testenv.Cluster(t, cluster.Options{APIServerOnly: true}))
-	if got := h.run(t, "fleet", "list"); got.code != 1 || !strings.Contains(got.err, "this cluster is no Bellwether hub") || !strings.Contains(got.err, "install hub") {
+	if got := h.run(t, "fleet", "list"); got.code != 1 ||
+		!strings.Contains(got.err, "this cluster is no Bellwether hub") || !strings.Contains(got.err, "install hub") {
 		t.Errorf("on a cluster that is no hub it ends with %d and says\n%s", got.code, got.err)
 	}
 	for _, how := range []string{"installed", "upgraded"} {
@@ -42,11 +43,13 @@ func TestInstallHub(t *testing.T) {
 
 func TestAnUnreachableHub(t *testing.T) {
 	h := *newHub(t)
-	if got := h.run(t, "fleet", "list", "--server", "https://127.0.0.1:1"); got.code != 1 || !strings.Contains(got.err, "cannot reach the hub") {
+	if got := h.run(t, "fleet", "list", "--server", "https://127.0.0.1:1"); got.code != 1 ||
+		!strings.Contains(got.err, "cannot reach the hub") {
 		t.Errorf("it ends with %d and says\n%s", got.code, got.err)
 	}
 	h.kubeconfig = filepath.Join(t.TempDir(), "none")
-	if got := h.run(t, "fleet", "list"); got.code != 1 || !strings.Contains(got.err, "there is no kubeconfig that names the hub") {
+	if got := h.run(t, "fleet", "list"); got.code != 1 ||
+		!strings.Contains(got.err, "there is no kubeconfig that names the hub") {
 		t.Errorf("without a kubeconfig it ends with %d and says\n%s", got.code, got.err)
 	}
 }
@@ -79,14 +82,22 @@ func TestRoles(t *testing.T) {
 		code int
 		says string
 	}{
-		"view looks":               {role: "view", args: []string{"rollout", "get", "echo-1"}, says: "as the test says"},
-		"view sees who runs what":  {role: "view", args: []string{"versions"}},
-		"view may not pause":       {role: "view", args: []string{"rollout", "pause", "echo-1"}, code: 1, says: "bellwether-operate"},
-		"operate pauses":           {role: "operate", args: []string{"rollout", "pause", "echo-1"}, says: "is paused"},
-		"operate aborts":           {role: "operate", args: []string{"rollout", "abort", "echo-1", "--reason", "bad"}, says: "is aborted"},
-		"operate may not approve":  {role: "operate", args: []string{"rollout", "approve", "echo-1", "--gate", "sre", "--reason", "fine"}, code: 1, says: "bellwether-approve"},
-		"approve approves":         {role: "approve", args: []string{"rollout", "approve", "echo-1", "--gate", "sre", "--reason", "fine"}, says: "approved by approve-user"},
-		"without a role, no looks": {role: "none", args: []string{"rollout", "get", "echo-1"}, code: 1, says: "bellwether-view"},
+		"view looks": {role: "view", args: []string{"rollout", "get", "echo-1"},
+			says: "as the test says"},
+		"view sees who runs what": {role: "view", args: []string{"versions"}},
+		"view may not pause": {role: "view", args: []string{"rollout", "pause", "echo-1"}, code: 1,
+			says: "bellwether-operate"},
+		"operate pauses": {role: "operate", args: []string{"rollout", "pause", "echo-1"}, says: "is paused"},
+		"operate aborts": {role: "operate", args: []string{"rollout", "abort", "echo-1", "--reason", "bad"},
+			says: "is aborted"},
+		"operate may not approve": {role: "operate",
+			args: []string{"rollout", "approve", "echo-1", "--gate", "sre", "--reason", "fine"}, code: 1,
+			says: "bellwether-approve"},
+		"approve approves": {role: "approve",
+			args: []string{"rollout", "approve", "echo-1", "--gate", "sre", "--reason", "fine"},
+			says: "approved by approve-user"},
+		"without a role, no looks": {role: "none", args: []string{"rollout", "get", "echo-1"}, code: 1,
+			says: "bellwether-view"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHub(t)
@@ -204,22 +215,27 @@ func TestJoinWritesAKubeconfig(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "agent.kubeconfig")
 	out := &buffer{}
 	name := h.namespace // unlike that of any other test
-	c := h.command(t.Context(), "fleet", "join", name, "--labels", "stage=prod", "--write-kubeconfig", file, "--hub-server", "https://hub.example.com:6443")
+	c := h.command(t.Context(), "fleet", "join", name, "--labels", "stage=prod", "--write-kubeconfig", file,
+		"--hub-server", "https://hub.example.com:6443")
 	c.Stdout, c.Stderr = out, out
 	must(t, c.Start())
 	joined := &v1alpha1.FleetCluster{}
-	eventually(t, "the FleetCluster is made", func() bool { return h.Get(t.Context(), client.ObjectKey{Name: name}, joined) == nil })
+	eventually(t, "the FleetCluster is made",
+		func() bool { return h.Get(t.Context(), client.ObjectKey{Name: name}, joined) == nil })
 	t.Cleanup(func() { must(t, client.IgnoreNotFound(h.Delete(context.Background(), joined))) })
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "token"}, Data: map[string][]byte{"token": []byte("t0ken"), "ca.crt": []byte("CA")}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "token"},
+		Data: map[string][]byte{"token": []byte("t0ken"), "ca.crt": []byte("CA")}}
 	must(t, h.Create(t.Context(), secret))
-	joined.Status.Namespace, joined.Status.CredentialsSecret = h.namespace, &corev1.LocalObjectReference{Name: secret.Name}
+	joined.Status.Namespace, joined.Status.CredentialsSecret = h.namespace,
+		&corev1.LocalObjectReference{Name: secret.Name}
 	must(t, h.Status().Update(t.Context(), joined))
 	if err := c.Wait(); err != nil {
 		t.Fatalf("it ended with %v:\n%s", err, out)
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", file)
 	must(t, err)
-	if joined.Labels["stage"] != "prod" || config.Host != "https://hub.example.com:6443" || config.BearerToken != "t0ken" {
+	if joined.Labels["stage"] != "prod" || config.Host != "https://hub.example.com:6443" ||
+		config.BearerToken != "t0ken" {
 		t.Errorf("labels %v, server %s, token %s", joined.Labels, config.Host, config.BearerToken)
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
@@ -230,7 +246,8 @@ func TestJoinWritesAKubeconfig(t *testing.T) {
 func TestPlugin(t *testing.T) {
 	h := newHub(t).asPlugin(t)
 	got := h.run(t, "operator", "get", "nope")
-	if got.code != 1 || !strings.Contains(got.err, fmt.Sprintf("there is no operator \"nope\" in namespace %q", h.namespace)) {
+	if got.code != 1 || !strings.Contains(got.err,
+		fmt.Sprintf("there is no operator \"nope\" in namespace %q", h.namespace)) {
 		t.Errorf("it ends with %d and says\n%s", got.code, got.err)
 	}
 	if got := h.run(t, "why", "--help"); !strings.Contains(got.out, "kubectl bellwether why CLUSTER OPERATOR") {

@@ -72,7 +72,8 @@ func connect(t *testing.T, c *cluster.Cluster) *hub {
 	must(t, v1alpha1.AddToScheme(scheme))
 	direct, err := client.New(c.RESTConfig(), client.Options{Scheme: scheme})
 	must(t, err)
-	return &hub{Client: direct, program: testenv.Binary(t, build.Bellwether), kubeconfig: c.Kubeconfig(), namespace: "default"}
+	return &hub{Client: direct, program: testenv.Binary(t, build.Bellwether), kubeconfig: c.Kubeconfig(),
+		namespace: "default"}
 }
 
 // result is how the program ended.
@@ -107,14 +108,16 @@ func (h *hub) run(t *testing.T, args ...string) result {
 // two approval gates, and its status.
 func (h *hub) rollout(t *testing.T, phase v1alpha1.RolloutPhase, second v1alpha1.WavePhase) *v1alpha1.OperatorRollout {
 	t.Helper()
-	gates := []v1alpha1.Gate{{Name: "sre", Approval: &v1alpha1.ApprovalGate{}}, {Name: "owner", Approval: &v1alpha1.ApprovalGate{}}}
+	gates := []v1alpha1.Gate{{Name: "sre", Approval: &v1alpha1.ApprovalGate{}},
+		{Name: "owner", Approval: &v1alpha1.ApprovalGate{}}}
 	r := &v1alpha1.OperatorRollout{
 		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "echo-1"},
 		Spec: v1alpha1.OperatorRolloutSpec{
 			Operator: v1alpha1.LocalReference{Name: "echo"}, Revision: 1,
 			Release: v1alpha1.Release{
 				Package: "echo-operator", Channel: "stable", Version: "1.1.0", Bundle: "echo-operator.v1.1.0",
-				Catalog: v1alpha1.CatalogPin{Source: v1alpha1.CatalogSource{Image: "registry.example.com/main:latest"}, Digest: "sha256:0"},
+				Catalog: v1alpha1.CatalogPin{Source: v1alpha1.CatalogSource{Image: "registry.example.com/main:latest"},
+					Digest: "sha256:0"},
 			},
 			Strategy: v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{{Name: "canary"}, {Name: "rest", Gates: gates}}},
 		},
@@ -124,9 +127,10 @@ func (h *hub) rollout(t *testing.T, phase v1alpha1.RolloutPhase, second v1alpha1
 		ObservedGeneration: r.Generation, Phase: phase, Message: "as the test says",
 		Waves: []v1alpha1.WaveStatus{
 			{Name: "canary", Phase: v1alpha1.WaveVerified, WaveCounts: v1alpha1.WaveCounts{Total: 1, Succeeded: 1}},
-			{Name: "rest", Phase: second, WaveCounts: v1alpha1.WaveCounts{Total: 1, Pending: 1}, Gates: []v1alpha1.GateStatus{
-				{Name: "sre", Verdict: v1alpha1.GateWaiting}, {Name: "owner", Verdict: v1alpha1.GateWaiting},
-			}},
+			{Name: "rest", Phase: second, WaveCounts: v1alpha1.WaveCounts{Total: 1, Pending: 1},
+				Gates: []v1alpha1.GateStatus{
+					{Name: "sre", Verdict: v1alpha1.GateWaiting}, {Name: "owner", Verdict: v1alpha1.GateWaiting},
+				}},
 		},
 	}
 	must(t, h.Status().Update(t.Context(), r))

@@ -43,7 +43,8 @@ func (h *harness) join(t *testing.T, cluster *v1alpha1.FleetCluster) *agent {
 	must(t, h.Create(t.Context(), cluster))
 	t.Cleanup(func() { h.sweep(cluster) })
 	h.reaches(t, cluster, "False NeverJoined")
-	a := &agent{Client: h.as(t, h.agentConfig(t, cluster)), h: h, cluster: cluster, namespace: v1alpha1.ClusterNamespace(cluster.Name), olm: "0.46.0"}
+	a := &agent{Client: h.as(t, h.agentConfig(t, cluster)), h: h, cluster: cluster,
+		namespace: v1alpha1.ClusterNamespace(cluster.Name), olm: "0.46.0"}
 	return a
 }
 
@@ -67,7 +68,8 @@ func (h *harness) agentConfig(t *testing.T, cluster *v1alpha1.FleetCluster) *res
 		t.Fatalf("cluster %s has no credentials", cluster.Name)
 	}
 	var secret corev1.Secret
-	must(t, h.Get(t.Context(), client.ObjectKey{Namespace: cluster.Status.Namespace, Name: cluster.Status.CredentialsSecret.Name}, &secret))
+	must(t, h.Get(t.Context(), client.ObjectKey{Namespace: cluster.Status.Namespace,
+		Name: cluster.Status.CredentialsSecret.Name}, &secret))
 	return &rest.Config{
 		Host: h.cluster.URL(), BearerToken: string(secret.Data[corev1.ServiceAccountTokenKey]), QPS: -1,
 		TLSClientConfig: rest.TLSClientConfig{CAData: secret.Data[corev1.ServiceAccountRootCAKey]},
@@ -108,7 +110,8 @@ func (a *agent) renew(ctx context.Context) error {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		lease.Annotations = map[string]string{
-			v1alpha1.AnnotationAgentVersion: "test", v1alpha1.AnnotationKubernetesVersion: "v1.37.0", v1alpha1.AnnotationOLMVersion: a.olm,
+			v1alpha1.AnnotationAgentVersion: "test", v1alpha1.AnnotationKubernetesVersion: "v1.37.0",
+			v1alpha1.AnnotationOLMVersion: a.olm,
 		}
 		lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &now}
 		return nil
@@ -129,7 +132,8 @@ func (h *harness) install(t *testing.T, cluster string, operator v1alpha1.Operat
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: v1alpha1.ClusterNamespace(cluster), Name: operator.InstallName(),
 			Labels: map[string]string{
-				v1alpha1.LabelCluster: cluster, v1alpha1.LabelOperator: operator.Name, v1alpha1.LabelOperatorNamespace: operator.Namespace,
+				v1alpha1.LabelCluster: cluster, v1alpha1.LabelOperator: operator.Name,
+				v1alpha1.LabelOperatorNamespace: operator.Namespace,
 			},
 		},
 		Spec: v1alpha1.OperatorInstallSpec{Operator: operator, Cluster: cluster},

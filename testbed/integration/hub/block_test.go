@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/catalogs/sign"
-	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/testbed/testenv"
 )
 
@@ -26,7 +26,8 @@ func (w *world) block(versions ...string) {
 	w.change(w.t, w.catalog, func() {
 		w.catalog.Spec.Blocks = nil
 		for _, v := range versions {
-			w.catalog.Spec.Blocks = append(w.catalog.Spec.Blocks, v1alpha1.VersionBlock{Package: "echo", Version: v, Reason: "it loses data"})
+			w.catalog.Spec.Blocks = append(w.catalog.Spec.Blocks,
+				v1alpha1.VersionBlock{Package: "echo", Version: v, Reason: "it loses data"})
 		}
 	})
 }
@@ -37,7 +38,8 @@ func (w *world) told(agent string, want ...string) {
 	eventually(w.t, func() error {
 		install := &v1alpha1.OperatorInstall{}
 		reference := v1alpha1.OperatorReference{Namespace: w.namespace, Name: "echo"}
-		key := client.ObjectKey{Namespace: v1alpha1.ClusterNamespace(w.agents[agent].cluster.Name), Name: reference.InstallName()}
+		key := client.ObjectKey{Namespace: v1alpha1.ClusterNamespace(w.agents[agent].cluster.Name),
+			Name: reference.InstallName()}
 		if err := w.agents[agent].Get(w.t.Context(), key, install); err != nil {
 			return err
 		}
@@ -75,7 +77,8 @@ func TestABlockedVersionIsNoTarget(t *testing.T) {
 	w.runs("a", r)
 
 	w.block("1.2.0")
-	w.reaches(t, w.operator, "Stalled VersionBlocked", "version 1.2.0 is blocked: it loses data", "set spec.version to 1.1.0", "1 cluster runs 1.2.0")
+	w.reaches(t, w.operator, "Stalled VersionBlocked", "version 1.2.0 is blocked: it loses data",
+		"set spec.version to 1.1.0", "1 cluster runs 1.2.0")
 	w.blocked(r, "it loses data")
 	w.told("a", "1.2.0")
 	w.told("b", "1.2.0")
@@ -85,13 +88,15 @@ func TestABlockedVersionIsNoTarget(t *testing.T) {
 		if err := w.Get(t.Context(), client.ObjectKeyFromObject(w.catalog), w.catalog); err != nil {
 			return err
 		}
-		if got := w.catalog.Status.BlockedVersions; len(got) != 1 || got[0].Clusters != 1 || !cmp.Equal(got[0].ClusterNames, []string{a}) {
+		if got := w.catalog.Status.BlockedVersions; len(got) != 1 || got[0].Clusters != 1 ||
+			!cmp.Equal(got[0].ClusterNames, []string{a}) {
 			return fmt.Errorf("%w: blocked versions %+v", errNotYet, got)
 		}
 		return nil
 	})
 	c := conditions.Get(w.catalog.Status.Conditions, v1alpha1.ConditionBlockedVersionInUse)
-	if want := "1 cluster runs echo 1.2.0, which is blocked (it loses data): " + a + "; nothing newer is good"; !strings.HasPrefix(c.Message, want) {
+	if want := "1 cluster runs echo 1.2.0, which is blocked (it loses data): " + a +
+		"; nothing newer is good"; !strings.HasPrefix(c.Message, want) {
 		t.Errorf("condition %q, want %q", c.Message, want)
 	}
 	counts := map[string]int32{}
@@ -177,7 +182,8 @@ func attachSignature(t *testing.T, image, digest string, signer *sign.Signer) {
 	t.Helper()
 	content, err := signer.Sign(digest)
 	must(t, err)
-	_, err = oci.NewClient(oci.Options{}).Attach(t.Context(), image, oci.Artifact{Type: sign.BundleMediaType, Content: content}, oci.Access{})
+	_, err = oci.NewClient(oci.Options{}).Attach(t.Context(), image,
+		oci.Artifact{Type: sign.BundleMediaType, Content: content}, oci.Access{})
 	must(t, err)
 }
 

@@ -69,7 +69,8 @@ func TestCatalogFromADirectory(t *testing.T) {
 	h.lookAgain(t, catalog)
 	h.reaches(t, catalog, "True Succeeded")
 	good := catalog.Status.Digest
-	if len(catalog.Status.Packages) != 1 || catalog.Status.Packages[0].Channels[0].Head != "1.1.0" || catalog.Status.LastReadTime == nil {
+	if len(catalog.Status.Packages) != 1 || catalog.Status.Packages[0].Channels[0].Head != "1.1.0" ||
+		catalog.Status.LastReadTime == nil {
 		t.Errorf("status: %+v", catalog.Status)
 	}
 

@@ -16,9 +16,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/fleet"
-	"github.com/bellwether-dev/bellwether/apis/conditions"
 )
 
 func fleetCluster(name string) *v1alpha1.FleetCluster {
@@ -69,7 +69,8 @@ func TestHubThatWasBlind(t *testing.T) {
 		if err := h.is(t, cluster, "True Succeeded"); err != nil {
 			return err
 		}
-		if now := conditions.Get(cluster.Status.Conditions, v1alpha1.ConditionOnline).LastTransitionTime; !now.Equal(&since) {
+		if now := conditions.Get(cluster.Status.Conditions,
+			v1alpha1.ConditionOnline).LastTransitionTime; !now.Equal(&since) {
 			return fmt.Errorf("was offline between %s and %s", since, now)
 		}
 		return nil
@@ -129,7 +130,8 @@ func TestAccessIsRestored(t *testing.T) {
 
 	role := &rbacv1.Role{ObjectMeta: meta}
 	h.change(t, role, func() {
-		role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}})
+		role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"},
+			Verbs: []string{"get"}})
 	})
 	eventually(t, func() error {
 		if err := h.Get(t.Context(), key, role); err != nil {
@@ -145,7 +147,8 @@ func TestAccessIsRestored(t *testing.T) {
 
 	binding := &rbacv1.RoleBinding{ObjectMeta: meta}
 	must(t, h.Delete(t.Context(), binding))
-	binding = &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"}}
+	binding = &rbacv1.RoleBinding{ObjectMeta: meta,
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"}}
 	if err := h.Create(t.Context(), binding); err == nil {
 		t.Log("a foreign binding took the name")
 	}
@@ -262,7 +265,8 @@ func TestOffboarding(t *testing.T) {
 		a.hold(t, h.install(t, cluster.Name, operator))
 		h.reaches(t, cluster, "Stalled AgentOffline")
 		must(t, h.Delete(t.Context(), cluster))
-		h.reaches(t, cluster, "Stalled AgentOffline", "team.echo cannot be uninstalled", "set spec.offboarding to Orphan")
+		h.reaches(t, cluster, "Stalled AgentOffline", "team.echo cannot be uninstalled",
+			"set spec.offboarding to Orphan")
 		h.change(t, cluster, func() { cluster.Spec.Offboarding = v1alpha1.RemovalOrphan })
 		h.gone(t, cluster)
 		h.gone(t, namespaceOf(cluster))
@@ -275,9 +279,11 @@ func TestOperatorCounts(t *testing.T) {
 	a := h.join(t, cluster)
 	defer a.live(t)()
 	for i := range 3 {
-		install := h.install(t, cluster.Name, v1alpha1.OperatorReference{Namespace: "team", Name: fmt.Sprintf("o%d", i)})
+		install := h.install(t, cluster.Name, v1alpha1.OperatorReference{Namespace: "team",
+			Name: fmt.Sprintf("o%d", i)})
 		if i > 0 {
-			conditions.Summarize(&install.Status.Conditions, 1, conditions.Summary{State: conditions.Current, Reason: "Succeeded"})
+			conditions.Summarize(&install.Status.Conditions, 1,
+				conditions.Summary{State: conditions.Current, Reason: "Succeeded"})
 			must(t, a.Status().Update(t.Context(), install))
 		}
 	}

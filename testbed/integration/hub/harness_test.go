@@ -33,13 +33,13 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
 
+	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/charts"
 	"github.com/bellwether-dev/bellwether/controllers"
 	"github.com/bellwether-dev/bellwether/controllers/catalog"
 	"github.com/bellwether-dev/bellwether/controllers/fleet"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
-	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/controllers/operator"
 	"github.com/bellwether-dev/bellwether/controllers/slo"
 	"github.com/bellwether-dev/bellwether/testbed/cluster"
@@ -123,7 +123,8 @@ func (h *harness) installChart(t *testing.T) {
 	loaded, err := charts.Load()
 	must(t, err)
 	options := chartutil.ReleaseOptions{Name: "bellwether", Namespace: hubNamespace, IsInstall: true, Revision: 1}
-	values, err := chartutil.ToRenderValues(loaded, map[string]any{"hub": map[string]any{"enabled": true}}, options, chartutil.DefaultCapabilities)
+	values, err := chartutil.ToRenderValues(loaded, map[string]any{"hub": map[string]any{"enabled": true}}, options,
+		chartutil.DefaultCapabilities)
 	must(t, err)
 	rendered, err := engine.Render(loaded, values)
 	must(t, err)
@@ -175,7 +176,8 @@ func (h *harness) addControllers(t *testing.T, mgr ctrl.Manager) {
 	catalogs := controllers.NewCatalogs("")
 	if h.whole {
 		h.metrics = prometheus.NewRegistry()
-		must(t, controllers.AddHub(mgr, controllers.HubOptions{Concurrency: 4, Catalogs: catalogs, Metrics: h.metrics, SLO: h.slo}))
+		must(t, controllers.AddHub(mgr, controllers.HubOptions{Concurrency: 4, Catalogs: catalogs, Metrics: h.metrics,
+			SLO: h.slo}))
 		return
 	}
 	must(t, kit.IndexInstalls(t.Context(), mgr.GetFieldIndexer()))

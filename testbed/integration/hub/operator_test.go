@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/apis/conditions"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/testbed/testenv"
 )
 
@@ -40,7 +40,8 @@ func newWorld(t *testing.T, notation string, clusters ...string) *world {
 
 func newWorldOn(t *testing.T, h *harness, notation string, clusters ...string) *world {
 	t.Helper()
-	w := &world{harness: h, t: t, namespace: testenv.Namespace(t, h.cluster.RESTConfig(), "op"), dir: t.TempDir(), agents: map[string]*agent{}}
+	w := &world{harness: h, t: t, namespace: testenv.Namespace(t, h.cluster.RESTConfig(), "op"), dir: t.TempDir(),
+		agents: map[string]*agent{}}
 	publish(t, w.dir, notation)
 	w.catalog = h.catalog(t, w.namespace, v1alpha1.CatalogSource{Directory: w.dir})
 	h.reaches(t, w.catalog, "True Succeeded")
@@ -143,9 +144,11 @@ func (w *world) runs(name string, r *v1alpha1.OperatorRollout) *v1alpha1.Operato
 		}
 	})
 	before := install.DeepCopy()
-	install.Status.Installed = &v1alpha1.InstalledVersion{Bundle: release.Bundle, Version: release.Version, Phase: "Succeeded"}
+	install.Status.Installed = &v1alpha1.InstalledVersion{Bundle: release.Bundle, Version: release.Version,
+		Phase: "Succeeded"}
 	install.Status.SucceededHash, install.Status.ObservedRevision = release.Hash(), r.Spec.Revision
-	conditions.Summarize(&install.Status.Conditions, install.Generation, conditions.Summary{State: conditions.Current, Reason: "Succeeded"})
+	conditions.Summarize(&install.Status.Conditions, install.Generation,
+		conditions.Summary{State: conditions.Current, Reason: "Succeeded"})
 	must(w.t, a.Status().Patch(w.t.Context(), install, client.MergeFrom(before)))
 	return install
 }
@@ -229,7 +232,8 @@ func TestOperatorFollowsTheHead(t *testing.T) {
 	w.runs("b", second)
 	w.phase(second, v1alpha1.RolloutSucceeded)
 	w.reaches(t, w.operator, "True Succeeded", "2 of 2 clusters run 1.2.0")
-	if diff := cmp.Diff([]v1alpha1.VersionCount{{Version: "1.2.0", Clusters: 2}}, w.operator.Status.Versions); diff != "" {
+	if diff := cmp.Diff([]v1alpha1.VersionCount{{Version: "1.2.0", Clusters: 2}},
+		w.operator.Status.Versions); diff != "" {
 		t.Errorf("versions (-want +got):\n%s", diff)
 	}
 }
@@ -269,7 +273,8 @@ func TestNoUpgradePath(t *testing.T) {
 	w.reaches(t, w.operator, "True Succeeded")
 
 	w.republish("2.0.0")
-	w.reaches(t, w.catalog, "Stalled WouldStrand", "would strand echo 1.1.0 on "+w.agents["a"].cluster.Name, "stays in use")
+	w.reaches(t, w.catalog, "Stalled WouldStrand", "would strand echo 1.1.0 on "+w.agents["a"].cluster.Name,
+		"stays in use")
 	w.reaches(t, w.operator, "True Succeeded")
 	w.rollouts("echo-1")
 	w.republish("1.1.0\n2.0.0 replaces 1.1.0")
@@ -283,7 +288,8 @@ func TestSelection(t *testing.T) {
 		w.edit(func(s *v1alpha1.ManagedOperatorSpec) { s.ClusterSelector.MatchLabels["name"] = "nobody" })
 		w.reaches(t, w.operator, "Stalled NoClusters", "nothing is removed")
 		w.edit(func(s *v1alpha1.ManagedOperatorSpec) { delete(s.ClusterSelector.MatchLabels, "name") })
-		w.change(t, w.operator, func() { w.operator.Spec.ClusterSelector.MatchLabels = map[string]string{"world": w.namespace} })
+		w.change(t, w.operator,
+			func() { w.operator.Spec.ClusterSelector.MatchLabels = map[string]string{"world": w.namespace} })
 		w.reaches(t, w.operator, "True Succeeded", "2 of 2")
 		w.rollouts("echo-1")
 	})
@@ -307,7 +313,8 @@ func TestSelection(t *testing.T) {
 	})
 	t.Run("a changed selector takes another rollout", func(t *testing.T) {
 		w.edit(func(s *v1alpha1.ManagedOperatorSpec) {
-			s.ClusterSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "name", Operator: metav1.LabelSelectorOpIn, Values: []string{"a"}}}
+			s.ClusterSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "name",
+				Operator: metav1.LabelSelectorOpIn, Values: []string{"a"}}}
 		})
 		r := w.rollouts("echo-1", "echo-2")["echo-2"]
 		c := w.agents["c"]
@@ -322,15 +329,18 @@ func TestSelection(t *testing.T) {
 
 func TestTwoOperatorsClaimOneNamespace(t *testing.T) {
 	w, _ := settled(t)
-	other := &v1alpha1.ManagedOperator{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "younger"}, Spec: *w.operator.Spec.DeepCopy()}
+	other := &v1alpha1.ManagedOperator{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "younger"},
+		Spec: *w.operator.Spec.DeepCopy()}
 	must(t, w.Create(t.Context(), other))
-	w.reaches(t, other, "Stalled NamespaceConflict", w.namespace+"/echo is older and installs into namespace echo as well")
+	w.reaches(t, other, "Stalled NamespaceConflict",
+		w.namespace+"/echo is older and installs into namespace echo as well")
 	w.reaches(t, w.operator, "True Succeeded")
 	w.change(t, other, func() { other.Spec.Install.Namespace = "elsewhere" })
 	w.reaches(t, other, "False Progressing")
 	w.rollouts("echo-1", "younger-1")
 
-	third := &v1alpha1.ManagedOperator{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "third"}, Spec: *w.operator.Spec.DeepCopy()}
+	third := &v1alpha1.ManagedOperator{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "third"},
+		Spec: *w.operator.Spec.DeepCopy()}
 	must(t, w.Create(t.Context(), third))
 	w.reaches(t, third, "Stalled NamespaceConflict")
 	must(t, w.Delete(t.Context(), w.operator))
@@ -352,9 +362,11 @@ func TestHistoryIsPruned(t *testing.T) {
 	notation := first
 	for i := 1; i <= 4; i++ {
 		eventually(t, func() error {
-			return w.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: fmt.Sprintf("echo-%d", i)}, &v1alpha1.OperatorRollout{})
+			return w.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: fmt.Sprintf("echo-%d", i)},
+				&v1alpha1.OperatorRollout{})
 		})
-		r := &v1alpha1.OperatorRollout{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: fmt.Sprintf("echo-%d", i)}}
+		r := &v1alpha1.OperatorRollout{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace,
+			Name: fmt.Sprintf("echo-%d", i)}}
 		must(t, w.Get(t.Context(), client.ObjectKeyFromObject(r), r))
 		w.runs("a", r)
 		w.phase(r, v1alpha1.RolloutSucceeded)

@@ -60,8 +60,10 @@ func TestAgentMayNoMore(t *testing.T) {
 		"tell Events": func() error {
 			return a.Create(ctx, &eventsv1.Event{
 				ObjectMeta: metav1.ObjectMeta{Namespace: own, GenerateName: "test-"}, EventTime: metav1.NowMicro(),
-				ReportingController: "bellwether.dev/agent", ReportingInstance: "test", Action: "Test", Reason: "Test", Type: "Normal",
-				Regarding: corev1.ObjectReference{APIVersion: "bellwether.dev/v1alpha1", Kind: "OperatorInstall", Namespace: own, Name: install.Name},
+				ReportingController: "bellwether.dev/agent", ReportingInstance: "test", Action: "Test", Reason: "Test",
+				Type: "Normal",
+				Regarding: corev1.ObjectReference{APIVersion: "bellwether.dev/v1alpha1", Kind: "OperatorInstall",
+					Namespace: own, Name: install.Name},
 			})
 		},
 	}
@@ -85,23 +87,35 @@ func TestAgentMayNoMore(t *testing.T) {
 			o.ObjectMeta = metav1.ObjectMeta{Namespace: own, Name: "made"}
 			return a.Create(ctx, o)
 		},
-		"delete an install":              func() error { return a.Delete(ctx, install.DeepCopy()) },
-		"read another cluster's install": func() error { return a.Get(ctx, client.ObjectKeyFromObject(foreign), foreign.DeepCopy()) },
-		"read all installs":              func() error { return a.List(ctx, &v1alpha1.OperatorInstallList{}) },
-		"read clusters":                  func() error { return a.List(ctx, &v1alpha1.FleetClusterList{}) },
-		"read rollouts":                  func() error { return a.List(ctx, &v1alpha1.OperatorRolloutList{}, client.InNamespace(own)) },
-		"read Secrets":                   func() error { return a.List(ctx, &corev1.SecretList{}, client.InNamespace(own)) },
+		"delete an install": func() error { return a.Delete(ctx, install.DeepCopy()) },
+		"read another cluster's install": func() error {
+			return a.Get(ctx, client.ObjectKeyFromObject(foreign),
+				foreign.DeepCopy())
+		},
+		"read all installs": func() error { return a.List(ctx, &v1alpha1.OperatorInstallList{}) },
+		"read clusters":     func() error { return a.List(ctx, &v1alpha1.FleetClusterList{}) },
+		"read rollouts": func() error {
+			return a.List(ctx, &v1alpha1.OperatorRolloutList{},
+				client.InNamespace(own))
+		},
+		"read Secrets": func() error {
+			return a.List(ctx, &corev1.SecretList{},
+				client.InNamespace(own))
+		},
 		"read its own Secret": func() error {
-			return a.Get(ctx, client.ObjectKey{Namespace: own, Name: cluster.Status.CredentialsSecret.Name}, &corev1.Secret{})
+			return a.Get(ctx, client.ObjectKey{Namespace: own, Name: cluster.Status.CredentialsSecret.Name},
+				&corev1.Secret{})
 		},
 		"take another Lease": func() error {
 			return a.Get(ctx, client.ObjectKey{Namespace: own, Name: "another"}, &coordinationv1.Lease{})
 		},
 		"renew another cluster's Lease": func() error {
-			return a.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: other.Status.Namespace, Name: v1alpha1.LeaseName}})
+			return a.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: other.Status.Namespace,
+				Name: v1alpha1.LeaseName}})
 		},
 		"widen its Role": func() error {
-			return a.Delete(ctx, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: v1alpha1.AgentServiceAccount}})
+			return a.Delete(ctx, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: own,
+				Name: v1alpha1.AgentServiceAccount}})
 		},
 	}
 	for name, do := range forbidden {
@@ -121,13 +135,18 @@ func TestHubMayNotReadForeignSecrets(t *testing.T) {
 		attributes authorizationv1.ResourceAttributes
 		want       bool
 	}{
-		"a token of an agent":       {authorizationv1.ResourceAttributes{Namespace: "bellwether-a", Verb: "get", Resource: "secrets", Name: "bellwether-agent-token"}, true},
-		"another Secret":            {authorizationv1.ResourceAttributes{Namespace: "bellwether-a", Verb: "get", Resource: "secrets", Name: "other"}, false},
-		"all Secrets":               {authorizationv1.ResourceAttributes{Verb: "list", Resource: "secrets"}, false},
-		"any Role":                  {authorizationv1.ResourceAttributes{Namespace: "default", Verb: "patch", Group: rbacv1.GroupName, Resource: "roles", Name: "other"}, false},
-		"rights beyond its own":     {authorizationv1.ResourceAttributes{Namespace: "default", Verb: "escalate", Group: rbacv1.GroupName, Resource: "roles", Name: "bellwether-agent"}, false},
-		"pods":                      {authorizationv1.ResourceAttributes{Verb: "list", Resource: "pods"}, false},
-		"approving its own rollout": {authorizationv1.ResourceAttributes{Verb: "approve", Group: "bellwether.dev", Resource: "operatorrollouts"}, false},
+		"a token of an agent": {authorizationv1.ResourceAttributes{Namespace: "bellwether-a", Verb: "get",
+			Resource: "secrets", Name: "bellwether-agent-token"}, true},
+		"another Secret": {authorizationv1.ResourceAttributes{Namespace: "bellwether-a", Verb: "get",
+			Resource: "secrets", Name: "other"}, false},
+		"all Secrets": {authorizationv1.ResourceAttributes{Verb: "list", Resource: "secrets"}, false},
+		"any Role": {authorizationv1.ResourceAttributes{Namespace: "default", Verb: "patch",
+			Group: rbacv1.GroupName, Resource: "roles", Name: "other"}, false},
+		"rights beyond its own": {authorizationv1.ResourceAttributes{Namespace: "default", Verb: "escalate",
+			Group: rbacv1.GroupName, Resource: "roles", Name: "bellwether-agent"}, false},
+		"pods": {authorizationv1.ResourceAttributes{Verb: "list", Resource: "pods"}, false},
+		"approving its own rollout": {authorizationv1.ResourceAttributes{Verb: "approve", Group: "bellwether.dev",
+			Resource: "operatorrollouts"}, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -158,7 +177,8 @@ func TestApprovals(t *testing.T) {
 	rollout := &v1alpha1.OperatorRollout{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "echo-1"},
 		Spec: v1alpha1.OperatorRolloutSpec{
-			Operator: v1alpha1.LocalReference{Name: "echo"}, Revision: 1, Release: goodRelease(), Strategy: v1alpha1.RolloutStrategy{},
+			Operator: v1alpha1.LocalReference{Name: "echo"}, Revision: 1, Release: goodRelease(),
+			Strategy: v1alpha1.RolloutStrategy{},
 		},
 	}
 	must(t, h.Create(t.Context(), rollout))
@@ -173,7 +193,8 @@ func TestApprovals(t *testing.T) {
 	}
 	approve := func(by, wave string) func(*v1alpha1.OperatorRolloutSpec) {
 		return func(s *v1alpha1.OperatorRolloutSpec) {
-			s.Approvals = append(s.Approvals, v1alpha1.Approval{Wave: wave, Gate: "sre", By: by, Reason: "looks good", At: metav1.Now()})
+			s.Approvals = append(s.Approvals, v1alpha1.Approval{Wave: wave, Gate: "sre", By: by, Reason: "looks good",
+				At: metav1.Now()})
 		}
 	}
 	steps := []struct {
@@ -184,12 +205,15 @@ func TestApprovals(t *testing.T) {
 	}{
 		{"who operates may pause", operator, func(s *v1alpha1.OperatorRolloutSpec) { s.Paused = true }, ""},
 		{"but not approve", operator, approve("olga", "canary"), "olga may not approve"},
-		{"who approves may not sign for another", approver, approve("olga", "canary"), "signed by who gives it: by must be 'anna'"},
+		{"who approves may not sign for another", approver, approve("olga", "canary"),
+			"signed by who gives it: by must be 'anna'"},
 		{"and may approve", approver, approve("anna", "canary"), ""},
 		{"a second one leaves the first", approver, approve("anna", "prod"), ""},
 		{"who operates may go on", operator, func(s *v1alpha1.OperatorRolloutSpec) { s.Paused = false }, ""},
-		{"but not withdraw an approval", operator, func(s *v1alpha1.OperatorRolloutSpec) { s.Approvals = s.Approvals[1:] }, "may not approve"},
-		{"nor sign one anew", operator, func(s *v1alpha1.OperatorRolloutSpec) { s.Approvals[0].By = "olga" }, "may not approve"},
+		{"but not withdraw an approval", operator,
+			func(s *v1alpha1.OperatorRolloutSpec) { s.Approvals = s.Approvals[1:] }, "may not approve"},
+		{"nor sign one anew", operator, func(s *v1alpha1.OperatorRolloutSpec) { s.Approvals[0].By = "olga" },
+			"may not approve"},
 		{"who approves may withdraw", approver, func(s *v1alpha1.OperatorRolloutSpec) { s.Approvals = nil }, ""},
 	}
 	for _, step := range steps {

@@ -14,8 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/apis/conditions"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/testbed/testenv"
 )
 
@@ -31,14 +31,16 @@ func TestProbesFromTheHub(t *testing.T) {
 		short := &metav1.Duration{Duration: 5 * time.Second}
 		p := &v1alpha1.EndpointProbe{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-			Spec:       v1alpha1.EndpointProbeSpec{Operator: "echo", Target: target, AllowPrivate: true, Interval: short, Timeout: short},
+			Spec: v1alpha1.EndpointProbeSpec{Operator: "echo", Target: target, AllowPrivate: true,
+				Interval: short, Timeout: short},
 		}
 		must(t, h.Create(t.Context(), p))
 		return p
 	}
 	url := v1alpha1.ProbeTarget{URL: "tcp://" + listener.Addr().String()}
 	outside := probe(namespace, "api", url)
-	service := probe(namespace, "service", v1alpha1.ProbeTarget{Service: &v1alpha1.ServiceTarget{Name: "api", Port: 80}})
+	service := probe(namespace, "service", v1alpha1.ProbeTarget{Service: &v1alpha1.ServiceTarget{Name: "api",
+		Port: 80}})
 	elsewhere := probe(testenv.Namespace(t, h.cluster.RESTConfig(), "elsewhere"), "elsewhere", url)
 
 	h.reaches(t, service, "Stalled "+v1alpha1.ReasonInvalidSpec, "must be a url")
@@ -71,7 +73,8 @@ func (h *harness) succeeds(t *testing.T, p *v1alpha1.EndpointProbe, status metav
 		if err := h.is(t, p, "True "+v1alpha1.ReasonSucceeded); err != nil {
 			return err
 		}
-		if got := conditions.Get(p.Status.Conditions, v1alpha1.ConditionSuccess); got.Status != status || got.Reason != reason {
+		if got := conditions.Get(p.Status.Conditions, v1alpha1.ConditionSuccess); got.Status != status ||
+			got.Reason != reason {
 			return fmt.Errorf("Success is %s %s: %s", got.Status, got.Reason, got.Message)
 		}
 		return nil

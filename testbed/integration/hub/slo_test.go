@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/apis/conditions"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/slo"
 	"github.com/bellwether-dev/bellwether/testbed/cluster"
 	"github.com/bellwether-dev/bellwether/testbed/testenv"
@@ -75,7 +75,8 @@ func (p *prometheusAPI) groups() []any {
 		for _, g := range groups {
 			var rules []any
 			for _, r := range g.Rules {
-				one := map[string]any{"name": r.Record + r.Alert, "query": "f(" + r.Expr + ")", "labels": r.Labels, "health": "ok", "type": "recording"}
+				one := map[string]any{"name": r.Record + r.Alert, "query": "f(" + r.Expr + ")", "labels": r.Labels,
+					"health": "ok", "type": "recording"}
 				if r.Alert != "" {
 					one["type"], one["alerts"], one["state"] = "alerting", []any{}, "inactive"
 				}
@@ -122,12 +123,14 @@ func newSLOWorld(t *testing.T) *sloWorld {
 	t.Helper()
 	p := newPrometheus(t)
 	h := &harness{scheme: runtime.NewScheme(), whole: true, slo: slo.Options{
-		Namespace: hubNamespace, Labels: map[string]string{"release": "prometheus"}, Prometheus: slo.Endpoint{URL: p.URL},
+		Namespace: hubNamespace, Labels: map[string]string{"release": "prometheus"},
+		Prometheus: slo.Endpoint{URL: p.URL},
 	}}
 	h.prepare(t, testenv.Cluster(t, cluster.Options{}))
 	h.startHub(t)
 	t.Cleanup(func() { h.stop() })
-	return &sloWorld{harness: h, t: t, prometheus: p, namespace: testenv.Namespace(t, h.cluster.RESTConfig(), "team"), looks: 5}
+	return &sloWorld{harness: h, t: t, prometheus: p, namespace: testenv.Namespace(t, h.cluster.RESTConfig(), "team"),
+		looks: 5}
 }
 
 func (w *sloWorld) operator(name string) *v1alpha1.ManagedOperator {
@@ -147,7 +150,8 @@ func (w *sloWorld) files() map[string][]ruleGroup {
 	w.t.Helper()
 	out := map[string][]ruleGroup{}
 	var maps corev1.ConfigMapList
-	must(w.t, w.List(w.t.Context(), &maps, client.InNamespace(hubNamespace), client.MatchingLabels{v1alpha1.LabelRules: "true"}))
+	must(w.t, w.List(w.t.Context(), &maps, client.InNamespace(hubNamespace),
+		client.MatchingLabels{v1alpha1.LabelRules: "true"}))
 	for _, m := range maps.Items {
 		for name, text := range m.Data {
 			if !strings.HasSuffix(name, ".rules.yaml") {
@@ -197,7 +201,8 @@ func (w *sloWorld) hasObjective(operator, sli, ratio string) error {
 	for _, groups := range w.files() {
 		for _, g := range groups {
 			for _, r := range g.Rules {
-				if r.Record == "bellwether:slo_objective:ratio" && r.Labels["sli"] == sli && strings.Contains(r.Expr, want) {
+				if r.Record == "bellwether:slo_objective:ratio" && r.Labels["sli"] == sli &&
+					strings.Contains(r.Expr, want) {
 					return nil
 				}
 			}
@@ -236,14 +241,17 @@ func TestSLOs(t *testing.T) {
 	w.operator("other")
 
 	// Nobody wrote anything but the operators.
-	made := w.condition("echo", v1alpha1.ConditionReady, "True Succeeded", "objectives are in the rules of ConfigMap/bellwether-system/bellwether-slo")
+	made := w.condition("echo", v1alpha1.ConditionReady, "True Succeeded",
+		"objectives are in the rules of ConfigMap/bellwether-system/bellwether-slo")
 	must(t, w.Get(t.Context(), client.ObjectKeyFromObject(echo), echo))
-	if !metav1.IsControlledBy(made, echo) || made.Spec.Profile != v1alpha1.ProfileDefault || len(made.Status.Objectives) != 10 {
+	if !metav1.IsControlledBy(made, echo) || made.Spec.Profile != v1alpha1.ProfileDefault ||
+		len(made.Status.Objectives) != 10 {
 		t.Errorf("%+v", made)
 	}
 	w.condition("other", v1alpha1.ConditionFeasible, "True Succeeded")
 	w.written("ConfigMap/bellwether-slo.rules.yaml")
-	w.condition("echo", v1alpha1.ConditionRulesLoaded, "False RulesMissing", "Prometheus does not have the rules of ConfigMap bellwether-system/bellwether-slo")
+	w.condition("echo", v1alpha1.ConditionRulesLoaded, "False RulesMissing",
+		"Prometheus does not have the rules of ConfigMap bellwether-system/bellwether-slo")
 
 	w.load()
 	w.condition("echo", v1alpha1.ConditionRulesLoaded, "True Succeeded", "without error")
@@ -253,8 +261,10 @@ func TestSLOs(t *testing.T) {
 		made.Spec.Objectives = []v1alpha1.SLOObjective{{SLI: "available", Target: "99.5", Period: "28d"}}
 	})
 	eventually(t, func() error { return w.hasObjective("echo", "available", "0.995") })
-	edited := w.condition("echo", v1alpha1.ConditionRulesLoaded, "False RulesOutdated", "has not taken over the newest rules")
-	if edited.Status.Edited == nil || edited.Status.Edited.Message != "available was 99.9 % over 30d and is 99.5 % over 28d" {
+	edited := w.condition("echo", v1alpha1.ConditionRulesLoaded, "False RulesOutdated",
+		"has not taken over the newest rules")
+	if edited.Status.Edited == nil ||
+		edited.Status.Edited.Message != "available was 99.9 % over 30d and is 99.5 % over 28d" {
 		t.Errorf("edited: %+v", edited.Status.Edited)
 	}
 	w.load()
@@ -265,7 +275,8 @@ func TestSLOs(t *testing.T) {
 	w.change(t, edited, func() {
 		edited.Spec.Objectives = append(edited.Spec.Objectives, v1alpha1.SLOObjective{SLI: "reconsile", Target: "99"})
 	})
-	w.condition("echo", v1alpha1.ConditionReady, "False InvalidSpec", "did you mean reconcile?", "the objectives before are in force")
+	w.condition("echo", v1alpha1.ConditionReady, "False InvalidSpec", "did you mean reconcile?",
+		"the objectives before are in force")
 	if diff := cmp.Diff(before, w.files()); diff != "" {
 		t.Errorf("a mistake changed the rules:\n%s", diff)
 	}
@@ -292,7 +303,8 @@ func TestSLOObjects(t *testing.T) {
 	w.condition("echo", v1alpha1.ConditionReady, "True Succeeded")
 	install := &v1alpha1.OperatorInstall{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: w.namespace + ".echo"},
-		Spec:       v1alpha1.OperatorInstallSpec{Cluster: "one", Operator: v1alpha1.OperatorReference{Namespace: w.namespace, Name: "echo"}},
+		Spec: v1alpha1.OperatorInstallSpec{Cluster: "one",
+			Operator: v1alpha1.OperatorReference{Namespace: w.namespace, Name: "echo"}},
 	}
 	must(t, w.Create(t.Context(), install))
 	if got := w.scrape("bellwether_operator_expected"); got != "" {
@@ -322,7 +334,8 @@ func TestSLOObjects(t *testing.T) {
 	w.written("ConfigMap/bellwether-slo-echo.rules.yaml", "ConfigMap/bellwether-slo.rules.yaml")
 	eventually(t, func() error {
 		must(t, w.Get(t.Context(), client.ObjectKeyFromObject(install), install))
-		if len(install.Spec.Services) != 1 || install.Spec.Services[0].Port != 8080 || install.Spec.Services[0].Interval == nil ||
+		if len(install.Spec.Services) != 1 || install.Spec.Services[0].Port != 8080 ||
+			install.Spec.Services[0].Interval == nil ||
 			install.Spec.Monitor == nil || install.Spec.Monitor.Port != "metrics" {
 			return fmt.Errorf("the agent was told %+v", install.Spec)
 		}
@@ -342,7 +355,8 @@ func TestSLOObjects(t *testing.T) {
 	crd := prometheusRuleCRD()
 	must(t, w.Create(t.Context(), crd))
 	w.written("PrometheusRule/bellwether-slo", "PrometheusRule/bellwether-slo-echo")
-	w.condition("mine", v1alpha1.ConditionReady, "True Succeeded", "PrometheusRule/bellwether-system/bellwether-slo-echo")
+	w.condition("mine", v1alpha1.ConditionReady, "True Succeeded",
+		"PrometheusRule/bellwether-system/bellwether-slo-echo")
 	w.load()
 	w.condition("mine", v1alpha1.ConditionRulesLoaded, "True Succeeded")
 	w.change(t, own, func() { own.Spec.Own, own.Spec.Objectives, own.Spec.Services = nil, nil, nil })
@@ -376,10 +390,12 @@ func prometheusRuleCRD() *unstructured.Unstructured {
 	crd.SetName("prometheusrules.monitoring.coreos.com")
 	crd.Object["spec"] = map[string]any{
 		"group": "monitoring.coreos.com", "scope": "Namespaced",
-		"names": map[string]any{"kind": "PrometheusRule", "plural": "prometheusrules", "singular": "prometheusrule", "listKind": "PrometheusRuleList"},
+		"names": map[string]any{"kind": "PrometheusRule", "plural": "prometheusrules", "singular": "prometheusrule",
+			"listKind": "PrometheusRuleList"},
 		"versions": []any{map[string]any{
 			"name": "v1", "served": true, "storage": true,
-			"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+			"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object",
+				"x-kubernetes-preserve-unknown-fields": true}},
 		}},
 	}
 	return crd

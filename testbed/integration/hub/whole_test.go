@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/apis/conditions"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
 // work plays the executor of an agent: whatever is admitted succeeds at once,
@@ -64,8 +64,10 @@ func (a *agent) workOnce(ctx context.Context) {
 		case o.Status.SucceededHash != o.Spec.Admission.Hash:
 			release := o.Spec.Admission.Release
 			o.Status.SucceededHash, o.Status.ObservedRevision = o.Spec.Admission.Hash, o.Spec.Admission.Revision
-			o.Status.Installed = &v1alpha1.InstalledVersion{Bundle: release.Bundle, Version: release.Version, Phase: "Succeeded"}
-			conditions.Summarize(&o.Status.Conditions, o.Generation, conditions.Summary{State: conditions.Current, Reason: "Succeeded"})
+			o.Status.Installed = &v1alpha1.InstalledVersion{Bundle: release.Bundle, Version: release.Version,
+				Phase: "Succeeded"}
+			conditions.Summarize(&o.Status.Conditions, o.Generation,
+				conditions.Summary{State: conditions.Current, Reason: "Succeeded"})
 			_ = a.Status().Patch(ctx, o, client.MergeFrom(before))
 		}
 	}
@@ -121,7 +123,8 @@ func TestWholeHub(t *testing.T) {
 	})
 	w.block("1.1.0")
 	w.expectMetrics(map[string]float64{
-		`bellwether_catalog_blocked_version_clusters{catalog=main,namespace=` + w.namespace + `,package=echo,version=1.1.0}`: 4,
+		`bellwether_catalog_blocked_version_clusters{catalog=main,namespace=` + w.namespace +
+			`,package=echo,version=1.1.0}`: 4,
 	})
 	w.block()
 	w.reaches(t, w.operator, "True Succeeded", "4 of 4 clusters run 1.1.0")
@@ -130,7 +133,8 @@ func TestWholeHub(t *testing.T) {
 	w.change(t, b, func() { delete(b.Labels, "world") })
 	w.running(map[string]string{"a": "1.1.0", "c": "1.1.0", "d": "1.1.0"})
 	w.edit(func(s *v1alpha1.ManagedOperatorSpec) {
-		s.ClusterSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "name", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"c"}}}
+		s.ClusterSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "name",
+			Operator: metav1.LabelSelectorOpNotIn, Values: []string{"c"}}}
 	})
 	w.running(map[string]string{"a": "1.1.0", "d": "1.1.0"})
 	w.reaches(t, w.operator, "True Succeeded", "2 of 2 clusters run 1.1.0")

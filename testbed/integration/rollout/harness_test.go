@@ -39,10 +39,10 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
 
+	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
-	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/controllers/rollout"
 	"github.com/bellwether-dev/bellwether/rollouts"
 	"github.com/bellwether-dev/bellwether/testbed/build"
@@ -166,11 +166,13 @@ func (w *world) enroll(name string, extra map[string]string) string {
 	for k, v := range extra {
 		fc.Labels[k] = v
 	}
-	must(w.t, w.Create(w.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterNamespace(name)}}))
+	must(w.t, w.Create(w.t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterNamespace(name)}}))
 	must(w.t, w.Create(w.t.Context(), fc))
 	w.changeStatus(fc, func() {
 		fc.Status.Namespace = v1alpha1.ClusterNamespace(name)
-		conditions.Set(&fc.Status.Conditions, fc.Generation, v1alpha1.ConditionOnline, true, v1alpha1.ReasonLeaseFresh, "alive")
+		conditions.Set(&fc.Status.Conditions, fc.Generation, v1alpha1.ConditionOnline, true, v1alpha1.ReasonLeaseFresh,
+			"alive")
 	})
 	return name
 }
@@ -187,7 +189,8 @@ func (w *world) online(name string, online bool) {
 	w.t.Helper()
 	fc := &v1alpha1.FleetCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	w.changeStatus(fc, func() {
-		conditions.Set(&fc.Status.Conditions, fc.Generation, v1alpha1.ConditionOnline, online, v1alpha1.ReasonLeaseExpired, "as the test says")
+		conditions.Set(&fc.Status.Conditions, fc.Generation, v1alpha1.ConditionOnline, online,
+			v1alpha1.ReasonLeaseExpired, "as the test says")
 	})
 }
 
@@ -199,8 +202,10 @@ func (w *world) start(revision int64, strategy v1alpha1.RolloutStrategy) *v1alph
 		Spec: v1alpha1.OperatorRolloutSpec{
 			Operator: v1alpha1.LocalReference{Name: "echo"}, Revision: revision,
 			Release: v1alpha1.Release{
-				Package: "echo-operator", Channel: "stable", Version: fmt.Sprintf("1.%d.0", revision), Bundle: fmt.Sprintf("echo-operator.v1.%d.0", revision),
-				Catalog: v1alpha1.CatalogPin{Source: v1alpha1.CatalogSource{Image: "registry.example/catalog:1"}, Digest: "sha256:" + strings.Repeat("a", 64)},
+				Package: "echo-operator", Channel: "stable", Version: fmt.Sprintf("1.%d.0", revision),
+				Bundle: fmt.Sprintf("echo-operator.v1.%d.0", revision),
+				Catalog: v1alpha1.CatalogPin{Source: v1alpha1.CatalogSource{Image: "registry.example/catalog:1"},
+					Digest: "sha256:" + strings.Repeat("a", 64)},
 				Install: v1alpha1.InstallSettings{Mode: v1alpha1.InstallAllNamespaces},
 			},
 			ClusterSelector: metav1.LabelSelector{MatchLabels: map[string]string{"fleet": w.tag}},
@@ -297,7 +302,8 @@ type witness struct {
 
 func (w *world) watch() {
 	w.t.Helper()
-	w.witness = &witness{installs: map[string]*v1alpha1.OperatorInstall{}, peak: map[string]int{}, admitted: map[string][]string{}}
+	w.witness = &witness{installs: map[string]*v1alpha1.OperatorInstall{}, peak: map[string]int{},
+		admitted: map[string][]string{}}
 	events, err := w.Watch(w.t.Context(), &v1alpha1.OperatorInstallList{})
 	must(w.t, err)
 	w.t.Cleanup(events.Stop)
@@ -326,7 +332,8 @@ func (v *witness) note(kind watch.EventType, at *v1alpha1.OperatorInstall) {
 	v.admitted[a.Rollout] = append(v.admitted[a.Rollout], at.Spec.Cluster)
 	running := 0
 	for _, other := range v.installs {
-		if o := other.Spec.Admission; o != nil && o.Rollout == a.Rollout && o.Wave == a.Wave && other.Status.SucceededHash != o.Hash {
+		if o := other.Spec.Admission; o != nil && o.Rollout == a.Rollout && o.Wave == a.Wave &&
+			other.Status.SucceededHash != o.Hash {
 			running++
 		}
 	}
@@ -390,7 +397,8 @@ func (w *world) report(ctx context.Context, at *v1alpha1.OperatorInstall, succes
 	if success {
 		at.Status.SucceededHash = at.Spec.Admission.Hash
 	}
-	conditions.Set(&at.Status.Conditions, at.Generation, v1alpha1.ConditionStalled, !success, v1alpha1.ReasonCSVFailed, "as the test says")
+	conditions.Set(&at.Status.Conditions, at.Generation, v1alpha1.ConditionStalled, !success, v1alpha1.ReasonCSVFailed,
+		"as the test says")
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := w.Status().Patch(ctx, at, patch); client.IgnoreNotFound(err) != nil && ctx.Err() == nil {
 		w.t.Logf("agent of %s: %v", at.Spec.Cluster, err)

@@ -46,19 +46,22 @@ func TestWavesGateAndLateJoiner(t *testing.T) {
 		t.Errorf("admitted before the approval (-want +got):\n%s", diff)
 	}
 	w.change(ro, func() {
-		ro.Spec.Approvals = []v1alpha1.Approval{{Wave: "prod", Gate: "sre", By: "ann", Reason: "canary is fine", At: metav1.Now()}}
+		ro.Spec.Approvals = []v1alpha1.Approval{{Wave: "prod", Gate: "sre", By: "ann", Reason: "canary is fine",
+			At: metav1.Now()}}
 	})
 	w.reaches(ro, v1alpha1.RolloutSucceeded, "True", "5 of 5 clusters updated")
 	if peak := w.witness.peakOf("echo-1/prod"); peak > 2 {
 		t.Errorf("%d clusters of wave prod were in progress at a time, 2 may", peak)
 	}
-	if gate := ro.Status.Waves[1].Gates[0]; gate.Verdict != v1alpha1.GatePassed || gate.Evidence != "approved by ann: canary is fine" {
+	if gate := ro.Status.Waves[1].Gates[0]; gate.Verdict != v1alpha1.GatePassed ||
+		gate.Evidence != "approved by ann: canary is fine" {
 		t.Errorf("gate %+v", gate)
 	}
 	late := w.enroll("late", nil)
 	w.reaches(ro, v1alpha1.RolloutSucceeded, "6 of 6 clusters updated")
 	at := &v1alpha1.OperatorInstall{}
-	must(t, w.Get(t.Context(), client.ObjectKey{Namespace: v1alpha1.ClusterNamespace(late), Name: w.namespace + ".echo"}, at))
+	must(t, w.Get(t.Context(), client.ObjectKey{Namespace: v1alpha1.ClusterNamespace(late), Name: w.namespace +
+		".echo"}, at))
 	if got := at.Labels[v1alpha1.LabelWave]; got != "prod" {
 		t.Errorf("the late joiner is in wave %s", got)
 	}
@@ -103,7 +106,10 @@ func (w *world) hasEvents(ro *v1alpha1.OperatorRollout, reasons ...string) {
 			return err
 		}
 		for _, reason := range reasons {
-			if !slices.ContainsFunc(all.Items, func(e corev1.Event) bool { return e.Reason == reason && e.InvolvedObject.Name == ro.Name }) {
+			if !slices.ContainsFunc(all.Items, func(e corev1.Event) bool {
+				return e.Reason == reason &&
+					e.InvolvedObject.Name == ro.Name
+			}) {
 				return fmt.Errorf("no Event %s", reason)
 			}
 		}
@@ -131,7 +137,8 @@ func TestHaltRecoverSupersede(t *testing.T) {
 	at := &v1alpha1.OperatorInstall{}
 	key := client.ObjectKey{Namespace: v1alpha1.ClusterNamespace(names[0]), Name: w.namespace + ".echo"}
 	must(t, w.Get(t.Context(), key, at))
-	if a := at.Spec.Admission; a.Revision != 2 || a.Release.Version != "1.2.0" || at.Labels[v1alpha1.LabelRollout] != next.Name {
+	if a := at.Spec.Admission; a.Revision != 2 || a.Release.Version != "1.2.0" ||
+		at.Labels[v1alpha1.LabelRollout] != next.Name {
 		t.Errorf("the newer rollout did not take over: %+v %v", a, at.Labels)
 	}
 	// The agent recovers: the rollout goes on by itself.
@@ -244,14 +251,16 @@ func TestStaleCache(t *testing.T) {
 	pass := func() {
 		t.Helper()
 		r := &rollout.Reconciler{Client: cached, Live: hub, Events: discard{}, Now: time.Now, Admitted: func() {}}
-		_, err := kit.Shell(hub, discard{}, r).Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(ro)})
+		_, err := kit.Shell(hub, discard{}, r).Reconcile(t.Context(),
+			ctrl.Request{NamespacedName: client.ObjectKeyFromObject(ro)})
 		must(t, err)
 	}
 	for ro.Status.PlanHash == "" {
 		pass()
 		must(t, w.Get(t.Context(), client.ObjectKeyFromObject(ro), ro))
 	}
-	must(t, hub.List(t.Context(), cached.installs, client.MatchingLabels{v1alpha1.LabelRollout: ro.Name, v1alpha1.LabelOperatorNamespace: w.namespace}))
+	must(t, hub.List(t.Context(), cached.installs,
+		client.MatchingLabels{v1alpha1.LabelRollout: ro.Name, v1alpha1.LabelOperatorNamespace: w.namespace}))
 	if got := len(cached.installs.Items); got != 6 {
 		t.Fatalf("the membership of %d clusters is frozen", got)
 	}

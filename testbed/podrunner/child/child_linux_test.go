@@ -60,7 +60,8 @@ func command(what string, out io.Writer) child.Command {
 	if err != nil {
 		panic(err)
 	}
-	return child.Command{Path: self, Args: []string{"x", "y"}, Env: []string{role + "=" + what, "A=b"}, Dir: os.TempDir(), Output: out}
+	return child.Command{Path: self, Args: []string{"x", "y"}, Env: []string{role + "=" + what, "A=b"},
+		Dir: os.TempDir(), Output: out}
 }
 
 func TestStart(t *testing.T) {

@@ -76,7 +76,8 @@ func TestEnvironment(t *testing.T) {
 	}{
 		"order and expansion": {
 			container: corev1.Container{
-				EnvFrom: []corev1.EnvFromSource{{Prefix: "P_", ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "m"}}}},
+				EnvFrom: []corev1.EnvFromSource{{Prefix: "P_",
+					ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "m"}}}},
 				Env: []corev1.EnvVar{
 					{Name: "A", Value: "$(P_X)$(LATER)"}, {Name: "LATER", Value: "l"},
 					{Name: "B", Value: "$(A)"}, {Name: "P_Y", Value: "mine"},
@@ -92,7 +93,8 @@ func TestEnvironment(t *testing.T) {
 				{Name: "TARGETS", ValueFrom: field("metadata.annotations['olm.targetNamespaces']")},
 				{Name: "LABELS", ValueFrom: field("metadata.labels")},
 			}},
-			want: []plan.Var{{"IP", "127.1.2.3"}, {"NS", "ns"}, {"SA", "sa"}, {"TARGETS", "x,y"}, {"LABELS", "a=\"1\"\nb=\"2\""}},
+			want: []plan.Var{{"IP", "127.1.2.3"}, {"NS", "ns"}, {"SA", "sa"}, {"TARGETS", "x,y"},
+				{"LABELS", "a=\"1\"\nb=\"2\""}},
 		},
 		"unknown field": {
 			container: corev1.Container{Env: []corev1.EnvVar{{Name: "A", ValueFrom: field("spec.no")}}},
@@ -109,7 +111,8 @@ func TestEnvironment(t *testing.T) {
 		},
 		"secret": {
 			container: corev1.Container{Env: []corev1.EnvVar{
-				{Name: "S", ValueFrom: secretKey("s", "k", nil)}, {Name: "O", ValueFrom: secretKey("s", "no", ptr.To(true))}}},
+				{Name: "S", ValueFrom: secretKey("s", "k", nil)},
+				{Name: "O", ValueFrom: secretKey("s", "no", ptr.To(true))}}},
 			want: []plan.Var{{"S", "secret"}},
 		},
 		"missing secret": {

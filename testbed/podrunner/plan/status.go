@@ -106,12 +106,14 @@ func initialized(o Observed) bool {
 
 func mainStarted(o Observed) bool {
 	return slices.ContainsFunc(o.Containers, func(c Container) bool {
-		return !c.Init && (c.State.Running != nil || c.State.Terminated != nil || c.LastTerminationState.Terminated != nil)
+		return !c.Init && (c.State.Running != nil || c.State.Terminated != nil ||
+			c.LastTerminationState.Terminated != nil)
 	})
 }
 
 func failedForGood(pod *corev1.Pod, c Container) bool {
-	return pod.Spec.RestartPolicy == corev1.RestartPolicyNever && c.State.Terminated != nil && c.State.Terminated.ExitCode != 0
+	return pod.Spec.RestartPolicy == corev1.RestartPolicyNever && c.State.Terminated != nil &&
+		c.State.Terminated.ExitCode != 0
 }
 
 func conditions(o Observed, p corev1.PodPhase) []corev1.PodCondition {
@@ -129,7 +131,8 @@ func conditions(o Observed, p corev1.PodPhase) []corev1.PodCondition {
 	readyReason, readyMessage := readiness(o, p)
 	gateReason, gateMessage := readyReason, readyMessage
 	if missing := closedGates(o.Pod); readyReason == "" && len(missing) > 0 {
-		gateReason, gateMessage = "ReadinessGatesNotReady", "readiness gates that are not True: "+strings.Join(missing, ", ")
+		gateReason, gateMessage = "ReadinessGatesNotReady",
+			"readiness gates that are not True: "+strings.Join(missing, ", ")
 	}
 	return []corev1.PodCondition{
 		holds(corev1.PodScheduled, "", ""),
@@ -221,7 +224,8 @@ func CrashLoop(c *corev1.Container, pod *corev1.Pod, wait time.Duration) corev1.
 // Adopted returns the status that a container starts with when the runner
 // takes over a pod that an earlier run of it has left: what ran then is gone.
 // done is true for a container that had ended and is not to be started again.
-func Adopted(policy corev1.RestartPolicy, before corev1.ContainerStatus, now metav1.Time) (next corev1.ContainerStatus, done bool) {
+func Adopted(policy corev1.RestartPolicy, before corev1.ContainerStatus, now metav1.Time) (next corev1.ContainerStatus,
+	done bool) {
 	ended := before.State.Terminated
 	if ended != nil && !Restart(policy, ended.ExitCode) {
 		return before, true

@@ -25,7 +25,8 @@ func initial(state corev1.ContainerState) plan.Container {
 
 func sidecar(started bool) plan.Container {
 	return plan.Container{
-		ContainerStatus: corev1.ContainerStatus{Name: "side", State: running, Started: ptr.To(started)}, Init: true, Sidecar: true}
+		ContainerStatus: corev1.ContainerStatus{Name: "side", State: running, Started: ptr.To(started)}, Init: true,
+		Sidecar: true}
 }
 
 func crashed(c plan.Container) plan.Container {
@@ -54,23 +55,40 @@ func TestStatus(t *testing.T) {
 		containers []plan.Container
 		want       want
 	}{
-		"new":                     {corev1.RestartPolicyAlways, "", []plan.Container{main(waiting, false)}, want{corev1.PodPending, yes, no, no}},
-		"init runs":               {corev1.RestartPolicyAlways, "", []plan.Container{initial(running), main(waiting, false)}, want{corev1.PodPending, no, no, no}},
-		"init done":               {corev1.RestartPolicyAlways, "", []plan.Container{initial(ended(0)), main(running, true)}, want{corev1.PodRunning, yes, yes, yes}},
-		"init failed for good":    {corev1.RestartPolicyNever, "", []plan.Container{initial(ended(1)), main(waiting, false)}, want{corev1.PodFailed, no, no, no}},
-		"init fails and retries":  {corev1.RestartPolicyAlways, "", []plan.Container{crashed(initial(waiting)), main(waiting, false)}, want{corev1.PodPending, no, no, no}},
-		"sidecar starts":          {corev1.RestartPolicyAlways, "", []plan.Container{sidecar(false), main(waiting, false)}, want{corev1.PodPending, no, no, no}},
-		"sidecar started":         {corev1.RestartPolicyAlways, "", []plan.Container{sidecar(true), main(running, true)}, want{corev1.PodRunning, yes, yes, yes}},
-		"sidecar gone, main done": {corev1.RestartPolicyNever, "", []plan.Container{sidecar(false), main(ended(0), false)}, want{corev1.PodSucceeded, yes, no, no}},
-		"not ready":               {corev1.RestartPolicyAlways, "", []plan.Container{main(running, false)}, want{corev1.PodRunning, yes, no, no}},
-		"one of two ready":        {corev1.RestartPolicyAlways, "", []plan.Container{main(running, true), main(running, false)}, want{corev1.PodRunning, yes, no, no}},
-		"crash loop":              {corev1.RestartPolicyAlways, "", []plan.Container{crashed(main(waiting, false))}, want{corev1.PodRunning, yes, no, no}},
-		"crash loop of a job":     {corev1.RestartPolicyOnFailure, "", []plan.Container{crashed(main(waiting, false))}, want{corev1.PodRunning, yes, no, no}},
-		"succeeded":               {corev1.RestartPolicyOnFailure, "", []plan.Container{main(ended(0), false)}, want{corev1.PodSucceeded, yes, no, no}},
-		"failed":                  {corev1.RestartPolicyNever, "", []plan.Container{main(ended(0), false), main(ended(2), false)}, want{corev1.PodFailed, yes, no, no}},
-		"one still runs":          {corev1.RestartPolicyNever, "", []plan.Container{main(ended(2), false), main(running, true)}, want{corev1.PodRunning, yes, no, no}},
-		"gate closed":             {corev1.RestartPolicyAlways, "shut", []plan.Container{main(running, true)}, want{corev1.PodRunning, yes, yes, no}},
-		"gate open":               {corev1.RestartPolicyAlways, "open", []plan.Container{main(running, true)}, want{corev1.PodRunning, yes, yes, yes}},
+		"new": {corev1.RestartPolicyAlways, "", []plan.Container{main(waiting, false)},
+			want{corev1.PodPending, yes, no, no}},
+		"init runs": {corev1.RestartPolicyAlways, "",
+			[]plan.Container{initial(running), main(waiting, false)}, want{corev1.PodPending, no, no, no}},
+		"init done": {corev1.RestartPolicyAlways, "",
+			[]plan.Container{initial(ended(0)), main(running, true)}, want{corev1.PodRunning, yes, yes, yes}},
+		"init failed for good": {corev1.RestartPolicyNever, "",
+			[]plan.Container{initial(ended(1)), main(waiting, false)}, want{corev1.PodFailed, no, no, no}},
+		"init fails and retries": {corev1.RestartPolicyAlways, "",
+			[]plan.Container{crashed(initial(waiting)), main(waiting, false)}, want{corev1.PodPending, no, no, no}},
+		"sidecar starts": {corev1.RestartPolicyAlways, "",
+			[]plan.Container{sidecar(false), main(waiting, false)}, want{corev1.PodPending, no, no, no}},
+		"sidecar started": {corev1.RestartPolicyAlways, "",
+			[]plan.Container{sidecar(true), main(running, true)}, want{corev1.PodRunning, yes, yes, yes}},
+		"sidecar gone, main done": {corev1.RestartPolicyNever, "",
+			[]plan.Container{sidecar(false), main(ended(0), false)}, want{corev1.PodSucceeded, yes, no, no}},
+		"not ready": {corev1.RestartPolicyAlways, "", []plan.Container{main(running, false)},
+			want{corev1.PodRunning, yes, no, no}},
+		"one of two ready": {corev1.RestartPolicyAlways, "",
+			[]plan.Container{main(running, true), main(running, false)}, want{corev1.PodRunning, yes, no, no}},
+		"crash loop": {corev1.RestartPolicyAlways, "", []plan.Container{crashed(main(waiting, false))},
+			want{corev1.PodRunning, yes, no, no}},
+		"crash loop of a job": {corev1.RestartPolicyOnFailure, "", []plan.Container{crashed(main(waiting, false))},
+			want{corev1.PodRunning, yes, no, no}},
+		"succeeded": {corev1.RestartPolicyOnFailure, "", []plan.Container{main(ended(0), false)},
+			want{corev1.PodSucceeded, yes, no, no}},
+		"failed": {corev1.RestartPolicyNever, "",
+			[]plan.Container{main(ended(0), false), main(ended(2), false)}, want{corev1.PodFailed, yes, no, no}},
+		"one still runs": {corev1.RestartPolicyNever, "",
+			[]plan.Container{main(ended(2), false), main(running, true)}, want{corev1.PodRunning, yes, no, no}},
+		"gate closed": {corev1.RestartPolicyAlways, "shut", []plan.Container{main(running, true)},
+			want{corev1.PodRunning, yes, yes, no}},
+		"gate open": {corev1.RestartPolicyAlways, "open", []plan.Container{main(running, true)},
+			want{corev1.PodRunning, yes, yes, yes}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +103,8 @@ func TestStatus(t *testing.T) {
 			for _, c := range st.Conditions {
 				conditions[c.Type] = c.Status
 			}
-			got := want{st.Phase, conditions[corev1.PodInitialized], conditions[corev1.ContainersReady], conditions[corev1.PodReady]}
+			got := want{st.Phase, conditions[corev1.PodInitialized], conditions[corev1.ContainersReady],
+				conditions[corev1.PodReady]}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("status (-want +got):\n%s", diff)
 			}
@@ -96,14 +115,16 @@ func TestStatus(t *testing.T) {
 func TestStatusKeepsTransitionTimes(t *testing.T) {
 	early, late := metav1.Unix(100, 0), metav1.Unix(200, 0)
 	first := plan.Status(plan.Observed{Pod: testPod(), Now: early, Containers: []plan.Container{main(running, false)}})
-	second := plan.Status(plan.Observed{Pod: testPod(), Now: late, Previous: first.Conditions, Containers: []plan.Container{main(running, true)}})
+	second := plan.Status(plan.Observed{Pod: testPod(), Now: late, Previous: first.Conditions,
+		Containers: []plan.Container{main(running, true)}})
 	for _, c := range second.Conditions {
 		want := early
 		if c.Type == corev1.ContainersReady || c.Type == corev1.PodReady {
 			want = late
 		}
 		if !c.LastTransitionTime.Equal(&want) {
-			t.Errorf("%s changed at %s, want %s", c.Type, c.LastTransitionTime.UTC().Format(time.RFC3339), want.UTC().Format(time.RFC3339))
+			t.Errorf("%s changed at %s, want %s", c.Type, c.LastTransitionTime.UTC().Format(time.RFC3339),
+				want.UTC().Format(time.RFC3339))
 		}
 	}
 }
@@ -116,10 +137,12 @@ func TestAdopted(t *testing.T) {
 		done     bool
 		last     int32 // exit code of the last termination, 0 for none
 	}{
-		"never seen":     {corev1.RestartPolicyAlways, corev1.ContainerStatus{}, 0, false, 0},
-		"was running":    {corev1.RestartPolicyAlways, corev1.ContainerStatus{State: running, RestartCount: 2}, 3, false, 137},
-		"had crashed":    {corev1.RestartPolicyAlways, corev1.ContainerStatus{State: ended(9)}, 1, false, 9},
-		"crash loop":     {corev1.RestartPolicyAlways, corev1.ContainerStatus{State: waiting, LastTerminationState: ended(9), RestartCount: 1}, 1, false, 9},
+		"never seen": {corev1.RestartPolicyAlways, corev1.ContainerStatus{}, 0, false, 0},
+		"was running": {corev1.RestartPolicyAlways, corev1.ContainerStatus{State: running, RestartCount: 2}, 3,
+			false, 137},
+		"had crashed": {corev1.RestartPolicyAlways, corev1.ContainerStatus{State: ended(9)}, 1, false, 9},
+		"crash loop": {corev1.RestartPolicyAlways,
+			corev1.ContainerStatus{State: waiting, LastTerminationState: ended(9), RestartCount: 1}, 1, false, 9},
 		"job, succeeded": {corev1.RestartPolicyOnFailure, corev1.ContainerStatus{State: ended(0)}, 0, true, 0},
 		"job, failed":    {corev1.RestartPolicyNever, corev1.ContainerStatus{State: ended(1)}, 0, true, 0},
 		"job, running":   {corev1.RestartPolicyNever, corev1.ContainerStatus{State: running}, 1, false, 137},
@@ -132,7 +155,8 @@ func TestAdopted(t *testing.T) {
 				last = ended.ExitCode
 			}
 			if got.RestartCount != tt.restarts || done != tt.done || last != tt.last {
-				t.Errorf("restarts %d, done %t, last exit code %d; want %d, %t, %d", got.RestartCount, done, last, tt.restarts, tt.done, tt.last)
+				t.Errorf("restarts %d, done %t, last exit code %d; want %d, %t, %d", got.RestartCount, done, last,
+					tt.restarts, tt.done, tt.last)
 			}
 		})
 	}

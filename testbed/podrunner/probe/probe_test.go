@@ -64,10 +64,11 @@ func TestHTTP(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			host, port := split(t, tt.server.Listener.Addr().String())
 			target := probe.Target{Host: host, Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: port}}}
-			err := probe.Check(t.Context(), &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
-				Scheme: tt.scheme, Path: tt.path, Port: intstr.FromString(tt.port),
-				HTTPHeaders: []corev1.HTTPHeader{{Name: "X-Probe", Value: "yes"}},
-			}}}, target)
+			err := probe.Check(t.Context(),
+				&corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
+					Scheme: tt.scheme, Path: tt.path, Port: intstr.FromString(tt.port),
+					HTTPHeaders: []corev1.HTTPHeader{{Name: "X-Probe", Value: "yes"}},
+				}}}, target)
 			if (err == nil) != tt.wantOK {
 				t.Errorf("error = %v, want success %t", err, tt.wantOK)
 			}
@@ -116,7 +117,8 @@ func TestGRPC(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			p := &corev1.Probe{ProbeHandler: corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: port, Service: tt.service}}}
+			p := &corev1.Probe{ProbeHandler: corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: port,
+				Service: tt.service}}}
 			if err := probe.Check(t.Context(), p, probe.Target{Host: host}); (err == nil) != tt.wantOK {
 				t.Errorf("error = %v, want success %t", err, tt.wantOK)
 			}

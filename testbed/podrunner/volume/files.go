@@ -22,7 +22,8 @@ import (
 // partSuffix marks a file that is being written.
 const partSuffix = ".part~"
 
-func (vs *Volumes) addSecret(ctx context.Context, pod *corev1.Pod, files map[string][]byte, name string, items []corev1.KeyToPath, optional *bool) error {
+func (vs *Volumes) addSecret(ctx context.Context, pod *corev1.Pod, files map[string][]byte, name string,
+	items []corev1.KeyToPath, optional *bool) error {
 	data, err := vs.src.Secret(ctx, pod.Namespace, name)
 	if err := present(err, optional); err != nil {
 		return fmt.Errorf("read secret %q: %w", name, err)
@@ -30,7 +31,8 @@ func (vs *Volumes) addSecret(ctx context.Context, pod *corev1.Pod, files map[str
 	return addKeys(files, data, items, optional)
 }
 
-func (vs *Volumes) addConfigMap(ctx context.Context, pod *corev1.Pod, files map[string][]byte, name string, items []corev1.KeyToPath, optional *bool) error {
+func (vs *Volumes) addConfigMap(ctx context.Context, pod *corev1.Pod, files map[string][]byte, name string,
+	items []corev1.KeyToPath, optional *bool) error {
 	data, err := vs.src.ConfigMap(ctx, pod.Namespace, name)
 	if err := present(err, optional); err != nil {
 		return fmt.Errorf("read configmap %q: %w", name, err)

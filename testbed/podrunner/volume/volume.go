@@ -25,7 +25,8 @@ type Source interface {
 	Secret(ctx context.Context, namespace, name string) (map[string][]byte, error)
 	ConfigMap(ctx context.Context, namespace, name string) (map[string][]byte, error)
 	// Token returns a token of the pod's service account, bound to the pod.
-	Token(ctx context.Context, pod *corev1.Pod, p *corev1.ServiceAccountTokenProjection) (token []byte, expires time.Time, err error)
+	Token(ctx context.Context, pod *corev1.Pod, p *corev1.ServiceAccountTokenProjection) (token []byte,
+		expires time.Time, err error)
 }
 
 // Volumes are the volumes of one pod. Its methods are for one goroutine,
@@ -111,7 +112,8 @@ func (vs *Volumes) files(ctx context.Context, pod *corev1.Pod, v *corev1.Volume)
 	return files, err
 }
 
-func (vs *Volumes) addProjection(ctx context.Context, pod *corev1.Pod, files map[string][]byte, volume string, p corev1.VolumeProjection) error {
+func (vs *Volumes) addProjection(ctx context.Context, pod *corev1.Pod, files map[string][]byte, volume string,
+	p corev1.VolumeProjection) error {
 	switch {
 	case p.Secret != nil:
 		return vs.addSecret(ctx, pod, files, p.Secret.Name, p.Secret.Items, p.Secret.Optional)
@@ -133,7 +135,8 @@ func (vs *Volumes) addProjection(ctx context.Context, pod *corev1.Pod, files map
 
 // token returns the token at hand until four fifths of its life are over, as a
 // kubelet does.
-func (vs *Volumes) token(ctx context.Context, pod *corev1.Pod, volume string, p *corev1.ServiceAccountTokenProjection) ([]byte, error) {
+func (vs *Volumes) token(ctx context.Context, pod *corev1.Pod, volume string,
+	p *corev1.ServiceAccountTokenProjection) ([]byte, error) {
 	key, now := volume+"/"+p.Path, vs.now()
 	if t, ok := vs.tokens[key]; ok && now.Before(t.issued.Add(t.until.Sub(t.issued)*4/5)) {
 		return t.data, nil

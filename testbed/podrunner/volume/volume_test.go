@@ -34,7 +34,8 @@ func (f *fakeSource) ConfigMap(_ context.Context, _, name string) (map[string][]
 	return find(f.configMaps, name)
 }
 
-func (f *fakeSource) Token(context.Context, *corev1.Pod, *corev1.ServiceAccountTokenProjection) ([]byte, time.Time, error) {
+func (f *fakeSource) Token(context.Context, *corev1.Pod, *corev1.ServiceAccountTokenProjection) ([]byte, time.Time,
+	error) {
 	f.tokens++
 	return []byte{byte('0' + f.tokens)}, f.expires, nil
 }
@@ -82,8 +83,9 @@ func TestSync(t *testing.T) {
 		want    map[string]string
 		wantErr bool
 	}{
-		"secret":       {secretVolume("s", nil), map[string]string{"a": "1", "b": "2"}, false},
-		"items":        {secretVolume("s", nil, corev1.KeyToPath{Key: "b", Path: "sub/x"}), map[string]string{"sub/x": "2"}, false},
+		"secret": {secretVolume("s", nil), map[string]string{"a": "1", "b": "2"}, false},
+		"items": {secretVolume("s", nil, corev1.KeyToPath{Key: "b", Path: "sub/x"}),
+			map[string]string{"sub/x": "2"}, false},
 		"missing":      {secretVolume("no", nil), nil, true},
 		"missing key":  {secretVolume("s", nil, corev1.KeyToPath{Key: "no", Path: "x"}), nil, true},
 		"optional":     {secretVolume("no", ptr.To(true)), map[string]string{}, false},
@@ -124,8 +126,10 @@ func TestUnsupported(t *testing.T) {
 
 // A volume follows its object, and a file that did not change is not touched.
 func TestSyncFollows(t *testing.T) {
-	src := &fakeSource{secrets: map[string]map[string][]byte{"s": {"stays": []byte("1"), "goes": []byte("2"), "changes": []byte("3")}}}
-	pod := &corev1.Pod{Spec: corev1.PodSpec{Volumes: []corev1.Volume{{Name: "v", VolumeSource: secretVolume("s", nil)}}}}
+	src := &fakeSource{secrets: map[string]map[string][]byte{"s": {"stays": []byte("1"), "goes": []byte("2"),
+		"changes": []byte("3")}}}
+	pod := &corev1.Pod{Spec: corev1.PodSpec{Volumes: []corev1.Volume{{Name: "v",
+		VolumeSource: secretVolume("s", nil)}}}}
 	vs := New(src, t.TempDir(), t.TempDir())
 	if err := vs.Sync(t.Context(), pod); err != nil {
 		t.Fatal(err)

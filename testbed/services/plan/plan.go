@@ -1,8 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plan decides where connections to a Service go. Inputs are the Service and the pods of its namespace; it does not
-// listen, dial or watch.
+// Package plan decides where connections to a Service go. Inputs are the Service and the pods of its namespace; it does
+// not listen, dial or watch.
 package plan
 
 import (
@@ -56,19 +56,20 @@ func backend(service *corev1.Service, port corev1.ServicePort, pod *corev1.Pod) 
 	return netip.AddrPortFrom(ip, target), ok
 }
 
-// serves reports whether pod is to get connections. One that is being deleted still is, by kube-proxy, if there is no other;
-// here it is not.
+// serves reports whether pod is to get connections. One that is being deleted still is, by kube-proxy, if there is no
+// other; here it is not.
 func serves(service *corev1.Service, pod *corev1.Pod) bool {
 	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return false
 	}
-	return service.Spec.PublishNotReadyAddresses || slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
+	return service.Spec.PublishNotReadyAddresses ||
+		slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+		})
 }
 
-// targetPort finds the pod's port: the Service's number, or the container port of that name. Init containers count if they
-// are sidecars.
+// targetPort finds the pod's port: the Service's number, or the container port of that name. Init containers count if
+// they are sidecars.
 func targetPort(port corev1.ServicePort, pod *corev1.Pod) (uint16, bool) {
 	if port.TargetPort.Type == intstr.Int {
 		number := port.TargetPort.IntVal

@@ -20,7 +20,8 @@ import (
 func pod(ip string, change ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "a"}},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 8080}}}}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{Name: "http",
+			ContainerPort: 8080}}}}},
 		Status: corev1.PodStatus{
 			Phase: corev1.PodRunning, PodIP: ip,
 			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
@@ -53,30 +54,44 @@ func TestRoutes(t *testing.T) {
 		pods    []*corev1.Pod
 		want    map[string][]string
 	}{
-		"named port":   {service(name), []*corev1.Pod{pod("127.1.0.3"), pod("127.1.0.2")}, map[string][]string{front: {"127.1.0.2:8080", "127.1.0.3:8080"}}},
-		"number":       {service(number), []*corev1.Pod{pod("127.1.0.2")}, map[string][]string{front: {"127.1.0.2:9090"}}},
-		"no target":    {service(intstr.IntOrString{}), []*corev1.Pod{pod("127.1.0.2")}, map[string][]string{front: {"127.1.0.2:80"}}},
+		"named port": {service(name), []*corev1.Pod{pod("127.1.0.3"), pod("127.1.0.2")},
+			map[string][]string{front: {"127.1.0.2:8080", "127.1.0.3:8080"}}},
+		"number": {service(number), []*corev1.Pod{pod("127.1.0.2")},
+			map[string][]string{front: {"127.1.0.2:9090"}}},
+		"no target": {service(intstr.IntOrString{}), []*corev1.Pod{pod("127.1.0.2")},
+			map[string][]string{front: {"127.1.0.2:80"}}},
 		"unknown name": {service(intstr.FromString("grpc")), []*corev1.Pod{pod("127.1.0.2")}, nil},
 		"sidecar's port": {service(intstr.FromString("side")), []*corev1.Pod{pod("127.1.0.2", func(p *corev1.Pod) {
 			p.Spec.InitContainers = []corev1.Container{
 				{Ports: []corev1.ContainerPort{{Name: "side", ContainerPort: 1}}},
-				{Ports: []corev1.ContainerPort{{Name: "side", ContainerPort: 7070}}, RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways)},
+				{Ports: []corev1.ContainerPort{{Name: "side", ContainerPort: 7070}},
+					RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways)},
 			}
 		})}, map[string][]string{front: {"127.1.0.2:7070"}}},
-		"no pod":            {service(number), nil, nil},
-		"other labels":      {service(number), []*corev1.Pod{pod("127.1.0.2", func(p *corev1.Pod) { p.Labels["app"] = "b" })}, nil},
-		"not ready":         {service(number), []*corev1.Pod{pod("127.1.0.2", notReady), pod("127.1.0.3")}, map[string][]string{front: {"127.1.0.3:9090"}}},
-		"publish not ready": {service(number, func(s *corev1.ServiceSpec) { s.PublishNotReadyAddresses = true }), []*corev1.Pod{pod("127.1.0.2", notReady)}, map[string][]string{front: {"127.1.0.2:9090"}}},
-		"going":             {service(number), []*corev1.Pod{pod("127.1.0.2", func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} })}, nil},
-		"done":              {service(number), []*corev1.Pod{pod("127.1.0.2", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })}, nil},
-		"no address yet":    {service(number), []*corev1.Pod{pod("")}, nil},
-		"headless":          {service(number, func(s *corev1.ServiceSpec) { s.ClusterIP = corev1.ClusterIPNone }), []*corev1.Pod{pod("127.1.0.2")}, nil},
-		"out of the range":  {service(number, func(s *corev1.ServiceSpec) { s.ClusterIP = "127.1.4.1" }), []*corev1.Pod{pod("127.1.0.2")}, nil},
-		"no selector":       {service(number, func(s *corev1.ServiceSpec) { s.Selector = nil }), []*corev1.Pod{pod("127.1.0.2")}, nil},
-		"UDP":               {service(number, func(s *corev1.ServiceSpec) { s.Ports[0].Protocol = corev1.ProtocolUDP }), []*corev1.Pod{pod("127.1.0.2")}, nil},
+		"no pod": {service(number), nil, nil},
+		"other labels": {service(number), []*corev1.Pod{pod("127.1.0.2",
+			func(p *corev1.Pod) { p.Labels["app"] = "b" })}, nil},
+		"not ready": {service(number), []*corev1.Pod{pod("127.1.0.2", notReady), pod("127.1.0.3")},
+			map[string][]string{front: {"127.1.0.3:9090"}}},
+		"publish not ready": {service(number, func(s *corev1.ServiceSpec) { s.PublishNotReadyAddresses = true }),
+			[]*corev1.Pod{pod("127.1.0.2", notReady)}, map[string][]string{front: {"127.1.0.2:9090"}}},
+		"going": {service(number), []*corev1.Pod{pod("127.1.0.2",
+			func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} })}, nil},
+		"done": {service(number), []*corev1.Pod{pod("127.1.0.2",
+			func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })}, nil},
+		"no address yet": {service(number), []*corev1.Pod{pod("")}, nil},
+		"headless": {service(number, func(s *corev1.ServiceSpec) { s.ClusterIP = corev1.ClusterIPNone }),
+			[]*corev1.Pod{pod("127.1.0.2")}, nil},
+		"out of the range": {service(number, func(s *corev1.ServiceSpec) { s.ClusterIP = "127.1.4.1" }),
+			[]*corev1.Pod{pod("127.1.0.2")}, nil},
+		"no selector": {service(number, func(s *corev1.ServiceSpec) { s.Selector = nil }),
+			[]*corev1.Pod{pod("127.1.0.2")}, nil},
+		"UDP": {service(number, func(s *corev1.ServiceSpec) { s.Ports[0].Protocol = corev1.ProtocolUDP }),
+			[]*corev1.Pod{pod("127.1.0.2")}, nil},
 		"two ports": {service(number, func(s *corev1.ServiceSpec) {
 			s.Ports = append(s.Ports, corev1.ServicePort{Port: 81, TargetPort: name, Protocol: corev1.ProtocolTCP})
-		}), []*corev1.Pod{pod("127.1.0.2")}, map[string][]string{front: {"127.1.0.2:9090"}, "127.1.2.9:81": {"127.1.0.2:8080"}}},
+		}), []*corev1.Pod{pod("127.1.0.2")}, map[string][]string{front: {"127.1.0.2:9090"},
+			"127.1.2.9:81": {"127.1.0.2:8080"}}},
 	}
 	for test, tt := range tests {
 		t.Run(test, func(t *testing.T) {

@@ -33,8 +33,10 @@ var (
 
 // Querier is Prometheus's API for queries.
 type Querier interface {
-	Query(ctx context.Context, query string, at time.Time, opts ...prometheus.Option) (model.Value, prometheus.Warnings, prometheus.Infos, error)
-	QueryRange(ctx context.Context, query string, r prometheus.Range, opts ...prometheus.Option) (model.Value, prometheus.Warnings, prometheus.Infos, error)
+	Query(ctx context.Context, query string, at time.Time, opts ...prometheus.Option) (model.Value, prometheus.Warnings,
+		prometheus.Infos, error)
+	QueryRange(ctx context.Context, query string, r prometheus.Range, opts ...prometheus.Option) (model.Value,
+		prometheus.Warnings, prometheus.Infos, error)
 }
 
 // Points is how many values a trend has.
@@ -121,7 +123,8 @@ func Read(ctx context.Context, from Querier, q Question) (*Answer, error) {
 	known := map[place]Budget{}
 	for at, target := range targets {
 		known[at] = Budget{
-			Operator: at.operator, SLI: at.sli, Target: percent(target), Period: period(periods[at]), Cluster: worst[at],
+			Operator: at.operator, SLI: at.sli, Target: percent(target), Period: period(periods[at]),
+			Cluster: worst[at],
 		}
 	}
 	alerts, err := r.alerts(ctx)
@@ -172,7 +175,8 @@ func (r reader) worst(ctx context.Context) (map[place]string, error) {
 	return out, err
 }
 
-func (r reader) byCluster(ctx context.Context, objectives map[place]Budget, alerts map[place][]Alert) ([]Budget, error) {
+func (r reader) byCluster(ctx context.Context, objectives map[place]Budget, alerts map[place][]Alert) ([]Budget,
+	error) {
 	left, err := r.vector(ctx, series.SLOBudgetLeft+r.selector(), true)
 	if err != nil {
 		return nil, err
@@ -187,7 +191,8 @@ func (r reader) byCluster(ctx context.Context, objectives map[place]Budget, aler
 }
 
 // fill adds what changes: of each cluster, or aggregated over clusters.
-func (r reader) fill(ctx context.Context, known map[place]Budget, alerts map[place][]Alert, least, most string) ([]Budget, error) {
+func (r reader) fill(ctx context.Context, known map[place]Budget, alerts map[place][]Alert, least,
+	most string) ([]Budget, error) {
 	over := func(operator, expr string) string {
 		if operator == "" {
 			return expr
@@ -249,7 +254,8 @@ func (b Budget) urgency() int {
 // alerts that fire, by cluster and by objective.
 func (r reader) alerts(ctx context.Context) (map[place][]Alert, error) {
 	value, err := r.query(ctx, fmt.Sprintf("ALERTS{alertname=~\"%s|%s|%s|%s|%s\",alertstate=\"firing\"%s}",
-		slo.AlertOperator, slo.AlertOperatorTicket, slo.AlertRelease, slo.AlertReleaseTicket, slo.AlertSLIAbsent, r.matcher()))
+		slo.AlertOperator, slo.AlertOperatorTicket, slo.AlertRelease, slo.AlertReleaseTicket, slo.AlertSLIAbsent,
+		r.matcher()))
 	if err != nil {
 		return nil, err
 	}
@@ -269,7 +275,8 @@ func (r reader) alerts(ctx context.Context) (map[place][]Alert, error) {
 	}
 	for _, alerts := range out {
 		slices.SortFunc(alerts, func(a, b Alert) int {
-			return cmp.Or(cmp.Compare(a.Severity, b.Severity), cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version))
+			return cmp.Or(cmp.Compare(a.Severity, b.Severity), cmp.Compare(a.Scope, b.Scope),
+				cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version))
 		})
 	}
 	return out, nil

@@ -89,7 +89,8 @@ func (a *app) bundleBuildCommand() *cobra.Command {
 	var b bundleBuild
 	var out output
 	c := &cobra.Command{
-		Use: "build SOURCE", Short: "Make a bundle of manifests, a kustomization, or a Helm chart", Long: bundleBuildLong,
+		Use: "build SOURCE", Short: "Make a bundle of manifests, a kustomization, or a Helm chart",
+		Long:    bundleBuildLong,
 		Example: bundleBuildExample, Args: oneArg("the folder, file or chart to make a bundle of, or - for stdin"),
 		ValidArgsFunction: completeFile,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -117,29 +118,40 @@ func (b *bundleBuild) add(c *cobra.Command) {
 	f.StringVar(&o.Package, "package", "", "The operator's name in catalogs. Default: the chart's.")
 	f.StringVar(&o.Version, "version", "", "The operator's version, X.Y.Z. Default: that of the chart, or of the base.")
 	f.StringSliceVar(&o.Channels, "channels", nil, "The channels that the bundle proposes itself for. Default: stable.")
-	f.StringVar(&o.DefaultChannel, "default-channel", "", "The package's default channel. Default: the first of --channels.")
+	f.StringVar(&o.DefaultChannel, "default-channel", "",
+		"The package's default channel. Default: the first of --channels.")
 	f.StringVar(&b.csv, "csv", "", "A `FILE` with a ClusterServiceVersion, as the base.")
 	f.StringVar(&about.DisplayName, "display-name", "", "The operator's name for people.")
 	f.StringVar(&about.Description, "description", "", "What the operator does, in Markdown.")
 	f.StringVar(&about.Provider, "provider", "", "Who the operator is from.")
 	f.StringVar(&about.ProviderURL, "provider-url", "", "Where to find them.")
 	f.StringVar(&b.icon, "icon", "", "A `FILE` with the operator's picture: svg, png, jpg or gif.")
-	f.StringSliceVar(&b.installModes, "install-modes", nil, "The supported install modes. Default: AllNamespaces, or those of the base.")
+	f.StringSliceVar(&b.installModes, "install-modes", nil,
+		"The supported install modes. Default: AllNamespaces, or those of the base.")
 	f.StringVar(&about.Maturity, "maturity", "", "alpha, beta or stable, say.")
-	f.StringVar(&about.MinKubeVersion, "min-kube-version", "", "The oldest Kubernetes that the operator runs on, X.Y.Z.")
-	f.StringVar(&about.Capabilities, "capabilities", "", "The capability level that the operator claims. Default: Basic Install.")
+	f.StringVar(&about.MinKubeVersion, "min-kube-version", "",
+		"The oldest Kubernetes that the operator runs on, X.Y.Z.")
+	f.StringVar(&about.Capabilities, "capabilities", "",
+		"The capability level that the operator claims. Default: Basic Install.")
 	f.StringSliceVar(&about.Keywords, "keywords", nil, "Words to find the operator by.")
-	f.StringSliceVar(&o.ServiceAccounts, "service-account", nil, "A further service account whose roles OLM is to grant; can be repeated.")
-	f.StringSliceVar(&o.LeaveOut, "leave-out", nil, "What may be lost because a bundle cannot carry it: KIND or KIND/NAME; can be repeated.")
-	f.StringToStringVar(&o.Annotations, "annotation", nil, "A further annotation of the bundle, KEY=VALUE; can be repeated.")
-	f.StringSliceVar(&b.metadata, "metadata", nil, "A `FILE` to put into metadata/, properties.yaml or dependencies.yaml; can be repeated.")
+	f.StringSliceVar(&o.ServiceAccounts, "service-account", nil,
+		"A further service account whose roles OLM is to grant; can be repeated.")
+	f.StringSliceVar(&o.LeaveOut, "leave-out", nil,
+		"What may be lost because a bundle cannot carry it: KIND or KIND/NAME; can be repeated.")
+	f.StringToStringVar(&o.Annotations, "annotation", nil,
+		"A further annotation of the bundle, KEY=VALUE; can be repeated.")
+	f.StringSliceVar(&b.metadata, "metadata", nil,
+		"A `FILE` to put into metadata/, properties.yaml or dependencies.yaml; can be repeated.")
 	f.StringVar(&b.release, "release-name", "", "The release that the chart is rendered as. Default: the package.")
-	f.StringVar(&b.kubeVersion, "kube-version", helmchart.DefaultKubeVersion, "The Kubernetes that the chart is rendered for.")
-	f.StringSliceVar(&b.apiVersions, "api-versions", nil, "APIs that the chart may count on, as in monitoring.coreos.com/v1.")
+	f.StringVar(&b.kubeVersion, "kube-version", helmchart.DefaultKubeVersion,
+		"The Kubernetes that the chart is rendered for.")
+	f.StringSliceVar(&b.apiVersions, "api-versions", nil,
+		"APIs that the chart may count on, as in monitoring.coreos.com/v1.")
 	f.BoolVar(&b.pin, "pin", false, "Replace the tags of images by the digests that their registries have now.")
 	b.access.add(c)
 	f.StringVar(&b.folder, "output-dir", "", "The folder to write the bundle into. A bundle there is replaced.")
-	f.StringVar(&b.layout, "oci-layout", "", "The folder to write the bundle's image into, as an OCI image layout. One there is replaced.")
+	f.StringVar(&b.layout, "oci-layout", "",
+		"The folder to write the bundle's image into, as an OCI image layout. One there is replaced.")
 	f.StringVar(&b.pushTo, "push", "", "The `REF` to push the bundle's image to.")
 	for _, name := range []string{"output-dir", "oci-layout"} {
 		_ = c.MarkFlagDirname(name)
@@ -148,14 +160,17 @@ func (b *bundleBuild) add(c *cobra.Command) {
 	_ = c.MarkFlagFilename("metadata", "yaml")
 	_ = c.MarkFlagFilename("icon", "svg", "png", "jpg", "jpeg", "gif")
 	_ = c.RegisterFlagCompletionFunc("install-modes", cobra.FixedCompletions(
-		[]string{"OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"}, cobra.ShellCompDirectiveNoFileComp))
+		[]string{"OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"},
+		cobra.ShellCompDirectiveNoFileComp))
 	_ = c.RegisterFlagCompletionFunc("capabilities", cobra.FixedCompletions(
-		[]string{"Basic Install", "Seamless Upgrades", "Full Lifecycle", "Deep Insights", "Auto Pilot"}, cobra.ShellCompDirectiveNoFileComp))
+		[]string{"Basic Install", "Seamless Upgrades", "Full Lifecycle", "Deep Insights", "Auto Pilot"},
+		cobra.ShellCompDirectiveNoFileComp))
 }
 
 func (b *bundleBuild) check() error {
 	if b.folder == "" && b.layout == "" && b.pushTo == "" {
-		return hintf("give --output-dir, --oci-layout or --push, or several of them", "there is nowhere for the bundle to go")
+		return hintf("give --output-dir, --oci-layout or --push, or several of them",
+			"there is nowhere for the bundle to go")
 	}
 	return nil
 }
@@ -275,7 +290,8 @@ func (b *bundleBuild) readFiles() error {
 	if b.icon == "" {
 		return nil
 	}
-	kinds := map[string]string{".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif"}
+	kinds := map[string]string{".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg",
+		".jpeg": "image/jpeg", ".gif": "image/gif"}
 	kind := kinds[strings.ToLower(filepath.Ext(b.icon))]
 	if kind == "" {
 		return unusableBundle(fmt.Errorf("icon %s is none of svg, png, jpg and gif", b.icon), "")
@@ -289,14 +305,17 @@ func (b *bundleBuild) readFiles() error {
 }
 
 // assemblyFlags have no meaning for a bundle that is one already.
-var assemblyFlags = []string{"package", "version", "channels", "default-channel", "csv", "display-name", "description", "provider", "provider-url",
-	"icon", "install-modes", "maturity", "min-kube-version", "capabilities", "keywords", "service-account", "leave-out", "annotation", "metadata",
+var assemblyFlags = []string{"package", "version", "channels", "default-channel", "csv", "display-name", "description",
+	"provider", "provider-url",
+	"icon", "install-modes", "maturity", "min-kube-version", "capabilities", "keywords", "service-account", "leave-out",
+	"annotation", "metadata",
 	"set", "values", "release-name", "kube-version", "api-versions"}
 
 func (b *bundleBuild) reuse(dir string, flags *pflag.FlagSet) (*build.Result, error) {
 	for _, name := range assemblyFlags {
 		if flags.Changed(name) {
-			return nil, hintf("change its manifests or metadata/annotations.yaml instead", "%s is a bundle already, so --%s has no meaning", dir, name)
+			return nil, hintf("change its manifests or metadata/annotations.yaml instead",
+				"%s is a bundle already, so --%s has no meaning", dir, name)
 		}
 	}
 	return build.Reuse(os.DirFS(dir))
@@ -431,7 +450,8 @@ func (a *app) showBuilt(b builtOutput) {
 	}
 	a.say("%s %s, %d files\n", style.Paint(view.Good, "Built"), style.Paint(view.Strong, b.Name), len(b.Files))
 	t := &view.Table{}
-	for _, row := range [][2]string{{"digest", b.Digest}, {"folder", b.Folder}, {"OCI layout", b.Layout}, {"pushed to", b.Pushed}} {
+	for _, row := range [][2]string{{"digest", b.Digest}, {"folder", b.Folder}, {"OCI layout", b.Layout},
+		{"pushed to", b.Pushed}} {
 		if row[1] != "" {
 			t.Add(view.Cell{Text: "  " + row[0], Tone: view.Dim}, view.Cell{Text: row[1]})
 		}

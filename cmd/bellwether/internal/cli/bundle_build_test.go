@@ -28,9 +28,11 @@ func localRegistry(t *testing.T) string {
 func TestBundleBuild(t *testing.T) {
 	w, dir := newWorld(), t.TempDir()
 	kustomization, chart := filepath.Join(buildTestdata, "kustomize"), filepath.Join(buildTestdata, "chart")
-	folder, layout, ref := filepath.Join(dir, "bundle"), filepath.Join(dir, "layout"), localRegistry(t)+"/bundles/snack:1.4.0"
+	folder, layout, ref := filepath.Join(dir, "bundle"), filepath.Join(dir, "layout"),
+		localRegistry(t)+"/bundles/snack:1.4.0"
 
-	r := w.run(t, "bundle", "build", kustomization, "--package", "snack-operator", "--version", "1.4.0", "--channels", "candidate,stable",
+	r := w.run(t, "bundle", "build", kustomization, "--package", "snack-operator", "--version", "1.4.0", "--channels",
+		"candidate,stable",
 		"--output-dir", folder, "--oci-layout", layout, "--push", ref, "-o", "json")
 	if r.code != exitOK {
 		t.Fatal(r.err)
@@ -66,7 +68,8 @@ func TestBundleBuild(t *testing.T) {
 	t.Run("a chart, with its values", func(t *testing.T) {
 		out := filepath.Join(dir, "kettle")
 		r := w.run(t, "bundle", "build", chart, "--set", "metrics.enabled=true,image.tag=1.2.3", "--output-dir", out)
-		if r.code != exitOK || !strings.HasPrefix(r.out, "Built kettle-operator.v0.3.1, 4 files\n") || !strings.Contains(r.err, "Warning: Job kettle-operator-cleanup") {
+		if r.code != exitOK || !strings.HasPrefix(r.out, "Built kettle-operator.v0.3.1, 4 files\n") ||
+			!strings.Contains(r.err, "Warning: Job kettle-operator-cleanup") {
 			t.Errorf("got %d:\n%s%s", r.code, r.out, r.err)
 		}
 		text, err := os.ReadFile(filepath.Join(out, "manifests", "kettle-operator.clusterserviceversion.yaml"))
@@ -89,7 +92,8 @@ func TestBundleBuild(t *testing.T) {
 		}
 	})
 	t.Run("an image reads as its folder", func(t *testing.T) {
-		if r := w.run(t, "bundle", "diff", folder, ref); r.code != exitOK || !strings.Contains(r.out, "Nothing changes.") {
+		if r := w.run(t, "bundle", "diff", folder, ref); r.code != exitOK ||
+			!strings.Contains(r.out, "Nothing changes.") {
 			t.Errorf("got %d:\n%s%s", r.code, r.out, r.err)
 		}
 	})
@@ -103,7 +107,8 @@ func TestBrokenBundlesAreNotPushed(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "manifests", "broken.yaml"), []byte("a: ["), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if r := w.run(t, "bundle", "push", dir, ref); r.code != exitError || !strings.Contains(r.err, "manifests/broken.yaml") {
+	if r := w.run(t, "bundle", "push", dir, ref); r.code != exitError ||
+		!strings.Contains(r.err, "manifests/broken.yaml") {
 		t.Errorf("got %d: %s", r.code, r.err)
 	}
 	if r := w.run(t, "bundle", "diff", ref, dir); r.code == exitOK || !strings.Contains(r.err, "not found") {
@@ -117,15 +122,18 @@ func TestBundleBuildPins(t *testing.T) {
 	if r := w.run(t, "bundle", "push", filepath.Join(buildTestdata, "golden", "chart"), image); r.code != exitOK { // any image does
 		t.Fatal(r.err)
 	}
-	chart := []string{"bundle", "build", filepath.Join(buildTestdata, "chart"), "--pin", "--output-dir", dir, "--set", "image.repository=" + registry + "/operator"}
+	chart := []string{"bundle", "build", filepath.Join(buildTestdata, "chart"), "--pin", "--output-dir", dir, "--set",
+		"image.repository=" + registry + "/operator"}
 	if r := w.run(t, append(chart, "--set", "image.tag=1")...); r.code != exitOK {
 		t.Fatal(r.err)
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "manifests", "kettle-operator.clusterserviceversion.yaml"))
-	if want := "image: " + registry + "/operator@" + mustResolve(t, oci.Source{Image: image}); err != nil || strings.Count(string(text), want) != 2 {
+	if want := "image: " + registry + "/operator@" + mustResolve(t, oci.Source{Image: image}); err != nil ||
+		strings.Count(string(text), want) != 2 {
 		t.Errorf("want %q twice in\n%s", want, text)
 	}
-	if r := w.run(t, append(chart, "--set", "image.tag=none")...); r.code != exitError || !strings.Contains(r.err, "pin image "+registry+"/operator:none") {
+	if r := w.run(t, append(chart, "--set", "image.tag=none")...); r.code != exitError ||
+		!strings.Contains(r.err, "pin image "+registry+"/operator:none") {
 		t.Errorf("a tag that is not there gave %d: %s", r.code, r.err)
 	}
 }
@@ -149,27 +157,41 @@ func TestBundleBuildSaysWhatIsWrong(t *testing.T) {
 		want     string
 		noOutput bool
 	}{
-		"nowhere to go":          {[]string{golden}, exitError, "there is nowhere for the bundle to go", true},
-		"no such source":         {[]string{filepath.Join(dir, "absent")}, exitUnusable, "no such file or directory", false},
-		"broken YAML":            {[]string{write("broken.yaml", "a: ["), "--package", "p", "--version", "1.0.0"}, exitUnusable, "broken.yaml, line 1: broken YAML", false},
-		"empty stdin":            {[]string{"-", "--package", "p", "--version", "1.0.0"}, exitUnusable, "there is no Deployment among the manifests", false},
-		"no package":             {[]string{"-"}, exitUnusable, "give --package NAME", false},
-		"no manifests":           {[]string{filepath.Dir(write("none/readme.md", "x"))}, exitUnusable, "has no manifests", false},
-		"no chart":               {[]string{write("c.tgz", "x")}, exitUnusable, "it is no .tgz", false},
-		"a broken kustomization": {[]string{filepath.Dir(write("k/kustomization.yaml", "resources: [none.yaml]")), "--package", "p"}, exitUnusable, "unusable kustomization", false},
-		"a bundle with flags":    {[]string{golden, "--version", "1.0.0"}, exitError, "is a bundle already, so --version has no meaning", false},
-		"other metadata":         {[]string{filepath.Join(buildTestdata, "chart"), "--metadata", write("notes.yaml", "x")}, exitUnusable, "metadata/notes.yaml is not read by anything", false},
-		"broken metadata":        {[]string{filepath.Join(buildTestdata, "chart"), "--metadata", write("properties.yaml", "properties: 7")}, exitUnusable, "metadata/properties.yaml", false},
-		"no metadata":            {[]string{"-", "--metadata", filepath.Join(dir, "absent.yaml")}, exitUnusable, "read metadata", false},
-		"a bad icon":             {[]string{"-", "--icon", write("i.bmp", "x")}, exitUnusable, "none of svg, png, jpg and gif", false},
-		"a bad value":            {[]string{filepath.Join(buildTestdata, "chart"), "--values", filepath.Join(dir, "absent")}, exitUnusable, "read chart values", false},
-		"something in the way":   {[]string{golden, "--oci-layout", full}, exitError, "has files, but no oci-layout", false},
-		"a digest to push to":    {[]string{golden, "--push", "127.0.0.1:1/a@sha256:" + strings.Repeat("a", 64)}, exitError, "a tag is needed", false},
+		"nowhere to go": {[]string{golden}, exitError, "there is nowhere for the bundle to go", true},
+		"no such source": {[]string{filepath.Join(dir, "absent")}, exitUnusable, "no such file or directory",
+			false},
+		"broken YAML": {[]string{write("broken.yaml", "a: ["), "--package", "p", "--version", "1.0.0"},
+			exitUnusable, "broken.yaml, line 1: broken YAML", false},
+		"empty stdin": {[]string{"-", "--package", "p", "--version", "1.0.0"}, exitUnusable,
+			"there is no Deployment among the manifests", false},
+		"no package": {[]string{"-"}, exitUnusable, "give --package NAME", false},
+		"no manifests": {[]string{filepath.Dir(write("none/readme.md", "x"))}, exitUnusable,
+			"has no manifests", false},
+		"no chart": {[]string{write("c.tgz", "x")}, exitUnusable, "it is no .tgz", false},
+		"a broken kustomization": {[]string{filepath.Dir(write("k/kustomization.yaml", "resources: [none.yaml]")),
+			"--package", "p"}, exitUnusable, "unusable kustomization", false},
+		"a bundle with flags": {[]string{golden, "--version", "1.0.0"}, exitError,
+			"is a bundle already, so --version has no meaning", false},
+		"other metadata": {[]string{filepath.Join(buildTestdata, "chart"), "--metadata",
+			write("notes.yaml", "x")}, exitUnusable, "metadata/notes.yaml is not read by anything", false},
+		"broken metadata": {[]string{filepath.Join(buildTestdata, "chart"), "--metadata",
+			write("properties.yaml", "properties: 7")}, exitUnusable, "metadata/properties.yaml", false},
+		"no metadata": {[]string{"-", "--metadata", filepath.Join(dir, "absent.yaml")}, exitUnusable,
+			"read metadata", false},
+		"a bad icon": {[]string{"-", "--icon", write("i.bmp", "x")}, exitUnusable,
+			"none of svg, png, jpg and gif", false},
+		"a bad value": {[]string{filepath.Join(buildTestdata, "chart"), "--values",
+			filepath.Join(dir, "absent")}, exitUnusable, "read chart values", false},
+		"something in the way": {[]string{golden, "--oci-layout", full}, exitError, "has files, but no oci-layout",
+			false},
+		"a digest to push to": {[]string{golden, "--push", "127.0.0.1:1/a@sha256:" + strings.Repeat("a", 64)},
+			exitError, "a tag is needed", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "out")
 			args := append([]string{"bundle", "build"}, test.args...)
-			if !test.noOutput && !strings.Contains(strings.Join(test.args, " "), "--oci-layout") && !strings.Contains(strings.Join(test.args, " "), "--push") {
+			if !test.noOutput && !strings.Contains(strings.Join(test.args, " "), "--oci-layout") &&
+				!strings.Contains(strings.Join(test.args, " "), "--push") {
 				args = append(args, "--output-dir", out)
 			}
 			r := newWorld().run(t, args...)
@@ -205,17 +227,22 @@ Deployments
     ~ containers[manager].env[ECHO_VERSION].value  1.0.0 → 1.1.0
     ~ template.metadata.labels[app.kubernetes.io/version]  1.0.0 → 1.1.0
 `
-	if diff := cmp.Diff(result{out: want}, w.run(t, "bundle", "diff", echo+"1.0.0", echo+"1.1.0"), cmp.AllowUnexported(result{})); diff != "" {
+	if diff := cmp.Diff(result{out: want}, w.run(t, "bundle", "diff", echo+"1.0.0", echo+"1.1.0"),
+		cmp.AllowUnexported(result{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if r := w.run(t, "bundle", "diff", echo+"1.1.0", echo+"1.0.0"); !strings.Contains(r.out, "- spec.uppercase  boolean  breaking: what is in it is lost") {
+	if r := w.run(t, "bundle", "diff", echo+"1.1.0", echo+"1.0.0"); !strings.Contains(r.out,
+		"- spec.uppercase  boolean  breaking: what is in it is lost") {
 		t.Errorf("the way back is not called breaking:\n%s%s", r.out, r.err)
 	}
-	if r := w.run(t, "bundle", "diff", echo+"1.0.0", echo+"1.1.0", "-o", "markdown"); !strings.HasPrefix(r.out, "## echo-operator.v1.0.0 → ") {
+	if r := w.run(t, "bundle", "diff", echo+"1.0.0", echo+"1.1.0", "-o", "markdown"); !strings.HasPrefix(r.out,
+		"## echo-operator.v1.0.0 → ") {
 		t.Errorf("the Markdown is\n%s%s", r.out, r.err)
 	}
-	for name, args := range map[string][]string{"no bundle": {echo, echo + "1.0.0"}, "a file": {echo + "1.0.0/metadata/annotations.yaml", echo}} {
-		if r := w.run(t, append([]string{"bundle", "diff"}, args...)...); r.code != exitUnusable || !strings.Contains(r.err, "Hint:") {
+	for name, args := range map[string][]string{"no bundle": {echo, echo + "1.0.0"},
+		"a file": {echo + "1.0.0/metadata/annotations.yaml", echo}} {
+		if r := w.run(t, append([]string{"bundle", "diff"}, args...)...); r.code != exitUnusable ||
+			!strings.Contains(r.err, "Hint:") {
 			t.Errorf("%s: got %d: %s", name, r.code, r.err)
 		}
 	}
@@ -224,14 +251,17 @@ Deployments
 func TestBundleScorecard(t *testing.T) {
 	w, echo := newWorld(), "../../../../testbed/echo/bundles/1.1.0"
 	r := w.run(t, "bundle", "scorecard", echo)
-	if r.code != exitOK || !strings.HasPrefix(r.out, "echo-operator.v1.1.0\nIt claims Seamless Upgrades, and its bundle shows it.\n\n✓ 1 Basic Install  6 of 6\n") {
+	if r.code != exitOK || !strings.HasPrefix(r.out,
+		"echo-operator.v1.1.0\nIt claims Seamless Upgrades, and its bundle shows it.\n\n✓ 1 Basic Install  6 of 6\n") {
 		t.Errorf("got %d:\n%s%s", r.code, r.out, r.err)
 	}
 	if !strings.Contains(r.out, "To show Full Lifecycle:\n  - required: Have a kind or a field for backups.\n") {
 		t.Errorf("what is missing is not said:\n%s", r.out)
 	}
-	for format, start := range map[string]string{"html": "<!doctype html>", "svg": "<svg ", "markdown": "## Echo Operator 1.1.0", "json": "{", "yaml": "claim: Seamless Upgrades"} {
-		if r := w.run(t, "bundle", "scorecard", echo, "-o", format); r.code != exitOK || !strings.HasPrefix(r.out, start) {
+	for format, start := range map[string]string{"html": "<!doctype html>", "svg": "<svg ",
+		"markdown": "## Echo Operator 1.1.0", "json": "{", "yaml": "claim: Seamless Upgrades"} {
+		if r := w.run(t, "bundle", "scorecard", echo, "-o", format); r.code != exitOK ||
+			!strings.HasPrefix(r.out, start) {
 			t.Errorf("-o %s: got %d: %.100s%s", format, r.code, r.out, r.err)
 		}
 	}

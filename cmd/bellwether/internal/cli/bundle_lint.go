@@ -102,12 +102,16 @@ func (a *app) bundleLintCommand() *cobra.Command {
 
 func (f *bundleLint) add(c *cobra.Command) {
 	flags := c.Flags()
-	flags.StringArrayVar(&f.history, "history", nil, "Where earlier versions are: a `FOLDER`, a catalog, or a bundle's image; can be repeated.")
-	flags.StringVar(&f.waivers, "waivers", "", "The `FILE` of waivers. Default: "+lint.WaiverFile+" beside the bundle or here, if there is one.")
-	flags.StringVar(&f.failOn, "fail-on", string(lint.Error), "The mildest severity that fails: error, warning or info.")
+	flags.StringArrayVar(&f.history, "history", nil,
+		"Where earlier versions are: a `FOLDER`, a catalog, or a bundle's image; can be repeated.")
+	flags.StringVar(&f.waivers, "waivers", "",
+		"The `FILE` of waivers. Default: "+lint.WaiverFile+" beside the bundle or here, if there is one.")
+	flags.StringVar(&f.failOn, "fail-on", string(lint.Error),
+		"The mildest severity that fails: error, warning or info.")
 	flags.StringSliceVar(&f.only, "rule", nil, "Run this rule only; can be repeated.")
 	flags.StringSliceVar(&f.skip, "skip", nil, "Do not run this rule; can be repeated.")
-	flags.BoolVar(&f.checkImages, "check-images", false, "Ask the registries for the bundle's images and what they were built for.")
+	flags.BoolVar(&f.checkImages, "check-images", false,
+		"Ask the registries for the bundle's images and what they were built for.")
 	flags.BoolVar(&f.all, "all", false, "Show every finding, and not only the first few of each rule.")
 	flags.BoolVar(&f.list, "list", false, "List the rules, and end.")
 	flags.StringVar(&f.explain, "explain", "", "Say all about a `RULE`, and end.")
@@ -269,7 +273,8 @@ func isDirectory(name string) bool {
 
 // readBundle reads a folder, an image, or manifests on stdin, which have no
 // files.
-func (a *app) readBundle(ctx context.Context, client *oci.Client, access oci.Access, source string) (*bundles.Bundle, fs.FS, error) {
+func (a *app) readBundle(ctx context.Context, client *oci.Client, access oci.Access, source string) (*bundles.Bundle,
+	fs.FS, error) {
 	switch {
 	case source == "-":
 		b, err := fromStdin(a.streams.In)
@@ -282,7 +287,8 @@ func (a *app) readBundle(ctx context.Context, client *oci.Client, access oci.Acc
 		return nil, nil, err
 	}
 	if _, err := os.Stat(source); err == nil {
-		return nil, nil, hintf("give the folder with manifests/ and metadata/ in it, or pipe manifests in with -", "%s is a file, not a bundle's folder", source)
+		return nil, nil, hintf("give the folder with manifests/ and metadata/ in it, or pipe manifests in with -",
+			"%s is a file, not a bundle's folder", source)
 	}
 	files, _, err := client.Bundle(ctx, source, access)
 	if err != nil {
@@ -316,7 +322,8 @@ func mayBeImage(source string) error {
 	if _, err := os.Stat(source); err == nil {
 		return nil
 	}
-	return hintf("write an image with its registry, as in registry.example.com/bundles/echo-operator:1.1.0", "there is no folder %s", source)
+	return hintf("write an image with its registry, as in registry.example.com/bundles/echo-operator:1.1.0",
+		"there is no folder %s", source)
 }
 
 func fromFolder(dir string) (*bundles.Bundle, error) {
@@ -354,21 +361,26 @@ func fromManifests(manifests [][]byte) (*bundles.Bundle, error) {
 // bundleError adds what to do about input that is no bundle.
 func bundleError(err error) error {
 	if errors.Is(err, bundles.ErrNotBundle) {
-		return hint(err, "a bundle folder has manifests/ with a ClusterServiceVersion, and metadata/annotations.yaml; `bellwether bundle build` makes one")
+		return hint(err, "a bundle folder has manifests/ with a ClusterServiceVersion, and "+
+			"metadata/annotations.yaml; `bellwether bundle build` makes one")
 	}
 	return err
 }
 
 // readHistory reads the versions at one place: a folder of bundle folders, one
 // bundle, or a catalog.
-func readHistory(ctx context.Context, client *oci.Client, access *registryFlags, place, packageName string) ([]*bundles.Bundle, error) {
+func readHistory(ctx context.Context, client *oci.Client, access *registryFlags, place,
+	packageName string) ([]*bundles.Bundle, error) {
 	if isDirectory(place) {
 		folders, err := bundleFolders(place)
 		if err != nil {
 			return nil, err
 		}
 		if len(folders) > 0 {
-			return readAll(ctx, folders, func(_ context.Context, folder string) (*bundles.Bundle, error) { return fromFolder(folder) })
+			return readAll(ctx, folders, func(_ context.Context, folder string) (*bundles.Bundle,
+				error) {
+				return fromFolder(folder)
+			})
 		}
 	} else if err := mayBeImage(place); err != nil {
 		return nil, err
@@ -407,13 +419,15 @@ func bundleFolders(place string) ([]string, error) {
 }
 
 // readCatalogHistory reads every version of a package that a catalog has.
-func readCatalogHistory(ctx context.Context, client *oci.Client, access *registryFlags, place, packageName string) ([]*bundles.Bundle, error) {
+func readCatalogHistory(ctx context.Context, client *oci.Client, access *registryFlags, place,
+	packageName string) ([]*bundles.Bundle, error) {
 	files, err := access.open(ctx, place)
 	if err != nil {
 		return nil, err
 	}
 	if packageName == "" {
-		return nil, hintf("lint the bundle's folder instead", "what is linted says no package, so its history in a catalog cannot be found")
+		return nil, hintf("lint the bundle's folder instead",
+			"what is linted says no package, so its history in a catalog cannot be found")
 	}
 	p, err := catalogs.ReadPackage(files, packageName)
 	if errors.Is(err, catalogs.ErrNoPackage) {
@@ -439,7 +453,8 @@ func readCatalogHistory(ctx context.Context, client *oci.Client, access *registr
 }
 
 // readAll reads many bundles at the same time, and returns them in order.
-func readAll[T any](ctx context.Context, from []T, read func(context.Context, T) (*bundles.Bundle, error)) ([]*bundles.Bundle, error) {
+func readAll[T any](ctx context.Context, from []T,
+	read func(context.Context, T) (*bundles.Bundle, error)) ([]*bundles.Bundle, error) {
 	out := make([]*bundles.Bundle, len(from))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(lintFetches)
@@ -474,7 +489,8 @@ func (f *bundleLint) readWaivers(folder string) (string, []lint.Waiver, error) {
 	}
 	waivers, err := lint.ParseWaivers(text)
 	if err != nil {
-		return "", nil, hint(fmt.Errorf("%s: %w", name, err), "a waiver has rule, reason and expires (2026-12-31), and optionally file and path")
+		return "", nil, hint(fmt.Errorf("%s: %w", name, err),
+			"a waiver has rule, reason and expires (2026-12-31), and optionally file and path")
 	}
 	return filepath.ToSlash(name), waivers, nil
 }
@@ -539,7 +555,8 @@ func (a *app) lintRules(f *bundleLint) error {
 	tones := map[lint.Severity]view.Tone{lint.Error: view.Bad, lint.Warning: view.Warn, lint.Info: view.Dim}
 	table := &view.Table{Header: []string{"RULE", "SEVERITY", "WHAT IS WRONG"}}
 	for _, r := range lint.Rules() {
-		table.Add(view.Cell{Text: r.ID}, view.Cell{Text: string(r.Severity), Tone: tones[r.Severity]}, view.Cell{Text: r.Title})
+		table.Add(view.Cell{Text: r.ID}, view.Cell{Text: string(r.Severity), Tone: tones[r.Severity]},
+			view.Cell{Text: r.Title})
 	}
 	a.table(&f.out, table)
 	return nil

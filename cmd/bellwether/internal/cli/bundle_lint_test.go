@@ -62,7 +62,8 @@ func lintedBundle(t *testing.T, dir string, replace ...string) string {
 
 func TestBundleLintExitStatus(t *testing.T) {
 	good := lintedBundle(t, filepath.Join(t.TempDir(), "good"))
-	tagged := lintedBundle(t, filepath.Join(t.TempDir(), "tagged"), lintedImage, "registry.example.com/echo/operator:v1.1.0")
+	tagged := lintedBundle(t, filepath.Join(t.TempDir(), "tagged"), lintedImage,
+		"registry.example.com/echo/operator:v1.1.0")
 	broken := lintedBundle(t, filepath.Join(t.TempDir(), "broken"), "minKubeVersion: 1.30.0", "minKubeVersion: latest")
 	noYAML := lintedBundle(t, filepath.Join(t.TempDir(), "no-yaml"), "kind: ClusterServiceVersion", "kind: [")
 	waivers := filepath.Join(t.TempDir(), "waivers.yaml")
@@ -74,26 +75,27 @@ func TestBundleLintExitStatus(t *testing.T) {
 		code int
 		says string
 	}{
-		"nothing wrong":           {[]string{good}, 0, "✓ no findings"},
-		"warnings":                {[]string{tagged}, 0, "image-digest"},
-		"warnings that count":     {[]string{tagged, "--fail-on", "warning"}, 1, "image-digest"},
-		"warnings of no interest": {[]string{tagged, "--fail-on", "warning", "--skip", "image-digest"}, 0, "no findings"},
-		"errors":                  {[]string{broken}, 1, "minKubeVersion"},
-		"errors of no interest":   {[]string{broken, "--rule", "image-digest"}, 0, "no findings"},
-		"no bundle":               {[]string{t.TempDir()}, 2, "Hint:  a bundle folder has manifests/"},
-		"no YAML":                 {[]string{noYAML}, 2, lintedCSV},
-		"a file":                  {[]string{filepath.Join(good, lintedCSV)}, 2, "is a file"},
-		"nothing to lint":         {nil, 2, "give the bundle's folder"},
-		"no history":              {[]string{good, "--history", t.TempDir()}, 2, "read history"},
-		"no such folder":          {[]string{"nowhere"}, 2, "there is no folder nowhere"},
-		"no such path":            {[]string{"../nowhere/bundle"}, 2, "there is no folder ../nowhere/bundle"},
-		"no such history":         {[]string{good, "--history", "./nowhere"}, 2, "there is no folder ./nowhere"},
-		"no such rule":            {[]string{good, "--rule", "of-everything"}, 2, `no rule "of-everything"`},
-		"no such severity":        {[]string{good, "--fail-on", "sometimes"}, 2, "choose error, warning or info"},
-		"no such output":          {[]string{good, "-o", "yaml"}, 2, "choose text, json or sarif"},
-		"no such flag":            {[]string{good, "--strict"}, 2, "--help"},
-		"bad waivers":             {[]string{good, "--waivers", waivers}, 2, "line 2: a waiver needs a day"},
-		"no waivers":              {[]string{good, "--waivers", "nowhere.yaml"}, 2, "nowhere.yaml"},
+		"nothing wrong":       {[]string{good}, 0, "✓ no findings"},
+		"warnings":            {[]string{tagged}, 0, "image-digest"},
+		"warnings that count": {[]string{tagged, "--fail-on", "warning"}, 1, "image-digest"},
+		"warnings of no interest": {[]string{tagged, "--fail-on", "warning", "--skip", "image-digest"}, 0,
+			"no findings"},
+		"errors":                {[]string{broken}, 1, "minKubeVersion"},
+		"errors of no interest": {[]string{broken, "--rule", "image-digest"}, 0, "no findings"},
+		"no bundle":             {[]string{t.TempDir()}, 2, "Hint:  a bundle folder has manifests/"},
+		"no YAML":               {[]string{noYAML}, 2, lintedCSV},
+		"a file":                {[]string{filepath.Join(good, lintedCSV)}, 2, "is a file"},
+		"nothing to lint":       {nil, 2, "give the bundle's folder"},
+		"no history":            {[]string{good, "--history", t.TempDir()}, 2, "read history"},
+		"no such folder":        {[]string{"nowhere"}, 2, "there is no folder nowhere"},
+		"no such path":          {[]string{"../nowhere/bundle"}, 2, "there is no folder ../nowhere/bundle"},
+		"no such history":       {[]string{good, "--history", "./nowhere"}, 2, "there is no folder ./nowhere"},
+		"no such rule":          {[]string{good, "--rule", "of-everything"}, 2, `no rule "of-everything"`},
+		"no such severity":      {[]string{good, "--fail-on", "sometimes"}, 2, "choose error, warning or info"},
+		"no such output":        {[]string{good, "-o", "yaml"}, 2, "choose text, json or sarif"},
+		"no such flag":          {[]string{good, "--strict"}, 2, "--help"},
+		"bad waivers":           {[]string{good, "--waivers", waivers}, 2, "line 2: a waiver needs a day"},
+		"no waivers":            {[]string{good, "--waivers", "nowhere.yaml"}, 2, "nowhere.yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := newWorld().run(t, append([]string{"bundle", "lint"}, test.args...)...)
@@ -121,7 +123,8 @@ func TestBundleLintHistory(t *testing.T) {
 	}
 	catalog := func(image string, objects bool) string {
 		folder := t.TempDir()
-		properties := []map[string]any{{"type": "olm.package", "value": map[string]string{"packageName": "echo-operator", "version": "1.0.0"}}}
+		properties := []map[string]any{{"type": "olm.package",
+			"value": map[string]string{"packageName": "echo-operator", "version": "1.0.0"}}}
 		for _, file := range []string{lintedCSV, lintedCRD} {
 			if objects {
 				text, err := os.ReadFile(filepath.Join(old, file))
@@ -131,14 +134,17 @@ func TestBundleLintHistory(t *testing.T) {
 				if text, err = yaml.YAMLToJSON(text); err != nil {
 					t.Fatal(err)
 				}
-				properties = append(properties, map[string]any{"type": "olm.bundle.object", "value": map[string][]byte{"data": text}})
+				properties = append(properties, map[string]any{"type": "olm.bundle.object",
+					"value": map[string][]byte{"data": text}})
 			}
 		}
 		var out bytes.Buffer
 		for _, document := range []any{
 			map[string]any{"schema": "olm.package", "name": "echo-operator", "defaultChannel": "stable"},
-			map[string]any{"schema": "olm.channel", "package": "echo-operator", "name": "stable", "entries": []map[string]string{{"name": "echo-operator.v1.0.0"}}},
-			map[string]any{"schema": "olm.bundle", "package": "echo-operator", "name": "echo-operator.v1.0.0", "image": image, "properties": properties},
+			map[string]any{"schema": "olm.channel", "package": "echo-operator", "name": "stable",
+				"entries": []map[string]string{{"name": "echo-operator.v1.0.0"}}},
+			map[string]any{"schema": "olm.bundle", "package": "echo-operator", "name": "echo-operator.v1.0.0",
+				"image": image, "properties": properties},
 		} {
 			if err := json.NewEncoder(&out).Encode(document); err != nil {
 				t.Fatal(err)
@@ -218,7 +224,8 @@ func TestBundleLintImages(t *testing.T) {
 		t.Fatal(err)
 	}
 	var index v1.ImageIndex = empty.Index
-	for platform, img := range map[string]v1.Image{"linux/amd64": amd64, "linux/arm64": arm64, "unknown/unknown": empty.Image} {
+	for platform, img := range map[string]v1.Image{"linux/amd64": amd64, "linux/arm64": arm64,
+		"unknown/unknown": empty.Image} {
 		system, architecture, _ := strings.Cut(platform, "/")
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: img,
 			Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: system, Architecture: architecture}}})
@@ -324,10 +331,12 @@ func TestBundleLintRules(t *testing.T) {
 			t.Errorf("%s is not in the list", r.ID)
 		}
 	}
-	if got := w.run(t, "bundle", "lint", "--explain", "image-digest"); got.code != exitOK || !strings.Contains(got.out, "## How to fix it") {
+	if got := w.run(t, "bundle", "lint", "--explain", "image-digest"); got.code != exitOK ||
+		!strings.Contains(got.out, "## How to fix it") {
 		t.Errorf("it ended with %d:\n%s%s", got.code, got.out, got.err)
 	}
-	if got := w.run(t, "bundle", "lint", "--explain", "image-digests"); got.code != exitUnusable || !strings.Contains(got.err, "--list") {
+	if got := w.run(t, "bundle", "lint", "--explain", "image-digests"); got.code != exitUnusable ||
+		!strings.Contains(got.err, "--list") {
 		t.Errorf("it ended with %d:\n%s%s", got.code, got.out, got.err)
 	}
 }

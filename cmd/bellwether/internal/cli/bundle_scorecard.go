@@ -32,7 +32,8 @@ func (a *app) bundleScorecardCommand() *cobra.Command {
 	var out output
 	var access registryFlags
 	c := &cobra.Command{
-		Use: "scorecard BUNDLE", Short: "Compare what an operator claims with what its bundle shows", Long: bundleScorecardLong,
+		Use: "scorecard BUNDLE", Short: "Compare what an operator claims with what its bundle shows",
+		Long: bundleScorecardLong,
 		Example: "  bellwether bundle scorecard ./bundle\n" +
 			"  bellwether bundle scorecard ./bundle -o html > scorecard.html",
 		Args: oneArg("the bundle's folder or image"), ValidArgsFunction: completeDir,
@@ -87,7 +88,8 @@ func scorecardText(card scorecard.Card, style view.Style) string {
 			tone = view.Bad
 		}
 		found, all := l.Count()
-		fmt.Fprintf(&out, "\n%s  %s\n", style.Paint(tone, fmt.Sprintf("%s %d %s", mark, l.Level, l.Level)), style.Paint(view.Dim, fmt.Sprintf("%d of %d%s", found, all, aside)))
+		fmt.Fprintf(&out, "\n%s  %s\n", style.Paint(tone, fmt.Sprintf("%s %d %s", mark, l.Level, l.Level)),
+			style.Paint(view.Dim, fmt.Sprintf("%d of %d%s", found, all, aside)))
 		for _, s := range l.Signals {
 			out.WriteString(signalText(s, style))
 		}
@@ -107,7 +109,8 @@ func scorecardText(card scorecard.Card, style view.Style) string {
 
 func signalText(s scorecard.Signal, style view.Style) string {
 	if s.Found() {
-		return fmt.Sprintf("    %s %s  %s\n", style.Paint(view.Good, "+"), s.Title, style.Paint(view.Dim, strings.Join(s.Evidence, ", ")))
+		return fmt.Sprintf("    %s %s  %s\n", style.Paint(view.Good, "+"), s.Title,
+			style.Paint(view.Dim, strings.Join(s.Evidence, ", ")))
 	}
 	tone, must := view.Dim, ""
 	if s.Required {

@@ -26,9 +26,11 @@ import (
 
 func (a *app) catalogCommand() *cobra.Command {
 	return parent("catalog", "Publish catalogs and look at them", []string{"catalogs"},
-		a.catalogInitCommand(), a.catalogAddCommand(), a.catalogPromoteCommand(), a.catalogBlockCommand(), a.catalogUnblockCommand(),
+		a.catalogInitCommand(), a.catalogAddCommand(), a.catalogPromoteCommand(), a.catalogBlockCommand(),
+		a.catalogUnblockCommand(),
 		a.catalogDeprecateCommand(), a.catalogRetireCommand(), a.catalogCompileCommand(),
-		a.catalogListCommand(), a.catalogGetCommand(), a.catalogShowCommand(), a.catalogPushCommand(), a.catalogServeCommand(),
+		a.catalogListCommand(), a.catalogGetCommand(), a.catalogShowCommand(), a.catalogPushCommand(),
+		a.catalogServeCommand(),
 		a.catalogPublishCommand(), a.catalogVerifyCommand(), a.catalogKeygenCommand(),
 		a.catalogGraphCommand(), a.catalogDiffCommand())
 }
@@ -47,7 +49,8 @@ func (a *app) catalogListCommand() *cobra.Command {
 type registryFlags struct{ insecure bool }
 
 func (f *registryFlags) add(c *cobra.Command) {
-	c.Flags().BoolVar(&f.insecure, "insecure", false, "Allow plain HTTP and unknown certificates. Registries on the loopback interface need it not.")
+	c.Flags().BoolVar(&f.insecure, "insecure", false,
+		"Allow plain HTTP and unknown certificates. Registries on the loopback interface need it not.")
 }
 
 func (f *registryFlags) access() oci.Access { return oci.Access{Insecure: f.insecure} }
@@ -94,7 +97,8 @@ func registryError(err error) error {
 	case errors.Is(err, oci.ErrNotBundle):
 		return hint(err, "a bundle folder has manifests/ and metadata/annotations.yaml")
 	case errors.Is(err, catalogs.ErrNotCatalog):
-		return hint(err, "a catalog is a folder, or an image, with file-based catalog documents (olm.package, olm.channel, olm.bundle)")
+		return hint(err, "a catalog is a folder, or an image, with file-based catalog documents (olm.package, "+
+			"olm.channel, olm.bundle)")
 	default:
 		return err
 	}
@@ -104,8 +108,10 @@ func (a *app) catalogShowCommand() *cobra.Command {
 	var out output
 	var access registryFlags
 	c := &cobra.Command{
-		Use: "show REF|DIR [PACKAGE]", Short: "Show what a catalog offers, or the upgrade graph of a package", Args: oneOrTwo,
-		Example: "  bellwether catalog show registry.example.com/catalogs/main:latest\n  bellwether catalog show ./catalog echo-operator",
+		Use: "show REF|DIR [PACKAGE]", Short: "Show what a catalog offers, or the upgrade graph of a package",
+		Args: oneOrTwo,
+		Example: "  bellwether catalog show registry.example.com/catalogs/main:latest\n  bellwether catalog show " +
+			"./catalog echo-operator",
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := out.check(); err != nil {
 				return err
@@ -167,7 +173,8 @@ type channelOutput struct {
 }
 
 func outputOf(p catalogs.PackageSummary) packageOutput {
-	o := packageOutput{Name: p.Name, DefaultChannel: p.DefaultChannel, Deprecation: p.Deprecation, Problem: p.Problem, Versions: p.Versions}
+	o := packageOutput{Name: p.Name, DefaultChannel: p.DefaultChannel, Deprecation: p.Deprecation, Problem: p.Problem,
+		Versions: p.Versions}
 	for _, c := range p.Channels {
 		o.Channels = append(o.Channels, channelOutput{c.Name, c.Head, c.HeadVersion, c.Deprecation, c.Versions})
 	}
@@ -195,7 +202,8 @@ configuration.`
 func (a *app) catalogPushCommand() *cobra.Command {
 	var access registryFlags
 	c := &cobra.Command{
-		Use: "push DIR REF", Short: "Publish the catalog in a folder to a registry, and print its digest", Long: catalogPushLong,
+		Use: "push DIR REF", Short: "Publish the catalog in a folder to a registry, and print its digest",
+		Long: catalogPushLong,
 		Args: exactArgs("the catalog's folder", "the reference to publish it as"), ValidArgsFunction: completeDir,
 		Example: "  bellwether catalog push ./catalog registry.example.com/catalogs/main:latest",
 		RunE: func(c *cobra.Command, args []string) error {
@@ -257,7 +265,8 @@ func (a *app) catalogServeCommand() *cobra.Command {
 	var access registryFlags
 	var addr string
 	c := &cobra.Command{
-		Use: "serve DIR|REF", Short: "Serve a whole catalog to OLM", Long: catalogServeLong, Args: oneArg("the catalog's folder or reference"),
+		Use: "serve DIR|REF", Short: "Serve a whole catalog to OLM", Long: catalogServeLong,
+		Args:              oneArg("the catalog's folder or reference"),
 		ValidArgsFunction: completeDir,
 		RunE: func(c *cobra.Command, args []string) error {
 			files, err := access.open(c.Context(), args[0])

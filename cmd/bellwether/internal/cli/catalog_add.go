@@ -134,7 +134,8 @@ func ladderFor(place string, bundle *bundles.Bundle) (*ladder.File, error) {
 	if isDirectory(place) {
 		path = folder.Path(place, bundle.Package)
 		if _, err := os.Stat(path); os.IsNotExist(err) {
-			return nil, hintf(fmt.Sprintf("write one with `bellwether catalog init %s --package %s`", place, bundle.Package),
+			return nil, hintf(fmt.Sprintf("write one with `bellwether catalog init %s --package %s`", place,
+				bundle.Package),
 				"there is no ladder file for package %q in %s", bundle.Package, place)
 		}
 	}
@@ -143,7 +144,8 @@ func ladderFor(place string, bundle *bundles.Bundle) (*ladder.File, error) {
 		return nil, err
 	}
 	if file.Ladder.Package != bundle.Package {
-		return nil, hintf("give the ladder file of that package", "the bundle is of package %q, and %s of %q", bundle.Package, path, file.Ladder.Package)
+		return nil, hintf("give the ladder file of that package", "the bundle is of package %q, and %s of %q",
+			bundle.Package, path, file.Ladder.Package)
 	}
 	return file, nil
 }
@@ -160,13 +162,15 @@ func below(dir, path string) (string, error) {
 	}
 	rel, err := filepath.Rel(from, to)
 	if err != nil || rel == "." || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
-		return "", hintf("move it there, or push it with `bellwether bundle push` and add its image", "the bundle folder %s is not below %s, the folder of the ladder file", path, dir)
+		return "", hintf("move it there, or push it with `bellwether bundle push` and add its image",
+			"the bundle folder %s is not below %s, the folder of the ladder file", path, dir)
 	}
 	return filepath.ToSlash(rel), nil
 }
 
 // lintNew refuses a bundle with errors.
-func (a *app) lintNew(ctx context.Context, read *folder.Bundles, file *ladder.File, bundle *bundles.Bundle, source string) error {
+func (a *app) lintNew(ctx context.Context, read *folder.Bundles, file *ladder.File, bundle *bundles.Bundle,
+	source string) error {
 	contents, err := read.Contents(ctx, ladderDir(file), file.Ladder)
 	if err != nil {
 		return registryError(fmt.Errorf("read what was published before: %w", err))
@@ -196,7 +200,8 @@ func (a *app) lintNew(ctx context.Context, read *folder.Bundles, file *ladder.Fi
 		"version %s is not added: the bundle has %s", bundle.Version, count(len(report.Findings), "error"))
 }
 
-// warnReplaces tells of a ClusterServiceVersion that has ideas of its own about upgrades. The catalog does not use them.
+// warnReplaces tells of a ClusterServiceVersion that has ideas of its own about upgrades. The catalog does not use
+// them.
 func (a *app) warnReplaces(l *ladder.Ladder, bundle *bundles.Bundle) {
 	replaces := bundle.CSV.Spec.Replaces
 	if replaces == "" {
@@ -206,9 +211,11 @@ func (a *app) warnReplaces(l *ladder.Ladder, bundle *bundles.Bundle) {
 	case replaces == bundle.Name:
 		a.warn("note: its ClusterServiceVersion says that it replaces itself; the catalog does not use that\n")
 	case !known:
-		a.warn("note: its ClusterServiceVersion says that it replaces %s, which the ladder does not know; the catalog does not use that\n", replaces)
+		a.warn("note: its ClusterServiceVersion says that it replaces %s, which the ladder does not know; the "+
+			"catalog does not use that\n", replaces)
 	case version.GT(bundle.Version):
-		a.warn("note: its ClusterServiceVersion says that it replaces %s, which is higher; the catalog does not use that\n", replaces)
+		a.warn("note: its ClusterServiceVersion says that it replaces %s, which is higher; the catalog does not use "+
+			"that\n", replaces)
 	}
 }
 

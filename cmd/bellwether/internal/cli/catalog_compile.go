@@ -67,9 +67,11 @@ func (a *app) catalogCompileCommand() *cobra.Command {
 		},
 		Example: "  bellwether catalog compile ./ladders ./catalog\n" +
 			"  bellwether catalog compile ./ladders ./catalog --check\n" +
-			"  bellwether catalog compile ./ladders ./catalog --previous registry.example.com/catalogs/main:latest --hub",
+			"  bellwether catalog compile ./ladders ./catalog --previous registry.example.com/catalogs/main:latest " +
+			"--hub",
 		RunE: func(c *cobra.Command, args []string) error {
-			// It makes much garbage and keeps little: four times the memory is still little, and saves a fifth of the time.
+			// It makes much garbage and keeps little: four times the memory is still little, and saves a fifth of the
+			// time.
 			defer debug.SetGCPercent(debug.SetGCPercent(400))
 			report, err := a.compile(c.Context(), &f, args[0], args[1])
 			if err != nil {
@@ -84,10 +86,13 @@ func (a *app) catalogCompileCommand() *cobra.Command {
 	f.access.add(c)
 	f.out.add(c, outputJSON, outputYAML)
 	c.Flags().BoolVar(&f.check, "check", false, "Write nothing; exit with 1 if the catalog in OUT is not current.")
-	c.Flags().StringVar(&f.previous, "previous", "", "The published `CATALOG`, a folder or reference, of which nothing may be lost. Default: what OUT holds.")
-	c.Flags().StringVar(&f.repository, "bundle-repository", "", "Name bundle folders by the image that they will have in this `REPOSITORY`, instead of inlining them.")
+	c.Flags().StringVar(&f.previous, "previous", "",
+		"The published `CATALOG`, a folder or reference, of which nothing may be lost. Default: what OUT holds.")
+	c.Flags().StringVar(&f.repository, "bundle-repository", "",
+		"Name bundle folders by the image that they will have in this `REPOSITORY`, instead of inlining them.")
 	c.Flags().BoolVar(&f.hub, "hub", false, "Ask the hub which versions clusters run, and look at their ways, too.")
-	c.Flags().IntVar(&f.parallel, "parallel", 0, "How many packages to compile at a time. Default: one for each processor.")
+	c.Flags().IntVar(&f.parallel, "parallel", 0,
+		"How many packages to compile at a time. Default: one for each processor.")
 	return c
 }
 
@@ -96,7 +101,8 @@ func (a *app) compile(ctx context.Context, f *compileFlags, dir, out string) (fo
 		return folder.Report{}, err
 	}
 	o := folder.Options{
-		Bundles:  folder.Bundles{Images: oci.NewClient(oci.Options{}), Access: f.access.access(), CacheDir: a.bundleCache(), Repository: f.repository},
+		Bundles: folder.Bundles{Images: oci.NewClient(oci.Options{}), Access: f.access.access(),
+			CacheDir: a.bundleCache(), Repository: f.repository},
 		Now:      a.now(),
 		Parallel: f.parallel,
 		Check:    f.check,
@@ -246,7 +252,8 @@ func waitingTexts(waiting []compile.Waiting) []string {
 		if w.Blocked != "" {
 			why = "blocked: " + w.Blocked
 		}
-		out = append(out, fmt.Sprintf("nothing leads on from %s in %s (%s): clusters that run it wait for a newer version, or go back",
+		out = append(out, fmt.Sprintf("nothing leads on from %s in %s (%s): clusters that run it wait for a newer "+
+			"version, or go back",
 			w.Version, strings.Join(channels[w.Version], ", "), why))
 	}
 	return out
@@ -289,9 +296,11 @@ func ladderError(err error) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return hint(err, "check the path")
 	case errors.Is(err, compile.ErrExpired):
-		return hint(err, "an expired block is never lifted by itself: `bellwether catalog unblock`, or `block` with a later --expires")
+		return hint(err, "an expired block is never lifted by itself: `bellwether catalog unblock`, or `block` with "+
+			"a later --expires")
 	case errors.Is(err, compile.ErrContinuity):
-		return hint(err, "a version that was offered stays, or is retired (`bellwether catalog retire`), or is blocked (`bellwether catalog block`)")
+		return hint(err, "a version that was offered stays, or is retired (`bellwether catalog retire`), or is "+
+			"blocked (`bellwether catalog block`)")
 	case errors.Is(err, compile.ErrDisagreement):
 		return hint(err, "this should not happen, whatever the ladder says: please report it with the ladder file")
 	case errors.Is(err, ladder.ErrInvalid):

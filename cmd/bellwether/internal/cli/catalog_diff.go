@@ -41,14 +41,16 @@ type diffOptions struct {
 func (a *app) catalogDiffCommand() *cobra.Command {
 	var o diffOptions
 	c := &cobra.Command{
-		Use: "diff OLD NEW [PACKAGE]", Short: "Show what another catalog would change for each installed version", Long: catalogDiffLong,
+		Use: "diff OLD NEW [PACKAGE]", Short: "Show what another catalog would change for each installed version",
+		Long: catalogDiffLong,
 		Example: "  bellwether catalog diff registry.example.com/catalogs/main:latest ./catalog\n" +
 			"  bellwether catalog diff ./old ./new echo-operator --installed hub -o markdown",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 2 || len(args) == 3 {
 				return nil
 			}
-			return a.trouble(hintf("usage: "+c.UseLine(), "give two catalogs, as folders or references, and optionally a package"))
+			return a.trouble(hintf("usage: "+c.UseLine(),
+				"give two catalogs, as folders or references, and optionally a package"))
 		},
 		ValidArgsFunction: func(c *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 1 {

@@ -18,7 +18,8 @@ import (
 func (a *app) catalogGetCommand() *cobra.Command {
 	var out output
 	c := &cobra.Command{
-		Use: "get NAME", Short: "Show a catalog as the hub reads it: who runs which version, what is blocked, how to get back",
+		Use: "get NAME", Short: "Show a catalog as the hub reads it: who runs which version, what is blocked, how to " +
+			"get back",
 		Long: `Show an OperatorCatalog of the hub: the digest in use, the versions that clusters run, those that are blocked with a
 proposal for whoever runs them, and the way back from each version.
 

@@ -26,11 +26,14 @@ func TestCatalogGet(t *testing.T) {
 		code int
 		says []string
 	}{
-		"a catalog":     {args: []string{"get", "main"}, says: []string{"Catalog:     main", "it loses data", "go on to 1.2.1"}},
-		"its name":      {args: []string{"get", "main", "-o", "name"}, says: []string{"operatorcatalog.bellwether.dev/main"}},
-		"there is none": {args: []string{"get", "mian"}, code: 1, says: []string{`there is no catalog "mian" in namespace "default"`, "main", "theirs (-n team)"}},
-		"in a list":     {args: []string{"list"}, says: []string{"1 (on 3 clusters)"}},
-		"no name":       {args: []string{"get"}, code: 1, says: []string{"the catalog's name"}},
+		"a catalog": {args: []string{"get", "main"},
+			says: []string{"Catalog:     main", "it loses data", "go on to 1.2.1"}},
+		"its name": {args: []string{"get", "main", "-o", "name"},
+			says: []string{"operatorcatalog.bellwether.dev/main"}},
+		"there is none": {args: []string{"get", "mian"}, code: 1,
+			says: []string{`there is no catalog "mian" in namespace "default"`, "main", "theirs (-n team)"}},
+		"in a list": {args: []string{"list"}, says: []string{"1 (on 3 clusters)"}},
+		"no name":   {args: []string{"get"}, code: 1, says: []string{"the catalog's name"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := w.run(t, append([]string{"catalog"}, test.args...)...)

@@ -68,9 +68,14 @@ func (a *app) catalogGraphCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "graph REF|DIR PACKAGE", Short: "Draw the upgrade graph of a package", Long: catalogGraphLong,
 		Example: "  bellwether catalog graph ./catalog echo-operator\n" +
-			"  bellwether catalog graph registry.example.com/catalogs/main:latest echo-operator --installed hub --file echo.svg",
-		Args: exactArgs("the catalog's folder or reference", "the package's name"), ValidArgsFunction: o.access.completePackage,
-		RunE: func(c *cobra.Command, args []string) error { return a.graph(c.Context(), o, args[0], args[1]) },
+			"  bellwether catalog graph registry.example.com/catalogs/main:latest echo-operator --installed hub " +
+			"--file echo.svg",
+		Args:              exactArgs("the catalog's folder or reference", "the package's name"),
+		ValidArgsFunction: o.access.completePackage,
+		RunE: func(c *cobra.Command,
+			args []string) error {
+			return a.graph(c.Context(), o, args[0], args[1])
+		},
 	}
 	o.access.add(c)
 	o.out.add(c, outputText, outputSVG, outputMermaid, outputDOT)
@@ -78,15 +83,17 @@ func (a *app) catalogGraphCommand() *cobra.Command {
 	c.Flags().StringVar(&o.installed, "installed", "", "Show how many clusters run each version: \"hub\", or a `FILE`.")
 	c.Flags().StringVar(&o.file, "file", "", "Write to this `FILE`; .svg, .mmd, .dot or .txt says the format.")
 	c.Flags().BoolVar(&o.all, "all", false, "Show every version of a long graph.")
-	_ = c.RegisterFlagCompletionFunc("installed", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return []string{"hub\tthe clusters of the fleet"}, cobra.ShellCompDirectiveDefault
-	})
+	_ = c.RegisterFlagCompletionFunc("installed",
+		func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return []string{"hub\tthe clusters of the fleet"}, cobra.ShellCompDirectiveDefault
+		})
 	_ = c.MarkFlagFilename("file", "svg", "mmd", "dot", "txt")
 	return c
 }
 
 // completePackage completes a folder, and then the packages in it.
-func (f *registryFlags) completePackage(c *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
+func (f *registryFlags) completePackage(c *cobra.Command, args []string, text string) ([]string,
+	cobra.ShellCompDirective) {
 	if len(args) != 1 {
 		return completeDir(c, args, text)
 	}
@@ -120,7 +127,8 @@ func (o graphOptions) format() (string, error) {
 			return name, nil
 		}
 	}
-	return "", hintf("let it end in .svg, .mmd, .dot or .txt, or say the format with -o", "the name of %s does not say what to draw", o.file)
+	return "", hintf("let it end in .svg, .mmd, .dot or .txt, or say the format with -o",
+		"the name of %s does not say what to draw", o.file)
 }
 
 func (a *app) graph(ctx context.Context, o graphOptions, ref, name string) error {
@@ -156,7 +164,8 @@ func (a *app) graph(ctx context.Context, o graphOptions, ref, name string) error
 		return err
 	}
 	if format == outputMermaid && g.Edges() >= mermaidEdges {
-		a.warn("Mermaid refuses %d edges or more unless its viewer allows them, and this graph has %d: draw it as svg, or one --channel.\n", mermaidEdges, g.Edges())
+		a.warn("Mermaid refuses %d edges or more unless its viewer allows them, and this graph has %d: draw it as "+
+			"svg, or one --channel.\n", mermaidEdges, g.Edges())
 	}
 	return a.deliver(pictures[format].draw(g), o.file)
 }
@@ -220,7 +229,8 @@ func (a *app) fleetVersions(ctx context.Context, source string, packages ...*cat
 	}
 	text, err := os.ReadFile(source)
 	if err != nil {
-		return nil, hint(fmt.Errorf("read what is installed: %w", err), "give \"hub\", or a file that maps bundles or versions to numbers of clusters")
+		return nil, hint(fmt.Errorf("read what is installed: %w", err),
+			"give \"hub\", or a file that maps bundles or versions to numbers of clusters")
 	}
 	return parseVersions(text, packages)
 }
@@ -252,7 +262,8 @@ var errNotCounts = errors.New("not a map of bundles or versions to numbers of cl
 func parseVersions(text []byte, packages []*catalogs.Package) ([]fleetVersion, error) {
 	var in map[string]int
 	if err := yaml.UnmarshalStrict(text, &in); err != nil {
-		return nil, hint(fmt.Errorf("read what is installed: %w: %w", errNotCounts, err), "write lines like \"echo-operator.v1.0.0: 12\"")
+		return nil, hint(fmt.Errorf("read what is installed: %w: %w", errNotCounts, err),
+			"write lines like \"echo-operator.v1.0.0: 12\"")
 	}
 	counts := map[catalogs.Installed]int{}
 	for _, key := range slices.Sorted(maps.Keys(in)) {
@@ -264,10 +275,11 @@ func parseVersions(text []byte, packages []*catalogs.Package) ([]fleetVersion, e
 	return sortVersions(counts), nil
 }
 
-// bundleOf finds the bundle of a name or, as long as there is one package only, of a version. A version that the package
-// does not have is one that left the catalog; its bundle had a conventional name.
+// bundleOf finds the bundle of a name or, as long as there is one package only, of a version. A version that the
+// package does not have is one that left the catalog; its bundle had a conventional name.
 func bundleOf(packages []*catalogs.Package, key string) catalogs.Installed {
-	one := len(packages) > 0 && !slices.ContainsFunc(packages, func(p *catalogs.Package) bool { return p.Name != packages[0].Name })
+	one := len(packages) > 0 && !slices.ContainsFunc(packages,
+		func(p *catalogs.Package) bool { return p.Name != packages[0].Name })
 	for _, p := range packages {
 		versions := bundleVersions(p)
 		for _, name := range slices.Sorted(maps.Keys(versions)) {

@@ -39,13 +39,16 @@ func write(t *testing.T, name, text string, folder bool) string {
 func runs(cluster, pkg, version string) *v1alpha1.OperatorInstall {
 	return &v1alpha1.OperatorInstall{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "bellwether-" + cluster, Name: "default." + pkg},
-		Spec:       v1alpha1.OperatorInstallSpec{Cluster: cluster, Admission: &v1alpha1.Admission{Release: v1alpha1.Release{Package: pkg}}},
-		Status:     v1alpha1.OperatorInstallStatus{Installed: &v1alpha1.InstalledVersion{Bundle: pkg + ".v" + version, Version: version}},
+		Spec: v1alpha1.OperatorInstallSpec{Cluster: cluster,
+			Admission: &v1alpha1.Admission{Release: v1alpha1.Release{Package: pkg}}},
+		Status: v1alpha1.OperatorInstallStatus{Installed: &v1alpha1.InstalledVersion{Bundle: pkg + ".v" + version,
+			Version: version}},
 	}
 }
 
 func TestCatalogGraph(t *testing.T) {
-	w := newWorld(runs("a", "p", "1.0.0"), runs("b", "p", "1.0.0"), runs("c", "p", "1.1.0"), runs("d", "other", "1.0.0"))
+	w := newWorld(runs("a", "p", "1.0.0"), runs("b", "p", "1.0.0"), runs("c", "p", "1.1.0"),
+		runs("d", "other", "1.0.0"))
 	dir := graphDir(t, "1.0.0\n1.1.0 replaces 1.0.0\n1.2.0 replaces 1.1.0")
 	file := write(t, "installed.yaml", "p.v1.1.0: 7\n1.0.0: 2\n0.9.0: 1\n", false)
 	picture := filepath.Join(t.TempDir(), "p.svg")
@@ -55,19 +58,24 @@ func TestCatalogGraph(t *testing.T) {
 	}{
 		"text": {
 			args: []string{dir, "p"},
-			want: result{out: "p: 3 versions in channel stable\n\n┌ stable\n◉  1.2.0                   [head of stable]\n" +
+			want: result{out: "p: 3 versions in channel stable\n\n┌ stable\n◉  1.2.0                   [head of " +
+				"stable]\n" +
 				"●  1.1.0  → 1.2.0\n●  1.0.0  → 1.1.0, 2 hops\n\n◉ head   ● offered\n"},
 		},
 		"with the hub's clusters": {
 			args: []string{dir, "p", "--installed", "hub"},
-			want: result{out: "p: 3 versions in channel stable, 3 clusters\n\n┌ stable\n◉  1.2.0                               [head of stable]\n" +
+			want: result{out: "p: 3 versions in channel stable, 3 clusters\n\n┌ stable\n◉  1.2.0                     " +
+				"          [head of stable]\n" +
 				"●  1.1.0   1 cluster  → 1.2.0\n●  1.0.0  2 clusters  → 1.1.0, 2 hops\n\n◉ head   ● offered\n"},
 		},
 		"with a file's clusters": {
 			args: []string{dir, "p", "--installed", file},
-			want: result{out: "p: 3 versions in channel stable, 10 clusters, 1 cluster without a way forward\n\n┌ stable\n" +
-				"◉  1.2.0                                [head of stable]\n●  1.1.0   7 clusters  → 1.2.0\n●  1.0.0   2 clusters  → 1.1.0, 2 hops\n" +
-				"   0.9.0    1 cluster                   [no channel leads anywhere from here, and clusters run it]  [not in the catalog]\n\n◉ head   ● offered\n"},
+			want: result{out: "p: 3 versions in channel stable, 10 clusters, 1 cluster without a way forward\n\n┌ " +
+				"stable\n" +
+				"◉  1.2.0                                [head of stable]\n●  1.1.0   7 clusters  → 1.2.0\n●  1.0.0  " +
+				" 2 clusters  → 1.1.0, 2 hops\n" +
+				"   0.9.0    1 cluster                   [no channel leads anywhere from here, and clusters run it]  " +
+				"[not in the catalog]\n\n◉ head   ● offered\n"},
 		},
 		"to a file": {args: []string{dir, "p", "--file", picture}, want: result{err: "wrote " + picture + "\n"}},
 		"no package": {
@@ -76,19 +84,25 @@ func TestCatalogGraph(t *testing.T) {
 		},
 		"no channel": {
 			args: []string{dir, "p", "--channel", "fast"},
-			want: result{code: exitError, err: "Error: no such channel \"fast\" in package \"p\": it offers stable (1.2.0)\n"},
+			want: result{code: exitError,
+				err: "Error: no such channel \"fast\" in package \"p\": it offers stable (1.2.0)\n"},
 		},
 		"an unknown ending": {
 			args: []string{dir, "p", "--file", "p.gif"},
-			want: result{code: exitError, err: "Error: the name of p.gif does not say what to draw\nHint:  let it end in .svg, .mmd, .dot or .txt, or say the format with -o\n"},
+			want: result{code: exitError,
+				err: "Error: the name of p.gif does not say what to draw\nHint:  let it end in .svg, .mmd, .dot or " +
+					".txt, or say the format with -o\n"},
 		},
 		"an unknown format": {
 			args: []string{dir, "p", "-o", "gif"},
-			want: result{code: exitError, err: "Error: -o gif is not an output format of this command\nHint:  choose one of [text svg mermaid dot], or leave it out for a table\n"},
+			want: result{code: exitError,
+				err: "Error: -o gif is not an output format of this command\nHint:  choose one of [text svg mermaid " +
+					"dot], or leave it out for a table\n"},
 		},
 		"a negative number": {
 			args: []string{dir, "p", "--installed", write(t, "i.yaml", "p.v1.0.0: -1", false)},
-			want: result{code: exitError, err: "Error: p.v1.0.0 is said to run on -1 clusters\nHint:  numbers of clusters are 0 or more\n"},
+			want: result{code: exitError,
+				err: "Error: p.v1.0.0 is said to run on -1 clusters\nHint:  numbers of clusters are 0 or more\n"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -116,7 +130,8 @@ func TestCatalogGraphTellsResolversApart(t *testing.T) {
 	graph := catalogtest.Graph("p", "1.0.0\n1.1.0 replaces 1.0.0") + `{"schema":"olm.deprecations","package":"p",` +
 		`"entries":[{"reference":{"schema":"olm.bundle","name":"p.v1.1.0"},"message":"slow"}]}`
 	got := newWorld().run(t, "catalog", "graph", write(t, "catalog.json", graph, true), "p")
-	if got.code != exitOK || !strings.Contains(got.out, "[OLM v0 and v1 differ in channel stable: OLM v1 stays, because 1.1.0 is deprecated") {
+	if got.code != exitOK || !strings.Contains(got.out,
+		"[OLM v0 and v1 differ in channel stable: OLM v1 stays, because 1.1.0 is deprecated") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -135,27 +150,34 @@ func TestCatalogDiff(t *testing.T) {
 				"VERSION   CLUSTERS   CHANNEL   BEFORE   AFTER   WHAT\n" +
 				"1.2.0                stable    -        head    added; joined channel\n" +
 				"1.1.0     1          stable    head     1.2.0   next hop\n" +
-				"1.0.0     1          stable    1.1.0    -       removed; no way forward in any channel; stranded, left channel\n" +
+				"1.0.0     1          stable    1.1.0    -       removed; no way forward in any channel; stranded, " +
+				"left channel\n" +
 				"\nClusters without a way forward: 1\n"},
 		},
 		"as Markdown": {
 			args: []string{before, after, "p", "-o", "markdown"},
 			want: result{code: exitDifferent, out: "### p\n\n- channel stable: head 1.1.0 → 1.2.0\n\n" +
 				"| version | clusters | channel | before | after | what |\n|---|---:|---|---|---|---|\n" +
-				"| 1.2.0 |  | stable | - | head | added; joined channel |\n| 1.1.0 |  | stable | head | 1.2.0 | next hop |\n" +
-				"| 1.0.0 |  | stable | 1.1.0 | - | **removed; no way forward in any channel; stranded, left channel** |\n"},
+				"| 1.2.0 |  | stable | - | head | added; joined channel |\n| 1.1.0 |  | stable | head | 1.2.0 | next " +
+				"hop |\n" +
+				"| 1.0.0 |  | stable | 1.1.0 | - | **removed; no way forward in any channel; stranded, left " +
+				"channel** |\n"},
 		},
 		"no such package": {
 			args: []string{before, after, "q"},
-			want: result{code: exitTrouble, err: "Error: neither catalog has a package \"q\"\nHint:  see `bellwether catalog show`\n"},
+			want: result{code: exitTrouble,
+				err: "Error: neither catalog has a package \"q\"\nHint:  see `bellwether catalog show`\n"},
 		},
 		"one catalog": {
 			args: []string{before},
-			want: result{code: exitTrouble, err: "Error: give two catalogs, as folders or references, and optionally a package\nHint:  usage: bellwether catalog diff OLD NEW [PACKAGE] [flags]\n"},
+			want: result{code: exitTrouble,
+				err: "Error: give two catalogs, as folders or references, and optionally a package\nHint:  usage: " +
+					"bellwether catalog diff OLD NEW [PACKAGE] [flags]\n"},
 		},
 		"an unknown flag": {
 			args: []string{before, after, "--wide"},
-			want: result{code: exitTrouble, err: "Error: unknown flag: --wide\nHint:  see `bellwether catalog diff --help`\n"},
+			want: result{code: exitTrouble,
+				err: "Error: unknown flag: --wide\nHint:  see `bellwether catalog diff --help`\n"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -165,7 +187,8 @@ func TestCatalogDiff(t *testing.T) {
 			}
 		})
 	}
-	if got := w.run(t, "catalog", "diff", before, after, "-o", "json"); got.code != exitDifferent || !strings.Contains(got.out, `"stuck": true`) {
+	if got := w.run(t, "catalog", "diff", before, after, "-o", "json"); got.code != exitDifferent ||
+		!strings.Contains(got.out, `"stuck": true`) {
 		t.Errorf("as JSON: %+v", got)
 	}
 }

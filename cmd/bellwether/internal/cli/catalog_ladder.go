@@ -41,7 +41,8 @@ type ladderEdit struct {
 	// versions tells which versions the second argument may be; nil where there is no second argument.
 	versions func(l *ladder.Ladder) []string
 	flags    func(c *cobra.Command)
-	// edit changes the ladder, and says in one sentence what it did. version is empty where there is no second argument.
+	// edit changes the ladder, and says in one sentence what it did. version is empty where there is no second
+	// argument.
 	edit func(l *ladder.Ladder, version string) (string, error)
 }
 
@@ -99,7 +100,8 @@ func findLadder(path string) (*ladder.File, error) {
 		return nil, err
 	}
 	if len(files) > 1 {
-		return nil, hintf(fmt.Sprintf("give the file, as in %s", files[0].Name), "%s has %d ladder files", path, len(files))
+		return nil, hintf(fmt.Sprintf("give the file, as in %s", files[0].Name), "%s has %d ladder files", path,
+			len(files))
 	}
 	return files[0], nil
 }
@@ -178,7 +180,10 @@ is blocked is not promoted.`,
 			"  bellwether catalog promote ./ladders/echo-operator.yaml 1.1.0 --to stable --dry-run",
 		versions: func(l *ladder.Ladder) []string {
 			rungs := l.Rungs()
-			return ladderVersions(l, func(b ladder.Bundle, blocked bool) bool { return !blocked && b.Channel != rungs[len(rungs)-1] })
+			return ladderVersions(l, func(b ladder.Bundle, blocked bool) bool {
+				return !blocked &&
+					b.Channel != rungs[len(rungs)-1]
+			})
 		},
 		flags: func(c *cobra.Command) {
 			c.Flags().StringVar(&to, "to", "", "The `CHANNEL` to reach. Default: the next one.")
@@ -227,29 +232,33 @@ those who run it.
 --expires is the day on which somebody has to look at it again: from then on the
 catalog does not compile. A block never ends by itself.`,
 		example: "  bellwether catalog block ./ladders/echo-operator.yaml 1.1.0 --reason 'loses data, see echo#42'\n" +
-			"  bellwether catalog block ./ladders/echo-operator.yaml 1.1.0 --reason 'leaks memory' --expires 2026-12-31 --instead 1.0.4",
+			"  bellwether catalog block ./ladders/echo-operator.yaml 1.1.0 --reason 'leaks memory' --expires " +
+			"2026-12-31 --instead 1.0.4",
 		versions: func(l *ladder.Ladder) []string {
 			return ladderVersions(l, func(ladder.Bundle, bool) bool { return true })
 		},
 		flags: func(c *cobra.Command) {
 			c.Flags().StringVar(&b.Reason, "reason", "", "Why; people who run it will read it.")
 			c.Flags().StringVar(&b.Expires, "expires", "", "The `DAY` on which to look at it again, as in 2026-12-31.")
-			c.Flags().StringVar(&b.Instead, "instead", "", "The `VERSION` that clusters should go to; it may be a lower one.")
-			_ = c.RegisterFlagCompletionFunc("instead", func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-				if len(args) == 0 {
-					return nil, cobra.ShellCompDirectiveNoFileComp
-				}
-				file, err := findLadder(args[0])
-				if err != nil {
-					return nil, cobra.ShellCompDirectiveNoFileComp
-				}
-				good := func(_ ladder.Bundle, blocked bool) bool { return !blocked }
-				return ladderVersions(file.Ladder, good), cobra.ShellCompDirectiveNoFileComp
-			})
+			c.Flags().StringVar(&b.Instead, "instead", "",
+				"The `VERSION` that clusters should go to; it may be a lower one.")
+			_ = c.RegisterFlagCompletionFunc("instead",
+				func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+					if len(args) == 0 {
+						return nil, cobra.ShellCompDirectiveNoFileComp
+					}
+					file, err := findLadder(args[0])
+					if err != nil {
+						return nil, cobra.ShellCompDirectiveNoFileComp
+					}
+					good := func(_ ladder.Bundle, blocked bool) bool { return !blocked }
+					return ladderVersions(file.Ladder, good), cobra.ShellCompDirectiveNoFileComp
+				})
 		},
 		edit: func(l *ladder.Ladder, version string) (string, error) {
 			if b.Reason == "" {
-				return "", hintf("give it with --reason", "a block needs a reason: whoever runs %s will want to know", version)
+				return "", hintf("give it with --reason", "a block needs a reason: whoever runs %s will want to know",
+					version)
 			}
 			b.Version = version
 			err := l.Block(b, a.now())
@@ -299,7 +308,8 @@ func (a *app) catalogDeprecateCommand() *cobra.Command {
 		use: "deprecate LADDER --message TEXT", short: "Warn those who use a version, a channel or a package",
 		long: `Warn those who use a version, a channel, or the whole package. OLM shows the
 message. Upgrades lead around a deprecated version as soon as a better one is there.`,
-		example: "  bellwether catalog deprecate ./ladders/echo-operator.yaml --version 1.0.0 --message 'out of support in May'\n" +
+		example: "  bellwether catalog deprecate ./ladders/echo-operator.yaml --version 1.0.0 --message 'out of " +
+			"support in May'\n" +
 			"  bellwether catalog deprecate ./ladders/echo-operator.yaml --channel fast --message 'use stable'",
 		flags: func(c *cobra.Command) {
 			c.Flags().StringVar(&d.Version, "version", "", "The `VERSION` to deprecate.")
@@ -312,7 +322,8 @@ message. Upgrades lead around a deprecated version as soon as a better one is th
 		},
 		edit: func(l *ladder.Ladder, _ string) (string, error) {
 			if d.Message == "" {
-				return "", hintf("give it with --message", "a deprecation needs a message: what should they use instead?")
+				return "", hintf("give it with --message",
+					"a deprecation needs a message: what should they use instead?")
 			}
 			if pkg {
 				d.Package = l.Package
@@ -336,7 +347,8 @@ func (a *app) catalogInitCommand() *cobra.Command {
 		Use: "init DIR --package NAME", Short: "Write the ladder file of a package", Long: catalogInitLong,
 		Args: oneArg("the folder for the ladder file"), ValidArgsFunction: completeDir,
 		Example: "  bellwether catalog init ./ladders --package echo-operator\n" +
-			"  bellwether catalog init ./ladders --package echo-operator --from registry.example.com/catalogs/main:latest",
+			"  bellwether catalog init ./ladders --package echo-operator --from " +
+			"registry.example.com/catalogs/main:latest",
 		RunE: func(c *cobra.Command, args []string) error {
 			if name == "" {
 				return hintf("give it with --package", "the ladder needs the name of a package")

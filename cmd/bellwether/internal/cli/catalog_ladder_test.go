@@ -17,8 +17,8 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/compile/folder"
 )
 
-// inLadders runs the commands in a folder with the bundles 1.0.0, 1.1.0 and 1.2.0 of the echo operator and no ladder, so
-// that paths in what they print are short. BELLWETHER_CACHE is set, so that no cache of the user's is touched.
+// inLadders runs the commands in a folder with the bundles 1.0.0, 1.1.0 and 1.2.0 of the echo operator and no ladder,
+// so that paths in what they print are short. BELLWETHER_CACHE is set, so that no cache of the user's is touched.
 func inLadders(t *testing.T) *world {
 	t.Helper()
 	dir := t.TempDir()
@@ -124,7 +124,8 @@ func TestADryRunWritesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range []string{"promote ladders 1.1.0", "block ladders 1.1.0 --reason x", "retire ladders 1.1.0", "deprecate ladders --package --message x"} {
+	for _, line := range []string{"promote ladders 1.1.0", "block ladders 1.1.0 --reason x", "retire ladders 1.1.0",
+		"deprecate ladders --package --message x"} {
 		r := w.must(t, append([]string{"catalog"}, strings.Fields(line+" --dry-run")...)...)
 		if !strings.HasPrefix(r.out, "Dry run: ladders/echo-operator.yaml would not be written.") {
 			t.Errorf("%s says\n%s", line, r.out)
@@ -163,7 +164,8 @@ func TestCompileAsksTheHub(t *testing.T) {
 	withVersions(t)
 	w := newWorld(runs("a", "echo-operator", "0.5.0"), runs("b", "echo-operator", "7.0.0"), runs("c", "other", "9.0.0"))
 	r := w.must(t, "catalog", "compile", "ladders", "out", "--hub")
-	if !strings.Contains(r.out, "from 7.0.0 (echo-operator.v7.0.0): it is higher than the head 1.0.0") || strings.Contains(r.out, "0.5.0") || strings.Contains(r.out, "9.0.0") {
+	if !strings.Contains(r.out, "from 7.0.0 (echo-operator.v7.0.0): it is higher than the head 1.0.0") ||
+		strings.Contains(r.out, "0.5.0") || strings.Contains(r.out, "9.0.0") {
 		t.Errorf("it says of what is installed\n%s", r.out)
 	}
 }
@@ -184,7 +186,8 @@ func TestCompileComparesWithWhatIsPublished(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := w.run(t, "catalog", "compile", "ladders", "out", "--previous", "published")
-	if r.code != exitTrouble || !strings.Contains(r.err, "bundle echo-operator.v1.1.0, version 1.1.0, was offered and the ladder does not know it any more") {
+	if r.code != exitTrouble || !strings.Contains(r.err,
+		"bundle echo-operator.v1.1.0, version 1.1.0, was offered and the ladder does not know it any more") {
 		t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
 	}
 	if entries, err := os.ReadDir("out"); err == nil && len(entries) > 0 {
@@ -199,7 +202,8 @@ func TestAddLintsFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := w.run(t, "catalog", "add", "ladders", "ladders/bundles/1.0.0")
-	if r.code == exitOK || !strings.Contains(r.err, "version 1.0.0 is not added: the bundle has ") || !strings.Contains(r.err, "--no-lint") {
+	if r.code == exitOK || !strings.Contains(r.err, "version 1.0.0 is not added: the bundle has ") ||
+		!strings.Contains(r.err, "--no-lint") {
 		t.Errorf("a bundle with errors: %d\n%s%s", r.code, r.out, r.err)
 	}
 	if f, err := folder.Load("ladders/echo-operator.yaml"); err != nil || len(f.Ladder.Bundles) > 0 {
@@ -210,11 +214,14 @@ func TestAddLintsFirst(t *testing.T) {
 func TestAddRefuses(t *testing.T) {
 	w := withVersions(t)
 	for name, c := range map[string]struct{ prepare, line, want string }{
-		"another package's bundle": {"other/bundles/1.0.0", "add ladders/echo-operator.yaml other/bundles/1.0.0", `the bundle is of package "other"`},
-		"no ladder":                {"ladders/bundles/x", "add ladders ladders/bundles/x", `there is no ladder file for package "other" in ladders`},
-		"a folder elsewhere":       {"", "add ladders elsewhere --no-lint", "is not below ladders, the folder of the ladder file"},
-		"no bundle":                {"", "add ladders ladders", "not a registry+v1 bundle"},
-		"no such registry":         {"", "add ladders 127.0.0.1:1/bundle:1.0.0", ""},
+		"another package's bundle": {"other/bundles/1.0.0", "add ladders/echo-operator.yaml other/bundles/1.0.0",
+			`the bundle is of package "other"`},
+		"no ladder": {"ladders/bundles/x", "add ladders ladders/bundles/x",
+			`there is no ladder file for package "other" in ladders`},
+		"a folder elsewhere": {"", "add ladders elsewhere --no-lint",
+			"is not below ladders, the folder of the ladder file"},
+		"no bundle":        {"", "add ladders ladders", "not a registry+v1 bundle"},
+		"no such registry": {"", "add ladders 127.0.0.1:1/bundle:1.0.0", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.prepare != "" {
@@ -237,7 +244,8 @@ func TestTheLaddersOfAFolderAreNotMixedUp(t *testing.T) {
 	w := withVersions(t)
 	w.must(t, "catalog", "init", "ladders", "--package", "other")
 	r := w.run(t, "catalog", "promote", "ladders", "1.1.0")
-	if r.code != exitError || !strings.Contains(r.err, "ladders has 2 ladder files") || !strings.Contains(r.err, "echo-operator.yaml") {
+	if r.code != exitError || !strings.Contains(r.err, "ladders has 2 ladder files") ||
+		!strings.Contains(r.err, "echo-operator.yaml") {
 		t.Errorf("exit %d: %s", r.code, r.err)
 	}
 	w.must(t, "catalog", "promote", "ladders/echo-operator.yaml", "1.1.0")

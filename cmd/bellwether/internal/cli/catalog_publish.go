@@ -56,11 +56,16 @@ type publishFlags struct {
 func (a *app) catalogPublishCommand() *cobra.Command {
 	var f publishFlags
 	c := &cobra.Command{
-		Use: "publish DIR REF", Short: "Publish a catalog with its SBOM and signature, whole or not at all", Long: catalogPublishLong,
-		Args: exactArgs("the folder of the catalog or of its ladders", "the tag to publish it as"), ValidArgsFunction: completeDir,
-		Example: "  bellwether catalog publish ./compiled registry.example.com/catalogs/main:latest --key bellwether.key\n" +
-			"  bellwether catalog publish ./ladders registry.example.com/catalogs/main:latest --bundle-repository registry.example.com/bundles\n" +
-			"  bellwether catalog publish ./compiled registry.local/catalogs/main:latest --mirror-bundles registry.local/bundles",
+		Use: "publish DIR REF", Short: "Publish a catalog with its SBOM and signature, whole or not at all",
+		Long:              catalogPublishLong,
+		Args:              exactArgs("the folder of the catalog or of its ladders", "the tag to publish it as"),
+		ValidArgsFunction: completeDir,
+		Example: "  bellwether catalog publish ./compiled registry.example.com/catalogs/main:latest --key " +
+			"bellwether.key\n" +
+			"  bellwether catalog publish ./ladders registry.example.com/catalogs/main:latest --bundle-repository " +
+			"registry.example.com/bundles\n" +
+			"  bellwether catalog publish ./compiled registry.local/catalogs/main:latest --mirror-bundles " +
+			"registry.local/bundles",
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := f.out.check(); err != nil {
 				return err
@@ -71,19 +76,25 @@ func (a *app) catalogPublishCommand() *cobra.Command {
 	f.access.add(c)
 	f.out.add(c, outputJSON, outputYAML)
 	c.Flags().StringVar(&f.key, "key", "", "The private key `FILE` to sign with. Default: no signature.")
-	c.Flags().StringVar(&f.expect, "expect", "", "The `DIGEST` that the tag must hold, or none. Default: whatever it holds.")
+	c.Flags().StringVar(&f.expect, "expect", "",
+		"The `DIGEST` that the tag must hold, or none. Default: whatever it holds.")
 	c.Flags().StringVar(&f.force, "force", "", "Publish in spite of what would be lost, for this `REASON`.")
-	c.Flags().StringVar(&f.mirror, "mirror-bundles", "", "Copy the bundles to this `REPOSITORY`, and publish a catalog that names them there.")
-	c.Flags().StringVar(&f.repository, "bundle-repository", "", "Push the bundle folders of ladders to this `REPOSITORY`, instead of inlining them.")
-	c.Flags().BoolVar(&f.noCheck, "no-bundle-check", false, "Do not look whether the registries have the catalog's bundles.")
-	_ = c.RegisterFlagCompletionFunc("expect", cobra.FixedCompletions([]string{publish.Nothing}, cobra.ShellCompDirectiveNoFileComp))
+	c.Flags().StringVar(&f.mirror, "mirror-bundles", "",
+		"Copy the bundles to this `REPOSITORY`, and publish a catalog that names them there.")
+	c.Flags().StringVar(&f.repository, "bundle-repository", "",
+		"Push the bundle folders of ladders to this `REPOSITORY`, instead of inlining them.")
+	c.Flags().BoolVar(&f.noCheck, "no-bundle-check", false,
+		"Do not look whether the registries have the catalog's bundles.")
+	_ = c.RegisterFlagCompletionFunc("expect",
+		cobra.FixedCompletions([]string{publish.Nothing}, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 
 func (a *app) publish(ctx context.Context, f *publishFlags, dir, ref string) error {
 	client := oci.NewClient(oci.Options{})
 	in := publish.Input{
-		Dir: dir, Ref: ref, Access: f.access.access(), SkipBundleCheck: f.noCheck, Expect: f.expect, Force: f.force, Report: a.publishProgress,
+		Dir: dir, Ref: ref, Access: f.access.access(), SkipBundleCheck: f.noCheck, Expect: f.expect, Force: f.force,
+		Report: a.publishProgress,
 	}
 	if f.key != "" {
 		var err error
@@ -126,9 +137,11 @@ func holdsLadders(dir string) bool {
 }
 
 // compileLadders compiles against what the tag holds now, into the folder to publish.
-func (a *app) compileLadders(ctx context.Context, client *oci.Client, f *publishFlags, dir string, in *publish.Input) error {
+func (a *app) compileLadders(ctx context.Context, client *oci.Client, f *publishFlags, dir string,
+	in *publish.Input) error {
 	o := folder.Options{
-		Bundles:   folder.Bundles{Images: client, Access: in.Access, CacheDir: a.bundleCache(), Repository: f.repository},
+		Bundles: folder.Bundles{Images: client, Access: in.Access, CacheDir: a.bundleCache(),
+			Repository: f.repository},
 		Now:       a.now(),
 		Published: []*catalogs.Package{},
 	}
@@ -213,12 +226,14 @@ func (a *app) published(out *output, r publish.Result) error {
 	if !out.table() {
 		return out.value(a.streams.Out, r)
 	}
-	what := fmt.Sprintf("Published %s with %s as %s.", counted(r.Packages, "package"), counted(r.Bundles, "bundle"), r.Ref)
+	what := fmt.Sprintf("Published %s with %s as %s.", counted(r.Packages, "package"), counted(r.Bundles, "bundle"),
+		r.Ref)
 	if !r.Changed {
 		what = fmt.Sprintf("%s held this catalog already.", r.Ref)
 	}
 	if r.Unsigned {
-		what += " It has no signature, and what it replaces had one: who asks for signatures stays behind. Publish it again with --key."
+		what += " It has no signature, and what it replaces had one: who asks for signatures stays behind. Publish " +
+			"it again with --key."
 	}
 	for _, l := range r.Losses {
 		a.warn("  forced: %s\n", l)
@@ -244,9 +259,11 @@ func publishError(err error) error {
 		return hint(fmt.Errorf("%w; who follows the tag would lose:%s", publish.ErrContinuity, text.String()),
 			"block or retire what has to go and compile again, or publish in spite of it with --force REASON")
 	case errors.Is(err, oci.ErrMoved):
-		return hint(err, "somebody else published in the meantime: look at it with `bellwether catalog show`, compile against it, and publish again")
+		return hint(err, "somebody else published in the meantime: look at it with `bellwether catalog show`, "+
+			"compile against it, and publish again")
 	case errors.Is(err, publish.ErrMissingBundles):
-		return hint(err, "push the bundles first (`bellwether bundle push`), copy them with --mirror-bundles, or leave the look out with --no-bundle-check")
+		return hint(err, "push the bundles first (`bellwether bundle push`), copy them with --mirror-bundles, or "+
+			"leave the look out with --no-bundle-check")
 	case errors.Is(err, publish.ErrNoDigest):
 		return hint(err, "name bundles by digest: NAME@sha256:...")
 	default:
@@ -265,7 +282,8 @@ func (a *app) signer(file string) (*sign.Signer, error) {
 	case errors.Is(err, sign.ErrPassword):
 		return nil, hint(fmt.Errorf("%s: %w", file, err), "set COSIGN_PASSWORD")
 	case errors.Is(err, sign.ErrBadKey):
-		return nil, hint(fmt.Errorf("%s: %w", file, err), "give the private half of a key; make one with `bellwether catalog keygen`")
+		return nil, hint(fmt.Errorf("%s: %w", file, err),
+			"give the private half of a key; make one with `bellwether catalog keygen`")
 	}
 	return signer, err
 }
@@ -308,7 +326,8 @@ func (a *app) catalogKeygenCommand() *cobra.Command {
 	}
 	c.Flags().StringVar(&algorithm, "algorithm", string(sign.ECDSA), "The kind of key: ecdsa-p256 or ed25519.")
 	c.Flags().BoolVar(&unprotected, "no-password", false, "Leave the private key without a password.")
-	_ = c.RegisterFlagCompletionFunc("algorithm", cobra.FixedCompletions([]string{string(sign.ECDSA), string(sign.Ed25519)}, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("algorithm",
+		cobra.FixedCompletions([]string{string(sign.ECDSA), string(sign.Ed25519)}, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 
@@ -333,7 +352,8 @@ func (a *app) keygen(name string, algorithm sign.Algorithm, unprotected bool) er
 	if err := writeNew(name+".pub", pair.Public, 0o644); err != nil {
 		return errors.Join(err, os.Remove(name+".key"))
 	}
-	a.say("Private key in %s.key: keep it to yourself.\nPublic key in %s.pub: list it under spec.verification.publicKeys of the OperatorCatalog.\n", name, name)
+	a.say("Private key in %s.key: keep it to yourself.\nPublic key in %s.pub: list it under "+
+		"spec.verification.publicKeys of the OperatorCatalog.\n", name, name)
 	return nil
 }
 
@@ -393,7 +413,8 @@ type verifyFlags struct {
 func (a *app) catalogVerifyCommand() *cobra.Command {
 	var f verifyFlags
 	c := &cobra.Command{
-		Use: "verify REF|DIR", Short: "Check the signature, the content and the upgrade graphs of a catalog", Long: catalogVerifyLong,
+		Use: "verify REF|DIR", Short: "Check the signature, the content and the upgrade graphs of a catalog",
+		Long: catalogVerifyLong,
 		Args: oneArg("the catalog's reference or folder"), ValidArgsFunction: completeDir,
 		Example: "  bellwether catalog verify registry.example.com/catalogs/main:latest --key bellwether.pub",
 		RunE: func(c *cobra.Command, args []string) error {
@@ -409,8 +430,10 @@ func (a *app) catalogVerifyCommand() *cobra.Command {
 	}
 	f.access.add(c)
 	f.out.add(c, outputJSON, outputYAML)
-	c.Flags().StringArrayVar(&f.keys, "key", nil, "The public key `FILE` that must have signed the catalog; of several any one will do.")
-	c.Flags().BoolVar(&f.noCheck, "no-bundle-check", false, "Do not look whether the registries have the catalog's bundles.")
+	c.Flags().StringArrayVar(&f.keys, "key", nil,
+		"The public key `FILE` that must have signed the catalog; of several any one will do.")
+	c.Flags().BoolVar(&f.noCheck, "no-bundle-check", false,
+		"Do not look whether the registries have the catalog's bundles.")
 	return c
 }
 
@@ -425,11 +448,13 @@ func (a *app) verify(ctx context.Context, f *verifyFlags, text string) (publish.
 			return publish.Report{}, fmt.Errorf("read public key: %w", err)
 		}
 		if _, err := sign.ParseKeys(key); err != nil {
-			return publish.Report{}, hint(fmt.Errorf("%s: %w", file, err), "give the public half of a key, as in bellwether.pub")
+			return publish.Report{}, hint(fmt.Errorf("%s: %w", file, err),
+				"give the public half of a key, as in bellwether.pub")
 		}
 		source.Verification.PublicKeys = append(source.Verification.PublicKeys, key)
 	}
-	return publish.Verify(ctx, oci.NewClient(oci.Options{}), publish.VerifyInput{Source: source, SkipBundleCheck: f.noCheck})
+	return publish.Verify(ctx, oci.NewClient(oci.Options{}),
+		publish.VerifyInput{Source: source, SkipBundleCheck: f.noCheck})
 }
 
 func (a *app) verified(out *output, r publish.Report) error {
@@ -455,7 +480,8 @@ func verifyText(r publish.Report, style view.Style) string {
 		fmt.Fprintf(&out, "%s %-10s %s\n", style.Paint(tone, mark), c.Name, c.Text)
 		for i, d := range c.Details {
 			if i == listedDetails {
-				fmt.Fprintf(&out, "             %s\n", style.Paint(view.Dim, fmt.Sprintf("and %d more; -o json has them all", len(c.Details)-i)))
+				fmt.Fprintf(&out, "             %s\n",
+					style.Paint(view.Dim, fmt.Sprintf("and %d more; -o json has them all", len(c.Details)-i)))
 				break
 			}
 			fmt.Fprintf(&out, "             %s\n", d)

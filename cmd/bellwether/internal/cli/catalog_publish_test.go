@@ -30,9 +30,10 @@ import (
 func echoCatalog(t *testing.T, graph string) string {
 	t.Helper()
 	dir := t.TempDir()
-	catalog := regexp.MustCompile(`/echo:[0-9.]+`).ReplaceAllStringFunc(catalogtest.Graph("echo", graph), func(tag string) string {
-		return fmt.Sprintf("/echo@sha256:%x", sha256.Sum256([]byte(tag)))
-	})
+	catalog := regexp.MustCompile(`/echo:[0-9.]+`).ReplaceAllStringFunc(catalogtest.Graph("echo", graph),
+		func(tag string) string {
+			return fmt.Sprintf("/echo@sha256:%x", sha256.Sum256([]byte(tag)))
+		})
 	if err := os.WriteFile(filepath.Join(dir, "catalog.json"), []byte(catalog), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -63,19 +64,23 @@ func TestCatalogPublishAndVerify(t *testing.T) {
 	verified := w.run(t, "catalog", "verify", ref, "--key", key+".pub", "--no-bundle-check")
 	for _, line := range []string{
 		"✓ signature  signed by a key that was given\n", "✓ catalog    packages: 1, bundles: 1\n",
-		"✓ sbom       it lists what the catalog has\n", "· bundles    not looked for\n", "✓ upgrades   all 2 ways lead to the head",
+		"✓ sbom       it lists what the catalog has\n", "· bundles    not looked for\n",
+		"✓ upgrades   all 2 ways lead to the head",
 	} {
 		if !strings.Contains(verified.out, line) || verified.code != exitOK {
 			t.Errorf("verify does not say %q, exit status %d:\n%s%s", line, verified.code, verified.out, verified.err)
 		}
 	}
-	if r := w.run(t, "catalog", "verify", ref, "--key", keygen(t, w)+".pub", "--no-bundle-check"); r.code != 1 || !strings.Contains(r.out, "✗ signature  none is one by a key that was given") {
+	if r := w.run(t, "catalog", "verify", ref, "--key", keygen(t, w)+".pub", "--no-bundle-check"); r.code != 1 ||
+		!strings.Contains(r.out, "✗ signature  none is one by a key that was given") {
 		t.Errorf("with another key: %+v", r)
 	}
-	if r := w.run(t, "catalog", "publish", two, ref, "--no-bundle-check", "-o", "json"); r.code != exitOK || !strings.Contains(r.out, `"changed": true`) || !strings.Contains(r.out, `"unsigned": true`) {
+	if r := w.run(t, "catalog", "publish", two, ref, "--no-bundle-check", "-o", "json"); r.code != exitOK ||
+		!strings.Contains(r.out, `"changed": true`) || !strings.Contains(r.out, `"unsigned": true`) {
 		t.Errorf("second: %+v", r)
 	}
-	if r := w.run(t, "catalog", "verify", ref, "--key", key+".pub", "--no-bundle-check"); r.code != 1 || !strings.Contains(r.out, "✗ signature  it has none") {
+	if r := w.run(t, "catalog", "verify", ref, "--key", key+".pub", "--no-bundle-check"); r.code != 1 ||
+		!strings.Contains(r.out, "✗ signature  it has none") {
 		t.Errorf("unsigned: %+v", r)
 	}
 }
@@ -83,7 +88,8 @@ func TestCatalogPublishAndVerify(t *testing.T) {
 func TestCatalogPublishRefuses(t *testing.T) {
 	w := newWorld()
 	key, ref := keygen(t, w), startRegistry(t)+"/catalogs/main:latest"
-	two, three := echoCatalog(t, "1.0.0\n1.1.0 replaces 1.0.0"), echoCatalog(t, "1.0.0\n1.1.0 replaces 1.0.0\n1.2.0 replaces 1.1.0")
+	two, three := echoCatalog(t, "1.0.0\n1.1.0 replaces 1.0.0"),
+		echoCatalog(t, "1.0.0\n1.1.0 replaces 1.0.0\n1.2.0 replaces 1.1.0")
 	if r := w.run(t, "catalog", "publish", two, ref, "--no-bundle-check"); r.code != exitOK {
 		t.Fatal(r.err)
 	}
@@ -96,11 +102,15 @@ func TestCatalogPublishRefuses(t *testing.T) {
 			[]string{"publish", echoCatalog(t, "1.0.0"), ref, "--no-bundle-check"}, exitError,
 			[]string{"package echo, channel stable: there is no way from 1.1.0 to the head", "--force REASON"},
 		},
-		"an unexpected digest": {[]string{"publish", three, ref, "--expect", "none", "--no-bundle-check"}, exitError, []string{"the tag has moved", "somebody else published"}},
-		"a public key":         {[]string{"publish", three, ref, "--key", key + ".pub"}, exitError, []string{"private key is needed", "catalog keygen"}},
-		"no such key":          {[]string{"publish", three, ref, "--key", "/none.key"}, exitError, []string{"no such file", "catalog keygen"}},
-		"a key that exists":    {[]string{"keygen", key}, exitError, []string{"exists already", "choose another name"}},
-		"an odd algorithm":     {[]string{"keygen", key + "2", "--algorithm", "rot13"}, exitError, []string{"ecdsa-p256 or ed25519"}},
+		"an unexpected digest": {[]string{"publish", three, ref, "--expect", "none", "--no-bundle-check"}, exitError,
+			[]string{"the tag has moved", "somebody else published"}},
+		"a public key": {[]string{"publish", three, ref, "--key", key + ".pub"}, exitError,
+			[]string{"private key is needed", "catalog keygen"}},
+		"no such key": {[]string{"publish", three, ref, "--key", "/none.key"}, exitError,
+			[]string{"no such file", "catalog keygen"}},
+		"a key that exists": {[]string{"keygen", key}, exitError, []string{"exists already", "choose another name"}},
+		"an odd algorithm": {[]string{"keygen", key + "2", "--algorithm", "rot13"}, exitError,
+			[]string{"ecdsa-p256 or ed25519"}},
 		"verify with a private key": {
 			[]string{"verify", ref, "--key", key + ".key"}, 2, []string{"give the public half"},
 		},
@@ -134,7 +144,8 @@ func TestAsProgram(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &args); err != nil {
 		t.Fatal(err)
 	}
-	os.Exit(Main(append([]string{"bellwether"}, args...), genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}))
+	os.Exit(Main(append([]string{"bellwether"}, args...),
+		genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}))
 }
 
 // killer is a proxy that kills a process when it makes its n-th request, before or after the registry got it.
@@ -204,8 +215,8 @@ func (k *killer) aim(t *testing.T, n int, after bool, args ...string) error {
 	return err
 }
 
-// TestAKilledPublish kills the program at random requests of a publish. The tag must hold a whole catalog, the old one or
-// the new one, and the same command must then succeed.
+// TestAKilledPublish kills the program at random requests of a publish. The tag must hold a whole catalog, the old one
+// or the new one, and the same command must then succeed.
 func TestAKilledPublish(t *testing.T) {
 	w := newWorld()
 	key, k := keygen(t, w), newKiller(t, startRegistry(t))

@@ -39,7 +39,8 @@ type world struct {
 func newWorld(objects ...client.Object) *world {
 	w := &world{user: "anna"}
 	w.WithWatch = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
-		WithStatusSubresource(&v1alpha1.OperatorRollout{}, &v1alpha1.ManagedOperator{}, &v1alpha1.FleetCluster{}, &v1alpha1.OperatorInstall{}).
+		WithStatusSubresource(&v1alpha1.OperatorRollout{}, &v1alpha1.ManagedOperator{}, &v1alpha1.FleetCluster{},
+			&v1alpha1.OperatorInstall{}).
 		WithInterceptorFuncs(interceptor.Funcs{Create: w.create}).Build()
 	return w
 }
@@ -99,7 +100,8 @@ func operator(name, version string) *v1alpha1.ManagedOperator {
 		Spec: v1alpha1.ManagedOperatorSpec{
 			Package: "echo-operator", Version: version, Catalog: v1alpha1.LocalReference{Name: "main"},
 		},
-		Status: v1alpha1.ManagedOperatorStatus{ObservedGeneration: 1, Target: &v1alpha1.TargetVersion{Version: version, Channel: "stable"}},
+		Status: v1alpha1.ManagedOperatorStatus{ObservedGeneration: 1,
+			Target: &v1alpha1.TargetVersion{Version: version, Channel: "stable"}},
 	}
 }
 
@@ -108,9 +110,11 @@ func rollout(operator, name string, revision int64, phase v1alpha1.RolloutPhase)
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Generation: 1},
 		Spec: v1alpha1.OperatorRolloutSpec{
 			Operator: v1alpha1.LocalReference{Name: operator}, Revision: revision,
-			Release: v1alpha1.Release{Package: "echo-operator", Channel: "stable", Version: "1.1.0", Bundle: "echo-operator.v1.1.0"},
+			Release: v1alpha1.Release{Package: "echo-operator", Channel: "stable", Version: "1.1.0",
+				Bundle: "echo-operator.v1.1.0"},
 			Strategy: v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{
-				{Name: "canary"}, {Name: "rest", Gates: []v1alpha1.Gate{{Name: "sre", Approval: &v1alpha1.ApprovalGate{}}}},
+				{Name: "canary"}, {Name: "rest", Gates: []v1alpha1.Gate{{Name: "sre",
+					Approval: &v1alpha1.ApprovalGate{}}}},
 			}},
 		},
 		Status: v1alpha1.OperatorRolloutStatus{ObservedGeneration: 1, Phase: phase, Message: "as the test says"},
@@ -122,7 +126,8 @@ func gated() *v1alpha1.OperatorRollout {
 	r := rollout("echo", "echo-2", 2, v1alpha1.RolloutProgressing)
 	r.Status.Waves = []v1alpha1.WaveStatus{
 		{Name: "canary", Phase: v1alpha1.WaveVerified},
-		{Name: "rest", Phase: v1alpha1.WaveGated, Gates: []v1alpha1.GateStatus{{Name: "sre", Verdict: v1alpha1.GateWaiting}}},
+		{Name: "rest", Phase: v1alpha1.WaveGated,
+			Gates: []v1alpha1.GateStatus{{Name: "sre", Verdict: v1alpha1.GateWaiting}}},
 	}
 	return r
 }
@@ -137,17 +142,21 @@ func (w *world) rollout(t *testing.T, name string) *v1alpha1.OperatorRollout {
 }
 
 func TestOutputs(t *testing.T) {
-	w := newWorld(cluster("prod-1", map[string]string{"env": "prod"}), cluster("canary-1", map[string]string{"env": "canary"}), operator("echo", "1.1.0"))
+	w := newWorld(cluster("prod-1", map[string]string{"env": "prod"}),
+		cluster("canary-1", map[string]string{"env": "canary"}), operator("echo", "1.1.0"))
 	for name, test := range map[string]struct {
 		args []string
 		want string
 	}{
-		"names":             {[]string{"fleet", "list", "-o", "name"}, "fleetcluster.bellwether.dev/canary-1\nfleetcluster.bellwether.dev/prod-1\n"},
-		"selected":          {[]string{"fleet", "list", "-o", "name", "-l", "env=prod"}, "fleetcluster.bellwether.dev/prod-1\n"},
+		"names": {[]string{"fleet", "list", "-o", "name"},
+			"fleetcluster.bellwether.dev/canary-1\nfleetcluster.bellwether.dev/prod-1\n"},
+		"selected": {[]string{"fleet", "list", "-o", "name", "-l", "env=prod"},
+			"fleetcluster.bellwether.dev/prod-1\n"},
 		"operators by name": {[]string{"operator", "list", "-o", "name"}, "managedoperator.bellwether.dev/echo\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(result{out: test.want}, w.run(t, test.args...), cmp.AllowUnexported(result{})); diff != "" {
+			if diff := cmp.Diff(result{out: test.want}, w.run(t, test.args...),
+				cmp.AllowUnexported(result{})); diff != "" {
 				t.Errorf("result (-want +got):\n%s", diff)
 			}
 		})
@@ -161,7 +170,8 @@ func TestOutputs(t *testing.T) {
 }
 
 func TestErrorsSayWhatToDo(t *testing.T) {
-	w := newWorld(operator("echo", "1.1.0"), rollout("echo", "echo-1", 1, v1alpha1.RolloutSucceeded), cluster("prod-1", nil))
+	w := newWorld(operator("echo", "1.1.0"), rollout("echo", "echo-1", 1, v1alpha1.RolloutSucceeded),
+		cluster("prod-1", nil))
 	for name, test := range map[string]struct {
 		args []string
 		want string
@@ -174,23 +184,31 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 			[]string{"rollout", "get", "ecko"},
 			"Error: there is no rollout and no operator \"ecko\" in namespace \"default\"\nHint:  there is echo\n",
 		},
-		"unknown cluster": {[]string{"why", "prod-9", "echo"}, "Error: there is no cluster \"prod-9\" in the fleet\nHint:  there is prod-1\n"},
-		"unknown command": {[]string{"rollout", "paus", "echo"}, "Error: there is no command `bellwether rollout paus`\nHint:  did you mean `bellwether rollout pause`?\n"},
-		"unknown flag":    {[]string{"fleet", "list", "--wide"}, "Error: unknown flag: --wide\nHint:  see `bellwether fleet list --help`\n"},
+		"unknown cluster": {[]string{"why", "prod-9", "echo"},
+			"Error: there is no cluster \"prod-9\" in the fleet\nHint:  there is prod-1\n"},
+		"unknown command": {[]string{"rollout", "paus", "echo"},
+			"Error: there is no command `bellwether rollout paus`\nHint:  did you mean `bellwether rollout pause`?\n"},
+		"unknown flag": {[]string{"fleet", "list", "--wide"},
+			"Error: unknown flag: --wide\nHint:  see `bellwether fleet list --help`\n"},
 		"unknown format": {
 			[]string{"fleet", "list", "-o", "xml"},
-			"Error: -o xml is not an output format of this command\nHint:  choose one of [wide json yaml name], or leave it out for a table\n",
+			"Error: -o xml is not an output format of this command\nHint:  choose one of [wide json yaml name], or " +
+				"leave it out for a table\n",
 		},
-		"too few arguments": {[]string{"why", "prod-1"}, "Error: give the operator's name\nHint:  usage: bellwether why CLUSTER OPERATOR [flags]\n"},
-		"no reason":         {[]string{"rollout", "abort", "echo"}, "Error: say why\nHint:  add --reason \"…\"; it is kept with the rollout\n"},
+		"too few arguments": {[]string{"why", "prod-1"},
+			"Error: give the operator's name\nHint:  usage: bellwether why CLUSTER OPERATOR [flags]\n"},
+		"no reason": {[]string{"rollout", "abort", "echo"},
+			"Error: say why\nHint:  add --reason \"…\"; it is kept with the rollout\n"},
 		"ended": {
 			[]string{"rollout", "pause", "echo"},
-			"Error: rollout echo-1 has already ended (Succeeded)\nHint:  change the ManagedOperator to start another rollout\n",
+			"Error: rollout echo-1 has already ended (Succeeded)\nHint:  change the ManagedOperator to start another " +
+				"rollout\n",
 		},
 		"bad selector": {[]string{"fleet", "list", "-l", "a=b=c"}, "Hint:  write it as env=prod,region!=eu\n"},
 		"no kubeconfig to join": {
 			[]string{"fleet", "join", "prod-2"},
-			"Error: give the cluster's kubeconfig with --cluster-kubeconfig FILE\nHint:  or --write-kubeconfig FILE to install the agent by other means\n",
+			"Error: give the cluster's kubeconfig with --cluster-kubeconfig FILE\nHint:  or --write-kubeconfig FILE " +
+				"to install the agent by other means\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -204,16 +222,19 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 
 func TestAsAKubectlPlugin(t *testing.T) {
 	w := newWorld()
-	if got := w.runAs(t, "/usr/local/bin/kubectl-bellwether", "rollout", "status", "--help"); !strings.Contains(got.out, "kubectl bellwether rollout status NAME") {
+	if got := w.runAs(t, "/usr/local/bin/kubectl-bellwether", "rollout", "status", "--help"); !strings.Contains(got.out,
+		"kubectl bellwether rollout status NAME") {
 		t.Errorf("the usage does not say how to call a plugin:\n%s", got.out)
 	}
-	if got := w.runAs(t, "kubectl-bellwether", "why", "a"); !strings.Contains(got.err, "usage: kubectl bellwether why") {
+	if got := w.runAs(t, "kubectl-bellwether", "why", "a"); !strings.Contains(got.err,
+		"usage: kubectl bellwether why") {
 		t.Errorf("the hint does not say how to call a plugin:\n%s", got.err)
 	}
 }
 
 func TestApprove(t *testing.T) {
-	approval := v1alpha1.Approval{Wave: "rest", Gate: "sre", By: "anna", Reason: "canary looks good", At: metav1.NewTime(noon)}
+	approval := v1alpha1.Approval{Wave: "rest", Gate: "sre", By: "anna", Reason: "canary looks good",
+		At: metav1.NewTime(noon)}
 	for name, test := range map[string]struct {
 		args []string
 		from *v1alpha1.OperatorRollout
@@ -221,15 +242,19 @@ func TestApprove(t *testing.T) {
 		err  string
 	}{
 		"what is waited for": {from: gated(), want: []v1alpha1.Approval{approval}},
-		"by name":            {from: gated(), args: []string{"--wave", "rest", "--gate", "sre"}, want: []v1alpha1.Approval{approval}},
-		"ahead":              {from: rollout("echo", "echo-2", 2, v1alpha1.RolloutPending), args: []string{"--wave", "rest"}, want: []v1alpha1.Approval{approval}},
-		"nothing waits":      {from: rollout("echo", "echo-2", 2, v1alpha1.RolloutProgressing), err: "does not wait for an approval"},
-		"no such gate":       {from: gated(), args: []string{"--wave", "canary"}, err: "has no such approval gate"},
-		"ended":              {from: rollout("echo", "echo-2", 2, v1alpha1.RolloutAborted), err: "has already ended"},
+		"by name": {from: gated(), args: []string{"--wave", "rest", "--gate", "sre"},
+			want: []v1alpha1.Approval{approval}},
+		"ahead": {from: rollout("echo", "echo-2", 2, v1alpha1.RolloutPending),
+			args: []string{"--wave", "rest"}, want: []v1alpha1.Approval{approval}},
+		"nothing waits": {from: rollout("echo", "echo-2", 2, v1alpha1.RolloutProgressing),
+			err: "does not wait for an approval"},
+		"no such gate": {from: gated(), args: []string{"--wave", "canary"}, err: "has no such approval gate"},
+		"ended":        {from: rollout("echo", "echo-2", 2, v1alpha1.RolloutAborted), err: "has already ended"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(operator("echo", "1.1.0"), test.from)
-			got := w.run(t, append([]string{"rollout", "approve", "echo", "--reason", "canary looks good"}, test.args...)...)
+			got := w.run(t, append([]string{"rollout", "approve", "echo", "--reason", "canary looks good"},
+				test.args...)...)
 			if !strings.Contains(got.err, test.err) || (got.code == exitOK) != (test.err == "") {
 				t.Errorf("exit code %d, error %q, want an error with %q", got.code, got.err, test.err)
 			}
@@ -260,7 +285,8 @@ func TestPauseResumeAbort(t *testing.T) {
 	}{
 		{args: []string{"pause", "echo", "--reason", "incident"}, paused: true, reason: "incident"},
 		{args: []string{"resume", "echo-2"}},
-		{args: []string{"abort", "echo", "--reason", "bad release"}, abort: &v1alpha1.RolloutAbort{Reason: "bad release"}},
+		{args: []string{"abort", "echo", "--reason", "bad release"},
+			abort: &v1alpha1.RolloutAbort{Reason: "bad release"}},
 	}
 	for _, step := range steps {
 		got := w.run(t, append([]string{"rollout"}, step.args...)...)
@@ -279,7 +305,8 @@ func TestStatusExitCodes(t *testing.T) {
 	aborted.Spec.Abort = &v1alpha1.RolloutAbort{Reason: "bad"}
 	stalled := operator("echo", "1.9.0")
 	stalled.Status.Target = nil
-	stalled.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonUnknownVersion, Message: "no such version"}}
+	stalled.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue,
+		Reason: v1alpha1.ReasonUnknownVersion, Message: "no such version"}}
 	unseen := operator("echo", "1.1.0")
 	unseen.Generation = 2
 	unread := rollout("echo", "echo-2", 2, v1alpha1.RolloutSucceeded)
@@ -291,22 +318,31 @@ func TestStatusExitCodes(t *testing.T) {
 		version  string
 		want     int
 	}{
-		"succeeded":              {rollout: rollout("echo", "echo-2", 2, v1alpha1.RolloutSucceeded), want: exitOK},
-		"halted":                 {rollout: rollout("echo", "echo-2", 2, v1alpha1.RolloutHalted), want: exitFailed},
-		"aborted by its policy":  {rollout: rollout("echo", "echo-2", 2, v1alpha1.RolloutAborted), want: exitFailed},
-		"aborted by a person":    {rollout: aborted, want: exitAborted},
-		"superseded":             {rollout: rollout("echo", "echo-2", 2, v1alpha1.RolloutSuperseded), want: exitAborted},
-		"progressing":            {rollout: rollout("echo", "echo-2", 2, v1alpha1.RolloutProgressing), want: exitTimeout},
-		"paused":                 {rollout: rollout("echo", "echo-2", 2, v1alpha1.RolloutPaused), want: exitTimeout},
-		"needs approval":         {rollout: gated(), want: exitNeedsApproval},
-		"changed since":          {rollout: unread, want: exitTimeout},
-		"by the rollout's name":  {rollout: rollout("echo", "echo-2", 2, v1alpha1.RolloutSucceeded), name: "echo-2", want: exitOK},
-		"unknown":                {rollout: rollout("echo", "echo-2", 2, v1alpha1.RolloutSucceeded), name: "nope", want: exitError},
-		"operator not seen":      {operator: unseen, rollout: rollout("echo", "echo-2", 2, v1alpha1.RolloutSucceeded), want: exitTimeout},
-		"operator has moved on":  {operator: operator("echo", "1.2.0"), rollout: rollout("echo", "echo-2", 2, v1alpha1.RolloutSucceeded), want: exitTimeout},
-		"operator is stalled":    {operator: stalled, rollout: rollout("echo", "echo-2", 2, v1alpha1.RolloutSucceeded), want: exitFailed},
-		"version not yet":        {rollout: rollout("echo", "echo-2", 2, v1alpha1.RolloutSucceeded), version: "1.2.0", want: exitTimeout},
-		"version there":          {rollout: rollout("echo", "echo-2", 2, v1alpha1.RolloutSucceeded), version: "1.1.0", want: exitOK},
+		"succeeded":             {rollout: rollout("echo", "echo-2", 2, v1alpha1.RolloutSucceeded), want: exitOK},
+		"halted":                {rollout: rollout("echo", "echo-2", 2, v1alpha1.RolloutHalted), want: exitFailed},
+		"aborted by its policy": {rollout: rollout("echo", "echo-2", 2, v1alpha1.RolloutAborted), want: exitFailed},
+		"aborted by a person":   {rollout: aborted, want: exitAborted},
+		"superseded": {rollout: rollout("echo", "echo-2", 2, v1alpha1.RolloutSuperseded),
+			want: exitAborted},
+		"progressing": {rollout: rollout("echo", "echo-2", 2, v1alpha1.RolloutProgressing),
+			want: exitTimeout},
+		"paused":         {rollout: rollout("echo", "echo-2", 2, v1alpha1.RolloutPaused), want: exitTimeout},
+		"needs approval": {rollout: gated(), want: exitNeedsApproval},
+		"changed since":  {rollout: unread, want: exitTimeout},
+		"by the rollout's name": {rollout: rollout("echo", "echo-2", 2, v1alpha1.RolloutSucceeded), name: "echo-2",
+			want: exitOK},
+		"unknown": {rollout: rollout("echo", "echo-2", 2, v1alpha1.RolloutSucceeded), name: "nope",
+			want: exitError},
+		"operator not seen": {operator: unseen, rollout: rollout("echo", "echo-2", 2, v1alpha1.RolloutSucceeded),
+			want: exitTimeout},
+		"operator has moved on": {operator: operator("echo", "1.2.0"),
+			rollout: rollout("echo", "echo-2", 2, v1alpha1.RolloutSucceeded), want: exitTimeout},
+		"operator is stalled": {operator: stalled, rollout: rollout("echo", "echo-2", 2, v1alpha1.RolloutSucceeded),
+			want: exitFailed},
+		"version not yet": {rollout: rollout("echo", "echo-2", 2, v1alpha1.RolloutSucceeded), version: "1.2.0",
+			want: exitTimeout},
+		"version there": {rollout: rollout("echo", "echo-2", 2, v1alpha1.RolloutSucceeded), version: "1.1.0",
+			want: exitOK},
 		"operator has no target": {operator: &v1alpha1.ManagedOperator{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "echo"}}, rollout: gated(), want: exitTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -398,8 +434,9 @@ func TestPlan(t *testing.T) {
 			Namespace: "bellwether-prod-1", Name: "default.echo",
 			Labels: map[string]string{v1alpha1.LabelOperator: "echo", v1alpha1.LabelOperatorNamespace: "default"},
 		},
-		Spec:   v1alpha1.OperatorInstallSpec{Cluster: "prod-1"},
-		Status: v1alpha1.OperatorInstallStatus{Installed: &v1alpha1.InstalledVersion{Bundle: "echo-operator.v1.0.0", Version: "1.0.0"}},
+		Spec: v1alpha1.OperatorInstallSpec{Cluster: "prod-1"},
+		Status: v1alpha1.OperatorInstallStatus{Installed: &v1alpha1.InstalledVersion{Bundle: "echo-operator.v1.0.0",
+			Version: "1.0.0"}},
 	}
 	w := newWorld(catalog, install, operator("echo", "1.1.0"), cluster("prod-1", nil), cluster("prod-2", nil))
 	for name, test := range map[string]struct {
@@ -407,9 +444,11 @@ func TestPlan(t *testing.T) {
 		code int
 		want []string
 	}{
-		"as asked":        {want: []string{"echo-operator to 1.1.0 (channel stable", "1.0.0    1          → 1.1.0", "fresh install of 1.1.0"}},
+		"as asked": {want: []string{"echo-operator to 1.1.0 (channel stable", "1.0.0    1          → 1.1.0",
+			"fresh install of 1.1.0"}},
 		"another version": {args: []string{"--version", "1.0.0"}, want: []string{"already there"}},
-		"unknown version": {args: []string{"--version", "9.9.9"}, code: exitError, want: []string{`no such version "9.9.9"`}},
+		"unknown version": {args: []string{"--version", "9.9.9"}, code: exitError,
+			want: []string{`no such version "9.9.9"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := w.run(t, append([]string{"rollout", "plan", "echo"}, test.args...)...)
@@ -424,11 +463,13 @@ func TestPlan(t *testing.T) {
 
 func TestPlanOfAFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "echo.yaml")
-	text := "apiVersion: bellwether.dev/v1alpha1\nkind: ManagedOperator\nmetadata: {name: echo}\nspec:\n  package: echo-operator\n  catalog: {name: main}\n  clusterSelector: {}\n"
+	text := "apiVersion: bellwether.dev/v1alpha1\nkind: ManagedOperator\nmetadata: {name: echo}\nspec:\n  package: " +
+		"echo-operator\n  catalog: {name: main}\n  clusterSelector: {}\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w := newWorld(&v1alpha1.OperatorCatalog{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "main"}}, cluster("prod-1", nil))
+	w := newWorld(&v1alpha1.OperatorCatalog{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "main"}},
+		cluster("prod-1", nil))
 	got := w.run(t, "rollout", "plan", "-f", file)
 	if got.code != exitOK || !strings.Contains(got.out, "unknown: the hub has not read the catalog yet") {
 		t.Errorf("exit code %d\n%s%s", got.code, got.out, got.err)
@@ -437,7 +478,8 @@ func TestPlanOfAFile(t *testing.T) {
 
 func TestCatalogShow(t *testing.T) {
 	w, dir := newWorld(), catalogDir(t)
-	if got := w.run(t, "catalog", "show", dir, "echo-operator"); !strings.Contains(got.out, "1.1.0 (head)   echo-operator.v1.1.0   image     1.0.0") {
+	if got := w.run(t, "catalog", "show", dir, "echo-operator"); !strings.Contains(got.out,
+		"1.1.0 (head)   echo-operator.v1.1.0   image     1.0.0") {
 		t.Errorf("no upgrade graph in\n%s%s", got.out, got.err)
 	}
 	if got := w.run(t, "catalog", "show", dir, "-o", "yaml"); !strings.Contains(got.out, "defaultChannel: stable") {
@@ -481,10 +523,15 @@ func TestAgentKubeconfig(t *testing.T) {
 		wantCA     string
 		wantErr    string
 	}{
-		"the user's address and CA": {hub: rest.Config{Host: "https://hub:6443", TLSClientConfig: rest.TLSClientConfig{CAData: []byte("user CA")}}, wantServer: "https://hub:6443", wantCA: "user CA"},
-		"another address":           {hub: rest.Config{Host: "https://hub:6443", TLSClientConfig: rest.TLSClientConfig{CAData: []byte("user CA")}}, server: "https://hub.example.com", wantServer: "https://hub.example.com", wantCA: "user CA"},
-		"no CA in the kubeconfig":   {hub: rest.Config{Host: "https://hub:6443"}, wantServer: "https://hub:6443", wantCA: "in-cluster CA"},
-		"no URL":                    {hub: rest.Config{Host: "https://hub:6443"}, server: "hub", wantErr: "is no URL"},
+		"the user's address and CA": {hub: rest.Config{Host: "https://hub:6443",
+			TLSClientConfig: rest.TLSClientConfig{CAData: []byte("user CA")}}, wantServer: "https://hub:6443",
+			wantCA: "user CA"},
+		"another address": {hub: rest.Config{Host: "https://hub:6443",
+			TLSClientConfig: rest.TLSClientConfig{CAData: []byte("user CA")}}, server: "https://hub.example.com",
+			wantServer: "https://hub.example.com", wantCA: "user CA"},
+		"no CA in the kubeconfig": {hub: rest.Config{Host: "https://hub:6443"}, wantServer: "https://hub:6443",
+			wantCA: "in-cluster CA"},
+		"no URL": {hub: rest.Config{Host: "https://hub:6443"}, server: "hub", wantErr: "is no URL"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text, err := agentKubeconfig(&test.hub, test.server, secret)

@@ -85,17 +85,18 @@ func namespaceNames(ctx context.Context, h *hub) []string {
 // registerCompletions completes the flags that every command has.
 func (a *app) registerCompletions(root *cobra.Command) {
 	_ = root.RegisterFlagCompletionFunc("namespace", a.completeFlag(namespaceNames))
-	_ = root.RegisterFlagCompletionFunc("context", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		raw, err := a.flags.ToRawKubeConfigLoader().RawConfig()
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		var out []string
-		for name := range raw.Contexts {
-			out = append(out, name)
-		}
-		return out, cobra.ShellCompDirectiveNoFileComp
-	})
+	_ = root.RegisterFlagCompletionFunc("context",
+		func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			raw, err := a.flags.ToRawKubeConfigLoader().RawConfig()
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			var out []string
+			for name := range raw.Contexts {
+				out = append(out, name)
+			}
+			return out, cobra.ShellCompDirectiveNoFileComp
+		})
 }
 
 func (a *app) completeFlag(n names) cobra.CompletionFunc {

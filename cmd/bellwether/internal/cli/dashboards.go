@@ -57,7 +57,8 @@ type dashboardSummary struct {
 func summaries(all []dashboards.Dashboard) []dashboardSummary {
 	out := make([]dashboardSummary, 0, len(all))
 	for _, d := range all {
-		s := dashboardSummary{UID: ptr.Deref(d.Uid, ""), Title: ptr.Deref(d.Title, ""), Description: ptr.Deref(d.Description, "")}
+		s := dashboardSummary{UID: ptr.Deref(d.Uid, ""), Title: ptr.Deref(d.Title, ""),
+			Description: ptr.Deref(d.Description, "")}
 		for _, p := range d.Panels {
 			if p.Panel != nil {
 				s.Panels++
@@ -74,7 +75,8 @@ func summaries(all []dashboards.Dashboard) []dashboardSummary {
 func dashboardTable(all []dashboards.Dashboard) *view.Table {
 	t := &view.Table{Header: []string{"UID", "TITLE", "PANELS", "VARIABLES"}}
 	for _, s := range summaries(all) {
-		t.Add(view.Cell{Text: s.UID}, view.Cell{Text: s.Title}, view.Cell{Text: strconv.Itoa(s.Panels)}, view.Cell{Text: strings.Join(s.Variables, ", ")})
+		t.Add(view.Cell{Text: s.UID}, view.Cell{Text: s.Title}, view.Cell{Text: strconv.Itoa(s.Panels)},
+			view.Cell{Text: strings.Join(s.Variables, ", ")})
 	}
 	return t
 }
@@ -111,7 +113,8 @@ func (a *app) dashboardsWriteCommand() *cobra.Command {
 		ValidArgsFunction: completeDashboards,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if !slices.Contains(f.out.allowed, f.out.format) {
-				return hintf("choose one of "+strings.Join(f.out.allowed, ", "), "dashboards cannot be written as %s", f.out.format)
+				return hintf("choose one of "+strings.Join(f.out.allowed, ", "), "dashboards cannot be written as %s",
+					f.out.format)
 			}
 			some, err := dashboardsOf(args[1:])
 			if err != nil {
@@ -122,8 +125,10 @@ func (a *app) dashboardsWriteCommand() *cobra.Command {
 	}
 	f.out.add(c, outputJSON, outputConfigMap, outputGrafanaDashboard)
 	f.out.format = outputJSON
-	c.Flags().StringVar(&f.namespace, "dashboards-namespace", "monitoring", "The namespace of ConfigMaps and GrafanaDashboards.")
-	c.Flags().StringToStringVar(&f.instances, "grafana", map[string]string{"dashboards": "grafana"}, "The labels of the Grafanas that get GrafanaDashboards, as `KEY=VALUE`.")
+	c.Flags().StringVar(&f.namespace, "dashboards-namespace", "monitoring",
+		"The namespace of ConfigMaps and GrafanaDashboards.")
+	c.Flags().StringToStringVar(&f.instances, "grafana", map[string]string{"dashboards": "grafana"},
+		"The labels of the Grafanas that get GrafanaDashboards, as `KEY=VALUE`.")
 	return c
 }
 

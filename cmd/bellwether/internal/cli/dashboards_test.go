@@ -30,11 +30,13 @@ bellwether-paging      Bellwether / Paging health          17       datasource, 
 
 func TestDashboardsList(t *testing.T) {
 	w := newWorld()
-	if diff := cmp.Diff(result{out: dashboardList}, w.run(t, "dashboards", "list"), cmp.AllowUnexported(result{})); diff != "" {
+	if diff := cmp.Diff(result{out: dashboardList}, w.run(t, "dashboards", "list"),
+		cmp.AllowUnexported(result{})); diff != "" {
 		t.Errorf("result (-want +got):\n%s", diff)
 	}
 	var list []dashboardSummary
-	if err := json.Unmarshal([]byte(w.run(t, "dashboards", "ls", "-o", "json").out), &list); err != nil || len(list) != len(dashboards.All()) || list[0].Description == "" {
+	if err := json.Unmarshal([]byte(w.run(t, "dashboards", "ls", "-o", "json").out), &list); err != nil ||
+		len(list) != len(dashboards.All()) || list[0].Description == "" {
 		t.Errorf("JSON: %v, %+v", err, list)
 	}
 }
@@ -54,31 +56,38 @@ func TestDashboardsWrite(t *testing.T) {
 		json func(t *testing.T, text []byte) string
 	}{
 		"files": {nil, "bellwether-fleet.json", func(_ *testing.T, text []byte) string { return string(text) }},
-		"ConfigMaps": {[]string{"-o", "configmap", "--dashboards-namespace", "obs"}, "bellwether-fleet.yaml", func(t *testing.T, text []byte) string {
-			var c corev1.ConfigMap
-			if err := yaml.UnmarshalStrict(text, &c); err != nil {
-				t.Fatal(err)
-			}
-			if c.Namespace != "obs" || c.Name != "bellwether-fleet-dashboard" || c.Labels["grafana_dashboard"] != "1" || c.Kind != "ConfigMap" {
-				t.Errorf("metadata: %+v", c.ObjectMeta)
-			}
-			return c.Data["bellwether-fleet.json"]
-		}},
-		"objects of grafana-operator": {[]string{"-o", "grafanadashboard", "--grafana", "team=sre"}, "bellwether-fleet.yaml", func(t *testing.T, text []byte) string {
-			var d dashboards.GrafanaDashboard
-			if err := yaml.UnmarshalStrict(text, &d); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(map[string]string{"team": "sre"}, d.Spec.InstanceSelector.MatchLabels); diff != "" || d.Metadata.Namespace != "monitoring" || d.Kind != "GrafanaDashboard" {
-				t.Errorf("%+v, Grafanas (-want +got):\n%s", d.Metadata, diff)
-			}
-			return d.Spec.JSON
-		}},
+		"ConfigMaps": {[]string{"-o", "configmap", "--dashboards-namespace", "obs"}, "bellwether-fleet.yaml",
+			func(t *testing.T, text []byte) string {
+				var c corev1.ConfigMap
+				if err := yaml.UnmarshalStrict(text, &c); err != nil {
+					t.Fatal(err)
+				}
+				if c.Namespace != "obs" || c.Name != "bellwether-fleet-dashboard" ||
+					c.Labels["grafana_dashboard"] != "1" ||
+					c.Kind != "ConfigMap" {
+					t.Errorf("metadata: %+v", c.ObjectMeta)
+				}
+				return c.Data["bellwether-fleet.json"]
+			}},
+		"objects of grafana-operator": {[]string{"-o", "grafanadashboard", "--grafana", "team=sre"},
+			"bellwether-fleet.yaml", func(t *testing.T, text []byte) string {
+				var d dashboards.GrafanaDashboard
+				if err := yaml.UnmarshalStrict(text, &d); err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(map[string]string{"team": "sre"},
+					d.Spec.InstanceSelector.MatchLabels); diff != "" ||
+					d.Metadata.Namespace != "monitoring" || d.Kind != "GrafanaDashboard" {
+					t.Errorf("%+v, Grafanas (-want +got):\n%s", d.Metadata, diff)
+				}
+				return d.Spec.JSON
+			}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "new", "folder")
 			got := w.run(t, append([]string{"dashboards", "write", dir}, test.args...)...)
-			if diff := cmp.Diff(result{err: "wrote 7 dashboards to " + dir + "\n"}, got, cmp.AllowUnexported(result{})); diff != "" {
+			if diff := cmp.Diff(result{err: "wrote 7 dashboards to " + dir + "\n"}, got,
+				cmp.AllowUnexported(result{})); diff != "" {
 				t.Fatalf("result (-want +got):\n%s", diff)
 			}
 			files, err := os.ReadDir(dir)
@@ -106,14 +115,18 @@ func TestDashboardsErrorsSayWhatToDo(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no folder":         {[]string{"write"}, "Error: give FOLDER\nHint:  usage: bellwether dashboards write FOLDER [UID...] [flags]\n"},
-		"unknown dashboard": {[]string{"write", "x", "fleet"}, "Error: there is no dashboard fleet\nHint:  `bellwether dashboards list` shows which there are\n"},
-		"unknown format":    {[]string{"write", "x", "-o", "yaml"}, "Error: dashboards cannot be written as yaml\nHint:  choose one of json, configmap, grafanadashboard\n"},
-		"a file":            {[]string{"write", file}, "Error: make folder: mkdir " + file + ": not a directory\n"},
+		"no folder": {[]string{"write"},
+			"Error: give FOLDER\nHint:  usage: bellwether dashboards write FOLDER [UID...] [flags]\n"},
+		"unknown dashboard": {[]string{"write", "x", "fleet"},
+			"Error: there is no dashboard fleet\nHint:  `bellwether dashboards list` shows which there are\n"},
+		"unknown format": {[]string{"write", "x", "-o", "yaml"},
+			"Error: dashboards cannot be written as yaml\nHint:  choose one of json, configmap, grafanadashboard\n"},
+		"a file": {[]string{"write", file}, "Error: make folder: mkdir " + file + ": not a directory\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
-			if got := w.run(t, append([]string{"dashboards"}, test.args...)...); got.code != exitError || got.err != test.want {
+			if got := w.run(t, append([]string{"dashboards"}, test.args...)...); got.code != exitError ||
+				got.err != test.want {
 				t.Errorf("exit code %d and\n%s\nwant\n%s", got.code, got.err, test.want)
 			}
 			if left, _ := filepath.Glob("*"); len(left) > 0 {

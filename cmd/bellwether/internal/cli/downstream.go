@@ -43,10 +43,12 @@ func readDownstream(ctx context.Context, c client.Reader, install *v1alpha1.Oper
 		return d, nil
 	}
 	var err error
-	if d.CatalogSource, err = find(ctx, c, d.Namespace, objects.CatalogSource, &operatorsv1alpha1.CatalogSource{}); err != nil {
+	if d.CatalogSource, err = find(ctx, c, d.Namespace, objects.CatalogSource,
+		&operatorsv1alpha1.CatalogSource{}); err != nil {
 		return nil, err
 	}
-	if d.Subscription, err = find(ctx, c, d.Namespace, objects.Subscription, &operatorsv1alpha1.Subscription{}); err != nil {
+	if d.Subscription, err = find(ctx, c, d.Namespace, objects.Subscription,
+		&operatorsv1alpha1.Subscription{}); err != nil {
 		return nil, err
 	}
 	plan, csv := objects.InstallPlan, ""
@@ -83,7 +85,8 @@ func find[T client.Object](ctx context.Context, c client.Reader, namespace, name
 }
 
 // findCSV returns the CSV that is on its way, or else the one that runs.
-func findCSV(ctx context.Context, c client.Reader, namespace, current string, install *v1alpha1.OperatorInstall) (*operatorsv1alpha1.ClusterServiceVersion, error) {
+func findCSV(ctx context.Context, c client.Reader, namespace, current string,
+	install *v1alpha1.OperatorInstall) (*operatorsv1alpha1.ClusterServiceVersion, error) {
 	installed := ""
 	if install.Status.Installed != nil {
 		installed = install.Status.Installed.Bundle
@@ -97,7 +100,8 @@ func findCSV(ctx context.Context, c client.Reader, namespace, current string, in
 	return nil, nil
 }
 
-func findDeployments(ctx context.Context, c client.Reader, csv *operatorsv1alpha1.ClusterServiceVersion) ([]view.Deployment, error) {
+func findDeployments(ctx context.Context, c client.Reader,
+	csv *operatorsv1alpha1.ClusterServiceVersion) ([]view.Deployment, error) {
 	var out []view.Deployment
 	for _, spec := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 		d := view.Deployment{Name: spec.Name}
@@ -121,7 +125,8 @@ func findPods(ctx context.Context, c client.Reader, d *appsv1.Deployment) ([]cor
 		return nil, fmt.Errorf("read the selector of Deployment %s: %w", d.Name, err)
 	}
 	pods := &corev1.PodList{}
-	if err := c.List(ctx, pods, client.InNamespace(d.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+	if err := c.List(ctx, pods, client.InNamespace(d.Namespace),
+		client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
 	return pods.Items, nil

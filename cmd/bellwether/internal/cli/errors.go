@@ -88,7 +88,8 @@ func (a *app) explain(err error) (message, advice string) {
 	case apierrors.IsUnauthorized(err):
 		return "the hub does not accept your credentials", "log in again, or choose another --context"
 	case errors.As(err, &address):
-		return fmt.Sprintf("cannot reach the hub: %v", address), "check --kubeconfig and --context, and that the hub is up"
+		return fmt.Sprintf("cannot reach the hub: %v", address),
+			"check --kubeconfig and --context, and that the hub is up"
 	default:
 		return err.Error(), ""
 	}

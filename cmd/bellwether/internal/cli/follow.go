@@ -30,7 +30,8 @@ func (a *app) watchRollouts(ctx context.Context, operator client.ObjectKey) (cli
 		return nil, nil, badKubeconfig(err)
 	}
 	installs := labels.SelectorFromSet(v1alpha1.OperatorReference(operator).Labels())
-	watched, err := cache.New(config, cache.Options{Scheme: scheme, DefaultTransform: cache.TransformStripManagedFields(),
+	watched, err := cache.New(config, cache.Options{Scheme: scheme,
+		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
 			&v1alpha1.OperatorRollout{}: {Namespaces: map[string]cache.Config{operator.Namespace: {}}},
 			&v1alpha1.OperatorInstall{}: {Label: installs},
@@ -56,7 +57,8 @@ func notify(ctx context.Context, watched cache.Cache, changed chan<- struct{}) e
 		default: // a change is waiting to be seen already
 		}
 	}
-	for _, kind := range []client.Object{&v1alpha1.OperatorRollout{}, &v1alpha1.OperatorInstall{}, &v1alpha1.FleetCluster{}} {
+	for _, kind := range []client.Object{&v1alpha1.OperatorRollout{}, &v1alpha1.OperatorInstall{},
+		&v1alpha1.FleetCluster{}} {
 		informer, err := watched.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 		if err != nil {
 			return fmt.Errorf("watch rollouts: %w", err)
@@ -113,7 +115,8 @@ func (a *app) followRollout(ctx context.Context, h *hub, name string) error {
 var errRolloutGone = errors.New("the rollout was deleted")
 
 // newestOf returns the rollout as it is now, or the newest of its operator.
-func newestOf(ctx context.Context, reader client.Reader, first *v1alpha1.OperatorRollout, byOperator bool) (*v1alpha1.OperatorRollout, error) {
+func newestOf(ctx context.Context, reader client.Reader, first *v1alpha1.OperatorRollout,
+	byOperator bool) (*v1alpha1.OperatorRollout, error) {
 	list := &v1alpha1.OperatorRolloutList{}
 	if err := reader.List(ctx, list, client.InNamespace(first.Namespace)); err != nil {
 		return nil, fmt.Errorf("list rollouts: %w", err)

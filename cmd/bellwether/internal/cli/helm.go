@@ -35,7 +35,8 @@ func addSystemNamespace(c *cobra.Command, into *string) {
 type valueFlags struct{ values.Options }
 
 func (v *valueFlags) add(c *cobra.Command) {
-	c.Flags().StringArrayVar(&v.Values, "set", nil, "A value of the chart, as in agent.resources.limits.memory=256Mi; can be repeated.")
+	c.Flags().StringArrayVar(&v.Values, "set", nil,
+		"A value of the chart, as in agent.resources.limits.memory=256Mi; can be repeated.")
 	c.Flags().StringArrayVar(&v.ValueFiles, "values", nil, "A file with values of the chart; can be repeated.")
 	_ = c.MarkFlagFilename("values", "yaml", "yml", "json")
 }

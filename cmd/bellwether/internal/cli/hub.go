@@ -50,7 +50,8 @@ func (a *app) dial() (client.WithWatch, error) {
 // nowhere is what client-go makes of a kubeconfig that is not there.
 const nowhere = "http://localhost:8080"
 
-var errNoKubeconfig = hint(errors.New("there is no kubeconfig that names the hub"), "give --kubeconfig FILE, or set KUBECONFIG")
+var errNoKubeconfig = hint(errors.New("there is no kubeconfig that names the hub"),
+	"give --kubeconfig FILE, or set KUBECONFIG")
 
 func badKubeconfig(err error) error {
 	if clientcmd.IsEmptyConfig(err) {
@@ -180,7 +181,8 @@ func (h *hub) rollout(ctx context.Context, name string) (*v1alpha1.OperatorRollo
 	}
 	o, err := h.operator(ctx, name)
 	if err != nil {
-		return nil, hintf(h.offerOperators(ctx), "there is no rollout and no operator %q in namespace %q", name, h.namespace)
+		return nil, hintf(h.offerOperators(ctx), "there is no rollout and no operator %q in namespace %q", name,
+			h.namespace)
 	}
 	return nil, hintf("see why with `"+h.self+" operator get "+o.Name+"`", "operator %q has no rollout yet", name)
 }
@@ -191,13 +193,18 @@ func (h *hub) rolloutsOf(ctx context.Context, operator string) ([]v1alpha1.Opera
 	if err := h.List(ctx, list, client.InNamespace(h.namespace)); err != nil {
 		return nil, fmt.Errorf("list rollouts: %w", err)
 	}
-	items := slices.DeleteFunc(list.Items, func(r v1alpha1.OperatorRollout) bool { return r.Spec.Operator.Name != operator })
-	slices.SortFunc(items, func(a, b v1alpha1.OperatorRollout) int { return cmp.Compare(b.Spec.Revision, a.Spec.Revision) })
+	items := slices.DeleteFunc(list.Items,
+		func(r v1alpha1.OperatorRollout) bool { return r.Spec.Operator.Name != operator })
+	slices.SortFunc(items, func(a, b v1alpha1.OperatorRollout) int {
+		return cmp.Compare(b.Spec.Revision,
+			a.Spec.Revision)
+	})
 	return items, nil
 }
 
 // members returns the installs that carry a rollout's label.
-func members(ctx context.Context, r client.Reader, rollout *v1alpha1.OperatorRollout) ([]v1alpha1.OperatorInstall, error) {
+func members(ctx context.Context, r client.Reader, rollout *v1alpha1.OperatorRollout) ([]v1alpha1.OperatorInstall,
+	error) {
 	list := &v1alpha1.OperatorInstallList{}
 	if err := r.List(ctx, list, client.MatchingLabels{
 		v1alpha1.LabelRollout: rollout.Name, v1alpha1.LabelOperatorNamespace: rollout.Namespace,

@@ -40,7 +40,8 @@ func (a *app) installHubCommand() *cobra.Command {
 	var wait bool
 	var timeout time.Duration
 	c := &cobra.Command{
-		Use: "hub", Short: "Install or upgrade the hub on the current cluster", Long: installHubLong, Args: cobra.NoArgs,
+		Use: "hub", Short: "Install or upgrade the hub on the current cluster", Long: installHubLong,
+		Args:    cobra.NoArgs,
 		Example: "  bellwether install hub --set hub.replicas=1",
 		RunE: func(c *cobra.Command, _ []string) error {
 			given, err := v.merge()
@@ -57,7 +58,8 @@ func (a *app) installHubCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) installHub(ctx context.Context, namespace string, given map[string]any, wait bool, timeout time.Duration) error {
+func (a *app) installHub(ctx context.Context, namespace string, given map[string]any, wait bool,
+	timeout time.Duration) error {
 	ch, err := charts.Load()
 	if err != nil {
 		return err
@@ -109,7 +111,8 @@ func applyCRDs(ctx context.Context, c client.Client, ch *chart.Chart, timeout ti
 // applyCRD applies a CRD, which Helm would only ever create, and waits until
 // the API server serves it.
 func applyCRD(ctx context.Context, c client.Client, u *unstructured.Unstructured, timeout time.Duration) error {
-	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), fieldOwner, client.ForceOwnership); err != nil {
+	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), fieldOwner,
+		client.ForceOwnership); err != nil {
 		return fmt.Errorf("apply CRD %s: %w", u.GetName(), err)
 	}
 	return poll(ctx, timeout, func() (bool, error) {

@@ -69,18 +69,22 @@ func (a *app) fleetJoinCommand() *cobra.Command {
 	var o joinOptions
 	c := &cobra.Command{
 		Use: "join NAME", Short: "Add a cluster to the fleet", Long: fleetJoinLong, Args: oneArg("the cluster's name"),
-		Example:           "  bellwether fleet join prod-1 --labels stage=prod,region=eu --cluster-kubeconfig prod-1.kubeconfig",
+		Example: "  bellwether fleet join prod-1 --labels stage=prod,region=eu --cluster-kubeconfig " +
+			"prod-1.kubeconfig",
 		ValidArgsFunction: a.completeFirst(clusterNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.name = args[0]
 			if !o.target.given() && o.write == "" {
-				return hintf("or --write-kubeconfig FILE to install the agent by other means", "give the cluster's kubeconfig with --cluster-kubeconfig FILE")
+				return hintf("or --write-kubeconfig FILE to install the agent by other means",
+					"give the cluster's kubeconfig with --cluster-kubeconfig FILE")
 			}
 			return a.join(c.Context(), &o)
 		},
 	}
-	c.Flags().StringToStringVar(&o.labels, "labels", nil, "Labels of the cluster, which selectors and waves select by, as in stage=prod,region=eu.")
-	c.Flags().StringVar(&o.hubServer, "hub-server", "", "The URL of the hub's API server as the cluster reaches it. Default: the one in your kubeconfig.")
+	c.Flags().StringToStringVar(&o.labels, "labels", nil,
+		"Labels of the cluster, which selectors and waves select by, as in stage=prod,region=eu.")
+	c.Flags().StringVar(&o.hubServer, "hub-server", "",
+		"The URL of the hub's API server as the cluster reaches it. Default: the one in your kubeconfig.")
 	c.Flags().StringVar(&o.write, "write-kubeconfig", "", "Write the agent's kubeconfig for the hub to this file.")
 	c.Flags().DurationVar(&o.timeout, "timeout", 5*time.Minute, "How long to wait for each step.")
 	addSystemNamespace(c, &o.namespace)
@@ -143,7 +147,8 @@ func (a *app) enrol(ctx context.Context, h *hub, o *joinOptions) error {
 	case err != nil:
 		return fmt.Errorf("get FleetCluster %s: %w", o.name, err)
 	case cluster.DeletionTimestamp != nil:
-		return hintf("wait until `"+h.self+" fleet list` no longer shows it, and try again", "cluster %s is leaving the fleet", o.name)
+		return hintf("wait until `"+h.self+" fleet list` no longer shows it, and try again",
+			"cluster %s is leaving the fleet", o.name)
 	}
 	before := cluster.DeepCopy()
 	if cluster.Labels == nil {
@@ -183,7 +188,8 @@ func (a *app) credentials(ctx context.Context, h *hub, o *joinOptions) (*corev1.
 		if ready != nil && ready.Status == metav1.ConditionFalse && cluster.Status.CredentialsSecret == nil {
 			return nil, fmt.Errorf("the hub has made no credentials for cluster %s: %s", o.name, ready.Message)
 		}
-		return nil, hintf("check that the hub runs: kubectl -n "+systemNamespace+" get pods", "the hub has made no credentials for cluster %s within %s", o.name, o.timeout)
+		return nil, hintf("check that the hub runs: kubectl -n "+systemNamespace+" get pods",
+			"the hub has made no credentials for cluster %s within %s", o.name, o.timeout)
 	}
 	if err != nil {
 		return nil, err
@@ -285,10 +291,12 @@ func (a *app) waitOnline(ctx context.Context, h *hub, o *joinOptions) error {
 		return err
 	}
 	versions := cluster.Status.Versions
-	a.step("cluster %s is online: Kubernetes %s, agent %s", o.name, cmp.Or(versions.Kubernetes, "unknown"), cmp.Or(versions.Agent, "unknown"))
+	a.step("cluster %s is online: Kubernetes %s, agent %s", o.name, cmp.Or(versions.Kubernetes, "unknown"),
+		cmp.Or(versions.Agent, "unknown"))
 	err = poll(ctx, olmGrace, is(v1alpha1.ConditionOLMAvailable))
 	if errors.Is(err, context.DeadlineExceeded) {
-		a.warn("The cluster has no OLM yet: install the Operator Lifecycle Manager (v0) there; the agent notices by itself.\n")
+		a.warn("The cluster has no OLM yet: install the Operator Lifecycle Manager (v0) there; the agent notices by " +
+			"itself.\n")
 		return nil
 	}
 	if err != nil {

@@ -55,7 +55,8 @@ func (o *output) check() error {
 			return nil
 		}
 	}
-	return hintf(fmt.Sprintf("choose one of %v, or leave it out for a table", o.allowed), "-o %s is not an output format of this command", o.format)
+	return hintf(fmt.Sprintf("choose one of %v, or leave it out for a table", o.allowed),
+		"-o %s is not an output format of this command", o.format)
 }
 
 func (o *output) table() bool { return o.format == outputTable || o.format == outputWide }

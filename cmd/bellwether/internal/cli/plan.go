@@ -16,9 +16,9 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/catalogs/blocks"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/view"
-	"github.com/bellwether-dev/bellwether/catalogs/blocks"
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
@@ -99,12 +99,14 @@ func (a *app) plan(ctx context.Context, h *hub, operator *v1alpha1.ManagedOperat
 	if o.channel != "" {
 		operator.Spec.Channel = o.channel
 	}
-	in := view.PlanInput{Now: a.now(), Operator: operator, Strategy: rollouts.Defaulted(operator.Spec.Strategy), Channel: operator.Spec.Channel}
+	in := view.PlanInput{Now: a.now(), Operator: operator, Strategy: rollouts.Defaulted(operator.Spec.Strategy),
+		Channel: operator.Spec.Channel}
 	var err error
 	if in.Clusters, err = clusters(ctx, h); err != nil {
 		return err
 	}
-	if in.Waves, err = rollouts.Preview(operator.Spec.ClusterSelector, in.Strategy, planClusters(in.Clusters)); err != nil {
+	if in.Waves, err = rollouts.Preview(operator.Spec.ClusterSelector, in.Strategy,
+		planClusters(in.Clusters)); err != nil {
 		return fmt.Errorf("plan waves: %w", err)
 	}
 	if in.Installs, err = installsOf(ctx, h, client.ObjectKeyFromObject(operator)); err != nil {
@@ -126,8 +128,9 @@ func planClusters(list []v1alpha1.FleetCluster) []rollouts.Cluster {
 	for i := range list {
 		c := &list[i]
 		out = append(out, rollouts.Cluster{
-			Name: c.Name, Labels: c.Labels, Enrolled: c.Status.Namespace != "", Paused: c.Spec.Paused, Deleting: c.DeletionTimestamp != nil,
-			Online: meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionOnline),
+			Name: c.Name, Labels: c.Labels, Enrolled: c.Status.Namespace != "", Paused: c.Spec.Paused,
+			Deleting: c.DeletionTimestamp != nil,
+			Online:   meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionOnline),
 		})
 	}
 	return out
@@ -150,7 +153,8 @@ func (a *app) target(ctx context.Context, h *hub, in *view.PlanInput) error {
 	catalog := &v1alpha1.OperatorCatalog{}
 	key := client.ObjectKey{Namespace: in.Operator.Namespace, Name: in.Operator.Spec.Catalog.Name}
 	if err := h.Get(ctx, key, catalog); err != nil {
-		return hint(fmt.Errorf("get catalog %s: %w", key.Name, err), "see `"+h.self+" catalog list -n "+key.Namespace+"`")
+		return hint(fmt.Errorf("get catalog %s: %w", key.Name, err),
+			"see `"+h.self+" catalog list -n "+key.Namespace+"`")
 	}
 	in.Package, in.Unread = readPackage(ctx, catalog, in.Operator.Spec.Package)
 	if in.Unread != nil {
@@ -161,7 +165,8 @@ func (a *app) target(ctx context.Context, h *hub, in *view.PlanInput) error {
 	}
 	var err error
 	// The hub goes around what its OperatorCatalog blocks, so the plan does too.
-	if in.Package, err = in.Package.WithBlocked(blocks.Of(catalog.Spec.Blocks, in.Operator.Spec.Package)...); err != nil {
+	if in.Package, err = in.Package.WithBlocked(blocks.Of(catalog.Spec.Blocks,
+		in.Operator.Spec.Package)...); err != nil {
 		return err
 	}
 	if in.Target, err = in.Package.Target(in.Operator.Spec.Channel, in.Operator.Spec.Version); err != nil {

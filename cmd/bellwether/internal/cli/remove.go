@@ -47,7 +47,8 @@ func (a *app) fleetRemoveCommand() *cobra.Command {
 	}
 	policies := []string{string(v1alpha1.RemovalOrphan), string(v1alpha1.RemovalUninstall)}
 	c.Flags().StringVar(&o.offboarding, "offboarding", "", "Orphan or Uninstall. Default: as the FleetCluster says.")
-	_ = c.RegisterFlagCompletionFunc("offboarding", cobra.FixedCompletions(policies, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("offboarding",
+		cobra.FixedCompletions(policies, cobra.ShellCompDirectiveNoFileComp))
 	c.Flags().DurationVar(&o.timeout, "timeout", 10*time.Minute, "How long to wait.")
 	addSystemNamespace(c, &o.namespace)
 	o.target.add(c)
@@ -105,7 +106,8 @@ func (a *app) offboard(ctx context.Context, h *hub, cluster *v1alpha1.FleetClust
 		return false, nil
 	})
 	if errors.Is(err, context.DeadlineExceeded) {
-		return hintf("bring the cluster's agent back, or leave its operators in place with --offboarding Orphan", "cluster %s has not left within %s", o.name, o.timeout)
+		return hintf("bring the cluster's agent back, or leave its operators in place with --offboarding Orphan",
+			"cluster %s has not left within %s", o.name, o.timeout)
 	}
 	if err != nil {
 		return err
@@ -116,7 +118,8 @@ func (a *app) offboard(ctx context.Context, h *hub, cluster *v1alpha1.FleetClust
 
 func deletionMessage(c *v1alpha1.FleetCluster) string {
 	ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReady)
-	if c.DeletionTimestamp == nil || ready == nil || ready.Status == metav1.ConditionTrue || ready.ObservedGeneration < c.Generation {
+	if c.DeletionTimestamp == nil || ready == nil || ready.Status == metav1.ConditionTrue ||
+		ready.ObservedGeneration < c.Generation {
 		return ""
 	}
 	return ready.Message
@@ -124,7 +127,8 @@ func deletionMessage(c *v1alpha1.FleetCluster) string {
 
 func (a *app) removeAgent(ctx context.Context, o *removeOptions) error {
 	if !o.target.given() {
-		a.say("The agent is still on the cluster; uninstall it with helm -n %s uninstall %s, or run this with --cluster-kubeconfig.\n", o.namespace, agentRelease)
+		a.say("The agent is still on the cluster; uninstall it with helm -n %s uninstall %s, or run this with "+
+			"--cluster-kubeconfig.\n", o.namespace, agentRelease)
 		return nil
 	}
 	r := release{name: agentRelease, namespace: o.namespace, cluster: o.target.flags(o.namespace)}

@@ -102,7 +102,8 @@ func (a *app) getRollout(ctx context.Context, h *hub, out *output, name string) 
 	return nil
 }
 
-func (a *app) rolloutInput(ctx context.Context, reader client.Reader, r *v1alpha1.OperatorRollout) (view.RolloutInput, error) {
+func (a *app) rolloutInput(ctx context.Context, reader client.Reader, r *v1alpha1.OperatorRollout) (view.RolloutInput,
+	error) {
 	in := view.RolloutInput{Now: a.now(), Rollout: r}
 	var err error
 	if in.Installs, err = members(ctx, reader, r); err != nil {
@@ -115,7 +116,8 @@ func (a *app) rolloutInput(ctx context.Context, reader client.Reader, r *v1alpha
 func (a *app) rolloutHistoryCommand() *cobra.Command {
 	var out output
 	c := &cobra.Command{
-		Use: "history OPERATOR", Short: "List the rollouts of an operator, the newest first", Args: oneArg("the operator's name"),
+		Use: "history OPERATOR", Short: "List the rollouts of an operator, the newest first",
+		Args:              oneArg("the operator's name"),
 		ValidArgsFunction: a.completeFirst(operatorNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := out.check(); err != nil {
@@ -143,5 +145,6 @@ func (a *app) history(ctx context.Context, h *hub, out *output, operator string)
 		}
 	}
 	list := &v1alpha1.OperatorRolloutList{Items: items}
-	return a.list(out, list, view.History(items, view.Listing{Now: a.now()}), fmt.Sprintf("Operator %q has no rollout yet.", operator))
+	return a.list(out, list, view.History(items, view.Listing{Now: a.now()}),
+		fmt.Sprintf("Operator %q has no rollout yet.", operator))
 }

@@ -112,7 +112,8 @@ func (a *app) root() *cobra.Command {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return hint(err, "see `"+c.CommandPath()+" --help`")
 	})
-	root.AddGroup(&cobra.Group{ID: groupFleet, Title: "The fleet:"}, &cobra.Group{ID: groupChange, Title: "Operators and their rollouts:"},
+	root.AddGroup(&cobra.Group{ID: groupFleet, Title: "The fleet:"},
+		&cobra.Group{ID: groupChange, Title: "Operators and their rollouts:"},
 		&cobra.Group{ID: groupPublish, Title: "Catalogs and bundles:"})
 	a.flags.AddFlags(root.PersistentFlags())
 	for name, usage := range flagUsage {
@@ -148,7 +149,8 @@ func (a *app) warn(format string, args ...any) { _, _ = fmt.Fprintf(a.streams.Er
 // style decides on colour and width by what the output is.
 func (a *app) style() view.Style {
 	width, terminal := terminalWidth(a.streams.Out)
-	return view.Style{Colour: terminal && a.getenv("NO_COLOR") == "" && a.getenv("TERM") != "dumb", Width: width, Program: a.self}
+	return view.Style{Colour: terminal && a.getenv("NO_COLOR") == "" && a.getenv("TERM") != "dumb", Width: width,
+		Program: a.self}
 }
 
 func terminalWidth(out io.Writer) (int, bool) {

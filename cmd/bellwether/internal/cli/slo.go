@@ -31,9 +31,11 @@ type setOptions struct {
 }
 
 func (o *setOptions) add(c *cobra.Command) {
-	c.Flags().BoolVar(&o.noDefault, "no-default", false, "Leave out the default profile: only operators in the files have objectives.")
+	c.Flags().BoolVar(&o.noDefault, "no-default", false,
+		"Leave out the default profile: only operators in the files have objectives.")
 	c.Flags().StringVar(&o.runbook, "runbook-url", "", "The `URL` of a runbook that alerts link to; #SLI is added.")
-	c.Flags().StringVar(&o.dashboard, "dashboard-url", "", "The `URL` of a dashboard that alerts link to; its variables are added.")
+	c.Flags().StringVar(&o.dashboard, "dashboard-url", "",
+		"The `URL` of a dashboard that alerts link to; its variables are added.")
 }
 
 func (o *setOptions) set(files []string) (slo.Set, error) {
@@ -128,7 +130,8 @@ func rulesText(rules *slo.Rules, format, namespace string) ([]byte, error) {
 		return slo.File(rules.All())
 	}
 	var out []byte
-	for _, o := range rules.PrometheusRules(namespace, "bellwether-slo", map[string]string{"app.kubernetes.io/managed-by": "bellwether"}) {
+	for _, o := range rules.PrometheusRules(namespace, "bellwether-slo",
+		map[string]string{"app.kubernetes.io/managed-by": "bellwether"}) {
 		text, err := objectText(o)
 		if err != nil {
 			return nil, err
@@ -232,7 +235,8 @@ func (a *app) runPromtool(ctx context.Context, dir string) error {
 		promtool := exec.CommandContext(ctx, path, args...) //nolint:gosec // the program that was just found, and constants
 		promtool.Dir, promtool.Stdout, promtool.Stderr = dir, a.streams.Out, a.streams.ErrOut
 		if err := promtool.Run(); err != nil {
-			return hint(fmt.Errorf("promtool %s: %w", args[0], err), "its output above says what failed; it has to be of Prometheus 3")
+			return hint(fmt.Errorf("promtool %s: %w", args[0], err),
+				"its output above says what failed; it has to be of Prometheus 3")
 		}
 	}
 	return nil

@@ -30,9 +30,11 @@ type prometheusOptions struct {
 }
 
 func (o *prometheusOptions) add(c *cobra.Command) {
-	c.Flags().StringVar(&o.address, "prometheus", "", "The `URL` of Prometheus, or of what speaks its API. Default: $"+envPrometheus+".")
+	c.Flags().StringVar(&o.address, "prometheus", "",
+		"The `URL` of Prometheus, or of what speaks its API. Default: $"+envPrometheus+".")
 	c.Flags().StringVar(&o.tokenFile, "prometheus-token-file", "", "The `FILE` with a bearer token for it.")
-	c.Flags().StringVar(&o.caFile, "prometheus-ca-file", "", "The `FILE` with the certificates that its own is signed by.")
+	c.Flags().StringVar(&o.caFile, "prometheus-ca-file", "",
+		"The `FILE` with the certificates that its own is signed by.")
 	c.Flags().DurationVar(&o.since, "since", 24*time.Hour, "How far back graphs go.")
 	_ = c.MarkFlagFilename("prometheus-token-file")
 	_ = c.MarkFlagFilename("prometheus-ca-file")
@@ -53,9 +55,11 @@ func (a *app) budgetSource(o *prometheusOptions) (prometheus.API, *url.URL, erro
 		return nil, nil, hintf(howToName, "%q is no address of a Prometheus", text)
 	}
 	if o.since < time.Minute || o.since > 92*24*time.Hour {
-		return nil, nil, hintf("write it as in 24h; at least 1m and at most 2208h, which is 92 days", "--since %s cannot be drawn", o.since)
+		return nil, nil, hintf("write it as in 24h; at least 1m and at most 2208h, which is 92 days",
+			"--since %s cannot be drawn", o.since)
 	}
-	transport, err := rest.TransportFor(&rest.Config{BearerTokenFile: o.tokenFile, TLSClientConfig: rest.TLSClientConfig{CAFile: o.caFile}})
+	transport, err := rest.TransportFor(&rest.Config{BearerTokenFile: o.tokenFile,
+		TLSClientConfig: rest.TLSClientConfig{CAFile: o.caFile}})
 	if err != nil {
 		return nil, nil, fmt.Errorf("read credentials for Prometheus: %w", err)
 	}
@@ -78,7 +82,8 @@ func (a *app) readBudgets(ctx context.Context, o *prometheusOptions, q budgets.Q
 	answer, err := budgets.Read(ctx, source, q)
 	if errors.Is(err, budgets.ErrUnknownOperator) {
 		known, _ := budgets.Operators(ctx, source, q.Now) // only for the hint
-		return nil, hintf(offer(known, "there are none"), "Prometheus at %s knows no objectives of operator %q", address.Redacted(), q.Operator)
+		return nil, hintf(offer(known, "there are none"), "Prometheus at %s knows no objectives of operator %q",
+			address.Redacted(), q.Operator)
 	}
 	return answer, budgetError(ctx, err, address)
 }
@@ -91,16 +96,19 @@ func budgetError(ctx context.Context, err error, address *url.URL) error {
 	var refused *prometheus.Error
 	switch {
 	case errors.Is(err, budgets.ErrNoRules):
-		return hintf("see whether the rules are loaded: kubectl get operatorslos -A (column LOADED); they need agents or the hub to be scraped, too",
+		return hintf("see whether the rules are loaded: kubectl get operatorslos -A (column LOADED); they need "+
+			"agents or the hub to be scraped, too",
 			"Prometheus at %s has no objectives of operators", address.Redacted())
 	case context.Cause(ctx) != nil && !errors.Is(err, context.Canceled):
 		return hint(fmt.Errorf("ask Prometheus at %s: %w", address.Redacted(), context.Cause(ctx)), howToName)
 	case errors.As(err, &unreachable):
 		return hint(fmt.Errorf("cannot reach Prometheus at %s: %w", address.Redacted(), unreachable.Err), howToName)
 	case errors.As(err, &refused) && refused.Type == prometheus.ErrClient:
-		return hint(fmt.Errorf("the Prometheus at %s refuses: %w", address.Redacted(), err), "if it asks for a login, give --prometheus-token-file; the address must be that of its API, without /api/v1")
+		return hint(fmt.Errorf("the Prometheus at %s refuses: %w", address.Redacted(), err),
+			"if it asks for a login, give --prometheus-token-file; the address must be that of its API, without /api/v1")
 	case errors.As(err, &refused):
-		return hint(fmt.Errorf("the Prometheus at %s cannot answer: %w", address.Redacted(), err), "try again, or look at its log")
+		return hint(fmt.Errorf("the Prometheus at %s cannot answer: %w", address.Redacted(), err),
+			"try again, or look at its log")
 	default:
 		return err
 	}
@@ -119,7 +127,8 @@ func (a *app) sloListCommand() *cobra.Command {
 	var from prometheusOptions
 	var all bool
 	c := &cobra.Command{
-		Use: "list", Short: "Show the error budgets of operators, the worst first", Long: sloListLong, Args: cobra.NoArgs,
+		Use: "list", Short: "Show the error budgets of operators, the worst first", Long: sloListLong,
+		Args:    cobra.NoArgs,
 		Example: "  bellwether slo list --prometheus http://localhost:9090\n  bellwether slo list --all --since 168h",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := out.check(); err != nil {

@@ -26,7 +26,8 @@ import (
 
 // To record: promtool tsdb create-blocks-from openmetrics testdata/prometheus/budgets.openmetrics DIR, start
 // Prometheus on DIR with --storage.tsdb.retention.time=10y, then run TestSLOBudgets with -record URL -update.
-var record = flag.String("record", "", "the URL of a Prometheus with testdata/prometheus/budgets.openmetrics, whose answers are recorded")
+var record = flag.String("record", "",
+	"the URL of a Prometheus with testdata/prometheus/budgets.openmetrics, whose answers are recorded")
 
 // recording is a Prometheus that gives the answers that a real one gave.
 type recording struct {
@@ -148,7 +149,8 @@ func TestSLOBudgets(t *testing.T) {
 	}
 	t.Run("another operator", func(t *testing.T) {
 		got := newWorld().run(t, "slo", "get", "ehco", "--prometheus", p.URL)
-		want := "Error: Prometheus at " + p.URL + " knows no objectives of operator \"ehco\"\nHint:  there is backup, cert-manager, echo\n"
+		want := "Error: Prometheus at " + p.URL +
+			" knows no objectives of operator \"ehco\"\nHint:  there is backup, cert-manager, echo\n"
 		if got.code != exitError || got.err != want {
 			t.Errorf("%d %q, want %q", got.code, got.err, want)
 		}
@@ -171,24 +173,35 @@ func TestSLOBudgetsWithoutAnswers(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"no address":     {nil, []string{"Error: which Prometheus knows the budgets?\nHint:  give its address with --prometheus, as in http://localhost:9090, or in $BELLWETHER_PROMETHEUS\n"}},
-		"no URL":         {[]string{"--prometheus", "prometheus"}, []string{`Error: "prometheus" is no address of a Prometheus`, "Hint:  give its address"}},
-		"nobody listens": {[]string{"--prometheus", closed.URL}, []string{"Error: cannot reach Prometheus at " + closed.URL + ": ", "refused", "Hint:  give its address"}},
-		"no rules": {[]string{"--prometheus", answer(200, `{"status":"success","data":{"resultType":"vector","result":[]}}`)},
-			[]string{"has no objectives of operators\n", "Hint:  see whether the rules are loaded: kubectl get operatorslos -A (column LOADED)"}},
-		"a login":       {[]string{"--prometheus", answer(401, "no")}, []string{"refuses", "Hint:  if it asks for a login, give --prometheus-token-file"}},
-		"out of order":  {[]string{"--prometheus", answer(503, "down")}, []string{"cannot answer", "Hint:  try again"}},
-		"a password":    {[]string{"--prometheus", strings.Replace(closed.URL, "//", "//anna:secret@", 1)}, []string{"anna:xxxxx@"}},
-		"no time":       {[]string{"--prometheus", closed.URL, "--since", "1s"}, []string{"--since 1s cannot be drawn\nHint:  write it as in 24h"}},
-		"no token file": {[]string{"--prometheus", closed.URL, "--prometheus-token-file", "/none"}, []string{"read credentials for Prometheus", "/none"}},
-		"format":        {[]string{"-o", "name"}, []string{"-o name is not an output format of this command"}},
+		"no address": {nil,
+			[]string{"Error: which Prometheus knows the budgets?\nHint:  give its address with --prometheus, as in " +
+				"http://localhost:9090, or in $BELLWETHER_PROMETHEUS\n"}},
+		"no URL": {[]string{"--prometheus", "prometheus"},
+			[]string{`Error: "prometheus" is no address of a Prometheus`, "Hint:  give its address"}},
+		"nobody listens": {[]string{"--prometheus", closed.URL},
+			[]string{"Error: cannot reach Prometheus at " + closed.URL + ": ", "refused", "Hint:  give its address"}},
+		"no rules": {[]string{"--prometheus", answer(200,
+			`{"status":"success","data":{"resultType":"vector","result":[]}}`)},
+			[]string{"has no objectives of operators\n",
+				"Hint:  see whether the rules are loaded: kubectl get operatorslos -A (column LOADED)"}},
+		"a login": {[]string{"--prometheus", answer(401, "no")},
+			[]string{"refuses", "Hint:  if it asks for a login, give --prometheus-token-file"}},
+		"out of order": {[]string{"--prometheus", answer(503, "down")}, []string{"cannot answer", "Hint:  try again"}},
+		"a password": {[]string{"--prometheus", strings.Replace(closed.URL, "//", "//anna:secret@", 1)},
+			[]string{"anna:xxxxx@"}},
+		"no time": {[]string{"--prometheus", closed.URL, "--since", "1s"},
+			[]string{"--since 1s cannot be drawn\nHint:  write it as in 24h"}},
+		"no token file": {[]string{"--prometheus", closed.URL, "--prometheus-token-file", "/none"},
+			[]string{"read credentials for Prometheus", "/none"}},
+		"format": {[]string{"-o", "name"}, []string{"-o name is not an output format of this command"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(envPrometheus, "")
 			for _, verb := range [][]string{{"slo", "list"}, {"slo", "get", "echo"}} {
 				got := newWorld().run(t, append(verb, test.args...)...)
 				for _, part := range test.want {
-					if got.code != exitError || !strings.Contains(got.err, part) || strings.Contains(got.err, "secret") {
+					if got.code != exitError || !strings.Contains(got.err, part) ||
+						strings.Contains(got.err, "secret") {
 						t.Errorf("%v: %d %q, want %q in it", verb, got.code, got.err, part)
 					}
 				}

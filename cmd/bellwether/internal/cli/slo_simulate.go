@@ -26,8 +26,10 @@ func (a *app) sloSimulateCommand() *cobra.Command {
 	var target, period string
 	var s slo.Simulation
 	c := &cobra.Command{
-		Use: "simulate", Short: "Say how soon alerts come, and how often falsely", Long: sloSimulateLong, Args: cobra.NoArgs,
-		Example: "  bellwether slo simulate --target 99.9\n  bellwether slo simulate --target 99 --period 4w --seed 7 -o markdown",
+		Use: "simulate", Short: "Say how soon alerts come, and how often falsely", Long: sloSimulateLong,
+		Args: cobra.NoArgs,
+		Example: "  bellwether slo simulate --target 99.9\n  bellwether slo simulate --target 99 --period 4w --seed " +
+			"7 -o markdown",
 		RunE: func(*cobra.Command, []string) error {
 			if err := out.check(); err != nil {
 				return err
@@ -69,12 +71,16 @@ func simulationText(r slo.Result, markdown bool) string {
 			minutes(t.Detected), minutes(t.Formula), minutes(t.Reset), minutes(t.ResetFormula),
 		})
 	}
-	noise := fmt.Sprintf("False pages in %s of independent failures at half of the budget: %.2f, and %.2f without the guard.", r.Period, r.Noise.Guarded, r.Noise.Unguarded)
+	noise := fmt.Sprintf("False pages in %s of independent failures at half of the budget: %.2f, and %.2f without "+
+		"the guard.", r.Period, r.Noise.Guarded, r.Noise.Unguarded)
 	in := r.Incidents
-	found := fmt.Sprintf("Of %d incidents %d called for a page, and %d got one: recall %.3f. Of %d pages %d were justified: precision %.3f.",
+	found := fmt.Sprintf("Of %d incidents %d called for a page, and %d got one: recall %.3f. Of %d pages %d were "+
+		"justified: precision %.3f.",
 		in.Total, in.Severe, in.Paged, in.Recall, in.Pages, in.Justified, in.Precision)
 	head := fmt.Sprintf("%s %% over %s, %d runs, seed %d", r.Target, r.Period, r.Runs, r.Seed)
-	return head + "\n\n" + grid(rows, markdown) + "\nNo tier alerts before 3 slices of its long window are bad, which the formulas know nothing of.\n" + noise + "\n" + found + "\n"
+	return head + "\n\n" + grid(rows, markdown) +
+		"\nNo tier alerts before 3 slices of its long window are bad, which the formulas know nothing of.\n" + noise +
+		"\n" + found + "\n"
 }
 
 func minutes(m float64) string {

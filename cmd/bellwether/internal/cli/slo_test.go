@@ -47,17 +47,20 @@ func TestSLOGenerate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	note := "echo: available, tier 1h: 1 bad minutes would be enough, but one bad sample is not to alert; it waits for 3\n"
+	note := "echo: available, tier 1h: 1 bad minutes would be enough, but one bad sample is not to alert; it waits " +
+		"for 3\n"
 	if diff := cmp.Diff(result{out: string(want), err: note}, got, cmp.AllowUnexported(result{})); diff != "" {
 		t.Errorf("result (-want +got):\n%s", diff)
 	}
 
 	out := filepath.Join(t.TempDir(), "rules.yaml")
-	if got := w.run(t, "slo", "generate", "-o", "objects", "--rules-namespace", "obs", "--file", out); got.code != exitOK {
+	if got := w.run(t, "slo", "generate", "-o", "objects", "--rules-namespace", "obs", "--file",
+		out); got.code != exitOK {
 		t.Fatal(got.err)
 	}
 	text, err := os.ReadFile(out)
-	if err != nil || !strings.HasPrefix(string(text), "---\napiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata:\n") ||
+	if err != nil || !strings.HasPrefix(string(text),
+		"---\napiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata:\n") ||
 		!strings.Contains(string(text), "namespace: obs") || strings.Contains(string(text), "\nstatus:") {
 		t.Errorf("objects (%v):\n%.400s", err, text)
 	}
@@ -70,13 +73,19 @@ func TestSLOErrorsSayWhatToDo(t *testing.T) {
 		args []string
 		want string
 	}{
-		"comma":         {[]string{"slo", "generate", file("99.9", "99,9")}, "write it with a point, as in 99.9\nHint:  targets are percentages like \"99.9\", above 0 and below 100\n"},
-		"100":           {[]string{"slo", "simulate", "--target", "100"}, "\nHint:  targets are percentages like \"99.9\", above 0 and below 100\n"},
-		"ten years":     {[]string{"slo", "simulate", "--period", "3650d"}, "\nHint:  periods are like 30d or 4w\n"},
-		"unknown SLI":   {[]string{"slo", "generate", file("available", "availabel")}, "did you mean available?\nHint:  docs/guides/slos.md shows what files look like and which SLIs there are\n"},
-		"no objectives": {[]string{"slo", "generate", "--no-default"}, "Error: there are no objectives\nHint:  give a file, or leave out --no-default\n"},
-		"format":        {[]string{"slo", "generate", "-o", "json"}, "choose one of [yaml objects], or leave it out for a table\n"},
-		"no such file":  {[]string{"slo", "generate", "none.yaml"}, "Error: read objectives: open none.yaml: no such file or directory\n"},
+		"comma": {[]string{"slo", "generate", file("99.9", "99,9")},
+			"write it with a point, as in 99.9\nHint:  targets are percentages like \"99.9\", above 0 and below 100\n"},
+		"100": {[]string{"slo", "simulate", "--target", "100"},
+			"\nHint:  targets are percentages like \"99.9\", above 0 and below 100\n"},
+		"ten years": {[]string{"slo", "simulate", "--period", "3650d"}, "\nHint:  periods are like 30d or 4w\n"},
+		"unknown SLI": {[]string{"slo", "generate", file("available", "availabel")},
+			"did you mean available?\nHint:  docs/guides/slos.md shows what files look like and which SLIs there are\n"},
+		"no objectives": {[]string{"slo", "generate", "--no-default"},
+			"Error: there are no objectives\nHint:  give a file, or leave out --no-default\n"},
+		"format": {[]string{"slo", "generate", "-o", "json"},
+			"choose one of [yaml objects], or leave it out for a table\n"},
+		"no such file": {[]string{"slo", "generate", "none.yaml"},
+			"Error: read objectives: open none.yaml: no such file or directory\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := w.run(t, test.args...); got.code != exitError || !strings.HasSuffix(got.err, test.want) {
@@ -89,14 +98,18 @@ func TestSLOErrorsSayWhatToDo(t *testing.T) {
 func TestSLOSimulate(t *testing.T) {
 	w := newWorld()
 	text := w.run(t, "slo", "simulate", "--target", "99", "--runs", "2")
-	if !strings.HasPrefix(text.out, "99 % over 30d, 2 runs, seed 1\n\nTIER  SEVERITY") || !strings.Contains(text.out, "\n1h    page      14.4    100 %       9 min     8.64 min  4 min    4.28 min\n") {
+	if !strings.HasPrefix(text.out, "99 % over 30d, 2 runs, seed 1\n\nTIER  SEVERITY") ||
+		!strings.Contains(text.out, "\n1h    page      14.4    100 %       9 min     8.64 min  4 min    4.28 min\n") {
 		t.Errorf("text:\n%s%s", text.out, text.err)
 	}
-	if markdown := w.run(t, "slo", "simulate", "--target", "99", "--runs", "2", "-o", "markdown"); !strings.Contains(markdown.out, "|\n|---|---|---|---|---|---|---|---|\n| 1h | page | 14.4 | 100 % |") {
+	if markdown := w.run(t, "slo", "simulate", "--target", "99", "--runs", "2", "-o",
+		"markdown"); !strings.Contains(markdown.out,
+		"|\n|---|---|---|---|---|---|---|---|\n| 1h | page | 14.4 | 100 % |") {
 		t.Errorf("Markdown:\n%s%s", markdown.out, markdown.err)
 	}
 	var r slo.Result
-	if err := json.Unmarshal([]byte(w.run(t, "slo", "simulate", "--target", "99", "--runs", "2", "-o", "json").out), &r); err != nil || r.Target != "99" || len(r.Timings) != 12 {
+	if err := json.Unmarshal([]byte(w.run(t, "slo", "simulate", "--target", "99", "--runs", "2", "-o", "json").out),
+		&r); err != nil || r.Target != "99" || len(r.Timings) != 12 {
 		t.Errorf("JSON: %v, %+v", err, r)
 	}
 }
@@ -116,11 +129,13 @@ func TestSLOTest(t *testing.T) {
 	}
 	// What promtool says is the answer: here a program that likes nothing.
 	bin := t.TempDir()
-	if err := os.WriteFile(filepath.Join(bin, "promtool"), []byte("#!/bin/sh\necho \"$@\"\nexit 3\n"), 0o700); err != nil {
+	if err := os.WriteFile(filepath.Join(bin, "promtool"), []byte("#!/bin/sh\necho \"$@\"\nexit 3\n"),
+		0o700); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", bin+":/bin:/usr/bin")
-	if got := w.run(t, "slo", "test", "--dir", dir); got.code != exitError || got.out != "check rules rules.yaml\n" || !strings.Contains(got.err, "promtool check: exit status 3") {
+	if got := w.run(t, "slo", "test", "--dir", dir); got.code != exitError || got.out != "check rules rules.yaml\n" ||
+		!strings.Contains(got.err, "promtool check: exit status 3") {
 		t.Errorf("exit code %d, %s%s", got.code, got.out, got.err)
 	}
 }

@@ -42,8 +42,9 @@ func (a *app) rolloutStatusCommand() *cobra.Command {
 	var o statusOptions
 	c := &cobra.Command{
 		Use: "status NAME", Short: "Say where a rollout stands, for scripts", Long: rolloutStatusLong,
-		Example: "  bellwether rollout status echo --wait --timeout 30m\n  bellwether rollout status echo --version 1.1.0 --wait",
-		Args:    oneArg("the name of a rollout or an operator"), ValidArgsFunction: a.completeFirst(rolloutNames),
+		Example: "  bellwether rollout status echo --wait --timeout 30m\n  bellwether rollout status echo --version " +
+			"1.1.0 --wait",
+		Args: oneArg("the name of a rollout or an operator"), ValidArgsFunction: a.completeFirst(rolloutNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			h, err := a.hub()
 			if err != nil {
@@ -155,7 +156,8 @@ func lookAtRollout(ctx context.Context, h *hub, name, version string) (standing,
 	case !behind:
 		return judge(&newest[0]), nil
 	case stalled != nil && stalled.Status == metav1.ConditionTrue:
-		return standing{done: true, code: exitFailed, text: fmt.Sprintf("operator %s cannot be rolled out (%s): %s", name, stalled.Reason, stalled.Message)}, nil
+		return standing{done: true, code: exitFailed,
+			text: fmt.Sprintf("operator %s cannot be rolled out (%s): %s", name, stalled.Reason, stalled.Message)}, nil
 	default:
 		return waiting, nil
 	}

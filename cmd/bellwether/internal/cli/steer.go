@@ -119,7 +119,8 @@ func (a *app) rolloutResumeCommand() *cobra.Command {
 func (a *app) rolloutAbortCommand() *cobra.Command {
 	return a.steering(steerCommand{
 		use: "abort", short: "End a rollout for good; what was admitted finishes", mustSay: true,
-		long: "End a rollout for good: no more clusters are admitted, what was admitted\nfinishes. Clusters keep the version they have.",
+		long: "End a rollout for good: no more clusters are admitted, what was admitted\nfinishes. Clusters keep the " +
+			"version they have.",
 		do: func(_ context.Context, _ *hub, reason string) (change, error) {
 			return func(r *v1alpha1.OperatorRollout) (string, error) {
 				if r.Status.Phase.Ended() {
@@ -135,7 +136,8 @@ func (a *app) rolloutAbortCommand() *cobra.Command {
 }
 
 func alreadyEnded(r *v1alpha1.OperatorRollout) error {
-	return hintf("change the ManagedOperator to start another rollout", "rollout %s has already ended (%s)", r.Name, r.Status.Phase)
+	return hintf("change the ManagedOperator to start another rollout", "rollout %s has already ended (%s)", r.Name,
+		r.Status.Phase)
 }
 
 const approveLong = `Approve a wave that waits for an approval. The approval is kept in the rollout
@@ -164,7 +166,8 @@ func (a *app) rolloutApproveCommand() *cobra.Command {
 						Wave: g.wave, Gate: g.gate, By: who, Reason: reason, At: metav1.NewTime(a.now()),
 					})
 				}
-				return fmt.Sprintf("Rollout %s: gate %s of wave %s is approved by %s.", r.Name, g.gate, g.wave, who), nil
+				return fmt.Sprintf("Rollout %s: gate %s of wave %s is approved by %s.", r.Name, g.gate, g.wave, who),
+					nil
 			}, nil
 		},
 	})
@@ -175,7 +178,8 @@ func (a *app) rolloutApproveCommand() *cobra.Command {
 }
 
 func approved(r *v1alpha1.OperatorRollout, g openGate) bool {
-	return slices.ContainsFunc(r.Spec.Approvals, func(p v1alpha1.Approval) bool { return p.Wave == g.wave && p.Gate == g.gate })
+	return slices.ContainsFunc(r.Spec.Approvals,
+		func(p v1alpha1.Approval) bool { return p.Wave == g.wave && p.Gate == g.gate })
 }
 
 // whoAmI is the user's name as the API server knows it.
@@ -225,9 +229,11 @@ func chooseGate(r *v1alpha1.OperatorRollout, wanted openGate) (openGate, error) 
 		for _, g := range approvalGates(r) {
 			names = append(names, fmt.Sprintf("--wave %s --gate %s", g.wave, g.gate))
 		}
-		return openGate{}, hintf(offer(names, "its strategy has no approval gate"), "rollout %s has no such approval gate", r.Name)
+		return openGate{}, hintf(offer(names, "its strategy has no approval gate"),
+			"rollout %s has no such approval gate", r.Name)
 	default:
-		return openGate{}, hintf("approve ahead by naming it: --wave and --gate", "rollout %s does not wait for an approval now", r.Name)
+		return openGate{}, hintf("approve ahead by naming it: --wave and --gate",
+			"rollout %s does not wait for an approval now", r.Name)
 	}
 }
 

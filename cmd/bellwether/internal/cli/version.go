@@ -59,7 +59,8 @@ func (a *app) versionCommand() *cobra.Command {
 func (a *app) docsCommand() *cobra.Command {
 	var reasons string
 	c := &cobra.Command{
-		Use: "docs DIR", Short: "Write the reference of all commands as Markdown", Args: oneArg("the folder to write to"), Hidden: true,
+		Use: "docs DIR", Short: "Write the reference of all commands as Markdown",
+		Args: oneArg("the folder to write to"), Hidden: true,
 		RunE: func(c *cobra.Command, args []string) error {
 			root := c.Root()
 			root.DisableAutoGenTag = true

@@ -27,9 +27,12 @@ CSV, Deployment, pod.`
 func (a *app) whyCommand() *cobra.Command {
 	var target clusterFlags
 	c := &cobra.Command{
-		Use: "why CLUSTER OPERATOR", Short: "Explain the state of an operator on a cluster, and what to do", Long: whyLong,
-		Example: "  bellwether why prod-2 echo\n  bellwether why prod-2 echo --cluster-kubeconfig prod-2.kubeconfig",
-		Args:    exactArgs("the cluster's name", "the operator's name"), ValidArgsFunction: a.complete(clusterNames, operatorNames),
+		Use: "why CLUSTER OPERATOR", Short: "Explain the state of an operator on a cluster, and what to do",
+		Long: whyLong,
+		Example: "  bellwether why prod-2 echo\n  bellwether why prod-2 echo --cluster-kubeconfig " +
+			"prod-2.kubeconfig",
+		Args:              exactArgs("the cluster's name", "the operator's name"),
+		ValidArgsFunction: a.complete(clusterNames, operatorNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			h, err := a.hub()
 			if err != nil {

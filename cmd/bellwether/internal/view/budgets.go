@@ -18,9 +18,11 @@ import (
 // Budgets is the list of error budgets, the worst first. What is left is that of
 // the cluster that has the least.
 func Budgets(all []budgets.Budget, since time.Duration) *Table {
-	t := &Table{Header: []string{"OPERATOR", "SLI", "TARGET", "PERIOD", "BUDGET LEFT", "BURN 1H", "LAST " + sinceTitle(since), "WORST ON", "FIRING"}}
+	t := &Table{Header: []string{"OPERATOR", "SLI", "TARGET", "PERIOD", "BUDGET LEFT", "BURN 1H", "LAST " +
+		sinceTitle(since), "WORST ON", "FIRING"}}
 	for _, b := range all {
-		t.Add(append(append(plain(b.Operator), objectiveCells(b)...), trendCell(b), Cell{Text: orDash(b.Cluster)}, firingCell(b))...)
+		t.Add(append(append(plain(b.Operator), objectiveCells(b)...), trendCell(b), Cell{Text: orDash(b.Cluster)},
+			firingCell(b))...)
 	}
 	return t
 }
@@ -32,7 +34,8 @@ func OperatorBudgets(a *budgets.Answer, since time.Duration, most int, s Style) 
 	name := a.Objectives[0].Operator
 	fmt.Fprintf(&out, "%s: %s on %s\n\n", s.Paint(Strong, name),
 		plural(len(a.Objectives), "objective"), plural(budgets.CountClusters(a.Clusters), "cluster"))
-	t := &Table{Header: []string{"SLI", "TARGET", "PERIOD", "BUDGET LEFT", "BURN 1H", "LAST " + sinceTitle(since), "WORST ON", "FIRING"}}
+	t := &Table{Header: []string{"SLI", "TARGET", "PERIOD", "BUDGET LEFT", "BURN 1H", "LAST " + sinceTitle(since),
+		"WORST ON", "FIRING"}}
 	for _, b := range a.Objectives {
 		t.Add(append(objectiveCells(b), trendCell(b), Cell{Text: orDash(b.Cluster)}, firingCell(b))...)
 	}
@@ -51,7 +54,8 @@ func OperatorBudgets(a *budgets.Answer, since time.Duration, most int, s Style) 
 	if most > 0 && len(shown) > most {
 		shown = shown[:most]
 	}
-	clusters := &Table{Header: []string{"CLUSTER", "SLI", "BUDGET LEFT", "BURN 1H", "LAST " + sinceTitle(since), "FIRING"}}
+	clusters := &Table{Header: []string{"CLUSTER", "SLI", "BUDGET LEFT", "BURN 1H", "LAST " + sinceTitle(since),
+		"FIRING"}}
 	for _, b := range shown {
 		clusters.Add(Cell{Text: b.Cluster}, Cell{Text: b.SLI}, leftCell(b), burnCell(b), trendCell(b), firingCell(b))
 	}

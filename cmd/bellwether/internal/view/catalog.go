@@ -25,7 +25,8 @@ func CatalogSummary(s catalogs.Summary) *Table {
 		for _, c := range p.Channels {
 			channels = append(channels, fmt.Sprintf("%s (%s)", c.Name, c.HeadVersion))
 		}
-		t.Add(Cell{p.Name, Strong}, Cell{Text: count(len(p.Versions))}, Cell{Text: p.DefaultChannel}, Cell{Text: strings.Join(channels, ", ")})
+		t.Add(Cell{p.Name, Strong}, Cell{Text: count(len(p.Versions))}, Cell{Text: p.DefaultChannel},
+			Cell{Text: strings.Join(channels, ", ")})
 	}
 	return t
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/diff"
 )
 
-// CatalogDiff shows what changes between two catalogs, package by package. Versions of which only the path gets longer or
-// shorter are counted, unless every one is wanted.
+// CatalogDiff shows what changes between two catalogs, package by package. Versions of which only the path gets longer
+// or shorter are counted, unless every one is wanted.
 func CatalogDiff(d diff.Diff, s Style, every bool) string {
 	var out strings.Builder
 	for i, p := range d.Packages {
@@ -43,7 +43,8 @@ func diffTable(lines []diff.Line) *Table {
 		if l.Bad {
 			what.Tone = Bad
 		}
-		t.Add(Cell{Text: l.Version}, Cell{Text: l.Clusters}, Cell{Text: l.Channel}, Cell{Text: l.Before}, Cell{Text: l.After}, what)
+		t.Add(Cell{Text: l.Version}, Cell{Text: l.Clusters}, Cell{Text: l.Channel}, Cell{Text: l.Before},
+			Cell{Text: l.After}, what)
 	}
 	return t
 }

@@ -106,10 +106,12 @@ func Operator(in OperatorInput, s Style) string {
 	facts := &Table{}
 	facts.Add(Cell{Text: "Operator:"}, Cell{o.Name, Strong})
 	facts.Add(Cell{Text: "State:"}, operatorState(o))
-	facts.Add(plain("Package:", fmt.Sprintf("%s, channel %s, catalog %s", o.Spec.Package, channelOf(o), o.Spec.Catalog.Name))...)
+	facts.Add(plain("Package:", fmt.Sprintf("%s, channel %s, catalog %s", o.Spec.Package, channelOf(o),
+		o.Spec.Catalog.Name))...)
 	facts.Add(plain("Target:", targetText(o))...)
 	facts.Add(plain("Clusters:", selectorText(&o.Spec.ClusterSelector)+clusterText(o.Status.Clusters))...)
-	facts.Add(plain("Installed into:", cmp.Or(o.Spec.Install.Namespace, o.Spec.Package)+", "+string(cmp.Or(o.Spec.Install.Mode, v1alpha1.InstallAllNamespaces)))...)
+	facts.Add(plain("Installed into:", cmp.Or(o.Spec.Install.Namespace,
+		o.Spec.Package)+", "+string(cmp.Or(o.Spec.Install.Mode, v1alpha1.InstallAllNamespaces)))...)
 	facts.Add(plain("On removal:", string(cmp.Or(o.Spec.RemovalPolicy, v1alpha1.RemovalOrphan)))...)
 	out.WriteString(facts.Render(Style{Colour: s.Colour}))
 	writeConditions(&out, o.Status.Conditions, in.Now, s)
@@ -152,7 +154,8 @@ func writeNotReady(out *strings.Builder, in OperatorInput, s Style) {
 	for i := range in.Installs {
 		install := &in.Installs[i]
 		if condition(install.Status.Conditions, v1alpha1.ConditionReady).Status != metav1.ConditionTrue {
-			t.Add(append(append([]Cell{{Text: install.Spec.Cluster}}, installCells(install)...), Cell{Text: notReadyMessage(install)})...)
+			t.Add(append(append([]Cell{{Text: install.Spec.Cluster}}, installCells(install)...),
+				Cell{Text: notReadyMessage(install)})...)
 		}
 	}
 	if len(t.Rows) == 0 {

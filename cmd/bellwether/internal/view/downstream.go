@@ -66,13 +66,16 @@ func (d *Downstream) subscriptionNode() node {
 		return node{Warn, "Subscription: there is none", nil}
 	}
 	n := node{Good, fmt.Sprintf("Subscription %s: %s, installed %s, current %s", s.Name,
-		orElse(string(s.Status.State), "no state yet"), orDash(s.Status.InstalledCSV), orDash(s.Status.CurrentCSV)), nil}
+		orElse(string(s.Status.State), "no state yet"), orDash(s.Status.InstalledCSV), orDash(s.Status.CurrentCSV)),
+		nil}
 	if s.Status.State != operatorsv1alpha1.SubscriptionStateAtLatest {
 		n.tone = Warn
 	}
 	for _, c := range s.Status.Conditions {
-		problem := c.Type == operatorsv1alpha1.SubscriptionResolutionFailed || c.Type == operatorsv1alpha1.SubscriptionCatalogSourcesUnhealthy ||
-			c.Type == operatorsv1alpha1.SubscriptionInstallPlanFailed || c.Type == operatorsv1alpha1.SubscriptionBundleUnpackFailed
+		problem := c.Type == operatorsv1alpha1.SubscriptionResolutionFailed ||
+			c.Type == operatorsv1alpha1.SubscriptionCatalogSourcesUnhealthy ||
+			c.Type == operatorsv1alpha1.SubscriptionInstallPlanFailed ||
+			c.Type == operatorsv1alpha1.SubscriptionBundleUnpackFailed
 		if problem && c.Status == corev1.ConditionTrue {
 			n.children = append(n.children, node{Bad, fmt.Sprintf("%s: %s", c.Type, oneLine(c.Message)), nil})
 		}
@@ -89,7 +92,8 @@ func (d *Downstream) planNode() node {
 	if p.Spec.Approved {
 		approved = "approved"
 	}
-	n := node{Good, fmt.Sprintf("InstallPlan %s for %s: %s, %s", p.Name, strings.Join(p.Spec.ClusterServiceVersionNames, ", "), approved, p.Status.Phase), nil}
+	n := node{Good, fmt.Sprintf("InstallPlan %s for %s: %s, %s", p.Name,
+		strings.Join(p.Spec.ClusterServiceVersionNames, ", "), approved, p.Status.Phase), nil}
 	switch p.Status.Phase {
 	case operatorsv1alpha1.InstallPlanPhaseComplete:
 	case operatorsv1alpha1.InstallPlanPhaseFailed:
@@ -99,7 +103,8 @@ func (d *Downstream) planNode() node {
 	}
 	for _, c := range p.Status.Conditions {
 		if c.Status == corev1.ConditionFalse {
-			n.children = append(n.children, node{Bad, fmt.Sprintf("%s: %s: %s", c.Type, c.Reason, oneLine(c.Message)), nil})
+			n.children = append(n.children, node{Bad, fmt.Sprintf("%s: %s: %s", c.Type, c.Reason, oneLine(c.Message)),
+				nil})
 		}
 	}
 	return n
@@ -122,7 +127,8 @@ func (d *Downstream) csvNode(now time.Time) node {
 		n.text += fmt.Sprintf(" (%s): %s", orDash(string(c.Status.Reason)), oneLine(c.Status.Message))
 		for _, r := range c.Status.RequirementStatus {
 			if r.Status != operatorsv1alpha1.RequirementStatusReasonPresent {
-				n.children = append(n.children, node{Bad, fmt.Sprintf("requirement %s %s: %s: %s", r.Kind, r.Name, r.Status, oneLine(r.Message)), nil})
+				n.children = append(n.children, node{Bad,
+					fmt.Sprintf("requirement %s %s: %s: %s", r.Kind, r.Name, r.Status, oneLine(r.Message)), nil})
 			}
 		}
 	}
@@ -183,14 +189,17 @@ func containerTrouble(c corev1.ContainerStatus) string {
 	text := ""
 	switch {
 	case c.State.Waiting != nil:
-		text = fmt.Sprintf("container %s waits: %s: %s", c.Name, c.State.Waiting.Reason, oneLine(c.State.Waiting.Message))
+		text = fmt.Sprintf("container %s waits: %s: %s", c.Name, c.State.Waiting.Reason,
+			oneLine(c.State.Waiting.Message))
 	case c.State.Terminated != nil && c.State.Terminated.ExitCode != 0:
-		text = fmt.Sprintf("container %s ended with exit code %d: %s", c.Name, c.State.Terminated.ExitCode, oneLine(c.State.Terminated.Message))
+		text = fmt.Sprintf("container %s ended with exit code %d: %s", c.Name, c.State.Terminated.ExitCode,
+			oneLine(c.State.Terminated.Message))
 	case !c.Ready && c.State.Running != nil:
 		text = fmt.Sprintf("container %s runs and is not ready", c.Name)
 	}
 	if last := c.LastTerminationState.Terminated; text != "" && last != nil {
-		text += fmt.Sprintf("; it ended before with exit code %d (%d restarts) %s", last.ExitCode, c.RestartCount, fit(oneLine(last.Message), maxLastWords))
+		text += fmt.Sprintf("; it ended before with exit code %d (%d restarts) %s", last.ExitCode, c.RestartCount,
+			fit(oneLine(last.Message), maxLastWords))
 	}
 	return text
 }

@@ -83,7 +83,8 @@ func writeBlocked(out *strings.Builder, list []v1alpha1.BlockedVersion, s Style)
 		if b.Expired {
 			until = Cell{b.Expires + " (due)", Warn}
 		}
-		t.Add(Cell{Text: b.Package}, Cell{Text: b.Version}, running, Cell{Text: strings.ToLower(string(b.Origin))}, until,
+		t.Add(Cell{Text: b.Package}, Cell{Text: b.Version}, running, Cell{Text: strings.ToLower(string(b.Origin))},
+			until,
 			Cell{Text: oneLine(b.Reason)}, Cell{Text: orDash(oneLine(b.Proposal))})
 	}
 	out.WriteByte('\n')
@@ -100,7 +101,8 @@ func writeVersions(out *strings.Builder, packages []v1alpha1.CatalogPackage, s S
 			name = ""
 		}
 		if p.OmittedVersions > 0 {
-			t.Add(Cell{Text: name}, Cell{Text: fmt.Sprintf("and %d older", p.OmittedVersions)}, Cell{}, Cell{}, Cell{}, Cell{})
+			t.Add(Cell{Text: name}, Cell{Text: fmt.Sprintf("and %d older", p.OmittedVersions)}, Cell{}, Cell{}, Cell{},
+				Cell{})
 		}
 	}
 	if len(t.Rows) == 0 {

@@ -34,7 +34,8 @@ func Clusters(list []v1alpha1.FleetCluster, l Listing) *Table {
 		row := []Cell{{Text: c.Name}, clusterState(c), onlineCell(c), operatorsCell(c.Status.Operators),
 			{Text: orDash(c.Status.Versions.Kubernetes)}, olmCell(c), {Text: age(l.Now, c.CreationTimestamp)}}
 		if l.Wide {
-			row = append(row, plain(orDash(c.Status.Versions.Agent), orDash(labels.FormatLabels(c.Labels)), headline(c.Status.Conditions))...)
+			row = append(row, plain(orDash(c.Status.Versions.Agent), orDash(labels.FormatLabels(c.Labels)),
+				headline(c.Status.Conditions))...)
 		}
 		t.Add(row...)
 	}
@@ -76,7 +77,8 @@ func olmCell(c *v1alpha1.FleetCluster) Cell {
 
 // Operators is the table of ManagedOperators.
 func Operators(list []v1alpha1.ManagedOperator, l Listing) *Table {
-	t := &Table{Header: []string{"NAME", "PACKAGE", "TARGET", "STATE", "CLUSTERS", "UPDATED", "READY", "ROLLOUT", "AGE"}}
+	t := &Table{Header: []string{"NAME", "PACKAGE", "TARGET", "STATE", "CLUSTERS", "UPDATED", "READY", "ROLLOUT",
+		"AGE"}}
 	if l.Wide {
 		t.Header = append(t.Header, "CHANNEL", "CATALOG", "MESSAGE")
 	}
@@ -154,7 +156,8 @@ func rolloutCell(r *v1alpha1.RolloutSummary) Cell {
 
 // Rollouts is the table of rollouts, as given.
 func Rollouts(list []v1alpha1.OperatorRollout, l Listing) *Table {
-	t := &Table{Header: []string{"NAME", "OPERATOR", "VERSION", "PHASE", "WAVE", "CLUSTERS", "UPDATED", "FAILED", "DEFERRED", "AGE"}}
+	t := &Table{Header: []string{"NAME", "OPERATOR", "VERSION", "PHASE", "WAVE", "CLUSTERS", "UPDATED", "FAILED",
+		"DEFERRED", "AGE"}}
 	if l.Wide {
 		t.Header = append(t.Header, "MESSAGE")
 	}
@@ -179,15 +182,20 @@ func phaseOf(r *v1alpha1.OperatorRollout) string {
 
 // History is the table of an operator's rollouts, the newest first.
 func History(list []v1alpha1.OperatorRollout, l Listing) *Table {
-	t := &Table{Header: []string{"REVISION", "ROLLOUT", "VERSION", "PHASE", "CLUSTERS", "UPDATED", "FAILED", "STARTED", "TOOK", "WHY"}}
+	t := &Table{Header: []string{"REVISION", "ROLLOUT", "VERSION", "PHASE", "CLUSTERS", "UPDATED", "FAILED", "STARTED",
+		"TOOK", "WHY"}}
 	newest := slices.Clone(list)
-	slices.SortFunc(newest, func(a, b v1alpha1.OperatorRollout) int { return cmp.Compare(b.Spec.Revision, a.Spec.Revision) })
+	slices.SortFunc(newest, func(a, b v1alpha1.OperatorRollout) int {
+		return cmp.Compare(b.Spec.Revision,
+			a.Spec.Revision)
+	})
 	for i := range newest {
 		r := &newest[i]
 		n := r.Status.Clusters
 		t.Add(Cell{Text: fmt.Sprint(r.Spec.Revision)}, Cell{Text: r.Name}, Cell{Text: r.Spec.Release.Version},
 			Cell{phaseOf(r), phaseTone(r.Status.Phase)}, Cell{Text: count(n.Total)}, Cell{Text: count(n.Succeeded)},
-			countCell(n.Failed, Bad), Cell{Text: clock(l.Now, r.Status.StartedAt)}, Cell{Text: took(r, l.Now)}, Cell{Text: whyEnded(r)})
+			countCell(n.Failed, Bad), Cell{Text: clock(l.Now, r.Status.StartedAt)}, Cell{Text: took(r, l.Now)},
+			Cell{Text: whyEnded(r)})
 	}
 	return t
 }
@@ -228,7 +236,8 @@ func Catalogs(list []v1alpha1.OperatorCatalog, l Listing) *Table {
 		if c.Status.LastReadTime != nil {
 			read = age(l.Now, *c.Status.LastReadTime) + " ago"
 		}
-		row := []Cell{{Text: c.Name}, health(c.Status.Conditions), {Text: count(c.Status.PackageCount)}, blockedText(c.Status.BlockedVersions),
+		row := []Cell{{Text: c.Name}, health(c.Status.Conditions), {Text: count(c.Status.PackageCount)},
+			blockedText(c.Status.BlockedVersions),
 			{Text: orDash(shortDigest(c.Status.Digest))}, {Text: read}, {Text: sourceOf(c.Spec.Source)}}
 		if l.Wide {
 			row = append(row, Cell{Text: headline(c.Status.Conditions)})

@@ -32,7 +32,8 @@ func (m member) attention() bool { return m.tone == Bad || m.tone == Warn }
 // memberOf judges an install that carries the rollout's label by the same rule
 // as the rollout: success is the release's hash, failure a stalled agent or a
 // passed deadline.
-func memberOf(r *v1alpha1.OperatorRollout, in *v1alpha1.OperatorInstall, c *v1alpha1.FleetCluster, now time.Time) member {
+func memberOf(r *v1alpha1.OperatorRollout, in *v1alpha1.OperatorInstall, c *v1alpha1.FleetCluster,
+	now time.Time) member {
 	m := member{cluster: in.Spec.Cluster, wave: in.Labels[v1alpha1.LabelWave]}
 	admitted := in.Spec.Admission != nil && in.Spec.Admission.RolloutUID == string(r.UID)
 	stalled := condition(in.Status.Conditions, v1alpha1.ConditionStalled)
@@ -46,7 +47,8 @@ func memberOf(r *v1alpha1.OperatorRollout, in *v1alpha1.OperatorInstall, c *v1al
 		m.reason, m.message = stalled.Reason, stalled.Message
 	case admitted && pastDeadline(r, m.wave, in, now):
 		m.state, m.tone, m.since = "Failed", Bad, in.Spec.Admission.AdmittedAt
-		m.reason, m.message = reasonDeadline, "not updated within "+deadlineOf(r, m.wave).String()+": "+headline(in.Status.Conditions)
+		m.reason, m.message = reasonDeadline, "not updated within "+deadlineOf(r,
+			m.wave).String()+": "+headline(in.Status.Conditions)
 	case c != nil && c.Spec.Paused:
 		m.state, m.tone, m.reason, m.message = "Deferred", Warn, v1alpha1.ReasonPaused, "the cluster is paused"
 	case c != nil && !online(c):
@@ -109,7 +111,8 @@ func attention(in RolloutInput) []member {
 		}
 	}
 	slices.SortFunc(out, func(a, b member) int {
-		return cmp.Or(cmp.Compare(b.tone, a.tone), cmp.Compare(order[a.wave], order[b.wave]), cmp.Compare(a.cluster, b.cluster))
+		return cmp.Or(cmp.Compare(b.tone, a.tone), cmp.Compare(order[a.wave], order[b.wave]),
+			cmp.Compare(a.cluster, b.cluster))
 	})
 	return out
 }

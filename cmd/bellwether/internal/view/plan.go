@@ -142,7 +142,8 @@ func planTable(in PlanInput, wide bool) *Table {
 		if len(w.Gates) > 0 {
 			gates = Cell{strings.Join(w.Gates, ", ") + " (approval, open)", Warn}
 		}
-		t.Add(Cell{w.Name, Strong}, Cell{Text: count(len(w.Clusters))}, Cell{Text: count(w.MaxConcurrency)}, Cell{Text: count(w.MaxFailures)},
+		t.Add(Cell{w.Name, Strong}, Cell{Text: count(len(w.Clusters))}, Cell{Text: count(w.MaxConcurrency)},
+			Cell{Text: count(w.MaxFailures)},
 			Cell{Text: span(w.Deadline)}, Cell{Text: span(w.Soak)}, gates, Cell{Text: memberList(w.Clusters, wide)})
 	}
 	return t

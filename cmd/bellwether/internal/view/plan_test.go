@@ -21,11 +21,13 @@ func echoPackage() *catalogs.Package {
 	stable := &catalogs.Channel{Name: "stable", Entries: []catalogs.Entry{
 		{Name: "echo-operator.v1.0.0"},
 		{Name: "echo-operator.v1.1.0", Replaces: "echo-operator.v1.0.0"},
-		{Name: "echo-operator.v1.3.0", Replaces: "echo-operator.v1.1.0", Skips: []string{"echo-operator.v1.2.0"}, SkipRange: ">=1.1.0 <1.3.0"},
+		{Name: "echo-operator.v1.3.0", Replaces: "echo-operator.v1.1.0", Skips: []string{"echo-operator.v1.2.0"},
+			SkipRange: ">=1.1.0 <1.3.0"},
 	}}
 	for _, version := range []string{"1.0.0", "1.1.0", "1.3.0"} {
 		name := "echo-operator.v" + version
-		p.Bundles[name] = &catalogs.Bundle{Name: name, Version: semver.MustParse(version), Image: "registry.example.com/echo:" + version}
+		p.Bundles[name] = &catalogs.Bundle{Name: name, Version: semver.MustParse(version),
+			Image: "registry.example.com/echo:" + version}
 	}
 	p.Bundles["echo-operator.v1.1.0"].Deprecation = "use 1.3.0"
 	p.Channels = map[string]*catalogs.Channel{"stable": stable}
@@ -34,8 +36,10 @@ func echoPackage() *catalogs.Package {
 
 func TestPlan(t *testing.T) {
 	waves := []rollouts.WavePreview{
-		{Name: "canary", Clusters: []string{"canary-1"}, MaxConcurrency: 1, Deadline: 30 * time.Minute, Soak: time.Hour},
-		{Name: "prod", Clusters: []string{"prod-1", "prod-2", "prod-3"}, MaxConcurrency: 1, MaxFailures: 1, Deadline: 30 * time.Minute, Gates: []string{"sre"}},
+		{Name: "canary", Clusters: []string{"canary-1"}, MaxConcurrency: 1, Deadline: 30 * time.Minute,
+			Soak: time.Hour},
+		{Name: "prod", Clusters: []string{"prod-1", "prod-2", "prod-3"}, MaxConcurrency: 1, MaxFailures: 1,
+			Deadline: 30 * time.Minute, Gates: []string{"sre"}},
 		{Name: "rest", MaxConcurrency: 1, Deadline: 30 * time.Minute},
 	}
 	running := rolloutAt()
@@ -43,9 +47,11 @@ func TestPlan(t *testing.T) {
 	ahead[1].Status.Installed = &v1alpha1.InstalledVersion{Bundle: "echo-operator.v2.0.0", Version: "2.0.0"}
 	p := echoPackage()
 	for name, in := range map[string]PlanInput{
-		"paths":      {Waves: waves, Installs: ahead[:3], Clusters: fleetOfFour(), Running: running, Package: p, Target: p.Bundles["echo-operator.v1.3.0"], Channel: "stable"},
-		"unreadable": {Waves: waves, Installs: installs(), Clusters: fleetOfFour(), Unread: errors.New("registry unreachable")},
-		"nobody":     {Waves: waves[2:], Package: p, Target: p.Bundles["echo-operator.v1.3.0"], Channel: "stable"},
+		"paths": {Waves: waves, Installs: ahead[:3], Clusters: fleetOfFour(), Running: running, Package: p,
+			Target: p.Bundles["echo-operator.v1.3.0"], Channel: "stable"},
+		"unreadable": {Waves: waves, Installs: installs(), Clusters: fleetOfFour(),
+			Unread: errors.New("registry unreachable")},
+		"nobody": {Waves: waves[2:], Package: p, Target: p.Bundles["echo-operator.v1.3.0"], Channel: "stable"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in.Now, in.Operator = noon, operator()

@@ -38,7 +38,8 @@ func Rollout(in RolloutInput, s Style) string {
 	writeApprovals(&out, in, s)
 	members := attention(in)
 	if len(members) > 0 {
-		fmt.Fprintf(&out, "\n%s\n", s.Paint(Strong, plural(len(members), "cluster")+" "+need(len(members))+" attention"))
+		fmt.Fprintf(&out, "\n%s\n", s.Paint(Strong,
+			plural(len(members), "cluster")+" "+need(len(members))+" attention"))
 		shown := members[:min(len(members), maxAttention)]
 		out.WriteString(attentionTable(shown, in.Now).Render(s))
 		if more := len(members) - len(shown); more > 0 {
@@ -57,8 +58,9 @@ func writeApprovals(out *strings.Builder, in RolloutInput, s Style) {
 		if w.Phase != v1alpha1.WaveGated || in.Rollout.Status.Phase.Ended() {
 			continue
 		}
-		fmt.Fprintf(out, "\n%s\n", s.Paint(Warn, fmt.Sprintf("approve wave %s with: %s rollout approve %s -n %s --reason \"…\"",
-			w.Name, s.program(), in.Rollout.Name, in.Rollout.Namespace)))
+		fmt.Fprintf(out, "\n%s\n", s.Paint(Warn,
+			fmt.Sprintf("approve wave %s with: %s rollout approve %s -n %s --reason \"…\"",
+				w.Name, s.program(), in.Rollout.Name, in.Rollout.Namespace)))
 	}
 }
 
@@ -73,7 +75,8 @@ func writeHeader(out *strings.Builder, in RolloutInput, s Style) {
 	r := in.Rollout
 	release := r.Spec.Release
 	fmt.Fprintf(out, "%s  %s %s (channel %s)  %s  %s\n", s.Paint(Strong, r.Name), release.Package,
-		s.Paint(Strong, release.Version), release.Channel, s.Paint(phaseTone(r.Status.Phase), phaseOf(r)), s.Paint(Dim, took(r, in.Now)))
+		s.Paint(Strong, release.Version), release.Channel, s.Paint(phaseTone(r.Status.Phase), phaseOf(r)),
+		s.Paint(Dim, took(r, in.Now)))
 	if message := oneLine(r.Status.Message); message != "" {
 		for _, line := range wrap(message, s.Width) {
 			out.WriteString(s.Paint(phaseTone(r.Status.Phase), line) + "\n")
@@ -98,7 +101,8 @@ func waveTable(in RolloutInput) *Table {
 		if impliedOnly(w) && i > 0 {
 			continue
 		}
-		t.Add(Cell{w.Name, Strong}, Cell{string(w.Phase), waveTone(w.Phase)}, Cell{bar(w.WaveCounts, barWidth), waveTone(w.Phase)},
+		t.Add(Cell{w.Name, Strong}, Cell{string(w.Phase), waveTone(w.Phase)},
+			Cell{bar(w.WaveCounts, barWidth), waveTone(w.Phase)},
 			Cell{Text: fraction(w.Succeeded, w.Total-w.Removed)}, waveNote(in, w))
 	}
 	return t
@@ -121,7 +125,8 @@ func bar(n v1alpha1.WaveCounts, width int) string {
 	busy := min(ceil(int(n.InProgress)*width, total), width-done-min(failed, width-done))
 	failed = min(failed, width-done)
 	open := width - done - failed - busy
-	return strings.Repeat("█", done) + strings.Repeat("▒", busy) + strings.Repeat("x", failed) + strings.Repeat("·", open)
+	return strings.Repeat("█", done) + strings.Repeat("▒", busy) + strings.Repeat("x", failed) +
+		strings.Repeat("·", open)
 }
 
 func ceil(a, b int) int { return (a + b - 1) / b }
@@ -162,7 +167,8 @@ func phaseNote(in RolloutInput, w *v1alpha1.WaveStatus) Cell {
 	case v1alpha1.WaveVerified:
 		return verifiedNote(in, w)
 	case v1alpha1.WaveUpdating:
-		return Cell{Text: fmt.Sprintf("at most %d at a time, %s allowed", w.MaxConcurrency, plural(int(w.MaxFailures), "failure")), Tone: Dim}
+		return Cell{Text: fmt.Sprintf("at most %d at a time, %s allowed", w.MaxConcurrency,
+			plural(int(w.MaxFailures), "failure")), Tone: Dim}
 	case v1alpha1.WaveGated:
 		return Cell{Text: gateEvidence(w), Tone: Warn}
 	default:
@@ -179,7 +185,8 @@ func soakNote(in RolloutInput, w *v1alpha1.WaveStatus) Cell {
 	if left <= 0 {
 		return Cell{Text: "soaked " + span(spec.Soak.Duration), Tone: Good}
 	}
-	return Cell{Text: fmt.Sprintf("%s of %s soak left", span(left.Round(time.Second)), span(spec.Soak.Duration)), Tone: Warn}
+	return Cell{Text: fmt.Sprintf("%s of %s soak left", span(left.Round(time.Second)), span(spec.Soak.Duration)),
+		Tone: Warn}
 }
 
 func verifiedNote(in RolloutInput, w *v1alpha1.WaveStatus) Cell {
@@ -199,7 +206,8 @@ func verifiedNote(in RolloutInput, w *v1alpha1.WaveStatus) Cell {
 func gateEvidence(w *v1alpha1.WaveStatus) string {
 	var parts []string
 	for _, g := range w.Gates {
-		parts = append(parts, fmt.Sprintf("gate %s %s: %s", g.Name, strings.ToLower(string(g.Verdict)), orElse(oneLine(g.Evidence), "no evidence yet")))
+		parts = append(parts, fmt.Sprintf("gate %s %s: %s", g.Name, strings.ToLower(string(g.Verdict)),
+			orElse(oneLine(g.Evidence), "no evidence yet")))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -248,7 +256,8 @@ func attentionChanges(before, after RolloutInput) []string {
 	var lines []string
 	for _, m := range attention(after) {
 		if !known[m.cluster+m.state+m.reason] {
-			lines = append(lines, join(after.Rollout.Name, "cluster "+m.cluster, m.state+" "+m.reason+": "+oneLine(m.message)))
+			lines = append(lines, join(after.Rollout.Name, "cluster "+m.cluster,
+				m.state+" "+m.reason+": "+oneLine(m.message)))
 		}
 	}
 	return lines
@@ -268,8 +277,10 @@ func waveChanges(rollout string, was, is v1alpha1.WaveStatus) []string {
 		gates[g.Name] = g
 	}
 	for _, g := range is.Gates {
-		if g.Verdict != gates[g.Name].Verdict && (is.Phase != v1alpha1.WaveWaiting || g.Verdict != v1alpha1.GateWaiting) {
-			lines = append(lines, join(rollout, "wave "+is.Name, fmt.Sprintf("gate %s %s: %s", g.Name, strings.ToLower(string(g.Verdict)), oneLine(g.Evidence))))
+		if g.Verdict != gates[g.Name].Verdict &&
+			(is.Phase != v1alpha1.WaveWaiting || g.Verdict != v1alpha1.GateWaiting) {
+			lines = append(lines, join(rollout, "wave "+is.Name,
+				fmt.Sprintf("gate %s %s: %s", g.Name, strings.ToLower(string(g.Verdict)), oneLine(g.Evidence))))
 		}
 	}
 	return lines

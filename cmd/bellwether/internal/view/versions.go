@@ -55,7 +55,8 @@ func VersionRows(operators []v1alpha1.ManagedOperator, installs []v1alpha1.Opera
 		out = append(out, *row)
 	}
 	slices.SortFunc(out, func(a, b VersionRow) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Operator, b.Operator), compareVersions(b.Version, a.Version))
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Operator, b.Operator),
+			compareVersions(b.Version, a.Version))
 	})
 	return out
 }

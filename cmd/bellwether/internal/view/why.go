@@ -130,7 +130,8 @@ func judge(in WhyInput) verdict {
 	case waitsForRollout(in):
 		return rolloutVerdict(in)
 	case late(in):
-		return verdict{Bad, reasonDeadline, headline(in.Install.Status.Conditions), in.Install.Spec.Admission.AdmittedAt}
+		return verdict{Bad, reasonDeadline, headline(in.Install.Status.Conditions),
+			in.Install.Spec.Admission.AdmittedAt}
 	default:
 		return installVerdict(in.Install)
 	}
@@ -139,7 +140,8 @@ func judge(in WhyInput) verdict {
 // late is true for a cluster that fails by its deadline and by nothing else.
 func late(in WhyInput) bool {
 	a := in.Install.Spec.Admission
-	return in.Rollout != nil && a != nil && a.RolloutUID == string(in.Rollout.UID) && in.Install.Status.SucceededHash != a.Hash &&
+	return in.Rollout != nil && a != nil && a.RolloutUID == string(in.Rollout.UID) &&
+		in.Install.Status.SucceededHash != a.Hash &&
 		!stalled(in.Install.Status.Conditions) && pastDeadline(in.Rollout, a.Wave, in.Install, in.Now)
 }
 
@@ -150,7 +152,8 @@ func selects(o *v1alpha1.ManagedOperator, c *v1alpha1.FleetCluster) bool {
 
 // waitsForRollout is true while the rollout has not admitted the cluster.
 func waitsForRollout(in WhyInput) bool {
-	return in.Rollout != nil && (in.Install.Spec.Admission == nil || in.Install.Spec.Admission.RolloutUID != string(in.Rollout.UID)) &&
+	return in.Rollout != nil && (in.Install.Spec.Admission == nil ||
+		in.Install.Spec.Admission.RolloutUID != string(in.Rollout.UID)) &&
 		in.Install.Status.SucceededHash != in.Rollout.Spec.Release.Hash()
 }
 
@@ -181,7 +184,8 @@ func installVerdict(in *v1alpha1.OperatorInstall) verdict {
 func operatorNode(in WhyInput) node {
 	o := in.Operator
 	state := operatorState(o)
-	n := node{state.Tone, fmt.Sprintf("operator %s/%s wants %s %s", o.Namespace, o.Name, o.Spec.Package, targetOf(o)), nil}
+	n := node{state.Tone, fmt.Sprintf("operator %s/%s wants %s %s", o.Namespace, o.Name, o.Spec.Package, targetOf(o)),
+		nil}
 	if state.Tone != Good && saysMoreThanRollout(in) {
 		n.text += fmt.Sprintf(" (%s): %s", state.Text, headline(o.Status.Conditions))
 	} else {
@@ -201,16 +205,19 @@ func saysMoreThanRollout(in WhyInput) bool {
 		return true
 	}
 	reason := condition(in.Operator.Status.Conditions, v1alpha1.ConditionReady).Reason
-	return reason != condition(in.Rollout.Status.Conditions, v1alpha1.ConditionReady).Reason && reason != string(in.Rollout.Status.Phase) &&
+	return reason != condition(in.Rollout.Status.Conditions, v1alpha1.ConditionReady).Reason &&
+		reason != string(in.Rollout.Status.Phase) &&
 		reason != v1alpha1.ReasonProgressing
 }
 
 func clusterNode(in WhyInput) node {
 	c := in.Cluster
 	on := condition(c.Status.Conditions, v1alpha1.ConditionOnline)
-	n := node{Good, fmt.Sprintf("cluster %s is online: Kubernetes %s, OLM %s", c.Name, orDash(c.Status.Versions.Kubernetes), olmCell(c).Text), nil}
+	n := node{Good, fmt.Sprintf("cluster %s is online: Kubernetes %s, OLM %s", c.Name,
+		orDash(c.Status.Versions.Kubernetes), olmCell(c).Text), nil}
 	if on.Status != metav1.ConditionTrue {
-		n.tone, n.text = Bad, fmt.Sprintf("cluster %s is offline (%s): %s", c.Name, cmp.Or(on.Reason, v1alpha1.ReasonNeverJoined), oneLine(on.Message))
+		n.tone, n.text = Bad, fmt.Sprintf("cluster %s is offline (%s): %s", c.Name,
+			cmp.Or(on.Reason, v1alpha1.ReasonNeverJoined), oneLine(on.Message))
 	}
 	if c.Spec.Paused {
 		n.children = append(n.children, node{Warn, "it is paused: rollouts pass it over", nil})
@@ -253,16 +260,19 @@ func rolloutNode(in WhyInput) node {
 }
 
 func waveNode(in WhyInput, w *v1alpha1.WaveStatus) node {
-	n := node{Good, fmt.Sprintf("wave %s is %s, %s updated", w.Name, w.Phase, fraction(w.Succeeded, w.Total-w.Removed)), nil}
+	n := node{Good, fmt.Sprintf("wave %s is %s, %s updated", w.Name, w.Phase, fraction(w.Succeeded, w.Total-w.Removed)),
+		nil}
 	if w.Phase == v1alpha1.WaveWaiting || w.Phase == v1alpha1.WaveGated {
 		n.tone = Warn
 	}
 	if w.Phase == v1alpha1.WaveWaiting && in.Rollout.Status.CurrentWave != "" {
 		n.text += fmt.Sprintf("; wave %s comes first", in.Rollout.Status.CurrentWave)
 	}
-	tones := map[v1alpha1.GateVerdict]Tone{v1alpha1.GatePassed: Good, v1alpha1.GateFailed: Bad, v1alpha1.GateWaiting: Warn}
+	tones := map[v1alpha1.GateVerdict]Tone{v1alpha1.GatePassed: Good, v1alpha1.GateFailed: Bad,
+		v1alpha1.GateWaiting: Warn}
 	for _, g := range w.Gates {
-		n.children = append(n.children, node{tones[g.Verdict], fmt.Sprintf("gate %s %s: %s", g.Name, strings.ToLower(string(g.Verdict)), oneLine(g.Evidence)), nil})
+		n.children = append(n.children, node{tones[g.Verdict],
+			fmt.Sprintf("gate %s %s: %s", g.Name, strings.ToLower(string(g.Verdict)), oneLine(g.Evidence)), nil})
 	}
 	return n
 }
@@ -275,7 +285,8 @@ func admissionNode(in WhyInput) node {
 		return node{Warn, "not admitted yet", nil}
 	}
 	a := in.Install.Spec.Admission
-	n := node{Good, fmt.Sprintf("admitted to %s %s ago by %s, wave %s", a.Release.Version, age(in.Now, a.AdmittedAt), a.Rollout, a.Wave), nil}
+	n := node{Good, fmt.Sprintf("admitted to %s %s ago by %s, wave %s", a.Release.Version, age(in.Now, a.AdmittedAt),
+		a.Rollout, a.Wave), nil}
 	done := in.Install.Status.SucceededHash == a.Hash
 	if in.Rollout != nil && string(in.Rollout.UID) == a.RolloutUID && !done {
 		if d := deadlineOf(in.Rollout, a.Wave); d > 0 {
@@ -291,7 +302,8 @@ func admissionNode(in WhyInput) node {
 }
 
 // stages are the agent's conditions in the order in which they come true.
-var stages = []string{v1alpha1.ConditionCatalogServed, v1alpha1.ConditionResolved, v1alpha1.ConditionPlanApproved, v1alpha1.ConditionInstalled}
+var stages = []string{v1alpha1.ConditionCatalogServed, v1alpha1.ConditionResolved, v1alpha1.ConditionPlanApproved,
+	v1alpha1.ConditionInstalled}
 
 func installNode(in WhyInput) node {
 	if in.Install == nil {
@@ -345,7 +357,8 @@ func stageNode(in WhyInput, stage string) node {
 		return node{Dim, text + ": not reported yet", nil}
 	default:
 		tone := Warn
-		if s := condition(in.Install.Status.Conditions, v1alpha1.ConditionStalled); s.Status == metav1.ConditionTrue && s.Reason == c.Reason {
+		if s := condition(in.Install.Status.Conditions, v1alpha1.ConditionStalled); s.Status == metav1.ConditionTrue &&
+			s.Reason == c.Reason {
 			tone = Bad
 		}
 		return node{tone, fmt.Sprintf("%s: %s: %s", text, c.Reason, oneLine(c.Message)), nil}
@@ -397,14 +410,17 @@ func remedyFor(reason string) remedy.Remedy {
 	case reasonNotSelected:
 		return remedy.Remedy{
 			Means: "The operator's cluster selector does not match this cluster.",
-			Do:    []string{"Give the cluster a label that the selector matches, or widen the operator's spec.clusterSelector."},
+			Do: []string{"Give the cluster a label that the selector matches, or widen the operator's " +
+				"spec.clusterSelector."},
 		}
 	case reasonDeadline:
 		return remedy.Remedy{
 			Means: "The cluster was not updated within its wave's deadline, so it counts as failed.",
 			Do: []string{
-				"Put right what holds it: `bellwether why CLUSTER OPERATOR --cluster-kubeconfig FILE` goes down to the pod.",
-				"It counts as updated once it succeeds, and the rollout goes on by itself. If the release is bad, stop it: `bellwether rollout abort ROLLOUT --reason …`.",
+				"Put right what holds it: `bellwether why CLUSTER OPERATOR --cluster-kubeconfig FILE` goes down to " +
+					"the pod.",
+				"It counts as updated once it succeeds, and the rollout goes on by itself. If the release is bad, " +
+					"stop it: `bellwether rollout abort ROLLOUT --reason …`.",
 			},
 		}
 	}

@@ -29,23 +29,28 @@ func crashing() *Downstream {
 	d.Subscription.Status.State = operatorsv1alpha1.SubscriptionStateUpgradePending
 	d.Subscription.Status.InstalledCSV = "echo-operator.v1.0.0"
 	d.Subscription.Status.CurrentCSV = "echo-operator.v1.1.0"
-	d.InstallPlan.Spec = operatorsv1alpha1.InstallPlanSpec{Approved: true, ClusterServiceVersionNames: []string{"echo-operator.v1.1.0"}}
+	d.InstallPlan.Spec = operatorsv1alpha1.InstallPlanSpec{Approved: true,
+		ClusterServiceVersionNames: []string{"echo-operator.v1.1.0"}}
 	d.InstallPlan.Status.Phase = operatorsv1alpha1.InstallPlanPhaseComplete
 	d.CSV.Status.Phase = operatorsv1alpha1.CSVPhaseFailed
 	d.CSV.Status.Reason = operatorsv1alpha1.CSVReasonInstallCheckFailed
 	d.CSV.Status.Message = "install timeout"
 	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "echo-operator-7d9", CreationTimestamp: ago(4 * time.Minute)}}
 	pod.Status.Phase = corev1.PodRunning
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, Message: "containers with unready status: [manager]"}}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse,
+		Message: "containers with unready status: [manager]"}}
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
 		Name: "manager", RestartCount: 5,
-		State:                corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off 2m40s restarting failed container"}},
-		LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: "cannot parse flag -greeting"}},
+		State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff",
+			Message: "back-off 2m40s restarting failed container"}},
+		LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1,
+			Message: "cannot parse flag -greeting"}},
 	}}
 	d.Deployments = []Deployment{{
 		Name: "echo-operator", Pods: []corev1.Pod{pod},
 		Deployment: &appsv1.Deployment{Status: appsv1.DeploymentStatus{Conditions: []appsv1.DeploymentCondition{{
-			Type: appsv1.DeploymentAvailable, Status: corev1.ConditionFalse, Reason: "MinimumReplicasUnavailable", Message: "Deployment does not have minimum availability.",
+			Type: appsv1.DeploymentAvailable, Status: corev1.ConditionFalse, Reason: "MinimumReplicasUnavailable",
+			Message: "Deployment does not have minimum availability.",
 		}}}},
 	}, {Name: "echo-webhook"}}
 	return d
@@ -58,7 +63,8 @@ func TestWhy(t *testing.T) {
 	gated.Status.Phase, gated.Status.CurrentWave = v1alpha1.RolloutProgressing, "rest"
 	gated.Status.Waves[2].Phase = v1alpha1.WaveGated
 	gated.Status.Message = "wave rest waits for an approval"
-	gated.Status.Conditions = []metav1.Condition{is(v1alpha1.ConditionReady, false, v1alpha1.ReasonGated, "wave rest waits for an approval")}
+	gated.Status.Conditions = []metav1.Condition{is(v1alpha1.ConditionReady, false, v1alpha1.ReasonGated,
+		"wave rest waits for an approval")}
 	gatedInstall := waitingInstall("prod-1", "rest")
 	unknown := operator()
 	unknown.Status.Conditions = []metav1.Condition{
@@ -68,19 +74,27 @@ func TestWhy(t *testing.T) {
 	elsewhere := operator()
 	elsewhere.Spec.ClusterSelector = metav1.LabelSelector{MatchLabels: map[string]string{"region": "ap"}}
 	slow := failing("prod-2", "prod")
-	slow.Status.Conditions = []metav1.Condition{is(v1alpha1.ConditionReady, false, v1alpha1.ReasonProgressing, "echo-operator.v1.1.0 is Installing")}
+	slow.Status.Conditions = []metav1.Condition{is(v1alpha1.ConditionReady, false, v1alpha1.ReasonProgressing,
+		"echo-operator.v1.1.0 is Installing")}
 	slow.Spec.Admission.AdmittedAt = ago(11 * time.Minute)
 	for name, test := range map[string]struct {
 		in    WhyInput
 		style Style
 	}{
-		"healthy":      {in: WhyInput{Cluster: &clusters[1], Operator: operator(), Rollout: rolloutAt(), Install: &healthy}},
-		"failed":       {in: WhyInput{Cluster: &clusters[2], Operator: operator(), Rollout: rolloutAt(), Install: &failed}},
-		"crashing":     {in: WhyInput{Cluster: &clusters[2], Operator: operator(), Rollout: rolloutAt(), Install: &failed, Downstream: crashing()}, style: Style{Width: 100}},
-		"late":         {in: WhyInput{Cluster: &clusters[2], Operator: operator(), Rollout: rolloutAt(), Install: &slow}, style: Style{Width: 80}},
-		"unreadable":   {in: WhyInput{Cluster: &clusters[2], Operator: operator(), Rollout: rolloutAt(), Install: &failed, Downstream: &Downstream{Err: errors.New("connection refused")}}},
-		"offline":      {in: WhyInput{Cluster: &clusters[3], Operator: operator(), Rollout: rolloutAt(), Install: &waiting}},
-		"gated":        {in: WhyInput{Cluster: &clusters[1], Operator: operator(), Rollout: gated, Install: &gatedInstall}},
+		"healthy": {in: WhyInput{Cluster: &clusters[1], Operator: operator(), Rollout: rolloutAt(),
+			Install: &healthy}},
+		"failed": {in: WhyInput{Cluster: &clusters[2], Operator: operator(), Rollout: rolloutAt(),
+			Install: &failed}},
+		"crashing": {in: WhyInput{Cluster: &clusters[2], Operator: operator(), Rollout: rolloutAt(),
+			Install: &failed, Downstream: crashing()}, style: Style{Width: 100}},
+		"late": {in: WhyInput{Cluster: &clusters[2], Operator: operator(), Rollout: rolloutAt(),
+			Install: &slow}, style: Style{Width: 80}},
+		"unreadable": {in: WhyInput{Cluster: &clusters[2], Operator: operator(), Rollout: rolloutAt(),
+			Install: &failed, Downstream: &Downstream{Err: errors.New("connection refused")}}},
+		"offline": {in: WhyInput{Cluster: &clusters[3], Operator: operator(), Rollout: rolloutAt(),
+			Install: &waiting}},
+		"gated": {in: WhyInput{Cluster: &clusters[1], Operator: operator(), Rollout: gated,
+			Install: &gatedInstall}},
 		"no version":   {in: WhyInput{Cluster: &clusters[1], Operator: unknown}},
 		"not selected": {in: WhyInput{Cluster: &clusters[1], Operator: elsewhere}},
 	} {

@@ -1,9 +1,9 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command compile-catalog compiles every package of a file-based catalog anew: it reads the bundles out of the catalog's
-// files, computes all edges, has OLM v0's resolver and v1's rules judge them, compares the result with what was there, and
-// writes it. Benchmarks compare that with what else validates the same files.
+// Command compile-catalog compiles every package of a file-based catalog anew: it reads the bundles out of the
+// catalog's files, computes all edges, has OLM v0's resolver and v1's rules judge them, compares the result with what
+// was there, and writes it. Benchmarks compare that with what else validates the same files.
 package main
 
 import (
@@ -86,7 +86,8 @@ func compilePackage(p *catalogs.Package, out string) error {
 			return fmt.Errorf("read bundle %s: %w", name, err)
 		}
 		contents[version] = compile.Content{Bundle: bundle}
-		l.Bundles = append(l.Bundles, ladder.Bundle{Version: version, Name: name, Path: version, Channel: p.DefaultChannel})
+		l.Bundles = append(l.Bundles, ladder.Bundle{Version: version, Name: name, Path: version,
+			Channel: p.DefaultChannel})
 	}
 	result, err := compile.Compile(compile.Input{Ladder: l, Contents: contents, Previous: p, Now: time.Now()})
 	if err != nil {

@@ -1,8 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command probe-engine runs probes by the packages that agents run them with and nothing else, and prints what that cost as
-// JSON. Where the probes go is said on the command line.
+// Command probe-engine runs probes by the packages that agents run them with and nothing else, and prints what that
+// cost as JSON. Where the probes go is said on the command line.
 package main
 
 import (

@@ -1,8 +1,9 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command slo-peers prepares the data of the benchmark of SLO rules: it writes the benchmark's objectives as sloth and pyrra read
-// them, and packs the rules that these make of them. It does not run them; bench/slo/testdata/README.md says how to.
+// Command slo-peers prepares the data of the benchmark of SLO rules: it writes the benchmark's objectives as sloth and
+// pyrra read them, and packs the rules that these make of them. It does not run them; bench/slo/testdata/README.md says
+// how to.
 package main
 
 import (

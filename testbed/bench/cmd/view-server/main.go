@@ -1,8 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command view-server serves the view of one operator out of a catalog, by the packages that the agent serves views with and
-// nothing else. Benchmarks compare it with other servers of the same catalog.
+// Command view-server serves the view of one operator out of a catalog, by the packages that the agent serves views
+// with and nothing else. Benchmarks compare it with other servers of the same catalog.
 package main
 
 import (

@@ -1,10 +1,11 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fleet makes up a fleet of clusters with operators, and trouble: what their exporters would have said, minute by
-// minute, for some days. The same size and seed give the same fleet.
+// Package fleet makes up a fleet of clusters with operators, and trouble: what their exporters would have said, minute
+// by minute, for some days. The same size and seed give the same fleet.
 //
-// It is pure: it neither serves nor writes what it makes up, and knows no clock; minutes count from the begin of history.
+// It is pure: it neither serves nor writes what it makes up, and knows no clock; minutes count from the begin of
+// history.
 package fleet
 
 import (
@@ -79,7 +80,8 @@ type Span struct{ From, To int }
 // New makes up a fleet.
 func New(s Size) (*Fleet, error) {
 	if s.Operators < LeastOperators || s.Clusters < LeastClusters || s.History < 1 || s.Ahead < 0 {
-		return nil, fmt.Errorf("make up fleet: it takes %d operators on %d clusters, and a minute of history", LeastOperators, LeastClusters)
+		return nil, fmt.Errorf("make up fleet: it takes %d operators on %d clusters, and a minute of history",
+			LeastOperators, LeastClusters)
 	}
 	f := &Fleet{size: s, bad: make([][][slis][]Span, s.Clusters)}
 	for c := range f.bad {
@@ -168,7 +170,8 @@ func (f *Fleet) releases(cluster, operator int) []Release {
 	switch {
 	case operator == fixedRelease && cluster < f.size.Clusters/2:
 		from, to := max(0, f.size.History-fixedFrom), max(0, f.size.History-fixedFrom+fixedFor)
-		return []Release{{Span{0, from}, "1.0.0", false}, {Span{from, to}, "1.1.0", true}, {Span{to, end}, "1.1.1", false}}
+		return []Release{{Span{0, from}, "1.0.0", false}, {Span{from, to}, "1.1.0", true},
+			{Span{to, end}, "1.1.1", false}}
 	case operator == badRelease && cluster < max(2, f.size.Clusters/8):
 		from := max(0, f.size.History-badFrom)
 		return []Release{{Span{0, from}, "1.0.0", false}, {Span{from, end}, "1.1.0", true}}

@@ -52,7 +52,10 @@ func Gauge(end int, in []Span, then, otherwise float64) []Run {
 
 // Only has samples of one value in the given minutes, and no others.
 func Only(end int, in []Span, value float64) []Run {
-	return pieces(end, in, func(_ int, inside bool, count int) Run { return Run{Count: count, First: value, Absent: !inside} })
+	return pieces(end, in, func(_ int, inside bool,
+		count int) Run {
+		return Run{Count: count, First: value, Absent: !inside}
+	})
 }
 
 // counter grows by then in each of the given minutes and by otherwise in all others.
@@ -107,8 +110,8 @@ func ErrorRatio(sli SLI) float64 {
 	return 1
 }
 
-// Exported yields what is scraped of one cluster, with all labels but those that come from the target: cluster, instance and
-// job.
+// Exported yields what is scraped of one cluster, with all labels but those that come from the target: cluster,
+// instance and job.
 func (f *Fleet) Exported(cluster int) iter.Seq[Series] {
 	return func(yield func(Series) bool) {
 		for o := range f.size.Operators {

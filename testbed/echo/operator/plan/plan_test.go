@@ -29,11 +29,16 @@ func TestStatus(t *testing.T) {
 		want     conditions
 	}{
 		"just applied": {1, plan.Servers{Generation: 1}, conditions{"Available": "False", "Progressing": "True"}},
-		"rolled out":   {2, plan.Servers{Generation: 1, ObservedGeneration: 1, Total: 2, Updated: 2, Ready: 2, Available: 2}, conditions{"Available": "True", "Progressing": "False"}},
-		"stale status": {2, plan.Servers{Generation: 2, ObservedGeneration: 1, Total: 2, Updated: 2, Ready: 2, Available: 2}, conditions{"Available": "True", "Progressing": "True"}},
-		"old pod left": {1, plan.Servers{Generation: 2, ObservedGeneration: 2, Total: 2, Updated: 1, Ready: 2, Available: 2}, conditions{"Available": "True", "Progressing": "True"}},
-		"none wanted":  {0, plan.Servers{Generation: 1, ObservedGeneration: 1}, conditions{"Available": "True", "Progressing": "False"}},
-		"crashing":     {1, plan.Servers{Generation: 1, ObservedGeneration: 1, Total: 1, Updated: 1}, conditions{"Available": "False", "Progressing": "True"}},
+		"rolled out": {2, plan.Servers{Generation: 1, ObservedGeneration: 1, Total: 2, Updated: 2, Ready: 2,
+			Available: 2}, conditions{"Available": "True", "Progressing": "False"}},
+		"stale status": {2, plan.Servers{Generation: 2, ObservedGeneration: 1, Total: 2, Updated: 2, Ready: 2,
+			Available: 2}, conditions{"Available": "True", "Progressing": "True"}},
+		"old pod left": {1, plan.Servers{Generation: 2, ObservedGeneration: 2, Total: 2, Updated: 1, Ready: 2,
+			Available: 2}, conditions{"Available": "True", "Progressing": "True"}},
+		"none wanted": {0, plan.Servers{Generation: 1, ObservedGeneration: 1},
+			conditions{"Available": "True", "Progressing": "False"}},
+		"crashing": {1, plan.Servers{Generation: 1, ObservedGeneration: 1, Total: 1, Updated: 1},
+			conditions{"Available": "False", "Progressing": "True"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -64,7 +69,8 @@ func TestParseFault(t *testing.T) {
 		want   plan.Fault
 		wantOK bool
 	}{
-		"none": {"", plan.FaultNone, true}, "half": {"half", plan.FaultHalf, true}, "typo": {"hlaf", plan.FaultNone, false},
+		"none": {"", plan.FaultNone, true}, "half": {"half", plan.FaultHalf, true},
+		"typo": {"hlaf", plan.FaultNone, false},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -30,9 +30,14 @@ func TestObjects(t *testing.T) {
 		wantN    int32
 		wantEnv  map[string]string
 	}{
-		"defaults": {plan.FaultNone, nil, 1, map[string]string{"ECHO_MESSAGE": "hi", "ECHO_UPPERCASE": "true", "ECHO_VERSION": "1.1.0", "ECHO_FAULT": ""}},
-		"none":     {plan.FaultNone, ptr.To[int32](0), 0, map[string]string{"ECHO_MESSAGE": "hi", "ECHO_UPPERCASE": "true", "ECHO_VERSION": "1.1.0", "ECHO_FAULT": ""}},
-		"faulty":   {plan.FaultHalf, ptr.To[int32](2), 2, map[string]string{"ECHO_MESSAGE": "hi", "ECHO_UPPERCASE": "true", "ECHO_VERSION": "1.1.0", "ECHO_FAULT": "half"}},
+		"defaults": {plan.FaultNone, nil, 1, map[string]string{"ECHO_MESSAGE": "hi", "ECHO_UPPERCASE": "true",
+			"ECHO_VERSION": "1.1.0", "ECHO_FAULT": ""}},
+		"none": {plan.FaultNone, ptr.To[int32](0), 0,
+			map[string]string{"ECHO_MESSAGE": "hi", "ECHO_UPPERCASE": "true", "ECHO_VERSION": "1.1.0",
+				"ECHO_FAULT": ""}},
+		"faulty": {plan.FaultHalf, ptr.To[int32](2), 2,
+			map[string]string{"ECHO_MESSAGE": "hi", "ECHO_UPPERCASE": "true", "ECHO_VERSION": "1.1.0",
+				"ECHO_FAULT": "half"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

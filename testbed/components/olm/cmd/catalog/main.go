@@ -45,14 +45,19 @@ type options struct {
 func main() {
 	var o options
 	pflag.StringVar(&o.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "kubeconfig of the cluster to serve")
-	pflag.StringVar(&o.metricsAddress, "metrics-bind-address", "127.0.0.1:0", "address of /metrics, /healthz and /readyz")
+	pflag.StringVar(&o.metricsAddress, "metrics-bind-address", "127.0.0.1:0",
+		"address of /metrics, /healthz and /readyz")
 	pflag.StringVar(&o.namespace, "namespace", "olm", "namespace of the global catalogs")
 	pflag.DurationVar(&o.resync, "interval", 15*time.Minute, "period of the full resync")
-	pflag.StringVar(&o.configMapImage, "configmap-server-image", "quay.io/operator-framework/configmap-operator-registry:latest", "image that serves a catalog from a ConfigMap")
+	pflag.StringVar(&o.configMapImage, "configmap-server-image",
+		"quay.io/operator-framework/configmap-operator-registry:latest", "image that serves a catalog from a ConfigMap")
 	pflag.StringVar(&o.opmImage, "opm-image", "quay.io/operator-framework/opm:latest", "image that unpacks bundles")
-	pflag.StringVar(&o.utilImage, "util-image", "quay.io/operator-framework/olm:latest", "image that copies files into the unpack pod")
-	pflag.DurationVar(&o.bundleUnpackTimeout, "bundle-unpack-timeout", 10*time.Minute, "limit for the unpacking of a bundle; 0 means none")
-	pflag.DurationVar(&o.installPlanTimeout, "install-plan-retry-timeout", time.Minute, "time after which an error of an InstallPlan is final")
+	pflag.StringVar(&o.utilImage, "util-image", "quay.io/operator-framework/olm:latest",
+		"image that copies files into the unpack pod")
+	pflag.DurationVar(&o.bundleUnpackTimeout, "bundle-unpack-timeout", 10*time.Minute,
+		"limit for the unpacking of a bundle; 0 means none")
+	pflag.DurationVar(&o.installPlanTimeout, "install-plan-retry-timeout", time.Minute,
+		"time after which an error of an InstallPlan is final")
 	pflag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

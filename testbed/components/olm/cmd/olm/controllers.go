@@ -97,7 +97,8 @@ func cachedObjects() (map[client.Object]cache.ByObject, error) {
 		&rbacv1.Role{}, &rbacv1.RoleBinding{}, &rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{},
 		&apiextensionsv1.CustomResourceDefinition{},
 		&apiregistrationv1.APIService{},
-		&admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{},
+		&admissionregistrationv1.MutatingWebhookConfiguration{},
+		&admissionregistrationv1.ValidatingWebhookConfiguration{},
 	} {
 		byObject[object] = cache.ByObject{Label: managed}
 	}

@@ -1,9 +1,9 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command olm runs OLM v0's olm-operator (ClusterServiceVersions, OperatorGroups, OperatorConditions) from upstream's own
-// packages. It differs from upstream's main in three things: metrics listen on a given address, /readyz tells when the
-// informers have synced, and the parts that exist only on OpenShift are left out.
+// Command olm runs OLM v0's olm-operator (ClusterServiceVersions, OperatorGroups, OperatorConditions) from upstream's
+// own packages. It differs from upstream's main in three things: metrics listen on a given address, /readyz tells when
+// the informers have synced, and the parts that exist only on OpenShift are left out.
 package main
 
 import (
@@ -41,7 +41,8 @@ type options struct {
 func main() {
 	var o options
 	pflag.StringVar(&o.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "kubeconfig of the cluster to serve")
-	pflag.StringVar(&o.metricsAddress, "metrics-bind-address", "127.0.0.1:0", "address of /metrics, /healthz and /readyz")
+	pflag.StringVar(&o.metricsAddress, "metrics-bind-address", "127.0.0.1:0",
+		"address of /metrics, /healthz and /readyz")
 	pflag.DurationVar(&o.resync, "interval", 5*time.Minute, "period of the full resync")
 	feature.AddFlag(pflag.CommandLine)
 	pflag.Parse()
