@@ -16,6 +16,10 @@ const (
 
 	// ConditionOnline (FleetCluster) is True while the agent renews its Lease.
 	ConditionOnline = "Online"
+	// ConditionAPIServerReachable (FleetCluster) is True while the agent reaches
+	// the API server of its own cluster. Nothing that the agent reports about the
+	// cluster is current while it is False.
+	ConditionAPIServerReachable = "APIServerReachable"
 	// ConditionOLMAvailable (FleetCluster) is True when the agent found OLM.
 	ConditionOLMAvailable = "OLMAvailable"
 
@@ -47,6 +51,10 @@ const (
 	// Succeeded.
 	ConditionInstalled = "Installed"
 
+	// ConditionDrifted (OperatorInstall) is True while what runs differs from the
+	// admitted bundle as configured; its message names the differing fields.
+	ConditionDrifted = "Drifted"
+
 	// ConditionSuccess (EndpointProbe) is True while the probe succeeds. It is
 	// Unknown until it first ran.
 	ConditionSuccess = "Success"
@@ -71,6 +79,10 @@ const (
 	ReasonNeverJoined  = "NeverJoined"
 	// ReasonAgentOffline says that an agent does not renew its Lease.
 	ReasonAgentOffline = "AgentOffline"
+	// ReasonAPIServerReachable and ReasonAPIServerUnreachable explain
+	// ConditionAPIServerReachable.
+	ReasonAPIServerReachable   = "APIServerReachable"
+	ReasonAPIServerUnreachable = "APIServerUnreachable"
 	// ReasonOLMMissing says that the cluster does not serve OLM's API.
 	ReasonOLMMissing = "OLMMissing"
 
@@ -200,6 +212,15 @@ const (
 	ReasonRequirementsNotMet = "RequirementsNotMet"
 	// ReasonCSVFailed says that the CSV is Failed.
 	ReasonCSVFailed = "CSVFailed"
+	// ReasonInSync says that what runs is the admitted bundle as configured.
+	ReasonInSync = "InSync"
+	// ReasonDrifted says that somebody changed what OLM installed.
+	ReasonDrifted = "Drifted"
+	// ReasonScaledToZero says that a Deployment of the operator is scaled to zero
+	// replicas, where the bundle asks for more.
+	ReasonScaledToZero = "ScaledToZero"
+	// ReasonPodsUnavailable says that pods of the operator are not available.
+	ReasonPodsUnavailable = "PodsUnavailable"
 	// ReasonNotUpgradeable says that the operator itself holds the upgrade.
 	ReasonNotUpgradeable = "NotUpgradeable"
 	// ReasonTemplateInvalid says that a user's template does not render to the

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra/doc"
 
 	"github.com/bellwether-dev/bellwether/charts"
-	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/remedy"
+	"github.com/bellwether-dev/bellwether/explain/remedy"
 )
 
 // buildVersion is what Go stamped into the program: the module's version, or

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/remedy"
+	"github.com/bellwether-dev/bellwether/explain/remedy"
 )
 
 // WhyInput is what the explanation of one operator on one cluster is made of.

@@ -88,6 +88,10 @@ func fleet() []Remedy {
 			[]string{
 				"On the cluster, look at the agent: kubectl -n bellwether-system get pods, then its logs.",
 				"Nothing else is needed: the cluster catches up by itself once its agent is back."}},
+		{v1alpha1.ReasonAPIServerReachable, "The agent reaches the API server of its own cluster.", nil},
+		{v1alpha1.ReasonAPIServerUnreachable, "The agent runs but cannot reach the API server of its own cluster.", []string{
+			"Check the cluster's control plane; nothing that is shown about this cluster is current until it answers.",
+			"Nothing else is needed: the agent reports again as soon as the API server answers."}},
 		{v1alpha1.ReasonOLMMissing, "The cluster does not serve OLM's API.", []string{
 			"Install the Operator Lifecycle Manager (v0) on the cluster; the agent notices by itself."}},
 	}
@@ -301,6 +305,15 @@ func olm() []Remedy {
 				"permission.", []string{
 				"Provide what the message names; `bellwether why CLUSTER OPERATOR --cluster-kubeconfig FILE` lists " +
 					"every requirement."}},
+		{v1alpha1.ReasonInSync, "What runs is the admitted bundle as configured.", nil},
+		{v1alpha1.ReasonDrifted, "Somebody changed what OLM installed; the message names the fields that differ.", []string{
+			"Undo the change on the cluster, or set spec.install.drift to Correct to have the agent undo it.",
+			"If the change is wanted, put it into spec.install.config or into the bundle."}},
+		{v1alpha1.ReasonScaledToZero, "A Deployment of the operator is scaled to zero replicas; the bundle asks for more.",
+			[]string{"Scale it up again on the cluster: kubectl -n NAMESPACE scale deployment NAME --replicas=N.",
+				"If the operator is to stop on this cluster, take the cluster out of spec.clusterSelector instead."}},
+		{v1alpha1.ReasonPodsUnavailable, "Not all pods of the operator are available.", []string{
+			"Look at the pods: `bellwether why CLUSTER OPERATOR --cluster-kubeconfig FILE` shows the reason of the last failure."}},
 		{v1alpha1.ReasonNotUpgradeable,
 			"The operator itself holds its upgrade (OperatorCondition Upgradeable is False).", []string{
 				"Do what the operator's own message asks; the upgrade goes on by itself."}},
