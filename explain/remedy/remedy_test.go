@@ -34,7 +34,7 @@ func TestEveryReasonHasOneRemedy(t *testing.T) {
 // reasons reads the API's source, so that a new reason cannot be forgotten.
 func reasons(t *testing.T) []string {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "../../../../apis/v1alpha1/conditions.go", nil, 0)
+	file, err := parser.ParseFile(token.NewFileSet(), "../../apis/v1alpha1/conditions.go", nil, 0)
 	if err != nil {
 		t.Fatalf("parse the API's conditions: %v", err)
 	}
