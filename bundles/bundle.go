@@ -16,7 +16,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 )
 
 // Errors of this package wrap one of these.
@@ -63,8 +63,8 @@ type Bundle struct {
 	Objects []*Object
 
 	// Dependencies and Properties are those of metadata/dependencies.yaml and metadata/properties.yaml.
-	Dependencies []catalogs.Property
-	Properties   []catalogs.Property
+	Dependencies []registryv1.Property
+	Properties   []registryv1.Property
 }
 
 // Manifests returns all manifests as JSON, as a catalog carries them.

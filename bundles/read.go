@@ -17,7 +17,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 )
 
 // ManifestsDir and MetadataDir are the two folders of a bundle.
@@ -128,7 +128,7 @@ func (r *reader) annotations() (map[string]string, error) {
 }
 
 // typed reads a file of typed values, which need not exist.
-func (r *reader) typed(name, field string) ([]catalogs.Property, error) {
+func (r *reader) typed(name, field string) ([]registryv1.Property, error) {
 	text, err := r.file(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -140,7 +140,7 @@ func (r *reader) typed(name, field string) ([]catalogs.Property, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: decode %s: %w", ErrNotBundle, name, err)
 	}
-	var in map[string][]catalogs.Property
+	var in map[string][]registryv1.Property
 	if err := json.Unmarshal(asJSON, &in); err != nil {
 		return nil, fmt.Errorf("%w: decode %s: %w", ErrNotBundle, name, err)
 	}

@@ -12,6 +12,8 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 )
 
 // ReadGraphs reads every package, sorted by name, without the manifests of its bundles. Its memory is bounded by the
@@ -154,7 +156,7 @@ func (b *Bundle) read(in document) error {
 	if err := b.identify(in.Package, in.Properties); err != nil {
 		return fmt.Errorf("bundle %q: %w", in.Name, err)
 	}
-	if err := b.fill(in.Properties, func(Property, string) bool { return true }); err != nil {
+	if err := b.fill(in.Properties, func(registryv1.Property, string) bool { return true }); err != nil {
 		return fmt.Errorf("bundle %q: %w", in.Name, err)
 	}
 	return nil
@@ -172,6 +174,6 @@ func (d *draft) keep(b *Bundle, problem error) {
 	graph := *b
 	graph.Objects, graph.RelatedImages = nil, nil
 	graph.Properties = slices.DeleteFunc(slices.Clone(b.Properties),
-		func(p Property) bool { return p.Type == PropertyCSVMetadata })
+		func(p registryv1.Property) bool { return p.Type == registryv1.PropertyCSVMetadata })
 	d.pkg.Bundles[b.Name] = &graph
 }

@@ -4,24 +4,14 @@
 package catalogs
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/blang/semver/v4"
-)
 
-// Property types of file-based catalogs that Bellwether reads.
-const (
-	PropertyPackage         = "olm.package"
-	PropertyPackageRequired = "olm.package.required"
-	PropertyGVK             = "olm.gvk"
-	PropertyGVKRequired     = "olm.gvk.required"
-	PropertyConstraint      = "olm.constraint"
-	PropertyBundleObject    = "olm.bundle.object"
-	PropertyCSVMetadata     = "olm.csv.metadata"
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 )
 
 // Package is one operator in a catalog: its bundles and the channels that order them.
@@ -71,17 +61,11 @@ type Bundle struct {
 	// Image is the bundle's image; empty when all there is are the Objects.
 	Image string
 	// Properties are in the catalog's order, without the bundle objects.
-	Properties []Property
+	Properties []registryv1.Property
 	// Objects are the bundle's manifests as JSON, when the catalog carries them.
 	Objects       [][]byte
 	RelatedImages []RelatedImage
 	Deprecation   string
-}
-
-// Property is a typed fact about a bundle; Value is JSON.
-type Property struct {
-	Type  string          `json:"type"`
-	Value json.RawMessage `json:"value"`
 }
 
 // RelatedImage is an image that a bundle runs.

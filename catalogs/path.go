@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/blang/semver/v4"
+
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 )
 
 // Path returns the names of the bundles to install one after another, after from and up to and including to, both
@@ -34,12 +36,10 @@ type Installed struct {
 
 // SemVer returns the version, or else the one in a conventional name; false if there is neither.
 func (i Installed) SemVer() (semver.Version, bool) {
-	for _, text := range []string{i.Version, versionInName(i.Name)} {
-		if v, err := semver.ParseTolerant(text); err == nil {
-			return v, true
-		}
+	if v, err := semver.ParseTolerant(i.Version); err == nil {
+		return v, true
 	}
-	return semver.Version{}, false
+	return registryv1.VersionInName(i.Name)
 }
 
 // PathFrom is Path for a bundle whose version is known from the cluster rather than from the catalog.
@@ -102,15 +102,6 @@ func (p *Package) versionOf(i Installed) *semver.Version {
 		return &v
 	}
 	return nil
-}
-
-// versionInName returns "1.2.3" of "name.v1.2.3" and of "name.1.2.3".
-func versionInName(name string) string {
-	_, rest, ok := strings.Cut(name, ".")
-	if !ok {
-		return ""
-	}
-	return strings.TrimPrefix(rest, "v")
 }
 
 func (p *Package) compare(a, b string) int {

@@ -17,6 +17,8 @@ import (
 	"github.com/blang/semver/v4"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
+
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 )
 
 // Schemas of the documents of a file-based catalog.
@@ -51,8 +53,8 @@ func ReadPackage(files Files, name string) (*Package, error) {
 func ReadPackageWith(files Files, name string, bundles ...string) (*Package, error) {
 	r := newReader(func(pkg string) bool { return pkg == name })
 	r.skip = skipOthers([]string{name})
-	r.keep = func(p Property, bundle string) bool {
-		content := p.Type == PropertyBundleObject || p.Type == PropertyCSVMetadata
+	r.keep = func(p registryv1.Property, bundle string) bool {
+		content := p.Type == registryv1.PropertyBundleObject || p.Type == registryv1.PropertyCSVMetadata
 		return !content || slices.Contains(bundles, bundle)
 	}
 	if err := r.read(files); err != nil {
@@ -102,7 +104,7 @@ type reader struct {
 	// skip, if set, tells which documents need not even be parsed.
 	skip func(doc []byte) bool
 	// keep tells which properties of a bundle are wanted.
-	keep   func(p Property, bundle string) bool
+	keep   func(p registryv1.Property, bundle string) bool
 	drafts map[string]*draft
 	// names are all packages met, for the message about a missing one.
 	names     map[string]bool
@@ -120,7 +122,7 @@ type draft struct {
 }
 
 func newReader(wanted func(string) bool) *reader {
-	return &reader{wanted: wanted, keep: func(Property, string) bool { return true }, drafts: map[string]*draft{},
+	return &reader{wanted: wanted, keep: func(registryv1.Property, string) bool { return true }, drafts: map[string]*draft{},
 		names: map[string]bool{}}
 }
 
@@ -182,9 +184,9 @@ type document struct {
 	Blocks []Block `json:"blocks"`
 
 	// olm.bundle
-	Image         string         `json:"image"`
-	Properties    []Property     `json:"properties"`
-	RelatedImages []RelatedImage `json:"relatedImages"`
+	Image         string                `json:"image"`
+	Properties    []registryv1.Property `json:"properties"`
+	RelatedImages []RelatedImage        `json:"relatedImages"`
 }
 
 func (r *reader) add(doc []byte) error {
@@ -267,7 +269,7 @@ func (r *reader) assemble(name string) (*Package, error) {
 	return d.pkg, nil
 }
 
-func (d *draft) add(in document, keep func(Property, string) bool) error {
+func (d *draft) add(in document, keep func(registryv1.Property, string) bool) error {
 	switch in.Schema {
 	case schemaPackage:
 		return d.addPackage(in)
@@ -309,7 +311,7 @@ func (d *draft) addChannel(in document) error {
 	return nil
 }
 
-func (d *draft) addBundle(in document, keep func(Property, string) bool) error {
+func (d *draft) addBundle(in document, keep func(registryv1.Property, string) bool) error {
 	if in.Name == "" {
 		return errors.New("a bundle has no name")
 	}
@@ -328,10 +330,10 @@ func (d *draft) addBundle(in document, keep func(Property, string) bool) error {
 }
 
 // identify reads the bundle's version from its one olm.package property.
-func (b *Bundle) identify(pkg string, properties []Property) error {
+func (b *Bundle) identify(pkg string, properties []registryv1.Property) error {
 	found := 0
 	for _, p := range properties {
-		if p.Type != PropertyPackage {
+		if p.Type != registryv1.PropertyPackage {
 			continue
 		}
 		var in struct {
@@ -340,10 +342,10 @@ func (b *Bundle) identify(pkg string, properties []Property) error {
 			Release     string `json:"release"`
 		}
 		if err := json.Unmarshal(p.Value, &in); err != nil {
-			return fmt.Errorf("decode property %s: %w", PropertyPackage, err)
+			return fmt.Errorf("decode property %s: %w", registryv1.PropertyPackage, err)
 		}
 		if in.PackageName != pkg {
-			return fmt.Errorf("its property %s names package %q", PropertyPackage, in.PackageName)
+			return fmt.Errorf("its property %s names package %q", registryv1.PropertyPackage, in.PackageName)
 		}
 		version, err := semver.Parse(in.Version)
 		if err != nil {
@@ -353,16 +355,16 @@ func (b *Bundle) identify(pkg string, properties []Property) error {
 		found++
 	}
 	if found != 1 {
-		return fmt.Errorf("it has %d properties %s instead of one", found, PropertyPackage)
+		return fmt.Errorf("it has %d properties %s instead of one", found, registryv1.PropertyPackage)
 	}
 	return nil
 }
 
-func (b *Bundle) fill(properties []Property, keep func(Property, string) bool) error {
+func (b *Bundle) fill(properties []registryv1.Property, keep func(registryv1.Property, string) bool) error {
 	for _, p := range properties {
 		switch {
 		case !keep(p, b.Name):
-		case p.Type == PropertyBundleObject:
+		case p.Type == registryv1.PropertyBundleObject:
 			object, err := decodeObject(p.Value)
 			if err != nil {
 				return err
@@ -373,7 +375,7 @@ func (b *Bundle) fill(properties []Property, keep func(Property, string) bool) e
 			if err != nil {
 				return fmt.Errorf("decode property %s: %w", p.Type, err)
 			}
-			b.Properties = append(b.Properties, Property{Type: p.Type, Value: value})
+			b.Properties = append(b.Properties, registryv1.Property{Type: p.Type, Value: value})
 		}
 	}
 	return nil
@@ -405,7 +407,7 @@ func decodeObject(value []byte) ([]byte, error) {
 			Data []byte `json:"data"`
 		}
 		if err := json.Unmarshal(value, &in); err != nil {
-			return nil, fmt.Errorf("decode property %s: %w", PropertyBundleObject, err)
+			return nil, fmt.Errorf("decode property %s: %w", registryv1.PropertyBundleObject, err)
 		}
 		data = in.Data
 	}
@@ -414,7 +416,7 @@ func decodeObject(value []byte) ([]byte, error) {
 	}
 	object, err := yaml.YAMLToJSON(data)
 	if err != nil {
-		return nil, fmt.Errorf("convert property %s: %w", PropertyBundleObject, err)
+		return nil, fmt.Errorf("convert property %s: %w", registryv1.PropertyBundleObject, err)
 	}
 	return object, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 )
@@ -212,13 +213,13 @@ func TestRequirements(t *testing.T) {
 		}
 		return raw
 	}
-	b := &catalogs.Bundle{Name: "b", Properties: []catalogs.Property{
-		{Type: catalogs.PropertyPackageRequired,
+	b := &catalogs.Bundle{Name: "b", Properties: []registryv1.Property{
+		{Type: registryv1.PropertyPackageRequired,
 			Value: value(map[string]string{"packageName": "q", "versionRange": ">=1.0.0"})},
-		{Type: catalogs.PropertyGVKRequired, Value: value(catalogs.GVK{Group: "g", Version: "v1", Kind: "K"})},
-		{Type: catalogs.PropertyConstraint, Value: json.RawMessage(
+		{Type: registryv1.PropertyGVKRequired, Value: value(catalogs.GVK{Group: "g", Version: "v1", Kind: "K"})},
+		{Type: registryv1.PropertyConstraint, Value: json.RawMessage(
 			`{"failureMessage":"m","any":{"constraints":[{"gvk":{"group":"g","version":"v1","kind":"K"}},{"package":{"packageName":"q","versionRange":"<2.0.0"}}]}}`)},
-		{Type: catalogs.PropertyConstraint,
+		{Type: registryv1.PropertyConstraint,
 			Value: json.RawMessage(`{"failureMessage":"needs luck","cel":{"rule":"true"}}`)},
 	}}
 	rs, err := b.Requirements()

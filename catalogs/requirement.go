@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/blang/semver/v4"
+
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 )
 
 // GVK names a Kubernetes API.
@@ -86,7 +88,7 @@ func (r Requirement) SatisfiedBy(pkg string, b *Bundle) bool {
 func (b *Bundle) Requirements() ([]Requirement, error) {
 	var out []Requirement
 	for _, p := range b.Properties {
-		r, err := p.requirement()
+		r, err := requirementOf(p)
 		if err != nil {
 			return nil, fmt.Errorf("decode property %s of bundle %q: %w", p.Type, b.Name, err)
 		}
@@ -97,21 +99,22 @@ func (b *Bundle) Requirements() ([]Requirement, error) {
 	return out, nil
 }
 
-func (p Property) requirement() (*Requirement, error) {
+// requirementOf returns what a property requires; nil if it is no requirement.
+func requirementOf(p registryv1.Property) (*Requirement, error) {
 	switch p.Type {
-	case PropertyPackageRequired:
+	case registryv1.PropertyPackageRequired:
 		var c constraintPackage
 		if err := json.Unmarshal(p.Value, &c); err != nil {
 			return nil, err
 		}
 		return &Requirement{Package: c.PackageName, Range: c.VersionRange}, nil
-	case PropertyGVKRequired:
+	case registryv1.PropertyGVKRequired:
 		var gvk GVK
 		if err := json.Unmarshal(p.Value, &gvk); err != nil {
 			return nil, err
 		}
 		return &Requirement{GVK: &gvk}, nil
-	case PropertyConstraint:
+	case registryv1.PropertyConstraint:
 		var c constraint
 		if err := json.Unmarshal(p.Value, &c); err != nil {
 			return nil, err

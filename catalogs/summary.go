@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 )
 
 // Summary is what a catalog offers, package by package, without the bundles' content.
@@ -57,7 +59,7 @@ func (s Summary) Package(name string) (PackageSummary, error) {
 // wrong with it. Errors wrap ErrNotCatalog or are those of the files.
 func ReadSummary(files Files) (Summary, error) {
 	r := newReader(func(string) bool { return true })
-	r.keep = func(p Property, _ string) bool { return p.Type == PropertyGVK }
+	r.keep = func(p registryv1.Property, _ string) bool { return p.Type == registryv1.PropertyGVK }
 	if err := r.read(files); err != nil {
 		return Summary{}, err
 	}
@@ -106,7 +108,7 @@ func (b *Bundle) Provides() []GVK {
 	var out []GVK
 	for _, p := range b.Properties {
 		var gvk GVK
-		if p.Type == PropertyGVK && json.Unmarshal(p.Value, &gvk) == nil {
+		if p.Type == registryv1.PropertyGVK && json.Unmarshal(p.Value, &gvk) == nil {
 			out = append(out, gvk)
 		}
 	}

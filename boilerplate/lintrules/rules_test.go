@@ -32,9 +32,9 @@ var stubs = []string{
 
 // ours are the packages of this module that the cases import.
 var ours = []string{
-	"apis/v1alpha1", "catalogs", "cmd/hub/flags", "testbed/fleet", "controllers/kit",
+	"apis/v1alpha1", "bundles", "bundles/registryv1", "catalogs", "cmd/hub/flags", "testbed/fleet", "controllers/kit",
 	"controllers/operator", "controllers/rollout", "controllers/rollout/plan", "controllers/fleet/plan",
-	"controllers/probe",
+	"controllers/probe", "rollouts",
 }
 
 func TestRules(t *testing.T) {
@@ -70,6 +70,13 @@ func TestRules(t *testing.T) {
 			want: "depguard"},
 		"bundle rules have no client": {file: "bundles/lint/a.go", imports: "k8s.io/client-go/kubernetes",
 			want: "depguard"},
+		"a bundle knows no catalog": {file: "bundles/rollback/a.go", imports: module + "/catalogs",
+			want: "depguard"},
+		"a compiler of catalogs may read bundles": {file: "catalogs/compile/a.go", imports: module + "/bundles"},
+		"what the agent links reads no whole bundles": {file: "catalogs/load/a.go", imports: module + "/bundles",
+			want: "depguard"},
+		"what the agent links may know what bundles say": {file: "catalogs/load/b.go",
+			imports: module + "/bundles/registryv1"},
 		"SLO maths has no client": {file: "alerts/slo/a.go", imports: "k8s.io/client-go/kubernetes",
 			want: "depguard"},
 		"dashboards have no clock": {file: "dashboards/a.go", imports: "time", body: "var _ = time.Now",
@@ -81,7 +88,7 @@ func TestRules(t *testing.T) {
 		"a controller may use its own plan": {file: "controllers/fleet/b.go", imports: module +
 			"/controllers/fleet/plan"},
 		"a controller may use the layout of waves": {file: "controllers/fleet/c.go", imports: module +
-			"/controllers/rollout/plan"},
+			"/rollouts"},
 		"the kit imports no controller": {file: "controllers/kit/a.go", imports: module +
 			"/controllers/operator", want: "depguard"},
 		"the kit may import the kit": {file: "controllers/kit/conditions/a.go", imports: module +

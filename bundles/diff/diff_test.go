@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/bellwether-dev/bellwether/bundles"
-	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -195,9 +195,9 @@ func TestCompare(t *testing.T) {
 
 func TestDependencies(t *testing.T) {
 	from, to := bundle(t, csv("", "")), bundle(t, csv("", ""))
-	to.Dependencies = []catalogs.Property{{Type: "olm.package",
+	to.Dependencies = []registryv1.Property{{Type: "olm.package",
 		Value: []byte(`{"packageName": "cert-manager", "version": ">1.0.0"}`)}}
-	to.Properties = []catalogs.Property{{Type: "olm.package", Value: []byte(`{"packageName": "a"}`)}}
+	to.Properties = []registryv1.Property{{Type: "olm.package", Value: []byte(`{"packageName": "a"}`)}}
 	want := []Change{{Area: AreaDependencies, Kind: Added, Weight: Attention,
 		Subject: `olm.package {"packageName":"cert-manager","version":">1.0.0"}`,
 		Note:    "OLM v0 installs it as well, OLM v1 refuses to install without"}}

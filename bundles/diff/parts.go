@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/bellwether-dev/bellwether/bundles"
-	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 )
 
 func versions(from, to *bundles.Bundle) []Change {
@@ -247,7 +247,7 @@ func dependenciesOf(b *bundles.Bundle) map[string]bool {
 		out[p.Type+" "+compact(p.Value)] = true
 	}
 	for _, p := range b.Properties { // of which most say what the bundle is, not what it needs
-		if strings.HasSuffix(p.Type, ".required") || p.Type == catalogs.PropertyConstraint {
+		if strings.HasSuffix(p.Type, ".required") || p.Type == registryv1.PropertyConstraint {
 			out[p.Type+" "+compact(p.Value)] = true
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/operator-framework/operator-registry/pkg/registry"
 
 	"github.com/bellwether-dev/bellwether/bundles"
-	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 )
 
 const (
@@ -141,7 +141,7 @@ func checkDependencies(in *Input) []Finding {
 	return out
 }
 
-func dependencyErrors(d catalogs.Property) []error {
+func dependencyErrors(d registryv1.Property) []error {
 	var decoded interface{ Validate() []error }
 	switch d.Type {
 	case registry.GVKType:
@@ -234,7 +234,7 @@ func checkVersionFormat(in *Input) []Finding {
 }
 
 func checkVersionName(in *Input) []Finding {
-	named, ok := catalogs.Installed{Name: in.Bundle.Name}.SemVer()
+	named, ok := registryv1.VersionInName(in.Bundle.Name)
 	if !ok || named.EQ(in.Bundle.Version) {
 		return nil
 	}
@@ -277,7 +277,7 @@ func checkReplaces(in *Input) []Finding {
 		return csvFinding(in, "it replaces itself", "spec", "replaces")
 	}
 	i := slices.IndexFunc(in.History, func(old *bundles.Bundle) bool { return old.Name == replaces })
-	version, known := catalogs.Installed{Name: replaces}.SemVer()
+	version, known := registryv1.VersionInName(replaces)
 	if i >= 0 {
 		version, known = in.History[i].Version, true
 	}

@@ -16,8 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/bellwether-dev/bellwether/bundles"
-	"github.com/bellwether-dev/bellwether/catalogs"
-	"github.com/bellwether-dev/bellwether/catalogs/view"
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 )
 
 // olmV0Rules are about what OLM v0 (operator-lifecycle-manager v0.46) refuses
@@ -228,11 +227,11 @@ func checkInlineSize(in *Input) []Finding {
 		}
 		size += len(quoted)
 	}
-	if size <= view.DefaultMaxInline {
+	if size <= registryv1.MaxInlineBytes {
 		return nil
 	}
 	return []Finding{{Message: fmt.Sprintf("its manifests take %d KiB of an InstallPlan; %d KiB fit", size>>10,
-		view.DefaultMaxInline>>10)}}
+		registryv1.MaxInlineBytes>>10)}}
 }
 
 func checkV0WebhookRules(in *Input) []Finding {
@@ -312,7 +311,8 @@ func checkV1Dependencies(in *Input) []Finding {
 		out = append(out, inFile(in, dependenciesFile, d.Type, fmt.Sprintf("dependency %d is of type %s", i+1, d.Type),
 			"dependencies", i))
 	}
-	refused := []string{catalogs.PropertyGVKRequired, catalogs.PropertyPackageRequired, catalogs.PropertyConstraint}
+	refused := []string{registryv1.PropertyGVKRequired, registryv1.PropertyPackageRequired,
+		registryv1.PropertyConstraint}
 	for i, p := range in.Bundle.Properties {
 		if slices.Contains(refused, p.Type) {
 			out = append(out, inFile(in, propertiesFile, p.Type, fmt.Sprintf("property %d is of type %s", i+1, p.Type),

@@ -11,7 +11,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/alerts/slo/spec"
 	"github.com/bellwether-dev/bellwether/bundles"
-	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 )
 
 const propertiesFile = bundles.MetadataDir + "/properties.yaml"
@@ -22,7 +22,7 @@ func watchRules() []Rule {
 		ID: "slo-profile", Title: "What the bundle says of its own SLOs cannot be used", Severity: Error,
 		Check: checkSLO,
 		Why: "The hub takes the objectives and the Services to probe of a new operator from the property `" +
-			catalogs.PropertySLO + "`. One " +
+			registryv1.PropertySLO + "`. One " +
 			"that it cannot read is left out, and the operator is watched by the default profile alone; a probe of a " +
 			"Service that does not exist pages from the first minute.",
 		Fix: "Correct the value as the message says; the fields are those of an OperatorSLO's spec. Probe Services " +
@@ -34,7 +34,7 @@ func checkSLO(in *Input) []Finding {
 	var out []Finding
 	found := 0
 	for i, p := range in.Bundle.Properties {
-		if p.Type != catalogs.PropertySLO {
+		if p.Type != registryv1.PropertySLO {
 			continue
 		}
 		finding := func(format string, args ...any) Finding {

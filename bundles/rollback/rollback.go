@@ -32,7 +32,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/bundles/crd"
-	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 )
 
 // Classify says what it takes to go back from the bundle to the older bundle
@@ -40,8 +40,8 @@ import (
 // two matter, because a cluster may have stored objects under each of them. The
 // reason is one sentence without a full stop, and names the definition and
 // field that decide. The class is never empty.
-func Classify(from, to *bundles.Bundle, history []*bundles.Bundle) catalogs.Rollback {
-	worst := verdict{class: catalogs.RollbackInPlace}
+func Classify(from, to *bundles.Bundle, history []*bundles.Bundle) registryv1.Rollback {
+	worst := verdict{class: registryv1.RollbackInPlace}
 	consider := func(v verdict) {
 		if v.rank() > worst.rank() {
 			worst = v
@@ -56,7 +56,7 @@ func Classify(from, to *bundles.Bundle, history []*bundles.Bundle) catalogs.Roll
 	if worst.reason == "" {
 		worst.reason = "both versions define the same custom resources"
 	}
-	return catalogs.Rollback{From: from.Name, Class: worst.class, Reason: worst.reason}
+	return registryv1.Rollback{From: from.Name, Class: worst.class, Reason: worst.reason}
 }
 
 // Kept returns the names of the definitions that have to stay as the newer
@@ -76,28 +76,28 @@ func Kept(from, to *bundles.Bundle, history []*bundles.Bundle) []string {
 
 // verdict is what one definition says.
 type verdict struct {
-	class  catalogs.RollbackClass
+	class  registryv1.RollbackClass
 	reason string
 	// keep says that the newer definition has to stay.
 	keep bool
 }
 
 func inPlace(format string, args ...any) verdict {
-	return verdict{class: catalogs.RollbackInPlace, reason: fmt.Sprintf(format, args...)}
+	return verdict{class: registryv1.RollbackInPlace, reason: fmt.Sprintf(format, args...)}
 }
 
 func needsBackup(format string, args ...any) verdict {
-	return verdict{class: catalogs.RollbackNeedsBackup, reason: fmt.Sprintf(format, args...)}
+	return verdict{class: registryv1.RollbackNeedsBackup, reason: fmt.Sprintf(format, args...)}
 }
 
 func oneWay(format string, args ...any) verdict {
-	return verdict{class: catalogs.RollbackOneWay, reason: fmt.Sprintf(format, args...)}
+	return verdict{class: registryv1.RollbackOneWay, reason: fmt.Sprintf(format, args...)}
 }
 
 // rank orders verdicts from the best to the worst; one with a reason tells more than one without.
 func (v verdict) rank() int {
-	rank := 2 * slices.Index([]catalogs.RollbackClass{catalogs.RollbackInPlace, catalogs.RollbackNeedsBackup,
-		catalogs.RollbackOneWay}, v.class)
+	rank := 2 * slices.Index([]registryv1.RollbackClass{registryv1.RollbackInPlace, registryv1.RollbackNeedsBackup,
+		registryv1.RollbackOneWay}, v.class)
 	if v.reason != "" {
 		rank++
 	}
@@ -122,7 +122,7 @@ func judge(e edge) verdict {
 			e.to.Name)
 	}
 	if e.unchanged() {
-		return verdict{class: catalogs.RollbackInPlace}
+		return verdict{class: registryv1.RollbackInPlace}
 	}
 	there, back := crd.Compare(e.older, e.newer), crd.Compare(e.newer, e.older)
 	if v := e.barred(there); v.reason != "" {
@@ -177,7 +177,7 @@ func (e edge) putBack(there []crd.Change) verdict {
 		return inPlace("%s is put back as in %s, which accepts all that may be stored: %s", e.older.Name, e.from.Name,
 			c)
 	}
-	return verdict{class: catalogs.RollbackInPlace}
+	return verdict{class: registryv1.RollbackInPlace}
 }
 
 // barred says why the API server or the conversion would not let the older operator have its objects; there is what the
@@ -243,7 +243,7 @@ func incomparable(from, to *bundles.Bundle) verdict {
 				from.Name, o.GetAPIVersion())
 		}
 	}
-	return verdict{class: catalogs.RollbackInPlace}
+	return verdict{class: registryv1.RollbackInPlace}
 }
 
 // added finds a definition that the older bundle does not have.
@@ -254,5 +254,5 @@ func added(from, to *bundles.Bundle) verdict {
 				to.Name)
 		}
 	}
-	return verdict{class: catalogs.RollbackInPlace}
+	return verdict{class: registryv1.RollbackInPlace}
 }

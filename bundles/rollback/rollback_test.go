@@ -14,8 +14,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/bundles/rollback"
-	"github.com/bellwether-dev/bellwether/catalogs"
 )
 
 // bundle makes a bundle of a version with definitions; an empty definition is none.
@@ -87,107 +87,107 @@ func TestClassify(t *testing.T) {
 	for name, tc := range map[string]struct {
 		from, to release
 		between  string
-		class    catalogs.RollbackClass
+		class    registryv1.RollbackClass
 		reason   string
 	}{
 		"the same": {
-			from: one(plain), to: one(plain), class: catalogs.RollbackInPlace,
+			from: one(plain), to: one(plain), class: registryv1.RollbackInPlace,
 			reason: "both versions define the same custom resources",
 		},
 		"a new field is left alone": {
-			from: one(plain), to: one(added), class: catalogs.RollbackInPlace,
+			from: one(plain), to: one(added), class: registryv1.RollbackInPlace,
 			reason: "echoes.example.com stays as in echo.v1.1.0: field .spec.colour of v1 is new, and the older " +
 				"operator leaves it alone",
 		},
 		"a field is gone": {
-			from: one(plain), to: one(removed), class: catalogs.RollbackNeedsBackup,
+			from: one(plain), to: one(removed), class: registryv1.RollbackNeedsBackup,
 			reason: "in echoes.example.com, field .spec.size of v1 is gone: what users stored there is dropped",
 		},
 		"a value that the older one does not know": {
-			from: one(plain), to: one(widened), class: catalogs.RollbackNeedsBackup,
+			from: one(plain), to: one(widened), class: registryv1.RollbackNeedsBackup,
 			reason: `in echoes.example.com, echo.v1.1.0 accepts what echo.v1.0.0 does not: going back, field .spec.level of v1 allows fewer values: no more "loud"`,
 		},
 		"narrower is put back": {
-			from: one(plain), to: one(narrowed), class: catalogs.RollbackInPlace,
+			from: one(plain), to: one(narrowed), class: registryv1.RollbackInPlace,
 			reason: "echoes.example.com is put back as in echo.v1.0.0, which accepts all that may be stored: field " +
 				".spec.size of v1 allows a smaller range: maximum was 10 and is 5",
 		},
 		"neither put back nor kept": {
-			from: one(plain), to: one(both), class: catalogs.RollbackNeedsBackup,
+			from: one(plain), to: one(both), class: registryv1.RollbackNeedsBackup,
 			reason: "echoes.example.com can neither be put back, since .spec.colour of v1 would be dropped, nor " +
 				"kept: field .spec.size of v1 allows a smaller range: maximum was 10 and is 5",
 		},
 		"another type": {
-			from: one(plain), to: one(text), class: catalogs.RollbackOneWay,
+			from: one(plain), to: one(text), class: registryv1.RollbackOneWay,
 			reason: "in echoes.example.com, field .spec.size of v1 changes its type: integer becomes string, so that " +
 				"neither version's objects suit the other",
 		},
 		"a wider type": {
-			from: one(plain), to: one(union), class: catalogs.RollbackNeedsBackup,
+			from: one(plain), to: one(union), class: registryv1.RollbackNeedsBackup,
 			reason: "in echoes.example.com, echo.v1.1.0 accepts what echo.v1.0.0 does not: going back, field " +
 				".spec.size of v1 changes its type: integer or string becomes integer",
 		},
 		"stored as a version that the older one lacks": {
 			from:   one(plain),
 			to:     release{definition: definition(version("v1", "", plain), version("v2", "stored", plain))},
-			class:  catalogs.RollbackOneWay,
+			class:  registryv1.RollbackOneWay,
 			reason: "echo.v1.1.0 stores echoes.example.com as v2, which echo.v1.0.0 does not know",
 		},
 		"stored as a version that the older one has": {
 			from:  release{definition: definition(version("v1", "stored", plain), version("v2", "", plain))},
 			to:    release{definition: definition(version("v1", "", plain), version("v2", "stored", plain))},
-			class: catalogs.RollbackInPlace, reason: "both versions define the same custom resources",
+			class: registryv1.RollbackInPlace, reason: "both versions define the same custom resources",
 		},
 		"stored by a version between, as what neither has": {
 			from: one(plain), to: one(plain),
 			between: definition(version("v1", "", plain), version("v2", "stored", plain)),
-			class:   catalogs.RollbackOneWay,
+			class:   registryv1.RollbackOneWay,
 			reason:  "echo.v1.0.5 stores echoes.example.com as v2, which echo.v1.0.0 does not know",
 		},
 		"a stored version is gone": {
 			from:   release{definition: definition(version("v1", "stored", plain), version("v2", "", plain))},
 			to:     release{definition: definition(version("v2", "stored", plain))},
-			class:  catalogs.RollbackOneWay,
+			class:  registryv1.RollbackOneWay,
 			reason: "in echoes.example.com, version v1, which objects may be stored as, is gone",
 		},
 		"a version that nothing is stored as is gone": {
 			from:  release{definition: definition(version("v1", "stored", plain), version("v2", "", plain))},
 			to:    one(plain),
-			class: catalogs.RollbackInPlace,
+			class: registryv1.RollbackInPlace,
 			reason: "echoes.example.com is put back as in echo.v1.0.0, which accepts all that may be stored: " +
 				"version v2 is gone",
 		},
 		"the older operator's version is not served, and there is a new field": {
 			from:  release{definition: definition(version("v1", "stored", plain), version("v2", "", plain))},
 			to:    release{definition: definition(version("v1", "stored unserved", added), version("v2", "", plain))},
-			class: catalogs.RollbackNeedsBackup,
+			class: registryv1.RollbackNeedsBackup,
 			reason: "echoes.example.com can neither be put back, since .spec.colour of v1 would be dropped, nor kept: " +
 				"version v1 is not served any more",
 		},
 		"a new conversion webhook": {
 			from:   release{definition: definition(version("v1", "stored", plain), version("v2", "", plain))},
 			to:     release{conversion, definition(version("v1", "stored", plain), version("v2", "", plain))},
-			class:  catalogs.RollbackOneWay,
+			class:  registryv1.RollbackOneWay,
 			reason: "echo.v1.1.0 converts echoes.example.com by a webhook that echo.v1.0.0 does not have",
 		},
 		"a conversion webhook is gone": {
 			from:  release{conversion, definition(version("v1", "stored", plain), version("v2", "", plain))},
 			to:    release{definition: definition(version("v1", "stored", plain), version("v2", "", plain))},
-			class: catalogs.RollbackNeedsBackup,
+			class: registryv1.RollbackNeedsBackup,
 			reason: "echo.v1.0.0 converts echoes.example.com by a webhook, and what echo.v1.1.0 wrote never went " +
 				"through it",
 		},
 		"a new field that the older conversion webhook drops": {
 			from:  release{conversion, definition(version("v1", "stored", plain), version("v2", "", plain))},
 			to:    release{conversion, definition(version("v1", "stored", added), version("v2", "", added))},
-			class: catalogs.RollbackNeedsBackup,
+			class: registryv1.RollbackNeedsBackup,
 			reason: "in echoes.example.com, the conversion webhook of echo.v1.0.0 does not know field " +
 				".spec.colour of v1",
 		},
 		"another scope": {
 			from: one(plain), to: release{definition: strings.Replace(definition(version("v1", "stored", plain)),
 				"Namespaced", "Cluster", 1)},
-			class: catalogs.RollbackOneWay,
+			class: registryv1.RollbackOneWay,
 			reason: "in echoes.example.com, the scope changes from Namespaced to Cluster, and the API server " +
 				"refuses to change that back",
 		},
@@ -195,7 +195,7 @@ func TestClassify(t *testing.T) {
 			from: one(plain),
 			to: release{definition: strings.ReplaceAll(definition(version("v1", "stored", plain)), "echoes",
 				"bells")},
-			class: catalogs.RollbackNeedsBackup,
+			class: registryv1.RollbackNeedsBackup,
 			reason: "echoes.example.com is not in echo.v1.1.0, and what becomes of its objects meanwhile is not " +
 				"certain",
 		},
@@ -204,7 +204,7 @@ func TestClassify(t *testing.T) {
 				"bells")},
 			to: release{definition: strings.ReplaceAll(definition(version("v1", "stored", plain)), "echoes",
 				"bells") + "\n---" + definition(version("v1", "stored", plain))},
-			class: catalogs.RollbackInPlace,
+			class: registryv1.RollbackInPlace,
 			reason: "echoes.example.com is new in echo.v1.1.0; its objects stay, and the older operator does not " +
 				"look after them",
 		},
@@ -216,12 +216,12 @@ func TestClassify(t *testing.T) {
 			if tc.between != "" {
 				history = append(history, bundle(t, "1.0.5", "", tc.between))
 			}
-			want := catalogs.Rollback{From: "echo.v1.0.0", Class: tc.class, Reason: tc.reason}
+			want := registryv1.Rollback{From: "echo.v1.0.0", Class: tc.class, Reason: tc.reason}
 			if diff := cmp.Diff(want, rollback.Classify(from, to, history)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			same := rollback.Classify(to, to, history)
-			if same.Class != catalogs.RollbackInPlace {
+			if same.Class != registryv1.RollbackInPlace {
 				t.Errorf("a version cannot be taken back to itself: %+v", same)
 			}
 		})
@@ -259,15 +259,15 @@ func TestClassifyRemovedAPI(t *testing.T) {
 	from := bundle(t, "1.0.0", "", old)
 	for name, tc := range map[string]struct {
 		definition string
-		class      catalogs.RollbackClass
+		class      registryv1.RollbackClass
 		contains   string
 	}{
-		"the same":     {old, catalogs.RollbackInPlace, "the same"},
-		"fewer values": {strings.Replace(old, "[low, high]", "[low]", 1), catalogs.RollbackInPlace, "put back"},
-		"unknown fields go": {definition(version("v1", "stored", plain)), catalogs.RollbackNeedsBackup,
+		"the same":     {old, registryv1.RollbackInPlace, "the same"},
+		"fewer values": {strings.Replace(old, "[low, high]", "[low]", 1), registryv1.RollbackInPlace, "put back"},
+		"unknown fields go": {definition(version("v1", "stored", plain)), registryv1.RollbackNeedsBackup,
 			"fields of v1 at .* that the schema does not name were kept and are dropped now"},
 		"unreadable": {strings.Replace(old, "versions:", "validation: 1\n  versions:", 1),
-			catalogs.RollbackNeedsBackup, "is not in"},
+			registryv1.RollbackNeedsBackup, "is not in"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := rollback.Classify(from, bundle(t, "1.1.0", "", tc.definition), nil)
@@ -278,10 +278,10 @@ func TestClassifyRemovedAPI(t *testing.T) {
 	}
 	unreadable := strings.Replace(old, "versions:", "validation: 1\n  versions:", 1)
 	from = bundle(t, "1.0.0", "", unreadable)
-	if got := rollback.Classify(from, bundle(t, "1.1.0", "", unreadable), nil); got.Class != catalogs.RollbackInPlace {
+	if got := rollback.Classify(from, bundle(t, "1.1.0", "", unreadable), nil); got.Class != registryv1.RollbackInPlace {
 		t.Errorf("the same, unreadable: %+v", got)
 	}
-	if got := rollback.Classify(from, bundle(t, "1.1.0", "", old), nil); got.Class != catalogs.RollbackNeedsBackup ||
+	if got := rollback.Classify(from, bundle(t, "1.1.0", "", old), nil); got.Class != registryv1.RollbackNeedsBackup ||
 		!strings.Contains(got.Reason, "cannot be read") {
 		t.Errorf("unreadable: %+v", got)
 	}
@@ -302,19 +302,19 @@ func TestClassifyReal(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		from, to string
-		class    catalogs.RollbackClass
+		class    registryv1.RollbackClass
 		contains string
 	}{
 		"narrower patterns and a new kind": {"grafana-operator/5.6.3", "grafana-operator/5.8.1",
-			catalogs.RollbackInPlace, "put back"},
+			registryv1.RollbackInPlace, "put back"},
 		"a new validation rule": {"grafana-operator/5.8.1", "grafana-operator/5.9.0",
-			catalogs.RollbackInPlace, "self == oldSelf"},
+			registryv1.RollbackInPlace, "self == oldSelf"},
 		"a new value": {"grafana-operator/5.9.0", "grafana-operator/5.9.2",
-			catalogs.RollbackNeedsBackup, "KeepLast"},
+			registryv1.RollbackNeedsBackup, "KeepLast"},
 		"two versions apart": {"grafana-operator/5.6.3", "grafana-operator/5.9.2",
-			catalogs.RollbackNeedsBackup, "grafana"},
-		"the same in the removed API": {"etcd/0.9.0", "etcd/0.9.2", catalogs.RollbackInPlace, "the same"},
-		"a version with itself": {"addon-operator/1.0.0", "addon-operator/1.0.0", catalogs.RollbackInPlace,
+			registryv1.RollbackNeedsBackup, "grafana"},
+		"the same in the removed API": {"etcd/0.9.0", "etcd/0.9.2", registryv1.RollbackInPlace, "the same"},
+		"a version with itself": {"addon-operator/1.0.0", "addon-operator/1.0.0", registryv1.RollbackInPlace,
 			"the same"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -354,7 +354,7 @@ func FuzzClassify(f *testing.F) {
 			got.From != "echo.v1.0.0" {
 			t.Errorf("no answer: %+v", got)
 		}
-		if got := rollback.Classify(older, read("1.1.0", a), nil); got.Class != catalogs.RollbackInPlace {
+		if got := rollback.Classify(older, read("1.1.0", a), nil); got.Class != registryv1.RollbackInPlace {
 			t.Errorf("the same schema: %+v", got)
 		}
 		for _, d := range newer.CRDs {
@@ -365,7 +365,7 @@ func FuzzClassify(f *testing.F) {
 				v.Schema.OpenAPIV3Schema.Properties["added"] = apiextensionsv1.JSONSchemaProps{Type: "string"}
 			}
 		}
-		if got := rollback.Classify(read("1.0.0", b), newer, nil); got.Class != catalogs.RollbackInPlace {
+		if got := rollback.Classify(read("1.0.0", b), newer, nil); got.Class != registryv1.RollbackInPlace {
 			t.Errorf("an optional field: %+v", got)
 		}
 	})

@@ -17,11 +17,11 @@ import (
 	"github.com/operator-framework/operator-registry/alpha/declcfg"
 
 	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/bundles/rollback"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/agree"
 	"github.com/bellwether-dev/bellwether/catalogs/ladder"
-	"github.com/bellwether-dev/bellwether/catalogs/view"
 )
 
 // Input is everything that a compiled package depends on.
@@ -265,7 +265,7 @@ func (r *Result) noteSize(b *catalogs.Bundle) {
 	for _, o := range b.Objects {
 		size += len(o)
 	}
-	if b.Image == "" && size > view.DefaultMaxInline {
+	if b.Image == "" && size > registryv1.MaxInlineBytes {
 		r.bundleNotes = append(r.bundleNotes,
 			fmt.Sprintf("version %s has no image and %d KiB of manifests, which is more than OLM can install inline: "+
 				"push it, and give its image", b.Version, size>>10))
@@ -276,7 +276,7 @@ func (r *Result) noteSize(b *catalogs.Bundle) {
 func (r *Result) addRollbacks(in Input, offered []*bundles.Bundle) {
 	history := everPublished(in)
 	for i, to := range offered {
-		var ways []catalogs.Rollback
+		var ways []registryv1.Rollback
 		for _, from := range predecessors(r.Package, in.Ladder, to.Name, offered[:i]) {
 			ways = append(ways, rollback.Classify(from, to, history))
 		}
@@ -288,7 +288,7 @@ func (r *Result) addRollbacks(in Input, offered []*bundles.Bundle) {
 			panic(err) // Strings always marshal.
 		}
 		d := &r.Config.Bundles[i]
-		d.Properties = insertProperty(d.Properties, catalogs.PropertyRollback, value)
+		d.Properties = insertProperty(d.Properties, registryv1.PropertyRollback, value)
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/operator-framework/operator-registry/alpha/declcfg"
 
 	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/catalogs/compile"
@@ -167,7 +168,7 @@ func TestWhatIsWrittenReadsAsTheResult(t *testing.T) {
 				t.Fatal(err)
 			}
 			// The reader orders the fields of values.
-			values := cmp.Transformer("value", func(p catalogs.Property) []any {
+			values := cmp.Transformer("value", func(p registryv1.Property) []any {
 				var v any
 				if err := json.Unmarshal(p.Value, &v); err != nil {
 					t.Fatal(err)

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 )
 
@@ -183,7 +184,7 @@ func fill(b *catalogs.Bundle, d declcfg.Bundle) error {
 	b.Image = d.Image
 	for _, p := range d.Properties {
 		if p.Type != property.TypeBundleObject {
-			b.Properties = append(b.Properties, catalogs.Property{Type: p.Type, Value: p.Value})
+			b.Properties = append(b.Properties, registryv1.Property{Type: p.Type, Value: p.Value})
 			continue
 		}
 		var object property.BundleObject

@@ -18,6 +18,7 @@ import (
 	"github.com/blang/semver/v4"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/catalogs/draw"
@@ -87,10 +88,10 @@ func eventful(t *testing.T) *draw.Graph {
 	}}
 	p.Bundles["p.v1.0.0"].Deprecation = "no longer \"maintained\" & <unsafe>"
 	p.Bundles["p.v1.2.0"].Properties = append(p.Bundles["p.v1.2.0"].Properties,
-		catalogs.Property{Type: catalogs.PropertyRollback,
+		registryv1.Property{Type: registryv1.PropertyRollback,
 			Value: []byte(`[{"from":"p.v1.1.0","class":"needs-backup","reason":"field spec.size is gone"}]`)})
 	p.Bundles["p.v2.0.0"].Properties = append(p.Bundles["p.v2.0.0"].Properties,
-		catalogs.Property{Type: catalogs.PropertyRollback,
+		registryv1.Property{Type: registryv1.PropertyRollback,
 			Value: []byte(`[{"from":"p.v1.4.0","class":"one-way","reason":"v1 is not served any more"}]`)})
 	p, err := p.WithBlocked(catalogs.Block{Version: "1.3.0", Reason: "loses data under load", Instead: "1.4.0",
 		Expires: "2027-01-31"})
@@ -288,7 +289,7 @@ func TestPictureInTheDocs(t *testing.T) {
 	p.Bundles[name("1.0.0")].Deprecation = "out of support since May"
 	rollback := func(version, value string) {
 		b := p.Bundles[name(version)]
-		b.Properties = append(b.Properties, catalogs.Property{Type: catalogs.PropertyRollback, Value: []byte(value)})
+		b.Properties = append(b.Properties, registryv1.Property{Type: registryv1.PropertyRollback, Value: []byte(value)})
 	}
 	rollback("1.3.0", `[{"from":"`+name("1.2.1")+`","class":"needs-backup","reason":"field spec.retries is gone"}]`)
 	rollback("2.0.0", `[{"from":"`+name("1.3.0")+`","class":"one-way","reason":"v1alpha1 is not served any more"}]`)

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 )
 
 const (
@@ -77,7 +77,7 @@ func (g *Graph) signature(i int) string {
 	if r.Clusters > 0 || r.Deprecation != "" || r.Block != nil || len(r.Differences) > 0 {
 		return ""
 	}
-	if slices.ContainsFunc(r.Back, func(b catalogs.Rollback) bool { return b.Class != catalogs.RollbackInPlace }) {
+	if slices.ContainsFunc(r.Back, func(b registryv1.Rollback) bool { return b.Class != registryv1.RollbackInPlace }) {
 		return ""
 	}
 	var out strings.Builder

@@ -17,6 +17,7 @@ import (
 
 	"github.com/blang/semver/v4"
 
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 )
 
@@ -99,7 +100,7 @@ type Edge struct {
 	// Range is the text of the skipRange.
 	Range string
 	// Back is the way back along the edge; its Class is empty when nobody knows.
-	Back catalogs.Rollback
+	Back registryv1.Rollback
 }
 
 // Role is what a version is in a channel.
@@ -137,7 +138,7 @@ type Row struct {
 	// Stranded tells that clusters run it and no channel leads anywhere from it.
 	Stranded    bool
 	Places      []Place
-	Back        []catalogs.Rollback
+	Back        []registryv1.Rollback
 	Differences []Difference
 	// Folded is how many versions the row stands for, and Lowest the last of them; Version is the first.
 	Folded int
@@ -361,7 +362,7 @@ func edges(p *catalogs.Package, c *catalogs.Channel, rows []Row, index map[strin
 
 // directEdges are what an entry names in replaces and skips; ends are the rows at either end of them.
 func directEdges(p *catalogs.Package, e catalogs.Entry, index map[string]int) (out []Edge, ends map[int]bool) {
-	back := map[string]catalogs.Rollback{}
+	back := map[string]registryv1.Rollback{}
 	if b := p.Bundles[e.Name]; b != nil {
 		for _, way := range b.Rollbacks() {
 			back[way.From] = way

@@ -6,7 +6,7 @@ package draw
 import (
 	"slices"
 
-	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 )
 
 // legend explains one mark; draw draws it around a point.
@@ -66,10 +66,10 @@ func (p *picture) track(t track, x, colour int) {
 // oneWay marks an edge that cannot simply be taken back.
 func (p *picture) oneWay(e Edge, x, y int) {
 	switch e.Back.Class {
-	case catalogs.RollbackOneWay:
+	case registryv1.RollbackOneWay:
 		p.printf("<g><title>%s</title><rect class=\"fillbad\" x=\"%d\" y=\"%d\" width=\"14\" height=\"3\" "+
 			"rx=\"1\"/></g>\n", escape(p.backTitle(e)), x-7, y-2)
-	case catalogs.RollbackNeedsBackup:
+	case registryv1.RollbackNeedsBackup:
 		p.printf("<g><title>%s</title><rect class=\"fillwarn\" x=\"%d\" y=\"%d\" width=\"5\" height=\"3\" "+
 			"rx=\"1\"/><rect class=\"fillwarn\" x=\"%d\" y=\"%d\" width=\"5\" height=\"3\" rx=\"1\"/></g>\n",
 			escape(p.backTitle(e)), x-7, y-2, x+2, y-2)
@@ -157,7 +157,7 @@ func legends(g *Graph, tracks [][]track) []legend {
 	beside := func(kind Kind) bool {
 		return slices.ContainsFunc(slices.Concat(tracks...), func(t track) bool { return t.kind == kind })
 	}
-	back := func(class catalogs.RollbackClass) bool {
+	back := func(class registryv1.RollbackClass) bool {
 		return slices.ContainsFunc(g.Lanes, func(l Lane) bool {
 			return slices.ContainsFunc(l.Edges, func(e Edge) bool { return e.Back.Class == class })
 		})
@@ -187,11 +187,11 @@ func legends(g *Graph, tracks [][]track) []legend {
 	add(true, "replaces", line("edge"))
 	add(beside(Skips), "skips", line("edge skips"))
 	add(beside(Ranges), "skipRange, from the lowest version on", line("edge range"))
-	add(back(catalogs.RollbackNeedsBackup), "way back needs a backup", func(p *picture, x, y int) {
-		p.oneWay(Edge{Back: catalogs.Rollback{Class: catalogs.RollbackNeedsBackup}}, x, y)
+	add(back(registryv1.RollbackNeedsBackup), "way back needs a backup", func(p *picture, x, y int) {
+		p.oneWay(Edge{Back: registryv1.Rollback{Class: registryv1.RollbackNeedsBackup}}, x, y)
 	})
-	add(back(catalogs.RollbackOneWay), "no way back", func(p *picture, x, y int) {
-		p.oneWay(Edge{Back: catalogs.Rollback{Class: catalogs.RollbackOneWay}}, x, y)
+	add(back(registryv1.RollbackOneWay), "no way back", func(p *picture, x, y int) {
+		p.oneWay(Edge{Back: registryv1.Rollback{Class: registryv1.RollbackOneWay}}, x, y)
 	})
 	return out
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 )
 
@@ -93,13 +94,13 @@ func blocked(b catalogs.Block) string {
 }
 
 // back tells about ways back that cost something.
-func (g *Graph) back(way catalogs.Rollback) (note, bool) {
+func (g *Graph) back(way registryv1.Rollback) (note, bool) {
 	from := g.version(way.From)
 	switch way.Class {
-	case catalogs.RollbackNeedsBackup:
+	case registryv1.RollbackNeedsBackup:
 		return note{warn, "back to " + from + ": needs backup", "going back to " + from + " needs a backup: " +
 			oneLine(way.Reason)}, true
-	case catalogs.RollbackOneWay:
+	case registryv1.RollbackOneWay:
 		return note{bad, "no way back to " + from, "there is no way back to " + from + ": " + oneLine(way.Reason)}, true
 	}
 	return note{}, false

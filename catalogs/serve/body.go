@@ -15,6 +15,7 @@ import (
 	"github.com/operator-framework/operator-registry/pkg/api"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 )
 
@@ -47,7 +48,7 @@ func newBody(spool spool, pkg string, b *catalogs.Bundle) (*body, error) {
 	var metadata []property.Property
 	for _, p := range b.Properties {
 		into := &m.Properties
-		if p.Type == catalogs.PropertyCSVMetadata {
+		if p.Type == registryv1.PropertyCSVMetadata {
 			into = &metadata
 		}
 		*into = append(*into, property.Property{Type: p.Type, Value: p.Value})

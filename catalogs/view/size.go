@@ -9,14 +9,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 )
-
-// DefaultMaxInline is how much of an InstallPlan the inlined manifests may take. etcd refuses requests above 1.5 MiB by
-// default; a third of that is left to what OLM and the API server add (metadata, managed fields, conditions, bundle
-// lookups). A bundle below this limit also fits into a gRPC message, of which OLM's client accepts 4 MiB and which
-// carries the CSV twice.
-const DefaultMaxInline = 1 << 20
 
 const (
 	// stepOverhead is what an InstallPlan says about a manifest besides the manifest.
@@ -29,8 +24,8 @@ const (
 // choose sets the route and the size of each part and returns the sum of what is inlined. All parts that are not stubs
 // may end up in one InstallPlan, so they share the limit; the largest ones that can leave it do.
 func choose(parts []*part, limit int) (int, error) {
-	if limit <= 0 || limit > DefaultMaxInline {
-		limit = DefaultMaxInline
+	if limit <= 0 || limit > registryv1.MaxInlineBytes {
+		limit = registryv1.MaxInlineBytes
 	}
 	total := 0
 	var inlined []*part

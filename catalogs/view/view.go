@@ -21,6 +21,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 )
 
@@ -62,7 +63,7 @@ type Input struct {
 	// kept rather than exchanged for a newer one.
 	Present []string
 	// MaxInline bounds the manifests that one InstallPlan carries, in bytes as etcd stores them; zero means
-	// DefaultMaxInline, and anything above that is lowered to it.
+	// registryv1.MaxInlineBytes, and anything above that is lowered to it.
 	MaxInline int
 }
 
@@ -205,7 +206,7 @@ func installedPart(in Input) (*part, error) {
 	}
 	b := &catalogs.Bundle{
 		Name: in.Installed.Name, Version: version,
-		Properties: []catalogs.Property{{Type: catalogs.PropertyPackage, Value: value}},
+		Properties: []registryv1.Property{{Type: registryv1.PropertyPackage, Value: value}},
 	}
 	return &part{pkg: in.Package, bundle: b, stub: true}, nil
 }
@@ -249,8 +250,8 @@ func (p *part) served() *catalogs.Bundle {
 	case Inline:
 		b.Image = ""
 		// The CSV among the objects says the same, and more.
-		b.Properties = slices.DeleteFunc(slices.Clone(b.Properties), func(p catalogs.Property) bool {
-			return p.Type == catalogs.PropertyCSVMetadata
+		b.Properties = slices.DeleteFunc(slices.Clone(b.Properties), func(p registryv1.Property) bool {
+			return p.Type == registryv1.PropertyCSVMetadata
 		})
 	case Unpack:
 		// The CSV alone is for OLM's package server, which shows what is on offer.

@@ -14,6 +14,7 @@ import (
 	"github.com/blang/semver/v4"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/catalogs/view"
@@ -199,7 +200,7 @@ func needs(t *testing.T, b *catalogs.Bundle, kind, value string) {
 	if !json.Valid([]byte(value)) {
 		t.Fatalf("not JSON: %s", value)
 	}
-	b.Properties = append(b.Properties, catalogs.Property{Type: kind, Value: json.RawMessage(value)})
+	b.Properties = append(b.Properties, registryv1.Property{Type: kind, Value: json.RawMessage(value)})
 }
 
 // library is a package with an image per version; the last one is the head.
@@ -210,10 +211,10 @@ func library(pkg string, gvk string, versions ...string) *catalogs.Package {
 	for _, v := range versions {
 		b := &catalogs.Bundle{Name: pkg + ".v" + v, Version: semver.MustParse(v), Image: "registry.example.com/" + pkg +
 			":" + v}
-		b.Properties = []catalogs.Property{
-			{Type: catalogs.PropertyPackage, Value: json.RawMessage(fmt.Sprintf(`{"packageName":%q,"version":%q}`, pkg,
+		b.Properties = []registryv1.Property{
+			{Type: registryv1.PropertyPackage, Value: json.RawMessage(fmt.Sprintf(`{"packageName":%q,"version":%q}`, pkg,
 				v))},
-			{Type: catalogs.PropertyGVK, Value: json.RawMessage(fmt.Sprintf(`{"group":%q,"version":"v1","kind":"K"}`,
+			{Type: registryv1.PropertyGVK, Value: json.RawMessage(fmt.Sprintf(`{"group":%q,"version":"v1","kind":"K"}`,
 				gvk))},
 		}
 		p.Bundles[b.Name] = b
@@ -236,32 +237,32 @@ func TestDependencies(t *testing.T) {
 		admitted      []string
 	}{
 		"a package in a range: the highest that fits": {
-			kinds:  []string{catalogs.PropertyPackageRequired},
+			kinds:  []string{registryv1.PropertyPackageRequired},
 			values: []string{`{"packageName":"cert","versionRange":"<2.0.0"}`},
 			others: []*catalogs.Package{store(), cert()}, want: []string{"cert.v1.1.0"},
 			admitted: []string{"cert.v1.1.0", name(1)},
 		},
 		"an API: the head of its provider": {
-			kinds:  []string{catalogs.PropertyGVKRequired},
+			kinds:  []string{registryv1.PropertyGVKRequired},
 			values: []string{`{"group":"store.example.com","version":"v1","kind":"K"}`},
 			others: []*catalogs.Package{store(), cert()}, want: []string{"store.v3.1.0"},
 			admitted: []string{name(1), "store.v3.1.0"},
 		},
 		"what is present is kept": {
-			kinds:  []string{catalogs.PropertyPackageRequired},
+			kinds:  []string{registryv1.PropertyPackageRequired},
 			values: []string{`{"packageName":"cert","versionRange":">=1.0.0"}`},
 			others: []*catalogs.Package{cert()}, present: []string{"cert.v1.0.0"}, want: []string{"cert.v1.0.0"},
 			admitted: []string{name(1)},
 		},
 		"what is present but does not fit is replaced": {
-			kinds:  []string{catalogs.PropertyPackageRequired},
+			kinds:  []string{registryv1.PropertyPackageRequired},
 			values: []string{`{"packageName":"cert","versionRange":">=1.1.0 <2.0.0"}`},
 			others: []*catalogs.Package{cert()}, present: []string{"cert.v1.0.0"},
 			want:     []string{"cert.v1.1.0<cert.v1.0.0", "cert.v1.0.0"},
 			admitted: []string{"cert.v1.1.0", name(1)},
 		},
 		"two needs of one package": {
-			kinds: []string{catalogs.PropertyGVKRequired, catalogs.PropertyPackageRequired},
+			kinds: []string{registryv1.PropertyGVKRequired, registryv1.PropertyPackageRequired},
 			values: []string{
 				`{"group":"cert.example.com","version":"v1","kind":"K"}`,
 				`{"packageName":"cert","versionRange":"<1.1.0"}`,
@@ -270,18 +271,18 @@ func TestDependencies(t *testing.T) {
 			admitted: []string{"cert.v1.0.0", name(1)},
 		},
 		"a constraint with alternatives": {
-			kinds:  []string{catalogs.PropertyConstraint},
+			kinds:  []string{registryv1.PropertyConstraint},
 			values: []string{`{"failureMessage":"m","any":{"constraints":[{"package":{"packageName":"ghost","versionRange":">=0.0.0"}},{"package":{"packageName":"store","versionRange":"<3.1.0"}}]}}`},
 			others: []*catalogs.Package{cert(), store()}, want: []string{"store.v3.0.0"},
 			admitted: []string{name(1), "store.v3.0.0"},
 		},
 		"a need of its own": {
-			kinds:    []string{catalogs.PropertyGVKRequired},
+			kinds:    []string{registryv1.PropertyGVKRequired},
 			values:   []string{`{"group":"operator-000.example.com","version":"v1","kind":"Thing"}`},
 			admitted: []string{name(1)},
 		},
 		"nothing satisfies it": {
-			kinds:  []string{catalogs.PropertyPackageRequired},
+			kinds:  []string{registryv1.PropertyPackageRequired},
 			values: []string{`{"packageName":"cert","versionRange":">=9.0.0"}`},
 			others: []*catalogs.Package{cert()}, unresolved: []string{"package cert in >=9.0.0"},
 			admitted: []string{name(1)},
@@ -322,11 +323,11 @@ func TestDependencies(t *testing.T) {
 func TestDependenciesOfDependencies(t *testing.T) {
 	p := operator(t, 0, false)
 	cert, store := library("cert", "cert.example.com", "1.0.0"), library("store", "store.example.com", "3.0.0")
-	needs(t, p.Bundles[name(1)], catalogs.PropertyPackageRequired, `{"packageName":"cert","versionRange":">=1.0.0"}`)
-	needs(t, cert.Bundles["cert.v1.0.0"], catalogs.PropertyGVKRequired,
+	needs(t, p.Bundles[name(1)], registryv1.PropertyPackageRequired, `{"packageName":"cert","versionRange":">=1.0.0"}`)
+	needs(t, cert.Bundles["cert.v1.0.0"], registryv1.PropertyGVKRequired,
 		`{"group":"store.example.com","version":"v1","kind":"K"}`)
 	// A circle of needs must end.
-	needs(t, store.Bundles["store.v3.0.0"], catalogs.PropertyPackageRequired,
+	needs(t, store.Bundles["store.v3.0.0"], registryv1.PropertyPackageRequired,
 		`{"packageName":"cert","versionRange":">=1.0.0"}`)
 	v, err := view.Build(view.Input{Package: p, Next: name(1), Others: []*catalogs.Package{cert, store}})
 	if err != nil {

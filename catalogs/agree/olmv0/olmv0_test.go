@@ -18,6 +18,7 @@ import (
 	"github.com/operator-framework/operator-registry/pkg/api"
 	"github.com/sirupsen/logrus"
 
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 )
@@ -36,7 +37,7 @@ func TestNext(t *testing.T) {
 	const chain = "1.0.0\n1.1.0 replaces 1.0.0\n1.2.0 replaces 1.1.0"
 	deprecate := func(p *catalogs.Package, bundle string) {
 		p.Bundles[bundle].Properties = append(p.Bundles[bundle].Properties,
-			catalogs.Property{Type: "olm.deprecated", Value: []byte("{}")})
+			registryv1.Property{Type: "olm.deprecated", Value: []byte("{}")})
 	}
 	for name, tc := range map[string]struct {
 		graph     string
@@ -154,7 +155,7 @@ func random(r *rand.Rand) *catalogs.Package {
 	for i := range n {
 		b := &catalogs.Bundle{Name: name(i), Version: semver.Version{Major: 1, Minor: uint64(i)}}
 		if r.IntN(12) == 0 {
-			b.Properties = append(b.Properties, catalogs.Property{Type: "olm.deprecated", Value: []byte("{}")})
+			b.Properties = append(b.Properties, registryv1.Property{Type: "olm.deprecated", Value: []byte("{}")})
 		}
 		p.Bundles[b.Name] = b
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/blocks"
 )
@@ -290,12 +291,12 @@ func (d *Decision) wayBack(pkg, bundle string) string {
 		return ""
 	}
 	ways := d.Status.Packages[i].Versions[j].Rollbacks
-	for _, class := range []catalogs.RollbackClass{catalogs.RollbackInPlace, catalogs.RollbackNeedsBackup,
-		catalogs.RollbackOneWay} {
+	for _, class := range []registryv1.RollbackClass{registryv1.RollbackInPlace, registryv1.RollbackNeedsBackup,
+		registryv1.RollbackOneWay} {
 		for _, way := range ways {
 			switch {
 			case way.Class != string(class):
-			case class == catalogs.RollbackOneWay:
+			case class == registryv1.RollbackOneWay:
 				return ", there is no way back: " + way.Reason
 			default:
 				return fmt.Sprintf(", or go back to %s (%s): %s", way.From, class, way.Reason)

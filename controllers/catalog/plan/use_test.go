@@ -13,6 +13,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/controllers/catalog/plan"
@@ -21,7 +22,7 @@ import (
 const line = "1.0.0\n1.1.0 replaces 1.0.0\n1.2.0 replaces 1.1.0\n"
 
 // ladder is the package echo; rollbacks are put on its bundles by version.
-func ladder(t testing.TB, notation string, rollbacks map[string]catalogs.Rollback) map[string]*catalogs.Package {
+func ladder(t testing.TB, notation string, rollbacks map[string]registryv1.Rollback) map[string]*catalogs.Package {
 	t.Helper()
 	p, err := catalogs.ReadPackage(catalogs.SingleFile("test", strings.NewReader(catalogtest.Graph("echo", notation))),
 		"echo")
@@ -29,12 +30,12 @@ func ladder(t testing.TB, notation string, rollbacks map[string]catalogs.Rollbac
 		t.Fatal(err)
 	}
 	for version, way := range rollbacks {
-		value, err := json.Marshal([]catalogs.Rollback{way})
+		value, err := json.Marshal([]registryv1.Rollback{way})
 		if err != nil {
 			t.Fatal(err)
 		}
 		b := p.Bundles["echo.v"+version]
-		b.Properties = append(b.Properties, catalogs.Property{Type: catalogs.PropertyRollback, Value: value})
+		b.Properties = append(b.Properties, registryv1.Property{Type: registryv1.PropertyRollback, Value: value})
 	}
 	return map[string]*catalogs.Package{"echo": p}
 }
@@ -155,8 +156,8 @@ func TestStranding(t *testing.T) {
 }
 
 func TestVersions(t *testing.T) {
-	packages := ladder(t, line, map[string]catalogs.Rollback{"1.2.0": {From: "echo.v1.1.0",
-		Class: catalogs.RollbackInPlace, Reason: "no stored object changes"}})
+	packages := ladder(t, line, map[string]registryv1.Rollback{"1.2.0": {From: "echo.v1.1.0",
+		Class: registryv1.RollbackInPlace, Reason: "no stored object changes"}})
 	packages["echo"].Bundles["echo.v1.0.0"].Deprecation = "too old"
 	got := plan.Next(plan.Input{
 		Now: now, Catalog: inUse(block("1.1.0")), Digest: "sha256:1", InUse: packages,
@@ -203,13 +204,13 @@ func TestBlockedVersions(t *testing.T) {
 	expired.Expires = "2026-11-21"
 	tomorrow := block("1.1.0")
 	tomorrow.Expires = "2026-11-22"
-	inPlace := map[string]catalogs.Rollback{"1.2.0": {From: "echo.v1.1.0", Class: catalogs.RollbackInPlace,
+	inPlace := map[string]registryv1.Rollback{"1.2.0": {From: "echo.v1.1.0", Class: registryv1.RollbackInPlace,
 		Reason: "no stored object changes"}}
-	oneWay := map[string]catalogs.Rollback{"1.2.0": {From: "echo.v1.1.0", Class: catalogs.RollbackOneWay,
+	oneWay := map[string]registryv1.Rollback{"1.2.0": {From: "echo.v1.1.0", Class: registryv1.RollbackOneWay,
 		Reason: "a stored version was removed"}}
 	tests := map[string]struct {
 		blocks    []v1alpha1.VersionBlock
-		rollbacks map[string]catalogs.Rollback
+		rollbacks map[string]registryv1.Rollback
 		marked    []catalogs.Block
 		users     []plan.User
 		want      []string
@@ -322,8 +323,8 @@ func TestBlocksAreToldOnce(t *testing.T) {
 // it is most wanted then.
 func TestTheWayBackIsRemembered(t *testing.T) {
 	catalog := inUse()
-	before := ladder(t, line, map[string]catalogs.Rollback{"1.2.0": {From: "echo.v1.1.0",
-		Class: catalogs.RollbackNeedsBackup, Reason: "a field is new"}})
+	before := ladder(t, line, map[string]registryv1.Rollback{"1.2.0": {From: "echo.v1.1.0",
+		Class: registryv1.RollbackNeedsBackup, Reason: "a field is new"}})
 	catalog.Status = plan.Next(plan.Input{Now: now, Catalog: catalog, Digest: "sha256:1", InUse: before,
 		Users: user("a=1.2.0")}).Status
 	after := ladder(t, line, nil)

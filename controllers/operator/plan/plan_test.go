@@ -16,6 +16,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/controllers/operator/plan"
@@ -569,7 +570,7 @@ func TestTargetSaysHowToWatch(t *testing.T) {
 			in := world(t)
 			if test.value != "" {
 				b := in.Package.Bundles["echo.v1.1.0"]
-				b.Properties = append(b.Properties, catalogs.Property{Type: catalogs.PropertySLO,
+				b.Properties = append(b.Properties, registryv1.Property{Type: registryv1.PropertySLO,
 					Value: json.RawMessage(test.value)})
 			}
 			got := ""

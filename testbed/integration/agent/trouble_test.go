@@ -19,6 +19,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/catalogs/serve"
@@ -411,8 +412,8 @@ func largestInline(h *harness) {
 	h.must(err)
 	v, err := view.Build(view.Input{Package: packages[0], Next: csvName(h.operator, b.version)})
 	h.must(err)
-	if v.InlineBytes < view.DefaultMaxInline*95/100 {
-		h.t.Errorf("the bundle takes %d bytes of %d: too small for this test", v.InlineBytes, view.DefaultMaxInline)
+	if v.InlineBytes < registryv1.MaxInlineBytes*95/100 {
+		h.t.Errorf("the bundle takes %d bytes of %d: too small for this test", v.InlineBytes, registryv1.MaxInlineBytes)
 	}
 	h.to(h.pin(b), "1.0.0")
 	if oi := h.runs(); oi.Status.Route != v1alpha1.RouteInline {
