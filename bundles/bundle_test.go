@@ -5,8 +5,7 @@ package bundles_test
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/bundles/bundletest"
 )
 
 const (
@@ -169,21 +169,14 @@ func TestReadRefuses(t *testing.T) {
 
 // TestRealBundles reads what other projects published.
 func TestRealBundles(t *testing.T) {
-	dirs, err := filepath.Glob("../../shared/bundles/*/*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(dirs) == 0 {
-		t.Skip("no real bundles beside the repository")
-	}
-	for _, dir := range dirs {
-		b, err := bundles.Read(os.DirFS(dir))
+	for _, name := range bundletest.Names(t) {
+		b, err := bundles.Read(bundletest.Files(t, name))
 		if err != nil {
-			t.Errorf("%s: %v", dir, err)
+			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if b.Version.String() != filepath.Base(dir) {
-			t.Errorf("%s has version %s", dir, b.Version)
+		if b.Version.String() != path.Base(name) {
+			t.Errorf("%s has version %s", name, b.Version)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/bundles/bundletest"
 	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 )
 
@@ -262,11 +263,8 @@ func TestMarkdownIsNotInjectedInto(t *testing.T) {
 
 // TestRealBundles checks on published bundles what is known of them.
 func TestRealBundles(t *testing.T) {
-	dir := filepath.Join("..", "..", "..", "shared", "bundles", "grafana-operator")
-	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("there are no real bundles here: %v", err)
-	}
-	r := Compare(read(t, filepath.Join(dir, "5.9.0")), read(t, filepath.Join(dir, "5.9.2")))
+	older, newer := bundletest.Read(t, "grafana-operator/5.9.0"), bundletest.Read(t, "grafana-operator/5.9.2")
+	r := Compare(older, newer)
 	want := Change{Area: AreaCRDs, Kind: Changed, Weight: Breaking, Subject: "grafanas.grafana.integreatly.org v1beta1",
 		Path: "spec.deployment.spec.template.spec.hostAliases[].ip", From: "optional", To: "required",
 		Note: "objects that exist may lack it"}
@@ -277,7 +275,7 @@ func TestRealBundles(t *testing.T) {
 	if !found || r.Count(Breaking) != 1 {
 		t.Errorf("of 5.9.0 to 5.9.2 exactly this is breaking: %+v; got %d: %s", want, r.Count(Breaking), Markdown(r))
 	}
-	back := Compare(read(t, filepath.Join(dir, "5.9.2")), read(t, filepath.Join(dir, "5.9.0")))
+	back := Compare(newer, older)
 	if back.Count(Breaking) < 10 {
 		t.Errorf("going back loses fields, and %d changes are called breaking", back.Count(Breaking))
 	}

@@ -5,25 +5,17 @@ package lint
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/bundles/bundletest"
 )
 
 // realHistory reads a real operator: its newest version, and those before it.
 func realHistory(t testing.TB, operator string, versions ...string) Input {
 	t.Helper()
-	var all []*bundles.Bundle
-	for _, v := range versions {
-		dir := filepath.Join("..", "..", "..", "shared", "bundles", operator, v)
-		if _, err := os.Stat(dir); err != nil {
-			t.Skipf("the real bundles are not here: %v", err)
-		}
-		all = append(all, readBundle(t, os.DirFS(dir)))
-	}
+	all := bundletest.ReadAll(t, operator, versions...)
 	last := len(all) - 1
 	return Input{Bundle: all[last], History: all[:last], Predecessor: Predecessor(all[last], all[:last])}
 }

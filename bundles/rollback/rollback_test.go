@@ -5,8 +5,6 @@ package rollback_test
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,6 +12,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/bundles/bundletest"
 	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/bundles/rollback"
 )
@@ -289,17 +288,6 @@ func TestClassifyRemovedAPI(t *testing.T) {
 
 // The ways back of real operators.
 func TestClassifyReal(t *testing.T) {
-	read := func(path string) *bundles.Bundle {
-		dir := filepath.Join("..", "..", "..", "shared", "bundles", filepath.FromSlash(path))
-		if _, err := os.Stat(dir); err != nil {
-			t.Skipf("the real bundles are not here: %v", err)
-		}
-		b, err := bundles.Read(os.DirFS(dir))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return b
-	}
 	for name, tc := range map[string]struct {
 		from, to string
 		class    registryv1.RollbackClass
@@ -318,11 +306,10 @@ func TestClassifyReal(t *testing.T) {
 			"the same"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := rollback.Classify(read(tc.from), read(tc.to), nil)
+			got := rollback.Classify(bundletest.Read(t, tc.from), bundletest.Read(t, tc.to), nil)
 			if got.Class != tc.class || !strings.Contains(got.Reason, tc.contains) {
 				t.Errorf("got %+v, want class %s and a reason with %q", got, tc.class, tc.contains)
 			}
-			t.Logf("%+v", got)
 		})
 	}
 }

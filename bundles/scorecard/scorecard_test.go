@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/bundles/bundletest"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -267,25 +268,18 @@ func TestHostileTexts(t *testing.T) {
 
 // TestRealBundles checks on published bundles what is known of them.
 func TestRealBundles(t *testing.T) {
-	root := filepath.Join("..", "..", "..", "shared", "bundles")
-	if _, err := os.Stat(root); err != nil {
-		t.Skipf("there are no real bundles here: %v", err)
-	}
-	for dir, want := range map[string]string{
+	for name, want := range map[string]string{
 		"grafana-operator/5.9.2": "Basic Install/Seamless Upgrades",
 		"etcd/0.9.2":             "None/None", // its CRDs have no schema
 	} {
-		b, err := bundles.Read(os.DirFS(filepath.Join(root, dir)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := Score(b)
+		c := Score(bundletest.Read(t, name))
 		if got := fmt.Sprintf("%v/%v", c.Claimed, c.Shown); got != want {
-			t.Errorf("%s claims and shows %s, want %s", dir, got, want)
+			t.Errorf("%s claims and shows %s, want %s", name, got, want)
 		}
-		if i := slices.IndexFunc(c.Levels[2].Signals,
-			func(s Signal) bool { return s.ID == "lifecycle-backup" }); c.Levels[2].Signals[i].Found() != strings.HasPrefix(dir, "etcd") {
-			t.Errorf("%s: backups are seen in %q", dir, c.Levels[2].Signals[i].Evidence)
+		signals := c.Levels[2].Signals
+		i := slices.IndexFunc(signals, func(s Signal) bool { return s.ID == "lifecycle-backup" })
+		if signals[i].Found() != strings.HasPrefix(name, "etcd") {
+			t.Errorf("%s: backups are seen in %q", name, signals[i].Evidence)
 		}
 	}
 }

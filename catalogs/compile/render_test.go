@@ -5,7 +5,6 @@ package compile_test
 
 import (
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -17,25 +16,20 @@ import (
 	"github.com/operator-framework/operator-registry/pkg/registry"
 
 	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/bundles/bundletest"
 	"github.com/bellwether-dev/bellwether/catalogs/compile"
 )
-
-const shared = "../../../shared/bundles"
 
 // TestRenderAsOpmDoes compares with what opm does with a bundle folder: operator-registry reads it by itself. (What opm
 // render prints was compared by hand as well, with and without bundle-object-to-csv-metadata: it is the same.)
 func TestRenderAsOpmDoes(t *testing.T) {
-	folders, err := filepath.Glob(filepath.Join(shared, "*", "*", "manifests"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(folders) == 0 {
-		t.Skipf("there are no bundles in %s", shared)
-	}
 	const ref = "registry.example.com/bundle@sha256:1111111111111111111111111111111111111111111111111111111111111111"
-	for _, manifests := range folders {
-		dir := filepath.Dir(manifests)
-		t.Run(dir[len(shared)+1:], func(t *testing.T) {
+	for _, name := range bundletest.Names(t) {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.CopyFS(dir, bundletest.Files(t, name)); err != nil {
+				t.Fatal(err)
+			}
 			theirs, err := registry.NewImageInput(image.SimpleReference(ref), dir)
 			if err != nil {
 				t.Fatal(err)
@@ -44,10 +38,7 @@ func TestRenderAsOpmDoes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ours, err := bundles.Read(os.DirFS(dir))
-			if err != nil {
-				t.Fatal(err)
-			}
+			ours := bundletest.Read(t, name)
 			inline, err := compile.Render(ours, ref, true)
 			if err != nil {
 				t.Fatal(err)

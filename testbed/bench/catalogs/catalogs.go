@@ -26,7 +26,7 @@ type Options struct {
 	Runs int
 	// Catalog is the one to work on.
 	Catalog catalogtest.Options
-	// Bundle is the folder of the bundle to lint; empty leaves the lint out.
+	// Bundle is the folder of the bundle to lint.
 	Bundle string
 }
 
@@ -135,12 +135,8 @@ func (b *bench) measure(ctx context.Context, w work, dir string) (sample, error)
 	return one, os.RemoveAll(out)
 }
 
-// lint measures the lint of one bundle; nil if there is none.
+// lint measures the lint of one bundle.
 func (b *bench) lint(ctx context.Context, o Options) ([]sample, error) {
-	if o.Bundle == "" {
-		b.say("no bundle to lint\n")
-		return nil, nil
-	}
 	var all []sample
 	for i := range o.Runs {
 		// That the lint finds something, which is exit status 1, is to be expected of other people's bundles.
@@ -154,7 +150,7 @@ func (b *bench) lint(ctx context.Context, o Options) ([]sample, error) {
 	return all, nil
 }
 
-// LargestBundle returns the bundle folder below dir with the most bytes of manifests; empty if there is none.
+// LargestBundle returns the bundle folder below dir (operator/version) with the most bytes of manifests.
 func LargestBundle(dir string) (string, error) {
 	largest, size := "", int64(0)
 	found, err := filepath.Glob(filepath.Join(dir, "*", "*", "manifests"))
@@ -177,6 +173,9 @@ func LargestBundle(dir string) (string, error) {
 		if sum > size {
 			largest, size = filepath.Dir(manifests), sum
 		}
+	}
+	if largest == "" {
+		return "", fmt.Errorf("find bundles: there are none in %s", dir)
 	}
 	return largest, nil
 }

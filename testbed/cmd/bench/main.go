@@ -140,8 +140,8 @@ Figures are only worth something on a machine that does nothing else.`,
 	fs.DurationVar(&o.settle, "settle", 10*time.Second, "how long a cluster may come to rest before each upgrade")
 	fs.IntVar(&o.viewRuns, "view-runs", 3, "starts to measure of each catalog server, in turn")
 	fs.IntVar(&o.catalogRuns, "catalog-runs", 3, "times to do each work on a whole catalog, in turn")
-	fs.StringVar(&o.bundles, "bundles", filepath.Join("..", "..", "shared", "bundles"),
-		"folder of bundles, of which the largest is linted; it may be missing")
+	fs.StringVar(&o.bundles, "bundles", filepath.Join("..", "bundles", "bundletest", "published"),
+		"folder of bundles, of which the largest is linted")
 	fs.IntVar(&o.packages, "packages", 300, "packages of the large catalog")
 	fs.BoolVar(&o.sloTogether, "slo-together", false,
 		"also measure sloth with one objective for all operators together")

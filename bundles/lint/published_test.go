@@ -4,39 +4,18 @@
 package lint
 
 import (
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
-	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/bundles/bundletest"
 )
 
-// sharedBundles is the folder of published bundles of other projects, which is
-// no part of the repository.
-const sharedBundles = "../../../shared/bundles"
-
-func sharedBundle(t testing.TB, name string) (*bundles.Bundle, fs.FS) {
+func publishedInput(t testing.TB, operator, version string, earlier ...string) Input {
 	t.Helper()
-	dir := filepath.Join(sharedBundles, name)
-	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("no published bundles to try: %v", err)
-	}
-	files := os.DirFS(dir)
-	return readBundle(t, files), files
-}
-
-func sharedInput(t testing.TB, operator, version string, earlier ...string) Input {
-	t.Helper()
-	b, files := sharedBundle(t, operator+"/"+version)
-	in := Input{Bundle: b, Files: files}
-	for _, e := range earlier {
-		old, _ := sharedBundle(t, operator+"/"+e)
-		in.History = append(in.History, old)
-	}
-	in.History = History(b, in.History)
-	in.Predecessor = Predecessor(b, in.History)
+	name := operator + "/" + version
+	in := Input{Bundle: bundletest.Read(t, name), Files: bundletest.Files(t, name)}
+	in.History = History(in.Bundle, bundletest.ReadAll(t, operator, earlier...))
+	in.Predecessor = Predecessor(in.Bundle, in.History)
 	return in
 }
 
@@ -47,18 +26,18 @@ func TestPublishedBundles(t *testing.T) {
 		want, miss []string
 	}{
 		"etcd": {
-			in:   func(t testing.TB) Input { return sharedInput(t, "etcd", "0.9.2", "0.9.0") },
+			in:   func(t testing.TB) Input { return publishedInput(t, "etcd", "0.9.2", "0.9.0") },
 			want: []string{"of-removed-api", "of-csv", "bundle-annotations", "olmv1-dependency"},
 			miss: []string{"dependency-invalid", "of-crd", "image-digest"},
 		},
 		"addon-operator": {
-			in:   func(t testing.TB) Input { return sharedInput(t, "addon-operator", "1.0.0") },
+			in:   func(t testing.TB) Input { return publishedInput(t, "addon-operator", "1.0.0") },
 			want: []string{"image-digest", "image-unlisted", "of-good-practice"},
 			miss: []string{"crd-schema-invalid", "bundle-annotations", "olmv0-kind", "of-removed-api"},
 		},
 		"grafana-operator": {
 			in: func(t testing.TB) Input {
-				return sharedInput(t, "grafana-operator", "5.9.2", "5.6.3", "5.8.1", "5.9.0")
+				return publishedInput(t, "grafana-operator", "5.9.2", "5.6.3", "5.8.1", "5.9.0")
 			},
 			want: []string{"container-image", "replaces-invalid"},
 			miss: []string{"image-digest", "image-unlisted", "crd-schema-invalid", "of-crd", "version-taken",
@@ -95,7 +74,7 @@ func TestPublishedBundles(t *testing.T) {
 // BenchmarkLintGrafana is the largest published bundle at hand, against all
 // versions before it, without reading the files.
 func BenchmarkLintGrafana(b *testing.B) {
-	in := sharedInput(b, "grafana-operator", "5.9.2", "5.6.3", "5.8.1", "5.9.0")
+	in := publishedInput(b, "grafana-operator", "5.9.2", "5.6.3", "5.8.1", "5.9.0")
 	for b.Loop() {
 		Run(in, Options{Now: today})
 	}
@@ -104,6 +83,6 @@ func BenchmarkLintGrafana(b *testing.B) {
 // BenchmarkReadAndLintGrafana is the same from the files on.
 func BenchmarkReadAndLintGrafana(b *testing.B) {
 	for b.Loop() {
-		Run(sharedInput(b, "grafana-operator", "5.9.2", "5.6.3", "5.8.1", "5.9.0"), Options{Now: today})
+		Run(publishedInput(b, "grafana-operator", "5.9.2", "5.6.3", "5.8.1", "5.9.0"), Options{Now: today})
 	}
 }

@@ -1,0 +1,63 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package bundletest has bundles that other projects published, for tests and benchmarks. They are unchanged, with the
+// faults that they have: see README.md for where they come from.
+package bundletest
+
+import (
+	"embed"
+	"io/fs"
+	"path"
+	"testing"
+
+	"github.com/bellwether-dev/bellwether/bundles"
+)
+
+//go:embed published
+var published embed.FS
+
+// Names lists the published bundles as operator/version, such as etcd/0.9.2.
+func Names(tb testing.TB) []string {
+	tb.Helper()
+	dirs, err := fs.Glob(published, "published/*/*/manifests")
+	if err != nil || len(dirs) == 0 {
+		tb.Fatalf("find the published bundles: there are %d: %v", len(dirs), err)
+	}
+	var names []string
+	for _, dir := range dirs {
+		operator, version := path.Split(path.Dir(dir))
+		names = append(names, path.Join(path.Base(operator), version))
+	}
+	return names
+}
+
+// Files are the files of the published bundle of that name (operator/version).
+func Files(tb testing.TB, name string) fs.FS {
+	tb.Helper()
+	files, err := fs.Sub(published, path.Join("published", name))
+	if err != nil {
+		tb.Fatalf("open the bundle %s: %v", name, err)
+	}
+	return files
+}
+
+// Read reads the published bundle of that name (operator/version).
+func Read(tb testing.TB, name string) *bundles.Bundle {
+	tb.Helper()
+	b, err := bundles.Read(Files(tb, name))
+	if err != nil {
+		tb.Fatalf("read the bundle %s: %v", name, err)
+	}
+	return b
+}
+
+// ReadAll reads several versions of an operator.
+func ReadAll(tb testing.TB, operator string, versions ...string) []*bundles.Bundle {
+	tb.Helper()
+	var all []*bundles.Bundle
+	for _, v := range versions {
+		all = append(all, Read(tb, path.Join(operator, v)))
+	}
+	return all
+}
