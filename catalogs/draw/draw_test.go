@@ -28,7 +28,11 @@ var update = flag.Bool("update", false, "write the golden files")
 
 func golden(t *testing.T, name, got string) {
 	t.Helper()
-	path := filepath.Join("testdata", name)
+	goldenFile(t, filepath.Join("testdata", name), got)
+}
+
+func goldenFile(t *testing.T, path, got string) {
+	t.Helper()
 	if *update {
 		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
 			t.Fatalf("write golden file: %v", err)
@@ -303,6 +307,6 @@ func TestPictureInTheDocs(t *testing.T) {
 		fleet = append(fleet, draw.Installed{Installed: catalogs.Installed{Name: name(version), Version: version},
 			Clusters: clusters})
 	}
-	golden(t, filepath.Join("..", "..", "..", "docs", "images", "upgrade-graph.svg"),
+	goldenFile(t, filepath.Join("..", "..", "docs", "images", "upgrade-graph.svg"),
 		string(draw.SVG(build(t, p, draw.Options{Installed: fleet}))))
 }
