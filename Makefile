@@ -24,9 +24,10 @@ GOLANGCI_LINT := $(BIN)/golangci-lint
 GOVULNCHECK := $(BIN)/govulncheck
 
 export CGO_ENABLED ?= 0
-# A cache for each clone: findings in it name the files of the clone that they
-# were found in, and would escape the exclusions of another one.
-export GOLANGCI_LINT_CACHE ?= $(BIN)/golangci-lint.cache
+# A cache for each path of a clone, whatever the environment says: findings in it
+# name files by their path, and would escape the exclusions of another clone.
+export GOLANGCI_LINT_CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/bellwether/golangci-lint/$(shell \
+	printf %s '$(CURDIR)' | cksum | cut -d ' ' -f 1)
 
 ##@ Everyday
 
@@ -118,7 +119,7 @@ fmt: $(GOLANGCI_LINT) ## Format all Go code
 
 .PHONY: vuln
 vuln: $(GOVULNCHECK) ## Look the dependencies up in Go's vulnerability database
-	@.ci/vuln $(GOVULNCHECK) $(MODULES)
+	@go run ./boilerplate/vuln $(GOVULNCHECK) $(MODULES)
 
 .PHONY: verify-generated
 verify-generated: ## Fail if `make generate` would change a file

@@ -1,0 +1,165 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package ci tests the scripts in .ci.
+package ci
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// makefile has the steps of the real one. They check the folder that they run in.
+const makefile = `
+test:
+	@test "$$(ls -A ..)" = bellwether || { echo "beside the tree: $$(ls -A ..)"; exit 1; }
+	@test ! -e uncommitted
+	@pwd
+check:
+	@echo check fails; exit 1
+verify:
+	@test "$$(git ls-files)" = "$$(printf '.ci/run\nMakefile')"
+race:
+	@echo race ran
+vuln:
+	@echo skipped: no database
+`
+
+func TestRun(t *testing.T) {
+	for name, c := range map[string]struct {
+		shallow bool
+		env     []string
+		lock    func(t *testing.T) int // the process that has the first slot
+		slot    string
+	}{
+		"a clone":                     {slot: "0"},
+		"a shallow clone":             {slot: "0", shallow: true},
+		"another user's clone":        {slot: "0", env: []string{"GIT_TEST_ASSUME_DIFFERENT_OWNER=1"}},
+		"beside another run":          {slot: "1", lock: func(*testing.T) int { return os.Getpid() }},
+		"after a run that was killed": {slot: "0", lock: endedProcess},
+	} {
+		t.Run(name, func(t *testing.T) {
+			workspace, slots := newWorkspace(t, c.shallow), t.TempDir()
+			if c.lock != nil {
+				writeFile(t, filepath.Join(slots, "0", "lock", "pid"), strconv.Itoa(c.lock(t)))
+			}
+			steps := []string{"test", "check", "race", "vuln"}
+			if c.env == nil { // git would refuse to list the files of the clone, too
+				steps = append(steps, "verify")
+			}
+			out, status := runScript(t, workspace, append(c.env, "BELLWETHER_CI_CACHE="+slots, "CC=true"), steps...)
+			if status != 1 {
+				t.Errorf("got status %d, want 1", status)
+			}
+			_, summary, _ := strings.Cut(out, "=== summary")
+			for _, step := range steps {
+				verdict := map[string]string{"check": "FAILED", "vuln": "skipped"}[step]
+				if verdict == "" {
+					verdict = "passed"
+				}
+				if !hasLine(summary, verdict, step) {
+					t.Errorf("the summary does not say that %s %s", step, verdict)
+				}
+			}
+			for _, want := range []string{"failed: check\n", "not committed",
+				filepath.Join(slots, c.slot, "clone", "bellwether") + "\n"} {
+				if !strings.Contains(out, want) {
+					t.Errorf("the output has no %q", want)
+				}
+			}
+			if left, _ := filepath.Glob(filepath.Join(slots, c.slot, "*")); len(left) != 0 {
+				t.Errorf("left over: %v", left)
+			}
+			if t.Failed() {
+				t.Log(out)
+			}
+		})
+	}
+}
+
+func TestRunPasses(t *testing.T) {
+	out, status := runScript(t, newWorkspace(t, false), []string{"BELLWETHER_CI_CACHE=" + t.TempDir()}, "test")
+	if status != 0 || strings.Contains(out, "failed:") {
+		t.Errorf("got status %d:\n%s", status, out)
+	}
+	if out, status := runScript(t, newWorkspace(t, false), nil, "nothing"); status != 2 {
+		t.Errorf("an unknown step: got status %d:\n%s", status, out)
+	}
+}
+
+// newWorkspace is a clone with the script, one commit, and a file that is not committed.
+func newWorkspace(t *testing.T, shallow bool) string {
+	t.Helper()
+	script, err := os.ReadFile(filepath.Join("..", "..", ".ci", "run"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "workspace")
+	writeFile(t, filepath.Join(dir, ".ci", "run"), string(script))
+	writeFile(t, filepath.Join(dir, "Makefile"), makefile)
+	git(t, dir, "init", "--quiet")
+	git(t, dir, "add", "--all")
+	git(t, dir, "-c", "user.name=t", "-c", "user.email=t@example.com", "commit", "--quiet", "-m", "one")
+	if shallow {
+		from := dir
+		dir = filepath.Join(t.TempDir(), "shallow")
+		git(t, from, "clone", "--quiet", "--depth", "1", "file://"+from, dir)
+	}
+	writeFile(t, filepath.Join(dir, "uncommitted"), "")
+	writeFile(t, filepath.Join(filepath.Dir(dir), "beside"), "")
+	return dir
+}
+
+func runScript(t *testing.T, workspace string, env []string, steps ...string) (out string, status int) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "bash", append([]string{filepath.Join(workspace, ".ci", "run")}, steps...)...)
+	cmd.Env = append(append(os.Environ(), "BELLWETHER_CI_CACHE="+t.TempDir()), env...)
+	text, err := cmd.CombinedOutput()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return string(text), cmd.ProcessState.ExitCode()
+}
+
+// hasLine is whether some line begins with the first word and ends with the last.
+func hasLine(text, first, last string) bool {
+	for line := range strings.Lines(text) {
+		if words := strings.Fields(line); len(words) > 1 && words[0] == first && words[len(words)-1] == last {
+			return true
+		}
+	}
+	return false
+}
+
+func endedProcess(t *testing.T) int {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "true")
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd.Process.Pid
+}
+
+func git(t *testing.T, dir string, args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "git", args...)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("git %s: %v\n%s", args[0], err, out)
+	}
+}
+
+func writeFile(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
