@@ -1,0 +1,96 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command vuln runs govulncheck on modules:
+//
+//	vuln GOVULNCHECK MODULE...
+//
+// It first fetches the index of the vulnerability database (GOVULNDB, by default https://vuln.go.dev). If that fails,
+// the check is skipped with a message and status 0: the machine has no access to the database. Once the database has
+// answered, every failure of govulncheck is a failure of this command, whatever it prints.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+)
+
+const (
+	defaultDatabase = "https://vuln.go.dev"
+	answerTimeout   = 30 * time.Second
+	usageStatus     = 2
+)
+
+var errUnreachable = errors.New("vulnerability database cannot be reached")
+
+func main() {
+	if len(os.Args) < 3 {
+		fmt.Fprintln(os.Stderr, "usage: vuln GOVULNCHECK MODULE...")
+		os.Exit(usageStatus)
+	}
+	database := os.Getenv("GOVULNDB")
+	if database == "" {
+		database = defaultDatabase
+	}
+	switch err := check(context.Background(), os.Stdout, database, os.Args[1], os.Args[2:]); {
+	case errors.Is(err, errUnreachable):
+		fmt.Println("skipped:", err)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "vuln:", err)
+		os.Exit(1)
+	}
+}
+
+// check runs govulncheck in the folder of each module. Every module is checked, also after one has failed.
+func check(ctx context.Context, out io.Writer, database, govulncheck string, modules []string) error {
+	if err := reach(ctx, database); err != nil {
+		return err
+	}
+	var failures []error
+	for _, module := range modules {
+		fmt.Fprintln(out, "govulncheck", module)
+		cmd := exec.CommandContext(ctx, govulncheck, "-db", database, "./...")
+		cmd.Dir, cmd.Stdout, cmd.Stderr = module, out, out
+		if err := cmd.Run(); err != nil {
+			failures = append(failures, fmt.Errorf("check module %s: %w", module, err))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// reach fetches the database's index; errUnreachable if it does not get it.
+func reach(ctx context.Context, database string) error {
+	address, err := url.Parse(database)
+	if err != nil {
+		return fmt.Errorf("parse GOVULNDB: %w", err)
+	}
+	if address.Scheme == "file" {
+		if _, err := os.Stat(filepath.Join(address.Path, "index", "db.json")); err != nil {
+			return fmt.Errorf("%w: %w", errUnreachable, err)
+		}
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address.JoinPath("index", "db.json").String(), nil)
+	if err != nil {
+		return fmt.Errorf("request the index: %w", err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUnreachable, err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%w: %s answers %s", errUnreachable, request.URL, response.Status)
+	}
+	return nil
+}
