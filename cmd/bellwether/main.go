@@ -10,9 +10,9 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/cli"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/root"
 )
 
 func main() {
-	os.Exit(cli.Main(os.Args, genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}))
+	os.Exit(root.Main(os.Args, genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}))
 }

@@ -1,0 +1,461 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package bundle
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/bundles/build"
+	"github.com/bellwether-dev/bellwether/bundles/build/helmchart"
+	"github.com/bellwether-dev/bellwether/bundles/build/kustomize"
+	"github.com/bellwether-dev/bellwether/catalogs/oci"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/helm"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/registry"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+)
+
+// ExitUnusable is for input that a bundle command can make nothing of.
+const ExitUnusable = 2
+
+// unusableBundle ends the program with exitUnusable.
+func unusableBundle(err error, advice string) error {
+	text := "Error: " + err.Error()
+	if advice != "" {
+		text += "\nHint:  " + advice
+	}
+	return &exit.CodeError{Code: ExitUnusable, Text: text}
+}
+
+const bundleBuildLong = `Make a registry+v1 bundle, without a container daemon.
+
+SOURCE is one of:
+  a folder with metadata/annotations.yaml   a bundle, which is checked and taken as it is
+  a folder with kustomization.yaml          what kustomize makes of it
+  a folder with Chart.yaml, or a .tgz       what Helm renders of it, without a cluster
+  any other folder, a file, or - for stdin  Kubernetes manifests
+
+Of manifests it makes what OLM needs: Deployments, and the roles that are bound to
+their service accounts, become the install strategy of a ClusterServiceVersion;
+CRDs become owned APIs, webhook configurations webhook definitions, and custom
+resources examples. A ClusterServiceVersion among the manifests, or given by
+--csv, is the base for what only people can say. What a bundle cannot carry is an
+error that names it; what is left out without harm is a warning.
+
+The same input gives the same bytes, and an image with the same digest. Outputs
+are there as a whole or not at all.
+
+Exit status: 0 when the bundle was built, 2 when no bundle can be made of the
+input, and 1 on other errors.`
+
+const bundleBuildExample = `  # from what kubebuilder and operator-sdk projects have
+  bellwether bundle build config/manifests --package echo-operator --version 1.1.0 --output-dir bundle
+
+  # from anything that prints manifests
+  kustomize build config/default | bellwether bundle build - --package echo-operator --version 1.1.0 --output-dir bundle
+
+  # from a Helm chart, with images by digest, straight to a registry
+  bellwether bundle build ./chart --set metrics.enabled=true --pin --push registry.example.com/bundles/echo-operator:1.1.0`
+
+// bundleBuild are the flags of `bundle build`.
+type bundleBuild struct {
+	options      build.Options
+	csv, icon    string
+	installModes []string
+	metadata     []string
+
+	values                 helm.ValueFlags
+	release, kubeVersion   string
+	apiVersions            []string
+	pin                    bool
+	access                 registry.Flags
+	folder, layout, pushTo string
+}
+
+func (a *app) bundleBuildCommand() *cobra.Command {
+	var b bundleBuild
+	var out command.Output
+	c := &cobra.Command{
+		Use: "build SOURCE", Short: "Make a bundle of manifests, a kustomization, or a Helm chart",
+		Long:    bundleBuildLong,
+		Example: bundleBuildExample, Args: command.OneArg("the folder, file or chart to make a bundle of, or - for stdin"),
+		ValidArgsFunction: command.CompleteFile,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := errors.Join(out.Check(), b.check()); err != nil {
+				return err
+			}
+			return a.buildBundle(c.Context(), &b, &out, args[0], c.Flags())
+		},
+	}
+	b.add(c)
+	out.Add(c, command.OutputJSON, command.OutputYAML)
+	return c
+}
+
+func (b *bundleBuild) add(c *cobra.Command) {
+	b.values.Add(c)
+	f, o, about := c.Flags(), &b.options, &b.options.About
+	f.StringVar(&o.Package, "package", "", "The operator's name in catalogs. Default: the chart's.")
+	f.StringVar(&o.Version, "version", "", "The operator's version, X.Y.Z. Default: that of the chart, or of the base.")
+	f.StringSliceVar(&o.Channels, "channels", nil, "The channels that the bundle proposes itself for. Default: stable.")
+	f.StringVar(&o.DefaultChannel, "default-channel", "",
+		"The package's default channel. Default: the first of --channels.")
+	f.StringVar(&b.csv, "csv", "", "A `FILE` with a ClusterServiceVersion, as the base.")
+	f.StringVar(&about.DisplayName, "display-name", "", "The operator's name for people.")
+	f.StringVar(&about.Description, "description", "", "What the operator does, in Markdown.")
+	f.StringVar(&about.Provider, "provider", "", "Who the operator is from.")
+	f.StringVar(&about.ProviderURL, "provider-url", "", "Where to find them.")
+	f.StringVar(&b.icon, "icon", "", "A `FILE` with the operator's picture: svg, png, jpg or gif.")
+	f.StringSliceVar(&b.installModes, "install-modes", nil,
+		"The supported install modes. Default: AllNamespaces, or those of the base.")
+	f.StringVar(&about.Maturity, "maturity", "", "alpha, beta or stable, say.")
+	f.StringVar(&about.MinKubeVersion, "min-kube-version", "",
+		"The oldest Kubernetes that the operator runs on, X.Y.Z.")
+	f.StringVar(&about.Capabilities, "capabilities", "",
+		"The capability level that the operator claims. Default: Basic Install.")
+	f.StringSliceVar(&about.Keywords, "keywords", nil, "Words to find the operator by.")
+	f.StringSliceVar(&o.ServiceAccounts, "service-account", nil,
+		"A further service account whose roles OLM is to grant; can be repeated.")
+	f.StringSliceVar(&o.LeaveOut, "leave-out", nil,
+		"What may be lost because a bundle cannot carry it: KIND or KIND/NAME; can be repeated.")
+	f.StringToStringVar(&o.Annotations, "annotation", nil,
+		"A further annotation of the bundle, KEY=VALUE; can be repeated.")
+	f.StringSliceVar(&b.metadata, "metadata", nil,
+		"A `FILE` to put into metadata/, properties.yaml or dependencies.yaml; can be repeated.")
+	f.StringVar(&b.release, "release-name", "", "The release that the chart is rendered as. Default: the package.")
+	f.StringVar(&b.kubeVersion, "kube-version", helmchart.DefaultKubeVersion,
+		"The Kubernetes that the chart is rendered for.")
+	f.StringSliceVar(&b.apiVersions, "api-versions", nil,
+		"APIs that the chart may count on, as in monitoring.coreos.com/v1.")
+	f.BoolVar(&b.pin, "pin", false, "Replace the tags of images by the digests that their registries have now.")
+	b.access.Add(c)
+	f.StringVar(&b.folder, "output-dir", "", "The folder to write the bundle into. A bundle there is replaced.")
+	f.StringVar(&b.layout, "oci-layout", "",
+		"The folder to write the bundle's image into, as an OCI image layout. One there is replaced.")
+	f.StringVar(&b.pushTo, "push", "", "The `REF` to push the bundle's image to.")
+	for _, name := range []string{"output-dir", "oci-layout"} {
+		_ = c.MarkFlagDirname(name)
+	}
+	_ = c.MarkFlagFilename("csv", "yaml", "yml", "json")
+	_ = c.MarkFlagFilename("metadata", "yaml")
+	_ = c.MarkFlagFilename("icon", "svg", "png", "jpg", "jpeg", "gif")
+	_ = c.RegisterFlagCompletionFunc("install-modes", cobra.FixedCompletions(
+		[]string{"OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"},
+		cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("capabilities", cobra.FixedCompletions(
+		[]string{"Basic Install", "Seamless Upgrades", "Full Lifecycle", "Deep Insights", "Auto Pilot"},
+		cobra.ShellCompDirectiveNoFileComp))
+}
+
+func (b *bundleBuild) check() error {
+	if b.folder == "" && b.layout == "" && b.pushTo == "" {
+		return exit.Hintf("give --output-dir, --oci-layout or --push, or several of them",
+			"there is nowhere for the bundle to go")
+	}
+	return nil
+}
+
+// BuiltOutput is a bundle as -o json and yaml print it.
+type BuiltOutput struct {
+	Name     string            `json:"name"`
+	Package  string            `json:"package"`
+	Version  string            `json:"version"`
+	Digest   string            `json:"digest"`
+	Files    []string          `json:"files"`
+	Pinned   map[string]string `json:"pinned,omitempty"`
+	Warnings []string          `json:"warnings,omitempty"`
+	Folder   string            `json:"folder,omitempty"`
+	Layout   string            `json:"ociLayout,omitempty"`
+	Pushed   string            `json:"pushed,omitempty"`
+}
+
+func (a *app) buildBundle(ctx context.Context, b *bundleBuild, out *command.Output, source string,
+	flags *pflag.FlagSet) error {
+	r, err := a.assembleBundle(b, source, flags)
+	if err != nil {
+		return buildError(err)
+	}
+	built := BuiltOutput{Name: r.Name, Package: r.Package, Version: r.Version, Warnings: r.Warnings}
+	if b.pin {
+		client := oci.NewClient(oci.Options{})
+		built.Pinned, err = r.Pin(func(image string) (string, error) {
+			return client.Resolve(ctx, oci.Source{Image: image, Access: b.access.Access()})
+		})
+		if err != nil {
+			return buildError(err)
+		}
+	}
+	for name := range r.Files {
+		built.Files = append(built.Files, name)
+	}
+	slices.Sort(built.Files)
+	if err := b.deliver(ctx, r, &built); err != nil {
+		return buildError(err)
+	}
+	if !out.Table() {
+		return out.Value(a.Streams.Out, built)
+	}
+	a.showBuilt(built)
+	return nil
+}
+
+// buildError says what to do, and tells input that is no good from all else.
+func buildError(err error) error {
+	switch {
+	case errors.Is(err, helmchart.ErrChart):
+		return unusableBundle(err, "try the chart with `helm template`; --set and --values give it values")
+	case errors.Is(err, kustomize.ErrKustomization):
+		return unusableBundle(err, "try it with `kustomize build`")
+	case errors.Is(err, build.ErrInput):
+		return unusableBundle(err, "")
+	case errors.Is(err, fs.ErrNotExist):
+		return unusableBundle(err, "check the path")
+	case errors.Is(err, build.ErrInTheWay):
+		return exit.Hint(err, "give another folder, or remove this one")
+	default:
+		return registry.WithHint(err)
+	}
+}
+
+// assembleBundle makes the bundle of what the source is.
+func (a *app) assembleBundle(b *bundleBuild, source string, flags *pflag.FlagSet) (*build.Result, error) {
+	log.SetOutput(io.Discard) // Helm's libraries log warnings of their own to it
+	if err := b.readFiles(); err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(source)
+	if source != "-" && err != nil {
+		return nil, fmt.Errorf("read source: %w", err)
+	}
+	has := func(name string) bool {
+		_, err := os.Stat(filepath.Join(source, name))
+		return err == nil
+	}
+	switch {
+	case source == "-":
+		return b.fromStream("stdin", a.Streams.In)
+	case info.IsDir() && has("metadata/annotations.yaml"):
+		return b.reuse(source, flags)
+	case info.IsDir() && has("Chart.yaml"), strings.HasSuffix(source, ".tgz"), strings.HasSuffix(source, ".tar.gz"):
+		return b.fromChart(source, info.IsDir())
+	case info.IsDir() && kustomize.Is(source):
+		s, err := kustomize.Build(source)
+		if err != nil {
+			return nil, err
+		}
+		return b.assemble([]build.Source{s}, build.Options{})
+	case info.IsDir():
+		return b.fromFolder(source)
+	}
+	f, err := os.Open(source)
+	if err != nil {
+		return nil, fmt.Errorf("read source: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	return b.fromStream(source, f)
+}
+
+// readFiles reads the icon and metadata, and turns texts into what they stand for.
+func (b *bundleBuild) readFiles() error {
+	for _, m := range b.installModes {
+		b.options.About.InstallModes = append(b.options.About.InstallModes, operatorsv1alpha1.InstallModeType(m))
+	}
+	b.options.Metadata = map[string][]byte{}
+	for _, file := range b.metadata {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("read metadata: %w", err)
+		}
+		b.options.Metadata[filepath.Base(file)] = text
+	}
+	if b.icon == "" {
+		return nil
+	}
+	kinds := map[string]string{".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg",
+		".jpeg": "image/jpeg", ".gif": "image/gif"}
+	kind := kinds[strings.ToLower(filepath.Ext(b.icon))]
+	if kind == "" {
+		return unusableBundle(fmt.Errorf("icon %s is none of svg, png, jpg and gif", b.icon), "")
+	}
+	text, err := os.ReadFile(b.icon)
+	if err != nil {
+		return fmt.Errorf("read icon: %w", err)
+	}
+	b.options.About.Icon = &operatorsv1alpha1.Icon{Data: base64.StdEncoding.EncodeToString(text), MediaType: kind}
+	return nil
+}
+
+// assemblyFlags have no meaning for a bundle that is one already.
+var assemblyFlags = []string{"package", "version", "channels", "default-channel", "csv", "display-name", "description",
+	"provider", "provider-url",
+	"icon", "install-modes", "maturity", "min-kube-version", "capabilities", "keywords", "service-account", "leave-out",
+	"annotation", "metadata",
+	"set", "values", "release-name", "kube-version", "api-versions"}
+
+func (b *bundleBuild) reuse(dir string, flags *pflag.FlagSet) (*build.Result, error) {
+	for _, name := range assemblyFlags {
+		if flags.Changed(name) {
+			return nil, exit.Hintf("change its manifests or metadata/annotations.yaml instead",
+				"%s is a bundle already, so --%s has no meaning", dir, name)
+		}
+	}
+	return build.Reuse(os.DirFS(dir))
+}
+
+func (b *bundleBuild) fromStream(name string, r io.Reader) (*build.Result, error) {
+	text, err := io.ReadAll(io.LimitReader(r, bundles.MaxBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	return b.assemble([]build.Source{{Name: name, Text: text}}, build.Options{})
+}
+
+// fromFolder reads all manifests below a folder, in the order of their names.
+func (b *bundleBuild) fromFolder(dir string) (*build.Result, error) {
+	files, err := build.ReadFiles(os.DirFS(dir))
+	if err != nil {
+		return nil, err
+	}
+	var sources []build.Source
+	for name, text := range files {
+		if bundles.IsManifest(name) {
+			sources = append(sources, build.Source{Name: filepath.Join(dir, name), Text: text})
+		}
+	}
+	slices.SortFunc(sources, func(a, b build.Source) int { return strings.Compare(a.Name, b.Name) })
+	if len(sources) == 0 {
+		return nil, unusableBundle(fmt.Errorf("%s has no manifests", dir), "manifests end in .yaml, .yml or .json")
+	}
+	return b.assemble(sources, build.Options{})
+}
+
+func (b *bundleBuild) fromChart(source string, folder bool) (*build.Result, error) {
+	chart, err := readChart(source, folder)
+	if err != nil {
+		return nil, err
+	}
+	values, err := b.values.Merge()
+	if err != nil {
+		return nil, unusableBundle(err, "")
+	}
+	defaults := chart.Defaults()
+	name := b.options.Or(defaults).Package
+	if b.release != "" {
+		name = b.release
+	}
+	rendered, err := chart.Render(helmchart.Options{
+		Release: name, Namespace: name, Values: values, KubeVersion: b.kubeVersion, APIVersions: b.apiVersions,
+	})
+	if err != nil {
+		return nil, err
+	}
+	r, err := b.assemble(rendered.Sources, defaults)
+	if err != nil {
+		return nil, err
+	}
+	r.Warnings = append(rendered.Warnings, r.Warnings...)
+	return r, nil
+}
+
+func readChart(source string, folder bool) (*helmchart.Chart, error) {
+	if folder {
+		return helmchart.ReadDir(os.DirFS(source))
+	}
+	f, err := os.Open(source)
+	if err != nil {
+		return nil, fmt.Errorf("read chart: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	return helmchart.ReadArchive(f)
+}
+
+func (b *bundleBuild) assemble(sources []build.Source, defaults build.Options) (*build.Result, error) {
+	if b.csv != "" {
+		text, err := os.ReadFile(b.csv)
+		if err != nil {
+			return nil, fmt.Errorf("read base: %w", err)
+		}
+		sources = append(sources, build.Source{Name: b.csv, Text: text})
+	}
+	return build.Assemble(sources, b.options.Or(defaults))
+}
+
+// deliver writes the bundle to wherever it was asked for, the registry last.
+func (b *bundleBuild) deliver(ctx context.Context, r *build.Result, built *BuiltOutput) (err error) {
+	temporary, err := os.MkdirTemp("", "bellwether-bundle-")
+	if err != nil {
+		return fmt.Errorf("make temporary folder: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(temporary)) }()
+	dir := filepath.Join(temporary, "bundle")
+	if err := build.Write(dir, r.Files); err != nil {
+		return err
+	}
+	img, err := oci.BundleImage(dir)
+	if err != nil {
+		return err
+	}
+	digest, err := img.Digest()
+	if err != nil {
+		return fmt.Errorf("digest image: %w", err)
+	}
+	built.Digest = digest.String()
+	if b.folder != "" {
+		if err := build.Write(b.folder, r.Files); err != nil {
+			return err
+		}
+		built.Folder = b.folder
+	}
+	if b.layout != "" {
+		err := build.Replace(b.layout, oci.LayoutMark, func(temporary string) error {
+			_, err := oci.WriteLayout(temporary, img, r.Version)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		built.Layout = b.layout
+	}
+	if b.pushTo == "" {
+		return nil
+	}
+	built.Pushed = b.pushTo
+	_, err = oci.NewClient(oci.Options{}).PushBundle(ctx, dir, b.pushTo, b.access.Access())
+	return err
+}
+
+func (a *app) showBuilt(b BuiltOutput) {
+	style := a.Style()
+	for _, w := range b.Warnings {
+		a.Warn("%s %s\n", style.Paint(term.Warn, "Warning:"), w)
+	}
+	a.Say("%s %s, %d files\n", style.Paint(term.Good, "Built"), style.Paint(term.Strong, b.Name), len(b.Files))
+	t := &term.Table{}
+	for _, row := range [][2]string{{"digest", b.Digest}, {"folder", b.Folder}, {"OCI layout", b.Layout},
+		{"pushed to", b.Pushed}} {
+		if row[1] != "" {
+			t.Add(term.Cell{Text: "  " + row[0], Tone: term.Dim}, term.Cell{Text: row[1]})
+		}
+	}
+	if n := len(b.Pinned); n > 0 {
+		t.Add(term.Cell{Text: "  pinned", Tone: term.Dim}, term.Cell{Text: fmt.Sprintf("%d images", n)})
+	}
+	a.Say("%s", t.Render(style))
+}

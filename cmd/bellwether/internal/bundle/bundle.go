@@ -1,0 +1,48 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package bundle holds the commands that build, check and publish bundles.
+package bundle
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/bellwether-dev/bellwether/catalogs/oci"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/registry"
+)
+
+func completeTwoDirs(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) < 2 {
+		return nil, cobra.ShellCompDirectiveFilterDirs
+	}
+	return nil, cobra.ShellCompDirectiveNoFileComp
+}
+
+// app is the environment of the commands in this package.
+type app struct{ *command.Env }
+
+// Command returns the command with everything below it.
+func Command(env *command.Env) *cobra.Command {
+	a := &app{env}
+	var access registry.Flags
+	push := &cobra.Command{
+		Use: "push DIR REF", Short: "Publish a registry+v1 bundle folder to a registry, and print its digest",
+		Args:              command.ExactArgs("the bundle's folder", "the reference to publish it as"),
+		ValidArgsFunction: command.CompleteDir,
+		Example:           "  bellwether bundle push ./bundle registry.example.com/bundles/echo-operator:1.1.0",
+		RunE: func(c *cobra.Command, args []string) error {
+			// What nobody can read must not get a name that somebody could follow.
+			if IsDirectory(args[0]) {
+				if _, err := FromFolder(args[0]); err != nil {
+					return err
+				}
+			}
+			digest, err := oci.NewClient(oci.Options{}).PushBundle(c.Context(), args[0], args[1], access.Access())
+			return registry.PrintDigest(a.Env, digest, err)
+		},
+	}
+	access.Add(push)
+	return command.Parent("bundle", "Build bundles, look into them and publish them", []string{"bundles"}, push,
+		a.bundleBuildCommand(), a.bundleLintCommand(), a.bundleDiffCommand(), a.bundleScorecardCommand())
+}

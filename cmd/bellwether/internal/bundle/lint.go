@@ -1,0 +1,574 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package bundle
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/bundles/lint"
+	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/catalogs/oci"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/registry"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+)
+
+const (
+	lintText  = "text"
+	lintSARIF = "sarif"
+
+	// LintFindings is the exit status where there are findings that count.
+	LintFindings = 1
+	// lintFetches bounds how many images are looked up at the same time.
+	lintFetches = 8
+)
+
+const bundleLintLong = `Say what is wrong with a bundle before anybody installs it.
+
+BUNDLE is a folder with manifests/ and metadata/, an image, or - for manifests on
+stdin, among them a ClusterServiceVersion. It is compared with every version that
+was ever published: give them with --history, as a folder that holds a folder per
+version, as a catalog (folder or image), or as bundles one by one.
+
+Findings can be waived for a while in .bellwether-lint.yaml, beside the bundle or
+where the command runs:
+
+  waivers:
+  - rule: image-digest
+    file: manifests/*            # optional, and so is path
+    reason: The pipeline pins images when it builds the release.
+    expires: 2026-12-31
+
+Exit status: 0 when nothing is as bad as --fail-on, 1 when something is, and 2 when
+the input is unusable.`
+
+const bundleLintExample = `  bellwether bundle lint ./bundle --history ./published
+  bellwether bundle lint ./bundle --history registry.example.com/catalogs/main:latest --fail-on warning
+  bellwether bundle lint ./bundle -o sarif > lint.sarif
+  bellwether bundle lint --explain crd-removed-field`
+
+// bundleLint are the flags of bundle lint.
+type bundleLint struct {
+	history     []string
+	waivers     string
+	failOn      string
+	only, skip  []string
+	checkImages bool
+	all         bool
+	list        bool
+	explain     string
+	access      registry.Flags
+	out         command.Output
+}
+
+func (a *app) bundleLintCommand() *cobra.Command {
+	f := &bundleLint{}
+	c := &cobra.Command{
+		Use: "lint BUNDLE", Short: "Say what is wrong with a bundle", Long: bundleLintLong, Example: bundleLintExample,
+		Args: f.args, ValidArgsFunction: command.CompleteDir,
+		RunE: func(c *cobra.Command, args []string) error {
+			err := f.check()
+			switch {
+			case err != nil:
+			case f.list:
+				return a.lintRules(f)
+			case f.explain != "":
+				return a.explainRule(f.explain)
+			default:
+				err = a.lintBundle(c.Context(), f, args[0])
+			}
+			return lintUnusable(err)
+		},
+	}
+	f.add(c)
+	return c
+}
+
+func (f *bundleLint) add(c *cobra.Command) {
+	flags := c.Flags()
+	flags.StringArrayVar(&f.history, "history", nil,
+		"Where earlier versions are: a `FOLDER`, a catalog, or a bundle's image; can be repeated.")
+	flags.StringVar(&f.waivers, "waivers", "",
+		"The `FILE` of waivers. Default: "+lint.WaiverFile+" beside the bundle or here, if there is one.")
+	flags.StringVar(&f.failOn, "fail-on", string(lint.Error),
+		"The mildest severity that fails: error, warning or info.")
+	flags.StringSliceVar(&f.only, "rule", nil, "Run this rule only; can be repeated.")
+	flags.StringSliceVar(&f.skip, "skip", nil, "Do not run this rule; can be repeated.")
+	flags.BoolVar(&f.checkImages, "check-images", false,
+		"Ask the registries for the bundle's images and what they were built for.")
+	flags.BoolVar(&f.all, "all", false, "Show every finding, and not only the first few of each rule.")
+	flags.BoolVar(&f.list, "list", false, "List the rules, and end.")
+	flags.StringVar(&f.explain, "explain", "", "Say all about a `RULE`, and end.")
+	f.access.Add(c)
+	f.out.Add(c, lintText, command.OutputJSON, lintSARIF)
+	_ = c.MarkFlagFilename("waivers", "yaml", "yml")
+	_ = c.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions(
+		[]string{string(lint.Error), string(lint.Warning), string(lint.Info)}, cobra.ShellCompDirectiveNoFileComp))
+	for _, name := range []string{"rule", "skip", "explain"} {
+		_ = c.RegisterFlagCompletionFunc(name, completeRules)
+	}
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return unusableBundle(err, "see `"+c.CommandPath()+" --help`")
+	})
+}
+
+func completeRules(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	var out []string
+	for _, r := range lint.Rules() {
+		out = append(out, r.ID+"\t"+r.Title)
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
+func (f *bundleLint) args(c *cobra.Command, args []string) error {
+	if f.list || f.explain != "" {
+		return lintUnusable(cobra.NoArgs(c, args))
+	}
+	return lintUnusable(command.OneArg("the bundle's folder or image, or - for stdin")(c, args))
+}
+
+func (f *bundleLint) check() error {
+	if f.out.Format == lintText {
+		f.out.Format = command.OutputTable
+	}
+	if f.out.Check() != nil {
+		return exit.Hintf("choose text, json or sarif", "-o %s is not an output format of this command", f.out.Format)
+	}
+	if !slices.Contains([]lint.Severity{lint.Error, lint.Warning, lint.Info}, lint.Severity(f.failOn)) {
+		return exit.Hintf("choose error, warning or info", "--fail-on %q is no severity", f.failOn)
+	}
+	for _, id := range slices.Concat(f.only, f.skip) {
+		if _, err := ruleOf(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func ruleOf(id string) (lint.Rule, error) {
+	rule, ok := lint.Find(id)
+	if !ok {
+		return rule, exit.Hintf("`bellwether bundle lint --list` lists them", "there is no rule %q", id)
+	}
+	return rule, nil
+}
+
+// lintUnusable says what of the input is unusable, and ends with the status for
+// that. An answer, such as that there are findings, is left as it is.
+func lintUnusable(err error) error {
+	var answer *exit.CodeError
+	if err == nil || errors.As(err, &answer) {
+		return err
+	}
+	err = registry.WithHint(err)
+	var hinted *exit.HintError
+	if errors.As(err, &hinted) {
+		return unusableBundle(err, hinted.Hint)
+	}
+	return unusableBundle(err, "")
+}
+
+func (a *app) lintBundle(ctx context.Context, f *bundleLint, source string) error {
+	client := oci.NewClient(oci.Options{})
+	in, err := a.lintInput(ctx, client, f, source)
+	if err != nil {
+		return err
+	}
+	o := lint.Options{Only: f.only, Skip: f.skip, Now: a.Now(), FailOn: lint.Severity(f.failOn)}
+	folder := ""
+	if IsDirectory(source) {
+		folder, o.Directory = source, filepath.ToSlash(f.shown(source))
+	}
+	if o.WaiverFile, o.Waivers, err = ReadWaivers(f.waivers, folder); err != nil {
+		return err
+	}
+	report := lint.Run(in, o)
+	if err := a.printReport(f, report); err != nil {
+		return err
+	}
+	if report.Failed() {
+		return &exit.CodeError{Code: LintFindings}
+	}
+	return nil
+}
+
+// shown is the bundle's folder as reports name it: as the user did, except that
+// code hosts want paths from the root of the repository, where CI runs.
+func (f *bundleLint) shown(folder string) string {
+	folder = filepath.Clean(folder)
+	if f.out.Format != lintSARIF || !filepath.IsAbs(folder) {
+		return folder
+	}
+	here, err := os.Getwd()
+	if err != nil {
+		return folder
+	}
+	if relative, err := filepath.Rel(here, folder); err == nil && filepath.IsLocal(relative) {
+		return relative
+	}
+	return folder
+}
+
+func (a *app) printReport(f *bundleLint, report lint.Report) error {
+	var text []byte
+	var err error
+	switch f.out.Format {
+	case command.OutputJSON:
+		text, err = report.JSON()
+	case lintSARIF:
+		text, err = report.SARIF(command.BuildVersion())
+	default:
+		text = []byte(report.Text(lint.TextStyle{Colour: a.Style().Colour, All: f.all, Program: a.Self}))
+	}
+	if err != nil {
+		return err
+	}
+	a.Say("%s", text)
+	return nil
+}
+
+// lintInput reads the bundle and all that it is compared with.
+func (a *app) lintInput(ctx context.Context, client *oci.Client, f *bundleLint, source string) (lint.Input, error) {
+	in := lint.Input{}
+	var err error
+	if in.Bundle, in.Files, err = a.readBundle(ctx, client, f.access.Access(), source); err != nil {
+		return in, err
+	}
+	var all []*bundles.Bundle
+	for _, place := range f.history {
+		found, err := readHistory(ctx, client, &f.access, place, in.Bundle.Package)
+		if err != nil {
+			return in, fmt.Errorf("read history %s: %w", place, err)
+		}
+		all = append(all, found...)
+	}
+	in.History = lint.History(in.Bundle, all)
+	in.Predecessor = lint.Predecessor(in.Bundle, in.History)
+	if f.checkImages {
+		in.Images = lookUpImages(ctx, client, f.access.Access(), lint.Images(in.Bundle))
+	}
+	return in, nil
+}
+
+func IsDirectory(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
+}
+
+// readBundle reads a folder, an image, or manifests on stdin, which have no
+// files.
+func (a *app) readBundle(ctx context.Context, client *oci.Client, access oci.Access, source string) (*bundles.Bundle,
+	fs.FS, error) {
+	switch {
+	case source == "-":
+		b, err := fromStdin(a.Streams.In)
+		return b, nil, err
+	case IsDirectory(source):
+		b, err := FromFolder(source)
+		return b, os.DirFS(source), err
+	}
+	if err := mayBeImage(source); err != nil {
+		return nil, nil, err
+	}
+	if _, err := os.Stat(source); err == nil {
+		return nil, nil, exit.Hintf("give the folder with manifests/ and metadata/ in it, or pipe manifests in with -",
+			"%s is a file, not a bundle's folder", source)
+	}
+	files, _, err := client.Bundle(ctx, source, access)
+	if err != nil {
+		return nil, nil, err
+	}
+	b, err := bundles.Read(files)
+	if err != nil {
+		return nil, nil, BundleError(fmt.Errorf("read bundle %s: %w", source, err))
+	}
+	return b, files, nil
+}
+
+func fromStdin(in io.Reader) (*bundles.Bundle, error) {
+	text, err := io.ReadAll(io.LimitReader(in, bundles.MaxBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read stdin: %w", err)
+	}
+	if len(text) > bundles.MaxBytes {
+		return nil, fmt.Errorf("read stdin: %w: more than %d MiB", bundles.ErrTooLarge, bundles.MaxBytes>>20)
+	}
+	return fromStream(text)
+}
+
+// mayBeImage objects to what was surely meant as a folder: Docker's short names
+// would have it looked for on the internet.
+func mayBeImage(source string) error {
+	host, _, slash := strings.Cut(source, "/")
+	if slash && strings.Trim(host, ".") != "" && (strings.ContainsAny(host, ".:") || host == "localhost") {
+		return nil
+	}
+	if _, err := os.Stat(source); err == nil {
+		return nil
+	}
+	return exit.Hintf("write an image with its registry, as in registry.example.com/bundles/echo-operator:1.1.0",
+		"there is no folder %s", source)
+}
+
+func FromFolder(dir string) (*bundles.Bundle, error) {
+	b, err := bundles.Read(os.DirFS(dir))
+	if err != nil {
+		return nil, BundleError(fmt.Errorf("read bundle %s: %w", dir, err))
+	}
+	return b, nil
+}
+
+// fromStream reads documents one by one: in a stream they share no file, which
+// a rule would object to.
+func fromStream(text []byte) (*bundles.Bundle, error) {
+	var manifests [][]byte
+	for reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text))); ; {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return fromManifests(manifests)
+		}
+		if err != nil {
+			return nil, BundleError(fmt.Errorf("%w: split documents: %w", bundles.ErrNotBundle, err))
+		}
+		manifests = append(manifests, document)
+	}
+}
+
+func fromManifests(manifests [][]byte) (*bundles.Bundle, error) {
+	b, err := bundles.FromManifests(manifests, nil)
+	if err != nil {
+		return nil, BundleError(err)
+	}
+	return b, nil
+}
+
+// BundleError adds what to do about input that is no bundle.
+func BundleError(err error) error {
+	if errors.Is(err, bundles.ErrNotBundle) {
+		return exit.Hint(err, "a bundle folder has manifests/ with a ClusterServiceVersion, and "+
+			"metadata/annotations.yaml; `bellwether bundle build` makes one")
+	}
+	return err
+}
+
+// readHistory reads the versions at one place: a folder of bundle folders, one
+// bundle, or a catalog.
+func readHistory(ctx context.Context, client *oci.Client, access *registry.Flags, place,
+	packageName string) ([]*bundles.Bundle, error) {
+	if IsDirectory(place) {
+		folders, err := bundleFolders(place)
+		if err != nil {
+			return nil, err
+		}
+		if len(folders) > 0 {
+			return readAll(ctx, folders, func(_ context.Context, folder string) (*bundles.Bundle,
+				error) {
+				return FromFolder(folder)
+			})
+		}
+	} else if err := mayBeImage(place); err != nil {
+		return nil, err
+	}
+	found, err := readCatalogHistory(ctx, client, access, place, packageName)
+	if err == nil || !errors.Is(err, catalogs.ErrNotCatalog) {
+		return found, err
+	}
+	if IsDirectory(place) {
+		return nil, exit.Hint(err, "earlier versions are a folder that holds a bundle folder for each, or a catalog")
+	}
+	objects, imageErr := client.BundleObjects(ctx, place, access.Access())
+	if imageErr != nil {
+		return nil, err
+	}
+	b, err := fromManifests(objects)
+	return []*bundles.Bundle{b}, err
+}
+
+// bundleFolders are the folder itself if it is a bundle, or else the bundles
+// right below it.
+func bundleFolders(place string) ([]string, error) {
+	const mark = bundles.MetadataDir + "/annotations.yaml"
+	if _, err := os.Stat(filepath.Join(place, mark)); err == nil {
+		return []string{place}, nil
+	}
+	marks, err := fs.Glob(os.DirFS(place), "*/"+mark)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, m := range marks {
+		out = append(out, filepath.Join(place, path.Dir(path.Dir(m))))
+	}
+	return out, nil
+}
+
+// readCatalogHistory reads every version of a package that a catalog has.
+func readCatalogHistory(ctx context.Context, client *oci.Client, access *registry.Flags, place,
+	packageName string) ([]*bundles.Bundle, error) {
+	files, err := access.Open(ctx, place)
+	if err != nil {
+		return nil, err
+	}
+	if packageName == "" {
+		return nil, exit.Hintf("lint the bundle's folder instead",
+			"what is linted says no package, so its history in a catalog cannot be found")
+	}
+	p, err := catalogs.ReadPackage(files, packageName)
+	if errors.Is(err, catalogs.ErrNoPackage) {
+		return nil, nil // the first version ever
+	}
+	if err != nil {
+		return nil, err
+	}
+	var versions []*catalogs.Bundle
+	for _, b := range p.Bundles {
+		versions = append(versions, b)
+	}
+	slices.SortFunc(versions, func(x, y *catalogs.Bundle) int { return cmp.Compare(x.Name, y.Name) })
+	return readAll(ctx, versions, func(ctx context.Context, b *catalogs.Bundle) (*bundles.Bundle, error) {
+		objects := b.Objects
+		if len(objects) == 0 {
+			if objects, err = client.BundleObjects(ctx, b.Image, access.Access()); err != nil {
+				return nil, err
+			}
+		}
+		return bundles.FromManifests(objects, map[string]string{bundles.AnnotationPackage: packageName})
+	})
+}
+
+// readAll reads many bundles at the same time, and returns them in order.
+func readAll[T any](ctx context.Context, from []T,
+	read func(context.Context, T) (*bundles.Bundle, error)) ([]*bundles.Bundle, error) {
+	out := make([]*bundles.Bundle, len(from))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(lintFetches)
+	for i, one := range from {
+		group.Go(func() (err error) {
+			out[i], err = read(ctx, one)
+			return err
+		})
+	}
+	return out, group.Wait()
+}
+
+// ReadWaivers reads the file of waivers with the given name or, without one, the
+// file beside the bundle or in the working directory. It returns its name too.
+func ReadWaivers(name, folder string) (string, []lint.Waiver, error) {
+	if name == "" {
+		for _, place := range []string{folder, "."} {
+			candidate := filepath.Join(cmp.Or(place, "."), lint.WaiverFile)
+			if _, err := os.Stat(candidate); err == nil {
+				name = candidate
+				break
+			}
+		}
+	}
+	if name == "" {
+		return "", nil, nil
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return "", nil, fmt.Errorf("read waivers: %w", err)
+	}
+	waivers, err := lint.ParseWaivers(text)
+	if err != nil {
+		return "", nil, exit.Hint(fmt.Errorf("%s: %w", name, err),
+			"a waiver has rule, reason and expires (2026-12-31), and optionally file and path")
+	}
+	return filepath.ToSlash(name), waivers, nil
+}
+
+// imageTable is what registries said of images, with their errors.
+type imageTable map[string]imageAnswer
+
+type imageAnswer struct {
+	platforms []string
+	err       error
+}
+
+// Platforms implements lint.ImageIndex.
+func (t imageTable) Platforms(image string) ([]string, error) {
+	answer := t[image]
+	if errors.Is(answer.err, oci.ErrNotFound) {
+		return nil, fmt.Errorf("%w: %w", fs.ErrNotExist, answer.err)
+	}
+	return answer.platforms, answer.err
+}
+
+// lookUpImages asks the registries for all images at the same time. What goes
+// wrong with one is a finding about it.
+func lookUpImages(ctx context.Context, client *oci.Client, access oci.Access, images []string) imageTable {
+	answers := make([]imageAnswer, len(images))
+	var group errgroup.Group
+	group.SetLimit(lintFetches)
+	for i, image := range images {
+		group.Go(func() error {
+			answers[i].platforms, answers[i].err = client.Platforms(ctx, image, access)
+			return nil
+		})
+	}
+	_ = group.Wait()
+	table := imageTable{}
+	for i, image := range images {
+		table[image] = answers[i]
+	}
+	return table
+}
+
+// ruleOutput is a rule as --list -o json prints it.
+type ruleOutput struct {
+	ID       string        `json:"id"`
+	Severity lint.Severity `json:"severity"`
+	Title    string        `json:"title"`
+	Why      string        `json:"why"`
+	Fix      string        `json:"fix"`
+}
+
+func (a *app) lintRules(f *bundleLint) error {
+	if f.out.Format == command.OutputJSON {
+		var out []ruleOutput
+		for _, r := range lint.Rules() {
+			out = append(out, ruleOutput{r.ID, r.Severity, r.Title, r.Why, r.Fix})
+		}
+		return f.out.Value(a.Streams.Out, map[string]any{"rules": out})
+	}
+	if f.out.Format == lintSARIF {
+		return lintUnusable(exit.Hintf("choose text or json", "a list of rules is no SARIF report"))
+	}
+	tones := map[lint.Severity]term.Tone{lint.Error: term.Bad, lint.Warning: term.Warn, lint.Info: term.Dim}
+	table := &term.Table{Header: []string{"RULE", "SEVERITY", "WHAT IS WRONG"}}
+	for _, r := range lint.Rules() {
+		table.Add(term.Cell{Text: r.ID}, term.Cell{Text: string(r.Severity), Tone: tones[r.Severity]},
+			term.Cell{Text: r.Title})
+	}
+	a.Table(&f.out, table)
+	return nil
+}
+
+func (a *app) explainRule(id string) error {
+	rule, err := ruleOf(id)
+	if err != nil {
+		return lintUnusable(err)
+	}
+	a.Say("%s", strings.TrimSuffix(rule.Markdown(), "\n")+"\n")
+	return nil
+}

@@ -1,0 +1,238 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/blang/semver/v4"
+	"github.com/spf13/cobra"
+
+	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/bundles/lint"
+	"github.com/bellwether-dev/bellwether/catalogs/compile/folder"
+	"github.com/bellwether-dev/bellwether/catalogs/ladder"
+	"github.com/bellwether-dev/bellwether/catalogs/oci"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/bundle"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/registry"
+)
+
+const catalogAddLong = `Offer a new version: a bundle image, whose digest is looked up, or a bundle folder
+below that of the ladder file. It enters at the lowest channel.
+
+The bundle is linted first, against every version that was ever published, and is
+not added if there are errors. Waivers are those of "bellwether bundle lint".`
+
+// addFlags are the flags of catalog add.
+type addFlags struct {
+	ladderFlags
+
+	access  registry.Flags
+	channel string
+	noLint  bool
+}
+
+func (a *app) catalogAddCommand() *cobra.Command {
+	var f addFlags
+	c := &cobra.Command{
+		Use: "add LADDER|DIR BUNDLE", Short: "Offer a new version in the lowest channel", Long: catalogAddLong,
+		Args: command.ExactArgs("the ladder file, or the folder of ladder files", "the bundle's image or folder"),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) == 0 {
+				return []string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
+			}
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+		Example: "  bellwether catalog add ./ladders registry.example.com/bundles/echo-operator:1.1.0\n" +
+			"  bellwether catalog add ./ladders/echo-operator.yaml ./ladders/bundles/1.1.0",
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := f.out.Check(); err != nil {
+				return err
+			}
+			return a.addVersion(c.Context(), &f, args[0], args[1])
+		},
+	}
+	f.add(c)
+	f.access.Add(c)
+	c.Flags().StringVar(&f.channel, "channel", "", "The `CHANNEL` to enter. Default: the lowest.")
+	c.Flags().BoolVar(&f.noLint, "no-lint", false, "Do not lint the bundle.")
+	_ = c.RegisterFlagCompletionFunc("channel", completeRungs)
+	return c
+}
+
+func (a *app) addVersion(ctx context.Context, f *addFlags, place, source string) error {
+	read := folder.Bundles{Images: oci.NewClient(oci.Options{}), Access: f.access.Access(), CacheDir: a.bundleCache()}
+	bundle, image, err := a.newBundle(ctx, &read, source)
+	if err != nil {
+		return registry.WithHint(err)
+	}
+	file, err := ladderFor(place, bundle)
+	if err != nil {
+		return ladderError(err)
+	}
+	entry := ladder.Bundle{Version: bundle.Version.String(), Name: bundle.Name, Image: image, Channel: f.channel}
+	if image == "" {
+		if entry.Path, err = below(ladderDir(file), source); err != nil {
+			return err
+		}
+	}
+	if !f.noLint {
+		if err := a.lintNew(ctx, &read, file, bundle, source); err != nil {
+			return err
+		}
+	}
+	return a.editLadder(&f.ladderFlags, file, func(l *ladder.Ladder) (string, error) {
+		before := len(l.Bundles)
+		if err := l.Add(entry); err != nil {
+			return "", err
+		}
+		added, err := l.Bundle(entry.Version)
+		if err != nil {
+			return "", err
+		}
+		if len(l.Bundles) == before {
+			return fmt.Sprintf("%s has %s already, in %s.", l.Package, entry.Version, added.Channel), nil
+		}
+		a.warnReplaces(l, bundle)
+		return fmt.Sprintf("Added %s %s to %s.", l.Package, entry.Version, added.Channel), nil
+	})
+}
+
+// newBundle reads a bundle folder, or an image as it is now; of that it also returns the reference by digest.
+func (a *app) newBundle(ctx context.Context, read *folder.Bundles, source string) (*bundles.Bundle, string, error) {
+	if bundle.IsDirectory(source) {
+		b, err := bundle.FromFolder(source)
+		return b, "", err
+	}
+	files, digest, err := read.Images.Bundle(ctx, source, read.Access)
+	if err != nil {
+		return nil, "", err
+	}
+	b, err := bundles.Read(files)
+	if err != nil {
+		return nil, "", bundle.BundleError(fmt.Errorf("read bundle %s: %w", source, err))
+	}
+	return b, pinned(source, digest), nil
+}
+
+// pinned is a reference with the digest in the place of a tag.
+func pinned(image, digest string) string {
+	image, _, _ = strings.Cut(image, "@")
+	if colon := strings.LastIndex(image, ":"); colon > strings.LastIndex(image, "/") {
+		image = image[:colon]
+	}
+	return image + "@" + digest
+}
+
+// ladderFor finds the ladder file of a bundle's package.
+func ladderFor(place string, offered *bundles.Bundle) (*ladder.File, error) {
+	path := place
+	if bundle.IsDirectory(place) {
+		path = folder.Path(place, offered.Package)
+		if _, err := os.Stat(path); os.IsNotExist(err) {
+			return nil, exit.Hintf(fmt.Sprintf("write one with `bellwether catalog init %s --package %s`", place,
+				offered.Package),
+				"there is no ladder file for package %q in %s", offered.Package, place)
+		}
+	}
+	file, err := folder.Load(path)
+	if err != nil {
+		return nil, err
+	}
+	if file.Ladder.Package != offered.Package {
+		return nil, exit.Hintf("give the ladder file of that package", "the bundle is of package %q, and %s of %q",
+			offered.Package, path, file.Ladder.Package)
+	}
+	return file, nil
+}
+
+// below is the path of a folder, relative to another one that it must be in.
+func below(dir, path string) (string, error) {
+	from, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("find %s: %w", dir, err)
+	}
+	to, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("find %s: %w", path, err)
+	}
+	rel, err := filepath.Rel(from, to)
+	if err != nil || rel == "." || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
+		return "", exit.Hintf("move it there, or push it with `bellwether bundle push` and add its image",
+			"the bundle folder %s is not below %s, the folder of the ladder file", path, dir)
+	}
+	return filepath.ToSlash(rel), nil
+}
+
+// lintNew refuses a bundle with errors.
+func (a *app) lintNew(ctx context.Context, read *folder.Bundles, file *ladder.File, offered *bundles.Bundle,
+	source string) error {
+	contents, err := read.Contents(ctx, ladderDir(file), file.Ladder)
+	if err != nil {
+		return registry.WithHint(fmt.Errorf("read what was published before: %w", err))
+	}
+	var all []*bundles.Bundle
+	for _, c := range contents {
+		all = append(all, c.Bundle)
+	}
+	slices.SortFunc(all, func(a, b *bundles.Bundle) int { return a.Version.Compare(b.Version) })
+	in := lint.Input{Bundle: offered, History: lint.History(offered, all)}
+	in.Predecessor = lint.Predecessor(offered, in.History)
+	o := lint.Options{Now: a.Now()}
+	beside := ""
+	if bundle.IsDirectory(source) {
+		in.Files, o.Directory, beside = os.DirFS(source), filepath.ToSlash(filepath.Clean(source)), source
+	}
+	if o.WaiverFile, o.Waivers, err = bundle.ReadWaivers("", beside); err != nil {
+		return err
+	}
+	report := lint.Run(in, o)
+	if !report.Failed() {
+		return nil
+	}
+	report.Findings = slices.DeleteFunc(report.Findings, func(f lint.Finding) bool { return f.Severity != lint.Error })
+	a.Warn("%s\n", report.Text(lint.TextStyle{Colour: a.Style().Colour, Program: a.Self}))
+	return exit.Hintf("mend it, waive the finding in "+lint.WaiverFile+" for a while, or add it with --no-lint",
+		"version %s is not added: the bundle has %s", offered.Version, count(len(report.Findings), "error"))
+}
+
+// warnReplaces tells of a ClusterServiceVersion that has ideas of its own about upgrades. The catalog does not use
+// them.
+func (a *app) warnReplaces(l *ladder.Ladder, bundle *bundles.Bundle) {
+	replaces := bundle.CSV.Spec.Replaces
+	if replaces == "" {
+		return
+	}
+	switch version, known := versionNamed(l, replaces); {
+	case replaces == bundle.Name:
+		a.Warn("note: its ClusterServiceVersion says that it replaces itself; the catalog does not use that\n")
+	case !known:
+		a.Warn("note: its ClusterServiceVersion says that it replaces %s, which the ladder does not know; the "+
+			"catalog does not use that\n", replaces)
+	case version.GT(bundle.Version):
+		a.Warn("note: its ClusterServiceVersion says that it replaces %s, which is higher; the catalog does not use "+
+			"that\n", replaces)
+	}
+}
+
+func versionNamed(l *ladder.Ladder, name string) (semver.Version, bool) {
+	for _, b := range l.Bundles {
+		if l.BundleName(b.Name, b.Version) == name {
+			return semver.MustParse(b.Version), true
+		}
+	}
+	for _, r := range l.Retired {
+		if l.BundleName(r.Name, r.Version) == name {
+			return semver.MustParse(r.Version), true
+		}
+	}
+	return semver.Version{}, false
+}

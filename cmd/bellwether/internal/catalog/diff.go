@@ -1,0 +1,171 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/catalogs/diff"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/registry"
+)
+
+const catalogDiffLong = `Show what another catalog would change for the clusters: new heads, and for each
+version the next hop before and after, what was blocked or has disappeared, and
+from where nothing leads on any more.
+
+--installed adds how many clusters run each version: "hub" asks the hub, and
+anything else is a file that maps bundle names to numbers.
+
+The exit status is 0 if both catalogs offer the same, 1 if they differ, and 2
+if that cannot be said.`
+
+// Exit codes of catalog diff, which are those of diff.
+const (
+	ExitDifferent = 1
+	ExitTrouble   = 2
+)
+
+type diffOptions struct {
+	installed string
+	out       command.Output
+	access    registry.Flags
+}
+
+func (a *app) catalogDiffCommand() *cobra.Command {
+	var o diffOptions
+	c := &cobra.Command{
+		Use: "diff OLD NEW [PACKAGE]", Short: "Show what another catalog would change for each installed version",
+		Long: catalogDiffLong,
+		Example: "  bellwether catalog diff registry.example.com/catalogs/main:latest ./catalog\n" +
+			"  bellwether catalog diff ./old ./new echo-operator --installed hub -o markdown",
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 2 || len(args) == 3 {
+				return nil
+			}
+			return a.trouble(exit.Hintf("usage: "+c.UseLine(),
+				"give two catalogs, as folders or references, and optionally a package"))
+		},
+		ValidArgsFunction: func(c *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
+			if len(args) == 1 {
+				return nil, cobra.ShellCompDirectiveFilterDirs
+			}
+			return completePackage(&o.access)(c, args[min(len(args), 1):], text)
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			d, err := a.compareCatalogs(c.Context(), o, args)
+			if err != nil {
+				return a.trouble(err)
+			}
+			return a.showDiff(&o.out, d)
+		},
+	}
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return a.trouble(exit.Hint(err, "see `"+c.CommandPath()+" --help`"))
+	})
+	o.access.Add(c)
+	o.out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML, command.OutputMarkdown)
+	c.Flags().StringVar(&o.installed, "installed", "", "Show how many clusters run each version: \"hub\", or a `FILE`.")
+	return c
+}
+
+// trouble reports an error of a command whose exit status 1 is an answer.
+func (a *app) trouble(err error) error {
+	a.Exit(err)
+	return &exit.CodeError{Code: ExitTrouble}
+}
+
+func (a *app) compareCatalogs(ctx context.Context, o diffOptions, args []string) (diff.Diff, error) {
+	if err := o.out.Check(); err != nil {
+		return diff.Diff{}, err
+	}
+	name := ""
+	if len(args) == 3 {
+		name = args[2]
+	}
+	before, err := o.read(ctx, args[0], name)
+	if err != nil {
+		return diff.Diff{}, err
+	}
+	after, err := o.read(ctx, args[1], name)
+	if err != nil {
+		return diff.Diff{}, err
+	}
+	if name != "" && len(before)+len(after) == 0 {
+		return diff.Diff{}, exit.Hintf("see `"+a.Self+" catalog show`", "neither catalog has a package %q", name)
+	}
+	fleet, err := a.fleetVersions(ctx, o.installed, append(before, after...)...)
+	if err != nil {
+		return diff.Diff{}, err
+	}
+	var installed []diff.Installed
+	for _, i := range fleet {
+		installed = append(installed, diff.Installed(i))
+	}
+	if name == "" {
+		return diff.Catalogs(before, after, installed...)
+	}
+	return comparePackage(before, after, installed)
+}
+
+// read reads the graphs of a catalog, or of the one package if it is there.
+func (o diffOptions) read(ctx context.Context, ref, name string) ([]*catalogs.Package, error) {
+	files, err := o.access.Open(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	packages, err := catalogs.ReadGraphs(files)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", ref, registry.WithHint(err))
+	}
+	if name == "" {
+		return packages, nil
+	}
+	for _, p := range packages {
+		if p.Name == name {
+			return []*catalogs.Package{p}, nil
+		}
+	}
+	return nil, nil
+}
+
+// comparePackage counts all that is installed for the one package, even what neither catalog has.
+func comparePackage(before, after []*catalogs.Package, installed []diff.Installed) (diff.Diff, error) {
+	first := func(packages []*catalogs.Package) *catalogs.Package {
+		if len(packages) == 0 {
+			return nil
+		}
+		return packages[0]
+	}
+	d := diff.Diff{Packages: []diff.Package{}}
+	p, changed, err := diff.Packages(first(before), first(after), installed...)
+	if changed {
+		d.Packages = append(d.Packages, p)
+	}
+	return d, err
+}
+
+func (a *app) showDiff(out *command.Output, d diff.Diff) error {
+	switch {
+	case out.Format == command.OutputMarkdown:
+		a.Say("%s", diff.Markdown(d))
+	case !out.Table():
+		if err := out.Value(a.Streams.Out, d); err != nil {
+			return a.trouble(err)
+		}
+	case d.Same():
+		a.Warn("The catalogs offer the same.\n")
+	default:
+		a.Say("%s", CatalogDiff(d, a.Style(), out.Wide()))
+	}
+	if d.Same() {
+		return nil
+	}
+	return &exit.CodeError{Code: ExitDifferent}
+}

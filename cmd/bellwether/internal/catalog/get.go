@@ -1,0 +1,65 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
+)
+
+func (a *app) catalogGetCommand() *cobra.Command {
+	var out command.Output
+	c := &cobra.Command{
+		Use: "get NAME", Short: "Show a catalog as the hub reads it: who runs which version, what is blocked, how to " +
+			"get back",
+		Long: `Show an OperatorCatalog of the hub: the digest in use, the versions that clusters run, those that are blocked with a
+proposal for whoever runs them, and the way back from each version.
+
+A version is blocked at once, on every cluster, by spec.blocks of the OperatorCatalog (kubectl edit oc NAME):
+
+  spec:
+    blocks:
+    - {package: echo-operator, version: 1.2.0, reason: it loses data, expires: "2026-12-31"}
+
+For good it belongs in the catalog itself; see "bellwether catalog block".`,
+		Example: "  bellwether catalog get main\n  bellwether catalog get main -o yaml",
+		Args:    command.OneArg("the catalog's name"), ValidArgsFunction: a.CompleteFirst(catalogNames),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := out.Check(); err != nil {
+				return err
+			}
+			h, err := a.Hub()
+			if err != nil {
+				return err
+			}
+			catalog, err := h.Catalog(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if !out.Table() {
+				return out.Object(a.Streams.Out, catalog)
+			}
+			a.Say("%s", HubCatalog(catalog, a.Now(), a.Style()))
+			return nil
+		},
+	}
+	out.Add(c, command.OutputJSON, command.OutputYAML, command.OutputName)
+	return c
+}
+
+func catalogNames(ctx context.Context, h *hub.Client) []string {
+	list := &v1alpha1.OperatorCatalogList{}
+	_ = h.List(ctx, list, client.InNamespace(h.Namespace))
+	var out []string
+	for _, c := range list.Items {
+		out = append(out, c.Name+"\t"+c.Spec.Source.Image+c.Spec.Source.Directory)
+	}
+	return out
+}

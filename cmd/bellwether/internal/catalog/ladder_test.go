@@ -1,0 +1,275 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bellwether-dev/bellwether/catalogs/compile/compiletest"
+	"github.com/bellwether-dev/bellwether/catalogs/compile/folder"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/catalog"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/clitest"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/fixture"
+)
+
+// inLadders runs the commands in a folder with the bundles 1.0.0, 1.1.0 and 1.2.0 of the echo operator and no ladder,
+// so that paths in what they print are short. BELLWETHER_CACHE is set, so that no cache of the user's is touched.
+func inLadders(t *testing.T) *clitest.World {
+	t.Helper()
+	dir := t.TempDir()
+	for _, version := range []string{"1.0.0", "1.1.0", "1.2.0"} {
+		path := filepath.Join(dir, "ladders", "bundles", version)
+		if err := compiletest.WriteBundle(path, "echo-operator", version, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(dir)
+	t.Setenv("BELLWETHER_CACHE", filepath.Join(dir, "cache"))
+	return clitest.NewWorld()
+}
+
+// withVersions has 1.0.0 in stable, and 1.1.0 and 1.2.0 in candidate.
+func withVersions(t *testing.T) *clitest.World {
+	t.Helper()
+	w := inLadders(t)
+	w.Must(t, "catalog", "init", "ladders", "--package", "echo-operator")
+	for _, version := range []string{"1.0.0", "1.1.0", "1.2.0"} {
+		w.Must(t, "catalog", "add", "ladders", "ladders/bundles/"+version, "--no-lint")
+	}
+	w.Must(t, "catalog", "promote", "ladders", "1.0.0", "--to", "stable")
+	return w
+}
+
+func TestLadderCommandsSayWhatChanges(t *testing.T) {
+	golden, err := filepath.Abs(filepath.Join("testdata", "ladder.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := inLadders(t)
+	var text strings.Builder
+	for _, line := range []string{
+		"catalog init ladders --package echo-operator",
+		"catalog init ladders --package echo-operator",
+		"catalog add ladders ladders/bundles/1.0.0 --no-lint",
+		"catalog add ladders ladders/bundles/1.0.0 --no-lint",
+		"catalog promote ladders 1.0.0 --to stable",
+		"catalog add ladders/echo-operator.yaml ladders/bundles/1.1.0 --no-lint",
+		"catalog promote ladders 1.1.0 --dry-run",
+		"catalog promote ladders 1.1.0 --to stabel",
+		"catalog promote ladders 1.1.0 --to stable",
+		"catalog promote ladders 1.3.0",
+		"catalog block ladders 1.1.0",
+		"catalog block ladders 1.1.0 --reason leaks --expires 2026-11-01",
+		"catalog block ladders 1.1.0 --reason leaks --expires 2026-12-31 --instead 1.0.0",
+		"catalog compile ladders out",
+		"catalog compile ladders out --check",
+		"catalog retire ladders 1.0.0",
+		"catalog add ladders ladders/bundles/1.2.0 --no-lint --channel stable",
+		"catalog compile ladders out --check",
+		"catalog compile ladders out",
+		"catalog unblock ladders 1.1.0",
+		"catalog unblock ladders 1.1.0",
+		"catalog deprecate ladders --version 1.0.0 --message old",
+		"catalog deprecate ladders --channel fast",
+		"catalog retire ladders 1.0.0 --reason old",
+		"catalog compile ladders out",
+		"catalog compile out out2",
+		"catalog compile nowhere out",
+	} {
+		r := w.Run(t, strings.Fields(line)...)
+		text.WriteString("$ bellwether " + line + "\n" + r.Out + r.Err)
+		if r.Code != exit.OK {
+			text.WriteString("[exit " + string(rune('0'+r.Code)) + "]\n")
+		}
+		text.WriteString("\n")
+	}
+	ladderText, err := os.ReadFile("ladders/echo-operator.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := text.String() + "$ cat ladders/echo-operator.yaml\n" + string(ladderText)
+	if *fixture.Update {
+		if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("want (-), got (+):\n%s", diff)
+	}
+}
+
+func TestADryRunWritesNothing(t *testing.T) {
+	w := withVersions(t)
+	before, err := os.ReadFile("ladders/echo-operator.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"promote ladders 1.1.0", "block ladders 1.1.0 --reason x", "retire ladders 1.1.0",
+		"deprecate ladders --package --message x"} {
+		r := w.Must(t, append([]string{"catalog"}, strings.Fields(line+" --dry-run")...)...)
+		if !strings.HasPrefix(r.Out, "Dry run: ladders/echo-operator.yaml would not be written.") {
+			t.Errorf("%s says\n%s", line, r.Out)
+		}
+	}
+	after, err := os.ReadFile("ladders/echo-operator.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(before), string(after)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestLadderCommandsInJSON(t *testing.T) {
+	w := withVersions(t)
+	var change catalog.LadderChange
+	r := w.Must(t, "catalog", "block", "ladders", "1.2.0", "--reason", "leaks", "-o", "json")
+	if err := json.Unmarshal([]byte(r.Out), &change); err != nil {
+		t.Fatal(err)
+	}
+	if change.File != "ladders/echo-operator.yaml" || len(change.Changes.Channels) != 1 || len(change.Waiting) != 1 {
+		t.Errorf("it printed %s", r.Out)
+	}
+	var report folder.Report
+	r = w.Must(t, "catalog", "compile", "ladders", "out", "-o", "json")
+	if err := json.Unmarshal([]byte(r.Out), &report); err != nil {
+		t.Fatal(err)
+	}
+	if !report.Changed() || len(report.Packages[0].Channels) != 3 {
+		t.Errorf("it printed %s", r.Out)
+	}
+}
+
+func TestCompileAsksTheHub(t *testing.T) {
+	withVersions(t)
+	w := clitest.NewWorld(runs("a", "echo-operator", "0.5.0"), runs("b", "echo-operator", "7.0.0"),
+		runs("c", "other", "9.0.0"))
+	r := w.Must(t, "catalog", "compile", "ladders", "out", "--hub")
+	if !strings.Contains(r.Out, "from 7.0.0 (echo-operator.v7.0.0): it is higher than the head 1.0.0") ||
+		strings.Contains(r.Out, "0.5.0") || strings.Contains(r.Out, "9.0.0") {
+		t.Errorf("it says of what is installed\n%s", r.Out)
+	}
+}
+
+func TestCompileComparesWithWhatIsPublished(t *testing.T) {
+	w := withVersions(t)
+	w.Must(t, "catalog", "compile", "ladders", "published")
+	text, err := os.ReadFile("ladders/echo-operator.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Somebody deletes a version by hand.
+	lost := strings.Replace(string(text), "- version: 1.1.0\n  path: bundles/1.1.0\n  channel: candidate\n", "", 1)
+	if lost == string(text) {
+		t.Fatalf("1.1.0 is not in\n%s", text)
+	}
+	if err := os.WriteFile("ladders/echo-operator.yaml", []byte(lost), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := w.Run(t, "catalog", "compile", "ladders", "out", "--previous", "published")
+	if r.Code != catalog.ExitTrouble || !strings.Contains(r.Err,
+		"bundle echo-operator.v1.1.0, version 1.1.0, was offered and the ladder does not know it any more") {
+		t.Errorf("exit %d\n%s%s", r.Code, r.Out, r.Err)
+	}
+	if entries, err := os.ReadDir("out"); err == nil && len(entries) > 0 {
+		t.Errorf("it has written %v", entries)
+	}
+}
+
+func TestAddLintsFirst(t *testing.T) {
+	w := inLadders(t)
+	w.Must(t, "catalog", "init", "ladders", "--package", "echo-operator")
+	if err := os.Remove("ladders/bundles/1.0.0/manifests/crd.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	r := w.Run(t, "catalog", "add", "ladders", "ladders/bundles/1.0.0")
+	if r.Code == exit.OK || !strings.Contains(r.Err, "version 1.0.0 is not added: the bundle has ") ||
+		!strings.Contains(r.Err, "--no-lint") {
+		t.Errorf("a bundle with errors: %d\n%s%s", r.Code, r.Out, r.Err)
+	}
+	if f, err := folder.Load("ladders/echo-operator.yaml"); err != nil || len(f.Ladder.Bundles) > 0 {
+		t.Errorf("it was added (%v)", err)
+	}
+}
+
+func TestAddRefuses(t *testing.T) {
+	w := withVersions(t)
+	for name, c := range map[string]struct{ prepare, line, want string }{
+		"another package's bundle": {"other/bundles/1.0.0", "add ladders/echo-operator.yaml other/bundles/1.0.0",
+			`the bundle is of package "other"`},
+		"no ladder": {"ladders/bundles/x", "add ladders ladders/bundles/x",
+			`there is no ladder file for package "other" in ladders`},
+		"a folder elsewhere": {"", "add ladders elsewhere --no-lint",
+			"is not below ladders, the folder of the ladder file"},
+		"no bundle":        {"", "add ladders ladders", "not a registry+v1 bundle"},
+		"no such registry": {"", "add ladders 127.0.0.1:1/bundle:1.0.0", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.prepare != "" {
+				if err := compiletest.WriteBundle(c.prepare, "other", "1.0.0", 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := compiletest.WriteBundle("elsewhere", "echo-operator", "1.3.0", 0); err != nil {
+				t.Fatal(err)
+			}
+			r := w.Run(t, append([]string{"catalog"}, strings.Fields(c.line)...)...)
+			if r.Code != exit.Error || !strings.Contains(r.Err, c.want) || !strings.Contains(r.Err, "Hint:") {
+				t.Errorf("exit %d\n%s%s\nwant %s, with a hint", r.Code, r.Out, r.Err, c.want)
+			}
+		})
+	}
+}
+
+func TestTheLaddersOfAFolderAreNotMixedUp(t *testing.T) {
+	w := withVersions(t)
+	w.Must(t, "catalog", "init", "ladders", "--package", "other")
+	r := w.Run(t, "catalog", "promote", "ladders", "1.1.0")
+	if r.Code != exit.Error || !strings.Contains(r.Err, "ladders has 2 ladder files") ||
+		!strings.Contains(r.Err, "echo-operator.yaml") {
+		t.Errorf("exit %d: %s", r.Code, r.Err)
+	}
+	w.Must(t, "catalog", "promote", "ladders/echo-operator.yaml", "1.1.0")
+}
+
+func TestInitFromACatalog(t *testing.T) {
+	w := clitest.NewWorld()
+	catalog := clitest.CatalogDir(t)
+	t.Chdir(t.TempDir())
+	r := w.Run(t, "catalog", "init", "ladders", "--package", "echo-operator", "--from", catalog)
+	if r.Code != exit.Error || !strings.Contains(r.Err, "has no digest") {
+		t.Errorf("bundles by tag: exit %d\n%s%s", r.Code, r.Out, r.Err)
+	}
+	if _, err := os.Stat("ladders"); err == nil {
+		t.Error("it has written something all the same")
+	}
+}
+
+func TestLadderCompletions(t *testing.T) {
+	w := withVersions(t)
+	w.Must(t, "catalog", "block", "ladders", "1.2.0", "--reason", "leaks")
+	for line, want := range map[string]string{
+		"catalog promote ladders ":               "1.1.0\n",
+		"catalog unblock ladders ":               "1.2.0\n",
+		"catalog block ladders ":                 "1.0.0\n1.1.0\n1.2.0\n",
+		"catalog block ladders 1.2.0 --instead ": "1.0.0\n1.1.0\n",
+		"catalog promote ladders 1.1.0 --to ":    "candidate\nfast\nstable\n",
+	} {
+		r := w.Run(t, append([]string{"__completeNoDesc"}, strings.Split(line, " ")...)...)
+		if got, _, _ := strings.Cut(r.Out, ":"); got != want {
+			t.Errorf("%q completes to %q, want %q", line, got, want)
+		}
+	}
+}

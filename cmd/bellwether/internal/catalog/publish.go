@@ -1,0 +1,516 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	xterm "golang.org/x/term"
+
+	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/catalogs/compile/folder"
+	"github.com/bellwether-dev/bellwether/catalogs/ladder"
+	"github.com/bellwether-dev/bellwether/catalogs/oci"
+	"github.com/bellwether-dev/bellwether/catalogs/publish"
+	"github.com/bellwether-dev/bellwether/catalogs/sign"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/registry"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+)
+
+const catalogPublishLong = `Publish a catalog, whole or not at all, and print its digest. The folder holds a
+compiled catalog, or ladder files, which are compiled first.
+
+Everything goes to the registry by digest first: bundles, catalog, SBOM and
+signature. The tag moves last, and only if it still holds what the catalog was
+compared with. A publish that was interrupted has changed nothing; repeat it.
+
+What would take something away from those who follow the tag is refused: a
+package, channel or version that is gone without being blocked or skipped by
+name, a version without a way to the head, a version with another content.
+
+--key signs with a private key of "bellwether catalog keygen" or of cosign. The
+password of an encrypted key is taken from COSIGN_PASSWORD, or asked for.`
+
+type publishFlags struct {
+	access registry.Flags
+	out    command.Output
+	key    string
+	expect string
+	force  string
+	mirror string
+	// repository is where bundle folders go.
+	repository string
+	noCheck    bool
+}
+
+func (a *app) catalogPublishCommand() *cobra.Command {
+	var f publishFlags
+	c := &cobra.Command{
+		Use: "publish DIR REF", Short: "Publish a catalog with its SBOM and signature, whole or not at all",
+		Long:              catalogPublishLong,
+		Args:              command.ExactArgs("the folder of the catalog or of its ladders", "the tag to publish it as"),
+		ValidArgsFunction: command.CompleteDir,
+		Example: "  bellwether catalog publish ./compiled registry.example.com/catalogs/main:latest --key " +
+			"bellwether.key\n" +
+			"  bellwether catalog publish ./ladders registry.example.com/catalogs/main:latest --bundle-repository " +
+			"registry.example.com/bundles\n" +
+			"  bellwether catalog publish ./compiled registry.local/catalogs/main:latest --mirror-bundles " +
+			"registry.local/bundles",
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := f.out.Check(); err != nil {
+				return err
+			}
+			return a.publish(c.Context(), &f, args[0], args[1])
+		},
+	}
+	f.access.Add(c)
+	f.out.Add(c, command.OutputJSON, command.OutputYAML)
+	c.Flags().StringVar(&f.key, "key", "", "The private key `FILE` to sign with. Default: no signature.")
+	c.Flags().StringVar(&f.expect, "expect", "",
+		"The `DIGEST` that the tag must hold, or none. Default: whatever it holds.")
+	c.Flags().StringVar(&f.force, "force", "", "Publish in spite of what would be lost, for this `REASON`.")
+	c.Flags().StringVar(&f.mirror, "mirror-bundles", "",
+		"Copy the bundles to this `REPOSITORY`, and publish a catalog that names them there.")
+	c.Flags().StringVar(&f.repository, "bundle-repository", "",
+		"Push the bundle folders of ladders to this `REPOSITORY`, instead of inlining them.")
+	c.Flags().BoolVar(&f.noCheck, "no-bundle-check", false,
+		"Do not look whether the registries have the catalog's bundles.")
+	_ = c.RegisterFlagCompletionFunc("expect",
+		cobra.FixedCompletions([]string{publish.Nothing}, cobra.ShellCompDirectiveNoFileComp))
+	return c
+}
+
+func (a *app) publish(ctx context.Context, f *publishFlags, dir, ref string) error {
+	client := oci.NewClient(oci.Options{})
+	in := publish.Input{
+		Dir: dir, Ref: ref, Access: f.access.Access(), SkipBundleCheck: f.noCheck, Expect: f.expect, Force: f.force,
+		Report: a.publishProgress,
+	}
+	if f.key != "" {
+		var err error
+		if in.Signer, err = a.signer(f.key); err != nil {
+			return err
+		}
+	}
+	temp, err := os.MkdirTemp("", "bellwether-catalog-")
+	if err != nil {
+		return fmt.Errorf("make folder: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(temp) }()
+	if holdsLadders(dir) {
+		in.Dir = filepath.Join(temp, "compiled")
+		if err := a.compileLadders(ctx, client, f, dir, &in); err != nil {
+			return ladderError(err)
+		}
+	}
+	if f.mirror != "" {
+		mirrored := filepath.Join(temp, "mirrored")
+		if in.Mirrored, err = mirrorCatalog(ctx, client, in.Dir, mirrored, f.mirror); err != nil {
+			return publishError(err)
+		}
+		in.Dir = mirrored
+	}
+	result, err := publish.Publish(ctx, client, in)
+	if err != nil {
+		return publishError(err)
+	}
+	return a.published(&f.out, result)
+}
+
+// holdsLadders tells a folder of ladder files from one of a compiled catalog.
+func holdsLadders(dir string) bool {
+	files, _ := filepath.Glob(filepath.Join(dir, "*.y*ml"))
+	return slices.ContainsFunc(files, func(file string) bool {
+		text, err := os.ReadFile(file)
+		return err == nil && bytes.Contains(text, []byte("kind: "+ladder.Kind))
+	})
+}
+
+// compileLadders compiles against what the tag holds now, into the folder to publish.
+func (a *app) compileLadders(ctx context.Context, client *oci.Client, f *publishFlags, dir string,
+	in *publish.Input) error {
+	o := folder.Options{
+		Bundles: folder.Bundles{Images: client, Access: in.Access, CacheDir: a.bundleCache(),
+			Repository: f.repository},
+		Now:       a.Now(),
+		Published: []*catalogs.Package{},
+	}
+	held, err := client.Held(ctx, in.Ref, in.Access)
+	if err != nil {
+		return err
+	}
+	// What is compiled against one catalog must not replace another one.
+	in.Expect = cmp.Or(in.Expect, held, publish.Nothing)
+	if held != "" && in.Force == "" {
+		files, err := f.access.Open(ctx, in.Ref)
+		if err != nil {
+			return err
+		}
+		if o.Published, err = catalogs.ReadGraphs(files); err != nil {
+			return fmt.Errorf("read %s: %w", in.Ref, err)
+		}
+	}
+	if _, err := folder.Compile(ctx, dir, in.Dir, o); err != nil {
+		return err
+	}
+	a.Warn("  compiled the ladders in %s\n", dir)
+	if f.repository != "" {
+		in.Bundles, err = localBundles(dir, f.repository)
+	}
+	return err
+}
+
+// localBundles are the bundle folders of ladders by the images that the catalog names them by.
+func localBundles(dir, repository string) (map[string]string, error) {
+	ladders, err := folder.LoadAll(dir)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	for _, l := range ladders {
+		for _, b := range l.Ladder.Bundles {
+			if b.Path == "" {
+				continue
+			}
+			path := filepath.Join(dir, filepath.FromSlash(b.Path))
+			image, err := oci.BundleImage(path)
+			if err != nil {
+				return nil, err
+			}
+			digest, err := image.Digest()
+			if err != nil {
+				return nil, fmt.Errorf("digest bundle %s: %w", path, err)
+			}
+			out[repository+"@"+digest.String()] = path
+		}
+	}
+	return out, nil
+}
+
+func mirrorCatalog(ctx context.Context, client *oci.Client, dir, out, repository string) (map[string]string, error) {
+	source := oci.Source{Directory: dir}
+	digest, err := client.Resolve(ctx, source)
+	if err != nil {
+		return nil, err
+	}
+	files, err := client.Open(ctx, source, digest)
+	if err != nil {
+		return nil, err
+	}
+	return publish.Mirror(files, out, repository)
+}
+
+// publishProgress tells of each step; of many bundles it tells now and then.
+func (a *app) publishProgress(p publish.Progress) {
+	const few = 20
+	if p.Stage == publish.StageBundles && p.Total > few {
+		if p.Done*few/p.Total != (p.Done-1)*few/p.Total {
+			a.Warn("  bundles: %d of %d\n", p.Done, p.Total)
+		}
+		return
+	}
+	a.Warn("  %s\n", p.Text)
+}
+
+func (a *app) published(out *command.Output, r publish.Result) error {
+	if !out.Table() {
+		return out.Value(a.Streams.Out, r)
+	}
+	what := fmt.Sprintf("Published %s with %s as %s.", counted(r.Packages, "package"), counted(r.Bundles, "bundle"),
+		r.Ref)
+	if !r.Changed {
+		what = fmt.Sprintf("%s held this catalog already.", r.Ref)
+	}
+	if r.Unsigned {
+		what += " It has no signature, and what it replaces had one: who asks for signatures stays behind. Publish " +
+			"it again with --key."
+	}
+	for _, l := range r.Losses {
+		a.Warn("  forced: %s\n", l)
+	}
+	a.Warn("%s\n", what)
+	a.Say("%s\n", r.Digest)
+	return nil
+}
+
+// publishError adds what to do about a catalog that was not published.
+func publishError(err error) error {
+	var losses *publish.LossError
+	switch {
+	case errors.As(err, &losses):
+		var text strings.Builder
+		for i, l := range losses.Losses {
+			if i == 20 {
+				fmt.Fprintf(&text, "\n  and %d more", len(losses.Losses)-i)
+				break
+			}
+			fmt.Fprintf(&text, "\n  %s", l)
+		}
+		return exit.Hint(fmt.Errorf("%w; who follows the tag would lose:%s", publish.ErrContinuity, text.String()),
+			"block or retire what has to go and compile again, or publish in spite of it with --force REASON")
+	case errors.Is(err, oci.ErrMoved):
+		return exit.Hint(err, "somebody else published in the meantime: look at it with `bellwether catalog show`, "+
+			"compile against it, and publish again")
+	case errors.Is(err, publish.ErrMissingBundles):
+		return exit.Hint(err, "push the bundles first (`bellwether bundle push`), copy them with --mirror-bundles, or "+
+			"leave the look out with --no-bundle-check")
+	case errors.Is(err, publish.ErrNoDigest):
+		return exit.Hint(err, "name bundles by digest: NAME@sha256:...")
+	default:
+		return registry.WithHint(err)
+	}
+}
+
+// signer reads a private key, and asks for its password where nobody gave it.
+func (a *app) signer(file string) (*sign.Signer, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, exit.Hint(fmt.Errorf("read private key: %w", err), "make one with `bellwether catalog keygen`")
+	}
+	signer, err := sign.NewSigner(text, func() ([]byte, error) { return a.password("Password of " + file) })
+	switch {
+	case errors.Is(err, sign.ErrPassword):
+		return nil, exit.Hint(fmt.Errorf("%s: %w", file, err), "set COSIGN_PASSWORD")
+	case errors.Is(err, sign.ErrBadKey):
+		return nil, exit.Hint(fmt.Errorf("%s: %w", file, err),
+			"give the private half of a key; make one with `bellwether catalog keygen`")
+	}
+	return signer, err
+}
+
+const PasswordVariable = "COSIGN_PASSWORD"
+
+// password is that of the environment, or what a person types; empty where there is neither.
+func (a *app) password(prompt string) ([]byte, error) {
+	if given := a.Getenv(PasswordVariable); given != "" {
+		return []byte(given), nil
+	}
+	in, ok := a.Streams.In.(*os.File)
+	if !ok || !xterm.IsTerminal(int(in.Fd())) {
+		return nil, nil
+	}
+	a.Warn("%s: ", prompt)
+	typed, err := xterm.ReadPassword(int(in.Fd()))
+	a.Warn("\n")
+	if err != nil {
+		return nil, fmt.Errorf("read password: %w", err)
+	}
+	return typed, nil
+}
+
+const catalogKeygenLong = `Make a key to sign catalogs with: NAME.key, encrypted in cosign's format, and
+NAME.pub, which an OperatorCatalog lists under spec.verification.publicKeys.
+
+The password is taken from COSIGN_PASSWORD, or asked for.`
+
+func (a *app) catalogKeygenCommand() *cobra.Command {
+	var algorithm string
+	var unprotected bool
+	c := &cobra.Command{
+		Use: "keygen [NAME]", Short: "Make a key to sign catalogs with", Long: catalogKeygenLong,
+		Args:              command.AtMostOne,
+		Example:           "  bellwether catalog keygen release",
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.keygen(strings.Join(args, ""), sign.Algorithm(algorithm), unprotected)
+		},
+	}
+	c.Flags().StringVar(&algorithm, "algorithm", string(sign.ECDSA), "The kind of key: ecdsa-p256 or ed25519.")
+	c.Flags().BoolVar(&unprotected, "no-password", false, "Leave the private key without a password.")
+	_ = c.RegisterFlagCompletionFunc("algorithm",
+		cobra.FixedCompletions([]string{string(sign.ECDSA), string(sign.Ed25519)}, cobra.ShellCompDirectiveNoFileComp))
+	return c
+}
+
+func (a *app) keygen(name string, algorithm sign.Algorithm, unprotected bool) error {
+	if name == "" {
+		name = "bellwether"
+	}
+	var password []byte
+	if !unprotected {
+		var err error
+		if password, err = a.newPassword(); err != nil {
+			return err
+		}
+	}
+	pair, err := sign.GenerateKey(algorithm, password)
+	if err != nil {
+		return err
+	}
+	if err := writeNew(name+".key", pair.Private, 0o600); err != nil {
+		return err
+	}
+	if err := writeNew(name+".pub", pair.Public, 0o644); err != nil {
+		return errors.Join(err, os.Remove(name+".key"))
+	}
+	a.Say("Private key in %s.key: keep it to yourself.\nPublic key in %s.pub: list it under "+
+		"spec.verification.publicKeys of the OperatorCatalog.\n", name, name)
+	return nil
+}
+
+func (a *app) newPassword() ([]byte, error) {
+	first, err := a.password("New password")
+	if err != nil {
+		return nil, err
+	}
+	if len(first) == 0 {
+		return nil, exit.Hintf("set COSIGN_PASSWORD, or say --no-password", "the private key needs a password")
+	}
+	again, err := a.password("The same password again")
+	if err != nil {
+		return nil, err
+	}
+	if !bytes.Equal(first, again) {
+		return nil, exit.Hintf("try again", "these are two different passwords")
+	}
+	return first, nil
+}
+
+// writeNew writes a file that must not exist yet: a key that is overwritten is lost.
+func writeNew(path string, content []byte, mode fs.FileMode) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if errors.Is(err, fs.ErrExist) {
+		return exit.Hintf("choose another name", "%s exists already", path)
+	}
+	if err != nil {
+		return fmt.Errorf("write key: %w", err)
+	}
+	_, err = file.Write(content)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("write key: %w", err)
+	}
+	return nil
+}
+
+const catalogVerifyLong = `Look at everything that a published catalog promises:
+
+  signature  by one of the keys given with --key
+  catalog    every package is valid: one head per channel, no dead ends
+  sbom       the attached list is the one of this catalog
+  bundles    their registries have them, by digest
+  upgrades   from every version the planned way leads to the head, and OLM v0
+             and OLM v1 go the same way
+
+The exit status is 0 if nothing failed, 1 if something did, and 2 if the
+catalog could not be looked at.`
+
+type verifyFlags struct {
+	access  registry.Flags
+	out     command.Output
+	keys    []string
+	noCheck bool
+}
+
+func (a *app) catalogVerifyCommand() *cobra.Command {
+	var f verifyFlags
+	c := &cobra.Command{
+		Use: "verify REF|DIR", Short: "Check the signature, the content and the upgrade graphs of a catalog",
+		Long: catalogVerifyLong,
+		Args: command.OneArg("the catalog's reference or folder"), ValidArgsFunction: command.CompleteDir,
+		Example: "  bellwether catalog verify registry.example.com/catalogs/main:latest --key bellwether.pub",
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := f.out.Check(); err != nil {
+				return err
+			}
+			report, err := a.verify(c.Context(), &f, args[0])
+			if err != nil {
+				return a.trouble(registry.WithHint(err))
+			}
+			return a.verified(&f.out, report)
+		},
+	}
+	f.access.Add(c)
+	f.out.Add(c, command.OutputJSON, command.OutputYAML)
+	c.Flags().StringArrayVar(&f.keys, "key", nil,
+		"The public key `FILE` that must have signed the catalog; of several any one will do.")
+	c.Flags().BoolVar(&f.noCheck, "no-bundle-check", false,
+		"Do not look whether the registries have the catalog's bundles.")
+	return c
+}
+
+func (a *app) verify(ctx context.Context, f *verifyFlags, text string) (publish.Report, error) {
+	source, err := f.access.Source(text)
+	if err != nil {
+		return publish.Report{}, err
+	}
+	for _, file := range f.keys {
+		key, err := os.ReadFile(file)
+		if err != nil {
+			return publish.Report{}, fmt.Errorf("read public key: %w", err)
+		}
+		if _, err := sign.ParseKeys(key); err != nil {
+			return publish.Report{}, exit.Hint(fmt.Errorf("%s: %w", file, err),
+				"give the public half of a key, as in bellwether.pub")
+		}
+		source.Verification.PublicKeys = append(source.Verification.PublicKeys, key)
+	}
+	return publish.Verify(ctx, oci.NewClient(oci.Options{}),
+		publish.VerifyInput{Source: source, SkipBundleCheck: f.noCheck})
+}
+
+func (a *app) verified(out *command.Output, r publish.Report) error {
+	if out.Table() {
+		a.Say("%s", verifyText(r, a.Style()))
+	} else if err := out.Value(a.Streams.Out, r); err != nil {
+		return err
+	}
+	if r.OK() {
+		return nil
+	}
+	return &exit.CodeError{Code: 1}
+}
+
+// listedDetails bounds how many details of one check are printed; -o json has all.
+const listedDetails = 10
+
+func verifyText(r publish.Report, style term.Style) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s is %s\n", r.Ref, r.Digest)
+	for _, c := range r.Checks {
+		mark, tone := verdictMark(c.Verdict)
+		fmt.Fprintf(&out, "%s %-10s %s\n", style.Paint(tone, mark), c.Name, c.Text)
+		for i, d := range c.Details {
+			if i == listedDetails {
+				fmt.Fprintf(&out, "             %s\n",
+					style.Paint(term.Dim, fmt.Sprintf("and %d more; -o json has them all", len(c.Details)-i)))
+				break
+			}
+			fmt.Fprintf(&out, "             %s\n", d)
+		}
+	}
+	return out.String()
+}
+
+func verdictMark(v publish.Verdict) (string, term.Tone) {
+	switch v {
+	case publish.Passed:
+		return "✓", term.Good
+	case publish.Failed:
+		return "✗", term.Bad
+	case publish.Warning:
+		return "!", term.Warn
+	default:
+		return "·", term.Dim
+	}
+}
+
+// counted is a number of things.
+func counted(n int, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %ss", n, one)
+}

@@ -1,0 +1,150 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package clitest runs commands in tests, against a hub that is only a client.
+package clitest
+
+import (
+	"bytes"
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/fixture"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/root"
+)
+
+// World is a hub that is only a client.
+type World struct {
+	client.WithWatch
+	// User is who the hub takes the caller for.
+	User string
+}
+
+func NewWorld(objects ...client.Object) *World {
+	w := &World{User: "anna"}
+	w.WithWatch = fake.NewClientBuilder().WithScheme(hub.Scheme).WithObjects(objects...).
+		WithStatusSubresource(&v1alpha1.OperatorRollout{}, &v1alpha1.ManagedOperator{}, &v1alpha1.FleetCluster{},
+			&v1alpha1.OperatorInstall{}).
+		WithInterceptorFuncs(interceptor.Funcs{Create: w.create}).Build()
+	return w
+}
+
+// create answers who the caller is, which the fake client cannot.
+func (w *World) create(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+	if review, ok := obj.(*authenticationv1.SelfSubjectReview); ok {
+		review.Status.UserInfo.Username = w.User
+		return nil
+	}
+	return c.Create(ctx, obj, opts...)
+}
+
+// Result is how a command line ended.
+type Result struct {
+	Code     int
+	Out, Err string
+}
+
+func (w *World) Run(t *testing.T, args ...string) Result {
+	t.Helper()
+	return w.RunAs(t, "bellwether", args...)
+}
+
+func (w *World) RunAs(t *testing.T, program string, args ...string) Result {
+	t.Helper()
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	var out, errOut bytes.Buffer
+	a := command.NewEnv(program, genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut})
+	a.Now = func() time.Time { return fixture.Noon }
+	a.Connect = func() (client.WithWatch, error) { return w.WithWatch, nil }
+	a.Watch = func(context.Context, client.ObjectKey) (client.Reader, <-chan struct{}, error) {
+		return w.WithWatch, nil, nil
+	}
+	c := root.New(a)
+	c.SetArgs(args)
+	code := a.Exit(c.ExecuteContext(t.Context()))
+	return Result{code, out.String(), errOut.String()}
+}
+
+// Must runs a command line that has to succeed.
+func (w *World) Must(t *testing.T, args ...string) Result {
+	t.Helper()
+	r := w.Run(t, args...)
+	if r.Code != exit.OK {
+		t.Fatalf("%q ended with %d: %s", args, r.Code, r.Err)
+	}
+	return r
+}
+
+func Cluster(name string, labels map[string]string) *v1alpha1.FleetCluster {
+	return &v1alpha1.FleetCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
+		Status: v1alpha1.FleetClusterStatus{
+			Namespace: v1alpha1.ClusterNamespace(name),
+			Conditions: []metav1.Condition{
+				{Type: v1alpha1.ConditionOnline, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonLeaseFresh},
+				{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSucceeded},
+			},
+		},
+	}
+}
+
+func Operator(name, version string) *v1alpha1.ManagedOperator {
+	return &v1alpha1.ManagedOperator{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Generation: 1},
+		Spec: v1alpha1.ManagedOperatorSpec{
+			Package: "echo-operator", Version: version, Catalog: v1alpha1.LocalReference{Name: "main"},
+		},
+		Status: v1alpha1.ManagedOperatorStatus{ObservedGeneration: 1,
+			Target: &v1alpha1.TargetVersion{Version: version, Channel: "stable"}},
+	}
+}
+
+func Rollout(operator, name string, revision int64, phase v1alpha1.RolloutPhase) *v1alpha1.OperatorRollout {
+	return &v1alpha1.OperatorRollout{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Generation: 1},
+		Spec: v1alpha1.OperatorRolloutSpec{
+			Operator: v1alpha1.LocalReference{Name: operator}, Revision: revision,
+			Release: v1alpha1.Release{Package: "echo-operator", Channel: "stable", Version: "1.1.0",
+				Bundle: "echo-operator.v1.1.0"},
+			Strategy: v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{
+				{Name: "canary"}, {Name: "rest", Gates: []v1alpha1.Gate{{Name: "sre",
+					Approval: &v1alpha1.ApprovalGate{}}}},
+			}},
+		},
+		Status: v1alpha1.OperatorRolloutStatus{ObservedGeneration: 1, Phase: phase, Message: "as the test says"},
+	}
+}
+
+// Gated is a rollout that waits for an approval.
+func Gated() *v1alpha1.OperatorRollout {
+	r := Rollout("echo", "echo-2", 2, v1alpha1.RolloutProgressing)
+	r.Status.Waves = []v1alpha1.WaveStatus{
+		{Name: "canary", Phase: v1alpha1.WaveVerified},
+		{Name: "rest", Phase: v1alpha1.WaveGated,
+			Gates: []v1alpha1.GateStatus{{Name: "sre", Verdict: v1alpha1.GateWaiting}}},
+	}
+	return r
+}
+
+func (w *World) Rollout(t *testing.T, name string) *v1alpha1.OperatorRollout {
+	t.Helper()
+	r := &v1alpha1.OperatorRollout{}
+	if err := w.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: name}, r); err != nil {
+		t.Fatalf("get rollout: %v", err)
+	}
+	return r
+}

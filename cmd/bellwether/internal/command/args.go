@@ -1,0 +1,46 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
+)
+
+// OneArg takes exactly one argument and names it where it is missing.
+func OneArg(what string) cobra.PositionalArgs { return ExactArgs(what) }
+
+// ExactArgs takes exactly the arguments that it is given the meanings of.
+func ExactArgs(what ...string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		usage := "usage: " + c.UseLine()
+		switch {
+		case len(args) < len(what):
+			return exit.Hintf(usage, "give %s", strings.Join(what[len(args):], " and "))
+		case len(args) > len(what):
+			return exit.Hintf(usage, "%q is one argument too many", args[len(what)])
+		}
+		return nil
+	}
+}
+
+// AtMostOne takes one argument or none.
+func AtMostOne(c *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return exit.Hintf("usage: "+c.UseLine(), "%q is one argument too many", args[1])
+	}
+	return nil
+}
+
+func ParseSelector(text string) (labels.Selector, error) {
+	selector, err := labels.Parse(text)
+	if err != nil {
+		return nil, exit.Hintf("write it as env=prod,region!=eu", "the selector %q is not one: %w", text, err)
+	}
+	return selector, nil
+}

@@ -1,0 +1,65 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"errors"
+	"fmt"
+
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
+)
+
+// dial connects to the hub. It does not talk to it yet.
+func (a *Env) dial() (client.WithWatch, error) {
+	config, err := a.Flags.ToRESTConfig()
+	if err != nil {
+		return nil, BadKubeconfig(err)
+	}
+	if config.Host == nowhere {
+		return nil, errNoKubeconfig
+	}
+	c, err := client.NewWithWatch(config, client.Options{Scheme: hub.Scheme})
+	if err != nil {
+		return nil, fmt.Errorf("connect to the hub: %w", err)
+	}
+	return c, nil
+}
+
+// nowhere is what client-go makes of a kubeconfig that is not there.
+const nowhere = "http://localhost:8080"
+
+var errNoKubeconfig = exit.Hint(errors.New("there is no kubeconfig that names the hub"),
+	"give --kubeconfig FILE, or set KUBECONFIG")
+
+func BadKubeconfig(err error) error {
+	if clientcmd.IsEmptyConfig(err) {
+		return errNoKubeconfig
+	}
+	return exit.Hintf("check --kubeconfig and --context", "read the kubeconfig: %w", err)
+}
+
+// namespace is the one of -n, or of the kubeconfig's context.
+func (a *Env) namespace() (string, error) {
+	namespace, _, err := a.Flags.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return "", BadKubeconfig(err)
+	}
+	return namespace, nil
+}
+
+func (a *Env) Hub() (*hub.Client, error) {
+	c, err := a.Connect()
+	if err != nil {
+		return nil, err
+	}
+	namespace, err := a.namespace()
+	if err != nil {
+		return nil, err
+	}
+	return &hub.Client{WithWatch: c, Namespace: namespace, Self: a.Self}, nil
+}

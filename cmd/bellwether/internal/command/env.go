@@ -1,0 +1,156 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package command holds what the commands of bellwether have in common: the
+// environment they run in, the flags that reach the hub, arguments, output
+// formats, completion, and how an error is shown.
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	xterm "golang.org/x/term"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+)
+
+// Deliver prints a text, or writes it to a file.
+func (a *Env) Deliver(text, file string) error {
+	if file == "" {
+		a.Say("%s", text)
+		return nil
+	}
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil { //nolint:gosec // a picture is for everybody
+		return fmt.Errorf("write picture: %w", err)
+	}
+	a.Warn("wrote %s\n", file)
+	return nil
+}
+
+// Step tells of a step that is done.
+func (a *Env) Step(format string, args ...any) {
+	a.Say("%s %s\n", a.Style().Paint(term.Good, "✓"), fmt.Sprintf(format, args...))
+}
+
+// Env is what all commands share.
+type Env struct {
+	Streams genericiooptions.IOStreams
+	Flags   *genericclioptions.ConfigFlags
+	// Self is how the user calls this program: bellwether or kubectl bellwether.
+	Self string
+	Now  func() time.Time
+	// Connect returns a client of the hub.
+	Connect func() (client.WithWatch, error)
+	// Watch keeps an operator's rollouts in memory and tells of each change.
+	Watch func(ctx context.Context, operator client.ObjectKey) (client.Reader, <-chan struct{}, error)
+	// Getenv is os.Getenv.
+	Getenv func(string) string
+}
+
+func NewEnv(program string, streams genericiooptions.IOStreams) *Env {
+	a := &Env{Streams: streams, Flags: configFlags(), Self: "bellwether", Now: time.Now, Getenv: os.Getenv}
+	if base := strings.TrimSuffix(filepath.Base(program), ".exe"); base == "kubectl-bellwether" {
+		a.Self = "kubectl bellwether"
+	}
+	a.Connect, a.Watch = a.dial, a.watchRollouts
+	return a
+}
+
+// configFlags are kubectl's flags, less those that no command here needs.
+func configFlags() *genericclioptions.ConfigFlags {
+	f := genericclioptions.NewConfigFlags(true)
+	f.CacheDir, f.ClusterName, f.AuthInfoName, f.CertFile, f.KeyFile = nil, nil, nil, nil, nil
+	f.Username, f.Password, f.ImpersonateUID, f.ImpersonateUserExtra = nil, nil, nil, nil
+	f.DisableCompression, f.ProxyURL, f.TLSServerName, f.CAFile, f.Insecure = nil, nil, nil, nil, nil
+	return f.WithWrapConfigFn(func(c *rest.Config) *rest.Config {
+		c.QPS, c.Burst = 50, 100
+		c.UserAgent = "bellwether/" + BuildVersion()
+		return c
+	})
+}
+
+// FlagUsage says what kubectl's flags mean here, in fewer words.
+var FlagUsage = map[string]string{ //nolint:gosec // it is about credentials and holds none
+	"kubeconfig":      "The kubeconfig `FILE` of the hub. Default: $KUBECONFIG, or ~/.kube/config.",
+	"context":         "The context of the kubeconfig to use. Default: its current one.",
+	"namespace":       "The namespace on the hub. Default: that of the context.",
+	"server":          "The URL of the hub's API server, instead of the kubeconfig's.",
+	"token":           "A bearer token for the hub.",
+	"as":              "The user to act as.",
+	"as-group":        "A group to act as a member of; can be repeated.",
+	"request-timeout": "How long one request to the hub may take, as in 30s. 0 is for ever.",
+}
+
+// Say writes to the user. An output that was closed has nobody to tell of it.
+func (a *Env) Say(format string, args ...any) { _, _ = fmt.Fprintf(a.Streams.Out, format, args...) }
+
+// Warn writes to the user what is no part of the output.
+func (a *Env) Warn(format string, args ...any) { _, _ = fmt.Fprintf(a.Streams.ErrOut, format, args...) }
+
+// Style decides on colour and width by what the output is.
+func (a *Env) Style() term.Style {
+	width, terminal := TerminalWidth(a.Streams.Out)
+	return term.Style{Colour: terminal && a.Getenv("NO_COLOR") == "" && a.Getenv("TERM") != "dumb", Width: width,
+		Program: a.Self}
+}
+
+func TerminalWidth(out io.Writer) (int, bool) {
+	f, ok := out.(*os.File)
+	if !ok {
+		return 0, false
+	}
+	width, _, err := xterm.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0, false
+	}
+	return width, true
+}
+
+// Parent makes a command that only holds others.
+func Parent(use, short string, aliases []string, children ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: short, Aliases: aliases}
+	OnlyHolds(c)
+	c.AddCommand(children...)
+	return c
+}
+
+// OnlyHolds makes a command show its help, and refuse what is none of its
+// children. Cobra alone would show the help for anything and call it a success.
+func OnlyHolds(c *cobra.Command) {
+	c.DisableFlagsInUseLine = true
+	c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+	c.Args = func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		advice := "see `" + c.CommandPath() + " --help`"
+		c.SuggestionsMinimumDistance = 2
+		if similar := c.SuggestionsFor(args[0]); len(similar) > 0 {
+			advice = "did you mean `" + c.CommandPath() + " " + similar[0] + "`?"
+		}
+		return exit.Hintf(advice, "there is no command `%s %s`", c.CommandPath(), args[0])
+	}
+}
+
+// BuildVersion is what Go stamped into the program: the module's version, or
+// the commit that it was built from.
+func BuildVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "(devel)"
+	}
+	return info.Main.Version
+}

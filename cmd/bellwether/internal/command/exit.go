@@ -1,0 +1,62 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
+)
+
+// Exit prints an error as one sentence with a hint and returns the exit code.
+func (a *Env) Exit(err error) int {
+	if err == nil {
+		return exit.OK
+	}
+	var coded *exit.CodeError
+	if errors.As(err, &coded) {
+		if coded.Text != "" {
+			a.Warn("%s\n", coded.Text)
+		}
+		return coded.Code
+	}
+	message, advice := a.explain(err)
+	a.Warn("Error: %s\n", message)
+	if advice != "" {
+		a.Warn("Hint:  %s\n", advice)
+	}
+	return exit.Error
+}
+
+// explain turns what libraries say into words that help.
+func (a *Env) explain(err error) (message, advice string) {
+	var hinted *exit.HintError
+	if errors.As(err, &hinted) {
+		return err.Error(), hinted.Hint
+	}
+	var address *url.Error
+	switch {
+	case errors.Is(err, context.Canceled):
+		return "interrupted", ""
+	case meta.IsNoMatchError(err) || strings.Contains(err.Error(), "no matches for kind"):
+		return "this cluster is no Bellwether hub: it does not serve bellwether.dev/v1alpha1",
+			fmt.Sprintf("choose the hub with --kubeconfig or --context, or make it one with `%s install hub`", a.Self)
+	case apierrors.IsForbidden(err):
+		return err.Error(), "ask for a role that allows it: bellwether-view, bellwether-operate or bellwether-approve"
+	case apierrors.IsUnauthorized(err):
+		return "the hub does not accept your credentials", "log in again, or choose another --context"
+	case errors.As(err, &address):
+		return fmt.Sprintf("cannot reach the hub: %v", address),
+			"check --kubeconfig and --context, and that the hub is up"
+	default:
+		return err.Error(), ""
+	}
+}

@@ -1,0 +1,70 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+)
+
+// Scope is the choice between the user's namespace and all of them.
+type Scope struct{ All bool }
+
+func (s *Scope) Add(c *cobra.Command) {
+	c.Flags().BoolVarP(&s.All, "all-namespaces", "A", false, "All namespaces of the hub.")
+}
+
+func (s *Scope) Options(h *hub.Client) []client.ListOption {
+	if s.All {
+		return nil
+	}
+	return []client.ListOption{client.InNamespace(h.Namespace)}
+}
+
+func (s *Scope) None(h *hub.Client, what string) string {
+	if s.All {
+		return "There are no " + what + "."
+	}
+	return fmt.Sprintf("There are no %s in namespace %q; look at all namespaces with -A.", what, h.Namespace)
+}
+
+// Listing is a command that lists one kind of object of a namespace.
+type Listing[L client.ObjectList] struct {
+	What    string
+	Short   string
+	Example string
+	Empty   func() L
+	Table   func(L, term.Listing) *term.Table
+}
+
+func ListCommand[L client.ObjectList](a *Env, l Listing[L]) *cobra.Command {
+	var out Output
+	var in Scope
+	c := &cobra.Command{
+		Use: "list", Aliases: []string{"ls"}, Short: l.Short, Example: l.Example, Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := out.Check(); err != nil {
+				return err
+			}
+			h, err := a.Hub()
+			if err != nil {
+				return err
+			}
+			list := l.Empty()
+			if err := h.List(c.Context(), list, in.Options(h)...); err != nil {
+				return fmt.Errorf("list %s: %w", l.What, err)
+			}
+			table := l.Table(list, term.Listing{Now: a.Now(), Wide: out.Wide(), Namespaces: in.All})
+			return a.List(&out, list, table, in.None(h, l.What))
+		},
+	}
+	in.Add(c)
+	out.Add(c, OutputWide, OutputJSON, OutputYAML, OutputName)
+	return c
+}

@@ -1,0 +1,98 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package fleet holds the commands for the clusters of the fleet.
+package fleet
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+)
+
+// app is the environment of the commands in this package.
+type app struct{ *command.Env }
+
+// Command returns the command with everything below it.
+func Command(env *command.Env) *cobra.Command {
+	a := &app{env}
+	return command.Parent("fleet", "The clusters of the fleet", []string{"cluster", "clusters"},
+		a.fleetListCommand(), a.fleetGetCommand(), a.fleetJoinCommand(), a.fleetRemoveCommand())
+}
+
+func (a *app) fleetListCommand() *cobra.Command {
+	var out command.Output
+	var selector string
+	c := &cobra.Command{
+		Use: "list", Aliases: []string{"ls"}, Short: "List the clusters of the fleet", Args: cobra.NoArgs,
+		Example: "  bellwether fleet list -o wide\n  bellwether fleet list -l env=prod",
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := out.Check(); err != nil {
+				return err
+			}
+			return a.listClusters(c.Context(), &out, selector)
+		},
+	}
+	c.Flags().StringVarP(&selector, "selector", "l", "", "Only clusters with these labels, as in env=prod,region!=eu.")
+	out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML, command.OutputName)
+	return c
+}
+
+func (a *app) listClusters(ctx context.Context, out *command.Output, selector string) error {
+	h, err := a.Hub()
+	if err != nil {
+		return err
+	}
+	parsed, err := command.ParseSelector(selector)
+	if err != nil {
+		return err
+	}
+	list := &v1alpha1.FleetClusterList{}
+	if err := h.List(ctx, list, client.MatchingLabelsSelector{Selector: parsed}); err != nil {
+		return fmt.Errorf("list clusters: %w", err)
+	}
+	table := Clusters(list.Items, term.Listing{Now: a.Now(), Wide: out.Wide()})
+	return a.List(out, list, table, "The fleet has no such clusters; add one with `"+a.Self+" fleet join`.")
+}
+
+func (a *app) fleetGetCommand() *cobra.Command {
+	var out command.Output
+	c := &cobra.Command{
+		Use: "get NAME", Short: "Show a cluster and the operators on it", Args: command.OneArg("the cluster's name"),
+		ValidArgsFunction: a.CompleteFirst(command.ClusterNames),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := out.Check(); err != nil {
+				return err
+			}
+			return a.getCluster(c.Context(), &out, args[0])
+		},
+	}
+	out.Add(c, command.OutputJSON, command.OutputYAML, command.OutputName)
+	return c
+}
+
+func (a *app) getCluster(ctx context.Context, out *command.Output, name string) error {
+	h, err := a.Hub()
+	if err != nil {
+		return err
+	}
+	cluster, err := h.Cluster(ctx, name)
+	if err != nil {
+		return err
+	}
+	if !out.Table() {
+		return out.Object(a.Streams.Out, cluster)
+	}
+	installs := &v1alpha1.OperatorInstallList{}
+	if err := h.List(ctx, installs, client.InNamespace(v1alpha1.ClusterNamespace(name))); err != nil {
+		return fmt.Errorf("list installs: %w", err)
+	}
+	a.Say("%s", Cluster(cluster, installs.Items, a.Now(), a.Style()))
+	return nil
+}

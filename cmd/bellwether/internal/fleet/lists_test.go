@@ -1,0 +1,26 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"testing"
+
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/fixture"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+)
+
+func TestLists(t *testing.T) {
+	brief, wide := term.Listing{Now: fixture.Noon}, term.Listing{Now: fixture.Noon, Wide: true, Namespaces: true}
+	for name, table := range map[string]*term.Table{
+		"clusters":      Clusters(fixture.FleetOfFour(), brief),
+		"clusters-wide": Clusters(fixture.FleetOfFour(), wide),
+	} {
+		t.Run(name, func(t *testing.T) { fixture.Golden(t, name, table.Render(term.Style{})) })
+	}
+}
+
+func TestDetails(t *testing.T) {
+	cluster := fixture.FleetOfFour()[2]
+	fixture.Golden(t, "cluster", Cluster(&cluster, fixture.Installs()[2:3], fixture.Noon, term.Style{}))
+}

@@ -1,0 +1,157 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/helm"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
+)
+
+const fleetRemoveLong = `Take a cluster out of the fleet and wait until it has left.
+
+What becomes of the operators on it is the cluster's offboarding policy: Orphan
+leaves them as they are, Uninstall removes them (their CRDs and objects stay).
+With --cluster-kubeconfig the agent is uninstalled too, at the end.`
+
+// removeOptions are the flags of fleet remove.
+type removeOptions struct {
+	name        string
+	offboarding string
+	namespace   string
+	target      hub.ClusterFlags
+	timeout     time.Duration
+}
+
+func (a *app) fleetRemoveCommand() *cobra.Command {
+	var o removeOptions
+	c := &cobra.Command{
+		Use: "remove NAME", Aliases: []string{"rm"}, Short: "Take a cluster out of the fleet", Long: fleetRemoveLong,
+		Args: command.OneArg("the cluster's name"), ValidArgsFunction: a.CompleteFirst(command.ClusterNames),
+		Example: "  bellwether fleet remove prod-1 --offboarding Uninstall --cluster-kubeconfig prod-1.kubeconfig",
+		RunE: func(c *cobra.Command, args []string) error {
+			o.name = args[0]
+			return a.remove(c.Context(), &o)
+		},
+	}
+	policies := []string{string(v1alpha1.RemovalOrphan), string(v1alpha1.RemovalUninstall)}
+	c.Flags().StringVar(&o.offboarding, "offboarding", "", "Orphan or Uninstall. Default: as the FleetCluster says.")
+	_ = c.RegisterFlagCompletionFunc("offboarding",
+		cobra.FixedCompletions(policies, cobra.ShellCompDirectiveNoFileComp))
+	c.Flags().DurationVar(&o.timeout, "timeout", 10*time.Minute, "How long to wait.")
+	helm.AddSystemNamespace(c, &o.namespace)
+	o.target.Add(c)
+	return c
+}
+
+func (a *app) remove(ctx context.Context, o *removeOptions) error {
+	h, err := a.Hub()
+	if err != nil {
+		return err
+	}
+	cluster := &v1alpha1.FleetCluster{}
+	err = h.Get(ctx, client.ObjectKey{Name: o.name}, cluster)
+	switch {
+	case apierrors.IsNotFound(err) && o.target.Given():
+		a.Step("cluster %s is not in the fleet", o.name)
+		return a.removeAgent(ctx, o)
+	case apierrors.IsNotFound(err):
+		_, err = h.Cluster(ctx, o.name) // the same error, with what there is instead
+		return err
+	case err != nil:
+		return fmt.Errorf("get FleetCluster %s: %w", o.name, err)
+	}
+	if err := a.offboard(ctx, h, cluster, o); err != nil {
+		return err
+	}
+	return a.removeAgent(ctx, o)
+}
+
+// offboard deletes the FleetCluster and tells what its deletion waits for.
+func (a *app) offboard(ctx context.Context, h *hub.Client, cluster *v1alpha1.FleetCluster, o *removeOptions) error {
+	if policy := v1alpha1.RemovalPolicy(o.offboarding); policy != "" && policy != cluster.Spec.Offboarding {
+		before := cluster.DeepCopy()
+		cluster.Spec.Offboarding = policy
+		if err := h.Patch(ctx, cluster, client.MergeFrom(before), hub.FieldOwner); err != nil {
+			return fmt.Errorf("set the offboarding policy of cluster %s: %w", o.name, err)
+		}
+	}
+	if err := h.Delete(ctx, cluster); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete FleetCluster %s: %w", o.name, err)
+	}
+	told := ""
+	err := hub.Poll(ctx, o.timeout, func() (bool, error) {
+		err := h.Get(ctx, client.ObjectKey{Name: o.name}, cluster)
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("get FleetCluster %s: %w", o.name, err)
+		}
+		if message := deletionMessage(cluster); message != "" && message != told {
+			a.Say("… %s\n", message)
+			told = message
+		}
+		return false, nil
+	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		return exit.Hintf("bring the cluster's agent back, or leave its operators in place with --offboarding Orphan",
+			"cluster %s has not left within %s", o.name, o.timeout)
+	}
+	if err != nil {
+		return err
+	}
+	a.Step("cluster %s has left the fleet", o.name)
+	return nil
+}
+
+func deletionMessage(c *v1alpha1.FleetCluster) string {
+	ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReady)
+	if c.DeletionTimestamp == nil || ready == nil || ready.Status == metav1.ConditionTrue ||
+		ready.ObservedGeneration < c.Generation {
+		return ""
+	}
+	return ready.Message
+}
+
+func (a *app) removeAgent(ctx context.Context, o *removeOptions) error {
+	if !o.target.Given() {
+		a.Say("The agent is still on the cluster; uninstall it with helm -n %s uninstall %s, or run this with "+
+			"--cluster-kubeconfig.\n", o.namespace, agentRelease)
+		return nil
+	}
+	r := helm.Release{Name: agentRelease, Namespace: o.namespace, Cluster: o.target.Flags(o.namespace)}
+	removed, err := r.Remove(o.timeout)
+	if err != nil {
+		return err
+	}
+	c, err := o.target.Connect()
+	if err != nil {
+		return err
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: hubKubeconfigSecret}}
+	if err := client.IgnoreNotFound(c.Delete(ctx, secret)); err != nil {
+		return fmt.Errorf("delete the agent's credentials on the cluster: %w", err)
+	}
+	if removed {
+		a.Step("the agent is uninstalled")
+	} else {
+		a.Step("there is no agent on the cluster")
+	}
+	return nil
+}

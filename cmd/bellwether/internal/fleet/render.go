@@ -1,0 +1,101 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+)
+
+// Cluster is the details of a cluster and what runs on it.
+func Cluster(c *v1alpha1.FleetCluster, installs []v1alpha1.OperatorInstall, now time.Time, s term.Style) string {
+	var out strings.Builder
+	state := clusterState(c)
+	facts := &term.Table{}
+	facts.Add(term.Cell{Text: "Cluster:"}, term.Strong.Cell(c.Name))
+	facts.Add(term.Cell{Text: "State:"}, state)
+	facts.Add(term.Cell{Text: "Labels:"}, term.Cell{Text: term.OrDash(labels.FormatLabels(c.Labels))})
+	facts.Add(term.PlainCells("Hub namespace:", term.OrDash(c.Status.Namespace))...)
+	facts.Add(term.PlainCells("Kubernetes:", term.OrDash(c.Status.Versions.Kubernetes))...)
+	facts.Add(term.Cell{Text: "OLM:"}, OlmCell(c))
+	facts.Add(term.PlainCells("Agent:", term.OrDash(c.Status.Versions.Agent))...)
+	facts.Add(term.PlainCells("Offboarding:", string(cmp.Or(c.Spec.Offboarding, v1alpha1.RemovalOrphan)))...)
+	out.WriteString(facts.Render(term.Style{Colour: s.Colour}))
+	term.WriteConditions(&out, c.Status.Conditions, now, s)
+	if len(installs) == 0 {
+		out.WriteString("\nNo operators.\n")
+		return out.String()
+	}
+	t := &term.Table{Header: []string{"OPERATOR", "DESIRED", "INSTALLED", "STATE", "MESSAGE"}, Wrap: true}
+	slices.SortFunc(installs, func(a, b v1alpha1.OperatorInstall) int { return cmp.Compare(a.Name, b.Name) })
+	for i := range installs {
+		in := &installs[i]
+		name := term.Cell{Text: in.Spec.Operator.Namespace + "/" + in.Spec.Operator.Name}
+		t.Add(append(append([]term.Cell{name}, term.InstallCells(in)...), term.Cell{Text: term.NotReadyMessage(in)})...)
+	}
+	out.WriteByte('\n')
+	out.WriteString(t.Render(s))
+	return out.String()
+}
+
+// Clusters is the table of the fleet.
+func Clusters(list []v1alpha1.FleetCluster, l term.Listing) *term.Table {
+	t := &term.Table{Header: []string{"NAME", "STATE", "ONLINE", "OPERATORS", "KUBERNETES", "OLM", "AGE"}}
+	if l.Wide {
+		t.Header = append(t.Header, "AGENT", "LABELS", "MESSAGE")
+	}
+	for i := range list {
+		c := &list[i]
+		row := []term.Cell{{Text: c.Name}, clusterState(c), term.OnlineCell(c), operatorsCell(c.Status.Operators),
+			{Text: term.OrDash(c.Status.Versions.Kubernetes)}, OlmCell(c), {Text: term.Age(l.Now, c.CreationTimestamp)}}
+		if l.Wide {
+			row = append(row, term.PlainCells(term.OrDash(c.Status.Versions.Agent),
+				term.OrDash(labels.FormatLabels(c.Labels)),
+				term.Headline(c.Status.Conditions))...)
+		}
+		t.Add(row...)
+	}
+	return t
+}
+
+func clusterState(c *v1alpha1.FleetCluster) term.Cell {
+	switch {
+	case c.DeletionTimestamp != nil:
+		return term.Warn.Cell("Leaving")
+	case c.Spec.Paused:
+		return term.Warn.Cell("Paused")
+	default:
+		return term.Health(c.Status.Conditions)
+	}
+}
+
+func operatorsCell(n v1alpha1.InstallCounts) term.Cell {
+	c := term.Cell{Text: fmt.Sprintf("%d/%d ready", n.Ready, n.Total)}
+	switch {
+	case n.Total == 0:
+		return term.Dim.Cell("none")
+	case n.Ready < n.Total:
+		c.Tone = term.Warn
+	}
+	return c
+}
+
+func OlmCell(c *v1alpha1.FleetCluster) term.Cell {
+	switch {
+	case c.Status.Versions.OLM != "":
+		return term.Cell{Text: c.Status.Versions.OLM}
+	case c.Status.Versions.Agent != "":
+		return term.Bad.Cell("missing")
+	default:
+		return term.Cell{Text: "-"}
+	}
+}

@@ -1,0 +1,130 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package helm installs and removes the charts of hub and agent.
+package helm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"time"
+
+	"github.com/spf13/cobra"
+	"helm.sh/helm/v3/pkg/action"
+	"helm.sh/helm/v3/pkg/chart"
+	helmcli "helm.sh/helm/v3/pkg/cli"
+	"helm.sh/helm/v3/pkg/cli/values"
+	"helm.sh/helm/v3/pkg/getter"
+	"helm.sh/helm/v3/pkg/kube"
+	"helm.sh/helm/v3/pkg/storage/driver"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+)
+
+// SystemNamespace is where hub and agent are installed unless asked otherwise.
+const SystemNamespace = "bellwether-system"
+
+// AddSystemNamespace adds the flag for where hub or agent is installed. That is
+// not the namespace of -n, where people keep their operators.
+func AddSystemNamespace(c *cobra.Command, into *string) {
+	c.Flags().StringVar(into, "system-namespace", SystemNamespace, "The namespace that hub or agent is installed in.")
+}
+
+// ValueFlags are Helm's flags for a chart's values.
+type ValueFlags struct{ values.Options }
+
+func (v *ValueFlags) Add(c *cobra.Command) {
+	c.Flags().StringArrayVar(&v.Values, "set", nil,
+		"A value of the chart, as in agent.resources.limits.memory=256Mi; can be repeated.")
+	c.Flags().StringArrayVar(&v.ValueFiles, "values", nil, "A file with values of the chart; can be repeated.")
+	_ = c.MarkFlagFilename("values", "yaml", "yml", "json")
+}
+
+func (v *ValueFlags) Merge() (map[string]any, error) {
+	merged, err := v.MergeValues(getter.All(helmcli.New()))
+	if err != nil {
+		return nil, fmt.Errorf("read chart values: %w", err)
+	}
+	return merged, nil
+}
+
+// Release is a Helm release on one cluster.
+type Release struct {
+	Name      string
+	Namespace string
+	Cluster   genericclioptions.RESTClientGetter
+}
+
+func (r Release) configuration() (*action.Configuration, error) {
+	log.SetOutput(io.Discard) // Helm's libraries log warnings of their own to it
+	c := &action.Configuration{}
+	if err := c.Init(r.Cluster, r.Namespace, "secret", func(string, ...any) {}); err != nil {
+		return nil, fmt.Errorf("prepare Helm: %w", err)
+	}
+	if k, ok := c.KubeClient.(*kube.Client); ok {
+		k.Namespace = r.Namespace // else objects without one go where the kubeconfig points
+	}
+	return c, nil
+}
+
+// exists tells whether the release was installed before.
+func (r Release) exists(c *action.Configuration) (bool, error) {
+	history := action.NewHistory(c)
+	history.Max = 1
+	_, err := history.Run(r.Name)
+	if errors.Is(err, driver.ErrReleaseNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for release %s: %w", r.Name, err)
+	}
+	return true, nil
+}
+
+// Apply installs or upgrades the release. CRDs are left alone. An upgrade keeps
+// the values that were given before unless they are given again.
+func (r Release) Apply(ctx context.Context, ch *chart.Chart, given map[string]any, wait time.Duration) error {
+	c, err := r.configuration()
+	if err != nil {
+		return err
+	}
+	there, err := r.exists(c)
+	if err != nil {
+		return err
+	}
+	if there {
+		u := action.NewUpgrade(c)
+		u.Namespace, u.SkipCRDs, u.ResetThenReuseValues, u.MaxHistory = r.Namespace, true, true, 5
+		u.Wait, u.Timeout = wait > 0, max(wait, time.Minute)
+		_, err = u.RunWithContext(ctx, r.Name, ch, given)
+	} else {
+		i := action.NewInstall(c)
+		i.Namespace, i.ReleaseName, i.SkipCRDs, i.CreateNamespace = r.Namespace, r.Name, true, true
+		i.Wait, i.Timeout = wait > 0, max(wait, time.Minute)
+		_, err = i.RunWithContext(ctx, ch, given)
+	}
+	if err != nil {
+		return fmt.Errorf("install release %s in namespace %s: %w", r.Name, r.Namespace, err)
+	}
+	return nil
+}
+
+// Remove uninstalls the release and reports whether there was one.
+func (r Release) Remove(wait time.Duration) (bool, error) {
+	c, err := r.configuration()
+	if err != nil {
+		return false, err
+	}
+	there, err := r.exists(c)
+	if err != nil || !there {
+		return false, err
+	}
+	u := action.NewUninstall(c)
+	u.Wait, u.Timeout = true, wait
+	if _, err := u.Run(r.Name); err != nil {
+		return false, fmt.Errorf("uninstall release %s: %w", r.Name, err)
+	}
+	return true, nil
+}

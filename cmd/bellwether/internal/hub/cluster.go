@@ -1,0 +1,56 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hub
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
+)
+
+// ClusterFlags say how to reach a cluster of the fleet.
+type ClusterFlags struct {
+	kubeconfig string
+	context    string
+}
+
+func (f *ClusterFlags) Add(c *cobra.Command) {
+	c.Flags().StringVar(&f.kubeconfig, "cluster-kubeconfig", "", "The kubeconfig of the fleet cluster.")
+	c.Flags().StringVar(&f.context, "cluster-context", "", "The context in that kubeconfig. Default: its current one.")
+	_ = c.MarkFlagFilename("cluster-kubeconfig")
+}
+
+func (f *ClusterFlags) Given() bool { return f.kubeconfig != "" || f.context != "" }
+
+// Flags make a getter as Helm and cli-runtime want it. Only a context given
+// means: in the user's kubeconfig.
+func (f *ClusterFlags) Flags(namespace string) *genericclioptions.ConfigFlags {
+	flags := genericclioptions.NewConfigFlags(true)
+	flags.CacheDir = nil
+	flags.Namespace = &namespace
+	if f.kubeconfig != "" {
+		flags.KubeConfig = &f.kubeconfig
+	}
+	if f.context != "" {
+		flags.Context = &f.context
+	}
+	return flags
+}
+
+func (f *ClusterFlags) Connect() (client.Client, error) {
+	config, err := f.Flags("").ToRESTConfig()
+	if err != nil {
+		return nil, exit.Hintf("check --cluster-kubeconfig and --cluster-context", "read the cluster's kubeconfig: %w",
+			err)
+	}
+	c, err := client.New(config, client.Options{Scheme: Scheme})
+	if err != nil {
+		return nil, fmt.Errorf("connect to the cluster: %w", err)
+	}
+	return c, nil
+}

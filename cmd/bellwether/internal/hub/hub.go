@@ -1,0 +1,211 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package hub reads and writes the hub's objects for the commands, and reaches
+// the clusters of the fleet where the user gives a kubeconfig for them.
+package hub
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
+)
+
+func (h *Client) Catalog(ctx context.Context, name string) (*v1alpha1.OperatorCatalog, error) {
+	c := &v1alpha1.OperatorCatalog{}
+	err := h.Get(ctx, h.Key(name), c)
+	if apierrors.IsNotFound(err) {
+		return nil, exit.Hintf(h.offerCatalogs(ctx), "there is no catalog %q in namespace %q", name, h.Namespace)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get catalog: %w", err)
+	}
+	return c, nil
+}
+
+// offerCatalogs says which catalogs exist instead; it is only a hint, so an
+// error of its own is left out.
+func (h *Client) offerCatalogs(ctx context.Context) string {
+	list := &v1alpha1.OperatorCatalogList{}
+	_ = h.List(ctx, list)
+	var names []string
+	for _, c := range list.Items {
+		if c.Namespace == h.Namespace {
+			names = append(names, c.Name)
+		} else {
+			names = append(names, c.Name+" (-n "+c.Namespace+")")
+		}
+	}
+	return Offer(names, "there are none: create an OperatorCatalog")
+}
+
+var Scheme = func() *runtime.Scheme {
+	s := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(s))
+	utilruntime.Must(v1alpha1.AddToScheme(s))
+	utilruntime.Must(operatorsv1.AddToScheme(s))
+	utilruntime.Must(operatorsv1alpha1.AddToScheme(s))
+	return s
+}()
+
+// hub is a client of the hub with the namespace that the user works in.
+type Client struct {
+	client.WithWatch
+	Namespace string
+	Self      string
+}
+
+func (h *Client) Key(name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: h.Namespace, Name: name}
+}
+
+func (h *Client) Operator(ctx context.Context, name string) (*v1alpha1.ManagedOperator, error) {
+	o := &v1alpha1.ManagedOperator{}
+	err := h.Get(ctx, h.Key(name), o)
+	if apierrors.IsNotFound(err) {
+		return nil, exit.Hintf(h.offerOperators(ctx), "there is no operator %q in namespace %q", name, h.Namespace)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get operator: %w", err)
+	}
+	return o, nil
+}
+
+// offerOperators says which operators exist instead; it is only a hint, so an
+// error of its own is left out.
+func (h *Client) offerOperators(ctx context.Context) string {
+	list := &v1alpha1.ManagedOperatorList{}
+	_ = h.List(ctx, list)
+	var names []string
+	for _, o := range list.Items {
+		if o.Namespace == h.Namespace {
+			names = append(names, o.Name)
+		} else {
+			names = append(names, o.Name+" (-n "+o.Namespace+")")
+		}
+	}
+	return Offer(names, "there are none: create a ManagedOperator")
+}
+
+func Offer(names []string, none string) string {
+	if len(names) == 0 {
+		return none
+	}
+	slices.Sort(names)
+	const most = 6
+	text := "there is "
+	for i, name := range names[:min(len(names), most)] {
+		if i > 0 {
+			text += ", "
+		}
+		text += name
+	}
+	if len(names) > most {
+		text += fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return text
+}
+
+func (h *Client) Cluster(ctx context.Context, name string) (*v1alpha1.FleetCluster, error) {
+	c := &v1alpha1.FleetCluster{}
+	err := h.Get(ctx, client.ObjectKey{Name: name}, c)
+	if apierrors.IsNotFound(err) {
+		return nil, exit.Hintf(h.offerClusters(ctx), "there is no cluster %q in the fleet", name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get cluster: %w", err)
+	}
+	return c, nil
+}
+
+func (h *Client) offerClusters(ctx context.Context) string {
+	list := &v1alpha1.FleetClusterList{}
+	_ = h.List(ctx, list)
+	var names []string
+	for _, c := range list.Items {
+		names = append(names, c.Name)
+	}
+	return Offer(names, "the fleet is empty: add one with `"+h.Self+" fleet join`")
+}
+
+// Rollout finds a rollout by its own name, or the newest one of the operator
+// with that name.
+func (h *Client) Rollout(ctx context.Context, name string) (*v1alpha1.OperatorRollout, error) {
+	r := &v1alpha1.OperatorRollout{}
+	err := h.Get(ctx, h.Key(name), r)
+	if err == nil {
+		return r, nil
+	}
+	if !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("get rollout: %w", err)
+	}
+	list, err := h.RolloutsOf(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) > 0 {
+		return &list[0], nil
+	}
+	o, err := h.Operator(ctx, name)
+	if err != nil {
+		return nil, exit.Hintf(h.offerOperators(ctx), "there is no rollout and no operator %q in namespace %q", name,
+			h.Namespace)
+	}
+	return nil, exit.Hintf("see why with `"+h.Self+" operator get "+o.Name+"`", "operator %q has no rollout yet", name)
+}
+
+// RolloutsOf returns an operator's rollouts, the newest first.
+func (h *Client) RolloutsOf(ctx context.Context, operator string) ([]v1alpha1.OperatorRollout, error) {
+	list := &v1alpha1.OperatorRolloutList{}
+	if err := h.List(ctx, list, client.InNamespace(h.Namespace)); err != nil {
+		return nil, fmt.Errorf("list rollouts: %w", err)
+	}
+	items := slices.DeleteFunc(list.Items,
+		func(r v1alpha1.OperatorRollout) bool { return r.Spec.Operator.Name != operator })
+	slices.SortFunc(items, func(a, b v1alpha1.OperatorRollout) int {
+		return cmp.Compare(b.Spec.Revision,
+			a.Spec.Revision)
+	})
+	return items, nil
+}
+
+// Members returns the installs that carry a rollout's label.
+func Members(ctx context.Context, r client.Reader, rollout *v1alpha1.OperatorRollout) ([]v1alpha1.OperatorInstall,
+	error) {
+	list := &v1alpha1.OperatorInstallList{}
+	if err := r.List(ctx, list, client.MatchingLabels{
+		v1alpha1.LabelRollout: rollout.Name, v1alpha1.LabelOperatorNamespace: rollout.Namespace,
+	}); err != nil {
+		return nil, fmt.Errorf("list installs: %w", err)
+	}
+	return list.Items, nil
+}
+
+// InstallsOf returns an operator's installs on all clusters.
+func InstallsOf(ctx context.Context, r client.Reader, operator client.ObjectKey) ([]v1alpha1.OperatorInstall, error) {
+	list := &v1alpha1.OperatorInstallList{}
+	if err := r.List(ctx, list, client.MatchingLabels(v1alpha1.OperatorReference(operator).Labels())); err != nil {
+		return nil, fmt.Errorf("list installs: %w", err)
+	}
+	return list.Items, nil
+}
+
+func Clusters(ctx context.Context, r client.Reader) ([]v1alpha1.FleetCluster, error) {
+	list := &v1alpha1.FleetClusterList{}
+	if err := r.List(ctx, list); err != nil {
+		return nil, fmt.Errorf("list clusters: %w", err)
+	}
+	return list.Items, nil
+}

@@ -1,0 +1,88 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package install holds the commands that install parts of Bellwether.
+package install
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"helm.sh/helm/v3/pkg/chartutil"
+
+	"github.com/bellwether-dev/bellwether/charts"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/helm"
+)
+
+const hubRelease = "bellwether"
+
+const installHubLong = `Install the hub on the cluster of your kubeconfig, or upgrade it: the CRDs,
+then the hub's part of the Helm chart that this program carries.
+
+It can be run again at any time. Values that were given before are kept.`
+
+// app is the environment of the commands in this package.
+type app struct{ *command.Env }
+
+// Command returns the command with everything below it.
+func Command(env *command.Env) *cobra.Command {
+	a := &app{env}
+	return command.Parent("install", "Install the parts of Bellwether", nil, a.installHubCommand())
+}
+
+func (a *app) installHubCommand() *cobra.Command {
+	var v helm.ValueFlags
+	var namespace string
+	var wait bool
+	var timeout time.Duration
+	c := &cobra.Command{
+		Use: "hub", Short: "Install or upgrade the hub on the current cluster", Long: installHubLong,
+		Args:    cobra.NoArgs,
+		Example: "  bellwether install hub --set hub.replicas=1",
+		RunE: func(c *cobra.Command, _ []string) error {
+			given, err := v.Merge()
+			if err != nil {
+				return err
+			}
+			return a.installHub(c.Context(), namespace, given, wait, timeout)
+		},
+	}
+	v.Add(c)
+	helm.AddSystemNamespace(c, &namespace)
+	c.Flags().BoolVar(&wait, "wait", true, "Wait until the hub is up.")
+	c.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "How long to wait.")
+	return c
+}
+
+func (a *app) installHub(ctx context.Context, namespace string, given map[string]any, wait bool,
+	timeout time.Duration) error {
+	ch, err := charts.Load()
+	if err != nil {
+		return err
+	}
+	c, err := a.Connect()
+	if err != nil {
+		return err
+	}
+	if err := helm.ApplyCRDs(ctx, c, ch, timeout); err != nil {
+		return err
+	}
+	a.Step("CRDs %s are in place", ch.AppVersion())
+	r := helm.Release{Name: hubRelease, Namespace: namespace, Cluster: a.Flags}
+	values := chartutil.MergeTables(given, map[string]any{"hub": map[string]any{"enabled": true}})
+	done := "hub %s runs in namespace %s"
+	if !wait {
+		done, timeout = "hub %s is installed in namespace %s", 0
+	}
+	if err := r.Apply(ctx, ch, values, timeout); err != nil {
+		return exit.Hint(err, fmt.Sprintf("look at the hub with kubectl -n %s get pods, and run this again",
+			r.Namespace))
+	}
+	a.Step(done, ch.AppVersion(), r.Namespace)
+	a.Say("Add a cluster with `%s fleet join NAME --cluster-kubeconfig FILE`.\n", a.Self)
+	return nil
+}

@@ -1,0 +1,77 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package operator holds the commands for managed operators.
+package operator
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+)
+
+// app is the environment of the commands in this package.
+type app struct{ *command.Env }
+
+// Command returns the command with everything below it.
+func Command(env *command.Env) *cobra.Command {
+	a := &app{env}
+	return command.Parent("operator", "The operators that are managed across the fleet", []string{"operators", "op"},
+		a.operatorListCommand(), a.operatorGetCommand())
+}
+
+func (a *app) operatorListCommand() *cobra.Command {
+	return command.ListCommand(a.Env, command.Listing[*v1alpha1.ManagedOperatorList]{
+		What: "operators", Short: "List the managed operators and how far their clusters are",
+		Example: "  bellwether operator list -A -o wide",
+		Empty:   func() *v1alpha1.ManagedOperatorList { return &v1alpha1.ManagedOperatorList{} },
+		Table: func(l *v1alpha1.ManagedOperatorList, o term.Listing) *term.Table {
+			return Operators(l.Items, o)
+		},
+	})
+}
+
+func (a *app) operatorGetCommand() *cobra.Command {
+	var out command.Output
+	c := &cobra.Command{
+		Use: "get NAME", Short: "Show an operator, its versions, its rollouts and the clusters that are not ready",
+		Args: command.OneArg("the operator's name"), ValidArgsFunction: a.CompleteFirst(command.OperatorNames),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := out.Check(); err != nil {
+				return err
+			}
+			return a.getOperator(c.Context(), &out, args[0])
+		},
+	}
+	out.Add(c, command.OutputJSON, command.OutputYAML, command.OutputName)
+	return c
+}
+
+func (a *app) getOperator(ctx context.Context, out *command.Output, name string) error {
+	h, err := a.Hub()
+	if err != nil {
+		return err
+	}
+	operator, err := h.Operator(ctx, name)
+	if err != nil {
+		return err
+	}
+	if !out.Table() {
+		return out.Object(a.Streams.Out, operator)
+	}
+	in := OperatorInput{Now: a.Now(), Operator: operator}
+	if in.Rollouts, err = h.RolloutsOf(ctx, name); err != nil {
+		return err
+	}
+	if in.Installs, err = hub.InstallsOf(ctx, h, client.ObjectKeyFromObject(operator)); err != nil {
+		return err
+	}
+	a.Say("%s", Operator(in, a.Style()))
+	return nil
+}

@@ -1,0 +1,163 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/rollout"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+)
+
+// OperatorInput is what the details of an operator are made of.
+type OperatorInput struct {
+	Now      time.Time
+	Operator *v1alpha1.ManagedOperator
+	// Rollouts of the operator, the newest first.
+	Rollouts []v1alpha1.OperatorRollout
+	Installs []v1alpha1.OperatorInstall
+}
+
+// Operator is the details of a ManagedOperator.
+func Operator(in OperatorInput, s term.Style) string {
+	o := in.Operator
+	var out strings.Builder
+	facts := &term.Table{}
+	facts.Add(term.Cell{Text: "Operator:"}, term.Strong.Cell(o.Name))
+	facts.Add(term.Cell{Text: "State:"}, OperatorState(o))
+	facts.Add(term.PlainCells("Package:", fmt.Sprintf("%s, channel %s, catalog %s", o.Spec.Package, channelOf(o),
+		o.Spec.Catalog.Name))...)
+	facts.Add(term.PlainCells("Target:", targetText(o))...)
+	facts.Add(term.PlainCells("Clusters:", selectorText(&o.Spec.ClusterSelector)+clusterText(o.Status.Clusters))...)
+	facts.Add(term.PlainCells("Installed into:", cmp.Or(o.Spec.Install.Namespace,
+		o.Spec.Package)+", "+string(cmp.Or(o.Spec.Install.Mode, v1alpha1.InstallAllNamespaces)))...)
+	facts.Add(term.PlainCells("On removal:", string(cmp.Or(o.Spec.RemovalPolicy, v1alpha1.RemovalOrphan)))...)
+	out.WriteString(facts.Render(term.Style{Colour: s.Colour}))
+	term.WriteConditions(&out, o.Status.Conditions, in.Now, s)
+	if rows := VersionRows([]v1alpha1.ManagedOperator{*o}, in.Installs); len(rows) > 0 {
+		out.WriteByte('\n')
+		out.WriteString(Versions(rows, term.Listing{Now: in.Now, Wide: true}).Render(s))
+	}
+	if len(in.Rollouts) > 0 {
+		out.WriteByte('\n')
+		out.WriteString(rollout.History(in.Rollouts, term.Listing{Now: in.Now}).Render(s))
+	}
+	writeNotReady(&out, in, s)
+	return out.String()
+}
+
+func targetText(o *v1alpha1.ManagedOperator) string {
+	asked := "follows the channel's head"
+	if o.Spec.Version != "" {
+		asked = "asked for " + o.Spec.Version
+	}
+	if o.Status.Target == nil {
+		return "not resolved yet (" + asked + ")"
+	}
+	return fmt.Sprintf("%s (%s)", o.Status.Target.Version, asked)
+}
+
+func selectorText(s *metav1.LabelSelector) string {
+	if len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
+		return "every cluster"
+	}
+	return metav1.FormatLabelSelector(s)
+}
+
+func clusterText(n v1alpha1.ClusterCounts) string {
+	return fmt.Sprintf(": %d selected, %d updated, %d ready, %d offline", n.Selected, n.Updated, n.Ready, n.Offline)
+}
+
+func writeNotReady(out *strings.Builder, in OperatorInput, s term.Style) {
+	t := &term.Table{Header: []string{"CLUSTER", "DESIRED", "INSTALLED", "STATE", "MESSAGE"}, Wrap: true}
+	for i := range in.Installs {
+		install := &in.Installs[i]
+		if term.Condition(install.Status.Conditions, v1alpha1.ConditionReady).Status != metav1.ConditionTrue {
+			t.Add(append(append([]term.Cell{{Text: install.Spec.Cluster}}, term.InstallCells(install)...),
+				term.Cell{Text: term.NotReadyMessage(install)})...)
+		}
+	}
+	if len(t.Rows) == 0 {
+		return
+	}
+	slices.SortFunc(t.Rows, func(a, b []term.Cell) int { return cmp.Compare(a[0].Text, b[0].Text) })
+	more := len(t.Rows) - term.MaxRows
+	t.Rows = t.Rows[:min(len(t.Rows), term.MaxRows)]
+	fmt.Fprintf(out, "\n%s\n", s.Paint(term.Strong, "Not ready"))
+	out.WriteString(t.Render(s))
+	if more > 0 {
+		fmt.Fprintf(out, "and %d more\n", more)
+	}
+}
+
+// Operators is the table of ManagedOperators.
+func Operators(list []v1alpha1.ManagedOperator, l term.Listing) *term.Table {
+	t := &term.Table{Header: []string{"NAME", "PACKAGE", "TARGET", "STATE", "CLUSTERS", "UPDATED", "READY", "ROLLOUT",
+		"AGE"}}
+	if l.Wide {
+		t.Header = append(t.Header, "CHANNEL", "CATALOG", "MESSAGE")
+	}
+	for i := range list {
+		o := &list[i]
+		n := o.Status.Clusters
+		row := []term.Cell{{Text: o.Name}, {Text: o.Spec.Package}, {Text: TargetOf(o)}, OperatorState(o),
+			{Text: term.Count(n.Selected)}, shareCell(n.Updated, n.Selected), shareCell(n.Ready, n.Selected),
+			rolloutCell(o.Status.Rollout), {Text: term.Age(l.Now, o.CreationTimestamp)}}
+		if l.Wide {
+			row = append(row, term.PlainCells(channelOf(o), o.Spec.Catalog.Name, term.Headline(o.Status.Conditions))...)
+		}
+		t.Add(l.Row(o.Namespace, row)...)
+	}
+	return l.Table(t)
+}
+
+func OperatorState(o *v1alpha1.ManagedOperator) term.Cell {
+	switch {
+	case o.DeletionTimestamp != nil:
+		return term.Warn.Cell("Deleting")
+	case o.Spec.Paused:
+		return term.Warn.Cell("Paused")
+	default:
+		return term.Health(o.Status.Conditions)
+	}
+}
+
+func TargetOf(o *v1alpha1.ManagedOperator) string {
+	if o.Status.Target != nil {
+		return o.Status.Target.Version
+	}
+	return term.OrDash(o.Spec.Version)
+}
+
+func channelOf(o *v1alpha1.ManagedOperator) string {
+	if o.Status.Target != nil {
+		return o.Status.Target.Channel
+	}
+	return cmp.Or(o.Spec.Channel, "(default)")
+}
+
+func shareCell[N int | int32](n, of N) term.Cell {
+	switch {
+	case n < of:
+		return term.Warn.Cell(term.Count(n))
+	case of > 0:
+		return term.Good.Cell(term.Count(n))
+	default:
+		return term.Dim.Cell(term.Count(n))
+	}
+}
+
+func rolloutCell(r *v1alpha1.RolloutSummary) term.Cell {
+	if r == nil {
+		return term.Dim.Cell("-")
+	}
+	return term.PhaseTone(r.Phase).Cell(fmt.Sprintf("%s %s", r.Name, cmp.Or(r.Phase, v1alpha1.RolloutPending)))
+}

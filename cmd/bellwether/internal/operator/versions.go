@@ -1,0 +1,70 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+)
+
+// VersionsCommand returns the command that shows which cluster runs which version.
+func VersionsCommand(env *command.Env) *cobra.Command {
+	a := &app{env}
+	var out command.Output
+	var in command.Scope
+	c := &cobra.Command{
+		Use: "versions [OPERATOR]", Short: "Show which clusters run which version of which operator",
+		Args:              command.AtMostOne,
+		Example:           "  bellwether versions -A\n  bellwether versions echo -o wide",
+		ValidArgsFunction: a.CompleteFirst(command.OperatorNames),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := out.Check(); err != nil {
+				return err
+			}
+			return a.versions(c.Context(), &out, &in, args)
+		},
+	}
+	in.Add(c)
+	out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML)
+	return c
+}
+
+func (a *app) versions(ctx context.Context, out *command.Output, in *command.Scope, args []string) error {
+	h, err := a.Hub()
+	if err != nil {
+		return err
+	}
+	operators := &v1alpha1.ManagedOperatorList{}
+	if err := h.List(ctx, operators, in.Options(h)...); err != nil {
+		return fmt.Errorf("list operators: %w", err)
+	}
+	match := client.MatchingLabels{}
+	if !in.All {
+		match[v1alpha1.LabelOperatorNamespace] = h.Namespace
+	}
+	if len(args) == 1 {
+		match[v1alpha1.LabelOperator] = args[0]
+	}
+	installs := &v1alpha1.OperatorInstallList{}
+	if err := h.List(ctx, installs, match); err != nil {
+		return fmt.Errorf("list installs: %w", err)
+	}
+	rows := VersionRows(operators.Items, installs.Items)
+	if !out.Table() {
+		return out.Value(a.Streams.Out, rows)
+	}
+	if len(rows) == 0 {
+		a.Warn("%s\n", in.None(h, "operators on any cluster"))
+		return nil
+	}
+	a.Table(out, Versions(rows, term.Listing{Now: a.Now(), Wide: out.Wide(), Namespaces: in.All}))
+	return nil
+}

@@ -1,0 +1,87 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/catalogs/oci"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
+)
+
+// registryFlags say how to talk to a registry.
+type Flags struct{ insecure bool }
+
+func (f *Flags) Add(c *cobra.Command) {
+	c.Flags().BoolVar(&f.insecure, "insecure", false,
+		"Allow plain HTTP and unknown certificates. Registries on the loopback interface need it not.")
+}
+
+func (f *Flags) Access() oci.Access { return oci.Access{Insecure: f.insecure} }
+
+// Source is a directory if there is one of that name, otherwise an image.
+func (f *Flags) Source(text string) (oci.Source, error) {
+	if info, err := os.Stat(text); err == nil && info.IsDir() {
+		dir, err := filepath.Abs(text)
+		if err != nil {
+			return oci.Source{}, fmt.Errorf("find %s: %w", text, err)
+		}
+		return oci.Source{Directory: dir}, nil
+	}
+	return oci.Source{Image: text, Access: f.Access()}, nil
+}
+
+// Open reads a catalog as it is now.
+func (f *Flags) Open(ctx context.Context, text string) (catalogs.Files, error) {
+	source, err := f.Source(text)
+	if err != nil {
+		return nil, err
+	}
+	client := oci.NewClient(oci.Options{})
+	digest, err := client.Resolve(ctx, source)
+	if err != nil {
+		return nil, WithHint(err)
+	}
+	files, err := client.Open(ctx, source, digest)
+	if err != nil {
+		return nil, WithHint(err)
+	}
+	return files, nil
+}
+
+// WithHint adds what to do about an error of a registry.
+func WithHint(err error) error {
+	switch {
+	case errors.Is(err, oci.ErrDenied):
+		return exit.Hint(err, "log in to the registry (docker login, podman login)")
+	case errors.Is(err, oci.ErrUnreachable):
+		return exit.Hint(err, "check the registry's name and the network; a registry on plain HTTP needs --insecure")
+	case errors.Is(err, oci.ErrNotFound):
+		return exit.Hint(err, "check the reference; it is neither a folder here nor there in the registry")
+	case errors.Is(err, oci.ErrNotBundle):
+		return exit.Hint(err, "a bundle folder has manifests/ and metadata/annotations.yaml")
+	case errors.Is(err, catalogs.ErrNotCatalog):
+		return exit.Hint(err, "a catalog is a folder, or an image, with file-based catalog documents (olm.package, "+
+			"olm.channel, olm.bundle)")
+	default:
+		return err
+	}
+}
+
+// PrintDigest prints the digest that a push returned and nothing else, for scripts to read.
+func PrintDigest(env *command.Env, digest string, err error) error {
+	if err != nil {
+		return WithHint(err)
+	}
+	env.Say("%s\n", digest)
+	return nil
+}

@@ -1,0 +1,200 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/catalogs/blocks"
+	"github.com/bellwether-dev/bellwether/catalogs/oci"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
+	"github.com/bellwether-dev/bellwether/rollouts"
+)
+
+const rolloutPlanLong = `Show what a rollout would do if it were started now: the path from each version
+that runs to the target, the waves with their members, and the gates. Nothing
+is changed.
+
+The operator is the one on the hub, or the ManagedOperator in a file that was
+not applied yet. The target is what it asks for, or --version. The catalog is
+read from here, at the digest that the hub uses.`
+
+// planOptions are the flags of rollout plan.
+type planOptions struct {
+	version, channel, file string
+	wide                   bool
+}
+
+func (a *app) rolloutPlanCommand() *cobra.Command {
+	var o planOptions
+	var out command.Output
+	c := &cobra.Command{
+		Use: "plan [OPERATOR]", Short: "Show what a rollout would do, and change nothing", Long: rolloutPlanLong,
+		Example: "  bellwether rollout plan echo --version 1.1.0\n  bellwether rollout plan -f echo.yaml",
+		Args:    command.AtMostOne, ValidArgsFunction: a.CompleteFirst(command.OperatorNames),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := out.Check(); err != nil {
+				return err
+			}
+			o.wide = out.Wide()
+			if (len(args) == 0) == (o.file == "") {
+				return exit.Hintf("usage: "+c.UseLine(), "give either the operator's name or a file with -f")
+			}
+			h, err := a.Hub()
+			if err != nil {
+				return err
+			}
+			operator, err := planned(c.Context(), h, args, o.file)
+			if err != nil {
+				return err
+			}
+			return a.plan(c.Context(), h, operator, o)
+		},
+	}
+	c.Flags().StringVar(&o.version, "version", "", "The version to plan for. Default: what the operator asks for.")
+	c.Flags().StringVar(&o.channel, "channel", "", "The channel to plan for. Default: what the operator asks for.")
+	c.Flags().StringVarP(&o.file, "filename", "f", "", "A file with a ManagedOperator that was not applied yet.")
+	_ = c.MarkFlagFilename("filename", "yaml", "yml", "json")
+	out.Add(c, command.OutputWide)
+	return c
+}
+
+// planned returns the operator to plan for.
+func planned(ctx context.Context, h *hub.Client, args []string, file string) (*v1alpha1.ManagedOperator, error) {
+	if len(args) == 1 {
+		return h.Operator(ctx, args[0])
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read operator: %w", err)
+	}
+	o := &v1alpha1.ManagedOperator{}
+	if err := yaml.UnmarshalStrict(text, o); err != nil {
+		return nil, fmt.Errorf("read operator in %s: %w", file, err)
+	}
+	if o.Kind != "ManagedOperator" {
+		return nil, exit.Hintf("the file must hold exactly one ManagedOperator", "%s holds a %q", file, o.Kind)
+	}
+	if o.Namespace == "" {
+		o.Namespace = h.Namespace
+	}
+	return o, nil
+}
+
+func (a *app) plan(ctx context.Context, h *hub.Client, operator *v1alpha1.ManagedOperator, o planOptions) error {
+	if o.version != "" {
+		operator.Spec.Version = o.version
+	}
+	if o.channel != "" {
+		operator.Spec.Channel = o.channel
+	}
+	in := PlanInput{Now: a.Now(), Operator: operator, Strategy: rollouts.Defaulted(operator.Spec.Strategy),
+		Channel: operator.Spec.Channel}
+	var err error
+	if in.Clusters, err = hub.Clusters(ctx, h); err != nil {
+		return err
+	}
+	if in.Waves, err = rollouts.Preview(operator.Spec.ClusterSelector, in.Strategy,
+		planClusters(in.Clusters)); err != nil {
+		return fmt.Errorf("plan waves: %w", err)
+	}
+	if in.Installs, err = hub.InstallsOf(ctx, h, client.ObjectKeyFromObject(operator)); err != nil {
+		return err
+	}
+	if in.Running, err = running(ctx, h, operator); err != nil {
+		return err
+	}
+	if err := a.target(ctx, h, &in); err != nil {
+		return err
+	}
+	a.Say("%s", Plan(in, a.Style(), o.wide))
+	return nil
+}
+
+// planClusters are the clusters as the planner sees them.
+func planClusters(list []v1alpha1.FleetCluster) []rollouts.Cluster {
+	out := make([]rollouts.Cluster, 0, len(list))
+	for i := range list {
+		c := &list[i]
+		out = append(out, rollouts.Cluster{
+			Name: c.Name, Labels: c.Labels, Enrolled: c.Status.Namespace != "", Paused: c.Spec.Paused,
+			Deleting: c.DeletionTimestamp != nil,
+			Online:   meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionOnline),
+		})
+	}
+	return out
+}
+
+// running returns the operator's rollout that has not ended, or nil.
+func running(ctx context.Context, h *hub.Client, operator *v1alpha1.ManagedOperator) (*v1alpha1.OperatorRollout,
+	error) {
+	in := *h
+	in.Namespace = operator.Namespace
+	list, err := in.RolloutsOf(ctx, operator.Name)
+	if err != nil || len(list) == 0 || list[0].Status.Phase.Ended() {
+		return nil, err
+	}
+	return &list[0], nil
+}
+
+// target finds the bundle to go to. That the catalog cannot be read from here
+// leaves the paths out; that it does not offer the target is an error.
+func (a *app) target(ctx context.Context, h *hub.Client, in *PlanInput) error {
+	catalog := &v1alpha1.OperatorCatalog{}
+	key := client.ObjectKey{Namespace: in.Operator.Namespace, Name: in.Operator.Spec.Catalog.Name}
+	if err := h.Get(ctx, key, catalog); err != nil {
+		return exit.Hint(fmt.Errorf("get catalog %s: %w", key.Name, err),
+			"see `"+h.Self+" catalog list -n "+key.Namespace+"`")
+	}
+	in.Package, in.Unread = readPackage(ctx, catalog, in.Operator.Spec.Package)
+	if in.Unread != nil {
+		if errors.Is(in.Unread, catalogs.ErrNoPackage) {
+			return in.Unread
+		}
+		return nil
+	}
+	var err error
+	// The hub goes around what its OperatorCatalog blocks, so the plan does too.
+	if in.Package, err = in.Package.WithBlocked(blocks.Of(catalog.Spec.Blocks,
+		in.Operator.Spec.Package)...); err != nil {
+		return err
+	}
+	if in.Target, err = in.Package.Target(in.Operator.Spec.Channel, in.Operator.Spec.Version); err != nil {
+		return err
+	}
+	if in.Channel == "" {
+		in.Channel = in.Package.DefaultChannel
+	}
+	return nil
+}
+
+var errNoDigest = errors.New("the hub has not read the catalog yet")
+
+// readPackage reads a package from the catalog at the digest that the hub uses.
+func readPackage(ctx context.Context, catalog *v1alpha1.OperatorCatalog, name string) (*catalogs.Package, error) {
+	if catalog.Status.Digest == "" {
+		return nil, errNoDigest
+	}
+	source := catalog.Spec.Source
+	if catalog.Status.Source != nil {
+		source = *catalog.Status.Source
+	}
+	files, err := oci.NewClient(oci.Options{}).Open(ctx, oci.SourceOf(source), catalog.Status.Digest)
+	if err != nil {
+		return nil, fmt.Errorf("open catalog: %w", err)
+	}
+	return catalogs.ReadPackage(files, name)
+}

@@ -1,0 +1,292 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+	"github.com/bellwether-dev/bellwether/rollouts"
+)
+
+// RolloutInput is what the picture of a rollout is made of.
+type RolloutInput struct {
+	Now     time.Time
+	Rollout *v1alpha1.OperatorRollout
+	// Installs carry the rollout's label.
+	Installs []v1alpha1.OperatorInstall
+	Clusters []v1alpha1.FleetCluster
+}
+
+// maxAttention keeps the live view on one screen when a whole fleet fails.
+const maxAttention = 15
+
+// Rollout is the picture of a rollout: a header, a line per wave, and the
+// clusters that need attention.
+func Rollout(in RolloutInput, s term.Style) string {
+	var out strings.Builder
+	writeHeader(&out, in, s)
+	if len(in.Rollout.Status.Waves) > 0 {
+		out.WriteByte('\n')
+		out.WriteString(waveTable(in).Render(s))
+	}
+	writeApprovals(&out, in, s)
+	members := attention(in)
+	if len(members) > 0 {
+		fmt.Fprintf(&out, "\n%s\n", s.Paint(term.Strong,
+			term.Plural(len(members), "cluster")+" "+need(len(members))+" attention"))
+		shown := members[:min(len(members), maxAttention)]
+		out.WriteString(attentionTable(shown, in.Now).Render(s))
+		if more := len(members) - len(shown); more > 0 {
+			out.WriteString(s.Paint(term.Dim, fmt.Sprintf("and %d more\n", more)))
+		}
+		fmt.Fprintf(&out, "%s\n", s.Paint(term.Dim, fmt.Sprintf("explain one with: %s why %s %s -n %s",
+			s.ProgramName(), members[0].cluster, in.Rollout.Spec.Operator.Name, in.Rollout.Namespace)))
+	}
+	return out.String()
+}
+
+// writeApprovals says how to approve what is waited for.
+func writeApprovals(out *strings.Builder, in RolloutInput, s term.Style) {
+	for i := range in.Rollout.Status.Waves {
+		w := &in.Rollout.Status.Waves[i]
+		if w.Phase != v1alpha1.WaveGated || in.Rollout.Status.Phase.Ended() {
+			continue
+		}
+		fmt.Fprintf(out, "\n%s\n", s.Paint(term.Warn,
+			fmt.Sprintf("approve wave %s with: %s rollout approve %s -n %s --reason \"…\"",
+				w.Name, s.ProgramName(), in.Rollout.Name, in.Rollout.Namespace)))
+	}
+}
+
+func need(n int) string {
+	if n == 1 {
+		return "needs"
+	}
+	return "need"
+}
+
+func writeHeader(out *strings.Builder, in RolloutInput, s term.Style) {
+	r := in.Rollout
+	release := r.Spec.Release
+	fmt.Fprintf(out, "%s  %s %s (channel %s)  %s  %s\n", s.Paint(term.Strong, r.Name), release.Package,
+		s.Paint(term.Strong, release.Version), release.Channel,
+		s.Paint(term.PhaseTone(r.Status.Phase), term.PhaseOf(r)),
+		s.Paint(term.Dim, took(r, in.Now)))
+	if message := term.OneLine(r.Status.Message); message != "" {
+		for _, line := range term.Wrap(message, s.Width) {
+			out.WriteString(s.Paint(term.PhaseTone(r.Status.Phase), line) + "\n")
+		}
+	}
+	switch {
+	case r.Spec.Abort != nil:
+		fmt.Fprintf(out, "aborted: %s\n", term.OneLine(r.Spec.Abort.Reason))
+	case r.Spec.Paused:
+		why := term.OneLine(r.Spec.PausedReason)
+		if why == "" {
+			why = "no reason given"
+		}
+		fmt.Fprintf(out, "paused: %s (go on with: %s rollout resume %s -n %s)\n", why, s.ProgramName(), r.Name,
+			r.Namespace)
+	}
+}
+
+func waveTable(in RolloutInput) *term.Table {
+	t := &term.Table{Header: []string{"WAVE", "PHASE", "PROGRESS", "UPDATED", "NOTE"}, Wrap: true}
+	for i := range in.Rollout.Status.Waves {
+		w := &in.Rollout.Status.Waves[i]
+		if impliedOnly(w) && i > 0 {
+			continue
+		}
+		t.Add(term.Strong.Cell(w.Name), term.WaveTone(w.Phase).Cell(string(w.Phase)),
+			term.WaveTone(w.Phase).Cell(bar(w.WaveCounts, barWidth)),
+			term.Cell{Text: term.Fraction(w.Succeeded, w.Total-w.Removed)}, waveNote(in, w))
+	}
+	return t
+}
+
+// impliedOnly is true for the last wave that nobody asked for and nobody is in.
+func impliedOnly(w *v1alpha1.WaveStatus) bool { return w.Total == 0 && w.Name == rollouts.RestWave }
+
+const barWidth = 20
+
+// bar draws done, busy and open clusters. Any one that is done or failed is
+// visible, and the bar is full only when all are done.
+func bar(n v1alpha1.WaveCounts, width int) string {
+	total := int(n.Total - n.Removed)
+	if total <= 0 {
+		return strings.Repeat("·", width)
+	}
+	done := int(n.Succeeded) * width / total
+	failed := ceil(int(n.Failed)*width, total)
+	busy := min(ceil(int(n.InProgress)*width, total), width-done-min(failed, width-done))
+	failed = min(failed, width-done)
+	open := width - done - failed - busy
+	return strings.Repeat("█", done) + strings.Repeat("▒", busy) + strings.Repeat("x", failed) +
+		strings.Repeat("·", open)
+}
+
+func ceil(a, b int) int { return (a + b - 1) / b }
+
+// waveNote says what is going on in a wave, what it waits for, or how it ended.
+func waveNote(in RolloutInput, w *v1alpha1.WaveStatus) term.Cell {
+	note := phaseNote(in, w)
+	if states := waveStates(w.WaveCounts); states != "" {
+		note.Text = strings.TrimSuffix(states+"; "+note.Text, "; ")
+	}
+	switch {
+	case w.Failed > 0:
+		note.Tone = term.Bad
+	case w.Deferred > 0:
+		note.Tone = term.Warn
+	}
+	return note
+}
+
+// waveStates counts the clusters that are neither updated nor to come.
+func waveStates(n v1alpha1.WaveCounts) string {
+	var parts []string
+	for _, part := range []struct {
+		n    int32
+		name string
+	}{{n.InProgress, "in progress"}, {n.Failed, "failed"}, {n.Deferred, "deferred"}, {n.Removed, "removed"}} {
+		if part.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.name))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func phaseNote(in RolloutInput, w *v1alpha1.WaveStatus) term.Cell {
+	switch w.Phase {
+	case v1alpha1.WaveSoaking:
+		return soakNote(in, w)
+	case v1alpha1.WaveVerified:
+		return verifiedNote(in, w)
+	case v1alpha1.WaveUpdating:
+		return term.Cell{Text: fmt.Sprintf("at most %d at a time, %s allowed", w.MaxConcurrency,
+			term.Plural(int(w.MaxFailures), "failure")), Tone: term.Dim}
+	case v1alpha1.WaveGated:
+		return term.Cell{Text: gateEvidence(w), Tone: term.Warn}
+	default:
+		return term.Cell{Text: gateEvidence(w), Tone: term.Dim}
+	}
+}
+
+func soakNote(in RolloutInput, w *v1alpha1.WaveStatus) term.Cell {
+	spec := waveSpec(in.Rollout, w.Name)
+	if spec.Soak == nil || w.UpdatedAt == nil {
+		return term.Cell{Text: "soaking", Tone: term.Warn}
+	}
+	left := w.UpdatedAt.Add(spec.Soak.Duration).Sub(in.Now)
+	if left <= 0 {
+		return term.Cell{Text: "soaked " + term.Span(spec.Soak.Duration), Tone: term.Good}
+	}
+	return term.Cell{Text: fmt.Sprintf("%s of %s soak left", term.Span(left.Round(time.Second)),
+		term.Span(spec.Soak.Duration)),
+		Tone: term.Warn}
+}
+
+func verifiedNote(in RolloutInput, w *v1alpha1.WaveStatus) term.Cell {
+	var parts []string
+	if w.VerifiedAt != nil {
+		parts = append(parts, "at "+term.Clock(in.Now, w.VerifiedAt))
+	}
+	if spec := waveSpec(in.Rollout, w.Name); spec.Soak != nil && spec.Soak.Duration > 0 {
+		parts = append(parts, "soaked "+term.Span(spec.Soak.Duration))
+	}
+	if evidence := gateEvidence(w); evidence != "" {
+		parts = append(parts, evidence)
+	}
+	return term.Cell{Text: strings.Join(parts, "; "), Tone: term.Dim}
+}
+
+func gateEvidence(w *v1alpha1.WaveStatus) string {
+	var parts []string
+	for _, g := range w.Gates {
+		parts = append(parts, fmt.Sprintf("gate %s %s: %s", g.Name, strings.ToLower(string(g.Verdict)),
+			term.OrElse(term.OneLine(g.Evidence), "no evidence yet")))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// RolloutChanges tells, a line each, what changed between two looks at a
+// rollout. It is what a log gets instead of a live picture. A before without a
+// rollout is the first look.
+func RolloutChanges(before, after RolloutInput) []string {
+	var was v1alpha1.OperatorRolloutStatus
+	if before.Rollout != nil {
+		was = before.Rollout.Status
+	}
+	name, is := after.Rollout.Name, after.Rollout.Status
+	var lines []string
+	if is.Phase != was.Phase {
+		lines = append(lines, join(name, term.PhaseOf(after.Rollout), term.OneLine(is.Message)))
+	}
+	waves := map[string]v1alpha1.WaveStatus{}
+	for _, w := range was.Waves {
+		waves[w.Name] = w
+	}
+	for i, w := range is.Waves {
+		if i == 0 || !impliedOnly(&w) {
+			lines = append(lines, waveChanges(name, waves[w.Name], w)...)
+		}
+	}
+	return append(lines, attentionChanges(before, after)...)
+}
+
+// attentionChanges tells of clusters that need attention now and did not, or
+// did for another reason.
+func attentionChanges(before, after RolloutInput) []string {
+	known := map[string]bool{}
+	if before.Rollout != nil {
+		for _, m := range attention(before) {
+			known[m.cluster+m.state+m.reason] = true
+		}
+	}
+	var lines []string
+	for _, m := range attention(after) {
+		if !known[m.cluster+m.state+m.reason] {
+			lines = append(lines, join(after.Rollout.Name, "cluster "+m.cluster,
+				m.state+" "+m.reason+": "+term.OneLine(m.message)))
+		}
+	}
+	return lines
+}
+
+func waveChanges(rollout string, was, is v1alpha1.WaveStatus) []string {
+	var lines []string
+	if (is.Phase != was.Phase || is.WaveCounts != was.WaveCounts) && is.Phase != v1alpha1.WaveWaiting {
+		text := fmt.Sprintf("%s updated", term.Fraction(is.Succeeded, is.Total-is.Removed))
+		if states := waveStates(is.WaveCounts); states != "" {
+			text += ", " + states
+		}
+		lines = append(lines, join(rollout, "wave "+is.Name, string(is.Phase)+": "+text))
+	}
+	gates := map[string]v1alpha1.GateStatus{}
+	for _, g := range was.Gates {
+		gates[g.Name] = g
+	}
+	for _, g := range is.Gates {
+		if g.Verdict != gates[g.Name].Verdict &&
+			(is.Phase != v1alpha1.WaveWaiting || g.Verdict != v1alpha1.GateWaiting) {
+			lines = append(lines, join(rollout, "wave "+is.Name,
+				fmt.Sprintf("gate %s %s: %s", g.Name, strings.ToLower(string(g.Verdict)), term.OneLine(g.Evidence))))
+		}
+	}
+	return lines
+}
+
+func join(parts ...string) string {
+	var kept []string
+	for _, p := range parts {
+		if p != "" {
+			kept = append(kept, p)
+		}
+	}
+	return strings.Join(kept, "  ")
+}

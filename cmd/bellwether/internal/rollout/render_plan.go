@@ -1,0 +1,220 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+	"github.com/bellwether-dev/bellwether/rollouts"
+)
+
+// PlanInput is what a dry run is made of.
+type PlanInput struct {
+	Now      time.Time
+	Operator *v1alpha1.ManagedOperator
+	Waves    []rollouts.WavePreview
+	// Strategy with every default filled in.
+	Strategy v1alpha1.RolloutStrategy
+	Clusters []v1alpha1.FleetCluster
+	Installs []v1alpha1.OperatorInstall
+	// Running is a rollout of the operator that has not ended, or nil.
+	Running *v1alpha1.OperatorRollout
+	// Package is nil where the catalog cannot be read from here; Unread is why.
+	Package *catalogs.Package
+	Unread  error
+	Channel string
+	Target  *catalogs.Bundle
+}
+
+// Plan shows what a rollout would do if it were started now.
+func Plan(in PlanInput, s term.Style, wide bool) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s\n", s.Paint(term.Strong, planTitle(in)))
+	out.WriteString(s.Paint(term.Dim, "Dry run: nothing is changed.") + "\n\n")
+	out.WriteString(pathTable(in).Render(s))
+	out.WriteByte('\n')
+	if wide {
+		s.Width = 0
+	}
+	out.WriteString(planTable(in, wide).Render(s))
+	for i, note := range planNotes(in) {
+		if i == 0 {
+			out.WriteByte('\n')
+		}
+		out.WriteString(s.Paint(term.Warn, "! "+note) + "\n")
+	}
+	return out.String()
+}
+
+func planTitle(in PlanInput) string {
+	version := cmp.Or(in.Operator.Spec.Version, "the channel's head")
+	if in.Target != nil {
+		version = in.Target.VersionString()
+	}
+	return fmt.Sprintf("%s: %s to %s (channel %s, catalog %s)", in.Operator.Name, in.Operator.Spec.Package, version,
+		cmp.Or(in.Channel, "default"), in.Operator.Spec.Catalog.Name)
+}
+
+// present is a bundle that runs on some of the selected clusters.
+type present struct {
+	bundle, version string
+	clusters        []string
+}
+
+// presentVersions sorts the selected clusters by what they run.
+func presentVersions(in PlanInput) []present {
+	installed := map[string]*v1alpha1.InstalledVersion{}
+	for i := range in.Installs {
+		installed[in.Installs[i].Spec.Cluster] = in.Installs[i].Status.Installed
+	}
+	found := map[string]*present{}
+	for _, w := range in.Waves {
+		for _, c := range w.Clusters {
+			p := present{}
+			if v := installed[c]; v != nil {
+				p.bundle, p.version = v.Bundle, cmp.Or(v.Version, v.Bundle)
+			}
+			if found[p.bundle] == nil {
+				found[p.bundle] = &p
+			}
+			found[p.bundle].clusters = append(found[p.bundle].clusters, c)
+		}
+	}
+	var out []present
+	for _, p := range found {
+		slices.Sort(p.clusters)
+		out = append(out, *p)
+	}
+	slices.SortFunc(out, func(a, b present) int {
+		return cmp.Or(hub.CompareVersions(b.version, a.version), cmp.Compare(a.bundle, b.bundle))
+	})
+	return out
+}
+
+func pathTable(in PlanInput) *term.Table {
+	t := &term.Table{Header: []string{"FROM", "CLUSTERS", "PATH"}}
+	for _, p := range presentVersions(in) {
+		t.Add(term.Cell{Text: cmp.Or(p.version, "(none)")}, term.Cell{Text: term.Count(len(p.clusters))},
+			pathCell(in, p))
+	}
+	return t
+}
+
+func pathCell(in PlanInput, p present) term.Cell {
+	if in.Package == nil || in.Target == nil {
+		return term.Warn.Cell("unknown: " + term.OneLine(in.Unread.Error()))
+	}
+	path, err := in.Package.PathFrom(in.Channel, catalogs.Installed{Name: p.bundle, Version: p.version}, in.Target.Name)
+	switch {
+	case errors.Is(err, catalogs.ErrNoPath):
+		return term.Bad.Cell(term.OneLine(err.Error()))
+	case err != nil:
+		return term.Bad.Cell(term.OneLine(err.Error()))
+	case len(path) == 0:
+		return term.Good.Cell("already there")
+	case p.bundle == "":
+		return term.Plain.Cell("fresh install of " + in.Target.VersionString())
+	}
+	var hops []string
+	for _, name := range path {
+		if b := in.Package.Bundles[name]; b != nil {
+			name = b.VersionString()
+		}
+		hops = append(hops, name)
+	}
+	return term.Plain.Cell("→ " + strings.Join(hops, " → "))
+}
+
+func planTable(in PlanInput, wide bool) *term.Table {
+	t := &term.Table{Header: []string{"WAVE", "CLUSTERS", "AT A TIME", "MAY FAIL", "DEADLINE", "SOAK", "GATES",
+		"MEMBERS"}}
+	for _, w := range in.Waves {
+		if len(w.Clusters) == 0 && w.Name == rollouts.RestWave {
+			continue
+		}
+		gates := term.Dim.Cell("-")
+		if len(w.Gates) > 0 {
+			gates = term.Warn.Cell(strings.Join(w.Gates, ", ") + " (approval, open)")
+		}
+		t.Add(term.Strong.Cell(w.Name), term.Cell{Text: term.Count(len(w.Clusters))},
+			term.Cell{Text: term.Count(w.MaxConcurrency)},
+			term.Cell{Text: term.Count(w.MaxFailures)},
+			term.Cell{Text: term.Span(w.Deadline)}, term.Cell{Text: term.Span(w.Soak)}, gates,
+			term.Cell{Text: memberList(w.Clusters, wide)})
+	}
+	return t
+}
+
+// memberList names the members of a wave, or the first of them.
+func memberList(clusters []string, wide bool) string {
+	const most = 8
+	if wide || len(clusters) <= most {
+		return term.OrDash(strings.Join(clusters, ", "))
+	}
+	return fmt.Sprintf("%s and %d more (-o wide)", strings.Join(clusters[:most], ", "), len(clusters)-most)
+}
+
+// planNotes are what a person should know before starting it.
+func planNotes(in PlanInput) []string {
+	var notes []string
+	members := map[string]bool{}
+	for _, w := range in.Waves {
+		for _, c := range w.Clusters {
+			members[c] = true
+		}
+	}
+	if len(members) == 0 {
+		notes = append(notes, "The cluster selector matches no cluster.")
+	}
+	var offline, paused []string
+	for i := range in.Clusters {
+		c := &in.Clusters[i]
+		switch {
+		case !members[c.Name]:
+		case c.Spec.Paused:
+			paused = append(paused, c.Name)
+		case !term.Online(c):
+			offline = append(offline, c.Name)
+		}
+	}
+	if len(offline) > 0 {
+		does := "be deferred and catch up later"
+		if in.Strategy.Offline == v1alpha1.OfflineFail {
+			does = "count as failed"
+		}
+		notes = append(notes, fmt.Sprintf("Offline now, would %s: %s.", does, memberList(offline, false)))
+	}
+	if len(paused) > 0 {
+		notes = append(notes, fmt.Sprintf("Paused, would be deferred: %s.", memberList(paused, false)))
+	}
+	if in.Operator.Spec.Paused {
+		notes = append(notes, "The operator is paused: no rollout starts until spec.paused is false.")
+	}
+	if in.Running != nil {
+		notes = append(notes, runningNote(in))
+	}
+	return notes
+}
+
+// runningNote says what becomes of the rollout that runs now.
+func runningNote(in PlanInput) string {
+	release := in.Running.Spec.Release
+	does := "still runs and would be superseded"
+	switch {
+	case in.Target != nil && in.Target.Name == release.Bundle:
+		does = "runs already"
+	case in.Strategy.NewTarget == v1alpha1.NewTargetFinish:
+		does = "still runs and would end first"
+	}
+	return fmt.Sprintf("Rollout %s to %s %s.", in.Running.Name, release.Version, does)
+}

@@ -1,0 +1,61 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/fixture"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+	"github.com/bellwether-dev/bellwether/rollouts"
+)
+
+func TestPlan(t *testing.T) {
+	waves := []rollouts.WavePreview{
+		{Name: "canary", Clusters: []string{"canary-1"}, MaxConcurrency: 1, Deadline: 30 * time.Minute,
+			Soak: time.Hour},
+		{Name: "prod", Clusters: []string{"prod-1", "prod-2", "prod-3"}, MaxConcurrency: 1, MaxFailures: 1,
+			Deadline: 30 * time.Minute, Gates: []string{"sre"}},
+		{Name: "rest", MaxConcurrency: 1, Deadline: 30 * time.Minute},
+	}
+	running := fixture.RolloutAt()
+	ahead := fixture.Installs()
+	ahead[1].Status.Installed = &v1alpha1.InstalledVersion{Bundle: "echo-operator.v2.0.0", Version: "2.0.0"}
+	p := fixture.EchoPackage()
+	for name, in := range map[string]PlanInput{
+		"paths": {Waves: waves, Installs: ahead[:3], Clusters: fixture.FleetOfFour(), Running: running, Package: p,
+			Target: p.Bundles["echo-operator.v1.3.0"], Channel: "stable"},
+		"unreadable": {Waves: waves, Installs: fixture.Installs(), Clusters: fixture.FleetOfFour(),
+			Unread: errors.New("registry unreachable")},
+		"nobody": {Waves: waves[2:], Package: p, Target: p.Bundles["echo-operator.v1.3.0"], Channel: "stable"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in.Now, in.Operator = fixture.Noon, fixture.Operator()
+			fixture.Golden(t, "plan-"+name, Plan(in, term.Style{}, false))
+		})
+	}
+}
+
+func TestMemberList(t *testing.T) {
+	many := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}
+	for name, test := range map[string]struct {
+		clusters []string
+		wide     bool
+		want     string
+	}{
+		"none": {want: "-"},
+		"few":  {clusters: many[:2], want: "a, b"},
+		"many": {clusters: many, want: "a, b, c, d, e, f, g, h and 2 more (-o wide)"},
+		"wide": {clusters: many, wide: true, want: "a, b, c, d, e, f, g, h, i, j"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := memberList(test.clusters, test.wide); got != test.want {
+				t.Errorf("%q, want %q", got, test.want)
+			}
+		})
+	}
+}

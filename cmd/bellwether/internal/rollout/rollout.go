@@ -1,0 +1,159 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rollout holds the commands that show and control rollouts.
+package rollout
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+)
+
+const rolloutLong = `A rollout brings one version of an operator to the clusters in waves.
+
+Wherever a command takes NAME, it is the name of a rollout, or that of an
+operator, which stands for its newest rollout.`
+
+// app is the environment of the commands in this package.
+type app struct{ *command.Env }
+
+// Command returns the command with everything below it.
+func Command(env *command.Env) *cobra.Command {
+	a := &app{env}
+	c := command.Parent("rollout", "Follow and steer rollouts", []string{"rollouts", "ro"},
+		a.rolloutGetCommand(), a.rolloutPlanCommand(), a.rolloutHistoryCommand(), a.rolloutStatusCommand(),
+		a.rolloutPauseCommand(), a.rolloutResumeCommand(), a.rolloutAbortCommand(), a.rolloutApproveCommand())
+	c.Long = rolloutLong
+	return c
+}
+
+const rolloutGetLong = `Show a rollout: a line for each wave with its progress, soak and gates, then
+the clusters that need attention. Without NAME, list the rollouts.
+
+With --watch the picture stays up to date until the rollout has ended; for the
+name of an operator, until you interrupt it. Where the output is no terminal, a
+line is printed for each change instead.`
+
+func (a *app) rolloutGetCommand() *cobra.Command {
+	var out command.Output
+	var in command.Scope
+	var watch bool
+	c := &cobra.Command{
+		Use: "get [NAME]", Aliases: []string{"list", "ls"}, Short: "Show a rollout, or list them", Long: rolloutGetLong,
+		Example: "  bellwether rollout get echo -w\n  bellwether rollout get -A",
+		Args:    command.AtMostOne, ValidArgsFunction: a.CompleteFirst(command.RolloutNames),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := out.Check(); err != nil {
+				return err
+			}
+			h, err := a.Hub()
+			switch {
+			case err != nil:
+				return err
+			case len(args) == 0 && watch:
+				return exit.Hintf("usage: "+c.UseLine(), "give the name of the rollout to watch")
+			case len(args) == 0:
+				return a.listRollouts(c.Context(), h, &out, &in)
+			case watch:
+				return a.followRollout(c.Context(), h, args[0])
+			default:
+				return a.getRollout(c.Context(), h, &out, args[0])
+			}
+		},
+	}
+	c.Flags().BoolVarP(&watch, "watch", "w", false, "Keep the picture up to date.")
+	in.Add(c)
+	out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML, command.OutputName)
+	return c
+}
+
+func (a *app) listRollouts(ctx context.Context, h *hub.Client, out *command.Output, in *command.Scope) error {
+	list := &v1alpha1.OperatorRolloutList{}
+	if err := h.List(ctx, list, in.Options(h)...); err != nil {
+		return fmt.Errorf("list rollouts: %w", err)
+	}
+	slices.SortFunc(list.Items, func(a, b v1alpha1.OperatorRollout) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Spec.Operator.Name, b.Spec.Operator.Name),
+			cmp.Compare(b.Spec.Revision, a.Spec.Revision))
+	})
+	table := Rollouts(list.Items, term.Listing{Now: a.Now(), Wide: out.Wide(), Namespaces: in.All})
+	return a.List(out, list, table, in.None(h, "rollouts"))
+}
+
+func (a *app) getRollout(ctx context.Context, h *hub.Client, out *command.Output, name string) error {
+	r, err := h.Rollout(ctx, name)
+	if err != nil {
+		return err
+	}
+	if !out.Table() {
+		return out.Object(a.Streams.Out, r)
+	}
+	in, err := a.rolloutInput(ctx, h, r)
+	if err != nil {
+		return err
+	}
+	style := a.Style()
+	if out.Wide() {
+		style.Width = 0
+	}
+	a.Say("%s", Rollout(in, style))
+	return nil
+}
+
+func (a *app) rolloutInput(ctx context.Context, reader client.Reader, r *v1alpha1.OperatorRollout) (RolloutInput,
+	error) {
+	in := RolloutInput{Now: a.Now(), Rollout: r}
+	var err error
+	if in.Installs, err = hub.Members(ctx, reader, r); err != nil {
+		return in, err
+	}
+	in.Clusters, err = hub.Clusters(ctx, reader)
+	return in, err
+}
+
+func (a *app) rolloutHistoryCommand() *cobra.Command {
+	var out command.Output
+	c := &cobra.Command{
+		Use: "history OPERATOR", Short: "List the rollouts of an operator, the newest first",
+		Args:              command.OneArg("the operator's name"),
+		ValidArgsFunction: a.CompleteFirst(command.OperatorNames),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := out.Check(); err != nil {
+				return err
+			}
+			h, err := a.Hub()
+			if err != nil {
+				return err
+			}
+			return a.history(c.Context(), h, &out, args[0])
+		},
+	}
+	out.Add(c, command.OutputJSON, command.OutputYAML, command.OutputName)
+	return c
+}
+
+func (a *app) history(ctx context.Context, h *hub.Client, out *command.Output, operator string) error {
+	items, err := h.RolloutsOf(ctx, operator)
+	if err != nil {
+		return err
+	}
+	if len(items) == 0 {
+		if _, err := h.Operator(ctx, operator); err != nil {
+			return err
+		}
+	}
+	list := &v1alpha1.OperatorRolloutList{Items: items}
+	return a.List(out, list, History(items, term.Listing{Now: a.Now()}),
+		fmt.Sprintf("Operator %q has no rollout yet.", operator))
+}

@@ -1,0 +1,235 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/clitest"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/fixture"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/registry"
+)
+
+func TestApprove(t *testing.T) {
+	approval := v1alpha1.Approval{Wave: "rest", Gate: "sre", By: "anna", Reason: "canary looks good",
+		At: metav1.NewTime(fixture.Noon)}
+	for name, test := range map[string]struct {
+		args []string
+		from *v1alpha1.OperatorRollout
+		want []v1alpha1.Approval
+		err  string
+	}{
+		"what is waited for": {from: clitest.Gated(), want: []v1alpha1.Approval{approval}},
+		"by name": {from: clitest.Gated(), args: []string{"--wave", "rest", "--gate", "sre"},
+			want: []v1alpha1.Approval{approval}},
+		"ahead": {from: clitest.Rollout("echo", "echo-2", 2, v1alpha1.RolloutPending),
+			args: []string{"--wave", "rest"}, want: []v1alpha1.Approval{approval}},
+		"nothing waits": {from: clitest.Rollout("echo", "echo-2", 2, v1alpha1.RolloutProgressing),
+			err: "does not wait for an approval"},
+		"no such gate": {from: clitest.Gated(), args: []string{"--wave", "canary"}, err: "has no such approval gate"},
+		"ended":        {from: clitest.Rollout("echo", "echo-2", 2, v1alpha1.RolloutAborted), err: "has already ended"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := clitest.NewWorld(clitest.Operator("echo", "1.1.0"), test.from)
+			got := w.Run(t, append([]string{"rollout", "approve", "echo", "--reason", "canary looks good"},
+				test.args...)...)
+			if !strings.Contains(got.Err, test.err) || (got.Code == exit.OK) != (test.err == "") {
+				t.Errorf("exit code %d, error %q, want an error with %q", got.Code, got.Err, test.err)
+			}
+			if diff := cmp.Diff(test.want, w.Rollout(t, "echo-2").Spec.Approvals); diff != "" {
+				t.Errorf("approvals (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestApproveTwiceKeepsTheFirst(t *testing.T) {
+	w := clitest.NewWorld(clitest.Operator("echo", "1.1.0"), clitest.Gated())
+	w.Run(t, "rollout", "approve", "echo", "--reason", "first")
+	w.User = "bob"
+	w.Run(t, "rollout", "approve", "echo", "--reason", "second")
+	if a := w.Rollout(t, "echo-2").Spec.Approvals; len(a) != 1 || a[0].By != "anna" || a[0].Reason != "first" {
+		t.Errorf("approvals are %v, want anna's alone", a)
+	}
+}
+
+func TestPauseResumeAbort(t *testing.T) {
+	w := clitest.NewWorld(clitest.Operator("echo", "1.1.0"), clitest.Gated())
+	steps := []struct {
+		args   []string
+		paused bool
+		reason string
+		abort  *v1alpha1.RolloutAbort
+	}{
+		{args: []string{"pause", "echo", "--reason", "incident"}, paused: true, reason: "incident"},
+		{args: []string{"resume", "echo-2"}},
+		{args: []string{"abort", "echo", "--reason", "bad release"},
+			abort: &v1alpha1.RolloutAbort{Reason: "bad release"}},
+	}
+	for _, step := range steps {
+		got := w.Run(t, append([]string{"rollout"}, step.args...)...)
+		if got.Code != exit.OK {
+			t.Fatalf("%v: %s", step.args, got.Err)
+		}
+		spec := w.Rollout(t, "echo-2").Spec
+		if spec.Paused != step.paused || spec.PausedReason != step.reason || !cmp.Equal(spec.Abort, step.abort) {
+			t.Errorf("%v: paused %t (%q), abort %v", step.args, spec.Paused, spec.PausedReason, spec.Abort)
+		}
+	}
+}
+
+func TestStatusExitCodes(t *testing.T) {
+	aborted := clitest.Rollout("echo", "echo-2", 2, v1alpha1.RolloutAborted)
+	aborted.Spec.Abort = &v1alpha1.RolloutAbort{Reason: "bad"}
+	stalled := clitest.Operator("echo", "1.9.0")
+	stalled.Status.Target = nil
+	stalled.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue,
+		Reason: v1alpha1.ReasonUnknownVersion, Message: "no such version"}}
+	unseen := clitest.Operator("echo", "1.1.0")
+	unseen.Generation = 2
+	unread := clitest.Rollout("echo", "echo-2", 2, v1alpha1.RolloutSucceeded)
+	unread.Generation = 2
+	for name, test := range map[string]struct {
+		operator *v1alpha1.ManagedOperator
+		rollout  *v1alpha1.OperatorRollout
+		name     string
+		version  string
+		want     int
+	}{
+		"succeeded": {rollout: clitest.Rollout("echo", "echo-2", 2, v1alpha1.RolloutSucceeded),
+			want: exit.OK},
+		"halted": {rollout: clitest.Rollout("echo", "echo-2", 2, v1alpha1.RolloutHalted),
+			want: exit.Failed},
+		"aborted by its policy": {rollout: clitest.Rollout("echo", "echo-2", 2, v1alpha1.RolloutAborted),
+			want: exit.Failed},
+		"aborted by a person": {rollout: aborted, want: exit.Aborted},
+		"superseded": {rollout: clitest.Rollout("echo", "echo-2", 2, v1alpha1.RolloutSuperseded),
+			want: exit.Aborted},
+		"progressing": {rollout: clitest.Rollout("echo", "echo-2", 2, v1alpha1.RolloutProgressing),
+			want: exit.Timeout},
+		"paused":         {rollout: clitest.Rollout("echo", "echo-2", 2, v1alpha1.RolloutPaused), want: exit.Timeout},
+		"needs approval": {rollout: clitest.Gated(), want: exit.NeedsApproval},
+		"changed since":  {rollout: unread, want: exit.Timeout},
+		"by the rollout's name": {rollout: clitest.Rollout("echo", "echo-2", 2, v1alpha1.RolloutSucceeded),
+			name: "echo-2",
+			want: exit.OK},
+		"unknown": {rollout: clitest.Rollout("echo", "echo-2", 2, v1alpha1.RolloutSucceeded), name: "nope",
+			want: exit.Error},
+		"operator not seen": {operator: unseen, rollout: clitest.Rollout("echo", "echo-2", 2,
+			v1alpha1.RolloutSucceeded),
+			want: exit.Timeout},
+		"operator has moved on": {operator: clitest.Operator("echo", "1.2.0"),
+			rollout: clitest.Rollout("echo", "echo-2", 2, v1alpha1.RolloutSucceeded), want: exit.Timeout},
+		"operator is stalled": {operator: stalled, rollout: clitest.Rollout("echo", "echo-2", 2,
+			v1alpha1.RolloutSucceeded),
+			want: exit.Failed},
+		"version not yet": {rollout: clitest.Rollout("echo", "echo-2", 2, v1alpha1.RolloutSucceeded), version: "1.2.0",
+			want: exit.Timeout},
+		"version there": {rollout: clitest.Rollout("echo", "echo-2", 2, v1alpha1.RolloutSucceeded), version: "1.1.0",
+			want: exit.OK},
+		"operator has no target": {operator: &v1alpha1.ManagedOperator{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "echo"}}, rollout: clitest.Gated(), want: exit.Timeout},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := test.operator
+			if o == nil {
+				o = clitest.Operator("echo", "1.1.0")
+			}
+			asked := test.name
+			if asked == "" {
+				asked = "echo"
+			}
+			got := clitest.NewWorld(o, test.rollout).Run(t, "rollout", "status", asked, "--version", test.version)
+			if got.Code != test.want {
+				t.Errorf("exit code %d, want %d; %s%s", got.Code, test.want, got.Out, got.Err)
+			}
+		})
+	}
+}
+
+func TestStatusWaitsUntilTheTimeout(t *testing.T) {
+	w := clitest.NewWorld(clitest.Operator("echo", "1.1.0"),
+		clitest.Rollout("echo", "echo-2", 2, v1alpha1.RolloutProgressing))
+	got := w.Run(t, "rollout", "status", "echo", "--wait", "--timeout", "1ms")
+	if got.Code != exit.Timeout || !strings.Contains(got.Err, "has not ended within the timeout") {
+		t.Errorf("exit code %d, %s", got.Code, got.Err)
+	}
+}
+
+func TestWatchEndsWithTheRollout(t *testing.T) {
+	w := clitest.NewWorld(clitest.Operator("echo", "1.1.0"),
+		clitest.Rollout("echo", "echo-2", 2, v1alpha1.RolloutSucceeded))
+	want := clitest.Result{Out: "12:00:00  echo-2  Succeeded  as the test says\n"}
+	if diff := cmp.Diff(want, w.Run(t, "rollout", "get", "echo-2", "-w")); diff != "" {
+		t.Errorf("result (-want +got):\n%s", diff)
+	}
+}
+
+func TestPlan(t *testing.T) {
+	dir := clitest.CatalogDir(t)
+	access := registry.Flags{}
+	source, err := access.Source(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest := clitest.MustResolve(t, source)
+	catalog := &v1alpha1.OperatorCatalog{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "main"},
+		Spec:       v1alpha1.OperatorCatalogSpec{Source: v1alpha1.CatalogSource{Directory: dir}},
+		Status:     v1alpha1.OperatorCatalogStatus{Digest: digest},
+	}
+	install := &v1alpha1.OperatorInstall{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "bellwether-prod-1", Name: "default.echo",
+			Labels: map[string]string{v1alpha1.LabelOperator: "echo", v1alpha1.LabelOperatorNamespace: "default"},
+		},
+		Spec: v1alpha1.OperatorInstallSpec{Cluster: "prod-1"},
+		Status: v1alpha1.OperatorInstallStatus{Installed: &v1alpha1.InstalledVersion{Bundle: "echo-operator.v1.0.0",
+			Version: "1.0.0"}},
+	}
+	w := clitest.NewWorld(catalog, install, clitest.Operator("echo", "1.1.0"), clitest.Cluster("prod-1", nil),
+		clitest.Cluster("prod-2", nil))
+	for name, test := range map[string]struct {
+		args []string
+		code int
+		want []string
+	}{
+		"as asked": {want: []string{"echo-operator to 1.1.0 (channel stable", "1.0.0    1          → 1.1.0",
+			"fresh install of 1.1.0"}},
+		"another version": {args: []string{"--version", "1.0.0"}, want: []string{"already there"}},
+		"unknown version": {args: []string{"--version", "9.9.9"}, code: exit.Error,
+			want: []string{`no such version "9.9.9"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := w.Run(t, append([]string{"rollout", "plan", "echo"}, test.args...)...)
+			for _, want := range test.want {
+				if got.Code != test.code || !strings.Contains(got.Out+got.Err, want) {
+					t.Errorf("exit code %d, no %q in\n%s%s", got.Code, want, got.Out, got.Err)
+				}
+			}
+		})
+	}
+}
+
+func TestPlanOfAFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "echo.yaml")
+	text := "apiVersion: bellwether.dev/v1alpha1\nkind: ManagedOperator\nmetadata: {name: echo}\nspec:\n  package: " +
+		"echo-operator\n  catalog: {name: main}\n  clusterSelector: {}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w := clitest.NewWorld(&v1alpha1.OperatorCatalog{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "main"}},
+		clitest.Cluster("prod-1", nil))
+	got := w.Run(t, "rollout", "plan", "-f", file)
+	if got.Code != exit.OK || !strings.Contains(got.Out, "unknown: the hub has not read the catalog yet") {
+		t.Errorf("exit code %d\n%s%s", got.Code, got.Out, got.Err)
+	}
+}

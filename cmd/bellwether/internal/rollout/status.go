@@ -1,0 +1,207 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
+)
+
+const rolloutStatusLong = `Say where a rollout stands, by the exit code too. With --wait, wait until it
+has ended, or until it needs a person.
+
+For the name of an operator it is the rollout of what the operator asks for
+now: --wait waits until that rollout exists.
+
+Exit codes:
+  0  it has succeeded
+  1  an error: no such rollout, no connection
+  2  it has failed or is halted, or the operator cannot be rolled out
+  3  it was aborted or superseded
+  4  it still runs, or --timeout has passed
+  5  it needs an approval`
+
+// statusOptions are the flags of rollout status.
+type statusOptions struct {
+	wait    bool
+	timeout time.Duration
+	version string
+}
+
+func (a *app) rolloutStatusCommand() *cobra.Command {
+	var o statusOptions
+	c := &cobra.Command{
+		Use: "status NAME", Short: "Say where a rollout stands, for scripts", Long: rolloutStatusLong,
+		Example: "  bellwether rollout status echo --wait --timeout 30m\n  bellwether rollout status echo --version " +
+			"1.1.0 --wait",
+		Args:              command.OneArg("the name of a rollout or an operator"),
+		ValidArgsFunction: a.CompleteFirst(command.RolloutNames),
+		RunE: func(c *cobra.Command, args []string) error {
+			h, err := a.Hub()
+			if err != nil {
+				return err
+			}
+			return a.rolloutStatus(c.Context(), h, args[0], o)
+		},
+	}
+	c.Flags().BoolVar(&o.wait, "wait", false, "Wait until it has ended or needs a person.")
+	c.Flags().DurationVar(&o.timeout, "timeout", 0, "How long to wait, as in 30m. 0 is for ever.")
+	c.Flags().StringVar(&o.version, "version", "", "For an operator: wait for the rollout of this version.")
+	return c
+}
+
+const statusPoll = time.Second
+
+func (a *app) rolloutStatus(ctx context.Context, h *hub.Client, name string, o statusOptions) error {
+	if o.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.timeout)
+		defer cancel()
+	}
+	tick := time.NewTicker(statusPoll)
+	defer tick.Stop()
+	var before RolloutInput
+	for first := true; ; first = false {
+		s, err := lookAtRollout(ctx, h, name, o.version)
+		switch {
+		case err != nil && first:
+			return err
+		case err == nil && s.rollout != nil:
+			before = a.printChanges(before, s.rollout)
+		}
+		if err == nil && (s.done || !o.wait) {
+			return s.exit()
+		}
+		select {
+		case <-ctx.Done():
+			return timedOut(ctx, name, err)
+		case <-tick.C:
+		}
+	}
+}
+
+// timedOut says how a wait ended early. lastErr is what the last look at the
+// hub came to; while waiting, the hub may be away for a moment.
+func timedOut(ctx context.Context, name string, lastErr error) error {
+	if context.Cause(ctx) == context.Canceled { //nolint:errorlint // Cause returns the sentinel itself
+		return context.Canceled
+	}
+	text := fmt.Sprintf("%s has not ended within the timeout", name)
+	if lastErr != nil {
+		text += fmt.Sprintf("; the hub said last: %v", lastErr)
+	}
+	return &exit.CodeError{Code: exit.Timeout, Text: text}
+}
+
+func (a *app) printChanges(before RolloutInput, r *v1alpha1.OperatorRollout) RolloutInput {
+	after := RolloutInput{Now: a.Now(), Rollout: r}
+	for _, line := range RolloutChanges(before, after) {
+		a.Say("%s  %s\n", after.Now.Format(time.TimeOnly), line)
+	}
+	return after
+}
+
+// standing is where a rollout stands.
+type standing struct {
+	rollout *v1alpha1.OperatorRollout
+	// done says that waiting longer is no use.
+	done bool
+	code int
+	text string
+}
+
+func (s standing) exit() error {
+	if s.code == exit.OK {
+		return nil
+	}
+	return &exit.CodeError{Code: s.code, Text: s.text}
+}
+
+// lookAtRollout judges the rollout of that name, or the rollout of what the
+// operator of that name asks for now.
+func lookAtRollout(ctx context.Context, h *hub.Client, name, version string) (standing, error) {
+	r := &v1alpha1.OperatorRollout{}
+	err := h.Get(ctx, h.Key(name), r)
+	switch {
+	case err == nil:
+		return judge(r), nil
+	case !apierrors.IsNotFound(err):
+		return standing{}, fmt.Errorf("get rollout: %w", err)
+	}
+	o, err := h.Operator(ctx, name)
+	if err != nil {
+		return standing{}, err
+	}
+	waiting := standing{code: exit.Timeout, text: fmt.Sprintf("the rollout of operator %s has not started yet", name)}
+	if o.Status.ObservedGeneration < o.Generation {
+		return waiting, nil
+	}
+	newest, err := h.RolloutsOf(ctx, name)
+	if err != nil {
+		return standing{}, err
+	}
+	behind := len(newest) == 0 || o.Status.Target == nil || newest[0].Spec.Release.Version != o.Status.Target.Version ||
+		version != "" && newest[0].Spec.Release.Version != version
+	stalled := meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionStalled)
+	switch {
+	case !behind:
+		return judge(&newest[0]), nil
+	case stalled != nil && stalled.Status == metav1.ConditionTrue:
+		return standing{done: true, code: exit.Failed,
+			text: fmt.Sprintf("operator %s cannot be rolled out (%s): %s", name, stalled.Reason, stalled.Message)}, nil
+	default:
+		return waiting, nil
+	}
+}
+
+// judge turns a rollout's status into an exit code.
+func judge(r *v1alpha1.OperatorRollout) standing {
+	s := standing{rollout: r, done: true} // its message is printed with every change
+	switch {
+	case r.Status.ObservedGeneration < r.Generation:
+		s.done, s.code = false, exit.Timeout
+	case r.Status.Phase == v1alpha1.RolloutSucceeded:
+		s.code = exit.OK
+	case r.Status.Phase == v1alpha1.RolloutHalted,
+		r.Status.Phase == v1alpha1.RolloutAborted && r.Spec.Abort == nil: // its own failure policy did it
+		s.code = exit.Failed
+	case r.Status.Phase.Ended():
+		s.code = exit.Aborted
+	case len(openGates(r)) > 0 && r.Status.Phase == v1alpha1.RolloutProgressing:
+		s.code = exit.NeedsApproval
+	default:
+		s.done, s.code = false, exit.Timeout
+	}
+	return s
+}
+
+// openGate is an approval that a wave waits for now.
+type openGate struct{ wave, gate string }
+
+// openGates lists what the current wave waits for.
+func openGates(r *v1alpha1.OperatorRollout) []openGate {
+	var open []openGate
+	for _, w := range r.Status.Waves {
+		if w.Phase != v1alpha1.WaveGated {
+			continue
+		}
+		for _, g := range w.Gates {
+			if g.Verdict != v1alpha1.GatePassed {
+				open = append(open, openGate{w.Name, g.Name})
+			}
+		}
+	}
+	return open
+}

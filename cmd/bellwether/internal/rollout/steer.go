@@ -1,0 +1,261 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
+)
+
+// change changes a rollout's spec in memory and says what it did; it refuses
+// what makes no sense.
+type change func(r *v1alpha1.OperatorRollout) (done string, err error)
+
+// steer changes a rollout, again if someone else changed it in between.
+func (a *app) steer(ctx context.Context, h *hub.Client, name string, do change) error {
+	r, err := h.Rollout(ctx, name)
+	if err != nil {
+		return err
+	}
+	var done string
+	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		if err := h.Get(ctx, client.ObjectKeyFromObject(r), r); err != nil {
+			return fmt.Errorf("get rollout: %w", err)
+		}
+		before := r.DeepCopy()
+		if done, err = do(r); err != nil {
+			return err
+		}
+		return h.Patch(ctx, r, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	})
+	if err != nil {
+		return steerError(r, err)
+	}
+	a.Say("%s\n", done)
+	return nil
+}
+
+func steerError(r *v1alpha1.OperatorRollout, err error) error {
+	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
+		return fmt.Errorf("change rollout %s: %w", r.Name, err)
+	}
+	return err
+}
+
+// steerCommand is a command that changes a rollout for a reason.
+type steerCommand struct {
+	use, short, long, example string
+	// mustSay asks for a reason.
+	mustSay bool
+	do      func(ctx context.Context, h *hub.Client, reason string) (change, error)
+}
+
+func (a *app) steering(s steerCommand) *cobra.Command {
+	var reason string
+	c := &cobra.Command{
+		Use: s.use + " NAME", Short: s.short, Long: s.long, Example: s.example,
+		Args:              command.OneArg("the name of a rollout or an operator"),
+		ValidArgsFunction: a.CompleteFirst(command.RolloutNames),
+		RunE: func(c *cobra.Command, args []string) error {
+			if s.mustSay && reason == "" {
+				return exit.Hintf("add --reason \"…\"; it is kept with the rollout", "say why")
+			}
+			h, err := a.Hub()
+			if err != nil {
+				return err
+			}
+			do, err := s.do(c.Context(), h, reason)
+			if err != nil {
+				return err
+			}
+			return a.steer(c.Context(), h, args[0], do)
+		},
+	}
+	c.Flags().StringVar(&reason, "reason", "", "Why, in a sentence; it is kept with the rollout.")
+	return c
+}
+
+func (a *app) rolloutPauseCommand() *cobra.Command {
+	return a.steering(steerCommand{
+		use: "pause", short: "Stop admitting clusters; what was admitted finishes",
+		example: "  bellwether rollout pause echo --reason \"incident 4711\"",
+		do: func(_ context.Context, _ *hub.Client, reason string) (change, error) {
+			return func(r *v1alpha1.OperatorRollout) (string, error) {
+				if r.Status.Phase.Ended() {
+					return "", alreadyEnded(r)
+				}
+				r.Spec.Paused, r.Spec.PausedReason = true, reason
+				return fmt.Sprintf("Rollout %s is paused; clusters that were admitted finish.", r.Name), nil
+			}, nil
+		},
+	})
+}
+
+func (a *app) rolloutResumeCommand() *cobra.Command {
+	return a.steering(steerCommand{
+		use: "resume", short: "Let a paused rollout go on",
+		do: func(context.Context, *hub.Client, string) (change, error) {
+			return func(r *v1alpha1.OperatorRollout) (string, error) {
+				if !r.Spec.Paused {
+					return fmt.Sprintf("Rollout %s is not paused.", r.Name), nil
+				}
+				r.Spec.Paused, r.Spec.PausedReason = false, ""
+				return fmt.Sprintf("Rollout %s goes on.", r.Name), nil
+			}, nil
+		},
+	})
+}
+
+func (a *app) rolloutAbortCommand() *cobra.Command {
+	return a.steering(steerCommand{
+		use: "abort", short: "End a rollout for good; what was admitted finishes", mustSay: true,
+		long: "End a rollout for good: no more clusters are admitted, what was admitted\nfinishes. Clusters keep the " +
+			"version they have.",
+		do: func(_ context.Context, _ *hub.Client, reason string) (change, error) {
+			return func(r *v1alpha1.OperatorRollout) (string, error) {
+				if r.Status.Phase.Ended() {
+					return "", alreadyEnded(r)
+				}
+				if r.Spec.Abort == nil {
+					r.Spec.Abort = &v1alpha1.RolloutAbort{Reason: reason}
+				}
+				return fmt.Sprintf("Rollout %s is aborted; clusters that were admitted finish.", r.Name), nil
+			}, nil
+		},
+	})
+}
+
+func alreadyEnded(r *v1alpha1.OperatorRollout) error {
+	return exit.Hintf("change the ManagedOperator to start another rollout", "rollout %s has already ended (%s)",
+		r.Name,
+		r.Status.Phase)
+}
+
+const approveLong = `Approve a wave that waits for an approval. The approval is kept in the rollout
+with your name, as the hub knows it, and the reason. It needs the verb approve
+on operatorrollouts.
+
+Without --wave and --gate it approves the one gate that is waited for.`
+
+func (a *app) rolloutApproveCommand() *cobra.Command {
+	var wanted openGate
+	c := a.steering(steerCommand{
+		use: "approve", short: "Approve a wave that waits for it", long: approveLong, mustSay: true,
+		example: "  bellwether rollout approve echo --reason \"canary looks good\"",
+		do: func(ctx context.Context, h *hub.Client, reason string) (change, error) {
+			who, err := whoAmI(ctx, h)
+			if err != nil {
+				return nil, err
+			}
+			return func(r *v1alpha1.OperatorRollout) (string, error) {
+				g, err := chooseGate(r, wanted)
+				if err != nil {
+					return "", err
+				}
+				if !approved(r, g) {
+					r.Spec.Approvals = append(r.Spec.Approvals, v1alpha1.Approval{
+						Wave: g.wave, Gate: g.gate, By: who, Reason: reason, At: metav1.NewTime(a.Now()),
+					})
+				}
+				return fmt.Sprintf("Rollout %s: gate %s of wave %s is approved by %s.", r.Name, g.gate, g.wave, who),
+					nil
+			}, nil
+		},
+	})
+	c.Flags().StringVar(&wanted.wave, "wave", "", "The wave to approve.")
+	c.Flags().StringVar(&wanted.gate, "gate", "", "The gate to approve.")
+	_ = c.RegisterFlagCompletionFunc("wave", a.completeWave)
+	return c
+}
+
+func approved(r *v1alpha1.OperatorRollout, g openGate) bool {
+	return slices.ContainsFunc(r.Spec.Approvals,
+		func(p v1alpha1.Approval) bool { return p.Wave == g.wave && p.Gate == g.gate })
+}
+
+// whoAmI is the user's name as the API server knows it.
+func whoAmI(ctx context.Context, h *hub.Client) (string, error) {
+	review := &authenticationv1.SelfSubjectReview{}
+	if err := h.Create(ctx, review); err != nil {
+		return "", fmt.Errorf("ask the hub who you are: %w", err)
+	}
+	return review.Status.UserInfo.Username, nil
+}
+
+// approvalGates lists the approval gates of a rollout's strategy.
+func approvalGates(r *v1alpha1.OperatorRollout) []openGate {
+	var all []openGate
+	for _, w := range r.Spec.Strategy.Waves {
+		for _, g := range w.Gates {
+			if g.Approval != nil {
+				all = append(all, openGate{w.Name, g.Name})
+			}
+		}
+	}
+	return all
+}
+
+// chooseGate returns the gate that the user means: one that is waited for now,
+// or, if it was named, any that is still to come.
+func chooseGate(r *v1alpha1.OperatorRollout, wanted openGate) (openGate, error) {
+	if r.Status.Phase.Ended() {
+		return openGate{}, alreadyEnded(r)
+	}
+	candidates := openGates(r)
+	if wanted != (openGate{}) {
+		candidates = slices.DeleteFunc(approvalGates(r), func(g openGate) bool {
+			return wanted.wave != "" && g.wave != wanted.wave || wanted.gate != "" && g.gate != wanted.gate
+		})
+	}
+	var names []string
+	for _, g := range candidates {
+		names = append(names, fmt.Sprintf("--wave %s --gate %s", g.wave, g.gate))
+	}
+	switch {
+	case len(candidates) == 1:
+		return candidates[0], nil
+	case len(candidates) > 1:
+		return openGate{}, exit.Hintf(hub.Offer(names, ""), "more than one gate could be meant")
+	case wanted != (openGate{}):
+		for _, g := range approvalGates(r) {
+			names = append(names, fmt.Sprintf("--wave %s --gate %s", g.wave, g.gate))
+		}
+		return openGate{}, exit.Hintf(hub.Offer(names, "its strategy has no approval gate"),
+			"rollout %s has no such approval gate", r.Name)
+	default:
+		return openGate{}, exit.Hintf("approve ahead by naming it: --wave and --gate",
+			"rollout %s does not wait for an approval now", r.Name)
+	}
+}
+
+func (a *app) completeWave(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	h, err := a.Hub()
+	if err != nil || len(args) == 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), command.CompletionTimeout)
+	defer cancel()
+	r, err := h.Rollout(ctx, args[0])
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var out []string
+	for _, g := range approvalGates(r) {
+		out = append(out, g.wave)
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,99 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package root puts all commands together.
+package root
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/bundle"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/catalog"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/dashboards"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/fleet"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/install"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/operator"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/registry"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/rollout"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/slo"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/why"
+)
+
+// Main runs the command line and returns the exit status. args[0] is the
+// program's path.
+func Main(args []string, streams genericiooptions.IOStreams) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	a := command.NewEnv(args[0], streams)
+	root := New(a)
+	root.SetArgs(args[1:])
+	return a.Exit(root.ExecuteContext(ctx))
+}
+
+const rootLong = `Bellwether manages the operators of a fleet of Kubernetes clusters.
+
+It talks to the hub of the fleet: the cluster that your kubeconfig's current
+context points at, or the one given by --kubeconfig and --context.`
+
+// app is the environment of the commands in this package.
+type app struct{ *command.Env }
+
+// New returns the root command with all others below it.
+func New(env *command.Env) *cobra.Command {
+	a := &app{env}
+	log.SetLogger(logr.Discard()) // the CLI speaks for itself
+	root := &cobra.Command{
+		Use:           "bellwether",
+		Short:         "Manage the operators of a fleet of clusters",
+		Long:          rootLong,
+		Version:       command.BuildVersion(),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: a.Self},
+	}
+	command.OnlyHolds(root)
+	root.SetIn(a.Streams.In)
+	root.SetOut(a.Streams.Out)
+	root.SetErr(a.Streams.ErrOut)
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return exit.Hint(err, "see `"+c.CommandPath()+" --help`")
+	})
+	root.AddGroup(&cobra.Group{ID: groupFleet, Title: "The fleet:"},
+		&cobra.Group{ID: groupChange, Title: "Operators and their rollouts:"},
+		&cobra.Group{ID: groupPublish, Title: "Catalogs and bundles:"})
+	a.Flags.AddFlags(root.PersistentFlags())
+	for name, usage := range command.FlagUsage {
+		root.PersistentFlags().Lookup(name).Usage = usage
+	}
+	for group, commands := range map[string][]*cobra.Command{
+		groupFleet: {fleet.Command(env), install.Command(env), operator.VersionsCommand(env)},
+		groupChange: {operator.Command(env), rollout.Command(env), slo.Command(env), dashboards.Command(env),
+			why.Command(env)},
+		groupPublish: {catalog.Command(env), bundle.Command(env), registry.Command(env)},
+		"":           {a.versionCommand(), a.docsCommand()},
+	} {
+		for _, c := range commands {
+			c.GroupID = group
+			root.AddCommand(c)
+		}
+	}
+	a.RegisterCompletions(root)
+	return root
+}
+
+const (
+	groupFleet   = "fleet"
+	groupChange  = "change"
+	groupPublish = "publish"
+)

@@ -1,0 +1,204 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package slo
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/prometheus/client_golang/api"
+	prometheus "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/budgets"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
+)
+
+// EnvPrometheus is where Prometheus is, unless a flag says so.
+const EnvPrometheus = "BELLWETHER_PROMETHEUS"
+
+// prometheusOptions say whom to ask, and about how long.
+type prometheusOptions struct {
+	address, tokenFile, caFile string
+	since                      time.Duration
+}
+
+func (o *prometheusOptions) add(c *cobra.Command) {
+	c.Flags().StringVar(&o.address, "prometheus", "",
+		"The `URL` of Prometheus, or of what speaks its API. Default: $"+EnvPrometheus+".")
+	c.Flags().StringVar(&o.tokenFile, "prometheus-token-file", "", "The `FILE` with a bearer token for it.")
+	c.Flags().StringVar(&o.caFile, "prometheus-ca-file", "",
+		"The `FILE` with the certificates that its own is signed by.")
+	c.Flags().DurationVar(&o.since, "since", 24*time.Hour, "How far back graphs go.")
+	_ = c.MarkFlagFilename("prometheus-token-file")
+	_ = c.MarkFlagFilename("prometheus-ca-file")
+}
+
+// asking bounds all questions of one command.
+const asking = 30 * time.Second
+
+const howToName = "give its address with --prometheus, as in http://localhost:9090, or in $" + EnvPrometheus
+
+func (a *app) budgetSource(o *prometheusOptions) (prometheus.API, *url.URL, error) {
+	text := cmp.Or(o.address, a.Getenv(EnvPrometheus))
+	if text == "" {
+		return nil, nil, exit.Hintf(howToName, "which Prometheus knows the budgets?")
+	}
+	address, err := url.Parse(text)
+	if err != nil || address.Host == "" || address.Scheme != "http" && address.Scheme != "https" {
+		return nil, nil, exit.Hintf(howToName, "%q is no address of a Prometheus", text)
+	}
+	if o.since < time.Minute || o.since > 92*24*time.Hour {
+		return nil, nil, exit.Hintf("write it as in 24h; at least 1m and at most 2208h, which is 92 days",
+			"--since %s cannot be drawn", o.since)
+	}
+	transport, err := rest.TransportFor(&rest.Config{BearerTokenFile: o.tokenFile,
+		TLSClientConfig: rest.TLSClientConfig{CAFile: o.caFile}})
+	if err != nil {
+		return nil, nil, fmt.Errorf("read credentials for Prometheus: %w", err)
+	}
+	client, err := api.NewClient(api.Config{Address: text, RoundTripper: transport})
+	if err != nil {
+		return nil, nil, fmt.Errorf("make client of Prometheus: %w", err)
+	}
+	return prometheus.NewAPI(client), address, nil
+}
+
+// readBudgets asks Prometheus and says what to do if that fails.
+func (a *app) readBudgets(ctx context.Context, o *prometheusOptions, q budgets.Question) (*budgets.Answer, error) {
+	source, address, err := a.budgetSource(o)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, asking, fmt.Errorf("no answer within %s", asking))
+	defer cancel()
+	q.Now, q.Since = a.Now(), o.since
+	answer, err := budgets.Read(ctx, source, q)
+	if errors.Is(err, budgets.ErrUnknownOperator) {
+		known, _ := budgets.Operators(ctx, source, q.Now) // only for the hint
+		return nil, exit.Hintf(hub.Offer(known, "there are none"),
+			"Prometheus at %s knows no objectives of operator %q",
+			address.Redacted(), q.Operator)
+	}
+	return answer, budgetError(ctx, err, address)
+}
+
+func budgetError(ctx context.Context, err error, address *url.URL) error {
+	if err == nil {
+		return nil
+	}
+	var unreachable *url.Error
+	var refused *prometheus.Error
+	switch {
+	case errors.Is(err, budgets.ErrNoRules):
+		return exit.Hintf("see whether the rules are loaded: kubectl get operatorslos -A (column LOADED); they need "+
+			"agents or the hub to be scraped, too",
+			"Prometheus at %s has no objectives of operators", address.Redacted())
+	case context.Cause(ctx) != nil && !errors.Is(err, context.Canceled):
+		return exit.Hint(fmt.Errorf("ask Prometheus at %s: %w", address.Redacted(), context.Cause(ctx)), howToName)
+	case errors.As(err, &unreachable):
+		return exit.Hint(fmt.Errorf("cannot reach Prometheus at %s: %w", address.Redacted(), unreachable.Err),
+			howToName)
+	case errors.As(err, &refused) && refused.Type == prometheus.ErrClient:
+		return exit.Hint(fmt.Errorf("the Prometheus at %s refuses: %w", address.Redacted(), err),
+			"if it asks for a login, give --prometheus-token-file; the address must be that of its API, without /api/v1")
+	case errors.As(err, &refused):
+		return exit.Hint(fmt.Errorf("the Prometheus at %s cannot answer: %w", address.Redacted(), err),
+			"try again, or look at its log")
+	default:
+		return err
+	}
+}
+
+const sloListLong = `Show the error budgets of operators: what is left, how fast it burns, which
+alerts fire. There is one line for each operator with its worst objective, or one
+for each objective with --all. What is left is that of the cluster that has the
+least, and the burn rate that of the cluster that burns fastest: at 1 a budget
+lasts for just its period. The graph shows what was left, from none to all.
+
+Everything comes from Prometheus, from what the rules of the OperatorSLOs recorded.`
+
+func (a *app) sloListCommand() *cobra.Command {
+	var out command.Output
+	var from prometheusOptions
+	var all bool
+	c := &cobra.Command{
+		Use: "list", Short: "Show the error budgets of operators, the worst first", Long: sloListLong,
+		Args:    cobra.NoArgs,
+		Example: "  bellwether slo list --prometheus http://localhost:9090\n  bellwether slo list --all --since 168h",
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := out.Check(); err != nil {
+				return err
+			}
+			answer, err := a.readBudgets(c.Context(), &from, budgets.Question{})
+			if err != nil {
+				return err
+			}
+			shown := answer.Objectives
+			if !all {
+				shown = budgets.ByOperator(shown)
+			}
+			if !out.Table() {
+				return out.Value(a.Streams.Out, shown)
+			}
+			a.Table(&out, Budgets(shown, from.since))
+			return nil
+		},
+	}
+	out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML)
+	from.add(c)
+	c.Flags().BoolVar(&all, "all", false, "Show every objective, and not just each operator's worst one.")
+	return c
+}
+
+const sloGetLong = `Show the error budgets of one operator: its objectives, and the clusters that have
+less than all of their budget, the worst first. The graph shows what was left, from
+none to all.`
+
+// fewClusters is how many are shown without --all.
+const fewClusters = 15
+
+func (a *app) sloGetCommand() *cobra.Command {
+	var out command.Output
+	var from prometheusOptions
+	var all bool
+	c := &cobra.Command{
+		Use: "get OPERATOR", Short: "Show one operator's error budgets, by objective and by cluster", Long: sloGetLong,
+		Example: "  bellwether slo get echo --prometheus http://localhost:9090\n  bellwether slo get echo -o json",
+		Args:    command.OneArg("the operator's name"), ValidArgsFunction: a.CompleteFirst(command.OperatorNames),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := out.Check(); err != nil {
+				return err
+			}
+			answer, err := a.readBudgets(c.Context(), &from, budgets.Question{Operator: args[0], Clusters: true})
+			if err != nil {
+				return err
+			}
+			if !out.Table() {
+				return out.Value(a.Streams.Out, answer)
+			}
+			style := a.Style()
+			if out.Wide() {
+				style.Width = 0
+			}
+			most := fewClusters
+			if all {
+				most = 0
+			}
+			a.Say("%s", OperatorBudgets(answer, from.since, most, style))
+			return nil
+		},
+	}
+	out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML)
+	from.add(c)
+	c.Flags().BoolVar(&all, "all", false, "Show every cluster that has less than all of its budget.")
+	return c
+}

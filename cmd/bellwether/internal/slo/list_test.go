@@ -1,0 +1,225 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package slo_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/budgets"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/clitest"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/fixture"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/slo"
+)
+
+// To record: promtool tsdb create-blocks-from openmetrics testdata/prometheus/budgets.openmetrics DIR, start
+// Prometheus on DIR with --storage.tsdb.retention.time=10y, then run TestSLOBudgets with -record URL -update.
+var record = flag.String("record", "",
+	"the URL of a Prometheus with testdata/prometheus/budgets.openmetrics, whose answers are recorded")
+
+// recording is a Prometheus that gives the answers that a real one gave.
+type recording struct {
+	*httptest.Server
+
+	mu      sync.Mutex
+	answers map[string]json.RawMessage // by path and form
+}
+
+const recorded = "testdata/prometheus/answers.json"
+
+func newRecording(t *testing.T) *recording {
+	t.Helper()
+	r := &recording{answers: map[string]json.RawMessage{}}
+	if *record == "" {
+		text, err := os.ReadFile(recorded)
+		if err == nil {
+			err = json.Unmarshal(text, &r.answers)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if err := q.ParseForm(); err != nil {
+			t.Error(err)
+		}
+		key := q.URL.Path + "?" + q.Form.Encode()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if *record != "" {
+			r.ask(t, key, q.URL.Path, q.Form)
+		}
+		answer, known := r.answers[key]
+		if !known {
+			t.Errorf("this was not recorded: %s", key)
+			http.NotFound(w, q)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(answer)
+	}))
+	t.Cleanup(func() {
+		r.Close()
+		if *record == "" {
+			return
+		}
+		if err := r.save(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+func (r *recording) ask(t *testing.T, key, path string, form url.Values) {
+	answer, err := http.PostForm(*record+path, form)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	r.answers[key] = text
+}
+
+// save writes an answer a line.
+func (r *recording) save() error {
+	var text bytes.Buffer
+	text.WriteString("{")
+	for i, key := range slices.Sorted(maps.Keys(r.answers)) {
+		if i > 0 {
+			text.WriteString(",")
+		}
+		name, err := json.Marshal(key)
+		if err != nil {
+			return err
+		}
+		text.WriteString("\n" + string(name) + ": ")
+		if err := json.Compact(&text, r.answers[key]); err != nil {
+			return err
+		}
+	}
+	text.WriteString("\n}\n")
+	return os.WriteFile(recorded, text.Bytes(), 0o600)
+}
+
+func TestSLOBudgets(t *testing.T) {
+	p := newRecording(t)
+	for name, args := range map[string][]string{
+		"list":      {"slo", "list"},
+		"list-all":  {"slo", "list", "--all"},
+		"list-json": {"slo", "list", "-o", "json"},
+		"get":       {"slo", "get", "echo"},
+		"get-quiet": {"slo", "get", "cert-manager", "--all"},
+		"get-yaml":  {"slo", "get", "backup", "-o", "yaml"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := clitest.NewWorld().Run(t, append(args, "--prometheus", p.URL)...)
+			if got.Code != exit.OK || got.Err != "" {
+				t.Fatalf("%d %s", got.Code, got.Err)
+			}
+			path := filepath.Join("testdata", "prometheus", name+".txt")
+			if *fixture.Update {
+				if err := os.WriteFile(path, []byte(got.Out), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got.Out); diff != "" {
+				t.Errorf("output; run with -update if it should be so (-want +got):\n%s", diff)
+			}
+		})
+	}
+	t.Run("another operator", func(t *testing.T) {
+		got := clitest.NewWorld().Run(t, "slo", "get", "ehco", "--prometheus", p.URL)
+		want := "Error: Prometheus at " + p.URL +
+			" knows no objectives of operator \"ehco\"\nHint:  there is backup, cert-manager, echo\n"
+		if got.Code != exit.Error || got.Err != want {
+			t.Errorf("%d %q, want %q", got.Code, got.Err, want)
+		}
+	})
+}
+
+func TestSLOBudgetsWithoutAnswers(t *testing.T) {
+	answer := func(status int, body string) string {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, body)
+		}))
+		t.Cleanup(s.Close)
+		return s.URL
+	}
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	for name, test := range map[string]struct {
+		args []string
+		want []string
+	}{
+		"no address": {nil,
+			[]string{"Error: which Prometheus knows the budgets?\nHint:  give its address with --prometheus, as in " +
+				"http://localhost:9090, or in $BELLWETHER_PROMETHEUS\n"}},
+		"no URL": {[]string{"--prometheus", "prometheus"},
+			[]string{`Error: "prometheus" is no address of a Prometheus`, "Hint:  give its address"}},
+		"nobody listens": {[]string{"--prometheus", closed.URL},
+			[]string{"Error: cannot reach Prometheus at " + closed.URL + ": ", "refused", "Hint:  give its address"}},
+		"no rules": {[]string{"--prometheus", answer(200,
+			`{"status":"success","data":{"resultType":"vector","result":[]}}`)},
+			[]string{"has no objectives of operators\n",
+				"Hint:  see whether the rules are loaded: kubectl get operatorslos -A (column LOADED)"}},
+		"a login": {[]string{"--prometheus", answer(401, "no")},
+			[]string{"refuses", "Hint:  if it asks for a login, give --prometheus-token-file"}},
+		"out of order": {[]string{"--prometheus", answer(503, "down")}, []string{"cannot answer", "Hint:  try again"}},
+		"a password": {[]string{"--prometheus", strings.Replace(closed.URL, "//", "//anna:secret@", 1)},
+			[]string{"anna:xxxxx@"}},
+		"no time": {[]string{"--prometheus", closed.URL, "--since", "1s"},
+			[]string{"--since 1s cannot be drawn\nHint:  write it as in 24h"}},
+		"no token file": {[]string{"--prometheus", closed.URL, "--prometheus-token-file", "/none"},
+			[]string{"read credentials for Prometheus", "/none"}},
+		"format": {[]string{"-o", "name"}, []string{"-o name is not an output format of this command"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(slo.EnvPrometheus, "")
+			for _, verb := range [][]string{{"slo", "list"}, {"slo", "get", "echo"}} {
+				got := clitest.NewWorld().Run(t, append(verb, test.args...)...)
+				for _, part := range test.want {
+					if got.Code != exit.Error || !strings.Contains(got.Err, part) ||
+						strings.Contains(got.Err, "secret") {
+						t.Errorf("%v: %d %q, want %q in it", verb, got.Code, got.Err, part)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestSLOListReadsTheEnvironment(t *testing.T) {
+	p := newRecording(t)
+	t.Setenv(slo.EnvPrometheus, p.URL)
+	got := clitest.NewWorld().Run(t, "slo", "list", "-o", "json", "--all")
+	var all []budgets.Budget
+	if err := json.Unmarshal([]byte(got.Out), &all); err != nil || len(all) != 7 {
+		t.Errorf("%d objectives (%v): %s%s", len(all), err, got.Out, got.Err)
+	}
+}

@@ -1,0 +1,182 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package slo
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/bellwether-dev/bellwether/alerts/series"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/budgets"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+)
+
+// Budgets is the list of error budgets, the worst first. What is left is that of
+// the cluster that has the least.
+func Budgets(all []budgets.Budget, since time.Duration) *term.Table {
+	t := &term.Table{Header: []string{"OPERATOR", "SLI", "TARGET", "PERIOD", "BUDGET LEFT", "BURN 1H", "LAST " +
+		sinceTitle(since), "WORST ON", "FIRING"}}
+	for _, b := range all {
+		t.Add(append(append(term.PlainCells(b.Operator), objectiveCells(b)...), trendCell(b),
+			term.Cell{Text: term.OrDash(b.Cluster)},
+			firingCell(b))...)
+	}
+	return t
+}
+
+// OperatorBudgets is one operator: its objectives, and the clusters that use up
+// their budgets. Of those it shows at most so many; 0: all.
+func OperatorBudgets(a *budgets.Answer, since time.Duration, most int, s term.Style) string {
+	var out strings.Builder
+	name := a.Objectives[0].Operator
+	fmt.Fprintf(&out, "%s: %s on %s\n\n", s.Paint(term.Strong, name),
+		term.Plural(len(a.Objectives), "objective"), term.Plural(budgets.CountClusters(a.Clusters), "cluster"))
+	t := &term.Table{Header: []string{"SLI", "TARGET", "PERIOD", "BUDGET LEFT", "BURN 1H", "LAST " + sinceTitle(since),
+		"WORST ON", "FIRING"}}
+	for _, b := range a.Objectives {
+		t.Add(append(objectiveCells(b), trendCell(b), term.Cell{Text: term.OrDash(b.Cluster)}, firingCell(b))...)
+	}
+	out.WriteString(t.Render(s))
+	var spent []budgets.Budget
+	for _, b := range a.Clusters {
+		if len(b.Firing) > 0 || b.Left != nil && *b.Left < 1 || b.Burn != nil && *b.Burn > 0 {
+			spent = append(spent, b)
+		}
+	}
+	if len(spent) == 0 {
+		out.WriteString("\nEvery budget is whole on every cluster that reports.\n")
+		return out.String()
+	}
+	shown := spent
+	if most > 0 && len(shown) > most {
+		shown = shown[:most]
+	}
+	clusters := &term.Table{Header: []string{"CLUSTER", "SLI", "BUDGET LEFT", "BURN 1H", "LAST " + sinceTitle(since),
+		"FIRING"}}
+	for _, b := range shown {
+		clusters.Add(term.Cell{Text: b.Cluster}, term.Cell{Text: b.SLI}, leftCell(b), burnCell(b), trendCell(b),
+			firingCell(b))
+	}
+	out.WriteString("\n" + clusters.Render(s))
+	if hidden := len(spent) - len(shown); hidden > 0 {
+		fmt.Fprintf(&out, "and %d more that have less than all of their budget; --all shows them\n", hidden)
+	}
+	return out.String()
+}
+
+func sinceTitle(d time.Duration) string { return strings.ToUpper(duration.ShortHumanDuration(d)) }
+
+func objectiveCells(b budgets.Budget) []term.Cell {
+	return []term.Cell{{Text: b.SLI}, {Text: b.Target + " %"}, {Text: term.OrDash(b.Period)}, leftCell(b), burnCell(b)}
+}
+
+// Below these parts of a budget it deserves a look.
+const fewLeft = 0.25
+
+// leftCell rounds down, so that 100 % is all of it.
+func leftCell(b budgets.Budget) term.Cell {
+	if b.Left == nil {
+		return term.Cell{Text: "no data", Tone: term.Warn}
+	}
+	percent := 100 * *b.Left
+	text := fmt.Sprintf("%.0f %%", math.Floor(percent))
+	if percent > 90 && percent < 100 {
+		text = fmt.Sprintf("%.1f %%", math.Floor(10*percent)/10)
+	}
+	switch {
+	case *b.Left <= 0:
+		return term.Cell{Text: text, Tone: term.Bad}
+	case *b.Left < fewLeft:
+		return term.Cell{Text: text, Tone: term.Warn}
+	default:
+		return term.Cell{Text: text, Tone: term.Good}
+	}
+}
+
+func burnCell(b budgets.Budget) term.Cell {
+	switch {
+	case b.Burn == nil:
+		return term.Cell{Text: "-"}
+	case *b.Burn == 0:
+		return term.Cell{Text: "0", Tone: term.Dim}
+	case *b.Burn > 1:
+		return term.Cell{Text: fmt.Sprintf("%.3g×", *b.Burn), Tone: term.Warn}
+	default:
+		return term.Cell{Text: fmt.Sprintf("%.2g×", *b.Burn)}
+	}
+}
+
+func trendCell(b budgets.Budget) term.Cell {
+	tone := term.Plain
+	if b.Left != nil && *b.Left <= 0 {
+		tone = term.Bad
+	}
+	return term.Cell{Text: sparkline(b.Trend), Tone: tone}
+}
+
+// sparkline draws what was left, from none to all of it.
+func sparkline(points []*float64) string {
+	steps := []rune("▁▂▃▄▅▆▇█")
+	var out strings.Builder
+	for _, p := range points {
+		if p == nil {
+			out.WriteRune('·')
+			continue
+		}
+		i := int(math.Floor(*p * float64(len(steps)-1)))
+		out.WriteRune(steps[min(max(i, 0), len(steps)-1)])
+	}
+	return term.OrDash(out.String())
+}
+
+// firingCell names the worst alert, and where the others are.
+func firingCell(b budgets.Budget) term.Cell {
+	if len(b.Firing) == 0 {
+		return term.Cell{Text: "-", Tone: term.Dim}
+	}
+	clusters, absent := map[string]bool{}, map[string]bool{}
+	var parts []string
+	tone, first := term.Warn, budgets.Alert{}
+	for _, a := range b.Firing {
+		switch {
+		case a.Absent():
+			absent[a.Cluster] = true
+			continue
+		case a.Scope == series.ScopeRelease:
+			parts = append(parts, fmt.Sprintf("%s %s: release %s", a.Severity, a.Tier, a.Version))
+		default:
+			clusters[a.Cluster] = true
+			if first.Name == "" {
+				first = a
+			}
+		}
+		if a.Severity == series.Page {
+			tone = term.Bad
+		}
+	}
+	if first.Name != "" {
+		parts = append(parts, fmt.Sprintf("%s %s", first.Severity, first.Tier)+where(b, clusters))
+	}
+	if len(absent) > 0 {
+		parts = append(parts, "nothing known"+where(b, absent))
+	}
+	return term.Cell{Text: strings.Join(parts, ", "), Tone: tone}
+}
+
+// where says on how many clusters, if it is more than the one of the row.
+func where(b budgets.Budget, clusters map[string]bool) string {
+	if len(clusters) == 1 {
+		for c := range clusters {
+			if c == b.Cluster {
+				return ""
+			}
+			return " on " + c
+		}
+	}
+	return " on " + term.Plural(len(clusters), "cluster")
+}

@@ -1,0 +1,33 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package term
+
+import (
+	"slices"
+	"time"
+)
+
+// Listing is what the tables of a list need besides its objects.
+type Listing struct {
+	Now time.Time
+	// Wide adds columns.
+	Wide bool
+	// Namespaces adds the namespace.
+	Namespaces bool
+}
+
+// Table adds the namespace's heading where the listing has namespaces.
+func (l Listing) Table(t *Table) *Table {
+	if l.Namespaces {
+		t.Header = slices.Insert(t.Header, 0, "NAMESPACE")
+	}
+	return t
+}
+
+func (l Listing) Row(namespace string, row []Cell) []Cell {
+	if l.Namespaces {
+		return slices.Insert(row, 0, Cell{Text: namespace})
+	}
+	return row
+}

@@ -1,0 +1,214 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package term
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
+)
+
+// MaxRows keeps details of a large fleet on a screen or two.
+const MaxRows = 30
+
+// NotReadyMessage leaves out what is of no interest once all is well.
+func NotReadyMessage(in *v1alpha1.OperatorInstall) string {
+	if Condition(in.Status.Conditions, v1alpha1.ConditionReady).Status == metav1.ConditionTrue {
+		return ""
+	}
+	return Headline(in.Status.Conditions)
+}
+
+func WriteConditions(out *strings.Builder, conditions []metav1.Condition, now time.Time, s Style) {
+	if len(conditions) == 0 {
+		return
+	}
+	t := &Table{Header: []string{"CONDITION", "STATUS", "SINCE", "REASON", "MESSAGE"}, Wrap: true}
+	for _, c := range conditions {
+		t.Add(Cell{Text: c.Type}, conditionTone(c).Cell(string(c.Status)), Cell{Text: Age(now, c.LastTransitionTime)},
+			Cell{Text: c.Reason}, Cell{Text: OneLine(c.Message)})
+	}
+	out.WriteByte('\n')
+	out.WriteString(t.Render(s))
+}
+
+func conditionTone(c metav1.Condition) Tone {
+	good := metav1.ConditionTrue
+	if c.Type == v1alpha1.ConditionStalled {
+		good = metav1.ConditionFalse
+	}
+	switch {
+	case c.Type == v1alpha1.ConditionReconciling:
+		return Plain
+	case c.Type == v1alpha1.ConditionBlockedVersionInUse:
+		return Warn
+	case c.Status == good:
+		return Good
+	case c.Type == v1alpha1.ConditionStalled:
+		return Bad
+	default:
+		return Warn
+	}
+}
+
+func PhaseOf(r *v1alpha1.OperatorRollout) string {
+	return string(cmp.Or(r.Status.Phase, v1alpha1.RolloutPending))
+}
+
+// installReason is an install's state for a list: its version and why it is
+// not ready.
+func InstallCells(in *v1alpha1.OperatorInstall) []Cell {
+	desired := "-"
+	if in.Spec.Admission != nil {
+		desired = in.Spec.Admission.Release.Version
+	}
+	state := Health(in.Status.Conditions)
+	if in.DeletionTimestamp != nil {
+		state = Warn.Cell("Removing")
+	}
+	if in.Spec.Admission == nil && len(in.Status.Conditions) == 0 {
+		state = Dim.Cell(v1alpha1.ReasonNotAdmitted)
+	}
+	return []Cell{{Text: desired}, {Text: OrDash(hub.InstalledVersion(in))}, state}
+}
+
+func Stalled(conditions []metav1.Condition) bool {
+	return meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionStalled)
+}
+
+func Fraction(done, of int32) string { return fmt.Sprintf("%d/%d", done, of) }
+
+func OrElse(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+// Age is the time since a moment, as kubectl shows it.
+func Age(now time.Time, since metav1.Time) string {
+	if since.IsZero() {
+		return "-"
+	}
+	return duration.HumanDuration(max(now.Sub(since.Time), 0))
+}
+
+// Clock is a moment as people say it: the time of today, or the date too.
+func Clock(now time.Time, at *metav1.Time) string {
+	if at == nil || at.IsZero() {
+		return "-"
+	}
+	t := at.In(now.Location())
+	if t.YearDay() == now.YearDay() && t.Year() == now.Year() {
+		return t.Format("15:04:05")
+	}
+	return t.Format("2006-01-02 15:04")
+}
+
+func Span(d time.Duration) string { return duration.HumanDuration(max(d, 0)) }
+
+func Condition(conditions []metav1.Condition, kind string) metav1.Condition {
+	if found := meta.FindStatusCondition(conditions, kind); found != nil {
+		return *found
+	}
+	return metav1.Condition{Status: metav1.ConditionUnknown}
+}
+
+// Health is an object's state in a word, with its tone, from its kstatus
+// conditions.
+func Health(conditions []metav1.Condition) Cell {
+	ready := Condition(conditions, v1alpha1.ConditionReady)
+	switch {
+	case meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionStalled):
+		return Bad.Cell(Condition(conditions, v1alpha1.ConditionStalled).Reason)
+	case ready.Status == metav1.ConditionTrue:
+		return Good.Cell("Ready")
+	case ready.Reason != "":
+		return Warn.Cell(ready.Reason)
+	default:
+		return Warn.Cell("Unknown")
+	}
+}
+
+// Headline is the message that tells the most about an object.
+func Headline(conditions []metav1.Condition) string {
+	for _, kind := range []string{v1alpha1.ConditionStalled, v1alpha1.ConditionReady, v1alpha1.ConditionReconciling} {
+		if c := meta.FindStatusCondition(conditions, kind); c != nil && c.Message != "" {
+			return OneLine(c.Message)
+		}
+	}
+	return ""
+}
+
+func Online(c *v1alpha1.FleetCluster) bool {
+	return c != nil && meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionOnline)
+}
+
+// OnlineCell says whether a cluster's agent reports.
+func OnlineCell(c *v1alpha1.FleetCluster) Cell {
+	on := Condition(c.Status.Conditions, v1alpha1.ConditionOnline)
+	switch {
+	case on.Status == metav1.ConditionTrue:
+		return Good.Cell("yes")
+	case on.Reason == v1alpha1.ReasonNeverJoined:
+		return Warn.Cell("never joined")
+	case on.Status == metav1.ConditionFalse:
+		return Bad.Cell("no")
+	default:
+		return Warn.Cell("unknown")
+	}
+}
+
+func PhaseTone(p v1alpha1.RolloutPhase) Tone {
+	switch p {
+	case v1alpha1.RolloutSucceeded:
+		return Good
+	case v1alpha1.RolloutHalted:
+		return Bad
+	case v1alpha1.RolloutPaused, v1alpha1.RolloutAborted:
+		return Warn
+	case v1alpha1.RolloutSuperseded:
+		return Dim
+	default:
+		return Plain
+	}
+}
+
+func WaveTone(p v1alpha1.WavePhase) Tone {
+	switch p {
+	case v1alpha1.WaveVerified:
+		return Good
+	case v1alpha1.WaveGated:
+		return Warn
+	case v1alpha1.WaveWaiting:
+		return Dim
+	default:
+		return Strong
+	}
+}
+
+func Count[N int | int32](n N) string { return fmt.Sprint(n) }
+
+// CountCell shows a number that is worth a look when it is not zero.
+func CountCell(n int32, tone Tone) Cell {
+	if n == 0 {
+		return Dim.Cell("0")
+	}
+	return tone.Cell(Count(n))
+}
+
+func Plural(n int, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %ss", n, one)
+}

@@ -1,0 +1,103 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package why holds the command that explains the state of an operator on a
+// cluster.
+package why
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
+)
+
+const whyLong = `Explain the state of an operator on a cluster: the causal chain from the
+intention over gate, admission and install down to the pod, with a mark on each
+link, and what to do about the first one that does not hold.
+
+The hub alone knows the chain up to what the agent reported. With
+--cluster-kubeconfig it goes on into the cluster: Subscription, InstallPlan,
+CSV, Deployment, pod.`
+
+// app is the environment of the commands in this package.
+type app struct{ *command.Env }
+
+// Command returns the command with everything below it.
+func Command(env *command.Env) *cobra.Command {
+	a := &app{env}
+	var target hub.ClusterFlags
+	c := &cobra.Command{
+		Use: "why CLUSTER OPERATOR", Short: "Explain the state of an operator on a cluster, and what to do",
+		Long: whyLong,
+		Example: "  bellwether why prod-2 echo\n  bellwether why prod-2 echo --cluster-kubeconfig " +
+			"prod-2.kubeconfig",
+		Args:              command.ExactArgs("the cluster's name", "the operator's name"),
+		ValidArgsFunction: a.Complete(command.ClusterNames, command.OperatorNames),
+		RunE: func(c *cobra.Command, args []string) error {
+			h, err := a.Hub()
+			if err != nil {
+				return err
+			}
+			in, err := a.whyInput(c.Context(), h, args[0], args[1])
+			if err != nil {
+				return err
+			}
+			if target.Given() && in.Install != nil {
+				in.Downstream = lookDownstream(c.Context(), &target, in.Install)
+			}
+			a.Say("%s", Why(in, a.Style()))
+			return nil
+		},
+	}
+	target.Add(c)
+	return c
+}
+
+// whyInput reads the chain on the hub.
+func (a *app) whyInput(ctx context.Context, h *hub.Client, cluster, operator string) (WhyInput, error) {
+	in := WhyInput{Now: a.Now()}
+	var err error
+	if in.Cluster, err = h.Cluster(ctx, cluster); err != nil {
+		return in, err
+	}
+	if in.Operator, err = h.Operator(ctx, operator); err != nil {
+		return in, err
+	}
+	install := &v1alpha1.OperatorInstall{}
+	name := v1alpha1.OperatorReference{Namespace: h.Namespace, Name: operator}.InstallName()
+	err = h.Get(ctx, client.ObjectKey{Namespace: v1alpha1.ClusterNamespace(cluster), Name: name}, install)
+	switch {
+	case err == nil:
+		in.Install = install
+	case !apierrors.IsNotFound(err):
+		return in, fmt.Errorf("get install: %w", err)
+	}
+	list, err := h.RolloutsOf(ctx, operator)
+	if err != nil {
+		return in, err
+	}
+	in.Rollout = rolloutOf(in.Install, list)
+	return in, nil
+}
+
+// rolloutOf returns the rollout that an install belongs to, or else the newest.
+func rolloutOf(in *v1alpha1.OperatorInstall, newestFirst []v1alpha1.OperatorRollout) *v1alpha1.OperatorRollout {
+	if in != nil {
+		for i := range newestFirst {
+			if newestFirst[i].Name == in.Labels[v1alpha1.LabelRollout] {
+				return &newestFirst[i]
+			}
+		}
+	}
+	if len(newestFirst) == 0 {
+		return nil
+	}
+	return &newestFirst[0]
+}
