@@ -20,6 +20,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/reasons"
 	"github.com/bellwether-dev/bellwether/catalogs/view"
 	"github.com/bellwether-dev/bellwether/controllers/install/plan"
+	"github.com/bellwether-dev/bellwether/explain/remedy"
 )
 
 // offer works out the way to the admitted release and the view of its next hop.
@@ -261,30 +262,9 @@ func blocksByPackage(list []v1alpha1.VersionBlock) map[string][]catalogs.Block {
 	return out
 }
 
-// advice is what a person can do about each reason; where there is none, the
-// error's text says it.
-var advice = map[string]string{
-	v1alpha1.ReasonCatalogUnreachable: "Check that this cluster can reach the registry; it is tried again.",
-	v1alpha1.ReasonSourceNotFound: "The hub could read it: check that this cluster reaches the same registry, " +
-		"and that the catalog was not deleted there.",
-	v1alpha1.ReasonAccessDenied:    "Give the agent credentials for the registry.",
-	v1alpha1.ReasonCatalogTooLarge: "Publish a smaller catalog.",
-	v1alpha1.ReasonSignatureMissing: "Sign the catalog, and its copy where this cluster reads a mirror: a mirror " +
-		"must copy signatures as well.",
-	v1alpha1.ReasonSignatureInvalid: "Sign the catalog with a key of the OperatorCatalog; if nobody of yours " +
-		"signed it, find out who pushed it.",
-	v1alpha1.ReasonDigestMismatch: "The catalog's content is not what the hub admitted: a registry or a proxy " +
-		"between changes it.",
-	v1alpha1.ReasonInvalidSpec:    "Correct spec.source of the OperatorCatalog.",
-	v1alpha1.ReasonNotACatalog:    "Publish a file-based catalog there.",
-	v1alpha1.ReasonCatalogInvalid: "Publish a corrected catalog.",
-	v1alpha1.ReasonUnknownPackage: "Correct the ManagedOperator, or publish the package.",
-	v1alpha1.ReasonUnknownChannel: "Correct the ManagedOperator, or publish the channel.",
-	v1alpha1.ReasonUnknownVersion: "Correct the ManagedOperator, or publish the version.",
-	v1alpha1.ReasonNoUpgradePath:  "Publish an edge from what is installed, or choose another version.",
-}
-
+// problem words what went wrong, and what a person can do about it.
 func problem(err error) *plan.Problem {
 	reason := reasons.For(err)
-	return &plan.Problem{Reason: reason, Message: strings.TrimSpace(err.Error() + ". " + advice[reason])}
+	advice := remedy.Advice(reason, remedy.Agent, remedy.Names{})
+	return &plan.Problem{Reason: reason, Message: strings.TrimSpace(err.Error() + ". " + advice)}
 }

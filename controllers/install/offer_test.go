@@ -14,6 +14,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
+	"github.com/bellwether-dev/bellwether/explain/remedy"
 )
 
 func TestWay(t *testing.T) {
@@ -134,8 +135,9 @@ func TestProblemsSayWhatToDo(t *testing.T) {
 		v1alpha1.ReasonCatalogUnreachable: oci.ErrUnreachable,
 	} {
 		p := problem(fmt.Errorf("read package: %w", err))
+		advice := remedy.Advice(reason, remedy.Agent, remedy.Names{})
 		if p.Reason != reason || !strings.HasPrefix(p.Message, "read package: ") ||
-			!strings.HasSuffix(p.Message, advice[reason]) || advice[reason] == "" {
+			!strings.HasSuffix(p.Message, advice) || advice == "" {
 			t.Errorf("%v: %s %q", err, p.Reason, p.Message)
 		}
 	}

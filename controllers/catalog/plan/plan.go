@@ -16,6 +16,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/explain/remedy"
 )
 
 // The API's bounds on the summary in the status.
@@ -182,33 +183,12 @@ func few(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// advice says what to do about each reason.
-var advice = map[string]string{
-	v1alpha1.ReasonCatalogUnreachable: "check the reference, the registry and the hub's way to it; it is tried again " +
-		"by itself",
-	v1alpha1.ReasonSourceNotFound: "correct spec.source, or publish the catalog there; it is tried again by itself",
-	v1alpha1.ReasonAccessDenied:   "give the hub credentials for the registry; it is tried again by itself",
-	v1alpha1.ReasonCatalogTooLarge: "publish a smaller catalog: fewer versions, or bundles by image instead of " +
-		"inline",
-	v1alpha1.ReasonSignatureMissing: "sign it with `bellwether catalog publish --key`, or take spec.verification " +
-		"away; it is tried again by itself",
-	v1alpha1.ReasonSignatureInvalid: "sign it with a key of spec.verification.publicKeys, or add the public key " +
-		"that belongs to its signature; if nobody of yours signed it, find out who pushed it",
-	v1alpha1.ReasonWouldStrand: "publish a catalog in which these versions lead on to the head of the " +
-		"channel, or block them there",
-	v1alpha1.ReasonDigestMismatch: "the content is not what the digest names: push the catalog again, or correct " +
-		"the digest in spec.source",
-	v1alpha1.ReasonNotACatalog: "point spec.source at a file-based catalog, such as one pushed with " +
-		"`bellwether catalog push`",
-	v1alpha1.ReasonCatalogInvalid: "correct the catalog and publish it again",
-	v1alpha1.ReasonInvalidSpec:    "correct spec.source",
-}
-
 func explain(f Failure, in Input) string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s: %s; %s", describe(in.Catalog.Spec.Source), f.Cause, advice[f.Reason])
+	fmt.Fprintf(&text, "%s: %s. %s", describe(in.Catalog.Spec.Source), strings.TrimSuffix(f.Cause, "."),
+		remedy.Advice(f.Reason, remedy.Hub, remedy.Names{Catalog: in.Catalog.Name}))
 	if in.Catalog.Status.Digest != "" {
-		fmt.Fprintf(&text, ". The catalog read before stays in use (%s)", in.Catalog.Status.Digest)
+		fmt.Fprintf(&text, " The catalog that was read before stays in use (%s).", in.Catalog.Status.Digest)
 	}
 	return text.String()
 }

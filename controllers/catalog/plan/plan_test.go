@@ -81,7 +81,7 @@ func TestNext(t *testing.T) {
 			summary: summary(echo, catalogs.PackageSummary{Name: "bad", Problem: "two heads"}),
 			want:    "sha256:1", packages: good.Packages, ready: metav1.ConditionFalse,
 			reason:   v1alpha1.ReasonCatalogInvalid,
-			contains: "package bad: two heads; correct the catalog", recheck: time.Minute,
+			contains: "package bad: two heads. Correct the error", recheck: time.Minute,
 		},
 		"an empty one is no catalog": {
 			source: tag, digest: "sha256:2", summary: summary(),

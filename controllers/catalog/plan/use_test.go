@@ -146,7 +146,7 @@ func TestStranding(t *testing.T) {
 				!conditions.IsTrue(got.Status.Conditions, v1alpha1.ConditionStalled) {
 				t.Errorf("%s at %s: %s", ready.Reason, got.Status.Digest, ready.Message)
 			}
-			for _, part := range []string{test.says, "stays in use (sha256:1)", "lead on to the head"} {
+			for _, part := range []string{test.says, "stays in use (sha256:1)", "upgrade path from these versions to the head"} {
 				if !strings.Contains(ready.Message, part) {
 					t.Errorf("message %q lacks %q", ready.Message, part)
 				}

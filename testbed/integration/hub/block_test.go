@@ -217,7 +217,7 @@ func TestACatalogThatMustBeSigned(t *testing.T) {
 	h.change(t, catalog, func() {
 		catalog.Spec.Verification = &v1alpha1.CatalogVerification{PublicKeys: []string{string(ours.PublicKey())}}
 	})
-	h.reaches(t, catalog, "Stalled SignatureMissing", "sign it with", "stays in use ("+first+")")
+	h.reaches(t, catalog, "Stalled SignatureMissing", "Sign the catalog", "stays in use ("+first+")")
 	attachSignature(t, address+"/catalogs/main@"+first, first, theirs)
 	h.lookAgain(t, catalog)
 	h.reaches(t, catalog, "Stalled SignatureInvalid", "find out who pushed it")

@@ -141,7 +141,7 @@ func TestCatalogFromARegistry(t *testing.T) {
 	namespace := testenv.Namespace(t, h.cluster.RESTConfig(), "catalog")
 	root, address := t.TempDir(), freeAddress(t)
 	catalog := h.catalog(t, namespace, v1alpha1.CatalogSource{Image: address + "/catalogs/main:latest"})
-	h.reaches(t, catalog, "Stalled CatalogUnreachable", "check the reference, the registry and the hub's way to it")
+	h.reaches(t, catalog, "Stalled CatalogUnreachable", "that the hub can reach the registry")
 
 	_, stop := serveRegistry(t, root, address)
 	h.reaches(t, catalog, "Stalled SourceNotFound", "publish the catalog there")
@@ -185,7 +185,7 @@ func TestCatalogWithTheWrongDigest(t *testing.T) {
 	must(t, err)
 	restore := corrupt(t, root)
 	catalog := h.catalog(t, namespace, v1alpha1.CatalogSource{Image: image})
-	h.reaches(t, catalog, "Stalled DigestMismatch", "push the catalog again")
+	h.reaches(t, catalog, "Stalled DigestMismatch", "Push the catalog again")
 	restore()
 	h.reaches(t, catalog, "True Succeeded")
 }

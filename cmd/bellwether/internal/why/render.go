@@ -384,14 +384,16 @@ func writeAdvice(out *strings.Builder, in WhyInput, v verdict, s term.Style) {
 		means = append(means, "It says: "+message)
 	}
 	writeSection(out, s, "What it means", means)
-	fill := []string{"CLUSTER", in.Cluster.Name, "OPERATOR", in.Operator.Name, "`bellwether ", "`" + s.ProgramName() +
-		" "}
+	names := remedy.Names{Cluster: in.Cluster.Name, Operator: in.Operator.Name, Program: s.ProgramName()}
 	if in.Rollout != nil {
-		fill = append(fill, "ROLLOUT", in.Rollout.Name)
+		names.Rollout = in.Rollout.Name
 	}
-	do := make([]string, 0, len(r.Do))
-	for _, text := range r.Do {
-		do = append(do, "- "+strings.NewReplacer(fill...).Replace(text))
+	do := make([]string, 0, len(r.Do)+1)
+	for _, action := range r.For("", names) {
+		do = append(do, "- "+action.String())
+	}
+	if r.Next != "" {
+		do = append(do, r.NextFor(names))
 	}
 	writeSection(out, s, "What to do", do)
 }
@@ -412,30 +414,9 @@ func writeSection(out *strings.Builder, s term.Style, title string, texts []stri
 }
 
 func remedyFor(reason string) remedy.Remedy {
-	switch reason {
-	case rollout.ReasonNotSelected:
-		return remedy.Remedy{
-			Means: "The operator's cluster selector does not match this cluster.",
-			Do: []string{"Give the cluster a label that the selector matches, or widen the operator's " +
-				"spec.clusterSelector."},
-		}
-	case rollout.ReasonDeadline:
-		return remedy.Remedy{
-			Means: "The cluster was not updated within its wave's deadline, so it counts as failed.",
-			Do: []string{
-				"Put right what holds it: `bellwether why CLUSTER OPERATOR --cluster-kubeconfig FILE` goes down to " +
-					"the pod.",
-				"It counts as updated once it succeeds, and the rollout goes on by itself. If the release is bad, " +
-					"stop it: `bellwether rollout abort ROLLOUT --reason …`.",
-			},
-		}
-	}
 	r, known := remedy.For(reason)
-	switch {
-	case !known:
-		r.Means, r.Do = "This version of the program does not know the state "+reason+".", []string{"Read the message."}
-	case len(r.Do) == 0:
-		r.Do = []string{"Nothing: it passes by itself."}
+	if !known {
+		r, _ = remedy.For(remedy.UnknownReason)
 	}
 	return r
 }

@@ -1,0 +1,118 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package remedy
+
+// Reasons that are on no condition of the API: they follow from comparing
+// objects.
+const (
+	// NotSelected: the cluster selector does not match the cluster.
+	NotSelected = "NotSelected"
+	// NoInstall: the cluster is selected and has no OperatorInstall yet.
+	NoInstall = "NoInstall"
+	// ClusterPaused and OperatorPaused: spec.paused is set.
+	ClusterPaused  = "ClusterPaused"
+	OperatorPaused = "OperatorPaused"
+	// Deadline: a cluster was not updated within the deadline of its wave.
+	Deadline = "Deadline"
+	// StatusOutdated: a status is about an older spec than the current one.
+	StatusOutdated = "StatusOutdated"
+	// NotReported: a condition that has to be True was never reported.
+	NotReported = "NotReported"
+	// BudgetSpent: an error budget is spent.
+	BudgetSpent = "BudgetSpent"
+	// ClusterUnreadable: the objects on the cluster could not be read.
+	ClusterUnreadable = "ClusterUnreadable"
+	// UnknownReason: this version of the program does not know the reason.
+	UnknownReason = "UnknownReason"
+)
+
+// Reasons that follow from the operator's workload. Those of containers and
+// ReplicaSets are spelled as Kubernetes spells them.
+const (
+	CrashLoopBackOff = "CrashLoopBackOff"
+	ImagePull        = "ImagePull"
+	ContainerConfig  = "ContainerConfig"
+	ContainerFailed  = "ContainerFailed"
+	NotReadyYet      = "ContainerNotReady"
+	Unschedulable    = "Unschedulable"
+	FailedCreate     = "FailedCreate"
+	ObjectMissing    = "ObjectMissing"
+)
+
+func compared() []Remedy {
+	return []Remedy{
+		{Reason: NotSelected, Means: "The cluster selector of the operator does not match this cluster.", Do: []Action{
+			run("Give the cluster a label that spec.clusterSelector matches, or change spec.clusterSelector",
+				"bellwether fleet list -o wide")}},
+		{Reason: NoInstall, Means: "The cluster is selected, and no rollout has been planned with it " +
+			"yet.", Do: []Action{
+			run("Show the state of the operator", "bellwether operator get OPERATOR")},
+			Next: "The next rollout takes the cluster in."},
+		{Reason: ClusterPaused, Means: "A person paused the cluster (spec.paused), so no rollout admits " +
+			"it.", Do: []Action{
+			run("Resume the cluster", `kubectl patch fleetcluster CLUSTER --type=merge -p '{"spec":{"paused":false}}'`)},
+			Next: "The cluster stays as it is until it is resumed. What was admitted before finishes."},
+		{Reason: OperatorPaused, Means: "A person paused the ManagedOperator (spec.paused), so no new rollout is made.",
+			Do: []Action{run("Resume the operator", "kubectl -n HUBNAMESPACE patch managedoperator OPERATOR "+
+				`--type=merge -p '{"spec":{"paused":false}}'`)},
+			Next: "A rollout that was made before continues."},
+		{Reason: Deadline, Means: "The cluster was not updated within the deadline of its wave, so it counts as " +
+			"failed.",
+			Do: []Action{
+				run("Find what it waits for", "bellwether why CLUSTER OPERATOR --cluster-kubeconfig FILE"),
+				run("If the release is faulty, end the rollout", "bellwether rollout abort ROLLOUT --reason TEXT")},
+			Next: "The cluster counts as updated as soon as it succeeds, and then the rollout continues."},
+		{Reason: StatusOutdated, Means: "The status was written for an older spec, so it says nothing about the " +
+			"current one yet.", Do: []Action{
+			do("If this lasts more than a minute, look at the log of the program that writes the status: the agent " +
+				"for an OperatorInstall, the hub for everything else.")},
+			Next: "The status is written again within seconds."},
+		{Reason: NotReported, Means: "A condition that is needed to call this healthy was never " +
+			"reported.", Do: []Action{
+			run("Check that the agent has the same version as the hub", "bellwether fleet get CLUSTER")},
+			Next: "The condition appears as soon as the agent reports it."},
+		{Reason: BudgetSpent, Means: "An error budget of the operator is spent.", Do: []Action{
+			run("Show where and how fast it is spent", "bellwether slo get OPERATOR")},
+			Next: "The budget recovers as the failures leave the period of the objective."},
+		{Reason: ClusterUnreadable, Means: "The objects on the cluster could not be read.", Do: []Action{
+			do("Check --cluster-kubeconfig and --cluster-context, and that the cluster's API server answers.")}},
+		{Reason: UnknownReason, Means: "This version of the program does not know the reason.", Do: []Action{
+			do("Read the message. Use the version of bellwether that belongs to the hub.")}},
+	}
+}
+
+func workload() []Remedy {
+	logs := run("Read the log of the container's last run", "kubectl -n NAMESPACE logs deploy/NAME --previous")
+	return []Remedy{
+		{Reason: CrashLoopBackOff, Means: "A container of the operator ends again and again.", Do: []Action{logs,
+			do("If the cause is the configuration, correct spec.install.config of the ManagedOperator."),
+			run("If the cause is the release, end the rollout and publish a corrected version",
+				"bellwether rollout abort ROLLOUT --reason TEXT")},
+			Next: "Kubernetes starts the container again, at most every 5 minutes."},
+		{Reason: ImagePull, Means: "An image of the operator cannot be pulled.", Do: []Action{
+			do("Check that the image exists, that the nodes can reach its registry or mirror, and that the pull " +
+				"secret is valid.")}, Next: "Kubernetes tries to pull the image again, at most every 5 minutes."},
+		{Reason: ContainerConfig, Means: "A container cannot be created, because a ConfigMap, a Secret or another " +
+			"object that it uses is missing or invalid.", Do: []Action{
+			do("Create or correct the object that the message names.")}, Next: "Kubernetes tries it again."},
+		{Reason: ContainerFailed, Means: "A container of the operator ended with an error.", Do: []Action{logs},
+			Next: "Kubernetes starts the container again."},
+		{Reason: NotReadyYet, Means: "A container of the operator runs, and its readiness probe does not succeed.",
+			Do: []Action{
+				run("Read the log of the container", "kubectl -n NAMESPACE logs deploy/NAME")},
+			Next: "The pod is ready as soon as the probe succeeds."},
+		{Reason: Unschedulable, Means: "No node can run a pod of the operator.", Do: []Action{
+			do("Provide what the message names: CPU, memory, a node with the right labels, or a toleration in " +
+				"spec.install.config of the ManagedOperator.")},
+			Next: "Kubernetes schedules the pod as soon as a node fits."},
+		{Reason: FailedCreate, Means: "Kubernetes cannot create a pod of the operator.", Do: []Action{
+			do("Correct what the message names: often a ResourceQuota, a missing ServiceAccount, or an admission " +
+				"webhook that refuses the pod.")}, Next: "Kubernetes tries to create the pod again, with a growing " +
+			"delay."},
+		{Reason: ObjectMissing, Means: "An object that OLM should have created does not exist.", Do: []Action{
+			run("If this lasts more than a few minutes, read the log of OLM",
+				"kubectl -n olm logs deploy/olm-operator")},
+			Next: "OLM creates it again when it looks at the ClusterServiceVersion next."},
+	}
+}

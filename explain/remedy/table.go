@@ -1,0 +1,405 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package remedy
+
+import "github.com/bellwether-dev/bellwether/apis/v1alpha1"
+
+func do(text string) Action { return Action{Text: text} }
+
+func run(text, command string) Action { return Action{Text: text, Command: command} }
+
+func onHub(text string) Action { return Action{Text: text, only: Hub} }
+
+func onAgent(text string) Action { return Action{Text: text, only: Agent} }
+
+const (
+	tried   = "It is tried again without any further action."
+	noticed = "A correction is noticed without any further action."
+	resumes = "The rollout continues as soon as that is corrected."
+)
+
+func general() []Remedy {
+	return []Remedy{
+		{Reason: v1alpha1.ReasonSucceeded, Means: "Everything is as the spec asks."},
+		{Reason: v1alpha1.ReasonProgressing, Means: "Work is in progress, and no error was found so far.",
+			Next: "The work continues without any further action. The message says what is being waited for."},
+		{Reason: v1alpha1.ReasonWaiting, Means: "Something that the message names has to come first.", Do: []Action{
+			do("Read the message. If what it names does not come, look at the conditions of that object.")},
+			Next: "The work continues as soon as that has come."},
+		{Reason: v1alpha1.ReasonPaused, Means: "A person paused it.", Do: []Action{
+			run("Resume the rollout", "bellwether rollout resume ROLLOUT")},
+			Next: "Nothing new is admitted until it is resumed. What was admitted before finishes."},
+		{Reason: v1alpha1.ReasonDeleting, Means: "It is being removed.", Do: []Action{
+			do("If it takes long, the message names the clusters that are waited for. Start their agents again, or " +
+				"set the removal policy to Orphan.")},
+			Next: "The object is gone when the removal has finished."},
+	}
+}
+
+func fleet() []Remedy {
+	look := run("On the cluster, look at the agent's pod and its log",
+		"kubectl -n bellwether-system logs deploy/bellwether-agent")
+	return []Remedy{
+		{Reason: v1alpha1.ReasonLeaseFresh, Means: "The agent renews its Lease."},
+		{Reason: v1alpha1.ReasonLeaseExpired, Means: "The agent has stopped renewing its Lease: it does not run, or " +
+			"it cannot reach the hub.", Do: []Action{look,
+			run("Check that the cluster can reach the hub's API server. Renew the agent's credentials if the hub "+
+				"refuses them", "bellwether fleet join CLUSTER --cluster-kubeconfig FILE")},
+			Next: "The cluster is brought up to date as soon as its agent reports again."},
+		{Reason: v1alpha1.ReasonNeverJoined, Means: "No agent has ever reported for this cluster.", Do: []Action{
+			run("Install the agent", "bellwether fleet join CLUSTER --cluster-kubeconfig FILE")}},
+		{Reason: v1alpha1.ReasonAgentOffline, Means: "The agent of the cluster does not report, so nothing is " +
+			"changed there.", Do: []Action{look},
+			Next: "The cluster is brought up to date as soon as its agent reports again."},
+		{Reason: v1alpha1.ReasonAPIServerReachable, Means: "The agent reaches the API server of its own cluster."},
+		{Reason: v1alpha1.ReasonAPIServerUnreachable, Means: "The agent runs but cannot reach the API server of its " +
+			"own cluster, so nothing that is shown about this cluster is current.", Do: []Action{
+			run("Check the control plane of the cluster", "kubectl --kubeconfig FILE get --raw /readyz?verbose")},
+			Next: "The agent reports again as soon as the API server answers."},
+		{Reason: v1alpha1.ReasonOLMMissing, Means: "The cluster does not serve the API of the Operator Lifecycle " +
+			"Manager (OLM).", Do: []Action{do("Install the Operator Lifecycle Manager v0 on the cluster.")},
+			Next: "The agent notices OLM without any further action."},
+	}
+}
+
+func catalog() []Remedy {
+	return append(catalogRead(), catalogContent()...)
+}
+
+func catalogRead() []Remedy {
+	return []Remedy{
+		{Reason: v1alpha1.ReasonCatalogUnreachable, Means: "The registry or the directory of the catalog cannot be " +
+			"read.",
+			Do: []Action{
+				onHub("Check spec.source of the OperatorCatalog, and that the hub can reach the registry."),
+				onAgent("Check that this cluster can reach the registry."),
+				run("Try to read it", "bellwether catalog show REF"),
+				do("A registry that serves plain HTTP needs spec.source.insecure: true.")}, Next: tried},
+		{Reason: v1alpha1.ReasonSourceNotFound, Means: "The registry or the file system has no such catalog.",
+			Do: []Action{
+				onHub("Correct spec.source of the OperatorCatalog, or publish the catalog there."),
+				onAgent("The hub could read this catalog. Check that this cluster reads the same registry or a " +
+					"complete mirror of it, and that the catalog was not deleted there."),
+				run("Publish a catalog", "bellwether catalog publish DIR REF")}, Next: tried},
+		{Reason: v1alpha1.ReasonAccessDenied, Means: "The registry refuses the credentials, or requires some.",
+			Do: []Action{
+				onHub("Give the hub a pull secret for the registry that may read this repository."),
+				onAgent("Give the agent a pull secret for the registry that may read this repository.")}, Next: tried},
+		{Reason: v1alpha1.ReasonCatalogTooLarge, Means: "The catalog, or one of its files, is larger than the limit.",
+			Do:   []Action{do("Publish a smaller catalog: fewer versions, or bundles by image instead of inline.")},
+			Next: noticed},
+		{Reason: v1alpha1.ReasonSignatureMissing, Means: "The OperatorCatalog requires a signature " +
+			"(spec.verification), and the catalog has none. The catalog that was read before stays in use.",
+			Do: []Action{
+				{Text: "Sign the catalog", Command: "bellwether catalog publish DIR REF --key FILE", only: Hub},
+				onAgent("Sign the catalog, and check that the mirror that this cluster reads copies signatures (OCI " +
+					"referrers).")}, Next: noticed},
+		{Reason: v1alpha1.ReasonSignatureInvalid, Means: "The catalog has signatures, and none of them is by a key " +
+			"of spec.verification.publicKeys.", Do: []Action{
+			do("Sign the catalog with a key of spec.verification.publicKeys of the OperatorCatalog, or add the " +
+				"public key of its signature there. If none of your people signed it, first find out who pushed it."),
+			run("Check the signatures with a public key", "bellwether catalog verify REF --key FILE")},
+			Next: noticed},
+		{Reason: v1alpha1.ReasonDigestMismatch, Means: "The content does not have the digest that it should have.",
+			Do: []Action{
+				onHub("Push the catalog again and use the digest that is printed, or correct the digest in " +
+					"spec.source."),
+				onAgent("The content is not what the hub admitted. Look for a registry or a proxy that changes it."),
+				run("Push it again", "bellwether catalog push DIR REF")}, Next: tried},
+		{Reason: v1alpha1.ReasonNotACatalog, Means: "The image or directory is not a file-based catalog.", Do: []Action{
+			do("Correct spec.source of the OperatorCatalog. It must name a catalog image with /configs, not the " +
+				"image of a bundle or of an operator."),
+			run("Publish a catalog", "bellwether catalog push DIR REF")}, Next: noticed},
+		{Reason: v1alpha1.ReasonCatalogNotFound, Means: "The OperatorCatalog that the operator names does not exist.",
+			Do: []Action{
+				run("Create it in the operator's namespace, or correct spec.catalog.name", "bellwether catalog list")},
+			Next: noticed},
+	}
+}
+
+func catalogContent() []Remedy {
+	return []Remedy{
+		{Reason: v1alpha1.ReasonWouldStrand, Means: "The new catalog has no upgrade path from a version that " +
+			"clusters run to the head of its channel. The catalog that was read before stays in use.", Do: []Action{
+			run("Publish a catalog with an upgrade path from these versions to the head of the channel. To see what "+
+				"it would change for each version", "bellwether catalog diff OLD NEW"),
+			do("If a version shall have no upgrade path, block it in spec.blocks of the OperatorCatalog.")},
+			Next: noticed},
+		{Reason: v1alpha1.ReasonVersionBlocked, Means: "The version is blocked: no cluster is upgraded to it or by " +
+			"way of it.", Do: []Action{
+			run("Show the versions that clusters on the blocked version can reach",
+				"bellwether catalog get CATALOG"),
+			do("If there is no such version, the author has to publish one: a corrected version with an upgrade path " +
+				"from the blocked one. Where spec.version of the ManagedOperator is not set, it is used without any " +
+				"further action."),
+			do("If the block is a mistake, remove it where it was made: in spec.blocks of the OperatorCatalog, or " +
+				"with `bellwether catalog unblock` in the published catalog.")}},
+		{Reason: v1alpha1.ReasonCatalogInvalid, Means: "The catalog was read and has an error. The last good catalog " +
+			"stays in use.", Do: []Action{
+			do("Correct the error, and publish the catalog again.")}, Next: noticed},
+	}
+}
+
+func operator() []Remedy {
+	show := "bellwether catalog show REF PACKAGE"
+	return []Remedy{
+		{Reason: v1alpha1.ReasonUnknownPackage, Means: "The catalog has no such package.", Do: []Action{
+			run("Correct spec.package, or publish a catalog that has the package. List the packages",
+				"bellwether catalog show REF")}, Next: noticed},
+		{Reason: v1alpha1.ReasonUnknownChannel, Means: "The package has no such channel.", Do: []Action{
+			run("Correct spec.channel, or publish the channel. List the channels", show)}, Next: noticed},
+		{Reason: v1alpha1.ReasonUnknownVersion, Means: "The channel has no such version.", Do: []Action{
+			run("Correct spec.version, or publish the version. List the versions", show)}, Next: noticed},
+		{Reason: v1alpha1.ReasonNoUpgradePath, Means: "The channel has no upgrade path from the installed version to " +
+			"the target version.", Do: []Action{
+			run("Choose a version that the clusters can reach. This shows for each cluster whether it can reach a "+
+				"version", "bellwether rollout plan OPERATOR --version VERSION"),
+			do("If no newer version can be reached, the author has to publish one whose catalog entry names the " +
+				"installed version in replaces, in skips, or in its skipRange. Going back to an older version is not " +
+				"an upgrade.")}, Next: noticed},
+		{Reason: v1alpha1.ReasonBundleTooLarge, Means: "The bundle is too large to be served inline, and has no " +
+			"image that OLM could unpack.", Do: []Action{
+			run("Publish the bundle as an image and name the image in the catalog", "bellwether bundle push DIR REF")},
+			Next: noticed},
+		{Reason: v1alpha1.ReasonNoClusters, Means: "The cluster selector matches no cluster.", Do: []Action{
+			run("Compare spec.clusterSelector with the labels of the clusters", "bellwether fleet list -o wide")},
+			Next: noticed},
+		{Reason: v1alpha1.ReasonNamespaceConflict, Means: "The namespace is already used: by an older " +
+			"ManagedOperator on some of the clusters, or on the hub by something that does not belong to the " +
+			"FleetCluster.", Do: []Action{
+			do("For a ManagedOperator: set another spec.install.namespace, or change the cluster selectors so that " +
+				"no cluster is selected by both."),
+			do("For a FleetCluster: delete the namespace that the message names, or give the cluster another name.")},
+			Next: noticed},
+		{Reason: v1alpha1.ReasonInvalidSpec, Means: "The spec has a value that cannot be used.", Do: []Action{
+			do("Correct the field that the message names.")}, Next: noticed},
+	}
+}
+
+func objectives() []Remedy {
+	return []Remedy{
+		{Reason: v1alpha1.ReasonOperatorNotFound, Means: "The objectives name a ManagedOperator that does not exist " +
+			"in their namespace.", Do: []Action{
+			do("Create the ManagedOperator, or delete this OperatorSLO and create one with the right spec.operator.")},
+			Next: noticed},
+		{Reason: v1alpha1.ReasonDuplicate, Means: "Another object is about the same operator, and that one is used. " +
+			"The message names it.", Do: []Action{
+			do("Put what is in both objects into the one that is used, and delete the other.")}, Next: noticed},
+		{Reason: v1alpha1.ReasonInfeasible, Means: "An objective cannot work: its budget is spent before any alert " +
+			"can fire, or an alert can never fire.", Do: []Action{
+			run("Lower the target or make the period longer, as the message says. This shows how alerts behave",
+				"bellwether slo simulate --target PERCENT")}, Next: noticed},
+		{Reason: v1alpha1.ReasonProfileInvalid, Means: "The property bellwether.dev/slo of the operator's bundle " +
+			"cannot be used. The OperatorSLO and the default profile are used instead.", Do: []Action{
+			run("Report the message to the author of the operator, who can find the error before publishing",
+				"bellwether bundle lint DIR"),
+			do("Until then, write what is missing into the OperatorSLO.")}, Next: noticed},
+		{Reason: v1alpha1.ReasonNoPrometheus, Means: "The hub has no address of a Prometheus, so it cannot check " +
+			"whether the rules are evaluated. The rules are written all the same.", Do: []Action{
+			do("Start the hub with --prometheus-url (hub.slo.prometheusURL of the chart).")}},
+		{Reason: v1alpha1.ReasonPrometheusUnreachable, Means: "The hub could not query which rules Prometheus " +
+			"evaluates.",
+			Do: []Action{
+				do("Check the address in the message, and that the hub's pods can reach it."),
+				do("If Prometheus requires authentication, start the hub with --prometheus-token-file and " +
+					"--prometheus-ca-file.")}, Next: tried},
+		{Reason: v1alpha1.ReasonRulesMissing, Means: "Prometheus does not have the rules of these objectives: " +
+			"nothing is recorded, and no alert can fire.", Do: []Action{
+			do("With prometheus-operator: compare ruleSelector and ruleNamespaceSelector of your Prometheus with the " +
+				"labels and the namespace of the PrometheusRule. hub.slo.rulesLabels and hub.slo.rulesNamespace of " +
+				"the chart set them."),
+			do("Without it: load the files of the ConfigMap bellwether-slo (label bellwether.dev/rules) into " +
+				"Prometheus, and reload it."),
+			do("Look for an error about these files in the log of Prometheus.")}, Next: noticed},
+		{Reason: v1alpha1.ReasonRulesOutdated, Means: "Prometheus evaluates other rules than those that were written " +
+			"last.", Do: []Action{
+			do("If this lasts more than a few minutes after a change, check that Prometheus, or what copies the " +
+				"files, reloads."),
+			do("If Prometheus has the rules twice, remove the copy that the hub does not write.")}, Next: noticed},
+		{Reason: v1alpha1.ReasonRulesFailing, Means: "Prometheus has the rules and cannot evaluate one of them. The " +
+			"message has its error.", Do: []Action{
+			do("A many-to-many error comes from series that are exported twice. Look at the series that the rule " +
+				"reads."),
+			do("The rules need Prometheus 3.")}, Next: noticed},
+	}
+}
+
+func rollout() []Remedy {
+	why := run("Show why a cluster failed", "bellwether why CLUSTER OPERATOR")
+	return []Remedy{
+		{Reason: v1alpha1.ReasonPending, Means: "The rollout has not been planned yet.", Do: []Action{
+			run("If this lasts more than a minute, check that the hub runs",
+				"kubectl -n bellwether-system get deploy/bellwether-hub")},
+			Next: "The hub plans the rollout within seconds."},
+		{Reason: v1alpha1.ReasonHalted, Means: "No more clusters are admitted, because more clusters of a wave " +
+			"failed than its maxFailures allows.", Do: []Action{why,
+			run("If the release is faulty, end the rollout", "bellwether rollout abort ROLLOUT --reason TEXT")},
+			Next: "The rollout continues when enough of the failed clusters have recovered."},
+		{Reason: v1alpha1.ReasonAborted, Means: "The rollout was ended. Clusters that were admitted " +
+			"finish.", Do: []Action{
+			run("Change the version or the settings of the ManagedOperator to start another rollout. This shows what "+
+				"it would do", "bellwether rollout plan OPERATOR --version VERSION")}},
+		{Reason: v1alpha1.ReasonSuperseded, Means: "A newer rollout of the operator took over.", Do: []Action{
+			run("Show the newest rollout", "bellwether rollout get OPERATOR")}},
+		{Reason: v1alpha1.ReasonGated, Means: "A wave waits for a gate that has not been passed.", Do: []Action{
+			run("Approve the wave. This needs the verb approve on operatorrollouts",
+				"bellwether rollout approve ROLLOUT --reason TEXT")},
+			Next: "The wave starts as soon as it is approved."},
+		{Reason: v1alpha1.ReasonSoaking, Means: "All clusters of the wave are updated, and the wave is observed for " +
+			"its soak time.", Next: "The next wave starts when the soak time has passed."},
+		{Reason: v1alpha1.ReasonTooManyDeferred, Means: "More clusters of the wave are offline or paused than " +
+			"maxDeferred allows.", Do: []Action{
+			run("Start the agents of these clusters again, or resume the clusters", "bellwether fleet list"),
+			do("Or raise strategy.maxDeferred of the ManagedOperator, for the next rollout.")}, Next: resumes},
+		{Reason: v1alpha1.ReasonFailed, Means: "The rollout, or a cluster in it, failed.", Do: []Action{why},
+			Next: "A failed cluster counts as updated as soon as it succeeds."},
+	}
+}
+
+func cluster() []Remedy {
+	return []Remedy{
+		{Reason: v1alpha1.ReasonNotAdmitted, Means: "No rollout has admitted this cluster yet.", Do: []Action{
+			run("Show what the rollout waits for", "bellwether rollout get OPERATOR")},
+			Next: "The rollout admits the cluster when its wave has come."},
+		{Reason: v1alpha1.ReasonStaleAdmission, Means: "The admission is older than one that the agent has already " +
+			"acted on, so it is not carried out.", Do: []Action{
+			do("If the hub was restored from a backup, change the ManagedOperator so that a new rollout starts.")},
+			Next: "An admission by a newer rollout replaces it."},
+		{Reason: v1alpha1.ReasonNamespaceTerminating, Means: "The operator's namespace on the cluster is being " +
+			"deleted.",
+			Do: []Action{
+				run("If it stays, show the finalizers and the objects that remain", "kubectl get namespace NAMESPACE "+
+					"-o yaml")},
+			Next: "The agent creates the namespace again once it is gone."},
+		{Reason: v1alpha1.ReasonOperatorGroupConflict, Means: "The namespace has more than one OperatorGroup, or one " +
+			"that does not match the install mode.", Do: []Action{
+			run("Keep exactly one OperatorGroup in the namespace, with the target namespaces of the install mode",
+				"kubectl -n NAMESPACE get operatorgroups"),
+			do("Or set another spec.install.namespace in the ManagedOperator.")}, Next: tried},
+		{Reason: v1alpha1.ReasonOrphanCSV, Means: "A ClusterServiceVersion without a Subscription prevents OLM from " +
+			"resolving anything in the namespace.", Do: []Action{
+			run("If nobody needs it, delete the ClusterServiceVersion that the message names. CRDs and their objects "+
+				"are kept", "kubectl -n NAMESPACE delete csv NAME")}, Next: tried},
+		{Reason: v1alpha1.ReasonSubscriptionConflict, Means: "A Subscription that Bellwether did not create " +
+			"subscribes to the same package.", Do: []Action{
+			run("Delete the other Subscription. Its ClusterServiceVersion stays",
+				"kubectl -n NAMESPACE delete subscription.operators.coreos.com NAME"),
+			do("Or set another spec.install.namespace in the ManagedOperator.")}, Next: tried},
+		{Reason: v1alpha1.ReasonInstalledElsewhere, Means: "The operator already runs for all namespaces, from " +
+			"another namespace of the cluster.", Do: []Action{
+			do("Remove it there, or set spec.install.namespace of the ManagedOperator to that namespace to take it " +
+				"over.")}, Next: tried},
+	}
+}
+
+func olm() []Remedy { return append(olmStages(), installed()...) }
+
+func olmStages() []Remedy {
+	return []Remedy{
+		{Reason: v1alpha1.ReasonCatalogNotReady, Means: "OLM has not connected to the catalog view that the agent " +
+			"serves.", Do: []Action{
+			do("If this lasts more than a minute, check that OLM's catalog-operator can reach the agent's pod on the " +
+				"port in the message: NetworkPolicies, and DNS.")}, Next: "OLM tries to connect again."},
+		{Reason: v1alpha1.ReasonResolutionFailed, Means: "OLM could not resolve the Subscription.", Do: []Action{
+			run("Read the message of OLM. A dependency may be missing, or another operator in the namespace may be in "+
+				"conflict", "kubectl -n NAMESPACE get subscriptions.operators.coreos.com -o yaml")}, Next: tried},
+		{Reason: v1alpha1.ReasonUnadmittedPlan, Means: "OLM made an InstallPlan with a ClusterServiceVersion that no " +
+			"rollout admitted. The InstallPlan is not approved.", Do: []Action{
+			run("Find the other Subscription in the namespace, and give that operator a namespace of its own",
+				"kubectl -n NAMESPACE get subscriptions.operators.coreos.com")}, Next: tried},
+		{Reason: v1alpha1.ReasonPlanFailed, Means: "OLM's InstallPlan failed at the step that the message names.",
+			Do: []Action{
+				do("Correct what the step names, for example existing objects that a new CRD schema refuses.")},
+			Next: "The agent tries the InstallPlan again, with a growing delay."},
+		{Reason: v1alpha1.ReasonUnpackFailed, Means: "OLM could not unpack the image of the bundle.", Do: []Action{
+			do("Check that the cluster can pull the image that the message names, and that OLM has the pull secret.")},
+			Next: "The agent tries it again, with a growing delay."},
+		{Reason: v1alpha1.ReasonRequirementsNotMet, Means: "The ClusterServiceVersion waits for an API, a CRD or a " +
+			"permission that the cluster does not have.", Do: []Action{
+			run("Provide what the message names. This lists every requirement",
+				"bellwether why CLUSTER OPERATOR --cluster-kubeconfig FILE")},
+			Next: "OLM continues as soon as the requirements are met."},
+		{Reason: v1alpha1.ReasonCSVFailed, Means: "The ClusterServiceVersion failed. The most frequent cause is a " +
+			"Deployment of the operator that does not become available.", Do: []Action{
+			run("Look at the pods of the operator", "bellwether why CLUSTER OPERATOR --cluster-kubeconfig FILE"),
+			run("If the release is faulty, end the rollout and publish a corrected version",
+				"bellwether rollout abort ROLLOUT --reason TEXT")},
+			Next: "OLM tries the installation again. The cluster counts as updated as soon as it succeeds."},
+	}
+}
+
+func installed() []Remedy {
+	return []Remedy{
+		{Reason: v1alpha1.ReasonInSync, Means: "What runs is the admitted bundle as configured."},
+		{Reason: v1alpha1.ReasonDrifted, Means: "Somebody changed what OLM installed. The message names the fields " +
+			"that differ.", Do: []Action{
+			do("Undo the change on the cluster, or set spec.install.drift of the ManagedOperator to Correct to have " +
+				"the agent undo it."),
+			do("If the change is wanted, put it into spec.install.config of the ManagedOperator, or into the " +
+				"bundle.")}},
+		{Reason: v1alpha1.ReasonScaledToZero, Means: "A Deployment of the operator is scaled to zero replicas, and " +
+			"the bundle asks for more.", Do: []Action{
+			run("Scale it up again on the cluster", "kubectl -n NAMESPACE scale deployment NAME --replicas=1"),
+			do("If the operator shall not run on this cluster, change spec.clusterSelector or the labels of the " +
+				"cluster instead.")}},
+		{Reason: v1alpha1.ReasonPodsUnavailable, Means: "Not all pods of the operator are available.", Do: []Action{
+			run("Look at the pods of the operator", "bellwether why CLUSTER OPERATOR --cluster-kubeconfig FILE")},
+			Next: "The install is Ready again as soon as the pods are available."},
+		{Reason: v1alpha1.ReasonNotUpgradeable, Means: "The operator itself prevents its upgrade (Upgradeable in its " +
+			"OperatorCondition is False).", Do: []Action{
+			do("Do what the operator's message asks.")},
+			Next: "The upgrade continues when the operator allows it."},
+		{Reason: v1alpha1.ReasonTemplateInvalid, Means: "A template of an object on the cluster does not render to " +
+			"the object that it is for.", Do: []Action{
+			do("Correct the template in the agent's values (agent.templates) and upgrade the agent.")}, Next: noticed},
+		{Reason: v1alpha1.ReasonForbidden, Means: "The agent lacks a permission on the cluster.", Do: []Action{
+			do("Upgrade the agent's chart, which brings its roles, or grant the permission that the message names.")},
+			Next: tried},
+		{Reason: v1alpha1.ReasonUninstalling, Means: "The operator is being removed from the cluster.",
+			Next: "The OperatorInstall is gone when the removal has finished."},
+	}
+}
+
+func probe() []Remedy {
+	return []Remedy{
+		{Reason: v1alpha1.ReasonTargetNotFound, Means: "The object that an EndpointProbe names does not exist, or " +
+			"has no such host or port.", Do: []Action{
+			do("Create the object again, or correct spec.target of the EndpointProbe.")},
+			Next: "The probe counts as failed until then."},
+		{Reason: v1alpha1.ReasonDNSFailed, Means: "The name of a probe's target could not be resolved.", Do: []Action{
+			do("Resolve the name in the pod that probes: the agent's, or the hub's.")}, Next: tried},
+		{Reason: v1alpha1.ReasonAddressRefused, Means: "A probe's target, or a redirect, resolved to a loopback, " +
+			"link-local or metadata address, which is not probed.", Do: []Action{
+			do("If you want to probe this address, set spec.allowPrivate. If not, find out who redirects there.")},
+			Next: tried},
+		{Reason: v1alpha1.ReasonConnectFailed, Means: "A probe could not connect.", Do: []Action{
+			do("Check that something listens on the port, and that NetworkPolicies allow the pod that probes.")},
+			Next: tried},
+		{Reason: v1alpha1.ReasonTLSFailed, Means: "A probe's TLS handshake failed, or the certificate is not trusted.",
+			Do: []Action{
+				do("Renew the certificate, or set its CA in spec.tls.ca, or the name in it in spec.tls.serverName.")},
+			Next: tried},
+		{Reason: v1alpha1.ReasonTimedOut, Means: "A probe had no complete answer within its timeout.", Do: []Action{
+			do("Look at the load of the endpoint. If slow answers are normal for it, raise " +
+				"spec.timeout.")}, Next: tried},
+		{Reason: v1alpha1.ReasonTooManyRedirects, Means: "A probe was redirected more than ten times.", Do: []Action{
+			do("Correct the redirect loop, or set spec.http.followRedirects to false and list the status of the " +
+				"redirect in spec.http.statuses.")}, Next: tried},
+		{Reason: v1alpha1.ReasonBadStatus, Means: "A probe got an HTTP status that does not count as success.",
+			Do: []Action{
+				do("Look at the log of the endpoint. If the status is a good answer, list it in spec.http.statuses.")},
+			Next: tried},
+		{Reason: v1alpha1.ReasonBadAnswer, Means: "A probe got an answer that does not match what is expected.",
+			Do: []Action{
+				do("Compare the answer with the regular expressions in the spec.")}, Next: tried},
+		{Reason: v1alpha1.ReasonAnswerTooLarge, Means: "A probe got an answer of more than 512 KiB.", Do: []Action{
+			do("Probe a smaller page, such as a health endpoint, or use the method HEAD.")}, Next: tried},
+		{Reason: v1alpha1.ReasonNotServing, Means: "A gRPC server answered a probe that it does not " +
+			"serve.", Do: []Action{
+			do("Look at the log of the server. Check that it has the service in spec.grpc.service.")}, Next: tried},
+		{Reason: v1alpha1.ReasonProtocolError, Means: "A probe got an answer that does not follow the protocol, or " +
+			"the connection was closed.", Do: []Action{
+			do("Check that the scheme of the probe is the one that the port serves.")}, Next: tried},
+	}
+}
