@@ -51,7 +51,8 @@ func compared() []Remedy {
 			Next: "The next rollout takes the cluster in."},
 		{Reason: ClusterPaused, Means: "A person paused the cluster (spec.paused), so no rollout admits " +
 			"it.", Do: []Action{
-			run("Resume the cluster", `kubectl patch fleetcluster CLUSTER --type=merge -p '{"spec":{"paused":false}}'`)},
+			run("Resume the cluster", "kubectl patch fleetcluster CLUSTER "+
+				`--type=merge -p '{"spec":{"paused":false}}'`)},
 			Next: "The cluster stays as it is until it is resumed. What was admitted before finishes."},
 		{Reason: OperatorPaused, Means: "A person paused the ManagedOperator (spec.paused), so no new rollout is made.",
 			Do: []Action{run("Resume the operator", "kubectl -n HUBNAMESPACE patch managedoperator OPERATOR "+

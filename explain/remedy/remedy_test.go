@@ -135,13 +135,13 @@ func TestActionsDependOnTheObserver(t *testing.T) {
 func TestNamesAreFilledIn(t *testing.T) {
 	names := Names{Cluster: "prod-2", Operator: "echo", HubNamespace: "fleet", Namespace: "echo-system"}
 	for reason, want := range map[string]string{
-		v1alpha1.ReasonHalted: "Show why a cluster failed: `bellwether why prod-2 echo -n fleet`. The rollout continues " +
-			"when enough of the failed clusters have recovered.",
-		v1alpha1.ReasonPaused: "Resume the rollout: `bellwether rollout resume echo -n fleet`. Nothing new is admitted " +
-			"until it is resumed. What was admitted before finishes.",
+		v1alpha1.ReasonHalted: "Show why a cluster failed: `bellwether why prod-2 echo -n fleet`. The rollout " +
+			"continues when enough of the failed clusters have recovered.",
+		v1alpha1.ReasonPaused: "Resume the rollout: `bellwether rollout resume echo -n fleet`. Nothing new is " +
+			"admitted until it is resumed. What was admitted before finishes.",
 		v1alpha1.ReasonNeverJoined: "Install the agent: `bellwether fleet join prod-2 --cluster-kubeconfig FILE`.",
-		v1alpha1.ReasonScaledToZero: "Scale it up again on the cluster: `kubectl -n echo-system scale deployment NAME " +
-			"--replicas=1`.",
+		v1alpha1.ReasonScaledToZero: "Scale it up again on the cluster: `kubectl -n echo-system scale deployment " +
+			"NAME --replicas=1`.",
 		v1alpha1.ReasonSucceeded: "",
 		"Unheard":                "",
 	} {
