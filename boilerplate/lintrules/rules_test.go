@@ -34,7 +34,7 @@ var stubs = []string{
 var ours = []string{
 	"apis/v1alpha1", "bundles", "bundles/registryv1", "catalogs", "cmd/hub/flags", "testbed/fleet", "controllers/kit",
 	"controllers/operator", "controllers/rollout", "controllers/rollout/plan", "controllers/fleet/plan",
-	"controllers/probe", "rollouts",
+	"controllers/probe", "rollouts", "explain", "explain/remedy",
 }
 
 func TestRules(t *testing.T) {
@@ -109,6 +109,18 @@ func TestRules(t *testing.T) {
 			"/controllers/operator", want: "depguard"},
 		"a plan imports no other plan": {file: "controllers/rollout/plan/a.go", imports: module +
 			"/controllers/fleet/plan", want: "depguard"},
+		"an explanation has no client": {file: "explain/a.go",
+			imports: "sigs.k8s.io/controller-runtime/pkg/client", want: "depguard"},
+		"an explanation has no clock": {file: "explain/b.go", imports: "time", body: "var _ = time.Now",
+			want: "forbidigo"},
+		"an explanation imports no controller": {file: "explain/c.go", imports: module + "/controllers/fleet/plan",
+			want: "depguard"},
+		"an explanation may import rollouts": {file: "explain/d.go", imports: module + "/rollouts"},
+		"a remedy imports the API alone": {file: "explain/remedy/a.go", imports: module + "/rollouts",
+			want: "depguard"},
+		"a controller may import remedies": {file: "controllers/fleet/f.go", imports: module + "/explain/remedy"},
+		"a controller imports no explanations": {file: "controllers/fleet/g.go", imports: module + "/explain",
+			want: "depguard"},
 		"nothing imports cmd": {file: "controllers/a.go", imports: module + "/cmd/hub/flags",
 			want: "depguard"},
 		"cmd may import cmd": {file: "cmd/agent/a.go", imports: module + "/cmd/hub/flags"},
