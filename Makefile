@@ -12,6 +12,11 @@ MAKEFLAGS += --no-print-directory
 BIN := $(CURDIR)/bin
 MODULES := . testbed testbed/sigstore
 TEST_TIMEOUT ?= 40m
+# Test programs are linked without debug information, which takes a fifth less
+# time, and are not vetted again: make check does that.
+TEST_FLAGS ?= -vet=off -ldflags='-s -w'
+# How long each fuzz test runs in make test-long.
+FUZZ_TIME ?= 20s
 # How many of the testbed's test binaries run at a time. They mostly wait for
 # OLM, which allows itself few requests a second.
 TESTBED_PARALLEL ?= 3
@@ -47,6 +52,9 @@ demo: ## Start a hub and three clusters, upgrade an operator in waves, clean up 
 test: ## Run all tests; builds everything they need
 	@$(MAKE) -j2 test-unit test-testbed
 
+.PHONY: test-long
+test-long: test-long-unit test-long-testbed fuzz ## Run what takes too long for `make test`: many random cases, mutants, benchmarks' own tests, long chaos
+
 .PHONY: build
 build: ## Build hub, agent and bellwether into ./bin
 	go build -trimpath -o $(BIN)/ ./cmd/...
@@ -70,17 +78,31 @@ verify: verify-generated verify-tidy ## Fail if a generated file or a go.mod is 
 
 .PHONY: test-unit
 test-unit: ## Test the product's module
-	go test -timeout $(TEST_TIMEOUT) ./...
+	go test $(TEST_FLAGS) -timeout $(TEST_TIMEOUT) ./...
 
 .PHONY: test-testbed
 test-testbed: components ## Test against real clusters of the testbed
 	@# Those that wait the longest begin first.
-	cd testbed && go test -p $(TESTBED_PARALLEL) -timeout $(TEST_TIMEOUT) ./e2e ./integration/... ./...
-	cd testbed/sigstore && go test -timeout $(TEST_TIMEOUT) ./...
+	cd testbed && go test $(TEST_FLAGS) -p $(TESTBED_PARALLEL) -timeout $(TEST_TIMEOUT) ./e2e ./integration/... ./...
+	cd testbed/sigstore && go test $(TEST_FLAGS) -timeout $(TEST_TIMEOUT) ./...
+
+.PHONY: test-long-unit
+test-long-unit: ## The part of `make test-long` that needs no cluster
+	go test $(TEST_FLAGS) -tags long -timeout 2h $$(go list ./... | grep -v '/rollouts$$')
+	go test $(TEST_FLAGS) -tags long -timeout 2h ./rollouts -args -mutants
+
+.PHONY: test-long-testbed
+test-long-testbed: components ## The part of `make test-long` that runs on the testbed
+	cd testbed && go test $(TEST_FLAGS) -tags long -p $(TESTBED_PARALLEL) -timeout 2h ./alerts ./bench/...
+	cd testbed && go test $(TEST_FLAGS) -tags long -timeout 2h -run Chaos ./e2e -args -chaos.rounds 10
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz test for FUZZ_TIME
+	@.ci/fuzz $(FUZZ_TIME)
 
 .PHONY: race
 race: ## Test the product's module under the race detector (needs a C compiler); plans start no goroutines
-	CGO_ENABLED=1 go test -race -short -timeout $(TEST_TIMEOUT) $$(go list ./... | grep -v '/plan$$')
+	CGO_ENABLED=1 go test -race -vet=off -timeout $(TEST_TIMEOUT) $$(go list ./... | grep -v '/plan$$')
 
 .PHONY: chaos
 chaos: components ## Kill hub, agents and API servers at random during rollouts (ARGS="-chaos.seed 7 -chaos.rounds 20")
@@ -111,7 +133,7 @@ lint: $(GOLANGCI_LINT) ## Run golangci-lint on every module
 
 .PHONY: lint-rules
 lint-rules: $(GOLANGCI_LINT) ## Prove that each rule of .golangci.yml about imports fails code that breaks it
-	GOLANGCI_LINT=$(GOLANGCI_LINT) go test -count=1 ./boilerplate/lintrules
+	GOLANGCI_LINT=$(GOLANGCI_LINT) go test -count=1 -tags lint ./boilerplate/lintrules
 
 .PHONY: fmt
 fmt: $(GOLANGCI_LINT) ## Format all Go code

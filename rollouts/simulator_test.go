@@ -22,11 +22,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/boilerplate/long"
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
 var (
-	seeds = flag.Int("seeds", 2000, "how many worlds the simulator plays")
+	seeds = flag.Int("seeds", long.Cases(1000, 20_000), "how many worlds the simulator plays")
 	seed  = flag.Uint64("seed", 0, "play only the world with this seed, and print what happened")
 )
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/blang/semver/v4"
 
+	"github.com/bellwether-dev/bellwether/boilerplate/long"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/agree"
 	"github.com/bellwether-dev/bellwether/catalogs/agree/olmv0"
@@ -23,21 +24,17 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/view"
 )
 
-const histories, steps = 40, 30
+// steps of each random history.
+const steps = 30
 
-// howMany histories to try; fewer where the race detector makes each of them slow.
-func howMany() int {
-	if testing.Short() {
-		return histories / 5
-	}
-	return histories
-}
+// histories are how many random ones to try.
+var histories = long.Cases(10, 200)
 
 // everyCompiled calls check with the graph of every ladder of many random histories that compiles, and with all that a
 // cluster may run of it.
 func everyCompiled(t *testing.T, check func(r *rand.Rand, p *catalogs.Package, installed []catalogs.Installed) error) {
 	t.Helper()
-	for seed := range uint64(howMany()) {
+	for seed := range uint64(histories) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		var trail []string
 		for _, step := range compiletest.History(r, steps) {
@@ -170,8 +167,8 @@ func foreignEntries(r *rand.Rand, n int) []catalogs.Entry {
 // everyForeign calls check with many valid packages that no compiler made.
 func everyForeign(t *testing.T, check func(r *rand.Rand, p *catalogs.Package) error) {
 	t.Helper()
-	valid := 0
-	for seed := range uint64(4000) {
+	valid, tried := 0, long.Cases(2000, 40_000)
+	for seed := range uint64(tried) {
 		r := rand.New(rand.NewPCG(seed, 5))
 		p := foreign(r)
 		if p.Validate() != nil {
@@ -182,8 +179,8 @@ func everyForeign(t *testing.T, check func(r *rand.Rand, p *catalogs.Package) er
 			t.Fatalf("seed %d: %v\n%s", seed, err, graphOf(p))
 		}
 	}
-	if valid < 500 {
-		t.Errorf("only %d packages are valid", valid)
+	if valid < tried/8 {
+		t.Errorf("only %d of %d packages are valid", valid, tried)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/blang/semver/v4"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bellwether-dev/bellwether/boilerplate/long"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/agree"
 	"github.com/bellwether-dev/bellwether/catalogs/compile"
@@ -20,21 +21,17 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/ladder"
 )
 
-const histories, steps = 60, 30
+// steps of each random history.
+const steps = 30
 
-// howMany histories to try; fewer where the race detector makes each of them slow.
-func howMany() int {
-	if testing.Short() {
-		return histories / 5
-	}
-	return histories
-}
+// histories are how many random ones to try.
+var histories = long.Cases(12, 300)
 
 // everyGraph calls check with the graph of every ladder of many random histories that compiles.
 func everyGraph(t *testing.T, check func(t *testing.T, l *ladder.Ladder, p *catalogs.Package)) {
 	t.Helper()
 	compiled, empty := 0, 0
-	for seed := range uint64(howMany()) {
+	for seed := range uint64(histories) {
 		var trail []string
 		for _, step := range compiletest.History(rand.New(rand.NewPCG(seed, 1)), steps) {
 			trail = append(trail, step.What)
@@ -53,7 +50,7 @@ func everyGraph(t *testing.T, check func(t *testing.T, l *ladder.Ladder, p *cata
 			}
 		}
 	}
-	if compiled < howMany()*steps/2 || empty == 0 {
+	if compiled < histories*steps/2 || empty == 0 {
 		t.Errorf("%d ladders compiled and %d had nothing to offer: the histories do not try enough", compiled, empty)
 	}
 }

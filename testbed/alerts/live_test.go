@@ -1,6 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build long
+
 package alerts
 
 import (
@@ -229,9 +231,6 @@ func (l live) never(what, selector string) {
 
 // TestLive has a real Prometheus scrape a fleet on which things happen. An hour takes a minute.
 func TestLive(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes a minute")
-	}
 	t.Parallel() // it waits most of the time
 	w := newWorld(t, map[string]*agent{
 		"good": {version: "1.0.0", csv: "1"}, "outage": {version: "1.1.0", csv: "1"},

@@ -4,6 +4,7 @@
 package alerts
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/bellwether-dev/bellwether/alerts/slo"
+	"github.com/bellwether-dev/bellwether/boilerplate/long"
 	"github.com/bellwether-dev/bellwether/testbed/build"
 )
 
@@ -75,18 +77,6 @@ func stories(t *testing.T, set slo.Set, from, to string) (rules, tests string) {
 	dir := write(t, map[string][]byte{"rules.yaml": []byte(strings.ReplaceAll(string(text), from, to)),
 		"tests.yaml": played})
 	return filepath.Join(dir, "rules.yaml"), filepath.Join(dir, "tests.yaml")
-}
-
-func TestPartialOutages(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes a minute")
-	}
-	t.Parallel()
-	_, tests := stories(t, sets["csv"], "", "")
-	if err := promtool(t.Context(), binary(t, build.Promtool), "test", "rules", "--run", "partial outages",
-		tests); err != nil {
-		t.Error(err)
-	}
 }
 
 func TestStories(t *testing.T) {
@@ -164,7 +154,8 @@ var mutants = map[string]mutant{
 		`unless on (cluster, operator, sli) bellwether:slo_burn:ratio{tier=~"none"}`, "clusters of"},
 }
 
-// TestMutants makes mistakes in the rules, one at a time, and expects promtool to notice each.
+// TestMutants makes mistakes in the rules, one at a time, and expects promtool to notice each. Without the long tests it
+// makes a few of them.
 func TestMutants(t *testing.T) {
 	tool := binary(t, build.Promtool)
 	t.Run("no mistake", func(t *testing.T) {
@@ -175,7 +166,8 @@ func TestMutants(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	for name, m := range mutants {
+	for _, name := range slices.Sorted(maps.Keys(mutants))[:long.Cases(3, len(mutants))] {
+		m := mutants[name]
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			rules, tests := stories(t, sets[m.set], m.from, m.to)

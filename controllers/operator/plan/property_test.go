@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/boilerplate/long"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/controllers/operator/plan"
 	"github.com/bellwether-dev/bellwether/rollouts/removal"
@@ -28,11 +29,7 @@ import (
 //   - no rollout to a blocked version starts or goes on, and every agent and the
 //     newest rollout know what is blocked.
 func TestRandomHistories(t *testing.T) {
-	seeds := uint64(300)
-	if testing.Short() {
-		seeds = 30
-	}
-	for seed := range seeds {
+	for seed := range uint64(long.Cases(100, 5000)) {
 		h := &history{Input: world(t), t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 1))}
 		h.highest = 1
 		for range 60 {

@@ -8,45 +8,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bellwether-dev/bellwether/testbed/bench/slo/fleet"
 )
-
-// TestMeasure runs the benchmark with rounds of seconds: its figures are worth nothing, but every rule of every side
-// has to load, to be evaluated without an error, and to find the trouble that the fleet has.
-func TestMeasure(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds programs")
-	}
-	o := Options{
-		Fleet: fleet.Size{Operators: fleet.LeastOperators, Clusters: fleet.LeastClusters, History: 26 * 60, Ahead: 60,
-			Seed: 1},
-		Round: 3 * time.Second, Together: true,
-	}
-	results, err := measure(t.Context(), t.Output(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range results {
-		if r.rules() != r.Recording+r.Alerting {
-			t.Errorf("%s: %d rules are loaded, want %d", r.name, r.Recording+r.Alerting, r.rules())
-		}
-		if (r.alerts > 0) != (len(r.groups) > 0) {
-			t.Errorf("%s: %d alerts", r.name, r.alerts)
-		}
-		if cpu := r.after.cpu - r.before.cpu; cpu <= 0 || r.memory <= 0 {
-			t.Errorf("%s: processor time %s, memory %d", r.name, cpu, r.memory)
-		}
-	}
-	section := report(o, results)
-	if len(section.Rows) != 9 {
-		t.Errorf("%d rows, want 9", len(section.Rows))
-	}
-	t.Log(section.Detail)
-}
 
 func TestPeersHaveRulesForEveryObjective(t *testing.T) {
 	for name, tc := range map[string]struct {

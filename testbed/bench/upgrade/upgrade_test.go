@@ -1,6 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build long
+
 package upgrade_test
 
 import (
@@ -11,9 +13,6 @@ import (
 )
 
 func TestMeasure(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs a cluster")
-	}
 	section, err := upgrade.Measure(t.Context(), t.Output(), upgrade.Options{Pairs: 1, Settle: time.Second})
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build long
+
 package viewserver_test
 
 import (
@@ -11,9 +13,6 @@ import (
 )
 
 func TestMeasure(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds programs")
-	}
 	catalog := catalogtest.Options{Packages: 4, Versions: 3, SchemaBytes: 1 << 10}
 	section, err := viewserver.Measure(t.Context(), t.Output(),
 		viewserver.Options{Runs: 1, Large: catalog, Small: catalog})
