@@ -22,6 +22,7 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/bellwether-dev/bellwether/boilerplate/long"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/catalog"
@@ -135,18 +136,18 @@ func TestCatalogPublishRefuses(t *testing.T) {
 	}
 }
 
-// commandLine holds the arguments of TestAsProgram.
+// commandLine holds the arguments with which a test starts this binary as the program.
 const commandLine = "BELLWETHER_TEST_COMMAND_LINE"
 
-// TestAsProgram is no test but this program, for tests that need a process of its own.
-func TestAsProgram(t *testing.T) {
+// TestMain is the program instead of its tests where a test needs a process of its own.
+func TestMain(m *testing.M) {
 	text := os.Getenv(commandLine)
 	if text == "" {
-		t.Skip("other tests run it")
+		os.Exit(m.Run())
 	}
 	var args []string
 	if err := json.Unmarshal([]byte(text), &args); err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
 	os.Exit(root.Main(append([]string{"bellwether"}, args...),
 		genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}))
@@ -203,7 +204,7 @@ func (k *killer) aim(t *testing.T, n int, after bool, args ...string) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	command := exec.Command(os.Args[0], "-test.run=^TestAsProgram$")
+	command := exec.Command(os.Args[0])
 	command.Env = append(os.Environ(), commandLine+"="+string(text))
 	k.mu.Lock()
 	if err := command.Start(); err != nil {
@@ -236,10 +237,7 @@ func TestAKilledPublish(t *testing.T) {
 	if r := w.Run(t, publish(old)...); r.Code != exit.OK {
 		t.Fatal(r.Err)
 	}
-	rounds, killed := 8, 0
-	if testing.Short() {
-		rounds = 2
-	}
+	rounds, killed := long.Cases(8, 30), 0
 	for round := 1; round <= rounds; round++ {
 		before := clitest.MustResolve(t, oci.Source{Image: ref})
 		graph += fmt.Sprintf("\n1.%d.0 replaces 1.%d.0", round, round-1)

@@ -1,0 +1,116 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lintrules
+
+import (
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const module = "github.com/bellwether-dev/bellwether"
+
+// layers are the top-level folders with Go code. A folder may import those of the layers below its own, and none of its
+// own layer; so there is no cycle.
+var layers = [][]string{
+	{"testbed"},
+	{"cmd"},
+	{"controllers"},
+	{"explain"},
+	{"engines", "rollouts", "dashboards"},
+	{"catalogs"},
+	{"bundles"},
+	{"alerts"},
+	{"apis", "boilerplate", "charts", "phrase"},
+}
+
+// TestImportDirection holds the order of the top-level folders. Tests may import what they like.
+func TestImportDirection(t *testing.T) {
+	for _, problem := range wrongImports(t, os.DirFS(root(t))) {
+		t.Error(problem)
+	}
+}
+
+func TestWrongImports(t *testing.T) {
+	file := func(imports string) *fstest.MapFile {
+		return &fstest.MapFile{Data: []byte("package x\n\nimport _ \"" + imports + "\"\n")}
+	}
+	tree := fstest.MapFS{
+		"catalogs/a.go":        file(module + "/bundles/lint"),
+		"bundles/lint/a.go":    file(module + "/catalogs"),
+		"bundles/a_test.go":    file(module + "/catalogs"),
+		"rollouts/a.go":        file(module + "/engines/olmv0"),
+		"engines/olmv0/a.go":   file(module + "/catalogs"),
+		"explain/a.go":         file(module + "/controllers/kit"),
+		"controllers/kit/a.go": file(module + "/explain"),
+		"novel/a.go":           file("fmt"),
+		"testbed/bed.go":       file(module + "/cmd/hub"),
+	}
+	want := []string{
+		"bundles imports catalogs (bundles/lint/a.go): only folders further down in layers may be imported",
+		"explain imports controllers (explain/a.go): only folders further down in layers may be imported",
+		"novel is in none of the layers",
+		"rollouts imports engines (rollouts/a.go): only folders further down in layers may be imported",
+	}
+	if diff := cmp.Diff(want, wrongImports(t, tree)); diff != "" {
+		t.Errorf("wrong imports (-want +got):\n%s", diff)
+	}
+}
+
+// wrongImports lists the imports between top-level folders that go up or sideways in layers.
+func wrongImports(t *testing.T, tree fs.FS) []string {
+	t.Helper()
+	found := map[string]bool{}
+	walkSources(t, tree, func(file string, text []byte) {
+		from, _, _ := strings.Cut(file, "/")
+		if path.Ext(file) != ".go" || strings.HasSuffix(file, "_test.go") {
+			return
+		}
+		if layerOf(from) < 0 {
+			found[from+" is in none of the layers"] = true
+			return
+		}
+		for _, to := range importedFolders(t, file, text) {
+			if to != from && layerOf(to) <= layerOf(from) {
+				found[fmt.Sprintf("%s imports %s (%s): only folders further down in layers may be imported", from, to,
+					file)] = true
+			}
+		}
+	})
+	return slices.Sorted(maps.Keys(found))
+}
+
+func layerOf(folder string) int {
+	return slices.IndexFunc(layers, func(l []string) bool { return slices.Contains(l, folder) })
+}
+
+// importedFolders are the top-level folders of this module that a file imports from.
+func importedFolders(t *testing.T, name string, text []byte) []string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ImportsOnly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var folders []string
+	for _, i := range file.Imports {
+		if imported, err := strconv.Unquote(i.Path.Value); err == nil {
+			if below, ok := strings.CutPrefix(imported, module+"/"); ok {
+				folder, _, _ := strings.Cut(below, "/")
+				folders = append(folders, folder)
+			}
+		}
+	}
+	return folders
+}
