@@ -167,7 +167,7 @@ func foreignEntries(r *rand.Rand, n int) []catalogs.Entry {
 // everyForeign calls check with many valid packages that no compiler made.
 func everyForeign(t *testing.T, check func(r *rand.Rand, p *catalogs.Package) error) {
 	t.Helper()
-	valid, tried := 0, long.Cases(2000, 40_000)
+	valid, tried := 0, long.Cases(4000, 40_000)
 	for seed := range uint64(tried) {
 		r := rand.New(rand.NewPCG(seed, 5))
 		p := foreign(r)
