@@ -10,7 +10,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"unicode"
 
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 )
 
@@ -19,145 +21,81 @@ const maxDocument = 32 << 20
 
 var errTooLarge = fmt.Errorf("%w: a document is larger than %d MiB", ErrNotCatalog, maxDocument>>20)
 
-// splitter cuts a stream into its documents: JSON objects one after another, YAML documents between "---", or both.
-//
-// A decoder could do that, but it would have to parse every document of a catalog to find the few that are wanted;
-// looking only for the matching brace is an order of magnitude faster.
-type splitter struct {
-	r   *bufio.Reader
-	doc []byte
+// documentReader returns the documents of a file one after another: JSON objects, or YAML documents between lines of
+// "---", or JSON objects first and YAML documents after them. opm accepts the same files.
+type documentReader struct {
+	bounded  *boundedReader
+	buffered *bufio.Reader
+	// objects is used as long as the file is JSON, documents from the first byte on that is not.
+	objects   *objectReader
+	documents *utilyaml.YAMLReader
 }
 
-func newSplitter(r io.Reader) *splitter {
-	return &splitter{r: bufio.NewReaderSize(r, 64<<10)}
+func newDocumentReader(content io.Reader) *documentReader {
+	bounded := &boundedReader{content: content}
+	buffered := bufio.NewReaderSize(bounded, 64<<10)
+	return &documentReader{bounded: bounded, buffered: buffered, objects: &objectReader{content: buffered}}
 }
 
-// next returns the next document, which may be broken; it is valid until the following call. It ends with io.EOF.
-func (s *splitter) next() ([]byte, error) {
-	s.doc = s.doc[:0]
+// next returns the next document without decoding it; it may be broken. It is valid until the following call. After
+// the last document the error is io.EOF.
+func (r *documentReader) next() ([]byte, error) {
 	for {
-		first, err := s.r.ReadByte()
+		r.bounded.left = maxDocument
+		doc, err := r.read()
+		if syntax := (utilyaml.YAMLSyntaxError{}); errors.As(err, &syntax) {
+			err = fmt.Errorf("%w: %w", ErrNotCatalog, err)
+		}
+		if err != nil || len(bytes.TrimSpace(doc)) > 0 {
+			return doc, err
+		}
+	}
+}
+
+func (r *documentReader) read() ([]byte, error) {
+	if r.documents == nil {
+		first, err := r.skipSpace()
 		if err != nil {
-			return nil, err
-		}
-		switch first {
-		case ' ', '\t', '\r', '\n':
-			continue
-		}
-		if err := s.r.UnreadByte(); err != nil {
 			return nil, err
 		}
 		if first == '{' {
-			return s.object()
+			return r.objects.read()
 		}
-		return s.yaml()
+		r.documents = utilyaml.NewYAMLReader(r.buffered)
 	}
+	doc, err := r.documents.Read()
+	if bytes.HasPrefix(doc, []byte("---")) { // the reader leaves a separator in front of the first document
+		_, doc, _ = bytes.Cut(doc, []byte("\n"))
+	}
+	return doc, err
 }
 
-func (s *splitter) object() ([]byte, error) {
-	var at braces
+// skipSpace returns the next byte that is not white space, without consuming it.
+func (r *documentReader) skipSpace() (byte, error) {
 	for {
-		if _, err := s.r.Peek(1); err != nil {
-			return nil, brokenOff(err)
-		}
-		chunk, err := s.r.Peek(s.r.Buffered())
+		b, err := r.buffered.ReadByte()
 		if err != nil {
-			return nil, err
+			return 0, err
 		}
-		n, done := at.scan(chunk)
-		s.doc = append(s.doc, chunk[:n]...)
-		if _, err := s.r.Discard(n); err != nil {
-			return nil, err
-		}
-		if done {
-			return s.doc, nil
-		}
-		if len(s.doc) > maxDocument {
-			return nil, errTooLarge
+		if !unicode.IsSpace(rune(b)) {
+			return b, r.buffered.UnreadByte()
 		}
 	}
 }
 
-func brokenOff(err error) error {
-	if errors.Is(err, io.EOF) {
-		return fmt.Errorf("%w: it ends in the middle of an object", ErrNotCatalog)
-	}
-	return err
+// boundedReader fails with errTooLarge when more is read than left.
+type boundedReader struct {
+	content io.Reader
+	left    int
 }
 
-// braces is the position in a JSON object: how deep, and whether in a string.
-type braces struct {
-	depth             int
-	inString, escaped bool
-}
-
-// scan returns how much of the chunk belongs to the object and whether that is its end.
-func (b *braces) scan(chunk []byte) (int, bool) {
-	for i := 0; i < len(chunk); i++ {
-		if b.inString {
-			i = b.scanString(chunk, i)
-			continue
-		}
-		switch chunk[i] {
-		case '"':
-			b.inString = true
-		case '{', '[':
-			b.depth++
-		case '}', ']':
-			b.depth--
-			if b.depth <= 0 {
-				return i + 1, true
-			}
-		}
+func (r *boundedReader) Read(p []byte) (int, error) {
+	if r.left <= 0 {
+		return 0, errTooLarge
 	}
-	return len(chunk), false
-}
-
-// scanString returns the position of the string's closing quote, or of the chunk's last byte. Strings are where most
-// of a catalog is, so this jumps from one interesting byte to the next.
-func (b *braces) scanString(chunk []byte, i int) int {
-	for i < len(chunk) {
-		if b.escaped {
-			b.escaped = false
-			i++
-			continue
-		}
-		n := bytes.IndexByte(chunk[i:], '"')
-		if n < 0 {
-			n = len(chunk) - i
-		}
-		if escape := bytes.IndexByte(chunk[i:i+n], '\\'); escape >= 0 {
-			b.escaped = true
-			i += escape + 1
-			continue
-		}
-		if i+n < len(chunk) {
-			b.inString = false
-		}
-		i += n
-		break
-	}
-	return i
-}
-
-// yaml reads up to the next separator. A separator at the start yields an empty document, which callers skip.
-func (s *splitter) yaml() ([]byte, error) {
-	for {
-		line, err := s.r.ReadSlice('\n')
-		s.doc = append(s.doc, line...)
-		switch {
-		case errors.Is(err, bufio.ErrBufferFull):
-		case errors.Is(err, io.EOF):
-			return s.doc, nil
-		case err != nil:
-			return nil, err
-		case bytes.HasPrefix(line, []byte("---")):
-			return s.doc[:len(s.doc)-len(line)], nil
-		}
-		if len(s.doc) > maxDocument {
-			return nil, errTooLarge
-		}
-	}
+	n, err := r.content.Read(p)
+	r.left -= n
+	return n, err
 }
 
 // decode unmarshals a document, JSON or YAML.
@@ -166,7 +104,7 @@ func decode(doc []byte, into any) error {
 	if jsonErr == nil {
 		return nil
 	}
-	// A YAML mapping in flow style looks like JSON at first.
+	// A YAML mapping in flow style also begins with a brace.
 	converted, err := yaml.YAMLToJSON(doc)
 	if err != nil {
 		if doc[0] == '{' {

@@ -78,7 +78,7 @@ type eachReader struct {
 var errStopped = errors.New("reading stopped")
 
 func (r *eachReader) split(name string, content io.Reader) error {
-	documents := newSplitter(content)
+	documents := newDocumentReader(content)
 	for n := 1; ; n++ {
 		doc, err := documents.next()
 		if errors.Is(err, io.EOF) {
@@ -90,10 +90,8 @@ func (r *eachReader) split(name string, content io.Reader) error {
 		if r.stopped() {
 			return errStopped
 		}
-		if len(bytes.TrimSpace(doc)) > 0 {
-			r.sent++
-			r.jobs <- job{r.sent, name, n, bytes.Clone(doc)}
-		}
+		r.sent++
+		r.jobs <- job{r.sent, name, n, bytes.Clone(doc)}
 	}
 }
 

@@ -5,7 +5,6 @@ package catalogs
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,7 +51,7 @@ func ReadPackage(files Files, name string) (*Package, error) {
 // bounded by those bundles and the largest document.
 func ReadPackageWith(files Files, name string, bundles ...string) (*Package, error) {
 	r := newReader(func(pkg string) bool { return pkg == name })
-	r.skip = skipOthers([]string{name})
+	r.skip = isBundleOfOthers([]string{name})
 	r.keep = func(p registryv1.Property, bundle string) bool {
 		content := p.Type == registryv1.PropertyBundleObject || p.Type == registryv1.PropertyCSVMetadata
 		return !content || slices.Contains(bundles, bundle)
@@ -66,7 +65,7 @@ func ReadPackageWith(files Files, name string, bundles ...string) (*Package, err
 // ReadPackages is ReadPackage for several packages in one go, in the order of names.
 func ReadPackages(files Files, names ...string) ([]*Package, error) {
 	r := newReader(func(pkg string) bool { return slices.Contains(names, pkg) })
-	r.skip = skipOthers(names)
+	r.skip = isBundleOfOthers(names)
 	if err := r.read(files); err != nil {
 		return nil, err
 	}
@@ -122,8 +121,8 @@ type draft struct {
 }
 
 func newReader(wanted func(string) bool) *reader {
-	return &reader{wanted: wanted, keep: func(registryv1.Property, string) bool { return true }, drafts: map[string]*draft{},
-		names: map[string]bool{}}
+	return &reader{wanted: wanted, keep: func(registryv1.Property, string) bool { return true },
+		drafts: map[string]*draft{}, names: map[string]bool{}}
 }
 
 func (r *reader) read(files Files) error {
@@ -151,13 +150,13 @@ func (r *reader) complete() error {
 }
 
 func (r *reader) readFile(content io.Reader) error {
-	documents := newSplitter(content)
+	documents := newDocumentReader(content)
 	for n := 1; ; n++ {
 		doc, err := documents.next()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
-		if err == nil && len(bytes.TrimSpace(doc)) > 0 {
+		if err == nil {
 			err = r.add(doc)
 		}
 		if err != nil {
@@ -220,22 +219,6 @@ func (r *reader) add(doc []byte) error {
 		d.problems = append(d.problems, err)
 	}
 	return nil
-}
-
-// skipOthers recognises, without parsing, the bundles of packages other than the named ones. Package names are DNS
-// labels, which no encoder writes with escapes.
-func skipOthers(names []string) func(doc []byte) bool {
-	quoted := make([][]byte, 0, len(names))
-	for _, n := range names {
-		quoted = append(quoted, []byte(`"`+n+`"`))
-	}
-	isBundle := []byte(`"` + schemaBundle + `"`)
-	return func(doc []byte) bool {
-		if doc[0] != '{' || !bytes.Contains(doc, isBundle) {
-			return false
-		}
-		return !slices.ContainsFunc(quoted, func(name []byte) bool { return bytes.Contains(doc, name) })
-	}
 }
 
 func (r *reader) draft(pkg string) *draft {
@@ -401,40 +384,20 @@ func canonical(value []byte) ([]byte, error) {
 
 // decodeObject unwraps a manifest; those written as YAML become JSON, as operator-registry does it.
 func decodeObject(value []byte) ([]byte, error) {
-	data, ok := plainData(value)
-	if !ok {
-		var in struct {
-			Data []byte `json:"data"`
-		}
-		if err := json.Unmarshal(value, &in); err != nil {
-			return nil, fmt.Errorf("decode property %s: %w", registryv1.PropertyBundleObject, err)
-		}
-		data = in.Data
+	var in struct {
+		Data []byte `json:"data"`
 	}
-	if utilyaml.IsJSONBuffer(data) {
-		return data, nil
+	if err := json.Unmarshal(value, &in); err != nil {
+		return nil, fmt.Errorf("decode property %s: %w", registryv1.PropertyBundleObject, err)
 	}
-	object, err := yaml.YAMLToJSON(data)
+	if utilyaml.IsJSONBuffer(in.Data) {
+		return in.Data, nil
+	}
+	object, err := yaml.YAMLToJSON(in.Data)
 	if err != nil {
 		return nil, fmt.Errorf("convert property %s: %w", registryv1.PropertyBundleObject, err)
 	}
 	return object, nil
-}
-
-// plainData decodes a manifest that is written in the shortest way, as all tools do it. That is nearly all of a large
-// catalog, and a JSON decoder would look at each of its bytes three times.
-func plainData(value []byte) ([]byte, bool) {
-	text, ok := bytes.CutPrefix(value, []byte(`{"data":"`))
-	if !ok {
-		return nil, false
-	}
-	text, ok = bytes.CutSuffix(text, []byte(`"}`))
-	// What the base64 decoder passes over silently, JSON does not allow.
-	if !ok || bytes.ContainsAny(text, "\r\n") {
-		return nil, false
-	}
-	data, err := base64.StdEncoding.AppendDecode(nil, text)
-	return data, err == nil
 }
 
 type deprecationEntry struct {

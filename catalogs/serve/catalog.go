@@ -11,17 +11,16 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 )
 
-// Catalog is a whole catalog, ready to be served. Only its index is in memory; the bundles are in a file without a
-// name.
+// Catalog is a whole catalog, ready to be served. Its index is in memory, its bundles are in a temporary file.
 type Catalog struct {
-	content *store
-	file    *file
+	content *content
+	file    *fileStore
 }
 
 // Load reads a catalog on all cores and prepares all its answers. dir is the folder for the file; empty means the
 // system's folder for temporary files. Errors are those of catalogs.ReadEach and of the file.
 func Load(hash string, files catalogs.Files, dir string) (c *Catalog, err error) {
-	f, err := newFile(dir)
+	f, err := newFileStore(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -31,9 +30,9 @@ func Load(hash string, files catalogs.Files, dir string) (c *Catalog, err error)
 		}
 	}()
 	var mu sync.Mutex
-	all := bodies{}
+	all := map[bundleKey]*storedBundle{}
 	packages, err := catalogs.ReadEach(files, func(pkg string, b *catalogs.Bundle) error {
-		stored, err := newBody(f, pkg, b)
+		stored, err := storeBundle(f, pkg, b)
 		if err != nil {
 			return fmt.Errorf("convert package %q: bundle %q: %w", pkg, b.Name, err)
 		}
@@ -45,15 +44,15 @@ func Load(hash string, files catalogs.Files, dir string) (c *Catalog, err error)
 	if err != nil {
 		return nil, err
 	}
-	content, err := assemble(hash, packages, all, f)
+	content, err := index(hash, packages, all, f)
 	if err != nil {
 		return nil, err
 	}
 	return &Catalog{content: content, file: f}, nil
 }
 
-// Packages is how many packages the catalog has.
+// Packages returns how many packages the catalog has.
 func (c *Catalog) Packages() int { return len(c.content.names) }
 
-// Close gives the file back to the system. The catalog must no longer be served.
+// Close removes the temporary file. The catalog must no longer be served.
 func (c *Catalog) Close() error { return c.file.Close() }

@@ -53,17 +53,16 @@ func TestLoadLeavesNoFile(t *testing.T) {
 			if (err == nil) != (test.want == nil) || (!errors.Is(err, test.want) && !errors.Is(test.want, errAny)) {
 				t.Fatalf("error %v, want %v", err, test.want)
 			}
+			if c != nil {
+				if c.Packages() != 1 {
+					t.Errorf("%d packages", c.Packages())
+				}
+				if err := c.Close(); err != nil {
+					t.Error(err)
+				}
+			}
 			if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 				t.Errorf("left behind: %v (%v)", left, err)
-			}
-			if c == nil {
-				return
-			}
-			if c.Packages() != 1 {
-				t.Errorf("%d packages", c.Packages())
-			}
-			if err := c.Close(); err != nil {
-				t.Error(err)
 			}
 		})
 	}

@@ -12,37 +12,24 @@ import (
 	"google.golang.org/grpc/codes"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 )
 
-// registry answers OLM's registry API for all views; which one is asked follows from the port that the connection came
-// in on. Answers and error texts are those of operator-registry's own server, which the contract test holds against
+// registry answers OLM's registry API for one endpoint. Answers and error texts are those of operator-registry's own server, which the contract test holds against
 // this one.
 //
 // OLM v0's resolver calls ListBundles and GetPackage and nothing else; its package server calls ListPackages and
 // GetBundleForChannel as well. The other calls are for people and for older clients.
 type registry struct {
 	api.UnimplementedRegistryServer
+	endpoint *endpoint
 }
 
 var _ api.RegistryServer = registry{}
 
-func content(ctx context.Context) (*slot, *store, error) {
-	if p, ok := peer.FromContext(ctx); ok {
-		if addr, ok := p.LocalAddr.(slotAddr); ok {
-			return addr.slot, addr.slot.content.Load(), nil
-		}
-	}
-	return nil, nil, status.Error(codes.Internal, "the connection belongs to no view")
-}
-
-func (registry) ListPackages(_ *api.ListPackageRequest, stream api.Registry_ListPackagesServer) error {
-	_, s, err := content(stream.Context())
-	if err != nil {
-		return err
-	}
-	for _, name := range s.names {
+func (r registry) ListPackages(_ *api.ListPackageRequest, stream api.Registry_ListPackagesServer) error {
+	served := r.endpoint.content.Load()
+	for _, name := range served.names {
 		if err := stream.Send(&api.PackageName{Name: name}); err != nil {
 			return err
 		}
@@ -50,120 +37,102 @@ func (registry) ListPackages(_ *api.ListPackageRequest, stream api.Registry_List
 	return nil
 }
 
-func (registry) ListBundles(_ *api.ListBundlesRequest, stream api.Registry_ListBundlesServer) error {
-	view, s, err := content(stream.Context())
-	if err != nil {
-		return err
-	}
-	r := &reading{spool: s.spool}
-	for _, name := range s.names {
-		for _, c := range s.packages[name].channels {
-			for _, b := range c.order {
-				m, err := r.listed(b)
+func (r registry) ListBundles(_ *api.ListBundlesRequest, stream api.Registry_ListBundlesServer) error {
+	served := r.endpoint.content.Load()
+	reader := &bundleReader{stored: served.bundles}
+	for _, name := range served.names {
+		for _, c := range served.packages[name].channels {
+			for _, e := range c.entries {
+				b, err := reader.listed(e)
 				if err != nil {
 					return err
 				}
-				// Send has encoded the message when it returns, so its buffer is free again.
-				if err := stream.Send(m); err != nil {
+				// Send encodes the message before it returns, so the reader may use its buffer again.
+				if err := stream.Send(b); err != nil {
 					return err
 				}
 			}
 		}
 	}
-	view.countRead(s)
+	r.endpoint.countRead(served)
 	return nil
 }
 
-func (registry) GetPackage(ctx context.Context, req *api.GetPackageRequest) (*api.Package, error) {
-	_, s, err := content(ctx)
-	if err != nil {
-		return nil, err
-	}
-	p, ok := s.packages[req.GetName()]
+func (r registry) GetPackage(_ context.Context, req *api.GetPackageRequest) (*api.Package, error) {
+	served := r.endpoint.content.Load()
+	p, ok := served.packages[req.GetName()]
 	if !ok {
 		return nil, fmt.Errorf("package %q not found", req.GetName())
 	}
 	return p.info, nil
 }
 
-// find returns a channel of a package; the texts of its errors are operator-registry's.
-func (s *store) find(pkg, channel string) (*storedChannel, error) {
-	p, ok := s.packages[pkg]
+// find returns a channel of a package; the texts of its errors are operator-registry'served.
+func (c *content) find(pkg, channel string) (*storedChannel, error) {
+	p, ok := c.packages[pkg]
 	if !ok {
 		return nil, fmt.Errorf("package %q not found", pkg)
 	}
-	c := p.channel(channel)
-	if c == nil {
+	found := p.channel(channel)
+	if found == nil {
 		return nil, fmt.Errorf("package %q, channel %q not found", pkg, channel)
 	}
-	return c, nil
+	return found, nil
 }
 
-// single reads one bundle, into a buffer of its own: gRPC encodes the answer after the call.
-func (s *store) single(b *storedBundle) (*api.Bundle, error) {
-	r := &reading{spool: s.spool}
-	return r.single(b)
+// single reads the bundle of an entry. It uses a reader of its own, because gRPC encodes the answer after the call.
+func (c *content) single(e *entry) (*api.Bundle, error) {
+	reader := &bundleReader{stored: c.bundles}
+	return reader.single(e)
 }
 
-func (registry) GetBundle(ctx context.Context, req *api.GetBundleRequest) (*api.Bundle, error) {
-	_, s, err := content(ctx)
+func (r registry) GetBundle(_ context.Context, req *api.GetBundleRequest) (*api.Bundle, error) {
+	served := r.endpoint.content.Load()
+	c, err := served.find(req.GetPkgName(), req.GetChannelName())
 	if err != nil {
 		return nil, err
 	}
-	c, err := s.find(req.GetPkgName(), req.GetChannelName())
-	if err != nil {
-		return nil, err
-	}
-	b, ok := c.bundles[req.GetCsvName()]
+	e, ok := c.byName[req.GetCsvName()]
 	if !ok {
 		return nil, fmt.Errorf("package %q, channel %q, bundle %q not found", req.GetPkgName(), req.GetChannelName(),
 			req.GetCsvName())
 	}
-	return s.single(b)
+	return served.single(e)
 }
 
-func (registry) GetBundleForChannel(ctx context.Context, req *api.GetBundleInChannelRequest) (*api.Bundle, error) {
-	_, s, err := content(ctx)
+func (r registry) GetBundleForChannel(_ context.Context, req *api.GetBundleInChannelRequest) (*api.Bundle, error) {
+	served := r.endpoint.content.Load()
+	c, err := served.find(req.GetPkgName(), req.GetChannelName())
 	if err != nil {
 		return nil, err
 	}
-	c, err := s.find(req.GetPkgName(), req.GetChannelName())
-	if err != nil {
-		return nil, err
-	}
-	return s.single(c.bundles[c.head])
+	return served.single(c.byName[c.head])
 }
 
-func (registry) GetBundleThatReplaces(ctx context.Context, req *api.GetReplacementRequest) (*api.Bundle, error) {
-	_, s, err := content(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if _, ok := s.packages[req.GetPkgName()]; !ok {
+func (r registry) GetBundleThatReplaces(_ context.Context, req *api.GetReplacementRequest) (*api.Bundle, error) {
+	served := r.endpoint.content.Load()
+	if _, ok := served.packages[req.GetPkgName()]; !ok {
 		return nil, fmt.Errorf("package %s not found", req.GetPkgName())
 	}
-	c, err := s.find(req.GetPkgName(), req.GetChannelName())
+	c, err := served.find(req.GetPkgName(), req.GetChannelName())
 	if err != nil {
 		return nil, err
 	}
-	for _, b := range c.order {
-		if b.Replaces == req.GetCsvName() || slices.Contains(b.Skips, req.GetCsvName()) {
-			return s.single(b)
+	for _, e := range c.entries {
+		if e.Replaces == req.GetCsvName() || slices.Contains(e.Skips, req.GetCsvName()) {
+			return served.single(e)
 		}
 	}
 	return nil, fmt.Errorf("no entry found for package %q, channel %q", req.GetPkgName(), req.GetChannelName())
 }
 
-func (registry) GetChannelEntriesThatReplace(req *api.GetAllReplacementsRequest,
+func (r registry) GetChannelEntriesThatReplace(req *api.GetAllReplacementsRequest,
 	stream api.Registry_GetChannelEntriesThatReplaceServer) error {
-	_, s, err := content(stream.Context())
-	if err != nil {
-		return err
-	}
+	served := r.endpoint.content.Load()
 	var entries []*api.ChannelEntry
-	s.eachChannel(func(_ *storedPackage, c *storedChannel) {
-		for _, b := range c.order {
-			entries = append(entries, c.entriesReplacing(b, req.GetCsvName())...)
+	served.eachChannel(func(_ *storedPackage, c *storedChannel) {
+		for _, e := range c.entries {
+			entries = append(entries, c.channelEntriesReplacing(e, req.GetCsvName())...)
 		}
 	})
 	if len(entries) == 0 {
@@ -172,17 +141,14 @@ func (registry) GetChannelEntriesThatReplace(req *api.GetAllReplacementsRequest,
 	return send(entries, stream)
 }
 
-func (registry) GetChannelEntriesThatProvide(req *api.GetAllProvidersRequest,
+func (r registry) GetChannelEntriesThatProvide(req *api.GetAllProvidersRequest,
 	stream api.Registry_GetChannelEntriesThatProvideServer) error {
-	_, s, err := content(stream.Context())
-	if err != nil {
-		return err
-	}
+	served := r.endpoint.content.Load()
 	var entries []*api.ChannelEntry
-	s.eachChannel(func(_ *storedPackage, c *storedChannel) {
-		for _, b := range c.order {
-			if b.provides(req.GetGroup(), req.GetVersion(), req.GetKind()) {
-				entries = append(entries, c.entriesOf(b, true)...)
+	served.eachChannel(func(_ *storedPackage, c *storedChannel) {
+		for _, e := range c.entries {
+			if e.provides(req.GetGroup(), req.GetVersion(), req.GetKind()) {
+				entries = append(entries, c.channelEntries(e, true)...)
 			}
 		}
 	})
@@ -192,16 +158,13 @@ func (registry) GetChannelEntriesThatProvide(req *api.GetAllProvidersRequest,
 	return send(entries, stream)
 }
 
-func (registry) GetLatestChannelEntriesThatProvide(req *api.GetLatestProvidersRequest,
+func (r registry) GetLatestChannelEntriesThatProvide(req *api.GetLatestProvidersRequest,
 	stream api.Registry_GetLatestChannelEntriesThatProvideServer) error {
-	_, s, err := content(stream.Context())
-	if err != nil {
-		return err
-	}
+	served := r.endpoint.content.Load()
 	var entries []*api.ChannelEntry
-	s.eachChannel(func(_ *storedPackage, c *storedChannel) {
-		if head := c.bundles[c.head]; head.provides(req.GetGroup(), req.GetVersion(), req.GetKind()) {
-			entries = append(entries, c.entriesOf(head, false)...)
+	served.eachChannel(func(_ *storedPackage, c *storedChannel) {
+		if head := c.byName[c.head]; head.provides(req.GetGroup(), req.GetVersion(), req.GetKind()) {
+			entries = append(entries, c.channelEntries(head, false)...)
 		}
 	})
 	if len(entries) == 0 {
@@ -210,16 +173,13 @@ func (registry) GetLatestChannelEntriesThatProvide(req *api.GetLatestProvidersRe
 	return send(entries, stream)
 }
 
-func (registry) GetDefaultBundleThatProvides(ctx context.Context, req *api.GetDefaultProviderRequest) (*api.Bundle,
+func (r registry) GetDefaultBundleThatProvides(_ context.Context, req *api.GetDefaultProviderRequest) (*api.Bundle,
 	error) {
-	_, s, err := content(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var found *storedBundle
+	served := r.endpoint.content.Load()
+	var found *entry
 	anywhere := false
-	s.eachChannel(func(p *storedPackage, c *storedChannel) {
-		head := c.bundles[c.head]
+	served.eachChannel(func(p *storedPackage, c *storedChannel) {
+		head := c.byName[c.head]
 		if !head.provides(req.GetGroup(), req.GetVersion(), req.GetKind()) {
 			return
 		}
@@ -230,7 +190,7 @@ func (registry) GetDefaultBundleThatProvides(ctx context.Context, req *api.GetDe
 	})
 	switch {
 	case found != nil:
-		return s.single(found)
+		return served.single(found)
 	case anywhere:
 		return nil, fmt.Errorf("no entry found that provides group:%q version:%q kind:%q", req.GetGroup(),
 			req.GetVersion(), req.GetKind())

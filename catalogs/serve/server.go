@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package serve gives catalog views, and whole catalogs, to OLM: its registry gRPC API, with one port per view. Answers
-// are encoded once, when the content is set; a view's are kept in memory, and a whole catalog's in a file without a
-// name.
+// are prepared when the content is set; a view's are kept in memory, and a whole catalog's in a temporary file.
 //
 // A view keeps its port for as long as it is served, because the port is part of a CatalogSource's address. When a
 // view's content changes, the connections to that view are dropped: OLM resolves anew as soon as a catalog's connection
@@ -18,11 +17,6 @@ import (
 	"net"
 	"strconv"
 	"sync"
-	"sync/atomic"
-
-	"github.com/operator-framework/operator-registry/pkg/api"
-	"google.golang.org/grpc"
-	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/bellwether-dev/bellwether/catalogs/view"
 )
@@ -56,24 +50,17 @@ type Options struct {
 // Server serves any number of views. Its methods may be called at the same time.
 type Server struct {
 	options Options
-	grpc    *grpc.Server
 
-	mu     sync.Mutex
-	slots  map[string]*slot
-	closed bool
+	mu        sync.Mutex
+	endpoints map[string]*endpoint
+	closed    bool
 }
 
-// New returns a server of no views, which listens nowhere yet.
+// New returns a server that listens nowhere yet.
 func New(o Options) *Server {
 	o.Listen = cmp.Or(o.Listen, "127.0.0.1")
 	o.Advertise = cmp.Or(o.Advertise, o.Listen)
-	// A catalog's connection is idle nearly always and its requests are tiny, so buffers are kept small.
-	g := grpc.NewServer(grpc.ReadBufferSize(4<<10), grpc.WriteBufferSize(16<<10),
-		grpc.MaxRecvMsgSize(64<<10), grpc.MaxConcurrentStreams(100))
-	api.RegisterRegistryServer(g, registry{})
-	api.RegisterExperimentalRegistryServer(g, experimental{})
-	healthv1.RegisterHealthServer(g, health{})
-	return &Server{options: o, grpc: g, slots: map[string]*slot{}}
+	return &Server{options: o, endpoints: map[string]*endpoint{}}
 }
 
 // Set serves a view under a key, or exchanges what is served there, and returns the address for the CatalogSource.
@@ -81,7 +68,7 @@ func New(o Options) *Server {
 // is served already keeps its port. changed tells whether the content is another than before.
 func (s *Server) Set(key string, v view.View, preferredPort int) (addr string, changed bool, err error) {
 	s.mu.Lock()
-	current, served := s.slots[key]
+	current, served := s.endpoints[key]
 	closed := s.closed
 	s.mu.Unlock()
 	switch {
@@ -90,12 +77,12 @@ func (s *Server) Set(key string, v view.View, preferredPort int) (addr string, c
 	case served && current.content.Load().hash == v.Hash:
 		return s.addr(current), false, nil
 	}
-	content, err := newStore(v.Hash, v.Packages)
+	content, err := newContent(v.Hash, v.Packages)
 	if err != nil {
 		return "", false, fmt.Errorf("serve view %q: %w", key, err)
 	}
 	if served {
-		current.swap(content)
+		current.replace(content)
 		return s.addr(current), true, nil
 	}
 	created, err := s.open(key, content, preferredPort)
@@ -109,14 +96,14 @@ func (s *Server) Set(key string, v view.View, preferredPort int) (addr string, c
 // closed, or other content was set.
 func (s *Server) SetCatalog(key string, c *Catalog, preferredPort int) (addr string, err error) {
 	s.mu.Lock()
-	current, served := s.slots[key]
+	current, served := s.endpoints[key]
 	closed := s.closed
 	s.mu.Unlock()
 	switch {
 	case closed:
 		return "", ErrClosed
 	case served:
-		current.swap(c.content)
+		current.replace(c.content)
 		return s.addr(current), nil
 	}
 	created, err := s.open(key, c.content, preferredPort)
@@ -126,27 +113,23 @@ func (s *Server) SetCatalog(key string, c *Catalog, preferredPort int) (addr str
 	return s.addr(created), nil
 }
 
-func (s *Server) open(key string, content *store, preferredPort int) (*slot, error) {
+func (s *Server) open(key string, content *content, preferredPort int) (*endpoint, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil, ErrClosed
 	}
-	if racing, ok := s.slots[key]; ok {
-		racing.swap(content)
+	if racing, ok := s.endpoints[key]; ok {
+		racing.replace(content)
 		return racing, nil
 	}
 	l, err := s.listen(preferredPort)
 	if err != nil {
 		return nil, err
 	}
-	created := &slot{listener: l, port: l.Addr().(*net.TCPAddr).Port, conns: map[*conn]struct{}{}}
-	created.content.Store(content)
-	s.slots[key] = created
-	go func() {
-		// It ends when Remove or Close close the listener, which is no error.
-		_ = s.grpc.Serve(&listener{Listener: l, slot: created})
-	}()
+	created := newEndpoint(l, content)
+	s.endpoints[key] = created
+	go created.serve()
 	return created, nil
 }
 
@@ -160,7 +143,7 @@ func (s *Server) listen(preferred int) (net.Listener, error) {
 		return s.listenOn(0)
 	}
 	used := map[int]bool{}
-	for _, other := range s.slots {
+	for _, other := range s.endpoints {
 		used[other.port] = true
 	}
 	var last error
@@ -175,7 +158,7 @@ func (s *Server) listen(preferred int) (net.Listener, error) {
 		last = err
 	}
 	if last == nil {
-		last = fmt.Errorf("%d views are served", len(s.slots))
+		last = fmt.Errorf("%d views are served", len(s.endpoints))
 	}
 	return nil, fmt.Errorf("%w from %d to %d: %w", ErrNoPort, s.options.Ports.First, s.options.Ports.Last, last)
 }
@@ -186,18 +169,18 @@ func (s *Server) listenOn(port int) (net.Listener, error) {
 	return listen.Listen(context.Background(), "tcp", net.JoinHostPort(s.options.Listen, strconv.Itoa(port)))
 }
 
-func (s *Server) addr(v *slot) string {
-	return net.JoinHostPort(s.options.Advertise, strconv.Itoa(v.port))
+func (s *Server) addr(e *endpoint) string {
+	return net.JoinHostPort(s.options.Advertise, strconv.Itoa(e.port))
 }
 
 // Remove stops serving a view and frees its port. Unknown keys are ignored.
 func (s *Server) Remove(key string) {
 	s.mu.Lock()
-	v, ok := s.slots[key]
-	delete(s.slots, key)
+	e, ok := s.endpoints[key]
+	delete(s.endpoints, key)
 	s.mu.Unlock()
 	if ok {
-		v.close()
+		e.close()
 	}
 }
 
@@ -214,114 +197,24 @@ type State struct {
 // State returns what is served under a key, and false if nothing is.
 func (s *Server) State(key string) (State, bool) {
 	s.mu.Lock()
-	v, ok := s.slots[key]
+	e, ok := s.endpoints[key]
 	s.mu.Unlock()
 	if !ok {
 		return State{}, false
 	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return State{Hash: v.content.Load().hash, Addr: s.addr(v), Connections: len(v.conns), Reads: v.reads}, true
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return State{Hash: e.content.Load().hash, Addr: s.addr(e), Connections: len(e.connections), Reads: e.reads}, true
 }
 
 // Close stops serving everything. The server cannot be used again.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
-	slots := s.slots
-	s.slots = map[string]*slot{}
+	endpoints := s.endpoints
+	s.endpoints = map[string]*endpoint{}
 	s.mu.Unlock()
-	for _, v := range slots {
-		v.close()
+	for _, e := range endpoints {
+		e.close()
 	}
-	s.grpc.Stop()
-}
-
-// slot is one served view: its port, its content, and who is connected.
-type slot struct {
-	listener net.Listener
-	port     int
-	content  atomic.Pointer[store]
-
-	mu     sync.Mutex
-	conns  map[*conn]struct{}
-	reads  int
-	closed bool
-}
-
-// swap exchanges the content first and drops the connections then, so that whoever comes back sees the new one.
-func (v *slot) swap(content *store) {
-	v.content.Store(content)
-	v.mu.Lock()
-	v.reads = 0
-	v.mu.Unlock()
-	v.drop()
-}
-
-func (v *slot) countRead(s *store) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.content.Load() == s {
-		v.reads++
-	}
-}
-
-func (v *slot) drop() {
-	v.mu.Lock()
-	open := v.conns
-	v.conns = map[*conn]struct{}{}
-	v.mu.Unlock()
-	for c := range open {
-		_ = c.Conn.Close()
-	}
-}
-
-func (v *slot) close() {
-	_ = v.listener.Close()
-	v.mu.Lock()
-	v.closed = true
-	v.mu.Unlock()
-	v.drop()
-}
-
-// listener tells connections which view they belong to.
-type listener struct {
-	net.Listener
-	slot *slot
-}
-
-func (l *listener) Accept() (net.Conn, error) {
-	accepted, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	c := &conn{Conn: accepted, slot: l.slot}
-	l.slot.mu.Lock()
-	defer l.slot.mu.Unlock()
-	if l.slot.closed {
-		_ = accepted.Close()
-		return nil, net.ErrClosed
-	}
-	l.slot.conns[c] = struct{}{}
-	return c, nil
-}
-
-type conn struct {
-	net.Conn
-	slot *slot
-}
-
-func (c *conn) Close() error {
-	c.slot.mu.Lock()
-	delete(c.slot.conns, c)
-	c.slot.mu.Unlock()
-	return c.Conn.Close()
-}
-
-// LocalAddr is how a request learns which view it is for: gRPC hands a connection's addresses to its handlers.
-func (c *conn) LocalAddr() net.Addr { return slotAddr{Addr: c.Conn.LocalAddr(), slot: c.slot} }
-
-type slotAddr struct {
-	net.Addr
-	slot *slot
 }

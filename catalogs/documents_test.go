@@ -1,0 +1,76 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package catalogs_test
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
+)
+
+// TestDocuments reads the documents of one file, whole and byte by byte, so that each of them is cut at every place.
+func TestDocuments(t *testing.T) {
+	document := func(name string) string { return `{"schema":"olm.package","name":"` + name + `"}` }
+	for name, test := range map[string]struct {
+		content string
+		want    []string
+		err     string
+	}{
+		"JSON objects":              {content: document("a") + "\n\n" + document("b") + document("c"), want: []string{"a", "b", "c"}},
+		"braces in a string":        {content: `{"x":"}{","schema":"olm.package","name":"a"}` + document("b"), want: []string{"a", "b"}},
+		"quotes in a string":        {content: `{"x":"\"}\\","schema":"olm.package","name":"a"}` + document("b"), want: []string{"a", "b"}},
+		"nested objects and lists":  {content: `{"x":[{"y":[[]]}],"schema":"olm.package","name":"a"}` + document("b"), want: []string{"a", "b"}},
+		"YAML documents":            {content: "---\nschema: olm.package\nname: a\n---\n---\nschema: olm.package\nname: b\n", want: []string{"a", "b"}},
+		"YAML with a comment":       {content: "---\nschema: olm.package\nname: a\n--- # next\nschema: olm.package\nname: b", want: []string{"a", "b"}},
+		"JSON between separators":   {content: "---\n" + document("a") + "\n---\n" + document("b"), want: []string{"a", "b"}},
+		"YAML after JSON":           {content: document("a") + "\n---\nschema: olm.package\nname: b\n", want: []string{"a", "b"}},
+		"YAML in braces":            {content: "{schema: olm.package, name: a}", want: []string{"a"}},
+		"an object that ends early": {content: document("a") + `{"x":"}`, err: "document 2: not a file-based catalog: it ends in the middle"},
+		"text after a separator":    {content: "schema: olm.package\nname: a\n---b\n", err: "document 1: not a file-based catalog"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, content := range []io.Reader{strings.NewReader(test.content),
+				iotest.OneByteReader(strings.NewReader(test.content))} {
+				summary, err := catalogs.ReadSummary(catalogs.SingleFile("f", content))
+				if test.err != "" {
+					if !errors.Is(err, catalogs.ErrNotCatalog) || !strings.Contains(err.Error(), test.err) {
+						t.Errorf("error %v, want %q", err, test.err)
+					}
+					continue
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				var got []string
+				for _, p := range summary.Packages {
+					got = append(got, p.Name)
+				}
+				if diff := cmp.Diff(test.want, got); diff != "" {
+					t.Error(diff)
+				}
+			}
+		})
+	}
+}
+
+// TestBundlesOfOthersAreNotDecoded has a bundle of another package that could not be decoded.
+func TestBundlesOfOthersAreNotDecoded(t *testing.T) {
+	content := `{"schema":"olm.bundle","package":"other","name":"x","properties":7}` +
+		catalogtest.Graph("p", "1.0.0\n1.1.0 replaces 1.0.0")
+	p, err := catalogs.ReadPackage(catalogs.SingleFile("f", strings.NewReader(content)), "p")
+	if err != nil || len(p.Bundles) != 2 {
+		t.Errorf("package %v, error %v, want a package of 2 bundles", p, err)
+	}
+	if _, err := catalogs.ReadPackage(catalogs.SingleFile("f", strings.NewReader(content)), "other"); !errors.Is(err,
+		catalogs.ErrNotCatalog) {
+		t.Errorf("error %v, want that the bundle of its own package cannot be decoded", err)
+	}
+}

@@ -1,0 +1,106 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package serve
+
+import (
+	"net"
+	"sync"
+	"sync/atomic"
+
+	"github.com/operator-framework/operator-registry/pkg/api"
+	"google.golang.org/grpc"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+)
+
+// endpoint is one view or catalog that is served: a gRPC server on a port of its own, its present content, and its open
+// connections.
+type endpoint struct {
+	server   *grpc.Server
+	listener net.Listener
+	port     int
+	content  atomic.Pointer[content]
+
+	mu          sync.Mutex
+	connections map[*connection]struct{}
+	reads       int
+}
+
+func newEndpoint(l net.Listener, served *content) *endpoint {
+	// A catalog's connection is idle nearly always and its requests are tiny, so buffers are kept small.
+	server := grpc.NewServer(grpc.ReadBufferSize(4<<10), grpc.WriteBufferSize(16<<10),
+		grpc.MaxRecvMsgSize(64<<10), grpc.MaxConcurrentStreams(100))
+	e := &endpoint{server: server, listener: l, port: l.Addr().(*net.TCPAddr).Port,
+		connections: map[*connection]struct{}{}}
+	e.content.Store(served)
+	api.RegisterRegistryServer(server, registry{endpoint: e})
+	api.RegisterExperimentalRegistryServer(server, experimental{})
+	healthv1.RegisterHealthServer(server, health{})
+	return e
+}
+
+// serve accepts connections until the endpoint is closed.
+func (e *endpoint) serve() {
+	// It returns when close stops the server, which is no error.
+	_ = e.server.Serve(&listener{Listener: e.listener, endpoint: e})
+}
+
+// replace exchanges the content and drops the connections afterwards, so that clients that connect again see the new
+// content.
+func (e *endpoint) replace(served *content) {
+	e.content.Store(served)
+	e.mu.Lock()
+	open := e.connections
+	e.connections = map[*connection]struct{}{}
+	e.reads = 0
+	e.mu.Unlock()
+	for c := range open {
+		_ = c.Conn.Close()
+	}
+}
+
+// countRead counts a complete listing, unless the content was replaced meanwhile.
+func (e *endpoint) countRead(of *content) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.content.Load() == of {
+		e.reads++
+	}
+}
+
+// close frees the port and drops all connections.
+func (e *endpoint) close() {
+	// The server closes the listener only if it was already serving.
+	_ = e.listener.Close()
+	e.server.Stop()
+}
+
+// listener registers the connections of an endpoint.
+type listener struct {
+	net.Listener
+	endpoint *endpoint
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	accepted, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	c := &connection{Conn: accepted, endpoint: l.endpoint}
+	l.endpoint.mu.Lock()
+	defer l.endpoint.mu.Unlock()
+	l.endpoint.connections[c] = struct{}{}
+	return c, nil
+}
+
+type connection struct {
+	net.Conn
+	endpoint *endpoint
+}
+
+func (c *connection) Close() error {
+	c.endpoint.mu.Lock()
+	delete(c.endpoint.connections, c)
+	c.endpoint.mu.Unlock()
+	return c.Conn.Close()
+}
