@@ -18,11 +18,13 @@ import (
 
 	"github.com/bellwether-dev/bellwether/controllers/heartbeat"
 	"github.com/bellwether-dev/bellwether/controllers/install"
-	"github.com/bellwether-dev/bellwether/controllers/install/templates"
 	"github.com/bellwether-dev/bellwether/controllers/monitor"
 	"github.com/bellwether-dev/bellwether/controllers/probe"
 	"github.com/bellwether-dev/bellwether/controllers/services"
 	"github.com/bellwether-dev/bellwether/controllers/vitals"
+	"github.com/bellwether-dev/bellwether/engines/olmv0"
+	"github.com/bellwether-dev/bellwether/engines/olmv0/plan"
+	"github.com/bellwether-dev/bellwether/engines/olmv0/templates"
 )
 
 // AgentOptions configure what runs in a fleet cluster's agent.
@@ -38,8 +40,8 @@ type AgentOptions struct {
 	// valid.
 	LeaseEvery, LeaseFor time.Duration
 
-	Catalogs  install.Catalogs
-	Views     install.Views
+	Catalogs  olmv0.Catalogs
+	Views     olmv0.Views
 	Templates *templates.Set
 
 	// CountEvery is how often the operators' custom resources are counted;
@@ -54,7 +56,7 @@ type AgentOptions struct {
 
 // AgentCache says what of the fleet cluster is kept in memory, and how.
 func AgentCache() cache.Options {
-	o := install.LocalCache()
+	o := olmv0.LocalCache()
 	maps.Copy(o.ByObject, probe.CacheByObject())
 	return o
 }
@@ -65,23 +67,15 @@ func AddAgent(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) error {
 	if err := hub.Add(local); err != nil {
 		return fmt.Errorf("add fleet cluster: %w", err)
 	}
-	setup := &install.Setup{
-		Manager:  hub,
-		Local:    local,
-		Recorder: hub.GetEventRecorder("bellwether-agent"),
-		Reconciler: &install.Reconciler{
-			Hub: hub.GetClient(), Local: local.GetClient(), Live: local.GetAPIReader(),
-			Catalogs: o.Catalogs, Views: o.Views, Templates: o.Templates, Now: time.Now,
-		},
-	}
-	if err := setup.Add(); err != nil {
+	olm, err := addInstall(hub, local, o)
+	if err != nil {
 		return err
 	}
 	if o.Metrics == nil {
 		o.Metrics = metrics.Registry
 	}
 	if err := vitals.Add(hub, local, o.Metrics, vitals.Options{
-		Cluster: o.Cluster, OLM: setup.Reconciler.OLM, CountEvery: o.CountEvery, Now: time.Now,
+		Cluster: o.Cluster, OLM: olm, CountEvery: o.CountEvery, Now: time.Now,
 	}); err != nil {
 		return err
 	}
@@ -94,7 +88,25 @@ func AddAgent(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) error {
 	if err := services.Add(hub, local, o.Namespace); err != nil {
 		return err
 	}
-	return addHeartbeat(hub, local, setup.Reconciler.OLM, o)
+	return addHeartbeat(hub, local, olm, o)
+}
+
+// addInstall adds the controller that installs operators, with the engine for OLM
+// v0. It returns what tells whether the cluster serves OLM's API.
+func addInstall(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) (olm func() (served, known bool), err error) {
+	triggers := install.NewTriggers()
+	watcher := &olmv0.Watcher{Hub: hub.GetClient(), Local: local, Notify: triggers.Notify}
+	engine := olmv0.New(olmv0.Options{
+		Local: local.GetClient(), Live: local.GetAPIReader(),
+		Catalogs: o.Catalogs, Views: o.Views, Templates: o.Templates, OLM: watcher.OLM, Now: time.Now,
+	}, triggers.Notify)
+	reconciler := &install.Reconciler[*olmv0.Observation, plan.Action]{Hub: hub.GetClient(), Engine: engine,
+		Now: time.Now}
+	watcher.Controller, err = install.Add(hub, hub.GetEventRecorder("bellwether-agent"), reconciler, triggers)
+	if err != nil {
+		return nil, err
+	}
+	return watcher.OLM, hub.Add(watcher)
 }
 
 func addHeartbeat(hub ctrl.Manager, local cluster.Cluster, olm func() (served, known bool), o AgentOptions) error {

@@ -47,6 +47,15 @@ func (o *OperatorSLO) SetObservedGeneration(g int64) { o.Status.ObservedGenerati
 // SetObservedGeneration records that the generation was seen.
 func (o *EndpointProbe) SetObservedGeneration(g int64) { o.Status.ObservedGeneration = g }
 
+// OLMDetails returns the details of OLM v0; the zero value where OLM v0 does not
+// install the operator.
+func (s OperatorInstallStatus) OLMDetails() OLMStatus {
+	if s.OLM == nil {
+		return OLMStatus{}
+	}
+	return *s.OLM
+}
+
 // InstallName is the name that the OperatorInstall of an operator has in every
 // cluster's namespace.
 func (r OperatorReference) InstallName() string { return r.Namespace + "." + r.Name }

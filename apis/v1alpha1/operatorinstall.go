@@ -103,13 +103,16 @@ type Admission struct {
 	Release Release `json:"release"`
 }
 
-// OperatorInstallStatus is what the agent did and saw.
+// OperatorInstallStatus is what the agent observed on its cluster. It means the
+// same whatever installs the operator there; the details of that are apart.
 type OperatorInstallStatus struct {
+	// ObservedGeneration is the generation of the spec that the observation was
+	// made for.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Conditions: Ready, Reconciling, Stalled, CatalogServed, Resolved,
-	// PlanApproved, Installed.
+	// Conditions: Ready, Reconciling, Stalled, Drifted, and those of the engine:
+	// CatalogServed, Resolved, PlanApproved and Installed for OLM v0.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
@@ -121,12 +124,12 @@ type OperatorInstallStatus struct {
 	// +optional
 	ObservedRevision int64 `json:"observedRevision,omitempty"`
 
-	// Installed is what runs now.
+	// Installed is the version that is on the cluster, whether it works or not.
 	// +optional
 	Installed *InstalledVersion `json:"installed,omitempty"`
 
-	// SucceededHash is the hash of the admission whose CSV the agent saw
-	// Succeeded, and SucceededAt is when.
+	// SucceededHash is the hash of the admission whose release the agent found
+	// installed, and SucceededAt is when it first did.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	SucceededHash string `json:"succeededHash,omitempty"`
@@ -139,27 +142,19 @@ type OperatorInstallStatus struct {
 	// +optional
 	Path []string `json:"path,omitempty"`
 
-	// Route says how OLM gets the content of the next bundle.
+	// OLM holds the details of an operator that OLM v0 installs.
 	// +optional
-	Route BundleRoute `json:"route,omitempty"`
-
-	// Objects names what the agent made or watches on the fleet cluster.
-	// +optional
-	Objects InstallObjects `json:"objects,omitempty"`
+	OLM *OLMStatus `json:"olm,omitempty"`
 }
 
-// InstalledVersion is a CSV on the fleet cluster.
+// InstalledVersion is a version of the operator on the fleet cluster.
 type InstalledVersion struct {
-	// Bundle is the name of the CSV.
+	// Bundle is the name of the version's bundle.
 	// +kubebuilder:validation:MaxLength=253
 	Bundle string `json:"bundle"`
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Version string `json:"version,omitempty"`
-	// Phase of the CSV, as OLM reports it.
-	// +kubebuilder:validation:MaxLength=63
-	// +optional
-	Phase string `json:"phase,omitempty"`
 }
 
 // BundleRoute says how OLM gets a bundle's content.
@@ -175,8 +170,9 @@ const (
 	RouteUnpack BundleRoute = "Unpack"
 )
 
-// InstallObjects names objects on the fleet cluster.
-type InstallObjects struct {
+// OLMStatus names the objects of OLM v0 on the fleet cluster that belong to an
+// operator.
+type OLMStatus struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
@@ -190,12 +186,21 @@ type InstallObjects struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	ViewAddress string `json:"viewAddress,omitempty"`
+	// Route says how OLM gets the content of the next bundle.
+	// +optional
+	Route BundleRoute `json:"route,omitempty"`
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Subscription string `json:"subscription,omitempty"`
+	// InstallPlan is the newest one.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	InstallPlan string `json:"installPlan,omitempty"`
+	// CSVPhase is the phase of the installed ClusterServiceVersion, as OLM reports
+	// it.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	CSVPhase string `json:"csvPhase,omitempty"`
 }
 
 // OperatorInstallList is a list of OperatorInstalls.

@@ -34,8 +34,8 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/serve"
 	"github.com/bellwether-dev/bellwether/cmd/internal/startup"
 	"github.com/bellwether-dev/bellwether/controllers"
-	"github.com/bellwether-dev/bellwether/controllers/install"
-	"github.com/bellwether-dev/bellwether/controllers/install/templates"
+	"github.com/bellwether-dev/bellwether/engines/olmv0"
+	"github.com/bellwether-dev/bellwether/engines/olmv0/templates"
 )
 
 // version is set at build time.
@@ -180,7 +180,7 @@ func newLocal(f flags, scheme *runtime.Scheme) (cluster.Cluster, error) {
 	}
 	local, err := cluster.New(localConfig, func(o *cluster.Options) {
 		o.Scheme = scheme
-		o.MapperProvider = install.Mapper
+		o.MapperProvider = olmv0.Mapper
 		o.Cache = controllers.AgentCache()
 		o.Client.Cache = &client.CacheOptions{Unstructured: true}
 	})

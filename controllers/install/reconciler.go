@@ -1,91 +1,70 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package install is the agent's executor: it brings one operator on its own
-// cluster to the release that the hub admitted, by way of the cluster's OLM. It
-// reads OperatorInstalls from its namespace on the hub and writes their status
-// there; everything else that it touches is on its own cluster.
-//
-// The decisions are in package plan.
+// Package install brings operators on the agent's cluster to the releases that
+// the hub admitted. It reads OperatorInstalls from the cluster's namespace on the
+// hub and writes their status there; everything on the cluster itself is done by
+// an engine (package engines).
 package install
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/catalogs"
-	"github.com/bellwether-dev/bellwether/catalogs/load"
-	"github.com/bellwether-dev/bellwether/catalogs/oci"
-	"github.com/bellwether-dev/bellwether/catalogs/serve"
-	"github.com/bellwether-dev/bellwether/catalogs/view"
-	"github.com/bellwether-dev/bellwether/controllers/install/plan"
-	"github.com/bellwether-dev/bellwether/controllers/install/templates"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
+	"github.com/bellwether-dev/bellwether/engines"
 )
 
-// Catalogs reads published catalogs; load.Loader does.
-type Catalogs interface {
-	Package(ctx context.Context, s oci.Source, digest, name string, bundles ...string) (*catalogs.Package, error)
-	View(ctx context.Context, r load.Request) (view.View, error)
+// Reconciler runs an engine for OperatorInstalls.
+type Reconciler[Observation, Action any] struct {
+	Hub    client.Client
+	Engine engines.Engine[Observation, Action]
+	Now    func() time.Time
 }
 
-// Views serves catalog views to OLM; serve.Server does.
-type Views interface {
-	Set(key string, v view.View, preferredPort int) (address string, changed bool, err error)
-	State(key string) (serve.State, bool)
-	Remove(key string)
-}
+// notReadyDelay is how long to wait for an engine that is not ready.
+const notReadyDelay = time.Second
 
-// Reconciler executes OperatorInstalls.
-type Reconciler struct {
-	// Hub reads and writes the cluster's namespace on the hub.
-	Hub client.Client
-	// Local reads the fleet cluster through a cache; Live reads it directly.
-	Local client.Client
-	Live  client.Reader
-
-	Catalogs  Catalogs
-	Views     Views
-	Templates *templates.Set
-	// OLM tells whether the cluster serves OLM's API, if that is known already.
-	OLM func() (served, known bool)
-	Now func() time.Time
-
-	offers offers
-}
-
-// Reconcile brings one OperatorInstall a step further.
-func (r *Reconciler) Reconcile(ctx context.Context, oi *v1alpha1.OperatorInstall) (ctrl.Result, error) {
-	if _, known := r.OLM(); !known {
-		// The agent has just started. An OLM that was not looked for must not be
-		// taken for one that is gone, least of all while an operator is removed.
-		return ctrl.Result{RequeueAfter: time.Second}, nil
+// Reconcile brings one OperatorInstall a step further. If the cluster cannot be
+// observed, the status stays as it is.
+func (r *Reconciler[O, A]) Reconcile(ctx context.Context, install *v1alpha1.OperatorInstall) (ctrl.Result, error) {
+	if finding := engines.Refuse(install); finding != nil {
+		install.Status = engines.StatusOfRefused(install, *finding)
+		return ctrl.Result{}, nil
 	}
-	seen, err := r.observe(ctx, oi)
-	if err != nil {
+	observation, err := r.Engine.Observe(ctx, install)
+	switch {
+	case errors.Is(err, engines.ErrNotReady):
+		return ctrl.Result{RequeueAfter: notReadyDelay}, nil
+	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("observe install: %w", err)
 	}
-	next := plan.Next(seen.Input)
-	if len(next.Actions) > 0 {
-		log.FromContext(ctx).V(1).Info("Acting", "actions", next.Actions)
-	}
-	applyErr := r.apply(ctx, oi, seen, next.Actions)
-	oi.Status = next.Status
+	next := r.Engine.Plan(install, observation, r.Now())
+	applyErr := r.apply(ctx, install, observation, next)
+	install.Status = engines.Status(install, next.Report, r.Now())
 	return kit.Result(next.RecheckAfter, applyErr)
 }
 
-// seen is what was observed, with the objects that actions refer to.
-type seen struct {
-	plan.Input
-	key      string
-	view     view.View
-	data     templates.Data
-	rendered map[string]client.Object
-	live     map[plan.Action]client.Object
+// apply carries out a plan. The finalizer is there before the engine creates
+// anything, and is removed once the removal policy was carried out.
+func (r *Reconciler[O, A]) apply(ctx context.Context, install *v1alpha1.OperatorInstall, observation O,
+	next engines.Plan[A]) error {
+	if install.DeletionTimestamp.IsZero() {
+		if err := kit.AddFinalizer(ctx, r.Hub, install, v1alpha1.FinalizerAgent); err != nil {
+			return err
+		}
+	}
+	if err := r.Engine.Apply(ctx, install, observation, next.Actions); err != nil {
+		return err
+	}
+	if next.Report.Removed {
+		return kit.RemoveFinalizer(ctx, r.Hub, install, v1alpha1.FinalizerAgent)
+	}
+	return nil
 }

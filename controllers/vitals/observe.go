@@ -166,7 +166,7 @@ func (r *reader) catalogSource(ctx context.Context, oi *v1alpha1.OperatorInstall
 		return err
 	}
 	for i := range items {
-		if items[i].GetName() != oi.Status.Objects.CatalogSource {
+		if items[i].GetName() != oi.Status.OLMDetails().CatalogSource {
 			continue
 		}
 		source := operatorsv1alpha1.CatalogSource{}

@@ -134,7 +134,7 @@ func install(operator string, change func(*v1alpha1.OperatorInstall)) *v1alpha1.
 	}}
 	succeededAt := ago(23 * time.Hour)
 	oi.Status = v1alpha1.OperatorInstallStatus{SucceededHash: "a", SucceededAt: &succeededAt,
-		Objects: v1alpha1.InstallObjects{CatalogSource: "bellwether-" + operator}}
+		OLM: &v1alpha1.OLMStatus{CatalogSource: "bellwether-" + operator}}
 	if change != nil {
 		change(oi)
 	}

@@ -75,8 +75,6 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.InstallCountsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("InstalledVersion"):
 		return &apisv1alpha1.InstalledVersionApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("InstallObjects"):
-		return &apisv1alpha1.InstallObjectsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("InstallSettings"):
 		return &apisv1alpha1.InstallSettingsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("LabelMatcher"):
@@ -91,6 +89,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.ManagedOperatorSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ManagedOperatorStatus"):
 		return &apisv1alpha1.ManagedOperatorStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("OLMStatus"):
+		return &apisv1alpha1.OLMStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("OperatorCatalog"):
 		return &apisv1alpha1.OperatorCatalogApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("OperatorCatalogSpec"):

@@ -111,12 +111,12 @@ func (s *steered) view(ctx context.Context, oi *v1alpha1.OperatorInstall) (strin
 	current := &v1alpha1.OperatorInstall{ObjectMeta: metav1.ObjectMeta{Namespace: oi.Namespace, Name: oi.Name}}
 	err := lab.Until(ctx, func(ctx context.Context) (bool, error) {
 		err := s.lab.Hub.Get(ctx, keyOf(current), current)
-		return current.Status.Objects.ViewAddress != "", err
+		return current.Status.OLMDetails().ViewAddress != "", err
 	})
 	if err != nil {
 		return "", fmt.Errorf("learn the view's address: %w", err)
 	}
-	return current.Status.Objects.ViewAddress, nil
+	return current.Status.OLMDetails().ViewAddress, nil
 }
 
 func (s *steered) cleanUp(ctx context.Context) error {

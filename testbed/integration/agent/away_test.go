@@ -107,7 +107,7 @@ func outdatedPlan(t *testing.T, c *cluster.Cluster) {
 	bundles := append(line("1.0.0", "1.1.0"), bundle{version: "1.2.0", replaces: "1.1.0", skipRange: ">=1.0.0 <1.2.0"})
 	pin := h.pin(bundles...)
 	h.to(pin, "1.0.0")
-	address := h.runs().Status.Objects.ViewAddress
+	address := h.runs().Status.OLMDetails().ViewAddress
 	h.agent.Kill()
 
 	files, err := oci.NewClient(oci.Options{}).Open(t.Context(), oci.Source{Directory: pin.Source.Directory},
@@ -139,8 +139,8 @@ func outdatedPlan(t *testing.T, c *cluster.Cluster) {
 	h.to(pin, "1.2.0")
 	h.startAgent()
 	oi := h.runs()
-	if oi.Status.Objects.ViewAddress != address {
-		t.Errorf("the view moved from %s to %s", address, oi.Status.Objects.ViewAddress)
+	if oi.Status.OLMDetails().ViewAddress != address {
+		t.Errorf("the view moved from %s to %s", address, oi.Status.OLMDetails().ViewAddress)
 	}
 	for _, p := range h.plans() {
 		for _, name := range p.Spec.ClusterServiceVersionNames {
@@ -160,7 +160,7 @@ func hubAway(t *testing.T, c *cluster.Cluster) {
 	fleet := clientOf(t, c)
 	pin := h.pin(line("1.0.0", "1.1.0")...)
 	h.to(pin, "1.0.0")
-	address := h.runs().Status.Objects.ViewAddress
+	address := h.runs().Status.OLMDetails().ViewAddress
 	hub.KillAPIServer()
 	h.serves(address)
 	csv := &operatorsv1alpha1.ClusterServiceVersion{}
@@ -170,8 +170,8 @@ func hubAway(t *testing.T, c *cluster.Cluster) {
 	}
 	h.must(hub.RestartAPIServer(t.Context()))
 	h.to(pin, "1.1.0")
-	if oi := h.runs(); oi.Status.Objects.ViewAddress != address {
-		t.Errorf("the view moved from %s to %s", address, oi.Status.Objects.ViewAddress)
+	if oi := h.runs(); oi.Status.OLMDetails().ViewAddress != address {
+		t.Errorf("the view moved from %s to %s", address, oi.Status.OLMDetails().ViewAddress)
 	}
 }
 
@@ -189,7 +189,7 @@ func registryAway(t *testing.T, c *cluster.Cluster) {
 	h.must(err)
 	pin := v1alpha1.CatalogPin{Source: v1alpha1.CatalogSource{Image: ref, Insecure: true}, Digest: digest}
 	h.to(pin, "1.0.0")
-	address := h.runs().Status.Objects.ViewAddress
+	address := h.runs().Status.OLMDetails().ViewAddress
 	stop()
 	h.must(<-stopped)
 
@@ -207,7 +207,7 @@ func registryAway(t *testing.T, c *cluster.Cluster) {
 		return served.Reason == v1alpha1.ReasonCatalogUnreachable &&
 			conditions.IsTrue(oi.Status.Conditions, v1alpha1.ConditionReady)
 	})
-	h.says("runs. But: ", "registry")
+	h.says("runs. ", "registry")
 }
 
 // olmAway is a cluster without OLM, onto which its API comes later. Nothing
@@ -225,7 +225,7 @@ func olmAway(t *testing.T, _ *cluster.Cluster) {
 		return conditions.Get(oi.Status.Conditions,
 			v1alpha1.ConditionCatalogServed).Reason == v1alpha1.ReasonCatalogNotReady
 	})
-	h.says("not tried yet", "catalog-operator")
+	h.says("not made yet", "catalog-operator")
 	source := &operatorsv1alpha1.CatalogSource{}
 	h.must(h.Get(t.Context(), client.ObjectKey{Namespace: h.operator, Name: "bellwether-olmless"}, source))
 	h.uninstall(v1alpha1.RemovalOrphan)

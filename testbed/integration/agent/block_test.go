@@ -81,7 +81,7 @@ func (h *harness) offers(address string, versions ...string) {
 func blockedVersions(h *harness) {
 	pin := h.pin(line("1.0.0", "1.1.0", "1.2.0", "1.3.0")...)
 	h.to(pin, "1.0.0")
-	address := h.runs().Status.Objects.ViewAddress
+	address := h.runs().Status.OLMDetails().ViewAddress
 
 	h.block("1.1.0")
 	h.to(pin, "1.2.0")
@@ -94,7 +94,7 @@ func blockedVersions(h *harness) {
 
 	h.block("1.1.0", "1.3.0")
 	h.to(pin, "1.3.0")
-	h.stalls(v1alpha1.ReasonVersionBlocked, "Version 1.3.0, which was admitted, is blocked: it loses data")
+	h.stalls(v1alpha1.ReasonVersionBlocked, "The admitted version 1.3.0 is blocked: it loses data")
 	h.offers(address, "1.2.0")
 	if h.csv("1.3.0") != nil {
 		h.t.Error("the blocked version was installed")
@@ -103,9 +103,10 @@ func blockedVersions(h *harness) {
 	h.block()
 	h.runs()
 	h.block("1.3.0")
-	h.says("runs. But: Version 1.3.0 is blocked", "It stays until another version is admitted")
+	h.says("runs. Version 1.3.0 is blocked", "It stays installed until another version is admitted")
 	h.to(pin, "1.2.0")
-	h.stalls(v1alpha1.ReasonVersionBlocked, "Version 1.3.0, which runs, is blocked", "Nothing leads from it to 1.2.0")
+	h.stalls(v1alpha1.ReasonVersionBlocked, "The installed version 1.3.0 is blocked",
+		"There is no upgrade path from it to 1.2.0")
 	h.only("1.3.0")
 }
 

@@ -42,8 +42,8 @@ func TestLifeOfAnInstall(t *testing.T) {
 	step("a fresh install", func(h *harness) {
 		h.admit(release(pin, "1.0.0"))
 		oi := h.runs()
-		if oi.Status.Installed.Bundle != v1 || oi.Status.Route != v1alpha1.RouteInline {
-			t.Errorf("installed %+v by route %q", oi.Status.Installed, oi.Status.Route)
+		if oi.Status.Installed.Bundle != v1 || oi.Status.OLMDetails().Route != v1alpha1.RouteInline {
+			t.Errorf("installed %+v by route %q", oi.Status.Installed, oi.Status.OLMDetails().Route)
 		}
 	})
 	step("an upgrade", func(h *harness) {

@@ -389,7 +389,7 @@ const image = "registry.example.com/bundles/unpacked@sha256:" + zeros
 func unpackRoute(h *harness) {
 	h.to(h.pin(bundle{version: "1.0.0", image: image, schemaBytes: 2 << 20}), "1.0.0")
 	h.until("the route is Unpack",
-		func(oi *v1alpha1.OperatorInstall) bool { return oi.Status.Route == v1alpha1.RouteUnpack })
+		func(oi *v1alpha1.OperatorInstall) bool { return oi.Status.OLMDetails().Route == v1alpha1.RouteUnpack })
 	h.says("OLM unpacks unpacked.v1.0.0", "Job in namespace unpacked", "too large")
 	h.eventually("OLM starts its Job", func() bool {
 		var jobs unstructured.UnstructuredList
@@ -416,8 +416,8 @@ func largestInline(h *harness) {
 		h.t.Errorf("the bundle takes %d bytes of %d: too small for this test", v.InlineBytes, registryv1.MaxInlineBytes)
 	}
 	h.to(h.pin(b), "1.0.0")
-	if oi := h.runs(); oi.Status.Route != v1alpha1.RouteInline {
-		h.t.Errorf("route %q", oi.Status.Route)
+	if oi := h.runs(); oi.Status.OLMDetails().Route != v1alpha1.RouteInline {
+		h.t.Errorf("route %q", oi.Status.OLMDetails().Route)
 	}
 }
 
@@ -470,7 +470,7 @@ func terminatingNamespace(h *harness) {
 	h.create(kept)
 	h.delete(ns)
 	h.to(h.pin(line("1.0.0")...), "1.0.0")
-	h.says("being deleted", "made again")
+	h.says("being deleted", "created again")
 	patch := client.MergeFrom(kept.DeepCopy())
 	kept.Finalizers = nil
 	h.must(h.Patch(context.Background(), kept, patch))

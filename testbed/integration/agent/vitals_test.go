@@ -40,8 +40,8 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
-	"github.com/bellwether-dev/bellwether/controllers/install"
 	"github.com/bellwether-dev/bellwether/controllers/vitals"
+	"github.com/bellwether-dev/bellwether/engines/olmv0"
 	"github.com/bellwether-dev/bellwether/testbed/build"
 	"github.com/bellwether-dev/bellwether/testbed/cluster"
 	"github.com/bellwether-dev/bellwether/testbed/loopback"
@@ -294,7 +294,7 @@ func (h *harness) later(t *testing.T, c *cluster.Cluster, user string) func() st
 	config, err := c.UserConfig(user)
 	h.must(err)
 	local, err := crcluster.New(config, func(o *crcluster.Options) {
-		o.Scheme, o.MapperProvider, o.Cache = scheme, install.Mapper, install.LocalCache()
+		o.Scheme, o.MapperProvider, o.Cache = scheme, olmv0.Mapper, olmv0.LocalCache()
 	})
 	h.must(err)
 	h.must(hub.Add(local))

@@ -144,8 +144,7 @@ func (w *world) runs(name string, r *v1alpha1.OperatorRollout) *v1alpha1.Operato
 		}
 	})
 	before := install.DeepCopy()
-	install.Status.Installed = &v1alpha1.InstalledVersion{Bundle: release.Bundle, Version: release.Version,
-		Phase: "Succeeded"}
+	install.Status.Installed = &v1alpha1.InstalledVersion{Bundle: release.Bundle, Version: release.Version}
 	install.Status.SucceededHash, install.Status.ObservedRevision = release.Hash(), r.Spec.Revision
 	conditions.Summarize(&install.Status.Conditions, install.Generation,
 		conditions.Summary{State: conditions.Current, Reason: "Succeeded"})

@@ -64,8 +64,7 @@ func (a *agent) workOnce(ctx context.Context) {
 		case o.Status.SucceededHash != o.Spec.Admission.Hash:
 			release := o.Spec.Admission.Release
 			o.Status.SucceededHash, o.Status.ObservedRevision = o.Spec.Admission.Hash, o.Spec.Admission.Revision
-			o.Status.Installed = &v1alpha1.InstalledVersion{Bundle: release.Bundle, Version: release.Version,
-				Phase: "Succeeded"}
+			o.Status.Installed = &v1alpha1.InstalledVersion{Bundle: release.Bundle, Version: release.Version}
 			conditions.Summarize(&o.Status.Conditions, o.Generation,
 				conditions.Summary{State: conditions.Current, Reason: "Succeeded"})
 			_ = a.Status().Patch(ctx, o, client.MergeFrom(before))

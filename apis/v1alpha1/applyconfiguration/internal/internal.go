@@ -532,27 +532,6 @@ var schemaYAML = typed.YAMLObject(`types:
         scalar: numeric
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.InstallMode
   scalar: string
-- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.InstallObjects
-  map:
-    fields:
-    - name: catalogSource
-      type:
-        scalar: string
-    - name: installPlan
-      type:
-        scalar: string
-    - name: namespace
-      type:
-        scalar: string
-    - name: operatorGroup
-      type:
-        scalar: string
-    - name: subscription
-      type:
-        scalar: string
-    - name: viewAddress
-      type:
-        scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.InstallSettings
   map:
     fields:
@@ -570,9 +549,6 @@ var schemaYAML = typed.YAMLObject(`types:
   map:
     fields:
     - name: bundle
-      type:
-        scalar: string
-    - name: phase
       type:
         scalar: string
     - name: version
@@ -702,6 +678,33 @@ var schemaYAML = typed.YAMLObject(`types:
   scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.NewTargetPolicy
   scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.OLMStatus
+  map:
+    fields:
+    - name: catalogSource
+      type:
+        scalar: string
+    - name: csvPhase
+      type:
+        scalar: string
+    - name: installPlan
+      type:
+        scalar: string
+    - name: namespace
+      type:
+        scalar: string
+    - name: operatorGroup
+      type:
+        scalar: string
+    - name: route
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.BundleRoute
+    - name: subscription
+      type:
+        scalar: string
+    - name: viewAddress
+      type:
+        scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.OfflinePolicy
   scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.OperatorCatalog
@@ -880,24 +883,21 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: installed
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.InstalledVersion
-    - name: objects
-      type:
-        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.InstallObjects
     - name: observedGeneration
       type:
         scalar: numeric
     - name: observedRevision
       type:
         scalar: numeric
+    - name: olm
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.OLMStatus
     - name: path
       type:
         list:
           elementType:
             scalar: string
           elementRelationship: atomic
-    - name: route
-      type:
-        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.BundleRoute
     - name: succeededAt
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time

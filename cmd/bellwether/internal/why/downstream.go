@@ -34,7 +34,7 @@ func lookDownstream(ctx context.Context, target *hub.ClusterFlags, install *v1al
 }
 
 func readDownstream(ctx context.Context, c client.Reader, install *v1alpha1.OperatorInstall) (*Downstream, error) {
-	objects := install.Status.Objects
+	objects := install.Status.OLMDetails()
 	d := &Downstream{Namespace: objects.Namespace}
 	if d.Namespace == "" && install.Spec.Admission != nil {
 		d.Namespace = install.Spec.Admission.Release.TargetNamespace()

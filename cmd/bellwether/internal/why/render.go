@@ -340,7 +340,7 @@ func installedText(in *v1alpha1.OperatorInstall) string {
 		return "no version runs yet"
 	}
 	text := hub.InstalledVersion(in) + " runs"
-	if phase := in.Status.Installed.Phase; phase != "" && phase != succeededPhase {
+	if phase := in.Status.OLMDetails().CSVPhase; phase != "" && phase != succeededPhase {
 		text = fmt.Sprintf("CSV %s is %s", in.Status.Installed.Bundle, phase)
 	}
 	if len(in.Status.Path) > 0 {
@@ -351,7 +351,7 @@ func installedText(in *v1alpha1.OperatorInstall) string {
 
 func stageNode(in WhyInput, stage string) node {
 	c := term.Condition(in.Install.Status.Conditions, stage)
-	o := in.Install.Status.Objects
+	o := in.Install.Status.OLMDetails()
 	object := map[string]string{
 		v1alpha1.ConditionCatalogServed: o.CatalogSource, v1alpha1.ConditionResolved: o.Subscription,
 		v1alpha1.ConditionPlanApproved: o.InstallPlan,

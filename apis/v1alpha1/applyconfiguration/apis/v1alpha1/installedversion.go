@@ -8,13 +8,11 @@ package v1alpha1
 // InstalledVersionApplyConfiguration represents a declarative configuration of the InstalledVersion type for use
 // with apply.
 //
-// InstalledVersion is a CSV on the fleet cluster.
+// InstalledVersion is a version of the operator on the fleet cluster.
 type InstalledVersionApplyConfiguration struct {
-	// Bundle is the name of the CSV.
+	// Bundle is the name of the version's bundle.
 	Bundle  *string `json:"bundle,omitempty"`
 	Version *string `json:"version,omitempty"`
-	// Phase of the CSV, as OLM reports it.
-	Phase *string `json:"phase,omitempty"`
 }
 
 // InstalledVersionApplyConfiguration constructs a declarative configuration of the InstalledVersion type for use with
@@ -36,13 +34,5 @@ func (b *InstalledVersionApplyConfiguration) WithBundle(value string) *Installed
 // If called multiple times, the Version field is set to the value of the last call.
 func (b *InstalledVersionApplyConfiguration) WithVersion(value string) *InstalledVersionApplyConfiguration {
 	b.Version = &value
-	return b
-}
-
-// WithPhase sets the Phase field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Phase field is set to the value of the last call.
-func (b *InstalledVersionApplyConfiguration) WithPhase(value string) *InstalledVersionApplyConfiguration {
-	b.Phase = &value
 	return b
 }

@@ -6,7 +6,6 @@
 package v1alpha1
 
 import (
-	apisv1alpha1 "github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	v1 "k8s.io/client-go/applyconfigurations/meta/v1"
 )
@@ -14,27 +13,28 @@ import (
 // OperatorInstallStatusApplyConfiguration represents a declarative configuration of the OperatorInstallStatus type for use
 // with apply.
 //
-// OperatorInstallStatus is what the agent did and saw.
+// OperatorInstallStatus is what the agent observed on its cluster. It means the
+// same whatever installs the operator there; the details of that are apart.
 type OperatorInstallStatusApplyConfiguration struct {
+	// ObservedGeneration is the generation of the spec that the observation was
+	// made for.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// Conditions: Ready, Reconciling, Stalled, CatalogServed, Resolved,
-	// PlanApproved, Installed.
+	// Conditions: Ready, Reconciling, Stalled, Drifted, and those of the engine:
+	// CatalogServed, Resolved, PlanApproved and Installed for OLM v0.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// ObservedRevision is the revision of the newest admission stamp that the
 	// agent acted on.
 	ObservedRevision *int64 `json:"observedRevision,omitempty"`
-	// Installed is what runs now.
+	// Installed is the version that is on the cluster, whether it works or not.
 	Installed *InstalledVersionApplyConfiguration `json:"installed,omitempty"`
-	// SucceededHash is the hash of the admission whose CSV the agent saw
-	// Succeeded, and SucceededAt is when.
+	// SucceededHash is the hash of the admission whose release the agent found
+	// installed, and SucceededAt is when it first did.
 	SucceededHash *string      `json:"succeededHash,omitempty"`
 	SucceededAt   *metav1.Time `json:"succeededAt,omitempty"`
 	// Path holds the bundles that are still to be installed, in order.
 	Path []string `json:"path,omitempty"`
-	// Route says how OLM gets the content of the next bundle.
-	Route *apisv1alpha1.BundleRoute `json:"route,omitempty"`
-	// Objects names what the agent made or watches on the fleet cluster.
-	Objects *InstallObjectsApplyConfiguration `json:"objects,omitempty"`
+	// OLM holds the details of an operator that OLM v0 installs.
+	OLM *OLMStatusApplyConfiguration `json:"olm,omitempty"`
 }
 
 // OperatorInstallStatusApplyConfiguration constructs a declarative configuration of the OperatorInstallStatus type for use with
@@ -106,18 +106,10 @@ func (b *OperatorInstallStatusApplyConfiguration) WithPath(values ...string) *Op
 	return b
 }
 
-// WithRoute sets the Route field in the declarative configuration to the given value
+// WithOLM sets the OLM field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Route field is set to the value of the last call.
-func (b *OperatorInstallStatusApplyConfiguration) WithRoute(value apisv1alpha1.BundleRoute) *OperatorInstallStatusApplyConfiguration {
-	b.Route = &value
-	return b
-}
-
-// WithObjects sets the Objects field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Objects field is set to the value of the last call.
-func (b *OperatorInstallStatusApplyConfiguration) WithObjects(value *InstallObjectsApplyConfiguration) *OperatorInstallStatusApplyConfiguration {
-	b.Objects = value
+// If called multiple times, the OLM field is set to the value of the last call.
+func (b *OperatorInstallStatusApplyConfiguration) WithOLM(value *OLMStatusApplyConfiguration) *OperatorInstallStatusApplyConfiguration {
+	b.OLM = value
 	return b
 }

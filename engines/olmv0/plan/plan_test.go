@@ -13,6 +13,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/engines"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -106,18 +107,31 @@ type want struct {
 	Failing string
 }
 
-func got(d Decision) want {
+// decide makes the next decision, and the status after it.
+func decide(in Input) (engines.Plan[Action], v1alpha1.OperatorInstallStatus) {
+	p := Next(in)
+	return p, engines.Status(in.Install, p.Report, in.Now)
+}
+
+func got(p engines.Plan[Action], status v1alpha1.OperatorInstallStatus) want {
 	w := want{
-		Actions: d.Actions,
-		Reason:  conditions.Get(d.Status.Conditions, v1alpha1.ConditionReady).Reason,
-		Stalled: conditions.IsTrue(d.Status.Conditions, v1alpha1.ConditionStalled),
+		Actions: p.Actions,
+		Reason:  conditions.Get(status.Conditions, v1alpha1.ConditionReady).Reason,
+		Stalled: conditions.IsTrue(status.Conditions, v1alpha1.ConditionStalled),
 	}
 	for _, s := range stages() {
-		if c := conditions.Get(d.Status.Conditions, s.condition); c.Status == metav1.ConditionFalse && w.Failing == "" {
+		if c := conditions.Get(status.Conditions, s.condition); c.Status == metav1.ConditionFalse && w.Failing == "" {
 			w.Failing = s.condition
 		}
 	}
 	return w
+}
+
+// act is an action on an object without a UID.
+func act(verb Verb, kind, name string) Action { return Action{Verb: verb, Kind: kind, Name: name} }
+
+func adopt(csv string) Action {
+	return Action{Verb: Adopt, Kind: KindSubscription, Name: "echo", Value: csv}
 }
 
 func TestNext(t *testing.T) {
@@ -128,7 +142,7 @@ func TestNext(t *testing.T) {
 			if kind == KindNamespace {
 				name = "echo"
 			}
-			actions = append(actions, Action{Apply, kind, name})
+			actions = append(actions, act(Apply, kind, name))
 		}
 		return actions
 	}
@@ -136,19 +150,6 @@ func TestNext(t *testing.T) {
 		in   Input
 		want want
 	}{
-		"not admitted: nothing is touched": {
-			with(fresh(), func(in *Input) { in.Install.Spec.Admission = nil }),
-			want{Reason: v1alpha1.ReasonNotAdmitted},
-		},
-		"an older stamp is refused": {
-			with(upgrading(), func(in *Input) { in.Install.Status.ObservedRevision = 3 }),
-			want{Reason: v1alpha1.ReasonStaleAdmission, Stalled: true},
-		},
-		"the finalizer comes first": {
-			with(fresh(), func(in *Input) { in.Install.Finalizers = nil }),
-			want{Actions: []Action{{Verb: Hold}, {Verb: Serve}}, Reason: v1alpha1.ReasonProgressing,
-				Failing: v1alpha1.ConditionCatalogServed},
-		},
 		"no OLM": {
 			with(fresh(), func(in *Input) { in.Cluster.OLM = false }),
 			want{Reason: v1alpha1.ReasonOLMMissing, Stalled: true, Failing: v1alpha1.ConditionCatalogServed},
@@ -163,7 +164,7 @@ func TestNext(t *testing.T) {
 		},
 		"blocked, and nothing is installed: what was served is hidden": {
 			with(served(), func(in *Input) { in.Offer = Offer{Blocked: "it loses data"} }),
-			want{Actions: []Action{{Verb: Unserve}}, Reason: v1alpha1.ReasonVersionBlocked, Stalled: true,
+			want{Actions: []Action{{Verb: StopServing}}, Reason: v1alpha1.ReasonVersionBlocked, Stalled: true,
 				Failing: v1alpha1.ConditionCatalogServed},
 		},
 		"blocked before the upgrade began: the view without it is served": {
@@ -179,7 +180,7 @@ func TestNext(t *testing.T) {
 				in.Cluster.InstallPlans = append(in.Cluster.InstallPlans,
 					InstallPlan{Name: "install-2", Phase: "RequiresApproval", CSVs: []string{v2}, Created: now})
 			}),
-			want{Actions: []Action{{Delete, KindInstallPlan, "install-2"}}, Reason: v1alpha1.ReasonProgressing,
+			want{Actions: []Action{act(Delete, KindInstallPlan, "install-2")}, Reason: v1alpha1.ReasonProgressing,
 				Failing: v1alpha1.ConditionResolved},
 		},
 		"blocked before the upgrade began": {
@@ -214,7 +215,7 @@ func TestNext(t *testing.T) {
 			with(running("Succeeded"), func(in *Input) {
 				in.Cluster.Namespace.InSync, in.Cluster.OperatorGroups[0].InSync = false, false
 			}),
-			want{Actions: []Action{{Apply, KindNamespace, "echo"}, {Apply, KindOperatorGroup, "bellwether"}},
+			want{Actions: []Action{act(Apply, KindNamespace, "echo"), act(Apply, KindOperatorGroup, "bellwether")},
 				Reason: v1alpha1.ReasonSucceeded},
 		},
 		"a foreign namespace is left as it is": {
@@ -272,12 +273,12 @@ func TestNext(t *testing.T) {
 		},
 		"OLM waits for a plan that was deleted": {
 			with(served(), func(in *Input) { in.Cluster.Subscriptions[0].Awaits = "install-0" }),
-			want{Actions: []Action{{Reset, KindSubscription, "echo"}}, Reason: v1alpha1.ReasonProgressing,
+			want{Actions: []Action{act(Reset, KindSubscription, "echo")}, Reason: v1alpha1.ReasonProgressing,
 				Failing: v1alpha1.ConditionResolved},
 		},
 		"OLM takes for planned what has no plan": {
 			with(served(), func(in *Input) { in.Cluster.Subscriptions[0].CurrentCSV = v1 }),
-			want{Actions: []Action{{Reset, KindSubscription, "echo"}}, Reason: v1alpha1.ReasonProgressing,
+			want{Actions: []Action{act(Reset, KindSubscription, "echo")}, Reason: v1alpha1.ReasonProgressing,
 				Failing: v1alpha1.ConditionResolved},
 		},
 		"OLM waits for a plan that is Complete": {
@@ -321,12 +322,12 @@ func TestNext(t *testing.T) {
 				in.Cluster.CSVs, in.Cluster.Subscriptions[0].CurrentCSV = nil, v1
 				in.Offer.Path, in.Offer.Next = []string{v1}, v1
 			}),
-			want{Actions: []Action{{Delete, KindSubscription, "echo"}}, Reason: v1alpha1.ReasonProgressing,
+			want{Actions: []Action{act(Delete, KindSubscription, "echo")}, Reason: v1alpha1.ReasonProgressing,
 				Failing: v1alpha1.ConditionResolved},
 		},
 		"an operator that was there before is taken up": {
 			with(served(), func(in *Input) { in.Cluster.CSVs = []CSV{{Name: v1, Phase: "Succeeded"}} }),
-			want{Actions: []Action{{Adopt, KindCSV, v1}}, Reason: v1alpha1.ReasonProgressing,
+			want{Actions: []Action{adopt(v1)}, Reason: v1alpha1.ReasonProgressing,
 				Failing: v1alpha1.ConditionResolved},
 		},
 		"but not one that never came up": {
@@ -338,7 +339,7 @@ func TestNext(t *testing.T) {
 				in.Cluster.Subscriptions[0].InstalledCSV, in.Cluster.Subscriptions[0].CurrentCSV = v2, v2
 				in.Cluster.CSVs[0].Phase = "Replacing"
 			}),
-			want{Actions: []Action{{Revive, KindCSV, v1}, {Adopt, KindCSV, v1}}, Reason: v1alpha1.ReasonProgressing,
+			want{Actions: []Action{act(Reprocess, KindCSV, v1), adopt(v1)}, Reason: v1alpha1.ReasonProgressing,
 				Failing: v1alpha1.ConditionResolved},
 		},
 		"a CSV that was replaced is not lost": {
@@ -361,28 +362,28 @@ func TestNext(t *testing.T) {
 			with(planned("", v1), func(in *Input) {
 				in.Cluster.InstallPlans[0].Approved, in.Cluster.InstallPlans[0].Created = true, now.Add(-2*time.Minute)
 			}),
-			want{Actions: []Action{{Delete, KindInstallPlan, "install-1"}}, Reason: v1alpha1.ReasonProgressing,
+			want{Actions: []Action{act(Delete, KindInstallPlan, "install-1")}, Reason: v1alpha1.ReasonProgressing,
 				Failing: v1alpha1.ConditionResolved},
 		},
 		"the admitted plan is approved": {
 			planned("RequiresApproval", v1),
-			want{Actions: []Action{{Approve, KindInstallPlan, "install-1"}}, Reason: v1alpha1.ReasonProgressing,
+			want{Actions: []Action{act(Approve, KindInstallPlan, "install-1")}, Reason: v1alpha1.ReasonProgressing,
 				Failing: v1alpha1.ConditionPlanApproved},
 		},
 		"with its dependencies (fact 20)": {
 			with(planned("RequiresApproval", v1, "dep.v1"),
 				func(in *Input) { in.Offer.Admitted = []string{"dep.v1", v1} }),
-			want{Actions: []Action{{Approve, KindInstallPlan, "install-1"}}, Reason: v1alpha1.ReasonProgressing,
+			want{Actions: []Action{act(Approve, KindInstallPlan, "install-1")}, Reason: v1alpha1.ReasonProgressing,
 				Failing: v1alpha1.ConditionPlanApproved},
 		},
 		"a plan for another version is deleted (fact 5)": {
 			planned("RequiresApproval", v2),
-			want{Actions: []Action{{Delete, KindInstallPlan, "install-1"}}, Reason: v1alpha1.ReasonProgressing,
+			want{Actions: []Action{act(Delete, KindInstallPlan, "install-1")}, Reason: v1alpha1.ReasonProgressing,
 				Failing: v1alpha1.ConditionResolved},
 		},
 		"a plan with a CSV that nobody admitted, and its Subscription is gone": {
 			planned("RequiresApproval", v1, "stranger.v9"),
-			want{Actions: []Action{{Delete, KindInstallPlan, "install-1"}}, Reason: v1alpha1.ReasonProgressing,
+			want{Actions: []Action{act(Delete, KindInstallPlan, "install-1")}, Reason: v1alpha1.ReasonProgressing,
 				Failing: v1alpha1.ConditionResolved},
 		},
 		"a dependency that nobody admitted is neither approved nor deleted": {
@@ -409,7 +410,7 @@ func TestNext(t *testing.T) {
 		"then OLM tries it again (fact 17)": {
 			with(planned("Failed", v1),
 				func(in *Input) { in.Cluster.InstallPlans[0].FailedAt = now.Add(-40 * time.Second) }),
-			want{Actions: []Action{{Retry, KindInstallPlan, "install-1"}}, Reason: v1alpha1.ReasonPlanFailed,
+			want{Actions: []Action{act(Retry, KindInstallPlan, "install-1")}, Reason: v1alpha1.ReasonPlanFailed,
 				Stalled: true, Failing: v1alpha1.ConditionPlanApproved},
 		},
 		"a plan that failed after its CSV was made is tried again, too": {
@@ -417,7 +418,7 @@ func TestNext(t *testing.T) {
 				in.Cluster.InstallPlans[0].Phase, in.Cluster.InstallPlans[0].FailedAt = "Failed",
 					now.Add(-40*time.Second)
 			}),
-			want{Actions: []Action{{Retry, KindInstallPlan, "install-1"}}, Reason: v1alpha1.ReasonPlanFailed,
+			want{Actions: []Action{act(Retry, KindInstallPlan, "install-1")}, Reason: v1alpha1.ReasonPlanFailed,
 				Stalled: true, Failing: v1alpha1.ConditionPlanApproved},
 		},
 		"unless another version was admitted": {
@@ -426,7 +427,7 @@ func TestNext(t *testing.T) {
 				in.Cluster.InstallPlans[0].Phase, in.Cluster.InstallPlans[0].FailedAt = "Failed",
 					now.Add(-40*time.Second)
 			}),
-			want{Actions: []Action{{Delete, KindInstallPlan, "install-1"}}, Reason: v1alpha1.ReasonProgressing,
+			want{Actions: []Action{act(Delete, KindInstallPlan, "install-1")}, Reason: v1alpha1.ReasonProgressing,
 				Failing: v1alpha1.ConditionResolved},
 		},
 		"only Succeeded is installed (fact 10)": {
@@ -461,7 +462,7 @@ func TestNext(t *testing.T) {
 		},
 		"what never came up is abandoned for its fix": {
 			with(upgrading(), func(in *Input) { in.Cluster.CSVs[0].Phase = "Pending" }),
-			want{Actions: []Action{{Abandon, KindCSV, v1}}, Reason: v1alpha1.ReasonProgressing,
+			want{Actions: []Action{act(Abandon, KindCSV, v1)}, Reason: v1alpha1.ReasonProgressing,
 				Failing: v1alpha1.ConditionResolved},
 		},
 		"what failed is replaced as it is": {
@@ -479,7 +480,7 @@ func TestNext(t *testing.T) {
 		},
 		"a replica is missing": {
 			with(running("Succeeded"), func(in *Input) { in.Cluster.Deployments[0].Unavailable = 1 }),
-			want{Reason: v1alpha1.ReasonWaiting},
+			want{Reason: v1alpha1.ReasonPodsUnavailable},
 		},
 		"settings have not arrived": {
 			with(running("Succeeded"), func(in *Input) { in.Cluster.Deployments[0].Configured = false }),
@@ -498,63 +499,36 @@ func TestNext(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			before := test.in.Install.DeepCopy()
-			d := Next(test.in)
-			if diff := cmp.Diff(test.want, got(d)); diff != "" {
+			d, status := decide(test.in)
+			if diff := cmp.Diff(test.want, got(d, status)); diff != "" {
 				t.Errorf("Next (-want +got):\n%s\nReady: %+v", diff,
-					conditions.Get(d.Status.Conditions, v1alpha1.ConditionReady))
+					conditions.Get(status.Conditions, v1alpha1.ConditionReady))
 			}
 			if diff := cmp.Diff(before, test.in.Install); diff != "" {
 				t.Errorf("Next changed its input:\n%s", diff)
 			}
-			checkDecision(t, test.in, d)
+			checkDecision(t, test.in, d, status)
 		})
 	}
 }
 
 // checkDecision holds for every decision.
-func checkDecision(t *testing.T, in Input, d Decision) {
+func checkDecision(t *testing.T, in Input, d engines.Plan[Action], status v1alpha1.OperatorInstallStatus) {
 	t.Helper()
-	for _, c := range d.Status.Conditions {
+	for _, c := range status.Conditions {
 		if c.Message == "" && c.Type != v1alpha1.ConditionInstalled && in.Offer.Problem == nil {
 			t.Errorf("condition %s has no message", c.Type)
 		}
 	}
 	again := in
 	again.Install = in.Install.DeepCopy()
-	again.Install.Status = d.Status
-	second := Next(again)
+	again.Install.Status = status
+	second, secondStatus := decide(again)
 	if diff := cmp.Diff(d.Actions, second.Actions); diff != "" {
 		t.Errorf("deciding again on the same world differs (-first +second):\n%s", diff)
 	}
-	if diff := cmp.Diff(d.Status, second.Status); diff != "" {
+	if diff := cmp.Diff(status, secondStatus); diff != "" {
 		t.Errorf("the status flaps (-first +second):\n%s", diff)
-	}
-}
-
-func TestSuccessIsStampedOncePerHash(t *testing.T) {
-	in := running("Succeeded")
-	first := Next(in).Status
-	if first.SucceededHash != "hash-1" || !first.SucceededAt.Time.Equal(now) {
-		t.Fatalf("succeeded %q at %v, want hash-1 at %v", first.SucceededHash, first.SucceededAt, now)
-	}
-	in.Install.Status, in.Now = first, now.Add(time.Hour)
-	if again := Next(in).Status; !again.SucceededAt.Time.Equal(now) {
-		t.Errorf("the time of success moved to %v", again.SucceededAt)
-	}
-	in.Install.Spec.Admission.Hash = "hash-2"
-	if again := Next(in).Status; again.SucceededHash != "hash-2" || !again.SucceededAt.Time.Equal(in.Now) {
-		t.Errorf("another admission succeeded %q at %v", again.SucceededHash, again.SucceededAt)
-	}
-	stalled := upgrading()
-	stalled.Install.Status = first
-	unfinished := Next(stalled).Status
-	if unfinished.SucceededHash != "" || unfinished.SucceededAt != nil {
-		t.Errorf("an unfinished upgrade is stamped %q", unfinished.SucceededHash)
-	}
-	back := running("Installing")
-	back.Install.Status = unfinished
-	if got := Next(back).Status.SucceededHash; got != "" {
-		t.Errorf("on the way back an earlier success counts again: %q", got)
 	}
 }
 
@@ -562,10 +536,11 @@ func TestResolutionMessageDoesNotFlap(t *testing.T) {
 	in := served()
 	in.Install.Status.Conditions = servedSince(now.Add(-time.Minute))
 	in.Cluster.Subscriptions[0].ResolutionFailed = "a is not b"
-	first := Next(in).Status
+	_, first := decide(in)
 	in.Install.Status = first
 	in.Cluster.Subscriptions[0].ResolutionFailed = "b is not a"
-	if diff := cmp.Diff(first, Next(in).Status); diff != "" {
+	_, second := decide(in)
+	if diff := cmp.Diff(first, second); diff != "" {
 		t.Errorf("the status follows OLM's wording (-first +second):\n%s", diff)
 	}
 }
@@ -640,29 +615,27 @@ func TestRemove(t *testing.T) {
 		return in
 	}
 	nothing := func(*Input) {}
-	letGo := []Action{{Verb: Unserve}, {Verb: LetGo}}
+	stop := []Action{{Verb: StopServing}}
 	tests := map[string]struct {
 		in      Input
 		want    []Action
 		message string
 	}{
-		"orphan leaves everything": {going(v1alpha1.RemovalOrphan, nothing), letGo, ""},
-		"without finalizer there is none": {going(v1alpha1.RemovalUninstall,
-			func(in *Input) { in.Install.Finalizers = nil }), nil, ""},
+		"orphan leaves everything": {going(v1alpha1.RemovalOrphan, nothing), stop, ""},
 		"never admitted, nothing to do": {going(v1alpha1.RemovalUninstall,
-			func(in *Input) { in.Install.Spec.Admission = nil }), letGo, ""},
+			func(in *Input) { in.Install.Spec.Admission = nil }), stop, ""},
 		"the Subscription goes first": {going(v1alpha1.RemovalUninstall, nothing),
-			[]Action{{Delete, KindSubscription, "echo"}}, "Subscription"},
+			[]Action{act(Delete, KindSubscription, "echo")}, "Subscription"},
 		"a namespace in use is marked first": {
 			going(v1alpha1.RemovalUninstall, func(in *Input) { in.Cluster.Namespace.Occupied = "EchoServer hello" }),
-			[]Action{{Keep, KindNamespace, "echo"}}, "EchoServer hello",
+			[]Action{{Verb: Keep, Kind: KindNamespace, Name: "echo", Value: "EchoServer hello"}}, "EchoServer hello",
 		},
 		"then the CSVs of the package (fact 21)": {
 			going(v1alpha1.RemovalUninstall, func(in *Input) {
 				in.Cluster.Subscriptions = nil
 				in.Cluster.CSVs = append(in.Cluster.CSVs, CSV{Name: "stranger.v1"})
 			}),
-			[]Action{{Delete, KindCSV, v1}}, v1,
+			[]Action{act(Delete, KindCSV, v1)}, v1,
 		},
 		"which are waited for": {
 			going(v1alpha1.RemovalUninstall, func(in *Input) {
@@ -673,8 +646,8 @@ func TestRemove(t *testing.T) {
 		},
 		"then what Bellwether made": {
 			going(v1alpha1.RemovalUninstall, func(in *Input) { in.Cluster.Subscriptions, in.Cluster.CSVs = nil, nil }),
-			append([]Action{{Delete, KindCatalogSource, "bellwether-echo"}, {Delete, KindOperatorGroup, "bellwether"},
-				{Delete, KindNamespace, "echo"}}, letGo...), "",
+			append([]Action{act(Delete, KindCatalogSource, "bellwether-echo"), act(Delete, KindOperatorGroup, "bellwether"),
+				act(Delete, KindNamespace, "echo")}, stop...), "",
 		},
 		"but not what it did not make, nor a kept namespace": {
 			going(v1alpha1.RemovalUninstall, func(in *Input) {
@@ -682,17 +655,17 @@ func TestRemove(t *testing.T) {
 				in.Cluster.OperatorGroups[0].Managed, in.Cluster.CatalogSource.Managed,
 					in.Cluster.Namespace.Kept = false, false, true
 			}),
-			letGo, "",
+			stop, "",
 		},
-		"OLM is gone": {going(v1alpha1.RemovalUninstall, func(in *Input) { in.Cluster = Cluster{} }), letGo, ""},
+		"OLM is gone": {going(v1alpha1.RemovalUninstall, func(in *Input) { in.Cluster = Cluster{} }), stop, ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			d := Next(test.in)
+			d, status := decide(test.in)
 			if diff := cmp.Diff(test.want, d.Actions); diff != "" {
 				t.Errorf("actions (-want +got):\n%s", diff)
 			}
-			if ready := conditions.Get(d.Status.Conditions, v1alpha1.ConditionReady); !strings.Contains(ready.Message,
+			if ready := conditions.Get(status.Conditions, v1alpha1.ConditionReady); !strings.Contains(ready.Message,
 				test.message) {
 				t.Errorf("message %q does not name %q", ready.Message, test.message)
 			}

@@ -14,10 +14,10 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// stale tells whether a plan is for another version of this package than the
-// one admitted. One that OLM carries out is left to finish; one that was
-// approved before OLM asked for it never starts (olm.md, fact 4).
-func (in Input) stale(p InstallPlan) bool {
+// isStale tells whether a plan is for another version of this package than the
+// admitted one. A plan that OLM carries out is left to finish; a plan that was
+// approved before OLM required it never starts (olm.md, fact 4).
+func (in Input) isStale(p InstallPlan) bool {
 	switch operatorsv1alpha1.InstallPlanPhase(p.Phase) {
 	case operatorsv1alpha1.InstallPlanPhaseComplete, operatorsv1alpha1.InstallPlanPhaseInstalling:
 		return false
@@ -29,32 +29,32 @@ func (in Input) stale(p InstallPlan) bool {
 	case operatorsv1alpha1.InstallPlanPhasePlanning:
 		return false
 	case operatorsv1alpha1.InstallPlanPhaseRequiresApproval:
-		return !p.Approved && in.outdated(p)
+		return !p.Approved && in.isOutdated(p)
 	default:
 		// One that failed half way has its CSV there and is tried again.
 		csv, ok := in.Cluster.Installed()
 		halfway := ok && in.Offer.Next == "" && slices.Contains(p.CSVs, csv.Name)
-		return !halfway && in.outdated(p)
+		return !halfway && in.isOutdated(p)
 	}
 }
 
-// outdated tells whether OLM would not make this plan again.
-func (in Input) outdated(p InstallPlan) bool {
-	return in.deserted(p) || !in.admitted(p) && len(in.foreign(p)) == 0
+// isOutdated tells whether OLM would not make this plan again.
+func (in Input) isOutdated(p InstallPlan) bool {
+	return in.hasUnsubscribed(p) || !in.isAdmitted(p) && len(in.ofOtherPackages(p)) == 0
 }
 
-// deserted tells whether a plan holds a CSV whose Subscription is gone: nothing
-// subscribes to it, nor would the plan make anything subscribe to it.
-func (in Input) deserted(p InstallPlan) bool {
-	return slices.ContainsFunc(in.foreign(p), func(csv string) bool {
+// hasUnsubscribed tells whether a plan holds a CSV whose Subscription is gone:
+// nothing subscribes to it, and the plan does not create a Subscription for it.
+func (in Input) hasUnsubscribed(p InstallPlan) bool {
+	return slices.ContainsFunc(in.ofOtherPackages(p), func(csv string) bool {
 		return !slices.Contains(p.Subscribes, csv) &&
 			!slices.ContainsFunc(in.Cluster.Subscriptions, func(s Subscription) bool { return s.CurrentCSV == csv })
 	})
 }
 
-// admitted tells whether a plan holds exactly what was admitted: the next hop
+// isAdmitted tells whether a plan holds exactly what was admitted: the next hop
 // and nothing that it does not need.
-func (in Input) admitted(p InstallPlan) bool {
+func (in Input) isAdmitted(p InstallPlan) bool {
 	if in.Offer.Next == "" || !slices.Contains(p.CSVs, in.Offer.Next) {
 		return false
 	}
@@ -71,35 +71,34 @@ func (in Input) unadmitted(p InstallPlan) []string {
 	return names
 }
 
-// foreign returns the CSVs of a plan that belong to neither this package nor
+// ofOtherPackages returns the CSVs of a plan that belong to neither this package nor
 // what it depends on.
-func (in Input) foreign(p InstallPlan) []string {
+func (in Input) ofOtherPackages(p InstallPlan) []string {
 	return slices.DeleteFunc(in.unadmitted(p), func(name string) bool {
 		_, ours := in.Offer.Versions[name]
 		return ours
 	})
 }
 
-func (d *Decision) planApproved(in Input) *finding {
+func (d *decision) planApproved(in Input) *finding {
 	p := in.pending()
 	if p == nil {
 		return nil
 	}
 	release := in.Install.Spec.Admission.Release
-	if others := in.foreign(*p); len(others) > 0 && !p.Approved {
+	if others := in.ofOtherPackages(*p); len(others) > 0 && !p.Approved {
 		return &finding{stalled: true, reason: v1alpha1.ReasonUnadmittedPlan, recheck: recheckProblem,
 			message: fmt.Sprintf(
 				"InstallPlan %s/%s also holds %s, which no rollout admitted; it is not approved. Remove the "+
-					"Subscription "+
-					"that asks for it, or give that operator a namespace of its own.",
+					"Subscription of that operator, or give it a namespace of its own.",
 				release.TargetNamespace(), p.Name, strings.Join(others, ", "))}
 	}
 	switch operatorsv1alpha1.InstallPlanPhase(p.Phase) {
 	case operatorsv1alpha1.InstallPlanPhaseFailed:
 		return d.planFailed(in, *p)
 	case operatorsv1alpha1.InstallPlanPhaseRequiresApproval:
-		if !p.Approved && in.admitted(*p) {
-			d.do(Approve, KindInstallPlan, p.Name)
+		if !p.Approved && in.isAdmitted(*p) {
+			d.add(Approve, KindInstallPlan, p.Name, p.Object)
 		}
 	}
 	message := fmt.Sprintf("InstallPlan %s is %s.", p.Name, phaseName(p.Phase))
@@ -121,16 +120,16 @@ func phaseName(phase string) string {
 // 17), each time after as long as it has been tried for. The plan is set back to
 // Installing rather than deleted: OLM makes no other one for a CSV that exists,
 // and the CSV is among the first of its steps.
-func (d *Decision) planFailed(in Input, p InstallPlan) *finding {
+func (d *decision) planFailed(in Input, p InstallPlan) *finding {
 	tried := p.FailedAt.Sub(in.Install.Spec.Admission.AdmittedAt.Time)
 	wait := min(max(tried, retryPlanMin), retryPlanMax)
 	due := p.FailedAt.Add(wait).Sub(in.Now)
 	if due <= 0 {
-		d.do(Retry, KindInstallPlan, p.Name)
+		d.add(Retry, KindInstallPlan, p.Name, p.Object)
 		due = recheckSoon
 	}
 	return &finding{stalled: true, reason: v1alpha1.ReasonPlanFailed, recheck: min(due, recheckSteady),
 		message: fmt.Sprintf(
-			"InstallPlan %s failed %s. Put that right, or admit another version. It is tried again %s after it failed.",
+			"InstallPlan %s failed %s. Correct that, or admit another version. It is tried again %s after it failed.",
 			p.Name, strings.TrimSuffix(p.Failure, "."), wait.Round(time.Second))}
 }

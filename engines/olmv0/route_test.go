@@ -1,7 +1,7 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package install
+package olmv0
 
 import (
 	"fmt"
@@ -14,22 +14,23 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
+	"github.com/bellwether-dev/bellwether/engines/olmv0/plan"
 	"github.com/bellwether-dev/bellwether/explain/remedy"
 )
 
-func TestWay(t *testing.T) {
+func TestFindRoute(t *testing.T) {
 	const ladder = "1.0.0\n1.1.0 replaces 1.0.0\n1.2.0 replaces 1.1.0\n1.3.0 replaces 1.2.0"
 	echo := func(version string) catalogs.Installed {
 		return catalogs.Installed{Name: "echo.v" + version, Version: version}
 	}
 	tests := map[string]struct {
 		installed catalogs.Installed
-		underWay  string // takes the place of what is installed
+		hop       string // replaces what is installed
 		target    string
 		blocked   []string
 		path      []string
 		next      string
-		says      string
+		message   string
 	}{
 		"no block": {installed: echo("1.0.0"), target: "1.2.0",
 			path: []string{"echo.v1.1.0", "echo.v1.2.0"}, next: "echo.v1.1.0"},
@@ -42,22 +43,22 @@ func TestWay(t *testing.T) {
 		"a fresh install": {target: "1.3.0", blocked: []string{"1.1.0"},
 			path: []string{"echo.v1.3.0"}, next: "echo.v1.3.0"},
 		"to a blocked one": {installed: echo("1.0.0"), target: "1.1.0",
-			blocked: []string{"1.1.0"}, says: "Version 1.1.0, which was admitted, is blocked: it is bad"},
+			blocked: []string{"1.1.0"}, message: "The admitted version 1.1.0 is blocked: it is bad"},
 		"to a blocked head": {installed: echo("1.0.0"), target: "1.3.0",
-			blocked: []string{"1.3.0"}, says: "Version 1.3.0, which was admitted, is blocked"},
+			blocked: []string{"1.3.0"}, message: "The admitted version 1.3.0 is blocked"},
 		"a fresh install of a blocked one": {target: "1.3.0", blocked: []string{"1.3.0"},
-			says: "which was admitted, is blocked"},
-		"it is there already": {installed: echo("1.3.0"), target: "1.3.0",
-			blocked: []string{"1.3.0"}, says: "It stays until another version is admitted"},
+			message: "The admitted version 1.3.0 is blocked"},
+		"it is installed already": {installed: echo("1.3.0"), target: "1.3.0",
+			blocked: []string{"1.3.0"}, message: "It stays installed until another version is admitted"},
 		"from a blocked head back to the good one": {installed: echo("1.3.0"), target: "1.2.0",
 			blocked: []string{"1.3.0"},
-			says:    "Version 1.3.0, which runs, is blocked: it is bad. Nothing leads from it to 1.2.0"},
+			message: "The installed version 1.3.0 is blocked: it is bad. There is no upgrade path from it to 1.2.0"},
 		"everything is blocked": {installed: echo("1.0.0"), target: "1.3.0",
-			blocked: []string{"1.0.0", "1.1.0", "1.2.0", "1.3.0"}, says: "leave nothing to install"},
-		"what OLM has begun finishes, and goes on": {installed: echo("1.0.0"), underWay: "1.1.0",
+			blocked: []string{"1.0.0", "1.1.0", "1.2.0", "1.3.0"}, message: "leave nothing to install"},
+		"a hop under way is finished, and another follows": {installed: echo("1.0.0"), hop: "1.1.0",
 			target: "1.2.0", blocked: []string{"1.1.0"}, path: []string{"echo.v1.1.0", "echo.v1.2.0"},
 			next: "echo.v1.1.0"},
-		"what OLM has begun finishes, and goes no further": {installed: echo("1.0.0"), underWay: "1.1.0",
+		"a hop under way is finished, and none follows": {installed: echo("1.0.0"), hop: "1.1.0",
 			target: "1.1.0", blocked: []string{"1.1.0"}, path: []string{"echo.v1.1.0"}, next: "echo.v1.1.0"},
 	}
 	for name, test := range tests {
@@ -67,46 +68,35 @@ func TestWay(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			oi := &v1alpha1.OperatorInstall{}
-			oi.Spec.Admission = &v1alpha1.Admission{Release: v1alpha1.Release{
+			r := request{Installed: test.installed, CanAdvance: true, Release: v1alpha1.Release{
 				Package: "echo", Channel: "stable", Version: test.target, Bundle: "echo.v" + test.target,
 			}}
 			for _, v := range test.blocked {
-				oi.Spec.Blocks = append(oi.Spec.Blocks,
-					v1alpha1.VersionBlock{Package: "echo", Version: v, Reason: "it is bad."})
+				r.Blocks = append(r.Blocks, v1alpha1.VersionBlock{Package: "echo", Version: v, Reason: "it is bad."})
 			}
-			s := &seen{}
-			s.Install = oi
-			q := question{installed: test.installed, advance: true}
-			if test.underWay != "" {
-				q = question{installed: echo(test.underWay), before: test.installed, underWay: "echo.v" + test.underWay}
+			if test.hop != "" {
+				r.Installed, r.CanAdvance = echo(test.hop), false
+				r.Hop = &hop{From: test.installed, To: "echo.v" + test.hop}
 			}
-			if _, _, err := s.way(pkg, q); err != nil {
+			found, err := findRoute(pkg, r)
+			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(test.path, s.Offer.Path); diff != "" {
+			if diff := cmp.Diff(test.path, found.path); diff != "" {
 				t.Errorf("path (-want +got):\n%s", diff)
 			}
-			if s.Offer.Next != test.next || !strings.Contains(s.Offer.Blocked, test.says) ||
-				(s.Offer.Blocked == "") != (test.says == "") {
-				t.Errorf("next %q, blocked %q; want %q, %q", s.Offer.Next, s.Offer.Blocked, test.next, test.says)
+			if found.next != test.next || !strings.Contains(found.blocked, test.message) ||
+				(found.blocked == "") != (test.message == "") {
+				t.Errorf("next %q, blocked %q; want %q, %q", found.next, found.blocked, test.next, test.message)
 			}
 		})
 	}
 }
 
-// Whatever an answer depends on is part of the question, or it would be kept
-// too long.
-func TestQuestionsDiffer(t *testing.T) {
-	given := func(change func(*v1alpha1.OperatorInstall)) question {
-		oi := &v1alpha1.OperatorInstall{}
-		oi.Spec.Admission = &v1alpha1.Admission{Release: v1alpha1.Release{Package: "echo"}}
-		change(oi)
-		s := &seen{}
-		s.Install = oi
-		return ask(s)
-	}
-	questions := map[question]string{}
+// An offer is kept for as long as its request is the same, so everything that an
+// offer depends on is part of the request.
+func TestRequestsDiffer(t *testing.T) {
+	identities := map[string]string{}
 	for name, change := range map[string]func(*v1alpha1.OperatorInstall){
 		"plain":          func(*v1alpha1.OperatorInstall) {},
 		"another digest": func(oi *v1alpha1.OperatorInstall) { oi.Spec.Admission.Release.Catalog.Digest = "sha256:1" },
@@ -118,11 +108,14 @@ func TestQuestionsDiffer(t *testing.T) {
 			oi.Spec.Blocks = []v1alpha1.VersionBlock{{Package: "echo", Version: "1.0.0", Reason: "worse"}}
 		},
 	} {
-		q := given(change)
-		if other, same := questions[q]; same {
-			t.Errorf("%s is the same question as %s", name, other)
+		oi := &v1alpha1.OperatorInstall{}
+		oi.Spec.Admission = &v1alpha1.Admission{Release: v1alpha1.Release{Package: "echo"}}
+		change(oi)
+		identity := requestFor(oi, plan.Cluster{}, now).identity()
+		if other, same := identities[identity]; same {
+			t.Errorf("%s is the same request as %s", name, other)
 		}
-		questions[q] = name
+		identities[identity] = name
 	}
 }
 
@@ -134,7 +127,7 @@ func TestProblemsSayWhatToDo(t *testing.T) {
 		v1alpha1.ReasonNoUpgradePath:      catalogs.ErrNoPath,
 		v1alpha1.ReasonCatalogUnreachable: oci.ErrUnreachable,
 	} {
-		p := problem(fmt.Errorf("read package: %w", err))
+		p := problemOf(fmt.Errorf("read package: %w", err))
 		advice := remedy.Advice(reason, remedy.Agent, remedy.Names{})
 		if p.Reason != reason || !strings.HasPrefix(p.Message, "read package: ") ||
 			!strings.HasSuffix(p.Message, advice) || advice == "" {

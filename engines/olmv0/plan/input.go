@@ -1,13 +1,15 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plan decides what the agent does next for one operator on one
-// cluster. It is pure: it is given what was observed and gives back actions and
-// a status. It must not read a clock, a cluster or a registry.
+// Package plan decides what the agent does next with OLM v0 for one operator on
+// one cluster. It is pure: its input is what was observed, its output are
+// actions and a report. It must not read a clock, a cluster or a registry.
 package plan
 
 import (
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
@@ -24,10 +26,13 @@ type Input struct {
 // Offer is what the published catalog says about the way from what is
 // installed to what was admitted.
 type Offer struct {
+	// Pending says what is being read, and since when; empty when it was read. The
+	// other fields are empty until then.
+	Pending string
 	// Problem is what keeps the catalog from being used; nil when it was read.
 	Problem *Problem
-	// Blocked is why the way to what was admitted is blocked; empty where it is
-	// not. There is no Path and no Next then.
+	// Blocked is why the admitted version must not be installed; empty where it
+	// may. There is no Path and no Next then.
 	Blocked string
 	// Path holds the bundles that are still to be installed, in order. It is
 	// empty when the target is installed.
@@ -47,7 +52,7 @@ type Offer struct {
 	Versions map[string]string
 }
 
-// Problem is something that a person, or another component, must put right.
+// Problem is something that a person, or another component, must correct.
 type Problem struct {
 	Reason  string
 	Message string
@@ -78,8 +83,16 @@ type Cluster struct {
 	Deployments []Deployment
 }
 
+// Object identifies an object as it was observed, so that an action changes
+// nothing else.
+type Object struct {
+	UID             types.UID
+	ResourceVersion string
+}
+
 // Namespace is the operator's namespace.
 type Namespace struct {
+	Object
 	Exists      bool
 	Terminating bool
 	// Managed says that Bellwether made it.
@@ -95,6 +108,7 @@ type Namespace struct {
 
 // OperatorGroup is an OperatorGroup in the operator's namespace.
 type OperatorGroup struct {
+	Object
 	Name    string
 	Managed bool
 	InSync  bool
@@ -106,15 +120,19 @@ type OperatorGroup struct {
 
 // CatalogSource is the one that points to the view.
 type CatalogSource struct {
+	Object
 	Name    string
 	Managed bool
 	InSync  bool
+	// Address of the view that it names, as host:port.
+	Address string
 	// State of OLM's connection, "READY" when it is good.
 	State string
 }
 
 // Subscription is a Subscription in the operator's namespace.
 type Subscription struct {
+	Object
 	Name    string
 	Package string
 	// Ours says that it has the name that Bellwether gives.
@@ -134,6 +152,7 @@ type Subscription struct {
 
 // InstallPlan is an InstallPlan in the operator's namespace.
 type InstallPlan struct {
+	Object
 	Name     string
 	Phase    string
 	Approved bool
@@ -155,6 +174,7 @@ type InstallPlan struct {
 
 // CSV is a ClusterServiceVersion that was not copied from another namespace.
 type CSV struct {
+	Object
 	Name     string
 	Version  string
 	Phase    string
@@ -194,33 +214,30 @@ const (
 type Verb string
 
 const (
-	// Hold puts the agent's finalizer on the OperatorInstall.
-	Hold Verb = "hold"
-	// LetGo takes it off.
-	LetGo Verb = "let go"
 	// Serve serves the offered view.
 	Serve Verb = "serve"
-	// Unserve stops serving.
-	Unserve Verb = "unserve"
+	// StopServing stops serving the view.
+	StopServing Verb = "stop serving"
 	// Apply applies the object rendered from the template of its kind.
 	Apply Verb = "apply"
-	// Approve approves an InstallPlan as it was observed.
+	// Approve approves an InstallPlan.
 	Approve Verb = "approve"
 	// Retry makes OLM carry out a failed InstallPlan again.
 	Retry Verb = "retry"
-	// Delete deletes an object as it was observed.
+	// Delete deletes an object.
 	Delete Verb = "delete"
-	// Adopt gives a CSV to Bellwether's Subscription, as if OLM had installed it
-	// for that.
-	Adopt Verb = "adopt"
-	// Reset makes OLM forget what it planned for the Subscription.
+	// Adopt makes the Subscription name Value as its installed CSV, as if OLM had
+	// installed it for that Subscription.
+	Adopt Verb = "adopt into"
+	// Reset makes OLM forget what it planned for the Subscription; Value is the
+	// CSV that is installed, if there is one.
 	Reset Verb = "reset"
-	// Revive brings a CSV back that OLM is replacing with one that is gone.
-	Revive Verb = "revive"
-	// Abandon makes OLM give up an unfinished CSV, so that another may replace
-	// it.
+	// Reprocess makes OLM process a CSV again that it left in phase Replacing.
+	Reprocess Verb = "reprocess"
+	// Abandon makes OLM fail an unfinished CSV, so that another may replace it.
 	Abandon Verb = "abandon"
-	// Keep marks the namespace to be kept when the operator is removed.
+	// Keep marks the namespace to be kept when the operator is removed; Value says
+	// what is in it.
 	Keep Verb = "keep"
 )
 
@@ -229,14 +246,10 @@ type Action struct {
 	Verb Verb
 	Kind string
 	Name string
-}
-
-// Decision is what to do, what to say, and when to look again.
-type Decision struct {
-	Actions []Action
-	Status  v1alpha1.OperatorInstallStatus
-	// RecheckAfter is when to look again even if nothing is reported.
-	RecheckAfter time.Duration
+	// Object is the one that was observed under this name. The action fails, and
+	// is planned again, if it was changed or replaced since.
+	Object Object
+	Value  string
 }
 
 // How long to wait where no watch tells of a change.

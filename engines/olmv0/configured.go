@@ -1,7 +1,7 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package install
+package olmv0
 
 import (
 	"slices"
@@ -12,10 +12,10 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// configured tells whether OLM has given the configuration of the install
+// isConfigured tells whether OLM has given the configuration of the install
 // settings to a pod template. OLM sets env and resources on every container,
 // and adds node selectors and tolerations to the pod.
-func configured(pod corev1.PodSpec, config *v1alpha1.OperatorConfig) bool {
+func isConfigured(pod corev1.PodSpec, config *v1alpha1.OperatorConfig) bool {
 	if config == nil {
 		return true
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-func (d *Decision) installed(in Input) *finding {
+func (d *decision) installed(in Input) *finding {
 	csv, ok := in.Cluster.Installed()
 	if !ok {
 		return &finding{reason: v1alpha1.ReasonProgressing,
@@ -26,7 +26,7 @@ func (d *Decision) installed(in Input) *finding {
 	case len(csv.Missing) > 0 && csv.Phase == string(operatorsv1alpha1.CSVPhasePending):
 		return &finding{stalled: in.Now.Sub(csv.Since) >= requirementsGrace, reason: v1alpha1.ReasonRequirementsNotMet,
 			recheck: recheckProblem, message: fmt.Sprintf(
-				"%s waits for what the cluster does not have: %s. Install it, or admit a version that does not need it.",
+				"%s needs what the cluster does not have: %s. Install it, or admit a version that does not need it.",
 				csv.Name, strings.Join(csv.Missing, "; "))}
 	case csv.Reason == string(operatorsv1alpha1.CSVReasonOperatorConditionNotUpgradeable):
 		return &finding{stalled: true, reason: v1alpha1.ReasonNotUpgradeable, recheck: recheckProblem,
@@ -38,20 +38,20 @@ func (d *Decision) installed(in Input) *finding {
 		return &finding{reason: v1alpha1.ReasonProgressing, message: state + ".", recheck: recheckProblem}
 	case csv.Name != in.Install.Spec.Admission.Release.Bundle:
 		return &finding{reason: v1alpha1.ReasonProgressing,
-			message: fmt.Sprintf("%s is installed; %d more to %s.", csv.Name, len(in.Offer.Path),
-				in.Install.Spec.Admission.Release.Bundle), recheck: recheckSoon}
+			message: fmt.Sprintf("%s is installed; upgrades to come: %s.", csv.Name,
+				strings.Join(in.Offer.Path, ", ")), recheck: recheckSoon}
 	}
 	return nil
 }
 
-// notUpgradeable words the running operator's objection without the prefixes
-// that OLM puts before it.
+// notUpgradeable gives the operator's own message, without the prefixes that OLM
+// puts before it.
 func notUpgradeable(namespace string, csv CSV) string {
 	objection := csv.Message
 	for _, prefix := range []string{"operator is not upgradeable: ", "the operator is not upgradeable: "} {
 		objection = strings.TrimPrefix(objection, prefix)
 	}
-	return fmt.Sprintf("%s holds the upgrade to %s back: %s. It goes on when the operator sets Upgradeable in "+
-		"OperatorCondition %s/%s; spec.overrides there overrules it.",
+	return fmt.Sprintf("%s does not allow the upgrade to %s: %s. The upgrade goes on when the operator sets condition "+
+		"Upgradeable of OperatorCondition %s/%s to True, or when spec.overrides there does.",
 		csv.Replaces, csv.Name, strings.TrimSuffix(objection, "."), namespace, csv.Replaces)
 }

@@ -10,62 +10,59 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// remove carries out the removal policy, then lets the OperatorInstall go.
+// remove carries out the removal policy.
 //
-// Uninstall takes the Subscription first, so that OLM does not install again,
+// Uninstall deletes the Subscription first, so that OLM does not install again,
 // then the CSVs, since OLM leaves them (olm.md, fact 21), then what Bellwether
-// made. The namespace goes only if Bellwether made it and nothing else is in
-// it; CRDs and their objects are kept.
-func (d *Decision) remove(in Input) {
-	if !slices.Contains(in.Install.Finalizers, v1alpha1.FinalizerAgent) {
-		return
+// created. The namespace is deleted only if Bellwether created it and nothing
+// else is in it; CRDs and their objects are kept.
+func (d *decision) remove(in Input) {
+	if in.Install.Spec.RemovalPolicy == v1alpha1.RemovalUninstall && in.Install.Spec.Admission != nil {
+		if f := d.uninstall(in); f != nil {
+			d.Report.Progress = f.report()
+			d.recheck(f.recheck)
+			return
+		}
 	}
-	if in.Install.Spec.RemovalPolicy != v1alpha1.RemovalUninstall || in.Install.Spec.Admission == nil {
-		d.do(Unserve, "", "")
-		d.do(LetGo, "", "")
-		return
-	}
-	if f := d.uninstall(in); f != nil {
-		d.summarize(*f)
-		return
-	}
-	d.do(Unserve, "", "")
-	d.do(LetGo, "", "")
+	d.add(StopServing, "", "", Object{})
+	d.Report.Removed = true
 }
 
-func (d *Decision) uninstall(in Input) *finding {
+func (d *decision) uninstall(in Input) *finding {
 	ns := in.Cluster.Namespace
 	if !in.Cluster.OLM || !ns.Exists || ns.Terminating {
 		return nil
 	}
 	if ns.Managed && !ns.Kept && ns.Occupied != "" {
-		d.do(Keep, KindNamespace, in.Install.Spec.Admission.Release.TargetNamespace())
-		return uninstalling("The namespace is kept, because %s is in it.", ns.Occupied)
+		name := in.Install.Spec.Admission.Release.TargetNamespace()
+		d.Actions = append(d.Actions, Action{Verb: Keep, Kind: KindNamespace, Name: name, Object: ns.Object,
+			Value: ns.Occupied})
+		return uninstalling("Namespace %s is kept, because %s is in it.", name, ns.Occupied)
 	}
 	if sub, ok := in.Cluster.subscription(); ok {
-		d.do(Delete, KindSubscription, sub.Name)
+		d.add(Delete, KindSubscription, sub.Name, sub.Object)
 		return uninstalling("Subscription %s is being deleted.", sub.Name)
 	}
 	if f := d.uninstallCSVs(in); f != nil {
 		return f
 	}
 	if source := in.Cluster.CatalogSource; source != nil && source.Managed {
-		d.do(Delete, KindCatalogSource, source.Name)
+		d.add(Delete, KindCatalogSource, source.Name, source.Object)
 	}
 	for _, group := range in.Cluster.OperatorGroups {
 		if group.Managed && len(in.Cluster.Subscriptions) == 0 {
-			d.do(Delete, KindOperatorGroup, group.Name)
+			d.add(Delete, KindOperatorGroup, group.Name, group.Object)
 		}
 	}
 	if ns.Managed && !ns.Kept {
-		d.do(Delete, KindNamespace, in.Install.Spec.Admission.Release.TargetNamespace())
+		d.add(Delete, KindNamespace, in.Install.Spec.Admission.Release.TargetNamespace(), ns.Object)
 	}
 	return nil
 }
 
 // uninstallCSVs deletes what the removed Subscription left behind: the CSVs
 // of the package that no other Subscription refers to.
-func (d *Decision) uninstallCSVs(in Input) *finding {
+func (d *decision) uninstallCSVs(in Input) *finding {
 	var f *finding
 	for _, csv := range in.Cluster.CSVs {
 		if !csv.Ours || slices.ContainsFunc(in.Cluster.Subscriptions, func(s Subscription) bool {
@@ -74,7 +71,7 @@ func (d *Decision) uninstallCSVs(in Input) *finding {
 			continue
 		}
 		if !csv.Deleting {
-			d.do(Delete, KindCSV, csv.Name)
+			d.add(Delete, KindCSV, csv.Name, csv.Object)
 		}
 		f = uninstalling("ClusterServiceVersion %s is being deleted.", csv.Name)
 	}

@@ -29,9 +29,9 @@ func (c Cluster) Installed() (CSV, bool) {
 //	Pending, not upgradeable no                    no: the operator said so
 //	anything else           no                     yes after installPatience, abandoning it
 //
-// OLM itself replaces only what is Succeeded or Failed: a CSV that replaces a
-// Pending one waits for it for ever, and while the one before is Replacing
-// nothing resolves at all. Hence what is unfinished is abandoned first.
+// OLM itself replaces only what is Succeeded or Failed. A CSV that replaces a
+// Pending one waits for ever, and nothing is resolved while the one before is
+// Replacing. Hence an unfinished CSV is abandoned first.
 func (c Cluster) MayAdvance(now time.Time, revision int64) bool {
 	csv, ok := c.Installed()
 	if !ok || csv.Phase == string(operatorsv1alpha1.CSVPhaseSucceeded) {
@@ -40,17 +40,17 @@ func (c Cluster) MayAdvance(now time.Time, revision int64) bool {
 	if c.approvedUnder(csv.Name) == revision {
 		return false
 	}
-	return csv.Phase == string(operatorsv1alpha1.CSVPhaseFailed) || csv.hopeless(now)
+	return csv.Phase == string(operatorsv1alpha1.CSVPhaseFailed) || csv.isUnrecoverable(now)
 }
 
-// UnderWay returns the hop that OLM carries out right now: the CSV that takes
-// the place of another one, and that other one, which stays until the new one
-// is Succeeded. There is none where the next hop may be offered instead.
+// CurrentHop returns the upgrade that OLM carries out now: the new CSV, and the
+// one that it replaces, which stays until the new one is Succeeded. There is none
+// where the next hop may be offered instead.
 //
-// The view that brought the hop must be kept meanwhile. Another one would make
-// OLM resolve in the midst of it: that fails, and takes from the hop the
-// requests that OLM allows itself.
-func (c Cluster) UnderWay(now time.Time, revision int64) (from, to CSV, ok bool) {
+// The view that led to the hop must be kept meanwhile. Another view would make
+// OLM resolve during the hop: that fails, and delays the hop, because OLM limits
+// its own requests.
+func (c Cluster) CurrentHop(now time.Time, revision int64) (from, to CSV, ok bool) {
 	installed, ok := c.Installed()
 	if !ok {
 		return CSV{}, CSV{}, false
@@ -58,7 +58,7 @@ func (c Cluster) UnderWay(now time.Time, revision int64) (from, to CSV, ok bool)
 	for _, csv := range c.CSVs {
 		before, there := c.csv(csv.Replaces)
 		switch {
-		case !there, csv.Deleting, csv.finished():
+		case !there, csv.Deleting, csv.isFinished():
 		case csv.Replaces == installed.Name, csv.Name == installed.Name && !c.MayAdvance(now, revision):
 			return before, csv, true
 		}
@@ -66,9 +66,9 @@ func (c Cluster) UnderWay(now time.Time, revision int64) (from, to CSV, ok bool)
 	return CSV{}, CSV{}, false
 }
 
-// finished tells whether OLM has come to an end with a CSV, or has begun to
-// replace it.
-func (c CSV) finished() bool {
+// isFinished tells whether OLM has finished the installation of a CSV, or has
+// begun to replace it.
+func (c CSV) isFinished() bool {
 	switch operatorsv1alpha1.ClusterServiceVersionPhase(c.Phase) {
 	case operatorsv1alpha1.CSVPhaseSucceeded, operatorsv1alpha1.CSVPhaseReplacing, operatorsv1alpha1.CSVPhaseDeleting:
 		return true
@@ -76,9 +76,9 @@ func (c CSV) finished() bool {
 	return false
 }
 
-// Lasting returns the names of the CSVs that were there before the hop that is
-// under way, sorted; of all of them if to is empty.
-func (c Cluster) Lasting(to string) []string {
+// CSVsBefore returns the names of the CSVs that were there before the hop to the
+// named one, sorted; of all of them if to is empty.
+func (c Cluster) CSVsBefore(to string) []string {
 	brought := map[string]bool{}
 	for _, p := range c.InstallPlans {
 		if to == "" || !slices.Contains(p.CSVs, to) {
@@ -110,8 +110,9 @@ func (c Cluster) approvedUnder(csv string) int64 {
 	return revision
 }
 
-// hopeless tells whether an unfinished CSV has been waited for long enough.
-func (c CSV) hopeless(now time.Time) bool {
+// isUnrecoverable tells whether an unfinished CSV has been waited for long
+// enough.
+func (c CSV) isUnrecoverable(now time.Time) bool {
 	switch {
 	case c.Reason == string(operatorsv1alpha1.CSVReasonOperatorConditionNotUpgradeable):
 		return false

@@ -1,7 +1,7 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package install
+package olmv0
 
 import (
 	"cmp"
@@ -19,122 +19,80 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/controllers/install/plan"
-	"github.com/bellwether-dev/bellwether/controllers/install/templates"
+	"github.com/bellwether-dev/bellwether/engines/olmv0/plan"
+	"github.com/bellwether-dev/bellwether/engines/olmv0/templates"
 )
 
-// observe reads everything that one decision rests on.
-func (r *Reconciler) observe(ctx context.Context, oi *v1alpha1.OperatorInstall) (*seen, error) {
-	s := &seen{
-		Input:    plan.Input{Now: r.Now(), Install: oi},
-		key:      oi.Name,
-		rendered: map[string]client.Object{},
-		live:     map[plan.Action]client.Object{},
-	}
-	if served, ok := r.Views.State(s.key); ok {
-		s.View = plan.View{Hash: served.Hash, Address: served.Addr}
-	}
-	if oi.Spec.Admission == nil {
-		return s, nil
-	}
-	s.Cluster.OLM, _ = r.OLM()
-	s.data = dataFor(oi, s.View.Address)
-	if err := r.observeNamespace(ctx, s); err != nil {
-		return nil, err
-	}
-	if !s.Cluster.OLM {
-		return s, nil
-	}
-	for _, read := range []func(context.Context, *seen) error{
-		r.observeOperatorGroups, r.observeCatalogSource, r.observeSubscriptions, r.observeInstallPlans, r.observeCSVs,
-		r.observeDeployments,
-	} {
-		if err := read(ctx, s); err != nil {
-			return nil, err
-		}
-	}
-	if !oi.DeletionTimestamp.IsZero() {
-		r.observeOccupants(ctx, s)
-		return s, nil
-	}
-	return s, r.offer(ctx, s)
+// reader fills an Observation.
+type reader struct {
+	local     client.Client
+	live      client.Reader
+	templates *templates.Set
+	// data is of the install that is observed.
+	data        templates.Data
+	observation *Observation
 }
 
-func dataFor(oi *v1alpha1.OperatorInstall, address string) templates.Data {
-	release := oi.Spec.Admission.Release
-	return templates.Data{
-		Cluster: oi.Spec.Cluster, Operator: oi.Spec.Operator.Name, OperatorNamespace: oi.Spec.Operator.Namespace,
-		Namespace: release.TargetNamespace(), Package: release.Package, Channel: release.Channel,
-		Version: release.Version,
-		Mode:    release.Install.Mode, Config: release.Install.Config, ViewAddress: address,
-	}
-}
-
-// sync renders the template of a kind and tells whether the live object is as
+// isInSync renders the template of a kind and tells whether the live object is as
 // rendered. A template that does not render becomes the offer's problem.
-func (r *Reconciler) sync(s *seen, kind string, live *unstructured.Unstructured) bool {
-	rendered, err := r.Templates.Render(kind, s.data)
+func (r *reader) isInSync(kind string, live *unstructured.Unstructured) bool {
+	rendered, err := r.templates.Render(kind, r.data)
 	if err != nil {
-		s.Offer.Problem = &plan.Problem{Reason: v1alpha1.ReasonTemplateInvalid, Message: err.Error() +
+		r.observation.Offer.Problem = &plan.Problem{Reason: v1alpha1.ReasonTemplateInvalid, Message: err.Error() +
 			". Correct the agent's template."}
 		return true
 	}
-	s.rendered[kind] = rendered
+	r.observation.rendered[kind] = rendered
 	return live != nil && templates.InSync(rendered, live)
 }
 
 func managed(o client.Object) bool { return o.GetLabels()[v1alpha1.LabelManaged] == "true" }
 
-func (r *Reconciler) observeNamespace(ctx context.Context, s *seen) error {
+func (r *reader) readNamespace(ctx context.Context) error {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(plan.KindNamespace))
-	err := r.Live.Get(ctx, client.ObjectKey{Name: s.data.Namespace}, live)
+	err := r.live.Get(ctx, client.ObjectKey{Name: r.data.Namespace}, live)
 	switch {
 	case apierrors.IsNotFound(err):
-		r.sync(s, plan.KindNamespace, nil)
+		r.isInSync(plan.KindNamespace, nil)
 		return nil
 	case err != nil:
 		return fmt.Errorf("get namespace: %w", err)
 	}
-	s.Cluster.Namespace = plan.Namespace{
-		Exists: true, Terminating: !live.GetDeletionTimestamp().IsZero(), Managed: managed(live),
-		InSync: r.sync(s, plan.KindNamespace, live), Kept: live.GetAnnotations()[annotationKeep] != "",
+	r.observation.Cluster.Namespace = plan.Namespace{
+		Object: objectOf(live), Exists: true, Terminating: !live.GetDeletionTimestamp().IsZero(), Managed: managed(live),
+		InSync: r.isInSync(plan.KindNamespace, live), Kept: live.GetAnnotations()[annotationKeep] != "",
 	}
-	s.remember(plan.KindNamespace, live)
 	return nil
 }
 
-// remember keeps a live object, so that an action that names it acts on what
-// was observed.
-func (s *seen) remember(kind string, o client.Object) {
-	s.live[plan.Action{Kind: kind, Name: o.GetName()}] = o
+func objectOf(o client.Object) plan.Object {
+	return plan.Object{UID: o.GetUID(), ResourceVersion: o.GetResourceVersion()}
 }
 
-func (r *Reconciler) list(ctx context.Context, s *seen, kind string, list *unstructured.UnstructuredList) error {
+func (r *reader) list(ctx context.Context, kind string, list *unstructured.UnstructuredList) error {
 	version := operatorsv1alpha1.SchemeGroupVersion
 	if kind == plan.KindOperatorGroup {
 		version = operatorsv1.SchemeGroupVersion
 	}
 	list.SetGroupVersionKind(version.WithKind(kind + "List"))
-	if err := r.Local.List(ctx, list, client.InNamespace(s.data.Namespace)); err != nil {
+	if err := r.local.List(ctx, list, client.InNamespace(r.data.Namespace)); err != nil {
 		return fmt.Errorf("list %ss: %w", kind, err)
-	}
-	for i := range list.Items {
-		s.remember(kind, &list.Items[i])
 	}
 	return nil
 }
 
-func (r *Reconciler) observeOperatorGroups(ctx context.Context, s *seen) error {
+func (r *reader) readOperatorGroups(ctx context.Context) error {
 	var list unstructured.UnstructuredList
-	if err := r.list(ctx, s, plan.KindOperatorGroup, &list); err != nil {
+	if err := r.list(ctx, plan.KindOperatorGroup, &list); err != nil {
 		return err
 	}
 	if len(list.Items) == 0 {
-		r.sync(s, plan.KindOperatorGroup, nil)
+		r.isInSync(plan.KindOperatorGroup, nil)
 	}
 	for i := range list.Items {
 		live := &list.Items[i]
@@ -142,21 +100,21 @@ func (r *Reconciler) observeOperatorGroups(ctx context.Context, s *seen) error {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, &group); err != nil {
 			return fmt.Errorf("read OperatorGroup: %w", err)
 		}
-		s.Cluster.OperatorGroups = append(s.Cluster.OperatorGroups, plan.OperatorGroup{
-			Name: group.Name, Managed: managed(live), InSync: r.sync(s, plan.KindOperatorGroup, live),
+		r.observation.Cluster.OperatorGroups = append(r.observation.Cluster.OperatorGroups, plan.OperatorGroup{
+			Object: objectOf(live), Name: group.Name, Managed: managed(live), InSync: r.isInSync(plan.KindOperatorGroup, live),
 			Targets: group.Spec.TargetNamespaces, Selector: group.Spec.Selector != nil,
 		})
 	}
 	return nil
 }
 
-func (r *Reconciler) observeCatalogSource(ctx context.Context, s *seen) error {
+func (r *reader) readCatalogSource(ctx context.Context) error {
 	var list unstructured.UnstructuredList
-	if err := r.list(ctx, s, plan.KindCatalogSource, &list); err != nil {
+	if err := r.list(ctx, plan.KindCatalogSource, &list); err != nil {
 		return err
 	}
-	r.sync(s, plan.KindCatalogSource, nil)
-	rendered := s.rendered[plan.KindCatalogSource]
+	r.isInSync(plan.KindCatalogSource, nil)
+	rendered := r.observation.rendered[plan.KindCatalogSource]
 	for i := range list.Items {
 		live := &list.Items[i]
 		if rendered == nil || live.GetName() != rendered.GetName() {
@@ -166,22 +124,22 @@ func (r *Reconciler) observeCatalogSource(ctx context.Context, s *seen) error {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, &source); err != nil {
 			return fmt.Errorf("read CatalogSource: %w", err)
 		}
-		observed := &plan.CatalogSource{Name: source.Name, Managed: managed(live),
-			InSync: r.sync(s, plan.KindCatalogSource, live)}
+		observed := &plan.CatalogSource{Object: objectOf(live), Name: source.Name, Address: source.Spec.Address, Managed: managed(live),
+			InSync: r.isInSync(plan.KindCatalogSource, live)}
 		if state := source.Status.GRPCConnectionState; state != nil && state.Address == source.Spec.Address {
 			observed.State = state.LastObservedState
 		}
-		s.Cluster.CatalogSource = observed
+		r.observation.Cluster.CatalogSource = observed
 	}
 	return nil
 }
 
-func (r *Reconciler) observeSubscriptions(ctx context.Context, s *seen) error {
+func (r *reader) readSubscriptions(ctx context.Context) error {
 	var list unstructured.UnstructuredList
-	if err := r.list(ctx, s, plan.KindSubscription, &list); err != nil {
+	if err := r.list(ctx, plan.KindSubscription, &list); err != nil {
 		return err
 	}
-	r.sync(s, plan.KindSubscription, nil)
+	r.isInSync(plan.KindSubscription, nil)
 	for i := range list.Items {
 		live := &list.Items[i]
 		sub := operatorsv1alpha1.Subscription{}
@@ -189,16 +147,17 @@ func (r *Reconciler) observeSubscriptions(ctx context.Context, s *seen) error {
 			return fmt.Errorf("read Subscription: %w", err)
 		}
 		observed := subscriptionOf(sub)
-		if sub.Name == s.data.Package {
-			observed.Ours, observed.InSync = true, r.sync(s, plan.KindSubscription, live)
+		observed.Object = objectOf(live)
+		if sub.Name == r.data.Package {
+			observed.Ours, observed.InSync = true, r.isInSync(plan.KindSubscription, live)
 		}
-		s.Cluster.Subscriptions = append(s.Cluster.Subscriptions, observed)
+		r.observation.Cluster.Subscriptions = append(r.observation.Cluster.Subscriptions, observed)
 	}
 	return nil
 }
 
 func subscriptionOf(sub operatorsv1alpha1.Subscription) plan.Subscription {
-	said := func(condition operatorsv1alpha1.SubscriptionConditionType) string {
+	message := func(condition operatorsv1alpha1.SubscriptionConditionType) string {
 		if c := sub.Status.GetCondition(condition); c.Status == corev1.ConditionTrue {
 			return cmp.Or(c.Message, c.Reason)
 		}
@@ -206,8 +165,8 @@ func subscriptionOf(sub operatorsv1alpha1.Subscription) plan.Subscription {
 	}
 	observed := plan.Subscription{
 		Name: sub.Name, InstalledCSV: sub.Status.InstalledCSV, CurrentCSV: sub.Status.CurrentCSV,
-		ResolutionFailed: said(operatorsv1alpha1.SubscriptionResolutionFailed),
-		UnpackFailed:     said(operatorsv1alpha1.SubscriptionBundleUnpackFailed),
+		ResolutionFailed: message(operatorsv1alpha1.SubscriptionResolutionFailed),
+		UnpackFailed:     message(operatorsv1alpha1.SubscriptionBundleUnpackFailed),
 	}
 	if sub.Spec != nil {
 		observed.Package = sub.Spec.Package
@@ -218,39 +177,40 @@ func subscriptionOf(sub operatorsv1alpha1.Subscription) plan.Subscription {
 	return observed
 }
 
-func (r *Reconciler) observeInstallPlans(ctx context.Context, s *seen) error {
+func (r *reader) readInstallPlans(ctx context.Context) error {
 	var list operatorsv1alpha1.InstallPlanList
-	if err := r.Local.List(ctx, &list, client.InNamespace(s.data.Namespace)); err != nil {
+	if err := r.local.List(ctx, &list, client.InNamespace(r.data.Namespace)); err != nil {
 		return fmt.Errorf("list InstallPlans: %w", err)
 	}
 	for i := range list.Items {
-		s.addInstallPlan(&list.Items[i])
+		r.addInstallPlan(&list.Items[i])
 	}
-	return r.confirmInstallPlans(ctx, s)
+	return r.confirmInstallPlans(ctx)
 }
 
 // confirmInstallPlans reads those that Subscriptions wait for directly where
 // the cache does not have them; see confirmCSV.
-func (r *Reconciler) confirmInstallPlans(ctx context.Context, s *seen) error {
-	for _, sub := range s.Cluster.Subscriptions {
-		if _, there := s.live[plan.Action{Kind: plan.KindInstallPlan, Name: sub.Awaits}]; there || sub.Awaits == "" {
+func (r *reader) confirmInstallPlans(ctx context.Context) error {
+	for _, sub := range r.observation.Cluster.Subscriptions {
+		if sub.Awaits == "" || slices.ContainsFunc(r.observation.Cluster.InstallPlans,
+			func(p plan.InstallPlan) bool { return p.Name == sub.Awaits }) {
 			continue
 		}
 		live := &operatorsv1alpha1.InstallPlan{}
-		err := r.Live.Get(ctx, client.ObjectKey{Namespace: s.data.Namespace, Name: sub.Awaits}, live)
+		err := r.live.Get(ctx, client.ObjectKey{Namespace: r.data.Namespace, Name: sub.Awaits}, live)
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("get InstallPlan: %w", err)
 		}
 		if err == nil {
-			s.addInstallPlan(live)
+			r.addInstallPlan(live)
 		}
 	}
 	return nil
 }
 
-func (s *seen) addInstallPlan(live *operatorsv1alpha1.InstallPlan) {
+func (r *reader) addInstallPlan(live *operatorsv1alpha1.InstallPlan) {
 	observed := plan.InstallPlan{
-		Name: live.Name, Phase: string(live.Status.Phase), Approved: live.Spec.Approved, Message: live.Status.Message,
+		Object: objectOf(live), Name: live.Name, Phase: string(live.Status.Phase), Approved: live.Spec.Approved, Message: live.Status.Message,
 		CSVs: live.Spec.ClusterServiceVersionNames, Created: live.CreationTimestamp.Time, Subscribes: subscribes(live),
 	}
 	// One that was approved otherwise has no such annotation, or nonsense.
@@ -258,8 +218,7 @@ func (s *seen) addInstallPlan(live *operatorsv1alpha1.InstallPlan) {
 	if live.Status.Phase == operatorsv1alpha1.InstallPlanPhaseFailed {
 		observed.FailedAt, observed.Failure = failure(live)
 	}
-	s.Cluster.InstallPlans = append(s.Cluster.InstallPlans, observed)
-	s.remember(plan.KindInstallPlan, live)
+	r.observation.Cluster.InstallPlans = append(r.observation.Cluster.InstallPlans, observed)
 }
 
 // subscribes returns the CSVs for which a plan makes a Subscription.
@@ -292,41 +251,41 @@ func failure(p *operatorsv1alpha1.InstallPlan) (time.Time, string) {
 	return at, "because " + why
 }
 
-func (r *Reconciler) observeCSVs(ctx context.Context, s *seen) error {
+func (r *reader) readCSVs(ctx context.Context) error {
 	var list operatorsv1alpha1.ClusterServiceVersionList
-	if err := r.Local.List(ctx, &list, client.InNamespace(s.data.Namespace)); err != nil {
+	if err := r.local.List(ctx, &list, client.InNamespace(r.data.Namespace)); err != nil {
 		return fmt.Errorf("list ClusterServiceVersions: %w", err)
 	}
 	for i := range list.Items {
-		s.addCSV(&list.Items[i])
+		r.addCSV(&list.Items[i])
 	}
-	return r.confirmCSV(ctx, s)
+	return r.confirmCSV(ctx)
 }
 
 // confirmCSV reads the installed CSV directly where the cache does not have it:
 // the caches of different kinds run ahead of each other, and an operator must
 // not be taken for deleted because of that.
-func (r *Reconciler) confirmCSV(ctx context.Context, s *seen) error {
-	for _, sub := range s.Cluster.Subscriptions {
-		if _, there := s.Cluster.Installed(); !sub.Ours || there || sub.InstalledCSV == "" {
+func (r *reader) confirmCSV(ctx context.Context) error {
+	for _, sub := range r.observation.Cluster.Subscriptions {
+		if _, there := r.observation.Cluster.Installed(); !sub.Ours || there || sub.InstalledCSV == "" {
 			continue
 		}
 		live := &operatorsv1alpha1.ClusterServiceVersion{}
-		err := r.Live.Get(ctx, client.ObjectKey{Namespace: s.data.Namespace, Name: sub.InstalledCSV}, live)
+		err := r.live.Get(ctx, client.ObjectKey{Namespace: r.data.Namespace, Name: sub.InstalledCSV}, live)
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("get ClusterServiceVersion: %w", err)
 		}
 		if err == nil {
-			s.addCSV(live)
+			r.addCSV(live)
 		}
 	}
 	return nil
 }
 
-func (s *seen) addCSV(live *operatorsv1alpha1.ClusterServiceVersion) {
-	_, ours := live.Labels[componentLabel(s.data.Package, s.data.Namespace)]
+func (r *reader) addCSV(live *operatorsv1alpha1.ClusterServiceVersion) {
+	_, ours := live.Labels[componentLabel(r.data.Package, r.data.Namespace)]
 	observed := plan.CSV{
-		Name: live.Name, Version: live.Spec.Version.String(), Phase: string(live.Status.Phase),
+		Object: objectOf(live), Name: live.Name, Version: live.Spec.Version.String(), Phase: string(live.Status.Phase),
 		Reason:  string(live.Status.Reason),
 		Message: live.Status.Message, Replaces: live.Spec.Replaces, Created: live.CreationTimestamp.Time,
 		Deleting: !live.DeletionTimestamp.IsZero(), Ours: ours, Missing: missing(live),
@@ -334,8 +293,8 @@ func (s *seen) addCSV(live *operatorsv1alpha1.ClusterServiceVersion) {
 	if live.Status.LastTransitionTime != nil {
 		observed.Since = live.Status.LastTransitionTime.Time
 	}
-	s.Cluster.CSVs = append(s.Cluster.CSVs, observed)
-	s.remember(plan.KindCSV, live)
+	r.observation.Cluster.CSVs = append(r.observation.Cluster.CSVs, observed)
+	r.addOwnedKinds(live)
 }
 
 // missing words the requirements of a CSV that are not met.
@@ -371,13 +330,13 @@ func componentLabel(pkg, namespace string) string {
 const maxLabelName = 63
 
 // observeDeployments reads those that OLM made for the installed CSV.
-func (r *Reconciler) observeDeployments(ctx context.Context, s *seen) error {
-	csv, ok := s.Cluster.Installed()
+func (r *reader) readDeployments(ctx context.Context) error {
+	csv, ok := r.observation.Cluster.Installed()
 	if !ok {
 		return nil
 	}
 	var list appsv1.DeploymentList
-	if err := r.Local.List(ctx, &list, client.InNamespace(s.data.Namespace)); err != nil {
+	if err := r.local.List(ctx, &list, client.InNamespace(r.data.Namespace)); err != nil {
 		return fmt.Errorf("list Deployments: %w", err)
 	}
 	for i := range list.Items {
@@ -389,12 +348,39 @@ func (r *Reconciler) observeDeployments(ctx context.Context, s *seen) error {
 		if live.Spec.Replicas != nil {
 			wanted = *live.Spec.Replicas
 		}
-		s.Cluster.Deployments = append(s.Cluster.Deployments, plan.Deployment{
+		r.observation.Cluster.Deployments = append(r.observation.Cluster.Deployments, plan.Deployment{
 			Name: live.Name, Unavailable: max(wanted-live.Status.AvailableReplicas, 0),
 			Configured: live.Status.ObservedGeneration >= live.Generation &&
-				configured(live.Spec.Template.Spec, s.data.Config),
+				isConfigured(live.Spec.Template.Spec, r.data.Config),
 		})
 	}
-	slices.SortFunc(s.Cluster.Deployments, func(a, b plan.Deployment) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(r.observation.Cluster.Deployments, func(a, b plan.Deployment) int { return strings.Compare(a.Name, b.Name) })
 	return nil
+}
+
+// readOtherNamespaces looks for the package's CSVs in other namespaces.
+func (r *reader) readOtherNamespaces(ctx context.Context) error {
+	if r.data.Mode == v1alpha1.InstallOwnNamespace {
+		return nil
+	}
+	var list operatorsv1alpha1.ClusterServiceVersionList
+	if err := r.local.List(ctx, &list); err != nil {
+		return fmt.Errorf("list ClusterServiceVersions: %w", err)
+	}
+	o := r.observation
+	for _, csv := range list.Items {
+		if _, ours := o.Offer.Versions[csv.Name]; ours && csv.Namespace != r.data.Namespace {
+			o.Cluster.Elsewhere = append(o.Cluster.Elsewhere, csv.Namespace+"/"+csv.Name)
+		}
+	}
+	return nil
+}
+
+// addOwnedKinds notes the kinds of custom resources that a CSV owns.
+func (r *reader) addOwnedKinds(csv *operatorsv1alpha1.ClusterServiceVersion) {
+	for _, crd := range csv.Spec.CustomResourceDefinitions.Owned {
+		_, group, _ := strings.Cut(crd.Name, ".")
+		r.observation.ownedKinds = append(r.observation.ownedKinds,
+			schema.GroupVersionKind{Group: group, Version: crd.Version, Kind: crd.Kind})
+	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-func (d *Decision) olm(in Input) *finding {
+func (d *decision) olm(in Input) *finding {
 	if in.Cluster.OLM {
 		return nil
 	}
@@ -19,9 +19,9 @@ func (d *Decision) olm(in Input) *finding {
 			"on it."}
 }
 
-// elsewhere reports an operator that already runs for all namespaces; it is not
-// fought (olm.md, fact 14).
-func (d *Decision) elsewhere(in Input) *finding {
+// otherNamespaces reports an operator that already runs for all namespaces. It is
+// left alone (olm.md, fact 14).
+func (d *decision) otherNamespaces(in Input) *finding {
 	if len(in.Cluster.Elsewhere) == 0 {
 		return nil
 	}
@@ -31,12 +31,11 @@ func (d *Decision) elsewhere(in Input) *finding {
 	return &finding{stalled: true, reason: v1alpha1.ReasonInstalledElsewhere, recheck: recheckProblem,
 		message: fmt.Sprintf(
 			"The operator already runs for all namespaces, installed by %s. Set spec.install.namespace to that "+
-				"namespace "+
-				"to take it up there, or remove it there.",
+				"namespace to manage it there, or remove it there.",
 			strings.Join(in.Cluster.Elsewhere, ", "))}
 }
 
-func (d *Decision) catalog(in Input) *finding {
+func (d *decision) catalog(in Input) *finding {
 	if in.Offer.Problem == nil {
 		return nil
 	}
@@ -46,17 +45,17 @@ func (d *Decision) catalog(in Input) *finding {
 
 // serve brings the view up to date. The CatalogSource needs its address, so
 // what comes after waits for the next pass.
-func (d *Decision) serve(in Input) *finding {
+func (d *decision) serve(in Input) *finding {
 	if in.Offer.Blocked != "" && in.Offer.ViewHash == "" {
 		if in.View.Hash != "" {
-			d.do(Unserve, "", "")
+			d.add(StopServing, "", "", Object{})
 		}
 		return blocked(in)
 	}
 	if in.View.Hash == in.Offer.ViewHash {
 		return nil
 	}
-	d.do(Serve, "", "")
+	d.add(Serve, "", "", Object{})
 	return &finding{reason: v1alpha1.ReasonProgressing, message: "The catalog view is being served.",
 		recheck: recheckSoon}
 }
@@ -66,26 +65,26 @@ func blocked(in Input) *finding {
 		recheck: recheckProblem}
 }
 
-func (d *Decision) namespace(in Input) *finding {
+func (d *decision) namespace(in Input) *finding {
 	name := in.Install.Spec.Admission.Release.TargetNamespace()
 	switch ns := in.Cluster.Namespace; {
 	case ns.Terminating:
 		return &finding{reason: v1alpha1.ReasonNamespaceTerminating, recheck: recheckProblem,
-			message: fmt.Sprintf("Namespace %s is being deleted; it is made again once it is gone.", name)}
+			message: fmt.Sprintf("Namespace %s is being deleted; it is created again once it is gone.", name)}
 	case !ns.Exists, ns.Managed && !ns.InSync:
-		d.do(Apply, KindNamespace, name)
+		d.apply(KindNamespace, name)
 	}
 	return nil
 }
 
 // operatorGroup accepts a fitting group that was there before and never deletes
 // one (olm.md, fact 13).
-func (d *Decision) operatorGroup(in Input) *finding {
+func (d *decision) operatorGroup(in Input) *finding {
 	groups := in.Cluster.OperatorGroups
 	release := in.Install.Spec.Admission.Release
 	switch {
 	case len(groups) == 0:
-		d.do(Apply, KindOperatorGroup, "")
+		d.apply(KindOperatorGroup, "")
 		return nil
 	case len(groups) > 1:
 		names := make([]string, len(groups))
@@ -97,13 +96,13 @@ func (d *Decision) operatorGroup(in Input) *finding {
 				"Namespace %s has %d OperatorGroups (%s) and OLM allows exactly one. Delete all but one.",
 				release.TargetNamespace(), len(groups), strings.Join(names, ", "))}
 	case groups[0].Managed && !groups[0].InSync:
-		d.do(Apply, KindOperatorGroup, groups[0].Name)
+		d.apply(KindOperatorGroup, groups[0].Name)
 		return nil
 	case !groups[0].Managed && !groups[0].fits(release):
 		return &finding{stalled: true, reason: v1alpha1.ReasonOperatorGroupConflict, recheck: recheckProblem,
 			message: fmt.Sprintf(
-				"OperatorGroup %s/%s does not select what install mode %s watches. Change spec.install.mode, or delete "+
-					"that OperatorGroup.",
+				"OperatorGroup %s/%s does not select the namespaces of install mode %s. Change spec.install.mode, or "+
+					"delete that OperatorGroup.",
 				release.TargetNamespace(), groups[0].Name, release.Install.Mode)}
 	}
 	return nil
@@ -122,23 +121,23 @@ func (g OperatorGroup) fits(release v1alpha1.Release) bool {
 
 const connectionReady = "READY"
 
-func (d *Decision) catalogSource(in Input) *finding {
+func (d *decision) catalogSource(in Input) *finding {
 	source := in.Cluster.CatalogSource
 	switch {
 	case source == nil, !source.InSync:
-		d.do(Apply, KindCatalogSource, "")
+		d.apply(KindCatalogSource, "")
 		return &finding{reason: v1alpha1.ReasonProgressing, message: "The CatalogSource is being applied.",
 			recheck: recheckProblem}
 	case source.State != connectionReady:
 		state := source.State
 		if state == "" {
-			state = "not tried yet"
+			state = "not made yet"
 		}
-		// The Subscription may come now: OLM resolves once it is connected.
+		// The Subscription may be created now: OLM resolves once it is connected.
 		d.subscription(in)
 		return &finding{reason: v1alpha1.ReasonCatalogNotReady, recheck: recheckProblem, message: fmt.Sprintf(
 			"OLM's connection to the catalog view at %s is %s. If this lasts, OLM's catalog-operator cannot reach "+
-				"the agent: look at NetworkPolicies and at the agent's Service.",
+				"the agent: check NetworkPolicies and the agent's Service.",
 			in.View.Address, state)}
 	}
 	return nil

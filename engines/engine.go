@@ -1,0 +1,128 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package engines is the seam between the decision that a cluster is admitted
+// to a release and the mechanism that installs the release there. An engine
+// knows one mechanism; everything that is true of all of them is decided here:
+// which admissions are refused, and what the status of an OperatorInstall says.
+//
+// The package is pure. The engines are in the folders below it: olmv0 drives
+// OLM v0. Package controllers/install runs an engine.
+package engines
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+)
+
+// ErrNotReady says that the engine cannot observe the cluster yet, for instance
+// because the agent has just started. It is no failure: nothing is reported,
+// and the install is reconciled again soon.
+var ErrNotReady = errors.New("engine not ready")
+
+// Engine brings the operators of one cluster to the releases that they are
+// admitted to, and removes them. Observation is what it reads for one install,
+// Action is one idempotent step; only the engine knows what they hold.
+type Engine[Observation, Action any] interface {
+	// Observe reads the state of the cluster for an install. It must reach the
+	// cluster's API server: an observation that comes from caches alone is no
+	// evidence. It changes nothing and waits for nothing but the API server.
+	Observe(ctx context.Context, install *v1alpha1.OperatorInstall) (Observation, error)
+	// Plan decides what to do next. It is pure, and does not change the install.
+	Plan(install *v1alpha1.OperatorInstall, observation Observation, now time.Time) Plan[Action]
+	// Apply carries out actions in order, and stops at the first error. It acts
+	// only on objects that are as they were observed.
+	Apply(ctx context.Context, install *v1alpha1.OperatorInstall, observation Observation, actions []Action) error
+}
+
+// Plan is what an engine does next for an install, and what it found.
+type Plan[Action any] struct {
+	Actions []Action
+	Report  Report
+	// RecheckAfter is when to reconcile again even if no watch reports a change.
+	RecheckAfter time.Duration
+}
+
+// Report is what an engine found, in terms that mean the same for every engine.
+type Report struct {
+	// Installed is the version that is there, whether it works or not; nil where
+	// there is none.
+	Installed *v1alpha1.InstalledVersion
+	// Complete says that Installed is the admitted release with the admitted
+	// settings, and that its installation has succeeded.
+	Complete bool
+	// Path holds the bundles that are still to be installed, in order.
+	Path []string
+	// Progress is why the install is not Complete, or why the engine cannot do its
+	// work although it is; nil where nothing is left to do.
+	Progress *Finding
+	// Health is why an install that is Complete is not ready; nil where it is.
+	Health *Finding
+	// Drift is nil where it was not compared.
+	Drift *Drift
+	// Stages are the engine's own conditions.
+	Stages []Stage
+	// OLM holds the details of an engine that drives OLM v0.
+	OLM *v1alpha1.OLMStatus
+	// Removed says that the removal policy was carried out.
+	Removed bool
+}
+
+// Finding is a state that keeps an install from being ready, or its engine from
+// its work.
+type Finding struct {
+	// Problem says that nothing will change until a person acts. Otherwise the
+	// finding passes by itself.
+	Problem bool
+	Reason  string
+	Message string
+}
+
+// Stage is a condition of an engine.
+type Stage struct {
+	Condition string
+	Passed    bool
+	Reason    string
+	Message   string
+}
+
+// Drift is how what is installed differs from the admitted release as it is
+// configured.
+type Drift struct {
+	// Fields are the differing fields, sorted; empty where there are none.
+	Fields []string
+	// Correcting says that the engine sets them back.
+	Correcting bool
+}
+
+// Refuse returns the finding for an install that an engine must not touch: one
+// that no rollout has admitted, or whose admission is older than one that was
+// already acted on. It returns nil for every other install, and for one that is
+// being deleted.
+func Refuse(install *v1alpha1.OperatorInstall) *Finding {
+	admission := install.Spec.Admission
+	switch {
+	case !install.DeletionTimestamp.IsZero():
+		return nil
+	case admission == nil:
+		return &Finding{Reason: v1alpha1.ReasonNotAdmitted,
+			Message: "Waiting for a rollout to admit this cluster."}
+	case admission.Revision < install.Status.ObservedRevision:
+		return staleAdmission(admission.Revision, install.Status.ObservedRevision)
+	}
+	return nil
+}
+
+func isAdmitted(install *v1alpha1.OperatorInstall) bool {
+	return install.Spec.Admission != nil && install.DeletionTimestamp.IsZero()
+}
+
+func timeOf(t time.Time) *metav1.Time {
+	at := metav1.NewTime(t)
+	return &at
+}

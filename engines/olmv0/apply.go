@@ -1,0 +1,219 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package olmv0
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/engines/olmv0/plan"
+)
+
+const (
+	// fieldOwner owns the fields that the agent sets on the fleet cluster.
+	fieldOwner = client.FieldOwner("bellwether-agent")
+
+	// annotationKeep marks a namespace that must not be deleted with its operator.
+	annotationKeep = "bellwether.dev/keep"
+
+	labelOLMOwner = "olm.owner"
+
+	// strategyAbandoned is an install strategy that OLM does not know. OLM fails a
+	// CSV with such a strategy at once, keeps it Failed, and lets the next one
+	// replace it. What the CSV created stays until then.
+	strategyAbandoned = "abandoned-by-bellwether"
+)
+
+// kinds are those of the objects that actions are about.
+var kinds = map[string]schema.GroupVersionKind{
+	plan.KindNamespace:     corev1.SchemeGroupVersion.WithKind(plan.KindNamespace),
+	plan.KindOperatorGroup: operatorsv1.SchemeGroupVersion.WithKind(plan.KindOperatorGroup),
+	plan.KindCatalogSource: operatorsv1alpha1.SchemeGroupVersion.WithKind(plan.KindCatalogSource),
+	plan.KindSubscription:  operatorsv1alpha1.SchemeGroupVersion.WithKind(plan.KindSubscription),
+	plan.KindInstallPlan:   operatorsv1alpha1.SchemeGroupVersion.WithKind(plan.KindInstallPlan),
+	plan.KindCSV:           operatorsv1alpha1.SchemeGroupVersion.WithKind(plan.KindCSV),
+}
+
+// Apply carries out the actions in order and stops at the first error. Each can
+// be repeated, so the next pass does the rest.
+func (e *Engine) Apply(ctx context.Context, install *v1alpha1.OperatorInstall, o *Observation,
+	actions []plan.Action) error {
+	for _, action := range actions {
+		log.FromContext(ctx).Info("Acting", "verb", action.Verb, "kind", action.Kind, "name", action.Name,
+			"value", action.Value)
+		if err := e.act(ctx, install, o, action); err != nil {
+			return fmt.Errorf("%s %s %s: %w", action.Verb, action.Kind, action.Name, err)
+		}
+	}
+	return nil
+}
+
+func (e *Engine) act(ctx context.Context, install *v1alpha1.OperatorInstall, o *Observation, a plan.Action) error {
+	switch a.Verb {
+	case plan.Serve:
+		_, _, err := e.Views.Set(viewKey(install), o.view, servedPort(o.Cluster.CatalogSource))
+		return err
+	case plan.StopServing:
+		e.Views.Remove(viewKey(install))
+		e.offers.forget(client.ObjectKeyFromObject(install))
+		return nil
+	case plan.Apply:
+		rendered, ok := o.rendered[a.Kind]
+		if !ok {
+			return nil // its template does not render; the status says so
+		}
+		return e.Local.Apply(ctx, client.ApplyConfigurationFromUnstructured(rendered), fieldOwner,
+			client.ForceOwnership)
+	case plan.Delete:
+		return client.IgnoreNotFound(e.Local.Delete(ctx, objectFor(install, a),
+			client.Preconditions{UID: &a.Object.UID}))
+	default:
+		return e.change(ctx, install, a)
+	}
+}
+
+// servedPort is the port that OLM was given before the agent started, so that a
+// restart does not move the view; 0 for any.
+func servedPort(source *plan.CatalogSource) int {
+	if source == nil {
+		return 0
+	}
+	_, text, err := net.SplitHostPort(source.Address)
+	if err != nil {
+		return 0
+	}
+	port, err := strconv.Atoi(text)
+	if err != nil {
+		return 0
+	}
+	return port
+}
+
+// objectFor is the object that an action is about.
+func objectFor(install *v1alpha1.OperatorInstall, a plan.Action) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(kinds[a.Kind])
+	object.SetName(a.Name)
+	if a.Kind != plan.KindNamespace {
+		object.SetNamespace(install.Spec.Admission.Release.TargetNamespace())
+	}
+	return object
+}
+
+// change patches an object of OLM, or its status.
+func (e *Engine) change(ctx context.Context, install *v1alpha1.OperatorInstall, a plan.Action) error {
+	p := patchFor(a, install.Spec.Admission.Revision, e.Now())
+	p.Metadata.ResourceVersion = a.Object.ResourceVersion
+	text, err := json.Marshal(p)
+	if err != nil {
+		return fmt.Errorf("encode patch: %w", err)
+	}
+	patch := client.RawPatch(types.MergePatchType, text)
+	if p.Status != nil {
+		return e.Local.Status().Patch(ctx, objectFor(install, a), patch, fieldOwner)
+	}
+	return e.Local.Patch(ctx, objectFor(install, a), patch, fieldOwner)
+}
+
+// patch is a merge patch. The resource version is a precondition.
+type patch struct {
+	Metadata patchMetadata `json:"metadata"`
+	Spec     any           `json:"spec,omitempty"`
+	Status   any           `json:"status,omitempty"`
+}
+
+type patchMetadata struct {
+	ResourceVersion string            `json:"resourceVersion,omitempty"`
+	Annotations     map[string]string `json:"annotations,omitempty"`
+}
+
+// patchFor returns what an action changes.
+func patchFor(a plan.Action, revision int64, now time.Time) patch {
+	switch a.Verb {
+	case plan.Approve:
+		return patch{
+			Metadata: patchMetadata{Annotations: map[string]string{
+				v1alpha1.AnnotationRevision: strconv.FormatInt(revision, 10)}},
+			Spec: approval{Approved: true},
+		}
+	case plan.Abandon:
+		var spec strategy
+		spec.Install.Strategy = strategyAbandoned
+		return patch{Spec: spec}
+	case plan.Keep:
+		return patch{Metadata: patchMetadata{Annotations: map[string]string{annotationKeep: a.Value}}}
+	case plan.Retry:
+		return patch{Status: retriedPlan{Phase: operatorsv1alpha1.InstallPlanPhaseInstalling}}
+	case plan.Adopt:
+		return patch{Status: adoptedCSV{CurrentCSV: a.Value, InstalledCSV: a.Value,
+			State: operatorsv1alpha1.SubscriptionStateAtLatest, LastUpdated: now.UTC().Format(time.RFC3339)}}
+	case plan.Reset:
+		status := resetSubscription{}
+		if a.Value != "" {
+			status.CurrentCSV = &a.Value
+		}
+		return patch{Status: status}
+	case plan.Reprocess:
+		return patch{Status: reprocessedCSV{Phase: operatorsv1alpha1.CSVPhasePending,
+			Reason:  operatorsv1alpha1.CSVReasonRequirementsUnknown,
+			Message: "the ClusterServiceVersion that was to replace this one was deleted"}}
+	}
+	return patch{}
+}
+
+// The parts of OLM's objects that are patched. A field that is nil is removed.
+type (
+	approval struct {
+		Approved bool `json:"approved"`
+	}
+	strategy struct {
+		Install struct {
+			Strategy string `json:"strategy"`
+		} `json:"install"`
+	}
+	// retriedPlan sets a failed InstallPlan back to where OLM carries it out. Steps
+	// that are done stay done.
+	retriedPlan struct {
+		Phase      operatorsv1alpha1.InstallPlanPhase `json:"phase"`
+		Message    *string                            `json:"message"`
+		StartTime  *string                            `json:"startTime"`
+		Conditions *[]string                          `json:"conditions"`
+	}
+	// adoptedCSV is what OLM writes when it has installed a CSV for a Subscription.
+	adoptedCSV struct {
+		CurrentCSV   string                              `json:"currentCSV"`
+		InstalledCSV string                              `json:"installedCSV"`
+		State        operatorsv1alpha1.SubscriptionState `json:"state"`
+		LastUpdated  string                              `json:"lastUpdated"`
+	}
+	// resetSubscription takes a Subscription back to what is installed. OLM resolves
+	// at once, and makes a plan only for what differs from the current CSV.
+	resetSubscription struct {
+		InstallPlanRef *string `json:"installPlanRef"`
+		InstallPlan    *string `json:"installplan"`
+		State          *string `json:"state"`
+		CurrentCSV     *string `json:"currentCSV"`
+	}
+	// reprocessedCSV makes OLM process a CSV again. What it created is there, so it
+	// is Succeeded again in a moment.
+	reprocessedCSV struct {
+		Phase   operatorsv1alpha1.ClusterServiceVersionPhase `json:"phase"`
+		Reason  operatorsv1alpha1.ConditionReason            `json:"reason"`
+		Message string                                       `json:"message"`
+	}
+)

@@ -1,0 +1,137 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package olmv0
+
+import (
+	"fmt"
+	"net/http"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/engines/olmv0/plan"
+)
+
+// The agent's permissions on its own cluster. It reads ConfigMaps, Services,
+// volumes and the operators' own resources (through the role view) only to
+// learn whether a namespace is empty.
+//
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=configmaps;services;persistentvolumeclaims,verbs=list
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch
+// +kubebuilder:rbac:groups=operators.coreos.com,resources=operatorgroups;catalogsources;subscriptions,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=operators.coreos.com,resources=installplans,verbs=get;list;watch;patch;delete
+// +kubebuilder:rbac:groups=operators.coreos.com,resources=clusterserviceversions/status;installplans/status;subscriptions/status,verbs=patch
+// +kubebuilder:rbac:groups=operators.coreos.com,resources=clusterserviceversions,verbs=get;list;watch;patch;delete
+
+// LocalCache says what of the fleet cluster is kept in memory: no copied CSVs,
+// no Deployment that OLM did not create, and no manifest that nobody reads.
+func LocalCache() cache.Options {
+	notCopied := labels.NewSelector().Add(*must(labels.NewRequirement(operatorsv1alpha1.CopiedLabelKey,
+		selection.DoesNotExist, nil)))
+	ofOLM := labels.NewSelector().Add(*must(labels.NewRequirement(labelOLMOwner, selection.Exists, nil)))
+	return cache.Options{
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&operatorsv1alpha1.ClusterServiceVersion{}: {Label: notCopied, Transform: stripCSV},
+			&operatorsv1alpha1.InstallPlan{}:           {Transform: stripInstallPlan},
+			&appsv1.Deployment{}:                       {Label: ofOLM},
+		},
+	}
+}
+
+// Mapper knows OLM's kinds even where the cluster does not serve them yet, so
+// that the agent can start there and report it.
+func Mapper(c *rest.Config, http *http.Client) (meta.RESTMapper, error) {
+	served, err := apiutil.NewDynamicRESTMapper(c, http)
+	if err != nil {
+		return nil, fmt.Errorf("make REST mapper: %w", err)
+	}
+	olm := meta.NewDefaultRESTMapper(nil)
+	for version, kinds := range map[schema.GroupVersion][]string{
+		operatorsv1.SchemeGroupVersion: {plan.KindOperatorGroup},
+		operatorsv1alpha1.SchemeGroupVersion: {plan.KindCatalogSource, plan.KindSubscription, plan.KindInstallPlan,
+			plan.KindCSV},
+	} {
+		for _, kind := range kinds {
+			olm.Add(version.WithKind(kind), meta.RESTScopeNamespace)
+		}
+	}
+	return meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{olm, served}}, nil
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// stripCSV keeps what observe and package vitals read. A CSV carries its operator's icon,
+// description and Deployments, often hundreds of kilobytes.
+func stripCSV(object any) (any, error) {
+	csv, ok := object.(*operatorsv1alpha1.ClusterServiceVersion)
+	if !ok {
+		return object, nil
+	}
+	owned := csv.Spec.CustomResourceDefinitions.Owned
+	kept := make([]operatorsv1alpha1.CRDDescription, len(owned))
+	for i, crd := range owned {
+		kept[i] = operatorsv1alpha1.CRDDescription{Name: crd.Name, Version: crd.Version, Kind: crd.Kind}
+	}
+	slim := &operatorsv1alpha1.ClusterServiceVersion{
+		TypeMeta:   csv.TypeMeta,
+		ObjectMeta: slimMeta(csv.ObjectMeta),
+	}
+	slim.Spec.Version, slim.Spec.Replaces = csv.Spec.Version, csv.Spec.Replaces
+	slim.Spec.CustomResourceDefinitions.Owned = kept
+	for _, w := range csv.Spec.WebhookDefinitions {
+		slim.Spec.WebhookDefinitions = append(slim.Spec.WebhookDefinitions,
+			operatorsv1alpha1.WebhookDescription{GenerateName: w.GenerateName, Type: w.Type})
+	}
+	slim.Status.Phase, slim.Status.Reason, slim.Status.Message = csv.Status.Phase, csv.Status.Reason, csv.Status.Message
+	slim.Status.LastTransitionTime = csv.Status.LastTransitionTime
+	for _, r := range csv.Status.RequirementStatus {
+		if unmet(r) {
+			slim.Status.RequirementStatus = append(slim.Status.RequirementStatus,
+				operatorsv1alpha1.RequirementStatus{Kind: r.Kind, Name: r.Name, Status: r.Status, Message: r.Message})
+		}
+	}
+	return slim, nil
+}
+
+// stripInstallPlan drops the manifests, which are most of it.
+func stripInstallPlan(object any) (any, error) {
+	p, ok := object.(*operatorsv1alpha1.InstallPlan)
+	if !ok {
+		return object, nil
+	}
+	revision, approved := p.Annotations[v1alpha1.AnnotationRevision]
+	p.ObjectMeta = slimMeta(p.ObjectMeta)
+	if approved {
+		p.Annotations = map[string]string{v1alpha1.AnnotationRevision: revision}
+	}
+	for _, step := range p.Status.Plan {
+		if step != nil {
+			step.Resource.Manifest = ""
+		}
+	}
+	return p, nil
+}
+
+func slimMeta(m metav1.ObjectMeta) metav1.ObjectMeta {
+	m.ManagedFields, m.Annotations = nil, nil
+	return m
+}

@@ -1,0 +1,175 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package olmv0 is the engine that installs operators with OLM v0. It serves OLM
+// a catalog view that holds the next version of an operator and nothing newer,
+// and drives OLM by its own objects: Subscription, InstallPlan and
+// ClusterServiceVersion. What it knows of OLM is in docs/olm.md.
+//
+// The decisions are in package plan. Catalogs are read outside of Observe, by
+// the engine's own goroutines.
+package olmv0
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/catalogs/load"
+	"github.com/bellwether-dev/bellwether/catalogs/oci"
+	"github.com/bellwether-dev/bellwether/catalogs/serve"
+	"github.com/bellwether-dev/bellwether/catalogs/view"
+	"github.com/bellwether-dev/bellwether/engines"
+	"github.com/bellwether-dev/bellwether/engines/olmv0/plan"
+	"github.com/bellwether-dev/bellwether/engines/olmv0/templates"
+)
+
+// Catalogs reads published catalogs; load.Loader does.
+type Catalogs interface {
+	Package(ctx context.Context, s oci.Source, digest, name string, bundles ...string) (*catalogs.Package, error)
+	View(ctx context.Context, r load.Request) (view.View, error)
+}
+
+// Views serves catalog views to OLM; serve.Server does.
+type Views interface {
+	Set(key string, v view.View, preferredPort int) (address string, changed bool, err error)
+	State(key string) (serve.State, bool)
+	Remove(key string)
+}
+
+// Options configure an Engine.
+type Options struct {
+	// Local reads the fleet cluster through a cache, and writes to it; Live reads
+	// it directly.
+	Local client.Client
+	Live  client.Reader
+
+	Catalogs  Catalogs
+	Views     Views
+	Templates *templates.Set
+	// OLM tells whether the cluster serves OLM's API, if that is known already.
+	OLM func() (served, known bool)
+	Now func() time.Time
+}
+
+// Engine installs operators with OLM v0. Its methods may be called at the same
+// time for different installs.
+type Engine struct {
+	Options
+	offers *offers
+}
+
+var _ engines.Engine[*Observation, plan.Action] = (*Engine)(nil)
+
+// New returns an engine. It calls notify for an install when a catalog was read
+// for it.
+func New(o Options, notify func(client.ObjectKey)) *Engine {
+	return &Engine{Options: o, offers: newOffers(o.Catalogs, notify, o.Now)}
+}
+
+// Observation is what was read for one install. It does not change after
+// Observe.
+type Observation struct {
+	View    plan.View
+	Offer   plan.Offer
+	Cluster plan.Cluster
+
+	// view is the content for Offer.ViewHash, unless it is served already.
+	view view.View
+	// rendered has the objects of the templates by kind.
+	rendered map[string]*unstructured.Unstructured
+	// ownedKinds are the kinds of custom resources that the CSVs own.
+	ownedKinds []schema.GroupVersionKind
+}
+
+// Plan decides what to do next.
+func (e *Engine) Plan(install *v1alpha1.OperatorInstall, o *Observation, now time.Time) engines.Plan[plan.Action] {
+	return plan.Next(plan.Input{Now: now, Install: install, Offer: o.Offer, View: o.View, Cluster: o.Cluster})
+}
+
+// viewKey names the view of an install.
+func viewKey(install *v1alpha1.OperatorInstall) string { return install.Name }
+
+// Observe reads what a decision rests on. It reads the operator's namespace from
+// the API server directly, so it fails if that cannot be reached.
+func (e *Engine) Observe(ctx context.Context, install *v1alpha1.OperatorInstall) (*Observation, error) {
+	served, known := e.OLM()
+	if !known {
+		// The agent has just started. That OLM has not been looked for must not be
+		// taken for an OLM that is gone, least of all while an operator is removed.
+		return nil, engines.ErrNotReady
+	}
+	r := e.reader(install)
+	if install.Spec.Admission == nil {
+		return r.observation, nil
+	}
+	r.observation.Cluster.OLM = served
+	if err := r.readNamespace(ctx); err != nil {
+		return nil, err
+	}
+	if !served {
+		return r.observation, nil
+	}
+	for _, read := range []func(context.Context) error{
+		r.readOperatorGroups, r.readCatalogSource, r.readSubscriptions, r.readInstallPlans, r.readCSVs,
+		r.readDeployments,
+	} {
+		if err := read(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if !install.DeletionTimestamp.IsZero() {
+		r.readOccupants(ctx)
+		return r.observation, nil
+	}
+	return r.observation, e.addOffer(ctx, r, install)
+}
+
+func (e *Engine) reader(install *v1alpha1.OperatorInstall) *reader {
+	o := &Observation{rendered: map[string]*unstructured.Unstructured{}}
+	if state, ok := e.Views.State(viewKey(install)); ok {
+		o.View = plan.View{Hash: state.Hash, Address: state.Addr}
+	}
+	r := &reader{local: e.Local, live: e.Live, templates: e.Templates, observation: o}
+	if install.Spec.Admission != nil {
+		r.data = dataFor(install, o.View.Address)
+	}
+	return r
+}
+
+// addOffer adds what the catalog says, unless a template is invalid: then that
+// is the problem.
+func (e *Engine) addOffer(ctx context.Context, r *reader, install *v1alpha1.OperatorInstall) error {
+	o := r.observation
+	if o.Offer.Problem != nil {
+		return nil
+	}
+	now := e.Now()
+	answer := e.offers.get(client.ObjectKeyFromObject(install), requestFor(install, o.Cluster, now), o.View.Hash)
+	switch {
+	case answer.pending && now.Sub(answer.since) < pendingGrace:
+		return fmt.Errorf("read catalog: %w", engines.ErrNotReady)
+	case answer.pending:
+		o.Offer.Pending = pendingMessage(install.Spec.Admission.Release.Catalog, answer.since)
+		return nil
+	}
+	o.Offer, o.view = answer.offer, answer.view
+	return r.readOtherNamespaces(ctx)
+}
+
+func dataFor(install *v1alpha1.OperatorInstall, address string) templates.Data {
+	release := install.Spec.Admission.Release
+	return templates.Data{
+		Cluster: install.Spec.Cluster, Operator: install.Spec.Operator.Name,
+		OperatorNamespace: install.Spec.Operator.Namespace,
+		Namespace:         release.TargetNamespace(), Package: release.Package, Channel: release.Channel,
+		Version: release.Version,
+		Mode:    release.Install.Mode, Config: release.Install.Config, ViewAddress: address,
+	}
+}

@@ -1,0 +1,223 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package olmv0
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/catalogs/load"
+	"github.com/bellwether-dev/bellwether/catalogs/reasons"
+	"github.com/bellwether-dev/bellwether/catalogs/view"
+	"github.com/bellwether-dev/bellwether/engines/olmv0/plan"
+	"github.com/bellwether-dev/bellwether/explain/remedy"
+)
+
+const (
+	// maxReads bounds how many catalogs are read at a time, since each takes
+	// memory, and maxReadsOfHost how many of them from one registry, so that a slow
+	// registry leaves room for the others.
+	maxReads       = 4
+	maxReadsOfHost = 2
+	// retryAfter is how long a catalog that could not be read is left alone.
+	retryAfter = 30 * time.Second
+	// pendingGrace is how long a catalog may be read before the status tells of it.
+	pendingGrace = 2 * time.Second
+)
+
+// offers reads catalogs in goroutines of its own, at most maxReads at a time, and
+// keeps the last offer of each install. A reconcile never waits for a registry:
+// it takes what is there, and the install is reconciled again once a read ended.
+type offers struct {
+	catalogs Catalogs
+	notify   func(client.ObjectKey)
+	now      func() time.Time
+
+	mu      sync.Mutex
+	entries map[client.ObjectKey]*entry
+	// all and hosts hold a value for each read under way.
+	all   chan struct{}
+	hosts map[string]chan struct{}
+}
+
+// entry is the last request of an install, and its answer.
+type entry struct {
+	request string
+	// since is when the read that is under way was asked for; zero if none is.
+	since time.Time
+	stop  context.CancelFunc
+	// answered says that offer and view hold an answer, from answeredAt.
+	answered   bool
+	answeredAt time.Time
+	offer      plan.Offer
+	view       view.View
+}
+
+// answer is what is known of a request.
+type answer struct {
+	// pending says that the catalog is being read, since the given time.
+	pending bool
+	since   time.Time
+	offer   plan.Offer
+	// view is the content of the offered view. It is kept until that is served.
+	view view.View
+}
+
+func newOffers(c Catalogs, notify func(client.ObjectKey), now func() time.Time) *offers {
+	return &offers{catalogs: c, notify: notify, now: now, entries: map[client.ObjectKey]*entry{},
+		all: make(chan struct{}, maxReads), hosts: map[string]chan struct{}{}}
+}
+
+// get returns the answer to a request, or starts to read the catalog for it. A
+// read for another request of the same install is stopped. served is the hash of
+// the view that is served for the install.
+func (o *offers) get(key client.ObjectKey, r request, served string) answer {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	identity := r.identity()
+	e, ok := o.entries[key]
+	if !ok || e.request != identity {
+		if ok {
+			e.stop()
+		}
+		e = &entry{request: identity, stop: func() {}}
+		o.entries[key] = e
+	}
+	if e.answered && e.offer.Problem == nil && e.offer.ViewHash == served {
+		e.view = view.View{} // it is served, so it is not needed here any more
+	}
+	if e.since.IsZero() && o.mustRead(e, served) {
+		o.start(key, e, r)
+	}
+	if !e.answered {
+		return answer{pending: true, since: e.since}
+	}
+	return answer{offer: e.offer, view: e.view}
+}
+
+// mustRead tells whether an entry has no answer that is still good. The answer to
+// a view whose content was dropped is good only while that view is served.
+func (o *offers) mustRead(e *entry, served string) bool {
+	switch {
+	case !e.answered:
+		return true
+	case e.offer.Problem != nil:
+		return o.now().Sub(e.answeredAt) >= retryAfter
+	case e.offer.ViewHash != served && e.offer.ViewHash != e.view.Hash:
+		e.answered = false
+		return true
+	}
+	return false
+}
+
+func (o *offers) start(key client.ObjectKey, e *entry, r request) {
+	ctx, cancel := context.WithCancel(context.Background())
+	e.since, e.stop = o.now(), cancel
+	host, _, _ := strings.Cut(r.Release.Catalog.Source.Image, "/")
+	limit, ok := o.hosts[host]
+	if !ok {
+		limit = make(chan struct{}, maxReadsOfHost)
+		o.hosts[host] = limit
+	}
+	go func() {
+		defer cancel()
+		for _, slots := range []chan struct{}{limit, o.all} {
+			select {
+			case slots <- struct{}{}:
+				defer func() { <-slots }()
+			case <-ctx.Done():
+				return
+			}
+		}
+		offer, content, err := o.read(ctx, r)
+		if err != nil {
+			offer, content = plan.Offer{Problem: problemOf(err)}, view.View{}
+		}
+		if o.keep(key, e, offer, content) {
+			o.notify(key)
+		}
+	}()
+}
+
+// keep stores an answer, unless another request was made meanwhile.
+func (o *offers) keep(key client.ObjectKey, e *entry, offer plan.Offer, content view.View) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.entries[key] != e {
+		return false
+	}
+	e.since, e.answered, e.answeredAt = time.Time{}, true, o.now()
+	e.offer, e.view = offer, content
+	return true
+}
+
+// forget drops what is known of an install.
+func (o *offers) forget(key client.ObjectKey) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if e, ok := o.entries[key]; ok {
+		e.stop()
+		delete(o.entries, key)
+	}
+}
+
+// read works out an offer: the upgrade path to the release, and the view of the
+// next hop, or of what is installed where there is none.
+func (o *offers) read(ctx context.Context, r request) (plan.Offer, view.View, error) {
+	var offer plan.Offer
+	source := r.source()
+	pkg, err := o.catalogs.Package(ctx, source, r.Release.Catalog.Digest, r.Release.Package)
+	if err != nil {
+		return offer, view.View{}, err
+	}
+	offer.Versions = map[string]string{}
+	for name, bundle := range pkg.Bundles {
+		offer.Versions[name] = bundle.VersionString()
+	}
+	for name, block := range pkg.Blocks { // a blocked bundle may be gone from the catalog, and be installed
+		offer.Versions[name] = block.Version
+	}
+	found, err := findRoute(pkg, r)
+	if err != nil {
+		return offer, view.View{}, err
+	}
+	offer.Path, offer.Next, offer.Blocked = found.path, found.next, found.blocked
+	if offer.Blocked != "" && found.from.Name == "" {
+		return offer, view.View{}, nil // there is nothing to serve
+	}
+	content, err := o.catalogs.View(ctx, load.Request{
+		Source: source, Digest: r.Release.Catalog.Digest, PullBundles: true,
+		Package: r.Release.Package, Channel: r.Release.Channel, Installed: found.from, Next: found.next,
+		Present: found.present, Blocks: blocksByPackage(r.Blocks),
+	})
+	if err != nil {
+		return offer, view.View{}, err
+	}
+	offer.ViewHash, offer.Admitted = content.Hash, content.Admitted
+	for _, bundle := range content.Bundles {
+		if bundle.Package == r.Release.Package && bundle.Route != view.Stub {
+			offer.Route = v1alpha1.BundleRoute(bundle.Route)
+		}
+	}
+	return offer, content, nil
+}
+
+func pendingMessage(pin v1alpha1.CatalogPin, since time.Time) string {
+	return fmt.Sprintf("Catalog %s is being read since %s. If this lasts, check that this cluster reaches the registry.",
+		cmp.Or(pin.Source.Image, pin.Source.Directory), since.UTC().Format(time.RFC3339))
+}
+
+// problemOf says what went wrong, and what a person can do about it.
+func problemOf(err error) *plan.Problem {
+	reason := reasons.For(err)
+	advice := remedy.Advice(reason, remedy.Agent, remedy.Names{})
+	return &plan.Problem{Reason: reason, Message: strings.TrimSpace(err.Error() + ". " + advice)}
+}

@@ -1,0 +1,205 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package olmv0
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
+	"github.com/bellwether-dev/bellwether/catalogs/load"
+	"github.com/bellwether-dev/bellwether/catalogs/oci"
+	"github.com/bellwether-dev/bellwether/catalogs/view"
+)
+
+var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// registries are catalogs that answer when their host is released.
+type registries struct {
+	mu sync.Mutex
+	// blocked holds, by host, what a read waits for; failing is returned by every
+	// read.
+	blocked map[string]chan struct{}
+	failing error
+	reads   int
+	// started and stopped receive a value for each read.
+	started, stopped chan struct{}
+}
+
+func (r *registries) Package(ctx context.Context, s oci.Source, _, name string, _ ...string) (*catalogs.Package,
+	error) {
+	host, _, _ := strings.Cut(s.Image, "/")
+	r.mu.Lock()
+	r.reads++
+	wait, err := r.blocked[host], r.failing
+	r.mu.Unlock()
+	r.started <- struct{}{}
+	if wait != nil {
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			r.stopped <- struct{}{}
+			return nil, ctx.Err()
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return catalogs.ReadPackage(catalogs.SingleFile("test",
+		strings.NewReader(catalogtest.Graph(name, "1.0.0\n1.1.0 replaces 1.0.0"))), name)
+}
+
+func (r *registries) View(_ context.Context, request load.Request) (view.View, error) {
+	return view.View{Hash: "view of " + request.Next, Admitted: []string{request.Next}}, nil
+}
+
+func (r *registries) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.reads
+}
+
+// world is offers with a registry and a clock of the test's.
+type world struct {
+	t *testing.T
+	*registries
+	*offers
+	notified chan client.ObjectKey
+	clock    time.Time
+}
+
+func newWorld(t *testing.T, blocked ...string) *world {
+	w := &world{t: t, notified: make(chan client.ObjectKey, 100), clock: now,
+		registries: &registries{blocked: map[string]chan struct{}{}, started: make(chan struct{}, 10), stopped: make(chan struct{}, 10)}}
+	for _, host := range blocked {
+		w.blocked[host] = make(chan struct{})
+	}
+	w.offers = newOffers(w.registries, func(key client.ObjectKey) { w.notified <- key },
+		func() time.Time { return w.clock })
+	return w
+}
+
+func keyOf(name string) client.ObjectKey { return client.ObjectKey{Namespace: "cluster", Name: name} }
+
+func requestOf(host, version string) request {
+	return request{CanAdvance: true, Release: v1alpha1.Release{Package: "echo", Channel: "stable", Version: version,
+		Bundle:  "echo.v" + version,
+		Catalog: v1alpha1.CatalogPin{Source: v1alpha1.CatalogSource{Image: host + "/catalogs/main"}}}}
+}
+
+// waitFor waits until an install is to be reconciled.
+func (w *world) waitFor(key client.ObjectKey) {
+	w.t.Helper()
+	select {
+	case got := <-w.notified:
+		if got != key {
+			w.t.Fatalf("notified of %s, want %s", got, key)
+		}
+	case <-time.After(time.Minute):
+		w.t.Fatalf("not notified of %s", key)
+	}
+}
+
+// More installs than there are readers wait for a registry that does not answer,
+// and one of another registry has its offer all the same.
+func TestASlowRegistryDelaysNoOther(t *testing.T) {
+	w := newWorld(t, "slow.example.com")
+	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
+		if a := w.get(keyOf(name), requestOf("slow.example.com", "1.0.0"), ""); !a.pending || !a.since.Equal(now) {
+			t.Fatalf("an answer without a read: %+v", a)
+		}
+	}
+	quick := requestOf("quick.example.com", "1.0.0")
+	if a := w.get(keyOf("quick"), quick, ""); !a.pending {
+		t.Fatalf("an answer without a read: %+v", a)
+	}
+	w.waitFor(keyOf("quick"))
+	if a := w.get(keyOf("quick"), quick, ""); a.pending || a.offer.Next != "echo.v1.0.0" {
+		t.Errorf("%+v, want an offer of echo.v1.0.0", a)
+	}
+	close(w.blocked["slow.example.com"])
+	for range 6 {
+		<-w.notified
+	}
+}
+
+func TestAnOfferIsReadOnce(t *testing.T) {
+	w := newWorld(t)
+	r := requestOf("quick.example.com", "1.0.0")
+	w.get(keyOf("a"), r, "")
+	w.waitFor(keyOf("a"))
+	a := w.get(keyOf("a"), r, "")
+	if a.view.Hash != a.offer.ViewHash || a.view.Hash == "" {
+		t.Errorf("the view %q is not there to be served", a.offer.ViewHash)
+	}
+	if a = w.get(keyOf("a"), r, a.offer.ViewHash); a.pending || a.view.Hash != "" {
+		t.Errorf("what is served is kept: %+v", a)
+	}
+	if got := w.count(); got != 1 {
+		t.Errorf("read %d times, want once", got)
+	}
+	if a = w.get(keyOf("a"), r, "another"); !a.pending {
+		t.Error("the view is not read again although it is not served any more")
+	}
+	w.waitFor(keyOf("a"))
+}
+
+func TestANewRequestStopsTheReadForTheOld(t *testing.T) {
+	w := newWorld(t, "slow.example.com")
+	w.get(keyOf("a"), requestOf("slow.example.com", "1.0.0"), "")
+	<-w.started
+	w.get(keyOf("a"), requestOf("quick.example.com", "1.1.0"), "")
+	select {
+	case <-w.stopped:
+	case <-time.After(time.Minute):
+		t.Fatal("the read for the old request goes on")
+	}
+	w.waitFor(keyOf("a"))
+	if a := w.get(keyOf("a"), requestOf("quick.example.com", "1.1.0"), ""); a.offer.Next != "echo.v1.1.0" {
+		t.Errorf("%+v, want an offer of echo.v1.1.0", a)
+	}
+	if len(w.notified) != 0 {
+		t.Error("notified of the old request")
+	}
+}
+
+func TestAFailedReadIsRepeatedLater(t *testing.T) {
+	w := newWorld(t)
+	w.failing = oci.ErrUnreachable
+	r := requestOf("gone.example.com", "1.0.0")
+	w.get(keyOf("a"), r, "")
+	w.waitFor(keyOf("a"))
+	for range 3 {
+		a := w.get(keyOf("a"), r, "")
+		if a.pending || a.offer.Problem == nil || a.offer.Problem.Reason != v1alpha1.ReasonCatalogUnreachable {
+			t.Fatalf("%+v, want the problem", a)
+		}
+	}
+	if got := w.count(); got != 1 {
+		t.Errorf("read %d times, want once", got)
+	}
+	w.recover()
+	w.clock = now.Add(retryAfter)
+	if a := w.get(keyOf("a"), r, ""); a.offer.Problem == nil {
+		t.Error("the problem is forgotten before the catalog was read")
+	}
+	w.waitFor(keyOf("a"))
+	if a := w.get(keyOf("a"), r, ""); a.offer.Next != "echo.v1.0.0" {
+		t.Errorf("%+v, want an offer", a)
+	}
+}
+
+// recover makes the registries answer.
+func (r *registries) recover() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failing = nil
+}

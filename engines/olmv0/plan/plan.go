@@ -1,0 +1,186 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/engines"
+)
+
+// Next decides one pass. An admitted install goes through four stages, each
+// with a condition. A stage that cannot pass holds those after it:
+//
+//	CatalogServed ──▶ Resolved ──▶ PlanApproved ──▶ Installed
+//	  OLM is there      OLM's plan    it holds         the CSV
+//	  view served       is for the    exactly what     Succeeded
+//	  namespace, group  next hop      was admitted
+//	  CatalogSource
+//
+// With several hops it goes round once for each. An install that runs its
+// target stays Installed even when its catalog cannot be read.
+func Next(in Input) engines.Plan[Action] {
+	d := newDecision(in)
+	if !in.Install.DeletionTimestamp.IsZero() {
+		d.remove(in)
+	} else {
+		d.install(in)
+	}
+	return d.Plan
+}
+
+// finding is why a stage does not pass.
+type finding struct {
+	stalled bool
+	reason  string
+	message string
+	recheck time.Duration
+}
+
+func (f *finding) report() *engines.Finding {
+	return &engines.Finding{Problem: f.stalled, Reason: f.reason, Message: f.message}
+}
+
+// stage is a condition and what must hold for it, in order.
+type stage struct {
+	condition string
+	checks    []func(*decision, Input) *finding
+	passed    string
+}
+
+func stages() []stage {
+	return []stage{{
+		condition: v1alpha1.ConditionCatalogServed,
+		checks: []func(*decision, Input) *finding{
+			(*decision).olm, (*decision).otherNamespaces, (*decision).catalog, (*decision).serve,
+			(*decision).namespace, (*decision).operatorGroup, (*decision).catalogSource,
+		},
+		passed: "OLM is connected to the catalog view.",
+	}, {
+		condition: v1alpha1.ConditionResolved,
+		checks: []func(*decision, Input) *finding{(*decision).subscription, (*decision).orphans, (*decision).deletedCSV,
+			(*decision).abandon, (*decision).resolved, (*decision).blocked},
+		passed: "OLM resolved the Subscription to what was admitted.",
+	}, {
+		condition: v1alpha1.ConditionPlanApproved,
+		checks:    []func(*decision, Input) *finding{(*decision).planApproved},
+		passed:    "The InstallPlan held exactly what was admitted.",
+	}, {
+		condition: v1alpha1.ConditionInstalled,
+		checks:    []func(*decision, Input) *finding{(*decision).installed},
+	}}
+}
+
+func (d *decision) install(in Input) {
+	d.Report.Path = in.Offer.Path
+	d.Report.Complete = in.runsTarget()
+	var first *finding
+	if in.Offer.Pending != "" {
+		first = &finding{reason: v1alpha1.ReasonProgressing, message: in.Offer.Pending, recheck: recheckProblem}
+	} else {
+		first = d.runStages(in)
+	}
+	d.conclude(in, first)
+}
+
+// runStages goes through the stages and returns the first finding. A stage that
+// fails stops those after it, except that an install that runs its target has
+// every stage checked.
+func (d *decision) runStages(in Input) *finding {
+	var first *finding
+	for _, s := range stages() {
+		f, message := d.check(in, s), s.passed
+		if s.condition == v1alpha1.ConditionInstalled {
+			message = in.Install.Spec.Admission.Release.Bundle + " is Succeeded."
+		}
+		if f == nil {
+			d.pass(s.condition, message)
+			continue
+		}
+		d.fail(s.condition, f.reason, f.message)
+		if first == nil {
+			first = f
+		}
+		if !d.Report.Complete {
+			d.failAfter(s.condition)
+			break
+		}
+	}
+	return first
+}
+
+// check runs a stage's checks and returns the first finding.
+func (d *decision) check(in Input, s stage) *finding {
+	for _, c := range s.checks {
+		if f := c(d, in); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// conclude reports what keeps the install from being ready.
+func (d *decision) conclude(in Input, f *finding) {
+	if !d.Report.Complete && f == nil {
+		f = in.unfinished()
+	}
+	if f != nil {
+		d.Report.Progress = f.report()
+		d.recheck(f.recheck)
+	}
+	if !d.Report.Complete {
+		return
+	}
+	if f := in.unhealthy(); f != nil {
+		d.Report.Health = f.report()
+		d.recheck(f.recheck)
+	}
+	d.recheck(recheckSteady)
+}
+
+// runsTarget tells whether the admitted bundle is Succeeded, under a
+// Subscription and with Deployments that have the admitted settings. It does
+// not depend on the catalog.
+func (in Input) runsTarget() bool {
+	csv, ok := in.Cluster.Installed()
+	sub, _ := in.Cluster.subscription()
+	return ok && csv.Name == in.Install.Spec.Admission.Release.Bundle && !csv.Deleting &&
+		csv.Phase == string(operatorsv1alpha1.CSVPhaseSucceeded) && sub.InSync && areConfigured(in.Cluster.Deployments)
+}
+
+// unfinished explains an install whose stages all passed and that does not run
+// its target yet.
+func (in Input) unfinished() *finding {
+	if !areConfigured(in.Cluster.Deployments) {
+		return &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckProblem,
+			message: "Waiting for OLM to apply spec.config of the Subscription to the operator's Deployments."}
+	}
+	return &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckSoon,
+		message: in.Install.Spec.Admission.Release.Bundle + " is being installed."}
+}
+
+func areConfigured(deployments []Deployment) bool {
+	for _, deployment := range deployments {
+		if !deployment.Configured {
+			return false
+		}
+	}
+	return true
+}
+
+// unhealthy says which Deployment of the installed CSV lacks pods; nil where
+// none does.
+func (in Input) unhealthy() *finding {
+	for _, deployment := range in.Cluster.Deployments {
+		if deployment.Unavailable > 0 {
+			return &finding{reason: v1alpha1.ReasonPodsUnavailable, recheck: recheckProblem, message: fmt.Sprintf(
+				"%d replicas of Deployment %s are not available.", deployment.Unavailable, deployment.Name)}
+		}
+	}
+	return nil
+}

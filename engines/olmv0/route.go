@@ -1,0 +1,162 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package olmv0
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/catalogs/blocks"
+	"github.com/bellwether-dev/bellwether/catalogs/oci"
+	"github.com/bellwether-dev/bellwether/engines/olmv0/plan"
+)
+
+// request is everything that an offer depends on. The catalog is pinned by its
+// digest, so the same request always has the same offer.
+type request struct {
+	Release v1alpha1.Release
+	Blocks  []v1alpha1.VersionBlock
+	// Installed is the installed bundle, and Present are the CSVs in the namespace.
+	Installed catalogs.Installed
+	Present   []string
+	// CanAdvance says that the next hop may be offered.
+	CanAdvance bool
+	// Hop is the upgrade that OLM carries out now; nil where there is none.
+	Hop *hop
+}
+
+// hop is an upgrade under way.
+type hop struct {
+	From catalogs.Installed
+	To   string
+	// Before are the CSVs that were in the namespace before it.
+	Before []string
+}
+
+func requestFor(install *v1alpha1.OperatorInstall, c plan.Cluster, now time.Time) request {
+	admission := install.Spec.Admission
+	r := request{Release: admission.Release, Blocks: install.Spec.Blocks, Present: c.CSVsBefore(""),
+		CanAdvance: c.MayAdvance(now, admission.Revision)}
+	if csv, ok := c.Installed(); ok {
+		r.Installed = catalogs.Installed{Name: csv.Name, Version: csv.Version}
+	}
+	if from, to, ok := c.CurrentHop(now, admission.Revision); ok {
+		r.Hop = &hop{From: catalogs.Installed{Name: from.Name, Version: from.Version}, To: to.Name,
+			Before: c.CSVsBefore(to.Name)}
+	}
+	return r
+}
+
+// identity is equal for equal requests, and differs for others.
+func (r request) identity() string {
+	text, err := json.Marshal(r)
+	if err != nil { // plain data always marshals
+		panic(fmt.Sprintf("marshal request: %v", err))
+	}
+	return string(text)
+}
+
+// source is the pinned catalog's source, with the signature that it must have.
+func (r request) source() oci.Source {
+	pin := r.Release.Catalog
+	s := oci.SourceOf(pin.Source)
+	for _, key := range pin.PublicKeys {
+		s.Verification.PublicKeys = append(s.Verification.PublicKeys, []byte(key))
+	}
+	return s
+}
+
+// route is how an install gets to its release.
+type route struct {
+	path []string
+	// next is the bundle to offer to OLM now; empty for none.
+	next string
+	// blocked says why nothing may be installed; empty where it may.
+	blocked string
+	// from is what the next hop starts from, and present are the CSVs besides.
+	from    catalogs.Installed
+	present []string
+}
+
+// findRoute returns the upgrade path from what is installed to the release. A hop
+// that is under way is kept as long as it leads to the release, blocked or not,
+// because OLM cannot be stopped in the middle of it. Otherwise no hop leads to a
+// blocked version.
+func findRoute(pkg *catalogs.Package, r request) (route, error) {
+	if r.Hop != nil {
+		path, err := pkg.PathFrom(r.Release.Channel, r.Hop.From, r.Release.Bundle)
+		if err == nil && len(path) > 0 && path[0] == r.Hop.To {
+			return route{path: path, next: r.Hop.To, from: r.Hop.From, present: r.Hop.Before}, nil
+		}
+	}
+	found := route{from: r.Installed, present: r.Present}
+	allowed, err := pkg.WithBlocked(blocks.Of(r.Blocks, r.Release.Package)...)
+	if err != nil {
+		found.blocked = fmt.Sprintf("The blocks on package %s leave nothing to install: %v.", r.Release.Package, err)
+		return found, nil
+	}
+	if found.blocked = blockedTarget(allowed, r); found.blocked != "" {
+		return found, nil
+	}
+	if found.path, err = allowed.PathFrom(r.Release.Channel, r.Installed, r.Release.Bundle); err != nil {
+		if found.blocked = blockedOrigin(allowed, r); found.blocked != "" {
+			return found, nil
+		}
+		return found, err
+	}
+	if len(found.path) > 0 && r.CanAdvance {
+		found.next = found.path[0]
+	}
+	return found, nil
+}
+
+// blockedTarget says why the admitted version is blocked; empty where it is not.
+func blockedTarget(allowed *catalogs.Package, r request) string {
+	b, blocked := allowed.Blocked(r.Release.Bundle)
+	switch {
+	case !blocked:
+		return ""
+	case r.Installed.Name == r.Release.Bundle:
+		return fmt.Sprintf("Version %s is blocked: %s. It stays installed until another version is admitted.",
+			r.Release.Version, reasonOf(b))
+	default:
+		return fmt.Sprintf("The admitted version %s is blocked: %s. Nothing is changed until another version is "+
+			"admitted or the block is removed.", r.Release.Version, reasonOf(b))
+	}
+}
+
+// blockedOrigin says why the installed version is blocked, for where it has no
+// upgrade path; empty where it is not blocked.
+func blockedOrigin(allowed *catalogs.Package, r request) string {
+	b, blocked := allowed.Blocked(r.Installed.Name)
+	if !blocked {
+		return ""
+	}
+	return fmt.Sprintf("The installed version %s is blocked: %s. There is no upgrade path from it to %s. Publish a "+
+		"newer version, or go back by hand.",
+		cmp.Or(r.Installed.Version, r.Installed.Name), reasonOf(b), r.Release.Version)
+}
+
+func reasonOf(b catalogs.Block) string {
+	reason := strings.TrimSuffix(b.Reason, ".")
+	if b.Instead != "" {
+		reason += " (use " + b.Instead + " instead)"
+	}
+	return reason
+}
+
+func blocksByPackage(list []v1alpha1.VersionBlock) map[string][]catalogs.Block {
+	out := map[string][]catalogs.Block{}
+	for _, b := range list {
+		if _, done := out[b.Package]; !done {
+			out[b.Package] = blocks.Of(list, b.Package)
+		}
+	}
+	return out
+}

@@ -1,0 +1,128 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engines
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/bellwether-dev/bellwether/apis/conditions"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+)
+
+// StatusOfRefused returns the status of an install that Refuse returned a
+// finding for. What was observed before stays, because nothing was observed.
+func StatusOfRefused(install *v1alpha1.OperatorInstall, finding Finding) v1alpha1.OperatorInstallStatus {
+	status := *install.Status.DeepCopy()
+	status.ObservedGeneration = install.Generation
+	summarize(&status, finding)
+	return status
+}
+
+// Status returns the status of an install after a report that was made for this
+// generation and admission of it.
+func Status(install *v1alpha1.OperatorInstall, report Report, now time.Time) v1alpha1.OperatorInstallStatus {
+	status := *install.Status.DeepCopy()
+	status.ObservedGeneration = install.Generation
+	status.Installed, status.Path, status.OLM = report.Installed, report.Path, report.OLM
+	for _, stage := range report.Stages {
+		conditions.Set(&status.Conditions, install.Generation, stage.Condition, stage.Passed, stage.Reason,
+			stage.Message)
+	}
+	if !isAdmitted(install) {
+		if report.Progress != nil {
+			summarize(&status, *report.Progress)
+		}
+		return status
+	}
+	recordSuccess(&status, install.Spec.Admission, report.Complete, now)
+	setDrifted(&status, report.Drift)
+	conclude(&status, install.Spec.Admission.Release, report)
+	return status
+}
+
+// recordSuccess records when the admitted release succeeded first. An earlier
+// success of another release is forgotten: if that is admitted again, it has to
+// succeed again.
+func recordSuccess(status *v1alpha1.OperatorInstallStatus, admission *v1alpha1.Admission, complete bool,
+	now time.Time) {
+	status.ObservedRevision = admission.Revision
+	if status.SucceededHash != admission.Hash {
+		status.SucceededHash, status.SucceededAt = "", nil
+	}
+	if complete && status.SucceededHash == "" {
+		status.SucceededHash, status.SucceededAt = admission.Hash, timeOf(now)
+	}
+}
+
+// conclude sets Ready, Reconciling and Stalled. An install that is Complete and
+// healthy is Ready even if its engine cannot work, because the operator does not
+// depend on that; the message tells of it.
+func conclude(status *v1alpha1.OperatorInstallStatus, release v1alpha1.Release, report Report) {
+	switch {
+	case !report.Complete && report.Progress != nil:
+		summarize(status, *report.Progress)
+	case !report.Complete:
+		summarize(status, Finding{Reason: v1alpha1.ReasonProgressing,
+			Message: fmt.Sprintf("%s is being installed.", release.Bundle)})
+	case report.Health != nil:
+		summarize(status, *report.Health)
+	default:
+		message := fmt.Sprintf("%s runs.", release.Bundle)
+		if report.Progress != nil && report.Progress.Problem {
+			message += " " + report.Progress.Message
+		}
+		conditions.Summarize(&status.Conditions, status.ObservedGeneration,
+			conditions.Summary{State: conditions.Current, Reason: v1alpha1.ReasonSucceeded, Message: message})
+	}
+}
+
+// maxFields bounds how many fields the message of Drifted names.
+const maxFields = 10
+
+func setDrifted(status *v1alpha1.OperatorInstallStatus, drift *Drift) {
+	switch {
+	case drift == nil:
+		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionDrifted)
+	case len(drift.Fields) == 0:
+		conditions.Set(&status.Conditions, status.ObservedGeneration, v1alpha1.ConditionDrifted, false,
+			v1alpha1.ReasonInSync, "What is installed is the admitted release as configured.")
+	default:
+		conditions.Set(&status.Conditions, status.ObservedGeneration, v1alpha1.ConditionDrifted, true,
+			v1alpha1.ReasonDrifted, driftMessage(*drift))
+	}
+}
+
+func driftMessage(drift Drift) string {
+	named := drift.Fields
+	if len(named) > maxFields {
+		named = named[:maxFields]
+	}
+	message := fmt.Sprintf("What is installed differs from the admitted release in %s", strings.Join(named, ", "))
+	if more := len(drift.Fields) - len(named); more > 0 {
+		message += fmt.Sprintf(" and %d more fields", more)
+	}
+	if drift.Correcting {
+		return message + ". It is being set back, because spec.install.drift is Correct."
+	}
+	return message + ". Set it back, or set spec.install.drift of the ManagedOperator to Correct."
+}
+
+func summarize(status *v1alpha1.OperatorInstallStatus, f Finding) {
+	state := conditions.InProgress
+	if f.Problem {
+		state = conditions.Stalled
+	}
+	conditions.Summarize(&status.Conditions, status.ObservedGeneration,
+		conditions.Summary{State: state, Reason: f.Reason, Message: f.Message})
+}
+
+func staleAdmission(admitted, observed int64) *Finding {
+	return &Finding{Problem: true, Reason: v1alpha1.ReasonStaleAdmission, Message: fmt.Sprintf(
+		"The admission has revision %d, but the agent has already acted on revision %d. The admission is ignored "+
+			"until a newer rollout replaces it.", admitted, observed)}
+}
