@@ -30,7 +30,7 @@ var stubs = []string{
 var ours = []string{
 	"apis/v1alpha1", "bundles", "bundles/registryv1", "catalogs", "cmd/hub/flags", "testbed/fleet", "controllers/kit",
 	"controllers/operator", "controllers/rollout", "controllers/fleet/plan",
-	"controllers/probe", "rollouts", "explain", "explain/remedy",
+	"controllers/probe", "engines", "engines/olmv0", "rollouts", "explain", "explain/remedy",
 }
 
 func TestRules(t *testing.T) {
@@ -135,6 +135,18 @@ func TestRules(t *testing.T) {
 			want: "forbidigo"},
 		"blocks have no client": {file: "catalogs/blocks/a.go", imports: "k8s.io/client-go/kubernetes",
 			want: "depguard"},
+		"the seam of engines has no client": {file: "engines/a.go",
+			imports: "sigs.k8s.io/controller-runtime/pkg/client", want: "depguard"},
+		"the seam of engines has no clock": {file: "engines/b.go", imports: "time",
+			body: "var _ = time.Now", want: "forbidigo"},
+		"an engine has a clock": {file: "engines/olmv0/c.go", imports: "time", body: "var _ = time.Now"},
+		"an engine knows no rollouts": {file: "engines/olmv0/d.go", imports: module + "/rollouts",
+			want: "depguard"},
+		"a catalog knows no engine": {file: "catalogs/serve/c.go", imports: module + "/engines",
+			want: "depguard"},
+		"the install controller uses the seam": {file: "controllers/install/b.go", imports: module + "/engines"},
+		"the install controller knows no engine": {file: "controllers/install/c.go", imports: module +
+			"/engines/olmv0", want: "depguard"},
 		"nothing imports cmd": {file: "controllers/a.go", imports: module + "/cmd/hub/flags",
 			want: "depguard"},
 		"cmd may import cmd": {file: "cmd/agent/a.go", imports: module + "/cmd/hub/flags"},
