@@ -16,7 +16,7 @@ func catalogPage() page {
 		uid: UIDCatalog, title: "Bellwether / Catalog", from: "now-7d",
 		description: "The catalogs that versions come from: whether the published one is in use, what clusters run, " +
 			"who runs what is blocked, and whether OLM gets its view of them.",
-		variables:   []dashboard.VariableModel{catalog, clusters(), operators()},
+		variables:   append([]dashboard.VariableModel{catalog, clusters()}, operators()...),
 		annotations: []annotation{digests(), versionChanges()},
 		rows: []row{
 			{"Now", catalogNow()},
@@ -105,16 +105,16 @@ func catalogViews() []panel {
 			stacked: true,
 			description: "How many clusters run which version of an operator. Versions that nobody runs can leave " +
 				"the catalog: `bellwether catalog ladder` retires them.",
-			queries: []query{{"sum by (operator, version) (" + of(series.OperatorVersionClusters) + ")",
-				"{{operator}} {{version}}"}}, link: to(UIDRollout, label(series.Operator)),
+			queries: []query{{"sum by (" + operatorLabels + ", version) (" + of(series.OperatorVersionClusters) + ")",
+				legendOperator + " {{version}}"}}, link: to(UIDRollout, lineOperator),
 		},
 		{
 			title: "CatalogSources that are not ready", draw: timeSeries, width: 12, height: 9, unit: units.Short,
 			none: agentSilent, minimum: zero(), levels: anyIsBad(),
 			description: "Clusters on which OLM does not reach the view of an operator's catalog. All operators of " +
 				"one cluster point at its agent, one operator on all clusters at the catalog.",
-			queries: []query{{"sum by (operator) (" + of(series.OperatorCatalogReady) + " == bool 0)",
-				"{{operator}}"}}, link: to(UIDOperator, label(series.Operator)),
+			queries: []query{{"sum by (" + operatorLabels + ") (" + of(series.OperatorCatalogReady) + " == bool 0)",
+				legendOperator}}, link: to(UIDOperator, lineOperator),
 		},
 	}
 }

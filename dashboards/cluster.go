@@ -18,7 +18,7 @@ func clusterPage() page {
 		uid: UIDCluster, title: "Bellwether / Cluster", from: "now-24h",
 		description: "One cluster: whether its agent is alive, what its operators are doing, and how much budget " +
 			"they have left there. Come here when several operators of a cluster have trouble at once.",
-		variables:   []dashboard.VariableModel{cluster, operators()},
+		variables:   append([]dashboard.VariableModel{cluster}, operators()...),
 		annotations: []annotation{versionChanges(), pages()},
 		rows: []row{
 			{"Now", clusterNow()},
@@ -56,26 +56,29 @@ func clusterNow() []panel {
 }
 
 func clusterOperators() []panel {
-	each := func(fn, metric string) query { return query{fn + " by (operator) (" + of(metric) + ")", ""} }
+	each := func(fn, metric string) query {
+		return query{fn + " by (" + operatorLabels + ") (" + of(metric) + ")", ""}
+	}
 	return []panel{
 		{
 			title: "Operators", draw: rows, width: 24, height: 9, unit: units.Short, none: agentSilent,
 			description: "What runs on this cluster and how it is. What is not succeeded or has no ready catalog " +
 				"cannot be upgraded: `bellwether why` says what to do.",
 			queries: []query{
-				{"max by (operator, namespace, version, csv) (" + of(series.OperatorInfo) + ")", ""},
+				{byOperator("max", of(series.OperatorInfo), series.Namespace, series.Version, series.CSV), ""},
 				each("min", series.OperatorCSVSucceeded), each("max", series.OperatorUpgrading),
 				each("min", series.OperatorCatalogReady), each("min", series.SLOBudgetLeft),
 			},
 			columns: []column{
 				{from: series.Operator, title: "Operator",
-					link: to(UIDOperator, field(series.Operator, "Operator"), chosenCluster)},
+					link: to(UIDOperator, rowOperator, chosenCluster)},
+				namespaceColumn,
 				{from: series.Version, title: "Version"},
 				{from: "B", title: "Succeeded", words: yesNo},
 				{from: "C", title: "Upgrading", words: map[string]word{"0": {"no", unknown}, "1": {"yes", neutral}}},
 				{from: "D", title: "Catalog ready", words: yesNo},
 				{from: "E", title: "Least budget left", unit: units.PercentUnit, levels: lessIsBad(0, 0.25)},
-				{from: series.Namespace, title: "Namespace"}, {from: series.CSV, title: "ClusterServiceVersion"},
+				{from: series.Namespace, title: "Runs in"}, {from: series.CSV, title: "ClusterServiceVersion"},
 			},
 		},
 		{
@@ -83,17 +86,17 @@ func clusterOperators() []panel {
 			none: rulesSilent, levels: lessIsBad(0, 0.25),
 			description: "The worst objective of each operator here. If all operators fall together the cluster is " +
 				"at fault, not they.",
-			queries: []query{{"min by (operator) (" + of(series.SLOBudgetLeft) + ")", "{{operator}}"}},
-			link:    to(UIDOperator, label(series.Operator), chosenCluster),
+			queries: []query{{byOperator("min", of(series.SLOBudgetLeft)), legendOperator}},
+			link:    to(UIDOperator, lineOperator, chosenCluster),
 		},
 		{
 			title: "Missing replicas", draw: timeSeries, width: 12, height: 9, unit: units.Short, none: agentSilent,
 			minimum: zero(), levels: anyIsBad(),
 			description: "Replicas that Deployments of operators want and do not have. Several operators at once " +
 				"point at nodes, quotas or image pulls.",
-			queries: []query{{fmt.Sprintf("sum by (operator, deployment) (%s) - sum by (operator, deployment) (%s)",
-				of(series.OperatorReplicasDesired), of(series.OperatorReplicasAvailable)),
-				"{{operator}} {{deployment}}"}},
+			queries: []query{{fmt.Sprintf("sum by (%[1]s, deployment) (%[2]s) - sum by (%[1]s, deployment) (%[3]s)",
+				operatorLabels, of(series.OperatorReplicasDesired), of(series.OperatorReplicasAvailable)),
+				legendOperator + " {{deployment}}"}},
 		},
 	}
 }
@@ -106,10 +109,10 @@ func clusterBad() panel {
 	p.description = "One row for each operator and indicator that was bad here at least once in this time; gaps were " +
 		"not measured. Rows that turn red together point at the cluster itself: its nodes, its network, its API server."
 	p.queries = []query{{
-		fmt.Sprintf("max by (operator, sli) (max_over_time(%s[$__interval]))\nand on (operator, sli)\nsum by "+
-			"(operator, sli) (sum_over_time(%s[$__range] @ end())) > 0",
+		fmt.Sprintf("max by (%[1]s, sli) (max_over_time(%[2]s[$__interval]))\nand on (%[1]s, sli)\nsum by "+
+			"(%[1]s, sli) (sum_over_time(%[3]s[$__range] @ end())) > 0", operatorLabels,
 			of(series.SLIBad), of(series.SLIBadSlice)),
-		"{{operator}} {{sli}}",
+		legendOperator + " {{sli}}",
 	}}
 	return p
 }
@@ -142,16 +145,16 @@ func agentPanels() []panel {
 			none: "no probes",
 			description: "Whether each probe succeeded here. The EndpointProbe's conditions have the last failure's " +
 				"reason.",
-			queries: []query{{"min by (operator, probe, vantage) (" + of(series.ProbeSuccess) + ")",
-				"{{operator}} {{probe}} from {{vantage}}"}}, words: yesNo, levels: []level{{bad, 0}, {good, 1}},
+			queries: []query{{byOperator("min", of(series.ProbeSuccess), series.Probe, series.Vantage),
+				legendOperator + " {{probe}} from {{vantage}}"}}, words: yesNo, levels: []level{{bad, 0}, {good, 1}},
 		},
 		{
 			title: "Installations and upgrades", draw: timeSeries, width: 12, height: 8, unit: units.Short,
 			none: "none in this time", minimum: zero(),
 			description: "How many ended in the last hour, by operator and outcome. Failures name their reason in " +
 				"the OperatorInstall: `bellwether why` shows it.",
-			queries: []query{{"sum by (operator, outcome) (increase(" + of(series.OperatorInstallTotal) + "[1h]))",
-				"{{operator}} {{outcome}}"}},
+			queries: []query{{byOperator("sum", "increase("+of(series.OperatorInstallTotal)+"[1h])", series.Outcome),
+				legendOperator + " {{outcome}}"}},
 		},
 	}
 }

@@ -8,51 +8,53 @@ import "github.com/bellwether-dev/bellwether/alerts/series"
 // waveStarts marks when the first cluster of each wave was admitted.
 func waveStarts() annotation {
 	return annotation{
-		name: "Wave starts", colour: "blue", valueIsTheTime: true, tags: "operator,wave",
-		expr: "max by (operator, wave) (" + of(series.RolloutWaveStart) + ")",
-		text: "wave {{wave}} of {{operator}} admits its first cluster",
+		name: "Wave starts", colour: "blue", valueIsTheTime: true, tags: "operator_namespace,operator,wave",
+		expr: byOperator("max", of(series.RolloutWaveStart), series.Wave),
+		text: "wave {{wave}} of " + legendOperator + " admits its first cluster",
 	}
 }
 
 func wavesVerified() annotation {
 	return annotation{
-		name: "Wave verified", colour: "green", valueIsTheTime: true, tags: "operator,wave",
-		expr: "max by (operator, wave) (" + of(series.RolloutWaveVerified) + ")",
-		text: "wave {{wave}} of {{operator}} is verified; the next one may start",
+		name: "Wave verified", colour: "green", valueIsTheTime: true, tags: "operator_namespace,operator,wave",
+		expr: byOperator("max", of(series.RolloutWaveVerified), series.Wave),
+		text: "wave {{wave}} of " + legendOperator + " is verified; the next one may start",
 	}
 }
 
 func halts() annotation {
 	return annotation{
-		name: "Rollout stopped", colour: "orange", tags: "operator,phase",
-		expr: "max by (operator, phase) (" + of(series.RolloutPhase, `phase=~"Paused|Halted|Aborted"`) + ")",
-		text: "the rollout of {{operator}} is {{phase}}",
+		name: "Rollout stopped", colour: "orange", tags: "operator_namespace,operator,phase",
+		expr: byOperator("max", of(series.RolloutPhase, `phase=~"Paused|Halted|Aborted"`), series.Phase),
+		text: "the rollout of " + legendOperator + " is {{phase}}",
 	}
 }
 
 func pages() annotation {
 	return annotation{
-		name: "Pages", colour: "red", tags: "operator,sli,cluster,version",
-		expr: "max by (operator, sli, cluster, version) (" + firing(is(series.Severity, series.Page)) + ")",
-		text: "{{operator}} {{sli}} {{cluster}}{{version}} pages",
+		name: "Pages", colour: "red", tags: "operator_namespace,operator,sli,cluster,version",
+		expr: byOperator("max", firing(is(series.Severity, series.Page)), series.SLI, series.Cluster, series.Version),
+		text: legendOperator + " {{sli}} {{cluster}}{{version}} pages",
 	}
 }
 
 // versionChanges marks the first minutes of a version on any cluster.
 func versionChanges() annotation {
-	info := "max by (operator, version) (" + of(series.OperatorInfo)
+	info := func(offset string) string {
+		return byOperator("max", of(series.OperatorInfo)+offset, series.Version)
+	}
 	return annotation{
-		name: "Version changes", colour: "purple", tags: "operator,version",
-		expr: info + ") unless " + info + " offset 5m)",
-		text: "{{operator}} {{version}} appears on a cluster",
+		name: "Version changes", colour: "purple", tags: "operator_namespace,operator,version",
+		expr: info("") + " unless " + info(" offset 5m"),
+		text: legendOperator + " {{version}} appears on a cluster",
 	}
 }
 
 func edits() annotation {
 	return annotation{
-		name: "Objective edited", colour: "yellow", tags: "operator,sli",
-		expr: "max by (operator, sli) (" + of(series.SLOEdited) + ") unless max by (operator, sli) (" +
-			of(series.SLOEdited) + " offset 10m)",
-		text: "the objective {{sli}} of {{operator}} was edited: its budget jumped without any failure",
+		name: "Objective edited", colour: "yellow", tags: "operator_namespace,operator,sli",
+		expr: byOperator("max", of(series.SLOEdited), series.SLI) + " unless " +
+			byOperator("max", of(series.SLOEdited)+" offset 10m", series.SLI),
+		text: "the objective {{sli}} of " + legendOperator + " was edited: its budget jumped without any failure",
 	}
 }

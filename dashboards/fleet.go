@@ -17,7 +17,7 @@ func fleetPage() page {
 		uid: UIDFleet, title: "Bellwether / Fleet", from: "now-24h",
 		description: "Where the fleet hurts: budgets, alerts, rollouts and silent clusters. Start here, and click " +
 			"through to what is red.",
-		variables:   []dashboard.VariableModel{clusters(), operators()},
+		variables:   append([]dashboard.VariableModel{clusters()}, operators()...),
 		annotations: []annotation{waveStarts(), pages()},
 		rows: []row{
 			{"Now", fleetNow()},
@@ -55,7 +55,7 @@ func fleetNow() []panel {
 		count("Operators expected",
 			"How many operators should run, counted once for each cluster. If this falls without anybody removing an "+
 				"operator, look whether the hub and the agents are scraped.",
-			agentSilent, noJudgement(), "count(max by (cluster, operator) ("+of(series.OperatorExpected)+"))"),
+			agentSilent, noJudgement(), "count("+byOperator("max", of(series.OperatorExpected), series.Cluster)+")"),
 		count("Pages", "Alerts that page somebody now. Open the operator in the list of alerts below, and follow the "+
 			"runbook of the alert.",
 			rulesSilent, anyIsBad(), orNone("count("+firing(is(series.Severity, series.Page))+")", rulesWork)),
@@ -75,14 +75,14 @@ func fleetNow() []panel {
 }
 
 func fleetBudgets() []panel {
-	link := to(UIDOperator, label(series.Operator))
+	link := to(UIDOperator, lineOperator)
 	return []panel{
 		{
 			title: "Least budget left, by operator", draw: timeSeries, width: 12, height: 9, unit: units.PercentUnit,
 			none: rulesSilent,
 			description: "The budget of each operator's worst objective on its worst cluster. A line that falls " +
 				"steeply is an incident; one below 0 has broken its promise: click it to see which objective it is.",
-			queries: []query{{"min by (operator) (" + of(series.SLOBudgetLeft) + ")", "{{operator}}"}},
+			queries: []query{{byOperator("min", of(series.SLOBudgetLeft)), legendOperator}},
 			levels:  lessIsBad(0, 0.25), link: link,
 		},
 		{
@@ -90,20 +90,20 @@ func fleetBudgets() []panel {
 			none: "no bad slices",
 			description: "On how many clusters an operator is bad by any of its indicators. Many clusters at once " +
 				"point at a release, a catalog or something that all share; one cluster points at that cluster.",
-			queries: []query{{"count by (operator) (count by (cluster, operator) (" + of(series.SLIBadSlice) + "))",
-				"{{operator}}"}},
+			queries: []query{{byOperator("count", byOperator("count", of(series.SLIBadSlice), series.Cluster)),
+				legendOperator}},
 			stacked: true, link: link,
 		},
 		{
 			title: "Least budget left", draw: rows, width: 24, height: 9, none: rulesSilent, unit: units.PercentUnit,
 			description: "The 25 objectives with the least budget. Open the operator to see when it was spent, and " +
 				"stop changing what is below a quarter.",
-			queries: []query{{"bottomk(25, min by (operator, sli, cluster) (" + of(series.SLOBudgetLeft) + "))",
-				""}},
+			queries: []query{{"bottomk(25, " +
+				byOperator("min", of(series.SLOBudgetLeft), series.SLI, series.Cluster) + ")", ""}},
 			columns: []column{
 				{from: series.Operator, title: "Operator",
-					link: to(UIDOperator, field(series.Operator, "Operator"), field(series.Cluster, "Cluster"),
-						field(series.SLI, "SLI"))},
+					link: to(UIDOperator, rowOperator, field(series.Cluster, "Cluster"), field(series.SLI, "SLI"))},
+				namespaceColumn,
 				{from: series.SLI, title: "SLI"},
 				{from: series.Cluster, title: "Cluster", link: to(UIDCluster, field(series.Cluster, "Cluster"))},
 				{from: "A", title: "Budget left", unit: units.PercentUnit, levels: lessIsBad(0, 0.25)},
@@ -118,12 +118,12 @@ func alertTable(width uint32) panel {
 		title: "Firing alerts", draw: rows, width: width, height: 8, unit: units.Short, none: "nothing fires",
 		description: "Every alert that fires now. A release alert stands for all clusters that run the version: " +
 			"pause its rollout first; a cluster's alert leads to that cluster.",
-		queries: []query{{"max by (alertname, severity, operator, sli, cluster, version, tier, team) (" + firing() +
-			")", ""}},
+		queries: []query{{byOperator("max", firing(), series.SLI, series.Cluster, series.Version, "alertname",
+			series.Severity, series.Tier, series.Team), ""}},
 		columns: []column{
 			{from: series.Severity, title: "Severity"},
 			{from: "alertname", title: "Alert"},
-			{from: series.Operator, title: "Operator", link: to(UIDOperator, field(series.Operator, "Operator"))},
+			{from: series.Operator, title: "Operator", link: to(UIDOperator, rowOperator)}, namespaceColumn,
 			{from: series.SLI, title: "SLI"},
 			{from: series.Cluster, title: "Cluster", link: to(UIDCluster, field(series.Cluster, "Cluster"))},
 			{from: series.Version, title: "Version"},
@@ -139,10 +139,10 @@ func alertTimeline(width uint32) panel {
 		description: "One bar for each alert while it fired. Bars that begin together have one cause: look at what " +
 			"changed just before, which the dashboard marks.",
 		queries: []query{
-			{"max by (operator, sli, cluster, version) (" + firing(is(series.Severity, series.Page)) + ") * 2",
-				"{{operator}} {{sli}} {{cluster}}{{version}}"},
-			{"max by (operator, sli, cluster, version) (" + firing(is(series.Severity, series.Ticket)) + ")",
-				"{{operator}} {{sli}} {{cluster}}{{version}}"},
+			{pages().expr + " * 2",
+				legendOperator + " {{sli}} {{cluster}}{{version}}"},
+			{byOperator("max", firing(is(series.Severity, series.Ticket)), series.SLI, series.Cluster, series.Version),
+				legendOperator + " {{sli}} {{cluster}}{{version}}"},
 		},
 		words:  map[string]word{"1": {series.Ticket, warn}, "2": {series.Page, bad}},
 		levels: []level{{good, 0}, {warn, 1}, {bad, 2}},
@@ -151,9 +151,9 @@ func alertTimeline(width uint32) panel {
 
 func fleetRollouts() []panel {
 	newest := func(state string) string {
-		return "max by (operator) (" + of(series.RolloutClusters, is(series.State, state)) + ")"
+		return byOperator("max", of(series.RolloutClusters, is(series.State, state)))
 	}
-	open := to(UIDRollout, field(series.Operator, "Operator"))
+	open := to(UIDRollout, rowOperator)
 	return []panel{
 		{
 			title: "Newest rollout of each operator", draw: rows, width: 14, height: 9, none: "no rollouts",
@@ -161,14 +161,14 @@ func fleetRollouts() []panel {
 			description: "How far each operator's newest rollout is. Halted means that a wave has too many failures, " +
 				"Paused that a person stopped it: open it to see which wave.",
 			queries: []query{
-				{"max by (operator, version) (" + of(series.RolloutInfo) +
-					") * on (operator) group_left (phase) max by (operator, phase) (" + of(series.RolloutPhase) + ")",
-					""},
+				{fmt.Sprintf("%s * on (%s) group_left (phase) %s",
+					byOperator("max", of(series.RolloutInfo), series.Version), operatorLabels,
+					byOperator("max", of(series.RolloutPhase), series.Phase)), ""},
 				{newest("succeeded"), ""}, {newest("in_progress"), ""}, {newest("pending"), ""}, {newest("failed"), ""},
 			},
 			columns: []column{
-				{from: series.Operator, title: "Operator", link: open}, {from: series.Version, title: "Version"},
-				{from: series.Phase, title: "Phase"},
+				{from: series.Operator, title: "Operator", link: open}, namespaceColumn,
+				{from: series.Version, title: "Version"}, {from: series.Phase, title: "Phase"},
 				{from: "B", title: "Succeeded"}, {from: "C", title: "In progress"}, {from: "D", title: "Pending"},
 				{from: "E", title: "Failed", levels: anyIsBad()},
 			},
@@ -178,9 +178,9 @@ func fleetRollouts() []panel {
 			stacked: true,
 			description: "How many clusters run which version. Old versions that stay after a rollout are clusters " +
 				"that were deferred, failed or removed: the rollout's dashboard counts them.",
-			queries: []query{{"sum by (operator, version) (" + of(series.OperatorVersionClusters) + ")",
-				"{{operator}} {{version}}"}},
-			link: to(UIDRollout, label(series.Operator)),
+			queries: []query{{byOperator("sum", of(series.OperatorVersionClusters), series.Version),
+				legendOperator + " {{version}}"}},
+			link: to(UIDRollout, lineOperator),
 		},
 	}
 }

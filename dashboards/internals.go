@@ -16,7 +16,7 @@ func internalsPage() page {
 		uid: UIDInternals, title: "Bellwether / Controller internals", from: "now-3h",
 		description: "Reconcilers, queues and API requests of the hub, the agents and the operators that are " +
 			"scraped. Come here when something is slow, and choose its job.",
-		variables: []dashboard.VariableModel{job, clusters(), operators()},
+		variables: append([]dashboard.VariableModel{job, clusters()}, operators()...),
 		rows: []row{
 			{"Reconcilers", reconcilers()},
 			{"Queues", queues()},

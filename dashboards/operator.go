@@ -6,7 +6,6 @@ package dashboards
 import (
 	"fmt"
 
-	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/grafana/grafana-foundation-sdk/go/units"
 
 	"github.com/bellwether-dev/bellwether/alerts/series"
@@ -14,13 +13,12 @@ import (
 )
 
 func operatorPage() page {
-	operator := one(series.Operator, "Operator", values(series.OperatorExpected, series.Operator))
-	sli := choice(series.SLI, "SLI", values(series.SLOObjective+"{"+chosen(series.Operator)+"}", series.SLI))
+	sli := choice(series.SLI, "SLI", values(of(series.SLOObjective), series.SLI))
 	return page{
 		uid: UIDOperator, title: "Bellwether / Operator SLO", from: "now-24h",
 		description: "The objectives of one operator: what is left of their budgets, how fast they burn, when and " +
 			"where it was bad, and what happened then. Alerts link here.",
-		variables:   []dashboard.VariableModel{operator, clusters(), sli},
+		variables:   append(oneOperator(series.OperatorExpected), clusters(), sli),
 		annotations: []annotation{versionChanges(), waveStarts(), edits(), pages()},
 		rows: []row{
 			{"Now", operatorNow()},
@@ -114,8 +112,8 @@ func burns() []panel {
 	var out []panel
 	for _, t := range slo.Tiers() {
 		slices := int(t.Long / slo.Step)
-		sum := fmt.Sprintf("max by (sli) (\n  %s\n  / on (operator, sli) group_left ()\n  (%d * (1 - %s))\n)",
-			of(series.SLIBadSum+t.Name, bySLI), slices, of(series.SLOObjective, bySLI))
+		sum := fmt.Sprintf("max by (sli) (\n  %s\n  / on (%s, sli) group_left ()\n  (%d * (1 - %s))\n)",
+			of(series.SLIBadSum+t.Name, bySLI), operatorLabels, slices, of(series.SLOObjective, bySLI))
 		factor := t.Factor(slo.DefaultPeriod)
 		out = append(out, panel{
 			title: fmt.Sprintf("Burn over %s: %ss at %g", t.Name, t.Severity, factor), draw: timeSeries, width: 12,
@@ -160,11 +158,11 @@ func absences() panel {
 		none: "all that is expected is measured",
 		description: "Indicators that have to be there and had less than five samples in 15 minutes. A budget that " +
 			"nobody measures does not burn: look whether the agent and its scrape work.",
-		queries: []query{{fmt.Sprintf("max by (operator, sli, cluster) (\n  %s\n  unless on (cluster, operator, sli) "+
-			"(count_over_time(%s[15m]) >= 5)\n)",
+		queries: []query{{fmt.Sprintf("max by (%[1]s, sli, cluster) (\n  %[2]s\n  unless on (cluster, %[1]s, sli) "+
+			"(count_over_time(%[3]s[15m]) >= 5)\n)", operatorLabels,
 			of(series.SLIExpected), of(series.SLIBad)), ""}},
 		columns: []column{
-			{from: series.Operator, title: "Operator"}, {from: series.SLI, title: "SLI"},
+			namespaceColumn, {from: series.Operator, title: "Operator"}, {from: series.SLI, title: "SLI"},
 			{from: series.Cluster, title: "Cluster", link: to(UIDCluster, field(series.Cluster, "Cluster"))},
 		},
 	}

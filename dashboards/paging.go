@@ -15,7 +15,7 @@ func pagingPage() page {
 		uid: UIDPaging, title: "Bellwether / Paging health", from: "now-24h",
 		description: "Whether a page would arrive: rules are evaluated on time, Prometheus reaches Alertmanager, " +
 			"Alertmanager reaches its receivers, and nothing that should be measured is missing.",
-		variables:   []dashboard.VariableModel{clusters(), operators()},
+		variables:   append([]dashboard.VariableModel{clusters()}, operators()...),
 		annotations: []annotation{pages()},
 		rows: []row{
 			{"Would a page arrive?", pagingNow()},
@@ -114,11 +114,11 @@ func rulePanels() []panel {
 				"objectives can work at all. The conditions of the OperatorSLO say what is wrong; nothing about " +
 				"loading means that the hub has no Prometheus to ask.",
 			queries: []query{
-				{"min by (operator) (" + of(series.SLOFeasible) + ")", ""},
-				{"min by (operator) (" + of(series.SLORulesLoaded) + ")", ""},
+				{"min by (" + operatorLabels + ") (" + of(series.SLOFeasible) + ")", ""},
+				{"min by (" + operatorLabels + ") (" + of(series.SLORulesLoaded) + ")", ""},
 			},
 			columns: []column{
-				{from: series.Operator, title: "Operator", link: to(UIDOperator, field(series.Operator, "Operator"))},
+				{from: series.Operator, title: "Operator", link: to(UIDOperator, rowOperator)}, namespaceColumn,
 				{from: "B", title: "Loaded", words: yesNo}, {from: "A", title: "Can work", words: yesNo},
 			},
 		},

@@ -18,7 +18,7 @@ import (
 // always has one for, and by further matchers.
 func of(name string, matchers ...string) string {
 	labels := labelsOf(name)
-	for _, l := range []string{series.Operator, series.Cluster} {
+	for _, l := range []string{series.Operator, series.OperatorNamespace, series.Cluster} {
 		if slices.Contains(labels, l) {
 			matchers = append([]string{chosen(l)}, matchers...)
 		}
@@ -51,7 +51,7 @@ func labelsOf(name string) []string {
 		}
 	}
 	if strings.HasPrefix(name, "probe_") {
-		return []string{series.Cluster, series.Operator, series.Probe, series.Vantage}
+		return append([]string{series.Cluster}, series.OfOperator(series.Probe, series.Vantage)...)
 	}
 	return []string{series.Cluster}
 }
@@ -60,7 +60,7 @@ func labelsOf(name string) []string {
 // whichever cluster is chosen.
 func firing(matchers ...string) string {
 	all := append([]string{`alertname=~"Bellwether.+"`, `alertstate="firing"`, `cluster=~"$cluster|"`,
-		`operator=~"$operator|"`}, matchers...)
+		`operator_namespace=~"$operator_namespace|"`, `operator=~"$operator|"`}, matchers...)
 	return "ALERTS{" + strings.Join(all, ",") + "}"
 }
 
@@ -125,13 +125,50 @@ func values(selector, label string) string {
 	return fmt.Sprintf("label_values(%s, %s)", selector, label)
 }
 
-// Every page has these two, under these names, so that links carry them along.
+// Every page has variables of these names, so that links carry their values along.
 
 func clusters() dashboard.VariableModel {
 	return choice(series.Cluster, "Cluster", values(series.OperatorExpected, series.Cluster))
 }
 
-func operators() dashboard.VariableModel {
-	return choice(series.Operator, "Operator",
-		values(series.OperatorExpected+"{"+chosen(series.Cluster)+"}", series.Operator))
+// operators are the variables of a page about several operators.
+func operators() []dashboard.VariableModel {
+	matchers := chosen(series.Cluster)
+	onClusters := series.OperatorExpected + "{" + matchers + "}"
+	inNamespaces := series.OperatorExpected + "{" + matchers + "," + chosen(series.OperatorNamespace) + "}"
+	return []dashboard.VariableModel{
+		choice(series.OperatorNamespace, "Operator namespace", values(onClusters, series.OperatorNamespace)),
+		choice(series.Operator, "Operator", values(inNamespaces, series.Operator)),
+	}
 }
+
+// oneOperator are the variables of a page about one operator, which are offered by
+// the labels of a series.
+func oneOperator(from string) []dashboard.VariableModel {
+	return []dashboard.VariableModel{
+		one(series.OperatorNamespace, "Operator namespace", values(from, series.OperatorNamespace)),
+		one(series.Operator, "Operator", values(from+"{"+chosen(series.OperatorNamespace)+"}", series.Operator)),
+	}
+}
+
+// operatorLabels identify an operator in the groupings of queries.
+const operatorLabels = series.OperatorNamespace + ", " + series.Operator
+
+// byOperator aggregates by operator and further labels.
+func byOperator(operation, expr string, further ...string) string {
+	labels := strings.Join(append([]string{operatorLabels}, further...), ", ")
+	return fmt.Sprintf("%s by (%s) (%s)", operation, labels, expr)
+}
+
+// legendOperator names an operator in legends and annotations.
+const legendOperator = "{{" + series.OperatorNamespace + "}}/{{" + series.Operator + "}}"
+
+// namespaceColumn is beside the column Operator in every table of operators.
+var namespaceColumn = column{from: series.OperatorNamespace, title: "Namespace"}
+
+// rowOperator and lineOperator pass the operator of a table's row, or of a series,
+// on to the variables of another dashboard.
+var (
+	rowOperator  = field(series.OperatorNamespace, "Namespace") + "&" + field(series.Operator, "Operator")
+	lineOperator = label(series.OperatorNamespace) + "&" + label(series.Operator)
+)

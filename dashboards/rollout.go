@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/grafana/grafana-foundation-sdk/go/units"
 
 	"github.com/bellwether-dev/bellwether/alerts/series"
@@ -16,12 +15,11 @@ import (
 )
 
 func rolloutPage() page {
-	operator := one(series.Operator, "Operator", values(series.RolloutInfo, series.Operator))
 	return page{
 		uid: UIDRollout, title: "Bellwether / Rollout", from: "now-6h",
 		description: "The newest rollout of one operator: how far its waves are, and whether the clusters that have " +
 			"the new version are worse than those that do not.",
-		variables:   []dashboard.VariableModel{operator, clusters()},
+		variables:   append(oneOperator(series.RolloutInfo), clusters()),
 		annotations: []annotation{waveStarts(), wavesVerified(), halts(), pages()},
 		rows: []row{
 			{"Where it stands", rolloutNow()},
@@ -80,7 +78,7 @@ func rolloutNow() []panel {
 		"The phase of the newest rollout. Halted: too many failures in a wave, put them right or abort; Paused: a "+
 			"person stopped it and has to go on.",
 		units.Short, "no rollout", 4, noJudgement(),
-		query{coded(series.RolloutPhase, series.Operator, rolloutPhases), ""})
+		query{coded(series.RolloutPhase, operatorLabels, rolloutPhases), ""})
 	phaseNow.words = decoded(rolloutPhases)
 	target := figure("Version",
 		"The version that the newest rollout brings. If it is not the one you expect, a newer target has superseded "+
@@ -141,25 +139,26 @@ func rolloutWaves() []panel {
 	}
 }
 
-// onTarget are the clusters that run what the rollout brings.
+// onTarget selects the clusters that run the release that the rollout brings. The
+// version does not tell: a release may change the configuration only.
 func onTarget() string {
-	return fmt.Sprintf("max by (cluster, operator, version) (%s)\n  and on (operator, version)\n  max by (operator, "+
-		"version) (%s)",
-		of(series.OperatorInfo), of(series.RolloutInfo))
+	return fmt.Sprintf("%s\n  and on (%s, release)\n  %s",
+		byOperator("max", of(series.OperatorInfo), series.Release, series.Cluster), operatorLabels,
+		byOperator("max", of(series.RolloutInfo), series.Release))
 }
 
 func canary() []panel {
-	onCanary := "\nand on (cluster, operator) (\n  " + onTarget() + "\n)"
+	onCanary := "\nand on (cluster, operator_namespace, operator) (\n  " + onTarget() + "\n)"
 	onBaseline := strings.Replace(onCanary, "\nand", "\nunless", 1)
-	anyBad := "max by (cluster, operator) (" + of(series.SLIBad) + ")"
+	anyBad := "max by (cluster, operator_namespace, operator) (" + of(series.SLIBad) + ")"
 	smooth := func(expr string) string { return "avg_over_time((\n" + expr + "\n)[30m:1m])" }
 	bySLI := func(which string) string {
 		return "avg by (sli) (avg_over_time(" + of(series.SLIBad) + "[1h])" + which + ")"
 	}
 	errors := func(which string) string {
-		info := "\n" + which + " on (cluster, namespace) (\n  max by (cluster, namespace, operator, version) (" +
-			of(series.OperatorInfo) + ")\n  and on (operator, version) max by (operator, version) (" +
-			of(series.RolloutInfo) + ")\n)"
+		info := fmt.Sprintf("\n%s on (cluster, namespace) (\n  max by (cluster, namespace, %[2]s, release) (%[3]s)\n  "+
+			"and on (%[2]s, release) max by (%[2]s, release) (%[4]s)\n)", which, operatorLabels,
+			of(series.OperatorInfo), of(series.RolloutInfo))
 		part := func(metric string) string {
 			return "sum(sum by (cluster, namespace) (" + rated(of(metric)) + ")\nand on (cluster, namespace) " +
 				of(series.OperatorInfo) + info + ")"
@@ -171,21 +170,21 @@ func canary() []panel {
 			title: "Bad slices, canary against baseline", draw: timeSeries, width: 12, height: 9,
 			unit: units.PercentUnit, none: "nothing to compare", minimum: zero(),
 			description: "The share of clusters that are bad by any indicator, averaged over 30 minutes: those with " +
-				"the new version against all others. If the canary stays above the baseline, pause the rollout.",
+				"the new release against all others. If the canary stays above the baseline, pause the rollout.",
 			queries: []query{{smooth("avg(" + anyBad + onCanary + ")"), "canary"},
 				{smooth("avg(" + anyBad + onBaseline + ")"), "baseline"}},
 		},
 		{
 			title: "Failed reconciles, canary against baseline", draw: timeSeries, width: 12, height: 9,
 			unit: units.PercentUnit, none: "nothing to compare", minimum: zero(),
-			description: "The share of reconciles that returned an error, with the new version and without. More " +
-				"errors with the new version are a reason to pause, even while budgets hold.",
+			description: "The share of reconciles that returned an error, with the new release and without. More " +
+				"errors with the new release are a reason to pause, even while budgets hold.",
 			queries: []query{{errors("and"), "canary"}, {errors("unless"), "baseline"}},
 		},
 		{
 			title: "Bad slices of the last hour, by indicator", draw: rows, width: 12, height: 8,
 			unit: units.PercentUnit, none: "nothing to compare",
-			description: "Each indicator with the new version and without. The one where the canary is worse says " +
+			description: "Each indicator with the new release and without. The one where the canary is worse says " +
 				"where to look: open the operator's dashboard with it.",
 			queries: []query{{bySLI(onCanary), ""}, {bySLI(onBaseline), ""}},
 			columns: []column{

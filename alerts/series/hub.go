@@ -3,8 +3,8 @@
 
 package series
 
-// Labels of the hub's series, besides those of operators. A series that is about
-// an object has its Namespace too, so it is scraped with honor_labels.
+// Labels of the hub's series, besides those of operators. A series about a catalog
+// has the OperatorCatalog's Namespace, so it is scraped with honor_labels.
 const (
 	// State is one of a few words; each series says which.
 	State = "state"
@@ -63,8 +63,8 @@ const (
 	// RolloutClusters counts the clusters of an Operator's newest rollout by
 	// State: pending, in_progress, succeeded, failed, deferred, removed.
 	RolloutClusters = "bellwether_rollout_clusters"
-	// RolloutInfo is 1 for an Operator's newest Rollout, with the Version that it
-	// brings.
+	// RolloutInfo is 1 for an Operator's newest Rollout, with the Version and the
+	// Release that it brings.
 	RolloutInfo = "bellwether_rollout_info"
 	// RolloutStart and RolloutEnd are when it started and ended; absent before.
 	RolloutStart = "bellwether_rollout_start_timestamp_seconds"
@@ -93,7 +93,6 @@ const (
 
 // Hub returns the series that the hub exports, with all their labels.
 func Hub() []Series {
-	operator := func(labels ...string) []string { return append([]string{Namespace, Operator}, labels...) }
 	catalog := func(labels ...string) []string { return append([]string{Namespace, Catalog}, labels...) }
 	return []Series{
 		{FleetClusters, "gauge", []string{State}, "Clusters of the fleet by state of their agent."},
@@ -103,28 +102,38 @@ func Hub() []Series {
 		{ClusterInfo, "gauge", []string{Cluster, Agent, Kubernetes, OLM},
 			"1, with the versions that a cluster's agent reports."},
 		{ClusterInstalls, "gauge", []string{Cluster, State}, "OperatorInstalls of a cluster by readiness."},
-		{OperatorClusters, "gauge", operator(State), "Clusters that a managed operator selects, by state."},
-		{OperatorVersionClusters, "gauge", operator(Version),
+		{OperatorClusters, "gauge", OfOperator(State), "Clusters that a managed operator selects, by state."},
+		{OperatorVersionClusters, "gauge", OfOperator(Version),
 			"Clusters by the version of a managed operator that they run; the 50 most used."},
-		{OperatorReady, "gauge", operator(), "Whether a managed operator is Ready."},
-		{SLORulesLoaded, "gauge", operator(),
+		{OperatorReady, "gauge", OfOperator(), "Whether a managed operator is Ready."},
+		{SLORulesLoaded, "gauge", OfOperator(),
 			"Whether Prometheus evaluates the rules of a managed operator's objectives; absent where the hub cannot " +
 				"know."},
-		{SLOFeasible, "gauge", operator(), "Whether all objectives of a managed operator can work."},
+		{SLOFeasible, "gauge", OfOperator(), "Whether all objectives of a managed operator can work."},
 		{RolloutAdmissionsTotal, "counter", nil, "Admissions of a cluster to a release that were written."},
-		{RolloutPhase, "gauge", operator(Phase),
+		{RolloutPhase, "gauge", OfOperator(Phase),
 			"Phase of the newest rollout of a managed operator: 1 for the phase it is in."},
-		{RolloutClusters, "gauge", operator(State), "Clusters of the newest rollout of a managed operator, by state."},
-		{RolloutInfo, "gauge", operator(Rollout, Version),
-			"1 for the newest rollout of a managed operator, with the version that it brings."},
-		{RolloutStart, "gauge", operator(), "When the newest rollout of a managed operator started."},
-		{RolloutEnd, "gauge", operator(), "When the newest rollout of a managed operator ended."},
-		{RolloutWavePhase, "gauge", operator(Wave, Phase),
+		{
+			RolloutClusters,
+			"gauge",
+			OfOperator(State),
+			"Clusters of the newest rollout of a managed operator, by state.",
+		},
+		{RolloutInfo, "gauge", OfOperator(Rollout, Version, Release),
+			"1 for the newest rollout of a managed operator, with the version and the release that it brings."},
+		{RolloutStart, "gauge", OfOperator(), "When the newest rollout of a managed operator started."},
+		{RolloutEnd, "gauge", OfOperator(), "When the newest rollout of a managed operator ended."},
+		{RolloutWavePhase, "gauge", OfOperator(Wave, Phase),
 			"Phase of each wave of the newest rollout: 1 for the phase it is in."},
-		{RolloutWaveClusters, "gauge", operator(Wave, State), "Clusters of each wave of the newest rollout, by state."},
-		{RolloutWaveStart, "gauge", operator(Wave),
+		{
+			RolloutWaveClusters,
+			"gauge",
+			OfOperator(Wave, State),
+			"Clusters of each wave of the newest rollout, by state.",
+		},
+		{RolloutWaveStart, "gauge", OfOperator(Wave),
 			"When the first cluster of a wave of the newest rollout was admitted."},
-		{RolloutWaveVerified, "gauge", operator(Wave), "When a wave of the newest rollout was verified."},
+		{RolloutWaveVerified, "gauge", OfOperator(Wave), "When a wave of the newest rollout was verified."},
 		{CatalogReady, "gauge", catalog(), "Whether what a catalog's source has now is what is in use."},
 		{CatalogInfo, "gauge", catalog(Digest), "1, with the digest of a catalog that is in use."},
 		{CatalogRead, "gauge", catalog(), "When the digest in use of a catalog was first read."},

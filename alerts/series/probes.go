@@ -30,7 +30,7 @@ const (
 // subject, are left out: a server could make as many series as it likes.
 func Probed() []Series {
 	of := func(name, help string, own ...string) Series {
-		return Series{Name: name, Type: "gauge", Labels: append([]string{Operator, Probe, Vantage}, own...), Help: help}
+		return Series{Name: name, Type: "gauge", Labels: append(OfOperator(Probe, Vantage), own...), Help: help}
 	}
 	return []Series{
 		of(ProbeSuccess, "Whether the probe succeeded."),

@@ -26,8 +26,9 @@ Names and labels are constants in ` + "`alerts/series`" + `, from which this pag
 ## Agents
 
 Each agent serves these at ` + "`/metrics`" + ` on port 8080, beside those of controller-runtime and of [probes](slo.md#series-that-the-rules-read). All
-have the label ` + "`cluster`" + ` too, with the FleetCluster's name. Scrape with ` + "`honor_labels`" + `, as the chart's PodMonitor does: ` + "`namespace`" + ` is the
-operator's, not the agent's.
+have the label ` + "`cluster`" + ` too, with the FleetCluster's name. ` + "`operator_namespace`" + ` and ` + "`operator`" + ` are the namespace and the name of the
+ManagedOperator on the hub; only both together identify an operator. ` + "`namespace`" + ` is the namespace that the operator runs in on the
+cluster. Scrape with ` + "`honor_labels`" + `, as the chart's PodMonitor does, so that Prometheus does not replace it by the agent's namespace.
 
 %s
 - ` + "`outcome`" + ` is succeeded or failed. An admission counts once, by how it ended first: with its CSV Succeeded, or with the install Stalled
@@ -42,8 +43,10 @@ operator's, not the agent's.
 - ` + "`reason`" + ` is forbidden, too_many or failed. Every minute an agent counts the first 5,000 resources of each of the first 30 kinds that
   an operator's CSV owns; counts outlive a failure to count again by 5 minutes.
 - ` + "`name`" + ` is a webhook's name as API servers have it: the ` + "`generateName`" + ` of its definition. Conversion webhooks are left out.
-- There are at most 50 Deployments, 50 webhooks and 20 conditions of an operator. ManagedOperators of one name in several of the hub's
-  namespaces share a series; the first namespace's is told.
+- There are at most 50 Deployments, 50 webhooks and 20 conditions of an operator.
+- ` + "`release`" + ` is the beginning of the hash of a release, 12 hexadecimal digits: that of the admitted release if its version is installed,
+  otherwise that of the release before, and empty if neither is known. A release that changes only the configuration has the same
+  ` + "`version`" + ` and another ` + "`release`" + `.
 
 Gauges are read from the agent's caches at the time of the scrape, and custom resources are listed apart from it: a scrape waits for
 nothing, and a series goes with its object. An agent whose cluster's API server has not answered for 2 minutes tells no more than what is

@@ -12,16 +12,23 @@ package series
 const (
 	// Cluster is the FleetCluster's name.
 	Cluster = "cluster"
-	// Operator is the ManagedOperator's name.
-	Operator = "operator"
+	// Operator is the ManagedOperator's name, and OperatorNamespace its namespace on
+	// the hub. Only both together identify an operator: every series, rule, alert
+	// and dashboard that has one has the other.
+	Operator          = "operator"
+	OperatorNamespace = "operator_namespace"
 	// Namespace is the namespace that the operator runs in on its cluster.
 	Namespace = "namespace"
 	// SLI is a name of the table in package slo, probe:NAME, or an own SLI's name.
 	SLI = "sli"
-	// SLO is what alerts call the objective: OPERATOR/SLI.
+	// SLO is what alerts call the objective: NAMESPACE/OPERATOR/SLI.
 	SLO = "slo"
 	// Version is the operator's version, from its CSV.
 	Version = "version"
+	// Release is the short hash of a release, as ShortHash returns it. Two releases
+	// of one version differ in their configuration. Only series that have Version
+	// have it.
+	Release = "release"
 	// CSV is the name of the operator's ClusterServiceVersion.
 	CSV = "csv"
 	// Tier is the long window of the burn rate that was exceeded, as in 1h.
@@ -87,13 +94,14 @@ const (
 	ScopeRelease = "release"
 )
 
-// Series that an agent exports, for each operator that it manages. All carry
-// Cluster and Operator. A series goes with the object that it is about.
+// Series that an agent exports, for each operator that it manages. All have the
+// labels Cluster, OperatorNamespace and Operator. A series ends with its object.
 const (
 	// OperatorExpected is 1 for each operator that should run on a cluster: the
 	// inventory. Whoever exports it must go on while the operator is broken.
 	OperatorExpected = "bellwether_operator_expected"
-	// OperatorInfo is 1, with Namespace, CSV and Version of what is installed.
+	// OperatorInfo is 1, with Namespace, CSV and Version of what is installed, and
+	// the Release that it belongs to, which is empty if it is not known.
 	OperatorInfo = "bellwether_operator_info"
 	// OperatorCSVSucceeded is 1 if the installed CSV's phase is Succeeded, else 0.
 	OperatorCSVSucceeded = "bellwether_operator_csv_succeeded"
@@ -121,8 +129,8 @@ const (
 	OperatorInstallDuration = "bellwether_operator_install_duration_seconds"
 )
 
-// Series of probes, as blackbox_exporter names them, with Cluster, Operator,
-// Probe and Vantage.
+// Series of probes, as blackbox_exporter names them, with Cluster,
+// OperatorNamespace, Operator, Probe and Vantage.
 const (
 	ProbeSuccess            = "probe_success"
 	ProbeDuration           = "probe_duration_seconds"
@@ -177,40 +185,40 @@ const (
 
 // Series that the rules record.
 const (
-	// SLIBad is 1 if the operator was bad in this slice, else 0, for each
-	// (Cluster, Operator, SLI); for SLIs of own requests it is the share of bad
-	// ones. A slice is one evaluation: 60 s.
+	// SLIBad is 1 if the operator was bad in this slice, else 0, for each cluster,
+	// operator and SLI; for an operator's own SLIs it is the share of bad requests.
+	// A slice is one evaluation: 60 s.
 	SLIBad = "bellwether:sli_bad:bool"
 	// SLIBadSlice has the samples of SLIBad that are not 0 and no others, which
 	// makes sums over any window cost no more than there was trouble.
 	SLIBadSlice = "bellwether:sli_bad:slice"
-	// SLIBadVersion is SLIBadSlice with the Version that ran: budgets survive an
-	// upgrade, and releases are judged by this.
+	// SLIBadVersion is SLIBadSlice with the Version and Release that ran. Budgets do
+	// not use it, so they survive an upgrade; releases are judged by it.
 	SLIBadVersion = "bellwether:sli_bad_version:slice"
 	// SLIBadSum is how the name of a sum of bad slices begins; the window
 	// follows, as in bellwether:sli_bad:sum1h. There is no series where nothing was bad.
 	SLIBadSum = "bellwether:sli_bad:sum"
-	// SLIBadVersionSum is the same by (Operator, SLI, Version), over all clusters.
+	// SLIBadVersionSum is the same by operator, SLI and Version, over all clusters.
 	SLIBadVersionSum = "bellwether:sli_bad_version:sum"
 	// SLIBadVersionClusters counts the clusters behind SLIBadVersionSum.
 	SLIBadVersionClusters = "bellwether:sli_bad_version:clusters"
-	// SLIExpected is 1 for each (Cluster, Operator, SLI) that must have slices.
+	// SLIExpected is 1 for each cluster, operator and SLI that must have slices.
 	SLIExpected = "bellwether:sli_expected:bool"
-	// SLOObjective is the target of each (Operator, SLI), between 0 and 1.
+	// SLOObjective is the target of each operator and SLI, between 0 and 1.
 	SLOObjective = "bellwether:slo_objective:ratio"
-	// SLOPeriod is the budget period of each (Operator, SLI), in seconds.
+	// SLOPeriod is the budget period of each operator and SLI, in seconds.
 	SLOPeriod = "bellwether:slo_period:seconds"
 	// SLOGuard is how many slices of a tier's long window must be bad at least.
 	SLOGuard = "bellwether:slo_guard:slices"
-	// SLOTeam is 1 for each Operator, with its Team.
+	// SLOTeam is 1 for each operator, with its Team.
 	SLOTeam = "bellwether:slo_team:info"
 	// SLOEdited is 1 while an objective or a period is not what it was a day
 	// ago: the note that goes with a budget that jumped.
 	SLOEdited = "bellwether:slo_edited:bool"
-	// SLOBurn is the burn rate of each (Cluster, Operator, SLI) over a Tier's
+	// SLOBurn is the burn rate of each cluster, operator and SLI over a Tier's
 	// long window, while both windows are above the tier's threshold.
 	SLOBurn = "bellwether:slo_burn:ratio"
-	// SLOReleaseBurn is the same of (Operator, SLI, Version), over all clusters that run it.
+	// SLOReleaseBurn is the same for each operator, SLI and Version, over all clusters that run it.
 	SLOReleaseBurn = "bellwether:slo_release_burn:ratio"
 	// SLOBudgetLeft is the part of the period's budget that is left: 1 is all, 0
 	// nothing, less than 0 overspent.
@@ -227,33 +235,46 @@ type Series struct {
 	Help   string
 }
 
+// OfOperator returns the labels of a series about an operator: its identity, and
+// then further labels.
+func OfOperator(further ...string) []string {
+	return append([]string{OperatorNamespace, Operator}, further...)
+}
+
+// shortHash is how many characters of a release's hash are in the label Release:
+// 48 bits, of which no operator has two alike.
+const shortHash = 12
+
+// ShortHash returns the value of the label Release for a release's hash.
+func ShortHash(hash string) string { return hash[:min(len(hash), shortHash)] }
+
 // Exported returns the series that an agent exports about its operators, which
 // also carry Cluster.
 func Exported() []Series {
 	return []Series{
-		{OperatorExpected, "gauge", []string{Operator}, "1 for each operator that should run on the cluster."},
-		{OperatorInfo, "gauge", []string{Operator, Namespace, CSV, Version},
-			"1, with what is installed of the operator."},
-		{OperatorCSVSucceeded, "gauge", []string{Operator},
+		{OperatorExpected, "gauge", OfOperator(), "1 for each operator that should run on the cluster."},
+		{OperatorInfo, "gauge", OfOperator(Namespace, CSV, Version, Release),
+			"1, with what is installed of the operator, and the hash of its release."},
+		{OperatorCSVSucceeded, "gauge", OfOperator(),
 			"Whether the installed ClusterServiceVersion is Succeeded."},
-		{OperatorUpgrading, "gauge", []string{Operator},
+		{OperatorUpgrading, "gauge", OfOperator(),
 			"Whether the operator is within the bounded grace of an admitted upgrade."},
-		{OperatorCatalogReady, "gauge", []string{Operator}, "Whether the operator's CatalogSource is ready."},
-		{OperatorReplicasDesired, "gauge", []string{Operator, Deployment},
+		{OperatorCatalogReady, "gauge", OfOperator(), "Whether the operator's CatalogSource is ready."},
+		{OperatorReplicasDesired, "gauge", OfOperator(Deployment),
 			"Replicas that a Deployment of the operator asks for."},
-		{OperatorReplicasAvailable, "gauge", []string{Operator, Deployment},
+		{OperatorReplicasAvailable, "gauge", OfOperator(Deployment),
 			"Available replicas of a Deployment of the operator."},
-		{OperatorConditionStatus, "gauge", []string{Operator, ConditionType},
+		{OperatorConditionStatus, "gauge", OfOperator(ConditionType),
 			"Whether a condition of the operator's OperatorCondition is True."},
-		{OperatorWebhook, "gauge", []string{Operator, Name},
+		{OperatorWebhook, "gauge", OfOperator(Name),
 			"1 for each admission webhook of the installed ClusterServiceVersion."},
-		{OperatorOperands, "gauge", []string{Operator, Kind, Ready},
+		{OperatorOperands, "gauge", OfOperator(Kind, Ready),
 			"Custom resources of the operator by readiness; young ones are left out."},
-		{OperatorOperandsUncounted, "gauge", []string{Operator, Kind, Reason},
+		{OperatorOperandsUncounted, "gauge", OfOperator(Kind, Reason),
 			"1 for each kind of custom resources whose counts are missing or not of all."},
-		{OperatorInstallTotal, "counter", []string{Operator, Outcome},
+		{OperatorInstallTotal, "counter", OfOperator(Outcome),
 			"Finished installations and upgrades by outcome."},
-		{OperatorInstallDuration, "histogram", []string{Operator, Outcome},
+		{OperatorInstallDuration, "histogram", OfOperator(Outcome),
 			"How long installations and upgrades took, in seconds."},
 	}
 }
@@ -261,25 +282,26 @@ func Exported() []Series {
 // Recorded returns the series that the rules record, with all their labels.
 // The names of sums lack their window.
 func Recorded() []Series {
-	slo := []string{Operator, SLI}
+	slo := func(further ...string) []string { return append(OfOperator(SLI), further...) }
+	cluster := func(further ...string) []string { return append([]string{Cluster}, slo(further...)...) }
 	return []Series{
-		{SLIBad, "gauge", []string{Cluster, Operator, SLI}, "Whether a slice of 60 s was bad."},
-		{SLIBadSlice, "gauge", []string{Cluster, Operator, SLI}, "Bad slices only."},
-		{SLIBadVersion, "gauge", []string{Cluster, Operator, SLI, Version}, "Bad slices by the version that ran."},
-		{SLIBadSum, "gauge", []string{Cluster, Operator, SLI}, "Bad slices of a window."},
-		{SLIBadVersionSum, "gauge", []string{Operator, SLI, Version},
+		{SLIBad, "gauge", cluster(), "Whether a slice of 60 s was bad."},
+		{SLIBadSlice, "gauge", cluster(), "Bad slices only."},
+		{SLIBadVersion, "gauge", cluster(Version, Release), "Bad slices by the version and release that ran."},
+		{SLIBadSum, "gauge", cluster(), "Bad slices of a window."},
+		{SLIBadVersionSum, "gauge", slo(Version),
 			"Bad slices of a window over all clusters, by version."},
-		{SLIBadVersionClusters, "gauge", []string{Operator, SLI, Version},
+		{SLIBadVersionClusters, "gauge", slo(Version),
 			"Clusters with bad slices in a window, by version."},
-		{SLIExpected, "gauge", []string{Cluster, Operator, SLI}, "1 for each SLI that must have slices."},
-		{SLOObjective, "gauge", slo, "The target, between 0 and 1."},
-		{SLOPeriod, "gauge", slo, "The budget period, in seconds."},
-		{SLOGuard, "gauge", slo, "Fewer bad slices than this never alert."},
-		{SLOTeam, "gauge", []string{Operator, Team}, "1, with who owns the operator's SLOs."},
-		{SLOEdited, "gauge", slo, "1 while an objective is not what it was a day ago."},
-		{SLOBurn, "gauge", []string{Cluster, Operator, SLI, Tier}, "The burn rate of a tier, while it is exceeded."},
-		{SLOReleaseBurn, "gauge", []string{Operator, SLI, Version, Tier},
+		{SLIExpected, "gauge", cluster(), "1 for each SLI that must have slices."},
+		{SLOObjective, "gauge", slo(), "The target, between 0 and 1."},
+		{SLOPeriod, "gauge", slo(), "The budget period, in seconds."},
+		{SLOGuard, "gauge", slo(), "Fewer bad slices than this never alert."},
+		{SLOTeam, "gauge", OfOperator(Team), "1, with who owns the operator's SLOs."},
+		{SLOEdited, "gauge", slo(), "1 while an objective is not what it was a day ago."},
+		{SLOBurn, "gauge", cluster(Tier), "The burn rate of a tier, while it is exceeded."},
+		{SLOReleaseBurn, "gauge", slo(Version, Tier),
 			"The burn rate of a release and tier, while it is exceeded."},
-		{SLOBudgetLeft, "gauge", []string{Cluster, Operator, SLI}, "The part of the error budget that is left."},
+		{SLOBudgetLeft, "gauge", cluster(), "The part of the error budget that is left."},
 	}
 }

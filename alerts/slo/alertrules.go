@@ -14,8 +14,9 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
 
-// Names of the alerts. They never change; what an alert is about is in its
-// labels: operator, sli, slo, cluster or version, tier, severity, scope, team.
+// Names of the alerts. They never change; what an alert is about is in its labels:
+// operator_namespace, operator, sli, slo, cluster or version, tier, severity,
+// scope, team.
 const (
 	AlertOperator       = "BellwetherOperatorSLOBurn"
 	AlertOperatorTicket = "BellwetherOperatorSLOBurnSlow"
@@ -26,9 +27,6 @@ const (
 	absentWindow        = 15 * time.Minute
 	absentLeast         = 5
 	absentFor           = 5 * time.Minute
-	identityOfCluster   = "cluster, operator, sli"
-	identityOfRelease   = "operator, sli, version"
-	identityOfSLO       = "operator, sli"
 )
 
 // alertGroup has two alerts for each scope. Of a failure that several tiers
@@ -38,9 +36,9 @@ func alertGroup(s Set) monitoringv1.RuleGroup {
 	// A cluster whose release is at fault is part of that alert. It stays so for a
 	// while after: else, when a release recovers, its slower clusters page one by one.
 	covered := func(tiers []string) string {
-		return fmt.Sprintf("unless on (cluster, operator) (\n  max by (cluster, operator, version) (%s)\n  and on "+
-			"(operator, version) max_over_time(%s{tier=~%q}[%s])\n)",
-			series.OperatorInfo, series.SLOReleaseBurn, strings.Join(tiers, "|"), duration(scopeHold))
+		return fmt.Sprintf("unless %s (\n  %s\n  and %s max_over_time(%s{tier=~%q}[%s])\n)", on(installLabels),
+			aggregate("max", series.Cluster+", "+versionLabels, series.OperatorInfo), on(versionLabels),
+			series.SLOReleaseBurn, strings.Join(tiers, "|"), duration(scopeHold))
 	}
 	unlessPage := func(name, identity string) string {
 		return fmt.Sprintf("unless on (%s) %s{tier=~%q}", identity, name, strings.Join(page, "|"))
@@ -48,15 +46,15 @@ func alertGroup(s Set) monitoringv1.RuleGroup {
 	all := append(append([]string{}, page...), ticket...)
 	return group("alerts", Step,
 		s.alert(AlertRelease, series.Page, series.ScopeRelease,
-			fastest(series.SLOReleaseBurn, identityOfRelease, page)),
+			fastest(series.SLOReleaseBurn, releaseLabels, page)),
 		s.alert(AlertReleaseTicket, series.Ticket, series.ScopeRelease,
-			fastest(series.SLOReleaseBurn, identityOfRelease, ticket)+"\n"+unlessPage(series.SLOReleaseBurn,
-				identityOfRelease)),
+			fastest(series.SLOReleaseBurn, releaseLabels, ticket)+"\n"+unlessPage(series.SLOReleaseBurn,
+				releaseLabels)),
 		s.alert(AlertOperator, series.Page, series.ScopeCluster,
-			fastest(series.SLOBurn, identityOfCluster, page)+"\n"+covered(page)),
+			fastest(series.SLOBurn, budgetLabels, page)+"\n"+covered(page)),
 		s.alert(AlertOperatorTicket, series.Ticket, series.ScopeCluster,
-			fastest(series.SLOBurn, identityOfCluster, ticket)+"\n"+unlessPage(series.SLOBurn,
-				identityOfCluster)+"\n"+covered(all)))
+			fastest(series.SLOBurn, budgetLabels, ticket)+"\n"+unlessPage(series.SLOBurn,
+				budgetLabels)+"\n"+covered(all)))
 }
 
 func tiersOf(severity string) []string {
@@ -83,22 +81,16 @@ func fastest(name, identity string, tiers []string) string {
 
 // alert is a rule with the identity of its objective in labels.
 func (s Set) alert(name, severity, scope, burning string) monitoringv1.Rule {
-	where, budget := "on cluster {{ $labels.cluster }}", fmt.Sprintf(
-		`{{ with printf "%s{cluster=%%q,operator=%%q,sli=%%q}" $labels.cluster $labels.operator $labels.sli | query }}{{ . | first | value | humanizePercentage }}{{ else }}unknown{{ end }}`, series.SLOBudgetLeft)
+	where, budget := "on cluster {{ $labels.cluster }}", budgetLeft("%s", series.Cluster)
 	if scope == series.ScopeRelease {
-		where = "in version {{ $labels.version }}"
-		budget = fmt.Sprintf(
-			`{{ with printf "min(%s{operator=%%q,sli=%%q})" $labels.operator $labels.sli | query }}{{ . | first | value | humanizePercentage }}{{ else }}unknown{{ end }}`, series.SLOBudgetLeft)
+		where, budget = "in version {{ $labels.version }}", budgetLeft("min(%s)")
 	}
 	return monitoringv1.Rule{
-		Alert: name,
-		Expr: intstr.FromString(fmt.Sprintf("label_join(\n%s,\n\"slo\", \"/\", \"operator\", \"sli\"\n)\n* on "+
-			"(operator) group_left (team) %s",
-			indent(burning), series.SLOTeam)),
+		Alert: name, Expr: intstr.FromString(owned(burning)),
 		Labels: map[string]string{series.Severity: severity, series.Scope: scope},
 		Annotations: s.annotate(scope, map[string]string{
-			"summary": fmt.Sprintf("{{ $labels.operator }} burns its %s budget {{ printf \"%%.1f\" $value }} "+
-				"times too fast %s", "{{ $labels.sli }}", where),
+			"summary": nameOfOperator + " burns its {{ $labels.sli }} budget {{ printf \"%.1f\" $value }} times too fast " +
+				where,
 			"description": "At this rate, seen over the last {{ $labels.tier }}, the error budget is gone before its " +
 				"period is over.",
 			"burn":        "{{ printf \"%.1f\" $value }}",
@@ -107,14 +99,36 @@ func (s Set) alert(name, severity, scope, burning string) monitoringv1.Rule {
 	}
 }
 
+// nameOfOperator is how annotations name an alert's operator.
+const nameOfOperator = "{{ $labels.operator_namespace }}/{{ $labels.operator }}"
+
+// owned gives alerts the label slo, and the team of their operator.
+func owned(alerts string) string {
+	return fmt.Sprintf("label_join(\n%s,\n  \"slo\", \"/\", \"operator_namespace\", \"operator\", \"sli\"\n)\n* %s "+
+		"group_left (team) %s", indent(alerts), on(operatorLabels), series.SLOTeam)
+}
+
+// budgetLeft is an annotation's template of what is left of an alert's budget. The
+// format takes the selector of its series, by the labels of the objective and
+// further ones.
+func budgetLeft(format string, further ...string) string {
+	var matchers, values []string
+	for _, label := range append(further, series.OperatorNamespace, series.Operator, series.SLI) {
+		matchers, values = append(matchers, label+"=%q"), append(values, "$labels."+label)
+	}
+	query := fmt.Sprintf(format, series.SLOBudgetLeft+"{"+strings.Join(matchers, ",")+"}")
+	return fmt.Sprintf("{{ with printf %q %s | query }}{{ . | first | value | humanizePercentage }}{{ else }}unknown"+
+		"{{ end }}", query, strings.Join(values, " "))
+}
+
 // annotate adds the links of an alert.
 func (s Set) annotate(scope string, to map[string]string) map[string]string {
 	if s.RunbookURL != "" {
 		to["runbook_url"] = s.RunbookURL + `#{{ reReplaceAll ":.*" "" $labels.sli }}`
 	}
 	if s.DashboardURL != "" {
-		to["dashboard_url"] = s.DashboardURL +
-			"?var-operator={{ $labels.operator | urlquery }}&var-sli={{ $labels.sli | urlquery }}"
+		to["dashboard_url"] = s.DashboardURL + "?var-operator_namespace={{ $labels.operator_namespace | urlquery }}" +
+			"&var-operator={{ $labels.operator | urlquery }}&var-sli={{ $labels.sli | urlquery }}"
 		if scope == series.ScopeCluster {
 			to["dashboard_url"] += "{{ with $labels.cluster }}&var-cluster={{ . | urlquery }}{{ end }}"
 		}
@@ -131,24 +145,22 @@ func absenceGroup(s Set) monitoringv1.RuleGroup {
 		return fmt.Sprintf("%s\nand (%s offset %s)\nunless on (%s) (count_over_time(%s[%s]) >= %d)",
 			expected, expected, duration(absentWindow), identity, slices, duration(absentWindow), absentLeast)
 	}
-	missing := absent(series.SLIExpected, identityOfCluster, series.SLIBad)
+	missing := absent(series.SLIExpected, budgetLabels, series.SLIBad)
 	for _, op := range s.Operators {
 		if own := op.ownMatcher(); own != "" {
-			missing += "\nor " + absent(series.SLOObjective+own, identityOfSLO, series.SLIBad+own)
+			missing += "\nor " + absent(series.SLOObjective+own, objectiveLabels, series.SLIBad+own)
 		}
 	}
-	expr := fmt.Sprintf("label_join(\n%s,\n  \"slo\", \"/\", \"operator\", \"sli\"\n)\n* on (operator) group_left "+
-		"(team) %s", indent(missing), series.SLOTeam)
 	wait := monitoringv1.Duration(duration(absentFor))
 	return group("absence", 4*time.Minute, monitoringv1.Rule{
-		Alert: AlertSLIAbsent, Expr: intstr.FromString(expr), For: &wait,
+		Alert: AlertSLIAbsent, Expr: intstr.FromString(owned(missing)), For: &wait,
 		Labels: map[string]string{series.Severity: series.Ticket, series.Scope: series.ScopeCluster},
 		Annotations: s.annotate(series.ScopeCluster, map[string]string{
-			"summary": "Nothing is known of {{ $labels.sli }} of {{ $labels.operator }}{{ with $labels.cluster " +
-				"}} on cluster {{ . }}{{ end }}",
-			"description": "Slices are expected, but for 15 minutes there were fewer than 5. It may be down without " +
-				"any other alert: look whether the agent and the scrapes work, and, if the SLI is the operator's " +
-				"own, whether its metrics are called as its definition says.",
+			"summary": "No data for {{ $labels.sli }} of " + nameOfOperator +
+				"{{ with $labels.cluster }} on cluster {{ . }}{{ end }}",
+			"description": "Fewer than 5 slices were recorded in the last 15 minutes. The operator may be down without " +
+				"any other alert. Check that the agent runs and that Prometheus scrapes it. If this is an SLI of the " +
+				"operator's own, check that the metrics have the names that its definition uses.",
 		}),
 	})
 }
@@ -163,5 +175,5 @@ func (op Operator) ownMatcher() string {
 	for i, own := range op.Own {
 		names[i] = own.Name
 	}
-	return fmt.Sprintf("{operator=%q,sli=~%q}", op.Name, strings.Join(names, "|"))
+	return fmt.Sprintf("{%s,sli=~%q}", matchOperator(op.ID()), strings.Join(names, "|"))
 }

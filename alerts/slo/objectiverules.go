@@ -7,12 +7,12 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
@@ -24,9 +24,9 @@ const known = "bellwether:operator:known"
 // share a rule, so their number is that of different targets, not of operators.
 func objectiveGroup(s Set) monitoringv1.RuleGroup {
 	rules := []monitoringv1.Rule{
-		record(known, fmt.Sprintf("group by (operator) (%s)", series.OperatorExpected)),
-		record(running, fmt.Sprintf("count by (operator, version) (group by (cluster, operator, version) (%s))",
-			series.OperatorInfo)),
+		record(known, aggregate("group", operatorLabels, series.OperatorExpected)),
+		record(running, aggregate("count", versionLabels,
+			aggregate("group", series.Cluster+", "+versionLabels, series.OperatorInfo))),
 	}
 	rules = append(rules, s.targets()...)
 	rules = append(rules, attribute(series.SLOPeriod, number(DefaultPeriod.Seconds()), s.otherPeriods())...)
@@ -38,45 +38,48 @@ func objectiveGroup(s Set) monitoringv1.RuleGroup {
 	}
 	rules = append(rules, s.teams()...)
 	rules = append(rules, s.expected()...)
-	edited := fmt.Sprintf("max by (operator, sli) (label_replace(changes(%s[1d]), \"of\", \"target\", \"\", \"\") or "+
-		"label_replace(changes(%s[1d]), \"of\", \"period\", \"\", \"\")) > bool 0", series.SLOObjective,
-		series.SLOPeriod)
-	return group("objectives", 2*time.Minute, append(merge(rules), record(series.SLOEdited, edited+" == 1"))...)
+	changes := func(metric, of string) string {
+		return fmt.Sprintf("label_replace(changes(%s[1d]), \"of\", %q, \"\", \"\")", metric, of)
+	}
+	edited := aggregate("max", objectiveLabels,
+		changes(series.SLOObjective, "target")+" or "+changes(series.SLOPeriod, "period"))
+	return group("objectives", 2*time.Minute,
+		append(merge(rules), record(series.SLOEdited, edited+" > bool 0 == 1"))...)
 }
 
 // targets gives each operator the default's objectives but for what it sets itself.
 func (s Set) targets() []monitoringv1.Rule {
 	var rules []monitoringv1.Rule
 	for _, o := range s.Default {
-		var except []string
+		var except []types.NamespacedName
 		for _, op := range s.Operators {
 			if o.SLI != Probe && (op.has(o.SLI) || slices.Contains(op.Without, o.SLI)) {
-				except = append(except, op.Name)
+				except = append(except, op.ID())
 			}
 		}
 		if o.SLI == Probe {
 			rules = append(rules, s.probeTarget(o))
 			continue
 		}
-		rules = append(rules, record(series.SLOObjective, o.Target.decimal()+" * "+known+matchOperators("!~", except),
+		rules = append(rules, record(series.SLOObjective, o.Target.decimal()+" * "+selectOthers(known, except),
 			series.SLI, o.SLI))
 	}
 	type key struct {
 		sli    string
 		target PPM
 	}
-	same := map[key][]string{}
+	same := map[key][]types.NamespacedName{}
 	for _, op := range s.Operators {
 		for _, o := range op.Objectives {
 			k := key{o.SLI, o.Target}
-			same[k] = append(same[k], op.Name)
+			same[k] = append(same[k], op.ID())
 		}
 	}
 	keys := slices.SortedFunc(maps.Keys(same), func(a, b key) int {
 		return cmp.Or(cmp.Compare(a.sli, b.sli), cmp.Compare(a.target, b.target))
 	})
 	for _, k := range keys {
-		rules = append(rules, record(series.SLOObjective, k.target.decimal()+" * "+known+matchOperators("=~", same[k]),
+		rules = append(rules, record(series.SLOObjective, k.target.decimal()+" * "+selectOperators(known, same[k]),
 			series.SLI, k.sli))
 	}
 	return rules
@@ -84,42 +87,30 @@ func (s Set) targets() []monitoringv1.Rule {
 
 // probeTarget gives an objective to every probe that there is.
 func (s Set) probeTarget(o Objective) monitoringv1.Rule {
-	var except, without []string
+	var except []string
+	var without []types.NamespacedName
 	for _, op := range s.Operators {
 		if slices.Contains(op.Without, Probe) {
-			without = append(without, op.Name)
+			without = append(without, op.ID())
 		}
 		for _, own := range op.Objectives {
 			if strings.HasPrefix(own.SLI, Probe) {
-				except = append(except, fmt.Sprintf("%s{operator=%q,probe=%q}", series.ProbeSuccess, op.Name,
+				except = append(except, fmt.Sprintf("%s{%s,probe=%q}", series.ProbeSuccess, matchOperator(op.ID()),
 					strings.TrimPrefix(own.SLI, Probe)))
 			}
 		}
 	}
-	probes := series.ProbeSuccess + matchOperators("!~", without)
+	probes := selectOthers(series.ProbeSuccess, without)
 	if len(except) > 0 {
 		probes += " unless (" + strings.Join(except, " or ") + ")"
 	}
 	return record(series.SLOObjective,
-		fmt.Sprintf("%s * group by (operator, sli) (label_replace(%s, \"sli\", \"probe:$1\", \"probe\", \"(.+)\"))",
-			o.Target.decimal(), probes))
+		o.Target.decimal()+" * "+aggregate("group", objectiveLabels,
+			fmt.Sprintf("label_replace(%s, \"sli\", \"probe:$1\", \"probe\", \"(.+)\")", probes)))
 }
 
 func (op Operator) has(sli string) bool {
 	return slices.ContainsFunc(op.Objectives, func(o Objective) bool { return o.SLI == sli })
-}
-
-// matchOperators selects operators by name, or none or all of them.
-func matchOperators(op string, names []string) string {
-	if len(names) == 0 {
-		return ""
-	}
-	quoted := make([]string, len(names))
-	for i, n := range names {
-		quoted[i] = regexp.QuoteMeta(n)
-	}
-	slices.Sort(quoted)
-	return "{operator" + op + quote(strings.Join(quoted, "|")) + "}"
 }
 
 // attribute records a number for every objective: the default, and what some
@@ -136,14 +127,14 @@ func attribute(name, otherwise string, exceptions map[string][]string) []monitor
 		all = append(all, some)
 		rules = append(rules, record(name, fmt.Sprintf("0 * (%s) + %s", some, value)))
 	}
-	return append(rules, record(name, fmt.Sprintf("%s\nunless on (operator, sli) (%s)", base,
+	return append(rules, record(name, fmt.Sprintf("%s\nunless %s (%s)", base, on(objectiveLabels),
 		strings.Join(all, " or "))))
 }
 
 // otherPeriods selects the objectives whose period is not the default one.
 func (s Set) otherPeriods() map[string][]string {
 	out := map[string][]string{}
-	add := func(o Objective, matcher string) {
+	add := func(o Objective, selected func(sli string) string) {
 		if o.period() == DefaultPeriod {
 			return
 		}
@@ -152,32 +143,36 @@ func (s Set) otherPeriods() map[string][]string {
 			sli = `sli=~"probe:.+"`
 		}
 		value := number(o.period().Seconds())
-		out[value] = append(out[value], fmt.Sprintf("%s{%s%s}", series.SLOObjective, sli, matcher))
+		out[value] = append(out[value], selected(sli))
 	}
 	for _, o := range s.Default {
-		var except []string
+		var except []types.NamespacedName
 		for _, op := range s.Operators {
-			if op.has(o.SLI) || (o.SLI == Probe &&
-				slices.ContainsFunc(op.Objectives, func(p Objective) bool { return strings.HasPrefix(p.SLI, Probe) })) {
-				except = append(except, op.Name)
+			if op.has(o.SLI) || o.SLI == Probe && slices.ContainsFunc(op.Objectives, Objective.isOfProbe) {
+				except = append(except, op.ID())
 			}
 		}
-		add(o, strings.Trim(strings.Replace(matchOperators("!~", except), "{", ",", 1), "}"))
+		add(o, func(sli string) string { return selectOthers(series.SLOObjective, except, sli) })
 	}
 	for _, op := range s.Operators {
 		for _, o := range op.Objectives {
-			add(o, fmt.Sprintf(",operator=%q", op.Name))
+			add(o, func(sli string) string {
+				return fmt.Sprintf("%s{%s,%s}", series.SLOObjective, sli, matchOperator(op.ID()))
+			})
 		}
 	}
 	return out
 }
+
+func (o Objective) isOfProbe() bool { return strings.HasPrefix(o.SLI, Probe) }
 
 // unguarded selects the objectives of SLIs that are shares: a sum of shares is no number of slices.
 func (s Set) unguarded() map[string][]string {
 	out := map[string][]string{}
 	for _, op := range s.Operators {
 		for _, own := range op.Own {
-			out["0"] = append(out["0"], fmt.Sprintf("%s{operator=%q,sli=%q}", series.SLOObjective, op.Name, own.Name))
+			out["0"] = append(out["0"], fmt.Sprintf("%s{%s,sli=%q}", series.SLOObjective, matchOperator(op.ID()),
+				own.Name))
 		}
 	}
 	return out
@@ -197,20 +192,20 @@ func (s Set) periods() []time.Duration {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// teams says who owns what. Every operator has an owner, even if it is nobody:
-// an alert that finds no team would be lost.
+// teams records who owns which operator. An operator without a team has a series
+// too, without the label: alerts are joined with it, and must not be lost.
 func (s Set) teams() []monitoringv1.Rule {
-	members := map[string][]string{}
-	var owned []string
+	members := map[string][]types.NamespacedName{}
+	var owned []types.NamespacedName
 	for _, op := range s.Operators {
 		if op.Team != "" {
-			members[op.Team] = append(members[op.Team], op.Name)
-			owned = append(owned, op.Name)
+			members[op.Team] = append(members[op.Team], op.ID())
+			owned = append(owned, op.ID())
 		}
 	}
-	rules := []monitoringv1.Rule{record(series.SLOTeam, known+matchOperators("!~", owned))}
+	rules := []monitoringv1.Rule{record(series.SLOTeam, selectOthers(known, owned))}
 	for _, team := range slices.Sorted(maps.Keys(members)) {
-		rules = append(rules, record(series.SLOTeam, known+matchOperators("=~", members[team]), series.Team, team))
+		rules = append(rules, record(series.SLOTeam, selectOperators(known, members[team]), series.Team, team))
 	}
 	return rules
 }
@@ -225,24 +220,24 @@ func (s Set) expected() []monitoringv1.Rule {
 			continue
 		}
 		byDefault := sli.Required && slices.ContainsFunc(s.Default, func(o Objective) bool { return o.SLI == sli.Name })
-		var named, without []string
+		var named, without []types.NamespacedName
 		for _, op := range s.Operators {
 			switch {
 			case op.has(sli.Name):
-				named = append(named, op.Name)
+				named = append(named, op.ID())
 			case slices.Contains(op.Without, sli.Name):
-				without = append(without, op.Name)
+				without = append(without, op.ID())
 			}
 		}
-		match := matchOperators("!~", without)
+		selected := selectOthers(series.OperatorExpected, without)
 		if !byDefault {
-			match = matchOperators("=~", named)
+			if len(named) == 0 {
+				continue
+			}
+			selected = selectOperators(series.OperatorExpected, named)
 		}
-		if !byDefault && len(named) == 0 {
-			continue
-		}
-		rules = append(rules, record(series.SLIExpected,
-			fmt.Sprintf("group by (cluster, operator) (%s%s)", series.OperatorExpected, match), series.SLI, sli.Name))
+		rules = append(rules, record(series.SLIExpected, aggregate("group", installLabels, selected), series.SLI,
+			sli.Name))
 	}
 	return rules
 }

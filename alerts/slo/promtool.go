@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"github.com/bellwether-dev/bellwether/alerts/series"
@@ -90,12 +91,13 @@ func Tests(s Set, ruleFile string) ([]byte, error) {
 		return nil, err
 	}
 	file := testFile{RuleFiles: []string{ruleFile}, EvaluationInterval: duration(Step), Fuzzy: true, Tests: []testCase{
-		clustersTest("clusters of "+operator, operator, objective, scenes()),
+		clustersTest("clusters of "+operator.String(), operator, objective, scenes()),
 		clustersTest("partial outages", operator, objective, partial(objective)),
 		annotationsTest(s, operator, objective),
 		releaseTest(operator),
 		upgradeTest(operator, objective),
 		editedTest(objective),
+		sameNameTest(operator),
 	}}
 	for _, own := range rules.Own {
 		file.Order = append(file.Order, own.Group.Name)
@@ -110,25 +112,25 @@ func Tests(s Set, ruleFile string) ([]byte, error) {
 	return append([]byte(header), text...), nil
 }
 
-// subject is whom the tests are about.
-func (s Set) subject() (string, Objective, error) {
+// subject is the operator that the tests are about, with its objective for csv.
+func (s Set) subject() (types.NamespacedName, Objective, error) {
 	for _, op := range s.Operators {
 		for _, o := range op.Objectives {
 			if o.SLI == "csv" {
-				return op.Name, o, nil
+				return op.ID(), o, nil
 			}
 		}
 	}
 	for _, o := range s.Default {
 		if o.SLI == "csv" {
-			name := "any-operator"
-			for slices.ContainsFunc(s.Operators, func(op Operator) bool { return op.Name == name }) {
-				name += "-x"
+			id := types.NamespacedName{Namespace: "any-namespace", Name: "any-operator"}
+			for slices.ContainsFunc(s.Operators, func(op Operator) bool { return op.ID() == id }) {
+				id.Name += "-x"
 			}
-			return name, o, nil
+			return id, o, nil
 		}
 	}
-	return "", Objective{}, fmt.Errorf("%w: tests are about csv, and no operator has an objective for it", ErrSLI)
+	return types.NamespacedName{}, Objective{}, fmt.Errorf("%w: tests are about csv, and no operator has an objective for it", ErrSLI)
 }
 
 // scenes are the stories of single clusters. Each has a version of its own, so
@@ -194,7 +196,7 @@ func everyNth(n int) []Slice {
 
 // clustersTest samples all clusters' alerts whenever those of one change, just
 // before and then.
-func clustersTest(name, operator string, o Objective, all []scene) testCase {
+func clustersTest(name string, operator types.NamespacedName, o Objective, all []scene) testCase {
 	test := testCase{Name: name}
 	length := len(all[0].timeline)
 	expected := make([][]firing, len(all))
@@ -230,10 +232,10 @@ type firing struct {
 }
 
 // alertsAt expects exactly the alerts of that minute.
-func alertsAt(all []scene, expected [][]firing, operator string, minute int) testExpr {
+func alertsAt(all []scene, expected [][]firing, operator types.NamespacedName, minute int) testExpr {
 	e := testExpr{
-		Expr: fmt.Sprintf("count by (alertname, cluster, tier) (ALERTS{alertstate=\"firing\",operator=%q,sli=\"csv\"})",
-			operator),
+		Expr: fmt.Sprintf("count by (alertname, cluster, tier) (ALERTS{alertstate=\"firing\",%s,sli=\"csv\"})",
+			matchOperator(operator)),
 		At: strconv.Itoa(minute) + "m",
 	}
 	add := func(alert, cluster, tier string) {
@@ -288,8 +290,8 @@ func (sc scene) expect(o Objective) []firing {
 }
 
 // series are what an agent would export of a scene.
-func (sc scene) series(operator string) []testInput {
-	id := fmt.Sprintf("cluster=%q,operator=%q", sc.cluster, operator)
+func (sc scene) series(operator types.NamespacedName) []testInput {
+	id := fmt.Sprintf("cluster=%q,%s", sc.cluster, matchOperator(operator))
 	constant := func(value string) string {
 		return values(len(sc.timeline), func(i int) string {
 			if i < sc.from || i >= sc.to {
@@ -311,11 +313,16 @@ func (sc scene) series(operator string) []testInput {
 	})
 	return []testInput{
 		{series.OperatorExpected + "{" + id + "}", constant("1")},
-		{fmt.Sprintf("%s{%s,namespace=\"echo\",csv=\"echo.v%s\",version=%q}", series.OperatorInfo, id, sc.version,
-			sc.version), constant("1")},
+		{sc.info(operator, sc.version), constant("1")},
 		{series.OperatorUpgrading + "{" + id + "}", constant("0")},
 		{series.OperatorCSVSucceeded + "{" + id + "}", csv},
 	}
+}
+
+// info is the series that says which version of an operator is installed.
+func (sc scene) info(operator types.NamespacedName, version string) string {
+	return fmt.Sprintf("%s{cluster=%q,%s,namespace=\"echo\",csv=\"echo.v%s\",version=%q,release=\"release-of-%s\"}",
+		series.OperatorInfo, sc.cluster, matchOperator(operator), version, version, version)
 }
 
 // values writes samples as promtool reads them, equal ones together. An empty

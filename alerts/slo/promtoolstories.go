@@ -7,22 +7,26 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
 
 // annotationsTest reads the whole alert of a cluster with a long outage.
-func annotationsTest(s Set, operator string, o Objective) testCase {
+func annotationsTest(s Set, operator types.NamespacedName, o Objective) testCase {
 	const from, to = 60, 150
 	sc := scene{cluster: "outage", version: "1.0.0", timeline: stretch(from, to), to: to}
 	budget := 100 * left(o, to-from)
 	burn := 1 / o.Target.Budget().Ratio()
 	labels := map[string]string{
-		series.Cluster: sc.cluster, series.Operator: operator, series.SLI: "csv", series.SLO: operator + "/csv",
+		series.Cluster: sc.cluster, series.OperatorNamespace: operator.Namespace, series.Operator: operator.Name,
+		series.SLI: "csv", series.SLO: operator.String() + "/csv",
 		series.Tier: "1h", series.Severity: series.Page, series.Scope: series.ScopeCluster,
 	}
 	for _, op := range s.Operators {
-		if op.Name == operator && op.Team != "" {
+		if op.ID() == operator && op.Team != "" {
 			labels[series.Team] = op.Team
 		}
 	}
@@ -36,8 +40,9 @@ func annotationsTest(s Set, operator string, o Objective) testCase {
 		annotations["runbook_url"] = s.RunbookURL + "#csv"
 	}
 	if s.DashboardURL != "" {
-		annotations["dashboard_url"] = fmt.Sprintf("%s?var-operator=%s&var-sli=csv&var-cluster=outage", s.DashboardURL,
-			url.QueryEscape(operator))
+		annotations["dashboard_url"] = fmt.Sprintf(
+			"%s?var-operator_namespace=%s&var-operator=%s&var-sli=csv&var-cluster=outage", s.DashboardURL,
+			url.QueryEscape(operator.Namespace), url.QueryEscape(operator.Name))
 	}
 	return testCase{
 		Name: "what an alert says", Series: sc.series(operator),
@@ -61,7 +66,7 @@ func minute(i int) string { return strconv.Itoa(i) + "m" }
 
 // releaseTest has a release that is bad on two clusters, and a cluster of the
 // release before with trouble of its own.
-func releaseTest(operator string) testCase {
+func releaseTest(operator types.NamespacedName) testCase {
 	const from, to = 30, 150
 	test := testCase{Name: "a bad release"}
 	for _, sc := range []scene{
@@ -80,8 +85,8 @@ func releaseTest(operator string) testCase {
 			Expr: `count by (alertname, cluster, version, slo) (ALERTS{alertstate="firing",severity="page"})`,
 			At:   minute(to - 1),
 			Samples: []testSample{
-				{fmt.Sprintf("{alertname=%q,version=\"2.0.0\",slo=%q}", AlertRelease, operator+"/csv"), 1},
-				{fmt.Sprintf("{alertname=%q,cluster=\"third\",slo=%q}", AlertOperator, operator+"/csv"), 1},
+				{fmt.Sprintf("{alertname=%q,version=\"2.0.0\",slo=%q}", AlertRelease, operator.String()+"/csv"), 1},
+				{fmt.Sprintf("{alertname=%q,cluster=\"third\",slo=%q}", AlertOperator, operator.String()+"/csv"), 1},
 			},
 		})
 	// Nor when the release recovers.
@@ -99,14 +104,13 @@ func releaseTest(operator string) testCase {
 }
 
 // upgradeTest changes the version in the middle of an outage.
-func upgradeTest(operator string, o Objective) testCase {
+func upgradeTest(operator types.NamespacedName, o Objective) testCase {
 	const from, upgrade, to = 60, 130, 160
 	sc := scene{cluster: "upgraded", version: "1.0.0", timeline: stretch(from, to), to: testLength}
 	test := testCase{Name: "an upgrade in the middle of an outage", Series: sc.series(operator)}
 	info := func(version string, has func(int) bool) testInput {
 		return testInput{
-			fmt.Sprintf("%s{cluster=%q,operator=%q,namespace=\"echo\",csv=\"echo.v%s\",version=%q}",
-				series.OperatorInfo, sc.cluster, operator, version, version),
+			sc.info(operator, version),
 			values(testLength, func(i int) string {
 				if has(i) {
 					return "1"
@@ -145,15 +149,16 @@ func upgradeTest(operator string, o Objective) testCase {
 func editedTest(o Objective) testCase {
 	const edit = 100
 	sc := scene{cluster: "any", version: "1.0.0", timeline: stretch(10, 40), to: testLength}
-	id := `{operator="edited",sli="csv"}`
+	edited := types.NamespacedName{Namespace: "edited", Name: "edited"}
+	id := fmt.Sprintf("{%s,sli=\"csv\"}", matchOperator(edited))
 	before, after := Objective{SLI: "csv", Target: 990_000, Period: o.Period},
 		Objective{SLI: "csv", Target: 950_000, Period: o.Period}
 	if o.period() != DefaultPeriod { // an operator that is not in the set has the default's
 		before.Period, after.Period = DefaultPeriod, DefaultPeriod
 	}
 	test := testCase{Name: "an objective is edited"}
-	for _, in := range sc.series("edited") {
-		if in.Series != fmt.Sprintf("%s{cluster=%q,operator=\"edited\"}", series.OperatorExpected, sc.cluster) {
+	for _, in := range sc.series(edited) {
+		if !strings.HasPrefix(in.Series, series.OperatorExpected) {
 			test.Series = append(test.Series, in)
 		}
 	}
@@ -172,6 +177,36 @@ func editedTest(o Objective) testCase {
 		budget(edit-1, before), note(edit - 1),
 		budget(edit, after), note(edit, testSample{series.SLOEdited + id, 1}),
 		note(edit+60, testSample{series.SLOEdited + id, 1}),
+	}
+	return test
+}
+
+// sameNameTest has an operator with an outage, and another one of the same name
+// from another namespace that is good, on the same cluster: slices, budgets and
+// alerts are those of each.
+func sameNameTest(operator types.NamespacedName) testCase {
+	const from, to = 60, 150
+	other := types.NamespacedName{Namespace: operator.Namespace + "-2", Name: operator.Name}
+	bad := scene{cluster: "shared", version: "1.0.0", timeline: stretch(from, to), to: testLength}
+	good := scene{cluster: "shared", version: "1.1.0", timeline: stretch(0, 0), to: testLength}
+	test := testCase{Name: "two operators of one name", Series: append(bad.series(operator), good.series(other)...)}
+	sample := func(id types.NamespacedName, value float64) testSample {
+		return testSample{fmt.Sprintf("{%s=%q}", series.OperatorNamespace, id.Namespace), value}
+	}
+	test.Exprs = []testExpr{
+		{
+			Expr: fmt.Sprintf("count by (operator_namespace) (ALERTS{alertname=%q,alertstate=\"firing\",operator=%q})",
+				AlertOperator, operator.Name),
+			At: minute(to - 1), Samples: []testSample{sample(operator, 1)},
+		},
+		{
+			Expr: fmt.Sprintf("sum by (operator_namespace) (sum_over_time(%s{sli=\"csv\"}[1d]))", series.SLIBad),
+			At:   minute(to + 10), Samples: []testSample{sample(operator, to-from), sample(other, 0)},
+		},
+		{
+			Expr: fmt.Sprintf("min by (operator_namespace) (%s{sli=\"csv\"} < bool 1)", series.SLOBudgetLeft),
+			At:   minute(to + 10), Samples: []testSample{sample(operator, 1), sample(other, 0)},
+		},
 	}
 	return test
 }

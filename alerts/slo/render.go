@@ -9,6 +9,7 @@ import (
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 )
 
@@ -24,16 +25,24 @@ func File(groups []monitoringv1.RuleGroup) ([]byte, error) {
 	return append([]byte(header), text...), nil
 }
 
-// PrometheusRules are the objects that hold the rules in a namespace: one with
-// the given name for all operators, and NAME-OPERATOR for each that has own SLIs.
+// PrometheusRules returns the objects that hold the rules in a namespace: one with
+// the given name for all operators, and one for each operator that has own SLIs,
+// named by FileName.
 // Labels are those by which the Prometheus there selects its rules.
 func (r *Rules) PrometheusRules(namespace, name string, labels map[string]string) []*monitoringv1.PrometheusRule {
 	out := []*monitoringv1.PrometheusRule{prometheusRule(namespace, name, labels, r.Groups)}
 	for _, own := range r.Own {
-		out = append(out, prometheusRule(namespace, name+"-"+strings.ToLower(own.Operator), labels,
+		out = append(out, prometheusRule(namespace, strings.ToLower(FileName(name, own.Operator)), labels,
 			[]monitoringv1.RuleGroup{own.Group}))
 	}
 	return out
+}
+
+// FileName is the name of the object or file with an operator's own SLIs, beside
+// one with the given name for all operators. A namespace has no dots, so no two
+// operators have the same.
+func FileName(name string, operator types.NamespacedName) string {
+	return name + "-" + operator.Namespace + "." + operator.Name
 }
 
 func prometheusRule(namespace, name string, labels map[string]string,

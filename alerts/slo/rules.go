@@ -11,6 +11,7 @@ import (
 	"time"
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/bellwether-dev/bellwether/alerts/series"
@@ -28,7 +29,7 @@ type Rules struct {
 
 // OwnGroup records the own SLIs of an operator.
 type OwnGroup struct {
-	Operator string
+	Operator types.NamespacedName
 	Group    monitoringv1.RuleGroup
 }
 
@@ -67,7 +68,7 @@ func Build(s Set) (*Rules, error) {
 	r.Groups = append(r.Groups, budgetGroup(s), alertGroup(s), absenceGroup(s))
 	for _, op := range s.Operators {
 		if len(op.Own) > 0 {
-			r.Own = append(r.Own, OwnGroup{op.Name, ownGroup(op)})
+			r.Own = append(r.Own, OwnGroup{op.ID(), ownGroup(op)})
 		}
 	}
 	return r, nil
@@ -118,9 +119,10 @@ func sliGroup() monitoringv1.RuleGroup {
 		rules = append(rules, record(series.SLIBad, s.expr, series.SLI, s.Name))
 	}
 	// An operator that is being upgraded may show two versions; one of them is as good as none.
-	version := fmt.Sprintf("%s\n* on (cluster, operator) group_left (version)\ntopk by (cluster, operator) (1, max "+
-		"by (cluster, operator, version) (%s and on (cluster, operator) %s))",
-		series.SLIBadSlice, series.OperatorInfo, series.SLIBadSlice)
+	const ran = series.Version + ", " + series.Release
+	version := fmt.Sprintf("%s\n* %s group_left (%s)\ntopk by (%s) (1, %s)", series.SLIBadSlice, on(installLabels), ran,
+		installLabels, aggregate("max", installLabels+", "+ran,
+			fmt.Sprintf("%s and %s %s", series.OperatorInfo, on(installLabels), series.SLIBadSlice)))
 	return group("sli", Step, append(rules,
 		record(series.SLIBadSlice, series.SLIBad+" > 0"),
 		record(series.SLIBadVersion, version))...)
@@ -129,17 +131,18 @@ func sliGroup() monitoringv1.RuleGroup {
 func ownGroup(op Operator) monitoringv1.RuleGroup {
 	var rules []monitoringv1.Rule
 	for _, own := range op.Own {
-		rules = append(rules, record(series.SLIBad, own.expr(), series.Operator, op.Name, series.SLI, own.Name))
+		rules = append(rules, record(series.SLIBad, own.expr(), series.OperatorNamespace, op.Namespace,
+			series.Operator, op.Name, series.SLI, own.Name))
 	}
-	return group("sli-own-"+op.Name, Step, rules...)
+	return group("sli-own-"+op.ID().String(), Step, rules...)
 }
 
 // sum is the name of a sum over a window.
 func sum(prefix string, window time.Duration) string { return prefix + duration(window) }
 
 const (
-	ofSLO     = "on (operator, sli) group_left ()"
-	ofVersion = "on (operator, version) group_left ()"
+	ofSLO     = "on (" + objectiveLabels + ") group_left ()"
+	ofVersion = "on (" + versionLabels + ") group_left ()"
 	threshold = "bellwether:slo_threshold:ratio"
 	// running counts the clusters that run a version.
 	running = "bellwether:operator_version:clusters"
@@ -159,8 +162,8 @@ func tierGroup(t Tier) monitoringv1.RuleGroup {
 		rules = append(rules,
 			record(sum(series.SLIBadSum, w), fmt.Sprintf("sum_over_time(%s[%s])", series.SLIBadSlice, duration(w))),
 			record(sum(series.SLIBadVersionSum, w),
-				fmt.Sprintf("sum by (operator, sli, version) (sum_over_time(%s[%s]))", series.SLIBadVersion,
-					duration(w))))
+				aggregate("sum", releaseLabels, fmt.Sprintf("sum_over_time(%s[%s])", series.SLIBadVersion,
+					duration(w)))))
 	}
 	over := fmt.Sprintf("%s %s{tier=%q}", ofSLO, threshold, t.Name)
 	long, short := sum(series.SLIBadSum, t.Long), sum(series.SLIBadSum, t.Short)
@@ -169,8 +172,8 @@ func tierGroup(t Tier) monitoringv1.RuleGroup {
 		series.SLOObjective)
 	rules = append(rules,
 		record(sum(series.SLIBadVersionClusters, t.Short),
-			fmt.Sprintf("count by (operator, sli, version) (sum_over_time(%s[%s]))", series.SLIBadVersion,
-				duration(t.Short))),
+			aggregate("count", releaseLabels, aggregate("group", series.Cluster+", "+releaseLabels,
+				fmt.Sprintf("last_over_time(%s[%s])", series.SLIBadVersion, duration(t.Short))))),
 		// Both sides of a condition that is a quotient have lost their name; the guard's has not.
 		record(series.SLOBurn, burn, series.Tier, t.Name),
 		record(series.SLOReleaseBurn, releaseBurn(t), series.Tier, t.Name))
@@ -206,12 +209,11 @@ func releaseBurn(t Tier) string {
 func budgetGroup(s Set) monitoringv1.RuleGroup {
 	var rules []monitoringv1.Rule
 	for _, p := range s.periods() {
-		spent := fmt.Sprintf("1 -\nsum_over_time(%s[%s])\n/ %s (%s * (1 - %s and on (operator, sli) %s == %d))",
-			series.SLIBadSlice, duration(p), ofSLO, number(count(p)), series.SLOObjective, series.SLOPeriod,
-			int(p.Seconds()))
-		rules = append(rules, record(series.SLOBudgetLeft,
-			fmt.Sprintf("%s\nor on (cluster, operator, sli)\n(1 + 0 * %s and on (operator, sli) %s == %d)",
-				spent, series.SLIBad, series.SLOPeriod, int(p.Seconds()))))
+		same := fmt.Sprintf("%s %s == %d", on(objectiveLabels), series.SLOPeriod, int(p.Seconds()))
+		spent := fmt.Sprintf("1 -\nsum_over_time(%s[%s])\n/ %s (%s * (1 - %s and %s))",
+			series.SLIBadSlice, duration(p), ofSLO, number(count(p)), series.SLOObjective, same)
+		rules = append(rules, record(series.SLOBudgetLeft, fmt.Sprintf("%s\nor %s\n(1 + 0 * %s and %s)",
+			spent, on(budgetLabels), series.SLIBad, same)))
 	}
 	return group("budget", 4*time.Minute, merge(rules)...)
 }

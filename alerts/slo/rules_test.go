@@ -32,15 +32,19 @@ func sets() map[string]Set {
 		"mixed": {
 			Default: DefaultProfile(),
 			Operators: []Operator{
-				{Name: "echo", Team: "echo \"team\" {{ $x }}", Objectives: []Objective{
+				{Namespace: "fleet", Name: "echo", Team: "echo \"team\" {{ $x }}", Objectives: []Objective{
 					{SLI: "csv", Target: 950_000}, {SLI: "reconcile", Target: 999_000, Period: 7 * day},
 					{SLI: "probe:api", Target: 990_000}, {SLI: "requests", Target: 999_000},
 					{SLI: "slow", Target: 990_000},
 				}, Own: []OwnSLI{
-					RequestRatio("requests", "http_requests_total", []Matcher{{"job", "=", `echo"\x`}}, []Matcher{{"code", "=~", "5.."}}),
+					RequestRatio("requests", "http_requests_total", []Matcher{{"job", "=", `echo"\x`}},
+						[]Matcher{{"code", "=~", "5.."}}),
 					LatencyThreshold("slow", "http_request_duration_seconds", "0.5", nil),
 				}},
-				{Name: `odd.na-me"\|`, Objectives: []Objective{{SLI: "available", Target: 995_000}}, Without: []string{"catalog", Probe}},
+				{Namespace: "fleet", Name: `odd.na-me"\|`, Objectives: []Objective{{SLI: "available", Target: 995_000}},
+					Without: []string{"catalog", Probe}},
+				{Namespace: "staging", Name: "echo", Objectives: []Objective{{SLI: "csv", Target: 950_000}},
+					Without: []string{"catalog"}},
 			},
 		},
 	}
@@ -112,10 +116,10 @@ func TestObjectsAndFileAreTheSame(t *testing.T) {
 // clusters make it longer, only different targets do.
 func TestRulesDoNotGrow(t *testing.T) {
 	few := build(t, Set{Default: DefaultProfile(),
-		Operators: []Operator{{Name: "a", Objectives: []Objective{{SLI: "csv", Target: 950_000}}}}})
+		Operators: []Operator{{Namespace: "n", Name: "a", Objectives: []Objective{{SLI: "csv", Target: 950_000}}}}})
 	many := Set{Default: DefaultProfile()}
 	for i := range 200 {
-		many.Operators = append(many.Operators, Operator{Name: "operator-" + strings.Repeat("x", i),
+		many.Operators = append(many.Operators, Operator{Namespace: "n", Name: "operator-" + strings.Repeat("x", i),
 			Objectives: []Objective{{SLI: "csv", Target: 950_000}}})
 	}
 	r1, a1 := few.Count()
@@ -142,6 +146,7 @@ func TestIntervals(t *testing.T) {
 func TestRefused(t *testing.T) {
 	one := func(o Objective) Set { return Set{Default: []Objective{o}} }
 	own := RequestRatio("requests", "http_requests_total", nil, nil)
+	a := Operator{Namespace: "n", Name: "a"}
 	for name, test := range map[string]struct {
 		set  Set
 		want error
@@ -158,14 +163,15 @@ func TestRefused(t *testing.T) {
 			"choose one of csv, available"},
 		"twice": {Set{Default: []Objective{{SLI: "csv", Target: 999_000},
 			{SLI: "csv", Target: 990_000}}}, ErrTarget, "two objectives"},
-		"no name":               {Set{Operators: []Operator{{}}}, ErrOperator, "1 to 253"},
-		"same operator":         {Set{Operators: []Operator{{Name: "a"}, {Name: "a"}}}, ErrOperator, "twice"},
-		"own without objective": {Set{Operators: []Operator{{Name: "a", Own: []OwnSLI{own}}}}, ErrSLI, "no objective"},
-		"own with a taken name": {Set{Operators: []Operator{{Name: "a",
+		"no name":               {Set{Operators: []Operator{{Namespace: "n"}}}, ErrOperator, "1 to 253"},
+		"no namespace":          {Set{Operators: []Operator{{Name: "a"}}}, ErrOperator, "needs a namespace"},
+		"same operator":         {Set{Operators: []Operator{a, a}}, ErrOperator, "twice"},
+		"own without objective": {Set{Operators: []Operator{{Namespace: "n", Name: "a", Own: []OwnSLI{own}}}}, ErrSLI, "no objective"},
+		"own with a taken name": {Set{Operators: []Operator{{Namespace: "n", Name: "a",
 			Own: []OwnSLI{RequestRatio("csv", "x", nil, nil)}}}}, ErrSLI, "already"},
-		"own without query": {Set{Operators: []Operator{{Name: "a", Own: []OwnSLI{{Name: "b"}}}}}, ErrSLI, "both"},
+		"own without query": {Set{Operators: []Operator{{Namespace: "n", Name: "a", Own: []OwnSLI{{Name: "b"}}}}}, ErrSLI, "both"},
 		"own of another operator": {
-			Set{Operators: []Operator{{Name: "a", Objectives: []Objective{{SLI: "requests", Target: 999_000}}}}},
+			Set{Operators: []Operator{{Namespace: "n", Name: "a", Objectives: []Objective{{SLI: "requests", Target: 999_000}}}}},
 			ErrSLI, "choose",
 		},
 	} {
@@ -234,7 +240,8 @@ func TestRulesSayTheNumbers(t *testing.T) {
 	for _, want := range []string{
 		"clamp_max(14.4 * ", "clamp_max(6 * ", "clamp_max(3 * ", "clamp_max(1 * ", ", 0.9)",
 		"bellwether:slo_objective:ratio + 2.5",
-		`bellwether:sli_bad:sum1h / 60 > on (operator, sli) group_left () bellwether:slo_threshold:ratio{tier="1h"}`,
+		`bellwether:sli_bad:sum1h / 60 > on (operator_namespace, operator, sli) group_left () ` +
+			`bellwether:slo_threshold:ratio{tier="1h"}`,
 		`bellwether:sli_bad:sum5m / 5 > on`, "bellwether:sli_bad:sum6h / 360 > on",
 		"bellwether:sli_bad:sum30m / 30 > on",
 		"bellwether:sli_bad:sum1d / 1440 > on", "bellwether:sli_bad:sum2h / 120 > on",

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/agnivade/levenshtein"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Objective is a target of one SLI.
@@ -33,8 +34,9 @@ func (o Objective) period() time.Duration {
 
 // Operator has objectives of its own.
 type Operator struct {
-	// Name is the value of the label operator.
-	Name string
+	// Namespace and Name identify the ManagedOperator: the labels operator_namespace
+	// and operator.
+	Namespace, Name string
 	// Team is who gets the alerts. It is a label of them.
 	Team string
 	// Objectives replace the default's of the same SLI, and add to it. SLIs that
@@ -44,6 +46,11 @@ type Operator struct {
 	Without []string
 	// Own are further SLIs; each needs an objective.
 	Own []OwnSLI
+}
+
+// ID is the operator's namespace and name.
+func (op Operator) ID() types.NamespacedName {
+	return types.NamespacedName{Namespace: op.Namespace, Name: op.Name}
 }
 
 // Set is all objectives of a fleet.
@@ -81,14 +88,14 @@ func (s Set) check() []error {
 		}
 	}
 	errs = append(errs, repeated("default", s.Default)...)
-	seen := map[string]bool{}
+	seen := map[types.NamespacedName]bool{}
 	for _, op := range s.Operators {
-		if seen[op.Name] {
-			errs = append(errs, fmt.Errorf("%w %q: it is listed twice", ErrOperator, op.Name))
+		if seen[op.ID()] {
+			errs = append(errs, fmt.Errorf("%w %q: it is listed twice", ErrOperator, op.ID()))
 		}
-		seen[op.Name] = true
+		seen[op.ID()] = true
 		for _, err := range op.check() {
-			errs = append(errs, fmt.Errorf("operator %s: %w", op.Name, err))
+			errs = append(errs, fmt.Errorf("operator %s: %w", op.ID(), err))
 		}
 	}
 	return errs
@@ -96,9 +103,9 @@ func (s Set) check() []error {
 
 func (op Operator) check() []error {
 	var errs []error
-	if op.Name == "" || len(op.Name) > maxName || !utf8.ValidString(op.Name) || !utf8.ValidString(op.Team) {
-		errs = append(errs, fmt.Errorf("%w %q: give it a name of 1 to %d bytes of UTF-8", ErrOperator, op.Name,
-			maxName))
+	if !isName(op.Name) || !isName(op.Namespace) || !utf8.ValidString(op.Team) {
+		errs = append(errs, fmt.Errorf("%w %q: it needs a namespace and a name, each of 1 to %d bytes of UTF-8",
+			ErrOperator, op.ID(), maxName))
 	}
 	for _, o := range op.Objectives {
 		if err := checkObjective(o, op.Own); err != nil {
@@ -116,6 +123,8 @@ func (op Operator) check() []error {
 	}
 	return errs
 }
+
+func isName(text string) bool { return text != "" && len(text) <= maxName && utf8.ValidString(text) }
 
 func (op Operator) checkOwn(own OwnSLI, i int) []error {
 	var errs []error

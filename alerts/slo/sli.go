@@ -5,9 +5,12 @@ package slo
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
@@ -62,7 +65,7 @@ func SLIs() []SLI {
 		{Name: "operands", Target: 990_000, expr: operandsExpr(),
 			Bad: "more than 5 % of the operator's custom resources are not Ready"},
 		{Name: "catalog", Target: 990_000, Required: true,
-			expr: fmt.Sprintf("max by (cluster, operator) (%s != bool 1)", series.OperatorCatalogReady),
+			expr: aggregate("max", installLabels, series.OperatorCatalogReady+" != bool 1"),
 			Bad:  "the operator's CatalogSource is not ready"},
 		{Name: Probe, Target: 999_000, expr: probeExpr(),
 			Bad: "fewer than half of the vantage points saw the probe succeed"},
@@ -80,35 +83,39 @@ func rate(metric, matcher string) string {
 	return fmt.Sprintf("sum by (cluster, namespace) (rate(%s%s[%s]))", metric, matcher, lookback)
 }
 
-// ofOperator says which operator a value by cluster and namespace belongs to. The
-// info series is the many side: two operators in a namespace share the value,
-// and never make the rule fail.
+// ofOperator finds the operators that a value by cluster and namespace belongs
+// to. The info series is the many side of the join: two operators in a namespace
+// share the value, and never make the rule fail.
 func ofOperator(bad string) string {
-	return fmt.Sprintf("max by (cluster, operator) (\n%s\n)", ofNamespace(bad))
+	return aggregate("max", installLabels, "\n"+ofNamespace(bad)+"\n")
 }
 
-func ofNamespace(bad string) string {
-	return fmt.Sprintf("  max by (cluster, namespace, operator) (%s)\n  * on (cluster, namespace) group_left ()\n  (%s)", series.OperatorInfo, bad)
-}
+func ofNamespace(bad string) string { return joined(series.OperatorInfo, series.Namespace, bad) }
 
-// ofWebhook says which operator a value by cluster and webhook belongs to.
-func ofWebhook(bad string) string {
-	return fmt.Sprintf("  max by (cluster, name, operator) (%s)\n  * on (cluster, name) group_left ()\n  (%s)",
-		series.OperatorWebhook, bad)
+// ofWebhook finds the operator that a value by cluster and webhook belongs to.
+func ofWebhook(bad string) string { return joined(series.OperatorWebhook, series.Name, bad) }
+
+// joined gives a value by cluster and another label the operators of a metric
+// that has the same labels.
+func joined(metric, label, bad string) string {
+	return fmt.Sprintf("  %s\n  * on (cluster, %s) group_left ()\n  (%s)",
+		aggregate("max", installLabels+", "+label, metric), label, bad)
 }
 
 func csvExpr() string {
-	return fmt.Sprintf("max by (cluster, operator) (%s != bool 1)\nunless on (cluster, operator) (%s == 1)\nor on "+
-		"(cluster, operator) 0 * max by (cluster, operator) (%s == 1)",
-		series.OperatorCSVSucceeded, series.OperatorUpgrading, series.OperatorUpgrading)
+	upgrading := series.OperatorUpgrading + " == 1"
+	return fmt.Sprintf("%s\nunless %s (%s)\nor %s 0 * %s",
+		aggregate("max", installLabels, series.OperatorCSVSucceeded+" != bool 1"), on(installLabels), upgrading,
+		on(installLabels), aggregate("max", installLabels, upgrading))
 }
 
-// availableExpr takes a Deployment without available replicas for one with none.
+// availableExpr counts a Deployment without the series of available replicas as
+// one with none.
 func availableExpr() string {
-	by := "by (cluster, operator, deployment)"
-	desired := fmt.Sprintf("max %s (%s)", by, series.OperatorReplicasDesired)
-	return fmt.Sprintf("max by (cluster, operator) (\n  (\n    (min %s (%s) or 0 * %s)\n    >= bool\n    %s\n  ) == "+
-		"bool 0\n)", by, series.OperatorReplicasAvailable, desired, desired)
+	each := installLabels + ", " + series.Deployment
+	desired := aggregate("max", each, series.OperatorReplicasDesired)
+	return aggregate("max", installLabels, fmt.Sprintf("\n  (\n    (%s or 0 * %s)\n    >= bool\n    %s\n  ) == "+
+		"bool 0\n", aggregate("min", each, series.OperatorReplicasAvailable), desired, desired))
 }
 
 func queueExpr() string {
@@ -126,8 +133,8 @@ func leaderExpr() string {
 // that reached it, an API server of those that did not. The two have different
 // labels, so that neither hides the other.
 func webhookExpr() string {
-	return fmt.Sprintf("max by (cluster, operator) (\n%s\n  or\n%s\n)", ofNamespace(answeredExpr()),
-		ofWebhook(calledExpr()))
+	return aggregate("max", installLabels, fmt.Sprintf("\n%s\n  or\n%s\n", ofNamespace(answeredExpr()),
+		ofWebhook(calledExpr())))
 }
 
 // answeredExpr looks at what an operator answered.
@@ -152,17 +159,18 @@ func calledExpr() string {
 
 func operandsExpr() string {
 	sum := func(matcher string) string {
-		return fmt.Sprintf("sum by (cluster, operator) (%s{%s})", series.OperatorOperands, matcher)
+		return aggregate("sum", installLabels, series.OperatorOperands+"{"+matcher+"}")
 	}
 	total := sum(`ready=~"true|false"`)
 	return not(fmt.Sprintf("(%s or 0 * %s)\n<= bool\n0.05 * %s", sum(`ready="false"`), total, total))
 }
 
 func probeExpr() string {
-	seen := fmt.Sprintf("max by (cluster, operator, probe, vantage) (%s == bool 1)", series.ProbeSuccess)
-	return fmt.Sprintf("max by (cluster, operator, sli) (label_replace(\n  (2 * sum by (cluster, operator, probe) "+
-		"(%s) >= bool count by (cluster, operator, probe) (%s)) == bool 0,\n  \"sli\", \"probe:$1\", \"probe\", "+
-		"\"(.+)\"\n))", seen, seen)
+	each := installLabels + ", " + series.Probe
+	succeeded := aggregate("max", each+", "+series.Vantage, series.ProbeSuccess+" == bool 1")
+	return aggregate("max", budgetLabels, fmt.Sprintf(
+		"label_replace(\n  (2 * %s >= bool %s) == bool 0,\n  \"sli\", \"probe:$1\", \"probe\", \"(.+)\"\n)",
+		aggregate("sum", each, succeeded), aggregate("count", each, succeeded)))
 }
 
 // OwnSLI is an indicator from metrics that an operator brings itself: bad
@@ -196,6 +204,23 @@ func (o OwnSLI) expr() string {
 // Matcher is a label matcher of PromQL: Label, Op (=, !=, =~ or !~) and Value.
 type Matcher struct{ Label, Op, Value string }
 
+// OfOperator adds, to the matchers of an operator's own series, those that leave
+// out the series of other operators. Series that Bellwether's PodMonitors scrape
+// have the labels operator_namespace and operator; series without these labels
+// are kept. A label that the matchers name already is left as it is.
+func OfOperator(id types.NamespacedName, matchers []Matcher) []Matcher {
+	out := slices.Clone(matchers)
+	for _, own := range []Matcher{
+		{series.OperatorNamespace, "=~", "|" + regexp.QuoteMeta(id.Namespace)},
+		{series.Operator, "=~", "|" + regexp.QuoteMeta(id.Name)},
+	} {
+		if !slices.ContainsFunc(matchers, func(m Matcher) bool { return m.Label == own.Label }) {
+			out = append(out, own)
+		}
+	}
+	return out
+}
+
 func selector(metric string, matchers []Matcher) string {
 	var parts []string
 	for _, m := range matchers {
@@ -224,6 +249,3 @@ func LatencyThreshold(name, histogram, le string, all []Matcher) OwnSLI {
 		selector(histogram+"_bucket", slices.Concat(all, []Matcher{{"le", "=", le}})), lookback)
 	return OwnSLI{Name: name, Bad: total + " - " + fast, Total: total + " and on (cluster) " + fast}
 }
-
-// quote writes a string of PromQL.
-func quote(text string) string { return fmt.Sprintf("%q", text) }

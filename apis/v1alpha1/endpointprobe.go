@@ -5,18 +5,20 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// EndpointProbe asks one endpoint of an operator again and again whether it
-// works. On a fleet cluster its agent asks; in a cluster's namespace on the hub
-// the hub does, from outside, and only at URLs. What they see are the series of
-// blackbox_exporter with the labels cluster, operator, probe and vantage.
+// EndpointProbe probes one endpoint of an operator at an interval. On a fleet
+// cluster its agent runs the probe. In a cluster's namespace on the hub the hub
+// runs it, from outside of the cluster, and only for URLs. The results are the
+// series of blackbox_exporter with the labels cluster, operator_namespace,
+// operator, probe and vantage.
 //
-// A target that is gone is a failure: nothing but the removal of this object
-// ends its series.
+// A target that does not exist is a failure. The series of a probe end only when
+// this object is deleted.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=eprobe,categories=bellwether
-// +kubebuilder:printcolumn:name="Operator",type=string,JSONPath=`.spec.operator`
+// +kubebuilder:printcolumn:name="Operator",type=string,JSONPath=`.spec.operator.name`
+// +kubebuilder:printcolumn:name="Operator namespace",type=string,JSONPath=`.spec.operator.namespace`,priority=1
 // +kubebuilder:printcolumn:name="URL",type=string,JSONPath=`.status.url`
 // +kubebuilder:printcolumn:name="Success",type=string,JSONPath=`.status.conditions[?(@.type=="Success")].status`
 // +kubebuilder:printcolumn:name="Last failure",type=string,JSONPath=`.status.lastFailure.reason`
@@ -31,24 +33,23 @@ type EndpointProbe struct {
 	Status EndpointProbeStatus `json:"status,omitempty"`
 }
 
-// EndpointProbeSpec says what is asked, how often, and which answer is good. The
-// target's scheme says which of http, tcp, grpc and dns may be there.
+// EndpointProbeSpec says what is probed, how often, and which answer is a success.
+// Of http, tcp, grpc and dns only the one of the target's scheme can be set.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.timeout) || !has(self.interval) || duration(self.timeout) <= duration(self.interval)",message="timeout must not be longer than interval"
 // +kubebuilder:validation:XValidation:rule="[has(self.http), has(self.tcp), has(self.grpc), has(self.dns)].filter(x, x).size() <= 1",message="at most one of http, tcp, grpc and dns can be asked"
 type EndpointProbeSpec struct {
-	// Operator is the name of the ManagedOperator that the endpoint belongs to:
-	// the label operator of the series.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="operator cannot be changed: make another EndpointProbe"
-	Operator string `json:"operator"`
+	// Operator is the ManagedOperator on the hub that the endpoint belongs to: the
+	// labels operator_namespace and operator of the series.
+	// +kubebuilder:validation:XValidation:rule="size(self.name) > 0 && size(self.namespace) > 0",message="operator needs the namespace and the name of a ManagedOperator on the hub"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="operator cannot be changed: create another EndpointProbe"
+	Operator OperatorReference `json:"operator"`
 
 	// Name is the label probe of the series, so that the SLI is probe:NAME. Probes
 	// of one endpoint from several places share it. Default: this object's name.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="name must begin and end with a small letter or digit, with '-' and '.' between"
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="name cannot be changed: make another EndpointProbe"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="name cannot be changed: create another EndpointProbe"
 	// +optional
 	Name string `json:"name,omitempty"`
 

@@ -75,7 +75,7 @@ func (r *Reconciler) give(ctx context.Context, key types.NamespacedName, probe *
 	}
 	target := *probe.Spec.Target.DeepCopy()
 	err := r.Engine.Set(key, run.Probe{
-		Cluster: cluster, Operator: probe.Spec.Operator, Name: probe.ProbeName(), Vantage: vantage,
+		Cluster: cluster, Name: probe.ProbeName(), Vantage: vantage,
 		Spec: *probe.Spec.DeepCopy(),
 		Aim: func(ctx context.Context) (plan.Target, *plan.Failure) {
 			return plan.Aim(key.Namespace, target, r.look(ctx, key.Namespace, target))

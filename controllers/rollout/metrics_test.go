@@ -51,22 +51,22 @@ func TestMetricsAreOfTheNewestRollout(t *testing.T) {
 	}
 	cache := fake.NewClientBuilder().WithScheme(scheme).WithObjects(older, newest).Build()
 	want := `
-# HELP bellwether_rollout_info 1 for the newest rollout of a managed operator, with the version that it brings.
+# HELP bellwether_rollout_info 1 for the newest rollout of a managed operator, with the version and the release that it brings.
 # TYPE bellwether_rollout_info gauge
-bellwether_rollout_info{namespace="ops",operator="echo",rollout="echo-2",version="1.1.0"} 1
+bellwether_rollout_info{operator="echo",operator_namespace="ops",release="2d8b7bc124e4",rollout="echo-2",version="1.1.0"} 1
 # HELP bellwether_rollout_start_timestamp_seconds When the newest rollout of a managed operator started.
 # TYPE bellwether_rollout_start_timestamp_seconds gauge
-bellwether_rollout_start_timestamp_seconds{namespace="ops",operator="echo"} 100
+bellwether_rollout_start_timestamp_seconds{operator="echo",operator_namespace="ops"} 100
 # HELP bellwether_rollout_wave_phase Phase of each wave of the newest rollout: 1 for the phase it is in.
 # TYPE bellwether_rollout_wave_phase gauge
-bellwether_rollout_wave_phase{namespace="ops",operator="echo",phase="Verified",wave="canary"} 1
-bellwether_rollout_wave_phase{namespace="ops",operator="echo",phase="Waiting",wave="rest"} 1
+bellwether_rollout_wave_phase{operator="echo",operator_namespace="ops",phase="Verified",wave="canary"} 1
+bellwether_rollout_wave_phase{operator="echo",operator_namespace="ops",phase="Waiting",wave="rest"} 1
 # HELP bellwether_rollout_wave_start_timestamp_seconds When the first cluster of a wave of the newest rollout was admitted.
 # TYPE bellwether_rollout_wave_start_timestamp_seconds gauge
-bellwether_rollout_wave_start_timestamp_seconds{namespace="ops",operator="echo",wave="canary"} 110
+bellwether_rollout_wave_start_timestamp_seconds{operator="echo",operator_namespace="ops",wave="canary"} 110
 # HELP bellwether_rollout_wave_verified_timestamp_seconds When a wave of the newest rollout was verified.
 # TYPE bellwether_rollout_wave_verified_timestamp_seconds gauge
-bellwether_rollout_wave_verified_timestamp_seconds{namespace="ops",operator="echo",wave="canary"} 120
+bellwether_rollout_wave_verified_timestamp_seconds{operator="echo",operator_namespace="ops",wave="canary"} 120
 `
 	err := testutil.CollectAndCompare(collector{cache}, strings.NewReader(want), "bellwether_rollout_info",
 		"bellwether_rollout_start_timestamp_seconds",

@@ -38,7 +38,7 @@ const (
 
 var labels = map[string]string{v1alpha1.LabelRules: "true", "app.kubernetes.io/managed-by": "bellwether"}
 
-// apply carries a decision out. writeErr is about the rules: all objects depend
+// apply applies a decision. writeErr is about the rules: all objects depend
 // on those.
 func (r *Reconciler) apply(ctx context.Context, in plan.Input, next plan.Decision) (writeErr, err error) {
 	writeErr = r.write(ctx, in.Kind, next.Files)
@@ -54,7 +54,7 @@ func (r *Reconciler) apply(ctx context.Context, in plan.Input, next plan.Decisio
 	for _, at := range next.Withdraw {
 		errs = append(errs, r.withdraw(ctx, in, at))
 	}
-	return writeErr, errors.Join(append(errs, r.inform(ctx, next.Tell))...)
+	return writeErr, errors.Join(append(errs, r.applyInstalls(ctx, next.Installs))...)
 }
 
 // withdraw deletes an object as it was seen: one that was edited since is a person's.
@@ -166,29 +166,29 @@ func (r *Reconciler) deletePrometheusRules(ctx context.Context, files []plan.Fil
 	return nil
 }
 
-// tellers is how many OperatorInstalls are told at a time.
-const tellers = 16
+// maxParallel is how many OperatorInstalls are patched at a time.
+const maxParallel = 16
 
-// inform tells agents what to probe and to monitor. One that cannot be told does
-// not keep the others from knowing.
-func (r *Reconciler) inform(ctx context.Context, all []plan.Tell) error {
+// applyInstalls writes what agents probe and monitor. If one OperatorInstall
+// cannot be patched, the others are patched all the same.
+func (r *Reconciler) applyInstalls(ctx context.Context, all []plan.InstallChange) error {
 	errs := make([]error, len(all))
 	var group errgroup.Group
-	group.SetLimit(tellers)
-	for i, t := range all {
+	group.SetLimit(maxParallel)
+	for i, change := range all {
 		group.Go(func() error {
-			errs[i] = r.informOne(ctx, t)
+			errs[i] = r.applyInstall(ctx, change)
 			return nil
 		})
 	}
 	_ = group.Wait() // the functions keep their errors
 	if len(all) > 0 {
-		log.FromContext(ctx).Info("Agents told of probes and monitors", "installs", len(all))
+		log.FromContext(ctx).Info("Changed what agents probe and monitor", "installs", len(all))
 	}
 	return errors.Join(errs...)
 }
 
-func (r *Reconciler) informOne(ctx context.Context, t plan.Tell) error {
+func (r *Reconciler) applyInstall(ctx context.Context, t plan.InstallChange) error {
 	// Null takes a field away; a list is replaced as a whole.
 	spec := map[string]any{"services": nil, "monitor": t.Monitor}
 	if len(t.Services) > 0 {
@@ -202,7 +202,7 @@ func (r *Reconciler) informOne(ctx context.Context, t plan.Tell) error {
 		Name: t.Install.Name}}
 	if err := r.Client.Patch(ctx, install, client.RawPatch(types.MergePatchType,
 		patch)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("tell OperatorInstall %s of probes: %w", t.Install, err)
+		return fmt.Errorf("patch services and monitor of OperatorInstall %s: %w", t.Install, err)
 	}
 	return nil
 }

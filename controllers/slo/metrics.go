@@ -21,17 +21,17 @@ import (
 )
 
 var expectedDesc = prometheus.NewDesc(series.OperatorExpected,
-	"1 for each operator that should run on a cluster, as the hub knows it.", []string{series.Cluster, series.Operator},
-	nil)
+	"1 for each operator that should run on a cluster, as the hub knows it.",
+	append([]string{series.Cluster}, series.OfOperator()...), nil)
 
 var (
 	loadedDesc   = kit.Desc(series.SLORulesLoaded)
 	feasibleDesc = kit.Desc(series.SLOFeasible)
 )
 
-// Gauges returns the collector of the inventory and of how objectives stand.
-// Agents export the inventory's series of themselves too: a cluster whose agent
-// is dead is missed because of this one.
+// Gauges returns the collector of the inventory and of the conditions of
+// OperatorSLOs. Agents export the inventory of their own clusters too; the hub's
+// is there also while an agent is down.
 func Gauges(mgr ctrl.Manager) prometheus.Collector {
 	return kit.NewGauges(mgr, collect, expectedDesc, loadedDesc, feasibleDesc)
 }
@@ -40,7 +40,8 @@ func collect(ctx context.Context, cache client.Reader, out chan<- prometheus.Met
 	return errors.Join(collectExpected(ctx, cache, out), collectConditions(ctx, cache, out))
 }
 
-// collectConditions tells the worst of an operator's OperatorSLOs, if it has several.
+// collectConditions reports the worst condition of an operator's OperatorSLOs, if
+// it has several.
 func collectConditions(ctx context.Context, cache client.Reader, out chan<- prometheus.Metric) error {
 	var slos v1alpha1.OperatorSLOList
 	if err := cache.List(ctx, &slos, client.UnsafeDisableDeepCopy); err != nil {
@@ -73,22 +74,17 @@ func collectExpected(ctx context.Context, cache client.Reader, out chan<- promet
 	if err := cache.List(ctx, &installs, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list OperatorInstalls: %w", err)
 	}
-	type place struct{ cluster, operator string }
-	seen := map[place]bool{} // operators of one name in two namespaces are one series
 	for i := range installs.Items {
-		o := &installs.Items[i]
-		at := place{o.Spec.Cluster, o.Spec.Operator.Name}
-		if !expected(o) || seen[at] {
-			continue
+		if o := &installs.Items[i]; isExpected(o) {
+			out <- prometheus.MustNewConstMetric(expectedDesc, prometheus.GaugeValue, 1, o.Spec.Cluster,
+				o.Spec.Operator.Namespace, o.Spec.Operator.Name)
 		}
-		seen[at] = true
-		out <- prometheus.MustNewConstMetric(expectedDesc, prometheus.GaugeValue, 1, at.cluster, at.operator)
 	}
 	return nil
 }
 
-// expected is an operator that was admitted to a cluster or is there already: one
-// whose wave has not come is missed by nobody, nor is one that is being removed.
-func expected(o *v1alpha1.OperatorInstall) bool {
+// isExpected tells whether an operator should run on a cluster: it was admitted to
+// it or is installed already, and is not being removed.
+func isExpected(o *v1alpha1.OperatorInstall) bool {
 	return o.DeletionTimestamp == nil && (o.Spec.Admission != nil || o.Status.Installed != nil)
 }

@@ -37,9 +37,11 @@ func TestMetricsOfObjectives(t *testing.T) {
 		}
 		return o
 	}
-	install := func(name, operator string, admission *v1alpha1.Admission) *v1alpha1.OperatorInstall {
-		o := &v1alpha1.OperatorInstall{ObjectMeta: metav1.ObjectMeta{Namespace: "bellwether-eu", Name: name}}
-		o.Spec.Cluster, o.Spec.Operator.Name, o.Spec.Admission = "eu", operator, admission
+	install := func(namespace, name string, admission *v1alpha1.Admission) *v1alpha1.OperatorInstall {
+		operator := v1alpha1.OperatorReference{Namespace: namespace, Name: name}
+		o := &v1alpha1.OperatorInstall{ObjectMeta: metav1.ObjectMeta{Namespace: "bellwether-eu",
+			Name: operator.InstallName()}}
+		o.Spec.Cluster, o.Spec.Operator, o.Spec.Admission = "eu", operator, admission
 		return o
 	}
 	scheme := runtime.NewScheme()
@@ -50,20 +52,21 @@ func TestMetricsOfObjectives(t *testing.T) {
 		slo("echo", "echo", metav1.ConditionTrue, metav1.ConditionTrue),
 		slo("echo-2", "echo", metav1.ConditionFalse, metav1.ConditionTrue), // the worst one counts
 		slo("quiet", "quiet", metav1.ConditionUnknown, metav1.ConditionFalse),
-		install("a", "echo", &v1alpha1.Admission{}), install("b", "echo", &v1alpha1.Admission{}),
-		install("c", "waits", nil),
+		install("ops", "echo", &v1alpha1.Admission{}), install("other", "echo", &v1alpha1.Admission{}),
+		install("ops", "waits", nil),
 	).Build()
 	want := `
 # HELP bellwether_operator_expected 1 for each operator that should run on a cluster, as the hub knows it.
 # TYPE bellwether_operator_expected gauge
-bellwether_operator_expected{cluster="eu",operator="echo"} 1
+bellwether_operator_expected{cluster="eu",operator="echo",operator_namespace="ops"} 1
+bellwether_operator_expected{cluster="eu",operator="echo",operator_namespace="other"} 1
 # HELP bellwether_slo_feasible Whether all objectives of a managed operator can work.
 # TYPE bellwether_slo_feasible gauge
-bellwether_slo_feasible{namespace="ops",operator="echo"} 1
-bellwether_slo_feasible{namespace="ops",operator="quiet"} 0
+bellwether_slo_feasible{operator="echo",operator_namespace="ops"} 1
+bellwether_slo_feasible{operator="quiet",operator_namespace="ops"} 0
 # HELP bellwether_slo_rules_loaded Whether Prometheus evaluates the rules of a managed operator's objectives; absent where the hub cannot know.
 # TYPE bellwether_slo_rules_loaded gauge
-bellwether_slo_rules_loaded{namespace="ops",operator="echo"} 0
+bellwether_slo_rules_loaded{operator="echo",operator_namespace="ops"} 0
 `
 	if err := testutil.CollectAndCompare(collector{cache}, strings.NewReader(want)); err != nil {
 		t.Error(err)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/api"
 	prometheus "github.com/prometheus/client_golang/api/prometheus/v1"
-	"github.com/prometheus/common/model"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/bellwether-dev/bellwether/alerts/series"
@@ -81,8 +81,9 @@ func groupOf(g prometheus.RuleGroup) plan.Group {
 		case prometheus.RecordingRule:
 			note(&out, r.Name, r.Health, r.LastError)
 			if r.Name == series.SLORulesInfo {
-				out.Hash, out.Operator = string(r.Labels[series.Hash]),
-					string(r.Labels[model.LabelName(series.Operator)])
+				out.Hash = string(r.Labels[series.Hash])
+				out.Operator = types.NamespacedName{Namespace: string(r.Labels[series.OperatorNamespace]),
+					Name: string(r.Labels[series.Operator])}
 			}
 		case prometheus.AlertingRule:
 			note(&out, r.Name, r.Health, r.LastError)

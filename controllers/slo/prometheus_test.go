@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	prometheus "github.com/prometheus/client_golang/api/prometheus/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bellwether-dev/bellwether/controllers/slo/plan"
 )
@@ -26,11 +27,11 @@ func TestGroups(t *testing.T) {
 		"as it started": {"waiting.json", []plan.Group{
 			{Name: "bellwether-absence", File: "/rules/bellwether-slo.rules.yaml", Rules: 1, Waiting: 1},
 			{Name: "bellwether-sli-own-echo", File: "/rules/bellwether-slo-echo.rules.yaml", Hash: "6106555dcfd7",
-				Operator: "echo", Rules: 3},
+				Operator: types.NamespacedName{Namespace: "fleet", Name: "echo"}, Rules: 3},
 		}},
 		"with a rule that fails": {"failing.json", []plan.Group{
 			{Name: "bellwether-sli-own-echo", File: "/rules/bellwether-slo-echo.rules.yaml", Hash: "6106555dcfd7",
-				Operator: "echo", Rules: 4,
+				Operator: types.NamespacedName{Namespace: "fleet", Name: "echo"}, Rules: 4,
 				Error: "bellwether:sli_bad:bool: found duplicate series for the match group {} on the right " +
 					"hand-side of the operation: " +
 					`[{__name__="a", x="1"}, {__name__="a", x="2"}];many-to-many matching not allowed: matching labels must be unique on one side`},

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bellwether-dev/bellwether/alerts/series"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
 // scrapeTimeout is for the worst case only: caches are asked once they are
@@ -60,13 +61,14 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		return
 	}
 	for _, oi := range installs {
-		c.gauge(out, series.OperatorExpected, 1, oi.Spec.Operator.Name)
+		c.gauge(out, series.OperatorExpected, 1, oi.Spec.Operator)
 		if !see.Cluster {
 			continue
 		}
 		seen, err := c.reader.observe(ctx, oi, see)
 		if err != nil {
-			c.log.Error(err, "Cannot export the metrics of an operator", "operator", oi.Spec.Operator.Name)
+			c.log.Error(err, "Cannot export the metrics of an operator", "namespace", oi.Spec.Operator.Namespace,
+				"operator", oi.Spec.Operator.Name)
 			continue
 		}
 		c.vital(out, seen)
@@ -78,7 +80,8 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 
 func (c *collector) vital(out chan<- prometheus.Metric, v vital) {
 	if v.csv != nil {
-		c.gauge(out, series.OperatorInfo, 1, v.operator, v.namespace, v.csv.Name, v.csv.Spec.Version.String())
+		c.gauge(out, series.OperatorInfo, 1, v.operator, v.namespace, v.csv.Name, v.csv.Spec.Version.String(),
+			series.ShortHash(v.release))
 		for _, name := range webhooks(v.csv) {
 			c.gauge(out, series.OperatorWebhook, 1, v.operator, name)
 		}
@@ -98,7 +101,7 @@ func (c *collector) vital(out chan<- prometheus.Metric, v vital) {
 	}
 }
 
-func (c *collector) operands(out chan<- prometheus.Metric, operator string, of counted) {
+func (c *collector) operands(out chan<- prometheus.Metric, operator v1alpha1.OperatorReference, of counted) {
 	if of.uncounted != "" {
 		c.gauge(out, series.OperatorOperandsUncounted, 1, operator, of.kind, of.uncounted)
 	}
@@ -110,7 +113,9 @@ func (c *collector) operands(out chan<- prometheus.Metric, operator string, of c
 	}
 }
 
-func (c *collector) gauge(out chan<- prometheus.Metric, name string, value float64, labels ...string) {
+func (c *collector) gauge(out chan<- prometheus.Metric, name string, value float64,
+	operator v1alpha1.OperatorReference, further ...string) {
+	labels := append([]string{operator.Namespace, operator.Name}, further...)
 	metric, err := prometheus.NewConstMetric(c.descs[name], prometheus.GaugeValue, value, labels...)
 	if err != nil {
 		c.log.Error(err, "Cannot export a series", "metric", name, "labels", labels)

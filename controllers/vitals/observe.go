@@ -45,7 +45,11 @@ type reader struct {
 
 // vital is what was seen of one operator.
 type vital struct {
-	operator, namespace string
+	operator v1alpha1.OperatorReference
+	// namespace is the one that it runs in.
+	namespace string
+	// release is the hash of the release that is installed; empty if it is not known.
+	release string
 	// csv is what is installed; nil if nothing is.
 	csv                                *operatorsv1alpha1.ClusterServiceVersion
 	succeeded, upgrading, catalogReady bool
@@ -62,9 +66,7 @@ type replicas struct {
 }
 
 // expected returns the installs whose operators should run here, ordered by
-// name, one for each operator's name: an admission says so, and no removal has
-// been asked for. Of ManagedOperators that share a name, in several of the hub's
-// namespaces, the first namespace's counts.
+// operator: those that were admitted to a release and are not being removed.
 func (r *reader) expected(ctx context.Context) ([]*v1alpha1.OperatorInstall, error) {
 	var list v1alpha1.OperatorInstallList
 	if err := r.hub.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -80,13 +82,12 @@ func (r *reader) expected(ctx context.Context) ([]*v1alpha1.OperatorInstall, err
 		return cmp.Or(cmp.Compare(a.Spec.Operator.Name, b.Spec.Operator.Name),
 			cmp.Compare(a.Spec.Operator.Namespace, b.Spec.Operator.Namespace))
 	})
-	return slices.CompactFunc(all,
-		func(a, b *v1alpha1.OperatorInstall) bool { return a.Spec.Operator.Name == b.Spec.Operator.Name }), nil
+	return all, nil
 }
 
 // observe reads what the cluster has of an operator.
 func (r *reader) observe(ctx context.Context, oi *v1alpha1.OperatorInstall, see Sight) (vital, error) {
-	v := vital{operator: oi.Spec.Operator.Name, namespace: oi.Spec.Admission.Release.TargetNamespace()}
+	v := vital{operator: oi.Spec.Operator, namespace: oi.Spec.Admission.Release.TargetNamespace()}
 	hop := plan.Hop{Install: oi}
 	if see.OLM {
 		if err := r.subscription(ctx, oi, &hop); err != nil {
@@ -106,6 +107,9 @@ func (r *reader) observe(ctx context.Context, oi *v1alpha1.OperatorInstall, see 
 		if err := r.conditions(ctx, &v); err != nil {
 			return v, err
 		}
+	}
+	if v.csv != nil {
+		v.release = plan.Release(oi, v.csv.Spec.Version.String())
 	}
 	v.upgrading = plan.Upgrading(hop, r.now())
 	if v.installing = plan.Installing(hop, r.now()); v.installing {

@@ -118,7 +118,8 @@ func (c *counts) round(ctx context.Context, see Sight) {
 	for _, oi := range installs {
 		seen, err := c.reader.observe(ctx, oi, see)
 		if err != nil {
-			log.FromContext(ctx).Error(err, "Cannot count custom resources", "operator", oi.Spec.Operator.Name)
+			log.FromContext(ctx).Error(err, "Cannot count custom resources", "namespace", oi.Spec.Operator.Namespace,
+				"operator", oi.Spec.Operator.Name)
 			continue
 		}
 		if seen.csv != nil {
@@ -197,7 +198,8 @@ func (c *counts) tell(ctx context.Context, oi *v1alpha1.OperatorInstall, kind sc
 	if before == reason {
 		return
 	}
-	log := log.FromContext(ctx).WithValues("operator", oi.Spec.Operator.Name, "kind", kind.GroupKind().String())
+	log := log.FromContext(ctx).WithValues("namespace", oi.Spec.Operator.Namespace, "operator", oi.Spec.Operator.Name,
+		"kind", kind.GroupKind().String())
 	switch reason {
 	case "":
 		log.Info("Custom resources are counted again")

@@ -65,7 +65,7 @@ func (o *outcomes) OnAdd(object any, initially bool) {
 	}
 	// From 0, so that a rate sees the first one.
 	for _, outcome := range []string{series.OutcomeSucceeded, series.OutcomeFailed} {
-		o.total.WithLabelValues(oi.Spec.Operator.Name, outcome)
+		o.total.WithLabelValues(oi.Spec.Operator.Namespace, oi.Spec.Operator.Name, outcome)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -92,8 +92,9 @@ func (o *outcomes) count(oi *v1alpha1.OperatorInstall) {
 	if !ended {
 		return
 	}
-	o.total.WithLabelValues(oi.Spec.Operator.Name, ending.Outcome).Inc()
-	o.duration.WithLabelValues(oi.Spec.Operator.Name, ending.Outcome).Observe(ending.Took.Seconds())
+	labels := []string{oi.Spec.Operator.Namespace, oi.Spec.Operator.Name, ending.Outcome}
+	o.total.WithLabelValues(labels...).Inc()
+	o.duration.WithLabelValues(labels...).Observe(ending.Took.Seconds())
 }
 
 // OnDelete implements cache.ResourceEventHandler.
@@ -108,7 +109,8 @@ func (o *outcomes) OnDelete(object any) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.ledger.Forget(oi)
-	labels := prometheus.Labels{series.Operator: oi.Spec.Operator.Name}
+	labels := prometheus.Labels{series.OperatorNamespace: oi.Spec.Operator.Namespace,
+		series.Operator: oi.Spec.Operator.Name}
 	o.total.DeletePartialMatch(labels)
 	o.duration.DeletePartialMatch(labels)
 }

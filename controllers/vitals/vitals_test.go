@@ -308,15 +308,15 @@ func TestSight(t *testing.T) {
 	}{
 		"nothing yet": {see: Sight{}, lacks: []string{series.OperatorExpected + "{", series.OperatorInfo}},
 		"the hub only": {see: Sight{Hub: true}, has: []string{series.OperatorExpected +
-			`{cluster="prod-eu",operator="echo"} 1`},
+			`{cluster="prod-eu",operator="echo",operator_namespace="fleet"} 1`},
 			lacks: []string{series.OperatorInfo, series.OperatorCSVSucceeded, series.OperatorOperands,
 				series.OperatorUpgrading}},
 		"a cluster without OLM": {see: Sight{Hub: true, Cluster: true},
-			has: []string{series.OperatorCSVSucceeded + `{cluster="prod-eu",operator="echo"} 0`,
-				series.OperatorCatalogReady + `{cluster="prod-eu",operator="echo"} 0`},
+			has: []string{series.OperatorCSVSucceeded + `{cluster="prod-eu",operator="echo",operator_namespace="fleet"} 0`,
+				series.OperatorCatalogReady + `{cluster="prod-eu",operator="echo",operator_namespace="fleet"} 0`},
 			lacks: []string{series.OperatorInfo, series.OperatorReplicasDesired}},
 		"an old OLM": {see: Sight{Hub: true, Cluster: true, OLM: true},
-			has:   []string{series.OperatorInfo, series.OperatorCSVSucceeded + `{cluster="prod-eu",operator="echo"} 1`},
+			has:   []string{series.OperatorInfo, series.OperatorCSVSucceeded + `{cluster="prod-eu",operator="echo",operator_namespace="fleet"} 1`},
 			lacks: []string{series.OperatorConditionStatus + "{"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -345,7 +345,7 @@ func TestBeingRemoved(t *testing.T) {
 	w := wellWorld(t)
 	oi := install("old", func(oi *v1alpha1.OperatorInstall) { oi.Finalizers = []string{v1alpha1.FinalizerAgent} })
 	w.install(oi)
-	const expected = series.OperatorExpected + `{cluster="prod-eu",operator="old"} 1`
+	const expected = series.OperatorExpected + `{cluster="prod-eu",operator="old",operator_namespace="fleet"} 1`
 	if !strings.Contains(w.text(), expected) {
 		t.Error("it is not expected before")
 	}
@@ -391,15 +391,31 @@ func TestSeriesGo(t *testing.T) {
 	}
 }
 
-// TestOneName: ManagedOperators of one name do not make a scrape fail.
-func TestOneName(t *testing.T) {
+// TestSameName has two ManagedOperators of one name, of two namespaces: each has its own series.
+func TestSameName(t *testing.T) {
 	w := wellWorld(t)
-	w.install(install("echo", func(oi *v1alpha1.OperatorInstall) {
+	other := install("echo", func(oi *v1alpha1.OperatorInstall) {
 		oi.Spec.Operator.Namespace = "staging"
-		oi.Name, oi.UID = oi.Spec.Operator.InstallName(), "uid-of-staging"
-	}))
-	if n := strings.Count(w.text(), series.OperatorExpected+`{cluster="prod-eu",operator="echo"}`); n != 1 {
-		t.Errorf("echo is expected %d times", n)
+		oi.Name, oi.UID = oi.Spec.Operator.InstallName(), "another-uid"
+		oi.Spec.Admission.Release.Install.Namespace = "staging-echo"
+	})
+	w.install(other)
+	has := func(metric, namespace, value string) bool {
+		return strings.Contains(w.text(),
+			metric+`{cluster="prod-eu",operator="echo",operator_namespace="`+namespace+`"} `+value+"\n")
+	}
+	for namespace, succeeded := range map[string]string{"fleet": "1", "staging": "0"} {
+		if !has(series.OperatorExpected, namespace, "1") || !has(series.OperatorCSVSucceeded, namespace, succeeded) {
+			t.Errorf("the operator of namespace %s is not expected, or its CSV is not told apart:\n%s", namespace, w.text())
+		}
+	}
+	if err := w.hub.Delete(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	w.outcomes.OnDelete(other)
+	if text := w.text(); strings.Contains(text, `operator_namespace="staging"`) ||
+		!strings.Contains(text, series.OperatorInstallTotal+`{cluster="prod-eu",operator="echo",operator_namespace="fleet"`) {
+		t.Errorf("series of the removed operator are left, or those of the other one are gone:\n%s", text)
 	}
 }
 
@@ -413,11 +429,11 @@ func TestOneBrokenOperator(t *testing.T) {
 	broken.(*unstructured.Unstructured).Object["spec"] = "no object"
 	w.reader.local = brokenList{Client: w.local, broken: broken.(*unstructured.Unstructured)}
 	text := w.text()
-	if !strings.Contains(text, series.OperatorExpected+`{cluster="prod-eu",operator="echo"} 1`) ||
-		strings.Contains(text, series.OperatorCSVSucceeded+`{cluster="prod-eu",operator="echo"}`) {
+	if !strings.Contains(text, series.OperatorExpected+`{cluster="prod-eu",operator="echo",operator_namespace="fleet"} 1`) ||
+		strings.Contains(text, series.OperatorCSVSucceeded+`{cluster="prod-eu",operator="echo",operator_namespace="fleet"}`) {
 		t.Errorf("of the broken one more or less is told than that it is expected:\n%s", text)
 	}
-	if !strings.Contains(text, series.OperatorCSVSucceeded+`{cluster="prod-eu",operator="queue"}`) {
+	if !strings.Contains(text, series.OperatorCSVSucceeded+`{cluster="prod-eu",operator="queue",operator_namespace="fleet"}`) {
 		t.Errorf("the others are not told of:\n%s", text)
 	}
 }

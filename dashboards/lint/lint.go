@@ -65,6 +65,7 @@ func Rules() []Rule {
 		{"metric", "A panel of a series that nobody exports is empty for ever.", (*checker).metrics},
 		{"selection", "A query that ignores the chosen cluster or operator shows somebody else's numbers.",
 			(*checker).selections},
+		{"operator", "Operators of one name in two namespaces are two operators.", (*checker).operators},
 		{"counter", "The value of a counter says nothing, its rate does.", (*checker).counters},
 		{"legend", "Lines need names.", (*checker).legends},
 		{"nodata", "An empty panel must say whether that is good.", (*checker).noData},

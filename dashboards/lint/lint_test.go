@@ -137,8 +137,14 @@ var mutations = map[string]struct {
 		s.query("stat",
 			expr(`min(bellwether:slo_budget_left:ratio{cluster=~"$cluster"})`))
 	}, "selection", `operator=~"$operator"`},
+	"any namespace": {func(s subject) {
+		s.query("stat", expr(`min(bellwether:slo_budget_left:ratio{cluster=~"$cluster",operator=~"$operator"})`))
+	}, "selection", `operator_namespace=~"$operator_namespace"`},
+	"two operators as one": {func(s subject) {
+		s.query("stat", expr(`max by (operator) (bellwether_operator_ready)`))
+	}, "operator", "both identify an operator"},
 	"a counter's value": {func(s subject) {
-		s.query("timeseries", expr(`sum(bellwether_operator_install_total{cluster=~"$cluster",operator=~"$operator"})`))
+		s.query("timeseries", expr(`sum(bellwether_operator_install_total{cluster=~"$cluster"})`))
 	}, "counter", "rate()"},
 	"a counter's average": {func(s subject) {
 		s.query("timeseries", expr(`avg_over_time(controller_runtime_reconcile_total{cluster=~"$cluster"}[5m])`))

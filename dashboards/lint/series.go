@@ -4,6 +4,7 @@
 package lint
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -42,8 +43,8 @@ var ofProbes = []string{
 // summed are the series whose names end in a window.
 var summed = []string{series.SLIBadSum, series.SLIBadVersionSum, series.SLIBadVersionClusters}
 
-// known says whether there is a series of that name, and which of the labels
-// cluster and operator it has.
+// known tells whether there is a series of that name, and its labels as far as
+// they are selected by variables.
 func known(name string) (labels []string, ok bool) {
 	for _, s := range series.Exported() {
 		if name == s.Name || (s.Type == "histogram" &&
@@ -58,11 +59,11 @@ func known(name string) (labels []string, ok bool) {
 	}
 	switch {
 	case slices.Contains(ofProbes, name):
-		return []string{series.Cluster, series.Operator}, true
+		return append([]string{series.Cluster}, series.OfOperator()...), true
 	case slices.Contains(ofOperators, name):
 		return []string{series.Cluster}, true
 	case name == "ALERTS":
-		return []string{series.Cluster, series.Operator}, true
+		return append([]string{series.Cluster}, series.OfOperator()...), true
 	}
 	return nil, slices.Contains(fromOthers, name)
 }
@@ -85,10 +86,27 @@ func (c *checker) selections() {
 		}
 		for _, s := range selectors(q.Expr) {
 			labels, _ := known(s.name)
-			for _, l := range []string{series.Cluster, series.Operator} {
-				if slices.Contains(labels, l) && !strings.Contains(s.matchers, l+`=~"$`+l) {
+			for _, l := range []string{series.Cluster, series.OperatorNamespace, series.Operator} {
+				selected := strings.Contains(","+s.matchers, ","+l+`=~"$`+l+`"`) ||
+					strings.Contains(","+s.matchers, ","+l+`=~"$`+l+`|"`)
+				if slices.Contains(labels, l) && !selected {
 					c.find(q.Where, "%s has to be selected by %s=~\"$%s\"", s.name, l, l)
 				}
+			}
+		}
+	}
+}
+
+// groups are the labels that a query groups by or joins on.
+var groups = regexp.MustCompile(`\b(?:by|on) \(([^)]*)\)`)
+
+func (c *checker) operators() {
+	for _, q := range c.queries {
+		for _, m := range groups.FindAllStringSubmatch(q.Expr, -1) {
+			labels := strings.Split(strings.ReplaceAll(m[1], " ", ""), ",")
+			if slices.Contains(labels, series.Operator) != slices.Contains(labels, series.OperatorNamespace) {
+				c.find(q.Where, "(%s) has only one of the labels operator_namespace and operator: both identify an "+
+					"operator", m[1])
 			}
 		}
 	}

@@ -34,7 +34,8 @@ const (
 	limit  = 2 * time.Minute
 )
 
-// agent is what an agent exports of one operator.
+// agent is what an agent exports of the operator echo of the namespace fleet. Beside it runs another operator of that
+// name, of the namespace staging, which is always good.
 type agent struct {
 	version string
 	csv     string
@@ -105,22 +106,30 @@ func (w *world) agent(name string, out http.ResponseWriter) {
 		http.Error(out, "silent", http.StatusServiceUnavailable)
 		return
 	}
-	id := fmt.Sprintf("cluster=%q,operator=\"echo\"", name)
-	_, _ = fmt.Fprintf(out,
-		"bellwether_operator_expected{%[1]s} 1\nbellwether_operator_upgrading{%[1]s} "+
-			"0\nbellwether_operator_catalog_ready{%[1]s} 1\n"+
-			"bellwether_operator_info{%[1]s,namespace=\"ns\",csv=\"echo.v%[2]s\",version=%[2]q} "+
-			"1\nbellwether_operator_csv_succeeded{%[1]s} %[3]s\n"+
-			"bellwether_operator_deployment_replicas_desired{%[1]s,deployment=\"d\"} "+
-			"1\nbellwether_operator_deployment_replicas_available{%[1]s,deployment=\"d\"} 1\n",
-		id, a.version, a.csv)
+	for namespace, succeeded := range map[string]string{"fleet": a.csv, "staging": "1"} {
+		_, _ = fmt.Fprintf(out,
+			"bellwether_operator_expected{%[1]s} 1\nbellwether_operator_upgrading{%[1]s} 0\n"+
+				"bellwether_operator_catalog_ready{%[1]s} 1\nbellwether_operator_csv_succeeded{%[1]s} %[3]s\n"+
+				"bellwether_operator_info{%[1]s,namespace=\"ns\",csv=\"echo.v%[2]s\",version=%[2]q,"+
+				"release=\"of %[2]s\"} 1\n"+
+				"bellwether_operator_deployment_replicas_desired{%[1]s,deployment=\"d\"} 1\n"+
+				"bellwether_operator_deployment_replicas_available{%[1]s,deployment=\"d\"} 1\n",
+			ofInstall(name, namespace), a.version, succeeded)
+	}
+}
+
+// ofInstall are the labels of the operator echo of a namespace on a cluster.
+func ofInstall(cluster, namespace string) string {
+	return fmt.Sprintf("cluster=%q,operator_namespace=%q,operator=\"echo\"", cluster, namespace)
 }
 
 func (w *world) hub(out http.ResponseWriter) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for name := range w.clusters {
-		_, _ = fmt.Fprintf(out, "bellwether_operator_expected{cluster=%q,operator=\"echo\"} 1\n", name)
+		for _, namespace := range []string{"fleet", "staging"} {
+			_, _ = fmt.Fprintf(out, "bellwether_operator_expected{%s} 1\n", ofInstall(name, namespace))
+		}
 	}
 }
 
@@ -259,9 +268,10 @@ func TestLive(t *testing.T) {
 		return err
 	})
 	l.eventually("every cluster has slices and a whole budget", func(ctx context.Context) error {
-		n, err := l.one(ctx, `count(bellwether:slo_budget_left:ratio{sli="csv"} == 1) + count(bellwether:sli_bad:bool{sli="csv"} == 0)`)
-		if err == nil && n != 16 {
-			return fmt.Errorf("have %v, want 8 of each", n)
+		n, err := l.one(ctx, `count(bellwether:slo_budget_left:ratio{sli="csv"} == 1) + `+
+			`count(bellwether:sli_bad:bool{sli="csv"} == 0)`)
+		if err == nil && n != 32 {
+			return fmt.Errorf("have %v, want 16 of each", n)
 		}
 		return err
 	})
@@ -282,7 +292,7 @@ func TestLive(t *testing.T) {
 	if err := l.SetJobs(t.Context(), w.jobs()...); err != nil {
 		t.Fatal(err)
 	}
-	const spent = `sum_over_time(bellwether:sli_bad:slice{cluster="outage",sli="csv"}[12h])`
+	const spent = `sum_over_time(bellwether:sli_bad:slice{cluster="outage",operator_namespace="fleet",sli="csv"}[12h])`
 	before, err := l.one(t.Context(), spent)
 	if err != nil {
 		t.Fatal(err)
@@ -311,9 +321,19 @@ func TestLive(t *testing.T) {
 
 	w.change(good, "outage", oddCluster, "nan", "twin-a", "twin-b")
 	l.firing("no page after recovery", `severity="page"`, "cluster")
-	l.firing("absence of the silent cluster alone", `alertname="BellwetherSLIAbsent",sli="csv"`, "cluster", "silent")
+	l.firing("absence of the silent cluster alone", `alertname="BellwetherSLIAbsent",sli="csv",operator_namespace="fleet"`,
+		"cluster", "silent")
+	l.never("the good operator of the same name burns nothing",
+		`operator_namespace="staging",alertname!="BellwetherSLIAbsent"`)
+	l.eventually("the good operator of the same name has all of its budget", func(ctx context.Context) error {
+		n, err := l.one(ctx, `min(bellwether:slo_budget_left:ratio{operator_namespace="staging",sli="csv"})`)
+		if err == nil && n != 1 {
+			return fmt.Errorf("it has %v left", n)
+		}
+		return err
+	})
 	l.eventually("the budget is spent for good", func(ctx context.Context) error {
-		left, err := l.values(ctx, `bellwether:slo_budget_left:ratio{sli="csv"}`, "cluster")
+		left, err := l.values(ctx, `bellwether:slo_budget_left:ratio{operator_namespace="fleet",sli="csv"}`, "cluster")
 		if err == nil && (left["outage"] >= 1 || left["good"] != 1) {
 			return fmt.Errorf("left are %v", left)
 		}
@@ -327,7 +347,7 @@ func TestLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.eventually("an edit is noted", func(ctx context.Context) error {
-		edited, err := l.values(ctx, "bellwether:slo_edited:bool", "sli")
+		edited, err := l.values(ctx, `bellwether:slo_edited:bool{operator_namespace="fleet"}`, "sli")
 		if err == nil && (edited["csv"] != 1 || len(edited) != 1) {
 			return fmt.Errorf("edited are %v, want csv", edited)
 		}
@@ -351,7 +371,7 @@ func (l live) annotated() {
 	if i < 0 {
 		l.t.Fatalf("the alert of %s is gone", oddCluster)
 	}
-	for name, part := range map[model.LabelName]string{"summary": "echo burns its csv budget", "budget_left": "%",
+	for name, part := range map[model.LabelName]string{"summary": "fleet/echo burns its csv budget", "budget_left": "%",
 		"burn": "."} {
 		if text := string(found.Alerts[i].Annotations[name]); !strings.Contains(text, part) ||
 			strings.Contains(text, "<no value>") {

@@ -19,7 +19,8 @@ const (
 // TestOwnSLIs judges slices that are shares of an operator's own requests.
 func TestOwnSLIs(t *testing.T) {
 	set := slo.Set{Operators: []slo.Operator{{
-		Name: "echo", Objectives: []slo.Objective{{SLI: "requests", Target: 990_000}, {SLI: "slow", Target: 990_000}},
+		Namespace: "fleet", Name: "echo",
+		Objectives: []slo.Objective{{SLI: "requests", Target: 990_000}, {SLI: "slow", Target: 990_000}},
 		Own: []slo.OwnSLI{
 			slo.RequestRatio("requests", requests, nil, []slo.Matcher{{Label: "code", Op: "=~", Value: "5.."}}),
 			slo.LatencyThreshold("slow", "http_request_duration_seconds", "0.5", nil),
@@ -27,7 +28,7 @@ func TestOwnSLIs(t *testing.T) {
 	}}}
 	ok, failed := requests+`{cluster="c",code="200"}`, requests+`{cluster="c",code="500"}`
 	slice := func(sli string, value float64) []testSample {
-		return []testSample{{`bellwether:sli_bad:bool{cluster="c",operator="echo",sli="` + sli + `"}`, value}}
+		return []testSample{{`bellwether:sli_bad:bool{cluster="c",operator_namespace="fleet",operator="echo",sli="` + sli + `"}`, value}}
 	}
 	all := took + `{cluster="c"}`
 	var cases []testCase
@@ -63,15 +64,15 @@ func TestOwnSLIs(t *testing.T) {
 			{Expr: `count by (cluster, tier, severity) (ALERTS{alertstate="firing",sli="requests"})`, At: "150m",
 				Samples: []testSample{{`{cluster="c",tier="1h",severity="page"}`, 1}}},
 			{Expr: `round(bellwether:slo_budget_left:ratio{sli="requests"}, 0.01)`, At: "150m",
-				Samples: []testSample{{`{cluster="c",operator="echo",sli="requests"}`, 0.93}}},
+				Samples: []testSample{{`{cluster="c",operator_namespace="fleet",operator="echo",sli="requests"}`, 0.93}}},
 		},
 	}, testCase{
 		Name: "nobody measures", Series: []testInput{expected, {ok, "0+45x60 stale"}},
 		Exprs: []testExpr{
 			{Expr: `ALERTS{alertstate="firing",sli="requests"}`, At: "59m"},
 			{Expr: `count by (alertname, sli, slo) (ALERTS{alertstate="firing"})`, At: "100m", Samples: []testSample{
-				{`{alertname="BellwetherSLIAbsent",sli="requests",slo="echo/requests"}`, 1},
-				{`{alertname="BellwetherSLIAbsent",sli="slow",slo="echo/slow"}`, 1},
+				{`{alertname="BellwetherSLIAbsent",sli="requests",slo="fleet/echo/requests"}`, 1},
+				{`{alertname="BellwetherSLIAbsent",sli="slow",slo="fleet/echo/slow"}`, 1},
 			}},
 		},
 	})

@@ -143,15 +143,20 @@ var mutants = map[string]mutant{
 	"clusters covered": {"csv", "max_over_time(bellwether:slo_release_burn:",
 		"max_over_time(bellwether:slo_no_burn:", "a bad release"},
 	"clusters of a release": {"csv", "clusters5m >= 2", "clusters5m >= 1", "clusters of"},
-	"upgrade": {"csv", "topk by (cluster, operator) (1, ", "topk by (cluster, operator) (2, ",
-		"an upgrade"},
+	"upgrade": {"csv", "topk by (cluster, operator_namespace, operator) (1, ",
+		"topk by (cluster, operator_namespace, operator) (2, ", "an upgrade"},
+	"identity of slices": {"csv", "max by (cluster, operator_namespace, operator) (bellwether_operator_csv_succeeded",
+		"max by (cluster, operator) (bellwether_operator_csv_succeeded", "two operators"},
+	"identity of teams": {"csv", "* on (operator_namespace, operator) group_left (team)",
+		"* on (operator) group_left (team)", "two operators"},
 	"note of an edit": {"csv", "changes(bellwether:slo_objective:ratio[1d])",
 		"changes(bellwether:slo_objective:ratio[1m])", "an objective"},
 	"NaN is bad": {"csv", "bellwether_operator_csv_succeeded != bool 1",
 		"bellwether_operator_csv_succeeded < bool 1", "clusters of"},
 	"absence": {"csv", ">= 5),", ">= 0),", "clusters of"},
-	"ticket beside a page": {"csv", `unless on (cluster, operator, sli) bellwether:slo_burn:ratio{tier=~"1h|6h"}`,
-		`unless on (cluster, operator, sli) bellwether:slo_burn:ratio{tier=~"none"}`, "clusters of"},
+	"ticket beside a page": {"csv", `unless on (cluster, operator_namespace, operator, sli) ` +
+		`bellwether:slo_burn:ratio{tier=~"1h|6h"}`,
+		`unless on (cluster, operator_namespace, operator, sli) bellwether:slo_burn:ratio{tier=~"none"}`, "clusters of"},
 }
 
 // TestMutants makes mistakes in the rules, one at a time, and expects promtool to notice each. Without the long tests it

@@ -87,7 +87,7 @@ var nan = strings.TrimSpace(strings.Repeat("NaN ", 31))
 // of names a series of the operator echo on cluster c, by what an agent exports, or of its namespace, by what it
 // exports itself.
 func of(metric string, labels ...string) string {
-	return id(metric, `cluster="c",operator="echo"`, labels)
+	return id(metric, `cluster="c",operator_namespace="fleet",operator="echo"`, labels)
 }
 
 func ofPod(metric string, labels ...string) string {
@@ -102,6 +102,9 @@ func ofHook(metric string, labels ...string) string {
 func id(metric, of string, labels []string) string {
 	return metric + "{" + strings.Join(append([]string{of}, labels...), ",") + "}"
 }
+
+// ofEcho are the labels of the operator echo.
+const ofEcho = `operator_namespace="fleet",operator="echo"`
 
 const (
 	info            = "bellwether_operator_info"
@@ -206,61 +209,61 @@ var indicators = map[string]indicator{
 		ofPod(webhook, `code="500"`): idle}},
 
 	"webhooks are called": {"webhook", "0",
-		map[string]string{ofHook(hook, `operator="echo"`): one, ofHook(called, `code="200"`): steady}},
+		map[string]string{ofHook(hook, ofEcho): one, ofHook(called, `code="200"`): steady}},
 	"a webhook is down": {"webhook", "1",
-		map[string]string{ofHook(hook, `operator="echo"`): one, ofHook(called, `code="200"`): steady,
+		map[string]string{ofHook(hook, ofEcho): one, ofHook(called, `code="200"`): steady,
 			ofHook(called, `code="500"`): "0+1x30", ofHook(rejected, `error_type="calling_webhook_error"`): "0+1x30"}},
 	"a webhook is passed by": {"webhook", "1",
-		map[string]string{ofHook(hook, `operator="echo"`): one, ofHook(called, `code="200"`): steady,
+		map[string]string{ofHook(hook, ofEcho): one, ofHook(called, `code="200"`): steady,
 			ofHook(failedOpen): "0+1x30"}},
 	"half of each is enough": {"webhook", "1",
-		map[string]string{ofHook(hook, `operator="echo"`): one, ofHook(called): "0+100x30",
+		map[string]string{ofHook(hook, ofEcho): one, ofHook(called): "0+100x30",
 			ofHook(failedOpen): "0+0.6x30", ofHook(rejected, `error_type="calling_webhook_error"`): "0+0.6x30"}},
 	"a call fails now and then": {"webhook", "0",
-		map[string]string{ofHook(hook, `operator="echo"`): one, ofHook(called): "0+100x30",
+		map[string]string{ofHook(hook, ofEcho): one, ofHook(called): "0+100x30",
 			ofHook(failedOpen): "0+0.4x30", ofHook(rejected, `error_type="calling_webhook_error"`): "0+0.4x30"}},
 	"webhooks refuse": {"webhook", "0",
-		map[string]string{ofHook(hook, `operator="echo"`): one, ofHook(called, `code="400"`): steady,
+		map[string]string{ofHook(hook, ofEcho): one, ofHook(called, `code="400"`): steady,
 			ofHook(rejected, `error_type="no_error"`): steady}},
 	"API servers' own errors": {"webhook", "0",
-		map[string]string{ofHook(hook, `operator="echo"`): one, ofHook(called, `code="0"`): steady,
+		map[string]string{ofHook(hook, ofEcho): one, ofHook(called, `code="0"`): steady,
 			ofHook(rejected, `error_type="apiserver_internal_error"`): steady}},
 	"a webhook is not called": {"webhook", "0",
-		map[string]string{ofHook(hook, `operator="echo"`): one, ofHook(called): idle, ofHook(failedOpen): idle,
+		map[string]string{ofHook(hook, ofEcho): one, ofHook(called): idle, ofHook(failedOpen): idle,
 			ofHook(rejected, `error_type="calling_webhook_error"`): idle}},
 	"calls NaN": {"webhook", "1",
-		map[string]string{ofHook(hook, `operator="echo"`): one, ofHook(called): steady, ofHook(failedOpen): nan}},
-	"nobody has called it": {"webhook", "", map[string]string{ofHook(hook, `operator="echo"`): one}},
+		map[string]string{ofHook(hook, ofEcho): one, ofHook(called): steady, ofHook(failedOpen): nan}},
+	"nobody has called it": {"webhook", "", map[string]string{ofHook(hook, ofEcho): one}},
 	"a webhook of nobody": {"webhook", "",
 		map[string]string{ofHook(called): steady, ofHook(rejected, `error_type="calling_webhook_error"`): steady}},
 	"an operator without that": {"webhook", "0",
 		map[string]string{ofPod(webhook, `code="200"`): steady, ofHook(called): steady, ofHook(failedOpen): steady}},
 	"one API server of two": {"webhook", "1", map[string]string{
-		ofHook(hook, `operator="echo"`): one, ofHook(called, `instance="a"`): steady,
+		ofHook(hook, ofEcho): one, ofHook(called, `instance="a"`): steady,
 		ofHook(called, `instance="b"`): steady, ofHook(failedOpen, `instance="b"`): "0+2x30",
 	}},
 	"a quiet one of two webhooks": {"webhook", "1", map[string]string{
-		ofHook(hook, `operator="echo"`): one, of(hook, `name="b.example.com"`): one,
+		ofHook(hook, ofEcho): one, of(hook, `name="b.example.com"`): one,
 		ofHook(called): "0+9000x30", id(called, `cluster="c",name="b.example.com"`, nil): "0+1x30",
 		id(failedOpen, `cluster="c",name="b.example.com"`, nil): "0+1x30",
 	}},
 	"another cluster's webhook": {"webhook", "0", map[string]string{
-		ofHook(hook, `operator="echo"`): one, ofHook(called): steady,
+		ofHook(hook, ofEcho): one, ofHook(called): steady,
 		id(called, `cluster="d",name="a.example.com"`, nil):     steady,
 		id(failedOpen, `cluster="d",name="a.example.com"`, nil): steady,
 	}},
 	"two agents tell of a webhook": {"webhook", "1",
-		map[string]string{ofHook(hook, `operator="echo"`, `pod="a"`): one,
-			ofHook(hook, `operator="echo"`, `pod="b"`): one, ofHook(called): steady, ofHook(failedOpen): steady}},
+		map[string]string{ofHook(hook, ofEcho, `pod="a"`): one,
+			ofHook(hook, ofEcho, `pod="b"`): one, ofHook(called): steady, ofHook(failedOpen): steady}},
 	"what is answered is well, and a webhook is down": {"webhook", "1", map[string]string{
-		ofPod(webhook, `code="200"`): steady, ofHook(hook, `operator="echo"`): one, ofHook(called): steady,
+		ofPod(webhook, `code="200"`): steady, ofHook(hook, ofEcho): one, ofHook(called): steady,
 		ofHook(failedOpen): steady,
 	}},
 	"what is called is well, and answers fail": {"webhook", "1", map[string]string{
-		ofPod(webhook, `code="500"`): steady, ofHook(hook, `operator="echo"`): one, ofHook(called): steady,
+		ofPod(webhook, `code="500"`): steady, ofHook(hook, ofEcho): one, ofHook(called): steady,
 	}},
 	"both views are well": {"webhook", "0", map[string]string{ofPod(webhook, `code="200"`): steady,
-		ofHook(hook, `operator="echo"`): one, ofHook(called): steady}},
+		ofHook(hook, ofEcho): one, ofHook(called): steady}},
 
 	"operands are ready": {"operands", "0",
 		map[string]string{of(operands, `kind="A"`, `ready="true"`): "40x30",
@@ -312,8 +315,7 @@ func TestIndicators(t *testing.T) {
 			if in.want == "1" {
 				value = 1
 			}
-			expr.Samples = []testSample{{fmt.Sprintf(`bellwether:sli_bad:bool{cluster="c",operator="echo",sli=%q}`,
-				in.sli), value}}
+			expr.Samples = []testSample{{fmt.Sprintf(`bellwether:sli_bad:bool{cluster="c",operator_namespace="fleet",operator="echo",sli=%q}`, in.sli), value}}
 		}
 		test.Exprs = []testExpr{expr}
 		cases = append(cases, test)
@@ -347,14 +349,14 @@ func TestSharedNamespace(t *testing.T) {
 		Series: []testInput{
 			{of(info, `namespace="ns"`, `csv="echo.v1"`, `version="1.0.0"`), one},
 			{of(info, `namespace="ns"`, `csv="echo.v2"`, `version="2.0.0"`), one},
-			{`bellwether_operator_info{cluster="c",operator="other",namespace="ns",csv="other.v1",version="1.0.0"}`,
-				one},
+			{`bellwether_operator_info{cluster="c",operator_namespace="fleet",operator="other",namespace="ns",` +
+				`csv="other.v1",version="1.0.0"}`, one},
 			{ofPod(total), steady}, {ofPod(reconcileErrors), steady},
 		},
 		Exprs: []testExpr{{
 			Expr: `bellwether:sli_bad:bool`, At: "25m", Samples: []testSample{
-				{`bellwether:sli_bad:bool{cluster="c",operator="echo",sli="reconcile"}`, 1},
-				{`bellwether:sli_bad:bool{cluster="c",operator="other",sli="reconcile"}`, 1},
+				{`bellwether:sli_bad:bool{cluster="c",operator_namespace="fleet",operator="echo",sli="reconcile"}`, 1},
+				{`bellwether:sli_bad:bool{cluster="c",operator_namespace="fleet",operator="other",sli="reconcile"}`, 1},
 			},
 		}, {
 			// Each slice is one version's: the sum of a release would count it twice.
@@ -382,15 +384,15 @@ func TestTwoExporters(t *testing.T) {
 		},
 		Exprs: []testExpr{
 			{Expr: `bellwether:sli_expected:bool{sli="csv"}`, At: "30m",
-				Samples: []testSample{{`bellwether:sli_expected:bool{cluster="c",operator="echo",sli="csv"}`, 1}}},
+				Samples: []testSample{{`bellwether:sli_expected:bool{cluster="c",operator_namespace="fleet",operator="echo",sli="csv"}`, 1}}},
 			{Expr: `bellwether:slo_objective:ratio{sli="csv"}`, At: "30m",
-				Samples: []testSample{{`bellwether:slo_objective:ratio{operator="echo",sli="csv"}`, 0.995}}},
+				Samples: []testSample{{`bellwether:slo_objective:ratio{operator_namespace="fleet",operator="echo",sli="csv"}`, 0.995}}},
 			{Expr: `ALERTS`, At: "60m"},
 			{Expr: `count by (alertname, cluster, sli, slo) (ALERTS{alertstate="firing"})`, At: "100m",
 				Samples: []testSample{
-					{`{alertname="BellwetherSLIAbsent",cluster="c",sli="available",slo="echo/available"}`, 1},
-					{`{alertname="BellwetherSLIAbsent",cluster="c",sli="catalog",slo="echo/catalog"}`, 1},
-					{`{alertname="BellwetherSLIAbsent",cluster="c",sli="csv",slo="echo/csv"}`, 1},
+					{`{alertname="BellwetherSLIAbsent",cluster="c",sli="available",slo="fleet/echo/available"}`, 1},
+					{`{alertname="BellwetherSLIAbsent",cluster="c",sli="catalog",slo="fleet/echo/catalog"}`, 1},
+					{`{alertname="BellwetherSLIAbsent",cluster="c",sli="csv",slo="fleet/echo/csv"}`, 1},
 				}},
 		},
 	})

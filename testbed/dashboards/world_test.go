@@ -14,8 +14,9 @@ import (
 	"github.com/bellwether-dev/bellwether/testbed/prometheus"
 )
 
-// The fleet of which there is history: two clusters, two operators. Half way, canary got version 1.1.0 of echo, which
-// fails there since; somebody paused its rollout for ten minutes, and edited an objective.
+// The fleet of which there is history: two clusters, two operators, each of them in two namespaces. Half way, canary
+// got version 1.1.0 of echo of the namespace staging, which fails there since; somebody paused its rollout for ten
+// minutes, and edited an objective.
 const (
 	history = 4 * time.Hour
 	step    = time.Minute
@@ -23,8 +24,12 @@ const (
 	next    = "1.1.0"
 )
 
+// releaseOf is the hash of the release that brings a version.
+func releaseOf(version string) string { return "release-" + version }
+
 var domains = map[string][]string{
 	series.Cluster: {"canary", "prod-eu"}, series.Operator: {"echo", "cert-manager"},
+	series.OperatorNamespace: {"fleet", "staging"}, series.Release: {releaseOf(old), releaseOf(next)},
 	series.Namespace: {"ns-echo", "ns-cert-manager"},
 	series.CSV:       {"echo.v" + old, "echo.v" + next, "cert-manager.v" + old}, series.Version: {old, next},
 	series.SLI: {"csv", "reconcile", "probe:api", "catalog"}, series.Tier: {"1h"}, series.Team: {"payments"},
@@ -52,7 +57,7 @@ func newWorld(end time.Time) []prometheus.History {
 		w.family(s.Name, s.Type, map[string]string{"job": "agent"}, append([]string{series.Cluster}, s.Labels...))
 	}
 	for _, s := range series.Hub() {
-		w.family(s.Name, s.Type, map[string]string{"job": "hub", "instance": "hub:8080", series.Namespace: "fleet"},
+		w.family(s.Name, s.Type, map[string]string{"job": "hub", "instance": "hub:8080"},
 			s.Labels)
 	}
 	for _, s := range series.Recorded() {
@@ -129,11 +134,15 @@ func (w *world) add(name string, labels map[string]string, value func(time.Time)
 func (w *world) has(name string, l map[string]string, at time.Time) bool {
 	second := !at.Before(w.half())
 	operator, cluster, version := l[series.Operator], l[series.Cluster], l[series.Version]
+	changed := operator == "echo" && l[series.OperatorNamespace] == "staging"
 	running := old
-	if operator == "echo" && cluster == "canary" && second {
+	if changed && cluster == "canary" && second {
 		running = next
 	}
-	troubled := (cluster == "" || cluster == "canary") && operator == "echo" && l[series.SLI] == "csv" && second
+	troubled := (cluster == "" || cluster == "canary") && changed && l[series.SLI] == "csv" && second
+	if release := l[series.Release]; release != "" && release != releaseOf(version) {
+		return false
+	}
 	switch name {
 	case series.OperatorInfo:
 		return version == running && l[series.CSV] == operator+".v"+version && l[series.Namespace] == "ns-"+operator
@@ -146,7 +155,7 @@ func (w *world) has(name string, l map[string]string, at time.Time) bool {
 		series.SLIBadSum + "3d", series.SLOBurn:
 		return troubled
 	case series.SLOEdited:
-		return operator == "echo" && l[series.SLI] == "csv" && second
+		return changed && l[series.SLI] == "csv" && second
 	case series.SLIBad: // nobody measures the SLI catalog
 		return l[series.SLI] != "catalog"
 	case series.RolloutInfo:
@@ -177,7 +186,7 @@ func (w *world) value(name string, l map[string]string, at time.Time) float64 {
 	}
 	switch name {
 	case series.SLOBudgetLeft:
-		if l[series.Operator] == "echo" && l[series.SLI] == "csv" {
+		if w.has(series.SLOEdited, l, w.half()) {
 			return -0.2
 		}
 		return 0.9
@@ -251,16 +260,16 @@ func (w *world) probes() {
 		series.ProbeDNSLookupTime,
 	} {
 		w.product(name, map[string]string{"job": "agent"},
-			[]string{series.Cluster, series.Operator, series.Probe, series.Vantage})
+			append([]string{series.Cluster}, series.OfOperator(series.Probe, series.Vantage)...))
 	}
 	w.product(series.ProbeHTTPDuration, map[string]string{"job": "agent", "phase": "connect"},
-		[]string{series.Cluster, series.Operator, series.Probe, series.Vantage})
+		append([]string{series.Cluster}, series.OfOperator(series.Probe, series.Vantage)...))
 }
 
 // alerts are a cluster's page and ticket, and a release's page.
 func (w *world) alerts() {
-	base := map[string]string{"alertstate": "firing", series.Operator: "echo", series.SLI: "csv",
-		series.SLO: "echo/csv", series.Team: "payments"}
+	base := map[string]string{"alertstate": "firing", series.OperatorNamespace: "staging", series.Operator: "echo",
+		series.SLI: "csv", series.SLO: "staging/echo/csv", series.Team: "payments"}
 	for _, labels := range []map[string]string{
 		{"alertname": "BellwetherOperatorSLOBurn", series.Severity: series.Page, series.Scope: series.ScopeCluster,
 			series.Tier: "1h", series.Cluster: "canary"},

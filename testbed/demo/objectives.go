@@ -68,7 +68,7 @@ func succeeding(ctx context.Context, c client.Client) (*v1alpha1.EndpointProbe, 
 			return false, nil //nolint:nilerr // the next look may find it
 		}
 		for i := range probes.Items {
-			if p := &probes.Items[i]; p.Spec.Operator == operatorName && p.ProbeName() == bundle.Service {
+			if p := &probes.Items[i]; p.Spec.Operator.Name == operatorName && p.ProbeName() == bundle.Service {
 				found = p
 			}
 		}
@@ -95,7 +95,8 @@ func (d *demo) budgets(ctx context.Context) error {
 func (d *demo) judged(ctx context.Context, clusters int) error {
 	ctx, cancel := context.WithTimeout(ctx, firstSlices)
 	defer cancel()
-	query := fmt.Sprintf(`count(count by (cluster) (%s{operator=%q}))`, series.SLOBudgetLeft, operatorName)
+	query := fmt.Sprintf(`count(count by (cluster) (%s{operator_namespace=%q,operator=%q}))`, series.SLOBudgetLeft,
+		platform.Namespace, operatorName)
 	if err := wait.PollUntilContextCancel(ctx, look, true, func(ctx context.Context) (bool, error) {
 		known, err := d.platform.Prometheus().Query(ctx, query, time.Time{})
 		return err == nil && len(known) == 1 && int(known[0].Value) >= clusters, nil

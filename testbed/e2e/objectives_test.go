@@ -151,8 +151,8 @@ func (o *operator) rulesLoaded() {
 func (o *operator) slices(what string, differs func(bad map[string]bool) string) {
 	o.t.Helper()
 	o.until("slices: "+what, func(ctx context.Context) (bool, any) {
-		found, err := shared.Prometheus().Query(ctx, fmt.Sprintf("%s{operator=%q}", series.SLIBad, o.key.Name),
-			time.Time{})
+		found, err := shared.Prometheus().Query(ctx, fmt.Sprintf("%s{operator_namespace=%q,operator=%q}", series.SLIBad,
+			o.key.Namespace, o.key.Name), time.Time{})
 		if err != nil {
 			return false, err
 		}

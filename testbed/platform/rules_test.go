@@ -21,7 +21,7 @@ import (
 // and slices not even in that.
 func TestHastenedRulesAreTheHubs(t *testing.T) {
 	rules, err := slo.Build(slo.Set{Default: slo.DefaultProfile(), Operators: []slo.Operator{{
-		Name: "echo", Objectives: []slo.Objective{{SLI: "asked", Target: 990_000}},
+		Namespace: "fleet", Name: "echo", Objectives: []slo.Objective{{SLI: "asked", Target: 990_000}},
 		Own: []slo.OwnSLI{slo.RequestRatio("asked", "requests_total", nil,
 			[]slo.Matcher{{Label: "code", Op: "=~", Value: "5.."}})},
 	}}})

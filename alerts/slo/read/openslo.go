@@ -16,7 +16,7 @@ import (
 
 // openSLO reads SLOs, and the SLIs that they refer to, from one file. The service
 // is the operator. Alert policies are left to Bellwether's own alerts.
-func openSLO(into *slo.Set, text []byte) error {
+func openSLO(into *set, text []byte) error {
 	objects, err := openslosdk.Decode(bytes.NewReader(text), openslosdk.FormatYAML)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrFormat, err)
@@ -36,7 +36,7 @@ func openSLO(into *slo.Set, text []byte) error {
 	return nil
 }
 
-func addOpenSLO(into *slo.Set, s v1.SLO, slis map[string]v1.SLISpec) error {
+func addOpenSLO(into *set, s v1.SLO, slis map[string]v1.SLISpec) error {
 	if s.Spec.BudgetingMethod == v1.SLOBudgetingMethodTimeslices {
 		return fmt.Errorf("%w: budgetingMethod Timeslices; use RatioTimeslices or Occurrences", ErrUnsupported)
 	}
@@ -65,7 +65,7 @@ func addOpenSLO(into *slo.Set, s v1.SLO, slis map[string]v1.SLISpec) error {
 	if err != nil {
 		return err
 	}
-	add(into, s.Spec.Service, o, sli)
+	into.add(s.Spec.Service, o, sli)
 	return nil
 }
 

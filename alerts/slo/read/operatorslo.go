@@ -6,6 +6,7 @@ package read
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,7 +15,6 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
-	"github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/alerts/slo/spec"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
@@ -24,7 +24,7 @@ const kindSLO = "OperatorSLO"
 
 // operatorSLOs reads objects as they are applied to a hub, or as kubectl lists
 // them.
-func operatorSLOs(into *slo.Set, text []byte) error {
+func operatorSLOs(into *set, text []byte) error {
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
 	for {
 		doc, err := documents.Read()
@@ -43,7 +43,7 @@ func operatorSLOs(into *slo.Set, text []byte) error {
 	}
 }
 
-func operatorSLO(into *slo.Set, doc []byte) error {
+func operatorSLO(into *set, doc []byte) error {
 	var list struct {
 		Kind  string            `json:"kind"`
 		Items []json.RawMessage `json:"items"`
@@ -66,11 +66,11 @@ func operatorSLO(into *slo.Set, doc []byte) error {
 	if err := yaml.UnmarshalStrict(doc, &object); err != nil {
 		return fmt.Errorf("%w: %w", ErrFormat, err)
 	}
-	op, err := spec.Operator(object.Spec)
+	op, err := spec.Operator(cmp.Or(object.Namespace, into.namespace), object.Spec)
 	if err != nil {
 		return fmt.Errorf("OperatorSLO %s: %w", object.Name, err)
 	}
-	merged := operator(into, op.Name)
+	merged := into.operator(op.ID())
 	merged.Team = op.Team
 	merged.Objectives = append(merged.Objectives, op.Objectives...)
 	merged.Own = append(merged.Own, op.Own...)

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"github.com/bellwether-dev/bellwether/alerts/slo"
@@ -26,9 +27,19 @@ var ErrFormat = errors.New("not a file of objectives")
 // ErrUnsupported says that a file is fine and asks for what cannot be done.
 var ErrUnsupported = errors.New("not supported")
 
+// set is what is read into, and the namespace of operators whose file does not
+// name one.
+type set struct {
+	*slo.Set
+	namespace string
+}
+
 // File adds the objectives of a file to a set. Which format it is follows from
-// what it says of itself: version (sloth) or apiVersion.
-func File(into *slo.Set, text []byte) error {
+// what it says of itself: version (sloth) or apiVersion. Operators are in the
+// given namespace, unless an OperatorSLO has one, or a service is written as
+// NAMESPACE/NAME.
+func File(all *slo.Set, namespace string, text []byte) error {
+	into := &set{all, namespace}
 	var head struct {
 		Version    string `json:"version"`
 		APIVersion string `json:"apiVersion"`
@@ -50,14 +61,14 @@ func File(into *slo.Set, text []byte) error {
 		ErrFormat, v1alpha1.SchemeGroupVersion)
 }
 
-// operator is the set's operator of that name, which is added if there is none.
-func operator(into *slo.Set, name string) *slo.Operator {
-	i := slices.IndexFunc(into.Operators, func(o slo.Operator) bool { return o.Name == name })
+// operator returns the set's operator, which is added if it is not there.
+func (s *set) operator(id types.NamespacedName) *slo.Operator {
+	i := slices.IndexFunc(s.Operators, func(o slo.Operator) bool { return o.ID() == id })
 	if i < 0 {
-		into.Operators = append(into.Operators, slo.Operator{Name: name})
-		i = len(into.Operators) - 1
+		s.Operators = append(s.Operators, slo.Operator{Namespace: id.Namespace, Name: id.Name})
+		i = len(s.Operators) - 1
 	}
-	return &into.Operators[i]
+	return &s.Operators[i]
 }
 
 // slothFile is what is read of a sloth specification; its alerts are replaced by
@@ -76,7 +87,7 @@ type slothFile struct {
 	} `json:"slos"`
 }
 
-func sloth(into *slo.Set, text []byte) error {
+func sloth(into *set, text []byte) error {
 	var file slothFile
 	if err := yaml.Unmarshal(text, &file); err != nil {
 		return fmt.Errorf("%w: %w", ErrFormat, err)
@@ -101,7 +112,7 @@ func sloth(into *slo.Set, text []byte) error {
 		if err != nil {
 			return fmt.Errorf("slo %s: %w", s.Name, err)
 		}
-		add(into, file.Service, slo.Objective{SLI: s.Name, Target: target},
+		into.add(file.Service, slo.Objective{SLI: s.Name, Target: target},
 			slo.OwnSLI{Name: s.Name, Bad: bad, Total: total})
 	}
 	return nil
@@ -118,9 +129,13 @@ func window(query string) (string, error) {
 
 func decimal(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
-// add gives an operator an own SLI and its objective.
-func add(into *slo.Set, name string, o slo.Objective, sli slo.OwnSLI) {
-	op := operator(into, name)
+// add gives the operator of a service an SLI of its own, with the objective.
+func (s *set) add(service string, o slo.Objective, sli slo.OwnSLI) {
+	id := types.NamespacedName{Namespace: s.namespace, Name: service}
+	if namespace, name, ok := strings.Cut(service, "/"); ok {
+		id = types.NamespacedName{Namespace: namespace, Name: name}
+	}
+	op := s.operator(id)
 	op.Objectives = append(op.Objectives, o)
 	op.Own = append(op.Own, sli)
 }

@@ -80,29 +80,29 @@ func TestFile(t *testing.T) {
 		want slo.Operator
 	}{
 		"sloth": {slothText, slo.Operator{
-			Name: "echo", Objectives: []slo.Objective{{SLI: "requests", Target: 999_500}},
+			Namespace: "fleet", Name: "echo", Objectives: []slo.Objective{{SLI: "requests", Target: 999_500}},
 			Own: []slo.OwnSLI{{Name: "requests", Bad: `sum(rate(http_requests_total{code=~"5.."}[5m]))`,
 				Total: "sum(rate(http_requests_total[5m]))"}},
 		}},
 		"OpenSLO": {openText, slo.Operator{
-			Name: "echo", Objectives: []slo.Objective{{SLI: "fast", Target: 999_000, Period: 28 * 24 * time.Hour}},
+			Namespace: "fleet", Name: "echo", Objectives: []slo.Objective{{SLI: "fast", Target: 999_000, Period: 28 * 24 * time.Hour}},
 			Own: []slo.OwnSLI{{
 				Name: "fast", Total: "rate(all_total[5m])",
 				Bad: `sum by (cluster) (rate(all_total[5m])) - sum by (cluster) (rate(fast_total{job="x"}[5m]))`,
 			}},
 		}},
 		"Bellwether": {ownText, slo.Operator{
-			Name: "echo", Team: "messaging", Objectives: []slo.Objective{{SLI: "available", Target: 999_000,
+			Namespace: "fleet", Name: "echo", Team: "messaging", Objectives: []slo.Objective{{SLI: "available", Target: 999_000,
 				Period: 7 * 24 * time.Hour}},
 			Without: []string{"catalog"},
 		}},
 		"list": {listText, slo.Operator{
-			Name: "echo", Objectives: []slo.Objective{{SLI: "available", Target: 999_000}}, Without: spec.ProfileSLIs(),
+			Namespace: "fleet", Name: "echo", Objectives: []slo.Objective{{SLI: "available", Target: 999_000}}, Without: spec.ProfileSLIs(),
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var set slo.Set
-			if err := File(&set, []byte(test.text)); err != nil {
+			if err := File(&set, "fleet", []byte(test.text)); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff([]slo.Operator{test.want}, set.Operators); diff != "" {
@@ -119,7 +119,7 @@ func TestFile(t *testing.T) {
 func TestFilesAddUp(t *testing.T) {
 	var set slo.Set
 	for _, text := range []string{slothText, openText, ownText} {
-		if err := File(&set, []byte(text)); err != nil {
+		if err := File(&set, "fleet", []byte(text)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -162,7 +162,7 @@ func TestRefused(t *testing.T) {
 		"counter expression": {edit(openText, "'all_total'", "'sum(all_total)'"), ErrUnsupported, "plain selector"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := File(&slo.Set{}, []byte(test.text))
+			err := File(&slo.Set{}, "fleet", []byte(test.text))
 			if err == nil || test.want != nil && !errors.Is(err, test.want) ||
 				!strings.Contains(err.Error(), test.says) {
 				t.Errorf("%v, want %v with %q", err, test.want, test.says)
@@ -177,7 +177,7 @@ func FuzzFile(f *testing.F) {
 	}
 	f.Fuzz(func(_ *testing.T, text []byte) {
 		var set slo.Set
-		if File(&set, text) == nil {
+		if File(&set, "fleet", text) == nil {
 			_, _ = slo.Build(set)
 		}
 	})

@@ -33,7 +33,7 @@ func Profile(value json.RawMessage) (v1alpha1.OperatorSLOSpec, error) {
 	if out.Operator != "" || out.Profile != "" || out.Team != "" || out.RunbookURL != "" {
 		return out, errors.New("operator, profile, team and runbookURL are for the fleet to say")
 	}
-	_, err = Operator(out)
+	_, err = Operator("", out)
 	errs := []error{err}
 	for i := range out.Services {
 		s := &out.Services[i]

@@ -11,17 +11,19 @@ import (
 	"regexp"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// Operator reads the objectives of a spec. The error says all that is wrong with
-// it.
-func Operator(s v1alpha1.OperatorSLOSpec) (slo.Operator, error) {
-	op := slo.Operator{Name: s.Operator, Team: s.Team}
+// Operator reads the objectives of an OperatorSLO's spec; the namespace is the
+// object's. The error says all that is wrong with it.
+func Operator(namespace string, s v1alpha1.OperatorSLOSpec) (slo.Operator, error) {
+	op := slo.Operator{Namespace: namespace, Name: s.Operator, Team: s.Team}
 	var errs []error
 	for _, o := range s.Own {
-		own, err := ownOf(o)
+		own, err := ownOf(op.ID(), o)
 		errs = append(errs, err)
 		op.Own = append(op.Own, own)
 	}
@@ -51,8 +53,8 @@ func Operator(s v1alpha1.OperatorSLOSpec) (slo.Operator, error) {
 
 // Check says whether rules can be made for an operator alone.
 func Check(op slo.Operator) error {
-	if op.Name == "" {
-		op.Name = "operator" // a profile has none yet
+	if op.Name == "" { // the profile of a bundle names no operator
+		op.Namespace, op.Name = "namespace", "operator"
 	}
 	_, err := slo.Build(slo.Set{Operators: []slo.Operator{op}})
 	return err
@@ -86,7 +88,7 @@ func Objective(o v1alpha1.SLOObjective) (slo.Objective, error) {
 	return out, nil
 }
 
-func ownOf(o v1alpha1.OwnSLI) (slo.OwnSLI, error) {
+func ownOf(operator types.NamespacedName, o v1alpha1.OwnSLI) (slo.OwnSLI, error) {
 	var out slo.OwnSLI
 	var err error
 	switch {
@@ -95,11 +97,11 @@ func ownOf(o v1alpha1.OwnSLI) (slo.OwnSLI, error) {
 	case o.RequestRatio != nil:
 		all, allErr := matchers(o.RequestRatio.All)
 		bad, badErr := matchers(o.RequestRatio.Bad)
-		out = slo.RequestRatio(o.Name, o.RequestRatio.Counter, all, bad)
+		out = slo.RequestRatio(o.Name, o.RequestRatio.Counter, slo.OfOperator(operator, all), bad)
 		err = errors.Join(metricName(o.RequestRatio.Counter), allErr, badErr)
 	case o.Latency != nil:
 		all, allErr := matchers(o.Latency.All)
-		out = slo.LatencyThreshold(o.Name, o.Latency.Histogram, o.Latency.LE, all)
+		out = slo.LatencyThreshold(o.Name, o.Latency.Histogram, o.Latency.LE, slo.OfOperator(operator, all))
 		err = errors.Join(metricName(o.Latency.Histogram), allErr)
 	default:
 		err = errBoth

@@ -28,15 +28,15 @@ func TestOperator(t *testing.T) {
 		want slo.Operator
 		err  string
 	}{
-		"default": {spec: v1alpha1.OperatorSLOSpec{Team: "t"}, want: slo.Operator{Name: "echo", Team: "t"}},
+		"default": {spec: v1alpha1.OperatorSLOSpec{Team: "t"}, want: slo.Operator{Namespace: "fleet", Name: "echo", Team: "t"}},
 		"none": {
 			spec: v1alpha1.OperatorSLOSpec{Profile: v1alpha1.ProfileNone, Objectives: objective("csv", "99", "7d")},
-			want: slo.Operator{Name: "echo", Objectives: []slo.Objective{{SLI: "csv", Target: 990_000,
+			want: slo.Operator{Namespace: "fleet", Name: "echo", Objectives: []slo.Objective{{SLI: "csv", Target: 990_000,
 				Period: 7 * 24 * 3600e9}}, Without: ProfileSLIs()},
 		},
 		"the default period": {
 			spec: v1alpha1.OperatorSLOSpec{Objectives: objective("csv", "99", "30d")},
-			want: slo.Operator{Name: "echo", Objectives: []slo.Objective{{SLI: "csv", Target: 990_000}}},
+			want: slo.Operator{Namespace: "fleet", Name: "echo", Objectives: []slo.Objective{{SLI: "csv", Target: 990_000}}},
 		},
 		"own": {
 			spec: v1alpha1.OperatorSLOSpec{
@@ -45,10 +45,25 @@ func TestOperator(t *testing.T) {
 					RequestRatio: &v1alpha1.RequestRatio{Counter: "c", All: matcher("", "x"),
 						Bad: matcher("=~", "5..")}}},
 			},
-			want: slo.Operator{Name: "echo", Objectives: []slo.Objective{{SLI: "requests", Target: 999_000}},
+			want: slo.Operator{Namespace: "fleet", Name: "echo", Objectives: []slo.Objective{{SLI: "requests", Target: 999_000}},
 				Own: []slo.OwnSLI{{
-					Name: "requests", Bad: `rate(c{code="x",code=~"5.."}[5m])`, Total: `rate(c{code="x"}[5m])`,
-					MinRequests: 5,
+					Name:  "requests",
+					Bad:   `rate(c{code="x",operator_namespace=~"|fleet",operator=~"|echo",code=~"5.."}[5m])`,
+					Total: `rate(c{code="x",operator_namespace=~"|fleet",operator=~"|echo"}[5m])`, MinRequests: 5,
+				}}},
+		},
+		"own series with a label operator": {
+			spec: v1alpha1.OperatorSLOSpec{
+				Objectives: objective("requests", "99.9", ""),
+				Own: []v1alpha1.OwnSLI{{Name: "requests",
+					RequestRatio: &v1alpha1.RequestRatio{Counter: "c",
+						All: []v1alpha1.LabelMatcher{{Label: "operator", Value: "plus"}}, Bad: matcher("=~", "5..")}}},
+			},
+			want: slo.Operator{Namespace: "fleet", Name: "echo",
+				Objectives: []slo.Objective{{SLI: "requests", Target: 999_000}},
+				Own: []slo.OwnSLI{{
+					Name: "requests", Bad: `rate(c{operator="plus",operator_namespace=~"|fleet",code=~"5.."}[5m])`,
+					Total: `rate(c{operator="plus",operator_namespace=~"|fleet"}[5m])`,
 				}}},
 		},
 		"a comma": {spec: v1alpha1.OperatorSLOSpec{Objectives: objective("csv", "99,9", "")},
@@ -72,7 +87,7 @@ func TestOperator(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.spec.Operator = "echo"
-			got, err := Operator(test.spec)
+			got, err := Operator("fleet", test.spec)
 			if test.err != "" {
 				if err == nil || !strings.Contains(err.Error(), test.err) {
 					t.Errorf("error %v, want %q in it", err, test.err)

@@ -84,8 +84,8 @@ func Next(in Input) Decision {
 // bring monitors of their own.
 func Name(deployment string) string { return "bellwether-" + deployment }
 
-// podMonitor adds to what is scraped the label that the fleet's rules tell
-// clusters apart by. Prometheus itself adds the pod's namespace.
+// podMonitor adds to what is scraped the labels that identify the cluster and the
+// operator. Prometheus itself adds the pod's namespace.
 func (in Input) podMonitor(deployment Deployment) *monitoringv1.PodMonitor {
 	asked := in.Install.Spec.Monitor
 	labels := map[string]string{}
@@ -106,7 +106,11 @@ func (in Input) podMonitor(deployment Deployment) *monitoringv1.PodMonitor {
 			Selector: *selector.DeepCopy(),
 			PodMetricsEndpoints: []monitoringv1.PodMetricsEndpoint{{
 				Port: &asked.Port, Path: cmp.Or(asked.Path, "/metrics"), Interval: interval(asked.Interval),
-				RelabelConfigs: []monitoringv1.RelabelConfig{{TargetLabel: series.Cluster, Replacement: &in.Cluster}},
+				RelabelConfigs: []monitoringv1.RelabelConfig{
+					{TargetLabel: series.Cluster, Replacement: &in.Cluster},
+					{TargetLabel: series.OperatorNamespace, Replacement: &in.Install.Spec.Operator.Namespace},
+					{TargetLabel: series.Operator, Replacement: &in.Install.Spec.Operator.Name},
+				},
 			}},
 		},
 	}

@@ -62,7 +62,7 @@ func ask(t *testing.T, n names, spec v1alpha1.EndpointProbeSpec, target plan.Tar
 }
 
 func at(url string) v1alpha1.EndpointProbeSpec {
-	return v1alpha1.EndpointProbeSpec{Operator: "echo", Target: v1alpha1.ProbeTarget{URL: url}}
+	return v1alpha1.EndpointProbeSpec{Operator: echo, Target: v1alpha1.ProbeTarget{URL: url}}
 }
 
 func with(spec v1alpha1.EndpointProbeSpec, change func(*v1alpha1.EndpointProbeSpec)) v1alpha1.EndpointProbeSpec {

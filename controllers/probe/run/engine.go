@@ -31,16 +31,16 @@ import (
 
 // ErrDuplicate says that another probe has the same labels, and so the same
 // series.
-var ErrDuplicate = errors.New("another probe has the same cluster, operator and name")
+var ErrDuplicate = errors.New("another EndpointProbe has the same cluster, operator and name")
 
 // ErrSpec says that a spec passed admission and still cannot be used.
 var ErrSpec = errSpec
 
 // Probe is what is run.
 type Probe struct {
-	// Cluster, Operator, Name and Vantage are the labels of its series.
-	Cluster, Operator, Name, Vantage string
-	Spec                             v1alpha1.EndpointProbeSpec
+	// Cluster, Name and Vantage are labels of its series, with Spec.Operator.
+	Cluster, Name, Vantage string
+	Spec                   v1alpha1.EndpointProbeSpec
 	// Aim says, before each run, where to go. It must not wait long.
 	Aim func(context.Context) (plan.Target, *plan.Failure)
 }
@@ -76,7 +76,12 @@ type Engine struct {
 	lanes   lanes
 }
 
-type identity struct{ cluster, operator, name, vantage string }
+// identity is what tells the series of one probe from those of others.
+type identity struct {
+	cluster       string
+	operator      v1alpha1.OperatorReference
+	name, vantage string
+}
 
 // entry is a probe and what is known of it; the Engine's lock guards it.
 type entry struct {
@@ -132,14 +137,14 @@ func (e *Engine) Set(key types.NamespacedName, p Probe) error {
 		e.Remove(key)
 		return err
 	}
-	id := identity{p.Cluster, p.Operator, p.Name, p.Vantage}
+	id := p.identity()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if owner, ok := e.owners[id]; ok && owner != key {
 		e.remove(key)
 		return fmt.Errorf("%w: %s", ErrDuplicate, owner)
 	}
-	if was, ok := e.entries[key]; ok && was.identity() == id {
+	if was, ok := e.entries[key]; ok && was.probe.identity() == id {
 		e.change(was, &p)
 		return nil
 	}
@@ -164,8 +169,8 @@ func (e *Engine) change(x *entry, p *Probe) {
 	e.prod()
 }
 
-func (x *entry) identity() identity {
-	return identity{x.probe.Cluster, x.probe.Operator, x.probe.Name, x.probe.Vantage}
+func (p *Probe) identity() identity {
+	return identity{p.Cluster, p.Spec.Operator, p.Name, p.Vantage}
 }
 
 func (p *Probe) interval() time.Duration { return plan.Length(p.Spec.Interval, plan.DefaultInterval) }
@@ -185,7 +190,7 @@ func (e *Engine) remove(key types.NamespacedName) {
 	was.gone = true
 	e.due.drop(was)
 	delete(e.entries, key)
-	delete(e.owners, was.identity())
+	delete(e.owners, was.probe.identity())
 }
 
 // Verdict of a probe's newest run; the zero value before the first one.

@@ -48,10 +48,13 @@ func started(t *testing.T, e *Engine) {
 
 func key(name string) types.NamespacedName { return types.NamespacedName{Namespace: "ns", Name: name} }
 
+// echo is the operator that the probes belong to.
+var echo = v1alpha1.OperatorReference{Namespace: "fleet", Name: "echo"}
+
 func to(url string, interval time.Duration) Probe {
 	return Probe{
-		Cluster: "prod-1", Operator: "echo", Name: "web", Vantage: "cluster",
-		Spec: v1alpha1.EndpointProbeSpec{Operator: "echo", Interval: &metav1.Duration{Duration: interval},
+		Cluster: "prod-1", Name: "web", Vantage: "cluster",
+		Spec: v1alpha1.EndpointProbeSpec{Operator: echo, Interval: &metav1.Duration{Duration: interval},
 			Timeout: &metav1.Duration{Duration: interval}},
 		Aim: func(context.Context) (plan.Target, *plan.Failure) { return plan.Target{URL: url}, nil },
 	}
@@ -98,8 +101,8 @@ func TestSeriesComeAndGoWithTheirProbe(t *testing.T) {
 	want := `
 # HELP probe_success Whether the probe succeeded.
 # TYPE probe_success gauge
-probe_success{cluster="prod-1",operator="echo",probe="dead",vantage="cluster"} 0
-probe_success{cluster="prod-1",operator="echo",probe="web",vantage="cluster"} 1
+probe_success{cluster="prod-1",operator="echo",operator_namespace="fleet",probe="dead",vantage="cluster"} 0
+probe_success{cluster="prod-1",operator="echo",operator_namespace="fleet",probe="web",vantage="cluster"} 1
 `
 	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), series.ProbeSuccess); err != nil {
 		t.Error(err)

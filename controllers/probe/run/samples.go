@@ -155,7 +155,8 @@ func (g gauge) Write(out *dto.Metric) error {
 func labelsOf(p *Probe) []*dto.LabelPair {
 	return []*dto.LabelPair{
 		{Name: proto.String(series.Cluster), Value: proto.String(p.Cluster)},
-		{Name: proto.String(series.Operator), Value: proto.String(p.Operator)},
+		{Name: proto.String(series.Operator), Value: proto.String(p.Spec.Operator.Name)},
+		{Name: proto.String(series.OperatorNamespace), Value: proto.String(p.Spec.Operator.Namespace)},
 		{Name: proto.String(series.Probe), Value: proto.String(p.Name)},
 		{Name: proto.String(series.Vantage), Value: proto.String(p.Vantage)},
 	}

@@ -83,8 +83,10 @@ func orDefault(given *metav1.Duration, otherwise time.Duration) *metav1.Duration
 	return &metav1.Duration{Duration: otherwise}
 }
 
+// nameFor names the operator in full: operators of one name can run in the same
+// namespace of a cluster.
 func nameFor(install *v1alpha1.OperatorInstall, service v1alpha1.ProbedService) string {
-	return install.Spec.Operator.Name + "-" + service.Name
+	return install.Spec.Operator.InstallName() + "." + service.Name
 }
 
 // ofService is the EndpointProbe of a Service, with every default filled in as
@@ -100,7 +102,7 @@ func ofService(install *v1alpha1.OperatorInstall, service v1alpha1.ProbedService
 			Labels: install.Spec.Operator.ManagedLabels(),
 		},
 		Spec: v1alpha1.EndpointProbeSpec{
-			Operator: install.Spec.Operator.Name, Name: service.Name,
+			Operator: install.Spec.Operator, Name: service.Name,
 			Target: v1alpha1.ProbeTarget{Service: &v1alpha1.ServiceTarget{Name: service.Name, Port: service.Port,
 				Scheme: scheme, Path: service.Path}},
 			Interval: orDefault(service.Interval, defaultInterval), Timeout: orDefault(service.Timeout, defaultTimeout),

@@ -79,15 +79,16 @@ func TestSteps(t *testing.T) {
 	}{
 		{"not admitted", waiting, nil},
 		{"never ran", first, nil},
-		{"two services", install(web, api), []string{"create echo-system/echo-api", "create echo-system/echo-web"}},
+		{"two services", install(web, api),
+			[]string{"create echo-system/fleet.echo.api", "create echo-system/fleet.echo.web"}},
 		{"nothing changed", install(web, api), nil},
-		{"one changed", install(slower, api), []string{"update echo-system/echo-web"}},
+		{"one changed", install(slower, api), []string{"update echo-system/fleet.echo.web"}},
 		{"status lost", lost, nil},
-		{"one gone", install(slower), []string{"delete echo-system/echo-api"}},
-		{"another namespace", moved, []string{"delete echo-system/echo-web", "create elsewhere/echo-web"}},
-		{"back", install(web, api), []string{"delete elsewhere/echo-web", "create echo-system/echo-api",
-			"create echo-system/echo-web"}},
-		{"being removed", going, []string{"delete echo-system/echo-api", "delete echo-system/echo-web"}},
+		{"one gone", install(slower), []string{"delete echo-system/fleet.echo.api"}},
+		{"another namespace", moved, []string{"delete echo-system/fleet.echo.web", "create elsewhere/fleet.echo.web"}},
+		{"back", install(web, api), []string{"delete elsewhere/fleet.echo.web", "create echo-system/fleet.echo.api",
+			"create echo-system/fleet.echo.web"}},
+		{"being removed", going, []string{"delete echo-system/fleet.echo.api", "delete echo-system/fleet.echo.web"}},
 		{"removed", nil, nil},
 	} {
 		steps := Steps(step.install, made)
@@ -97,7 +98,7 @@ func TestSteps(t *testing.T) {
 		made = carry(steps, made)
 	}
 	made = carry(Steps(install(web), nil), nil)
-	if diff := cmp.Diff([]string{"delete echo-system/echo-web"}, tell(Steps(nil, made))); diff != "" {
+	if diff := cmp.Diff([]string{"delete echo-system/fleet.echo.web"}, tell(Steps(nil, made))); diff != "" {
 		t.Errorf("an install that went while nobody looked (-want +got):\n%s", diff)
 	}
 }
@@ -106,7 +107,7 @@ func TestProbeOfAService(t *testing.T) {
 	steps := Steps(install(v1alpha1.ProbedService{Name: "api", Port: 443, Scheme: v1alpha1.ProbeHTTPS,
 		Path: "/readyz"}), nil)
 	want := v1alpha1.EndpointProbeSpec{
-		Operator: "echo", Name: "api",
+		Operator: v1alpha1.OperatorReference{Namespace: "fleet", Name: "echo"}, Name: "api",
 		Target: v1alpha1.ProbeTarget{Service: &v1alpha1.ServiceTarget{Name: "api", Port: 443,
 			Scheme: v1alpha1.ProbeHTTPS, Path: "/readyz"}},
 		Interval: &metav1.Duration{Duration: 30 * time.Second}, Timeout: &metav1.Duration{Duration: 5 * time.Second},

@@ -15,13 +15,13 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// choice is an operator with the object that speaks for it.
+// choice is a ManagedOperator with the OperatorSLO that counts for it.
 type choice struct {
 	operator *v1alpha1.ManagedOperator
 	slo      *v1alpha1.OperatorSLO
 }
 
-// refusal is an object that speaks for nobody.
+// refusal is an OperatorSLO that has no effect.
 type refusal struct {
 	slo             *v1alpha1.OperatorSLO
 	reason, message string
@@ -34,36 +34,26 @@ type choices struct {
 	withdraw []types.NamespacedName
 }
 
-// choose finds the one object that speaks for each operator: the oldest, but one
-// that came by itself and was never edited gives way to a person's. Rules know
-// operators by name only, so of several with one name in different namespaces
-// the oldest counts.
+// choose finds the one OperatorSLO that counts for each ManagedOperator: the
+// oldest one that names it. One that was created automatically and never edited
+// is withdrawn when a person creates another one.
 func choose(in Input) choices {
 	var out choices
-	names := map[string]*v1alpha1.ManagedOperator{} // of operators, over all namespaces
 	found := map[types.NamespacedName]bool{}
-	for _, o := range operatorsByAge(in.Operators) {
+	for i := range in.Operators {
+		o := &in.Operators[i]
 		found[key(o)] = true
-		candidates := out.giveWay(o, naming(in.SLOs, o))
-		if len(candidates) == 0 && o.DeletionTimestamp == nil {
-			out.create = append(out.create, made(o, in.SLOs))
-		}
-		for i, s := range candidates {
-			switch other := names[o.Name]; {
-			case i > 0:
-				out.refuse(s, v1alpha1.ReasonDuplicate,
-					"OperatorSLO %s is older and also names operator %s: delete one of them", candidates[0].Name,
-					o.Name)
-			case other != nil:
-				out.refuse(s, v1alpha1.ReasonDuplicate,
-					"ManagedOperator %s in namespace %s has the same name, is older, and rules know operators by "+
-						"name: give this one another name", other.Name, other.Namespace)
-			default:
-				out.inForce = append(out.inForce, choice{o, s})
+		candidates := out.withdrawAutomatic(o, naming(in.SLOs, o))
+		if len(candidates) == 0 {
+			if o.DeletionTimestamp == nil {
+				out.create = append(out.create, automatic(o, in.SLOs))
 			}
+			continue
 		}
-		if names[o.Name] == nil {
-			names[o.Name] = o
+		out.inForce = append(out.inForce, choice{o, candidates[0]})
+		for _, s := range candidates[1:] {
+			out.refuse(s, v1alpha1.ReasonDuplicate,
+				"OperatorSLO %s is older and also names operator %s: delete one of them", candidates[0].Name, o.Name)
 		}
 	}
 	for i := range in.SLOs {
@@ -77,15 +67,12 @@ func choose(in Input) choices {
 	return out
 }
 
-// coming are the operators whose objects are still to be made: their rules do
-// not wait for that.
-func (c *choices) coming() []*subject {
+// created returns the operators whose OperatorSLOs are to be created: their rules
+// do not wait for that.
+func (c *choices) created() []*subject {
 	var out []*subject
 	for _, s := range c.create {
-		if !slices.ContainsFunc(c.inForce, func(o choice) bool { return o.operator.Name == s.Spec.Operator }) &&
-			!slices.ContainsFunc(out, func(o *subject) bool { return o.rules.Name == s.Spec.Operator }) {
-			out = append(out, newSubject(nil, s))
-		}
+		out = append(out, newSubject(nil, s))
 	}
 	return out
 }
@@ -94,14 +81,16 @@ func (c *choices) refuse(s *v1alpha1.OperatorSLO, reason, format string, args ..
 	c.refused = append(c.refused, refusal{s, reason, fmt.Sprintf(format, args...)})
 }
 
-// giveWay withdraws what came by itself if a person has made another one.
-func (c *choices) giveWay(o *v1alpha1.ManagedOperator, candidates []*v1alpha1.OperatorSLO) []*v1alpha1.OperatorSLO {
-	if !slices.ContainsFunc(candidates, func(s *v1alpha1.OperatorSLO) bool { return !pristine(s, o) }) {
+// withdrawAutomatic withdraws the OperatorSLO that was created automatically, if a
+// person has created another one. It returns the ones that are left.
+func (c *choices) withdrawAutomatic(o *v1alpha1.ManagedOperator,
+	candidates []*v1alpha1.OperatorSLO) []*v1alpha1.OperatorSLO {
+	if !slices.ContainsFunc(candidates, func(s *v1alpha1.OperatorSLO) bool { return !isAutomatic(s, o) }) {
 		return candidates
 	}
 	var left []*v1alpha1.OperatorSLO
 	for _, s := range candidates {
-		if pristine(s, o) {
+		if isAutomatic(s, o) {
 			c.withdraw = append(c.withdraw, key(s))
 			continue
 		}
@@ -110,13 +99,14 @@ func (c *choices) giveWay(o *v1alpha1.ManagedOperator, candidates []*v1alpha1.Op
 	return left
 }
 
-// pristine is an object that came by itself and is as it came.
-func pristine(s *v1alpha1.OperatorSLO, o *v1alpha1.ManagedOperator) bool {
+// isAutomatic tells whether an OperatorSLO was created automatically, and not
+// edited since.
+func isAutomatic(s *v1alpha1.OperatorSLO, o *v1alpha1.ManagedOperator) bool {
 	spec := v1alpha1.OperatorSLOSpec{Operator: o.Name, Profile: v1alpha1.ProfileDefault}
 	return metav1.IsControlledBy(s, o) && equality.Semantic.DeepEqual(s.Spec, spec)
 }
 
-// naming are the objects that name an operator, the oldest first.
+// naming returns the OperatorSLOs that name an operator, the oldest first.
 func naming(all []v1alpha1.OperatorSLO, o *v1alpha1.ManagedOperator) []*v1alpha1.OperatorSLO {
 	var out []*v1alpha1.OperatorSLO
 	for i := range all {
@@ -125,32 +115,20 @@ func naming(all []v1alpha1.OperatorSLO, o *v1alpha1.ManagedOperator) []*v1alpha1
 			out = append(out, s)
 		}
 	}
-	slices.SortFunc(out, func(a, b *v1alpha1.OperatorSLO) int { return older(a, b) })
+	slices.SortFunc(out, func(a, b *v1alpha1.OperatorSLO) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
 	return out
 }
 
-func operatorsByAge(all []v1alpha1.ManagedOperator) []*v1alpha1.ManagedOperator {
-	var out []*v1alpha1.ManagedOperator
-	for i := range all {
-		out = append(out, &all[i])
-	}
-	slices.SortFunc(out, func(a, b *v1alpha1.ManagedOperator) int { return older(a, b) })
-	return out
-}
-
-func older(a, b metav1.Object) int {
-	return cmp.Or(a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time),
-		cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
-}
-
-// made is the object that an operator gets by itself. It goes with the operator.
-func made(o *v1alpha1.ManagedOperator, all []v1alpha1.OperatorSLO) *v1alpha1.OperatorSLO {
+// automatic returns the OperatorSLO that is created for an operator. It is deleted
+// with the operator.
+func automatic(o *v1alpha1.ManagedOperator, all []v1alpha1.OperatorSLO) *v1alpha1.OperatorSLO {
 	name := o.Name
 	if slices.ContainsFunc(all, func(s v1alpha1.OperatorSLO) bool {
-		return s.Namespace == o.Namespace &&
-			s.Name == name
+		return s.Namespace == o.Namespace && s.Name == name
 	}) {
-		name += "-slo" // the name is taken by the objectives of another operator
+		name += "-slo" // another operator's OperatorSLO has the name
 	}
 	yes := true
 	return &v1alpha1.OperatorSLO{

@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -13,25 +14,29 @@ import (
 	"strings"
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/bellwether-dev/bellwether/alerts/series"
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 )
 
-// FileName is the name of the rules of all operators; those of own SLIs of an
-// operator are FileName-OPERATOR.
+// FileName is the name of the rules of all operators; slo.FileName makes those of
+// an operator's own SLIs of it.
 const FileName = "bellwether-slo"
 
 // File is a set of rules that Prometheus takes or refuses as one.
 type File struct {
 	Name string
 	// Operator is empty for the rules of all operators.
-	Operator string
+	Operator types.NamespacedName
 	Groups   []monitoringv1.RuleGroup
 	// Hash is of the groups, and also recorded by one of the rules.
 	Hash string
 }
+
+// isForAll tells whether the file has the rules of all operators.
+func (f File) isForAll() bool { return f.Operator == types.NamespacedName{} }
 
 // files makes the rules of all subjects. Without a subject there are none: a hub
 // that manages nothing has nothing to alert on.
@@ -44,15 +49,18 @@ func files(in Input, subjects []*subject) ([]File, error) {
 		set.Operators = append(set.Operators, s.rules)
 	}
 	// Rules must not depend on the order in which operators were made.
-	slices.SortFunc(set.Operators, func(a, b slo.Operator) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(set.Operators, func(a, b slo.Operator) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
 	rules, err := slo.Build(set)
 	if err != nil {
 		return nil, fmt.Errorf("build rules: %w", err)
 	}
 	addRunbooks(rules.Groups, in.RunbookURL, subjects)
-	out := []File{newFile("", rules.Groups)}
+	out := []File{{Name: FileName, Groups: rules.Groups}}
 	for _, own := range rules.Own {
-		out = append(out, newFile(own.Operator, []monitoringv1.RuleGroup{own.Group}))
+		out = append(out, File{Name: slo.FileName(FileName, own.Operator), Operator: own.Operator,
+			Groups: []monitoringv1.RuleGroup{own.Group}})
 	}
 	for i := range out {
 		if out[i].Hash, err = mark(&out[i]); err != nil {
@@ -60,14 +68,6 @@ func files(in Input, subjects []*subject) ([]File, error) {
 		}
 	}
 	return out, nil
-}
-
-func newFile(operator string, groups []monitoringv1.RuleGroup) File {
-	name := FileName
-	if operator != "" {
-		name += "-" + operator
-	}
-	return File{Name: name, Operator: operator, Groups: groups}
 }
 
 // mark adds a rule that records the hash of all others. Prometheus gives queries
@@ -80,12 +80,12 @@ func mark(f *File) (string, error) {
 	sum := sha256.Sum256(text)
 	hash := hex.EncodeToString(sum[:6])
 	labels := map[string]string{series.Hash: hash}
-	if f.Operator != "" {
-		labels[series.Operator] = f.Operator
+	if !f.isForAll() {
+		labels[series.OperatorNamespace], labels[series.Operator] = f.Operator.Namespace, f.Operator.Name
 	}
 	rule := monitoringv1.Rule{Record: series.SLORulesInfo, Expr: intstr.FromString("vector(1)"), Labels: labels}
 	last := len(f.Groups) - 1
-	if f.Operator == "" {
+	if f.isForAll() {
 		last = slices.IndexFunc(f.Groups, func(g monitoringv1.RuleGroup) bool { return g.Name == markedGroup })
 	}
 	if last < 0 {
@@ -102,22 +102,24 @@ const annotationRunbook = "runbook_url"
 
 // addRunbooks gives the alerts of operators with a runbook of their own that link.
 func addRunbooks(groups []monitoringv1.RuleGroup, fleet string, subjects []*subject) {
-	urls := map[string]string{}
+	urls := map[types.NamespacedName]string{}
 	for _, s := range subjects {
 		if s.slo.Spec.RunbookURL != "" {
-			urls[s.rules.Name] = s.slo.Spec.RunbookURL
+			urls[s.rules.ID()] = s.slo.Spec.RunbookURL
 		}
 	}
 	if len(urls) == 0 {
 		return
 	}
 	var link strings.Builder
-	for i, operator := range slices.Sorted(maps.Keys(urls)) {
+	byName := func(a, b types.NamespacedName) int { return cmp.Compare(a.String(), b.String()) }
+	for i, operator := range slices.SortedFunc(maps.Keys(urls), byName) {
 		word := "if"
 		if i > 0 {
 			word = "else if"
 		}
-		fmt.Fprintf(&link, "{{ %s eq $labels.operator %q }}%s%s", word, operator, urls[operator], anchor)
+		fmt.Fprintf(&link, "{{ %s and (eq $labels.operator_namespace %q) (eq $labels.operator %q) }}%s%s", word,
+			operator.Namespace, operator.Name, urls[operator], anchor)
 	}
 	if fleet != "" {
 		link.WriteString("{{ else }}" + fleet + anchor)

@@ -9,6 +9,7 @@ import (
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
@@ -28,7 +29,8 @@ type Group struct {
 	Name, File string
 	// Hash is the one that a rule of the group records, if there is one; Operator
 	// is that rule's, empty for the rules of all operators.
-	Hash, Operator string
+	Hash     string
+	Operator types.NamespacedName
 	// Rules counts all, Waiting those that were not evaluated yet.
 	Rules, Waiting int
 	// Error is that of the first rule that cannot be evaluated, with its name.

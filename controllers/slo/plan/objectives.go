@@ -31,7 +31,7 @@ type subject struct {
 func newSubject(o *v1alpha1.ManagedOperator, s *v1alpha1.OperatorSLO) *subject {
 	out := &subject{operator: o, slo: s}
 	out.spec, out.ignored = effective(o, s)
-	if out.rules, out.err = spec.Operator(out.spec); out.err != nil {
+	if out.rules, out.err = spec.Operator(s.Namespace, out.spec); out.err != nil {
 		out.rules = lastGood(s)
 	}
 	return out
@@ -54,7 +54,7 @@ func effective(o *v1alpha1.ManagedOperator, s *v1alpha1.OperatorSLO) (v1alpha1.O
 // make budgets jump. Own SLIs are left out: their queries are not in the status.
 // Without a status it is the default profile.
 func lastGood(s *v1alpha1.OperatorSLO) slo.Operator {
-	op := slo.Operator{Name: s.Spec.Operator, Team: s.Spec.Team}
+	op := slo.Operator{Namespace: s.Namespace, Name: s.Spec.Operator, Team: s.Spec.Team}
 	if len(s.Status.Objectives) == 0 {
 		return op
 	}
@@ -75,7 +75,7 @@ func lastGood(s *v1alpha1.OperatorSLO) slo.Operator {
 		op.Objectives = append(op.Objectives, objective)
 	}
 	if spec.Check(op) != nil {
-		return slo.Operator{Name: s.Spec.Operator}
+		return slo.Operator{Namespace: s.Namespace, Name: s.Spec.Operator}
 	}
 	return op
 }

@@ -1,10 +1,10 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plan decides what becomes of the objectives of the whole fleet: which
-// OperatorSLO speaks for which operator, the one set of rules that is made of
-// all of them, what agents are told, and what each object's status says. It is
-// pure: no client, clock or logger.
+// Package plan decides what follows from all OperatorSLOs of the hub: which
+// OperatorSLO counts for which operator, the one set of rules for all of them,
+// the services and monitors in the specs of OperatorInstalls, and each object's
+// status. It is pure: no client, clock or logger.
 package plan
 
 import (
@@ -46,13 +46,14 @@ const (
 type Decision struct {
 	// Create are OperatorSLOs for operators that none names.
 	Create []*v1alpha1.OperatorSLO
-	// Withdraw are those that were made that way, were never edited, and whose
-	// operator a person's object names by now.
+	// Withdraw are OperatorSLOs that were created that way and never edited, and
+	// whose operator now has one that a person created.
 	Withdraw []types.NamespacedName
-	// Files are all rules there have to be; what else was written is to go.
+	// Files are all rules. Files that were written before and are not among them
+	// are deleted.
 	Files []File
-	// Tell says what agents have to be told.
-	Tell []Tell
+	// Installs are the OperatorInstalls whose specs have to be changed.
+	Installs []InstallChange
 	// Statuses of the OperatorSLOs, but for whether the rules were written.
 	Statuses map[types.NamespacedName]v1alpha1.OperatorSLOStatus
 	Events   []Event
@@ -60,43 +61,44 @@ type Decision struct {
 	RecheckAfter time.Duration
 }
 
-// Tell is the part of an OperatorInstall's spec that follows from objectives.
-type Tell struct {
+// InstallChange is the part of an OperatorInstall's spec that follows from
+// objectives.
+type InstallChange struct {
 	Install  types.NamespacedName
 	Services []v1alpha1.ProbedService
 	Monitor  *v1alpha1.PodMetrics
 }
 
-// Event is something that a person would ask about.
+// Event is a Kubernetes Event about an OperatorSLO.
 type Event struct {
 	SLO     types.NamespacedName
 	Reason  string
 	Message string
 }
 
-// How often to look: a new set of rules takes Prometheus a moment to load, and
-// whether the kind PrometheusRule is there can change at any time.
+// When everything is checked again: the kind PrometheusRule can come or go at any
+// time. Until Prometheus has loaded a new set of rules it is sooner.
 const (
-	lookAgain = time.Minute
-	lookSoon  = 10 * time.Second
+	recheck     = time.Minute
+	recheckSoon = 10 * time.Second
 )
 
-// Next decides. The error is a bug: objectives that passed one by one cannot be
-// put together.
+// Next decides what to do. An error is a bug: objectives that are valid one by one
+// are not valid together.
 func Next(in Input) (Decision, error) {
 	chosen := choose(in)
 	next := Decision{
 		Create:       chosen.create,
 		Withdraw:     chosen.withdraw,
 		Statuses:     map[types.NamespacedName]v1alpha1.OperatorSLOStatus{},
-		RecheckAfter: lookAgain,
+		RecheckAfter: recheck,
 	}
 	var subjects []*subject
 	for _, c := range chosen.inForce {
 		subjects = append(subjects, newSubject(c.operator, c.slo))
 	}
 	var err error
-	if next.Files, err = files(in, append(subjects[:len(subjects):len(subjects)], chosen.coming()...)); err != nil {
+	if next.Files, err = files(in, append(subjects[:len(subjects):len(subjects)], chosen.created()...)); err != nil {
 		return Decision{}, err
 	}
 	for _, r := range chosen.refused {
@@ -109,14 +111,15 @@ func Next(in Input) (Decision, error) {
 			next.Events = append(next.Events, Event{key(s.slo), EventObjectivesEdited, edited})
 		}
 	}
-	next.Tell = tell(in, subjects)
+	next.Installs = installChanges(in, subjects)
 	if in.Prometheus.Trouble == nil && !allLoaded(in, next.Files) {
-		next.RecheckAfter = lookSoon
+		next.RecheckAfter = recheckSoon
 	}
 	return next, nil
 }
 
-// EventObjectivesEdited is the reason of the event that tells of a budget that jumped.
+// EventObjectivesEdited is the reason of the event about edited objectives: the
+// budgets that are left change with them.
 const EventObjectivesEdited = "ObjectivesEdited"
 
 func key(o interface {

@@ -40,9 +40,9 @@ func objectives(name, of string, age int, edit ...func(*v1alpha1.OperatorSLO)) v
 	return s
 }
 
-// byItself is the object that the plan makes for an operator.
-func byItself(o v1alpha1.ManagedOperator, age int) v1alpha1.OperatorSLO {
-	s := *made(&o, nil)
+// automaticSLO is the object that the plan creates for an operator.
+func automaticSLO(o v1alpha1.ManagedOperator, age int) v1alpha1.OperatorSLO {
+	s := *automatic(&o, nil)
 	s.CreationTimestamp, s.Generation = metav1.NewTime(now.Add(-time.Duration(age)*time.Hour)), 1
 	return s
 }
@@ -83,32 +83,32 @@ func TestWhoSpeaks(t *testing.T) {
 		"nothing":               {},
 		"no object":             {operators: []v1alpha1.ManagedOperator{echo}, create: []string{"a/echo"}},
 		"an operator that goes": {operators: []v1alpha1.ManagedOperator{gone}},
-		"one that came by itself": {operators: []v1alpha1.ManagedOperator{echo},
-			slos: []v1alpha1.OperatorSLO{byItself(echo, 8)},
+		"an automatic one": {operators: []v1alpha1.ManagedOperator{echo},
+			slos: []v1alpha1.OperatorSLO{automaticSLO(echo, 8)},
 			want: map[string]string{"a/echo": "True Succeeded"}},
 		"its name is taken by another's": {
 			operators: []v1alpha1.ManagedOperator{echo, operator("a", "other", 8)},
 			slos:      []v1alpha1.OperatorSLO{objectives("echo", "other", 7)},
 			want:      map[string]string{"a/echo": "True Succeeded"}, create: []string{"a/echo-slo"}},
 		"a person's beside it": {operators: []v1alpha1.ManagedOperator{echo},
-			slos: []v1alpha1.OperatorSLO{byItself(echo, 8), objectives("mine", "echo", 1)},
+			slos: []v1alpha1.OperatorSLO{automaticSLO(echo, 8), objectives("mine", "echo", 1)},
 			want: map[string]string{"a/mine": "True Succeeded"}, withdraw: []string{"a/echo"}},
 		"a person's beside an edited one": {operators: []v1alpha1.ManagedOperator{echo},
 			slos: []v1alpha1.OperatorSLO{func() v1alpha1.OperatorSLO {
-				s := byItself(echo,
+				s := automaticSLO(echo,
 					8)
 				s.Spec.Team = "x"
 				return s
 			}(), objectives("mine", "echo", 1)},
 			want: map[string]string{"a/echo": "True Succeeded", "a/mine": "False Duplicate"}},
 		"two of a person": {operators: []v1alpha1.ManagedOperator{echo},
-			slos: []v1alpha1.OperatorSLO{objectives("young", "echo", 1), objectives("old", "echo", 2)},
-			want: map[string]string{"a/old": "True Succeeded", "a/young": "False Duplicate"}},
+			slos: []v1alpha1.OperatorSLO{objectives("newest", "echo", 1), objectives("oldest", "echo", 2)},
+			want: map[string]string{"a/oldest": "True Succeeded", "a/newest": "False Duplicate"}},
 		"of nobody": {slos: []v1alpha1.OperatorSLO{objectives("mine", "echo", 1)},
 			want: map[string]string{"a/mine": "False OperatorNotFound"}},
 		"one name in two namespaces": {operators: []v1alpha1.ManagedOperator{operator("b", "echo", 1), echo},
-			slos: []v1alpha1.OperatorSLO{byItself(operator("b", "echo", 1), 1), byItself(echo, 8)},
-			want: map[string]string{"a/echo": "True Succeeded", "b/echo": "False Duplicate"}},
+			slos: []v1alpha1.OperatorSLO{automaticSLO(operator("b", "echo", 1), 1), automaticSLO(echo, 8)},
+			want: map[string]string{"a/echo": "True Succeeded", "b/echo": "True Succeeded"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -231,7 +231,9 @@ func loadedFrom(files []File) Prometheus {
 			group := Group{Name: g.Name, File: "/rules/" + f.Name, Rules: len(g.Rules)}
 			for _, r := range g.Rules {
 				if r.Record == series.SLORulesInfo {
-					group.Hash, group.Operator = r.Labels[series.Hash], r.Labels[series.Operator]
+					group.Hash = r.Labels[series.Hash]
+					group.Operator = types.NamespacedName{Namespace: r.Labels[series.OperatorNamespace],
+						Name: r.Labels[series.Operator]}
 				}
 			}
 			p.Groups = append(p.Groups, group)
@@ -262,7 +264,7 @@ func TestRulesLoaded(t *testing.T) {
 			"True Succeeded"},
 		"older rules": {func(p *Prometheus) {
 			for i := range p.Groups {
-				if p.Groups[i].Hash != "" && p.Groups[i].Operator == "" {
+				if p.Groups[i].Hash != "" && p.Groups[i].Operator.Name == "" {
 					p.Groups[i].Hash = "older"
 				}
 			}
@@ -295,7 +297,7 @@ func TestRulesLoaded(t *testing.T) {
 					t.Errorf("%s is %s (%s), want %s", name, got, c.Message, want)
 				}
 			}
-			if soon := out.RecheckAfter == lookSoon; soon != (test.echo != "True Succeeded" &&
+			if soon := out.RecheckAfter == recheckSoon; soon != (test.echo != "True Succeeded" &&
 				in.Prometheus.Trouble == nil) {
 				t.Errorf("looks again after %s", out.RecheckAfter)
 			}
@@ -331,7 +333,8 @@ func TestRulesAreTheSame(t *testing.T) {
 			if r.Alert != "" {
 				found++
 				link := r.Annotations[annotationRunbook]
-				if !strings.HasPrefix(link, `{{ if eq $labels.operator "o0" }}https://runbooks.example.com/o0#{{`) ||
+				if !strings.HasPrefix(link, `{{ if and (eq $labels.operator_namespace "a") (eq $labels.operator "o0") }}`+
+					`https://runbooks.example.com/o0#{{`) ||
 					!strings.HasSuffix(link, "{{ end }}") {
 					t.Errorf("%s links to %s", r.Alert, link)
 				}
@@ -343,7 +346,7 @@ func TestRulesAreTheSame(t *testing.T) {
 	}
 }
 
-func TestTell(t *testing.T) {
+func TestInstallChanges(t *testing.T) {
 	s := objectives("echo", "echo", 1, func(s *v1alpha1.OperatorSLO) {
 		s.Spec.Services = []v1alpha1.ProbedService{{Name: "web", Port: 80}}
 		s.Spec.Monitor = &v1alpha1.PodMetrics{Port: "metrics"}
@@ -360,14 +363,14 @@ func TestTell(t *testing.T) {
 		install("other", []v1alpha1.ProbedService{{Name: "web", Port: 81}}, s.Spec.Monitor),
 	}
 	var got []string
-	for _, tell := range next(t, in).Tell {
-		got = append(got, tell.Install.Namespace)
+	for _, change := range next(t, in).Installs {
+		got = append(got, change.Install.Namespace)
 	}
 	if diff := cmp.Diff([]string{"new", "other"}, got); diff != "" {
 		t.Error(diff)
 	}
 	in.SLOs[0].Spec.Objectives = []v1alpha1.SLOObjective{{SLI: "nonsense", Target: "99"}}
-	if got := next(t, in).Tell; len(got) != 0 {
+	if got := next(t, in).Installs; len(got) != 0 {
 		t.Errorf("a spec that cannot be used was passed on: %v", got)
 	}
 }

@@ -48,7 +48,7 @@ func TestProfileOfTheBundle(t *testing.T) {
 			if test.says != "" {
 				echo.Status.Target.SLO = &runtime.RawExtension{Raw: []byte(test.says)}
 			}
-			s := byItself(echo, 8)
+			s := automaticSLO(echo, 8)
 			if test.edit != nil {
 				test.edit(&s)
 			}
@@ -59,7 +59,7 @@ func TestProfileOfTheBundle(t *testing.T) {
 				Installs: []v1alpha1.OperatorInstall{install}})
 
 			var services []v1alpha1.ProbedService
-			for _, told := range got.Tell {
+			for _, told := range got.Installs {
 				services = told.Services
 			}
 			if diff := cmp.Diff(test.services, services); diff != "" {

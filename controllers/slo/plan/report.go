@@ -17,7 +17,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// refused is the status of an object that speaks for nobody.
+// refused is the status of an OperatorSLO that has no effect.
 func refused(r refusal) v1alpha1.OperatorSLOStatus {
 	var status v1alpha1.OperatorSLOStatus
 	status.ObservedGeneration = r.slo.Generation
@@ -38,8 +38,8 @@ func kept(s *v1alpha1.OperatorSLO, some ...string) []metav1.Condition {
 	return out
 }
 
-// report is the status of an object that speaks for its operator, and what was
-// edited since the last one.
+// report returns the status of an OperatorSLO that counts, and what was edited
+// since the last one.
 func (s *subject) report(in Input, all []File) (status v1alpha1.OperatorSLOStatus, edited string) {
 	status = *s.slo.Status.DeepCopy()
 	generation := s.slo.Generation
@@ -70,7 +70,7 @@ func (s *subject) report(in Input, all []File) (status v1alpha1.OperatorSLOStatu
 func (s *subject) files(all []File) []File {
 	var out []File
 	for _, f := range all {
-		if f.Operator == "" || f.Operator == s.rules.Name {
+		if f.isForAll() || f.Operator == s.rules.ID() {
 			out = append(out, f)
 		}
 	}
@@ -122,23 +122,23 @@ func (s *subject) feasible(status *v1alpha1.OperatorSLOStatus) {
 			shorten(impossible, maxFindings))
 	case len(notes) > 0:
 		conditions.Set(&status.Conditions, generation, v1alpha1.ConditionFeasible, true, v1alpha1.ReasonSucceeded,
-			"every objective can work; to know: "+shorten(notes, maxFindings))
+			"every objective can work; note that "+shorten(notes, maxFindings))
 	default:
 		conditions.Set(&status.Conditions, generation, v1alpha1.ConditionFeasible, true, v1alpha1.ReasonSucceeded,
 			"every objective can work")
 	}
 }
 
-// tell compares what agents were told with what they have to know. What an
-// object asks for that cannot be used is not passed on, and not taken back.
-func tell(in Input, subjects []*subject) []Tell {
+// installChanges compares the specs of OperatorInstalls with the objectives. They
+// stay as they are for an OperatorSLO whose spec cannot be used.
+func installChanges(in Input, subjects []*subject) []InstallChange {
 	want := map[v1alpha1.OperatorReference]*v1alpha1.OperatorSLOSpec{}
 	for _, s := range subjects {
 		if s.err == nil {
 			want[v1alpha1.OperatorReference{Namespace: s.operator.Namespace, Name: s.operator.Name}] = &s.spec
 		}
 	}
-	var out []Tell
+	var out []InstallChange
 	for i := range in.Installs {
 		install := &in.Installs[i]
 		spec := want[install.Spec.Operator]
@@ -147,7 +147,7 @@ func tell(in Input, subjects []*subject) []Tell {
 		}
 		if !equality.Semantic.DeepEqual(install.Spec.Services, spec.Services) ||
 			!equality.Semantic.DeepEqual(install.Spec.Monitor, spec.Monitor) {
-			out = append(out, Tell{Install: key(install), Services: spec.Services, Monitor: spec.Monitor})
+			out = append(out, InstallChange{Install: key(install), Services: spec.Services, Monitor: spec.Monitor})
 		}
 	}
 	return out

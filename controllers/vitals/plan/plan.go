@@ -69,6 +69,16 @@ func Installing(h Hop, now time.Time) bool {
 		!h.Subscribed.Before(h.Install.Spec.Admission.AdmittedAt.Time))
 }
 
+// Release returns the hash of the release that an installed version belongs to:
+// the admitted one if it has that version, otherwise the one that succeeded
+// before. It is empty between the two, while OLM goes from one to the other.
+func Release(install *v1alpha1.OperatorInstall, version string) string {
+	if a := install.Spec.Admission; a != nil && a.Release.Version == version {
+		return a.Hash
+	}
+	return install.Status.SucceededHash
+}
+
 // Own returns the names of the CSVs that belong to the operator, and not to
 // something else in its namespace: those that its Subscription names, and what
 // they replace or are replaced by.

@@ -238,3 +238,28 @@ func TestLedger(t *testing.T) {
 		})
 	}
 }
+
+func TestRelease(t *testing.T) {
+	for name, test := range map[string]struct {
+		admitted  string // version
+		succeeded string // hash
+		want      string
+	}{
+		"the admitted version":             {admitted: "1.1.0", want: "new"},
+		"the configuration has changed":    {admitted: "1.1.0", succeeded: "old", want: "new"},
+		"a version is admitted, not there": {admitted: "1.2.0", succeeded: "old", want: "old"},
+		"between the release and the next": {admitted: "1.2.0"},
+		"nothing is admitted any more":     {succeeded: "old", want: "old"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			install := &v1alpha1.OperatorInstall{Status: v1alpha1.OperatorInstallStatus{SucceededHash: test.succeeded}}
+			if test.admitted != "" {
+				install.Spec.Admission = &v1alpha1.Admission{Hash: "new",
+					Release: v1alpha1.Release{Version: test.admitted}}
+			}
+			if got := Release(install, "1.1.0"); got != test.want {
+				t.Errorf("release %q, want %q", got, test.want)
+			}
+		})
+	}
+}

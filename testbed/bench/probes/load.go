@@ -115,9 +115,9 @@ func keyOf(i int) types.NamespacedName {
 func (l Load) probe(i int) run.Probe {
 	url, _ := l.Targets.of(i)
 	return run.Probe{
-		Cluster: "bench", Operator: "operator-" + strconv.Itoa(i%30), Name: "probe-" + strconv.Itoa(i),
-		Vantage: "cluster",
+		Cluster: "bench", Name: "probe-" + strconv.Itoa(i), Vantage: "cluster",
 		Spec: v1alpha1.EndpointProbeSpec{
+			Operator:     v1alpha1.OperatorReference{Namespace: "bench", Name: "operator-" + strconv.Itoa(i%30)},
 			AllowPrivate: true, Interval: &metav1.Duration{Duration: l.Interval},
 			Timeout: &metav1.Duration{Duration: l.Timeout},
 			TLS:     &v1alpha1.ProbeTLS{InsecureSkipVerify: true},

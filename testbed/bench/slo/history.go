@@ -72,7 +72,7 @@ func sliceHistory(f *fleet.Fleet, i instance) []fleet.Series {
 	for _, r := range f.Releases(i.cluster, i.operator) {
 		if in := within(bad, r.Span); len(in) > 0 {
 			s := recorded(series.SLIBadVersion, i.objective, i.operator, fleet.Only(end, in, 1), cluster)
-			s.Labels[series.Version] = r.Version
+			s.Labels[series.Version], s.Labels[series.Release] = r.Version, fleet.ReleaseOf(r.Version)
 			all = append(all, s)
 		}
 	}
@@ -99,8 +99,9 @@ func instances(f *fleet.Fleet) []instance {
 }
 
 func recorded(name string, o objective, operator int, runs []fleet.Run, labels map[string]string) fleet.Series {
-	s := fleet.Series{Labels: map[string]string{fleet.Name: name, series.Operator: fleet.Operator(operator),
-		series.SLI: o.sliName()}, Runs: runs}
+	s := fleet.Series{Labels: map[string]string{fleet.Name: name, series.OperatorNamespace: fleet.Namespace,
+		series.Operator: fleet.Operator(operator),
+		series.SLI:      o.sliName()}, Runs: runs}
 	maps.Copy(s.Labels, labels)
 	return s
 }

@@ -49,7 +49,7 @@ func TestProbes(t *testing.T) {
 	h := start(t, c, "probes", "--kubeconfig", kubeconfig, "--metrics-bind-address", address).of(t, operator)
 	scraped := func() string { return scrape(t, address) }
 	success := func(probe string, value int) string {
-		return fmt.Sprintf("probe_success{cluster=\"probes\",operator=\"probed\",probe=%q,vantage=\"cluster\"} %d\n",
+		return fmt.Sprintf("probe_success{cluster=\"probes\",operator=\"probed\",operator_namespace=\"fleet\",probe=%q,vantage=\"cluster\"} %d\n",
 			probe, value)
 	}
 
@@ -71,7 +71,7 @@ func TestProbes(t *testing.T) {
 	h.must(h.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: operator}}))
 	h.must(h.Create(t.Context(), service))
 	status := answering(t, net.JoinHostPort(service.Spec.ClusterIP, "18080"))
-	made := h.probe("probed-web", "it succeeds", func(p *v1alpha1.EndpointProbe) bool {
+	made := h.probe("fleet.probed.web", "it succeeds", func(p *v1alpha1.EndpointProbe) bool {
 		return conditions.IsTrue(p.Status.Conditions, v1alpha1.ConditionSuccess)
 	})
 	if made.Status.URL != "http://web.probed.svc:18080/healthz" || made.Spec.Name != "web" {
@@ -79,14 +79,14 @@ func TestProbes(t *testing.T) {
 	}
 	h.shows("a Service that answers", scraped,
 		[]string{success("web", 1),
-			`probe_http_status_code{cluster="probes",operator="probed",probe="web",vantage="cluster"} 200`}, nil)
+			`probe_http_status_code{cluster="probes",operator="probed",operator_namespace="fleet",probe="web",vantage="cluster"} 200`}, nil)
 
 	// It breaks; it goes; the probe fails and stays.
 	status.Store(http.StatusInternalServerError)
-	h.fails("probed-web", v1alpha1.ReasonBadStatus, "500 Internal Server Error")
+	h.fails("fleet.probed.web", v1alpha1.ReasonBadStatus, "500 Internal Server Error")
 	h.shows("a Service that breaks", scraped, []string{success("web", 0)}, nil)
 	h.must(h.Delete(t.Context(), service))
-	h.fails("probed-web", v1alpha1.ReasonTargetNotFound, "there is no Service probed/web")
+	h.fails("fleet.probed.web", v1alpha1.ReasonTargetNotFound, "there is no Service probed/web")
 	h.shows("a Service that is gone", scraped, []string{success("web", 0)}, nil)
 
 	// People's own probes: each is told what is wrong with it.
@@ -108,7 +108,7 @@ func TestProbes(t *testing.T) {
 		"expression": {`{target: {url: "http://a.example/"}, http: {matches: ["("]}}`, v1alpha1.ReasonInvalidSpec,
 			"spec.http.matches"},
 		"second": {`{name: web, target: {url: "http://a.example/"}}`, v1alpha1.ReasonDuplicate,
-			"probed/probed-web"},
+			"probed/fleet.probed.web"},
 	} {
 		h.must(h.Create(t.Context(), endpointProbe(t, name, unusable.spec)))
 		stalled := h.probe(name, "it is refused", func(p *v1alpha1.EndpointProbe) bool {
@@ -125,7 +125,7 @@ func TestProbes(t *testing.T) {
 	h.gone(made)
 	h.shows("a Service that nobody names", scraped, []string{success("permitted", 0)}, []string{`probe="web"`})
 	h.probesServices([]v1alpha1.ProbedService{{Name: "web", Port: 18080, Interval: fast, Timeout: fast}})
-	h.probe("probed-web", "it is back", func(*v1alpha1.EndpointProbe) bool { return true })
+	h.probe("fleet.probed.web", "it is back", func(*v1alpha1.EndpointProbe) bool { return true })
 	h.uninstall(v1alpha1.RemovalOrphan)
 	h.gone(made)
 	h.probe("metadata", "one that a person made is left", func(*v1alpha1.EndpointProbe) bool { return true })
@@ -208,7 +208,8 @@ func endpointProbe(t *testing.T, name, spec string) *v1alpha1.EndpointProbe {
 		t.Fatal(err)
 	}
 	fast := &metav1.Duration{Duration: 5 * time.Second}
-	p.Spec.Operator, p.Spec.Interval, p.Spec.Timeout = "probed", fast, fast
+	p.Spec.Operator = v1alpha1.OperatorReference{Namespace: "fleet", Name: "probed"}
+	p.Spec.Interval, p.Spec.Timeout = fast, fast
 	return p
 }
 
@@ -266,7 +267,7 @@ func TestProbeValidation(t *testing.T) {
 			if err := yaml.Unmarshal([]byte(text), &probe); err != nil {
 				t.Fatal(err)
 			}
-			probe["spec"].(map[string]any)["operator"] = "echo"
+			probe["spec"].(map[string]any)["operator"] = map[string]any{"namespace": "fleet", "name": "echo"}
 			err := k.Create(t.Context(), &unstructured.Unstructured{Object: probe})
 			switch {
 			case tc.want == "" && err != nil:

@@ -76,14 +76,18 @@ func TestVitals(t *testing.T) {
 		bundle{version: "1.2.0", replaces: "1.1.0",
 			change: func(csv, crd object) { withStatus(csv, crd); neverReady(600)(csv, crd) }})
 	is := func(name, more string, value any) string {
-		return fmt.Sprintf("bellwether_operator_%s{cluster=\"vitals\",%soperator=\"vital\"} %v\n", name, more, value)
+		return fmt.Sprintf("bellwether_operator_%s{cluster=\"vitals\",%soperator=\"vital\",operator_namespace=\"fleet\"} %v\n", name, more, value)
 	}
 	outcome := func(outcome string, n int) string {
-		return fmt.Sprintf("bellwether_operator_install_total{cluster=\"vitals\",operator=\"vital\",outcome=%q} %d\n",
+		return fmt.Sprintf("bellwether_operator_install_total{cluster=\"vitals\",operator=\"vital\",operator_namespace=\"fleet\",outcome=%q} %d\n",
 			outcome, n)
 	}
 	info := func(version string) string {
-		return fmt.Sprintf("bellwether_operator_info{cluster=\"vitals\",csv=\"vital.v%s\",namespace=\"vital\",operator=\"vital\",version=%q} 1\n", version, version)
+		oi := &v1alpha1.OperatorInstall{}
+		h.must(h.Get(t.Context(), h.key(), oi))
+		return fmt.Sprintf("bellwether_operator_info{cluster=\"vitals\",csv=\"vital.v%s\",namespace=\"vital\","+
+			"operator=\"vital\",operator_namespace=\"fleet\",release=%q,version=%q} 1\n", version,
+			series.ShortHash(oi.Spec.Admission.Hash), version)
 	}
 	scraped := func() string { return scrape(t, address) }
 
@@ -95,7 +99,7 @@ func TestVitals(t *testing.T) {
 		is("deployment_replicas_desired", `deployment="vital",`, 1),
 		is("deployment_replicas_available", `deployment="vital",`, 1),
 		outcome("succeeded", 1), outcome("failed", 0),
-		`bellwether_operator_install_duration_seconds_count{cluster="vitals",operator="vital",outcome="succeeded"} 1`,
+		`bellwether_operator_install_duration_seconds_count{cluster="vitals",operator="vital",operator_namespace="fleet",outcome="succeeded"} 1`,
 	}, nil)
 
 	condition := &operatorsv2.OperatorCondition{}
@@ -106,13 +110,13 @@ func TestVitals(t *testing.T) {
 		Message: "fine", LastTransitionTime: metav1.Now()}}
 	h.must(h.Patch(t.Context(), condition, patch))
 	h.shows("what the operator says of itself", scraped, []string{
-		`bellwether_operator_condition{cluster="vitals",operator="vital",type="Upgradeable"} 1`,
+		`bellwether_operator_condition{cluster="vitals",operator="vital",operator_namespace="fleet",type="Upgradeable"} 1`,
 	}, nil)
 
 	h.to(pin, "1.1.0")
 	h.runs()
 	h.shows("an upgrade", scraped, []string{info("1.1.0"), is("csv_succeeded", "", 1), is("upgrading", "", 0),
-		outcome("succeeded", 2)}, []string{info("1.0.0")})
+		outcome("succeeded", 2)}, []string{`csv="vital.v1.0.0"`})
 
 	h.agent.Stop(t.Context())
 	h.startAgent()
@@ -147,11 +151,11 @@ func (h *harness) operandsAreCounted(t *testing.T, metrics func() string) {
 		}
 		h.must(h.Create(t.Context(), thing))
 	}
-	const uncounted = `bellwether_operator_operands_uncounted{cluster="vitals",kind="Thing",operator="vital",reason="forbidden"} 1`
+	const uncounted = `bellwether_operator_operands_uncounted{cluster="vitals",kind="Thing",operator="vital",operator_namespace="fleet",reason="forbidden"} 1`
 	counted := []string{
-		`bellwether_operator_operands{cluster="vitals",kind="Thing",operator="vital",ready="true"} 2`,
-		`bellwether_operator_operands{cluster="vitals",kind="Thing",operator="vital",ready="false"} 1`,
-		`bellwether_operator_operands{cluster="vitals",kind="Thing",operator="vital",ready="unknown"} 1`,
+		`bellwether_operator_operands{cluster="vitals",kind="Thing",operator="vital",operator_namespace="fleet",ready="true"} 2`,
+		`bellwether_operator_operands{cluster="vitals",kind="Thing",operator="vital",operator_namespace="fleet",ready="false"} 1`,
+		`bellwether_operator_operands{cluster="vitals",kind="Thing",operator="vital",operator_namespace="fleet",ready="unknown"} 1`,
 	}
 	h.shows("resources that the agent may not list", metrics, []string{uncounted}, counted)
 	h.must(h.Create(t.Context(), &rbacv1.ClusterRole{
@@ -246,7 +250,7 @@ func (h *harness) deadWebhooksAreBad(server *testprometheus.Server, scraped func
 	h.t.Helper()
 	for _, way := range []string{"closed", "open"} {
 		h.shows("a webhook of the CSV", scraped, []string{
-			fmt.Sprintf("bellwether_operator_webhook{cluster=\"vitals\",name=\"%s.vital.example.com\",operator=\"vital\"} 1", way)}, nil)
+			fmt.Sprintf("bellwether_operator_webhook{cluster=\"vitals\",name=\"%s.vital.example.com\",operator=\"vital\",operator_namespace=\"fleet\"} 1", way)}, nil)
 	}
 	if bad, err := h.slice(server, "webhook"); err == nil {
 		h.t.Errorf("nobody called a webhook, and its slice is %v", bad)

@@ -31,7 +31,8 @@ func TestProbesFromTheHub(t *testing.T) {
 		short := &metav1.Duration{Duration: 5 * time.Second}
 		p := &v1alpha1.EndpointProbe{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-			Spec: v1alpha1.EndpointProbeSpec{Operator: "echo", Target: target, AllowPrivate: true,
+			Spec: v1alpha1.EndpointProbeSpec{Target: target, AllowPrivate: true,
+				Operator: v1alpha1.OperatorReference{Namespace: "fleet", Name: "echo"},
 				Interval: short, Timeout: short},
 		}
 		must(t, h.Create(t.Context(), p))
@@ -48,7 +49,7 @@ func TestProbesFromTheHub(t *testing.T) {
 	h.succeeds(t, outside, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 	series := func(value int) string {
 		return fmt.Sprintf("# HELP probe_success Whether the probe succeeded.\n# TYPE probe_success gauge\n"+
-			"probe_success{cluster=\"probed\",operator=\"echo\",probe=\"api\",vantage=\"hub\"} %d\n", value)
+			"probe_success{cluster=\"probed\",operator=\"echo\",operator_namespace=\"fleet\",probe=\"api\",vantage=\"hub\"} %d\n", value)
 	}
 	exports := func(want string) error {
 		return testutil.GatherAndCompare(h.metrics, strings.NewReader(want), "probe_success")

@@ -197,7 +197,8 @@ func (w *sloWorld) written(want ...string) {
 // hasObjective tells whether the rules give an operator this target for an SLI.
 func (w *sloWorld) hasObjective(operator, sli, ratio string) error {
 	w.t.Helper()
-	want := fmt.Sprintf("%s * bellwether:operator:known{operator=~%q}", ratio, operator)
+	want := fmt.Sprintf("%s * bellwether:operator:known{operator_namespace=%q,operator=~%q}", ratio, w.namespace,
+		operator)
 	for _, groups := range w.files() {
 		for _, g := range groups {
 			for _, r := range g.Rules {
@@ -312,7 +313,8 @@ func TestSLOObjects(t *testing.T) {
 	}
 	w.changeStatus(t, install, func() { install.Status.Installed = &v1alpha1.InstalledVersion{Bundle: "echo.v1.0.0"} })
 	eventually(t, func() error {
-		if got := w.scrape("bellwether_operator_expected"); got != "cluster=one operator=echo 1" {
+		if got := w.scrape("bellwether_operator_expected"); got != "cluster=one operator=echo operator_namespace="+
+			w.namespace+" 1" {
 			return fmt.Errorf("expected: %q", got)
 		}
 		return nil
@@ -331,7 +333,8 @@ func TestSLOObjects(t *testing.T) {
 	must(t, w.Create(t.Context(), own))
 	w.gone(t, w.slo("echo"))
 	w.condition("mine", v1alpha1.ConditionReady, "True Succeeded", "1 objectives")
-	w.written("ConfigMap/bellwether-slo-echo.rules.yaml", "ConfigMap/bellwether-slo.rules.yaml")
+	ownRules := "bellwether-slo-" + w.namespace + ".echo"
+	w.written("ConfigMap/"+ownRules+".rules.yaml", "ConfigMap/bellwether-slo.rules.yaml")
 	eventually(t, func() error {
 		must(t, w.Get(t.Context(), client.ObjectKeyFromObject(install), install))
 		if len(install.Spec.Services) != 1 || install.Spec.Services[0].Port != 8080 ||
@@ -354,9 +357,9 @@ func TestSLOObjects(t *testing.T) {
 	// prometheus-operator comes and goes; there is never a copy too many.
 	crd := prometheusRuleCRD()
 	must(t, w.Create(t.Context(), crd))
-	w.written("PrometheusRule/bellwether-slo", "PrometheusRule/bellwether-slo-echo")
+	w.written("PrometheusRule/bellwether-slo", "PrometheusRule/"+ownRules)
 	w.condition("mine", v1alpha1.ConditionReady, "True Succeeded",
-		"PrometheusRule/bellwether-system/bellwether-slo-echo")
+		"PrometheusRule/bellwether-system/"+ownRules)
 	w.load()
 	w.condition("mine", v1alpha1.ConditionRulesLoaded, "True Succeeded")
 	w.change(t, own, func() { own.Spec.Own, own.Spec.Objectives, own.Spec.Services = nil, nil, nil })

@@ -115,10 +115,10 @@ func TestWholeHub(t *testing.T) {
 	w.reaches(t, w.operator, "True Succeeded", "4 of 4 clusters run 1.1.0")
 	w.expectMetrics(map[string]float64{
 		`bellwether_fleet_clusters{state=online}`: 4, `bellwether_fleet_clusters{state=offline}`: 0,
-		`bellwether_operator_clusters{namespace=` + w.namespace + `,operator=echo,state=updated}`:         4,
-		`bellwether_operator_version_clusters{namespace=` + w.namespace + `,operator=echo,version=1.1.0}`: 4,
-		`bellwether_operator_ready{namespace=` + w.namespace + `,operator=echo}`:                          1,
-		`bellwether_catalog_ready{catalog=main,namespace=` + w.namespace + `}`:                            1,
+		`bellwether_operator_clusters{operator=echo,operator_namespace=` + w.namespace + `,state=updated}`:         4,
+		`bellwether_operator_version_clusters{operator=echo,operator_namespace=` + w.namespace + `,version=1.1.0}`: 4,
+		`bellwether_operator_ready{operator=echo,operator_namespace=` + w.namespace + `}`:                          1,
+		`bellwether_catalog_ready{catalog=main,namespace=` + w.namespace + `}`:                                     1,
 	})
 	w.block("1.1.0")
 	w.expectMetrics(map[string]float64{

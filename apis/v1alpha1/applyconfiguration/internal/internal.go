@@ -344,7 +344,7 @@ var schemaYAML = typed.YAMLObject(`types:
         scalar: string
     - name: operator
       type:
-        scalar: string
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.OperatorReference
     - name: target
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.ProbeTarget

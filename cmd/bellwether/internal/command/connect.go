@@ -43,8 +43,8 @@ func BadKubeconfig(err error) error {
 	return exit.Hintf("check --kubeconfig and --context", "read the kubeconfig: %w", err)
 }
 
-// namespace is the one of -n, or of the kubeconfig's context.
-func (a *Env) namespace() (string, error) {
+// Namespace is the one of -n, or of the kubeconfig's context.
+func (a *Env) Namespace() (string, error) {
 	namespace, _, err := a.Flags.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
 		return "", BadKubeconfig(err)
@@ -57,7 +57,7 @@ func (a *Env) Hub() (*hub.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	namespace, err := a.namespace()
+	namespace, err := a.Namespace()
 	if err != nil {
 		return nil, err
 	}

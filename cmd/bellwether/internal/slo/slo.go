@@ -47,7 +47,9 @@ func (o *setOptions) add(c *cobra.Command) {
 		"The `URL` of a dashboard that alerts link to; its variables are added.")
 }
 
-func (o *setOptions) set(files []string) (slo.Set, error) {
+// set reads the objectives of files. Operators are in the given namespace, unless
+// the file says otherwise.
+func (o *setOptions) set(files []string, namespace string) (slo.Set, error) {
 	set := slo.Set{RunbookURL: o.runbook, DashboardURL: o.dashboard}
 	if !o.noDefault {
 		set.Default = slo.DefaultProfile()
@@ -57,7 +59,7 @@ func (o *setOptions) set(files []string) (slo.Set, error) {
 		if err != nil {
 			return set, fmt.Errorf("read objectives: %w", err)
 		}
-		if err := read.File(&set, text); err != nil {
+		if err := read.File(&set, namespace, text); err != nil {
 			return set, sloError(fmt.Errorf("read %s: %w", file, err))
 		}
 	}
@@ -65,6 +67,15 @@ func (o *setOptions) set(files []string) (slo.Set, error) {
 		return set, exit.Hintf("give a file, or leave out --no-default", "there are no objectives")
 	}
 	return set, nil
+}
+
+// objectives reads the objectives of files, in the namespace of -n.
+func (a *app) objectives(o *setOptions, files []string) (slo.Set, error) {
+	namespace, err := a.Namespace()
+	if err != nil {
+		return slo.Set{}, err
+	}
+	return o.set(files, namespace)
 }
 
 // sloError adds what to do about objectives that cannot be.
@@ -85,7 +96,8 @@ const sloGenerateLong = `Write the recording and alerting rules for the operator
 
 Without a file, every operator has the default profile. Files change that for
 the operators that they name: Bellwether's own, OpenSLO v1, or sloth
-(prometheus/v1). The output is a rule file of Prometheus 3, or PrometheusRule
+(prometheus/v1). An operator whose file does not name its namespace is in that of
+-n, or of the kubeconfig's context. The output is a rule file of Prometheus 3, or PrometheusRule
 objects with -o objects. Neither operators nor clusters make it longer.
 
 What will not work as one may think of an objective is said on standard error.`
@@ -105,7 +117,7 @@ func (a *app) sloGenerateCommand() *cobra.Command {
 			if err := out.Check(); err != nil {
 				return err
 			}
-			s, err := set.set(args)
+			s, err := a.objectives(&set, args)
 			if err != nil {
 				return err
 			}
@@ -170,7 +182,7 @@ func (a *app) warnInfeasible(s slo.Set) {
 	for _, op := range s.Operators {
 		for _, o := range op.Objectives {
 			for _, f := range slo.Feasible(o) {
-				a.Warn("%s: %s\n", op.Name, f.Message)
+				a.Warn("%s: %s\n", op.ID(), f.Message)
 			}
 		}
 	}
@@ -192,7 +204,7 @@ func (a *app) sloTestCommand() *cobra.Command {
 		Example:           "  bellwether slo test --dir ./out\n  bellwether slo test objectives.yaml --dir ./out",
 		ValidArgsFunction: completeYAML,
 		RunE: func(c *cobra.Command, args []string) error {
-			s, err := set.set(args)
+			s, err := a.objectives(&set, args)
 			if err != nil {
 				return err
 			}

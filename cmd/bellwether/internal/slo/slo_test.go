@@ -39,8 +39,9 @@ func TestSLOGenerate(t *testing.T) {
 	file := objectivesFile(t, objectives)
 	got := w.Run(t, "slo", "generate", file)
 	rules, err := slo.Build(slo.Set{
-		Default:   slo.DefaultProfile(),
-		Operators: []slo.Operator{{Name: "echo", Objectives: []slo.Objective{{SLI: "available", Target: 999_000}}}},
+		Default: slo.DefaultProfile(),
+		Operators: []slo.Operator{{Namespace: "default", Name: "echo",
+			Objectives: []slo.Objective{{SLI: "available", Target: 999_000}}}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +50,7 @@ func TestSLOGenerate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	note := "echo: available, tier 1h: 1 bad minutes would be enough, but one bad sample is not to alert; it waits " +
+	note := "default/echo: available, tier 1h: 1 bad minutes would be enough, but one bad sample is not to alert; it waits " +
 		"for 3\n"
 	if diff := cmp.Diff(clitest.Result{Out: string(want), Err: note}, got); diff != "" {
 		t.Errorf("result (-want +got):\n%s", diff)

@@ -103,6 +103,12 @@ func (f *Fleet) minutes() int { return f.size.History + f.size.Ahead }
 // Cluster is the name of a cluster, from 0.
 func Cluster(i int) string { return fmt.Sprintf("cluster-%03d", i) }
 
+// Namespace is the namespace of all operators on the hub.
+const Namespace = "fleet"
+
+// ReleaseOf is the short hash of the release that brings a version.
+func ReleaseOf(version string) string { return "release-" + version }
+
 // Operator is the name of an operator, from 0. Its namespace has the same name.
 func Operator(i int) string { return fmt.Sprintf("operator-%02d", i) }
 

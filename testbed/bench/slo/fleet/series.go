@@ -128,7 +128,7 @@ func (f *Fleet) Exported(cluster int) iter.Seq[Series] {
 func (f *Fleet) agent(cluster, operator int) []Series {
 	end, name := f.minutes(), Operator(operator)
 	say := func(metric string, runs []Run, labels ...string) Series {
-		return labelled(metric, runs, append(labels, series.Operator, name)...)
+		return labelled(metric, runs, append(labels, series.OperatorNamespace, Namespace, series.Operator, name)...)
 	}
 	down := func(sli SLI) []Run { return Gauge(end, f.Bad(cluster, operator, sli), 0, 1) }
 	out := []Series{
@@ -141,7 +141,8 @@ func (f *Fleet) agent(cluster, operator int) []Series {
 	}
 	for _, r := range f.releases(cluster, operator) {
 		out = append(out, say(series.OperatorInfo, Only(end, []Span{r.Span}, 1),
-			series.Namespace, name, series.Version, r.Version, series.CSV, name+".v"+r.Version))
+			series.Namespace, name, series.Version, r.Version, series.CSV, name+".v"+r.Version,
+			series.Release, ReleaseOf(r.Version)))
 	}
 	return out
 }

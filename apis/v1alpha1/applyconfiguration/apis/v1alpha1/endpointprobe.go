@@ -17,13 +17,14 @@ import (
 // EndpointProbeApplyConfiguration represents a declarative configuration of the EndpointProbe type for use
 // with apply.
 //
-// EndpointProbe asks one endpoint of an operator again and again whether it
-// works. On a fleet cluster its agent asks; in a cluster's namespace on the hub
-// the hub does, from outside, and only at URLs. What they see are the series of
-// blackbox_exporter with the labels cluster, operator, probe and vantage.
+// EndpointProbe probes one endpoint of an operator at an interval. On a fleet
+// cluster its agent runs the probe. In a cluster's namespace on the hub the hub
+// runs it, from outside of the cluster, and only for URLs. The results are the
+// series of blackbox_exporter with the labels cluster, operator_namespace,
+// operator, probe and vantage.
 //
-// A target that is gone is a failure: nothing but the removal of this object
-// ends its series.
+// A target that does not exist is a failure. The series of a probe end only when
+// this object is deleted.
 type EndpointProbeApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration    `json:",inline"`
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`

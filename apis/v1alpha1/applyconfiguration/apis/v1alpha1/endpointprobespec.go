@@ -12,12 +12,12 @@ import (
 // EndpointProbeSpecApplyConfiguration represents a declarative configuration of the EndpointProbeSpec type for use
 // with apply.
 //
-// EndpointProbeSpec says what is asked, how often, and which answer is good. The
-// target's scheme says which of http, tcp, grpc and dns may be there.
+// EndpointProbeSpec says what is probed, how often, and which answer is a success.
+// Of http, tcp, grpc and dns only the one of the target's scheme can be set.
 type EndpointProbeSpecApplyConfiguration struct {
-	// Operator is the name of the ManagedOperator that the endpoint belongs to:
-	// the label operator of the series.
-	Operator *string `json:"operator,omitempty"`
+	// Operator is the ManagedOperator on the hub that the endpoint belongs to: the
+	// labels operator_namespace and operator of the series.
+	Operator *OperatorReferenceApplyConfiguration `json:"operator,omitempty"`
 	// Name is the label probe of the series, so that the SLI is probe:NAME. Probes
 	// of one endpoint from several places share it. Default: this object's name.
 	Name *string `json:"name,omitempty"`
@@ -50,8 +50,8 @@ func EndpointProbeSpec() *EndpointProbeSpecApplyConfiguration {
 // WithOperator sets the Operator field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Operator field is set to the value of the last call.
-func (b *EndpointProbeSpecApplyConfiguration) WithOperator(value string) *EndpointProbeSpecApplyConfiguration {
-	b.Operator = &value
+func (b *EndpointProbeSpecApplyConfiguration) WithOperator(value *OperatorReferenceApplyConfiguration) *EndpointProbeSpecApplyConfiguration {
+	b.Operator = value
 	return b
 }
 
