@@ -146,7 +146,9 @@ func (p *pass) classify(install Install, s *waveState) member {
 	return m
 }
 
-func (p *pass) isOurs(install Install) bool { return install.Stamp.RolloutUID == string(p.in.Rollout.UID) }
+func (p *pass) isOurs(install Install) bool {
+	return install.Stamp.RolloutUID == string(p.in.Rollout.UID)
+}
 
 func (p *pass) isUpdated(install Install) bool {
 	return install.SucceededHash == p.hash && install.Stamp.Hash == p.hash

@@ -295,7 +295,7 @@ func TestSelection(t *testing.T) {
 	})
 	t.Run("a late joiner is awaited", func(t *testing.T) {
 		w.addCluster("c")
-		w.reaches(t, w.operator, "False Progressing", "2 of 3", "still to come: "+w.namespace+"-c")
+		w.reaches(t, w.operator, "False Progressing", "2 of 3", "not updated yet: "+w.namespace+"-c")
 		w.runs("c", w.rollouts("echo-1")["echo-1"])
 		w.reaches(t, w.operator, "True Succeeded", "3 of 3")
 	})
