@@ -138,34 +138,34 @@ func (s *waveState) admit(now time.Time, room int) []v1alpha1.BatchEntry {
 	ours, busy := s.held()
 	var entries []v1alpha1.BatchEntry
 	take := func(m *member) {
+		if m.holds {
+			busy--
+		}
 		entries = append(entries, v1alpha1.BatchEntry{Cluster: m.Cluster, Wave: s.Name, AdmittedAt: *stampTime(now)})
 		*s.counts.of(m.Class)--
 		m.Class, m.ours, m.admissible, m.holds = ClassInProgress, true, false, true
 		s.counts.InProgress++
 		ours++
 	}
-	waits := false
-	for i := range s.members {
-		if m := &s.members[i]; m.retried && ours+busy < s.maxConcurrency && len(entries) < room {
-			take(m)
-		} else if m.retried {
-			waits = true
+	each := func(fits func(*member) bool, hasSlot func() bool) (left int) {
+		for i := range s.members {
+			m := &s.members[i]
+			switch {
+			case !m.admissible || !fits(m):
+			case hasSlot() && len(entries) < room:
+				take(m)
+			default:
+				left++
+			}
 		}
+		return left
 	}
-	if waits {
+	isFree := func() bool { return ours+busy < s.maxConcurrency }
+	if each(func(m *member) bool { return m.retried }, isFree) > 0 {
 		return entries
 	}
-	for i := range s.members {
-		if m := &s.members[i]; m.admissible && m.holds && ours+busy <= s.maxConcurrency && len(entries) < room {
-			busy--
-			take(m)
-		}
-	}
-	for i := range s.members {
-		if m := &s.members[i]; m.admissible && ours+busy < s.maxConcurrency && len(entries) < room {
-			take(m)
-		}
-	}
+	each(func(m *member) bool { return m.holds }, func() bool { return ours+busy <= s.maxConcurrency })
+	each(func(*member) bool { return true }, isFree)
 	return entries
 }
 
