@@ -79,9 +79,10 @@ func (p *pass) admissions() []Action {
 	var actions []Action
 	for _, s := range p.states {
 		for _, m := range s.members {
-			if e, written := p.batch[m.name]; written && s.open && m.class != removed {
+			if e, written := p.batch[m.Cluster]; written && s.open && m.Class != ClassRemoved {
 				actions = append(actions, Action{
 					Kind: ActionAdmit, Cluster: e.Cluster, Wave: e.Wave, AdmittedAt: *stampTime(e.AdmittedAt.Time),
+					Attempt: e.Attempt,
 				})
 			}
 		}
@@ -98,7 +99,11 @@ func (p *pass) nextBatch() *v1alpha1.AdmissionBatch {
 	}
 	if !p.stopped() {
 		for i := range p.states {
-			entries = append(entries, p.states[i].admit(p.in.Now, MaxBatch-len(entries))...)
+			chosen := p.states[i].admit(p.in.Now, MaxBatch-len(entries))
+			for j := range chosen {
+				chosen[j].Attempt = p.in.Rollout.Spec.Retries
+			}
+			entries = append(entries, chosen...)
 		}
 	}
 	if len(entries) == 0 {
@@ -120,8 +125,11 @@ func (p *pass) renewed(e v1alpha1.BatchEntry) v1alpha1.BatchEntry {
 }
 
 // admit chooses clusters for the wave's free slots, room of them at most.
-// Clusters that are busy with an older release come first: they hold a slot
-// already, and are moved within it. Where more are busy than the wave has
+//
+// Clusters that failed and are tried again come first, and no others before all
+// of them have their slot: so a bad release reaches no more clusters by being
+// tried again. Then come those that are busy with an older release: they hold a
+// slot already, and are moved within it. Where more are busy than the wave has
 // slots, they have to finish or fail first.
 func (s *waveState) admit(now time.Time, room int) []v1alpha1.BatchEntry {
 	if !s.admits() {
@@ -130,23 +138,34 @@ func (s *waveState) admit(now time.Time, room int) []v1alpha1.BatchEntry {
 	ours, busy := s.held()
 	var entries []v1alpha1.BatchEntry
 	take := func(m *member) {
-		entries = append(entries, v1alpha1.BatchEntry{Cluster: m.name, Wave: s.Name, AdmittedAt: *stampTime(now)})
-		*s.counts.of(m.class)--
-		m.class, m.ours, m.ready, m.holds = inProgress, true, false, true
+		if m.holds {
+			busy--
+		}
+		entries = append(entries, v1alpha1.BatchEntry{Cluster: m.Cluster, Wave: s.Name, AdmittedAt: *stampTime(now)})
+		*s.counts.of(m.Class)--
+		m.Class, m.ours, m.admissible, m.holds = ClassInProgress, true, false, true
 		s.counts.InProgress++
 		ours++
 	}
-	for i := range s.members {
-		if m := &s.members[i]; m.ready && m.holds && ours+busy <= s.maxConcurrency && len(entries) < room {
-			busy--
-			take(m)
+	each := func(fits func(*member) bool, hasSlot func() bool) (left int) {
+		for i := range s.members {
+			m := &s.members[i]
+			switch {
+			case !m.admissible || !fits(m):
+			case hasSlot() && len(entries) < room:
+				take(m)
+			default:
+				left++
+			}
 		}
+		return left
 	}
-	for i := range s.members {
-		if m := &s.members[i]; m.ready && ours+busy < s.maxConcurrency && len(entries) < room {
-			take(m)
-		}
+	isFree := func() bool { return ours+busy < s.maxConcurrency }
+	if each(func(m *member) bool { return m.retried }, isFree) > 0 {
+		return entries
 	}
+	each(func(m *member) bool { return m.holds }, func() bool { return ours+busy <= s.maxConcurrency })
+	each(func(*member) bool { return true }, isFree)
 	return entries
 }
 

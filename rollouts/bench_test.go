@@ -25,7 +25,7 @@ func BenchmarkNext(b *testing.B) {
 					Labels: map[string]string{"region": "eu", "stage": "prod"}})
 				s.Installs = append(s.Installs, rollouts.Install{Cluster: name, Rollout: "echo-2", Wave: "all"})
 				if i%2 == 0 {
-					s.Installs[i].SucceededHash = "new"
+					s.Installs[i].SucceededHash, s.Installs[i].Ready = "new", true
 					s.Installs[i].Stamp = rollouts.Stamp{RolloutUID: "uid-2", Hash: "new",
 						AdmittedAt: noon.Add(-time.Minute)}
 				}

@@ -27,36 +27,10 @@ type pass struct {
 	clusters map[string]Cluster
 	installs map[string]Install
 	// batch holds the entries whose stamp was not seen.
-	batch  map[string]v1alpha1.BatchEntry
-	states []waveState
-}
-
-// class is the one count that a cluster belongs to.
-type class int
-
-const (
-	pending class = iota
-	inProgress
-	succeeded
-	failed
-	deferred
-	removed
-)
-
-// member is a cluster in a wave.
-type member struct {
-	name    string
-	cluster Cluster
-	class   class
-	// ours says that this rollout admitted it, or has decided to.
-	ours bool
-	// holds says that it takes a slot: it was admitted, by this rollout or an
-	// older one, and may still be changing.
-	holds bool
-	// ready says that it may be admitted.
-	ready bool
-	// deadline is when it will count as failed; zero if it was not admitted.
-	deadline time.Time
+	batch map[string]v1alpha1.BatchEntry
+	// unready says since when the hub knows clusters to be not Ready.
+	unready map[string]time.Time
+	states  []waveState
 }
 
 // counts has methods on the API's counts.
@@ -70,6 +44,8 @@ type waveState struct {
 	// present are the members that the fleet still has.
 	present int
 	counts  counts
+	// updated members installed the release; unready ones are in their grace.
+	updated, unready int32
 	// open says that every wave before it is verified and its own gates are
 	// passed.
 	open bool
@@ -79,7 +55,7 @@ type waveState struct {
 	maxConcurrency, maxFailures int
 }
 
-func observe(in Input) (*pass, error) {
+func newPass(in Input) (*pass, error) {
 	ro := in.Rollout
 	waves, err := parseWaves(ro.Spec.Strategy)
 	if err != nil {
@@ -93,6 +69,7 @@ func observe(in Input) (*pass, error) {
 		in: in, prior: ro.Status, strategy: Defaulted(ro.Spec.Strategy), waves: waves,
 		hash:     cmp.Or(ro.Status.ReleaseHash, ro.Spec.Release.Hash()),
 		clusters: map[string]Cluster{}, installs: map[string]Install{}, batch: map[string]v1alpha1.BatchEntry{},
+		unready: map[string]time.Time{},
 	}
 	p.index(selects)
 	return p, nil
@@ -110,6 +87,9 @@ func (p *pass) index(selects labels.Selector) {
 	for _, e := range unseen(p.in) {
 		p.batch[e.Cluster] = e
 	}
+	for _, u := range p.prior.Unready {
+		p.unready[u.Cluster] = u.Since.Time
+	}
 }
 
 // unseen are the batch entries whose stamp the view does not show, of members
@@ -126,8 +106,9 @@ func unseen(in Input) []v1alpha1.BatchEntry {
 	}
 	var result []v1alpha1.BatchEntry
 	for _, e := range in.Rollout.Status.Batch.Clusters {
-		at, exists := members[e.Cluster]
-		if exists && at.Wave == e.Wave && at.Stamp.RolloutUID != string(in.Rollout.UID) {
+		install, exists := members[e.Cluster]
+		stamped := install.Stamp.RolloutUID == string(in.Rollout.UID) && install.Stamp.Attempt >= e.Attempt
+		if exists && install.Wave == e.Wave && !stamped {
 			result = append(result, e)
 		}
 	}
@@ -142,7 +123,7 @@ func (p *pass) count() {
 	for i, w := range p.waves {
 		byName[w.Name] = i
 		s := waveState{wave: w, prior: p.priorWave(w.Name), reached: reached}
-		s.gates = p.judge(w)
+		s.gates = p.judgeGates(w)
 		s.open = reached && passed(s.gates)
 		reached = reached && s.prior.VerifiedAt != nil
 		p.states = append(p.states, s)
@@ -172,7 +153,13 @@ func (s *waveState) sum() {
 	slices.SortFunc(s.members, func(a, b member) int { return s.order(a.cluster, b.cluster) })
 	c := &s.counts
 	for _, m := range s.members {
-		*c.of(m.class)++
+		*c.of(m.Class)++
+		if m.Updated && m.Class != ClassRemoved {
+			s.updated++
+		}
+		if m.isUnready() {
+			s.unready++
+		}
 	}
 	seen := int32(len(s.members))
 	s.present = len(s.members) - int(c.Removed)
@@ -183,96 +170,42 @@ func (s *waveState) sum() {
 }
 
 // of is the address of the count of a class.
-func (c *counts) of(k class) *int32 {
+func (c *counts) of(k Class) *int32 {
 	switch k {
-	case inProgress:
+	case ClassInProgress:
 		return &c.InProgress
-	case succeeded:
+	case ClassSucceeded:
 		return &c.Succeeded
-	case failed:
+	case ClassFailed:
 		return &c.Failed
-	case deferred:
+	case ClassDeferred:
 		return &c.Deferred
-	case removed:
+	case ClassRemoved:
 		return &c.Removed
 	default:
 		return &c.Pending
 	}
 }
 
-// classify decides in the order of this list:
-//
-//  1. not selected any more, or being deleted: removed
-//  2. the agent saw this very release succeed: succeeded
-//  3. admitted by this rollout: in progress until the agent is stalled or the
-//     time is up; then deferred if a person paused the cluster, or if the time
-//     is up and the agent is offline; else failed
-//  4. in the batch, stamp not seen: in progress
-//  5. busy with an older rollout's release: in progress
-//  6. paused: deferred
-//  7. offline: deferred, or failed once its wave is open and the policy says so
-//  8. pending
-func (p *pass) classify(at Install, s *waveState) member {
-	c, stays := p.clusters[at.Cluster]
-	c.Name = at.Cluster
-	m := member{name: at.Cluster, cluster: c, class: p.outcome(at, c, s)}
-	_, written := p.batch[at.Cluster]
-	m.ours = written || at.Stamp.RolloutUID == string(p.in.Rollout.UID)
-	switch {
-	case written:
-		m.holds = true
-	case at.Stamp.RolloutUID != "":
-		m.deadline = p.deadline(at, c, s)
-		m.holds = !at.Stalled && at.SucceededHash != at.Stamp.Hash && p.in.Now.Before(m.deadline)
+// unreadyClusters is what the next pass has to remember: the members that are
+// not Ready in waves that are judged, sorted by name.
+func (p *pass) unreadyClusters() []v1alpha1.UnreadyCluster {
+	var known, fresh []v1alpha1.UnreadyCluster
+	for i := range p.states {
+		for _, m := range p.states[i].members {
+			if m.unreadySince.IsZero() || m.Class == ClassRemoved {
+				continue
+			}
+			entry := v1alpha1.UnreadyCluster{Cluster: m.Cluster, Since: metav1.Time{Time: m.unreadySince.UTC()}}
+			if _, ok := p.unready[m.Cluster]; ok {
+				known = append(known, entry)
+			} else {
+				fresh = append(fresh, entry)
+			}
+		}
 	}
-	m.ready = !m.ours && c.Online && !c.Paused && (m.class == pending || m.class == inProgress)
-	if !stays || at.Deleting {
-		m.class, m.ready = removed, false
-	}
-	return m
-}
-
-func (p *pass) outcome(at Install, c Cluster, s *waveState) class {
-	inTime := p.in.Now.Before(p.deadline(at, c, s))
-	busy := at.Stamp.RolloutUID != "" && at.SucceededHash != at.Stamp.Hash && !at.Stalled && inTime
-	_, written := p.batch[at.Cluster]
-	switch {
-	case at.SucceededHash == p.hash && at.Stamp.Hash == p.hash:
-		return succeeded
-	case at.Stamp.RolloutUID == string(p.in.Rollout.UID):
-		return p.admitted(at, c, inTime)
-	case written, busy:
-		return inProgress
-	case c.Paused:
-		return deferred
-	case !c.Online && p.strategy.Offline == v1alpha1.OfflineDefer:
-		return deferred
-	case !c.Online && s.open:
-		return failed
-	}
-	return pending
-}
-
-func (p *pass) admitted(at Install, c Cluster, inTime bool) class {
-	switch {
-	case inTime && !at.Stalled:
-		return inProgress
-	case c.Paused:
-		return deferred
-	case at.Stalled:
-		return failed
-	case !c.Online && p.strategy.Offline == v1alpha1.OfflineDefer:
-		return deferred
-	}
-	return failed
-}
-
-// deadline is counted from the admission. Where offline clusters are deferred,
-// one that comes back has the whole time anew.
-func (p *pass) deadline(at Install, c Cluster, s *waveState) time.Time {
-	start := at.Stamp.AdmittedAt
-	if c.Online && c.OnlineSince.After(start) && p.strategy.Offline == v1alpha1.OfflineDefer {
-		start = c.OnlineSince
-	}
-	return start.Add(s.Deadline.Duration)
+	room := max(MaxUnready-len(known), 0)
+	all := append(known, fresh[:min(room, len(fresh))]...)
+	slices.SortFunc(all, func(a, b v1alpha1.UnreadyCluster) int { return cmp.Compare(a.Cluster, b.Cluster) })
+	return all
 }

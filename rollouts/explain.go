@@ -29,8 +29,7 @@ func (p *pass) explain(status v1alpha1.OperatorRolloutStatus) (Standing, string,
 		if spec.Blocked != "" {
 			return Stuck, v1alpha1.ReasonVersionBlocked, p.explainBlock(status)
 		}
-		return Stuck, v1alpha1.ReasonHalted, p.explainFailures() +
-			"; admission goes on once they recover: heal or pause them, or set another version"
+		return Stuck, v1alpha1.ReasonHalted, p.explainHalt()
 	}
 	return p.explainWave(status)
 }
@@ -73,6 +72,15 @@ func (p *pass) explainAbort(status v1alpha1.OperatorRolloutStatus) string {
 	return cmp.Or(status.Message, "aborted, as its failure policy says")
 }
 
+func (p *pass) explainHalt() string {
+	it, recovers := "it", "it recovers"
+	if s := p.halted(); s == nil || s.counts.Failed != 1 {
+		it, recovers = "them", "they recover"
+	}
+	return fmt.Sprintf("%s; nothing more is admitted until %s: repair, pause or retry %s, or set another version",
+		p.explainFailures(), recovers, it)
+}
+
 // explainFailures names the clusters of the first wave that fails too much.
 func (p *pass) explainFailures() string {
 	s := p.halted()
@@ -81,11 +89,11 @@ func (p *pass) explainFailures() string {
 	}
 	var names []string
 	for _, m := range s.members {
-		if m.class == failed {
-			names = append(names, m.name)
+		if m.Class == ClassFailed {
+			names = append(names, fmt.Sprintf("%s (%s)", m.Cluster, m.Reason))
 		}
 	}
-	return fmt.Sprintf("wave %s: %s failed and %d may (%s)", s.Name, clusters(len(names)), s.maxFailures, list(names))
+	return fmt.Sprintf("wave %s: %s failed, %d allowed: %s", s.Name, clusters(len(names)), s.maxFailures, list(names))
 }
 
 func (p *pass) explainWave(status v1alpha1.OperatorRolloutStatus) (Standing, string, string) {
@@ -98,25 +106,50 @@ func (p *pass) explainWave(status v1alpha1.OperatorRolloutStatus) (Standing, str
 	case w.Phase == v1alpha1.WaveGated:
 		return Underway, v1alpha1.ReasonGated, fmt.Sprintf("wave %s waits for gate %s: %s have to be approved", w.Name,
 			waiting(s.gates), clusters(s.present))
+	case w.Phase == v1alpha1.WaveSoaking && s.unready > 0:
+		return Underway, v1alpha1.ReasonSoaking, s.explainUnready(w)
 	case w.Phase == v1alpha1.WaveSoaking:
 		return Underway, v1alpha1.ReasonSoaking, fmt.Sprintf("wave %s soaks until %s: %d of %d clusters updated",
-			w.Name, soakEnd(s, w).UTC().Format(time.RFC3339), w.Succeeded, w.Total-w.Removed)
+			w.Name, SoakEnd(s.Wave, w).UTC().Format(time.RFC3339), w.Succeeded, w.Total-w.Removed)
 	case w.Pending == 0 && w.InProgress == 0 && p.heldBack(i):
 		return Stuck, v1alpha1.ReasonTooManyDeferred, fmt.Sprintf(
 			"wave %s: %s deferred because offline or paused (%s); bring them back, take them out of the selection, "+
 				"or raise maxDeferred",
-			w.Name, clusters(int(w.Deferred)), list(s.names(deferred)))
+			w.Name, clusters(int(w.Deferred)), list(s.names(ClassDeferred)))
 	}
 	return Underway, v1alpha1.ReasonProgressing,
 		fmt.Sprintf("wave %s: %d of %d clusters updated, %d in progress", w.Name, w.Succeeded, w.Total-w.Removed,
 			w.InProgress)
 }
 
-func (s *waveState) names(k class) []string {
+// explainUnready names the clusters that are in their grace, and says when the
+// first of them counts as failed.
+func (s *waveState) explainUnready(w v1alpha1.WaveStatus) string {
+	var names []string
+	var first time.Time
+	for _, m := range s.members {
+		if !m.isUnready() {
+			continue
+		}
+		names = append(names, m.Cluster)
+		if first.IsZero() || m.Until.Before(first) {
+			first = m.Until
+		}
+	}
+	is, counts := "is", "and counts as failed at %s unless it recovers"
+	if len(names) > 1 {
+		is, counts = "are", "and the first of them counts as failed at %s unless it recovers"
+	}
+	return fmt.Sprintf("wave %s: %s %s not Ready (%s) "+counts+"; the soak waits meanwhile, %d of %d clusters updated",
+		w.Name, clusters(len(names)), is, list(names), first.UTC().Format(time.RFC3339), w.Succeeded,
+		w.Total-w.Removed)
+}
+
+func (s *waveState) names(k Class) []string {
 	var names []string
 	for _, m := range s.members {
-		if m.class == k {
-			names = append(names, m.name)
+		if m.Class == k {
+			names = append(names, m.Cluster)
 		}
 	}
 	return names
@@ -127,7 +160,10 @@ func (s *waveState) names(k class) []string {
 func (p *pass) events(status v1alpha1.OperatorRolloutStatus) []Event {
 	var events []Event
 	for i, w := range status.Waves {
-		was := p.states[i].prior
+		s, was := &p.states[i], p.states[i].prior
+		if w.InterruptedAt != nil && was.InterruptedAt == nil {
+			events = append(events, Event{Reason: "WaveInterrupted", Message: s.explainUnready(w)})
+		}
 		if w.StartedAt != nil && was.StartedAt == nil {
 			events = append(events, Event{Reason: "WaveStarted",
 				Message: fmt.Sprintf("wave %s: %s, %d at a time", w.Name, clusters(int(w.Total)), w.MaxConcurrency)})

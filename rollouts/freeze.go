@@ -50,9 +50,9 @@ func (p *pass) misplaced(assigned [][]string) []Action {
 	var actions []Action
 	for i, names := range assigned {
 		for _, name := range names {
-			at, exists := p.installs[name]
-			placed := exists && at.Rollout == p.in.Rollout.Name && at.Wave == p.waves[i].Name
-			if !placed && (!exists || !at.Deleting) {
+			install, exists := p.installs[name]
+			placed := exists && install.Rollout == p.in.Rollout.Name && install.Wave == p.waves[i].Name
+			if !placed && (!exists || !install.Deleting) {
 				actions = append(actions, Action{Kind: ActionAssign, Cluster: name, Wave: p.waves[i].Name})
 			}
 		}
@@ -67,8 +67,8 @@ func (p *pass) adopt() []Action {
 	}
 	var actions []Action
 	for _, c := range p.selected {
-		at, exists := p.installs[c.Name]
-		if exists && (at.Deleting || at.Rollout == p.in.Rollout.Name) {
+		install, exists := p.installs[c.Name]
+		if exists && (install.Deleting || install.Rollout == p.in.Rollout.Name) {
 			continue
 		}
 		if len(actions) == MaxAssignments {

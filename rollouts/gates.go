@@ -12,9 +12,9 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// judge gives the verdict on each gate of a wave, in order. A gate of a kind
+// judgeGates gives the verdict on each gate of a wave, in order. A gate of a kind
 // that this version does not know stays shut.
-func (p *pass) judge(w wave) []v1alpha1.GateStatus {
+func (p *pass) judgeGates(w wave) []v1alpha1.GateStatus {
 	gates := make([]v1alpha1.GateStatus, 0, len(w.Gates))
 	for _, g := range w.Gates {
 		gates = append(gates, p.judgeApproval(w.Name, g))

@@ -167,16 +167,20 @@ func (h *hub) act(w *world) {
 
 func (h *hub) admit(w *world, a rollouts.Action, at install) {
 	p, ro := h.pass, h.pass.read
-	if at.Rollout != ro.Name || at.Wave != a.Wave || at.Stamp.RolloutUID == string(ro.UID) {
+	if at.Rollout != ro.Name || at.Wave != a.Wave || at.Stamp.RolloutUID == string(ro.UID) &&
+		at.Stamp.Attempt >= a.Attempt {
 		return
 	}
 	w.checkAdmission(p, a, at)
 	w.putInstall(a.Cluster, func(i *install) {
 		i.Stamp = rollouts.Stamp{RolloutUID: string(ro.UID), Hash: ro.Spec.Release.Hash(),
-			AdmittedAt: a.AdmittedAt.Time}
-		i.revision, i.Stalled = ro.Spec.Revision, false
+			AdmittedAt: a.AdmittedAt.Time, Attempt: a.Attempt}
+		// What the agent reported was about another spec.
+		i.revision, i.Stalled, i.Ready = ro.Spec.Revision, false, false
 	})
-	w.ledger[ledgerKey{a.Cluster, at.uid, string(ro.UID)}] = &ledgerEntry{at: a.AdmittedAt.Time}
+	w.ledger[ledgerKey{a.Cluster, at.uid, string(ro.UID)}] = &ledgerEntry{
+		at: a.AdmittedAt.Time, released: w.present()[a.Cluster].isUpdated(),
+	}
 	mark(p.r.touched, a.Wave, a.Cluster)
 	w.log("%s: admit %s to %s/%s", h.name, a.Cluster, ro.Name, a.Wave)
 }

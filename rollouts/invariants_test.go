@@ -4,6 +4,7 @@
 package rollouts_test
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -116,8 +117,8 @@ func approved(ro *v1alpha1.OperatorRollout, wave, gate string) bool {
 // checkBadRelease: a release that succeeds nowhere reaches no more clusters
 // than may fail and may be in progress.
 func (w *world) checkBadRelease(r *rollout, a rollouts.Action) {
-	if !w.bad {
-		return
+	if !w.bad || w.dies {
+		return // what dies only in the soak may reach its whole wave
 	}
 	touched := len(r.touched[a.Wave])
 	if !r.touched[a.Wave][a.Cluster] {
@@ -192,9 +193,10 @@ func (p *hubPass) gone(wave v1alpha1.WaveStatus) int32 {
 }
 
 // checkVerified: a wave is verified only when nothing of it changes any more,
-// its failures are tolerated, and the soak since each success is over. So a
-// release that succeeds nowhere never leaves a wave that tolerates less than
-// the failure of all.
+// every updated cluster of it is Ready, but for failures that are tolerated, and
+// the soak since each success is over. So a release that succeeds nowhere, or
+// whose pods die in the soak, never leaves a wave that tolerates less than the
+// failure of all.
 func (w *world) checkVerified(p *hubPass, wave v1alpha1.WaveStatus, place int) {
 	s, _ := strategyWave(p.read, wave.Name)
 	for _, before := range p.d.Status.Waves[:place] {
@@ -221,7 +223,12 @@ func (w *world) checkVerified(p *hubPass, wave v1alpha1.WaveStatus, place int) {
 		if running {
 			w.violate("wave %s is verified while %s is in progress", wave.Name, i.Cluster)
 		}
-		if i.Stalled && !paused[i.Cluster] {
+		sick := i.isUpdated() && !i.Ready && !paused[i.Cluster]
+		if sick && now.Sub(i.unreadySince) < s.UnreadyGrace.Duration && i.Stamp.Attempt == 0 {
+			w.violate("wave %s is verified while %s is not Ready, since %s", wave.Name, i.Cluster,
+				now.Sub(i.unreadySince))
+		}
+		if sick || i.Stalled && !paused[i.Cluster] {
 			failed++
 		}
 		if !e.succeededAt.IsZero() && e.succeededRV <= i.rv && now.Sub(e.succeededAt) < s.Soak.Duration {
@@ -291,8 +298,18 @@ func (w *world) checkEnd() {
 func (w *world) failed(ro *v1alpha1.OperatorRollout, i install) bool {
 	s, _ := strategyWave(ro, i.Wave)
 	e := w.entry(i)
-	return i.Stamp.RolloutUID == string(ro.UID) && i.SucceededHash != i.Stamp.Hash &&
-		(i.Stalled || e != nil && !w.now.Before(e.at.Add(s.Deadline.Duration)))
+	if i.Stamp.RolloutUID != string(ro.UID) {
+		return false
+	}
+	if i.isUpdated() {
+		return !i.Ready && !isVerified(ro, i.Wave)
+	}
+	return i.Stalled || e != nil && !w.now.Before(e.at.Add(s.Deadline.Duration))
+}
+
+func isVerified(ro *v1alpha1.OperatorRollout, wave string) bool {
+	return slices.ContainsFunc(ro.Status.Waves,
+		func(w v1alpha1.WaveStatus) bool { return w.Name == wave && w.VerifiedAt != nil })
 }
 
 func (w *world) failingWaves(r *rollout) map[string]bool {

@@ -56,7 +56,7 @@ func (s *scene) admit(ago time.Duration, clusters ...int) {
 func (s *scene) succeed(clusters ...int) {
 	s.admit(time.Minute, clusters...)
 	for _, i := range clusters {
-		s.Installs[i].SucceededHash = "new"
+		s.Installs[i].SucceededHash, s.Installs[i].Ready = "new", true
 	}
 }
 
@@ -135,7 +135,7 @@ func TestNext(t *testing.T) {
 			given: func(s *scene) {
 				s.wave(0).Soak.Duration = time.Minute
 				s.succeed(0, 1)
-				s.ro.Status.Waves[0].UpdatedAt, s.ro.Status.Waves[0].Succeeded = ago(time.Minute), 2
+				s.ro.Status.Waves[0].UpdatedAt, s.ro.Status.Waves[0].Updated = ago(time.Minute), 2
 			},
 			want: "Progressing, one Verified, two Waiting: wave two: 0 of 2 clusters updated, 0 in progress",
 		},
@@ -162,8 +162,8 @@ func TestNext(t *testing.T) {
 		},
 		"a stalled cluster halts": {
 			given: func(s *scene) { s.admit(0, 0); s.Installs[0].Stalled = true },
-			want: "Halted, one Updating, two Waiting: wave one: 1 cluster failed and 0 may (a); admission goes on " +
-				"once they recover: heal or pause them, or set another version",
+			want: "Halted, one Updating, two Waiting: wave one: 1 cluster failed, 0 allowed: a (Stalled); nothing more is " +
+				"admitted until it recovers: repair, pause or retry it, or set another version",
 		},
 		"a stall that is tolerated": {
 			given: func(s *scene) {
@@ -173,14 +173,18 @@ func TestNext(t *testing.T) {
 			},
 			want: "Progressing, one Updating, two Waiting, batch b: wave one: 0 of 2 clusters updated, 1 in progress",
 		},
-		"success after the stall": {
-			given: func(s *scene) { s.succeed(0); s.Installs[0].Stalled = true },
+		"stalled, then Ready": {
+			given: func(s *scene) { s.admit(time.Hour, 0); s.succeed(0) },
 			want:  "Progressing, one Updating, two Waiting, batch b: wave one: 1 of 2 clusters updated, 1 in progress",
+		},
+		"succeeded, then stalled: in progress for the grace": {
+			given: func(s *scene) { s.succeed(0); s.Installs[0].Ready, s.Installs[0].Stalled = false, true },
+			want:  "Progressing, one Updating, two Waiting, batch b: wave one: 0 of 2 clusters updated, 2 in progress",
 		},
 		"time is up": {
 			given: func(s *scene) { s.admit(30*time.Minute, 0) },
-			want: "Halted, one Updating, two Waiting: wave one: 1 cluster failed and 0 may (a); admission goes on " +
-				"once they recover: heal or pause them, or set another version",
+			want: "Halted, one Updating, two Waiting: wave one: 1 cluster failed, 0 allowed: a (DeadlineExceeded); nothing more is " +
+				"admitted until it recovers: repair, pause or retry it, or set another version",
 		},
 		"time is up and it is offline: deferred, its slot is free": {
 			given: func(s *scene) {
@@ -210,9 +214,10 @@ func TestNext(t *testing.T) {
 			given: func(s *scene) {
 				s.ro.Spec.Strategy.Offline = v1alpha1.OfflineFail
 				s.Clusters[1].Online, s.Clusters[3].Online = false, false
+				s.Clusters[1].OfflineReason = v1alpha1.ReasonAgentOffline
 			},
-			want: "Halted, one Updating, two Waiting: wave one: 1 cluster failed and 0 may (b); admission goes on " +
-				"once they recover: heal or pause them, or set another version",
+			want: "Halted, one Updating, two Waiting: wave one: 1 cluster failed, 0 allowed: b (AgentOffline); nothing more is " +
+				"admitted until it recovers: repair, pause or retry it, or set another version",
 		},
 		"a person pauses a cluster that failed: the others go on": {
 			given: func(s *scene) {
@@ -222,6 +227,61 @@ func TestNext(t *testing.T) {
 			},
 			want: "Progressing, one Updating, two Waiting, batch b: wave one: 0 of 2 clusters updated, 1 in progress",
 		},
+		"retried: the cluster that failed is admitted again": {
+			given: func(s *scene) {
+				s.ro.Spec.Retries = 1
+				s.admit(time.Hour, 0)
+				s.Installs[0].Stalled = true
+			},
+			want: "Progressing, one Updating, two Waiting, batch a b: wave one: 0 of 2 clusters updated, 2 in progress",
+		},
+		"retried: it is written down": {
+			given: func(s *scene) {
+				s.ro.Spec.Retries = 1
+				s.admit(time.Hour, 0, 1)
+				s.batch(0, "a")
+				s.ro.Status.Batch.Clusters[0].Attempt = 1
+				s.Installs[1].SucceededHash, s.Installs[1].Ready = "new", true
+			},
+			want: "Admit a to one, Progressing, one Updating, two Waiting, batch a: wave one: 1 of 2 clusters " +
+				"updated, 1 in progress",
+		},
+		"retried: once": {
+			given: func(s *scene) {
+				s.ro.Spec.Retries = 1
+				s.admit(time.Hour, 0)
+				s.Installs[0].Stamp.Attempt = 1
+			},
+			want: "Halted, one Updating, two Waiting: wave one: 1 cluster failed, 0 allowed: a (DeadlineExceeded); " +
+				"nothing more is admitted until it recovers: repair, pause or retry it, or set another version",
+		},
+		"retried: not while it is offline": {
+			given: func(s *scene) {
+				s.ro.Spec.Retries = 1
+				s.admit(time.Hour, 0)
+				s.Installs[0].Stalled, s.Clusters[0].Online = true, false
+			},
+			want: "Halted, one Updating, two Waiting: wave one: 1 cluster failed, 0 allowed: a (Stalled); nothing " +
+				"more is admitted until it recovers: repair, pause or retry it, or set another version",
+		},
+		"retried: one that was updated and is not Ready": {
+			given: func(s *scene) {
+				s.ro.Spec.Retries = 1
+				s.soaking()
+				s.unready(time.Hour, 0)
+			},
+			want: "Progressing, one Updating, two Waiting, batch a: wave one: 1 of 2 clusters updated, 1 in progress",
+		},
+		"retried: it has its grace again": {
+			given: func(s *scene) {
+				s.ro.Spec.Retries = 1
+				s.soaking()
+				s.unready(time.Hour, 0)
+				s.Installs[0].Stamp.Attempt, s.Installs[0].Stamp.AdmittedAt = 1, noon.Add(-10*time.Second)
+			},
+			want: "Progressing, one Soaking, two Waiting: wave one: 1 cluster is not Ready (a) and counts as failed " +
+				"at 2026-03-01T12:00:50Z unless it recovers; the soak waits meanwhile, 1 of 2 clusters updated",
+		},
 		"the policy is abort": {
 			given: func(s *scene) {
 				s.ro.Spec.Strategy.OnFailure = v1alpha1.FailureAbort
@@ -229,7 +289,7 @@ func TestNext(t *testing.T) {
 				s.Installs[0].Stalled = true
 			},
 			want: "Aborted, one Updating, two Waiting: aborted, as its failure policy says: wave one: 1 cluster " +
-				"failed and 0 may (a)",
+				"failed, 0 allowed: a (Stalled)",
 		},
 		"deferred ones are passed over": {
 			given: func(s *scene) { s.succeed(0); s.Clusters[1].Paused = true },
@@ -357,7 +417,7 @@ func TestNext(t *testing.T) {
 			given: func(s *scene) {
 				for i := range 2 {
 					s.Installs[i].Stamp = rollouts.Stamp{RolloutUID: "uid-1", Hash: "new"}
-					s.Installs[i].SucceededHash = "new"
+					s.Installs[i].SucceededHash, s.Installs[i].Ready = "new", true
 				}
 			},
 			want: "Progressing, one Verified, two Waiting: wave two: 0 of 2 clusters updated, 0 in progress",
@@ -487,6 +547,10 @@ func TestRecheck(t *testing.T) {
 			given: func(s *scene) { s.wave(0).Soak.Duration = 7 * time.Minute; s.succeed(0, 1) },
 			want:  7 * time.Minute,
 		},
+		"the end of a grace": {
+			given: func(s *scene) { s.soaking(); s.unready(15*time.Second, 1) },
+			want:  45 * time.Second,
+		},
 		"the first deadline": {
 			given: func(s *scene) { s.admit(10*time.Minute, 0); s.admit(5*time.Minute, 1) },
 			want:  20 * time.Minute,
@@ -537,12 +601,12 @@ func (s *scene) scramble(rng *rand.Rand) {
 	some := func() string { return pick(rng, "", "a", "b", "c", "d", "z") }
 	waveName := func() string { return pick(rng, "one", "two", "three", "") }
 	for i := range s.Installs {
-		at := &s.Installs[i]
-		at.Cluster, at.Wave, at.Rollout = some(), waveName(), pick(rng, "echo-2", "echo-1", "")
-		at.Stamp = rollouts.Stamp{RolloutUID: pick(rng, "", "uid-1", "uid-2"), Hash: pick(rng, "", "new", "old"),
-			AdmittedAt: noon.Add(time.Duration(rng.IntN(7200)-3600) * time.Second)}
-		at.SucceededHash = pick(rng, "", "new", "old")
-		at.Stalled, at.Deleting = rng.IntN(3) == 0, rng.IntN(5) == 0
+		install := &s.Installs[i]
+		install.Cluster, install.Wave, install.Rollout = some(), waveName(), pick(rng, "echo-2", "echo-1", "")
+		install.Stamp = rollouts.Stamp{RolloutUID: pick(rng, "", "uid-1", "uid-2"), Hash: pick(rng, "", "new", "old"),
+			AdmittedAt: noon.Add(time.Duration(rng.IntN(7200)-3600) * time.Second), Attempt: rng.Int64N(3)}
+		install.SucceededHash = pick(rng, "", "new", "old")
+		install.Stalled, install.Deleting, install.Ready = rng.IntN(3) == 0, rng.IntN(5) == 0, rng.IntN(2) == 0
 	}
 	for i := range s.Clusters {
 		c := &s.Clusters[i]
@@ -558,8 +622,11 @@ func (s *scene) scramble(rng *rand.Rand) {
 		w := &status.Waves[i]
 		w.Name, w.Phase = waveName(), pick(rng, v1alpha1.WaveWaiting, v1alpha1.WaveVerified, "Odd")
 		w.VerifiedAt, w.UpdatedAt = pick(rng, nil, ago(time.Minute)), pick(rng, nil, ago(-time.Minute))
-		w.Total, w.Succeeded = rng.Int32N(5), rng.Int32N(5)
+		w.Total, w.Succeeded, w.Updated, w.Failed = rng.Int32N(5), rng.Int32N(5), rng.Int32N(5), rng.Int32N(5)
+		w.InterruptedAt = pick(rng, nil, ago(time.Minute))
 	}
+	status.Unready = []v1alpha1.UnreadyCluster{{Cluster: some(), Since: *ago(time.Duration(rng.IntN(200)) * time.Second)}}
+	s.ro.Spec.Retries = rng.Int64N(3)
 	strategy := &s.ro.Spec.Strategy
 	strategy.Offline = pick(rng, "", v1alpha1.OfflineFail, "Odd")
 	strategy.OnFailure = pick(rng, "", v1alpha1.FailureAbort)
@@ -568,6 +635,7 @@ func (s *scene) scramble(rng *rand.Rand) {
 		w := &strategy.Waves[i]
 		w.MaxConcurrency, w.MaxFailures, w.Size = pick(rng, nil, number(-3), percent("150%")),
 			pick(rng, nil, number(-3), percent("?")), pick(rng, nil, number(-1), number(9), percent("%"))
+		w.UnreadyGrace = pick(rng, nil, &metav1.Duration{}, &metav1.Duration{Duration: -time.Hour})
 		w.Gates = pick(rng, nil, []v1alpha1.Gate{{Name: "odd"}})
 	}
 	s.ro.Spec.Paused, s.ro.Spec.Blocked = rng.IntN(4) == 0, pick(rng, "", "", "", "bad")

@@ -21,6 +21,7 @@ func (p *pass) proceed() Decision {
 	status.ReleaseHash = p.hash
 	status.Batch = p.nextBatch()
 	status.Waves = p.waveStatuses(status.Batch)
+	status.Unready = p.unreadyClusters()
 	if verifies(p.prior.Waves, status.Waves) && !p.in.Live {
 		return Decision{WantsLive: true, Status: p.in.Rollout.Status}
 	}
@@ -79,9 +80,8 @@ func (p *pass) waveStatuses(batch *v1alpha1.AdmissionBatch) []v1alpha1.WaveStatu
 		if started[s.Name] && w.StartedAt == nil {
 			w.StartedAt = stampTime(p.in.Now)
 		}
-		if p.succeededSince(s) {
-			w.UpdatedAt = roundUp(p.in.Now)
-		}
+		w.Updated = s.updated
+		w.UpdatedAt, w.InterruptedAt = p.soakClock(s)
 		w.Phase = p.wavePhase(i, w)
 		if w.Phase == v1alpha1.WaveVerified && w.VerifiedAt == nil {
 			w.VerifiedAt = stampTime(p.in.Now)
@@ -91,11 +91,32 @@ func (p *pass) waveStatuses(batch *v1alpha1.AdmissionBatch) []v1alpha1.WaveStatu
 	return statuses
 }
 
-// succeededSince tells whether a success was seen that the last status does not
-// know. Where clusters were removed, a success may hide behind an equal count.
-func (p *pass) succeededSince(s *waveState) bool {
-	was, is := s.prior.WaveCounts, s.counts
-	return is.Succeeded > was.Succeeded || is.Succeeded > 0 && is.Removed != was.Removed
+// soakClock returns when the soak began, and since when it stands still. It
+// begins with the last success, and again when a wave that had too many failures
+// has them no more, or has an updated cluster admitted again. It stands still while an updated cluster is in its grace, so
+// that the soak is time in which every cluster that counts as succeeded was
+// Ready.
+func (p *pass) soakClock(s *waveState) (updatedAt, interruptedAt *metav1.Time) {
+	was := s.prior
+	// Where clusters were removed, a success may hide behind an equal count.
+	succeeded := s.updated > was.Updated || s.updated > 0 && s.counts.Removed != was.Removed
+	recovered := s.updated > 0 && was.Failed > was.MaxFailures && !s.failing()
+	updatedAt, interruptedAt = was.UpdatedAt, was.InterruptedAt
+	switch {
+	case s.readmits():
+		return nil, nil // it begins once the admission is seen
+	case succeeded || recovered || updatedAt == nil && s.updated > 0:
+		updatedAt, interruptedAt = roundUp(p.in.Now), nil
+	case interruptedAt != nil && s.unready == 0 && updatedAt != nil:
+		updatedAt = roundUp(updatedAt.Add(p.in.Now.Sub(interruptedAt.Time)))
+	}
+	switch {
+	case s.unready == 0 || was.VerifiedAt != nil:
+		interruptedAt = nil
+	case interruptedAt == nil:
+		interruptedAt = stampTime(p.in.Now)
+	}
+	return updatedAt, interruptedAt
 }
 
 // wavePhase decides in this order; see the diagram at Next.
@@ -110,21 +131,22 @@ func (p *pass) wavePhase(i int, w v1alpha1.WaveStatus) v1alpha1.WavePhase {
 		return v1alpha1.WaveWaiting
 	case !s.open && s.present > 0:
 		return v1alpha1.WaveGated
-	case s.counts.Pending > 0 || s.counts.InProgress > 0 || p.halted() != nil || p.heldBack(i):
+	case s.counts.Pending > 0 || s.counts.InProgress > s.unready || p.halted() != nil || p.heldBack(i):
 		return v1alpha1.WaveUpdating
-	case p.in.Now.Before(soakEnd(s, w)):
+	case s.unready > 0 || p.in.Now.Before(SoakEnd(s.Wave, w)):
 		return v1alpha1.WaveSoaking
 	}
 	return v1alpha1.WaveVerified
 }
 
-// soakEnd is zero for a wave in which nothing succeeded: there is nothing to
-// observe.
-func soakEnd(s *waveState, w v1alpha1.WaveStatus) time.Time {
-	if w.UpdatedAt == nil {
+// SoakEnd is when the soak of a wave is over if nothing interrupts it any more;
+// it is later while the soak stands still. It is zero for a wave in which nothing
+// succeeded: there is nothing to observe.
+func SoakEnd(spec v1alpha1.Wave, w v1alpha1.WaveStatus) time.Time {
+	if w.UpdatedAt == nil || spec.Soak == nil {
 		return time.Time{}
 	}
-	return w.UpdatedAt.Add(s.Soak.Duration)
+	return w.UpdatedAt.Add(spec.Soak.Duration)
 }
 
 // heldBack tells whether deferred clusters keep the next wave from starting:
@@ -207,8 +229,8 @@ func total(waves []v1alpha1.WaveStatus) v1alpha1.WaveCounts {
 	return sum
 }
 
-// recheck is the time until a soak ends, a cluster's time is up or a batch
-// entry is to be doubted, whichever is first.
+// recheck is the time until a soak ends, a cluster's deadline or grace is over or
+// a batch entry is to be doubted, whichever is first.
 func (p *pass) recheck(status v1alpha1.OperatorRolloutStatus) time.Duration {
 	var next time.Time
 	for _, t := range p.due(status) {
@@ -228,12 +250,10 @@ func (p *pass) due(status v1alpha1.OperatorRolloutStatus) []time.Time {
 	for i := range p.states {
 		s := &p.states[i]
 		if status.Waves[i].Phase == v1alpha1.WaveSoaking {
-			times = append(times, soakEnd(s, status.Waves[i]))
+			times = append(times, SoakEnd(s.Wave, status.Waves[i]))
 		}
 		for _, m := range s.members {
-			if m.holds {
-				times = append(times, m.deadline)
-			}
+			times = append(times, m.Until)
 		}
 	}
 	if !p.stopped() || halting(status.Phase) {

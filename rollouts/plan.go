@@ -59,11 +59,16 @@ type Cluster struct {
 	Labels map[string]string
 	// Enrolled clusters have their namespace on the hub, fit to be written to.
 	Enrolled bool
-	Online   bool
+	// Online says that what the hub reads of the cluster is current: its agent
+	// reports, and reaches the API server of its cluster.
+	Online bool
 	// OnlineSince is when the hub saw the cluster come online.
 	OnlineSince time.Time
-	Paused      bool
-	Deleting    bool
+	// OfflineReason and OfflineSince say why and since when it is not online.
+	OfflineReason string
+	OfflineSince  time.Time
+	Paused        bool
+	Deleting      bool
 }
 
 // Install is an OperatorInstall.
@@ -75,6 +80,8 @@ type Install struct {
 	Stamp Stamp
 	// SucceededHash is the release that the agent saw succeed last.
 	SucceededHash string
+	// Ready says that the agent reports the install Ready, with this very spec.
+	Ready bool
 	// Stalled says that the agent reports terminal trouble with this very spec.
 	Stalled  bool
 	Deleting bool
@@ -85,6 +92,8 @@ type Stamp struct {
 	RolloutUID string
 	Hash       string
 	AdmittedAt time.Time
+	// Attempt counts the admissions of a cluster that failed.
+	Attempt int64
 }
 
 // ActionKind is what to do to an OperatorInstall.
@@ -103,8 +112,9 @@ type Action struct {
 	Kind    ActionKind
 	Cluster string
 	Wave    string
-	// AdmittedAt is set for ActionAdmit, in whole seconds.
+	// AdmittedAt is set for ActionAdmit, in whole seconds, and so is Attempt.
 	AdmittedAt metav1.Time
+	Attempt    int64
 }
 
 // Standing is how a rollout stands, in the terms of kstatus.
@@ -150,6 +160,8 @@ const (
 	MaxBatch = 500
 	// MaxAssignments is how many clusters one pass puts into waves.
 	MaxAssignments = 500
+	// MaxUnready is how many clusters are remembered as not Ready.
+	MaxUnready = 500
 
 	// AdmissionTimeout bounds the time in which a batch entry that was read is
 	// acted on. An entry whose stamp is not seen for longer is looked up live.
@@ -214,7 +226,12 @@ func older(a, b string) bool {
 //	 wave       approval                 ▲    nothing left │                    │
 //	 before     missing                  │    to change    │                    │
 //	 verified                            └─────────────────┘                    ▼
-//	                            a deferred cluster came back          late joiners admitted
+//	                            a deferred cluster came back,         late joiners admitted
+//	                            an updated one failed
+//
+// A wave that soaks is verified only while every updated cluster of it is Ready,
+// but for as many failures as it may have. A wave that is verified is not judged
+// any more: what becomes of its clusters later does not stop the rollout.
 //
 // Preflight has no check so far and is passed at once; so is Verifying, which
 // wants a live view. Every phase but Verified and the ended ones is derived
@@ -227,7 +244,7 @@ func Next(in Input) Decision {
 	if tooOld(in) {
 		return Decision{WantsLive: true, Status: prior}
 	}
-	p, err := observe(in)
+	p, err := newPass(in)
 	if err != nil {
 		return invalid(prior, err)
 	}

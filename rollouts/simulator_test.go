@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -49,10 +50,15 @@ func TestSimulator(t *testing.T) {
 	var mu sync.Mutex
 	var group errgroup.Group
 	group.SetLimit(runtime.GOMAXPROCS(0))
+	var broken atomic.Bool
 	for s := range uint64(*seeds) {
 		group.Go(func() error {
+			if broken.Load() {
+				return nil
+			}
 			w := play(s + 1)
 			if w.broken != "" {
+				broken.Store(true)
 				return fmt.Errorf("seed %d: %s", s+1, w.broken)
 			}
 			mu.Lock()
@@ -99,6 +105,7 @@ func newWorld(seed uint64) *world {
 		agents: map[string]*agent{}, ledger: map[ledgerKey]*ledgerEntry{}, left: map[string]bool{},
 	}
 	w.bad = w.rng.IntN(4) == 0
+	w.dies = w.bad && w.rng.IntN(2) == 0
 	for n := range w.rng.IntN(13) {
 		w.join(n)
 	}
@@ -150,6 +157,10 @@ func (w *world) wave(name string) v1alpha1.Wave {
 		MaxFailures:    pick(w.rng, new(intstr.FromInt32(0)), new(intstr.FromInt32(1)), new(intstr.FromString("25%"))),
 		Deadline:       &metav1.Duration{Duration: pick(w.rng, time.Minute, 5*time.Minute)},
 		Soak:           &metav1.Duration{Duration: pick(w.rng, 0, 30*time.Second, 2*time.Minute)},
+		UnreadyGrace:   &metav1.Duration{Duration: pick(w.rng, 10*time.Second, time.Minute)},
+	}
+	if w.dies { // within the soak
+		wave.Soak.Duration = max(wave.Soak.Duration, 30*time.Second)
 	}
 	if w.rng.IntN(5) == 0 {
 		wave.Gates = []v1alpha1.Gate{{Name: "go", Approval: &v1alpha1.ApprovalGate{}}}
@@ -175,7 +186,7 @@ func (w *world) chaos(hubs []*hub) {
 	case n < 75 && cluster != "":
 		w.work(cluster)
 	case n < 84:
-		w.now = w.now.Add(w.soon())
+		w.pass(w.soon())
 	case n < 87:
 		hubs[w.rng.IntN(len(hubs))].crash(w)
 	case n < 90 && cluster != "" && !w.bad:
@@ -192,7 +203,10 @@ func (w *world) chaos(hubs []*hub) {
 // disturb changes a cluster.
 func (w *world) disturb(cluster string) {
 	c := w.clusters()[cluster]
-	switch w.rng.IntN(8) {
+	switch w.rng.IntN(11) {
+	case 8, 9, 10:
+		w.sicken(cluster)
+		return
 	case 0, 1, 2:
 		w.setOnline(cluster, !c.Online)
 	case 3:
@@ -212,7 +226,7 @@ func (w *world) disturb(cluster string) {
 // person does what people do to the newest rollout.
 func (w *world) person() {
 	r := w.latest()
-	n := w.rng.IntN(12)
+	n := w.rng.IntN(13)
 	if n == 0 && len(w.rollouts) < 3 && !w.bad {
 		w.supersede(r)
 		return
@@ -233,6 +247,8 @@ func (w *world) person() {
 			ro.Spec.Blocked = pick(w.rng, "it loses data", "")
 		case 11:
 			ro.Spec.Blocked = ""
+		case 12:
+			ro.Spec.Retries++
 		}
 	})
 }
@@ -301,7 +317,7 @@ func (w *world) settle(h *hub) {
 		if idle++; idle > 3 && wait == 0 && !w.anyDue() {
 			return
 		}
-		w.now = w.now.Add(min(cmp.Or(wait, 10*time.Second), 30*time.Second))
+		w.pass(min(cmp.Or(wait, 10*time.Second), 30*time.Second))
 	}
 	w.violate("the calm world does not come to rest: %s", w.latest().now().Status.Message)
 }

@@ -24,6 +24,8 @@ const (
 	DefaultMaxConcurrency = "25%"
 	// DefaultDeadline is how long one cluster may take.
 	DefaultDeadline = 30 * time.Minute
+	// DefaultUnreadyGrace is how long an updated cluster may be not Ready.
+	DefaultUnreadyGrace = time.Minute
 	// DefaultMaxDeferred is a share of the wave.
 	DefaultMaxDeferred = "100%"
 	// RestWave is the name of the implied last wave.
@@ -69,6 +71,7 @@ func allWaves(strategy v1alpha1.RolloutStrategy) []v1alpha1.Wave {
 		w.MaxFailures = orValue(w.MaxFailures, intstr.FromInt32(0))
 		w.Deadline = orValue(w.Deadline, metav1.Duration{Duration: DefaultDeadline})
 		w.Soak = orValue(w.Soak, metav1.Duration{})
+		w.UnreadyGrace = orValue(w.UnreadyGrace, metav1.Duration{Duration: DefaultUnreadyGrace})
 	}
 	return waves
 }

@@ -134,6 +134,7 @@ func TestDefaulted(t *testing.T) {
 		return v1alpha1.Wave{
 			Name: name, Size: size, MaxConcurrency: percent("25%"), MaxFailures: number(0),
 			Deadline: &metav1.Duration{Duration: 30 * time.Minute}, Soak: &metav1.Duration{},
+			UnreadyGrace: &metav1.Duration{Duration: time.Minute},
 		}
 	}
 	want := v1alpha1.RolloutStrategy{

@@ -30,8 +30,9 @@ type world struct {
 	ledger   map[ledgerKey]*ledgerEntry
 	// left holds the clusters that were ever taken out of the selection.
 	left map[string]bool
-	// bad is a release that succeeds nowhere.
-	bad bool
+	// bad is a release that succeeds nowhere or, where it dies, does not stay
+	// Ready anywhere.
+	bad, dies bool
 	// active is the hub that is not held up just now.
 	active int
 	writes int
@@ -49,7 +50,12 @@ type install struct {
 	rollouts.Install
 	rv, uid  int
 	revision int64
+	// unreadySince is from when on an updated one is not Ready.
+	unreadySince time.Time
 }
+
+// isUpdated tells whether the release of its stamp is installed.
+func (i install) isUpdated() bool { return i.Stamp.Hash != "" && i.SucceededHash == i.Stamp.Hash }
 
 // rollout is an OperatorRollout with its history.
 type rollout struct {
@@ -81,6 +87,10 @@ const (
 	stallThenRecover
 	stall
 	silence
+	// recovery makes an updated cluster Ready again, death makes it not Ready for
+	// good.
+	recovery
+	death
 )
 
 // agent works on the newest stamp it saw.
@@ -127,6 +137,12 @@ func (w *world) putInstall(cluster string, change func(*install)) {
 		at = install{Install: rollouts.Install{Cluster: cluster}, uid: w.uids}
 	}
 	change(&at)
+	switch {
+	case at.Ready || !at.isUpdated():
+		at.unreadySince = time.Time{}
+	case at.unreadySince.IsZero():
+		at.unreadySince = w.now
+	}
 	at.rv = len(w.installs) + 1
 	next[cluster] = at
 	w.installs = append(w.installs, next)
@@ -230,6 +246,8 @@ func (w *world) fate() (outcome, time.Time) {
 	late := w.now.Add(time.Duration(100+w.rng.IntN(500)) * time.Second)
 	n := w.rng.IntN(100)
 	switch {
+	case w.dies:
+		return success, soon
 	case w.bad && n < 50, !w.bad && n >= 95:
 		return stall, soon
 	case w.bad, !w.bad && n >= 92:
@@ -247,18 +265,57 @@ func (w *world) report(cluster string, a *agent, i install) {
 	a.due = time.Time{}
 	switch a.outcome {
 	case success:
-		w.putInstall(cluster, func(i *install) { i.Stalled, i.SucceededHash = false, i.Stamp.Hash })
+		anew := !i.isUpdated()
+		w.putInstall(cluster, func(i *install) { i.Stalled, i.Ready, i.SucceededHash = false, true, i.Stamp.Hash })
 		e.released = true
-		e.succeededAt, e.succeededRV = w.now, w.present()[cluster].rv
+		if anew {
+			e.succeededAt, e.succeededRV = w.now, w.present()[cluster].rv
+		}
 		w.log("%s: succeeded", cluster)
+		if w.dies {
+			a.outcome, a.due = death, w.now.Add(time.Duration(w.rng.IntN(30))*time.Second)
+		}
+	case recovery:
+		w.putInstall(cluster, func(i *install) { i.Stalled, i.Ready = false, true })
+		w.log("%s: is Ready again", cluster)
+	case death:
+		w.putInstall(cluster, func(i *install) { i.Ready = false })
+		w.log("%s: is not Ready any more", cluster)
 	case stall, stallThenRecover:
-		w.putInstall(cluster, func(i *install) { i.Stalled = true })
+		w.putInstall(cluster, func(i *install) { i.Stalled, i.Ready = true, false })
 		e.released = true
 		w.log("%s: stalled", cluster)
 		if a.outcome == stallThenRecover {
 			a.outcome, a.due = success, w.now.Add(time.Duration(w.rng.IntN(200))*time.Second)
 		}
 	}
+}
+
+// pass lets time pass. Pods die on time.
+func (w *world) pass(d time.Duration) {
+	w.now = w.now.Add(d)
+	for _, name := range slices.Sorted(maps.Keys(w.present())) {
+		a, i := w.agents[name], w.present()[name]
+		if a != nil && a.outcome == death && a.uid == i.uid && a.stamp == i.Stamp && !a.due.IsZero() &&
+			!w.now.Before(a.due) {
+			w.report(name, a, i)
+		}
+	}
+}
+
+// sicken makes an updated cluster not Ready for a while, or for good.
+func (w *world) sicken(cluster string) {
+	i, a := w.present()[cluster], w.agents[cluster]
+	if a == nil || a.uid != i.uid || a.stamp != i.Stamp || !i.isUpdated() || !i.Ready || !w.clusters()[cluster].Online {
+		return
+	}
+	stalls := w.rng.IntN(3) == 0
+	w.putInstall(cluster, func(i *install) { i.Ready, i.Stalled = false, stalls })
+	a.outcome, a.due = recovery, w.now.Add(time.Duration(5+w.rng.IntN(100))*time.Second)
+	if w.rng.IntN(8) == 0 {
+		a.due = time.Time{}
+	}
+	w.log("%s: falls sick until %s", cluster, a.due.Format("15:04:05"))
 }
 
 // takeOut lets the operator controller delete installs that are not wanted.

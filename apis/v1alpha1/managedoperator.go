@@ -84,6 +84,14 @@ type ManagedOperatorSpec struct {
 	// Paused stops the making of new rollouts. It does not touch a running one.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
+
+	// Restart starts another rollout of the same release, with the strategy as it
+	// is now, when it is set to a value that the newest rollout does not have: the
+	// time, for example. A rollout that still runs is superseded. Removing the
+	// value starts nothing.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Restart string `json:"restart,omitempty"`
 }
 
 // LocalReference names an object in the same namespace.
@@ -240,10 +248,19 @@ type Wave struct {
 	Deadline *metav1.Duration `json:"deadline,omitempty"`
 
 	// Soak is how long the wave is observed after its last success before the
-	// next wave starts. Default 0s.
+	// next wave starts. Time in which an updated cluster is not Ready does not
+	// count. Default 0s.
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="soak must not be negative"
 	// +optional
 	Soak *metav1.Duration `json:"soak,omitempty"`
+
+	// UnreadyGrace is how long a cluster of this wave that was updated may be not
+	// Ready, such as while a pod restarts, before it counts as failed. It holds
+	// until the wave is verified. At least 5s; default 1m.
+	// +kubebuilder:default="1m"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('5s')",message="unreadyGrace must be at least 5s"
+	// +optional
+	UnreadyGrace *metav1.Duration `json:"unreadyGrace,omitempty"`
 
 	// Gates that must be passed, in order.
 	// +kubebuilder:validation:MaxItems=10
@@ -339,6 +356,14 @@ type ManagedOperatorStatus struct {
 	// +optional
 	Rollout *RolloutSummary `json:"rollout,omitempty"`
 
+	// History has the outcome of each of the newest rollouts, the newest first. It
+	// keeps the outcome of a rollout whose OperatorRollout was deleted.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=20
+	// +optional
+	History []RolloutOutcome `json:"history,omitempty"`
+
 	// +optional
 	Clusters ClusterCounts `json:"clusters,omitempty"`
 
@@ -375,6 +400,34 @@ type RolloutSummary struct {
 	Name     string       `json:"name"`
 	Revision int64        `json:"revision"`
 	Phase    RolloutPhase `json:"phase"`
+	// StrategyOutdated is true while spec.strategy differs from the strategy of
+	// this rollout, which is frozen: it applies to the next rollout.
+	// +optional
+	StrategyOutdated bool `json:"strategyOutdated,omitempty"`
+}
+
+// RolloutOutcome is what became of a rollout, as far as the hub saw it.
+type RolloutOutcome struct {
+	// +kubebuilder:validation:MaxLength=253
+	Name     string `json:"name"`
+	Revision int64  `json:"revision"`
+	// +kubebuilder:validation:MaxLength=128
+	Version string       `json:"version"`
+	Phase   RolloutPhase `json:"phase"`
+	// +optional
+	StartedAt *metav1.Time `json:"startedAt,omitempty"`
+	// +optional
+	EndedAt *metav1.Time `json:"endedAt,omitempty"`
+	// Clusters counts all waves together.
+	// +optional
+	Clusters WaveCounts `json:"clusters,omitempty"`
+	// Message is the rollout's last message.
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	Message string `json:"message,omitempty"`
+	// Deleted is true once the OperatorRollout is gone.
+	// +optional
+	Deleted bool `json:"deleted,omitempty"`
 }
 
 // ClusterCounts counts the selected clusters.

@@ -99,6 +99,9 @@ type Admission struct {
 	// AdmittedAt is the hub's time of admission, from which the wave's deadline
 	// is counted.
 	AdmittedAt metav1.Time `json:"admittedAt"`
+	// Attempt is the rollout's spec.retries at the time of this admission.
+	// +optional
+	Attempt int64 `json:"attempt,omitempty"`
 
 	Release Release `json:"release"`
 }

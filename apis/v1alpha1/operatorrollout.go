@@ -6,7 +6,7 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // OperatorRollout is one change of one operator across the fleet. Its plan is
-// frozen; only paused, abort, approvals and blocked can be changed.
+// frozen; only paused, abort, retries, approvals and blocked can be changed.
 //
 // Which cluster is in which wave is on the labels of the OperatorInstalls
 // (bellwether.dev/rollout and bellwether.dev/wave), never in this object.
@@ -33,8 +33,9 @@ type OperatorRollout struct {
 	Status OperatorRolloutStatus `json:"status,omitempty"`
 }
 
-// OperatorRolloutSpec is the frozen plan, the three things that a person may
-// change, and what the hub knows against the version.
+// OperatorRolloutSpec is the frozen plan, what a person may change (paused,
+// abort, retries, approvals), and why the version is blocked, which the hub
+// writes.
 //
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.abort) || has(self.abort)",message="an aborted rollout stays aborted: change the ManagedOperator to start another one"
 type OperatorRolloutSpec struct {
@@ -59,6 +60,13 @@ type OperatorRolloutSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="strategy cannot be changed while it runs: change the ManagedOperator, which applies to the next rollout"
 	Strategy RolloutStrategy `json:"strategy"`
 
+	// Restart is the value of the ManagedOperator's spec.restart that this rollout
+	// was made with.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="restart cannot be changed: change the ManagedOperator's"
+	// +optional
+	Restart string `json:"restart,omitempty"`
+
 	// Paused stops admission; what was admitted finishes.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
@@ -71,6 +79,14 @@ type OperatorRolloutSpec struct {
 	// Abort ends the rollout for good; what was admitted finishes.
 	// +optional
 	Abort *RolloutAbort `json:"abort,omitempty"`
+
+	// Retries is raised to have the clusters that failed admitted again: one that
+	// failed is admitted anew, with a new deadline, while the attempt in its
+	// admission is lower than this.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:XValidation:rule="self >= oldSelf",message="retries can only be raised"
+	// +optional
+	Retries int64 `json:"retries,omitempty"`
 
 	// Blocked is why the version is blocked; empty where it is not. The hub keeps
 	// it in line with the blocks on the catalog. While it is set nothing is
@@ -256,6 +272,15 @@ type OperatorRolloutStatus struct {
 	// +optional
 	Batch *AdmissionBatch `json:"batch,omitempty"`
 
+	// Unready are clusters of waves that are not verified which were updated and
+	// are not Ready now. Those beyond the first 500 count as in progress until
+	// they are Ready again or have a place here.
+	// +listType=map
+	// +listMapKey=cluster
+	// +kubebuilder:validation:MaxItems=500
+	// +optional
+	Unready []UnreadyCluster `json:"unready,omitempty"`
+
 	// ObservedInstalls is the newest resource version among the
 	// OperatorInstalls that this status was computed from. A hub whose cache is
 	// older than that reads them from the API server, so the rollout never
@@ -263,6 +288,14 @@ type OperatorRolloutStatus struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	ObservedInstalls string `json:"observedInstalls,omitempty"`
+}
+
+// UnreadyCluster is a cluster that was updated and is not Ready.
+type UnreadyCluster struct {
+	// +kubebuilder:validation:MaxLength=63
+	Cluster string `json:"cluster"`
+	// Since is when the hub first saw it so.
+	Since metav1.Time `json:"since"`
 }
 
 // WaveStatus sums up one wave.
@@ -283,10 +316,18 @@ type WaveStatus struct {
 	// StartedAt is when the wave's first cluster was admitted.
 	// +optional
 	StartedAt *metav1.Time `json:"startedAt,omitempty"`
-	// UpdatedAt is when the hub saw the last cluster of the wave succeed: the
-	// start of the soak.
+	// Updated counts the clusters that installed the release, whether or not they
+	// are Ready now.
+	// +optional
+	Updated int32 `json:"updated,omitempty"`
+	// UpdatedAt is when the soak began: when the hub saw the last cluster of the
+	// wave succeed, moved on by the time in which clusters were not Ready.
 	// +optional
 	UpdatedAt *metav1.Time `json:"updatedAt,omitempty"`
+	// InterruptedAt is since when the soak stands still, because an updated cluster
+	// is not Ready.
+	// +optional
+	InterruptedAt *metav1.Time `json:"interruptedAt,omitempty"`
 	// VerifiedAt is when the next wave became free to start.
 	// +optional
 	VerifiedAt *metav1.Time `json:"verifiedAt,omitempty"`
@@ -307,14 +348,19 @@ type WaveCounts struct {
 	// Pending were not admitted yet.
 	// +optional
 	Pending int32 `json:"pending"`
-	// InProgress were admitted and have neither succeeded nor failed.
+	// InProgress were admitted and have neither succeeded nor failed. A cluster
+	// that is not Ready, for less than its grace, is one of them.
 	// +optional
 	InProgress int32 `json:"inProgress"`
+	// Succeeded installed the release and, until the wave is verified, are Ready.
 	// +optional
 	Succeeded int32 `json:"succeeded"`
+	// Failed are stalled, past their deadline, or not Ready for longer than their
+	// grace.
 	// +optional
 	Failed int32 `json:"failed"`
-	// Deferred are offline or paused.
+	// Deferred are paused or cannot be observed: the agent is offline, or does not
+	// reach the API server of its cluster.
 	// +optional
 	Deferred int32 `json:"deferred"`
 	// Removed left the fleet, or the selection, after planning.
@@ -367,6 +413,9 @@ type BatchEntry struct {
 	Wave string `json:"wave"`
 	// AdmittedAt becomes the stamp's time.
 	AdmittedAt metav1.Time `json:"admittedAt"`
+	// Attempt becomes the stamp's attempt.
+	// +optional
+	Attempt int64 `json:"attempt,omitempty"`
 }
 
 // OperatorRolloutList is a list of OperatorRollouts.

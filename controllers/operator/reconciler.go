@@ -13,6 +13,8 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -22,6 +24,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/controllers/operator/plan"
+	"github.com/bellwether-dev/bellwether/rollouts"
 	"github.com/bellwether-dev/bellwether/rollouts/removal"
 )
 
@@ -53,6 +56,7 @@ type Reconciler struct {
 	// Live reads past the cache, where a stale answer would do harm.
 	Live     client.Reader
 	Packages Packages
+	Events   events.EventRecorder
 }
 
 // Reconcile keeps one ManagedOperator.
@@ -63,6 +67,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, operator *v1alpha1.ManagedOp
 	}
 	next := plan.Next(in)
 	applyErr := r.apply(ctx, in, next)
+	r.reportLost(operator, next.Lost)
 	report(ctx, operator, next, applyErr)
 	return kit.Result(next.RecheckAfter, applyErr)
 }
@@ -112,11 +117,7 @@ func (r *Reconciler) observeClusters(ctx context.Context, in *plan.Input) error 
 		return fmt.Errorf("list FleetClusters: %w", err)
 	}
 	for i := range clusters.Items {
-		c := &clusters.Items[i]
-		in.Clusters = append(in.Clusters, plan.Cluster{
-			Name: c.Name, Labels: c.Labels, Online: conditions.IsTrue(c.Status.Conditions, v1alpha1.ConditionOnline),
-			Paused: c.Spec.Paused, Deleting: c.DeletionTimestamp != nil,
-		})
+		in.Clusters = append(in.Clusters, rollouts.ObserveCluster(&clusters.Items[i]))
 	}
 	return nil
 }
@@ -152,13 +153,13 @@ func observeInstall(o *v1alpha1.OperatorInstall) plan.Install {
 }
 
 func (r *Reconciler) observeRollouts(ctx context.Context, in *plan.Input) error {
-	var rollouts v1alpha1.OperatorRolloutList
-	if err := r.Client.List(ctx, &rollouts, client.InNamespace(in.Operator.Namespace)); err != nil {
+	var list v1alpha1.OperatorRolloutList
+	if err := r.Client.List(ctx, &list, client.InNamespace(in.Operator.Namespace)); err != nil {
 		return fmt.Errorf("list OperatorRollouts: %w", err)
 	}
-	for i := range rollouts.Items {
-		if rollouts.Items[i].Spec.Operator.Name == in.Operator.Name {
-			in.Rollouts = append(in.Rollouts, rollouts.Items[i])
+	for i := range list.Items {
+		if list.Items[i].Spec.Operator.Name == in.Operator.Name {
+			in.Rollouts = append(in.Rollouts, list.Items[i])
 		}
 	}
 	return nil
@@ -183,6 +184,17 @@ func (r *Reconciler) observeClaims(ctx context.Context, in *plan.Input) error {
 
 func reference(o *v1alpha1.ManagedOperator) v1alpha1.OperatorReference {
 	return v1alpha1.OperatorReference{Namespace: o.Namespace, Name: o.Name}
+}
+
+// reportLost tells of rollouts that somebody deleted. Who it was is in the audit
+// log of the API server only.
+func (r *Reconciler) reportLost(operator *v1alpha1.ManagedOperator, lost []v1alpha1.RolloutOutcome) {
+	for _, o := range lost {
+		r.Events.Eventf(operator, nil, corev1.EventTypeWarning, "RolloutDeleted", "Reconcile",
+			"OperatorRollout %s to %s was deleted while %s: %d of %d clusters updated, %d failed, %d deferred; its "+
+				"outcome stays in status.history", o.Name, o.Version, o.Phase, o.Clusters.Succeeded,
+			o.Clusters.Total-o.Clusters.Removed, o.Clusters.Failed, o.Clusters.Deferred)
+	}
 }
 
 func report(ctx context.Context, operator *v1alpha1.ManagedOperator, next plan.Decision, applyErr error) {

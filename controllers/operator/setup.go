@@ -21,16 +21,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/controllers/operator/plan"
+	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
 // Add adds the controller to a manager whose cache has kit.IndexOperator.
 // concurrency is the number of operators reconciled at a time.
 func Add(mgr ctrl.Manager, packages Packages, concurrency int) error {
-	r := &Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Packages: packages}
+	recorder := mgr.GetEventRecorder("bellwether-operator")
+	r := &Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Packages: packages, Events: recorder}
 	specChanged := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	err := ctrl.NewControllerManagedBy(mgr).Named("operator").
 		For(&v1alpha1.ManagedOperator{}, builder.WithPredicates(predicate.Or(
@@ -43,7 +44,7 @@ func Add(mgr ctrl.Manager, packages Packages, concurrency int) error {
 		Watches(&v1alpha1.OperatorInstall{}, handler.EnqueueRequestsFromMapFunc(ofInstall),
 			builder.WithPredicates(installChanged)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: max(concurrency, 1)}).
-		Complete(kit.Shell(mgr.GetClient(), mgr.GetEventRecorder("bellwether-operator"), r))
+		Complete(kit.Shell(mgr.GetClient(), recorder, r))
 	if err != nil {
 		return fmt.Errorf("build operator controller: %w", err)
 	}
@@ -112,12 +113,8 @@ var clusterChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool 
 	return !maps.Equal(before.Labels, after.Labels) ||
 		before.Spec.Paused != after.Spec.Paused ||
 		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
-		online(before) != online(after)
+		rollouts.ObserveCluster(before).Online != rollouts.ObserveCluster(after).Online
 }}
-
-func online(c *v1alpha1.FleetCluster) bool {
-	return conditions.IsTrue(c.Status.Conditions, v1alpha1.ConditionOnline)
-}
 
 // installChanged passes what this controller reads of an OperatorInstall.
 var installChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {

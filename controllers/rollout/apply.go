@@ -90,22 +90,22 @@ func (r *Reconciler) act(ctx context.Context, ro *v1alpha1.OperatorRollout, a ro
 	}
 	operator := reference(ro)
 	key := client.ObjectKey{Namespace: v1alpha1.ClusterNamespace(a.Cluster), Name: operator.InstallName()}
-	var at *v1alpha1.OperatorInstall
+	var install *v1alpha1.OperatorInstall
 	live := &v1alpha1.OperatorInstall{}
 	switch err := r.Live.Get(ctx, key, live); {
 	case err == nil:
-		at = live
+		install = live
 	case !apierrors.IsNotFound(err):
 		return fmt.Errorf("read install of %s: %w", a.Cluster, err)
 	}
-	if at != nil && (at.DeletionTimestamp != nil || at.Spec.Admission != nil &&
-		at.Spec.Admission.Revision > ro.Spec.Revision) {
+	if install != nil && (install.DeletionTimestamp != nil || install.Spec.Admission != nil &&
+		install.Spec.Admission.Revision > ro.Spec.Revision) {
 		return nil
 	}
 	if a.Kind == rollouts.ActionAssign {
-		return r.assign(ctx, ro, a, key, at)
+		return r.assign(ctx, ro, a, key, install)
 	}
-	return r.admit(ctx, ro, a, at)
+	return r.admit(ctx, ro, a, install)
 }
 
 // fence makes sure that the rollout is still as the decision saw it: not
@@ -130,28 +130,28 @@ func conflict(ro *v1alpha1.OperatorRollout, what string) error {
 // assign writes the membership. Once the plan is frozen, a member is never
 // moved.
 func (r *Reconciler) assign(ctx context.Context, ro *v1alpha1.OperatorRollout, a rollouts.Action, key client.ObjectKey,
-	at *v1alpha1.OperatorInstall) error {
-	member := at != nil && at.Labels[v1alpha1.LabelRollout] == ro.Name
-	if member && (ro.Status.PlanHash != "" || at.Labels[v1alpha1.LabelWave] == a.Wave) {
+	install *v1alpha1.OperatorInstall) error {
+	isMember := install != nil && install.Labels[v1alpha1.LabelRollout] == ro.Name
+	if isMember && (ro.Status.PlanHash != "" || install.Labels[v1alpha1.LabelWave] == a.Wave) {
 		return nil
 	}
 	operator := reference(ro)
 	labels := operator.Labels()
 	labels[v1alpha1.LabelCluster], labels[v1alpha1.LabelRollout], labels[v1alpha1.LabelWave] = a.Cluster, ro.Name,
 		a.Wave
-	if at == nil {
+	if install == nil {
 		return r.create(ctx, &v1alpha1.OperatorInstall{
 			ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Labels: labels},
 			Spec:       v1alpha1.OperatorInstallSpec{Operator: operator, Cluster: a.Cluster},
 		})
 	}
-	install := apply.OperatorInstall(key.Name, key.Namespace).
-		WithUID(at.UID).WithResourceVersion(at.ResourceVersion).
+	membership := apply.OperatorInstall(key.Name, key.Namespace).
+		WithUID(install.UID).WithResourceVersion(install.ResourceVersion).
 		WithLabels(labels).
 		WithSpec(apply.OperatorInstallSpec().
 			WithCluster(a.Cluster).
 			WithOperator(apply.OperatorReference().WithNamespace(operator.Namespace).WithName(operator.Name)))
-	if err := r.Client.Apply(ctx, install, membershipOwner, client.ForceOwnership); err != nil {
+	if err := r.Client.Apply(ctx, membership, membershipOwner, client.ForceOwnership); err != nil {
 		return fmt.Errorf("assign %s to wave %s: %w", a.Cluster, a.Wave, err)
 	}
 	return nil
@@ -167,25 +167,29 @@ func (r *Reconciler) create(ctx context.Context, install *v1alpha1.OperatorInsta
 	return nil
 }
 
-// admit writes the stamp, unless this rollout's stamp is there already.
+// admit writes the stamp, unless this rollout's stamp of the same attempt is there
+// already.
 func (r *Reconciler) admit(ctx context.Context, ro *v1alpha1.OperatorRollout, a rollouts.Action,
-	at *v1alpha1.OperatorInstall) error {
-	if at == nil || at.Labels[v1alpha1.LabelRollout] != ro.Name || at.Labels[v1alpha1.LabelWave] != a.Wave {
+	install *v1alpha1.OperatorInstall) error {
+	if install == nil || install.Labels[v1alpha1.LabelRollout] != ro.Name ||
+		install.Labels[v1alpha1.LabelWave] != a.Wave {
 		return nil
 	}
-	if at.Spec.Admission != nil && at.Spec.Admission.RolloutUID == string(ro.UID) {
+	if stamp := install.Spec.Admission; stamp != nil && stamp.RolloutUID == string(ro.UID) &&
+		stamp.Attempt >= a.Attempt {
 		return nil
 	}
 	release, err := releaseToApply(ro.Spec.Release)
 	if err != nil {
 		return err
 	}
-	install := apply.OperatorInstall(at.Name, at.Namespace).
-		WithUID(at.UID).WithResourceVersion(at.ResourceVersion).
+	admission := apply.OperatorInstall(install.Name, install.Namespace).
+		WithUID(install.UID).WithResourceVersion(install.ResourceVersion).
 		WithSpec(apply.OperatorInstallSpec().WithAdmission(apply.Admission().
 			WithRollout(ro.Name).WithRolloutUID(string(ro.UID)).WithRevision(ro.Spec.Revision).
-			WithWave(a.Wave).WithHash(ro.Status.ReleaseHash).WithAdmittedAt(a.AdmittedAt).WithRelease(release)))
-	if err := r.Client.Apply(ctx, install, admissionOwner, client.ForceOwnership); err != nil {
+			WithWave(a.Wave).WithHash(ro.Status.ReleaseHash).WithAdmittedAt(a.AdmittedAt).WithAttempt(a.Attempt).
+			WithRelease(release)))
+	if err := r.Client.Apply(ctx, admission, admissionOwner, client.ForceOwnership); err != nil {
 		return fmt.Errorf("admit %s: %w", a.Cluster, err)
 	}
 	log.FromContext(ctx).Info("Cluster admitted", "cluster", a.Cluster, "wave", a.Wave, "version",

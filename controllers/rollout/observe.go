@@ -7,11 +7,9 @@ import (
 	"context"
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/rollouts"
@@ -20,7 +18,7 @@ import (
 // observe gathers from the cache what rollouts.Next decides on.
 func (r *Reconciler) observe(ctx context.Context, ro *v1alpha1.OperatorRollout) (rollouts.Input, error) {
 	in := rollouts.Input{Now: r.Now(), Rollout: ro}
-	newer, err := r.newer(ctx, ro)
+	newer, err := r.hasNewer(ctx, ro)
 	if err != nil {
 		return in, err
 	}
@@ -30,16 +28,16 @@ func (r *Reconciler) observe(ctx context.Context, ro *v1alpha1.OperatorRollout) 
 		return in, fmt.Errorf("list clusters: %w", err)
 	}
 	for i := range clusters.Items {
-		in.Clusters = append(in.Clusters, observeCluster(&clusters.Items[i]))
+		in.Clusters = append(in.Clusters, rollouts.ObserveCluster(&clusters.Items[i]))
 	}
 	var installs v1alpha1.OperatorInstallList
 	if err := r.Client.List(ctx, &installs, kit.OfOperator(reference(ro)), client.UnsafeDisableDeepCopy); err != nil {
 		return in, fmt.Errorf("list installs: %w", err)
 	}
 	for i := range installs.Items {
-		at := &installs.Items[i]
-		in.Installs = append(in.Installs, observeInstall(at))
-		in.ObservedInstalls = newest(in.ObservedInstalls, at.ResourceVersion)
+		install := &installs.Items[i]
+		in.Installs = append(in.Installs, rollouts.ObserveInstall(install))
+		in.ObservedInstalls = newest(in.ObservedInstalls, install.ResourceVersion)
 	}
 	return in, nil
 }
@@ -58,7 +56,7 @@ func (r *Reconciler) observeLive(ctx context.Context, in *rollouts.Input) error 
 			return fmt.Errorf("list clusters: %w", err)
 		}
 		for i := range clusters.Items {
-			in.Clusters = append(in.Clusters, observeCluster(&clusters.Items[i]))
+			in.Clusters = append(in.Clusters, rollouts.ObserveCluster(&clusters.Items[i]))
 		}
 	}
 	var installs v1alpha1.OperatorInstallList
@@ -70,7 +68,7 @@ func (r *Reconciler) observeLive(ctx context.Context, in *rollouts.Input) error 
 		}
 		in.ObservedInstalls = installs.ResourceVersion
 		for i := range installs.Items {
-			in.Installs = append(in.Installs, observeInstall(&installs.Items[i]))
+			in.Installs = append(in.Installs, rollouts.ObserveInstall(&installs.Items[i]))
 		}
 	}
 	return nil
@@ -80,7 +78,8 @@ func reference(ro *v1alpha1.OperatorRollout) v1alpha1.OperatorReference {
 	return v1alpha1.OperatorReference{Namespace: ro.Namespace, Name: ro.Spec.Operator.Name}
 }
 
-func (r *Reconciler) newer(ctx context.Context, ro *v1alpha1.OperatorRollout) (bool, error) {
+// hasNewer tells whether the operator has a rollout with a higher revision.
+func (r *Reconciler) hasNewer(ctx context.Context, ro *v1alpha1.OperatorRollout) (bool, error) {
 	var all v1alpha1.OperatorRolloutList
 	if err := r.Client.List(ctx, &all, client.InNamespace(ro.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return false, fmt.Errorf("list rollouts: %w", err)
@@ -91,40 +90,6 @@ func (r *Reconciler) newer(ctx context.Context, ro *v1alpha1.OperatorRollout) (b
 		}
 	}
 	return false, nil
-}
-
-func observeCluster(c *v1alpha1.FleetCluster) rollouts.Cluster {
-	online := conditions.Get(c.Status.Conditions, v1alpha1.ConditionOnline)
-	seen := rollouts.Cluster{
-		Name: c.Name, Labels: c.Labels, Enrolled: enrolled(c),
-		Online: online.Status == metav1.ConditionTrue, Paused: c.Spec.Paused, Deleting: c.DeletionTimestamp != nil,
-	}
-	if seen.Online {
-		seen.OnlineSince = online.LastTransitionTime.Time
-	}
-	return seen
-}
-
-// enrolled tells whether the cluster's namespace can be written to. One that
-// cannot would hold up the planning of all others.
-func enrolled(c *v1alpha1.FleetCluster) bool {
-	reason := conditions.Get(c.Status.Conditions, v1alpha1.ConditionReady).Reason
-	return c.Status.Namespace != "" && reason != v1alpha1.ReasonNamespaceTerminating &&
-		reason != v1alpha1.ReasonNamespaceConflict
-}
-
-func observeInstall(at *v1alpha1.OperatorInstall) rollouts.Install {
-	stalled := conditions.Get(at.Status.Conditions, v1alpha1.ConditionStalled)
-	seen := rollouts.Install{
-		Cluster: at.Spec.Cluster, Rollout: at.Labels[v1alpha1.LabelRollout], Wave: at.Labels[v1alpha1.LabelWave],
-		SucceededHash: at.Status.SucceededHash,
-		Stalled:       stalled.Status == metav1.ConditionTrue && stalled.ObservedGeneration == at.Generation,
-		Deleting:      at.DeletionTimestamp != nil,
-	}
-	if a := at.Spec.Admission; a != nil {
-		seen.Stamp = rollouts.Stamp{RolloutUID: a.RolloutUID, Hash: a.Hash, AdmittedAt: a.AdmittedAt.Time}
-	}
-	return seen
 }
 
 // newest is the higher of two resource versions of one resource. One that

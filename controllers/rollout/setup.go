@@ -26,6 +26,7 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/series"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
+	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
 // Options of the controller.
@@ -51,7 +52,7 @@ func Add(mgr ctrl.Manager, o Options) error {
 	}
 	err := ctrl.NewControllerManagedBy(mgr).Named("rollout").
 		For(&v1alpha1.OperatorRollout{}).
-		Watches(&v1alpha1.OperatorRollout{}, handler.EnqueueRequestsFromMapFunc(r.elder),
+		Watches(&v1alpha1.OperatorRollout{}, handler.EnqueueRequestsFromMapFunc(r.older),
 			builder.WithPredicates(created)).
 		Watches(&v1alpha1.OperatorInstall{}, handler.EnqueueRequestsFromMapFunc(r.ofInstall),
 			builder.WithPredicates(installChanged)).
@@ -75,24 +76,25 @@ var created = predicate.Funcs{
 // installChanged passes what the planner reads, so that an agent's progress
 // reports do not wake it.
 var installChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-	return observeInstall(e.ObjectOld.(*v1alpha1.OperatorInstall)) != observeInstall(e.ObjectNew.(*v1alpha1.OperatorInstall))
+	before, after := e.ObjectOld.(*v1alpha1.OperatorInstall), e.ObjectNew.(*v1alpha1.OperatorInstall)
+	return rollouts.ObserveInstall(before) != rollouts.ObserveInstall(after)
 }}
 
 var clusterChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-	before, after := observeCluster(e.ObjectOld.(*v1alpha1.FleetCluster)),
-		observeCluster(e.ObjectNew.(*v1alpha1.FleetCluster))
+	before := rollouts.ObserveCluster(e.ObjectOld.(*v1alpha1.FleetCluster))
+	after := rollouts.ObserveCluster(e.ObjectNew.(*v1alpha1.FleetCluster))
 	same := before.Enrolled == after.Enrolled && before.Online == after.Online && before.Paused == after.Paused &&
-		before.Deleting == after.Deleting
+		before.Deleting == after.Deleting && before.OfflineReason == after.OfflineReason
 	return !same || !maps.Equal(before.Labels, after.Labels)
 }}
 
-// elder are the rollouts of the same operator that a new one takes over from.
-func (r *Reconciler) elder(ctx context.Context, obj client.Object) []reconcile.Request {
-	young := obj.(*v1alpha1.OperatorRollout)
-	return r.rollouts(ctx, func(ro *v1alpha1.OperatorRollout) bool {
-		return ro.Spec.Operator == young.Spec.Operator && ro.Spec.Revision < young.Spec.Revision &&
+// older returns the rollouts of the same operator that a new one supersedes.
+func (r *Reconciler) older(ctx context.Context, obj client.Object) []reconcile.Request {
+	newest := obj.(*v1alpha1.OperatorRollout)
+	return r.requests(ctx, func(ro *v1alpha1.OperatorRollout) bool {
+		return ro.Spec.Operator == newest.Spec.Operator && ro.Spec.Revision < newest.Spec.Revision &&
 			!ro.Status.Phase.Ended()
-	}, client.InNamespace(young.Namespace))
+	}, client.InNamespace(newest.Namespace))
 }
 
 // ofInstall is the rollout that an install is a member of. An install that is
@@ -110,7 +112,7 @@ func (r *Reconciler) ofInstall(_ context.Context, obj client.Object) []reconcile
 // ofCluster are the rollouts that select a cluster, and those that it is a
 // member of.
 func (r *Reconciler) ofCluster(ctx context.Context, obj client.Object) []reconcile.Request {
-	requests := r.rollouts(ctx, func(ro *v1alpha1.OperatorRollout) bool {
+	requests := r.requests(ctx, func(ro *v1alpha1.OperatorRollout) bool {
 		if p := ro.Status.Phase; p == v1alpha1.RolloutAborted || p == v1alpha1.RolloutSuperseded {
 			return false
 		}
@@ -128,7 +130,7 @@ func (r *Reconciler) ofCluster(ctx context.Context, obj client.Object) []reconci
 	return requests
 }
 
-func (r *Reconciler) rollouts(ctx context.Context, which func(*v1alpha1.OperatorRollout) bool,
+func (r *Reconciler) requests(ctx context.Context, which func(*v1alpha1.OperatorRollout) bool,
 	in ...client.ListOption) []reconcile.Request {
 	var all v1alpha1.OperatorRolloutList
 	if err := r.Client.List(ctx, &all, append(in, client.UnsafeDisableDeepCopy)...); err != nil {

@@ -137,6 +137,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.RequestRatioApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RolloutAbort"):
 		return &apisv1alpha1.RolloutAbortApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RolloutOutcome"):
+		return &apisv1alpha1.RolloutOutcomeApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RolloutStrategy"):
 		return &apisv1alpha1.RolloutStrategyApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RolloutSummary"):
@@ -153,6 +155,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.TargetVersionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("TCPProbe"):
 		return &apisv1alpha1.TCPProbeApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("UnreadyCluster"):
+		return &apisv1alpha1.UnreadyClusterApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("VersionBlock"):
 		return &apisv1alpha1.VersionBlockApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("VersionCount"):

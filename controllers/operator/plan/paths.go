@@ -96,9 +96,9 @@ func (p *pass) noPath(release v1alpha1.Release) *conditions.Summary {
 
 func (b blocked) text(release v1alpha1.Release) string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "the channel leads %d of %d clusters that are to change not to %s: %s (from %s); %s",
-		len(b.clusters), len(b.clusters)+b.others, release.Version, enumerate(b.clusters), enumerate(b.origins),
-		b.cause)
+	fmt.Fprintf(&text, "no upgrade path to %s in channel %q for %d of %d clusters: %s (from %s); %s",
+		release.Version, release.Channel, len(b.clusters), len(b.clusters)+b.others, enumerate(b.clusters),
+		enumerate(b.origins), b.cause)
 	switch {
 	case b.stuck && b.downgrade:
 		text.WriteString("; what they run is blocked and nothing newer is good: publish a newer version, or go back " +

@@ -17,17 +17,9 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/rollouts"
 	"github.com/bellwether-dev/bellwether/rollouts/removal"
 )
-
-// Cluster is a FleetCluster.
-type Cluster struct {
-	Name     string
-	Labels   map[string]string
-	Online   bool
-	Paused   bool
-	Deleting bool
-}
 
 // Install is an OperatorInstall of the operator.
 type Install struct {
@@ -68,7 +60,7 @@ type Input struct {
 	// PackageFailure is why it could not be read.
 	PackageFailure *Failure
 	// Clusters is the whole fleet.
-	Clusters []Cluster
+	Clusters []rollouts.Cluster
 	Installs []Install
 	Rollouts []v1alpha1.OperatorRollout
 	// Claims of others, in any order.
@@ -105,6 +97,8 @@ type Decision struct {
 	Create         *v1alpha1.OperatorRollout
 	DeleteRollouts []string
 	Removals       []removal.Step
+	// Lost are rollouts that somebody else has deleted.
+	Lost []v1alpha1.RolloutOutcome
 	// RemoveFinalizer lets the object go; the executor makes sure of it with a
 	// live look that nothing is left.
 	RemoveFinalizer bool
@@ -131,6 +125,7 @@ func Next(in Input) Decision {
 	p.block()
 	summary := p.steer()
 	p.prune()
+	p.recordHistory()
 	conditions.Summarize(&p.decision.Status.Conditions, in.Operator.Generation, summary)
 	return p.decision
 }
@@ -140,11 +135,11 @@ type pass struct {
 	Input
 	decision Decision
 	selector labels.Selector
-	// invalid is why the selector cannot be used.
+	// invalid is why the spec cannot be used; it names the field.
 	invalid error
 	// selected clusters, by name; those that leave the fleet are not among them.
-	selected map[string]Cluster
-	known    map[string]Cluster
+	selected map[string]rollouts.Cluster
+	known    map[string]rollouts.Cluster
 	byName   map[string]Install // by cluster
 	newest   *v1alpha1.OperatorRollout
 	// offered is the package without its blocked versions; nil where it was not
@@ -161,12 +156,21 @@ type pass struct {
 }
 
 func newPass(in Input) *pass {
-	p := &pass{Input: in, selected: map[string]Cluster{}, known: map[string]Cluster{}, byName: map[string]Install{}}
+	p := &pass{
+		Input: in, selected: map[string]rollouts.Cluster{}, known: map[string]rollouts.Cluster{},
+		byName: map[string]Install{},
+	}
 	p.decision.Status = *in.Operator.Status.DeepCopy()
-	p.selector, p.invalid = metav1.LabelSelectorAsSelector(&in.Operator.Spec.ClusterSelector)
+	spec := in.Operator.Spec
+	p.invalid = rollouts.Validate(spec.ClusterSelector, spec.Strategy)
+	selector, err := metav1.LabelSelectorAsSelector(&spec.ClusterSelector)
+	p.selector = selector
+	if p.invalid == nil {
+		p.invalid = err
+	}
 	for _, c := range in.Clusters {
 		p.known[c.Name] = c
-		if p.invalid == nil && !c.Deleting && p.selector.Matches(labels.Set(c.Labels)) {
+		if err == nil && !c.Deleting && p.selector.Matches(labels.Set(c.Labels)) {
 			p.selected[c.Name] = c
 		}
 	}
@@ -192,7 +196,7 @@ func (p *pass) steer() conditions.Summary {
 		trouble = p.noPath(release)
 	}
 	if p.invalid != nil {
-		return stalled(v1alpha1.ReasonInvalidSpec, "spec.clusterSelector: "+p.invalid.Error())
+		return stalled(v1alpha1.ReasonInvalidSpec, p.invalidText())
 	}
 	if len(p.selected) == 0 {
 		// A selector that matches nothing is more likely a slip than a wish to
@@ -214,6 +218,16 @@ func (p *pass) steer() conditions.Summary {
 	return summary
 }
 
+// invalidText says what is wrong with the spec, and what becomes of the rollout
+// that runs.
+func (p *pass) invalidText() string {
+	text := p.invalid.Error()
+	if running(p.newest) {
+		text += fmt.Sprintf("; rollout %s goes on as it was planned", p.newest.Name)
+	}
+	return text
+}
+
 // footnotes tell what concerns some clusters and holds nobody else up.
 func (p *pass) footnotes(release v1alpha1.Release) string {
 	var text string
@@ -221,8 +235,12 @@ func (p *pass) footnotes(release v1alpha1.Release) string {
 		text += "; " + p.pathless.text(release)
 	}
 	text += p.onBlocked()
+	if r := p.decision.Status.Rollout; r != nil && r.StrategyOutdated {
+		text += "; spec.strategy was changed and applies to the next rollout: set spec.restart to start one now"
+	}
 	if len(p.unreachable) > 0 {
-		text += fmt.Sprintf("; not selected any more, to be uninstalled, but offline: %s", enumerate(p.unreachable))
+		text += fmt.Sprintf("; not selected any more, but cannot be uninstalled because they are offline: %s",
+			enumerate(p.unreachable))
 	}
 	return text
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/controllers/operator/plan"
+	"github.com/bellwether-dev/bellwether/rollouts"
 	"github.com/bellwether-dev/bellwether/rollouts/removal"
 )
 
@@ -52,7 +53,7 @@ func world(t testing.TB) plan.Input {
 		&v1alpha1.CatalogSource{Image: "registry.example.com/main:latest"}
 	in := plan.Input{
 		Operator: operator, Catalog: catalog, Package: ladder(t, upTo110),
-		Clusters: []plan.Cluster{
+		Clusters: []rollouts.Cluster{
 			{Name: "a", Online: true, Labels: map[string]string{"tier": "canary"}},
 			{Name: "b", Online: true, Labels: map[string]string{"tier": "prod"}},
 		},
@@ -242,7 +243,7 @@ func TestPaths(t *testing.T) {
 				from(&in.Installs[0], "0.9.0")
 			},
 			want{state: "Stalled", reason: "NoUpgradePath",
-				contains: "leads 2 of 2 clusters that are to change not to 2.0.0: a, b (from 0.9.0, 1.1.0)"},
+				contains: "no upgrade path to 2.0.0 in channel \"stable\" for 2 of 2 clusters: a, b (from 0.9.0, 1.1.0)"},
 		},
 		"some have a path": {
 			func(t *testing.T, in *plan.Input) {
@@ -250,7 +251,7 @@ func TestPaths(t *testing.T) {
 				from(&in.Installs[0], "0.9.0")
 			},
 			want{state: "False", reason: "Progressing", create: "echo-2", version: "1.2.0",
-				contains: "leads 1 of 2 clusters that are to change not to 1.2.0: a (from 0.9.0)"},
+				contains: "no upgrade path to 1.2.0 in channel \"stable\" for 1 of 2 clusters: a (from 0.9.0)"},
 		},
 		"a fresh cluster has a path": {
 			func(t *testing.T, in *plan.Input) {
@@ -328,24 +329,24 @@ func TestRollouts(t *testing.T) {
 		},
 		"a late joiner is awaited": {
 			func(_ *testing.T, in *plan.Input) {
-				in.Clusters = append(in.Clusters, plan.Cluster{Name: "c", Online: true})
+				in.Clusters = append(in.Clusters, rollouts.Cluster{Name: "c", Online: true})
 			},
-			want{state: "False", reason: "Progressing", contains: "still to come: c"},
+			want{state: "False", reason: "Progressing", contains: "not updated yet: c"},
 		},
 		"an offline late joiner is not": {
-			func(_ *testing.T, in *plan.Input) { in.Clusters = append(in.Clusters, plan.Cluster{Name: "c"}) },
-			want{state: "True", reason: "Succeeded", contains: "offline or paused, and caught up later: c"},
+			func(_ *testing.T, in *plan.Input) { in.Clusters = append(in.Clusters, rollouts.Cluster{Name: "c"}) },
+			want{state: "True", reason: "Succeeded", contains: "deferred because offline or paused: c"},
 		},
 		"an ignored late joiner is not": {
 			func(_ *testing.T, in *plan.Input) {
-				in.Clusters = append(in.Clusters, plan.Cluster{Name: "c", Online: true})
+				in.Clusters = append(in.Clusters, rollouts.Cluster{Name: "c", Online: true})
 				in.Rollouts[0].Spec.Strategy.LateJoiners = v1alpha1.LateIgnore
 			},
 			want{state: "True", reason: "Succeeded", contains: "2 of 3"},
 		},
 		"not ready any more": {
 			func(_ *testing.T, in *plan.Input) { in.Installs[0].Ready = false },
-			want{state: "False", reason: "Progressing", contains: "not ready any more: a"},
+			want{state: "False", reason: "Progressing", contains: "not Ready any more: a"},
 		},
 	})
 }
@@ -381,7 +382,7 @@ func TestClusters(t *testing.T) {
 					v1alpha1.RemovalUninstall
 				in.Installs[1].Deleting, in.Clusters[1].Online = true, false
 			},
-			want{state: "True", reason: "Succeeded", contains: "to be uninstalled, but offline: b"},
+			want{state: "True", reason: "Succeeded", contains: "but cannot be uninstalled because they are offline: b"},
 		},
 		"even while the version is unknown": {
 			func(t *testing.T, in *plan.Input) {
@@ -496,6 +497,129 @@ func TestLeaving(t *testing.T) {
 	})
 }
 
+func TestInvalidSelectors(t *testing.T) {
+	invalid := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		{Key: "tier", Operator: "Near", Values: []string{"x"}}}}
+	wave := []v1alpha1.Wave{{Name: "canary"}, {Name: "prod", Selector: invalid}}
+	run(t, map[string]scenario{
+		"of a wave: no rollout is made": {
+			func(_ *testing.T, in *plan.Input) { in.Rollouts, in.Operator.Spec.Strategy.Waves = nil, wave },
+			want{state: "Stalled", reason: "InvalidSpec",
+				contains: `spec.strategy.waves[1].selector.matchExpressions[0].operator: Invalid value: "Near"`},
+		},
+		"of a wave: the rollout that runs goes on": {
+			func(_ *testing.T, in *plan.Input) {
+				in.Rollouts[0].Status.Phase, in.Operator.Spec.Strategy.Waves = v1alpha1.RolloutProgressing, wave
+				in.Operator.Spec.Version = "1.0.0"
+			},
+			want{state: "Stalled", reason: "InvalidSpec", contains: "; rollout echo-1 goes on as it was planned"},
+		},
+		"of the clusters": {
+			func(_ *testing.T, in *plan.Input) { in.Operator.Spec.ClusterSelector = *invalid },
+			want{state: "Stalled", reason: "InvalidSpec",
+				contains: `spec.clusterSelector.matchExpressions[0].operator: Invalid value: "Near"`},
+		},
+		"a value that is none of a label": {
+			func(_ *testing.T, in *plan.Input) {
+				in.Operator.Spec.ClusterSelector.MatchLabels = map[string]string{"tier": "not valid!"}
+			},
+			want{state: "Stalled", reason: "InvalidSpec", contains: `spec.clusterSelector.matchLabels: Invalid value: "not valid!"`},
+		},
+		"corrected: a rollout that could never be planned is replaced": {
+			func(_ *testing.T, in *plan.Input) {
+				in.Rollouts[0].Status.Phase, in.Rollouts[0].Spec.Strategy.Waves = v1alpha1.RolloutPending, wave
+			},
+			want{state: "False", reason: "Progressing", create: "echo-2", version: "1.1.0", supersed: "echo-1"},
+		},
+	})
+}
+
+func TestRestart(t *testing.T) {
+	restart := func(changes ...func(*plan.Input)) func(*testing.T, *plan.Input) {
+		return func(_ *testing.T, in *plan.Input) {
+			in.Operator.Spec.Restart = "now"
+			for _, change := range changes {
+				change(in)
+			}
+		}
+	}
+	progressing := func(in *plan.Input) { in.Rollouts[0].Status.Phase = v1alpha1.RolloutProgressing }
+	run(t, map[string]scenario{
+		"the same release again": {
+			restart(), want{state: "False", reason: "Progressing", create: "echo-2", version: "1.1.0"},
+		},
+		"once": {
+			restart(func(in *plan.Input) { in.Rollouts[0].Spec.Restart = "now" }),
+			want{state: "True", reason: "Succeeded"},
+		},
+		"taking it back starts nothing": {
+			restart(func(in *plan.Input) {
+				in.Rollouts[0].Spec.Restart, in.Operator.Spec.Restart = "now", ""
+			}),
+			want{state: "True", reason: "Succeeded"},
+		},
+		"the running one is superseded, even where it could finish": {
+			restart(progressing,
+				func(in *plan.Input) { in.Operator.Spec.Strategy.NewTarget = v1alpha1.NewTargetFinish }),
+			want{state: "False", reason: "Progressing", create: "echo-2", version: "1.1.0", supersed: "echo-1"},
+		},
+		"after an abort": {
+			restart(func(in *plan.Input) {
+				in.Rollouts[0].Spec.Abort = &v1alpha1.RolloutAbort{Reason: "no"}
+				in.Rollouts[0].Status.Phase = v1alpha1.RolloutAborted
+			}),
+			want{state: "False", reason: "Progressing", create: "echo-2", version: "1.1.0"},
+		},
+	})
+	in := world(t)
+	in.Operator.Spec.Restart = "now"
+	if got := plan.Next(in).Create.Spec.Restart; got != "now" {
+		t.Errorf("the rollout was made with restart %q: it would be made again", got)
+	}
+}
+
+func TestStrategyEdit(t *testing.T) {
+	in := world(t)
+	in.Rollouts[0].Status.Phase = v1alpha1.RolloutProgressing
+	in.Operator.Spec.Strategy.OnFailure = v1alpha1.FailureAbort
+	got := plan.Next(in)
+	ready := conditions.Get(got.Status.Conditions, v1alpha1.ConditionReady)
+	if !got.Status.Rollout.StrategyOutdated || !strings.Contains(ready.Message, "applies to the next rollout") {
+		t.Errorf("%+v: %s", got.Status.Rollout, ready.Message)
+	}
+	in.Rollouts[0].Status.Phase = v1alpha1.RolloutSucceeded
+	if plan.Next(in).Status.Rollout.StrategyOutdated {
+		t.Error("the strategy of a rollout that has ended is shown as outdated")
+	}
+}
+
+func TestHistory(t *testing.T) {
+	in := world(t)
+	in.Rollouts[0].Status.Message = "2 of 2 clusters updated"
+	in.Operator.Status = plan.Next(in).Status
+	want := []v1alpha1.RolloutOutcome{{Name: "echo-1", Revision: 1, Version: "1.1.0",
+		Phase: v1alpha1.RolloutSucceeded, Message: "2 of 2 clusters updated"}}
+	if diff := cmp.Diff(want, in.Operator.Status.History); diff != "" {
+		t.Errorf("history (-want +got):\n%s", diff)
+	}
+	in.Rollouts = nil
+	got := plan.Next(in)
+	want[0].Deleted = true
+	if diff := cmp.Diff(want, got.Lost); diff != "" {
+		t.Errorf("deleted by somebody (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(want, got.Status.History); diff != "" {
+		t.Errorf("history after the deletion (-want +got):\n%s", diff)
+	}
+	if got.Create.Spec.Revision != 2 {
+		t.Errorf("revision %d after 1 was deleted", got.Create.Spec.Revision)
+	}
+	in.Operator.Status = got.Status
+	if again := plan.Next(in).Lost; again != nil {
+		t.Errorf("reported again: %v", again)
+	}
+}
+
 func TestFinalizerComesFirst(t *testing.T) {
 	in := world(t)
 	in.Operator.Finalizers = nil
@@ -548,7 +672,9 @@ func TestStatus(t *testing.T) {
 	want := v1alpha1.ManagedOperatorStatus{
 		Target: &v1alpha1.TargetVersion{Version: "1.1.0", Bundle: "echo.v1.1.0", Channel: "stable",
 			CatalogDigest: "sha256:1"},
-		Rollout:  &v1alpha1.RolloutSummary{Name: "echo-1", Revision: 1, Phase: v1alpha1.RolloutSucceeded},
+		Rollout: &v1alpha1.RolloutSummary{Name: "echo-1", Revision: 1, Phase: v1alpha1.RolloutSucceeded},
+		History: []v1alpha1.RolloutOutcome{{Name: "echo-1", Revision: 1, Version: "1.1.0",
+			Phase: v1alpha1.RolloutSucceeded}},
 		Clusters: v1alpha1.ClusterCounts{Selected: 2, Updated: 1, Ready: 2, Offline: 1},
 		Versions: []v1alpha1.VersionCount{{Version: "1.0.0", Clusters: 1}, {Version: "1.1.0", Clusters: 1}},
 	}
@@ -594,7 +720,7 @@ func TestMessagesStayShort(t *testing.T) {
 		install.Cluster, install.SucceededHash = fmt.Sprintf("cluster-%04d", i), "other"
 		install.Installed = catalogs.Installed{Name: fmt.Sprintf("echo.v0.%d.0", i), Version: fmt.Sprintf("0.%d.0", i)}
 		in.Installs = append(in.Installs, install)
-		in.Clusters = append(in.Clusters, plan.Cluster{Name: install.Cluster, Online: true})
+		in.Clusters = append(in.Clusters, rollouts.Cluster{Name: install.Cluster, Online: true})
 	}
 	got := plan.Next(in).Status
 	if ready := conditions.Get(got.Conditions, v1alpha1.ConditionReady); len(ready.Message) > 1024 {

@@ -15,6 +15,7 @@ import (
 	"github.com/bellwether-dev/bellwether/boilerplate/long"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/controllers/operator/plan"
+	"github.com/bellwether-dev/bellwether/rollouts"
 	"github.com/bellwether-dev/bellwether/rollouts/removal"
 )
 
@@ -52,7 +53,7 @@ var versions = []string{"1.0.0", "1.1.0", "1.2.0", "1.3.0"}
 // happen lets one thing happen in the world.
 func (h *history) happen() {
 	spec := &h.Operator.Spec
-	switch h.random.IntN(13) {
+	switch h.random.IntN(15) {
 	case 0:
 		spec.Version = slices.Concat(versions, []string{"", "9.9.9"})[h.random.IntN(6)]
 	case 1:
@@ -71,7 +72,7 @@ func (h *history) happen() {
 		c := &h.Clusters[h.random.IntN(len(h.Clusters))]
 		c.Online = !c.Online
 	case 5:
-		h.Clusters = append(h.Clusters, plan.Cluster{
+		h.Clusters = append(h.Clusters, rollouts.Cluster{
 			Name: fmt.Sprintf("c%d", len(h.Clusters)), Online: true, Labels: map[string]string{"tier": "prod"},
 		})
 	case 6:
@@ -89,6 +90,11 @@ func (h *history) happen() {
 				h.Catalog.Spec.Blocks = append(h.Catalog.Spec.Blocks, blocking(v)...)
 			}
 		}
+	case 10:
+		spec.Restart = fmt.Sprint(h.random.IntN(3))
+	case 11:
+		spec.Strategy.Waves = []v1alpha1.Wave{{Name: "first", Selector: &metav1.LabelSelector{
+			MatchLabels: map[string]string{"tier": []string{"canary", "not valid!"}[h.random.IntN(2)]}}}}
 	default:
 		h.rollOn()
 	}
@@ -135,7 +141,7 @@ func (h *history) succeed(r *v1alpha1.OperatorRollout) {
 }
 
 func (h *history) online(cluster string) bool {
-	return slices.ContainsFunc(h.Clusters, func(c plan.Cluster) bool { return c.Name == cluster && c.Online })
+	return slices.ContainsFunc(h.Clusters, func(c rollouts.Cluster) bool { return c.Name == cluster && c.Online })
 }
 
 type set map[string]string
@@ -173,6 +179,7 @@ func (h *history) check(d plan.Decision) {
 		h.t.Fatalf("seed %d: a selector that matches nothing removes %v", h.seed, d.Removals)
 	}
 	h.checkBlocks(d)
+	h.checkHistory(d)
 	running := 0
 	for _, r := range h.Rollouts {
 		if !r.Status.Phase.Ended() && r.Spec.Abort == nil {
@@ -181,6 +188,22 @@ func (h *history) check(d plan.Decision) {
 	}
 	if running > 1 {
 		h.t.Fatalf("seed %d: %d rollouts run", h.seed, running)
+	}
+}
+
+// checkHistory: no rollout is forgotten, and none with an invalid selector is made.
+func (h *history) checkHistory(d plan.Decision) {
+	if d.Create != nil && rollouts.Validate(d.Create.Spec.ClusterSelector, d.Create.Spec.Strategy) != nil {
+		h.t.Fatalf("seed %d: a rollout with an invalid selector is made", h.seed)
+	}
+	if len(d.Lost) > 0 {
+		h.t.Fatalf("seed %d: what was pruned is reported as deleted by somebody else: %+v", h.seed, d.Lost)
+	}
+	for _, r := range h.Rollouts {
+		known := slices.ContainsFunc(d.Status.History, func(o v1alpha1.RolloutOutcome) bool { return o.Name == r.Name })
+		if created := d.Create != nil && d.Create.Name == r.Name; !known && !created {
+			h.t.Fatalf("seed %d: the history has no %s", h.seed, r.Name)
+		}
 	}
 }
 

@@ -40,7 +40,7 @@ func (p *pass) count() {
 		status.Clusters.Updated = p.updated(p.newest.Spec.Release.Hash())
 		status.Rollout = &v1alpha1.RolloutSummary{
 			Name: p.newest.Name, Revision: p.newest.Spec.Revision,
-			Phase: cmp.Or(p.newest.Status.Phase, v1alpha1.RolloutPending),
+			Phase: cmp.Or(p.newest.Status.Phase, v1alpha1.RolloutPending), StrategyOutdated: p.isStrategyOutdated(),
 		}
 	}
 }
@@ -79,7 +79,8 @@ func (p *pass) progress(release v1alpha1.Release) conditions.Summary {
 	case v1alpha1.RolloutHalted:
 		return stalled(v1alpha1.ReasonHalted, text)
 	case v1alpha1.RolloutAborted:
-		return stalled(v1alpha1.ReasonAborted, text+"; change the version or the settings to start another rollout")
+		return stalled(v1alpha1.ReasonAborted, text+
+			"; change the version or the settings, or set spec.restart, to start another rollout")
 	case v1alpha1.RolloutPaused:
 		return waiting(v1alpha1.ReasonPaused, text)
 	case v1alpha1.RolloutSucceeded:
@@ -114,13 +115,13 @@ func (p *pass) settled(release v1alpha1.Release) conditions.Summary {
 	}
 	text := fmt.Sprintf("%d of %d clusters run %s", p.updated(hash), len(p.selected), release.Version)
 	if len(away) > 0 {
-		text += fmt.Sprintf("; offline or paused, and caught up later: %s", enumerate(away))
+		text += fmt.Sprintf("; deferred because offline or paused: %s", enumerate(away))
 	}
 	switch {
 	case len(behind) > 0:
-		return waiting(v1alpha1.ReasonProgressing, fmt.Sprintf("%s; still to come: %s", text, enumerate(behind)))
+		return waiting(v1alpha1.ReasonProgressing, fmt.Sprintf("%s; not updated yet: %s", text, enumerate(behind)))
 	case len(unready) > 0:
-		return waiting(v1alpha1.ReasonProgressing, fmt.Sprintf("%s; not ready any more: %s", text, enumerate(unready)))
+		return waiting(v1alpha1.ReasonProgressing, fmt.Sprintf("%s; not Ready any more: %s", text, enumerate(unready)))
 	default:
 		return conditions.Summary{State: conditions.Current, Reason: v1alpha1.ReasonSucceeded, Message: text}
 	}

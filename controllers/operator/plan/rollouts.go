@@ -22,16 +22,33 @@ import (
 // frozen; clusters that run the release already count as done in it.
 //
 // A rollout that a person aborted is not started again: that takes another
-// release.
+// release, or a restart.
 func (p *pass) needsRollout(release v1alpha1.Release) bool {
 	switch {
-	case p.newest == nil, p.newest.Spec.Release.Hash() != release.Hash(), !p.sameSelector():
+	case p.newest == nil, p.newest.Spec.Release.Hash() != release.Hash(), !p.sameSelector(), p.replacesNewest():
 		return true
 	case p.newest.Spec.Abort != nil:
 		return p.newest.Spec.Abort.Superseded
 	default:
 		return p.retryPath(release)
 	}
+}
+
+// replacesNewest tells whether the newest rollout is to be replaced whatever its
+// release: a person asks for that, or it can never be planned.
+func (p *pass) replacesNewest() bool {
+	newest, restart := p.newest.Spec, p.Operator.Spec.Restart
+	if restart != "" && restart != newest.Restart {
+		return true
+	}
+	return running(p.newest) && rollouts.Validate(newest.ClusterSelector, newest.Strategy) != nil
+}
+
+// isStrategyOutdated tells whether the newest rollout runs with another strategy
+// than the spec has now.
+func (p *pass) isStrategyOutdated() bool {
+	return running(p.newest) && !equality.Semantic.DeepEqual(
+		rollouts.Defaulted(p.newest.Spec.Strategy), rollouts.Defaulted(p.Operator.Spec.Strategy))
 }
 
 func (p *pass) sameSelector() bool {
@@ -50,7 +67,8 @@ func (p *pass) advance(release v1alpha1.Release) conditions.Summary {
 	}
 	if running(p.newest) {
 		_, blocked := p.blocks[p.newest.Spec.Release.Version] // it would never end
-		if p.Operator.Spec.Strategy.NewTarget == v1alpha1.NewTargetFinish && !blocked {
+		finish := p.Operator.Spec.Strategy.NewTarget == v1alpha1.NewTargetFinish
+		if finish && !blocked && !p.replacesNewest() {
 			return waiting(v1alpha1.ReasonWaiting, fmt.Sprintf(
 				"%s waits for rollout %s (%s) to end, because strategy.newTarget is Finish",
 				release.Version, p.newest.Name, p.newest.Spec.Release.Version))
@@ -79,6 +97,9 @@ func (p *pass) nextRevision() int64 {
 	for _, r := range p.Rollouts {
 		highest = max(highest, r.Spec.Revision)
 	}
+	for _, o := range p.Operator.Status.History {
+		highest = max(highest, o.Revision)
+	}
 	for _, i := range p.Installs {
 		highest = max(highest, i.Revision)
 	}
@@ -100,7 +121,7 @@ func (p *pass) nextRollout(release v1alpha1.Release) *v1alpha1.OperatorRollout {
 		Spec: v1alpha1.OperatorRolloutSpec{
 			Operator: v1alpha1.LocalReference{Name: o.Name}, Revision: revision, Release: release,
 			ClusterSelector: *o.Spec.ClusterSelector.DeepCopy(),
-			Strategy:        rollouts.Defaulted(*o.Spec.Strategy.DeepCopy()),
+			Strategy:        rollouts.Defaulted(*o.Spec.Strategy.DeepCopy()), Restart: o.Spec.Restart,
 		},
 	}
 }
@@ -152,7 +173,7 @@ func (p *pass) removeDeselected() {
 	}
 }
 
-func reach(c Cluster, known bool) removal.Reach {
+func reach(c rollouts.Cluster, known bool) removal.Reach {
 	switch {
 	case !known:
 		return removal.Gone

@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -294,7 +296,7 @@ func TestSelection(t *testing.T) {
 	})
 	t.Run("a late joiner is awaited", func(t *testing.T) {
 		w.addCluster("c")
-		w.reaches(t, w.operator, "False Progressing", "2 of 3", "still to come: "+w.namespace+"-c")
+		w.reaches(t, w.operator, "False Progressing", "2 of 3", "not updated yet: "+w.namespace+"-c")
 		w.runs("c", w.rollouts("echo-1")["echo-1"])
 		w.reaches(t, w.operator, "True Succeeded", "3 of 3")
 	})
@@ -423,4 +425,47 @@ func TestHubRestartsBetweenAnyTwoSteps(t *testing.T) {
 		w.restartHub(t)
 	}
 	w.gone(t, w.operator)
+}
+
+func TestOperatorRefusesInvalidSelectors(t *testing.T) {
+	w, first := settled(t)
+	invalid := []v1alpha1.Wave{{Name: "canary", Selector: &metav1.LabelSelector{
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: "Near"}}}}}
+	w.edit(func(s *v1alpha1.ManagedOperatorSpec) { s.Strategy.Waves, s.Restart = invalid, "1" })
+	w.reaches(t, w.operator, "Stalled InvalidSpec",
+		`spec.strategy.waves[0].selector.matchExpressions[0].operator: Invalid value: "Near"`)
+	w.rollouts(first.Name)
+	w.edit(func(s *v1alpha1.ManagedOperatorSpec) { s.Strategy.Waves = nil })
+	again := w.rollouts("echo-1", "echo-2")["echo-2"]
+	if again.Spec.Release.Version != first.Spec.Release.Version || again.Spec.Restart != "1" {
+		t.Errorf("restarted with %s, %q", again.Spec.Release.Version, again.Spec.Restart)
+	}
+}
+
+func TestOperatorKeepsTheOutcomeOfADeletedRollout(t *testing.T) {
+	w, first := settled(t)
+	must(t, w.Delete(t.Context(), first))
+	eventually(t, func() error {
+		if err := w.Get(t.Context(), client.ObjectKeyFromObject(w.operator), w.operator); err != nil {
+			return err
+		}
+		for _, o := range w.operator.Status.History {
+			if o.Name == first.Name && o.Deleted && o.Phase == v1alpha1.RolloutSucceeded {
+				return nil
+			}
+		}
+		return fmt.Errorf("the history is %+v", w.operator.Status.History)
+	})
+	eventually(t, func() error {
+		var all corev1.EventList
+		if err := w.List(t.Context(), &all, client.InNamespace(w.namespace)); err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(all.Items, func(e corev1.Event) bool {
+			return e.Reason == "RolloutDeleted" && strings.Contains(e.Message, first.Name+" to 1.1.0 was deleted")
+		}) {
+			return errors.New("no Event RolloutDeleted")
+		}
+		return nil
+	})
 }

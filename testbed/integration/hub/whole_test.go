@@ -18,6 +18,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
 // work plays the executor of an agent: whatever is admitted succeeds at once,
@@ -61,7 +62,7 @@ func (a *agent) workOnce(ctx context.Context) {
 		case o.Spec.Admission == nil:
 		case controllerutil.AddFinalizer(o, v1alpha1.FinalizerAgent):
 			_ = a.Patch(ctx, o, client.MergeFrom(before))
-		case o.Status.SucceededHash != o.Spec.Admission.Hash:
+		case o.Status.SucceededHash != o.Spec.Admission.Hash || !rollouts.ObserveInstall(o).Ready:
 			release := o.Spec.Admission.Release
 			o.Status.SucceededHash, o.Status.ObservedRevision = o.Spec.Admission.Hash, o.Spec.Admission.Revision
 			o.Status.Installed = &v1alpha1.InstalledVersion{Bundle: release.Bundle, Version: release.Version}

@@ -353,13 +353,15 @@ func (v *witness) admittedBy(rollout string) []string {
 	return slices.Clone(v.admitted[rollout])
 }
 
-// unfinished are admitted installs that did not succeed yet.
+// unfinished are admitted installs that did not succeed yet, or whose agent has
+// not reported on their spec as it is.
 func (v *witness) unfinished() []*v1alpha1.OperatorInstall {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	var result []*v1alpha1.OperatorInstall
 	for _, at := range v.installs {
-		if a := at.Spec.Admission; a != nil && at.Status.SucceededHash != a.Hash {
+		if a := at.Spec.Admission; a != nil && (at.Status.SucceededHash != a.Hash ||
+			at.Status.ObservedGeneration != at.Generation) {
 			result = append(result, at.DeepCopy())
 		}
 	}
@@ -394,13 +396,36 @@ func (w *world) runAgents(sick ...string) {
 // meanwhile; the next round sees it.
 func (w *world) report(ctx context.Context, at *v1alpha1.OperatorInstall, success bool) {
 	before := at.DeepCopy()
+	at.Status.ObservedGeneration = at.Generation
 	if success {
 		at.Status.SucceededHash = at.Spec.Admission.Hash
 	}
 	conditions.Set(&at.Status.Conditions, at.Generation, v1alpha1.ConditionStalled, !success, v1alpha1.ReasonCSVFailed,
 		"as the test says")
+	conditions.Set(&at.Status.Conditions, at.Generation, v1alpha1.ConditionReady, success, v1alpha1.ReasonCSVFailed,
+		"as the test says")
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := w.Status().Patch(ctx, at, patch); client.IgnoreNotFound(err) != nil && ctx.Err() == nil {
 		w.t.Logf("agent of %s: %v", at.Spec.Cluster, err)
 	}
+}
+
+// install reads the OperatorInstall of a cluster.
+func (w *world) install(cluster string) *v1alpha1.OperatorInstall {
+	w.t.Helper()
+	install := &v1alpha1.OperatorInstall{}
+	key := client.ObjectKey{Namespace: v1alpha1.ClusterNamespace(cluster), Name: w.namespace + ".echo"}
+	must(w.t, w.Get(w.t.Context(), key, install))
+	return install
+}
+
+// setReady has the agent of a cluster report that an updated install is Ready, or
+// is not.
+func (w *world) setReady(cluster string, ready bool) {
+	w.t.Helper()
+	install := w.install(cluster)
+	w.changeStatus(install, func() {
+		conditions.Set(&install.Status.Conditions, install.Generation, v1alpha1.ConditionReady, ready,
+			v1alpha1.ReasonPodsUnavailable, "as the test says")
+	})
 }

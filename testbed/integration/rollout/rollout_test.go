@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/alerts/series"
+	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/controllers/rollout"
@@ -125,7 +126,7 @@ func TestHaltRecoverSupersede(t *testing.T) {
 	defer w.startHub()()
 	strategy := v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{sized(wave("canary", 1), 1), wave("rest", 4)}}
 	ro := w.start(1, strategy)
-	w.reaches(ro, v1alpha1.RolloutHalted, "False Halted", "wave canary: 1 cluster failed and 0 may ("+names[0]+")")
+	w.reaches(ro, v1alpha1.RolloutHalted, "False Halted", "wave canary: 1 cluster failed, 0 allowed: "+names[0]+" (Stalled)")
 	if diff := cmp.Diff(names[:1], w.witness.admittedBy(ro.Name)); diff != "" {
 		t.Errorf("admitted (-want +got):\n%s", diff)
 	}
@@ -145,6 +146,77 @@ func TestHaltRecoverSupersede(t *testing.T) {
 	w.report(t.Context(), at, true)
 	w.reaches(next, v1alpha1.RolloutSucceeded, "4 of 4")
 	w.reaches(ro, v1alpha1.RolloutSuperseded)
+}
+
+// TestSoakJudges takes the pods of a canary away in the soak, as a quota would:
+// production is not admitted, and the rollout goes on once they are back.
+func TestSoakJudges(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	names := w.enrollMany(3)
+	w.runAgents()
+	defer w.startHub()()
+	canary := sized(wave("canary", 1), 1)
+	canary.Soak, canary.UnreadyGrace = &metav1.Duration{Duration: time.Hour}, &metav1.Duration{Duration: 5 * time.Second}
+	ro := w.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{canary, wave("prod", 2)}})
+	w.reaches(ro, v1alpha1.RolloutProgressing, "Soaking", "1 of 1 clusters updated")
+	w.setReady(names[0], false)
+	w.reaches(ro, v1alpha1.RolloutProgressing, "Soaking", "1 cluster is not Ready ("+names[0]+")")
+	w.reaches(ro, v1alpha1.RolloutHalted, "False Halted", "1 cluster failed, 0 allowed: "+names[0]+" (NotReady)")
+	if diff := cmp.Diff(names[:1], w.witness.admittedBy(ro.Name)); diff != "" {
+		t.Errorf("admitted (-want +got):\n%s", diff)
+	}
+	w.setReady(names[0], true)
+	w.reaches(ro, v1alpha1.RolloutProgressing, "Soaking", "1 of 1 clusters updated")
+	w.hasEvents(ro, "WaveInterrupted", "Halted")
+}
+
+// TestRetry admits a cluster that failed once more, with a higher attempt.
+func TestRetry(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	names := w.enrollMany(2)
+	defer w.startHub()()
+	short := sized(wave("canary", 1), 1)
+	short.Deadline = &metav1.Duration{Duration: 2 * time.Second}
+	ro := w.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{short, wave("rest", 1)}})
+	w.reaches(ro, v1alpha1.RolloutHalted, names[0]+" (DeadlineExceeded)")
+	w.change(ro, func() { ro.Spec.Retries = 1 })
+	w.eventually(func() error {
+		if a := w.install(names[0]).Spec.Admission; a.Attempt != 1 {
+			return fmt.Errorf("attempt %d", a.Attempt)
+		}
+		return nil
+	})
+	w.reaches(ro, v1alpha1.RolloutHalted, names[0]+" (DeadlineExceeded)")
+	w.runAgents()
+	w.reaches(ro, v1alpha1.RolloutSucceeded, "2 of 2")
+	err := w.Patch(t.Context(), ro, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"retries":0}}`)))
+	if !apierrors.IsInvalid(err) {
+		t.Errorf("retries were lowered: %v", err)
+	}
+}
+
+// TestUnreachableAPIServer: an agent that does not reach its own cluster is
+// passed over like one that is offline.
+func TestUnreachableAPIServer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	names := w.enrollMany(2)
+	fc := &v1alpha1.FleetCluster{ObjectMeta: metav1.ObjectMeta{Name: names[0]}}
+	reachable := func(reachable bool) {
+		w.changeStatus(fc, func() {
+			conditions.Set(&fc.Status.Conditions, fc.Generation, v1alpha1.ConditionAPIServerReachable, reachable,
+				v1alpha1.ReasonAPIServerUnreachable, "as the test says")
+		})
+	}
+	reachable(false)
+	w.runAgents()
+	defer w.startHub()()
+	ro := w.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{wave("all", 1)}})
+	w.reaches(ro, v1alpha1.RolloutSucceeded, "1 of 2 clusters updated, 1 deferred")
+	reachable(true)
+	w.reaches(ro, v1alpha1.RolloutSucceeded, "2 of 2")
 }
 
 func TestPauseAbortAndOffline(t *testing.T) {

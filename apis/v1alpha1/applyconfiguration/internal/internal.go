@@ -32,6 +32,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: admittedAt
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: attempt
+      type:
+        scalar: numeric
     - name: hash
       type:
         scalar: string
@@ -97,6 +100,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: admittedAt
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: attempt
+      type:
+        scalar: numeric
     - name: cluster
       type:
         scalar: string
@@ -637,6 +643,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.RemovalPolicy
       default: Orphan
+    - name: restart
+      type:
+        scalar: string
     - name: strategy
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.RolloutStrategy
@@ -657,6 +666,14 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - type
+    - name: history
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.RolloutOutcome
+          elementRelationship: associative
+          keys:
+          - name
     - name: observedGeneration
       type:
         scalar: numeric
@@ -964,6 +981,12 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: release
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.Release
+    - name: restart
+      type:
+        scalar: string
+    - name: retries
+      type:
+        scalar: numeric
     - name: revision
       type:
         scalar: numeric
@@ -1014,6 +1037,14 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: startedAt
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: unready
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.UnreadyCluster
+          elementRelationship: associative
+          keys:
+          - cluster
     - name: waves
       type:
         list:
@@ -1267,6 +1298,36 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: superseded
       type:
         scalar: boolean
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.RolloutOutcome
+  map:
+    fields:
+    - name: clusters
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.WaveCounts
+    - name: deleted
+      type:
+        scalar: boolean
+    - name: endedAt
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: message
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
+    - name: phase
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.RolloutPhase
+    - name: revision
+      type:
+        scalar: numeric
+    - name: startedAt
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: version
+      type:
+        scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.RolloutPhase
   scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.RolloutStrategy
@@ -1311,6 +1372,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: revision
       type:
         scalar: numeric
+    - name: strategyOutdated
+      type:
+        scalar: boolean
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.SLOEdit
   map:
     fields:
@@ -1393,6 +1457,15 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: version
       type:
         scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.UnreadyCluster
+  map:
+    fields:
+    - name: cluster
+      type:
+        scalar: string
+    - name: since
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.VersionBlock
   map:
     fields:
@@ -1458,6 +1531,10 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: sortBy
       type:
         scalar: string
+    - name: unreadyGrace
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+      default: 1m
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.WaveCounts
   map:
     fields:
@@ -1504,6 +1581,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: inProgress
       type:
         scalar: numeric
+    - name: interruptedAt
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
     - name: maxConcurrency
       type:
         scalar: numeric
@@ -1529,6 +1609,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: numeric
     - name: total
+      type:
+        scalar: numeric
+    - name: updated
       type:
         scalar: numeric
     - name: updatedAt

@@ -28,6 +28,7 @@ func (a *Env) watchRollouts(ctx context.Context, operator client.ObjectKey) (cli
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
 			&v1alpha1.OperatorRollout{}: {Namespaces: map[string]cache.Config{operator.Namespace: {}}},
+			&v1alpha1.ManagedOperator{}: {Namespaces: map[string]cache.Config{operator.Namespace: {}}},
 			&v1alpha1.OperatorInstall{}: {Label: installs},
 		}})
 	if err != nil {
@@ -52,7 +53,7 @@ func notify(ctx context.Context, watched cache.Cache, changed chan<- struct{}) e
 		}
 	}
 	for _, kind := range []client.Object{&v1alpha1.OperatorRollout{}, &v1alpha1.OperatorInstall{},
-		&v1alpha1.FleetCluster{}} {
+		&v1alpha1.FleetCluster{}, &v1alpha1.ManagedOperator{}} {
 		informer, err := watched.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 		if err != nil {
 			return fmt.Errorf("watch rollouts: %w", err)

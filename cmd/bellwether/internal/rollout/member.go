@@ -5,6 +5,7 @@ package rollout
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -12,12 +13,12 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
-// member is one cluster of a rollout as people see it.
+// member is one cluster of a rollout with what is shown of it.
 type member struct {
-	cluster string
-	wave    string
+	rollouts.Member
 	state   string
 	tone    term.Tone
 	since   metav1.Time
@@ -25,55 +26,78 @@ type member struct {
 	message string
 }
 
-// attention says whether a person should look at the member.
-func (m member) attention() bool { return m.tone == term.Bad || m.tone == term.Warn }
+// needsAttention tells whether a person should look at the member.
+func (m member) needsAttention() bool { return m.tone == term.Bad || m.tone == term.Warn }
 
-// memberOf judges an install that carries the rollout's label by the same rule
-// as the rollout: success is the release's hash, failure a stalled agent or a
-// passed deadline.
-func memberOf(r *v1alpha1.OperatorRollout, in *v1alpha1.OperatorInstall, c *v1alpha1.FleetCluster,
-	now time.Time) member {
-	m := member{cluster: in.Spec.Cluster, wave: in.Labels[v1alpha1.LabelWave]}
-	admitted := in.Spec.Admission != nil && in.Spec.Admission.RolloutUID == string(r.UID)
-	stalled := term.Condition(in.Status.Conditions, v1alpha1.ConditionStalled)
-	stalledNow := stalled.Status == metav1.ConditionTrue && in.Status.ObservedGeneration == in.Generation
-	switch {
-	case in.Status.SucceededHash != "" && in.Status.SucceededHash == r.Spec.Release.Hash():
-		m.state, m.tone = "Updated", term.Good
-		m.since = valueOf(in.Status.SucceededAt)
-	case admitted && stalledNow:
-		m.state, m.tone, m.since = "Failed", term.Bad, stalled.LastTransitionTime
-		m.reason, m.message = stalled.Reason, stalled.Message
-	case admitted && PastDeadline(r, m.wave, in, now):
-		m.state, m.tone, m.since = "Failed", term.Bad, in.Spec.Admission.AdmittedAt
-		m.reason, m.message = ReasonDeadline, "not updated within "+DeadlineOf(r,
-			m.wave).String()+": "+term.Headline(in.Status.Conditions)
-	case c != nil && c.Spec.Paused:
-		m.state, m.tone, m.reason, m.message = "Deferred", term.Warn, v1alpha1.ReasonPaused, "the cluster is paused"
-	case c != nil && !term.Online(c):
-		on := term.Condition(c.Status.Conditions, v1alpha1.ConditionOnline)
-		m.state, m.tone, m.since = "Deferred", term.Warn, on.LastTransitionTime
-		m.reason, m.message = v1alpha1.ReasonAgentOffline, on.Message
-	case admitted:
-		m.state, m.since, m.message = "Updating", in.Spec.Admission.AdmittedAt, term.Headline(in.Status.Conditions)
-	default:
-		m.state, m.tone = "Pending", term.Dim
+// membersOf classifies the clusters as the hub does. Selectors that cannot be
+// used are the subject of the rollout's own message.
+func membersOf(in RolloutInput) []member {
+	if in.Rollout == nil {
+		return nil
 	}
-	return m
-}
-
-func valueOf(t *metav1.Time) metav1.Time {
-	if t == nil {
-		return metav1.Time{}
+	observation := rollouts.Input{Now: in.Now, Rollout: in.Rollout}
+	clusters := map[string]*v1alpha1.FleetCluster{}
+	for i := range in.Clusters {
+		clusters[in.Clusters[i].Name] = &in.Clusters[i]
+		observation.Clusters = append(observation.Clusters, rollouts.ObserveCluster(&in.Clusters[i]))
 	}
-	return *t
+	installs := map[string]*v1alpha1.OperatorInstall{}
+	for i := range in.Installs {
+		installs[in.Installs[i].Spec.Cluster] = &in.Installs[i]
+		observation.Installs = append(observation.Installs, rollouts.ObserveInstall(&in.Installs[i]))
+	}
+	classified, err := rollouts.Classify(observation)
+	if err != nil {
+		return nil
+	}
+	members := make([]member, 0, len(classified))
+	for _, m := range classified {
+		members = append(members, describe(in.Rollout, m, installs[m.Cluster], clusters[m.Cluster]))
+	}
+	return members
 }
 
-func PastDeadline(r *v1alpha1.OperatorRollout, wave string, in *v1alpha1.OperatorInstall, now time.Time) bool {
-	d := DeadlineOf(r, wave)
-	return d > 0 && now.After(in.Spec.Admission.AdmittedAt.Add(d))
+var states = map[rollouts.Class]struct {
+	text string
+	tone term.Tone
+}{
+	rollouts.ClassPending: {"Pending", term.Dim}, rollouts.ClassInProgress: {"Updating", term.Plain},
+	rollouts.ClassSucceeded: {"Updated", term.Good}, rollouts.ClassFailed: {"Failed", term.Bad},
+	rollouts.ClassDeferred: {"Deferred", term.Warn}, rollouts.ClassRemoved: {"Removed", term.Dim},
 }
 
+// describe finds the words for a class and its reason in the conditions.
+func describe(r *v1alpha1.OperatorRollout, m rollouts.Member, install *v1alpha1.OperatorInstall,
+	cluster *v1alpha1.FleetCluster) member {
+	conditions := install.Status.Conditions
+	state := states[m.Class]
+	shown := member{
+		Member: m, state: state.text, tone: state.tone, since: metav1.Time{Time: m.Since}, reason: m.Reason,
+		message: term.Headline(conditions),
+	}
+	switch m.Reason {
+	case rollouts.ReasonStalled:
+		stalled := term.Condition(conditions, v1alpha1.ConditionStalled)
+		shown.since, shown.reason, shown.message = stalled.LastTransitionTime, stalled.Reason, stalled.Message
+	case rollouts.ReasonDeadlineExceeded:
+		shown.message = fmt.Sprintf("not updated within %s: %s", DeadlineOf(r, m.Wave), shown.message)
+	case rollouts.ReasonNotReady:
+		shown.reason = cmp.Or(term.Condition(conditions, v1alpha1.ConditionReady).Reason, m.Reason)
+		if m.Class == rollouts.ClassInProgress {
+			shown.state, shown.tone = "Not Ready", term.Warn
+		}
+	case v1alpha1.ReasonPaused:
+		shown.message = "the cluster is paused"
+	case v1alpha1.ReasonAgentOffline:
+		shown.message = term.Condition(cluster.Status.Conditions, v1alpha1.ConditionOnline).Message
+	case v1alpha1.ReasonAPIServerUnreachable:
+		shown.message = term.Condition(cluster.Status.Conditions, v1alpha1.ConditionAPIServerReachable).Message
+	}
+	return shown
+}
+
+// DeadlineOf is how long a cluster of a wave may take; 0 where the rollout does
+// not say.
 func DeadlineOf(r *v1alpha1.OperatorRollout, wave string) time.Duration {
 	if w := waveSpec(r, wave); w.Deadline != nil {
 		return w.Deadline.Duration
@@ -91,35 +115,17 @@ func waveSpec(r *v1alpha1.OperatorRollout, name string) v1alpha1.Wave {
 }
 
 // attention lists the members that need a look: first those that failed, then
-// by wave and name.
+// in the order of the waves.
 func attention(in RolloutInput) []member {
-	clusters := map[string]*v1alpha1.FleetCluster{}
-	for i := range in.Clusters {
-		clusters[in.Clusters[i].Name] = &in.Clusters[i]
-	}
-	order := map[string]int{}
-	for i, w := range in.Rollout.Status.Waves {
-		order[w.Name] = i
-	}
-	var out []member
-	for i := range in.Installs {
-		install := &in.Installs[i]
-		m := memberOf(in.Rollout, install, clusters[install.Spec.Cluster], in.Now)
-		if m.attention() && install.DeletionTimestamp == nil {
-			out = append(out, m)
-		}
-	}
-	slices.SortFunc(out, func(a, b member) int {
-		return cmp.Or(cmp.Compare(b.tone, a.tone), cmp.Compare(order[a.wave], order[b.wave]),
-			cmp.Compare(a.cluster, b.cluster))
-	})
-	return out
+	all := slices.DeleteFunc(membersOf(in), func(m member) bool { return !m.needsAttention() })
+	slices.SortStableFunc(all, func(a, b member) int { return cmp.Compare(b.tone, a.tone) })
+	return all
 }
 
 func attentionTable(members []member, now time.Time) *term.Table {
 	t := &term.Table{Header: []string{"CLUSTER", "WAVE", "STATE", "SINCE", "REASON", "MESSAGE"}, Wrap: true}
 	for _, m := range members {
-		t.Add(term.Cell{Text: m.cluster}, term.Cell{Text: m.wave}, m.tone.Cell(m.state),
+		t.Add(term.Cell{Text: m.Cluster}, term.Cell{Text: m.Wave}, m.tone.Cell(m.state),
 			term.Cell{Text: term.Age(now, m.since)},
 			term.Cell{Text: term.OrDash(m.reason)}, term.Cell{Text: term.OneLine(m.message)})
 	}
@@ -129,5 +135,5 @@ func attentionTable(members []member, now time.Time) *term.Table {
 // Reasons that are on no condition, and what to do about them.
 const (
 	ReasonNotSelected = "NotSelected"
-	ReasonDeadline    = "Deadline"
+	ReasonDeadline    = rollouts.ReasonDeadlineExceeded
 )

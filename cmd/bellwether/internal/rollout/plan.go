@@ -10,7 +10,6 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -128,12 +127,7 @@ func (a *app) plan(ctx context.Context, h *hub.Client, operator *v1alpha1.Manage
 func planClusters(list []v1alpha1.FleetCluster) []rollouts.Cluster {
 	out := make([]rollouts.Cluster, 0, len(list))
 	for i := range list {
-		c := &list[i]
-		out = append(out, rollouts.Cluster{
-			Name: c.Name, Labels: c.Labels, Enrolled: c.Status.Namespace != "", Paused: c.Spec.Paused,
-			Deleting: c.DeletionTimestamp != nil,
-			Online:   meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionOnline),
-		})
+		out = append(out, rollouts.ObserveCluster(&list[i]))
 	}
 	return out
 }

@@ -20,6 +20,8 @@ type RolloutInput struct {
 	// Installs carry the rollout's label.
 	Installs []v1alpha1.OperatorInstall
 	Clusters []v1alpha1.FleetCluster
+	// Operator is the rollout's ManagedOperator; nil where it is not known.
+	Operator *v1alpha1.ManagedOperator
 }
 
 // maxAttention keeps the live view on one screen when a whole fleet fails.
@@ -34,6 +36,7 @@ func Rollout(in RolloutInput, s term.Style) string {
 		out.WriteByte('\n')
 		out.WriteString(waveTable(in).Render(s))
 	}
+	writeSoaks(&out, in, s)
 	writeApprovals(&out, in, s)
 	members := attention(in)
 	if len(members) > 0 {
@@ -45,7 +48,7 @@ func Rollout(in RolloutInput, s term.Style) string {
 			out.WriteString(s.Paint(term.Dim, fmt.Sprintf("and %d more\n", more)))
 		}
 		fmt.Fprintf(&out, "%s\n", s.Paint(term.Dim, fmt.Sprintf("explain one with: %s why %s %s -n %s",
-			s.ProgramName(), members[0].cluster, in.Rollout.Spec.Operator.Name, in.Rollout.Namespace)))
+			s.ProgramName(), members[0].Cluster, in.Rollout.Spec.Operator.Name, in.Rollout.Namespace)))
 	}
 	return out.String()
 }
@@ -82,6 +85,10 @@ func writeHeader(out *strings.Builder, in RolloutInput, s term.Style) {
 			out.WriteString(s.Paint(term.PhaseTone(r.Status.Phase), line) + "\n")
 		}
 	}
+	if isStrategyOutdated(in) {
+		fmt.Fprintf(out, "the ManagedOperator's strategy was changed: it applies to the next rollout (start it now "+
+			"with: %s rollout restart %s -n %s)\n", s.ProgramName(), r.Spec.Operator.Name, r.Namespace)
+	}
 	switch {
 	case r.Spec.Abort != nil:
 		fmt.Fprintf(out, "aborted: %s\n", term.OneLine(r.Spec.Abort.Reason))
@@ -93,6 +100,14 @@ func writeHeader(out *strings.Builder, in RolloutInput, s term.Style) {
 		fmt.Fprintf(out, "paused: %s (go on with: %s rollout resume %s -n %s)\n", why, s.ProgramName(), r.Name,
 			r.Namespace)
 	}
+}
+
+func isStrategyOutdated(in RolloutInput) bool {
+	if in.Operator == nil {
+		return false
+	}
+	newest := in.Operator.Status.Rollout
+	return newest != nil && newest.Name == in.Rollout.Name && newest.StrategyOutdated
 }
 
 func waveTable(in RolloutInput) *term.Table {
@@ -177,20 +192,6 @@ func phaseNote(in RolloutInput, w *v1alpha1.WaveStatus) term.Cell {
 	}
 }
 
-func soakNote(in RolloutInput, w *v1alpha1.WaveStatus) term.Cell {
-	spec := waveSpec(in.Rollout, w.Name)
-	if spec.Soak == nil || w.UpdatedAt == nil {
-		return term.Cell{Text: "soaking", Tone: term.Warn}
-	}
-	left := w.UpdatedAt.Add(spec.Soak.Duration).Sub(in.Now)
-	if left <= 0 {
-		return term.Cell{Text: "soaked " + term.Span(spec.Soak.Duration), Tone: term.Good}
-	}
-	return term.Cell{Text: fmt.Sprintf("%s of %s soak left", term.Span(left.Round(time.Second)),
-		term.Span(spec.Soak.Duration)),
-		Tone: term.Warn}
-}
-
 func verifiedNote(in RolloutInput, w *v1alpha1.WaveStatus) term.Cell {
 	var parts []string
 	if w.VerifiedAt != nil {
@@ -236,6 +237,7 @@ func RolloutChanges(before, after RolloutInput) []string {
 			lines = append(lines, waveChanges(name, waves[w.Name], w)...)
 		}
 	}
+	lines = append(lines, soakChanges(before, after)...)
 	return append(lines, attentionChanges(before, after)...)
 }
 
@@ -243,15 +245,13 @@ func RolloutChanges(before, after RolloutInput) []string {
 // did for another reason.
 func attentionChanges(before, after RolloutInput) []string {
 	known := map[string]bool{}
-	if before.Rollout != nil {
-		for _, m := range attention(before) {
-			known[m.cluster+m.state+m.reason] = true
-		}
+	for _, m := range attention(before) {
+		known[m.Cluster+m.state+m.reason] = true
 	}
 	var lines []string
 	for _, m := range attention(after) {
-		if !known[m.cluster+m.state+m.reason] {
-			lines = append(lines, join(after.Rollout.Name, "cluster "+m.cluster,
+		if !known[m.Cluster+m.state+m.reason] {
+			lines = append(lines, join(after.Rollout.Name, "cluster "+m.Cluster,
 				m.state+" "+m.reason+": "+term.OneLine(m.message)))
 		}
 	}

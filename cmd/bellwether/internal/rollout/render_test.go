@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/fixture"
@@ -21,6 +22,21 @@ func TestRollout(t *testing.T) {
 		Name: "prod", Phase: v1alpha1.WaveSoaking, WaveCounts: v1alpha1.WaveCounts{Total: 3, Succeeded: 3},
 		UpdatedAt: fixture.AgoPtr(4 * time.Minute),
 	}
+	soaking.Status.Waves[1].Updated = 3
+	healthy := fixture.Installs()
+	healthy[2], healthy[3] = fixture.Updated("prod-2", "prod"), fixture.Updated("prod-3", "prod")
+	online := fixture.FleetOfFour()
+	online[3].Status.Conditions = online[2].Status.Conditions
+	sick := soaking.DeepCopy()
+	sick.Status.Message = "wave prod: 1 cluster is not Ready"
+	sick.Status.Waves[1].InterruptedAt = fixture.AgoPtr(20 * time.Second)
+	sick.Status.Unready = []v1alpha1.UnreadyCluster{{Cluster: "prod-2", Since: fixture.Ago(20 * time.Second)}}
+	unready := fixture.Installs()
+	unready[2], unready[3] = healthy[2], healthy[3]
+	unready[2].Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse,
+		ObservedGeneration: 2, Reason: v1alpha1.ReasonPodsUnavailable, Message: "Deployment echo: 0 of 1 available"}}
+	outdated := fixture.Operator()
+	outdated.Status.Rollout.StrategyOutdated = true
 	gated := fixture.RolloutAt()
 	gated.Status.Phase, gated.Status.Message = v1alpha1.RolloutProgressing, "wave rest waits for an approval"
 	gated.Status.Waves[1].Phase = v1alpha1.WaveVerified
@@ -30,20 +46,32 @@ func TestRollout(t *testing.T) {
 	pending := fixture.RolloutAt()
 	pending.Status = v1alpha1.OperatorRolloutStatus{}
 	for name, test := range map[string]struct {
-		rollout *v1alpha1.OperatorRollout
-		style   term.Style
+		rollout  *v1alpha1.OperatorRollout
+		style    term.Style
+		installs []v1alpha1.OperatorInstall
+		clusters []v1alpha1.FleetCluster
+		operator *v1alpha1.ManagedOperator
 	}{
 		"halted":   {rollout: fixture.RolloutAt()},
 		"coloured": {rollout: fixture.RolloutAt(), style: term.Style{Colour: true, Width: 100}},
 		"narrow":   {rollout: fixture.RolloutAt(), style: term.Style{Width: 60}},
-		"soaking":  {rollout: soaking},
+		"soaking":  {rollout: soaking, installs: healthy, clusters: online},
+		"unready":  {rollout: sick, installs: unready, clusters: online},
+		"offline":  {rollout: soaking, installs: healthy},
+		"outdated": {rollout: fixture.RolloutAt(), operator: outdated},
 		"gated":    {rollout: gated},
 		"paused":   {rollout: paused},
 		"pending":  {rollout: pending},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := RolloutInput{Now: fixture.Noon, Rollout: test.rollout, Installs: fixture.Installs(),
-				Clusters: fixture.FleetOfFour()}
+			in := RolloutInput{Now: fixture.Noon, Rollout: test.rollout, Installs: test.installs,
+				Clusters: test.clusters, Operator: test.operator}
+			if in.Installs == nil {
+				in.Installs = fixture.Installs()
+			}
+			if in.Clusters == nil {
+				in.Clusters = fixture.FleetOfFour()
+			}
 			fixture.Golden(t, "rollout-"+name, Rollout(in, test.style))
 		})
 	}
@@ -67,6 +95,38 @@ func TestBar(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, bar(test.counts, 10)); diff != "" {
 				t.Errorf("bar (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// In a log, the health of each cluster is a line when the soak begins and when it
+// changes.
+func TestSoakChanges(t *testing.T) {
+	soak := func(ready bool) RolloutInput {
+		r := fixture.RolloutAt()
+		r.Status.Phase, r.Status.Waves[1].Phase = v1alpha1.RolloutProgressing, v1alpha1.WaveSoaking
+		in := RolloutInput{Now: fixture.Noon, Rollout: r, Clusters: fixture.FleetOfFour(),
+			Installs: []v1alpha1.OperatorInstall{fixture.Updated("prod-1", "prod")}}
+		if !ready {
+			in.Installs[0].Status.Conditions[0].Status = metav1.ConditionFalse
+			in.Installs[0].Status.Conditions[0].Message = "Deployment echo: 0 of 1 available"
+		}
+		return in
+	}
+	const line = "echo-2  wave prod  soak: cluster prod-1 is "
+	for name, test := range map[string]struct {
+		before, after RolloutInput
+		want          []string
+	}{
+		"it begins":   {after: soak(true), want: []string{line + "Ready: 1.1.0 runs"}},
+		"no news":     {before: soak(true), after: soak(true)},
+		"falls sick":  {before: soak(true), after: soak(false), want: []string{line + "not Ready: Deployment echo: 0 of 1 available"}},
+		"is restored": {before: soak(false), after: soak(true), want: []string{line + "Ready: 1.1.0 runs"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, soakChanges(test.before, test.after)); diff != "" {
+				t.Errorf("changes (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -33,13 +33,15 @@ func Command(env *command.Env) *cobra.Command {
 	a := &app{env}
 	c := command.Parent("rollout", "Follow and steer rollouts", []string{"rollouts", "ro"},
 		a.rolloutGetCommand(), a.rolloutPlanCommand(), a.rolloutHistoryCommand(), a.rolloutStatusCommand(),
-		a.rolloutPauseCommand(), a.rolloutResumeCommand(), a.rolloutAbortCommand(), a.rolloutApproveCommand())
+		a.rolloutPauseCommand(), a.rolloutResumeCommand(), a.rolloutAbortCommand(), a.rolloutApproveCommand(),
+		a.rolloutRetryCommand(), a.rolloutRestartCommand())
 	c.Long = rolloutLong
 	return c
 }
 
-const rolloutGetLong = `Show a rollout: a line for each wave with its progress, soak and gates, then
-the clusters that need attention. Without NAME, list the rollouts.
+const rolloutGetLong = `Show a rollout: a line for each wave with its progress, soak and gates, the
+health of each cluster of a wave that soaks, then the clusters that need
+attention. Without NAME, list the rollouts.
 
 With --watch the picture stays up to date until the rollout has ended; for the
 name of an operator, until you interrupt it. Where the output is no terminal, a
@@ -118,8 +120,15 @@ func (a *app) rolloutInput(ctx context.Context, reader client.Reader, r *v1alpha
 	if in.Installs, err = hub.Members(ctx, reader, r); err != nil {
 		return in, err
 	}
-	in.Clusters, err = hub.Clusters(ctx, reader)
-	return in, err
+	if in.Clusters, err = hub.Clusters(ctx, reader); err != nil {
+		return in, err
+	}
+	in.Operator = &v1alpha1.ManagedOperator{}
+	err = reader.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: r.Spec.Operator.Name}, in.Operator)
+	if client.IgnoreNotFound(err) != nil {
+		return in, fmt.Errorf("get ManagedOperator: %w", err)
+	}
+	return in, nil
 }
 
 func (a *app) rolloutHistoryCommand() *cobra.Command {

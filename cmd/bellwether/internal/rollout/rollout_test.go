@@ -8,9 +8,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/clitest"
@@ -84,6 +86,58 @@ func TestPauseResumeAbort(t *testing.T) {
 		if spec.Paused != step.paused || spec.PausedReason != step.reason || !cmp.Equal(spec.Abort, step.abort) {
 			t.Errorf("%v: paused %t (%q), abort %v", step.args, spec.Paused, spec.PausedReason, spec.Abort)
 		}
+	}
+}
+
+func TestResumeOfAnAbortedRolloutFails(t *testing.T) {
+	aborted := clitest.Rollout("echo", "echo-2", 2, v1alpha1.RolloutAborted)
+	aborted.Spec.Paused, aborted.Spec.Abort = true, &v1alpha1.RolloutAbort{Reason: "bad"}
+	w := clitest.NewWorld(clitest.Operator("echo", "1.1.0"), aborted)
+	got := w.Run(t, "rollout", "resume", "echo")
+	if got.Code == exit.OK || !strings.Contains(got.Err, "rollout echo-2 has already ended (Aborted)") ||
+		!strings.Contains(got.Err, "rollout restart echo") {
+		t.Errorf("exit code %d: %s%s", got.Code, got.Out, got.Err)
+	}
+	if !w.Rollout(t, "echo-2").Spec.Paused {
+		t.Error("the aborted rollout was changed")
+	}
+}
+
+func TestRetry(t *testing.T) {
+	failed := func(phase v1alpha1.RolloutPhase) *v1alpha1.OperatorRollout {
+		r := clitest.Rollout("echo", "echo-2", 2, phase)
+		r.Status.Clusters.Failed = 2
+		return r
+	}
+	for name, test := range map[string]struct {
+		from *v1alpha1.OperatorRollout
+		want int64
+		text string
+	}{
+		"halted":  {failed(v1alpha1.RolloutHalted), 1, "2 clusters that failed will be admitted again"},
+		"aborted": {failed(v1alpha1.RolloutAborted), 0, "rollout restart echo"},
+		"nothing failed": {clitest.Rollout("echo", "echo-2", 2, v1alpha1.RolloutProgressing), 0,
+			"no cluster of rollout echo-2 has failed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := clitest.NewWorld(clitest.Operator("echo", "1.1.0"), test.from)
+			got := w.Run(t, "rollout", "retry", "echo")
+			if !strings.Contains(got.Out+got.Err, test.text) || w.Rollout(t, "echo-2").Spec.Retries != test.want {
+				t.Errorf("exit code %d, %d retries: %s%s", got.Code, w.Rollout(t, "echo-2").Spec.Retries, got.Out, got.Err)
+			}
+		})
+	}
+}
+
+func TestRestart(t *testing.T) {
+	w := clitest.NewWorld(clitest.Operator("echo", "1.1.0"))
+	w.Must(t, "rollout", "restart", "echo")
+	o := &v1alpha1.ManagedOperator{}
+	if err := w.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "echo"}, o); err != nil {
+		t.Fatal(err)
+	}
+	if want := fixture.Noon.Format(time.RFC3339); o.Spec.Restart != want {
+		t.Errorf("restart is %q, want %q", o.Spec.Restart, want)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -19,6 +20,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 )
 
 // change changes a rollout's spec in memory and says what it did; it refuses
@@ -110,6 +112,9 @@ func (a *app) rolloutResumeCommand() *cobra.Command {
 		use: "resume", short: "Let a paused rollout go on",
 		do: func(context.Context, *hub.Client, string) (change, error) {
 			return func(r *v1alpha1.OperatorRollout) (string, error) {
+				if r.Status.Phase.Ended() || r.Spec.Abort != nil {
+					return "", alreadyEnded(r)
+				}
 				if !r.Spec.Paused {
 					return fmt.Sprintf("Rollout %s is not paused.", r.Name), nil
 				}
@@ -139,10 +144,89 @@ func (a *app) rolloutAbortCommand() *cobra.Command {
 	})
 }
 
+// alreadyEnded says how a rollout ended. One that was just aborted may not say so
+// in its status yet.
 func alreadyEnded(r *v1alpha1.OperatorRollout) error {
-	return exit.Hintf("change the ManagedOperator to start another rollout", "rollout %s has already ended (%s)",
-		r.Name,
-		r.Status.Phase)
+	phase := r.Status.Phase
+	if !phase.Ended() {
+		phase = v1alpha1.RolloutAborted
+	}
+	return exit.Hintf("start another one with `rollout restart "+r.Spec.Operator.Name+
+		"`, or change the ManagedOperator", "rollout %s has already ended (%s)", r.Name, phase)
+}
+
+const retryLong = `Admit the clusters of a rollout that failed once more, each with a new deadline.
+They come before clusters that were not admitted yet. It raises spec.retries of
+the OperatorRollout.
+
+A rollout that was aborted or superseded cannot be retried: start another one
+with rollout restart.`
+
+func (a *app) rolloutRetryCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "retry NAME", Short: "Admit the clusters that failed once more", Long: retryLong,
+		Example:           "  bellwether rollout retry echo",
+		Args:              command.OneArg("the name of a rollout or an operator"),
+		ValidArgsFunction: a.CompleteFirst(command.RolloutNames),
+		RunE: func(c *cobra.Command, args []string) error {
+			h, err := a.Hub()
+			if err != nil {
+				return err
+			}
+			return a.steer(c.Context(), h, args[0], retryFailed)
+		},
+	}
+	return c
+}
+
+func retryFailed(r *v1alpha1.OperatorRollout) (string, error) {
+	phase := r.Status.Phase
+	switch {
+	case r.Spec.Abort != nil, phase == v1alpha1.RolloutAborted, phase == v1alpha1.RolloutSuperseded:
+		return "", alreadyEnded(r)
+	case r.Status.Clusters.Failed == 0:
+		return "", exit.Hintf("see `rollout get "+r.Name+"`", "no cluster of rollout %s has failed", r.Name)
+	}
+	r.Spec.Retries++
+	return fmt.Sprintf("Rollout %s: %s that failed will be admitted again.", r.Name,
+		term.Plural(int(r.Status.Clusters.Failed), "cluster")), nil
+}
+
+const restartLong = `Start another rollout of what the operator asks for, with its strategy as it is
+now. A rollout that still runs is superseded; clusters that run the release
+already count as updated. It sets spec.restart of the ManagedOperator.`
+
+func (a *app) rolloutRestartCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "restart OPERATOR", Short: "Start another rollout of the same release", Long: restartLong,
+		Example:           "  bellwether rollout restart echo",
+		Args:              command.OneArg("the operator's name"),
+		ValidArgsFunction: a.CompleteFirst(command.OperatorNames),
+		RunE: func(c *cobra.Command, args []string) error {
+			h, err := a.Hub()
+			if err != nil {
+				return err
+			}
+			return a.restart(c.Context(), h, args[0])
+		},
+	}
+}
+
+func (a *app) restart(ctx context.Context, h *hub.Client, name string) error {
+	o, err := h.Operator(ctx, name)
+	if err != nil {
+		return err
+	}
+	if o.Spec.Paused {
+		return exit.Hintf("set spec.paused to false first", "operator %s is paused: no rollout starts", o.Name)
+	}
+	before := o.DeepCopy()
+	o.Spec.Restart = a.Now().UTC().Format(time.RFC3339)
+	if err := h.Patch(ctx, o, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("change operator %s: %w", o.Name, err)
+	}
+	a.Say("Operator %s: another rollout starts; follow it with: rollout get %s -w\n", o.Name, o.Name)
+	return nil
 }
 
 const approveLong = `Approve a wave that waits for an approval. The approval is kept in the rollout

@@ -80,8 +80,8 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 			"Error: say why\nHint:  add --reason \"…\"; it is kept with the rollout\n"},
 		"ended": {
 			[]string{"rollout", "pause", "echo"},
-			"Error: rollout echo-1 has already ended (Succeeded)\nHint:  change the ManagedOperator to start another " +
-				"rollout\n",
+			"Error: rollout echo-1 has already ended (Succeeded)\nHint:  start another one with `rollout " +
+				"restart echo`, or change the ManagedOperator\n",
 		},
 		"bad selector": {[]string{"fleet", "list", "-l", "a=b=c"}, "Hint:  write it as env=prod,region!=eu\n"},
 		"no kubeconfig to join": {

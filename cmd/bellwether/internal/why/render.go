@@ -6,6 +6,7 @@ package why
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/rollout"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 	"github.com/bellwether-dev/bellwether/explain/remedy"
+	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
 // WhyInput is what the explanation of one operator on one cluster is made of.
@@ -144,10 +146,16 @@ func judge(in WhyInput) verdict {
 
 // late is true for a cluster that fails by its deadline and by nothing else.
 func late(in WhyInput) bool {
-	a := in.Install.Spec.Admission
-	return in.Rollout != nil && a != nil && a.RolloutUID == string(in.Rollout.UID) &&
-		in.Install.Status.SucceededHash != a.Hash &&
-		!term.Stalled(in.Install.Status.Conditions) && rollout.PastDeadline(in.Rollout, a.Wave, in.Install, in.Now)
+	if in.Rollout == nil {
+		return false
+	}
+	members, err := rollouts.Classify(rollouts.Input{
+		Now: in.Now, Rollout: in.Rollout, Clusters: []rollouts.Cluster{rollouts.ObserveCluster(in.Cluster)},
+		Installs: []rollouts.Install{rollouts.ObserveInstall(in.Install)},
+	})
+	return err == nil && slices.ContainsFunc(members, func(m rollouts.Member) bool {
+		return m.Class == rollouts.ClassFailed && m.Reason == rollouts.ReasonDeadlineExceeded
+	})
 }
 
 func selects(o *v1alpha1.ManagedOperator, c *v1alpha1.FleetCluster) bool {

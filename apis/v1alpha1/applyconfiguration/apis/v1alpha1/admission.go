@@ -26,8 +26,10 @@ type AdmissionApplyConfiguration struct {
 	Hash *string `json:"hash,omitempty"`
 	// AdmittedAt is the hub's time of admission, from which the wave's deadline
 	// is counted.
-	AdmittedAt *v1.Time                   `json:"admittedAt,omitempty"`
-	Release    *ReleaseApplyConfiguration `json:"release,omitempty"`
+	AdmittedAt *v1.Time `json:"admittedAt,omitempty"`
+	// Attempt is the rollout's spec.retries at the time of this admission.
+	Attempt *int64                     `json:"attempt,omitempty"`
+	Release *ReleaseApplyConfiguration `json:"release,omitempty"`
 }
 
 // AdmissionApplyConfiguration constructs a declarative configuration of the Admission type for use with
@@ -81,6 +83,14 @@ func (b *AdmissionApplyConfiguration) WithHash(value string) *AdmissionApplyConf
 // If called multiple times, the AdmittedAt field is set to the value of the last call.
 func (b *AdmissionApplyConfiguration) WithAdmittedAt(value v1.Time) *AdmissionApplyConfiguration {
 	b.AdmittedAt = &value
+	return b
+}
+
+// WithAttempt sets the Attempt field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Attempt field is set to the value of the last call.
+func (b *AdmissionApplyConfiguration) WithAttempt(value int64) *AdmissionApplyConfiguration {
+	b.Attempt = &value
 	return b
 }
 

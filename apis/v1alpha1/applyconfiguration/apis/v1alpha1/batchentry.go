@@ -18,6 +18,8 @@ type BatchEntryApplyConfiguration struct {
 	Wave    *string `json:"wave,omitempty"`
 	// AdmittedAt becomes the stamp's time.
 	AdmittedAt *v1.Time `json:"admittedAt,omitempty"`
+	// Attempt becomes the stamp's attempt.
+	Attempt *int64 `json:"attempt,omitempty"`
 }
 
 // BatchEntryApplyConfiguration constructs a declarative configuration of the BatchEntry type for use with
@@ -47,5 +49,13 @@ func (b *BatchEntryApplyConfiguration) WithWave(value string) *BatchEntryApplyCo
 // If called multiple times, the AdmittedAt field is set to the value of the last call.
 func (b *BatchEntryApplyConfiguration) WithAdmittedAt(value v1.Time) *BatchEntryApplyConfiguration {
 	b.AdmittedAt = &value
+	return b
+}
+
+// WithAttempt sets the Attempt field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Attempt field is set to the value of the last call.
+func (b *BatchEntryApplyConfiguration) WithAttempt(value int64) *BatchEntryApplyConfiguration {
+	b.Attempt = &value
 	return b
 }

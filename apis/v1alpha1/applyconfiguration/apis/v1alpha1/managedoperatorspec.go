@@ -37,6 +37,11 @@ type ManagedOperatorSpecApplyConfiguration struct {
 	HistoryLimit *int32 `json:"historyLimit,omitempty"`
 	// Paused stops the making of new rollouts. It does not touch a running one.
 	Paused *bool `json:"paused,omitempty"`
+	// Restart starts another rollout of the same release, with the strategy as it
+	// is now, when it is set to a value that the newest rollout does not have: the
+	// time, for example. A rollout that still runs is superseded. Removing the
+	// value starts nothing.
+	Restart *string `json:"restart,omitempty"`
 }
 
 // ManagedOperatorSpecApplyConfiguration constructs a declarative configuration of the ManagedOperatorSpec type for use with
@@ -122,5 +127,13 @@ func (b *ManagedOperatorSpecApplyConfiguration) WithHistoryLimit(value int32) *M
 // If called multiple times, the Paused field is set to the value of the last call.
 func (b *ManagedOperatorSpecApplyConfiguration) WithPaused(value bool) *ManagedOperatorSpecApplyConfiguration {
 	b.Paused = &value
+	return b
+}
+
+// WithRestart sets the Restart field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Restart field is set to the value of the last call.
+func (b *ManagedOperatorSpecApplyConfiguration) WithRestart(value string) *ManagedOperatorSpecApplyConfiguration {
+	b.Restart = &value
 	return b
 }

@@ -20,8 +20,11 @@ type ManagedOperatorStatusApplyConfiguration struct {
 	// Target is what the spec comes to in the catalog as it is now.
 	Target *TargetVersionApplyConfiguration `json:"target,omitempty"`
 	// Rollout is the newest rollout.
-	Rollout  *RolloutSummaryApplyConfiguration `json:"rollout,omitempty"`
-	Clusters *ClusterCountsApplyConfiguration  `json:"clusters,omitempty"`
+	Rollout *RolloutSummaryApplyConfiguration `json:"rollout,omitempty"`
+	// History has the outcome of each of the newest rollouts, the newest first. It
+	// keeps the outcome of a rollout whose OperatorRollout was deleted.
+	History  []RolloutOutcomeApplyConfiguration `json:"history,omitempty"`
+	Clusters *ClusterCountsApplyConfiguration   `json:"clusters,omitempty"`
 	// Versions counts clusters by installed version; the 50 most used.
 	Versions []VersionCountApplyConfiguration `json:"versions,omitempty"`
 }
@@ -66,6 +69,19 @@ func (b *ManagedOperatorStatusApplyConfiguration) WithTarget(value *TargetVersio
 // If called multiple times, the Rollout field is set to the value of the last call.
 func (b *ManagedOperatorStatusApplyConfiguration) WithRollout(value *RolloutSummaryApplyConfiguration) *ManagedOperatorStatusApplyConfiguration {
 	b.Rollout = value
+	return b
+}
+
+// WithHistory adds the given value to the History field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the History field.
+func (b *ManagedOperatorStatusApplyConfiguration) WithHistory(values ...*RolloutOutcomeApplyConfiguration) *ManagedOperatorStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithHistory")
+		}
+		b.History = append(b.History, *values[i])
+	}
 	return b
 }
 

@@ -12,8 +12,9 @@ import (
 // OperatorRolloutSpecApplyConfiguration represents a declarative configuration of the OperatorRolloutSpec type for use
 // with apply.
 //
-// OperatorRolloutSpec is the frozen plan, the three things that a person may
-// change, and what the hub knows against the version.
+// OperatorRolloutSpec is the frozen plan, what a person may change (paused,
+// abort, retries, approvals), and why the version is blocked, which the hub
+// writes.
 type OperatorRolloutSpecApplyConfiguration struct {
 	// Operator names the ManagedOperator in the same namespace.
 	Operator *LocalReferenceApplyConfiguration `json:"operator,omitempty"`
@@ -25,12 +26,19 @@ type OperatorRolloutSpecApplyConfiguration struct {
 	ClusterSelector *v1.LabelSelectorApplyConfiguration `json:"clusterSelector,omitempty"`
 	// Strategy with every default filled in.
 	Strategy *RolloutStrategyApplyConfiguration `json:"strategy,omitempty"`
+	// Restart is the value of the ManagedOperator's spec.restart that this rollout
+	// was made with.
+	Restart *string `json:"restart,omitempty"`
 	// Paused stops admission; what was admitted finishes.
 	Paused *bool `json:"paused,omitempty"`
 	// PausedReason is why.
 	PausedReason *string `json:"pausedReason,omitempty"`
 	// Abort ends the rollout for good; what was admitted finishes.
 	Abort *RolloutAbortApplyConfiguration `json:"abort,omitempty"`
+	// Retries is raised to have the clusters that failed admitted again: one that
+	// failed is admitted anew, with a new deadline, while the attempt in its
+	// admission is lower than this.
+	Retries *int64 `json:"retries,omitempty"`
 	// Blocked is why the version is blocked; empty where it is not. The hub keeps
 	// it in line with the blocks on the catalog. While it is set nothing is
 	// admitted; what was admitted and did not begin yet does not begin.
@@ -86,6 +94,14 @@ func (b *OperatorRolloutSpecApplyConfiguration) WithStrategy(value *RolloutStrat
 	return b
 }
 
+// WithRestart sets the Restart field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Restart field is set to the value of the last call.
+func (b *OperatorRolloutSpecApplyConfiguration) WithRestart(value string) *OperatorRolloutSpecApplyConfiguration {
+	b.Restart = &value
+	return b
+}
+
 // WithPaused sets the Paused field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Paused field is set to the value of the last call.
@@ -107,6 +123,14 @@ func (b *OperatorRolloutSpecApplyConfiguration) WithPausedReason(value string) *
 // If called multiple times, the Abort field is set to the value of the last call.
 func (b *OperatorRolloutSpecApplyConfiguration) WithAbort(value *RolloutAbortApplyConfiguration) *OperatorRolloutSpecApplyConfiguration {
 	b.Abort = value
+	return b
+}
+
+// WithRetries sets the Retries field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Retries field is set to the value of the last call.
+func (b *OperatorRolloutSpecApplyConfiguration) WithRetries(value int64) *OperatorRolloutSpecApplyConfiguration {
+	b.Retries = &value
 	return b
 }
 

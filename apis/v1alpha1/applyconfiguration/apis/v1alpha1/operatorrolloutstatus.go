@@ -37,6 +37,10 @@ type OperatorRolloutStatusApplyConfiguration struct {
 	// Batch is written before its clusters are admitted, so that a hub that
 	// died between the two admits the same ones again and no others.
 	Batch *AdmissionBatchApplyConfiguration `json:"batch,omitempty"`
+	// Unready are clusters of waves that are not verified which were updated and
+	// are not Ready now. Those beyond the first 500 count as in progress until
+	// they are Ready again or have a place here.
+	Unready []UnreadyClusterApplyConfiguration `json:"unready,omitempty"`
 	// ObservedInstalls is the newest resource version among the
 	// OperatorInstalls that this status was computed from. A hub whose cache is
 	// older than that reads them from the API server, so the rollout never
@@ -153,6 +157,19 @@ func (b *OperatorRolloutStatusApplyConfiguration) WithWaves(values ...*WaveStatu
 // If called multiple times, the Batch field is set to the value of the last call.
 func (b *OperatorRolloutStatusApplyConfiguration) WithBatch(value *AdmissionBatchApplyConfiguration) *OperatorRolloutStatusApplyConfiguration {
 	b.Batch = value
+	return b
+}
+
+// WithUnready adds the given value to the Unready field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Unready field.
+func (b *OperatorRolloutStatusApplyConfiguration) WithUnready(values ...*UnreadyClusterApplyConfiguration) *OperatorRolloutStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithUnready")
+		}
+		b.Unready = append(b.Unready, *values[i])
+	}
 	return b
 }
 

@@ -17,6 +17,9 @@ type RolloutSummaryApplyConfiguration struct {
 	Name     *string                    `json:"name,omitempty"`
 	Revision *int64                     `json:"revision,omitempty"`
 	Phase    *apisv1alpha1.RolloutPhase `json:"phase,omitempty"`
+	// StrategyOutdated is true while spec.strategy differs from the strategy of
+	// this rollout, which is frozen: it applies to the next rollout.
+	StrategyOutdated *bool `json:"strategyOutdated,omitempty"`
 }
 
 // RolloutSummaryApplyConfiguration constructs a declarative configuration of the RolloutSummary type for use with
@@ -46,5 +49,13 @@ func (b *RolloutSummaryApplyConfiguration) WithRevision(value int64) *RolloutSum
 // If called multiple times, the Phase field is set to the value of the last call.
 func (b *RolloutSummaryApplyConfiguration) WithPhase(value apisv1alpha1.RolloutPhase) *RolloutSummaryApplyConfiguration {
 	b.Phase = &value
+	return b
+}
+
+// WithStrategyOutdated sets the StrategyOutdated field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the StrategyOutdated field is set to the value of the last call.
+func (b *RolloutSummaryApplyConfiguration) WithStrategyOutdated(value bool) *RolloutSummaryApplyConfiguration {
+	b.StrategyOutdated = &value
 	return b
 }

@@ -36,8 +36,13 @@ type WaveApplyConfiguration struct {
 	// before it counts as failed. At least 1s; default 30m.
 	Deadline *metav1.Duration `json:"deadline,omitempty"`
 	// Soak is how long the wave is observed after its last success before the
-	// next wave starts. Default 0s.
+	// next wave starts. Time in which an updated cluster is not Ready does not
+	// count. Default 0s.
 	Soak *metav1.Duration `json:"soak,omitempty"`
+	// UnreadyGrace is how long a cluster of this wave that was updated may be not
+	// Ready, such as while a pod restarts, before it counts as failed. It holds
+	// until the wave is verified. At least 5s; default 1m.
+	UnreadyGrace *metav1.Duration `json:"unreadyGrace,omitempty"`
 	// Gates that must be passed, in order.
 	Gates []GateApplyConfiguration `json:"gates,omitempty"`
 }
@@ -109,6 +114,14 @@ func (b *WaveApplyConfiguration) WithDeadline(value metav1.Duration) *WaveApplyC
 // If called multiple times, the Soak field is set to the value of the last call.
 func (b *WaveApplyConfiguration) WithSoak(value metav1.Duration) *WaveApplyConfiguration {
 	b.Soak = &value
+	return b
+}
+
+// WithUnreadyGrace sets the UnreadyGrace field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the UnreadyGrace field is set to the value of the last call.
+func (b *WaveApplyConfiguration) WithUnreadyGrace(value metav1.Duration) *WaveApplyConfiguration {
+	b.UnreadyGrace = &value
 	return b
 }
 

@@ -14,11 +14,16 @@ type WaveCountsApplyConfiguration struct {
 	Total *int32 `json:"total,omitempty"`
 	// Pending were not admitted yet.
 	Pending *int32 `json:"pending,omitempty"`
-	// InProgress were admitted and have neither succeeded nor failed.
+	// InProgress were admitted and have neither succeeded nor failed. A cluster
+	// that is not Ready, for less than its grace, is one of them.
 	InProgress *int32 `json:"inProgress,omitempty"`
-	Succeeded  *int32 `json:"succeeded,omitempty"`
-	Failed     *int32 `json:"failed,omitempty"`
-	// Deferred are offline or paused.
+	// Succeeded installed the release and, until the wave is verified, are Ready.
+	Succeeded *int32 `json:"succeeded,omitempty"`
+	// Failed are stalled, past their deadline, or not Ready for longer than their
+	// grace.
+	Failed *int32 `json:"failed,omitempty"`
+	// Deferred are paused or cannot be observed: the agent is offline, or does not
+	// reach the API server of its cluster.
 	Deferred *int32 `json:"deferred,omitempty"`
 	// Removed left the fleet, or the selection, after planning.
 	Removed *int32 `json:"removed,omitempty"`

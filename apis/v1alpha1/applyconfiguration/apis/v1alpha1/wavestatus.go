@@ -24,9 +24,15 @@ type WaveStatusApplyConfiguration struct {
 	MaxFailures    *int32 `json:"maxFailures,omitempty"`
 	// StartedAt is when the wave's first cluster was admitted.
 	StartedAt *v1.Time `json:"startedAt,omitempty"`
-	// UpdatedAt is when the hub saw the last cluster of the wave succeed: the
-	// start of the soak.
+	// Updated counts the clusters that installed the release, whether or not they
+	// are Ready now.
+	Updated *int32 `json:"updated,omitempty"`
+	// UpdatedAt is when the soak began: when the hub saw the last cluster of the
+	// wave succeed, moved on by the time in which clusters were not Ready.
 	UpdatedAt *v1.Time `json:"updatedAt,omitempty"`
+	// InterruptedAt is since when the soak stands still, because an updated cluster
+	// is not Ready.
+	InterruptedAt *v1.Time `json:"interruptedAt,omitempty"`
 	// VerifiedAt is when the next wave became free to start.
 	VerifiedAt *v1.Time `json:"verifiedAt,omitempty"`
 	// Gates with the evidence for each verdict.
@@ -135,11 +141,27 @@ func (b *WaveStatusApplyConfiguration) WithStartedAt(value v1.Time) *WaveStatusA
 	return b
 }
 
+// WithUpdated sets the Updated field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Updated field is set to the value of the last call.
+func (b *WaveStatusApplyConfiguration) WithUpdated(value int32) *WaveStatusApplyConfiguration {
+	b.Updated = &value
+	return b
+}
+
 // WithUpdatedAt sets the UpdatedAt field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the UpdatedAt field is set to the value of the last call.
 func (b *WaveStatusApplyConfiguration) WithUpdatedAt(value v1.Time) *WaveStatusApplyConfiguration {
 	b.UpdatedAt = &value
+	return b
+}
+
+// WithInterruptedAt sets the InterruptedAt field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the InterruptedAt field is set to the value of the last call.
+func (b *WaveStatusApplyConfiguration) WithInterruptedAt(value v1.Time) *WaveStatusApplyConfiguration {
+	b.InterruptedAt = &value
 	return b
 }
 

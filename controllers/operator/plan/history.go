@@ -1,0 +1,56 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+)
+
+const (
+	// maxOutcomes is the API's bound on status.history.
+	maxOutcomes = 20
+	// maxOutcomeMessage is the API's bound on an outcome's message.
+	maxOutcomeMessage = 512
+)
+
+// recordHistory keeps the outcome of every rollout in the status, where it stays
+// once the OperatorRollout is gone. One that is gone though nothing here deleted
+// it is reported.
+func (p *pass) recordHistory() {
+	var history []v1alpha1.RolloutOutcome
+	seen := map[string]bool{}
+	for i := range p.Rollouts {
+		outcome := outcomeOf(&p.Rollouts[i])
+		outcome.Deleted = slices.Contains(p.decision.DeleteRollouts, outcome.Name)
+		seen[outcome.Name] = true
+		history = append(history, outcome)
+	}
+	for _, outcome := range p.Operator.Status.History {
+		if seen[outcome.Name] {
+			continue
+		}
+		if !outcome.Deleted {
+			outcome.Deleted = true
+			p.decision.Lost = append(p.decision.Lost, outcome)
+		}
+		history = append(history, outcome)
+	}
+	slices.SortFunc(history, func(a, b v1alpha1.RolloutOutcome) int { return cmp.Compare(b.Revision, a.Revision) })
+	p.decision.Status.History = history[:min(len(history), maxOutcomes)]
+}
+
+func outcomeOf(r *v1alpha1.OperatorRollout) v1alpha1.RolloutOutcome {
+	message := r.Status.Message
+	if runes := []rune(message); len(runes) > maxOutcomeMessage {
+		message = string(runes[:maxOutcomeMessage-1]) + "…"
+	}
+	return v1alpha1.RolloutOutcome{
+		Name: r.Name, Revision: r.Spec.Revision, Version: r.Spec.Release.Version,
+		Phase:     cmp.Or(r.Status.Phase, v1alpha1.RolloutPending),
+		StartedAt: r.Status.StartedAt, EndedAt: r.Status.EndedAt, Clusters: r.Status.Clusters, Message: message,
+	}
+}

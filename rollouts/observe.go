@@ -1,0 +1,77 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollouts
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bellwether-dev/bellwether/apis/conditions"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+)
+
+// ObserveCluster returns what a rollout reads of a FleetCluster.
+//
+// A cluster is online while its agent reports and does not say that it cannot
+// reach the API server of its own cluster. An agent that says nothing of that,
+// such as one of an earlier version, is believed to reach it.
+func ObserveCluster(c *v1alpha1.FleetCluster) Cluster {
+	agent := conditions.Get(c.Status.Conditions, v1alpha1.ConditionOnline)
+	apiServer := conditions.Get(c.Status.Conditions, v1alpha1.ConditionAPIServerReachable)
+	cluster := Cluster{
+		Name: c.Name, Labels: c.Labels, Enrolled: isEnrolled(c), Paused: c.Spec.Paused,
+		Deleting: c.DeletionTimestamp != nil,
+	}
+	switch {
+	case agent.Status != metav1.ConditionTrue:
+		cluster.OfflineReason, cluster.OfflineSince = v1alpha1.ReasonAgentOffline, agent.LastTransitionTime.Time
+	case apiServer.Status == metav1.ConditionFalse:
+		cluster.OfflineReason = v1alpha1.ReasonAPIServerUnreachable
+		cluster.OfflineSince = apiServer.LastTransitionTime.Time
+	default:
+		cluster.Online, cluster.OnlineSince = true, agent.LastTransitionTime.Time
+		if apiServer.Status == metav1.ConditionTrue {
+			cluster.OnlineSince = latest(cluster.OnlineSince, apiServer.LastTransitionTime.Time)
+		}
+	}
+	return cluster
+}
+
+// isEnrolled tells whether the cluster's namespace can be written to. One that
+// cannot would hold up the planning of all others.
+func isEnrolled(c *v1alpha1.FleetCluster) bool {
+	reason := conditions.Get(c.Status.Conditions, v1alpha1.ConditionReady).Reason
+	return c.Status.Namespace != "" && reason != v1alpha1.ReasonNamespaceTerminating &&
+		reason != v1alpha1.ReasonNamespaceConflict
+}
+
+// ObserveInstall returns what a rollout reads of an OperatorInstall. Conditions
+// count only where the agent wrote them for the object as it is now.
+func ObserveInstall(o *v1alpha1.OperatorInstall) Install {
+	install := Install{
+		Cluster: o.Spec.Cluster, Rollout: o.Labels[v1alpha1.LabelRollout], Wave: o.Labels[v1alpha1.LabelWave],
+		SucceededHash: o.Status.SucceededHash, Deleting: o.DeletionTimestamp != nil,
+		Ready:   isCurrentAndTrue(o, v1alpha1.ConditionReady),
+		Stalled: isCurrentAndTrue(o, v1alpha1.ConditionStalled),
+	}
+	if a := o.Spec.Admission; a != nil {
+		install.Stamp = Stamp{
+			RolloutUID: a.RolloutUID, Hash: a.Hash, AdmittedAt: a.AdmittedAt.Time, Attempt: a.Attempt,
+		}
+	}
+	return install
+}
+
+func isCurrentAndTrue(o *v1alpha1.OperatorInstall, conditionType string) bool {
+	c := conditions.Get(o.Status.Conditions, conditionType)
+	return c.Status == metav1.ConditionTrue && c.ObservedGeneration == o.Generation
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,27 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollouts
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+)
+
+// Validate finds what an API server admits and a rollout cannot use: selectors
+// that are not valid. Its error names the field of the spec, of a ManagedOperator
+// or of an OperatorRollout, and the value.
+func Validate(clusters metav1.LabelSelector, strategy v1alpha1.RolloutStrategy) error {
+	spec, options := field.NewPath("spec"), validation.LabelSelectorValidationOptions{}
+	problems := validation.ValidateLabelSelector(&clusters, options, spec.Child("clusterSelector"))
+	waves := spec.Child("strategy", "waves")
+	for i := range strategy.Waves {
+		selector := strategy.Waves[i].Selector
+		problems = append(problems,
+			validation.ValidateLabelSelector(selector, options, waves.Index(i).Child("selector"))...)
+	}
+	return problems.ToAggregate()
+}
