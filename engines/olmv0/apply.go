@@ -163,7 +163,7 @@ func patchFor(a plan.Action, revision int64, now time.Time) patch {
 		return patch{Status: adoptedCSV{CurrentCSV: a.Value, InstalledCSV: a.Value,
 			State: operatorsv1alpha1.SubscriptionStateAtLatest, LastUpdated: now.UTC().Format(time.RFC3339)}}
 	case plan.Reset:
-		status := resetSubscription{}
+		status := resetSubscription{LastUpdated: now.UTC().Format(time.RFC3339)}
 		if a.Value != "" {
 			status.CurrentCSV = &a.Value
 		}
@@ -202,8 +202,10 @@ type (
 		LastUpdated  string                              `json:"lastUpdated"`
 	}
 	// resetSubscription takes a Subscription back to what is installed. OLM resolves
-	// at once, and makes a plan only for what differs from the current CSV.
+	// at once, and makes a plan only for what differs from the current CSV. The time
+	// makes it a change in any case.
 	resetSubscription struct {
+		LastUpdated    string  `json:"lastUpdated"`
 		InstallPlanRef *string `json:"installPlanRef"`
 		InstallPlan    *string `json:"installplan"`
 		State          *string `json:"state"`

@@ -166,6 +166,7 @@ func subscriptionOf(sub operatorsv1alpha1.Subscription) plan.Subscription {
 	observed := plan.Subscription{
 		Name: sub.Name, InstalledCSV: sub.Status.InstalledCSV, CurrentCSV: sub.Status.CurrentCSV,
 		ResolutionFailed: message(operatorsv1alpha1.SubscriptionResolutionFailed),
+		LastUpdated:      sub.Status.LastUpdated.Time,
 		UnpackFailed:     message(operatorsv1alpha1.SubscriptionBundleUnpackFailed),
 	}
 	if sub.Spec != nil {

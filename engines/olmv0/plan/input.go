@@ -145,6 +145,8 @@ type Subscription struct {
 	Awaits string
 	// ResolutionFailed is OLM's message; empty when resolution did not fail.
 	ResolutionFailed string
+	// LastUpdated is when OLM, or the agent, last wrote its status.
+	LastUpdated time.Time
 	// UnpackFailed is OLM's message when it gave up to unpack a bundle's image;
 	// empty otherwise.
 	UnpackFailed string
@@ -278,4 +280,7 @@ const (
 
 	retryPlanMin = 30 * time.Second
 	retryPlanMax = 15 * time.Minute
+
+	retryResolutionMin = 20 * time.Second
+	retryResolutionMax = 5 * time.Minute
 )

@@ -57,14 +57,14 @@ func stages() []stage {
 	return []stage{{
 		condition: v1alpha1.ConditionCatalogServed,
 		checks: []func(*decision, Input) *finding{
-			(*decision).olm, (*decision).otherNamespaces, (*decision).catalog, (*decision).serve,
+			(*decision).olm, (*decision).otherNamespaces, (*decision).catalog, (*decision).abandon, (*decision).serve,
 			(*decision).namespace, (*decision).operatorGroup, (*decision).catalogSource,
 		},
 		passed: "OLM is connected to the catalog view.",
 	}, {
 		condition: v1alpha1.ConditionResolved,
 		checks: []func(*decision, Input) *finding{(*decision).subscription, (*decision).orphans, (*decision).deletedCSV,
-			(*decision).abandon, (*decision).resolved, (*decision).blocked},
+			(*decision).resolved, (*decision).blocked},
 		passed: "OLM resolved the Subscription to what was admitted.",
 	}, {
 		condition: v1alpha1.ConditionPlanApproved,

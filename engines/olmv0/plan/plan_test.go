@@ -267,6 +267,7 @@ func TestNext(t *testing.T) {
 		"resolution failed": {
 			with(served(), func(in *Input) {
 				in.Cluster.Subscriptions[0].ResolutionFailed = "constraints not satisfiable"
+				in.Cluster.Subscriptions[0].LastUpdated = now
 				in.Install.Status.Conditions = servedSince(now.Add(-time.Minute))
 			}),
 			want{Reason: v1alpha1.ReasonResolutionFailed, Stalled: true, Failing: v1alpha1.ConditionResolved},
@@ -291,6 +292,7 @@ func TestNext(t *testing.T) {
 		"resolution failed for the view before": {
 			with(served(), func(in *Input) {
 				in.Cluster.Subscriptions[0].ResolutionFailed = "constraints not satisfiable"
+				in.Cluster.Subscriptions[0].LastUpdated = now
 				in.Install.Status.Conditions = servedSince(now.Add(-time.Second))
 			}),
 			want{Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionResolved},
@@ -460,10 +462,10 @@ func TestNext(t *testing.T) {
 			}),
 			want{Reason: v1alpha1.ReasonRequirementsNotMet, Failing: v1alpha1.ConditionInstalled},
 		},
-		"what never came up is abandoned for its fix": {
+		"an unfinished version is abandoned before its fix is offered": {
 			with(upgrading(), func(in *Input) { in.Cluster.CSVs[0].Phase = "Pending" }),
 			want{Actions: []Action{act(Abandon, KindCSV, v1)}, Reason: v1alpha1.ReasonProgressing,
-				Failing: v1alpha1.ConditionResolved},
+				Failing: v1alpha1.ConditionCatalogServed},
 		},
 		"what failed is replaced as it is": {
 			with(upgrading(), func(in *Input) { in.Cluster.CSVs[0].Phase = "Failed" }),

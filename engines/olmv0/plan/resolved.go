@@ -6,6 +6,7 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -127,7 +128,9 @@ func (in Input) withoutSuccessor() (CSV, bool) {
 }
 
 // abandon gives up an unfinished CSV of an earlier admission for the release of
-// this one; see Cluster.MayAdvance.
+// this one; see Cluster.MayAdvance. It comes before the new view is served: OLM
+// resolves as soon as it is connected to that, and cannot resolve while the CSV is
+// not Failed.
 func (d *decision) abandon(in Input) *finding {
 	csv, ok := in.Cluster.Installed()
 	if !ok || in.Offer.Next == "" || in.Offer.Next == csv.Name {
@@ -174,16 +177,29 @@ func (d *decision) resolved(in Input) *finding {
 	case in.Offer.Next == "" || in.pending() != nil || in.hasCSV(in.Offer.Next):
 		return nil
 	}
-	if sub, _ := in.Cluster.subscription(); in.awaitsNothing(sub) {
+	f := d.unresolved(in)
+	sub, _ := in.Cluster.subscription()
+	retry := in.resolutionRetry(sub)
+	if in.awaitsNothing(sub) || sub.ResolutionFailed != "" && in.Now.Sub(sub.LastUpdated) >= retry {
 		d.reset(in, sub)
 	}
-	return d.unresolved(in)
+	f.recheck = min(f.recheck, retry)
+	return f
 }
 
 func (d *decision) reset(in Input, sub Subscription) {
 	current, _ := in.Cluster.Installed()
 	d.Actions = append(d.Actions, Action{Verb: Reset, Kind: KindSubscription, Name: sub.Name, Object: sub.Object,
 		Value: current.Name})
+}
+
+// resolutionRetry is how long after a failed resolution OLM is made to resolve
+// again: as long as it has been failing, within bounds. OLM does not do so by
+// itself, and may have resolved from what its caches had at that time (olm.md,
+// facts 22 and 23).
+func (in Input) resolutionRetry(sub Subscription) time.Duration {
+	served := conditions.Get(in.Install.Status.Conditions, v1alpha1.ConditionCatalogServed)
+	return min(max(sub.LastUpdated.Sub(served.LastTransitionTime.Time), retryResolutionMin), retryResolutionMax)
 }
 
 // awaitsNothing tells whether OLM waits for an InstallPlan that was deleted, or
