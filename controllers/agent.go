@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/client-go/discovery"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -114,12 +113,16 @@ func addHeartbeat(hub ctrl.Manager, local cluster.Cluster, olm func() (served, k
 	if err != nil {
 		return fmt.Errorf("make client for the lease: %w", err)
 	}
-	versions, err := discovery.NewDiscoveryClientForConfig(local.GetConfig())
+	server, err := heartbeat.NewAPIServer(local.GetConfig())
 	if err != nil {
-		return fmt.Errorf("make discovery client: %w", err)
+		return err
 	}
-	return hub.Add(&heartbeat.Lease{
+	lease := &heartbeat.Lease{
 		Hub: direct, Namespace: o.Namespace, Holder: o.Holder, Every: o.LeaseEvery, For: o.LeaseFor,
-		AgentVersion: o.Version, Local: versions, LocalLive: local.GetAPIReader(), OLM: olm, Now: time.Now,
-	})
+		AgentVersion: o.Version, Cluster: server, Live: local.GetAPIReader(), OLM: olm, Now: time.Now,
+	}
+	if err := hub.AddReadyzCheck("hub", lease.Ready); err != nil {
+		return fmt.Errorf("add health check: %w", err)
+	}
+	return hub.Add(lease)
 }

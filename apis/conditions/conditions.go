@@ -54,10 +54,30 @@ func Set(conditions *[]metav1.Condition, generation int64, conditionType string,
 	if status {
 		value = metav1.ConditionTrue
 	}
+	setStatus(conditions, generation, conditionType, value, reason, message)
+}
+
+// SetUnknown sets one condition to Unknown: there is no current observation.
+func SetUnknown(conditions *[]metav1.Condition, generation int64, conditionType, reason, message string) {
+	setStatus(conditions, generation, conditionType, metav1.ConditionUnknown, reason, message)
+}
+
+func setStatus(conditions *[]metav1.Condition, generation int64, conditionType string, status metav1.ConditionStatus,
+	reason, message string) {
 	meta.SetStatusCondition(conditions, metav1.Condition{
-		Type: conditionType, Status: value, ObservedGeneration: generation,
-		Reason: reason, Message: cut(message),
+		Type: conditionType, Status: status, ObservedGeneration: generation,
+		Reason: reason, Message: Truncate(message, maxMessage),
 	})
+}
+
+// ObservedGeneration returns the newest generation that a condition was set for,
+// or zero without conditions.
+func ObservedGeneration(conditions []metav1.Condition) int64 {
+	var newest int64
+	for _, c := range conditions {
+		newest = max(newest, c.ObservedGeneration)
+	}
+	return newest
 }
 
 // Get returns a condition, or the zero value where it is absent.
@@ -75,9 +95,11 @@ func IsTrue(conditions []metav1.Condition, conditionType string) bool {
 
 const maxMessage = 2048
 
-func cut(message string) string {
-	if runes := []rune(message); len(runes) > maxMessage {
-		return string(runes[:maxMessage-1]) + "…"
+// Truncate returns the text with at most limit characters, as the API counts
+// them; the last one is an ellipsis where the text was longer.
+func Truncate(text string, limit int) string {
+	if runes := []rune(text); len(runes) > limit {
+		return string(runes[:limit-1]) + "…"
 	}
-	return message
+	return text
 }

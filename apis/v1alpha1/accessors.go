@@ -26,25 +26,25 @@ func (o *OperatorSLO) StatusConditions() *[]metav1.Condition { return &o.Status.
 // StatusConditions returns the address of the object's conditions.
 func (o *EndpointProbe) StatusConditions() *[]metav1.Condition { return &o.Status.Conditions }
 
-// SetObservedGeneration records that the generation was seen.
+// SetObservedGeneration records which generation the status was observed for.
 func (o *FleetCluster) SetObservedGeneration(g int64) { o.Status.ObservedGeneration = g }
 
-// SetObservedGeneration records that the generation was seen.
+// SetObservedGeneration records which generation the status was observed for.
 func (o *OperatorCatalog) SetObservedGeneration(g int64) { o.Status.ObservedGeneration = g }
 
-// SetObservedGeneration records that the generation was seen.
+// SetObservedGeneration records which generation the status was observed for.
 func (o *ManagedOperator) SetObservedGeneration(g int64) { o.Status.ObservedGeneration = g }
 
-// SetObservedGeneration records that the generation was seen.
+// SetObservedGeneration records which generation the status was observed for.
 func (o *OperatorRollout) SetObservedGeneration(g int64) { o.Status.ObservedGeneration = g }
 
-// SetObservedGeneration records that the generation was seen.
+// SetObservedGeneration records which generation the status was observed for.
 func (o *OperatorInstall) SetObservedGeneration(g int64) { o.Status.ObservedGeneration = g }
 
-// SetObservedGeneration records that the generation was seen.
+// SetObservedGeneration records which generation the status was observed for.
 func (o *OperatorSLO) SetObservedGeneration(g int64) { o.Status.ObservedGeneration = g }
 
-// SetObservedGeneration records that the generation was seen.
+// SetObservedGeneration records which generation the status was observed for.
 func (o *EndpointProbe) SetObservedGeneration(g int64) { o.Status.ObservedGeneration = g }
 
 // OLMDetails returns the details of OLM v0; the zero value where OLM v0 does not

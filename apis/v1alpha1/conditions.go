@@ -13,6 +13,10 @@ const (
 	// ConditionStalled is True when nothing will move until a person acts. It
 	// is withdrawn by itself once what it names is put right.
 	ConditionStalled = "Stalled"
+	// ConditionReconcileFailing is True while the controller fails to reconcile the
+	// object; its transition time says since when. It is absent otherwise. The
+	// other conditions are then those of the last successful reconcile.
+	ConditionReconcileFailing = "ReconcileFailing"
 
 	// ConditionOnline (FleetCluster) is True while the agent renews its Lease.
 	ConditionOnline = "Online"
@@ -72,6 +76,9 @@ const (
 	ReasonPaused = "Paused"
 	// ReasonDeleting says that the object is being removed.
 	ReasonDeleting = "Deleting"
+	// ReasonReconcileError says that the controller could not reconcile the object
+	// because of the error in the message, and tries again.
+	ReasonReconcileError = "ReconcileError"
 
 	// ReasonLeaseFresh and the two below explain ConditionOnline.
 	ReasonLeaseFresh   = "LeaseFresh"
@@ -292,6 +299,13 @@ const (
 	AnnotationAgentVersion      = "bellwether.dev/agent-version"
 	AnnotationKubernetesVersion = "bellwether.dev/kubernetes-version"
 	AnnotationOLMVersion        = "bellwether.dev/olm-version"
+	// AnnotationAPIServerUnreachableSince is set by the agent on its Lease: the
+	// time (RFC 3339, by the agent's clock) of the first failed check of its own
+	// cluster's API server, or empty where the check made for the Lease's last
+	// renewal succeeded. Without it no check was made yet.
+	AnnotationAPIServerUnreachableSince = "bellwether.dev/api-server-unreachable-since"
+	// AnnotationAPIServerError is the error of that first failed check.
+	AnnotationAPIServerError = "bellwether.dev/api-server-error"
 
 	// FinalizerAgent is held by the agent on an OperatorInstall until the
 	// removal policy is carried out.

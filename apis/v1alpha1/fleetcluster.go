@@ -17,6 +17,8 @@ import (
 // +kubebuilder:resource:scope=Cluster,shortName=fc,categories=bellwether
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Online",type=string,JSONPath=`.status.conditions[?(@.type=="Online")].status`
+// +kubebuilder:printcolumn:name="API server",type=string,JSONPath=`.status.conditions[?(@.type=="APIServerReachable")].status`
+// +kubebuilder:printcolumn:name="Stale",type=date,JSONPath=`.status.staleSince`
 // +kubebuilder:printcolumn:name="Kubernetes",type=string,JSONPath=`.status.versions.kubernetes`
 // +kubebuilder:printcolumn:name="Operators",type=integer,JSONPath=`.status.operators.total`
 // +kubebuilder:printcolumn:name="Not ready",type=integer,JSONPath=`.status.operators.notReady`
@@ -83,12 +85,19 @@ type FleetClusterStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Conditions: Ready, Online, OLMAvailable.
+	// Conditions: Ready, Online, APIServerReachable, OLMAvailable.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// StaleSince is when the hub stopped getting current reports from the cluster:
+	// its agent is offline, or cannot reach the cluster's API server. Versions and
+	// operators are those of the last report. Absent while reports are current, and
+	// before the first one.
+	// +optional
+	StaleSince *metav1.Time `json:"staleSince,omitempty"`
 
 	// Namespace is the cluster's namespace on the hub, the only one that its
 	// agent may read and write.

@@ -435,13 +435,15 @@ type ClusterCounts struct {
 	// Selected by the cluster selector.
 	// +optional
 	Selected int32 `json:"selected"`
-	// Updated run the target of the newest rollout.
+	// Updated run the target of the newest rollout, by their last report.
 	// +optional
 	Updated int32 `json:"updated"`
-	// Ready have a Ready OperatorInstall.
+	// Ready have a Ready OperatorInstall and report now: clusters that count as
+	// offline are not among them.
 	// +optional
 	Ready int32 `json:"ready"`
-	// Offline have an agent that does not report.
+	// Offline have an agent that does not report, or one that cannot reach the
+	// cluster's API server.
 	// +optional
 	Offline int32 `json:"offline"`
 }

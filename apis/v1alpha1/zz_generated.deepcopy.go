@@ -526,6 +526,10 @@ func (in *FleetClusterStatus) DeepCopyInto(out *FleetClusterStatus) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.StaleSince != nil {
+		in, out := &in.StaleSince, &out.StaleSince
+		*out = (*in).DeepCopy()
+	}
 	if in.CredentialsSecret != nil {
 		in, out := &in.CredentialsSecret, &out.CredentialsSecret
 		*out = new(corev1.LocalObjectReference)

@@ -55,7 +55,7 @@ func TestObserveLease(t *testing.T) {
 	look := func(cluster *v1alpha1.FleetCluster) (bool, error) {
 		t.Helper()
 		seen, err := r.observeLease(t.Context(), cluster)
-		return seen.Online(now), err
+		return seen.IsOnline(now), err
 	}
 	steps := []struct {
 		name      string

@@ -140,7 +140,7 @@ func (r *Reconciler) observeOperators(ctx context.Context, namespace string) ([]
 func (r *Reconciler) observeLease(ctx context.Context, cluster *v1alpha1.FleetCluster) (plan.Lease, error) {
 	wasOnline := conditions.IsTrue(cluster.Status.Conditions, v1alpha1.ConditionOnline)
 	seen, err := r.readLease(ctx, r.Client, cluster.Name, wasOnline)
-	if err != nil || !wasOnline || seen.Online(r.Now()) {
+	if err != nil || !wasOnline || seen.IsOnline(r.Now()) {
 		return seen, err
 	}
 	live, err := r.readLease(ctx, r.Live, cluster.Name, wasOnline)
@@ -169,7 +169,14 @@ func (r *Reconciler) readLease(ctx context.Context, from client.Reader, cluster 
 			Kubernetes: lease.Annotations[v1alpha1.AnnotationKubernetesVersion],
 			OLM:        lease.Annotations[v1alpha1.AnnotationOLMVersion],
 		},
+		APIServer: observeAPIServer(&lease),
 	}, nil
+}
+
+func observeAPIServer(lease *coordinationv1.Lease) plan.APIServer {
+	since, checked := lease.Annotations[v1alpha1.AnnotationAPIServerUnreachableSince]
+	return plan.APIServer{Checked: checked, UnreachableSince: since,
+		Error: lease.Annotations[v1alpha1.AnnotationAPIServerError]}
 }
 
 // The agent names its Lease's duration; the bounds keep a strange one from

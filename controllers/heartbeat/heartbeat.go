@@ -3,7 +3,9 @@
 
 // Package heartbeat renews the agent's Lease in its namespace on the hub, the
 // only sign by which the hub knows that a cluster is alive. The Lease carries
-// the versions of the agent, of Kubernetes and of OLM as annotations.
+// annotations: whether the agent reaches the API server of its own cluster, and
+// the versions of the agent, of Kubernetes and of OLM. They change only when what
+// they say changes, so a renewal costs the hub nothing but the write.
 package heartbeat
 
 import (
@@ -15,13 +17,21 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/discovery"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
+
+// Cluster is the agent's own cluster; APIServer is one.
+type Cluster interface {
+	// Check fails unless the cluster's API server answers with what etcd holds now.
+	Check(ctx context.Context) error
+	// Version returns the version of Kubernetes.
+	Version(ctx context.Context) (string, error)
+}
 
 // Lease renews the Lease until its context ends. It is a manager.Runnable.
 type Lease struct {
@@ -35,31 +45,30 @@ type Lease struct {
 	Every, For time.Duration
 
 	AgentVersion string
-	// Local asks the fleet cluster for its version, and OLM for its own.
-	Local     discovery.ServerVersionInterface
-	LocalLive client.Reader
+	// Cluster is checked before each renewal.
+	Cluster Cluster
+	// Live reads from the agent's cluster past the cache.
+	Live client.Reader
 	// OLM tells whether the cluster serves OLM's API, if that is known already.
 	OLM func() (served, known bool)
 	Now func() time.Time
+
+	outage outage
+	refusal
 }
 
-// Start renews the Lease at once and then at the given interval. That the hub
-// cannot be reached is an observation: it is logged once, and tried again.
+// Start renews the Lease at once and then at the given interval. A hub that cannot
+// be reached is no error: it is logged once, and tried again.
 func (l *Lease) Start(ctx context.Context) error {
 	ticker := time.NewTicker(l.Every)
 	defer ticker.Stop()
-	reached := true
+	failing := ""
 	for {
 		err := l.renew(ctx)
-		switch {
-		case ctx.Err() != nil:
+		if ctx.Err() != nil {
 			return nil
-		case err != nil && reached:
-			log.FromContext(ctx).Error(err, "Cannot renew the Lease on the hub; trying again", "every", l.Every)
-		case err == nil && !reached:
-			log.FromContext(ctx).Info("The hub is reached again")
 		}
-		reached = err == nil
+		failing = l.logChange(ctx, failing, err)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -68,28 +77,80 @@ func (l *Lease) Start(ctx context.Context) error {
 	}
 }
 
+// logChange logs a failure when it begins and when it becomes another one, and
+// success after a failure. It returns the kind of failure for the next call.
+func (l *Lease) logChange(ctx context.Context, before string, err error) string {
+	l.note(err, l.Now())
+	logger := log.FromContext(ctx)
+	kind := ""
+	switch {
+	case err == nil:
+		if before != "" {
+			logger.Info("The hub answers again")
+		}
+		return kind
+	case isRefusal(err):
+		kind = refused
+	default:
+		kind = "The hub cannot be reached"
+	}
+	if kind != before {
+		logger.Error(err, kind+"; the Lease is not renewed", "retryEvery", l.Every)
+	}
+	return kind
+}
+
 func (l *Lease) renew(ctx context.Context) error {
+	cluster := l.observe(ctx)
 	ctx, cancel := context.WithTimeout(ctx, l.Every)
 	defer cancel()
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: l.Namespace, Name: v1alpha1.LeaseName}}
 	err := l.Hub.Get(ctx, client.ObjectKeyFromObject(lease), lease)
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("get lease: %w", err)
+		return fmt.Errorf("get Lease: %w", err)
 	}
-	l.fill(ctx, lease)
+	l.fill(lease, cluster)
 	if apierrors.IsNotFound(err) {
 		if err := l.Hub.Create(ctx, lease); err != nil {
-			return fmt.Errorf("create lease: %w", err)
+			return fmt.Errorf("create Lease: %w", err)
 		}
 		return nil
 	}
 	if err := l.Hub.Update(ctx, lease); err != nil {
-		return fmt.Errorf("update lease: %w", err)
+		return fmt.Errorf("update Lease: %w", err)
 	}
 	return nil
 }
 
-func (l *Lease) fill(ctx context.Context, lease *coordinationv1.Lease) {
+// observation is what is observed of the cluster before a renewal. Nil: it could
+// not be observed.
+type observation struct {
+	unreachable     error
+	kubernetes, olm *string
+}
+
+// maxCheck bounds each look at the cluster.
+const maxCheck = 5 * time.Second
+
+// observe looks at the cluster within a bound, so that an API server that does not
+// answer never keeps the Lease from being renewed.
+func (l *Lease) observe(ctx context.Context) observation {
+	ctx, cancel := context.WithTimeout(ctx, min(maxCheck, l.For/4))
+	defer cancel()
+	if err := l.Cluster.Check(ctx); err != nil {
+		return observation{unreachable: err}
+	}
+	var seen observation
+	if version, err := l.Cluster.Version(ctx); err == nil {
+		seen.kubernetes = &version
+	}
+	if served, known := l.OLM(); known {
+		seen.olm = ptr.To(l.olmVersion(ctx, served))
+	}
+	return seen
+}
+
+func (l *Lease) fill(lease *coordinationv1.Lease, seen observation) {
 	now := metav1.NewMicroTime(l.Now())
 	if ptr.Deref(lease.Spec.HolderIdentity, "") != l.Holder {
 		lease.Spec.HolderIdentity, lease.Spec.AcquireTime = &l.Holder, &now
@@ -101,13 +162,14 @@ func (l *Lease) fill(ctx context.Context, lease *coordinationv1.Lease) {
 		lease.Annotations = map[string]string{}
 	}
 	lease.Annotations[v1alpha1.AnnotationAgentVersion] = l.AgentVersion
-	// An unreachable API server leaves what was known.
-	if served, known := l.OLM(); known {
-		lease.Annotations[v1alpha1.AnnotationOLMVersion] = l.olmVersion(ctx, served)
+	// What could not be observed stays as it was.
+	if seen.olm != nil {
+		lease.Annotations[v1alpha1.AnnotationOLMVersion] = *seen.olm
 	}
-	if version, err := l.Local.ServerVersion(); err == nil {
-		lease.Annotations[v1alpha1.AnnotationKubernetesVersion] = version.GitVersion
+	if seen.kubernetes != nil {
+		lease.Annotations[v1alpha1.AnnotationKubernetesVersion] = *seen.kubernetes
 	}
+	l.outage.report(lease.Annotations, seen.unreachable, now.Time)
 }
 
 // olmVersion is the version of OLM's own CSV, where it manages itself, as it
@@ -118,7 +180,7 @@ func (l *Lease) olmVersion(ctx context.Context, served bool) string {
 	}
 	for _, namespace := range []string{"olm", "openshift-operator-lifecycle-manager"} {
 		csv := &operatorsv1alpha1.ClusterServiceVersion{}
-		if err := l.LocalLive.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "packageserver"}, csv); err == nil {
+		if err := l.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "packageserver"}, csv); err == nil {
 			return csv.Spec.Version.String()
 		}
 	}
@@ -126,3 +188,37 @@ func (l *Lease) olmVersion(ctx context.Context, served bool) string {
 }
 
 const unknown = "unknown"
+
+// outage counts failed checks of the API server.
+type outage struct {
+	checks int
+	since  time.Time
+	first  error
+}
+
+// reportAfter is how many checks in a row have to fail before the API server is
+// reported as unreachable: a single one may have been lost on the way.
+const reportAfter = 2
+
+// maxError keeps the annotation small.
+const maxError = 512
+
+// report writes the result of a check into the annotations. An outage that was
+// reported before, also by a process before this one, keeps its beginning and its
+// error: annotations that change at each renewal would wake the hub at each renewal.
+func (o *outage) report(annotations map[string]string, err error, now time.Time) {
+	if err == nil {
+		*o = outage{}
+		annotations[v1alpha1.AnnotationAPIServerUnreachableSince] = ""
+		delete(annotations, v1alpha1.AnnotationAPIServerError)
+		return
+	}
+	if o.checks++; o.checks == 1 {
+		o.since, o.first = now, err
+	}
+	if o.checks < reportAfter || annotations[v1alpha1.AnnotationAPIServerUnreachableSince] != "" {
+		return
+	}
+	annotations[v1alpha1.AnnotationAPIServerUnreachableSince] = o.since.UTC().Format(time.RFC3339)
+	annotations[v1alpha1.AnnotationAPIServerError] = conditions.Truncate(o.first.Error(), maxError)
+}

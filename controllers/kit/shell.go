@@ -3,18 +3,22 @@
 
 // Package kit is the small shell around every reconciler: it reads the object,
 // lets the reconciler work on a copy, patches the status once if it changed and
-// tells of it in an Event. It decides nothing.
+// reports the change in an Event. It decides nothing.
 package kit
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,7 +33,7 @@ type Object interface {
 	client.Object
 	// StatusConditions returns the address of the object's conditions.
 	StatusConditions() *[]metav1.Condition
-	// SetObservedGeneration records in the status that the generation was seen.
+	// SetObservedGeneration records which generation the status was observed for.
 	SetObservedGeneration(generation int64)
 }
 
@@ -38,35 +42,101 @@ type Object interface {
 // differs from what was read, with the resource version as a precondition, and
 // emits an Event when the Ready condition's reason changed.
 //
+// The observed generation is that of the conditions, which the inner reconciler
+// sets only after it observed everything: one that fails before that leaves it. Where
+// reconciling fails for longer than failureGrace, the condition ReconcileFailing says
+// since when and why. It is written once, not at each retry.
+//
 // A conflict is no error: the object is read and reconciled again.
 func Shell[T Object](c client.Client, recorder events.EventRecorder,
 	inner reconcile.ObjectReconciler[T]) reconcile.Reconciler {
-	return reconcile.AsReconciler(c, &shell[T]{client: c, recorder: recorder, inner: inner})
+	return reconcile.AsReconciler(c, &shell[T]{client: c, recorder: recorder, inner: inner, now: time.Now})
 }
 
 type shell[T Object] struct {
 	client   client.Client
 	recorder events.EventRecorder
 	inner    reconcile.ObjectReconciler[T]
+	now      func() time.Time
+	failures failures
 }
 
 func (s *shell[T]) Reconcile(ctx context.Context, obj T) (ctrl.Result, error) {
 	before := obj.DeepCopyObject().(T)
 	result, err := s.inner.Reconcile(ctx, obj)
-	if patchErr := s.patchStatus(ctx, before, obj); patchErr != nil && err == nil {
-		err = patchErr
+	if !apierrors.IsConflict(err) {
+		s.reportFailure(obj, err)
 	}
-	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+	patchErr := s.patchStatus(ctx, before, obj)
+	switch {
+	case (err == nil || apierrors.IsConflict(err)) && (patchErr == nil || apierrors.IsConflict(patchErr)):
+		if err != nil || patchErr != nil {
+			return ctrl.Result{RequeueAfter: conflictDelay}, nil
+		}
+		return result, nil
+	case apierrors.IsConflict(patchErr):
+		patchErr = nil // the retry of err reads the newer object
+	case apierrors.IsConflict(err):
+		err = nil
 	}
-	return result, err
+	return result, errors.Join(err, patchErr)
 }
 
-// conflictDelay gives the cache time to catch up with the write that won.
+// conflictDelay gives the cache time to receive the write that came first.
 const conflictDelay = 200 * time.Millisecond
 
+// failureGrace is how long an object may fail to be reconciled before its status
+// says so: most failures are gone with the first retries.
+const failureGrace = 10 * time.Second
+
+// failures remembers since when each object fails to be reconciled.
+type failures struct {
+	mu    sync.Mutex
+	since map[types.UID]time.Time
+}
+
+// note takes in the result of a reconcile, and returns since when they fail.
+func (f *failures) note(object types.UID, err error, now time.Time) time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err == nil {
+		delete(f.since, object)
+		return time.Time{}
+	}
+	if f.since == nil {
+		f.since = map[types.UID]time.Time{}
+	}
+	if _, failing := f.since[object]; !failing {
+		f.since[object] = now
+	}
+	return f.since[object]
+}
+
+// reportFailure sets the condition ReconcileFailing, or removes it. The message of
+// the first failure stays: errors differ in ports and times, and a write at each
+// retry would bring the object back here at once.
+func (s *shell[T]) reportFailure(obj T, err error) {
+	all := obj.StatusConditions()
+	now := s.now()
+	since := s.failures.note(obj.GetUID(), err, now)
+	switch {
+	case err == nil:
+		meta.RemoveStatusCondition(all, v1alpha1.ConditionReconcileFailing)
+	case now.Sub(since) < failureGrace, conditions.IsTrue(*all, v1alpha1.ConditionReconcileFailing):
+	default:
+		// The generation is not observed, so the condition does not name it.
+		meta.SetStatusCondition(all, metav1.Condition{
+			Type: v1alpha1.ConditionReconcileFailing, Status: metav1.ConditionTrue,
+			Reason: v1alpha1.ReasonReconcileError, LastTransitionTime: metav1.NewTime(since.Truncate(time.Second)),
+			Message: conditions.Truncate("tried again with growing delays: "+err.Error(), maxFailure),
+		})
+	}
+}
+
+const maxFailure = 1024
+
 func (s *shell[T]) patchStatus(ctx context.Context, before, after T) error {
-	after.SetObservedGeneration(before.GetGeneration())
+	after.SetObservedGeneration(conditions.ObservedGeneration(*after.StatusConditions()))
 	desired := after.DeepCopyObject().(T)
 	// The inner reconciler may have written the object, which moved its
 	// resource version; its metadata is not for the shell to change.
@@ -81,12 +151,12 @@ func (s *shell[T]) patchStatus(ctx context.Context, before, after T) error {
 	if err := s.client.Status().Patch(ctx, desired, patch); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("patch status: %w", err))
 	}
-	s.tell(before, desired)
+	s.emitEvent(before, desired)
 	return nil
 }
 
-// tell emits an Event when the reason of the Ready condition changed.
-func (s *shell[T]) tell(before, after T) {
+// emitEvent emits an Event when the reason of the Ready condition changed.
+func (s *shell[T]) emitEvent(before, after T) {
 	was := conditions.Get(*before.StatusConditions(), v1alpha1.ConditionReady)
 	is := conditions.Get(*after.StatusConditions(), v1alpha1.ConditionReady)
 	if s.recorder == nil || is.Reason == was.Reason && is.Status == was.Status {

@@ -34,6 +34,10 @@ func general() []Remedy {
 			do("If it takes long, the message names the clusters that are waited for. Start their agents again, or " +
 				"set the removal policy to Orphan.")},
 			Next: "The object is gone when the removal has finished."},
+		{Reason: v1alpha1.ReasonReconcileError, Means: "The controller fails to reconcile the object. The other " +
+			"conditions are those of its last success.", Do: []Action{
+			do("Read the error in the message, and correct what it names.")},
+			Next: "It is tried again with growing delays, and the condition is removed with the next success."},
 	}
 }
 

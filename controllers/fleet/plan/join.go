@@ -31,8 +31,8 @@ func join(in Input, d *Decision) {
 			d.Actions = append(d.Actions, ApplyAccess)
 		}
 	case NamespaceTerminating:
-		// The agent's access went with the namespace, so nobody else would let
-		// go of what is left in it.
+		// The agent's access was deleted with the namespace, so nobody else would
+		// remove the finalizers of what is left in it.
 		d.Removals = releaseAll(in.Operators)
 	case NamespaceForeign:
 	}
@@ -62,29 +62,34 @@ func summarize(in Input) conditions.Summary {
 			namespace, v1alpha1.LabelCluster, in.Cluster.Name))
 	case NamespaceTerminating:
 		return waiting(v1alpha1.ReasonNamespaceTerminating, fmt.Sprintf(
-			"namespace %s is being deleted; it is made anew once it is gone, and the agent then needs a new token",
+			"namespace %s is being deleted; it is created again after that, and the agent then needs a new token: run "+
+				"`bellwether fleet join` again",
 			namespace))
 	case NamespaceAbsent:
-		return waiting(v1alpha1.ReasonProgressing, fmt.Sprintf("namespace %s is being made", namespace))
+		return waiting(v1alpha1.ReasonProgressing, fmt.Sprintf("namespace %s is being created", namespace))
 	case NamespaceOurs:
 	}
 	switch {
 	case !in.AccessInSync:
 		return waiting(v1alpha1.ReasonProgressing,
-			fmt.Sprintf("the agent's access in namespace %s is being made", namespace))
+			fmt.Sprintf("the agent's access to namespace %s is being created", namespace))
 	case !in.TokenIssued:
 		return waiting(v1alpha1.ReasonWaiting, fmt.Sprintf(
 			"Secret %s/%s has no token yet: the hub's controller manager issues it", namespace, TokenSecret))
 	case !in.Lease.Found:
 		return waiting(v1alpha1.ReasonNeverJoined, neverJoined(in.Cluster.Name))
-	case !in.Lease.Online(in.Now):
+	case !in.Lease.IsOnline(in.Now):
 		return stalled(v1alpha1.ReasonAgentOffline, leaseExpired(in.Lease))
+	case !in.Lease.APIServer.Checked:
+		return waiting(v1alpha1.ReasonWaiting, notChecked)
+	case !in.Lease.APIServer.IsReachable():
+		return stalled(v1alpha1.ReasonAPIServerUnreachable, apiServerUnreachable(in.Lease.APIServer))
 	case in.Lease.Versions.OLM == "":
 		return stalled(v1alpha1.ReasonOLMMissing, olmMissing)
 	}
-	text := "the agent reports and OLM is there"
+	text := "the agent reports, the API server answers and OLM is installed"
 	if in.Cluster.Spec.Paused {
-		text += "; paused: rollouts pass this cluster over"
+		text += "; spec.paused is true: rollouts skip this cluster"
 	}
 	return conditions.Summary{State: conditions.Current, Reason: v1alpha1.ReasonSucceeded, Message: text}
 }

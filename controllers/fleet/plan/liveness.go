@@ -4,56 +4,122 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// Online tells whether the last renewal that the hub saw still holds.
-func (l Lease) Online(now time.Time) bool {
+// APIServer is what the agent last reported about the API server of its own
+// cluster.
+type APIServer struct {
+	// Checked is false until the agent has reported a check.
+	Checked bool
+	// UnreachableSince is the agent's text for the time of the first failed check;
+	// empty where the last check succeeded.
+	UnreachableSince string
+	// Error of the first failed check.
+	Error string
+}
+
+// IsReachable tells whether the agent's last check succeeded.
+func (a APIServer) IsReachable() bool { return a.Checked && a.UnreachableSince == "" }
+
+// IsOnline tells whether the last renewal that the hub saw is still valid.
+func (l Lease) IsOnline(now time.Time) bool {
 	return l.Found && !l.SeenAt.IsZero() && now.Before(l.SeenAt.Add(l.Duration))
 }
 
-// judgeLiveness sets Online and OLMAvailable and returns when the verdict may
-// change by time alone.
-func judgeLiveness(in Input, status *v1alpha1.FleetClusterStatus) time.Duration {
+// isReachable tells whether the agent reports what its cluster's API server says
+// now.
+func isReachable(in Input) bool { return in.Lease.IsOnline(in.Now) && in.Lease.APIServer.IsReachable() }
+
+// setLiveness sets the conditions Online, APIServerReachable and OLMAvailable, and
+// returns after how long they may change without any news; zero: never.
+func setLiveness(in Input, status *v1alpha1.FleetClusterStatus) time.Duration {
 	set := func(conditionType string, holds bool, reason, message string) {
 		conditions.Set(&status.Conditions, in.Cluster.Generation, conditionType, holds, reason, message)
 	}
-	if !in.Lease.Found {
+	unknown := func(conditionType, reason, message string) {
+		conditions.SetUnknown(&status.Conditions, in.Cluster.Generation, conditionType, reason, message)
+	}
+	switch {
+	case !in.Lease.Found:
 		set(v1alpha1.ConditionOnline, false, v1alpha1.ReasonNeverJoined, neverJoined(in.Cluster.Name))
+		unknown(v1alpha1.ConditionAPIServerReachable, v1alpha1.ReasonNeverJoined,
+			"the agent checks the API server once it has joined")
 		set(v1alpha1.ConditionOLMAvailable, false, v1alpha1.ReasonNeverJoined,
 			"the agent looks for OLM once it has joined")
 		return 0
+	case !in.Lease.IsOnline(in.Now):
+		message := leaseExpired(in.Lease)
+		set(v1alpha1.ConditionOnline, false, v1alpha1.ReasonLeaseExpired, message)
+		unknown(v1alpha1.ConditionAPIServerReachable, v1alpha1.ReasonAgentOffline, message)
+		unknown(v1alpha1.ConditionOLMAvailable, v1alpha1.ReasonAgentOffline, message)
+		return 0
 	}
-	if in.Lease.Versions.OLM == "" {
-		set(v1alpha1.ConditionOLMAvailable, false, v1alpha1.ReasonOLMMissing, olmMissing)
-	} else {
-		set(v1alpha1.ConditionOLMAvailable, true, v1alpha1.ReasonSucceeded, "the cluster serves OLM's API")
+	set(v1alpha1.ConditionOnline, true, v1alpha1.ReasonLeaseFresh, "the agent renews its Lease")
+	switch {
+	case !in.Lease.APIServer.Checked:
+		unknown(v1alpha1.ConditionAPIServerReachable, v1alpha1.ReasonWaiting, notChecked)
+		unknown(v1alpha1.ConditionOLMAvailable, v1alpha1.ReasonWaiting, notChecked)
+	case !in.Lease.APIServer.IsReachable():
+		message := apiServerUnreachable(in.Lease.APIServer)
+		set(v1alpha1.ConditionAPIServerReachable, false, v1alpha1.ReasonAPIServerUnreachable, message)
+		unknown(v1alpha1.ConditionOLMAvailable, v1alpha1.ReasonAPIServerUnreachable, message)
+	default:
+		set(v1alpha1.ConditionAPIServerReachable, true, v1alpha1.ReasonAPIServerReachable,
+			"the API server answers the agent")
+		if in.Lease.Versions.OLM == "" {
+			set(v1alpha1.ConditionOLMAvailable, false, v1alpha1.ReasonOLMMissing, olmMissing)
+		} else {
+			set(v1alpha1.ConditionOLMAvailable, true, v1alpha1.ReasonSucceeded, "the cluster serves OLM's API")
+		}
 	}
-	if in.Lease.Online(in.Now) {
-		set(v1alpha1.ConditionOnline, true, v1alpha1.ReasonLeaseFresh, "the agent renews its Lease")
-		return in.Lease.SeenAt.Add(in.Lease.Duration).Sub(in.Now)
-	}
-	set(v1alpha1.ConditionOnline, false, v1alpha1.ReasonLeaseExpired, leaseExpired(in.Lease))
-	return 0
+	return in.Lease.SeenAt.Add(in.Lease.Duration).Sub(in.Now)
 }
 
-const olmMissing = "the cluster does not serve OLM's API (operators.coreos.com): install OLM there; the agent " +
-	"notices by itself"
+// staleSince returns since when the hub gets no current reports from the cluster;
+// nil while it does, and before the first report. The time is the hub's: clocks of
+// clusters are never compared.
+func staleSince(in Input) *metav1.Time {
+	switch {
+	case !in.Lease.Found, isReachable(in), in.Lease.IsOnline(in.Now) && !in.Lease.APIServer.Checked:
+		return nil
+	case in.Cluster.Status.StaleSince != nil:
+		return in.Cluster.Status.StaleSince
+	case in.Lease.IsOnline(in.Now), in.Lease.SeenAt.IsZero():
+		return &metav1.Time{Time: in.Now.UTC().Truncate(time.Second)}
+	default:
+		return &metav1.Time{Time: in.Lease.SeenAt.UTC().Truncate(time.Second)}
+	}
+}
+
+const (
+	olmMissing = "the cluster does not serve OLM's API (operators.coreos.com): install OLM on the cluster; the agent " +
+		"checks for it continuously"
+	notChecked = "the agent has not checked the API server of its cluster yet"
+)
 
 func neverJoined(cluster string) string {
 	return fmt.Sprintf("no agent has reported yet: install it with `bellwether fleet join %s`", cluster)
 }
 
 func leaseExpired(l Lease) string {
-	if l.SeenAt.IsZero() {
-		return "the agent has not renewed its Lease since the hub started: look at the agent on the cluster and at " +
-			"its way to the hub"
+	since := "the hub started"
+	if !l.SeenAt.IsZero() {
+		since = l.SeenAt.UTC().Format(time.RFC3339)
 	}
-	return fmt.Sprintf("the agent has not renewed its Lease since %s: look at the agent on the cluster and at its "+
-		"way to the hub",
-		l.SeenAt.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("the agent has not renewed its Lease since %s: check the agent on the cluster, and its "+
+		"connection to the hub", since)
+}
+
+func apiServerUnreachable(a APIServer) string {
+	return fmt.Sprintf("the agent cannot reach the API server of its own cluster since %s (%s): check the cluster's "+
+		"control plane; the agent tries again at every renewal of its Lease",
+		a.UnreachableSince, cmp.Or(a.Error, "no error reported"))
 }

@@ -44,7 +44,7 @@ func reachOf(in Input) removal.Reach {
 	switch {
 	case in.Namespace == NamespaceTerminating:
 		return removal.Gone
-	case in.Lease.Online(in.Now):
+	case isReachable(in):
 		return removal.Online
 	default:
 		return removal.Offline
@@ -53,13 +53,18 @@ func reachOf(in Input) removal.Reach {
 
 func summarizeLeaving(in Input, blocked bool) conditions.Summary {
 	switch {
+	case blocked && in.Lease.IsOnline(in.Now):
+		return stalled(v1alpha1.ReasonAPIServerUnreachable, fmt.Sprintf(
+			"the agent cannot reach the API server of its own cluster, so %s cannot be uninstalled: repair the "+
+				"cluster's control plane, or set spec.offboarding to Orphan to leave the operators as they are",
+			names(in.Operators)))
 	case blocked:
 		return stalled(v1alpha1.ReasonAgentOffline, fmt.Sprintf(
-			"the agent is offline, so %s cannot be uninstalled: bring the agent back, or set spec.offboarding to "+
+			"the agent is offline, so %s cannot be uninstalled: start the agent, or set spec.offboarding to "+
 				"Orphan to leave the operators as they are",
 			names(in.Operators)))
 	case len(in.Operators) > 0:
-		return waiting(v1alpha1.ReasonDeleting, fmt.Sprintf("waits for the agent to let go of %s (offboarding: %s)",
+		return waiting(v1alpha1.ReasonDeleting, fmt.Sprintf("waiting for the agent to release %s (offboarding: %s)",
 			names(in.Operators), policyText(in.Cluster.Spec.Offboarding)))
 	default:
 		return waiting(v1alpha1.ReasonDeleting, fmt.Sprintf("namespace %s is being deleted",

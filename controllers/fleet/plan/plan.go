@@ -39,6 +39,8 @@ type Lease struct {
 	Duration time.Duration
 	// Versions that the agent wrote on its Lease.
 	Versions v1alpha1.ClusterVersions
+	// APIServer is the result of the agent's last check.
+	APIServer APIServer
 }
 
 // Operator is an OperatorInstall of the cluster.
@@ -90,7 +92,7 @@ type Decision struct {
 //
 //	            ┌─ namespace foreign ──▶ stalled, touches nothing
 //	joining ────┼─ namespace absent ───▶ namespace, access, token ─▶ waits for the agent
-//	            └─ lease fresh ────────▶ online, until it expires
+//	            └─ lease fresh ────────▶ online until it expires, ready while its API server answers
 //	offboarding: installs removed by policy ─▶ namespace deleted ─▶ gone
 func Next(in Input) Decision {
 	d := Decision{Status: *in.Cluster.Status.DeepCopy()}
@@ -98,7 +100,8 @@ func Next(in Input) Decision {
 	if in.Lease.Found {
 		d.Status.Versions = in.Lease.Versions
 	}
-	d.RecheckAfter = judgeLiveness(in, &d.Status)
+	d.RecheckAfter = setLiveness(in, &d.Status)
+	d.Status.StaleSince = staleSince(in)
 	if in.Cluster.DeletionTimestamp != nil {
 		offboard(in, &d)
 	} else {

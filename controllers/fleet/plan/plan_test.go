@@ -27,7 +27,8 @@ func healthy() plan.Input {
 		Now: now, Cluster: cluster, Namespace: plan.NamespaceOurs, AccessInSync: true, TokenIssued: true,
 		Lease: plan.Lease{
 			Found: true, SeenAt: now.Add(-10 * time.Second), Duration: 40 * time.Second,
-			Versions: v1alpha1.ClusterVersions{Agent: "1", Kubernetes: "v1.37.0", OLM: "0.46.0"},
+			Versions:  v1alpha1.ClusterVersions{Agent: "1", Kubernetes: "v1.37.0", OLM: "0.46.0"},
+			APIServer: plan.APIServer{Checked: true},
 		},
 		Operators: []plan.Operator{{
 			Install: removal.Install{Namespace: "bellwether-prod", Name: "team.echo", Cluster: "prod",
@@ -40,16 +41,18 @@ func healthy() plan.Input {
 func TestNext(t *testing.T) {
 	const online, olm, ready, stalledType = v1alpha1.ConditionOnline, v1alpha1.ConditionOLMAvailable,
 		v1alpha1.ConditionReady, v1alpha1.ConditionStalled
+	const apiServer = v1alpha1.ConditionAPIServerReachable
 	tests := map[string]struct {
 		change   func(*plan.Input)
 		actions  []plan.Action
 		removals []removal.Step
-		reasons  map[string]string // condition type: reason, with "+" when True
+		reasons  map[string]string // condition type: reason, with "+" when True and "?" when Unknown
 		recheck  time.Duration
 	}{
 		"nothing to do": {
-			change:  func(*plan.Input) {},
-			reasons: map[string]string{online: "+LeaseFresh", olm: "+Succeeded", ready: "+Succeeded"},
+			change: func(*plan.Input) {},
+			reasons: map[string]string{online: "+LeaseFresh", apiServer: "+APIServerReachable", olm: "+Succeeded",
+				ready: "+Succeeded"},
 			recheck: 30 * time.Second,
 		},
 		"new cluster": {
@@ -83,16 +86,30 @@ func TestNext(t *testing.T) {
 			reasons: map[string]string{ready: "Waiting"},
 		},
 		"agent has not joined": {
-			change:  func(in *plan.Input) { in.Lease = plan.Lease{} },
-			reasons: map[string]string{ready: "NeverJoined", online: "NeverJoined", olm: "NeverJoined"},
+			change: func(in *plan.Input) { in.Lease = plan.Lease{} },
+			reasons: map[string]string{ready: "NeverJoined", online: "NeverJoined", apiServer: "?NeverJoined",
+				olm: "NeverJoined"},
 		},
 		"lease expired": {
-			change:  func(in *plan.Input) { in.Lease.SeenAt = now.Add(-40 * time.Second) },
-			reasons: map[string]string{ready: "AgentOffline", online: "LeaseExpired", stalledType: "+AgentOffline"},
+			change: func(in *plan.Input) { in.Lease.SeenAt = now.Add(-40 * time.Second) },
+			reasons: map[string]string{ready: "AgentOffline", online: "LeaseExpired", stalledType: "+AgentOffline",
+				apiServer: "?AgentOffline", olm: "?AgentOffline"},
 		},
 		"never seen renewing since the hub started": {
 			change:  func(in *plan.Input) { in.Lease.SeenAt = time.Time{} },
 			reasons: map[string]string{ready: "AgentOffline", online: "LeaseExpired"},
+		},
+		"API server does not answer": {
+			change: func(in *plan.Input) { in.Lease.APIServer = unreachable },
+			reasons: map[string]string{ready: "APIServerUnreachable", stalledType: "+APIServerUnreachable",
+				online: "+LeaseFresh", apiServer: "APIServerUnreachable", olm: "?APIServerUnreachable"},
+			recheck: 30 * time.Second,
+		},
+		"API server not checked yet": {
+			change: func(in *plan.Input) { in.Lease.APIServer = plan.APIServer{} },
+			reasons: map[string]string{ready: "Waiting", online: "+LeaseFresh", apiServer: "?Waiting",
+				olm: "?Waiting"},
+			recheck: 30 * time.Second,
 		},
 		"OLM missing": {
 			change: func(in *plan.Input) { in.Lease.Versions.OLM = "" },
@@ -118,6 +135,15 @@ func TestNext(t *testing.T) {
 				in.Operators[0].Deleting, in.Operators[0].Policy = true, v1alpha1.RemovalUninstall
 			}),
 			reasons: map[string]string{ready: "AgentOffline", stalledType: "+AgentOffline"},
+		},
+		"leaving, API server does not answer, Uninstall": {
+			change: func(in *plan.Input) {
+				leaving(v1alpha1.RemovalUninstall)(in)
+				in.Lease.APIServer = unreachable
+				in.Operators[0].Deleting, in.Operators[0].Policy = true, v1alpha1.RemovalUninstall
+			},
+			reasons: map[string]string{ready: "APIServerUnreachable", stalledType: "+APIServerUnreachable"},
+			recheck: 30 * time.Second,
 		},
 		"leaving, installs gone": {
 			change: func(in *plan.Input) {
@@ -175,6 +201,44 @@ func TestNext(t *testing.T) {
 	}
 }
 
+var unreachable = plan.APIServer{Checked: true, UnreachableSince: "2026-11-21T09:58:00Z",
+	Error: "connection refused"}
+
+// TestStaleSince: what is shown of a cluster that does not report says since when
+// it is old.
+func TestStaleSince(t *testing.T) {
+	before := now.Add(-time.Hour)
+	tests := map[string]struct {
+		change func(*plan.Input)
+		want   time.Time
+	}{
+		"current":                              {func(*plan.Input) {}, time.Time{}},
+		"never joined":                         {func(in *plan.Input) { in.Lease = plan.Lease{} }, time.Time{}},
+		"not checked yet":                      {func(in *plan.Input) { in.Lease.APIServer = plan.APIServer{} }, time.Time{}},
+		"offline":                              {func(in *plan.Input) { in.Lease.SeenAt = before }, before},
+		"offline since before the hub started": {func(in *plan.Input) { in.Lease.SeenAt = time.Time{} }, now},
+		"no API server, by the hub's clock":    {func(in *plan.Input) { in.Lease.APIServer = unreachable }, now},
+		"still no API server": {func(in *plan.Input) {
+			in.Lease.APIServer = unreachable
+			in.Cluster.Status.StaleSince = &metav1.Time{Time: before}
+		}, before},
+		"current again": {func(in *plan.Input) { in.Cluster.Status.StaleSince = &metav1.Time{Time: before} }, time.Time{}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			in := healthy()
+			test.change(&in)
+			var got time.Time
+			if since := plan.Next(in).Status.StaleSince; since != nil {
+				got = since.Time
+			}
+			if !got.Equal(test.want) {
+				t.Errorf("stale since %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
 func leaving(policy v1alpha1.RemovalPolicy) func(*plan.Input) {
 	return func(in *plan.Input) {
 		in.Cluster.DeletionTimestamp = &metav1.Time{Time: now}
@@ -191,8 +255,12 @@ func offline(then func(*plan.Input)) func(*plan.Input) {
 
 func describe(all []metav1.Condition, conditionType string) string {
 	c := conditions.Get(all, conditionType)
-	if c.Status == metav1.ConditionTrue {
+	switch c.Status {
+	case metav1.ConditionTrue:
 		return "+" + c.Reason
+	case metav1.ConditionUnknown:
+		return "?" + c.Reason
+	case metav1.ConditionFalse:
 	}
 	return c.Reason
 }

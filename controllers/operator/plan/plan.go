@@ -234,7 +234,7 @@ func (p *pass) footnotes(release v1alpha1.Release) string {
 	if len(p.pathless.clusters) > 0 {
 		text += "; " + p.pathless.text(release)
 	}
-	text += p.onBlocked()
+	text += p.onBlocked() + p.stale()
 	if r := p.decision.Status.Rollout; r != nil && r.StrategyOutdated {
 		text += "; spec.strategy was changed and applies to the next rollout: set spec.restart to start one now"
 	}

@@ -337,6 +337,14 @@ func TestRollouts(t *testing.T) {
 			func(_ *testing.T, in *plan.Input) { in.Clusters = append(in.Clusters, rollouts.Cluster{Name: "c"}) },
 			want{state: "True", reason: "Succeeded", contains: "deferred because offline or paused: c"},
 		},
+		"an offline cluster's last report is named as old": {
+			func(_ *testing.T, in *plan.Input) {
+				in.Clusters[1].Online = false
+				in.Clusters[1].OfflineSince = time.Date(2026, 11, 22, 2, 0, 0, 0, time.UTC)
+			},
+			want{state: "True", reason: "Succeeded",
+				contains: "; no current report from b (since 2026-11-22T02:00:00Z)"},
+		},
 		"an ignored late joiner is not": {
 			func(_ *testing.T, in *plan.Input) {
 				in.Clusters = append(in.Clusters, rollouts.Cluster{Name: "c", Online: true})
@@ -675,7 +683,7 @@ func TestStatus(t *testing.T) {
 		Rollout: &v1alpha1.RolloutSummary{Name: "echo-1", Revision: 1, Phase: v1alpha1.RolloutSucceeded},
 		History: []v1alpha1.RolloutOutcome{{Name: "echo-1", Revision: 1, Version: "1.1.0",
 			Phase: v1alpha1.RolloutSucceeded}},
-		Clusters: v1alpha1.ClusterCounts{Selected: 2, Updated: 1, Ready: 2, Offline: 1},
+		Clusters: v1alpha1.ClusterCounts{Selected: 2, Updated: 1, Ready: 1, Offline: 1},
 		Versions: []v1alpha1.VersionCount{{Version: "1.0.0", Clusters: 1}, {Version: "1.1.0", Clusters: 1}},
 	}
 	got.Conditions = nil

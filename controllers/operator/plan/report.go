@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
@@ -22,10 +23,11 @@ func (p *pass) count() {
 	status.Clusters = v1alpha1.ClusterCounts{Selected: int32(len(p.selected))}
 	versions := map[string]int32{}
 	for name, cluster := range p.selected {
-		if !cluster.Online {
+		install, found := p.byName[name]
+		switch {
+		case !cluster.Online:
 			status.Clusters.Offline++
-		}
-		if install, found := p.byName[name]; found && install.Ready {
+		case found && install.Ready:
 			status.Clusters.Ready++
 		}
 	}
@@ -53,6 +55,25 @@ func (p *pass) updated(hash string) int32 {
 		}
 	}
 	return n
+}
+
+// stale names the selected clusters whose last report is old, so that nobody takes
+// it for their state now.
+func (p *pass) stale() string {
+	var old []string
+	for name, cluster := range p.selected {
+		if _, found := p.byName[name]; !found || cluster.Online {
+			continue
+		}
+		if !cluster.OfflineSince.IsZero() {
+			name += " (since " + cluster.OfflineSince.UTC().Format(time.RFC3339) + ")"
+		}
+		old = append(old, name)
+	}
+	if len(old) == 0 {
+		return ""
+	}
+	return "; no current report from " + enumerate(old)
 }
 
 func mostUsed(versions map[string]int32) []v1alpha1.VersionCount {

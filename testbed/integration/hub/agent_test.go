@@ -35,6 +35,8 @@ type agent struct {
 
 	mu  sync.Mutex
 	olm string
+	// unreachableSince is what the agent reports of its own API server.
+	unreachableSince string
 }
 
 // join makes a cluster and plays its agent until the test ends.
@@ -111,7 +113,8 @@ func (a *agent) renew(ctx context.Context) error {
 		defer a.mu.Unlock()
 		lease.Annotations = map[string]string{
 			v1alpha1.AnnotationAgentVersion: "test", v1alpha1.AnnotationKubernetesVersion: "v1.37.0",
-			v1alpha1.AnnotationOLMVersion: a.olm,
+			v1alpha1.AnnotationOLMVersion:                a.olm,
+			v1alpha1.AnnotationAPIServerUnreachableSince: a.unreachableSince,
 		}
 		lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &now}
 		return nil
@@ -123,6 +126,14 @@ func (a *agent) setOLM(version string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.olm = version
+}
+
+// loseAPIServer has the agent report that its own API server does not answer;
+// an empty time reports that it does.
+func (a *agent) loseAPIServer(since string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.unreachableSince = since
 }
 
 // install plays the rollout: it makes an OperatorInstall on the cluster.

@@ -440,6 +440,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: operators
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.InstallCounts
+    - name: staleSince
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
     - name: versions
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.ClusterVersions

@@ -12,11 +12,13 @@ package v1alpha1
 type ClusterCountsApplyConfiguration struct {
 	// Selected by the cluster selector.
 	Selected *int32 `json:"selected,omitempty"`
-	// Updated run the target of the newest rollout.
+	// Updated run the target of the newest rollout, by their last report.
 	Updated *int32 `json:"updated,omitempty"`
-	// Ready have a Ready OperatorInstall.
+	// Ready have a Ready OperatorInstall and report now: clusters that count as
+	// offline are not among them.
 	Ready *int32 `json:"ready,omitempty"`
-	// Offline have an agent that does not report.
+	// Offline have an agent that does not report, or one that cannot reach the
+	// cluster's API server.
 	Offline *int32 `json:"offline,omitempty"`
 }
 

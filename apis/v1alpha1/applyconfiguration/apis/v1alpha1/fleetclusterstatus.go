@@ -7,6 +7,7 @@ package v1alpha1
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	v1 "k8s.io/client-go/applyconfigurations/meta/v1"
 )
 
@@ -16,8 +17,13 @@ import (
 // FleetClusterStatus is what the hub knows of a cluster.
 type FleetClusterStatusApplyConfiguration struct {
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// Conditions: Ready, Online, OLMAvailable.
+	// Conditions: Ready, Online, APIServerReachable, OLMAvailable.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
+	// StaleSince is when the hub stopped getting current reports from the cluster:
+	// its agent is offline, or cannot reach the cluster's API server. Versions and
+	// operators are those of the last report. Absent while reports are current, and
+	// before the first one.
+	StaleSince *metav1.Time `json:"staleSince,omitempty"`
 	// Namespace is the cluster's namespace on the hub, the only one that its
 	// agent may read and write.
 	Namespace *string `json:"namespace,omitempty"`
@@ -52,6 +58,14 @@ func (b *FleetClusterStatusApplyConfiguration) WithConditions(values ...*v1.Cond
 		}
 		b.Conditions = append(b.Conditions, *values[i])
 	}
+	return b
+}
+
+// WithStaleSince sets the StaleSince field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the StaleSince field is set to the value of the last call.
+func (b *FleetClusterStatusApplyConfiguration) WithStaleSince(value metav1.Time) *FleetClusterStatusApplyConfiguration {
+	b.StaleSince = &value
 	return b
 }
 

@@ -1,0 +1,55 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package heartbeat
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// refused is the message that people search for.
+const refused = "hub refuses my credentials"
+
+// refusal remembers since when the hub refuses the agent's credentials.
+type refusal struct {
+	mu    sync.Mutex
+	since time.Time
+	err   error
+}
+
+// isRefusal tells whether the hub answered and did not accept the credentials, or
+// does not grant them the agent's Role.
+func isRefusal(err error) bool { return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) }
+
+// note takes in the result of a renewal. An error that is no answer of the hub
+// leaves a refusal as it is.
+func (r *refusal) note(err error, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case err == nil:
+		r.since, r.err = time.Time{}, nil
+	case isRefusal(err):
+		if r.err == nil {
+			r.since = now
+		}
+		r.err = err
+	}
+}
+
+// Ready is a health check: it fails while the hub refuses the agent's credentials.
+// A hub that cannot be reached is no failure of the agent.
+func (r *refusal) Ready(*http.Request) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s since %s: %w; run `bellwether fleet join` for this cluster again: the agent reads the new "+
+		"kubeconfig by itself", refused, r.since.UTC().Format(time.RFC3339), r.err)
+}

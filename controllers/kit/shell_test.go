@@ -1,0 +1,168 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kit
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/bellwether-dev/bellwether/apis/conditions"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+)
+
+// object is a cluster of generation 2, whose status was observed for generation 1.
+func object() *v1alpha1.FleetCluster {
+	c := &v1alpha1.FleetCluster{}
+	c.Name, c.UID, c.Generation, c.Status.ObservedGeneration = "c", "uid", 2, 1
+	conditions.Summarize(&c.Status.Conditions, 1, conditions.Summary{State: conditions.Current,
+		Reason: v1alpha1.ReasonSucceeded})
+	return c
+}
+
+// inner reports for the generation, or fails before it observed anything.
+type inner struct {
+	observed bool
+	err      error
+}
+
+func (i *inner) Reconcile(_ context.Context, c *v1alpha1.FleetCluster) (ctrl.Result, error) {
+	if i.observed {
+		conditions.Summarize(&c.Status.Conditions, c.Generation, conditions.Summary{State: conditions.Current,
+			Reason: v1alpha1.ReasonSucceeded})
+	}
+	return ctrl.Result{RequeueAfter: time.Minute}, i.err
+}
+
+// world is a shell around an inner reconciler, and an API server that counts writes.
+type world struct {
+	*shell[*v1alpha1.FleetCluster]
+	inner    *inner
+	writes   int
+	writeErr error
+	clock    time.Time
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	w := &world{inner: &inner{}, clock: time.Date(2026, 11, 22, 2, 0, 0, 0, time.UTC)}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(object()).WithStatusSubresource(object()).
+		WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, name string,
+			obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+			w.writes++
+			if w.writeErr != nil {
+				return w.writeErr
+			}
+			return c.SubResource(name).Patch(ctx, obj, patch, opts...)
+		}}).Build()
+	w.shell = &shell[*v1alpha1.FleetCluster]{client: c, inner: w.inner, now: func() time.Time { return w.clock }}
+	return w
+}
+
+func (w *world) read(t *testing.T) *v1alpha1.FleetCluster {
+	t.Helper()
+	c := object()
+	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(c), c); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (w *world) run(t *testing.T) (ctrl.Result, error) {
+	t.Helper()
+	return w.Reconcile(t.Context(), w.read(t))
+}
+
+// TestFailingIsReportedOnce plays an object that fails to be observed for a while.
+func TestFailingIsReportedOnce(t *testing.T) {
+	w := newWorld(t)
+	steps := []struct {
+		name       string
+		after      time.Duration
+		inner      inner
+		writes     int
+		generation int64
+		since      string // of ReconcileFailing; empty: not failing
+	}{
+		{"fails for the first time", 0, inner{err: errors.New("port 1")}, 0, 1, ""},
+		{"within the grace", 9 * time.Second, inner{err: errors.New("port 2")}, 0, 1, ""},
+		{"for longer", 2 * time.Second, inner{err: errors.New("port 3")}, 1, 1, "02:00:00"},
+		{"for another reason", time.Minute, inner{err: errors.New("port 4")}, 0, 1, "02:00:00"},
+		{"observed, and it could not be applied", time.Second, inner{true, errors.New("port 5")}, 1, 2, "02:00:00"},
+		{"succeeds", time.Second, inner{observed: true}, 1, 2, ""},
+		{"succeeds again", time.Second, inner{observed: true}, 0, 2, ""},
+		{"fails anew", time.Second, inner{err: errors.New("port 6")}, 0, 2, ""},
+	}
+	for _, step := range steps {
+		t.Run(step.name, func(t *testing.T) {
+			w.clock = w.clock.Add(step.after)
+			*w.inner, w.writes = step.inner, 0
+			if _, err := w.run(t); !errors.Is(err, step.inner.err) {
+				t.Errorf("error %v, want %v", err, step.inner.err)
+			}
+			c := w.read(t)
+			if c.Status.ObservedGeneration != step.generation || w.writes != step.writes {
+				t.Errorf("observed generation %d after %d writes, want %d after %d", c.Status.ObservedGeneration, w.writes,
+					step.generation, step.writes)
+			}
+			failing := conditions.Get(c.Status.Conditions, v1alpha1.ConditionReconcileFailing)
+			since := ""
+			if failing.Type != "" {
+				since = failing.LastTransitionTime.UTC().Format(time.TimeOnly)
+			}
+			if since != step.since || since != "" && !strings.Contains(failing.Message, "port 3") {
+				t.Errorf("failing since %q (%s), want %q", since, failing.Message, step.since)
+			}
+		})
+	}
+}
+
+func TestErrorsOfBoth(t *testing.T) {
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "fleetclusters"}, "c", errors.New("changed"))
+	apply, patch := errors.New("apply"), errors.New("patch")
+	tests := map[string]struct {
+		inner, patch error
+		want         []error
+		requeue      time.Duration
+	}{
+		"none":                           {nil, nil, nil, time.Minute},
+		"reconcile":                      {apply, nil, []error{apply}, time.Minute},
+		"patch":                          {nil, patch, []error{patch}, time.Minute},
+		"both":                           {apply, patch, []error{apply, patch}, time.Minute},
+		"conflict of the reconcile":      {conflict, nil, nil, conflictDelay},
+		"conflict of the patch":          {nil, conflict, nil, conflictDelay},
+		"a conflict does not hide apply": {apply, conflict, []error{apply}, time.Minute},
+		"a conflict does not hide patch": {conflict, patch, []error{patch}, time.Minute},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			*w.inner = inner{true, test.inner}
+			w.writeErr = test.patch
+			result, err := w.run(t)
+			if (err != nil) != (len(test.want) > 0) || result.RequeueAfter != test.requeue {
+				t.Errorf("%v, %v; want %v, requeue after %s", result, err, test.want, test.requeue)
+			}
+			for _, want := range test.want {
+				if !errors.Is(err, want) {
+					t.Errorf("error %v lacks %v", err, want)
+				}
+			}
+		})
+	}
+}
