@@ -62,13 +62,28 @@ func AgentCache() cache.Options {
 
 // AddAgent adds everything that runs in an agent. The manager is the hub's, its
 // cache restricted to the cluster's namespace; local is the fleet cluster.
-func AddAgent(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) error {
-	if err := hub.Add(local); err != nil {
-		return fmt.Errorf("add fleet cluster: %w", err)
-	}
-	olm, err := addInstall(hub, local, o)
+//
+// The heartbeat that it returns is not part of the manager, which starts nothing
+// before the caches of both clusters are filled: an agent whose own API server is
+// down, or whose credentials the hub refuses, has to say so.
+func AddAgent(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) (*heartbeat.Lease, error) {
+	olm, err := addControllers(hub, local, o)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	return newHeartbeat(hub, local, olm, o)
+}
+
+// addControllers returns what tells whether the cluster serves OLM's API, if that
+// is known already.
+func addControllers(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) (olm func() (served, known bool),
+	err error) {
+	if err := hub.Add(local); err != nil {
+		return nil, fmt.Errorf("add fleet cluster: %w", err)
+	}
+	olm, err = addInstall(hub, local, o)
+	if err != nil {
+		return nil, err
 	}
 	if o.Metrics == nil {
 		o.Metrics = metrics.Registry
@@ -76,18 +91,18 @@ func AddAgent(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) error {
 	if err := vitals.Add(hub, local, o.Metrics, vitals.Options{
 		Cluster: o.Cluster, OLM: olm, CountEvery: o.CountEvery, Now: time.Now,
 	}); err != nil {
-		return err
+		return nil, err
 	}
 	if err := monitor.Add(hub, local, monitor.Options{Cluster: o.Cluster, Labels: o.MonitorLabels}); err != nil {
-		return err
+		return nil, err
 	}
 	if err := probe.Add(hub, local, probe.Options{Cluster: o.Cluster, Metrics: o.Metrics}); err != nil {
-		return err
+		return nil, err
 	}
 	if err := services.Add(hub, local, o.Namespace); err != nil {
-		return err
+		return nil, err
 	}
-	return addHeartbeat(hub, local, olm, o)
+	return olm, nil
 }
 
 // addInstall adds the controller that installs operators, with the engine for OLM
@@ -108,21 +123,22 @@ func addInstall(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) (olm fu
 	return watcher.OLM, hub.Add(watcher)
 }
 
-func addHeartbeat(hub ctrl.Manager, local cluster.Cluster, olm func() (served, known bool), o AgentOptions) error {
+func newHeartbeat(hub ctrl.Manager, local cluster.Cluster, olm func() (served, known bool), o AgentOptions) (
+	*heartbeat.Lease, error) {
 	direct, err := client.New(hub.GetConfig(), client.Options{Scheme: hub.GetScheme(), HTTPClient: hub.GetHTTPClient()})
 	if err != nil {
-		return fmt.Errorf("make client for the lease: %w", err)
+		return nil, fmt.Errorf("make client for the Lease: %w", err)
 	}
 	server, err := heartbeat.NewAPIServer(local.GetConfig())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	lease := &heartbeat.Lease{
 		Hub: direct, Namespace: o.Namespace, Holder: o.Holder, Every: o.LeaseEvery, For: o.LeaseFor,
 		AgentVersion: o.Version, Cluster: server, Live: local.GetAPIReader(), OLM: olm, Now: time.Now,
 	}
 	if err := hub.AddReadyzCheck("hub", lease.Ready); err != nil {
-		return fmt.Errorf("add health check: %w", err)
+		return nil, fmt.Errorf("add health check: %w", err)
 	}
-	return hub.Add(lease)
+	return lease, nil
 }

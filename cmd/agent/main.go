@@ -9,6 +9,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"runtime/debug"
@@ -20,7 +21,10 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,6 +38,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/serve"
 	"github.com/bellwether-dev/bellwether/cmd/internal/startup"
 	"github.com/bellwether-dev/bellwether/controllers"
+	"github.com/bellwether-dev/bellwether/controllers/heartbeat"
 	"github.com/bellwether-dev/bellwether/engines/olmv0"
 	"github.com/bellwether-dev/bellwether/engines/olmv0/templates"
 )
@@ -55,7 +60,11 @@ type flags struct {
 
 func main() {
 	saveMemory()
-	if err := command().ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
+	err := command().ExecuteContext(ctrl.SetupSignalHandler())
+	if errors.Is(err, errChanged) {
+		err = restart()
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "agent:", err)
 		os.Exit(1)
 	}
@@ -139,15 +148,35 @@ func run(ctx context.Context, f flags) error {
 	views := serve.New(serve.Options{Listen: orAll(f.viewBind), Advertise: f.viewHost, Ports: ports})
 	defer views.Close()
 	holder, _ := os.Hostname()
-	if err := controllers.AddAgent(hub, local, controllers.AgentOptions{
+	lease, err := controllers.AddAgent(hub, local, controllers.AgentOptions{
 		Cluster: f.cluster, Namespace: f.namespace, Holder: holder, Version: version, LeaseEvery: f.leaseEvery,
 		LeaseFor: f.leaseFor, CountEvery: f.countEvery, MonitorLabels: f.monitorLabels,
 		Catalogs: load.New(oci.NewClient(oci.Options{CacheDir: f.cacheDir}), load.Options{MaxBytes: 4 << 20}),
 		Views:    views, Templates: set,
-	}); err != nil {
+	})
+	if err != nil {
 		return err
 	}
-	return hub.Start(ctx)
+	return start(ctx, f, hub, lease)
+}
+
+// start runs the agent until its context ends or a kubeconfig changes, which is
+// errChanged.
+func start(ctx context.Context, f flags, hub ctrl.Manager, lease *heartbeat.Lease) error {
+	watcher, err := newFileWatcher(f.hubKubeconfig, f.kubeconfig)
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return watcher.wait(ctx) })
+	group.Go(func() error { return lease.Start(ctx) })
+	group.Go(func() error {
+		if err := hub.Start(ctx); err != nil && context.Cause(ctx) == nil {
+			return err
+		}
+		return nil // it was told to stop
+	})
+	return group.Wait()
 }
 
 // newHub is the manager: all that is reconciled lives on the hub. A hub that
@@ -164,6 +193,8 @@ func newHub(f flags, scheme *runtime.Scheme) (ctrl.Manager, error) {
 		Cache: cache.Options{
 			DefaultNamespaces: map[string]cache.Config{f.namespace: {}},
 			DefaultTransform:  cache.TransformStripManagedFields(),
+			// The heartbeat logs once that the hub refuses the credentials.
+			DefaultWatchErrorHandler: logWatchError,
 		},
 		Controller: config.Controller{CacheSyncTimeout: 365 * 24 * time.Hour},
 	})
@@ -171,6 +202,14 @@ func newHub(f flags, scheme *runtime.Scheme) (ctrl.Manager, error) {
 		return nil, fmt.Errorf("make manager: %w", err)
 	}
 	return hub, startup.AddPing(hub)
+}
+
+// logWatchError logs what ended a watch, unless the hub refuses the credentials:
+// each watch would log that at each attempt.
+func logWatchError(ctx context.Context, r *toolscache.Reflector, err error) {
+	if !apierrors.IsUnauthorized(err) {
+		toolscache.DefaultWatchErrorHandler(ctx, r, err)
+	}
 }
 
 func newLocal(f flags, scheme *runtime.Scheme) (cluster.Cluster, error) {

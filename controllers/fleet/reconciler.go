@@ -161,15 +161,17 @@ func (r *Reconciler) readLease(ctx context.Context, from client.Reader, cluster 
 	case err != nil:
 		return plan.Lease{}, fmt.Errorf("read Lease: %w", err)
 	}
+	olm, olmChecked := lease.Annotations[v1alpha1.AnnotationOLMVersion]
 	return plan.Lease{
-		Found: true, SeenAt: r.alive.observe(cluster, &lease, r.Now(), wasOnline), Duration: leaseDuration(&lease) +
-			r.Grace,
+		Found: true, SeenAt: r.alive.observe(cluster, &lease, r.Now(), wasOnline),
+		Duration: leaseDuration(&lease) + r.Grace,
 		Versions: v1alpha1.ClusterVersions{
 			Agent:      lease.Annotations[v1alpha1.AnnotationAgentVersion],
 			Kubernetes: lease.Annotations[v1alpha1.AnnotationKubernetesVersion],
-			OLM:        lease.Annotations[v1alpha1.AnnotationOLMVersion],
+			OLM:        olm,
 		},
-		APIServer: observeAPIServer(&lease),
+		OLMChecked: olmChecked,
+		APIServer:  observeAPIServer(&lease),
 	}, nil
 }
 

@@ -84,6 +84,8 @@ func summarize(in Input) conditions.Summary {
 		return waiting(v1alpha1.ReasonWaiting, notChecked)
 	case !in.Lease.APIServer.IsReachable():
 		return stalled(v1alpha1.ReasonAPIServerUnreachable, apiServerUnreachable(in.Lease.APIServer))
+	case !in.Lease.OLMChecked:
+		return waiting(v1alpha1.ReasonWaiting, olmNotChecked)
 	case in.Lease.Versions.OLM == "":
 		return stalled(v1alpha1.ReasonOLMMissing, olmMissing)
 	}

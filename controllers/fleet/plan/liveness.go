@@ -74,9 +74,12 @@ func setLiveness(in Input, status *v1alpha1.FleetClusterStatus) time.Duration {
 	default:
 		set(v1alpha1.ConditionAPIServerReachable, true, v1alpha1.ReasonAPIServerReachable,
 			"the API server answers the agent")
-		if in.Lease.Versions.OLM == "" {
+		switch {
+		case !in.Lease.OLMChecked:
+			unknown(v1alpha1.ConditionOLMAvailable, v1alpha1.ReasonWaiting, olmNotChecked)
+		case in.Lease.Versions.OLM == "":
 			set(v1alpha1.ConditionOLMAvailable, false, v1alpha1.ReasonOLMMissing, olmMissing)
-		} else {
+		default:
 			set(v1alpha1.ConditionOLMAvailable, true, v1alpha1.ReasonSucceeded, "the cluster serves OLM's API")
 		}
 	}
@@ -102,7 +105,8 @@ func staleSince(in Input) *metav1.Time {
 const (
 	olmMissing = "the cluster does not serve OLM's API (operators.coreos.com): install OLM on the cluster; the agent " +
 		"checks for it continuously"
-	notChecked = "the agent has not checked the API server of its cluster yet"
+	olmNotChecked = "the agent has not looked for OLM on its cluster yet"
+	notChecked    = "the agent has not checked the API server of its cluster yet"
 )
 
 func neverJoined(cluster string) string {

@@ -39,6 +39,8 @@ type Lease struct {
 	Duration time.Duration
 	// Versions that the agent wrote on its Lease.
 	Versions v1alpha1.ClusterVersions
+	// OLMChecked is false until the agent has looked for OLM.
+	OLMChecked bool
 	// APIServer is the result of the agent's last check.
 	APIServer APIServer
 }

@@ -28,7 +28,7 @@ func healthy() plan.Input {
 		Lease: plan.Lease{
 			Found: true, SeenAt: now.Add(-10 * time.Second), Duration: 40 * time.Second,
 			Versions:  v1alpha1.ClusterVersions{Agent: "1", Kubernetes: "v1.37.0", OLM: "0.46.0"},
-			APIServer: plan.APIServer{Checked: true},
+			APIServer: plan.APIServer{Checked: true}, OLMChecked: true,
 		},
 		Operators: []plan.Operator{{
 			Install: removal.Install{Namespace: "bellwether-prod", Name: "team.echo", Cluster: "prod",
@@ -109,6 +109,11 @@ func TestNext(t *testing.T) {
 			change: func(in *plan.Input) { in.Lease.APIServer = plan.APIServer{} },
 			reasons: map[string]string{ready: "Waiting", online: "+LeaseFresh", apiServer: "?Waiting",
 				olm: "?Waiting"},
+			recheck: 30 * time.Second,
+		},
+		"OLM not looked for yet": {
+			change:  func(in *plan.Input) { in.Lease.Versions.OLM, in.Lease.OLMChecked = "", false },
+			reasons: map[string]string{ready: "Waiting", apiServer: "+APIServerReachable", olm: "?Waiting"},
 			recheck: 30 * time.Second,
 		},
 		"OLM missing": {

@@ -22,7 +22,11 @@ import (
 
 // leaseSeconds is short, so that tests need not wait long for an agent to be
 // missed.
-const leaseSeconds = 5
+const (
+	leaseSeconds = 5
+	// leaseRenewal is how often the agent's program renews its Lease in these tests.
+	leaseRenewal = time.Second
+)
 
 // agent plays a cluster's agent with the token that the hub issued.
 type agent struct {

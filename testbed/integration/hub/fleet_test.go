@@ -45,6 +45,11 @@ func TestClusterJoinsAndIsMissed(t *testing.T) {
 	a.setOLM("0.47.0")
 	h.reaches(t, cluster, "True Succeeded")
 
+	a.loseAPIServer("2026-11-22T02:00:00Z")
+	h.reaches(t, cluster, "Stalled APIServerUnreachable", "since 2026-11-22T02:00:00Z")
+	a.loseAPIServer("")
+	h.reaches(t, cluster, "True Succeeded")
+
 	die()
 	h.reaches(t, cluster, "Stalled AgentOffline", "has not renewed its Lease since")
 	if conditions.IsTrue(cluster.Status.Conditions, v1alpha1.ConditionOnline) {
@@ -80,9 +85,13 @@ func TestHubThatWasBlind(t *testing.T) {
 func TestTransitionsAreTold(t *testing.T) {
 	h := start(t)
 	cluster := fleetCluster("told")
-	must(t, h.join(t, cluster).renew(t.Context()))
+	a := h.join(t, cluster)
+	must(t, a.renew(t.Context()))
+	h.reaches(t, cluster, "True Succeeded")
+	a.loseAPIServer("2026-11-22T02:00:00Z")
+	must(t, a.renew(t.Context()))
 	h.reaches(t, cluster, "Stalled AgentOffline")
-	want := []string{"Normal NeverJoined", "Normal Succeeded", "Warning AgentOffline"}
+	want := []string{"Normal NeverJoined", "Normal Succeeded", "Warning APIServerUnreachable", "Warning AgentOffline"}
 	eventually(t, func() error {
 		var events eventsv1.EventList
 		if err := h.List(t.Context(), &events, client.InNamespace("default")); err != nil {
