@@ -78,13 +78,7 @@ func (w *fileWatcher) digest() (sum [sha256.Size]byte, err error) {
 		if err != nil {
 			return sum, fmt.Errorf("read kubeconfig: %w", err)
 		}
-		config, err := clientcmd.RESTConfigFromKubeConfig(content)
-		if err == nil {
-			config, err = clientcmd.BuildConfigFromFlags("", path) // resolves relative paths
-		}
-		if err == nil {
-			err = rest.LoadTLSFiles(config)
-		}
+		config, err := loadKubeconfig(path)
 		if err != nil {
 			return sum, fmt.Errorf("use kubeconfig %s: %w", path, err)
 		}
@@ -92,6 +86,23 @@ func (w *fileWatcher) digest() (sum [sha256.Size]byte, err error) {
 		hash.Write(config.CAData)
 	}
 	return [sha256.Size]byte(hash.Sum(nil)), nil
+}
+
+// loadKubeconfig reads a kubeconfig and the certificates that it names. It does not fall back
+// to the pod's ServiceAccount, as clientcmd does for an empty file.
+func loadKubeconfig(path string) (*rest.Config, error) {
+	file, err := clientcmd.LoadFromFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := clientcmd.ResolveLocalPaths(file); err != nil {
+		return nil, err
+	}
+	config, err := clientcmd.NewDefaultClientConfig(*file, nil).ClientConfig()
+	if err != nil {
+		return nil, err
+	}
+	return config, rest.LoadTLSFiles(config)
 }
 
 // restart replaces this process by a new one of the same program, with the same
