@@ -53,8 +53,7 @@ type OperatorInstallSpec struct {
 	// +optional
 	Blocks []VersionBlock `json:"blocks,omitempty"`
 
-	// RemovalPolicy is carried out when this object is deleted.
-	// +kubebuilder:default=Orphan
+	// RemovalPolicy is carried out when this object is deleted. Empty means Orphan.
 	// +optional
 	RemovalPolicy RemovalPolicy `json:"removalPolicy,omitempty"`
 

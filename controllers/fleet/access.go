@@ -19,10 +19,8 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/fleet/plan"
+	"github.com/bellwether-dev/bellwether/controllers/kit"
 )
-
-// fieldOwner owns what this controller applies.
-const fieldOwner = client.FieldOwner("bellwether-fleet")
 
 const labelManagedBy = "app.kubernetes.io/managed-by"
 
@@ -139,11 +137,11 @@ func (r *Reconciler) applyAccess(ctx context.Context, cluster string, seen acces
 	namespace, name, labels := v1alpha1.ClusterNamespace(cluster), v1alpha1.AgentServiceAccount, labelsOf(cluster)
 	force := client.ForceOwnership
 	account := corev1ac.ServiceAccount(name, namespace).WithLabels(maps.Clone(labels))
-	if err := r.Client.Apply(ctx, account, fieldOwner, force); err != nil {
+	if err := r.Client.Apply(ctx, account, kit.FleetManager, force); err != nil {
 		return fmt.Errorf("apply ServiceAccount: %w", err)
 	}
 	role := rbacv1ac.Role(name, namespace).WithLabels(maps.Clone(labels)).WithRules(applyRules(AgentRules())...)
-	if err := r.Client.Apply(ctx, role, fieldOwner, force); err != nil {
+	if err := r.Client.Apply(ctx, role, kit.FleetManager, force); err != nil {
 		return fmt.Errorf("apply Role: %w", err)
 	}
 	if !seen.bindingFits() {
@@ -154,13 +152,13 @@ func (r *Reconciler) applyAccess(ctx context.Context, cluster string, seen acces
 	binding := rbacv1ac.RoleBinding(name, namespace).WithLabels(maps.Clone(labels)).
 		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("Role").WithName(name)).
 		WithSubjects(rbacv1ac.Subject().WithKind(rbacv1.ServiceAccountKind).WithNamespace(namespace).WithName(name))
-	if err := r.Client.Apply(ctx, binding, fieldOwner, force); err != nil {
+	if err := r.Client.Apply(ctx, binding, kit.FleetManager, force); err != nil {
 		return fmt.Errorf("apply RoleBinding: %w", err)
 	}
 	token := corev1ac.Secret(plan.TokenSecret, namespace).WithLabels(maps.Clone(labels)).
 		WithType(corev1.SecretTypeServiceAccountToken).
 		WithAnnotations(map[string]string{corev1.ServiceAccountNameKey: name})
-	if err := r.Client.Apply(ctx, token, fieldOwner, force); err != nil {
+	if err := r.Client.Apply(ctx, token, kit.FleetManager, force); err != nil {
 		return fmt.Errorf("apply token Secret: %w", err)
 	}
 	return nil

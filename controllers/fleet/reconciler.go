@@ -218,7 +218,7 @@ func (r *Reconciler) act(ctx context.Context, cluster *v1alpha1.FleetCluster, se
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 			Name: v1alpha1.ClusterNamespace(cluster.Name), Labels: labelsOf(cluster.Name),
 		}}
-		return r.Client.Create(ctx, namespace)
+		return r.Client.Create(ctx, namespace, kit.FleetManager)
 	case plan.ApplyAccess:
 		return r.applyAccess(ctx, cluster.Name, seen.access)
 	case plan.DeleteNamespace:

@@ -5,12 +5,10 @@ package operator
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,12 +17,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	applyconfig "github.com/bellwether-dev/bellwether/apis/v1alpha1/applyconfiguration/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/controllers/operator/plan"
 )
 
-// apply carries a decision out in the order of its fields. Each part may be done
-// again.
+// apply carries a decision out in the order of its fields. Each part can be
+// repeated.
 func (r *Reconciler) apply(ctx context.Context, in plan.Input, next plan.Decision) error {
 	if next.AddFinalizer {
 		if err := kit.AddFinalizer(ctx, r.Client, in.Operator, v1alpha1.FinalizerHub); err != nil {
@@ -55,44 +54,35 @@ func (r *Reconciler) apply(ctx context.Context, in plan.Input, next plan.Decisio
 		return err
 	}
 	if next.RemoveFinalizer {
-		return r.letGo(ctx, in.Operator)
+		return r.removeFinalizer(ctx, in.Operator)
 	}
 	return nil
 }
 
-// tellers is how many OperatorInstalls are told of blocks at a time.
-const tellers = 16
-
-// block tells the rollout and the agents what is blocked. One that cannot be told
-// does not keep the others from knowing.
+// block writes which versions are blocked, for the rollout and for the agents.
 func (r *Reconciler) block(ctx context.Context, in plan.Input, next plan.Decision) error {
-	var errs []error
+	var rolloutErr error
 	if next.Block != nil {
-		errs = append(errs, r.blockRollout(ctx, in.Rollouts, *next.Block))
+		rolloutErr = r.blockRollout(ctx, in.Rollouts, *next.Block)
 	}
-	if len(next.Tell) == 0 {
-		return errors.Join(errs...)
+	if len(next.SetBlocks) == 0 {
+		return rolloutErr
 	}
-	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"blocks": next.Blocks}})
+	spec, err := kit.Configuration[applyconfig.OperatorInstallSpecApplyConfiguration](
+		blocksOnly{Blocks: next.Blocks})
 	if err != nil {
-		return fmt.Errorf("marshal blocks: %w", err)
+		return errors.Join(rolloutErr, err)
 	}
-	told := make([]error, len(next.Tell))
-	var group errgroup.Group
-	group.SetLimit(tellers)
-	for i, at := range next.Tell {
-		group.Go(func() error {
-			install := &v1alpha1.OperatorInstall{ObjectMeta: metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Name}}
-			if err := r.Client.Patch(ctx, install,
-				client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
-				told[i] = fmt.Errorf("tell OperatorInstall %s/%s of blocks: %w", at.Namespace, at.Name, err)
-			}
-			return nil
-		})
-	}
-	_ = group.Wait() // the functions keep their errors
-	log.FromContext(ctx).Info("Agents told of blocks", "installs", len(next.Tell), "blocks", len(next.Blocks))
-	return errors.Join(append(errs, told...)...)
+	err = kit.ForEach(next.SetBlocks, func(key types.NamespacedName) error {
+		return kit.ApplyInstall(ctx, r.Client, kit.OperatorManager, key, spec)
+	})
+	log.FromContext(ctx).Info("Blocks written", "installs", len(next.SetBlocks), "blocks", len(next.Blocks))
+	return errors.Join(rolloutErr, err)
+}
+
+// blocksOnly is the part of an OperatorInstall's spec that this controller owns.
+type blocksOnly struct {
+	Blocks []v1alpha1.VersionBlock `json:"blocks,omitempty"`
 }
 
 func (r *Reconciler) blockRollout(ctx context.Context, rollouts []v1alpha1.OperatorRollout, b plan.Block) error {
@@ -100,15 +90,32 @@ func (r *Reconciler) blockRollout(ctx context.Context, rollouts []v1alpha1.Opera
 		if rollouts[i].Name != b.Rollout {
 			continue
 		}
-		after := rollouts[i].DeepCopy()
-		after.Spec.Blocked = b.Reason
-		if err := r.Client.Patch(ctx, after, client.MergeFrom(&rollouts[i])); client.IgnoreNotFound(err) != nil {
+		if err := r.applyRollout(ctx, &rollouts[i], b.Reason, rollouts[i].Spec.Abort); err != nil {
 			return fmt.Errorf("block rollout %s: %w", b.Rollout, err)
 		}
-		// What comes after rests on the rollout as it is now.
-		rollouts[i] = *after
 		log.FromContext(ctx).Info("Rollout's version", "rollout", b.Rollout, "blocked", b.Reason)
 	}
+	return nil
+}
+
+// applyRollout writes the fields of a rollout that this controller owns, and keeps
+// the rollout in memory in line with them. An abort by a person is a person's.
+func (r *Reconciler) applyRollout(ctx context.Context, rollout *v1alpha1.OperatorRollout, blocked string,
+	abort *v1alpha1.RolloutAbort) error {
+	spec := applyconfig.OperatorRolloutSpec()
+	if blocked != "" {
+		spec.WithBlocked(blocked)
+	}
+	if abort != nil && abort.Superseded {
+		spec.WithAbort(applyconfig.RolloutAbort().WithReason(abort.Reason).WithSuperseded(true))
+	}
+	config := applyconfig.OperatorRollout(rollout.Name, rollout.Namespace).
+		WithUID(rollout.UID).WithResourceVersion(rollout.ResourceVersion).WithSpec(spec)
+	if err := r.Client.Apply(ctx, config, kit.OperatorManager, client.ForceOwnership); err != nil {
+		return fmt.Errorf("apply: %w", err)
+	}
+	// What comes after is decided on the rollout as it is now.
+	rollout.Spec.Blocked, rollout.Spec.Abort, rollout.ResourceVersion = blocked, abort, *config.ResourceVersion
 	return nil
 }
 
@@ -128,7 +135,7 @@ func (r *Reconciler) create(ctx context.Context, in plan.Input, rollout *v1alpha
 				live.Items[i].Name, errors.New("the cache has not seen it yet"))
 		}
 	}
-	if err := r.Client.Create(ctx, rollout); err != nil {
+	if err := r.Client.Create(ctx, rollout, kit.OperatorManager); err != nil {
 		return err
 	}
 	log.FromContext(ctx).Info("Rollout started", "rollout", rollout.Name, "version", rollout.Spec.Release.Version)
@@ -140,20 +147,18 @@ func (r *Reconciler) supersede(ctx context.Context, rollouts []v1alpha1.Operator
 		if rollouts[i].Name != s.Rollout {
 			continue
 		}
-		after := rollouts[i].DeepCopy()
-		after.Spec.Abort = &v1alpha1.RolloutAbort{Reason: s.Reason, Superseded: true}
-		patch := client.MergeFromWithOptions(&rollouts[i], client.MergeFromWithOptimisticLock{})
-		if err := r.Client.Patch(ctx, after, patch); err != nil {
-			return fmt.Errorf("patch: %w", err)
+		abort := &v1alpha1.RolloutAbort{Reason: s.Reason, Superseded: true}
+		if err := r.applyRollout(ctx, &rollouts[i], rollouts[i].Spec.Blocked, abort); err != nil {
+			return err
 		}
 		log.FromContext(ctx).Info("Rollout superseded", "rollout", s.Rollout, "reason", s.Reason)
 	}
 	return nil
 }
 
-// letGo looks past the cache before the finalizer goes: an OperatorInstall made
-// a moment ago by a rollout that is now gone would be left without an owner.
-func (r *Reconciler) letGo(ctx context.Context, operator *v1alpha1.ManagedOperator) error {
+// removeFinalizer reads past the cache first: an OperatorInstall that a rollout
+// created just before it was deleted would be left without an owner.
+func (r *Reconciler) removeFinalizer(ctx context.Context, operator *v1alpha1.ManagedOperator) error {
 	var left v1alpha1.OperatorInstallList
 	err := r.Live.List(ctx, &left, client.Limit(1), client.MatchingLabels(reference(operator).Labels()))
 	if err != nil {

@@ -5,7 +5,6 @@ package rollout
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -19,14 +18,8 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	apply "github.com/bellwether-dev/bellwether/apis/v1alpha1/applyconfiguration/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/rollouts"
-)
-
-// Membership and admission are applied by two owners, so that writing the one
-// leaves the other as it is.
-const (
-	membershipOwner = client.FieldOwner("bellwether-rollout")
-	admissionOwner  = client.FieldOwner("bellwether-rollout-admission")
 )
 
 // writers is how many OperatorInstalls are written at a time.
@@ -135,32 +128,46 @@ func (r *Reconciler) assign(ctx context.Context, ro *v1alpha1.OperatorRollout, a
 	if isMember && (ro.Status.PlanHash != "" || install.Labels[v1alpha1.LabelWave] == a.Wave) {
 		return nil
 	}
-	operator := reference(ro)
-	labels := operator.Labels()
-	labels[v1alpha1.LabelCluster], labels[v1alpha1.LabelRollout], labels[v1alpha1.LabelWave] = a.Cluster, ro.Name,
-		a.Wave
 	if install == nil {
+		operator := reference(ro)
 		return r.create(ctx, &v1alpha1.OperatorInstall{
-			ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Labels: labels},
+			ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Labels: labelsOf(ro, a)},
 			Spec:       v1alpha1.OperatorInstallSpec{Operator: operator, Cluster: a.Cluster},
 		})
 	}
-	membership := apply.OperatorInstall(key.Name, key.Namespace).
-		WithUID(install.UID).WithResourceVersion(install.ResourceVersion).
-		WithLabels(labels).
-		WithSpec(apply.OperatorInstallSpec().
-			WithCluster(a.Cluster).
-			WithOperator(apply.OperatorReference().WithNamespace(operator.Namespace).WithName(operator.Name)))
-	if err := r.Client.Apply(ctx, membership, membershipOwner, client.ForceOwnership); err != nil {
+	if err := r.write(ctx, ro, a, install, install.Spec.Admission); err != nil {
 		return fmt.Errorf("assign %s to wave %s: %w", a.Cluster, a.Wave, err)
 	}
 	return nil
 }
 
+func labelsOf(ro *v1alpha1.OperatorRollout, a rollouts.Action) map[string]string {
+	labels := reference(ro).Labels()
+	labels[v1alpha1.LabelCluster], labels[v1alpha1.LabelRollout] = a.Cluster, ro.Name
+	labels[v1alpha1.LabelWave] = a.Wave
+	return labels
+}
+
+// write applies everything that this controller owns of an install, as it was read:
+// what an apply leaves out would be removed.
+func (r *Reconciler) write(ctx context.Context, ro *v1alpha1.OperatorRollout, a rollouts.Action,
+	install *v1alpha1.OperatorInstall, admission *v1alpha1.Admission) error {
+	spec, err := kit.Configuration[apply.OperatorInstallSpecApplyConfiguration](v1alpha1.OperatorInstallSpec{
+		Operator: reference(ro), Cluster: a.Cluster, Admission: admission,
+	})
+	if err != nil {
+		return err
+	}
+	config := apply.OperatorInstall(install.Name, install.Namespace).
+		WithUID(install.UID).WithResourceVersion(install.ResourceVersion).
+		WithLabels(labelsOf(ro, a)).WithSpec(spec)
+	return r.Client.Apply(ctx, config, kit.RolloutManager, client.ForceOwnership)
+}
+
 // create is no apply, which would move an install that another hub made since
 // this one looked.
 func (r *Reconciler) create(ctx context.Context, install *v1alpha1.OperatorInstall) error {
-	err := r.Client.Create(ctx, install, membershipOwner)
+	err := r.Client.Create(ctx, install, kit.RolloutManager)
 	if client.IgnoreAlreadyExists(err) != nil {
 		return fmt.Errorf("make the install of %s: %w", install.Spec.Cluster, err)
 	}
@@ -179,35 +186,15 @@ func (r *Reconciler) admit(ctx context.Context, ro *v1alpha1.OperatorRollout, a 
 		stamp.Attempt >= a.Attempt {
 		return nil
 	}
-	release, err := releaseToApply(ro.Spec.Release)
-	if err != nil {
-		return err
+	admission := &v1alpha1.Admission{
+		Rollout: ro.Name, RolloutUID: string(ro.UID), Revision: ro.Spec.Revision, Wave: a.Wave,
+		Hash: ro.Status.ReleaseHash, AdmittedAt: a.AdmittedAt, Attempt: a.Attempt, Release: ro.Spec.Release,
 	}
-	admission := apply.OperatorInstall(install.Name, install.Namespace).
-		WithUID(install.UID).WithResourceVersion(install.ResourceVersion).
-		WithSpec(apply.OperatorInstallSpec().WithAdmission(apply.Admission().
-			WithRollout(ro.Name).WithRolloutUID(string(ro.UID)).WithRevision(ro.Spec.Revision).
-			WithWave(a.Wave).WithHash(ro.Status.ReleaseHash).WithAdmittedAt(a.AdmittedAt).WithAttempt(a.Attempt).
-			WithRelease(release)))
-	if err := r.Client.Apply(ctx, admission, admissionOwner, client.ForceOwnership); err != nil {
+	if err := r.write(ctx, ro, a, install, admission); err != nil {
 		return fmt.Errorf("admit %s: %w", a.Cluster, err)
 	}
 	log.FromContext(ctx).Info("Cluster admitted", "cluster", a.Cluster, "wave", a.Wave, "version",
 		ro.Spec.Release.Version)
 	r.Admitted()
 	return nil
-}
-
-// releaseToApply turns a release into its apply configuration, whose JSON is
-// the same.
-func releaseToApply(release v1alpha1.Release) (*apply.ReleaseApplyConfiguration, error) {
-	text, err := json.Marshal(release)
-	if err != nil {
-		return nil, fmt.Errorf("marshal release: %w", err)
-	}
-	config := apply.Release()
-	if err := json.Unmarshal(text, config); err != nil {
-		return nil, fmt.Errorf("unmarshal release: %w", err)
-	}
-	return config, nil
 }

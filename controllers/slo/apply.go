@@ -5,14 +5,12 @@ package slo
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -26,15 +24,13 @@ import (
 
 	rules "github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	applyconfig "github.com/bellwether-dev/bellwether/apis/v1alpha1/applyconfiguration/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/controllers/slo/plan"
 )
 
-const (
-	// fieldOwner owns what this controller applies.
-	fieldOwner = client.FieldOwner("bellwether-slo")
-	// fileSuffix ends the keys of a ConfigMap that are rule files.
-	fileSuffix = ".rules.yaml"
-)
+// fileSuffix ends the keys of a ConfigMap that are rule files.
+const fileSuffix = ".rules.yaml"
 
 var labels = map[string]string{v1alpha1.LabelRules: "true", "app.kubernetes.io/managed-by": "bellwether"}
 
@@ -44,7 +40,7 @@ func (r *Reconciler) apply(ctx context.Context, in plan.Input, next plan.Decisio
 	writeErr = r.write(ctx, in.Kind, next.Files)
 	var errs []error
 	for _, s := range next.Create {
-		if err := r.Client.Create(ctx, s); client.IgnoreAlreadyExists(err) != nil {
+		if err := r.Client.Create(ctx, s, kit.SLOManager); client.IgnoreAlreadyExists(err) != nil {
 			errs = append(errs, fmt.Errorf("create OperatorSLO %s/%s: %w", s.Namespace, s.Name, err))
 			continue
 		}
@@ -100,7 +96,7 @@ func (r *Reconciler) writeConfigMap(ctx context.Context, files []plan.File) erro
 		data[f.Name+fileSuffix] = string(text)
 	}
 	config := corev1ac.ConfigMap(plan.FileName, r.Options.Namespace).WithLabels(labels).WithData(data)
-	if err := r.Client.Apply(ctx, config, fieldOwner, client.ForceOwnership); err != nil {
+	if err := r.Client.Apply(ctx, config, kit.SLOManager, client.ForceOwnership); err != nil {
 		return fmt.Errorf("apply ConfigMap %s/%s: %w", r.Options.Namespace, plan.FileName, err)
 	}
 	return nil
@@ -137,7 +133,7 @@ func (r *Reconciler) applyPrometheusRule(ctx context.Context, f plan.File) error
 	maps.Copy(all, labels)
 	o.SetLabels(all)
 	o.Object["spec"] = spec
-	return r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), fieldOwner, client.ForceOwnership)
+	return r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), kit.SLOManager, client.ForceOwnership)
 }
 
 // deletePrometheusRules removes ours that are not among the files.
@@ -166,43 +162,18 @@ func (r *Reconciler) deletePrometheusRules(ctx context.Context, files []plan.Fil
 	return nil
 }
 
-// maxParallel is how many OperatorInstalls are patched at a time.
-const maxParallel = 16
-
 // applyInstalls writes what agents probe and monitor. If one OperatorInstall
-// cannot be patched, the others are patched all the same.
+// cannot be written, the others are written all the same.
 func (r *Reconciler) applyInstalls(ctx context.Context, all []plan.InstallChange) error {
-	errs := make([]error, len(all))
-	var group errgroup.Group
-	group.SetLimit(maxParallel)
-	for i, change := range all {
-		group.Go(func() error {
-			errs[i] = r.applyInstall(ctx, change)
-			return nil
-		})
-	}
-	_ = group.Wait() // the functions keep their errors
+	err := kit.ForEach(all, func(change plan.InstallChange) error {
+		spec, err := kit.Configuration[applyconfig.OperatorInstallSpecApplyConfiguration](change)
+		if err != nil {
+			return err
+		}
+		return kit.ApplyInstall(ctx, r.Client, kit.SLOManager, change.Install, spec)
+	})
 	if len(all) > 0 {
 		log.FromContext(ctx).Info("Changed what agents probe and monitor", "installs", len(all))
 	}
-	return errors.Join(errs...)
-}
-
-func (r *Reconciler) applyInstall(ctx context.Context, t plan.InstallChange) error {
-	// Null takes a field away; a list is replaced as a whole.
-	spec := map[string]any{"services": nil, "monitor": t.Monitor}
-	if len(t.Services) > 0 {
-		spec["services"] = t.Services
-	}
-	patch, err := json.Marshal(map[string]any{"spec": spec})
-	if err != nil {
-		return fmt.Errorf("encode probes: %w", err)
-	}
-	install := &v1alpha1.OperatorInstall{ObjectMeta: metav1.ObjectMeta{Namespace: t.Install.Namespace,
-		Name: t.Install.Name}}
-	if err := r.Client.Patch(ctx, install, client.RawPatch(types.MergePatchType,
-		patch)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("patch services and monitor of OperatorInstall %s: %w", t.Install, err)
-	}
-	return nil
+	return err
 }

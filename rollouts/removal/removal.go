@@ -3,10 +3,19 @@
 
 // Package removal decides how an OperatorInstall leaves the hub: the removal
 // policy is written first, then the object is deleted, then its agent carries
-// the policy out and lets go. It is pure.
+// the policy out and removes its finalizer. It is pure.
+//
+// One controller decides on each install at any time: the fleet controller for all
+// installs of a FleetCluster that is being deleted, by its spec.offboarding, and the
+// operator controller for all others, by the ManagedOperator's spec.removalPolicy. Two
+// that disagreed would overwrite each other without end.
 package removal
 
-import "github.com/bellwether-dev/bellwether/apis/v1alpha1"
+import (
+	"cmp"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+)
 
 // Reach says whether somebody is there to carry a removal policy out.
 type Reach int
@@ -52,7 +61,7 @@ type Step struct {
 	SetPolicy v1alpha1.RemovalPolicy
 	// Delete deletes the object.
 	Delete bool
-	// Release takes the agent's finalizer away, because nobody would.
+	// Release removes the agent's finalizer, because nobody else would.
 	Release bool
 }
 
@@ -63,11 +72,9 @@ type Step struct {
 // (Orphan). With Uninstall it is: whoever gave up the wait would leave behind
 // what was to be removed.
 func Next(i Install, policy v1alpha1.RemovalPolicy, reach Reach) (Step, bool) {
-	if policy == "" {
-		policy = v1alpha1.RemovalOrphan
-	}
+	policy = cmp.Or(policy, v1alpha1.RemovalOrphan)
 	step := Step{Namespace: i.Namespace, Name: i.Name}
-	if i.Policy != policy {
+	if cmp.Or(i.Policy, v1alpha1.RemovalOrphan) != policy {
 		step.SetPolicy = policy
 	}
 	step.Delete = !i.Deleting

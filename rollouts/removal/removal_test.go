@@ -56,7 +56,7 @@ func TestNext(t *testing.T) {
 		},
 		"no policy is Orphan": {
 			install: removal.Install{Name: "a"},
-			want:    removal.Step{Name: "a", SetPolicy: orphan, Delete: true}, due: true,
+			want:    removal.Step{Name: "a", Delete: true}, due: true,
 		},
 	}
 	for name, test := range tests {

@@ -67,7 +67,7 @@ func TestNext(t *testing.T) {
 			reasons: map[string]string{ready: "NamespaceConflict", stalledType: "+NamespaceConflict"},
 			recheck: 30 * time.Second,
 		},
-		"terminating namespace lets go of what is in it": {
+		"a terminating namespace: finalizers are removed": {
 			change: func(in *plan.Input) {
 				in.Namespace, in.Operators[0].Deleting = plan.NamespaceTerminating, true
 			},

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
@@ -40,8 +42,8 @@ func (p *pass) readBlocks() {
 	}
 }
 
-// block tells the newest rollout and the agents what is blocked. An
-// OperatorCatalog that is gone lifts no block: what was told stays.
+// block says what the newest rollout and the agents do not know yet of what is
+// blocked. An OperatorCatalog that is gone lifts no block: what was written stays.
 func (p *pass) block() {
 	if p.Catalog == nil {
 		return
@@ -52,12 +54,12 @@ func (p *pass) block() {
 			p.decision.Block = &Block{Rollout: p.newest.Name, Reason: reason}
 		}
 	}
-	told := blocks.Told(p.Catalog, p.Package, p.Operator.Spec.Package)
-	text := Encode(told)
+	list := blocks.Told(p.Catalog, p.Package, p.Operator.Spec.Package)
+	text := Encode(list)
 	for _, i := range p.Installs {
-		if !i.Deleting && i.Told != text {
-			p.decision.Tell = append(p.decision.Tell, Tell{Namespace: i.Namespace, Name: i.Name})
-			p.decision.Blocks = told
+		if !i.Deleting && i.Blocks != text {
+			p.decision.SetBlocks = append(p.decision.SetBlocks, types.NamespacedName{Namespace: i.Namespace, Name: i.Name})
+			p.decision.Blocks = list
 		}
 	}
 }

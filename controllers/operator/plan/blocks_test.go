@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
@@ -99,26 +100,28 @@ func TestBlockedTargets(t *testing.T) {
 	})
 }
 
-func TestBlocksAreTold(t *testing.T) {
+func TestBlocksAreWritten(t *testing.T) {
 	told := blocking("1.1.0")
+	both := []types.NamespacedName{{Namespace: "bellwether-a", Name: "team.echo"},
+		{Namespace: "bellwether-b", Name: "team.echo"}}
 	tests := map[string]struct {
 		change func(*plan.Input)
 		block  *plan.Block
-		tell   []plan.Tell
+		set    []types.NamespacedName
 		blocks []v1alpha1.VersionBlock
 	}{
-		"nothing to tell": {change: func(*plan.Input) {}},
+		"nothing is blocked": {change: func(*plan.Input) {}},
 		"a block": {
 			change: func(in *plan.Input) { in.Catalog.Spec.Blocks = told },
 			block:  &plan.Block{Rollout: "echo-1", Reason: "it loses data"},
-			tell:   []plan.Tell{{"bellwether-a", "team.echo"}, {"bellwether-b", "team.echo"}}, blocks: told,
+			set:    both, blocks: told,
 		},
 		"to those who do not know": {
 			change: func(in *plan.Input) {
 				in.Catalog.Spec.Blocks = told
-				in.Installs[0].Told, in.Rollouts[0].Spec.Blocked = plan.Encode(told), "it loses data"
+				in.Installs[0].Blocks, in.Rollouts[0].Spec.Blocked = plan.Encode(told), "it loses data"
 			},
-			tell: []plan.Tell{{"bellwether-b", "team.echo"}}, blocks: told,
+			set: both[1:], blocks: told,
 		},
 		"though the catalog cannot be read": {
 			change: func(in *plan.Input) {
@@ -126,18 +129,18 @@ func TestBlocksAreTold(t *testing.T) {
 				in.PackageFailure = &plan.Failure{Reason: v1alpha1.ReasonCatalogUnreachable}
 			},
 			block: &plan.Block{Rollout: "echo-1", Reason: "it loses data"},
-			tell:  []plan.Tell{{"bellwether-a", "team.echo"}, {"bellwether-b", "team.echo"}}, blocks: told,
+			set:   both, blocks: told,
 		},
 		"it is lifted": {
 			change: func(in *plan.Input) {
-				in.Installs[0].Told, in.Rollouts[0].Spec.Blocked = plan.Encode(told), "it loses data"
+				in.Installs[0].Blocks, in.Rollouts[0].Spec.Blocked = plan.Encode(told), "it loses data"
 			},
 			block: &plan.Block{Rollout: "echo-1"},
-			tell:  []plan.Tell{{"bellwether-a", "team.echo"}},
+			set:   both[:1],
 		},
 		"a catalog that is gone lifts nothing": {
 			change: func(in *plan.Input) {
-				in.Installs[0].Told, in.Rollouts[0].Spec.Blocked = plan.Encode(told), "it loses data"
+				in.Installs[0].Blocks, in.Rollouts[0].Spec.Blocked = plan.Encode(told), "it loses data"
 				in.Catalog, in.Package = nil, nil
 			},
 		},
@@ -157,7 +160,7 @@ func TestBlocksAreTold(t *testing.T) {
 			if diff := cmp.Diff(test.block, got.Block); diff != "" {
 				t.Errorf("rollout (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(test.tell, got.Tell); diff != "" {
+			if diff := cmp.Diff(test.set, got.SetBlocks); diff != "" {
 				t.Errorf("installs (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(test.blocks, got.Blocks); diff != "" {

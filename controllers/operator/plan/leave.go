@@ -35,10 +35,16 @@ func (p *pass) leave() {
 	conditions.Summarize(&p.decision.Status.Conditions, p.Operator.Generation, leaving(waitFor, offline))
 }
 
+// removeAll removes the operator from all clusters but those that leave the fleet,
+// whose removal the fleet controller decides on; they are waited for all the same.
 func (p *pass) removeAll() (waitFor, offline []string) {
 	policy := p.Operator.Spec.RemovalPolicy
 	for _, install := range p.Installs {
 		cluster, known := p.known[install.Cluster]
+		if known && cluster.Deleting {
+			waitFor = append(waitFor, install.Cluster)
+			continue
+		}
 		at := reach(cluster, known)
 		if step, due := removal.Next(install.Install, policy, at); due {
 			p.decision.Removals = append(p.decision.Removals, step)
@@ -55,11 +61,11 @@ func leaving(waitFor, offline []string) conditions.Summary {
 	switch {
 	case len(offline) > 0:
 		return stalled(v1alpha1.ReasonAgentOffline, fmt.Sprintf(
-			"%d of %d clusters are offline and still have to uninstall: %s; bring their agents back, or set "+
+			"%d of %d clusters are offline and still have to uninstall: %s; start their agents, or set "+
 				"spec.removalPolicy to Orphan to leave the operator there",
 			len(offline), len(waitFor), enumerate(offline)))
 	case len(waitFor) > 0:
-		return waiting(v1alpha1.ReasonDeleting, fmt.Sprintf("waits for %d clusters to let go: %s", len(waitFor),
+		return waiting(v1alpha1.ReasonDeleting, fmt.Sprintf("waiting for %d clusters to remove it: %s", len(waitFor),
 			enumerate(waitFor)))
 	default:
 		return waiting(v1alpha1.ReasonDeleting, "its rollouts are being removed")

@@ -33,8 +33,8 @@ type Install struct {
 	Ready    bool
 	// StalledReason is why the agent cannot go on; empty where it can.
 	StalledReason string
-	// Told are the blocks that the object carries, in the form that Encode gives.
-	Told string
+	// Blocks that the object carries, in the form that Encode gives.
+	Blocks string
 }
 
 // Claim is another ManagedOperator that installs into the same namespace.
@@ -80,18 +80,12 @@ type Block struct {
 	Reason  string
 }
 
-// Tell is an OperatorInstall whose agent has to know of other blocks than it
-// does.
-type Tell struct {
-	Namespace, Name string
-}
-
 // Decision is what to do now, in the order of the fields, and what to report.
 type Decision struct {
 	AddFinalizer bool
 	Block        *Block
-	// Tell names the OperatorInstalls that are to carry Blocks.
-	Tell           []Tell
+	// SetBlocks names the OperatorInstalls whose blocks are not Blocks yet.
+	SetBlocks      []types.NamespacedName
 	Blocks         []v1alpha1.VersionBlock
 	Supersede      *Supersede
 	Create         *v1alpha1.OperatorRollout
@@ -112,7 +106,7 @@ type Decision struct {
 //	                                          ├─ differs, none runs ───────────▶ next rollout
 //	                                          ├─ differs, Supersede ───────────▶ end the running one, next rollout
 //	                                          └─ differs, Finish ──────────────▶ wait
-//	blocks ─▶ told to the agents and to the newest rollout, whatever else is decided
+//	blocks ─▶ written for the agents and for the newest rollout, whatever else is decided
 //	deleted ─▶ rollouts deleted ─▶ installs removed by policy ─▶ gone
 func Next(in Input) Decision {
 	p := newPass(in)

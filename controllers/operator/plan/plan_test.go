@@ -482,8 +482,13 @@ func TestLeaving(t *testing.T) {
 		},
 		"then installs": {
 			leaving(noRollouts),
-			want{state: "False", reason: "Deleting", contains: "2 clusters to let go: a, b",
+			want{state: "False", reason: "Deleting", contains: "waiting for 2 clusters to remove it: a, b",
 				removals: []removal.Step{step("a"), step("b")}},
+		},
+		"a cluster that leaves the fleet is the fleet controller's to remove from": {
+			leaving(noRollouts, func(in *plan.Input) { in.Clusters[1].Deleting = true }),
+			want{state: "False", reason: "Deleting", contains: "waiting for 2 clusters to remove it: a, b",
+				removals: []removal.Step{step("a")}},
 		},
 		"waits for an offline cluster": {
 			leaving(noRollouts, deleted, func(in *plan.Input) { in.Clusters[1].Online = false }),

@@ -11,6 +11,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/boilerplate/long"
 	"github.com/bellwether-dev/bellwether/catalogs"
@@ -155,7 +157,7 @@ func (h *history) decide() {
 	h.check(h.carryOut(plan.Next(h.Input)))
 	again := plan.Next(h.Input)
 	if again.Create != nil || again.Supersede != nil || again.AddFinalizer || len(again.DeleteRollouts) > 0 ||
-		again.Block != nil || len(again.Tell) > 0 {
+		again.Block != nil || len(again.SetBlocks) > 0 {
 		h.t.Fatalf("seed %d: what was carried out is decided again: %+v", h.seed, again)
 	}
 }
@@ -222,8 +224,8 @@ func (h *history) checkBlocks(d plan.Decision) {
 		}
 	}
 	for _, i := range h.Installs {
-		if told := plan.Encode(h.Catalog.Spec.Blocks); !i.Deleting && i.Told != told {
-			h.t.Fatalf("seed %d: %s is told %s instead of %s", h.seed, i.Cluster, i.Told, told)
+		if told := plan.Encode(h.Catalog.Spec.Blocks); !i.Deleting && i.Blocks != told {
+			h.t.Fatalf("seed %d: %s carries blocks %s instead of %s", h.seed, i.Cluster, i.Blocks, told)
 		}
 	}
 }
@@ -235,8 +237,8 @@ func (h *history) carryOut(d plan.Decision) plan.Decision {
 		}
 	}
 	for i := range h.Installs {
-		if slices.Contains(d.Tell, plan.Tell{Namespace: h.Installs[i].Namespace, Name: h.Installs[i].Name}) {
-			h.Installs[i].Told = plan.Encode(d.Blocks)
+		if slices.Contains(d.SetBlocks, types.NamespacedName{Namespace: h.Installs[i].Namespace, Name: h.Installs[i].Name}) {
+			h.Installs[i].Blocks = plan.Encode(d.Blocks)
 		}
 	}
 	for i := range h.Rollouts {

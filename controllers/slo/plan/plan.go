@@ -64,9 +64,9 @@ type Decision struct {
 // InstallChange is the part of an OperatorInstall's spec that follows from
 // objectives.
 type InstallChange struct {
-	Install  types.NamespacedName
-	Services []v1alpha1.ProbedService
-	Monitor  *v1alpha1.PodMetrics
+	Install  types.NamespacedName     `json:"-"`
+	Services []v1alpha1.ProbedService `json:"services,omitempty"`
+	Monitor  *v1alpha1.PodMetrics     `json:"monitor,omitempty"`
 }
 
 // Event is a Kubernetes Event about an OperatorSLO.

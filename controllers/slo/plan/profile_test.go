@@ -63,7 +63,7 @@ func TestProfileOfTheBundle(t *testing.T) {
 				services = told.Services
 			}
 			if diff := cmp.Diff(test.services, services); diff != "" {
-				t.Errorf("told -want +got:\n%s", diff)
+				t.Errorf("services -want +got:\n%s", diff)
 			}
 			status := got.Statuses[key(&s)]
 			percent := ""

@@ -391,7 +391,7 @@ func TestOperatorIsDeleted(t *testing.T) {
 	w.edit(func(s *v1alpha1.ManagedOperatorSpec) { s.RemovalPolicy = v1alpha1.RemovalUninstall })
 	must(t, w.Delete(t.Context(), w.operator))
 	w.rollouts()
-	w.reaches(t, w.operator, "False Deleting", "2 clusters to let go")
+	w.reaches(t, w.operator, "False Deleting", "waiting for 2 clusters to remove it")
 	for _, a := range w.agents {
 		install := &v1alpha1.OperatorInstall{}
 		install.Namespace = v1alpha1.ClusterNamespace(a.cluster.Name)

@@ -880,7 +880,6 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: removalPolicy
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.RemovalPolicy
-      default: Orphan
     - name: services
       type:
         list:

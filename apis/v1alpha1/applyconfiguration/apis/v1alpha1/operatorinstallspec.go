@@ -24,7 +24,7 @@ type OperatorInstallSpecApplyConfiguration struct {
 	// Blocks in force on the operator's catalog: the agent goes neither to such a
 	// version nor through one, whatever the admission's catalog says.
 	Blocks []VersionBlockApplyConfiguration `json:"blocks,omitempty"`
-	// RemovalPolicy is carried out when this object is deleted.
+	// RemovalPolicy is carried out when this object is deleted. Empty means Orphan.
 	RemovalPolicy *apisv1alpha1.RemovalPolicy `json:"removalPolicy,omitempty"`
 	// Services of the operator that are probed on this cluster: those of its
 	// OperatorSLO. Only the hub's slo controller writes them.
