@@ -1,0 +1,96 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hub
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+)
+
+// TestEachFieldHasOneWriter takes an OperatorInstall through its life with every
+// controller of the hub at work, and a person who writes to it as well. The managed
+// fields must then be those of the table in docs/architecture.md.
+func TestEachFieldHasOneWriter(t *testing.T) {
+	w := newWorldOn(t, startWhole(t), second, "a")
+	w.agents["a"].work(t)
+	w.operator.Spec.Version, w.operator.Spec.RemovalPolicy = "1.0.0", v1alpha1.RemovalUninstall
+	w.create()
+	must(t, w.Create(t.Context(), &v1alpha1.OperatorSLO{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "echo"},
+		Spec: v1alpha1.OperatorSLOSpec{Operator: "echo",
+			Services: []v1alpha1.ProbedService{{Name: "web", Port: 80}},
+			Monitor:  &v1alpha1.PodMetrics{Port: "metrics"}},
+	}))
+	w.reaches(t, w.operator, "True Succeeded", "1 of 1 clusters run 1.0.0")
+	install := &v1alpha1.OperatorInstall{ObjectMeta: metav1.ObjectMeta{
+		Namespace: v1alpha1.ClusterNamespace(w.agents["a"].cluster.Name), Name: w.namespace + ".echo"}}
+	w.change(t, install, func() {
+		install.Labels["example.com/team"] = "a"
+		install.Finalizers = append(install.Finalizers, "example.com/hold")
+	})
+	w.block("1.2.0")
+	w.edit(func(s *v1alpha1.ManagedOperatorSpec) { s.Version = "1.1.0" })
+	w.reaches(t, w.operator, "True Succeeded", "1 of 1 clusters run 1.1.0")
+	must(t, w.Delete(t.Context(), w.operator))
+	eventually(t, func() error {
+		if err := w.Get(t.Context(), client.ObjectKeyFromObject(install), install); err != nil {
+			return err
+		}
+		if install.DeletionTimestamp == nil || slices.Contains(install.Finalizers, v1alpha1.FinalizerAgent) {
+			return fmt.Errorf("%w: the install is not removed: %+v", errNotYet, install.ObjectMeta)
+		}
+		return nil
+	})
+
+	want := map[string][]string{
+		"bellwether-rollout":  {"admission", "cluster", "operator"},
+		"bellwether-operator": {"blocks"},
+		"bellwether-slo":      {"monitor", "services"},
+		"bellwether-removal":  {"removalPolicy"},
+	}
+	if diff := cmp.Diff(want, specWriters(t, install)); diff != "" {
+		t.Errorf("writers of spec (-want +got):\n%s", diff)
+	}
+	s := install.Spec
+	if s.Admission == nil || s.Admission.Release.Version != "1.1.0" || len(s.Blocks) != 1 || len(s.Services) != 1 ||
+		s.Monitor == nil || s.RemovalPolicy != v1alpha1.RemovalUninstall || install.Labels["example.com/team"] != "a" {
+		t.Errorf("fields were lost: labels %v, spec %+v", install.Labels, s)
+	}
+	w.change(t, install, func() { install.Finalizers = nil })
+	w.gone(t, w.operator)
+}
+
+// specWriters returns the fields of the spec that each manager owns.
+func specWriters(t *testing.T, o client.Object) map[string][]string {
+	t.Helper()
+	fields := map[string]map[string]bool{}
+	for _, entry := range o.GetManagedFields() {
+		var owned struct {
+			Spec map[string]any `json:"f:spec"`
+		}
+		must(t, json.Unmarshal(entry.FieldsV1.Raw, &owned))
+		for name := range owned.Spec {
+			if fields[entry.Manager] == nil {
+				fields[entry.Manager] = map[string]bool{}
+			}
+			fields[entry.Manager][strings.TrimPrefix(name, "f:")] = true
+		}
+	}
+	out := map[string][]string{}
+	for manager, names := range fields {
+		delete(names, ".")
+		out[manager] = slices.Sorted(maps.Keys(names))
+	}
+	return out
+}
