@@ -21,6 +21,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/rollouts"
 	"github.com/bellwether-dev/bellwether/testbed/build"
 	"github.com/bellwether-dev/bellwether/testbed/cluster"
 	"github.com/bellwether-dev/bellwether/testbed/loopback"
@@ -84,7 +85,7 @@ func TestAnAPIServerThatDies(t *testing.T) {
 	h := start(t)
 	p := h.startProgram(t, "blinded")
 	h.reaches(t, p.cluster, "Stalled OLMMissing")
-	if !p.cluster.IsReachable() || p.cluster.Status.StaleSince != nil {
+	if !rollouts.ObserveCluster(p.cluster).Online || p.cluster.Status.StaleSince != nil {
 		t.Errorf("status %+v", p.cluster.Status)
 	}
 	generation := p.cluster.Status.ObservedGeneration
@@ -92,7 +93,7 @@ func TestAnAPIServerThatDies(t *testing.T) {
 	p.local.KillAPIServer()
 	h.reaches(t, p.cluster, "Stalled APIServerUnreachable", "connection refused", "check the cluster's control plane")
 	olm := conditions.Get(p.cluster.Status.Conditions, v1alpha1.ConditionOLMAvailable)
-	if olm.Status != metav1.ConditionUnknown || p.cluster.IsReachable() || p.cluster.Status.StaleSince == nil ||
+	if olm.Status != metav1.ConditionUnknown || rollouts.ObserveCluster(p.cluster).Online || p.cluster.Status.StaleSince == nil ||
 		!conditions.IsTrue(p.cluster.Status.Conditions, v1alpha1.ConditionOnline) {
 		t.Errorf("OLMAvailable=%s, status %+v", olm.Status, p.cluster.Status)
 	}
@@ -109,7 +110,7 @@ func TestAnAPIServerThatDies(t *testing.T) {
 
 	must(t, p.local.RestartAPIServer(t.Context()))
 	h.reaches(t, p.cluster, "Stalled OLMMissing")
-	if !p.cluster.IsReachable() || p.cluster.Status.StaleSince != nil {
+	if !rollouts.ObserveCluster(p.cluster).Online || p.cluster.Status.StaleSince != nil {
 		t.Errorf("status %+v", p.cluster.Status)
 	}
 }
