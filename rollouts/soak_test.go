@@ -242,3 +242,17 @@ func TestUnreadyIsRemembered(t *testing.T) {
 		t.Errorf("Ready again, and %v is remembered as not Ready", d.Status.Unready)
 	}
 }
+
+// TestVerifiedWaveKeepsItsCounts: what becomes of clusters later says nothing
+// about the rollout, so its counts do not change.
+func TestVerifiedWaveKeepsItsCounts(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.verified()
+	s.Installs[0].Ready, s.Clusters[1].Online = false, false
+	d := rollouts.Next(s.Input)
+	want := v1alpha1.WaveCounts{Total: 2, Succeeded: 2}
+	if diff := cmp.Diff(want, d.Status.Waves[0].WaveCounts); diff != "" || d.Status.Unready != nil {
+		t.Errorf("counts of a verified wave (-want +got):\n%s\nnot Ready: %v", diff, d.Status.Unready)
+	}
+}
