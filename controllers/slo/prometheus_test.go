@@ -12,9 +12,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	prometheus "github.com/prometheus/client_golang/api/prometheus/v1"
+	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/bellwether-dev/bellwether/alerts/prometheus"
 	"github.com/bellwether-dev/bellwether/controllers/slo/plan"
 )
 
@@ -55,11 +56,11 @@ func TestGroups(t *testing.T) {
 
 // TestFirstErrorIsTold keeps the error that others may follow from.
 func TestFirstErrorIsTold(t *testing.T) {
-	got := groupOf(prometheus.RuleGroup{Name: "g", Rules: prometheus.Rules{
-		prometheus.RecordingRule{Name: "a", Health: prometheus.RuleHealthGood},
-		prometheus.RecordingRule{Name: "b", Health: prometheus.RuleHealthBad, LastError: "first"},
-		prometheus.AlertingRule{Name: "c", Health: prometheus.RuleHealthBad, LastError: "second"},
-		prometheus.AlertingRule{Name: "d", Health: prometheus.RuleHealthUnknown},
+	got := groupOf(promv1.RuleGroup{Name: "g", Rules: promv1.Rules{
+		promv1.RecordingRule{Name: "a", Health: promv1.RuleHealthGood},
+		promv1.RecordingRule{Name: "b", Health: promv1.RuleHealthBad, LastError: "first"},
+		promv1.AlertingRule{Name: "c", Health: promv1.RuleHealthBad, LastError: "second"},
+		promv1.AlertingRule{Name: "d", Health: promv1.RuleHealthUnknown},
 	}})
 	if diff := cmp.Diff(plan.Group{Name: "g", Rules: 4, Waiting: 1, Error: "b: first"}, got); diff != "" {
 		t.Error(diff)
@@ -80,7 +81,7 @@ func TestTroubleIsNamed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, err := ask(t, test.answer)
 			if err == nil || !strings.Contains(err.Error(), test.want) ||
-				!strings.Contains(err.Error(), "ask Prometheus at http://hub:xxxxx@") {
+				!strings.Contains(err.Error(), "the rules of Prometheus at http://hub:xxxxx@") {
 				t.Errorf("%v, want %q in it", err, test.want)
 			}
 			if err != nil && strings.Contains(err.Error(), "secret") {
@@ -95,7 +96,7 @@ func ask(t *testing.T, answer http.HandlerFunc) ([]plan.Group, error) {
 	t.Helper()
 	s := httptest.NewServer(answer)
 	defer s.Close()
-	e, err := Endpoint{URL: strings.Replace(s.URL, "//", "//hub:secret@", 1)}.evaluator()
+	e, err := evaluatorOf(prometheus.Endpoint{URL: strings.Replace(s.URL, "//", "//hub:secret@", 1)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,12 +104,12 @@ func ask(t *testing.T, answer http.HandlerFunc) ([]plan.Group, error) {
 }
 
 func TestEndpoint(t *testing.T) {
-	if e, err := (Endpoint{}).evaluator(); e != nil || err != nil {
+	if e, err := evaluatorOf(prometheus.Endpoint{}); e != nil || err != nil {
 		t.Errorf("%v, %v", e, err)
 	}
 	for _, bad := range []string{"prometheus:9090", "ftp://prometheus", "http://", "::"} {
-		if _, err := (Endpoint{URL: bad}).evaluator(); err == nil ||
-			!strings.Contains(err.Error(), "write it as in http://") {
+		if _, err := evaluatorOf(prometheus.Endpoint{URL: bad}); err == nil ||
+			!strings.Contains(err.Error(), "is not a URL such as http://") {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/bellwether-dev/bellwether/alerts/prometheus"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
@@ -35,8 +36,9 @@ type Options struct {
 	Labels map[string]string
 	// RunbookURL and DashboardURL begin the links of alerts; empty: none.
 	RunbookURL, DashboardURL string
-	// Prometheus is where to ask which rules are evaluated.
-	Prometheus Endpoint
+	// Prometheus is the one that evaluates the rules. Without a URL the hub does not
+	// know whether they are evaluated.
+	Prometheus prometheus.Endpoint
 }
 
 // DefaultNamespace is that of Bellwether's own chart.
@@ -52,7 +54,7 @@ var everything = reconcile.Request{NamespacedName: types.NamespacedName{Name: "o
 // Add adds the controller to a manager.
 func Add(mgr ctrl.Manager, o Options) error {
 	o.Namespace = cmp.Or(o.Namespace, DefaultNamespace)
-	evaluator, err := o.Prometheus.evaluator()
+	evaluator, err := evaluatorOf(o.Prometheus)
 	if err != nil {
 		return fmt.Errorf("build slo controller: %w", err)
 	}

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/bellwether-dev/bellwether/alerts/prometheus"
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/slo"
@@ -124,7 +125,7 @@ func newSLOWorld(t *testing.T) *sloWorld {
 	p := newPrometheus(t)
 	h := &harness{scheme: runtime.NewScheme(), whole: true, slo: slo.Options{
 		Namespace: hubNamespace, Labels: map[string]string{"release": "prometheus"},
-		Prometheus: slo.Endpoint{URL: p.URL},
+		Prometheus: prometheus.Endpoint{URL: p.URL},
 	}}
 	h.prepare(t, testenv.Cluster(t, cluster.Options{}))
 	h.startHub(t)

@@ -21,7 +21,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/budgets"
+	"github.com/bellwether-dev/bellwether/alerts/budgets"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/clitest"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/fixture"
@@ -129,7 +129,7 @@ func TestSLOBudgets(t *testing.T) {
 		"list-json": {"slo", "list", "-o", "json"},
 		"get":       {"slo", "get", "echo"},
 		"get-quiet": {"slo", "get", "cert-manager", "--all"},
-		"get-yaml":  {"slo", "get", "backup", "-o", "yaml"},
+		"get-yaml":  {"slo", "get", "fleet/backup", "-o", "yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := clitest.NewWorld().Run(t, append(args, "--prometheus", p.URL)...)
@@ -151,10 +151,19 @@ func TestSLOBudgets(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a name of two operators", func(t *testing.T) {
+		got := clitest.NewWorld().Run(t, "slo", "get", "backup", "--prometheus", p.URL)
+		want := "Error: operators of 2 namespaces have the name \"backup\"\nHint:  name one of fleet/backup, " +
+			"staging/backup\n"
+		if got.Code != exit.Error || got.Err != want {
+			t.Errorf("%d %q, want %q", got.Code, got.Err, want)
+		}
+	})
 	t.Run("another operator", func(t *testing.T) {
 		got := clitest.NewWorld().Run(t, "slo", "get", "ehco", "--prometheus", p.URL)
 		want := "Error: Prometheus at " + p.URL +
-			" knows no objectives of operator \"ehco\"\nHint:  there is backup, cert-manager, echo\n"
+			" has no objectives of operator \"ehco\"\nHint:  there is fleet/backup, fleet/cert-manager, fleet/echo, " +
+			"staging/backup\n"
 		if got.Code != exit.Error || got.Err != want {
 			t.Errorf("%d %q, want %q", got.Code, got.Err, want)
 		}
@@ -178,12 +187,12 @@ func TestSLOBudgetsWithoutAnswers(t *testing.T) {
 		want []string
 	}{
 		"no address": {nil,
-			[]string{"Error: which Prometheus knows the budgets?\nHint:  give its address with --prometheus, as in " +
-				"http://localhost:9090, or in $BELLWETHER_PROMETHEUS\n"}},
+			[]string{"Error: no Prometheus address: set --prometheus or BELLWETHER_PROMETHEUS\nHint:  the address is a URL " +
+				"such as http://localhost:9090\n"}},
 		"no URL": {[]string{"--prometheus", "prometheus"},
-			[]string{`Error: "prometheus" is no address of a Prometheus`, "Hint:  give its address"}},
+			[]string{`Error: invalid address of Prometheus: "prometheus" is not a URL such as`, "Hint:  the address is"}},
 		"nobody listens": {[]string{"--prometheus", closed.URL},
-			[]string{"Error: cannot reach Prometheus at " + closed.URL + ": ", "refused", "Hint:  give its address"}},
+			[]string{"Error: cannot reach Prometheus at " + closed.URL + ": ", "refused", "Hint:  the address is"}},
 		"no rules": {[]string{"--prometheus", answer(200,
 			`{"status":"success","data":{"resultType":"vector","result":[]}}`)},
 			[]string{"has no objectives of operators\n",
@@ -194,7 +203,7 @@ func TestSLOBudgetsWithoutAnswers(t *testing.T) {
 		"a password": {[]string{"--prometheus", strings.Replace(closed.URL, "//", "//anna:secret@", 1)},
 			[]string{"anna:xxxxx@"}},
 		"no time": {[]string{"--prometheus", closed.URL, "--since", "1s"},
-			[]string{"--since 1s cannot be drawn\nHint:  write it as in 24h"}},
+			[]string{"invalid value 1s of --since\nHint:  write it as in 24h"}},
 		"no token file": {[]string{"--prometheus", closed.URL, "--prometheus-token-file", "/none"},
 			[]string{"read credentials for Prometheus", "/none"}},
 		"format": {[]string{"-o", "name"}, []string{"-o name is not an output format of this command"}},
@@ -219,7 +228,7 @@ func TestSLOListReadsTheEnvironment(t *testing.T) {
 	t.Setenv(slo.EnvPrometheus, p.URL)
 	got := clitest.NewWorld().Run(t, "slo", "list", "-o", "json", "--all")
 	var all []budgets.Budget
-	if err := json.Unmarshal([]byte(got.Out), &all); err != nil || len(all) != 7 {
+	if err := json.Unmarshal([]byte(got.Out), &all); err != nil || len(all) != 8 {
 		t.Errorf("%d objectives (%v): %s%s", len(all), err, got.Out, got.Err)
 	}
 }

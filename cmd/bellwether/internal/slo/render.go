@@ -11,8 +11,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/bellwether-dev/bellwether/alerts/budgets"
 	"github.com/bellwether-dev/bellwether/alerts/series"
-	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/budgets"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 )
 
@@ -22,7 +22,7 @@ func Budgets(all []budgets.Budget, since time.Duration) *term.Table {
 	t := &term.Table{Header: []string{"OPERATOR", "SLI", "TARGET", "PERIOD", "BUDGET LEFT", "BURN 1H", "LAST " +
 		sinceTitle(since), "WORST ON", "FIRING"}}
 	for _, b := range all {
-		t.Add(append(append(term.PlainCells(b.Operator), objectiveCells(b)...), trendCell(b),
+		t.Add(append(append(term.PlainCells(b.Namespace+"/"+b.Operator), objectiveCells(b)...), trendCell(b),
 			term.Cell{Text: term.OrDash(b.Cluster)},
 			firingCell(b))...)
 	}
@@ -31,9 +31,9 @@ func Budgets(all []budgets.Budget, since time.Duration) *term.Table {
 
 // OperatorBudgets is one operator: its objectives, and the clusters that use up
 // their budgets. Of those it shows at most so many; 0: all.
-func OperatorBudgets(a *budgets.Answer, since time.Duration, most int, s term.Style) string {
+func OperatorBudgets(a *budgets.Report, since time.Duration, most int, s term.Style) string {
 	var out strings.Builder
-	name := a.Objectives[0].Operator
+	name := a.Objectives[0].Namespace + "/" + a.Objectives[0].Operator
 	fmt.Fprintf(&out, "%s: %s on %s\n\n", s.Paint(term.Strong, name),
 		term.Plural(len(a.Objectives), "objective"), term.Plural(budgets.CountClusters(a.Clusters), "cluster"))
 	t := &term.Table{Header: []string{"SLI", "TARGET", "PERIOD", "BUDGET LEFT", "BURN 1H", "LAST " + sinceTitle(since),

@@ -1,0 +1,98 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package prometheus is the client of a Prometheus that hub and command line
+// share: it reads the rules that are loaded, and evaluates queries. It decides
+// nothing.
+package prometheus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/prometheus/client_golang/api"
+	prometheus "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
+	"k8s.io/client-go/rest"
+)
+
+// ErrAddress says that the URL of an Endpoint cannot be used.
+var ErrAddress = errors.New("invalid address of Prometheus")
+
+// Endpoint is a Prometheus, or another server with its API.
+type Endpoint struct {
+	// URL of the API, without /api/v1.
+	URL string
+	// TokenFile has a bearer token, which is read again when the file changes, and
+	// CAFile the certificates of the authority that signed the server's. Empty: no
+	// token, and the authorities of the system.
+	TokenFile, CAFile string
+}
+
+// Client evaluates queries of one Prometheus.
+type Client struct {
+	api prometheus.API
+	// Address is the URL without its password.
+	Address string
+}
+
+// Client makes a client. It does not connect yet. An error about the URL wraps
+// ErrAddress.
+func (e Endpoint) Client() (*Client, error) {
+	address, err := url.Parse(e.URL)
+	if err != nil || address.Host == "" || address.Scheme != "http" && address.Scheme != "https" {
+		return nil, fmt.Errorf("%w: %q is not a URL such as http://prometheus.monitoring:9090", ErrAddress, e.URL)
+	}
+	transport, err := rest.TransportFor(&rest.Config{BearerTokenFile: e.TokenFile,
+		TLSClientConfig: rest.TLSClientConfig{CAFile: e.CAFile}})
+	if err != nil {
+		return nil, fmt.Errorf("read credentials for Prometheus: %w", err)
+	}
+	client, err := api.NewClient(api.Config{Address: e.URL, RoundTripper: transport})
+	if err != nil {
+		return nil, fmt.Errorf("make client of Prometheus: %w", err)
+	}
+	return &Client{prometheus.NewAPI(client), address.Redacted()}, nil
+}
+
+// Rules returns all rules that are loaded.
+func (c *Client) Rules(ctx context.Context) (prometheus.RulesResult, error) {
+	rules, err := c.api.Rules(ctx, nil)
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		return rules, fmt.Errorf("read the rules of Prometheus at %s: %w", c.Address, err)
+	}
+	return rules, nil
+}
+
+// Query evaluates a query whose result is a vector.
+func (c *Client) Query(ctx context.Context, query string, at time.Time) (model.Vector, error) {
+	value, _, _, err := c.api.Query(ctx, query, at)
+	if err != nil {
+		return nil, fmt.Errorf("query %q: %w", query, err)
+	}
+	vector, ok := value.(model.Vector)
+	if !ok {
+		return nil, fmt.Errorf("query %q: the result is a %s and not a vector", query, value.Type())
+	}
+	return vector, nil
+}
+
+// QueryRange evaluates a query at every step from start to end.
+func (c *Client) QueryRange(ctx context.Context, query string, start, end time.Time,
+	step time.Duration) (model.Matrix, error) {
+	value, _, _, err := c.api.QueryRange(ctx, query, prometheus.Range{Start: start, End: end, Step: step})
+	if err != nil {
+		return nil, fmt.Errorf("query %q from %s to %s: %w", query, start, end, err)
+	}
+	matrix, ok := value.(model.Matrix)
+	if !ok {
+		return nil, fmt.Errorf("query %q: the result is a %s and not a matrix", query, value.Type())
+	}
+	return matrix, nil
+}
