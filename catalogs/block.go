@@ -12,7 +12,8 @@ import (
 
 // SchemaBlocks is the schema of the document that lists a package's blocked versions:
 //
-//	{"schema": "bellwether.dev/blocks", "package": "echo-operator", "blocks": [{"bundle": "echo-operator.v1.2.0", ...}]}
+//	{"schema": "bellwether.dev/blocks", "package": "echo-operator",
+//	 "blocks": [{"bundle": "echo-operator.v1.2.0", ...}]}
 //
 // Other readers of file-based catalogs ignore it. They see what a block does to the channels and to the deprecations.
 const SchemaBlocks = "bellwether.dev/blocks"

@@ -89,7 +89,11 @@ func TestReadYAML(t *testing.T) {
 func TestRubbish(t *testing.T) {
 	good := catalogtest.Graph("p", "1.0.0\n1.1.0 replaces 1.0.0")
 	bundle := func(name, version string) string {
-		return fmt.Sprintf(`{"schema":"olm.bundle","package":"p","name":%q,"properties":[{"type":"olm.package","value":{"packageName":"p","version":%q}}]}`, name, version)
+		return fmt.Sprintf(
+			`{"schema":"olm.bundle","package":"p","name":%q,"properties":[{"type":"olm.package","value":{"packageName":"p","version":%q}}]}`,
+			name,
+			version,
+		)
 	}
 	tests := map[string]struct {
 		content string
@@ -129,8 +133,11 @@ func TestRubbish(t *testing.T) {
 			says: `"three" is not semantic`},
 		"bundle without version": {content: good + `{"schema":"olm.bundle","package":"p","name":"p.v3.0.0"}`,
 			want: catalogs.ErrInvalidPackage, says: "0 properties olm.package"},
-		"entry without bundle": {content: `{"schema":"olm.package","name":"p","defaultChannel":"c"}{"schema":"olm.channel","package":"p","name":"c","entries":[{"name":"ghost"}]}`,
-			want: catalogs.ErrInvalidPackage, says: `entry "ghost" has no bundle`},
+		"entry without bundle": {
+			content: `{"schema":"olm.package","name":"p","defaultChannel":"c"}{"schema":"olm.channel","package":"p","name":"c","entries":[{"name":"ghost"}]}`,
+			want:    catalogs.ErrInvalidPackage,
+			says:    `entry "ghost" has no bundle`,
+		},
 		"default channel missing": {content: strings.ReplaceAll(good, `"defaultChannel":"stable"`,
 			`"defaultChannel":"fast"`),
 			want: catalogs.ErrInvalidPackage, says: `default channel "fast" does not exist; it has stable`},
@@ -218,7 +225,8 @@ func TestRequirements(t *testing.T) {
 			Value: value(map[string]string{"packageName": "q", "versionRange": ">=1.0.0"})},
 		{Type: registryv1.PropertyGVKRequired, Value: value(catalogs.GVK{Group: "g", Version: "v1", Kind: "K"})},
 		{Type: registryv1.PropertyConstraint, Value: json.RawMessage(
-			`{"failureMessage":"m","any":{"constraints":[{"gvk":{"group":"g","version":"v1","kind":"K"}},{"package":{"packageName":"q","versionRange":"<2.0.0"}}]}}`)},
+			`{"failureMessage":"m","any":{"constraints":[{"gvk":{"group":"g","version":"v1","kind":"K"}},{"package":{"packageName":"q","versionRange":"<2.0.0"}}]}}`,
+		)},
 		{Type: registryv1.PropertyConstraint,
 			Value: json.RawMessage(`{"failureMessage":"needs luck","cel":{"rule":"true"}}`)},
 	}}

@@ -15,7 +15,9 @@ import (
 
 // Dashboard is Grafana's classic model: what ConfigMaps, GrafanaDashboard objects
 // and provisioning from files carry.
-type Dashboard = dashboard.Dashboard //nolint:staticcheck // the newer model needs Grafana 12 and nothing that ships dashboards takes it yet
+//
+//nolint:staticcheck // the newer model needs Grafana 12, and nothing that ships dashboards takes it yet
+type Dashboard = dashboard.Dashboard
 
 // UIDs of the dashboards: what links and alerts' annotations end in, after /d/.
 const (
@@ -77,7 +79,8 @@ type row struct {
 func (p page) build() (Dashboard, error) {
 	b := dashboard.NewDashboardBuilder(p.title) //nolint:staticcheck // see Dashboard
 	b.Uid(p.uid).Description(p.description).Tags([]string{Tag}).
-		Time(p.from, "now").Refresh("1m").Timezone("browser").Readonly().Tooltip(dashboard.DashboardCursorSyncCrosshair).
+		Time(p.from, "now").
+		Refresh("1m").Timezone("browser").Readonly().Tooltip(dashboard.DashboardCursorSyncCrosshair).
 		Link(dashboard.NewDashboardLinkBuilder("Bellwether").Type(dashboard.DashboardLinkTypeDashboards).
 			Tags([]string{Tag}).AsDropdown(true).IncludeVars(true).KeepTime(true).Icon("external link").
 			Tooltip("The other dashboards, of the same cluster and operator"))

@@ -174,8 +174,7 @@ func timeSeries(p panel) (dashboard.Panel, error) {
 		LineWidth(1).FillOpacity(8).ShowPoints(common.VisibilityModeAuto).
 		SpanNulls(common.BoolOrFloat64{Bool: ptr.To(false)}).
 		ColorScheme(dashboard.NewFieldColorBuilder().Mode(dashboard.FieldColorModeIdPaletteClassic)).
-		Legend(common.NewVizLegendOptionsBuilder().DisplayMode(common.LegendDisplayModeTable).Placement(common.LegendPlacementBottom).
-			ShowLegend(true).Calcs([]string{"lastNotNull", "max"})).
+		Legend(legend(common.LegendDisplayModeTable).ShowLegend(true).Calcs([]string{"lastNotNull", "max"})).
 		Tooltip(tooltip(common.TooltipDisplayModeMulti))
 	if p.stacked {
 		b.FillOpacity(40).Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal).Group("A"))
@@ -196,7 +195,8 @@ func number(p panel) (dashboard.Panel, error) {
 // name draws the legend of each series that there is now, and not its value.
 func name(p panel) (dashboard.Panel, error) {
 	return stat.NewPanelBuilder().Targets(p.targets(true, prometheus.PromQueryFormatTimeSeries)).
-		GraphMode(common.BigValueGraphModeNone).ColorMode(common.BigValueColorModeValue).TextMode(common.BigValueTextModeName).
+		GraphMode(common.BigValueGraphModeNone).
+		ColorMode(common.BigValueColorModeValue).TextMode(common.BigValueTextModeName).
 		Orientation(common.VizOrientationAuto).ReduceOptions(lastValue()).Build()
 }
 
@@ -215,12 +215,17 @@ func bars(p panel) (dashboard.Panel, error) {
 		ReduceOptions(lastValue()).Build()
 }
 
+// legend is below the panel.
+func legend(mode common.LegendDisplayMode) *common.VizLegendOptionsBuilder {
+	return common.NewVizLegendOptionsBuilder().DisplayMode(mode).Placement(common.LegendPlacementBottom)
+}
+
 // timeline draws what state each series was in.
 func timeline(p panel) (dashboard.Panel, error) {
 	return statetimeline.NewPanelBuilder().Targets(p.targets(false, prometheus.PromQueryFormatTimeSeries)).
 		ShowValue(common.VisibilityModeAuto).MergeValues(true).RowHeight(0.85).FillOpacity(80).NeverSpanNulls().
 		ColorScheme(dashboard.NewFieldColorBuilder().Mode(dashboard.FieldColorModeIdThresholds)).
-		Legend(common.NewVizLegendOptionsBuilder().DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom).ShowLegend(false)).
+		Legend(legend(common.LegendDisplayModeList).ShowLegend(false)).
 		Tooltip(tooltip(common.TooltipDisplayModeSingle)).Build()
 }
 
@@ -229,7 +234,7 @@ func heatMap(p panel) (dashboard.Panel, error) {
 	out, err := statushistory.NewPanelBuilder().Targets(p.targets(false, prometheus.PromQueryFormatTimeSeries)).
 		ShowValue(common.VisibilityModeNever).RowHeight(0.9).ColWidth(1).FillOpacity(85).
 		ColorScheme(dashboard.NewFieldColorBuilder().Mode(dashboard.FieldColorModeIdThresholds)).
-		Legend(common.NewVizLegendOptionsBuilder().DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom).ShowLegend(false)).
+		Legend(legend(common.LegendDisplayModeList).ShowLegend(false)).
 		Tooltip(tooltip(common.TooltipDisplayModeSingle)).Build()
 	out.MaxDataPoints = ptr.To(120.) // more are cells of less than a few pixels
 	out.Interval = ptr.To("2m")      // a window of one slice would be empty now and then
@@ -258,7 +263,9 @@ func rows(p panel) (dashboard.Panel, error) {
 		}
 	}
 	if p.sort != "" {
-		b.SortBy([]cog.Builder[common.TableSortByFieldState]{common.NewTableSortByFieldStateBuilder().DisplayName(p.sort)})
+		b.SortBy(
+			[]cog.Builder[common.TableSortByFieldState]{common.NewTableSortByFieldStateBuilder().DisplayName(p.sort)},
+		)
 	}
 	return b.Build()
 }

@@ -117,7 +117,10 @@ func newWorkspace(t *testing.T, shallow bool) string {
 
 func runScript(t *testing.T, workspace string, env []string, steps ...string) (out string, status int) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "bash", append([]string{filepath.Join(workspace, ".ci", "run")}, steps...)...)
+	cmd := exec.CommandContext(
+		t.Context(),
+		"bash",
+		append([]string{filepath.Join(workspace, ".ci", "run")}, steps...)...)
 	cmd.Env = append(append(os.Environ(), "BELLWETHER_CI_CACHE="+t.TempDir()), env...)
 	text, err := cmd.CombinedOutput()
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {

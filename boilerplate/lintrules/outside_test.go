@@ -122,7 +122,8 @@ func walkSources(t *testing.T, tree fs.FS, visit func(file string, text []byte))
 	}
 }
 
-// pathsInGo returns the paths that begin with ".." in the strings of a Go file, and those that calls of Join put together.
+// pathsInGo returns the paths that begin with ".." in the strings of a Go file, and those that calls of Join put
+// together.
 func pathsInGo(t *testing.T, name string, text []byte) []string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), name, text, 0)

@@ -185,7 +185,9 @@ func removedStored(older *apiextensionsv1.CustomResourceDefinitionVersion,
 	if !older.Storage {
 		return false
 	}
-	cluster := &apiextensionsv1.CustomResourceDefinition{Status: apiextensionsv1.CustomResourceDefinitionStatus{StoredVersions: []string{older.Name}}}
+	cluster := &apiextensionsv1.CustomResourceDefinition{
+		Status: apiextensionsv1.CustomResourceDefinitionStatus{StoredVersions: []string{older.Name}},
+	}
 	return len(storedComparator.Compare(cluster, newer).Errors) > 0
 }
 

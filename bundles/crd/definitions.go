@@ -47,7 +47,8 @@ func upgrade(o *bundles.Object) (*apiextensionsv1.CustomResourceDefinition, erro
 	}
 	apiextensionsv1beta1.SetDefaults_CustomResourceDefinition(&old)
 	var internal apiextensions.CustomResourceDefinition
-	if err := apiextensionsv1beta1.Convert_v1beta1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(&old, &internal, nil); err != nil {
+	convert := apiextensionsv1beta1.Convert_v1beta1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition
+	if err := convert(&old, &internal, nil); err != nil {
 		return nil, fmt.Errorf("convert %s from v1beta1: %w", o.GetName(), err)
 	}
 	d := &apiextensionsv1.CustomResourceDefinition{}

@@ -24,8 +24,8 @@ func BenchmarkBreaks(b *testing.B) {
 	}
 }
 
-// TestRealBreaks checks everything that grafana-operator 5.9.2 takes away from users of the versions before it. Its many
-// new defaults are counted.
+// TestRealBreaks checks everything that grafana-operator 5.9.2 takes away from users of the versions before it. Its
+// many new defaults are counted.
 func TestRealBreaks(t *testing.T) {
 	const selector = "field .spec.instanceSelector of v1beta1 has a new validation rule: self == oldSelf"
 	const pod = "field .spec.deployment.spec.template.spec."

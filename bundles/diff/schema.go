@@ -76,7 +76,9 @@ func crd1(name string, from, to *apiextensionsv1.CustomResourceDefinition) []Cha
 	return out
 }
 
-func crdVersions(crd *apiextensionsv1.CustomResourceDefinition) map[string]*apiextensionsv1.CustomResourceDefinitionVersion {
+func crdVersions(
+	crd *apiextensionsv1.CustomResourceDefinition,
+) map[string]*apiextensionsv1.CustomResourceDefinitionVersion {
 	out := map[string]*apiextensionsv1.CustomResourceDefinitionVersion{}
 	for i := range crd.Spec.Versions {
 		out[crd.Spec.Versions[i].Name] = &crd.Spec.Versions[i]

@@ -74,7 +74,8 @@ func TestAddedFieldsAreNoFinding(t *testing.T) {
 		in, o := examplePlay(t,
 			"-- history/1.0.0/metadata/annotations.yaml.patch --\nannotations: {}\n-- "+
 				"manifests/echoes.example.com.yaml.patch --\n"+
-				"spec:\n  versions:\n  - name: v1\n    schema:\n      openAPIV3Schema:\n        properties:\n          "+
+				"spec:\n  versions:\n  - name: v1\n    schema:\n      openAPIV3Schema:\n        properties:\n"+
+				"          "+
 				"spec:\n            properties:\n"+text)
 		for _, f := range Run(in, o).Findings {
 			t.Errorf("with %s: %+v", field, f)

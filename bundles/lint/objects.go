@@ -60,21 +60,25 @@ func objectRules() []Rule {
 	}}
 }
 
+func newObject[T any]() any { return new(T) }
+
+var olmGroup, extensionsGroup = operatorsv1alpha1.SchemeGroupVersion, apiextensionsv1.SchemeGroupVersion
+
 // typed are the kinds whose fields are known here.
 var typed = map[schema.GroupVersionKind]func() any{
-	operatorsv1alpha1.SchemeGroupVersion.WithKind("ClusterServiceVersion"):  func() any { return &operatorsv1alpha1.ClusterServiceVersion{} },
-	apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"): func() any { return &apiextensionsv1.CustomResourceDefinition{} },
-	corev1.SchemeGroupVersion.WithKind("ConfigMap"):                         func() any { return &corev1.ConfigMap{} },
-	corev1.SchemeGroupVersion.WithKind("Secret"):                            func() any { return &corev1.Secret{} },
-	corev1.SchemeGroupVersion.WithKind("Service"):                           func() any { return &corev1.Service{} },
-	corev1.SchemeGroupVersion.WithKind("ServiceAccount"):                    func() any { return &corev1.ServiceAccount{} },
-	networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"):               func() any { return &networkingv1.NetworkPolicy{} },
-	policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"):             func() any { return &policyv1.PodDisruptionBudget{} },
-	rbacv1.SchemeGroupVersion.WithKind("ClusterRole"):                       func() any { return &rbacv1.ClusterRole{} },
-	rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"):                func() any { return &rbacv1.ClusterRoleBinding{} },
-	rbacv1.SchemeGroupVersion.WithKind("Role"):                              func() any { return &rbacv1.Role{} },
-	rbacv1.SchemeGroupVersion.WithKind("RoleBinding"):                       func() any { return &rbacv1.RoleBinding{} },
-	schedulingv1.SchemeGroupVersion.WithKind("PriorityClass"):               func() any { return &schedulingv1.PriorityClass{} },
+	olmGroup.WithKind("ClusterServiceVersion"):                  newObject[operatorsv1alpha1.ClusterServiceVersion],
+	extensionsGroup.WithKind("CustomResourceDefinition"):        newObject[apiextensionsv1.CustomResourceDefinition],
+	corev1.SchemeGroupVersion.WithKind("ConfigMap"):             newObject[corev1.ConfigMap],
+	corev1.SchemeGroupVersion.WithKind("Secret"):                newObject[corev1.Secret],
+	corev1.SchemeGroupVersion.WithKind("Service"):               newObject[corev1.Service],
+	corev1.SchemeGroupVersion.WithKind("ServiceAccount"):        newObject[corev1.ServiceAccount],
+	networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"):   newObject[networkingv1.NetworkPolicy],
+	policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"): newObject[policyv1.PodDisruptionBudget],
+	rbacv1.SchemeGroupVersion.WithKind("ClusterRole"):           newObject[rbacv1.ClusterRole],
+	rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"):    newObject[rbacv1.ClusterRoleBinding],
+	rbacv1.SchemeGroupVersion.WithKind("Role"):                  newObject[rbacv1.Role],
+	rbacv1.SchemeGroupVersion.WithKind("RoleBinding"):           newObject[rbacv1.RoleBinding],
+	schedulingv1.SchemeGroupVersion.WithKind("PriorityClass"):   newObject[schedulingv1.PriorityClass],
 }
 
 func checkUnknownFields(in *Input) []Finding {

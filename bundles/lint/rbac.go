@@ -41,7 +41,8 @@ func rbacRules() []Rule {
 			"watches. Rights in " +
 			"`permissions` count where the operator can be installed for all namespaces: OLM makes cluster-wide " +
 			"rights of them.",
-		Fix: "Read Secrets by name (`resourceNames`), or in namespaces that users choose by a RoleBinding of their own.",
+		Fix: "Read Secrets by name (`resourceNames`), or in namespaces that users choose by a RoleBinding of " +
+			"their own.",
 	}, {
 		ID: "rbac-cluster-pods", Title: "The operator can run anything as anybody", Severity: Warning,
 		Check: eachGrant(checkPods),

@@ -53,7 +53,8 @@ func (r *Report) result(run *sarif.Run, f Finding) *sarif.Result {
 	if f.File == "" {
 		f.File, f.Line = annotationsFile, 1
 	}
-	physical := sarif.NewPhysicalLocation().WithArtifactLocation(sarif.NewSimpleArtifactLocation((&url.URL{Path: r.file(f)}).String()))
+	physical := sarif.NewPhysicalLocation().
+		WithArtifactLocation(sarif.NewSimpleArtifactLocation((&url.URL{Path: r.file(f)}).String()))
 	if f.Line > 0 {
 		physical.WithRegion(sarif.NewRegion().WithStartLine(f.Line))
 	}

@@ -28,7 +28,8 @@ func TestWebhooks(t *testing.T) {
 				"stops writes to kinds that are not the operator's own"}},
 		"fails open": {"webhook-fail-closed", own + "failurePolicy: Ignore\n", nil},
 		"blocks what it runs as": {"webhook-blocks-itself", rules("'', apps", "CREATE", "pods, deployments", "*"),
-			[]string{"error: webhook w.example.com has to approve deployments, pods, those of its own operator included"}},
+			[]string{"error: webhook w.example.com has to approve deployments, pods, those of its own operator " +
+				"included"}},
 		"blocks everything": {"webhook-blocks-itself", rules("apps", "'*'", "'*'", "Namespaced"),
 			[]string{"error: webhook w.example.com has to approve deployments, replicasets, those of its own " +
 				"operator included"}},

@@ -160,7 +160,8 @@ func TestClassify(t *testing.T) {
 			from:  release{definition: definition(version("v1", "stored", plain), version("v2", "", plain))},
 			to:    release{definition: definition(version("v1", "stored unserved", added), version("v2", "", plain))},
 			class: registryv1.RollbackNeedsBackup,
-			reason: "echoes.example.com can neither be put back, since .spec.colour of v1 would be dropped, nor kept: " +
+			reason: "echoes.example.com can neither be put back, since .spec.colour of v1 would be dropped, nor " +
+				"kept: " +
 				"version v1 is not served any more",
 		},
 		"a new conversion webhook": {
@@ -277,7 +278,11 @@ func TestClassifyRemovedAPI(t *testing.T) {
 	}
 	unreadable := strings.Replace(old, "versions:", "validation: 1\n  versions:", 1)
 	from = bundle(t, "1.0.0", "", unreadable)
-	if got := rollback.Classify(from, bundle(t, "1.1.0", "", unreadable), nil); got.Class != registryv1.RollbackInPlace {
+	if got := rollback.Classify(
+		from,
+		bundle(t, "1.1.0", "", unreadable),
+		nil,
+	); got.Class != registryv1.RollbackInPlace {
 		t.Errorf("the same, unreadable: %+v", got)
 	}
 	if got := rollback.Classify(from, bundle(t, "1.1.0", "", old), nil); got.Class != registryv1.RollbackNeedsBackup ||

@@ -173,7 +173,8 @@ func conversions(s surveyed) []string {
 }
 
 // version is of names that mean the version of what runs, unlike apiVersion or resourceVersion.
-var version = regexp.MustCompile(`^(version|release|(operator|operand|server|cluster|engine|image|current|desired|target|observed)Version)$`)
+var version = regexp.MustCompile(`^(version|release|` +
+	`(operator|operand|server|cluster|engine|image|current|desired|target|observed)Version)$`)
 
 func operands(s surveyed) []string {
 	out := slices.Concat(s.named("spec", version), s.named("status", version))

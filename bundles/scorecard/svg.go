@@ -5,6 +5,7 @@ package scorecard
 
 import (
 	"bytes"
+	_ "embed"
 	"encoding/xml"
 	"fmt"
 	"strings"
@@ -20,23 +21,15 @@ const (
 
 // style says colours by class, as not all programs that show SVG know variables. The dark ones have about the same
 // contrast.
-const style = `
-.bw-back{fill:#ffffff}.bw-title{fill:#1b1f24;font-weight:600;font-size:19px}.bw-text{fill:#57606a;font-size:13px}
-.bw-name{fill:#1b1f24;font-size:13px;font-weight:600}.bw-on{fill:#2f6f4f}.bw-claim{fill:#fff4d6;stroke:#b7791f;stroke-width:1.5;stroke-dasharray:5 4}
-.bw-off{fill:#eef1f4}.bw-count-on{fill:#ffffff;font-size:15px;font-weight:600}.bw-count-claim{fill:#8a5a12;font-size:15px;font-weight:600}
-.bw-count-off{fill:#7b8590;font-size:15px}.bw-line{stroke:#d0d7de;stroke-width:1}.bw-flag{fill:#b7791f;font-size:12px;font-weight:600}
-.bw-pole{stroke:#b7791f;stroke-width:2}.bw-cloth{fill:#b7791f}
-text{font-family:system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}
-@media (prefers-color-scheme:dark){
-.bw-back{fill:#0d1117}.bw-title,.bw-name{fill:#e6edf3}.bw-text{fill:#9aa4af}.bw-on{fill:#2f7d57}
-.bw-claim{fill:#2d2410;stroke:#d9a441}.bw-off{fill:#1b222b}.bw-count-claim{fill:#e3b563}.bw-count-off{fill:#8b949e}
-.bw-line{stroke:#30363d}.bw-flag{fill:#e3b563}.bw-pole{stroke:#e3b563}.bw-cloth{fill:#e3b563}
-}`
+//
+//go:embed style.css
+var style string
 
 // SVG draws the card: a filled step is a level that the bundle shows, a dashed one a level that it only claims.
 func SVG(c Card) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="%s">`,
+	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" `+
+		`role="img" aria-label="%s">`,
 		pictureWidth, pictureHeight, pictureWidth, pictureHeight, escape(c.Name+": "+c.Verdict()))
 	fmt.Fprintf(&out, "\n<style>%s</style>\n", style)
 	fmt.Fprintf(&out, `<rect class="bw-back" width="%d" height="%d" rx="10"/>`+"\n", pictureWidth, pictureHeight)

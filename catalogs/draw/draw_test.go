@@ -293,7 +293,10 @@ func TestPictureInTheDocs(t *testing.T) {
 	p.Bundles[name("1.0.0")].Deprecation = "out of support since May"
 	rollback := func(version, value string) {
 		b := p.Bundles[name(version)]
-		b.Properties = append(b.Properties, registryv1.Property{Type: registryv1.PropertyRollback, Value: []byte(value)})
+		b.Properties = append(
+			b.Properties,
+			registryv1.Property{Type: registryv1.PropertyRollback, Value: []byte(value)},
+		)
 	}
 	rollback("1.3.0", `[{"from":"`+name("1.2.1")+`","class":"needs-backup","reason":"field spec.retries is gone"}]`)
 	rollback("2.0.0", `[{"from":"`+name("1.3.0")+`","class":"one-way","reason":"v1alpha1 is not served any more"}]`)

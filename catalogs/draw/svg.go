@@ -4,6 +4,7 @@
 package draw
 
 import (
+	_ "embed"
 	"fmt"
 	"strings"
 	"unicode"
@@ -27,33 +28,9 @@ const (
 )
 
 // style holds for light and dark, as the viewer likes it. Nothing is told by colour alone.
-const style = `
-    text { font-family: ui-sans-serif, system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif; font-size: 12.5px; fill: #1f2328; }
-    .mono { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace; font-size: 13px; }
-    .h1 { font-size: 17px; font-weight: 600; } .strong { font-weight: 600; } .col { font-size: 11px; letter-spacing: .04em; }
-    .soft, .col, .small { fill: #59636e; } .small { font-size: 11px; }
-    .page { fill: #ffffff; } .band { fill: #f6f8fa; } .bar { fill: #b6c7db; } .bar.bad { fill: #f1aeb0; }
-    .edge { fill: none; stroke-width: 1.8; } .skips { stroke-dasharray: 5 3; stroke-width: 1.5; } .range { stroke-dasharray: .1 4; stroke-linecap: round; stroke-width: 2.2; }
-    .leader { stroke-width: 1; opacity: .45; fill: none; }
-    .ring { fill: none; stroke-width: 1.6; } .hole { fill: #ffffff; stroke-width: 1.8; } .ghost { fill: #ffffff; stroke-width: 1.4; stroke-dasharray: 2 2; }
-    .cross { stroke: #ffffff; stroke-width: 1.8; stroke-linecap: round; }
-    .pill { fill: none; stroke-width: 1; }
-    .good { stroke: #1a7f37; } text.good { fill: #1a7f37; stroke: none; } .warn { stroke: #9a6700; } text.warn { fill: #7d4e00; stroke: none; }
-    .bad { stroke: #cf222e; } text.bad { fill: #cf222e; stroke: none; } .fillbad { fill: #cf222e; stroke: none; } .fillwarn { fill: #bf8700; stroke: none; }
-    .quiet { stroke: #818b98; } text.quiet { fill: #59636e; stroke: none; } .other { stroke: #8250df; } text.other { fill: #8250df; stroke: none; }
-    .l0 { stroke: #0969da; } .f0 { fill: #0969da; } .l1 { stroke: #8250df; } .f1 { fill: #8250df; } .l2 { stroke: #1b7c83; } .f2 { fill: #1b7c83; }
-    .l3 { stroke: #bf3989; } .f3 { fill: #bf3989; } .l4 { stroke: #7a6a00; } .f4 { fill: #7a6a00; } .l5 { stroke: #818b98; } .f5 { fill: #818b98; }
-    @media (prefers-color-scheme: dark) {
-      text { fill: #f0f6fc; } .soft, .col, .small { fill: #9198a1; }
-      .page { fill: #0d1117; } .band { fill: #151b23; } .bar { fill: #33475f; } .bar.bad { fill: #7d2a30; }
-      .hole, .ghost { fill: #0d1117; } .cross { stroke: #0d1117; }
-      .good { stroke: #3fb950; } text.good { fill: #3fb950; } .warn { stroke: #d29922; } text.warn { fill: #d29922; }
-      .bad { stroke: #f85149; } text.bad { fill: #f85149; } .fillbad { fill: #f85149; } .fillwarn { fill: #d29922; }
-      .quiet { stroke: #656c76; } text.quiet { fill: #9198a1; } .other { stroke: #ab7df8; } text.other { fill: #ab7df8; }
-      .l0 { stroke: #4493f8; } .f0 { fill: #4493f8; } .l1 { stroke: #ab7df8; } .f1 { fill: #ab7df8; } .l2 { stroke: #39c5cf; } .f2 { fill: #39c5cf; }
-      .l3 { stroke: #db61a2; } .f3 { fill: #db61a2; } .l4 { stroke: #d4c04a; } .f4 { fill: #d4c04a; } .l5 { stroke: #9198a1; } .f5 { fill: #9198a1; }
-    }
-`
+//
+//go:embed style.css
+var style string
 
 // laneColours is how many colours lanes have; the next one is for versions in no channel.
 const laneColours = 5

@@ -210,7 +210,9 @@ func TestView(t *testing.T) {
 			want: []view.Bundle{{Name: "needy.v1.0.0", Route: view.Unpack}},
 		},
 		"a dependency by API": {
-			content: inlined + needy(`,{"type":"olm.gvk.required","value":{"group":"operator-001.example.com","version":"v1","kind":"Thing"}}`),
+			content: inlined + needy(
+				`,{"type":"olm.gvk.required","value":{"group":"operator-001.example.com","version":"v1","kind":"Thing"}}`,
+			),
 			request: load.Request{Package: "needy", Next: "needy.v1.0.0"},
 			want: []view.Bundle{{Name: "needy.v1.0.0", Route: view.Unpack},
 				{Name: "operator-001.v1.0.1", Route: view.Inline}},

@@ -139,8 +139,14 @@ func newRelease(t *testing.T, f *flaky, versions ...string) release {
 		}
 		image := f.host + "/bundles/" + f.space + "@" + digest.String()
 		r.bundles[image] = dir
-		fmt.Fprintf(&catalog,
-			`{"schema":"olm.bundle","package":"echo","name":"echo.v%s","image":%q,"properties":[{"type":"olm.package","value":{"packageName":"echo","version":%q}}],"relatedImages":[{"name":"","image":%q}]}`+"\n", v, image, v, image)
+		fmt.Fprintf(
+			&catalog,
+			`{"schema":"olm.bundle","package":"echo","name":"echo.v%s","image":%q,"properties":[{"type":"olm.package","value":{"packageName":"echo","version":%q}}],"relatedImages":[{"name":"","image":%q}]}`+"\n",
+			v,
+			image,
+			v,
+			image,
+		)
 		entry := fmt.Sprintf(`{"name":"echo.v%s"`, v)
 		if i > 0 {
 			entry += fmt.Sprintf(`,"replaces":"echo.v%s"`, versions[i-1])

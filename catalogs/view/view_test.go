@@ -212,8 +212,11 @@ func library(pkg string, gvk string, versions ...string) *catalogs.Package {
 		b := &catalogs.Bundle{Name: pkg + ".v" + v, Version: semver.MustParse(v), Image: "registry.example.com/" + pkg +
 			":" + v}
 		b.Properties = []registryv1.Property{
-			{Type: registryv1.PropertyPackage, Value: json.RawMessage(fmt.Sprintf(`{"packageName":%q,"version":%q}`, pkg,
-				v))},
+			{
+				Type: registryv1.PropertyPackage,
+				Value: json.RawMessage(fmt.Sprintf(`{"packageName":%q,"version":%q}`, pkg,
+					v)),
+			},
 			{Type: registryv1.PropertyGVK, Value: json.RawMessage(fmt.Sprintf(`{"group":%q,"version":"v1","kind":"K"}`,
 				gvk))},
 		}
@@ -271,9 +274,12 @@ func TestDependencies(t *testing.T) {
 			admitted: []string{"cert.v1.0.0", name(1)},
 		},
 		"a constraint with alternatives": {
-			kinds:  []string{registryv1.PropertyConstraint},
-			values: []string{`{"failureMessage":"m","any":{"constraints":[{"package":{"packageName":"ghost","versionRange":">=0.0.0"}},{"package":{"packageName":"store","versionRange":"<3.1.0"}}]}}`},
-			others: []*catalogs.Package{cert(), store()}, want: []string{"store.v3.0.0"},
+			kinds: []string{registryv1.PropertyConstraint},
+			values: []string{
+				`{"failureMessage":"m","any":{"constraints":[{"package":{"packageName":"ghost","versionRange":">=0.0.0"}},{"package":{"packageName":"store","versionRange":"<3.1.0"}}]}}`,
+			},
+			others:   []*catalogs.Package{cert(), store()},
+			want:     []string{"store.v3.0.0"},
 			admitted: []string{name(1), "store.v3.0.0"},
 		},
 		"a need of its own": {

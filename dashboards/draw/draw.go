@@ -7,6 +7,7 @@
 package draw
 
 import (
+	_ "embed"
 	"fmt"
 	"html"
 	"maps"
@@ -30,19 +31,8 @@ const (
 	perLetter = 6.6
 )
 
-const style = `<style>
-text { font-family: ui-sans-serif, system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif; font-size: 12px; fill: #1f2328; }
-.h1 { font-size: 17px; font-weight: 600; } .soft { fill: #59636e; } .row { font-weight: 600; fill: #59636e; } .col { font-size: 11px; fill: #0969da; } .big { font-size: 24px; font-weight: 600; }
-.page { fill: #ffffff; } .panel { fill: #f6f8fa; stroke: #d1d9e0; } .pill { fill: none; stroke: #818b98; }
-.grid { stroke: #d1d9e0; } .a, .b, .c { fill: none; stroke-width: 1.6; stroke-linejoin: round; } .a { stroke: #0969da; } .b { stroke: #8250df; } .c { stroke: #1b7c83; }
-.bar { fill: #818b98; opacity: .35; } .good { fill: #1a7f37; } .bad { fill: #cf222e; } .faint { fill: #1a7f37; opacity: .3; }
-@media (prefers-color-scheme: dark) {
-text { fill: #f0f6fc; } .soft, .row { fill: #9198a1; } .col { fill: #4493f8; }
-.page { fill: #0d1117; } .panel { fill: #151b23; stroke: #3d444d; } .pill { stroke: #656c76; } .grid { stroke: #3d444d; }
-.a { stroke: #4493f8; } .b { stroke: #ab7df8; } .c { stroke: #42a0a8; } .good { fill: #3fb950; } .bad { fill: #f85149; } .faint { fill: #3fb950; }
-}
-</style>
-`
+//go:embed style.html
+var style string
 
 // SVG is a picture of a dashboard's layout, in light or dark as the reader has it.
 func SVG(d dashboards.Dashboard) []byte {

@@ -86,14 +86,22 @@ var mutations = map[string]struct {
 	"a panel without title": {func(s subject) { s.panel("table").Title = nil }, "title", "no title"},
 	"a title twice": {func(s subject) { s.panel("table").Title = s.panel("timeseries").Title }, "title",
 		"same title"},
-	"a row without title":      {func(s subject) { s.Panels[0].RowPanel.Title = nil }, "title", "row 1 has no title"},
-	"a panel not described":    {func(s subject) { s.panel("stat").Description = nil }, "description", "what to do"},
-	"a description is a title": {func(s subject) { s.panel("stat").Description = ptr.To("The number of silent clusters.") }, "description", "what to do"},
+	"a row without title":   {func(s subject) { s.Panels[0].RowPanel.Title = nil }, "title", "row 1 has no title"},
+	"a panel not described": {func(s subject) { s.panel("stat").Description = nil }, "description", "what to do"},
+	"a description is a title": {
+		func(s subject) { s.panel("stat").Description = ptr.To("The number of silent clusters.") },
+		"description",
+		"what to do",
+	},
 	"dashboard not described": {func(s subject) { s.Description = ptr.To("The fleet.") }, "description",
 		"two sentences"},
 	"no unit": {func(s subject) { s.panel("timeseries").FieldConfig.Defaults.Unit = nil }, "unit",
 		"there is no unit"},
-	"a data source of its own": {func(s subject) { s.panel("table").Datasource = &common.DataSourceRef{Uid: ptr.To(elsewhere)} }, "datasource", "${datasource}"},
+	"a data source of its own": {
+		func(s subject) { s.panel("table").Datasource = &common.DataSourceRef{Uid: ptr.To(elsewhere)} },
+		"datasource",
+		"${datasource}",
+	},
 	"a query's data source": {func(s subject) {
 		s.query("table",
 			func(q *prometheus.Dataquery) { q.Datasource = nil })
@@ -154,7 +162,9 @@ var mutations = map[string]struct {
 		"legend", "query A has no legend"},
 	"empty is mute": {func(s subject) { s.panel("table").FieldConfig.Defaults.NoValue = nil }, "nodata", "no data"},
 	"drawn over gaps": {func(s subject) {
-		s.panel("timeseries").FieldConfig.Defaults.Custom.(*timeseries.FieldConfig).SpanNulls = &common.BoolOrFloat64{Bool: ptr.To(true)}
+		s.panel("timeseries").FieldConfig.Defaults.Custom.(*timeseries.FieldConfig).SpanNulls = &common.BoolOrFloat64{
+			Bool: ptr.To(true),
+		}
 	}, "nulls", "over gaps"},
 	"thresholds out of order": {func(s subject) {
 		s.panel("stat").FieldConfig.Defaults.Thresholds.Steps = []dashboard.Threshold{{Color: "red"},
@@ -185,14 +195,22 @@ var mutations = map[string]struct {
 	"a column without title": {func(s subject) { s.renames()["operator"] = "" }, "columns", "operator has no title"},
 	"no titles at all":       {func(s subject) { s.panel("table").Transformations = nil }, "columns", "no titles"},
 	"a link takes a column": {func(s subject) {
-		s.link("/d/bellwether-cluster?${datasource:queryparam}&${__url_time_range}&var-cluster=${__data.fields.Cluster}")
+		s.link(
+			"/d/bellwether-cluster?${datasource:queryparam}&${__url_time_range}&var-cluster=${__data.fields.Cluster}",
+		)
 	}, "links", `column "Cluster"`},
 	"a link takes a label": {func(s subject) {
-		s.link("/d/bellwether-cluster?${datasource:queryparam}&${__url_time_range}&var-cluster=${__field.labels.cluster}")
+		s.link(
+			"/d/bellwether-cluster?${datasource:queryparam}&${__url_time_range}&var-cluster=${__field.labels.cluster}",
+		)
 	}, "links", "label cluster"},
 	"no way to the others":  {func(s subject) { s.Links = nil }, "links", "other dashboards"},
 	"forgets the variables": {func(s subject) { s.Links[0].IncludeVars = false }, "links", "other dashboards"},
-	"a link to nowhere":     {func(s subject) { s.link("/d/bellwether-nowhere?${datasource:queryparam}&${__url_time_range}") }, "links", "no dashboard bellwether-nowhere"},
+	"a link to nowhere": {
+		func(s subject) { s.link("/d/bellwether-nowhere?${datasource:queryparam}&${__url_time_range}") },
+		"links",
+		"no dashboard bellwether-nowhere",
+	},
 	"a link with a wrong var": {func(s subject) {
 		s.link("/d/bellwether-cluster?${datasource:queryparam}&${__url_time_range}&var-team=x")
 	}, "links", "no variable team"},

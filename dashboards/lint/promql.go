@@ -21,7 +21,9 @@ type selector struct {
 
 // Tokens of PromQL, as far as it takes to find selectors: strings, braces and
 // ranges as a whole, numbers with their units, and names.
-var token = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|\{(?:[^{}"']|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')*\}|\[[^\]]*\]|[0-9][0-9.a-z]*|[a-zA-Z_:][a-zA-Z0-9_:]*|\S`)
+var token = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'` +
+	`|\{(?:[^{}"']|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')*\}` +
+	`|\[[^\]]*\]|[0-9][0-9.a-z]*|[a-zA-Z_:][a-zA-Z0-9_:]*|\S`)
 
 var (
 	operators = []string{"and", "or", "unless", "bool", "offset", "atan2", "inf", "nan"}

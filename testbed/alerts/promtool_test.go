@@ -159,8 +159,8 @@ var mutants = map[string]mutant{
 		`unless on (cluster, operator_namespace, operator, sli) bellwether:slo_burn:ratio{tier=~"none"}`, "clusters of"},
 }
 
-// TestMutants makes mistakes in the rules, one at a time, and expects promtool to notice each. Without the long tests it
-// makes a few of them.
+// TestMutants makes mistakes in the rules, one at a time, and expects promtool to notice each. Without the long
+// tests it makes a few of them.
 func TestMutants(t *testing.T) {
 	tool := binary(t, build.Promtool)
 	t.Run("no mistake", func(t *testing.T) {

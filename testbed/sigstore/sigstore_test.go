@@ -101,7 +101,10 @@ func TestWeAcceptSigstores(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	statement := `{"_type":"https://in-toto.io/Statement/v1","subject":[{"digest":{"sha256":"` + strings.TrimPrefix(digest, "sha256:") +
+	statement := `{"_type":"https://in-toto.io/Statement/v1","subject":[{"digest":{"sha256":"` + strings.TrimPrefix(
+		digest,
+		"sha256:",
+	) +
 		`"}}],"predicateType":"` + sign.PredicateType + `","predicate":{}}`
 	content := &sigstoresign.DSSEData{Data: []byte(statement), PayloadType: "application/vnd.in-toto+json"}
 	b, err := sigstoresign.Bundle(content, keypair, sigstoresign.BundleOptions{})

@@ -6,9 +6,9 @@
 // OLM v1's resolver is internal to operator-controller, so its rules are stated here once more, from its
 // internal/operator-controller/resolve/catalog.go and catalogmetadata/filter/successors.go:
 //
-//   - Candidates are the bundles of the chosen channels (of all channels, if none is chosen) whose entry in one of these
-//     channels replaces or skips the installed bundle or has its version in skipRange, and besides them the bundles of the
-//     installed version itself. What is skipped is a candidate like any other.
+//   - Candidates are the bundles of the chosen channels (of all channels, if none is chosen) whose entry in one of
+//     these channels replaces or skips the installed bundle or has its version in skipRange, and besides them the
+//     bundles of the installed version itself. What is skipped is a candidate like any other.
 //   - Deprecated candidates come last, then the highest version and release come first. The first one is taken.
 //   - No candidate is an error, and the installed bundle stays.
 //

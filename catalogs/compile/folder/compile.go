@@ -270,7 +270,8 @@ func writeResult(path string, r compile.Result) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // a catalog is there to be read
 		return fmt.Errorf("write compiled package: %w", err)
 	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o644) //nolint:gosec // a catalog is there to be read
+	//nolint:gosec // a catalog is there to be read
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o644)
 	if err != nil {
 		return fmt.Errorf("write compiled package: %w", err)
 	}
@@ -356,7 +357,8 @@ func (c *compiler) publish(r Report) error {
 			}
 			_ = os.Remove(filepath.Dir(target)) // It stays if somebody else has something in it.
 		case p.Changed:
-			if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil { //nolint:gosec // a catalog is there to be read
+			//nolint:gosec // a catalog is there to be read
+			if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 				return fmt.Errorf("write package %q: %w", p.Name, err)
 			}
 			if err := os.Rename(filepath.Join(c.stage, p.File), target); err != nil {

@@ -98,7 +98,8 @@ var benchmarks = []benchmark{
 			For: 2 * time.Minute})
 	}},
 	{"slo", func(ctx context.Context, out io.Writer, o options) (figure.Section, error) {
-		const history, ahead = 3 * 24 * 60, 2 * 60 // the longest burn-rate window, and longer than the benchmark takes, in minutes
+		// In minutes: the longest burn-rate window, and longer than the benchmark takes.
+		const history, ahead = 3 * 24 * 60, 2 * 60
 		return slo.Measure(ctx, out, slo.Options{
 			Fleet:    fleet.Size{Operators: slo.Operators, Clusters: 200, History: history, Ahead: ahead, Seed: 1},
 			Together: o.sloTogether,

@@ -24,12 +24,20 @@ func crd(r Release) *apiextensionsv1.CustomResourceDefinition {
 				Kind: "EchoServer", ListKind: "EchoServerList",
 				Plural: "echoservers", Singular: "echoserver", ShortNames: []string{"es"},
 			},
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: echov1alpha1.GroupVersion.Version, Served: true, Storage: true,
-				Subresources:             &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
-				AdditionalPrinterColumns: printerColumns(),
-				Schema:                   &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: ptr.To(rootSchema(r))},
-			}},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{
+				{
+					Name:    echov1alpha1.GroupVersion.Version,
+					Served:  true,
+					Storage: true,
+					Subresources: &apiextensionsv1.CustomResourceSubresources{
+						Status: &apiextensionsv1.CustomResourceSubresourceStatus{},
+					},
+					AdditionalPrinterColumns: printerColumns(),
+					Schema: &apiextensionsv1.CustomResourceValidation{
+						OpenAPIV3Schema: ptr.To(rootSchema(r)),
+					},
+				},
+			},
 		},
 	}
 }

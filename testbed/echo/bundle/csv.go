@@ -38,11 +38,13 @@ func csv(r Release) *operatorsv1alpha1.ClusterServiceVersion {
 		spec.Skips = append(spec.Skips, CSVName(v))
 	}
 	spec.InstallModes = installModes()
-	spec.CustomResourceDefinitions = operatorsv1alpha1.CustomResourceDefinitions{Owned: []operatorsv1alpha1.CRDDescription{{
-		Name: "echoservers." + echov1alpha1.GroupVersion.Group, Version: echov1alpha1.GroupVersion.Version,
-		Kind: "EchoServer", DisplayName: "Echo Server",
-		Description: "A set of small HTTP servers that answer with a message.",
-	}}}
+	spec.CustomResourceDefinitions = operatorsv1alpha1.CustomResourceDefinitions{
+		Owned: []operatorsv1alpha1.CRDDescription{{
+			Name: "echoservers." + echov1alpha1.GroupVersion.Group, Version: echov1alpha1.GroupVersion.Version,
+			Kind: "EchoServer", DisplayName: "Echo Server",
+			Description: "A set of small HTTP servers that answer with a message.",
+		}},
+	}
 	spec.InstallStrategy = operatorsv1alpha1.NamedInstallStrategy{
 		StrategyName: operatorsv1alpha1.InstallStrategyNameDeployment,
 		StrategySpec: operatorsv1alpha1.StrategyDetailsDeployment{
@@ -97,7 +99,8 @@ func description(r Release) operatorsv1alpha1.ClusterServiceVersionSpec {
 // iconSVG is a bell, base64 as the CSV wants it:
 // <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path d="M8 1a5 5 0 0 0-5 5v4l-2 2h14l-2-2V6a5 5 0 0
 // 0-5-5zM6 13a2 2 0 0 0 4 0z"/></svg>
-const iconSVG = "PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciIHZpZXdCb3g9IjAgMCAxNiAxNiI+PHBhdGggZD0iTTggMWE1IDUgMCAwIDAtNSA1djRsLTIgMmgxNGwtMi0yVjZhNSA1IDAgMCAwLTUtNXpNNiAxM2EyIDIgMCAwIDAgNCAweiIvPjwvc3ZnPg=="
+const iconSVG = "PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciIHZpZXdCb3g9IjAgMCAxNiAxNiI+PHBhdGggZD0iTTggMWE1" +
+	"IDUgMCAwIDAtNSA1djRsLTIgMmgxNGwtMi0yVjZhNSA1IDAgMCAwLTUtNXpNNiAxM2EyIDIgMCAwIDAgNCAweiIvPjwvc3ZnPg=="
 
 func installModes() []operatorsv1alpha1.InstallMode {
 	return []operatorsv1alpha1.InstallMode{

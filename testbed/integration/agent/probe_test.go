@@ -262,7 +262,11 @@ func TestProbeValidation(t *testing.T) {
 		"a host with a port": {`{target: {route: {name: web, host: "a.example:80"}}}`, "without scheme and port"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			text := fmt.Sprintf(`{apiVersion: bellwether.dev/v1alpha1, kind: EndpointProbe, metadata: {namespace: %s, generateName: valid-}, spec: %s}`, namespace, tc.spec)
+			text := fmt.Sprintf(
+				`{apiVersion: bellwether.dev/v1alpha1, kind: EndpointProbe, metadata: {namespace: %s, generateName: valid-}, spec: %s}`,
+				namespace,
+				tc.spec,
+			)
 			probe := object{}
 			if err := yaml.Unmarshal([]byte(text), &probe); err != nil {
 				t.Fatal(err)

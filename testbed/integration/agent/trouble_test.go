@@ -220,7 +220,9 @@ func planFails(h *harness) {
 // corrects it takes its place.
 func planFailsForGood(h *harness) {
 	bad := bundle{version: "1.0.0", change: func(_, crd object) {
-		crd["spec"].(object)["versions"].([]any)[0].(object)["schema"] = object{"openAPIV3Schema": object{"type": "nonsense"}}
+		crd["spec"].(object)["versions"].([]any)[0].(object)["schema"] = object{
+			"openAPIV3Schema": object{"type": "nonsense"},
+		}
 	}}
 	pin := h.pin(bad, bundle{version: "1.0.1", replaces: "1.0.0"})
 	h.to(pin, "1.0.0")

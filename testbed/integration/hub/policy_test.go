@@ -150,7 +150,9 @@ func TestHubMayNotReadForeignSecrets(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &test.attributes}}
+			review := &authorizationv1.SelfSubjectAccessReview{
+				Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &test.attributes},
+			}
 			must(t, hub.Create(t.Context(), review))
 			if review.Status.Allowed != test.want {
 				t.Errorf("allowed = %v, want %v (%s)", review.Status.Allowed, test.want, review.Status.Reason)

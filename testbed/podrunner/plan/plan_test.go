@@ -76,8 +76,14 @@ func TestEnvironment(t *testing.T) {
 	}{
 		"order and expansion": {
 			container: corev1.Container{
-				EnvFrom: []corev1.EnvFromSource{{Prefix: "P_",
-					ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "m"}}}},
+				EnvFrom: []corev1.EnvFromSource{
+					{
+						Prefix: "P_",
+						ConfigMapRef: &corev1.ConfigMapEnvSource{
+							LocalObjectReference: corev1.LocalObjectReference{Name: "m"},
+						},
+					},
+				},
 				Env: []corev1.EnvVar{
 					{Name: "A", Value: "$(P_X)$(LATER)"}, {Name: "LATER", Value: "l"},
 					{Name: "B", Value: "$(A)"}, {Name: "P_Y", Value: "mine"},
@@ -102,10 +108,33 @@ func TestEnvironment(t *testing.T) {
 		},
 		"resources": {
 			container: corev1.Container{Resources: resources, Env: []corev1.EnvVar{
-				{Name: "MEM", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.memory"}}},
-				{Name: "MIB", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.memory", Divisor: resource.MustParse("1Mi")}}},
-				{Name: "CPU", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.cpu"}}},
-				{Name: "NONE", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "requests.cpu"}}},
+				{
+					Name: "MEM",
+					ValueFrom: &corev1.EnvVarSource{
+						ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.memory"},
+					},
+				},
+				{
+					Name: "MIB",
+					ValueFrom: &corev1.EnvVarSource{
+						ResourceFieldRef: &corev1.ResourceFieldSelector{
+							Resource: "limits.memory",
+							Divisor:  resource.MustParse("1Mi"),
+						},
+					},
+				},
+				{
+					Name: "CPU",
+					ValueFrom: &corev1.EnvVarSource{
+						ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.cpu"},
+					},
+				},
+				{
+					Name: "NONE",
+					ValueFrom: &corev1.EnvVarSource{
+						ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "requests.cpu"},
+					},
+				},
 			}},
 			want: []plan.Var{{"MEM", "67108864"}, {"MIB", "64"}, {"CPU", "1"}, {"NONE", "0"}},
 		},
@@ -120,12 +149,29 @@ func TestEnvironment(t *testing.T) {
 			wantErr:   plan.ErrConfig,
 		},
 		"missing configmap": {
-			container: corev1.Container{EnvFrom: []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "no"}}}}},
-			wantErr:   plan.ErrConfig,
+			container: corev1.Container{
+				EnvFrom: []corev1.EnvFromSource{
+					{
+						ConfigMapRef: &corev1.ConfigMapEnvSource{
+							LocalObjectReference: corev1.LocalObjectReference{Name: "no"},
+						},
+					},
+				},
+			},
+			wantErr: plan.ErrConfig,
 		},
 		"optional configmap": {
-			container: corev1.Container{EnvFrom: []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "no"}, Optional: ptr.To(true)}}}},
-			want:      []plan.Var{},
+			container: corev1.Container{
+				EnvFrom: []corev1.EnvFromSource{
+					{
+						ConfigMapRef: &corev1.ConfigMapEnvSource{
+							LocalObjectReference: corev1.LocalObjectReference{Name: "no"},
+							Optional:             ptr.To(true),
+						},
+					},
+				},
+			},
+			want: []plan.Var{},
 		},
 	}
 	for name, tt := range tests {

@@ -82,7 +82,9 @@ func TestTCP(t *testing.T) {
 		t.Fatal(err)
 	}
 	host, port := split(t, listener.Addr().String())
-	p := &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(port)}}}
+	p := &corev1.Probe{
+		ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(port)}},
+	}
 	if err := probe.Check(t.Context(), p, probe.Target{Host: host}); err != nil {
 		t.Errorf("open port: %v", err)
 	}

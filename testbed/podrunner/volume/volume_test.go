@@ -86,12 +86,28 @@ func TestSync(t *testing.T) {
 		"secret": {secretVolume("s", nil), map[string]string{"a": "1", "b": "2"}, false},
 		"items": {secretVolume("s", nil, corev1.KeyToPath{Key: "b", Path: "sub/x"}),
 			map[string]string{"sub/x": "2"}, false},
-		"missing":      {secretVolume("no", nil), nil, true},
-		"missing key":  {secretVolume("s", nil, corev1.KeyToPath{Key: "no", Path: "x"}), nil, true},
-		"optional":     {secretVolume("no", ptr.To(true)), map[string]string{}, false},
-		"config map":   {corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "m"}}}, map[string]string{"c": "3"}, false},
-		"empty":        {corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}, map[string]string{}, false},
-		"downward API": {corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{Items: []corev1.DownwardAPIVolumeFile{{Path: "ns", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.namespace"}}}}}, map[string]string{"ns": "ns"}, false},
+		"missing":     {secretVolume("no", nil), nil, true},
+		"missing key": {secretVolume("s", nil, corev1.KeyToPath{Key: "no", Path: "x"}), nil, true},
+		"optional":    {secretVolume("no", ptr.To(true)), map[string]string{}, false},
+		"config map": {
+			corev1.VolumeSource{
+				ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "m"}},
+			},
+			map[string]string{"c": "3"},
+			false,
+		},
+		"empty": {corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}, map[string]string{}, false},
+		"downward API": {
+			corev1.VolumeSource{
+				DownwardAPI: &corev1.DownwardAPIVolumeSource{
+					Items: []corev1.DownwardAPIVolumeFile{
+						{Path: "ns", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.namespace"}},
+					},
+				},
+			},
+			map[string]string{"ns": "ns"},
+			false,
+		},
 		"projected": {corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
 			{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token"}},
 			{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "m"}}},
