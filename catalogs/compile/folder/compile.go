@@ -270,7 +270,8 @@ func writeResult(path string, r compile.Result) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // a catalog is there to be read
 		return fmt.Errorf("write compiled package: %w", err)
 	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o644) //nolint:gosec // a catalog is there to be read
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_EXCL,
+		0o644) //nolint:gosec // a catalog is there to be read
 	if err != nil {
 		return fmt.Errorf("write compiled package: %w", err)
 	}
