@@ -27,19 +27,6 @@ var (
 	ErrTooLarge = errors.New("bundle too large")
 )
 
-// Annotations of metadata/annotations.yaml, which are also the labels of a bundle's image.
-const (
-	AnnotationMediaType      = "operators.operatorframework.io.bundle.mediatype.v1"
-	AnnotationManifests      = "operators.operatorframework.io.bundle.manifests.v1"
-	AnnotationMetadata       = "operators.operatorframework.io.bundle.metadata.v1"
-	AnnotationPackage        = "operators.operatorframework.io.bundle.package.v1"
-	AnnotationChannels       = "operators.operatorframework.io.bundle.channels.v1"
-	AnnotationDefaultChannel = "operators.operatorframework.io.bundle.channel.default.v1"
-
-	// MediaType is that of the only bundle format there is.
-	MediaType = "registry+v1"
-)
-
 const (
 	kindCSV = "ClusterServiceVersion"
 	kindCRD = "CustomResourceDefinition"
@@ -108,8 +95,9 @@ func FromManifests(manifests [][]byte, annotations map[string]string) (*Bundle, 
 
 // assemble fills what follows from the objects and annotations.
 func (b *Bundle) assemble() error {
-	b.Package, b.DefaultChannel = b.Annotations[AnnotationPackage], b.Annotations[AnnotationDefaultChannel]
-	for channel := range strings.SplitSeq(b.Annotations[AnnotationChannels], ",") {
+	b.Package, b.DefaultChannel = b.Annotations[registryv1.AnnotationPackage],
+		b.Annotations[registryv1.AnnotationDefaultChannel]
+	for channel := range strings.SplitSeq(b.Annotations[registryv1.AnnotationChannels], ",") {
 		if channel = strings.TrimSpace(channel); channel != "" {
 			b.Channels = append(b.Channels, channel)
 		}

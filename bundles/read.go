@@ -41,10 +41,10 @@ func Read(fsys fs.FS) (*Bundle, error) {
 	if b.Annotations, err = r.annotations(); err != nil {
 		return nil, err
 	}
-	folder := path.Clean(cmp.Or(b.Annotations[AnnotationManifests], ManifestsDir))
+	folder := path.Clean(cmp.Or(b.Annotations[registryv1.AnnotationManifests], ManifestsDir))
 	if !fs.ValidPath(folder) {
 		return nil, fmt.Errorf("%w: %s: %s is %q, which is no folder of the bundle", ErrNotBundle, annotationsFile,
-			AnnotationManifests, folder)
+			registryv1.AnnotationManifests, folder)
 	}
 	entries, err := fs.ReadDir(fsys, folder)
 	if err != nil {
@@ -117,12 +117,13 @@ func (r *reader) annotations() (map[string]string, error) {
 	if err := yaml.Unmarshal(text, &in); err != nil {
 		return nil, fmt.Errorf("%w: decode %s: %w", ErrNotBundle, annotationsFile, err)
 	}
-	if in.Annotations[AnnotationPackage] == "" {
-		return nil, fmt.Errorf("%w: %s lacks %s", ErrNotBundle, annotationsFile, AnnotationPackage)
+	if in.Annotations[registryv1.AnnotationPackage] == "" {
+		return nil, fmt.Errorf("%w: %s lacks %s", ErrNotBundle, annotationsFile, registryv1.AnnotationPackage)
 	}
 	// Many old bundles say no more than their package and channels.
-	if have := cmp.Or(in.Annotations[AnnotationMediaType], MediaType); have != MediaType {
-		return nil, fmt.Errorf("%w: its media type is %q, not %q", ErrNotBundle, have, MediaType)
+	if have := cmp.Or(in.Annotations[registryv1.AnnotationMediaType],
+		registryv1.MediaType); have != registryv1.MediaType {
+		return nil, fmt.Errorf("%w: its media type is %q, not %q", ErrNotBundle, have, registryv1.MediaType)
 	}
 	return in.Annotations, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/blang/semver/v4"
 
 	"github.com/bellwether-dev/bellwether/bundles/registryv1"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // Path returns the names of the bundles to install one after another, after from and up to and including to, both
@@ -165,12 +166,9 @@ func (p *Package) noPath(c *Channel, g graph, from, to string) error {
 }
 
 func (p *Package) describeAll(names []string) string {
-	text := make([]string, 0, maxListed)
-	for _, n := range names[:min(len(names), maxListed)] {
-		text = append(text, p.describe(n))
+	described := make([]string, 0, len(names))
+	for _, n := range names {
+		described = append(described, p.describe(n))
 	}
-	if more := len(names) - maxListed; more > 0 {
-		text = append(text, fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(text, ", ")
+	return phrase.First(described, maxListed)
 }

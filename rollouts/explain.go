@@ -7,10 +7,10 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // explain says where the rollout stands and what it waits for.
@@ -81,6 +81,9 @@ func (p *pass) explainHalt() string {
 		p.explainFailures(), recovers, it)
 }
 
+// maxNamed is how many clusters a message names.
+const maxNamed = 5
+
 // explainFailures names the clusters of the first wave that fails too much.
 func (p *pass) explainFailures() string {
 	s := p.halted()
@@ -93,7 +96,8 @@ func (p *pass) explainFailures() string {
 			names = append(names, fmt.Sprintf("%s (%s)", m.Cluster, m.Reason))
 		}
 	}
-	return fmt.Sprintf("wave %s: %s failed, %d allowed: %s", s.Name, clusters(len(names)), s.maxFailures, list(names))
+	return fmt.Sprintf("wave %s: %s failed, %d allowed: %s", s.Name, phrase.Count(len(names), "cluster"), s.maxFailures,
+		phrase.First(names, maxNamed))
 }
 
 func (p *pass) explainWave(status v1alpha1.OperatorRolloutStatus) (Standing, string, string) {
@@ -105,7 +109,7 @@ func (p *pass) explainWave(status v1alpha1.OperatorRolloutStatus) (Standing, str
 	switch {
 	case w.Phase == v1alpha1.WaveGated:
 		return Underway, v1alpha1.ReasonGated, fmt.Sprintf("wave %s waits for gate %s: %s have to be approved", w.Name,
-			waiting(s.gates), clusters(s.present))
+			waiting(s.gates), phrase.Count(s.present, "cluster"))
 	case w.Phase == v1alpha1.WaveSoaking && s.unready > 0:
 		return Underway, v1alpha1.ReasonSoaking, s.explainUnready(w)
 	case w.Phase == v1alpha1.WaveSoaking:
@@ -115,7 +119,7 @@ func (p *pass) explainWave(status v1alpha1.OperatorRolloutStatus) (Standing, str
 		return Stuck, v1alpha1.ReasonTooManyDeferred, fmt.Sprintf(
 			"wave %s: %s deferred because offline or paused (%s); bring them back, take them out of the selection, "+
 				"or raise maxDeferred",
-			w.Name, clusters(int(w.Deferred)), list(s.names(ClassDeferred)))
+			w.Name, phrase.Count(w.Deferred, "cluster"), phrase.First(s.names(ClassDeferred), maxNamed))
 	}
 	return Underway, v1alpha1.ReasonProgressing,
 		fmt.Sprintf("wave %s: %d of %d clusters updated, %d in progress", w.Name, w.Succeeded, w.Total-w.Removed,
@@ -141,7 +145,8 @@ func (s *waveState) explainUnready(w v1alpha1.WaveStatus) string {
 		is, counts = "are", "and the first of them counts as failed at %s unless it recovers"
 	}
 	return fmt.Sprintf("wave %s: %s %s not Ready (%s) "+counts+"; the soak waits meanwhile, %d of %d clusters updated",
-		w.Name, clusters(len(names)), is, list(names), first.UTC().Format(time.RFC3339), w.Succeeded,
+		w.Name, phrase.Count(len(names), "cluster"), is, phrase.First(names, maxNamed),
+		first.UTC().Format(time.RFC3339), w.Succeeded,
 		w.Total-w.Removed)
 }
 
@@ -166,7 +171,8 @@ func (p *pass) events(status v1alpha1.OperatorRolloutStatus) []Event {
 		}
 		if w.StartedAt != nil && was.StartedAt == nil {
 			events = append(events, Event{Reason: "WaveStarted",
-				Message: fmt.Sprintf("wave %s: %s, %d at a time", w.Name, clusters(int(w.Total)), w.MaxConcurrency)})
+				Message: fmt.Sprintf("wave %s: %s, %d at a time", w.Name, phrase.Count(w.Total, "cluster"),
+					w.MaxConcurrency)})
 		}
 		if w.VerifiedAt != nil && was.VerifiedAt == nil && w.Total > 0 {
 			events = append(events, Event{Reason: "WaveVerified", Message: fmt.Sprintf(
@@ -189,20 +195,4 @@ func colon(text string) string {
 		return ""
 	}
 	return ": " + text
-}
-
-func clusters(n int) string {
-	if n == 1 {
-		return "1 cluster"
-	}
-	return fmt.Sprintf("%d clusters", n)
-}
-
-// list names the first few.
-func list(names []string) string {
-	const few = 5
-	if len(names) <= few {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), len(names)-few)
 }

@@ -625,7 +625,8 @@ func (s *scene) scramble(rng *rand.Rand) {
 		w.Total, w.Succeeded, w.Updated, w.Failed = rng.Int32N(5), rng.Int32N(5), rng.Int32N(5), rng.Int32N(5)
 		w.InterruptedAt = pick(rng, nil, ago(time.Minute))
 	}
-	status.Unready = []v1alpha1.UnreadyCluster{{Cluster: some(), Since: *ago(time.Duration(rng.IntN(200)) * time.Second)}}
+	status.Unready = []v1alpha1.UnreadyCluster{{Cluster: some(),
+		Since: *ago(time.Duration(rng.IntN(200)) * time.Second)}}
 	s.ro.Spec.Retries = rng.Int64N(3)
 	strategy := &s.ro.Spec.Strategy
 	strategy.Offline = pick(rng, "", v1alpha1.OfflineFail, "Odd")

@@ -15,6 +15,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
 	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 )
 
 // ErrInput says that no bundle can be made of what was given; the error lists all that is wrong.
@@ -224,12 +225,12 @@ func PlainVersion(text string) (semver.Version, error) {
 // annotations of metadata/annotations.yaml.
 func (a *assembly) annotations() map[string]string {
 	out := map[string]string{
-		bundles.AnnotationMediaType:      bundles.MediaType,
-		bundles.AnnotationManifests:      bundles.ManifestsDir + "/",
-		bundles.AnnotationMetadata:       bundles.MetadataDir + "/",
-		bundles.AnnotationPackage:        a.options.Package,
-		bundles.AnnotationChannels:       strings.Join(a.options.Channels, ","),
-		bundles.AnnotationDefaultChannel: a.options.DefaultChannel,
+		registryv1.AnnotationMediaType:      registryv1.MediaType,
+		registryv1.AnnotationManifests:      bundles.ManifestsDir + "/",
+		registryv1.AnnotationMetadata:       bundles.MetadataDir + "/",
+		registryv1.AnnotationPackage:        a.options.Package,
+		registryv1.AnnotationChannels:       strings.Join(a.options.Channels, ","),
+		registryv1.AnnotationDefaultChannel: a.options.DefaultChannel,
 	}
 	for key, value := range a.options.Annotations {
 		out[key] = value

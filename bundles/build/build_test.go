@@ -25,6 +25,7 @@ import (
 	"github.com/bellwether-dev/bellwether/bundles/build"
 	"github.com/bellwether-dev/bellwether/bundles/build/helmchart"
 	"github.com/bellwether-dev/bellwether/bundles/build/kustomize"
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -121,7 +122,8 @@ func TestBuiltBundlesAreBundles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := []string{ours.Name, ours.Package, ours.Version.String(), ours.Annotations[bundles.AnnotationPackage]}
+			got := []string{ours.Name, ours.Package, ours.Version.String(),
+				ours.Annotations[registryv1.AnnotationPackage]}
 			if diff := cmp.Diff([]string{r.Name, r.Package, r.Version, r.Package}, got); diff != "" {
 				t.Errorf("what was read is not what was built (-built +read):\n%s", diff)
 			}

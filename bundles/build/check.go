@@ -7,7 +7,6 @@ import (
 	"errors"
 	"path"
 	"slices"
-	"strings"
 	"testing/fstest" // an fs.FS of files in memory
 
 	"github.com/operator-framework/api/pkg/encoding"
@@ -17,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // Bundle reads the files as OLM would. Errors wrap bundles.ErrNotBundle.
@@ -30,7 +31,7 @@ func (f Files) Bundle() (*bundles.Bundle, error) {
 
 // manifests are the names of the manifest files, in order.
 func (f Files) manifests(annotations map[string]string) []string {
-	folder := path.Clean(annotations[bundles.AnnotationManifests])
+	folder := path.Clean(annotations[registryv1.AnnotationManifests])
 	var out []string
 	for name := range f {
 		if path.Dir(name) == folder && bundles.IsManifest(name) {
@@ -59,7 +60,7 @@ func (r *Result) checkBundle(b *bundles.Bundle) error {
 	var problems []string
 	for _, result := range validation.DefaultBundleValidators.Validate(m.ObjectsToValidate()...) {
 		for _, e := range result.Errors {
-			problems = append(problems, oneLine(e.Detail))
+			problems = append(problems, phrase.OneLine(e.Detail))
 		}
 	}
 	if len(problems) > 0 {
@@ -68,8 +69,6 @@ func (r *Result) checkBundle(b *bundles.Bundle) error {
 	}
 	return nil
 }
-
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // asManifests is the bundle as the validators take it.
 func (r *Result) asManifests(b *bundles.Bundle) (*manifests.Bundle, error) {

@@ -38,8 +38,8 @@ func bundle(t *testing.T, manifests ...string) *bundles.Bundle {
 	for _, m := range manifests {
 		texts = append(texts, []byte(strings.ReplaceAll(m, ", PERMISSIONS", "")))
 	}
-	b, err := bundles.FromManifests(texts, map[string]string{bundles.AnnotationPackage: "a",
-		bundles.AnnotationChannels: "stable"})
+	b, err := bundles.FromManifests(texts, map[string]string{registryv1.AnnotationPackage: "a",
+		registryv1.AnnotationChannels: "stable"})
 	if err != nil {
 		t.Fatal(err)
 	}

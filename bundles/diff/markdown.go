@@ -7,7 +7,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // maxValue is how many characters of a value are shown to people.
@@ -18,7 +19,7 @@ func (r Report) Summary() string {
 	if len(r.Changes) == 0 {
 		return "Nothing changes."
 	}
-	text := plural(len(r.Changes), "change")
+	text := phrase.Count(len(r.Changes), "change")
 	if n := r.Count(Breaking); n > 0 {
 		text += fmt.Sprintf(", %d breaking", n)
 	}
@@ -28,22 +29,11 @@ func (r Report) Summary() string {
 	return text + "."
 }
 
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
 var digest = regexp.MustCompile(`(sha256:[0-9a-f]{12})[0-9a-f]{52}`)
 
 // Short is a value in one line of bounded length. Digests are cut to what people compare.
 func Short(value string) string {
-	value = digest.ReplaceAllString(strings.Join(strings.Fields(value), " "), "$1…")
-	if utf8.RuneCountInString(value) <= maxValue {
-		return value
-	}
-	return string([]rune(value)[:maxValue-1]) + "…"
+	return phrase.Truncate(digest.ReplaceAllString(phrase.OneLine(value), "$1…"), maxValue)
 }
 
 // Folded is a change and how many more there are of its like.

@@ -78,15 +78,16 @@ func checkAnnotations(in *Input) []Finding {
 		return nil
 	}
 	var out []Finding
-	for _, name := range []string{bundles.AnnotationMediaType, bundles.AnnotationManifests, bundles.AnnotationMetadata,
-		bundles.AnnotationPackage, bundles.AnnotationChannels} {
+	for _, name := range []string{registryv1.AnnotationMediaType, registryv1.AnnotationManifests,
+		registryv1.AnnotationMetadata,
+		registryv1.AnnotationPackage, registryv1.AnnotationChannels} {
 		if strings.TrimSpace(b.Annotations[name]) == "" {
 			out = append(out, inFile(in, annotationsFile, "annotations:", "the annotation "+name+" is missing",
 				"annotations", name))
 		}
 	}
-	for name, want := range map[string]string{bundles.AnnotationManifests: bundles.ManifestsDir,
-		bundles.AnnotationMetadata: bundles.MetadataDir} {
+	for name, want := range map[string]string{registryv1.AnnotationManifests: bundles.ManifestsDir,
+		registryv1.AnnotationMetadata: bundles.MetadataDir} {
 		if have := b.Annotations[name]; have != "" && path.Clean(have) != want {
 			f := inFile(in, annotationsFile, name,
 				fmt.Sprintf("%s is %q; many tools look in %s/ only", name, have, want), "annotations", name)
@@ -95,9 +96,9 @@ func checkAnnotations(in *Input) []Finding {
 		}
 	}
 	if b.DefaultChannel != "" && !slices.Contains(b.Channels, b.DefaultChannel) {
-		out = append(out, inFile(in, annotationsFile, bundles.AnnotationDefaultChannel,
+		out = append(out, inFile(in, annotationsFile, registryv1.AnnotationDefaultChannel,
 			fmt.Sprintf("the default channel %q is not one of the channels %s",
-				b.DefaultChannel, strings.Join(b.Channels, ", ")), "annotations", bundles.AnnotationDefaultChannel))
+				b.DefaultChannel, strings.Join(b.Channels, ", ")), "annotations", registryv1.AnnotationDefaultChannel))
 	}
 	return out
 }
@@ -107,7 +108,7 @@ func checkStrayFiles(in *Input) []Finding {
 		return nil
 	}
 	folder := bundles.ManifestsDir
-	if name := in.Bundle.Annotations[bundles.AnnotationManifests]; name != "" && fs.ValidPath(path.Clean(name)) {
+	if name := in.Bundle.Annotations[registryv1.AnnotationManifests]; name != "" && fs.ValidPath(path.Clean(name)) {
 		folder = path.Clean(name)
 	}
 	entries, err := fs.ReadDir(in.Files, folder)
@@ -262,10 +263,10 @@ func checkPackageChanged(in *Input) []Finding {
 		in.Predecessor.Package == in.Bundle.Package {
 		return nil
 	}
-	return []Finding{inFile(in, annotationsFile, bundles.AnnotationPackage,
+	return []Finding{inFile(in, annotationsFile, registryv1.AnnotationPackage,
 		fmt.Sprintf("the package is %s, and was %s in version %s",
 			in.Bundle.Package, in.Predecessor.Package, in.Predecessor.Version), "annotations",
-		bundles.AnnotationPackage)}
+		registryv1.AnnotationPackage)}
 }
 
 func checkReplaces(in *Input) []Finding {

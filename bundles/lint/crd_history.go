@@ -11,6 +11,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/bundles/crd"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // crdHistoryRules judge what a CustomResourceDefinition takes away from users
@@ -256,7 +257,7 @@ func checkConversion(in *Input) []Finding {
 		divergences := crd.Divergences(d)
 		for _, v := range divergences {
 			out = append(out, at(o, fmt.Sprintf("%s and %s, as which objects are stored, differ in %s",
-				v.Version, v.Storage, some(v.Fields, 3)), "spec", "versions", v.Index))
+				v.Version, v.Storage, phrase.First(v.Fields, 3)), "spec", "versions", v.Index))
 		}
 		if by := convertedBefore(in, d.Name); len(divergences) == 0 && len(d.Spec.Versions) > 1 && len(by) > 0 {
 			out = append(out, at(o,
@@ -276,12 +277,4 @@ func convertedBefore(in *Input, name string) []string {
 		}
 	}
 	return by
-}
-
-// some names the first n of a list.
-func some(list []string, n int) string {
-	if len(list) > n {
-		return fmt.Sprintf("%s and %d more", strings.Join(list[:n], ", "), len(list)-n)
-	}
-	return strings.Join(list, ", ")
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 )
 
 // operatorRules are the validators of operator-framework/api, the ones that
@@ -163,9 +164,9 @@ func checkOfGoodPractice(in *Input) []Finding {
 			Channels: []string{channel}})
 		if slices.ContainsFunc(ofFindings(nil, results),
 			func(f Finding) bool { return strings.HasPrefix(f.Message, "channel(s)") }) {
-			out = append(out, inFile(in, annotationsFile, bundles.AnnotationChannels,
+			out = append(out, inFile(in, annotationsFile, registryv1.AnnotationChannels,
 				fmt.Sprintf("channel %q does not begin with candidate, fast or stable",
-					channel), "annotations", bundles.AnnotationChannels))
+					channel), "annotations", registryv1.AnnotationChannels))
 		}
 	}
 	return out

@@ -9,6 +9,8 @@ import (
 	"path"
 	"regexp"
 	"strings"
+
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // TextStyle is how a report is shown to a person.
@@ -135,7 +137,7 @@ func (r *Report) sum(s TextStyle) string {
 	var parts []string
 	for _, severity := range severities {
 		if n := r.Count(severity); n > 0 {
-			parts = append(parts, count(n, string(severity)))
+			parts = append(parts, severityCount(n, severity))
 		}
 	}
 	text := s.paint(ansiGood, "✓") + " no findings"
@@ -152,11 +154,12 @@ func (r *Report) sum(s TextStyle) string {
 	return text
 }
 
-func count(n int, what string) string {
-	if n == 1 || what == string(Info) {
-		return fmt.Sprintf("%d %s", n, what)
+// severityCount returns a count of findings, such as "2 errors".
+func severityCount(n int, severity Severity) string {
+	if severity == Info {
+		return fmt.Sprintf("%d %s", n, severity)
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return phrase.Count(n, string(severity))
 }
 
 var markdownLink = regexp.MustCompile(`\[([^\]]*)\]\(([^)]*)\)`)

@@ -278,11 +278,8 @@ func TestClassifyRemovedAPI(t *testing.T) {
 	}
 	unreadable := strings.Replace(old, "versions:", "validation: 1\n  versions:", 1)
 	from = bundle(t, "1.0.0", "", unreadable)
-	if got := rollback.Classify(
-		from,
-		bundle(t, "1.1.0", "", unreadable),
-		nil,
-	); got.Class != registryv1.RollbackInPlace {
+	if got := rollback.Classify(from, bundle(t, "1.1.0", "", unreadable),
+		nil); got.Class != registryv1.RollbackInPlace {
 		t.Errorf("the same, unreadable: %+v", got)
 	}
 	if got := rollback.Classify(from, bundle(t, "1.1.0", "", old), nil); got.Class != registryv1.RollbackNeedsBackup ||

@@ -19,6 +19,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/bundles/bundletest"
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -103,7 +104,7 @@ const dashboard = "{apiVersion: v1, kind: ConfigMap, metadata: {name: board, lab
 func score(t *testing.T, csv, crd, dashboard string) Card {
 	t.Helper()
 	b, err := bundles.FromManifests([][]byte{[]byte(csv), []byte(crd), []byte(dashboard)},
-		map[string]string{bundles.AnnotationPackage: "db"})
+		map[string]string{registryv1.AnnotationPackage: "db"})
 	if err != nil {
 		t.Fatal(err)
 	}

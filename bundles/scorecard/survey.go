@@ -15,6 +15,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // surveyed is a bundle with what most signals ask for.
@@ -79,11 +80,7 @@ const maxEvidence = 3
 // some cuts a list to what a page has room for.
 func some(list []string) []string {
 	slices.Sort(list)
-	list = slices.Compact(list)
-	if len(list) <= maxEvidence {
-		return list
-	}
-	return append(list[:maxEvidence:maxEvidence], fmt.Sprintf("and %d more", len(list)-maxEvidence))
+	return phrase.Limit(slices.Compact(list), maxEvidence)
 }
 
 // named finds fields of spec or status whose name matches.

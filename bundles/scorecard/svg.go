@@ -9,6 +9,8 @@ import (
 	"encoding/xml"
 	"fmt"
 	"strings"
+
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // The picture is a stair of five steps. Sizes are in pixels of a picture 760 wide.
@@ -33,8 +35,10 @@ func SVG(c Card) string {
 		pictureWidth, pictureHeight, pictureWidth, pictureHeight, escape(c.Name+": "+c.Verdict()))
 	fmt.Fprintf(&out, "\n<style>%s</style>\n", style)
 	fmt.Fprintf(&out, `<rect class="bw-back" width="%d" height="%d" rx="10"/>`+"\n", pictureWidth, pictureHeight)
-	fmt.Fprintf(&out, `<text class="bw-title" x="%d" y="38">%s</text>`+"\n", left, escape(cut(title(c), 60)))
-	fmt.Fprintf(&out, `<text class="bw-text" x="%d" y="60">%s</text>`+"\n", left, escape(cut(c.Verdict(), 100)))
+	fmt.Fprintf(&out, `<text class="bw-title" x="%d" y="38">%s</text>`+"\n", left,
+		escape(phrase.Truncate(title(c), 60)))
+	fmt.Fprintf(&out, `<text class="bw-text" x="%d" y="60">%s</text>`+"\n", left,
+		escape(phrase.Truncate(c.Verdict(), 100)))
 	for i, level := range c.Levels {
 		writeStep(&out, c, level, left+i*(stepWidth+stepGap))
 	}
@@ -75,13 +79,6 @@ func title(c Card) string {
 		return c.Name
 	}
 	return c.DisplayName + " " + c.Version
-}
-
-func cut(text string, length int) string {
-	if runes := []rune(text); len(runes) > length {
-		return string(runes[:length-1]) + "…"
-	}
-	return text
 }
 
 func escape(text string) string {

@@ -23,6 +23,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/agree/olmv0"
 	"github.com/bellwether-dev/bellwether/catalogs/agree/olmv1"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // ErrDisagree says that the two OLMs and Bellwether do not go the same way, or do not get to the head.
@@ -159,13 +160,11 @@ func (r Report) Strict(accepted ...Verdict) error {
 	}
 	const listed = 8
 	var lines []string
-	for _, d := range found[:min(len(found), listed)] {
+	for _, d := range found {
 		lines = append(lines, d.Text)
 	}
-	if more := len(found) - listed; more > 0 {
-		lines = append(lines, fmt.Sprintf("and %d more", more))
-	}
-	return fmt.Errorf("%w in package %q: %s", ErrDisagree, r.Package, strings.Join(lines, "; "))
+	return fmt.Errorf("%w in package %q: %s", ErrDisagree, r.Package,
+		strings.Join(phrase.Limit(lines, listed), "; "))
 }
 
 func (r Report) except(fine ...Verdict) []Disagreement {

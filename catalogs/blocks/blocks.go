@@ -12,6 +12,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // Of returns those of the blocks that are on a package, in the terms of the catalog.
@@ -60,9 +61,9 @@ func marked(c *v1alpha1.OperatorCatalog, pkg *catalogs.Package, name string) []v
 			continue // the block of a bundle that left the catalog without a version to know it by
 		}
 		out = append(out, v1alpha1.VersionBlock{
-			Package: name, Version: cut(b.Version, 128),
-			Reason:  cut(cmp.Or(b.Reason, "the catalog does not say why"), 512),
-			Expires: day(b.Expires), Instead: cut(b.Instead, 128),
+			Package: name, Version: phrase.Truncate(b.Version, 128),
+			Reason:  phrase.Truncate(cmp.Or(b.Reason, "the catalog does not say why"), 512),
+			Expires: day(b.Expires), Instead: phrase.Truncate(b.Instead, 128),
 		})
 	}
 	return out
@@ -115,14 +116,6 @@ func day(text string) string {
 	}
 	if len(text) < len("2026-12-31") {
 		return ""
-	}
-	return text
-}
-
-// cut keeps a text within the API's limit of characters.
-func cut(text string, limit int) string {
-	if runes := []rune(text); len(runes) > limit {
-		return string(runes[:limit-1]) + "…"
 	}
 	return text
 }

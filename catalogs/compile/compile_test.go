@@ -46,9 +46,9 @@ func bundle(t *testing.T, version string, change ...func(csv map[string]any)) *b
 		manifests = append(manifests, raw)
 	}
 	b, err := bundles.FromManifests(manifests, map[string]string{
-		bundles.AnnotationMediaType: bundles.MediaType, bundles.AnnotationPackage: compiletest.Package,
-		bundles.AnnotationManifests: "manifests/", bundles.AnnotationMetadata: "metadata/",
-		bundles.AnnotationChannels: "alpha",
+		registryv1.AnnotationMediaType: registryv1.MediaType, registryv1.AnnotationPackage: compiletest.Package,
+		registryv1.AnnotationManifests: "manifests/", registryv1.AnnotationMetadata: "metadata/",
+		registryv1.AnnotationChannels: "alpha",
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/ladder"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // Continuity reports everything that an earlier catalog offered and the ladder takes away without a word: clusters may
@@ -80,16 +80,7 @@ func keeps(old *catalogs.Bundle, known map[string]member) error {
 	case ladder.Digest(old.Image) != "" && ladder.Digest(m.image) != "" &&
 		ladder.Digest(old.Image) != ladder.Digest(m.image):
 		return fmt.Errorf("version %s was published as %s and is %s now: a version never changes; publish a new one",
-			m.version, short(ladder.Digest(old.Image)), short(ladder.Digest(m.image)))
+			m.version, phrase.ShortDigest(ladder.Digest(old.Image)), phrase.ShortDigest(ladder.Digest(m.image)))
 	}
 	return nil
-}
-
-// short cuts a digest to what people compare.
-func short(digest string) string {
-	const shown = len("sha256:") + 12
-	if len(digest) <= shown || !strings.HasPrefix(digest, "sha256:") {
-		return digest
-	}
-	return digest[:shown]
 }

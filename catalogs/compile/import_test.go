@@ -37,7 +37,8 @@ var foreign = `{"schema":"olm.package","name":"echo-operator","defaultChannel":"
 func foreignBundle(name, version string) string {
 	return `{"schema":"olm.bundle","package":"echo-operator","name":"` + name + `","image":"` +
 		compiletest.Image(version) +
-		`","properties":[{"type":"olm.package","value":{"packageName":"echo-operator","version":"` + version + `"}}]}` + "\n"
+		`","properties":[{"type":"olm.package","value":{"packageName":"echo-operator","version":"` + version + `"}}]}` +
+		"\n"
 }
 
 func TestImport(t *testing.T) {
@@ -58,21 +59,15 @@ func TestImport(t *testing.T) {
 		Deprecations: []ladder.Deprecation{{Version: "1.0.0", Message: "old"}, {Channel: "alpha", Message: "going"}},
 		Retired: []ladder.Retired{
 			{Version: "0.9.0", Reason: "not in the catalog any more when it was imported"},
-			{
-				Version: "1.1.0",
-				Image:   compiletest.Image("1.1.0"),
-				Channel: "alpha",
-				Reason:  "skipped by every channel when it was imported",
-			},
+			{Version: "1.1.0", Image: compiletest.Image("1.1.0"), Channel: "alpha",
+				Reason: "skipped by every channel when it was imported"},
 		},
 	}
 	if diff := cmp.Diff(want, l); diff != "" {
 		t.Errorf("want (-), got (+):\n%s", diff)
 	}
-	if diff := cmp.Diff(
-		[]string{"channel alpha will offer 1.0.0 as well, since a higher channel does"},
-		notes,
-	); diff != "" {
+	if diff := cmp.Diff([]string{"channel alpha will offer 1.0.0 as well, since a higher channel does"},
+		notes); diff != "" {
 		t.Error(diff)
 	}
 	if err := compile.Continuity(p, l); err != nil {
@@ -84,8 +79,10 @@ func TestImportRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ old, text, want string }{
 		"a tag": {compiletest.Image("1.2.0"), "registry.example.com/echo:1.2.0",
 			"bundle echo-operator.v1.2.0: image \"registry.example.com/echo:1.2.0\" has no digest"},
-		"no image":        {`"image":"` + compiletest.Image("1.2.0"), `"image":"`, "bundle echo-operator.v1.2.0 has no image"},
-		"a pre-release":   {`"version":"2.0.0"`, `"version":"2.0.0-rc1"`, "bundle echo-2.0.0 has version 2.0.0-rc1, which is not plain X.Y.Z"},
+		"no image": {`"image":"` + compiletest.Image("1.2.0"), `"image":"`,
+			"bundle echo-operator.v1.2.0 has no image"},
+		"a pre-release": {`"version":"2.0.0"`, `"version":"2.0.0-rc1"`,
+			"bundle echo-2.0.0 has version 2.0.0-rc1, which is not plain X.Y.Z"},
 		"a strange name":  {`echo-2.0.0"`, `Echo"`, "is no name of a ClusterServiceVersion"},
 		"a strange track": {`"alpha"`, `"Alpha!"`, `channel "Alpha!" is no name of a channel`},
 	} {
@@ -108,12 +105,8 @@ func TestImportRefuses(t *testing.T) {
 // What we compile, we can import, and it compiles to the same graph.
 func TestImportingACompiledCatalogChangesNothing(t *testing.T) {
 	everyGraph(t, func(t *testing.T, from *ladder.Ladder, p *catalogs.Package) {
-		l := &ladder.Ladder{
-			APIVersion: ladder.APIVersion,
-			Kind:       ladder.Kind,
-			Package:    compiletest.Package,
-			Policy:     from.Policy,
-		}
+		l := &ladder.Ladder{APIVersion: ladder.APIVersion, Kind: ladder.Kind, Package: compiletest.Package,
+			Policy: from.Policy}
 		if _, err := compile.Import(l, p); err != nil {
 			t.Errorf("import: %v", err)
 			return

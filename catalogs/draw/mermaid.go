@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // Mermaid draws the graph as a Mermaid flowchart, which Markdown viewers render.
@@ -73,7 +75,7 @@ func laneLabel(g *Graph, lane Lane) string {
 func nodeLabel(g *Graph, r Row, newline string) string {
 	lines := []string{r.title()}
 	if r.Clusters > 0 {
-		lines = append(lines, plural(r.Clusters, "cluster"))
+		lines = append(lines, phrase.Count(r.Clusters, "cluster"))
 	}
 	for _, n := range g.notes(r) {
 		// The ways back are on the edges.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // tone is what a note means for whoever reads it; renderers give it a colour, beside the words.
@@ -42,7 +43,7 @@ func (g *Graph) notes(r Row) []note {
 	case r.Block != nil:
 		out = append(out, note{bad, "blocked", blocked(*r.Block)})
 	case r.Deprecation != "":
-		out = append(out, note{warn, "deprecated", "deprecated: " + oneLine(r.Deprecation)})
+		out = append(out, note{warn, "deprecated", "deprecated: " + phrase.OneLine(r.Deprecation)})
 	}
 	out = append(out, g.ends(r)...)
 	if skipped := g.skippedIn(r); r.Block == nil && len(skipped) > 0 {
@@ -57,7 +58,7 @@ func (g *Graph) notes(r Row) []note {
 	}
 	for _, d := range r.Differences {
 		out = append(out, note{other, "v0 ≠ v1",
-			fmt.Sprintf("OLM v0 and v1 differ in channel %s: %s", d.Channel, oneLine(d.Text))})
+			fmt.Sprintf("OLM v0 and v1 differ in channel %s: %s", d.Channel, phrase.OneLine(d.Text))})
 	}
 	for _, way := range r.Back {
 		if n, ok := g.back(way); ok {
@@ -83,7 +84,7 @@ func (g *Graph) ends(r Row) []note {
 }
 
 func blocked(b catalogs.Block) string {
-	text := "blocked: " + oneLine(b.Reason)
+	text := "blocked: " + phrase.OneLine(b.Reason)
 	if b.Instead != "" {
 		text += "; use " + b.Instead + " instead"
 	}
@@ -99,9 +100,10 @@ func (g *Graph) back(way registryv1.Rollback) (note, bool) {
 	switch way.Class {
 	case registryv1.RollbackNeedsBackup:
 		return note{warn, "back to " + from + ": needs backup", "going back to " + from + " needs a backup: " +
-			oneLine(way.Reason)}, true
+			phrase.OneLine(way.Reason)}, true
 	case registryv1.RollbackOneWay:
-		return note{bad, "no way back to " + from, "there is no way back to " + from + ": " + oneLine(way.Reason)}, true
+		return note{bad, "no way back to " + from, "there is no way back to " + from + ": " +
+			phrase.OneLine(way.Reason)}, true
 	}
 	return note{}, false
 }
@@ -126,12 +128,12 @@ func (r Row) title() string {
 
 // Summary says in one sentence what the picture shows.
 func (g *Graph) Summary() string {
-	text := plural(g.Versions, "version") + " in " + plural(len(g.Lanes), "channel")
+	text := phrase.Count(g.Versions, "version") + " in " + phrase.Count(len(g.Lanes), "channel")
 	if len(g.Lanes) == 1 {
-		text = plural(g.Versions, "version") + " in channel " + g.Lanes[0].Name
+		text = phrase.Count(g.Versions, "version") + " in channel " + g.Lanes[0].Name
 	}
 	if g.Clusters >= 0 {
-		text += ", " + plural(g.Clusters, "cluster")
+		text += ", " + phrase.Count(g.Clusters, "cluster")
 	}
 	stranded := 0
 	for _, r := range g.Rows {
@@ -140,7 +142,7 @@ func (g *Graph) Summary() string {
 		}
 	}
 	if stranded > 0 {
-		text += ", " + plural(stranded, "cluster") + " without a way forward"
+		text += ", " + phrase.Count(stranded, "cluster") + " without a way forward"
 	}
 	return text
 }
@@ -167,13 +169,3 @@ func (g *Graph) Describe() string {
 	}
 	return out.String()
 }
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-// oneLine joins the lines of a message from elsewhere, which may have any.
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/mattn/go-runewidth"
+
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // Measures of the picture, in pixels at its own size.
@@ -88,7 +90,7 @@ func (p *picture) header() {
 	p.text(margin, margin+34, "soft", p.Summary())
 	if p.Deprecation != "" {
 		p.text(margin+textWidth(p.Package, 17, 0.6)+16, margin+14, "warn",
-			"deprecated: "+truncate(oneLine(p.Deprecation), 80))
+			"deprecated: "+truncate(phrase.OneLine(p.Deprecation), 80))
 	}
 	for l, lane := range p.Lanes {
 		x, y := p.laneX[l], p.labelY(l)
@@ -115,7 +117,7 @@ func (p *picture) header() {
 func laneTitle(g *Graph, lane Lane) string {
 	text := "channel " + lane.Name + " leads to " + g.version(lane.Head)
 	if lane.Deprecation != "" {
-		text += "; deprecated: " + oneLine(lane.Deprecation)
+		text += "; deprecated: " + phrase.OneLine(lane.Deprecation)
 	}
 	return text
 }
@@ -168,7 +170,7 @@ func (p *picture) tooltip(r Row) string {
 		}
 	}
 	if p.Clusters >= 0 && r.Folded == 1 {
-		lines = append(lines, plural(r.Clusters, "cluster"))
+		lines = append(lines, phrase.Count(r.Clusters, "cluster"))
 	}
 	for _, n := range p.notes(r) {
 		lines = append(lines, n.long)

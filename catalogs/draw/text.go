@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/mattn/go-runewidth"
+
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // Text draws the graph for a terminal: a column for each channel, and a line for each version.
@@ -15,7 +17,7 @@ func Text(g *Graph) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s: %s\n", g.Package, g.Summary())
 	if g.Deprecation != "" {
-		fmt.Fprintf(&out, "deprecated: %s\n", oneLine(g.Deprecation))
+		fmt.Fprintf(&out, "deprecated: %s\n", phrase.OneLine(g.Deprecation))
 	}
 	out.WriteString("\n")
 	for l, lane := range g.Lanes {
@@ -24,7 +26,7 @@ func Text(g *Graph) string {
 			text += " (default)"
 		}
 		if lane.Deprecation != "" {
-			text += "; deprecated: " + oneLine(lane.Deprecation)
+			text += "; deprecated: " + phrase.OneLine(lane.Deprecation)
 		}
 		fmt.Fprintf(&out, "%s┌ %s\n", strings.Repeat("│ ", l), text)
 	}
@@ -66,7 +68,7 @@ func textClusters(r Row) string {
 	if r.Clusters == 0 {
 		return ""
 	}
-	return plural(r.Clusters, "cluster")
+	return phrase.Count(r.Clusters, "cluster")
 }
 
 // textLanes draws a row's marks, and lines where a channel goes on past the row.

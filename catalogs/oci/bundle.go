@@ -17,15 +17,18 @@ import (
 	"golang.org/x/tools/txtar"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
+
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 )
 
 const (
-	mediaTypeLabel = "operators.operatorframework.io.bundle.mediatype.v1"
-	manifestsLabel = "operators.operatorframework.io.bundle.manifests.v1"
-	metadataLabel  = "operators.operatorframework.io.bundle.metadata.v1"
-	packageLabel   = "operators.operatorframework.io.bundle.package.v1"
+	// The labels of a bundle's image are the annotations of its metadata.
+	mediaTypeLabel = registryv1.AnnotationMediaType
+	manifestsLabel = registryv1.AnnotationManifests
+	metadataLabel  = registryv1.AnnotationMetadata
+	packageLabel   = registryv1.AnnotationPackage
 
-	registryV1 = "registry+v1"
+	registryV1 = registryv1.MediaType
 	// maxBundle bounds the manifests of one bundle. What OLM can install is well below.
 	maxBundle = 32 << 20
 )

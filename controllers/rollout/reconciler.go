@@ -21,6 +21,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
+	"github.com/bellwether-dev/bellwether/phrase"
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
@@ -72,7 +73,8 @@ func (r *Reconciler) report(ctx context.Context, ro *v1alpha1.OperatorRollout, n
 	}
 	ro.Status = next.Status
 	if applyErr != nil && !outdated(applyErr) {
-		ro.Status.Message = cut(fmt.Sprintf("%s; the hub will try again: %v", ro.Status.Message, applyErr))
+		ro.Status.Message = phrase.Truncate(fmt.Sprintf("%s; the hub will try again: %v", ro.Status.Message, applyErr),
+			maxMessage)
 	}
 	planned := ro.Status.PlanHash != ""
 	planReason := v1alpha1.ReasonSucceeded
@@ -104,10 +106,3 @@ func plannedMessage(ro *v1alpha1.OperatorRollout) string {
 // maxMessage keeps the message within the API's limit, whatever an API server
 // says in an error.
 const maxMessage = 1024
-
-func cut(message string) string {
-	if runes := []rune(message); len(runes) > maxMessage {
-		return string(runes[:maxMessage-1]) + "…"
-	}
-	return message
-}

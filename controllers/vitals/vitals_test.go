@@ -316,7 +316,8 @@ func TestSight(t *testing.T) {
 				series.OperatorCatalogReady + `{cluster="prod-eu",operator="echo",operator_namespace="fleet"} 0`},
 			lacks: []string{series.OperatorInfo, series.OperatorReplicasDesired}},
 		"an old OLM": {see: Sight{Hub: true, Cluster: true, OLM: true},
-			has:   []string{series.OperatorInfo, series.OperatorCSVSucceeded + `{cluster="prod-eu",operator="echo",operator_namespace="fleet"} 1`},
+			has: []string{series.OperatorInfo, series.OperatorCSVSucceeded +
+				`{cluster="prod-eu",operator="echo",operator_namespace="fleet"} 1`},
 			lacks: []string{series.OperatorConditionStatus + "{"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -406,7 +407,8 @@ func TestSameName(t *testing.T) {
 	}
 	for namespace, succeeded := range map[string]string{"fleet": "1", "staging": "0"} {
 		if !has(series.OperatorExpected, namespace, "1") || !has(series.OperatorCSVSucceeded, namespace, succeeded) {
-			t.Errorf("the operator of namespace %s is not expected, or its CSV is not told apart:\n%s", namespace, w.text())
+			t.Errorf("the operator of namespace %s is not expected, or its CSV is not told apart:\n%s", namespace,
+				w.text())
 		}
 	}
 	if err := w.hub.Delete(t.Context(), other); err != nil {

@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/bellwether-dev/bellwether/dashboards"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 const (
@@ -90,7 +91,7 @@ func (p *picture) panel(panel *dashboard.Panel) {
 	title := ptr.Deref(panel.Title, "")
 	p.printf("<g><title>%s</title><rect class=\"panel\" x=\"%g\" y=\"%g\" width=\"%g\" height=\"%g\" rx=\"4\"/>\n",
 		html.EscapeString(ptr.Deref(panel.Description, "")), b.x, b.y, b.w, b.h)
-	p.printf("<text x=\"%g\" y=\"%g\">%s</text>\n", b.x+8, b.y+16, html.EscapeString(cut(title, b.w-16)))
+	p.printf("<text x=\"%g\" y=\"%g\">%s</text>\n", b.x+8, b.y+16, html.EscapeString(fit(title, b.w-16)))
 	inner := box{b.x + 10, b.y + 26, b.w - 20, b.h - 34}
 	switch panel.Type {
 	case "stat":
@@ -108,14 +109,8 @@ func (p *picture) panel(panel *dashboard.Panel) {
 	p.printf("</g>\n")
 }
 
-// cut shortens a text to a width.
-func cut(text string, width float64) string {
-	letters := []rune(text)
-	if most := int(width / perLetter); len(letters) > most && most > 1 {
-		return string(letters[:most-1]) + "…"
-	}
-	return text
-}
+// fit shortens a text to a width.
+func fit(text string, width float64) string { return phrase.Truncate(text, int(width/perLetter)) }
 
 func (p *picture) lines(b box) {
 	for i := range 4 {
@@ -159,7 +154,7 @@ func (p *picture) table(b box, titles []string) {
 	w := b.w / float64(len(titles))
 	for i, title := range titles {
 		x := b.x + w*float64(i)
-		p.printf("<text class=\"col\" x=\"%.0f\" y=\"%.0f\">%s</text>", x, b.y+6, html.EscapeString(cut(title, w-4)))
+		p.printf("<text class=\"col\" x=\"%.0f\" y=\"%.0f\">%s</text>", x, b.y+6, html.EscapeString(fit(title, w-4)))
 		for y, n := 18.0, 0; y+8 <= b.h; y, n = y+18, n+1 {
 			p.printf("<rect class=\"bar\" x=\"%.0f\" y=\"%.0f\" width=\"%.0f\" height=\"7\" rx=\"3\"/>", x, b.y+y,
 				w*(0.45+0.07*float64((n*3+i*2)%5)))

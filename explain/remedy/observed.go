@@ -14,7 +14,7 @@ const (
 	ClusterPaused  = "ClusterPaused"
 	OperatorPaused = "OperatorPaused"
 	// Deadline: a cluster was not updated within the deadline of its wave.
-	Deadline = "Deadline"
+	Deadline = "DeadlineExceeded"
 	// StatusOutdated: a status is about an older spec than the current one.
 	StatusOutdated = "StatusOutdated"
 	// NotReported: a condition that has to be True was never reported.

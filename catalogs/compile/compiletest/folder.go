@@ -11,7 +11,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/catalogs/ladder"
 )
@@ -62,9 +62,9 @@ func WriteBundle(dir, pkg, version string, schemaBytes int) error {
 		"manifests/csv.yaml": catalogtest.CSV(pkg+".v"+version, version, group),
 		"manifests/crd.yaml": catalogtest.CRD(group, schemaBytes),
 		"metadata/annotations.yaml": map[string]any{"annotations": map[string]string{
-			bundles.AnnotationMediaType: bundles.MediaType, bundles.AnnotationPackage: pkg,
-			bundles.AnnotationChannels:  "stable",
-			bundles.AnnotationManifests: "manifests/", bundles.AnnotationMetadata: "metadata/",
+			registryv1.AnnotationMediaType: registryv1.MediaType, registryv1.AnnotationPackage: pkg,
+			registryv1.AnnotationChannels:  "stable",
+			registryv1.AnnotationManifests: "manifests/", registryv1.AnnotationMetadata: "metadata/",
 		}},
 	} {
 		raw, err := json.Marshal(object)

@@ -17,6 +17,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/explain/remedy"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // The API's bounds on the summary in the status.
@@ -126,7 +127,7 @@ func standing(in Input, status v1alpha1.OperatorCatalogStatus) string {
 		}
 	}
 	if len(expired) > 0 {
-		text += "; blocks to be looked at again, and in force until then: " + few(expired) +
+		text += "; blocks to be looked at again, and in force until then: " + phrase.First(expired, maxNamed) +
 			": extend or remove them in spec.blocks"
 	}
 	return text
@@ -169,18 +170,7 @@ func problems(s catalogs.Summary) *Failure {
 	if len(bad) == 0 {
 		return nil
 	}
-	if more := len(bad) - maxNamed; more > 0 {
-		bad = append(bad[:maxNamed], fmt.Sprintf("and %d more packages", more))
-	}
-	return &Failure{Reason: v1alpha1.ReasonCatalogInvalid, Cause: strings.Join(bad, "; ")}
-}
-
-// few names the first ones.
-func few(names []string) string {
-	if more := len(names) - maxNamed; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), more)
-	}
-	return strings.Join(names, ", ")
+	return &Failure{Reason: v1alpha1.ReasonCatalogInvalid, Cause: strings.Join(phrase.Limit(bad, maxNamed), "; ")}
 }
 
 func explain(f Failure, in Input) string {

@@ -12,6 +12,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/blocks"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // strands tells which versions that clusters run would be left without a way to
@@ -33,13 +34,9 @@ func strands(in Input) *Failure {
 	}
 	slices.Sort(bad)
 	bad = slices.Compact(bad)
-	text := bad
-	if more := len(bad) - maxNamed; more > 0 {
-		text = append(slices.Clone(bad[:maxNamed]), fmt.Sprintf("and %d more versions", more))
-	}
 	return &Failure{
 		Reason: v1alpha1.ReasonWouldStrand,
-		Cause:  fmt.Sprintf("%s would strand %s", in.Digest, strings.Join(text, "; ")),
+		Cause:  fmt.Sprintf("%s would strand %s", in.Digest, strings.Join(phrase.Limit(bad, maxNamed), "; ")),
 	}
 }
 
@@ -65,7 +62,7 @@ func (u User) stranded(in Input) []string {
 		default:
 			slices.Sort(clusters)
 			out = append(out, fmt.Sprintf("%s %s on %s (%s)", u.Package, cmp.Or(installed.Version, installed.Name),
-				few(clusters), cause))
+				phrase.First(clusters, maxNamed), cause))
 		}
 	}
 	return out

@@ -17,6 +17,7 @@ import (
 	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/blocks"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // The API's bounds on what is said of versions, and the bound on all versions of
@@ -176,12 +177,13 @@ func boolCompare(a, b bool) int {
 func describeVersion(b *catalogs.Bundle, used *usage, blocked map[string]string) v1alpha1.CatalogVersion {
 	out := v1alpha1.CatalogVersion{
 		Bundle: b.Name, Version: b.VersionString(), Clusters: int32(len(used.clusters[b.Name])),
-		Blocked: blocked[b.VersionString()], Deprecated: cut(b.Deprecation, 512),
+		Blocked: blocked[b.VersionString()], Deprecated: phrase.Truncate(b.Deprecation, 512),
 	}
 	ways := b.Rollbacks()
 	for _, way := range ways[:min(len(ways), maxRollbacks)] {
 		out.Rollbacks = append(out.Rollbacks, v1alpha1.CatalogRollback{
-			From: cut(way.From, 253), Class: cut(string(way.Class), 32), Reason: cut(way.Reason, 256),
+			From: phrase.Truncate(way.From, 253), Class: phrase.Truncate(string(way.Class), 32),
+			Reason: phrase.Truncate(way.Reason, 256),
 		})
 	}
 	return out
@@ -210,7 +212,7 @@ func (d *Decision) blockedVersions(in Input, packages map[string]*catalogs.Packa
 			clusters := used[name].running(b.Version)
 			blocked.Clusters = int32(len(clusters))
 			blocked.ClusterNames = clusters[:min(len(clusters), maxClusterNames)]
-			blocked.Proposal = cut(d.propose(in, packages[name], used[name], b, clusters), 1024)
+			blocked.Proposal = phrase.Truncate(d.propose(in, packages[name], used[name], b, clusters), 1024)
 			out = append(out, blocked)
 		}
 	}
@@ -327,7 +329,7 @@ func tell(b v1alpha1.BlockedVersion) string {
 		run = "cluster runs"
 	}
 	text := fmt.Sprintf("%d %s %s %s, which is blocked (%s): %s", b.Clusters, run, b.Package, b.Version, b.Reason,
-		few(b.ClusterNames))
+		phrase.First(b.ClusterNames, maxNamed))
 	if more := int(b.Clusters) - len(b.ClusterNames); more > 0 {
 		text = fmt.Sprintf("%d %s %s %s, which is blocked (%s), among them %s", b.Clusters, run, b.Package, b.Version,
 			b.Reason,
@@ -350,17 +352,6 @@ func (d *Decision) summarizeBlocks(in Input) {
 		meta.RemoveStatusCondition(&d.Status.Conditions, v1alpha1.ConditionBlockedVersionInUse)
 		return
 	}
-	if more := len(hit) - maxNamed; more > 0 {
-		hit = append(hit[:maxNamed], fmt.Sprintf("and %d more blocked versions", more))
-	}
 	conditions.Set(&d.Status.Conditions, in.Catalog.Generation, v1alpha1.ConditionBlockedVersionInUse, true,
-		v1alpha1.ReasonVersionBlocked, strings.Join(hit, ". "))
-}
-
-// cut keeps a text within the API's limit of characters.
-func cut(text string, limit int) string {
-	if runes := []rune(text); len(runes) > limit {
-		return string(runes[:limit-1]) + "…"
-	}
-	return text
+		v1alpha1.ReasonVersionBlocked, strings.Join(phrase.Limit(hit, maxNamed), ". "))
 }

@@ -112,7 +112,7 @@ func TestStranding(t *testing.T) {
 		"many versions": {
 			before: "0.1.0\n0.2.0 replaces 0.1.0\n0.3.0 replaces 0.2.0\n0.4.0 replaces 0.3.0\n0.5.0 replaces 0.4.0",
 			after:  "0.5.0",
-			users:  user("a=0.1.0", "b=0.2.0", "c=0.3.0", "d=0.4.0"), says: "and 1 more versions",
+			users:  user("a=0.1.0", "b=0.2.0", "c=0.3.0", "d=0.4.0"), says: "and 1 more",
 		},
 	}
 	for name, test := range tests {
@@ -146,7 +146,8 @@ func TestStranding(t *testing.T) {
 				!conditions.IsTrue(got.Status.Conditions, v1alpha1.ConditionStalled) {
 				t.Errorf("%s at %s: %s", ready.Reason, got.Status.Digest, ready.Message)
 			}
-			for _, part := range []string{test.says, "stays in use (sha256:1)", "upgrade path from these versions to the head"} {
+			for _, part := range []string{test.says, "stays in use (sha256:1)",
+				"upgrade path from these versions to the head"} {
 				if !strings.Contains(ready.Message, part) {
 					t.Errorf("message %q lacks %q", ready.Message, part)
 				}

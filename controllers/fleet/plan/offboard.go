@@ -6,10 +6,10 @@ package plan
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/phrase"
 	"github.com/bellwether-dev/bellwether/rollouts/removal"
 )
 
@@ -88,8 +88,5 @@ func names(operators []Operator) string {
 		all = append(all, o.Name)
 	}
 	slices.Sort(all)
-	if more := len(all) - maxNamed; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(all[:maxNamed], ", "), more)
-	}
-	return strings.Join(all, ", ")
+	return phrase.First(all, maxNamed)
 }

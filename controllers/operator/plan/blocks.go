@@ -16,6 +16,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/blocks"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // Encode writes blocks in a form that can be compared.
@@ -143,7 +144,7 @@ func (p *pass) onBlocked() string {
 			run = "1 cluster runs"
 		}
 		fmt.Fprintf(&text, "; %s %s, which is blocked (%s): %s", run, version, why(p.blocks[version], true),
-			enumerate(clusters))
+			phrase.First(sorted(clusters), maxNamed))
 	}
 	return text.String()
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/phrase"
 	"github.com/bellwether-dev/bellwether/rollouts/removal"
 )
 
@@ -63,10 +64,10 @@ func leaving(waitFor, offline []string) conditions.Summary {
 		return stalled(v1alpha1.ReasonAgentOffline, fmt.Sprintf(
 			"%d of %d clusters are offline and still have to uninstall: %s; start their agents, or set "+
 				"spec.removalPolicy to Orphan to leave the operator there",
-			len(offline), len(waitFor), enumerate(offline)))
+			len(offline), len(waitFor), phrase.First(sorted(offline), maxNamed)))
 	case len(waitFor) > 0:
 		return waiting(v1alpha1.ReasonDeleting, fmt.Sprintf("waiting for %d clusters to remove it: %s", len(waitFor),
-			enumerate(waitFor)))
+			phrase.First(sorted(waitFor), maxNamed)))
 	default:
 		return waiting(v1alpha1.ReasonDeleting, "its rollouts are being removed")
 	}

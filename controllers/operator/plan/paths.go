@@ -13,6 +13,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // blocked are the clusters that the channel does not lead to the target.
@@ -97,8 +98,9 @@ func (p *pass) noPath(release v1alpha1.Release) *conditions.Summary {
 func (b blocked) text(release v1alpha1.Release) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "no upgrade path to %s in channel %q for %d of %d clusters: %s (from %s); %s",
-		release.Version, release.Channel, len(b.clusters), len(b.clusters)+b.others, enumerate(b.clusters),
-		enumerate(b.origins), b.cause)
+		release.Version, release.Channel, len(b.clusters), len(b.clusters)+b.others,
+		phrase.First(sorted(b.clusters), maxNamed),
+		phrase.First(sorted(b.origins), maxNamed), b.cause)
 	switch {
 	case b.stuck && b.downgrade:
 		text.WriteString("; what they run is blocked and nothing newer is good: publish a newer version, or go back " +
@@ -136,10 +138,4 @@ func (p *pass) retryPath(release v1alpha1.Release) bool {
 // maxNamed keeps messages short enough to read.
 const maxNamed = 5
 
-func enumerate(names []string) string {
-	names = slices.Sorted(slices.Values(names))
-	if more := len(names) - maxNamed; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), more)
-	}
-	return strings.Join(names, ", ")
-}
+func sorted(names []string) []string { return slices.Sorted(slices.Values(names)) }

@@ -17,6 +17,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/phrase"
 	"github.com/bellwether-dev/bellwether/rollouts"
 	"github.com/bellwether-dev/bellwether/rollouts/removal"
 )
@@ -234,7 +235,7 @@ func (p *pass) footnotes(release v1alpha1.Release) string {
 	}
 	if len(p.unreachable) > 0 {
 		text += fmt.Sprintf("; not selected any more, but cannot be uninstalled because they are offline: %s",
-			enumerate(p.unreachable))
+			phrase.First(sorted(p.unreachable), maxNamed))
 	}
 	return text
 }

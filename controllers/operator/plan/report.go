@@ -12,6 +12,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // maxVersions is the API's bound on status.versions.
@@ -73,7 +74,7 @@ func (p *pass) stale() string {
 	if len(old) == 0 {
 		return ""
 	}
-	return "; no current report from " + enumerate(old)
+	return "; no current report from " + phrase.First(sorted(old), maxNamed)
 }
 
 func mostUsed(versions map[string]int32) []v1alpha1.VersionCount {
@@ -136,13 +137,15 @@ func (p *pass) settled(release v1alpha1.Release) conditions.Summary {
 	}
 	text := fmt.Sprintf("%d of %d clusters run %s", p.updated(hash), len(p.selected), release.Version)
 	if len(away) > 0 {
-		text += fmt.Sprintf("; deferred because offline or paused: %s", enumerate(away))
+		text += fmt.Sprintf("; deferred because offline or paused: %s", phrase.First(sorted(away), maxNamed))
 	}
 	switch {
 	case len(behind) > 0:
-		return waiting(v1alpha1.ReasonProgressing, fmt.Sprintf("%s; not updated yet: %s", text, enumerate(behind)))
+		return waiting(v1alpha1.ReasonProgressing, fmt.Sprintf("%s; not updated yet: %s", text,
+			phrase.First(sorted(behind), maxNamed)))
 	case len(unready) > 0:
-		return waiting(v1alpha1.ReasonProgressing, fmt.Sprintf("%s; not Ready any more: %s", text, enumerate(unready)))
+		return waiting(v1alpha1.ReasonProgressing, fmt.Sprintf("%s; not Ready any more: %s", text,
+			phrase.First(sorted(unready), maxNamed)))
 	default:
 		return conditions.Summary{State: conditions.Current, Reason: v1alpha1.ReasonSucceeded, Message: text}
 	}

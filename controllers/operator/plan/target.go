@@ -17,6 +17,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // retryRead is how long after a failure a package is read again: no watch tells
@@ -138,7 +139,7 @@ func (p *pass) conflict() *conditions.Summary {
 			s := stalled(v1alpha1.ReasonNamespaceConflict, fmt.Sprintf(
 				"ManagedOperator %s is older and installs into namespace %s as well, on %s: change "+
 					"spec.install.namespace or spec.clusterSelector of one of the two",
-				claim.Key, TargetNamespace(p.Operator.Spec), enumerate(shared)))
+				claim.Key, TargetNamespace(p.Operator.Spec), phrase.First(sorted(shared), maxNamed)))
 			return &s
 		}
 	}

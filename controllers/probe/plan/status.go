@@ -12,6 +12,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // Verdict is what the newest run of a probe came to.
@@ -104,7 +105,7 @@ func fail(status *v1alpha1.EndpointProbeStatus, generation int64, v Verdict) {
 	conditions.Set(&status.Conditions, generation, v1alpha1.ConditionSuccess, false, v.Failure.Reason,
 		v.Failure.Message)
 	status.LastFailure = &v1alpha1.ProbeFailure{Time: metav1.NewTime(v.At), Reason: v.Failure.Reason,
-		Message: cut(v.Failure.Message)}
+		Message: phrase.Truncate(v.Failure.Message, maxMessage)}
 }
 
 func unknown(status *v1alpha1.EndpointProbeStatus, generation int64, reason, message string) {
@@ -115,10 +116,3 @@ func unknown(status *v1alpha1.EndpointProbeStatus, generation int64, reason, mes
 }
 
 const maxMessage = 1024
-
-func cut(message string) string {
-	if runes := []rune(message); len(runes) > maxMessage {
-		return string(runes[:maxMessage-1]) + "…"
-	}
-	return message
-}

@@ -13,6 +13,7 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/alerts/slo/spec"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // subject is an operator with its objectives.
@@ -162,7 +163,7 @@ func edits(before, after []v1alpha1.SLOObjective) string {
 			out = append(out, o.SLI+" is left out")
 		}
 	}
-	return shorten(out, maxEdits)
+	return strings.Join(phrase.Limit(out, maxEdits), "; ")
 }
 
 // maxEdits and maxFindings bound lists in messages.
@@ -170,10 +171,3 @@ const (
 	maxEdits    = 10
 	maxFindings = 6
 )
-
-func shorten(lines []string, most int) string {
-	if len(lines) > most {
-		lines = append(lines[:most:most], fmt.Sprintf("and %d more", len(lines)-most))
-	}
-	return strings.Join(lines, "; ")
-}

@@ -15,6 +15,7 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // refused is the status of an OperatorSLO that has no effect.
@@ -119,10 +120,10 @@ func (s *subject) feasible(status *v1alpha1.OperatorSLOStatus) {
 				strings.ReplaceAll(s.ignored.Error(), "\n", "; ")))
 	case len(impossible) > 0:
 		conditions.Set(&status.Conditions, generation, v1alpha1.ConditionFeasible, false, v1alpha1.ReasonInfeasible,
-			shorten(impossible, maxFindings))
+			strings.Join(phrase.Limit(impossible, maxFindings), "; "))
 	case len(notes) > 0:
 		conditions.Set(&status.Conditions, generation, v1alpha1.ConditionFeasible, true, v1alpha1.ReasonSucceeded,
-			"every objective can work; note that "+shorten(notes, maxFindings))
+			"every objective can work; note that "+strings.Join(phrase.Limit(notes, maxFindings), "; "))
 	default:
 		conditions.Set(&status.Conditions, generation, v1alpha1.ConditionFeasible, true, v1alpha1.ReasonSucceeded,
 			"every objective can work")

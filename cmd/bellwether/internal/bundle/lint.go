@@ -24,6 +24,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/bundles/lint"
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
@@ -451,7 +452,7 @@ func readCatalogHistory(ctx context.Context, client *oci.Client, access *registr
 				return nil, err
 			}
 		}
-		return bundles.FromManifests(objects, map[string]string{bundles.AnnotationPackage: packageName})
+		return bundles.FromManifests(objects, map[string]string{registryv1.AnnotationPackage: packageName})
 	})
 }
 

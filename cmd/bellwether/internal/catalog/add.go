@@ -23,6 +23,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/registry"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 const catalogAddLong = `Offer a new version: a bundle image, whose digest is looked up, or a bundle folder
@@ -201,7 +202,7 @@ func (a *app) lintNew(ctx context.Context, read *folder.Bundles, file *ladder.Fi
 	report.Findings = slices.DeleteFunc(report.Findings, func(f lint.Finding) bool { return f.Severity != lint.Error })
 	a.Warn("%s\n", report.Text(lint.TextStyle{Colour: a.Style().Colour, Program: a.Self}))
 	return exit.Hintf("mend it, waive the finding in "+lint.WaiverFile+" for a while, or add it with --no-lint",
-		"version %s is not added: the bundle has %s", offered.Version, count(len(report.Findings), "error"))
+		"version %s is not added: the bundle has %s", offered.Version, phrase.Count(len(report.Findings), "error"))
 }
 
 // warnReplaces tells of a ClusterServiceVersion that has ideas of its own about upgrades. The catalog does not use

@@ -25,6 +25,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/registry"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 const catalogCompileLong = `Compile the ladder files in a folder into a file-based catalog.
@@ -264,22 +265,16 @@ func compiledSummary(r folder.Report, out string, check bool) string {
 		}
 		versions += p.Bundles
 	}
-	all := fmt.Sprintf("%s, %s", count(len(r.Packages), "package"), count(versions, "version"))
+	all := fmt.Sprintf("%s, %s", phrase.Count(len(r.Packages), "package"), phrase.Count(versions, "version"))
 	switch {
 	case changed == 0:
 		return fmt.Sprintf("%s is current: %s.", out, all)
 	case check:
-		return fmt.Sprintf("%s is not current: %s of %d would change.", out, count(changed, "package"), len(r.Packages))
+		return fmt.Sprintf("%s is not current: %s of %d would change.", out, phrase.Count(changed, "package"),
+			len(r.Packages))
 	default:
 		return fmt.Sprintf("Compiled %s into %s; %d changed.", all, out, changed)
 	}
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // ladderError adds what to do about an error of a ladder or of compiling it.

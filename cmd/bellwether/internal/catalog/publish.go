@@ -28,6 +28,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/registry"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 const catalogPublishLong = `Publish a catalog, whole or not at all, and print its digest. The folder holds a
@@ -229,7 +230,8 @@ func (a *app) published(out *command.Output, r publish.Result) error {
 	if !out.Table() {
 		return out.Value(a.Streams.Out, r)
 	}
-	what := fmt.Sprintf("Published %s with %s as %s.", counted(r.Packages, "package"), counted(r.Bundles, "bundle"),
+	what := fmt.Sprintf("Published %s with %s as %s.", phrase.Count(r.Packages, "package"),
+		phrase.Count(r.Bundles, "bundle"),
 		r.Ref)
 	if !r.Changed {
 		what = fmt.Sprintf("%s held this catalog already.", r.Ref)
@@ -505,12 +507,4 @@ func verdictMark(v publish.Verdict) (string, term.Tone) {
 	default:
 		return "·", term.Dim
 	}
-}
-
-// counted is a number of things.
-func counted(n int, one string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %ss", n, one)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // CatalogSummary is the table of a catalog's packages.
@@ -21,7 +22,7 @@ func CatalogSummary(s catalogs.Summary) *term.Table {
 	for _, p := range s.Packages {
 		if p.Problem != "" {
 			t.Add(term.Strong.Cell(p.Name), term.Cell{Text: "-"}, term.Cell{Text: "-"},
-				term.Bad.Cell(term.OneLine(p.Problem)))
+				term.Bad.Cell(phrase.OneLine(p.Problem)))
 			continue
 		}
 		var channels []string
@@ -40,13 +41,13 @@ func CatalogPackage(p *catalogs.Package, s term.Style) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s  default channel %s\n", s.Paint(term.Strong, p.Name), p.DefaultChannel)
 	if p.Deprecation != "" {
-		out.WriteString(s.Paint(term.Warn, "deprecated: "+term.OneLine(p.Deprecation)) + "\n")
+		out.WriteString(s.Paint(term.Warn, "deprecated: "+phrase.OneLine(p.Deprecation)) + "\n")
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Channels)) {
 		c := p.Channels[name]
 		fmt.Fprintf(&out, "\nchannel %s", s.Paint(term.Strong, name))
 		if c.Deprecation != "" {
-			out.WriteString("  " + s.Paint(term.Warn, "deprecated: "+term.OneLine(c.Deprecation)))
+			out.WriteString("  " + s.Paint(term.Warn, "deprecated: "+phrase.OneLine(c.Deprecation)))
 		}
 		out.WriteString("\n" + channelTable(p, c).Render(s))
 	}
@@ -72,7 +73,7 @@ func channelTable(p *catalogs.Package, c *catalogs.Channel) *term.Table {
 				content = "image"
 			}
 			if b.Deprecation != "" {
-				note = "; deprecated: " + term.OneLine(b.Deprecation)
+				note = "; deprecated: " + phrase.OneLine(b.Deprecation)
 			}
 		}
 		t.Add(version, term.Cell{Text: e.Name}, term.Cell{Text: content}, term.Cell{Text: edges(p, e) + note})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 func orDash(text string) string {
@@ -95,7 +96,7 @@ func writeBlocked(out *strings.Builder, list []v1alpha1.BlockedVersion, s term.S
 		t.Add(term.Cell{Text: b.Package}, term.Cell{Text: b.Version}, running,
 			term.Cell{Text: strings.ToLower(string(b.Origin))},
 			until,
-			term.Cell{Text: term.OneLine(b.Reason)}, term.Cell{Text: term.OrDash(term.OneLine(b.Proposal))})
+			term.Cell{Text: phrase.OneLine(b.Reason)}, term.Cell{Text: term.OrDash(phrase.OneLine(b.Proposal))})
 	}
 	out.WriteByte('\n')
 	out.WriteString(t.Render(s))
@@ -139,11 +140,11 @@ func headOf(p v1alpha1.CatalogPackage, version string) string {
 func versionState(v v1alpha1.CatalogVersion) term.Cell {
 	switch {
 	case v.Blocked != "":
-		return term.Bad.Cell("blocked: " + term.OneLine(v.Blocked))
+		return term.Bad.Cell("blocked: " + phrase.OneLine(v.Blocked))
 	case v.Absent:
 		return term.Warn.Cell("not in the catalog")
 	case v.Deprecated != "":
-		return term.Warn.Cell("deprecated: " + term.OneLine(v.Deprecated))
+		return term.Warn.Cell("deprecated: " + phrase.OneLine(v.Deprecated))
 	default:
 		return term.Cell{}
 	}
@@ -189,7 +190,7 @@ func Catalogs(list []v1alpha1.OperatorCatalog, l term.Listing) *term.Table {
 		}
 		row := []term.Cell{{Text: c.Name}, term.Health(c.Status.Conditions), {Text: term.Count(c.Status.PackageCount)},
 			blockedText(c.Status.BlockedVersions),
-			{Text: term.OrDash(shortDigest(c.Status.Digest))}, {Text: read}, {Text: sourceOf(c.Spec.Source)}}
+			{Text: term.OrDash(phrase.ShortDigest(c.Status.Digest))}, {Text: read}, {Text: sourceOf(c.Spec.Source)}}
 		if l.Wide {
 			row = append(row, term.Cell{Text: term.Headline(c.Status.Conditions)})
 		}
@@ -199,12 +200,3 @@ func Catalogs(list []v1alpha1.OperatorCatalog, l term.Listing) *term.Table {
 }
 
 func sourceOf(s v1alpha1.CatalogSource) string { return cmp.Or(s.Image, s.Directory) }
-
-// shortDigest keeps as much of a digest as people compare.
-func shortDigest(digest string) string {
-	const length = len("sha256:") + 12
-	if len(digest) > length {
-		return digest[:length]
-	}
-	return digest
-}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 func (h *Client) Catalog(ctx context.Context, name string) (*v1alpha1.OperatorCatalog, error) {
@@ -104,18 +105,7 @@ func Offer(names []string, none string) string {
 		return none
 	}
 	slices.Sort(names)
-	const most = 6
-	text := "there is "
-	for i, name := range names[:min(len(names), most)] {
-		if i > 0 {
-			text += ", "
-		}
-		text += name
-	}
-	if len(names) > most {
-		text += fmt.Sprintf(" and %d more", len(names)-most)
-	}
-	return text
+	return "there is " + phrase.First(names, 6)
 }
 
 func (h *Client) Cluster(ctx context.Context, name string) (*v1alpha1.FleetCluster, error) {

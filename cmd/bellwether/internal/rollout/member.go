@@ -13,6 +13,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+	"github.com/bellwether-dev/bellwether/phrase"
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
@@ -127,7 +128,7 @@ func attentionTable(members []member, now time.Time) *term.Table {
 	for _, m := range members {
 		t.Add(term.Cell{Text: m.Cluster}, term.Cell{Text: m.Wave}, m.tone.Cell(m.state),
 			term.Cell{Text: term.Age(now, m.since)},
-			term.Cell{Text: term.OrDash(m.reason)}, term.Cell{Text: term.OneLine(m.message)})
+			term.Cell{Text: term.OrDash(m.reason)}, term.Cell{Text: phrase.OneLine(m.message)})
 	}
 	return t
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+	"github.com/bellwether-dev/bellwether/phrase"
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
@@ -41,7 +42,7 @@ func Rollout(in RolloutInput, s term.Style) string {
 	members := attention(in)
 	if len(members) > 0 {
 		fmt.Fprintf(&out, "\n%s\n", s.Paint(term.Strong,
-			term.Plural(len(members), "cluster")+" "+need(len(members))+" attention"))
+			phrase.Count(len(members), "cluster")+" "+need(len(members))+" attention"))
 		shown := members[:min(len(members), maxAttention)]
 		out.WriteString(attentionTable(shown, in.Now).Render(s))
 		if more := len(members) - len(shown); more > 0 {
@@ -80,7 +81,7 @@ func writeHeader(out *strings.Builder, in RolloutInput, s term.Style) {
 		s.Paint(term.Strong, release.Version), release.Channel,
 		s.Paint(term.PhaseTone(r.Status.Phase), term.PhaseOf(r)),
 		s.Paint(term.Dim, took(r, in.Now)))
-	if message := term.OneLine(r.Status.Message); message != "" {
+	if message := phrase.OneLine(r.Status.Message); message != "" {
 		for _, line := range term.Wrap(message, s.Width) {
 			out.WriteString(s.Paint(term.PhaseTone(r.Status.Phase), line) + "\n")
 		}
@@ -91,9 +92,9 @@ func writeHeader(out *strings.Builder, in RolloutInput, s term.Style) {
 	}
 	switch {
 	case r.Spec.Abort != nil:
-		fmt.Fprintf(out, "aborted: %s\n", term.OneLine(r.Spec.Abort.Reason))
+		fmt.Fprintf(out, "aborted: %s\n", phrase.OneLine(r.Spec.Abort.Reason))
 	case r.Spec.Paused:
-		why := term.OneLine(r.Spec.PausedReason)
+		why := phrase.OneLine(r.Spec.PausedReason)
 		if why == "" {
 			why = "no reason given"
 		}
@@ -184,7 +185,7 @@ func phaseNote(in RolloutInput, w *v1alpha1.WaveStatus) term.Cell {
 		return verifiedNote(in, w)
 	case v1alpha1.WaveUpdating:
 		return term.Cell{Text: fmt.Sprintf("at most %d at a time, %s allowed", w.MaxConcurrency,
-			term.Plural(int(w.MaxFailures), "failure")), Tone: term.Dim}
+			phrase.Count(w.MaxFailures, "failure")), Tone: term.Dim}
 	case v1alpha1.WaveGated:
 		return term.Cell{Text: gateEvidence(w), Tone: term.Warn}
 	default:
@@ -210,7 +211,7 @@ func gateEvidence(w *v1alpha1.WaveStatus) string {
 	var parts []string
 	for _, g := range w.Gates {
 		parts = append(parts, fmt.Sprintf("gate %s %s: %s", g.Name, strings.ToLower(string(g.Verdict)),
-			term.OrElse(term.OneLine(g.Evidence), "no evidence yet")))
+			term.OrElse(phrase.OneLine(g.Evidence), "no evidence yet")))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -226,7 +227,7 @@ func RolloutChanges(before, after RolloutInput) []string {
 	name, is := after.Rollout.Name, after.Rollout.Status
 	var lines []string
 	if is.Phase != was.Phase {
-		lines = append(lines, join(name, term.PhaseOf(after.Rollout), term.OneLine(is.Message)))
+		lines = append(lines, join(name, term.PhaseOf(after.Rollout), phrase.OneLine(is.Message)))
 	}
 	waves := map[string]v1alpha1.WaveStatus{}
 	for _, w := range was.Waves {
@@ -252,7 +253,7 @@ func attentionChanges(before, after RolloutInput) []string {
 	for _, m := range attention(after) {
 		if !known[m.Cluster+m.state+m.reason] {
 			lines = append(lines, join(after.Rollout.Name, "cluster "+m.Cluster,
-				m.state+" "+m.reason+": "+term.OneLine(m.message)))
+				m.state+" "+m.reason+": "+phrase.OneLine(m.message)))
 		}
 	}
 	return lines
@@ -275,7 +276,7 @@ func waveChanges(rollout string, was, is v1alpha1.WaveStatus) []string {
 		if g.Verdict != gates[g.Name].Verdict &&
 			(is.Phase != v1alpha1.WaveWaiting || g.Verdict != v1alpha1.GateWaiting) {
 			lines = append(lines, join(rollout, "wave "+is.Name,
-				fmt.Sprintf("gate %s %s: %s", g.Name, strings.ToLower(string(g.Verdict)), term.OneLine(g.Evidence))))
+				fmt.Sprintf("gate %s %s: %s", g.Name, strings.ToLower(string(g.Verdict)), phrase.OneLine(g.Evidence))))
 		}
 	}
 	return lines

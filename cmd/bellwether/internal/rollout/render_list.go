@@ -11,6 +11,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // Rollouts is the table of rollouts, as given.
@@ -29,7 +30,7 @@ func Rollouts(list []v1alpha1.OperatorRollout, l term.Listing) *term.Table {
 			{Text: term.Count(n.Succeeded)}, term.CountCell(n.Failed, term.Bad), term.CountCell(n.Deferred, term.Warn),
 			{Text: term.Age(l.Now, r.CreationTimestamp)}}
 		if l.Wide {
-			row = append(row, term.Cell{Text: term.OneLine(r.Status.Message)})
+			row = append(row, term.Cell{Text: phrase.OneLine(r.Status.Message)})
 		}
 		t.Add(l.Row(r.Namespace, row)...)
 	}
@@ -74,12 +75,12 @@ func took(r *v1alpha1.OperatorRollout, now time.Time) string {
 func whyEnded(r *v1alpha1.OperatorRollout) string {
 	switch {
 	case r.Spec.Abort != nil:
-		return term.OneLine(r.Spec.Abort.Reason)
+		return phrase.OneLine(r.Spec.Abort.Reason)
 	case r.Spec.Paused && !r.Status.Phase.Ended():
-		return term.OneLine(r.Spec.PausedReason)
+		return phrase.OneLine(r.Spec.PausedReason)
 	case r.Status.Phase == v1alpha1.RolloutSucceeded:
 		return ""
 	default:
-		return term.OneLine(r.Status.Message)
+		return phrase.OneLine(r.Status.Message)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+	"github.com/bellwether-dev/bellwether/phrase"
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
@@ -112,14 +113,14 @@ func pathTable(in PlanInput) *term.Table {
 
 func pathCell(in PlanInput, p present) term.Cell {
 	if in.Package == nil || in.Target == nil {
-		return term.Warn.Cell("unknown: " + term.OneLine(in.Unread.Error()))
+		return term.Warn.Cell("unknown: " + phrase.OneLine(in.Unread.Error()))
 	}
 	path, err := in.Package.PathFrom(in.Channel, catalogs.Installed{Name: p.bundle, Version: p.version}, in.Target.Name)
 	switch {
 	case errors.Is(err, catalogs.ErrNoPath):
-		return term.Bad.Cell(term.OneLine(err.Error()))
+		return term.Bad.Cell(phrase.OneLine(err.Error()))
 	case err != nil:
-		return term.Bad.Cell(term.OneLine(err.Error()))
+		return term.Bad.Cell(phrase.OneLine(err.Error()))
 	case len(path) == 0:
 		return term.Good.Cell("already there")
 	case p.bundle == "":
@@ -161,7 +162,7 @@ func memberList(clusters []string, wide bool) string {
 	if wide || len(clusters) <= most {
 		return term.OrDash(strings.Join(clusters, ", "))
 	}
-	return fmt.Sprintf("%s and %d more (-o wide)", strings.Join(clusters[:most], ", "), len(clusters)-most)
+	return phrase.First(clusters, most) + " (-o wide)"
 }
 
 // planNotes are what a person should know before starting it.

@@ -119,9 +119,10 @@ func TestSoakChanges(t *testing.T) {
 		before, after RolloutInput
 		want          []string
 	}{
-		"it begins":   {after: soak(true), want: []string{line + "Ready: 1.1.0 runs"}},
-		"no news":     {before: soak(true), after: soak(true)},
-		"falls sick":  {before: soak(true), after: soak(false), want: []string{line + "not Ready: Deployment echo: 0 of 1 available"}},
+		"it begins": {after: soak(true), want: []string{line + "Ready: 1.1.0 runs"}},
+		"no news":   {before: soak(true), after: soak(true)},
+		"falls sick": {before: soak(true), after: soak(false),
+			want: []string{line + "not Ready: Deployment echo: 0 of 1 available"}},
 		"is restored": {before: soak(false), after: soak(true), want: []string{line + "Ready: 1.1.0 runs"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -123,7 +123,8 @@ func TestRetry(t *testing.T) {
 			w := clitest.NewWorld(clitest.Operator("echo", "1.1.0"), test.from)
 			got := w.Run(t, "rollout", "retry", "echo")
 			if !strings.Contains(got.Out+got.Err, test.text) || w.Rollout(t, "echo-2").Spec.Retries != test.want {
-				t.Errorf("exit code %d, %d retries: %s%s", got.Code, w.Rollout(t, "echo-2").Spec.Retries, got.Out, got.Err)
+				t.Errorf("exit code %d, %d retries: %s%s", got.Code, w.Rollout(t, "echo-2").Spec.Retries, got.Out,
+					got.Err)
 			}
 		})
 	}

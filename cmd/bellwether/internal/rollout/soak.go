@@ -12,6 +12,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+	"github.com/bellwether-dev/bellwether/phrase"
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
@@ -29,7 +30,7 @@ func writeSoaks(out *strings.Builder, in RolloutInput, s term.Style) {
 		t := &term.Table{Header: []string{"CLUSTER", "HEALTH", "FAILS IN", "MESSAGE"}, Wrap: true}
 		for _, m := range shown {
 			t.Add(term.Cell{Text: m.Cluster}, healthCell(m, in.Now), failsIn(m, in.Now),
-				term.Cell{Text: term.OneLine(m.message)})
+				term.Cell{Text: phrase.OneLine(m.message)})
 		}
 		out.WriteString(t.Render(s))
 		if more := len(members) - len(shown); more > 0 {
@@ -93,7 +94,7 @@ func soakChanges(before, after RolloutInput) []string {
 			}
 			for _, m := range soaking(in, w.Name) {
 				do(join(in.Rollout.Name, "wave "+w.Name, "soak: cluster "+m.Cluster+" is "+health(m)+
-					colon(term.OneLine(m.message))))
+					colon(phrase.OneLine(m.message))))
 			}
 		}
 	}

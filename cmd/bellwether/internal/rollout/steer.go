@@ -20,7 +20,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
-	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // change changes a rollout's spec in memory and says what it did; it refuses
@@ -189,7 +189,7 @@ func retryFailed(r *v1alpha1.OperatorRollout) (string, error) {
 	}
 	r.Spec.Retries++
 	return fmt.Sprintf("Rollout %s: %s that failed will be admitted again.", r.Name,
-		term.Plural(int(r.Status.Clusters.Failed), "cluster")), nil
+		phrase.Count(r.Status.Clusters.Failed, "cluster")), nil
 }
 
 const restartLong = `Start another rollout of what the operator asks for, with its strategy as it is

@@ -14,6 +14,7 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/budgets"
 	"github.com/bellwether-dev/bellwether/alerts/series"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // Budgets is the list of error budgets, the worst first. What is left is that of
@@ -35,7 +36,7 @@ func OperatorBudgets(a *budgets.Report, since time.Duration, most int, s term.St
 	var out strings.Builder
 	name := a.Objectives[0].Namespace + "/" + a.Objectives[0].Operator
 	fmt.Fprintf(&out, "%s: %s on %s\n\n", s.Paint(term.Strong, name),
-		term.Plural(len(a.Objectives), "objective"), term.Plural(budgets.CountClusters(a.Clusters), "cluster"))
+		phrase.Count(len(a.Objectives), "objective"), phrase.Count(budgets.CountClusters(a.Clusters), "cluster"))
 	t := &term.Table{Header: []string{"SLI", "TARGET", "PERIOD", "BUDGET LEFT", "BURN 1H", "LAST " + sinceTitle(since),
 		"WORST ON", "FIRING"}}
 	for _, b := range a.Objectives {
@@ -178,5 +179,5 @@ func where(b budgets.Budget, clusters map[string]bool) string {
 			return " on " + c
 		}
 	}
-	return " on " + term.Plural(len(clusters), "cluster")
+	return " on " + phrase.Count(len(clusters), "cluster")
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // MaxRows keeps details of a large fleet on a screen or two.
@@ -35,7 +36,7 @@ func WriteConditions(out *strings.Builder, conditions []metav1.Condition, now ti
 	t := &Table{Header: []string{"CONDITION", "STATUS", "SINCE", "REASON", "MESSAGE"}, Wrap: true}
 	for _, c := range conditions {
 		t.Add(Cell{Text: c.Type}, conditionTone(c).Cell(string(c.Status)), Cell{Text: Age(now, c.LastTransitionTime)},
-			Cell{Text: c.Reason}, Cell{Text: OneLine(c.Message)})
+			Cell{Text: c.Reason}, Cell{Text: phrase.OneLine(c.Message)})
 	}
 	out.WriteByte('\n')
 	out.WriteString(t.Render(s))
@@ -143,7 +144,7 @@ func Health(conditions []metav1.Condition) Cell {
 func Headline(conditions []metav1.Condition) string {
 	for _, kind := range []string{v1alpha1.ConditionStalled, v1alpha1.ConditionReady, v1alpha1.ConditionReconciling} {
 		if c := meta.FindStatusCondition(conditions, kind); c != nil && c.Message != "" {
-			return OneLine(c.Message)
+			return phrase.OneLine(c.Message)
 		}
 	}
 	return ""
@@ -204,11 +205,4 @@ func CountCell(n int32, tone Tone) Cell {
 		return Dim.Cell("0")
 	}
 	return tone.Cell(Count(n))
-}
-
-func Plural(n int, one string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %ss", n, one)
 }

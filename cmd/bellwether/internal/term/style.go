@@ -95,9 +95,6 @@ func Fit(text string, columns int) string {
 	return runewidth.Truncate(text, columns, "…")
 }
 
-// OneLine joins the lines of a message from elsewhere, which may have any.
-func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
-
 // Wrap breaks a text into lines of at most so many columns at spaces; 0 means
 // one line.
 func Wrap(text string, columns int) []string {

@@ -21,6 +21,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/rollout"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 	"github.com/bellwether-dev/bellwether/explain/remedy"
+	"github.com/bellwether-dev/bellwether/phrase"
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
@@ -232,13 +233,13 @@ func clusterNode(in WhyInput) node {
 		term.OrDash(c.Status.Versions.Kubernetes), fleet.OlmCell(c).Text), nil}
 	if on.Status != metav1.ConditionTrue {
 		n.tone, n.text = term.Bad, fmt.Sprintf("cluster %s is offline (%s): %s", c.Name,
-			cmp.Or(on.Reason, v1alpha1.ReasonNeverJoined), term.OneLine(on.Message))
+			cmp.Or(on.Reason, v1alpha1.ReasonNeverJoined), phrase.OneLine(on.Message))
 	}
 	if c.Spec.Paused {
 		n.children = append(n.children, node{term.Warn, "it is paused: rollouts pass it over", nil})
 	}
 	if olm := term.Condition(c.Status.Conditions, v1alpha1.ConditionOLMAvailable); olm.Status == metav1.ConditionFalse {
-		n.children = append(n.children, node{term.Bad, "OLM is missing: " + term.OneLine(olm.Message), nil})
+		n.children = append(n.children, node{term.Bad, "OLM is missing: " + phrase.OneLine(olm.Message), nil})
 	}
 	return n
 }
@@ -260,7 +261,7 @@ func rolloutNode(in WhyInput) node {
 	default:
 	}
 	if n.tone != term.Good {
-		n.text += ": " + term.OneLine(r.Status.Message)
+		n.text += ": " + phrase.OneLine(r.Status.Message)
 	}
 	if in.Install == nil {
 		return n
@@ -288,7 +289,7 @@ func waveNode(in WhyInput, w *v1alpha1.WaveStatus) node {
 		v1alpha1.GateWaiting: term.Warn}
 	for _, g := range w.Gates {
 		n.children = append(n.children, node{tones[g.Verdict],
-			fmt.Sprintf("gate %s %s: %s", g.Name, strings.ToLower(string(g.Verdict)), term.OneLine(g.Evidence)), nil})
+			fmt.Sprintf("gate %s %s: %s", g.Name, strings.ToLower(string(g.Verdict)), phrase.OneLine(g.Evidence)), nil})
 	}
 	return n
 }
@@ -330,7 +331,7 @@ func installNode(in WhyInput) node {
 	v := installVerdict(in.Install)
 	n := node{v.tone, "install: " + installedText(in.Install), nil}
 	if v.tone != term.Good {
-		n.text += fmt.Sprintf(" (%s): %s", v.reason, term.OneLine(v.message))
+		n.text += fmt.Sprintf(" (%s): %s", v.reason, phrase.OneLine(v.message))
 	}
 	for _, stage := range stages {
 		n.children = append(n.children, stageNode(in, stage))
@@ -380,7 +381,7 @@ func stageNode(in WhyInput, stage string) node {
 			s.Reason == c.Reason {
 			tone = term.Bad
 		}
-		return node{tone, fmt.Sprintf("%s: %s: %s", text, c.Reason, term.OneLine(c.Message)), nil}
+		return node{tone, fmt.Sprintf("%s: %s: %s", text, c.Reason, phrase.OneLine(c.Message)), nil}
 	}
 }
 
@@ -388,7 +389,7 @@ func stageNode(in WhyInput, stage string) node {
 func writeAdvice(out *strings.Builder, in WhyInput, v verdict, s term.Style) {
 	r := remedyFor(v.reason)
 	means := []string{r.Means}
-	if message := term.OneLine(v.message); message != "" {
+	if message := phrase.OneLine(v.message); message != "" {
 		means = append(means, "It says: "+message)
 	}
 	writeSection(out, s, "What it means", means)

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // Downstream is what was found on the fleet cluster for one install; what was
@@ -39,7 +40,7 @@ type Deployment struct {
 
 func (d *Downstream) nodes(now time.Time) []node {
 	if d.Err != nil {
-		return []node{{term.Warn, "on the cluster: cannot be read: " + term.OneLine(d.Err.Error()), nil}}
+		return []node{{term.Warn, "on the cluster: cannot be read: " + phrase.OneLine(d.Err.Error()), nil}}
 	}
 	return []node{{term.Plain, "on the cluster, namespace " + d.Namespace, []node{
 		d.catalogNode(), d.subscriptionNode(), d.planNode(), d.csvNode(now),
@@ -80,7 +81,8 @@ func (d *Downstream) subscriptionNode() node {
 			c.Type == operatorsv1alpha1.SubscriptionInstallPlanFailed ||
 			c.Type == operatorsv1alpha1.SubscriptionBundleUnpackFailed
 		if problem && c.Status == corev1.ConditionTrue {
-			n.children = append(n.children, node{term.Bad, fmt.Sprintf("%s: %s", c.Type, term.OneLine(c.Message)), nil})
+			n.children = append(n.children, node{term.Bad, fmt.Sprintf("%s: %s", c.Type, phrase.OneLine(c.Message)),
+				nil})
 		}
 	}
 	return n
@@ -107,7 +109,7 @@ func (d *Downstream) planNode() node {
 	for _, c := range p.Status.Conditions {
 		if c.Status == corev1.ConditionFalse {
 			n.children = append(n.children, node{term.Bad, fmt.Sprintf("%s: %s: %s", c.Type, c.Reason,
-				term.OneLine(c.Message)),
+				phrase.OneLine(c.Message)),
 				nil})
 		}
 	}
@@ -128,11 +130,11 @@ func (d *Downstream) csvNode(now time.Time) node {
 	default:
 	}
 	if n.tone != term.Good {
-		n.text += fmt.Sprintf(" (%s): %s", term.OrDash(string(c.Status.Reason)), term.OneLine(c.Status.Message))
+		n.text += fmt.Sprintf(" (%s): %s", term.OrDash(string(c.Status.Reason)), phrase.OneLine(c.Status.Message))
 		for _, r := range c.Status.RequirementStatus {
 			if r.Status != operatorsv1alpha1.RequirementStatusReasonPresent {
 				n.children = append(n.children, node{term.Bad,
-					fmt.Sprintf("requirement %s %s: %s: %s", r.Kind, r.Name, r.Status, term.OneLine(r.Message)), nil})
+					fmt.Sprintf("requirement %s %s: %s: %s", r.Kind, r.Name, r.Status, phrase.OneLine(r.Message)), nil})
 			}
 		}
 	}
@@ -156,7 +158,7 @@ func (d Deployment) node(now time.Time) node {
 		n.tone = term.Bad
 		for _, c := range d.Deployment.Status.Conditions {
 			if c.Status == corev1.ConditionFalse || c.Type == appsv1.DeploymentReplicaFailure {
-				n.text += fmt.Sprintf("; %s: %s", c.Reason, term.OneLine(c.Message))
+				n.text += fmt.Sprintf("; %s: %s", c.Reason, phrase.OneLine(c.Message))
 			}
 		}
 	}
@@ -173,7 +175,7 @@ func podNode(p *corev1.Pod, now time.Time) node {
 		if c.Status != corev1.ConditionTrue && (c.Type == corev1.PodReady || c.Type == corev1.PodScheduled) {
 			n.tone = term.Bad
 			if c.Message != "" {
-				n.text += ": " + term.OneLine(c.Message)
+				n.text += ": " + phrase.OneLine(c.Message)
 			}
 			break
 		}
@@ -195,16 +197,16 @@ func containerTrouble(c corev1.ContainerStatus) string {
 	switch {
 	case c.State.Waiting != nil:
 		text = fmt.Sprintf("container %s waits: %s: %s", c.Name, c.State.Waiting.Reason,
-			term.OneLine(c.State.Waiting.Message))
+			phrase.OneLine(c.State.Waiting.Message))
 	case c.State.Terminated != nil && c.State.Terminated.ExitCode != 0:
 		text = fmt.Sprintf("container %s ended with exit code %d: %s", c.Name, c.State.Terminated.ExitCode,
-			term.OneLine(c.State.Terminated.Message))
+			phrase.OneLine(c.State.Terminated.Message))
 	case !c.Ready && c.State.Running != nil:
 		text = fmt.Sprintf("container %s runs and is not ready", c.Name)
 	}
 	if last := c.LastTerminationState.Terminated; text != "" && last != nil {
 		text += fmt.Sprintf("; it ended before with exit code %d (%d restarts) %s", last.ExitCode, c.RestartCount,
-			term.Fit(term.OneLine(last.Message), maxLastWords))
+			term.Fit(phrase.OneLine(last.Message), maxLastWords))
 	}
 	return text
 }

@@ -1,0 +1,62 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package phrase writes the parts that messages have in common: a count with
+// its noun, the first items of a list, a text of limited length. Its functions
+// are pure, and all packages but apis may import it.
+package phrase
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Count returns a count with its noun, such as "1 cluster" or "3 clusters". The
+// noun must form its plural with s.
+func Count[N int | int32 | int64](n N, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// First joins at most so many items, and counts the others: "a, b and 3 more".
+func First(items []string, most int) string {
+	if more := len(items) - most; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(items[:most], ", "), more)
+	}
+	return strings.Join(items, ", ")
+}
+
+// Limit returns at most so many items, and one item more that counts the others:
+// "and 3 more". The list that it is given is not changed.
+func Limit(items []string, most int) []string {
+	if more := len(items) - most; more > 0 {
+		return append(slices.Clone(items[:most]), fmt.Sprintf("and %d more", more))
+	}
+	return items
+}
+
+// Truncate returns a text of at most so many characters. A text that is cut ends
+// in "…".
+func Truncate(text string, most int) string {
+	runes := []rune(text)
+	if len(runes) <= most {
+		return text
+	}
+	return string(runes[:max(most-1, 0)]) + "…"
+}
+
+// OneLine replaces every run of white space by one space.
+func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// ShortDigest returns the first 12 digits of a digest, which is as much as people
+// compare. Any other text is returned as it is.
+func ShortDigest(digest string) string {
+	const length = len("sha256:") + 12
+	if len(digest) <= length || !strings.HasPrefix(digest, "sha256:") {
+		return digest
+	}
+	return digest[:length]
+}
