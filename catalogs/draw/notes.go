@@ -70,7 +70,7 @@ func (g *Graph) notes(r Row) []note {
 // ends tell that there is no way on from a version.
 func (g *Graph) ends(r Row) []note {
 	if r.Stranded {
-		return []note{{bad, "stranded", "no channel leads anywhere from here, and clusters run it"}}
+		return []note{{bad, "stranded", "clusters run it, and no channel has an upgrade from it"}}
 	}
 	var out []note
 	for l, lane := range g.Lanes {
@@ -101,7 +101,8 @@ func (g *Graph) back(way registryv1.Rollback) (note, bool) {
 		return note{warn, "back to " + from + ": needs backup", "going back to " + from + " needs a backup: " +
 			oneLine(way.Reason)}, true
 	case registryv1.RollbackOneWay:
-		return note{bad, "no way back to " + from, "there is no way back to " + from + ": " + oneLine(way.Reason)}, true
+		return note{bad, "no rollback to " + from, "a rollback to " + from + " is impossible: " +
+			"" + oneLine(way.Reason)}, true
 	}
 	return note{}, false
 }
@@ -140,7 +141,7 @@ func (g *Graph) Summary() string {
 		}
 	}
 	if stranded > 0 {
-		text += ", " + plural(stranded, "cluster") + " without a way forward"
+		text += ", " + plural(stranded, "cluster") + " without an upgrade path"
 	}
 	return text
 }
@@ -150,7 +151,7 @@ func (g *Graph) Describe() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "Upgrade graph of %s: %s.", g.Package, g.Summary())
 	for _, lane := range g.Lanes {
-		fmt.Fprintf(&out, " Channel %s leads to %s.", lane.Name, g.version(lane.Head))
+		fmt.Fprintf(&out, " The head of channel %s is %s.", lane.Name, g.version(lane.Head))
 	}
 	for _, r := range g.Rows {
 		notes := g.notes(r)
