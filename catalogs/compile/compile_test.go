@@ -245,7 +245,7 @@ func TestCompileRefuses(t *testing.T) {
 				ladder.Block{Version: "1.2.0", Reason: "x"})
 			in.Ladder.Blocks[0].Instead = ""
 		}, compile.ErrNothingToOffer,
-			`channel "stable" of package "echo-operator", which is that of those who name none`},
+			`default channel "stable" of package "echo-operator" has no version left`},
 		"an invalid ladder": {func(_ *testing.T, in *compile.Input) {
 			in.Ladder.Package = ""
 		}, ladder.ErrInvalid, "package"},
