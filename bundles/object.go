@@ -61,7 +61,7 @@ func parseContent(text []byte) (map[string]any, error) {
 	return content, err
 }
 
-// SameText tells whether two objects were written alike, to the byte. Objects of different text may still mean the
+// SameText reports whether two objects were written alike, to the byte. Objects of different text may still mean the
 // same.
 func (o *Object) SameText(other *Object) bool { return bytes.Equal(o.text, other.text) }
 

@@ -18,7 +18,7 @@ import (
 // Other readers of file-based catalogs ignore it. They see what a block does to the channels and to the deprecations.
 const SchemaBlocks = "bellwether.dev/blocks"
 
-// Block says that nobody may be brought to a version, and why.
+// Block says that no cluster may be upgraded to a version, and why.
 type Block struct {
 	// Bundle and Version name what is blocked; one of them may be empty where a Block is given to WithBlocked.
 	Bundle  string `json:"bundle,omitempty"`
@@ -136,7 +136,7 @@ func (p *Package) clone() *Package {
 // that no good one skips.
 func (p *Package) routeAround(c *Channel) {
 	head, _ := c.Head() // what is wrong with the channel, validation says
-	before := p.cleanWays(c, head)
+	before := p.hopsAvoidingSkipped(c, head)
 	for _, blocked := range slices.Sorted(maps.Keys(p.Blocks)) {
 		c.bypass(blocked)
 	}
@@ -201,7 +201,7 @@ func (p *Package) followBlockedHead(c *Channel, old Entry, before map[string]int
 	}
 	// The blocked head was perhaps all that led on from a bundle: others lead only to what is skipped, and OLM v0 does
 	// not go there.
-	ways := p.cleanWays(c, next)
+	ways := p.hopsAvoidingSkipped(c, next)
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		_, entry := c.Entry(name)
 		if _, ok := ways[name]; entry && !ok && p.compare(name, next) < 0 {
@@ -210,8 +210,9 @@ func (p *Package) followBlockedHead(c *Channel, old Entry, before map[string]int
 	}
 }
 
-// cleanWays is the number of hops to a bundle from those that get there without passing through what is skipped.
-func (p *Package) cleanWays(c *Channel, to string) map[string]int {
+// hopsAvoidingSkipped returns the number of hops to a bundle, by the name of each bundle that gets there
+// without passing through a skipped one.
+func (p *Package) hopsAvoidingSkipped(c *Channel, to string) map[string]int {
 	return p.wholeGraph(c, nil).distances(to, c.skipped())
 }
 

@@ -55,7 +55,7 @@ func ReadEach(files Files, take func(pkg string, b *Bundle) error) ([]*Package, 
 	return out, nil
 }
 
-// job is a document on its way from the one who cuts the files to those who parse.
+// job is a document that was read from a file and is to be parsed.
 type job struct {
 	seq  int // among all documents of all files
 	file string

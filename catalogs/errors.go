@@ -18,7 +18,7 @@ var (
 	ErrNoChannel = errors.New("no such channel")
 	// ErrNoVersion says that the channel offers no such version or bundle.
 	ErrNoVersion = errors.New("no such version")
-	// ErrNoPath says that the upgrade graph does not lead from the installed bundle to the wanted one.
+	// ErrNoPath says that the upgrade graph has no path from the installed bundle to the wanted one.
 	ErrNoPath = errors.New("no upgrade path")
 	// ErrBlocked says that the wanted version is blocked.
 	ErrBlocked = errors.New("blocked")

@@ -126,7 +126,7 @@ func (c *Channel) heads() []string {
 	return heads
 }
 
-// Skips tells whether some entry of the channel skips that bundle. OLM v0 never upgrades to it.
+// Skips reports whether some entry of the channel skips that bundle. OLM v0 never upgrades to it.
 func (c *Channel) Skips(bundle string) bool { return c.skipped()[bundle] }
 
 // skipped returns the names that some entry of the channel skips. OLM v0 never upgrades to those.

@@ -147,9 +147,9 @@ func walkBack(cameFrom map[string]string, from, to string) []string {
 }
 
 func (p *Package) noPath(c *Channel, g graph, from, to string) error {
-	reachable := "from there no upgrade leads anywhere"
+	reachable := "no version in the channel replaces " + p.describe(from)
 	if next := g.next[from]; len(next) > 0 {
-		reachable = "from there the channel leads to " + p.describeAll(next)
+		reachable = p.describe(from) + " can be upgraded to " + p.describeAll(next)
 	}
 	var sources []string
 	for _, e := range c.Entries {
@@ -157,9 +157,9 @@ func (p *Package) noPath(c *Channel, g graph, from, to string) error {
 			sources = append(sources, e.Name)
 		}
 	}
-	origins := "nothing in the channel leads to the wanted one"
+	origins := "no version in the channel can be upgraded to " + p.describe(to)
 	if len(sources) > 0 {
-		origins = "the wanted one is reached from " + p.describeAll(sources)
+		origins = p.describe(to) + " can be reached from " + p.describeAll(sources)
 	}
 	return fmt.Errorf("%w in channel %q of package %q from %s to %s: %s; %s", ErrNoPath, c.Name, p.Name,
 		p.describe(from), p.describe(to), reachable, origins)

@@ -41,7 +41,7 @@ func TestPath(t *testing.T) {
 		"already there": {graph: ladder, from: "p.v1.1.0", to: "p.v1.1.0"},
 		"one replacement at a time": {graph: ladder, from: "p.v1.0.0", to: "p.v1.3.0",
 			want: []string{"p.v1.1.0", "p.v1.2.0", "p.v1.3.0"}},
-		"no way back":    {graph: ladder, from: "p.v1.3.0", to: "p.v1.0.0", wantErr: catalogs.ErrNoPath},
+		"no rollback":    {graph: ladder, from: "p.v1.3.0", to: "p.v1.0.0", wantErr: catalogs.ErrNoPath},
 		"unknown target": {graph: ladder, from: "p.v1.0.0", to: "p.v9.0.0", wantErr: catalogs.ErrNoVersion},
 		"skips is a direct edge": {graph: `
 			1.0.0
@@ -124,7 +124,7 @@ func TestMessagesNameWhatExists(t *testing.T) {
 		"path": {
 			call: func() error { _, err := p.Path("", "p.v0.1.0", "p.v1.3.0"); return err },
 			want: `no upgrade path in channel "stable" of package "p" from p.v0.1.0 to 1.3.0: ` +
-				`from there no upgrade leads anywhere; the wanted one is reached from 1.2.0`,
+				`no version in the channel replaces p.v0.1.0; 1.3.0 can be reached from 1.2.0`,
 		},
 	}
 	for name, tc := range tests {

@@ -138,7 +138,7 @@ func (r *reader) read(files Files) error {
 	return r.complete()
 }
 
-// complete tells whether what was read is a catalog at all.
+// complete reports whether what was read is a catalog at all.
 func (r *reader) complete() error {
 	if r.documents == 0 {
 		return fmt.Errorf("%w: it has no documents", ErrNotCatalog)

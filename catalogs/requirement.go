@@ -66,7 +66,7 @@ func joinRequirements(rs []Requirement) string {
 	return strings.Join(text, "; ")
 }
 
-// SatisfiedBy tells whether one bundle of a package satisfies the requirement, by the rules of OLM v0's resolver: a
+// SatisfiedBy reports whether one bundle of a package satisfies the requirement, by the rules of OLM v0's resolver: a
 // compound constraint has to be satisfied by a single bundle.
 func (r Requirement) SatisfiedBy(pkg string, b *Bundle) bool {
 	switch {

@@ -5,11 +5,11 @@ package catalogs
 
 import "slices"
 
-// Route is the way of an installed bundle to the head of a channel.
+// Route is the upgrade path of an installed bundle to the head of a channel.
 type Route struct {
-	// Next is the bundle of the first upgrade; empty at the head, and where there is no way.
+	// Next is the bundle of the first upgrade; empty at the head, and where there is no path.
 	Next string
-	// Hops is the number of upgrades to the head: 0 at the head, -1 where there is no way.
+	// Hops is the number of upgrades to the head: 0 at the head, -1 where there is no path.
 	Hops int
 }
 
@@ -27,13 +27,13 @@ func (p *Package) Routes(channel string, installed ...Installed) (map[string]Rou
 	}
 	g := p.wholeGraph(c, installed)
 	skipped := c.skipped()
-	clean, loose := g.distances(head, skipped), g.distances(head, nil)
+	avoidingSkipped, throughSkipped := g.distances(head, skipped), g.distances(head, nil)
 	routes := make(map[string]Route, len(c.Entries)+len(installed))
 	add := func(name string) {
-		if _, ok := clean[name]; ok {
-			routes[name] = g.route(name, clean, skipped)
+		if _, ok := avoidingSkipped[name]; ok {
+			routes[name] = g.route(name, avoidingSkipped, skipped)
 		} else {
-			routes[name] = g.route(name, loose, nil)
+			routes[name] = g.route(name, throughSkipped, nil)
 		}
 	}
 	for _, e := range c.Entries {
@@ -86,7 +86,7 @@ func (g graph) distances(to string, avoid map[string]bool) map[string]int {
 	for queue := []string{to}; len(queue) > 0; queue = queue[1:] {
 		at := queue[0]
 		if at != to && avoid[at] {
-			continue // a path may start here, and lead through nowhere from here
+			continue // a path may start here, but not pass through here
 		}
 		for _, n := range previous[at] {
 			if _, seen := hops[n]; !seen {

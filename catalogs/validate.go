@@ -59,7 +59,7 @@ func (p *Package) validateBundles() []error {
 	return problems
 }
 
-// Offers tells whether a bundle is in some channel of the package.
+// Offers reports whether a bundle is in some channel of the package.
 func (p *Package) Offers(bundle string) bool {
 	for _, c := range p.Channels {
 		if _, ok := c.Entry(bundle); ok {

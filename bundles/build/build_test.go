@@ -323,7 +323,7 @@ func TestLeaveOut(t *testing.T) {
 			t.Errorf("with --leave-out %s: %v", what, err)
 			continue
 		}
-		if !slices.Equal(r.Warnings, []string{"Job setup (in.yaml, line 9) is left out, as asked"}) {
+		if !slices.Equal(r.Warnings, []string{"Job setup (in.yaml, line 9) is left out, as requested"}) {
 			t.Errorf("with --leave-out %s it warns of %q", what, r.Warnings)
 		}
 	}

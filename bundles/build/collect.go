@@ -143,7 +143,7 @@ func (a *assembly) placeOther(o object) {
 		a.objects.certificates = append(a.objects.certificates, o)
 		a.warn("%v is left out: OLM makes the certificates of webhooks itself", o)
 	case a.mayLose(o):
-		a.warn("%v is left out, as asked", o)
+		a.warn("%v is left out, as requested", o)
 	default:
 		a.problem("%v: a bundle cannot carry a %s%s; do without it, or lose it knowingly with --leave-out %s", o, gk,
 			instead[gk], o.GetKind())
@@ -199,7 +199,7 @@ func (a *assembly) isElsewhere(o object) bool {
 	case ns == "" || ns == a.namespace:
 		return false
 	case a.mayLose(o):
-		a.warn("%v is left out, as asked", o)
+		a.warn("%v is left out, as requested", o)
 	default:
 		a.problem("%v is in namespace %s, but a bundle installs into one namespace, here %s; lose it knowingly with "+
 			"--leave-out %s",

@@ -80,7 +80,7 @@ func (a *assembly) deploy() {
 	}
 	for _, d := range a.objects.deployments {
 		a.watchTargets(&d.value.Spec)
-		a.askAboutNamespace(d)
+		a.warnAboutNamespace(d)
 		spec.DeploymentSpecs = append(spec.DeploymentSpecs, operatorsv1alpha1.StrategyDeploymentSpec{
 			Name: d.GetName(), Spec: d.value.Spec, Label: d.GetLabels(),
 		})
@@ -102,8 +102,8 @@ func (a *assembly) watchTargets(spec *appsv1.DeploymentSpec) {
 	}
 }
 
-// askAboutNamespace warns of a namespace that is written into the program's arguments.
-func (a *assembly) askAboutNamespace(d typed[appsv1.Deployment]) {
+// warnAboutNamespace warns of a namespace that is written into the program's arguments.
+func (a *assembly) warnAboutNamespace(d typed[appsv1.Deployment]) {
 	if a.namespace == "" {
 		return
 	}

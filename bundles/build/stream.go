@@ -67,7 +67,7 @@ func (a *assembly) parse(sources []Source) []object {
 			line += bytes.Count(document, []byte("\n"))
 		}
 	}
-	a.refuseTwins(out)
+	a.refuseDuplicates(out)
 	return out
 }
 
@@ -139,8 +139,8 @@ func (a *assembly) list(o object) []object {
 	return out
 }
 
-// refuseTwins finds objects that would overwrite each other, as namespaces do not tell them apart in a bundle.
-func (a *assembly) refuseTwins(objects []object) {
+// refuseDuplicates finds objects that would overwrite each other, as namespaces do not tell them apart in a bundle.
+func (a *assembly) refuseDuplicates(objects []object) {
 	seen := map[string]object{}
 	for _, o := range objects {
 		if o.GetKind() == kindCSV {

@@ -278,8 +278,8 @@ func (a *assembly) unmount(d typed[appsv1.Deployment], spec *appsv1.DeploymentSp
 	}
 }
 
-// mounted tells whether a volume is mounted at OLM's place, and where else; empty if nowhere. Into containers that only
-// run at the start OLM mounts nothing, so what they mount counts as elsewhere.
+// mounted reports whether a volume is mounted at OLM's place, and where else; empty if nowhere. Into containers that
+// only run at the start OLM mounts nothing, so what they mount counts as elsewhere.
 func mounted(pod *corev1.PodSpec, volume string) (atOLM bool, elsewhere string) {
 	for i, c := range slices.Concat(pod.Containers, pod.InitContainers) {
 		for _, m := range c.VolumeMounts {

@@ -22,7 +22,7 @@ type right struct {
 	group, resource, name, verb string
 }
 
-// covers tells whether who has r may also do what o says.
+// covers reports whether who has r may also do what o says.
 func (r right) covers(o right) bool {
 	match := func(have, want string) bool { return have == everything || have == want }
 	resource := match(r.resource, o.resource)

@@ -267,7 +267,7 @@ func (d *schemas) validations(path string, from, to *apiextensionsv1.JSONSchemaP
 	}
 }
 
-// rule reports a pattern or a format, of which nobody can tell whether the new one is narrower.
+// rule reports a pattern or a format, of which nobody can reports whether the new one is narrower.
 func (d *schemas) rule(path, from, to string) {
 	w, note := Attention, "objects that exist may not satisfy it"
 	if to == "" {

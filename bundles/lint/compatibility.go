@@ -47,7 +47,7 @@ func formatRules() []Rule {
 			"ignores folders, so that what is in them is never installed.",
 		Fix: "Keep `manifests/` flat, with `.yaml`, `.yml` and `.json` files only.",
 	}, {
-		ID: "dependency-invalid", Title: "A dependency cannot be resolved by anything", Severity: Error,
+		ID: "dependency-invalid", Title: "A dependency cannot be resolved", Severity: Error,
 		Check: checkDependencies,
 		Why: "OLM's resolver fails on a dependency that it cannot read, and then resolves nothing else in the " +
 			"namespace either.",
@@ -174,10 +174,10 @@ func releaseRules() []Rule {
 			"versions, so OLM v0 takes two builds for the same version, while OLM v1 orders by it.",
 		Fix: "Count up `spec.version`, and put commit hashes and build numbers into an annotation.",
 	}, {
-		ID: "version-name", Title: "The name of the bundle says another version", Severity: Warning,
+		ID: "version-name", Title: "The name of the bundle has another version", Severity: Warning,
 		Check: checkVersionName,
 		Why: "People, and Bellwether where a catalog no longer has a version, take the version from a name such as " +
-			"`echo-operator.v1.2.0`. A name that was left behind sends them along the wrong path.",
+			"`echo-operator.v1.2.0`. A name with an old version leads to the wrong upgrade path.",
 		Fix: "Make `metadata.name` end in `.v` and the version.",
 	}, {
 		ID: "version-taken", Title: "The version was published before, with other content", Severity: Error,
@@ -196,7 +196,8 @@ func releaseRules() []Rule {
 		Check: checkReplaces,
 		Why: "A bundle that replaces itself, or a newer version, makes a cycle or a downgrade, and opm refuses the " +
 			"catalog. One that replaces " +
-			"a version that was never published leaves the clusters with the version before it without a way up.",
+			"a version that was never published leaves the clusters with the version before it without an " +
+			"upgrade path.",
 		Fix: "Leave `spec.replaces` out: `bellwether catalog compile` computes the upgrade graph. Otherwise name the " +
 			"version before.",
 	}, {

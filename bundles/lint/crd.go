@@ -13,14 +13,14 @@ import (
 // in versions published before. That schemas are structural is part of crd-schema-invalid.
 func crdRules() []Rule {
 	return append([]Rule{{
-		ID: "crd-no-validation", Title: "A CustomResourceDefinition takes anything", Severity: Warning,
+		ID: "crd-no-validation", Title: "A CustomResourceDefinition does not validate its objects", Severity: Warning,
 		Check: eachVersion(checkValidation),
-		Why: "Without a schema the API server stores whatever it is given: a misspelt field is found by nobody, or " +
-			"by the operator at " +
-			"three in the morning. `kubectl explain` has nothing to say, and no later version can be checked against " +
+		Why: "Without a schema the API server stores whatever it is given: nobody notices a misspelt field " +
+			"before the operator fails on it. `kubectl explain` shows nothing, and no later version can be " +
+			"checked against " +
 			"this one.",
 		Fix: "Describe the fields of `spec` in the schema. controller-gen does it from the Go types. Keep " +
-			"`x-kubernetes-preserve-unknown-fields` for single fields that hold somebody else's objects.",
+			"`x-kubernetes-preserve-unknown-fields` for single fields that hold objects of another API.",
 	}, {
 		ID: "crd-no-status", Title: "A CustomResourceDefinition has no status subresource", Severity: Warning,
 		Check: eachVersion(checkStatus),

@@ -40,9 +40,9 @@ func crdHistoryRules() []Rule {
 		ID: "crd-storage-moved", Title: "Objects are stored as another version", Severity: Info,
 		Check: of(crd.StorageMoved),
 		Why: "Objects stay stored as the earlier version until each of them is written again, so that version cannot " +
-			"go for a long time. " +
-			"An earlier version of the operator whose definition does not know the new one cannot be gone back to at " +
-			"all.",
+			"be removed for a long time. " +
+			"A rollback is impossible to an earlier version of the operator whose definition does not have the new " +
+			"version.",
 		Fix: "Nothing, if it is meant. Serve the new version for one release before you store it, so that a rollback " +
 			"stays possible; migrate stored objects (StorageVersionMigration) before you remove the old one.",
 	}, {
@@ -59,7 +59,7 @@ func fieldRules(of func(...crd.Kind) func(*Input) []Finding) []Rule {
 		ID: "crd-removed-field", Title: "A field of an earlier version is gone", Severity: Error,
 		Check: of(crd.RemovedField),
 		Why: "The API server drops fields that the schema does not name, from every object, the next time that it is " +
-			"written. What users had stored there is lost, without an error and without a way back.",
+			"written. What users had stored there is lost, without an error, and cannot be restored.",
 		Fix: "Keep the field, say in its description that it is deprecated, and have the operator ignore it. Remove " +
 			"it with a new version of the API and a conversion.",
 	}, {
@@ -103,7 +103,7 @@ func fieldRules(of func(...crd.Kind) func(*Input) []Finding) []Rule {
 		Fix: "Allow what is stored already, for instance by `self == oldSelf ||` before the rule; waive this finding " +
 			"where the operator refused such objects all along.",
 	}, {
-		ID: "crd-changed-default", Title: "A default is another one", Severity: Warning, Check: of(crd.ChangedDefault),
+		ID: "crd-changed-default", Title: "A default changed", Severity: Warning, Check: of(crd.ChangedDefault),
 		Why: "Whoever left the field out gets something else for the same manifest. Objects that are stored keep the " +
 			"earlier value, so that two clusters with the same manifest differ by when it was applied.",
 		Fix: "Keep the default. Change it with a new version of the API.",

@@ -40,10 +40,11 @@ func gapRules() []Rule {
 		Check: checkInstallModes,
 		Why: "OLM takes the last entry of each install mode, other tools the first. Whether the operator can be " +
 			"installed then depends " +
-			"on who asks. The validator of operator-framework/api means to refuse this, but does not.",
+			"on the tool. The validator of operator-framework/api should refuse this, but does not.",
 		Fix: "List each of OwnNamespace, SingleNamespace, MultiNamespace and AllNamespaces once.",
 	}, {
-		ID: "pdb-blocks-drain", Title: "A PodDisruptionBudget never lets a Pod go", Severity: Error, Check: checkPDBs,
+		ID: "pdb-blocks-drain", Title: "A PodDisruptionBudget never allows an eviction",
+		Severity: Error, Check: checkPDBs,
 		Why: "A node whose Pod may not be evicted cannot be drained, so that upgrades of the cluster hang until " +
 			"somebody deletes the " +
 			"budget by hand. The validator of operator-framework/api finds some of these, but takes every percentage " +
@@ -156,7 +157,7 @@ func checkPDB(b *bundles.Bundle, o *bundles.Object, pdb *policyv1.PodDisruptionB
 	return nil
 }
 
-// isPart tells whether a budget is a number, or the same number of percents.
+// isPart reports whether a budget is a number, or the same number of percents.
 func isPart(v *intstr.IntOrString, n int) bool {
 	if v.Type == intstr.String {
 		return v.StrVal == fmt.Sprintf("%d%%", n)

@@ -30,8 +30,8 @@ func olmV0Rules() []Rule {
 	}, {
 		ID: "olmv0-second-document", Title: "OLM v0 reads only the first document of a file", Severity: Error,
 		Check: checkSecondDocument,
-		Why: "What stands behind the first `---` of a manifest file is never installed by OLM v0, and nobody says " +
-			"so. OLM v1 installs it.",
+		Why: "OLM v0 never installs what follows the first `---` of a manifest file, and reports no error. OLM v1 " +
+			"installs it.",
 		Fix: "Give every manifest a file of its own.",
 	}, {
 		ID: "olmv0-bundle-size", Title: "The bundle is too large for OLM v0", Severity: Error, Check: checkBundleSize,
@@ -86,7 +86,7 @@ func olmV1Rules() []Rule {
 		Why: "OLM v1 checks webhook definitions before it installs anything: each has a name that is its own and " +
 			"valid, a " +
 			"CustomResourceDefinition has one conversion webhook at most, and bundles with webhooks support no " +
-			"install mode but AllNamespaces (newer releases ask that of conversion webhooks only).",
+			"install mode but AllNamespaces (newer releases require that of conversion webhooks only).",
 		Fix: "Correct the definition that the finding is at.",
 	}, {
 		ID: "olmv1-webhook-rule", Title: "OLM v1 refuses a webhook's rule", Severity: Warning,
@@ -106,7 +106,7 @@ func olmV1Rules() []Rule {
 		Check:    checkV1OperatorCondition,
 		Why: "The operator is granted rights to OperatorConditions. That API does not exist under OLM v1, and most " +
 			"operators that need it fail when they start.",
-		Fix: "Let the operator go on where the API is missing.",
+		Fix: "Let the operator work without the API where it is missing.",
 	}}
 }
 

@@ -51,7 +51,7 @@ func operatorRules() []Rule {
 		Fix: "List every version of every CustomResourceDefinition of the bundle that users may use in " +
 			"`spec.customresourcedefinitions.owned`, and delete ServiceAccounts that the ClusterServiceVersion names.",
 	}, {
-		ID: "of-object", Title: "A manifest asks for more than an operator should", Severity: Error,
+		ID: "of-object", Title: "A manifest requests more than an operator should", Severity: Error,
 		Check: checkOfObject,
 		Why: "A PriorityClass that is the global default changes the priority of every Pod of the cluster, and " +
 			"rights to change " +
@@ -80,7 +80,7 @@ func operatorRules() []Rule {
 	}, {
 		ID: "of-category", Title: "A category or capability level is not one of the standard ones", Severity: Warning,
 		Check: checkOfCategory,
-		Why:   "Consoles filter by these annotations; with another value the operator is found by nobody who filters.",
+		Why:   "Consoles filter by these annotations; users who filter do not find an operator with another value.",
 		Fix: "Use a capability level of `Basic Install`, `Seamless Upgrades`, `Full Lifecycle`, `Deep Insights` or " +
 			"`Auto Pilot`, and the categories that the [documentation of " +
 			"OperatorHub](https://sdk.operatorframework.io/docs/olm-integration/generation/#csv-fields) lists.",

@@ -20,7 +20,7 @@ import (
 // rbacRules are about what the operator may do.
 func rbacRules() []Rule {
 	return []Rule{{
-		ID: "rbac-wildcard", Title: "The operator asks for rights by a wildcard", Severity: Warning,
+		ID: "rbac-wildcard", Title: "The operator requests rights by a wildcard", Severity: Warning,
 		Check: eachGrant(checkWildcard),
 		Why: "A wildcard also grants what does not exist yet: every resource that anybody installs later, every verb " +
 			"that Kubernetes adds. " +
@@ -44,17 +44,18 @@ func rbacRules() []Rule {
 		Fix: "Read Secrets by name (`resourceNames`), or in namespaces that users choose by a RoleBinding of " +
 			"their own.",
 	}, {
-		ID: "rbac-cluster-pods", Title: "The operator can run anything as anybody", Severity: Warning,
+		ID: "rbac-cluster-pods", Title: "The operator can run Pods as any ServiceAccount", Severity: Warning,
 		Check: eachGrant(checkPods),
 		Why: "Whoever can create Pods in every namespace, or run commands in those of others, can use each " +
 			"ServiceAccount and read each Secret that some Pod may use.",
 		Fix: "Let Deployments, StatefulSets or Jobs make Pods, in namespaces that the operator owns. Replace " +
 			"`pods/exec` by an API of the program that runs there.",
 	}, {
-		ID: "rbac-growth", Title: "The operator asks for rights that the version before it had not", Severity: Warning,
-		Check: checkGrowth,
-		Why: "OLM grants whatever a new version asks for, without asking anybody: approving the upgrade approves the " +
-			"rights. So they belong into the review of the release.",
+		ID: "rbac-growth", Title: "The operator requests rights that the previous version did not have",
+		Severity: Warning,
+		Check:    checkGrowth,
+		Why: "OLM grants all rights that a new version requests: approving the upgrade approves the rights. So they " +
+			"must be part of the review of the release.",
 		Fix: "Check that the operator needs them, say so in the release notes, and waive this finding for the version.",
 	}}
 }

@@ -35,7 +35,7 @@ func runtimeRules() []Rule {
 	}, {
 		ID: "runtime-liveness", Title: "A container has no liveness probe", Severity: Warning,
 		Check: eachContainer(checkLiveness),
-		Why:   "An operator that hangs stays so until somebody notices that nothing happens any more.",
+		Why:   "An operator that stops responding stays so until somebody notices that nothing happens any more.",
 		Fix:   "Add a `livenessProbe` on `/healthz`; controller-runtime serves it (`--health-probe-bind-address`).",
 	}, {
 		ID: "runtime-readiness", Title: "A container has no readiness probe", Severity: Warning,
@@ -283,10 +283,10 @@ func checkMetrics(in *Input) []Finding {
 				isMetrics)
 		}) {
 			return []Finding{at(in.Bundle.CSVObject(),
-				fmt.Sprintf("deployment %s has a port for metrics, and no Service leads to it", d.Name), d.path...)}
+				fmt.Sprintf("deployment %s has a port for metrics, and no Service exposes it", d.Name), d.path...)}
 		}
 	}
-	return []Finding{at(in.Bundle.CSVObject(), "no container has a port for metrics, and no Service leads to one",
+	return []Finding{at(in.Bundle.CSVObject(), "no container has a port for metrics, and no Service exposes one",
 		"spec", "install", "spec", "deployments")}
 }
 

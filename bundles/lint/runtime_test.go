@@ -90,11 +90,11 @@ func TestMetrics(t *testing.T) {
 		"a monitor of Pods": {unnamed + fmt.Sprintf(service, "echo", "other", "9000") +
 			fmt.Sprintf(monitor, "PodMonitor"), nil},
 		"another port": {fmt.Sprintf(service, "echo", "echo-operator", "8081"),
-			[]string{"info: deployment echo-operator has a port for metrics, and no Service leads to it"}},
+			[]string{"info: deployment echo-operator has a port for metrics, and no Service exposes it"}},
 		"other Pods": {fmt.Sprintf(service, "echo-metrics", "other", "metrics"),
-			[]string{"info: deployment echo-operator has a port for metrics, and no Service leads to it"}},
+			[]string{"info: deployment echo-operator has a port for metrics, and no Service exposes it"}},
 		"nothing at all": {unnamed + fmt.Sprintf(service, "echo", "echo-operator", "9000"),
-			[]string{"info: no container has a port for metrics, and no Service leads to one"}},
+			[]string{"info: no container has a port for metrics, and no Service exposes one"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, messages(t, "runtime-metrics", tc.text)); diff != "" {

@@ -51,12 +51,12 @@ func supplyChainRules() []Rule {
 			"misleads whoever looks for what runs.",
 		Fix: "Set the annotation to the image of the operator's Deployment, digest included.",
 	}, {
-		ID: "image-missing", Title: "An image is not in its registry, or nobody can tell", Severity: Error,
+		ID: "image-missing", Title: "An image is not in its registry, or the registry did not answer", Severity: Error,
 		Check: checkImageMissing,
 		Why: "The image cannot be pulled, so the operator, or what it deploys, never starts. Looked up with " +
 			"`--check-images` only.",
-		Fix: "Push the image before the bundle, and check name and digest. A registry that could not be asked is a " +
-			"warning: log in to it.",
+		Fix: "Push the image before the bundle, and check name and digest. A registry that did not answer is " +
+			"a warning: log in to it.",
 	}, {
 		ID: "image-platform", Title: "An image lacks an architecture that the bundle claims", Severity: Error,
 		Check: checkImagePlatform,

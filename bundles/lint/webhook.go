@@ -19,7 +19,7 @@ import (
 // webhookRules are about what the operator puts in front of the API server.
 func webhookRules() []Rule {
 	return []Rule{{
-		ID: "webhook-fail-closed", Title: "Writes fail whenever the operator's one Pod is away", Severity: Error,
+		ID: "webhook-fail-closed", Title: "Writes fail while the operator's only Pod is not running", Severity: Error,
 		Check: eachWebhook(checkFailClosed),
 		Why: "With `failurePolicy: Fail` (which is the default) and one replica, the API server refuses every " +
 			"matching write while the Pod " +

@@ -156,7 +156,7 @@ func judge(e edge) verdict {
 	return stays
 }
 
-// unchanged tells whether nothing has touched the definition since the older bundle, as is most often so.
+// unchanged reports whether nothing has touched the definition since the older bundle, as is most often so.
 func (e edge) unchanged() bool {
 	was := e.from.CRDObject(e.older.Name)
 	for _, b := range e.passed {

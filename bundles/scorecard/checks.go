@@ -260,7 +260,7 @@ func insightChecks() []check {
 			func(s surveyed) []string {
 				return some(append(s.objects("PrometheusRule"), s.writes(monitoring, "prometheusrules")...))
 			}},
-		{"insight-events", "Tells what it does through events", false, "Record events, and ask for the right to.",
+		{"insight-events", "Reports what it does in events", false, "Record events, and request the right to do so.",
 			func(s surveyed) []string {
 				return some(append(s.writes("", "events"), s.writes("events.k8s.io", "events")...))
 			}},

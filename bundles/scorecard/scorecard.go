@@ -69,7 +69,7 @@ type Signal struct {
 	Advice string `json:"advice"`
 }
 
-// Found tells whether the bundle shows it.
+// Found reports whether the bundle shows it.
 func (s Signal) Found() bool { return len(s.Evidence) > 0 }
 
 // LevelCard is what the bundle shows of one level.

@@ -35,7 +35,7 @@ type Verdict string
 const (
 	// Agrees means that all make the same next hop, and all end at the head.
 	Agrees Verdict = "agrees"
-	// Waits means that nothing in the channel is newer than the version. It is a block without a way forward, another
+	// Waits means that nothing in the channel is newer than the version. It is a block without an upgrade path, another
 	// channel's version, or the head's by another name. Any move would be a downgrade.
 	Waits Verdict = "waits"
 	// Apart means that all stay, since nothing in the channel can replace a version that the channel does not have.

@@ -131,7 +131,7 @@ func TestCheck(t *testing.T) {
 				stable: 1.1.0 replaces 1.0.0 deprecated
 				stable: 1.2.0 replaces 1.1.0`,
 			want: []string{
-				"v1-holds: channel stable, from 1.0.0: OLM v1 stays, because 1.1.0 is deprecated; OLM v0 goes on to " +
+				"v1-holds: channel stable, from 1.0.0: OLM v1 stays, because 1.1.0 is deprecated; OLM v0 continues to " +
 					"the head 1.2.0",
 				"v1-holds: no channel chosen, from 1.0.0: OLM v1 stays, because 1.1.0 is deprecated",
 			},
@@ -141,8 +141,8 @@ func TestCheck(t *testing.T) {
 				stable: 1.1.0 replaces 1.0.0 deprecated`,
 			want: []string{
 				"v1-holds: channel stable, fresh install: OLM v1 stops at 1.0.0, because 1.1.0 is deprecated; OLM v0 " +
-					"goes on to the head 1.1.0",
-				"v1-holds: channel stable, from 1.0.0: OLM v1 stays, because 1.1.0 is deprecated; OLM v0 goes on to " +
+					"continues to the head 1.1.0",
+				"v1-holds: channel stable, from 1.0.0: OLM v1 stays, because 1.1.0 is deprecated; OLM v0 continues to " +
 					"the head 1.1.0",
 				"v1-holds: no channel chosen, fresh install: OLM v1 stops at 1.0.0, because 1.1.0 is deprecated",
 				"v1-holds: no channel chosen, from 1.0.0: OLM v1 stays, because 1.1.0 is deprecated",
@@ -170,8 +170,8 @@ func TestCheck(t *testing.T) {
 			graph: `stable: 1.0.0
 				stable: 1.1.0 replaces 1.0.0 range <1.1.0`,
 			installed: []catalogs.Installed{{Name: "mine", Version: "1.1.0"}},
-			want: []string{"waits: channel stable, from 1.1.0 (mine): it is the head 1.1.0 by another name, and " +
-				"waits for a newer version; OLM v1 takes them for the same"},
+			want: []string{"waits: channel stable, from 1.1.0 (mine): it has the version of the head 1.1.0 " +
+				"under another name, and waits for a newer version; OLM v1 treats them as the same"},
 		},
 		"what is installed has no version, which OLM takes for 0.0.0": {
 			graph: `stable: 1.0.0
@@ -185,8 +185,8 @@ func TestCheck(t *testing.T) {
 				"stuck: channel stable, fresh install: OLM v1 stops at 1.2.0; the head is 1.1.0",
 				"downgrades: channel stable, from 1.2.0: Bellwether goes back from 1.2.0 to 1.1.0, OLM v0 goes back " +
 					"from 1.2.0 to 1.1.0, OLM v1 stays; the head is 1.1.0",
-				"stuck: no channel chosen, fresh install: OLM v1 stops at 1.2.0, which is no way to a channel's head",
-				"stuck: no channel chosen, from 1.2.0: OLM v1 stays, which is no way to a channel's head",
+				"stuck: no channel chosen, fresh install: OLM v1 stops at 1.2.0, and does not reach the head of a channel",
+				"stuck: no channel chosen, from 1.2.0: OLM v1 stays, and does not reach the head of a channel",
 			},
 		},
 	} {

@@ -101,14 +101,14 @@ func (s *subject) downgrade(from string, w Walk) (before, after string, found bo
 	return "", "", false
 }
 
-// higher tells whether a's version is higher than b's. Where a version is not known nothing is.
+// higher reports whether a's version is higher than b's. Where a version is not known nothing is.
 func (s *subject) higher(a, b string) bool {
 	x, ok := s.versions[a]
 	y, both := s.versions[b]
 	return ok && both && x.GT(y)
 }
 
-// isHead tells whether the installed bundle is a build of the head's version by another name. OLM v1 goes by the
+// isHead reports whether the installed bundle is a build of the head's version by another name. OLM v1 goes by the
 // version and takes one for the other; to OLM v0 nothing follows it.
 func (j judge) isHead(r Route) bool {
 	installed, ok := j.versions[r.Installed.Name]
@@ -193,8 +193,8 @@ func (j judge) text(r Route) string {
 		return ""
 	case Waits:
 		if j.isHead(r) {
-			what = fmt.Sprintf("it is the head %s by another name, and waits for a newer version; OLM v1 takes them "+
-				"for the same", j.describe(j.head))
+			what = fmt.Sprintf("it has the version of the head %s under another name, and waits for a newer version; "+
+				"OLM v1 treats them as the same", j.describe(j.head))
 			break
 		}
 		what = fmt.Sprintf("it is higher than the head %s, and waits for a newer version", j.describe(j.head))
@@ -205,7 +205,7 @@ func (j judge) text(r Route) string {
 		what = j.differences(r) + "; all end at the head " + j.describe(j.head)
 	case V1Holds:
 		at := last(r.Installed.Name, r.V1)
-		what = fmt.Sprintf("OLM v1 %s, because %s is deprecated; OLM v0 goes on to the head %s",
+		what = fmt.Sprintf("OLM v1 %s, because %s is deprecated; OLM v0 continues to the head %s",
 			j.stops(at, r.V1), j.describe(j.held(r, j.v1)), j.describe(j.head))
 	case Stuck, Downgrades, ToBlocked:
 		what = j.failures(r)
@@ -317,7 +317,7 @@ func (s *subject) textUnpinned(r Route, v1 *olmv1.Selection) string {
 	case ToBlocked, Downgrades:
 		what = "OLM v1 " + s.failure(r.Installed.Name, r.V1)
 	case Stuck:
-		what = fmt.Sprintf("OLM v1 %s, which is no way to a channel's head", s.failure(r.Installed.Name, r.V1))
+		what = fmt.Sprintf("OLM v1 %s, and does not reach the head of a channel", s.failure(r.Installed.Name, r.V1))
 	default:
 		return ""
 	}

@@ -1,9 +1,9 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package blocks says which versions of a package nobody may be brought to: those that the OperatorCatalog's spec
-// blocks, and those that the published catalog blocks itself. It is pure, and hub and agents ask it, so that both mean
-// the same.
+// Package blocks returns the blocked versions of a package, to which no cluster may be upgraded: those that the
+// OperatorCatalog's spec blocks, and those that the published catalog blocks itself. It is pure. Both the hub and the
+// agents use it, so that their answers are the same.
 package blocks
 
 import (
@@ -83,13 +83,13 @@ func Compare(a, b v1alpha1.VersionBlock) int {
 	return cmp.Or(cmp.Compare(a.Package, b.Package), cmp.Compare(a.Version, b.Version))
 }
 
-// MaxTold is the API's bound on the blocks of an OperatorInstall.
-const MaxTold = 200
+// MaxPerInstall is the API's bound on the blocks of an OperatorInstall.
+const MaxPerInstall = 200
 
-// Told returns what the agents of an operator have to know: the blocks in force on its package, and those of the spec
-// on others, which it may depend on. Sorted, without duplicates, and within the API's bound; the operator's own come
-// first when that cuts.
-func Told(c *v1alpha1.OperatorCatalog, pkg *catalogs.Package, name string) []v1alpha1.VersionBlock {
+// ForInstalls returns the blocks that the agents of an operator need: those in force on its package, and those of the
+// spec on other packages, which it may depend on. They are sorted, without duplicates, and at most MaxPerInstall; where
+// there are more, those on other packages are left out first.
+func ForInstalls(c *v1alpha1.OperatorCatalog, pkg *catalogs.Package, name string) []v1alpha1.VersionBlock {
 	out := InForce(c, pkg, name)
 	if c == nil {
 		return out
@@ -99,7 +99,7 @@ func Told(c *v1alpha1.OperatorCatalog, pkg *catalogs.Package, name string) []v1a
 			out = append(out, b)
 		}
 	}
-	out = out[:min(len(out), MaxTold)]
+	out = out[:min(len(out), MaxPerInstall)]
 	slices.SortFunc(out, Compare)
 	return out
 }

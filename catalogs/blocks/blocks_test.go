@@ -50,7 +50,7 @@ func TestTold(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, blocks.Told(test.catalog, test.pkg, "echo")); diff != "" {
+			if diff := cmp.Diff(test.want, blocks.ForInstalls(test.catalog, test.pkg, "echo")); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
@@ -59,12 +59,12 @@ func TestTold(t *testing.T) {
 
 func TestToldStaysWithinTheAPI(t *testing.T) {
 	pkg := &catalogs.Package{Name: "echo", Blocks: map[string]catalogs.Block{}}
-	for i := range 2 * blocks.MaxTold {
+	for i := range 2 * blocks.MaxPerInstall {
 		version := fmt.Sprintf("1.%d.0", i)
 		pkg.Blocks["echo.v"+version] = catalogs.Block{Version: version, Reason: strings.Repeat("ä", 1000)}
 	}
-	told := blocks.Told(&v1alpha1.OperatorCatalog{}, pkg, "echo")
-	if len(told) != blocks.MaxTold || len([]rune(told[0].Reason)) != 512 {
+	told := blocks.ForInstalls(&v1alpha1.OperatorCatalog{}, pkg, "echo")
+	if len(told) != blocks.MaxPerInstall || len([]rune(told[0].Reason)) != 512 {
 		t.Errorf("%d blocks, the first with a reason of %d characters", len(told), len([]rune(told[0].Reason)))
 	}
 }

@@ -106,7 +106,7 @@ func Compile(in Input) (Result, error) {
 			return Result{}, err
 		}
 	}
-	apart, err := checkWays(p, in)
+	apart, err := checkPaths(p, in)
 	if err != nil {
 		return Result{}, err
 	}
@@ -166,9 +166,9 @@ func checkExpired(l *ladder.Ladder, now time.Time) error {
 	return fmt.Errorf("%w in package %q: %s", ErrExpired, l.Package, strings.Join(lines, "; "))
 }
 
-// checkWays has both OLMs go the way from every version that there ever was. It returns what it found out about
-// installed versions that are not the ladder's.
-func checkWays(p *catalogs.Package, in Input) ([]string, error) {
+// checkPaths compares the upgrade paths of both OLMs from every version that there ever was. It returns what it found
+// out about installed versions that are not the ladder's.
+func checkPaths(p *catalogs.Package, in Input) ([]string, error) {
 	all, err := members(in.Ladder)
 	if err != nil {
 		return nil, err
@@ -242,7 +242,7 @@ func byVersion(p *catalogs.Package) []*catalogs.Bundle {
 		func(a, b *catalogs.Bundle) int { return a.Version.Compare(b.Version) })
 }
 
-// matches tells whether a bundle is the one that the ladder speaks of.
+// matches reports whether a bundle is the one that the ladder speaks of.
 func matches(got *bundles.Bundle, pkg string, want *catalogs.Bundle) error {
 	switch {
 	case got == nil:

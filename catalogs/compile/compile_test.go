@@ -245,7 +245,7 @@ func TestCompileRefuses(t *testing.T) {
 				ladder.Block{Version: "1.2.0", Reason: "x"})
 			in.Ladder.Blocks[0].Instead = ""
 		}, compile.ErrNothingToOffer,
-			`channel "stable" of package "echo-operator", which is that of those who name none`},
+			`default channel "stable" of package "echo-operator" has no version left`},
 		"an invalid ladder": {func(_ *testing.T, in *compile.Input) {
 			in.Ladder.Package = ""
 		}, ladder.ErrInvalid, "package"},
@@ -287,7 +287,7 @@ func TestContinuity(t *testing.T) {
 			for i := range l.Bundles {
 				l.Bundles[i].Channel = "stable"
 			}
-		}, "channel candidate was offered and is no rung of the ladder any more: deprecate it first"},
+		}, "channel candidate was offered and is no longer a channel of the ladder: deprecate it first"},
 		"another content": {func(l *ladder.Ladder) {
 			mustBundle(l, "1.0.0").Image = "registry.example.com/x@sha256:" + strings.Repeat("0", 64)
 		}, "and is sha256:000000000000 now: a version never changes"},

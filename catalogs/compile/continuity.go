@@ -52,7 +52,8 @@ func lostInChannel(c *catalogs.Channel, l *ladder.Ladder, known map[string]membe
 		if c.Deprecation != "" {
 			return nil
 		}
-		return []error{fmt.Errorf("channel %s was offered and is no rung of the ladder any more: deprecate it first, "+
+		return []error{fmt.Errorf("channel %s was offered and is no longer a channel of the ladder: deprecate "+
+			"it first, "+
 			"and remove it once that is published", c.Name)}
 	}
 	var lost []error
@@ -66,7 +67,7 @@ func lostInChannel(c *catalogs.Channel, l *ladder.Ladder, known map[string]membe
 	return lost
 }
 
-// keeps tells whether the ladder still knows a bundle, as the version and with the content that were published.
+// keeps reports whether the ladder still knows a bundle, as the version and with the content that were published.
 func keeps(old *catalogs.Bundle, known map[string]member) error {
 	m, ok := known[old.Name]
 	switch {

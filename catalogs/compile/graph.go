@@ -220,8 +220,8 @@ func defaultChannel(l *ladder.Ladder, p *catalogs.Package) (string, error) {
 		case p.Channels[name] != nil:
 			return name, nil
 		case hadVersions(l, name):
-			return "", fmt.Errorf("%w: channel %q of package %q, which is that of those who name none, has no good "+
-				"version left: promote one to it",
+			return "", fmt.Errorf("%w: the default channel %q of package %q has no version left that is not blocked: "+
+				"promote one to it",
 				ErrNothingToOffer, name, l.Package)
 		}
 	}

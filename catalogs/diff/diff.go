@@ -108,7 +108,7 @@ type Diff struct {
 	Packages []Package `json:"packages"`
 }
 
-// Same tells whether nothing changes.
+// Same reports whether nothing changes.
 func (d Diff) Same() bool { return len(d.Packages) == 0 }
 
 // Stuck returns how many clusters run a version that gets to no head any more.
@@ -165,7 +165,7 @@ func has(p *catalogs.Package, bundle string) bool {
 	return p.Bundles[bundle] != nil || blocked
 }
 
-// Packages compares two states of one package; either may be nil. It tells whether anything changes.
+// Packages compares two states of one package; either may be nil. It reports whether anything changes.
 func Packages(before, after *catalogs.Package, installed ...Installed) (Package, bool, error) {
 	c, err := newComparison(before, after, installed)
 	if err != nil {
@@ -388,7 +388,7 @@ func (c *comparison) step(channel, name string) Step {
 	return s
 }
 
-// anywhere tells whether a version is an entry of some channel, before or after.
+// anywhere reports whether a version is an entry of some channel, before or after.
 func (c *comparison) anywhere(name string) bool {
 	return slices.ContainsFunc(c.lanes, func(l string) bool {
 		return c.before.entry(l, name) ||

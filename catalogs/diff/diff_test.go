@@ -102,7 +102,7 @@ func TestPackages(t *testing.T) {
 			installed: []diff.Installed{running("1.2.0", 7)},
 			want: []string{
 				"channel stable: head 1.2.0 → 1.1.0",
-				"1.2.0 | 7 | stable | head => - | blocked, removed: loses data; no way forward in any channel; " +
+				"1.2.0 | 7 | stable | head => - | blocked, removed: loses data; no upgrade path in any channel; " +
 					"stranded, left channel !",
 				"1.1.0 |  | stable | 1.2.0 => head | next hop",
 				"The path of 1 version more only gets longer or shorter.",
@@ -118,7 +118,7 @@ func TestPackages(t *testing.T) {
 		"a version that nothing leads on from": {
 			before: read(t, three), after: stranding,
 			installed: []diff.Installed{running("1.0.0", 2), running("1.1.0", 1)},
-			want: []string{"1.0.0 | 2 | stable | 1.1.0, 2 hops => - | removed; no way forward in any channel; " +
+			want: []string{"1.0.0 | 2 | stable | 1.1.0, 2 hops => - | removed; no upgrade path in any channel; " +
 				"stranded, left channel !"},
 		},
 		"a version that left the catalog before": {
@@ -144,7 +144,7 @@ func TestPackages(t *testing.T) {
 				"1.0.0 |  | stable | - => head | added; joined channel"}},
 		"a package removed": {before: read(t, "1.0.0"),
 			want: []string{"package removed", "channel stable removed, its head was 1.0.0",
-				"1.0.0 |  | stable | head => - | removed; no way forward in any channel; stranded !"}},
+				"1.0.0 |  | stable | head => - | removed; no upgrade path in any channel; stranded !"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, changed, err := diff.Packages(test.before, test.after, test.installed...)
@@ -180,7 +180,7 @@ func TestCatalogs(t *testing.T) {
 
 | version | clusters | channel | before | after | what |
 |---|---:|---|---|---|---|
-| 1.1.0 | 3 | stable | head | - | **blocked, removed: a \| b c; no way forward in any channel; stranded, left channel** |
+| 1.1.0 | 3 | stable | head | - | **blocked, removed: a \| b c; no upgrade path in any channel; stranded, left channel** |
 | 1.0.0 |  | stable | 1.1.0 | head | next hop |
 `
 	if diff := cmp.Diff(want, diff.Markdown(d)); diff != "" {

@@ -29,7 +29,7 @@ func (p Package) Lines(brief bool) (lines []Line, left int) {
 	return lines, left
 }
 
-// minor tells whether only the way of a version that nobody runs gets longer or shorter.
+// minor reports whether only the way of a version that nobody runs gets longer or shorter.
 func (v Version) minor() bool {
 	if v.Clusters > 0 || len(v.Changes) > 0 {
 		return false
@@ -51,7 +51,7 @@ func (v Version) lines() []Line {
 		first.What += ": " + strings.Join(strings.Fields(v.Reason), " ")
 	}
 	if v.Stuck {
-		first.What = join2(first.What, "no way forward in any channel")
+		first.What = join2(first.What, "no upgrade path in any channel")
 	}
 	if len(v.Steps) == 0 {
 		return []Line{first}

@@ -102,7 +102,7 @@ func (g *Graph) signature(i int) string {
 	return out.String()
 }
 
-// adjacent tells whether no other version of the lane is between an edge's two ends.
+// adjacent reports whether no other version of the lane is between an edge's two ends.
 func (g *Graph) adjacent(lane int, e Edge) bool {
 	for i := min(e.From, e.To) + 1; i < max(e.From, e.To); i++ {
 		if g.Rows[i].Places[lane].Role != Absent {

@@ -411,7 +411,7 @@ func (r Row) stranded(g *Graph) bool {
 	return true
 }
 
-// DeadEnd tells whether the version is in a channel whose head cannot be reached from it.
+// DeadEnd reports whether the version is in a channel whose head cannot be reached from it.
 func (r Row) DeadEnd(lane int) bool {
 	role := r.Places[lane].Role
 	return (role == Offered || role == Skipped) && r.Places[lane].Route.Hops < 0

@@ -65,7 +65,7 @@ func newLayout(g *Graph) layout {
 	return p
 }
 
-// homeless tells whether a version is in none of the shown channels.
+// homeless reports whether a version is in none of the shown channels.
 func homeless(r Row) bool {
 	return !slices.ContainsFunc(r.Places, func(p Place) bool { return p.Role != Absent })
 }

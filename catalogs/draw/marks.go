@@ -187,10 +187,10 @@ func legends(g *Graph, tracks [][]track) []legend {
 	add(true, "replaces", line("edge"))
 	add(beside(Skips), "skips", line("edge skips"))
 	add(beside(Ranges), "skipRange, from the lowest version on", line("edge range"))
-	add(back(registryv1.RollbackNeedsBackup), "way back needs a backup", func(p *picture, x, y int) {
+	add(back(registryv1.RollbackNeedsBackup), "rollback needs a backup", func(p *picture, x, y int) {
 		p.oneWay(Edge{Back: registryv1.Rollback{Class: registryv1.RollbackNeedsBackup}}, x, y)
 	})
-	add(back(registryv1.RollbackOneWay), "no way back", func(p *picture, x, y int) {
+	add(back(registryv1.RollbackOneWay), "no rollback", func(p *picture, x, y int) {
 		p.oneWay(Edge{Back: registryv1.Rollback{Class: registryv1.RollbackOneWay}}, x, y)
 	})
 	return out

@@ -71,7 +71,7 @@ func (g *Graph) notes(r Row) []note {
 // ends tell that there is no way on from a version.
 func (g *Graph) ends(r Row) []note {
 	if r.Stranded {
-		return []note{{bad, "stranded", "no channel leads anywhere from here, and clusters run it"}}
+		return []note{{bad, "stranded", "clusters run it, and no channel has an upgrade from it"}}
 	}
 	var out []note
 	for l, lane := range g.Lanes {
@@ -102,7 +102,7 @@ func (g *Graph) back(way registryv1.Rollback) (note, bool) {
 		return note{warn, "back to " + from + ": needs backup", "going back to " + from + " needs a backup: " +
 			phrase.OneLine(way.Reason)}, true
 	case registryv1.RollbackOneWay:
-		return note{bad, "no way back to " + from, "there is no way back to " + from + ": " +
+		return note{bad, "no rollback to " + from, "a rollback to " + from + " is impossible: " +
 			phrase.OneLine(way.Reason)}, true
 	}
 	return note{}, false
@@ -142,7 +142,7 @@ func (g *Graph) Summary() string {
 		}
 	}
 	if stranded > 0 {
-		text += ", " + phrase.Count(stranded, "cluster") + " without a way forward"
+		text += ", " + phrase.Count(stranded, "cluster") + " without an upgrade path"
 	}
 	return text
 }
@@ -152,7 +152,7 @@ func (g *Graph) Describe() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "Upgrade graph of %s: %s.", g.Package, g.Summary())
 	for _, lane := range g.Lanes {
-		fmt.Fprintf(&out, " Channel %s leads to %s.", lane.Name, g.version(lane.Head))
+		fmt.Fprintf(&out, " The head of channel %s is %s.", lane.Name, g.version(lane.Head))
 	}
 	for _, r := range g.Rows {
 		notes := g.notes(r)

@@ -115,7 +115,7 @@ func (p *picture) header() {
 }
 
 func laneTitle(g *Graph, lane Lane) string {
-	text := "channel " + lane.Name + " leads to " + g.version(lane.Head)
+	text := "channel " + lane.Name + ", head " + g.version(lane.Head)
 	if lane.Deprecation != "" {
 		text += "; deprecated: " + phrase.OneLine(lane.Deprecation)
 	}

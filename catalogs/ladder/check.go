@@ -162,7 +162,7 @@ func CheckImage(image string) error {
 	return nil
 }
 
-// localPath tells whether a path stays below where it starts, by slashes as in io/fs.
+// localPath reports whether a path stays below where it starts, by slashes as in io/fs.
 func localPath(p string) bool {
 	clean := path.Clean(p)
 	return p != "" && clean != "." && !path.IsAbs(p) && clean != ".." && !strings.HasPrefix(clean, "../") &&
@@ -186,7 +186,8 @@ func (l *Ladder) checkBlock(b Block) error {
 	case err != nil:
 		return fmt.Errorf("block: %w", err)
 	case strings.TrimSpace(b.Reason) == "":
-		return fmt.Errorf("the block of version %s has no reason: whoever runs it will want to know", b.Version)
+		return fmt.Errorf("the block of version %s has no reason: add one, it is shown to those who run the "+
+			"version", b.Version)
 	case b.Expires != "" && !isDate(b.Expires):
 		return fmt.Errorf("the block of version %s expires on %q: write a day, as in 2026-12-31", b.Version, b.Expires)
 	case b.Instead == "":

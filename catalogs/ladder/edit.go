@@ -37,7 +37,7 @@ func (l *Ladder) Add(b Bundle) error {
 	return l.try(func(next *Ladder) { next.Bundles = append(next.Bundles, b) })
 }
 
-// sameContent tells whether two entries mean the same bundle; registries do not matter, digests do.
+// sameContent reports whether two entries mean the same bundle; registries do not matter, digests do.
 func sameContent(a, b Bundle) bool {
 	if a.Image == "" || b.Image == "" {
 		return a.Image == b.Image && a.Path == b.Path
@@ -153,7 +153,7 @@ func (l *Ladder) Retire(version, reason string) error {
 	}
 	if !l.followed(*b) {
 		return fmt.Errorf("retire: %w: no higher good version is in channel %s, so clusters that run %s would have "+
-			"no way on; "+
+			"no upgrade path; "+
 			"promote a newer one first, or block %s if it is bad", ErrRefused, b.Channel, version, version)
 	}
 	for _, o := range l.Blocks {
@@ -171,7 +171,7 @@ func (l *Ladder) Retire(version, reason string) error {
 	})
 }
 
-// followed tells whether the highest channel of a version, and so every other one that offers it, has a good higher
+// followed reports whether the highest channel of a version, and so every other one that offers it, has a good higher
 // version.
 func (l *Ladder) followed(b Bundle) bool {
 	return slices.ContainsFunc(l.Bundles, func(o Bundle) bool {

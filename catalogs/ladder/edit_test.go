@@ -201,7 +201,7 @@ func TestEditsRefuse(t *testing.T) {
 		"unblock what is not there": {
 			func(l *ladder.Ladder) error { return l.Unblock("9.9.9") }, ladder.ErrNoVersion, "9.9.9"},
 		"retire the newest": {
-			func(l *ladder.Ladder) error { return l.Retire("1.2.0", "") }, ladder.ErrRefused, "no way on"},
+			func(l *ladder.Ladder) error { return l.Retire("1.2.0", "") }, ladder.ErrRefused, "no upgrade path"},
 		"retire a channel's newest": {
 			func(l *ladder.Ladder) error { return l.Retire("1.0.0", "") }, ladder.ErrRefused,
 			"no higher good version is in channel stable"},

@@ -54,7 +54,7 @@ type Ladder struct {
 	Policy         Policy `yaml:"policy,omitempty"`
 	// Bundles are the offered versions. Their order in the file means nothing.
 	Bundles []Bundle `yaml:"bundles"`
-	// Blocks are versions that nobody may be brought to.
+	// Blocks are versions that no cluster may be upgraded to.
 	Blocks []Block `yaml:"blocks,omitempty"`
 	// Deprecations are warnings. Upgrades lead around a deprecated version as soon as a better one follows.
 	Deprecations []Deprecation `yaml:"deprecations,omitempty"`
@@ -103,7 +103,7 @@ type Bundle struct {
 	Channel string `yaml:"channel"`
 }
 
-// Block says that nobody may be brought to a version.
+// Block says that no cluster may be upgraded to a version.
 type Block struct {
 	Version string `yaml:"version"`
 	Reason  string `yaml:"reason"`
@@ -160,7 +160,7 @@ func (l *Ladder) BundleName(name, version string) string {
 // rung is the position of a channel, -1 if there is none of that name.
 func (l *Ladder) rung(channel string) int { return slices.Index(l.Rungs(), channel) }
 
-// Reaches tells whether a version that has reached the channel `reached` is offered in `channel`.
+// Reaches reports whether a version that has reached the channel `reached` is offered in `channel`.
 func (l *Ladder) Reaches(reached, channel string) bool {
 	at := l.rung(channel)
 	return at >= 0 && l.rung(reached) >= at

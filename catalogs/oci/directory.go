@@ -112,7 +112,7 @@ func openDirectory(dir, digest string, limit int64) catalogs.Files {
 		case err != nil:
 			return err
 		case sum.String() != digest:
-			return fmt.Errorf("%w: asked for %s, but %s is %s", ErrDigestMismatch, digest, dir, sum)
+			return fmt.Errorf("%w: expected %s, but %s is %s", ErrDigestMismatch, digest, dir, sum)
 		default:
 			return broken
 		}

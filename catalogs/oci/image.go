@@ -202,7 +202,7 @@ func (u *union) entry(header *tar.Header, content io.Reader, removed *[]string) 
 	return nil
 }
 
-// isHidden tells whether the file or a folder it is in was replaced or removed further up.
+// isHidden reports whether the file or a folder it is in was replaced or removed further up.
 func (u *union) isHidden(name string) bool {
 	for ; name != "." && name != ""; name = path.Dir(name) {
 		if u.hidden[name] {

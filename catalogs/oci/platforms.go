@@ -25,7 +25,7 @@ func (c *Client) Platforms(ctx context.Context, image string, a Access) ([]strin
 	}
 	found, err := remote.Get(ref, options...)
 	if err != nil {
-		return nil, fmt.Errorf("ask the registry: %w", classify(err))
+		return nil, fmt.Errorf("query registry: %w", classify(err))
 	}
 	if !found.MediaType.IsIndex() {
 		return onePlatform(found)

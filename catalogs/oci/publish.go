@@ -161,7 +161,7 @@ func (c *Client) MoveTag(ctx context.Context, tag, digest, expect string, a Acce
 	case err != nil:
 		return fmt.Errorf("look at tag %s again: %w", target, err)
 	case held != digest:
-		return fmt.Errorf("move tag %s: %w: somebody else moved it to %s at the same time", target, ErrMoved,
+		return fmt.Errorf("move tag %s: %w: it was moved to %s at the same time", target, ErrMoved,
 			orNothing(held))
 	}
 	return nil

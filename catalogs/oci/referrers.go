@@ -186,8 +186,8 @@ func listed(subject name.Digest, artifactType string, options []remote.Option) (
 	return out, nil
 }
 
-// mayBe tells whether what is listed as one type can be of another: some registries list the type of the configuration
-// where the manifest names one of its own.
+// mayBe reports whether what is listed as one type can be of another: some registries list the type of the
+// configuration where the manifest names one of its own.
 func mayBe(listed, wanted string) bool {
 	return listed == wanted || listed == "" || listed == string(emptyConfig)
 }

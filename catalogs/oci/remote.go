@@ -213,7 +213,7 @@ func (v *verifier) check(p []byte, err error) error {
 		return err
 	}
 	if got := hex.EncodeToString(v.hash.Sum(nil)); got != v.want.Hex {
-		return fmt.Errorf("%w: asked for %s, got sha256:%s", ErrDigestMismatch, v.want, got)
+		return fmt.Errorf("%w: expected %s, got sha256:%s", ErrDigestMismatch, v.want, got)
 	}
 	return err
 }
@@ -266,7 +266,7 @@ func (c *Client) image(ctx context.Context, image, digest string, a Access) (v1.
 		return nil, err
 	}
 	if d, ok := ref.(name.Digest); ok && digest != "" && d.DigestStr() != digest {
-		return nil, fmt.Errorf("%w: the source names %s, but %s was asked for", ErrDigestMismatch, d.DigestStr(),
+		return nil, fmt.Errorf("%w: the source names %s, but %s was expected", ErrDigestMismatch, d.DigestStr(),
 			digest)
 	}
 	if digest != "" {

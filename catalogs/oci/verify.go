@@ -30,7 +30,7 @@ type Verification struct {
 	PublicKeys [][]byte
 }
 
-// Required tells whether a signature is asked for.
+// Required reports whether a signature is asked for.
 func (v Verification) Required() bool { return len(v.PublicKeys) > 0 }
 
 // Verify returns nil if the source asks for no signature, or the image with that digest has one by one of the keys.

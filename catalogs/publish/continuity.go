@@ -125,7 +125,7 @@ func lost(was, is *catalogs.Channel, p *catalogs.Package, i catalogs.Installed, 
 	}
 	version := cmp.Or(i.Version, i.Name)
 	if hops < 0 {
-		return fmt.Sprintf("there is no way from %s to the head %s", version, head)
+		return fmt.Sprintf("there is no upgrade path from %s to the head %s", version, head)
 	}
 	if _, offered := is.Entry(i.Name); !offered && !was.Skips(i.Name) && !is.Skips(i.Name) {
 		return fmt.Sprintf("%s is no longer offered, and neither blocked nor skipped by name", version)

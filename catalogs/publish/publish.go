@@ -104,7 +104,7 @@ type Result struct {
 	Checked int `json:"checkedBundles"`
 	// SBOM is the digest of the manifest that attaches the list of what is in the catalog.
 	SBOM string `json:"sbom"`
-	// Signed tells whether the catalog has a signature by the signer's key; Unsigned, that it replaces one with a
+	// Signed reports whether the catalog has a signature by the signer's key; Unsigned, that it replaces one with a
 	// signature and there was no signer.
 	Signed   bool `json:"signed"`
 	Unsigned bool `json:"unsigned,omitempty"`

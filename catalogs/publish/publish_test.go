@@ -425,9 +425,9 @@ func TestPublishRefuses(t *testing.T) {
 		says    string
 	}{
 		"a version that is gone": {release: newRelease(t, f, "1.1.0"), want: publish.ErrContinuity,
-			says: "no way from 1.0.0"},
+			says: "no upgrade path from 1.0.0"},
 		"a lower head": {release: newRelease(t, f, "1.0.0"), want: publish.ErrContinuity,
-			says: "no way from 1.1.0"},
+			says: "no upgrade path from 1.1.0"},
 		"what is no catalog": {release: empty, want: catalogs.ErrNotCatalog},
 		"another digest expected": {release: elsewhere,
 			change: func(in *publish.Input) { in.Expect = "sha256:" + strings.Repeat("0", 64) }, want: oci.ErrMoved},

@@ -48,7 +48,7 @@ type Report struct {
 	Checks []Check `json:"checks"`
 }
 
-// OK tells whether nothing failed.
+// OK reports whether nothing failed.
 func (r Report) OK() bool {
 	return !slices.ContainsFunc(r.Checks, func(c Check) bool { return c.Verdict == Failed })
 }
@@ -254,12 +254,13 @@ func (v *verifier) upgrades(context.Context) (Check, error) {
 	}
 	switch {
 	case broken:
-		c.Verdict, c.Text = Failed, fmt.Sprintf("%d of %d ways do not lead to the head", len(c.Details), routes)
+		c.Verdict, c.Text = Failed, fmt.Sprintf("%d of %d upgrade paths do not reach the head", len(c.Details), routes)
 	case len(c.Details) > 0:
-		c.Verdict, c.Text = Warning, fmt.Sprintf("%d of %d ways differ between OLM v0, OLM v1 and the plan",
+		c.Verdict, c.Text = Warning, fmt.Sprintf("%d of %d upgrade paths differ between OLM v0, OLM v1 and the plan",
 			len(c.Details), routes)
 	default:
-		c.Verdict, c.Text = Passed, fmt.Sprintf("all %d ways lead to the head, with OLM v0 and v1 alike", routes)
+		c.Verdict, c.Text = Passed, fmt.Sprintf("all %d upgrade paths reach the head, and OLM v0 and OLM v1 "+
+			"agree", routes)
 	}
 	return c, nil
 }

@@ -65,7 +65,7 @@ func New(o Options) *Server {
 
 // Set serves a view under a key, or exchanges what is served there, and returns the address for the CatalogSource.
 // A new view gets the preferred port if that is positive, within the range and free, otherwise another one; a view that
-// is served already keeps its port. changed tells whether the content is another than before.
+// is served already keeps its port. changed reports whether the content is another than before.
 func (s *Server) Set(key string, v view.View, preferredPort int) (addr string, changed bool, err error) {
 	s.mu.Lock()
 	current, served := s.endpoints[key]

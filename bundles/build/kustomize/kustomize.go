@@ -22,7 +22,7 @@ import (
 // ErrKustomization says that kustomize refuses the folder, and why.
 var ErrKustomization = errors.New("unusable kustomization")
 
-// Is tells whether a folder has a kustomization.
+// Is reports whether a folder has a kustomization.
 func Is(dir string) bool {
 	fs := filesys.MakeFsOnDisk()
 	for _, name := range konfig.RecognizedKustomizationFileNames() {

@@ -55,7 +55,7 @@ type Package struct {
 	Name string `json:"name"`
 	// File is the path of the package's file.
 	File string `json:"file"`
-	// Changed tells whether the file is another one than before; Removed, that it is gone.
+	// Changed reports whether the file is another one than before; Removed, that it is gone.
 	Changed bool `json:"changed"`
 	Removed bool `json:"removed,omitempty"`
 	// Channels are in the order of the ladder, then those that are gone.
@@ -72,7 +72,7 @@ type Channel struct {
 	After  string `json:"after,omitempty"`
 }
 
-// Changed tells whether anything is another one than before.
+// Changed reports whether anything is another one than before.
 func (r Report) Changed() bool {
 	return slices.ContainsFunc(r.Packages, func(p Package) bool { return p.Changed })
 }

@@ -55,7 +55,7 @@ func (p *pass) block() {
 			p.decision.Block = &Block{Rollout: p.newest.Name, Reason: reason}
 		}
 	}
-	list := blocks.Told(p.Catalog, p.Package, p.Operator.Spec.Package)
+	list := blocks.ForInstalls(p.Catalog, p.Package, p.Operator.Spec.Package)
 	text := Encode(list)
 	for _, i := range p.Installs {
 		if !i.Deleting && i.Blocks != text {

@@ -165,7 +165,7 @@ func (a *app) catalogPushCommand() *cobra.Command {
 
 const catalogServeLong = `Serve a whole catalog over OLM's gRPC API until you interrupt it. A CatalogSource
 with spec.address reads it. It needs no cache that was built before: bundles are
-prepared on all cores, and kept in a file without a name in the folder for
+prepared on all cores, and kept in a temporary file in the folder for
 temporary files ($TMPDIR); memory holds an index of them.
 
 It is for looking at what OLM sees of a catalog, and for a first try; agents

@@ -73,11 +73,11 @@ func TestCatalogGraph(t *testing.T) {
 		},
 		"with a file's clusters": {
 			args: []string{dir, "p", "--installed", file},
-			want: clitest.Result{Out: "p: 3 versions in channel stable, 10 clusters, 1 cluster without a way forward\n\n┌ " +
+			want: clitest.Result{Out: "p: 3 versions in channel stable, 10 clusters, 1 cluster without an upgrade path\n\n┌ " +
 				"stable\n" +
 				"◉  1.2.0                                [head of stable]\n●  1.1.0   7 clusters  → 1.2.0\n●  1.0.0  " +
 				" 2 clusters  → 1.1.0, 2 hops\n" +
-				"   0.9.0    1 cluster                   [no channel leads anywhere from here, and clusters run it]  " +
+				"   0.9.0    1 cluster                   [clusters run it, and no channel has an upgrade from it]  " +
 				"[not in the catalog]\n\n◉ head   ● offered\n"},
 		},
 		"to a file": {args: []string{dir, "p", "--file", picture},
@@ -154,9 +154,9 @@ func TestCatalogDiff(t *testing.T) {
 				"VERSION   CLUSTERS   CHANNEL   BEFORE   AFTER   WHAT\n" +
 				"1.2.0                stable    -        head    added; joined channel\n" +
 				"1.1.0     1          stable    head     1.2.0   next hop\n" +
-				"1.0.0     1          stable    1.1.0    -       removed; no way forward in any channel; stranded, " +
+				"1.0.0     1          stable    1.1.0    -       removed; no upgrade path in any channel; stranded, " +
 				"left channel\n" +
-				"\nClusters without a way forward: 1\n"},
+				"\nClusters without an upgrade path: 1\n"},
 		},
 		"as Markdown": {
 			args: []string{before, after, "p", "-o", "markdown"},
@@ -164,7 +164,7 @@ func TestCatalogDiff(t *testing.T) {
 				"| version | clusters | channel | before | after | what |\n|---|---:|---|---|---|---|\n" +
 				"| 1.2.0 |  | stable | - | head | added; joined channel |\n| 1.1.0 |  | stable | head | 1.2.0 | next " +
 				"hop |\n" +
-				"| 1.0.0 |  | stable | 1.1.0 | - | **removed; no way forward in any channel; stranded, left " +
+				"| 1.0.0 |  | stable | 1.1.0 | - | **removed; no upgrade path in any channel; stranded, left " +
 				"channel** |\n"},
 		},
 		"no such package": {

@@ -70,7 +70,7 @@ func TestCatalogPublishAndVerify(t *testing.T) {
 	for _, line := range []string{
 		"✓ signature  signed by a key that was given\n", "✓ catalog    packages: 1, bundles: 1\n",
 		"✓ sbom       it lists what the catalog has\n", "· bundles    not looked for\n",
-		"✓ upgrades   all 2 ways lead to the head",
+		"✓ upgrades   all 2 upgrade paths reach the head",
 	} {
 		if !strings.Contains(verified.Out, line) || verified.Code != exit.OK {
 			t.Errorf("verify does not say %q, exit status %d:\n%s%s", line, verified.Code, verified.Out, verified.Err)
@@ -105,7 +105,7 @@ func TestCatalogPublishRefuses(t *testing.T) {
 	}{
 		"a loss": {
 			[]string{"publish", echoCatalog(t, "1.0.0"), ref, "--no-bundle-check"}, exit.Error,
-			[]string{"package echo, channel stable: there is no way from 1.1.0 to the head", "--force REASON"},
+			[]string{"package echo, channel stable: there is no upgrade path from 1.1.0 to the head", "--force REASON"},
 		},
 		"an unexpected digest": {[]string{"publish", three, ref, "--expect", "none", "--no-bundle-check"}, exit.Error,
 			[]string{"the tag has moved", "somebody else published"}},

@@ -32,7 +32,7 @@ func CatalogDiff(d diff.Diff, s term.Style, every bool) string {
 		}
 	}
 	if n := d.Stuck(); n > 0 {
-		fmt.Fprintf(&out, "\n%s\n", s.Paint(term.Bad, fmt.Sprintf("Clusters without a way forward: %d", n)))
+		fmt.Fprintf(&out, "\n%s\n", s.Paint(term.Bad, fmt.Sprintf("Clusters without an upgrade path: %d", n)))
 	}
 	return out.String()
 }
