@@ -96,8 +96,6 @@ type Stage struct {
 type Drift struct {
 	// Fields are the differing fields, sorted; empty where there are none.
 	Fields []string
-	// Correcting says that the engine sets them back.
-	Correcting bool
 }
 
 // Refuse returns the finding for an install that an engine must not touch: one

@@ -106,10 +106,7 @@ func driftMessage(drift Drift) string {
 	if more := len(drift.Fields) - len(named); more > 0 {
 		message += fmt.Sprintf(" and %d more fields", more)
 	}
-	if drift.Correcting {
-		return message + ". It is being set back, because spec.install.drift is Correct."
-	}
-	return message + ". Set it back, or set spec.install.drift of the ManagedOperator to Correct."
+	return message + ". Set the fields back, or make the change in the bundle or in spec.install of the ManagedOperator."
 }
 
 func summarize(status *v1alpha1.OperatorInstallStatus, f Finding) {

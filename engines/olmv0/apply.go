@@ -71,6 +71,7 @@ func (e *Engine) act(ctx context.Context, install *v1alpha1.OperatorInstall, o *
 	case plan.StopServing:
 		e.Views.Remove(viewKey(install))
 		e.offers.forget(client.ObjectKeyFromObject(install))
+		e.comparisons.forget(client.ObjectKeyFromObject(install))
 		return nil
 	case plan.Apply:
 		rendered, ok := o.rendered[a.Kind]

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -62,7 +63,8 @@ type Options struct {
 // time for different installs.
 type Engine struct {
 	Options
-	offers *offers
+	offers      *offers
+	comparisons *comparisons
 }
 
 var _ engines.Engine[*Observation, plan.Action] = (*Engine)(nil)
@@ -70,7 +72,7 @@ var _ engines.Engine[*Observation, plan.Action] = (*Engine)(nil)
 // New returns an engine. It calls notify for an install when a catalog was read
 // for it.
 func New(o Options, notify func(client.ObjectKey)) *Engine {
-	return &Engine{Options: o, offers: newOffers(o.Catalogs, notify, o.Now)}
+	return &Engine{Options: o, offers: newOffers(o.Catalogs, notify, o.Now), comparisons: newComparisons()}
 }
 
 // Observation is what was read for one install. It does not change after
@@ -84,6 +86,8 @@ type Observation struct {
 	view view.View
 	// rendered has the objects of the templates by kind.
 	rendered map[string]*unstructured.Unstructured
+	// deployments are those of the installed CSV.
+	deployments []*appsv1.Deployment
 	// ownedKinds are the kinds of custom resources that the CSVs own.
 	ownedKinds []schema.GroupVersionKind
 }
@@ -160,7 +164,10 @@ func (e *Engine) addOffer(ctx context.Context, r *reader, install *v1alpha1.Oper
 		return nil
 	}
 	o.Offer, o.view = answer.offer, answer.view
-	return r.readOtherNamespaces(ctx)
+	if err := r.readOtherNamespaces(ctx); err != nil {
+		return err
+	}
+	return e.comparisons.add(ctx, r, client.ObjectKeyFromObject(install))
 }
 
 func dataFor(install *v1alpha1.OperatorInstall, address string) templates.Data {

@@ -349,8 +349,9 @@ func (r *reader) readDeployments(ctx context.Context) error {
 		if live.Spec.Replicas != nil {
 			wanted = *live.Spec.Replicas
 		}
+		r.observation.deployments = append(r.observation.deployments, live)
 		r.observation.Cluster.Deployments = append(r.observation.Cluster.Deployments, plan.Deployment{
-			Name: live.Name, Unavailable: max(wanted-live.Status.AvailableReplicas, 0),
+			Name: live.Name, Replicas: wanted, Unavailable: max(wanted-live.Status.AvailableReplicas, 0),
 			Configured: live.Status.ObservedGeneration >= live.Generation &&
 				isConfigured(live.Spec.Template.Spec, r.data.Config),
 		})

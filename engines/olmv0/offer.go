@@ -6,17 +6,21 @@ package olmv0
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
 	"time"
 
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/load"
 	"github.com/bellwether-dev/bellwether/catalogs/reasons"
 	"github.com/bellwether-dev/bellwether/catalogs/view"
+	"github.com/bellwether-dev/bellwether/engines/olmv0/drift"
 	"github.com/bellwether-dev/bellwether/engines/olmv0/plan"
 	"github.com/bellwether-dev/bellwether/explain/remedy"
 )
@@ -207,7 +211,31 @@ func (o *offers) read(ctx context.Context, r request) (plan.Offer, view.View, er
 			offer.Route = v1alpha1.BundleRoute(bundle.Route)
 		}
 	}
-	return offer, content, nil
+	offer.Expected, err = expected(content, r.Release)
+	return offer, content, err
+}
+
+// expected returns what the bundle that a view serves in full sets; nil where the
+// view does not have its manifests, since OLM unpacks them from an image.
+func expected(v view.View, release v1alpha1.Release) (*drift.Expected, error) {
+	for _, pkg := range v.Packages {
+		bundle, ok := pkg.Bundles[cmp.Or(v.Next, v.Installed)]
+		if pkg.Name != release.Package || !ok {
+			continue
+		}
+		for _, object := range bundle.Objects {
+			csv := &operatorsv1alpha1.ClusterServiceVersion{}
+			if err := json.Unmarshal(object, &csv.TypeMeta); err != nil || csv.Kind != plan.KindCSV {
+				continue
+			}
+			if err := json.Unmarshal(object, csv); err != nil {
+				return nil, fmt.Errorf("%w: decode ClusterServiceVersion of bundle %q: %w",
+					catalogs.ErrInvalidPackage, bundle.Name, err)
+			}
+			return drift.Read(csv, release.Install.Config)
+		}
+	}
+	return nil, nil
 }
 
 func pendingMessage(pin v1alpha1.CatalogPin, since time.Time) string {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/engines/olmv0/drift"
 )
 
 // Input is everything that one decision rests on.
@@ -50,6 +51,8 @@ type Offer struct {
 	ViewHash string
 	// Versions maps the package's bundle names to their versions.
 	Versions map[string]string
+	// Expected is what the served bundle sets; nil where its manifests are not known.
+	Expected *drift.Expected
 }
 
 // Problem is something that a person, or another component, must correct.
@@ -81,6 +84,10 @@ type Cluster struct {
 	Elsewhere []string
 	// Deployments that the installed CSV made.
 	Deployments []Deployment
+	// Drifted are the fields of the installed CSV and of its Deployments that differ
+	// from Offer.Expected, sorted. They are known only if Compared.
+	Drifted  []string
+	Compared bool
 }
 
 // Object identifies an object as it was observed, so that an action changes
@@ -196,7 +203,9 @@ type CSV struct {
 // Deployment is one that OLM made for the installed CSV.
 type Deployment struct {
 	Name string
-	// Unavailable is how many replicas are missing.
+	// Replicas are those that it asks for, and Unavailable those of them that are
+	// not available.
+	Replicas    int32
 	Unavailable int32
 	// Configured says that its pods have the install settings' configuration.
 	Configured bool

@@ -5,6 +5,8 @@ package plan
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -136,6 +138,9 @@ func (d *decision) conclude(in Input, f *finding) {
 	if !d.Report.Complete {
 		return
 	}
+	if in.Cluster.Compared {
+		d.Report.Drift = &engines.Drift{Fields: in.Cluster.Drifted}
+	}
 	if f := in.unhealthy(); f != nil {
 		d.Report.Health = f.report()
 		d.recheck(f.recheck)
@@ -173,14 +178,45 @@ func areConfigured(deployments []Deployment) bool {
 	return true
 }
 
-// unhealthy says which Deployment of the installed CSV lacks pods; nil where
-// none does.
+// unhealthy says which Deployment of the installed CSV lacks pods; nil where none
+// does.
 func (in Input) unhealthy() *finding {
-	for _, deployment := range in.Cluster.Deployments {
-		if deployment.Unavailable > 0 {
+	namespace := in.Install.Spec.Admission.Release.TargetNamespace()
+	for _, d := range in.Cluster.Deployments {
+		if expected := in.expectedReplicas(d.Name); d.Replicas == 0 && expected > 0 {
+			return &finding{stalled: true, reason: v1alpha1.ReasonScaledToZero, recheck: recheckProblem,
+				message: fmt.Sprintf("Deployment %s/%s is scaled to 0 replicas, and the bundle asks for %d, so the "+
+					"operator does not run. Scale it up; if it was scaled down in the ClusterServiceVersion, do it there.",
+					namespace, d.Name, expected)}
+		}
+		if d.Unavailable > 0 {
 			return &finding{reason: v1alpha1.ReasonPodsUnavailable, recheck: recheckProblem, message: fmt.Sprintf(
-				"%d replicas of Deployment %s are not available.", deployment.Unavailable, deployment.Name)}
+				"%d of %d replicas of Deployment %s/%s are not available.", d.Unavailable, d.Replicas, namespace, d.Name)}
+		}
+	}
+	if !in.isExpected() {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(in.Offer.Expected.Replicas)) {
+		if !slices.ContainsFunc(in.Cluster.Deployments, func(d Deployment) bool { return d.Name == name }) {
+			return &finding{reason: v1alpha1.ReasonPodsUnavailable, recheck: recheckProblem,
+				message: fmt.Sprintf("Deployment %s/%s of the operator does not exist.", namespace, name)}
 		}
 	}
 	return nil
+}
+
+// expectedReplicas are those that the bundle asks for: one where that is not
+// known.
+func (in Input) expectedReplicas(deployment string) int32 {
+	if !in.isExpected() {
+		return 1
+	}
+	return in.Offer.Expected.Replicas[deployment]
+}
+
+// isExpected tells whether it is known what the installed bundle sets.
+func (in Input) isExpected() bool {
+	csv, ok := in.Cluster.Installed()
+	return ok && in.Offer.Expected != nil && in.Offer.Expected.Bundle == csv.Name
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/engines"
+	"github.com/bellwether-dev/bellwether/engines/olmv0/drift"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -72,7 +73,7 @@ func running(phase string) Input {
 	in.Cluster.Subscriptions[0].InstalledCSV = v1
 	in.Cluster.CSVs = []CSV{{Name: v1, Version: "1.0.0", Phase: phase, Created: now.Add(-time.Minute),
 		Since: now.Add(-10 * time.Second), Ours: true}}
-	in.Cluster.Deployments = []Deployment{{Name: "echo", Configured: true}}
+	in.Cluster.Deployments = []Deployment{{Name: "echo", Configured: true, Replicas: 1}}
 	in.Offer.Path, in.Offer.Next = nil, ""
 	return in
 }
@@ -482,6 +483,23 @@ func TestNext(t *testing.T) {
 		},
 		"a replica is missing": {
 			with(running("Succeeded"), func(in *Input) { in.Cluster.Deployments[0].Unavailable = 1 }),
+			want{Reason: v1alpha1.ReasonPodsUnavailable},
+		},
+		"scaled to zero": {
+			with(running("Succeeded"), func(in *Input) { in.Cluster.Deployments[0].Replicas = 0 }),
+			want{Reason: v1alpha1.ReasonScaledToZero, Stalled: true},
+		},
+		"scaled to zero, as the bundle asks": {
+			with(running("Succeeded"), func(in *Input) {
+				in.Cluster.Deployments[0].Replicas = 0
+				in.Offer.Expected = &drift.Expected{Bundle: v1, Replicas: map[string]int32{"echo": 0}}
+			}),
+			want{Reason: v1alpha1.ReasonSucceeded},
+		},
+		"a Deployment is missing": {
+			with(running("Succeeded"), func(in *Input) {
+				in.Offer.Expected = &drift.Expected{Bundle: v1, Replicas: map[string]int32{"echo": 1, "webhook": 1}}
+			}),
 			want{Reason: v1alpha1.ReasonPodsUnavailable},
 		},
 		"settings have not arrived": {

@@ -12,6 +12,7 @@ import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -58,6 +59,7 @@ func TestTrouble(t *testing.T) {
 		"halfway":      deletedHalfway,
 		"blocked":      blockedVersions,
 		"unwanted":     blockedFromTheStart,
+		"scaled":       scaledToZero,
 		"signed":       signedCatalog,
 	}
 	for name, scenario := range scenarios {
@@ -497,6 +499,41 @@ func adopted(h *harness) {
 	h.to(pin, "1.1.0")
 	h.runs()
 	h.only("1.1.0")
+}
+
+// scaledToZero has its Deployment scaled down by hand: it is Succeeded for OLM,
+// and nothing of it runs.
+func scaledToZero(h *harness) {
+	h.to(h.pin(line("1.0.0")...), "1.0.0")
+	oi := h.runs()
+	if drifted := conditions.Get(oi.Status.Conditions, v1alpha1.ConditionDrifted); drifted.Reason != v1alpha1.ReasonInSync {
+		h.t.Errorf("Drifted is %+v before anything was changed", drifted)
+	}
+	scale := func(replicas int32) {
+		h.t.Helper()
+		d := &appsv1.Deployment{ObjectMeta: h.meta(h.operator)}
+		h.must(h.Get(h.t.Context(), client.ObjectKeyFromObject(d), d))
+		patch := client.MergeFrom(d.DeepCopy())
+		d.Spec.Replicas = &replicas
+		h.must(h.Patch(h.t.Context(), d, patch))
+	}
+	scale(0)
+	h.stalls(v1alpha1.ReasonScaledToZero, "Deployment scaled/scaled", "the bundle asks for 1")
+	h.drifts("Deployment scaled spec.replicas")
+	scale(1)
+	h.until("nothing differs", func(oi *v1alpha1.OperatorInstall) bool {
+		return conditions.Get(oi.Status.Conditions, v1alpha1.ConditionDrifted).Reason == v1alpha1.ReasonInSync
+	})
+	h.runs()
+}
+
+// drifts waits until the condition Drifted names a field.
+func (h *harness) drifts(field string) {
+	h.t.Helper()
+	h.until("Drifted names "+field, func(oi *v1alpha1.OperatorInstall) bool {
+		drifted := conditions.Get(oi.Status.Conditions, v1alpha1.ConditionDrifted)
+		return drifted.Status == metav1.ConditionTrue && strings.Contains(drifted.Message, field)
+	})
 }
 
 // deletedHalfway has an upgrade that waits for something, and is deleted by
