@@ -66,7 +66,7 @@ func setStatus(conditions *[]metav1.Condition, generation int64, conditionType s
 	reason, message string) {
 	meta.SetStatusCondition(conditions, metav1.Condition{
 		Type: conditionType, Status: status, ObservedGeneration: generation,
-		Reason: reason, Message: Truncate(message, maxMessage),
+		Reason: reason, Message: truncate(message, maxMessage),
 	})
 }
 
@@ -95,9 +95,8 @@ func IsTrue(conditions []metav1.Condition, conditionType string) bool {
 
 const maxMessage = 2048
 
-// Truncate returns the text with at most limit characters, as the API counts
-// them; the last one is an ellipsis where the text was longer.
-func Truncate(text string, limit int) string {
+// truncate does what phrase.Truncate does: the API imports nothing of ours.
+func truncate(text string, limit int) string {
 	if runes := []rune(text); len(runes) > limit {
 		return string(runes[:limit-1]) + "…"
 	}

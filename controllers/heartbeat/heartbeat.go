@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // Cluster is the agent's own cluster; APIServer is one.
@@ -220,5 +220,5 @@ func (o *outage) report(annotations map[string]string, err error, now time.Time)
 		return
 	}
 	annotations[v1alpha1.AnnotationAPIServerUnreachableSince] = o.since.UTC().Format(time.RFC3339)
-	annotations[v1alpha1.AnnotationAPIServerError] = conditions.Truncate(o.first.Error(), maxError)
+	annotations[v1alpha1.AnnotationAPIServerError] = phrase.Truncate(o.first.Error(), maxError)
 }

@@ -26,6 +26,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // Object is a kind of this project: it has status conditions.
@@ -128,7 +129,7 @@ func (s *shell[T]) reportFailure(obj T, err error) {
 		meta.SetStatusCondition(all, metav1.Condition{
 			Type: v1alpha1.ConditionReconcileFailing, Status: metav1.ConditionTrue,
 			Reason: v1alpha1.ReasonReconcileError, LastTransitionTime: metav1.NewTime(since.Truncate(time.Second)),
-			Message: conditions.Truncate("tried again with growing delays: "+err.Error(), maxFailure),
+			Message: phrase.Truncate("tried again with growing delays: "+err.Error(), maxFailure),
 		})
 	}
 }
