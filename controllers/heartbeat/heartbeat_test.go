@@ -72,6 +72,9 @@ func TestCheck(t *testing.T) {
 			_, _ = fmt.Fprint(w, body)
 		}
 	}
+	const status = `{"kind":"Status","apiVersion":"v1"}`
+	const unnamed = `{"kind":"Namespace","apiVersion":"v1"}`
+	hang := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 	const namespace = `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"1"}}`
 	tests := map[string]struct {
 		server http.HandlerFunc
@@ -81,11 +84,11 @@ func TestCheck(t *testing.T) {
 		"a load balancer's page":          {answer(200, "text/html", "<html>welcome</html>"), false},
 		"a load balancer's ok":            {answer(200, "text/plain", "ok"), false},
 		"an empty object":                 {answer(200, "application/json", "{}"), false},
-		"an empty namespace":              {answer(200, "application/json", `{"kind":"Namespace","apiVersion":"v1"}`), false},
-		"an API server without etcd":      {answer(500, "application/json", `{"kind":"Status","apiVersion":"v1"}`), false},
+		"an empty namespace":              {answer(200, "application/json", unnamed), false},
+		"an API server without etcd":      {answer(500, "application/json", status), false},
 		"a load balancer without servers": {answer(503, "text/plain", "no backend"), false},
-		"refused credentials":             {answer(401, "application/json", `{"kind":"Status","apiVersion":"v1"}`), false},
-		"no answer":                       {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, false},
+		"refused credentials":             {answer(401, "application/json", status), false},
+		"no answer":                       {hang, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -117,8 +117,8 @@ func TestFailingIsReportedOnce(t *testing.T) {
 			}
 			c := w.read(t)
 			if c.Status.ObservedGeneration != step.generation || w.writes != step.writes {
-				t.Errorf("observed generation %d after %d writes, want %d after %d", c.Status.ObservedGeneration, w.writes,
-					step.generation, step.writes)
+				t.Errorf("observed generation %d after %d writes, want %d after %d", c.Status.ObservedGeneration,
+					w.writes, step.generation, step.writes)
 			}
 			failing := conditions.Get(c.Status.Conditions, v1alpha1.ConditionReconcileFailing)
 			since := ""

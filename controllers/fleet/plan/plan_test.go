@@ -219,7 +219,7 @@ func TestStaleSince(t *testing.T) {
 	}{
 		"current":                              {func(*plan.Input) {}, time.Time{}},
 		"never joined":                         {func(in *plan.Input) { in.Lease = plan.Lease{} }, time.Time{}},
-		"not checked yet":                      {func(in *plan.Input) { in.Lease.APIServer = plan.APIServer{} }, time.Time{}},
+		"not checked yet":                      {func(in *plan.Input) { in.Lease.APIServer.Checked = false }, time.Time{}},
 		"offline":                              {func(in *plan.Input) { in.Lease.SeenAt = before }, before},
 		"offline since before the hub started": {func(in *plan.Input) { in.Lease.SeenAt = time.Time{} }, now},
 		"no API server, by the hub's clock":    {func(in *plan.Input) { in.Lease.APIServer = unreachable }, now},
@@ -227,7 +227,9 @@ func TestStaleSince(t *testing.T) {
 			in.Lease.APIServer = unreachable
 			in.Cluster.Status.StaleSince = &metav1.Time{Time: before}
 		}, before},
-		"current again": {func(in *plan.Input) { in.Cluster.Status.StaleSince = &metav1.Time{Time: before} }, time.Time{}},
+		"current again": {func(in *plan.Input) {
+			in.Cluster.Status.StaleSince = &metav1.Time{Time: before}
+		}, time.Time{}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

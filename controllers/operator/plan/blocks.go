@@ -59,7 +59,8 @@ func (p *pass) block() {
 	text := Encode(list)
 	for _, i := range p.Installs {
 		if !i.Deleting && i.Blocks != text {
-			p.decision.SetBlocks = append(p.decision.SetBlocks, types.NamespacedName{Namespace: i.Namespace, Name: i.Name})
+			key := types.NamespacedName{Namespace: i.Namespace, Name: i.Name}
+			p.decision.SetBlocks = append(p.decision.SetBlocks, key)
 			p.decision.Blocks = list
 		}
 	}

@@ -93,7 +93,8 @@ func TestAnAPIServerThatDies(t *testing.T) {
 	p.local.KillAPIServer()
 	h.reaches(t, p.cluster, "Stalled APIServerUnreachable", "connection refused", "check the cluster's control plane")
 	olm := conditions.Get(p.cluster.Status.Conditions, v1alpha1.ConditionOLMAvailable)
-	if olm.Status != metav1.ConditionUnknown || rollouts.ObserveCluster(p.cluster).Online || p.cluster.Status.StaleSince == nil ||
+	if olm.Status != metav1.ConditionUnknown || rollouts.ObserveCluster(p.cluster).Online ||
+		p.cluster.Status.StaleSince == nil ||
 		!conditions.IsTrue(p.cluster.Status.Conditions, v1alpha1.ConditionOnline) {
 		t.Errorf("OLMAvailable=%s, status %+v", olm.Status, p.cluster.Status)
 	}
