@@ -8,8 +8,10 @@ package hub
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -68,20 +70,60 @@ type Client struct {
 	Self      string
 }
 
+// Key is the object that an argument names: NAME in the namespace that the user
+// works in, or NAMESPACE/NAME.
 func (h *Client) Key(name string) client.ObjectKey {
+	if namespace, own, ok := strings.Cut(name, "/"); ok {
+		return client.ObjectKey{Namespace: namespace, Name: own}
+	}
 	return client.ObjectKey{Namespace: h.Namespace, Name: name}
 }
 
+// Operator finds the operator that an argument names. A NAME that is not in the
+// namespace that the user works in is looked for in all others: it has to be
+// unique there.
 func (h *Client) Operator(ctx context.Context, name string) (*v1alpha1.ManagedOperator, error) {
 	o := &v1alpha1.ManagedOperator{}
-	err := h.Get(ctx, h.Key(name), o)
+	key := h.Key(name)
+	err := h.Get(ctx, key, o)
 	if apierrors.IsNotFound(err) {
-		return nil, exit.Hintf(h.offerOperators(ctx), "there is no operator %q in namespace %q", name, h.Namespace)
+		if key.Name == name {
+			return h.operatorElsewhere(ctx, name)
+		}
+		return nil, h.noOperator(ctx, key)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("get operator: %w", err)
 	}
 	return o, nil
+}
+
+func (h *Client) operatorElsewhere(ctx context.Context, name string) (*v1alpha1.ManagedOperator, error) {
+	list := &v1alpha1.ManagedOperatorList{}
+	_ = h.List(ctx, list) // not everybody may list all namespaces
+	var found []v1alpha1.ManagedOperator
+	var keys []string
+	for _, o := range list.Items {
+		if o.Name == name {
+			found, keys = append(found, o), append(keys, o.Namespace+"/"+o.Name)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return nil, h.noOperator(ctx, h.Key(name))
+	case 1:
+		return &found[0], nil
+	}
+	slices.Sort(keys)
+	return nil, exit.Hint(fmt.Errorf("%w: operators of %d namespaces have the name %q", errAmbiguous, len(keys), name),
+		"name one of "+strings.Join(keys, ", "))
+}
+
+// errAmbiguous says that a name is not enough to name an operator.
+var errAmbiguous = errors.New("ambiguous name")
+
+func (h *Client) noOperator(ctx context.Context, key client.ObjectKey) error {
+	return exit.Hintf(h.offerOperators(ctx), "there is no operator %q in namespace %q", key.Name, key.Namespace)
 }
 
 // offerOperators says which operators exist instead; it is only a hint, so an
@@ -94,7 +136,7 @@ func (h *Client) offerOperators(ctx context.Context) string {
 		if o.Namespace == h.Namespace {
 			names = append(names, o.Name)
 		} else {
-			names = append(names, o.Name+" (-n "+o.Namespace+")")
+			names = append(names, o.Namespace+"/"+o.Name)
 		}
 	}
 	return Offer(names, "there are none: create a ManagedOperator")
@@ -141,29 +183,34 @@ func (h *Client) Rollout(ctx context.Context, name string) (*v1alpha1.OperatorRo
 	if !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("get rollout: %w", err)
 	}
-	list, err := h.RolloutsOf(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	if len(list) > 0 {
-		return &list[0], nil
-	}
+	key := h.Key(name)
 	o, err := h.Operator(ctx, name)
-	if err != nil {
-		return nil, exit.Hintf(h.offerOperators(ctx), "there is no rollout and no operator %q in namespace %q", name,
-			h.Namespace)
+	if err == nil {
+		key = client.ObjectKeyFromObject(o)
+	}
+	list, listErr := h.RolloutsOf(ctx, key)
+	switch {
+	case errors.Is(err, errAmbiguous):
+		return nil, err
+	case listErr != nil:
+		return nil, listErr
+	case len(list) > 0:
+		return &list[0], nil
+	case err != nil:
+		return nil, exit.Hintf(h.offerOperators(ctx), "there is no rollout and no operator %q in namespace %q",
+			key.Name, key.Namespace)
 	}
 	return nil, exit.Hintf("see why with `"+h.Self+" operator get "+o.Name+"`", "operator %q has no rollout yet", name)
 }
 
 // RolloutsOf returns an operator's rollouts, the newest first.
-func (h *Client) RolloutsOf(ctx context.Context, operator string) ([]v1alpha1.OperatorRollout, error) {
+func (h *Client) RolloutsOf(ctx context.Context, operator client.ObjectKey) ([]v1alpha1.OperatorRollout, error) {
 	list := &v1alpha1.OperatorRolloutList{}
-	if err := h.List(ctx, list, client.InNamespace(h.Namespace)); err != nil {
+	if err := h.List(ctx, list, client.InNamespace(operator.Namespace)); err != nil {
 		return nil, fmt.Errorf("list rollouts: %w", err)
 	}
 	items := slices.DeleteFunc(list.Items,
-		func(r v1alpha1.OperatorRollout) bool { return r.Spec.Operator.Name != operator })
+		func(r v1alpha1.OperatorRollout) bool { return r.Spec.Operator.Name != operator.Name })
 	slices.SortFunc(items, func(a, b v1alpha1.OperatorRollout) int {
 		return cmp.Compare(b.Spec.Revision,
 			a.Spec.Revision)

@@ -66,7 +66,7 @@ func (a *app) getOperator(ctx context.Context, out *command.Output, name string)
 		return out.Object(a.Streams.Out, operator)
 	}
 	in := OperatorInput{Now: a.Now(), Operator: operator}
-	if in.Rollouts, err = h.RolloutsOf(ctx, name); err != nil {
+	if in.Rollouts, err = h.RolloutsOf(ctx, client.ObjectKeyFromObject(operator)); err != nil {
 		return err
 	}
 	if in.Installs, err = hub.InstallsOf(ctx, h, client.ObjectKeyFromObject(operator)); err != nil {

@@ -27,8 +27,8 @@ func (a *app) followRollout(ctx context.Context, h *hub.Client, name string) err
 	if err != nil {
 		return err
 	}
-	byOperator := first.Name != name
-	reader, changed, err := a.Watch(ctx, client.ObjectKey{Namespace: h.Namespace, Name: first.Spec.Operator.Name})
+	byOperator := first.Name != h.Key(name).Name
+	reader, changed, err := a.Watch(ctx, client.ObjectKey{Namespace: first.Namespace, Name: first.Spec.Operator.Name})
 	if err != nil {
 		return err
 	}

@@ -137,7 +137,7 @@ func running(ctx context.Context, h *hub.Client, operator *v1alpha1.ManagedOpera
 	error) {
 	in := *h
 	in.Namespace = operator.Namespace
-	list, err := in.RolloutsOf(ctx, operator.Name)
+	list, err := in.RolloutsOf(ctx, client.ObjectKeyFromObject(operator))
 	if err != nil || len(list) == 0 || list[0].Status.Phase.Ended() {
 		return nil, err
 	}

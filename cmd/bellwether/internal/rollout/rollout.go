@@ -153,14 +153,17 @@ func (a *app) rolloutHistoryCommand() *cobra.Command {
 }
 
 func (a *app) history(ctx context.Context, h *hub.Client, out *command.Output, operator string) error {
-	items, err := h.RolloutsOf(ctx, operator)
+	key := h.Key(operator) // an operator that was deleted has a history too
+	o, notFound := h.Operator(ctx, operator)
+	if notFound == nil {
+		key = client.ObjectKeyFromObject(o)
+	}
+	items, err := h.RolloutsOf(ctx, key)
 	if err != nil {
 		return err
 	}
-	if len(items) == 0 {
-		if _, err := h.Operator(ctx, operator); err != nil {
-			return err
-		}
+	if len(items) == 0 && notFound != nil {
+		return notFound
 	}
 	list := &v1alpha1.OperatorRolloutList{Items: items}
 	return a.List(out, list, History(items, term.Listing{Now: a.Now()}),

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
@@ -148,7 +149,7 @@ func lookAtRollout(ctx context.Context, h *hub.Client, name, version string) (st
 	if o.Status.ObservedGeneration < o.Generation {
 		return waiting, nil
 	}
-	newest, err := h.RolloutsOf(ctx, name)
+	newest, err := h.RolloutsOf(ctx, client.ObjectKeyFromObject(o))
 	if err != nil {
 		return standing{}, err
 	}

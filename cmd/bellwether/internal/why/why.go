@@ -71,7 +71,7 @@ func (a *app) whyInput(ctx context.Context, h *hub.Client, cluster, operator str
 		return in, err
 	}
 	install := &v1alpha1.OperatorInstall{}
-	name := v1alpha1.OperatorReference{Namespace: h.Namespace, Name: operator}.InstallName()
+	name := v1alpha1.OperatorReference(client.ObjectKeyFromObject(in.Operator)).InstallName()
 	err = h.Get(ctx, client.ObjectKey{Namespace: v1alpha1.ClusterNamespace(cluster), Name: name}, install)
 	switch {
 	case err == nil:
@@ -79,7 +79,7 @@ func (a *app) whyInput(ctx context.Context, h *hub.Client, cluster, operator str
 	case !apierrors.IsNotFound(err):
 		return in, fmt.Errorf("get install: %w", err)
 	}
-	list, err := h.RolloutsOf(ctx, operator)
+	list, err := h.RolloutsOf(ctx, client.ObjectKeyFromObject(in.Operator))
 	if err != nil {
 		return in, err
 	}
