@@ -21,6 +21,8 @@ const (
 	NotReported = "NotReported"
 	// BudgetSpent: an error budget is spent.
 	BudgetSpent = "BudgetSpent"
+	// AlertFiring: an alert of the objectives fires.
+	AlertFiring = "AlertFiring"
 	// ClusterUnreadable: the objects on the cluster could not be read.
 	ClusterUnreadable = "ClusterUnreadable"
 	// UnknownReason: this version of the program does not know the reason.
@@ -76,6 +78,10 @@ func compared() []Remedy {
 		{Reason: BudgetSpent, Means: "An error budget of the operator is spent.", Do: []Action{
 			run("Show where and how fast it is spent", "bellwether slo get OPERATOR")},
 			Next: "The budget recovers as the failures leave the period of the objective."},
+		{Reason: AlertFiring, Means: "An alert on the objectives of the operator fires.", Do: []Action{
+			run("Show the clusters that it is about", "bellwether slo get OPERATOR"),
+			run("Explain the operator on one of these clusters", "bellwether why CLUSTER OPERATOR")},
+			Next: "The alert ends when the error budget is no longer spent too fast."},
 		{Reason: ClusterUnreadable, Means: "The objects on the cluster could not be read.", Do: []Action{
 			do("Check --cluster-kubeconfig and --cluster-context, and that the cluster's API server answers.")}},
 		{Reason: UnknownReason, Means: "This version of the program does not know the reason.", Do: []Action{
