@@ -283,7 +283,6 @@ func classOf(in InstallInput) *Link {
 			if m.Reason == rollouts.ReasonNotReady {
 				what = "time that the cluster may be not Ready"
 			}
-			l.State, l.Reason = Progressing, v1alpha1.ReasonProgressing
 			l.next = []Next{{Text: "The " + what + " passes, and the cluster counts as failed.",
 				At: &metav1.Time{Time: m.Until}}}
 		}
