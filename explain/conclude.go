@@ -75,7 +75,9 @@ func (e *Explanation) advise(deciding, root Link, names remedy.Names) {
 }
 
 func (e *Explanation) addRemedy(a remedy.Action) {
-	if !slices.ContainsFunc(e.Remedies, func(b remedy.Action) bool { return a.Text == b.Text }) {
+	if !slices.ContainsFunc(e.Remedies, func(b remedy.Action) bool {
+		return a.Text == b.Text || a.Command != "" && a.Command == b.Command
+	}) {
 		e.Remedies = append(e.Remedies, a)
 	}
 }

@@ -86,6 +86,11 @@ func (r reported) summary(ready, check string) Link {
 	}
 	stalled, is := conditions.Get(r.conditions, v1alpha1.ConditionStalled), conditions.Get(r.conditions,
 		v1alpha1.ConditionReady)
+	if is.ObservedGeneration != 0 && is.ObservedGeneration < r.generation {
+		r.observed = is.ObservedGeneration
+		l, _ := r.outdated()
+		return l
+	}
 	switch {
 	case stalled.Status == metav1.ConditionTrue:
 		return r.link(stalled, cmp.Or(onlyFor(stateOf(stalled.Reason), Waiting, Degraded), Failed))

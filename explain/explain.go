@@ -143,6 +143,9 @@ type Member struct {
 type Budget struct {
 	SLI     string `json:"sli"`
 	Cluster string `json:"cluster,omitempty"`
+	// Target in percent, and Period as in 30d.
+	Target string `json:"target,omitempty"`
+	Period string `json:"period,omitempty"`
 	// Left is the part that is left: 1 is all, less than 0 overspent. Nil: not known.
 	Left *float64 `json:"left"`
 	// Burn is the burn rate of the last hour.

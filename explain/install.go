@@ -58,17 +58,19 @@ func Install(in InstallInput) Explanation {
 		Cluster: in.Cluster.Name}
 	e := conclude(subject, chain, in.names(), healthySummary(in))
 	e.Budgets = in.Budgets
-	if in.Downstream != nil { // the reader has already looked there
-		e.Remedies = slices.DeleteFunc(e.Remedies, func(a remedy.Action) bool {
-			return strings.Contains(a.Command, " why ") && strings.Contains(a.Command, "--cluster-kubeconfig")
-		})
-	}
+	e.Remedies = slices.DeleteFunc(e.Remedies, func(a remedy.Action) bool { // what the reader has just done
+		why := strings.Contains(a.Command, " why "+in.Cluster.Name+" "+in.Operator.Name)
+		return why && (in.Downstream != nil || !strings.Contains(a.Command, "--cluster-kubeconfig"))
+	})
 	return e
 }
 
 // changeLinks are what a rollout and the agent did, and what became of it.
 func changeLinks(in InstallInput) []Link {
 	links := []Link{rolloutOfInstall(in), admissionLink(in), installLink(in)}
+	if class := classOf(in); class != nil {
+		links = append(links, *class)
+	}
 	if in.Catalog != nil {
 		links = append(links, catalogOfInstall(in))
 	}
@@ -147,9 +149,6 @@ func admissionLink(in InstallInput) Link {
 			Observed: fmt.Sprintf("revision %d, %s", a.Revision, a.Release.Version), Time: timeOf(a.AdmittedAt)}}}
 	if !selects(in.Operator, in.Cluster) {
 		l.Links = append(l.Links, notSelected(in))
-	}
-	if class := classOf(in); class != nil {
-		l.Links = append(l.Links, *class)
 	}
 	return l
 }

@@ -19,6 +19,8 @@ type ObjectivesInput struct {
 	Now time.Time
 	// SLO may be nil: then only the budgets are known.
 	SLO *v1alpha1.OperatorSLO
+	// SLOErr is why it could not be read.
+	SLOErr error
 	// Operator that the budgets are of.
 	Operator v1alpha1.OperatorReference
 	// Budgets as Prometheus has them.
@@ -32,6 +34,10 @@ func Objectives(in ObjectivesInput) Explanation {
 	var chain []Link
 	if in.SLO != nil {
 		chain = append(chain, sloLink(in.SLO))
+	}
+	if in.SLOErr != nil {
+		chain = append(chain, Link{Text: "the OperatorSLO could not be read from the hub: " +
+			withoutStop(in.SLOErr.Error())})
 	}
 	chain = append(chain, budgetLinks(in.Budgets)...)
 	for _, b := range in.Budgets {

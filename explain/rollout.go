@@ -248,6 +248,8 @@ func rolloutOfInstall(in InstallInput) Link {
 	}
 	if l.State == Failed && isAdmittedBy(in.Install, r) { // because of other clusters, or of what is shown below
 		l.State = Waiting
+		l.remedies = []remedy.Action{{Text: "Show the clusters that failed", Command: fmt.Sprintf(
+			"%s rollout get %s -n %s", cmp.Or(in.Program, "bellwether"), r.Name, r.Namespace)}}
 	}
 	for i := range r.Status.Waves {
 		if w := &r.Status.Waves[i]; w.Name == in.Install.Labels[v1alpha1.LabelWave] {
@@ -264,7 +266,7 @@ func isAdmittedBy(install *v1alpha1.OperatorInstall, r *v1alpha1.OperatorRollout
 // classOf says how the cluster counts in its rollout, where that matters; nil if
 // it does not.
 func classOf(in InstallInput) *Link {
-	if in.Rollout == nil {
+	if in.Rollout == nil || in.Install == nil || in.Install.Spec.Admission == nil {
 		return nil
 	}
 	for _, m := range classify(RolloutInput{Now: in.Now, Rollout: in.Rollout,
@@ -278,7 +280,10 @@ func classOf(in InstallInput) *Link {
 			if c := conditions.Get(in.Install.Status.Conditions, v1alpha1.ConditionReady); c.Message != "" {
 				l.Text += "; the agent reports: " + withoutStop(c.Message)
 			}
-		case m.Class == rollouts.ClassInProgress && !m.Until.IsZero():
+		case m.Class == rollouts.ClassInProgress && (m.Until.IsZero() || staleSince(in.Cluster) != nil):
+			l.State, l.Reason = Progressing, v1alpha1.ReasonProgressing
+		case m.Class == rollouts.ClassInProgress:
+			l.State, l.Reason = Progressing, v1alpha1.ReasonProgressing
 			what := "deadline of the cluster"
 			if m.Reason == rollouts.ReasonNotReady {
 				what = "time that the cluster may be not Ready"
