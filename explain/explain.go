@@ -40,8 +40,18 @@ const (
 
 var severity = map[State]int{Healthy: 1, Progressing: 2, Waiting: 3, Degraded: 4, Failed: 5, Unknown: 6}
 
+// APIVersion and Kind of an explanation as data.
+const (
+	APIVersion = "explain.bellwether.dev/v1alpha1"
+	Kind       = "Explanation"
+)
+
 // Explanation explains the state of one subject.
 type Explanation struct {
+	// APIVersion and Kind are those of the model.
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+
 	Subject Subject `json:"subject"`
 	State   State   `json:"state"`
 	// Reason is the key of the reference of reasons. It is empty if Healthy.

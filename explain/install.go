@@ -121,7 +121,8 @@ func selects(o *v1alpha1.ManagedOperator, c *v1alpha1.FleetCluster) bool {
 
 func notSelected(in InstallInput) Link {
 	return Link{State: Waiting, Reason: remedy.NotSelected, Text: fmt.Sprintf(
-		"operator %s is not wanted on cluster %s: the cluster selector %s does not match the labels %q", in.Operator.Name,
+		"operator %s is not wanted on cluster %s: the cluster selector %s does not match the labels "+
+			"%q", in.Operator.Name,
 		in.Cluster.Name, metav1.FormatLabelSelector(&in.Operator.Spec.ClusterSelector),
 		labels.FormatLabels(in.Cluster.Labels)),
 		Evidence: []Evidence{{Object: objectOf(in.Operator), Field: "spec.clusterSelector",

@@ -85,9 +85,11 @@ func faults() map[string]fault {
 
 func clusterFaults() map[string]fault {
 	return map[string]fault{
-		"offline": {onCluster(v1alpha1.ConditionOnline, v1alpha1.ReasonLeaseExpired, "the agent renewed its Lease last at "+
-			"11:58"), Unknown, v1alpha1.ReasonLeaseExpired, "", "cluster prod-1 is offline since 2026-11-21 11:58:00 UTC"},
-		"never joined": {onCluster(v1alpha1.ConditionOnline, v1alpha1.ReasonNeverJoined, "no agent has reported"), Unknown,
+		"offline": {onCluster(v1alpha1.ConditionOnline, v1alpha1.ReasonLeaseExpired, "the agent renewed its Lease "+
+			"last at 11:58"), Unknown, v1alpha1.ReasonLeaseExpired, "", "cluster prod-1 is offline since 2026-11-21 " +
+			"11:58:00 UTC"},
+		"never joined": {onCluster(v1alpha1.ConditionOnline, v1alpha1.ReasonNeverJoined, "no agent has "+
+			"reported"), Unknown,
 			v1alpha1.ReasonNeverJoined, "", "bellwether fleet join prod-1"},
 		"API server dead": {onCluster(v1alpha1.ConditionAPIServerReachable, v1alpha1.ReasonAPIServerUnreachable,
 			"connection refused"), Unknown, v1alpha1.ReasonAPIServerUnreachable, "",
@@ -116,7 +118,8 @@ func hubFaults() map[string]fault {
 		}
 	}
 	return map[string]fault{
-		"not selected": {func(in *InstallInput) { in.Cluster.Labels, in.Install = nil, nil }, Waiting, remedy.NotSelected,
+		"not " +
+			"selected": {func(in *InstallInput) { in.Cluster.Labels, in.Install = nil, nil }, Waiting, remedy.NotSelected,
 			"", "the cluster selector env=prod does not match"},
 		"no longer selected": {func(in *InstallInput) { in.Cluster.Labels = nil }, Waiting, remedy.NotSelected, "",
 			"does not match"},
@@ -128,7 +131,8 @@ func hubFaults() map[string]fault {
 		"no upgrade path": {func(in *InstallInput) {
 			stall(&in.Operator.Status.Conditions, v1alpha1.ReasonNoUpgradePath, "no upgrade path to 1.2.0")
 		}, Failed, v1alpha1.ReasonNoUpgradePath, "", "bellwether rollout plan echo --version VERSION -n fleet"},
-		"operator paused": {func(in *InstallInput) { in.Operator.Spec.Paused = true }, Waiting, remedy.OperatorPaused, "",
+		"operator " +
+			"paused": {func(in *InstallInput) { in.Operator.Spec.Paused = true }, Waiting, remedy.OperatorPaused, "",
 			"no new rollout is made"},
 		"operator status outdated": {func(in *InstallInput) { in.Operator.Generation = 2 }, Progressing,
 			remedy.StatusOutdated, "", "about generation 1"},
@@ -136,7 +140,8 @@ func hubFaults() map[string]fault {
 			in.Rollout.Spec.Paused, in.Rollout.Status.Phase = true, v1alpha1.RolloutPaused
 			notReady(&in.Rollout.Status.Conditions, v1alpha1.ReasonPaused, "paused")
 		}, Waiting, v1alpha1.ReasonPaused, "", "bellwether rollout resume echo-2 -n fleet"},
-		"rollout halted by others": {phase(v1alpha1.RolloutHalted, v1alpha1.ReasonHalted, "wave prod: 1 cluster failed"),
+		"rollout halted by others": {phase(v1alpha1.RolloutHalted, v1alpha1.ReasonHalted, "wave prod: 1 cluster "+
+			"failed"),
 			Waiting, v1alpha1.ReasonHalted, "", "wave prod: 1 cluster failed"},
 		"rollout aborted": {phase(v1alpha1.RolloutAborted, v1alpha1.ReasonAborted, "aborted: bad release"), Waiting,
 			v1alpha1.ReasonAborted, "", "aborted: bad release"},
@@ -165,11 +170,13 @@ func installFaults() map[string]fault {
 			i.Generation = 2
 			stall(&i.Status.Conditions, v1alpha1.ReasonCSVFailed, "the error of the release before")
 		}), Progressing, remedy.StatusOutdated, "", "about generation 1 of the spec"},
-		"revision outdated": {onInstall(func(i *v1alpha1.OperatorInstall) { i.Status.ObservedRevision = 1 }), Progressing,
+		"revision " +
+			"outdated": {onInstall(func(i *v1alpha1.OperatorInstall) { i.Status.ObservedRevision = 1 }), Progressing,
 			remedy.StatusOutdated, "", "revision 1 of the admissions, and the newest is 2"},
 		"not admitted": {onInstall(func(i *v1alpha1.OperatorInstall) { i.Spec.Admission = nil }), Waiting,
 			v1alpha1.ReasonNotAdmitted, "", "no rollout has admitted cluster prod-1"},
-		"CSV failed": {stalledInstall(v1alpha1.ReasonCSVFailed, "install timeout"), Failed, v1alpha1.ReasonCSVFailed, "",
+		"CSV failed": {stalledInstall(v1alpha1.ReasonCSVFailed, "install "+
+			"timeout"), Failed, v1alpha1.ReasonCSVFailed, "",
 			"install timeout"},
 		"drifted": {onInstall(func(i *v1alpha1.OperatorInstall) {
 			set(&i.Status.Conditions, v1alpha1.ConditionDrifted, true, v1alpha1.ReasonDrifted, "image differs")
@@ -224,7 +231,8 @@ func workloadFaults() map[string]fault {
 			"0/3 nodes are available"},
 		"zero replicas": {running(noReplicas), Failed, v1alpha1.ReasonScaledToZero, "", "is scaled to 0 replicas"},
 		"no deployment": {running(none), Failed, remedy.ObjectMissing, "", "does not exist"},
-		"cluster unreadable": {func(in *InstallInput) { in.Downstream = &Downstream{Err: errors.New("refused")} }, Unknown,
+		"cluster " +
+			"unreadable": {func(in *InstallInput) { in.Downstream = &Downstream{Err: errors.New("refused")} }, Unknown,
 			remedy.ClusterUnreadable, "", "could not be read: refused"},
 		"probe fails": {func(in *InstallInput) {
 			set(&in.Downstream.Probes[0].Status.Conditions, v1alpha1.ConditionSuccess, false, v1alpha1.ReasonTimedOut,
@@ -239,7 +247,8 @@ func workloadFaults() map[string]fault {
 
 func TestHealthyInstallListsWhatWasChecked(t *testing.T) {
 	e := Install(healthyInstall())
-	if e.State != Healthy || e.Summary != "1.1.0 is installed and Ready since 2026-11-21 11:58:00 UTC; nothing is pending." {
+	if e.State != Healthy || e.Summary != "1.1.0 is installed and Ready since 2026-11-21 11:58:00 UTC; nothing is "+
+		"pending." {
 		t.Errorf("%s: %s", e.State, e.Summary)
 	}
 	for _, want := range []string{"the agent of the cluster reports, and reaches the API server of its cluster",
@@ -262,7 +271,8 @@ func TestInstall(t *testing.T) {
 				f.cause = f.reason
 			}
 			if e.State != f.state || e.Reason != f.reason || e.Cause == nil || e.Cause.Reason != f.cause {
-				t.Errorf("%s %s, cause %v; want %s %s, cause %s", e.State, e.Reason, e.Cause, f.state, f.reason, f.cause)
+				t.Errorf("%s %s, cause %v; want %s %s, cause "+
+					"%s", e.State, e.Reason, e.Cause, f.state, f.reason, f.cause)
 			}
 			text, err := json.Marshal(e)
 			if err != nil {

@@ -77,16 +77,20 @@ func TestOtherKinds(t *testing.T) {
 		"objectives healthy": {state: Healthy},
 		"cluster offline": {offline, Unknown, v1alpha1.ReasonLeaseExpired,
 			"everything that is shown about cluster prod-1"},
-		"operator offline": {offline, Unknown, v1alpha1.ReasonLeaseExpired, "everything that is shown about cluster prod-1"},
+		"operator offline": {offline, Unknown, v1alpha1.ReasonLeaseExpired, "everything that is shown about cluster " +
+			"prod-1"},
 		"rollout offline": {func(in *fleetInput) {
 			offline(in)
 			in.rollout.Status.Waves[0].VerifiedAt, in.rollout.Status.Waves[0].Phase = nil, v1alpha1.WaveUpdating
 			in.rollout.Status.Phase = v1alpha1.RolloutProgressing
 			notReady(&in.rollout.Status.Conditions, v1alpha1.ReasonProgressing, "wave prod: 0 of 1 clusters updated")
 		}, Waiting, v1alpha1.ReasonAgentOffline, "everything that is shown about cluster prod-1"},
-		"cluster with a failed operator": {failed, Failed, v1alpha1.ReasonCSVFailed, "bellwether why prod-1 echo -n fleet"},
-		"rollout halted":                 {failed, Failed, v1alpha1.ReasonHalted, "bellwether why prod-1 echo -n fleet"},
-		"operator halted":                {failed, Failed, v1alpha1.ReasonHalted, "bellwether why prod-1 echo -n fleet"},
+		"cluster with a failed operator": {failed, Failed, v1alpha1.ReasonCSVFailed, "bellwether why prod-1 echo -n " +
+			"fleet"},
+		"rollout halted": {failed, Failed, v1alpha1.ReasonHalted, "bellwether why prod-1 echo -n " +
+			"fleet"},
+		"operator halted": {failed, Failed, v1alpha1.ReasonHalted, "bellwether why prod-1 echo -n " +
+			"fleet"},
 		"rollout paused": {func(in *fleetInput) {
 			in.rollout.Spec.Paused, in.rollout.Spec.PausedReason = true, "incident 4711"
 			in.rollout.Status.Phase = v1alpha1.RolloutPaused
@@ -94,7 +98,8 @@ func TestOtherKinds(t *testing.T) {
 		}, Waiting, v1alpha1.ReasonPaused, "incident 4711"},
 		"rollout blocked": {func(in *fleetInput) { in.rollout.Spec.Blocked = "it loses data" }, Degraded,
 			v1alpha1.ReasonVersionBlocked, "it loses data"},
-		"rollout status outdated": {func(in *fleetInput) { in.rollout.Generation = 2 }, Progressing, remedy.StatusOutdated,
+		"rollout status " +
+			"outdated": {func(in *fleetInput) { in.rollout.Generation = 2 }, Progressing, remedy.StatusOutdated,
 			"about generation 1"},
 		"catalog refused": {func(in *fleetInput) {
 			stall(&in.catalog.Status.Conditions, v1alpha1.ReasonSignatureMissing, "sha256:4567 has no signature")
@@ -105,14 +110,16 @@ func TestOtherKinds(t *testing.T) {
 		}, Failed, v1alpha1.ReasonCatalogUnreachable, "connection refused"},
 		"catalog blocked version": {func(in *fleetInput) {
 			in.catalog.Status.BlockedVersions = []v1alpha1.BlockedVersion{{Clusters: 2, Proposal: "go on to 1.1.1",
-				VersionBlock: v1alpha1.VersionBlock{Package: "echo-operator", Version: "1.1.0", Reason: "it loses data"}}}
+				VersionBlock: v1alpha1.VersionBlock{Package: "echo-operator", Version: "1.1.0", Reason: "it loses " +
+					"data"}}}
 		}, Degraded, v1alpha1.ReasonVersionBlocked, "The catalog proposes: go on to 1.1.1."},
 		"objectives not loaded": {func(in *fleetInput) {
-			set(&in.slo.Status.Conditions, v1alpha1.ConditionRulesLoaded, false, v1alpha1.ReasonRulesMissing, "no rules")
+			set(&in.slo.Status.Conditions, v1alpha1.ConditionRulesLoaded, false, v1alpha1.ReasonRulesMissing, "no "+
+				"rules")
 		}, Failed, v1alpha1.ReasonRulesMissing, "ruleSelector"},
 		"objectives spent": {func(in *fleetInput) { *in.budgets[0].Left = -0.1 }, Degraded, remedy.BudgetSpent,
-			"bellwether slo get echo -n fleet"},
-		"objectives without data": {func(in *fleetInput) { in.budgets[0].Left = nil }, Unknown, remedy.NotReported,
+			"bellwether why prod-1 echo -n fleet"},
+		"objectives without data": {func(in *fleetInput) { in.budgets[0].Left = nil }, Unknown, remedy.NoData,
 			"there is no data"},
 		"objectives firing": {func(in *fleetInput) { in.budgets[0].Firing = []string{"OperatorSLOBurn"} }, Degraded,
 			remedy.AlertFiring, "OperatorSLOBurn"},

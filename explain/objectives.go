@@ -5,6 +5,8 @@ package explain
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,9 +42,10 @@ func Objectives(in ObjectivesInput) Explanation {
 			withoutStop(in.SLOErr.Error())})
 	}
 	chain = append(chain, budgetLinks(in.Budgets)...)
+	names.Cluster = spentOn(in.Budgets)
 	for _, b := range in.Budgets {
 		if b.Left == nil {
-			chain = append(chain, Link{State: Unknown, Reason: remedy.NotReported,
+			chain = append(chain, Link{State: Unknown, Reason: remedy.NoData,
 				Text: "there is no data for the error budget of " + b.SLI + on(b.Cluster)})
 		}
 		if len(b.Firing) > 0 {
@@ -53,7 +56,20 @@ func Objectives(in ObjectivesInput) Explanation {
 	e := conclude(Subject{Kind: "OperatorSLO", Namespace: in.Operator.Namespace, Name: in.Operator.Name}, chain, names,
 		fmt.Sprintf("Every one of %d error budgets has something left, and no alert fires.", len(in.Budgets)))
 	e.Budgets = in.Budgets
+	e.Remedies = slices.DeleteFunc(e.Remedies, func(a remedy.Action) bool { // what the reader has just done
+		return strings.Contains(a.Command, " slo get ")
+	})
 	return e
+}
+
+// spentOn is the cluster to look at first.
+func spentOn(budgets []Budget) string {
+	for _, b := range budgets {
+		if b.Left != nil && *b.Left <= 0 || len(b.Firing) > 0 {
+			return b.Cluster
+		}
+	}
+	return ""
 }
 
 func sloLink(s *v1alpha1.OperatorSLO) Link {

@@ -37,7 +37,8 @@ func Rollout(in RolloutInput) Explanation {
 		Cluster: firstFailed(members)}
 	chain := append([]Link{l}, memberLinks(in, members)...)
 	e := conclude(Subject{Kind: "OperatorRollout", Namespace: r.Namespace, Name: r.Name}, chain, names, fmt.Sprintf(
-		"All %d clusters run %s and are Ready; nothing is pending.", r.Status.Clusters.Succeeded, r.Spec.Release.Version))
+		"All %d clusters run %s and are Ready; nothing is "+
+			"pending.", r.Status.Clusters.Succeeded, r.Spec.Release.Version))
 	e.Members = members
 	return e
 }
@@ -66,7 +67,8 @@ func rolloutState(r *v1alpha1.OperatorRollout) Link {
 	switch {
 	case r.Spec.Paused && !r.Status.Phase.Ended():
 		l = Link{State: Waiting, Reason: v1alpha1.ReasonPaused, Since: l.Since, stale: l.stale,
-			Text:     fmt.Sprintf("rollout %s is paused: %s", r.Name, cmp.Or(oneLine(r.Spec.PausedReason), "no reason was given")),
+			Text: fmt.Sprintf("rollout %s is paused: %s", r.Name, cmp.Or(oneLine(r.Spec.PausedReason), "no "+
+				"reason was given")),
 			Evidence: []Evidence{{Object: re.object, Field: "spec.paused", Observed: "true"}}}
 	case l.State != Healthy:
 		l.Text = name + ": " + cmp.Or(withoutStop(r.Status.Message), l.Text)
@@ -275,7 +277,8 @@ func classOf(in InstallInput) *Link {
 		switch {
 		case m.Class == rollouts.ClassFailed && m.Reason == rollouts.ReasonDeadlineExceeded:
 			l.State, l.Reason, l.Since = Failed, remedy.Deadline, &metav1.Time{Time: m.Since}
-			l.Text = "cluster " + in.Cluster.Name + " was not updated within the deadline of its wave, which passed at " +
+			l.Text = "cluster " + in.Cluster.Name + " was not updated within the deadline of its wave, which passed " +
+				"at " +
 				clock(m.Since)
 			if c := conditions.Get(in.Install.Status.Conditions, v1alpha1.ConditionReady); c.Message != "" {
 				l.Text += "; the agent reports: " + withoutStop(c.Message)

@@ -113,7 +113,8 @@ func budgetError(ctx context.Context, err error, address *url.URL) error {
 			howToName)
 	case errors.As(err, &refused) && refused.Type == prometheus.ErrClient:
 		return exit.Hint(fmt.Errorf("the Prometheus at %s refuses: %w", address.Redacted(), err),
-			"if it asks for a login, give --prometheus-token-file; the address must be that of its API, without /api/v1")
+			"if it asks for a login, give --prometheus-token-file; the address must be that of its API, without "+
+				"/api/v1")
 	case errors.As(err, &refused):
 		return exit.Hint(fmt.Errorf("the Prometheus at %s cannot answer: %w", address.Redacted(), err),
 			"try again, or look at its log")
