@@ -64,7 +64,8 @@ func clusterMembers(in ClusterInput) []Member {
 	for i := range in.Installs {
 		install := &in.Installs[i]
 		l := reportedByInstall(install).summary("", "")
-		m := Member{Operator: install.Spec.Operator.Namespace + "/" + install.Spec.Operator.Name, State: string(l.State),
+		m := Member{Operator: install.Spec.Operator.Namespace + "/" + install.Spec.Operator.Name,
+			State:  string(l.State),
 			Reason: l.Reason, Message: l.Text, Since: l.Since, Attention: severity[l.State] >= severity[Degraded]}
 		if since := staleSince(in.Cluster); since != nil {
 			m.State, m.Attention = string(Unknown), true

@@ -15,7 +15,8 @@ import (
 // the worst link, the first one if there are several. healthy is the summary for
 // a subject without such a link.
 func conclude(subject Subject, chain []Link, names remedy.Names, healthy string) Explanation {
-	e := Explanation{APIVersion: APIVersion, Kind: Kind, Subject: subject, Chain: chain, State: Unknown, Summary: healthy}
+	e := Explanation{APIVersion: APIVersion, Kind: Kind, Subject: subject, Chain: chain, State: Unknown,
+		Summary: healthy}
 	deciding := worst(chain)
 	if deciding == nil { // nothing was checked
 		e.Reason, e.Summary = remedy.NotReported, "Nothing is known about it."

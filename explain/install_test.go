@@ -83,6 +83,10 @@ func faults() map[string]fault {
 	return all
 }
 
+func isAPIServerReachable(c metav1.Condition) bool {
+	return c.Type == v1alpha1.ConditionAPIServerReachable
+}
+
 func clusterFaults() map[string]fault {
 	return map[string]fault{
 		"offline": {onCluster(v1alpha1.ConditionOnline, v1alpha1.ReasonLeaseExpired, "the agent renewed its Lease "+
@@ -95,9 +99,7 @@ func clusterFaults() map[string]fault {
 			"connection refused"), Unknown, v1alpha1.ReasonAPIServerUnreachable, "",
 			"cannot reach the API server of its cluster since 2026-11-21 11:58:00 UTC"},
 		"API server not reported": {func(in *InstallInput) {
-			in.Cluster.Status.Conditions = slices.DeleteFunc(in.Cluster.Status.Conditions, func(c metav1.Condition) bool {
-				return c.Type == v1alpha1.ConditionAPIServerReachable
-			})
+			in.Cluster.Status.Conditions = slices.DeleteFunc(in.Cluster.Status.Conditions, isAPIServerReachable)
 		}, Unknown, remedy.NotReported, "", "has not reported whether it reaches"},
 		"OLM missing": {onCluster(v1alpha1.ConditionOLMAvailable, v1alpha1.ReasonOLMMissing, "no OLM"), Failed,
 			v1alpha1.ReasonOLMMissing, "", "Install the Operator Lifecycle Manager"},
@@ -118,8 +120,8 @@ func hubFaults() map[string]fault {
 		}
 	}
 	return map[string]fault{
-		"not " +
-			"selected": {func(in *InstallInput) { in.Cluster.Labels, in.Install = nil, nil }, Waiting, remedy.NotSelected,
+		"not selected": {func(in *InstallInput) { in.Cluster.Labels, in.Install = nil, nil }, Waiting,
+			remedy.NotSelected,
 			"", "the cluster selector env=prod does not match"},
 		"no longer selected": {func(in *InstallInput) { in.Cluster.Labels = nil }, Waiting, remedy.NotSelected, "",
 			"does not match"},
@@ -131,8 +133,8 @@ func hubFaults() map[string]fault {
 		"no upgrade path": {func(in *InstallInput) {
 			stall(&in.Operator.Status.Conditions, v1alpha1.ReasonNoUpgradePath, "no upgrade path to 1.2.0")
 		}, Failed, v1alpha1.ReasonNoUpgradePath, "", "bellwether rollout plan echo --version VERSION -n fleet"},
-		"operator " +
-			"paused": {func(in *InstallInput) { in.Operator.Spec.Paused = true }, Waiting, remedy.OperatorPaused, "",
+		"operator paused": {func(in *InstallInput) { in.Operator.Spec.Paused = true }, Waiting, remedy.OperatorPaused,
+			"",
 			"no new rollout is made"},
 		"operator status outdated": {func(in *InstallInput) { in.Operator.Generation = 2 }, Progressing,
 			remedy.StatusOutdated, "", "about generation 1"},
@@ -170,8 +172,8 @@ func installFaults() map[string]fault {
 			i.Generation = 2
 			stall(&i.Status.Conditions, v1alpha1.ReasonCSVFailed, "the error of the release before")
 		}), Progressing, remedy.StatusOutdated, "", "about generation 1 of the spec"},
-		"revision " +
-			"outdated": {onInstall(func(i *v1alpha1.OperatorInstall) { i.Status.ObservedRevision = 1 }), Progressing,
+		"revision outdated": {onInstall(func(i *v1alpha1.OperatorInstall) { i.Status.ObservedRevision = 1 }),
+			Progressing,
 			remedy.StatusOutdated, "", "revision 1 of the admissions, and the newest is 2"},
 		"not admitted": {onInstall(func(i *v1alpha1.OperatorInstall) { i.Spec.Admission = nil }), Waiting,
 			v1alpha1.ReasonNotAdmitted, "", "no rollout has admitted cluster prod-1"},
@@ -188,7 +190,8 @@ func installFaults() map[string]fault {
 			notReady(&i.Status.Conditions, v1alpha1.ReasonPodsUnavailable, "Deployment echo misses 1 replica")
 		}), Failed, v1alpha1.ReasonPodsUnavailable, "", "misses 1 replica"},
 		"ready but not served": {onInstall(func(i *v1alpha1.OperatorInstall) {
-			set(&i.Status.Conditions, v1alpha1.ConditionCatalogServed, false, v1alpha1.ReasonCatalogNotReady, "CONNECTING")
+			set(&i.Status.Conditions, v1alpha1.ConditionCatalogServed, false, v1alpha1.ReasonCatalogNotReady,
+				"CONNECTING")
 		}), Degraded, v1alpha1.ReasonCatalogNotReady, "", "CatalogServed: CONNECTING"},
 		"another release": {onInstall(func(i *v1alpha1.OperatorInstall) { i.Status.SucceededHash = "" }), Progressing,
 			v1alpha1.ReasonProgressing, "", "has not been installed with the admitted settings"},
@@ -206,7 +209,8 @@ func installFaults() map[string]fault {
 			in.Catalog.Status.BlockedVersions = []v1alpha1.BlockedVersion{{VersionBlock: block, Clusters: 1,
 				Proposal: "go on to 1.1.1"}}
 		}, Degraded, v1alpha1.ReasonVersionBlocked, "", "The catalog proposes: go on to 1.1.1."},
-		"removing": {onInstall(func(i *v1alpha1.OperatorInstall) { i.DeletionTimestamp = agoPtr(time.Minute) }), Waiting,
+		"removing": {onInstall(func(i *v1alpha1.OperatorInstall) { i.DeletionTimestamp = agoPtr(time.Minute) }),
+			Waiting,
 			v1alpha1.ReasonUninstalling, "", "is being removed"},
 	}
 }
@@ -231,8 +235,8 @@ func workloadFaults() map[string]fault {
 			"0/3 nodes are available"},
 		"zero replicas": {running(noReplicas), Failed, v1alpha1.ReasonScaledToZero, "", "is scaled to 0 replicas"},
 		"no deployment": {running(none), Failed, remedy.ObjectMissing, "", "does not exist"},
-		"cluster " +
-			"unreadable": {func(in *InstallInput) { in.Downstream = &Downstream{Err: errors.New("refused")} }, Unknown,
+		"cluster unreadable": {func(in *InstallInput) { in.Downstream = &Downstream{Err: errors.New("refused")} },
+			Unknown,
 			remedy.ClusterUnreadable, "", "could not be read: refused"},
 		"probe fails": {func(in *InstallInput) {
 			set(&in.Downstream.Probes[0].Status.Conditions, v1alpha1.ConditionSuccess, false, v1alpha1.ReasonTimedOut,

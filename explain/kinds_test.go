@@ -98,8 +98,8 @@ func TestOtherKinds(t *testing.T) {
 		}, Waiting, v1alpha1.ReasonPaused, "incident 4711"},
 		"rollout blocked": {func(in *fleetInput) { in.rollout.Spec.Blocked = "it loses data" }, Degraded,
 			v1alpha1.ReasonVersionBlocked, "it loses data"},
-		"rollout status " +
-			"outdated": {func(in *fleetInput) { in.rollout.Generation = 2 }, Progressing, remedy.StatusOutdated,
+		"rollout status outdated": {func(in *fleetInput) { in.rollout.Generation = 2 }, Progressing,
+			remedy.StatusOutdated,
 			"about generation 1"},
 		"catalog refused": {func(in *fleetInput) {
 			stall(&in.catalog.Status.Conditions, v1alpha1.ReasonSignatureMissing, "sha256:4567 has no signature")

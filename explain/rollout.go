@@ -88,7 +88,8 @@ func rolloutState(r *v1alpha1.OperatorRollout) Link {
 
 func waveLink(now time.Time, r *v1alpha1.OperatorRollout, w *v1alpha1.WaveStatus) Link {
 	l := Link{Text: fmt.Sprintf("wave %s is %s: %d of %d clusters updated", w.Name, w.Phase, w.Succeeded,
-		w.Total-w.Removed), Evidence: []Evidence{{Object: reportedByRollout(r).object, Field: "status.waves[" + w.Name + "]",
+		w.Total-w.Removed), Evidence: []Evidence{{Object: reportedByRollout(r).object,
+		Field:    "status.waves[" + w.Name + "]",
 		Observed: string(w.Phase)}}}
 	if r.Status.Phase.Ended() && r.Status.Phase != v1alpha1.RolloutSucceeded {
 		return l
@@ -117,8 +118,9 @@ func waveLink(now time.Time, r *v1alpha1.OperatorRollout, w *v1alpha1.WaveStatus
 
 func gateLink(r *v1alpha1.OperatorRollout, g v1alpha1.GateStatus, due bool) Link {
 	l := Link{Text: fmt.Sprintf("gate %s: %s", g.Name, strings.ToLower(string(g.Verdict))),
-		Evidence: []Evidence{{Object: reportedByRollout(r).object, Field: "gate " + g.Name, Observed: oneLine(g.Evidence),
-			Time: g.DecidedAt}}}
+		Evidence: []Evidence{{Object: reportedByRollout(r).object, Field: "gate " + g.Name,
+			Observed: oneLine(g.Evidence),
+			Time:     g.DecidedAt}}}
 	if g.Evidence != "" {
 		l.Text += ": " + oneLine(g.Evidence)
 	}

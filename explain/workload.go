@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -151,6 +150,8 @@ func joined(reason, message string) string {
 	if runes := []rune(message); len(runes) > maxTermination {
 		message = string(runes[:maxTermination]) + "…"
 	}
-	return cmp.Or(strings.Join(slices.DeleteFunc([]string{reason, message}, func(s string) bool { return s == "" }), ": "),
-		"no message")
+	if reason == "" || message == "" {
+		return cmp.Or(reason, message, "no message")
+	}
+	return reason + ": " + message
 }

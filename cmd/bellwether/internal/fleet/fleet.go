@@ -91,7 +91,8 @@ func (a *app) getCluster(ctx context.Context, out *command.Output, name string) 
 	if err := h.List(ctx, installs, client.InNamespace(v1alpha1.ClusterNamespace(name))); err != nil {
 		return fmt.Errorf("list installs: %w", err)
 	}
-	e := explain.Cluster(explain.ClusterInput{Now: a.Now(), Cluster: cluster, Installs: installs.Items, Program: a.Self})
+	e := explain.Cluster(explain.ClusterInput{Now: a.Now(), Cluster: cluster, Installs: installs.Items,
+		Program: a.Self})
 	return a.Explained(out, cluster, e, func(s term.Style) string {
 		return Cluster(cluster, installs.Items, a.Now(), s)
 	})

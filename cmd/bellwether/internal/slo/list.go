@@ -9,16 +9,16 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/api"
-	prometheus "github.com/prometheus/client_golang/api/prometheus/v1"
+	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/bellwether-dev/bellwether/alerts/budgets"
+	"github.com/bellwether-dev/bellwether/alerts/prometheus"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
-	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/budgets"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
@@ -29,7 +29,7 @@ import (
 // EnvPrometheus is where Prometheus is, unless a flag says so.
 const EnvPrometheus = "BELLWETHER_PROMETHEUS"
 
-// prometheusOptions say whom to ask, and about how long.
+// prometheusOptions say which Prometheus to query, and for what time.
 type prometheusOptions struct {
 	address, tokenFile, caFile string
 	since                      time.Duration
@@ -46,77 +46,88 @@ func (o *prometheusOptions) add(c *cobra.Command) {
 	_ = c.MarkFlagFilename("prometheus-ca-file")
 }
 
-// asking bounds all questions of one command.
-const asking = 30 * time.Second
+// queryTimeout bounds all queries of one command.
+const queryTimeout = 30 * time.Second
 
-const howToName = "give its address with --prometheus, as in http://localhost:9090, or in $" + EnvPrometheus
+const howToName = "the address is a URL such as http://localhost:9090"
 
-func (a *app) budgetSource(o *prometheusOptions) (prometheus.API, *url.URL, error) {
-	text := cmp.Or(o.address, a.Getenv(EnvPrometheus))
-	if text == "" {
-		return nil, nil, exit.Hintf(howToName, "which Prometheus knows the budgets?")
-	}
-	address, err := url.Parse(text)
-	if err != nil || address.Host == "" || address.Scheme != "http" && address.Scheme != "https" {
-		return nil, nil, exit.Hintf(howToName, "%q is no address of a Prometheus", text)
+func (a *app) client(o *prometheusOptions) (*prometheus.Client, error) {
+	address := cmp.Or(o.address, a.Getenv(EnvPrometheus))
+	if address == "" {
+		return nil, exit.Hintf(howToName, "no Prometheus address: set --prometheus or %s", EnvPrometheus)
 	}
 	if o.since < time.Minute || o.since > 92*24*time.Hour {
-		return nil, nil, exit.Hintf("write it as in 24h; at least 1m and at most 2208h, which is 92 days",
-			"--since %s cannot be drawn", o.since)
+		return nil, exit.Hintf("write it as in 24h; at least 1m and at most 2208h, which is 92 days",
+			"invalid value %s of --since", o.since)
 	}
-	transport, err := rest.TransportFor(&rest.Config{BearerTokenFile: o.tokenFile,
-		TLSClientConfig: rest.TLSClientConfig{CAFile: o.caFile}})
-	if err != nil {
-		return nil, nil, fmt.Errorf("read credentials for Prometheus: %w", err)
+	client, err := prometheus.Endpoint{URL: address, TokenFile: o.tokenFile, CAFile: o.caFile}.Client()
+	if errors.Is(err, prometheus.ErrAddress) {
+		return nil, exit.Hint(err, howToName)
 	}
-	client, err := api.NewClient(api.Config{Address: text, RoundTripper: transport})
-	if err != nil {
-		return nil, nil, fmt.Errorf("make client of Prometheus: %w", err)
-	}
-	return prometheus.NewAPI(client), address, nil
+	return client, err
 }
 
-// readBudgets asks Prometheus and says what to do if that fails.
-func (a *app) readBudgets(ctx context.Context, o *prometheusOptions, q budgets.Question) (*budgets.Answer, error) {
-	source, address, err := a.budgetSource(o)
+// readBudgets queries Prometheus and says what to do if that fails. The operator
+// is NAME or NAMESPACE/NAME; empty: all.
+func (a *app) readBudgets(ctx context.Context, o *prometheusOptions, operator string) (*budgets.Report, error) {
+	client, err := a.client(o)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, asking, fmt.Errorf("no answer within %s", asking))
+	ctx, cancel := context.WithTimeoutCause(ctx, queryTimeout, fmt.Errorf("no answer within %s", queryTimeout))
 	defer cancel()
-	q.Now, q.Since = a.Now(), o.since
-	answer, err := budgets.Read(ctx, source, q)
-	if errors.Is(err, budgets.ErrUnknownOperator) {
-		known, _ := budgets.Operators(ctx, source, q.Now) // only for the hint
-		return nil, exit.Hintf(hub.Offer(known, "there are none"),
-			"Prometheus at %s knows no objectives of operator %q",
-			address.Redacted(), q.Operator)
+	q := budgets.Query{Now: a.Now(), Since: o.since, Clusters: operator != ""}
+	if operator != "" {
+		if q.Operator, err = budgets.Find(ctx, client, q.Now, operator); err != nil {
+			return nil, operatorError(ctx, client, q.Now, operator, err)
+		}
 	}
-	return answer, budgetError(ctx, err, address)
+	report, err := budgets.Read(ctx, client, q)
+	return report, budgetError(ctx, err, client.Address)
 }
 
-func budgetError(ctx context.Context, err error, address *url.URL) error {
+// operatorError says which operators there are instead.
+func operatorError(ctx context.Context, client *prometheus.Client, now time.Time, name string, err error) error {
+	unknown, ambiguous := errors.Is(err, budgets.ErrUnknownOperator), errors.Is(err, budgets.ErrAmbiguous)
+	if !unknown && !ambiguous {
+		return budgetError(ctx, err, client.Address)
+	}
+	all, _ := budgets.Operators(ctx, client, now) // only for the hint
+	var names []string
+	for _, o := range all {
+		if unknown || o.Name == name {
+			names = append(names, o.String())
+		}
+	}
+	if ambiguous {
+		return exit.Hintf("name one of "+strings.Join(names, ", "), "operators of %d namespaces have the name %q",
+			len(names), name)
+	}
+	return exit.Hintf(hub.Offer(names, "there are none"), "Prometheus at %s has no objectives of operator %q",
+		client.Address, name)
+}
+
+func budgetError(ctx context.Context, err error, address string) error {
 	if err == nil {
 		return nil
 	}
 	var unreachable *url.Error
-	var refused *prometheus.Error
+	var refused *promv1.Error
 	switch {
 	case errors.Is(err, budgets.ErrNoRules):
 		return exit.Hintf("see whether the rules are loaded: kubectl get operatorslos -A (column LOADED); they need "+
 			"agents or the hub to be scraped, too",
-			"Prometheus at %s has no objectives of operators", address.Redacted())
+			"Prometheus at %s has no objectives of operators", address)
 	case context.Cause(ctx) != nil && !errors.Is(err, context.Canceled):
-		return exit.Hint(fmt.Errorf("ask Prometheus at %s: %w", address.Redacted(), context.Cause(ctx)), howToName)
+		return exit.Hint(fmt.Errorf("query Prometheus at %s: %w", address, context.Cause(ctx)), howToName)
 	case errors.As(err, &unreachable):
-		return exit.Hint(fmt.Errorf("cannot reach Prometheus at %s: %w", address.Redacted(), unreachable.Err),
+		return exit.Hint(fmt.Errorf("cannot reach Prometheus at %s: %w", address, unreachable.Err),
 			howToName)
-	case errors.As(err, &refused) && refused.Type == prometheus.ErrClient:
-		return exit.Hint(fmt.Errorf("the Prometheus at %s refuses: %w", address.Redacted(), err),
-			"if it asks for a login, give --prometheus-token-file; the address must be that of its API, without "+
-				"/api/v1")
+	case errors.As(err, &refused) && refused.Type == promv1.ErrClient:
+		return exit.Hint(fmt.Errorf("the Prometheus at %s refuses: %w", address, err),
+			"if it asks for a login, give --prometheus-token-file; the address must be that of its API, without /api/v1")
 	case errors.As(err, &refused):
-		return exit.Hint(fmt.Errorf("the Prometheus at %s cannot answer: %w", address.Redacted(), err),
+		return exit.Hint(fmt.Errorf("the Prometheus at %s cannot answer: %w", address, err),
 			"try again, or look at its log")
 	default:
 		return err
@@ -143,7 +154,7 @@ func (a *app) sloListCommand() *cobra.Command {
 			if err := out.Check(); err != nil {
 				return err
 			}
-			answer, err := a.readBudgets(c.Context(), &from, budgets.Question{})
+			answer, err := a.readBudgets(c.Context(), &from, "")
 			if err != nil {
 				return err
 			}
@@ -166,21 +177,21 @@ func (a *app) sloListCommand() *cobra.Command {
 
 // objectivesInput adds to the budgets what the hub says of the objectives. A hub
 // that cannot be read is part of the answer: the budgets are Prometheus's.
-func (a *app) objectivesInput(ctx context.Context, operator string, answer *budgets.Answer) explain.ObjectivesInput {
-	in := explain.ObjectivesInput{Now: a.Now(), Program: a.Self, Budgets: explained(answer)}
-	in.Operator.Name = operator
+func (a *app) objectivesInput(ctx context.Context, answer *budgets.Answer) explain.ObjectivesInput {
+	first := answer.Objectives[0]
+	in := explain.ObjectivesInput{Now: a.Now(), Program: a.Self, Budgets: explained(answer),
+		Operator: v1alpha1.OperatorReference{Namespace: first.Namespace, Name: first.Operator}}
 	h, err := a.Hub()
 	if err != nil {
 		in.SLOErr = err
 		return in
 	}
-	in.Operator.Namespace = h.Namespace
 	list := &v1alpha1.OperatorSLOList{}
-	if in.SLOErr = h.List(ctx, list, client.InNamespace(h.Namespace)); in.SLOErr != nil {
+	if in.SLOErr = h.List(ctx, list, client.InNamespace(in.Operator.Namespace)); in.SLOErr != nil {
 		return in
 	}
 	for i := range list.Items {
-		if list.Items[i].Spec.Operator == operator {
+		if list.Items[i].Spec.Operator == in.Operator.Name {
 			in.SLO = &list.Items[i]
 		}
 	}
@@ -196,7 +207,8 @@ func explained(answer *budgets.Answer) []explain.Budget {
 	}
 	out := make([]explain.Budget, 0, len(list))
 	for _, b := range list {
-		e := explain.Budget{SLI: b.SLI, Cluster: b.Cluster, Target: b.Target, Period: b.Period, Left: b.Left, Burn: b.Burn}
+		e := explain.Budget{SLI: b.SLI, Cluster: b.Cluster, Target: b.Target, Period: b.Period, Left: b.Left,
+			Burn: b.Burn}
 		for _, alert := range b.Firing {
 			e.Firing = append(e.Firing, alert.Name)
 		}
@@ -207,7 +219,8 @@ func explained(answer *budgets.Answer) []explain.Budget {
 
 const sloGetLong = `Show the error budgets of one operator: its objectives, and the clusters that have
 less than all of their budget, the worst first. The graph shows what was left, from
-none to all.`
+none to all. The operator is named as NAME, or as NAMESPACE/NAME if operators of
+several namespaces have that name.`
 
 // fewClusters is how many are shown without --all.
 const fewClusters = 15
@@ -224,7 +237,7 @@ func (a *app) sloGetCommand() *cobra.Command {
 			if err := out.Check(); err != nil {
 				return err
 			}
-			answer, err := a.readBudgets(c.Context(), &from, budgets.Question{Operator: args[0], Clusters: true})
+			answer, err := a.readBudgets(c.Context(), &from, args[0])
 			if err != nil {
 				return err
 			}
@@ -232,7 +245,7 @@ func (a *app) sloGetCommand() *cobra.Command {
 			if all {
 				most = 0
 			}
-			e := explain.Objectives(a.objectivesInput(c.Context(), args[0], answer))
+			e := explain.Objectives(a.objectivesInput(c.Context(), answer))
 			return a.Explained(&out, nil, e, func(s term.Style) string {
 				return OperatorBudgets(answer, from.since, most, s)
 			})
