@@ -19,8 +19,12 @@ const (
 	StatusOutdated = "StatusOutdated"
 	// NotReported: a condition that has to be True was never reported.
 	NotReported = "NotReported"
+	// NoData: Prometheus has no data for an error budget.
+	NoData = "NoData"
 	// BudgetSpent: an error budget is spent.
 	BudgetSpent = "BudgetSpent"
+	// AlertFiring: an alert of the objectives fires.
+	AlertFiring = "AlertFiring"
 	// ClusterUnreadable: the objects on the cluster could not be read.
 	ClusterUnreadable = "ClusterUnreadable"
 	// UnknownReason: this version of the program does not know the reason.
@@ -71,11 +75,23 @@ func compared() []Remedy {
 			Next: "The status is written again within seconds."},
 		{Reason: NotReported, Means: "A condition that is needed to call this healthy was never " +
 			"reported.", Do: []Action{
-			run("Check that the agent has the same version as the hub", "bellwether fleet get CLUSTER")},
-			Next: "The condition appears as soon as the agent reports it."},
+			do("If this lasts more than a minute, check that the hub runs and, for what an agent reports, that the " +
+				"agent runs and has the version of the hub.")},
+			Next: "The condition appears as soon as it is reported."},
+		{Reason: NoData, Means: "Prometheus has no data for an error budget, so it is not known what is left of it.",
+			Do: []Action{
+				do("Check that Prometheus scrapes the hub and the agents, and that the OperatorSLO's rules are " +
+					"loaded."),
+				run("Check that the cluster's agent reports", "bellwether fleet list")},
+			Next: "The budget is known as soon as Prometheus has data."},
 		{Reason: BudgetSpent, Means: "An error budget of the operator is spent.", Do: []Action{
-			run("Show where and how fast it is spent", "bellwether slo get OPERATOR")},
+			run("Show where and how fast it is spent", "bellwether slo get OPERATOR"),
+			run("Explain the operator on the cluster", "bellwether why CLUSTER OPERATOR")},
 			Next: "The budget recovers as the failures leave the period of the objective."},
+		{Reason: AlertFiring, Means: "An alert on the objectives of the operator fires.", Do: []Action{
+			run("Show the clusters that it is about", "bellwether slo get OPERATOR"),
+			run("Explain the operator on one of these clusters", "bellwether why CLUSTER OPERATOR")},
+			Next: "The alert ends when the error budget is no longer spent too fast."},
 		{Reason: ClusterUnreadable, Means: "The objects on the cluster could not be read.", Do: []Action{
 			do("Check --cluster-kubeconfig and --cluster-context, and that the cluster's API server answers.")}},
 		{Reason: UnknownReason, Means: "This version of the program does not know the reason.", Do: []Action{

@@ -12,6 +12,8 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+	"github.com/bellwether-dev/bellwether/explain"
 )
 
 func (a *app) catalogGetCommand() *cobra.Command {
@@ -43,11 +45,8 @@ For good it belongs in the catalog itself; see "bellwether catalog block".`,
 			if err != nil {
 				return err
 			}
-			if !out.Table() {
-				return out.Object(a.Streams.Out, catalog)
-			}
-			a.Say("%s", HubCatalog(catalog, a.Now(), a.Style()))
-			return nil
+			e := explain.Catalog(explain.CatalogInput{Now: a.Now(), Catalog: catalog, Program: a.Self})
+			return a.Explained(&out, catalog, e, func(s term.Style) string { return HubCatalog(catalog, a.Now(), s) })
 		},
 	}
 	out.Add(c, command.OutputJSON, command.OutputYAML, command.OutputName)

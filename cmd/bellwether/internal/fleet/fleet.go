@@ -14,6 +14,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+	"github.com/bellwether-dev/bellwether/explain"
 )
 
 // app is the environment of the commands in this package.
@@ -86,13 +87,13 @@ func (a *app) getCluster(ctx context.Context, out *command.Output, name string) 
 	if err != nil {
 		return err
 	}
-	if !out.Table() {
-		return out.Object(a.Streams.Out, cluster)
-	}
 	installs := &v1alpha1.OperatorInstallList{}
 	if err := h.List(ctx, installs, client.InNamespace(v1alpha1.ClusterNamespace(name))); err != nil {
 		return fmt.Errorf("list installs: %w", err)
 	}
-	a.Say("%s", Cluster(cluster, installs.Items, a.Now(), a.Style()))
-	return nil
+	e := explain.Cluster(explain.ClusterInput{Now: a.Now(), Cluster: cluster, Installs: installs.Items,
+		Program: a.Self})
+	return a.Explained(out, cluster, e, func(s term.Style) string {
+		return Cluster(cluster, installs.Items, a.Now(), s)
+	})
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
 // Cluster is the details of a cluster and what runs on it.
@@ -55,7 +56,7 @@ func Clusters(list []v1alpha1.FleetCluster, l term.Listing) *term.Table {
 	}
 	for i := range list {
 		c := &list[i]
-		row := []term.Cell{{Text: c.Name}, clusterState(c), term.OnlineCell(c), operatorsCell(c.Status.Operators),
+		row := []term.Cell{{Text: c.Name}, clusterState(c), term.OnlineCell(c), operatorsCell(c),
 			{Text: term.OrDash(c.Status.Versions.Kubernetes)}, OlmCell(c), {Text: term.Age(l.Now, c.CreationTimestamp)}}
 		if l.Wide {
 			row = append(row, term.PlainCells(term.OrDash(c.Status.Versions.Agent),
@@ -78,15 +79,19 @@ func clusterState(c *v1alpha1.FleetCluster) term.Cell {
 	}
 }
 
-func operatorsCell(n v1alpha1.InstallCounts) term.Cell {
-	c := term.Cell{Text: fmt.Sprintf("%d/%d ready", n.Ready, n.Total)}
+// operatorsCell counts the operators that are Ready; where the cluster does not
+// report, it was so by the last report.
+func operatorsCell(c *v1alpha1.FleetCluster) term.Cell {
+	n := c.Status.Operators
 	switch {
 	case n.Total == 0:
 		return term.Dim.Cell("none")
+	case !rollouts.ObserveCluster(c).Online:
+		return term.Warn.Cell(fmt.Sprintf("%d/%d ready (stale)", n.Ready, n.Total))
 	case n.Ready < n.Total:
-		c.Tone = term.Warn
+		return term.Warn.Cell(fmt.Sprintf("%d/%d ready", n.Ready, n.Total))
 	}
-	return c
+	return term.Cell{Text: fmt.Sprintf("%d/%d ready", n.Ready, n.Total)}
 }
 
 func OlmCell(c *v1alpha1.FleetCluster) term.Cell {

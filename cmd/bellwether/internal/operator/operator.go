@@ -14,6 +14,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+	"github.com/bellwether-dev/bellwether/explain"
 )
 
 // app is the environment of the commands in this package.
@@ -62,9 +63,6 @@ func (a *app) getOperator(ctx context.Context, out *command.Output, name string)
 	if err != nil {
 		return err
 	}
-	if !out.Table() {
-		return out.Object(a.Streams.Out, operator)
-	}
 	in := OperatorInput{Now: a.Now(), Operator: operator}
 	if in.Rollouts, err = h.RolloutsOf(ctx, client.ObjectKeyFromObject(operator)); err != nil {
 		return err
@@ -72,6 +70,12 @@ func (a *app) getOperator(ctx context.Context, out *command.Output, name string)
 	if in.Installs, err = hub.InstallsOf(ctx, h, client.ObjectKeyFromObject(operator)); err != nil {
 		return err
 	}
-	a.Say("%s", Operator(in, a.Style()))
-	return nil
+	whole := explain.OperatorInput{Now: in.Now, Operator: operator, Installs: in.Installs, Program: a.Self}
+	if len(in.Rollouts) > 0 {
+		whole.Rollout = &in.Rollouts[0]
+	}
+	if whole.Clusters, err = hub.Clusters(ctx, h); err != nil {
+		return err
+	}
+	return a.Explained(out, operator, explain.Operator(whole), func(s term.Style) string { return Operator(in, s) })
 }

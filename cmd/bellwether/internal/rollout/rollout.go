@@ -18,6 +18,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+	"github.com/bellwether-dev/bellwether/explain"
 )
 
 const rolloutLong = `A rollout brings one version of an operator to the clusters in waves.
@@ -98,19 +99,13 @@ func (a *app) getRollout(ctx context.Context, h *hub.Client, out *command.Output
 	if err != nil {
 		return err
 	}
-	if !out.Table() {
-		return out.Object(a.Streams.Out, r)
-	}
 	in, err := a.rolloutInput(ctx, h, r)
 	if err != nil {
 		return err
 	}
-	style := a.Style()
-	if out.Wide() {
-		style.Width = 0
-	}
-	a.Say("%s", Rollout(in, style))
-	return nil
+	e := explain.Rollout(explain.RolloutInput{Now: in.Now, Rollout: r, Clusters: in.Clusters, Installs: in.Installs,
+		Program: a.Self})
+	return a.Explained(out, r, e, func(s term.Style) string { return Rollout(in, s) })
 }
 
 func (a *app) rolloutInput(ctx context.Context, reader client.Reader, r *v1alpha1.OperatorRollout) (RolloutInput,

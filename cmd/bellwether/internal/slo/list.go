@@ -14,12 +14,16 @@ import (
 
 	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/alerts/budgets"
 	"github.com/bellwether-dev/bellwether/alerts/prometheus"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+	"github.com/bellwether-dev/bellwether/explain"
 )
 
 // EnvPrometheus is where Prometheus is, unless a flag says so.
@@ -171,6 +175,48 @@ func (a *app) sloListCommand() *cobra.Command {
 	return c
 }
 
+// objectivesInput adds to the budgets what the hub says of the objectives. A hub
+// that cannot be read is part of the answer: the budgets are Prometheus's.
+func (a *app) objectivesInput(ctx context.Context, answer *budgets.Report) explain.ObjectivesInput {
+	first := answer.Objectives[0]
+	in := explain.ObjectivesInput{Now: a.Now(), Program: a.Self, Budgets: explained(answer),
+		Operator: v1alpha1.OperatorReference{Namespace: first.Namespace, Name: first.Operator}}
+	h, err := a.Hub()
+	if err != nil {
+		in.SLOErr = err
+		return in
+	}
+	list := &v1alpha1.OperatorSLOList{}
+	if in.SLOErr = h.List(ctx, list, client.InNamespace(in.Operator.Namespace)); in.SLOErr != nil {
+		return in
+	}
+	for i := range list.Items {
+		if list.Items[i].Spec.Operator == in.Operator.Name {
+			in.SLO = &list.Items[i]
+		}
+	}
+	return in
+}
+
+// explained are the budgets in the terms of package explain: each cluster's, or
+// the objectives' where no cluster reports.
+func explained(answer *budgets.Report) []explain.Budget {
+	list := answer.Clusters
+	if len(list) == 0 {
+		list = answer.Objectives
+	}
+	out := make([]explain.Budget, 0, len(list))
+	for _, b := range list {
+		e := explain.Budget{SLI: b.SLI, Cluster: b.Cluster, Target: b.Target, Period: b.Period, Left: b.Left,
+			Burn: b.Burn}
+		for _, alert := range b.Firing {
+			e.Firing = append(e.Firing, alert.Name)
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
 const sloGetLong = `Show the error budgets of one operator: its objectives, and the clusters that have
 less than all of their budget, the worst first. The graph shows what was left, from
 none to all. The operator is named as NAME, or as NAMESPACE/NAME if operators of
@@ -195,19 +241,14 @@ func (a *app) sloGetCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if !out.Table() {
-				return out.Value(a.Streams.Out, answer)
-			}
-			style := a.Style()
-			if out.Wide() {
-				style.Width = 0
-			}
 			most := fewClusters
 			if all {
 				most = 0
 			}
-			a.Say("%s", OperatorBudgets(answer, from.since, most, style))
-			return nil
+			e := explain.Objectives(a.objectivesInput(c.Context(), answer))
+			return a.Explained(&out, nil, e, func(s term.Style) string {
+				return OperatorBudgets(answer, from.since, most, s)
+			})
 		},
 	}
 	out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML)

@@ -12,36 +12,52 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
+	"github.com/bellwether-dev/bellwether/explain"
+	"github.com/bellwether-dev/bellwether/explain/olmv0"
 )
 
 // lookDownstream reads an install's objects on its cluster. A cluster that
 // cannot be read is part of the answer, not an error.
-func lookDownstream(ctx context.Context, target *hub.ClusterFlags, install *v1alpha1.OperatorInstall) *Downstream {
+func lookDownstream(ctx context.Context, target *hub.ClusterFlags,
+	install *v1alpha1.OperatorInstall) *explain.Downstream {
 	c, err := target.Connect()
 	if err != nil {
-		return &Downstream{Err: err}
+		return &explain.Downstream{Err: err}
 	}
 	d, err := readDownstream(ctx, c, install)
 	if err != nil {
-		return &Downstream{Err: err}
+		return &explain.Downstream{Err: err}
 	}
 	return d
 }
 
-func readDownstream(ctx context.Context, c client.Reader, install *v1alpha1.OperatorInstall) (*Downstream, error) {
+func readDownstream(ctx context.Context, c client.Reader,
+	install *v1alpha1.OperatorInstall) (*explain.Downstream, error) {
+	if install.Spec.Admission == nil {
+		return &explain.Downstream{}, nil
+	}
+	objects, err := readObjects(ctx, c, install)
+	if err != nil {
+		return nil, err
+	}
+	probes := &v1alpha1.EndpointProbeList{}
+	err = c.List(ctx, probes, client.InNamespace(objects.Namespace),
+		client.MatchingLabels(install.Spec.Operator.Labels()))
+	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("list EndpointProbes: %w", err)
+	}
+	return &explain.Downstream{Links: objects.Links(), Probes: probes.Items}, nil
+}
+
+func readObjects(ctx context.Context, c client.Reader, install *v1alpha1.OperatorInstall) (*olmv0.Objects, error) {
 	objects := install.Status.OLMDetails()
-	d := &Downstream{Namespace: objects.Namespace}
-	if d.Namespace == "" && install.Spec.Admission != nil {
-		d.Namespace = install.Spec.Admission.Release.TargetNamespace()
-	}
-	if d.Namespace == "" {
-		return d, nil
-	}
+	d := &olmv0.Objects{Namespace: install.Spec.Admission.Release.TargetNamespace()}
 	var err error
 	if d.CatalogSource, err = find(ctx, c, d.Namespace, objects.CatalogSource,
 		&operatorsv1alpha1.CatalogSource{}); err != nil {
@@ -101,10 +117,10 @@ func findCSV(ctx context.Context, c client.Reader, namespace, current string,
 }
 
 func findDeployments(ctx context.Context, c client.Reader,
-	csv *operatorsv1alpha1.ClusterServiceVersion) ([]Deployment, error) {
-	var out []Deployment
+	csv *operatorsv1alpha1.ClusterServiceVersion) ([]explain.Deployment, error) {
+	var out []explain.Deployment
 	for _, spec := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
-		d := Deployment{Name: spec.Name}
+		d := explain.Deployment{Name: spec.Name, Want: spec.Spec.Replicas}
 		var err error
 		if d.Deployment, err = find(ctx, c, csv.Namespace, spec.Name, &appsv1.Deployment{}); err != nil {
 			return nil, err

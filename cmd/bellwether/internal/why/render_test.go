@@ -16,15 +16,18 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/fixture"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+	"github.com/bellwether-dev/bellwether/explain"
+	"github.com/bellwether-dev/bellwether/explain/olmv0"
 )
 
-func crashing() *Downstream {
-	d := &Downstream{
+func crashing() *explain.Downstream {
+	d := &olmv0.Objects{
 		Namespace:     "echo",
 		CatalogSource: &operatorsv1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Name: "echo-view"}},
 		Subscription:  &operatorsv1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Name: "echo"}},
 		InstallPlan:   &operatorsv1alpha1.InstallPlan{ObjectMeta: metav1.ObjectMeta{Name: "install-x7"}},
-		CSV:           &operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: metav1.ObjectMeta{Name: "echo-operator.v1.1.0"}},
+		CSV: &operatorsv1alpha1.ClusterServiceVersion{
+			ObjectMeta: metav1.ObjectMeta{Name: "echo-operator.v1.1.0"}},
 	}
 	d.CatalogSource.Spec.Address = "10.0.0.7:50100"
 	d.CatalogSource.Status.GRPCConnectionState = &operatorsv1alpha1.GRPCConnectionState{LastObservedState: "READY"}
@@ -49,20 +52,26 @@ func crashing() *Downstream {
 		LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1,
 			Message: "cannot parse flag -greeting"}},
 	}}
-	d.Deployments = []Deployment{{
+	d.Deployments = []explain.Deployment{{
 		Name: "echo-operator", Pods: []corev1.Pod{pod},
 		Deployment: &appsv1.Deployment{Status: appsv1.DeploymentStatus{Conditions: []appsv1.DeploymentCondition{{
 			Type: appsv1.DeploymentAvailable, Status: corev1.ConditionFalse, Reason: "MinimumReplicasUnavailable",
 			Message: "Deployment does not have minimum availability.",
 		}}}},
 	}, {Name: "echo-webhook"}}
-	return d
+	return &explain.Downstream{Links: d.Links()}
 }
 
 func TestWhy(t *testing.T) {
 	clusters := fixture.FleetOfFour()
 	healthy, failed, waiting := fixture.Updated("prod-1", "prod"), fixture.Failing("prod-2", "prod"),
 		fixture.WaitingInstall("prod-3", "prod")
+	done, ready := fixture.RolloutAt(), fixture.Operator()
+	done.Status.Phase, done.Status.Waves[1].Phase = v1alpha1.RolloutSucceeded, v1alpha1.WaveVerified
+	done.Status.Conditions = []metav1.Condition{fixture.Condition(v1alpha1.ConditionReady, true,
+		v1alpha1.ReasonSucceeded, "4 of 4 clusters updated")}
+	ready.Status.Conditions = []metav1.Condition{fixture.Condition(v1alpha1.ConditionReady, true,
+		v1alpha1.ReasonSucceeded, "4 of 4 clusters run 1.1.0")}
 	gated := fixture.RolloutAt()
 	gated.Status.Phase, gated.Status.CurrentWave = v1alpha1.RolloutProgressing, "rest"
 	gated.Status.Waves[2].Phase = v1alpha1.WaveGated
@@ -83,29 +92,31 @@ func TestWhy(t *testing.T) {
 		"echo-operator.v1.1.0 is Installing")}
 	slow.Spec.Admission.AdmittedAt = fixture.Ago(11 * time.Minute)
 	for name, test := range map[string]struct {
-		in    WhyInput
+		in    explain.InstallInput
 		style term.Style
 	}{
-		"healthy": {in: WhyInput{Cluster: &clusters[1], Operator: fixture.Operator(), Rollout: fixture.RolloutAt(),
-			Install: &healthy}},
-		"failed": {in: WhyInput{Cluster: &clusters[2], Operator: fixture.Operator(), Rollout: fixture.RolloutAt(),
-			Install: &failed}},
-		"crashing": {in: WhyInput{Cluster: &clusters[2], Operator: fixture.Operator(), Rollout: fixture.RolloutAt(),
-			Install: &failed, Downstream: crashing()}, style: term.Style{Width: 100}},
-		"late": {in: WhyInput{Cluster: &clusters[2], Operator: fixture.Operator(), Rollout: fixture.RolloutAt(),
-			Install: &slow}, style: term.Style{Width: 80}},
-		"unreadable": {in: WhyInput{Cluster: &clusters[2], Operator: fixture.Operator(), Rollout: fixture.RolloutAt(),
-			Install: &failed, Downstream: &Downstream{Err: errors.New("connection refused")}}},
-		"offline": {in: WhyInput{Cluster: &clusters[3], Operator: fixture.Operator(), Rollout: fixture.RolloutAt(),
-			Install: &waiting}},
-		"gated": {in: WhyInput{Cluster: &clusters[1], Operator: fixture.Operator(), Rollout: gated,
+		"healthy": {in: explain.InstallInput{Cluster: &clusters[1], Operator: ready, Rollout: done, Install: &healthy}},
+		"updated and halted by others": {in: explain.InstallInput{Cluster: &clusters[1], Operator: fixture.Operator(),
+			Rollout: fixture.RolloutAt(), Install: &healthy}},
+		"failed": {in: explain.InstallInput{Cluster: &clusters[2], Operator: fixture.Operator(),
+			Rollout: fixture.RolloutAt(), Install: &failed}},
+		"crashing": {in: explain.InstallInput{Cluster: &clusters[2], Operator: fixture.Operator(),
+			Rollout: fixture.RolloutAt(), Install: &failed, Downstream: crashing()}, style: term.Style{Width: 100}},
+		"late": {in: explain.InstallInput{Cluster: &clusters[2], Operator: fixture.Operator(),
+			Rollout: fixture.RolloutAt(), Install: &slow}, style: term.Style{Width: 80}},
+		"unreadable": {in: explain.InstallInput{Cluster: &clusters[2], Operator: fixture.Operator(),
+			Rollout: fixture.RolloutAt(), Install: &failed, Downstream: &explain.Downstream{Err: errors.New("connection refused")}}},
+		"offline": {in: explain.InstallInput{Cluster: &clusters[3], Operator: fixture.Operator(),
+			Rollout: fixture.RolloutAt(), Install: &waiting}},
+		"gated": {in: explain.InstallInput{Cluster: &clusters[1], Operator: fixture.Operator(), Rollout: gated,
 			Install: &gatedInstall}},
-		"no version":   {in: WhyInput{Cluster: &clusters[1], Operator: unknown}},
-		"not selected": {in: WhyInput{Cluster: &clusters[1], Operator: elsewhere}},
+		"no version":   {in: explain.InstallInput{Cluster: &clusters[1], Operator: unknown}},
+		"not selected": {in: explain.InstallInput{Cluster: &clusters[1], Operator: elsewhere}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.in.Now = fixture.Noon
-			fixture.Golden(t, "why-"+name, Why(test.in, test.style))
+			title := test.in.Operator.Name + " on " + test.in.Cluster.Name
+			fixture.Golden(t, "why-"+name, term.Explanation(title, explain.Install(test.in), fixture.Noon, test.style))
 		})
 	}
 }

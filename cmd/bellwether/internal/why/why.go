@@ -16,11 +16,14 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+	"github.com/bellwether-dev/bellwether/explain"
 )
 
 const whyLong = `Explain the state of an operator on a cluster: the causal chain from the
 intention over gate, admission and install down to the pod, with a mark on each
-link, and what to do about the first one that does not hold.
+link, the cause, what you can do, what happens next, and what is not current.
+-o json and -o yaml print the same as data (docs/reference/explain.md).
 
 The hub alone knows the chain up to what the agent reported. With
 --cluster-kubeconfig it goes on into the cluster: Subscription, InstallPlan,
@@ -33,6 +36,7 @@ type app struct{ *command.Env }
 func Command(env *command.Env) *cobra.Command {
 	a := &app{env}
 	var target hub.ClusterFlags
+	var out command.Output
 	c := &cobra.Command{
 		Use: "why CLUSTER OPERATOR", Short: "Explain the state of an operator on a cluster, and what to do",
 		Long: whyLong,
@@ -41,6 +45,9 @@ func Command(env *command.Env) *cobra.Command {
 		Args:              command.ExactArgs("the cluster's name", "the operator's name"),
 		ValidArgsFunction: a.Complete(command.ClusterNames, command.OperatorNames),
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := out.Check(); err != nil {
+				return err
+			}
 			h, err := a.Hub()
 			if err != nil {
 				return err
@@ -52,17 +59,22 @@ func Command(env *command.Env) *cobra.Command {
 			if target.Given() && in.Install != nil {
 				in.Downstream = lookDownstream(c.Context(), &target, in.Install)
 			}
-			a.Say("%s", Why(in, a.Style()))
+			e := explain.Install(in)
+			if !out.Table() {
+				return out.Value(a.Streams.Out, e)
+			}
+			a.Say("%s", term.Explanation(in.Operator.Name+" on "+in.Cluster.Name, e, in.Now, a.Style()))
 			return nil
 		},
 	}
 	target.Add(c)
+	out.Add(c, command.OutputJSON, command.OutputYAML)
 	return c
 }
 
 // whyInput reads the chain on the hub.
-func (a *app) whyInput(ctx context.Context, h *hub.Client, cluster, operator string) (WhyInput, error) {
-	in := WhyInput{Now: a.Now()}
+func (a *app) whyInput(ctx context.Context, h *hub.Client, cluster, operator string) (explain.InstallInput, error) {
+	in := explain.InstallInput{Now: a.Now(), Program: a.Self}
 	var err error
 	if in.Cluster, err = h.Cluster(ctx, cluster); err != nil {
 		return in, err
@@ -78,6 +90,14 @@ func (a *app) whyInput(ctx context.Context, h *hub.Client, cluster, operator str
 		in.Install = install
 	case !apierrors.IsNotFound(err):
 		return in, fmt.Errorf("get install: %w", err)
+	}
+	catalog := &v1alpha1.OperatorCatalog{}
+	err = h.Get(ctx, client.ObjectKey{Namespace: in.Operator.Namespace, Name: in.Operator.Spec.Catalog.Name}, catalog)
+	switch {
+	case err == nil:
+		in.Catalog = catalog
+	case !apierrors.IsNotFound(err):
+		return in, fmt.Errorf("get catalog: %w", err)
 	}
 	list, err := h.RolloutsOf(ctx, client.ObjectKeyFromObject(in.Operator))
 	if err != nil {

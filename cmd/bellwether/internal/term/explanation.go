@@ -1,0 +1,127 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package term
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/mattn/go-runewidth"
+
+	"github.com/bellwether-dev/bellwether/explain"
+)
+
+// tones of the states.
+var tones = map[explain.State]Tone{explain.Healthy: Good, explain.Progressing: Warn, explain.Waiting: Warn,
+	explain.Degraded: Bad, explain.Failed: Bad, explain.Unknown: Bad, "": Plain}
+
+// Explanation is the whole of an explanation: the state, the chain, and the
+// sections.
+func Explanation(title string, e explain.Explanation, now time.Time, s Style) string {
+	var out strings.Builder
+	out.WriteString(s.Paint(tones[e.State], Mark(tones[e.State])+" "+title+": "+StateOf(e, now)) + "\n")
+	writeLinks(&out, e.Chain, "", s)
+	out.WriteString(Verdict(e, now, s))
+	return out.String()
+}
+
+// StateOf is the state in a few words.
+func StateOf(e explain.Explanation, now time.Time) string {
+	text := string(e.State)
+	if e.Reason != "" {
+		text += " (" + e.Reason + ")"
+	}
+	if e.Since != nil && e.State != explain.Healthy {
+		text += " for " + Age(now, *e.Since)
+	}
+	return text
+}
+
+// Verdict is an explanation without its chain: the summary, the cause, what to
+// do, what happens next, and what is not current.
+func Verdict(e explain.Explanation, now time.Time, s Style) string {
+	var out strings.Builder
+	if e.State == explain.Healthy {
+		writeSection(&out, s, "", []string{"Healthy: " + e.Summary, "Checked: " + strings.Join(e.Checked, "; ") + "."})
+		return out.String()
+	}
+	writeSection(&out, s, "", []string{string(e.State) + ": " + strings.TrimSuffix(e.Summary, ".") + "."})
+	if e.Cause != nil && e.Cause.Text != e.Summary {
+		writeSection(&out, s, "Cause", []string{e.Cause.Text})
+	}
+	writeSection(&out, s, "What it means", []string{e.Means})
+	var do, next, stale []string
+	for _, a := range e.Remedies {
+		do = append(do, "- "+a.String())
+	}
+	for _, n := range e.Next {
+		text := n.Text
+		if n.At != nil {
+			text = "At " + Clock(now, n.At) + ": " + text
+		}
+		next = append(next, "- "+text)
+	}
+	for _, part := range e.Stale {
+		text := part.What + ": " + part.Why
+		if part.Since != nil && !part.Since.IsZero() {
+			text += ", for " + Age(now, *part.Since)
+		}
+		stale = append(stale, "- "+text)
+	}
+	writeSection(&out, s, "What to do", do)
+	writeSection(&out, s, "What happens next", next)
+	writeSection(&out, s, "Not current", stale)
+	return out.String()
+}
+
+func writeSection(out *strings.Builder, s Style, title string, texts []string) {
+	if len(texts) == 0 {
+		return
+	}
+	out.WriteByte('\n')
+	margin := ""
+	if title != "" {
+		margin = "  "
+		out.WriteString(s.Paint(Strong, title) + "\n")
+	}
+	for _, text := range texts {
+		hanging := "\n" + margin
+		if strings.HasPrefix(text, "- ") {
+			hanging += "  "
+		}
+		room := 0
+		if s.Width > 0 {
+			room = max(s.Width-len(hanging)+1, MinWrapped)
+		}
+		out.WriteString(margin + strings.Join(Wrap(text, room), hanging) + "\n")
+	}
+}
+
+// writeLinks draws the branches of a tree behind a prefix.
+func writeLinks(out *strings.Builder, links []explain.Link, prefix string, s Style) {
+	for i, l := range links {
+		fork, trunk := "├─ ", "│  "
+		if i == len(links)-1 {
+			fork, trunk = "└─ ", "   "
+		}
+		stem := "  "
+		if len(l.Links) > 0 {
+			stem = "│ "
+		}
+		lines := []string{l.Text}
+		if room := s.Width - runewidth.StringWidth(prefix+fork+stem); s.Width > 0 {
+			lines = Wrap(l.Text, max(room, MinWrapped))
+		}
+		tone := tones[l.State]
+		for j, line := range lines {
+			if j == 0 {
+				fmt.Fprintf(out, "%s%s%s\n", prefix, fork, s.Paint(tone, Mark(tone)+" "+line))
+				continue
+			}
+			fmt.Fprintf(out, "%s%s%s%s\n", prefix, trunk, stem, s.Paint(tone, line))
+		}
+		writeLinks(out, l.Links, prefix+trunk, s)
+	}
+}

@@ -1,0 +1,170 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bellwether-dev/bellwether/apis/conditions"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/explain/remedy"
+	"github.com/bellwether-dev/bellwether/rollouts"
+)
+
+// ClusterInput is what the explanation of a cluster is made of.
+type ClusterInput struct {
+	Now     time.Time
+	Cluster *v1alpha1.FleetCluster
+	// Installs in the cluster's namespace.
+	Installs []v1alpha1.OperatorInstall
+	Program  string
+}
+
+// Cluster explains a FleetCluster and what runs on it.
+func Cluster(in ClusterInput) Explanation {
+	c := in.Cluster
+	cluster := clusterLink(c)
+	links := installsOf(in)
+	if staleSince(c) != nil {
+		links = asOfThen(links)
+	}
+	names := remedy.Names{Cluster: c.Name, Program: in.Program}
+	e := conclude(Subject{Kind: "FleetCluster", Name: c.Name}, append([]Link{cluster}, links...), names,
+		fmt.Sprintf("Cluster %s is online, and all %d operators on it are Ready.", c.Name, len(in.Installs)))
+	e.Members = clusterMembers(in)
+	return e
+}
+
+func installsOf(in ClusterInput) []Link {
+	var links []Link
+	for i := range in.Installs {
+		install := &in.Installs[i]
+		name := install.Spec.Operator.Namespace + "/" + install.Spec.Operator.Name
+		l := reportedByInstall(install).summary(name+" is Ready", "operator "+name)
+		if l.State != Healthy {
+			l.Text = name + ": " + l.Text
+			l.remedies = append(l.remedies, remedy.Action{Text: "Explain the operator on this cluster",
+				Command: fmt.Sprintf("%s why %s %s -n %s", cmp.Or(in.Program, "bellwether"), in.Cluster.Name,
+					install.Spec.Operator.Name, install.Spec.Operator.Namespace)})
+		}
+		links = append(links, l)
+	}
+	slices.SortFunc(links, func(a, b Link) int { return cmp.Compare(a.Text, b.Text) })
+	return links
+}
+
+func clusterMembers(in ClusterInput) []Member {
+	members := make([]Member, 0, len(in.Installs))
+	for i := range in.Installs {
+		install := &in.Installs[i]
+		l := reportedByInstall(install).summary("", "")
+		m := Member{Operator: install.Spec.Operator.Namespace + "/" + install.Spec.Operator.Name,
+			State:  string(l.State),
+			Reason: l.Reason, Message: l.Text, Since: l.Since, Attention: severity[l.State] >= severity[Degraded]}
+		if since := staleSince(in.Cluster); since != nil {
+			m.State, m.Attention = string(Unknown), true
+		}
+		members = append(members, m)
+	}
+	slices.SortFunc(members, func(a, b Member) int { return cmp.Compare(a.Operator, b.Operator) })
+	return members
+}
+
+func reportedByCluster(c *v1alpha1.FleetCluster) reported {
+	return reported{object: "FleetCluster " + c.Name, generation: c.Generation, observed: c.Status.ObservedGeneration,
+		conditions: c.Status.Conditions}
+}
+
+// staleSince is since when what the hub knows of the cluster is not current; nil
+// if it is current. The time is zero where it is not known.
+func staleSince(c *v1alpha1.FleetCluster) *metav1.Time {
+	if c == nil {
+		return nil
+	}
+	observed := rollouts.ObserveCluster(c)
+	if observed.Online {
+		return nil
+	}
+	return &metav1.Time{Time: observed.OfflineSince}
+}
+
+// clusterLink says whether the cluster is there and what is reported of it is
+// current.
+func clusterLink(c *v1alpha1.FleetCluster) Link {
+	r := reportedByCluster(c)
+	l := connectionLink(c, r)
+	l.Links = append(l.Links, clusterDetails(c, r)...)
+	return l
+}
+
+func connectionLink(c *v1alpha1.FleetCluster, r reported) Link {
+	online, reachable := conditions.Get(c.Status.Conditions, v1alpha1.ConditionOnline), conditions.Get(
+		c.Status.Conditions, v1alpha1.ConditionAPIServerReachable)
+	switch {
+	case online.Status != metav1.ConditionTrue:
+		l := r.link(online, Unknown)
+		l.Reason = cmp.Or(online.Reason, v1alpha1.ReasonNeverJoined)
+		l.Text = fmt.Sprintf("cluster %s is offline%s: %s", c.Name, since(l.Since),
+			cmp.Or(withoutStop(online.Message), "no agent has reported yet"))
+		l.stale = staleCluster(c, "its agent does not report", l.Since)
+		return l
+	case reachable.Status == metav1.ConditionFalse:
+		l := r.link(reachable, Unknown)
+		l.Text = fmt.Sprintf("the agent of cluster %s cannot reach the API server of its cluster%s: %s", c.Name,
+			since(l.Since), withoutStop(reachable.Message))
+		l.stale = staleCluster(c, "its agent cannot reach the API server of the cluster", l.Since)
+		return l
+	case reachable.Status != metav1.ConditionTrue:
+		return Link{State: Unknown, Reason: remedy.NotReported, Evidence: r.evidence(online), Text: fmt.Sprintf(
+			"the agent of cluster %s has not reported whether it reaches the API server of its cluster", c.Name)}
+	}
+	return Link{State: Healthy, Since: timeOf(online.LastTransitionTime),
+		Text: fmt.Sprintf("cluster %s is online (Kubernetes %s), and its agent reaches its API server", c.Name,
+			cmp.Or(c.Status.Versions.Kubernetes, "of unknown version")),
+		Check:    "the agent of the cluster reports, and reaches the API server of its cluster",
+		Evidence: append(r.evidence(online), r.evidence(reachable)...)}
+}
+
+func staleCluster(c *v1alpha1.FleetCluster, why string, since *metav1.Time) []Stale {
+	return []Stale{{What: "everything that is shown about cluster " + c.Name, Why: why, Since: since}}
+}
+
+// clusterDetails are what else keeps a cluster from being ready.
+func clusterDetails(c *v1alpha1.FleetCluster, r reported) []Link {
+	var links []Link
+	if l, old := r.outdated(); old {
+		links = append(links, l)
+	}
+	if c.DeletionTimestamp != nil {
+		links = append(links, Link{State: Waiting, Reason: v1alpha1.ReasonDeleting, Since: c.DeletionTimestamp,
+			Text: fmt.Sprintf("cluster %s is leaving the fleet", c.Name)})
+	}
+	if c.Spec.Paused {
+		links = append(links, Link{State: Waiting, Reason: remedy.ClusterPaused,
+			Text:     fmt.Sprintf("cluster %s is paused: no rollout admits it", c.Name),
+			Evidence: []Evidence{{Object: r.object, Field: "spec.paused", Observed: "true"}}})
+	}
+	explained := []string{v1alpha1.ReasonAgentOffline, v1alpha1.ReasonLeaseExpired, v1alpha1.ReasonAPIServerUnreachable,
+		v1alpha1.ReasonNeverJoined}
+	for _, condition := range c.Status.Conditions {
+		switch {
+		case condition.Type == v1alpha1.ConditionOnline, condition.Type == v1alpha1.ConditionAPIServerReachable,
+			condition.Type == v1alpha1.ConditionReconciling, slices.Contains(explained, condition.Reason):
+		case condition.Type == v1alpha1.ConditionStalled && condition.Status == metav1.ConditionTrue:
+			links = append(links, r.link(condition, Failed))
+		case condition.Type != v1alpha1.ConditionStalled && condition.Status != metav1.ConditionTrue &&
+			!conditions.IsTrue(c.Status.Conditions, v1alpha1.ConditionStalled):
+			links = append(links, r.link(condition, Failed))
+		case condition.Type == v1alpha1.ConditionOLMAvailable:
+			links = append(links, Link{State: Healthy, Text: "OLM " + c.Status.Versions.OLM + " is installed",
+				Check: "OLM is installed", Evidence: r.evidence(condition)})
+		}
+	}
+	return links
+}

@@ -1,0 +1,144 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/bellwether-dev/bellwether/explain/remedy"
+	"github.com/bellwether-dev/bellwether/phrase"
+)
+
+// conclude makes the explanation from what was checked: the state is that of
+// the worst link, the first one if there are several. healthy is the summary for
+// a subject without such a link.
+func conclude(subject Subject, chain []Link, names remedy.Names, healthy string) Explanation {
+	e := Explanation{APIVersion: APIVersion, Kind: Kind, Subject: subject, Chain: chain, State: Unknown,
+		Summary: healthy}
+	deciding := worst(chain)
+	if deciding == nil { // nothing was checked
+		e.Reason, e.Summary = remedy.NotReported, "Nothing is known about it."
+		deciding = &Link{Reason: e.Reason, Text: e.Summary}
+	} else {
+		e.State = deciding.State
+	}
+	e.Stale = staleParts(chain)
+	walk(chain, func(l Link) {
+		if l.State == Healthy && l.Check != "" {
+			e.Checked = append(e.Checked, l.Check)
+		}
+	})
+	if e.State == Healthy {
+		return e
+	}
+	root := deepest(*deciding)
+	e.Reason, e.Since, e.Summary = cmp.Or(deciding.Reason, remedy.UnknownReason), deciding.Since, deciding.Text
+	e.Cause = &Cause{Reason: cmp.Or(root.Reason, e.Reason), Text: root.Text, Evidence: root.Evidence}
+	e.advise(*deciding, root, names)
+	return e
+}
+
+// advise collects remedies and what happens next: of the cause first, then of
+// the link that decided.
+func (e *Explanation) advise(deciding, root Link, names remedy.Names) {
+	for _, l := range []Link{root, deciding} {
+		for _, a := range l.remedies {
+			e.addRemedy(a)
+		}
+		for _, n := range l.next {
+			e.addNext(n)
+		}
+	}
+	for i, reason := range []string{e.Cause.Reason, e.Reason} {
+		r, known := remedy.For(reason)
+		if !known {
+			r, _ = remedy.For(remedy.UnknownReason)
+		}
+		if i == 1 {
+			e.Means = r.Means
+		}
+		for _, a := range r.For("", names) {
+			e.addRemedy(a)
+		}
+		if next := r.NextFor(names); next != "" {
+			e.addNext(Next{Text: next})
+		}
+	}
+	walk(e.Chain, func(l Link) { // what is to come elsewhere in the chain, such as a deadline
+		for _, n := range l.next {
+			if n.At != nil {
+				e.addNext(n)
+			}
+		}
+	})
+}
+
+func (e *Explanation) addRemedy(a remedy.Action) {
+	if !slices.ContainsFunc(e.Remedies, func(b remedy.Action) bool {
+		return a.Text == b.Text || a.Command != "" && a.Command == b.Command
+	}) {
+		e.Remedies = append(e.Remedies, a)
+	}
+}
+
+func (e *Explanation) addNext(n Next) {
+	if !slices.ContainsFunc(e.Next, func(b Next) bool { return n.Text == b.Text }) {
+		e.Next = append(e.Next, n)
+	}
+}
+
+// walk calls f for every link, those above before those below.
+func walk(links []Link, f func(Link)) {
+	for _, l := range links {
+		f(l)
+		walk(l.Links, f)
+	}
+}
+
+// worst is the first link with the worst state; nil if no link has a state.
+func worst(links []Link) *Link {
+	var found *Link
+	walk(links, func(l Link) {
+		if severity[l.State] > 0 && (found == nil || severity[l.State] > severity[found.State]) {
+			found = &l
+		}
+	})
+	return found
+}
+
+// deepest is the link furthest below this one, itself included, that is at
+// least as bad; the first one if there are several.
+func deepest(l Link) Link {
+	found, depth := l, 0
+	var look func(links []Link, at int)
+	look = func(links []Link, at int) {
+		for _, below := range links {
+			if severity[below.State] >= severity[l.State] && at > depth {
+				found, depth = below, at
+			}
+			look(below.Links, at+1)
+		}
+	}
+	look(l.Links, 1)
+	return found
+}
+
+func staleParts(links []Link) []Stale {
+	var out []Stale
+	walk(links, func(l Link) { out = append(out, l.stale...) })
+	return out
+}
+
+// withoutStop is a message without its full stop, to be continued.
+func withoutStop(text string) string { return strings.TrimSuffix(phrase.OneLine(text), ".") }
+
+// sentence ends a text with a full stop.
+func sentence(text string) string {
+	if text = phrase.OneLine(text); text == "" || strings.HasSuffix(text, ".") {
+		return text
+	}
+	return text + "."
+}

@@ -1,0 +1,93 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/explain/remedy"
+)
+
+// ObjectivesInput is what the explanation of an operator's objectives is made
+// of.
+type ObjectivesInput struct {
+	Now time.Time
+	// SLO may be nil: then only the budgets are known.
+	SLO *v1alpha1.OperatorSLO
+	// SLOErr is why it could not be read.
+	SLOErr error
+	// Operator that the budgets are of.
+	Operator v1alpha1.OperatorReference
+	// Budgets as Prometheus has them.
+	Budgets []Budget
+	Program string
+}
+
+// Objectives explains an OperatorSLO and its error budgets.
+func Objectives(in ObjectivesInput) Explanation {
+	names := remedy.Names{Operator: in.Operator.Name, HubNamespace: in.Operator.Namespace, Program: in.Program}
+	var chain []Link
+	if in.SLO != nil {
+		chain = append(chain, sloLink(in.SLO))
+	}
+	if in.SLOErr != nil {
+		chain = append(chain, Link{Text: "the OperatorSLO could not be read from the hub: " +
+			withoutStop(in.SLOErr.Error())})
+	}
+	chain = append(chain, budgetLinks(in.Budgets)...)
+	names.Cluster = spentOn(in.Budgets)
+	for _, b := range in.Budgets {
+		if b.Left == nil {
+			chain = append(chain, Link{State: Unknown, Reason: remedy.NoData,
+				Text: "there is no data for the error budget of " + b.SLI + on(b.Cluster)})
+		}
+		if len(b.Firing) > 0 {
+			chain = append(chain, Link{State: Degraded, Reason: remedy.AlertFiring,
+				Text: fmt.Sprintf("%d alerts on %s fire%s: %v", len(b.Firing), b.SLI, on(b.Cluster), b.Firing)})
+		}
+	}
+	e := conclude(Subject{Kind: "OperatorSLO", Namespace: in.Operator.Namespace, Name: in.Operator.Name}, chain, names,
+		fmt.Sprintf("Every one of %d error budgets has something left, and no alert fires.", len(in.Budgets)))
+	e.Budgets = in.Budgets
+	e.Remedies = slices.DeleteFunc(e.Remedies, func(a remedy.Action) bool { // what the reader has just done
+		return strings.Contains(a.Command, " slo get ")
+	})
+	return e
+}
+
+// spentOn is the cluster to look at first.
+func spentOn(budgets []Budget) string {
+	for _, b := range budgets {
+		if b.Left != nil && *b.Left <= 0 || len(b.Firing) > 0 {
+			return b.Cluster
+		}
+	}
+	return ""
+}
+
+func sloLink(s *v1alpha1.OperatorSLO) Link {
+	r := reported{object: "OperatorSLO " + s.Namespace + "/" + s.Name, generation: s.Generation,
+		observed: s.Status.ObservedGeneration, conditions: s.Status.Conditions}
+	l := r.summary("the objectives are in force", "the objectives are in force")
+	for _, c := range s.Status.Conditions {
+		switch c.Type {
+		case v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled:
+			continue
+		}
+		if c.Status == metav1.ConditionTrue {
+			l.Links = append(l.Links, Link{State: Healthy, Text: c.Type, Check: c.Type, Evidence: r.evidence(c)})
+			continue
+		}
+		below := r.link(c, atLeast(stateOf(c.Reason), Degraded))
+		below.Text = c.Type + ": " + below.Text
+		l.Links = append(l.Links, below)
+	}
+	return l
+}

@@ -1,0 +1,159 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package olmv0 says what the objects of OLM v0 on a fleet cluster mean for an
+// operator there, as links of the chain that package explain makes. It is pure:
+// it is given the objects.
+package olmv0
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/explain"
+	"github.com/bellwether-dev/bellwether/explain/remedy"
+	"github.com/bellwether-dev/bellwether/phrase"
+)
+
+// Objects are what was found for one install. What does not exist is nil.
+type Objects struct {
+	Namespace     string
+	CatalogSource *operatorsv1alpha1.CatalogSource
+	Subscription  *operatorsv1alpha1.Subscription
+	InstallPlan   *operatorsv1alpha1.InstallPlan
+	// CSV is the one that is being installed, or else the installed one.
+	CSV         *operatorsv1alpha1.ClusterServiceVersion
+	Deployments []explain.Deployment
+}
+
+// Links are what the objects say, from the catalog to the pods.
+func (o Objects) Links() []explain.Link {
+	return []explain.Link{{Text: "on the cluster, namespace " + o.Namespace, Links: []explain.Link{
+		o.catalogSource(), o.subscription(), o.installPlan(), o.csv(),
+	}}}
+}
+
+func missing(kind string) explain.Link {
+	return explain.Link{State: explain.Failed, Reason: remedy.ObjectMissing, Text: kind + ": there is none"}
+}
+
+func evidence(kind string, o metav1.Object, field, observed string) []explain.Evidence {
+	return []explain.Evidence{{Object: kind + " " + o.GetNamespace() + "/" + o.GetName(), Field: field,
+		Observed: observed}}
+}
+
+const connectionReady = "READY"
+
+func (o Objects) catalogSource() explain.Link {
+	c := o.CatalogSource
+	if c == nil {
+		return missing("CatalogSource")
+	}
+	state := "no connection yet"
+	if s := c.Status.GRPCConnectionState; s != nil {
+		state = cmp.Or(s.LastObservedState, state)
+	}
+	l := explain.Link{State: explain.Healthy, Check: "OLM is connected to the catalog view",
+		Text:     fmt.Sprintf("CatalogSource %s: %s, %s", c.Name, state, c.Spec.Address),
+		Evidence: evidence("CatalogSource", c, "status.connectionState.lastObservedState", state)}
+	if state != connectionReady {
+		l.State, l.Check, l.Reason = explain.Progressing, "", v1alpha1.ReasonCatalogNotReady
+	}
+	return l
+}
+
+func (o Objects) subscription() explain.Link {
+	s := o.Subscription
+	if s == nil {
+		return missing("Subscription")
+	}
+	state := cmp.Or(string(s.Status.State), "no state yet")
+	l := explain.Link{State: explain.Healthy, Check: "the Subscription is at its latest version",
+		Text: fmt.Sprintf("Subscription %s: %s, installed %s, current %s", s.Name, state,
+			cmp.Or(s.Status.InstalledCSV, "nothing"), cmp.Or(s.Status.CurrentCSV, "nothing")),
+		Evidence: evidence("Subscription", s, "status.state", state)}
+	if s.Status.State != operatorsv1alpha1.SubscriptionStateAtLatest {
+		l.State, l.Check, l.Reason = explain.Progressing, "", v1alpha1.ReasonProgressing
+	}
+	reasons := map[operatorsv1alpha1.SubscriptionConditionType]string{
+		operatorsv1alpha1.SubscriptionResolutionFailed:        v1alpha1.ReasonResolutionFailed,
+		operatorsv1alpha1.SubscriptionCatalogSourcesUnhealthy: v1alpha1.ReasonCatalogNotReady,
+		operatorsv1alpha1.SubscriptionInstallPlanFailed:       v1alpha1.ReasonPlanFailed,
+		operatorsv1alpha1.SubscriptionBundleUnpackFailed:      v1alpha1.ReasonUnpackFailed,
+	}
+	for _, c := range s.Status.Conditions {
+		if reason, bad := reasons[c.Type]; bad && c.Status == corev1.ConditionTrue {
+			l.Links = append(l.Links, explain.Link{State: explain.Failed, Reason: reason, Since: c.LastTransitionTime,
+				Text:     fmt.Sprintf("%s: %s", c.Type, phrase.OneLine(c.Message)),
+				Evidence: evidence("Subscription", s, "condition "+string(c.Type), "True: "+phrase.OneLine(c.Message))})
+		}
+	}
+	return l
+}
+
+func (o Objects) installPlan() explain.Link {
+	p := o.InstallPlan
+	if p == nil { // OLM may have removed an old one
+		return explain.Link{Text: "InstallPlan: there is none"}
+	}
+	approved := "not approved"
+	if p.Spec.Approved {
+		approved = "approved"
+	}
+	phase := cmp.Or(string(p.Status.Phase), "new")
+	l := explain.Link{State: explain.Progressing, Reason: v1alpha1.ReasonProgressing,
+		Text: fmt.Sprintf("InstallPlan %s for %s: %s, %s", p.Name,
+			strings.Join(p.Spec.ClusterServiceVersionNames, ", "), approved, phase),
+		Evidence: evidence("InstallPlan", p, "status.phase", phase)}
+	switch p.Status.Phase {
+	case operatorsv1alpha1.InstallPlanPhaseComplete:
+		l.State, l.Reason, l.Check = explain.Healthy, "", "the InstallPlan is complete"
+	case operatorsv1alpha1.InstallPlanPhaseFailed:
+		l.State, l.Reason = explain.Failed, v1alpha1.ReasonPlanFailed
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Status == corev1.ConditionFalse {
+			text := fmt.Sprintf("%s: %s: %s", c.Type, c.Reason, phrase.OneLine(c.Message))
+			l.Links = append(l.Links, explain.Link{State: explain.Failed, Reason: v1alpha1.ReasonPlanFailed, Text: text,
+				Evidence: evidence("InstallPlan", p, "condition "+string(c.Type), text)})
+		}
+	}
+	return l
+}
+
+func (o Objects) csv() explain.Link {
+	c := o.CSV
+	if c == nil {
+		return missing("ClusterServiceVersion")
+	}
+	phase := cmp.Or(string(c.Status.Phase), "no phase yet")
+	l := explain.Link{State: explain.Progressing, Reason: v1alpha1.ReasonProgressing,
+		Text: fmt.Sprintf("ClusterServiceVersion %s: %s", c.Name, phase), Since: c.Status.LastTransitionTime,
+		Evidence: evidence("ClusterServiceVersion", c, "status.phase", phase)}
+	switch c.Status.Phase {
+	case operatorsv1alpha1.CSVPhaseSucceeded:
+		l.State, l.Reason, l.Check = explain.Healthy, "", "the ClusterServiceVersion is Succeeded"
+	case operatorsv1alpha1.CSVPhaseFailed:
+		l.State, l.Reason = explain.Failed, v1alpha1.ReasonCSVFailed
+	}
+	if l.State != explain.Healthy {
+		l.Text += fmt.Sprintf(" (%s): %s", cmp.Or(string(c.Status.Reason), "no reason"), phrase.OneLine(c.Status.Message))
+		for _, r := range c.Status.RequirementStatus {
+			if r.Status != operatorsv1alpha1.RequirementStatusReasonPresent {
+				text := fmt.Sprintf("requirement %s %s: %s: %s", r.Kind, r.Name, r.Status, phrase.OneLine(r.Message))
+				l.Links = append(l.Links, explain.Link{State: explain.Failed, Reason: v1alpha1.ReasonRequirementsNotMet,
+					Text: text, Evidence: evidence("ClusterServiceVersion", c, "status.requirementStatus", text)})
+			}
+		}
+	}
+	for _, d := range o.Deployments {
+		l.Links = append(l.Links, d.Link())
+	}
+	return l
+}

@@ -1,0 +1,158 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/explain/remedy"
+	"github.com/bellwether-dev/bellwether/phrase"
+)
+
+// Deployment is a Deployment that the operator should have, and its pods.
+type Deployment struct {
+	Name string
+	// Want is how many replicas the bundle asks for; nil stands for one.
+	Want *int32
+	// Deployment is nil where it does not exist.
+	Deployment *appsv1.Deployment
+	Pods       []corev1.Pod
+}
+
+// Link says what the Deployment and its pods are like.
+func (d Deployment) Link() Link {
+	if d.Deployment == nil {
+		return Link{State: Failed, Reason: remedy.ObjectMissing, Text: "Deployment " + d.Name + " does not exist"}
+	}
+	want, available := replicas(d.Deployment.Spec.Replicas), d.Deployment.Status.AvailableReplicas
+	l := Link{State: Healthy, Check: "Deployment " + d.Name, Text: fmt.Sprintf(
+		"Deployment %s: %d of %d replicas are available", d.Name, available, want)}
+	object := "Deployment " + d.Deployment.Namespace + "/" + d.Name
+	l.Evidence = []Evidence{{Object: object, Field: "status.availableReplicas", Observed: fmt.Sprint(available)},
+		{Object: object, Field: "spec.replicas", Observed: fmt.Sprint(want)}}
+	switch {
+	case want == 0 && replicas(d.Want) > 0:
+		l.State, l.Reason = Failed, v1alpha1.ReasonScaledToZero
+		l.Text = fmt.Sprintf("Deployment %s is scaled to 0 replicas, and the bundle asks for %d", d.Name,
+			replicas(d.Want))
+	case d.Deployment.Status.ObservedGeneration < d.Deployment.Generation:
+		l.State, l.Reason = Progressing, remedy.StatusOutdated
+		l.Text = "the status of Deployment " + d.Name + " is about an older spec"
+	case available < want:
+		l.State, l.Reason = Failed, v1alpha1.ReasonPodsUnavailable
+		l.Links = failedConditions(object, d.Deployment)
+	}
+	for i := range d.Pods {
+		l.Links = append(l.Links, podLink(&d.Pods[i]))
+	}
+	return l
+}
+
+func replicas(n *int32) int32 {
+	if n == nil {
+		return 1
+	}
+	return *n
+}
+
+func failedConditions(object string, d *appsv1.Deployment) []Link {
+	var links []Link
+	for _, c := range d.Status.Conditions {
+		text := fmt.Sprintf("%s: %s", c.Reason, phrase.OneLine(c.Message))
+		l := Link{Text: text, Since: timeOf(c.LastTransitionTime), Evidence: []Evidence{{Object: object,
+			Field: "condition " + string(c.Type), Observed: text, Time: timeOf(c.LastTransitionTime)}}}
+		switch {
+		case c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue:
+			l.State, l.Reason = Failed, remedy.FailedCreate
+		case c.Status != corev1.ConditionFalse:
+			continue
+		}
+		links = append(links, l)
+	}
+	return links
+}
+
+func podLink(p *corev1.Pod) Link {
+	object := "Pod " + p.Namespace + "/" + p.Name
+	l := Link{State: Healthy, Text: fmt.Sprintf("pod %s is %s", p.Name, p.Status.Phase),
+		Evidence: []Evidence{{Object: object, Field: "status.phase", Observed: string(p.Status.Phase)}}}
+	for _, c := range p.Status.Conditions {
+		if c.Status == corev1.ConditionTrue || c.Type != corev1.PodReady && c.Type != corev1.PodScheduled {
+			continue
+		}
+		l.State, l.Reason, l.Since = Failed, v1alpha1.ReasonPodsUnavailable, timeOf(c.LastTransitionTime)
+		if c.Type == corev1.PodScheduled {
+			l.Reason = remedy.Unschedulable
+		}
+		if c.Message != "" {
+			l.Text += ": " + phrase.OneLine(c.Message)
+		}
+		break
+	}
+	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		if below, bad := containerLink(object, c); bad {
+			l.Links = append(l.Links, below)
+		}
+	}
+	return l
+}
+
+// waitReasons are the reasons of the table for those that Kubernetes gives for a
+// container that waits.
+var waitReasons = map[string]string{
+	"CrashLoopBackOff": remedy.CrashLoopBackOff, "ImagePullBackOff": remedy.ImagePull, "ErrImagePull": remedy.ImagePull,
+	"InvalidImageName": remedy.ImagePull, "ErrImageNeverPull": remedy.ImagePull,
+	"CreateContainerConfigError": remedy.ContainerConfig, "CreateContainerError": remedy.ContainerConfig,
+	"RunContainerError": remedy.ContainerFailed,
+}
+
+// containerLink says what is wrong with a container; bad is false where nothing
+// is.
+func containerLink(object string, c corev1.ContainerStatus) (l Link, bad bool) {
+	l = Link{State: Failed}
+	switch {
+	case c.State.Waiting != nil:
+		w := c.State.Waiting
+		l.Reason = waitReasons[w.Reason]
+		if l.Reason == "" { // such as ContainerCreating or PodInitializing
+			l.State, l.Reason = Progressing, remedy.NotReadyYet
+		}
+		l.Text = fmt.Sprintf("container %s waits: %s", c.Name, joined(w.Reason, w.Message))
+	case c.State.Terminated != nil && c.State.Terminated.ExitCode != 0:
+		l.Reason = remedy.ContainerFailed
+		l.Text = fmt.Sprintf("container %s ended with exit code %d: %s", c.Name, c.State.Terminated.ExitCode,
+			joined(c.State.Terminated.Reason, c.State.Terminated.Message))
+	case !c.Ready && c.State.Running != nil:
+		l.State, l.Reason = Failed, remedy.NotReadyYet
+		l.Text = fmt.Sprintf("container %s runs and is not ready", c.Name)
+	default:
+		return Link{}, false
+	}
+	if last := c.LastTerminationState.Terminated; last != nil {
+		l.Text += fmt.Sprintf("; it ended before with exit code %d (%d restarts): %s", last.ExitCode, c.RestartCount,
+			joined(last.Reason, last.Message))
+	}
+	l.Evidence = []Evidence{{Object: object, Field: "container " + c.Name, Observed: l.Text}}
+	return l, true
+}
+
+// maxTermination cuts the message of a container that ended, which may be a log.
+const maxTermination = 200
+
+func joined(reason, message string) string {
+	message = phrase.OneLine(message)
+	if runes := []rune(message); len(runes) > maxTermination {
+		message = string(runes[:maxTermination]) + "…"
+	}
+	if reason == "" || message == "" {
+		return cmp.Or(reason, message, "no message")
+	}
+	return reason + ": " + message
+}
