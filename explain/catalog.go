@@ -10,6 +10,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/explain/remedy"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // CatalogInput is what the explanation of a catalog is made of.
@@ -50,8 +51,8 @@ func catalogLink(c *v1alpha1.OperatorCatalog) Link {
 
 func blockLink(c *v1alpha1.OperatorCatalog, b v1alpha1.BlockedVersion) Link {
 	l := Link{Text: fmt.Sprintf("%s %s is blocked and runs on %d clusters: %s", b.Package, b.Version, b.Clusters,
-		oneLine(b.Reason)), Evidence: []Evidence{{Object: reportedByCatalog(c).object,
-		Field: "status.blockedVersions[" + b.Package + " " + b.Version + "]", Observed: oneLine(b.Reason)}}}
+		phrase.OneLine(b.Reason)), Evidence: []Evidence{{Object: reportedByCatalog(c).object,
+		Field: "status.blockedVersions[" + b.Package + " " + b.Version + "]", Observed: phrase.OneLine(b.Reason)}}}
 	if b.Clusters > 0 {
 		l.State, l.Reason = Degraded, v1alpha1.ReasonVersionBlocked
 		if b.Proposal != "" {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/bellwether-dev/bellwether/explain/remedy"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // conclude makes the explanation from what was checked: the state is that of
@@ -131,15 +132,12 @@ func staleParts(links []Link) []Stale {
 	return out
 }
 
-// oneLine joins the lines of a message from elsewhere, which may have any.
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
-
 // withoutStop is a message without its full stop, to be continued.
-func withoutStop(text string) string { return strings.TrimSuffix(oneLine(text), ".") }
+func withoutStop(text string) string { return strings.TrimSuffix(phrase.OneLine(text), ".") }
 
 // sentence ends a text with a full stop.
 func sentence(text string) string {
-	if text = oneLine(text); text == "" || strings.HasSuffix(text, ".") {
+	if text = phrase.OneLine(text); text == "" || strings.HasSuffix(text, ".") {
 		return text
 	}
 	return text + "."

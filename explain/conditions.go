@@ -13,6 +13,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/explain/remedy"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // reported is what an object says of itself.
@@ -31,7 +32,7 @@ func (r reported) evidence(c metav1.Condition) []Evidence {
 		observed += " " + c.Reason
 	}
 	if c.Message != "" {
-		observed += ": " + oneLine(c.Message)
+		observed += ": " + phrase.OneLine(c.Message)
 	}
 	return []Evidence{{Object: r.object, Field: "condition " + c.Type, Observed: observed,
 		Time: timeOf(c.LastTransitionTime)}}

@@ -15,6 +15,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/explain/remedy"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // InstallInput is what the explanation of one operator on one cluster is made
@@ -275,9 +276,9 @@ func blockedLink(in InstallInput) (Link, bool) {
 			continue
 		}
 		l := Link{State: Degraded, Reason: v1alpha1.ReasonVersionBlocked,
-			Text: fmt.Sprintf("version %s is installed and is blocked: %s", b.Version, oneLine(b.Reason)),
+			Text: fmt.Sprintf("version %s is installed and is blocked: %s", b.Version, phrase.OneLine(b.Reason)),
 			Evidence: []Evidence{{Object: reportedByInstall(in.Install).object, Field: "spec.blocks",
-				Observed: b.Package + " " + b.Version + ": " + oneLine(b.Reason)}}}
+				Observed: b.Package + " " + b.Version + ": " + phrase.OneLine(b.Reason)}}}
 		if p := proposal(in.Catalog, b); p != "" {
 			l.remedies = []remedy.Action{{Text: "The catalog proposes: " + sentence(p)}}
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/explain/remedy"
+	"github.com/bellwether-dev/bellwether/phrase"
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
@@ -67,7 +68,7 @@ func rolloutState(r *v1alpha1.OperatorRollout) Link {
 	switch {
 	case r.Spec.Paused && !r.Status.Phase.Ended():
 		l = Link{State: Waiting, Reason: v1alpha1.ReasonPaused, Since: l.Since, stale: l.stale,
-			Text: fmt.Sprintf("rollout %s is paused: %s", r.Name, cmp.Or(oneLine(r.Spec.PausedReason), "no "+
+			Text: fmt.Sprintf("rollout %s is paused: %s", r.Name, cmp.Or(phrase.OneLine(r.Spec.PausedReason), "no "+
 				"reason was given")),
 			Evidence: []Evidence{{Object: re.object, Field: "spec.paused", Observed: "true"}}}
 	case l.State != Healthy:
@@ -80,8 +81,8 @@ func rolloutState(r *v1alpha1.OperatorRollout) Link {
 	}
 	if r.Spec.Blocked != "" {
 		l.Links = append(l.Links, Link{State: Degraded, Reason: v1alpha1.ReasonVersionBlocked,
-			Text:     fmt.Sprintf("version %s is blocked: %s", r.Spec.Release.Version, oneLine(r.Spec.Blocked)),
-			Evidence: []Evidence{{Object: re.object, Field: "spec.blocked", Observed: oneLine(r.Spec.Blocked)}}})
+			Text:     fmt.Sprintf("version %s is blocked: %s", r.Spec.Release.Version, phrase.OneLine(r.Spec.Blocked)),
+			Evidence: []Evidence{{Object: re.object, Field: "spec.blocked", Observed: phrase.OneLine(r.Spec.Blocked)}}})
 	}
 	return l
 }
@@ -119,10 +120,10 @@ func waveLink(now time.Time, r *v1alpha1.OperatorRollout, w *v1alpha1.WaveStatus
 func gateLink(r *v1alpha1.OperatorRollout, g v1alpha1.GateStatus, due bool) Link {
 	l := Link{Text: fmt.Sprintf("gate %s: %s", g.Name, strings.ToLower(string(g.Verdict))),
 		Evidence: []Evidence{{Object: reportedByRollout(r).object, Field: "gate " + g.Name,
-			Observed: oneLine(g.Evidence),
+			Observed: phrase.OneLine(g.Evidence),
 			Time:     g.DecidedAt}}}
 	if g.Evidence != "" {
-		l.Text += ": " + oneLine(g.Evidence)
+		l.Text += ": " + phrase.OneLine(g.Evidence)
 	}
 	switch {
 	case g.Verdict == v1alpha1.GatePassed:

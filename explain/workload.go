@@ -13,6 +13,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/explain/remedy"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // Deployment is a Deployment that the operator should have, and its pods.
@@ -64,7 +65,7 @@ func replicas(n *int32) int32 {
 func failedConditions(object string, d *appsv1.Deployment) []Link {
 	var links []Link
 	for _, c := range d.Status.Conditions {
-		text := fmt.Sprintf("%s: %s", c.Reason, oneLine(c.Message))
+		text := fmt.Sprintf("%s: %s", c.Reason, phrase.OneLine(c.Message))
 		l := Link{Text: text, Since: timeOf(c.LastTransitionTime), Evidence: []Evidence{{Object: object,
 			Field: "condition " + string(c.Type), Observed: text, Time: timeOf(c.LastTransitionTime)}}}
 		switch {
@@ -91,7 +92,7 @@ func podLink(p *corev1.Pod) Link {
 			l.Reason = remedy.Unschedulable
 		}
 		if c.Message != "" {
-			l.Text += ": " + oneLine(c.Message)
+			l.Text += ": " + phrase.OneLine(c.Message)
 		}
 		break
 	}
@@ -146,7 +147,7 @@ func containerLink(object string, c corev1.ContainerStatus) (l Link, bad bool) {
 const maxTermination = 200
 
 func joined(reason, message string) string {
-	message = oneLine(message)
+	message = phrase.OneLine(message)
 	if runes := []rune(message); len(runes) > maxTermination {
 		message = string(runes[:maxTermination]) + "…"
 	}

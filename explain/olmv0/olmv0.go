@@ -18,6 +18,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/explain"
 	"github.com/bellwether-dev/bellwether/explain/remedy"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // Objects are what was found for one install. What does not exist is nil.
@@ -89,8 +90,8 @@ func (o Objects) subscription() explain.Link {
 	for _, c := range s.Status.Conditions {
 		if reason, bad := reasons[c.Type]; bad && c.Status == corev1.ConditionTrue {
 			l.Links = append(l.Links, explain.Link{State: explain.Failed, Reason: reason, Since: c.LastTransitionTime,
-				Text:     fmt.Sprintf("%s: %s", c.Type, oneLine(c.Message)),
-				Evidence: evidence("Subscription", s, "condition "+string(c.Type), "True: "+oneLine(c.Message))})
+				Text:     fmt.Sprintf("%s: %s", c.Type, phrase.OneLine(c.Message)),
+				Evidence: evidence("Subscription", s, "condition "+string(c.Type), "True: "+phrase.OneLine(c.Message))})
 		}
 	}
 	return l
@@ -118,7 +119,7 @@ func (o Objects) installPlan() explain.Link {
 	}
 	for _, c := range p.Status.Conditions {
 		if c.Status == corev1.ConditionFalse {
-			text := fmt.Sprintf("%s: %s: %s", c.Type, c.Reason, oneLine(c.Message))
+			text := fmt.Sprintf("%s: %s: %s", c.Type, c.Reason, phrase.OneLine(c.Message))
 			l.Links = append(l.Links, explain.Link{State: explain.Failed, Reason: v1alpha1.ReasonPlanFailed, Text: text,
 				Evidence: evidence("InstallPlan", p, "condition "+string(c.Type), text)})
 		}
@@ -142,10 +143,10 @@ func (o Objects) csv() explain.Link {
 		l.State, l.Reason = explain.Failed, v1alpha1.ReasonCSVFailed
 	}
 	if l.State != explain.Healthy {
-		l.Text += fmt.Sprintf(" (%s): %s", cmp.Or(string(c.Status.Reason), "no reason"), oneLine(c.Status.Message))
+		l.Text += fmt.Sprintf(" (%s): %s", cmp.Or(string(c.Status.Reason), "no reason"), phrase.OneLine(c.Status.Message))
 		for _, r := range c.Status.RequirementStatus {
 			if r.Status != operatorsv1alpha1.RequirementStatusReasonPresent {
-				text := fmt.Sprintf("requirement %s %s: %s: %s", r.Kind, r.Name, r.Status, oneLine(r.Message))
+				text := fmt.Sprintf("requirement %s %s: %s: %s", r.Kind, r.Name, r.Status, phrase.OneLine(r.Message))
 				l.Links = append(l.Links, explain.Link{State: explain.Failed, Reason: v1alpha1.ReasonRequirementsNotMet,
 					Text: text, Evidence: evidence("ClusterServiceVersion", c, "status.requirementStatus", text)})
 			}
@@ -156,6 +157,3 @@ func (o Objects) csv() explain.Link {
 	}
 	return l
 }
-
-// oneLine joins the lines of a message from elsewhere, which may have any.
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
