@@ -172,7 +172,7 @@ func patchFor(a plan.Action, revision int64, now time.Time) patch {
 	case plan.Reprocess:
 		return patch{Status: reprocessedCSV{Phase: operatorsv1alpha1.CSVPhasePending,
 			Reason:  operatorsv1alpha1.CSVReasonRequirementsUnknown,
-			Message: "the ClusterServiceVersion that was to replace this one was deleted"}}
+			Message: "processed again on behalf of Bellwether"}}
 	}
 	return patch{}
 }

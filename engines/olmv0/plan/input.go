@@ -243,7 +243,8 @@ const (
 	// Reset makes OLM forget what it planned for the Subscription; Value is the
 	// CSV that is installed, if there is one.
 	Reset Verb = "reset"
-	// Reprocess makes OLM process a CSV again that it left in phase Replacing.
+	// Reprocess makes OLM process a CSV from the beginning: one that it left in phase
+	// Replacing, or one that it installs with old settings.
 	Reprocess Verb = "reprocess"
 	// Abandon makes OLM fail an unfinished CSV, so that another may replace it.
 	Abandon Verb = "abandon"
@@ -283,6 +284,9 @@ const (
 	// resolveGrace is how long OLM's word that it cannot resolve may be about
 	// the view that was served before this one.
 	resolveGrace = time.Minute
+	// reinstallGrace is how long after OLM began an installation it is not made to
+	// begin again.
+	reinstallGrace = 30 * time.Second
 	// inertAfter is when an InstallPlan that was approved before OLM asked for
 	// it is given up (olm.md, fact 4).
 	inertAfter = time.Minute

@@ -6,6 +6,7 @@ package plan
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 
@@ -17,6 +18,12 @@ func (d *decision) installed(in Input) *finding {
 	if !ok {
 		return &finding{reason: v1alpha1.ReasonProgressing,
 			message: "Waiting for OLM to create the ClusterServiceVersion.", recheck: recheckProblem}
+	}
+	if in.hasOldSettings(csv) {
+		d.add(Reprocess, KindCSV, csv.Name, csv.Object)
+		return &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckSoon, message: fmt.Sprintf(
+			"OLM is made to install %s again, because it has been %s since %s without the settings of this admission.",
+			csv.Name, csv.Phase, csv.Since.UTC().Format(time.RFC3339))}
 	}
 	state := fmt.Sprintf("%s is %s", csv.Name, phaseName(csv.Phase))
 	if csv.Reason != "" {
@@ -42,6 +49,23 @@ func (d *decision) installed(in Input) *finding {
 				strings.Join(in.Offer.Path, ", ")), recheck: recheckSoon}
 	}
 	return nil
+}
+
+// hasOldSettings tells whether OLM began to install a CSV without the settings of
+// this admission: before the admission, or before OLM had seen the Subscription's
+// status. OLM applies spec.config when it begins an installation, and not to one
+// that it waits for, which it gives up after five minutes (olm.md, fact 24). The
+// clocks of hub and cluster may differ, so what has just begun is left alone.
+func (in Input) hasOldSettings(csv CSV) bool {
+	admission := in.Install.Spec.Admission
+	sub, _ := in.Cluster.subscription()
+	switch operatorsv1alpha1.ClusterServiceVersionPhase(csv.Phase) {
+	case operatorsv1alpha1.CSVPhaseInstalling, operatorsv1alpha1.CSVPhaseFailed:
+		old := csv.Since.Before(admission.AdmittedAt.Time) || !areConfigured(in.Cluster.Deployments)
+		return old && csv.Name == admission.Release.Bundle && sub.InSync && !csv.Deleting && !csv.Since.IsZero() &&
+			in.Now.Sub(csv.Since) >= reinstallGrace
+	}
+	return false
 }
 
 // notUpgradeable gives the operator's own message, without the prefixes that OLM

@@ -442,8 +442,39 @@ func TestNext(t *testing.T) {
 			want{Reason: v1alpha1.ReasonCSVFailed, Failing: v1alpha1.ConditionInstalled},
 		},
 		"a CSV that stays Failed needs a person": {
-			with(running("Failed"), func(in *Input) { in.Cluster.CSVs[0].Since = now.Add(-2 * time.Minute) }),
+			with(running("Failed"), func(in *Input) {
+				in.Cluster.CSVs[0].Since = now.Add(-2 * time.Minute)
+				in.Install.Spec.Admission.AdmittedAt = metav1.NewTime(now.Add(-time.Hour))
+			}),
 			want{Reason: v1alpha1.ReasonCSVFailed, Stalled: true, Failing: v1alpha1.ConditionInstalled},
+		},
+		"settings were corrected while OLM waits for the old ones (fact 24)": {
+			with(running("Installing"), func(in *Input) { in.Cluster.CSVs[0].Since = now.Add(-2 * time.Minute) }),
+			want{Actions: []Action{act(Reprocess, KindCSV, v1)}, Reason: v1alpha1.ReasonProgressing,
+				Failing: v1alpha1.ConditionInstalled},
+		},
+		"settings were corrected after OLM gave up (fact 24)": {
+			with(running("Failed"), func(in *Input) { in.Cluster.CSVs[0].Since = now.Add(-2 * time.Minute) }),
+			want{Actions: []Action{act(Reprocess, KindCSV, v1)}, Reason: v1alpha1.ReasonProgressing,
+				Failing: v1alpha1.ConditionInstalled},
+		},
+		"OLM began without the settings (fact 24)": {
+			with(running("Installing"), func(in *Input) {
+				in.Cluster.CSVs[0].Since, in.Cluster.Deployments[0].Configured = now.Add(-40*time.Second), false
+			}),
+			want{Actions: []Action{act(Reprocess, KindCSV, v1)}, Reason: v1alpha1.ReasonProgressing,
+				Failing: v1alpha1.ConditionInstalled},
+		},
+		"OLM began a moment ago": {
+			with(running("Installing"), func(in *Input) { in.Cluster.Deployments[0].Configured = false }),
+			want{Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionInstalled},
+		},
+		"the Subscription comes first": {
+			with(running("Installing"), func(in *Input) {
+				in.Cluster.CSVs[0].Since, in.Cluster.Subscriptions[0].InSync = now.Add(-2*time.Minute), false
+			}),
+			want{Actions: []Action{act(Apply, KindSubscription, "")}, Reason: v1alpha1.ReasonProgressing,
+				Failing: v1alpha1.ConditionInstalled},
 		},
 		"the operator holds its upgrade (fact 16)": {
 			with(running("Pending"), func(in *Input) { in.Cluster.CSVs[0].Reason = "OperatorConditionNotUpgradeable" }),

@@ -60,6 +60,7 @@ func TestTrouble(t *testing.T) {
 		"blocked":      blockedVersions,
 		"unwanted":     blockedFromTheStart,
 		"scaled":       scaledToZero,
+		"reconfigured": settingsAreCorrected,
 		"signed":       signedCatalog,
 	}
 	for name, scenario := range scenarios {
@@ -525,6 +526,42 @@ func scaledToZero(h *harness) {
 		return conditions.Get(oi.Status.Conditions, v1alpha1.ConditionDrifted).Reason == v1alpha1.ReasonInSync
 	})
 	h.runs()
+}
+
+// settingsAreCorrected has pods that never come up with the first settings. OLM
+// waits five minutes for them; corrected ones reach the Deployment before that.
+func settingsAreCorrected(h *harness) {
+	r := releaseOf(h.operator, h.pin(bundle{version: "1.0.0", change: neverReady(3600)}), "1.0.0")
+	with := func(level string) v1alpha1.Release {
+		r := r
+		r.Install.Config = &v1alpha1.OperatorConfig{Env: []corev1.EnvVar{{Name: "LEVEL", Value: level}}}
+		return r
+	}
+	level := func() string {
+		d := &appsv1.Deployment{ObjectMeta: h.meta(h.operator)}
+		if err := h.Get(h.t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
+			h.must(client.IgnoreNotFound(err))
+			return ""
+		}
+		for _, v := range d.Spec.Template.Spec.Containers[0].Env {
+			if v.Name == "LEVEL" {
+				return v.Value
+			}
+		}
+		return ""
+	}
+	h.admit(with("wrong"))
+	h.says(csvName(h.operator, "1.0.0"), "Installing")
+	h.eventually("the Deployment has the first settings", func() bool { return level() == "wrong" })
+	began := h.csv("1.0.0").Status.LastTransitionTime
+	h.admit(with("right"))
+	h.eventually("the Deployment has the corrected settings", func() bool { return level() == "right" })
+	h.t.Logf("corrected %s after OLM began to install", metav1.Now().Sub(began.Time))
+	for _, event := range h.csv("1.0.0").Status.Conditions {
+		if event.Phase == operatorsv1alpha1.CSVPhaseFailed {
+			h.t.Errorf("OLM failed the installation first: %s", event.Message)
+		}
+	}
 }
 
 // drifts waits until the condition Drifted names a field.
