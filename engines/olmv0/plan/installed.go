@@ -22,8 +22,8 @@ func (d *decision) installed(in Input) *finding {
 	if in.hasOldSettings(csv) {
 		d.add(Reprocess, KindCSV, csv.Name, csv.Object)
 		return &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckSoon, message: fmt.Sprintf(
-			"OLM is made to install %s again, with the settings of this admission. It has been %s since %s, before this "+
-				"admission.", csv.Name, csv.Phase, csv.Since.UTC().Format(time.RFC3339))}
+			"OLM is made to install %s again, because it has been %s since %s without the settings of this admission.",
+			csv.Name, csv.Phase, csv.Since.UTC().Format(time.RFC3339))}
 	}
 	state := fmt.Sprintf("%s is %s", csv.Name, phaseName(csv.Phase))
 	if csv.Reason != "" {
@@ -51,18 +51,19 @@ func (d *decision) installed(in Input) *finding {
 	return nil
 }
 
-// hasOldSettings tells whether an unfinished CSV was installed with the settings of
-// an earlier admission. OLM applies spec.config of the Subscription when it begins
-// an installation, and not to one that it waits for, which it gives up after five
-// minutes (olm.md, fact 24). The clocks of hub and cluster may differ, so what has
-// just begun is left alone.
+// hasOldSettings tells whether OLM began to install a CSV without the settings of
+// this admission: before the admission, or before OLM had seen the Subscription's
+// status. OLM applies spec.config when it begins an installation, and not to one
+// that it waits for, which it gives up after five minutes (olm.md, fact 24). The
+// clocks of hub and cluster may differ, so what has just begun is left alone.
 func (in Input) hasOldSettings(csv CSV) bool {
 	admission := in.Install.Spec.Admission
 	sub, _ := in.Cluster.subscription()
 	switch operatorsv1alpha1.ClusterServiceVersionPhase(csv.Phase) {
 	case operatorsv1alpha1.CSVPhaseInstalling, operatorsv1alpha1.CSVPhaseFailed:
-		return csv.Name == admission.Release.Bundle && sub.InSync && !csv.Deleting &&
-			csv.Since.Before(admission.AdmittedAt.Time) && in.Now.Sub(csv.Since) >= reinstallGrace
+		old := csv.Since.Before(admission.AdmittedAt.Time) || !areConfigured(in.Cluster.Deployments)
+		return old && csv.Name == admission.Release.Bundle && sub.InSync && !csv.Deleting && !csv.Since.IsZero() &&
+			in.Now.Sub(csv.Since) >= reinstallGrace
 	}
 	return false
 }

@@ -458,6 +458,17 @@ func TestNext(t *testing.T) {
 			want{Actions: []Action{act(Reprocess, KindCSV, v1)}, Reason: v1alpha1.ReasonProgressing,
 				Failing: v1alpha1.ConditionInstalled},
 		},
+		"OLM began without the settings (fact 24)": {
+			with(running("Installing"), func(in *Input) {
+				in.Cluster.CSVs[0].Since, in.Cluster.Deployments[0].Configured = now.Add(-40*time.Second), false
+			}),
+			want{Actions: []Action{act(Reprocess, KindCSV, v1)}, Reason: v1alpha1.ReasonProgressing,
+				Failing: v1alpha1.ConditionInstalled},
+		},
+		"OLM began a moment ago": {
+			with(running("Installing"), func(in *Input) { in.Cluster.Deployments[0].Configured = false }),
+			want{Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionInstalled},
+		},
 		"the Subscription comes first": {
 			with(running("Installing"), func(in *Input) {
 				in.Cluster.CSVs[0].Since, in.Cluster.Subscriptions[0].InSync = now.Add(-2*time.Minute), false
