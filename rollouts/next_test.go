@@ -110,7 +110,8 @@ func TestNext(t *testing.T) {
 	}{
 		"the first batch is written down, nothing is admitted": {
 			given: func(*scene) {},
-			want:  "Progressing, one Updating, two Waiting, batch a b: wave one: 0 of 2 clusters updated, 2 in progress",
+			want: "Progressing, one Updating, two Waiting, batch a b: wave one: 0 of 2 clusters updated, 2 in " +
+				"progress",
 		},
 		"what was written down is admitted": {
 			given: func(s *scene) { s.batch(0, "a", "b") },
@@ -162,8 +163,8 @@ func TestNext(t *testing.T) {
 		},
 		"a stalled cluster halts": {
 			given: func(s *scene) { s.admit(0, 0); s.Installs[0].Stalled = true },
-			want: "Halted, one Updating, two Waiting: wave one: 1 cluster failed, 0 allowed: a (Stalled); nothing more is " +
-				"admitted until it recovers: repair, pause or retry it, or set another version",
+			want: "Halted, one Updating, two Waiting: wave one: 1 cluster failed, 0 allowed: a (Stalled); nothing " +
+				"more is admitted until it recovers: repair, pause or retry it, or set another version",
 		},
 		"a stall that is tolerated": {
 			given: func(s *scene) {
@@ -183,8 +184,8 @@ func TestNext(t *testing.T) {
 		},
 		"time is up": {
 			given: func(s *scene) { s.admit(30*time.Minute, 0) },
-			want: "Halted, one Updating, two Waiting: wave one: 1 cluster failed, 0 allowed: a (DeadlineExceeded); nothing more is " +
-				"admitted until it recovers: repair, pause or retry it, or set another version",
+			want: "Halted, one Updating, two Waiting: wave one: 1 cluster failed, 0 allowed: a (DeadlineExceeded); nothing " +
+				"more is admitted until it recovers: repair, pause or retry it, or set another version",
 		},
 		"time is up and it is offline: deferred, its slot is free": {
 			given: func(s *scene) {
@@ -216,8 +217,8 @@ func TestNext(t *testing.T) {
 				s.Clusters[1].Online, s.Clusters[3].Online = false, false
 				s.Clusters[1].OfflineReason = v1alpha1.ReasonAgentOffline
 			},
-			want: "Halted, one Updating, two Waiting: wave one: 1 cluster failed, 0 allowed: b (AgentOffline); nothing more is " +
-				"admitted until it recovers: repair, pause or retry it, or set another version",
+			want: "Halted, one Updating, two Waiting: wave one: 1 cluster failed, 0 allowed: b (AgentOffline); nothing " +
+				"more is admitted until it recovers: repair, pause or retry it, or set another version",
 		},
 		"a person pauses a cluster that failed: the others go on": {
 			given: func(s *scene) {
@@ -350,7 +351,8 @@ func TestNext(t *testing.T) {
 		},
 		"resumed: the status says so before anything is admitted": {
 			given: func(s *scene) { s.ro.Status.Phase = v1alpha1.RolloutPaused; s.batch(0, "a", "b") },
-			want:  "Progressing, one Updating, two Waiting, batch a b: wave one: 0 of 2 clusters updated, 2 in progress",
+			want: "Progressing, one Updating, two Waiting, batch a b: wave one: 0 of 2 clusters updated, 2 in " +
+				"progress",
 		},
 		"not paused: it is done with a time of its own": {
 			given: func(s *scene) { s.batch(time.Minute, "a", "b") },
@@ -380,7 +382,8 @@ func TestNext(t *testing.T) {
 		},
 		"unblocked: it goes on": {
 			given: func(s *scene) { s.ro.Status.Phase = v1alpha1.RolloutHalted },
-			want:  "Progressing, one Updating, two Waiting, batch a b: wave one: 0 of 2 clusters updated, 2 in progress",
+			want: "Progressing, one Updating, two Waiting, batch a b: wave one: 0 of 2 clusters updated, 2 in " +
+				"progress",
 		},
 		"aborted": {
 			given: func(s *scene) { s.ro.Spec.Abort = &v1alpha1.RolloutAbort{Reason: "no"}; s.admit(0, 0) },
@@ -468,7 +471,8 @@ func TestNext(t *testing.T) {
 		},
 		"planned": {
 			given: func(s *scene) { s.ro.Status = v1alpha1.OperatorRolloutStatus{ReleaseHash: "new"} },
-			want:  "Progressing, one Updating, two Waiting, batch a b: wave one: 0 of 2 clusters updated, 2 in progress",
+			want: "Progressing, one Updating, two Waiting, batch a b: wave one: 0 of 2 clusters updated, 2 in " +
+				"progress",
 		},
 		"nothing is selected": {
 			given: func(s *scene) {
@@ -483,7 +487,8 @@ func TestNext(t *testing.T) {
 				s.ro.Spec.ClusterSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a",
 					Operator: "Near"}}
 			},
-			want: `Progressing, one Updating, two Waiting: parse cluster selector: "Near" is not a valid label selector operator`,
+			want: `Progressing, one Updating, two Waiting: parse cluster selector: "Near" is not a valid label ` +
+				"selector operator",
 		},
 	}
 	for name, test := range tests {

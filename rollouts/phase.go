@@ -91,11 +91,12 @@ func (p *pass) waveStatuses(batch *v1alpha1.AdmissionBatch) []v1alpha1.WaveStatu
 	return statuses
 }
 
-// soakClock returns when the soak began, and since when it stands still. It
-// begins with the last success, and again when a wave that had too many failures
-// has them no more, or has an updated cluster admitted again. It stands still while an updated cluster is in its grace, so
-// that the soak is time in which every cluster that counts as succeeded was
-// Ready.
+// soakClock returns when the soak began, and since when it stands still.
+//
+// It begins with the last success, and again when a wave that had too many
+// failures has them no more, or has an updated cluster admitted again. It stands
+// still while an updated cluster is in its grace, so that the soak is time in
+// which every cluster that counts as succeeded was Ready.
 func (p *pass) soakClock(s *waveState) (updatedAt, interruptedAt *metav1.Time) {
 	was := s.prior
 	// Where clusters were removed, a success may hide behind an equal count.

@@ -118,5 +118,6 @@ var clusterChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool 
 
 // installChanged passes what this controller reads of an OperatorInstall.
 var installChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-	return observeInstall(e.ObjectOld.(*v1alpha1.OperatorInstall)) != observeInstall(e.ObjectNew.(*v1alpha1.OperatorInstall))
+	before, after := e.ObjectOld.(*v1alpha1.OperatorInstall), e.ObjectNew.(*v1alpha1.OperatorInstall)
+	return observeInstall(before) != observeInstall(after)
 }}

@@ -243,7 +243,7 @@ func TestPaths(t *testing.T) {
 				from(&in.Installs[0], "0.9.0")
 			},
 			want{state: "Stalled", reason: "NoUpgradePath",
-				contains: "no upgrade path to 2.0.0 in channel \"stable\" for 2 of 2 clusters: a, b (from 0.9.0, 1.1.0)"},
+				contains: `no upgrade path to 2.0.0 in channel "stable" for 2 of 2 clusters: a, b (from 0.9.0, 1.1.0)`},
 		},
 		"some have a path": {
 			func(t *testing.T, in *plan.Input) {
@@ -536,7 +536,8 @@ func TestInvalidSelectors(t *testing.T) {
 			func(_ *testing.T, in *plan.Input) {
 				in.Operator.Spec.ClusterSelector.MatchLabels = map[string]string{"tier": "not valid!"}
 			},
-			want{state: "Stalled", reason: "InvalidSpec", contains: `spec.clusterSelector.matchLabels: Invalid value: "not valid!"`},
+			want{state: "Stalled", reason: "InvalidSpec",
+				contains: `spec.clusterSelector.matchLabels: Invalid value: "not valid!"`},
 		},
 		"corrected: a rollout that could never be planned is replaced": {
 			func(_ *testing.T, in *plan.Input) {

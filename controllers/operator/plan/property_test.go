@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
@@ -237,7 +236,8 @@ func (h *history) carryOut(d plan.Decision) plan.Decision {
 		}
 	}
 	for i := range h.Installs {
-		if slices.Contains(d.SetBlocks, types.NamespacedName{Namespace: h.Installs[i].Namespace, Name: h.Installs[i].Name}) {
+		key := types.NamespacedName{Namespace: h.Installs[i].Namespace, Name: h.Installs[i].Name}
+		if slices.Contains(d.SetBlocks, key) {
 			h.Installs[i].Blocks = plan.Encode(d.Blocks)
 		}
 	}

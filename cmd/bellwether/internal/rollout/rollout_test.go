@@ -191,7 +191,10 @@ func TestStatusExitCodes(t *testing.T) {
 			want: exit.Timeout},
 		"version there": {rollout: clitest.Rollout("echo", "echo-2", 2, v1alpha1.RolloutSucceeded), version: "1.1.0",
 			want: exit.OK},
-		"operator has no target": {operator: &v1alpha1.ManagedOperator{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "echo"}}, rollout: clitest.Gated(), want: exit.Timeout},
+		"operator has no target": {
+			operator: &v1alpha1.ManagedOperator{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "echo"}},
+			rollout:  clitest.Gated(), want: exit.Timeout,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := test.operator
