@@ -106,7 +106,7 @@ func driftMessage(drift Drift) string {
 	if more := len(drift.Fields) - len(named); more > 0 {
 		message += fmt.Sprintf(" and %d more fields", more)
 	}
-	return message + ". Set the fields back, or make the change in the bundle or in spec.install of the ManagedOperator."
+	return message + ". Set the fields back, or change the bundle or spec.install of the ManagedOperator."
 }
 
 func summarize(status *v1alpha1.OperatorInstallStatus, f Finding) {

@@ -140,10 +140,6 @@ func TestRules(t *testing.T) {
 		"the seam of engines has no clock": {file: "engines/b.go", imports: "time",
 			body: "var _ = time.Now", want: "forbidigo"},
 		"an engine has a clock": {file: "engines/olmv0/c.go", imports: "time", body: "var _ = time.Now"},
-		"an engine knows no rollouts": {file: "engines/olmv0/d.go", imports: module + "/rollouts",
-			want: "depguard"},
-		"a catalog knows no engine": {file: "catalogs/serve/c.go", imports: module + "/engines",
-			want: "depguard"},
 		"the install controller uses the seam": {file: "controllers/install/b.go", imports: module + "/engines"},
 		"the install controller knows no engine": {file: "controllers/install/c.go", imports: module +
 			"/engines/olmv0", want: "depguard"},

@@ -27,7 +27,9 @@ func TestStripCSV(t *testing.T) {
 	want.Name, want.Spec.Replaces = "echo.v1.0.0", "echo.v0.9.0"
 	want.Spec.CustomResourceDefinitions.Owned = []operatorsv1alpha1.CRDDescription{{Name: "echos.example.com",
 		Version: "v1", Kind: "Echo"}}
-	want.Spec.WebhookDefinitions = []operatorsv1alpha1.WebhookDescription{{Type: operatorsv1alpha1.ValidatingAdmissionWebhook, GenerateName: "v.echo.example.com"}}
+	want.Spec.WebhookDefinitions = []operatorsv1alpha1.WebhookDescription{
+		{Type: operatorsv1alpha1.ValidatingAdmissionWebhook, GenerateName: "v.echo.example.com"},
+	}
 	got, err := stripCSV(csv)
 	if err != nil {
 		t.Fatal(err)

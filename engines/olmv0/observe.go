@@ -64,8 +64,9 @@ func (r *reader) readNamespace(ctx context.Context) error {
 		return fmt.Errorf("get namespace: %w", err)
 	}
 	r.observation.Cluster.Namespace = plan.Namespace{
-		Object: objectOf(live), Exists: true, Terminating: !live.GetDeletionTimestamp().IsZero(), Managed: managed(live),
-		InSync: r.isInSync(plan.KindNamespace, live), Kept: live.GetAnnotations()[annotationKeep] != "",
+		Object: objectOf(live), Exists: true, Managed: managed(live),
+		Terminating: !live.GetDeletionTimestamp().IsZero(),
+		InSync:      r.isInSync(plan.KindNamespace, live), Kept: live.GetAnnotations()[annotationKeep] != "",
 	}
 	return nil
 }
@@ -101,7 +102,8 @@ func (r *reader) readOperatorGroups(ctx context.Context) error {
 			return fmt.Errorf("read OperatorGroup: %w", err)
 		}
 		r.observation.Cluster.OperatorGroups = append(r.observation.Cluster.OperatorGroups, plan.OperatorGroup{
-			Object: objectOf(live), Name: group.Name, Managed: managed(live), InSync: r.isInSync(plan.KindOperatorGroup, live),
+			Object: objectOf(live), Name: group.Name, Managed: managed(live),
+			InSync:  r.isInSync(plan.KindOperatorGroup, live),
 			Targets: group.Spec.TargetNamespaces, Selector: group.Spec.Selector != nil,
 		})
 	}
@@ -124,8 +126,8 @@ func (r *reader) readCatalogSource(ctx context.Context) error {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, &source); err != nil {
 			return fmt.Errorf("read CatalogSource: %w", err)
 		}
-		observed := &plan.CatalogSource{Object: objectOf(live), Name: source.Name, Address: source.Spec.Address, Managed: managed(live),
-			InSync: r.isInSync(plan.KindCatalogSource, live)}
+		observed := &plan.CatalogSource{Object: objectOf(live), Name: source.Name, Address: source.Spec.Address,
+			Managed: managed(live), InSync: r.isInSync(plan.KindCatalogSource, live)}
 		if state := source.Status.GRPCConnectionState; state != nil && state.Address == source.Spec.Address {
 			observed.State = state.LastObservedState
 		}
@@ -211,8 +213,8 @@ func (r *reader) confirmInstallPlans(ctx context.Context) error {
 
 func (r *reader) addInstallPlan(live *operatorsv1alpha1.InstallPlan) {
 	observed := plan.InstallPlan{
-		Object: objectOf(live), Name: live.Name, Phase: string(live.Status.Phase), Approved: live.Spec.Approved, Message: live.Status.Message,
-		CSVs: live.Spec.ClusterServiceVersionNames, Created: live.CreationTimestamp.Time, Subscribes: subscribes(live),
+		Object: objectOf(live), Name: live.Name, Phase: string(live.Status.Phase), Approved: live.Spec.Approved,
+		Message: live.Status.Message, CSVs: live.Spec.ClusterServiceVersionNames, Created: live.CreationTimestamp.Time, Subscribes: subscribes(live),
 	}
 	// One that was approved otherwise has no such annotation, or nonsense.
 	observed.Revision, _ = strconv.ParseInt(live.Annotations[v1alpha1.AnnotationRevision], 10, 64)
@@ -356,7 +358,8 @@ func (r *reader) readDeployments(ctx context.Context) error {
 				isConfigured(live.Spec.Template.Spec, r.data.Config),
 		})
 	}
-	slices.SortFunc(r.observation.Cluster.Deployments, func(a, b plan.Deployment) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(r.observation.Cluster.Deployments,
+		func(a, b plan.Deployment) int { return strings.Compare(a.Name, b.Name) })
 	return nil
 }
 

@@ -239,7 +239,7 @@ func expected(v view.View, release v1alpha1.Release) (*drift.Expected, error) {
 }
 
 func pendingMessage(pin v1alpha1.CatalogPin, since time.Time) string {
-	return fmt.Sprintf("Catalog %s is being read since %s. If this lasts, check that this cluster reaches the registry.",
+	return fmt.Sprintf("Reading catalog %s since %s. If this lasts, check that this cluster reaches the registry.",
 		cmp.Or(pin.Source.Image, pin.Source.Directory), since.UTC().Format(time.RFC3339))
 }
 

@@ -78,7 +78,8 @@ type world struct {
 
 func newWorld(t *testing.T, blocked ...string) *world {
 	w := &world{t: t, notified: make(chan client.ObjectKey, 100), clock: now,
-		registries: &registries{blocked: map[string]chan struct{}{}, started: make(chan struct{}, 10), stopped: make(chan struct{}, 10)}}
+		registries: &registries{blocked: map[string]chan struct{}{}, started: make(chan struct{}, 10),
+			stopped: make(chan struct{}, 10)}}
 	for _, host := range blocked {
 		w.blocked[host] = make(chan struct{})
 	}

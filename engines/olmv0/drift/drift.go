@@ -168,28 +168,45 @@ func fieldsOf(path string, object any) (map[string]uint64, error) {
 }
 
 func addFields(fields map[string]uint64, path string, value any) error {
-	switch value := value.(type) {
-	case nil:
+	if value == nil {
 		return nil
-	case map[string]any:
-		if !slices.Contains(wholes, path) {
-			for key, v := range value {
-				if err := addFields(fields, path+"."+key, v); err != nil {
-					return err
-				}
-			}
-			return nil
-		}
-	case []any:
-		if keys, ok := keysOf(value); ok && !slices.Contains(wholes, path) {
-			for i, v := range value {
-				if err := addFields(fields, path+"["+keys[i]+"]", v); err != nil {
-					return err
-				}
-			}
-			return nil
+	}
+	parts, ok := partsOf(path, value)
+	if !ok {
+		return addHash(fields, path, value)
+	}
+	for part, v := range parts {
+		if err := addFields(fields, part, v); err != nil {
+			return err
 		}
 	}
+	return nil
+}
+
+// partsOf returns the parts of a value by their paths, unless it is compared as
+// one.
+func partsOf(path string, value any) (map[string]any, bool) {
+	if slices.Contains(wholes, path) {
+		return nil, false
+	}
+	parts := map[string]any{}
+	switch value := value.(type) {
+	case map[string]any:
+		for key, v := range value {
+			parts[path+"."+key] = v
+		}
+		return parts, true
+	case []any:
+		keys, ok := keysOf(value)
+		for i, key := range keys {
+			parts[path+"["+key+"]"] = value[i]
+		}
+		return parts, ok
+	}
+	return nil, false
+}
+
+func addHash(fields map[string]uint64, path string, value any) error {
 	text, err := json.Marshal(value) // the keys of maps are sorted
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", path, err)

@@ -186,12 +186,14 @@ func (in Input) unhealthy() *finding {
 		if expected := in.expectedReplicas(d.Name); d.Replicas == 0 && expected > 0 {
 			return &finding{stalled: true, reason: v1alpha1.ReasonScaledToZero, recheck: recheckProblem,
 				message: fmt.Sprintf("Deployment %s/%s is scaled to 0 replicas, and the bundle asks for %d, so the "+
-					"operator does not run. Scale it up; if it was scaled down in the ClusterServiceVersion, do it there.",
+					"operator does not run. Scale it up; if it was scaled down in the ClusterServiceVersion, "+
+					"do it there.",
 					namespace, d.Name, expected)}
 		}
 		if d.Unavailable > 0 {
 			return &finding{reason: v1alpha1.ReasonPodsUnavailable, recheck: recheckProblem, message: fmt.Sprintf(
-				"%d of %d replicas of Deployment %s/%s are not available.", d.Unavailable, d.Replicas, namespace, d.Name)}
+				"%d of %d replicas of Deployment %s/%s are not available.", d.Unavailable, d.Replicas,
+				namespace, d.Name)}
 		}
 	}
 	if !in.isExpected() {

@@ -156,7 +156,8 @@ func TestNext(t *testing.T) {
 			want{Reason: v1alpha1.ReasonOLMMissing, Stalled: true, Failing: v1alpha1.ConditionCatalogServed},
 		},
 		"a catalog that cannot be read": {
-			with(fresh(), func(in *Input) { in.Offer = Offer{Problem: &Problem{Reason: v1alpha1.ReasonDigestMismatch}} }),
+			with(fresh(),
+				func(in *Input) { in.Offer = Offer{Problem: &Problem{Reason: v1alpha1.ReasonDigestMismatch}} }),
 			want{Reason: v1alpha1.ReasonDigestMismatch, Stalled: true, Failing: v1alpha1.ConditionCatalogServed},
 		},
 		"blocked, and nothing is installed: nothing is served or made": {
@@ -697,7 +698,8 @@ func TestRemove(t *testing.T) {
 		},
 		"then what Bellwether made": {
 			going(v1alpha1.RemovalUninstall, func(in *Input) { in.Cluster.Subscriptions, in.Cluster.CSVs = nil, nil }),
-			append([]Action{act(Delete, KindCatalogSource, "bellwether-echo"), act(Delete, KindOperatorGroup, "bellwether"),
+			append([]Action{act(Delete, KindCatalogSource, "bellwether-echo"),
+				act(Delete, KindOperatorGroup, "bellwether"),
 				act(Delete, KindNamespace, "echo")}, stop...), "",
 		},
 		"but not what it did not make, nor a kept namespace": {

@@ -21,8 +21,8 @@ func (d *decision) subscription(in Input) *finding {
 		if !s.Ours && s.Package == release.Package {
 			return &finding{stalled: true, reason: v1alpha1.ReasonSubscriptionConflict, recheck: recheckProblem,
 				message: fmt.Sprintf(
-					"Subscription %s/%s subscribes to the same package. Delete it, and Bellwether manages the operator "+
-						"that it installed; or set another spec.install.namespace.",
+					"Subscription %s/%s subscribes to the same package. Delete it, and Bellwether manages the "+
+						"operator that it installed; or set another spec.install.namespace.",
 					release.TargetNamespace(), s.Name)}
 		}
 	}
@@ -120,7 +120,8 @@ func (d *decision) deletedCSV(in Input) *finding {
 func (in Input) withoutSuccessor() (CSV, bool) {
 	for _, csv := range in.Cluster.CSVs {
 		_, ours := in.Offer.Versions[csv.Name]
-		if ours && !csv.Deleting && csv.Phase == string(operatorsv1alpha1.CSVPhaseReplacing) && !in.isReplaced(csv.Name) {
+		replacing := csv.Phase == string(operatorsv1alpha1.CSVPhaseReplacing)
+		if ours && !csv.Deleting && replacing && !in.isReplaced(csv.Name) {
 			return csv, true
 		}
 	}

@@ -171,8 +171,8 @@ func mark(object *unstructured.Unstructured, data Data, hash string) {
 // InSync tells whether a live object is as rendered: its hash is equal and
 // nothing that the template sets was changed since.
 func InSync(rendered, live *unstructured.Unstructured) bool {
-	return live.GetAnnotations()[v1alpha1.AnnotationSpecHash] == rendered.GetAnnotations()[v1alpha1.AnnotationSpecHash] &&
-		covers(live.Object, rendered.Object)
+	hash := rendered.GetAnnotations()[v1alpha1.AnnotationSpecHash]
+	return live.GetAnnotations()[v1alpha1.AnnotationSpecHash] == hash && covers(live.Object, rendered.Object)
 }
 
 // covers tells whether live has every field of want with an equal value. Lists

@@ -33,8 +33,9 @@ func TestRenderGolden(t *testing.T) {
 	configured := data()
 	configured.Mode = v1alpha1.InstallOwnNamespace
 	configured.Config = &v1alpha1.OperatorConfig{
-		Env:          []corev1.EnvVar{{Name: "LOG_LEVEL", Value: "debug: yes"}},
-		Resources:    &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}},
+		Env: []corev1.EnvVar{{Name: "LOG_LEVEL", Value: "debug: yes"}},
+		Resources: &corev1.ResourceRequirements{
+			Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}},
 		NodeSelector: map[string]string{"node-role.kubernetes.io/infra": ""},
 		Tolerations:  []corev1.Toleration{{Key: "infra", Operator: corev1.TolerationOpExists}},
 	}
@@ -84,7 +85,8 @@ func TestUserTemplates(t *testing.T) {
 		wantErr    string
 	}{
 		"replaces the built-in one": {
-			"namespace.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: '{{ .Namespace }}', labels: {team: a}}", "Namespace", "",
+			"namespace.yaml",
+			"apiVersion: v1\nkind: Namespace\nmetadata: {name: '{{ .Namespace }}', labels: {team: a}}", "Namespace", "",
 		},
 		"an unknown field": {"namespace.yaml", "metadata: {name: '{{ .Nmespace }}'}", "Namespace", "Nmespace"},
 		"no YAML":          {"namespace.yaml", "a: b: c", "Namespace", "namespace.yaml"},
