@@ -44,29 +44,16 @@ func conclude(subject Subject, chain []Link, names remedy.Names, healthy string)
 // advise collects remedies and what happens next: of the cause first, then of
 // the link that decided.
 func (e *Explanation) advise(deciding, root Link, names remedy.Names) {
-	for _, l := range []Link{root, deciding} {
-		for _, a := range l.remedies {
-			e.addRemedy(a)
-		}
-		for _, n := range l.next {
-			e.addNext(n)
-		}
-	}
-	for i, reason := range []string{e.Cause.Reason, e.Reason} {
-		r, known := remedy.For(reason)
-		if !known {
-			r, _ = remedy.For(remedy.UnknownReason)
-		}
-		if i == 1 {
-			e.Means = r.Means
-		}
-		for _, a := range r.For("", names) {
-			e.addRemedy(a)
-		}
+	e.add(root.remedies, root.next)
+	e.add(deciding.remedies, deciding.next)
+	for _, reason := range []string{e.Cause.Reason, e.Reason} {
+		r := remedyFor(reason)
+		e.add(r.For("", names), nil)
 		if next := r.NextFor(names); next != "" {
 			e.addNext(Next{Text: next})
 		}
 	}
+	e.Means = remedyFor(e.Reason).Means
 	walk(e.Chain, func(l Link) { // what is to come elsewhere in the chain, such as a deadline
 		for _, n := range l.next {
 			if n.At != nil {
@@ -74,6 +61,23 @@ func (e *Explanation) advise(deciding, root Link, names remedy.Names) {
 			}
 		}
 	})
+}
+
+func remedyFor(reason string) remedy.Remedy {
+	r, known := remedy.For(reason)
+	if !known {
+		r, _ = remedy.For(remedy.UnknownReason)
+	}
+	return r
+}
+
+func (e *Explanation) add(remedies []remedy.Action, next []Next) {
+	for _, a := range remedies {
+		e.addRemedy(a)
+	}
+	for _, n := range next {
+		e.addNext(n)
+	}
 }
 
 func (e *Explanation) addRemedy(a remedy.Action) {

@@ -268,36 +268,42 @@ func isAdmittedBy(install *v1alpha1.OperatorInstall, r *v1alpha1.OperatorRollout
 	return install.Spec.Admission != nil && install.Spec.Admission.RolloutUID == string(r.UID)
 }
 
-// classOf says how the cluster counts in its rollout, where that matters; nil if
-// it does not.
+// classOf says how the cluster counts in its rollout; nil where the rollout did
+// not admit it.
 func classOf(in InstallInput) *Link {
 	if in.Rollout == nil || in.Install == nil || in.Install.Spec.Admission == nil {
 		return nil
 	}
-	for _, m := range classify(RolloutInput{Now: in.Now, Rollout: in.Rollout,
-		Clusters: []v1alpha1.FleetCluster{*in.Cluster}, Installs: []v1alpha1.OperatorInstall{*in.Install}}) {
-		l := Link{Text: fmt.Sprintf("rollout %s counts the cluster as %s", in.Rollout.Name, m.Class)}
-		switch {
-		case m.Class == rollouts.ClassFailed && m.Reason == rollouts.ReasonDeadlineExceeded:
-			l.State, l.Reason, l.Since = Failed, remedy.Deadline, &metav1.Time{Time: m.Since}
-			l.Text = "cluster " + in.Cluster.Name + " was not updated within the deadline of its wave, which passed " +
-				"at " +
-				clock(m.Since)
-			if c := conditions.Get(in.Install.Status.Conditions, v1alpha1.ConditionReady); c.Message != "" {
-				l.Text += "; the agent reports: " + withoutStop(c.Message)
-			}
-		case m.Class == rollouts.ClassInProgress && (m.Until.IsZero() || staleSince(in.Cluster) != nil):
-			l.State, l.Reason = Progressing, v1alpha1.ReasonProgressing
-		case m.Class == rollouts.ClassInProgress:
-			l.State, l.Reason = Progressing, v1alpha1.ReasonProgressing
-			what := "deadline of the cluster"
-			if m.Reason == rollouts.ReasonNotReady {
-				what = "time that the cluster may be not Ready"
-			}
-			l.next = []Next{{Text: "The " + what + " passes, and the cluster counts as failed.",
-				At: &metav1.Time{Time: m.Until}}}
-		}
-		return &l
+	members := classify(RolloutInput{Now: in.Now, Rollout: in.Rollout,
+		Clusters: []v1alpha1.FleetCluster{*in.Cluster}, Installs: []v1alpha1.OperatorInstall{*in.Install}})
+	if len(members) == 0 {
+		return nil
 	}
-	return nil
+	return classLink(in, members[0])
+}
+
+func classLink(in InstallInput, m rollouts.Member) *Link {
+	l := Link{Text: fmt.Sprintf("rollout %s counts the cluster as %s", in.Rollout.Name, m.Class)}
+	switch {
+	case m.Class == rollouts.ClassFailed && m.Reason == rollouts.ReasonDeadlineExceeded:
+		l.State, l.Reason, l.Since = Failed, remedy.Deadline, &metav1.Time{Time: m.Since}
+		l.Text = "cluster " + in.Cluster.Name + " was not updated within the deadline of its wave, which " +
+			"passed at " + clock(m.Since)
+		if c := conditions.Get(in.Install.Status.Conditions, v1alpha1.ConditionReady); c.Message != "" {
+			l.Text += "; the agent reports: " + withoutStop(c.Message)
+		}
+	case m.Class == rollouts.ClassFailed:
+		l.State, l.Reason = Failed, cmp.Or(classReasons[m.Reason], v1alpha1.ReasonFailed)
+	case m.Class == rollouts.ClassInProgress && (m.Until.IsZero() || staleSince(in.Cluster) != nil):
+		l.State, l.Reason = Progressing, v1alpha1.ReasonProgressing
+	case m.Class == rollouts.ClassInProgress:
+		l.State, l.Reason = Progressing, v1alpha1.ReasonProgressing
+		what := "deadline of the cluster"
+		if m.Reason == rollouts.ReasonNotReady {
+			what = "time that the cluster may be not Ready"
+		}
+		l.next = []Next{{Text: "The " + what + " passes, and the cluster counts as failed.",
+			At: &metav1.Time{Time: m.Until}}}
+	}
+	return &l
 }

@@ -143,7 +143,8 @@ func (o Objects) csv() explain.Link {
 		l.State, l.Reason = explain.Failed, v1alpha1.ReasonCSVFailed
 	}
 	if l.State != explain.Healthy {
-		l.Text += fmt.Sprintf(" (%s): %s", cmp.Or(string(c.Status.Reason), "no reason"), phrase.OneLine(c.Status.Message))
+		l.Text += fmt.Sprintf(" (%s): %s", cmp.Or(string(c.Status.Reason), "no reason"),
+			phrase.OneLine(c.Status.Message))
 		for _, r := range c.Status.RequirementStatus {
 			if r.Status != operatorsv1alpha1.RequirementStatusReasonPresent {
 				text := fmt.Sprintf("requirement %s %s: %s: %s", r.Kind, r.Name, r.Status, phrase.OneLine(r.Message))
