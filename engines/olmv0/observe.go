@@ -214,7 +214,8 @@ func (r *reader) confirmInstallPlans(ctx context.Context) error {
 func (r *reader) addInstallPlan(live *operatorsv1alpha1.InstallPlan) {
 	observed := plan.InstallPlan{
 		Object: objectOf(live), Name: live.Name, Phase: string(live.Status.Phase), Approved: live.Spec.Approved,
-		Message: live.Status.Message, CSVs: live.Spec.ClusterServiceVersionNames, Created: live.CreationTimestamp.Time, Subscribes: subscribes(live),
+		Message: live.Status.Message, CSVs: live.Spec.ClusterServiceVersionNames,
+		Created: live.CreationTimestamp.Time, Subscribes: subscribes(live),
 	}
 	// One that was approved otherwise has no such annotation, or nonsense.
 	observed.Revision, _ = strconv.ParseInt(live.Annotations[v1alpha1.AnnotationRevision], 10, 64)
