@@ -28,7 +28,7 @@ import (
 func TestInstallHub(t *testing.T) {
 	h := connect(t, testenv.Cluster(t, cluster.Options{APIServerOnly: true}))
 	if got := h.run(t, "fleet", "list"); got.code != 1 ||
-		!strings.Contains(got.err, "this cluster is no Bellwether hub") || !strings.Contains(got.err, "install hub") {
+		!strings.Contains(got.err, "this cluster is not a Bellwether hub") || !strings.Contains(got.err, "install hub") {
 		t.Errorf("on a cluster that is no hub it ends with %d and says\n%s", got.code, got.err)
 	}
 	for _, how := range []string{"installed", "upgraded"} {
@@ -36,7 +36,7 @@ func TestInstallHub(t *testing.T) {
 			t.Fatalf("the hub cannot be %s: %s%s", how, got.out, got.err)
 		}
 	}
-	if got := h.run(t, "fleet", "list"); got.code != 0 || !strings.Contains(got.err, "The fleet has no such clusters") {
+	if got := h.run(t, "fleet", "list"); got.code != 0 || !strings.Contains(got.err, "No clusters found.") {
 		t.Errorf("on a new hub it ends with %d and says\n%s%s", got.code, got.out, got.err)
 	}
 }
@@ -49,7 +49,7 @@ func TestAnUnreachableHub(t *testing.T) {
 	}
 	h.kubeconfig = filepath.Join(t.TempDir(), "none")
 	if got := h.run(t, "fleet", "list"); got.code != 1 ||
-		!strings.Contains(got.err, "there is no kubeconfig that names the hub") {
+		!strings.Contains(got.err, "no kubeconfig for the hub") {
 		t.Errorf("without a kubeconfig it ends with %d and says\n%s", got.code, got.err)
 	}
 }

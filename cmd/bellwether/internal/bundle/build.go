@@ -44,34 +44,37 @@ func unusableBundle(err error, advice string) error {
 	return &exit.CodeError{Code: ExitUnusable, Text: text}
 }
 
-const bundleBuildLong = `Make a registry+v1 bundle, without a container daemon.
+const bundleBuildLong = `Build a registry+v1 bundle. No container daemon is needed.
 
 SOURCE is one of:
-  a folder with metadata/annotations.yaml   a bundle, which is checked and taken as it is
-  a folder with kustomization.yaml          what kustomize makes of it
-  a folder with Chart.yaml, or a .tgz       what Helm renders of it, without a cluster
+  a folder with metadata/annotations.yaml   a bundle; it is checked and not changed
+  a folder with kustomization.yaml          the manifests that kustomize builds from it
+  a folder with Chart.yaml, or a .tgz       the manifests that Helm renders from the chart, without a cluster
   any other folder, a file, or - for stdin  Kubernetes manifests
 
-Of manifests it makes what OLM needs: Deployments, and the roles that are bound to
-their service accounts, become the install strategy of a ClusterServiceVersion;
-CRDs become owned APIs, webhook configurations webhook definitions, and custom
-resources examples. A ClusterServiceVersion among the manifests, or given by
---csv, is the base for what only people can say. What a bundle cannot carry is an
-error that names it; what is left out without harm is a warning.
+The manifests are converted for OLM. Deployments, and the roles that are bound to
+their service accounts, become the install strategy of a ClusterServiceVersion.
+CRDs become owned APIs, webhook configurations become webhook definitions, and
+custom resources become examples. The ClusterServiceVersion in the manifests, or
+in the file of --csv, is used as the base. An object that a bundle cannot contain
+is an error that names the object. An object that can be left out safely is a
+warning.
 
-The same input gives the same bytes, and an image with the same digest. Outputs
-are there as a whole or not at all.
+The same input always gives the same files and the same image digest. If the
+command fails, it writes no output.
 
-Exit status: 0 when the bundle was built, 2 when no bundle can be made of the
-input, and 1 on other errors.`
+Exit codes:
+  0  the bundle was built
+  1  another error
+  2  no bundle can be built from the input`
 
-const bundleBuildExample = `  # from what kubebuilder and operator-sdk projects have
+const bundleBuildExample = `  # From a project of kubebuilder or operator-sdk
   bellwether bundle build config/manifests --package echo-operator --version 1.1.0 --output-dir bundle
 
-  # from anything that prints manifests
+  # From the output of another program
   kustomize build config/default | bellwether bundle build - --package echo-operator --version 1.1.0 --output-dir bundle
 
-  # from a Helm chart, with images by digest, straight to a registry
+  # From a Helm chart, with images by digest; push the bundle to a registry
   bellwether bundle build ./chart --set metrics.enabled=true --pin --push registry.example.com/bundles/echo-operator:1.1.0`
 
 // bundleBuild are the flags of `bundle build`.
@@ -93,9 +96,10 @@ func (a *app) bundleBuildCommand() *cobra.Command {
 	var b bundleBuild
 	var out command.Output
 	c := &cobra.Command{
-		Use: "build SOURCE", Short: "Make a bundle of manifests, a kustomization, or a Helm chart",
-		Long:    bundleBuildLong,
-		Example: bundleBuildExample, Args: command.OneArg("the folder, file or chart to make a bundle of, or - for stdin"),
+		Use: "build SOURCE", Short: "Build a bundle from manifests, a kustomization, or a Helm chart",
+		Long:              bundleBuildLong,
+		Example:           bundleBuildExample,
+		Args:              command.OneArg("the folder, file or chart to make a bundle of, or - for stdin"),
 		ValidArgsFunction: command.CompleteFile,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := errors.Join(out.Check(), b.check()); err != nil {
@@ -112,44 +116,45 @@ func (a *app) bundleBuildCommand() *cobra.Command {
 func (b *bundleBuild) add(c *cobra.Command) {
 	b.values.Add(c)
 	f, o, about := c.Flags(), &b.options, &b.options.About
-	f.StringVar(&o.Package, "package", "", "The operator's name in catalogs. Default: the chart's.")
-	f.StringVar(&o.Version, "version", "", "The operator's version, X.Y.Z. Default: that of the chart, or of the base.")
-	f.StringSliceVar(&o.Channels, "channels", nil, "The channels that the bundle proposes itself for. Default: stable.")
+	f.StringVar(&o.Package, "package", "", "The package name of the operator. Default: the name of the chart.")
+	f.StringVar(&o.Version, "version", "",
+		"The version of the operator, X.Y.Z. Default: the version of the chart or of the base.")
+	f.StringSliceVar(&o.Channels, "channels", nil, "The channels of the bundle. Default: stable.")
 	f.StringVar(&o.DefaultChannel, "default-channel", "",
-		"The package's default channel. Default: the first of --channels.")
-	f.StringVar(&b.csv, "csv", "", "A `FILE` with a ClusterServiceVersion, as the base.")
-	f.StringVar(&about.DisplayName, "display-name", "", "The operator's name for people.")
-	f.StringVar(&about.Description, "description", "", "What the operator does, in Markdown.")
-	f.StringVar(&about.Provider, "provider", "", "Who the operator is from.")
-	f.StringVar(&about.ProviderURL, "provider-url", "", "Where to find them.")
-	f.StringVar(&b.icon, "icon", "", "A `FILE` with the operator's picture: svg, png, jpg or gif.")
+		"The default channel of the package. Default: the first of --channels.")
+	f.StringVar(&b.csv, "csv", "", "The `FILE` with the ClusterServiceVersion to use as the base.")
+	f.StringVar(&about.DisplayName, "display-name", "", "The display name of the operator.")
+	f.StringVar(&about.Description, "description", "", "The description of the operator, in Markdown.")
+	f.StringVar(&about.Provider, "provider", "", "The name of the provider of the operator.")
+	f.StringVar(&about.ProviderURL, "provider-url", "", "The URL of the provider.")
+	f.StringVar(&b.icon, "icon", "", "The `FILE` with the icon of the operator: svg, png, jpg or gif.")
 	f.StringSliceVar(&b.installModes, "install-modes", nil,
-		"The supported install modes. Default: AllNamespaces, or those of the base.")
-	f.StringVar(&about.Maturity, "maturity", "", "alpha, beta or stable, say.")
+		"The supported install modes. Default: the install modes of the base, or AllNamespaces.")
+	f.StringVar(&about.Maturity, "maturity", "", "The maturity of the operator, for example alpha, beta or stable.")
 	f.StringVar(&about.MinKubeVersion, "min-kube-version", "",
-		"The oldest Kubernetes that the operator runs on, X.Y.Z.")
+		"The oldest supported version of Kubernetes, X.Y.Z.")
 	f.StringVar(&about.Capabilities, "capabilities", "",
-		"The capability level that the operator claims. Default: Basic Install.")
-	f.StringSliceVar(&about.Keywords, "keywords", nil, "Words to find the operator by.")
+		"The capability level of the operator. Default: Basic Install.")
+	f.StringSliceVar(&about.Keywords, "keywords", nil, "Search keywords for the operator.")
 	f.StringSliceVar(&o.ServiceAccounts, "service-account", nil,
-		"A further service account whose roles OLM is to grant; can be repeated.")
+		"An additional service account whose roles OLM grants. Can be repeated.")
 	f.StringSliceVar(&o.LeaveOut, "leave-out", nil,
-		"What may be lost because a bundle cannot carry it: KIND or KIND/NAME; can be repeated.")
+		"An object to leave out because a bundle cannot contain it: KIND or KIND/NAME. Can be repeated.")
 	f.StringToStringVar(&o.Annotations, "annotation", nil,
-		"A further annotation of the bundle, KEY=VALUE; can be repeated.")
+		"An additional annotation of the bundle, KEY=VALUE. Can be repeated.")
 	f.StringSliceVar(&b.metadata, "metadata", nil,
-		"A `FILE` to put into metadata/, properties.yaml or dependencies.yaml; can be repeated.")
-	f.StringVar(&b.release, "release-name", "", "The release that the chart is rendered as. Default: the package.")
+		"A `FILE` to add to metadata/: properties.yaml or dependencies.yaml. Can be repeated.")
+	f.StringVar(&b.release, "release-name", "", "The release name used to render the chart. Default: the package name.")
 	f.StringVar(&b.kubeVersion, "kube-version", helmchart.DefaultKubeVersion,
-		"The Kubernetes that the chart is rendered for.")
+		"The version of Kubernetes used to render the chart.")
 	f.StringSliceVar(&b.apiVersions, "api-versions", nil,
-		"APIs that the chart may count on, as in monitoring.coreos.com/v1.")
-	f.BoolVar(&b.pin, "pin", false, "Replace the tags of images by the digests that their registries have now.")
+		"Additional APIs that the chart can use, for example monitoring.coreos.com/v1.")
+	f.BoolVar(&b.pin, "pin", false, "Replace image tags with their current digests.")
 	b.access.Add(c)
-	f.StringVar(&b.folder, "output-dir", "", "The folder to write the bundle into. A bundle there is replaced.")
+	f.StringVar(&b.folder, "output-dir", "", "The folder to write the bundle to. An existing bundle is replaced.")
 	f.StringVar(&b.layout, "oci-layout", "",
-		"The folder to write the bundle's image into, as an OCI image layout. One there is replaced.")
-	f.StringVar(&b.pushTo, "push", "", "The `REF` to push the bundle's image to.")
+		"The folder to write the bundle image to, as an OCI image layout. An existing layout is replaced.")
+	f.StringVar(&b.pushTo, "push", "", "The reference `REF` to push the bundle image to.")
 	for _, name := range []string{"output-dir", "oci-layout"} {
 		_ = c.MarkFlagDirname(name)
 	}
@@ -166,8 +171,8 @@ func (b *bundleBuild) add(c *cobra.Command) {
 
 func (b *bundleBuild) check() error {
 	if b.folder == "" && b.layout == "" && b.pushTo == "" {
-		return exit.Hintf("give --output-dir, --oci-layout or --push, or several of them",
-			"there is nowhere for the bundle to go")
+		return exit.Hintf("set --output-dir, --oci-layout or --push",
+			"no output is selected")
 	}
 	return nil
 }
@@ -220,15 +225,15 @@ func (a *app) buildBundle(ctx context.Context, b *bundleBuild, out *command.Outp
 func buildError(err error) error {
 	switch {
 	case errors.Is(err, helmchart.ErrChart):
-		return unusableBundle(err, "try the chart with `helm template`; --set and --values give it values")
+		return unusableBundle(err, "check the chart with `helm template`; use --set and --values to set its values")
 	case errors.Is(err, kustomize.ErrKustomization):
-		return unusableBundle(err, "try it with `kustomize build`")
+		return unusableBundle(err, "check it with `kustomize build`")
 	case errors.Is(err, build.ErrInput):
 		return unusableBundle(err, "")
 	case errors.Is(err, fs.ErrNotExist):
 		return unusableBundle(err, "check the path")
 	case errors.Is(err, build.ErrInTheWay):
-		return exit.Hint(err, "give another folder, or remove this one")
+		return exit.Hint(err, "use another folder, or delete this one")
 	default:
 		return registry.WithHint(err)
 	}
@@ -292,7 +297,7 @@ func (b *bundleBuild) readFiles() error {
 		".jpeg": "image/jpeg", ".gif": "image/gif"}
 	kind := kinds[strings.ToLower(filepath.Ext(b.icon))]
 	if kind == "" {
-		return unusableBundle(fmt.Errorf("icon %s is none of svg, png, jpg and gif", b.icon), "")
+		return unusableBundle(fmt.Errorf("icon %s is not an svg, png, jpg or gif file", b.icon), "")
 	}
 	text, err := os.ReadFile(b.icon)
 	if err != nil {
@@ -313,7 +318,7 @@ func (b *bundleBuild) reuse(dir string, flags *pflag.FlagSet) (*build.Result, er
 	for _, name := range assemblyFlags {
 		if flags.Changed(name) {
 			return nil, exit.Hintf("change its manifests or metadata/annotations.yaml instead",
-				"%s is a bundle already, so --%s has no meaning", dir, name)
+				"%s is already a bundle; --%s cannot be used with it", dir, name)
 		}
 	}
 	return build.Reuse(os.DirFS(dir))
@@ -341,7 +346,8 @@ func (b *bundleBuild) fromFolder(dir string) (*build.Result, error) {
 	}
 	slices.SortFunc(sources, func(a, b build.Source) int { return strings.Compare(a.Name, b.Name) })
 	if len(sources) == 0 {
-		return nil, unusableBundle(fmt.Errorf("%s has no manifests", dir), "manifests end in .yaml, .yml or .json")
+		return nil, unusableBundle(fmt.Errorf("%s has no manifests", dir),
+			"the names of manifests end in .yaml, .yml or .json")
 	}
 	return b.assemble(sources, build.Options{})
 }

@@ -154,7 +154,7 @@ func TestBundleBuildSaysWhatIsWrong(t *testing.T) {
 		want     string
 		noOutput bool
 	}{
-		"nowhere to go": {[]string{golden}, exit.Error, "there is nowhere for the bundle to go", true},
+		"nowhere to go": {[]string{golden}, exit.Error, "no output is selected", true},
 		"no such source": {[]string{filepath.Join(dir, "absent")}, bundle.ExitUnusable, "no such file or directory",
 			false},
 		"broken YAML": {[]string{write("broken.yaml", "a: ["), "--package", "p", "--version", "1.0.0"},
@@ -168,7 +168,7 @@ func TestBundleBuildSaysWhatIsWrong(t *testing.T) {
 		"a broken kustomization": {[]string{filepath.Dir(write("k/kustomization.yaml", "resources: [none.yaml]")),
 			"--package", "p"}, bundle.ExitUnusable, "unusable kustomization", false},
 		"a bundle with flags": {[]string{golden, "--version", "1.0.0"}, exit.Error,
-			"is a bundle already, so --version has no meaning", false},
+			"is already a bundle; --version cannot be used with it", false},
 		"other metadata": {[]string{filepath.Join(buildTestdata, "chart"), "--metadata",
 			write("notes.yaml", "x")}, bundle.ExitUnusable, "metadata/notes.yaml is not read by anything", false},
 		"broken metadata": {[]string{filepath.Join(buildTestdata, "chart"), "--metadata",
@@ -176,7 +176,7 @@ func TestBundleBuildSaysWhatIsWrong(t *testing.T) {
 		"no metadata": {[]string{"-", "--metadata", filepath.Join(dir, "absent.yaml")}, bundle.ExitUnusable,
 			"read metadata", false},
 		"a bad icon": {[]string{"-", "--icon", write("i.bmp", "x")}, bundle.ExitUnusable,
-			"none of svg, png, jpg and gif", false},
+			"is not an svg, png, jpg or gif file", false},
 		"a bad value": {[]string{filepath.Join(buildTestdata, "chart"), "--values",
 			filepath.Join(dir, "absent")}, bundle.ExitUnusable, "read chart values", false},
 		"something in the way": {[]string{golden, "--oci-layout", full}, exit.Error, "has files, but no oci-layout",

@@ -27,8 +27,8 @@ func Command(env *command.Env) *cobra.Command {
 	a := &app{env}
 	var access registry.Flags
 	push := &cobra.Command{
-		Use: "push DIR REF", Short: "Publish a registry+v1 bundle folder to a registry, and print its digest",
-		Args:              command.ExactArgs("the bundle's folder", "the reference to publish it as"),
+		Use: "push DIR REF", Short: "Push a bundle folder to a registry and print its digest",
+		Args:              command.ExactArgs("the bundle's folder", "the reference to push it to"),
 		ValidArgsFunction: command.CompleteDir,
 		Example:           "  bellwether bundle push ./bundle registry.example.com/bundles/echo-operator:1.1.0",
 		RunE: func(c *cobra.Command, args []string) error {
@@ -43,6 +43,6 @@ func Command(env *command.Env) *cobra.Command {
 		},
 	}
 	access.Add(push)
-	return command.Parent("bundle", "Build bundles, look into them and publish them", []string{"bundles"}, push,
+	return command.Parent("bundle", "Build, check and publish bundles", []string{"bundles"}, push,
 		a.bundleBuildCommand(), a.bundleLintCommand(), a.bundleDiffCommand(), a.bundleScorecardCommand())
 }

@@ -19,13 +19,16 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 )
 
-const bundleDiffLong = `Show what an upgrade from bundle A to bundle B changes, as a reviewer wants it:
-what the CRDs gain and lose, which rights of the operator grow, and which images,
-settings and webhooks change. Each is a folder or an image.
+const bundleDiffLong = `Show what changes in an upgrade from bundle A to bundle B, for a review: added and
+removed fields of CRDs, added permissions, and changed images, settings and
+webhooks. A and B are folders or images.
 
-What may lose data or refuse what was accepted is called breaking. The exit status
-does not depend on it: to forbid things is the job of bundle lint. It is 2 when
-one of the two is no bundle or cannot be read.`
+A change is breaking if it can lose data or reject objects that were valid before.
+Breaking changes do not affect the exit code. Use bundle lint to reject them.
+
+Exit codes:
+  0  the bundles were compared
+  2  a bundle cannot be read or is not valid`
 
 func (a *app) bundleDiffCommand() *cobra.Command {
 	var out command.Output
@@ -34,7 +37,7 @@ func (a *app) bundleDiffCommand() *cobra.Command {
 		Use: "diff A B", Short: "Show what an upgrade from one bundle to another changes", Long: bundleDiffLong,
 		Example: "  bellwether bundle diff registry.example.com/bundles/echo-operator:1.0.0 ./bundle\n" +
 			"  bellwether bundle diff bundles/1.0.0 bundles/1.1.0 -o markdown",
-		Args: command.ExactArgs("the older bundle", "the newer one"), ValidArgsFunction: completeTwoDirs,
+		Args: command.ExactArgs("the old bundle", "the new bundle"), ValidArgsFunction: completeTwoDirs,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := out.Check(); err != nil {
 				return err
@@ -55,14 +58,15 @@ func (a *app) bundleDiffCommand() *cobra.Command {
 	return c
 }
 
-// readWithAnnotations reads a bundle, with its annotations, from a folder, if there is one of that name, or else from an image.
+// readWithAnnotations reads a bundle, with its annotations, from a folder, if there is one of that name, or else
+// from an image.
 func readWithAnnotations(ctx context.Context, f registry.Flags, text string) (*bundles.Bundle, error) {
 	if IsDirectory(text) {
 		b, err := FromFolder(text)
 		return b, lintUnusable(err)
 	}
 	if _, err := os.Stat(text); err == nil {
-		return nil, unusableBundle(fmt.Errorf("%s is a file", text), "give the bundle's folder, or an image")
+		return nil, unusableBundle(fmt.Errorf("%s is a file", text), "use a bundle folder or an image")
 	}
 	b, err := readImage(ctx, f, text)
 	return b, lintUnusable(err)

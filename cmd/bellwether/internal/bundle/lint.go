@@ -43,24 +43,26 @@ const (
 	lintFetches = 8
 )
 
-const bundleLintLong = `Say what is wrong with a bundle before anybody installs it.
+const bundleLintLong = `Check a bundle for errors before it is published.
 
 BUNDLE is a folder with manifests/ and metadata/, an image, or - for manifests on
-stdin, among them a ClusterServiceVersion. It is compared with every version that
-was ever published: give them with --history, as a folder that holds a folder per
-version, as a catalog (folder or image), or as bundles one by one.
+stdin, which must include a ClusterServiceVersion. With --history, the bundle is
+compared with all published versions. --history takes a folder with one bundle
+folder for each version, a catalog (folder or image), or a single bundle.
 
-Findings can be waived for a while in .bellwether-lint.yaml, beside the bundle or
-where the command runs:
+Findings can be waived until a date in .bellwether-lint.yaml, in the folder of the
+bundle or in the working directory:
 
   waivers:
   - rule: image-digest
-    file: manifests/*            # optional, and so is path
+    file: manifests/*            # optional; path is optional too
     reason: The pipeline pins images when it builds the release.
     expires: 2026-12-31
 
-Exit status: 0 when nothing is as bad as --fail-on, 1 when something is, and 2 when
-the input is unusable.`
+Exit codes:
+  0  no finding has the severity of --fail-on or a higher one
+  1  at least one finding has the severity of --fail-on or a higher one
+  2  the input cannot be read`
 
 const bundleLintExample = `  bellwether bundle lint ./bundle --history ./published
   bellwether bundle lint ./bundle --history registry.example.com/catalogs/main:latest --fail-on warning
@@ -84,7 +86,7 @@ type bundleLint struct {
 func (a *app) bundleLintCommand() *cobra.Command {
 	f := &bundleLint{}
 	c := &cobra.Command{
-		Use: "lint BUNDLE", Short: "Say what is wrong with a bundle", Long: bundleLintLong, Example: bundleLintExample,
+		Use: "lint BUNDLE", Short: "Check a bundle for errors", Long: bundleLintLong, Example: bundleLintExample,
 		Args: f.args, ValidArgsFunction: command.CompleteDir,
 		RunE: func(c *cobra.Command, args []string) error {
 			err := f.check()
@@ -107,18 +109,18 @@ func (a *app) bundleLintCommand() *cobra.Command {
 func (f *bundleLint) add(c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringArrayVar(&f.history, "history", nil,
-		"Where earlier versions are: a `FOLDER`, a catalog, or a bundle's image; can be repeated.")
+		"The published versions: a `FOLDER`, a catalog, or a bundle image. Can be repeated.")
 	flags.StringVar(&f.waivers, "waivers", "",
-		"The `FILE` of waivers. Default: "+lint.WaiverFile+" beside the bundle or here, if there is one.")
+		"The `FILE` of waivers. Default: "+lint.WaiverFile+" in the folder of the bundle or in the working directory.")
 	flags.StringVar(&f.failOn, "fail-on", string(lint.Error),
-		"The mildest severity that fails: error, warning or info.")
-	flags.StringSliceVar(&f.only, "rule", nil, "Run this rule only; can be repeated.")
-	flags.StringSliceVar(&f.skip, "skip", nil, "Do not run this rule; can be repeated.")
+		"The lowest severity that makes the command fail: error, warning or info.")
+	flags.StringSliceVar(&f.only, "rule", nil, "Run only this rule. Can be repeated.")
+	flags.StringSliceVar(&f.skip, "skip", nil, "Do not run this rule. Can be repeated.")
 	flags.BoolVar(&f.checkImages, "check-images", false,
-		"Ask the registries for the bundle's images and what they were built for.")
-	flags.BoolVar(&f.all, "all", false, "Show every finding, and not only the first few of each rule.")
-	flags.BoolVar(&f.list, "list", false, "List the rules, and end.")
-	flags.StringVar(&f.explain, "explain", "", "Say all about a `RULE`, and end.")
+		"Check in the registries that the images of the bundle exist, and for which platforms.")
+	flags.BoolVar(&f.all, "all", false, "Show all findings instead of the first ones of each rule.")
+	flags.BoolVar(&f.list, "list", false, "List the rules and exit.")
+	flags.StringVar(&f.explain, "explain", "", "Describe a `RULE` and exit.")
 	f.access.Add(c)
 	f.out.Add(c, lintText, command.OutputJSON, lintSARIF)
 	_ = c.MarkFlagFilename("waivers", "yaml", "yml")
@@ -152,10 +154,10 @@ func (f *bundleLint) check() error {
 		f.out.Format = command.OutputTable
 	}
 	if f.out.Check() != nil {
-		return exit.Hintf("choose text, json or sarif", "-o %s is not an output format of this command", f.out.Format)
+		return exit.Hintf("use text, json or sarif", "invalid value %q of -o", f.out.Format)
 	}
 	if !slices.Contains([]lint.Severity{lint.Error, lint.Warning, lint.Info}, lint.Severity(f.failOn)) {
-		return exit.Hintf("choose error, warning or info", "--fail-on %q is no severity", f.failOn)
+		return exit.Hintf("use error, warning or info", "invalid value %q of --fail-on", f.failOn)
 	}
 	for _, id := range slices.Concat(f.only, f.skip) {
 		if _, err := ruleOf(id); err != nil {
@@ -168,7 +170,7 @@ func (f *bundleLint) check() error {
 func ruleOf(id string) (lint.Rule, error) {
 	rule, ok := lint.Find(id)
 	if !ok {
-		return rule, exit.Hintf("`bellwether bundle lint --list` lists them", "there is no rule %q", id)
+		return rule, exit.Hintf("run `bellwether bundle lint --list` to see all rules", "unknown rule %q", id)
 	}
 	return rule, nil
 }
@@ -291,8 +293,9 @@ func (a *app) readBundle(ctx context.Context, client *oci.Client, access oci.Acc
 		return nil, nil, err
 	}
 	if _, err := os.Stat(source); err == nil {
-		return nil, nil, exit.Hintf("give the folder with manifests/ and metadata/ in it, or pipe manifests in with -",
-			"%s is a file, not a bundle's folder", source)
+		return nil, nil,
+			exit.Hintf("use the folder that contains manifests/ and metadata/, or - to read manifests from stdin",
+				"%s is a file, not a bundle folder", source)
 	}
 	files, _, err := client.Bundle(ctx, source, access)
 	if err != nil {
@@ -326,8 +329,8 @@ func mayBeImage(source string) error {
 	if _, err := os.Stat(source); err == nil {
 		return nil
 	}
-	return exit.Hintf("write an image with its registry, as in registry.example.com/bundles/echo-operator:1.1.0",
-		"there is no folder %s", source)
+	return exit.Hintf("write images with their registry, for example registry.example.com/bundles/echo-operator:1.1.0",
+		"folder %s does not exist", source)
 }
 
 func FromFolder(dir string) (*bundles.Bundle, error) {
@@ -366,7 +369,7 @@ func fromManifests(manifests [][]byte) (*bundles.Bundle, error) {
 func BundleError(err error) error {
 	if errors.Is(err, bundles.ErrNotBundle) {
 		return exit.Hint(err, "a bundle folder has manifests/ with a ClusterServiceVersion, and "+
-			"metadata/annotations.yaml; `bellwether bundle build` makes one")
+			"metadata/annotations.yaml; to create one, run `bellwether bundle build`")
 	}
 	return err
 }
@@ -394,7 +397,7 @@ func readHistory(ctx context.Context, client *oci.Client, access *registry.Flags
 		return found, err
 	}
 	if IsDirectory(place) {
-		return nil, exit.Hint(err, "earlier versions are a folder that holds a bundle folder for each, or a catalog")
+		return nil, exit.Hint(err, "use a folder with one bundle folder for each version, or a catalog")
 	}
 	objects, imageErr := client.BundleObjects(ctx, place, access.Access())
 	if imageErr != nil {
@@ -431,7 +434,7 @@ func readCatalogHistory(ctx context.Context, client *oci.Client, access *registr
 	}
 	if packageName == "" {
 		return nil, exit.Hintf("lint the bundle's folder instead",
-			"what is linted says no package, so its history in a catalog cannot be found")
+			"the input has no package name, so its history in a catalog cannot be found")
 	}
 	p, err := catalogs.ReadPackage(files, packageName)
 	if errors.Is(err, catalogs.ErrNoPackage) {
@@ -553,10 +556,10 @@ func (a *app) lintRules(f *bundleLint) error {
 		return f.out.Value(a.Streams.Out, map[string]any{"rules": out})
 	}
 	if f.out.Format == lintSARIF {
-		return lintUnusable(exit.Hintf("choose text or json", "a list of rules is no SARIF report"))
+		return lintUnusable(exit.Hintf("use text or json", "the list of rules has no SARIF format"))
 	}
 	tones := map[lint.Severity]term.Tone{lint.Error: term.Bad, lint.Warning: term.Warn, lint.Info: term.Dim}
-	table := &term.Table{Header: []string{"RULE", "SEVERITY", "WHAT IS WRONG"}}
+	table := &term.Table{Header: []string{"RULE", "SEVERITY", "DESCRIPTION"}}
 	for _, r := range lint.Rules() {
 		table.Add(term.Cell{Text: r.ID}, term.Cell{Text: string(r.Severity), Tone: tones[r.Severity]},
 			term.Cell{Text: r.Title})

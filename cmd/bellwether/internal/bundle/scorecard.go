@@ -15,24 +15,25 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 )
 
-const bundleScorecardLong = `Compare the capability level that an operator claims with what its bundle shows:
+const bundleScorecardLong = `Compare the capability level that an operator claims with the content of its bundle:
 Basic Install, Seamless Upgrades, Full Lifecycle, Deep Insights or Auto Pilot.
 
-For each level the card lists the evidence: fields of CRDs, permissions, manifests.
-A level is shown if all its required signals are there, and those of all levels
-below. BUNDLE is a folder or an image.
+For each level the scorecard lists the evidence: fields of CRDs, permissions and
+manifests. A level is reached if the bundle has all required signals of this level
+and of all lower levels. BUNDLE is a folder or an image.
 
-A bundle shows only what is written in it. An operator may do more than its bundle
-shows, or do badly what it shows.
+The result depends only on the content of the bundle. It does not say how well the
+operator works.
 
-The exit status does not depend on the result; it is 2 when BUNDLE is no bundle or
-cannot be read.`
+Exit codes:
+  0  the scorecard was printed
+  2  the bundle cannot be read or is not valid`
 
 func (a *app) bundleScorecardCommand() *cobra.Command {
 	var out command.Output
 	var access registry.Flags
 	c := &cobra.Command{
-		Use: "scorecard BUNDLE", Short: "Compare what an operator claims with what its bundle shows",
+		Use: "scorecard BUNDLE", Short: "Compare the claimed capability level with the content of the bundle",
 		Long: bundleScorecardLong,
 		Example: "  bellwether bundle scorecard ./bundle\n" +
 			"  bellwether bundle scorecard ./bundle -o html > scorecard.html",

@@ -26,11 +26,12 @@ import (
 	"github.com/bellwether-dev/bellwether/phrase"
 )
 
-const catalogAddLong = `Offer a new version: a bundle image, whose digest is looked up, or a bundle folder
-below that of the ladder file. It enters at the lowest channel.
+const catalogAddLong = `Add a version to a ladder file. BUNDLE is a bundle image, which is added by digest,
+or a bundle folder below the folder of the ladder file. The version enters the
+lowest channel.
 
-The bundle is linted first, against every version that was ever published, and is
-not added if there are errors. Waivers are those of "bellwether bundle lint".`
+The bundle is linted first and compared with all published versions. A bundle with
+errors is not added. Waivers work as in "bellwether bundle lint".`
 
 // addFlags are the flags of catalog add.
 type addFlags struct {
@@ -44,8 +45,8 @@ type addFlags struct {
 func (a *app) catalogAddCommand() *cobra.Command {
 	var f addFlags
 	c := &cobra.Command{
-		Use: "add LADDER|DIR BUNDLE", Short: "Offer a new version in the lowest channel", Long: catalogAddLong,
-		Args: command.ExactArgs("the ladder file, or the folder of ladder files", "the bundle's image or folder"),
+		Use: "add LADDER|DIR BUNDLE", Short: "Add a version to a ladder file", Long: catalogAddLong,
+		Args: command.ExactArgs("the ladder file or the folder of the ladder files", "the bundle's image or folder"),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 0 {
 				return []string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
@@ -63,7 +64,7 @@ func (a *app) catalogAddCommand() *cobra.Command {
 	}
 	f.add(c)
 	f.access.Add(c)
-	c.Flags().StringVar(&f.channel, "channel", "", "The `CHANNEL` to enter. Default: the lowest.")
+	c.Flags().StringVar(&f.channel, "channel", "", "The `CHANNEL` to add the version to. Default: the lowest channel.")
 	c.Flags().BoolVar(&f.noLint, "no-lint", false, "Do not lint the bundle.")
 	_ = c.RegisterFlagCompletionFunc("channel", completeRungs)
 	return c
@@ -100,10 +101,10 @@ func (a *app) addVersion(ctx context.Context, f *addFlags, place, source string)
 			return "", err
 		}
 		if len(l.Bundles) == before {
-			return fmt.Sprintf("%s has %s already, in %s.", l.Package, entry.Version, added.Channel), nil
+			return fmt.Sprintf("%s %s is already in channel %s.", l.Package, entry.Version, added.Channel), nil
 		}
 		a.warnReplaces(l, bundle)
-		return fmt.Sprintf("Added %s %s to %s.", l.Package, entry.Version, added.Channel), nil
+		return fmt.Sprintf("Added %s %s to channel %s.", l.Package, entry.Version, added.Channel), nil
 	})
 }
 
@@ -139,7 +140,7 @@ func ladderFor(place string, offered *bundles.Bundle) (*ladder.File, error) {
 	if bundle.IsDirectory(place) {
 		path = folder.Path(place, offered.Package)
 		if _, err := os.Stat(path); os.IsNotExist(err) {
-			return nil, exit.Hintf(fmt.Sprintf("write one with `bellwether catalog init %s --package %s`", place,
+			return nil, exit.Hintf(fmt.Sprintf("to create one, run `bellwether catalog init %s --package %s`", place,
 				offered.Package),
 				"there is no ladder file for package %q in %s", offered.Package, place)
 		}
@@ -149,7 +150,8 @@ func ladderFor(place string, offered *bundles.Bundle) (*ladder.File, error) {
 		return nil, err
 	}
 	if file.Ladder.Package != offered.Package {
-		return nil, exit.Hintf("give the ladder file of that package", "the bundle is of package %q, and %s of %q",
+		return nil, exit.Hintf("use the ladder file of that package",
+			"the bundle has package %q, but %s has package %q",
 			offered.Package, path, file.Ladder.Package)
 	}
 	return file, nil
@@ -167,7 +169,7 @@ func below(dir, path string) (string, error) {
 	}
 	rel, err := filepath.Rel(from, to)
 	if err != nil || rel == "." || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
-		return "", exit.Hintf("move it there, or push it with `bellwether bundle push` and add its image",
+		return "", exit.Hintf("move the folder, or push the bundle with `bellwether bundle push` and add the image",
 			"the bundle folder %s is not below %s, the folder of the ladder file", path, dir)
 	}
 	return filepath.ToSlash(rel), nil
@@ -201,7 +203,7 @@ func (a *app) lintNew(ctx context.Context, read *folder.Bundles, file *ladder.Fi
 	}
 	report.Findings = slices.DeleteFunc(report.Findings, func(f lint.Finding) bool { return f.Severity != lint.Error })
 	a.Warn("%s\n", report.Text(lint.TextStyle{Colour: a.Style().Colour, Program: a.Self}))
-	return exit.Hintf("mend it, waive the finding in "+lint.WaiverFile+" for a while, or add it with --no-lint",
+	return exit.Hintf("fix the bundle, waive the findings in "+lint.WaiverFile+", or use --no-lint",
 		"version %s is not added: the bundle has %s", offered.Version, phrase.Count(len(report.Findings), "error"))
 }
 
@@ -214,13 +216,13 @@ func (a *app) warnReplaces(l *ladder.Ladder, bundle *bundles.Bundle) {
 	}
 	switch version, known := versionNamed(l, replaces); {
 	case replaces == bundle.Name:
-		a.Warn("note: its ClusterServiceVersion says that it replaces itself; the catalog does not use that\n")
+		a.Warn("note: the ClusterServiceVersion replaces itself; the catalog ignores spec.replaces\n")
 	case !known:
-		a.Warn("note: its ClusterServiceVersion says that it replaces %s, which the ladder does not know; the "+
-			"catalog does not use that\n", replaces)
+		a.Warn("note: the ClusterServiceVersion replaces %s, which is not in the ladder; the catalog ignores "+
+			"spec.replaces\n", replaces)
 	case version.GT(bundle.Version):
-		a.Warn("note: its ClusterServiceVersion says that it replaces %s, which is higher; the catalog does not use "+
-			"that\n", replaces)
+		a.Warn("note: the ClusterServiceVersion replaces %s, which is a higher version; the catalog ignores "+
+			"spec.replaces\n", replaces)
 	}
 }
 

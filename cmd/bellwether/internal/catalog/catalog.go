@@ -31,7 +31,7 @@ type app struct{ *command.Env }
 // Command returns the command with everything below it.
 func Command(env *command.Env) *cobra.Command {
 	a := &app{env}
-	return command.Parent("catalog", "Publish catalogs and look at them", []string{"catalogs"},
+	return command.Parent("catalog", "Build, publish and inspect catalogs", []string{"catalogs"},
 		a.catalogInitCommand(), a.catalogAddCommand(), a.catalogPromoteCommand(), a.catalogBlockCommand(),
 		a.catalogUnblockCommand(),
 		a.catalogDeprecateCommand(), a.catalogRetireCommand(), a.catalogCompileCommand(),
@@ -44,7 +44,8 @@ func Command(env *command.Env) *cobra.Command {
 func (a *app) catalogListCommand() *cobra.Command {
 	return command.ListCommand(a.Env, command.Listing[*v1alpha1.OperatorCatalogList]{
 		What: "catalogs", Short: "List the catalogs that the hub reads",
-		Empty: func() *v1alpha1.OperatorCatalogList { return &v1alpha1.OperatorCatalogList{} },
+		Example: "  bellwether catalog list -A -o wide",
+		Empty:   func() *v1alpha1.OperatorCatalogList { return &v1alpha1.OperatorCatalogList{} },
 		Table: func(l *v1alpha1.OperatorCatalogList, o term.Listing) *term.Table {
 			return Catalogs(l.Items, o)
 		},
@@ -80,7 +81,8 @@ func (a *app) catalogShowCommand() *cobra.Command {
 
 func oneOrTwo(c *cobra.Command, args []string) error {
 	if len(args) < 1 || len(args) > 2 {
-		return exit.Hintf("usage: "+c.UseLine(), "give a reference or a folder, and optionally a package")
+		return exit.Hintf("usage: "+c.UseLine(),
+			"missing argument: the catalog (a reference or a folder), and optionally a package")
 	}
 	return nil
 }
@@ -140,18 +142,19 @@ func (a *app) showPackage(out *command.Output, files catalogs.Files, name string
 	return nil
 }
 
-const catalogPushLong = `Publish the file-based catalog in a folder as an image, and print its digest.
+const catalogPushLong = `Push the file-based catalog in a folder to a registry as an image, and print its
+digest.
 
-The same files give the same digest, whoever pushes them and when. The content is
-there before the tag moves to it. Credentials are those of your Docker
-configuration.`
+The same files always give the same digest. The credentials are read from your
+Docker configuration. To check the catalog before the tag is moved, and to sign it,
+use "bellwether catalog publish".`
 
 func (a *app) catalogPushCommand() *cobra.Command {
 	var access registry.Flags
 	c := &cobra.Command{
-		Use: "push DIR REF", Short: "Publish the catalog in a folder to a registry, and print its digest",
+		Use: "push DIR REF", Short: "Push a catalog folder to a registry and print its digest",
 		Long:              catalogPushLong,
-		Args:              command.ExactArgs("the catalog's folder", "the reference to publish it as"),
+		Args:              command.ExactArgs("the catalog's folder", "the reference to push it to"),
 		ValidArgsFunction: command.CompleteDir,
 		Example:           "  bellwether catalog push ./catalog registry.example.com/catalogs/main:latest",
 		RunE: func(c *cobra.Command, args []string) error {
@@ -163,8 +166,8 @@ func (a *app) catalogPushCommand() *cobra.Command {
 	return c
 }
 
-const catalogServeLong = `Serve a whole catalog over OLM's gRPC API until you interrupt it. A CatalogSource
-with spec.address reads it. It needs no cache that was built before: bundles are
+const catalogServeLong = `Serve a catalog over the gRPC API of OLM until you interrupt the command. A
+CatalogSource with spec.address can use it. It needs no cache that was built before: bundles are
 prepared on all cores, and kept in a temporary file in the folder for
 temporary files ($TMPDIR); memory holds an index of them.
 
@@ -175,7 +178,8 @@ func (a *app) catalogServeCommand() *cobra.Command {
 	var access registry.Flags
 	var addr string
 	c := &cobra.Command{
-		Use: "serve DIR|REF", Short: "Serve a whole catalog to OLM", Long: catalogServeLong,
+		Use: "serve DIR|REF", Short: "Serve a catalog over the gRPC API of OLM", Long: catalogServeLong,
+		Example:           "  bellwether catalog serve ./catalog",
 		Args:              command.OneArg("the catalog's folder or reference"),
 		ValidArgsFunction: command.CompleteDir,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -187,18 +191,18 @@ func (a *app) catalogServeCommand() *cobra.Command {
 		},
 	}
 	access.Add(c)
-	c.Flags().StringVar(&addr, "addr", "127.0.0.1:50051", "The address to listen on; port 0 is any free one.")
+	c.Flags().StringVar(&addr, "addr", "127.0.0.1:50051", "The address to listen on. Port 0 selects a free port.")
 	return c
 }
 
 func (a *app) serveCatalog(ctx context.Context, files catalogs.Files, addr string) error {
 	host, text, err := net.SplitHostPort(addr)
 	if err != nil {
-		return exit.Hintf("write it as 127.0.0.1:50051", "--addr %q is no address", addr)
+		return exit.Hintf("use the form 127.0.0.1:50051", "invalid value %q of --addr", addr)
 	}
 	port, err := strconv.Atoi(text)
 	if err != nil {
-		return exit.Hintf("write it as 127.0.0.1:50051", "--addr %q has no port", addr)
+		return exit.Hintf("use the form 127.0.0.1:50051", "invalid value %q of --addr: no port", addr)
 	}
 	catalog, err := serve.Load("catalog", files, "")
 	if err != nil {

@@ -30,18 +30,20 @@ import (
 
 const catalogCompileLong = `Compile the ladder files in a folder into a file-based catalog.
 
-Nobody writes upgrade edges: they are computed, so that each channel has one
-head, every version that was ever published gets there, nothing leads down, and
-OLM v0 and OLM v1 agree on each step. OLM v0's own resolver is run to see.
+The upgrade edges are computed. Each channel has one head, every published version
+has an upgrade path to it, no upgrade goes to a lower version, and OLM v0 and OLM v1
+choose the same next version. OLM v0's own resolver is used for this check.
 
-What an earlier catalog offered must still be there, unless its version is
-blocked or retired. It is compared with what OUT holds, or with --previous.
+A version of the previous catalog must not be missing, unless it is blocked or
+retired. The previous catalog is the content of OUT, or the catalog of --previous.
 
-Nothing is written before everything has compiled. The same ladders and bundles
-give the same bytes. --check writes nothing, and fails if OUT is not current.
+If a ladder does not compile, nothing is written. The same ladders and bundles
+always give the same files. With --check nothing is written.
 
-Exit status: 0 when OUT is current, 1 when --check finds that it is not, and 2
-when the ladders do not compile.`
+Exit codes:
+  0  the catalog in OUT is current
+  1  the catalog in OUT is not current (only with --check)
+  2  the ladders do not compile`
 
 type compileFlags struct {
 	access     registry.Flags
@@ -90,14 +92,16 @@ func (a *app) catalogCompileCommand() *cobra.Command {
 	})
 	f.access.Add(c)
 	f.out.Add(c, command.OutputJSON, command.OutputYAML)
-	c.Flags().BoolVar(&f.check, "check", false, "Write nothing; exit with 1 if the catalog in OUT is not current.")
+	c.Flags().BoolVar(&f.check, "check", false,
+		"Write nothing, and exit with code 1 if the catalog in OUT is not current.")
 	c.Flags().StringVar(&f.previous, "previous", "",
-		"The published `CATALOG`, a folder or reference, of which nothing may be lost. Default: what OUT holds.")
+		"The previous `CATALOG`, a folder or a reference. Default: the content of OUT.")
 	c.Flags().StringVar(&f.repository, "bundle-repository", "",
-		"Name bundle folders by the image that they will have in this `REPOSITORY`, instead of inlining them.")
-	c.Flags().BoolVar(&f.hub, "hub", false, "Ask the hub which versions clusters run, and look at their ways, too.")
+		"Refer to bundle folders as images in this `REPOSITORY`, instead of inlining them.")
+	c.Flags().BoolVar(&f.hub, "hub", false,
+		"Read from the hub which versions the clusters run, and check their upgrade paths too.")
 	c.Flags().IntVar(&f.parallel, "parallel", 0,
-		"How many packages to compile at a time. Default: one for each processor.")
+		"The number of packages to compile at the same time. Default: the number of processors.")
 	return c
 }
 
@@ -250,8 +254,8 @@ func waitingTexts(waiting []compile.Waiting) []string {
 		if w.Blocked != "" {
 			why = "blocked: " + w.Blocked
 		}
-		out = append(out, fmt.Sprintf("nothing leads on from %s in %s (%s): clusters that run it wait for a newer "+
-			"version, or go back",
+		out = append(out, fmt.Sprintf("no upgrade path from %s in channel %s (%s): clusters that run it need a newer "+
+			"version or a rollback",
 			w.Version, strings.Join(channels[w.Version], ", "), why))
 	}
 	return out
@@ -284,19 +288,20 @@ func ladderError(err error) error {
 	case errors.As(err, &hinted):
 		return err
 	case errors.Is(err, folder.ErrNoLadders):
-		return exit.Hint(err, "`bellwether catalog init` writes one")
+		return exit.Hint(err, "to create one, run `bellwether catalog init`")
 	case errors.Is(err, fs.ErrNotExist):
 		return exit.Hint(err, "check the path")
 	case errors.Is(err, compile.ErrExpired):
-		return exit.Hint(err, "an expired block is never lifted by itself: `bellwether catalog unblock`, or `block` with "+
-			"a later --expires")
+		return exit.Hint(err,
+			"review the block: end it with `bellwether catalog unblock`, or set a later --expires with "+
+				"`bellwether catalog block`")
 	case errors.Is(err, compile.ErrContinuity):
-		return exit.Hint(err, "a version that was offered stays, or is retired (`bellwether catalog retire`), or is "+
-			"blocked (`bellwether catalog block`)")
+		return exit.Hint(err, "add the version again, retire it (`bellwether catalog retire`) or block it "+
+			"(`bellwether catalog block`)")
 	case errors.Is(err, compile.ErrDisagreement):
-		return exit.Hint(err, "this should not happen, whatever the ladder says: please report it with the ladder file")
+		return exit.Hint(err, "this is a defect of bellwether: report it with the ladder file")
 	case errors.Is(err, ladder.ErrInvalid):
-		return exit.Hint(err, "the file's format is in docs/reference/ladder.md")
+		return exit.Hint(err, "the format of the file is described in docs/reference/ladder.md")
 	default:
 		return registry.WithHint(err)
 	}

@@ -16,15 +16,17 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/registry"
 )
 
-const catalogDiffLong = `Show what another catalog would change for the clusters: new heads, and for each
-version the next hop before and after, what was blocked or has disappeared, and
-from where nothing leads on any more.
+const catalogDiffLong = `Show what changes for clusters if catalog NEW replaces catalog OLD: new heads,
+blocked versions and missing versions, and for each version the next version of an
+upgrade before and after. Versions that lose their upgrade path are marked.
 
---installed adds how many clusters run each version: "hub" asks the hub, and
-anything else is a file that maps bundle names to numbers.
+--installed adds the number of clusters that run each version: "hub" reads it from
+the hub; any other value is a file that maps bundle names to numbers.
 
-The exit status is 0 if both catalogs offer the same, 1 if they differ, and 2
-if that cannot be said.`
+Exit codes:
+  0  the catalogs offer the same
+  1  the catalogs differ
+  2  the catalogs cannot be compared`
 
 // Exit codes of catalog diff, which are those of diff.
 const (
@@ -41,7 +43,7 @@ type diffOptions struct {
 func (a *app) catalogDiffCommand() *cobra.Command {
 	var o diffOptions
 	c := &cobra.Command{
-		Use: "diff OLD NEW [PACKAGE]", Short: "Show what another catalog would change for each installed version",
+		Use: "diff OLD NEW [PACKAGE]", Short: "Show what changes for each installed version between two catalogs",
 		Long: catalogDiffLong,
 		Example: "  bellwether catalog diff registry.example.com/catalogs/main:latest ./catalog\n" +
 			"  bellwether catalog diff ./old ./new echo-operator --installed hub -o markdown",
@@ -50,7 +52,7 @@ func (a *app) catalogDiffCommand() *cobra.Command {
 				return nil
 			}
 			return a.trouble(exit.Hintf("usage: "+c.UseLine(),
-				"give two catalogs, as folders or references, and optionally a package"))
+				"missing argument: two catalogs (folders or references), and optionally a package"))
 		},
 		ValidArgsFunction: func(c *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 1 {
@@ -71,7 +73,8 @@ func (a *app) catalogDiffCommand() *cobra.Command {
 	})
 	o.access.Add(c)
 	o.out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML, command.OutputMarkdown)
-	c.Flags().StringVar(&o.installed, "installed", "", "Show how many clusters run each version: \"hub\", or a `FILE`.")
+	c.Flags().StringVar(&o.installed, "installed", "",
+		"Show how many clusters run each version. Use \"hub\" or a `FILE`.")
 	return c
 }
 
@@ -98,7 +101,7 @@ func (a *app) compareCatalogs(ctx context.Context, o diffOptions, args []string)
 		return diff.Diff{}, err
 	}
 	if name != "" && len(before)+len(after) == 0 {
-		return diff.Diff{}, exit.Hintf("see `"+a.Self+" catalog show`", "neither catalog has a package %q", name)
+		return diff.Diff{}, exit.Hintf("see `"+a.Self+" catalog show`", "package %q is in neither catalog", name)
 	}
 	fleet, err := a.fleetVersions(ctx, o.installed, append(before, after...)...)
 	if err != nil {

@@ -19,18 +19,19 @@ import (
 func (a *app) catalogGetCommand() *cobra.Command {
 	var out command.Output
 	c := &cobra.Command{
-		Use: "get NAME", Short: "Show a catalog as the hub reads it: who runs which version, what is blocked, how to " +
-			"get back",
-		Long: `Show an OperatorCatalog of the hub: the digest in use, the versions that clusters run, those that are blocked with a
-proposal for whoever runs them, and the way back from each version.
+		Use: "get NAME", Short: "Show a catalog of the hub with its installed and blocked versions",
+		Long: `Show an OperatorCatalog of the hub: the digest in use, the versions that clusters
+run, the blocked versions with a proposal for the clusters that run them, and the
+possible rollbacks of each version.
 
-A version is blocked at once, on every cluster, by spec.blocks of the OperatorCatalog (kubectl edit oc NAME):
+To block a version on all clusters immediately, add it to spec.blocks of the
+OperatorCatalog (kubectl edit oc NAME):
 
   spec:
     blocks:
     - {package: echo-operator, version: 1.2.0, reason: it loses data, expires: "2026-12-31"}
 
-For good it belongs in the catalog itself; see "bellwether catalog block".`,
+To block a version permanently, see "bellwether catalog block".`,
 		Example: "  bellwether catalog get main\n  bellwether catalog get main -o yaml",
 		Args:    command.OneArg("the catalog's name"), ValidArgsFunction: a.CompleteFirst(catalogNames),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -27,18 +27,18 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/registry"
 )
 
-const catalogGraphLong = `Draw the upgrade graph of a package: a row for each version, a lane for each
-channel. It shows what leads where, what is the head, deprecated, blocked or
-skipped, from where nothing leads on, which ways back cost something, and where
-OLM v0 and v1 do not do the same.
+const catalogGraphLong = `Draw the upgrade graph of a package, with a row for each version and a lane for
+each channel. It shows the upgrade edges and the heads; versions that are
+deprecated, blocked or skipped; versions without an upgrade path; rollbacks that
+need more than an installation; and differences between OLM v0 and OLM v1.
 
---installed adds how many clusters run each version: "hub" asks the hub, and
-anything else is a file that maps bundle names or versions to numbers:
+--installed adds the number of clusters that run each version: "hub" reads it from
+the hub; any other value is a file that maps bundle names or versions to numbers:
 
   echo-operator.v1.0.0: 12
   1.1.0: 3
 
-A long graph folds versions that have nothing to tell; --all shows every one.`
+In a long graph, versions without a note are folded. Use --all to show them.`
 
 // pictures are the formats, with the endings of their files.
 var pictures = map[string]struct {
@@ -75,9 +75,11 @@ func (a *app) catalogGraphCommand() *cobra.Command {
 	o.access.Add(c)
 	o.out.Add(c, command.OutputText, command.OutputSVG, command.OutputMermaid, command.OutputDOT)
 	c.Flags().StringVar(&o.channel, "channel", "", "Draw only this channel.")
-	c.Flags().StringVar(&o.installed, "installed", "", "Show how many clusters run each version: \"hub\", or a `FILE`.")
-	c.Flags().StringVar(&o.file, "file", "", "Write to this `FILE`; .svg, .mmd, .dot or .txt says the format.")
-	c.Flags().BoolVar(&o.all, "all", false, "Show every version of a long graph.")
+	c.Flags().StringVar(&o.installed, "installed", "",
+		"Show how many clusters run each version. Use \"hub\" or a `FILE`.")
+	c.Flags().StringVar(&o.file, "file", "",
+		"Write to this `FILE`. The ending selects the format: .svg, .mmd, .dot or .txt.")
+	c.Flags().BoolVar(&o.all, "all", false, "Show all versions of a long graph.")
 	_ = c.RegisterFlagCompletionFunc("installed",
 		func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return []string{"hub\tthe clusters of the fleet"}, cobra.ShellCompDirectiveDefault
@@ -128,8 +130,8 @@ func (o graphOptions) format() (string, error) {
 			return name, nil
 		}
 	}
-	return "", exit.Hintf("let it end in .svg, .mmd, .dot or .txt, or say the format with -o",
-		"the name of %s does not say what to draw", o.file)
+	return "", exit.Hintf("use a name that ends in .svg, .mmd, .dot or .txt, or set -o",
+		"the ending of %s is not a known format", o.file)
 }
 
 func (a *app) graph(ctx context.Context, o graphOptions, ref, name string) error {
@@ -165,8 +167,8 @@ func (a *app) graph(ctx context.Context, o graphOptions, ref, name string) error
 		return err
 	}
 	if format == command.OutputMermaid && g.Edges() >= mermaidEdges {
-		a.Warn("Mermaid refuses %d edges or more unless its viewer allows them, and this graph has %d: draw it as "+
-			"svg, or one --channel.\n", mermaidEdges, g.Edges())
+		a.Warn("Most Mermaid viewers reject %d or more edges, and this graph has %d. Use -o svg, or "+
+			"--channel to draw one channel.\n", mermaidEdges, g.Edges())
 	}
 	return a.Deliver(pictures[format].draw(g), o.file)
 }
@@ -182,7 +184,7 @@ func differences(p *catalogs.Package, fleet []fleetVersion) ([]draw.Difference, 
 	}
 	report, err := agree.Check(p, installed...)
 	if err != nil {
-		return nil, fmt.Errorf("ask the resolvers: %w", err)
+		return nil, fmt.Errorf("run the resolvers: %w", err)
 	}
 	var out []draw.Difference
 	for _, d := range report.Disagreements() {
@@ -218,7 +220,7 @@ func (a *app) fleetVersions(ctx context.Context, source string, packages ...*cat
 	text, err := os.ReadFile(source)
 	if err != nil {
 		return nil, exit.Hint(fmt.Errorf("read what is installed: %w", err),
-			"give \"hub\", or a file that maps bundles or versions to numbers of clusters")
+			"use \"hub\", or a file that maps bundles or versions to numbers of clusters")
 	}
 	return parseVersions(text, packages)
 }
@@ -251,12 +253,12 @@ func parseVersions(text []byte, packages []*catalogs.Package) ([]fleetVersion, e
 	var in map[string]int
 	if err := yaml.UnmarshalStrict(text, &in); err != nil {
 		return nil, exit.Hint(fmt.Errorf("read what is installed: %w: %w", errNotCounts, err),
-			"write lines like \"echo-operator.v1.0.0: 12\"")
+			"write lines such as \"echo-operator.v1.0.0: 12\"")
 	}
 	counts := map[catalogs.Installed]int{}
 	for _, key := range slices.Sorted(maps.Keys(in)) {
 		if in[key] < 0 {
-			return nil, exit.Hintf("numbers of clusters are 0 or more", "%s is said to run on %d clusters", key,
+			return nil, exit.Hintf("use 0 or a positive number", "the number of clusters of %s is %d", key,
 				in[key])
 		}
 		counts[bundleOf(packages, key)] += in[key]

@@ -61,13 +61,15 @@ func TestCatalogGraph(t *testing.T) {
 	}{
 		"text": {
 			args: []string{dir, "p"},
-			want: clitest.Result{Out: "p: 3 versions in channel stable\n\n┌ stable\n◉  1.2.0                   [head of " +
+			want: clitest.Result{Out: "p: 3 versions in channel stable\n\n┌ stable\n◉  1.2.0                  " +
+				" [head of " +
 				"stable]\n" +
 				"●  1.1.0  → 1.2.0\n●  1.0.0  → 1.1.0, 2 hops\n\n◉ head   ● offered\n"},
 		},
 		"with the hub's clusters": {
 			args: []string{dir, "p", "--installed", "hub"},
-			want: clitest.Result{Out: "p: 3 versions in channel stable, 3 clusters\n\n┌ stable\n◉  1.2.0                     " +
+			want: clitest.Result{Out: "p: 3 versions in channel stable, 3 clusters\n\n┌ stable\n◉  1.2.0      " +
+				"               " +
 				"          [head of stable]\n" +
 				"●  1.1.0   1 cluster  → 1.2.0\n●  1.0.0  2 clusters  → 1.1.0, 2 hops\n\n◉ head   ● offered\n"},
 		},
@@ -81,7 +83,7 @@ func TestCatalogGraph(t *testing.T) {
 				"[not in the catalog]\n\n◉ head   ● offered\n"},
 		},
 		"to a file": {args: []string{dir, "p", "--file", picture},
-			want: clitest.Result{Err: "wrote " + picture + "\n"}},
+			want: clitest.Result{Err: "Wrote " + picture + ".\n"}},
 		"no package": {
 			args: []string{dir, "q"},
 			want: clitest.Result{Code: exit.Error, Err: "Error: no such package \"q\": the catalog has p\n"},
@@ -94,19 +96,19 @@ func TestCatalogGraph(t *testing.T) {
 		"an unknown ending": {
 			args: []string{dir, "p", "--file", "p.gif"},
 			want: clitest.Result{Code: exit.Error,
-				Err: "Error: the name of p.gif does not say what to draw\nHint:  let it end in .svg, .mmd, .dot or " +
-					".txt, or say the format with -o\n"},
+				Err: "Error: the ending of p.gif is not a known format\nHint:  use a name that ends in .svg, " +
+					".mmd, .dot or " +
+					".txt, or set -o\n"},
 		},
 		"an unknown format": {
 			args: []string{dir, "p", "-o", "gif"},
 			want: clitest.Result{Code: exit.Error,
-				Err: "Error: -o gif is not an output format of this command\nHint:  choose one of [text svg mermaid " +
-					"dot], or leave it out for a table\n"},
+				Err: "Error: invalid value \"gif\" of -o\nHint:  use one of text, svg, mermaid, dot\n"},
 		},
 		"a negative number": {
 			args: []string{dir, "p", "--installed", write(t, "i.yaml", "p.v1.0.0: -1", false)},
 			want: clitest.Result{Code: exit.Error,
-				Err: "Error: p.v1.0.0 is said to run on -1 clusters\nHint:  numbers of clusters are 0 or more\n"},
+				Err: "Error: the number of clusters of p.v1.0.0 is -1\nHint:  use 0 or a positive number\n"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -170,12 +172,13 @@ func TestCatalogDiff(t *testing.T) {
 		"no such package": {
 			args: []string{before, after, "q"},
 			want: clitest.Result{Code: catalog.ExitTrouble,
-				Err: "Error: neither catalog has a package \"q\"\nHint:  see `bellwether catalog show`\n"},
+				Err: "Error: package \"q\" is in neither catalog\nHint:  see `bellwether catalog show`\n"},
 		},
 		"one catalog": {
 			args: []string{before},
 			want: clitest.Result{Code: catalog.ExitTrouble,
-				Err: "Error: give two catalogs, as folders or references, and optionally a package\nHint:  usage: " +
+				Err: "Error: missing argument: two catalogs (folders or references), and optionally a " +
+					"package\nHint:  usage: " +
 					"bellwether catalog diff OLD NEW [PACKAGE] [flags]\n"},
 		},
 		"an unknown flag": {

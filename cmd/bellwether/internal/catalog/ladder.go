@@ -33,11 +33,11 @@ type ladderFlags struct {
 }
 
 func (f *ladderFlags) add(c *cobra.Command) {
-	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "Show what would change, and write nothing.")
+	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "Show what would change and write nothing.")
 	f.out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML)
 }
 
-const theLadder = "the ladder file, or a folder with just one"
+const theLadder = "the ladder file, or a folder with one ladder file"
 
 // ladderEdit is a command that edits a ladder file.
 type ladderEdit struct {
@@ -95,7 +95,7 @@ func findLadder(path string) (*ladder.File, error) {
 	if !bundle.IsDirectory(path) {
 		file, err := folder.Load(path)
 		if errors.Is(err, os.ErrNotExist) {
-			return nil, exit.Hint(err, "give a ladder file; `bellwether catalog init` writes one")
+			return nil, exit.Hint(err, "use a ladder file; to create one, run `bellwether catalog init`")
 		}
 		return file, err
 	}
@@ -104,7 +104,8 @@ func findLadder(path string) (*ladder.File, error) {
 		return nil, err
 	}
 	if len(files) > 1 {
-		return nil, exit.Hintf(fmt.Sprintf("give the file, as in %s", files[0].Name), "%s has %d ladder files", path,
+		return nil, exit.Hintf(fmt.Sprintf("use one of the files, for example %s", files[0].Name),
+			"%s has %d ladder files", path,
 			len(files))
 	}
 	return files[0], nil
@@ -167,7 +168,7 @@ func (a *app) showChange(f *ladderFlags, change LadderChange) error {
 		a.Say("%s %s\n", s.Paint(term.Warn, "note:"), text)
 	}
 	if change.Problem != "" {
-		a.Warn("%s it does not compile like this: %s\n", s.Paint(term.Bad, "warning:"), change.Problem)
+		a.Warn("%s the ladder does not compile with this change: %s\n", s.Paint(term.Bad, "warning:"), change.Problem)
 	}
 	return nil
 }
@@ -175,11 +176,11 @@ func (a *app) showChange(f *ladderFlags, change LadderChange) error {
 func (a *app) catalogPromoteCommand() *cobra.Command {
 	to := ""
 	return a.ladderEditCommand(ladderEdit{
-		use: "promote LADDER VERSION", short: "Let a version reach the next channel",
-		long: `Let a version reach the next channel of its ladder, or the one given by --to.
+		use: "promote LADDER VERSION", short: "Promote a version to the next channel",
+		long: `Promote a version to the next channel of its ladder, or to the channel of --to.
 
-A channel offers every version that has reached it or a higher one. A version that
-is blocked is not promoted.`,
+A channel offers every version that was promoted to it or to a higher channel. A
+blocked version cannot be promoted.`,
 		example: "  bellwether catalog promote ./ladders/echo-operator.yaml 1.1.0\n" +
 			"  bellwether catalog promote ./ladders/echo-operator.yaml 1.1.0 --to stable --dry-run",
 		versions: func(l *ladder.Ladder) []string {
@@ -190,12 +191,12 @@ is blocked is not promoted.`,
 			})
 		},
 		flags: func(c *cobra.Command) {
-			c.Flags().StringVar(&to, "to", "", "The `CHANNEL` to reach. Default: the next one.")
+			c.Flags().StringVar(&to, "to", "", "The `CHANNEL` to promote to. Default: the next channel.")
 			_ = c.RegisterFlagCompletionFunc("to", completeRungs)
 		},
 		edit: func(l *ladder.Ladder, version string) (string, error) {
 			reached, err := l.Promote(version, to)
-			return fmt.Sprintf("Promoted %s %s to %s.", l.Package, version, reached), err
+			return fmt.Sprintf("Promoted %s %s to channel %s.", l.Package, version, reached), err
 		},
 	})
 }
@@ -226,15 +227,16 @@ func ladderVersions(l *ladder.Ladder, want func(b ladder.Bundle, blocked bool) b
 func (a *app) catalogBlockCommand() *cobra.Command {
 	var b ladder.Block
 	return a.ladderEditCommand(ladderEdit{
-		use: "block LADDER VERSION --reason TEXT", short: "Take a version out of every upgrade",
-		long: `Take a version out of every upgrade, because it is bad.
+		use: "block LADDER VERSION --reason TEXT", short: "Exclude a bad version from all upgrades",
+		long: `Exclude a bad version from all upgrades.
 
-Nobody gets to it any more. Whoever runs it goes on to the next good version of its
-channel; where there is none, they wait for one, or go back. OLM shows the reason to
-those who run it.
+No cluster upgrades to a blocked version. A cluster that runs it upgrades to the
+next version of its channel that is not blocked. If there is none, the cluster
+stays on the blocked version until you publish a newer version or roll back. OLM
+shows the reason on the clusters that run the version.
 
---expires is the day on which somebody has to look at it again: from then on the
-catalog does not compile. A block never ends by itself.`,
+On the day of --expires the block has to be reviewed: from this day on the catalog
+does not compile. The block itself does not end.`,
 		example: "  bellwether catalog block ./ladders/echo-operator.yaml 1.1.0 --reason 'loses data, see echo#42'\n" +
 			"  bellwether catalog block ./ladders/echo-operator.yaml 1.1.0 --reason 'leaks memory' --expires " +
 			"2026-12-31 --instead 1.0.4",
@@ -242,10 +244,11 @@ catalog does not compile. A block never ends by itself.`,
 			return ladderVersions(l, func(ladder.Bundle, bool) bool { return true })
 		},
 		flags: func(c *cobra.Command) {
-			c.Flags().StringVar(&b.Reason, "reason", "", "Why; people who run it will read it.")
-			c.Flags().StringVar(&b.Expires, "expires", "", "The `DAY` on which to look at it again, as in 2026-12-31.")
+			c.Flags().StringVar(&b.Reason, "reason", "", "The reason, which users of the version see.")
+			c.Flags().StringVar(&b.Expires, "expires", "",
+				"The `DAY` on which the block has to be reviewed, for example 2026-12-31.")
 			c.Flags().StringVar(&b.Instead, "instead", "",
-				"The `VERSION` that clusters should go to; it may be a lower one.")
+				"The `VERSION` to use instead. It can be lower.")
 			_ = c.RegisterFlagCompletionFunc("instead",
 				func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 					if len(args) == 0 {
@@ -261,8 +264,8 @@ catalog does not compile. A block never ends by itself.`,
 		},
 		edit: func(l *ladder.Ladder, version string) (string, error) {
 			if b.Reason == "" {
-				return "", exit.Hintf("give it with --reason",
-					"a block needs a reason: whoever runs %s will want to know",
+				return "", exit.Hintf("set --reason",
+					"no reason for the block of version %s",
 					version)
 			}
 			b.Version = version
@@ -275,7 +278,7 @@ catalog does not compile. A block never ends by itself.`,
 func (a *app) catalogUnblockCommand() *cobra.Command {
 	return a.ladderEditCommand(ladderEdit{
 		use: "unblock LADDER VERSION", short: "End the block of a version",
-		long:    "End the block of a version: it is offered again by all channels that it had reached.",
+		long:    "End the block of a version. It is offered again in its channels.",
 		example: "  bellwether catalog unblock ./ladders/echo-operator.yaml 1.1.0",
 		versions: func(l *ladder.Ladder) []string {
 			return ladderVersions(l, func(_ ladder.Bundle, blocked bool) bool { return blocked })
@@ -289,16 +292,16 @@ func (a *app) catalogUnblockCommand() *cobra.Command {
 func (a *app) catalogRetireCommand() *cobra.Command {
 	reason := ""
 	return a.ladderEditCommand(ladderEdit{
-		use: "retire LADDER VERSION", short: "Stop offering a version that is old, not bad",
-		long: `Stop offering a version. Clusters that run it are still brought on, so a good
-higher version must be in each of its channels. A version that is bad is blocked
-instead. A retired version never comes back.`,
+		use: "retire LADDER VERSION", short: "Stop offering an old version",
+		long: `Stop offering an old version. Clusters that run it can still upgrade, so each of its
+channels must have a higher version that is not blocked. A retired version cannot be
+added again. For a bad version, use "bellwether catalog block".`,
 		example: "  bellwether catalog retire ./ladders/echo-operator.yaml 0.9.0 --reason 'out of support'",
 		versions: func(l *ladder.Ladder) []string {
 			return ladderVersions(l, func(ladder.Bundle, bool) bool { return true })
 		},
 		flags: func(c *cobra.Command) {
-			c.Flags().StringVar(&reason, "reason", "", "Why, for those who read the file.")
+			c.Flags().StringVar(&reason, "reason", "", "The reason, which is written to the ladder file.")
 		},
 		edit: func(l *ladder.Ladder, version string) (string, error) {
 			return fmt.Sprintf("Retired %s %s.", l.Package, version), l.Retire(version, reason)
@@ -310,9 +313,10 @@ func (a *app) catalogDeprecateCommand() *cobra.Command {
 	var d ladder.Deprecation
 	pkg := false
 	return a.ladderEditCommand(ladderEdit{
-		use: "deprecate LADDER --message TEXT", short: "Warn those who use a version, a channel or a package",
-		long: `Warn those who use a version, a channel, or the whole package. OLM shows the
-message. Upgrades lead around a deprecated version as soon as a better one is there.`,
+		use: "deprecate LADDER --message TEXT", short: "Deprecate a version, a channel or a package",
+		long: `Deprecate a version, a channel or the whole package. OLM shows the message on the
+clusters that use it. Upgrades skip a deprecated version if there is a newer one
+that is not deprecated.`,
 		example: "  bellwether catalog deprecate ./ladders/echo-operator.yaml --version 1.0.0 --message 'out of " +
 			"support in May'\n" +
 			"  bellwether catalog deprecate ./ladders/echo-operator.yaml --channel fast --message 'use stable'",
@@ -320,15 +324,16 @@ message. Upgrades lead around a deprecated version as soon as a better one is th
 			c.Flags().StringVar(&d.Version, "version", "", "The `VERSION` to deprecate.")
 			c.Flags().StringVar(&d.Channel, "channel", "", "The `CHANNEL` to deprecate.")
 			c.Flags().BoolVar(&pkg, "package", false, "Deprecate the whole package.")
-			c.Flags().StringVar(&d.Message, "message", "", "What to tell them: what to use, and until when.")
+			c.Flags().StringVar(&d.Message, "message", "",
+				"The message to the users: what to use instead, and until when.")
 			_ = c.RegisterFlagCompletionFunc("channel", completeRungs)
 			c.MarkFlagsOneRequired("version", "channel", "package")
 			c.MarkFlagsMutuallyExclusive("version", "channel", "package")
 		},
 		edit: func(l *ladder.Ladder, _ string) (string, error) {
 			if d.Message == "" {
-				return "", exit.Hintf("give it with --message",
-					"a deprecation needs a message: what should they use instead?")
+				return "", exit.Hintf("set --message to say what to use instead",
+					"no message for the deprecation")
 			}
 			if pkg {
 				d.Package = l.Package
@@ -338,25 +343,25 @@ message. Upgrades lead around a deprecated version as soon as a better one is th
 	})
 }
 
-const catalogInitLong = `Write the ladder file of a package: with comments to begin with, or with --from
-from what a catalog offers today.
+const catalogInitLong = `Create the ladder file of a package. With --from, the file is created from an
+existing catalog. Without it, the file has no versions and explains its format.
 
-The channels of a ladder offer all that the next higher one does. A catalog that
-is not like that is imported as far as it can be; what changes is said.`
+In a ladder, each channel offers all versions of the next higher channel. If a
+catalog is different, the command imports what is possible and prints what changes.`
 
 func (a *app) catalogInitCommand() *cobra.Command {
 	var name, from string
 	var channels []string
 	var access registry.Flags
 	c := &cobra.Command{
-		Use: "init DIR --package NAME", Short: "Write the ladder file of a package", Long: catalogInitLong,
+		Use: "init DIR --package NAME", Short: "Create the ladder file of a package", Long: catalogInitLong,
 		Args: command.OneArg("the folder for the ladder file"), ValidArgsFunction: command.CompleteDir,
 		Example: "  bellwether catalog init ./ladders --package echo-operator\n" +
 			"  bellwether catalog init ./ladders --package echo-operator --from " +
 			"registry.example.com/catalogs/main:latest",
 		RunE: func(c *cobra.Command, args []string) error {
 			if name == "" {
-				return exit.Hintf("give it with --package", "the ladder needs the name of a package")
+				return exit.Hintf("set --package", "no package name for the ladder")
 			}
 			file, err := newLadder(args[0], name, channels)
 			if err == nil && from != "" {
@@ -368,9 +373,9 @@ func (a *app) catalogInitCommand() *cobra.Command {
 			return a.initLadder(args[0], file)
 		},
 	}
-	c.Flags().StringVar(&name, "package", "", "The `NAME` of the operator's package.")
+	c.Flags().StringVar(&name, "package", "", "The `NAME` of the package.")
 	c.Flags().StringSliceVar(&channels, "channels", ladder.DefaultChannels(), "The channels, lowest first.")
-	c.Flags().StringVar(&from, "from", "", "Take over what this `CATALOG`, a folder or reference, offers.")
+	c.Flags().StringVar(&from, "from", "", "Import this `CATALOG`, a folder or a reference.")
 	access.Add(c)
 	return c
 }
@@ -401,7 +406,7 @@ func newLadder(dir, name string, channels []string) (*ladder.File, error) {
 
 func (a *app) initLadder(dir string, file *ladder.File) error {
 	if _, err := os.Stat(file.Name); err == nil {
-		return exit.Hintf("edit it, or remove it first", "%s is there already", file.Name)
+		return exit.Hintf("edit the file, or delete it first", "file %s already exists", file.Name)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // ladders are there to be read
 		return fmt.Errorf("make folder: %w", err)

@@ -208,7 +208,7 @@ func TestAddRefuses(t *testing.T) {
 	w := withVersions(t)
 	for name, c := range map[string]struct{ prepare, line, want string }{
 		"another package's bundle": {"other/bundles/1.0.0", "add ladders/echo-operator.yaml other/bundles/1.0.0",
-			`the bundle is of package "other"`},
+			`the bundle has package "other"`},
 		"no ladder": {"ladders/bundles/x", "add ladders ladders/bundles/x",
 			`there is no ladder file for package "other" in ladders`},
 		"a folder elsewhere": {"", "add ladders elsewhere --no-lint",

@@ -31,19 +31,21 @@ import (
 	"github.com/bellwether-dev/bellwether/phrase"
 )
 
-const catalogPublishLong = `Publish a catalog, whole or not at all, and print its digest. The folder holds a
-compiled catalog, or ladder files, which are compiled first.
+const catalogPublishLong = `Publish a catalog and print its digest. DIR contains a compiled catalog, or ladder
+files, which are compiled first.
 
-Everything goes to the registry by digest first: bundles, catalog, SBOM and
-signature. The tag moves last, and only if it still holds what the catalog was
-compared with. A publish that was interrupted has changed nothing; repeat it.
+Bundles, catalog, SBOM and signature are pushed by digest first. The tag is moved
+last, and only if nobody else has moved it in the meantime. If the command is
+interrupted, the tag has not changed. Run the command again.
 
-What would take something away from those who follow the tag is refused: a
-package, channel or version that is gone without being blocked or skipped by
-name, a version without a way to the head, a version with another content.
+A catalog is rejected if it would take something away from the users of the tag: if
+a package or a channel is missing, if a version is missing that is neither blocked
+nor skipped by name, if a version has no upgrade path to the head, or if the content
+of a version has changed.
 
---key signs with a private key of "bellwether catalog keygen" or of cosign. The
-password of an encrypted key is taken from COSIGN_PASSWORD, or asked for.`
+--key signs the catalog with a private key of "bellwether catalog keygen" or of
+cosign. The password of an encrypted key is read from COSIGN_PASSWORD or from the
+terminal.`
 
 type publishFlags struct {
 	access registry.Flags
@@ -60,7 +62,7 @@ type publishFlags struct {
 func (a *app) catalogPublishCommand() *cobra.Command {
 	var f publishFlags
 	c := &cobra.Command{
-		Use: "publish DIR REF", Short: "Publish a catalog with its SBOM and signature, whole or not at all",
+		Use: "publish DIR REF", Short: "Publish a catalog with its SBOM and its signature",
 		Long:              catalogPublishLong,
 		Args:              command.ExactArgs("the folder of the catalog or of its ladders", "the tag to publish it as"),
 		ValidArgsFunction: command.CompleteDir,
@@ -79,16 +81,16 @@ func (a *app) catalogPublishCommand() *cobra.Command {
 	}
 	f.access.Add(c)
 	f.out.Add(c, command.OutputJSON, command.OutputYAML)
-	c.Flags().StringVar(&f.key, "key", "", "The private key `FILE` to sign with. Default: no signature.")
+	c.Flags().StringVar(&f.key, "key", "", "The `FILE` with the private key. Default: no signature.")
 	c.Flags().StringVar(&f.expect, "expect", "",
-		"The `DIGEST` that the tag must hold, or none. Default: whatever it holds.")
-	c.Flags().StringVar(&f.force, "force", "", "Publish in spite of what would be lost, for this `REASON`.")
+		"The `DIGEST` that the tag must have now, or none. Default: any digest.")
+	c.Flags().StringVar(&f.force, "force", "", "Publish even if versions would be lost, for this `REASON`.")
 	c.Flags().StringVar(&f.mirror, "mirror-bundles", "",
-		"Copy the bundles to this `REPOSITORY`, and publish a catalog that names them there.")
+		"Copy the bundles to this `REPOSITORY`, and refer to them there in the catalog.")
 	c.Flags().StringVar(&f.repository, "bundle-repository", "",
 		"Push the bundle folders of ladders to this `REPOSITORY`, instead of inlining them.")
 	c.Flags().BoolVar(&f.noCheck, "no-bundle-check", false,
-		"Do not look whether the registries have the catalog's bundles.")
+		"Do not check that the bundles exist in their registries.")
 	_ = c.RegisterFlagCompletionFunc("expect",
 		cobra.FixedCompletions([]string{publish.Nothing}, cobra.ShellCompDirectiveNoFileComp))
 	return c
@@ -234,11 +236,11 @@ func (a *app) published(out *command.Output, r publish.Result) error {
 		phrase.Count(r.Bundles, "bundle"),
 		r.Ref)
 	if !r.Changed {
-		what = fmt.Sprintf("%s held this catalog already.", r.Ref)
+		what = fmt.Sprintf("%s already has this catalog.", r.Ref)
 	}
 	if r.Unsigned {
-		what += " It has no signature, and what it replaces had one: who asks for signatures stays behind. Publish " +
-			"it again with --key."
+		what += " The catalog is not signed, but the previous one was: clusters that require a signature do not " +
+			"use it. Publish it again with --key."
 	}
 	for _, l := range r.Losses {
 		a.Warn("  forced: %s\n", l)
@@ -261,16 +263,16 @@ func publishError(err error) error {
 			}
 			fmt.Fprintf(&text, "\n  %s", l)
 		}
-		return exit.Hint(fmt.Errorf("%w; who follows the tag would lose:%s", publish.ErrContinuity, text.String()),
-			"block or retire what has to go and compile again, or publish in spite of it with --force REASON")
+		return exit.Hint(fmt.Errorf("%w; users of the tag would lose:%s", publish.ErrContinuity, text.String()),
+			"block or retire these versions and compile again, or use --force REASON to publish anyway")
 	case errors.Is(err, oci.ErrMoved):
-		return exit.Hint(err, "somebody else published in the meantime: look at it with `bellwether catalog show`, "+
-			"compile against it, and publish again")
+		return exit.Hint(err, "somebody else has published in the meantime: check the new catalog with "+
+			"`bellwether catalog show`, compile again, and publish again")
 	case errors.Is(err, publish.ErrMissingBundles):
 		return exit.Hint(err, "push the bundles first (`bellwether bundle push`), copy them with --mirror-bundles, or "+
-			"leave the look out with --no-bundle-check")
+			"skip this check with --no-bundle-check")
 	case errors.Is(err, publish.ErrNoDigest):
-		return exit.Hint(err, "name bundles by digest: NAME@sha256:...")
+		return exit.Hint(err, "refer to bundles by digest: NAME@sha256:...")
 	default:
 		return registry.WithHint(err)
 	}
@@ -280,7 +282,8 @@ func publishError(err error) error {
 func (a *app) signer(file string) (*sign.Signer, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, exit.Hint(fmt.Errorf("read private key: %w", err), "make one with `bellwether catalog keygen`")
+		return nil, exit.Hint(fmt.Errorf("read private key: %w", err),
+			"to create a key, run `bellwether catalog keygen`")
 	}
 	signer, err := sign.NewSigner(text, func() ([]byte, error) { return a.password("Password of " + file) })
 	switch {
@@ -288,7 +291,7 @@ func (a *app) signer(file string) (*sign.Signer, error) {
 		return nil, exit.Hint(fmt.Errorf("%s: %w", file, err), "set COSIGN_PASSWORD")
 	case errors.Is(err, sign.ErrBadKey):
 		return nil, exit.Hint(fmt.Errorf("%s: %w", file, err),
-			"give the private half of a key; make one with `bellwether catalog keygen`")
+			"use a private key; to create one, run `bellwether catalog keygen`")
 	}
 	return signer, err
 }
@@ -313,16 +316,17 @@ func (a *app) password(prompt string) ([]byte, error) {
 	return typed, nil
 }
 
-const catalogKeygenLong = `Make a key to sign catalogs with: NAME.key, encrypted in cosign's format, and
-NAME.pub, which an OperatorCatalog lists under spec.verification.publicKeys.
+const catalogKeygenLong = `Create a key to sign catalogs. The private key NAME.key is encrypted in the format
+of cosign. The public key NAME.pub belongs in spec.verification.publicKeys of the
+OperatorCatalog.
 
-The password is taken from COSIGN_PASSWORD, or asked for.`
+The password is read from COSIGN_PASSWORD or from the terminal.`
 
 func (a *app) catalogKeygenCommand() *cobra.Command {
 	var algorithm string
 	var unprotected bool
 	c := &cobra.Command{
-		Use: "keygen [NAME]", Short: "Make a key to sign catalogs with", Long: catalogKeygenLong,
+		Use: "keygen [NAME]", Short: "Create a key to sign catalogs", Long: catalogKeygenLong,
 		Args:              command.AtMostOne,
 		Example:           "  bellwether catalog keygen release",
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -330,8 +334,8 @@ func (a *app) catalogKeygenCommand() *cobra.Command {
 			return a.keygen(strings.Join(args, ""), sign.Algorithm(algorithm), unprotected)
 		},
 	}
-	c.Flags().StringVar(&algorithm, "algorithm", string(sign.ECDSA), "The kind of key: ecdsa-p256 or ed25519.")
-	c.Flags().BoolVar(&unprotected, "no-password", false, "Leave the private key without a password.")
+	c.Flags().StringVar(&algorithm, "algorithm", string(sign.ECDSA), "The algorithm of the key: ecdsa-p256 or ed25519.")
+	c.Flags().BoolVar(&unprotected, "no-password", false, "Do not encrypt the private key.")
 	_ = c.RegisterFlagCompletionFunc("algorithm",
 		cobra.FixedCompletions([]string{string(sign.ECDSA), string(sign.Ed25519)}, cobra.ShellCompDirectiveNoFileComp))
 	return c
@@ -358,7 +362,7 @@ func (a *app) keygen(name string, algorithm sign.Algorithm, unprotected bool) er
 	if err := writeNew(name+".pub", pair.Public, 0o644); err != nil {
 		return errors.Join(err, os.Remove(name+".key"))
 	}
-	a.Say("Private key in %s.key: keep it to yourself.\nPublic key in %s.pub: list it under "+
+	a.Say("Wrote the private key to %s.key. Keep it secret.\nWrote the public key to %s.pub. Add it to "+
 		"spec.verification.publicKeys of the OperatorCatalog.\n", name, name)
 	return nil
 }
@@ -369,14 +373,14 @@ func (a *app) newPassword() ([]byte, error) {
 		return nil, err
 	}
 	if len(first) == 0 {
-		return nil, exit.Hintf("set COSIGN_PASSWORD, or say --no-password", "the private key needs a password")
+		return nil, exit.Hintf("set COSIGN_PASSWORD or --no-password", "no password for the private key")
 	}
-	again, err := a.password("The same password again")
+	again, err := a.password("Repeat the password")
 	if err != nil {
 		return nil, err
 	}
 	if !bytes.Equal(first, again) {
-		return nil, exit.Hintf("try again", "these are two different passwords")
+		return nil, exit.Hintf("try again", "the passwords are different")
 	}
 	return first, nil
 }
@@ -385,7 +389,7 @@ func (a *app) newPassword() ([]byte, error) {
 func writeNew(path string, content []byte, mode fs.FileMode) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if errors.Is(err, fs.ErrExist) {
-		return exit.Hintf("choose another name", "%s exists already", path)
+		return exit.Hintf("use another name", "file %s already exists", path)
 	}
 	if err != nil {
 		return fmt.Errorf("write key: %w", err)
@@ -397,17 +401,18 @@ func writeNew(path string, content []byte, mode fs.FileMode) error {
 	return nil
 }
 
-const catalogVerifyLong = `Look at everything that a published catalog promises:
+const catalogVerifyLong = `Check a published catalog:
 
-  signature  by one of the keys given with --key
-  catalog    every package is valid: one head per channel, no dead ends
-  sbom       the attached list is the one of this catalog
-  bundles    their registries have them, by digest
-  upgrades   from every version the planned way leads to the head, and OLM v0
-             and OLM v1 go the same way
+  signature  the catalog is signed by one of the keys of --key
+  catalog    every package is valid: each channel has one head, and every version has an upgrade path to it
+  sbom       the attached SBOM belongs to this catalog
+  bundles    the bundles exist in their registries, by digest
+  upgrades   OLM v0 and OLM v1 choose the planned upgrade path from every version
 
-The exit status is 0 if nothing failed, 1 if something did, and 2 if the
-catalog could not be looked at.`
+Exit codes:
+  0  no check failed
+  1  a check failed
+  2  the catalog cannot be read`
 
 type verifyFlags struct {
 	access  registry.Flags
@@ -437,9 +442,9 @@ func (a *app) catalogVerifyCommand() *cobra.Command {
 	f.access.Add(c)
 	f.out.Add(c, command.OutputJSON, command.OutputYAML)
 	c.Flags().StringArrayVar(&f.keys, "key", nil,
-		"The public key `FILE` that must have signed the catalog; of several any one will do.")
+		"The `FILE` with the public key. If it is repeated, one of the keys must match. Can be repeated.")
 	c.Flags().BoolVar(&f.noCheck, "no-bundle-check", false,
-		"Do not look whether the registries have the catalog's bundles.")
+		"Do not check that the bundles exist in their registries.")
 	return c
 }
 
@@ -455,7 +460,7 @@ func (a *app) verify(ctx context.Context, f *verifyFlags, text string) (publish.
 		}
 		if _, err := sign.ParseKeys(key); err != nil {
 			return publish.Report{}, exit.Hint(fmt.Errorf("%s: %w", file, err),
-				"give the public half of a key, as in bellwether.pub")
+				"use a public key, for example bellwether.pub")
 		}
 		source.Verification.PublicKeys = append(source.Verification.PublicKeys, key)
 	}

@@ -51,12 +51,12 @@ func lookedAt(spec v1alpha1.OperatorCatalogSpec) string {
 	if spec.PollInterval != nil {
 		every = spec.PollInterval.Duration
 	}
-	return "looked at every " + term.Span(every)
+	return "read every " + term.Span(every)
 }
 
 func inUseText(c *v1alpha1.OperatorCatalog, now time.Time) string {
 	if c.Status.Digest == "" {
-		return "nothing yet"
+		return "none yet"
 	}
 	text := c.Status.Digest
 	if c.Status.LastReadTime != nil {
@@ -71,7 +71,7 @@ func inUseText(c *v1alpha1.OperatorCatalog, now time.Time) string {
 func signatureText(v *v1alpha1.CatalogVerification) string {
 	switch {
 	case v == nil:
-		return "not asked for"
+		return "not required"
 	case len(v.PublicKeys) == 1:
 		return "by the trusted key"
 	default:
@@ -103,7 +103,7 @@ func writeBlocked(out *strings.Builder, list []v1alpha1.BlockedVersion, s term.S
 }
 
 func writeVersions(out *strings.Builder, packages []v1alpha1.CatalogPackage, s term.Style) {
-	t := &term.Table{Header: []string{"PACKAGE", "VERSION", "CLUSTERS", "CHANNELS", "STATE", "WAY BACK TO"}, Wrap: true}
+	t := &term.Table{Header: []string{"PACKAGE", "VERSION", "CLUSTERS", "CHANNELS", "STATE", "ROLLBACK TO"}, Wrap: true}
 	for _, p := range packages {
 		name := p.Name
 		for _, v := range p.Versions {

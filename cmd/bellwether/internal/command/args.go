@@ -21,9 +21,9 @@ func ExactArgs(what ...string) cobra.PositionalArgs {
 		usage := "usage: " + c.UseLine()
 		switch {
 		case len(args) < len(what):
-			return exit.Hintf(usage, "give %s", strings.Join(what[len(args):], " and "))
+			return exit.Hintf(usage, "missing argument: %s", strings.Join(what[len(args):], " and "))
 		case len(args) > len(what):
-			return exit.Hintf(usage, "%q is one argument too many", args[len(what)])
+			return exit.Hintf(usage, "unexpected argument %q", args[len(what)])
 		}
 		return nil
 	}
@@ -32,7 +32,7 @@ func ExactArgs(what ...string) cobra.PositionalArgs {
 // AtMostOne takes one argument or none.
 func AtMostOne(c *cobra.Command, args []string) error {
 	if len(args) > 1 {
-		return exit.Hintf("usage: "+c.UseLine(), "%q is one argument too many", args[1])
+		return exit.Hintf("usage: "+c.UseLine(), "unexpected argument %q", args[1])
 	}
 	return nil
 }
@@ -40,7 +40,7 @@ func AtMostOne(c *cobra.Command, args []string) error {
 func ParseSelector(text string) (labels.Selector, error) {
 	selector, err := labels.Parse(text)
 	if err != nil {
-		return nil, exit.Hintf("write it as env=prod,region!=eu", "the selector %q is not one: %w", text, err)
+		return nil, exit.Hintf("use the form env=prod,region!=eu", "invalid label selector %q: %w", text, err)
 	}
 	return selector, nil
 }

@@ -33,8 +33,8 @@ func (a *Env) dial() (client.WithWatch, error) {
 // nowhere is what client-go makes of a kubeconfig that is not there.
 const nowhere = "http://localhost:8080"
 
-var errNoKubeconfig = exit.Hint(errors.New("there is no kubeconfig that names the hub"),
-	"give --kubeconfig FILE, or set KUBECONFIG")
+var errNoKubeconfig = exit.Hint(errors.New("no kubeconfig for the hub"),
+	"set --kubeconfig or KUBECONFIG")
 
 func BadKubeconfig(err error) error {
 	if clientcmd.IsEmptyConfig(err) {

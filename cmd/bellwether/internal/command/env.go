@@ -36,7 +36,7 @@ func (a *Env) Deliver(text, file string) error {
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil { //nolint:gosec // a picture is for everybody
 		return fmt.Errorf("write picture: %w", err)
 	}
-	a.Warn("wrote %s\n", file)
+	a.Warn("Wrote %s.\n", file)
 	return nil
 }
 
@@ -84,14 +84,14 @@ func configFlags() *genericclioptions.ConfigFlags {
 
 // FlagUsage says what kubectl's flags mean here, in fewer words.
 var FlagUsage = map[string]string{ //nolint:gosec // it is about credentials and holds none
-	"kubeconfig":      "The kubeconfig `FILE` of the hub. Default: $KUBECONFIG, or ~/.kube/config.",
-	"context":         "The context of the kubeconfig to use. Default: its current one.",
-	"namespace":       "The namespace on the hub. Default: that of the context.",
-	"server":          "The URL of the hub's API server, instead of the kubeconfig's.",
-	"token":           "A bearer token for the hub.",
-	"as":              "The user to act as.",
-	"as-group":        "A group to act as a member of; can be repeated.",
-	"request-timeout": "How long one request to the hub may take, as in 30s. 0 is for ever.",
+	"kubeconfig":      "The kubeconfig `FILE` for the hub. Default: $KUBECONFIG, or ~/.kube/config.",
+	"context":         "The kubeconfig context to use. Default: the current context.",
+	"namespace":       "The namespace on the hub. Default: the namespace of the context.",
+	"server":          "The URL of the hub's API server. Default: the URL in the kubeconfig.",
+	"token":           "The bearer token for the hub.",
+	"as":              "The user to impersonate.",
+	"as-group":        "The group to impersonate. Can be repeated.",
+	"request-timeout": "The timeout of one request to the hub, for example 30s. 0 means no timeout.",
 }
 
 // Say writes to the user. An output that was closed has nobody to tell of it.

@@ -47,15 +47,18 @@ func (a *Env) explain(err error) (message, advice string) {
 	case errors.Is(err, context.Canceled):
 		return "interrupted", ""
 	case meta.IsNoMatchError(err) || strings.Contains(err.Error(), "no matches for kind"):
-		return "this cluster is no Bellwether hub: it does not serve bellwether.dev/v1alpha1",
-			fmt.Sprintf("choose the hub with --kubeconfig or --context, or make it one with `%s install hub`", a.Self)
+		return "this cluster is not a Bellwether hub: it does not serve the API bellwether.dev/v1alpha1",
+			fmt.Sprintf("select the hub with --kubeconfig or --context, or install the hub on this cluster "+
+				"with `%s install hub`", a.Self)
 	case apierrors.IsForbidden(err):
-		return err.Error(), "ask for a role that allows it: bellwether-view, bellwether-operate or bellwether-approve"
+		return err.Error(),
+			"ask an administrator of the hub for one of the roles bellwether-view, bellwether-operate or " +
+				"bellwether-approve"
 	case apierrors.IsUnauthorized(err):
-		return "the hub does not accept your credentials", "log in again, or choose another --context"
+		return "the hub does not accept your credentials", "log in again, or select another --context"
 	case errors.As(err, &address):
 		return fmt.Sprintf("cannot reach the hub: %v", address),
-			"check --kubeconfig and --context, and that the hub is up"
+			"check --kubeconfig and --context, and that the hub is running"
 	default:
 		return err.Error(), ""
 	}

@@ -17,7 +17,7 @@ import (
 type Scope struct{ All bool }
 
 func (s *Scope) Add(c *cobra.Command) {
-	c.Flags().BoolVarP(&s.All, "all-namespaces", "A", false, "All namespaces of the hub.")
+	c.Flags().BoolVarP(&s.All, "all-namespaces", "A", false, "List the objects of all namespaces on the hub.")
 }
 
 func (s *Scope) Options(h *hub.Client) []client.ListOption {
@@ -31,7 +31,7 @@ func (s *Scope) None(h *hub.Client, what string) string {
 	if s.All {
 		return "There are no " + what + "."
 	}
-	return fmt.Sprintf("There are no %s in namespace %q; look at all namespaces with -A.", what, h.Namespace)
+	return fmt.Sprintf("There are no %s in namespace %q. Use -A to list all namespaces.", what, h.Namespace)
 }
 
 // Listing is a command that lists one kind of object of a namespace.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -69,8 +70,8 @@ func (o *Output) Check() error {
 			return nil
 		}
 	}
-	return exit.Hintf(fmt.Sprintf("choose one of %v, or leave it out for a table", o.Allowed),
-		"-o %s is not an output format of this command", o.Format)
+	return exit.Hintf("use one of "+strings.Join(o.Allowed, ", "),
+		"invalid value %q of -o", o.Format)
 }
 
 func (o *Output) Table() bool { return o.Format == OutputTable || o.Format == OutputWide }

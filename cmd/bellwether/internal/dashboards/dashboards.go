@@ -29,14 +29,14 @@ type app struct{ *command.Env }
 // Command returns the command with everything below it.
 func Command(env *command.Env) *cobra.Command {
 	a := &app{env}
-	return command.Parent("dashboards", "Grafana dashboards of the fleet", []string{"dashboard"},
+	return command.Parent("dashboards", "List and write the Grafana dashboards", []string{"dashboard"},
 		a.dashboardsListCommand(), a.dashboardsWriteCommand())
 }
 
 func (a *app) dashboardsListCommand() *cobra.Command {
 	var out command.Output
 	c := &cobra.Command{
-		Use: "list", Aliases: []string{"ls"}, Short: "List the dashboards that there are", Args: cobra.NoArgs,
+		Use: "list", Aliases: []string{"ls"}, Short: "List the dashboards", Args: cobra.NoArgs,
 		Example: "  bellwether dashboards list",
 		RunE: func(*cobra.Command, []string) error {
 			if err := out.Check(); err != nil {
@@ -90,14 +90,14 @@ func dashboardTable(all []dashboards.Dashboard) *term.Table {
 	return t
 }
 
-const dashboardsWriteLong = `Write the dashboards to a folder, for whatever brings them to your Grafana.
+const dashboardsWriteLong = `Write the dashboards to a folder. Without UID, all dashboards are written.
 
-Without -o they are files of JSON, as Grafana's import and its provisioning from
-files take them. -o configmap writes ConfigMaps for the sidecar of Grafana's
-chart, and -o grafanadashboard objects for grafana-operator. The chart of the
-hub installs the same ConfigMaps by itself.
+The default format is JSON, which Grafana can import or provision from files. Use
+-o configmap to write ConfigMaps for the sidecar of Grafana's chart, and
+-o grafanadashboard to write objects for grafana-operator. The chart of the hub
+installs the same ConfigMaps.
 
-All of them let you choose the data source: the Prometheus that evaluates the
+In each dashboard you can choose the data source: the Prometheus that evaluates the
 rules of ` + "`bellwether slo`" + ` and scrapes hub and agents.`
 
 const (
@@ -115,14 +115,14 @@ type dashboardsOptions struct {
 func (a *app) dashboardsWriteCommand() *cobra.Command {
 	var f dashboardsOptions
 	c := &cobra.Command{
-		Use: "write FOLDER [UID...]", Short: "Write dashboards to a folder", Long: dashboardsWriteLong,
+		Use: "write FOLDER [UID...]", Short: "Write the dashboards to a folder", Long: dashboardsWriteLong,
 		Example: "  bellwether dashboards write ./dashboards\n" +
 			"  bellwether dashboards write ./objects bellwether-fleet -o configmap && kubectl apply -f ./objects",
 		Args:              folderAndUIDs,
 		ValidArgsFunction: completeDashboards,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if !slices.Contains(f.out.Allowed, f.out.Format) {
-				return exit.Hintf("choose one of "+strings.Join(f.out.Allowed, ", "),
+				return exit.Hintf("use one of "+strings.Join(f.out.Allowed, ", "),
 					"dashboards cannot be written as %s",
 					f.out.Format)
 			}
@@ -138,13 +138,13 @@ func (a *app) dashboardsWriteCommand() *cobra.Command {
 	c.Flags().StringVar(&f.namespace, "dashboards-namespace", "monitoring",
 		"The namespace of ConfigMaps and GrafanaDashboards.")
 	c.Flags().StringToStringVar(&f.instances, "grafana", map[string]string{"dashboards": "grafana"},
-		"The labels of the Grafanas that get GrafanaDashboards, as `KEY=VALUE`.")
+		"The labels of the Grafana instances that show the GrafanaDashboards, as `KEY=VALUE`.")
 	return c
 }
 
 func folderAndUIDs(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return exit.Hintf("usage: "+c.UseLine(), "give FOLDER")
+		return exit.Hintf("usage: "+c.UseLine(), "missing argument: the folder")
 	}
 	return nil
 }
@@ -173,7 +173,7 @@ func dashboardsOf(uids []string) ([]dashboards.Dashboard, error) {
 	for _, uid := range uids {
 		i := slices.IndexFunc(all, func(d dashboards.Dashboard) bool { return ptr.Deref(d.Uid, "") == uid })
 		if i < 0 {
-			return nil, exit.Hintf("`bellwether dashboards list` shows which there are", "there is no dashboard %s",
+			return nil, exit.Hintf("run `bellwether dashboards list` to see all dashboards", "unknown dashboard %s",
 				uid)
 		}
 		out = append(out, all[i])
@@ -199,7 +199,7 @@ func (a *app) writeDashboards(some []dashboards.Dashboard, dir string, f dashboa
 			return fmt.Errorf("write dashboard: %w", err)
 		}
 	}
-	a.Warn("wrote %d dashboards to %s\n", len(some), dir)
+	a.Warn("Wrote %d dashboards to %s.\n", len(some), dir)
 	return nil
 }
 

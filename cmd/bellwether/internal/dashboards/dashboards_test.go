@@ -87,7 +87,7 @@ func TestDashboardsWrite(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "new", "folder")
 			got := w.Run(t, append([]string{"dashboards", "write", dir}, test.args...)...)
-			if diff := cmp.Diff(clitest.Result{Err: "wrote 7 dashboards to " + dir + "\n"}, got); diff != "" {
+			if diff := cmp.Diff(clitest.Result{Err: "Wrote 7 dashboards to " + dir + ".\n"}, got); diff != "" {
 				t.Fatalf("result (-want +got):\n%s", diff)
 			}
 			files, err := os.ReadDir(dir)
@@ -116,11 +116,11 @@ func TestDashboardsErrorsSayWhatToDo(t *testing.T) {
 		want string
 	}{
 		"no folder": {[]string{"write"},
-			"Error: give FOLDER\nHint:  usage: bellwether dashboards write FOLDER [UID...] [flags]\n"},
+			"Error: missing argument: the folder\nHint:  usage: bellwether dashboards write FOLDER [UID...] [flags]\n"},
 		"unknown dashboard": {[]string{"write", "x", "fleet"},
-			"Error: there is no dashboard fleet\nHint:  `bellwether dashboards list` shows which there are\n"},
+			"Error: unknown dashboard fleet\nHint:  run `bellwether dashboards list` to see all dashboards\n"},
 		"unknown format": {[]string{"write", "x", "-o", "yaml"},
-			"Error: dashboards cannot be written as yaml\nHint:  choose one of json, configmap, grafanadashboard\n"},
+			"Error: dashboards cannot be written as yaml\nHint:  use one of json, configmap, grafanadashboard\n"},
 		"a file": {[]string{"write", file}, "Error: make folder: mkdir " + file + ": not a directory\n"},
 	} {
 		t.Run(name, func(t *testing.T) {

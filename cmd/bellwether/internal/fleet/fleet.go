@@ -23,7 +23,7 @@ type app struct{ *command.Env }
 // Command returns the command with everything below it.
 func Command(env *command.Env) *cobra.Command {
 	a := &app{env}
-	return command.Parent("fleet", "The clusters of the fleet", []string{"cluster", "clusters"},
+	return command.Parent("fleet", "Manage the clusters of the fleet", []string{"cluster", "clusters"},
 		a.fleetListCommand(), a.fleetGetCommand(), a.fleetJoinCommand(), a.fleetRemoveCommand())
 }
 
@@ -40,7 +40,8 @@ func (a *app) fleetListCommand() *cobra.Command {
 			return a.listClusters(c.Context(), &out, selector)
 		},
 	}
-	c.Flags().StringVarP(&selector, "selector", "l", "", "Only clusters with these labels, as in env=prod,region!=eu.")
+	c.Flags().StringVarP(&selector, "selector", "l", "",
+		"List only the clusters with these labels, for example env=prod,region!=eu.")
 	out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML, command.OutputName)
 	return c
 }
@@ -59,13 +60,14 @@ func (a *app) listClusters(ctx context.Context, out *command.Output, selector st
 		return fmt.Errorf("list clusters: %w", err)
 	}
 	table := Clusters(list.Items, term.Listing{Now: a.Now(), Wide: out.Wide()})
-	return a.List(out, list, table, "The fleet has no such clusters; add one with `"+a.Self+" fleet join`.")
+	return a.List(out, list, table, "No clusters found. Add one with `"+a.Self+" fleet join`.")
 }
 
 func (a *app) fleetGetCommand() *cobra.Command {
 	var out command.Output
 	c := &cobra.Command{
-		Use: "get NAME", Short: "Show a cluster and the operators on it", Args: command.OneArg("the cluster's name"),
+		Use: "get NAME", Short: "Show a cluster and its operators", Args: command.OneArg("the cluster's name"),
+		Example:           "  bellwether fleet get prod-1",
 		ValidArgsFunction: a.CompleteFirst(command.ClusterNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := out.Check(); err != nil {

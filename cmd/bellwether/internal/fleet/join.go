@@ -55,19 +55,19 @@ type joinOptions struct {
 	timeout   time.Duration
 }
 
-const fleetJoinLong = `Add a cluster to the fleet, or bring its agent up to date.
+const fleetJoinLong = `Add a cluster to the fleet, or upgrade its agent.
 
-It creates the FleetCluster on the hub, takes the credentials that the hub makes
-for the cluster's agent, installs the agent and its CRD on the cluster with the
-Helm chart that this program carries, and waits until the hub hears of it. It can
-be run again at any time: labels and values that were given before are kept.
+The command creates the FleetCluster on the hub, waits for the credentials of the
+agent, installs the agent and its CRD on the cluster with the built-in Helm chart,
+and waits until the agent has connected to the hub. You can run it again at any
+time. Existing labels and chart values are kept.
 
-The agent calls the hub, never the other way round. --hub-server is the address
-under which it does so, if that is not the one in your kubeconfig.
+The agent connects to the hub; the hub never connects to the cluster. Set
+--hub-server if the cluster reaches the hub at another address than your kubeconfig.
 
-With --write-kubeconfig instead of --cluster-kubeconfig nothing is installed: the
-agent's kubeconfig for the hub is written to a file, for those who install the
-chart with a tool of their own.`
+To install the agent with another tool, use --write-kubeconfig instead of
+--cluster-kubeconfig. The command then writes the agent's kubeconfig to a file and
+installs nothing.`
 
 func (a *app) fleetJoinCommand() *cobra.Command {
 	var o joinOptions
@@ -80,18 +80,18 @@ func (a *app) fleetJoinCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			o.name = args[0]
 			if !o.target.Given() && o.write == "" {
-				return exit.Hintf("or --write-kubeconfig FILE to install the agent by other means",
-					"give the cluster's kubeconfig with --cluster-kubeconfig FILE")
+				return exit.Hintf("or set --write-kubeconfig to install the agent with another tool",
+					"no kubeconfig for the cluster: set --cluster-kubeconfig")
 			}
 			return a.join(c.Context(), &o)
 		},
 	}
 	c.Flags().StringToStringVar(&o.labels, "labels", nil,
-		"Labels of the cluster, which selectors and waves select by, as in stage=prod,region=eu.")
+		"The labels of the cluster, for example stage=prod,region=eu. Selectors and waves use them.")
 	c.Flags().StringVar(&o.hubServer, "hub-server", "",
-		"The URL of the hub's API server as the cluster reaches it. Default: the one in your kubeconfig.")
+		"The URL at which the cluster reaches the hub's API server. Default: the URL in your kubeconfig.")
 	c.Flags().StringVar(&o.write, "write-kubeconfig", "", "Write the agent's kubeconfig for the hub to this file.")
-	c.Flags().DurationVar(&o.timeout, "timeout", 5*time.Minute, "How long to wait for each step.")
+	c.Flags().DurationVar(&o.timeout, "timeout", 5*time.Minute, "The timeout of each step.")
 	helm.AddSystemNamespace(c, &o.namespace)
 	o.target.Add(c)
 	o.values.Add(c)
@@ -126,7 +126,7 @@ func (a *app) join(ctx context.Context, o *joinOptions) error {
 		if err := os.WriteFile(o.write, kubeconfig, 0o600); err != nil {
 			return fmt.Errorf("write the agent's kubeconfig: %w", err)
 		}
-		a.Step("the agent's kubeconfig for the hub is in %s", o.write)
+		a.Step("wrote the agent's kubeconfig for the hub to %s", o.write)
 	}
 	if !o.target.Given() {
 		return nil
@@ -147,13 +147,13 @@ func (a *app) enrol(ctx context.Context, h *hub.Client, o *joinOptions) error {
 		if err := h.Create(ctx, cluster, hub.FieldOwner); err != nil {
 			return fmt.Errorf("create FleetCluster %s: %w", o.name, err)
 		}
-		a.Step("FleetCluster %s is created", o.name)
+		a.Step("created FleetCluster %s", o.name)
 		return nil
 	case err != nil:
 		return fmt.Errorf("get FleetCluster %s: %w", o.name, err)
 	case cluster.DeletionTimestamp != nil:
-		return exit.Hintf("wait until `"+h.Self+" fleet list` no longer shows it, and try again",
-			"cluster %s is leaving the fleet", o.name)
+		return exit.Hintf("run this again when `"+h.Self+" fleet list` no longer shows the cluster",
+			"cluster %s is being removed from the fleet", o.name)
 	}
 	before := cluster.DeepCopy()
 	if cluster.Labels == nil {
@@ -161,13 +161,13 @@ func (a *app) enrol(ctx context.Context, h *hub.Client, o *joinOptions) error {
 	}
 	maps.Copy(cluster.Labels, o.labels)
 	if maps.Equal(before.Labels, cluster.Labels) {
-		a.Step("FleetCluster %s is there", o.name)
+		a.Step("FleetCluster %s exists", o.name)
 		return nil
 	}
 	if err := h.Patch(ctx, cluster, client.MergeFrom(before), hub.FieldOwner); err != nil {
 		return fmt.Errorf("label FleetCluster %s: %w", o.name, err)
 	}
-	a.Step("FleetCluster %s has its labels", o.name)
+	a.Step("set the labels of FleetCluster %s", o.name)
 	return nil
 }
 
@@ -191,15 +191,15 @@ func (a *app) credentials(ctx context.Context, h *hub.Client, o *joinOptions) (*
 	if errors.Is(err, context.DeadlineExceeded) {
 		ready := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionReady)
 		if ready != nil && ready.Status == metav1.ConditionFalse && cluster.Status.CredentialsSecret == nil {
-			return nil, fmt.Errorf("the hub has made no credentials for cluster %s: %s", o.name, ready.Message)
+			return nil, fmt.Errorf("the hub has not created credentials for cluster %s: %s", o.name, ready.Message)
 		}
-		return nil, exit.Hintf("check that the hub runs: kubectl -n "+helm.SystemNamespace+" get pods",
-			"the hub has made no credentials for cluster %s within %s", o.name, o.timeout)
+		return nil, exit.Hintf("check that the hub is running: kubectl -n "+helm.SystemNamespace+" get pods",
+			"the hub has not created credentials for cluster %s within %s", o.name, o.timeout)
 	}
 	if err != nil {
 		return nil, err
 	}
-	a.Step("the hub has made namespace %s and the agent's credentials", cluster.Status.Namespace)
+	a.Step("the hub has created namespace %s and the agent's credentials", cluster.Status.Namespace)
 	return secret, nil
 }
 
@@ -208,7 +208,8 @@ func (a *app) credentials(ctx context.Context, h *hub.Client, o *joinOptions) (*
 func agentKubeconfig(hubConfig *rest.Config, server string, secret *corev1.Secret) ([]byte, error) {
 	if server != "" {
 		if parsed, err := url.Parse(server); err != nil || parsed.Host == "" {
-			return nil, exit.Hintf("write it as https://hub.example.com:6443", "--hub-server %q is no URL", server)
+			return nil,
+				exit.Hintf("use the form https://hub.example.com:6443", "invalid value %q of --hub-server", server)
 		}
 	}
 	tls := rest.CopyConfig(hubConfig)
@@ -241,9 +242,9 @@ func (a *app) installAgent(ctx context.Context, o *joinOptions, kubeconfig []byt
 		return err
 	}
 	if err := storeKubeconfig(ctx, c, o.namespace, kubeconfig); err != nil {
-		return exit.Hint(err, "check --cluster-kubeconfig, and that it may administer the cluster")
+		return exit.Hint(err, "check --cluster-kubeconfig, and that it has administrator permissions on the cluster")
 	}
-	a.Step("the cluster has the agent's credentials (Secret %s/%s)", o.namespace, hubKubeconfigSecret)
+	a.Step("stored the agent's credentials on the cluster (Secret %s/%s)", o.namespace, hubKubeconfigSecret)
 	ch, err := charts.Load()
 	if err != nil {
 		return err
@@ -251,7 +252,7 @@ func (a *app) installAgent(ctx context.Context, o *joinOptions, kubeconfig []byt
 	if err := helm.ApplyCRDs(ctx, c, ch, o.timeout, agentCRDs...); err != nil {
 		return err
 	}
-	a.Step("CRDs %s are in place on the cluster", ch.AppVersion())
+	a.Step("installed CRDs %s on the cluster", ch.AppVersion())
 	values := chartutil.MergeTables(given, map[string]any{"agent": map[string]any{
 		"enabled": true, "cluster": o.name, "hub": map[string]any{"kubeconfigSecret": hubKubeconfigSecret},
 	}})
@@ -259,7 +260,7 @@ func (a *app) installAgent(ctx context.Context, o *joinOptions, kubeconfig []byt
 	if err := r.Apply(ctx, ch, values, 0); err != nil {
 		return err
 	}
-	a.Step("agent %s is installed", ch.AppVersion())
+	a.Step("installed agent %s", ch.AppVersion())
 	return nil
 }
 
@@ -289,8 +290,9 @@ func (a *app) waitOnline(ctx context.Context, h *hub.Client, o *joinOptions) err
 	}
 	err := hub.Poll(ctx, o.timeout, is(v1alpha1.ConditionOnline))
 	if errors.Is(err, context.DeadlineExceeded) {
-		return exit.Hintf("on the cluster, look at the agent's logs: kubectl -n "+o.namespace+" logs deployment/bellwether-agent; it must reach the hub (see --hub-server)",
-			"the hub has not heard of the agent of cluster %s within %s", o.name, o.timeout)
+		return exit.Hintf("on the cluster, look at the agent's logs: kubectl -n "+o.namespace+" logs "+
+			"deployment/bellwether-agent; it must reach the hub (see --hub-server)",
+			"the agent of cluster %s has not connected to the hub within %s", o.name, o.timeout)
 	}
 	if err != nil {
 		return err
@@ -300,13 +302,13 @@ func (a *app) waitOnline(ctx context.Context, h *hub.Client, o *joinOptions) err
 		cmp.Or(versions.Agent, "unknown"))
 	err = hub.Poll(ctx, olmGrace, is(v1alpha1.ConditionOLMAvailable))
 	if errors.Is(err, context.DeadlineExceeded) {
-		a.Warn("The cluster has no OLM yet: install the Operator Lifecycle Manager (v0) there; the agent notices by " +
+		a.Warn("The cluster has no OLM. Install the Operator Lifecycle Manager (v0); the agent detects it " +
 			"itself.\n")
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	a.Step("the cluster has OLM")
+	a.Step("OLM is installed on the cluster")
 	return nil
 }

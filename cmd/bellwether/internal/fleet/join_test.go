@@ -33,7 +33,7 @@ func TestAgentKubeconfig(t *testing.T) {
 			wantServer: "https://hub.example.com", wantCA: "user CA"},
 		"no CA in the kubeconfig": {hub: rest.Config{Host: "https://hub:6443"}, wantServer: "https://hub:6443",
 			wantCA: "in-cluster CA"},
-		"no URL": {hub: rest.Config{Host: "https://hub:6443"}, server: "hub", wantErr: "is no URL"},
+		"no URL": {hub: rest.Config{Host: "https://hub:6443"}, server: "hub", wantErr: "invalid value"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text, err := agentKubeconfig(&test.hub, test.server, secret)

@@ -23,11 +23,11 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
 )
 
-const fleetRemoveLong = `Take a cluster out of the fleet and wait until it has left.
+const fleetRemoveLong = `Remove a cluster from the fleet and wait until it is removed.
 
-What becomes of the operators on it is the cluster's offboarding policy: Orphan
-leaves them as they are, Uninstall removes them (their CRDs and objects stay).
-With --cluster-kubeconfig the agent is uninstalled too, at the end.`
+The offboarding policy of the cluster decides what happens to its operators: with
+Orphan they stay installed, with Uninstall they are removed (their CRDs and custom
+resources stay). With --cluster-kubeconfig the agent is uninstalled last.`
 
 // removeOptions are the flags of fleet remove.
 type removeOptions struct {
@@ -41,7 +41,7 @@ type removeOptions struct {
 func (a *app) fleetRemoveCommand() *cobra.Command {
 	var o removeOptions
 	c := &cobra.Command{
-		Use: "remove NAME", Aliases: []string{"rm"}, Short: "Take a cluster out of the fleet", Long: fleetRemoveLong,
+		Use: "remove NAME", Aliases: []string{"rm"}, Short: "Remove a cluster from the fleet", Long: fleetRemoveLong,
 		Args: command.OneArg("the cluster's name"), ValidArgsFunction: a.CompleteFirst(command.ClusterNames),
 		Example: "  bellwether fleet remove prod-1 --offboarding Uninstall --cluster-kubeconfig prod-1.kubeconfig",
 		RunE: func(c *cobra.Command, args []string) error {
@@ -50,10 +50,11 @@ func (a *app) fleetRemoveCommand() *cobra.Command {
 		},
 	}
 	policies := []string{string(v1alpha1.RemovalOrphan), string(v1alpha1.RemovalUninstall)}
-	c.Flags().StringVar(&o.offboarding, "offboarding", "", "Orphan or Uninstall. Default: as the FleetCluster says.")
+	c.Flags().StringVar(&o.offboarding, "offboarding", "",
+		"The offboarding policy: Orphan or Uninstall. Default: spec.offboarding of the FleetCluster.")
 	_ = c.RegisterFlagCompletionFunc("offboarding",
 		cobra.FixedCompletions(policies, cobra.ShellCompDirectiveNoFileComp))
-	c.Flags().DurationVar(&o.timeout, "timeout", 10*time.Minute, "How long to wait.")
+	c.Flags().DurationVar(&o.timeout, "timeout", 10*time.Minute, "The timeout of the wait.")
 	helm.AddSystemNamespace(c, &o.namespace)
 	o.target.Add(c)
 	return c
@@ -110,13 +111,13 @@ func (a *app) offboard(ctx context.Context, h *hub.Client, cluster *v1alpha1.Fle
 		return false, nil
 	})
 	if errors.Is(err, context.DeadlineExceeded) {
-		return exit.Hintf("bring the cluster's agent back, or leave its operators in place with --offboarding Orphan",
-			"cluster %s has not left within %s", o.name, o.timeout)
+		return exit.Hintf("start the agent of the cluster, or use --offboarding Orphan to keep its operators",
+			"cluster %s was not removed within %s", o.name, o.timeout)
 	}
 	if err != nil {
 		return err
 	}
-	a.Step("cluster %s has left the fleet", o.name)
+	a.Step("cluster %s is removed from the fleet", o.name)
 	return nil
 }
 
@@ -131,8 +132,8 @@ func deletionMessage(c *v1alpha1.FleetCluster) string {
 
 func (a *app) removeAgent(ctx context.Context, o *removeOptions) error {
 	if !o.target.Given() {
-		a.Say("The agent is still on the cluster; uninstall it with helm -n %s uninstall %s, or run this with "+
-			"--cluster-kubeconfig.\n", o.namespace, agentRelease)
+		a.Say("The agent is still installed on the cluster. Uninstall it with helm -n %s uninstall %s, or run this "+
+			"command with --cluster-kubeconfig.\n", o.namespace, agentRelease)
 		return nil
 	}
 	r := helm.Release{Name: agentRelease, Namespace: o.namespace, Cluster: o.target.Flags(o.namespace)}
@@ -149,9 +150,9 @@ func (a *app) removeAgent(ctx context.Context, o *removeOptions) error {
 		return fmt.Errorf("delete the agent's credentials on the cluster: %w", err)
 	}
 	if removed {
-		a.Step("the agent is uninstalled")
+		a.Step("uninstalled the agent")
 	} else {
-		a.Step("there is no agent on the cluster")
+		a.Step("no agent is installed on the cluster")
 	}
 	return nil
 }

@@ -29,7 +29,8 @@ const SystemNamespace = "bellwether-system"
 // AddSystemNamespace adds the flag for where hub or agent is installed. That is
 // not the namespace of -n, where people keep their operators.
 func AddSystemNamespace(c *cobra.Command, into *string) {
-	c.Flags().StringVar(into, "system-namespace", SystemNamespace, "The namespace that hub or agent is installed in.")
+	c.Flags().StringVar(into, "system-namespace", SystemNamespace,
+		"The namespace where the hub or the agent is installed.")
 }
 
 // ValueFlags are Helm's flags for a chart's values.
@@ -37,8 +38,8 @@ type ValueFlags struct{ values.Options }
 
 func (v *ValueFlags) Add(c *cobra.Command) {
 	c.Flags().StringArrayVar(&v.Values, "set", nil,
-		"A value of the chart, as in agent.resources.limits.memory=256Mi; can be repeated.")
-	c.Flags().StringArrayVar(&v.ValueFiles, "values", nil, "A file with values of the chart; can be repeated.")
+		"A chart value, for example agent.resources.limits.memory=256Mi. Can be repeated.")
+	c.Flags().StringArrayVar(&v.ValueFiles, "values", nil, "A file with chart values. Can be repeated.")
 	_ = c.MarkFlagFilename("values", "yaml", "yml", "json")
 }
 

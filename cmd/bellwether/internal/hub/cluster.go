@@ -20,8 +20,9 @@ type ClusterFlags struct {
 }
 
 func (f *ClusterFlags) Add(c *cobra.Command) {
-	c.Flags().StringVar(&f.kubeconfig, "cluster-kubeconfig", "", "The kubeconfig of the fleet cluster.")
-	c.Flags().StringVar(&f.context, "cluster-context", "", "The context in that kubeconfig. Default: its current one.")
+	c.Flags().StringVar(&f.kubeconfig, "cluster-kubeconfig", "", "The kubeconfig for the fleet cluster.")
+	c.Flags().StringVar(&f.context, "cluster-context", "",
+		"The context in that kubeconfig. Default: the current context.")
 	_ = c.MarkFlagFilename("cluster-kubeconfig")
 }
 

@@ -51,7 +51,7 @@ func (h *Client) offerCatalogs(ctx context.Context) string {
 			names = append(names, c.Name+" (-n "+c.Namespace+")")
 		}
 	}
-	return Offer(names, "there are none: create an OperatorCatalog")
+	return Offer(names, "create an OperatorCatalog")
 }
 
 var Scheme = func() *runtime.Scheme {
@@ -139,7 +139,7 @@ func (h *Client) offerOperators(ctx context.Context) string {
 			names = append(names, o.Namespace+"/"+o.Name)
 		}
 	}
-	return Offer(names, "there are none: create a ManagedOperator")
+	return Offer(names, "create a ManagedOperator")
 }
 
 func Offer(names []string, none string) string {
@@ -147,7 +147,7 @@ func Offer(names []string, none string) string {
 		return none
 	}
 	slices.Sort(names)
-	return "there is " + phrase.First(names, 6)
+	return "available: " + phrase.First(names, 6)
 }
 
 func (h *Client) Cluster(ctx context.Context, name string) (*v1alpha1.FleetCluster, error) {
@@ -169,7 +169,7 @@ func (h *Client) offerClusters(ctx context.Context) string {
 	for _, c := range list.Items {
 		names = append(names, c.Name)
 	}
-	return Offer(names, "the fleet is empty: add one with `"+h.Self+" fleet join`")
+	return Offer(names, "the fleet has no clusters; add one with `"+h.Self+" fleet join`")
 }
 
 // Rollout finds a rollout by its own name, or the newest one of the operator
@@ -200,7 +200,8 @@ func (h *Client) Rollout(ctx context.Context, name string) (*v1alpha1.OperatorRo
 		return nil, exit.Hintf(h.offerOperators(ctx), "there is no rollout and no operator %q in namespace %q",
 			key.Name, key.Namespace)
 	}
-	return nil, exit.Hintf("see why with `"+h.Self+" operator get "+o.Name+"`", "operator %q has no rollout yet", name)
+	return nil, exit.Hintf("to see the reason, run `"+h.Self+" operator get "+o.Name+"`",
+		"operator %q has no rollout yet", name)
 }
 
 // RolloutsOf returns an operator's rollouts, the newest first.

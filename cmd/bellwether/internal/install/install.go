@@ -20,10 +20,10 @@ import (
 
 const hubRelease = "bellwether"
 
-const installHubLong = `Install the hub on the cluster of your kubeconfig, or upgrade it: the CRDs,
-then the hub's part of the Helm chart that this program carries.
+const installHubLong = `Install or upgrade the hub on the cluster of your current context: first the CRDs,
+then the hub with the built-in Helm chart.
 
-It can be run again at any time. Values that were given before are kept.`
+You can run it again at any time. Existing chart values are kept.`
 
 // app is the environment of the commands in this package.
 type app struct{ *command.Env }
@@ -31,7 +31,7 @@ type app struct{ *command.Env }
 // Command returns the command with everything below it.
 func Command(env *command.Env) *cobra.Command {
 	a := &app{env}
-	return command.Parent("install", "Install the parts of Bellwether", nil, a.installHubCommand())
+	return command.Parent("install", "Install Bellwether", nil, a.installHubCommand())
 }
 
 func (a *app) installHubCommand() *cobra.Command {
@@ -53,8 +53,8 @@ func (a *app) installHubCommand() *cobra.Command {
 	}
 	v.Add(c)
 	helm.AddSystemNamespace(c, &namespace)
-	c.Flags().BoolVar(&wait, "wait", true, "Wait until the hub is up.")
-	c.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "How long to wait.")
+	c.Flags().BoolVar(&wait, "wait", true, "Wait until the hub is running.")
+	c.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "The timeout of the wait.")
 	return c
 }
 
@@ -71,7 +71,7 @@ func (a *app) installHub(ctx context.Context, namespace string, given map[string
 	if err := helm.ApplyCRDs(ctx, c, ch, timeout); err != nil {
 		return err
 	}
-	a.Step("CRDs %s are in place", ch.AppVersion())
+	a.Step("installed CRDs %s", ch.AppVersion())
 	r := helm.Release{Name: hubRelease, Namespace: namespace, Cluster: a.Flags}
 	values := chartutil.MergeTables(given, map[string]any{"hub": map[string]any{"enabled": true}})
 	done := "hub %s runs in namespace %s"
@@ -79,7 +79,7 @@ func (a *app) installHub(ctx context.Context, namespace string, given map[string
 		done, timeout = "hub %s is installed in namespace %s", 0
 	}
 	if err := r.Apply(ctx, ch, values, timeout); err != nil {
-		return exit.Hint(err, fmt.Sprintf("look at the hub with kubectl -n %s get pods, and run this again",
+		return exit.Hint(err, fmt.Sprintf("check the hub with kubectl -n %s get pods, then run this again",
 			r.Namespace))
 	}
 	a.Step(done, ch.AppVersion(), r.Namespace)

@@ -23,13 +23,13 @@ type app struct{ *command.Env }
 // Command returns the command with everything below it.
 func Command(env *command.Env) *cobra.Command {
 	a := &app{env}
-	return command.Parent("operator", "The operators that are managed across the fleet", []string{"operators", "op"},
+	return command.Parent("operator", "Show the managed operators", []string{"operators", "op"},
 		a.operatorListCommand(), a.operatorGetCommand())
 }
 
 func (a *app) operatorListCommand() *cobra.Command {
 	return command.ListCommand(a.Env, command.Listing[*v1alpha1.ManagedOperatorList]{
-		What: "operators", Short: "List the managed operators and how far their clusters are",
+		What: "operators", Short: "List the managed operators and their progress",
 		Example: "  bellwether operator list -A -o wide",
 		Empty:   func() *v1alpha1.ManagedOperatorList { return &v1alpha1.ManagedOperatorList{} },
 		Table: func(l *v1alpha1.ManagedOperatorList, o term.Listing) *term.Table {
@@ -41,8 +41,9 @@ func (a *app) operatorListCommand() *cobra.Command {
 func (a *app) operatorGetCommand() *cobra.Command {
 	var out command.Output
 	c := &cobra.Command{
-		Use: "get NAME", Short: "Show an operator, its versions, its rollouts and the clusters that are not ready",
-		Args: command.OneArg("the operator's name"), ValidArgsFunction: a.CompleteFirst(command.OperatorNames),
+		Use: "get NAME", Short: "Show an operator with its versions, its rollouts and the clusters that are not ready",
+		Example: "  bellwether operator get echo",
+		Args:    command.OneArg("the operator's name"), ValidArgsFunction: a.CompleteFirst(command.OperatorNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := out.Check(); err != nil {
 				return err

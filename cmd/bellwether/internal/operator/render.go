@@ -55,9 +55,9 @@ func Operator(in OperatorInput, s term.Style) string {
 }
 
 func targetText(o *v1alpha1.ManagedOperator) string {
-	asked := "follows the channel's head"
+	asked := "the head of the channel"
 	if o.Spec.Version != "" {
-		asked = "asked for " + o.Spec.Version
+		asked = "requested: " + o.Spec.Version
 	}
 	if o.Status.Target == nil {
 		return "not resolved yet (" + asked + ")"

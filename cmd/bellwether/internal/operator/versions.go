@@ -21,7 +21,7 @@ func VersionsCommand(env *command.Env) *cobra.Command {
 	var out command.Output
 	var in command.Scope
 	c := &cobra.Command{
-		Use: "versions [OPERATOR]", Short: "Show which clusters run which version of which operator",
+		Use: "versions [OPERATOR]", Short: "Show which versions of operators the clusters run",
 		Args:              command.AtMostOne,
 		Example:           "  bellwether versions -A\n  bellwether versions echo -o wide",
 		ValidArgsFunction: a.CompleteFirst(command.OperatorNames),
@@ -62,7 +62,7 @@ func (a *app) versions(ctx context.Context, out *command.Output, in *command.Sco
 		return out.Value(a.Streams.Out, rows)
 	}
 	if len(rows) == 0 {
-		a.Warn("%s\n", in.None(h, "operators on any cluster"))
+		a.Warn("%s\n", in.None(h, "installed operators"))
 		return nil
 	}
 	a.Table(out, Versions(rows, term.Listing{Now: a.Now(), Wide: out.Wide(), Namespaces: in.All}))

@@ -23,7 +23,7 @@ type Flags struct{ insecure bool }
 
 func (f *Flags) Add(c *cobra.Command) {
 	c.Flags().BoolVar(&f.insecure, "insecure", false,
-		"Allow plain HTTP and unknown certificates. Registries on the loopback interface need it not.")
+		"Allow plain HTTP and untrusted certificates. Registries on the loopback interface do not need it.")
 }
 
 func (f *Flags) Access() oci.Access { return oci.Access{Insecure: f.insecure} }
@@ -62,15 +62,16 @@ func (f *Flags) Open(ctx context.Context, text string) (catalogs.Files, error) {
 func WithHint(err error) error {
 	switch {
 	case errors.Is(err, oci.ErrDenied):
-		return exit.Hint(err, "log in to the registry (docker login, podman login)")
+		return exit.Hint(err, "log in to the registry with docker login or podman login")
 	case errors.Is(err, oci.ErrUnreachable):
-		return exit.Hint(err, "check the registry's name and the network; a registry on plain HTTP needs --insecure")
+		return exit.Hint(err,
+			"check the name of the registry and the network; a registry with plain HTTP needs --insecure")
 	case errors.Is(err, oci.ErrNotFound):
-		return exit.Hint(err, "check the reference; it is neither a folder here nor there in the registry")
+		return exit.Hint(err, "check the name; it is neither a local folder nor an image in the registry")
 	case errors.Is(err, oci.ErrNotBundle):
 		return exit.Hint(err, "a bundle folder has manifests/ and metadata/annotations.yaml")
 	case errors.Is(err, catalogs.ErrNotCatalog):
-		return exit.Hint(err, "a catalog is a folder, or an image, with file-based catalog documents (olm.package, "+
+		return exit.Hint(err, "a catalog is a folder or an image with file-based catalog documents (olm.package, "+
 			"olm.channel, olm.bundle)")
 	default:
 		return err

@@ -12,9 +12,9 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 )
 
-const registryServeLong = `Run an OCI registry until you interrupt it: for a demo, for tests, and for a
-first try on a laptop. It asks for no credentials, so keep it on the loopback
-interface. Without --root it forgets everything when it ends.`
+const registryServeLong = `Run an OCI registry until you interrupt the command. It is meant for demos and
+tests. It requires no credentials, so listen on the loopback interface only. Without
+--root all content is lost when the command ends.`
 
 // app is the environment of the commands in this package.
 type app struct{ *command.Env }
@@ -35,9 +35,9 @@ func Command(env *command.Env) *cobra.Command {
 			return registry.Serve(c.Context(), o)
 		},
 	}
-	c.Flags().StringVar(&o.Addr, "addr", "127.0.0.1:5000", "The address to listen on; port 0 is any free one.")
-	c.Flags().StringVar(&o.Root, "root", "", "The folder to keep everything in. Default: memory.")
-	c.Flags().BoolVar(&verbose, "verbose", false, "Log every request that does not succeed, which a push has many of.")
+	c.Flags().StringVar(&o.Addr, "addr", "127.0.0.1:5000", "The address to listen on. Port 0 selects a free port.")
+	c.Flags().StringVar(&o.Root, "root", "", "The folder to store the content in. Default: memory.")
+	c.Flags().BoolVar(&verbose, "verbose", false, "Log every request that fails. A push causes many of them.")
 	_ = c.MarkFlagDirname("root")
-	return command.Parent("registry", "An OCI registry for those who have none", nil, c)
+	return command.Parent("registry", "Run an OCI registry", nil, c)
 }

@@ -23,13 +23,14 @@ import (
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
-const rolloutPlanLong = `Show what a rollout would do if it were started now: the path from each version
-that runs to the target, the waves with their members, and the gates. Nothing
-is changed.
+const rolloutPlanLong = `Show what a rollout would do if it started now: the upgrade path from each installed
+version to the target, the waves with their clusters, and the gates. Nothing is
+changed.
 
-The operator is the one on the hub, or the ManagedOperator in a file that was
-not applied yet. The target is what it asks for, or --version. The catalog is
-read from here, at the digest that the hub uses.`
+OPERATOR is the name of a ManagedOperator on the hub. Use --filename for a
+ManagedOperator that is not applied yet. The target is the version of the
+ManagedOperator, or --version. The command reads the catalog from the registry, at
+the digest that the hub uses.`
 
 // planOptions are the flags of rollout plan.
 type planOptions struct {
@@ -41,7 +42,7 @@ func (a *app) rolloutPlanCommand() *cobra.Command {
 	var o planOptions
 	var out command.Output
 	c := &cobra.Command{
-		Use: "plan [OPERATOR]", Short: "Show what a rollout would do, and change nothing", Long: rolloutPlanLong,
+		Use: "plan [OPERATOR]", Short: "Preview a rollout", Long: rolloutPlanLong,
 		Example: "  bellwether rollout plan echo --version 1.1.0\n  bellwether rollout plan -f echo.yaml",
 		Args:    command.AtMostOne, ValidArgsFunction: a.CompleteFirst(command.OperatorNames),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -50,7 +51,7 @@ func (a *app) rolloutPlanCommand() *cobra.Command {
 			}
 			o.wide = out.Wide()
 			if (len(args) == 0) == (o.file == "") {
-				return exit.Hintf("usage: "+c.UseLine(), "give either the operator's name or a file with -f")
+				return exit.Hintf("usage: "+c.UseLine(), "set either the name of the operator or --filename")
 			}
 			h, err := a.Hub()
 			if err != nil {
@@ -63,9 +64,9 @@ func (a *app) rolloutPlanCommand() *cobra.Command {
 			return a.plan(c.Context(), h, operator, o)
 		},
 	}
-	c.Flags().StringVar(&o.version, "version", "", "The version to plan for. Default: what the operator asks for.")
-	c.Flags().StringVar(&o.channel, "channel", "", "The channel to plan for. Default: what the operator asks for.")
-	c.Flags().StringVarP(&o.file, "filename", "f", "", "A file with a ManagedOperator that was not applied yet.")
+	c.Flags().StringVar(&o.version, "version", "", "The target version. Default: the version of the ManagedOperator.")
+	c.Flags().StringVar(&o.channel, "channel", "", "The channel. Default: the channel of the ManagedOperator.")
+	c.Flags().StringVarP(&o.file, "filename", "f", "", "A file with a ManagedOperator that is not applied yet.")
 	_ = c.MarkFlagFilename("filename", "yaml", "yml", "json")
 	out.Add(c, command.OutputWide)
 	return c
@@ -85,7 +86,7 @@ func planned(ctx context.Context, h *hub.Client, args []string, file string) (*v
 		return nil, fmt.Errorf("read operator in %s: %w", file, err)
 	}
 	if o.Kind != "ManagedOperator" {
-		return nil, exit.Hintf("the file must hold exactly one ManagedOperator", "%s holds a %q", file, o.Kind)
+		return nil, exit.Hintf("use a file with exactly one ManagedOperator", "%s contains kind %q", file, o.Kind)
 	}
 	if o.Namespace == "" {
 		o.Namespace = h.Namespace

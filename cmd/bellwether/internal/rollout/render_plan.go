@@ -41,7 +41,7 @@ type PlanInput struct {
 func Plan(in PlanInput, s term.Style, wide bool) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s\n", s.Paint(term.Strong, planTitle(in)))
-	out.WriteString(s.Paint(term.Dim, "Dry run: nothing is changed.") + "\n\n")
+	out.WriteString(s.Paint(term.Dim, "Preview: nothing is changed.") + "\n\n")
 	out.WriteString(pathTable(in).Render(s))
 	out.WriteByte('\n')
 	if wide {
@@ -122,9 +122,9 @@ func pathCell(in PlanInput, p present) term.Cell {
 	case err != nil:
 		return term.Bad.Cell(phrase.OneLine(err.Error()))
 	case len(path) == 0:
-		return term.Good.Cell("already there")
+		return term.Good.Cell("already installed")
 	case p.bundle == "":
-		return term.Plain.Cell("fresh install of " + in.Target.VersionString())
+		return term.Plain.Cell("new installation of " + in.Target.VersionString())
 	}
 	var hops []string
 	for _, name := range path {
@@ -137,7 +137,7 @@ func pathCell(in PlanInput, p present) term.Cell {
 }
 
 func planTable(in PlanInput, wide bool) *term.Table {
-	t := &term.Table{Header: []string{"WAVE", "CLUSTERS", "AT A TIME", "MAY FAIL", "DEADLINE", "SOAK", "GATES",
+	t := &term.Table{Header: []string{"WAVE", "CLUSTERS", "MAX CONCURRENT", "MAX FAILURES", "DEADLINE", "SOAK", "GATES",
 		"MEMBERS"}}
 	for _, w := range in.Waves {
 		if len(w.Clusters) == 0 && w.Name == rollouts.RestWave {
@@ -193,10 +193,10 @@ func planNotes(in PlanInput) []string {
 		if in.Strategy.Offline == v1alpha1.OfflineFail {
 			does = "count as failed"
 		}
-		notes = append(notes, fmt.Sprintf("Offline now, would %s: %s.", does, memberList(offline, false)))
+		notes = append(notes, fmt.Sprintf("Offline clusters would %s: %s.", does, memberList(offline, false)))
 	}
 	if len(paused) > 0 {
-		notes = append(notes, fmt.Sprintf("Paused, would be deferred: %s.", memberList(paused, false)))
+		notes = append(notes, fmt.Sprintf("Paused clusters would be deferred: %s.", memberList(paused, false)))
 	}
 	if in.Operator.Spec.Paused {
 		notes = append(notes, "The operator is paused: no rollout starts until spec.paused is false.")
@@ -210,12 +210,12 @@ func planNotes(in PlanInput) []string {
 // runningNote says what becomes of the rollout that runs now.
 func runningNote(in PlanInput) string {
 	release := in.Running.Spec.Release
-	does := "still runs and would be superseded"
+	does := "is in progress and would be superseded"
 	switch {
 	case in.Target != nil && in.Target.Name == release.Bundle:
-		does = "runs already"
+		does = "is already in progress"
 	case in.Strategy.NewTarget == v1alpha1.NewTargetFinish:
-		does = "still runs and would end first"
+		does = "is in progress and would end first"
 	}
 	return fmt.Sprintf("Rollout %s to %s %s.", in.Running.Name, release.Version, does)
 }

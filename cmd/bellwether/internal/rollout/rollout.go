@@ -21,10 +21,9 @@ import (
 	"github.com/bellwether-dev/bellwether/explain"
 )
 
-const rolloutLong = `A rollout brings one version of an operator to the clusters in waves.
+const rolloutLong = `A rollout installs one version of an operator on the clusters, in waves.
 
-Wherever a command takes NAME, it is the name of a rollout, or that of an
-operator, which stands for its newest rollout.`
+NAME is the name of a rollout, or the name of an operator for its newest rollout.`
 
 // app is the environment of the commands in this package.
 type app struct{ *command.Env }
@@ -32,7 +31,7 @@ type app struct{ *command.Env }
 // Command returns the command with everything below it.
 func Command(env *command.Env) *cobra.Command {
 	a := &app{env}
-	c := command.Parent("rollout", "Follow and steer rollouts", []string{"rollouts", "ro"},
+	c := command.Parent("rollout", "Show and control rollouts", []string{"rollouts", "ro"},
 		a.rolloutGetCommand(), a.rolloutPlanCommand(), a.rolloutHistoryCommand(), a.rolloutStatusCommand(),
 		a.rolloutPauseCommand(), a.rolloutResumeCommand(), a.rolloutAbortCommand(), a.rolloutApproveCommand(),
 		a.rolloutRetryCommand(), a.rolloutRestartCommand())
@@ -40,20 +39,21 @@ func Command(env *command.Env) *cobra.Command {
 	return c
 }
 
-const rolloutGetLong = `Show a rollout: a line for each wave with its progress, soak and gates, the
-health of each cluster of a wave that soaks, then the clusters that need
-attention. Without NAME, list the rollouts.
+const rolloutGetLong = `Show a rollout: a line for each wave with its progress, soak and gates; the health
+of each cluster in a wave that soaks; and the clusters that need attention. Without
+NAME, list the rollouts.
 
-With --watch the picture stays up to date until the rollout has ended; for the
-name of an operator, until you interrupt it. Where the output is no terminal, a
-line is printed for each change instead.`
+With --watch the output is updated until the rollout has ended or, if NAME is an
+operator, until you interrupt the command. If the output is not a terminal, each
+change is printed as a line.`
 
 func (a *app) rolloutGetCommand() *cobra.Command {
 	var out command.Output
 	var in command.Scope
 	var watch bool
 	c := &cobra.Command{
-		Use: "get [NAME]", Aliases: []string{"list", "ls"}, Short: "Show a rollout, or list them", Long: rolloutGetLong,
+		Use: "get [NAME]", Aliases: []string{"list", "ls"}, Short: "Show a rollout, or list all rollouts",
+		Long:    rolloutGetLong,
 		Example: "  bellwether rollout get echo -w\n  bellwether rollout get -A",
 		Args:    command.AtMostOne, ValidArgsFunction: a.CompleteFirst(command.RolloutNames),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -65,7 +65,7 @@ func (a *app) rolloutGetCommand() *cobra.Command {
 			case err != nil:
 				return err
 			case len(args) == 0 && watch:
-				return exit.Hintf("usage: "+c.UseLine(), "give the name of the rollout to watch")
+				return exit.Hintf("usage: "+c.UseLine(), "missing argument: the name of the rollout to watch")
 			case len(args) == 0:
 				return a.listRollouts(c.Context(), h, &out, &in)
 			case watch:
@@ -75,7 +75,7 @@ func (a *app) rolloutGetCommand() *cobra.Command {
 			}
 		},
 	}
-	c.Flags().BoolVarP(&watch, "watch", "w", false, "Keep the picture up to date.")
+	c.Flags().BoolVarP(&watch, "watch", "w", false, "Update the output until the rollout has ended.")
 	in.Add(c)
 	out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML, command.OutputName)
 	return c
@@ -130,6 +130,7 @@ func (a *app) rolloutHistoryCommand() *cobra.Command {
 	var out command.Output
 	c := &cobra.Command{
 		Use: "history OPERATOR", Short: "List the rollouts of an operator, the newest first",
+		Example:           "  bellwether rollout history echo",
 		Args:              command.OneArg("the operator's name"),
 		ValidArgsFunction: a.CompleteFirst(command.OperatorNames),
 		RunE: func(c *cobra.Command, args []string) error {

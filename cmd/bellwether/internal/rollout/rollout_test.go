@@ -37,8 +37,9 @@ func TestApprove(t *testing.T) {
 			args: []string{"--wave", "rest"}, want: []v1alpha1.Approval{approval}},
 		"nothing waits": {from: clitest.Rollout("echo", "echo-2", 2, v1alpha1.RolloutProgressing),
 			err: "does not wait for an approval"},
-		"no such gate": {from: clitest.Gated(), args: []string{"--wave", "canary"}, err: "has no such approval gate"},
-		"ended":        {from: clitest.Rollout("echo", "echo-2", 2, v1alpha1.RolloutAborted), err: "has already ended"},
+		"no such gate": {from: clitest.Gated(), args: []string{"--wave", "canary"},
+			err: "has no approval gate with this name"},
+		"ended": {from: clitest.Rollout("echo", "echo-2", 2, v1alpha1.RolloutAborted), err: "has already ended"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := clitest.NewWorld(clitest.Operator("echo", "1.1.0"), test.from)
@@ -261,8 +262,8 @@ func TestPlan(t *testing.T) {
 		want []string
 	}{
 		"as asked": {want: []string{"echo-operator to 1.1.0 (channel stable", "1.0.0    1          → 1.1.0",
-			"fresh install of 1.1.0"}},
-		"another version": {args: []string{"--version", "1.0.0"}, want: []string{"already there"}},
+			"new installation of 1.1.0"}},
+		"another version": {args: []string{"--version", "1.0.0"}, want: []string{"already installed"}},
 		"unknown version": {args: []string{"--version", "9.9.9"}, code: exit.Error,
 			want: []string{`no such version "9.9.9"`}},
 	} {

@@ -20,19 +20,19 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
 )
 
-const rolloutStatusLong = `Say where a rollout stands, by the exit code too. With --wait, wait until it
-has ended, or until it needs a person.
+const rolloutStatusLong = `Print the status of a rollout. With --wait, wait until the rollout has ended or
+needs an approval or a decision.
 
-For the name of an operator it is the rollout of what the operator asks for
-now: --wait waits until that rollout exists.
+If NAME is an operator, the rollout of its current spec is meant. With --wait the
+command waits until this rollout exists.
 
 Exit codes:
-  0  it has succeeded
-  1  an error: no such rollout, no connection
-  2  it has failed or is halted, or the operator cannot be rolled out
-  3  it was aborted or superseded
-  4  it still runs, or --timeout has passed
-  5  it needs an approval`
+  0  the rollout has succeeded
+  1  an error, for example an unknown rollout or no connection to the hub
+  2  the rollout has failed or is halted, or the operator cannot be rolled out
+  3  the rollout was aborted or superseded
+  4  the rollout is not finished, or --timeout has passed
+  5  the rollout needs an approval`
 
 // statusOptions are the flags of rollout status.
 type statusOptions struct {
@@ -44,7 +44,7 @@ type statusOptions struct {
 func (a *app) rolloutStatusCommand() *cobra.Command {
 	var o statusOptions
 	c := &cobra.Command{
-		Use: "status NAME", Short: "Say where a rollout stands, for scripts", Long: rolloutStatusLong,
+		Use: "status NAME", Short: "Print the status of a rollout, for scripts", Long: rolloutStatusLong,
 		Example: "  bellwether rollout status echo --wait --timeout 30m\n  bellwether rollout status echo --version " +
 			"1.1.0 --wait",
 		Args:              command.OneArg("the name of a rollout or an operator"),
@@ -57,9 +57,9 @@ func (a *app) rolloutStatusCommand() *cobra.Command {
 			return a.rolloutStatus(c.Context(), h, args[0], o)
 		},
 	}
-	c.Flags().BoolVar(&o.wait, "wait", false, "Wait until it has ended or needs a person.")
-	c.Flags().DurationVar(&o.timeout, "timeout", 0, "How long to wait, as in 30m. 0 is for ever.")
-	c.Flags().StringVar(&o.version, "version", "", "For an operator: wait for the rollout of this version.")
+	c.Flags().BoolVar(&o.wait, "wait", false, "Wait until the rollout has ended or needs an approval or a decision.")
+	c.Flags().DurationVar(&o.timeout, "timeout", 0, "The timeout of the wait, for example 30m. 0 means no timeout.")
+	c.Flags().StringVar(&o.version, "version", "", "If NAME is an operator: the version of the rollout to wait for.")
 	return c
 }
 
@@ -99,9 +99,9 @@ func timedOut(ctx context.Context, name string, lastErr error) error {
 	if context.Cause(ctx) == context.Canceled { //nolint:errorlint // Cause returns the sentinel itself
 		return context.Canceled
 	}
-	text := fmt.Sprintf("%s has not ended within the timeout", name)
+	text := fmt.Sprintf("rollout %s has not ended within the timeout", name)
 	if lastErr != nil {
-		text += fmt.Sprintf("; the hub said last: %v", lastErr)
+		text += fmt.Sprintf("; last error of the hub: %v", lastErr)
 	}
 	return &exit.CodeError{Code: exit.Timeout, Text: text}
 }
@@ -145,7 +145,7 @@ func lookAtRollout(ctx context.Context, h *hub.Client, name, version string) (st
 	if err != nil {
 		return standing{}, err
 	}
-	waiting := standing{code: exit.Timeout, text: fmt.Sprintf("the rollout of operator %s has not started yet", name)}
+	waiting := standing{code: exit.Timeout, text: fmt.Sprintf("the rollout of operator %s has not started", name)}
 	if o.Status.ObservedGeneration < o.Generation {
 		return waiting, nil
 	}

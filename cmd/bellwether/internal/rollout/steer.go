@@ -74,7 +74,7 @@ func (a *app) steering(s steerCommand) *cobra.Command {
 		ValidArgsFunction: a.CompleteFirst(command.RolloutNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			if s.mustSay && reason == "" {
-				return exit.Hintf("add --reason \"…\"; it is kept with the rollout", "say why")
+				return exit.Hintf("set --reason, which is stored in the rollout", "no reason given")
 			}
 			h, err := a.Hub()
 			if err != nil {
@@ -87,13 +87,13 @@ func (a *app) steering(s steerCommand) *cobra.Command {
 			return a.steer(c.Context(), h, args[0], do)
 		},
 	}
-	c.Flags().StringVar(&reason, "reason", "", "Why, in a sentence; it is kept with the rollout.")
+	c.Flags().StringVar(&reason, "reason", "", "The reason, which is stored in the rollout.")
 	return c
 }
 
 func (a *app) rolloutPauseCommand() *cobra.Command {
 	return a.steering(steerCommand{
-		use: "pause", short: "Stop admitting clusters; what was admitted finishes",
+		use: "pause", short: "Stop admitting clusters to a rollout",
 		example: "  bellwether rollout pause echo --reason \"incident 4711\"",
 		do: func(_ context.Context, _ *hub.Client, reason string) (change, error) {
 			return func(r *v1alpha1.OperatorRollout) (string, error) {
@@ -101,7 +101,7 @@ func (a *app) rolloutPauseCommand() *cobra.Command {
 					return "", alreadyEnded(r)
 				}
 				r.Spec.Paused, r.Spec.PausedReason = true, reason
-				return fmt.Sprintf("Rollout %s is paused; clusters that were admitted finish.", r.Name), nil
+				return fmt.Sprintf("Rollout %s is paused. Clusters that were admitted finish the upgrade.", r.Name), nil
 			}, nil
 		},
 	})
@@ -109,7 +109,8 @@ func (a *app) rolloutPauseCommand() *cobra.Command {
 
 func (a *app) rolloutResumeCommand() *cobra.Command {
 	return a.steering(steerCommand{
-		use: "resume", short: "Let a paused rollout go on",
+		use: "resume", short: "Resume a paused rollout",
+		example: "  bellwether rollout resume echo",
 		do: func(context.Context, *hub.Client, string) (change, error) {
 			return func(r *v1alpha1.OperatorRollout) (string, error) {
 				if r.Status.Phase.Ended() || r.Spec.Abort != nil {
@@ -119,7 +120,7 @@ func (a *app) rolloutResumeCommand() *cobra.Command {
 					return fmt.Sprintf("Rollout %s is not paused.", r.Name), nil
 				}
 				r.Spec.Paused, r.Spec.PausedReason = false, ""
-				return fmt.Sprintf("Rollout %s goes on.", r.Name), nil
+				return fmt.Sprintf("Rollout %s is resumed.", r.Name), nil
 			}, nil
 		},
 	})
@@ -127,9 +128,10 @@ func (a *app) rolloutResumeCommand() *cobra.Command {
 
 func (a *app) rolloutAbortCommand() *cobra.Command {
 	return a.steering(steerCommand{
-		use: "abort", short: "End a rollout for good; what was admitted finishes", mustSay: true,
-		long: "End a rollout for good: no more clusters are admitted, what was admitted\nfinishes. Clusters keep the " +
-			"version they have.",
+		use: "abort", short: "End a rollout permanently", mustSay: true,
+		example: "  bellwether rollout abort echo --reason \"1.1.0 loses data\"",
+		long: "End a rollout permanently. No more clusters are admitted. Clusters that were\nadmitted finish the " +
+			"upgrade. All other clusters keep their version.",
 		do: func(_ context.Context, _ *hub.Client, reason string) (change, error) {
 			return func(r *v1alpha1.OperatorRollout) (string, error) {
 				if r.Status.Phase.Ended() {
@@ -138,7 +140,8 @@ func (a *app) rolloutAbortCommand() *cobra.Command {
 				if r.Spec.Abort == nil {
 					r.Spec.Abort = &v1alpha1.RolloutAbort{Reason: reason}
 				}
-				return fmt.Sprintf("Rollout %s is aborted; clusters that were admitted finish.", r.Name), nil
+				return fmt.Sprintf("Rollout %s is aborted. Clusters that were admitted finish the upgrade.", r.Name),
+					nil
 			}, nil
 		},
 	})
@@ -155,16 +158,16 @@ func alreadyEnded(r *v1alpha1.OperatorRollout) error {
 		"`, or change the ManagedOperator", "rollout %s has already ended (%s)", r.Name, phase)
 }
 
-const retryLong = `Admit the clusters of a rollout that failed once more, each with a new deadline.
-They come before clusters that were not admitted yet. It raises spec.retries of
-the OperatorRollout.
+const retryLong = `Admit the failed clusters of a rollout again, each with a new deadline. They are
+admitted before the clusters that were not admitted yet. The command increases
+spec.retries of the OperatorRollout.
 
-A rollout that was aborted or superseded cannot be retried: start another one
-with rollout restart.`
+A rollout that was aborted or superseded cannot be retried. Use rollout restart to
+start another one.`
 
 func (a *app) rolloutRetryCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "retry NAME", Short: "Admit the clusters that failed once more", Long: retryLong,
+		Use: "retry NAME", Short: "Admit the failed clusters of a rollout again", Long: retryLong,
 		Example:           "  bellwether rollout retry echo",
 		Args:              command.OneArg("the name of a rollout or an operator"),
 		ValidArgsFunction: a.CompleteFirst(command.RolloutNames),
@@ -185,16 +188,17 @@ func retryFailed(r *v1alpha1.OperatorRollout) (string, error) {
 	case r.Spec.Abort != nil, phase == v1alpha1.RolloutAborted, phase == v1alpha1.RolloutSuperseded:
 		return "", alreadyEnded(r)
 	case r.Status.Clusters.Failed == 0:
-		return "", exit.Hintf("see `rollout get "+r.Name+"`", "no cluster of rollout %s has failed", r.Name)
+		return "", exit.Hintf("to see its clusters, run `bellwether rollout get "+r.Name+"`",
+			"no cluster of rollout %s has failed", r.Name)
 	}
 	r.Spec.Retries++
 	return fmt.Sprintf("Rollout %s: %s that failed will be admitted again.", r.Name,
 		phrase.Count(r.Status.Clusters.Failed, "cluster")), nil
 }
 
-const restartLong = `Start another rollout of what the operator asks for, with its strategy as it is
-now. A rollout that still runs is superseded; clusters that run the release
-already count as updated. It sets spec.restart of the ManagedOperator.`
+const restartLong = `Start another rollout of the release of the operator, with its current strategy. A
+rollout that is in progress is superseded. Clusters that already run the release
+count as updated. The command sets spec.restart of the ManagedOperator.`
 
 func (a *app) rolloutRestartCommand() *cobra.Command {
 	return &cobra.Command{
@@ -218,27 +222,28 @@ func (a *app) restart(ctx context.Context, h *hub.Client, name string) error {
 		return err
 	}
 	if o.Spec.Paused {
-		return exit.Hintf("set spec.paused to false first", "operator %s is paused: no rollout starts", o.Name)
+		return exit.Hintf("set spec.paused of the ManagedOperator to false first",
+			"operator %s is paused, so no rollout can start", o.Name)
 	}
 	before := o.DeepCopy()
 	o.Spec.Restart = a.Now().UTC().Format(time.RFC3339)
 	if err := h.Patch(ctx, o, client.MergeFrom(before)); err != nil {
 		return fmt.Errorf("change operator %s: %w", o.Name, err)
 	}
-	a.Say("Operator %s: another rollout starts; follow it with: rollout get %s -w\n", o.Name, o.Name)
+	a.Say("Operator %s: another rollout starts. To watch it, run `bellwether rollout get %s -w`.\n", o.Name, o.Name)
 	return nil
 }
 
-const approveLong = `Approve a wave that waits for an approval. The approval is kept in the rollout
-with your name, as the hub knows it, and the reason. It needs the verb approve
-on operatorrollouts.
+const approveLong = `Approve a wave that waits for an approval. The approval is stored in the rollout
+with your user name and the reason. You need permission for the verb approve on
+operatorrollouts (role bellwether-approve).
 
-Without --wave and --gate it approves the one gate that is waited for.`
+If only one gate waits for an approval, --wave and --gate are not needed.`
 
 func (a *app) rolloutApproveCommand() *cobra.Command {
 	var wanted openGate
 	c := a.steering(steerCommand{
-		use: "approve", short: "Approve a wave that waits for it", long: approveLong, mustSay: true,
+		use: "approve", short: "Approve a wave that waits for an approval", long: approveLong, mustSay: true,
 		example: "  bellwether rollout approve echo --reason \"canary looks good\"",
 		do: func(ctx context.Context, h *hub.Client, reason string) (change, error) {
 			who, err := whoAmI(ctx, h)
@@ -275,7 +280,7 @@ func approved(r *v1alpha1.OperatorRollout, g openGate) bool {
 func whoAmI(ctx context.Context, h *hub.Client) (string, error) {
 	review := &authenticationv1.SelfSubjectReview{}
 	if err := h.Create(ctx, review); err != nil {
-		return "", fmt.Errorf("ask the hub who you are: %w", err)
+		return "", fmt.Errorf("read your user name from the hub: %w", err)
 	}
 	return review.Status.UserInfo.Username, nil
 }
@@ -313,16 +318,16 @@ func chooseGate(r *v1alpha1.OperatorRollout, wanted openGate) (openGate, error) 
 	case len(candidates) == 1:
 		return candidates[0], nil
 	case len(candidates) > 1:
-		return openGate{}, exit.Hintf(hub.Offer(names, ""), "more than one gate could be meant")
+		return openGate{}, exit.Hintf(hub.Offer(names, ""), "several gates wait for an approval")
 	case wanted != (openGate{}):
 		for _, g := range approvalGates(r) {
 			names = append(names, fmt.Sprintf("--wave %s --gate %s", g.wave, g.gate))
 		}
-		return openGate{}, exit.Hintf(hub.Offer(names, "its strategy has no approval gate"),
-			"rollout %s has no such approval gate", r.Name)
+		return openGate{}, exit.Hintf(hub.Offer(names, "the strategy of the rollout has no approval gate"),
+			"rollout %s has no approval gate with this name", r.Name)
 	default:
-		return openGate{}, exit.Hintf("approve ahead by naming it: --wave and --gate",
-			"rollout %s does not wait for an approval now", r.Name)
+		return openGate{}, exit.Hintf("to approve a later gate now, set --wave and --gate",
+			"rollout %s does not wait for an approval", r.Name)
 	}
 }
 

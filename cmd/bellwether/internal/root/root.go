@@ -42,8 +42,14 @@ func Main(args []string, streams genericiooptions.IOStreams) int {
 
 const rootLong = `Bellwether manages the operators of a fleet of Kubernetes clusters.
 
-It talks to the hub of the fleet: the cluster that your kubeconfig's current
-context points at, or the one given by --kubeconfig and --context.`
+It talks to the hub of the fleet, which is the cluster of the current context in
+your kubeconfig. Use --kubeconfig and --context to choose another one.
+
+Exit codes:
+  0  success
+  1  an error
+
+Some commands have more exit codes. Their help lists them.`
 
 // app is the environment of the commands in this package.
 type app struct{ *command.Env }
@@ -69,8 +75,8 @@ func New(env *command.Env) *cobra.Command {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return exit.Hint(err, "see `"+c.CommandPath()+" --help`")
 	})
-	root.AddGroup(&cobra.Group{ID: groupFleet, Title: "The fleet:"},
-		&cobra.Group{ID: groupChange, Title: "Operators and their rollouts:"},
+	root.AddGroup(&cobra.Group{ID: groupFleet, Title: "Fleet:"},
+		&cobra.Group{ID: groupChange, Title: "Operators and rollouts:"},
 		&cobra.Group{ID: groupPublish, Title: "Catalogs and bundles:"})
 	a.Flags.AddFlags(root.PersistentFlags())
 	for name, usage := range command.FlagUsage {

@@ -7,10 +7,12 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
@@ -57,37 +59,36 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	}{
 		"unknown operator": {
 			[]string{"operator", "get", "ecko"},
-			"Error: there is no operator \"ecko\" in namespace \"default\"\nHint:  there is echo\n",
+			"Error: there is no operator \"ecko\" in namespace \"default\"\nHint:  available: echo\n",
 		},
 		"unknown rollout": {
 			[]string{"rollout", "get", "ecko"},
-			"Error: there is no rollout and no operator \"ecko\" in namespace \"default\"\nHint:  there is echo\n",
+			"Error: there is no rollout and no operator \"ecko\" in namespace \"default\"\nHint:  available: echo\n",
 		},
 		"unknown cluster": {[]string{"why", "prod-9", "echo"},
-			"Error: there is no cluster \"prod-9\" in the fleet\nHint:  there is prod-1\n"},
+			"Error: there is no cluster \"prod-9\" in the fleet\nHint:  available: prod-1\n"},
 		"unknown command": {[]string{"rollout", "paus", "echo"},
 			"Error: there is no command `bellwether rollout paus`\nHint:  did you mean `bellwether rollout pause`?\n"},
 		"unknown flag": {[]string{"fleet", "list", "--wide"},
 			"Error: unknown flag: --wide\nHint:  see `bellwether fleet list --help`\n"},
 		"unknown format": {
 			[]string{"fleet", "list", "-o", "xml"},
-			"Error: -o xml is not an output format of this command\nHint:  choose one of [wide json yaml name], or " +
-				"leave it out for a table\n",
+			"Error: invalid value \"xml\" of -o\nHint:  use one of wide, json, yaml, name\n",
 		},
 		"too few arguments": {[]string{"why", "prod-1"},
-			"Error: give the operator's name\nHint:  usage: bellwether why CLUSTER OPERATOR [flags]\n"},
+			"Error: missing argument: the operator's name\nHint:  usage: bellwether why CLUSTER OPERATOR [flags]\n"},
 		"no reason": {[]string{"rollout", "abort", "echo"},
-			"Error: say why\nHint:  add --reason \"…\"; it is kept with the rollout\n"},
+			"Error: no reason given\nHint:  set --reason, which is stored in the rollout\n"},
 		"ended": {
 			[]string{"rollout", "pause", "echo"},
 			"Error: rollout echo-1 has already ended (Succeeded)\nHint:  start another one with `rollout " +
 				"restart echo`, or change the ManagedOperator\n",
 		},
-		"bad selector": {[]string{"fleet", "list", "-l", "a=b=c"}, "Hint:  write it as env=prod,region!=eu\n"},
+		"bad selector": {[]string{"fleet", "list", "-l", "a=b=c"}, "Hint:  use the form env=prod,region!=eu\n"},
 		"no kubeconfig to join": {
 			[]string{"fleet", "join", "prod-2"},
-			"Error: give the cluster's kubeconfig with --cluster-kubeconfig FILE\nHint:  or --write-kubeconfig FILE " +
-				"to install the agent by other means\n",
+			"Error: no kubeconfig for the cluster: set --cluster-kubeconfig\nHint:  or set --write-kubeconfig to " +
+				"install the agent with another tool\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -146,16 +147,60 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// TestEveryCommandIsDocumented holds the help to a shape: what each command
-// does in a phrase, and flags as sentences.
+// TestEveryCommandIsDocumented requires of the help that the short text is a phrase, and that every command which does
+// something has an example.
 func TestEveryCommandIsDocumented(t *testing.T) {
-	a := command.NewEnv("bellwether", genericiooptions.IOStreams{Out: &bytes.Buffer{}, ErrOut: &bytes.Buffer{}})
-	commands := root.New(a).Commands()
-	for len(commands) > 0 {
-		c := commands[0]
-		commands = append(commands[1:], c.Commands()...)
+	for _, c := range commands(t) {
 		if c.Short == "" || strings.HasSuffix(c.Short, ".") || strings.ToUpper(c.Short[:1]) != c.Short[:1] {
-			t.Errorf("%s: its short help is no phrase: %q", c.CommandPath(), c.Short)
+			t.Errorf("%s: its short help is not a phrase: %q", c.CommandPath(), c.Short)
+		}
+		if !c.HasSubCommands() && !c.Hidden && c.Example == "" {
+			t.Errorf("%s: its help has no example", c.CommandPath())
 		}
 	}
+}
+
+// words matches the words of a command line, quoted or not.
+var words = regexp.MustCompile(`'[^']*'|"[^"]*"|\S+`)
+
+// TestExamplesAreValid parses the command lines of all examples, with their flags and arguments.
+func TestExamplesAreValid(t *testing.T) {
+	for _, documented := range commands(t) {
+		for line := range strings.Lines(documented.Example) {
+			_, line, found := strings.Cut(line, "bellwether ")
+			if !found {
+				continue
+			}
+			line, _, _ = strings.Cut(line, " | ")
+			line, _, _ = strings.Cut(line, " && ")
+			line, _, _ = strings.Cut(line, " > ")
+			args := words.FindAllString(line, -1)
+			c, rest, err := newRoot().Find(args)
+			if err != nil || c.CommandPath() != documented.CommandPath() {
+				t.Errorf("%s: example %q runs %s: %v", documented.CommandPath(), line, c.CommandPath(), err)
+				continue
+			}
+			if err := c.ParseFlags(rest); err != nil {
+				t.Errorf("%s: example %q: %v", documented.CommandPath(), line, err)
+			} else if err := c.ValidateArgs(c.Flags().Args()); err != nil {
+				t.Errorf("%s: example %q: %v", documented.CommandPath(), line, err)
+			}
+		}
+	}
+}
+
+func newRoot() *cobra.Command {
+	return root.New(command.NewEnv("bellwether", genericiooptions.IOStreams{Out: &bytes.Buffer{},
+		ErrOut: &bytes.Buffer{}}))
+}
+
+// commands lists all commands but the root.
+func commands(t *testing.T) []*cobra.Command {
+	t.Helper()
+	var all []*cobra.Command
+	for next := newRoot().Commands(); len(next) > 0; next = next[1:] {
+		all = append(all, next[0])
+		next = append(next, next[0].Commands()...)
+	}
+	return all
 }

@@ -20,7 +20,8 @@ import (
 func (a *app) versionCommand() *cobra.Command {
 	var out command.Output
 	c := &cobra.Command{
-		Use: "version", Short: "Print the version of this program and of what it installs", Args: cobra.NoArgs,
+		Use: "version", Short: "Print the versions of bellwether and of the built-in chart", Args: cobra.NoArgs,
+		Example: "  bellwether version -o json",
 		RunE: func(*cobra.Command, []string) error {
 			if err := out.Check(); err != nil {
 				return err
@@ -37,7 +38,7 @@ func (a *app) versionCommand() *cobra.Command {
 			if !out.Table() {
 				return out.Value(a.Streams.Out, v)
 			}
-			a.Say("bellwether %s\nhub and agent that it installs: %s\n%s\n", v.Version, v.Chart, v.Go)
+			a.Say("bellwether %s\nbuilt-in hub and agent: %s\n%s\n", v.Version, v.Chart, v.Go)
 			return nil
 		},
 	}

@@ -37,11 +37,11 @@ type prometheusOptions struct {
 
 func (o *prometheusOptions) add(c *cobra.Command) {
 	c.Flags().StringVar(&o.address, "prometheus", "",
-		"The `URL` of Prometheus, or of what speaks its API. Default: $"+EnvPrometheus+".")
-	c.Flags().StringVar(&o.tokenFile, "prometheus-token-file", "", "The `FILE` with a bearer token for it.")
+		"The `URL` of Prometheus or of a service with the same API. Default: $"+EnvPrometheus+".")
+	c.Flags().StringVar(&o.tokenFile, "prometheus-token-file", "", "The `FILE` with the bearer token for Prometheus.")
 	c.Flags().StringVar(&o.caFile, "prometheus-ca-file", "",
-		"The `FILE` with the certificates that its own is signed by.")
-	c.Flags().DurationVar(&o.since, "since", 24*time.Hour, "How far back graphs go.")
+		"The `FILE` with the CA certificates for Prometheus.")
+	c.Flags().DurationVar(&o.since, "since", 24*time.Hour, "The time range of the graphs.")
 	_ = c.MarkFlagFilename("prometheus-token-file")
 	_ = c.MarkFlagFilename("prometheus-ca-file")
 }
@@ -49,7 +49,7 @@ func (o *prometheusOptions) add(c *cobra.Command) {
 // queryTimeout bounds all queries of one command.
 const queryTimeout = 30 * time.Second
 
-const howToName = "the address is a URL such as http://localhost:9090"
+const howToName = "use a URL such as http://localhost:9090"
 
 func (a *app) client(o *prometheusOptions) (*prometheus.Client, error) {
 	address := cmp.Or(o.address, a.Getenv(EnvPrometheus))
@@ -57,7 +57,7 @@ func (a *app) client(o *prometheusOptions) (*prometheus.Client, error) {
 		return nil, exit.Hintf(howToName, "no Prometheus address: set --prometheus or %s", EnvPrometheus)
 	}
 	if o.since < time.Minute || o.since > 92*24*time.Hour {
-		return nil, exit.Hintf("write it as in 24h; at least 1m and at most 2208h, which is 92 days",
+		return nil, exit.Hintf("use at least 1m and at most 2208h (92 days), for example 24h",
 			"invalid value %s of --since", o.since)
 	}
 	client, err := prometheus.Endpoint{URL: address, TokenFile: o.tokenFile, CAFile: o.caFile}.Client()
@@ -100,10 +100,11 @@ func operatorError(ctx context.Context, client *prometheus.Client, now time.Time
 		}
 	}
 	if ambiguous {
-		return exit.Hintf("name one of "+strings.Join(names, ", "), "operators of %d namespaces have the name %q",
+		return exit.Hintf("use one of "+strings.Join(names, ", "), "operators of %d namespaces have the name %q",
 			len(names), name)
 	}
-	return exit.Hintf(hub.Offer(names, "there are none"), "Prometheus at %s has no objectives of operator %q",
+	return exit.Hintf(hub.Offer(names, "no operator has objectives"),
+		"Prometheus at %s has no objectives for operator %q",
 		client.Address, name)
 }
 
@@ -115,32 +116,33 @@ func budgetError(ctx context.Context, err error, address string) error {
 	var refused *promv1.Error
 	switch {
 	case errors.Is(err, budgets.ErrNoRules):
-		return exit.Hintf("see whether the rules are loaded: kubectl get operatorslos -A (column LOADED); they need "+
-			"agents or the hub to be scraped, too",
-			"Prometheus at %s has no objectives of operators", address)
+		return exit.Hintf("check that the rules are loaded with kubectl get operatorslos -A (column LOADED), and "+
+			"that Prometheus scrapes the hub and the agents",
+			"Prometheus at %s has no objectives", address)
 	case context.Cause(ctx) != nil && !errors.Is(err, context.Canceled):
 		return exit.Hint(fmt.Errorf("query Prometheus at %s: %w", address, context.Cause(ctx)), howToName)
 	case errors.As(err, &unreachable):
 		return exit.Hint(fmt.Errorf("cannot reach Prometheus at %s: %w", address, unreachable.Err),
 			howToName)
 	case errors.As(err, &refused) && refused.Type == promv1.ErrClient:
-		return exit.Hint(fmt.Errorf("the Prometheus at %s refuses: %w", address, err),
-			"if it asks for a login, give --prometheus-token-file; the address must be that of its API, without /api/v1")
+		return exit.Hint(fmt.Errorf("Prometheus at %s rejected the request: %w", address, err),
+			"if it requires a login, set --prometheus-token-file; the address must not include /api/v1")
 	case errors.As(err, &refused):
-		return exit.Hint(fmt.Errorf("the Prometheus at %s cannot answer: %w", address, err),
-			"try again, or look at its log")
+		return exit.Hint(fmt.Errorf("Prometheus at %s cannot answer: %w", address, err),
+			"try again, or check the logs of Prometheus")
 	default:
 		return err
 	}
 }
 
-const sloListLong = `Show the error budgets of operators: what is left, how fast it burns, which
-alerts fire. There is one line for each operator with its worst objective, or one
-for each objective with --all. What is left is that of the cluster that has the
-least, and the burn rate that of the cluster that burns fastest: at 1 a budget
-lasts for just its period. The graph shows what was left, from none to all.
+const sloListLong = `Show the error budgets of operators: the remaining budget, the burn rate and the
+firing alerts. Each operator has one line, with its worst objective. With --all,
+each objective has one line. The remaining budget is that of the worst cluster, and
+the burn rate is the highest of all clusters. At a burn rate of 1 the budget lasts
+exactly for its period. The graph shows the remaining budget over time.
 
-Everything comes from Prometheus, from what the rules of the OperatorSLOs recorded.`
+The data comes from Prometheus, from the series that the rules of the OperatorSLOs
+record.`
 
 func (a *app) sloListCommand() *cobra.Command {
 	var out command.Output
@@ -171,7 +173,7 @@ func (a *app) sloListCommand() *cobra.Command {
 	}
 	out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML)
 	from.add(c)
-	c.Flags().BoolVar(&all, "all", false, "Show every objective, and not just each operator's worst one.")
+	c.Flags().BoolVar(&all, "all", false, "Show all objectives instead of the worst one of each operator.")
 	return c
 }
 
@@ -217,9 +219,9 @@ func explained(answer *budgets.Report) []explain.Budget {
 	return out
 }
 
-const sloGetLong = `Show the error budgets of one operator: its objectives, and the clusters that have
-less than all of their budget, the worst first. The graph shows what was left, from
-none to all. The operator is named as NAME, or as NAMESPACE/NAME if operators of
+const sloGetLong = `Show the error budgets of an operator: its objectives, and the clusters that have
+used a part of their budget, the worst first. The graph shows the remaining budget
+over time. The operator is named as NAME, or as NAMESPACE/NAME if operators of
 several namespaces have that name.`
 
 // fewClusters is how many are shown without --all.
@@ -230,7 +232,8 @@ func (a *app) sloGetCommand() *cobra.Command {
 	var from prometheusOptions
 	var all bool
 	c := &cobra.Command{
-		Use: "get OPERATOR", Short: "Show one operator's error budgets, by objective and by cluster", Long: sloGetLong,
+		Use: "get OPERATOR", Short: "Show the error budgets of an operator, by objective and by cluster",
+		Long:    sloGetLong,
 		Example: "  bellwether slo get echo --prometheus http://localhost:9090\n  bellwether slo get echo -o json",
 		Args:    command.OneArg("the operator's name"), ValidArgsFunction: a.CompleteFirst(command.OperatorNames),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -253,6 +256,6 @@ func (a *app) sloGetCommand() *cobra.Command {
 	}
 	out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML)
 	from.add(c)
-	c.Flags().BoolVar(&all, "all", false, "Show every cluster that has less than all of its budget.")
+	c.Flags().BoolVar(&all, "all", false, "Show all clusters that have used a part of their budget.")
 	return c
 }

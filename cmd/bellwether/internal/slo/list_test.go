@@ -153,7 +153,7 @@ func TestSLOBudgets(t *testing.T) {
 	}
 	t.Run("a name of two operators", func(t *testing.T) {
 		got := clitest.NewWorld().Run(t, "slo", "get", "backup", "--prometheus", p.URL)
-		want := "Error: operators of 2 namespaces have the name \"backup\"\nHint:  name one of fleet/backup, " +
+		want := "Error: operators of 2 namespaces have the name \"backup\"\nHint:  use one of fleet/backup, " +
 			"staging/backup\n"
 		if got.Code != exit.Error || got.Err != want {
 			t.Errorf("%d %q, want %q", got.Code, got.Err, want)
@@ -162,7 +162,8 @@ func TestSLOBudgets(t *testing.T) {
 	t.Run("another operator", func(t *testing.T) {
 		got := clitest.NewWorld().Run(t, "slo", "get", "ehco", "--prometheus", p.URL)
 		want := "Error: Prometheus at " + p.URL +
-			" has no objectives of operator \"ehco\"\nHint:  there is fleet/backup, fleet/cert-manager, fleet/echo, " +
+			" has no objectives for operator \"ehco\"\nHint:  available: fleet/backup, fleet/cert-manager, " +
+			"fleet/echo, " +
 			"staging/backup\n"
 		if got.Code != exit.Error || got.Err != want {
 			t.Errorf("%d %q, want %q", got.Code, got.Err, want)
@@ -187,26 +188,26 @@ func TestSLOBudgetsWithoutAnswers(t *testing.T) {
 		want []string
 	}{
 		"no address": {nil,
-			[]string{"Error: no Prometheus address: set --prometheus or BELLWETHER_PROMETHEUS\nHint:  the address is a URL " +
+			[]string{"Error: no Prometheus address: set --prometheus or BELLWETHER_PROMETHEUS\nHint:  use a URL " +
 				"such as http://localhost:9090\n"}},
 		"no URL": {[]string{"--prometheus", "prometheus"},
-			[]string{`Error: invalid address of Prometheus: "prometheus" is not a URL such as`, "Hint:  the address is"}},
+			[]string{`Error: invalid address of Prometheus: "prometheus" is not a URL such as`, "Hint:  use a URL"}},
 		"nobody listens": {[]string{"--prometheus", closed.URL},
-			[]string{"Error: cannot reach Prometheus at " + closed.URL + ": ", "refused", "Hint:  the address is"}},
+			[]string{"Error: cannot reach Prometheus at " + closed.URL + ": ", "refused", "Hint:  use a URL"}},
 		"no rules": {[]string{"--prometheus", answer(200,
 			`{"status":"success","data":{"resultType":"vector","result":[]}}`)},
-			[]string{"has no objectives of operators\n",
-				"Hint:  see whether the rules are loaded: kubectl get operatorslos -A (column LOADED)"}},
+			[]string{"has no objectives\n",
+				"Hint:  check that the rules are loaded with kubectl get operatorslos -A (column LOADED)"}},
 		"a login": {[]string{"--prometheus", answer(401, "no")},
-			[]string{"refuses", "Hint:  if it asks for a login, give --prometheus-token-file"}},
+			[]string{"rejected", "Hint:  if it requires a login, set --prometheus-token-file"}},
 		"out of order": {[]string{"--prometheus", answer(503, "down")}, []string{"cannot answer", "Hint:  try again"}},
 		"a password": {[]string{"--prometheus", strings.Replace(closed.URL, "//", "//anna:secret@", 1)},
 			[]string{"anna:xxxxx@"}},
 		"no time": {[]string{"--prometheus", closed.URL, "--since", "1s"},
-			[]string{"invalid value 1s of --since\nHint:  write it as in 24h"}},
+			[]string{"invalid value 1s of --since\nHint:  use at least 1m"}},
 		"no token file": {[]string{"--prometheus", closed.URL, "--prometheus-token-file", "/none"},
 			[]string{"read credentials for Prometheus", "/none"}},
-		"format": {[]string{"-o", "name"}, []string{"-o name is not an output format of this command"}},
+		"format": {[]string{"-o", "name"}, []string{"invalid value \"name\" of -o"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(slo.EnvPrometheus, "")

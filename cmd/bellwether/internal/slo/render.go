@@ -50,7 +50,7 @@ func OperatorBudgets(a *budgets.Report, since time.Duration, most int, s term.St
 		}
 	}
 	if len(spent) == 0 {
-		out.WriteString("\nEvery budget is whole on every cluster that reports.\n")
+		out.WriteString("\nNo cluster has used any of its budgets.\n")
 		return out.String()
 	}
 	shown := spent
@@ -65,7 +65,8 @@ func OperatorBudgets(a *budgets.Report, since time.Duration, most int, s term.St
 	}
 	out.WriteString("\n" + clusters.Render(s))
 	if hidden := len(spent) - len(shown); hidden > 0 {
-		fmt.Fprintf(&out, "and %d more that have less than all of their budget; --all shows them\n", hidden)
+		fmt.Fprintf(&out, "and %d more clusters that have used a part of their budget; use --all to show them\n",
+			hidden)
 	}
 	return out.String()
 }
@@ -164,7 +165,7 @@ func firingCell(b budgets.Budget) term.Cell {
 		parts = append(parts, fmt.Sprintf("%s %s", first.Severity, first.Tier)+where(b, clusters))
 	}
 	if len(absent) > 0 {
-		parts = append(parts, "nothing known"+where(b, absent))
+		parts = append(parts, "no data"+where(b, absent))
 	}
 	return term.Cell{Text: strings.Join(parts, ", "), Tone: tone}
 }

@@ -13,21 +13,21 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 )
 
-const sloSimulateLong = `Play the alerts of an objective against failures that are drawn from a seed, and
-show how they do: detection and reset times of each tier against the formulas,
-false pages that independent failures cause at half of the budget, with and
-without the guard, and how many incidents were paged for (recall) and pages were
-justified (precision). An incident calls for a page if it takes more than 2 % of
-the budget within an hour, or 5 % within six.
+const sloSimulateLong = `Simulate the alerts of an objective with random failures and show the results: the
+detection and reset times of each tier compared with the formulas; the number of
+false pages caused by independent failures at half of the budget, with and without
+the guard; and how many incidents were paged (recall) and how many pages were
+justified (precision). An incident is worth a page if it uses more than 2 % of the
+budget within one hour, or 5 % within six hours.
 
-The same seed always gives the same numbers.`
+The same seed always gives the same result.`
 
 func (a *app) sloSimulateCommand() *cobra.Command {
 	var out command.Output
 	var target, period string
 	var s slo.Simulation
 	c := &cobra.Command{
-		Use: "simulate", Short: "Say how soon alerts come, and how often falsely", Long: sloSimulateLong,
+		Use: "simulate", Short: "Simulate the alerts of an objective", Long: sloSimulateLong,
 		Args: cobra.NoArgs,
 		Example: "  bellwether slo simulate --target 99.9\n  bellwether slo simulate --target 99 --period 4w --seed " +
 			"7 -o markdown",
@@ -57,9 +57,9 @@ func (a *app) sloSimulateCommand() *cobra.Command {
 	}
 	out.Add(c, command.OutputJSON, command.OutputYAML, command.OutputMarkdown)
 	c.Flags().StringVar(&target, "target", "99.9", "The objective in `PERCENT`.")
-	c.Flags().StringVar(&period, "period", "30d", "The budget's `PERIOD`: hours, days or weeks.")
-	c.Flags().Uint64Var(&s.Seed, "seed", 1, "The `NUMBER` that failures are drawn from.")
-	c.Flags().IntVar(&s.Runs, "runs", 0, "How many periods to play. Default: 200.")
+	c.Flags().StringVar(&period, "period", "30d", "The `PERIOD` of the budget in hours, days or weeks.")
+	c.Flags().Uint64Var(&s.Seed, "seed", 1, "The seed `NUMBER` of the random failures.")
+	c.Flags().IntVar(&s.Runs, "runs", 0, "The number of periods to simulate. Default: 200.")
 	return c
 }
 

@@ -29,7 +29,7 @@ type app struct{ *command.Env }
 // Command returns the command with everything below it.
 func Command(env *command.Env) *cobra.Command {
 	a := &app{env}
-	return command.Parent("slo", "Objectives of operators, and the alerts that are made of them", []string{"slos"},
+	return command.Parent("slo", "Show error budgets, and generate and test SLO rules", []string{"slos"},
 		a.sloListCommand(), a.sloGetCommand(), a.sloGenerateCommand(), a.sloSimulateCommand(), a.sloTestCommand())
 }
 
@@ -41,10 +41,10 @@ type setOptions struct {
 
 func (o *setOptions) add(c *cobra.Command) {
 	c.Flags().BoolVar(&o.noDefault, "no-default", false,
-		"Leave out the default profile: only operators in the files have objectives.")
-	c.Flags().StringVar(&o.runbook, "runbook-url", "", "The `URL` of a runbook that alerts link to; #SLI is added.")
+		"Do not use the default profile. Only the operators in the files have objectives.")
+	c.Flags().StringVar(&o.runbook, "runbook-url", "", "The `URL` of the runbook in alerts. #SLI is appended.")
 	c.Flags().StringVar(&o.dashboard, "dashboard-url", "",
-		"The `URL` of a dashboard that alerts link to; its variables are added.")
+		"The `URL` of the dashboard in alerts. Its variables are appended.")
 }
 
 // set reads the objectives of files. Operators are in the given namespace, unless
@@ -64,7 +64,7 @@ func (o *setOptions) set(files []string, namespace string) (slo.Set, error) {
 		}
 	}
 	if o.noDefault && len(files) == 0 {
-		return set, exit.Hintf("give a file, or leave out --no-default", "there are no objectives")
+		return set, exit.Hintf("set a file, or remove --no-default", "no objectives")
 	}
 	return set, nil
 }
@@ -82,25 +82,27 @@ func (a *app) objectives(o *setOptions, files []string) (slo.Set, error) {
 func sloError(err error) error {
 	switch {
 	case errors.Is(err, slo.ErrTarget):
-		return exit.Hint(err, "targets are percentages like \"99.9\", above 0 and below 100")
+		return exit.Hint(err, "use a percentage above 0 and below 100, for example \"99.9\"")
 	case errors.Is(err, slo.ErrPeriod):
-		return exit.Hint(err, "periods are like 30d or 4w")
+		return exit.Hint(err, "use a period such as 30d or 4w")
 	case errors.Is(err, read.ErrFormat), errors.Is(err, read.ErrUnsupported), errors.Is(err, slo.ErrSLI):
-		return exit.Hint(err, "docs/guides/slos.md shows what files look like and which SLIs there are")
+		return exit.Hint(err, "the format and the SLIs are described in docs/guides/slos.md")
 	default:
 		return err
 	}
 }
 
-const sloGenerateLong = `Write the recording and alerting rules for the operators of the whole fleet.
+const sloGenerateLong = `Generate the recording and alerting rules for the operators of the fleet.
 
-Without a file, every operator has the default profile. Files change that for
-the operators that they name: Bellwether's own, OpenSLO v1, or sloth
-(prometheus/v1). An operator whose file does not name its namespace is in that of
--n, or of the kubeconfig's context. The output is a rule file of Prometheus 3, or PrometheusRule
-objects with -o objects. Neither operators nor clusters make it longer.
+Without a file, every operator has the default profile. The objectives in a file
+apply to the operators that the file names. The formats are OperatorSLO, OpenSLO v1
+and sloth (prometheus/v1). If a file does not name the namespace of an operator, the
+namespace of -n or of the context is used.
 
-What will not work as one may think of an objective is said on standard error.`
+The output is a rule file for Prometheus 3 or, with -o objects, PrometheusRule
+objects. Its size does not depend on the number of operators and clusters.
+
+Objectives whose alerts cannot work as expected are reported on standard error.`
 
 const outputObjects = "objects"
 
@@ -109,7 +111,7 @@ func (a *app) sloGenerateCommand() *cobra.Command {
 	var out command.Output
 	var file, namespace string
 	c := &cobra.Command{
-		Use: "generate [FILE...]", Short: "Write the rules for Prometheus", Long: sloGenerateLong,
+		Use: "generate [FILE...]", Short: "Generate the rules for Prometheus", Long: sloGenerateLong,
 		Example: "  bellwether slo generate --file bellwether.rules.yaml\n" +
 			"  bellwether slo generate objectives.yaml -o objects | kubectl apply -f -",
 		ValidArgsFunction: completeYAML,
@@ -188,13 +190,14 @@ func (a *app) warnInfeasible(s slo.Set) {
 	}
 }
 
-const sloTestLong = `Write unit tests of the rules, and run them with promtool if it is on the PATH.
+const sloTestLong = `Write unit tests for the rules, and run them with promtool if it is on the PATH.
 
-The tests play stories of clusters: total outages, partial ones above and below
-each tier, recovery, single bad samples, missing data and NaN, clusters that come
-and go, upgrades in the middle of an outage, bad releases, edited objectives.
-Rules and tests are written to a folder as rules.yaml and tests.yaml. promtool
-evaluates more than three days minute by minute, which takes a minute or two.`
+The tests cover total outages, partial outages above and below each tier, recovery,
+single bad samples, missing data and NaN, added and removed clusters, upgrades during
+an outage, bad releases, and edited objectives.
+
+The rules are written to rules.yaml and the tests to tests.yaml. promtool evaluates
+more than three days minute by minute, which takes one or two minutes.`
 
 func (a *app) sloTestCommand() *cobra.Command {
 	var set setOptions
@@ -211,7 +214,7 @@ func (a *app) sloTestCommand() *cobra.Command {
 			if err := writeRuleTests(s, dir); err != nil {
 				return err
 			}
-			a.Warn("wrote %s and %s\n", filepath.Join(dir, "rules.yaml"), filepath.Join(dir, "tests.yaml"))
+			a.Warn("Wrote %s and %s.\n", filepath.Join(dir, "rules.yaml"), filepath.Join(dir, "tests.yaml"))
 			return a.runPromtool(c.Context(), dir)
 		},
 	}
@@ -250,15 +253,16 @@ func writeRuleTests(s slo.Set, dir string) error {
 func (a *app) runPromtool(ctx context.Context, dir string) error {
 	path, _ := exec.LookPath("promtool")
 	if path == "" {
-		a.Warn("promtool of Prometheus 3 is not on the PATH; where it is, run `promtool test rules tests.yaml` there\n")
+		a.Warn("promtool (Prometheus 3) is not on the PATH. To run the tests, use `promtool test rules tests.yaml`.\n")
 		return nil
 	}
 	for _, args := range [][]string{{"check", "rules", "rules.yaml"}, {"test", "rules", "tests.yaml"}} {
-		promtool := exec.CommandContext(ctx, path, args...) //nolint:gosec // the program that was just found, and constants
+		promtool := exec.CommandContext(ctx, path,
+			args...) //nolint:gosec // the program that was just found, and constants
 		promtool.Dir, promtool.Stdout, promtool.Stderr = dir, a.Streams.Out, a.Streams.ErrOut
 		if err := promtool.Run(); err != nil {
 			return exit.Hint(fmt.Errorf("promtool %s: %w", args[0], err),
-				"its output above says what failed; it has to be of Prometheus 3")
+				"see its output above; the version must be Prometheus 3")
 		}
 	}
 	return nil

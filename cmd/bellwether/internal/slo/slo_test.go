@@ -50,7 +50,8 @@ func TestSLOGenerate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	note := "default/echo: available, tier 1h: 1 bad minutes would be enough, but one bad sample is not to alert; it waits " +
+	note := "default/echo: available, tier 1h: 1 bad minutes would be enough, but one bad sample is not to " +
+		"alert; it waits " +
 		"for 3\n"
 	if diff := cmp.Diff(clitest.Result{Out: string(want), Err: note}, got); diff != "" {
 		t.Errorf("result (-want +got):\n%s", diff)
@@ -77,16 +78,16 @@ func TestSLOErrorsSayWhatToDo(t *testing.T) {
 		want string
 	}{
 		"comma": {[]string{"slo", "generate", file("99.9", "99,9")},
-			"write it with a point, as in 99.9\nHint:  targets are percentages like \"99.9\", above 0 and below 100\n"},
+			"write it with a point, as in 99.9\nHint:  use a percentage above 0 and below 100, for example \"99.9\"\n"},
 		"100": {[]string{"slo", "simulate", "--target", "100"},
-			"\nHint:  targets are percentages like \"99.9\", above 0 and below 100\n"},
-		"ten years": {[]string{"slo", "simulate", "--period", "3650d"}, "\nHint:  periods are like 30d or 4w\n"},
+			"\nHint:  use a percentage above 0 and below 100, for example \"99.9\"\n"},
+		"ten years": {[]string{"slo", "simulate", "--period", "3650d"}, "\nHint:  use a period such as 30d or 4w\n"},
 		"unknown SLI": {[]string{"slo", "generate", file("available", "availabel")},
-			"did you mean available?\nHint:  docs/guides/slos.md shows what files look like and which SLIs there are\n"},
+			"did you mean available?\nHint:  the format and the SLIs are described in docs/guides/slos.md\n"},
 		"no objectives": {[]string{"slo", "generate", "--no-default"},
-			"Error: there are no objectives\nHint:  give a file, or leave out --no-default\n"},
+			"Error: no objectives\nHint:  set a file, or remove --no-default\n"},
 		"format": {[]string{"slo", "generate", "-o", "json"},
-			"choose one of [yaml objects], or leave it out for a table\n"},
+			"use one of yaml, objects\n"},
 		"no such file": {[]string{"slo", "generate", "none.yaml"},
 			"Error: read objectives: open none.yaml: no such file or directory\n"},
 	} {
@@ -122,7 +123,7 @@ func TestSLOTest(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	dir := filepath.Join(t.TempDir(), "out")
 	got := w.Run(t, "slo", "test", "--dir", dir)
-	if got.Code != exit.OK || !strings.Contains(got.Err, "promtool of Prometheus 3 is not on the PATH") {
+	if got.Code != exit.OK || !strings.Contains(got.Err, "promtool (Prometheus 3) is not on the PATH") {
 		t.Errorf("exit code %d, %s", got.Code, got.Err)
 	}
 	for _, name := range []string{"rules.yaml", "tests.yaml"} {

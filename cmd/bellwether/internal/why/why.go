@@ -20,14 +20,13 @@ import (
 	"github.com/bellwether-dev/bellwether/explain"
 )
 
-const whyLong = `Explain the state of an operator on a cluster: the causal chain from the
-intention over gate, admission and install down to the pod, with a mark on each
-link, the cause, what you can do, what happens next, and what is not current.
--o json and -o yaml print the same as data (docs/reference/explain.md).
+const whyLong = `Explain the state of an operator on a cluster. The output shows each step from the
+ManagedOperator over rollout, gate and admission to the installation, which step
+failed or is waiting, the cause, what to do, what happens next, and which data is
+not current. -o json and -o yaml print the same as data (docs/reference/explain.md).
 
-The hub alone knows the chain up to what the agent reported. With
---cluster-kubeconfig it goes on into the cluster: Subscription, InstallPlan,
-CSV, Deployment, pod.`
+By default only the objects on the hub are read. With --cluster-kubeconfig the
+command also reads the cluster: Subscription, InstallPlan, CSV, Deployment and pods.`
 
 // app is the environment of the commands in this package.
 type app struct{ *command.Env }
@@ -38,7 +37,7 @@ func Command(env *command.Env) *cobra.Command {
 	var target hub.ClusterFlags
 	var out command.Output
 	c := &cobra.Command{
-		Use: "why CLUSTER OPERATOR", Short: "Explain the state of an operator on a cluster, and what to do",
+		Use: "why CLUSTER OPERATOR", Short: "Explain the state of an operator on a cluster and what to do",
 		Long: whyLong,
 		Example: "  bellwether why prod-2 echo\n  bellwether why prod-2 echo --cluster-kubeconfig " +
 			"prod-2.kubeconfig",
