@@ -24,14 +24,22 @@ func TestDocuments(t *testing.T) {
 		want    []string
 		err     string
 	}{
-		"JSON objects":              {content: document("a") + "\n\n" + document("b") + document("c"), want: []string{"a", "b", "c"}},
-		"braces in a string":        {content: `{"x":"}{","schema":"olm.package","name":"a"}` + document("b"), want: []string{"a", "b"}},
-		"quotes in a string":        {content: `{"x":"\"}\\","schema":"olm.package","name":"a"}` + document("b"), want: []string{"a", "b"}},
-		"nested objects and lists":  {content: `{"x":[{"y":[[]]}],"schema":"olm.package","name":"a"}` + document("b"), want: []string{"a", "b"}},
-		"YAML documents":            {content: "---\nschema: olm.package\nname: a\n---\n---\nschema: olm.package\nname: b\n", want: []string{"a", "b"}},
-		"YAML with a comment":       {content: "---\nschema: olm.package\nname: a\n--- # next\nschema: olm.package\nname: b", want: []string{"a", "b"}},
-		"JSON between separators":   {content: "---\n" + document("a") + "\n---\n" + document("b"), want: []string{"a", "b"}},
-		"YAML after JSON":           {content: document("a") + "\n---\nschema: olm.package\nname: b\n", want: []string{"a", "b"}},
+		"JSON objects": {content: document("a") + "\n\n" + document("b") + document("c"),
+			want: []string{"a", "b", "c"}},
+		"braces in a string": {content: `{"x":"}{","schema":"olm.package","name":"a"}` + document("b"),
+			want: []string{"a", "b"}},
+		"quotes in a string": {content: `{"x":"\"}\\","schema":"olm.package","name":"a"}` + document("b"),
+			want: []string{"a", "b"}},
+		"nested objects and lists": {content: `{"x":[{"y":[[]]}],"schema":"olm.package","name":"a"}` + document("b"),
+			want: []string{"a", "b"}},
+		"YAML documents": {content: "---\nschema: olm.package\nname: a\n---\n---\nschema: " +
+			"olm.package\nname: b\n", want: []string{"a", "b"}},
+		"YAML with a comment": {content: "---\nschema: olm.package\nname: a\n--- # next\nschema: " +
+			"olm.package\nname: b", want: []string{"a", "b"}},
+		"JSON between separators": {content: "---\n" + document("a") + "\n---\n" + document("b"),
+			want: []string{"a", "b"}},
+		"YAML after JSON": {content: document("a") + "\n---\nschema: olm.package\nname: b\n",
+			want: []string{"a", "b"}},
 		"YAML in braces":            {content: "{schema: olm.package, name: a}", want: []string{"a"}},
 		"an object that ends early": {content: document("a") + `{"x":"}`, err: "document 2: not a file-based catalog: it ends in the middle"},
 		"text after a separator":    {content: "schema: olm.package\nname: a\n---b\n", err: "document 1: not a file-based catalog"},

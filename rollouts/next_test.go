@@ -184,7 +184,8 @@ func TestNext(t *testing.T) {
 		},
 		"time is up": {
 			given: func(s *scene) { s.admit(30*time.Minute, 0) },
-			want: "Halted, one Updating, two Waiting: wave one: 1 cluster failed, 0 allowed: a (DeadlineExceeded); nothing " +
+			want: "Halted, one Updating, two Waiting: wave one: 1 cluster failed, 0 allowed: a (DeadlineExceeded); " +
+				"nothing " +
 				"more is admitted until it recovers: repair, pause or retry it, or set another version",
 		},
 		"time is up and it is offline: deferred, its slot is free": {

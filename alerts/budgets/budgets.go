@@ -248,7 +248,8 @@ func (r reader) fill(ctx context.Context, known map[key]Budget, alerts map[key][
 	}
 	const hour = 60 // slices
 	burn, err := r.vector(ctx, fmt.Sprintf("%s / %d / on (%s) group_left () (1 - %s)",
-		over(most, series.SLIBadSum+"1h"+r.selector()), hour, objectiveLabels, series.SLOObjective+r.selector()), byCluster)
+		over(most, series.SLIBadSum+"1h"+r.selector()), hour, objectiveLabels, series.SLOObjective+r.selector()),
+		byCluster)
 	if err != nil {
 		return nil, err
 	}

@@ -89,7 +89,8 @@ func (s Set) alert(name, severity, scope, burning string) monitoringv1.Rule {
 		Alert: name, Expr: intstr.FromString(owned(burning)),
 		Labels: map[string]string{series.Severity: severity, series.Scope: scope},
 		Annotations: s.annotate(scope, map[string]string{
-			"summary": nameOfOperator + " burns its {{ $labels.sli }} budget {{ printf \"%.1f\" $value }} times too fast " +
+			"summary": nameOfOperator +
+				" burns its {{ $labels.sli }} budget {{ printf \"%.1f\" $value }} times too fast " +
 				where,
 			"description": "At this rate, seen over the last {{ $labels.tier }}, the error budget is gone before its " +
 				"period is over.",

@@ -130,7 +130,8 @@ func (s Set) subject() (types.NamespacedName, Objective, error) {
 			return id, o, nil
 		}
 	}
-	return types.NamespacedName{}, Objective{}, fmt.Errorf("%w: tests are about csv, and no operator has an objective for it", ErrSLI)
+	return types.NamespacedName{}, Objective{},
+		fmt.Errorf("%w: tests are about csv, and no operator has an objective for it", ErrSLI)
 }
 
 // scenes are the stories of single clusters. Each has a version of its own, so

@@ -17,8 +17,7 @@ func crdRules() []Rule {
 		Check: eachVersion(checkValidation),
 		Why: "Without a schema the API server stores whatever it is given: nobody notices a misspelt field " +
 			"before the operator fails on it. `kubectl explain` shows nothing, and no later version can be " +
-			"checked against " +
-			"this one.",
+			"checked against this one.",
 		Fix: "Describe the fields of `spec` in the schema. controller-gen does it from the Go types. Keep " +
 			"`x-kubernetes-preserve-unknown-fields` for single fields that hold objects of another API.",
 	}, {

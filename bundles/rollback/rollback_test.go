@@ -161,8 +161,7 @@ func TestClassify(t *testing.T) {
 			to:    release{definition: definition(version("v1", "stored unserved", added), version("v2", "", plain))},
 			class: registryv1.RollbackNeedsBackup,
 			reason: "echoes.example.com can neither be put back, since .spec.colour of v1 would be dropped, nor " +
-				"kept: " +
-				"version v1 is not served any more",
+				"kept: version v1 is not served any more",
 		},
 		"a new conversion webhook": {
 			from:   release{definition: definition(version("v1", "stored", plain), version("v2", "", plain))},

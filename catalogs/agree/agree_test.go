@@ -185,7 +185,8 @@ func TestCheck(t *testing.T) {
 				"stuck: channel stable, fresh install: OLM v1 stops at 1.2.0; the head is 1.1.0",
 				"downgrades: channel stable, from 1.2.0: Bellwether goes back from 1.2.0 to 1.1.0, OLM v0 goes back " +
 					"from 1.2.0 to 1.1.0, OLM v1 stays; the head is 1.1.0",
-				"stuck: no channel chosen, fresh install: OLM v1 stops at 1.2.0, and does not reach the head of a channel",
+				"stuck: no channel chosen, fresh install: OLM v1 stops at 1.2.0, and does not reach the head of a " +
+					"channel",
 				"stuck: no channel chosen, from 1.2.0: OLM v1 stays, and does not reach the head of a channel",
 			},
 		},

@@ -63,7 +63,8 @@ func (m *memoryStore) ReadAt(p []byte, offset int64) (int, error) {
 }
 
 // fileStore is for whole catalogs. docs/benchmarks.md promises that serving one takes no more memory than opm takes,
-// and the bundles alone are larger than that; the system keeps as much of the file in memory as it has no other use for.
+// and the bundles alone are larger than that; the system keeps as much of the file in memory as it has no other use
+// for.
 type fileStore struct {
 	*os.File
 	size atomic.Int64

@@ -13,8 +13,8 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 )
 
-// content is one view, or a whole catalog, ready to be served: an index in memory, and the bundles as encoded messages in
-// a blobStore. It never changes: what is served next is another content.
+// content is one view, or a whole catalog, ready to be served: an index in memory, and the bundles as encoded messages
+// in a blobStore. It never changes: what is served next is another content.
 type content struct {
 	hash string
 	// names are the packages, sorted.

@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// registry answers OLM's registry API for one endpoint. Answers and error texts are those of operator-registry's own server, which the contract test holds against
-// this one.
+// registry answers OLM's registry API for one endpoint. Answers and error texts are those of operator-registry's own
+// server, which the contract test holds against this one.
 //
 // OLM v0's resolver calls ListBundles and GetPackage and nothing else; its package server calls ListPackages and
 // GetBundleForChannel as well. The other calls are for people and for older clients.

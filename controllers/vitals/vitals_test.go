@@ -312,7 +312,8 @@ func TestSight(t *testing.T) {
 			lacks: []string{series.OperatorInfo, series.OperatorCSVSucceeded, series.OperatorOperands,
 				series.OperatorUpgrading}},
 		"a cluster without OLM": {see: Sight{Hub: true, Cluster: true},
-			has: []string{series.OperatorCSVSucceeded + `{cluster="prod-eu",operator="echo",operator_namespace="fleet"} 0`,
+			has: []string{series.OperatorCSVSucceeded +
+				`{cluster="prod-eu",operator="echo",operator_namespace="fleet"} 0`,
 				series.OperatorCatalogReady + `{cluster="prod-eu",operator="echo",operator_namespace="fleet"} 0`},
 			lacks: []string{series.OperatorInfo, series.OperatorReplicasDesired}},
 		"an old OLM": {see: Sight{Hub: true, Cluster: true, OLM: true},
@@ -416,7 +417,8 @@ func TestSameName(t *testing.T) {
 	}
 	w.outcomes.OnDelete(other)
 	if text := w.text(); strings.Contains(text, `operator_namespace="staging"`) ||
-		!strings.Contains(text, series.OperatorInstallTotal+`{cluster="prod-eu",operator="echo",operator_namespace="fleet"`) {
+		!strings.Contains(text,
+			series.OperatorInstallTotal+`{cluster="prod-eu",operator="echo",operator_namespace="fleet"`) {
 		t.Errorf("series of the removed operator are left, or those of the other one are gone:\n%s", text)
 	}
 }
@@ -431,11 +433,14 @@ func TestOneBrokenOperator(t *testing.T) {
 	broken.(*unstructured.Unstructured).Object["spec"] = "no object"
 	w.reader.local = brokenList{Client: w.local, broken: broken.(*unstructured.Unstructured)}
 	text := w.text()
-	if !strings.Contains(text, series.OperatorExpected+`{cluster="prod-eu",operator="echo",operator_namespace="fleet"} 1`) ||
-		strings.Contains(text, series.OperatorCSVSucceeded+`{cluster="prod-eu",operator="echo",operator_namespace="fleet"}`) {
+	if !strings.Contains(text,
+		series.OperatorExpected+`{cluster="prod-eu",operator="echo",operator_namespace="fleet"} 1`) ||
+		strings.Contains(text,
+			series.OperatorCSVSucceeded+`{cluster="prod-eu",operator="echo",operator_namespace="fleet"}`) {
 		t.Errorf("of the broken one more or less is told than that it is expected:\n%s", text)
 	}
-	if !strings.Contains(text, series.OperatorCSVSucceeded+`{cluster="prod-eu",operator="queue",operator_namespace="fleet"}`) {
+	if !strings.Contains(text,
+		series.OperatorCSVSucceeded+`{cluster="prod-eu",operator="queue",operator_namespace="fleet"}`) {
 		t.Errorf("the others are not told of:\n%s", text)
 	}
 }

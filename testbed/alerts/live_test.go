@@ -321,7 +321,8 @@ func TestLive(t *testing.T) {
 
 	w.change(good, "outage", oddCluster, "nan", "twin-a", "twin-b")
 	l.firing("no page after recovery", `severity="page"`, "cluster")
-	l.firing("absence of the silent cluster alone", `alertname="BellwetherSLIAbsent",sli="csv",operator_namespace="fleet"`,
+	l.firing("absence of the silent cluster alone",
+		`alertname="BellwetherSLIAbsent",sli="csv",operator_namespace="fleet"`,
 		"cluster", "silent")
 	l.never("the good operator of the same name burns nothing",
 		`operator_namespace="staging",alertname!="BellwetherSLIAbsent"`)

@@ -28,7 +28,8 @@ func TestOwnSLIs(t *testing.T) {
 	}}}
 	ok, failed := requests+`{cluster="c",code="200"}`, requests+`{cluster="c",code="500"}`
 	slice := func(sli string, value float64) []testSample {
-		return []testSample{{`bellwether:sli_bad:bool{cluster="c",operator_namespace="fleet",operator="echo",sli="` + sli + `"}`, value}}
+		return []testSample{{`bellwether:sli_bad:bool{cluster="c",operator_namespace="fleet",operator="echo",sli="` +
+			sli + `"}`, value}}
 	}
 	all := took + `{cluster="c"}`
 	var cases []testCase
@@ -64,7 +65,8 @@ func TestOwnSLIs(t *testing.T) {
 			{Expr: `count by (cluster, tier, severity) (ALERTS{alertstate="firing",sli="requests"})`, At: "150m",
 				Samples: []testSample{{`{cluster="c",tier="1h",severity="page"}`, 1}}},
 			{Expr: `round(bellwether:slo_budget_left:ratio{sli="requests"}, 0.01)`, At: "150m",
-				Samples: []testSample{{`{cluster="c",operator_namespace="fleet",operator="echo",sli="requests"}`, 0.93}}},
+				Samples: []testSample{{`{cluster="c",operator_namespace="fleet",operator="echo",sli="requests"}`,
+					0.93}}},
 		},
 	}, testCase{
 		Name: "nobody measures", Series: []testInput{expected, {ok, "0+45x60 stale"}},

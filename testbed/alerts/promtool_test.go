@@ -156,7 +156,8 @@ var mutants = map[string]mutant{
 	"absence": {"csv", ">= 5),", ">= 0),", "clusters of"},
 	"ticket beside a page": {"csv", `unless on (cluster, operator_namespace, operator, sli) ` +
 		`bellwether:slo_burn:ratio{tier=~"1h|6h"}`,
-		`unless on (cluster, operator_namespace, operator, sli) bellwether:slo_burn:ratio{tier=~"none"}`, "clusters of"},
+		`unless on (cluster, operator_namespace, operator, sli) bellwether:slo_burn:ratio{tier=~"none"}`,
+		"clusters of"},
 }
 
 // TestMutants makes mistakes in the rules, one at a time, and expects promtool to notice each. Without the long

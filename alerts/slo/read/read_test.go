@@ -85,19 +85,22 @@ func TestFile(t *testing.T) {
 				Total: "sum(rate(http_requests_total[5m]))"}},
 		}},
 		"OpenSLO": {openText, slo.Operator{
-			Namespace: "fleet", Name: "echo", Objectives: []slo.Objective{{SLI: "fast", Target: 999_000, Period: 28 * 24 * time.Hour}},
+			Namespace: "fleet", Name: "echo", Objectives: []slo.Objective{{SLI: "fast", Target: 999_000,
+				Period: 28 * 24 * time.Hour}},
 			Own: []slo.OwnSLI{{
 				Name: "fast", Total: "rate(all_total[5m])",
 				Bad: `sum by (cluster) (rate(all_total[5m])) - sum by (cluster) (rate(fast_total{job="x"}[5m]))`,
 			}},
 		}},
 		"Bellwether": {ownText, slo.Operator{
-			Namespace: "fleet", Name: "echo", Team: "messaging", Objectives: []slo.Objective{{SLI: "available", Target: 999_000,
+			Namespace: "fleet", Name: "echo", Team: "messaging",
+			Objectives: []slo.Objective{{SLI: "available", Target: 999_000,
 				Period: 7 * 24 * time.Hour}},
 			Without: []string{"catalog"},
 		}},
 		"list": {listText, slo.Operator{
-			Namespace: "fleet", Name: "echo", Objectives: []slo.Objective{{SLI: "available", Target: 999_000}}, Without: spec.ProfileSLIs(),
+			Namespace: "fleet", Name: "echo", Objectives: []slo.Objective{{SLI: "available", Target: 999_000}},
+			Without: spec.ProfileSLIs(),
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -28,15 +28,18 @@ func TestOperator(t *testing.T) {
 		want slo.Operator
 		err  string
 	}{
-		"default": {spec: v1alpha1.OperatorSLOSpec{Team: "t"}, want: slo.Operator{Namespace: "fleet", Name: "echo", Team: "t"}},
+		"default": {spec: v1alpha1.OperatorSLOSpec{Team: "t"},
+			want: slo.Operator{Namespace: "fleet", Name: "echo", Team: "t"}},
 		"none": {
 			spec: v1alpha1.OperatorSLOSpec{Profile: v1alpha1.ProfileNone, Objectives: objective("csv", "99", "7d")},
-			want: slo.Operator{Namespace: "fleet", Name: "echo", Objectives: []slo.Objective{{SLI: "csv", Target: 990_000,
-				Period: 7 * 24 * 3600e9}}, Without: ProfileSLIs()},
+			want: slo.Operator{Namespace: "fleet", Name: "echo",
+				Objectives: []slo.Objective{{SLI: "csv", Target: 990_000,
+					Period: 7 * 24 * 3600e9}}, Without: ProfileSLIs()},
 		},
 		"the default period": {
 			spec: v1alpha1.OperatorSLOSpec{Objectives: objective("csv", "99", "30d")},
-			want: slo.Operator{Namespace: "fleet", Name: "echo", Objectives: []slo.Objective{{SLI: "csv", Target: 990_000}}},
+			want: slo.Operator{Namespace: "fleet", Name: "echo",
+				Objectives: []slo.Objective{{SLI: "csv", Target: 990_000}}},
 		},
 		"own": {
 			spec: v1alpha1.OperatorSLOSpec{
@@ -45,7 +48,8 @@ func TestOperator(t *testing.T) {
 					RequestRatio: &v1alpha1.RequestRatio{Counter: "c", All: matcher("", "x"),
 						Bad: matcher("=~", "5..")}}},
 			},
-			want: slo.Operator{Namespace: "fleet", Name: "echo", Objectives: []slo.Objective{{SLI: "requests", Target: 999_000}},
+			want: slo.Operator{Namespace: "fleet", Name: "echo",
+				Objectives: []slo.Objective{{SLI: "requests", Target: 999_000}},
 				Own: []slo.OwnSLI{{
 					Name:  "requests",
 					Bad:   `rate(c{code="x",operator_namespace=~"|fleet",operator=~"|echo",code=~"5.."}[5m])`,

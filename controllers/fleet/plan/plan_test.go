@@ -217,9 +217,10 @@ func TestStaleSince(t *testing.T) {
 		change func(*plan.Input)
 		want   time.Time
 	}{
-		"current":                              {func(*plan.Input) {}, time.Time{}},
-		"never joined":                         {func(in *plan.Input) { in.Lease = plan.Lease{} }, time.Time{}},
-		"not checked yet":                      {func(in *plan.Input) { in.Lease.APIServer.Checked = false }, time.Time{}},
+		"current":      {func(*plan.Input) {}, time.Time{}},
+		"never joined": {func(in *plan.Input) { in.Lease = plan.Lease{} }, time.Time{}},
+		"not checked yet": {func(in *plan.Input) { in.Lease.APIServer.Checked = false },
+			time.Time{}},
 		"offline":                              {func(in *plan.Input) { in.Lease.SeenAt = before }, before},
 		"offline since before the hub started": {func(in *plan.Input) { in.Lease.SeenAt = time.Time{} }, now},
 		"no API server, by the hub's clock":    {func(in *plan.Input) { in.Lease.APIServer = unreachable }, now},

@@ -333,8 +333,9 @@ func TestRulesAreTheSame(t *testing.T) {
 			if r.Alert != "" {
 				found++
 				link := r.Annotations[annotationRunbook]
-				if !strings.HasPrefix(link, `{{ if and (eq $labels.operator_namespace "a") (eq $labels.operator "o0") }}`+
-					`https://runbooks.example.com/o0#{{`) ||
+				if !strings.HasPrefix(link,
+					`{{ if and (eq $labels.operator_namespace "a") (eq $labels.operator "o0") }}`+
+						`https://runbooks.example.com/o0#{{`) ||
 					!strings.HasSuffix(link, "{{ end }}") {
 					t.Errorf("%s links to %s", r.Alert, link)
 				}

@@ -507,7 +507,8 @@ func adopted(h *harness) {
 func scaledToZero(h *harness) {
 	h.to(h.pin(line("1.0.0")...), "1.0.0")
 	oi := h.runs()
-	if drifted := conditions.Get(oi.Status.Conditions, v1alpha1.ConditionDrifted); drifted.Reason != v1alpha1.ReasonInSync {
+	if drifted := conditions.Get(oi.Status.Conditions,
+		v1alpha1.ConditionDrifted); drifted.Reason != v1alpha1.ReasonInSync {
 		h.t.Errorf("Drifted is %+v before anything was changed", drifted)
 	}
 	scale := func(replicas int32) {

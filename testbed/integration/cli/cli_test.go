@@ -28,7 +28,8 @@ import (
 func TestInstallHub(t *testing.T) {
 	h := connect(t, testenv.Cluster(t, cluster.Options{APIServerOnly: true}))
 	if got := h.run(t, "fleet", "list"); got.code != 1 ||
-		!strings.Contains(got.err, "this cluster is not a Bellwether hub") || !strings.Contains(got.err, "install hub") {
+		!strings.Contains(got.err, "this cluster is not a Bellwether hub") ||
+		!strings.Contains(got.err, "install hub") {
 		t.Errorf("on a cluster that is no hub it ends with %d and says\n%s", got.code, got.err)
 	}
 	for _, how := range []string{"installed", "upgraded"} {

@@ -126,7 +126,8 @@ func TestHaltRecoverSupersede(t *testing.T) {
 	defer w.startHub()()
 	strategy := v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{sized(wave("canary", 1), 1), wave("rest", 4)}}
 	ro := w.start(1, strategy)
-	w.reaches(ro, v1alpha1.RolloutHalted, "False Halted", "wave canary: 1 cluster failed, 0 allowed: "+names[0]+" (Stalled)")
+	w.reaches(ro, v1alpha1.RolloutHalted, "False Halted",
+		"wave canary: 1 cluster failed, 0 allowed: "+names[0]+" (Stalled)")
 	if diff := cmp.Diff(names[:1], w.witness.admittedBy(ro.Name)); diff != "" {
 		t.Errorf("admitted (-want +got):\n%s", diff)
 	}
@@ -157,7 +158,8 @@ func TestSoakJudges(t *testing.T) {
 	w.runAgents()
 	defer w.startHub()()
 	canary := sized(wave("canary", 1), 1)
-	canary.Soak, canary.UnreadyGrace = &metav1.Duration{Duration: time.Hour}, &metav1.Duration{Duration: 5 * time.Second}
+	canary.Soak, canary.UnreadyGrace = &metav1.Duration{Duration: time.Hour},
+		&metav1.Duration{Duration: 5 * time.Second}
 	ro := w.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{canary, wave("prod", 2)}})
 	w.reaches(ro, v1alpha1.RolloutProgressing, "Soaking", "1 of 1 clusters updated")
 	w.setReady(names[0], false)

@@ -62,20 +62,19 @@ func TestCatalogGraph(t *testing.T) {
 		"text": {
 			args: []string{dir, "p"},
 			want: clitest.Result{Out: "p: 3 versions in channel stable\n\n┌ stable\n◉  1.2.0                  " +
-				" [head of " +
-				"stable]\n" +
+				" [head of stable]\n" +
 				"●  1.1.0  → 1.2.0\n●  1.0.0  → 1.1.0, 2 hops\n\n◉ head   ● offered\n"},
 		},
 		"with the hub's clusters": {
 			args: []string{dir, "p", "--installed", "hub"},
 			want: clitest.Result{Out: "p: 3 versions in channel stable, 3 clusters\n\n┌ stable\n◉  1.2.0      " +
-				"               " +
-				"          [head of stable]\n" +
+				"                         [head of stable]\n" +
 				"●  1.1.0   1 cluster  → 1.2.0\n●  1.0.0  2 clusters  → 1.1.0, 2 hops\n\n◉ head   ● offered\n"},
 		},
 		"with a file's clusters": {
 			args: []string{dir, "p", "--installed", file},
-			want: clitest.Result{Out: "p: 3 versions in channel stable, 10 clusters, 1 cluster without an upgrade path\n\n┌ " +
+			want: clitest.Result{Out: "p: 3 versions in channel stable, 10 clusters, 1 cluster without an upgrade " +
+				"path\n\n┌ " +
 				"stable\n" +
 				"◉  1.2.0                                [head of stable]\n●  1.1.0   7 clusters  → 1.2.0\n●  1.0.0  " +
 				" 2 clusters  → 1.1.0, 2 hops\n" +
@@ -97,8 +96,7 @@ func TestCatalogGraph(t *testing.T) {
 			args: []string{dir, "p", "--file", "p.gif"},
 			want: clitest.Result{Code: exit.Error,
 				Err: "Error: the ending of p.gif is not a known format\nHint:  use a name that ends in .svg, " +
-					".mmd, .dot or " +
-					".txt, or set -o\n"},
+					".mmd, .dot or .txt, or set -o\n"},
 		},
 		"an unknown format": {
 			args: []string{dir, "p", "-o", "gif"},
@@ -178,8 +176,7 @@ func TestCatalogDiff(t *testing.T) {
 			args: []string{before},
 			want: clitest.Result{Code: catalog.ExitTrouble,
 				Err: "Error: missing argument: two catalogs (folders or references), and optionally a " +
-					"package\nHint:  usage: " +
-					"bellwether catalog diff OLD NEW [PACKAGE] [flags]\n"},
+					"package\nHint:  usage: bellwether catalog diff OLD NEW [PACKAGE] [flags]\n"},
 		},
 		"an unknown flag": {
 			args: []string{before, after, "--wide"},

@@ -18,8 +18,9 @@ import (
 // with the commands and flags that there are.
 func TestRemediesNameRealCommands(t *testing.T) {
 	found := 0
-	names := remedy.Names{Cluster: "prod-1", Operator: "echo", Rollout: "echo-2", Catalog: "main", HubNamespace: "fleet",
-		Namespace: "echo", Package: "echo-operator"}
+	names := remedy.Names{Cluster: "prod-1", Operator: "echo", Rollout: "echo-2", Catalog: "main",
+		HubNamespace: "fleet",
+		Namespace:    "echo", Package: "echo-operator"}
 	for _, r := range slices.Concat(remedy.All(), remedy.Observed()) {
 		for _, a := range r.For("", names) {
 			arguments, ours := strings.CutPrefix(a.Command, "bellwether ")

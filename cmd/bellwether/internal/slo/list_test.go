@@ -163,8 +163,7 @@ func TestSLOBudgets(t *testing.T) {
 		got := clitest.NewWorld().Run(t, "slo", "get", "ehco", "--prometheus", p.URL)
 		want := "Error: Prometheus at " + p.URL +
 			" has no objectives for operator \"ehco\"\nHint:  available: fleet/backup, fleet/cert-manager, " +
-			"fleet/echo, " +
-			"staging/backup\n"
+			"fleet/echo, staging/backup\n"
 		if got.Code != exit.Error || got.Err != want {
 			t.Errorf("%d %q, want %q", got.Code, got.Err, want)
 		}

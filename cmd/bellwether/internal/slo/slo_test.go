@@ -51,8 +51,7 @@ func TestSLOGenerate(t *testing.T) {
 		t.Fatal(err)
 	}
 	note := "default/echo: available, tier 1h: 1 bad minutes would be enough, but one bad sample is not to " +
-		"alert; it waits " +
-		"for 3\n"
+		"alert; it waits for 3\n"
 	if diff := cmp.Diff(clitest.Result{Out: string(want), Err: note}, got); diff != "" {
 		t.Errorf("result (-want +got):\n%s", diff)
 	}
