@@ -5,6 +5,7 @@ package dashboards
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/grafana/grafana-foundation-sdk/go/units"
 
@@ -174,7 +175,10 @@ func theirs(expr string) string {
 }
 
 func operatorSignals() []panel {
-	byNamespace := func(metric string) string { return "sum by (cluster, namespace) (" + rated(of(metric)) + ")" }
+	return slices.Concat(workloadSignals(), reconcileSignals(), probeSignals())
+}
+
+func workloadSignals() []panel {
 	return []panel{
 		{
 			title: "Missing replicas", draw: timeSeries, width: 8, height: 8, unit: units.Short, none: agentSilent,
@@ -201,6 +205,12 @@ func operatorSignals() []panel {
 			queries: []query{{"sum by (cluster, kind) (" +
 				of(series.OperatorOperands, is(series.Ready, series.ReadyFalse)) + ")", "{{cluster}} {{kind}}"}},
 		},
+	}
+}
+
+func reconcileSignals() []panel {
+	byNamespace := func(metric string) string { return "sum by (cluster, namespace) (" + rated(of(metric)) + ")" }
+	return []panel{
 		{
 			title: "Failed reconciles", draw: timeSeries, width: 8, height: 8, unit: units.PercentUnit,
 			none: "operator not scraped", minimum: zero(), levels: []level{{good, 0}, {bad, 0.1}},
@@ -225,6 +235,11 @@ func operatorSignals() []panel {
 				"whoever makes it.",
 			queries: []query{{theirs(byNamespace(series.ReconcilePanicsTotal)), "{{cluster}}"}},
 		},
+	}
+}
+
+func probeSignals() []panel {
+	return []panel{
 		{
 			title: "Probes that succeed", draw: timeSeries, width: 8, height: 8, unit: units.PercentUnit,
 			none: "no probes", minimum: zero(), levels: []level{{bad, 0}, {good, 0.5}},

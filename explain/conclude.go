@@ -46,21 +46,24 @@ func conclude(subject Subject, chain []Link, names remedy.Names, healthy string)
 func (e *Explanation) advise(deciding, root Link, names remedy.Names) {
 	e.add(root.remedies, root.next)
 	e.add(deciding.remedies, deciding.next)
-	for _, reason := range []string{e.Cause.Reason, e.Reason} {
-		r := remedyFor(reason)
-		e.add(r.For("", names), nil)
-		if next := r.NextFor(names); next != "" {
-			e.addNext(Next{Text: next})
-		}
-	}
+	e.adviseFor(e.Cause.Reason, names)
+	e.adviseFor(e.Reason, names)
 	e.Means = remedyFor(e.Reason).Means
-	walk(e.Chain, func(l Link) { // what is to come elsewhere in the chain, such as a deadline
-		for _, n := range l.next {
-			if n.At != nil {
-				e.addNext(n)
-			}
-		}
-	})
+	walk(e.Chain, func(l Link) { e.add(nil, timed(l.next)) })
+}
+
+// adviseFor adds what the table of remedies says about a reason.
+func (e *Explanation) adviseFor(reason string, names remedy.Names) {
+	r := remedyFor(reason)
+	e.add(r.For("", names), nil)
+	if next := r.NextFor(names); next != "" {
+		e.addNext(Next{Text: next})
+	}
+}
+
+// timed returns what happens at a time that is known, such as a deadline.
+func timed(next []Next) []Next {
+	return slices.DeleteFunc(slices.Clone(next), func(n Next) bool { return n.At == nil })
 }
 
 func remedyFor(reason string) remedy.Remedy {

@@ -139,7 +139,7 @@ func TestRules(t *testing.T) {
 			imports: "sigs.k8s.io/controller-runtime/pkg/client", want: "depguard"},
 		"the seam of engines has no clock": {file: "engines/b.go", imports: "time",
 			body: "var _ = time.Now", want: "forbidigo"},
-		"an engine has a clock": {file: "engines/olmv0/c.go", imports: "time", body: "var _ = time.Now"},
+		"an engine has a clock":                {file: "engines/olmv0/c.go", imports: "time", body: "var _ = time.Now"},
 		"the install controller uses the seam": {file: "controllers/install/b.go", imports: module + "/engines"},
 		"the install controller knows no engine": {file: "controllers/install/c.go", imports: module +
 			"/engines/olmv0", want: "depguard"},

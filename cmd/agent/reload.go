@@ -119,7 +119,7 @@ func restart() error {
 	if err != nil {
 		return fmt.Errorf("start again: %w", err)
 	}
-	if err := syscall.Exec(program, os.Args, os.Environ()); err != nil { // #nosec G204 -- itself
+	if err := syscall.Exec(program, os.Args, os.Environ()); err != nil { //nolint:gosec // it is this very program
 		return fmt.Errorf("start again: %w", err)
 	}
 	return nil

@@ -69,18 +69,20 @@ func (s *shell[T]) Reconcile(ctx context.Context, obj T) (ctrl.Result, error) {
 		s.reportFailure(obj, err)
 	}
 	patchErr := s.patchStatus(ctx, before, obj)
-	switch {
-	case (err == nil || apierrors.IsConflict(err)) && (patchErr == nil || apierrors.IsConflict(patchErr)):
-		if err != nil || patchErr != nil {
-			return ctrl.Result{RequeueAfter: conflictDelay}, nil
-		}
-		return result, nil
-	case apierrors.IsConflict(patchErr):
-		patchErr = nil // the retry of err reads the newer object
-	case apierrors.IsConflict(err):
-		err = nil
+	failed := errors.Join(ignoreConflict(err), ignoreConflict(patchErr))
+	if failed == nil && (err != nil || patchErr != nil) {
+		return ctrl.Result{RequeueAfter: conflictDelay}, nil
 	}
-	return result, errors.Join(err, patchErr)
+	return result, failed
+}
+
+// ignoreConflict returns nil for a conflict: the next reconcile reads the newer
+// object.
+func ignoreConflict(err error) error {
+	if apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
 }
 
 // conflictDelay gives the cache time to receive the write that came first.

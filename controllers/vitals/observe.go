@@ -90,17 +90,8 @@ func (r *reader) observe(ctx context.Context, oi *v1alpha1.OperatorInstall, see 
 	v := vital{operator: oi.Spec.Operator, namespace: oi.Spec.Admission.Release.TargetNamespace()}
 	hop := plan.Hop{Install: oi}
 	if see.OLM {
-		if err := r.subscription(ctx, oi, &hop); err != nil {
+		if err := r.observeOLM(ctx, oi, &v, &hop); err != nil {
 			return v, err
-		}
-		if err := r.csvs(ctx, &v, &hop); err != nil {
-			return v, err
-		}
-		for _, read := range []func(context.Context, *v1alpha1.OperatorInstall, *vital, plan.Hop) error{r.catalogSource,
-			r.deployments} {
-			if err := read(ctx, oi, &v, hop); err != nil {
-				return v, err
-			}
 		}
 	}
 	if see.Conditions && v.csv != nil {
@@ -116,6 +107,20 @@ func (r *reader) observe(ctx context.Context, oi *v1alpha1.OperatorInstall, see 
 		v.deployments = nil
 	}
 	return v, nil
+}
+
+// observeOLM reads OLM's objects of an operator, and the Deployments that OLM made.
+func (r *reader) observeOLM(ctx context.Context, oi *v1alpha1.OperatorInstall, v *vital, hop *plan.Hop) error {
+	if err := r.subscription(ctx, oi, hop); err != nil {
+		return err
+	}
+	if err := r.csvs(ctx, v, hop); err != nil {
+		return err
+	}
+	if err := r.catalogSource(ctx, oi, v, *hop); err != nil {
+		return err
+	}
+	return r.deployments(ctx, oi, v, *hop)
 }
 
 func (r *reader) list(ctx context.Context, like *unstructured.Unstructured,

@@ -194,8 +194,9 @@ func (a *app) writeDashboards(some []dashboards.Dashboard, dir string, f dashboa
 		if f.out.Format != command.OutputJSON {
 			file = strings.TrimSuffix(file, ".json") + ".yaml"
 		}
+		//nolint:gosec // dashboards are for everybody
 		if err := os.WriteFile(filepath.Join(dir, file), text,
-			0o644); err != nil { //nolint:gosec // dashboards are for everybody
+			0o644); err != nil {
 			return fmt.Errorf("write dashboard: %w", err)
 		}
 	}

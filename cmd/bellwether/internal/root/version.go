@@ -64,8 +64,9 @@ func (a *app) docsCommand() *cobra.Command {
 			if reasons == "" {
 				return nil
 			}
+			//nolint:gosec // as above
 			if err := os.WriteFile(filepath.Clean(reasons), []byte(remedy.Markdown()),
-				0o644); err != nil { //nolint:gosec // as above
+				0o644); err != nil {
 				return fmt.Errorf("write reference of reasons: %w", err)
 			}
 			return nil

@@ -241,8 +241,9 @@ func writeRuleTests(s slo.Set, dir string) error {
 		return fmt.Errorf("make folder: %w", err)
 	}
 	for name, content := range map[string][]byte{"rules.yaml": text, "tests.yaml": tests} {
+		//nolint:gosec // rules are for everybody
 		if err := os.WriteFile(filepath.Join(dir, name), content,
-			0o644); err != nil { //nolint:gosec // rules are for everybody
+			0o644); err != nil {
 			return fmt.Errorf("write rules: %w", err)
 		}
 	}
