@@ -185,8 +185,7 @@ func TestNext(t *testing.T) {
 		"time is up": {
 			given: func(s *scene) { s.admit(30*time.Minute, 0) },
 			want: "Halted, one Updating, two Waiting: wave one: 1 cluster failed, 0 allowed: a (DeadlineExceeded); " +
-				"nothing " +
-				"more is admitted until it recovers: repair, pause or retry it, or set another version",
+				"nothing more is admitted until it recovers: repair, pause or retry it, or set another version",
 		},
 		"time is up and it is offline: deferred, its slot is free": {
 			given: func(s *scene) {
@@ -218,8 +217,8 @@ func TestNext(t *testing.T) {
 				s.Clusters[1].Online, s.Clusters[3].Online = false, false
 				s.Clusters[1].OfflineReason = v1alpha1.ReasonAgentOffline
 			},
-			want: "Halted, one Updating, two Waiting: wave one: 1 cluster failed, 0 allowed: b (AgentOffline); nothing " +
-				"more is admitted until it recovers: repair, pause or retry it, or set another version",
+			want: "Halted, one Updating, two Waiting: wave one: 1 cluster failed, 0 allowed: b (AgentOffline); " +
+				"nothing more is admitted until it recovers: repair, pause or retry it, or set another version",
 		},
 		"a person pauses a cluster that failed: the others go on": {
 			given: func(s *scene) {

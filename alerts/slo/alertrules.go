@@ -159,7 +159,8 @@ func absenceGroup(s Set) monitoringv1.RuleGroup {
 		Annotations: s.annotate(series.ScopeCluster, map[string]string{
 			"summary": "No data for {{ $labels.sli }} of " + nameOfOperator +
 				"{{ with $labels.cluster }} on cluster {{ . }}{{ end }}",
-			"description": "Fewer than 5 slices were recorded in the last 15 minutes. The operator may be down without " +
+			"description": "Fewer than 5 slices were recorded in the last 15 minutes. The operator may be down " +
+				"without " +
 				"any other alert. Check that the agent runs and that Prometheus scrapes it. If this is an SLI of the " +
 				"operator's own, check that the metrics have the names that its definition uses.",
 		}),

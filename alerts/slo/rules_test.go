@@ -171,7 +171,8 @@ func TestRefused(t *testing.T) {
 			Own: []OwnSLI{RequestRatio("csv", "x", nil, nil)}}}}, ErrSLI, "already"},
 		"own without query": {Set{Operators: []Operator{{Namespace: "n", Name: "a", Own: []OwnSLI{{Name: "b"}}}}}, ErrSLI, "both"},
 		"own of another operator": {
-			Set{Operators: []Operator{{Namespace: "n", Name: "a", Objectives: []Objective{{SLI: "requests", Target: 999_000}}}}},
+			Set{Operators: []Operator{{Namespace: "n", Name: "a",
+				Objectives: []Objective{{SLI: "requests", Target: 999_000}}}}},
 			ErrSLI, "choose",
 		},
 	} {

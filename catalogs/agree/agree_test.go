@@ -131,8 +131,8 @@ func TestCheck(t *testing.T) {
 				stable: 1.1.0 replaces 1.0.0 deprecated
 				stable: 1.2.0 replaces 1.1.0`,
 			want: []string{
-				"v1-holds: channel stable, from 1.0.0: OLM v1 stays, because 1.1.0 is deprecated; OLM v0 continues to " +
-					"the head 1.2.0",
+				"v1-holds: channel stable, from 1.0.0: OLM v1 stays, because 1.1.0 is deprecated; OLM v0 continues " +
+					"to the head 1.2.0",
 				"v1-holds: no channel chosen, from 1.0.0: OLM v1 stays, because 1.1.0 is deprecated",
 			},
 		},
@@ -142,8 +142,8 @@ func TestCheck(t *testing.T) {
 			want: []string{
 				"v1-holds: channel stable, fresh install: OLM v1 stops at 1.0.0, because 1.1.0 is deprecated; OLM v0 " +
 					"continues to the head 1.1.0",
-				"v1-holds: channel stable, from 1.0.0: OLM v1 stays, because 1.1.0 is deprecated; OLM v0 continues to " +
-					"the head 1.1.0",
+				"v1-holds: channel stable, from 1.0.0: OLM v1 stays, because 1.1.0 is deprecated; OLM v0 continues " +
+					"to the head 1.1.0",
 				"v1-holds: no channel chosen, fresh install: OLM v1 stops at 1.0.0, because 1.1.0 is deprecated",
 				"v1-holds: no channel chosen, from 1.0.0: OLM v1 stays, because 1.1.0 is deprecated",
 			},

@@ -74,7 +74,8 @@ func command() *cobra.Command {
 	fs.Float32Var(&f.qps, "kube-api-qps", 200, "requests a second to the API server")
 	fs.IntVar(&f.burst, "kube-api-burst", 400, "requests to the API server in a burst")
 	fs.StringVar(&f.slo.Namespace, "rules-namespace", "",
-		"namespace that rules for Prometheus are written to (default: that of the leader election, or "+slo.DefaultNamespace+")")
+		"namespace that rules for Prometheus are written to (default: that of the leader election, or "+
+			slo.DefaultNamespace+")")
 	fs.StringToStringVar(&f.slo.Labels, "rules-labels", nil,
 		"labels of PrometheusRule objects, as in release=prometheus, by which Prometheus selects them")
 	fs.StringVar(&f.slo.RunbookURL, "runbook-url", "", "URL of a runbook that alerts link to; #SLI is added")

@@ -130,7 +130,8 @@ func (r *Reconciler) apply(ctx context.Context, oi *v1alpha1.OperatorInstall, d 
 		}
 	}
 	for _, name := range d.Delete {
-		gone := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: oi.Spec.Admission.Release.TargetNamespace(), Name: name}}
+		gone := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Namespace: oi.Spec.Admission.Release.TargetNamespace(), Name: name}}
 		gone.SetGroupVersionKind(monitoringv1.SchemeGroupVersion.WithKind(monitoringv1.PodMonitorsKind))
 		if err := r.Local.Delete(ctx, gone); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete PodMonitor %s: %w", name, err)

@@ -59,7 +59,9 @@ func Add(hub ctrl.Manager, local cluster.Cluster, o Options) error {
 
 // installedChanged passes a change of what is installed.
 func installedChanged() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return installed(e.ObjectOld) != installed(e.ObjectNew) }}
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return installed(e.ObjectOld) != installed(e.ObjectNew)
+	}}
 }
 
 func installed(object client.Object) string {

@@ -111,7 +111,8 @@ const askTimeout = 10 * time.Second
 func (r *Reconciler) evaluated(ctx context.Context) plan.Prometheus {
 	if r.Evaluator == nil {
 		return plan.Prometheus{Trouble: &plan.Trouble{Reason: v1alpha1.ReasonNoPrometheus,
-			Message: "the hub was started without --prometheus-url, so it cannot ask whether these rules are evaluated"}}
+			Message: "the hub was started without --prometheus-url, so it cannot query whether these rules " +
+				"are evaluated"}}
 	}
 	asking, cancel := context.WithTimeoutCause(ctx, askTimeout, errors.New("no answer in time"))
 	defer cancel()

@@ -80,7 +80,8 @@ func TestStranding(t *testing.T) {
 		"all lead on": {before: line, after: line + "1.3.0 replaces 1.2.0", users: user("a=1.0.0", "b=1.2.0")},
 		"a version lost its edge": {
 			before: line, after: "1.1.0\n1.2.0 replaces 1.1.0", users: user("a=1.0.0", "b=1.2.0", "c=1.0.0"),
-			says: "image registry.example.com/catalog:latest: sha256:2 would strand echo 1.0.0 on a, c (no upgrade path",
+			says: "image registry.example.com/catalog:latest: sha256:2 would strand echo 1.0.0 on a, c (no upgrade " +
+				"path",
 		},
 		"nobody runs it": {before: line, after: "1.1.0\n1.2.0 replaces 1.1.0", users: user("a=1.1.0", "b=")},
 		"the head went back": {
@@ -368,7 +369,8 @@ func TestExpiryIsNoticed(t *testing.T) {
 	}
 	in.Now = midnight
 	ready := conditions.Get(plan.Next(in).Status.Conditions, v1alpha1.ConditionReady)
-	if want := "blocks to be looked at again, and in force until then: echo 1.1.0 (2026-11-22)"; !strings.Contains(ready.Message, want) {
+	if want := "blocks to be looked at again, and in force until then: echo 1.1.0 (2026-11-22)"; !strings.Contains(
+		ready.Message, want) {
 		t.Errorf("message %q lacks %q", ready.Message, want)
 	}
 }

@@ -75,7 +75,8 @@ func (f *facts) note(s sample) {
 		f.answered = s.value == 1
 	case series.ProbeGRPCHealthResponse:
 		if s.value == 1 {
-			f.health = grpc_health_v1.HealthCheckResponse_ServingStatus(grpc_health_v1.HealthCheckResponse_ServingStatus_value[s.label])
+			f.health = grpc_health_v1.HealthCheckResponse_ServingStatus(
+				grpc_health_v1.HealthCheckResponse_ServingStatus_value[s.label])
 		}
 	}
 }

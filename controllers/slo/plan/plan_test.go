@@ -322,7 +322,8 @@ func TestRulesAreTheSame(t *testing.T) {
 	slices.Reverse(slos)
 	other := fleet(slos...)
 	for i := range other.Operators {
-		other.Operators[i].CreationTimestamp = metav1.NewTime(now.Add(time.Duration(i) * time.Hour)) // made in another order
+		// They were created in another order.
+		other.Operators[i].CreationTimestamp = metav1.NewTime(now.Add(time.Duration(i) * time.Hour))
 	}
 	if diff := cmp.Diff(want, next(t, other).Files); diff != "" {
 		t.Error(diff)

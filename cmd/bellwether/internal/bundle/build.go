@@ -75,7 +75,7 @@ const bundleBuildExample = `  # From a project of kubebuilder or operator-sdk
   kustomize build config/default | bellwether bundle build - --package echo-operator --version 1.1.0 --output-dir bundle
 
   # From a Helm chart, with images by digest; push the bundle to a registry
-  bellwether bundle build ./chart --set metrics.enabled=true --pin --push registry.example.com/bundles/echo-operator:1.1.0`
+  bellwether bundle build ./chart --set metrics.enabled=true --pin --push registry.example.com/bundles/echo:1.1.0`
 
 // bundleBuild are the flags of `bundle build`.
 type bundleBuild struct {

@@ -272,6 +272,7 @@ func (a *app) lintInput(ctx context.Context, client *oci.Client, f *bundleLint, 
 	return in, nil
 }
 
+// IsDirectory reports whether the name is that of a folder.
 func IsDirectory(name string) bool {
 	info, err := os.Stat(name)
 	return err == nil && info.IsDir()
@@ -333,6 +334,7 @@ func mayBeImage(source string) error {
 		"folder %s does not exist", source)
 }
 
+// FromFolder reads a bundle from a folder.
 func FromFolder(dir string) (*bundles.Bundle, error) {
 	b, err := bundles.Read(os.DirFS(dir))
 	if err != nil {

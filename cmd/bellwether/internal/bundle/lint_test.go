@@ -33,7 +33,8 @@ import (
 const (
 	lintedCSV   = "manifests/echo-operator.clusterserviceversion.yaml"
 	lintedCRD   = "manifests/echoes.example.com.yaml"
-	lintedImage = "registry.example.com/echo/operator@sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+	lintedImage = "registry.example.com/echo/operator@" +
+		"sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 )
 
 // goodBundle has nothing wrong with it.

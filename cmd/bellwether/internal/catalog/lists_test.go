@@ -17,7 +17,8 @@ import (
 func TestLists(t *testing.T) {
 	catalogs := []v1alpha1.OperatorCatalog{{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "main"},
-		Spec:       v1alpha1.OperatorCatalogSpec{Source: v1alpha1.CatalogSource{Image: "registry.example.com/catalogs/main:latest"}},
+		Spec: v1alpha1.OperatorCatalogSpec{
+			Source: v1alpha1.CatalogSource{Image: "registry.example.com/catalogs/main:latest"}},
 		Status: v1alpha1.OperatorCatalogStatus{
 			Digest: "sha256:0123456789abcdef0123456789abcdef", PackageCount: 2, LastReadTime: fixture.AgoPtr(time.Hour),
 			Conditions: []metav1.Condition{fixture.Condition(v1alpha1.ConditionReady, true,

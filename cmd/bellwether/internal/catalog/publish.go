@@ -296,6 +296,8 @@ func (a *app) signer(file string) (*sign.Signer, error) {
 	return signer, err
 }
 
+// PasswordVariable is the environment variable that holds the password of a
+// signing key, as for cosign.
 const PasswordVariable = "COSIGN_PASSWORD"
 
 // password is that of the environment, or what a person types; empty where there is neither.

@@ -34,6 +34,7 @@ type World struct {
 	User string
 }
 
+// NewWorld returns a hub that holds the objects.
 func NewWorld(objects ...client.Object) *World {
 	w := &World{User: "anna"}
 	w.WithWatch = fake.NewClientBuilder().WithScheme(hub.Scheme).WithObjects(objects...).
@@ -58,11 +59,14 @@ type Result struct {
 	Out, Err string
 }
 
+// Run runs the command line against the hub.
 func (w *World) Run(t *testing.T, args ...string) Result {
 	t.Helper()
 	return w.RunAs(t, "bellwether", args...)
 }
 
+// RunAs runs the command line under another program name, such as that of a
+// kubectl plugin.
 func (w *World) RunAs(t *testing.T, program string, args ...string) Result {
 	t.Helper()
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
@@ -89,6 +93,7 @@ func (w *World) Must(t *testing.T, args ...string) Result {
 	return r
 }
 
+// Cluster returns a FleetCluster that is online.
 func Cluster(name string, labels map[string]string) *v1alpha1.FleetCluster {
 	return &v1alpha1.FleetCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
@@ -102,6 +107,7 @@ func Cluster(name string, labels map[string]string) *v1alpha1.FleetCluster {
 	}
 }
 
+// Operator returns a ManagedOperator that asks for the version.
 func Operator(name, version string) *v1alpha1.ManagedOperator {
 	return &v1alpha1.ManagedOperator{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Generation: 1},
@@ -113,6 +119,7 @@ func Operator(name, version string) *v1alpha1.ManagedOperator {
 	}
 }
 
+// Rollout returns an OperatorRollout in the phase.
 func Rollout(operator, name string, revision int64, phase v1alpha1.RolloutPhase) *v1alpha1.OperatorRollout {
 	return &v1alpha1.OperatorRollout{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Generation: 1},
@@ -140,6 +147,7 @@ func Gated() *v1alpha1.OperatorRollout {
 	return r
 }
 
+// Rollout reads an OperatorRollout from the hub.
 func (w *World) Rollout(t *testing.T, name string) *v1alpha1.OperatorRollout {
 	t.Helper()
 	r := &v1alpha1.OperatorRollout{}

@@ -21,6 +21,8 @@ func LocalRegistry(t *testing.T) string {
 	return net.JoinHostPort("127.0.0.1", strings.Split(StartRegistry(t), ":")[1])
 }
 
+// MustResolve returns the digest of a source, and fails the test if there is
+// none.
 func MustResolve(t *testing.T, s oci.Source) string {
 	t.Helper()
 	digest, err := oci.NewClient(oci.Options{}).Resolve(t.Context(), s)

@@ -37,6 +37,8 @@ func AtMostOne(c *cobra.Command, args []string) error {
 	return nil
 }
 
+// ParseSelector parses a label selector, and says what is wrong with one that is
+// not valid.
 func ParseSelector(text string) (labels.Selector, error) {
 	selector, err := labels.Parse(text)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
 )
 
+// CompleteFile completes the first argument with the names of files.
 func CompleteFile(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return nil, cobra.ShellCompDirectiveDefault
@@ -22,6 +23,7 @@ func CompleteFile(_ *cobra.Command, args []string, _ string) ([]string, cobra.Sh
 	return nil, cobra.ShellCompDirectiveNoFileComp
 }
 
+// CompleteDir completes the first argument with the names of folders.
 func CompleteDir(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return nil, cobra.ShellCompDirectiveFilterDirs
@@ -55,6 +57,7 @@ func (a *Env) Complete(byPosition ...names) cobra.CompletionFunc {
 	}
 }
 
+// ClusterNames returns the names of all FleetClusters, for completion.
 func ClusterNames(ctx context.Context, h *hub.Client) []string {
 	list := &v1alpha1.FleetClusterList{}
 	_ = h.List(ctx, list)
@@ -65,6 +68,8 @@ func ClusterNames(ctx context.Context, h *hub.Client) []string {
 	return out
 }
 
+// OperatorNames returns the names of the ManagedOperators in the namespace, for
+// completion.
 func OperatorNames(ctx context.Context, h *hub.Client) []string {
 	list := &v1alpha1.ManagedOperatorList{}
 	_ = h.List(ctx, list, client.InNamespace(h.Namespace))

@@ -36,6 +36,7 @@ const nowhere = "http://localhost:8080"
 var errNoKubeconfig = exit.Hint(errors.New("no kubeconfig for the hub"),
 	"set --kubeconfig or KUBECONFIG")
 
+// BadKubeconfig adds to an error of a kubeconfig what to do about it.
 func BadKubeconfig(err error) error {
 	if clientcmd.IsEmptyConfig(err) {
 		return errNoKubeconfig
@@ -52,6 +53,7 @@ func (a *Env) Namespace() (string, error) {
 	return namespace, nil
 }
 
+// Hub connects to the hub, once for each run of the program.
 func (a *Env) Hub() (*hub.Client, error) {
 	c, err := a.Connect()
 	if err != nil {

@@ -60,6 +60,7 @@ type Env struct {
 	Getenv func(string) string
 }
 
+// NewEnv returns what all commands share.
 func NewEnv(program string, streams genericiooptions.IOStreams) *Env {
 	a := &Env{Streams: streams, Flags: configFlags(), Self: "bellwether", Now: time.Now, Getenv: os.Getenv}
 	if base := strings.TrimSuffix(filepath.Base(program), ".exe"); base == "kubectl-bellwether" {
@@ -107,6 +108,8 @@ func (a *Env) Style() term.Style {
 		Program: a.Self}
 }
 
+// TerminalWidth returns the width of the terminal; false where the output is not
+// a terminal.
 func TerminalWidth(out io.Writer) (int, bool) {
 	f, ok := out.(*os.File)
 	if !ok {

@@ -16,10 +16,12 @@ import (
 // Scope is the choice between the user's namespace and all of them.
 type Scope struct{ All bool }
 
+// Add adds the flags to a command.
 func (s *Scope) Add(c *cobra.Command) {
 	c.Flags().BoolVarP(&s.All, "all-namespaces", "A", false, "List the objects of all namespaces on the hub.")
 }
 
+// Options returns the options of a list request.
 func (s *Scope) Options(h *hub.Client) []client.ListOption {
 	if s.All {
 		return nil
@@ -27,6 +29,7 @@ func (s *Scope) Options(h *hub.Client) []client.ListOption {
 	return []client.ListOption{client.InNamespace(h.Namespace)}
 }
 
+// None returns the message for an empty list.
 func (s *Scope) None(h *hub.Client, what string) string {
 	if s.All {
 		return "There are no " + what + "."
@@ -43,6 +46,7 @@ type Listing[L client.ObjectList] struct {
 	Table   func(L, term.Listing) *term.Table
 }
 
+// ListCommand returns a command that lists objects of one kind.
 func ListCommand[L client.ObjectList](a *Env, l Listing[L]) *cobra.Command {
 	var out Output
 	var in Scope

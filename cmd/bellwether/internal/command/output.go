@@ -21,8 +21,10 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 )
 
+// OutputHTML is a page of HTML.
 const OutputHTML = "html"
 
+// OutputMarkdown is Markdown.
 const OutputMarkdown = "markdown"
 
 // Formats of pictures.
@@ -48,6 +50,7 @@ type Output struct {
 	Allowed []string
 }
 
+// Add adds the flag --output with the allowed formats.
 func (o *Output) Add(c *cobra.Command, allowed ...string) {
 	o.Allowed = allowed
 	usage := "Output format: "
@@ -61,6 +64,7 @@ func (o *Output) Add(c *cobra.Command, allowed ...string) {
 	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(allowed, cobra.ShellCompDirectiveNoFileComp))
 }
 
+// Check returns an error if the format is not one of those allowed.
 func (o *Output) Check() error {
 	if o.Format == OutputTable {
 		return nil
@@ -74,8 +78,10 @@ func (o *Output) Check() error {
 		"invalid value %q of -o", o.Format)
 }
 
+// Table reports whether a table is to be printed.
 func (o *Output) Table() bool { return o.Format == OutputTable || o.Format == OutputWide }
 
+// Wide reports whether a table with all columns is to be printed.
 func (o *Output) Wide() bool { return o.Format == OutputWide }
 
 // Object prints an object or a list of the API.

@@ -94,6 +94,7 @@ func operatorsCell(c *v1alpha1.FleetCluster) term.Cell {
 	return term.Cell{Text: fmt.Sprintf("%d/%d ready", n.Ready, n.Total)}
 }
 
+// OlmCell returns the version of OLM on a cluster.
 func OlmCell(c *v1alpha1.FleetCluster) term.Cell {
 	switch {
 	case c.Status.Versions.OLM != "":

@@ -36,6 +36,7 @@ func AddSystemNamespace(c *cobra.Command, into *string) {
 // ValueFlags are Helm's flags for a chart's values.
 type ValueFlags struct{ values.Options }
 
+// Add adds the flags to a command.
 func (v *ValueFlags) Add(c *cobra.Command) {
 	c.Flags().StringArrayVar(&v.Values, "set", nil,
 		"A chart value, for example agent.resources.limits.memory=256Mi. Can be repeated.")
@@ -43,6 +44,7 @@ func (v *ValueFlags) Add(c *cobra.Command) {
 	_ = c.MarkFlagFilename("values", "yaml", "yml", "json")
 }
 
+// Merge reads all values, the later ones over the earlier ones, as helm does.
 func (v *ValueFlags) Merge() (map[string]any, error) {
 	merged, err := v.MergeValues(getter.All(helmcli.New()))
 	if err != nil {

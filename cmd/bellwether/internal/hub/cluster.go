@@ -19,6 +19,7 @@ type ClusterFlags struct {
 	context    string
 }
 
+// Add adds the flags to a command.
 func (f *ClusterFlags) Add(c *cobra.Command) {
 	c.Flags().StringVar(&f.kubeconfig, "cluster-kubeconfig", "", "The kubeconfig for the fleet cluster.")
 	c.Flags().StringVar(&f.context, "cluster-context", "",
@@ -26,6 +27,7 @@ func (f *ClusterFlags) Add(c *cobra.Command) {
 	_ = c.MarkFlagFilename("cluster-kubeconfig")
 }
 
+// Given reports whether the user named a cluster.
 func (f *ClusterFlags) Given() bool { return f.kubeconfig != "" || f.context != "" }
 
 // Flags make a getter as Helm and cli-runtime want it. Only a context given
@@ -43,6 +45,7 @@ func (f *ClusterFlags) Flags(namespace string) *genericclioptions.ConfigFlags {
 	return flags
 }
 
+// Connect returns a client of the cluster.
 func (f *ClusterFlags) Connect() (client.Client, error) {
 	config, err := f.Flags("").ToRESTConfig()
 	if err != nil {

@@ -26,6 +26,7 @@ import (
 	"github.com/bellwether-dev/bellwether/phrase"
 )
 
+// Catalog reads an OperatorCatalog.
 func (h *Client) Catalog(ctx context.Context, name string) (*v1alpha1.OperatorCatalog, error) {
 	c := &v1alpha1.OperatorCatalog{}
 	err := h.Get(ctx, h.Key(name), c)
@@ -54,6 +55,7 @@ func (h *Client) offerCatalogs(ctx context.Context) string {
 	return Offer(names, "create an OperatorCatalog")
 }
 
+// Scheme knows the kinds that the command line reads and writes.
 var Scheme = func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(s))
@@ -63,7 +65,7 @@ var Scheme = func() *runtime.Scheme {
 	return s
 }()
 
-// hub is a client of the hub with the namespace that the user works in.
+// Client is a client of the hub with the namespace that the user works in.
 type Client struct {
 	client.WithWatch
 	Namespace string
@@ -142,6 +144,7 @@ func (h *Client) offerOperators(ctx context.Context) string {
 	return Offer(names, "create a ManagedOperator")
 }
 
+// Offer returns a hint that lists the names that exist.
 func Offer(names []string, none string) string {
 	if len(names) == 0 {
 		return none
@@ -150,6 +153,7 @@ func Offer(names []string, none string) string {
 	return "available: " + phrase.First(names, 6)
 }
 
+// Cluster reads a FleetCluster.
 func (h *Client) Cluster(ctx context.Context, name string) (*v1alpha1.FleetCluster, error) {
 	c := &v1alpha1.FleetCluster{}
 	err := h.Get(ctx, client.ObjectKey{Name: name}, c)
@@ -240,6 +244,7 @@ func InstallsOf(ctx context.Context, r client.Reader, operator client.ObjectKey)
 	return list.Items, nil
 }
 
+// Clusters reads all FleetClusters.
 func Clusters(ctx context.Context, r client.Reader) ([]v1alpha1.FleetCluster, error) {
 	list := &v1alpha1.FleetClusterList{}
 	if err := r.List(ctx, list); err != nil {

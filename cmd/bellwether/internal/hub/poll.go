@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// FieldOwner owns the fields that the command line writes.
 const FieldOwner = client.FieldOwner("bellwether-cli")
 
 const pollInterval = 300 * time.Millisecond

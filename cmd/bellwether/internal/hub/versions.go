@@ -11,6 +11,8 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
+// InstalledVersion returns the version that an install reports; empty if there is
+// none.
 func InstalledVersion(in *v1alpha1.OperatorInstall) string {
 	if in.Status.Installed == nil {
 		return ""

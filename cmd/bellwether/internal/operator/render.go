@@ -119,6 +119,7 @@ func Operators(list []v1alpha1.ManagedOperator, l term.Listing) *term.Table {
 	return l.Table(t)
 }
 
+// OperatorState returns a ManagedOperator's state in a word.
 func OperatorState(o *v1alpha1.ManagedOperator) term.Cell {
 	switch {
 	case o.DeletionTimestamp != nil:
@@ -130,6 +131,7 @@ func OperatorState(o *v1alpha1.ManagedOperator) term.Cell {
 	}
 }
 
+// TargetOf returns the version that a ManagedOperator rolls out.
 func TargetOf(o *v1alpha1.ManagedOperator) string {
 	if o.Status.Target != nil {
 		return o.Status.Target.Version

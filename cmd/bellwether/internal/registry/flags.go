@@ -18,14 +18,16 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 )
 
-// registryFlags say how to talk to a registry.
+// Flags say how to talk to a registry.
 type Flags struct{ insecure bool }
 
+// Add adds the flags to a command.
 func (f *Flags) Add(c *cobra.Command) {
 	c.Flags().BoolVar(&f.insecure, "insecure", false,
 		"Allow plain HTTP and untrusted certificates. Registries on the loopback interface do not need it.")
 }
 
+// Access returns how to connect to the registry.
 func (f *Flags) Access() oci.Access { return oci.Access{Insecure: f.insecure} }
 
 // Source is a directory if there is one of that name, otherwise an image.

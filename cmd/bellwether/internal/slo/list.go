@@ -125,10 +125,10 @@ func budgetError(ctx context.Context, err error, address string) error {
 		return exit.Hint(fmt.Errorf("cannot reach Prometheus at %s: %w", address, unreachable.Err),
 			howToName)
 	case errors.As(err, &refused) && refused.Type == promv1.ErrClient:
-		return exit.Hint(fmt.Errorf("Prometheus at %s rejected the request: %w", address, err),
+		return exit.Hint(fmt.Errorf("the Prometheus at %s rejected the request: %w", address, err),
 			"if it requires a login, set --prometheus-token-file; the address must not include /api/v1")
 	case errors.As(err, &refused):
-		return exit.Hint(fmt.Errorf("Prometheus at %s cannot answer: %w", address, err),
+		return exit.Hint(fmt.Errorf("the Prometheus at %s cannot answer: %w", address, err),
 			"try again, or check the logs of Prometheus")
 	default:
 		return err

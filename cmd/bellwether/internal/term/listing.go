@@ -25,6 +25,7 @@ func (l Listing) Table(t *Table) *Table {
 	return t
 }
 
+// Row adds the namespace to a row where all namespaces are listed.
 func (l Listing) Row(namespace string, row []Cell) []Cell {
 	if l.Namespaces {
 		return slices.Insert(row, 0, Cell{Text: namespace})

@@ -29,6 +29,7 @@ func NotReadyMessage(in *v1alpha1.OperatorInstall) string {
 	return Headline(in.Status.Conditions)
 }
 
+// WriteConditions writes a table of conditions.
 func WriteConditions(out *strings.Builder, conditions []metav1.Condition, now time.Time, s Style) {
 	if len(conditions) == 0 {
 		return
@@ -61,11 +62,12 @@ func conditionTone(c metav1.Condition) Tone {
 	}
 }
 
+// PhaseOf returns a rollout's phase; Pending where it has none yet.
 func PhaseOf(r *v1alpha1.OperatorRollout) string {
 	return string(cmp.Or(r.Status.Phase, v1alpha1.RolloutPending))
 }
 
-// installReason is an install's state for a list: its version and why it is
+// InstallCells are an install's state for a list: its version and why it is
 // not ready.
 func InstallCells(in *v1alpha1.OperatorInstall) []Cell {
 	desired := "-"
@@ -82,12 +84,15 @@ func InstallCells(in *v1alpha1.OperatorInstall) []Cell {
 	return []Cell{{Text: desired}, {Text: OrDash(hub.InstalledVersion(in))}, state}
 }
 
+// Stalled reports whether the object is Stalled.
 func Stalled(conditions []metav1.Condition) bool {
 	return meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionStalled)
 }
 
+// Fraction returns two counts as in 1/3.
 func Fraction(done, of int32) string { return fmt.Sprintf("%d/%d", done, of) }
 
+// OrElse returns the text, or the other one where it is empty.
 func OrElse(text, otherwise string) string {
 	if text == "" {
 		return otherwise
@@ -115,8 +120,10 @@ func Clock(now time.Time, at *metav1.Time) string {
 	return t.Format("2006-01-02 15:04")
 }
 
+// Span returns a duration as kubectl shows it.
 func Span(d time.Duration) string { return duration.HumanDuration(max(d, 0)) }
 
+// Condition returns a condition; Unknown where it is absent.
 func Condition(conditions []metav1.Condition, kind string) metav1.Condition {
 	if found := meta.FindStatusCondition(conditions, kind); found != nil {
 		return *found
@@ -150,6 +157,7 @@ func Headline(conditions []metav1.Condition) string {
 	return ""
 }
 
+// Online reports whether a cluster's agent renews its Lease.
 func Online(c *v1alpha1.FleetCluster) bool {
 	return c != nil && meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionOnline)
 }
@@ -169,6 +177,7 @@ func OnlineCell(c *v1alpha1.FleetCluster) Cell {
 	}
 }
 
+// PhaseTone returns the tone in which a phase is shown.
 func PhaseTone(p v1alpha1.RolloutPhase) Tone {
 	switch p {
 	case v1alpha1.RolloutSucceeded:
@@ -184,6 +193,7 @@ func PhaseTone(p v1alpha1.RolloutPhase) Tone {
 	}
 }
 
+// WaveTone returns the tone in which a wave's phase is shown.
 func WaveTone(p v1alpha1.WavePhase) Tone {
 	switch p {
 	case v1alpha1.WaveVerified:
@@ -197,6 +207,7 @@ func WaveTone(p v1alpha1.WavePhase) Tone {
 	}
 }
 
+// Count returns a number as text.
 func Count[N int | int32](n N) string { return fmt.Sprint(n) }
 
 // CountCell shows a number that is worth a look when it is not zero.

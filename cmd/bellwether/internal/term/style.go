@@ -57,7 +57,7 @@ type Style struct {
 	Program string
 }
 
-// program is the start of a command line that is shown to the user.
+// ProgramName is the start of a command line that is shown to the user.
 func (s Style) ProgramName() string { return cmp.Or(s.Program, "bellwether") }
 
 const ansiReset = "\x1b[0m"

@@ -105,7 +105,7 @@ func (t *Table) lastCell(s Style, c Cell, at int) string {
 	}
 }
 
-// plain makes cells without a tone.
+// PlainCells returns cells without a tone.
 func PlainCells(texts ...string) []Cell {
 	cells := make([]Cell, len(texts))
 	for i, text := range texts {
