@@ -251,3 +251,18 @@ func compareVersions(a, b string) int {
 	}
 	return x.Compare(y)
 }
+
+// VersionNamed returns the version, retired or not, whose bundle has a name.
+func (l *Ladder) VersionNamed(name string) (semver.Version, bool) {
+	for _, b := range l.Bundles {
+		if l.BundleName(b.Name, b.Version) == name {
+			return semver.MustParse(b.Version), true
+		}
+	}
+	for _, r := range l.Retired {
+		if l.BundleName(r.Name, r.Version) == name {
+			return semver.MustParse(r.Version), true
+		}
+	}
+	return semver.Version{}, false
+}

@@ -338,3 +338,47 @@ func TestSaveKeepsTheMode(t *testing.T) {
 		t.Errorf("something is left beside the ladder: %v", entries)
 	}
 }
+
+func TestFind(t *testing.T) {
+	none, one, two := t.TempDir(), t.TempDir(), t.TempDir()
+	for _, path := range []string{folder.Path(one, "a"), folder.Path(two, "a"), folder.Path(two, "b")} {
+		pkg := strings.TrimSuffix(filepath.Base(path), ".yaml")
+		text := "apiVersion: bellwether.dev/v1alpha1\nkind: CatalogLadder\npackage: " + pkg + "\nchannels: [stable]\n"
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, test := range map[string]struct {
+		find func() (*ladder.File, error)
+		want string
+		err  error
+	}{
+		"a file": {find: func() (*ladder.File, error) { return folder.Find(folder.Path(two, "b")) }, want: "b"},
+		"no file": {find: func() (*ladder.File, error) { return folder.Find(folder.Path(one, "b")) },
+			err: fs.ErrNotExist},
+		"the only one": {find: func() (*ladder.File, error) { return folder.Find(one) }, want: "a"},
+		"one of two": {find: func() (*ladder.File, error) { return folder.Find(two) },
+			err: folder.ErrSeveralLadders},
+		"of none":    {find: func() (*ladder.File, error) { return folder.Find(none) }, err: folder.ErrNoLadders},
+		"by package": {find: func() (*ladder.File, error) { return folder.FindPackage(two, "b") }, want: "b"},
+		"not there": {find: func() (*ladder.File, error) { return folder.FindPackage(one, "b") },
+			err: folder.ErrNoLadder},
+		"another file": {find: func() (*ladder.File, error) { return folder.FindPackage(folder.Path(one, "a"), "b") },
+			err: folder.ErrOtherPackage},
+		"the same file": {find: func() (*ladder.File, error) { return folder.FindPackage(folder.Path(one, "a"), "a") },
+			want: "a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, err := test.find()
+			if !errors.Is(err, test.err) {
+				t.Fatalf("error %v, want %v", err, test.err)
+			}
+			if err == nil && f.Ladder.Package != test.want {
+				t.Errorf("found the ladder of %q, want %q", f.Ladder.Package, test.want)
+			}
+		})
+	}
+	if folder.HasLadders(none) || !folder.HasLadders(one) {
+		t.Error("a folder of ladder files is not told from one without")
+	}
+}

@@ -5,18 +5,28 @@ package folder
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/bellwether-dev/bellwether/catalogs/ladder"
 )
 
-// ErrNoLadders says that a folder holds no ladder file.
-var ErrNoLadders = errors.New("no ladder files")
+var (
+	// ErrNoLadders says that a folder holds no ladder file.
+	ErrNoLadders = errors.New("no ladder files")
+	// ErrSeveralLadders says that a folder holds more than one ladder file.
+	ErrSeveralLadders = errors.New("several ladder files")
+	// ErrNoLadder says that a folder holds no ladder file of a package.
+	ErrNoLadder = errors.New("no ladder file")
+	// ErrOtherPackage says that a ladder file is about another package.
+	ErrOtherPackage = errors.New("the ladder file is about another package")
+)
 
 // Path is where the ladder file of a package is.
 func Path(dir, pkg string) string { return filepath.Join(dir, pkg+".yaml") }
@@ -72,6 +82,60 @@ func LoadAll(dir string) ([]*ladder.File, error) {
 		return nil, fmt.Errorf("%w in %s", ErrNoLadders, dir)
 	}
 	return files, nil
+}
+
+// Find reads a ladder file, or the only one in a folder. Errors wrap ErrSeveralLadders, or are those of Load and
+// LoadAll.
+func Find(place string) (*ladder.File, error) {
+	if !isFolder(place) {
+		return Load(place)
+	}
+	files, err := LoadAll(place)
+	if err != nil {
+		return nil, err
+	}
+	if len(files) > 1 {
+		return nil, fmt.Errorf("%w in %s, for example %s", ErrSeveralLadders, place, files[0].Name)
+	}
+	return files[0], nil
+}
+
+// FindPackage reads the ladder file of a package: the file at that place, or the one in the folder there. Errors wrap
+// ErrNoLadder or ErrOtherPackage, or are those of Load.
+func FindPackage(place, pkg string) (*ladder.File, error) {
+	path := place
+	if isFolder(place) {
+		path = Path(place, pkg)
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%w for package %q in %s", ErrNoLadder, pkg, place)
+		}
+	}
+	file, err := Load(path)
+	if err != nil {
+		return nil, err
+	}
+	if file.Ladder.Package != pkg {
+		return nil, fmt.Errorf("%w: package %q in %s, package %q in the bundle", ErrOtherPackage, file.Ladder.Package,
+			path, pkg)
+	}
+	return file, nil
+}
+
+// HasLadders tells a folder of ladder files from one of a compiled catalog.
+func HasLadders(dir string) bool {
+	files, _ := filepath.Glob(filepath.Join(dir, "*.y*ml"))
+	return slices.ContainsFunc(files, func(file string) bool {
+		text, err := os.ReadFile(file)
+		return err == nil && bytes.Contains(text, []byte("kind: "+ladder.Kind))
+	})
+}
+
+// Dir returns the folder that paths in a ladder file are relative to.
+func Dir(f *ladder.File) string { return cmp.Or(filepath.Dir(f.Name), ".") }
+
+func isFolder(place string) bool {
+	info, err := os.Stat(place)
+	return err == nil && info.IsDir()
 }
 
 // Save writes a ladder file as a whole, or leaves the old one in place.

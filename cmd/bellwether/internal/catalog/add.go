@@ -5,13 +5,13 @@ package catalog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/blang/semver/v4"
 	"github.com/spf13/cobra"
 
 	"github.com/bellwether-dev/bellwether/bundles"
@@ -76,13 +76,17 @@ func (a *app) addVersion(ctx context.Context, f *addFlags, place, source string)
 	if err != nil {
 		return registry.WithHint(err)
 	}
-	file, err := ladderFor(place, bundle)
-	if err != nil {
+	file, err := folder.FindPackage(place, bundle.Package)
+	switch {
+	case errors.Is(err, folder.ErrNoLadder):
+		return exit.Hint(err, fmt.Sprintf("to create one, run `bellwether catalog init %s --package %s`", place,
+			bundle.Package))
+	case err != nil:
 		return ladderError(err)
 	}
 	entry := ladder.Bundle{Version: bundle.Version.String(), Name: bundle.Name, Image: image, Channel: f.channel}
 	if image == "" {
-		if entry.Path, err = below(ladderDir(file), source); err != nil {
+		if entry.Path, err = below(folder.Dir(file), source); err != nil {
 			return err
 		}
 	}
@@ -134,29 +138,6 @@ func pinned(image, digest string) string {
 	return image + "@" + digest
 }
 
-// ladderFor finds the ladder file of a bundle's package.
-func ladderFor(place string, offered *bundles.Bundle) (*ladder.File, error) {
-	path := place
-	if bundle.IsDirectory(place) {
-		path = folder.Path(place, offered.Package)
-		if _, err := os.Stat(path); os.IsNotExist(err) {
-			return nil, exit.Hintf(fmt.Sprintf("to create one, run `bellwether catalog init %s --package %s`", place,
-				offered.Package),
-				"there is no ladder file for package %q in %s", offered.Package, place)
-		}
-	}
-	file, err := folder.Load(path)
-	if err != nil {
-		return nil, err
-	}
-	if file.Ladder.Package != offered.Package {
-		return nil, exit.Hintf("use the ladder file of that package",
-			"the bundle has package %q, but %s has package %q",
-			offered.Package, path, file.Ladder.Package)
-	}
-	return file, nil
-}
-
 // below is the path of a folder, relative to another one that it must be in.
 func below(dir, path string) (string, error) {
 	from, err := filepath.Abs(dir)
@@ -178,7 +159,7 @@ func below(dir, path string) (string, error) {
 // lintNew refuses a bundle with errors.
 func (a *app) lintNew(ctx context.Context, read *folder.Bundles, file *ladder.File, offered *bundles.Bundle,
 	source string) error {
-	contents, err := read.Contents(ctx, ladderDir(file), file.Ladder)
+	contents, err := read.Contents(ctx, folder.Dir(file), file.Ladder)
 	if err != nil {
 		return registry.WithHint(fmt.Errorf("read what was published before: %w", err))
 	}
@@ -214,7 +195,7 @@ func (a *app) warnReplaces(l *ladder.Ladder, bundle *bundles.Bundle) {
 	if replaces == "" {
 		return
 	}
-	switch version, known := versionNamed(l, replaces); {
+	switch version, known := l.VersionNamed(replaces); {
 	case replaces == bundle.Name:
 		a.Warn("note: the ClusterServiceVersion replaces itself; the catalog ignores spec.replaces\n")
 	case !known:
@@ -224,18 +205,4 @@ func (a *app) warnReplaces(l *ladder.Ladder, bundle *bundles.Bundle) {
 		a.Warn("note: the ClusterServiceVersion replaces %s, which is a higher version; the catalog ignores "+
 			"spec.replaces\n", replaces)
 	}
-}
-
-func versionNamed(l *ladder.Ladder, name string) (semver.Version, bool) {
-	for _, b := range l.Bundles {
-		if l.BundleName(b.Name, b.Version) == name {
-			return semver.MustParse(b.Version), true
-		}
-	}
-	for _, r := range l.Retired {
-		if l.BundleName(r.Name, r.Version) == name {
-			return semver.MustParse(r.Version), true
-		}
-	}
-	return semver.Version{}, false
 }

@@ -289,6 +289,8 @@ func ladderError(err error) error {
 		return err
 	case errors.Is(err, folder.ErrNoLadders):
 		return exit.Hint(err, "to create one, run `bellwether catalog init`")
+	case errors.Is(err, folder.ErrOtherPackage):
+		return exit.Hint(err, "use the ladder file of the bundle's package")
 	case errors.Is(err, fs.ErrNotExist):
 		return exit.Hint(err, "check the path")
 	case errors.Is(err, compile.ErrExpired):

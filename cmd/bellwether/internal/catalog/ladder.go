@@ -4,12 +4,10 @@
 package catalog
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,7 +17,6 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/compile/folder"
 	"github.com/bellwether-dev/bellwether/catalogs/diff"
 	"github.com/bellwether-dev/bellwether/catalogs/ladder"
-	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/bundle"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/registry"
@@ -92,23 +89,14 @@ func (a *app) ladderEditCommand(e ladderEdit) *cobra.Command {
 
 // findLadder reads a ladder file, or the only one in a folder.
 func findLadder(path string) (*ladder.File, error) {
-	if !bundle.IsDirectory(path) {
-		file, err := folder.Load(path)
-		if errors.Is(err, os.ErrNotExist) {
-			return nil, exit.Hint(err, "use a ladder file; to create one, run `bellwether catalog init`")
-		}
-		return file, err
+	file, err := folder.Find(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, exit.Hint(err, "use a ladder file; to create one, run `bellwether catalog init`")
+	case errors.Is(err, folder.ErrSeveralLadders):
+		return nil, exit.Hint(err, "use one of the files")
 	}
-	files, err := folder.LoadAll(path)
-	if err != nil {
-		return nil, err
-	}
-	if len(files) > 1 {
-		return nil, exit.Hintf(fmt.Sprintf("use one of the files, for example %s", files[0].Name),
-			"%s has %d ladder files", path,
-			len(files))
-	}
-	return files[0], nil
+	return file, err
 }
 
 // LadderChange is what an edit does, as -o json shows it.
@@ -440,6 +428,3 @@ func (a *app) importLadder(ctx context.Context, access *registry.Flags, file *la
 	}
 	return nil
 }
-
-// ladderDir is the folder that paths in a ladder file start from.
-func ladderDir(file *ladder.File) string { return cmp.Or(filepath.Dir(file.Name), ".") }

@@ -208,9 +208,9 @@ func TestAddRefuses(t *testing.T) {
 	w := withVersions(t)
 	for name, c := range map[string]struct{ prepare, line, want string }{
 		"another package's bundle": {"other/bundles/1.0.0", "add ladders/echo-operator.yaml other/bundles/1.0.0",
-			`the bundle has package "other"`},
+			`package "other" in the bundle`},
 		"no ladder": {"ladders/bundles/x", "add ladders ladders/bundles/x",
-			`there is no ladder file for package "other" in ladders`},
+			`no ladder file for package "other" in ladders`},
 		"a folder elsewhere": {"", "add ladders elsewhere --no-lint",
 			"is not below ladders, the folder of the ladder file"},
 		"no bundle":        {"", "add ladders ladders", "not a registry+v1 bundle"},
@@ -237,7 +237,7 @@ func TestTheLaddersOfAFolderAreNotMixedUp(t *testing.T) {
 	w := withVersions(t)
 	w.Must(t, "catalog", "init", "ladders", "--package", "other")
 	r := w.Run(t, "catalog", "promote", "ladders", "1.1.0")
-	if r.Code != exit.Error || !strings.Contains(r.Err, "ladders has 2 ladder files") ||
+	if r.Code != exit.Error || !strings.Contains(r.Err, "several ladder files in ladders") ||
 		!strings.Contains(r.Err, "echo-operator.yaml") {
 		t.Errorf("exit %d: %s", r.Code, r.Err)
 	}

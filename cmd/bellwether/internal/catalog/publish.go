@@ -12,7 +12,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,7 +19,6 @@ import (
 
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/compile/folder"
-	"github.com/bellwether-dev/bellwether/catalogs/ladder"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/catalogs/publish"
 	"github.com/bellwether-dev/bellwether/catalogs/sign"
@@ -113,7 +111,7 @@ func (a *app) publish(ctx context.Context, f *publishFlags, dir, ref string) err
 		return fmt.Errorf("make folder: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(temp) }()
-	if holdsLadders(dir) {
+	if folder.HasLadders(dir) {
 		in.Dir = filepath.Join(temp, "compiled")
 		if err := a.compileLadders(ctx, client, f, dir, &in); err != nil {
 			return ladderError(err)
@@ -131,15 +129,6 @@ func (a *app) publish(ctx context.Context, f *publishFlags, dir, ref string) err
 		return publishError(err)
 	}
 	return a.published(&f.out, result)
-}
-
-// holdsLadders tells a folder of ladder files from one of a compiled catalog.
-func holdsLadders(dir string) bool {
-	files, _ := filepath.Glob(filepath.Join(dir, "*.y*ml"))
-	return slices.ContainsFunc(files, func(file string) bool {
-		text, err := os.ReadFile(file)
-		return err == nil && bytes.Contains(text, []byte("kind: "+ladder.Kind))
-	})
 }
 
 // compileLadders compiles against what the tag holds now, into the folder to publish.
