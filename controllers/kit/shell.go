@@ -70,7 +70,7 @@ func (s *shell[T]) Reconcile(ctx context.Context, obj T) (ctrl.Result, error) {
 	}
 	patchErr := s.patchStatus(ctx, before, obj)
 	failed := errors.Join(ignoreConflict(err), ignoreConflict(patchErr))
-	if failed == nil && (err != nil || patchErr != nil) {
+	if isConflict := apierrors.IsConflict(err) || apierrors.IsConflict(patchErr); isConflict && failed == nil {
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
 	}
 	return result, failed

@@ -84,7 +84,7 @@ func configFlags() *genericclioptions.ConfigFlags {
 }
 
 // FlagUsage says what kubectl's flags mean here, in fewer words.
-var FlagUsage = map[string]string{ //nolint:gosec // it is about credentials and holds none
+var FlagUsage = map[string]string{
 	"kubeconfig":      "The kubeconfig `FILE` for the hub. Default: $KUBECONFIG, or ~/.kube/config.",
 	"context":         "The kubeconfig context to use. Default: the current context.",
 	"namespace":       "The namespace on the hub. Default: the namespace of the context.",

@@ -258,8 +258,7 @@ func (a *app) runPromtool(ctx context.Context, dir string) error {
 		return nil
 	}
 	for _, args := range [][]string{{"check", "rules", "rules.yaml"}, {"test", "rules", "tests.yaml"}} {
-		promtool := exec.CommandContext(ctx, path,
-			args...) //nolint:gosec // the program that was just found, and constants
+		promtool := exec.CommandContext(ctx, path, args...) //nolint:gosec // the program just found, and constants
 		promtool.Dir, promtool.Stdout, promtool.Stderr = dir, a.Streams.Out, a.Streams.ErrOut
 		if err := promtool.Run(); err != nil {
 			return exit.Hint(fmt.Errorf("promtool %s: %w", args[0], err),
