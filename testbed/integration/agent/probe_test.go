@@ -49,7 +49,8 @@ func TestProbes(t *testing.T) {
 	h := start(t, c, "probes", "--kubeconfig", kubeconfig, "--metrics-bind-address", address).of(t, operator)
 	scraped := func() string { return scrape(t, address) }
 	success := func(probe string, value int) string {
-		return fmt.Sprintf("probe_success{cluster=\"probes\",operator=\"probed\",operator_namespace=\"fleet\",probe=%q,vantage=\"cluster\"} %d\n",
+		return fmt.Sprintf("probe_success{cluster=\"probes\",operator=\"probed\",operator_namespace=\"fleet\","+
+			"probe=%q,vantage=\"cluster\"} %d\n",
 			probe, value)
 	}
 

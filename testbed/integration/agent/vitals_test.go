@@ -76,10 +76,12 @@ func TestVitals(t *testing.T) {
 		bundle{version: "1.2.0", replaces: "1.1.0",
 			change: func(csv, crd object) { withStatus(csv, crd); neverReady(600)(csv, crd) }})
 	is := func(name, more string, value any) string {
-		return fmt.Sprintf("bellwether_operator_%s{cluster=\"vitals\",%soperator=\"vital\",operator_namespace=\"fleet\"} %v\n", name, more, value)
+		return fmt.Sprintf("bellwether_operator_%s{cluster=\"vitals\",%soperator=\"vital\","+
+			"operator_namespace=\"fleet\"} %v\n", name, more, value)
 	}
 	outcome := func(outcome string, n int) string {
-		return fmt.Sprintf("bellwether_operator_install_total{cluster=\"vitals\",operator=\"vital\",operator_namespace=\"fleet\",outcome=%q} %d\n",
+		return fmt.Sprintf("bellwether_operator_install_total{cluster=\"vitals\",operator=\"vital\","+
+			"operator_namespace=\"fleet\",outcome=%q} %d\n",
 			outcome, n)
 	}
 	info := func(version string) string {
@@ -250,7 +252,8 @@ func (h *harness) deadWebhooksAreBad(server *testprometheus.Server, scraped func
 	h.t.Helper()
 	for _, way := range []string{"closed", "open"} {
 		h.shows("a webhook of the CSV", scraped, []string{
-			fmt.Sprintf("bellwether_operator_webhook{cluster=\"vitals\",name=\"%s.vital.example.com\",operator=\"vital\",operator_namespace=\"fleet\"} 1", way)}, nil)
+			fmt.Sprintf("bellwether_operator_webhook{cluster=\"vitals\",name=\"%s.vital.example.com\","+
+				"operator=\"vital\",operator_namespace=\"fleet\"} 1", way)}, nil)
 	}
 	if bad, err := h.slice(server, "webhook"); err == nil {
 		h.t.Errorf("nobody called a webhook, and its slice is %v", bad)

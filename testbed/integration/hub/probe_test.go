@@ -49,7 +49,8 @@ func TestProbesFromTheHub(t *testing.T) {
 	h.succeeds(t, outside, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 	series := func(value int) string {
 		return fmt.Sprintf("# HELP probe_success Whether the probe succeeded.\n# TYPE probe_success gauge\n"+
-			"probe_success{cluster=\"probed\",operator=\"echo\",operator_namespace=\"fleet\",probe=\"api\",vantage=\"hub\"} %d\n", value)
+			"probe_success{cluster=\"probed\",operator=\"echo\",operator_namespace=\"fleet\",probe=\"api\","+
+			"vantage=\"hub\"} %d\n", value)
 	}
 	exports := func(want string) error {
 		return testutil.GatherAndCompare(h.metrics, strings.NewReader(want), "probe_success")
