@@ -79,7 +79,7 @@ func specWriters(t *testing.T, o client.Object) map[string][]string {
 		var owned struct {
 			Spec map[string]any `json:"f:spec"`
 		}
-		must(t, json.Unmarshal(entry.FieldsV1.Raw, &owned))
+		must(t, json.Unmarshal(entry.FieldsV1.GetRawBytes(), &owned))
 		for name := range owned.Spec {
 			if fields[entry.Manager] == nil {
 				fields[entry.Manager] = map[string]bool{}
