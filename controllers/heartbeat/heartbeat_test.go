@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -93,9 +94,9 @@ func TestCheck(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			requests := 0
+			var requests atomic.Int32
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				requests++
+				requests.Add(1)
 				if r.URL.Query().Get("resourceVersion") != "" {
 					t.Errorf("request %s would be answered from the watch cache", r.URL)
 				}
@@ -111,8 +112,8 @@ func TestCheck(t *testing.T) {
 			if err := api.Check(ctx); (err == nil) != test.ok {
 				t.Errorf("check: %v, want success %t", err, test.ok)
 			}
-			if requests != 1 {
-				t.Errorf("%d requests, want 1", requests)
+			if n := requests.Load(); n != 1 {
+				t.Errorf("%d requests, want 1", n)
 			}
 		})
 	}
