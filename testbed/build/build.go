@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package build turns Go modules into the programs a testbed runs: upstream's components (Ensure), which are built once
-// per version into the user's cache folder, and the programs of this repository (Local), which are built every time.
+// per version into the user's cache folder, and the programs of this repository (Local), which are always current.
 //
 // It needs the go command and the source tree, and no C compiler.
 package build
@@ -42,7 +42,7 @@ func Ensure(ctx context.Context, out io.Writer, names ...string) (map[string]str
 	if err != nil {
 		return nil, err
 	}
-	cache, err := cacheFolder()
+	cache, err := cacheFolder("components")
 	if err != nil {
 		return nil, err
 	}
@@ -68,13 +68,13 @@ func Ensure(ctx context.Context, out io.Writer, names ...string) (map[string]str
 	return paths, nil
 }
 
-// cacheFolder is where finished builds live.
-func cacheFolder() (string, error) {
+// cacheFolder returns the folder of finished builds of a kind: "components" or "programs".
+func cacheFolder(kind string) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", fmt.Errorf("find cache folder: %w", err)
 	}
-	folder := filepath.Join(cache, "bellwether", "testbed", "components")
+	folder := filepath.Join(cache, "bellwether", "testbed", kind)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return "", fmt.Errorf("create cache folder: %w", err)
 	}

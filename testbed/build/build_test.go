@@ -198,6 +198,36 @@ func TestUnknownNames(t *testing.T) {
 	}
 }
 
+func TestLocalReplacesAnEarlierProgram(t *testing.T) {
+	dir := t.TempDir()
+	first, err := Local(t.Context(), &output{}, dir, EchoServer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.ReadFile(first[EchoServer])
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Not written in place: that would change the linked program too.
+	if err := os.Remove(first[EchoServer]); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(first[EchoServer], []byte("of an earlier tree"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	second, err := Local(t.Context(), &output{}, dir, EchoServer, EchoServer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	have, err := os.ReadFile(second[EchoServer])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(have, want) {
+		t.Errorf("the second build left another program at %s", second[EchoServer])
+	}
+}
+
 func TestEveryComponentHasItsModule(t *testing.T) {
 	root, err := Root()
 	if err != nil {

@@ -5,8 +5,12 @@ package build
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -50,10 +54,15 @@ var programs = map[string]program{
 // ldflagsStrip leaves debug information out, which halves the time to link and to start.
 const ldflagsStrip = "-s -w"
 
-// Local builds the named programs of this repository into dir and returns their paths. It always runs the go command,
-// so the programs are those of the source tree as it is now; go's own cache makes that quick.
+// Local builds the named programs of this repository and returns their paths in dir. It always runs the go command, so
+// the programs are those of the source tree as it is now. They are linked in the user's cache folder, where the go
+// command leaves a program alone that is current, and dir gets hard links to them, or copies on another file system.
 func Local(ctx context.Context, out io.Writer, dir string, names ...string) (map[string]string, error) {
 	root, err := Root()
+	if err != nil {
+		return nil, err
+	}
+	packages, err := packagesOf(names)
 	if err != nil {
 		return nil, err
 	}
@@ -64,29 +73,29 @@ func Local(ctx context.Context, out io.Writer, dir string, names ...string) (map
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("create folder: %w", err)
 	}
+	linked, unlock, err := lockPrograms(ctx, out, root)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
 	if len(names) > 0 {
 		say(out, "building %s ...\n", strings.Join(names, ", "))
-	}
-	paths := make(map[string]string, len(names))
-	packages := map[string][]string{} // by module
-	for _, name := range names {
-		p, ok := programs[name]
-		if !ok {
-			return nil, fmt.Errorf("find program %q: %w", name, ErrUnknown)
-		}
-		if paths[name] == "" {
-			packages[p.module] = append(packages[p.module], p.pkg)
-			paths[name] = filepath.Join(dir, name)
-		}
 	}
 	start := time.Now()
 	for _, module := range slices.Sorted(maps.Keys(packages)) {
 		// One command per module lets go compile what the programs share only once; no other flags and the caller's
 		// environment let it share compiled packages with the caller's tests.
 		source := goModule{dir: filepath.Join(root, module)}
-		if err := source.build(ctx, dir+string(filepath.Separator), packages[module], "-ldflags",
+		if err := source.build(ctx, linked+string(filepath.Separator), packages[module], "-ldflags",
 			ldflagsStrip); err != nil {
 			return nil, fmt.Errorf("build %s: %w", strings.Join(packages[module], " "), err)
+		}
+	}
+	paths := make(map[string]string, len(names))
+	for _, name := range names {
+		paths[name] = filepath.Join(dir, name)
+		if err := linkOrCopy(filepath.Join(linked, name), paths[name]); err != nil {
+			return nil, err
 		}
 	}
 	if len(names) > 0 {
@@ -94,4 +103,60 @@ func Local(ctx context.Context, out io.Writer, dir string, names ...string) (map
 			time.Since(start).Round(100*time.Millisecond))
 	}
 	return paths, nil
+}
+
+// packagesOf returns the main packages of the named programs, by the folder of their module.
+func packagesOf(names []string) (map[string][]string, error) {
+	packages := map[string][]string{}
+	for _, name := range names {
+		p, ok := programs[name]
+		if !ok {
+			return nil, fmt.Errorf("find program %q: %w", name, ErrUnknown)
+		}
+		if !slices.Contains(packages[p.module], p.pkg) {
+			packages[p.module] = append(packages[p.module], p.pkg)
+		}
+	}
+	return packages, nil
+}
+
+// lockPrograms returns the folder with the linked programs of the source tree at root, locked until the returned
+// function is called.
+func lockPrograms(ctx context.Context, out io.Writer, root string) (string, func(), error) {
+	cache, err := cacheFolder("programs")
+	if err != nil {
+		return "", nil, err
+	}
+	sum := sha256.Sum256([]byte(root))
+	folder := filepath.Join(cache, "tree-"+hex.EncodeToString(sum[:8]))
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return "", nil, fmt.Errorf("create folder of programs: %w", err)
+	}
+	now := time.Now() // the folder is in use
+	if err := os.Chtimes(folder, now, now); err != nil {
+		return "", nil, fmt.Errorf("mark folder of programs as used: %w", err)
+	}
+	if err := removeUnused(cache, "tree", folder); err != nil {
+		return "", nil, err
+	}
+	unlock, err := lock(ctx, out, filepath.Join(folder, "lock"), "this repository's programs")
+	return folder, unlock, err
+}
+
+// linkOrCopy puts the program at path, in place of an earlier one.
+func linkOrCopy(program, path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove earlier program: %w", err)
+	}
+	if os.Link(program, path) == nil {
+		return nil
+	}
+	content, err := os.ReadFile(program)
+	if err != nil {
+		return fmt.Errorf("read program: %w", err)
+	}
+	if err := os.WriteFile(path, content, 0o755); err != nil {
+		return fmt.Errorf("copy program: %w", err)
+	}
+	return nil
 }
