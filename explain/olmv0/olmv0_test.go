@@ -1,0 +1,209 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package olmv0
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/explain"
+	"github.com/bellwether-dev/bellwether/explain/remedy"
+)
+
+// succeeded returns the objects of an operator that is installed as asked.
+func succeeded() Objects {
+	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "echo", Name: name} }
+	return Objects{
+		Namespace: "echo",
+		CatalogSource: &operatorsv1alpha1.CatalogSource{
+			ObjectMeta: meta("bellwether-echo"),
+			Spec:       operatorsv1alpha1.CatalogSourceSpec{Address: "10.0.0.1:50051"},
+			Status: operatorsv1alpha1.CatalogSourceStatus{
+				GRPCConnectionState: &operatorsv1alpha1.GRPCConnectionState{LastObservedState: "READY"}},
+		},
+		Subscription: &operatorsv1alpha1.Subscription{
+			ObjectMeta: meta("echo"),
+			Status: operatorsv1alpha1.SubscriptionStatus{State: operatorsv1alpha1.SubscriptionStateAtLatest,
+				InstalledCSV: "echo.v1.1.0", CurrentCSV: "echo.v1.1.0"},
+		},
+		InstallPlan: &operatorsv1alpha1.InstallPlan{
+			ObjectMeta: meta("install-1"),
+			Spec: operatorsv1alpha1.InstallPlanSpec{Approved: true,
+				ClusterServiceVersionNames: []string{"echo.v1.1.0"}},
+			Status: operatorsv1alpha1.InstallPlanStatus{Phase: operatorsv1alpha1.InstallPlanPhaseComplete},
+		},
+		CSV: &operatorsv1alpha1.ClusterServiceVersion{
+			ObjectMeta: meta("echo.v1.1.0"),
+			Status:     operatorsv1alpha1.ClusterServiceVersionStatus{Phase: operatorsv1alpha1.CSVPhaseSucceeded},
+		},
+	}
+}
+
+// finding is a link that is not healthy.
+type finding struct {
+	State        explain.State
+	Reason, Text string
+}
+
+// findings lists the links that are not healthy, in the order of the chain.
+func findings(links []explain.Link) []finding {
+	var found []finding
+	for _, l := range links {
+		if l.State != "" && l.State != explain.Healthy {
+			found = append(found, finding{l.State, l.Reason, l.Text})
+		}
+		found = append(found, findings(l.Links)...)
+	}
+	return found
+}
+
+func TestLinks(t *testing.T) {
+	failed, progressing := explain.Failed, explain.Progressing
+	tests := map[string]struct {
+		change func(*Objects)
+		want   []finding
+	}{
+		"everything is as asked": {change: func(*Objects) {}},
+		"nothing is there": {
+			change: func(o *Objects) { *o = Objects{Namespace: o.Namespace} },
+			want: []finding{
+				{failed, remedy.ObjectMissing, "CatalogSource: there is none"},
+				{failed, remedy.ObjectMissing, "Subscription: there is none"},
+				{failed, remedy.ObjectMissing, "ClusterServiceVersion: there is none"},
+			},
+		},
+		"OLM has removed the InstallPlan of an earlier upgrade": {change: func(o *Objects) { o.InstallPlan = nil }},
+		"OLM does not reach the catalog view": {
+			change: func(o *Objects) {
+				o.CatalogSource.Status.GRPCConnectionState.LastObservedState = "TRANSIENT_FAILURE"
+			},
+			want: []finding{{progressing, v1alpha1.ReasonCatalogNotReady,
+				"CatalogSource bellwether-echo: TRANSIENT_FAILURE, 10.0.0.1:50051"}},
+		},
+		"OLM has not seen the catalog view": {
+			change: func(o *Objects) { o.CatalogSource.Status.GRPCConnectionState = nil },
+			want: []finding{{progressing, v1alpha1.ReasonCatalogNotReady,
+				"CatalogSource bellwether-echo: no connection yet, 10.0.0.1:50051"}},
+		},
+		"the resolver finds no solution": {
+			change: func(o *Objects) {
+				o.Subscription.Status.Conditions = []operatorsv1alpha1.SubscriptionCondition{{
+					Type: operatorsv1alpha1.SubscriptionResolutionFailed, Status: corev1.ConditionTrue,
+					Message: "constraints\nnot satisfiable"}}
+			},
+			want: []finding{{failed, v1alpha1.ReasonResolutionFailed,
+				"ResolutionFailed: constraints not satisfiable"}},
+		},
+		"a condition that was true before": {
+			change: func(o *Objects) {
+				o.Subscription.Status.Conditions = []operatorsv1alpha1.SubscriptionCondition{{
+					Type: operatorsv1alpha1.SubscriptionBundleUnpackFailed, Status: corev1.ConditionFalse}}
+			},
+		},
+		"an upgrade waits for approval": {
+			change: func(o *Objects) {
+				o.Subscription.Status.State = operatorsv1alpha1.SubscriptionStateUpgradePending
+				o.Subscription.Status.CurrentCSV = "echo.v1.2.0"
+				o.InstallPlan.Spec.Approved = false
+				o.InstallPlan.Status.Phase = operatorsv1alpha1.InstallPlanPhaseRequiresApproval
+			},
+			want: []finding{
+				{progressing, v1alpha1.ReasonProgressing,
+					"Subscription echo: UpgradePending, installed echo.v1.1.0, current echo.v1.2.0"},
+				{progressing, v1alpha1.ReasonProgressing,
+					"InstallPlan install-1 for echo.v1.1.0: not approved, RequiresApproval"},
+			},
+		},
+		"a step of the InstallPlan failed": {
+			change: func(o *Objects) {
+				o.InstallPlan.Status.Phase = operatorsv1alpha1.InstallPlanPhaseFailed
+				o.InstallPlan.Status.Conditions = []operatorsv1alpha1.InstallPlanCondition{{
+					Type: operatorsv1alpha1.InstallPlanInstalled, Status: corev1.ConditionFalse,
+					Reason: "InstallComponentFailed", Message: "serviceaccounts is forbidden"}}
+			},
+			want: []finding{
+				{failed, v1alpha1.ReasonPlanFailed, "InstallPlan install-1 for echo.v1.1.0: approved, Failed"},
+				{failed, v1alpha1.ReasonPlanFailed,
+					"Installed: InstallComponentFailed: serviceaccounts is forbidden"},
+			},
+		},
+		"the CSV has a requirement that is not met": {
+			change: func(o *Objects) {
+				o.CSV.Status = operatorsv1alpha1.ClusterServiceVersionStatus{
+					Phase: operatorsv1alpha1.CSVPhasePending, Reason: "RequirementsNotMet", Message: "one is missing",
+					RequirementStatus: []operatorsv1alpha1.RequirementStatus{
+						{Kind: "ServiceAccount", Name: "echo", Status: "NotPresent", Message: "does not exist"},
+						{Kind: "CustomResourceDefinition", Name: "echoes.example.com", Status: "Present"},
+					}}
+			},
+			want: []finding{
+				{progressing, v1alpha1.ReasonProgressing,
+					"ClusterServiceVersion echo.v1.1.0: Pending (RequirementsNotMet): one is missing"},
+				{failed, v1alpha1.ReasonRequirementsNotMet, "requirement ServiceAccount echo: NotPresent: does not exist"},
+			},
+		},
+		"the CSV failed": {
+			change: func(o *Objects) {
+				o.CSV.Status = operatorsv1alpha1.ClusterServiceVersionStatus{
+					Phase: operatorsv1alpha1.CSVPhaseFailed, Message: "deployment has no minimum availability"}
+			},
+			want: []finding{{failed, v1alpha1.ReasonCSVFailed, "ClusterServiceVersion echo.v1.1.0: Failed (no reason): " +
+				"deployment has no minimum availability"}},
+		},
+		"the Deployment does not exist": {
+			change: func(o *Objects) {
+				o.CSV.Status.Phase = operatorsv1alpha1.CSVPhaseFailed
+				o.CSV.Status.Reason, o.CSV.Status.Message = "ComponentUnhealthy", "waiting"
+				o.Deployments = []explain.Deployment{{Name: "echo"}}
+			},
+			want: []finding{
+				{failed, v1alpha1.ReasonCSVFailed, "ClusterServiceVersion echo.v1.1.0: Failed (ComponentUnhealthy): waiting"},
+				{failed, remedy.ObjectMissing, "Deployment echo does not exist"},
+			},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			o := succeeded()
+			test.change(&o)
+			if diff := cmp.Diff(test.want, findings(o.Links())); diff != "" {
+				t.Errorf("findings (-want +have):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A link that is healthy says what was checked, and each one that is not has a
+// reason of the table and rests on evidence.
+func TestLinksHaveEvidence(t *testing.T) {
+	var check func(explain.Link)
+	check = func(l explain.Link) {
+		switch {
+		case l.State == explain.Healthy && l.Check == "":
+			t.Errorf("link %q does not say what was checked", l.Text)
+		case l.State != "" && l.State != explain.Healthy && l.Reason == "":
+			t.Errorf("link %q has no reason", l.Text)
+		case l.State != "" && l.Reason != remedy.ObjectMissing && len(l.Evidence) == 0:
+			t.Errorf("link %q has no evidence", l.Text)
+		}
+		for _, below := range l.Links {
+			check(below)
+		}
+	}
+	broken := succeeded()
+	broken.CatalogSource.Status.GRPCConnectionState = nil
+	broken.Subscription.Status.State = operatorsv1alpha1.SubscriptionStateFailed
+	broken.InstallPlan.Status.Phase = operatorsv1alpha1.InstallPlanPhaseFailed
+	broken.CSV.Status.Phase = operatorsv1alpha1.CSVPhaseFailed
+	for _, o := range []Objects{succeeded(), broken, {Namespace: "echo"}} {
+		for _, l := range o.Links() {
+			check(l)
+		}
+	}
+}
