@@ -207,8 +207,8 @@ func installFaults() map[string]fault {
 			block := v1alpha1.VersionBlock{Package: "echo-operator", Version: "1.1.0", Reason: "it loses data"}
 			in.Install.Spec.Blocks = []v1alpha1.VersionBlock{block}
 			in.Catalog.Status.BlockedVersions = []v1alpha1.BlockedVersion{{VersionBlock: block, Clusters: 1,
-				Proposal: "go on to 1.1.1"}}
-		}, Degraded, v1alpha1.ReasonVersionBlocked, "", "The catalog proposes: go on to 1.1.1."},
+				Proposal: "upgrade to 1.1.1"}}
+		}, Degraded, v1alpha1.ReasonVersionBlocked, "", "The catalog proposes: upgrade to 1.1.1."},
 		"removing": {onInstall(func(i *v1alpha1.OperatorInstall) { i.DeletionTimestamp = agoPtr(time.Minute) }),
 			Waiting,
 			v1alpha1.ReasonUninstalling, "", "is being removed"},

@@ -109,10 +109,10 @@ func TestOtherKinds(t *testing.T) {
 			stall(&in.catalog.Status.Conditions, v1alpha1.ReasonCatalogUnreachable, "connection refused")
 		}, Failed, v1alpha1.ReasonCatalogUnreachable, "connection refused"},
 		"catalog blocked version": {func(in *fleetInput) {
-			in.catalog.Status.BlockedVersions = []v1alpha1.BlockedVersion{{Clusters: 2, Proposal: "go on to 1.1.1",
+			in.catalog.Status.BlockedVersions = []v1alpha1.BlockedVersion{{Clusters: 2, Proposal: "upgrade to 1.1.1",
 				VersionBlock: v1alpha1.VersionBlock{Package: "echo-operator", Version: "1.1.0", Reason: "it loses " +
 					"data"}}}
-		}, Degraded, v1alpha1.ReasonVersionBlocked, "The catalog proposes: go on to 1.1.1."},
+		}, Degraded, v1alpha1.ReasonVersionBlocked, "The catalog proposes: upgrade to 1.1.1."},
 		"objectives not loaded": {func(in *fleetInput) {
 			set(&in.slo.Status.Conditions, v1alpha1.ConditionRulesLoaded, false, v1alpha1.ReasonRulesMissing, "no "+
 				"rules")

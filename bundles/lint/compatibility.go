@@ -41,9 +41,10 @@ func formatRules() []Rule {
 			"and a default channel that is not one of the channels leaves the package without a default.",
 		Fix: "Complete `metadata/annotations.yaml` as the message says.",
 	}, {
-		ID: "bundle-stray-file", Title: "The folder of manifests holds something else", Severity: Error,
+		ID: "bundle-stray-file", Title: "The manifests folder contains something else", Severity: Error,
 		Check: checkStrayFiles,
-		Why: "OLM v1 refuses a bundle with a folder among the manifests, or with a file that is no manifest; OLM v0 " +
+		Why: "OLM v1 refuses a bundle with a folder among the manifests, or with a file that is not a manifest; " +
+			"OLM v0 " +
 			"ignores folders, so that what is in them is never installed.",
 		Fix: "Keep `manifests/` flat, with `.yaml`, `.yml` and `.json` files only.",
 	}, {
@@ -174,7 +175,7 @@ func releaseRules() []Rule {
 			"versions, so OLM v0 takes two builds for the same version, while OLM v1 orders by it.",
 		Fix: "Count up `spec.version`, and put commit hashes and build numbers into an annotation.",
 	}, {
-		ID: "version-name", Title: "The name of the bundle has another version", Severity: Warning,
+		ID: "version-name", Title: "The bundle's name and version differ", Severity: Warning,
 		Check: checkVersionName,
 		Why: "People, and Bellwether where a catalog no longer has a version, take the version from a name such as " +
 			"`echo-operator.v1.2.0`. A name with an old version leads to the wrong upgrade path.",

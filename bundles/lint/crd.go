@@ -15,7 +15,7 @@ func crdRules() []Rule {
 	return append([]Rule{{
 		ID: "crd-no-validation", Title: "A CustomResourceDefinition does not validate its objects", Severity: Warning,
 		Check: eachVersion(checkValidation),
-		Why: "Without a schema the API server stores whatever it is given: nobody notices a misspelt field " +
+		Why: "Without a schema the API server accepts any field: a misspelt field is not noticed " +
 			"before the operator fails on it. `kubectl explain` shows nothing, and no later version can be " +
 			"checked against this one.",
 		Fix: "Describe the fields of `spec` in the schema. controller-gen does it from the Go types. Keep " +
@@ -24,22 +24,22 @@ func crdRules() []Rule {
 		ID: "crd-no-status", Title: "A CustomResourceDefinition has no status subresource", Severity: Warning,
 		Check: eachVersion(checkStatus),
 		Why: "Without the subresource users can overwrite the status, each status update counts as a new generation, " +
-			"and no right can be " +
-			"given to write the one and not the other. Tools that wait for a resource have nothing to wait for.",
+			"and RBAC cannot permit writing only one of the two. Tools that wait for a resource have no " +
+			"status to wait for.",
 		Fix: "Add `subresources: {status: {}}` to the version, and have the operator write conditions to `.status`. " +
-			"A kind that only holds configuration may go without (then this is no more than a remark).",
+			"A kind that only holds configuration does not need it (the finding is Info then).",
 	}, {
 		ID: "crd-no-printer-columns", Title: "A CustomResourceDefinition shows nothing in kubectl get", Severity: Info,
 		Check: eachVersion(checkColumns),
-		Why: "`kubectl get` shows a name and an age only, so that whoever is on call opens each resource to find the " +
-			"one that is not ready.",
+		Why: "`kubectl get` shows only the name and the age, so people on call have to open each resource to find " +
+			"the one that is not ready.",
 		Fix: "Add `additionalPrinterColumns`, at least one for the condition that tells whether the resource is ready.",
 	}, {
 		ID: "crd-no-conversion", Title: "Versions differ and nothing converts between them", Severity: Error,
 		Check: checkConversion,
 		Why: "Without a conversion webhook the API server only rewrites `apiVersion`: what the other version does " +
-			"not know is dropped, the " +
-			"next time that anybody writes the resource through it. Users lose data without an error.",
+			"not know is dropped " +
+			"the next time the resource is written through it. Users lose data without an error.",
 		Fix: "Give all served versions the same fields, or serve one version only, or write a conversion webhook " +
 			"(and declare it in the ClusterServiceVersion). Keep it for as long as several versions are defined.",
 	}}, crdHistoryRules()...)

@@ -25,7 +25,7 @@ func crdHistoryRules() []Rule {
 	return slices.Concat([]Rule{{
 		ID: "crd-removed", Title: "A CustomResourceDefinition of an earlier version is gone", Severity: Error,
 		Check: checkRemoved,
-		Why: "OLM v0 leaves the definition and its objects on the cluster, with no operator that looks after them; " +
+		Why: "OLM v0 leaves the definition and its objects on the cluster, without an operator that reconciles them; " +
 			"OLM v1 deletes the definition, and with it every object that users made.",
 		Fix: "Keep the definition in the bundle, with its version marked `deprecated`, until no cluster has such " +
 			"objects any more.",
@@ -34,8 +34,8 @@ func crdHistoryRules() []Rule {
 		Check: of(crd.ChangedIdentity),
 		Why: "The API server refuses to change either on a definition that is in use, so the upgrade fails on every " +
 			"cluster that has it.",
-		Fix: "Undo the change. A kind with another scope is another kind: give it another name, and let the operator " +
-			"carry objects over.",
+		Fix: "Undo the change. A kind with another scope is another kind: give it another name, and let the " +
+			"operator convert existing objects.",
 	}, {
 		ID: "crd-storage-moved", Title: "Objects are stored as another version", Severity: Info,
 		Check: of(crd.StorageMoved),
@@ -43,13 +43,15 @@ func crdHistoryRules() []Rule {
 			"be removed for a long time. " +
 			"A rollback is impossible to an earlier version of the operator whose definition does not have the new " +
 			"version.",
-		Fix: "Nothing, if it is meant. Serve the new version for one release before you store it, so that a rollback " +
+		Fix: "Nothing, if this is intended. Serve the new version for one release before you store it, so that a " +
+			"rollback " +
 			"stays possible; migrate stored objects (StorageVersionMigration) before you remove the old one.",
 	}, {
-		ID: "crd-new-default", Title: "Fields have a default that had none", Severity: Info,
+		ID: "crd-new-default", Title: "Fields have a new default", Severity: Info,
 		Check: of(crd.AddedDefault),
 		Why: "The API server puts a default into every object that lacks the field, those that were stored long ago " +
-			"included. An operator that tells an absent field from a default one changes what it does with them.",
+			"included. An operator that distinguishes an absent field from one with the default value then behaves " +
+			"differently for them.",
 		Fix: "Nothing, if the default is what the operator did without the field.",
 	}}, fieldRules(of), versionRules(of))
 }
@@ -80,39 +82,38 @@ func fieldRules(of func(...crd.Kind) func(*Input) []Finding) []Rule {
 		Fix: "Keep the earlier bound, or refuse new objects beyond the new one by a validation rule that lets old " +
 			"values be (`self == oldSelf || self <= 5`).",
 	}, {
-		ID: "crd-narrowed-format", Title: "A field allows other texts than before", Severity: Error,
+		ID: "crd-narrowed-format", Title: "A field has another pattern or format", Severity: Error,
 		Check: of(crd.NarrowedFormat),
 		Why: "Objects that do not match are invalid now: OLM validates them against the new schema and fails the " +
-			"InstallPlan. Nobody can " +
-			"tell in general whether one pattern allows all that another did; where there was one before this is a " +
-			"warning.",
-		Fix: "Keep the earlier pattern, or make sure that the new one allows all that it did and waive this finding.",
+			"InstallPlan. In general it cannot be decided whether one pattern allows everything that another " +
+			"did; if there was a pattern before, this is a warning.",
+		Fix: "Keep the earlier pattern, or make sure that the new one allows everything that the earlier one did, " +
+			"and waive this finding.",
 	}, {
-		ID: "crd-new-required-field", Title: "A field must be given that could be left out", Severity: Error,
+		ID: "crd-new-required-field", Title: "An optional field is now required", Severity: Error,
 		Check: of(crd.NewRequired),
 		Why: "Objects without the field are invalid now: OLM validates them against the new schema and fails the " +
 			"InstallPlan. Manifests that users keep in Git are refused.",
 		Fix: "Give the field a default, or leave it optional and let the operator choose.",
 	}, {
-		ID: "crd-new-validation-rule", Title: "A field has a validation rule that it had not", Severity: Warning,
+		ID: "crd-new-validation-rule", Title: "A field has a new validation rule", Severity: Warning,
 		Check: of(crd.NewRule),
-		Why: "Objects that break the rule can be read but not written any more, not even by the operator that wants " +
-			"to report it. Nobody " +
-			"can tell from the rule whether there are such objects. A rule about changes (with `oldSelf`) only hurts " +
-			"those who make them, and is no more than a remark.",
+		Why: "Objects that violate the rule can be read but no longer written, not even by the operator to report " +
+			"this. The rule does not show whether such objects exist. A rule about changes (with `oldSelf`) " +
+			"affects only new changes, and is Info.",
 		Fix: "Allow what is stored already, for instance by `self == oldSelf ||` before the rule; waive this finding " +
-			"where the operator refused such objects all along.",
+			"if the operator has always refused such objects.",
 	}, {
 		ID: "crd-changed-default", Title: "A default changed", Severity: Warning, Check: of(crd.ChangedDefault),
-		Why: "Whoever left the field out gets something else for the same manifest. Objects that are stored keep the " +
-			"earlier value, so that two clusters with the same manifest differ by when it was applied.",
+		Why: "The same manifest without the field now means something else. Stored objects keep the " +
+			"earlier value, so two clusters with the same manifest differ, depending on when it was applied.",
 		Fix: "Keep the default. Change it with a new version of the API.",
 	}, {
 		ID: "crd-changed-schema", Title: "A schema changes in a way that cannot be judged", Severity: Warning,
 		Check: of(crd.Other),
 		Why: "Objects that the new anyOf, allOf, oneOf or not refuses are invalid now: OLM validates them against " +
-			"the new schema and fails the InstallPlan. Nobody can tell in general what such a schema allows.",
-		Fix: "Make sure that it allows all that it did, and waive this finding.",
+			"the new schema and fails the InstallPlan. In general it cannot be decided what such a schema allows.",
+		Fix: "Make sure that the new schema allows everything that the earlier one did, and waive this finding.",
 	}}
 }
 
@@ -123,21 +124,21 @@ func versionRules(of func(...crd.Kind) func(*Input) []Finding) []Rule {
 		Why: "Objects that were stored as this version are in `status.storedVersions` of every cluster that ever had " +
 			"it, and the API server " +
 			"refuses a definition without it: the upgrade fails. Clients that use the version fail in any case. A " +
-			"comparison with the last version alone does not see this.",
+			"comparison with the last version only does not find this.",
 		Fix: "Keep the version, with `served: false` once clients have moved. Remove it when every cluster has " +
 			"migrated its stored objects and taken it out of `status.storedVersions`; then waive this finding.",
 	}, {
-		ID: "crd-unserved-version", Title: "A version of an API is not served any more", Severity: Error,
+		ID: "crd-unserved-version", Title: "A version of an API is no longer served", Severity: Error,
 		Check: of(crd.Unserved),
 		Why: "Every client that uses the version fails from the moment of the upgrade: manifests in Git, dashboards, " +
 			"other operators.",
-		Fix: "Serve the version for another while, marked `deprecated: true`, which warns its users. Once a " +
+		Fix: "Keep serving the version for some releases, marked `deprecated: true`, which warns its users. Once a " +
 			"published version did so, this is a warning.",
 	}}
 }
 
-// remember keeps what was found for the last input, because many rules ask for the same. An input is told by its
-// bundles, which nobody changes.
+// remember keeps the result for the last input, because several rules need the
+// same one. Inputs are the same if their bundles are; bundles are not changed.
 func remember[T any](find func(*Input) T) func(*Input) T {
 	var (
 		mutex   sync.Mutex
@@ -171,8 +172,8 @@ func findBreaks(in *Input) []crd.Break {
 	return out
 }
 
-// milder are the severities of changes of which it is doubtful whether they hurt anybody; those of the rule for the
-// others.
+// milder are the severities of changes that may be harmless; the rule's
+// severity applies to the others.
 var milder = map[crd.Kind]Severity{crd.NarrowedFormat: Warning, crd.Unserved: Warning, crd.NewRule: Info}
 
 func breakFindings(in *Input, breaks []crd.Break, kinds []crd.Kind) []Finding {

@@ -33,7 +33,7 @@ func gapRules() []Rule {
 			"applied, and refuses " +
 			"the whole definition: the InstallPlan fails on every cluster. The validator of operator-framework/api " +
 			"runs the same code, " +
-			"but drops exactly these errors, so that `operator-sdk bundle validate` calls the bundle good.",
+			"but drops these errors, so `operator-sdk bundle validate` reports the bundle as valid.",
 		Fix: "Correct the schema at the path of the finding. `kubectl apply --dry-run=server` says the same thing.",
 	}, {
 		ID: "csv-duplicate-install-mode", Title: "An install mode is listed twice", Severity: Error,
@@ -45,10 +45,10 @@ func gapRules() []Rule {
 	}, {
 		ID: "pdb-blocks-drain", Title: "A PodDisruptionBudget never allows an eviction",
 		Severity: Error, Check: checkPDBs,
-		Why: "A node whose Pod may not be evicted cannot be drained, so that upgrades of the cluster hang until " +
-			"somebody deletes the " +
-			"budget by hand. The validator of operator-framework/api finds some of these, but takes every percentage " +
-			"of `maxUnavailable` for zero.",
+		Why: "A node whose Pod may not be evicted cannot be drained, so upgrades of the cluster hang until " +
+			"the budget is deleted " +
+			"manually. The validator of operator-framework/api finds some of these, but treats every " +
+			"percentage of `maxUnavailable` as zero.",
 		Fix: "Set `maxUnavailable: 1`, and more than one replica.",
 	}}
 }

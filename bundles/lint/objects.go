@@ -29,8 +29,8 @@ func objectRules() []Rule {
 	return []Rule{{
 		ID: "object-unknown-field", Title: "A manifest has a field that its kind does not have", Severity: Warning,
 		Check: checkUnknownFields,
-		Why: "The API server drops fields that it does not know, without a word: a misspelt `resources` is an " +
-			"operator without requests, and nobody sees it in review.",
+		Why: "The API server drops unknown fields without an error: with a misspelt `resources` the " +
+			"operator has no requests, which is easily overlooked in review.",
 		Fix: "Correct the spelling or the indentation of the field, or delete it. `kubectl explain` lists the fields " +
 			"of a kind.",
 	}, {
@@ -46,17 +46,17 @@ func objectRules() []Rule {
 		Fix: "Delete one of them, or merge them.",
 	}, {
 		ID: "object-namespace", Title: "A manifest names a namespace", Severity: Warning, Check: checkNamespaces,
-		Why: "OLM installs everything in the namespace of the operator, whatever the manifest says, and opm refuses " +
-			"to validate it. Whoever reads the manifest expects the object elsewhere.",
+		Why: "OLM installs everything in the namespace of the operator, regardless of the manifest, and opm " +
+			"refuses such a manifest. Readers of the manifest expect the object elsewhere.",
 		Fix: "Delete `metadata.namespace`.",
 	}, {
 		ID: "binding-namespace", Title: "A binding depends on the namespace that the operator is installed in",
 		Severity: Error,
 		Check:    checkBindings,
-		Why: "Users choose the operator's namespace, and OLM does not touch the subjects of bindings. In another " +
-			"namespace than the one that is written here, the operator is without these rights.",
+		Why: "Users choose the operator's namespace, and OLM does not touch the subjects of bindings. In any " +
+			"namespace other than the one in the manifest, the operator lacks these permissions.",
 		Fix: "Grant the rights by `permissions` and `clusterPermissions` of the ClusterServiceVersion; OLM makes the " +
-			"bindings for them. In a RoleBinding, leaving the subject's namespace out means that of the binding.",
+			"bindings for them. In a RoleBinding, a subject without a namespace is in the namespace of the binding.",
 	}}
 }
 

@@ -67,8 +67,8 @@ func olmV1Rules() []Rule {
 	}, {
 		ID: "olmv1-install-mode", Title: "OLM v1 cannot install the bundle for all namespaces", Severity: Warning,
 		Check: checkV1InstallMode,
-		Why: "OLM v1 installs an operator for all namespaces unless somebody configures a namespace to watch, and " +
-			"has no MultiNamespace at all.",
+		Why: "OLM v1 installs an operator for all namespaces unless a namespace to watch is configured, and " +
+			"does not support MultiNamespace.",
 		Fix: "Support the install mode AllNamespaces.",
 	}, {
 		ID: "olmv1-dependency", Title: "OLM v1 does not install bundles with dependencies", Severity: Warning,
@@ -83,8 +83,8 @@ func olmV1Rules() []Rule {
 		Fix:   "Serve the API with a CustomResourceDefinition.",
 	}, {
 		ID: "olmv1-webhook", Title: "OLM v1 refuses a webhook definition", Severity: Warning, Check: checkV1Webhooks,
-		Why: "OLM v1 checks webhook definitions before it installs anything: each has a name that is its own and " +
-			"valid, a " +
+		Why: "OLM v1 checks webhook definitions before it installs anything: each has a unique and " +
+			"valid name, a " +
 			"CustomResourceDefinition has one conversion webhook at most, and bundles with webhooks support no " +
 			"install mode but AllNamespaces (newer releases require that of conversion webhooks only).",
 		Fix: "Correct the definition that the finding is at.",

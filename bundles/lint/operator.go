@@ -26,14 +26,13 @@ import (
 // operator-sdk and opm run. What they overlook is found by gapRules.
 func operatorRules() []Rule {
 	return slices.Concat([]Rule{{
-		ID: "of-csv", Title: "The ClusterServiceVersion is invalid, or lacks something", Severity: Error,
+		ID: "of-csv", Title: "The ClusterServiceVersion is invalid or incomplete", Severity: Error,
 		Check: checkOfCSV,
 		Why: "The validator of operator-framework/api objects to the ClusterServiceVersion. operator-sdk, opm and " +
 			"most catalogs refuse " +
-			"what it calls an error: a required field that is missing, a name that is no label value (which has at " +
+			"what it calls an error: a missing required field, a name that is not a valid label value (at " +
 			"most 63 characters), " +
-			"install modes of which none is supported, a `minKubeVersion` that is no version, examples that do not " +
-			"parse.",
+			"no supported install mode, an invalid `minKubeVersion`, examples that do not parse.",
 		Fix: "Correct the field that the message names. What is a warning here (such as a missing example) only " +
 			"makes the operator harder to use.",
 	}, {
@@ -46,8 +45,8 @@ func operatorRules() []Rule {
 		Check: checkOfBundle,
 		Why: "OLM installs a bundle as a whole. A CustomResourceDefinition that the ClusterServiceVersion does not " +
 			"own (or owns and the " +
-			"bundle does not have), or a ServiceAccount that OLM makes itself, makes it refuse the bundle, or fight " +
-			"over the object.",
+			"bundle does not have), or a ServiceAccount that OLM makes itself, makes OLM refuse the bundle, or " +
+			"change the object again and again.",
 		Fix: "List every version of every CustomResourceDefinition of the bundle that users may use in " +
 			"`spec.customresourcedefinitions.owned`, and delete ServiceAccounts that the ClusterServiceVersion names.",
 	}, {
@@ -69,14 +68,14 @@ func operatorRules() []Rule {
 		Check:    checkOfGoodPractice,
 		Why: "Users rely on the conventions: a name of the form `name.v1.2.3`, channels called candidate, fast and " +
 			"stable, a description " +
-			"of each API. An operator that makes CustomResourceDefinitions itself takes them out of OLM's hands, and " +
-			"out of this check.",
+			"of each API. If an operator creates CustomResourceDefinitions itself, neither OLM nor " +
+			"this check handles them.",
 		Fix: "Follow the convention that the message names.",
 	}, {
 		ID: "of-hub", Title: "OperatorHub would not list the bundle", Severity: Warning, Check: checkOfHub,
 		Why: "Catalogs and consoles show the provider, maintainers, links and the icon. OperatorHub.io refuses a " +
 			"bundle where they are not well-formed.",
-		Fix: "Fill in the field that the message names. For a catalog of your own a waiver is as good.",
+		Fix: "Fill in the field that the message names. In your own catalog, a waiver is sufficient.",
 	}, {
 		ID: "of-category", Title: "A category or capability level is not one of the standard ones", Severity: Warning,
 		Check: checkOfCategory,
@@ -278,7 +277,7 @@ var ofRewritten = []struct{ begins, short string }{
 	{"csv.Spec.minKubeVersion is not informed",
 		"minKubeVersion is missing, so OLM installs the operator on clusters of any version"},
 	{"CSV contains permissions to create CRD",
-		"the operator may create CustomResourceDefinitions, which OLM then knows nothing of"},
+		"the operator may create CustomResourceDefinitions, which OLM does not manage then"},
 }
 
 // ofPlaces says which field the text of an error is about, where the error

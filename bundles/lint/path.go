@@ -58,10 +58,10 @@ func parsePath(text string) []any {
 	return out
 }
 
-// maxText is how much of a text that somebody else wrote goes into a message.
+// maxText limits how much of a foreign text is included in a message.
 const maxText = 300
 
-// clip makes one short line of a text that somebody else wrote.
+// clip shortens a foreign text to one line.
 func clip(text string) string {
 	line := []rune(strings.TrimSuffix(strings.Join(strings.Fields(text), " "), "."))
 	if len(line) > maxText {

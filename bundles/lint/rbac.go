@@ -20,34 +20,35 @@ import (
 // rbacRules are about what the operator may do.
 func rbacRules() []Rule {
 	return []Rule{{
-		ID: "rbac-wildcard", Title: "The operator requests rights by a wildcard", Severity: Warning,
+		ID: "rbac-wildcard", Title: "The operator requests permissions by a wildcard", Severity: Warning,
 		Check: eachGrant(checkWildcard),
-		Why: "A wildcard also grants what does not exist yet: every resource that anybody installs later, every verb " +
+		Why: "A wildcard also grants what does not exist yet: every resource that is installed later, every verb " +
 			"that Kubernetes adds. " +
-			"Whoever takes over the operator's Pod has all of it. Security reviews of customers stop here.",
-		Fix: "List the groups, resources and verbs that the operator uses. An audit log, or audit2rbac, tells which " +
+			"An attacker in the operator's Pod has all of these permissions. Many security reviews reject " +
+			"wildcards.",
+		Fix: "List the groups, resources and verbs that the operator uses. An audit log or audit2rbac shows which " +
 			"those are.",
 	}, {
-		ID: "rbac-escalation", Title: "The operator can give itself any right", Severity: Warning,
+		ID: "rbac-escalation", Title: "The operator can give itself any permission", Severity: Warning,
 		Check: eachGrant(checkEscalation),
 		Why: "With `escalate` or `bind` on roles, `impersonate` on users, or tokens of any ServiceAccount, the " +
-			"operator's rights have no limit, whatever else its roles say.",
+			"operator's permissions have no limit, regardless of its other rules.",
 		Fix: "Grant the operator the rights that it passes on, which lets it bind them without `escalate` or `bind`; " +
 			"or restrict the rule by `resourceNames`.",
 	}, {
 		ID: "rbac-cluster-secrets", Title: "The operator can read every Secret of the cluster", Severity: Warning,
 		Check: eachGrant(checkSecrets),
-		Why: "All credentials of the cluster are within reach of one Pod, and in its memory, if it caches what it " +
+		Why: "One Pod can read all credentials of the cluster, and has them in memory if it caches what it " +
 			"watches. Rights in " +
-			"`permissions` count where the operator can be installed for all namespaces: OLM makes cluster-wide " +
-			"rights of them.",
+			"`permissions` count if the operator can be installed for all namespaces: OLM turns them into " +
+			"cluster-wide permissions.",
 		Fix: "Read Secrets by name (`resourceNames`), or in namespaces that users choose by a RoleBinding of " +
 			"their own.",
 	}, {
 		ID: "rbac-cluster-pods", Title: "The operator can run Pods as any ServiceAccount", Severity: Warning,
 		Check: eachGrant(checkPods),
-		Why: "Whoever can create Pods in every namespace, or run commands in those of others, can use each " +
-			"ServiceAccount and read each Secret that some Pod may use.",
+		Why: "A client that can create Pods in every namespace, or run commands in existing ones, can use each " +
+			"ServiceAccount and read each Secret that any Pod may use.",
 		Fix: "Let Deployments, StatefulSets or Jobs make Pods, in namespaces that the operator owns. Replace " +
 			"`pods/exec` by an API of the program that runs there.",
 	}, {

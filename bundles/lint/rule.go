@@ -53,11 +53,12 @@ func (s Severity) AtLeast(t Severity) bool {
 type Rule struct {
 	// ID is short, in lower case and with hyphens, such as crd-removed-field. It is in waivers, so it never changes.
 	ID string
-	// Title says in a few words, without a full stop, what is wrong.
+	// Title says in a few words what is wrong, without a full stop.
 	Title string
 	// Severity is that of the rule's findings, unless one carries its own.
 	Severity Severity
-	// Why says who is hurt, and how; Fix says what to do. Both are sentences, in Markdown.
+	// Why describes the consequences; Fix says what to do. Both are sentences
+	// in Markdown.
 	Why, Fix string
 	// Bad and Good are examples in txtar format; Rules fills them in from the files in examples/.
 	Bad, Good string
@@ -75,7 +76,8 @@ type Input struct {
 	Predecessor *bundles.Bundle
 	// Files is the bundle's directory; nil where the bundle was read from something else.
 	Files fs.FS
-	// Images says what registries know of the bundle's images; nil means that nobody asked them.
+	// Images is what registries report about the bundle's images; nil if they
+	// were not queried.
 	Images ImageIndex
 }
 

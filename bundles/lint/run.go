@@ -45,7 +45,7 @@ type Report struct {
 	FailOn Severity
 }
 
-// Waived is a finding that somebody decided to live with.
+// Waived is a finding that was accepted by a waiver.
 type Waived struct {
 	Finding
 	Waiver Waiver `json:"waiver"`

@@ -24,18 +24,18 @@ func runtimeRules() []Rule {
 		Check: eachContainer(checkRequest(corev1.ResourceCPU)),
 		Why: "On a busy node the operator gets no time: it loses its lease, misses its probes and restarts, at the " +
 			"moment when it is " +
-			"needed. The validator of operator-framework/api is content with a request for memory alone.",
+			"needed. The validator of operator-framework/api accepts a request for memory only.",
 		Fix: "Request what the operator uses at rest, such as `cpu: 10m`. Leave the limit out, or well above.",
 	}, {
 		ID: "runtime-memory-request", Title: "A container requests no memory", Severity: Warning,
 		Check: eachContainer(checkRequest(corev1.ResourceMemory)),
 		Why: "The scheduler puts the Pod where there is no memory left, and the kernel kills it first. The validator " +
-			"of operator-framework/api is content with a request for CPU alone.",
+			"of operator-framework/api accepts a request for CPU only.",
 		Fix: "Request what the operator uses on a large cluster: caches grow with what it watches.",
 	}, {
 		ID: "runtime-liveness", Title: "A container has no liveness probe", Severity: Warning,
 		Check: eachContainer(checkLiveness),
-		Why:   "An operator that stops responding stays so until somebody notices that nothing happens any more.",
+		Why:   "An operator that stops responding is not restarted until somebody notices.",
 		Fix:   "Add a `livenessProbe` on `/healthz`; controller-runtime serves it (`--health-probe-bind-address`).",
 	}, {
 		ID: "runtime-readiness", Title: "A container has no readiness probe", Severity: Warning,
@@ -48,14 +48,14 @@ func runtimeRules() []Rule {
 	}, {
 		ID: "runtime-leader-election", Title: "Several replicas do not agree on a leader", Severity: Error,
 		Check: eachDeployment(checkLeaderElection),
-		Why: "Two replicas that both act undo each other's work, and create what must exist once twice. Where the " +
-			"operator elects a leader but has no right to Leases, no replica ever starts to work.",
+		Why: "Two active replicas undo each other's changes, and create duplicate objects. If the " +
+			"operator elects a leader but may not use Leases, no replica ever starts to work.",
 		Fix: "Start the operator with `--leader-elect`, and give it `get`, `create` and `update` on " +
 			"`leases.coordination.k8s.io` in " +
-			"`permissions`. Or run one replica. Waive this finding where the replicas share their work by other means.",
+			"`permissions`. Or run one replica. Waive this finding if the replicas share their work by other means.",
 	}, {
-		ID: "runtime-metrics", Title: "Nobody can collect the operator's metrics", Severity: Info, Check: checkMetrics,
-		Why: "Without metrics nobody can tell an operator that fails all the time from one that has nothing to do, " +
+		ID: "runtime-metrics", Title: "The operator's metrics cannot be collected", Severity: Info, Check: checkMetrics,
+		Why: "Without metrics, an operator that always fails looks like one that has nothing to do, " +
 			"and no objective can be set.",
 		Fix: "Name a port of the container `metrics` (or such), and add a Service that selects the Pod and has that " +
 			"port.",
@@ -69,10 +69,10 @@ func runtimeRules() []Rule {
 	}, {
 		ID: "runtime-priority-class", Title: "The operator's Pods have no priority class", Severity: Info,
 		Check: eachDeployment(checkPriority),
-		Why: "When a node runs out of room, Pods without a priority go first, and what the operator looks after is " +
-			"alone.",
-		Fix: "Set `priorityClassName`: `system-cluster-critical` for what the cluster cannot do without, otherwise a " +
-			"class of the bundle's own.",
+		Why: "When a node runs out of resources, Pods without a priority are evicted first, and the operator's " +
+			"resources are no longer reconciled.",
+		Fix: "Set `priorityClassName`: `system-cluster-critical` if the cluster cannot work without the operator, " +
+			"otherwise a class in the bundle.",
 	}}, securityRules())
 }
 
@@ -80,33 +80,36 @@ func securityRules() []Rule {
 	return []Rule{{
 		ID: "runtime-run-as-root", Title: "A container may run as root", Severity: Warning,
 		Check: eachContainer(checkRoot),
-		Why: "Whoever breaks out of the container is root on the node. Namespaces that enforce the restricted Pod " +
+		Why: "A process that escapes from the container is root on the node. Namespaces that enforce the " +
+			"restricted Pod " +
 			"Security Standard refuse the Pod, so that the operator never starts there.",
 		Fix: "Set `securityContext.runAsNonRoot: true` on the Pod, and give the image a numeric `USER`. Leave " +
 			"`runAsUser` out: OpenShift chooses one.",
 	}, {
 		ID: "runtime-privilege-escalation", Title: "A container may gain privileges", Severity: Warning,
 		Check: eachContainer(checkPrivileges),
-		Why: "A privileged container is the node, and a set-uid program in the image makes root of any user. The " +
+		Why: "A privileged container has full access to the node, and a set-uid program in the image can make any " +
+			"user root. The " +
 			"restricted Pod Security Standard refuses both.",
 		Fix: "Set `securityContext.allowPrivilegeEscalation: false`, and no `privileged: true`, on every container.",
 	}, {
 		ID: "runtime-capabilities", Title: "A container keeps capabilities that it does not need", Severity: Warning,
 		Check: eachContainer(checkCapabilities),
-		Why: "The default set lets a container forge packets and change owners of files. An operator that talks to " +
-			"the API server needs none. The restricted Pod Security Standard refuses the Pod.",
+		Why: "The default set lets a container forge packets and change owners of files. An operator that only " +
+			"uses the API server needs none. The restricted Pod Security Standard refuses the Pod.",
 		Fix: "Set `securityContext.capabilities.drop: [ALL]` on every container; add NET_BIND_SERVICE at most.",
 	}, {
 		ID: "runtime-seccomp", Title: "A container has no seccomp profile", Severity: Warning,
 		Check: eachContainer(checkSeccomp),
-		Why: "Without one every system call of the kernel is within reach. The restricted Pod Security Standard " +
+		Why: "Without a profile, the container can use every system call of the kernel. The restricted Pod " +
+			"Security Standard " +
 			"refuses the Pod.",
 		Fix: "Set `securityContext.seccompProfile: {type: RuntimeDefault}` on the Pod.",
 	}, {
 		ID: "runtime-writable-root", Title: "A container can write to its own image", Severity: Info,
 		Check: eachContainer(checkReadOnly),
-		Why: "An intruder can leave programs behind, and what the operator writes there uses up the node's disk " +
-			"unseen.",
+		Why: "An attacker can store programs there, and files that the operator writes there use the node's disk " +
+			"without a limit.",
 		Fix: "Set `securityContext.readOnlyRootFilesystem: true`, and mount an `emptyDir` where the operator has to " +
 			"write.",
 	}}

@@ -47,8 +47,8 @@ func supplyChainRules() []Rule {
 	}, {
 		ID: "container-image", Title: "The annotation containerImage names no image of the bundle", Severity: Info,
 		Check: checkContainerImage,
-		Why: "Consoles show the annotation as the operator's image. One that is left over from an earlier version " +
-			"misleads whoever looks for what runs.",
+		Why: "Consoles show the annotation as the operator's image. An image of an earlier version there is " +
+			"misleading.",
 		Fix: "Set the annotation to the image of the operator's Deployment, digest included.",
 	}, {
 		ID: "image-missing", Title: "An image is not in its registry, or the registry did not answer", Severity: Error,
@@ -64,7 +64,7 @@ func supplyChainRules() []Rule {
 			"(amd64 without any). On the " +
 			"nodes of one that the image lacks, its Pod crashes with `exec format error`. Looked up with " +
 			"`--check-images` only.",
-		Fix: "Build the image for the architecture too, or drop the label.",
+		Fix: "Build the image for the architecture too, or remove the label.",
 	}, {
 		ID:    "image-platform-unlabelled",
 		Title: "The operator's images run on an architecture that the bundle does not claim", Severity: Info,

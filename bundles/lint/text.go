@@ -132,7 +132,7 @@ func (r *Report) comparedWith() string {
 	}
 }
 
-// sum says what the report comes to in one line.
+// sum summarizes the report in one line.
 func (r *Report) sum(s TextStyle) string {
 	var parts []string
 	for _, severity := range severities {

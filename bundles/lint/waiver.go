@@ -127,7 +127,8 @@ type waiving struct {
 }
 
 // find returns the waiver of a finding, or -1. Every one that covers it counts
-// as used, so that two that overlap are not told from each other by chance.
+// as used, so that the result for overlapping waivers does not depend on their
+// order.
 func (w *waiving) find(f Finding) int {
 	found := -1
 	for i := range w.waivers {
@@ -172,12 +173,12 @@ func (w *waiving) findings(rules []Rule, file string) []Finding {
 func waiverRules() []Rule {
 	return []Rule{{
 		ID: ruleWaiverExpired, Title: "A waiver has expired", Severity: Error,
-		Why: "A waiver is a promise to look again by a certain day. That day is over, so the findings count again, " +
-			"and nobody must overlook that it was once decided to live with them.",
-		Fix: "Fix what was waived and delete the waiver, or decide anew and give it a later day.",
+		Why: "A waiver accepts findings until a certain day. That day has passed, so the findings count again, " +
+			"and the decision must be reviewed.",
+		Fix: "Fix what was waived and delete the waiver, or review the decision and set a later day.",
 	}, {
 		ID: ruleWaiverUnused, Title: "A waiver covers nothing", Severity: Warning,
-		Why: "What it was about was fixed, or it never matched. Left in the file it would hide the next fault of " +
+		Why: "The finding was fixed, or the waiver never matched. If it stays, it hides the next finding of " +
 			"that kind.",
 		Fix: "Delete the waiver, or correct its `file` and `path`.",
 	}}

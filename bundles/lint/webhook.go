@@ -23,8 +23,8 @@ func webhookRules() []Rule {
 		Check: eachWebhook(checkFailClosed),
 		Why: "With `failurePolicy: Fail` (which is the default) and one replica, the API server refuses every " +
 			"matching write while the Pod " +
-			"restarts, moves to another node or is upgraded. For kinds of other people this stops their work (an " +
-			"error), for the operator's own kinds only its users' (a warning).",
+			"restarts, moves to another node or is upgraded. For kinds of others this is an " +
+			"error, for the operator's own kinds a warning.",
 		Fix: "Run two replicas with a PodDisruptionBudget. Or set `failurePolicy: Ignore`, and have the operator " +
 			"repeat the check when it reconciles.",
 	}, {
@@ -32,16 +32,15 @@ func webhookRules() []Rule {
 		Check: eachWebhook(checkTimeout),
 		Why: "A write waits this long when the operator does not answer. Clients give up after 30 seconds or less, " +
 			"and each waiting request " +
-			"takes a place from others in the API server. Without a value it is 10 seconds, whether or not anybody " +
-			"thought of it.",
+			"uses capacity of the API server. The default is 10 seconds, which may be too long for the webhook.",
 		Fix: fmt.Sprintf("Set `timeoutSeconds` to what the webhook needs, at most %d.", maxTimeout),
 	}, {
 		ID: "webhook-blocks-itself", Title: "A webhook can keep its own operator from starting", Severity: Error,
 		Check: eachWebhook(checkBlocksItself),
 		Why: "It has to approve the Pods (or Deployments, Secrets, ...) that the operator itself consists of, in the " +
 			"operator's own namespace. " +
-			"Once the last Pod is gone nothing can approve the next one, and the cluster stays so until somebody " +
-			"deletes the webhook by hand.",
+			"Once the last Pod is gone nothing can approve the next one, and the cluster stays in this state until " +
+			"somebody deletes the webhook.",
 		Fix: "Restrict `rules` to the operator's own kinds, or exclude the operator's Pods by `objectSelector`, or " +
 			"set `failurePolicy: Ignore`.",
 	}, {
@@ -54,8 +53,8 @@ func webhookRules() []Rule {
 	}, {
 		ID: "webhook-match-policy", Title: "A webhook can be bypassed by another version of the API", Severity: Warning,
 		Check: eachWebhook(checkMatchPolicy),
-		Why: "With `matchPolicy: Exact` a request through a version that `rules` does not name passes unseen. For " +
-			"every version that is added later, somebody has to remember the webhook.",
+		Why: "With `matchPolicy: Exact` a request through a version that `rules` does not name is not checked. The " +
+			"webhook has to be changed for each version that is added later.",
 		Fix: "Leave `matchPolicy` out: its default is Equivalent.",
 	}, {
 		ID: "webhook-conversion", Title: "A conversion webhook does not fit its CustomResourceDefinitions",

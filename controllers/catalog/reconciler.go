@@ -1,9 +1,10 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package catalog looks at each OperatorCatalog's source and records by digest
+// Package catalog reads each OperatorCatalog's source and records by digest
 // what it offers, which of its versions clusters run, and which are blocked. It
-// starts nothing: operators react to the digest and to the blocks.
+// starts no rollouts: the operator controller reacts to the digest and the
+// blocks.
 package catalog
 
 import (
@@ -29,21 +30,21 @@ import (
 // +kubebuilder:rbac:groups=bellwether.dev,resources=managedoperators;operatorinstalls,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Source reads catalogs. Its errors say what is wrong in the terms of Reason.
+// Source reads catalogs. Reason classifies its errors.
 type Source interface {
-	// Resolve returns the digest that the source has now. With public keys, it is
-	// signed by one of them.
+	// Resolve returns the current digest of the source. If public keys are
+	// given, it verifies that one of them signed it.
 	Resolve(ctx context.Context, source v1alpha1.CatalogSource, publicKeys []string) (digest string, err error)
-	// Summary reads what the catalog with that digest offers.
+	// Summary reads the packages and channels of the catalog with that digest.
 	Summary(ctx context.Context, source v1alpha1.CatalogSource, digest string) (catalogs.Summary, error)
-	// Package reads one package of the catalog with that digest; the error wraps
-	// catalogs.ErrNoPackage where it has none of that name.
+	// Package reads one package of the catalog with that digest; the error
+	// wraps catalogs.ErrNoPackage if there is none of that name.
 	Package(ctx context.Context, source v1alpha1.CatalogSource, digest, name string) (*catalogs.Package, error)
-	// Reason names what is wrong: one of the API's catalog reasons.
+	// Reason returns the API's catalog reason for an error.
 	Reason(err error) string
 }
 
-// readTimeout bounds one look at a source: a registry may hang.
+// readTimeout bounds reading a source, because a registry may not answer.
 const readTimeout = 2 * time.Minute
 
 // Reconciler reconciles OperatorCatalogs.
@@ -54,7 +55,7 @@ type Reconciler struct {
 	Now    func() time.Time
 }
 
-// Reconcile looks at one catalog's source, and at who uses it.
+// Reconcile reads one catalog's source and its users.
 func (r *Reconciler) Reconcile(ctx context.Context, catalog *v1alpha1.OperatorCatalog) (ctrl.Result, error) {
 	if catalog.DeletionTimestamp != nil {
 		return ctrl.Result{}, nil
@@ -74,7 +75,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, catalog *v1alpha1.OperatorCa
 	return kit.Result(next.RecheckAfter, nil)
 }
 
-// observe takes a source that cannot be read for an observation, not for an
+// observe reports a source that cannot be read as an observation, not as an
 // error.
 func (r *Reconciler) observe(ctx context.Context, catalog *v1alpha1.OperatorCatalog) (plan.Input, error) {
 	in := plan.Input{Now: r.Now(), Catalog: catalog}
@@ -84,16 +85,17 @@ func (r *Reconciler) observe(ctx context.Context, catalog *v1alpha1.OperatorCata
 	}
 	reading, cancel := context.WithTimeoutCause(ctx, readTimeout, errors.New("the registry did not answer in time"))
 	defer cancel()
-	r.look(reading, &in)
+	r.readSource(reading, &in)
 	if catalog.Status.Digest != "" {
-		// What cannot be read any more is not there; the status remembers it.
+		// A package that can no longer be read is missing; the status keeps its
+		// versions.
 		in.InUse, _ = r.packages(reading, in.Users, inUse(catalog), catalog.Status.Digest)
 	}
 	return in, ctx.Err()
 }
 
-// look resolves the source, and reads it where it has something new.
-func (r *Reconciler) look(ctx context.Context, in *plan.Input) {
+// readSource resolves the source, and reads it if its digest has changed.
+func (r *Reconciler) readSource(ctx context.Context, in *plan.Input) {
 	spec := in.Catalog.Spec
 	var keys []string
 	if spec.Verification != nil {
@@ -126,9 +128,9 @@ func inUse(catalog *v1alpha1.OperatorCatalog) v1alpha1.CatalogSource {
 	return catalog.Spec.Source
 }
 
-// packages reads those that somebody uses. One that the catalog does not have, or
-// that contradicts itself, is left out: the summary tells of it. The error is the
-// first of the others.
+// packages reads the packages that are used. A missing or invalid package is
+// left out, because the summary reports it. The error is the first of the
+// others.
 func (r *Reconciler) packages(ctx context.Context, users []plan.User, source v1alpha1.CatalogSource,
 	digest string) (map[string]*catalogs.Package, error) {
 	out := map[string]*catalogs.Package{}
@@ -156,6 +158,8 @@ func (r *Reconciler) users(ctx context.Context, catalog *v1alpha1.OperatorCatalo
 		client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list ManagedOperators: %w", err)
 	}
+	// users returns the ManagedOperators of the catalog with what their
+	// clusters run.
 	var users []plan.User
 	for i := range operators.Items {
 		o := &operators.Items[i]

@@ -22,21 +22,23 @@ import (
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 )
 
-// countDelay is how long news of clusters are gathered before they are counted:
-// a rollout over a large fleet brings many, and each count looks at the registry.
+// countDelay is how long changes of clusters are collected before they are
+// counted: a rollout over a large fleet causes many, and each count reads from
+// the registry.
 const countDelay = 2 * time.Second
 
 // Add adds the controller to a manager whose cache has kit.IndexOperator.
-// concurrency is how many sources are looked at at a time.
+// concurrency is how many sources are read at a time.
 func Add(mgr ctrl.Manager, source Source, concurrency int) error {
 	recorder := mgr.GetEventRecorder("bellwether-catalog")
 	r := &Reconciler{Client: mgr.GetClient(), Source: source, Events: recorder, Now: time.Now}
 	err := ctrl.NewControllerManagedBy(mgr).Named("catalog").
 		For(&v1alpha1.OperatorCatalog{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
-		Watches(&v1alpha1.ManagedOperator{}, later(ofOperator),
+		Watches(&v1alpha1.ManagedOperator{}, enqueueAfterDelay(catalogOfOperator),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&v1alpha1.OperatorInstall{}, later(r.ofInstall), builder.WithPredicates(installedChanged)).
+		Watches(&v1alpha1.OperatorInstall{}, enqueueAfterDelay(r.catalogOfInstall),
+			builder.WithPredicates(installedChanged)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: max(concurrency, 1)}).
 		Complete(kit.Shell(mgr.GetClient(), recorder, r))
 	if err != nil {
@@ -45,9 +47,9 @@ func Add(mgr ctrl.Manager, source Source, concurrency int) error {
 	return nil
 }
 
-// later asks for the catalog of an object after countDelay; what is asked for
-// meanwhile is the same request.
-func later(catalog func(context.Context, client.Object) (client.ObjectKey, bool)) handler.EventHandler {
+// enqueueAfterDelay enqueues the catalog of an object after countDelay. Further
+// changes within the delay join the same request.
+func enqueueAfterDelay(catalog func(context.Context, client.Object) (client.ObjectKey, bool)) handler.EventHandler {
 	enqueue := func(ctx context.Context, o client.Object, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		if key, ok := catalog(ctx, o); ok {
 			q.AddAfter(reconcile.Request{NamespacedName: key}, countDelay)
@@ -70,21 +72,22 @@ func later(catalog func(context.Context, client.Object) (client.ObjectKey, bool)
 	}
 }
 
-func ofOperator(_ context.Context, o client.Object) (client.ObjectKey, bool) {
+func catalogOfOperator(_ context.Context, o client.Object) (client.ObjectKey, bool) {
 	operator := o.(*v1alpha1.ManagedOperator)
 	return client.ObjectKey{Namespace: operator.Namespace, Name: operator.Spec.Catalog.Name}, true
 }
 
-func (r *Reconciler) ofInstall(ctx context.Context, o client.Object) (client.ObjectKey, bool) {
-	at := o.(*v1alpha1.OperatorInstall).Spec.Operator
+func (r *Reconciler) catalogOfInstall(ctx context.Context, o client.Object) (client.ObjectKey, bool) {
+	ref := o.(*v1alpha1.OperatorInstall).Spec.Operator
 	operator := &v1alpha1.ManagedOperator{}
-	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: at.Namespace, Name: at.Name}, operator); err != nil {
-		return client.ObjectKey{}, false // its ManagedOperator is gone, and with it the use of a catalog
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, operator); err != nil {
+		return client.ObjectKey{}, false // its ManagedOperator was deleted, and uses no catalog
 	}
-	return ofOperator(ctx, operator)
+	return catalogOfOperator(ctx, operator)
 }
 
-// installedChanged passes what is counted of an OperatorInstall.
+// installedChanged selects updates that change what is counted of an
+// OperatorInstall.
 var installedChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	return installed(e.ObjectOld.(*v1alpha1.OperatorInstall)) != installed(e.ObjectNew.(*v1alpha1.OperatorInstall))
 }}

@@ -22,7 +22,7 @@ import (
 	"github.com/bellwether-dev/bellwether/controllers/operator/plan"
 )
 
-// apply carries a decision out in the order of its fields. Each part can be
+// apply executes a decision in the order of its fields. Each part can be
 // repeated.
 func (r *Reconciler) apply(ctx context.Context, in plan.Input, next plan.Decision) error {
 	if next.AddFinalizer {
@@ -98,8 +98,8 @@ func (r *Reconciler) blockRollout(ctx context.Context, rollouts []v1alpha1.Opera
 	return nil
 }
 
-// applyRollout writes the fields of a rollout that this controller owns, and keeps
-// the rollout in memory in line with them. An abort by a person is a person's.
+// applyRollout writes the fields of a rollout that this controller owns, and
+// updates the rollout in memory. It never writes an abort by a person.
 func (r *Reconciler) applyRollout(ctx context.Context, rollout *v1alpha1.OperatorRollout, blocked string,
 	abort *v1alpha1.RolloutAbort) error {
 	spec := applyconfig.OperatorRolloutSpec()
@@ -114,12 +114,12 @@ func (r *Reconciler) applyRollout(ctx context.Context, rollout *v1alpha1.Operato
 	if err := r.Client.Apply(ctx, config, kit.OperatorManager, client.ForceOwnership); err != nil {
 		return fmt.Errorf("apply: %w", err)
 	}
-	// What comes after is decided on the rollout as it is now.
+	// Later steps use the updated rollout.
 	rollout.Spec.Blocked, rollout.Spec.Abort, rollout.ResourceVersion = blocked, abort, *config.ResourceVersion
 	return nil
 }
 
-// create starts a rollout, unless the cache had not seen the newest one: a
+// create creates a rollout, unless the cache has not seen the newest one: a
 // second rollout for the same change would end the first.
 func (r *Reconciler) create(ctx context.Context, in plan.Input, rollout *v1alpha1.OperatorRollout) error {
 	var live v1alpha1.OperatorRolloutList
@@ -156,8 +156,8 @@ func (r *Reconciler) supersede(ctx context.Context, rollouts []v1alpha1.Operator
 	return nil
 }
 
-// removeFinalizer reads past the cache first: an OperatorInstall that a rollout
-// created just before it was deleted would be left without an owner.
+// removeFinalizer first reads past the cache: an OperatorInstall that a rollout
+// created just before its deletion would be left without an owner.
 func (r *Reconciler) removeFinalizer(ctx context.Context, operator *v1alpha1.ManagedOperator) error {
 	var left v1alpha1.OperatorInstallList
 	err := r.Live.List(ctx, &left, client.Limit(1), client.MatchingLabels(reference(operator).Labels()))
@@ -165,7 +165,7 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, operator *v1alpha1.Man
 		return fmt.Errorf("list OperatorInstalls: %w", err)
 	}
 	if len(left.Items) > 0 {
-		return nil // the watch brings the operator back here
+		return nil // its watch triggers another reconcile
 	}
 	if err := kit.RemoveFinalizer(ctx, r.Client, operator, v1alpha1.FinalizerHub); err != nil {
 		return fmt.Errorf("remove finalizer: %w", err)

@@ -1,10 +1,10 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package operator turns each ManagedOperator into a chain of OperatorRollouts:
-// it finds the release that the spec means in the catalog, starts the next
-// rollout where that differs from the newest, and removes the operator from
-// clusters that are no longer selected. It admits nothing.
+// Package operator creates OperatorRollouts for each ManagedOperator: it
+// resolves the spec to a release of the catalog, starts a rollout if that
+// differs from the newest one, and removes the operator from clusters that are
+// no longer selected. It admits no clusters.
 package operator
 
 import (
@@ -39,27 +39,26 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=bellwether.dev,resources=managedoperators/finalizers,verbs=update
 
-// Packages reads packages of catalogs. Its errors say what is wrong in the terms
-// of Reason.
+// Packages reads packages of catalogs. Reason classifies its errors.
 type Packages interface {
 	Package(ctx context.Context, source v1alpha1.CatalogSource, digest, name string) (*catalogs.Package, error)
-	// Reason names what is wrong: one of the API's catalog reasons.
+	// Reason returns the API's catalog reason for an error.
 	Reason(err error) string
 }
 
-// readTimeout bounds the reading of a package: a registry may hang.
+// readTimeout bounds reading a package, because a registry may not answer.
 const readTimeout = 2 * time.Minute
 
 // Reconciler reconciles ManagedOperators.
 type Reconciler struct {
 	Client client.Client
-	// Live reads past the cache, where a stale answer would do harm.
+	// Live reads past the cache, for reads that must not be stale.
 	Live     client.Reader
 	Packages Packages
 	Events   events.EventRecorder
 }
 
-// Reconcile keeps one ManagedOperator.
+// Reconcile reconciles one ManagedOperator.
 func (r *Reconciler) Reconcile(ctx context.Context, operator *v1alpha1.ManagedOperator) (ctrl.Result, error) {
 	in, err := r.observe(ctx, operator)
 	if err != nil {
@@ -186,8 +185,8 @@ func reference(o *v1alpha1.ManagedOperator) v1alpha1.OperatorReference {
 	return v1alpha1.OperatorReference{Namespace: o.Namespace, Name: o.Name}
 }
 
-// reportLost tells of rollouts that somebody deleted. Who it was is in the audit
-// log of the API server only.
+// reportLost emits Events for deleted rollouts. Only the audit log of the API
+// server shows who deleted them.
 func (r *Reconciler) reportLost(operator *v1alpha1.ManagedOperator, lost []v1alpha1.RolloutOutcome) {
 	for _, o := range lost {
 		r.Events.Eventf(operator, nil, corev1.EventTypeWarning, "RolloutDeleted", "Reconcile",
@@ -199,12 +198,13 @@ func (r *Reconciler) reportLost(operator *v1alpha1.ManagedOperator, lost []v1alp
 
 func report(ctx context.Context, operator *v1alpha1.ManagedOperator, next plan.Decision, applyErr error) {
 	if applyErr != nil {
-		next.Status.Rollout = operator.Status.Rollout // the next one may not have been made
+		next.Status.Rollout = operator.Status.Rollout // the next rollout may not have been created
 	}
-	was := conditions.Get(operator.Status.Conditions, v1alpha1.ConditionReady)
-	is := conditions.Get(next.Status.Conditions, v1alpha1.ConditionReady)
-	if was.Reason != is.Reason {
-		log.FromContext(ctx).Info("Operator changed state", "from", was.Reason, "to", is.Reason, "message", is.Message)
+	before := conditions.Get(operator.Status.Conditions, v1alpha1.ConditionReady)
+	after := conditions.Get(next.Status.Conditions, v1alpha1.ConditionReady)
+	if before.Reason != after.Reason {
+		log.FromContext(ctx).Info("Operator changed state", "from", before.Reason, "to", after.Reason, "message",
+			after.Message)
 	}
 	operator.Status = next.Status
 }

@@ -37,11 +37,12 @@ func Add(mgr ctrl.Manager, packages Packages, concurrency int) error {
 		For(&v1alpha1.ManagedOperator{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		Owns(&v1alpha1.OperatorRollout{}).
-		Watches(&v1alpha1.ManagedOperator{}, handler.EnqueueRequestsFromMapFunc(r.rivals), specChanged).
-		Watches(&v1alpha1.OperatorCatalog{}, handler.EnqueueRequestsFromMapFunc(r.ofCatalog)).
-		Watches(&v1alpha1.FleetCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster),
+		Watches(&v1alpha1.ManagedOperator{}, handler.EnqueueRequestsFromMapFunc(r.operatorsInSameNamespace),
+			specChanged).
+		Watches(&v1alpha1.OperatorCatalog{}, handler.EnqueueRequestsFromMapFunc(r.operatorsOfCatalog)).
+		Watches(&v1alpha1.FleetCluster{}, handler.EnqueueRequestsFromMapFunc(r.operatorsOfCluster),
 			builder.WithPredicates(clusterChanged)).
-		Watches(&v1alpha1.OperatorInstall{}, handler.EnqueueRequestsFromMapFunc(ofInstall),
+		Watches(&v1alpha1.OperatorInstall{}, handler.EnqueueRequestsFromMapFunc(operatorOfInstall),
 			builder.WithPredicates(installChanged)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: max(concurrency, 1)}).
 		Complete(kit.Shell(mgr.GetClient(), recorder, r))
@@ -51,30 +52,31 @@ func Add(mgr ctrl.Manager, packages Packages, concurrency int) error {
 	return nil
 }
 
-func ofInstall(_ context.Context, obj client.Object) []reconcile.Request {
+func operatorOfInstall(_ context.Context, obj client.Object) []reconcile.Request {
 	operator := obj.(*v1alpha1.OperatorInstall).Spec.Operator
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: operator.Namespace,
 		Name: operator.Name}}}
 }
 
-// rivals are the other operators that install into the same namespace.
-func (r *Reconciler) rivals(ctx context.Context, obj client.Object) []reconcile.Request {
+// operatorsInSameNamespace returns the other operators that install into the
+// same namespace.
+func (r *Reconciler) operatorsInSameNamespace(ctx context.Context, obj client.Object) []reconcile.Request {
 	namespace := plan.TargetNamespace(obj.(*v1alpha1.ManagedOperator).Spec)
-	return r.operators(ctx, func(o *v1alpha1.ManagedOperator) bool {
+	return r.findOperators(ctx, func(o *v1alpha1.ManagedOperator) bool {
 		return o.UID != obj.GetUID() && plan.TargetNamespace(o.Spec) == namespace
 	})
 }
 
-func (r *Reconciler) ofCatalog(ctx context.Context, obj client.Object) []reconcile.Request {
-	return r.operators(ctx, func(o *v1alpha1.ManagedOperator) bool {
+func (r *Reconciler) operatorsOfCatalog(ctx context.Context, obj client.Object) []reconcile.Request {
+	return r.findOperators(ctx, func(o *v1alpha1.ManagedOperator) bool {
 		return o.Spec.Catalog.Name == obj.GetName()
 	}, client.InNamespace(obj.GetNamespace()))
 }
 
-// ofCluster are the operators that select the cluster, and those that are still
-// on it.
-func (r *Reconciler) ofCluster(ctx context.Context, obj client.Object) []reconcile.Request {
-	requests := r.operators(ctx, func(o *v1alpha1.ManagedOperator) bool {
+// operatorsOfCluster returns the operators that select the cluster, and those
+// that are still installed on it.
+func (r *Reconciler) operatorsOfCluster(ctx context.Context, obj client.Object) []reconcile.Request {
+	requests := r.findOperators(ctx, func(o *v1alpha1.ManagedOperator) bool {
 		selector, err := metav1.LabelSelectorAsSelector(&o.Spec.ClusterSelector)
 		return err == nil && selector.Matches(labels.Set(obj.GetLabels()))
 	})
@@ -85,12 +87,12 @@ func (r *Reconciler) ofCluster(ctx context.Context, obj client.Object) []reconci
 		log.FromContext(ctx).Error(err, "List OperatorInstalls of a cluster", "cluster", obj.GetName())
 	}
 	for i := range installs.Items {
-		requests = append(requests, ofInstall(ctx, &installs.Items[i])...)
+		requests = append(requests, operatorOfInstall(ctx, &installs.Items[i])...)
 	}
 	return requests
 }
 
-func (r *Reconciler) operators(ctx context.Context, which func(*v1alpha1.ManagedOperator) bool,
+func (r *Reconciler) findOperators(ctx context.Context, which func(*v1alpha1.ManagedOperator) bool,
 	in ...client.ListOption) []reconcile.Request {
 	var all v1alpha1.ManagedOperatorList
 	if err := r.Client.List(ctx, &all, append(in, client.UnsafeDisableDeepCopy)...); err != nil {
@@ -106,8 +108,8 @@ func (r *Reconciler) operators(ctx context.Context, which func(*v1alpha1.Managed
 	return requests
 }
 
-// clusterChanged passes what selection and counts depend on; a cluster's other
-// news would wake every operator of the fleet.
+// clusterChanged selects updates that change selection or counts. Other updates
+// of a cluster would reconcile every operator of the fleet.
 var clusterChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.(*v1alpha1.FleetCluster), e.ObjectNew.(*v1alpha1.FleetCluster)
 	return !maps.Equal(before.Labels, after.Labels) ||
@@ -116,7 +118,8 @@ var clusterChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool 
 		rollouts.ObserveCluster(before).Online != rollouts.ObserveCluster(after).Online
 }}
 
-// installChanged passes what this controller reads of an OperatorInstall.
+// installChanged selects updates that change what this controller reads of an
+// OperatorInstall.
 var installChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.(*v1alpha1.OperatorInstall), e.ObjectNew.(*v1alpha1.OperatorInstall)
 	return observeInstall(before) != observeInstall(after)

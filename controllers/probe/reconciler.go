@@ -1,11 +1,10 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package probe runs EndpointProbes: an agent those of its cluster, the hub those
-// in the clusters' namespaces. It gives them to the engine (package run), aims
-// them at their targets, and writes what changed into their status. On a fleet
-// cluster it also makes the EndpointProbes of operators' services. It judges
-// nothing: alerts are a matter of rules.
+// Package probe runs EndpointProbes: an agent those of its cluster, the hub
+// those in the clusters' namespaces. It passes them to the engine (package
+// run), resolves their targets, and writes changed results into their status.
+// It does not judge results: alerts follow from rules.
 package probe
 
 import (
@@ -30,13 +29,14 @@ const (
 	VantageHub     = "hub"
 )
 
-// Reconciler brings EndpointProbes to the engine, and verdicts to EndpointProbes.
+// Reconciler passes EndpointProbes to the engine, and writes results into their
+// status.
 type Reconciler struct {
 	// Client reads and writes EndpointProbes, and reads their targets.
 	Client client.Client
 	Engine *run.Engine
-	// Cluster is the FleetCluster's name. Empty on the hub, where the namespace
-	// says it.
+	// Cluster is the name of the FleetCluster. It is empty on the hub, where it
+	// follows from the namespace.
 	Cluster string
 }
 
@@ -47,7 +47,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, probe *v1alpha1.EndpointProb
 		r.Engine.Remove(key)
 		return ctrl.Result{}, nil
 	}
-	refused, err := r.give(ctx, key, probe)
+	refused, err := r.setProbe(ctx, key, probe)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -58,8 +58,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, probe *v1alpha1.EndpointProb
 	return ctrl.Result{}, nil
 }
 
-// give brings a probe to the engine, or says why it is not run.
-func (r *Reconciler) give(ctx context.Context, key types.NamespacedName, probe *v1alpha1.EndpointProbe) (*plan.Failure,
+// setProbe passes a probe to the engine, or returns why it is not run.
+func (r *Reconciler) setProbe(ctx context.Context, key types.NamespacedName,
+	probe *v1alpha1.EndpointProbe) (*plan.Failure,
 	error) {
 	cluster, vantage := r.Cluster, VantageCluster
 	if cluster == "" {
@@ -68,7 +69,7 @@ func (r *Reconciler) give(ctx context.Context, key types.NamespacedName, probe *
 		if cluster, err = r.clusterOf(ctx, probe.Namespace); err != nil {
 			return nil, err
 		}
-		if refused := plan.OnHub(probe, cluster); refused != nil {
+		if refused := plan.CheckOnHub(probe, cluster); refused != nil {
 			r.Engine.Remove(key)
 			return refused, nil
 		}
@@ -77,15 +78,15 @@ func (r *Reconciler) give(ctx context.Context, key types.NamespacedName, probe *
 	err := r.Engine.Set(key, run.Probe{
 		Cluster: cluster, Name: probe.ProbeName(), Vantage: vantage,
 		Spec: *probe.Spec.DeepCopy(),
-		Aim: func(ctx context.Context) (plan.Target, *plan.Failure) {
-			return plan.Aim(key.Namespace, target, r.look(ctx, key.Namespace, target))
+		Resolve: func(ctx context.Context) (plan.Target, *plan.Failure) {
+			return plan.ResolveTarget(key.Namespace, target, r.readTarget(ctx, key.Namespace, target))
 		},
 	})
-	return refusal(err), nil
+	return explainRefusal(err), nil
 }
 
-// refusal is a user's mistake that the engine found.
-func refusal(err error) *plan.Failure {
+// explainRefusal returns the user's mistake that the engine found.
+func explainRefusal(err error) *plan.Failure {
 	switch {
 	case err == nil:
 		return nil
@@ -96,8 +97,8 @@ func refusal(err error) *plan.Failure {
 	return &plan.Failure{Reason: v1alpha1.ReasonInvalidSpec, Message: err.Error()}
 }
 
-// clusterOf is the FleetCluster that a namespace of the hub was made for, or
-// nothing.
+// clusterOf returns the FleetCluster that a namespace of the hub belongs to;
+// empty if none.
 func (r *Reconciler) clusterOf(ctx context.Context, namespace string) (string, error) {
 	var ns corev1.Namespace
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: namespace}, &ns); err != nil {
@@ -110,21 +111,21 @@ func (r *Reconciler) clusterOf(ctx context.Context, namespace string) (string, e
 	return cluster, nil
 }
 
-// forgetting removes probes from the engine whose objects are gone, which the
-// shell of reconcilers passes over.
-type forgetting struct {
+// removalReconciler removes deleted EndpointProbes from the engine. The
+// reconciler behind it is not called for deleted objects.
+type removalReconciler struct {
 	client client.Reader
 	engine *run.Engine
-	then   interface {
+	next   interface {
 		Reconcile(context.Context, ctrl.Request) (ctrl.Result, error)
 	}
 }
 
-func (f forgetting) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+func (f removalReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var probe v1alpha1.EndpointProbe
 	if err := f.client.Get(ctx, request.NamespacedName, &probe); apierrors.IsNotFound(err) {
 		f.engine.Remove(request.NamespacedName)
 		return ctrl.Result{}, nil
 	}
-	return f.then.Reconcile(ctx, request)
+	return f.next.Reconcile(ctx, request)
 }

@@ -32,24 +32,25 @@ import (
 
 // Options of Add.
 type Options struct {
-	// Cluster is the FleetCluster's name, on its agent. On the hub it is empty, and
-	// the namespaces of EndpointProbes say it.
+	// Cluster is the name of the FleetCluster, on its agent. On the hub it is
+	// empty and follows from the namespace of each EndpointProbe.
 	Cluster string
-	// Metrics takes the probes' series.
+	// Metrics is where the series of probes are registered.
 	Metrics prometheus.Registerer
 }
 
-// Add runs the EndpointProbes of a cluster: for an agent the fleet cluster, for
-// the hub its own. One that does not serve the kind yet is waited for.
+// Add runs the EndpointProbes of a cluster: the fleet cluster for an agent, its
+// own for the hub. If the cluster does not serve the kind yet, it waits for it.
 func Add(mgr ctrl.Manager, at cluster.Cluster, o Options) error {
-	changes := newChanges()
+	changes := newChangeQueue()
 	engine := run.New(run.Options{Changed: changes.add})
 	if err := o.Metrics.Register(engine); err != nil {
 		return fmt.Errorf("register metrics of probes: %w", err)
 	}
 	inner := &Reconciler{Client: at.GetClient(), Engine: engine, Cluster: o.Cluster}
 	c, err := controller.New("endpointprobe", mgr, controller.Options{
-		Reconciler: forgetting{client: at.GetClient(), engine: engine, then: kit.Shell(at.GetClient(), nil, inner)},
+		Reconciler: removalReconciler{client: at.GetClient(), engine: engine,
+			next: kit.Shell(at.GetClient(), nil, inner)},
 	})
 	if err != nil {
 		return fmt.Errorf("build probe controller: %w", err)
@@ -71,10 +72,10 @@ func Add(mgr ctrl.Manager, at cluster.Cluster, o Options) error {
 	return nil
 }
 
-// changes passes verdicts that changed on to the controller, each probe once, and
-// no faster than statuses should be written: probes that flap all at once must
-// not take the API server, nor this process's share of it.
-type changes struct {
+// changeQueue passes changed results to the controller, each probe once, and
+// limits how fast statuses are written: many probes that change at once must
+// not overload the API server or use up this client's rate limit.
+type changeQueue struct {
 	out chan event.TypedGenericEvent[*v1alpha1.EndpointProbe]
 
 	mu   sync.Mutex
@@ -82,17 +83,17 @@ type changes struct {
 	more chan struct{}
 }
 
-// changePause is the time between two statuses.
-const changePause = 100 * time.Millisecond
+// statusPause is the minimum time between two status writes.
+const statusPause = 100 * time.Millisecond
 
-func newChanges() *changes {
-	return &changes{
+func newChangeQueue() *changeQueue {
+	return &changeQueue{
 		out:  make(chan event.TypedGenericEvent[*v1alpha1.EndpointProbe]),
 		keys: map[types.NamespacedName]bool{}, more: make(chan struct{}, 1),
 	}
 }
 
-func (c *changes) add(key types.NamespacedName) {
+func (c *changeQueue) add(key types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.keys[key] = true
@@ -102,7 +103,7 @@ func (c *changes) add(key types.NamespacedName) {
 	}
 }
 
-func (c *changes) take() (key types.NamespacedName, ok bool) {
+func (c *changeQueue) take() (key types.NamespacedName, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for key = range c.keys {
@@ -113,8 +114,8 @@ func (c *changes) take() (key types.NamespacedName, ok bool) {
 }
 
 // Start implements manager.Runnable.
-func (c *changes) Start(ctx context.Context) error {
-	pause := time.NewTicker(changePause)
+func (c *changeQueue) Start(ctx context.Context) error {
+	pause := time.NewTicker(statusPause)
 	defer pause.Stop()
 	for {
 		select {

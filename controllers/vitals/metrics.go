@@ -15,11 +15,11 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// scrapeTimeout is for the worst case only: caches are asked once they are
-// filled, and answer at once.
+// scrapeTimeout is a precaution: the caches are filled when they are read, and
+// answer immediately.
 const scrapeTimeout = 2 * time.Second
 
-// descriptions are those of the gauges, by name.
+// descriptions returns the descriptions of the gauges, by name.
 func descriptions(cluster string) map[string]*prometheus.Desc {
 	all := map[string]*prometheus.Desc{}
 	for _, s := range series.Exported() {
@@ -30,14 +30,14 @@ func descriptions(cluster string) map[string]*prometheus.Desc {
 	return all
 }
 
-// collector collects the gauges when it is scraped. What it cannot read it
-// leaves out and logs: one operator must not cost the metrics of all others.
+// collector collects the gauges when it is scraped. It logs and leaves out what
+// it cannot read, so that one operator does not cost the metrics of all others.
 type collector struct {
-	log    logr.Logger
-	reader *reader
-	look   func() Sight
-	counts *counts
-	descs  map[string]*prometheus.Desc
+	log        logr.Logger
+	reader     *reader
+	visibility func() Visibility
+	counter    *operandCounter
+	descs      map[string]*prometheus.Desc
 }
 
 // Describe implements prometheus.Collector.
@@ -49,8 +49,8 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(out chan<- prometheus.Metric) {
-	see := c.look()
-	if !see.Hub {
+	visible := c.visibility()
+	if !visible.Hub {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
@@ -61,59 +61,61 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		return
 	}
 	for _, oi := range installs {
-		c.gauge(out, series.OperatorExpected, 1, oi.Spec.Operator)
-		if !see.Cluster {
+		c.collectGauge(out, series.OperatorExpected, 1, oi.Spec.Operator)
+		if !visible.Cluster {
 			continue
 		}
-		seen, err := c.reader.observe(ctx, oi, see)
+		observed, err := c.reader.observe(ctx, oi, visible)
 		if err != nil {
 			c.log.Error(err, "Cannot export the metrics of an operator", "namespace", oi.Spec.Operator.Namespace,
 				"operator", oi.Spec.Operator.Name)
 			continue
 		}
-		c.vital(out, seen)
-		for _, counted := range c.counts.of(oi.Name) {
-			c.operands(out, seen.operator, counted)
+		c.collectOperator(out, observed)
+		for _, counted := range c.counter.countsOf(oi.Name) {
+			c.collectOperands(out, observed.operator, counted)
 		}
 	}
 }
 
-func (c *collector) vital(out chan<- prometheus.Metric, v vital) {
+func (c *collector) collectOperator(out chan<- prometheus.Metric, v observation) {
 	if v.csv != nil {
-		c.gauge(out, series.OperatorInfo, 1, v.operator, v.namespace, v.csv.Name, v.csv.Spec.Version.String(),
+		c.collectGauge(out, series.OperatorInfo, 1, v.operator, v.namespace, v.csv.Name, v.csv.Spec.Version.String(),
 			series.ShortHash(v.release))
 		for _, name := range webhooks(v.csv) {
-			c.gauge(out, series.OperatorWebhook, 1, v.operator, name)
+			c.collectGauge(out, series.OperatorWebhook, 1, v.operator, name)
 		}
 	}
-	c.gauge(out, series.OperatorCSVSucceeded, number(v.succeeded), v.operator)
-	c.gauge(out, series.OperatorUpgrading, number(v.upgrading), v.operator)
+	c.collectGauge(out, series.OperatorCSVSucceeded, boolValue(v.succeeded), v.operator)
+	c.collectGauge(out, series.OperatorUpgrading, boolValue(v.upgrading), v.operator)
 	if v.catalogReady || !v.installing {
-		c.gauge(out, series.OperatorCatalogReady, number(v.catalogReady), v.operator)
+		c.collectGauge(out, series.OperatorCatalogReady, boolValue(v.catalogReady), v.operator)
 	}
 	for _, d := range v.deployments {
-		c.gauge(out, series.OperatorReplicasDesired, float64(d.desired), v.operator, d.deployment)
-		c.gauge(out, series.OperatorReplicasAvailable, float64(d.available), v.operator, d.deployment)
+		c.collectGauge(out, series.OperatorReplicasDesired, float64(d.desired), v.operator, d.deployment)
+		c.collectGauge(out, series.OperatorReplicasAvailable, float64(d.available), v.operator, d.deployment)
 	}
 	for _, condition := range v.conditions {
-		c.gauge(out, series.OperatorConditionStatus, number(condition.Status == metav1.ConditionTrue), v.operator,
+		c.collectGauge(out, series.OperatorConditionStatus, boolValue(condition.Status == metav1.ConditionTrue),
+			v.operator,
 			condition.Type)
 	}
 }
 
-func (c *collector) operands(out chan<- prometheus.Metric, operator v1alpha1.OperatorReference, of counted) {
-	if of.uncounted != "" {
-		c.gauge(out, series.OperatorOperandsUncounted, 1, operator, of.kind, of.uncounted)
+func (c *collector) collectOperands(out chan<- prometheus.Metric, operator v1alpha1.OperatorReference,
+	count operandCount) {
+	if count.uncounted != "" {
+		c.collectGauge(out, series.OperatorOperandsUncounted, 1, operator, count.kind, count.uncounted)
 	}
-	if of.at.IsZero() {
+	if count.at.IsZero() {
 		return
 	}
 	for _, ready := range []string{series.ReadyTrue, series.ReadyFalse, series.ReadyUnknown} {
-		c.gauge(out, series.OperatorOperands, float64(of.ready[ready]), operator, of.kind, ready)
+		c.collectGauge(out, series.OperatorOperands, float64(count.ready[ready]), operator, count.kind, ready)
 	}
 }
 
-func (c *collector) gauge(out chan<- prometheus.Metric, name string, value float64,
+func (c *collector) collectGauge(out chan<- prometheus.Metric, name string, value float64,
 	operator v1alpha1.OperatorReference, further ...string) {
 	labels := append([]string{operator.Namespace, operator.Name}, further...)
 	metric, err := prometheus.NewConstMetric(c.descs[name], prometheus.GaugeValue, value, labels...)
@@ -124,7 +126,7 @@ func (c *collector) gauge(out chan<- prometheus.Metric, name string, value float
 	out <- metric
 }
 
-func number(holds bool) float64 {
+func boolValue(holds bool) float64 {
 	if holds {
 		return 1
 	}

@@ -33,27 +33,27 @@ const (
 // labelOLMOwner names, on a Deployment, the CSV that it belongs to.
 const labelOLMOwner = "olm.owner"
 
-// connectionReady is OLM's word for a CatalogSource that it is connected to.
+// connectionReady is the state of a CatalogSource that OLM is connected to.
 const connectionReady = "READY"
 
-// reader reads the caches. What it returns is shared with them and must not be
-// changed.
+// reader reads the caches. It returns objects that are shared with the caches
+// and must not be changed.
 type reader struct {
 	hub, local client.Reader
 	now        func() time.Time
 }
 
-// vital is what was seen of one operator.
-type vital struct {
+// observation is what was read about one operator.
+type observation struct {
 	operator v1alpha1.OperatorReference
-	// namespace is the one that it runs in.
+	// namespace that it runs in.
 	namespace string
 	// release is the hash of the release that is installed; empty if it is not known.
 	release string
 	// csv is what is installed; nil if nothing is.
 	csv                                *operatorsv1alpha1.ClusterServiceVersion
 	succeeded, upgrading, catalogReady bool
-	// installing: what is not there yet is not missed.
+	// installing says that objects may not exist yet.
 	installing  bool
 	deployments []replicas
 	conditions  []metav1.Condition
@@ -86,31 +86,32 @@ func (r *reader) expected(ctx context.Context) ([]*v1alpha1.OperatorInstall, err
 }
 
 // observe reads what the cluster has of an operator.
-func (r *reader) observe(ctx context.Context, oi *v1alpha1.OperatorInstall, see Sight) (vital, error) {
-	v := vital{operator: oi.Spec.Operator, namespace: oi.Spec.Admission.Release.TargetNamespace()}
-	hop := plan.Hop{Install: oi}
-	if see.OLM {
+func (r *reader) observe(ctx context.Context, oi *v1alpha1.OperatorInstall, visible Visibility) (observation, error) {
+	v := observation{operator: oi.Spec.Operator, namespace: oi.Spec.Admission.Release.TargetNamespace()}
+	hop := plan.Observation{Install: oi}
+	if visible.OLM {
 		if err := r.observeOLM(ctx, oi, &v, &hop); err != nil {
 			return v, err
 		}
 	}
-	if see.Conditions && v.csv != nil {
+	if visible.Conditions && v.csv != nil {
 		if err := r.conditions(ctx, &v); err != nil {
 			return v, err
 		}
 	}
 	if v.csv != nil {
-		v.release = plan.Release(oi, v.csv.Spec.Version.String())
+		v.release = plan.InstalledRelease(oi, v.csv.Spec.Version.String())
 	}
-	v.upgrading = plan.Upgrading(hop, r.now())
-	if v.installing = plan.Installing(hop, r.now()); v.installing {
+	v.upgrading = plan.IsUpgrading(hop, r.now())
+	if v.installing = plan.IsInstalling(hop, r.now()); v.installing {
 		v.deployments = nil
 	}
 	return v, nil
 }
 
 // observeOLM reads OLM's objects of an operator, and the Deployments that OLM made.
-func (r *reader) observeOLM(ctx context.Context, oi *v1alpha1.OperatorInstall, v *vital, hop *plan.Hop) error {
+func (r *reader) observeOLM(ctx context.Context, oi *v1alpha1.OperatorInstall, v *observation,
+	hop *plan.Observation) error {
 	if err := r.subscription(ctx, oi, hop); err != nil {
 		return err
 	}
@@ -136,7 +137,7 @@ func (r *reader) list(ctx context.Context, like *unstructured.Unstructured,
 }
 
 // subscription reads the one that the agent made, which has the package's name.
-func (r *reader) subscription(ctx context.Context, oi *v1alpha1.OperatorInstall, hop *plan.Hop) error {
+func (r *reader) subscription(ctx context.Context, oi *v1alpha1.OperatorInstall, hop *plan.Observation) error {
 	release := oi.Spec.Admission.Release
 	items, err := r.list(ctx, subscription(), release.TargetNamespace())
 	if err != nil {
@@ -152,7 +153,7 @@ func (r *reader) subscription(ctx context.Context, oi *v1alpha1.OperatorInstall,
 	return nil
 }
 
-func (r *reader) csvs(ctx context.Context, v *vital, hop *plan.Hop) error {
+func (r *reader) csvs(ctx context.Context, v *observation, hop *plan.Observation) error {
 	var list operatorsv1alpha1.ClusterServiceVersionList
 	if err := r.local.List(ctx, &list, client.InNamespace(v.namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list ClusterServiceVersions: %w", err)
@@ -169,7 +170,8 @@ func (r *reader) csvs(ctx context.Context, v *vital, hop *plan.Hop) error {
 }
 
 // catalogSource reads the one that the agent says it made.
-func (r *reader) catalogSource(ctx context.Context, oi *v1alpha1.OperatorInstall, v *vital, _ plan.Hop) error {
+func (r *reader) catalogSource(ctx context.Context, oi *v1alpha1.OperatorInstall, v *observation,
+	_ plan.Observation) error {
 	items, err := r.list(ctx, catalogSource(), v.namespace)
 	if err != nil {
 		return err
@@ -191,12 +193,13 @@ func (r *reader) catalogSource(ctx context.Context, oi *v1alpha1.OperatorInstall
 
 // deployments reads those that OLM made for the operator. In an upgrade they
 // pass from one of its CSVs to the next.
-func (r *reader) deployments(ctx context.Context, _ *v1alpha1.OperatorInstall, v *vital, hop plan.Hop) error {
+func (r *reader) deployments(ctx context.Context, _ *v1alpha1.OperatorInstall, v *observation,
+	hop plan.Observation) error {
 	var list appsv1.DeploymentList
 	if err := r.local.List(ctx, &list, client.InNamespace(v.namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list Deployments: %w", err)
 	}
-	own := hop.Own()
+	own := hop.OwnCSVs()
 	for i := range list.Items {
 		d := &list.Items[i]
 		if !slices.Contains(own, d.Labels[labelOLMOwner]) {
@@ -216,7 +219,7 @@ func (r *reader) deployments(ctx context.Context, _ *v1alpha1.OperatorInstall, v
 
 // conditions reads what the operator says of itself. OLM copies its spec, which
 // the operator writes, to the status.
-func (r *reader) conditions(ctx context.Context, v *vital) error {
+func (r *reader) conditions(ctx context.Context, v *observation) error {
 	var list operatorsv2.OperatorConditionList
 	if err := r.local.List(ctx, &list, client.InNamespace(v.namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list OperatorConditions: %w", err)

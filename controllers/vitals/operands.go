@@ -34,21 +34,22 @@ import (
 
 // Bounds of counting.
 const (
-	// maxKinds of one operator are counted.
+	// maxKinds limits the kinds that are counted for one operator.
 	maxKinds = 30
-	// maxOperands of one kind are counted: the first by namespace and name.
+	// maxOperands limits the resources that are counted for one kind: the first
+	// by namespace and name.
 	maxOperands = 5000
-	// pageSize is how many the API server is asked for at a time. The agent holds
-	// one of them at a time.
+	// pageSize is how many resources are listed in one request. The agent holds
+	// one of them in memory at a time.
 	pageSize = 250
-	// listFor bounds how long one kind may take.
-	listFor = 30 * time.Second
-	// keepFor is how long counts outlive a failure to count again.
-	keepFor = 5 * time.Minute
+	// listTimeout bounds how long listing one kind may take.
+	listTimeout = 30 * time.Second
+	// keepCounts is how long counts are kept after counting has failed.
+	keepCounts = 5 * time.Minute
 )
 
-// counted is what is known of one kind of an operator's custom resources.
-type counted struct {
+// operandCount is the count of one kind of an operator's custom resources.
+type operandCount struct {
 	kind string
 	// ready counts by values of series.Ready, as of at; at is zero if there are
 	// no counts.
@@ -60,36 +61,36 @@ type counted struct {
 
 // operandLister streams the custom resources of a kind.
 type operandLister interface {
-	// list hands each resource to see, which returns false to have no more. It
-	// returns errNoKind if the cluster does not serve the kind.
+	// list calls see with each resource until it returns false. It returns
+	// errNoKind if the cluster does not serve the kind.
 	list(ctx context.Context, kind schema.GroupVersionKind, namespace string, see func(*plan.Operand) bool) error
 }
 
 // errNoKind says that a cluster does not serve a kind.
 var errNoKind = errors.New("kind is not served")
 
-// counts counts the custom resources of all operators, over and over. It is a
-// manager.Runnable.
-type counts struct {
-	reader *reader
-	look   func() Sight
-	lister operandLister
-	every  time.Duration
-	now    func() time.Time
+// operandCounter counts the custom resources of all operators periodically. It
+// is a manager.Runnable.
+type operandCounter struct {
+	reader     *reader
+	visibility func() Visibility
+	lister     operandLister
+	interval   time.Duration
+	now        func() time.Time
 
 	mu sync.Mutex
 	// known is by OperatorInstall and kind.
-	known map[string]map[string]counted
+	known map[string]map[string]operandCount
 }
 
-// Start counts at once and then every so often until ctx ends; a round that
-// takes longer delays the next one.
-func (c *counts) Start(ctx context.Context) error {
+// Start counts immediately and then at each interval until ctx ends. A round
+// that takes longer delays the next one.
+func (c *operandCounter) Start(ctx context.Context) error {
 	for {
 		wait := time.Second
-		if see := c.look(); see.Hub && see.Cluster {
-			c.round(ctx, see)
-			wait = c.every
+		if visible := c.visibility(); visible.Hub && visible.Cluster {
+			c.countAll(ctx, visible)
+			wait = c.interval
 		}
 		select {
 		case <-ctx.Done():
@@ -99,31 +100,31 @@ func (c *counts) Start(ctx context.Context) error {
 	}
 }
 
-// of returns what is known of an install's kinds, by name.
-func (c *counts) of(install string) []counted {
+// countsOf returns the counts of an install's kinds, by name of the kind.
+func (c *operandCounter) countsOf(install string) []operandCount {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.SortedFunc(maps.Values(c.known[install]),
-		func(a, b counted) int { return cmp.Compare(a.kind, b.kind) })
+		func(a, b operandCount) int { return cmp.Compare(a.kind, b.kind) })
 }
 
-// round counts everything once. What is not there any more is forgotten.
-func (c *counts) round(ctx context.Context, see Sight) {
+// countAll counts all kinds once. Counts of what no longer exists are dropped.
+func (c *operandCounter) countAll(ctx context.Context, visible Visibility) {
 	installs, err := c.reader.expected(ctx)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "Cannot count custom resources")
 		return
 	}
-	next := map[string]map[string]counted{}
+	next := map[string]map[string]operandCount{}
 	for _, oi := range installs {
-		seen, err := c.reader.observe(ctx, oi, see)
+		observed, err := c.reader.observe(ctx, oi, visible)
 		if err != nil {
 			log.FromContext(ctx).Error(err, "Cannot count custom resources", "namespace", oi.Spec.Operator.Namespace,
 				"operator", oi.Spec.Operator.Name)
 			continue
 		}
-		if seen.csv != nil {
-			next[oi.Name] = c.operator(ctx, oi, seen.csv)
+		if observed.csv != nil {
+			next[oi.Name] = c.countOperator(ctx, oi, observed.csv)
 		}
 	}
 	c.mu.Lock()
@@ -131,35 +132,36 @@ func (c *counts) round(ctx context.Context, see Sight) {
 	c.known = next
 }
 
-func (c *counts) operator(ctx context.Context, oi *v1alpha1.OperatorInstall,
-	csv *operatorsv1alpha1.ClusterServiceVersion) map[string]counted {
+func (c *operandCounter) countOperator(ctx context.Context, oi *v1alpha1.OperatorInstall,
+	csv *operatorsv1alpha1.ClusterServiceVersion) map[string]operandCount {
 	namespace := ""
 	if oi.Spec.Admission.Release.Install.Mode == v1alpha1.InstallOwnNamespace {
 		namespace = csv.Namespace
 	}
-	found := map[string]counted{}
+	found := map[string]operandCount{}
 	for _, kind := range ownedKinds(csv) {
 		if ctx.Err() != nil {
 			break
 		}
-		result, err := c.kind(ctx, kind, namespace)
+		result, err := c.countKind(ctx, kind, namespace)
 		if errors.Is(err, errNoKind) {
 			continue
 		}
 		if err != nil {
-			result = c.failed(oi, kind, err)
+			result = c.countAfterError(oi, kind, err)
 		}
-		c.tell(ctx, oi, kind, result.uncounted, err)
+		c.logChange(ctx, oi, kind, result.uncounted, err)
 		found[kind.Kind] = merge(found[kind.Kind], result)
 	}
 	return found
 }
 
-// kind counts the resources of one kind.
-func (c *counts) kind(ctx context.Context, kind schema.GroupVersionKind, namespace string) (counted, error) {
-	ctx, cancel := context.WithTimeout(ctx, listFor)
+// countKind counts the resources of one kind.
+func (c *operandCounter) countKind(ctx context.Context, kind schema.GroupVersionKind, namespace string) (operandCount,
+	error) {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
-	result := counted{kind: kind.Kind, ready: map[string]int{}, at: c.now()}
+	result := operandCount{kind: kind.Kind, ready: map[string]int{}, at: c.now()}
 	seen := 0
 	err := c.lister.list(ctx, kind, namespace, func(o *plan.Operand) bool {
 		if seen++; seen > maxOperands {
@@ -174,23 +176,26 @@ func (c *counts) kind(ctx context.Context, kind schema.GroupVersionKind, namespa
 	return result, err
 }
 
-// failed is what is left to say of a kind that could not be counted.
-func (c *counts) failed(oi *v1alpha1.OperatorInstall, kind schema.GroupVersionKind, err error) counted {
+// countAfterError returns the count of a kind after counting has failed: the
+// previous one for a while.
+func (c *operandCounter) countAfterError(oi *v1alpha1.OperatorInstall, kind schema.GroupVersionKind,
+	err error) operandCount {
 	if apierrors.IsForbidden(err) {
-		return counted{kind: kind.Kind, uncounted: series.ReasonForbidden}
+		return operandCount{kind: kind.Kind, uncounted: series.ReasonForbidden}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before := c.known[oi.Name][kind.Kind]
-	if c.now().Sub(before.at) >= keepFor {
-		before = counted{}
+	if c.now().Sub(before.at) >= keepCounts {
+		before = operandCount{}
 	}
 	before.kind, before.uncounted = kind.Kind, series.ReasonFailed
 	return before
 }
 
-// tell logs once that a kind is not counted, or is again.
-func (c *counts) tell(ctx context.Context, oi *v1alpha1.OperatorInstall, kind schema.GroupVersionKind, reason string,
+// logChange logs when a kind stops or starts being counted.
+func (c *operandCounter) logChange(ctx context.Context, oi *v1alpha1.OperatorInstall, kind schema.GroupVersionKind,
+	reason string,
 	err error) {
 	c.mu.Lock()
 	before := c.known[oi.Name][kind.Kind].uncounted
@@ -209,16 +214,16 @@ func (c *counts) tell(ctx context.Context, oi *v1alpha1.OperatorInstall, kind sc
 	case series.ReasonTooMany:
 		log.Info("Not all custom resources are counted", "counted", maxOperands)
 	default:
-		log.Error(err, "Cannot count custom resources; trying again", "every", c.every)
+		log.Error(err, "Cannot count custom resources; retrying", "every", c.interval)
 	}
 }
 
 // merge adds up kinds of the same name in several groups.
-func merge(a, b counted) counted {
+func merge(a, b operandCount) operandCount {
 	if a.kind == "" {
 		return b
 	}
-	sum := counted{kind: a.kind, ready: maps.Clone(a.ready), at: a.at, uncounted: cmp.Or(a.uncounted, b.uncounted)}
+	sum := operandCount{kind: a.kind, ready: maps.Clone(a.ready), at: a.at, uncounted: cmp.Or(a.uncounted, b.uncounted)}
 	if sum.ready == nil {
 		sum.ready = map[string]int{}
 	}
@@ -231,8 +236,8 @@ func merge(a, b counted) counted {
 	return sum
 }
 
-// ownedKinds are the kinds that a CSV owns, each once in its foremost version,
-// in the order of the CSV.
+// ownedKinds returns the kinds that a CSV owns, each once with its highest
+// version, in the order of the CSV.
 func ownedKinds(csv *operatorsv1alpha1.ClusterServiceVersion) []schema.GroupVersionKind {
 	var kinds []schema.GroupVersionKind
 	for _, crd := range csv.Spec.CustomResourceDefinitions.Owned {
@@ -249,7 +254,7 @@ func ownedKinds(csv *operatorsv1alpha1.ClusterServiceVersion) []schema.GroupVers
 	return kinds[:min(len(kinds), maxKinds)]
 }
 
-// lister lists on the cluster itself, past all caches.
+// lister lists directly from the API server.
 type lister struct {
 	client rest.Interface
 	mapper meta.RESTMapper
@@ -272,7 +277,7 @@ func (l *lister) list(ctx context.Context, kind schema.GroupVersionKind, namespa
 	case meta.IsNoMatchError(err):
 		return errNoKind
 	case err != nil:
-		return fmt.Errorf("look %s up: %w", kind.Kind, err)
+		return fmt.Errorf("look up %s: %w", kind.Kind, err)
 	}
 	path := []string{"apis", kind.Group, kind.Version}
 	if namespace != "" && mapping.Scope.Name() == meta.RESTScopeNameNamespace {
@@ -290,7 +295,7 @@ func (l *lister) list(ctx context.Context, kind schema.GroupVersionKind, namespa
 	}
 }
 
-// page streams one page and returns where the next one begins.
+// page streams one page and returns the token of the next one.
 func (l *lister) page(ctx context.Context, path []string, from string, see func(*plan.Operand) bool) (string, error) {
 	request := l.client.Get().AbsPath(path...).SetHeader("Accept", "application/json").Param("limit",
 		strconv.Itoa(pageSize))
@@ -301,7 +306,7 @@ func (l *lister) page(ctx context.Context, path []string, from string, see func(
 	if err != nil {
 		return "", err
 	}
-	// What is left unread is not worth a connection that waits for it.
+	// The connection is closed if the body was not read to its end.
 	defer func(body io.Closer) { _ = body.Close() }(body)
-	return scan(body, see)
+	return scanList(body, see)
 }

@@ -14,19 +14,19 @@ import (
 	"github.com/bellwether-dev/bellwether/controllers/vitals/plan"
 )
 
-// installBuckets go from an upgrade that only changes an image to one that
-// waits for people.
+// installBuckets cover the range from an upgrade that only changes an image to
+// one that waits for approval.
 var installBuckets = []float64{5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200}
 
-// outcomes counts how admissions ended, from the changes of OperatorInstalls as
-// the agent itself writes them. It handles the events of their cache. What has
-// ended when the agent starts was counted by the one before it.
+// outcomes counts how admissions ended, from changes of OperatorInstalls that
+// the agent itself writes. It handles the events of their cache. Admissions
+// that had ended before the agent started were counted by its predecessor.
 type outcomes struct {
 	total    *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 
-	mu     sync.Mutex
-	ledger plan.Ledger
+	mu      sync.Mutex
+	counted plan.Counted
 }
 
 func newOutcomes(cluster string) *outcomes {
@@ -63,14 +63,14 @@ func (o *outcomes) OnAdd(object any, initially bool) {
 	if !ok {
 		return
 	}
-	// From 0, so that a rate sees the first one.
+	// Start at 0, so that a rate includes the first one.
 	for _, outcome := range []string{series.OutcomeSucceeded, series.OutcomeFailed} {
 		o.total.WithLabelValues(oi.Spec.Operator.Namespace, oi.Spec.Operator.Name, outcome)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if initially {
-		o.ledger.Known(oi)
+		o.counted.MarkCounted(oi)
 	} else {
 		o.count(oi)
 	}
@@ -88,7 +88,7 @@ func (o *outcomes) OnUpdate(_, object any) {
 }
 
 func (o *outcomes) count(oi *v1alpha1.OperatorInstall) {
-	ending, ended := o.ledger.Next(oi)
+	ending, ended := o.counted.Update(oi)
 	if !ended {
 		return
 	}
@@ -108,7 +108,7 @@ func (o *outcomes) OnDelete(object any) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.ledger.Forget(oi)
+	o.counted.Forget(oi)
 	labels := prometheus.Labels{series.OperatorNamespace: oi.Spec.Operator.Namespace,
 		series.Operator: oi.Spec.Operator.Name}
 	o.total.DeletePartialMatch(labels)

@@ -12,15 +12,15 @@ import (
 	"github.com/bellwether-dev/bellwether/controllers/vitals/plan"
 )
 
-// errNotAList says that an API server answered with something else.
+// errNotAList says that an API server returned something other than a list.
 var errNotAList = errors.New("not a list")
 
-// scan reads a list in JSON item by item, so that the memory it takes is that
-// of one item, and returns the list's continue token: empty when see wanted no
-// more.
-func scan(r io.Reader, see func(*plan.Operand) bool) (next string, err error) {
+// scanList reads a JSON list item by item, so that it needs memory for one item
+// only. It returns the list's continue token, which is empty if see returned
+// false.
+func scanList(r io.Reader, see func(*plan.Operand) bool) (next string, err error) {
 	decoder := json.NewDecoder(r)
-	if err := expect(decoder, json.Delim('{')); err != nil {
+	if err := expectToken(decoder, json.Delim('{')); err != nil {
 		return "", err
 	}
 	for decoder.More() {
@@ -29,12 +29,12 @@ func scan(r io.Reader, see func(*plan.Operand) bool) (next string, err error) {
 			return "", fmt.Errorf("read list: %w", err)
 		}
 		if key == "items" {
-			if wanted, err := items(decoder, see); err != nil || !wanted {
+			if wanted, err := scanItems(decoder, see); err != nil || !wanted {
 				return "", err
 			}
 			continue
 		}
-		// All other fields of a list are small.
+		// The other fields of a list are small.
 		var metadata struct {
 			Continue string `json:"continue"`
 		}
@@ -45,11 +45,11 @@ func scan(r io.Reader, see func(*plan.Operand) bool) (next string, err error) {
 			next = metadata.Continue
 		}
 	}
-	return next, expect(decoder, json.Delim('}'))
+	return next, expectToken(decoder, json.Delim('}'))
 }
 
-// items reads the items and tells whether see wants more.
-func items(decoder *json.Decoder, see func(*plan.Operand) bool) (bool, error) {
+// scanItems reads the items and returns whether see wants more.
+func scanItems(decoder *json.Decoder, see func(*plan.Operand) bool) (bool, error) {
 	begin, err := decoder.Token()
 	if err != nil {
 		return false, fmt.Errorf("read items: %w", err)
@@ -69,11 +69,11 @@ func items(decoder *json.Decoder, see func(*plan.Operand) bool) (bool, error) {
 			return false, nil
 		}
 	}
-	return true, expect(decoder, json.Delim(']'))
+	return true, expectToken(decoder, json.Delim(']'))
 }
 
-// decode reads one value. A field of another type is taken for absent:
-// operators shape their status as they like.
+// decode reads one value. A field of an unexpected type is left empty, because
+// operators choose the shape of their status.
 func decode(decoder *json.Decoder, into any) error {
 	var shape *json.UnmarshalTypeError
 	if err := decoder.Decode(into); err != nil && !errors.As(err, &shape) {
@@ -82,7 +82,7 @@ func decode(decoder *json.Decoder, into any) error {
 	return nil
 }
 
-func expect(decoder *json.Decoder, want json.Delim) error {
+func expectToken(decoder *json.Decoder, want json.Delim) error {
 	token, err := decoder.Token()
 	if err != nil {
 		return fmt.Errorf("read list: %w", err)

@@ -49,10 +49,10 @@ type world struct {
 	t        *testing.T
 	hub      client.Client
 	local    client.Client
-	see      Sight
+	see      Visibility
 	lister   fakeLister
 	reader   *reader
-	counts   *counts
+	counts   *operandCounter
 	outcomes *outcomes
 	registry *prometheus.Registry
 }
@@ -66,17 +66,17 @@ func newWorld(t *testing.T, cluster ...client.Object) *world {
 			t.Fatal(err)
 		}
 	}
-	w := &world{t: t, see: Sight{Hub: true, Cluster: true, OLM: true, Conditions: true}, lister: fakeLister{}}
+	w := &world{t: t, see: Visibility{Hub: true, Cluster: true, OLM: true, Conditions: true}, lister: fakeLister{}}
 	w.hub = fake.NewClientBuilder().WithScheme(scheme).Build()
 	w.local = fake.NewClientBuilder().WithScheme(scheme).WithObjects(cluster...).Build()
 	clock := func() time.Time { return now }
 	read := &reader{hub: w.hub, local: w.local, now: clock}
 	w.reader = read
-	look := func() Sight { return w.see }
-	w.counts = &counts{reader: read, look: look, lister: w.lister, every: time.Minute, now: clock}
+	look := func() Visibility { return w.see }
+	w.counts = &operandCounter{reader: read, visibility: look, lister: w.lister, interval: time.Minute, now: clock}
 	w.outcomes = newOutcomes("prod-eu")
 	w.registry = prometheus.NewPedanticRegistry()
-	w.registry.MustRegister(&collector{log: logr.Discard(), reader: read, look: look, counts: w.counts,
+	w.registry.MustRegister(&collector{log: logr.Discard(), reader: read, visibility: look, counter: w.counts,
 		descs: descriptions("prod-eu")}, w.outcomes)
 	return w
 }
@@ -114,10 +114,10 @@ func (l fakeLister) list(_ context.Context, kind schema.GroupVersionKind, namesp
 	case error:
 		return has
 	case string:
-		_, err := scan(strings.NewReader(has), see)
+		_, err := scanList(strings.NewReader(has), see)
 		return err
 	case map[string]string: // by namespace
-		_, err := scan(strings.NewReader(has[namespace]), see)
+		_, err := scanList(strings.NewReader(has[namespace]), see)
 		return err
 	}
 	return errNoKind
@@ -209,7 +209,8 @@ func page(items ...string) string {
 }
 
 func item(status string) string {
-	return `{"kind":"Echo","metadata":{"name":"e","creationTimestamp":"2026-11-21T10:00:00Z","generation":1},"spec":{"metadata":{"generation":"x"}},"status":` + status + `}`
+	return `{"kind":"Echo","metadata":{"name":"e","creationTimestamp":"2026-11-21T10:00:00Z","generation":1},` +
+		`"spec":{"metadata":{"generation":"x"}},"status":` + status + `}`
 }
 
 const (
@@ -217,9 +218,9 @@ const (
 	notReady = `{"conditions":[{"type":"Ready","status":"False"}]}`
 )
 
-// wellWorld has an operator that is well, one in the midst of an upgrade, and
-// one that is admitted and not there yet.
-func wellWorld(t *testing.T) *world {
+// healthyWorld has an operator that is healthy, one that is being upgraded, and
+// one that is admitted and not installed yet.
+func healthyWorld(t *testing.T) *world {
 	two := int32(2)
 	crd := func(plural, version, kind string) operatorsv1alpha1.CRDDescription {
 		return operatorsv1alpha1.CRDDescription{Name: plural + ".example.com", Version: version, Kind: kind}
@@ -268,8 +269,8 @@ func wellWorld(t *testing.T) *world {
 }
 
 func TestMetricsGolden(t *testing.T) {
-	w := wellWorld(t)
-	w.counts.round(t.Context(), w.see)
+	w := healthyWorld(t)
+	w.counts.countAll(t.Context(), w.see)
 	ended := install("echo", func(oi *v1alpha1.OperatorInstall) {
 		at := ago(0)
 		oi.Spec.Admission.Hash, oi.Spec.Admission.Revision, oi.Spec.Admission.AdmittedAt = "b", 2, ago(90*time.Second)
@@ -300,29 +301,30 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// TestSight: what cannot be seen is not told, except what is expected.
-func TestSight(t *testing.T) {
+// TestCacheWatcher checks that nothing is exported about what cannot be read,
+// except what is expected.
+func TestCacheWatcher(t *testing.T) {
 	for name, tc := range map[string]struct {
-		see        Sight
+		see        Visibility
 		has, lacks []string
 	}{
-		"nothing yet": {see: Sight{}, lacks: []string{series.OperatorExpected + "{", series.OperatorInfo}},
-		"the hub only": {see: Sight{Hub: true}, has: []string{series.OperatorExpected +
+		"nothing yet": {see: Visibility{}, lacks: []string{series.OperatorExpected + "{", series.OperatorInfo}},
+		"the hub only": {see: Visibility{Hub: true}, has: []string{series.OperatorExpected +
 			`{cluster="prod-eu",operator="echo",operator_namespace="fleet"} 1`},
 			lacks: []string{series.OperatorInfo, series.OperatorCSVSucceeded, series.OperatorOperands,
 				series.OperatorUpgrading}},
-		"a cluster without OLM": {see: Sight{Hub: true, Cluster: true},
+		"a cluster without OLM": {see: Visibility{Hub: true, Cluster: true},
 			has: []string{series.OperatorCSVSucceeded +
 				`{cluster="prod-eu",operator="echo",operator_namespace="fleet"} 0`,
 				series.OperatorCatalogReady + `{cluster="prod-eu",operator="echo",operator_namespace="fleet"} 0`},
 			lacks: []string{series.OperatorInfo, series.OperatorReplicasDesired}},
-		"an old OLM": {see: Sight{Hub: true, Cluster: true, OLM: true},
+		"an old OLM": {see: Visibility{Hub: true, Cluster: true, OLM: true},
 			has: []string{series.OperatorInfo, series.OperatorCSVSucceeded +
 				`{cluster="prod-eu",operator="echo",operator_namespace="fleet"} 1`},
 			lacks: []string{series.OperatorConditionStatus + "{"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := wellWorld(t)
+			w := healthyWorld(t)
 			w.see = tc.see
 			text := w.text()
 			for _, want := range tc.has {
@@ -342,9 +344,10 @@ func TestSight(t *testing.T) {
 	}
 }
 
-// TestBeingRemoved: an operator that is being removed is missed by nobody.
+// TestBeingRemoved checks that an operator that is being removed is not
+// expected.
 func TestBeingRemoved(t *testing.T) {
-	w := wellWorld(t)
+	w := healthyWorld(t)
 	oi := install("old", func(oi *v1alpha1.OperatorInstall) { oi.Finalizers = []string{v1alpha1.FinalizerAgent} })
 	w.install(oi)
 	const expected = series.OperatorExpected + `{cluster="prod-eu",operator="old",operator_namespace="fleet"} 1`
@@ -361,21 +364,23 @@ func TestBeingRemoved(t *testing.T) {
 
 // BenchmarkScan reads a page of resources of 20 KiB each.
 func BenchmarkScan(b *testing.B) {
+	// text returns what Prometheus would scrape.
 	text := page(slices.Repeat([]string{item(ready[:len(ready)-1] + `,"notes":"` + strings.Repeat("x", 20<<10) + `"}`)},
 		pageSize)...)
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := scan(strings.NewReader(text), func(*plan.Operand) bool { return true }); err != nil {
+		if _, err := scanList(strings.NewReader(text), func(*plan.Operand) bool { return true }); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
-// TestSeriesGo: all series of an operator go with its install.
-func TestSeriesGo(t *testing.T) {
-	w := wellWorld(t)
-	w.counts.round(t.Context(), w.see)
+// TestSeriesAreRemoved checks that the series of an operator are removed with
+// its install.
+func TestSeriesAreRemoved(t *testing.T) {
+	w := healthyWorld(t)
+	w.counts.countAll(t.Context(), w.see)
 	if !strings.Contains(w.text(), `operator="echo"`) {
 		t.Fatal("there is nothing to go")
 	}
@@ -387,15 +392,16 @@ func TestSeriesGo(t *testing.T) {
 	if text := w.text(); strings.Contains(text, `operator="echo"`) || !strings.Contains(text, `operator="queue"`) {
 		t.Errorf("series of echo are left, or those of queue are not:\n%s", text)
 	}
-	w.counts.round(t.Context(), w.see)
-	if left := w.counts.of(oi.Name); len(left) != 0 {
+	w.counts.countAll(t.Context(), w.see)
+	if left := w.counts.countsOf(oi.Name); len(left) != 0 {
 		t.Errorf("counts are left: %v", left)
 	}
 }
 
-// TestSameName has two ManagedOperators of one name, of two namespaces: each has its own series.
+// TestSameName checks that operators with the same name in two namespaces have
+// separate series.
 func TestSameName(t *testing.T) {
-	w := wellWorld(t)
+	w := healthyWorld(t)
 	other := install("echo", func(oi *v1alpha1.OperatorInstall) {
 		oi.Spec.Operator.Namespace = "staging"
 		oi.Name, oi.UID = oi.Spec.Operator.InstallName(), "another-uid"
@@ -423,15 +429,16 @@ func TestSameName(t *testing.T) {
 	}
 }
 
-// TestOneBrokenOperator: what cannot be read of one costs the others nothing.
+// TestOneBrokenOperator checks that an operator that cannot be read does not
+// affect the others.
 func TestOneBrokenOperator(t *testing.T) {
-	w := wellWorld(t)
+	w := healthyWorld(t)
 	broken := catalog("echo", "bellwether-echo", "", "", "")
 	if err := w.local.Get(t.Context(), client.ObjectKeyFromObject(broken), broken); err != nil {
 		t.Fatal(err)
 	}
 	broken.(*unstructured.Unstructured).Object["spec"] = "no object"
-	w.reader.local = brokenList{Client: w.local, broken: broken.(*unstructured.Unstructured)}
+	w.reader.local = failingList{Client: w.local, broken: broken.(*unstructured.Unstructured)}
 	text := w.text()
 	if !strings.Contains(text,
 		series.OperatorExpected+`{cluster="prod-eu",operator="echo",operator_namespace="fleet"} 1`) ||
@@ -445,13 +452,13 @@ func TestOneBrokenOperator(t *testing.T) {
 	}
 }
 
-// brokenList has something in the place of an object.
-type brokenList struct {
+// failingList fails for one kind of object.
+type failingList struct {
 	client.Client
 	broken *unstructured.Unstructured
 }
 
-func (b brokenList) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+func (b failingList) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	err := b.Client.List(ctx, list, opts...)
 	if all, ok := list.(*unstructured.UnstructuredList); ok {
 		for i := range all.Items {
@@ -463,26 +470,26 @@ func (b brokenList) List(ctx context.Context, list client.ObjectList, opts ...cl
 	return err
 }
 
-func TestCountsOutliveAFailure(t *testing.T) {
-	w := wellWorld(t)
+func TestCountsAreKeptAfterError(t *testing.T) {
+	w := healthyWorld(t)
 	clock := now
 	w.counts.now = func() time.Time { return clock }
-	w.counts.round(t.Context(), w.see)
+	w.counts.countAll(t.Context(), w.see)
 	w.lister["Echo"] = fmt.Errorf("no route to host")
-	echo := func() counted {
-		w.counts.round(t.Context(), w.see)
-		for _, c := range w.counts.of("fleet.echo") {
+	echo := func() operandCount {
+		w.counts.countAll(t.Context(), w.see)
+		for _, c := range w.counts.countsOf("fleet.echo") {
 			if c.kind == "Echo" {
 				return c
 			}
 		}
-		return counted{}
+		return operandCount{}
 	}
-	clock = now.Add(keepFor - time.Second)
+	clock = now.Add(keepCounts - time.Second)
 	if c := echo(); c.uncounted != series.ReasonFailed || c.ready[series.ReadyTrue] != 2 {
 		t.Errorf("shortly after a failure: %+v", c)
 	}
-	clock = now.Add(keepFor)
+	clock = now.Add(keepCounts)
 	if c := echo(); c.uncounted != series.ReasonFailed || !c.at.IsZero() {
 		t.Errorf("long after: %+v", c)
 	}
@@ -493,14 +500,14 @@ func TestCountsOutliveAFailure(t *testing.T) {
 }
 
 func TestCountsAreBounded(t *testing.T) {
-	w := wellWorld(t)
+	w := healthyWorld(t)
 	many := make([]string, maxOperands+10)
 	for i := range many {
 		many[i] = item(ready)
 	}
 	w.lister["Echo"] = page(many...)
-	w.counts.round(t.Context(), w.see)
-	for _, c := range w.counts.of("fleet.echo") {
+	w.counts.countAll(t.Context(), w.see)
+	for _, c := range w.counts.countsOf("fleet.echo") {
 		if c.kind == "Echo" && (c.ready[series.ReadyTrue] != maxOperands || c.uncounted != series.ReasonTooMany) {
 			t.Errorf("counted %v, %s", c.ready, c.uncounted)
 		}
@@ -533,16 +540,17 @@ func TestScan(t *testing.T) {
 		"the last page":       {text: page(item(ready)), seen: 1},
 		"nothing":             {text: `{"items":[],"metadata":{}}`},
 		"null":                {text: `{"items":null,"metadata":{}}`},
-		"odd shapes":          {text: `{"items":[{"status":"fine"},{"status":{"conditions":[1,{"type":3}],"observedGeneration":"x"}},{"status":null}]}`, seen: 3},
-		"cut off":             {text: `{"items":[{},{`, seen: 1, err: true},
-		"no list":             {text: `[1]`, err: true},
-		"no items":            {text: `{"items":{}}`, err: true},
-		"not JSON":            {text: `<html>`, err: true},
-		"empty":               {err: true},
+		"odd shapes": {text: `{"items":[{"status":"fine"},` +
+			`{"status":{"conditions":[1,{"type":3}],"observedGeneration":"x"}},{"status":null}]}`, seen: 3},
+		"cut off":  {text: `{"items":[{},{`, seen: 1, err: true},
+		"no list":  {text: `[1]`, err: true},
+		"no items": {text: `{"items":{}}`, err: true},
+		"not JSON": {text: `<html>`, err: true},
+		"empty":    {err: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := 0
-			next, err := scan(strings.NewReader(tc.text), func(*plan.Operand) bool { seen++; return true })
+			next, err := scanList(strings.NewReader(tc.text), func(*plan.Operand) bool { seen++; return true })
 			if seen != tc.seen || next != tc.next || (err != nil) != tc.err {
 				t.Errorf("saw %d, next %q, error %v", seen, next, err)
 			}

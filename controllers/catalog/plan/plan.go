@@ -1,9 +1,9 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plan decides what an OperatorCatalog's status comes to after its
-// source was looked at: whether a new digest takes the place of the one in use,
-// which versions clusters run, and which of those are blocked. It is pure.
+// Package plan decides the status of an OperatorCatalog after its source was
+// read: whether a new digest replaces the one in use, which versions clusters
+// run, and which of those are blocked. It is pure.
 package plan
 
 import (
@@ -22,40 +22,41 @@ import (
 
 // The API's bounds on the summary in the status.
 const (
+	// The API's limits on the summary in the status.
 	MaxPackages = 500
 	MaxChannels = 64
 )
 
-// Failure is what is wrong with a source: one of the catalog reasons of the
-// API, and the cause.
+// Failure is a problem with a source: one of the catalog reasons of the API,
+// and the cause.
 type Failure struct {
 	Reason string
 	Cause  string
 }
 
-// Input is what was observed of a catalog's source, and of those who use it.
+// Input is what was observed of a catalog's source and its users.
 type Input struct {
 	Now     time.Time
 	Catalog *v1alpha1.OperatorCatalog
-	// Digest that the source has now; empty where that is not known.
+	// Digest of the source now; empty if it is not known.
 	Digest string
-	// Summary of that digest; nil where it was not read because it is in use
-	// already.
+	// Summary of that digest; nil if it was not read because it is already in
+	// use.
 	Summary *catalogs.Summary
-	// Failure, where the source could not be resolved or read.
+	// Failure is why the source could not be resolved or read; nil if it could.
 	Failure *Failure
 	// Users are the ManagedOperators that use the catalog, in any order.
 	Users []User
-	// InUse are the packages of the users as the digest in use has them, and
-	// Candidate as Digest has them, where that is another one. A package that
-	// could not be read, or that the catalog does not have, is not there.
+	// InUse are the users' packages in the digest in use, and Candidate those
+	// in Digest if it is another one. Packages that could not be read or do not
+	// exist are missing.
 	InUse, Candidate map[string]*catalogs.Package
 }
 
 // User is a ManagedOperator that takes its package from the catalog.
 type User struct {
 	Package string
-	// Channel is empty for the package's default one.
+	// Channel is empty for the package's default channel.
 	Channel  string
 	Installs []Install
 }
@@ -66,56 +67,56 @@ type Install struct {
 	Installed catalogs.Installed
 }
 
-// Event is something that a person would ask about.
+// Event is a Kubernetes Event to emit on the catalog.
 type Event struct {
 	Reason  string
 	Message string
 }
 
-// Decision is the status, what to tell, and when to look at the source again;
-// zero: not until something changes.
+// Decision is the new status, the events to emit, and when to read the source
+// again; zero: not before something changes.
 type Decision struct {
 	Status       v1alpha1.OperatorCatalogStatus
 	Events       []Event
 	RecheckAfter time.Duration
 }
 
-// NeedsRead tells whether a digest is another one than that in use, or comes
-// from another source.
+// NeedsRead tells whether a digest is not the one in use, or comes from another
+// source.
 func NeedsRead(c *v1alpha1.OperatorCatalog, digest string) bool {
 	return digest != c.Status.Digest || c.Status.Source == nil || *c.Status.Source != c.Spec.Source
 }
 
-// Next decides. A digest that cannot be read, that contradicts itself or that
-// would strand a cluster never takes the place of a good one.
+// Next decides. A digest that cannot be read, is invalid or would strand a
+// cluster never replaces a good one.
 func Next(in Input) Decision {
-	d := Decision{Status: *in.Catalog.Status.DeepCopy(), RecheckAfter: recheck(in)}
+	d := Decision{Status: *in.Catalog.Status.DeepCopy(), RecheckAfter: recheckAfter(in)}
 	failure := in.Failure
 	if failure == nil && in.Summary != nil {
-		failure = problems(*in.Summary)
+		failure = invalidPackages(*in.Summary)
 	}
 	if failure == nil && in.Summary != nil {
-		failure = strands(in)
+		failure = wouldStrand(in)
 	}
 	packages := in.InUse
 	if failure == nil && in.Summary != nil {
 		adopt(in, &d.Status)
 		packages = in.Candidate
 	}
-	d.use(in, packages)
+	d.recordUsage(in, packages)
 	if failure != nil {
 		conditions.Summarize(&d.Status.Conditions, in.Catalog.Generation, conditions.Summary{
-			State: conditions.Stalled, Reason: failure.Reason, Message: explain(*failure, in),
+			State: conditions.Stalled, Reason: failure.Reason, Message: stalledMessage(*failure, in),
 		})
 		return d
 	}
 	conditions.Summarize(&d.Status.Conditions, in.Catalog.Generation, conditions.Summary{
-		State: conditions.Current, Reason: v1alpha1.ReasonSucceeded, Message: standing(in, d.Status),
+		State: conditions.Current, Reason: v1alpha1.ReasonSucceeded, Message: readyMessage(in, d.Status),
 	})
 	return d
 }
 
-func standing(in Input, status v1alpha1.OperatorCatalogStatus) string {
+func readyMessage(in Input, status v1alpha1.OperatorCatalogStatus) string {
 	text := fmt.Sprintf("%d packages at %s", status.PackageCount, status.Digest)
 	if in.Catalog.Spec.Verification != nil {
 		text += ", signed by a trusted key"
@@ -127,7 +128,7 @@ func standing(in Input, status v1alpha1.OperatorCatalogStatus) string {
 		}
 	}
 	if len(expired) > 0 {
-		text += "; blocks to be looked at again, and in force until then: " + phrase.First(expired, maxNamed) +
+		text += "; blocks that have expired and stay in force: " + phrase.First(expired, maxNamed) +
 			": extend or remove them in spec.blocks"
 	}
 	return text
@@ -140,11 +141,11 @@ func adopt(in Input, status *v1alpha1.OperatorCatalogStatus) {
 	status.PackageCount = int32(len(in.Summary.Packages))
 	status.Packages = nil
 	for _, p := range in.Summary.Packages[:min(len(in.Summary.Packages), MaxPackages)] {
-		status.Packages = append(status.Packages, sumUp(p))
+		status.Packages = append(status.Packages, summarizePackage(p))
 	}
 }
 
-func sumUp(p catalogs.PackageSummary) v1alpha1.CatalogPackage {
+func summarizePackage(p catalogs.PackageSummary) v1alpha1.CatalogPackage {
 	out := v1alpha1.CatalogPackage{Name: p.Name, DefaultChannel: p.DefaultChannel}
 	for _, c := range p.Channels[:min(len(p.Channels), MaxChannels)] {
 		out.Channels = append(out.Channels, v1alpha1.CatalogChannel{
@@ -157,9 +158,9 @@ func sumUp(p catalogs.PackageSummary) v1alpha1.CatalogPackage {
 // maxNamed keeps messages short enough to read.
 const maxNamed = 3
 
-func problems(s catalogs.Summary) *Failure {
+func invalidPackages(s catalogs.Summary) *Failure {
 	if len(s.Packages) == 0 {
-		return &Failure{Reason: v1alpha1.ReasonNotACatalog, Cause: "it holds no package"}
+		return &Failure{Reason: v1alpha1.ReasonNotACatalog, Cause: "the catalog has no packages"}
 	}
 	var bad []string
 	for _, p := range s.Packages {
@@ -173,12 +174,12 @@ func problems(s catalogs.Summary) *Failure {
 	return &Failure{Reason: v1alpha1.ReasonCatalogInvalid, Cause: strings.Join(phrase.Limit(bad, maxNamed), "; ")}
 }
 
-func explain(f Failure, in Input) string {
+func stalledMessage(f Failure, in Input) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s: %s. %s", describe(in.Catalog.Spec.Source), strings.TrimSuffix(f.Cause, "."),
 		remedy.Advice(f.Reason, remedy.Hub, remedy.Names{Catalog: in.Catalog.Name}))
 	if in.Catalog.Status.Digest != "" {
-		fmt.Fprintf(&text, " The catalog that was read before stays in use (%s).", in.Catalog.Status.Digest)
+		fmt.Fprintf(&text, " The previous catalog stays in use (%s).", in.Catalog.Status.Digest)
 	}
 	return text.String()
 }
@@ -192,13 +193,13 @@ func describe(s v1alpha1.CatalogSource) string {
 
 const defaultPoll = time.Minute
 
-func recheck(in Input) time.Duration {
+func recheckAfter(in Input) time.Duration {
 	poll := defaultPoll
 	if p := in.Catalog.Spec.PollInterval; p != nil {
 		poll = p.Duration
 	}
 	if in.Failure == nil && strings.Contains(in.Catalog.Spec.Source.Image, "@sha256:") {
-		poll = 0 // what a digest names never changes
+		poll = 0 // the content of a digest never changes
 	}
 	for _, b := range in.Catalog.Spec.Blocks {
 		if left := expiry(b).Sub(in.Now); left > 0 && (poll == 0 || left < poll) {

@@ -85,7 +85,7 @@ func TestNext(t *testing.T) {
 		},
 		"an empty one is no catalog": {
 			source: tag, digest: "sha256:2", summary: summary(),
-			ready: metav1.ConditionFalse, reason: v1alpha1.ReasonNotACatalog, contains: "it holds no package",
+			ready: metav1.ConditionFalse, reason: v1alpha1.ReasonNotACatalog, contains: "the catalog has no packages",
 			recheck: time.Minute,
 		},
 	}

@@ -15,19 +15,20 @@ import (
 	"github.com/bellwether-dev/bellwether/phrase"
 )
 
-// strands tells which versions that clusters run would be left without a way to
-// the head of their channel. Those that have none in the catalog in use are no
-// worse off, and a blocked one waits for its successor by intention.
+// wouldStrand returns a failure if versions that clusters run would lose their
+// path to the head of their channel. A version without a path in the catalog in
+// use is ignored, and so is a blocked one, which waits for its successor on
+// purpose.
 //
-// Without a catalog in use there is nothing to compare with: the first one is
-// taken as it is.
-func strands(in Input) *Failure {
+// If no catalog is in use, there is nothing to compare with: the first catalog
+// is accepted as it is.
+func wouldStrand(in Input) *Failure {
 	if in.Catalog.Status.Digest == "" {
 		return nil
 	}
 	var bad []string
 	for _, u := range in.Users {
-		bad = append(bad, u.stranded(in)...)
+		bad = append(bad, u.strandedVersions(in)...)
 	}
 	if len(bad) == 0 {
 		return nil
@@ -40,7 +41,7 @@ func strands(in Input) *Failure {
 	}
 }
 
-func (u User) stranded(in Input) []string {
+func (u User) strandedVersions(in Input) []string {
 	byVersion := map[catalogs.Installed][]string{}
 	for _, i := range u.Installs {
 		if i.Installed.Name == "" {
@@ -48,17 +49,17 @@ func (u User) stranded(in Input) []string {
 		}
 		byVersion[i.Installed] = append(byVersion[i.Installed], i.Cluster)
 	}
-	before, after := good(in, in.InUse[u.Package]), good(in, in.Candidate[u.Package])
+	before, after := withoutBlocked(in, in.InUse[u.Package]), withoutBlocked(in, in.Candidate[u.Package])
 	blocked := map[string]bool{}
 	for _, b := range blocks.InForce(in.Catalog, in.Candidate[u.Package], u.Package) {
 		blocked[b.Version] = true
 	}
 	var out []string
 	for installed, clusters := range byVersion {
-		cause := lost(after, u, installed)
+		cause := pathProblem(after, u, installed)
 		switch {
 		case cause == "", blocked[installed.Version]:
-		case before != nil && lost(before, u, installed) != "":
+		case before != nil && pathProblem(before, u, installed) != "":
 		default:
 			slices.Sort(clusters)
 			out = append(out, fmt.Sprintf("%s %s on %s (%s)", u.Package, cmp.Or(installed.Version, installed.Name),
@@ -68,9 +69,9 @@ func (u User) stranded(in Input) []string {
 	return out
 }
 
-// good is a package without its blocked versions; as it is, where that leaves
-// nothing.
-func good(in Input, p *catalogs.Package) *catalogs.Package {
+// withoutBlocked returns a package without its blocked versions, or unchanged
+// if nothing would be left.
+func withoutBlocked(in Input, p *catalogs.Package) *catalogs.Package {
 	if p == nil {
 		return nil
 	}
@@ -81,11 +82,11 @@ func good(in Input, p *catalogs.Package) *catalogs.Package {
 	return offered
 }
 
-// lost says why a package does not lead an installed version to the head of the
-// channel; empty where it does.
-func lost(p *catalogs.Package, u User, installed catalogs.Installed) string {
+// pathProblem returns why there is no path from an installed version to the
+// head of the channel; empty if there is one.
+func pathProblem(p *catalogs.Package, u User, installed catalogs.Installed) string {
 	if p == nil {
-		return "the catalog does not have the package"
+		return "the package is not in the catalog"
 	}
 	head, err := p.Target(u.Channel, "")
 	if err == nil {

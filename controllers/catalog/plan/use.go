@@ -23,6 +23,9 @@ import (
 // The API's bounds on what is said of versions, and the bound on all versions of
 // a catalog together, which keeps the object far below what etcd takes.
 const (
+	// The API's limits on the versions in the status, and a limit on all
+	// versions of a catalog together, which keeps the object far below the size
+	// limit of etcd.
 	MaxVersions      = 100
 	maxVersionsInAll = 600
 	MaxBlocked       = 100
@@ -30,8 +33,8 @@ const (
 	maxRollbacks     = 4
 )
 
-// use fills in which versions clusters run, and which are blocked.
-func (d *Decision) use(in Input, packages map[string]*catalogs.Package) {
+// recordUsage sets which versions clusters run, and which are blocked.
+func (d *Decision) recordUsage(in Input, packages map[string]*catalogs.Package) {
 	usage := usageOf(in)
 	limit := MaxVersions
 	if len(usage) > 0 {
@@ -44,8 +47,8 @@ func (d *Decision) use(in Input, packages map[string]*catalogs.Package) {
 		case !inUse:
 			out.Versions, out.OmittedVersions = nil, 0
 		case p != nil:
-			out.Versions, out.OmittedVersions = versions(p, used, known(in, out.Name), in.Catalog, limit)
-		default: // it cannot be read now: what was known of it stays
+			out.Versions, out.OmittedVersions = usedVersions(p, used, previousVersions(in, out.Name), in.Catalog, limit)
+		default: // the package cannot be read now: keep its versions
 			for j := range out.Versions {
 				out.Versions[j].Clusters = int32(len(used.clusters[out.Versions[j].Bundle]))
 			}
@@ -53,12 +56,13 @@ func (d *Decision) use(in Input, packages map[string]*catalogs.Package) {
 	}
 	before := in.Catalog.Status.BlockedVersions
 	d.Status.BlockedVersions = d.blockedVersions(in, packages, usage)
-	d.Events = hits(before, d.Status.BlockedVersions)
+	d.Events = newlyUsedBlocks(before, d.Status.BlockedVersions)
 	d.summarizeBlocks(in)
 }
 
-// known returns what the status said of a package's versions, by bundle.
-func known(in Input, pkg string) map[string]v1alpha1.CatalogVersion {
+// previousVersions returns the package's versions in the previous status, by
+// bundle.
+func previousVersions(in Input, pkg string) map[string]v1alpha1.CatalogVersion {
 	out := map[string]v1alpha1.CatalogVersion{}
 	for _, p := range in.Catalog.Status.Packages {
 		if p.Name != pkg {
@@ -71,44 +75,45 @@ func known(in Input, pkg string) map[string]v1alpha1.CatalogVersion {
 	return out
 }
 
-// usage is who runs what of a package.
+// usage says which clusters run which version of a package.
 type usage struct {
 	// clusters by the bundle that they run, sorted.
 	clusters map[string][]string
-	// versions by bundle, where the agents know them.
+	// versions by bundle, if the agents report them.
 	versions map[string]string
-	// channels that are followed, by cluster.
+	// channels by cluster.
 	channels map[string]string
 }
 
 func usageOf(in Input) map[string]*usage {
 	out := map[string]*usage{}
 	for _, u := range in.Users {
-		of := out[u.Package]
-		if of == nil {
-			of = &usage{clusters: map[string][]string{}, versions: map[string]string{}, channels: map[string]string{}}
-			out[u.Package] = of
+		entry := out[u.Package]
+		if entry == nil {
+			entry = &usage{clusters: map[string][]string{}, versions: map[string]string{},
+				channels: map[string]string{}}
+			out[u.Package] = entry
 		}
 		for _, i := range u.Installs {
 			name := i.Installed.Name
 			if name == "" {
 				continue
 			}
-			of.clusters[name] = append(of.clusters[name], i.Cluster)
-			of.versions[name] = cmp.Or(of.versions[name], i.Installed.Version)
-			of.channels[i.Cluster] = u.Channel
+			entry.clusters[name] = append(entry.clusters[name], i.Cluster)
+			entry.versions[name] = cmp.Or(entry.versions[name], i.Installed.Version)
+			entry.channels[i.Cluster] = u.Channel
 		}
 	}
-	for _, of := range out {
-		for _, clusters := range of.clusters {
+	for _, entry := range out {
+		for _, clusters := range entry.clusters {
 			slices.Sort(clusters)
 		}
 	}
 	return out
 }
 
-// running returns the clusters that run a version, sorted.
-func (u *usage) running(version string) []string {
+// clustersOn returns the clusters that run a version, sorted.
+func (u *usage) clustersOn(version string) []string {
 	if u == nil {
 		return nil
 	}
@@ -122,10 +127,10 @@ func (u *usage) running(version string) []string {
 	return out
 }
 
-// versions are those that clusters run, and the newest of the others, up to a
-// limit; the newest first. One that has left the catalog keeps its way back,
-// which is most wanted then.
-func versions(
+// usedVersions returns the versions that clusters run and the newest of the
+// others, up to a limit, newest first. A version that was removed from the
+// catalog keeps its rollbacks, which are needed most then.
+func usedVersions(
 	p *catalogs.Package, used *usage, before map[string]v1alpha1.CatalogVersion, c *v1alpha1.OperatorCatalog, limit int,
 ) (kept []v1alpha1.CatalogVersion, omitted int32) {
 	blocked := map[string]string{}
@@ -148,16 +153,16 @@ func versions(
 		})
 	}
 	slices.SortFunc(all, func(a, b v1alpha1.CatalogVersion) int {
-		return cmp.Or(boolCompare(b.Clusters > 0, a.Clusters > 0), newer(a, b))
+		return cmp.Or(boolCompare(b.Clusters > 0, a.Clusters > 0), compareNewestFirst(a, b))
 	})
 	kept = all[:min(len(all), limit)]
 	omitted = int32(len(all) - len(kept))
-	slices.SortFunc(kept, newer)
+	slices.SortFunc(kept, compareNewestFirst)
 	return kept, omitted
 }
 
-// newer puts the newer version first.
-func newer(a, b v1alpha1.CatalogVersion) int {
+// compareNewestFirst orders the newer version first.
+func compareNewestFirst(a, b v1alpha1.CatalogVersion) int {
 	x, _ := catalogs.Installed{Name: a.Bundle, Version: a.Version}.SemVer()
 	y, _ := catalogs.Installed{Name: b.Bundle, Version: b.Version}.SemVer()
 	return cmp.Or(y.Compare(x), cmp.Compare(a.Bundle, b.Bundle))
@@ -209,7 +214,7 @@ func (d *Decision) blockedVersions(in Input, packages map[string]*catalogs.Packa
 				day := expiry(b)
 				blocked.Expired = !day.IsZero() && !in.Now.Before(day)
 			}
-			clusters := used[name].running(b.Version)
+			clusters := used[name].clustersOn(b.Version)
 			blocked.Clusters = int32(len(clusters))
 			blocked.ClusterNames = clusters[:min(len(clusters), maxClusterNames)]
 			blocked.Proposal = phrase.Truncate(d.propose(in, packages[name], used[name], b, clusters), 1024)
@@ -222,8 +227,7 @@ func (d *Decision) blockedVersions(in Input, packages map[string]*catalogs.Packa
 	return out[:min(len(out), MaxBlocked)]
 }
 
-// expiry is when the day begins on which a block is to be looked at again; zero
-// for never.
+// expiry returns the start of the day on which a block expires; zero for never.
 func expiry(b v1alpha1.VersionBlock) time.Time {
 	day, err := time.Parse(time.DateOnly, b.Expires)
 	if err != nil {
@@ -232,16 +236,16 @@ func expiry(b v1alpha1.VersionBlock) time.Time {
 	return day
 }
 
-// propose says where those who run a blocked version can go.
+// propose returns where clusters that run a blocked version can go.
 func (d *Decision) propose(in Input, p *catalogs.Package, used *usage, b v1alpha1.VersionBlock,
 	clusters []string) string {
 	switch {
 	case b.Instead != "":
-		return "go to " + b.Instead
+		return "use " + b.Instead + " instead"
 	case p == nil:
 		return ""
 	}
-	name, known := bundleOf(p, used, b.Version)
+	name, known := findBundle(p, used, b.Version)
 	if !known {
 		return "the catalog has no such version, and no cluster runs it"
 	}
@@ -249,18 +253,18 @@ func (d *Decision) propose(in Input, p *catalogs.Package, used *usage, b v1alpha
 	if len(clusters) > 0 {
 		channel = used.channels[clusters[0]]
 	}
-	if offered := good(in, p); offered != nil {
+	if offered := withoutBlocked(in, p); offered != nil {
 		if head, err := offered.Target(channel, ""); err == nil {
 			path, err := offered.PathFrom(channel, catalogs.Installed{Name: name, Version: b.Version}, head.Name)
 			if err == nil && len(path) > 0 {
-				return "go on to " + head.VersionString()
+				return "upgrade to " + head.VersionString()
 			}
 		}
 	}
-	return "nothing newer is good: wait for a newer version" + d.wayBack(p.Name, name)
+	return "there is no newer version that is not blocked: publish one" + d.describeRollback(p.Name, name)
 }
 
-func bundleOf(p *catalogs.Package, used *usage, version string) (name string, known bool) {
+func findBundle(p *catalogs.Package, used *usage, version string) (name string, known bool) {
 	for _, b := range p.Bundles {
 		if b.VersionString() == version {
 			return b.Name, true
@@ -281,8 +285,8 @@ func bundleOf(p *catalogs.Package, used *usage, version string) (name string, kn
 	return "", false
 }
 
-// wayBack is the easiest way back from a bundle that the status knows of.
-func (d *Decision) wayBack(pkg, bundle string) string {
+// describeRollback describes the easiest rollback from a bundle in the status.
+func (d *Decision) describeRollback(pkg, bundle string) string {
 	i := slices.IndexFunc(d.Status.Packages, func(p v1alpha1.CatalogPackage) bool { return p.Name == pkg })
 	if i < 0 {
 		return ""
@@ -299,31 +303,31 @@ func (d *Decision) wayBack(pkg, bundle string) string {
 			switch {
 			case way.Class != string(class):
 			case class == registryv1.RollbackOneWay:
-				return ", there is no way back: " + way.Reason
+				return "; a rollback is not possible: " + way.Reason
 			default:
-				return fmt.Sprintf(", or go back to %s (%s): %s", way.From, class, way.Reason)
+				return fmt.Sprintf(", or roll back to %s (%s): %s", way.From, class, way.Reason)
 			}
 		}
 	}
 	return ""
 }
 
-// hits tells of blocks that have come to concern clusters.
-func hits(before, after []v1alpha1.BlockedVersion) []Event {
-	hit := map[[2]string]bool{}
+// newlyUsedBlocks returns events for blocks that clusters have begun to run.
+func newlyUsedBlocks(before, after []v1alpha1.BlockedVersion) []Event {
+	used := map[[2]string]bool{}
 	for _, b := range before {
-		hit[[2]string{b.Package, b.Version}] = b.Clusters > 0
+		used[[2]string{b.Package, b.Version}] = b.Clusters > 0
 	}
 	var out []Event
 	for _, b := range after {
-		if b.Clusters > 0 && !hit[[2]string{b.Package, b.Version}] {
-			out = append(out, Event{Reason: v1alpha1.ReasonVersionBlocked, Message: tell(b)})
+		if b.Clusters > 0 && !used[[2]string{b.Package, b.Version}] {
+			out = append(out, Event{Reason: v1alpha1.ReasonVersionBlocked, Message: describeBlock(b)})
 		}
 	}
 	return out
 }
 
-func tell(b v1alpha1.BlockedVersion) string {
+func describeBlock(b v1alpha1.BlockedVersion) string {
 	run := "clusters run"
 	if b.Clusters == 1 {
 		run = "cluster runs"
@@ -345,7 +349,7 @@ func (d *Decision) summarizeBlocks(in Input) {
 	var hit []string
 	for _, b := range d.Status.BlockedVersions {
 		if b.Clusters > 0 {
-			hit = append(hit, tell(b))
+			hit = append(hit, describeBlock(b))
 		}
 	}
 	if len(hit) == 0 {

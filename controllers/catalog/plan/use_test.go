@@ -21,8 +21,8 @@ import (
 
 const line = "1.0.0\n1.1.0 replaces 1.0.0\n1.2.0 replaces 1.1.0\n"
 
-// ladder is the package echo; rollbacks are put on its bundles by version.
-func ladder(t testing.TB, notation string, rollbacks map[string]registryv1.Rollback) map[string]*catalogs.Package {
+// packageOf is the package echo; rollbacks are put on its bundles by version.
+func packageOf(t testing.TB, notation string, rollbacks map[string]registryv1.Rollback) map[string]*catalogs.Package {
 	t.Helper()
 	p, err := catalogs.ReadPackage(catalogs.SingleFile("test", strings.NewReader(catalogtest.Graph("echo", notation))),
 		"echo")
@@ -77,38 +77,38 @@ func TestStranding(t *testing.T) {
 		users         []plan.User
 		says          string // empty: it is adopted
 	}{
-		"all lead on": {before: line, after: line + "1.3.0 replaces 1.2.0", users: user("a=1.0.0", "b=1.2.0")},
+		"all have a path": {before: line, after: line + "1.3.0 replaces 1.2.0", users: user("a=1.0.0", "b=1.2.0")},
 		"a version lost its edge": {
 			before: line, after: "1.1.0\n1.2.0 replaces 1.1.0", users: user("a=1.0.0", "b=1.2.0", "c=1.0.0"),
 			says: "image registry.example.com/catalog:latest: sha256:2 would strand echo 1.0.0 on a, c (no upgrade " +
 				"path",
 		},
-		"nobody runs it": {before: line, after: "1.1.0\n1.2.0 replaces 1.1.0", users: user("a=1.1.0", "b=")},
-		"the head went back": {
+		"no cluster runs it": {before: line, after: "1.1.0\n1.2.0 replaces 1.1.0", users: user("a=1.1.0", "b=")},
+		"the head is an older version": {
 			before: line, after: "1.0.0\n1.1.0 replaces 1.0.0", users: user("a=1.2.0"),
 			says: "would strand echo 1.2.0 on a",
 		},
-		"the head went back because it is blocked": {
+		"the newest version is blocked in the new catalog": {
 			before: line, after: line, marked: []catalogs.Block{{Version: "1.2.0", Reason: "bad"}},
 			users: user("a=1.2.0"),
 		},
-		"the head went back, and the spec blocks what was there": {
+		"the newest version is missing, and blocked in the spec": {
 			catalog: inUse(block("1.2.0")), before: line, after: "1.0.0\n1.1.0 replaces 1.0.0", users: user("a=1.2.0"),
 		},
-		"it was stranded before": {before: "1.1.0\n1.2.0 replaces 1.1.0",
+		"stranded before": {before: "1.1.0\n1.2.0 replaces 1.1.0",
 			after: "1.1.0\n1.2.0 replaces 1.1.0\n1.3.0 replaces 1.2.0", users: user("a=1.0.0")},
-		"the package is gone": {
-			before: line, users: user("a=1.0.0"), says: "the catalog does not have the package",
+		"the package is missing": {
+			before: line, users: user("a=1.0.0"), says: "the package is not in the catalog",
 		},
-		"the package is gone, and nothing was installed": {before: line, users: user("a=")},
-		"the channel is gone": {
+		"the package is missing, and not installed": {before: line, users: user("a=")},
+		"the channel is missing": {
 			before: line, after: line, users: []plan.User{{Package: "echo", Channel: "fast",
 				Installs: user("a=1.0.0")[0].Installs}},
 			// It was not there before either.
 		},
-		"the one before cannot be read any more": {after: "1.1.0\n1.2.0 replaces 1.1.0", users: user("a=1.0.0"),
+		"the previous catalog cannot be read": {after: "1.1.0\n1.2.0 replaces 1.1.0", users: user("a=1.0.0"),
 			says: "would strand echo 1.0.0"},
-		"the first catalog is taken as it is": {catalog: &v1alpha1.OperatorCatalog{},
+		"the first catalog is accepted as it is": {catalog: &v1alpha1.OperatorCatalog{},
 			after: "1.1.0\n1.2.0 replaces 1.1.0", users: user("a=1.0.0")},
 		"many versions": {
 			before: "0.1.0\n0.2.0 replaces 0.1.0\n0.3.0 replaces 0.2.0\n0.4.0 replaces 0.3.0\n0.5.0 replaces 0.4.0",
@@ -124,10 +124,10 @@ func TestStranding(t *testing.T) {
 				in.Catalog = inUse()
 			}
 			if test.before != "" {
-				in.InUse = ladder(t, test.before, nil)
+				in.InUse = packageOf(t, test.before, nil)
 			}
 			if test.after != "" {
-				in.Candidate = ladder(t, test.after, nil)
+				in.Candidate = packageOf(t, test.after, nil)
 				p, err := in.Candidate["echo"].WithBlocked(test.marked...)
 				if err != nil {
 					t.Fatal(err)
@@ -158,7 +158,7 @@ func TestStranding(t *testing.T) {
 }
 
 func TestVersions(t *testing.T) {
-	packages := ladder(t, line, map[string]registryv1.Rollback{"1.2.0": {From: "echo.v1.1.0",
+	packages := packageOf(t, line, map[string]registryv1.Rollback{"1.2.0": {From: "echo.v1.1.0",
 		Class: registryv1.RollbackInPlace, Reason: "no stored object changes"}})
 	packages["echo"].Bundles["echo.v1.0.0"].Deprecation = "too old"
 	got := plan.Next(plan.Input{
@@ -177,10 +177,12 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// While the catalog cannot be read what was known stays, and clusters are counted.
+// While the catalog cannot be read, the known versions stay, and clusters are
+// counted.
 func TestVersionsAreRemembered(t *testing.T) {
 	catalog := inUse()
-	catalog.Status = plan.Next(plan.Input{Now: now, Catalog: catalog, Digest: "sha256:1", InUse: ladder(t, line, nil),
+	catalog.Status = plan.Next(plan.Input{Now: now, Catalog: catalog, Digest: "sha256:1",
+		InUse: packageOf(t, line, nil),
 		Users: user("a=1.0.0")}).Status
 	got := plan.Next(plan.Input{
 		Now: now, Catalog: catalog, Failure: &plan.Failure{Reason: v1alpha1.ReasonCatalogUnreachable},
@@ -195,7 +197,7 @@ func TestVersionsAreRemembered(t *testing.T) {
 	}
 	unused := plan.Next(plan.Input{Now: now, Catalog: catalog, Digest: "sha256:1"})
 	if v := unused.Status.Packages[0].Versions; v != nil {
-		t.Errorf("nobody uses the package, and still %v", v)
+		t.Errorf("no operator uses the package, but versions are %v", v)
 	}
 }
 
@@ -219,60 +221,61 @@ func TestBlockedVersions(t *testing.T) {
 		condition string
 	}{
 		"nothing blocked": {users: user("a=1.2.0")},
-		"somebody runs it, and a good one follows": {
+		"a cluster runs it, and a newer version is not blocked": {
 			blocks: []v1alpha1.VersionBlock{block("1.1.0")}, users: user("b=1.1.0", "a=1.1.0", "c=1.0.0"),
-			want:      []string{"echo 1.1.0 Spec 2 [a b] go on to 1.2.0"},
-			condition: "2 clusters run echo 1.1.0, which is blocked (it loses data): a, b; go on to 1.2.0",
+			want:      []string{"echo 1.1.0 Spec 2 [a b] upgrade to 1.2.0"},
+			condition: "2 clusters run echo 1.1.0, which is blocked (it loses data): a, b; upgrade to 1.2.0",
 		},
-		"nobody runs it": {
+		"no cluster runs it": {
 			blocks: []v1alpha1.VersionBlock{block("1.1.0")}, users: user("c=1.0.0"),
-			want: []string{"echo 1.1.0 Spec 0 [] go on to 1.2.0"},
+			want: []string{"echo 1.1.0 Spec 0 [] upgrade to 1.2.0"},
 		},
-		"the head, with a way back": {
+		"the head, with a rollback": {
 			blocks: []v1alpha1.VersionBlock{block("1.2.0")}, rollbacks: inPlace, users: user("a=1.2.0"),
-			want: []string{"echo 1.2.0 Spec 1 [a] nothing newer is good: wait for a newer version, or go back " +
-				"to echo.v1.1.0 (in-place): no stored object changes"},
-			condition: "1 cluster runs echo 1.2.0, which is blocked (it loses data): a; nothing newer is good",
+			want: []string{"echo 1.2.0 Spec 1 [a] there is no newer version that is not blocked: publish one, or " +
+				"roll back to echo.v1.1.0 (in-place): no stored object changes"},
+			condition: "1 cluster runs echo 1.2.0, which is blocked (it loses data): a; there is no newer version " +
+				"that is not blocked",
 		},
-		"the head, without a way back": {
+		"the head, without a rollback": {
 			blocks: []v1alpha1.VersionBlock{block("1.2.0")}, rollbacks: oneWay, users: user("a=1.2.0"),
-			want: []string{"echo 1.2.0 Spec 1 [a] nothing newer is good: wait for a newer version, there is no " +
-				"way back: a stored version was removed"},
+			want: []string{"echo 1.2.0 Spec 1 [a] there is no newer version that is not blocked: publish one; " +
+				"a rollback is not possible: a stored version was removed"},
 			condition: "1 cluster runs",
 		},
-		"the block says where to go": {
+		"the block names another version": {
 			blocks: []v1alpha1.VersionBlock{instead}, users: user("a=1.2.0"),
-			want: []string{"echo 1.2.0 Spec 1 [a] go to 1.1.0"}, condition: "go to 1.1.0",
+			want: []string{"echo 1.2.0 Spec 1 [a] use 1.1.0 instead"}, condition: "use 1.1.0 instead",
 		},
 		"blocked by the catalog": {
 			marked: []catalogs.Block{{Version: "1.1.0", Reason: "bad"}}, users: user("a=1.1.0"),
-			want: []string{"echo 1.1.0 Catalog 1 [a] go on to 1.2.0"}, condition: "which is blocked (bad)",
+			want: []string{"echo 1.1.0 Catalog 1 [a] upgrade to 1.2.0"}, condition: "which is blocked (bad)",
 		},
-		"its day has come": {
+		"expired": {
 			blocks: []v1alpha1.VersionBlock{expired}, users: user(),
-			want: []string{"echo 1.1.0 Spec expired 0 [] go on to 1.2.0"},
+			want: []string{"echo 1.1.0 Spec expired 0 [] upgrade to 1.2.0"},
 		},
-		"its day is still to come": {
+		"not expired": {
 			blocks: []v1alpha1.VersionBlock{tomorrow}, users: user(),
-			want: []string{"echo 1.1.0 Spec 0 [] go on to 1.2.0"},
+			want: []string{"echo 1.1.0 Spec 0 [] upgrade to 1.2.0"},
 		},
-		"a package that nobody uses": {
+		"a package that is not used": {
 			blocks: []v1alpha1.VersionBlock{{Package: "other", Version: "1.0.0", Reason: "bad"}},
 			want:   []string{"other 1.0.0 Spec 0 [] "},
 		},
-		"a version that is none": {
+		"an unknown version": {
 			blocks: []v1alpha1.VersionBlock{block("9.9.9")}, users: user("a=1.0.0"),
 			want: []string{"echo 9.9.9 Spec 0 [] the catalog has no such version, and no cluster runs it"},
 		},
 		"the most used first": {
 			blocks: []v1alpha1.VersionBlock{block("1.0.0"), block("1.1.0")}, users: user("a=1.1.0"),
-			want:      []string{"echo 1.1.0 Spec 1 [a] go on to 1.2.0", "echo 1.0.0 Spec 0 [] go on to 1.2.0"},
+			want:      []string{"echo 1.1.0 Spec 1 [a] upgrade to 1.2.0", "echo 1.0.0 Spec 0 [] upgrade to 1.2.0"},
 			condition: "1 cluster runs echo 1.1.0",
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			packages := ladder(t, line, test.rollbacks)
+			packages := packageOf(t, line, test.rollbacks)
 			p, err := packages["echo"].WithBlocked(test.marked...)
 			if err != nil {
 				t.Fatal(err)
@@ -303,9 +306,9 @@ func TestBlockedVersions(t *testing.T) {
 	}
 }
 
-// A block is told once, not with every look.
-func TestBlocksAreToldOnce(t *testing.T) {
-	in := plan.Input{Now: now, Catalog: inUse(block("1.1.0")), Digest: "sha256:1", InUse: ladder(t, line, nil),
+// A block is reported once, not at each reconcile.
+func TestBlocksAreReportedOnce(t *testing.T) {
+	in := plan.Input{Now: now, Catalog: inUse(block("1.1.0")), Digest: "sha256:1", InUse: packageOf(t, line, nil),
 		Users: user("a=1.0.0")}
 	for i, step := range []struct {
 		users []plan.User
@@ -321,15 +324,15 @@ func TestBlocksAreToldOnce(t *testing.T) {
 	}
 }
 
-// A catalog that blocks its head no longer has the bundle; how one gets back from
-// it is most wanted then.
-func TestTheWayBackIsRemembered(t *testing.T) {
+// A catalog that blocks its head no longer has the bundle. Its rollbacks are
+// needed most then.
+func TestRollbacksAreRemembered(t *testing.T) {
 	catalog := inUse()
-	before := ladder(t, line, map[string]registryv1.Rollback{"1.2.0": {From: "echo.v1.1.0",
+	before := packageOf(t, line, map[string]registryv1.Rollback{"1.2.0": {From: "echo.v1.1.0",
 		Class: registryv1.RollbackNeedsBackup, Reason: "a field is new"}})
 	catalog.Status = plan.Next(plan.Input{Now: now, Catalog: catalog, Digest: "sha256:1", InUse: before,
 		Users: user("a=1.2.0")}).Status
-	after := ladder(t, line, nil)
+	after := packageOf(t, line, nil)
 	var err error
 	if after["echo"], err = after["echo"].WithBlocked(catalogs.Block{Version: "1.2.0", Reason: "bad"}); err != nil {
 		t.Fatal(err)
@@ -349,7 +352,7 @@ func TestTheWayBackIsRemembered(t *testing.T) {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 		if p := got.Status.BlockedVersions[0].Proposal; !strings.Contains(p,
-			"or go back to echo.v1.1.0 (needs-backup): a field is new") {
+			"or roll back to echo.v1.1.0 (needs-backup): a field is new") {
 			t.Errorf("proposal %q", p)
 		}
 		in.Catalog.Status, in.Digest, in.Summary, in.InUse = got.Status, "sha256:2", nil, after
@@ -362,14 +365,14 @@ func TestExpiryIsNoticed(t *testing.T) {
 	catalog := inUse(b)
 	catalog.Spec.Source.Image = "registry.example.com/catalog@sha256:1"
 	catalog.Status.Source = &catalog.Spec.Source
-	in := plan.Input{Now: now, Catalog: catalog, Digest: "sha256:1", InUse: ladder(t, line, nil), Users: user()}
+	in := plan.Input{Now: now, Catalog: catalog, Digest: "sha256:1", InUse: packageOf(t, line, nil), Users: user()}
 	got := plan.Next(in)
 	if want := midnight.Sub(now); got.RecheckAfter != want {
 		t.Errorf("recheck after %s, want %s", got.RecheckAfter, want)
 	}
 	in.Now = midnight
 	ready := conditions.Get(plan.Next(in).Status.Conditions, v1alpha1.ConditionReady)
-	if want := "blocks to be looked at again, and in force until then: echo 1.1.0 (2026-11-22)"; !strings.Contains(
+	if want := "blocks that have expired and stay in force: echo 1.1.0 (2026-11-22)"; !strings.Contains(
 		ready.Message, want) {
 		t.Errorf("message %q lacks %q", ready.Message, want)
 	}
@@ -386,7 +389,7 @@ func TestVersionsStayWithinTheAPI(t *testing.T) {
 		running = append(running, fmt.Sprintf("c%02d=1.5.0", i))
 	}
 	got := plan.Next(plan.Input{
-		Now: now, Catalog: inUse(block("1.5.0")), Digest: "sha256:1", InUse: ladder(t, notation.String(), nil),
+		Now: now, Catalog: inUse(block("1.5.0")), Digest: "sha256:1", InUse: packageOf(t, notation.String(), nil),
 		Users: user(running...),
 	})
 	p := got.Status.Packages[0]
@@ -401,7 +404,7 @@ func TestVersionsStayWithinTheAPI(t *testing.T) {
 		t.Errorf("%d names of %d clusters", len(b.ClusterNames), b.Clusters)
 	}
 	if m := conditions.Get(got.Status.Conditions, v1alpha1.ConditionBlockedVersionInUse).Message; !strings.Contains(m,
-		"30 clusters run echo 1.5.0, which is blocked (it loses data), among them c00, c01, c02; go on to 1.299.0") {
+		"30 clusters run echo 1.5.0, which is blocked (it loses data), among them c00, c01, c02; upgrade to 1.299.0") {
 		t.Error(m)
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/bellwether-dev/bellwether/phrase"
 )
 
-// Encode writes blocks in a form that can be compared.
+// Encode returns blocks in a form that can be compared.
 func Encode(list []v1alpha1.VersionBlock) string {
 	if len(list) == 0 {
 		return ""
@@ -31,7 +31,7 @@ func Encode(list []v1alpha1.VersionBlock) string {
 	return string(text)
 }
 
-// readBlocks finds out what is blocked, and what the package offers without it.
+// readBlocks reads what is blocked, and what the package offers without it.
 func (p *pass) readBlocks() {
 	name := p.Operator.Spec.Package
 	p.blocks = map[string]v1alpha1.VersionBlock{}
@@ -43,15 +43,15 @@ func (p *pass) readBlocks() {
 	}
 }
 
-// block says what the newest rollout and the agents do not know yet of what is
-// blocked. An OperatorCatalog that is gone lifts no block: what was written stays.
+// block decides which changes of blocks to write to the newest rollout and to
+// the OperatorInstalls. A missing OperatorCatalog removes no block.
 func (p *pass) block() {
 	if p.Catalog == nil {
 		return
 	}
 	if p.newest != nil && p.newest.Spec.Abort == nil {
 		b, blocked := p.blocks[p.newest.Spec.Release.Version]
-		if reason := why(b, blocked); reason != p.newest.Spec.Blocked {
+		if reason := blockReason(b, blocked); reason != p.newest.Spec.Blocked {
 			p.decision.Block = &Block{Rollout: p.newest.Name, Reason: reason}
 		}
 	}
@@ -66,28 +66,28 @@ func (p *pass) block() {
 	}
 }
 
-func why(b v1alpha1.VersionBlock, blocked bool) string {
+func blockReason(b v1alpha1.VersionBlock, blocked bool) string {
 	switch {
 	case !blocked:
 		return ""
 	case b.Instead != "":
-		return fmt.Sprintf("%s (go to %s instead)", b.Reason, b.Instead)
+		return fmt.Sprintf("%s (use %s instead)", b.Reason, b.Instead)
 	default:
 		return b.Reason
 	}
 }
 
-// target is what the channel offers as the wanted version. A blocked one is
-// never it, even where the channel keeps its entry.
+// target returns the wanted version as the channel offers it. A blocked version
+// is never returned, even if the channel keeps its entry.
 func (p *pass) target() (*catalogs.Bundle, *conditions.Summary) {
 	spec := p.Operator.Spec
 	if b, blocked := p.blocks[spec.Version]; blocked && spec.Version != "" {
-		s := stalled(v1alpha1.ReasonVersionBlocked, p.wantsBlocked(b))
+		s := stalled(v1alpha1.ReasonVersionBlocked, p.blockedMessage(b))
 		return nil, &s
 	}
 	if p.offered == nil {
 		s := stalled(v1alpha1.ReasonVersionBlocked, fmt.Sprintf(
-			"the blocks leave nothing of package %s to install: %v; publish a good version, or lift a block",
+			"all versions of package %s are blocked: %v; publish another version, or remove a block",
 			spec.Package, p.nothingLeft))
 		return nil, &s
 	}
@@ -97,28 +97,28 @@ func (p *pass) target() (*catalogs.Bundle, *conditions.Summary) {
 	}
 	if _, emptied := p.Package.Channels[spec.Channel]; emptied && p.offered.Channels[spec.Channel] == nil {
 		s := stalled(v1alpha1.ReasonVersionBlocked, fmt.Sprintf(
-			"every version of channel %s is blocked: set spec.channel to another one, publish a good version, or "+
-				"lift a block", spec.Channel))
+			"every version of channel %s is blocked: set spec.channel to another one, publish another version, or "+
+				""+"remove a block", spec.Channel))
 		return nil, &s
 	}
-	return nil, unknown(err)
+	return nil, targetProblem(err)
 }
 
-func (p *pass) wantsBlocked(b v1alpha1.VersionBlock) string {
+func (p *pass) blockedMessage(b v1alpha1.VersionBlock) string {
 	advice := "set spec.version to another version, or remove it to follow the channel's head"
-	if head := p.head(); b.Instead != "" {
+	if head := p.headVersion(); b.Instead != "" {
 		advice = "set spec.version to " + b.Instead
 	} else if head != "" {
 		advice = fmt.Sprintf("set spec.version to %s, the channel's head, or to another version", head)
 	}
-	return fmt.Sprintf("version %s is blocked: %s; nobody is brought to it: %s, or lift the block in OperatorCatalog "+
-		"%s or in what it publishes",
+	return fmt.Sprintf("version %s is blocked: %s; it is not installed on any cluster: %s, or remove the block "+
+		"from "+"OperatorCatalog %s or from the catalog that it reads",
 		b.Version, b.Reason, advice, p.Catalog.Name)
 }
 
-// head is the version at the head of the wanted channel; empty where there is
-// none.
-func (p *pass) head() string {
+// headVersion is the version at the head of the wanted channel; empty if there
+// is none.
+func (p *pass) headVersion() string {
 	if p.offered == nil {
 		return ""
 	}
@@ -129,8 +129,8 @@ func (p *pass) head() string {
 	return bundle.VersionString()
 }
 
-// onBlocked names the clusters that run a blocked version.
-func (p *pass) onBlocked() string {
+// clustersOnBlocked names the clusters that run a blocked version.
+func (p *pass) clustersOnBlocked() string {
 	running := map[string][]string{}
 	for _, i := range p.Installs {
 		if b, blocked := p.blocks[i.Installed.Version]; blocked {
@@ -144,15 +144,15 @@ func (p *pass) onBlocked() string {
 		if len(clusters) == 1 {
 			run = "1 cluster runs"
 		}
-		fmt.Fprintf(&text, "; %s %s, which is blocked (%s): %s", run, version, why(p.blocks[version], true),
+		fmt.Fprintf(&text, "; %s %s, which is blocked (%s): %s", run, version, blockReason(p.blocks[version], true),
 			phrase.First(sorted(clusters), maxNamed))
 	}
 	return text.String()
 }
 
-// stuckOnBlocked tells whether all of the versions are blocked: whoever runs
-// them waits for a newer one.
-func (p *pass) stuckOnBlocked(versions []string) bool {
+// areAllBlocked tells whether all of the versions are blocked. Clusters that
+// run them wait for a newer one.
+func (p *pass) areAllBlocked(versions []string) bool {
 	return !slices.ContainsFunc(versions, func(v string) bool {
 		_, blocked := p.blocks[v]
 		return !blocked

@@ -41,20 +41,21 @@ func TestBlockedTargets(t *testing.T) {
 		"an exact version that is blocked": {
 			given(upTo130, "1.3.0", "1.3.0"),
 			want{state: "Stalled", reason: "VersionBlocked",
-				contains: "version 1.3.0 is blocked: it loses data; nobody is brought to it: set spec.version to " +
+				contains: "version 1.3.0 is blocked: it loses data; it is not installed on any cluster: set " +
+					"spec.version to " +
 					"1.2.0, the channel's head"},
 		},
-		"an exact version that is blocked although a good one follows": {
+		"an exact version that is blocked, with a newer one": {
 			given(upTo130, "1.2.0", "1.2.0"),
 			want{state: "Stalled", reason: "VersionBlocked", contains: "set spec.version to 1.3.0"},
 		},
-		"the block says where to go": {
+		"the block names another version": {
 			func(t *testing.T, in *plan.Input) {
 				given(upTo130, "1.3.0", "1.3.0")(t, in)
 				in.Catalog.Spec.Blocks[0].Instead = "1.1.0"
 			},
 			want{state: "Stalled", reason: "VersionBlocked",
-				contains: "set spec.version to 1.1.0, or lift the block in OperatorCatalog main"},
+				contains: "set spec.version to 1.1.0, or remove the block from OperatorCatalog main"},
 		},
 		"the catalog's own block": {
 			func(t *testing.T, in *plan.Input) {
@@ -67,21 +68,21 @@ func TestBlockedTargets(t *testing.T) {
 			},
 			want{state: "Stalled", reason: "VersionBlocked", contains: "version 1.3.0 is blocked: bad"},
 		},
-		"nothing newer is good: whoever runs it waits": {
+		"all newer versions are blocked: clusters wait": {
 			given(upTo110, "", "1.1.0"),
-			want{state: "Stalled", reason: "VersionBlocked", contains: "publish a newer version, or go back by hand"},
+			want{state: "Stalled", reason: "VersionBlocked", contains: "publish a newer version, or roll back by hand"},
 		},
-		"whoever runs it goes on to a newer one": {
+		"clusters upgrade to a newer version": {
 			given(upTo130, "", "1.1.0"),
 			want{state: "False", reason: "Progressing", create: "echo-2", version: "1.3.0",
 				contains: "2 clusters run 1.1.0, which is blocked (it loses data): a, b"},
 		},
-		"nothing is left": {
+		"all versions are blocked": {
 			given(upTo110, "", "1.0.0", "1.1.0"),
 			want{state: "Stalled", reason: "VersionBlocked",
-				contains: "the blocks leave nothing of package echo to install"},
+				contains: "all versions of package echo are blocked"},
 		},
-		"a running rollout to it ends, even where rollouts are to finish": {
+		"a running rollout to it ends, even with newTarget Finish": {
 			func(t *testing.T, in *plan.Input) {
 				given(upTo130, "", "1.3.0")(t, in)
 				in.Rollouts[0].Spec.Release.Version, in.Rollouts[0].Spec.Release.Bundle = "1.3.0", "echo.v1.3.0"
@@ -116,14 +117,14 @@ func TestBlocksAreWritten(t *testing.T) {
 			block:  &plan.Block{Rollout: "echo-1", Reason: "it loses data"},
 			set:    both, blocks: told,
 		},
-		"to those who do not know": {
+		"for installs without it": {
 			change: func(in *plan.Input) {
 				in.Catalog.Spec.Blocks = told
 				in.Installs[0].Blocks, in.Rollouts[0].Spec.Blocked = plan.Encode(told), "it loses data"
 			},
 			set: both[1:], blocks: told,
 		},
-		"though the catalog cannot be read": {
+		"while the catalog cannot be read": {
 			change: func(in *plan.Input) {
 				in.Catalog.Spec.Blocks, in.Package = told, nil
 				in.PackageFailure = &plan.Failure{Reason: v1alpha1.ReasonCatalogUnreachable}
@@ -131,20 +132,20 @@ func TestBlocksAreWritten(t *testing.T) {
 			block: &plan.Block{Rollout: "echo-1", Reason: "it loses data"},
 			set:   both, blocks: told,
 		},
-		"it is lifted": {
+		"a removed block": {
 			change: func(in *plan.Input) {
 				in.Installs[0].Blocks, in.Rollouts[0].Spec.Blocked = plan.Encode(told), "it loses data"
 			},
 			block: &plan.Block{Rollout: "echo-1"},
 			set:   both[:1],
 		},
-		"a catalog that is gone lifts nothing": {
+		"a missing catalog removes no block": {
 			change: func(in *plan.Input) {
 				in.Installs[0].Blocks, in.Rollouts[0].Spec.Blocked = plan.Encode(told), "it loses data"
 				in.Catalog, in.Package = nil, nil
 			},
 		},
-		"not to one that goes": {
+		"not for an install that is being deleted": {
 			change: func(in *plan.Input) {
 				in.Catalog.Spec.Blocks = told
 				in.Installs[0].Deleting, in.Installs[1].Deleting = true, true
@@ -170,8 +171,8 @@ func TestBlocksAreWritten(t *testing.T) {
 	}
 }
 
-// Keys and blocks are no part of what a release comes to: neither starts a rollout.
-func TestKeysTravelWithTheCatalog(t *testing.T) {
+// Keys and blocks are not part of a release's hash: neither starts a rollout.
+func TestKeysAndBlocksStartNoRollout(t *testing.T) {
 	in := world(t)
 	in.Catalog.Spec.Verification = &v1alpha1.CatalogVerification{PublicKeys: []string{"a key"}}
 	if got := plan.Next(in); got.Create != nil {

@@ -17,9 +17,9 @@ const (
 	maxOutcomeMessage = 512
 )
 
-// recordHistory keeps the outcome of every rollout in the status, where it stays
-// once the OperatorRollout is gone. One that is gone though nothing here deleted
-// it is reported.
+// recordHistory keeps the outcome of each rollout in the status after the
+// OperatorRollout was deleted. A rollout that this controller did not delete is
+// reported as lost.
 func (p *pass) recordHistory() {
 	var history []v1alpha1.RolloutOutcome
 	seen := map[string]bool{}

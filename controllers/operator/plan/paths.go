@@ -16,23 +16,23 @@ import (
 	"github.com/bellwether-dev/bellwether/phrase"
 )
 
-// blocked are the clusters that the channel does not lead to the target.
-type blocked struct {
+// pathReport says which clusters have no upgrade path to the target.
+type pathReport struct {
 	clusters []string
 	// origins are the versions they run, each once.
 	origins []string
 	cause   string
-	// others is how many clusters are to be changed and can be.
-	others    int
+	// withPath is how many clusters are to be changed and can be.
+	withPath  int
 	downgrade bool
-	// stuck says that all of the origins are blocked versions.
-	stuck bool
+	// allBlocked says that all of the origins are blocked versions.
+	allBlocked bool
 }
 
-// paths looks for a way to the release from what each cluster runs. Clusters
-// that run the release already need none.
-func (p *pass) paths(release v1alpha1.Release) blocked {
-	var b blocked
+// paths looks for an upgrade path to the release from what each cluster runs.
+// Clusters that run the release need none.
+func (p *pass) paths(release v1alpha1.Release) pathReport {
+	var b pathReport
 	hash := release.Hash()
 	verdicts := map[catalogs.Installed]error{}
 	for name := range p.selected {
@@ -46,7 +46,7 @@ func (p *pass) paths(release v1alpha1.Release) blocked {
 			verdicts[install.Installed] = err
 		}
 		if err == nil {
-			b.others++
+			b.withPath++
 			continue
 		}
 		b.clusters = append(b.clusters, name)
@@ -55,69 +55,69 @@ func (p *pass) paths(release v1alpha1.Release) blocked {
 		if err == nil {
 			continue
 		}
-		b.origins = append(b.origins, shown(installed))
-		b.downgrade = b.downgrade || higher(installed.Version, release.Version)
-		if b.cause == "" || err.Error() < b.cause { // the same one each time, whatever the map's order
+		b.origins = append(b.origins, versionText(installed))
+		b.downgrade = b.downgrade || isHigher(installed.Version, release.Version)
+		if b.cause == "" || err.Error() < b.cause { // independent of the map's order
 			b.cause = err.Error()
 		}
 	}
 	slices.Sort(b.origins)
-	b.stuck = p.stuckOnBlocked(b.origins)
+	b.allBlocked = p.areAllBlocked(b.origins)
 	return b
 }
 
-func shown(i catalogs.Installed) string {
+func versionText(i catalogs.Installed) string {
 	if i.Version != "" {
 		return i.Version
 	}
 	return i.Name
 }
 
-func higher(a, b string) bool {
+func isHigher(a, b string) bool {
 	x, errX := semver.ParseTolerant(a)
 	y, errY := semver.ParseTolerant(b)
 	return errX == nil && errY == nil && x.GT(y)
 }
 
-// noPath stops a change that no cluster could follow. One that some clusters
-// can follow goes ahead.
+// noPath returns a problem if no cluster has an upgrade path. If some have one,
+// the change goes ahead.
 func (p *pass) noPath(release v1alpha1.Release) *conditions.Summary {
 	b := p.paths(release)
-	if len(b.clusters) == 0 || b.others > 0 {
-		p.pathless = b
+	if len(b.clusters) == 0 || b.withPath > 0 {
+		p.withoutPath = b
 		return nil
 	}
 	reason := v1alpha1.ReasonNoUpgradePath
-	if b.stuck {
+	if b.allBlocked {
 		reason = v1alpha1.ReasonVersionBlocked
 	}
 	s := stalled(reason, b.text(release))
 	return &s
 }
 
-func (b blocked) text(release v1alpha1.Release) string {
+func (b pathReport) text(release v1alpha1.Release) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "no upgrade path to %s in channel %q for %d of %d clusters: %s (from %s); %s",
-		release.Version, release.Channel, len(b.clusters), len(b.clusters)+b.others,
+		release.Version, release.Channel, len(b.clusters), len(b.clusters)+b.withPath,
 		phrase.First(sorted(b.clusters), maxNamed),
 		phrase.First(sorted(b.origins), maxNamed), b.cause)
 	switch {
-	case b.stuck && b.downgrade:
-		text.WriteString("; what they run is blocked and nothing newer is good: publish a newer version, or go back " +
-			"by hand; status.packages of the OperatorCatalog says what that takes")
+	case b.allBlocked && b.downgrade:
+		text.WriteString("; the versions that they run are blocked, and so are all newer ones: publish a newer " +
+			"version, " + "or roll back by hand as status.packages of the OperatorCatalog describes")
 	case b.downgrade:
-		text.WriteString("; this is a downgrade, and OLM only goes along a channel's upgrades: ask for the version " +
-			"that runs, or for a later one")
+		text.WriteString("; this is a downgrade, and OLM only upgrades: set spec.version to the version that runs, " +
+			"or " + "to a newer one")
 	default:
-		text.WriteString("; choose a version or channel that leads on from what runs, or publish a catalog with such " +
-			"an edge")
+		text.WriteString("; choose a version or channel with an upgrade path from the installed version, or " +
+			"publish " + "a catalog with such an upgrade")
 	}
 	return text.String()
 }
 
-// retryPath tells whether the catalog has been given the edge that a cluster of
-// the newest rollout was missing.
-func (p *pass) retryPath(release v1alpha1.Release) bool {
+// hasNewPath tells whether the catalog has gained an upgrade path that a
+// cluster of the newest rollout was missing.
+func (p *pass) hasNewPath(release v1alpha1.Release) bool {
 	if p.newest.Spec.Release.Catalog.Digest == release.Catalog.Digest {
 		return false
 	}

@@ -1,9 +1,9 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plan decides what a ManagedOperator comes to: which release it means,
-// whether that needs another rollout, and which OperatorInstalls have to go. It
-// is pure, and it admits nothing: admission is the rollout's business.
+// Package plan decides which release a ManagedOperator means, whether that
+// needs another rollout, and which OperatorInstalls must be removed. It is
+// pure. It admits no clusters: the rollout controller does.
 package plan
 
 import (
@@ -32,7 +32,7 @@ type Install struct {
 	// Revision is the highest that the object has seen.
 	Revision int64
 	Ready    bool
-	// StalledReason is why the agent cannot go on; empty where it can.
+	// StalledReason is why the agent cannot proceed; empty if it can.
 	StalledReason string
 	// Blocks that the object carries, in the form that Encode gives.
 	Blocks string
@@ -51,12 +51,12 @@ type Failure struct {
 	Cause  string
 }
 
-// Input is everything that the decision rests on.
+// Input is everything that the decision depends on.
 type Input struct {
 	Operator *v1alpha1.ManagedOperator
-	// Catalog is nil where it does not exist.
+	// Catalog is nil if it does not exist.
 	Catalog *v1alpha1.OperatorCatalog
-	// Package as the catalog's digest has it; nil where it was not read.
+	// Package in the catalog's digest; nil if it was not read.
 	Package *catalogs.Package
 	// PackageFailure is why it could not be read.
 	PackageFailure *Failure
@@ -74,8 +74,8 @@ type Supersede struct {
 	Reason  string
 }
 
-// Block tells a rollout why its version is blocked; an empty reason says that it
-// is not any more.
+// Block sets why a rollout's version is blocked; an empty reason says that it
+// is no longer blocked.
 type Block struct {
 	Rollout string
 	Reason  string
@@ -94,8 +94,8 @@ type Decision struct {
 	Removals       []removal.Step
 	// Lost are rollouts that somebody else has deleted.
 	Lost []v1alpha1.RolloutOutcome
-	// RemoveFinalizer lets the object go; the executor makes sure of it with a
-	// live look that nothing is left.
+	// RemoveFinalizer allows the object's deletion. The executor first checks
+	// with a read past the cache that nothing is left.
 	RemoveFinalizer bool
 	Status          v1alpha1.ManagedOperatorStatus
 	RecheckAfter    time.Duration
@@ -113,12 +113,12 @@ func Next(in Input) Decision {
 	p := newPass(in)
 	p.count()
 	if in.Operator.DeletionTimestamp != nil {
-		p.leave()
+		p.remove()
 		return p.decision
 	}
 	p.decision.AddFinalizer = !hasFinalizer(in.Operator)
 	p.block()
-	summary := p.steer()
+	summary := p.reconcileRollouts()
 	p.prune()
 	p.recordHistory()
 	conditions.Summarize(&p.decision.Status.Conditions, in.Operator.Generation, summary)
@@ -130,23 +130,23 @@ type pass struct {
 	Input
 	decision Decision
 	selector labels.Selector
-	// invalid is why the spec cannot be used; it names the field.
+	// invalid is why the spec cannot be used, with the name of the field.
 	invalid error
 	// selected clusters, by name; those that leave the fleet are not among them.
 	selected map[string]rollouts.Cluster
 	known    map[string]rollouts.Cluster
 	byName   map[string]Install // by cluster
 	newest   *v1alpha1.OperatorRollout
-	// offered is the package without its blocked versions; nil where it was not
-	// read, or nothing is left of it.
+	// offered is the package without its blocked versions; nil if it was not
+	// read or nothing is left.
 	offered *catalogs.Package
 	// nothingLeft is why nothing is left of it.
 	nothingLeft error
 	// blocks in force on the package, by version.
 	blocks map[string]v1alpha1.VersionBlock
-	// pathless are clusters that cannot follow, where others can.
-	pathless blocked
-	// unreachable are deselected clusters that nobody is there to remove from.
+	// withoutPath are clusters that cannot follow, where others can.
+	withoutPath pathReport
+	// unreachable are deselected clusters whose agent is offline.
 	unreachable []string
 }
 
@@ -181,60 +181,61 @@ func newPass(in Input) *pass {
 	return p
 }
 
-// steer brings the rollouts in line with the spec and says where that stands.
-func (p *pass) steer() conditions.Summary {
-	release, trouble := p.resolve()
-	if trouble == nil {
-		trouble = p.conflict()
+// reconcileRollouts starts or ends rollouts as the spec asks, and summarizes
+// the state.
+func (p *pass) reconcileRollouts() conditions.Summary {
+	release, problem := p.resolve()
+	if problem == nil {
+		problem = p.conflict()
 	}
-	if trouble == nil {
-		trouble = p.noPath(release)
+	if problem == nil {
+		problem = p.noPath(release)
 	}
 	if p.invalid != nil {
 		return stalled(v1alpha1.ReasonInvalidSpec, p.invalidText())
 	}
 	if len(p.selected) == 0 {
-		// A selector that matches nothing is more likely a slip than a wish to
-		// remove everything: nothing is removed.
+		// A selector that matches nothing is more likely a mistake than a
+		// request to remove everything: nothing is removed.
 		return stalled(v1alpha1.ReasonNoClusters, p.noClusters())
 	}
 	p.removeDeselected()
-	if trouble != nil {
-		trouble.Message += p.onBlocked()
-		return *trouble
+	if problem != nil {
+		problem.Message += p.clustersOnBlocked()
+		return *problem
 	}
 	var summary conditions.Summary
 	if p.needsRollout(release) {
-		summary = p.advance(release)
+		summary = p.startRollout(release)
 	} else {
-		summary = p.progress(release)
+		summary = p.summarizeRollout(release)
 	}
-	summary.Message += p.footnotes(release)
+	summary.Message += p.notes(release)
 	return summary
 }
 
-// invalidText says what is wrong with the spec, and what becomes of the rollout
-// that runs.
+// invalidText says what is wrong with the spec, and what happens to the running
+// rollout.
 func (p *pass) invalidText() string {
 	text := p.invalid.Error()
-	if running(p.newest) {
-		text += fmt.Sprintf("; rollout %s goes on as it was planned", p.newest.Name)
+	if isRunning(p.newest) {
+		text += fmt.Sprintf("; rollout %s continues as planned", p.newest.Name)
 	}
 	return text
 }
 
-// footnotes tell what concerns some clusters and holds nobody else up.
-func (p *pass) footnotes(release v1alpha1.Release) string {
+// notes describes problems of some clusters that do not stop the others.
+func (p *pass) notes(release v1alpha1.Release) string {
 	var text string
-	if len(p.pathless.clusters) > 0 {
-		text += "; " + p.pathless.text(release)
+	if len(p.withoutPath.clusters) > 0 {
+		text += "; " + p.withoutPath.text(release)
 	}
-	text += p.onBlocked() + p.stale()
+	text += p.clustersOnBlocked() + p.staleReports()
 	if r := p.decision.Status.Rollout; r != nil && r.StrategyOutdated {
 		text += "; spec.strategy was changed and applies to the next rollout: set spec.restart to start one now"
 	}
 	if len(p.unreachable) > 0 {
-		text += fmt.Sprintf("; not selected any more, but cannot be uninstalled because they are offline: %s",
+		text += fmt.Sprintf("; no longer selected, but cannot be uninstalled because they are offline: %s",
 			phrase.First(sorted(p.unreachable), maxNamed))
 	}
 	return text

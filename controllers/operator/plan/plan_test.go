@@ -40,7 +40,7 @@ const upTo110 = `
 	1.0.0
 	1.1.0 replaces 1.0.0`
 
-// world is two clusters that run 1.1.0 because the first rollout brought it.
+// world has two clusters that run 1.1.0, installed by the first rollout.
 func world(t testing.TB) plan.Input {
 	operator := &v1alpha1.ManagedOperator{}
 	operator.Namespace, operator.Name, operator.UID, operator.Generation = "team", "echo", "uid", 2
@@ -143,7 +143,7 @@ func run(t *testing.T, tests map[string]scenario) {
 
 func TestTarget(t *testing.T) {
 	run(t, map[string]scenario{
-		"all as asked": {
+		"nothing to do": {
 			func(*testing.T, *plan.Input) {},
 			want{state: "True", reason: "Succeeded", contains: "2 of 2 clusters run 1.1.0"},
 		},
@@ -162,15 +162,15 @@ func TestTarget(t *testing.T) {
 			},
 			want{state: "True", reason: "Succeeded"},
 		},
-		"a republished catalog is no other release": {
+		"a republished catalog is the same release": {
 			func(_ *testing.T, in *plan.Input) { in.Catalog.Status.Digest = "sha256:2" },
 			want{state: "True", reason: "Succeeded"},
 		},
-		"settings are a release": {
+		"changed settings are another release": {
 			func(_ *testing.T, in *plan.Input) { in.Operator.Spec.Install.Mode = v1alpha1.InstallOwnNamespace },
 			want{state: "False", reason: "Progressing", create: "echo-2", version: "1.1.0"},
 		},
-		"settings spelt out are the same release": {
+		"explicit defaults are the same release": {
 			func(_ *testing.T, in *plan.Input) {
 				in.Operator.Spec.Install = v1alpha1.InstallSettings{Namespace: "echo",
 					Mode: v1alpha1.InstallAllNamespaces}
@@ -180,7 +180,7 @@ func TestTarget(t *testing.T) {
 		"no catalog": {
 			func(_ *testing.T, in *plan.Input) { in.Catalog, in.Package = nil, nil },
 			want{state: "Stalled", reason: "CatalogNotFound",
-				contains: "there is no OperatorCatalog main in namespace team"},
+				contains: "OperatorCatalog main not found in namespace team"},
 		},
 		"catalog not read yet": {
 			func(_ *testing.T, in *plan.Input) {
@@ -204,13 +204,13 @@ func TestTarget(t *testing.T) {
 			},
 			want{state: "Stalled", reason: "UnknownPackage", contains: "correct spec.package"},
 		},
-		"catalog gone from the registry": {
+		"catalog missing in the registry": {
 			func(_ *testing.T, in *plan.Input) {
 				in.Package = nil
 				in.PackageFailure = &plan.Failure{Reason: v1alpha1.ReasonCatalogUnreachable,
 					Cause: "connection refused"}
 			},
-			want{state: "Stalled", reason: "CatalogUnreachable", contains: "tried again by itself",
+			want{state: "Stalled", reason: "CatalogUnreachable", contains: "this is retried automatically",
 				recheck: 30 * time.Second},
 		},
 		"channel unknown": {
@@ -301,11 +301,11 @@ func TestRollouts(t *testing.T) {
 			want{state: "False", reason: "Paused", contains: "wave canary"}},
 		"halted": {phase(v1alpha1.RolloutHalted),
 			want{state: "Stalled", reason: "Halted", contains: "wave canary"}},
-		"aborted by a person stays aborted": {
+		"aborted by a person: not started again": {
 			then(phase(v1alpha1.RolloutAborted), abort(false)),
 			want{state: "Stalled", reason: "Aborted", contains: "change the version"},
 		},
-		"superseded is taken up again": {
+		"superseded: started again": {
 			then(phase(v1alpha1.RolloutSuperseded), abort(true)),
 			want{state: "False", reason: "Progressing", create: "echo-2", version: "1.1.0"},
 		},
@@ -319,7 +319,7 @@ func TestRollouts(t *testing.T) {
 			}),
 			want{state: "False", reason: "Waiting", contains: "1.2.0 waits for rollout echo-1 (1.1.0) to end"},
 		},
-		"a hub that died between ending one and starting the next": {
+		"a hub that stopped between two rollouts": {
 			then(phase(v1alpha1.RolloutProgressing), abort(true), next),
 			want{state: "False", reason: "Progressing", create: "echo-2", version: "1.2.0"},
 		},
@@ -327,17 +327,17 @@ func TestRollouts(t *testing.T) {
 			then(next, func(_ *testing.T, in *plan.Input) { in.Installs[1].Revision = 7 }),
 			want{state: "False", reason: "Progressing", create: "echo-8", version: "1.2.0"},
 		},
-		"a late joiner is awaited": {
+		"waits for a late joiner": {
 			func(_ *testing.T, in *plan.Input) {
 				in.Clusters = append(in.Clusters, rollouts.Cluster{Name: "c", Online: true})
 			},
 			want{state: "False", reason: "Progressing", contains: "not updated yet: c"},
 		},
-		"an offline late joiner is not": {
+		"does not wait for an offline late joiner": {
 			func(_ *testing.T, in *plan.Input) { in.Clusters = append(in.Clusters, rollouts.Cluster{Name: "c"}) },
 			want{state: "True", reason: "Succeeded", contains: "deferred because offline or paused: c"},
 		},
-		"an offline cluster's last report is named as old": {
+		"an offline cluster's report is not current": {
 			func(_ *testing.T, in *plan.Input) {
 				in.Clusters[1].Online = false
 				in.Clusters[1].OfflineSince = time.Date(2026, 11, 22, 2, 0, 0, 0, time.UTC)
@@ -345,16 +345,16 @@ func TestRollouts(t *testing.T) {
 			want{state: "True", reason: "Succeeded",
 				contains: "; no current report from b (since 2026-11-22T02:00:00Z)"},
 		},
-		"an ignored late joiner is not": {
+		"does not wait for an ignored late joiner": {
 			func(_ *testing.T, in *plan.Input) {
 				in.Clusters = append(in.Clusters, rollouts.Cluster{Name: "c", Online: true})
 				in.Rollouts[0].Spec.Strategy.LateJoiners = v1alpha1.LateIgnore
 			},
 			want{state: "True", reason: "Succeeded", contains: "2 of 3"},
 		},
-		"not ready any more": {
+		"no longer ready": {
 			func(_ *testing.T, in *plan.Input) { in.Installs[0].Ready = false },
-			want{state: "False", reason: "Progressing", contains: "not Ready any more: a"},
+			want{state: "False", reason: "Progressing", contains: "no longer Ready: a"},
 		},
 	})
 }
@@ -375,7 +375,7 @@ func TestClusters(t *testing.T) {
 		"a deselected cluster is removed": {
 			followed, want{state: "True", reason: "Succeeded", contains: "1 of 1", removals: []removal.Step{leave}},
 		},
-		"with the policy": {
+		"a deselected cluster is removed by policy": {
 			func(t *testing.T, in *plan.Input) {
 				followed(t, in)
 				in.Operator.Spec.RemovalPolicy = v1alpha1.RemovalUninstall
@@ -383,7 +383,7 @@ func TestClusters(t *testing.T) {
 			want{state: "True", reason: "Succeeded", removals: []removal.Step{{
 				Namespace: "bellwether-b", Name: "team.echo", SetPolicy: v1alpha1.RemovalUninstall, Delete: true}}},
 		},
-		"and named while it is offline": {
+		"an offline deselected cluster is named": {
 			func(t *testing.T, in *plan.Input) {
 				followed(t, in)
 				in.Operator.Spec.RemovalPolicy, in.Installs[1].Policy = v1alpha1.RemovalUninstall,
@@ -392,14 +392,14 @@ func TestClusters(t *testing.T) {
 			},
 			want{state: "True", reason: "Succeeded", contains: "but cannot be uninstalled because they are offline: b"},
 		},
-		"even while the version is unknown": {
+		"a deselected cluster is removed while the version is unknown": {
 			func(t *testing.T, in *plan.Input) {
 				followed(t, in)
 				in.Operator.Spec.Version = "9.9.9"
 			},
 			want{state: "Stalled", reason: "UnknownVersion", removals: []removal.Step{leave}},
 		},
-		"a cluster that leaves the fleet is the fleet's business": {
+		"a cluster that leaves the fleet is not handled": {
 			func(_ *testing.T, in *plan.Input) { in.Clusters[1].Deleting = true },
 			want{state: "True", reason: "Succeeded", contains: "1 of 1"},
 		},
@@ -413,9 +413,9 @@ func TestClusters(t *testing.T) {
 		},
 		"no clusters at all": {
 			func(_ *testing.T, in *plan.Input) { in.Clusters = nil },
-			want{state: "Stalled", reason: "NoClusters", contains: "make a FleetCluster"},
+			want{state: "Stalled", reason: "NoClusters", contains: "create a FleetCluster"},
 		},
-		"selector that cannot be used": {
+		"an invalid selector": {
 			func(_ *testing.T, in *plan.Input) {
 				in.Operator.Spec.ClusterSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a",
 					Operator: "Near"}}
@@ -437,19 +437,19 @@ func TestClaims(t *testing.T) {
 	}
 	free := want{state: "False", reason: "Progressing", create: "echo-1", version: "1.1.0"}
 	run(t, map[string]scenario{
-		"an older one wins": {
+		"an older operator wins": {
 			claim("zoo", created.Add(-time.Minute), nil),
 			want{state: "Stalled", reason: "NamespaceConflict",
 				contains: "ManagedOperator zoo/echo is older and installs into namespace echo as well, on a, b"},
 		},
-		"a younger one loses": {claim("all", created.Add(time.Minute), nil), free},
-		"of the same age the first wins": {claim("all", created.Time, nil),
+		"a newer operator loses": {claim("all", created.Add(time.Minute), nil), free},
+		"same age: the first name wins": {claim("all", created.Time, nil),
 			want{state: "Stalled", reason: "NamespaceConflict"}},
-		"and the last loses": {claim("zoo", created.Time, nil), free},
-		"on other clusters there is no conflict": {
+		"same age: the last name loses": {claim("zoo", created.Time, nil), free},
+		"other clusters: no conflict": {
 			claim("zoo", created.Add(-time.Minute), map[string]string{"tier": "edge"}), free,
 		},
-		"on one shared cluster there is": {
+		"one shared cluster: conflict": {
 			claim("zoo", created.Add(-time.Minute), map[string]string{"tier": "prod"}),
 			want{state: "Stalled", reason: "NamespaceConflict", contains: "on b:"},
 		},
@@ -477,15 +477,15 @@ func TestLeaving(t *testing.T) {
 			Delete: true}
 	}
 	run(t, map[string]scenario{
-		"rollouts first": {
+		"rollouts are deleted first": {
 			leaving(), want{state: "False", reason: "Deleting", contains: "rollouts", deleted: []string{"echo-1"}},
 		},
-		"then installs": {
+		"then installs are deleted": {
 			leaving(noRollouts),
 			want{state: "False", reason: "Deleting", contains: "waiting for 2 clusters to remove it: a, b",
 				removals: []removal.Step{step("a"), step("b")}},
 		},
-		"a cluster that leaves the fleet is the fleet controller's to remove from": {
+		"a cluster that leaves the fleet is not handled": {
 			leaving(noRollouts, func(in *plan.Input) { in.Clusters[1].Deleting = true }),
 			want{state: "False", reason: "Deleting", contains: "waiting for 2 clusters to remove it: a, b",
 				removals: []removal.Step{step("a")}},
@@ -493,9 +493,9 @@ func TestLeaving(t *testing.T) {
 		"waits for an offline cluster": {
 			leaving(noRollouts, deleted, func(in *plan.Input) { in.Clusters[1].Online = false }),
 			want{state: "Stalled", reason: "AgentOffline",
-				contains: "1 of 2 clusters are offline and still have to uninstall: b"},
+				contains: "1 of 2 clusters are offline and have not uninstalled the operator: b"},
 		},
-		"not for one that left the fleet": {
+		"does not wait for a cluster that left the fleet": {
 			leaving(noRollouts, deleted, func(in *plan.Input) { in.Clusters = in.Clusters[:1] }),
 			want{state: "False", reason: "Deleting",
 				removals: []removal.Step{{Namespace: "bellwether-b", Name: "team.echo", Release: true}}},
@@ -504,7 +504,7 @@ func TestLeaving(t *testing.T) {
 			leaving(noRollouts, func(in *plan.Input) { in.Installs = nil }),
 			want{state: "False", reason: "Deleting", finish: true},
 		},
-		"without the hub's finalizer nothing is touched": {
+		"nothing changes without the hub's finalizer": {
 			leaving(func(in *plan.Input) { in.Operator.Finalizers = nil }), want{},
 		},
 	})
@@ -515,24 +515,24 @@ func TestInvalidSelectors(t *testing.T) {
 		{Key: "tier", Operator: "Near", Values: []string{"x"}}}}
 	wave := []v1alpha1.Wave{{Name: "canary"}, {Name: "prod", Selector: invalid}}
 	run(t, map[string]scenario{
-		"of a wave: no rollout is made": {
+		"of a wave: no rollout is created": {
 			func(_ *testing.T, in *plan.Input) { in.Rollouts, in.Operator.Spec.Strategy.Waves = nil, wave },
 			want{state: "Stalled", reason: "InvalidSpec",
 				contains: `spec.strategy.waves[1].selector.matchExpressions[0].operator: Invalid value: "Near"`},
 		},
-		"of a wave: the rollout that runs goes on": {
+		"of a wave: the running rollout continues": {
 			func(_ *testing.T, in *plan.Input) {
 				in.Rollouts[0].Status.Phase, in.Operator.Spec.Strategy.Waves = v1alpha1.RolloutProgressing, wave
 				in.Operator.Spec.Version = "1.0.0"
 			},
-			want{state: "Stalled", reason: "InvalidSpec", contains: "; rollout echo-1 goes on as it was planned"},
+			want{state: "Stalled", reason: "InvalidSpec", contains: "; rollout echo-1 continues as planned"},
 		},
 		"of the clusters": {
 			func(_ *testing.T, in *plan.Input) { in.Operator.Spec.ClusterSelector = *invalid },
 			want{state: "Stalled", reason: "InvalidSpec",
 				contains: `spec.clusterSelector.matchExpressions[0].operator: Invalid value: "Near"`},
 		},
-		"a value that is none of a label": {
+		"an invalid label value": {
 			func(_ *testing.T, in *plan.Input) {
 				in.Operator.Spec.ClusterSelector.MatchLabels = map[string]string{"tier": "not valid!"}
 			},
@@ -566,13 +566,13 @@ func TestRestart(t *testing.T) {
 			restart(func(in *plan.Input) { in.Rollouts[0].Spec.Restart = "now" }),
 			want{state: "True", reason: "Succeeded"},
 		},
-		"taking it back starts nothing": {
+		"removing spec.restart starts nothing": {
 			restart(func(in *plan.Input) {
 				in.Rollouts[0].Spec.Restart, in.Operator.Spec.Restart = "now", ""
 			}),
 			want{state: "True", reason: "Succeeded"},
 		},
-		"the running one is superseded, even where it could finish": {
+		"the running rollout is superseded, even with newTarget Finish": {
 			restart(progressing,
 				func(in *plan.Input) { in.Operator.Spec.Strategy.NewTarget = v1alpha1.NewTargetFinish }),
 			want{state: "False", reason: "Progressing", create: "echo-2", version: "1.1.0", supersed: "echo-1"},
@@ -650,11 +650,12 @@ func TestPruning(t *testing.T) {
 	}{
 		"within the limit": {[]v1alpha1.RolloutPhase{v1alpha1.RolloutSuperseded, v1alpha1.RolloutSucceeded}, 2,
 			nil},
-		"the oldest goes": {[]v1alpha1.RolloutPhase{v1alpha1.RolloutAborted, v1alpha1.RolloutSuperseded,
+		"the oldest is deleted": {[]v1alpha1.RolloutPhase{v1alpha1.RolloutAborted, v1alpha1.RolloutSuperseded,
 			v1alpha1.RolloutSucceeded}, 2, []string{"echo-1"}},
 		"a running one is kept": {[]v1alpha1.RolloutPhase{v1alpha1.RolloutProgressing, v1alpha1.RolloutSuperseded,
 			v1alpha1.RolloutSucceeded}, 1, []string{"echo-2"}},
-		"a running one is no ended": {[]v1alpha1.RolloutPhase{v1alpha1.RolloutSucceeded, v1alpha1.RolloutProgressing},
+		"a running one does not count": {[]v1alpha1.RolloutPhase{v1alpha1.RolloutSucceeded,
+			v1alpha1.RolloutProgressing},
 			1, nil},
 		"the newest is kept": {[]v1alpha1.RolloutPhase{v1alpha1.RolloutSucceeded, v1alpha1.RolloutSucceeded}, 1,
 			[]string{"echo-1"}},
@@ -698,8 +699,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// What a bundle says of its SLOs reaches the status, if it can be kept there.
-func TestTargetSaysHowToWatch(t *testing.T) {
+// A bundle's SLOs are copied to the status if they are small enough.
+func TestTargetHasSLO(t *testing.T) {
 	for name, test := range map[string]struct{ value, want string }{
 		"nothing":   {"", ""},
 		"something": {`{"without":["webhook"]}`, `{"without":["webhook"]}`},

@@ -20,11 +20,11 @@ import (
 	"github.com/bellwether-dev/bellwether/rollouts/removal"
 )
 
-// TestRandomHistories changes everything that a person, a catalog, a rollout
-// and an agent can change, in any order, and carries every decision out. It
-// holds the planner to what must be true of any history:
+// TestRandomHistories makes random changes of everything that a person, a
+// catalog, a rollout and an agent can change, and applies each decision. It
+// checks invariants of the planner:
 //
-//   - a decision that was carried out is not taken again;
+//   - an applied decision is not repeated;
 //   - revisions only go up, and no two rollouts run at a time;
 //   - nothing is removed from a selected cluster;
 //   - nothing is removed while the selector matches nothing;
@@ -35,7 +35,7 @@ func TestRandomHistories(t *testing.T) {
 		h := &history{Input: world(t), t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 1))}
 		h.highest = 1
 		for range 60 {
-			h.happen()
+			h.changeWorld()
 			h.decide()
 		}
 	}
@@ -51,8 +51,8 @@ type history struct {
 
 var versions = []string{"1.0.0", "1.1.0", "1.2.0", "1.3.0"}
 
-// happen lets one thing happen in the world.
-func (h *history) happen() {
+// changeWorld lets one thing happen in the world.
+func (h *history) changeWorld() {
 	spec := &h.Operator.Spec
 	switch h.random.IntN(15) {
 	case 0:
@@ -97,12 +97,12 @@ func (h *history) happen() {
 		spec.Strategy.Waves = []v1alpha1.Wave{{Name: "first", Selector: &metav1.LabelSelector{
 			MatchLabels: map[string]string{"tier": []string{"canary", "not valid!"}[h.random.IntN(2)]}}}}
 	default:
-		h.rollOn()
+		h.advanceRollouts()
 	}
 }
 
-// rollOn plays the rollouts and the agents for a moment.
-func (h *history) rollOn() {
+// advanceRollouts plays the rollouts and the agents for a moment.
+func (h *history) advanceRollouts() {
 	for i := range h.Rollouts {
 		r := &h.Rollouts[i]
 		switch {
@@ -151,9 +151,9 @@ func (s set) Has(key string) bool              { _, ok := s[key]; return ok }
 func (s set) Get(key string) string            { return s[key] }
 func (s set) Lookup(key string) (string, bool) { value, ok := s[key]; return value, ok }
 
-// decide asks the planner, checks its answer, and carries it out.
+// decide calls the planner, checks its decision, and applies it.
 func (h *history) decide() {
-	h.check(h.carryOut(plan.Next(h.Input)))
+	h.check(h.apply(plan.Next(h.Input)))
 	again := plan.Next(h.Input)
 	if again.Create != nil || again.Supersede != nil || again.AddFinalizer || len(again.DeleteRollouts) > 0 ||
 		again.Block != nil || len(again.SetBlocks) > 0 {
@@ -192,7 +192,8 @@ func (h *history) check(d plan.Decision) {
 	}
 }
 
-// checkHistory: no rollout is forgotten, and none with an invalid selector is made.
+// checkHistory checks that the history has every rollout, and that none with an
+// invalid selector was created.
 func (h *history) checkHistory(d plan.Decision) {
 	if d.Create != nil && rollouts.Validate(d.Create.Spec.ClusterSelector, d.Create.Spec.Strategy) != nil {
 		h.t.Fatalf("seed %d: a rollout with an invalid selector is made", h.seed)
@@ -229,7 +230,7 @@ func (h *history) checkBlocks(d plan.Decision) {
 	}
 }
 
-func (h *history) carryOut(d plan.Decision) plan.Decision {
+func (h *history) apply(d plan.Decision) plan.Decision {
 	for i := range h.Rollouts {
 		if d.Block != nil && h.Rollouts[i].Name == d.Block.Rollout {
 			h.Rollouts[i].Spec.Blocked = d.Block.Reason

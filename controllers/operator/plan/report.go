@@ -34,7 +34,7 @@ func (p *pass) count() {
 	}
 	for _, install := range p.Installs {
 		if install.Installed.Name != "" {
-			versions[shown(install.Installed)]++
+			versions[versionText(install.Installed)]++
 		}
 	}
 	status.Versions = mostUsed(versions)
@@ -58,9 +58,9 @@ func (p *pass) updated(hash string) int32 {
 	return n
 }
 
-// stale names the selected clusters whose last report is old, so that nobody takes
-// it for their state now.
-func (p *pass) stale() string {
+// staleReports names the selected clusters without a current report, so that
+// their old state is not read as current.
+func (p *pass) staleReports() string {
 	var old []string
 	for name, cluster := range p.selected {
 		if _, found := p.byName[name]; !found || cluster.Online {
@@ -89,9 +89,9 @@ func mostUsed(versions map[string]int32) []v1alpha1.VersionCount {
 	return out
 }
 
-// progress says where the newest rollout stands, which is the one that the spec
-// asks for.
-func (p *pass) progress(release v1alpha1.Release) conditions.Summary {
+// summarizeRollout summarizes the newest rollout, which is the one that the
+// spec asks for.
+func (p *pass) summarizeRollout(release v1alpha1.Release) conditions.Summary {
 	r := p.newest
 	text := fmt.Sprintf("rollout %s to %s", r.Name, release.Version)
 	if r.Status.Message != "" {
@@ -106,45 +106,46 @@ func (p *pass) progress(release v1alpha1.Release) conditions.Summary {
 	case v1alpha1.RolloutPaused:
 		return waiting(v1alpha1.ReasonPaused, text)
 	case v1alpha1.RolloutSucceeded:
-		return p.settled(release)
+		return p.summarizeSucceeded(release)
 	case v1alpha1.RolloutPending, v1alpha1.RolloutProgressing, v1alpha1.RolloutSuperseded:
 	}
 	return waiting(v1alpha1.ReasonProgressing, text)
 }
 
-// ignored tells whether a cluster joined late and was left to the next rollout.
-func (p *pass) ignored(install Install) bool {
+// isIgnored tells whether a cluster joined late and is left to the next
+// rollout.
+func (p *pass) isIgnored(install Install) bool {
 	return p.newest.Spec.Strategy.LateJoiners == v1alpha1.LateIgnore && install.Rollout != p.newest.Name
 }
 
-// settled judges a rollout that succeeded: clusters may have joined since, and
-// deferred ones are still to come.
-func (p *pass) settled(release v1alpha1.Release) conditions.Summary {
-	var behind, away, unready []string
+// summarizeSucceeded summarizes after a rollout has succeeded: clusters may
+// have joined since, and deferred ones may be outdated.
+func (p *pass) summarizeSucceeded(release v1alpha1.Release) conditions.Summary {
+	var outdated, deferred, unready []string
 	hash := release.Hash()
 	for name, cluster := range p.selected {
 		install, found := p.byName[name]
 		switch {
 		case found && install.SucceededHash == hash && install.Ready:
 		case !cluster.Online || cluster.Paused:
-			away = append(away, name)
+			deferred = append(deferred, name)
 		case found && install.SucceededHash == hash:
 			unready = append(unready, name)
-		case p.ignored(install):
+		case p.isIgnored(install):
 		default:
-			behind = append(behind, name)
+			outdated = append(outdated, name)
 		}
 	}
 	text := fmt.Sprintf("%d of %d clusters run %s", p.updated(hash), len(p.selected), release.Version)
-	if len(away) > 0 {
-		text += fmt.Sprintf("; deferred because offline or paused: %s", phrase.First(sorted(away), maxNamed))
+	if len(deferred) > 0 {
+		text += fmt.Sprintf("; deferred because offline or paused: %s", phrase.First(sorted(deferred), maxNamed))
 	}
 	switch {
-	case len(behind) > 0:
+	case len(outdated) > 0:
 		return waiting(v1alpha1.ReasonProgressing, fmt.Sprintf("%s; not updated yet: %s", text,
-			phrase.First(sorted(behind), maxNamed)))
+			phrase.First(sorted(outdated), maxNamed)))
 	case len(unready) > 0:
-		return waiting(v1alpha1.ReasonProgressing, fmt.Sprintf("%s; not Ready any more: %s", text,
+		return waiting(v1alpha1.ReasonProgressing, fmt.Sprintf("%s; no longer Ready: %s", text,
 			phrase.First(sorted(unready), maxNamed)))
 	default:
 		return conditions.Summary{State: conditions.Current, Reason: v1alpha1.ReasonSucceeded, Message: text}

@@ -17,56 +17,56 @@ import (
 	"github.com/bellwether-dev/bellwether/rollouts/removal"
 )
 
-// needsRollout tells whether the newest rollout is not the one that the spec
-// asks for. A changed selector needs another one, because a rollout's own is
-// frozen; clusters that run the release already count as done in it.
+// needsRollout tells whether the spec asks for another rollout than the newest
+// one. A changed selector needs a new rollout, because a rollout's selector
+// does not change; clusters that run the release count as done in it.
 //
-// A rollout that a person aborted is not started again: that takes another
-// release, or a restart.
+// A rollout that a person aborted is not started again without a new release or
+// a restart.
 func (p *pass) needsRollout(release v1alpha1.Release) bool {
 	switch {
-	case p.newest == nil, p.newest.Spec.Release.Hash() != release.Hash(), !p.sameSelector(), p.replacesNewest():
+	case p.newest == nil, p.newest.Spec.Release.Hash() != release.Hash(), !p.hasSameSelector(), p.replacesNewest():
 		return true
 	case p.newest.Spec.Abort != nil:
 		return p.newest.Spec.Abort.Superseded
 	default:
-		return p.retryPath(release)
+		return p.hasNewPath(release)
 	}
 }
 
-// replacesNewest tells whether the newest rollout is to be replaced whatever its
-// release: a person asks for that, or it can never be planned.
+// replacesNewest tells whether the newest rollout must be replaced regardless
+// of its release: a person asks for a restart, or it can never be planned.
 func (p *pass) replacesNewest() bool {
 	newest, restart := p.newest.Spec, p.Operator.Spec.Restart
 	if restart != "" && restart != newest.Restart {
 		return true
 	}
-	return running(p.newest) && rollouts.Validate(newest.ClusterSelector, newest.Strategy) != nil
+	return isRunning(p.newest) && rollouts.Validate(newest.ClusterSelector, newest.Strategy) != nil
 }
 
-// isStrategyOutdated tells whether the newest rollout runs with another strategy
-// than the spec has now.
+// isStrategyOutdated tells whether the newest rollout uses another strategy
+// than the spec.
 func (p *pass) isStrategyOutdated() bool {
-	return running(p.newest) && !equality.Semantic.DeepEqual(
+	return isRunning(p.newest) && !equality.Semantic.DeepEqual(
 		rollouts.Defaulted(p.newest.Spec.Strategy), rollouts.Defaulted(p.Operator.Spec.Strategy))
 }
 
-func (p *pass) sameSelector() bool {
+func (p *pass) hasSameSelector() bool {
 	return equality.Semantic.DeepEqual(p.newest.Spec.ClusterSelector, p.Operator.Spec.ClusterSelector)
 }
 
-func running(r *v1alpha1.OperatorRollout) bool {
+func isRunning(r *v1alpha1.OperatorRollout) bool {
 	return r != nil && !r.Status.Phase.Ended() && r.Spec.Abort == nil
 }
 
-// advance starts the next rollout, unless something has to come first.
-func (p *pass) advance(release v1alpha1.Release) conditions.Summary {
+// startRollout starts the next rollout, unless it has to wait.
+func (p *pass) startRollout(release v1alpha1.Release) conditions.Summary {
 	if p.Operator.Spec.Paused {
 		return waiting(v1alpha1.ReasonPaused, fmt.Sprintf("%s is not rolled out while spec.paused is true",
 			release.Version))
 	}
-	if running(p.newest) {
-		_, blocked := p.blocks[p.newest.Spec.Release.Version] // it would never end
+	if isRunning(p.newest) {
+		_, blocked := p.blocks[p.newest.Spec.Release.Version] // a blocked rollout never ends
 		finish := p.Operator.Spec.Strategy.NewTarget == v1alpha1.NewTargetFinish
 		if finish && !blocked && !p.replacesNewest() {
 			return waiting(v1alpha1.ReasonWaiting, fmt.Sprintf(
@@ -87,8 +87,8 @@ func (p *pass) advance(release v1alpha1.Release) conditions.Summary {
 		fmt.Sprintf("rollout %s to %s starts", p.decision.Create.Name, release.Version))
 }
 
-// nextRevision is higher than any that an agent could have acted on, even where
-// rollouts were deleted: agents refuse to go back.
+// nextRevision returns a revision higher than any that an agent may have acted
+// on, even if rollouts were deleted: agents ignore lower revisions.
 func (p *pass) nextRevision() int64 {
 	var highest int64
 	if p.Operator.Status.Rollout != nil {
@@ -128,8 +128,8 @@ func (p *pass) nextRollout(release v1alpha1.Release) *v1alpha1.OperatorRollout {
 
 const defaultHistory = 5
 
-// prune drops the oldest ended rollouts beyond the limit, but never the newest
-// one and none that runs.
+// prune deletes the oldest ended rollouts beyond the limit, but never the
+// newest or a running one.
 func (p *pass) prune() {
 	limit := defaultHistory
 	if l := p.Operator.Spec.HistoryLimit; l != nil {
@@ -151,11 +151,12 @@ func (p *pass) prune() {
 	}
 }
 
-// removeDeselected removes the operator from clusters that the selector does not
-// match any more. It waits for a rollout with that very selector: an older one
-// would put them back. Clusters that leave the fleet are the fleet's business.
+// removeDeselected removes the operator from clusters that the selector no
+// longer matches. It waits until the newest rollout has the same selector,
+// because an older one would install it again. The fleet controller handles
+// clusters that leave the fleet.
 func (p *pass) removeDeselected() {
-	if p.newest == nil || !p.sameSelector() {
+	if p.newest == nil || !p.hasSameSelector() {
 		return
 	}
 	for _, install := range p.Installs {
@@ -163,7 +164,7 @@ func (p *pass) removeDeselected() {
 		if _, wanted := p.selected[install.Cluster]; wanted || !known || cluster.Deleting {
 			continue
 		}
-		policy, at := p.Operator.Spec.RemovalPolicy, reach(cluster, known)
+		policy, at := p.Operator.Spec.RemovalPolicy, reachOf(cluster, known)
 		if step, due := removal.Next(install.Install, policy, at); due {
 			p.decision.Removals = append(p.decision.Removals, step)
 		}
@@ -173,7 +174,7 @@ func (p *pass) removeDeselected() {
 	}
 }
 
-func reach(c rollouts.Cluster, known bool) removal.Reach {
+func reachOf(c rollouts.Cluster, known bool) removal.Reach {
 	switch {
 	case !known:
 		return removal.Gone

@@ -20,20 +20,20 @@ import (
 	"github.com/bellwether-dev/bellwether/phrase"
 )
 
-// retryRead is how long after a failure a package is read again: no watch tells
-// when a registry is back.
+// retryRead is how long after a failure a package is read again. No watch
+// reports that a registry is reachable again.
 const retryRead = 30 * time.Second
 
-// resolve finds what the spec comes to in the catalog as it is now.
+// resolve returns the release that the spec means in the current catalog.
 func (p *pass) resolve() (v1alpha1.Release, *conditions.Summary) {
-	if trouble := p.catalogTrouble(); trouble != nil {
-		return v1alpha1.Release{}, trouble
+	if problem := p.catalogProblem(); problem != nil {
+		return v1alpha1.Release{}, problem
 	}
 	spec := p.Operator.Spec
-	bundle, trouble := p.target()
-	if trouble != nil {
+	bundle, problem := p.target()
+	if problem != nil {
 		p.decision.Status.Target = nil
-		return v1alpha1.Release{}, trouble
+		return v1alpha1.Release{}, problem
 	}
 	source := p.Catalog.Spec.Source
 	if p.Catalog.Status.Source != nil {
@@ -41,7 +41,7 @@ func (p *pass) resolve() (v1alpha1.Release, *conditions.Summary) {
 	}
 	release := v1alpha1.Release{
 		Package: spec.Package, Channel: cmp.Or(spec.Channel, p.Package.DefaultChannel),
-		Version: bundle.VersionString(), Bundle: bundle.Name, Install: explicit(spec),
+		Version: bundle.VersionString(), Bundle: bundle.Name, Install: withDefaults(spec),
 		Catalog: v1alpha1.CatalogPin{Source: source, Digest: p.Catalog.Status.Digest},
 	}
 	if v := p.Catalog.Spec.Verification; v != nil {
@@ -50,17 +50,17 @@ func (p *pass) resolve() (v1alpha1.Release, *conditions.Summary) {
 	p.decision.Status.Target = &v1alpha1.TargetVersion{
 		Version: release.Version, Bundle: release.Bundle, Channel: release.Channel,
 		CatalogDigest: release.Catalog.Digest,
-		SLO:           watching(bundle),
+		SLO:           sloOf(bundle),
 	}
 	return release, nil
 }
 
-// maxSLO bounds what a bundle can put into a status.
+// maxSLO limits the size of a bundle's SLOs in the status.
 const maxSLO = 16 << 10
 
-// watching is what the bundle says of its SLOs, as it says it: who reads it also
-// says what is wrong with it.
-func watching(b *catalogs.Bundle) *runtime.RawExtension {
+// sloOf returns the SLOs of a bundle unchanged; the slo controller validates
+// them.
+func sloOf(b *catalogs.Bundle) *runtime.RawExtension {
 	value := b.SLO()
 	if len(value) == 0 || len(value) > maxSLO || value[0] != '{' {
 		return nil
@@ -68,9 +68,10 @@ func watching(b *catalogs.Bundle) *runtime.RawExtension {
 	return &runtime.RawExtension{Raw: value}
 }
 
-// explicit fills the defaults in. Whether the API server did so depends on how
-// the object was written, and the release's hash must not.
-func explicit(spec v1alpha1.ManagedOperatorSpec) v1alpha1.InstallSettings {
+// withDefaults returns the install settings with defaults. Whether the API
+// server has set them depends on how the object was written, and the release's
+// hash must not.
+func withDefaults(spec v1alpha1.ManagedOperatorSpec) v1alpha1.InstallSettings {
 	install := *spec.Install.DeepCopy()
 	install.Namespace = TargetNamespace(spec)
 	install.Mode = cmp.Or(install.Mode, v1alpha1.InstallAllNamespaces)
@@ -82,13 +83,13 @@ func TargetNamespace(spec v1alpha1.ManagedOperatorSpec) string {
 	return cmp.Or(spec.Install.Namespace, spec.Package)
 }
 
-func (p *pass) catalogTrouble() *conditions.Summary {
+func (p *pass) catalogProblem() *conditions.Summary {
 	name := p.Operator.Spec.Catalog.Name
 	var s conditions.Summary
 	switch {
 	case p.Catalog == nil:
 		s = stalled(v1alpha1.ReasonCatalogNotFound, fmt.Sprintf(
-			"there is no OperatorCatalog %s in namespace %s: make it, or correct spec.catalog.name", name,
+			"OperatorCatalog %s not found in namespace %s: create it, or correct spec.catalog.name", name,
 			p.Operator.Namespace))
 	case p.Catalog.Status.Digest == "":
 		s = p.catalogNotRead()
@@ -99,7 +100,7 @@ func (p *pass) catalogTrouble() *conditions.Summary {
 	case p.PackageFailure != nil:
 		p.decision.RecheckAfter = retryRead
 		s = stalled(p.PackageFailure.Reason,
-			fmt.Sprintf("OperatorCatalog %s at %s cannot be read: %s; it is tried again by itself",
+			fmt.Sprintf("OperatorCatalog %s at %s cannot be read: %s; this is retried automatically",
 				name, p.Catalog.Status.Digest, p.PackageFailure.Cause))
 	case p.Package == nil:
 		s = waiting(v1alpha1.ReasonWaiting, "the package is being read")
@@ -117,7 +118,7 @@ func (p *pass) catalogNotRead() conditions.Summary {
 	return waiting(v1alpha1.ReasonWaiting, fmt.Sprintf("OperatorCatalog %s has not been read yet", p.Catalog.Name))
 }
 
-func unknown(err error) *conditions.Summary {
+func targetProblem(err error) *conditions.Summary {
 	s := stalled(v1alpha1.ReasonCatalogInvalid, err.Error())
 	switch {
 	case errors.Is(err, catalogs.ErrNoChannel):
@@ -135,7 +136,7 @@ func (p *pass) conflict() *conditions.Summary {
 		if claim.compare(p.claim()) >= 0 {
 			return nil
 		}
-		if shared := p.shared(claim); len(shared) > 0 {
+		if shared := p.sharedClusters(claim); len(shared) > 0 {
 			s := stalled(v1alpha1.ReasonNamespaceConflict, fmt.Sprintf(
 				"ManagedOperator %s is older and installs into namespace %s as well, on %s: change "+
 					"spec.install.namespace or spec.clusterSelector of one of the two",
@@ -153,16 +154,16 @@ func (p *pass) claim() Claim {
 	return claim
 }
 
-// compare puts the older claim first; it is the one that stands.
+// compare orders the older claim first, which takes precedence.
 func (c Claim) compare(o Claim) int {
 	return cmp.Or(c.Created.Compare(o.Created.Time), cmp.Compare(c.Key.Namespace, o.Key.Namespace),
 		cmp.Compare(c.Key.Name, o.Key.Name))
 }
 
-func (p *pass) shared(claim Claim) []string {
+func (p *pass) sharedClusters(claim Claim) []string {
 	selector, err := metav1.LabelSelectorAsSelector(&claim.Selector)
 	if err != nil {
-		return nil // it selects nothing, and says so itself
+		return nil // it selects nothing, which its own status reports
 	}
 	var names []string
 	for name, cluster := range p.selected {
@@ -176,9 +177,9 @@ func (p *pass) shared(claim Claim) []string {
 func (p *pass) noClusters() string {
 	selector := p.selector.String()
 	if len(p.Clusters) == 0 {
-		return "the fleet has no clusters yet: make a FleetCluster"
+		return "the fleet has no clusters yet: create a FleetCluster"
 	}
 	return fmt.Sprintf("spec.clusterSelector (%s) matches none of the fleet's %d clusters, so nothing is installed "+
-		"and nothing is removed: correct it, or label clusters",
+		""+"and nothing is removed: correct the selector, or label clusters",
 		selector, len(p.Clusters))
 }

@@ -15,19 +15,19 @@ import (
 	"github.com/bellwether-dev/bellwether/phrase"
 )
 
-// Verdict is what the newest run of a probe came to.
+// Verdict is the result of the newest run of a probe.
 type Verdict struct {
-	// At is when the run ended; the zero value is a probe that never ran.
+	// At is when the run ended. It is zero if the probe has not run yet.
 	At time.Time
-	// URL that was asked; empty where the target led nowhere.
+	// URL that was probed. It is empty if the target could not be resolved.
 	URL string
 	// Failure is nil after a success.
 	Failure *Failure
 }
 
-// Alike tells whether two verdicts say the same about the endpoint, whenever
-// they were reached: only a change is written to the object.
-func (v Verdict) Alike(other Verdict) bool {
+// HasSameOutcome tells whether two verdicts say the same about the endpoint,
+// regardless of when they were reached. Only a change is written to the object.
+func (v Verdict) HasSameOutcome(other Verdict) bool {
 	return v.At.IsZero() == other.At.IsZero() && v.URL == other.URL && v.reason() == other.reason()
 }
 
@@ -38,34 +38,35 @@ func (v Verdict) reason() string {
 	return v.Failure.Reason
 }
 
-// Input is all that a status follows from.
+// Input is everything that the status depends on.
 type Input struct {
 	Probe *v1alpha1.EndpointProbe
-	// Refused is why the probe is not run, if it is not.
+	// Refused is why the probe is not run; nil if it is run.
 	Refused *Failure
 	Verdict Verdict
 }
 
-// RetryRefused is when a probe that is not run is looked at again: the one that
-// it is a duplicate of may be gone.
+// RetryRefused is when a probe that is not run is checked again: the probe that
+// it duplicates may have been deleted.
 const RetryRefused = 10 * time.Second
 
-// OnHub refuses, on the hub, what is not in the namespace of a cluster, and what
-// names an object: those are on the cluster.
-func OnHub(probe *v1alpha1.EndpointProbe, cluster string) *Failure {
+// CheckOnHub returns why the hub cannot run a probe: it is not in the namespace
+// of a cluster, or its target is an object, which only the cluster has.
+func CheckOnHub(probe *v1alpha1.EndpointProbe, cluster string) *Failure {
 	switch {
 	case cluster == "":
 		return &Failure{Reason: v1alpha1.ReasonInvalidSpec, Message: fmt.Sprintf(
-			"on the hub an EndpointProbe must be in the namespace of a cluster (bellwether-CLUSTER), and %s is none",
+			"on the hub an EndpointProbe must be in the namespace of a cluster (bellwether-CLUSTER), and %s is not one",
 			probe.Namespace)}
 	case probe.Spec.Target.URL == "":
 		return &Failure{Reason: v1alpha1.ReasonInvalidSpec,
-			Message: "on the hub spec.target must be a url: other targets are on the cluster"}
+			Message: "on the hub spec.target must be a url, because the other targets are objects on the cluster"}
 	}
 	return nil
 }
 
-// Status of an EndpointProbe: Ready while it is run, Success while it succeeds.
+// Status returns the status of an EndpointProbe. Ready is true while the probe
+// is run, Success while it succeeds.
 func Status(in Input) v1alpha1.EndpointProbeStatus {
 	status := *in.Probe.Status.DeepCopy()
 	generation := in.Probe.Generation
@@ -73,7 +74,7 @@ func Status(in Input) v1alpha1.EndpointProbeStatus {
 		conditions.Summarize(&status.Conditions, generation, conditions.Summary{
 			State: conditions.Stalled, Reason: in.Refused.Reason, Message: in.Refused.Message,
 		})
-		unknown(&status, generation, in.Refused.Reason, "the probe is not run")
+		setUnknown(&status, generation, in.Refused.Reason, "the probe is not run")
 		return status
 	}
 	conditions.Summarize(&status.Conditions, generation, conditions.Summary{
@@ -81,25 +82,27 @@ func Status(in Input) v1alpha1.EndpointProbeStatus {
 	})
 	switch {
 	case in.Verdict.At.IsZero():
-		unknown(&status, generation, v1alpha1.ReasonWaiting, "the probe's turn comes within its interval")
+		setUnknown(&status, generation, v1alpha1.ReasonWaiting, "the probe has not run yet; it runs once per interval")
 	case in.Verdict.Failure == nil:
 		conditions.Set(&status.Conditions, generation, v1alpha1.ConditionSuccess, true, v1alpha1.ReasonSucceeded,
-			"the endpoint answers as it should")
+			"the endpoint answers as expected")
 		status.URL = in.Verdict.URL
 	default:
-		fail(&status, generation, in.Verdict)
+		setFailed(&status, generation, in.Verdict)
 	}
 	return status
 }
 
-// fail keeps the URL that was asked last where the target leads nowhere now, and
-// the time of a failure that is told already: a status is written on changes.
-func fail(status *v1alpha1.EndpointProbeStatus, generation int64, v Verdict) {
-	was := conditions.Get(status.Conditions, v1alpha1.ConditionSuccess)
+// setFailed keeps the URL of the previous run if the target cannot be resolved
+// now, and the time of a failure that is already reported, because the status
+// is written on changes only.
+func setFailed(status *v1alpha1.EndpointProbeStatus, generation int64, v Verdict) {
+	previous := conditions.Get(status.Conditions, v1alpha1.ConditionSuccess)
 	if v.URL != "" {
 		status.URL = v.URL
 	}
-	if was.Status == metav1.ConditionFalse && was.Reason == v.Failure.Reason && was.ObservedGeneration == generation {
+	if previous.Status == metav1.ConditionFalse && previous.Reason == v.Failure.Reason &&
+		previous.ObservedGeneration == generation {
 		return
 	}
 	conditions.Set(&status.Conditions, generation, v1alpha1.ConditionSuccess, false, v.Failure.Reason,
@@ -108,7 +111,7 @@ func fail(status *v1alpha1.EndpointProbeStatus, generation int64, v Verdict) {
 		Message: phrase.Truncate(v.Failure.Message, maxMessage)}
 }
 
-func unknown(status *v1alpha1.EndpointProbeStatus, generation int64, reason, message string) {
+func setUnknown(status *v1alpha1.EndpointProbeStatus, generation int64, reason, message string) {
 	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
 		Type: v1alpha1.ConditionSuccess, Status: metav1.ConditionUnknown, ObservedGeneration: generation,
 		Reason: reason, Message: message,

@@ -17,8 +17,8 @@ import (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// tell is what a person reads of a status.
-func tell(s v1alpha1.EndpointProbeStatus) string {
+// describe returns a status as text.
+func describe(s v1alpha1.EndpointProbeStatus) string {
 	var out strings.Builder
 	for _, c := range s.Conditions {
 		fmt.Fprintf(&out, "%s=%s %s; ", c.Type, c.Status, c.Reason)
@@ -30,8 +30,9 @@ func tell(s v1alpha1.EndpointProbeStatus) string {
 	return out.String()
 }
 
-// The life of a probe, each status following from the one before.
-func TestStatusOverALife(t *testing.T) {
+// TestStatusOverTime checks a sequence of statuses, each computed from the one
+// before it.
+func TestStatusOverTime(t *testing.T) {
 	probe := &v1alpha1.EndpointProbe{ObjectMeta: metav1.ObjectMeta{Generation: 1}}
 	fails := func(reason string) *Failure { return &Failure{Reason: reason, Message: "why"} }
 	for _, step := range []struct {
@@ -44,10 +45,10 @@ func TestStatusOverALife(t *testing.T) {
 			want: "Ready=True Succeeded; Success=True Succeeded; url http://a/"},
 		{verdict: Verdict{At: noon.Add(time.Minute), URL: "http://a/", Failure: fails("TimedOut")},
 			want: "Ready=True Succeeded; Success=False TimedOut; url http://a/; last failure TimedOut at 12:01"},
-		// The same failure later is no news.
+		// The same failure later changes nothing.
 		{verdict: Verdict{At: noon.Add(2 * time.Minute), URL: "http://a/", Failure: fails("TimedOut")},
 			want: "Ready=True Succeeded; Success=False TimedOut; url http://a/; last failure TimedOut at 12:01"},
-		// A target that is gone is a failure like any other, and its URL is kept.
+		// A missing target is a failure like any other, and its URL is kept.
 		{verdict: Verdict{At: noon.Add(3 * time.Minute), Failure: fails("TargetNotFound")},
 			want: "Ready=True Succeeded; Success=False TargetNotFound; url http://a/; last failure TargetNotFound at " +
 				"12:03"},
@@ -58,13 +59,13 @@ func TestStatusOverALife(t *testing.T) {
 				"last failure TargetNotFound at 12:03"},
 	} {
 		probe.Status = Status(Input{Probe: probe, Refused: step.refused, Verdict: step.verdict})
-		if diff := cmp.Diff(step.want, tell(probe.Status)); diff != "" {
+		if diff := cmp.Diff(step.want, describe(probe.Status)); diff != "" {
 			t.Errorf("status (-want +got):\n%s", diff)
 		}
 	}
 }
 
-func TestAlike(t *testing.T) {
+func TestHasSameOutcome(t *testing.T) {
 	base := Verdict{At: noon, URL: "http://a/", Failure: &Failure{Reason: "TimedOut"}}
 	for name, tc := range map[string]struct {
 		other Verdict
@@ -79,13 +80,13 @@ func TestAlike(t *testing.T) {
 			false},
 		"never run": {Verdict{}, false},
 	} {
-		if got := base.Alike(tc.other); got != tc.want {
+		if got := base.HasSameOutcome(tc.other); got != tc.want {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)
 		}
 	}
 }
 
-func TestOnHub(t *testing.T) {
+func TestCheckOnHub(t *testing.T) {
 	for name, tc := range map[string]struct {
 		cluster string
 		target  v1alpha1.ProbeTarget
@@ -97,7 +98,7 @@ func TestOnHub(t *testing.T) {
 		"an object": {cluster: "prod-1",
 			target: v1alpha1.ProbeTarget{Service: &v1alpha1.ServiceTarget{}}, says: "must be a url"},
 	} {
-		got := OnHub(&v1alpha1.EndpointProbe{Spec: v1alpha1.EndpointProbeSpec{Target: tc.target}}, tc.cluster)
+		got := CheckOnHub(&v1alpha1.EndpointProbe{Spec: v1alpha1.EndpointProbeSpec{Target: tc.target}}, tc.cluster)
 		if (got == nil) != (tc.says == "") || got != nil && !strings.Contains(got.Message, tc.says) {
 			t.Errorf("%s: got %+v, want %q", name, got, tc.says)
 		}

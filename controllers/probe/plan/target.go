@@ -1,9 +1,9 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plan decides what a probe is aimed at, what its object's status says,
-// and which EndpointProbes an operator's services come to. It is given what was
-// read, and the time; it has no client, no network and no clock.
+// Package plan decides what URL a probe is sent to, and what the status of its
+// EndpointProbe says. It is given what was read and the time; it uses no
+// client, network or clock.
 package plan
 
 import (
@@ -21,49 +21,51 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// Target is where a probe goes.
+// Target is the endpoint that is probed.
 type Target struct {
 	// URL with one of the schemes http, https, tcp, grpc and dns, as in
 	// v1alpha1.ProbeTarget.
 	URL string
-	// Address of the URL's host, where the object itself says so: the cluster's
-	// IP of a Service. It is trusted. The zero value is looked up by name.
+	// Address of the URL's host if the object states it, such as the cluster IP
+	// of a Service. It is trusted. If it is zero, the host is looked up by
+	// name.
 	Address netip.Addr
 }
 
-// Failure is why a probe failed: a reason of the API and a sentence.
+// Failure is why a probe failed: a reason of the API and a message.
 type Failure struct {
 	Reason, Message string
 }
 
-// Object is what was read of a target's object. Without any of the fields it is
-// not there.
+// Object is what was read of a target's object. All fields are empty if it does
+// not exist.
 type Object struct {
 	Service *corev1.Service
 	Ingress *networkingv1.Ingress
-	// Route of OpenShift, HTTPRoute and its first parent that is a Gateway, as
-	// they are served.
+	// Route of OpenShift; HTTPRoute and its first parent that is a Gateway, as
+	// the API server returned them.
 	Route, HTTPRoute, Gateway map[string]any
-	// Unreadable says why the object could not be read, if that is known.
+	// Unreadable is why the object could not be read; empty if it could.
 	Unreadable string
 }
 
-// Aim says where a target's object leads. What leads nowhere is a failure with
-// the reason TargetNotFound, which counts as any other failure.
-func Aim(namespace string, target v1alpha1.ProbeTarget, object Object) (Target, *Failure) {
+// ResolveTarget returns the URL of a target. A target that cannot be resolved
+// is a failure with the reason TargetNotFound, which counts like any other
+// failure.
+func ResolveTarget(namespace string, target v1alpha1.ProbeTarget, object Object) (Target, *Failure) {
 	switch {
 	case target.URL != "":
 		return Target{URL: target.URL}, nil
 	case object.Unreadable != "":
 		return Target{}, notFound("%s", object.Unreadable)
 	case target.Service != nil:
-		return aimAtService(namespace, target.Service, object.Service)
+		return serviceTarget(namespace, target.Service, object.Service)
 	case target.Route != nil:
-		return aimAtRoute(target.Route, object.Route)
+		return routeTarget(target.Route, object.Route)
 	case target.Ingress != nil:
-		return aimAtIngress(target.Ingress, object.Ingress)
+		return ingressTarget(target.Ingress, object.Ingress)
 	case target.HTTPRoute != nil:
-		return aimAtHTTPRoute(target.HTTPRoute, object)
+		return httpRouteTarget(target.HTTPRoute, object)
 	}
 	return Target{}, notFound("the spec names no target")
 }
@@ -72,7 +74,7 @@ func notFound(format string, args ...any) *Failure {
 	return &Failure{Reason: v1alpha1.ReasonTargetNotFound, Message: fmt.Sprintf(format, args...)}
 }
 
-func aimAtService(namespace string, want *v1alpha1.ServiceTarget, service *corev1.Service) (Target, *Failure) {
+func serviceTarget(namespace string, want *v1alpha1.ServiceTarget, service *corev1.Service) (Target, *Failure) {
 	if service == nil {
 		return Target{}, notFound("there is no Service %s/%s", namespace, want.Name)
 	}
@@ -86,10 +88,10 @@ func aimAtService(namespace string, want *v1alpha1.ServiceTarget, service *corev
 	host := want.Name + "." + namespace + ".svc"
 	target := Target{URL: fmt.Sprintf("%s://%s", scheme, hostPort(host, strconv.Itoa(int(want.Port))))}
 	if scheme == v1alpha1.ProbeHTTP || scheme == v1alpha1.ProbeHTTPS {
-		target.URL += slash(want.Path)
+		target.URL += pathOrRoot(want.Path)
 	}
-	// A headless Service has no address, and one that is an alias of a name
-	// outside must not be trusted: both are looked up by name.
+	// A headless Service has no address, and an ExternalName must not be
+	// trusted: both are looked up by name.
 	if address, err := netip.ParseAddr(service.Spec.ClusterIP); err == nil &&
 		service.Spec.Type != corev1.ServiceTypeExternalName {
 		target.Address = address
@@ -97,7 +99,7 @@ func aimAtService(namespace string, want *v1alpha1.ServiceTarget, service *corev
 	return target, nil
 }
 
-func slash(path string) string {
+func pathOrRoot(path string) string {
 	if path == "" {
 		return "/"
 	}
@@ -110,7 +112,7 @@ func webURL(tls bool, host, port, path string) Target {
 		u.Scheme = "https"
 	}
 	u.Host = hostPort(host, port)
-	return Target{URL: u.String() + slash(path)}
+	return Target{URL: u.String() + pathOrRoot(path)}
 }
 
 func hostPort(host, port string) string {
@@ -123,8 +125,9 @@ func hostPort(host, port string) string {
 	return host + ":" + port
 }
 
-// choose returns the host that is asked for, or the first that a client can use.
-func choose(kind, name, want string, hosts []string) (string, *Failure) {
+// chooseHost returns the wanted host, or the first host that a client can use
+// if none is wanted.
+func chooseHost(kind, name, want string, hosts []string) (string, *Failure) {
 	if want != "" {
 		for _, host := range hosts {
 			suffix, wildcard := strings.CutPrefix(host, "*")
@@ -143,7 +146,7 @@ func choose(kind, name, want string, hosts []string) (string, *Failure) {
 	return "", notFound("the %s %s publishes no host", kind, name)
 }
 
-func aimAtRoute(want *v1alpha1.HostTarget, route map[string]any) (Target, *Failure) {
+func routeTarget(want *v1alpha1.HostTarget, route map[string]any) (Target, *Failure) {
 	if route == nil {
 		return Target{}, notFound("there is no Route %s", want.Name)
 	}
@@ -151,7 +154,7 @@ func aimAtRoute(want *v1alpha1.HostTarget, route map[string]any) (Target, *Failu
 	if host, _, _ := unstructured.NestedString(route, "spec", "host"); host != "" {
 		hosts = append(hosts, host)
 	}
-	host, failure := choose("Route", want.Name, want.Host,
+	host, failure := chooseHost("Route", want.Name, want.Host,
 		append(hosts, fieldOfEach(route, "host", "status", "ingress")...))
 	if failure != nil {
 		return Target{}, failure
@@ -178,7 +181,7 @@ func fieldOfEach(object map[string]any, field string, list ...string) []string {
 	return values
 }
 
-func aimAtIngress(want *v1alpha1.HostTarget, ingress *networkingv1.Ingress) (Target, *Failure) {
+func ingressTarget(want *v1alpha1.HostTarget, ingress *networkingv1.Ingress) (Target, *Failure) {
 	if ingress == nil {
 		return Target{}, notFound("there is no Ingress %s", want.Name)
 	}
@@ -187,17 +190,17 @@ func aimAtIngress(want *v1alpha1.HostTarget, ingress *networkingv1.Ingress) (Tar
 		hosts = append(hosts, rule.Host)
 	}
 	if !slices.ContainsFunc(hosts, func(h string) bool { return h != "" }) {
-		// It answers for any host: ask its load balancer.
+		// It accepts any host: use its load balancer's address.
 		for _, at := range ingress.Status.LoadBalancer.Ingress {
 			hosts = append(hosts, at.Hostname, at.IP)
 		}
 	}
-	host, failure := choose("Ingress", want.Name, want.Host, hosts)
+	host, failure := chooseHost("Ingress", want.Name, want.Host, hosts)
 	if failure != nil {
 		return Target{}, failure
 	}
 	tls := slices.ContainsFunc(ingress.Spec.TLS, func(t networkingv1.IngressTLS) bool {
-		_, other := choose("", "", host, t.Hosts)
+		_, other := chooseHost("", "", host, t.Hosts)
 		return len(t.Hosts) == 0 || other == nil
 	})
 	path := want.Path
@@ -220,7 +223,7 @@ func ingressPath(ingress *networkingv1.Ingress, host string) string {
 	return ""
 }
 
-func aimAtHTTPRoute(want *v1alpha1.HostTarget, object Object) (Target, *Failure) {
+func httpRouteTarget(want *v1alpha1.HostTarget, object Object) (Target, *Failure) {
 	if object.HTTPRoute == nil {
 		return Target{}, notFound("there is no HTTPRoute %s", want.Name)
 	}
@@ -229,43 +232,44 @@ func aimAtHTTPRoute(want *v1alpha1.HostTarget, object Object) (Target, *Failure)
 		hosts = append(fieldOfEach(object.Gateway, "hostname", "spec", "listeners"),
 			fieldOfEach(object.Gateway, "value", "status", "addresses")...)
 	}
-	host, failure := choose("HTTPRoute", want.Name, want.Host, hosts)
+	host, failure := chooseHost("HTTPRoute", want.Name, want.Host, hosts)
 	if failure != nil {
 		return Target{}, failure
 	}
-	tls, port := listener(object.Gateway, host, section(object.HTTPRoute))
-	return webURL(tls, host, port, slash(want.Path)), nil
+	tls, port := findListener(object.Gateway, host, sectionName(object.HTTPRoute))
+	return webURL(tls, host, port, pathOrRoot(want.Path)), nil
 }
 
-// section is the listener that an HTTPRoute asks its first parent for, if any.
-func section(route map[string]any) string {
+// sectionName returns the section of the Gateway that an HTTPRoute names for
+// its first parent; empty if it names none.
+func sectionName(route map[string]any) string {
 	for _, name := range fieldOfEach(route, "sectionName", "spec", "parentRefs") {
 		return name
 	}
 	return ""
 }
 
-// listener returns how a Gateway serves a host: the first of its listeners with
-// TLS that takes it, else the first without. The port is empty where the scheme
-// says it, and where no listener does.
-func listener(gateway map[string]any, host, section string) (tls bool, port string) {
+// findListener returns how a Gateway serves a host: by the first listener with
+// TLS that accepts the host, otherwise by the first without. The port is empty
+// if it is the scheme's default, or if no listener accepts the host.
+func findListener(gateway map[string]any, host, section string) (tls bool, port string) {
 	listeners, _, _ := unstructured.NestedSlice(gateway, "spec", "listeners")
 	for _, protocol := range []string{"HTTPS", "HTTP"} {
 		for _, item := range listeners {
 			fields, _ := item.(map[string]any)
-			if fields["protocol"] != protocol || !takes(fields, host, section) {
+			if fields["protocol"] != protocol || !acceptsHost(fields, host, section) {
 				continue
 			}
 			number, _, _ := unstructured.NestedInt64(fields, "port")
-			return protocol == "HTTPS", unlessStandard(protocol, number)
+			return protocol == "HTTPS", portIfNotStandard(protocol, number)
 		}
 	}
 	return false, ""
 }
 
-// takes tells whether a listener serves a host for a route that asks for a
-// section of its Gateway, or for none.
-func takes(listener map[string]any, host, section string) bool {
+// acceptsHost tells whether a listener serves a host for a route that names a
+// section of its Gateway, or none.
+func acceptsHost(listener map[string]any, host, section string) bool {
 	if section != "" && listener["name"] != section {
 		return false
 	}
@@ -273,11 +277,11 @@ func takes(listener map[string]any, host, section string) bool {
 	if of == "" {
 		return true
 	}
-	_, other := choose("", "", host, []string{of})
+	_, other := chooseHost("", "", host, []string{of})
 	return other == nil
 }
 
-func unlessStandard(protocol string, port int64) string {
+func portIfNotStandard(protocol string, port int64) string {
 	if protocol == "HTTPS" && port == 443 || protocol == "HTTP" && port == 80 {
 		return ""
 	}

@@ -22,18 +22,18 @@ func object(t *testing.T, text string) map[string]any {
 	if err := yaml.Unmarshal([]byte(text), &out); err != nil {
 		t.Fatal(err)
 	}
-	return whole(out).(map[string]any)
+	return floatsToInts(out).(map[string]any)
 }
 
-func whole(v any) any {
+func floatsToInts(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for k := range v {
-			v[k] = whole(v[k])
+			v[k] = floatsToInts(v[k])
 		}
 	case []any:
 		for i := range v {
-			v[i] = whole(v[i])
+			v[i] = floatsToInts(v[i])
 		}
 	case float64:
 		return int64(v)
@@ -50,7 +50,7 @@ func typed[T any](t *testing.T, text string) *T {
 	return out
 }
 
-func TestAim(t *testing.T) {
+func TestResolveTarget(t *testing.T) {
 	service := typed[corev1.Service](t, `{spec: {clusterIP: 10.0.0.7, ports: [{port: 8080}]}}`)
 	headless := typed[corev1.Service](t, `{spec: {clusterIP: None, ports: [{port: 8080}]}}`)
 	alias := typed[corev1.Service](t,
@@ -100,7 +100,7 @@ spec:
 		object  Object
 		want    string
 		address string
-		missing string // what the failure says
+		missing string // part of the failure's message
 	}{
 		"a URL": {target: v1alpha1.ProbeTarget{URL: "tcp://db.example:5432"},
 			want: "tcp://db.example:5432"},
@@ -113,11 +113,12 @@ spec:
 			object: Object{Service: service}, want: "grpc://echo.ns.svc:8080", address: "10.0.0.7"},
 		"a headless Service": {target: of(v1alpha1.ServiceTarget{Port: 8080}),
 			object: Object{Service: headless}, want: "http://echo.ns.svc:8080/"},
-		"an alias is not trusted": {target: of(v1alpha1.ServiceTarget{Port: 8080}), object: Object{Service: alias},
-			want: "http://echo.ns.svc:8080/"},
-		"a Service that is gone": {target: of(v1alpha1.ServiceTarget{Port: 8080}),
+		"an ExternalName is not trusted": {target: of(v1alpha1.ServiceTarget{Port: 8080}),
+			object: Object{Service: alias},
+			want:   "http://echo.ns.svc:8080/"},
+		"a missing Service": {target: of(v1alpha1.ServiceTarget{Port: 8080}),
 			missing: "there is no Service ns/echo"},
-		"a port that is gone": {target: of(v1alpha1.ServiceTarget{Port: 9}), object: Object{Service: service},
+		"a missing port": {target: of(v1alpha1.ServiceTarget{Port: 9}), object: Object{Service: service},
 			missing: "no port 9"},
 		"a Route": {target: named("route", v1alpha1.HostTarget{}), object: Object{Route: route},
 			want: "https://app.example/console"},
@@ -127,7 +128,7 @@ spec:
 			object: Object{Route: plainRoute}, want: "http://late.example/"},
 		"a Route of another host": {target: named("route", v1alpha1.HostTarget{Host: "b.example"}),
 			object: Object{Route: route}, missing: "does not publish the host b.example"},
-		"a Route that is gone": {target: named("route", v1alpha1.HostTarget{}), missing: "there is no Route x"},
+		"a missing Route": {target: named("route", v1alpha1.HostTarget{}), missing: "there is no Route x"},
 		"an Ingress": {target: named("ingress", v1alpha1.HostTarget{}),
 			object: Object{Ingress: ingress}, want: "http://plain.example/api"},
 		"an Ingress with TLS": {target: named("ingress", v1alpha1.HostTarget{Host: "secure.example"}),
@@ -136,19 +137,19 @@ spec:
 			object: Object{Ingress: ingress}, want: "https://a.apps.example/"},
 		"an Ingress of any host": {target: named("ingress", v1alpha1.HostTarget{}),
 			object: Object{Ingress: anyHost}, want: "http://[fd12::1]/"},
-		"an Ingress that is gone": {target: named("ingress", v1alpha1.HostTarget{}),
+		"a missing Ingress": {target: named("ingress", v1alpha1.HostTarget{}),
 			missing: "there is no Ingress x"},
 		"an HTTPRoute": {target: named("", v1alpha1.HostTarget{}),
 			object: Object{HTTPRoute: httpRoute, Gateway: gateway}, want: "https://www.shop.example:8443/"},
 		"an HTTPRoute without Gateway": {target: named("", v1alpha1.HostTarget{}), object: Object{HTTPRoute: httpRoute},
 			want: "http://www.shop.example/"},
-		"an HTTPRoute that is gone": {target: named("", v1alpha1.HostTarget{}), missing: "there is no HTTPRoute x"},
+		"a missing HTTPRoute": {target: named("", v1alpha1.HostTarget{}), missing: "there is no HTTPRoute x"},
 		"a kind that is not served": {target: named("", v1alpha1.HostTarget{}),
 			object: Object{Unreadable: "not served"}, missing: "not served"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, failure := Aim("ns", tc.target, tc.object)
+			got, failure := ResolveTarget("ns", tc.target, tc.object)
 			if tc.missing != "" {
 				if failure == nil || failure.Reason != v1alpha1.ReasonTargetNotFound ||
 					!strings.Contains(failure.Message, tc.missing) {

@@ -22,7 +22,8 @@ func orDefault(given *metav1.Duration, otherwise time.Duration) *metav1.Duration
 	return &metav1.Duration{Duration: otherwise}
 }
 
-// Length of a time in a spec, or what it is where nothing is said.
-func Length(given *metav1.Duration, otherwise time.Duration) time.Duration {
+// DurationOr returns a duration of a spec, or a default if the spec does not
+// set it.
+func DurationOr(given *metav1.Duration, otherwise time.Duration) time.Duration {
 	return orDefault(given, otherwise).Duration
 }

@@ -2,12 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package run runs probes in this process: thousands of them, each at its own
-// interval, with the prober of blackbox_exporter. It is given probes and tells
-// verdicts and series; it knows no objects and writes nothing.
+// interval, with the prober of blackbox_exporter. It takes probes and returns
+// results and series. It knows no Kubernetes objects and writes nothing.
 //
-// What a probe is aimed at is hostile until shown otherwise: each run is bounded
-// in time and bytes, goes only to addresses that it may go to, and takes no place
-// from others (see lanes).
+// Endpoints are not trusted: each run is bounded in time and bytes, connects
+// only to permitted addresses, and cannot delay other probes (see pools).
 package run
 
 import (
@@ -29,40 +28,40 @@ import (
 	"github.com/bellwether-dev/bellwether/controllers/probe/plan"
 )
 
-// ErrDuplicate says that another probe has the same labels, and so the same
-// series.
+// ErrDuplicate says that another probe has the same labels, and therefore the
+// same series.
 var ErrDuplicate = errors.New("another EndpointProbe has the same cluster, operator and name")
 
-// ErrSpec says that a spec passed admission and still cannot be used.
+// ErrSpec says that the API server accepted a spec that cannot be used.
 var ErrSpec = errSpec
 
-// Probe is what is run.
+// Probe is a probe to run.
 type Probe struct {
-	// Cluster, Name and Vantage are labels of its series, with Spec.Operator.
+	// Cluster, Name, Vantage and Spec.Operator are the labels of its series.
 	Cluster, Name, Vantage string
 	Spec                   v1alpha1.EndpointProbeSpec
-	// Aim says, before each run, where to go. It must not wait long.
-	Aim func(context.Context) (plan.Target, *plan.Failure)
+	// Resolve returns the target before each run. It must not block for long.
+	Resolve func(context.Context) (plan.Target, *plan.Failure)
 }
 
 // Options of an Engine.
 type Options struct {
-	// Quick and Slow are how many runs there may be at a time: of probes that
-	// answered quickly when they last ran, and of all others. Default: 128, 384.
-	Quick, Slow int
-	// Changed is told of each probe whose verdict is not like the one before. It
-	// must not block.
+	// Fast and Slow limit how many runs there are at a time: of probes whose
+	// last run was fast, and of all others. Default: 128, 384.
+	Fast, Slow int
+	// Changed is called for each probe whose result differs from the one
+	// before. It must not block.
 	Changed func(types.NamespacedName)
-	// Began is told how long after its time each run began, for measurements. It
-	// must not block.
-	Began func(key types.NamespacedName, late time.Duration)
+	// Started is called with the delay of each run after its due time, for
+	// measurements. It must not block.
+	Started func(key types.NamespacedName, late time.Duration)
 }
 
 // Engine runs probes from Start until its context ends. Probes can be set and
 // removed at any time.
 type Engine struct {
 	options  Options
-	asker    *asker
+	runner   *runner
 	lateness prometheus.Histogram
 	runs     *prometheus.CounterVec
 	probes   *prometheus.Desc
@@ -73,34 +72,34 @@ type Engine struct {
 	entries map[types.NamespacedName]*entry
 	owners  map[identity]types.NamespacedName
 	due     queue
-	lanes   lanes
+	pools   pools
 }
 
-// identity is what tells the series of one probe from those of others.
+// identity is what distinguishes the series of one probe from those of others.
 type identity struct {
 	cluster       string
 	operator      v1alpha1.OperatorReference
 	name, vantage string
 }
 
-// entry is a probe and what is known of it; the Engine's lock guards it.
+// entry is a probe and its state, guarded by the Engine's lock.
 type entry struct {
 	key     types.NamespacedName
 	probe   *Probe
 	labels  []*dto.LabelPair
 	due     time.Time
-	index   int   // in the queue; -1 while it waits for a lane or runs
-	at      *lane // while it runs
-	gone    bool
-	slow    bool // how the newest run went; true before the first one
+	index   int   // in the queue; -1 while it waits in a pool or runs
+	pool    *pool // while it runs
+	removed bool
+	slow    bool // whether the newest run was slow; true before the first one
 	verdict plan.Verdict
 	samples []sample
 }
 
 // New returns an Engine without probes. It is a prometheus.Collector.
 func New(o Options) *Engine {
-	if o.Quick == 0 {
-		o.Quick = 128
+	if o.Fast == 0 {
+		o.Fast = 128
 	}
 	if o.Slow == 0 {
 		o.Slow = 384
@@ -108,14 +107,14 @@ func New(o Options) *Engine {
 	if o.Changed == nil {
 		o.Changed = func(types.NamespacedName) {}
 	}
-	if o.Began == nil {
-		o.Began = func(types.NamespacedName, time.Duration) {}
+	if o.Started == nil {
+		o.Started = func(types.NamespacedName, time.Duration) {}
 	}
 	return &Engine{
 		options: o,
-		asker:   newAsker(guard{resolver: net.DefaultResolver, private: private}),
+		runner:  newRunner(addressResolver{names: net.DefaultResolver, isPrivate: isPrivate}),
 		lateness: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: series.ProbeLateness, Help: "How long after its time a probe began, in seconds.",
+			Name: series.ProbeLateness, Help: "How long after its due time a probe started, in seconds.",
 			Buckets: []float64{0.01, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60},
 		}),
 		runs: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -124,15 +123,15 @@ func New(o Options) *Engine {
 		probes:  prometheus.NewDesc(series.ProbesRun, "Probes that are run here.", nil, nil),
 		wake:    make(chan struct{}, 1),
 		entries: map[types.NamespacedName]*entry{}, owners: map[identity]types.NamespacedName{},
-		lanes: lanes{quick: lane{most: o.Quick}, slow: lane{most: o.Slow}},
+		pools: pools{fast: pool{limit: o.Fast}, slow: pool{limit: o.Slow}},
 	}
 }
 
-// Set adds a probe or replaces it; one that is the same keeps what is known of
-// it. The error wraps ErrDuplicate or ErrSpec; then the probe is not run.
+// Set adds or replaces a probe. An unchanged probe keeps its state. The error
+// wraps ErrDuplicate or ErrSpec; the probe is not run then.
 func (e *Engine) Set(key types.NamespacedName, p Probe) error {
-	// Compiled again for each run: a module is larger than all else that is kept
-	// of a probe.
+	// The module is compiled again for each run, because it is larger than the
+	// rest of the probe's state.
 	if _, err := compile(p.Spec); err != nil {
 		e.Remove(key)
 		return err
@@ -144,38 +143,41 @@ func (e *Engine) Set(key types.NamespacedName, p Probe) error {
 		e.remove(key)
 		return fmt.Errorf("%w: %s", ErrDuplicate, owner)
 	}
-	if was, ok := e.entries[key]; ok && was.probe.identity() == id {
-		e.change(was, &p)
+	if existing, ok := e.entries[key]; ok && existing.probe.identity() == id {
+		e.update(existing, &p)
 		return nil
 	}
 	e.remove(key)
-	added := &entry{key: key, probe: &p, labels: labelsOf(&p), slow: true, due: slot(key, p.interval(), time.Now())}
+	added := &entry{key: key, probe: &p, labels: labelsOf(&p), slow: true, due: nextTurn(key, p.interval(), time.Now())}
 	e.entries[key], e.owners[id] = added, key
 	e.due.add(added)
-	e.prod()
+	e.wakeUp()
 	return nil
 }
 
-// change takes a spec over. One that is new is tried at once, unless the old one
-// is running.
-func (e *Engine) change(x *entry, p *Probe) {
+// update replaces the spec. A changed spec is run immediately, unless a run is
+// in progress.
+func (e *Engine) update(x *entry, p *Probe) {
 	same := equality.Semantic.DeepEqual(x.probe.Spec, p.Spec)
 	x.probe = p
-	if same || !e.due.drop(x) {
+	if same || !e.due.remove(x) {
 		return
 	}
 	x.due = time.Now()
 	e.due.add(x)
-	e.prod()
+	e.wakeUp()
 }
 
 func (p *Probe) identity() identity {
 	return identity{p.Cluster, p.Spec.Operator, p.Name, p.Vantage}
 }
 
-func (p *Probe) interval() time.Duration { return plan.Length(p.Spec.Interval, plan.DefaultInterval) }
+func (p *Probe) interval() time.Duration {
+	return plan.DurationOr(p.Spec.Interval, plan.DefaultInterval)
+}
 
-// Remove ends a probe and its series. A run that is on its way is let go.
+// Remove removes a probe and its series. The result of a run in progress is
+// dropped.
 func (e *Engine) Remove(key types.NamespacedName) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -183,17 +185,18 @@ func (e *Engine) Remove(key types.NamespacedName) {
 }
 
 func (e *Engine) remove(key types.NamespacedName) {
-	was, ok := e.entries[key]
+	removed, ok := e.entries[key]
 	if !ok {
 		return
 	}
-	was.gone = true
-	e.due.drop(was)
+	removed.removed = true
+	e.due.remove(removed)
 	delete(e.entries, key)
-	delete(e.owners, was.probe.identity())
+	delete(e.owners, removed.probe.identity())
 }
 
-// Verdict of a probe's newest run; the zero value before the first one.
+// Verdict returns the result of a probe's newest run; zero before the first
+// one.
 func (e *Engine) Verdict(key types.NamespacedName) plan.Verdict {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -203,10 +206,10 @@ func (e *Engine) Verdict(key types.NamespacedName) plan.Verdict {
 	return plan.Verdict{}
 }
 
-// slot is the first time after now at which a probe has its turn. Its name says
-// where in the interval that is: after a restart each has its old place, and all
-// of them never come at once.
-func slot(key types.NamespacedName, interval time.Duration, now time.Time) time.Time {
+// nextTurn returns the next time after now at which a probe is due. The offset
+// within the interval follows from the probe's name: it stays the same after a
+// restart, and probes are spread over the interval.
+func nextTurn(key types.NamespacedName, interval time.Duration, now time.Time) time.Time {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(key.String()))
 	offset := time.Duration(h.Sum64() % uint64(interval))
@@ -217,17 +220,17 @@ func slot(key types.NamespacedName, interval time.Duration, now time.Time) time.
 	return due
 }
 
-// prod makes Start look at the queue again.
-func (e *Engine) prod() {
+// wakeUp makes Start look at the queue again.
+func (e *Engine) wakeUp() {
 	select {
 	case e.wake <- struct{}{}:
 	default:
 	}
 }
 
-// Start runs probes until ctx ends, and then waits for those that run.
+// Start runs probes until ctx ends, and then waits for the running ones.
 func (e *Engine) Start(ctx context.Context) error {
-	defer e.asker.relay.close()
+	defer e.runner.proxy.close()
 	defer e.running.Wait()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -242,26 +245,27 @@ func (e *Engine) Start(ctx context.Context) error {
 	}
 }
 
-// idle is how long Start sleeps without probes; setting one wakes it.
+// idle is how long Start sleeps if there are no probes. Adding one wakes it.
 const idle = time.Hour
 
-// dispatch starts what is due and returns how long nothing else will be.
+// dispatch starts the probes that are due and returns the time until the next
+// one is.
 func (e *Engine) dispatch(ctx context.Context) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := time.Now()
-	for next := e.due.peek(); next != nil; next = e.due.peek() {
+	for next := e.due.first(); next != nil; next = e.due.first() {
 		if wait := next.due.Sub(now); wait > 0 {
 			return wait
 		}
-		e.due.drop(next)
-		at := e.lanes.of(next.slow)
-		if !at.enter() {
-			at.waiting = append(at.waiting, next)
+		e.due.remove(next)
+		pool := e.pools.forProbe(next.slow)
+		if !pool.acquire() {
+			pool.waiting = append(pool.waiting, next)
 			continue
 		}
-		next.at = at
-		e.running.Go(func() { e.work(ctx, next) })
+		next.pool = pool
+		e.running.Go(func() { e.runProbes(ctx, next) })
 	}
 	return idle
 }

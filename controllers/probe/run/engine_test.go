@@ -29,11 +29,11 @@ import (
 
 func newTestEngine(o Options) *Engine {
 	e := New(o)
-	e.asker = newAsker(testGuard(nil))
+	e.runner = newRunner(testAddresses(nil))
 	return e
 }
 
-func started(t *testing.T, e *Engine) {
+func startEngine(t *testing.T, e *Engine) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -51,12 +51,12 @@ func key(name string) types.NamespacedName { return types.NamespacedName{Namespa
 // echo is the operator that the probes belong to.
 var echo = v1alpha1.OperatorReference{Namespace: "fleet", Name: "echo"}
 
-func to(url string, interval time.Duration) Probe {
+func probeOf(url string, interval time.Duration) Probe {
 	return Probe{
 		Cluster: "prod-1", Name: "web", Vantage: "cluster",
 		Spec: v1alpha1.EndpointProbeSpec{Operator: echo, Interval: &metav1.Duration{Duration: interval},
 			Timeout: &metav1.Duration{Duration: interval}},
-		Aim: func(context.Context) (plan.Target, *plan.Failure) { return plan.Target{URL: url}, nil },
+		Resolve: func(context.Context) (plan.Target, *plan.Failure) { return plan.Target{URL: url}, nil },
 	}
 }
 
@@ -72,7 +72,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	defer tick.Stop()
 	for !holds() {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain until %s", what)
+			t.Fatalf("timed out waiting until %s", what)
 		}
 		<-tick.C
 	}
@@ -85,15 +85,15 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func TestSeriesComeAndGoWithTheirProbe(t *testing.T) {
-	server := httptest.NewServer(hostile())
+func TestSeriesExistOnlyWhileProbeExists(t *testing.T) {
+	server := httptest.NewServer(hostileHandler())
 	t.Cleanup(server.Close)
 	e := newTestEngine(Options{})
 	registry := prometheus.NewPedanticRegistry()
 	must(t, registry.Register(e))
-	started(t, e)
-	must(t, e.Set(key("a"), to(server.URL+"/ok", 20*time.Millisecond)))
-	must(t, e.Set(key("b"), named(to("http://127.0.0.1:1/", 20*time.Millisecond), "dead")))
+	startEngine(t, e)
+	must(t, e.Set(key("a"), probeOf(server.URL+"/ok", 20*time.Millisecond)))
+	must(t, e.Set(key("b"), named(probeOf("http://127.0.0.1:1/", 20*time.Millisecond), "dead")))
 	eventually(t, "both have run", func() bool {
 		return !e.Verdict(key("a")).At.IsZero() &&
 			!e.Verdict(key("b")).At.IsZero()
@@ -116,12 +116,12 @@ probe_success{cluster="prod-1",operator="echo",operator_namespace="fleet",probe=
 	e.Remove(key("b"))
 	for _, name := range []string{series.ProbeSuccess, series.ProbeHTTPDuration} {
 		if n, err := testutil.GatherAndCount(registry, name); n != 0 || err != nil {
-			t.Errorf("%d series of %s outlive their probes (%v)", n, name, err)
+			t.Errorf("%d series of %s are left after their probes were removed (%v)", n, name, err)
 		}
 	}
 }
 
-func TestAProbeNeverOverlapsItself(t *testing.T) {
+func TestRunsOfOneProbeDoNotOverlap(t *testing.T) {
 	var now, most, runs atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if n := now.Add(1); n > most.Load() {
@@ -137,8 +137,8 @@ func TestAProbeNeverOverlapsItself(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	e := newTestEngine(Options{})
-	started(t, e)
-	p := to(server.URL, 10*time.Millisecond)
+	startEngine(t, e)
+	p := probeOf(server.URL, 10*time.Millisecond)
 	p.Spec.Timeout = &metav1.Duration{Duration: 5 * time.Second}
 	must(t, e.Set(key("a"), p))
 	eventually(t, "it has run ten times", func() bool {
@@ -151,9 +151,10 @@ func TestAProbeNeverOverlapsItself(t *testing.T) {
 	}
 }
 
-// Many endpoints hang; those of the others are probed on time.
-func TestHangingEndpointsTakeNoPlaceFromOthers(t *testing.T) {
-	hang := raw(t, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
+// Probes of working endpoints run on time while many other endpoints do not
+// answer.
+func TestHangingEndpointsDoNotDelayOthers(t *testing.T) {
+	hang := serveRaw(t, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
 	var served sync.Map
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		count, _ := served.LoadOrStore(r.URL.Path, new(atomic.Int64))
@@ -161,15 +162,15 @@ func TestHangingEndpointsTakeNoPlaceFromOthers(t *testing.T) {
 		_, _ = io.WriteString(w, "ok")
 	}))
 	t.Cleanup(server.Close)
-	e := newTestEngine(Options{Quick: 2, Slow: 4})
+	e := newTestEngine(Options{Fast: 2, Slow: 4})
 	for i := range 20 {
-		name := fmt.Sprintf("well-%d", i)
-		must(t, e.Set(key(name), named(to(server.URL+"/"+name, 200*time.Millisecond), name)))
+		name := fmt.Sprintf("healthy-%d", i)
+		must(t, e.Set(key(name), named(probeOf(server.URL+"/"+name, 200*time.Millisecond), name)))
 	}
-	started(t, e)
+	startEngine(t, e)
 	all := func(n int64) bool {
 		for i := range 20 {
-			count, ok := served.Load(fmt.Sprintf("/well-%d", i))
+			count, ok := served.Load(fmt.Sprintf("/healthy-%d", i))
 			if !ok || count.(*atomic.Int64).Load() < n {
 				return false
 			}
@@ -179,72 +180,76 @@ func TestHangingEndpointsTakeNoPlaceFromOthers(t *testing.T) {
 	eventually(t, "each has run once", func() bool { return all(1) })
 	for i := range 40 {
 		name := fmt.Sprintf("hang-%d", i)
-		must(t, e.Set(key(name), named(to("http://"+hang, time.Hour), name)))
+		must(t, e.Set(key(name), named(probeOf("http://"+hang, time.Hour), name)))
 		p := e.entries[key(name)]
 		e.mu.Lock()
-		e.due.drop(p)
+		e.due.remove(p)
 		p.due = time.Now()
 		e.due.add(p)
 		e.mu.Unlock()
 	}
-	e.prod()
-	eventually(t, "the slow lane is full", func() bool {
+	e.wakeUp()
+	eventually(t, "the slow pool is full", func() bool {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		return e.lanes.slow.taken == 4 && len(e.lanes.slow.waiting) > 0
+		return e.pools.slow.running == 4 && len(e.pools.slow.waiting) > 0
 	})
 	before := int64(0)
 	served.Range(func(_, count any) bool { before = max(before, count.(*atomic.Int64).Load()); return true })
 	eventually(t, "each has run three times more while others hang", func() bool { return all(before + 3) })
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.lanes.slow.taken != 4 {
-		t.Errorf("the slow lane has %d places taken of 4", e.lanes.slow.taken)
+	if e.pools.slow.running != 4 {
+		t.Errorf("%d runs in the slow pool, want 4", e.pools.slow.running)
 	}
-	if most := e.lanes.quick.taken; most > 2 {
-		t.Errorf("the quick lane has %d places taken of 2", most)
+	if most := e.pools.fast.running; most > 2 {
+		t.Errorf("%d runs in the fast pool, want at most 2", most)
 	}
 }
 
-// An endpoint that begins to hang leaves the quick lane while it does.
-func TestWhoBecomesSlowLeavesTheQuickLane(t *testing.T) {
-	hang := raw(t, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
-	e := newTestEngine(Options{Quick: 1, Slow: 1})
-	must(t, e.Set(key("a"), to("http://"+hang, 10*time.Minute)))
+// A probe whose endpoint stops answering leaves the fast pool during its run.
+func TestProbeThatBecomesSlowMovesToSlowPool(t *testing.T) {
+	hang := serveRaw(t, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
+	e := newTestEngine(Options{Fast: 1, Slow: 1})
+	must(t, e.Set(key("a"), probeOf("http://"+hang, 10*time.Minute)))
 	x := e.entries[key("a")]
-	e.due.drop(x)
+	e.due.remove(x)
 	x.slow, x.due = false, time.Now()
 	e.due.add(x)
-	started(t, e)
-	eventually(t, "it went over", func() bool {
+	startEngine(t, e)
+	eventually(t, "it moves to the slow pool", func() bool {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		return e.lanes.quick.taken == 0 && e.lanes.slow.taken == 1 && x.at == &e.lanes.slow
+		return e.pools.fast.running == 0 && e.pools.slow.running == 1 && x.pool == &e.pools.slow
 	})
 }
 
 func TestSet(t *testing.T) {
 	e := newTestEngine(Options{})
-	must(t, e.Set(key("a"), to("http://127.0.0.1:1/", time.Minute)))
-	if err := e.Set(key("b"), to("http://127.0.0.1:2/", time.Minute)); !errors.Is(err, ErrDuplicate) {
+	must(t, e.Set(key("a"), probeOf("http://127.0.0.1:1/", time.Minute)))
+	if err := e.Set(key("b"), probeOf("http://127.0.0.1:2/", time.Minute)); !errors.Is(err, ErrDuplicate) {
 		t.Errorf("a second probe of the same name: %v", err)
 	}
 	e.Remove(key("a"))
-	if err := e.Set(key("b"), to("http://127.0.0.1:2/", time.Minute)); err != nil {
-		t.Errorf("once the first one is gone: %v", err)
+	if err := e.Set(key("b"), probeOf("http://127.0.0.1:2/", time.Minute)); err != nil {
+		t.Errorf("after the first one is removed: %v", err)
 	}
 	for name, change := range map[string]func(*v1alpha1.EndpointProbeSpec){
-		"spec.http.matches":      func(s *v1alpha1.EndpointProbeSpec) { s.HTTP = &v1alpha1.HTTPProbe{Matches: []string{"("}} },
-		"spec.tls":               func(s *v1alpha1.EndpointProbeSpec) { s.TLS = &v1alpha1.ProbeTLS{CA: "no PEM"} },
-		"spec.interval":          func(s *v1alpha1.EndpointProbeSpec) { s.Interval = &metav1.Duration{} },
-		"spec.dns does not suit": func(s *v1alpha1.EndpointProbeSpec) { s.DNS = &v1alpha1.DNSProbe{Query: "a.example"} },
-		"spec.tcp does not suit": func(s *v1alpha1.EndpointProbeSpec) { s.TCP = &v1alpha1.TCPProbe{} },
-		"needs spec.dns.query":   func(s *v1alpha1.EndpointProbeSpec) { s.Target.URL = "dns://127.0.0.1" },
+		"spec.http.matches": func(s *v1alpha1.EndpointProbeSpec) {
+			s.HTTP = &v1alpha1.HTTPProbe{Matches: []string{"("}}
+		},
+		"spec.tls":      func(s *v1alpha1.EndpointProbeSpec) { s.TLS = &v1alpha1.ProbeTLS{CA: "no PEM"} },
+		"spec.interval": func(s *v1alpha1.EndpointProbeSpec) { s.Interval = &metav1.Duration{} },
+		"spec.dns cannot be used": func(s *v1alpha1.EndpointProbeSpec) {
+			s.DNS = &v1alpha1.DNSProbe{Query: "a.example"}
+		},
+		"spec.tcp cannot be used": func(s *v1alpha1.EndpointProbeSpec) { s.TCP = &v1alpha1.TCPProbe{} },
+		"needs spec.dns.query":    func(s *v1alpha1.EndpointProbeSpec) { s.Target.URL = "dns://127.0.0.1" },
 		"spec.dns.transport": func(s *v1alpha1.EndpointProbeSpec) {
 			s.Target.URL, s.DNS, s.TLS = "dns://127.0.0.1", &v1alpha1.DNSProbe{Query: "a.example"}, &v1alpha1.ProbeTLS{}
 		},
 	} {
-		p := to("http://127.0.0.1:1/", time.Minute)
+		p := probeOf("http://127.0.0.1:1/", time.Minute)
 		change(&p.Spec)
 		if err := e.Set(key("b"), p); !errors.Is(err, ErrSpec) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: got %v", name, err)
@@ -255,38 +260,38 @@ func TestSet(t *testing.T) {
 	}
 }
 
-func TestAChangedSpecIsTriedAtOnce(t *testing.T) {
-	server := httptest.NewServer(hostile())
+func TestChangedSpecRunsImmediately(t *testing.T) {
+	server := httptest.NewServer(hostileHandler())
 	t.Cleanup(server.Close)
 	changed := make(chan types.NamespacedName, 10)
 	e := newTestEngine(Options{Changed: func(k types.NamespacedName) { changed <- k }})
-	started(t, e)
-	p := to(server.URL+"/ok", 10*time.Minute)
+	startEngine(t, e)
+	p := probeOf(server.URL+"/ok", 10*time.Minute)
 	must(t, e.Set(key("a"), p))
 	p.Spec.HTTP = &v1alpha1.HTTPProbe{Statuses: []int32{204}}
 	must(t, e.Set(key("a"), p))
 	if got := <-changed; got != key("a") {
-		t.Errorf("told of %s", got)
+		t.Errorf("changed probe is %s", got)
 	}
 	if v := e.Verdict(key("a")); v.Failure == nil || v.Failure.Reason != v1alpha1.ReasonBadStatus {
 		t.Errorf("verdict %+v, want %s", v, v1alpha1.ReasonBadStatus)
 	}
 }
 
-func TestSlotsAreSpreadAndStay(t *testing.T) {
+func TestTurnsAreSpreadAndStable(t *testing.T) {
 	now := time.Unix(1_800_000_000, 123)
 	const n, interval = 3000, 30 * time.Second
 	perSecond := map[int]int{}
 	for i := range n {
 		k := key(fmt.Sprintf("probe-%d", i))
-		due := slot(k, interval, now)
+		due := nextTurn(k, interval, now)
 		if wait := due.Sub(now); wait <= 0 || wait > interval {
 			t.Fatalf("%s is due in %s", k, wait)
 		}
-		if again := slot(k, interval, due); again != due.Add(interval) {
+		if again := nextTurn(k, interval, due); again != due.Add(interval) {
 			t.Fatalf("after %s comes %s", due, again)
 		}
-		if restarted := slot(k, interval, due.Add(-time.Millisecond)); restarted != due {
+		if restarted := nextTurn(k, interval, due.Add(-time.Millisecond)); restarted != due {
 			t.Fatalf("after a restart %s is %s", due, restarted)
 		}
 		perSecond[int(due.Sub(now)/time.Second)]++

@@ -25,42 +25,42 @@ import (
 // maxRedirects is how many redirects the prober follows.
 const maxRedirects = 10
 
-// facts are what the prober's series say of a failure.
+// facts are what the prober's series say about a failure.
 type facts struct {
-	status    int
-	codes     []int
-	redirects int
-	mismatch  bool
-	// answered says that a DNS server answered.
-	answered bool
-	// health is what a gRPC server says of itself.
+	status      int
+	codes       []int
+	redirects   int
+	regexFailed bool
+	// dnsAnswered says that a DNS server answered.
+	dnsAnswered bool
+	// health is the status that a gRPC server reports.
 	health grpc_health_v1.HealthCheckResponse_ServingStatus
 }
 
-// explain names the reason of a failure: by the error that was heard, by the
-// deadline, and by what the series say. It looks at no message's text.
-func explain(ctx context.Context, heard *listener, f facts) *plan.Failure {
+// explainFailure finds the reason of a failure from the logged error, the
+// deadline and the series. It never depends on the text of a message.
+func explainFailure(ctx context.Context, logged *errorLog, f facts) *plan.Failure {
 	for _, step := range []func() *plan.Failure{
-		func() *plan.Failure { return own(heard.err) },
-		func() *plan.Failure { return late(ctx, heard.err) },
-		func() *plan.Failure { return network(heard.err) },
-		func() *plan.Failure { return answered(heard, f) },
+		func() *plan.Failure { return explainOwnError(logged.err) },
+		func() *plan.Failure { return explainTimeout(ctx, logged.err) },
+		func() *plan.Failure { return explainNetworkError(logged.err) },
+		func() *plan.Failure { return explainAnswer(logged, f) },
 	} {
 		if failure := step(); failure != nil {
 			return failure
 		}
 	}
 	return &plan.Failure{Reason: v1alpha1.ReasonProtocolError,
-		Message: cmp.Or(heard.say(), "the probe failed without a reason")}
+		Message: cmp.Or(logged.text(), "the probe failed, and blackbox_exporter logged no reason")}
 }
 
-// own are the errors of this package.
-func own(err error) *plan.Failure {
+// explainOwnError explains the errors of this package.
+func explainOwnError(err error) *plan.Failure {
 	var body *http.MaxBytesError
 	switch {
 	case errors.Is(err, errAddressRefused):
 		return &plan.Failure{Reason: v1alpha1.ReasonAddressRefused, Message: err.Error() +
-			"; spec.allowPrivate would permit it"}
+			"; set spec.allowPrivate to permit it"}
 	case errors.Is(err, errTooLarge), errors.As(err, &body):
 		return &plan.Failure{Reason: v1alpha1.ReasonAnswerTooLarge,
 			Message: fmt.Sprintf("the answer has more than %d KiB", maxBody>>10)}
@@ -70,17 +70,18 @@ func own(err error) *plan.Failure {
 	return nil
 }
 
-// late tells of a run that its deadline ended, which the error may not show yet.
-func late(ctx context.Context, err error) *plan.Failure {
+// explainTimeout explains runs that reached their deadline, which the error may
+// not show.
+func explainTimeout(ctx context.Context, err error) *plan.Failure {
 	deadline, ok := ctx.Deadline()
 	if ok && !time.Now().Before(deadline) || errors.Is(err, context.DeadlineExceeded) ||
 		errors.Is(err, os.ErrDeadlineExceeded) {
-		return &plan.Failure{Reason: v1alpha1.ReasonTimedOut, Message: "there was no whole answer in time"}
+		return &plan.Failure{Reason: v1alpha1.ReasonTimedOut, Message: "no complete answer within spec.timeout"}
 	}
 	return nil
 }
 
-func network(err error) *plan.Failure {
+func explainNetworkError(err error) *plan.Failure {
 	var (
 		dns         *net.DNSError
 		certificate *tls.CertificateVerificationError
@@ -104,26 +105,26 @@ func network(err error) *plan.Failure {
 	return nil
 }
 
-func answered(heard *listener, f facts) *plan.Failure {
+func explainAnswer(logged *errorLog, f facts) *plan.Failure {
 	switch {
 	case f.redirects > maxRedirects:
 		return &plan.Failure{Reason: v1alpha1.ReasonTooManyRedirects,
 			Message: fmt.Sprintf("more than %d redirects followed", maxRedirects)}
-	case f.status != 0 && !good(f):
+	case f.status != 0 && !isAcceptedStatus(f):
 		return &plan.Failure{Reason: v1alpha1.ReasonBadStatus,
 			Message: fmt.Sprintf("the answer's status is %d %s", f.status, http.StatusText(f.status))}
-	case f.mismatch:
+	case f.regexFailed:
 		return &plan.Failure{Reason: v1alpha1.ReasonBadAnswer,
 			Message: "the answer does not match what the spec expects"}
-	case f.answered:
-		return &plan.Failure{Reason: v1alpha1.ReasonBadAnswer, Message: heard.say()}
+	case f.dnsAnswered:
+		return &plan.Failure{Reason: v1alpha1.ReasonBadAnswer, Message: logged.text()}
 	case f.health != grpc_health_v1.HealthCheckResponse_UNKNOWN:
 		return &plan.Failure{Reason: v1alpha1.ReasonNotServing, Message: "the server says " + f.health.String()}
 	}
 	return nil
 }
 
-func good(f facts) bool {
+func isAcceptedStatus(f facts) bool {
 	if len(f.codes) > 0 {
 		return slices.Contains(f.codes, f.status)
 	}

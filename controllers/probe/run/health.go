@@ -23,48 +23,52 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
 
-// maxHealth is what is read of a gRPC server's answer, and of its headers.
-const maxHealth = 64 << 10
+// maxHealthAnswer limits what is read of a gRPC server's answer, and of its
+// headers.
+const maxHealthAnswer = 64 << 10
 
-// checkHealth asks grpc.health.v1.Health/Check at an address, and records what
-// blackbox_exporter's prober would. That one's own call has no deadline (v0.28):
-// a server that does not answer would hold it for ever.
-func checkHealth(ctx context.Context, to string, module config.GRPCProbe, registry *prometheus.Registry,
-	heard *listener) bool {
+// checkHealth calls grpc.health.v1.Health/Check at an address, and records the
+// same series as blackbox_exporter's prober. The call of that prober has no
+// deadline (v0.28): a server that does not answer would block it forever.
+func checkHealth(ctx context.Context, address string, module config.GRPCProbe, registry *prometheus.Registry,
+	logged *errorLog) bool {
 	transport := insecure.NewCredentials()
 	if module.TLS {
 		tls, err := pconfig.NewTLSConfig(&module.TLSConfig)
 		if err != nil {
-			heard.first(fmt.Errorf("%w: spec.tls: %w", errSpec, err))
+			logged.override(fmt.Errorf("%w: spec.tls: %w", errSpec, err))
 			return false
 		}
 		transport = credentials.NewTLS(tls)
 	}
-	var broken cause
-	conn, err := grpc.NewClient("passthrough:///"+to, grpc.WithTransportCredentials(handshake{transport, &broken}),
-		grpc.WithContextDialer(broken.dial), grpc.WithDisableRetry(),
-		grpc.WithMaxHeaderListSize(maxHealth), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxHealth)),
-		grpc.WithDisableServiceConfig(), grpc.WithReadBufferSize(relayBuffer), grpc.WithWriteBufferSize(relayBuffer))
+	var connectErr connectError
+	conn, err := grpc.NewClient("passthrough:///"+address,
+		grpc.WithTransportCredentials(recordingCredentials{transport, &connectErr}),
+		grpc.WithContextDialer(connectErr.dial), grpc.WithDisableRetry(),
+		grpc.WithMaxHeaderListSize(maxHealthAnswer),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxHealthAnswer)),
+		grpc.WithDisableServiceConfig(), grpc.WithReadBufferSize(proxyBuffer), grpc.WithWriteBufferSize(proxyBuffer))
 	if err != nil {
-		heard.first(fmt.Errorf("make gRPC client: %w", err))
+		logged.override(fmt.Errorf("make gRPC client: %w", err))
 		return false
 	}
 	defer conn.Close() //nolint:errcheck // nothing is left to be written
-	var from peer.Peer
+	var server peer.Peer
 	answer, err := grpc_health_v1.NewHealthClient(conn).Check(ctx,
-		&grpc_health_v1.HealthCheckRequest{Service: module.Service}, grpc.Peer(&from))
-	record(registry, status.Code(err), answer.GetStatus(), from)
+		&grpc_health_v1.HealthCheckRequest{Service: module.Service}, grpc.Peer(&server))
+	recordHealth(registry, status.Code(err), answer.GetStatus(), server)
 	if err != nil {
-		heard.first(broken.of(err))
+		logged.override(connectErr.classify(err))
 		return false
 	}
 	return answer.GetStatus() == grpc_health_v1.HealthCheckResponse_SERVING
 }
 
-// cause remembers why there was no connection: gRPC keeps only its text.
-type cause struct{ err atomic.Pointer[error] }
+// connectError keeps the error of a failed connection, because gRPC keeps only
+// its text.
+type connectError struct{ err atomic.Pointer[error] }
 
-func (c *cause) dial(ctx context.Context, to string) (net.Conn, error) {
+func (c *connectError) dial(ctx context.Context, to string) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", to)
 	if err != nil {
 		c.err.CompareAndSwap(nil, &err)
@@ -72,8 +76,9 @@ func (c *cause) dial(ctx context.Context, to string) (net.Conn, error) {
 	return conn, err
 }
 
-// of gives an error of gRPC the kind that it would have without it.
-func (c *cause) of(err error) error {
+// classify returns an error of gRPC as the error that caused it, so that
+// errors.Is and errors.As work.
+func (c *connectError) classify(err error) error {
 	if status.Code(err) == codes.DeadlineExceeded {
 		return fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
 	}
@@ -83,46 +88,48 @@ func (c *cause) of(err error) error {
 	return err
 }
 
-// handshake tells cause of TLS that could not be agreed on.
-type handshake struct {
+// recordingCredentials records the error of a failed TLS handshake.
+type recordingCredentials struct {
 	credentials.TransportCredentials
-	cause *cause
+	connectError *connectError
 }
 
-func (h handshake) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo,
+func (h recordingCredentials) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn,
+	credentials.AuthInfo,
 	error) {
 	conn, info, err := h.TransportCredentials.ClientHandshake(ctx, authority, raw)
 	if err != nil {
-		h.cause.err.CompareAndSwap(nil, &err)
+		h.connectError.err.CompareAndSwap(nil, &err)
 	}
 	return conn, info, err
 }
 
-func (h handshake) Clone() credentials.TransportCredentials {
-	return handshake{h.TransportCredentials.Clone(), h.cause}
+func (h recordingCredentials) Clone() credentials.TransportCredentials {
+	return recordingCredentials{h.TransportCredentials.Clone(), h.connectError}
 }
 
-func record(registry *prometheus.Registry, code codes.Code, health grpc_health_v1.HealthCheckResponse_ServingStatus,
-	from peer.Peer) {
+func recordHealth(registry *prometheus.Registry, code codes.Code,
+	health grpc_health_v1.HealthCheckResponse_ServingStatus,
+	server peer.Peer) {
 	set := func(name, help string, value float64) {
 		gauge := prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
 		gauge.Set(value)
 		registry.MustRegister(gauge)
 	}
 	set(series.ProbeGRPCStatusCode, "Response gRPC status code", float64(code))
-	said := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: series.ProbeGRPCHealthResponse,
+	statuses := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: series.ProbeGRPCHealthResponse,
 		Help: "Response HealthCheck response"}, []string{series.ProbeServingStatus})
 	for name, number := range grpc_health_v1.HealthCheckResponse_ServingStatus_value {
 		value := 0.0
 		if code == codes.OK && int32(health) == number {
 			value = 1
 		}
-		said.WithLabelValues(name).Set(value)
+		statuses.WithLabelValues(name).Set(value)
 	}
-	registry.MustRegister(said)
-	if secure, ok := from.AuthInfo.(credentials.TLSInfo); ok && len(secure.State.PeerCertificates) > 0 {
-		expiry := secure.State.PeerCertificates[0].NotAfter
-		for _, certificate := range secure.State.PeerCertificates {
+	registry.MustRegister(statuses)
+	if tlsInfo, ok := server.AuthInfo.(credentials.TLSInfo); ok && len(tlsInfo.State.PeerCertificates) > 0 {
+		expiry := tlsInfo.State.PeerCertificates[0].NotAfter
+		for _, certificate := range tlsInfo.State.PeerCertificates {
 			if certificate.NotAfter.Before(expiry) {
 				expiry = certificate.NotAfter
 			}

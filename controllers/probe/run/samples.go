@@ -20,30 +20,33 @@ type sample struct {
 	value float64
 }
 
-// kept are the prober's series that are exported; all others are left out.
-var kept = func() map[string]keptSeries {
-	all := map[string]keptSeries{}
+// exported are the prober's series that are exported. All others are dropped.
+var exported = func() map[string]exportedSeries {
+	all := map[string]exportedSeries{}
 	for _, s := range series.Probed() {
-		k := keptSeries{desc: prometheus.NewDesc(s.Name, s.Help, append([]string{series.Cluster}, s.Labels...), nil)}
+		k := exportedSeries{desc: prometheus.NewDesc(s.Name, s.Help, append([]string{series.Cluster}, s.Labels...),
+			nil)}
 		if last := s.Labels[len(s.Labels)-1]; last != series.Vantage {
-			k.own = last
+			k.ownLabel = last
 		}
 		all[s.Name] = k
 	}
 	return all
 }()
 
-// keptSeries is a series with the name of the label that it has for itself, if any.
-type keptSeries struct {
-	desc *prometheus.Desc
-	own  string
+// exportedSeries is a series with the name of its additional label, if it has
+// one.
+type exportedSeries struct {
+	desc     *prometheus.Desc
+	ownLabel string
 }
 
-// gather takes what is kept of a run's registry, and what explains a failure.
+// gather returns the samples to export from a run's registry, and the facts
+// that explain a failure.
 func gather(registry *prometheus.Registry) ([]sample, facts) {
 	families, err := registry.Gather()
 	if err != nil {
-		return nil, facts{} // a run's own registry, of a prober's gauges: it does not fail
+		return nil, facts{} // a registry of gauges only does not fail
 	}
 	var samples []sample
 	var f facts
@@ -53,8 +56,8 @@ func gather(registry *prometheus.Registry) ([]sample, facts) {
 			if labels := metric.GetLabel(); len(labels) > 0 {
 				s.label = labels[0].GetValue()
 			}
-			f.note(s)
-			if _, ok := kept[s.series]; ok {
+			f.add(s)
+			if _, ok := exported[s.series]; ok {
 				samples = append(samples, s)
 			}
 		}
@@ -62,17 +65,17 @@ func gather(registry *prometheus.Registry) ([]sample, facts) {
 	return samples, f
 }
 
-// note takes a fact from a sample.
-func (f *facts) note(s sample) {
+// add takes a fact from a sample.
+func (f *facts) add(s sample) {
 	switch s.series {
 	case series.ProbeHTTPStatusCode:
 		f.status = int(s.value)
 	case series.ProbeHTTPRedirects:
 		f.redirects = int(s.value)
 	case series.ProbeFailedDueToRegex:
-		f.mismatch = s.value == 1
+		f.regexFailed = s.value == 1
 	case "probe_dns_query_succeeded":
-		f.answered = s.value == 1
+		f.dnsAnswered = s.value == 1
 	case series.ProbeGRPCHealthResponse:
 		if s.value == 1 {
 			f.health = grpc_health_v1.HealthCheckResponse_ServingStatus(
@@ -83,7 +86,7 @@ func (f *facts) note(s sample) {
 
 // Describe implements prometheus.Collector.
 func (e *Engine) Describe(out chan<- *prometheus.Desc) {
-	for _, s := range kept {
+	for _, s := range exported {
 		out <- s.desc
 	}
 	e.lateness.Describe(out)
@@ -91,25 +94,26 @@ func (e *Engine) Describe(out chan<- *prometheus.Desc) {
 	out <- e.probes
 }
 
-// Collect implements prometheus.Collector. A probe that never ran has no series,
-// and one that was removed has none any more.
+// Collect implements prometheus.Collector. A probe that has not run has no
+// series, and the series of a removed probe are removed.
 func (e *Engine) Collect(out chan<- prometheus.Metric) {
-	type result struct {
+	type probeSeries struct {
 		labels  []*dto.LabelPair
 		samples []sample
 	}
-	// A scrape of thousands of probes takes a while, and none of them may be late
-	// for it: the lock is held for a copy only. Samples are never changed in place.
+	// A scrape of thousands of probes takes time and must not delay them: the
+	// lock is held for a copy only. Samples are never changed in place.
 	e.mu.Lock()
-	results := make([]result, 0, len(e.entries))
+	results := make([]probeSeries, 0, len(e.entries))
 	for _, entry := range e.entries {
-		results = append(results, result{entry.labels, entry.samples})
+		results = append(results, probeSeries{entry.labels, entry.samples})
 	}
 	e.mu.Unlock()
 	for _, r := range results {
 		for _, s := range r.samples {
-			of := kept[s.series]
-			out <- gauge{desc: of.desc, labels: r.labels, own: s.label, ownName: of.own, value: s.value}
+			exportedAs := exported[s.series]
+			out <- gauge{desc: exportedAs.desc, labels: r.labels, own: s.label, ownName: exportedAs.ownLabel,
+				value: s.value}
 		}
 	}
 	out <- prometheus.MustNewConstMetric(e.probes, prometheus.GaugeValue, float64(len(results)))
@@ -117,8 +121,8 @@ func (e *Engine) Collect(out chan<- prometheus.Metric) {
 	e.runs.Collect(out)
 }
 
-// gauge is a metric that shares its labels with the probe's other ones: a hundred
-// thousand of them are made for each scrape of 5,000 probes.
+// gauge is a metric that shares its labels with the other metrics of the probe,
+// because each scrape of 5,000 probes creates a hundred thousand of them.
 type gauge struct {
 	desc         *prometheus.Desc
 	labels       []*dto.LabelPair
@@ -136,7 +140,7 @@ func (g gauge) Write(out *dto.Metric) error {
 	if g.ownName == "" {
 		return nil
 	}
-	// In the order of names, as a registry wants them.
+	// A registry requires labels in the order of their names.
 	out.Label = make([]*dto.LabelPair, 0, len(g.labels)+1)
 	added := false
 	for _, label := range g.labels {
@@ -152,7 +156,7 @@ func (g gauge) Write(out *dto.Metric) error {
 	return nil
 }
 
-// labelsOf are a probe's labels, in the order of their names.
+// labelsOf returns a probe's labels in the order of their names.
 func labelsOf(p *Probe) []*dto.LabelPair {
 	return []*dto.LabelPair{
 		{Name: proto.String(series.Cluster), Value: proto.String(p.Cluster)},

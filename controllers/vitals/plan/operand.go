@@ -11,12 +11,13 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
 
-// Young is how long a custom resource is left out after it was made, and after
-// its deletion was asked for: nothing is ready at once.
-const Young = 5 * time.Minute
+// MinAge is how long a custom resource is not counted after its creation and
+// after its deletion was requested, because resources need time to become
+// ready.
+const MinAge = 5 * time.Minute
 
-// Operand is what counts of a custom resource. A field that has another shape
-// than most resources give it is left empty.
+// Operand holds the fields of a custom resource that matter here. A field with
+// an unexpected type is left empty.
 type Operand struct {
 	Metadata struct {
 		Generation        int64        `json:"generation"`
@@ -36,22 +37,23 @@ type OperandCondition struct {
 	ObservedGeneration int64  `json:"observedGeneration"`
 }
 
-// Readiness returns a value of series.Ready, or false if the resource does not
-// count: it is too young, or was only just asked to go. It reads conditions as
-// kstatus does, with Available where there is no Ready:
+// Readiness returns a value of series.Ready, or false if the resource is not
+// counted because it was created, or its deletion was requested, less than
+// MinAge ago. It reads conditions as kstatus does, with Available if there is
+// no Ready:
 //
-//	going for long, or not yet looked at anew     unknown
+//	being deleted, or status is outdated          unknown
 //	Stalled is True                               false
 //	Ready, else Available, is True or False       true or false
 //	anything else                                 unknown
 func (o *Operand) Readiness(now time.Time) (string, bool) {
-	if now.Sub(o.Metadata.CreationTimestamp.Time) < Young {
+	if now.Sub(o.Metadata.CreationTimestamp.Time) < MinAge {
 		return "", false
 	}
 	if gone := o.Metadata.DeletionTimestamp; gone != nil {
-		return series.ReadyUnknown, now.Sub(gone.Time) >= Young
+		return series.ReadyUnknown, now.Sub(gone.Time) >= MinAge
 	}
-	if o.behind(o.Status.ObservedGeneration) {
+	if o.isOutdated(o.Status.ObservedGeneration) {
 		return series.ReadyUnknown, true
 	}
 	if stalled := o.condition("Stalled"); stalled == series.ReadyTrue {
@@ -66,20 +68,21 @@ func (o *Operand) Readiness(now time.Time) (string, bool) {
 	return series.ReadyUnknown, true
 }
 
-// behind tells whether a generation is known, and not the newest one.
-func (o *Operand) behind(observed int64) bool {
+// isOutdated tells whether an observed generation is known and is not the
+// newest one.
+func (o *Operand) isOutdated(observed int64) bool {
 	return observed != 0 && observed < o.Metadata.Generation
 }
 
-// condition returns a value of series.Ready, or nothing where there is no such
-// condition.
+// condition returns a value of series.Ready, or an empty string if there is no
+// such condition.
 func (o *Operand) condition(conditionType string) string {
 	for _, c := range o.Status.Conditions {
 		if c.Type != conditionType {
 			continue
 		}
 		switch {
-		case o.behind(c.ObservedGeneration):
+		case o.isOutdated(c.ObservedGeneration):
 			return series.ReadyUnknown
 		case c.Status == string(metav1.ConditionTrue):
 			return series.ReadyTrue

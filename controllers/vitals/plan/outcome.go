@@ -14,13 +14,13 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// Ending is how an admission of an install ended first.
-type Ending struct {
-	// Admission identifies it: its hash and revision.
+// Result is how an admission of an install first ended.
+type Result struct {
+	// Admission identifies the admission by its hash and revision.
 	Admission Admission
-	// Outcome is a value of series.Outcome; empty where it has not ended.
+	// Outcome is a value of series.Outcome; empty if it has not ended.
 	Outcome string
-	// Took is how long that was after the admission; 0 where clocks disagree.
+	// Took is the time since the admission; 0 if the clocks disagree.
 	Took time.Duration
 }
 
@@ -30,23 +30,23 @@ type Admission struct {
 	Revision int64
 }
 
-// failures are the reasons for which an installation or upgrade has failed. A
-// stall for any other reason, such as a catalog that cannot be reached, a block
-// or an operator that holds its own upgrade, is no ending.
+// failures are the reasons that mean a failed installation or upgrade. A stall
+// for another reason, such as an unreachable catalog, a block, or an operator
+// that refuses its own upgrade, may still end well.
 var failures = []string{
 	v1alpha1.ReasonResolutionFailed, v1alpha1.ReasonUnpackFailed, v1alpha1.ReasonPlanFailed,
 	v1alpha1.ReasonRequirementsNotMet, v1alpha1.ReasonCSVFailed,
 }
 
-// EndingOf reads an install's status. It is a function of the object alone, so
-// that it says the same however often it is asked; who counts has to remember
-// which admissions were counted.
-func EndingOf(oi *v1alpha1.OperatorInstall) Ending {
+// OutcomeOf reads an install's status. It depends on the object only and gives
+// the same result each time; the caller has to remember which admissions were
+// counted.
+func OutcomeOf(oi *v1alpha1.OperatorInstall) Result {
 	admission := oi.Spec.Admission
 	if admission == nil {
-		return Ending{}
+		return Result{}
 	}
-	e := Ending{Admission: Admission{Hash: admission.Hash, Revision: admission.Revision}}
+	e := Result{Admission: Admission{Hash: admission.Hash, Revision: admission.Revision}}
 	stalled := conditions.Get(oi.Status.Conditions, v1alpha1.ConditionStalled)
 	switch {
 	case oi.Status.SucceededHash == admission.Hash && oi.Status.SucceededAt != nil:
@@ -59,45 +59,44 @@ func EndingOf(oi *v1alpha1.OperatorInstall) Ending {
 	return e
 }
 
-// Ledger remembers what was counted of the installs that are there, so that an
-// admission counts once: by how it ended first. The zero value is ready for
-// use; it is not safe for concurrent use.
-type Ledger struct {
-	counted map[string]Ending
+// Counted remembers the counted results of the existing installs, so that each
+// admission is counted once, by how it first ended. The zero value is ready for
+// use. It is not safe for concurrent use.
+type Counted struct {
+	results map[string]Result
 }
 
-// Known takes an install as it is for counted already: how an agent starts,
-// since its predecessor counted what it saw.
-func (l *Ledger) Known(oi *v1alpha1.OperatorInstall) {
-	l.put(oi, EndingOf(oi))
+// MarkCounted marks the current result of an install as counted. An agent
+// starts with this, because its predecessor counted what it saw.
+func (l *Counted) MarkCounted(oi *v1alpha1.OperatorInstall) {
+	l.set(oi, OutcomeOf(oi))
 }
 
-// Next tells whether an install's admission has ended just now. An admission
-// again to what is there already, which has succeeded before it was made, is no
-// installation.
-func (l *Ledger) Next(oi *v1alpha1.OperatorInstall) (Ending, bool) {
-	is, was := EndingOf(oi), l.counted[string(oi.UID)]
+// Update tells whether an install's admission has just ended. A new admission
+// of a release that had already succeeded is not an installation.
+func (l *Counted) Update(oi *v1alpha1.OperatorInstall) (Result, bool) {
+	now, before := OutcomeOf(oi), l.results[string(oi.UID)]
 	switch {
-	case is.Outcome == "":
-		if was.Admission != is.Admission {
-			l.put(oi, is)
+	case now.Outcome == "":
+		if before.Admission != now.Admission {
+			l.set(oi, now)
 		}
-		return is, false
-	case was.Admission == is.Admission && was.Outcome != "":
-		return is, false
+		return now, false
+	case before.Admission == now.Admission && before.Outcome != "":
+		return now, false
 	}
-	l.put(oi, is)
-	again := is.Outcome == series.OutcomeSucceeded && was.Outcome == series.OutcomeSucceeded &&
-		was.Admission.Hash == is.Admission.Hash
-	return is, !again
+	l.set(oi, now)
+	again := now.Outcome == series.OutcomeSucceeded && before.Outcome == series.OutcomeSucceeded &&
+		before.Admission.Hash == now.Admission.Hash
+	return now, !again
 }
 
-// Forget drops an install that is gone.
-func (l *Ledger) Forget(oi *v1alpha1.OperatorInstall) { delete(l.counted, string(oi.UID)) }
+// Forget removes a deleted install.
+func (l *Counted) Forget(oi *v1alpha1.OperatorInstall) { delete(l.results, string(oi.UID)) }
 
-func (l *Ledger) put(oi *v1alpha1.OperatorInstall, e Ending) {
-	if l.counted == nil {
-		l.counted = map[string]Ending{}
+func (l *Counted) set(oi *v1alpha1.OperatorInstall, e Result) {
+	if l.results == nil {
+		l.results = map[string]Result{}
 	}
-	l.counted[string(oi.UID)] = e
+	l.results[string(oi.UID)] = e
 }

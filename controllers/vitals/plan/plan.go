@@ -1,10 +1,10 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plan decides what the vital signs of an operator mean: whether it is
-// within the grace of an upgrade, whether one of its custom resources is ready,
-// and how an admission ended. It is pure: what was observed comes in, with the
-// time. It must not read a clock, a cluster or a metric.
+// Package plan decides what observations of an operator mean: whether it is
+// within the grace period of an upgrade, whether one of its custom resources is
+// ready, and how an admission ended. It is pure: it is given observations and
+// the time, and must not read a clock, a cluster or a metric.
 package plan
 
 import (
@@ -14,34 +14,35 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// Grace is how long each hop of an admitted upgrade excuses an operator that is
-// not Succeeded. It is twice what OLM itself waits for Deployments.
+// Grace is how long each step of an admitted upgrade excuses an operator that
+// is not Succeeded. It is twice as long as OLM itself waits for Deployments.
 const Grace = 10 * time.Minute
 
-// CSV is what counts of a ClusterServiceVersion.
+// CSV holds the fields of a ClusterServiceVersion that matter here.
 type CSV struct {
 	Name, Replaces string
 	Created        time.Time
 }
 
-// Hop is what was observed of an operator on its way to a release.
-type Hop struct {
+// Observation is what was observed of an operator that is being installed or
+// upgraded.
+type Observation struct {
 	Install *v1alpha1.OperatorInstall
-	// Subscribed is when the Subscription was made; zero if it was not.
+	// Subscribed is when the Subscription was created; zero if there is none.
 	Subscribed time.Time
 	// Installed and Current are the CSVs that the Subscription names; either may
 	// be empty.
 	Installed, Current string
-	// CSVs are all of the operator's namespace.
+	// CSVs are all CSVs in the operator's namespace.
 	CSVs []CSV
 }
 
-// Upgrading tells whether the operator is within the grace of an admitted
-// release that has not succeeded yet. The grace runs from the latest of the
-// admission, the newest of the operator's CSVs and, where nothing is installed,
-// the Subscription. So each hop has its own; an admission that waits for hours
-// before OLM begins has used none of it; one that takes longer is no excuse.
-func Upgrading(h Hop, now time.Time) bool {
+// IsUpgrading tells whether the operator is within the grace period of an
+// admitted release that has not succeeded yet. The period starts at the latest
+// of the admission, the newest of the operator's CSVs and, if nothing is
+// installed, the Subscription. So each step has its own period, and time before
+// OLM begins does not count.
+func IsUpgrading(h Observation, now time.Time) bool {
 	admission := h.Install.Spec.Admission
 	if admission == nil || h.Install.Status.SucceededHash == admission.Hash {
 		return false
@@ -50,7 +51,7 @@ func Upgrading(h Hop, now time.Time) bool {
 	if h.Installed == "" && h.Subscribed.After(since) {
 		since = h.Subscribed
 	}
-	own := h.Own()
+	own := h.OwnCSVs()
 	for _, csv := range h.CSVs {
 		if slices.Contains(own, csv.Name) && csv.Created.After(since) {
 			since = csv.Created
@@ -59,30 +60,28 @@ func Upgrading(h Hop, now time.Time) bool {
 	return now.Sub(since) < Grace
 }
 
-// Installing tells whether the operator is within that grace and did not run
-// before this admission: none of its Deployments can be missed yet. Its
-// Subscription says so, which outlives every upgrade. SucceededHash does not: it
-// is empty from the beginning of an upgrade to its end, when Deployments count
-// the most.
-func Installing(h Hop, now time.Time) bool {
-	return Upgrading(h, now) && (h.Subscribed.IsZero() ||
+// IsInstalling tells whether the operator is within that period and did not run
+// before this admission, so that missing Deployments are expected. The
+// Subscription shows this, because it exists through every upgrade.
+// SucceededHash does not: it is empty during an upgrade.
+func IsInstalling(h Observation, now time.Time) bool {
+	return IsUpgrading(h, now) && (h.Subscribed.IsZero() ||
 		!h.Subscribed.Before(h.Install.Spec.Admission.AdmittedAt.Time))
 }
 
-// Release returns the hash of the release that an installed version belongs to:
-// the admitted one if it has that version, otherwise the one that succeeded
-// before. It is empty between the two, while OLM goes from one to the other.
-func Release(install *v1alpha1.OperatorInstall, version string) string {
+// InstalledRelease returns the hash of the release that an installed version
+// belongs to: the admitted release if it has that version, otherwise the one
+// that succeeded before. It is empty while OLM changes from one to the other.
+func InstalledRelease(install *v1alpha1.OperatorInstall, version string) string {
 	if a := install.Spec.Admission; a != nil && a.Release.Version == version {
 		return a.Hash
 	}
 	return install.Status.SucceededHash
 }
 
-// Own returns the names of the CSVs that belong to the operator, and not to
-// something else in its namespace: those that its Subscription names, and what
-// they replace or are replaced by.
-func (h Hop) Own() []string {
+// OwnCSVs returns the names of the CSVs that belong to the operator: those that
+// its Subscription names, and those that they replace or that replace them.
+func (h Observation) OwnCSVs() []string {
 	var own []string
 	for _, name := range []string{h.Installed, h.Current} {
 		if name != "" && !slices.Contains(own, name) {
@@ -92,7 +91,7 @@ func (h Hop) Own() []string {
 	for range h.CSVs {
 		before := len(own)
 		for _, csv := range h.CSVs {
-			own = h.join(own, csv)
+			own = h.addLinked(own, csv)
 		}
 		if len(own) == before {
 			break
@@ -101,8 +100,9 @@ func (h Hop) Own() []string {
 	return own
 }
 
-// join adds what a CSV links to those that are the operator's already.
-func (h Hop) join(own []string, csv CSV) []string {
+// addLinked adds a CSV, or what it replaces, if the other of the two is the
+// operator's.
+func (h Observation) addLinked(own []string, csv CSV) []string {
 	there := slices.ContainsFunc(h.CSVs, func(c CSV) bool { return c.Name == csv.Replaces })
 	switch has, hasReplaced := slices.Contains(own, csv.Name), slices.Contains(own, csv.Replaces); {
 	case has && !hasReplaced && there:

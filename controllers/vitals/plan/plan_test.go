@@ -18,7 +18,8 @@ var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 func ago(d time.Duration) time.Time { return now.Add(-d) }
 
-// admitted some time ago, and not succeeded since.
+// admitted is an install that was admitted some time ago and has not succeeded
+// since.
 func admitted(since time.Duration) *v1alpha1.OperatorInstall {
 	oi := &v1alpha1.OperatorInstall{ObjectMeta: metav1.ObjectMeta{UID: "1", Generation: 2}}
 	oi.Spec.Admission = &v1alpha1.Admission{Hash: "new", Revision: 2, AdmittedAt: metav1.NewTime(ago(since))}
@@ -46,33 +47,34 @@ func stalled(reason string) *v1alpha1.OperatorInstall {
 func TestUpgrading(t *testing.T) {
 	v1, v2 := CSV{Name: "v1", Created: ago(24 * time.Hour)}, CSV{Name: "v2", Replaces: "v1", Created: ago(time.Minute)}
 	for name, tc := range map[string]struct {
-		hop  Hop
+		hop  Observation
 		want bool
 	}{
-		"not admitted": {hop: Hop{Install: &v1alpha1.OperatorInstall{}}},
-		"just admitted": {hop: Hop{Install: admitted(time.Minute), Installed: "v1",
+		"not admitted": {hop: Observation{Install: &v1alpha1.OperatorInstall{}}},
+		"just admitted": {hop: Observation{Install: admitted(time.Minute), Installed: "v1",
 			CSVs: []CSV{v1}}, want: true},
-		"succeeded": {hop: Hop{Install: succeeded(time.Minute), Installed: "v2",
+		"succeeded": {hop: Observation{Install: succeeded(time.Minute), Installed: "v2",
 			CSVs: []CSV{v2}}},
-		"admitted long ago, and nothing happens": {hop: Hop{Install: admitted(time.Hour), Installed: "v1",
+		"admitted long ago, without progress": {hop: Observation{Install: admitted(time.Hour), Installed: "v1",
 			CSVs: []CSV{v1}}},
-		"begun long after its admission": {hop: Hop{Install: admitted(time.Hour), Installed: "v1",
+		"started long after its admission": {hop: Observation{Install: admitted(time.Hour), Installed: "v1",
 			CSVs: []CSV{v1, v2}}, want: true},
-		"begun, and OLM names the new one": {hop: Hop{Install: admitted(time.Hour), Installed: "v2",
+		"started, and OLM names the new CSV": {hop: Observation{Install: admitted(time.Hour), Installed: "v2",
 			CSVs: []CSV{v1, v2}}, want: true},
-		"begun long ago": {hop: Hop{Install: admitted(time.Hour), Installed: "v2",
+		"started long ago": {hop: Observation{Install: admitted(time.Hour), Installed: "v2",
 			CSVs: []CSV{v1, {Name: "v2", Replaces: "v1", Created: ago(Grace)}}}},
-		"a new CSV of something else": {hop: Hop{Install: admitted(time.Hour), Installed: "v1",
+		"a new CSV of another operator": {hop: Observation{Install: admitted(time.Hour), Installed: "v1",
 			CSVs: []CSV{v1, {Name: "lib", Created: now}}}},
-		"subscribed just now": {hop: Hop{Install: admitted(time.Hour), Subscribed: ago(time.Minute)},
+		"subscribed just now": {hop: Observation{Install: admitted(time.Hour), Subscribed: ago(time.Minute)},
 			want: true},
-		"subscribed anew when it runs": {hop: Hop{Install: admitted(time.Hour), Subscribed: now, Installed: "v1",
-			CSVs: []CSV{v1}}},
-		"subscribed long ago, no CSV":   {hop: Hop{Install: admitted(time.Hour), Subscribed: ago(Grace)}},
-		"its CSV was deleted by others": {hop: Hop{Install: succeeded(time.Minute), Subscribed: now}},
+		"subscribed again while it runs": {hop: Observation{Install: admitted(time.Hour), Subscribed: now,
+			Installed: "v1",
+			CSVs:      []CSV{v1}}},
+		"subscribed long ago, no CSV":  {hop: Observation{Install: admitted(time.Hour), Subscribed: ago(Grace)}},
+		"CSV deleted by somebody else": {hop: Observation{Install: succeeded(time.Minute), Subscribed: now}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Upgrading(tc.hop, now); got != tc.want {
+			if got := IsUpgrading(tc.hop, now); got != tc.want {
 				t.Errorf("upgrading: %t, want %t", got, tc.want)
 			}
 		})
@@ -83,33 +85,35 @@ func TestInstalling(t *testing.T) {
 	upgrading := admitted(time.Minute)
 	upgrading.Status.SucceededHash = "" // as the agent leaves it from the beginning of an upgrade
 	for name, tc := range map[string]struct {
-		hop  Hop
+		hop  Observation
 		want bool
 	}{
-		"nothing is there yet": {hop: Hop{Install: upgrading}, want: true},
-		"a first CSV": {hop: Hop{Install: upgrading, Subscribed: ago(50 * time.Second),
+		"nothing installed yet": {hop: Observation{Install: upgrading}, want: true},
+		"a first CSV": {hop: Observation{Install: upgrading, Subscribed: ago(50 * time.Second),
 			Installed: "v1", CSVs: []CSV{{Name: "v1", Created: ago(40 * time.Second)}}}, want: true},
-		"within the second":        {hop: Hop{Install: upgrading, Subscribed: ago(time.Minute)}, want: true},
-		"first, and it takes long": {hop: Hop{Install: admitted(Grace + time.Minute), Subscribed: ago(Grace)}},
-		"an upgrade": {hop: Hop{Install: upgrading, Subscribed: ago(time.Hour), Installed: "v1",
+		"within the second": {hop: Observation{Install: upgrading, Subscribed: ago(time.Minute)}, want: true},
+		"first installation takes too long": {hop: Observation{Install: admitted(Grace + time.Minute),
+			Subscribed: ago(Grace)}},
+		"an upgrade": {hop: Observation{Install: upgrading, Subscribed: ago(time.Hour), Installed: "v1",
 			CSVs: []CSV{{Name: "v1", Created: ago(time.Hour)}}}},
-		"an upgrade, and the old is gone": {hop: Hop{Install: upgrading, Subscribed: ago(time.Hour), Installed: "v2",
-			CSVs: []CSV{{Name: "v2", Replaces: "v1", Created: ago(30 * time.Second)}}}},
-		"done": {hop: Hop{Install: succeeded(time.Minute),
+		"an upgrade, old CSV deleted": {hop: Observation{Install: upgrading, Subscribed: ago(time.Hour),
+			Installed: "v2",
+			CSVs:      []CSV{{Name: "v2", Replaces: "v1", Created: ago(30 * time.Second)}}}},
+		"done": {hop: Observation{Install: succeeded(time.Minute),
 			Subscribed: ago(59 * time.Minute)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Installing(tc.hop, now); got != tc.want {
+			if got := IsInstalling(tc.hop, now); got != tc.want {
 				t.Errorf("installing: %t, want %t", got, tc.want)
 			}
 		})
 	}
 }
 
-func TestOwn(t *testing.T) {
-	h := Hop{Installed: "v2", CSVs: []CSV{{Name: "v3", Replaces: "v2"}, {Name: "lib.v2", Replaces: "lib.v1"},
+func TestOwnCSVs(t *testing.T) {
+	h := Observation{Installed: "v2", CSVs: []CSV{{Name: "v3", Replaces: "v2"}, {Name: "lib.v2", Replaces: "lib.v1"},
 		{Name: "v1", Replaces: "v0"}, {Name: "v2", Replaces: "v1"}, {Name: "lib.v1"}, {Name: "alone"}}}
-	if diff := cmp.Diff([]string{"v2", "v3", "v1"}, h.Own()); diff != "" {
+	if diff := cmp.Diff([]string{"v2", "v3", "v1"}, h.OwnCSVs()); diff != "" {
 		t.Errorf("own CSVs (-want +got):\n%s", diff)
 	}
 }
@@ -127,8 +131,8 @@ func TestReadiness(t *testing.T) {
 	}
 	young, leaving, left, behind := operand(is("Ready", "False")), operand(is("Ready", "False")),
 		operand(is("Ready", "True")), operand(is("Ready", "True"))
-	young.Metadata.CreationTimestamp = metav1.NewTime(ago(Young - time.Second))
-	just, long := metav1.NewTime(ago(time.Second)), metav1.NewTime(ago(Young))
+	young.Metadata.CreationTimestamp = metav1.NewTime(ago(MinAge - time.Second))
+	just, long := metav1.NewTime(ago(time.Second)), metav1.NewTime(ago(MinAge))
 	leaving.Metadata.DeletionTimestamp, left.Metadata.DeletionTimestamp = &just, &long
 	behind.Status.ObservedGeneration = 2
 	silent := operand()
@@ -139,22 +143,22 @@ func TestReadiness(t *testing.T) {
 		operand Operand
 		want    string // empty: does not count
 	}{
-		"ready":                         {operand(is("Synced", "False"), is("Ready", "True")), series.ReadyTrue},
-		"not ready":                     {operand(is("Ready", "False")), series.ReadyFalse},
-		"nobody knows":                  {operand(is("Ready", "Unknown")), series.ReadyUnknown},
-		"available":                     {operand(is("Available", "True")), series.ReadyTrue},
-		"not available":                 {operand(is("Available", "False")), series.ReadyFalse},
-		"Ready goes before Available":   {operand(is("Available", "True"), is("Ready", "False")), series.ReadyFalse},
-		"Stalled goes before Ready":     {operand(is("Ready", "True"), is("Stalled", "True")), series.ReadyFalse},
-		"not stalled":                   {operand(is("Ready", "True"), is("Stalled", "False")), series.ReadyTrue},
-		"says nothing":                  {silent, series.ReadyUnknown},
-		"the spec is newer":             {behind, series.ReadyUnknown},
-		"the condition is of an older":  {operand(old), series.ReadyUnknown},
-		"young":                         {young, ""},
-		"asked to go just now":          {leaving, ""},
-		"asked to go, and does not go":  {left, series.ReadyUnknown},
-		"a word that is no status":      {operand(is("Ready", "yes")), series.ReadyUnknown},
-		"an empty status of conditions": {operand(is("Ready", "")), series.ReadyUnknown},
+		"ready":                       {operand(is("Synced", "False"), is("Ready", "True")), series.ReadyTrue},
+		"not ready":                   {operand(is("Ready", "False")), series.ReadyFalse},
+		"status unknown":              {operand(is("Ready", "Unknown")), series.ReadyUnknown},
+		"available":                   {operand(is("Available", "True")), series.ReadyTrue},
+		"not available":               {operand(is("Available", "False")), series.ReadyFalse},
+		"Ready goes before Available": {operand(is("Available", "True"), is("Ready", "False")), series.ReadyFalse},
+		"Stalled goes before Ready":   {operand(is("Ready", "True"), is("Stalled", "True")), series.ReadyFalse},
+		"not stalled":                 {operand(is("Ready", "True"), is("Stalled", "False")), series.ReadyTrue},
+		"no conditions":               {silent, series.ReadyUnknown},
+		"status is outdated":          {behind, series.ReadyUnknown},
+		"condition is outdated":       {operand(old), series.ReadyUnknown},
+		"young":                       {young, ""},
+		"deletion just requested":     {leaving, ""},
+		"deletion does not finish":    {left, series.ReadyUnknown},
+		"an invalid condition status": {operand(is("Ready", "yes")), series.ReadyUnknown},
+		"an empty condition status":   {operand(is("Ready", "")), series.ReadyUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, counts := tc.operand.Readiness(now)
@@ -165,7 +169,7 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
-func TestEndingOf(t *testing.T) {
+func TestOutcomeOf(t *testing.T) {
 	older, early := stalled(v1alpha1.ReasonCSVFailed), succeeded(-time.Minute)
 	older.Status.Conditions[0].ObservedGeneration--
 	for name, tc := range map[string]struct {
@@ -174,26 +178,27 @@ func TestEndingOf(t *testing.T) {
 		took    time.Duration
 	}{
 		"not admitted": {install: &v1alpha1.OperatorInstall{}},
-		"on its way":   {install: admitted(time.Minute)},
+		"in progress":  {install: admitted(time.Minute)},
 		"succeeded": {install: succeeded(90 * time.Second), want: series.OutcomeSucceeded,
 			took: 90 * time.Second},
 		"succeeded before it was admitted": {install: early, want: series.OutcomeSucceeded},
 		"failed": {install: stalled(v1alpha1.ReasonCSVFailed), want: series.OutcomeFailed,
 			took: 10 * time.Minute},
-		"stalled before OLM had a part in it": {install: stalled(v1alpha1.ReasonCatalogUnreachable)},
-		"held by the operator itself":         {install: stalled(v1alpha1.ReasonNotUpgradeable)},
-		"failed under an earlier admission":   {install: older},
+		"stalled before OLM was involved":        {install: stalled(v1alpha1.ReasonCatalogUnreachable)},
+		"upgrade refused by the operator itself": {install: stalled(v1alpha1.ReasonNotUpgradeable)},
+		"failed for an earlier admission":        {install: older},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := EndingOf(tc.install); got.Outcome != tc.want || got.Took != tc.took {
+			if got := OutcomeOf(tc.install); got.Outcome != tc.want || got.Took != tc.took {
 				t.Errorf("ended %q after %s; want %q after %s", got.Outcome, got.Took, tc.want, tc.took)
 			}
 		})
 	}
 }
 
-// TestLedger plays what an agent sees of one install, in order.
-func TestLedger(t *testing.T) {
+// TestCounted checks what an agent counts for sequences of one install's
+// states.
+func TestCounted(t *testing.T) {
 	again := succeeded(time.Minute)
 	again.Spec.Admission.Revision++
 	failedNext := stalled(v1alpha1.ReasonPlanFailed)
@@ -206,29 +211,31 @@ func TestLedger(t *testing.T) {
 	}{
 		"a success": {seen: []*v1alpha1.OperatorInstall{admitted(0),
 			succeeded(time.Minute)}, want: []string{series.OutcomeSucceeded}},
-		"a success seen often": {seen: []*v1alpha1.OperatorInstall{succeeded(time.Minute),
+		"a success seen several times": {seen: []*v1alpha1.OperatorInstall{succeeded(time.Minute),
 			succeeded(time.Minute), succeeded(time.Minute)}, want: []string{series.OutcomeSucceeded}},
-		"counted by the agent before": {known: []*v1alpha1.OperatorInstall{succeeded(time.Minute)},
+		"counted by the previous agent": {known: []*v1alpha1.OperatorInstall{succeeded(time.Minute)},
 			seen: []*v1alpha1.OperatorInstall{succeeded(time.Minute)}},
-		"begun under the agent before": {known: []*v1alpha1.OperatorInstall{admitted(0)},
+		"started under the previous agent": {known: []*v1alpha1.OperatorInstall{admitted(0)},
 			seen: []*v1alpha1.OperatorInstall{succeeded(time.Minute)}, want: []string{series.OutcomeSucceeded}},
-		"the first ending counts": {seen: []*v1alpha1.OperatorInstall{stalled(v1alpha1.ReasonCSVFailed),
+		"only the first result counts": {seen: []*v1alpha1.OperatorInstall{stalled(v1alpha1.ReasonCSVFailed),
 			admitted(0), stalled(v1alpha1.ReasonCSVFailed), succeeded(time.Minute)},
 			want: []string{series.OutcomeFailed}},
-		"admitted again to what is there": {known: []*v1alpha1.OperatorInstall{succeeded(time.Minute)},
+		"admitted again to the installed release": {known: []*v1alpha1.OperatorInstall{succeeded(time.Minute)},
 			seen: []*v1alpha1.OperatorInstall{again, again}},
 		"each admission counts": {known: []*v1alpha1.OperatorInstall{succeeded(time.Minute)},
 			seen: []*v1alpha1.OperatorInstall{failedNext, failedNext}, want: []string{series.OutcomeFailed}},
-		"a failure that its predecessor reported": {known: []*v1alpha1.OperatorInstall{stalled(v1alpha1.ReasonCSVFailed)}, seen: []*v1alpha1.OperatorInstall{stalled(v1alpha1.ReasonCSVFailed)}},
+		"a failure that its predecessor " +
+			"reported": {known: []*v1alpha1.OperatorInstall{stalled(v1alpha1.ReasonCSVFailed)},
+			seen: []*v1alpha1.OperatorInstall{stalled(v1alpha1.ReasonCSVFailed)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var l Ledger
+			var l Counted
 			for _, oi := range tc.known {
-				l.Known(oi)
+				l.MarkCounted(oi)
 			}
 			var got []string
 			for _, oi := range tc.seen {
-				if ending, ended := l.Next(oi); ended {
+				if ending, ended := l.Update(oi); ended {
 					got = append(got, ending.Outcome)
 				}
 			}
@@ -245,11 +252,11 @@ func TestRelease(t *testing.T) {
 		succeeded string // hash
 		want      string
 	}{
-		"the admitted version":             {admitted: "1.1.0", want: "new"},
-		"the configuration has changed":    {admitted: "1.1.0", succeeded: "old", want: "new"},
-		"a version is admitted, not there": {admitted: "1.2.0", succeeded: "old", want: "old"},
-		"between the release and the next": {admitted: "1.2.0"},
-		"nothing is admitted any more":     {succeeded: "old", want: "old"},
+		"the admitted version":          {admitted: "1.1.0", want: "new"},
+		"the configuration has changed": {admitted: "1.1.0", succeeded: "old", want: "new"},
+		"admitted, not installed yet":   {admitted: "1.2.0", succeeded: "old", want: "old"},
+		"between two releases":          {admitted: "1.2.0"},
+		"no longer admitted":            {succeeded: "old", want: "old"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			install := &v1alpha1.OperatorInstall{Status: v1alpha1.OperatorInstallStatus{SucceededHash: test.succeeded}}
@@ -257,7 +264,7 @@ func TestRelease(t *testing.T) {
 				install.Spec.Admission = &v1alpha1.Admission{Hash: "new",
 					Release: v1alpha1.Release{Version: test.admitted}}
 			}
-			if got := Release(install, "1.1.0"); got != test.want {
+			if got := InstalledRelease(install, "1.1.0"); got != test.want {
 				t.Errorf("release %q, want %q", got, test.want)
 			}
 		})

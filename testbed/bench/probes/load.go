@@ -76,7 +76,7 @@ func Run(ctx context.Context, l Load) (Result, error) {
 		return Result{}, err
 	}
 	seen := &begun{last: map[types.NamespacedName]time.Time{}, least: l.For}
-	engine := run.New(run.Options{Began: seen.add})
+	engine := run.New(run.Options{Started: seen.add})
 	registry := prometheus.NewRegistry()
 	if err := registry.Register(engine); err != nil {
 		return Result{}, fmt.Errorf("register metrics: %w", err)
@@ -122,7 +122,7 @@ func (l Load) probe(i int) run.Probe {
 			Timeout: &metav1.Duration{Duration: l.Timeout},
 			TLS:     &v1alpha1.ProbeTLS{InsecureSkipVerify: true},
 		},
-		Aim: func(context.Context) (plan.Target, *plan.Failure) { return plan.Target{URL: url}, nil },
+		Resolve: func(context.Context) (plan.Target, *plan.Failure) { return plan.Target{URL: url}, nil },
 	}
 }
 

@@ -96,7 +96,7 @@ func TestABlockedVersionIsNoTarget(t *testing.T) {
 	})
 	c := conditions.Get(w.catalog.Status.Conditions, v1alpha1.ConditionBlockedVersionInUse)
 	if want := "1 cluster runs echo 1.2.0, which is blocked (it loses data): " + a +
-		"; nothing newer is good"; !strings.HasPrefix(c.Message, want) {
+		"; there is no newer version"; !strings.HasPrefix(c.Message, want) {
 		t.Errorf("condition %q, want %q", c.Message, want)
 	}
 	counts := map[string]int32{}

@@ -171,7 +171,7 @@ func TestOperatorWaitsForItsCatalog(t *testing.T) {
 	w := newWorld(t, second, "a")
 	w.operator.Spec.Catalog.Name = "other"
 	w.create()
-	w.reaches(t, w.operator, "Stalled CatalogNotFound", "there is no OperatorCatalog other in namespace "+w.namespace)
+	w.reaches(t, w.operator, "Stalled CatalogNotFound", "OperatorCatalog other not found in namespace "+w.namespace)
 	w.edit(func(s *v1alpha1.ManagedOperatorSpec) { s.Catalog.Name = "main" })
 	w.reaches(t, w.operator, "False Progressing")
 	r := w.rollouts("echo-1")["echo-1"]

@@ -17,7 +17,7 @@ func TestCatalogGet(t *testing.T) {
 	main.Spec.Source.Image = "registry.example.com/catalogs/main:latest"
 	main.Status.BlockedVersions = []v1alpha1.BlockedVersion{{
 		VersionBlock: v1alpha1.VersionBlock{Package: "echo", Version: "1.2.0", Reason: "it loses data"},
-		Origin:       v1alpha1.BlockFromSpec, Clusters: 3, Proposal: "go on to 1.2.1",
+		Origin:       v1alpha1.BlockFromSpec, Clusters: 3, Proposal: "upgrade to 1.2.1",
 	}}
 	other := main.DeepCopy()
 	other.Namespace, other.Name = "team", "theirs"
@@ -28,7 +28,7 @@ func TestCatalogGet(t *testing.T) {
 		says []string
 	}{
 		"a catalog": {args: []string{"get", "main"},
-			says: []string{"Catalog:     main", "it loses data", "go on to 1.2.1"}},
+			says: []string{"Catalog:     main", "it loses data", "upgrade to 1.2.1"}},
 		"its name": {args: []string{"get", "main", "-o", "name"},
 			says: []string{"operatorcatalog.bellwether.dev/main"}},
 		"there is none": {args: []string{"get", "mian"}, code: 1,

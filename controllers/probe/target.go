@@ -28,26 +28,26 @@ var (
 	gateways   = schema.GroupVersionKind{Group: "gateway.networking.k8s.io", Version: "v1", Kind: "Gateway"}
 )
 
-// lookTimeout bounds how long a run waits for the cache: the first look at a kind
-// fills it.
-const lookTimeout = 2 * time.Second
+// readTimeout bounds how long a run waits for the cache, which is filled on the
+// first read of a kind.
+const readTimeout = 2 * time.Second
 
-// look reads a target's object from the cache, before each run: so a Route that
-// moved is followed at once, and nothing is asked of the API server.
-func (r *Reconciler) look(ctx context.Context, namespace string, target v1alpha1.ProbeTarget) plan.Object {
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+// readTarget reads a target's object from the cache before each run, so that a
+// changed Route is followed immediately without a request to the API server.
+func (r *Reconciler) readTarget(ctx context.Context, namespace string, target v1alpha1.ProbeTarget) plan.Object {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	var object plan.Object
 	var err error
 	switch {
 	case target.Service != nil:
-		object.Service, err = found(ctx, r.Client, &corev1.Service{}, namespace, target.Service.Name)
+		object.Service, err = getOrNil(ctx, r.Client, &corev1.Service{}, namespace, target.Service.Name)
 	case target.Ingress != nil:
-		object.Ingress, err = found(ctx, r.Client, &networkingv1.Ingress{}, namespace, target.Ingress.Name)
+		object.Ingress, err = getOrNil(ctx, r.Client, &networkingv1.Ingress{}, namespace, target.Ingress.Name)
 	case target.Route != nil:
-		object.Route, err = r.served(ctx, routes, namespace, target.Route.Name)
+		object.Route, err = r.readUnstructured(ctx, routes, namespace, target.Route.Name)
 	case target.HTTPRoute != nil:
-		if object.HTTPRoute, err = r.served(ctx, httpRoutes, namespace, target.HTTPRoute.Name); err == nil {
+		if object.HTTPRoute, err = r.readUnstructured(ctx, httpRoutes, namespace, target.HTTPRoute.Name); err == nil {
 			object.Gateway, err = r.gatewayOf(ctx, namespace, object.HTTPRoute)
 		}
 	}
@@ -57,8 +57,8 @@ func (r *Reconciler) look(ctx context.Context, namespace string, target v1alpha1
 	return object
 }
 
-// found returns nil where there is no such object.
-func found[T client.Object](ctx context.Context, from client.Reader, into T, namespace, name string) (none T,
+// getOrNil returns nil if the object does not exist.
+func getOrNil[T client.Object](ctx context.Context, from client.Reader, into T, namespace, name string) (none T,
 	err error) {
 	err = from.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, into)
 	if apierrors.IsNotFound(err) {
@@ -67,11 +67,12 @@ func found[T client.Object](ctx context.Context, from client.Reader, into T, nam
 	return into, err
 }
 
-func (r *Reconciler) served(ctx context.Context, kind schema.GroupVersionKind, namespace, name string) (map[string]any,
+func (r *Reconciler) readUnstructured(ctx context.Context, kind schema.GroupVersionKind, namespace,
+	name string) (map[string]any,
 	error) {
 	into := &unstructured.Unstructured{}
 	into.SetGroupVersionKind(kind)
-	into, err := found(ctx, r.Client, into, namespace, name)
+	into, err := getOrNil(ctx, r.Client, into, namespace, name)
 	if meta.IsNoMatchError(err) {
 		return nil, fmt.Errorf("the cluster does not serve the kind %s", kind.Kind)
 	}
@@ -81,8 +82,8 @@ func (r *Reconciler) served(ctx context.Context, kind schema.GroupVersionKind, n
 	return into.Object, nil
 }
 
-// gatewayOf reads the first parent of an HTTPRoute. One that is not there is no
-// error: hosts may be known without it.
+// gatewayOf reads the first parent of an HTTPRoute. A missing Gateway is no
+// error: the hosts may be known without it.
 func (r *Reconciler) gatewayOf(ctx context.Context, namespace string, route map[string]any) (map[string]any, error) {
 	parents, _, _ := unstructured.NestedSlice(route, "spec", "parentRefs")
 	if len(parents) == 0 {
@@ -96,11 +97,11 @@ func (r *Reconciler) gatewayOf(ctx context.Context, namespace string, route map[
 		namespace = other
 	}
 	name, _ := parent["name"].(string)
-	return r.served(ctx, gateways, namespace, name)
+	return r.readUnstructured(ctx, gateways, namespace, name)
 }
 
-// CacheByObject keeps of targets what aiming reads, since the cache holds all of
-// the cluster's once a probe names one.
+// CacheByObject keeps only the fields of targets that are needed to resolve
+// them, because the cache holds all objects of a kind once a probe names one.
 func CacheByObject() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&corev1.Service{}:       {Transform: slimService},

@@ -23,57 +23,59 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
-// Sight is what can be read from the caches right now, without waiting and
-// without telling of a past as if it were the present.
-type Sight struct {
-	// Hub: the OperatorInstalls are known. Once they are, they stay known: what
-	// should run does not change because the hub cannot be reached.
+// Visibility says what can be read from the caches now, without waiting and
+// without reporting old data as current.
+type Visibility struct {
+	// Hub: the OperatorInstalls are known. They stay known while the hub cannot
+	// be reached, because what should run does not change.
 	Hub bool
 	// Cluster: what is known of the cluster is current.
 	Cluster bool
 	// OLM: the cluster serves OLM's API.
 	OLM bool
-	// Conditions: the OperatorConditions are known. Old OLMs have none.
+	// Conditions: the OperatorConditions are known. Old versions of OLM have
+	// none.
 	Conditions bool
 }
 
 const (
-	// lookEvery is how often caches and the cluster's API server are looked at.
-	lookEvery = 15 * time.Second
-	// staleAfter is how long the API server may fail to answer before what the
-	// caches hold is no longer told as the present.
+	// refreshInterval is how often the caches and the cluster's API server are
+	// checked.
+	refreshInterval = 15 * time.Second
+	// staleAfter is how long the API server may not answer before the content
+	// of the caches is no longer reported as current.
 	staleAfter = 2 * time.Minute
-	// askFor bounds one question to it.
-	askFor = 10 * time.Second
+	// requestTimeout bounds one request to the API server.
+	requestTimeout = 10 * time.Second
 )
 
-// sight keeps the caches that the vital signs are read from, and knows whether
-// they can be. It is a manager.Runnable.
-type sight struct {
-	hub   cache.Cache
-	local cluster.Cluster
-	olm   func() (served, known bool)
-	now   func() time.Time
-	ends  *outcomes
+// cacheWatcher starts the caches that the metrics are read from, and checks
+// whether they are current. It is a manager.Runnable.
+type cacheWatcher struct {
+	hub      cache.Cache
+	local    cluster.Cluster
+	olm      func() (served, known bool)
+	now      func() time.Time
+	outcomes *outcomes
 
 	mu         sync.Mutex
 	installs   cache.Informer
 	objects    []cache.Informer
 	conditions cache.Informer
-	reached    time.Time
+	reachedAt  time.Time
 }
 
-// Start looks until ctx ends.
-func (s *sight) Start(ctx context.Context) error {
-	for well := true; ; {
+// Start checks the caches until ctx ends.
+func (s *cacheWatcher) Start(ctx context.Context) error {
+	for healthy := true; ; {
 		err := s.refresh(ctx)
-		if err != nil && well && ctx.Err() == nil {
-			log.FromContext(ctx).Error(err, "Cannot see all of what the metrics of operators are about; trying again",
-				"every", lookEvery)
+		if err != nil && healthy && ctx.Err() == nil {
+			log.FromContext(ctx).Error(err, "Cannot read everything that the metrics of operators need; retrying",
+				"every", refreshInterval)
 		}
-		well = err == nil
-		wait := lookEvery
-		if now := s.look(); !now.Hub || !now.Cluster {
+		healthy = err == nil
+		wait := refreshInterval
+		if visible := s.visibility(); !visible.Hub || !visible.Cluster {
 			wait = time.Second
 		}
 		select {
@@ -84,30 +86,30 @@ func (s *sight) Start(ctx context.Context) error {
 	}
 }
 
-// look says what can be read.
-func (s *sight) look() Sight {
+// visibility returns what can be read now.
+func (s *cacheWatcher) visibility() Visibility {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	served, known := s.olm()
-	now := Sight{
+	visible := Visibility{
 		Hub: s.installs != nil && s.installs.HasSynced(),
 		OLM: served,
 	}
-	now.Cluster = known && s.now().Sub(s.reached) < staleAfter
+	visible.Cluster = known && s.now().Sub(s.reachedAt) < staleAfter
 	if served {
-		now.Cluster = now.Cluster && len(s.objects) > 0
+		visible.Cluster = visible.Cluster && len(s.objects) > 0
 		for _, informer := range s.objects {
-			now.Cluster = now.Cluster && informer.HasSynced()
+			visible.Cluster = visible.Cluster && informer.HasSynced()
 		}
-		now.Conditions = s.conditions != nil && s.conditions.HasSynced()
+		visible.Conditions = s.conditions != nil && s.conditions.HasSynced()
 	}
-	return now
+	return visible
 }
 
-// refresh starts the caches that can be started and asks the API server for a
-// sign of life.
-func (s *sight) refresh(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, askFor)
+// refresh starts the caches that can be started and checks that the API server
+// answers.
+func (s *cacheWatcher) refresh(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	if err := s.watchInstalls(ctx); err != nil {
 		return err
@@ -116,7 +118,7 @@ func (s *sight) refresh(ctx context.Context) error {
 	if !known {
 		return nil
 	}
-	if err := s.ask(ctx); err != nil {
+	if err := s.checkAPIServer(ctx); err != nil {
 		return err
 	}
 	if !served {
@@ -125,9 +127,9 @@ func (s *sight) refresh(ctx context.Context) error {
 	return s.watchObjects(ctx)
 }
 
-func (s *sight) watchInstalls(ctx context.Context) error {
-	// Only this goroutine writes it. Asking a hub may take long, and a scrape must
-	// not wait for that.
+func (s *cacheWatcher) watchInstalls(ctx context.Context) error {
+	// Only this goroutine writes it. A request to the hub may take long, and a
+	// scrape must not wait for it.
 	if s.installs != nil {
 		return nil
 	}
@@ -135,7 +137,7 @@ func (s *sight) watchInstalls(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("watch OperatorInstalls: %w", err)
 	}
-	if _, err := informer.AddEventHandler(s.ends); err != nil {
+	if _, err := informer.AddEventHandler(s.outcomes); err != nil {
 		return fmt.Errorf("watch OperatorInstalls: %w", err)
 	}
 	s.mu.Lock()
@@ -144,9 +146,9 @@ func (s *sight) watchInstalls(ctx context.Context) error {
 	return nil
 }
 
-// watchObjects shares the caches that the install controller has of the same
+// watchObjects shares the caches of the install controller for the same
 // objects.
-func (s *sight) watchObjects(ctx context.Context) error {
+func (s *cacheWatcher) watchObjects(ctx context.Context) error {
 	var all []cache.Informer
 	for _, object := range []client.Object{
 		subscription(), catalogSource(), &operatorsv1alpha1.ClusterServiceVersion{}, &appsv1.Deployment{},
@@ -171,22 +173,25 @@ func (s *sight) watchObjects(ctx context.Context) error {
 	return nil
 }
 
-// ask asks the API server for the least that proves it answers this agent.
-func (s *sight) ask(ctx context.Context) error {
+// checkAPIServer sends the smallest request that proves that the API server
+// answers this agent.
+func (s *cacheWatcher) checkAPIServer(ctx context.Context) error {
 	if err := s.local.GetAPIReader().List(ctx, &appsv1.DeploymentList{}, client.Limit(1)); err != nil {
 		return fmt.Errorf("reach the cluster's API server: %w", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.reached = s.now()
+	s.reachedAt = s.now()
 	return nil
 }
 
-func subscription() *unstructured.Unstructured { return ofOLM(operatorsv1alpha1.SubscriptionKind) }
+func subscription() *unstructured.Unstructured { return olmObject(operatorsv1alpha1.SubscriptionKind) }
 
-func catalogSource() *unstructured.Unstructured { return ofOLM(operatorsv1alpha1.CatalogSourceKind) }
+func catalogSource() *unstructured.Unstructured {
+	return olmObject(operatorsv1alpha1.CatalogSourceKind)
+}
 
-func ofOLM(kind string) *unstructured.Unstructured {
+func olmObject(kind string) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(schema.GroupVersionKind{
 		Group: operatorsv1alpha1.GroupName, Version: operatorsv1alpha1.GroupVersion, Kind: kind,

@@ -17,11 +17,11 @@ func hasFinalizer(o *v1alpha1.ManagedOperator) bool {
 	return slices.Contains(o.Finalizers, v1alpha1.FinalizerHub)
 }
 
-// leave removes a ManagedOperator: its rollouts first, because a running one
-// would put back what is removed after it.
-func (p *pass) leave() {
+// remove removes a ManagedOperator. Its rollouts are deleted first, because a
+// running one would install the operator again.
+func (p *pass) remove() {
 	if !hasFinalizer(p.Operator) {
-		return // others hold it
+		return // only finalizers of others are left
 	}
 	for _, r := range p.Rollouts {
 		if r.DeletionTimestamp == nil {
@@ -33,11 +33,12 @@ func (p *pass) leave() {
 		waitFor, offline = p.removeAll()
 	}
 	p.decision.RemoveFinalizer = len(p.Rollouts) == 0 && len(p.Installs) == 0
-	conditions.Summarize(&p.decision.Status.Conditions, p.Operator.Generation, leaving(waitFor, offline))
+	conditions.Summarize(&p.decision.Status.Conditions, p.Operator.Generation, removalSummary(waitFor, offline))
 }
 
-// removeAll removes the operator from all clusters but those that leave the fleet,
-// whose removal the fleet controller decides on; they are waited for all the same.
+// removeAll removes the operator from all clusters and returns those to wait
+// for. The fleet controller decides on removal from clusters that leave the
+// fleet.
 func (p *pass) removeAll() (waitFor, offline []string) {
 	policy := p.Operator.Spec.RemovalPolicy
 	for _, install := range p.Installs {
@@ -46,7 +47,7 @@ func (p *pass) removeAll() (waitFor, offline []string) {
 			waitFor = append(waitFor, install.Cluster)
 			continue
 		}
-		at := reach(cluster, known)
+		at := reachOf(cluster, known)
 		if step, due := removal.Next(install.Install, policy, at); due {
 			p.decision.Removals = append(p.decision.Removals, step)
 		}
@@ -58,12 +59,12 @@ func (p *pass) removeAll() (waitFor, offline []string) {
 	return waitFor, offline
 }
 
-func leaving(waitFor, offline []string) conditions.Summary {
+func removalSummary(waitFor, offline []string) conditions.Summary {
 	switch {
 	case len(offline) > 0:
 		return stalled(v1alpha1.ReasonAgentOffline, fmt.Sprintf(
-			"%d of %d clusters are offline and still have to uninstall: %s; start their agents, or set "+
-				"spec.removalPolicy to Orphan to leave the operator there",
+			"%d of %d clusters are offline and have not uninstalled the operator: %s; start their agents, "+"or "+
+				"set spec.removalPolicy to Orphan to leave the operator there",
 			len(offline), len(waitFor), phrase.First(sorted(offline), maxNamed)))
 	case len(waitFor) > 0:
 		return waiting(v1alpha1.ReasonDeleting, fmt.Sprintf("waiting for %d clusters to remove it: %s", len(waitFor),

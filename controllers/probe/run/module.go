@@ -18,17 +18,18 @@ import (
 	"github.com/bellwether-dev/bellwether/controllers/probe/plan"
 )
 
-// errSpec says that a probe's spec cannot be used, though the API server took it.
+// errSpec says that the API server accepted a spec that cannot be used.
 var errSpec = errors.New("unusable spec")
 
-// preferred is asked first; the other version of IP is the fall-back.
-const preferred = "ip4"
+// preferredProtocol is tried first, and the other version of IP after it.
+const preferredProtocol = "ip4"
 
-// compile makes a module of blackbox_exporter of a spec. Its error wraps errSpec
-// and names the field.
+// compile returns the module of blackbox_exporter for a spec. Its error wraps
+// errSpec and names the field.
 func compile(spec v1alpha1.EndpointProbeSpec) (config.Module, error) {
-	if plan.Length(spec.Interval, plan.DefaultInterval) <= 0 || plan.Length(spec.Timeout, plan.DefaultTimeout) <= 0 {
-		return config.Module{}, fmt.Errorf("%w: spec.interval and spec.timeout must be longer than nothing", errSpec)
+	if plan.DurationOr(spec.Interval, plan.DefaultInterval) <= 0 ||
+		plan.DurationOr(spec.Timeout, plan.DefaultTimeout) <= 0 {
+		return config.Module{}, fmt.Errorf("%w: spec.interval and spec.timeout must be greater than 0", errSpec)
 	}
 	tls, err := compileTLS(spec.TLS)
 	if err != nil {
@@ -44,7 +45,7 @@ func compile(spec v1alpha1.EndpointProbeSpec) (config.Module, error) {
 	if module.DNS, err = compileDNS(spec.DNS); err != nil {
 		return config.Module{}, err
 	}
-	module.GRPC = config.GRPCProbe{IPProtocolFallback: true, PreferredIPProtocol: preferred}
+	module.GRPC = config.GRPCProbe{IPProtocolFallback: true, PreferredIPProtocol: preferredProtocol}
 	if spec.GRPC != nil {
 		module.GRPC.Service = spec.GRPC.Service
 	}
@@ -53,29 +54,30 @@ func compile(spec v1alpha1.EndpointProbeSpec) (config.Module, error) {
 	if spec.TLS != nil && spec.DNS != nil && module.DNS.TransportProtocol != "tcp" {
 		return config.Module{}, fmt.Errorf("%w: spec.dns.transport must be tcp where spec.tls is given", errSpec)
 	}
-	return module, scheme(spec)
+	return module, checkScheme(spec)
 }
 
-// scheme checks that what is asked suits the target.
-func scheme(spec v1alpha1.EndpointProbeSpec) error {
-	of := string(v1alpha1.ProbeHTTP) // whatever publishes a host name
+// checkScheme checks that the protocol section of the spec matches the target's
+// scheme.
+func checkScheme(spec v1alpha1.EndpointProbeSpec) error {
+	scheme := string(v1alpha1.ProbeHTTP) // Routes, Ingresses and HTTPRoutes
 	if spec.Target.URL != "" {
-		of, _, _ = strings.Cut(spec.Target.URL, "://")
+		scheme, _, _ = strings.Cut(spec.Target.URL, "://")
 	}
 	if spec.Target.Service != nil {
-		of = cmp.Or(string(spec.Target.Service.Scheme), of)
+		scheme = cmp.Or(string(spec.Target.Service.Scheme), scheme)
 	}
-	of = strings.TrimSuffix(of, "s")
-	if of == "dn" {
-		of = "dns"
+	scheme = strings.TrimSuffix(scheme, "s")
+	if scheme == "dn" {
+		scheme = "dns"
 	}
 	for name, given := range map[string]bool{"http": spec.HTTP != nil, "tcp": spec.TCP != nil, "grpc": spec.GRPC != nil,
 		"dns": spec.DNS != nil} {
-		if given && of != name {
-			return fmt.Errorf("%w: spec.%s does not suit a target with the scheme %s", errSpec, name, of)
+		if given && scheme != name {
+			return fmt.Errorf("%w: spec.%s cannot be used with a target with the scheme %s", errSpec, name, scheme)
 		}
 	}
-	if of == "dns" && spec.DNS == nil {
+	if scheme == "dns" && spec.DNS == nil {
 		return fmt.Errorf("%w: a target with the scheme dns needs spec.dns.query", errSpec)
 	}
 	return nil
@@ -94,9 +96,9 @@ func compileTLS(spec *v1alpha1.ProbeTLS) (pconfig.TLSConfig, error) {
 
 func compileHTTP(spec *v1alpha1.HTTPProbe, tls pconfig.TLSConfig) (config.HTTPProbe, error) {
 	out := config.DefaultHTTPProbe
-	out.IPProtocol, out.BodySizeLimit = preferred, units.Base2Bytes(maxBody)
-	// The relay looks names up. HTTP/2 would let a few bytes of headers become
-	// megabytes; one request needs none of it.
+	out.IPProtocol, out.BodySizeLimit = preferredProtocol, units.Base2Bytes(maxBody)
+	// The proxy looks up names. With HTTP/2, a few bytes of compressed headers
+	// could become megabytes, and a single request does not need it.
 	out.SkipResolvePhaseWithProxy, out.HTTPClientConfig.EnableHTTP2 = true, false
 	out.HTTPClientConfig.TLSConfig = tls
 	out.Headers = map[string]string{"User-Agent": "bellwether-probe"}
@@ -112,14 +114,14 @@ func compileHTTP(spec *v1alpha1.HTTPProbe, tls pconfig.TLSConfig) (config.HTTPPr
 		out.ValidStatusCodes = append(out.ValidStatusCodes, int(status))
 	}
 	var err error
-	if out.FailIfBodyNotMatchesRegexp, err = expressions("spec.http.matches", spec.Matches...); err != nil {
+	if out.FailIfBodyNotMatchesRegexp, err = compileRegexps("spec.http.matches", spec.Matches...); err != nil {
 		return out, err
 	}
-	out.FailIfBodyMatchesRegexp, err = expressions("spec.http.notMatches", spec.NotMatches...)
+	out.FailIfBodyMatchesRegexp, err = compileRegexps("spec.http.notMatches", spec.NotMatches...)
 	return out, err
 }
 
-func expressions(field string, texts ...string) ([]config.Regexp, error) {
+func compileRegexps(field string, texts ...string) ([]config.Regexp, error) {
 	var out []config.Regexp
 	for _, text := range texts {
 		compiled, err := config.NewRegexp(text)
@@ -133,7 +135,7 @@ func expressions(field string, texts ...string) ([]config.Regexp, error) {
 
 func compileTCP(spec *v1alpha1.TCPProbe) (config.TCPProbe, error) {
 	out := config.DefaultTCPProbe
-	out.IPProtocol = preferred
+	out.IPProtocol = preferredProtocol
 	if spec == nil {
 		return out, nil
 	}
@@ -141,7 +143,7 @@ func compileTCP(spec *v1alpha1.TCPProbe) (config.TCPProbe, error) {
 		out.QueryResponse = append(out.QueryResponse, config.QueryResponse{Send: spec.Send})
 	}
 	if spec.Expect != "" {
-		expect, err := expressions("spec.tcp.expect", spec.Expect)
+		expect, err := compileRegexps("spec.tcp.expect", spec.Expect)
 		if err != nil {
 			return out, err
 		}
@@ -152,7 +154,7 @@ func compileTCP(spec *v1alpha1.TCPProbe) (config.TCPProbe, error) {
 
 func compileDNS(spec *v1alpha1.DNSProbe) (config.DNSProbe, error) {
 	out := config.DefaultDNSProbe
-	out.IPProtocol = preferred
+	out.IPProtocol = preferredProtocol
 	if spec == nil {
 		return out, nil
 	}

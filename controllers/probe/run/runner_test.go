@@ -29,7 +29,7 @@ import (
 	"github.com/bellwether-dev/bellwether/controllers/probe/plan"
 )
 
-// names is a resolver that knows these names and no others.
+// names is a resolver that knows only these names.
 type names map[string]string
 
 func (n names) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
@@ -39,29 +39,29 @@ func (n names) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, err
 	return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
 }
 
-// testGuard takes the address of the tests' servers for a public one, and judges
-// all others as ever.
-func testGuard(n names) guard {
-	return guard{resolver: n, private: func(a netip.Addr) bool {
+// testAddresses accepts 127.0.0.1, the address of the tests' servers. All other
+// addresses are judged as in production.
+func testAddresses(n names) addressResolver {
+	return addressResolver{names: n, isPrivate: func(a netip.Addr) bool {
 		return a != netip.MustParseAddr("127.0.0.1") &&
-			private(a)
+			isPrivate(a)
 	}}
 }
 
-// ask runs a probe once.
-func ask(t *testing.T, n names, spec v1alpha1.EndpointProbeSpec, target plan.Target) answer {
+// runProbe runs a probe once.
+func runProbe(t *testing.T, n names, spec v1alpha1.EndpointProbeSpec, target plan.Target) result {
 	t.Helper()
-	a := newAsker(testGuard(n))
-	t.Cleanup(a.relay.close)
+	a := newRunner(testAddresses(n))
+	t.Cleanup(a.proxy.close)
 	if target.URL == "" {
 		target.URL = spec.Target.URL
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), plan.Length(spec.Timeout, plan.DefaultTimeout))
+	ctx, cancel := context.WithTimeout(t.Context(), plan.DurationOr(spec.Timeout, plan.DefaultTimeout))
 	defer cancel()
-	return a.ask(ctx, &Probe{Spec: spec}, target)
+	return a.run(ctx, &Probe{Spec: spec}, target)
 }
 
-func at(url string) v1alpha1.EndpointProbeSpec {
+func specFor(url string) v1alpha1.EndpointProbeSpec {
 	return v1alpha1.EndpointProbeSpec{Operator: echo, Target: v1alpha1.ProbeTarget{URL: url}}
 }
 
@@ -75,7 +75,7 @@ func within(spec v1alpha1.EndpointProbeSpec, timeout time.Duration) v1alpha1.End
 	return spec
 }
 
-func (a answer) value(name, label string) (float64, bool) {
+func (a result) value(name, label string) (float64, bool) {
 	for _, s := range a.samples {
 		if s.series == name && s.label == label {
 			return s.value, true
@@ -84,8 +84,8 @@ func (a answer) value(name, label string) (float64, bool) {
 	return 0, false
 }
 
-// hostile is an HTTP server with an answer of each kind.
-func hostile() *http.ServeMux {
+// hostileHandler answers each path in another way.
+func hostileHandler() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/ok", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "all is well") })
 	mux.HandleFunc("/error", func(w http.ResponseWriter,
@@ -122,9 +122,9 @@ func hostile() *http.ServeMux {
 }
 
 func TestHTTP(t *testing.T) {
-	server := httptest.NewServer(hostile())
+	server := httptest.NewServer(hostileHandler())
 	t.Cleanup(server.Close)
-	secure := httptest.NewTLSServer(hostile())
+	secure := httptest.NewTLSServer(hostileHandler())
 	t.Cleanup(secure.Close)
 	port := server.URL[strings.LastIndex(server.URL, ":"):]
 	hosts := names{"app.example": "127.0.0.1", "metadata.example": "169.254.169.254",
@@ -133,81 +133,81 @@ func TestHTTP(t *testing.T) {
 	ca := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw}))
 
 	cases := map[string]struct {
-		spec   v1alpha1.EndpointProbeSpec
-		target plan.Target
-		want   string // the reason of the failure; empty: a success
-		says   string
+		spec    v1alpha1.EndpointProbeSpec
+		target  plan.Target
+		want    string // the reason of the failure; empty: a success
+		message string
 	}{
-		"answers":              {spec: at(server.URL + "/ok")},
-		"is looked up by name": {spec: at("http://app.example" + port + "/ok")},
-		"follows a redirect":   {spec: at(server.URL + "/moved")},
-		"a redirect that is good": {spec: with(at(server.URL+"/moved"), func(s *v1alpha1.EndpointProbeSpec) {
+		"answers":              {spec: specFor(server.URL + "/ok")},
+		"is looked up by name": {spec: specFor("http://app.example" + port + "/ok")},
+		"follows a redirect":   {spec: specFor(server.URL + "/moved")},
+		"an accepted redirect": {spec: with(specFor(server.URL+"/moved"), func(s *v1alpha1.EndpointProbeSpec) {
 			s.HTTP = &v1alpha1.HTTPProbe{FollowRedirects: &off, Statuses: []int32{302}}
 		})},
-		"a redirect that is not": {spec: with(at(server.URL+"/moved"),
+		"a redirect that is not accepted": {spec: with(specFor(server.URL+"/moved"),
 			func(s *v1alpha1.EndpointProbeSpec) { s.HTTP = &v1alpha1.HTTPProbe{FollowRedirects: &off} }),
-			want: v1alpha1.ReasonBadStatus, says: "302 Found"},
-		"a status": {spec: at(server.URL + "/error"), want: v1alpha1.ReasonBadStatus,
-			says: "503 Service Unavailable"},
-		"a status that is good": {spec: with(at(server.URL+"/error"),
+			want: v1alpha1.ReasonBadStatus, message: "302 Found"},
+		"a status": {spec: specFor(server.URL + "/error"), want: v1alpha1.ReasonBadStatus,
+			message: "503 Service Unavailable"},
+		"an accepted status": {spec: with(specFor(server.URL+"/error"),
 			func(s *v1alpha1.EndpointProbeSpec) { s.HTTP = &v1alpha1.HTTPProbe{Statuses: []int32{503}} })},
-		"a body that matches": {spec: with(at(server.URL+"/ok"),
+		"a body that matches": {spec: with(specFor(server.URL+"/ok"),
 			func(s *v1alpha1.EndpointProbeSpec) { s.HTTP = &v1alpha1.HTTPProbe{Matches: []string{"^all is"}} })},
-		"a body that does not": {spec: with(at(server.URL+"/ok"),
+		"a body that does not match": {spec: with(specFor(server.URL+"/ok"),
 			func(s *v1alpha1.EndpointProbeSpec) { s.HTTP = &v1alpha1.HTTPProbe{Matches: []string{"^ready"}} }),
 			want: v1alpha1.ReasonBadAnswer},
-		"a body that must not match": {spec: with(at(server.URL+"/ok"),
+		"a body that must not match": {spec: with(specFor(server.URL+"/ok"),
 			func(s *v1alpha1.EndpointProbeSpec) { s.HTTP = &v1alpha1.HTTPProbe{NotMatches: []string{"well"}} }),
 			want: v1alpha1.ReasonBadAnswer},
-		"an endless body to match": {spec: with(at(server.URL+"/endless"),
+		"an endless body to match": {spec: with(specFor(server.URL+"/endless"),
 			func(s *v1alpha1.EndpointProbeSpec) { s.HTTP = &v1alpha1.HTTPProbe{Matches: []string{"x"}} }),
-			want: v1alpha1.ReasonAnswerTooLarge, says: "512 KiB"},
-		"an endless body": {spec: at(server.URL + "/endless"), want: v1alpha1.ReasonAnswerTooLarge,
-			says: "512 KiB"},
-		"a redirect loop": {spec: at(server.URL + "/loop"), want: v1alpha1.ReasonTooManyRedirects},
-		"a name that is unknown": {spec: at("http://nobody.example/"), want: v1alpha1.ReasonDNSFailed,
-			says: "nobody.example"},
-		"nobody listens": {spec: at("http://127.0.0.1:1/"), want: v1alpha1.ReasonConnectFailed,
-			says: "refused"},
-		"no answer": {spec: within(at(server.URL+"/hang"), 100*time.Millisecond),
+			want: v1alpha1.ReasonAnswerTooLarge, message: "512 KiB"},
+		"an endless body": {spec: specFor(server.URL + "/endless"), want: v1alpha1.ReasonAnswerTooLarge,
+			message: "512 KiB"},
+		"a redirect loop": {spec: specFor(server.URL + "/loop"), want: v1alpha1.ReasonTooManyRedirects},
+		"an unknown name": {spec: specFor("http://unknown.example/"), want: v1alpha1.ReasonDNSFailed,
+			message: "unknown.example"},
+		"a closed port": {spec: specFor("http://127.0.0.1:1/"), want: v1alpha1.ReasonConnectFailed,
+			message: "refused"},
+		"no answer": {spec: within(specFor(server.URL+"/hang"), 100*time.Millisecond),
 			want: v1alpha1.ReasonTimedOut},
-		"an unknown certificate": {spec: at(secure.URL + "/ok"), want: v1alpha1.ReasonTLSFailed},
-		"a certificate that is known": {spec: with(at(secure.URL+"/ok"),
+		"an unknown certificate": {spec: specFor(secure.URL + "/ok"), want: v1alpha1.ReasonTLSFailed},
+		"a known certificate": {spec: with(specFor(secure.URL+"/ok"),
 			func(s *v1alpha1.EndpointProbeSpec) { s.TLS = &v1alpha1.ProbeTLS{CA: ca} })},
-		"a certificate for another name": {spec: with(at(secure.URL+"/ok"), func(s *v1alpha1.EndpointProbeSpec) {
+		"a certificate for another name": {spec: with(specFor(secure.URL+"/ok"), func(s *v1alpha1.EndpointProbeSpec) {
 			s.TLS = &v1alpha1.ProbeTLS{CA: ca, ServerName: "other.test"}
-		}), want: v1alpha1.ReasonTLSFailed, says: "other.test"},
-		"any certificate": {spec: with(at(secure.URL+"/ok"),
+		}), want: v1alpha1.ReasonTLSFailed, message: "other.test"},
+		"any certificate": {spec: with(specFor(secure.URL+"/ok"),
 			func(s *v1alpha1.EndpointProbeSpec) { s.TLS = &v1alpha1.ProbeTLS{InsecureSkipVerify: true} })},
-		"TLS where there is none": {spec: at(strings.Replace(server.URL, "http", "https", 1)),
+		"https, server without TLS": {spec: specFor(strings.Replace(server.URL, "http", "https", 1)),
 			want: v1alpha1.ReasonTLSFailed},
-		"a metadata address": {spec: at("http://169.254.169.254/"), want: v1alpha1.ReasonAddressRefused,
-			says: "allowPrivate"},
-		"a name of a metadata address": {spec: at("http://metadata.example/"), want: v1alpha1.ReasonAddressRefused,
-			says: "metadata.example, which is 169.254.169.254, is private"},
-		"a mapped metadata address": {spec: at("http://mapped.example/"), want: v1alpha1.ReasonAddressRefused},
-		"a redirect to metadata": {spec: at(server.URL + "/to-metadata"), want: v1alpha1.ReasonAddressRefused,
-			says: "169.254.169.254"},
-		"a redirect to metadata by name": {spec: at(server.URL + "/to-name-of-metadata"),
+		"a metadata address": {spec: specFor("http://169.254.169.254/"), want: v1alpha1.ReasonAddressRefused,
+			message: "allowPrivate"},
+		"a name of a metadata address": {spec: specFor("http://metadata.example/"), want: v1alpha1.ReasonAddressRefused,
+			message: "metadata.example, which is 169.254.169.254, is private"},
+		"a mapped metadata address": {spec: specFor("http://mapped.example/"), want: v1alpha1.ReasonAddressRefused},
+		"a redirect to metadata": {spec: specFor(server.URL + "/to-metadata"), want: v1alpha1.ReasonAddressRefused,
+			message: "169.254.169.254"},
+		"a redirect to metadata by name": {spec: specFor(server.URL + "/to-name-of-metadata"),
 			want: v1alpha1.ReasonAddressRefused},
-		"a redirect to loopback": {spec: at(server.URL + "/to-loopback"), want: v1alpha1.ReasonAddressRefused},
-		"a loopback that is permitted": {spec: with(at(server.URL+"/to-loopback"),
+		"a redirect to loopback": {spec: specFor(server.URL + "/to-loopback"), want: v1alpha1.ReasonAddressRefused},
+		"a permitted loopback address": {spec: with(specFor(server.URL+"/to-loopback"),
 			func(s *v1alpha1.EndpointProbeSpec) { s.AllowPrivate = true }),
 			want: v1alpha1.ReasonConnectFailed},
-		"the address of a Service": {spec: at("unused"),
+		"the address of a Service": {spec: specFor("unused"),
 			target: plan.Target{URL: "http://echo.ns.svc" + port + "/ok", Address: netip.MustParseAddr("127.0.0.1")}},
-		"a Service that redirects to metadata": {spec: at("unused"),
+		"a Service that redirects to metadata": {spec: specFor("unused"),
 			target: plan.Target{URL: "http://echo.ns.svc" + port + "/to-metadata",
 				Address: netip.MustParseAddr("127.0.0.1")}, want: v1alpha1.ReasonAddressRefused},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			check(t, ask(t, hosts, tc.spec, tc.target), tc.want, tc.says)
+			checkResult(t, runProbe(t, hosts, tc.spec, tc.target), tc.want, tc.message)
 		})
 	}
 }
 
-func check(t *testing.T, got answer, want, says string) {
+func checkResult(t *testing.T, got result, want, message string) {
 	t.Helper()
 	success, _ := got.value(series.ProbeSuccess, "")
 	if want == "" {
@@ -220,33 +220,33 @@ func check(t *testing.T, got answer, want, says string) {
 		t.Fatalf("the probe succeeded, want %s", want)
 	}
 	t.Logf("%s: %s", got.failure.Reason, got.failure.Message)
-	if got.failure.Reason != want || !strings.Contains(got.failure.Message, says) {
-		t.Errorf("failed for %s: %s; want %s with %q", got.failure.Reason, got.failure.Message, want, says)
+	if got.failure.Reason != want || !strings.Contains(got.failure.Message, message) {
+		t.Errorf("failed for %s: %s; want %s with %q", got.failure.Reason, got.failure.Message, want, message)
 	}
 }
 
 func TestHTTPSeries(t *testing.T) {
-	server := httptest.NewServer(hostile())
+	server := httptest.NewServer(hostileHandler())
 	t.Cleanup(server.Close)
-	got := ask(t, nil, at(server.URL+"/moved"), plan.Target{})
+	got := runProbe(t, nil, specFor(server.URL+"/moved"), plan.Target{})
 	for name, want := range map[string]float64{
 		series.ProbeSuccess: 1, series.ProbeHTTPStatusCode: 200, series.ProbeHTTPRedirects: 1,
 		series.ProbeIPProtocol:  4,
 		series.ProbeHTTPVersion: 1.1, series.ProbeHTTPUncompressed: 11,
 	} {
 		if value, ok := got.value(name, ""); !ok || value != want {
-			t.Errorf("%s is %v (there: %v), want %v", name, value, ok, want)
+			t.Errorf("%s is %v (found: %v), want %v", name, value, ok, want)
 		}
 	}
 	for _, phase := range []string{"resolve", "connect", "processing", "transfer"} {
 		if value, ok := got.value(series.ProbeHTTPDuration, phase); !ok || value < 0 || value > 5 {
-			t.Errorf("phase %s took %v s (there: %v)", phase, value, ok)
+			t.Errorf("phase %s took %v s (found: %v)", phase, value, ok)
 		}
 	}
 }
 
-// raw serves connections by hand.
-func raw(t *testing.T, serve func(net.Conn)) string {
+// serveRaw calls serve with each connection to a new TCP server.
+func serveRaw(t *testing.T, serve func(net.Conn)) string {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -268,7 +268,7 @@ func raw(t *testing.T, serve func(net.Conn)) string {
 	return listener.Addr().String()
 }
 
-// drip sends a byte now and then, until the client goes.
+// drip sends a byte every few milliseconds until the client disconnects.
 func drip(conn net.Conn) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -279,22 +279,23 @@ func drip(conn net.Conn) {
 	}
 }
 
-// asked waits for a request: to an answer before it, clients say something else.
-func asked(conn net.Conn) { _, _ = bufio.NewReader(conn).ReadString('\n') }
+// readRequest waits for a request: clients report an answer before it as
+// another error.
+func readRequest(conn net.Conn) { _, _ = bufio.NewReader(conn).ReadString('\n') }
 
 func TestHostileConnections(t *testing.T) {
-	slowLoris := raw(t, func(conn net.Conn) {
-		asked(conn)
+	slowLoris := serveRaw(t, func(conn net.Conn) {
+		readRequest(conn)
 		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nX-Never: ")
 		drip(conn)
 	})
-	slowBody := raw(t, func(conn net.Conn) {
-		asked(conn)
+	slowBody := serveRaw(t, func(conn net.Conn) {
+		readRequest(conn)
 		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
 		drip(conn)
 	})
-	hugeHeaders := raw(t, func(conn net.Conn) {
-		asked(conn)
+	hugeHeaders := serveRaw(t, func(conn net.Conn) {
+		readRequest(conn)
 		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\n")
 		line := "X-Header: " + strings.Repeat("a", 4000) + "\r\n"
 		for {
@@ -303,17 +304,17 @@ func TestHostileConnections(t *testing.T) {
 			}
 		}
 	})
-	informational := raw(t, func(conn net.Conn) {
-		asked(conn)
+	informational := serveRaw(t, func(conn net.Conn) {
+		readRequest(conn)
 		for {
 			if _, err := io.WriteString(conn, "HTTP/1.1 103 Early Hints\r\n\r\n"); err != nil {
 				return
 			}
 		}
 	})
-	garbage := raw(t, func(conn net.Conn) { _, _ = io.WriteString(conn, "220 mail.example ESMTP\r\n") })
-	silent := raw(t, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
-	lines := raw(t, func(conn net.Conn) {
+	garbage := serveRaw(t, func(conn net.Conn) { _, _ = io.WriteString(conn, "220 mail.example ESMTP\r\n") })
+	silent := serveRaw(t, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
+	lines := serveRaw(t, func(conn net.Conn) {
 		for {
 			if _, err := io.WriteString(conn, strings.Repeat("y", 1000)); err != nil {
 				return
@@ -329,32 +330,32 @@ func TestHostileConnections(t *testing.T) {
 		spec v1alpha1.EndpointProbeSpec
 		want string
 	}{
-		"slow-loris headers":       {within(at("http://"+slowLoris), short), v1alpha1.ReasonTimedOut},
-		"slow-loris body":          {within(at("http://"+slowBody), short), v1alpha1.ReasonTimedOut},
-		"endless headers":          {at("http://" + hugeHeaders), v1alpha1.ReasonAnswerTooLarge},
-		"endless early hints":      {at("http://" + informational), v1alpha1.ReasonAnswerTooLarge},
-		"no HTTP":                  {at("http://" + garbage), v1alpha1.ReasonProtocolError},
-		"TLS handshake never ends": {within(at("https://"+silent), short), v1alpha1.ReasonTimedOut},
-		"tcp connects":             {at("tcp://" + silent), ""},
-		"tcp reads a line":         {expect(at("tcp://"+garbage), "", "^220 "), ""},
-		"tcp reads another line":   {expect(at("tcp://"+garbage), "", "^250 "), v1alpha1.ReasonBadAnswer},
-		"tcp waits for a line": {within(expect(at("tcp://"+silent), "hello", "."), short),
+		"slow-loris headers":       {within(specFor("http://"+slowLoris), short), v1alpha1.ReasonTimedOut},
+		"slow-loris body":          {within(specFor("http://"+slowBody), short), v1alpha1.ReasonTimedOut},
+		"endless headers":          {specFor("http://" + hugeHeaders), v1alpha1.ReasonAnswerTooLarge},
+		"endless early hints":      {specFor("http://" + informational), v1alpha1.ReasonAnswerTooLarge},
+		"no HTTP":                  {specFor("http://" + garbage), v1alpha1.ReasonProtocolError},
+		"TLS handshake never ends": {within(specFor("https://"+silent), short), v1alpha1.ReasonTimedOut},
+		"tcp connects":             {specFor("tcp://" + silent), ""},
+		"tcp reads a line":         {expect(specFor("tcp://"+garbage), "", "^220 "), ""},
+		"tcp reads another line":   {expect(specFor("tcp://"+garbage), "", "^250 "), v1alpha1.ReasonBadAnswer},
+		"tcp waits for a line": {within(expect(specFor("tcp://"+silent), "hello", "."), short),
 			v1alpha1.ReasonTimedOut},
-		"tcp gets a line of no end": {expect(at("tcp://"+lines), "", "z"), v1alpha1.ReasonProtocolError},
-		"tcp with TLS never ends": {within(with(at("tcp://"+silent),
+		"tcp gets an endless line": {expect(specFor("tcp://"+lines), "", "z"), v1alpha1.ReasonProtocolError},
+		"tcp with TLS never ends": {within(with(specFor("tcp://"+silent),
 			func(s *v1alpha1.EndpointProbeSpec) { s.TLS = &v1alpha1.ProbeTLS{} }), short), v1alpha1.ReasonTimedOut},
-		"tcp to nobody":              {at("tcp://127.0.0.1:1"), v1alpha1.ReasonConnectFailed},
-		"tcp to a metadata address":  {at("tcp://169.254.169.254:80"), v1alpha1.ReasonAddressRefused},
-		"grpc never answers":         {within(at("grpc://"+silent), short), v1alpha1.ReasonTimedOut},
-		"grpc over another protocol": {within(at("grpc://"+garbage), time.Second), v1alpha1.ReasonProtocolError},
-		"grpc to nobody":             {at("grpc://127.0.0.1:1"), v1alpha1.ReasonConnectFailed},
-		"grpc to a metadata address": {at("grpc://169.254.169.254"), v1alpha1.ReasonAddressRefused},
-		"grpc without TLS": {within(with(at("grpc://"+garbage),
+		"tcp to a closed port":       {specFor("tcp://127.0.0.1:1"), v1alpha1.ReasonConnectFailed},
+		"tcp to a metadata address":  {specFor("tcp://169.254.169.254:80"), v1alpha1.ReasonAddressRefused},
+		"grpc never answers":         {within(specFor("grpc://"+silent), short), v1alpha1.ReasonTimedOut},
+		"grpc over another protocol": {within(specFor("grpc://"+garbage), time.Second), v1alpha1.ReasonProtocolError},
+		"grpc to a closed port":      {specFor("grpc://127.0.0.1:1"), v1alpha1.ReasonConnectFailed},
+		"grpc to a metadata address": {specFor("grpc://169.254.169.254"), v1alpha1.ReasonAddressRefused},
+		"grpc with TLS, server without": {within(with(specFor("grpc://"+garbage),
 			func(s *v1alpha1.EndpointProbeSpec) { s.TLS = &v1alpha1.ProbeTLS{} }), time.Second),
 			v1alpha1.ReasonTLSFailed},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) { check(t, ask(t, nil, tc.spec, plan.Target{}), tc.want, "") })
+		t.Run(name, func(t *testing.T) { checkResult(t, runProbe(t, nil, tc.spec, plan.Target{}), tc.want, "") })
 	}
 }
 
@@ -370,14 +371,15 @@ func TestGRPC(t *testing.T) {
 	t.Cleanup(server.Stop)
 	url := "grpc://" + listener.Addr().String()
 	of := func(service string) v1alpha1.EndpointProbeSpec {
-		return with(at(url), func(s *v1alpha1.EndpointProbeSpec) { s.GRPC = &v1alpha1.GRPCProbe{Service: service} })
+		return with(specFor(url),
+			func(s *v1alpha1.EndpointProbeSpec) { s.GRPC = &v1alpha1.GRPCProbe{Service: service} })
 	}
-	check(t, ask(t, nil, at(url), plan.Target{}), "", "")
-	check(t, ask(t, nil, of("down"), plan.Target{}), v1alpha1.ReasonNotServing, "NOT_SERVING")
-	check(t, ask(t, nil, of("unknown"), plan.Target{}), v1alpha1.ReasonProtocolError, "unknown service")
-	got := ask(t, nil, at(url), plan.Target{})
+	checkResult(t, runProbe(t, nil, specFor(url), plan.Target{}), "", "")
+	checkResult(t, runProbe(t, nil, of("down"), plan.Target{}), v1alpha1.ReasonNotServing, "NOT_SERVING")
+	checkResult(t, runProbe(t, nil, of("unknown"), plan.Target{}), v1alpha1.ReasonProtocolError, "unknown service")
+	got := runProbe(t, nil, specFor(url), plan.Target{})
 	if value, ok := got.value(series.ProbeGRPCHealthResponse, "SERVING"); !ok || value != 1 {
-		t.Errorf("the series says %v (there: %v) of SERVING", value, ok)
+		t.Errorf("the series of SERVING is %v (found: %v), want 1", value, ok)
 	}
 }
 
@@ -389,20 +391,20 @@ func TestDNS(t *testing.T) {
 	t.Cleanup(func() { _ = conn.Close() })
 	go answerDNS(conn)
 	of := func(query, matches string) v1alpha1.EndpointProbeSpec {
-		return with(within(at("dns://"+conn.LocalAddr().String()), 300*time.Millisecond),
+		return with(within(specFor("dns://"+conn.LocalAddr().String()), 300*time.Millisecond),
 			func(s *v1alpha1.EndpointProbeSpec) {
 				s.DNS = &v1alpha1.DNSProbe{Query: query, Matches: matches}
 			})
 	}
-	check(t, ask(t, nil, of("app.example", ""), plan.Target{}), "", "")
-	check(t, ask(t, nil, of("app.example", `192\.0\.2\.1`), plan.Target{}), "", "")
-	check(t, ask(t, nil, of("app.example", `192\.0\.2\.9`), plan.Target{}), v1alpha1.ReasonBadAnswer, "")
-	check(t, ask(t, nil, of("missing.example", ""), plan.Target{}), v1alpha1.ReasonBadAnswer, "")
-	check(t, ask(t, nil, of("silent.example", ""), plan.Target{}), v1alpha1.ReasonTimedOut, "")
+	checkResult(t, runProbe(t, nil, of("app.example", ""), plan.Target{}), "", "")
+	checkResult(t, runProbe(t, nil, of("app.example", `192\.0\.2\.1`), plan.Target{}), "", "")
+	checkResult(t, runProbe(t, nil, of("app.example", `192\.0\.2\.9`), plan.Target{}), v1alpha1.ReasonBadAnswer, "")
+	checkResult(t, runProbe(t, nil, of("missing.example", ""), plan.Target{}), v1alpha1.ReasonBadAnswer, "")
+	checkResult(t, runProbe(t, nil, of("silent.example", ""), plan.Target{}), v1alpha1.ReasonTimedOut, "")
 }
 
-// answerDNS knows app.example, says that there is no missing.example, and of all
-// others nothing.
+// answerDNS answers with an address for app.example, and with NXDOMAIN for
+// missing.example. It does not answer other names.
 func answerDNS(conn net.PacketConn) {
 	buffer := make([]byte, 512)
 	for {
@@ -445,22 +447,22 @@ func TestPrivate(t *testing.T) {
 		"2001:db8::1":       false,
 		"64:ff9b::c000:201": false,
 	} {
-		if got := private(netip.MustParseAddr(address)); got != want {
+		if got := isPrivate(netip.MustParseAddr(address)); got != want {
 			t.Errorf("private(%s) is %v, want %v", address, got, want)
 		}
 	}
 }
 
-// The relay is for this process's running probes: others on the machine get
-// nothing from it.
-func TestRelayIsForRunningProbesOnly(t *testing.T) {
-	r := &relay{guard: testGuard(nil)}
+// The proxy serves running probes of this process only, not other processes on
+// the machine.
+func TestProxyServesRunningProbesOnly(t *testing.T) {
+	r := &socksProxy{addresses: testAddresses(nil)}
 	t.Cleanup(r.close)
-	proxy, done, err := r.open(&passage{ctx: t.Context(), allowPrivate: true})
+	proxy, done, err := r.openSession(&session{ctx: t.Context(), allowPrivate: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(hostile())
+	server := httptest.NewServer(hostileHandler())
 	t.Cleanup(server.Close)
 	get := func() error {
 		transport := &http.Transport{Proxy: http.ProxyURL(proxy), DisableKeepAlives: true}
@@ -470,7 +472,7 @@ func TestRelayIsForRunningProbesOnly(t *testing.T) {
 		}
 		response, err := transport.RoundTrip(request)
 		if err != nil {
-			return fmt.Errorf("ask: %w", err)
+			return fmt.Errorf("send request: %w", err)
 		}
 		return response.Body.Close()
 	}
@@ -479,22 +481,21 @@ func TestRelayIsForRunningProbesOnly(t *testing.T) {
 	}
 	done()
 	if err := get(); err == nil {
-		t.Error("a probe that is over still gets through")
+		t.Error("a probe that has ended can still use the proxy")
 	}
 }
 
-// What a hostile server sends must not pile up: neither in memory nor as
-// goroutines.
-func TestHostileServersLeaveNothingBehind(t *testing.T) {
-	server := httptest.NewServer(hostile())
+// Hostile servers must not make memory or the number of goroutines grow.
+func TestHostileServersLeakNothing(t *testing.T) {
+	server := httptest.NewServer(hostileHandler())
 	t.Cleanup(server.Close)
-	a := newAsker(testGuard(nil))
-	t.Cleanup(a.relay.close)
-	spec := within(at(""), 200*time.Millisecond)
+	a := newRunner(testAddresses(nil))
+	t.Cleanup(a.proxy.close)
+	spec := within(specFor(""), 200*time.Millisecond)
 	round := func() {
 		for _, path := range []string{"/endless", "/loop", "/hang", "/to-metadata"} {
 			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-			a.ask(ctx, &Probe{Spec: spec}, plan.Target{URL: server.URL + path})
+			a.run(ctx, &Probe{Spec: spec}, plan.Target{URL: server.URL + path})
 			cancel()
 		}
 	}

@@ -15,9 +15,9 @@ import (
 // address that is private to this machine or its cloud.
 var errAddressRefused = errors.New("address refused")
 
-// metadata holds the addresses at which clouds serve credentials to their
-// machines, and which are not link-local.
-var metadata = []netip.Prefix{
+// privatePrefixes are addresses at which clouds serve credentials to their
+// machines and that are not link-local.
+var privatePrefixes = []netip.Prefix{
 	netip.MustParsePrefix("100.100.100.200/32"), // Alibaba Cloud
 	netip.MustParsePrefix("168.63.129.16/32"),   // Azure
 	netip.MustParsePrefix("192.0.0.192/32"),     // Oracle Cloud
@@ -28,9 +28,9 @@ var metadata = []netip.Prefix{
 	netip.MustParsePrefix("fec0::/10"),          // site-local, as link-local once was
 }
 
-// wrapped are the ranges of IPv6 that hold an address of IPv4, and where in them:
-// a translator on the way would lead there.
-var wrapped = []struct {
+// embeddedIPv4 are the IPv6 ranges that contain an IPv4 address, and its
+// offset: a translator on the way would lead there.
+var embeddedIPv4 = []struct {
 	prefix netip.Prefix
 	offset int
 }{
@@ -40,55 +40,57 @@ var wrapped = []struct {
 	{netip.MustParsePrefix("::/96"), 12},          // IPv4-compatible, RFC 4291
 }
 
-// private tells whether an address is one of this machine, of its link or of its
-// cloud's metadata service. Networks of RFC 1918 are not: clusters live there.
-func private(a netip.Addr) bool {
+// isPrivate tells whether an address belongs to this machine, its link or its
+// cloud's metadata service. Networks of RFC 1918 are not private in this sense,
+// because clusters use them.
+func isPrivate(a netip.Addr) bool {
 	a = a.Unmap().WithZone("")
 	if a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsUnspecified() || a.IsMulticast() {
 		return true
 	}
-	for _, prefix := range metadata {
+	for _, prefix := range privatePrefixes {
 		if prefix.Contains(a) {
 			return true
 		}
 	}
-	for _, w := range wrapped {
+	for _, w := range embeddedIPv4 {
 		if w.prefix.Contains(a) {
 			bytes := a.As16()
-			return private(netip.AddrFrom4([4]byte(bytes[w.offset : w.offset+4])))
+			return isPrivate(netip.AddrFrom4([4]byte(bytes[w.offset : w.offset+4])))
 		}
 	}
 	return false
 }
 
-// resolver looks names up; net.DefaultResolver but in tests.
-type resolver interface {
+// nameResolver looks up names. It is net.DefaultResolver outside of tests.
+type nameResolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// guard finds addresses and says which of them a probe may connect to.
-type guard struct {
-	resolver resolver
-	// private says which addresses need spec.allowPrivate.
-	private func(netip.Addr) bool
+// addressResolver finds addresses and decides which of them a probe may connect
+// to.
+type addressResolver struct {
+	names nameResolver
+	// isPrivate says which addresses need spec.allowPrivate.
+	isPrivate func(netip.Addr) bool
 }
 
-// address of a host: an address of IPv4 where there is one. It is the address
-// to connect to: a second look-up could lead elsewhere.
-func (g guard) address(ctx context.Context, host string, allowPrivate bool) (netip.Addr, error) {
+// resolve returns the address of a host, IPv4 if there is one. The caller
+// connects to this address: a second lookup could give another one.
+func (g addressResolver) resolve(ctx context.Context, host string, allowPrivate bool) (netip.Addr, error) {
 	address, err := netip.ParseAddr(host)
 	if err != nil {
-		found, err := g.resolver.LookupNetIP(ctx, "ip", host)
+		found, err := g.names.LookupNetIP(ctx, "ip", host)
 		if err != nil {
 			return netip.Addr{}, fmt.Errorf("look up %s: %w", host, err)
 		}
-		if address = prefer(found); !address.IsValid() {
+		if address = preferIPv4(found); !address.IsValid() {
 			return netip.Addr{}, fmt.Errorf("look up %s: %w", host,
 				&net.DNSError{Err: "no address", Name: host, IsNotFound: true})
 		}
 	}
 	address = address.Unmap()
-	if !allowPrivate && g.private(address) {
+	if !allowPrivate && g.isPrivate(address) {
 		if host != address.String() {
 			host += ", which is " + address.String() + ","
 		}
@@ -98,7 +100,7 @@ func (g guard) address(ctx context.Context, host string, allowPrivate bool) (net
 	return address, nil
 }
 
-func prefer(found []netip.Addr) netip.Addr {
+func preferIPv4(found []netip.Addr) netip.Addr {
 	var first netip.Addr
 	for _, a := range found {
 		if a.Unmap().Is4() {

@@ -22,37 +22,37 @@ import (
 var errTooLarge = errors.New("answer too large")
 
 const (
-	// maxBody is what is read of an answer's body, and maxStream of a whole
-	// connection: headers, and what TLS adds.
+	// maxBody limits what is read of an answer's body, and maxStream of a whole
+	// connection, including headers and TLS.
 	maxBody   = 512 << 10
 	maxStream = maxBody + 128<<10
-	// handshakeLimit bounds how long a client of the relay may take to say what
-	// it wants: it is this process itself.
+	// handshakeLimit bounds the SOCKS handshake; the client is this process.
 	handshakeLimit = 10 * time.Second
-	relayBuffer    = 4 << 10
+	proxyBuffer    = 4 << 10
 )
 
-// relay is a SOCKS5 proxy (RFC 1928) on loopback, for this process alone, that
-// every connection of an HTTP probe goes through. blackbox_exporter's prober
-// takes no dialer, but it takes a proxy: this one looks names up, refuses private
-// addresses in each redirect, counts bytes and cuts at the deadline. Who connects
-// must know the passage of a probe that is running (RFC 1929).
-type relay struct {
-	guard    guard
-	dialer   net.Dialer
-	once     sync.Once
-	listener net.Listener
-	failed   error
+// socksProxy is a SOCKS5 proxy (RFC 1928) on loopback, for this process only,
+// that every connection of an HTTP probe goes through. blackbox_exporter's
+// prober accepts no dialer, but it accepts a proxy. The proxy looks up names,
+// refuses private addresses in each redirect, counts bytes and closes
+// connections at the deadline. A client must present the name of a session of a
+// running probe (RFC 1929).
+type socksProxy struct {
+	addresses addressResolver
+	dialer    net.Dialer
+	once      sync.Once
+	listener  net.Listener
+	listenErr error
 
 	mu       sync.Mutex
-	passages map[string]*passage
+	sessions map[string]*session
 }
 
-// passage is what one run of a probe may do, and what came of it.
-type passage struct {
+// session is what one run of a probe may do, and its outcome.
+type session struct {
 	ctx          context.Context
 	allowPrivate bool
-	// host has the address pinned, if that is valid.
+	// host resolves to the address pinned, if that is valid.
 	host   string
 	pinned netip.Addr
 
@@ -62,7 +62,7 @@ type passage struct {
 	address         netip.Addr
 }
 
-func (p *passage) fail(err error) {
+func (p *session) setFailure(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.failure == nil {
@@ -70,57 +70,58 @@ func (p *passage) fail(err error) {
 	}
 }
 
-// seen is what the passage knows once the run is over.
-func (p *passage) seen() (lookup, connect time.Duration, address netip.Addr, failure error) {
+// outcome returns what the proxy recorded, once the run is over.
+func (p *session) outcome() (lookup, connect time.Duration, address netip.Addr, failure error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.lookup, p.connect, p.address, p.failure
 }
 
-// open starts the relay with the first probe that needs it, and returns the URL
-// of the proxy for one run. close must be called when the run is over.
-func (r *relay) open(p *passage) (proxy *url.URL, closePassage func(), err error) {
+// openSession starts the proxy for the first probe that needs it, and returns
+// the URL of the proxy for one run. closeSession must be called when the run is
+// over.
+func (r *socksProxy) openSession(p *session) (proxyURL *url.URL, closeSession func(), err error) {
 	r.once.Do(func() {
-		r.passages = map[string]*passage{}
-		r.listener, r.failed = new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
-		if r.failed == nil {
+		r.sessions = map[string]*session{}
+		r.listener, r.listenErr = new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
+		if r.listenErr == nil {
 			go r.serve()
 		}
 	})
-	if r.failed != nil {
-		return nil, nil, fmt.Errorf("listen for the relay: %w", r.failed)
+	if r.listenErr != nil {
+		return nil, nil, fmt.Errorf("listen for the probe proxy: %w", r.listenErr)
 	}
 	name := rand.Text()
 	r.mu.Lock()
-	r.passages[name] = p
+	r.sessions[name] = p
 	r.mu.Unlock()
-	proxy = &url.URL{Scheme: "socks5", User: url.UserPassword(name, "-"), Host: r.listener.Addr().String()}
-	return proxy, func() {
+	proxyURL = &url.URL{Scheme: "socks5", User: url.UserPassword(name, "-"), Host: r.listener.Addr().String()}
+	return proxyURL, func() {
 		r.mu.Lock()
-		delete(r.passages, name)
+		delete(r.sessions, name)
 		r.mu.Unlock()
 	}, nil
 }
 
-func (r *relay) serve() {
+func (r *socksProxy) serve() {
 	for {
 		conn, err := r.listener.Accept()
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
 		if err == nil {
-			go r.accept(conn)
+			go r.serveConn(conn)
 		}
 	}
 }
 
-func (r *relay) close() {
+func (r *socksProxy) close() {
 	if r.listener != nil {
 		_ = r.listener.Close()
 	}
 }
 
-func (r *relay) accept(client net.Conn) {
+func (r *socksProxy) serveConn(client net.Conn) {
 	defer client.Close() //nolint:errcheck // nothing is left to be written
 	if err := client.SetDeadline(time.Now().Add(handshakeLimit)); err != nil {
 		return
@@ -132,8 +133,8 @@ func (r *relay) accept(client net.Conn) {
 	}
 	server, err := r.connect(p, host, port)
 	if err != nil {
-		p.fail(err)
-		_, _ = client.Write(reply(1))
+		p.setFailure(err)
+		_, _ = client.Write(socksReply(1))
 		return
 	}
 	defer server.Close() //nolint:errcheck // nothing is left to be written
@@ -141,15 +142,15 @@ func (r *relay) accept(client net.Conn) {
 		_ = client.SetDeadline(deadline)
 		_ = server.SetDeadline(deadline)
 	}
-	if _, err := client.Write(reply(0)); err != nil {
+	if _, err := client.Write(socksReply(0)); err != nil {
 		return
 	}
-	pass(p, reader, client, server)
+	forward(p, reader, client, server)
 }
 
-// pass copies both ways until either side is done. A server that sends too much
-// is cut off.
-func pass(p *passage, reader *bufio.Reader, client, server net.Conn) {
+// forward copies in both directions until either side ends. The connection is
+// closed if the server sends too much.
+func forward(p *session, reader *bufio.Reader, client, server net.Conn) {
 	stop := context.AfterFunc(p.ctx, func() {
 		_ = client.Close()
 		_ = server.Close()
@@ -158,21 +159,21 @@ func pass(p *passage, reader *bufio.Reader, client, server net.Conn) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_, _ = io.CopyBuffer(plainWriter{server}, plainReader{reader}, make([]byte, relayBuffer))
+		_, _ = io.CopyBuffer(plainWriter{server}, plainReader{reader}, make([]byte, proxyBuffer))
 		if half, ok := server.(*net.TCPConn); ok {
 			_ = half.CloseWrite()
 		}
 	}()
-	n, _ := io.CopyBuffer(plainWriter{client}, io.LimitReader(server, maxStream), make([]byte, relayBuffer))
+	n, _ := io.CopyBuffer(plainWriter{client}, io.LimitReader(server, maxStream), make([]byte, proxyBuffer))
 	if n >= maxStream {
-		p.fail(fmt.Errorf("%w: the connection brought more than %d KiB", errTooLarge, maxStream>>10))
+		p.setFailure(fmt.Errorf("%w: the server sent more than %d KiB", errTooLarge, maxStream>>10))
 	}
 	_ = client.Close()
 	_ = server.Close()
 	<-done
 }
 
-// plainReader and plainWriter hide ReadFrom and WriteTo, which would take larger
+// plainReader and plainWriter hide ReadFrom and WriteTo, which would use larger
 // buffers or pipes.
 type plainReader struct{ io.Reader }
 type plainWriter struct{ io.Writer }
@@ -182,12 +183,12 @@ const socks5, withPassword, connectCommand = 5, 2, 1
 // Kinds of addresses.
 const ipv4, domain, ipv6 = 1, 3, 4
 
-var errSOCKS = errors.New("malformed request to the relay")
+var errSOCKS = errors.New("malformed request to the probe proxy")
 
-func reply(code byte) []byte { return []byte{socks5, code, 0, ipv4, 0, 0, 0, 0, 0, 0} }
+func socksReply(code byte) []byte { return []byte{socks5, code, 0, ipv4, 0, 0, 0, 0, 0, 0} }
 
-// handshake reads who asks and for what.
-func (r *relay) handshake(reader *bufio.Reader, client io.Writer) (*passage, string, string, error) {
+// handshake reads the session and the destination.
+func (r *socksProxy) handshake(reader *bufio.Reader, client io.Writer) (*session, string, string, error) {
 	var head [2]byte
 	if _, err := io.ReadFull(reader, head[:]); err != nil || head[0] != socks5 {
 		return nil, "", "", errSOCKS
@@ -201,10 +202,10 @@ func (r *relay) handshake(reader *bufio.Reader, client io.Writer) (*passage, str
 	if version, err := reader.ReadByte(); err != nil || version != 1 {
 		return nil, "", "", errSOCKS
 	}
-	name, err1 := text(reader)
-	_, err2 := text(reader)
+	name, err1 := readText(reader)
+	_, err2 := readText(reader)
 	r.mu.Lock()
-	p := r.passages[name]
+	p := r.sessions[name]
 	r.mu.Unlock()
 	if err := errors.Join(err1, err2); err != nil || p == nil {
 		_, _ = client.Write([]byte{1, 1})
@@ -213,11 +214,11 @@ func (r *relay) handshake(reader *bufio.Reader, client io.Writer) (*passage, str
 	if _, err := client.Write([]byte{1, 0}); err != nil {
 		return nil, "", "", errSOCKS
 	}
-	host, port, err := destination(reader)
+	host, port, err := readDestination(reader)
 	return p, host, port, err
 }
 
-func text(reader *bufio.Reader) (string, error) {
+func readText(reader *bufio.Reader) (string, error) {
 	length, err := reader.ReadByte()
 	if err != nil {
 		return "", errSOCKS
@@ -229,14 +230,14 @@ func text(reader *bufio.Reader) (string, error) {
 	return string(content), nil
 }
 
-func destination(reader *bufio.Reader) (host, port string, err error) {
+func readDestination(reader *bufio.Reader) (host, port string, err error) {
 	var head [4]byte
 	if _, err := io.ReadFull(reader, head[:]); err != nil || head[0] != socks5 || head[1] != connectCommand {
 		return "", "", errSOCKS
 	}
 	switch head[3] {
 	case domain:
-		if host, err = text(reader); err != nil {
+		if host, err = readText(reader); err != nil {
 			return "", "", err
 		}
 	case ipv4, ipv6:
@@ -256,18 +257,18 @@ func destination(reader *bufio.Reader) (host, port string, err error) {
 	return host, strconv.Itoa(int(number[0])<<8 | int(number[1])), nil
 }
 
-// connect is the one place where an HTTP probe's connection is made.
-func (r *relay) connect(p *passage, host, port string) (net.Conn, error) {
+// connect is the only place where connections of HTTP probes are made.
+func (r *socksProxy) connect(p *session, host, port string) (net.Conn, error) {
 	begin := time.Now()
 	address, err := p.pinned, error(nil)
 	if host != p.host || !address.IsValid() {
-		address, err = r.guard.address(p.ctx, host, p.allowPrivate)
+		address, err = r.addresses.resolve(p.ctx, host, p.allowPrivate)
 	}
-	looked := time.Now()
+	resolved := time.Now()
 	defer func() {
 		p.mu.Lock()
-		p.lookup += looked.Sub(begin)
-		p.connect += time.Since(looked)
+		p.lookup += resolved.Sub(begin)
+		p.connect += time.Since(resolved)
 		p.address = address
 		p.mu.Unlock()
 	}()
