@@ -57,6 +57,9 @@ const (
 	Outcome = "outcome"
 	// Reason is why custom resources are not counted: forbidden, too_many or failed.
 	Reason = "reason"
+	// RestartReason is why a container ended before it restarted: oom_killed, error
+	// or other.
+	RestartReason = "reason"
 )
 
 // Values of Ready.
@@ -80,6 +83,16 @@ const (
 	ReasonTooMany = "too_many"
 	// ReasonFailed: the last attempt failed; the counts before it are kept a while.
 	ReasonFailed = "failed"
+)
+
+// Values of RestartReason.
+const (
+	// RestartOOM: it needed more memory than its limit.
+	RestartOOM = "oom_killed"
+	// RestartError: it ended with an exit code that is not 0.
+	RestartError = "error"
+	// RestartOther: it ended without an error, or the reason is not known.
+	RestartOther = "other"
 )
 
 // Values of Severity.
@@ -123,6 +136,19 @@ const (
 	// OperatorOperandsUncounted is 1 for each Kind whose counts are missing or not
 	// of all, with the Reason.
 	OperatorOperandsUncounted = "bellwether_operator_operands_uncounted"
+	// OperatorCustomResources counts all custom resources by Kind, young ones
+	// included.
+	OperatorCustomResources = "bellwether_operator_custom_resources"
+	// OperatorRestarts counts restarts of the operator's containers by RestartReason,
+	// since the agent's start.
+	OperatorRestarts = "bellwether_operator_container_restarts_total"
+	// OperatorPodsPending counts the operator's pods that have been Pending for at
+	// least five minutes.
+	OperatorPodsPending = "bellwether_operator_pods_pending"
+	// OperatorCertificateRotation is when OLM must renew the serving certificates
+	// of the operator's webhooks, in seconds since the epoch: a day before the
+	// certificates expire. It is there only for operators with such certificates.
+	OperatorCertificateRotation = "bellwether_operator_certificate_rotation_timestamp_seconds"
 	// OperatorInstallTotal counts finished installations and upgrades by Outcome.
 	OperatorInstallTotal = "bellwether_operator_install_total"
 	// OperatorInstallDuration is a histogram of how long those took, in seconds.
@@ -272,6 +298,14 @@ func Exported() []Series {
 			"Custom resources of the operator by readiness; young ones are left out."},
 		{OperatorOperandsUncounted, "gauge", OfOperator(Kind, Reason),
 			"1 for each kind of custom resources whose counts are missing or not of all."},
+		{OperatorCustomResources, "gauge", OfOperator(Kind),
+			"Custom resources of the operator, young ones included."},
+		{OperatorRestarts, "counter", OfOperator(RestartReason),
+			"Restarts of the operator's containers since the agent's start."},
+		{OperatorPodsPending, "gauge", OfOperator(),
+			"Pods of the operator that have been Pending for at least five minutes."},
+		{OperatorCertificateRotation, "gauge", OfOperator(),
+			"When OLM must renew the certificates of the operator's webhooks, a day before they expire."},
 		{OperatorInstallTotal, "counter", OfOperator(Outcome),
 			"Finished installations and upgrades by outcome."},
 		{OperatorInstallDuration, "histogram", OfOperator(Outcome),

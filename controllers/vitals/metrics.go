@@ -19,11 +19,11 @@ import (
 // answer immediately.
 const scrapeTimeout = 2 * time.Second
 
-// descriptions returns the descriptions of the gauges, by name.
+// descriptions returns the descriptions of what collector collects, by name.
 func descriptions(cluster string) map[string]*prometheus.Desc {
 	all := map[string]*prometheus.Desc{}
 	for _, s := range series.Exported() {
-		if s.Type == "gauge" {
+		if s.Type == "gauge" || s.Name == series.OperatorRestarts {
 			all[s.Name] = prometheus.NewDesc(s.Name, s.Help, s.Labels, prometheus.Labels{series.Cluster: cluster})
 		}
 	}
@@ -72,6 +72,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 			continue
 		}
 		c.collectOperator(out, observed)
+		c.collectPods(out, observed.operator)
 		for _, counted := range c.counter.countsOf(oi.Name) {
 			c.collectOperands(out, observed.operator, counted)
 		}
@@ -82,6 +83,9 @@ func (c *collector) collectOperator(out chan<- prometheus.Metric, v observation)
 	if v.csv != nil {
 		c.collectGauge(out, series.OperatorInfo, 1, v.operator, v.namespace, v.csv.Name, v.csv.Spec.Version.String(),
 			series.ShortHash(v.release))
+		if at := v.csv.Status.CertsRotateAt; at != nil && !at.IsZero() {
+			c.collectGauge(out, series.OperatorCertificateRotation, float64(at.Unix()), v.operator)
+		}
 		for _, name := range webhooks(v.csv) {
 			c.collectGauge(out, series.OperatorWebhook, 1, v.operator, name)
 		}
@@ -110,15 +114,34 @@ func (c *collector) collectOperands(out chan<- prometheus.Metric, operator v1alp
 	if count.at.IsZero() {
 		return
 	}
+	c.collectGauge(out, series.OperatorCustomResources, float64(count.total), operator, count.kind)
 	for _, ready := range []string{series.ReadyTrue, series.ReadyFalse, series.ReadyUnknown} {
 		c.collectGauge(out, series.OperatorOperands, float64(count.ready[ready]), operator, count.kind, ready)
 	}
 }
 
+func (c *collector) collectPods(out chan<- prometheus.Metric, operator v1alpha1.OperatorReference) {
+	state, isKnown := c.counter.pods.stateOf(operator)
+	if !isKnown {
+		return
+	}
+	for reason, n := range state.restarts {
+		c.collect(out, series.OperatorRestarts, prometheus.CounterValue, float64(n), operator, reason)
+	}
+	if state.pending != nil {
+		c.collectGauge(out, series.OperatorPodsPending, float64(*state.pending), operator)
+	}
+}
+
 func (c *collector) collectGauge(out chan<- prometheus.Metric, name string, value float64,
 	operator v1alpha1.OperatorReference, further ...string) {
+	c.collect(out, name, prometheus.GaugeValue, value, operator, further...)
+}
+
+func (c *collector) collect(out chan<- prometheus.Metric, name string, of prometheus.ValueType, value float64,
+	operator v1alpha1.OperatorReference, further ...string) {
 	labels := append([]string{operator.Namespace, operator.Name}, further...)
-	metric, err := prometheus.NewConstMetric(c.descs[name], prometheus.GaugeValue, value, labels...)
+	metric, err := prometheus.NewConstMetric(c.descs[name], of, value, labels...)
 	if err != nil {
 		c.log.Error(err, "Cannot export a series", "metric", name, "labels", labels)
 		return

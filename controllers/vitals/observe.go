@@ -62,6 +62,7 @@ type observation struct {
 // replicas of a Deployment.
 type replicas struct {
 	deployment         string
+	selector           *metav1.LabelSelector
 	desired, available int32
 }
 
@@ -209,8 +210,8 @@ func (r *reader) deployments(ctx context.Context, _ *v1alpha1.OperatorInstall, v
 		if d.Spec.Replicas != nil {
 			desired = *d.Spec.Replicas
 		}
-		v.deployments = append(v.deployments, replicas{deployment: d.Name, desired: desired,
-			available: d.Status.AvailableReplicas})
+		v.deployments = append(v.deployments, replicas{deployment: d.Name, selector: d.Spec.Selector,
+			desired: desired, available: d.Status.AvailableReplicas})
 	}
 	slices.SortFunc(v.deployments, func(a, b replicas) int { return cmp.Compare(a.deployment, b.deployment) })
 	v.deployments = v.deployments[:min(len(v.deployments), maxDeployments)]

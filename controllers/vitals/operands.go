@@ -55,26 +55,31 @@ type operandCount struct {
 	// no counts.
 	ready map[string]int
 	at    time.Time
+	// total is how many there are, young ones included.
+	total int
 	// uncounted is a value of series.Reason; empty if all were counted.
 	uncounted string
 }
 
 // operandLister streams the custom resources of a kind.
 type operandLister interface {
-	// list calls see with each resource until it returns false. It returns
+	// list calls see with each resource until it returns false. It returns how
+	// many resources there are if see returned true for the first page, and
 	// errNoKind if the cluster does not serve the kind.
-	list(ctx context.Context, kind schema.GroupVersionKind, namespace string, see func(*plan.Operand) bool) error
+	list(ctx context.Context, kind schema.GroupVersionKind, namespace string,
+		see func(*plan.Operand) bool) (total int, err error)
 }
 
 // errNoKind says that a cluster does not serve a kind.
 var errNoKind = errors.New("kind is not served")
 
-// operandCounter counts the custom resources of all operators periodically. It
-// is a manager.Runnable.
+// operandCounter counts the custom resources of all operators, and observes
+// their pods, periodically. It is a manager.Runnable.
 type operandCounter struct {
 	reader     *reader
 	visibility func() Visibility
 	lister     operandLister
+	pods       *podObserver
 	interval   time.Duration
 	now        func() time.Time
 
@@ -123,10 +128,12 @@ func (c *operandCounter) countAll(ctx context.Context, visible Visibility) {
 				"operator", oi.Spec.Operator.Name)
 			continue
 		}
+		c.pods.observe(ctx, observed)
 		if observed.csv != nil {
 			next[oi.Name] = c.countOperator(ctx, oi, observed.csv)
 		}
 	}
+	c.pods.keep(installs)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.known = next
@@ -163,7 +170,7 @@ func (c *operandCounter) countKind(ctx context.Context, kind schema.GroupVersion
 	defer cancel()
 	result := operandCount{kind: kind.Kind, ready: map[string]int{}, at: c.now()}
 	seen := 0
-	err := c.lister.list(ctx, kind, namespace, func(o *plan.Operand) bool {
+	total, err := c.lister.list(ctx, kind, namespace, func(o *plan.Operand) bool {
 		if seen++; seen > maxOperands {
 			result.uncounted = series.ReasonTooMany
 			return false
@@ -173,6 +180,7 @@ func (c *operandCounter) countKind(ctx context.Context, kind schema.GroupVersion
 		}
 		return true
 	})
+	result.total = total
 	return result, err
 }
 
@@ -230,6 +238,7 @@ func merge(a, b operandCount) operandCount {
 	if sum.at.IsZero() {
 		sum.at = b.at
 	}
+	sum.total = a.total + b.total
 	for ready, n := range b.ready {
 		sum.ready[ready] += n
 	}
@@ -271,32 +280,43 @@ func newLister(local cluster.Cluster) (*lister, error) {
 }
 
 func (l *lister) list(ctx context.Context, kind schema.GroupVersionKind, namespace string,
-	see func(*plan.Operand) bool) error {
+	see func(*plan.Operand) bool) (int, error) {
 	mapping, err := l.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	switch {
 	case meta.IsNoMatchError(err):
-		return errNoKind
+		return 0, errNoKind
 	case err != nil:
-		return fmt.Errorf("look up %s: %w", kind.Kind, err)
+		return 0, fmt.Errorf("look up %s: %w", kind.Kind, err)
 	}
 	path := []string{"apis", kind.Group, kind.Version}
 	if namespace != "" && mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 		path = append(path, "namespaces", namespace)
 	}
 	path = append(path, mapping.Resource.Resource)
-	for next := ""; ; {
-		next, err = l.page(ctx, path, next, see)
+	total := 0
+	for page := (listMeta{}); ; {
+		isFirst := page.Continue == ""
+		page, err = l.page(ctx, path, page.Continue, func(o *plan.Operand) bool {
+			if isFirst {
+				total++
+			}
+			return see(o)
+		})
 		if err != nil {
-			return fmt.Errorf("list %s: %w", mapping.Resource.GroupResource(), err)
+			return 0, fmt.Errorf("list %s: %w", mapping.Resource.GroupResource(), err)
 		}
-		if next == "" {
-			return nil
+		if isFirst {
+			total += page.RemainingItemCount
+		}
+		if page.Continue == "" {
+			return total, nil
 		}
 	}
 }
 
-// page streams one page and returns the token of the next one.
-func (l *lister) page(ctx context.Context, path []string, from string, see func(*plan.Operand) bool) (string, error) {
+// page streams one page and returns its metadata.
+func (l *lister) page(ctx context.Context, path []string, from string,
+	see func(*plan.Operand) bool) (listMeta, error) {
 	request := l.client.Get().AbsPath(path...).SetHeader("Accept", "application/json").Param("limit",
 		strconv.Itoa(pageSize))
 	if from != "" {
@@ -304,7 +324,7 @@ func (l *lister) page(ctx context.Context, path []string, from string, see func(
 	}
 	body, err := request.Stream(ctx)
 	if err != nil {
-		return "", err
+		return listMeta{}, err
 	}
 	// The connection is closed if the body was not read to its end.
 	defer func(body io.Closer) { _ = body.Close() }(body)

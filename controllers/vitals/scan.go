@@ -15,37 +15,42 @@ import (
 // errNotAList says that an API server returned something other than a list.
 var errNotAList = errors.New("not a list")
 
+// listMeta is what scanList returns of a list: the continue token, which is
+// empty if see returned false, and how many items come after this page.
+type listMeta struct {
+	Continue           string `json:"continue"`
+	RemainingItemCount int    `json:"remainingItemCount"`
+}
+
 // scanList reads a JSON list item by item, so that it needs memory for one item
-// only. It returns the list's continue token, which is empty if see returned
-// false.
-func scanList(r io.Reader, see func(*plan.Operand) bool) (next string, err error) {
+// only.
+func scanList(r io.Reader, see func(*plan.Operand) bool) (listMeta, error) {
 	decoder := json.NewDecoder(r)
 	if err := expectToken(decoder, json.Delim('{')); err != nil {
-		return "", err
+		return listMeta{}, err
 	}
+	var metadata listMeta
 	for decoder.More() {
 		key, err := decoder.Token()
 		if err != nil {
-			return "", fmt.Errorf("read list: %w", err)
+			return listMeta{}, fmt.Errorf("read list: %w", err)
 		}
 		if key == "items" {
 			if wanted, err := scanItems(decoder, see); err != nil || !wanted {
-				return "", err
+				return listMeta{}, err
 			}
 			continue
 		}
 		// The other fields of a list are small.
-		var metadata struct {
-			Continue string `json:"continue"`
-		}
-		if err := decode(decoder, &metadata); err != nil {
-			return "", err
+		var value listMeta
+		if err := decode(decoder, &value); err != nil {
+			return listMeta{}, err
 		}
 		if key == "metadata" {
-			next = metadata.Continue
+			metadata = value
 		}
 	}
-	return next, expectToken(decoder, json.Delim('}'))
+	return metadata, expectToken(decoder, json.Delim('}'))
 }
 
 // scanItems reads the items and returns whether see wants more.

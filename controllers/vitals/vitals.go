@@ -7,8 +7,8 @@
 // resources are ready, and how installations and upgrades ended.
 //
 // Gauges are read from the agent's caches at each scrape, so a series is
-// removed with its object. Custom resources are not cached: they are listed
-// every minute, in pages that are not kept. A scrape waits for neither.
+// removed with its object. Custom resources and pods are not cached: they are
+// listed every minute, in pages that are not kept. A scrape waits for neither.
 //
 // It only reads. It must not write to the hub or the cluster, and must export
 // nothing about what it cannot read, except what is expected to run.
@@ -30,6 +30,7 @@ import (
 // +kubebuilder:rbac:groups=operators.coreos.com,resources=clusterserviceversions;catalogsources,verbs=get;list;watch
 // +kubebuilder:rbac:groups=operators.coreos.com,resources=subscriptions;operatorconditions,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list
 
 // Options configure the metrics.
 type Options struct {
@@ -56,7 +57,7 @@ func Add(hub ctrl.Manager, local cluster.Cluster, metrics prometheus.Registerer,
 	watcher := &cacheWatcher{hub: hub.GetCache(), local: local, olm: o.OLM, now: o.Now, outcomes: ended}
 	caches := &reader{hub: hub.GetCache(), local: local.GetCache(), now: o.Now}
 	counter := &operandCounter{reader: caches, visibility: watcher.visibility, lister: operands,
-		interval: o.CountEvery, now: o.Now}
+		interval: o.CountEvery, now: o.Now, pods: newPodObserver(local.GetAPIReader(), o.Now)}
 	gauges := &collector{log: hub.GetLogger().WithName("vitals"), reader: caches, visibility: watcher.visibility,
 		counter: counter,
 		descs:   descriptions(o.Cluster)}

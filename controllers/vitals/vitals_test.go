@@ -24,14 +24,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/bellwether-dev/bellwether/alerts/series"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
@@ -73,7 +76,8 @@ func newWorld(t *testing.T, cluster ...client.Object) *world {
 	read := &reader{hub: w.hub, local: w.local, now: clock}
 	w.reader = read
 	look := func() Visibility { return w.see }
-	w.counts = &operandCounter{reader: read, visibility: look, lister: w.lister, interval: time.Minute, now: clock}
+	w.counts = &operandCounter{reader: read, visibility: look, lister: w.lister, interval: time.Minute, now: clock,
+		pods: newPodObserver(w.local, clock)}
 	w.outcomes = newOutcomes("prod-eu")
 	w.registry = prometheus.NewPedanticRegistry()
 	w.registry.MustRegister(&collector{log: logr.Discard(), reader: read, visibility: look, counter: w.counts,
@@ -109,18 +113,21 @@ func (w *world) text() string {
 type fakeLister map[string]any
 
 func (l fakeLister) list(_ context.Context, kind schema.GroupVersionKind, namespace string,
-	see func(*plan.Operand) bool) error {
+	see func(*plan.Operand) bool) (int, error) {
+	var text string
 	switch has := l[kind.Kind].(type) {
 	case error:
-		return has
+		return 0, has
 	case string:
-		_, err := scanList(strings.NewReader(has), see)
-		return err
+		text = has
 	case map[string]string: // by namespace
-		_, err := scanList(strings.NewReader(has[namespace]), see)
-		return err
+		text = has[namespace]
+	default:
+		return 0, errNoKind
 	}
-	return errNoKind
+	total := 0
+	metadata, err := scanList(strings.NewReader(text), func(o *plan.Operand) bool { total++; return see(o) })
+	return total + metadata.RemainingItemCount, err
 }
 
 func install(operator string, change func(*v1alpha1.OperatorInstall)) *v1alpha1.OperatorInstall {
@@ -158,6 +165,10 @@ func csv(namespace, name, replaces, phase string, created time.Duration,
 	c.Spec.Version = version.OperatorVersion{Version: semver.MustParse(number)}
 	c.Spec.Replaces, c.Status.Phase = replaces, operatorsv1alpha1.ClusterServiceVersionPhase(phase)
 	c.Spec.CustomResourceDefinitions.Owned = owned
+	if name == "echo-operator.v1.1.0" {
+		rotate := ago(-24 * time.Hour)
+		c.Status.CertsRotateAt = &rotate
+	}
 	return c
 }
 
@@ -181,11 +192,22 @@ func catalog(namespace, name, address, connected, state string) client.Object {
 	return c
 }
 
+// managerPod is of the Deployment of its name, a day old, and restarted thrice.
+func managerPod(namespace, deployment string, phase corev1.PodPhase) client.Object {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: deployment + "-0", UID: types.UID(deployment),
+			Labels: map[string]string{"app": deployment}, CreationTimestamp: ago(24 * time.Hour)},
+		Status: corev1.PodStatus{Phase: phase,
+			ContainerStatuses: []corev1.ContainerStatus{{Name: "manager", RestartCount: 3}}},
+	}
+}
+
 func deployment(namespace, name, owner string, desired *int32, available int32) client.Object {
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name,
 			Labels: map[string]string{labelOLMOwner: owner}},
-		Spec:   appsv1.DeploymentSpec{Replicas: desired},
+		Spec: appsv1.DeploymentSpec{Replicas: desired,
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}},
 		Status: appsv1.DeploymentStatus{AvailableReplicas: available},
 	}
 }
@@ -237,6 +259,8 @@ func healthyWorld(t *testing.T) *world {
 		deployment("echo", "echo-controller", "echo-operator.v1.1.0", &two, 1),
 		deployment("echo", "echo-webhook", "echo-operator.v1.1.0", nil, 1),
 		deployment("echo", "library", "library.v1.0.0", nil, 0),
+		managerPod("echo", "echo-controller", corev1.PodRunning), managerPod("echo", "echo-webhook", corev1.PodPending),
+		managerPod("echo", "library", corev1.PodPending),
 		operatorCondition("echo", "echo-operator.v1.1.0"),
 
 		subscribed("queue", "queue-operator", "queue-operator.v2.0.0", "queue-operator.v2.1.0"),
@@ -346,6 +370,29 @@ func TestCacheWatcher(t *testing.T) {
 
 // TestBeingRemoved checks that an operator that is being removed is not
 // expected.
+// TestPodsThatCannotBeListed: restarts keep their count, and nothing is said of
+// pending pods.
+func TestPodsThatCannotBeListed(t *testing.T) {
+	w := healthyWorld(t)
+	w.counts.countAll(t.Context(), w.see)
+	pending := series.OperatorPodsPending + `{cluster="prod-eu",operator="echo"`
+	if text := w.text(); !strings.Contains(text, pending) {
+		t.Fatalf("lacks %s:\n%s", pending, text)
+	}
+	w.counts.pods.local = interceptor.NewClient(w.local.(client.WithWatch), interceptor.Funcs{
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", nil)
+		}})
+	w.counts.countAll(t.Context(), w.see)
+	text := w.text()
+	if restarts := series.OperatorRestarts + `{cluster="prod-eu",operator="echo"`; !strings.Contains(text, restarts) {
+		t.Errorf("lacks %s:\n%s", restarts, text)
+	}
+	if strings.Contains(text, pending) {
+		t.Errorf("has %s:\n%s", pending, text)
+	}
+}
+
 func TestBeingRemoved(t *testing.T) {
 	w := healthyWorld(t)
 	oi := install("old", func(oi *v1alpha1.OperatorInstall) { oi.Finalizers = []string{v1alpha1.FinalizerAgent} })
@@ -550,9 +597,9 @@ func TestScan(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := 0
-			next, err := scanList(strings.NewReader(tc.text), func(*plan.Operand) bool { seen++; return true })
-			if seen != tc.seen || next != tc.next || (err != nil) != tc.err {
-				t.Errorf("saw %d, next %q, error %v", seen, next, err)
+			metadata, err := scanList(strings.NewReader(tc.text), func(*plan.Operand) bool { seen++; return true })
+			if seen != tc.seen || metadata.Continue != tc.next || (err != nil) != tc.err {
+				t.Errorf("saw %d, next %q, error %v", seen, metadata.Continue, err)
 			}
 		})
 	}

@@ -115,6 +115,8 @@ func TestVitals(t *testing.T) {
 		`bellwether_operator_condition{cluster="vitals",operator="vital",operator_namespace="fleet",type="Upgradeable"} 1`,
 	}, nil)
 
+	h.restartsAreCounted(t, scraped)
+
 	h.to(pin, "1.1.0")
 	h.runs()
 	h.shows("an upgrade", scraped, []string{info("1.1.0"), is("csv_succeeded", "", 1), is("upgrading", "", 0),
@@ -140,6 +142,31 @@ func TestVitals(t *testing.T) {
 	h.uninstall(v1alpha1.RemovalUninstall)
 	h.shows("nothing is left of an operator that was removed", scraped, []string{"controller_runtime_reconcile_total"},
 		[]string{`operator="vital"`})
+}
+
+// restartsAreCounted reports, as a kubelet would, that the operator's container
+// needed more memory than its limit.
+func (h *harness) restartsAreCounted(t *testing.T, scraped func() string) {
+	t.Helper()
+	restarts := func(n int) string {
+		return fmt.Sprintf("bellwether_operator_container_restarts_total{cluster=\"vitals\",operator=\"vital\","+
+			"operator_namespace=\"fleet\",reason=\"oom_killed\"} %d\n", n)
+	}
+	const notPending = `bellwether_operator_pods_pending{cluster="vitals",operator="vital",` +
+		`operator_namespace="fleet"} 0`
+	h.shows("pods without a restart", scraped, []string{restarts(0), notPending}, nil)
+	pods := &corev1.PodList{}
+	h.must(h.List(t.Context(), pods, client.InNamespace("vital")))
+	if len(pods.Items) != 1 {
+		t.Fatalf("%d pods in namespace vital, want 1", len(pods.Items))
+	}
+	pod := &pods.Items[0]
+	patch := client.MergeFrom(pod.DeepCopy())
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: pod.Spec.Containers[0].Name, RestartCount: 1,
+		Ready: true, LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+			Reason: "OOMKilled", ExitCode: 137}}}}
+	h.must(h.Status().Patch(t.Context(), pod, patch))
+	h.shows("a container that was killed for its memory", scraped, []string{restarts(1), notPending}, nil)
 }
 
 // operandsAreCounted looks with a clock that is ahead, so that resources just
