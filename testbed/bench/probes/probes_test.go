@@ -31,11 +31,11 @@ func TestLoad(t *testing.T) {
 
 func TestReportJudges(t *testing.T) {
 	l := Load{Probes: 5000, Interval: 30 * time.Second}
-	good := report(l, Result{LateP99: 900 * time.Millisecond, Elapsed: time.Minute})
+	good := report(l, []Result{{LateP99: 900 * time.Millisecond, Elapsed: time.Minute}})
 	if missed := good.Missed(); len(missed) != 0 {
 		t.Errorf("missed %q", missed)
 	}
-	bad := report(l, Result{LateP99: time.Second, Wrong: 1, Elapsed: time.Minute})
+	bad := report(l, []Result{{LateP99: time.Second, Wrong: 1, Elapsed: time.Minute}})
 	if missed := bad.Missed(); len(missed) != 2 {
 		t.Errorf("missed only %q", missed)
 	}

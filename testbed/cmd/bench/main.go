@@ -54,11 +54,11 @@ type options struct {
 	only   []string
 	output string
 
-	pairs, viewRuns, catalogRuns int
-	settle                       time.Duration
-	packages                     int
-	bundles                      string
-	sloTogether                  bool
+	runs        int
+	settle      time.Duration
+	packages    int
+	bundles     string
+	sloTogether bool
 }
 
 // benchmark is one of those that can be asked for.
@@ -69,12 +69,12 @@ type benchmark struct {
 
 var benchmarks = []benchmark{
 	{"upgrade", func(ctx context.Context, out io.Writer, o options) (figure.Section, error) {
-		return upgrade.Measure(ctx, out, upgrade.Options{Pairs: o.pairs, Settle: o.settle})
+		return upgrade.Measure(ctx, out, upgrade.Options{Pairs: o.runs, Settle: o.settle})
 	}},
 	{"view", func(ctx context.Context, out io.Writer, o options) (figure.Section, error) {
 		const versions, schema = 30, 20 << 10 // the size of a large public catalog
 		return viewserver.Measure(ctx, out, viewserver.Options{
-			Runs:  o.viewRuns,
+			Runs:  o.runs,
 			Large: catalogtest.Options{Packages: o.packages, Versions: versions, SchemaBytes: schema},
 			Small: catalogtest.Options{Packages: 10, Versions: 5, SchemaBytes: schema},
 		})
@@ -86,15 +86,15 @@ var benchmarks = []benchmark{
 		}
 		const versions, schema = 30, 20 << 10 // the size of a large public catalog
 		return catalogs.Measure(ctx, out, catalogs.Options{
-			Runs: o.catalogRuns, Bundle: bundle, Catalog: catalogtest.Options{Packages: o.packages, Versions: versions,
+			Runs: o.runs, Bundle: bundle, Catalog: catalogtest.Options{Packages: o.packages, Versions: versions,
 				SchemaBytes: schema},
 		})
 	}},
-	{"memory", func(ctx context.Context, out io.Writer, _ options) (figure.Section, error) {
-		return agentmem.Measure(ctx, out)
+	{"memory", func(ctx context.Context, out io.Writer, o options) (figure.Section, error) {
+		return agentmem.Measure(ctx, out, o.runs)
 	}},
-	{"probes", func(ctx context.Context, out io.Writer, _ options) (figure.Section, error) {
-		return probes.Measure(ctx, out, probes.Load{Probes: 5000, Interval: 30 * time.Second, Timeout: 5 * time.Second,
+	{"probes", func(ctx context.Context, out io.Writer, o options) (figure.Section, error) {
+		return probes.Measure(ctx, out, o.runs, probes.Load{Probes: 5000, Interval: 30 * time.Second, Timeout: 5 * time.Second,
 			For: 2 * time.Minute})
 	}},
 	{"slo", func(ctx context.Context, out io.Writer, o options) (figure.Section, error) {
@@ -123,8 +123,8 @@ func command() *cobra.Command {
 		Long: `Measure the figures of docs/benchmarks.md and print them as Markdown. The exit
 status is 1 if a promise is not kept.
 
-Figures are only worth something on a machine that does nothing else.`,
-		Example:       "  bench --only upgrade --pairs 9\n  bench -o ../docs/benchmarks.md",
+Measure on a machine that does nothing else.`,
+		Example:       "  bench --only upgrade --runs 9\n  bench -o ../docs/benchmarks.md",
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -137,10 +137,8 @@ Figures are only worth something on a machine that does nothing else.`,
 	fs.StringSliceVar(&o.only, "only", nil, "measure only these: "+strings.Join(keys(), ", "))
 	fs.StringVarP(&o.output, "output", "o", "",
 		"also put the figures into their places in this Markdown file; the rest of it stays as it is")
-	fs.IntVar(&o.pairs, "pairs", 9, "upgrades to measure of each kind, in turn")
+	fs.IntVar(&o.runs, "runs", 5, "how often to measure each figure, in turn with its peer")
 	fs.DurationVar(&o.settle, "settle", 10*time.Second, "how long a cluster may come to rest before each upgrade")
-	fs.IntVar(&o.viewRuns, "view-runs", 3, "starts to measure of each catalog server, in turn")
-	fs.IntVar(&o.catalogRuns, "catalog-runs", 3, "times to do each work on a whole catalog, in turn")
 	fs.StringVar(&o.bundles, "bundles", filepath.Join("..", "bundles", "bundletest", "published"),
 		"folder of bundles, of which the largest is linted")
 	fs.IntVar(&o.packages, "packages", 300, "packages of the large catalog")
@@ -155,8 +153,8 @@ func run(ctx context.Context, out, progress io.Writer, o options, origin figure.
 			return fmt.Errorf("unknown benchmark %q: there are %s", key, strings.Join(keys(), ", "))
 		}
 	}
-	if min(o.pairs, o.viewRuns, o.catalogRuns, o.packages) < 1 {
-		return errors.New("--pairs, --view-runs, --catalog-runs and --packages must be at least 1")
+	if min(o.runs, o.packages) < 1 {
+		return errors.New("--runs and --packages must be at least 1")
 	}
 	var missed []string
 	for _, b := range benchmarks {

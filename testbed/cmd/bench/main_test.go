@@ -26,8 +26,8 @@ func TestCommandLine(t *testing.T) {
 		"only where it goes": {args: []string{"-o", "f.md"}, want: "make bench"},
 		"what changes a figure": {args: []string{"-o", "f.md", "--only", "view,memory"},
 			want: "make bench ARGS='--only view,memory'"},
-		"several, in their order": {args: []string{"--settle=1s", "--output=f.md", "--pairs", "5"},
-			want: "make bench ARGS='--settle=1s --pairs 5'"},
+		"several, in their order": {args: []string{"--settle=1s", "--output=f.md", "--runs", "5"},
+			want: "make bench ARGS='--settle=1s --runs 5'"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, commandLine(tc.args)); diff != "" {
