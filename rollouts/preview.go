@@ -21,6 +21,9 @@ type WavePreview struct {
 	MaxConcurrency int
 	MaxFailures    int
 	Deadline, Soak time.Duration
+	// UnreadyGrace is how long an updated cluster may be not Ready before it counts
+	// as failed.
+	UnreadyGrace time.Duration
 	// Gates that would have to be passed before the first admission.
 	Gates []string
 }
@@ -45,6 +48,7 @@ func Preview(selector metav1.LabelSelector, strategy v1alpha1.RolloutStrategy, c
 			Name: w.Name, Clusters: assigned[i],
 			MaxConcurrency: w.concurrency(total), MaxFailures: w.failures(total),
 			Deadline: w.Deadline.Duration, Soak: w.Soak.Duration,
+			UnreadyGrace: w.UnreadyGrace.Duration,
 		}
 		for _, g := range w.Gates {
 			preview.Gates = append(preview.Gates, g.Name)

@@ -38,6 +38,8 @@ type OperatorRollout struct {
 // writes.
 //
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.abort) || has(self.abort)",message="an aborted rollout stays aborted: change the ManagedOperator to start another one"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.retries) || oldSelf.retries == 0 || has(self.retries)",message="retries can only be raised, not removed"
+// +kubebuilder:validation:XValidation:rule="has(oldSelf.restart) == has(self.restart)",message="restart cannot be added or removed: change the ManagedOperator's"
 type OperatorRolloutSpec struct {
 	// Operator names the ManagedOperator in the same namespace.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="operator cannot be changed"

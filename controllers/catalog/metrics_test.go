@@ -4,29 +4,14 @@
 package catalog
 
 import (
-	"context"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/kit/kittest"
 )
-
-type collector struct{ cache client.Reader }
-
-func (c collector) Describe(chan<- *prometheus.Desc) {}
-func (c collector) Collect(out chan<- prometheus.Metric) {
-	if err := collect(context.Background(), c.cache, out); err != nil {
-		out <- prometheus.NewInvalidMetric(readyDesc, err)
-	}
-}
 
 func TestMetricsOfCatalogs(t *testing.T) {
 	read := metav1.NewTime(time.Unix(100, 0))
@@ -40,10 +25,6 @@ func TestMetricsOfCatalogs(t *testing.T) {
 		},
 	}
 	unread := &v1alpha1.OperatorCatalog{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "new"}}
-	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
 	want := `
 # HELP bellwether_catalog_blocked_version_clusters Clusters that run a blocked version; at most 100 versions of a catalog.
 # TYPE bellwether_catalog_blocked_version_clusters gauge
@@ -63,8 +44,6 @@ bellwether_catalog_read_timestamp_seconds{catalog="main",namespace="ops"} 100
 bellwether_catalog_ready{catalog="main",namespace="ops"} 1
 bellwether_catalog_ready{catalog="new",namespace="ops"} 0
 `
-	cache := fake.NewClientBuilder().WithScheme(scheme).WithObjects(good, unread).Build()
-	if err := testutil.CollectAndCompare(collector{cache}, strings.NewReader(want)); err != nil {
-		t.Error(err)
-	}
+	gauges := kittest.NewGauges(t, collect, good, unread)
+	gauges.Compare(t, want)
 }

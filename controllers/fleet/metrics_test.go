@@ -4,30 +4,15 @@
 package fleet
 
 import (
-	"context"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/kit/kittest"
 )
-
-type collector struct{ cache client.Reader }
-
-func (c collector) Describe(chan<- *prometheus.Desc) {}
-func (c collector) Collect(out chan<- prometheus.Metric) {
-	if err := collect(context.Background(), c.cache, out); err != nil {
-		out <- prometheus.NewInvalidMetric(clustersDesc, err)
-	}
-}
 
 func TestMetricsOfClusters(t *testing.T) {
 	joined := &v1alpha1.FleetCluster{ObjectMeta: metav1.ObjectMeta{Name: "eu"}}
@@ -42,13 +27,7 @@ func TestMetricsOfClusters(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.ClusterNamespace("eu"), Name: v1alpha1.LeaseName},
 		Spec:       coordinationv1.LeaseSpec{RenewTime: &renewed},
 	}
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, coordinationv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	cache := fake.NewClientBuilder().WithScheme(scheme).WithObjects(joined, fresh, lease).Build()
+	gauges := kittest.NewGauges(t, collect, joined, fresh, lease)
 	want := `
 # HELP bellwether_fleet_cluster_heartbeat_timestamp_seconds When a cluster's agent renewed its Lease the last time, by its own clock.
 # TYPE bellwether_fleet_cluster_heartbeat_timestamp_seconds gauge
@@ -73,7 +52,5 @@ bellwether_fleet_clusters{state="never_joined"} 1
 bellwether_fleet_clusters{state="offline"} 0
 bellwether_fleet_clusters{state="online"} 1
 `
-	if err := testutil.CollectAndCompare(collector{cache}, strings.NewReader(want)); err != nil {
-		t.Error(err)
-	}
+	gauges.Compare(t, want)
 }

@@ -28,6 +28,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/monitor/plan"
+	olmv0 "github.com/bellwether-dev/bellwether/engines/olmv0/plan"
 )
 
 // What the agent does on its cluster for this.
@@ -38,8 +39,6 @@ import (
 const (
 	// fieldOwner owns the fields that the agent sets on the fleet cluster.
 	fieldOwner = client.FieldOwner("bellwether-agent")
-	// labelOLMOwner names, on a Deployment, the CSV that it belongs to.
-	labelOLMOwner = "olm.owner"
 	// lookAgain is when a cluster without the kind is asked for it again.
 	lookAgain = 5 * time.Minute
 
@@ -110,8 +109,8 @@ func (r *Reconciler) observe(ctx context.Context, oi *v1alpha1.OperatorInstall) 
 		return in, fmt.Errorf("list Deployments: %w", err)
 	}
 	for _, d := range deployments.Items {
-		in.Deployments = append(in.Deployments, plan.Deployment{Name: d.Name, UID: d.UID, CSV: d.Labels[labelOLMOwner],
-			Selector: d.Spec.Selector})
+		in.Deployments = append(in.Deployments, plan.Deployment{Name: d.Name, UID: d.UID,
+			CSV: d.Labels[olmv0.LabelOwner], Selector: d.Spec.Selector})
 	}
 	return in, nil
 }

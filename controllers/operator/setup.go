@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -80,32 +79,12 @@ func (r *Reconciler) operatorsOfCluster(ctx context.Context, obj client.Object) 
 		selector, err := metav1.LabelSelectorAsSelector(&o.Spec.ClusterSelector)
 		return err == nil && selector.Matches(labels.Set(obj.GetLabels()))
 	})
-	var installs v1alpha1.OperatorInstallList
-	err := r.Client.List(ctx, &installs, client.InNamespace(v1alpha1.ClusterNamespace(obj.GetName())),
-		client.UnsafeDisableDeepCopy)
-	if err != nil {
-		log.FromContext(ctx).Error(err, "List OperatorInstalls of a cluster", "cluster", obj.GetName())
-	}
-	for i := range installs.Items {
-		requests = append(requests, operatorOfInstall(ctx, &installs.Items[i])...)
-	}
-	return requests
+	return append(requests, kit.RequestsForInstallsOn(ctx, r.Client, obj.GetName(), operatorOfInstall)...)
 }
 
 func (r *Reconciler) findOperators(ctx context.Context, which func(*v1alpha1.ManagedOperator) bool,
 	in ...client.ListOption) []reconcile.Request {
-	var all v1alpha1.ManagedOperatorList
-	if err := r.Client.List(ctx, &all, append(in, client.UnsafeDisableDeepCopy)...); err != nil {
-		log.FromContext(ctx).Error(err, "List ManagedOperators")
-		return nil
-	}
-	var requests []reconcile.Request
-	for i := range all.Items {
-		if which(&all.Items[i]) {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&all.Items[i])})
-		}
-	}
-	return requests
+	return kit.Requests(ctx, r.Client, &v1alpha1.ManagedOperatorList{}, which, in...)
 }
 
 // clusterChanged selects updates that change selection or counts. Other updates

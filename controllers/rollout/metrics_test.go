@@ -4,29 +4,15 @@
 package rollout
 
 import (
-	"context"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/kit/kittest"
 )
-
-type collector struct{ cache client.Reader }
-
-func (c collector) Describe(chan<- *prometheus.Desc) {}
-func (c collector) Collect(out chan<- prometheus.Metric) {
-	if err := collect(context.Background(), c.cache, out); err != nil {
-		out <- prometheus.NewInvalidMetric(phaseDesc, err)
-	}
-}
 
 func TestMetricsAreOfTheNewestRollout(t *testing.T) {
 	at := func(second int64) *metav1.Time { t := metav1.NewTime(time.Unix(second, 0)); return &t }
@@ -45,11 +31,7 @@ func TestMetricsAreOfTheNewestRollout(t *testing.T) {
 			{Name: "rest", Phase: v1alpha1.WaveWaiting},
 		},
 	}
-	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	cache := fake.NewClientBuilder().WithScheme(scheme).WithObjects(older, newest).Build()
+	gauges := kittest.NewGauges(t, collect, older, newest)
 	want := `
 # HELP bellwether_rollout_info 1 for the newest rollout of a managed operator, with the version and the release that it brings.
 # TYPE bellwether_rollout_info gauge
@@ -68,14 +50,11 @@ bellwether_rollout_wave_start_timestamp_seconds{operator="echo",operator_namespa
 # TYPE bellwether_rollout_wave_verified_timestamp_seconds gauge
 bellwether_rollout_wave_verified_timestamp_seconds{operator="echo",operator_namespace="ops",wave="canary"} 120
 `
-	err := testutil.CollectAndCompare(collector{cache}, strings.NewReader(want), "bellwether_rollout_info",
+	gauges.Compare(t, want, "bellwether_rollout_info",
 		"bellwether_rollout_start_timestamp_seconds",
 		"bellwether_rollout_end_timestamp_seconds", "bellwether_rollout_wave_phase",
 		"bellwether_rollout_wave_start_timestamp_seconds", "bellwether_rollout_wave_verified_timestamp_seconds")
-	if err != nil {
-		t.Error(err)
-	}
-	if n := testutil.CollectAndCount(collector{cache}, "bellwether_rollout_wave_clusters"); n != 12 {
+	if n := testutil.CollectAndCount(gauges, "bellwether_rollout_wave_clusters"); n != 12 {
 		t.Errorf("%d counts of clusters in two waves, want one for each of six states", n)
 	}
 }

@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -119,29 +118,10 @@ func (r *Reconciler) ofCluster(ctx context.Context, obj client.Object) []reconci
 		selector, err := metav1.LabelSelectorAsSelector(&ro.Spec.ClusterSelector)
 		return err == nil && selector.Matches(labels.Set(obj.GetLabels()))
 	})
-	var installs v1alpha1.OperatorInstallList
-	if err := r.Client.List(ctx, &installs, client.InNamespace(v1alpha1.ClusterNamespace(obj.GetName())),
-		client.UnsafeDisableDeepCopy); err != nil {
-		log.FromContext(ctx).Error(err, "List OperatorInstalls of a cluster", "cluster", obj.GetName())
-	}
-	for i := range installs.Items {
-		requests = append(requests, r.ofInstall(ctx, &installs.Items[i])...)
-	}
-	return requests
+	return append(requests, kit.RequestsForInstallsOn(ctx, r.Client, obj.GetName(), r.ofInstall)...)
 }
 
 func (r *Reconciler) requests(ctx context.Context, which func(*v1alpha1.OperatorRollout) bool,
 	in ...client.ListOption) []reconcile.Request {
-	var all v1alpha1.OperatorRolloutList
-	if err := r.Client.List(ctx, &all, append(in, client.UnsafeDisableDeepCopy)...); err != nil {
-		log.FromContext(ctx).Error(err, "List OperatorRollouts")
-		return nil
-	}
-	var requests []reconcile.Request
-	for i := range all.Items {
-		if which(&all.Items[i]) {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&all.Items[i])})
-		}
-	}
-	return requests
+	return kit.Requests(ctx, r.Client, &v1alpha1.OperatorRolloutList{}, which, in...)
 }

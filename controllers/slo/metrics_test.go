@@ -4,28 +4,13 @@
 package slo
 
 import (
-	"context"
-	"strings"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/kit/kittest"
 )
-
-type collector struct{ cache client.Reader }
-
-func (c collector) Describe(chan<- *prometheus.Desc) {}
-func (c collector) Collect(out chan<- prometheus.Metric) {
-	if err := collect(context.Background(), c.cache, out); err != nil {
-		out <- prometheus.NewInvalidMetric(expectedDesc, err)
-	}
-}
 
 func TestMetricsOfObjectives(t *testing.T) {
 	slo := func(name, operator string, loaded, feasible metav1.ConditionStatus) *v1alpha1.OperatorSLO {
@@ -44,17 +29,13 @@ func TestMetricsOfObjectives(t *testing.T) {
 		o.Spec.Cluster, o.Spec.Operator, o.Spec.Admission = "eu", operator, admission
 		return o
 	}
-	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	cache := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
+	gauges := kittest.NewGauges(t, collect,
 		slo("echo", "echo", metav1.ConditionTrue, metav1.ConditionTrue),
 		slo("echo-2", "echo", metav1.ConditionFalse, metav1.ConditionTrue), // the worst one counts
 		slo("quiet", "quiet", metav1.ConditionUnknown, metav1.ConditionFalse),
 		install("ops", "echo", &v1alpha1.Admission{}), install("other", "echo", &v1alpha1.Admission{}),
 		install("ops", "waits", nil),
-	).Build()
+	)
 	want := `
 # HELP bellwether_operator_expected 1 for each operator that should run on a cluster, as the hub knows it.
 # TYPE bellwether_operator_expected gauge
@@ -68,7 +49,5 @@ bellwether_slo_feasible{operator="quiet",operator_namespace="ops"} 0
 # TYPE bellwether_slo_rules_loaded gauge
 bellwether_slo_rules_loaded{operator="echo",operator_namespace="ops"} 0
 `
-	if err := testutil.CollectAndCompare(collector{cache}, strings.NewReader(want)); err != nil {
-		t.Error(err)
-	}
+	gauges.Compare(t, want)
 }

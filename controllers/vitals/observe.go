@@ -21,6 +21,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/vitals/plan"
+	olmv0 "github.com/bellwether-dev/bellwether/engines/olmv0/plan"
 )
 
 // Bounds of what one operator can add to the number of series.
@@ -29,12 +30,6 @@ const (
 	maxWebhooks    = 50
 	maxConditions  = 20
 )
-
-// labelOLMOwner names, on a Deployment, the CSV that it belongs to.
-const labelOLMOwner = "olm.owner"
-
-// connectionReady is the state of a CatalogSource that OLM is connected to.
-const connectionReady = "READY"
 
 // reader reads the caches. It returns objects that are shared with the caches
 // and must not be changed.
@@ -187,7 +182,7 @@ func (r *reader) catalogSource(ctx context.Context, oi *v1alpha1.OperatorInstall
 		}
 		state := source.Status.GRPCConnectionState
 		v.catalogReady = state != nil && state.Address == source.Spec.Address &&
-			state.LastObservedState == connectionReady
+			state.LastObservedState == olmv0.ConnectionReady
 	}
 	return nil
 }
@@ -203,7 +198,7 @@ func (r *reader) deployments(ctx context.Context, _ *v1alpha1.OperatorInstall, v
 	own := hop.OwnCSVs()
 	for i := range list.Items {
 		d := &list.Items[i]
-		if !slices.Contains(own, d.Labels[labelOLMOwner]) {
+		if !slices.Contains(own, d.Labels[olmv0.LabelOwner]) {
 			continue
 		}
 		desired := int32(1)

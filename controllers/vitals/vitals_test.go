@@ -39,6 +39,7 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/series"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/vitals/plan"
+	olmv0 "github.com/bellwether-dev/bellwether/engines/olmv0/plan"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -205,7 +206,7 @@ func managerPod(namespace, deployment string, phase corev1.PodPhase) client.Obje
 func deployment(namespace, name, owner string, desired *int32, available int32) client.Object {
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name,
-			Labels: map[string]string{labelOLMOwner: owner}},
+			Labels: map[string]string{olmv0.LabelOwner: owner}},
 		Spec: appsv1.DeploymentSpec{Replicas: desired,
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}},
 		Status: appsv1.DeploymentStatus{AvailableReplicas: available},

@@ -31,8 +31,6 @@ const (
 	// annotationKeep marks a namespace that must not be deleted with its operator.
 	annotationKeep = "bellwether.dev/keep"
 
-	labelOLMOwner = "olm.owner"
-
 	// strategyAbandoned is an install strategy that OLM does not know. OLM fails a
 	// CSV with such a strategy at once, keeps it Failed, and lets the next one
 	// replace it. What the CSV created stays until then.

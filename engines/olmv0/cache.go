@@ -41,7 +41,7 @@ import (
 func LocalCache() cache.Options {
 	notCopied := labels.NewSelector().Add(*must(labels.NewRequirement(operatorsv1alpha1.CopiedLabelKey,
 		selection.DoesNotExist, nil)))
-	ofOLM := labels.NewSelector().Add(*must(labels.NewRequirement(labelOLMOwner, selection.Exists, nil)))
+	ofOLM := labels.NewSelector().Add(*must(labels.NewRequirement(plan.LabelOwner, selection.Exists, nil)))
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{

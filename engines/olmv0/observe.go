@@ -345,7 +345,7 @@ func (r *reader) readDeployments(ctx context.Context) error {
 	}
 	for i := range list.Items {
 		live := &list.Items[i]
-		if live.Labels[labelOLMOwner] != csv.Name {
+		if live.Labels[plan.LabelOwner] != csv.Name {
 			continue
 		}
 		wanted := int32(1)

@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/engines/olmv0/plan"
 )
 
 // readOccupants looks, before an operator is removed, for what would be lost with
@@ -52,7 +54,7 @@ func (r *reader) occupant(ctx context.Context, namespace string, kind schema.Gro
 	}
 	for _, item := range list.Items {
 		if !slices.Contains(inEveryNamespace, item.Name) && len(item.OwnerReferences) == 0 &&
-			item.Labels[labelOLMOwner] == "" {
+			item.Labels[plan.LabelOwner] == "" {
 			return item.Name, nil
 		}
 	}

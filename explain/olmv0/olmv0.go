@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/engines/olmv0/plan"
 	"github.com/bellwether-dev/bellwether/explain"
 	"github.com/bellwether-dev/bellwether/explain/remedy"
 	"github.com/bellwether-dev/bellwether/phrase"
@@ -48,8 +49,6 @@ func evidence(kind string, o metav1.Object, field, observed string) []explain.Ev
 		Observed: observed}}
 }
 
-const connectionReady = "READY"
-
 func (o Objects) catalogSource() explain.Link {
 	c := o.CatalogSource
 	if c == nil {
@@ -62,7 +61,7 @@ func (o Objects) catalogSource() explain.Link {
 	l := explain.Link{State: explain.Healthy, Check: "OLM is connected to the catalog view",
 		Text:     fmt.Sprintf("CatalogSource %s: %s, %s", c.Name, state, c.Spec.Address),
 		Evidence: evidence("CatalogSource", c, "status.connectionState.lastObservedState", state)}
-	if state != connectionReady {
+	if state != plan.ConnectionReady {
 		l.State, l.Check, l.Reason = explain.Progressing, "", v1alpha1.ReasonCatalogNotReady
 	}
 	return l

@@ -133,7 +133,7 @@ type CatalogSource struct {
 	InSync  bool
 	// Address of the view that it names, as host:port.
 	Address string
-	// State of OLM's connection, "READY" when it is good.
+	// State of OLM's connection, ConnectionReady when it is good.
 	State string
 }
 
@@ -220,6 +220,12 @@ const (
 	KindInstallPlan   = "InstallPlan"
 	KindCSV           = "ClusterServiceVersion"
 )
+
+// LabelOwner names, on an object that OLM made, the CSV that it belongs to.
+const LabelOwner = "olm.owner"
+
+// ConnectionReady is the state of a CatalogSource that OLM is connected to.
+const ConnectionReady = "READY"
 
 // Verb is what an Action does.
 type Verb string

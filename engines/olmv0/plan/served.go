@@ -119,8 +119,6 @@ func (g OperatorGroup) fits(release v1alpha1.Release) bool {
 	return len(g.Targets) == 0
 }
 
-const connectionReady = "READY"
-
 func (d *decision) catalogSource(in Input) *finding {
 	source := in.Cluster.CatalogSource
 	switch {
@@ -128,7 +126,7 @@ func (d *decision) catalogSource(in Input) *finding {
 		d.apply(KindCatalogSource, "")
 		return &finding{reason: v1alpha1.ReasonProgressing, message: "The CatalogSource is being applied.",
 			recheck: recheckProblem}
-	case source.State != connectionReady:
+	case source.State != ConnectionReady:
 		state := source.State
 		if state == "" {
 			state = "not made yet"

@@ -32,7 +32,7 @@ func TestCatalogGet(t *testing.T) {
 		"its name": {args: []string{"get", "main", "-o", "name"},
 			says: []string{"operatorcatalog.bellwether.dev/main"}},
 		"there is none": {args: []string{"get", "mian"}, code: 1,
-			says: []string{`there is no catalog "mian" in namespace "default"`, "main", "theirs (-n team)"}},
+			says: []string{`there is no catalog "mian" in namespace "default"`, "main", "team/theirs"}},
 		"in a list": {args: []string{"list"}, says: []string{"1 (on 3 clusters)"}},
 		"no name":   {args: []string{"get"}, code: 1, says: []string{"the catalog's name"}},
 	} {

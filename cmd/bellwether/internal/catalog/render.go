@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/bellwether-dev/bellwether/catalogs"
-	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 	"github.com/bellwether-dev/bellwether/phrase"
 )
@@ -59,7 +58,7 @@ func channelTable(p *catalogs.Package, c *catalogs.Channel) *term.Table {
 	head, _ := c.Head() // a package that could be read has one
 	entries := slices.Clone(c.Entries)
 	slices.SortStableFunc(entries, func(a, b catalogs.Entry) int {
-		return cmp.Or(hub.CompareVersions(versionOf(p, b.Name), versionOf(p, a.Name)), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(catalogs.CompareVersions(versionOf(p, b.Name), versionOf(p, a.Name)), cmp.Compare(a.Name, b.Name))
 	})
 	for _, e := range entries {
 		version := term.Cell{Text: versionOf(p, e.Name)}

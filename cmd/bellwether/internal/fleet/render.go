@@ -27,7 +27,7 @@ func Cluster(c *v1alpha1.FleetCluster, installs []v1alpha1.OperatorInstall, now 
 	facts.Add(term.Cell{Text: "Labels:"}, term.Cell{Text: term.OrDash(labels.FormatLabels(c.Labels))})
 	facts.Add(term.PlainCells("Hub namespace:", term.OrDash(c.Status.Namespace))...)
 	facts.Add(term.PlainCells("Kubernetes:", term.OrDash(c.Status.Versions.Kubernetes))...)
-	facts.Add(term.Cell{Text: "OLM:"}, OlmCell(c))
+	facts.Add(term.Cell{Text: "OLM:"}, olmCell(c))
 	facts.Add(term.PlainCells("Agent:", term.OrDash(c.Status.Versions.Agent))...)
 	facts.Add(term.PlainCells("Offboarding:", string(cmp.Or(c.Spec.Offboarding, v1alpha1.RemovalOrphan)))...)
 	out.WriteString(facts.Render(term.Style{Colour: s.Colour}))
@@ -57,7 +57,7 @@ func Clusters(list []v1alpha1.FleetCluster, l term.Listing) *term.Table {
 	for i := range list {
 		c := &list[i]
 		row := []term.Cell{{Text: c.Name}, clusterState(c), term.OnlineCell(c), operatorsCell(c),
-			{Text: term.OrDash(c.Status.Versions.Kubernetes)}, OlmCell(c), {Text: term.Age(l.Now, c.CreationTimestamp)}}
+			{Text: term.OrDash(c.Status.Versions.Kubernetes)}, olmCell(c), {Text: term.Age(l.Now, c.CreationTimestamp)}}
 		if l.Wide {
 			row = append(row, term.PlainCells(term.OrDash(c.Status.Versions.Agent),
 				term.OrDash(labels.FormatLabels(c.Labels)),
@@ -94,8 +94,8 @@ func operatorsCell(c *v1alpha1.FleetCluster) term.Cell {
 	return term.Cell{Text: fmt.Sprintf("%d/%d ready", n.Ready, n.Total)}
 }
 
-// OlmCell returns the version of OLM on a cluster.
-func OlmCell(c *v1alpha1.FleetCluster) term.Cell {
+// olmCell returns the version of OLM on a cluster.
+func olmCell(c *v1alpha1.FleetCluster) term.Cell {
 	switch {
 	case c.Status.Versions.OLM != "":
 		return term.Cell{Text: c.Status.Versions.OLM}

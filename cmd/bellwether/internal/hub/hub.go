@@ -16,6 +16,7 @@ import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -25,35 +26,6 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/phrase"
 )
-
-// Catalog reads an OperatorCatalog.
-func (h *Client) Catalog(ctx context.Context, name string) (*v1alpha1.OperatorCatalog, error) {
-	c := &v1alpha1.OperatorCatalog{}
-	err := h.Get(ctx, h.Key(name), c)
-	if apierrors.IsNotFound(err) {
-		return nil, exit.Hintf(h.offerCatalogs(ctx), "there is no catalog %q in namespace %q", name, h.Namespace)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("get catalog: %w", err)
-	}
-	return c, nil
-}
-
-// offerCatalogs says which catalogs exist instead; it is only a hint, so an
-// error of its own is left out.
-func (h *Client) offerCatalogs(ctx context.Context) string {
-	list := &v1alpha1.OperatorCatalogList{}
-	_ = h.List(ctx, list)
-	var names []string
-	for _, c := range list.Items {
-		if c.Namespace == h.Namespace {
-			names = append(names, c.Name)
-		} else {
-			names = append(names, c.Name+" (-n "+c.Namespace+")")
-		}
-	}
-	return Offer(names, "create an OperatorCatalog")
-}
 
 // Scheme knows the kinds that the command line reads and writes.
 var Scheme = func() *runtime.Scheme {
@@ -125,24 +97,10 @@ func (h *Client) operatorElsewhere(ctx context.Context, name string) (*v1alpha1.
 var errAmbiguous = errors.New("ambiguous name")
 
 func (h *Client) noOperator(ctx context.Context, key client.ObjectKey) error {
-	return exit.Hintf(h.offerOperators(ctx), "there is no operator %q in namespace %q", key.Name, key.Namespace)
+	return h.notFound(ctx, "operator", key, &v1alpha1.ManagedOperatorList{}, adviceOperators)
 }
 
-// offerOperators says which operators exist instead; it is only a hint, so an
-// error of its own is left out.
-func (h *Client) offerOperators(ctx context.Context) string {
-	list := &v1alpha1.ManagedOperatorList{}
-	_ = h.List(ctx, list)
-	var names []string
-	for _, o := range list.Items {
-		if o.Namespace == h.Namespace {
-			names = append(names, o.Name)
-		} else {
-			names = append(names, o.Namespace+"/"+o.Name)
-		}
-	}
-	return Offer(names, "create a ManagedOperator")
-}
+const adviceOperators = "create a ManagedOperator"
 
 // Offer returns a hint that lists the names that exist.
 func Offer(names []string, none string) string {
@@ -153,27 +111,57 @@ func Offer(names []string, none string) string {
 	return "available: " + phrase.First(names, 6)
 }
 
+// Catalog reads an OperatorCatalog.
+func (h *Client) Catalog(ctx context.Context, name string) (*v1alpha1.OperatorCatalog, error) {
+	c := &v1alpha1.OperatorCatalog{}
+	return c, h.read(ctx, "catalog", h.Key(name), c, &v1alpha1.OperatorCatalogList{}, "create an OperatorCatalog")
+}
+
 // Cluster reads a FleetCluster.
 func (h *Client) Cluster(ctx context.Context, name string) (*v1alpha1.FleetCluster, error) {
 	c := &v1alpha1.FleetCluster{}
-	err := h.Get(ctx, client.ObjectKey{Name: name}, c)
-	if apierrors.IsNotFound(err) {
-		return nil, exit.Hintf(h.offerClusters(ctx), "there is no cluster %q in the fleet", name)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("get cluster: %w", err)
-	}
-	return c, nil
+	return c, h.read(ctx, "cluster", client.ObjectKey{Name: name}, c, &v1alpha1.FleetClusterList{},
+		"the fleet has no clusters; add one with `"+h.Self+" fleet join`")
 }
 
-func (h *Client) offerClusters(ctx context.Context) string {
-	list := &v1alpha1.FleetClusterList{}
+// read reads an object. Where it does not exist, the error's hint names those of
+// the list that do, or gives advice if there are none.
+func (h *Client) read(ctx context.Context, noun string, key client.ObjectKey, object client.Object,
+	list client.ObjectList, advice string) error {
+	err := h.Get(ctx, key, object)
+	if apierrors.IsNotFound(err) {
+		return h.notFound(ctx, noun, key, list, advice)
+	}
+	if err != nil {
+		return fmt.Errorf("get %s: %w", noun, err)
+	}
+	return nil
+}
+
+func (h *Client) notFound(ctx context.Context, noun string, key client.ObjectKey, list client.ObjectList,
+	advice string) error {
+	where := "the fleet"
+	if key.Namespace != "" {
+		where = fmt.Sprintf("namespace %q", key.Namespace)
+	}
+	return exit.Hintf(h.offerOf(ctx, list, advice), "there is no %s %q in %s", noun, key.Name, where)
+}
+
+// offerOf says which objects exist instead; it is only a hint, so an error of its
+// own is left out.
+func (h *Client) offerOf(ctx context.Context, list client.ObjectList, advice string) string {
 	_ = h.List(ctx, list)
 	var names []string
-	for _, c := range list.Items {
-		names = append(names, c.Name)
-	}
-	return Offer(names, "the fleet has no clusters; add one with `"+h.Self+" fleet join`")
+	_ = meta.EachListItem(list, func(item runtime.Object) error {
+		o := item.(client.Object)
+		if o.GetNamespace() == "" || o.GetNamespace() == h.Namespace {
+			names = append(names, o.GetName())
+		} else {
+			names = append(names, o.GetNamespace()+"/"+o.GetName())
+		}
+		return nil
+	})
+	return Offer(names, advice)
 }
 
 // Rollout finds a rollout by its own name, or the newest one of the operator
@@ -201,8 +189,8 @@ func (h *Client) Rollout(ctx context.Context, name string) (*v1alpha1.OperatorRo
 	case len(list) > 0:
 		return &list[0], nil
 	case err != nil:
-		return nil, exit.Hintf(h.offerOperators(ctx), "there is no rollout and no operator %q in namespace %q",
-			key.Name, key.Namespace)
+		return nil, exit.Hintf(h.offerOf(ctx, &v1alpha1.ManagedOperatorList{}, adviceOperators),
+			"there is no rollout and no operator %q in namespace %q", key.Name, key.Namespace)
 	}
 	return nil, exit.Hintf("to see the reason, run `"+h.Self+" operator get "+o.Name+"`",
 		"operator %q has no rollout yet", name)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 )
@@ -56,7 +57,7 @@ func VersionRows(operators []v1alpha1.ManagedOperator, installs []v1alpha1.Opera
 	}
 	slices.SortFunc(out, func(a, b VersionRow) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Operator, b.Operator),
-			hub.CompareVersions(b.Version, a.Version))
+			catalogs.CompareVersions(b.Version, a.Version))
 	})
 	return out
 }

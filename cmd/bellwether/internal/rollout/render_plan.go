@@ -13,7 +13,6 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/catalogs"
-	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 	"github.com/bellwether-dev/bellwether/phrase"
 	"github.com/bellwether-dev/bellwether/rollouts"
@@ -97,7 +96,7 @@ func presentVersions(in PlanInput) []present {
 		out = append(out, *p)
 	}
 	slices.SortFunc(out, func(a, b present) int {
-		return cmp.Or(hub.CompareVersions(b.version, a.version), cmp.Compare(a.bundle, b.bundle))
+		return cmp.Or(catalogs.CompareVersions(b.version, a.version), cmp.Compare(a.bundle, b.bundle))
 	})
 	return out
 }
@@ -137,8 +136,8 @@ func pathCell(in PlanInput, p present) term.Cell {
 }
 
 func planTable(in PlanInput, wide bool) *term.Table {
-	t := &term.Table{Header: []string{"WAVE", "CLUSTERS", "MAX CONCURRENT", "MAX FAILURES", "DEADLINE", "SOAK", "GATES",
-		"MEMBERS"}}
+	t := &term.Table{Header: []string{"WAVE", "CLUSTERS", "MAX CONCURRENT", "MAX FAILURES", "DEADLINE", "SOAK",
+		"UNREADY GRACE", "GATES", "MEMBERS"}}
 	for _, w := range in.Waves {
 		if len(w.Clusters) == 0 && w.Name == rollouts.RestWave {
 			continue
@@ -150,7 +149,8 @@ func planTable(in PlanInput, wide bool) *term.Table {
 		t.Add(term.Strong.Cell(w.Name), term.Cell{Text: term.Count(len(w.Clusters))},
 			term.Cell{Text: term.Count(w.MaxConcurrency)},
 			term.Cell{Text: term.Count(w.MaxFailures)},
-			term.Cell{Text: term.Span(w.Deadline)}, term.Cell{Text: term.Span(w.Soak)}, gates,
+			term.Cell{Text: term.Span(w.Deadline)}, term.Cell{Text: term.Span(w.Soak)},
+			term.Cell{Text: term.Span(w.UnreadyGrace)}, gates,
 			term.Cell{Text: memberList(w.Clusters, wide)})
 	}
 	return t

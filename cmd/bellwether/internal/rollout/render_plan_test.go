@@ -17,10 +17,10 @@ import (
 func TestPlan(t *testing.T) {
 	waves := []rollouts.WavePreview{
 		{Name: "canary", Clusters: []string{"canary-1"}, MaxConcurrency: 1, Deadline: 30 * time.Minute,
-			Soak: time.Hour},
+			Soak: time.Hour, UnreadyGrace: time.Minute},
 		{Name: "prod", Clusters: []string{"prod-1", "prod-2", "prod-3"}, MaxConcurrency: 1, MaxFailures: 1,
-			Deadline: 30 * time.Minute, Gates: []string{"sre"}},
-		{Name: "rest", MaxConcurrency: 1, Deadline: 30 * time.Minute},
+			Deadline: 30 * time.Minute, UnreadyGrace: 2 * time.Minute, Gates: []string{"sre"}},
+		{Name: "rest", MaxConcurrency: 1, Deadline: 30 * time.Minute, UnreadyGrace: time.Minute},
 	}
 	running := fixture.RolloutAt()
 	ahead := fixture.Installs()
