@@ -162,7 +162,8 @@ func TestWithBlocked(t *testing.T) {
 
 func TestBlocksAreRead(t *testing.T) {
 	text := catalogtest.Graph("p", "1.0.0\n1.1.0 replaces 1.0.0") +
-		`{"schema": "bellwether.dev/blocks", "package": "p", "blocks": [{"version": "1.1.0", "reason": "it is bad", "instead": "1.0.0"}]}`
+		`{"schema": "bellwether.dev/blocks", "package": "p", "blocks": [{"version": "1.1.0", "reason": "it is ` +
+		`bad", "instead": "1.0.0"}]}`
 	p, err := catalogs.ReadPackage(catalogs.SingleFile("graph", strings.NewReader(text)), "p")
 	if err != nil {
 		t.Fatal(err)
@@ -177,7 +178,7 @@ func TestBlocksAreRead(t *testing.T) {
 	}
 }
 
-func TestNothingLeft(t *testing.T) {
+func TestAllVersionsBlocked(t *testing.T) {
 	_, err := readGraph(t, "1.0.0").WithBlocked(catalogs.Block{Version: "1.0.0", Reason: "it is bad"})
 	if !errors.Is(err, catalogs.ErrInvalidPackage) {
 		t.Errorf("want ErrInvalidPackage, have %v", err)

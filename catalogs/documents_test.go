@@ -40,9 +40,11 @@ func TestDocuments(t *testing.T) {
 			want: []string{"a", "b"}},
 		"YAML after JSON": {content: document("a") + "\n---\nschema: olm.package\nname: b\n",
 			want: []string{"a", "b"}},
-		"YAML in braces":            {content: "{schema: olm.package, name: a}", want: []string{"a"}},
-		"an object that ends early": {content: document("a") + `{"x":"}`, err: "document 2: not a file-based catalog: it ends in the middle"},
-		"text after a separator":    {content: "schema: olm.package\nname: a\n---b\n", err: "document 1: not a file-based catalog"},
+		"YAML in braces": {content: "{schema: olm.package, name: a}", want: []string{"a"}},
+		"an object that ends early": {content: document("a") + `{"x":"}`,
+			err: "document 2: not a file-based catalog: it ends in the middle"},
+		"text after a separator": {content: "schema: olm.package\nname: a\n---b\n",
+			err: "document 1: not a file-based catalog"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, content := range []io.Reader{strings.NewReader(test.content),
@@ -69,8 +71,8 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// TestBundlesOfOthersAreNotDecoded has a bundle of another package that could not be decoded.
-func TestBundlesOfOthersAreNotDecoded(t *testing.T) {
+// TestOtherPackagesAreNotDecoded has a bundle of another package that could not be decoded.
+func TestOtherPackagesAreNotDecoded(t *testing.T) {
 	content := `{"schema":"olm.bundle","package":"other","name":"x","properties":7}` +
 		catalogtest.Graph("p", "1.0.0\n1.1.0 replaces 1.0.0")
 	p, err := catalogs.ReadPackage(catalogs.SingleFile("f", strings.NewReader(content)), "p")

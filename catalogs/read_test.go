@@ -86,11 +86,12 @@ func TestReadYAML(t *testing.T) {
 	}
 }
 
-func TestRubbish(t *testing.T) {
+func TestInvalidInput(t *testing.T) {
 	good := catalogtest.Graph("p", "1.0.0\n1.1.0 replaces 1.0.0")
 	bundle := func(name, version string) string {
 		return fmt.Sprintf(
-			`{"schema":"olm.bundle","package":"p","name":%q,"properties":[{"type":"olm.package","value":{"packageName":"p","version":%q}}]}`,
+			`{"schema":"olm.bundle","package":"p","name":%q,"properties":[{"type":"olm.package",`+
+				`"value":{"packageName":"p","version":%q}}]}`,
 			name,
 			version,
 		)
@@ -134,9 +135,10 @@ func TestRubbish(t *testing.T) {
 		"bundle without version": {content: good + `{"schema":"olm.bundle","package":"p","name":"p.v3.0.0"}`,
 			want: catalogs.ErrInvalidPackage, says: "0 properties olm.package"},
 		"entry without bundle": {
-			content: `{"schema":"olm.package","name":"p","defaultChannel":"c"}{"schema":"olm.channel","package":"p","name":"c","entries":[{"name":"ghost"}]}`,
-			want:    catalogs.ErrInvalidPackage,
-			says:    `entry "ghost" has no bundle`,
+			content: `{"schema":"olm.package","name":"p","defaultChannel":"c"}{"schema":"olm.channel",` +
+				`"package":"p","name":"c","entries":[{"name":"ghost"}]}`,
+			want: catalogs.ErrInvalidPackage,
+			says: `entry "ghost" has no bundle`,
 		},
 		"default channel missing": {content: strings.ReplaceAll(good, `"defaultChannel":"stable"`,
 			`"defaultChannel":"fast"`),
@@ -146,10 +148,12 @@ func TestRubbish(t *testing.T) {
 		"package twice": {content: good + `{"schema":"olm.package","name":"p"}`, want: catalogs.ErrInvalidPackage,
 			says: "declared twice"},
 		"deprecation of nothing": {content: good +
-			`{"schema":"olm.deprecations","package":"p","entries":[{"reference":{"schema":"olm.bundle","name":"ghost"},"message":"m"}]}`,
+			`{"schema":"olm.deprecations","package":"p","entries":[{"reference":{"schema":"olm.bundle",` +
+			`"name":"ghost"},"message":"m"}]}`,
 			want: catalogs.ErrInvalidPackage, says: `bundle "ghost", which does not exist`},
 		"bundle object broken": {content: good +
-			`{"schema":"olm.bundle","package":"p","name":"p.v3.0.0","properties":[{"type":"olm.package","value":{"packageName":"p","version":"3.0.0"}},{"type":"olm.bundle.object","value":{"data":"?"}}]}`,
+			`{"schema":"olm.bundle","package":"p","name":"p.v3.0.0","properties":[{"type":"olm.package",` +
+			`"value":{"packageName":"p","version":"3.0.0"}},{"type":"olm.bundle.object","value":{"data":"?"}}]}`,
 			want: catalogs.ErrInvalidPackage, says: "olm.bundle.object"},
 	}
 	for name, tc := range tests {
@@ -165,7 +169,7 @@ func TestRubbish(t *testing.T) {
 	}
 }
 
-func TestReadErrorsStayVisible(t *testing.T) {
+func TestReadErrorsAreReturned(t *testing.T) {
 	gone := errors.New("connection reset")
 	content := io.MultiReader(strings.NewReader(catalogtest.Graph("p", "1.0.0")), iotest.ErrReader(gone))
 	_, err := catalogs.ReadPackage(catalogs.SingleFile("f", content), "p")
@@ -225,7 +229,8 @@ func TestRequirements(t *testing.T) {
 			Value: value(map[string]string{"packageName": "q", "versionRange": ">=1.0.0"})},
 		{Type: registryv1.PropertyGVKRequired, Value: value(catalogs.GVK{Group: "g", Version: "v1", Kind: "K"})},
 		{Type: registryv1.PropertyConstraint, Value: json.RawMessage(
-			`{"failureMessage":"m","any":{"constraints":[{"gvk":{"group":"g","version":"v1","kind":"K"}},{"package":{"packageName":"q","versionRange":"<2.0.0"}}]}}`,
+			`{"failureMessage":"m","any":{"constraints":[{"gvk":{"group":"g","version":"v1","kind":"K"}},` +
+				`{"package":{"packageName":"q","versionRange":"<2.0.0"}}]}}`,
 		)},
 		{Type: registryv1.PropertyConstraint,
 			Value: json.RawMessage(`{"failureMessage":"needs luck","cel":{"rule":"true"}}`)},

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestRoutesAreWhatPathsSay compares the answer to all questions at once with the answers one by one, for entries and
+// TestRoutesEqualPaths compares the answer to all questions at once with the answers one by one, for entries and
 // for bundles that have left the catalog.
-func TestRoutesAreWhatPathsSay(t *testing.T) {
+func TestRoutesEqualPaths(t *testing.T) {
 	for seed := range uint64(400) {
 		p := randomPackage(rand.New(rand.NewPCG(seed, 1)))
 		c := p.Channels["c"]

@@ -47,7 +47,7 @@ func catalogNow() []panel {
 			query{orNone("count("+of(series.CatalogReady, byCatalog)+" == 0)", of(series.CatalogReady, byCatalog)),
 				""}),
 		figure("Clusters on blocked versions",
-			"Clusters that run a version that is blocked. `bellwether catalog get` names them and proposes a way out.",
+			"Clusters that run a version that is blocked. `bellwether catalog get` names them and proposes what to do.",
 			units.Short, hubSilent, 6, anyIsBad(),
 			query{"sum(" + of(series.CatalogBlocked, byCatalog) + ") or 0 * count(" +
 				of(series.CatalogReady, byCatalog) + ")", ""}),
@@ -84,12 +84,12 @@ func catalogPanels() []panel {
 			title: "Ready", draw: timeline, width: 12, height: 8, unit: units.Short, none: hubSilent, words: yesNo,
 			levels: []level{{bad, 0}, {good, 1}},
 			description: "When each catalog's source and what is in use were the same. Short interruptions are " +
-				"publications; long ones are refusals that somebody has to look at.",
+				"publications; long ones are refusals that need attention.",
 			queries: []query{{"max by (catalog) (" + of(series.CatalogReady, byCatalog) + ")", "{{catalog}}"}},
 		},
 		{
 			title: "Clusters on blocked versions, over time", draw: timeSeries, width: 12, height: 8, unit: units.Short,
-			none: "nobody runs a blocked version", minimum: zero(), stacked: true,
+			none: "no cluster runs a blocked version", minimum: zero(), stacked: true,
 			description: "Clusters by the blocked version that they run. The lines should fall after the block: " +
 				"start a rollout to a version that is not blocked if they do not.",
 			queries: []query{{"sum by (catalog, package, version) (" + of(series.CatalogBlocked, byCatalog) + ")",
@@ -103,7 +103,8 @@ func catalogViews() []panel {
 		{
 			title: "Clusters by version", draw: timeSeries, width: 12, height: 9, unit: units.Short, none: hubSilent,
 			stacked: true,
-			description: "How many clusters run which version of an operator. Versions that nobody runs can leave " +
+			description: "How many clusters run which version of an operator. Versions that no cluster runs can " +
+				"leave " +
 				"the catalog: `bellwether catalog ladder` retires them.",
 			queries: []query{{"sum by (" + operatorLabels + ", version) (" + of(series.OperatorVersionClusters) + ")",
 				legendOperator + " {{version}}"}}, link: to(UIDRollout, lineOperator),

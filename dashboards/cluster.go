@@ -31,12 +31,13 @@ func clusterPage() page {
 
 func clusterNow() []panel {
 	online := figure("Online",
-		"Whether the agent renews its Lease on the hub. If not, operators go on as they are and no rollout reaches "+
+		"Whether the agent renews its Lease on the hub. If not, operators stay as they are and no rollout reaches "+
 			"them: look at the agent's pod and at the way to the hub.",
 		units.Short, hubSilent, 4, nil, query{"max(" + of(series.ClusterOnline) + ")", ""})
 	online.words = yesNo
 	versions := figure("Versions",
-		"The agent, Kubernetes and OLM, as the agent says. Compare them with other clusters if this one alone has "+
+		"The versions of the agent, Kubernetes and OLM, as the agent reports them. Compare them with other "+
+			"clusters if only this one has "+
 			"trouble.",
 		units.Short, hubSilent, 12, noJudgement(),
 		query{"max by (agent, kubernetes, olm) (" + of(series.ClusterInfo) + ")",
@@ -62,7 +63,7 @@ func clusterOperators() []panel {
 	return []panel{
 		{
 			title: "Operators", draw: rows, width: 24, height: 9, unit: units.Short, none: agentSilent,
-			description: "What runs on this cluster and how it is. What is not succeeded or has no ready catalog " +
+			description: "What runs on this cluster and its state. What is not succeeded or has no ready catalog " +
 				"cannot be upgraded: `bellwether why` says what to do.",
 			queries: []query{
 				{byOperator("max", of(series.OperatorInfo), series.Namespace, series.Version, series.CSV), ""},

@@ -15,7 +15,8 @@ import (
 func fleetPage() page {
 	return page{
 		uid: UIDFleet, title: "Bellwether / Fleet", from: "now-24h",
-		description: "Where the fleet hurts: budgets, alerts, rollouts and silent clusters. Start here, and click " +
+		description: "The state of the fleet: budgets, alerts, rollouts and clusters that do not report. Start " +
+			"here, and click " +
 			"through to what is red.",
 		variables:   append([]dashboard.VariableModel{clusters()}, operators()...),
 		annotations: []annotation{waveStarts(), pages()},
@@ -53,7 +54,7 @@ func fleetNow() []panel {
 				"network or the cluster may be down; rollouts leave these clusters out meanwhile.",
 			hubSilent, anyIsBad(), orNone("count("+of(series.ClusterOnline)+" == 0)", of(series.ClusterOnline))),
 		count("Operators expected",
-			"How many operators should run, counted once for each cluster. If this falls without anybody removing an "+
+			"How many operators should run, counted once for each cluster. If this falls although nobody removed an "+
 				"operator, look whether the hub and the agents are scraped.",
 			agentSilent, noJudgement(), "count("+byOperator("max", of(series.OperatorExpected), series.Cluster)+")"),
 		count("Pages", "Alerts that page somebody now. Open the operator in the list of alerts below, and follow the "+
@@ -67,7 +68,7 @@ func fleetNow() []panel {
 				"until the cause is known.",
 			rulesSilent, moreIsBad(1, 5), orNone("count("+of(series.SLOBudgetLeft)+" < 0)", of(series.SLOBudgetLeft))),
 		count("Rollouts under way",
-			"Operators with a rollout that has not ended. Paused and halted ones wait for somebody: see the list of "+
+			"Operators with a rollout that has not ended. Paused and halted ones wait for a person: see the list of "+
 				"rollouts below.",
 			hubSilent, noJudgement(), orNone("count("+of(series.RolloutPhase,
 				`phase=~"Pending|Progressing|Paused|Halted"`)+")", of(series.OperatorReady))),
@@ -86,7 +87,7 @@ func fleetBudgets() []panel {
 			levels:  lessIsBad(0, 0.25), link: link,
 		},
 		{
-			title: "Clusters with trouble, by operator", draw: timeSeries, width: 12, height: 9, unit: units.Short,
+			title: "Clusters with problems, by operator", draw: timeSeries, width: 12, height: 9, unit: units.Short,
 			none: "no bad slices",
 			description: "On how many clusters an operator is bad by any of its indicators. Many clusters at once " +
 				"point at a release, a catalog or something that all share; one cluster points at that cluster.",
@@ -196,7 +197,7 @@ func clusterTable() panel {
 	}
 	return panel{
 		title: "Clusters", draw: rows, width: 24, height: 10, none: hubSilent, unit: units.Short,
-		description: "Every cluster with its agent's last sign of life. A heartbeat older than a minute is a dead " +
+		description: "Every cluster with its agent's last heartbeat. A heartbeat older than a minute is a dead " +
 			"agent or a broken network, unless the clocks differ; agents of several versions are an update that has " +
 			"not finished.",
 		queries: []query{

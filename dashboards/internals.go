@@ -37,7 +37,8 @@ func reconcilers() []panel {
 		{
 			title: "Reconciles", draw: timeSeries, width: 12, height: 8, unit: units.OpsPerSecond,
 			none: "nothing scraped", minimum: zero(),
-			description: "Reconciles each second. A controller that never rests reconciles something in a loop: its " +
+			description: "Reconciles each second. A rate that never falls means that something is reconciled in a " +
+				"loop: its " +
 				"log names the object.",
 			queries: []query{{each(series.ReconcileTotal), "{{job}} {{controller}}"}},
 		},
@@ -108,7 +109,8 @@ func processes() []panel {
 		{
 			title: "Requests to API servers", draw: timeSeries, width: 12, height: 8, unit: units.RequestsPerSecond,
 			none: "nothing scraped", minimum: zero(), stacked: true,
-			description: "Requests each second, by answer. 429 is an API server that defends itself, 5xx one that is " +
+			description: "Requests each second, by answer. 429 is an API server that limits requests, 5xx one that " +
+				"is " +
 				"ill: both slow everything else on this page.",
 			queries: []query{{"sum by (job, code) (" + rated(of("rest_client_requests_total", byJob)) + ")",
 				"{{job}} {{code}}"}},

@@ -36,7 +36,7 @@ var bySLI = chosen(series.SLI)
 
 func operatorNow() []panel {
 	team := figure("Team",
-		"Who owns this operator's objectives, as its OperatorSLO says. Set spec.team there if this says nobody.",
+		"The team of this operator's objectives, from its OperatorSLO. Set spec.team there if this shows nobody.",
 		units.Short, "nobody", 4, noJudgement(),
 		query{"max by (team) (" + orNobody(of(series.SLOTeam)) + ")", "{{team}}"})
 	team.draw = name
@@ -85,7 +85,7 @@ func operatorBudget() []panel {
 		},
 		{
 			title: "Objectives", draw: rows, width: 24, height: 9, unit: units.PercentUnit, none: rulesSilent,
-			description: "What is promised, and how it stands. Objectives that can never be kept, or never be " +
+			description: "Each objective and its state. Objectives that can never be kept, or never be " +
 				"broken, want a better target: edit the OperatorSLO.",
 			queries: []query{
 				{"max by (sli) (" + of(series.SLOObjective, bySLI) + ")", ""},
@@ -131,7 +131,7 @@ func burns() []panel {
 }
 
 var urgency = map[string]string{
-	series.Page:   "somebody has to act now.",
+	series.Page:   "a person has to act now.",
 	series.Ticket: "find the cause within working hours.",
 }
 
@@ -157,8 +157,8 @@ func absences() panel {
 	return panel{
 		title: "Not measured", draw: rows, width: 12, height: 8, unit: units.Short,
 		none: "all that is expected is measured",
-		description: "Indicators that have to be there and had less than five samples in 15 minutes. A budget that " +
-			"nobody measures does not burn: look whether the agent and its scrape work.",
+		description: "Indicators that are expected and had fewer than five samples in 15 minutes. A budget that " +
+			"is not measured does not burn: check the agent and its scrape.",
 		queries: []query{{fmt.Sprintf("max by (%[1]s, sli, cluster) (\n  %[2]s\n  unless on (cluster, %[1]s, sli) "+
 			"(count_over_time(%[3]s[15m]) >= 5)\n)", operatorLabels,
 			of(series.SLIExpected), of(series.SLIBad)), ""}},
@@ -192,7 +192,8 @@ func workloadSignals() []panel {
 		{
 			title: "ClusterServiceVersion succeeded", draw: timeline, width: 8, height: 8, unit: units.Short,
 			none: agentSilent,
-			description: "Whether OLM says that the installed version is well. If not, `bellwether why` shows OLM's " +
+			description: "Whether OLM reports the installed version as Succeeded. If not, `bellwether why` shows " +
+				"OLM's " +
 				"reason; an upgrade is excused for a bounded time.",
 			queries: []query{{"min by (cluster) (" + of(series.OperatorCSVSucceeded) + ")", "{{cluster}}"}},
 			words:   yesNo, levels: []level{{bad, 0}, {good, 1}},

@@ -47,19 +47,21 @@ func pagingNow() []panel {
 				"`bellwether slo test` tests the whole file.",
 			prometheusSilent, anyIsBad(), "sum(increase(prometheus_rule_evaluation_failures_total{"+ours+"}[15m]))"),
 		count("Alertmanagers",
-			"Alertmanagers that Prometheus sends alerts to. With none, nobody is paged: check alerting.alertmanagers "+
+			"Alertmanagers that Prometheus sends alerts to. With none, pages do not arrive: check "+
+				"alerting.alertmanagers "+
 				"in the configuration of Prometheus.",
 			prometheusSilent, []level{{bad, 0}, {good, 1}}, "min(prometheus_notifications_alertmanagers_discovered)"),
 		count("Undelivered", "Notifications that Alertmanager could not hand over within 15 minutes. Its log names "+
 			"the receiver: keys, addresses and rate limits are the usual causes.",
 			alertmanagerSilent, anyIsBad(), "sum(increase(alertmanager_notifications_failed_total[15m]))"),
 		count("Configuration loaded",
-			"Whether every Alertmanager runs the configuration that it was given last. If not it goes on with the "+
+			"Whether every Alertmanager runs the configuration that it was given last. If not it continues with the "+
 				"old one: its log has the error.",
 			alertmanagerSilent, []level{{bad, 0}, {good, 1}},
 			"min(alertmanager_config_last_reload_successful)").saying(yesNo),
-		count("Blind spots", "Indicators that are expected and have no samples. They cannot alert, so treat each of "+
-			"them as an outage that nobody sees; the list is below.",
+		count("Missing indicators",
+			"Indicators that are expected and have no samples. They cannot alert, so treat each of them as an "+
+				"undetected outage; the list is below.",
 			rulesSilent, anyIsBad(), orNone("count("+absences().queries[0].expr+")", of(series.SLOTeam))),
 	}
 }
@@ -99,7 +101,7 @@ func rulePanels() []panel {
 			title: "Missed evaluations", draw: timeSeries, width: 8, height: 8, unit: units.Short,
 			none: prometheusSilent, minimum: zero(), levels: anyIsBad(),
 			description: "Evaluations that were skipped or failed within 15 minutes. Each is a minute that counts as " +
-				"good although nobody looked.",
+				"good although nothing was measured.",
 			queries: []query{
 				{"sum by (rule_group) (increase(prometheus_rule_group_iterations_missed_total{" + ours + "}[15m]))",
 					"missed {{rule_group}}"},
@@ -112,7 +114,7 @@ func rulePanels() []panel {
 			none: hubSilent,
 			description: "Whether Prometheus evaluates what the hub wrote last for each operator, and whether its " +
 				"objectives can work at all. The conditions of the OperatorSLO say what is wrong; nothing about " +
-				"loading means that the hub has no Prometheus to ask.",
+				"loading means that the hub has no Prometheus to query.",
 			queries: []query{
 				{"min by (" + operatorLabels + ") (" + of(series.SLOFeasible) + ")", ""},
 				{"min by (" + operatorLabels + ") (" + of(series.SLORulesLoaded) + ")", ""},

@@ -75,8 +75,8 @@ func rolloutNow() []panel {
 	}
 	started := "max(" + of(series.RolloutStart) + ")"
 	phaseNow := figure("Phase",
-		"The phase of the newest rollout. Halted: too many failures in a wave, put them right or abort; Paused: a "+
-			"person stopped it and has to go on.",
+		"The phase of the newest rollout. Halted: too many failures in a wave, correct them or abort; Paused: a "+
+			""+"person stopped it and has to resume it.",
 		units.Short, "no rollout", 4, noJudgement(),
 		query{coded(series.RolloutPhase, operatorLabels, rolloutPhases), ""})
 	phaseNow.words = decoded(rolloutPhases)
@@ -94,7 +94,7 @@ func rolloutNow() []panel {
 			share("deferred"), share("failed")),
 		figure("Running for",
 			"The time since the rollout started, until it ended. One that runs for much longer than its soak times "+
-				"waits for somebody: look at its waves.",
+				"waits for a person: look at its waves.",
 			units.DurationSeconds, "not started", 6, noJudgement(),
 			query{"(max(" + of(series.RolloutEnd) + ") or vector(time())) - " + started, ""}),
 	}
@@ -126,7 +126,7 @@ func rolloutWaves() []panel {
 		{
 			title: "Clusters by state", draw: timeSeries, width: 12, height: 8, unit: units.Short, none: "no rollout",
 			stacked: true,
-			description: "All clusters of the rollout, by state. What grows should be green; if failures grow " +
+			description: "All clusters of the rollout, by state. Green should grow; if failures grow " +
 				"instead, pause the rollout before it admits more.",
 			queries: byState,
 		},

@@ -1,19 +1,16 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package crd says what one version of a CustomResourceDefinition does to the
-// objects and clients of another.
+// Package crd compares versions of a CustomResourceDefinition and reports what a newer one breaks for objects and
+// clients of an older one.
 //
-// Its input is definitions as bundles carry them. It knows no cluster: what
-// clusters may have stored follows from every version that was ever published,
-// because status.storedVersions, which would tell, is in no file. Whether a
-// change is acceptable is decided by those who call it. It is pure, and must
-// not change a definition that it is given.
+// Its input is definitions from bundles. It does not access a cluster: what clusters may have stored follows from
+// every version that was ever published, because no file has status.storedVersions. Callers decide whether a change is
+// acceptable. The package is pure, and must not change a definition that it is given.
 //
-// Single properties are judged by sigs.k8s.io/crdify. The walk over the schemas
-// is our own: crdify copies every subtree once for each of its ancestors, takes
-// a branch of anyOf for the property itself, reports each child of a removed
-// field, and does not look at patterns, formats, nullability or CEL rules.
+// Single properties are compared by sigs.k8s.io/crdify. The traversal of the schemas is our own: crdify copies every
+// subtree once for each of its ancestors, takes a branch of anyOf for the property itself, reports each child of a
+// removed field, and does not look at patterns, formats, nullability or CEL rules.
 package crd
 
 import (
@@ -29,24 +26,23 @@ import (
 	"github.com/bellwether-dev/bellwether/bundles"
 )
 
-// Kind classifies a change by what it does to those who rely on the older definition.
+// Kind classifies a change by what it breaks for users of the older definition.
 type Kind string
 
-// The kinds of changes. Changes that harm nobody, such as a new optional field, have none.
+// The kinds of changes. Harmless changes, such as a new optional field, have none.
 const (
-	// RemovedStored is a version that is gone although objects may be stored as it: the API server refuses the
-	// definition.
+	// RemovedStored is a removed version that objects may be stored as: the API server refuses the definition.
 	RemovedStored Kind = "RemovedStored"
-	// RemovedVersion is a version that is gone and that clients could use.
+	// RemovedVersion is a removed version that clients could use.
 	RemovedVersion Kind = "RemovedVersion"
-	// Unserved is a version that clients could use and that is still defined, but not served. It is Doubtful where the
-	// older definition had told them that it is deprecated.
+	// Unserved is a version that clients could use and that is still defined, but no longer served. It is Doubtful if
+	// the older definition marked it as deprecated.
 	Unserved Kind = "Unserved"
 	// StorageMoved is another version that objects are stored as.
 	StorageMoved Kind = "StorageMoved"
 	// RemovedField is a field whose content the API server drops.
 	RemovedField Kind = "RemovedField"
-	// ChangedType is a field whose earlier values have the wrong type now.
+	// ChangedType is a field whose earlier values now have the wrong type.
 	ChangedType Kind = "ChangedType"
 	// NarrowedEnum is an enumeration that allows less.
 	NarrowedEnum Kind = "NarrowedEnum"
@@ -54,22 +50,21 @@ const (
 	NarrowedRange Kind = "NarrowedRange"
 	// NarrowedFormat is a pattern, a format or a rule about nulls and duplicates that allows less, or something else.
 	NarrowedFormat Kind = "NarrowedFormat"
-	// NewRequired is a field that must be there now and has no default.
+	// NewRequired is a field that is required now and has no default.
 	NewRequired Kind = "NewRequired"
-	// NewRule is a CEL validation rule that was not there.
+	// NewRule is a new CEL validation rule.
 	NewRule Kind = "NewRule"
-	// ChangedDefault is a default that is another one or gone.
+	// ChangedDefault is a default that was changed or removed.
 	ChangedDefault Kind = "ChangedDefault"
 	// AddedDefault is a default where there was none.
 	AddedDefault Kind = "AddedDefault"
 	// ChangedIdentity is another scope or kind: the API server refuses the definition.
 	ChangedIdentity Kind = "ChangedIdentity"
-	// Other is a change of the schema of which nobody can tell in general what it allows, such as another anyOf.
+	// Other is a change of the schema whose effect cannot be decided in general, such as another anyOf.
 	Other Kind = "Other"
 )
 
-// Change is one thing that differs between two definitions to the disadvantage
-// of whoever relies on the older one.
+// Change is one difference between two definitions that may break users of the older one.
 type Change struct {
 	// CRD is the definition's name.
 	CRD  string
@@ -79,12 +74,13 @@ type Change struct {
 	// Field is the field of the custom resource, as people write it: .spec.parts[*].size; empty for a change of a
 	// version or of the definition as a whole.
 	Field string
-	// Detail says what exactly changed; it is not a sentence. Empty where Kind says it all.
+	// Detail says what exactly changed; it is not a sentence. Empty if Kind says everything.
 	Detail string
-	// Doubtful says that the change may as well take nothing away: nobody can tell what two patterns have in common.
+	// Doubtful says that the change may be harmless: whether one pattern contains another cannot be decided, for
+	// example.
 	Doubtful bool
-	// Path is where in the newer definition the change shows: a path for bundles.Object.Position. For something that is
-	// gone it is what held it.
+	// Path is where in the newer definition the change shows: a path for bundles.Object.Position. For something that
+	// was removed it is what contained it.
 	Path []any
 }
 
@@ -92,7 +88,7 @@ type Change struct {
 func (c Change) String() string {
 	text := phrases[c.Kind]
 	if c.Kind == RemovedField && strings.HasSuffix(c.Field, ".*") {
-		text = "fields of {version} at {field} that the schema does not name were kept and are dropped now"
+		text = "fields of {version} at {field} that are not in the schema were kept and are dropped now"
 	}
 	for placeholder, value := range map[string]string{"{field}": c.Field, "{version}": c.Version,
 		"{detail}": c.Detail} {
@@ -102,11 +98,11 @@ func (c Change) String() string {
 }
 
 var phrases = map[Kind]string{
-	RemovedStored:   "version {version}, which objects may be stored as, is gone",
-	RemovedVersion:  "version {version} is gone",
-	Unserved:        "version {version} is not served any more",
+	RemovedStored:   "version {version}, which objects may be stored as, was removed",
+	RemovedVersion:  "version {version} was removed",
+	Unserved:        "version {version} is no longer served",
 	StorageMoved:    "objects are stored as {version} now: {detail}",
-	RemovedField:    "field {field} of {version} is gone: what users stored there is dropped",
+	RemovedField:    "field {field} of {version} was removed: stored values are dropped",
 	ChangedType:     "field {field} of {version} changes its type: {detail}",
 	NarrowedEnum:    "field {field} of {version} allows fewer values: {detail}",
 	NarrowedRange:   "field {field} of {version} allows a smaller range: {detail}",
@@ -119,27 +115,26 @@ var phrases = map[Kind]string{
 	Other:           "the schema of field {field} of {version} changes: {detail}",
 }
 
-// Compare returns what the newer definition takes away from those who rely on
-// the older one: in the order of the older one's versions, then of the fields.
-// Comparing the other way round tells what going back would take away.
+// Compare returns what the newer definition breaks for users of the older one: in the order of the older one's
+// versions, then of the fields. With swapped arguments it returns what a rollback would break.
 func Compare(older, newer *apiextensionsv1.CustomResourceDefinition) []Change {
-	// Most versions of an operator leave most of their definitions as they were.
+	// Most versions of an operator do not change most of their definitions.
 	if reflect.DeepEqual(&older.Spec, &newer.Spec) {
 		return nil
 	}
-	changes := identity(older, newer)
+	changes := compareIdentity(older, newer)
 	for i := range older.Spec.Versions {
 		changes = append(changes, compareVersion(older, &older.Spec.Versions[i], newer)...)
 	}
-	changes = append(changes, storage(older, newer)...)
+	changes = append(changes, compareStorageVersion(older, newer)...)
 	for i := range changes {
 		changes[i].CRD = newer.Name
 	}
 	return changes
 }
 
-// identity finds what can never change once the definition is established.
-func identity(older, newer *apiextensionsv1.CustomResourceDefinition) []Change {
+// compareIdentity finds what can never change once the definition is established.
+func compareIdentity(older, newer *apiextensionsv1.CustomResourceDefinition) []Change {
 	var changes []Change
 	if result := scopeComparator.Compare(older, newer); len(result.Errors) > 0 {
 		changes = append(changes, Change{Kind: ChangedIdentity, Path: []any{"spec", "scope"},
@@ -172,14 +167,13 @@ func compareVersion(from *apiextensionsv1.CustomResourceDefinition,
 		changes = append(changes, Change{Kind: Unserved, Version: older.Name, Doubtful: older.Deprecated,
 			Path: []any{"spec", "versions", i, "served"}})
 	}
-	w := walk{version: older.Name, root: []any{"spec", "versions", i, "schema", "openAPIV3Schema"}}
-	w.compare(effective(from, older), effective(newer, version), location{})
+	w := comparer{version: older.Name, root: []any{"spec", "versions", i, "schema", "openAPIV3Schema"}}
+	w.compare(effectiveSchema(from, older), effectiveSchema(newer, version), location{})
 	slices.SortStableFunc(w.changes, func(a, b Change) int { return cmp.Compare(a.Field, b.Field) })
 	return append(changes, w.changes...)
 }
 
-// removedStored asks crdify, which reads status.storedVersions: a version is
-// in it once objects were stored as it.
+// removedStored calls crdify, which reads status.storedVersions: a version is in it once objects were stored as it.
 func removedStored(older *apiextensionsv1.CustomResourceDefinitionVersion,
 	newer *apiextensionsv1.CustomResourceDefinition) bool {
 	if !older.Storage {
@@ -191,7 +185,7 @@ func removedStored(older *apiextensionsv1.CustomResourceDefinitionVersion,
 	return len(storedComparator.Compare(cluster, newer).Errors) > 0
 }
 
-func storage(older, newer *apiextensionsv1.CustomResourceDefinition) []Change {
+func compareStorageVersion(older, newer *apiextensionsv1.CustomResourceDefinition) []Change {
 	was, is := StorageVersion(older), StorageVersion(newer)
 	if was == is || was == "" || is == "" {
 		return nil

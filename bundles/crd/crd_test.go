@@ -60,12 +60,15 @@ func TestCompareSchemas(t *testing.T) {
 		"nothing": {older: `{type: string}`, newer: `{type: string, description: Other words.}`},
 		"field": {
 			older: `{type: object, properties: {a: {type: string}}}`,
-			newer: `{type: object, properties: {a: {type: string}, b: {type: object, properties: {c: {type: string}}}}}`,
-			back:  []string{"RemovedField .spec.b "},
+			newer: `{type: object, properties: {a: {type: string}, b: {type: object, properties: {c: {type: ` +
+				`string}}}}}`,
+			back: []string{"RemovedField .spec.b "},
 		},
 		"field of a list of a map": {
-			older: `{type: array, items: {type: object, additionalProperties: {type: object, properties: {a: {type: string}}}}}`,
-			newer: `{type: array, items: {type: object, additionalProperties: {type: object, properties: {b: {type: string}}}}}`,
+			older: `{type: array, items: {type: object, additionalProperties: {type: object, properties: {a: ` +
+				`{type: string}}}}}`,
+			newer: `{type: array, items: {type: object, additionalProperties: {type: object, properties: {b: ` +
+				`{type: string}}}}}`,
 			there: []string{"RemovedField .spec[*][*].a "}, back: []string{"RemovedField .spec[*][*].b "},
 		},
 		"field of an object that keeps everything": {
@@ -104,7 +107,7 @@ func TestCompareSchemas(t *testing.T) {
 		},
 		"enum": {
 			older: `{type: string, enum: [a, b, c]}`, newer: `{type: string, enum: [c, d]}`,
-			there: []string{`NarrowedEnum .spec no more "a", "b"`}, back: []string{`NarrowedEnum .spec no more "d"`},
+			there: []string{`NarrowedEnum .spec no longer "a", "b"`}, back: []string{`NarrowedEnum .spec no longer "d"`},
 		},
 		"enum where there was none": {
 			older: `{type: string}`, newer: `{type: string, enum: [b, a]}`,
@@ -129,8 +132,10 @@ func TestCompareSchemas(t *testing.T) {
 			back:  []string{"NarrowedRange .spec maximum was 6 and is 5"},
 		},
 		"lengths": {
-			older: `{type: object, properties: {a: {type: string, maxLength: 5}, b: {type: array, items: {type: string}, minItems: 1}}}`,
-			newer: `{type: object, properties: {a: {type: string, maxLength: 4}, b: {type: array, items: {type: string, minLength: 1}, minItems: 2}}}`,
+			older: `{type: object, properties: {a: {type: string, maxLength: 5}, b: {type: array, items: {type: ` +
+				`string}, minItems: 1}}}`,
+			newer: `{type: object, properties: {a: {type: string, maxLength: 4}, b: {type: array, items: {type: ` +
+				`string, minLength: 1}, minItems: 2}}}`,
 			there: []string{
 				"NarrowedRange .spec.a maxLength was 5 and is 4", "NarrowedRange .spec.b minItems was 1 and is 2",
 				"NarrowedRange .spec.b[*] minLength was none and is 1",
@@ -146,8 +151,10 @@ func TestCompareSchemas(t *testing.T) {
 			there: []string{`NarrowedFormat .spec pattern was none and is "a"`},
 		},
 		"formats": {
-			older: `{type: object, properties: {a: {type: integer, format: int32}, b: {type: string}, c: {type: string, nullable: true}}}`,
-			newer: `{type: object, properties: {a: {type: integer, format: int64}, b: {type: string, format: date-time}, c: {type: string}}}`,
+			older: `{type: object, properties: {a: {type: integer, format: int32}, b: {type: string}, c: {type: ` +
+				`string, nullable: true}}}`,
+			newer: `{type: object, properties: {a: {type: integer, format: int64}, b: {type: string, format: ` +
+				`date-time}, c: {type: string}}}`,
 			there: []string{`NarrowedFormat? .spec.b format was none and is "date-time"`,
 				"NarrowedFormat? .spec.c it was nullable"},
 			back: []string{`NarrowedFormat? .spec.a format was "int64" and is "int32"`},
@@ -161,7 +168,7 @@ func TestCompareSchemas(t *testing.T) {
 			older: `{type: object, properties: {a: {type: string}, b: {type: string}}}`,
 			newer: `{type: object, required: [a, b], properties: {a: {type: string}, b: {type: string, default: x}}}`,
 			there: []string{"NewRequired .spec.a ", `AddedDefault .spec.b "x"`},
-			back:  []string{`ChangedDefault .spec.b it was "x" and is gone`},
+			back:  []string{`ChangedDefault .spec.b it was "x" and was removed`},
 		},
 		"a new required field in a new object": {
 			older: `{type: object, properties: {}}`,
@@ -175,13 +182,14 @@ func TestCompareSchemas(t *testing.T) {
 		},
 		"rule": {
 			older: `{type: integer, x-kubernetes-validations: [{rule: self > 1}]}`,
-			newer: `{type: integer, x-kubernetes-validations: [{rule: self > 1, message: more}, {rule: self > 2}, {rule: self >= oldSelf}]}`,
+			newer: `{type: integer, x-kubernetes-validations: [{rule: self > 1, message: more}, {rule: self > 2},` +
+				` {rule: self >= oldSelf}]}`,
 			there: []string{"NewRule .spec self > 2", "NewRule? .spec self >= oldSelf"},
 		},
 		"one of": {
 			older: `{type: object, properties: {a: {type: string}}}`,
 			newer: `{type: object, properties: {a: {type: string}}, oneOf: [{required: [a]}], not: {required: [b]}}`,
-			there: []string{"Other .spec oneOf is another one", "Other .spec not is another one"},
+			there: []string{"Other .spec oneOf changed", "Other .spec not changed"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -219,18 +227,18 @@ func TestCompareVersions(t *testing.T) {
 		"the same": {older: versions("v1 stored"), newer: versions("v1 stored")},
 		"one more": {older: versions("v1 stored"), newer: versions("v1 stored", "v2")},
 		"gone, stored": {older: versions("v1 stored", "v2"), newer: versions("v2 stored"),
-			want: []string{"version v1, which objects may be stored as, is gone",
+			want: []string{"version v1, which objects may be stored as, was removed",
 				"objects are stored as v2 now: it was v1"}},
 		"gone, served": {older: versions("v1", "v2 stored"), newer: versions("v2 stored"),
-			want: []string{"version v1 is gone"}},
+			want: []string{"version v1 was removed"}},
 		"gone, of use to nobody": {older: versions("v1 unserved", "v2 stored"), newer: versions("v2 stored")},
 		"not served": {older: versions("v1", "v2 stored"), newer: versions("v1 unserved", "v2 stored"),
-			want: []string{"version v1 is not served any more"}},
+			want: []string{"version v1 is no longer served"}},
 		"stored as another": {older: versions("v1 stored", "v2"), newer: versions("v1", "v2 stored"),
 			want: []string{"objects are stored as v2 now: it was v1"}},
 		"nothing in it": {older: versions(), newer: versions()},
 		"everything gone from it": {older: versions("v1 stored"), newer: versions(),
-			want: []string{"version v1, which objects may be stored as, is gone"}},
+			want: []string{"version v1, which objects may be stored as, was removed"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
@@ -254,9 +262,9 @@ func TestBreaksOfTheWholeHistory(t *testing.T) {
 	var got []string
 	for _, b := range crd.Breaks([]crd.Published{{By: "1.0.0", Definition: first}, {By: "1.1.0", Definition: second}},
 		third) {
-		got = append(got, fmt.Sprintf("%s %v", b, b.Of))
+		got = append(got, fmt.Sprintf("%s %v", b, b.Versions))
 	}
-	want := []string{"version v1alpha1, which objects may be stored as, is gone [1.0.0]",
+	want := []string{"version v1alpha1, which objects may be stored as, was removed [1.0.0]",
 		"objects are stored as v1 now: it was v1alpha1 [1.0.0]"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -275,7 +283,7 @@ func TestBreaksAreMerged(t *testing.T) {
 	var got []string
 	for _, b := range crd.Breaks(history, define(t,
 		`{type: object, properties: {a: {type: integer, maximum: 10, minimum: 2}}}`)) {
-		got = append(got, fmt.Sprintf("%s %s %s %v", b.Kind, b.Field, b.Detail, b.Of))
+		got = append(got, fmt.Sprintf("%s %s %s %v", b.Kind, b.Field, b.Detail, b.Versions))
 	}
 	want := []string{
 		"NarrowedRange .spec.a minimum was none and is 2 [1.0.0 1.1.0 1.2.0]",
@@ -348,7 +356,8 @@ func TestFindInTheRemovedAPI(t *testing.T) {
 func TestDivergences(t *testing.T) {
 	d := define(t, `{type: object, properties: {a: {type: string}, b: {type: string}}}`)
 	d.Spec.Versions = append(d.Spec.Versions,
-		*define(t, `{type: object, properties: {a: {type: string, maxLength: 3}, b: {type: string}}}`).Spec.Versions[0].DeepCopy(),
+		*define(t, `{type: object, properties: {a: {type: string, maxLength: 3}, b: {type: `+
+			`string}}}`).Spec.Versions[0].DeepCopy(),
 		*define(t, `{type: object, properties: {a: {type: integer}, c: {type: string}}}`).Spec.Versions[0].DeepCopy(),
 		*define(t, `{type: object}`).Spec.Versions[0].DeepCopy(),
 	)

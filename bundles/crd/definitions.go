@@ -15,15 +15,15 @@ import (
 )
 
 // Definitions returns every CustomResourceDefinition of a bundle, those of
-// v1beta1 as the API server would convert them: their objects are still there,
-// and may have come from them. One that cannot be converted is left out.
+// v1beta1 converted as the API server does: objects created with them may still
+// exist. Definitions that cannot be converted are left out.
 func Definitions(b *bundles.Bundle) []*apiextensionsv1.CustomResourceDefinition {
 	out := b.CRDs[:len(b.CRDs):len(b.CRDs)]
 	for _, o := range b.Objects {
 		if o.GroupVersionKind() != apiextensionsv1beta1.SchemeGroupVersion.WithKind("CustomResourceDefinition") {
 			continue
 		}
-		if d, err := upgrade(o); err == nil {
+		if d, err := convertV1beta1(o); err == nil {
 			out = append(out, d)
 		}
 	}
@@ -40,7 +40,7 @@ func Definition(b *bundles.Bundle, name string) *apiextensionsv1.CustomResourceD
 	return nil
 }
 
-func upgrade(o *bundles.Object) (*apiextensionsv1.CustomResourceDefinition, error) {
+func convertV1beta1(o *bundles.Object) (*apiextensionsv1.CustomResourceDefinition, error) {
 	var old apiextensionsv1beta1.CustomResourceDefinition
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &old); err != nil {
 		return nil, fmt.Errorf("decode %s: %w", o.GetName(), err)
@@ -59,9 +59,10 @@ func upgrade(o *bundles.Object) (*apiextensionsv1.CustomResourceDefinition, erro
 	return d, nil
 }
 
-// effective is the schema of a version, as objects are pruned by it; nil if there is none. A definition that preserves
-// unknown fields keeps whatever the schema does not name.
-func effective(d *apiextensionsv1.CustomResourceDefinition,
+// effectiveSchema is the schema of a version, as objects are pruned by it; nil
+// if there is none. A definition that preserves unknown fields keeps fields
+// that are not in the schema.
+func effectiveSchema(d *apiextensionsv1.CustomResourceDefinition,
 	v *apiextensionsv1.CustomResourceDefinitionVersion) *apiextensionsv1.JSONSchemaProps {
 	var schema *apiextensionsv1.JSONSchemaProps
 	if v.Schema != nil {

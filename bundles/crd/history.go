@@ -13,7 +13,7 @@ import (
 	"github.com/bellwether-dev/bellwether/bundles"
 )
 
-// Published is a definition as a version of the operator brought it.
+// Published is a definition in a published version of the operator.
 type Published struct {
 	// By is the operator's version.
 	By         string
@@ -21,22 +21,22 @@ type Published struct {
 	Definition *apiextensionsv1.CustomResourceDefinition
 }
 
-// Break is a change, and the published versions whose users it hurts.
+// Break is a change, and the published versions whose users it breaks.
 type Break struct {
 	Change
-	// Of are the operator's versions, the oldest first.
-	Of []string
+	// Versions are the operator's versions, the oldest first.
+	Versions []string
 }
 
-// Breaks compares a definition with every one of that name that was ever
-// published, the oldest first. A change that hurts users of several of them is
-// one Break; it has the detail of the newest of them. Breaks are in the order
-// in which Compare finds them, those of older definitions first.
+// Breaks compares a definition with every published definition of that name,
+// the oldest first. A change that breaks users of several of them is one Break,
+// with the detail of the newest of them. Breaks are in the order in which
+// Compare finds them, those of older definitions first.
 func Breaks(history []Published, newer *apiextensionsv1.CustomResourceDefinition) []Break {
 	type key struct {
 		kind           Kind
 		version, field string
-		path           string // tells two bounds of one field apart
+		path           string // distinguishes two bounds of one field
 	}
 	var breaks []Break
 	known := map[key]int{}
@@ -52,14 +52,15 @@ func Breaks(history []Published, newer *apiextensionsv1.CustomResourceDefinition
 				known[k] = i
 				breaks = append(breaks, Break{})
 			}
-			breaks[i] = Break{Change: c, Of: append(breaks[i].Of, p.By)}
+			breaks[i] = Break{Change: c, Versions: append(breaks[i].Versions, p.By)}
 		}
 	}
-	return stored(breaks)
+	return dropDuplicateRemovals(breaks)
 }
 
-// stored drops the news that a version is gone for clients where it is gone for stored objects as well.
-func stored(breaks []Break) []Break {
+// dropDuplicateRemovals drops RemovedVersion if there is RemovedStored for the
+// same version.
+func dropDuplicateRemovals(breaks []Break) []Break {
 	return slices.DeleteFunc(breaks, func(b Break) bool {
 		return b.Kind == RemovedVersion && slices.ContainsFunc(breaks, func(c Break) bool {
 			return c.Kind == RemovedStored && c.Version == b.Version
@@ -75,13 +76,14 @@ func lastStep(path []any) string {
 	return last
 }
 
-// Divergence is a served version whose objects lose something when the API
-// server reads or writes them as the version they are stored as.
+// Divergence is a served version whose objects lose fields when the API server
+// converts them to or from the storage version.
 type Divergence struct {
 	Version, Storage string
 	// Index is the version's place in spec.versions.
 	Index int
-	// Fields are those that one of the two has, or has with another type, and the other has not; sorted.
+	// Fields are those that only one of the two has, or that have another type
+	// in the other; sorted.
 	Fields []string
 }
 
@@ -100,8 +102,8 @@ func Divergences(d *apiextensionsv1.CustomResourceDefinition) []Divergence {
 		if i == at || !v.Served {
 			continue
 		}
-		fields := lost(effective(d, store), effective(d, v))
-		fields = append(fields, lost(effective(d, v), effective(d, store))...)
+		fields := lostFields(effectiveSchema(d, store), effectiveSchema(d, v))
+		fields = append(fields, lostFields(effectiveSchema(d, v), effectiveSchema(d, store))...)
 		slices.SortFunc(fields, strings.Compare)
 		if fields = slices.Compact(fields); len(fields) > 0 {
 			out = append(out, Divergence{Version: v.Name, Storage: store.Name, Index: i, Fields: fields})
@@ -111,9 +113,9 @@ func Divergences(d *apiextensionsv1.CustomResourceDefinition) []Divergence {
 	return out
 }
 
-// lost are the fields of one schema that another drops or cannot hold.
-func lost(from, to *apiextensionsv1.JSONSchemaProps) []string {
-	var w walk
+// lostFields are the fields of one schema that another drops or cannot hold.
+func lostFields(from, to *apiextensionsv1.JSONSchemaProps) []string {
+	var w comparer
 	w.compare(from, to, location{})
 	var fields []string
 	for _, c := range w.changes {

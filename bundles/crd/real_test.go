@@ -70,7 +70,7 @@ func TestRealBreaks(t *testing.T) {
 			if b.Kind == crd.AddedDefault {
 				of.Defaults++
 			} else {
-				of.Breaks = append(of.Breaks, fmt.Sprint(b, " ", b.Of))
+				of.Breaks = append(of.Breaks, fmt.Sprint(b, " ", b.Versions))
 			}
 		}
 		got[d.Name] = of

@@ -251,7 +251,7 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
-func TestMarkdownIsNotInjectedInto(t *testing.T) {
+func TestMarkdownIsEscaped(t *testing.T) {
 	got := Markdown(Report{Changes: []Change{{Area: AreaImages, Kind: Added, Subject: "x\n# <b>*bold*", Path: "a`b",
 		To: "v`` ` \n## no"}}})
 	for _, bad := range []string{"\n# ", "<b>", " *bold*", "\n## no", "`a`b`"} {

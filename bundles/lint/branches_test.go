@@ -66,7 +66,8 @@ func TestBranches(t *testing.T) {
 		"replaces: without a history": {"replaces-invalid", csvPatch("spec: {replaces: echo-operator.v1.0.1}"), nil},
 		"skip range: no range": {"skip-range-invalid",
 			csvPatch(`metadata: {annotations: {olm.skipRange: "below 1.0"}}`),
-			[]string{`error metadata.annotations[olm.skipRange]: "below 1.0" is no range of versions: Could not get version from string: "below"`}},
+			[]string{`error metadata.annotations[olm.skipRange]: "below 1.0" is no range of versions: Could not ` +
+				`get version from string: "below"`}},
 		"least Kubernetes: first said": {"min-kube-raised", "-- history/1.0.0/" + baseCSV +
 			".patch --\nspec: {minKubeVersion: null}\n",
 			[]string{"warning spec.minKubeVersion: minKubeVersion is 1.30.0, and was none in version 1.0.0"}},
@@ -113,7 +114,8 @@ func TestBranches(t *testing.T) {
 		"annotations: other folders": {"bundle-annotations",
 			"-- metadata/annotations.yaml.patch --\nannotations: {operators.operatorframework.io.bundle.metadata.v1: " +
 				"meta/}\n",
-			[]string{`warning annotations[operators.operatorframework.io.bundle.metadata.v1]: operators.operatorframework.io.bundle.metadata.v1 is "meta/"; many tools look in metadata/ only`}},
+			[]string{`warning annotations[operators.operatorframework.io.bundle.metadata.v1]: ` +
+				`operators.operatorframework.io.bundle.metadata.v1 is "meta/"; many tools look in metadata/ only`}},
 		"stray: a folder": {"bundle-stray-file", "-- manifests/crds/a.yaml --\nkind: A\n",
 			[]string{"error: a folder among the manifests"}},
 
@@ -182,7 +184,7 @@ func TestBranches(t *testing.T) {
 
 // What operator-framework/api overlooks it still overlooks; otherwise the rule
 // that closes the gap would say everything twice.
-func TestGapsAreThere(t *testing.T) {
+func TestValidatorGapsExist(t *testing.T) {
 	for _, rule := range gapRules() {
 		t.Run(rule.ID, func(t *testing.T) {
 			in, o := examplePlay(t, example(rule.ID, "bad"))

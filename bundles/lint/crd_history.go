@@ -182,7 +182,8 @@ func breakFindings(in *Input, breaks []crd.Break, kinds []crd.Kind) []Finding {
 		if !slices.Contains(kinds, b.Kind) {
 			continue
 		}
-		f := at(in.Bundle.CRDObject(b.CRD), fmt.Sprintf("%s (published in %s)", clip(b.String()), versionList(b.Of)),
+		f := at(in.Bundle.CRDObject(b.CRD), fmt.Sprintf("%s (published in %s)", clip(b.String()),
+			versionList(b.Versions)),
 			b.Path...)
 		if b.Doubtful {
 			f.Severity = milder[b.Kind]

@@ -100,11 +100,11 @@ func TestClassify(t *testing.T) {
 		},
 		"a field is gone": {
 			from: one(plain), to: one(removed), class: registryv1.RollbackNeedsBackup,
-			reason: "in echoes.example.com, field .spec.size of v1 is gone: what users stored there is dropped",
+			reason: "in echoes.example.com, field .spec.size of v1 was removed: stored values are dropped",
 		},
 		"a value that the older one does not know": {
 			from: one(plain), to: one(widened), class: registryv1.RollbackNeedsBackup,
-			reason: `in echoes.example.com, echo.v1.1.0 accepts what echo.v1.0.0 does not: going back, field .spec.level of v1 allows fewer values: no more "loud"`,
+			reason: `in echoes.example.com, echo.v1.1.0 accepts what echo.v1.0.0 does not: going back, field .spec.level of v1 allows fewer values: no longer "loud"`,
 		},
 		"narrower is put back": {
 			from: one(plain), to: one(narrowed), class: registryv1.RollbackInPlace,
@@ -147,21 +147,21 @@ func TestClassify(t *testing.T) {
 			from:   release{definition: definition(version("v1", "stored", plain), version("v2", "", plain))},
 			to:     release{definition: definition(version("v2", "stored", plain))},
 			class:  registryv1.RollbackOneWay,
-			reason: "in echoes.example.com, version v1, which objects may be stored as, is gone",
+			reason: "in echoes.example.com, version v1, which objects may be stored as, was removed",
 		},
 		"a version that nothing is stored as is gone": {
 			from:  release{definition: definition(version("v1", "stored", plain), version("v2", "", plain))},
 			to:    one(plain),
 			class: registryv1.RollbackInPlace,
 			reason: "echoes.example.com is put back as in echo.v1.0.0, which accepts all that may be stored: " +
-				"version v2 is gone",
+				"version v2 was removed",
 		},
 		"the older operator's version is not served, and there is a new field": {
 			from:  release{definition: definition(version("v1", "stored", plain), version("v2", "", plain))},
 			to:    release{definition: definition(version("v1", "stored unserved", added), version("v2", "", plain))},
 			class: registryv1.RollbackNeedsBackup,
 			reason: "echoes.example.com can neither be put back, since .spec.colour of v1 would be dropped, nor " +
-				"kept: version v1 is not served any more",
+				"kept: version v1 is no longer served",
 		},
 		"a new conversion webhook": {
 			from:   release{definition: definition(version("v1", "stored", plain), version("v2", "", plain))},
@@ -264,7 +264,7 @@ func TestClassifyRemovedAPI(t *testing.T) {
 		"the same":     {old, registryv1.RollbackInPlace, "the same"},
 		"fewer values": {strings.Replace(old, "[low, high]", "[low]", 1), registryv1.RollbackInPlace, "put back"},
 		"unknown fields go": {definition(version("v1", "stored", plain)), registryv1.RollbackNeedsBackup,
-			"fields of v1 at .* that the schema does not name were kept and are dropped now"},
+			"fields of v1 at .* that are not in the schema were kept and are dropped now"},
 		"unreadable": {strings.Replace(old, "versions:", "validation: 1\n  versions:", 1),
 			registryv1.RollbackNeedsBackup, "is not in"},
 	} {

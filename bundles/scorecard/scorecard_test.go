@@ -111,7 +111,7 @@ func score(t *testing.T, csv, crd, dashboard string) Card {
 	return Score(b)
 }
 
-func TestEverythingIsSeen(t *testing.T) {
+func TestEverySignalIsDetected(t *testing.T) {
 	c := score(t, everything, everyCRD, dashboard)
 	for _, l := range c.Levels {
 		for _, s := range l.Signals {

@@ -1,13 +1,16 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package agree compares where OLM v0, OLM v1 and Bellwether take a cluster, from every version of a package, in every
-// channel, until each of them comes to rest.
+// Package agree compares the upgrade paths of OLM v0, OLM v1 and Bellwether,
+// from every version of a package in every channel, until no further upgrade
+// follows.
 //
-// Its input is a package and, if wanted, what clusters run besides the package's own bundles. OLM v0's answer is that
-// of its own resolver (package olmv0), OLM v1's that of its rules (package olmv1), and Bellwether's is
-// catalogs.Package.Routes, asked again after each upgrade, as the agent does. The package judges graphs only: it
-// changes nothing, fetches nothing, and the same input gives the same report.
+// Its input is a package and, optionally, what clusters run besides the
+// package's own bundles. OLM v0's path comes from its own resolver (package
+// olmv0), OLM v1's from its rules (package olmv1), and Bellwether's from
+// catalogs.Package.Routes, computed again after each upgrade, as the agent
+// does. The package only judges graphs: it changes nothing and fetches nothing,
+// and the same input gives the same report.
 package agree
 
 import (
@@ -26,62 +29,71 @@ import (
 	"github.com/bellwether-dev/bellwether/phrase"
 )
 
-// ErrDisagree says that the two OLMs and Bellwether do not go the same way, or do not get to the head.
+// ErrDisagree says that the upgrade paths of OLM v0, OLM v1 and Bellwether
+// differ, or do not reach the head.
 var ErrDisagree = errors.New("the upgrade paths disagree")
 
-// Verdict says how the three ways of one installed version compare.
+// Verdict says how the three upgrade paths from one installed version compare.
 type Verdict string
 
 const (
-	// Agrees means that all make the same next hop, and all end at the head.
+	// Agrees means that all have the same next hop and end at the head.
 	Agrees Verdict = "agrees"
-	// Waits means that nothing in the channel is newer than the version. It is a block without an upgrade path, another
-	// channel's version, or the head's by another name. Any move would be a downgrade.
+	// Waits means that nothing in the channel is newer than the version: it is
+	// blocked without an upgrade path, belongs to another channel, or is the
+	// head by another name. Any change would be a downgrade.
 	Waits Verdict = "waits"
-	// Apart means that all stay, since nothing in the channel can replace a version that the channel does not have.
-	Apart Verdict = "apart"
-	// V1Leaps means that OLM v0 goes as planned, OLM v1 takes another hop, and all end at the head.
-	V1Leaps Verdict = "v1-leaps"
-	// Detours means that OLM v0 takes another hop than planned, and all end at the head.
-	Detours Verdict = "detours"
-	// V1Holds means that OLM v1 stays, since it prefers a version that is not deprecated to a higher one that is.
-	V1Holds Verdict = "v1-holds"
-	// Stuck means that at least one of the three never gets to the head.
+	// NotInChannel means that all stay, since nothing in the channel can replace a version that the channel does not
+	// have.
+	NotInChannel Verdict = "not-in-channel"
+	// V1Differs means that OLM v0 follows the plan, OLM v1 has another next
+	// hop, and all end at the head.
+	V1Differs Verdict = "v1-differs"
+	// V0Differs means that OLM v0 has another next hop than planned, and all
+	// end at the head.
+	V0Differs Verdict = "v0-differs"
+	// V1Stays means that OLM v1 stays, since it prefers a version that is not deprecated to a higher one that is.
+	V1Stays Verdict = "v1-stays"
+	// Stuck means that at least one of the three does not reach the head.
 	Stuck Verdict = "stuck"
-	// Downgrades means that at least one of the three would go to a lower version on its way.
+	// Downgrades means that at least one of the three would install a lower
+	// version.
 	Downgrades Verdict = "downgrades"
-	// ToBlocked means that at least one of the three would go to a blocked version.
+	// ToBlocked means that at least one of the three would install a blocked
+	// version.
 	ToBlocked Verdict = "to-blocked"
 )
 
-// Report is how the ways of a package compare.
+// Report is the comparison for a package.
 type Report struct {
 	Package string
 	// Channels are sorted by name.
 	Channels []Channel
-	// Unpinned are the ways of OLM v1 alone, for a ClusterExtension that names no channel and so goes along the edges
-	// of all of them. It agrees when it ends at the head of some channel. Order as in Channel.
+	// Unpinned are the paths of OLM v1 only, for a ClusterExtension that names
+	// no channel and so follows the edges of all of them. It agrees if it ends
+	// at the head of some channel. Order as in Channel.
 	Unpinned []Route
 }
 
-// Channel is how the ways of one channel compare.
+// Channel is the comparison for one channel.
 type Channel struct {
 	Name, Head string
-	// Routes start with that of a fresh install, which has no name; then the highest version comes first.
+	// Routes start with the fresh install, which has no name, followed by the
+	// versions, highest first.
 	Routes []Route
 }
 
-// Route compares the ways of one installed version.
+// Route is the comparison for one installed version.
 type Route struct {
 	Installed catalogs.Installed
-	// Plan is Bellwether's way; it and V0 are empty among Report.Unpinned.
+	// Plan is Bellwether's path; it and V0 are empty in Report.Unpinned.
 	Plan, V0, V1 Walk
 	Verdict      Verdict
 	// Text says what differs, for people: one line. It is empty where the verdict is Agrees.
 	Text string
 }
 
-// Walk is what comes after an installed bundle, hop by hop.
+// Walk is the sequence of upgrades after an installed bundle.
 type Walk struct {
 	Path []string
 	// End says how the walk ended; the last of Path is where, or the installed bundle if Path is empty.
@@ -102,15 +114,15 @@ func (w Walk) Next() string {
 type End string
 
 const (
-	// Arrives at the head, and stays there.
+	// Arrives means that the walk ends at the head.
 	Arrives End = "arrives"
-	// Stops short of the head.
+	// Stops means that the walk ends before the head.
 	Stops End = "stops"
-	// Loops comes to a bundle for the second time.
+	// Loops means that a bundle is reached a second time.
 	Loops End = "loops"
 )
 
-// Disagreement is one route that is not as it should be.
+// Disagreement is a route whose paths disagree.
 type Disagreement struct {
 	// Channel is empty for a ClusterExtension that names none.
 	Channel   string
@@ -119,25 +131,25 @@ type Disagreement struct {
 	Text      string
 }
 
-// Check compares the ways of all bundles of a package, of those it blocks, and of what else is installed, in every
-// channel. Of several installed with one name the first counts, and a bundle's version is that of the catalog if it has
-// one. The error wraps catalogs.ErrInvalidPackage: a channel has no head, or several.
-//
-// It asks OLM v0's resolver once per channel, about all versions; a package of 30 versions in 3 channels takes a few
-// milliseconds.
+// Check compares the paths of all bundles of a package, of those it blocks, and
+// of what else is installed, in every channel. If several of installed have the
+// same name, the first one is used; a version in the catalog takes precedence.
+// The error wraps catalogs.ErrInvalidPackage: a channel has no head, or
+// several. It calls OLM v0's resolver once per channel, for all versions; a
+// package of 30 versions in 3 channels takes a few milliseconds.
 func Check(p *catalogs.Package, installed ...catalogs.Installed) (Report, error) {
-	s := newSubject(p, installed)
+	s := newPackageView(p, installed)
 	report := Report{Package: p.Name}
 	heads := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(p.Channels)) {
-		c, err := s.channel(name)
+		c, err := s.compareChannel(name)
 		if err != nil {
 			return Report{}, fmt.Errorf("check channel %q of package %q: %w", name, p.Name, err)
 		}
 		heads[c.Head] = true
 		report.Channels = append(report.Channels, c)
 	}
-	unpinned, err := s.unpinned(heads)
+	unpinned, err := s.unpinnedRoutes(heads)
 	if err != nil {
 		return Report{}, fmt.Errorf("check package %q: %w", p.Name, err)
 	}
@@ -145,16 +157,20 @@ func Check(p *catalogs.Package, installed ...catalogs.Installed) (Report, error)
 	return report, nil
 }
 
-// Disagreements returns every route on which the two OLMs and Bellwether differ, or do not get to the head. Waits and
-// Apart are none: all three stay.
-func (r Report) Disagreements() []Disagreement { return r.except(Agrees, Waits, Apart) }
+// Disagreements returns every route on which OLM v0, OLM v1 and Bellwether
+// differ or do not reach the head. Waits and NotInChannel are not among them,
+// because all three stay.
+func (r Report) Disagreements() []Disagreement {
+	return r.disagreementsExcept(Agrees, Waits, NotInChannel)
+}
 
-// Strict returns an error unless every version gets to the head of every channel by the same hops everywhere, which is
-// what a compiled catalog promises. Versions that nothing is newer than may wait. Further verdicts can be accepted: who
-// deprecates a channel's head, for instance, cannot but accept V1Holds. The error wraps ErrDisagree and says what
-// differs; after a few it counts.
+// Strict returns an error unless every version reaches the head of every
+// channel by the same hops for all three, which a compiled catalog guarantees.
+// Versions above the head may wait. Further verdicts can be accepted: a channel
+// with a deprecated head, for instance, has V1Stays. The error wraps
+// ErrDisagree and describes the first differences.
 func (r Report) Strict(accepted ...Verdict) error {
-	found := r.except(append(accepted, Agrees, Waits)...)
+	found := r.disagreementsExcept(append(accepted, Agrees, Waits)...)
 	if len(found) == 0 {
 		return nil
 	}
@@ -167,7 +183,7 @@ func (r Report) Strict(accepted ...Verdict) error {
 		strings.Join(phrase.Limit(lines, listed), "; "))
 }
 
-func (r Report) except(fine ...Verdict) []Disagreement {
+func (r Report) disagreementsExcept(fine ...Verdict) []Disagreement {
 	var out []Disagreement
 	add := func(channel string, routes []Route) {
 		for _, route := range routes {
@@ -184,15 +200,15 @@ func (r Report) except(fine ...Verdict) []Disagreement {
 	return out
 }
 
-// subject is a package with everything that may be installed of it.
-type subject struct {
+// packageView is a package with all versions of it that may be installed.
+type packageView struct {
 	*catalogs.Package
 	installed []catalogs.Installed // without the fresh install, the highest first
 	versions  map[string]semver.Version
 }
 
-func newSubject(p *catalogs.Package, extra []catalogs.Installed) *subject {
-	s := &subject{Package: p, versions: map[string]semver.Version{}}
+func newPackageView(p *catalogs.Package, extra []catalogs.Installed) *packageView {
+	s := &packageView{Package: p, versions: map[string]semver.Version{}}
 	known := map[string]bool{"": true}
 	add := func(i catalogs.Installed) {
 		if known[i.Name] {
@@ -223,7 +239,7 @@ func newSubject(p *catalogs.Package, extra []catalogs.Installed) *subject {
 	return s
 }
 
-func (s *subject) channel(name string) (Channel, error) {
+func (s *packageView) compareChannel(name string) (Channel, error) {
 	c, err := s.Channel(name)
 	if err != nil {
 		return Channel{}, err
@@ -244,24 +260,24 @@ func (s *subject) channel(name string) (Channel, error) {
 	if err != nil {
 		return Channel{}, err
 	}
-	plan := newWalker(s, func(i catalogs.Installed) (string, error) { return planned(routes, i, head) }, head)
+	plan := newWalker(s, func(i catalogs.Installed) (string, error) { return plannedHop(routes, i, head) }, head)
 	starts := append([]catalogs.Installed{{}}, s.installed...)
 	walk0, walk1 := newWalker(s, v0.Next, head), newWalker(s, v1.Next, head)
 	for i, answer := range v0.NextOfEach(starts...) {
-		walk0.known[starts[i].Name] = hop{answer.Next, answer.Err}
+		walk0.hops[starts[i].Name] = hop{answer.Next, answer.Err}
 	}
-	j := judge{subject: s, channel: c, head: head, v1: v1}
+	j := comparison{packageView: s, channel: c, head: head, v1: v1}
 	out := Channel{Name: c.Name, Head: head}
 	for _, i := range starts {
 		route := Route{Installed: i, Plan: plan.from(i), V0: walk0.from(i), V1: walk1.from(i)}
 		route.Verdict = j.verdict(route)
-		route.Text = j.text(route)
+		route.Text = j.describeRoute(route)
 		out.Routes = append(out.Routes, route)
 	}
 	return out, nil
 }
 
-func planned(routes map[string]catalogs.Route, i catalogs.Installed, head string) (string, error) {
+func plannedHop(routes map[string]catalogs.Route, i catalogs.Installed, head string) (string, error) {
 	if i.Name == "" {
 		return head, nil
 	}

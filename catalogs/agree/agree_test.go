@@ -112,7 +112,7 @@ func TestCheck(t *testing.T) {
 				stable: 1.1.0 replaces 1.0.0
 				stable: 1.1.1 replaces 1.0.0
 				stable: 1.2.0 replaces 1.1.0 skips 1.1.1`,
-			want: []string{"v1-leaps: channel stable, from 1.0.0: Bellwether and OLM v0 go to 1.1.0, OLM v1 to " +
+			want: []string{"v1-differs: channel stable, from 1.0.0: Bellwether and OLM v0 go to 1.1.0, OLM v1 to " +
 				"1.1.1; all end at the head 1.2.0"},
 		},
 		"OLM v0 takes what is nearest to the head, the plan what is fewer hops": {
@@ -123,7 +123,7 @@ func TestCheck(t *testing.T) {
 				stable: 1.4.0 replaces 1.3.0
 				stable: 1.5.0 replaces 1.4.0
 				stable: 1.6.0 replaces 1.5.0 range =1.1.0`,
-			want: []string{"detours: channel stable, from 1.0.0: Bellwether goes to 1.1.0, OLM v0 and OLM v1 to " +
+			want: []string{"v0-differs: channel stable, from 1.0.0: Bellwether goes to 1.1.0, OLM v0 and OLM v1 to " +
 				"1.3.0; all end at the head 1.6.0"},
 		},
 		"OLM v1 stays before a deprecated version": {
@@ -131,21 +131,21 @@ func TestCheck(t *testing.T) {
 				stable: 1.1.0 replaces 1.0.0 deprecated
 				stable: 1.2.0 replaces 1.1.0`,
 			want: []string{
-				"v1-holds: channel stable, from 1.0.0: OLM v1 stays, because 1.1.0 is deprecated; OLM v0 continues " +
+				"v1-stays: channel stable, from 1.0.0: OLM v1 stays, because 1.1.0 is deprecated; OLM v0 continues " +
 					"to the head 1.2.0",
-				"v1-holds: no channel chosen, from 1.0.0: OLM v1 stays, because 1.1.0 is deprecated",
+				"v1-stays: no channel chosen, from 1.0.0: OLM v1 stays, because 1.1.0 is deprecated",
 			},
 		},
 		"a deprecated head": {
 			graph: `stable: 1.0.0
 				stable: 1.1.0 replaces 1.0.0 deprecated`,
 			want: []string{
-				"v1-holds: channel stable, fresh install: OLM v1 stops at 1.0.0, because 1.1.0 is deprecated; OLM v0 " +
+				"v1-stays: channel stable, fresh install: OLM v1 stops at 1.0.0, because 1.1.0 is deprecated; OLM v0 " +
 					"continues to the head 1.1.0",
-				"v1-holds: channel stable, from 1.0.0: OLM v1 stays, because 1.1.0 is deprecated; OLM v0 continues " +
+				"v1-stays: channel stable, from 1.0.0: OLM v1 stays, because 1.1.0 is deprecated; OLM v0 continues " +
 					"to the head 1.1.0",
-				"v1-holds: no channel chosen, fresh install: OLM v1 stops at 1.0.0, because 1.1.0 is deprecated",
-				"v1-holds: no channel chosen, from 1.0.0: OLM v1 stays, because 1.1.0 is deprecated",
+				"v1-stays: no channel chosen, fresh install: OLM v1 stops at 1.0.0, because 1.1.0 is deprecated",
+				"v1-stays: no channel chosen, from 1.0.0: OLM v1 stays, because 1.1.0 is deprecated",
 			},
 		},
 		"a version that only a skipped one replaces": {
@@ -160,9 +160,11 @@ func TestCheck(t *testing.T) {
 				stable: 1.1.0 replaces 1.0.0`,
 			installed: []catalogs.Installed{{Name: "p.v0.9.0"}},
 			want: []string{
-				"apart: channel stable, from 0.9.0 (p.v0.9.0): it is not in the channel, and nothing there can " +
+				"not-in-channel: channel stable, from 0.9.0 (p.v0.9.0): it is not in the channel, and nothing " +
+					"there can " +
 					"replace it; the head is 1.1.0",
-				"apart: no channel chosen, from 0.9.0 (p.v0.9.0): it is not in the catalog, and nothing there can " +
+				"not-in-channel: no channel chosen, from 0.9.0 (p.v0.9.0): it is not in the catalog, and nothing " +
+					"there can " +
 					"replace it",
 			},
 		},
@@ -183,7 +185,8 @@ func TestCheck(t *testing.T) {
 				stable: 1.1.0 replaces 1.2.0`,
 			want: []string{
 				"stuck: channel stable, fresh install: OLM v1 stops at 1.2.0; the head is 1.1.0",
-				"downgrades: channel stable, from 1.2.0: Bellwether goes back from 1.2.0 to 1.1.0, OLM v0 goes back " +
+				"downgrades: channel stable, from 1.2.0: Bellwether downgrades from 1.2.0 to 1.1.0, OLM v0 " +
+					"downgrades " +
 					"from 1.2.0 to 1.1.0, OLM v1 stays; the head is 1.1.0",
 				"stuck: no channel chosen, fresh install: OLM v1 stops at 1.2.0, and does not reach the head of a " +
 					"channel",

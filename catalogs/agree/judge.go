@@ -11,50 +11,50 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/agree/olmv1"
 )
 
-// judge compares the walks in one channel.
-type judge struct {
-	*subject
+// comparison compares the walks in one channel.
+type comparison struct {
+	*packageView
 	channel *catalogs.Channel
 	head    string
 	v1      *olmv1.Selection
 }
 
-// party is one of the three whose walks are compared.
-type party struct {
+// namedWalk is one of the three walks that are compared.
+type namedWalk struct {
 	name string
 	walk Walk
 }
 
 const (
-	partyPlan = "Bellwether"
-	partyV0   = "OLM v0"
-	partyV1   = "OLM v1"
+	namePlan = "Bellwether"
+	nameV0   = "OLM v0"
+	nameV1   = "OLM v1"
 )
 
-func parties(r Route) []party {
-	return []party{{partyPlan, r.Plan}, {partyV0, r.V0}, {partyV1, r.V1}}
+func namedWalks(r Route) []namedWalk {
+	return []namedWalk{{namePlan, r.Plan}, {nameV0, r.V0}, {nameV1, r.V1}}
 }
 
 // verdict, worst first:
 //
-//	anybody goes to a blocked version         ToBlocked
-//	anybody goes to a lower version           Downgrades
+//	any walk goes to a blocked version        ToBlocked
+//	any walk goes to a lower version          Downgrades
 //	all arrive, by the same next hop          Agrees
-//	all arrive, OLM v1 by another next hop    V1Leaps
-//	all arrive, OLM v0 by another next hop    Detours
-//	nobody moves, a higher version not here   Waits
+//	all arrive, OLM v1 by another next hop    V1Differs
+//	all arrive, OLM v0 by another next hop    V0Differs
+//	all stay, a higher version not here       Waits
 //	only OLM v1 moves, to the same version    Waits
-//	nobody moves, a lower version not here    Apart
-//	only OLM v1 stops, before a deprecated    V1Holds
+//	all stay, a lower version not here        NotInChannel
+//	only OLM v1 stops, before a deprecated    V1Stays
 //	anything else                             Stuck
-func (j judge) verdict(r Route) Verdict {
+func (j comparison) verdict(r Route) Verdict {
 	arrived, moved := 0, false
-	for _, p := range parties(r) {
-		if j.toBlocked(p.walk) != "" {
+	for _, p := range namedWalks(r) {
+		if j.firstBlocked(p.walk) != "" {
 			return ToBlocked
 		}
 	}
-	for _, p := range parties(r) {
+	for _, p := range namedWalks(r) {
 		if _, _, down := j.downgrade(r.Installed.Name, p.walk); down {
 			return Downgrades
 		}
@@ -65,23 +65,23 @@ func (j judge) verdict(r Route) Verdict {
 	}
 	switch {
 	case arrived == 3 && r.Plan.Next() != r.V0.Next():
-		return Detours
+		return V0Differs
 	case arrived == 3 && r.Plan.Next() != r.V1.Next():
-		return V1Leaps
+		return V1Differs
 	case arrived == 3:
 		return Agrees
-	case !moved && !j.has(r.Installed.Name) && j.higher(r.Installed.Name, j.head), j.isHead(r):
+	case !moved && !j.isInChannel(r.Installed.Name) && j.isHigher(r.Installed.Name, j.head), j.isHead(r):
 		return Waits
-	case !moved && !j.has(r.Installed.Name):
-		return Apart
-	case arrived == 2 && j.held(r, j.v1) != "":
-		return V1Holds
+	case !moved && !j.isInChannel(r.Installed.Name):
+		return NotInChannel
+	case arrived == 2 && j.heldBackBy(r, j.v1) != "":
+		return V1Stays
 	}
 	return Stuck
 }
 
-// toBlocked returns the first blocked bundle that a walk goes to; empty if there is none.
-func (s *subject) toBlocked(w Walk) string {
+// firstBlocked returns the first blocked bundle that a walk goes to; empty if there is none.
+func (s *packageView) firstBlocked(w Walk) string {
 	for _, to := range w.Path {
 		if _, blocked := s.Blocked(to); blocked {
 			return to
@@ -91,9 +91,9 @@ func (s *subject) toBlocked(w Walk) string {
 }
 
 // downgrade returns the first hop of a walk that leads to a lower version.
-func (s *subject) downgrade(from string, w Walk) (before, after string, found bool) {
+func (s *packageView) downgrade(from string, w Walk) (before, after string, found bool) {
 	for _, to := range w.Path {
-		if s.higher(from, to) {
+		if s.isHigher(from, to) {
 			return from, to, true
 		}
 		from = to
@@ -101,44 +101,47 @@ func (s *subject) downgrade(from string, w Walk) (before, after string, found bo
 	return "", "", false
 }
 
-// higher reports whether a's version is higher than b's. Where a version is not known nothing is.
-func (s *subject) higher(a, b string) bool {
+// isHigher reports whether a's version is higher than b's. It is false if
+// either is unknown.
+func (s *packageView) isHigher(a, b string) bool {
 	x, ok := s.versions[a]
 	y, both := s.versions[b]
 	return ok && both && x.GT(y)
 }
 
-// isHead reports whether the installed bundle is a build of the head's version by another name. OLM v1 goes by the
-// version and takes one for the other; to OLM v0 nothing follows it.
-func (j judge) isHead(r Route) bool {
+// isHead reports whether the installed bundle is a build of the head's version
+// by another name. OLM v1 compares versions and treats them as the same; in OLM
+// v0 nothing replaces it.
+func (j comparison) isHead(r Route) bool {
 	installed, ok := j.versions[r.Installed.Name]
 	return ok && installed.EQ(j.versions[j.head]) && len(r.Plan.Path)+len(r.V0.Path) == 0 &&
 		r.V1.End == Arrives && r.V1.Next() == j.head && r.V0.Err == nil
 }
 
-func (j judge) has(bundle string) bool {
+func (j comparison) isInChannel(bundle string) bool {
 	_, ok := j.channel.Entry(bundle)
 	return ok
 }
 
-// held returns the deprecated bundle before which OLM v1 stops; empty when it does not, or for another reason.
-func (s *subject) held(r Route, v1 *olmv1.Selection) string {
+// heldBackBy returns the deprecated bundle before which OLM v1 stops; empty if
+// it does not stop, or for another reason.
+func (s *packageView) heldBackBy(r Route, v1 *olmv1.Selection) string {
 	if r.V1.End != Stops || r.V1.Err != nil {
 		return ""
 	}
-	at := last(r.Installed.Name, r.V1)
-	return v1.Held(catalogs.Installed{Name: at, Version: s.versions[at].String()})
+	at := lastBundle(r.Installed.Name, r.V1)
+	return v1.HeldBackBy(catalogs.Installed{Name: at, Version: s.versions[at].String()})
 }
 
-func last(start string, w Walk) string {
+func lastBundle(start string, w Walk) string {
 	if len(w.Path) == 0 {
 		return start
 	}
 	return w.Path[len(w.Path)-1]
 }
 
-// unpinned judges the walks of OLM v1 over the edges of all channels.
-func (s *subject) unpinned(heads map[string]bool) ([]Route, error) {
+// unpinnedRoutes compares the walks of OLM v1 over the edges of all channels.
+func (s *packageView) unpinnedRoutes(heads map[string]bool) ([]Route, error) {
 	v1, err := olmv1.New(s.Package)
 	if err != nil {
 		return nil, err
@@ -148,45 +151,45 @@ func (s *subject) unpinned(heads map[string]bool) ([]Route, error) {
 	var out []Route
 	for _, i := range append([]catalogs.Installed{{}}, s.installed...) {
 		r := Route{Installed: i, V1: walks.from(i)}
-		r.Verdict = s.verdictUnpinned(r, heads, v1)
-		r.Text = s.textUnpinned(r, v1)
+		r.Verdict = s.unpinnedVerdict(r, heads, v1)
+		r.Text = s.unpinnedText(r, v1)
 		out = append(out, r)
 	}
 	return out, nil
 }
 
-func (s *subject) verdictUnpinned(r Route, heads map[string]bool, v1 *olmv1.Selection) Verdict {
+func (s *packageView) unpinnedVerdict(r Route, heads map[string]bool, v1 *olmv1.Selection) Verdict {
 	_, _, down := s.downgrade(r.Installed.Name, r.V1)
 	_, offered := s.Bundles[r.Installed.Name]
 	apart := len(r.V1.Path) == 0 && !offered
 	switch {
-	case s.toBlocked(r.V1) != "":
+	case s.firstBlocked(r.V1) != "":
 		return ToBlocked
 	case down:
 		return Downgrades
 	case r.V1.End == Arrives:
 		return Agrees
-	case apart && s.higherThanAll(r.Installed.Name, heads):
+	case apart && s.isHigherThanAll(r.Installed.Name, heads):
 		return Waits
 	case apart:
-		return Apart
-	case s.held(r, v1) != "":
-		return V1Holds
+		return NotInChannel
+	case s.heldBackBy(r, v1) != "":
+		return V1Stays
 	}
 	return Stuck
 }
 
-func (s *subject) higherThanAll(bundle string, others map[string]bool) bool {
+func (s *packageView) isHigherThanAll(bundle string, others map[string]bool) bool {
 	for o := range others {
-		if !s.higher(bundle, o) {
+		if !s.isHigher(bundle, o) {
 			return false
 		}
 	}
 	return true
 }
 
-// text says in one line what is different, beginning with where.
-func (j judge) text(r Route) string {
+// describeRoute describes in one line where and how the walks differ.
+func (j comparison) describeRoute(r Route) string {
 	var what string
 	switch r.Verdict {
 	case Agrees:
@@ -198,26 +201,26 @@ func (j judge) text(r Route) string {
 			break
 		}
 		what = fmt.Sprintf("it is higher than the head %s, and waits for a newer version", j.describe(j.head))
-	case Apart:
+	case NotInChannel:
 		what = fmt.Sprintf("it is not in the channel, and nothing there can replace it; the head is %s",
 			j.describe(j.head))
-	case V1Leaps, Detours:
-		what = j.differences(r) + "; all end at the head " + j.describe(j.head)
-	case V1Holds:
-		at := last(r.Installed.Name, r.V1)
+	case V1Differs, V0Differs:
+		what = j.describeDifferences(r) + "; all end at the head " + j.describe(j.head)
+	case V1Stays:
+		at := lastBundle(r.Installed.Name, r.V1)
 		what = fmt.Sprintf("OLM v1 %s, because %s is deprecated; OLM v0 continues to the head %s",
-			j.stops(at, r.V1), j.describe(j.held(r, j.v1)), j.describe(j.head))
+			j.describeStop(at, r.V1), j.describe(j.heldBackBy(r, j.v1)), j.describe(j.head))
 	case Stuck, Downgrades, ToBlocked:
-		what = j.failures(r)
+		what = j.describeFailures(r)
 	}
-	return fmt.Sprintf("channel %s, %s: %s", j.channel.Name, j.start(r.Installed), what)
+	return fmt.Sprintf("channel %s, %s: %s", j.channel.Name, j.describeStart(r.Installed), what)
 }
 
-// differences names those who take one next hop together.
-func (j judge) differences(r Route) string {
+// describeDifferences describes who takes which next hop.
+func (j comparison) describeDifferences(r Route) string {
 	var order []string
 	names := map[string][]string{}
-	for _, p := range parties(r) {
+	for _, p := range namedWalks(r) {
 		next := p.walk.Next()
 		if names[next] == nil {
 			order = append(order, next)
@@ -242,24 +245,25 @@ func (j judge) differences(r Route) string {
 	return strings.Join(parts, ", ")
 }
 
-// failures says of each party that goes down or does not arrive what becomes of it.
-func (j judge) failures(r Route) string {
+// describeFailures describes each walk that fails.
+func (j comparison) describeFailures(r Route) string {
 	var parts []string
-	for _, p := range parties(r) {
-		text := j.failure(r.Installed.Name, p.walk)
+	for _, p := range namedWalks(r) {
+		text := j.describeFailure(r.Installed.Name, p.walk)
 		if text == "" {
 			continue
 		}
-		if p.name == partyV0 && p.walk.End == Stops && p.walk.Err == nil {
-			text += j.whySkipped(last(r.Installed.Name, p.walk))
+		if p.name == nameV0 && p.walk.End == Stops && p.walk.Err == nil {
+			text += j.describeSkipped(lastBundle(r.Installed.Name, p.walk))
 		}
 		parts = append(parts, p.name+" "+text)
 	}
 	return strings.Join(parts, ", ") + "; the head is " + j.describe(j.head)
 }
 
-// whySkipped says why OLM v0 stays although there are successors: it goes to none that is skipped.
-func (j judge) whySkipped(at string) string {
+// describeSkipped says why OLM v0 stays although there are successors: it never
+// installs a skipped bundle.
+func (j comparison) describeSkipped(at string) string {
 	names := j.v1.Successors(catalogs.Installed{Name: at, Version: j.versions[at].String()})
 	if len(names) == 0 {
 		return ""
@@ -274,26 +278,26 @@ func (j judge) whySkipped(at string) string {
 	return fmt.Sprintf(", because %s could follow but %s skipped", strings.Join(names, ", "), verb)
 }
 
-// failure is what goes wrong on one walk; empty when nothing does.
-func (s *subject) failure(start string, w Walk) string {
-	if to := s.toBlocked(w); to != "" {
+// describeFailure describes why one walk fails; empty if it does not.
+func (s *packageView) describeFailure(start string, w Walk) string {
+	if to := s.firstBlocked(w); to != "" {
 		return fmt.Sprintf("goes to %s, which is blocked", s.describe(to))
 	}
 	if before, after, down := s.downgrade(start, w); down {
-		return fmt.Sprintf("goes back from %s to %s", s.describe(before), s.describe(after))
+		return fmt.Sprintf("downgrades from %s to %s", s.describe(before), s.describe(after))
 	}
-	at := last(start, w)
+	at := lastBundle(start, w)
 	switch w.End {
 	case Loops:
-		return "goes in a circle through " + s.describe(at)
+		return "loops through " + s.describe(at)
 	case Stops:
-		return s.stops(at, w)
+		return s.describeStop(at, w)
 	case Arrives:
 	}
 	return ""
 }
 
-func (s *subject) stops(at string, w Walk) string {
+func (s *packageView) describeStop(at string, w Walk) string {
 	text := "stops at " + s.describe(at)
 	if len(w.Path) == 0 {
 		text = "stays"
@@ -304,35 +308,38 @@ func (s *subject) stops(at string, w Walk) string {
 	return text
 }
 
-func (s *subject) textUnpinned(r Route, v1 *olmv1.Selection) string {
+func (s *packageView) unpinnedText(r Route, v1 *olmv1.Selection) string {
 	var what string
 	switch r.Verdict {
 	case Waits:
 		what = "it is higher than every channel's head, and waits for a newer version"
-	case Apart:
+	case NotInChannel:
 		what = "it is not in the catalog, and nothing there can replace it"
-	case V1Holds:
-		what = fmt.Sprintf("OLM v1 %s, because %s is deprecated", s.stops(last(r.Installed.Name, r.V1), r.V1),
-			s.describe(s.held(r, v1)))
+	case V1Stays:
+		what = fmt.Sprintf("OLM v1 %s, because %s is deprecated", s.describeStop(lastBundle(r.Installed.Name, r.V1),
+			r.V1),
+			s.describe(s.heldBackBy(r, v1)))
 	case ToBlocked, Downgrades:
-		what = "OLM v1 " + s.failure(r.Installed.Name, r.V1)
+		what = "OLM v1 " + s.describeFailure(r.Installed.Name, r.V1)
 	case Stuck:
-		what = fmt.Sprintf("OLM v1 %s, and does not reach the head of a channel", s.failure(r.Installed.Name, r.V1))
+		what = fmt.Sprintf("OLM v1 %s, and does not reach the head of a channel",
+			s.describeFailure(r.Installed.Name, r.V1))
 	default:
 		return ""
 	}
-	return fmt.Sprintf("no channel chosen, %s: %s", s.start(r.Installed), what)
+	return fmt.Sprintf("no channel chosen, %s: %s", s.describeStart(r.Installed), what)
 }
 
-func (s *subject) start(i catalogs.Installed) string {
+func (s *packageView) describeStart(i catalogs.Installed) string {
 	if i.Name == "" {
 		return "fresh install"
 	}
 	return "from " + s.describe(i.Name)
 }
 
-// describe names a bundle for people: by its version, where the catalog or the cluster knows it.
-func (s *subject) describe(bundle string) string {
+// describe names a bundle by its version, if the catalog or the cluster knows
+// it.
+func (s *packageView) describe(bundle string) string {
 	if b := s.Bundles[bundle]; b != nil {
 		return b.VersionString()
 	}

@@ -32,9 +32,9 @@ func compiled(t *testing.T) *catalogs.Package {
 	return p
 }
 
-// TestMutantsAreFound breaks a compiled package in the ways in which a compiler could be wrong, and expects each to be
-// found, most of all where the package is still one that opm would accept.
-func TestMutantsAreFound(t *testing.T) {
+// TestMutantsAreDetected breaks a compiled package in the ways in which a compiler could be wrong, and expects each to
+// be found, most of all where the package is still one that opm would accept.
+func TestMutantsAreDetected(t *testing.T) {
 	entry := func(p *catalogs.Package, version string) *catalogs.Entry {
 		c := p.Channels["stable"]
 		return &c.Entries[slices.IndexFunc(c.Entries, func(e catalogs.Entry) bool { return e.Name == bundle(version) })]
@@ -83,19 +83,19 @@ func TestMutantsAreFound(t *testing.T) {
 				e.SkipRange = ""
 				unskip(e, "1.4.0")
 			},
-			verdict: agree.Apart, text: "from 1.4.0",
+			verdict: agree.NotInChannel, text: "from 1.4.0",
 		},
 		"a range ends too early": {
 			mutate:  func(p *catalogs.Package) { entry(p, "1.5.0").SkipRange = ">=1.2.0 <1.4.0" },
-			verdict: agree.Apart, text: "from 1.4.5",
+			verdict: agree.NotInChannel, text: "from 1.4.5",
 		},
 		"a range holds higher versions": {
 			mutate:  func(p *catalogs.Package) { entry(p, "1.5.0").SkipRange = ">=1.2.0" },
-			verdict: agree.Downgrades, text: "from 1.6.0: Bellwether goes back from 1.6.0 to 1.5.0",
+			verdict: agree.Downgrades, text: "from 1.6.0: Bellwether downgrades from 1.6.0 to 1.5.0",
 		},
 		"a range of a lower version holds higher ones": {
 			mutate:  func(p *catalogs.Package) { entry(p, "1.2.0").SkipRange = ">=1.0.0 <1.5.1" },
-			verdict: agree.Downgrades, text: "from 1.5.0: OLM v0 goes back from 1.5.0 to 1.2.0; the head is 1.5.0",
+			verdict: agree.Downgrades, text: "from 1.5.0: OLM v0 downgrades from 1.5.0 to 1.2.0; the head is 1.5.0",
 		},
 		"the chain is upside down": {
 			mutate: func(p *catalogs.Package) {
@@ -119,7 +119,7 @@ func TestMutantsAreFound(t *testing.T) {
 				b.Deprecation = "old"
 				p.Bundles[b.Name] = &b
 			},
-			verdict: agree.V1Holds, text: "from 1.0.0: OLM v1 stays, because 1.2.0 is deprecated",
+			verdict: agree.V1Stays, text: "from 1.0.0: OLM v1 stays, because 1.2.0 is deprecated",
 		},
 		"a higher version than the head is among the entries": {
 			mutate: func(p *catalogs.Package) {

@@ -111,7 +111,7 @@ func TestBlocksKeepCompiledCatalogsAgreeing(t *testing.T) {
 			return fmt.Errorf("with %v blocked: %w", blocks, err)
 		}
 		// Only a compiler can help it when a block makes a deprecated version the head.
-		if err := report.Strict(agree.V1Holds); err != nil {
+		if err := report.Strict(agree.V1Stays); err != nil {
 			return fmt.Errorf("with %v blocked: %w\n%s", blocks, err, graphOf(blocked))
 		}
 		return nil
@@ -184,7 +184,7 @@ func everyForeign(t *testing.T, check func(r *rand.Rand, p *catalogs.Package) er
 	}
 }
 
-func TestForeignPackagesGetEveryVerdict(t *testing.T) {
+func TestForeignPackagesCoverEveryVerdict(t *testing.T) {
 	seen := map[agree.Verdict]int{}
 	everyForeign(t, func(_ *rand.Rand, p *catalogs.Package) error {
 		report, err := agree.Check(p)
@@ -201,7 +201,7 @@ func TestForeignPackagesGetEveryVerdict(t *testing.T) {
 		}
 		return nil
 	})
-	for _, v := range []agree.Verdict{agree.Agrees, agree.V1Leaps, agree.Detours, agree.V1Holds, agree.Stuck} {
+	for _, v := range []agree.Verdict{agree.Agrees, agree.V1Differs, agree.V0Differs, agree.V1Stays, agree.Stuck} {
 		if seen[v] == 0 {
 			t.Errorf("no package was found to be %s: %v", v, seen)
 		}
@@ -214,7 +214,7 @@ func consistent(c agree.Channel, r agree.Route) error {
 	case r.Plan.End != agree.Arrives:
 		return fmt.Errorf("from %q there is no plan, in a graph whose every entry leads to the head", r.Installed.Name)
 	case r.V0.End == agree.Loops || r.V1.End == agree.Loops:
-		return fmt.Errorf("from %q OLM goes in a circle: %v, %v", r.Installed.Name, r.V0.Path, r.V1.Path)
+		return fmt.Errorf("from %q OLM loops: %v, %v", r.Installed.Name, r.V0.Path, r.V1.Path)
 	case (r.V0.End == agree.Arrives) != (r.V0.Next() == c.Head || r.Installed.Name == c.Head || len(r.V0.Path) > 1):
 		return fmt.Errorf("from %q OLM v0 gets onto the chain with %v and does not follow it", r.Installed.Name,
 			r.V0.Path)
@@ -225,9 +225,9 @@ func consistent(c agree.Channel, r agree.Route) error {
 	return nil
 }
 
-// TestViewsTakeOLMv0AlongThePlan asks OLM's resolver about the views that an agent serves: whatever OLM v0 would do
+// TestOLMv0FollowsThePlanInViews asks OLM's resolver about the views that an agent serves: whatever OLM v0 would do
 // with the published graph, in the view it takes the planned hop, and in a view without one it stays.
-func TestViewsTakeOLMv0AlongThePlan(t *testing.T) {
+func TestOLMv0FollowsThePlanInViews(t *testing.T) {
 	everyForeign(t, func(_ *rand.Rand, p *catalogs.Package) error {
 		for _, b := range p.Bundles {
 			b.Image = "registry.example.com/p@sha256:0000000000000000000000000000000000000000000000000000000000000000"
@@ -267,9 +267,9 @@ func viewed(p *catalogs.Package, channel string, r agree.Route) error {
 	return nil
 }
 
-// TestBlocksStrandNobodyInForeignPackages blocks a version of a package that no compiler made: who got to the head
+// TestBlocksStrandNoClusterInForeignPackages blocks a version of a package that no compiler made: who got to the head
 // before still does, unless nothing good is newer; and nobody is brought to the blocked version.
-func TestBlocksStrandNobodyInForeignPackages(t *testing.T) {
+func TestBlocksStrandNoClusterInForeignPackages(t *testing.T) {
 	blocked := 0
 	everyForeign(t, func(r *rand.Rand, p *catalogs.Package) error {
 		names := slices.Sorted(maps.Keys(p.Bundles))

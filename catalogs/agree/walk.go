@@ -9,13 +9,14 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs"
 )
 
-// walker repeats hops. It asks for each bundle once.
+// walker follows hops until they end. It computes the next hop of each bundle
+// once.
 type walker struct {
-	subject *subject
-	next    func(catalogs.Installed) (string, error)
-	heads   map[string]bool
-	known   map[string]hop
-	done    map[string]Walk // those that end
+	view  *packageView
+	next  func(catalogs.Installed) (string, error)
+	heads map[string]bool
+	hops  map[string]hop
+	done  map[string]Walk // those that end
 }
 
 type hop struct {
@@ -23,8 +24,8 @@ type hop struct {
 	err  error
 }
 
-func newWalker(s *subject, next func(catalogs.Installed) (string, error), heads ...string) *walker {
-	w := &walker{subject: s, next: next, heads: map[string]bool{}, known: map[string]hop{}, done: map[string]Walk{}}
+func newWalker(s *packageView, next func(catalogs.Installed) (string, error), heads ...string) *walker {
+	w := &walker{view: s, next: next, heads: map[string]bool{}, hops: map[string]hop{}, done: map[string]Walk{}}
 	for _, h := range heads {
 		w.heads[h] = true
 	}
@@ -32,10 +33,10 @@ func newWalker(s *subject, next func(catalogs.Installed) (string, error), heads 
 }
 
 func (w *walker) hop(from catalogs.Installed) hop {
-	h, ok := w.known[from.Name]
+	h, ok := w.hops[from.Name]
 	if !ok {
 		h.next, h.err = w.next(from)
-		w.known[from.Name] = h
+		w.hops[from.Name] = h
 	}
 	return h
 }
@@ -51,7 +52,7 @@ func (w *walker) from(start catalogs.Installed) Walk {
 func (w *walker) walk(start catalogs.Installed) Walk {
 	var walk Walk
 	for at := start; ; {
-		// Where one walk has been, the others go on as it did.
+		// Reuse the rest of an earlier walk.
 		if rest, ok := w.done[at.Name]; ok {
 			walk.Path = append(walk.Path, rest.Path...)
 			walk.End, walk.Err = rest.End, rest.Err
@@ -72,6 +73,6 @@ func (w *walker) walk(start catalogs.Installed) Walk {
 			walk.End = Loops
 			return walk
 		}
-		at = catalogs.Installed{Name: h.next, Version: w.subject.versions[h.next].String()}
+		at = catalogs.Installed{Name: h.next, Version: w.view.versions[h.next].String()}
 	}
 }

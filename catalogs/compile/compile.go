@@ -39,13 +39,14 @@ type Input struct {
 	Installed []catalogs.Installed
 	// Now decides whether a block has expired, and nothing else.
 	Now time.Time
-	// Cached, if set, is what Result.Cacheable returned for the same ladder, contents and icon; Contents are not looked
-	// at then. Edges are computed and checked as always.
+	// Cached, if set, is what Result.Cacheable returned for the same ladder,
+	// contents and icon; Contents are not used then. Edges are computed and
+	// checked as always.
 	Cached *Cacheable
 }
 
-// Cacheable is the part of a result that takes long to make, and that depends on nothing but the ladder, the contents
-// and the icon.
+// Cacheable is the part of a result that takes long to compute and depends only
+// on the ladder, the contents and the icon.
 type Cacheable struct {
 	// Bundles are the olm.bundle documents, by version.
 	Bundles     []json.RawMessage `json:"bundles"`
@@ -76,9 +77,9 @@ type Result struct {
 	// first lacks the bundles, and the second what is in them.
 	Config  declcfg.DeclarativeConfig
 	Package *catalogs.Package
-	// Waiting are versions that nothing leads on from.
+	// Waiting are versions without an upgrade path.
 	Waiting []Waiting
-	// Notes are what people should know, and need not act upon.
+	// Notes are remarks that need no action.
 	Notes []string
 
 	// bundles are the documents of the bundles, and bundleNotes what is to say about them.
@@ -166,8 +167,9 @@ func checkExpired(l *ladder.Ladder, now time.Time) error {
 	return fmt.Errorf("%w in package %q: %s", ErrExpired, l.Package, strings.Join(lines, "; "))
 }
 
-// checkPaths compares the upgrade paths of both OLMs from every version that there ever was. It returns what it found
-// out about installed versions that are not the ladder's.
+// checkPaths compares the upgrade paths of both OLMs from every version that
+// was ever published. It returns remarks about installed versions that are not
+// in the ladder.
 func checkPaths(p *catalogs.Package, in Input) ([]string, error) {
 	all, err := members(in.Ladder)
 	if err != nil {
@@ -189,7 +191,7 @@ func checkPaths(p *catalogs.Package, in Input) ([]string, error) {
 	var notes []string
 	for _, c := range report.Channels {
 		for _, r := range c.Routes {
-			waits := r.Verdict == agree.Waits || r.Verdict == agree.Apart
+			waits := r.Verdict == agree.Waits || r.Verdict == agree.NotInChannel
 			if waits && !ours[r.Installed.Name] {
 				notes = append(notes, r.Text)
 			}
@@ -208,7 +210,7 @@ func (r *Result) addBundles(in Input) error {
 			problems = append(problems, fmt.Errorf("%w: version %s: its bundle was not read", ErrContent, b.Version))
 			continue
 		}
-		if err := matches(content.Bundle, in.Ladder.Package, b); err != nil {
+		if err := checkBundle(content.Bundle, in.Ladder.Package, b); err != nil {
 			problems = append(problems, err)
 			continue
 		}
@@ -232,7 +234,7 @@ func (r *Result) addBundles(in Input) error {
 		if err := fill(b, d); err != nil {
 			return err
 		}
-		r.noteSize(b)
+		r.noteIfTooLarge(b)
 	}
 	return nil
 }
@@ -242,15 +244,15 @@ func byVersion(p *catalogs.Package) []*catalogs.Bundle {
 		func(a, b *catalogs.Bundle) int { return a.Version.Compare(b.Version) })
 }
 
-// matches reports whether a bundle is the one that the ladder speaks of.
-func matches(got *bundles.Bundle, pkg string, want *catalogs.Bundle) error {
+// checkBundle checks that a bundle is the one that the ladder names.
+func checkBundle(got *bundles.Bundle, pkg string, want *catalogs.Bundle) error {
 	switch {
 	case got == nil:
 		return fmt.Errorf("%w: version %s: its bundle was not read", ErrContent, want.Version)
 	case got.Package != pkg:
 		return fmt.Errorf("%w: version %s: its bundle is of package %q", ErrContent, want.Version, got.Package)
 	case !got.Version.Equals(want.Version) || len(got.Version.Build) > 0:
-		return fmt.Errorf("%w: version %s: its bundle says that it is version %s", ErrContent, want.Version,
+		return fmt.Errorf("%w: version %s: its bundle has version %s", ErrContent, want.Version,
 			got.Version)
 	case got.Name != want.Name:
 		return fmt.Errorf("%w: version %s: its bundle is called %s; write `name: %s` into the ladder", ErrContent,
@@ -259,8 +261,9 @@ func matches(got *bundles.Bundle, pkg string, want *catalogs.Bundle) error {
 	return nil
 }
 
-// noteSize tells of bundles that cannot be installed, since they travel inline and do not fit.
-func (r *Result) noteSize(b *catalogs.Bundle) {
+// noteIfTooLarge adds a note if a bundle cannot be installed, because it has no
+// image and is too large to be inlined.
+func (r *Result) noteIfTooLarge(b *catalogs.Bundle) {
 	size := 0
 	for _, o := range b.Objects {
 		size += len(o)
@@ -272,9 +275,10 @@ func (r *Result) noteSize(b *catalogs.Bundle) {
 	}
 }
 
-// addRollbacks says for each bundle what it takes to go back to the versions that lead directly to it.
+// addRollbacks adds to each bundle what a rollback to its direct predecessors
+// requires.
 func (r *Result) addRollbacks(in Input, offered []*bundles.Bundle) {
-	history := everPublished(in)
+	history := publishedBundles(in)
 	for i, to := range offered {
 		var ways []registryv1.Rollback
 		for _, from := range predecessors(r.Package, in.Ladder, to.Name, offered[:i]) {
@@ -292,8 +296,9 @@ func (r *Result) addRollbacks(in Input, offered []*bundles.Bundle) {
 	}
 }
 
-// predecessors are the offered versions below that a channel takes to a version in one step. The way back to a blocked
-// version is of no use to anybody. That from a blocked version is: it leads to the next good one below.
+// predecessors are the lower versions that a channel upgrades to a version in
+// one step. A rollback to a blocked version is useless, but one from a blocked
+// version is not: it goes to the next lower version that is not blocked.
 func predecessors(p *catalogs.Package, l *ladder.Ladder, to string, below []*bundles.Bundle) []*bundles.Bundle {
 	var out []*bundles.Bundle
 	for _, name := range l.Rungs() {
@@ -325,8 +330,8 @@ func predecessorsIn(p *catalogs.Package, c *catalogs.Channel, upgrades ladder.Up
 	return out
 }
 
-// everPublished are all bundles that were read, retired ones included, oldest first.
-func everPublished(in Input) []*bundles.Bundle {
+// publishedBundles are all bundles that were read, retired ones included, oldest first.
+func publishedBundles(in Input) []*bundles.Bundle {
 	var out []*bundles.Bundle
 	for _, c := range in.Contents {
 		if c.Bundle != nil {
@@ -355,8 +360,8 @@ func (r *Result) addPackage(l *ladder.Ladder) error {
 	return r.addBlocks(l)
 }
 
-// describe takes what the ladder does not say from the head of the default channel, as OLM does when it lists
-// operators.
+// describe takes a missing description and icon from the head of the default
+// channel, as OLM does when it lists operators.
 func (r *Result) describe(in Input) {
 	p := r.Package
 	head, err := p.Target("", "")

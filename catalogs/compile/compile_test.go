@@ -119,7 +119,7 @@ func TestCompile(t *testing.T) {
 	}
 }
 
-func TestTheSameInputGivesTheSameBytes(t *testing.T) {
+func TestOutputIsReproducible(t *testing.T) {
 	_, first := mustCompile(t, example(t))
 	for range 10 { // the example's map gives the ladder another order each time
 		in := example(t)
@@ -132,7 +132,7 @@ func TestTheSameInputGivesTheSameBytes(t *testing.T) {
 	}
 }
 
-func TestWhatWasCachedGivesTheSameBytes(t *testing.T) {
+func TestCachedResultIsIdentical(t *testing.T) {
 	in := example(t)
 	r, first := mustCompile(t, in)
 	stored, err := r.Cacheable().Encode()
@@ -156,7 +156,7 @@ func TestWhatWasCachedGivesTheSameBytes(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrittenReadsAsTheResult(t *testing.T) {
+func TestWrittenCatalogReadsAsResult(t *testing.T) {
 	for name, content := range map[string]ladder.Content{"images": ladder.Image, "inline": ladder.Inline} {
 		t.Run(name, func(t *testing.T) {
 			in := example(t)
@@ -193,7 +193,7 @@ func TestOpmAcceptsTheResult(t *testing.T) {
 	}
 }
 
-func TestAPathIsInlined(t *testing.T) {
+func TestBundleWithPathIsInlined(t *testing.T) {
 	in := example(t)
 	for i := range in.Ladder.Bundles {
 		in.Ladder.Bundles[i].Image, in.Ladder.Bundles[i].Path = "", "bundles/x"
@@ -226,7 +226,7 @@ func TestCompileRefuses(t *testing.T) {
 		}, compile.ErrContent, "version 1.2.0: its bundle was not read"},
 		"a bundle of another version": {func(t *testing.T, in *compile.Input) {
 			in.Contents["1.2.0"] = compile.Content{Bundle: bundle(t, "1.2.1")}
-		}, compile.ErrContent, "version 1.2.0: its bundle says that it is version 1.2.1"},
+		}, compile.ErrContent, "version 1.2.0: its bundle has version 1.2.1"},
 		"a bundle of another name": {func(t *testing.T, in *compile.Input) {
 			in.Contents["1.2.0"] = compile.Content{Bundle: bundle(t, "1.2.0", func(csv map[string]any) {
 				csv["metadata"].(map[string]any)["name"] = "echo.v1.2.0"
@@ -274,9 +274,9 @@ func TestContinuity(t *testing.T) {
 		"the newest block": {func(l *ladder.Ladder) { mustEdit(l.Unblock("1.4.0")) }, ""},
 		"a retired one":    {func(l *ladder.Ladder) { mustEdit(l.Retire("1.0.0", "old")) }, ""},
 		"an edit by hand": {func(l *ladder.Ladder) { l.Bundles = without(l.Bundles, "1.0.0"); l.Deprecations = nil },
-			"bundle echo-operator.v1.0.0, version 1.0.0, was offered and the ladder does not know it any more"},
+			"bundle echo-operator.v1.0.0, version 1.0.0, was offered and is no longer in the ladder"},
 		"a lost block": {func(l *ladder.Ladder) { l.Bundles = without(l.Bundles, "1.4.0"); l.Blocks = l.Blocks[:1] },
-			"bundle echo-operator.v1.4.0 was offered and blocked, and the ladder does not know it any more"},
+			"bundle echo-operator.v1.4.0 was offered and blocked, and is no longer in the ladder"},
 		"a demotion": {func(l *ladder.Ladder) { mustEdit(l.Demote("1.2.0", "candidate")) },
 			"version 1.2.0 was offered in channel stable and is only in candidate now"},
 		"another channel": {func(l *ladder.Ladder) {
@@ -290,7 +290,7 @@ func TestContinuity(t *testing.T) {
 		}, "channel candidate was offered and is no longer a channel of the ladder: deprecate it first"},
 		"another content": {func(l *ladder.Ladder) {
 			mustBundle(l, "1.0.0").Image = "registry.example.com/x@sha256:" + strings.Repeat("0", 64)
-		}, "and is sha256:000000000000 now: a version never changes"},
+		}, "and is sha256:000000000000 now: a published version must not change"},
 		"another registry": {func(l *ladder.Ladder) {
 			b := mustBundle(l, "1.0.0")
 			b.Image = strings.Replace(b.Image, "registry", "mirror", 1)
@@ -351,7 +351,7 @@ func without(all []ladder.Bundle, version string) []ladder.Bundle {
 	return out
 }
 
-func TestInstalledVersionsThatNobodyKnows(t *testing.T) {
+func TestUnknownInstalledVersions(t *testing.T) {
 	in := example(t)
 	in.Installed = []catalogs.Installed{{Name: "echo-operator.v1.0.5"}, {Name: "own-build", Version: "1.1.9"},
 		{Name: "echo-operator.v7.0.0"}}
@@ -367,7 +367,7 @@ func TestInstalledVersionsThatNobodyKnows(t *testing.T) {
 	}
 }
 
-func TestADeprecatedHeadIsNotMarked(t *testing.T) {
+func TestDeprecatedHeadIsNotMarked(t *testing.T) {
 	in := example(t)
 	mustEdit(in.Ladder.Deprecate(ladder.Deprecation{Version: "1.2.0", Message: "too slow"}))
 	r, _ := mustCompile(t, in)

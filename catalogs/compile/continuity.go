@@ -14,8 +14,9 @@ import (
 	"github.com/bellwether-dev/bellwether/phrase"
 )
 
-// Continuity reports everything that an earlier catalog offered and the ladder takes away without a word: clusters may
-// run it, or follow it. The error wraps ErrContinuity.
+// Continuity reports everything that an earlier catalog offered and the ladder
+// removes without saying so: clusters may use it. The error wraps
+// ErrContinuity.
 func Continuity(previous *catalogs.Package, l *ladder.Ladder) error {
 	all, err := members(l)
 	if err != nil {
@@ -30,14 +31,14 @@ func Continuity(previous *catalogs.Package, l *ladder.Ladder) error {
 		lost = append(lost, lostInChannel(previous.Channels[name], l, known)...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(previous.Bundles)) {
-		if err := keeps(previous.Bundles[name], known); err != nil {
+		if err := checkKept(previous.Bundles[name], known); err != nil {
 			lost = append(lost, err)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(previous.Blocks)) {
 		if _, ok := known[name]; !ok {
-			lost = append(lost, fmt.Errorf("bundle %s was offered and blocked, and the ladder does not know it any "+
-				"more: put it back", name))
+			lost = append(lost, fmt.Errorf("bundle %s was offered and blocked, and is no longer in the ladder: "+
+				""+"add it again", name))
 		}
 	}
 	if len(lost) == 0 {
@@ -67,20 +68,23 @@ func lostInChannel(c *catalogs.Channel, l *ladder.Ladder, known map[string]membe
 	return lost
 }
 
-// keeps reports whether the ladder still knows a bundle, as the version and with the content that were published.
-func keeps(old *catalogs.Bundle, known map[string]member) error {
+// checkKept checks that the ladder still has a bundle with the version and
+// content that were published.
+func checkKept(old *catalogs.Bundle, known map[string]member) error {
 	m, ok := known[old.Name]
 	switch {
 	case !ok:
-		return fmt.Errorf("bundle %s, version %s, was offered and the ladder does not know it any more: put it back, "+
-			"or list it under retired",
+		return fmt.Errorf("bundle %s, version %s, was offered and is no longer in the ladder: add it again, "+"or "+
+			"list it under retired",
 			old.Name, old.VersionString())
 	case old.VersionString() != m.version.String():
-		return fmt.Errorf("bundle %s was published as version %s and is %s now: a version never changes", old.Name,
+		return fmt.Errorf("bundle %s was published as version %s and is %s now: a published version must not change",
+			old.Name,
 			old.VersionString(), m.version)
 	case ladder.Digest(old.Image) != "" && ladder.Digest(m.image) != "" &&
 		ladder.Digest(old.Image) != ladder.Digest(m.image):
-		return fmt.Errorf("version %s was published as %s and is %s now: a version never changes; publish a new one",
+		return fmt.Errorf("version %s was published as %s and is %s now: a published version must not change; "+
+			"publish a new one",
 			m.version, phrase.ShortDigest(ladder.Digest(old.Image)), phrase.ShortDigest(ladder.Digest(m.image)))
 	}
 	return nil

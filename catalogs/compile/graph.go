@@ -18,15 +18,17 @@ import (
 
 // Errors of this package wrap one of these, or ladder.ErrInvalid. Their text says what to do.
 var (
-	// ErrNothingToOffer says that the package, or its default channel, has no good version left.
+	// ErrNothingToOffer says that all versions of the package, or of its
+	// default channel, are blocked or retired.
 	ErrNothingToOffer = errors.New("nothing to offer")
-	// ErrExpired says that a block has expired: somebody has to look at it again.
+	// ErrExpired says that a block has expired and must be reviewed.
 	ErrExpired = errors.New("expired block")
-	// ErrContent says that a bundle is not the one that the ladder speaks of, or cannot be put into a catalog.
+	// ErrContent says that a bundle is not the one that the ladder names, or
+	// cannot be added to a catalog.
 	ErrContent = errors.New("wrong bundle")
 	// ErrContinuity says that something which an earlier catalog offered, or which a cluster runs, would be lost.
 	ErrContinuity = errors.New("continuity broken")
-	// ErrDisagreement says that OLM would not go the way that is planned.
+	// ErrDisagreement says that OLM would not follow the planned upgrade path.
 	ErrDisagreement = errors.New("disagreement about the next version")
 )
 
@@ -42,7 +44,7 @@ type member struct {
 	retired, blocked bool
 }
 
-func (m member) good() bool { return !m.retired && !m.blocked }
+func (m member) isOfferable() bool { return !m.retired && !m.blocked }
 
 // members returns all versions of the ladder, the lowest first.
 func members(l *ladder.Ladder) ([]member, error) {
@@ -79,15 +81,15 @@ func members(l *ladder.Ladder) ([]member, error) {
 	return out, nil
 }
 
-// Graph returns the package that a ladder compiles to, without anything that only the bundles know: it has names,
-// versions and edges. A channel that no good version has reached is left out. Errors wrap ErrNothingToOffer or
-// ladder.ErrInvalid.
+// Graph returns the package that a ladder compiles to, without the content of
+// bundles: it has names, versions and edges. A channel without a version to
+// offer is left out. Errors wrap ErrNothingToOffer or ladder.ErrInvalid.
 func Graph(l *ladder.Ladder) (*catalogs.Package, error) {
 	p, _, err := graph(l)
 	return p, err
 }
 
-// graph also returns what people should know.
+// graph also returns notes for the user.
 func graph(l *ladder.Ladder) (*catalogs.Package, []string, error) {
 	if err := l.Check(); err != nil {
 		return nil, nil, err
@@ -120,7 +122,7 @@ func graph(l *ladder.Ladder) (*catalogs.Package, []string, error) {
 				Deprecation: m.deprecation}
 		}
 	}
-	annotate(l, p)
+	addLadderNotes(l, p)
 	if err := p.Validate(); err != nil {
 		return nil, nil, fmt.Errorf("compile ladder: %w", err)
 	}
@@ -183,13 +185,14 @@ func skipRange(upgrades ladder.Upgrades, solid, m *member) string {
 	return ">=" + solid.version.String() + " <" + m.version.String()
 }
 
-// undeprecateHeads takes the mark from the head of each channel, and says so: OLM v1 does not upgrade from a version
-// that is not deprecated to one that is, so nobody would get to such a head, while OLM v0 goes there.
+// undeprecateHeads removes the deprecation of the head of each channel and
+// returns a note: OLM v1 does not upgrade from a version that is not deprecated
+// to one that is, while OLM v0 does.
 func undeprecateHeads(l *ladder.Ladder, all []member) []string {
 	heads := map[*member][]string{}
 	for _, name := range l.Rungs() {
 		for i := range slices.Backward(all) {
-			if m := &all[i]; m.good() && l.Reaches(m.reached, name) {
+			if m := &all[i]; m.isOfferable() && l.Reaches(m.reached, name) {
 				heads[m] = append(heads[m], name)
 				break
 			}
@@ -210,8 +213,9 @@ func undeprecateHeads(l *ladder.Ladder, all []member) []string {
 	return notes
 }
 
-// defaultChannel is the ladder's, or as long as no version has ever reached that, the highest one below that any has.
-// Once versions had reached a channel, those who name none must not be moved to a lower one without being asked.
+// defaultChannel is the ladder's or, until a version has reached it, the
+// highest channel below it that has one. Once a channel has had versions,
+// clusters that use the default channel must not be moved to a lower one.
 func defaultChannel(l *ladder.Ladder, p *catalogs.Package) (string, error) {
 	rungs := l.Rungs()
 	upTo := rungs[:1+slices.Index(rungs, l.Default())]
@@ -233,8 +237,8 @@ func hadVersions(l *ladder.Ladder, channel string) bool {
 		slices.ContainsFunc(l.Retired, func(r ladder.Retired) bool { return l.Reaches(r.Channel, channel) })
 }
 
-// annotate adds what the ladder says about the package and its channels, and the blocks.
-func annotate(l *ladder.Ladder, p *catalogs.Package) {
+// addLadderNotes adds the ladder's deprecations and blocks.
+func addLadderNotes(l *ladder.Ladder, p *catalogs.Package) {
 	for _, d := range l.Deprecations {
 		switch {
 		case d.Package != "":
@@ -254,7 +258,7 @@ func annotate(l *ladder.Ladder, p *catalogs.Package) {
 	}
 }
 
-// blockMessage is what OLM shows to those who run a blocked version.
+// blockMessage is the deprecation message that OLM shows for a blocked version.
 func blockMessage(b ladder.Block) string {
 	if b.Instead == "" {
 		return "blocked: " + b.Reason
@@ -269,8 +273,9 @@ func bundleName(l *ladder.Ladder, version string) string {
 	return l.BundleName("", version)
 }
 
-// Waiting is a version that its channel leads nowhere from, because every version above it is blocked or not there yet.
-// Whoever runs it waits for a newer one, or goes back; the graph never leads down.
+// Waiting is a version without an upgrade path in its channel, because every
+// version above it is blocked or does not exist yet. Clusters that run it wait
+// for a newer one, or are rolled back; the graph has no downgrades.
 type Waiting struct {
 	Channel string
 	Bundle  string
@@ -292,7 +297,7 @@ func WaitingVersions(l *ladder.Ladder) ([]Waiting, error) {
 			if !l.Reaches(m.reached, name) {
 				continue
 			}
-			if m.good() {
+			if m.isOfferable() {
 				break
 			}
 			block, _ := l.Blocked(m.version.String())

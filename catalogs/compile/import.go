@@ -35,13 +35,13 @@ func Import(l *ladder.Ladder, p *catalogs.Package) ([]string, error) {
 	if err := errors.Join(problems...); err != nil {
 		return nil, fmt.Errorf("%w: import package %q: %w", ladder.ErrInvalid, p.Name, err)
 	}
-	importGone(next, p)
+	importRemoved(next, p)
 	importDeprecations(next, p)
 	if err := next.Check(); err != nil {
 		return nil, fmt.Errorf("import package %q: %w", p.Name, err)
 	}
 	*l = *next
-	return joined(l, p), nil
+	return joinedChannels(l, p), nil
 }
 
 // rungsOf orders channels: the newest head is what is tried out first.
@@ -111,8 +111,8 @@ func highest(l *ladder.Ladder, p *catalogs.Package, bundle string) (offered bool
 	return offered, rung
 }
 
-// importGone retires the versions that the channels only name: some cluster may run them.
-func importGone(l *ladder.Ladder, p *catalogs.Package) {
+// importRemoved retires the versions that the channels only name: some cluster may run them.
+func importRemoved(l *ladder.Ladder, p *catalogs.Package) {
 	seen := map[string]bool{}
 	for _, b := range p.Bundles {
 		seen[b.Version.String()] = true
@@ -171,8 +171,8 @@ func importDeprecations(l *ladder.Ladder, p *catalogs.Package) {
 	}
 }
 
-// joined says which channels offer versions that they did not, since they are below one that does.
-func joined(l *ladder.Ladder, p *catalogs.Package) []string {
+// joinedChannels says which channels offer versions that they did not, since they are below one that does.
+func joinedChannels(l *ladder.Ladder, p *catalogs.Package) []string {
 	var notes []string
 	for _, name := range l.Channels {
 		var more []string

@@ -27,11 +27,16 @@ func published(t *testing.T, graph string) *catalogs.Package {
 
 // foreign is a catalog as others write them: two channels that share a version, one skipped version, one that is gone.
 var foreign = `{"schema":"olm.package","name":"echo-operator","defaultChannel":"stable"}
-{"schema":"olm.channel","package":"echo-operator","name":"stable","entries":[{"name":"echo-operator.v1.0.0","replaces":"echo-operator.v0.9.0"},{"name":"echo-operator.v1.2.0","replaces":"echo-operator.v1.0.0"}]}
-{"schema":"olm.channel","package":"echo-operator","name":"alpha","entries":[{"name":"echo-operator.v1.2.0"},{"name":"echo-operator.v1.1.0"},{"name":"echo-2.0.0","replaces":"echo-operator.v1.2.0","skips":["echo-operator.v1.1.0"]}]}
+{"schema":"olm.channel","package":"echo-operator","name":"stable","entries":[{"name":"echo-operator.v1.0.0",` +
+	`"replaces":"echo-operator.v0.9.0"},{"name":"echo-operator.v1.2.0","replaces":"echo-operator.v1.0.0"}]}
+{"schema":"olm.channel","package":"echo-operator","name":"alpha","entries":[{"name":"echo-operator.v1.2.0"},` +
+	`{"name":"echo-operator.v1.1.0"},` +
+	`{"name":"echo-2.0.0","replaces":"echo-operator.v1.2.0","skips":["echo-operator.v1.1.0"]}]}
 ` + foreignBundle("echo-operator.v1.0.0", "1.0.0") + foreignBundle("echo-operator.v1.1.0", "1.1.0") +
 	foreignBundle("echo-operator.v1.2.0", "1.2.0") + foreignBundle("echo-2.0.0", "2.0.0") +
-	`{"schema":"olm.deprecations","package":"echo-operator","entries":[{"reference":{"schema":"olm.bundle","name":"echo-operator.v1.0.0"},"message":"old"},{"reference":{"schema":"olm.channel","name":"alpha"},"message":"going"}]}
+	`{"schema":"olm.deprecations","package":"echo-operator","entries":[{"reference":{"schema":"olm.bundle",` +
+	`"name":"echo-operator.v1.0.0"},"message":"old"},{"reference":{"schema":"olm.channel","name":"alpha"},` +
+	`"message":"going"}]}
 `
 
 func foreignBundle(name, version string) string {
@@ -103,7 +108,7 @@ func TestImportRefuses(t *testing.T) {
 }
 
 // What we compile, we can import, and it compiles to the same graph.
-func TestImportingACompiledCatalogChangesNothing(t *testing.T) {
+func TestImportOfCompiledCatalogRoundTrips(t *testing.T) {
 	everyGraph(t, func(t *testing.T, from *ladder.Ladder, p *catalogs.Package) {
 		l := &ladder.Ladder{APIVersion: ladder.APIVersion, Kind: ladder.Kind, Package: compiletest.Package,
 			Policy: from.Policy}

@@ -79,7 +79,7 @@ func known(l *ladder.Ladder) []catalogs.Installed {
 	return out
 }
 
-func TestEveryVersionReachesTheOneHeadAndNoneGoesDown(t *testing.T) {
+func TestEveryVersionReachesTheHeadWithoutDowngrade(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	everyGraph(t, func(t *testing.T, l *ladder.Ladder, p *catalogs.Package) {
 		everyone := append(known(l), compiletest.Installed(r, 4)...)
@@ -96,7 +96,7 @@ func TestEveryVersionReachesTheOneHeadAndNoneGoesDown(t *testing.T) {
 	})
 }
 
-func TestBothOLMsAgreeOnEveryStep(t *testing.T) {
+func TestBothOLMsAgree(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 9))
 	everyGraph(t, func(t *testing.T, l *ladder.Ladder, p *catalogs.Package) {
 		report, err := agree.Check(p, append(known(l), compiletest.Installed(r, 2)...)...)
@@ -138,7 +138,7 @@ func checkWay(t *testing.T, p *catalogs.Package, channel string, from catalogs.I
 	}
 }
 
-func TestTheHeadIsTheHighestGoodVersion(t *testing.T) {
+func TestHeadIsHighestUnblockedVersion(t *testing.T) {
 	everyGraph(t, func(t *testing.T, l *ladder.Ladder, p *catalogs.Package) {
 		for _, name := range l.Rungs() {
 			want := ""
@@ -161,7 +161,7 @@ func TestTheHeadIsTheHighestGoodVersion(t *testing.T) {
 	})
 }
 
-func TestADirectUpgradeIsOneHop(t *testing.T) {
+func TestDirectUpgradeIsOneHop(t *testing.T) {
 	everyGraph(t, func(t *testing.T, l *ladder.Ladder, p *catalogs.Package) {
 		for _, c := range p.Channels {
 			routes, err := p.Routes(c.Name, known(l)...)
@@ -180,7 +180,7 @@ func TestADirectUpgradeIsOneHop(t *testing.T) {
 // Blocking a version in the ladder and blocking it in the compiled catalog must do the same: a hub that blocks a
 // version at once must not send clusters another way than the next publish will. With deprecated versions the hub's way
 // may be the longer one.
-func TestBlockingInTheLadderIsBlockingInTheCatalog(t *testing.T) {
+func TestLadderBlocksEqualCatalogBlocks(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
 	everyGraph(t, func(t *testing.T, l *ladder.Ladder, _ *catalogs.Package) {
 		l = l.Clone()
@@ -224,7 +224,7 @@ func allRoutes(t *testing.T, p *catalogs.Package, from []catalogs.Installed) map
 	return out
 }
 
-func TestTheOrderOfTheFileMeansNothing(t *testing.T) {
+func TestOrderInFileDoesNotMatter(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	everyGraph(t, func(t *testing.T, l *ladder.Ladder, p *catalogs.Package) {
 		shuffled := l.Clone()
@@ -246,7 +246,7 @@ func TestTheOrderOfTheFileMeansNothing(t *testing.T) {
 	})
 }
 
-func TestWaitingVersionsAreThoseWithoutAWay(t *testing.T) {
+func TestWaitingVersionsHaveNoPath(t *testing.T) {
 	everyGraph(t, func(t *testing.T, l *ladder.Ladder, p *catalogs.Package) {
 		waiting, err := compile.WaitingVersions(l)
 		if err != nil {

@@ -1,11 +1,11 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package diff says what another catalog would mean for the clusters: for each version that may run somewhere, where it
-// went next before, and where it goes next after.
+// Package diff describes what another catalog would change for clusters: for
+// each version that may run somewhere, its next version before and after.
 //
-// Its input is two catalogs and what clusters run. It is pure, and tells facts only: whether a change is wanted is for
-// whoever asked.
+// Its input is two catalogs and what clusters run. It is pure, and reports
+// facts only; the caller decides whether a change is wanted.
 package diff
 
 import (
@@ -25,10 +25,11 @@ type Installed struct {
 	Clusters int
 }
 
-// Change says what becomes of something.
+// Change is a kind of change.
 type Change string
 
-// Changes of a package, of a channel, of a version, and of a version's way in a channel.
+// Changes of a package, of a channel, of a version, and of a version's path in
+// a channel.
 const (
 	Added   Change = "added"
 	Removed Change = "removed"
@@ -40,11 +41,12 @@ const (
 	Undeprecated Change = "no longer deprecated"
 	// NewContent is another image under the same name.
 	NewContent Change = "other content"
-	// Stranded versions no longer get to the head of the channel.
+	// Stranded versions no longer reach the head of the channel.
 	Stranded Change = "stranded"
-	// Rescued versions did not get to the head before.
-	Rescued Change = "rescued"
-	// NextHop is another next version, PathLength another number of hops by way of the same one.
+	// NoLongerStranded versions did not reach the head before.
+	NoLongerStranded Change = "no longer stranded"
+	// NextHop is another next version, PathLength another number of hops with
+	// the same next version.
 	NextHop    Change = "next hop"
 	PathLength Change = "path length"
 	// LeftChannel and JoinedChannel are about the channel's entries.
@@ -52,37 +54,39 @@ const (
 	JoinedChannel Change = "joined channel"
 )
 
-// Way is what a version has before it in a channel.
-type Way struct {
-	// Next is the version of the next hop; empty at the head and where there is no way.
+// Path is the upgrade path of a version in a channel.
+type Path struct {
+	// Next is the version of the next hop; empty at the head and without a
+	// path.
 	Next string `json:"next,omitempty"`
-	// Hops to the head: 0 at the head, -1 where there is no way or no channel.
+	// Hops to the head: 0 at the head, -1 without a path or a channel.
 	Hops int `json:"hops"`
 }
 
-// Step is what becomes of a version's way in one channel.
+// Step is the change of a version's path in one channel.
 type Step struct {
 	Channel string   `json:"channel"`
-	Before  Way      `json:"before"`
-	After   Way      `json:"after"`
+	Before  Path     `json:"before"`
+	After   Path     `json:"after"`
 	Changes []Change `json:"changes"`
 }
 
-// Version is what becomes of a version.
+// Version is the change of a version.
 type Version struct {
 	Bundle   string `json:"bundle"`
 	Version  string `json:"version"`
 	Clusters int    `json:"clusters,omitempty"`
-	// Changes are those of the version itself, Steps those of its ways.
+	// Changes are those of the version itself, Steps those of its paths.
 	Changes []Change `json:"changes,omitempty"`
 	Steps   []Step   `json:"steps,omitempty"`
 	// Reason is why it is blocked or deprecated now.
 	Reason string `json:"reason,omitempty"`
-	// Stuck tells that it got to some head before, and now gets to none.
+	// Stuck says that it reached some head before, and now reaches none.
 	Stuck bool `json:"stuck,omitempty"`
 }
 
-// Channel is what becomes of a channel; Before and After are the versions of its head.
+// Channel is the change of a channel; Before and After are the versions of its
+// head.
 type Channel struct {
 	Name   string `json:"name"`
 	Change Change `json:"change"`
@@ -90,7 +94,7 @@ type Channel struct {
 	After  string `json:"after,omitempty"`
 }
 
-// Package is what becomes of a package.
+// Package is the change of a package.
 type Package struct {
 	Name   string `json:"name"`
 	Change Change `json:"change"`
@@ -111,7 +115,8 @@ type Diff struct {
 // Same reports whether nothing changes.
 func (d Diff) Same() bool { return len(d.Packages) == 0 }
 
-// Stuck returns how many clusters run a version that gets to no head any more.
+// Stuck returns how many clusters run a version that no longer reaches any
+// head.
 func (d Diff) Stuck() int {
 	n := 0
 	for _, p := range d.Packages {
@@ -205,9 +210,9 @@ type side struct {
 type comparison struct {
 	before, after side
 	// names are all bundles, the highest first; lanes all channels.
-	names, lanes []string
-	installed    map[string]Installed
-	versions     map[string]string
+	names, channelNames []string
+	installed           map[string]Installed
+	versions            map[string]string
 }
 
 func newComparison(before, after *catalogs.Package, installed []Installed) (*comparison, error) {
@@ -229,7 +234,7 @@ func newComparison(before, after *catalogs.Package, installed []Installed) (*com
 			lanes[name] = true
 		}
 	}
-	c.lanes = slices.Sorted(maps.Keys(lanes))
+	c.channelNames = slices.Sorted(maps.Keys(lanes))
 	c.names = slices.SortedFunc(maps.Keys(c.versions), func(a, b string) int {
 		return cmp.Or(numbers[b].Compare(numbers[a]), cmp.Compare(b, a))
 	})
@@ -277,7 +282,7 @@ func (c *comparison) side(p *catalogs.Package) (side, error) {
 
 func (c *comparison) channels() []Channel {
 	var out []Channel
-	for _, name := range c.lanes {
+	for _, name := range c.channelNames {
 		before, had := c.before.heads[name]
 		after, has := c.after.heads[name]
 		ch := Channel{Name: name, Change: Changed, Before: c.versions[before], After: c.versions[after]}
@@ -298,9 +303,9 @@ func (c *comparison) version(name string) Version {
 	v := Version{Bundle: name, Version: c.versions[name], Clusters: c.installed[name].Clusters}
 	v.Changes, v.Reason = c.changes(name)
 	reached, reaches := false, false
-	for _, channel := range c.lanes {
-		reached = reached || c.before.way(c, channel, name).Hops >= 0
-		reaches = reaches || c.after.way(c, channel, name).Hops >= 0
+	for _, channel := range c.channelNames {
+		reached = reached || c.before.path(c, channel, name).Hops >= 0
+		reaches = reaches || c.after.path(c, channel, name).Hops >= 0
 		if s := c.step(channel, name); len(s.Changes) > 0 {
 			v.Steps = append(v.Steps, s)
 		}
@@ -331,7 +336,7 @@ func (c *comparison) changes(name string) (out []Change, reason string) {
 	if old.Image != now.Image {
 		out = append(out, NewContent)
 	}
-	// A block is told by a deprecation as well; one of the two is enough.
+	// A blocked version is deprecated as well; one of the two is enough.
 	if isBlocked || wasBlocked {
 		return out, reason
 	}
@@ -344,13 +349,13 @@ func (c *comparison) changes(name string) (out []Change, reason string) {
 	return out, reason
 }
 
-func (s side) way(c *comparison, channel, name string) Way {
+func (s side) path(c *comparison, channel, name string) Path {
 	routes, ok := s.routes[channel]
 	if !ok {
-		return Way{Hops: -1}
+		return Path{Hops: -1}
 	}
 	route := routes[name]
-	return Way{Next: c.versions[route.Next], Hops: route.Hops}
+	return Path{Next: c.versions[route.Next], Hops: route.Hops}
 }
 
 func (s side) entry(channel, name string) bool {
@@ -361,19 +366,20 @@ func (s side) entry(channel, name string) bool {
 	return ok
 }
 
-// step compares the ways in one channel. A channel matters to its entries, and to versions that clusters run though no
-// channel has them: they may be subscribed to any.
+// step compares the paths in one channel. A channel matters for its entries,
+// and for versions that clusters run and no channel has: they may be subscribed
+// to any.
 func (c *comparison) step(channel, name string) Step {
 	was, is := c.before.entry(channel, name), c.after.entry(channel, name)
-	s := Step{Channel: channel, Before: c.before.way(c, channel, name), After: c.after.way(c, channel, name)}
-	if !was && !is && (c.installed[name].Clusters == 0 || c.anywhere(name)) {
+	s := Step{Channel: channel, Before: c.before.path(c, channel, name), After: c.after.path(c, channel, name)}
+	if !was && !is && (c.installed[name].Clusters == 0 || c.isInAnyChannel(name)) {
 		return s
 	}
 	switch {
 	case s.Before.Hops >= 0 && s.After.Hops < 0:
 		s.Changes = append(s.Changes, Stranded)
 	case s.Before.Hops < 0 && s.After.Hops >= 0 && (was || c.installed[name].Clusters > 0):
-		s.Changes = append(s.Changes, Rescued)
+		s.Changes = append(s.Changes, NoLongerStranded)
 	case s.Before.Hops >= 0 && s.Before.Next != s.After.Next:
 		s.Changes = append(s.Changes, NextHop)
 	case s.Before.Hops >= 0 && s.Before.Hops != s.After.Hops:
@@ -388,9 +394,9 @@ func (c *comparison) step(channel, name string) Step {
 	return s
 }
 
-// anywhere reports whether a version is an entry of some channel, before or after.
-func (c *comparison) anywhere(name string) bool {
-	return slices.ContainsFunc(c.lanes, func(l string) bool {
+// isInAnyChannel reports whether a version is an entry of some channel, before or after.
+func (c *comparison) isInAnyChannel(name string) bool {
+	return slices.ContainsFunc(c.channelNames, func(l string) bool {
 		return c.before.entry(l, name) ||
 			c.after.entry(l, name)
 	})

@@ -48,7 +48,7 @@ func show(p diff.Package) []string {
 		out = append(out, text)
 	}
 	if left > 0 {
-		out = append(out, diff.Left(left))
+		out = append(out, diff.OmittedText(left))
 	}
 	return out
 }
@@ -87,7 +87,7 @@ func TestPackages(t *testing.T) {
 				"channel stable: head 1.1.0 → 1.2.0",
 				"1.2.0 |  | stable | - => head | added; joined channel",
 				"1.1.0 |  | stable | head => 1.2.0 | next hop",
-				"The path of 1 version more only gets longer or shorter.",
+				"The upgrade path of 1 more version only changes its length.",
 			},
 		},
 		"a block in the middle": {
@@ -105,7 +105,7 @@ func TestPackages(t *testing.T) {
 				"1.2.0 | 7 | stable | head => - | blocked, removed: loses data; no upgrade path in any channel; " +
 					"stranded, left channel !",
 				"1.1.0 |  | stable | 1.2.0 => head | next hop",
-				"The path of 1 version more only gets longer or shorter.",
+				"The upgrade path of 1 more version only changes its length.",
 			},
 		},
 		"an unblocked version": {
@@ -124,7 +124,7 @@ func TestPackages(t *testing.T) {
 		"a version that left the catalog before": {
 			before: read(t, "1.0.0\n1.1.0 replaces 1.0.0"), after: read(t, "1.0.0\n1.1.0 replaces 1.0.0 range <1.1.0"),
 			installed: []diff.Installed{running("0.9.0", 4)},
-			want:      []string{"0.9.0 | 4 | stable | - => 1.1.0 | rescued"},
+			want:      []string{"0.9.0 | 4 | stable | - => 1.1.0 | no longer stranded"},
 		},
 		"a deprecation": {before: read(t, three), after: deprecated,
 			want: []string{"1.0.0 |  |  |  =>  | deprecated: old"}},
@@ -180,14 +180,15 @@ func TestCatalogs(t *testing.T) {
 
 | version | clusters | channel | before | after | what |
 |---|---:|---|---|---|---|
-| 1.1.0 | 3 | stable | head | - | **blocked, removed: a \| b c; no upgrade path in any channel; stranded, left channel** |
+| 1.1.0 | 3 | stable | head | - | **blocked, removed: a \| b c; no upgrade path in any channel; stranded, left ` +
+		`channel** |
 | 1.0.0 |  | stable | 1.1.0 | head | next hop |
 `
 	if diff := cmp.Diff(want, diff.Markdown(d)); diff != "" {
 		t.Error(diff)
 	}
 	if none, err := diff.Catalogs([]*catalogs.Package{same}, []*catalogs.Package{same}); err != nil || !none.Same() ||
-		diff.Markdown(none) != "The catalogs offer the same.\n" {
+		diff.Markdown(none) != "The catalogs do not differ.\n" {
 		t.Errorf("the same catalogs: %+v, %v", none, err)
 	}
 }

@@ -12,15 +12,16 @@ import (
 // Line is a row of a package's table, as all renderers show it.
 type Line struct {
 	Version, Clusters, Channel, Before, After, What string
-	// Bad tells that somebody loses something by it.
+	// Bad says that clusters lose an upgrade path.
 	Bad bool
 }
 
-// Lines are a package's changed versions. brief leaves out the versions that nobody is known to run and whose path only
-// gets longer or shorter, and says how many those are.
+// Lines are a package's changed versions. brief leaves out versions that no
+// known cluster runs and whose path only changes its length, and returns how
+// many those are.
 func (p Package) Lines(brief bool) (lines []Line, left int) {
 	for _, v := range p.Versions {
-		if brief && v.minor() {
+		if brief && v.isMinor() {
 			left++
 			continue
 		}
@@ -29,8 +30,9 @@ func (p Package) Lines(brief bool) (lines []Line, left int) {
 	return lines, left
 }
 
-// minor reports whether only the way of a version that nobody runs gets longer or shorter.
-func (v Version) minor() bool {
+// isMinor reports whether only the length of the path changes, for a version
+// that no cluster runs.
+func (v Version) isMinor() bool {
 	if v.Clusters > 0 || len(v.Changes) > 0 {
 		return false
 	}
@@ -51,7 +53,7 @@ func (v Version) lines() []Line {
 		first.What += ": " + strings.Join(strings.Fields(v.Reason), " ")
 	}
 	if v.Stuck {
-		first.What = join2(first.What, "no upgrade path in any channel")
+		first.What = joinNonEmpty(first.What, "no upgrade path in any channel")
 	}
 	if len(v.Steps) == 0 {
 		return []Line{first}
@@ -64,7 +66,7 @@ func (v Version) lines() []Line {
 		}
 		if i == 0 {
 			line.Version, line.Clusters, line.Bad = first.Version, first.Clusters, first.Bad || line.Bad
-			line.What = join2(first.What, line.What)
+			line.What = joinNonEmpty(first.What, line.What)
 		}
 		out = append(out, line)
 	}
@@ -79,14 +81,14 @@ func join(changes []Change) string {
 	return strings.Join(text, ", ")
 }
 
-func join2(a, b string) string {
+func joinNonEmpty(a, b string) string {
 	if a == "" || b == "" {
 		return a + b
 	}
 	return a + "; " + b
 }
 
-func (w Way) String() string {
+func (w Path) String() string {
 	switch {
 	case w.Hops < 0:
 		return "-"
@@ -98,7 +100,7 @@ func (w Way) String() string {
 	return fmt.Sprintf("%s, %d hops", w.Next, w.Hops)
 }
 
-// Headlines say what becomes of a package and of its channels.
+// Headlines describe the changes of a package and its channels.
 func (p Package) Headlines() []string {
 	var out []string
 	switch p.Change {
@@ -124,7 +126,7 @@ func (p Package) Headlines() []string {
 // Markdown shows the diff as a comment on a change of a catalog.
 func Markdown(d Diff) string {
 	if d.Same() {
-		return "The catalogs offer the same.\n"
+		return "The catalogs do not differ.\n"
 	}
 	var out strings.Builder
 	for i, p := range d.Packages {
@@ -148,18 +150,18 @@ func Markdown(d Diff) string {
 				cell(l.Before), cell(l.After), what)
 		}
 		if left > 0 {
-			fmt.Fprintf(&out, "\n%s\n", Left(left))
+			fmt.Fprintf(&out, "\n%s\n", OmittedText(left))
 		}
 	}
 	return out.String()
 }
 
-// Left says what Lines left out.
-func Left(n int) string {
+// OmittedText describes how many versions Lines left out.
+func OmittedText(n int) string {
 	if n == 1 {
-		return "The path of 1 version more only gets longer or shorter."
+		return "The upgrade path of 1 more version only changes its length."
 	}
-	return fmt.Sprintf("The paths of %d versions more only get longer or shorter.", n)
+	return fmt.Sprintf("The upgrade paths of %d more versions only change their length.", n)
 }
 
 // cell makes a text fit for a Markdown table.

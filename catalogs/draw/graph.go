@@ -25,7 +25,7 @@ import (
 type Options struct {
 	// Channel is the only one to show; empty means all.
 	Channel string
-	// Installed are what clusters run; versions that left the catalog are shown too. nil means that nobody knows.
+	// Installed are what clusters run; versions that left the catalog are shown too. nil if that is unknown.
 	Installed []Installed
 	// Differences are where OLM v0 and v1 part ways.
 	Differences []Difference
@@ -53,7 +53,7 @@ type Graph struct {
 	Deprecation string
 	Lanes       []Lane
 	Rows        []Row
-	// Clusters is how many there are altogether, or -1 when nobody knows.
+	// Clusters is how many there are altogether, or -1 if unknown.
 	Clusters int
 	// Versions is the number of bundles in the catalog.
 	Versions int
@@ -87,7 +87,7 @@ type Kind int
 const (
 	Replaces Kind = iota
 	Skips
-	// Ranges are bundled: one edge leads from the lowest version in the skipRange, and stands for all in it.
+	// Ranges are bundled: one edge from the lowest version in the skipRange represents all of them.
 	Ranges
 )
 
@@ -99,7 +99,7 @@ type Edge struct {
 	From, To int
 	// Range is the text of the skipRange.
 	Range string
-	// Back is the way back along the edge; its Class is empty when nobody knows.
+	// Back is the rollback along the edge; its Class is empty if unknown.
 	Back registryv1.Rollback
 }
 
@@ -112,7 +112,7 @@ const (
 	Absent Role = iota
 	// Gone versions are no entry of the channel, but there is a way from them into it.
 	Gone
-	// Skipped versions are entries that nobody is upgraded to.
+	// Skipped versions are entries that no cluster is upgraded to.
 	Skipped
 	// Offered versions are entries.
 	Offered
@@ -123,7 +123,8 @@ const (
 // Place is a version's place in a channel.
 type Place struct {
 	Role Role
-	// Route leads to the channel's head. It means nothing where Role is Absent and nobody runs the version.
+	// Route is the upgrade path to the channel's head. It has no meaning if Role is Absent and no cluster runs the
+	// version.
 	Route catalogs.Route
 }
 
@@ -140,7 +141,7 @@ type Row struct {
 	Places      []Place
 	Back        []registryv1.Rollback
 	Differences []Difference
-	// Folded is how many versions the row stands for, and Lowest the last of them; Version is the first.
+	// Folded is how many versions the row represents, and Lowest the last of them; Version is the first.
 	Folded int
 	Lowest string
 
@@ -181,7 +182,7 @@ func Build(p *catalogs.Package, o Options) (*Graph, error) {
 	return g, nil
 }
 
-// count is how many clusters there are; -1 when nobody knows.
+// count is how many clusters there are; -1 if unknown.
 func count(installed []Installed) int {
 	if installed == nil {
 		return -1
@@ -300,8 +301,7 @@ func (g *Graph) addLane(p *catalogs.Package, c *catalogs.Channel, index map[stri
 	for i := range g.Rows {
 		r := &g.Rows[i]
 		role := roleOf(c, r.Bundle, head)
-		// A version of another channel that merely lies in a skipRange is not worth a mark here, unless somebody runs
-		// it.
+		// A version of another channel that merely lies in a skipRange gets no mark here, unless a cluster runs it.
 		if role == Absent && (touched[i] || (r.Clusters > 0 && !r.Listed && routes[r.Bundle].Hops > 0)) {
 			role = Gone
 		}
@@ -435,7 +435,7 @@ func (g *Graph) Next(r Row) string {
 	lanes, hops := map[string][]string{}, map[string][]int{}
 	for l, lane := range g.Lanes {
 		place := r.Places[l]
-		// Whoever runs a version that a channel does not have may still be subscribed to it.
+		// A cluster with a version that a channel does not have may still be subscribed to it.
 		if place.Route.Hops <= 0 || (place.Role == Absent && (r.Clusters == 0 || r.Listed)) {
 			continue
 		}

@@ -32,7 +32,7 @@ type track struct {
 	from []int
 	// at is its distance from the lane: 0 is nearest.
 	at int
-	// edges are those that it stands for.
+	// edges are those that it represents.
 	edges []Edge
 }
 

@@ -38,7 +38,7 @@ func Mermaid(g *Graph) string {
 		}
 	}
 	out.WriteString(links.String())
-	// Colours that hold on light and on dark; the labels say the same in words.
+	// Colours for light and dark mode; the labels say the same as text.
 	out.WriteString("  classDef head stroke:#1a7f37,stroke-width:3px\n  classDef blocked " +
 		"stroke:#cf222e,stroke-width:2px\n" +
 		"  classDef deprecated stroke:#bf8700,stroke-width:2px\n  classDef gone stroke-dasharray:3 3\n")
@@ -71,7 +71,7 @@ func laneLabel(g *Graph, lane Lane) string {
 	return text
 }
 
-// nodeLabel is what stands in a node where there are no columns for it.
+// nodeLabel is the text of a node, since there are no columns.
 func nodeLabel(g *Graph, r Row, newline string) string {
 	lines := []string{r.title()}
 	if r.Clusters > 0 {

@@ -13,7 +13,8 @@ import (
 	"github.com/bellwether-dev/bellwether/phrase"
 )
 
-// tone is what a note means for whoever reads it; renderers give it a colour, beside the words.
+// tone is the severity of a note; renderers show it as a colour, in addition to
+// the text.
 type tone string
 
 const (
@@ -24,7 +25,8 @@ const (
 	other tone = "other"
 )
 
-// note is a remark on a version: a few words for the picture, and all of it.
+// note is a remark on a version: a short text for the picture, and the full
+// text.
 type note struct {
 	tone        tone
 	short, long string
@@ -51,7 +53,7 @@ func (g *Graph) notes(r Row) []note {
 		if len(g.Lanes) > 1 {
 			text += " in " + strings.Join(skipped, ", ")
 		}
-		out = append(out, note{quiet, text, text + ": nobody is upgraded to it"})
+		out = append(out, note{quiet, text, text + ": no cluster is upgraded to it"})
 	}
 	if !r.Listed {
 		out = append(out, note{quiet, "not in the catalog", "not in the catalog"})
@@ -89,17 +91,17 @@ func blocked(b catalogs.Block) string {
 		text += "; use " + b.Instead + " instead"
 	}
 	if b.Expires != "" {
-		text += "; to be looked at by " + b.Expires
+		text += "; to be reviewed by " + b.Expires
 	}
 	return text
 }
 
-// back tells about ways back that cost something.
+// back returns a note about a rollback that is not simple.
 func (g *Graph) back(way registryv1.Rollback) (note, bool) {
 	from := g.version(way.From)
 	switch way.Class {
 	case registryv1.RollbackNeedsBackup:
-		return note{warn, "back to " + from + ": needs backup", "going back to " + from + " needs a backup: " +
+		return note{warn, "back to " + from + ": needs backup", "a rollback to " + from + " needs a backup: " +
 			phrase.OneLine(way.Reason)}, true
 	case registryv1.RollbackOneWay:
 		return note{bad, "no rollback to " + from, "a rollback to " + from + " is impossible: " +
@@ -147,7 +149,7 @@ func (g *Graph) Summary() string {
 	return text
 }
 
-// Describe says all of what the picture shows, for those who cannot see it.
+// Describe describes the picture as text, for screen readers.
 func (g *Graph) Describe() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "Upgrade graph of %s: %s.", g.Package, g.Summary())

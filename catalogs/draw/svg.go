@@ -29,7 +29,7 @@ const (
 	maxNext    = 48 // columns
 )
 
-// style holds for light and dark, as the viewer likes it. Nothing is told by colour alone.
+// style supports light and dark mode. Colour is never the only sign.
 //
 //go:embed style.css
 var style string

@@ -71,7 +71,8 @@ func textClusters(r Row) string {
 	return phrase.Count(r.Clusters, "cluster")
 }
 
-// textLanes draws a row's marks, and lines where a channel goes on past the row.
+// textLanes draws a row's marks, and lines of channels that continue past the
+// row.
 func textLanes(g *Graph, row int) string {
 	var out strings.Builder
 	for l := range g.Lanes {
@@ -116,7 +117,7 @@ func textLegend(g *Graph) string {
 		}
 	}
 	for _, m := range [][2]string{
-		{"◉", "head"}, {"●", "offered"}, {"○", "skipped: nobody is upgraded to it"}, {"◇", "deprecated"},
+		{"◉", "head"}, {"●", "offered"}, {"○", "skipped: no cluster is upgraded to it"}, {"◇", "deprecated"},
 		{"✗", "blocked"},
 		{"◌", "left the channel"}, {"┊", "plain versions, one after another"},
 	} {

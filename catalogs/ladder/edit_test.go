@@ -121,7 +121,7 @@ retired:
 	}
 }
 
-func TestNewFieldsComeWhereTheyBelong(t *testing.T) {
+func TestNewFieldsKeepOrder(t *testing.T) {
 	f := parse(t, commented)
 	f.Ladder.Description, f.Ladder.DefaultChannel, f.Ladder.Policy.Upgrades = "Echoes.", "fast", ladder.Direct
 	got, err := f.Format()
@@ -232,7 +232,7 @@ func TestEditsRefuse(t *testing.T) {
 	}
 }
 
-func TestAddingTwiceIsAddingOnce(t *testing.T) {
+func TestAddIsIdempotent(t *testing.T) {
 	f := parse(t, small)
 	mirrored := ladder.Bundle{Version: "1.0.0", Name: "echo.v1.0.0", Image: "mirror.example.com/echo" + digest}
 	if err := f.Ladder.Add(mirrored); err != nil {

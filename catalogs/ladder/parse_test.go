@@ -55,7 +55,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestParseSaysWhatIsWrongAndWhere(t *testing.T) {
+func TestParseErrors(t *testing.T) {
 	replace := func(old, text string) string {
 		if !strings.Contains(small, old) {
 			t.Fatalf("%q is not in the file", old)
@@ -90,7 +90,8 @@ func TestParseSaysWhatIsWrongAndWhere(t *testing.T) {
 			`echo.yaml:8: version "newest" is not of the form X.Y.Z`},
 		"two parts": {replace("version: 1.1.0", "version: 1.1"), `is not plain X.Y.Z: write 1.1.0`},
 		"no such channel": {replace("channel: candidate", "channel: canidate"),
-			`echo.yaml:10: version 1.1.0 is in channel "canidate", which is no rung of the ladder: did you mean candidate?`},
+			`echo.yaml:10: version 1.1.0 is in channel "canidate", which is no rung of the ladder: did you mean ` +
+				`candidate?`},
 		"no channel": {replace("  channel: candidate\n", ""),
 			`echo.yaml:8: version 1.1.0 is in channel ""`},
 		"no digest": {replace(digest, ":1.0.0"),
@@ -168,7 +169,7 @@ func TestParseReportsAllProblemsByLine(t *testing.T) {
 	}
 }
 
-func TestTheReferenceDocumentsARealFile(t *testing.T) {
+func TestReferenceExampleIsValid(t *testing.T) {
 	text, err := os.ReadFile("../../docs/reference/ladder.md")
 	if err != nil {
 		t.Fatal(err)

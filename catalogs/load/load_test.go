@@ -81,7 +81,7 @@ func TestOnlyWantedManifestsAreKept(t *testing.T) {
 	}
 }
 
-func TestManyAskOneReads(t *testing.T) {
+func TestConcurrentCallersShareOneRead(t *testing.T) {
 	f := &fake{content: catalogtest.Graph("p", "1.0.0"), wait: make(chan struct{})}
 	l := load.New(f, load.Options{})
 	// One gives up at once; that must not spoil it for the others.
@@ -105,7 +105,7 @@ func TestManyAskOneReads(t *testing.T) {
 	}
 }
 
-func TestErrorsAreNotKept(t *testing.T) {
+func TestErrorsAreNotCached(t *testing.T) {
 	f := &fake{content: catalogtest.Graph("p", "1.0.0"), fail: oci.ErrUnreachable}
 	l := load.New(f, load.Options{})
 	if _, err := l.Summary(t.Context(), oci.Source{}, "sha256:1"); !errors.Is(err, oci.ErrUnreachable) {
@@ -168,7 +168,8 @@ func TestView(t *testing.T) {
 	needy := func(properties string) string {
 		return `{"schema":"olm.package","name":"needy","defaultChannel":"stable"}
 {"schema":"olm.channel","package":"needy","name":"stable","entries":[{"name":"needy.v1.0.0"}]}
-{"schema":"olm.bundle","package":"needy","name":"needy.v1.0.0","image":"registry.example.com/needy@sha256:00","properties":[
+{"schema":"olm.bundle","package":"needy","name":"needy.v1.0.0","image":"registry.example.com/needy@sha256:00",` +
+			`"properties":[
 {"type":"olm.package","value":{"packageName":"needy","version":"1.0.0"}}` + properties + `]}` + "\n"
 	}
 	inlined := catalog(t, catalogtest.Options{Packages: 2, Versions: 2})
@@ -211,7 +212,8 @@ func TestView(t *testing.T) {
 		},
 		"a dependency by API": {
 			content: inlined + needy(
-				`,{"type":"olm.gvk.required","value":{"group":"operator-001.example.com","version":"v1","kind":"Thing"}}`,
+				`,{"type":"olm.gvk.required","value":{"group":"operator-001.example.com","version":"v1",`+
+					`"kind":"Thing"}}`,
 			),
 			request: load.Request{Package: "needy", Next: "needy.v1.0.0"},
 			want: []view.Bundle{{Name: "needy.v1.0.0", Route: view.Unpack},
@@ -266,8 +268,9 @@ func TestNoDependencyIsBlocked(t *testing.T) {
 		"what is there is kept": {content: needy(), blocks: []string{"1.2.0"}, present: []string{"other.v1.2.0"},
 			want: []string{"other.v1.2.0", "p.v1.0.0"}},
 		"blocked by the catalog": {
-			content: needy() + `{"schema":"bellwether.dev/blocks","package":"other","blocks":[{"version":"1.2.0","reason":"bad"}]}`,
-			want:    []string{"other.v1.1.0", "p.v1.0.0"},
+			content: needy() + `{"schema":"bellwether.dev/blocks","package":"other","blocks":[{"version":"1.2.0",` +
+				`"reason":"bad"}]}`,
+			want: []string{"other.v1.1.0", "p.v1.0.0"},
 		},
 	}
 	for name, test := range tests {
@@ -295,7 +298,7 @@ func TestNoDependencyIsBlocked(t *testing.T) {
 }
 
 // What was read without a signature must not answer one who asks for it.
-func TestSignaturesAreAskedForAnew(t *testing.T) {
+func TestSignaturesAreVerifiedAgain(t *testing.T) {
 	f := &fake{content: catalogtest.Graph("p", "1.0.0")}
 	l := load.New(f, load.Options{})
 	trusting := oci.Source{Image: "registry.example.com/c:1"}
@@ -314,7 +317,7 @@ func TestSignaturesAreAskedForAnew(t *testing.T) {
 }
 
 // A signature of the catalog says nothing about what a tag names.
-func TestASignatureCoversDigestsOnly(t *testing.T) {
+func TestSignatureCoversDigestsOnly(t *testing.T) {
 	signed := oci.Source{Image: "registry.example.com/c:1",
 		Verification: oci.Verification{PublicKeys: [][]byte{[]byte("a key")}}}
 	digest := "@sha256:" + strings.Repeat("0", 64)

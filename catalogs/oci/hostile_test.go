@@ -192,8 +192,9 @@ func TestBundleFiles(t *testing.T) {
 	}
 }
 
-// TestNothingHalfWritten breaks off the download of a catalog at several points. The cache must hold nothing of it.
-func TestNothingHalfWritten(t *testing.T) {
+// TestInterruptedWritesAreNotUsed breaks off the download of a catalog at several points. The cache must hold nothing
+// of it.
+func TestInterruptedWritesAreNotUsed(t *testing.T) {
 	r := newRegistry(t)
 	digest := push(t, catalogDir(t), r.image("v1"))
 	for _, kind := range []string{"manifests", "blobs"} {

@@ -159,7 +159,7 @@ func TestPushIsReproducible(t *testing.T) {
 	}
 }
 
-func TestTheTagMovesLast(t *testing.T) {
+func TestTagMovesLast(t *testing.T) {
 	r := newRegistry(t)
 	push(t, catalogDir(t), r.image("v1"))
 	writes := slices.DeleteFunc(slices.Clone(r.requests), func(s string) bool {
@@ -173,7 +173,7 @@ func TestTheTagMovesLast(t *testing.T) {
 	}
 }
 
-func TestPushRefusesWhatIsNoCatalog(t *testing.T) {
+func TestPushRefusesOtherContent(t *testing.T) {
 	r := newRegistry(t)
 	tests := map[string]struct {
 		write func(dir string)

@@ -161,7 +161,7 @@ func TestVerification(t *testing.T) {
 	}
 }
 
-func TestADirectoryHasNoSignature(t *testing.T) {
+func TestDirectoryHasNoSignature(t *testing.T) {
 	source := oci.Source{Directory: catalogDir(t),
 		Verification: oci.Verification{PublicKeys: [][]byte{newSigner(t).PublicKey()}}}
 	if _, err := oci.NewClient(oci.Options{}).Resolve(t.Context(), source); !errors.Is(err, oci.ErrUnsigned) {
@@ -169,7 +169,7 @@ func TestADirectoryHasNoSignature(t *testing.T) {
 	}
 }
 
-func TestASignatureIsKept(t *testing.T) {
+func TestSignatureIsCached(t *testing.T) {
 	r, cache, signer := newRegistry(t), t.TempDir(), newSigner(t)
 	digest := push(t, catalogDir(t), r.image("v1"))
 	attachSignature(t, r.host+"/team/catalog@"+digest, signer, digest)

@@ -141,7 +141,9 @@ func newRelease(t *testing.T, f *flaky, versions ...string) release {
 		r.bundles[image] = dir
 		fmt.Fprintf(
 			&catalog,
-			`{"schema":"olm.bundle","package":"echo","name":"echo.v%s","image":%q,"properties":[{"type":"olm.package","value":{"packageName":"echo","version":%q}}],"relatedImages":[{"name":"","image":%q}]}`+"\n",
+			`{"schema":"olm.bundle","package":"echo","name":"echo.v%s","image":%q,`+
+				`"properties":[{"type":"olm.package","value":{"packageName":"echo","version":%q}}],`+
+				`"relatedImages":[{"name":"","image":%q}]}`+"\n",
 			v,
 			image,
 			v,
@@ -310,9 +312,9 @@ var kinds = map[string]func(w http.ResponseWriter, r *http.Request){
 // every is off by default because it takes minutes.
 var every = flag.Bool("every", false, "let every single request fail in every way, and not each tenth of them")
 
-// TestAFailureLeavesTheOldCatalog lets one request of a publish fail, and everything from there on. Whatever happens,
+// TestFailureKeepsOldCatalog lets one request of a publish fail, and everything from there on. Whatever happens,
 // the tag holds the old catalog or the new one, whole; and publishing again finishes it.
-func TestAFailureLeavesTheOldCatalog(t *testing.T) {
+func TestFailureKeepsOldCatalog(t *testing.T) {
 	for i, kind := range slices.Sorted(maps.Keys(kinds)) {
 		fail := kinds[kind]
 		t.Run(kind, func(t *testing.T) {
@@ -377,8 +379,8 @@ func failAt(t *testing.T, f *flaky, n int, client *oci.Client, fail func(http.Re
 	return true
 }
 
-// TestASingleFailureIsSurvived lets one request fail and the next ones succeed.
-func TestASingleFailureIsSurvived(t *testing.T) {
+// TestSingleFailureIsRetried lets one request fail and the next ones succeed.
+func TestSingleFailureIsRetried(t *testing.T) {
 	f, signer := newFlaky(t), newSigner(t)
 	step := 1
 	if !*every {
@@ -416,7 +418,8 @@ func TestPublishRefuses(t *testing.T) {
 	empty := release{dir: t.TempDir()}
 	tagged := release{dir: t.TempDir()}
 	write(t, tagged.dir+"/c.json", `{"schema":"olm.package","name":"echo","defaultChannel":"stable"}
-{"schema":"olm.bundle","package":"echo","name":"echo.v1.1.0","image":"example.com/b:1.1.0","properties":[{"type":"olm.package","value":{"packageName":"echo","version":"1.1.0"}}]}
+{"schema":"olm.bundle","package":"echo","name":"echo.v1.1.0","image":"example.com/b:1.1.0",`+
+		`"properties":[{"type":"olm.package","value":{"packageName":"echo","version":"1.1.0"}}]}
 {"schema":"olm.channel","package":"echo","name":"stable","entries":[{"name":"echo.v1.1.0","skips":["echo.v1.0.0"]}]}`)
 	tests := map[string]struct {
 		release release

@@ -33,7 +33,7 @@ func load(t *testing.T, content string) *serve.Catalog {
 	return c
 }
 
-func TestLoadLeavesNoFile(t *testing.T) {
+func TestLoadLeavesNoFiles(t *testing.T) {
 	for name, test := range map[string]struct {
 		content string
 		want    error

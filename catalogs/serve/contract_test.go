@@ -148,23 +148,35 @@ func contractCatalog(t *testing.T) string {
 		t.Fatal(err)
 	}
 	content.WriteString(`
-{"schema":"olm.package","name":"pictured","defaultChannel":"stable","description":"Has a <picture>.","icon":{"base64data":"PHN2Zy8+","mediatype":"image/svg+xml"}}
-{"schema":"olm.channel","package":"pictured","name":"stable","entries":[{"name":"pictured.v1.0.0"},{"name":"pictured.v1.1.0","replaces":"pictured.v1.0.0","skips":["pictured.v0.9.0"],"skipRange":"<1.1.0"}]}
-{"schema":"olm.channel","package":"pictured","name":"fast","entries":[{"name":"pictured.v1.1.0","skips":["pictured.v1.0.0","pictured.v0.9.0"]},{"name":"pictured.v1.2.0","replaces":"pictured.v1.1.0"}]}
-{"schema":"olm.deprecations","package":"pictured","entries":[{"reference":{"schema":"olm.package"},"message":"p"},{"reference":{"schema":"olm.channel","name":"fast"},"message":"c"},{"reference":{"schema":"olm.bundle","name":"pictured.v1.0.0"},"message":"b"}]}
+{"schema":"olm.package","name":"pictured","defaultChannel":"stable","description":"Has a <picture>.",` +
+		`"icon":{"base64data":"PHN2Zy8+","mediatype":"image/svg+xml"}}
+{"schema":"olm.channel","package":"pictured","name":"stable","entries":[{"name":"pictured.v1.0.0"},` +
+		`{"name":"pictured.v1.1.0","replaces":"pictured.v1.0.0","skips":["pictured.v0.9.0"],"skipRange":"<1.1.0"}]}
+{"schema":"olm.channel","package":"pictured","name":"fast","entries":[{"name":"pictured.v1.1.0",` +
+		`"skips":["pictured.v1.0.0","pictured.v0.9.0"]},{"name":"pictured.v1.2.0","replaces":"pictured.v1.1.0"}]}
+{"schema":"olm.deprecations","package":"pictured","entries":[{"reference":{"schema":"olm.package"},"message":"p"},` +
+		`{"reference":{"schema":"olm.channel","name":"fast"},"message":"c"},` +
+		`{"reference":{"schema":"olm.bundle","name":"pictured.v1.0.0"},"message":"b"}]}
 `)
 	for _, v := range []string{"1.0.0", "1.1.0", "1.2.0"} {
-		fmt.Fprintf(&content, `{"schema":"olm.bundle","package":"pictured","name":"pictured.v%[1]s","image":"registry.example.com/pictured:%[1]s",
+		fmt.Fprintf(&content,
+			`{"schema":"olm.bundle","package":"pictured","name":"pictured.v%[1]s",`+
+				`"image":"registry.example.com/pictured:%[1]s",
 		"relatedImages":[{"name":"operand","image":"registry.example.com/operand:%[1]s"}],
 		"properties":[
 			{"type":"olm.package","value":{"version":%[1]q,"packageName":"pictured"}},
 			{"type":"olm.gvk","value":{"group":"pictured.example.com","version":"v1","kind":"Thing"}},
 			{"type":"olm.gvk.required","value":{"kind":"Other","group":"other.example.com","version":"v1"}},
 			{"type":"olm.package.required","value":{"packageName":"other","versionRange":">=1.0.0 <2.0.0"}},
-			{"type":"olm.constraint","value":{"failureMessage":"<needs> other","gvk":{"group":"other.example.com","version":"v1","kind":"Other"}}},
+			{"type":"olm.constraint","value":{"failureMessage":"<needs> other","gvk":{"group":"other.example.com",`+
+				`"version":"v1","kind":"Other"}}},
 			{"type":"example.com/anything","value":[1, 2, {"b": true, "a": null}]},
-			{"type":"olm.csv.metadata","value":{"annotations":{"capabilities":"Basic Install"},"displayName":"Pictured","provider":{"name":"Example"},
-				"installModes":[{"type":"OwnNamespace","supported":true}],"customResourceDefinitions":{"owned":[{"name":"things.pictured.example.com","kind":"Thing","version":"v1"}]}}}
+			{"type":"olm.csv.metadata","value":{"annotations":{"capabilities":"Basic Install"},`+
+				`"displayName":"Pictured",`+
+				`"provider":{"name":"Example"},
+				"installModes":[{"type":"OwnNamespace","supported":true}],`+
+				`"customResourceDefinitions":{"owned":[{"name":"things.pictured.example.com","kind":"Thing",`+
+				`"version":"v1"}]}}}
 		]}`+"\n", v)
 	}
 	return content.String()

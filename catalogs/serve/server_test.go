@@ -84,7 +84,7 @@ func list(ctx context.Context, c *grpc.ClientConn) ([]string, error) {
 	}
 }
 
-func TestAChangeReachesOnlyItsOwnView(t *testing.T) {
+func TestChangeAffectsOneViewOnly(t *testing.T) {
 	s := serve.New(serve.Options{})
 	defer s.Close()
 	changing := dial(t, set(t, s, "changing", hop(t, "", "p.v1.0.0"), 0))
@@ -121,7 +121,7 @@ func TestAChangeReachesOnlyItsOwnView(t *testing.T) {
 	}
 }
 
-func TestTheSameContentChangesNothing(t *testing.T) {
+func TestSameContentChangesNothing(t *testing.T) {
 	s := serve.New(serve.Options{})
 	defer s.Close()
 	conn := dial(t, set(t, s, "v", hop(t, "", "p.v1.0.0"), 0))
@@ -211,7 +211,7 @@ func TestRestartKeepsThePort(t *testing.T) {
 	}
 }
 
-func TestCloseLeavesNothingRunning(t *testing.T) {
+func TestCloseStopsEverything(t *testing.T) {
 	before := runtime.NumGoroutine()
 	s := serve.New(serve.Options{})
 	for i := range 20 {

@@ -152,7 +152,7 @@ func swap(b *protobundle.Bundle, from, to string) {
 	e.Payload = []byte(strings.ReplaceAll(string(e.GetPayload()), from, to))
 }
 
-func TestTheStatementIsTheOneOfCosign(t *testing.T) {
+func TestStatementEqualsCosigns(t *testing.T) {
 	signer, _ := newKey(t, sign.ECDSA)
 	bundle := &protobundle.Bundle{}
 	if err := protojson.Unmarshal(mustSign(t, signer, digest), bundle); err != nil {
@@ -239,7 +239,7 @@ func TestPrivateKeys(t *testing.T) {
 	}
 }
 
-func TestKeysThatAreNone(t *testing.T) {
+func TestInvalidKeys(t *testing.T) {
 	_, public := newKey(t, sign.ECDSA)
 	for name, texts := range map[string][][]byte{
 		"none": nil, "rubbish": {[]byte("rubbish")}, "a good and a bad one": {public, []byte("")},

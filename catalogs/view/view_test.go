@@ -156,7 +156,7 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-func TestTooLargeSaysTheSizes(t *testing.T) {
+func TestTooLargeNamesSizes(t *testing.T) {
 	_, err := view.Build(view.Input{Package: operator(t, 1200<<10, false), Next: name(1)})
 	if err == nil || !strings.Contains(err.Error(), "at most 1024 KiB fit: publish it with a bundle image") {
 		t.Errorf("got %v", err)
@@ -276,7 +276,8 @@ func TestDependencies(t *testing.T) {
 		"a constraint with alternatives": {
 			kinds: []string{registryv1.PropertyConstraint},
 			values: []string{
-				`{"failureMessage":"m","any":{"constraints":[{"package":{"packageName":"ghost","versionRange":">=0.0.0"}},{"package":{"packageName":"store","versionRange":"<3.1.0"}}]}}`,
+				`{"failureMessage":"m","any":{"constraints":[{"package":{"packageName":"ghost",` +
+					`"versionRange":">=0.0.0"}},{"package":{"packageName":"store","versionRange":"<3.1.0"}}]}}`,
 			},
 			others:   []*catalogs.Package{cert(), store()},
 			want:     []string{"store.v3.0.0"},

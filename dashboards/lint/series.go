@@ -72,7 +72,8 @@ func (c *checker) metrics() {
 	for _, q := range c.queries {
 		for _, s := range selectors(q.Expr) {
 			if _, ok := known(s.name); !ok {
-				c.find(q.Where, "nobody is known to export %s: use a name of package series, or add it to the list "+
+				c.find(q.Where, "no program is known to export %s: use a name of package series, or add it to the "+
+					"list "+
 					"of others'", s.name)
 			}
 		}

@@ -1,12 +1,14 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package olmv0 asks OLM v0's own resolver, run in-process, to which bundle it would upgrade a cluster.
+// Package olmv0 calls OLM v0's own resolver, in this process, to find to which
+// bundle it would upgrade a cluster.
 //
-// Its input is one channel of a package and what a cluster has installed. The answer is what OLM v0.46.0 would put into
-// the next InstallPlan. Only the upgrade graph is judged: what a bundle requires of other packages is left out of the
-// question, since its answer is in other packages. Nothing here talks to a cluster, logs, or looks at a clock, and
-// nothing here decides: every decision is OLM's.
+// Its input is one channel of a package and what a cluster has installed. The
+// answer is what OLM v0.46.0 would put into the next InstallPlan. Only the
+// upgrade graph is considered; requirements of other packages are left out. The
+// package does not access a cluster, a log or a clock, and it decides nothing
+// itself: every decision is OLM's.
 package olmv0
 
 import (
@@ -30,10 +32,10 @@ import (
 )
 
 var (
-	// ErrRefused says that OLM v0 cannot work with the channel: its resolver returns an error, and OLM stamps that on
-	// every Subscription of the namespace.
+	// ErrRefused says that OLM v0 cannot use the channel: its resolver returns
+	// an error, which OLM reports on every Subscription of the namespace.
 	ErrRefused = errors.New("OLM v0 refuses the channel")
-	// ErrNothing says that OLM v0 finds nothing that it could install.
+	// ErrNothing says that OLM v0 finds nothing to install.
 	ErrNothing = errors.New("OLM v0 finds nothing to install")
 )
 
@@ -41,7 +43,7 @@ const namespace = "operators"
 
 var installedKey = cache.NewVirtualSourceKey(namespace)
 
-// Channel is one channel as OLM v0 sees it.
+// Channel is one channel as OLM v0 reads it.
 type Channel struct {
 	pkg, name string
 	isDefault bool
@@ -50,13 +52,16 @@ type Channel struct {
 
 // Answer is where OLM v0 would go next.
 type Answer struct {
-	// Next is the name of the bundle that it would install; empty when it would leave the cluster as it is.
+	// Next is the name of the bundle that it would install; empty if it would
+	// change nothing.
 	Next string
-	// Err wraps ErrRefused or ErrNothing; its text is the same for the same question.
+	// Err wraps ErrRefused or ErrNothing; its text is the same for the same
+	// input.
 	Err error
 }
 
-// New prepares a channel (empty: the default channel) for questions. The error wraps catalogs.ErrNoChannel.
+// New prepares a channel (empty: the default channel) for queries. The error
+// wraps catalogs.ErrNoChannel.
 func New(p *catalogs.Package, channel string) (*Channel, error) {
 	c, err := p.Channel(channel)
 	if err != nil {
@@ -71,28 +76,30 @@ func New(p *catalogs.Package, channel string) (*Channel, error) {
 	return out, nil
 }
 
-// Next is NextOfEach for one question.
+// Next is NextOfEach for one installed version.
 func (c *Channel) Next(installed catalogs.Installed) (string, error) {
 	answer := c.NextOfEach(installed)[0]
 	return answer.Next, answer.Err
 }
 
-// NextOfEach returns, for each of installed and in that order, what OLM v0 would install over it. An installed without
-// a name is a cluster that has a Subscription and nothing installed yet. An installed version that is not known is
+// NextOfEach returns, for each of installed and in that order, what OLM v0
+// would install over it. An installed without a name is a cluster that has a
+// Subscription and nothing installed yet. An installed version that is not
+// known is
 // 0.0.0, as it is to OLM.
-//
-// The questions go to the resolver as one: each has a Subscription, and a catalog of its own with the same channel.
-// That costs half of what they cost one by one, most of which is the making of a solver.
+// The resolver is called once for all of them: each has its own Subscription
+// and its own catalog with the same channel. That takes half of the time of
+// single calls, most of which creates the solver.
 func (c *Channel) NextOfEach(installed ...catalogs.Installed) []Answer {
-	w := newWorld(c, installed)
+	w := newQueries(c, installed)
 	answers := make([]Answer, len(installed))
-	found, err := resolver.NewDefaultResolver(w, quiet()).Resolve([]string{namespace}, w.subscriptions)
+	found, err := resolver.NewDefaultResolver(w, discardLogger()).Resolve([]string{namespace}, w.subscriptions)
 	switch {
 	case err == nil:
-		w.read(found, answers)
+		w.readAnswers(found, answers)
 	case len(installed) == 1:
-		answers[0].Err = c.failure(err)
-	default: // which of the questions fails, only asking one by one says
+		answers[0].Err = c.wrapError(err)
+	default: // single calls show which of them fails
 		for i := range installed {
 			answers[i] = c.NextOfEach(installed[i])[0]
 		}
@@ -100,15 +107,16 @@ func (c *Channel) NextOfEach(installed ...catalogs.Installed) []Answer {
 	return answers
 }
 
-func quiet() logrus.FieldLogger {
+func discardLogger() logrus.FieldLogger {
 	l := logrus.New()
 	l.SetOutput(io.Discard)
 	return l
 }
 
-// failure keeps the resolver's words where they are always the same. Those of an unsolvable problem depend on the order
-// in which the solver met the constraints.
-func (c *Channel) failure(err error) error {
+// wrapError keeps the resolver's message if it is deterministic. The message of
+// an unsolvable problem depends on the order in which the solver handled the
+// constraints.
+func (c *Channel) wrapError(err error) error {
 	var unsolvable solver.NotSatisfiable
 	if errors.As(err, &unsolvable) {
 		return fmt.Errorf("%w from channel %q of package %q", ErrNothing, c.name, c.pkg)
@@ -116,10 +124,11 @@ func (c *Channel) failure(err error) error {
 	return fmt.Errorf("%w %q of package %q: %w", ErrRefused, c.name, c.pkg, err)
 }
 
-// newEntry is what OLM's catalog operator makes of a bundle that a catalog's registry API lists, short of what has no
-// say in an upgrade: requirements, and the properties by which OLM keeps two providers of one package or API apart. The
-// resolver would parse these again and again, and in a world of one package they forbid nothing that is not forbidden
-// anyway. A test compares the answers with those to the whole question.
+// newEntry returns what OLM's catalog operator creates for a bundle of a
+// catalog, without what does not matter for an upgrade within one package:
+// requirements, and the properties by which OLM excludes two providers of one
+// package or API. The resolver would parse them repeatedly. A test compares the
+// results with those for complete entries.
 func newEntry(e catalogs.Entry, b *catalogs.Bundle) cache.Entry {
 	entry := cache.Entry{
 		Name: e.Name, Replaces: e.Replaces, Skips: e.Skips, Version: &b.Version,
@@ -136,16 +145,17 @@ func newEntry(e catalogs.Entry, b *catalogs.Bundle) cache.Entry {
 	return entry
 }
 
-// world is all that the resolver can find: what is installed, and a catalog for each question.
-type world struct {
-	asked         []catalogs.Installed
+// queries is everything that the resolver can find: what is installed, and a
+// catalog for each query.
+type queries struct {
+	starts        []catalogs.Installed
 	subscriptions []*operatorsv1alpha1.Subscription
 	installed     finder
 	catalogs      []finder
 }
 
-func newWorld(c *Channel, asked []catalogs.Installed) *world {
-	w := &world{asked: asked}
+func newQueries(c *Channel, asked []catalogs.Installed) *queries {
+	w := &queries{starts: asked}
 	for i, installed := range asked {
 		key := catalogKey(i)
 		sub := &operatorsv1alpha1.Subscription{Spec: &operatorsv1alpha1.SubscriptionSpec{
@@ -177,12 +187,12 @@ func (c *Channel) catalog(key cache.SourceKey) finder {
 	return out
 }
 
-// read gives each question what was found in its catalog. What is installed already is nothing: OLM makes no
-// InstallPlan for it.
-func (w *world) read(found []*cache.Entry, answers []Answer) {
+// readAnswers assigns to each query what was found in its catalog. The
+// installed bundle is no answer: OLM creates no InstallPlan for it.
+func (w *queries) readAnswers(found []*cache.Entry, answers []Answer) {
 	names := make([][]string, len(answers))
 	for _, entry := range found {
-		if i, ok := questionOf(entry.SourceInfo.Catalog); ok {
+		if i, ok := queryIndex(entry.SourceInfo.Catalog); ok {
 			names[i] = append(names[i], entry.Name)
 		}
 	}
@@ -192,31 +202,31 @@ func (w *world) read(found []*cache.Entry, answers []Answer) {
 		case len(n) > 1:
 			answers[i].Err = fmt.Errorf("%w: it would install several bundles at once: %s", ErrRefused,
 				strings.Join(n, ", "))
-		case len(n) == 1 && n[0] != w.asked[i].Name:
+		case len(n) == 1 && n[0] != w.starts[i].Name:
 			answers[i].Next = n[0]
 		}
 	}
 }
 
-// catalogKey names the catalog of a question.
+// catalogKey names the catalog of a query.
 func catalogKey(question int) cache.SourceKey {
 	return cache.SourceKey{Name: strconv.Itoa(question), Namespace: namespace}
 }
 
-func questionOf(key cache.SourceKey) (int, bool) {
+func queryIndex(key cache.SourceKey) (int, bool) {
 	i, err := strconv.Atoi(key.Name)
 	return i, err == nil && key.Namespace == namespace
 }
 
-func (w *world) Namespaced(...string) cache.MultiCatalogOperatorFinder { return w }
+func (w *queries) Namespaced(...string) cache.MultiCatalogOperatorFinder { return w }
 
-func (w *world) Error() error { return nil }
+func (w *queries) Error() error { return nil }
 
-func (w *world) Catalog(key cache.SourceKey) cache.OperatorFinder {
+func (w *queries) Catalog(key cache.SourceKey) cache.OperatorFinder {
 	if key.Equal(installedKey) {
 		return w.installed
 	}
-	if i, ok := questionOf(key); ok && i < len(w.catalogs) {
+	if i, ok := queryIndex(key); ok && i < len(w.catalogs) {
 		return w.catalogs[i]
 	}
 	return cache.EmptyOperatorFinder{}
@@ -224,7 +234,7 @@ func (w *world) Catalog(key cache.SourceKey) cache.OperatorFinder {
 
 // FindPreferred finds what is installed first, as OLM's cache does. The resolver calls it only for what bundles
 // require.
-func (w *world) FindPreferred(_ *cache.SourceKey, _ string, p ...cache.Predicate) []*cache.Entry {
+func (w *queries) FindPreferred(_ *cache.SourceKey, _ string, p ...cache.Predicate) []*cache.Entry {
 	found := w.installed.Find(p...)
 	for _, c := range w.catalogs {
 		found = append(found, c.Find(p...)...)
@@ -232,7 +242,7 @@ func (w *world) FindPreferred(_ *cache.SourceKey, _ string, p ...cache.Predicate
 	return found
 }
 
-func (w *world) Find(p ...cache.Predicate) []*cache.Entry { return w.FindPreferred(nil, "", p...) }
+func (w *queries) Find(p ...cache.Predicate) []*cache.Entry { return w.FindPreferred(nil, "", p...) }
 
 type finder []*cache.Entry
 

@@ -54,7 +54,8 @@ type entry struct {
 	skipRange semver.Range // nil: none, or one that does not parse, which OLM v1 ignores
 }
 
-// New prepares the chosen channels (none: all) for many questions. The error wraps catalogs.ErrNoChannel.
+// New prepares the chosen channels (none: all) for queries. The error wraps
+// catalogs.ErrNoChannel.
 func New(p *catalogs.Package, channels ...string) (*Selection, error) {
 	s := &Selection{pkg: p.Name, channels: channels}
 	if len(channels) == 0 {
@@ -81,7 +82,7 @@ func New(p *catalogs.Package, channels ...string) (*Selection, error) {
 			s.candidates[at].entries = append(s.candidates[at].entries, newEntry(e))
 		}
 	}
-	slices.SortStableFunc(s.candidates, better)
+	slices.SortStableFunc(s.candidates, compareCandidates)
 	return s, nil
 }
 
@@ -93,7 +94,7 @@ func (s *Selection) Next(installed catalogs.Installed) (string, error) {
 	same := versionRelease(version)
 	for i := range s.candidates {
 		c := &s.candidates[i]
-		if installed.Name != "" && !c.succeeds(installed.Name, version) && c.version.Compare(&same) != 0 {
+		if installed.Name != "" && !c.isSuccessorOf(installed.Name, version) && c.version.Compare(&same) != 0 {
 			continue
 		}
 		if c.name == installed.Name {
@@ -111,22 +112,24 @@ func (s *Selection) Next(installed catalogs.Installed) (string, error) {
 	return "", fmt.Errorf("%w of package %q in %s that can follow %s", ErrNothing, s.pkg, where, installed.Name)
 }
 
-// Successors returns the bundles whose entries say that they can follow the installed one, the one that OLM v1 likes
-// best first. OLM v0 finds the same ones and then leaves out those that are skipped.
+// Successors returns the bundles whose entries say that they can follow the
+// installed one, in OLM v1's order of preference. OLM v0 finds the same ones
+// and then leaves out those that are skipped.
 func (s *Selection) Successors(installed catalogs.Installed) []string {
 	version, _ := installed.SemVer()
 	var names []string
 	for i := range s.candidates {
-		if c := &s.candidates[i]; c.name != installed.Name && c.succeeds(installed.Name, version) {
+		if c := &s.candidates[i]; c.name != installed.Name && c.isSuccessorOf(installed.Name, version) {
 			names = append(names, c.name)
 		}
 	}
 	return names
 }
 
-// Held returns the highest bundle that could follow the installed one, where OLM v1 stays because that bundle is
-// deprecated and the installed one is not. It is empty where this is not so.
-func (s *Selection) Held(installed catalogs.Installed) string {
+// HeldBackBy returns the highest successor of the installed bundle if OLM v1
+// stays because that successor is deprecated and the installed bundle is not.
+// Otherwise it is empty.
+func (s *Selection) HeldBackBy(installed catalogs.Installed) string {
 	version, _ := installed.SemVer()
 	here := versionRelease(version)
 	var best *candidate
@@ -135,7 +138,7 @@ func (s *Selection) Held(installed catalogs.Installed) string {
 		switch {
 		case c.name == installed.Name && c.deprecated:
 			return ""
-		case !c.deprecated || c.version.Compare(&here) <= 0 || !c.succeeds(installed.Name, version):
+		case !c.deprecated || c.version.Compare(&here) <= 0 || !c.isSuccessorOf(installed.Name, version):
 		case best == nil || c.version.Compare(&best.version) > 0:
 			best = c
 		}
@@ -146,15 +149,15 @@ func (s *Selection) Held(installed catalogs.Installed) string {
 	return best.name
 }
 
-// succeeds is legacySuccessor of operator-controller.
-func (c *candidate) succeeds(name string, version semver.Version) bool {
+// isSuccessorOf is legacySuccessor of operator-controller.
+func (c *candidate) isSuccessorOf(name string, version semver.Version) bool {
 	return slices.ContainsFunc(c.entries, func(e entry) bool {
 		return e.Replaces == name || slices.Contains(e.Skips, name) || (e.skipRange != nil && e.skipRange(version))
 	})
 }
 
-// better orders as OLM v1 does: deprecated last, then highest first.
-func better(a, b candidate) int {
+// compareCandidates orders as OLM v1 does: deprecated last, then highest first.
+func compareCandidates(a, b candidate) int {
 	if a.deprecated != b.deprecated {
 		if a.deprecated {
 			return 1

@@ -82,7 +82,7 @@ func TestNext(t *testing.T) {
 			if got != tc.want || !errors.Is(err, tc.err) {
 				t.Errorf("got %q (%v), want %q (%v)", got, err, tc.want, tc.err)
 			}
-			if got := s.Held(tc.installed); tc.installed.Name != "" && got != tc.held {
+			if got := s.HeldBackBy(tc.installed); tc.installed.Name != "" && got != tc.held {
 				t.Errorf("held by %q, want %q", got, tc.held)
 			}
 		})

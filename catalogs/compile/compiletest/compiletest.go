@@ -33,7 +33,7 @@ type Step struct {
 // History plays n edits that the ladder accepts, beginning with an added version; each step is a ladder of its own. The
 // same random numbers give the same history. A ladder need not compile: everything may be blocked.
 func History(r *rand.Rand, n int) []Step {
-	p := player{rand: r, ladder: &ladder.Ladder{APIVersion: ladder.APIVersion, Kind: ladder.Kind, Package: Package}}
+	p := generator{rand: r, ladder: &ladder.Ladder{APIVersion: ladder.APIVersion, Kind: ladder.Kind, Package: Package}}
 	if r.IntN(2) == 0 {
 		p.ladder.Policy.Upgrades = ladder.Direct
 	}
@@ -62,13 +62,13 @@ func Installed(r *rand.Rand, n int) []catalogs.Installed {
 	return out
 }
 
-type player struct {
+type generator struct {
 	rand   *rand.Rand
 	ladder *ladder.Ladder
 }
 
-// edit tries one edit. Additions and promotions come most often, as in life.
-func (p *player) edit() (string, bool) {
+// edit tries one edit. Additions and promotions are the most frequent ones.
+func (p *generator) edit() (string, bool) {
 	if len(p.ladder.Bundles) == 0 {
 		return p.add()
 	}
@@ -90,7 +90,7 @@ func (p *player) edit() (string, bool) {
 	}
 }
 
-func (p *player) block(version string) ladder.Block {
+func (p *generator) block(version string) ladder.Block {
 	b := ladder.Block{Version: version, Reason: "loses data"}
 	if p.rand.IntN(3) == 0 {
 		b.Instead = p.ladder.Bundles[p.rand.IntN(len(p.ladder.Bundles))].Version
@@ -99,7 +99,7 @@ func (p *player) block(version string) ladder.Block {
 }
 
 // add publishes the next patch, minor or major version after any version, so that old lines get fixes as well.
-func (p *player) add() (string, bool) {
+func (p *generator) add() (string, bool) {
 	v := semver.Version{Major: 1}
 	if all := p.versions(); len(all) > 0 {
 		v = all[p.rand.IntN(len(all))]
@@ -124,7 +124,7 @@ func (p *player) add() (string, bool) {
 	return "add " + b.Version, err == nil && len(p.ladder.Bundles) > before
 }
 
-func (p *player) versions() []semver.Version {
+func (p *generator) versions() []semver.Version {
 	var out []semver.Version
 	for _, b := range p.ladder.Bundles {
 		out = append(out, semver.MustParse(b.Version))

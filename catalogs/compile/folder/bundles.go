@@ -39,8 +39,8 @@ type Bundles struct {
 	Repository string
 }
 
-// fetches is how many bundles of a package are fetched at a time.
-const fetches = 4
+// parallelFetches is how many bundles of a package are fetched at a time.
+const parallelFetches = 4
 
 // Contents reads all bundles of a ladder, by version: those that it offers, and of the retired ones those that are
 // still there. dir is the folder of the ladder file.
@@ -52,7 +52,7 @@ func (b *Bundles) Contents(ctx context.Context, dir string, l *ladder.Ladder) (m
 	defer func() { _ = root.Close() }()
 	read := make([]compile.Content, len(l.Bundles)+len(l.Retired))
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(fetches)
+	group.SetLimit(parallelFetches)
 	for i, bundle := range l.Bundles {
 		group.Go(func() error {
 			var err error
@@ -64,7 +64,8 @@ func (b *Bundles) Contents(ctx context.Context, dir string, l *ladder.Ladder) (m
 	}
 	for i, old := range l.Retired {
 		group.Go(func() error {
-			// What is retired may be gone; it is wanted for comparisons only.
+			// Retired bundles may no longer exist; they are needed for
+			// comparisons only.
 			if content, err := b.content(ctx, root, old.Image, old.Path); err == nil {
 				read[len(l.Bundles)+i] = content
 			}
@@ -146,14 +147,14 @@ func (b *Bundles) fetch(ctx context.Context, image string) (*bundles.Bundle, err
 		return nil, fmt.Errorf("read %s: %w", image, err)
 	}
 	if b.CacheDir != "" && digest != "" {
-		// A cache that cannot be written is a slow one, and no reason to fail.
-		_ = keep(cached, files)
+		// A cache that cannot be written is not an error.
+		_ = copyToCache(cached, files)
 	}
 	return bundle, nil
 }
 
-// keep copies a bundle into the cache; it is there as a whole or not at all.
-func keep(dir string, files fs.FS) error {
+// copyToCache copies a bundle into the cache, completely or not at all.
+func copyToCache(dir string, files fs.FS) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o750); err != nil {
 		return fmt.Errorf("make cache: %w", err)
 	}
@@ -174,7 +175,7 @@ func keep(dir string, files fs.FS) error {
 	return nil
 }
 
-// maxIcon bounds a package's picture; catalogs carry it inline.
+// maxIcon bounds the size of a package's icon, which is part of the catalog.
 const maxIcon = 256 << 10
 
 // iconTypes are the media types that OLM shows, by extension.
@@ -182,7 +183,7 @@ var iconTypes = map[string]string{
 	".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif",
 }
 
-// icon reads the picture that a ladder names; nil if it names none.
+// icon reads the icon that a ladder names; nil if it names none.
 func icon(dir string, l *ladder.Ladder) (*catalogs.Icon, error) {
 	if l.Icon == "" {
 		return nil, nil

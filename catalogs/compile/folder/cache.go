@@ -26,8 +26,8 @@ import (
 // maxAge is how long an entry of the cache is kept.
 const maxAge = 30 * 24 * time.Hour
 
-// program identifies this program: another build may render otherwise.
-var program = sync.OnceValue(func() string {
+// programID identifies this program: another build may render differently.
+var programID = sync.OnceValue(func() string {
 	name, err := os.Executable()
 	if err != nil {
 		return ""
@@ -39,10 +39,11 @@ var program = sync.OnceValue(func() string {
 	return fmt.Sprintf("%s %d %d", name, info.Size(), info.ModTime().UnixNano())
 })
 
-// key is the hash of everything that the bundles' documents depend on. Empty means that there is no cache, or that
-// something cannot be read, about which reading it will complain.
+// key is the hash of everything that the bundles' documents depend on. Empty
+// means that there is no cache, or that something cannot be read, which a later
+// read reports.
 func (b *Bundles) key(dir string, l *ladder.Ladder, icon *catalogs.Icon) string {
-	if b.CacheDir == "" || program() == "" {
+	if b.CacheDir == "" || programID() == "" {
 		return ""
 	}
 	root, err := os.OpenRoot(dir)
@@ -51,12 +52,12 @@ func (b *Bundles) key(dir string, l *ladder.Ladder, icon *catalogs.Icon) string 
 	}
 	defer func() { _ = root.Close() }()
 	sum := sha256.New()
-	err = json.NewEncoder(sum).Encode([]any{program(), b.Repository, l, icon})
+	err = json.NewEncoder(sum).Encode([]any{programID(), b.Repository, l, icon})
 	for _, bundle := range l.Bundles {
 		err = errors.Join(err, hashFolder(sum, root, bundle.Path))
 	}
 	for _, old := range l.Retired {
-		// What is retired may be gone.
+		// Retired bundles may no longer exist.
 		if hashFolder(sum, root, old.Path) != nil {
 			fmt.Fprintf(sum, "%s is gone\n", old.Version)
 		}
@@ -109,7 +110,7 @@ func (b *Bundles) cached(key string) *compile.Cacheable {
 	return &out
 }
 
-// store keeps what was made. A cache that cannot be written is a slow one, and no reason to fail.
+// store caches a result. A cache that cannot be written is not an error.
 func (b *Bundles) store(key string, c *compile.Cacheable) {
 	if key == "" {
 		return

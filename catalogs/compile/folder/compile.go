@@ -55,24 +55,24 @@ type Package struct {
 	Name string `json:"name"`
 	// File is the path of the package's file.
 	File string `json:"file"`
-	// Changed reports whether the file is another one than before; Removed, that it is gone.
+	// Changed reports whether the file differs from before; Removed, that it was removed.
 	Changed bool `json:"changed"`
 	Removed bool `json:"removed,omitempty"`
-	// Channels are in the order of the ladder, then those that are gone.
+	// Channels are in the order of the ladder, followed by removed ones.
 	Channels []Channel         `json:"channels,omitempty"`
 	Bundles  int               `json:"bundles"`
 	Waiting  []compile.Waiting `json:"waiting,omitempty"`
 	Notes    []string          `json:"notes,omitempty"`
 }
 
-// Channel is the head of a channel, as versions; empty where there is no such channel.
+// Channel is the head of a channel, as versions; empty if there is no such channel.
 type Channel struct {
 	Name   string `json:"name"`
 	Before string `json:"before,omitempty"`
 	After  string `json:"after,omitempty"`
 }
 
-// Changed reports whether anything is another one than before.
+// Changed reports whether anything differs from before.
 func (r Report) Changed() bool {
 	return slices.ContainsFunc(r.Packages, func(p Package) bool { return p.Changed })
 }
@@ -84,17 +84,17 @@ func Compile(ctx context.Context, dir, out string, o Options) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	stage, err := stageIn(out, o.Check)
+	stage, err := createStage(out, o.Check)
 	if err != nil {
 		return Report{}, err
 	}
 	defer func() { _ = os.RemoveAll(stage) }()
 	c := compiler{Options: o, dir: dir, out: out, stage: stage}
-	report, err := c.all(ctx, ladders)
+	report, err := c.compileAll(ctx, ladders)
 	if err != nil {
 		return Report{}, err
 	}
-	gone, err := c.gone(ladders)
+	gone, err := c.removedPackages(ladders)
 	if err != nil {
 		return Report{}, err
 	}
@@ -107,9 +107,9 @@ func Compile(ctx context.Context, dir, out string, o Options) (Report, error) {
 	return report, c.publish(report)
 }
 
-// stageIn makes the folder in which everything is written first: in the same file system as the output, and hidden, so
-// that no reader takes it for a part of the catalog.
-func stageIn(out string, check bool) (string, error) {
+// createStage makes the folder in which everything is written first: in the same file system as the output, and
+// hidden, so that no reader takes it for a part of the catalog.
+func createStage(out string, check bool) (string, error) {
 	parent := out
 	if check {
 		parent = ""
@@ -129,8 +129,8 @@ type compiler struct {
 	dir, out, stage string
 }
 
-// all compiles every package into the stage.
-func (c *compiler) all(ctx context.Context, ladders []*ladder.File) (Report, error) {
+// compileAll compiles every package into the stage.
+func (c *compiler) compileAll(ctx context.Context, ladders []*ladder.File) (Report, error) {
 	report := Report{Packages: make([]Package, len(ladders))}
 	problems := make([]error, len(ladders))
 	var mu sync.Mutex
@@ -139,7 +139,7 @@ func (c *compiler) all(ctx context.Context, ladders []*ladder.File) (Report, err
 	group.SetLimit(cmp.Or(c.Parallel, runtime.GOMAXPROCS(0)))
 	for i, f := range ladders {
 		group.Go(func() error {
-			report.Packages[i], problems[i] = c.one(ctx, f.Ladder)
+			report.Packages[i], problems[i] = c.compilePackage(ctx, f.Ladder)
 			mu.Lock()
 			defer mu.Unlock()
 			done++
@@ -155,9 +155,9 @@ func (c *compiler) all(ctx context.Context, ladders []*ladder.File) (Report, err
 	return report, errors.Join(problems...)
 }
 
-// one compiles a package into the stage.
-func (c *compiler) one(ctx context.Context, l *ladder.Ladder) (Package, error) {
-	before, err := c.before(l.Package)
+// compilePackage compiles a package into the stage.
+func (c *compiler) compilePackage(ctx context.Context, l *ladder.Ladder) (Package, error) {
+	before, err := c.readPrevious(l.Package)
 	if err != nil {
 		return Package{}, err
 	}
@@ -185,7 +185,7 @@ func (c *compiler) one(ctx context.Context, l *ladder.Ladder) (Package, error) {
 // compile compiles a package, with what is cached of it if nothing that matters has changed since.
 func (c *compiler) compile(ctx context.Context, in compile.Input) (compile.Result, error) {
 	l := in.Ladder
-	// What cannot compile whatever the bundles are needs none read.
+	// If the ladder does not compile with any bundles, none have to be read.
 	if _, err := compile.Graph(l); err != nil {
 		return compile.Result{}, err
 	}
@@ -207,8 +207,8 @@ func (c *compiler) compile(ctx context.Context, in compile.Input) (compile.Resul
 	return result, err
 }
 
-// before reads the graph of a package as it is in the output folder; nil if it is not there.
-func (c *compiler) before(pkg string) (*catalogs.Package, error) {
+// readPrevious reads the graph of a package as it is in the output folder; nil if it is not there.
+func (c *compiler) readPrevious(pkg string) (*catalogs.Package, error) {
 	f, err := os.Open(filepath.Join(c.out, pkg, catalogFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -304,13 +304,13 @@ func sameFiles(a, b string) (bool, error) {
 	return bytes.Equal(left, right), nil
 }
 
-// gone finds packages in the output folder that no ladder is about any more. One that was deprecated may go; the
-// others, and those of the published catalog, are an error that wraps compile.ErrContinuity.
-func (c *compiler) gone(ladders []*ladder.File) ([]Package, error) {
+// removedPackages finds packages in the output folder that no longer have a ladder. A deprecated package may be
+// removed; the others, and those of the published catalog, are an error that wraps compile.ErrContinuity.
+func (c *compiler) removedPackages(ladders []*ladder.File) ([]Package, error) {
 	has := func(name string) bool {
 		return slices.ContainsFunc(ladders, func(f *ladder.File) bool { return f.Ladder.Package == name })
 	}
-	compiled, err := filepath.Glob(filepath.Join(globQuoted(c.out), "*", catalogFile))
+	compiled, err := filepath.Glob(filepath.Join(escapeGlob(c.out), "*", catalogFile))
 	if err != nil {
 		return nil, fmt.Errorf("list output folder: %w", err)
 	}
@@ -321,7 +321,7 @@ func (c *compiler) gone(ladders []*ladder.File) ([]Package, error) {
 		if strings.HasPrefix(name, ".") || has(name) {
 			continue
 		}
-		p, err := c.before(name)
+		p, err := c.readPrevious(name)
 		if err != nil {
 			return nil, err
 		}
@@ -333,16 +333,16 @@ func (c *compiler) gone(ladders []*ladder.File) ([]Package, error) {
 	for _, p := range lost {
 		if p.Deprecation == "" && !has(p.Name) {
 			problems = append(problems,
-				fmt.Errorf("%w: package %q was offered and has no ladder any more: put its file back, or deprecate "+
-					"the package and publish that first",
+				fmt.Errorf("%w: package %q was offered and no longer has a ladder: restore its file, or deprecate "+
+					""+"the package and publish that first",
 					compile.ErrContinuity, p.Name))
 		}
 	}
 	return out, errors.Join(problems...)
 }
 
-// globQuoted keeps a folder's name from being taken for a pattern.
-func globQuoted(dir string) string {
+// escapeGlob escapes the characters of a folder's name that are special in a pattern.
+func escapeGlob(dir string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(dir)
 }
 
@@ -355,7 +355,7 @@ func (c *compiler) publish(r Report) error {
 			if err := os.Remove(target); err != nil {
 				return fmt.Errorf("remove package %q: %w", p.Name, err)
 			}
-			_ = os.Remove(filepath.Dir(target)) // It stays if somebody else has something in it.
+			_ = os.Remove(filepath.Dir(target)) // It stays if it contains other files.
 		case p.Changed:
 			//nolint:gosec // a catalog is there to be read
 			if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {

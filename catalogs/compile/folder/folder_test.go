@@ -128,7 +128,7 @@ func TestCheckWritesNothing(t *testing.T) {
 	}
 }
 
-func TestAFailureLeavesEverythingInPlace(t *testing.T) {
+func TestFailureChangesNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(t *testing.T, dir string)
 		is    error
@@ -141,7 +141,7 @@ func TestAFailureLeavesEverythingInPlace(t *testing.T) {
 			if err := os.Remove(folder.Path(dir, "operator-001")); err != nil {
 				t.Fatal(err)
 			}
-		}, compile.ErrContinuity, `package "operator-001" was offered and has no ladder any more`},
+		}, compile.ErrContinuity, `package "operator-001" was offered and no longer has a ladder`},
 		"a lost bundle": {func(t *testing.T, dir string) {
 			if err := os.RemoveAll(filepath.Join(dir, "bundles", "operator-001", "1.0.1")); err != nil {
 				t.Fatal(err)
@@ -196,7 +196,7 @@ func TestAFailureLeavesEverythingInPlace(t *testing.T) {
 	}
 }
 
-func TestADeprecatedPackageMayGo(t *testing.T) {
+func TestDeprecatedPackageCanBeRemoved(t *testing.T) {
 	dir, out := ladders(t, compiletest.Folder{Packages: 2, Versions: 1})
 	edit(t, dir, "operator-001", func(l *ladder.Ladder) error {
 		return l.Deprecate(ladder.Deprecation{Package: "operator-001", Message: "use another one"})
@@ -214,7 +214,7 @@ func TestADeprecatedPackageMayGo(t *testing.T) {
 	}
 }
 
-func TestThePublishedCatalogCounts(t *testing.T) {
+func TestComparesWithPublishedCatalog(t *testing.T) {
 	dir, out := ladders(t, compiletest.Folder{Packages: 1, Versions: 2})
 	f, err := folder.Load(folder.Path(dir, "operator-000"))
 	if err != nil {
@@ -271,7 +271,7 @@ func TestImagesAreReadOnce(t *testing.T) {
 	}
 }
 
-func TestTheCacheNoticesEveryChange(t *testing.T) {
+func TestCacheDetectsEveryChange(t *testing.T) {
 	dir, out := ladders(t, compiletest.Folder{Packages: 1, Versions: 2})
 	o := options
 	o.Bundles.CacheDir = t.TempDir()
@@ -310,7 +310,7 @@ func TestTheCacheNoticesEveryChange(t *testing.T) {
 	}
 }
 
-func TestLoadAllSaysThatThereIsNothing(t *testing.T) {
+func TestLoadAllWithoutLadders(t *testing.T) {
 	if _, err := folder.LoadAll(t.TempDir()); !errors.Is(err, folder.ErrNoLadders) {
 		t.Errorf("got %v", err)
 	}

@@ -163,7 +163,7 @@ func (a *app) showDiff(out *command.Output, d diff.Diff) error {
 			return a.trouble(err)
 		}
 	case d.Same():
-		a.Warn("The catalogs offer the same.\n")
+		a.Warn("The catalogs do not differ.\n")
 	default:
 		a.Say("%s", CatalogDiff(d, a.Style(), out.Wide()))
 	}

@@ -147,7 +147,7 @@ func TestCatalogDiff(t *testing.T) {
 		args []string
 		want clitest.Result
 	}{
-		"the same": {args: []string{before, before}, want: clitest.Result{Err: "The catalogs offer the same.\n"}},
+		"the same": {args: []string{before, before}, want: clitest.Result{Err: "The catalogs do not differ.\n"}},
 		"another head": {
 			args: []string{before, after, "--installed", "hub"},
 			want: clitest.Result{Code: catalog.ExitDifferent, Out: "p\n  channel stable: head 1.1.0 → 1.2.0\n\n" +

@@ -180,7 +180,7 @@ func TestCompileComparesWithWhatIsPublished(t *testing.T) {
 	}
 	r := w.Run(t, "catalog", "compile", "ladders", "out", "--previous", "published")
 	if r.Code != catalog.ExitTrouble || !strings.Contains(r.Err,
-		"bundle echo-operator.v1.1.0, version 1.1.0, was offered and the ladder does not know it any more") {
+		"bundle echo-operator.v1.1.0, version 1.1.0, was offered and is no longer in the ladder") {
 		t.Errorf("exit %d\n%s%s", r.Code, r.Out, r.Err)
 	}
 	if entries, err := os.ReadDir("out"); err == nil && len(entries) > 0 {

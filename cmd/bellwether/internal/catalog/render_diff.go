@@ -28,7 +28,7 @@ func CatalogDiff(d diff.Diff, s term.Style, every bool) string {
 			out.WriteString("\n" + diffTable(lines).Render(s))
 		}
 		if left > 0 {
-			out.WriteString(diff.Left(left) + "\n")
+			out.WriteString(diff.OmittedText(left) + "\n")
 		}
 	}
 	if n := d.Stuck(); n > 0 {

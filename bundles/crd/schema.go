@@ -13,16 +13,16 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// walk compares two schemas field by field. In what it says of fields, [*] is any element of a list or map, and .* is
-// any field that no schema names.
-type walk struct {
+// comparer compares two schemas field by field. In names of fields, [*] is any
+// element of a list or map, and .* any field that is not in the schema.
+type comparer struct {
 	version string
 	root    []any
 	changes []Change
 }
 
-// location is a place in a schema. It is a list towards the root, so that
-// nothing is written down for the many places where nothing changed.
+// location is a place in a schema. It is a linked list towards the root, so
+// that places without a change cost nothing.
 type location struct {
 	parent *location
 	// keys are steps of the schema; name is what they mean to a user of the custom resource.
@@ -48,7 +48,7 @@ func (l *location) path() []any {
 	return append(l.parent.path(), l.keys...)
 }
 
-func (w *walk) add(kind Kind, at location, detail string, below ...any) {
+func (w *comparer) add(kind Kind, at location, detail string, below ...any) {
 	field := at.field()
 	if field == "" {
 		field = "." // the whole object
@@ -57,15 +57,15 @@ func (w *walk) add(kind Kind, at location, detail string, below ...any) {
 		Path: slices.Concat(w.root, at.path(), below)})
 }
 
-// doubt marks the change that was added last.
-func (w *walk) doubt(is bool) { w.changes[len(w.changes)-1].Doubtful = is }
+// markDoubtful marks the change that was added last.
+func (w *comparer) markDoubtful(is bool) { w.changes[len(w.changes)-1].Doubtful = is }
 
-// compare finds what newer takes away from older, at a place and below it.
-func (w *walk) compare(older, newer *apiextensionsv1.JSONSchemaProps, at location) {
+// compare finds what newer breaks for older, at a place and below it.
+func (w *comparer) compare(older, newer *apiextensionsv1.JSONSchemaProps, at location) {
 	if older == nil || newer == nil || older == newer {
 		return
 	}
-	if !sameAlone(older, newer) {
+	if !equalWithoutChildren(older, newer) {
 		if changed := w.compareType(older, newer, at); changed {
 			return // nothing below can be compared
 		}
@@ -80,8 +80,8 @@ func (w *walk) compare(older, newer *apiextensionsv1.JSONSchemaProps, at locatio
 }
 
 // compareType reports a type that does not contain the older one.
-func (w *walk) compareType(older, newer *apiextensionsv1.JSONSchemaProps, at location) bool {
-	if widens(older, newer) {
+func (w *comparer) compareType(older, newer *apiextensionsv1.JSONSchemaProps, at location) bool {
+	if isWiderType(older, newer) {
 		return false
 	}
 	if typeName(older) == typeName(newer) && !refuses(typeComparator, older, newer) {
@@ -91,8 +91,8 @@ func (w *walk) compareType(older, newer *apiextensionsv1.JSONSchemaProps, at loc
 	return true
 }
 
-// widens says whether every value of the older type is one of the newer.
-func widens(older, newer *apiextensionsv1.JSONSchemaProps) bool {
+// isWiderType says whether every value of the older type is one of the newer.
+func isWiderType(older, newer *apiextensionsv1.JSONSchemaProps) bool {
 	from, to := typeName(older), typeName(newer)
 	switch to {
 	case "any", from:
@@ -115,8 +115,8 @@ func typeName(s *apiextensionsv1.JSONSchemaProps) string {
 	return s.Type
 }
 
-// compareValues reports which values of the field itself are refused now.
-func (w *walk) compareValues(older, newer *apiextensionsv1.JSONSchemaProps, at location) {
+// compareValues reports values of the field itself that are no longer allowed.
+func (w *comparer) compareValues(older, newer *apiextensionsv1.JSONSchemaProps, at location) {
 	if len(newer.Enum) > 0 && refuses(enumComparator, older, newer) {
 		w.add(NarrowedEnum, at, enumDetail(older, newer), "enum")
 	}
@@ -146,11 +146,11 @@ func enumDetail(older, newer *apiextensionsv1.JSONSchemaProps) string {
 			gone = append(gone, string(v.Raw))
 		}
 	}
-	return "no more " + strings.Join(gone, ", ")
+	return "no longer " + strings.Join(gone, ", ")
 }
 
-// compareOpenRange reports what crdify does not look at.
-func (w *walk) compareOpenRange(older, newer *apiextensionsv1.JSONSchemaProps, at location) {
+// compareOpenRange reports what crdify does not compare.
+func (w *comparer) compareOpenRange(older, newer *apiextensionsv1.JSONSchemaProps, at location) {
 	if newer.ExclusiveMinimum && !older.ExclusiveMinimum && equal(older.Minimum, newer.Minimum) {
 		w.add(NarrowedRange, at, fmt.Sprintf("the minimum %v is exclusive", *newer.Minimum), "exclusiveMinimum")
 	}
@@ -165,29 +165,29 @@ func (w *walk) compareOpenRange(older, newer *apiextensionsv1.JSONSchemaProps, a
 
 func equal(a, b *float64) bool { return a != nil && b != nil && *a == *b }
 
-func (w *walk) compareFormat(older, newer *apiextensionsv1.JSONSchemaProps, at location) {
+func (w *comparer) compareFormat(older, newer *apiextensionsv1.JSONSchemaProps, at location) {
 	if newer.Pattern != "" && older.Pattern != newer.Pattern {
 		w.add(NarrowedFormat, at, fmt.Sprintf("pattern was %s and is %s", quoted(older.Pattern), quoted(newer.Pattern)),
 			"pattern")
-		w.doubt(older.Pattern != "")
+		w.markDoubtful(older.Pattern != "")
 	}
 	// int64 holds every int32, and "" everything.
 	if newer.Format != "" && older.Format != newer.Format && (older.Format != "int32" || newer.Format != "int64") {
 		w.add(NarrowedFormat, at, fmt.Sprintf("format was %s and is %s", quoted(older.Format), quoted(newer.Format)),
 			"format")
-		w.doubt(true) // few formats are validated
+		w.markDoubtful(true) // few formats are validated
 	}
 	if older.Nullable && !newer.Nullable {
 		w.add(NarrowedFormat, at, "it was nullable", "nullable")
-		w.doubt(true) // a null becomes the default, or nothing
+		w.markDoubtful(true) // a null becomes the default, or nothing
 	}
 	if newer.UniqueItems && !older.UniqueItems {
 		w.add(NarrowedFormat, at, "items must be unique", "uniqueItems")
 	}
-	if kind := list(newer); kind != list(older) && kind != "atomic" {
+	if kind := listType(newer); kind != listType(older) && kind != "atomic" {
 		w.add(NarrowedFormat, at, fmt.Sprintf("the list becomes a %s, which refuses duplicates", kind),
 			"x-kubernetes-list-type")
-		w.doubt(true) // few lists have duplicates
+		w.markDoubtful(true) // few lists have duplicates
 	}
 }
 
@@ -198,8 +198,8 @@ func quoted(s string) string {
 	return fmt.Sprintf("%q", s)
 }
 
-// list tells which duplicates a list refuses.
-func list(s *apiextensionsv1.JSONSchemaProps) string {
+// listType tells which duplicates a list refuses.
+func listType(s *apiextensionsv1.JSONSchemaProps) string {
 	switch {
 	case s.XListType == nil:
 		return "atomic"
@@ -209,7 +209,7 @@ func list(s *apiextensionsv1.JSONSchemaProps) string {
 	return *s.XListType
 }
 
-func (w *walk) compareDefault(older, newer *apiextensionsv1.JSONSchemaProps, at location) {
+func (w *comparer) compareDefault(older, newer *apiextensionsv1.JSONSchemaProps, at location) {
 	if !refuses(defaultComparator, older, newer) {
 		return
 	}
@@ -217,26 +217,27 @@ func (w *walk) compareDefault(older, newer *apiextensionsv1.JSONSchemaProps, at 
 	case older.Default == nil:
 		w.add(AddedDefault, at, string(newer.Default.Raw), "default")
 	case newer.Default == nil:
-		w.add(ChangedDefault, at, fmt.Sprintf("it was %s and is gone", older.Default.Raw))
+		w.add(ChangedDefault, at, fmt.Sprintf("it was %s and was removed", older.Default.Raw))
 	default:
 		w.add(ChangedDefault, at, fmt.Sprintf("it was %s and is %s", older.Default.Raw, newer.Default.Raw), "default")
 	}
 }
 
-func (w *walk) compareRules(older, newer *apiextensionsv1.JSONSchemaProps, at location) {
+func (w *comparer) compareRules(older, newer *apiextensionsv1.JSONSchemaProps, at location) {
 	for i, rule := range newer.XValidations {
 		known := slices.ContainsFunc(older.XValidations,
 			func(r apiextensionsv1.ValidationRule) bool { return r.Rule == rule.Rule })
 		if !known {
 			w.add(NewRule, at, rule.Rule, "x-kubernetes-validations", i)
-			w.doubt(strings.Contains(rule.Rule, "oldSelf")) // it is about changes, and nothing that is stored breaks it
+			w.markDoubtful(strings.Contains(rule.Rule,
+				"oldSelf")) // it is about changes; stored objects do not violate it
 		}
 	}
 }
 
-// compareOthers reports another anyOf, allOf, oneOf or not. Dropping one allows
-// more, and the anyOf that spells out integer-or-string allows nothing else.
-func (w *walk) compareOthers(older, newer *apiextensionsv1.JSONSchemaProps, at location) {
+// compareOthers reports changed anyOf, allOf, oneOf and not. Removing one is
+// harmless, and so is the anyOf that describes integer-or-string.
+func (w *comparer) compareOthers(older, newer *apiextensionsv1.JSONSchemaProps, at location) {
 	for _, o := range []struct {
 		name   string
 		was    []apiextensionsv1.JSONSchemaProps
@@ -246,10 +247,10 @@ func (w *walk) compareOthers(older, newer *apiextensionsv1.JSONSchemaProps, at l
 		{name: "allOf", was: older.AllOf, is: newer.AllOf},
 		{name: "anyOf", was: older.AnyOf, is: newer.AnyOf, spells: newer.XIntOrString},
 		{name: "oneOf", was: older.OneOf, is: newer.OneOf},
-		{name: "not", was: one(older.Not), is: one(newer.Not)},
+		{name: "not", was: asList(older.Not), is: asList(newer.Not)},
 	} {
-		if len(o.is) > 0 && !o.spells && !sameText(o.was, o.is) {
-			w.add(Other, at, o.name+" is another one", o.name)
+		if len(o.is) > 0 && !o.spells && !equalWithoutText(o.was, o.is) {
+			w.add(Other, at, o.name+" changed", o.name)
 		}
 	}
 	if newer.XEmbeddedResource && !older.XEmbeddedResource {
@@ -257,16 +258,16 @@ func (w *walk) compareOthers(older, newer *apiextensionsv1.JSONSchemaProps, at l
 	}
 }
 
-func one(s *apiextensionsv1.JSONSchemaProps) []apiextensionsv1.JSONSchemaProps {
+func asList(s *apiextensionsv1.JSONSchemaProps) []apiextensionsv1.JSONSchemaProps {
 	if s == nil {
 		return nil
 	}
 	return []apiextensionsv1.JSONSchemaProps{*s}
 }
 
-// compareRequired reports fields that an object may lack and must not lack now.
-// A default fills them in before they are validated.
-func (w *walk) compareRequired(older, newer *apiextensionsv1.JSONSchemaProps, at location) {
+// compareRequired reports optional fields that are required now. A default is
+// set before validation.
+func (w *comparer) compareRequired(older, newer *apiextensionsv1.JSONSchemaProps, at location) {
 	if len(newer.Required) == 0 || !refuses(requiredComparator, older, newer) {
 		return
 	}
@@ -278,7 +279,7 @@ func (w *walk) compareRequired(older, newer *apiextensionsv1.JSONSchemaProps, at
 	}
 }
 
-func (w *walk) compareProperties(older, newer *apiextensionsv1.JSONSchemaProps, at location) {
+func (w *comparer) compareProperties(older, newer *apiextensionsv1.JSONSchemaProps, at location) {
 	for name, was := range older.Properties {
 		if at.parent == nil && at.name == "" && (name == "apiVersion" || name == "kind" || name == "metadata") {
 			continue // the API server has its own schema for them
@@ -300,8 +301,8 @@ func (w *walk) compareProperties(older, newer *apiextensionsv1.JSONSchemaProps, 
 	}
 }
 
-// compareAdditional follows maps, and objects that took anything.
-func (w *walk) compareAdditional(older, newer *apiextensionsv1.JSONSchemaProps, at location) {
+// compareAdditional compares maps, and objects that allowed any field.
+func (w *comparer) compareAdditional(older, newer *apiextensionsv1.JSONSchemaProps, at location) {
 	switch {
 	case keepsUnknown(newer):
 	case keepsUnknown(older):
@@ -315,7 +316,7 @@ func (w *walk) compareAdditional(older, newer *apiextensionsv1.JSONSchemaProps, 
 	}
 }
 
-// keepsUnknown says whether fields that the schema does not name are kept.
+// keepsUnknown says whether fields that are not in the schema are kept.
 func keepsUnknown(s *apiextensionsv1.JSONSchemaProps) bool {
 	if s.XPreserveUnknownFields != nil && *s.XPreserveUnknownFields {
 		return true
@@ -323,22 +324,22 @@ func keepsUnknown(s *apiextensionsv1.JSONSchemaProps) bool {
 	return s.AdditionalProperties != nil && s.AdditionalProperties.Schema == nil && s.AdditionalProperties.Allows
 }
 
-// sameAlone says whether two schemas are equal but for what is below them and
+// equalWithoutChildren says whether two schemas are equal but for what is below them and
 // for what only people read. Most are, so it must be quick.
-func sameAlone(a, b *apiextensionsv1.JSONSchemaProps) bool {
-	x, y := alone(a), alone(b)
+func equalWithoutChildren(a, b *apiextensionsv1.JSONSchemaProps) bool {
+	x, y := withoutChildren(a), withoutChildren(b)
 	return reflect.DeepEqual(&x, &y)
 }
 
-func alone(s *apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaProps {
+func withoutChildren(s *apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaProps {
 	c := *s
 	c.Properties, c.Items, c.AdditionalProperties, c.Required = nil, nil, nil, nil
 	c.Description, c.Title, c.Example, c.ExternalDocs = "", "", nil, nil
 	return c
 }
 
-// sameText compares schemas that are no fields of their own.
-func sameText(a, b []apiextensionsv1.JSONSchemaProps) bool {
+// equalWithoutText compares schemas that are no fields of their own.
+func equalWithoutText(a, b []apiextensionsv1.JSONSchemaProps) bool {
 	return reflect.DeepEqual(withoutText(a), withoutText(b))
 }
 
