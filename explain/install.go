@@ -132,7 +132,7 @@ func notSelected(in InstallInput) Link {
 
 func reportedByInstall(install *v1alpha1.OperatorInstall) reported {
 	return reported{object: "OperatorInstall " + install.Namespace + "/" + install.Name, generation: install.Generation,
-		observed: install.Status.ObservedGeneration, conditions: install.Status.Conditions}
+		observed: install.Status.ObservedGeneration, conditions: install.Status.Conditions, by: remedy.Agent}
 }
 
 func admissionLink(in InstallInput) Link {

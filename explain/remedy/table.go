@@ -171,7 +171,7 @@ func operator() []Remedy {
 			Next: noticed},
 		{Reason: v1alpha1.ReasonClustersNotReady, Means: "All clusters were updated, and some of them are not Ready " +
 			"any more. The message names them.", Do: []Action{
-			run("Show what is wrong with a cluster", "bellwether why CLUSTER OPERATOR -n HUBNAMESPACE")},
+			run("Show what is wrong with a cluster", "bellwether why CLUSTER OPERATOR")},
 			Next: noticed},
 		{Reason: v1alpha1.ReasonNamespaceConflict, Means: "The namespace is already used: by an older " +
 			"ManagedOperator on some of the clusters, or on the hub by something that does not belong to the " +
