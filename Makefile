@@ -94,7 +94,8 @@ test-long-unit: ## The part of `make test-long` that needs no cluster
 .PHONY: test-long-testbed
 test-long-testbed: components ## The part of `make test-long` that runs on the testbed
 	cd testbed && go test $(TEST_FLAGS) -tags long -p $(TESTBED_PARALLEL) -timeout 2h ./alerts ./bench/...
-	cd testbed && go test $(TEST_FLAGS) -tags long -timeout 2h -run Chaos ./e2e -args -chaos.rounds 10
+	cd testbed && go test $(TEST_FLAGS) -tags long -timeout 2h -run 'Chaos|Trial' ./e2e \
+		-args -chaos.rounds 10 -trial.faults 0
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz test for FUZZ_TIME
@@ -109,6 +110,10 @@ race: ## Test the packages that start goroutines or use locks under the race det
 .PHONY: chaos
 chaos: components ## Kill hub, agents and API servers at random during rollouts (ARGS="-chaos.seed 7 -chaos.rounds 20")
 	cd testbed && go test -count=1 -v -timeout $(TEST_TIMEOUT) -run 'Chaos' ./e2e/... $(if $(ARGS),-args $(ARGS))
+
+.PHONY: trial
+trial: components ## Inject faults into a fleet and check what users are told (ARGS="-trial.faults 0" for all of them)
+	cd testbed && go test -count=1 -v -timeout $(TEST_TIMEOUT) -run Trial ./e2e $(if $(ARGS),-args $(ARGS))
 
 .PHONY: bench
 bench: components ## Measure the figures of docs/benchmarks.md

@@ -34,7 +34,7 @@ func Catalog(in CatalogInput) Explanation {
 
 func reportedByCatalog(c *v1alpha1.OperatorCatalog) reported {
 	return reported{object: "OperatorCatalog " + c.Namespace + "/" + c.Name, generation: c.Generation,
-		observed: c.Status.ObservedGeneration, conditions: c.Status.Conditions}
+		observed: c.Status.ObservedGeneration, conditions: c.Status.Conditions, by: remedy.Hub}
 }
 
 func catalogLink(c *v1alpha1.OperatorCatalog) Link {

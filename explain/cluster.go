@@ -162,9 +162,17 @@ func clusterDetails(c *v1alpha1.FleetCluster, r reported) []Link {
 			!conditions.IsTrue(c.Status.Conditions, v1alpha1.ConditionStalled):
 			links = append(links, r.link(condition, Failed))
 		case condition.Type == v1alpha1.ConditionOLMAvailable:
-			links = append(links, Link{State: Healthy, Text: "OLM " + c.Status.Versions.OLM + " is installed",
+			links = append(links, Link{State: Healthy, Text: nameOfOLM(c) + " is installed",
 				Check: "OLM is installed", Evidence: r.evidence(condition)})
 		}
 	}
 	return links
+}
+
+// nameOfOLM is OLM with its version, where the agent can tell that.
+func nameOfOLM(c *v1alpha1.FleetCluster) string {
+	if v := c.Status.Versions.OLM; v != "" && v != "unknown" {
+		return "OLM " + v
+	}
+	return "OLM"
 }

@@ -46,16 +46,17 @@ func conclude(subject Subject, chain []Link, names remedy.Names, healthy string)
 func (e *Explanation) advise(deciding, root Link, names remedy.Names) {
 	e.add(root.remedies, root.next)
 	e.add(deciding.remedies, deciding.next)
-	e.adviseFor(e.Cause.Reason, names)
-	e.adviseFor(e.Reason, names)
+	e.adviseFor(e.Cause.Reason, root.by, names)
+	e.adviseFor(e.Reason, deciding.by, names)
 	e.Means = remedyFor(e.Reason).Means
 	walk(e.Chain, func(l Link) { e.add(nil, timed(l.next)) })
 }
 
-// adviseFor adds what the table of remedies says about a reason.
-func (e *Explanation) adviseFor(reason string, names remedy.Names) {
+// adviseFor adds what the table of remedies says about a reason that this observer
+// found.
+func (e *Explanation) adviseFor(reason string, by remedy.Observer, names remedy.Names) {
 	r := remedyFor(reason)
-	e.add(r.For("", names), nil)
+	e.add(r.For(by, names), nil)
 	if next := r.NextFor(names); next != "" {
 		e.addNext(Next{Text: next})
 	}

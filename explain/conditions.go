@@ -23,6 +23,8 @@ type reported struct {
 	generation int64
 	observed   int64
 	conditions []metav1.Condition
+	// by is who writes the status.
+	by remedy.Observer
 }
 
 // evidence of a condition.
@@ -116,7 +118,7 @@ func onlyFor(s State, of ...State) State {
 // link is a condition that is not as it should be.
 func (r reported) link(c metav1.Condition, state State) Link {
 	return Link{State: state, Reason: cmp.Or(c.Reason, remedy.UnknownReason), Since: timeOf(c.LastTransitionTime),
-		Text: cmp.Or(withoutStop(c.Message), c.Type+" is "+string(c.Status)), Evidence: r.evidence(c)}
+		Text: cmp.Or(withoutStop(c.Message), c.Type+" is "+string(c.Status)), Evidence: r.evidence(c), by: r.by}
 }
 
 // asOfThen turns links into information: they were reported, and are not

@@ -104,6 +104,8 @@ type Link struct {
 	next     []Next
 	stale    []Stale
 	remedies []remedy.Action
+	// by is who found the reason, where it is on a condition.
+	by remedy.Observer
 }
 
 // Evidence is what a link rests on.

@@ -115,9 +115,11 @@ func (in InstallInput) names() remedy.Names {
 	return n
 }
 
+// selects tells whether an operator is wanted on a cluster. With an invalid selector
+// that is not known, and the operator's own state says so.
 func selects(o *v1alpha1.ManagedOperator, c *v1alpha1.FleetCluster) bool {
 	selector, err := metav1.LabelSelectorAsSelector(&o.Spec.ClusterSelector)
-	return err == nil && selector.Matches(labels.Set(c.Labels))
+	return err != nil || selector.Matches(labels.Set(c.Labels))
 }
 
 func notSelected(in InstallInput) Link {
@@ -132,7 +134,7 @@ func notSelected(in InstallInput) Link {
 
 func reportedByInstall(install *v1alpha1.OperatorInstall) reported {
 	return reported{object: "OperatorInstall " + install.Namespace + "/" + install.Name, generation: install.Generation,
-		observed: install.Status.ObservedGeneration, conditions: install.Status.Conditions}
+		observed: install.Status.ObservedGeneration, conditions: install.Status.Conditions, by: remedy.Agent}
 }
 
 func admissionLink(in InstallInput) Link {

@@ -189,6 +189,15 @@ func installFaults() map[string]fault {
 		"pods unavailable": {onInstall(func(i *v1alpha1.OperatorInstall) {
 			notReady(&i.Status.Conditions, v1alpha1.ReasonPodsUnavailable, "Deployment echo misses 1 replica")
 		}), Failed, v1alpha1.ReasonPodsUnavailable, "", "misses 1 replica"},
+		"invalid cluster selector": {func(in *InstallInput) {
+			in.Operator.Spec.ClusterSelector.MatchLabels = map[string]string{"env": "no value!"}
+			stall(&in.Operator.Status.Conditions, v1alpha1.ReasonInvalidSpec, "spec.clusterSelector is invalid")
+		}, Failed, v1alpha1.ReasonInvalidSpec, "", "spec.clusterSelector is invalid"},
+		"requirements not met": {func(in *InstallInput) {
+			notReady(&in.Install.Status.Conditions, v1alpha1.ReasonRequirementsNotMet, "ServiceAccount echo is missing")
+			notReady(&in.Operator.Status.Conditions, v1alpha1.ReasonClustersNotReady, "no longer Ready: prod-1")
+			in.Downstream = nil
+		}, Progressing, v1alpha1.ReasonRequirementsNotMet, "", "ServiceAccount echo is missing"},
 		"ready but not served": {onInstall(func(i *v1alpha1.OperatorInstall) {
 			set(&i.Status.Conditions, v1alpha1.ConditionCatalogServed, false, v1alpha1.ReasonCatalogNotReady,
 				"CONNECTING")

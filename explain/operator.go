@@ -84,7 +84,7 @@ func targetOf(o *v1alpha1.ManagedOperator) string {
 func operatorLink(in InstallInput) Link { return intentionLink(in.Operator, in.Rollout) }
 
 // intentionLink says what is wanted, and whether the hub can bring it about. What
-// only repeats the state of the rollout is left to the rollout's link.
+// only repeats the state of the rollout, or of its clusters, is left to their links.
 func intentionLink(o *v1alpha1.ManagedOperator, newest *v1alpha1.OperatorRollout) Link {
 	r := reported{object: objectOf(o), generation: o.Generation, observed: o.Status.ObservedGeneration,
 		conditions: o.Status.Conditions}
@@ -93,7 +93,7 @@ func intentionLink(o *v1alpha1.ManagedOperator, newest *v1alpha1.OperatorRollout
 	if l.State != Healthy {
 		l.Text = wants + ": " + l.Text
 	}
-	if l.State != Healthy && repeatsRollout(o, newest) {
+	if l.Reason == v1alpha1.ReasonClustersNotReady || l.State != Healthy && repeatsRollout(o, newest) {
 		l.State, l.Reason, l.Text = "", "", wants
 	}
 	if o.Spec.Paused {

@@ -136,6 +136,9 @@ const (
 
 	// ReasonNoClusters says that the cluster selector matches nothing.
 	ReasonNoClusters = "NoClusters"
+	// ReasonClustersNotReady says that clusters that run the wanted release are no
+	// longer Ready.
+	ReasonClustersNotReady = "ClustersNotReady"
 	// ReasonNamespaceConflict says that a namespace is taken: by another
 	// ManagedOperator on the same clusters, or on the hub by something that was
 	// not made for the FleetCluster.

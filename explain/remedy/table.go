@@ -169,6 +169,10 @@ func operator() []Remedy {
 		{Reason: v1alpha1.ReasonNoClusters, Means: "The cluster selector matches no cluster.", Do: []Action{
 			run("Compare spec.clusterSelector with the labels of the clusters", "bellwether fleet list -o wide")},
 			Next: noticed},
+		{Reason: v1alpha1.ReasonClustersNotReady, Means: "All clusters were updated, and some of them are no " +
+			"longer Ready. The message names them.", Do: []Action{
+			run("Show what is wrong with a cluster", "bellwether why CLUSTER OPERATOR")},
+			Next: noticed},
 		{Reason: v1alpha1.ReasonNamespaceConflict, Means: "The namespace is already used: by an older " +
 			"ManagedOperator on some of the clusters, or on the hub by something that does not belong to the " +
 			"FleetCluster.", Do: []Action{

@@ -130,7 +130,7 @@ func (o *operator) change(do func(*v1alpha1.ManagedOperatorSpec)) {
 	mo := o.managed()
 	patch := client.MergeFrom(mo.DeepCopy())
 	do(&mo.Spec)
-	o.must(o.hub.Patch(o.t.Context(), mo, patch))
+	o.must(o.hub.Patch(context.WithoutCancel(o.t.Context()), mo, patch))
 }
 
 // greeting sets a variable in the operator's pods: the cheapest release.
@@ -143,7 +143,7 @@ func greeting(text string) func(*v1alpha1.ManagedOperatorSpec) {
 func (o *operator) managed() *v1alpha1.ManagedOperator {
 	o.t.Helper()
 	mo := &v1alpha1.ManagedOperator{}
-	o.must(o.hub.Get(o.t.Context(), o.key, mo))
+	o.must(o.hub.Get(context.WithoutCancel(o.t.Context()), o.key, mo))
 	return mo
 }
 

@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -72,12 +73,13 @@ func TestSteering(t *testing.T) {
 // scaleAgent stops or starts the agent of a cluster.
 func scaleAgent(t *testing.T, cluster string, replicas int32) {
 	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
 	c, err := shared.Client(cluster, platform.Scheme())
 	if err != nil {
 		t.Fatal(err)
 	}
 	var list appsv1.DeploymentList
-	if err := c.List(t.Context(), &list, client.MatchingLabels{"app.kubernetes.io/component": "agent"}); err != nil {
+	if err := c.List(ctx, &list, client.MatchingLabels{"app.kubernetes.io/component": "agent"}); err != nil {
 		t.Fatal(err)
 	}
 	if len(list.Items) != 1 {
@@ -86,7 +88,7 @@ func scaleAgent(t *testing.T, cluster string, replicas int32) {
 	agent := &list.Items[0]
 	patch := client.MergeFrom(agent.DeepCopy())
 	agent.Spec.Replicas = ptr.To(replicas)
-	if err := c.Patch(t.Context(), agent, patch); err != nil {
+	if err := c.Patch(ctx, agent, patch); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -354,7 +354,7 @@ func TestRollouts(t *testing.T) {
 		},
 		"no longer ready": {
 			func(_ *testing.T, in *plan.Input) { in.Installs[0].Ready = false },
-			want{state: "False", reason: "Progressing", contains: "no longer Ready: a"},
+			want{state: "False", reason: "ClustersNotReady", contains: "no longer Ready: a"},
 		},
 	})
 }

@@ -145,7 +145,7 @@ func (p *pass) summarizeSucceeded(release v1alpha1.Release) conditions.Summary {
 		return waiting(v1alpha1.ReasonProgressing, fmt.Sprintf("%s; not updated yet: %s", text,
 			phrase.First(sorted(outdated), maxNamed)))
 	case len(unready) > 0:
-		return waiting(v1alpha1.ReasonProgressing, fmt.Sprintf("%s; no longer Ready: %s", text,
+		return waiting(v1alpha1.ReasonClustersNotReady, fmt.Sprintf("%s; no longer Ready: %s", text,
 			phrase.First(sorted(unready), maxNamed)))
 	default:
 		return conditions.Summary{State: conditions.Current, Reason: v1alpha1.ReasonSucceeded, Message: text}

@@ -42,13 +42,29 @@ func (d *decision) installed(in Input) *finding {
 		return &finding{stalled: in.Now.Sub(csv.Since) >= csvFailedGrace, reason: v1alpha1.ReasonCSVFailed,
 			message: state + ".", recheck: recheckProblem}
 	case csv.Phase != string(operatorsv1alpha1.CSVPhaseSucceeded):
-		return &finding{reason: v1alpha1.ReasonProgressing, message: state + ".", recheck: recheckProblem}
+		return in.interrupted(state)
 	case csv.Name != in.Install.Spec.Admission.Release.Bundle:
 		return &finding{reason: v1alpha1.ReasonProgressing,
 			message: fmt.Sprintf("%s is installed; upgrades to come: %s.", csv.Name,
 				strings.Join(in.Offer.Path, ", ")), recheck: recheckSoon}
 	}
 	return nil
+}
+
+// interrupted explains a CSV that is neither Succeeded nor Failed. If the admitted
+// release has succeeded before, that is no progress: OLM installs it again because
+// its Deployments are not available.
+func (in Input) interrupted(state string) *finding {
+	if f := in.unhealthy(); f != nil && in.hasSucceeded() {
+		f.message += " " + state + "."
+		return f
+	}
+	return &finding{reason: v1alpha1.ReasonProgressing, message: state + ".", recheck: recheckProblem}
+}
+
+// hasSucceeded tells whether the admitted release has succeeded, now or before.
+func (in Input) hasSucceeded() bool {
+	return in.Install.Status.SucceededHash == in.Install.Spec.Admission.Hash
 }
 
 // hasOldSettings tells whether OLM began to install a CSV without the settings of

@@ -135,11 +135,12 @@ func (d *decision) conclude(in Input, f *finding) {
 		d.Report.Progress = f.report()
 		d.recheck(f.recheck)
 	}
+	// Until it has succeeded, what runs is not what it will be.
+	if in.Cluster.Compared && (d.Report.Complete || in.hasSucceeded()) {
+		d.Report.Drift = &engines.Drift{Fields: in.Cluster.Drifted}
+	}
 	if !d.Report.Complete {
 		return
-	}
-	if in.Cluster.Compared {
-		d.Report.Drift = &engines.Drift{Fields: in.Cluster.Drifted}
 	}
 	if f := in.unhealthy(); f != nil {
 		d.Report.Health = f.report()

@@ -93,6 +93,12 @@ func servedSince(since time.Time) []metav1.Condition {
 		LastTransitionTime: metav1.NewTime(since)}}
 }
 
+// resolvedSince is the status after OLM had resolved.
+func resolvedSince(since time.Time) []metav1.Condition {
+	return []metav1.Condition{{Type: v1alpha1.ConditionResolved, Status: metav1.ConditionTrue,
+		LastTransitionTime: metav1.NewTime(since)}}
+}
+
 func with(in Input, change func(*Input)) Input {
 	change(&in)
 	return in
@@ -517,6 +523,42 @@ func TestNext(t *testing.T) {
 			with(running("Succeeded"), func(in *Input) { in.Cluster.Deployments[0].Unavailable = 1 }),
 			want{Reason: v1alpha1.ReasonPodsUnavailable},
 		},
+		"OLM waits for the pods of a release that has succeeded": {
+			with(running("Installing"), func(in *Input) {
+				in.Install.Status.SucceededHash = in.Install.Spec.Admission.Hash
+				in.Cluster.Deployments[0].Unavailable = 1
+			}),
+			want{Reason: v1alpha1.ReasonPodsUnavailable, Failing: v1alpha1.ConditionInstalled},
+		},
+		"OLM waits for the pods of a release that has not succeeded yet": {
+			with(running("Installing"), func(in *Input) { in.Cluster.Deployments[0].Unavailable = 1 }),
+			want{Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionInstalled},
+		},
+		"what kept OLM from resolving is gone (fact 22)": {
+			with(running("Succeeded"), func(in *Input) {
+				in.Cluster.Subscriptions[0].ResolutionFailed = "subscription foreign exists"
+				in.Cluster.Subscriptions[0].LastUpdated = now.Add(-time.Minute)
+				in.Install.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionResolved,
+					Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonSubscriptionConflict}}
+			}),
+			want{Actions: []Action{adopt(v1)}, Reason: v1alpha1.ReasonSucceeded},
+		},
+		"OLM could not resolve a while ago, and nothing is to be resolved (fact 22)": {
+			with(running("Succeeded"), func(in *Input) {
+				in.Cluster.Subscriptions[0].ResolutionFailed = "exists and is not referenced by a subscription"
+				in.Cluster.Subscriptions[0].LastUpdated = now.Add(-time.Minute)
+				in.Install.Status.Conditions = resolvedSince(now.Add(-time.Hour))
+			}),
+			want{Reason: v1alpha1.ReasonSucceeded},
+		},
+		"OLM could not resolve long ago, and nothing is to be resolved (fact 22)": {
+			with(running("Succeeded"), func(in *Input) {
+				in.Cluster.Subscriptions[0].ResolutionFailed = "exists and is not referenced by a subscription"
+				in.Cluster.Subscriptions[0].LastUpdated = now.Add(-10 * time.Minute)
+				in.Install.Status.Conditions = resolvedSince(now.Add(-time.Hour))
+			}),
+			want{Actions: []Action{adopt(v1)}, Reason: v1alpha1.ReasonSucceeded},
+		},
 		"scaled to zero": {
 			with(running("Succeeded"), func(in *Input) { in.Cluster.Deployments[0].Replicas = 0 }),
 			want{Reason: v1alpha1.ReasonScaledToZero, Stalled: true},
@@ -721,6 +763,31 @@ func TestRemove(t *testing.T) {
 			if ready := conditions.Get(status.Conditions, v1alpha1.ConditionReady); !strings.Contains(ready.Message,
 				test.message) {
 				t.Errorf("message %q does not name %q", ready.Message, test.message)
+			}
+		})
+	}
+}
+
+// TestDriftOfReleaseThatSucceeded: a change by hand is named also while OLM installs
+// the release again because of it, but not before the release has succeeded.
+func TestDriftOfReleaseThatSucceeded(t *testing.T) {
+	for name, test := range map[string]struct {
+		phase, succeeded string
+		want             metav1.ConditionStatus
+	}{
+		"runs":                     {"Succeeded", "hash-1", metav1.ConditionTrue},
+		"is installed again":       {"Installing", "hash-1", metav1.ConditionTrue},
+		"is installed first":       {"Installing", "", ""},
+		"replaces another release": {"Installing", "hash-0", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := running(test.phase)
+			in.Install.Status.SucceededHash = test.succeeded
+			in.Cluster.Compared, in.Cluster.Drifted = true, []string{"ClusterServiceVersion echo.v1.0.0 spec.install"}
+			_, status := decide(in)
+			drifted := conditions.Get(status.Conditions, v1alpha1.ConditionDrifted)
+			if drifted.Status != test.want {
+				t.Errorf("Drifted is %+v, want status %q", drifted, test.want)
 			}
 		})
 	}

@@ -176,6 +176,7 @@ func (d *decision) resolved(in Input) *finding {
 		return &finding{reason: v1alpha1.ReasonProgressing,
 			message: "An InstallPlan for another version was deleted; OLM resolves again.", recheck: recheckSoon}
 	case in.Offer.Next == "" || in.pending() != nil || in.hasCSV(in.Offer.Next):
+		d.resolveAgain(in)
 		return nil
 	}
 	f := d.unresolved(in)
@@ -188,19 +189,42 @@ func (d *decision) resolved(in Input) *finding {
 	return f
 }
 
+// resolveAgain makes OLM resolve again where it could not, although the install
+// has all it needs: what was in the way, such as a Subscription of somebody else, is
+// gone. OLM does not do so by itself (olm.md, facts 22 and 23).
+func (d *decision) resolveAgain(in Input) {
+	sub, _ := in.Cluster.subscription()
+	if sub.ResolutionFailed == "" || !in.runsTarget() {
+		return
+	}
+	began := in.Now
+	if c := conditions.Get(in.Install.Status.Conditions, v1alpha1.ConditionResolved); c.Status == metav1.ConditionTrue {
+		began = c.LastTransitionTime.Time
+	}
+	retry := retryAfter(sub, began)
+	if in.Now.Sub(sub.LastUpdated) >= retry {
+		d.adopt(in, in.Install.Spec.Admission.Release.Bundle)
+	}
+	d.recheck(retry)
+}
+
 func (d *decision) reset(in Input, sub Subscription) {
 	current, _ := in.Cluster.Installed()
 	d.Actions = append(d.Actions, Action{Verb: Reset, Kind: KindSubscription, Name: sub.Name, Object: sub.Object,
 		Value: current.Name})
 }
 
-// resolutionRetry is how long after a failed resolution OLM is made to resolve
-// again: as long as it has been failing, within bounds. OLM does not do so by
-// itself, and may have resolved from what its caches had at that time (olm.md,
-// facts 22 and 23).
+// resolutionRetry is how long after a failed resolution of the view OLM is made to
+// resolve again. OLM does not do so by itself, and may have resolved from what its
+// caches had at that time (olm.md, facts 22 and 23).
 func (in Input) resolutionRetry(sub Subscription) time.Duration {
 	served := conditions.Get(in.Install.Status.Conditions, v1alpha1.ConditionCatalogServed)
-	return min(max(sub.LastUpdated.Sub(served.LastTransitionTime.Time), retryResolutionMin), retryResolutionMax)
+	return retryAfter(sub, served.LastTransitionTime.Time)
+}
+
+// retryAfter is as long as OLM has been failing to resolve, within bounds.
+func retryAfter(sub Subscription, began time.Time) time.Duration {
+	return min(max(sub.LastUpdated.Sub(began), retryResolutionMin), retryResolutionMax)
 }
 
 // awaitsNothing tells whether OLM waits for an InstallPlan that was deleted, or

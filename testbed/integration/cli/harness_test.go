@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -60,6 +61,7 @@ func newHub(t *testing.T) *hub {
 		if got := h.run(t, "install", "hub", "--wait=false"); got.code != 0 {
 			t.Fatalf("install hub: %s%s", got.out, got.err)
 		}
+		eventually(t, "the policy on approvals is in force", func() bool { return h.refusesForgedApproval(t) })
 	})
 	h.namespace = testenv.Namespace(t, c.RESTConfig(), "cli")
 	return h
@@ -74,6 +76,16 @@ func connect(t *testing.T, c *cluster.Cluster) *hub {
 	must(t, err)
 	return &hub{Client: direct, program: testenv.Binary(t, build.Bellwether), kubeconfig: c.Kubeconfig(),
 		namespace: "default"}
+}
+
+// refusesForgedApproval tells whether the API server refuses an approval in another person's name. It evaluates an
+// admission policy only some time after that was created.
+func (h *hub) refusesForgedApproval(t *testing.T) bool {
+	t.Helper()
+	r := newRollout(h.namespace)
+	r.Spec.Approvals = []v1alpha1.Approval{{Gate: "sre", By: "somebody-else", Reason: "fine", At: metav1.Now()}}
+	err := h.Create(t.Context(), r, client.DryRunAll)
+	return apierrors.IsForbidden(err)
 }
 
 // result is how the program ended.
@@ -104,14 +116,12 @@ func (h *hub) run(t *testing.T, args ...string) result {
 	return result{c.ProcessState.ExitCode(), out.String(), errOut.String()}
 }
 
-// rollout makes an operator's rollout with two waves, the second of which has
-// two approval gates, and its status.
-func (h *hub) rollout(t *testing.T, phase v1alpha1.RolloutPhase, second v1alpha1.WavePhase) *v1alpha1.OperatorRollout {
-	t.Helper()
+// newRollout returns an operator's rollout with two waves, the second of which has two approval gates.
+func newRollout(namespace string) *v1alpha1.OperatorRollout {
 	gates := []v1alpha1.Gate{{Name: "sre", Approval: &v1alpha1.ApprovalGate{}},
 		{Name: "owner", Approval: &v1alpha1.ApprovalGate{}}}
-	r := &v1alpha1.OperatorRollout{
-		ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "echo-1"},
+	return &v1alpha1.OperatorRollout{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "echo-1"},
 		Spec: v1alpha1.OperatorRolloutSpec{
 			Operator: v1alpha1.LocalReference{Name: "echo"}, Revision: 1,
 			Release: v1alpha1.Release{
@@ -122,6 +132,12 @@ func (h *hub) rollout(t *testing.T, phase v1alpha1.RolloutPhase, second v1alpha1
 			Strategy: v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{{Name: "canary"}, {Name: "rest", Gates: gates}}},
 		},
 	}
+}
+
+// rollout creates a rollout with a status.
+func (h *hub) rollout(t *testing.T, phase v1alpha1.RolloutPhase, second v1alpha1.WavePhase) *v1alpha1.OperatorRollout {
+	t.Helper()
+	r := newRollout(h.namespace)
 	must(t, h.Create(t.Context(), r))
 	r.Status = v1alpha1.OperatorRolloutStatus{
 		ObservedGeneration: r.Generation, Phase: phase, Message: "as the test says",

@@ -1,0 +1,433 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/apis/conditions"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/explain"
+	"github.com/bellwether-dev/bellwether/testbed/platform"
+)
+
+var (
+	trialFaults = flag.Int("trial.faults", 1, "how many faults of each group to inject; 0 for all")
+	trialSeed   = flag.Uint64("trial.seed", 1, "seed that chooses the faults where -trial.faults is not 0")
+	trialOnly   = flag.String("trial.only", "", "inject only the faults whose name contains this text")
+)
+
+const (
+	// showLimit is how long a fault may last before its condition is on the hub.
+	showLimit = 2 * time.Minute
+	// recoverLimit is how long the recovery may take. OLM gives up an installation that cannot finish only after five
+	// minutes, and begins again with what was put right meanwhile (docs/olm.md, fact 24).
+	recoverLimit = 7 * time.Minute
+)
+
+// fault is something that goes wrong in a fleet, and what its users must see.
+type fault struct {
+	// inject breaks something.
+	inject func(*trial)
+	// shows returns nil once a condition on the hub tells of the fault. It is nil where Bellwether or OLM repairs the
+	// fault so fast that a condition may never be seen.
+	shows func(*trial) error
+	// why holds texts that `bellwether why` prints while the fault lasts.
+	why []string
+	// detail holds texts that it prints in addition if it may read the cluster (--cluster-kubeconfig).
+	detail []string
+	// heal puts the fault right, as its remedy says. It is nil where Bellwether recovers without help.
+	heal func(*trial)
+}
+
+// trial is an operator on one cluster, into which faults are injected.
+type trial struct {
+	*operator
+	cluster string
+	local   client.Client
+	// undo holds what a fault leaves for its heal function.
+	undo []func()
+}
+
+// TestTrial injects faults into a fleet. For each of them its users are told, by a condition on the hub and by
+// `bellwether why`, which does not call the operator healthy then; and once the fault is put right, the fleet recovers
+// without help. The faults of different clusters are injected side by side, those of one cluster one after the other,
+// and at the end those of the hub.
+func TestTrial(t *testing.T) {
+	groups := map[string]struct {
+		cluster string
+		faults  map[string]fault
+	}{
+		"pods": {"canary", podFaults()}, "olm": {"prod-eu", olmFaults()}, "agent": {"prod-us", agentFaults()},
+	}
+	var clusters sync.WaitGroup // not t.Parallel, which allows only as many at a time as there are processors
+	for name, group := range groups {
+		clusters.Go(func() {
+			t.Run(name, func(t *testing.T) { tryAll(t, name, group.cluster, group.faults) })
+		})
+	}
+	clusters.Wait()
+	t.Run("hub", func(t *testing.T) { tryAll(t, "hub", "canary", hubFaults()) })
+}
+
+// tryAll installs an operator on a cluster and injects the chosen faults one after the other.
+func tryAll(t *testing.T, group, cluster string, faults map[string]fault) {
+	t.Helper()
+	chosen := choose(slices.Sorted(maps.Keys(faults)))
+	if len(chosen) == 0 {
+		return
+	}
+	local, err := shared.Client(cluster, platform.Scheme())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := manage(t, "trial-"+group, func(s *v1alpha1.ManagedOperatorSpec) {
+		s.Install.Mode = v1alpha1.InstallOwnNamespace
+		s.ClusterSelector.MatchLabels = memberOf(cluster).Labels
+		s.Strategy.Waves = nil
+	}, "1.0.0", "1.1.0")
+	o.phase(1, v1alpha1.RolloutSucceeded)
+	for _, name := range chosen {
+		t.Run(name, func(t *testing.T) {
+			x := &trial{operator: &operator{t: t, hub: o.hub, key: o.key}, cluster: cluster, local: local}
+			x.play(faults[name])
+		})
+	}
+}
+
+func memberOf(cluster string) platform.Member {
+	members := platform.DefaultMembers()
+	return members[slices.IndexFunc(members, func(m platform.Member) bool { return m.Name == cluster })]
+}
+
+// choose returns as many of the names as -trial.faults says, by the seed.
+func choose(names []string) []string {
+	names = slices.DeleteFunc(names, func(name string) bool { return !strings.Contains(name, *trialOnly) })
+	if *trialFaults == 0 || *trialFaults >= len(names) {
+		return names
+	}
+	random := rand.New(rand.NewPCG(*trialSeed, uint64(len(names))))
+	random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	return names[:*trialFaults]
+}
+
+// play injects one fault and follows it to its end.
+func (x *trial) play(f fault) {
+	x.recovers()
+	healed := f.heal == nil
+	x.t.Cleanup(func() { // what comes next begins without the fault
+		if !healed {
+			f.heal(x)
+		}
+	})
+	began := time.Now()
+	f.inject(x)
+	if f.shows != nil {
+		x.until("a condition shows the fault", showLimit, f.shows)
+		x.t.Logf("shown after %s", time.Since(began).Round(100*time.Millisecond))
+		x.until("why explains the fault", showLimit, func(x *trial) error { return x.explains(f) })
+		text, _ := x.why()
+		x.t.Logf("why says:\n%s", text)
+	}
+	if !healed {
+		healed = true
+		f.heal(x)
+	}
+	began = time.Now()
+	x.recovers()
+	x.t.Logf("recovered after %s", time.Since(began).Round(100*time.Millisecond))
+}
+
+// ctx is a context that is not cancelled before the test's cleanup.
+func (x *trial) ctx() context.Context { return context.WithoutCancel(x.t.Context()) }
+
+// until polls until the function returns nil.
+func (x *trial) until(what string, limit time.Duration, holds func(*trial) error) {
+	x.t.Helper()
+	last := errors.New("it was not looked at")
+	err := wait.PollUntilContextTimeout(x.t.Context(), look, limit, true, func(context.Context) (bool, error) {
+		last = holds(x)
+		return last == nil, nil
+	})
+	if err != nil {
+		text, _ := x.why(x.access()...)
+		x.t.Fatalf("%s on %s: %v: %v\n%s", what, x.cluster, err, last, text)
+	}
+}
+
+// recovers waits until the operator runs on the cluster as admitted, and `bellwether why` says so.
+func (x *trial) recovers() {
+	x.t.Helper()
+	x.until("the operator runs", recoverLimit, (*trial).stands)
+	x.until("the hub reports that the operator runs", recoverLimit, (*trial).reported)
+	x.until("why says that the operator is healthy", recoverLimit, func(x *trial) error {
+		if err := x.isHealthy(); err != nil {
+			return err
+		}
+		return x.isHealthy(x.access()...)
+	})
+}
+
+// stands returns nil if everything that the operator consists of is on the cluster, and is ready.
+func (x *trial) stands() error {
+	oi, err := x.read()
+	switch {
+	case err != nil:
+		return err
+	case oi.Spec.Admission == nil:
+		return errors.New("the cluster is not admitted")
+	}
+	ns := &corev1.Namespace{}
+	if err := x.local.Get(x.ctx(), client.ObjectKey{Name: x.key.Name}, ns); err != nil || ns.DeletionTimestamp != nil {
+		return fmt.Errorf("namespace %s is being deleted, error %w", x.key.Name, err)
+	}
+	for _, list := range []client.ObjectList{&operatorsv1.OperatorGroupList{}, &operatorsv1alpha1.SubscriptionList{},
+		&operatorsv1alpha1.CatalogSourceList{}} {
+		if err := x.one(list); err != nil {
+			return err
+		}
+	}
+	csv := &operatorsv1alpha1.ClusterServiceVersion{}
+	key := client.ObjectKey{Namespace: x.key.Name, Name: oi.Spec.Admission.Release.Bundle}
+	if err := x.local.Get(x.ctx(), key, csv); err != nil {
+		return err
+	}
+	if csv.DeletionTimestamp != nil || csv.Status.Phase != operatorsv1alpha1.CSVPhaseSucceeded {
+		return fmt.Errorf("CSV %s is %s: %s", csv.Name, csv.Status.Phase, csv.Status.Message)
+	}
+	return x.hasPod()
+}
+
+// one returns nil if there is exactly one object of a kind in the operator's namespace, and it is not being deleted.
+func (x *trial) one(list client.ObjectList) error {
+	if err := x.local.List(x.ctx(), list, client.InNamespace(x.key.Name)); err != nil {
+		return err
+	}
+	items, err := meta.ExtractList(list)
+	switch {
+	case err != nil:
+		return err
+	case len(items) != 1:
+		return fmt.Errorf("%T has %d items", list, len(items))
+	case items[0].(client.Object).GetDeletionTimestamp() != nil:
+		return fmt.Errorf("%T has an item that is being deleted", list)
+	}
+	return nil
+}
+
+// hasPod returns nil if exactly one pod of the operator runs, and is ready.
+func (x *trial) hasPod() error {
+	pods := &corev1.PodList{}
+	err := x.local.List(x.ctx(), pods, client.InNamespace(x.key.Name),
+		client.MatchingLabels{"app.kubernetes.io/name": "echo-operator"})
+	switch {
+	case err != nil:
+		return err
+	case len(pods.Items) != 1 || pods.Items[0].DeletionTimestamp != nil:
+		return fmt.Errorf("the operator has %d pods", len(pods.Items))
+	}
+	for _, c := range pods.Items[0].Status.Conditions {
+		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
+			return nil
+		}
+	}
+	return errors.New("the operator's pod is not ready")
+}
+
+// reported returns nil if the hub reports the admitted release, the operator and the cluster as Ready.
+func (x *trial) reported() error {
+	fc, mo := &v1alpha1.FleetCluster{}, &v1alpha1.ManagedOperator{}
+	if err := errors.Join(x.hub.Get(x.ctx(), client.ObjectKey{Name: x.cluster}, fc),
+		x.hub.Get(x.ctx(), x.key, mo)); err != nil {
+		return err
+	}
+	oi, err := x.read()
+	switch {
+	case err != nil:
+		return err
+	case oi.Status.SucceededHash != oi.Spec.Admission.Hash:
+		return errors.New("the admitted release has not succeeded")
+	case conditions.IsTrue(oi.Status.Conditions, v1alpha1.ConditionDrifted):
+		return errors.New(conditions.Get(oi.Status.Conditions, v1alpha1.ConditionDrifted).Message)
+	}
+	return errors.Join(isReady(fc, fc.Status.Conditions), isReady(mo, mo.Status.Conditions),
+		isReady(oi, oi.Status.Conditions))
+}
+
+func isReady(object client.Object, all []metav1.Condition) error {
+	ready := conditions.Get(all, v1alpha1.ConditionReady)
+	if ready.Status != metav1.ConditionTrue || ready.ObservedGeneration != object.GetGeneration() {
+		return fmt.Errorf("%T %s is not Ready at generation %d: %+v", object, object.GetName(),
+			object.GetGeneration(), ready)
+	}
+	return nil
+}
+
+// read returns the operator's OperatorInstall on the cluster.
+func (x *trial) read() (*v1alpha1.OperatorInstall, error) {
+	oi := &v1alpha1.OperatorInstall{}
+	name := v1alpha1.OperatorReference(x.key).InstallName()
+	err := x.hub.Get(x.ctx(), client.ObjectKey{Namespace: v1alpha1.ClusterNamespace(x.cluster), Name: name}, oi)
+	return oi, err
+}
+
+// why returns what `bellwether why` prints.
+func (x *trial) why(args ...string) (string, error) {
+	return shared.Bellwether(x.ctx(), append([]string{"why", x.cluster, x.key.Name}, args...)...)
+}
+
+// access are the arguments with which `bellwether why` reads the cluster too.
+func (x *trial) access() []string {
+	return []string{"--cluster-kubeconfig", shared.Fleet.Cluster(x.cluster).Kubeconfig()}
+}
+
+// explanation is what `bellwether why` prints as data.
+func (x *trial) explanation(args ...string) (explain.Explanation, error) {
+	var e explain.Explanation
+	text, err := x.why(append(args, "-o", "json")...)
+	if err != nil {
+		return e, err
+	}
+	return e, json.Unmarshal([]byte(text), &e)
+}
+
+func (x *trial) isHealthy(args ...string) error {
+	e, err := x.explanation(args...)
+	if err == nil && (e.State != explain.Healthy || len(e.Stale) > 0) {
+		return fmt.Errorf("why says %s %s: %s %v", e.State, e.Reason, e.Summary, e.Stale)
+	}
+	return err
+}
+
+// explains returns nil if `bellwether why` does not call the operator healthy, says what to do or what happens next, and
+// prints the texts of the fault, with and without access to the cluster.
+func (x *trial) explains(f fault) error {
+	e, err := x.explanation()
+	switch {
+	case err != nil:
+		return err
+	case e.State == explain.Healthy:
+		return errors.New("why calls it healthy")
+	case e.Reason == "" || e.Cause == nil || e.Cause.Text == "":
+		return fmt.Errorf("why names no cause: %+v", e)
+	case len(e.Remedies)+len(e.Next) == 0:
+		return errors.New("why says neither what to do nor what happens next")
+	}
+	if err := x.prints(f.why); err != nil {
+		return err
+	}
+	if e, err = x.explanation(x.access()...); err != nil || e.State == explain.Healthy {
+		return fmt.Errorf("why with access to the cluster says %s, error %w", e.State, err)
+	}
+	return x.prints(append(slices.Clone(f.why), f.detail...), x.access()...)
+}
+
+// prints returns nil if the output of `bellwether why` contains the texts, wherever its lines are broken.
+func (x *trial) prints(texts []string, args ...string) error {
+	out, err := x.why(args...)
+	if err != nil {
+		return err
+	}
+	out = strings.Join(strings.Fields(out), " ")
+	for _, text := range texts {
+		if !strings.Contains(out, text) {
+			return fmt.Errorf("why %v does not say %q", args, text)
+		}
+	}
+	return nil
+}
+
+// notReady returns a function that returns nil once the install's Ready is False for one of the reasons.
+func notReady(reasons ...string) func(*trial) error {
+	return func(x *trial) error {
+		oi, err := x.read()
+		if err != nil {
+			return err
+		}
+		return matches(oi.Status.Conditions, v1alpha1.ConditionReady, metav1.ConditionFalse, reasons...)
+	}
+}
+
+// installHas does the same for another condition of the install.
+func installHas(kind string, status metav1.ConditionStatus, reasons ...string) func(*trial) error {
+	return func(x *trial) error {
+		oi, err := x.read()
+		if err != nil {
+			return err
+		}
+		return matches(oi.Status.Conditions, kind, status, reasons...)
+	}
+}
+
+// clusterHas does the same for a condition of the FleetCluster.
+func clusterHas(kind string, status metav1.ConditionStatus, reasons ...string) func(*trial) error {
+	return func(x *trial) error {
+		fc := &v1alpha1.FleetCluster{}
+		if err := x.hub.Get(x.ctx(), client.ObjectKey{Name: x.cluster}, fc); err != nil {
+			return err
+		}
+		return matches(fc.Status.Conditions, kind, status, reasons...)
+	}
+}
+
+// operatorHas does the same for a condition of the ManagedOperator.
+func operatorHas(kind string, status metav1.ConditionStatus, reasons ...string) func(*trial) error {
+	return func(x *trial) error {
+		mo := &v1alpha1.ManagedOperator{}
+		if err := x.hub.Get(x.ctx(), x.key, mo); err != nil {
+			return err
+		}
+		return matches(mo.Status.Conditions, kind, status, reasons...)
+	}
+}
+
+// rolloutHas does the same for a condition of the operator's newest OperatorRollout.
+func rolloutHas(kind string, status metav1.ConditionStatus, reasons ...string) func(*trial) error {
+	return func(x *trial) error {
+		ro, err := x.newestRollout()
+		if err != nil {
+			return err
+		}
+		return matches(ro.Status.Conditions, kind, status, reasons...)
+	}
+}
+
+// catalogHas does the same for a condition of the OperatorCatalog.
+func catalogHas(kind string, status metav1.ConditionStatus, reasons ...string) func(*trial) error {
+	return func(x *trial) error {
+		oc := &v1alpha1.OperatorCatalog{}
+		if err := x.hub.Get(x.ctx(), x.key, oc); err != nil {
+			return err
+		}
+		return matches(oc.Status.Conditions, kind, status, reasons...)
+	}
+}
+
+func matches(all []metav1.Condition, kind string, status metav1.ConditionStatus, reasons ...string) error {
+	c := conditions.Get(all, kind)
+	if c.Status != status || !slices.Contains(reasons, c.Reason) {
+		return fmt.Errorf("%s is %s, %s: %s; want %s for one of %v", kind, c.Status, c.Reason, c.Message, status,
+			reasons)
+	}
+	return nil
+}
