@@ -33,6 +33,8 @@ type InstallInput struct {
 	Downstream *Downstream
 	// Budgets of the operator on this cluster.
 	Budgets []Budget
+	// BudgetsErr is why they could not be read.
+	BudgetsErr error
 	// Program is how the user calls bellwether; empty means by that name.
 	Program string
 }
@@ -75,8 +77,11 @@ func changeLinks(in InstallInput) []Link {
 	if in.Catalog != nil {
 		links = append(links, catalogOfInstall(in))
 	}
-	links = append(links, budgetLinks(in.Budgets)...)
-	return links
+	if in.BudgetsErr != nil {
+		text := "the error budgets could not be read: " + withoutStop(in.BudgetsErr.Error())
+		links = append(links, Link{Text: text, stale: []Stale{{What: "the error budgets", Why: text}}})
+	}
+	return append(links, budgetLinks(in.Budgets)...)
 }
 
 func healthySummary(in InstallInput) string {
@@ -340,6 +345,11 @@ func probeLink(p *v1alpha1.EndpointProbe) Link {
 func budgetLinks(budgets []Budget) []Link {
 	var links []Link
 	for _, b := range budgets {
+		if len(b.Firing) > 0 {
+			links = append(links, Link{State: Degraded, Reason: remedy.AlertFiring,
+				Text: fmt.Sprintf("%s for %s%s: %s", phrase.Count(len(b.Firing), "firing alert"), b.SLI,
+					on(b.Cluster), strings.Join(b.Firing, ", "))})
+		}
 		switch {
 		case b.Left == nil:
 		case *b.Left <= 0:

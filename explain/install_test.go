@@ -251,6 +251,8 @@ func workloadFaults() map[string]fault {
 			set(&in.Downstream.Probes[0].Status.Conditions, v1alpha1.ConditionSuccess, false, v1alpha1.ReasonTimedOut,
 				"no answer within 5s")
 		}, Degraded, v1alpha1.ReasonTimedOut, "", "probe echo fails since 2026-11-21 11:58:00 UTC"},
+		"alert fires": {func(in *InstallInput) { in.Budgets[0].Firing = []string{"BellwetherSLOBurn"} }, Degraded,
+			remedy.AlertFiring, "", "1 firing alert for available on cluster prod-1: BellwetherSLOBurn"},
 		"budget spent": {func(in *InstallInput) {
 			left := -0.5
 			in.Budgets[0].Left = &left
@@ -272,6 +274,16 @@ func TestHealthyInstallListsWhatWasChecked(t *testing.T) {
 		}
 	}
 	golden(t, "install-healthy", e)
+}
+
+func TestBudgetsThatCannotBeReadAreStale(t *testing.T) {
+	in := healthyInstall()
+	in.Budgets, in.BudgetsErr = nil, errors.New("connection refused")
+	e := Install(in)
+	want := Stale{What: "the error budgets", Why: "the error budgets could not be read: connection refused"}
+	if e.State != Healthy || !slices.Contains(e.Stale, want) {
+		t.Errorf("%s, stale %+v; want Healthy, and %+v", e.State, e.Stale, want)
+	}
 }
 
 func TestInstall(t *testing.T) {

@@ -48,10 +48,6 @@ func Objectives(in ObjectivesInput) Explanation {
 			chain = append(chain, Link{State: Unknown, Reason: remedy.NoData,
 				Text: "there is no data for the error budget of " + b.SLI + on(b.Cluster)})
 		}
-		if len(b.Firing) > 0 {
-			chain = append(chain, Link{State: Degraded, Reason: remedy.AlertFiring,
-				Text: fmt.Sprintf("%d alerts on %s fire%s: %v", len(b.Firing), b.SLI, on(b.Cluster), b.Firing)})
-		}
 	}
 	e := conclude(Subject{Kind: "OperatorSLO", Namespace: in.Operator.Namespace, Name: in.Operator.Name}, chain, names,
 		fmt.Sprintf("Every one of %d error budgets has something left, and no alert fires.", len(in.Budgets)))

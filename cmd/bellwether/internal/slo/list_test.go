@@ -23,9 +23,9 @@ import (
 
 	"github.com/bellwether-dev/bellwether/alerts/budgets"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/clitest"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/fixture"
-	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/slo"
 )
 
 // To record: promtool tsdb create-blocks-from openmetrics testdata/prometheus/budgets.openmetrics DIR, start
@@ -209,7 +209,7 @@ func TestSLOBudgetsWithoutAnswers(t *testing.T) {
 		"format": {[]string{"-o", "name"}, []string{"invalid value \"name\" of -o"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Setenv(slo.EnvPrometheus, "")
+			t.Setenv(command.EnvPrometheus, "")
 			for _, verb := range [][]string{{"slo", "list"}, {"slo", "get", "echo"}} {
 				got := clitest.NewWorld().Run(t, append(verb, test.args...)...)
 				for _, part := range test.want {
@@ -225,7 +225,7 @@ func TestSLOBudgetsWithoutAnswers(t *testing.T) {
 
 func TestSLOListReadsTheEnvironment(t *testing.T) {
 	p := newRecording(t)
-	t.Setenv(slo.EnvPrometheus, p.URL)
+	t.Setenv(command.EnvPrometheus, p.URL)
 	got := clitest.NewWorld().Run(t, "slo", "list", "-o", "json", "--all")
 	var all []budgets.Budget
 	if err := json.Unmarshal([]byte(got.Out), &all); err != nil || len(all) != 8 {

@@ -8,11 +8,14 @@ package why
 import (
 	"context"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/bellwether-dev/bellwether/alerts/budgets"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
@@ -26,7 +29,9 @@ failed or is waiting, the cause, what to do, what happens next, and which data i
 not current. -o json and -o yaml print the same as data (docs/reference/explain.md).
 
 By default only the objects on the hub are read. With --cluster-kubeconfig the
-command also reads the cluster: Subscription, InstallPlan, CSV, Deployment and pods.`
+command also reads the cluster: Subscription, InstallPlan, CSV, Deployment and pods.
+With --prometheus, or $BELLWETHER_PROMETHEUS, it also reads the error budgets of the
+operator on the cluster.`
 
 // app is the environment of the commands in this package.
 type app struct{ *command.Env }
@@ -35,6 +40,7 @@ type app struct{ *command.Env }
 func Command(env *command.Env) *cobra.Command {
 	a := &app{env}
 	var target hub.ClusterFlags
+	var from command.PrometheusFlags
 	var out command.Output
 	c := &cobra.Command{
 		Use: "why CLUSTER OPERATOR", Short: "Explain the state of an operator on a cluster and what to do",
@@ -58,6 +64,9 @@ func Command(env *command.Env) *cobra.Command {
 			if target.Given() && in.Install != nil {
 				in.Downstream = lookDownstream(c.Context(), &target, in.Install)
 			}
+			if a.HasPrometheus(&from) && in.Install != nil {
+				in.Budgets, in.BudgetsErr = a.readBudgets(c.Context(), &from, &in)
+			}
 			e := explain.Install(in)
 			if !out.Table() {
 				return out.Value(a.Streams.Out, e)
@@ -67,6 +76,7 @@ func Command(env *command.Env) *cobra.Command {
 		},
 	}
 	target.Add(c)
+	from.Add(c)
 	out.Add(c, command.OutputJSON, command.OutputYAML)
 	return c
 }
@@ -104,6 +114,20 @@ func (a *app) whyInput(ctx context.Context, h *hub.Client, cluster, operator str
 	}
 	in.Rollout = rolloutOf(in.Install, list)
 	return in, nil
+}
+
+// readBudgets reads those of the operator on the cluster.
+func (a *app) readBudgets(ctx context.Context, from *command.PrometheusFlags,
+	in *explain.InstallInput) ([]explain.Budget, error) {
+	// Nothing is drawn over time here.
+	report, err := a.ReadBudgets(ctx, from, client.ObjectKeyFromObject(in.Operator).String(), time.Hour)
+	if err != nil {
+		return nil, err
+	}
+	report.Objectives = nil
+	report.Clusters = slices.DeleteFunc(report.Clusters,
+		func(b budgets.Budget) bool { return b.Cluster != in.Cluster.Name })
+	return command.ExplainedBudgets(report), nil
 }
 
 // rolloutOf returns the rollout that an install belongs to, or else the newest.
