@@ -112,8 +112,9 @@ func olmFaults() map[string]fault {
 			},
 			// The operator runs, and cannot be upgraded.
 			shows: installHas(v1alpha1.ConditionResolved, metav1.ConditionFalse, v1alpha1.ReasonSubscriptionConflict),
-			why:   []string{"Subscription trial-prod-eu/foreign subscribes to the same package"},
-			heal:  (*trial).undoAll,
+			why: []string{"Degraded (SubscriptionConflict)",
+				"Subscription trial-prod-eu/foreign subscribes to the same package"},
+			heal: (*trial).undoAll,
 		},
 		"olm-operator killed": {inject: func(x *trial) {
 			x.kill(build.OLM)
