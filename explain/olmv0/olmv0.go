@@ -77,8 +77,10 @@ func (o Objects) subscription() explain.Link {
 		Text: fmt.Sprintf("Subscription %s: %s, installed %s, current %s", s.Name, state,
 			cmp.Or(s.Status.InstalledCSV, "nothing"), cmp.Or(s.Status.CurrentCSV, "nothing")),
 		Evidence: evidence("Subscription", s, "status.state", state)}
+	severity := explain.Degraded // nothing waits for it
 	if s.Status.State != operatorsv1alpha1.SubscriptionStateAtLatest {
 		l.State, l.Check, l.Reason = explain.Progressing, "", v1alpha1.ReasonProgressing
+		severity = explain.Failed
 	}
 	reasons := map[operatorsv1alpha1.SubscriptionConditionType]string{
 		operatorsv1alpha1.SubscriptionResolutionFailed:        v1alpha1.ReasonResolutionFailed,
@@ -88,7 +90,7 @@ func (o Objects) subscription() explain.Link {
 	}
 	for _, c := range s.Status.Conditions {
 		if reason, bad := reasons[c.Type]; bad && c.Status == corev1.ConditionTrue {
-			l.Links = append(l.Links, explain.Link{State: explain.Failed, Reason: reason, Since: c.LastTransitionTime,
+			l.Links = append(l.Links, explain.Link{State: severity, Reason: reason, Since: c.LastTransitionTime,
 				Text:     fmt.Sprintf("%s: %s", c.Type, phrase.OneLine(c.Message)),
 				Evidence: evidence("Subscription", s, "condition "+string(c.Type), "True: "+phrase.OneLine(c.Message))})
 		}

@@ -91,14 +91,27 @@ func TestLinks(t *testing.T) {
 			want: []finding{{progressing, v1alpha1.ReasonCatalogNotReady,
 				"CatalogSource bellwether-echo: no connection yet, 10.0.0.1:50051"}},
 		},
+		"the resolver finds no solution, and nothing is to be resolved": {
+			change: func(o *Objects) {
+				o.Subscription.Status.Conditions = []operatorsv1alpha1.SubscriptionCondition{{
+					Type: operatorsv1alpha1.SubscriptionResolutionFailed, Status: corev1.ConditionTrue,
+					Message: "subscription foreign exists"}}
+			},
+			want: []finding{{explain.Degraded, v1alpha1.ReasonResolutionFailed,
+				"ResolutionFailed: subscription foreign exists"}},
+		},
 		"the resolver finds no solution": {
 			change: func(o *Objects) {
+				o.Subscription.Status.State = ""
 				o.Subscription.Status.Conditions = []operatorsv1alpha1.SubscriptionCondition{{
 					Type: operatorsv1alpha1.SubscriptionResolutionFailed, Status: corev1.ConditionTrue,
 					Message: "constraints\nnot satisfiable"}}
 			},
-			want: []finding{{failed, v1alpha1.ReasonResolutionFailed,
-				"ResolutionFailed: constraints not satisfiable"}},
+			want: []finding{
+				{progressing, v1alpha1.ReasonProgressing,
+					"Subscription echo: no state yet, installed echo.v1.1.0, current echo.v1.1.0"},
+				{failed, v1alpha1.ReasonResolutionFailed, "ResolutionFailed: constraints not satisfiable"},
+			},
 		},
 		"a condition that was true before": {
 			change: func(o *Objects) {
@@ -145,7 +158,8 @@ func TestLinks(t *testing.T) {
 			want: []finding{
 				{progressing, v1alpha1.ReasonProgressing,
 					"ClusterServiceVersion echo.v1.1.0: Pending (RequirementsNotMet): one is missing"},
-				{failed, v1alpha1.ReasonRequirementsNotMet, "requirement ServiceAccount echo: NotPresent: does not exist"},
+				{failed, v1alpha1.ReasonRequirementsNotMet,
+					"requirement ServiceAccount echo: NotPresent: does not exist"},
 			},
 		},
 		"the CSV failed": {
@@ -153,8 +167,9 @@ func TestLinks(t *testing.T) {
 				o.CSV.Status = operatorsv1alpha1.ClusterServiceVersionStatus{
 					Phase: operatorsv1alpha1.CSVPhaseFailed, Message: "deployment has no minimum availability"}
 			},
-			want: []finding{{failed, v1alpha1.ReasonCSVFailed, "ClusterServiceVersion echo.v1.1.0: Failed (no reason): " +
-				"deployment has no minimum availability"}},
+			want: []finding{{failed, v1alpha1.ReasonCSVFailed,
+				"ClusterServiceVersion echo.v1.1.0: Failed (no reason): " +
+					"deployment has no minimum availability"}},
 		},
 		"the Deployment does not exist": {
 			change: func(o *Objects) {
@@ -163,7 +178,8 @@ func TestLinks(t *testing.T) {
 				o.Deployments = []explain.Deployment{{Name: "echo"}}
 			},
 			want: []finding{
-				{failed, v1alpha1.ReasonCSVFailed, "ClusterServiceVersion echo.v1.1.0: Failed (ComponentUnhealthy): waiting"},
+				{failed, v1alpha1.ReasonCSVFailed,
+					"ClusterServiceVersion echo.v1.1.0: Failed (ComponentUnhealthy): waiting"},
 				{failed, remedy.ObjectMissing, "Deployment echo does not exist"},
 			},
 		},

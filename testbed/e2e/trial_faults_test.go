@@ -29,7 +29,7 @@ func podFaults() map[string]fault {
 				x.deletePods()
 			},
 			shows:  notReady(v1alpha1.ReasonPodsUnavailable),
-			why:    []string{"Failed (PodsUnavailable)", "Deployment trial-pods/echo-operator"},
+			why:    []string{"Failed (PodsUnavailable)", "Deployment trial-canary/echo-operator"},
 			detail: []string{"exceeded quota"},
 			heal:   (*trial).undoAll,
 		},
@@ -112,8 +112,9 @@ func olmFaults() map[string]fault {
 			},
 			// The operator runs, and cannot be upgraded.
 			shows: installHas(v1alpha1.ConditionResolved, metav1.ConditionFalse, v1alpha1.ReasonSubscriptionConflict),
-			why:   []string{"Subscription trial-olm/foreign subscribes to the same package"},
-			heal:  (*trial).undoAll,
+			why: []string{"Degraded (SubscriptionConflict)",
+				"Subscription trial-prod-eu/foreign subscribes to the same package"},
+			heal: (*trial).undoAll,
 		},
 		"olm-operator killed": {inject: func(x *trial) {
 			x.kill(build.OLM)
@@ -239,7 +240,7 @@ func hubFaults() map[string]fault {
 			x.deletePods()
 		},
 		shows: rolloutHas(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonHalted),
-		why: []string{"Failed (PodsUnavailable)", "Deployment trial-hub/echo-operator",
+		why: []string{"Failed (PodsUnavailable)", "Deployment trial-canary/echo-operator",
 			"counts the cluster as Failed"},
 		detail: []string{"exceeded quota"}, heal: (*trial).undoAll,
 	}
