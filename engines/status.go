@@ -119,9 +119,9 @@ func driftMessage(drift Drift) string {
 	case CorrectionDue:
 		return message + "The agent puts that back."
 	case CorrectionStopped:
-		return message + fmt.Sprintf("The agent put fields back %d times within an hour and they were changed again, so it "+
-			"has stopped until the hour is over. Find out what changes them, and stop that, or put the change into "+
-			"the bundle or spec.install of the ManagedOperator.", MaxCorrections)
+		return message + fmt.Sprintf("The agent put fields back %d times within an hour and they were changed again, "+
+			"so it has stopped until the hour is over. Find out what changes them, and stop that, or put the change "+
+			"into the bundle or spec.install of the ManagedOperator.", MaxCorrections)
 	default:
 		return message + "Set the fields back, or change the bundle or spec.install of the ManagedOperator."
 	}

@@ -352,7 +352,8 @@ func installed() []Remedy {
 			"they were changed again. It has stopped until the hour is over.", Do: []Action{
 			run("Find out who changes the object that the message names",
 				"kubectl -n NAMESPACE get deployments,csv --show-managed-fields -o yaml"),
-			do("If the change is wanted, put it into spec.install.config of the ManagedOperator, or into the bundle.")}},
+			do("If the change is wanted, put it into spec.install.config of the ManagedOperator, or into the " +
+				"bundle.")}},
 		{Reason: v1alpha1.ReasonNotCompared, Means: "What runs cannot be compared with the bundle at present. The " +
 			"message says why.", Do: []Action{
 			do("If the agent has no access to the bundle's image, give it access. The operator works without that.")}},

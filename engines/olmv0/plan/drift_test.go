@@ -24,7 +24,8 @@ func TestDrift(t *testing.T) {
 	other := drift.Field{Kind: KindDeployment, Name: "web", Path: "spec.replicas"}
 	csv := Object{UID: "csv", ResourceVersion: "1"}
 	echo, web := Object{UID: "echo", ResourceVersion: "2"}, Object{UID: "web", ResourceVersion: "3"}
-	stopped := &v1alpha1.DriftCorrection{Count: engines.MaxCorrections, FirstTime: metav1.NewTime(now.Add(-time.Minute))}
+	stopped := &v1alpha1.DriftCorrection{Count: engines.MaxCorrections,
+		FirstTime: metav1.NewTime(now.Add(-time.Minute))}
 	drifting := func(change func(*Input), fields ...drift.Field) Input {
 		in := running("Succeeded")
 		in.Install.Spec.Drift = v1alpha1.DriftCorrect
@@ -52,7 +53,10 @@ func TestDrift(t *testing.T) {
 			drifted: v1alpha1.ReasonDrifted, ready: v1alpha1.ReasonSucceeded, message: "Set the fields back",
 		},
 		"scaled to zero, and it is only reported": {
-			in:      drifting(func(in *Input) { in.Install.Spec.Drift = v1alpha1.DriftReport; scaledDown(in) }, inDeployment),
+			in: drifting(func(in *Input) {
+				in.Install.Spec.Drift = v1alpha1.DriftReport
+				scaledDown(in)
+			}, inDeployment),
 			drifted: v1alpha1.ReasonDrifted, ready: v1alpha1.ReasonScaledToZero, stalled: true,
 		},
 		"Deployments": {
