@@ -56,7 +56,8 @@ func TestNotComparedIsUnknown(t *testing.T) {
 	install := admitted("a", 1)
 	install.Status = Status(install, Report{Complete: true, Drift: &Drift{Unknown: "no manifests"}}, now)
 	drifted := conditions.Get(install.Status.Conditions, v1alpha1.ConditionDrifted)
-	if drifted.Status != "Unknown" || drifted.Reason != v1alpha1.ReasonNotCompared || drifted.Message != "no manifests" {
+	if drifted.Status != "Unknown" || drifted.Reason != v1alpha1.ReasonNotCompared ||
+		drifted.Message != "no manifests" {
 		t.Errorf("%+v", drifted)
 	}
 }

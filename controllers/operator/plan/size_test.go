@@ -45,7 +45,8 @@ func realistic(t *testing.T) plan.Input {
 	}
 	in.Catalog.Namespace = in.Operator.Namespace
 	in.Catalog.Spec.Verification = &v1alpha1.CatalogVerification{PublicKeys: []string{publicKey, publicKey}}
-	source := v1alpha1.CatalogSource{Image: "registry.internal.example.com:5000/platform/operator-catalogs/production:stable"}
+	source := v1alpha1.CatalogSource{
+		Image: "registry.internal.example.com:5000/platform/operator-catalogs/production:stable"}
 	in.Catalog.Spec.Source, in.Catalog.Status.Source = source, &source
 	in.Catalog.Status.Digest = "sha256:" + hexadecimal(64)
 	for i := range 20 {
