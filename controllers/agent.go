@@ -114,9 +114,10 @@ func addInstall(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) (olm fu
 		Local: local.GetClient(), Live: local.GetAPIReader(),
 		Catalogs: o.Catalogs, Views: o.Views, Templates: o.Templates, OLM: watcher.OLM, Now: time.Now,
 	}, triggers.Notify)
+	recorder := hub.GetEventRecorder("bellwether-agent")
 	reconciler := &install.Reconciler[*olmv0.Observation, plan.Action]{Hub: hub.GetClient(), Engine: engine,
-		Now: time.Now}
-	watcher.Controller, err = install.Add(hub, hub.GetEventRecorder("bellwether-agent"), reconciler, triggers)
+		Events: recorder, Now: time.Now}
+	watcher.Controller, err = install.Add(hub, recorder, reconciler, triggers)
 	if err != nil {
 		return nil, err
 	}

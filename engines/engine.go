@@ -65,6 +65,9 @@ type Report struct {
 	Health *Finding
 	// Drift is nil where it was not compared.
 	Drift *Drift
+	// Correction records what was put back, as it is once the plan was applied; nil
+	// if nothing ever was.
+	Correction *v1alpha1.DriftCorrection
 	// Stages are the engine's own conditions.
 	Stages []Stage
 	// OLM holds the details of an engine that drives OLM v0.
@@ -94,8 +97,12 @@ type Stage struct {
 // Drift is how what is installed differs from the admitted release as it is
 // configured.
 type Drift struct {
+	// Unknown is why it cannot be compared; empty where it was.
+	Unknown string
 	// Fields are the differing fields, sorted; empty where there are none.
 	Fields []string
+	// Correction says what is done about them.
+	Correction Correction
 }
 
 // Refuse returns the finding for an install that an engine must not touch: one

@@ -5,13 +5,13 @@ package engines
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // StatusOfRefused returns the status of an install that Refuse returned a
@@ -41,6 +41,7 @@ func Status(install *v1alpha1.OperatorInstall, report Report, now time.Time) v1a
 	}
 	recordSuccess(&status, install.Spec.Admission, report.Complete, now)
 	setDrifted(&status, report.Drift)
+	status.Correction = report.Correction
 	conclude(&status, install.Spec.Admission.Release, report)
 	return status
 }
@@ -88,25 +89,42 @@ func setDrifted(status *v1alpha1.OperatorInstallStatus, drift *Drift) {
 	switch {
 	case drift == nil:
 		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionDrifted)
+	case drift.Unknown != "":
+		conditions.SetUnknown(&status.Conditions, status.ObservedGeneration, v1alpha1.ConditionDrifted,
+			v1alpha1.ReasonNotCompared, drift.Unknown)
 	case len(drift.Fields) == 0:
 		conditions.Set(&status.Conditions, status.ObservedGeneration, v1alpha1.ConditionDrifted, false,
 			v1alpha1.ReasonInSync, "What is installed is the admitted release as configured.")
 	default:
 		conditions.Set(&status.Conditions, status.ObservedGeneration, v1alpha1.ConditionDrifted, true,
-			v1alpha1.ReasonDrifted, driftMessage(*drift))
+			driftReason(drift.Correction), driftMessage(*drift))
+	}
+}
+
+func driftReason(c Correction) string {
+	switch c {
+	case CorrectionDue:
+		return v1alpha1.ReasonCorrecting
+	case CorrectionStopped:
+		return v1alpha1.ReasonCorrectionStopped
+	default:
+		return v1alpha1.ReasonDrifted
 	}
 }
 
 func driftMessage(drift Drift) string {
-	named := drift.Fields
-	if len(named) > maxFields {
-		named = named[:maxFields]
+	message := fmt.Sprintf("What is installed differs from the admitted release in %s. ",
+		phrase.First(drift.Fields, maxFields))
+	switch drift.Correction {
+	case CorrectionDue:
+		return message + "The agent puts that back."
+	case CorrectionStopped:
+		return message + fmt.Sprintf("The agent put fields back %d times within an hour and they were changed again, "+
+			"so it has stopped until the hour is over. Find out what changes them, and stop that, or put the change "+
+			"into the bundle or spec.install of the ManagedOperator.", MaxCorrections)
+	default:
+		return message + "Set the fields back, or change the bundle or spec.install of the ManagedOperator."
 	}
-	message := fmt.Sprintf("What is installed differs from the admitted release in %s", strings.Join(named, ", "))
-	if more := len(drift.Fields) - len(named); more > 0 {
-		message += fmt.Sprintf(" and %d more fields", more)
-	}
-	return message + ". Set the fields back, or change the bundle or spec.install of the ManagedOperator."
 }
 
 func summarize(status *v1alpha1.OperatorInstallStatus, f Finding) {

@@ -56,7 +56,8 @@ const (
 	ConditionInstalled = "Installed"
 
 	// ConditionDrifted (OperatorInstall) is True while what runs differs from the
-	// admitted bundle as configured; its message names the differing fields.
+	// admitted bundle as configured; its message names the differing fields. It is
+	// Unknown where that cannot be compared.
 	ConditionDrifted = "Drifted"
 
 	// ConditionSuccess (EndpointProbe) is True while the probe succeeds. It is
@@ -226,6 +227,13 @@ const (
 	ReasonInSync = "InSync"
 	// ReasonDrifted says that somebody changed what OLM installed.
 	ReasonDrifted = "Drifted"
+	// ReasonCorrecting says that the agent puts back what somebody changed.
+	ReasonCorrecting = "Correcting"
+	// ReasonCorrectionStopped says that the agent does not put back any more what
+	// somebody, or some program, keeps changing.
+	ReasonCorrectionStopped = "CorrectionStopped"
+	// ReasonNotCompared says that what runs cannot be compared with the bundle.
+	ReasonNotCompared = "NotCompared"
 	// ReasonScaledToZero says that a Deployment of the operator is scaled to zero
 	// replicas, where the bundle asks for more.
 	ReasonScaledToZero = "ScaledToZero"

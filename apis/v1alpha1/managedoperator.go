@@ -62,7 +62,7 @@ type ManagedOperatorSpec struct {
 
 	// Install says how the operator is installed on each cluster.
 	// +optional
-	Install InstallSettings `json:"install,omitempty"`
+	Install OperatorInstallation `json:"install,omitempty"`
 
 	// Strategy says how a change is rolled out.
 	// +optional
@@ -100,6 +100,33 @@ type LocalReference struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 }
+
+// OperatorInstallation says how an operator is installed, and what happens when
+// somebody changes on a cluster what was installed there.
+type OperatorInstallation struct {
+	InstallSettings `json:",inline"`
+
+	// Drift says what happens where what is installed on a cluster differs from the
+	// release as it is configured. Report sets the condition Drifted of the
+	// OperatorInstall. Correct also puts the differing fields back. A change of this
+	// field starts no rollout.
+	// +kubebuilder:default=Report
+	// +optional
+	Drift DriftPolicy `json:"drift,omitempty"`
+}
+
+// DriftPolicy says what happens where what is installed differs from the release
+// as it is configured.
+//
+// +kubebuilder:validation:Enum=Report;Correct
+type DriftPolicy string
+
+const (
+	// DriftReport sets the condition Drifted, and changes nothing.
+	DriftReport DriftPolicy = "Report"
+	// DriftCorrect puts back the fields that differ, of those that the bundle sets.
+	DriftCorrect DriftPolicy = "Correct"
+)
 
 // InstallSettings say how OLM installs an operator. A change of them is rolled
 // out like a change of version.

@@ -53,6 +53,11 @@ type OperatorInstallSpec struct {
 	// +optional
 	Blocks []VersionBlock `json:"blocks,omitempty"`
 
+	// Drift says what the agent does where what is installed differs from the
+	// release as it is configured. Empty means Report.
+	// +optional
+	Drift DriftPolicy `json:"drift,omitempty"`
+
 	// RemovalPolicy is carried out when this object is deleted. Empty means Orphan.
 	// +optional
 	RemovalPolicy RemovalPolicy `json:"removalPolicy,omitempty"`
@@ -144,9 +149,28 @@ type OperatorInstallStatus struct {
 	// +optional
 	Path []string `json:"path,omitempty"`
 
+	// Correction is what the agent put back last; absent where that was never needed.
+	// +optional
+	Correction *DriftCorrection `json:"correction,omitempty"`
+
 	// OLM holds the details of an operator that OLM v0 installs.
 	// +optional
 	OLM *OLMStatus `json:"olm,omitempty"`
+}
+
+// DriftCorrection counts how often the agent put fields back. Once it has done so
+// five times within an hour it stops until the hour is over, because something else
+// keeps changing them.
+type DriftCorrection struct {
+	// Fields that were put back last: the first three.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=3
+	Fields []string `json:"fields"`
+	// Count is how often fields were put back since FirstTime.
+	Count int32 `json:"count"`
+	// FirstTime and LastTime are those of the first and of the last correction.
+	FirstTime metav1.Time `json:"firstTime"`
+	LastTime  metav1.Time `json:"lastTime"`
 }
 
 // InstalledVersion is a version of the operator on the fleet cluster.

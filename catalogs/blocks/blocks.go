@@ -86,22 +86,36 @@ func Compare(a, b v1alpha1.VersionBlock) int {
 // MaxPerInstall is the API's bound on the blocks of an OperatorInstall.
 const MaxPerInstall = 200
 
-// ForInstalls returns the blocks that the agents of an operator need: those in force on its package, and those of the
-// spec on other packages, which it may depend on. They are sorted, without duplicates, and at most MaxPerInstall; where
-// there are more, those on other packages are left out first.
+// ForInstalls returns the blocks that the agents of an operator need: those in force on its package and, if a version
+// of that depends on other packages, those of the spec on all others, since what those depend on in turn is not known
+// here. A package that could not be read (nil) may depend on others. They are sorted, without duplicates, and at most
+// MaxPerInstall; where there are more, those on other packages are left out first. They do not say when somebody has to
+// look at them again, which agents do not use.
 func ForInstalls(c *v1alpha1.OperatorCatalog, pkg *catalogs.Package, name string) []v1alpha1.VersionBlock {
 	out := InForce(c, pkg, name)
 	if c == nil {
 		return out
 	}
-	for _, b := range c.Spec.Blocks {
-		if b.Package != name {
-			out = append(out, b)
-		}
+	if pkg == nil || hasDependencies(pkg) {
+		out = append(out, slices.DeleteFunc(slices.Clone(c.Spec.Blocks),
+			func(b v1alpha1.VersionBlock) bool { return b.Package == name })...)
 	}
 	out = out[:min(len(out), MaxPerInstall)]
 	slices.SortFunc(out, Compare)
+	for i := range out {
+		out[i].Expires = ""
+	}
 	return out
+}
+
+// hasDependencies tells whether a version of a package needs others, or may do so because that cannot be read.
+func hasDependencies(pkg *catalogs.Package) bool {
+	for _, b := range pkg.Bundles {
+		if needs, err := b.Requirements(); err != nil || len(needs) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // day keeps what the API takes for a day; what a catalog says there is not ours to correct.

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/blocks"
 )
@@ -33,7 +34,12 @@ func TestTold(t *testing.T) {
 		{VersionBlock: block("echo", "1.8.0", "lifted since"), Origin: v1alpha1.BlockFromSpec},
 	}
 	unexplained := block("echo", "1.2.0", "the catalog does not say why")
-	unexplained.Expires = "2026-12-31"
+	with := func(p registryv1.Property) *catalogs.Package {
+		needy := *marked
+		needy.Bundles = map[string]*catalogs.Bundle{"echo.v1.0.0": {Name: "echo.v1.0.0"},
+			"echo.v1.1.0": {Name: "echo.v1.1.0", Properties: []registryv1.Property{p}}}
+		return &needy
+	}
 	tests := map[string]struct {
 		catalog *v1alpha1.OperatorCatalog
 		pkg     *catalogs.Package
@@ -41,6 +47,20 @@ func TestTold(t *testing.T) {
 	}{
 		"no catalog": {},
 		"the spec's word comes before the catalog's": {catalog, marked, []v1alpha1.VersionBlock{
+			block("echo", "1.1.0", "of the spec"), unexplained,
+		}},
+		"a version depends on another package": {catalog, with(registryv1.Property{
+			Type: registryv1.PropertyPackageRequired, Value: []byte(`{"packageName":"other","versionRange":">=1.0.0"}`)}),
+			[]v1alpha1.VersionBlock{
+				block("echo", "1.1.0", "of the spec"), unexplained, block("other", "3.0.0", "theirs"),
+			}},
+		"a version depends on an API": {catalog, with(registryv1.Property{
+			Type: registryv1.PropertyGVKRequired, Value: []byte(`{"group":"a.example.com","kind":"A","version":"v1"}`)}),
+			[]v1alpha1.VersionBlock{
+				block("echo", "1.1.0", "of the spec"), unexplained, block("other", "3.0.0", "theirs"),
+			}},
+		"what a version depends on cannot be read": {catalog, with(registryv1.Property{
+			Type: registryv1.PropertyConstraint, Value: []byte("0")}), []v1alpha1.VersionBlock{
 			block("echo", "1.1.0", "of the spec"), unexplained, block("other", "3.0.0", "theirs"),
 		}},
 		"while the catalog cannot be read its blocks stay": {catalog, nil, []v1alpha1.VersionBlock{

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/operator-framework/operator-registry/pkg/api"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/bellwether-dev/bellwether/catalogs"
 )
@@ -144,6 +145,30 @@ func (c *content) eachChannel(visit func(pkg *storedPackage, channel *storedChan
 			visit(c.packages[name], channel)
 		}
 	}
+}
+
+// csv returns the CSV among the manifests of a bundle; nil if there is none.
+func (c *content) csv(pkg, bundle string) []byte {
+	p, ok := c.packages[pkg]
+	if !ok {
+		return nil
+	}
+	for _, channel := range p.channels {
+		e, ok := channel.byName[bundle]
+		if !ok {
+			continue
+		}
+		data, err := readBlobs(c.bundles, nil, e.bundle.manifests)
+		if err != nil {
+			return nil
+		}
+		manifests := &api.Bundle{}
+		if err := proto.Unmarshal(data, manifests); err != nil || manifests.CsvJson == "" {
+			return nil
+		}
+		return []byte(manifests.CsvJson)
+	}
+	return nil
 }
 
 func (e *entry) provides(group, version, kind string) bool {

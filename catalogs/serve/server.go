@@ -207,6 +207,17 @@ func (s *Server) State(key string) (State, bool) {
 	return State{Hash: e.content.Load().hash, Addr: s.addr(e), Connections: len(e.connections), Reads: e.reads}, true
 }
 
+// CSV returns the manifest of the ClusterServiceVersion of a bundle that is served under a key; nil if there is none.
+func (s *Server) CSV(key, pkg, bundle string) []byte {
+	s.mu.Lock()
+	e, ok := s.endpoints[key]
+	s.mu.Unlock()
+	if !ok {
+		return nil
+	}
+	return e.content.Load().csv(pkg, bundle)
+}
+
 // Close stops serving everything. The server cannot be used again.
 func (s *Server) Close() {
 	s.mu.Lock()

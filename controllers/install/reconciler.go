@@ -11,8 +11,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,6 +28,7 @@ import (
 type Reconciler[Observation, Action any] struct {
 	Hub    client.Client
 	Engine engines.Engine[Observation, Action]
+	Events events.EventRecorder
 	Now    func() time.Time
 }
 
@@ -47,8 +51,23 @@ func (r *Reconciler[O, A]) Reconcile(ctx context.Context, install *v1alpha1.Oper
 	}
 	next := r.Engine.Plan(install, observation, r.Now())
 	applyErr := r.apply(ctx, install, observation, next)
+	if applyErr != nil {
+		next.Report.Correction = install.Status.Correction // it was perhaps not made
+	}
+	r.reportCorrection(install, next.Report.Correction)
 	install.Status = engines.Status(install, next.Report, r.Now())
 	return kit.Result(next.RecheckAfter, applyErr)
+}
+
+// reportCorrection emits an Event for fields that were just put back.
+func (r *Reconciler[O, A]) reportCorrection(install *v1alpha1.OperatorInstall, now *v1alpha1.DriftCorrection) {
+	before := install.Status.Correction
+	if now == nil || before != nil && before.LastTime.Equal(&now.LastTime) {
+		return
+	}
+	r.Events.Eventf(install, nil, corev1.EventTypeWarning, "DriftCorrected", "Correct",
+		"Put back what differed from the admitted release (%s, correction %d within an hour): %s",
+		install.Spec.Admission.Release.Bundle, now.Count, strings.Join(now.Fields, ", "))
 }
 
 // apply carries out a plan. The finalizer is there before the engine creates

@@ -26,6 +26,8 @@ const (
 	// OperatorManager owns spec.blocks of OperatorInstalls, and spec.blocked and
 	// spec.abort (where it is superseded) of OperatorRollouts.
 	OperatorManager = client.FieldOwner("bellwether-operator")
+	// DriftManager owns spec.drift of OperatorInstalls.
+	DriftManager = client.FieldOwner("bellwether-drift")
 	// SLOManager owns spec.services and spec.monitor of OperatorInstalls.
 	SLOManager = client.FieldOwner("bellwether-slo")
 	// RemovalManager owns spec.removalPolicy of OperatorInstalls. Remove is the only

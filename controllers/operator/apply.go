@@ -30,7 +30,7 @@ func (r *Reconciler) apply(ctx context.Context, in plan.Input, next plan.Decisio
 			return fmt.Errorf("add finalizer: %w", err)
 		}
 	}
-	if err := r.block(ctx, in, next); err != nil {
+	if err := errors.Join(r.block(ctx, in, next), r.setDrift(ctx, in, next)); err != nil {
 		return err
 	}
 	if next.Supersede != nil {
@@ -78,6 +78,21 @@ func (r *Reconciler) block(ctx context.Context, in plan.Input, next plan.Decisio
 	})
 	log.FromContext(ctx).Info("Blocks written", "installs", len(next.SetBlocks), "blocks", len(next.Blocks))
 	return errors.Join(rolloutErr, err)
+}
+
+func (r *Reconciler) setDrift(ctx context.Context, in plan.Input, next plan.Decision) error {
+	if len(next.SetDrift) == 0 {
+		return nil
+	}
+	spec := applyconfig.OperatorInstallSpec()
+	if policy := plan.DriftPolicy(in.Operator.Spec.Install.Drift); policy != "" {
+		spec.WithDrift(policy)
+	}
+	log.FromContext(ctx).Info("Drift policy written", "installs", len(next.SetDrift),
+		"policy", in.Operator.Spec.Install.Drift)
+	return kit.ForEach(next.SetDrift, func(key types.NamespacedName) error {
+		return kit.ApplyInstall(ctx, r.Client, kit.DriftManager, key, spec)
+	})
 }
 
 // blocksOnly is the part of an OperatorInstall's spec that this controller owns.

@@ -138,6 +138,7 @@ func observeInstall(o *v1alpha1.OperatorInstall) plan.Install {
 		Install: removal.Observe(o), SucceededHash: o.Status.SucceededHash,
 		Rollout: o.Labels[v1alpha1.LabelRollout], Revision: o.Status.ObservedRevision,
 		Ready: conditions.IsTrue(o.Status.Conditions, v1alpha1.ConditionReady), Blocks: plan.Encode(o.Spec.Blocks),
+		Drift: plan.DriftPolicy(o.Spec.Drift),
 	}
 	if o.Spec.Admission != nil {
 		install.Revision = max(install.Revision, o.Spec.Admission.Revision)

@@ -13,6 +13,7 @@ import (
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -45,6 +46,7 @@ var kinds = map[string]schema.GroupVersionKind{
 	plan.KindSubscription:  operatorsv1alpha1.SchemeGroupVersion.WithKind(plan.KindSubscription),
 	plan.KindInstallPlan:   operatorsv1alpha1.SchemeGroupVersion.WithKind(plan.KindInstallPlan),
 	plan.KindCSV:           operatorsv1alpha1.SchemeGroupVersion.WithKind(plan.KindCSV),
+	plan.KindDeployment:    appsv1.SchemeGroupVersion.WithKind(plan.KindDeployment),
 }
 
 // Apply carries out the actions in order and stops at the first error. Each can
@@ -81,6 +83,8 @@ func (e *Engine) act(ctx context.Context, install *v1alpha1.OperatorInstall, o *
 	case plan.Delete:
 		return client.IgnoreNotFound(e.Local.Delete(ctx, objectFor(install, a),
 			client.Preconditions{UID: &a.Object.UID}))
+	case plan.Correct:
+		return e.correct(ctx, install, o, a)
 	default:
 		return e.change(ctx, install, a)
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -30,7 +31,7 @@ type comparisons struct {
 type comparison struct {
 	csv      plan.Object
 	expected *drift.Expected
-	fields   []string
+	fields   []drift.Field
 }
 
 func newComparisons() *comparisons {
@@ -57,7 +58,8 @@ func (c *comparisons) add(ctx context.Context, r *reader, install client.ObjectK
 	return nil
 }
 
-func (c *comparisons) ofCSV(ctx context.Context, r *reader, install client.ObjectKey, csv plan.CSV) ([]string, error) {
+func (c *comparisons) ofCSV(ctx context.Context, r *reader, install client.ObjectKey, csv plan.CSV) ([]drift.Field,
+	error) {
 	expected := r.observation.Offer.Expected
 	c.mu.Lock()
 	last := c.last[install]
@@ -88,9 +90,9 @@ func (c *comparisons) forget(install client.ObjectKey) {
 
 // ofDeployments returns the differing fields of the Deployments. Autoscalers are
 // looked for only where the replicas differ.
-func (r *reader) ofDeployments(ctx context.Context) ([]string, error) {
+func (r *reader) ofDeployments(ctx context.Context) ([]drift.Field, error) {
 	expected := r.observation.Offer.Expected
-	var all []string
+	var all []drift.Field
 	for _, d := range r.observation.deployments {
 		autoscaled := false
 		if d.Spec.Replicas != nil && *d.Spec.Replicas != expected.Replicas[d.Name] {
@@ -105,7 +107,7 @@ func (r *reader) ofDeployments(ctx context.Context) ([]string, error) {
 		}
 		all = append(all, fields...)
 	}
-	slices.Sort(all)
+	slices.SortFunc(all, func(a, b drift.Field) int { return strings.Compare(a.String(), b.String()) })
 	return all, nil
 }
 

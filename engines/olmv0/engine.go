@@ -41,6 +41,7 @@ type Catalogs interface {
 type Views interface {
 	Set(key string, v view.View, preferredPort int) (address string, changed bool, err error)
 	State(key string) (serve.State, bool)
+	CSV(key, pkg, bundle string) []byte
 	Remove(key string)
 }
 

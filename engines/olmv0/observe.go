@@ -354,7 +354,8 @@ func (r *reader) readDeployments(ctx context.Context) error {
 		}
 		r.observation.deployments = append(r.observation.deployments, live)
 		r.observation.Cluster.Deployments = append(r.observation.Cluster.Deployments, plan.Deployment{
-			Name: live.Name, Replicas: wanted, Unavailable: max(wanted-live.Status.AvailableReplicas, 0),
+			Object: objectOf(live), Name: live.Name, Replicas: wanted,
+			Unavailable: max(wanted-live.Status.AvailableReplicas, 0),
 			Configured: live.Status.ObservedGeneration >= live.Generation &&
 				isConfigured(live.Spec.Template.Spec, r.data.Config),
 		})

@@ -346,6 +346,17 @@ func installed() []Remedy {
 				"the agent undo it."),
 			do("If the change is wanted, put it into spec.install.config of the ManagedOperator, or into the " +
 				"bundle.")}},
+		{Reason: v1alpha1.ReasonCorrecting, Means: "Somebody changed what OLM installed, and the agent puts it back. " +
+			"The message names the fields that differ.", Next: "The agent has put the fields back within seconds."},
+		{Reason: v1alpha1.ReasonCorrectionStopped, Means: "The agent put fields back five times within an hour, and " +
+			"they were changed again. It has stopped until the hour is over.", Do: []Action{
+			run("Find out who changes the object that the message names",
+				"kubectl -n NAMESPACE get deployments,csv --show-managed-fields -o yaml"),
+			do("If the change is wanted, put it into spec.install.config of the ManagedOperator, or into the " +
+				"bundle.")}},
+		{Reason: v1alpha1.ReasonNotCompared, Means: "What runs cannot be compared with the bundle at present. The " +
+			"message says why.", Do: []Action{
+			do("If the agent has no access to the bundle's image, give it access. The operator works without that.")}},
 		{Reason: v1alpha1.ReasonScaledToZero, Means: "A Deployment of the operator is scaled to zero replicas, and " +
 			"the bundle asks for more.", Do: []Action{
 			run("Scale it up again on the cluster", "kubectl -n NAMESPACE scale deployment NAME --replicas=1"),

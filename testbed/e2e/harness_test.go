@@ -59,7 +59,7 @@ func manage(t *testing.T, name string, change func(*v1alpha1.ManagedOperatorSpec
 		ObjectMeta: metav1.ObjectMeta{Namespace: o.key.Namespace, Name: name},
 		Spec: v1alpha1.ManagedOperatorSpec{
 			Package: "echo-operator", Catalog: v1alpha1.LocalReference{Name: name}, Version: versions[0],
-			Install:       v1alpha1.InstallSettings{Namespace: name},
+			Install:       v1alpha1.OperatorInstallation{InstallSettings: v1alpha1.InstallSettings{Namespace: name}},
 			RemovalPolicy: v1alpha1.RemovalUninstall,
 			Strategy:      v1alpha1.RolloutStrategy{Waves: twoWaves()},
 		},

@@ -49,6 +49,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.ClusterVersionsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("DNSProbe"):
 		return &apisv1alpha1.DNSProbeApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("DriftCorrection"):
+		return &apisv1alpha1.DriftCorrectionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("EndpointProbe"):
 		return &apisv1alpha1.EndpointProbeApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("EndpointProbeSpec"):
@@ -101,6 +103,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.OperatorConfigApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("OperatorInstall"):
 		return &apisv1alpha1.OperatorInstallApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("OperatorInstallation"):
+		return &apisv1alpha1.OperatorInstallationApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("OperatorInstallSpec"):
 		return &apisv1alpha1.OperatorInstallSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("OperatorInstallStatus"):

@@ -171,6 +171,29 @@ func TestBlocksAreWritten(t *testing.T) {
 	}
 }
 
+// The drift policy is written to every install that has another one, beside its
+// release.
+func TestDriftPolicyTravelsBesideTheRelease(t *testing.T) {
+	in := world(t)
+	key := func(i plan.Install) types.NamespacedName {
+		return types.NamespacedName{Namespace: i.Namespace, Name: i.Name}
+	}
+	in.Operator.Spec.Install.Drift = v1alpha1.DriftReport
+	if got := plan.Next(in); got.SetDrift != nil {
+		t.Errorf("Report, the default, was written to %v", got.SetDrift)
+	}
+	in.Operator.Spec.Install.Drift = v1alpha1.DriftCorrect
+	in.Installs[0].Drift, in.Installs[1].Deleting = v1alpha1.DriftCorrect, true
+	got := plan.Next(in)
+	if got.Create != nil || got.SetDrift != nil {
+		t.Errorf("rollout %v, installs %v", got.Create, got.SetDrift)
+	}
+	in.Operator.Spec.Install.Drift = ""
+	if diff := cmp.Diff([]types.NamespacedName{key(in.Installs[0])}, plan.Next(in).SetDrift); diff != "" {
+		t.Errorf("installs that are told Report (-want +got):\n%s", diff)
+	}
+}
+
 // Keys and blocks are not part of a release's hash: neither starts a rollout.
 func TestKeysAndBlocksStartNoRollout(t *testing.T) {
 	in := world(t)

@@ -36,6 +36,8 @@ type Install struct {
 	StalledReason string
 	// Blocks that the object carries, in the form that Encode gives.
 	Blocks string
+	// Drift is the policy that the object carries; empty means Report.
+	Drift v1alpha1.DriftPolicy
 }
 
 // Claim is another ManagedOperator that installs into the same namespace.
@@ -86,8 +88,11 @@ type Decision struct {
 	AddFinalizer bool
 	Block        *Block
 	// SetBlocks names the OperatorInstalls whose blocks are not Blocks yet.
-	SetBlocks      []types.NamespacedName
-	Blocks         []v1alpha1.VersionBlock
+	SetBlocks []types.NamespacedName
+	Blocks    []v1alpha1.VersionBlock
+	// SetDrift names the OperatorInstalls whose drift policy is not that of the
+	// operator yet.
+	SetDrift       []types.NamespacedName
 	Supersede      *Supersede
 	Create         *v1alpha1.OperatorRollout
 	DeleteRollouts []string
@@ -118,6 +123,7 @@ func Next(in Input) Decision {
 	}
 	p.decision.AddFinalizer = !hasFinalizer(in.Operator)
 	p.block()
+	p.setDrift()
 	summary := p.reconcileRollouts()
 	p.prune()
 	p.recordHistory()
@@ -179,6 +185,29 @@ func newPass(in Input) *pass {
 	}
 	p.readBlocks()
 	return p
+}
+
+// setDrift passes the drift policy on. It is not part of the release, so that a
+// change of it installs nothing.
+func (p *pass) setDrift() {
+	if len(p.decision.SetBlocks) > 0 {
+		return // the next pass does it, since each write needs the object as it is then
+	}
+	want := DriftPolicy(p.Operator.Spec.Install.Drift)
+	for _, i := range p.Installs {
+		if !i.Deleting && i.Drift != want {
+			p.decision.SetDrift = append(p.decision.SetDrift,
+				types.NamespacedName{Namespace: i.Namespace, Name: i.Name})
+		}
+	}
+}
+
+// DriftPolicy returns a policy as OperatorInstalls have it: empty for Report.
+func DriftPolicy(policy v1alpha1.DriftPolicy) v1alpha1.DriftPolicy {
+	if policy == v1alpha1.DriftReport {
+		return ""
+	}
+	return policy
 }
 
 // reconcileRollouts starts or ends rollouts as the spec asks, and summarizes

@@ -166,13 +166,17 @@ func TestTarget(t *testing.T) {
 			func(_ *testing.T, in *plan.Input) { in.Catalog.Status.Digest = "sha256:2" },
 			want{state: "True", reason: "Succeeded"},
 		},
+		"the drift policy is no release": {
+			func(_ *testing.T, in *plan.Input) { in.Operator.Spec.Install.Drift = v1alpha1.DriftCorrect },
+			want{state: "True", reason: "Succeeded"},
+		},
 		"changed settings are another release": {
 			func(_ *testing.T, in *plan.Input) { in.Operator.Spec.Install.Mode = v1alpha1.InstallOwnNamespace },
 			want{state: "False", reason: "Progressing", create: "echo-2", version: "1.1.0"},
 		},
 		"explicit defaults are the same release": {
 			func(_ *testing.T, in *plan.Input) {
-				in.Operator.Spec.Install = v1alpha1.InstallSettings{Namespace: "echo",
+				in.Operator.Spec.Install.InstallSettings = v1alpha1.InstallSettings{Namespace: "echo",
 					Mode: v1alpha1.InstallAllNamespaces}
 			},
 			want{state: "True", reason: "Succeeded"},

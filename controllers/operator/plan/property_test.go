@@ -156,7 +156,7 @@ func (h *history) decide() {
 	h.check(h.apply(plan.Next(h.Input)))
 	again := plan.Next(h.Input)
 	if again.Create != nil || again.Supersede != nil || again.AddFinalizer || len(again.DeleteRollouts) > 0 ||
-		again.Block != nil || len(again.SetBlocks) > 0 {
+		again.Block != nil || len(again.SetBlocks) > 0 || len(again.SetDrift) > 0 {
 		h.t.Fatalf("seed %d: what was carried out is decided again: %+v", h.seed, again)
 	}
 }
@@ -240,6 +240,9 @@ func (h *history) apply(d plan.Decision) plan.Decision {
 		key := types.NamespacedName{Namespace: h.Installs[i].Namespace, Name: h.Installs[i].Name}
 		if slices.Contains(d.SetBlocks, key) {
 			h.Installs[i].Blocks = plan.Encode(d.Blocks)
+		}
+		if slices.Contains(d.SetDrift, key) {
+			h.Installs[i].Drift = plan.DriftPolicy(h.Operator.Spec.Install.Drift)
 		}
 	}
 	for i := range h.Rollouts {

@@ -72,7 +72,7 @@ func sloOf(b *catalogs.Bundle) *runtime.RawExtension {
 // server has set them depends on how the object was written, and the release's
 // hash must not.
 func withDefaults(spec v1alpha1.ManagedOperatorSpec) v1alpha1.InstallSettings {
-	install := *spec.Install.DeepCopy()
+	install := *spec.Install.InstallSettings.DeepCopy()
 	install.Namespace = TargetNamespace(spec)
 	install.Mode = cmp.Or(install.Mode, v1alpha1.InstallAllNamespaces)
 	return install

@@ -57,18 +57,33 @@ func Read(csv *operatorsv1alpha1.ClusterServiceVersion, config *v1alpha1.Operato
 	return e, nil
 }
 
+// Field is a field of an object that OLM installed.
+type Field struct {
+	Kind, Name string
+	// Path starts with "spec"; elements of lists are named by their keys.
+	Path string
+}
+
+func (f Field) String() string { return f.Kind + " " + f.Name + " " + f.Path }
+
+// The kinds that are compared.
+const (
+	KindCSV        = operatorsv1alpha1.ClusterServiceVersionKind
+	KindDeployment = "Deployment"
+)
+
 // CSV returns the fields of a live CSV that differ, sorted.
-func (e *Expected) CSV(live *operatorsv1alpha1.ClusterServiceVersion) ([]string, error) {
+func (e *Expected) CSV(live *operatorsv1alpha1.ClusterServiceVersion) ([]Field, error) {
 	fields, err := csvFields(live)
 	if err != nil {
 		return nil, err
 	}
-	return differing("ClusterServiceVersion "+live.Name, e.csv, fields), nil
+	return differing(KindCSV, live.Name, e.csv, fields), nil
 }
 
 // Deployment returns the fields of a live Deployment that differ, sorted. Where
 // an autoscaler sets its replicas those are left out.
-func (e *Expected) Deployment(live *appsv1.Deployment, autoscaled bool) ([]string, error) {
+func (e *Expected) Deployment(live *appsv1.Deployment, autoscaled bool) ([]Field, error) {
 	fields, err := fieldsOf("spec", live.Spec)
 	if err != nil {
 		return nil, err
@@ -78,17 +93,17 @@ func (e *Expected) Deployment(live *appsv1.Deployment, autoscaled bool) ([]strin
 		expected = maps.Clone(expected)
 		delete(expected, "spec.replicas")
 	}
-	return differing("Deployment "+live.Name, expected, fields), nil
+	return differing(KindDeployment, live.Name, expected, fields), nil
 }
 
-func differing(object string, expected, live map[string]uint64) []string {
-	var out []string
+func differing(kind, name string, expected, live map[string]uint64) []Field {
+	var out []Field
 	for path, hash := range expected {
 		if live[path] != hash {
-			out = append(out, object+" "+path)
+			out = append(out, Field{Kind: kind, Name: name, Path: path})
 		}
 	}
-	slices.Sort(out)
+	slices.SortFunc(out, func(a, b Field) int { return strings.Compare(a.Path, b.Path) })
 	return out
 }
 
@@ -155,6 +170,16 @@ var wholes = []string{"spec.customresourcedefinitions", "spec.description", "spe
 
 // fieldsOf returns a hash for each field that is set, by its path.
 func fieldsOf(path string, object any) (map[string]uint64, error) {
+	value, err := plain(object)
+	if err != nil {
+		return nil, err
+	}
+	fields := map[string]uint64{}
+	return fields, addFields(fields, path, value)
+}
+
+// plain returns an object as maps, lists and scalars.
+func plain(object any) (any, error) {
 	text, err := json.Marshal(object)
 	if err != nil {
 		return nil, fmt.Errorf("encode %T: %w", object, err)
@@ -163,8 +188,7 @@ func fieldsOf(path string, object any) (map[string]uint64, error) {
 	if err := json.Unmarshal(text, &value); err != nil {
 		return nil, fmt.Errorf("decode %T: %w", object, err)
 	}
-	fields := map[string]uint64{}
-	return fields, addFields(fields, path, value)
+	return value, nil
 }
 
 func addFields(fields map[string]uint64, path string, value any) error {

@@ -4,7 +4,9 @@
 package drift
 
 import (
-	"os"
+	"encoding/json"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,25 +15,59 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"sigs.k8s.io/yaml"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/bundles/bundletest"
 )
 
-func readCSV(t *testing.T, file string) *operatorsv1alpha1.ClusterServiceVersion {
+// readCSV reads the CSV of a published bundle.
+func readCSV(t *testing.T, bundle string) *operatorsv1alpha1.ClusterServiceVersion {
 	t.Helper()
-	text, err := os.ReadFile(file)
+	csv := bundletest.Read(t, bundle).CSV
+	if len(csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs) == 0 {
+		t.Fatalf("%s has no Deployment", bundle)
+	}
+	return csv
+}
+
+// compare returns the fields of both objects that differ.
+func compare(t *testing.T, expected *Expected, csv *operatorsv1alpha1.ClusterServiceVersion, d *appsv1.Deployment,
+	autoscaled bool) []Field {
+	t.Helper()
+	fields, err := expected.CSV(csv)
 	if err != nil {
 		t.Fatal(err)
 	}
-	csv := &operatorsv1alpha1.ClusterServiceVersion{}
-	if err := yaml.Unmarshal(text, csv); err != nil {
+	more, err := expected.Deployment(d, autoscaled)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if len(csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs) == 0 {
-		t.Fatalf("%s has no Deployment", file)
+	return append(fields, more...)
+}
+
+// correct puts the fields back in both objects.
+func correct(t *testing.T, bundle *operatorsv1alpha1.ClusterServiceVersion, config *v1alpha1.OperatorConfig,
+	fields []Field, csv *operatorsv1alpha1.ClusterServiceVersion, d *appsv1.Deployment) {
+	t.Helper()
+	for kind, spec := range map[string]any{KindCSV: &csv.Spec, KindDeployment: &d.Spec} {
+		ofKind := slices.DeleteFunc(slices.Clone(fields), func(f Field) bool { return f.Kind != kind })
+		live, err := plain(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		corrected, err := Correct(bundle, config, ofKind, live.(map[string]any))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(corrected)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reflect.ValueOf(spec).Elem().SetZero()
+		if err := json.Unmarshal(text, spec); err != nil {
+			t.Fatal(err)
+		}
 	}
-	return csv
 }
 
 // installed is a Deployment as OLM and the API server leave it.
@@ -123,13 +159,10 @@ func TestCompare(t *testing.T) {
 			want: []string{"ClusterServiceVersion CSV spec.install.spec.clusterPermissions"},
 		},
 	}
-	for _, file := range []string{
-		"../../../bundles/build/testdata/golden/chart/manifests/kettle-operator.clusterserviceversion.yaml",
-		"../../../bundles/build/testdata/golden/kustomize/manifests/snack-operator.clusterserviceversion.yaml",
-		"../../../bundles/lint/testdata/base/manifests/echo-operator.clusterserviceversion.yaml",
-	} {
+	for _, bundle := range bundletest.Names(t) {
+		read := readCSV(t, bundle)
 		for name, test := range tests {
-			csv := readCSV(t, file)
+			csv := read.DeepCopy()
 			t.Run(csv.Name+"/"+name, func(t *testing.T) {
 				one := int32(1)
 				first := &csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0]
@@ -140,13 +173,10 @@ func TestCompare(t *testing.T) {
 				}
 				o := object{csv.DeepCopy(), installed(csv, test.config)}
 				test.change(o)
-				got, err := expected.CSV(o.csv)
-				if err != nil {
-					t.Fatal(err)
-				}
-				more, err := expected.Deployment(o.deployment, test.autoscaled)
-				if err != nil {
-					t.Fatal(err)
+				differing := compare(t, expected, o.csv, o.deployment, test.autoscaled)
+				var got []string
+				for _, f := range differing {
+					got = append(got, f.String())
 				}
 				names := strings.NewReplacer("ClusterServiceVersion CSV", "ClusterServiceVersion "+csv.Name,
 					"CONTAINER", first.Spec.Template.Spec.Containers[0].Name, "NAME", first.Name)
@@ -157,8 +187,12 @@ func TestCompare(t *testing.T) {
 				if _, set := expected.csv["spec.install.spec.clusterPermissions"]; !set && name == "more permissions" {
 					want = nil // the bundle does not set them
 				}
-				if diff := cmp.Diff(want, append(got, more...)); diff != "" {
+				if diff := cmp.Diff(want, got); diff != "" {
 					t.Errorf("differing fields (-want +got):\n%s", diff)
+				}
+				correct(t, csv, test.config, differing, o.csv, o.deployment)
+				if left := compare(t, expected, o.csv, o.deployment, test.autoscaled); len(left) > 0 {
+					t.Errorf("after the correction there differ: %v", left)
 				}
 			})
 		}

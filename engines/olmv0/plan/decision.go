@@ -22,7 +22,7 @@ func newDecision(in Input) *decision {
 	if csv, ok := in.Cluster.Installed(); ok {
 		d.Report.Installed = &v1alpha1.InstalledVersion{Bundle: csv.Name, Version: csv.Version}
 	}
-	d.Report.OLM = details(in)
+	d.Report.OLM, d.Report.Correction = details(in), in.Install.Status.Correction
 	return d
 }
 

@@ -86,7 +86,7 @@ type Cluster struct {
 	Deployments []Deployment
 	// Drifted are the fields of the installed CSV and of its Deployments that differ
 	// from Offer.Expected, sorted. They are known only if Compared.
-	Drifted  []string
+	Drifted  []drift.Field
 	Compared bool
 }
 
@@ -202,6 +202,7 @@ type CSV struct {
 
 // Deployment is one that OLM made for the installed CSV.
 type Deployment struct {
+	Object
 	Name string
 	// Replicas are those that it asks for, and Unavailable those of them that are
 	// not available.
@@ -218,7 +219,8 @@ const (
 	KindCatalogSource = "CatalogSource"
 	KindSubscription  = "Subscription"
 	KindInstallPlan   = "InstallPlan"
-	KindCSV           = "ClusterServiceVersion"
+	KindCSV           = drift.KindCSV
+	KindDeployment    = drift.KindDeployment
 )
 
 // LabelOwner names, on an object that OLM made, the CSV that it belongs to.
@@ -254,6 +256,9 @@ const (
 	Reprocess Verb = "reprocess"
 	// Abandon makes OLM fail an unfinished CSV, so that another may replace it.
 	Abandon Verb = "abandon"
+	// Correct puts back what differs from the bundle in a CSV or a Deployment: the
+	// observed fields that are of this object.
+	Correct Verb = "correct"
 	// Keep marks the namespace to be kept when the operator is removed; Value says
 	// what is in it.
 	Keep Verb = "keep"

@@ -128,25 +128,33 @@ func (d *decision) check(in Input, s stage) *finding {
 
 // conclude reports what keeps the install from being ready.
 func (d *decision) conclude(in Input, f *finding) {
+	d.compare(in)
 	if !d.Report.Complete && f == nil {
 		f = in.unfinished()
 	}
 	if f != nil {
-		d.Report.Progress = f.report()
+		d.Report.Progress = d.describe(f)
 		d.recheck(f.recheck)
-	}
-	// Until it has succeeded, what runs is not what it will be.
-	if in.Cluster.Compared && (d.Report.Complete || in.hasSucceeded()) {
-		d.Report.Drift = &engines.Drift{Fields: in.Cluster.Drifted}
 	}
 	if !d.Report.Complete {
 		return
 	}
 	if f := in.unhealthy(); f != nil {
-		d.Report.Health = f.report()
+		d.Report.Health = d.describe(f)
 		d.recheck(f.recheck)
 	}
 	d.recheck(recheckSteady)
+}
+
+// describe reports a finding. That an operator is scaled to zero asks for no person
+// while the agent puts that back.
+func (d *decision) describe(f *finding) *engines.Finding {
+	report := f.report()
+	if f.reason == v1alpha1.ReasonScaledToZero && d.isCorrecting() {
+		report.Problem = false
+		report.Message += " The agent puts back now what differs from the bundle."
+	}
+	return report
 }
 
 // runsTarget tells whether the admitted bundle is Succeeded, under a

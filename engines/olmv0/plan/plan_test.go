@@ -783,7 +783,8 @@ func TestDriftOfReleaseThatSucceeded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := running(test.phase)
 			in.Install.Status.SucceededHash = test.succeeded
-			in.Cluster.Compared, in.Cluster.Drifted = true, []string{"ClusterServiceVersion echo.v1.0.0 spec.install"}
+			in.Cluster.Compared, in.Cluster.Drifted = true, []drift.Field{{Kind: KindCSV, Name: v1,
+				Path: "spec.install"}}
 			_, status := decide(in)
 			drifted := conditions.Get(status.Conditions, v1alpha1.ConditionDrifted)
 			if drifted.Status != test.want {

@@ -6,6 +6,7 @@ package agent
 import (
 	"bytes"
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,7 +14,9 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,6 +28,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/catalogs/serve"
 	"github.com/bellwether-dev/bellwether/catalogs/view"
+	"github.com/bellwether-dev/bellwether/engines"
 )
 
 // TestTrouble puts installs into every kind of trouble that a cluster's own
@@ -60,6 +64,7 @@ func TestTrouble(t *testing.T) {
 		"blocked":      blockedVersions,
 		"unwanted":     blockedFromTheStart,
 		"scaled":       scaledToZero,
+		"corrected":    driftIsCorrected,
 		"reconfigured": settingsAreCorrected,
 		"signed":       signedCatalog,
 	}
@@ -511,23 +516,96 @@ func scaledToZero(h *harness) {
 		v1alpha1.ConditionDrifted); drifted.Reason != v1alpha1.ReasonInSync {
 		h.t.Errorf("Drifted is %+v before anything was changed", drifted)
 	}
-	scale := func(replicas int32) {
-		h.t.Helper()
-		d := &appsv1.Deployment{ObjectMeta: h.meta(h.operator)}
-		h.must(h.Get(h.t.Context(), client.ObjectKeyFromObject(d), d))
-		patch := client.MergeFrom(d.DeepCopy())
-		d.Spec.Replicas = &replicas
-		h.must(h.Patch(h.t.Context(), d, patch))
-	}
-	scale(0)
+	h.scale(0)
 	h.stalls(v1alpha1.ReasonScaledToZero, "Deployment scaled/scaled", "the bundle asks for 1")
 	h.drifts("Deployment scaled spec.replicas")
-	scale(1)
-	h.until("nothing differs", func(oi *v1alpha1.OperatorInstall) bool {
-		return conditions.Get(oi.Status.Conditions, v1alpha1.ConditionDrifted).Reason == v1alpha1.ReasonInSync
-	})
+	h.scale(1)
+	h.inSync()
 	h.runs()
 }
+
+// driftIsCorrected has a Deployment and a CSV changed by hand, and the policy to put
+// that back. OLM by itself follows the CSV, and does not look at the Deployment.
+func driftIsCorrected(h *harness) {
+	h.to(h.pin(line("1.0.0")...), "1.0.0")
+	oi := h.runs()
+	patch := client.MergeFrom(oi.DeepCopy())
+	oi.Spec.Drift = v1alpha1.DriftCorrect
+	h.must(h.Patch(h.t.Context(), oi, patch))
+
+	h.scale(0)
+	h.eventually("the Deployment is scaled up again", func() bool { return h.replicas() == 1 })
+	h.inSync()
+	h.runs()
+
+	csv := h.csv("1.0.0")
+	change := client.MergeFrom(csv.DeepCopy())
+	three := int32(3)
+	csv.Spec.DisplayName = "changed by hand"
+	csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Replicas = &three
+	h.must(h.Patch(h.t.Context(), csv, change))
+	h.eventually("CSV and Deployment are as before", func() bool {
+		csv := h.csv("1.0.0")
+		replicas := csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Replicas
+		return csv.Spec.DisplayName != "changed by hand" && (replicas == nil || *replicas == 1) && h.replicas() == 1
+	})
+	oi = h.until("both corrections are recorded", func(oi *v1alpha1.OperatorInstall) bool {
+		c := oi.Status.Correction
+		return c != nil && c.Count >= 2 && c.Count <= engines.MaxCorrections
+	})
+	h.inSync()
+	h.runs()
+	h.eventually("an Event tells of it", func() bool {
+		var list eventsv1.EventList
+		h.must(h.List(h.t.Context(), &list, client.InNamespace(h.namespace)))
+		return slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool {
+			return e.Reason == "DriftCorrected" && e.Regarding.Name == oi.Name &&
+				strings.Contains(e.Note, "Deployment corrected spec.replicas")
+		})
+	})
+
+	lowest := int32(1)
+	h.create(&autoscalingv1.HorizontalPodAutoscaler{ObjectMeta: h.meta(h.operator),
+		Spec: autoscalingv1.HorizontalPodAutoscalerSpec{MinReplicas: &lowest, MaxReplicas: 3,
+			ScaleTargetRef: autoscalingv1.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment",
+				Name: h.operator}}})
+	h.scale(2)
+	h.until("the agent has seen the autoscaler's replicas", func(*v1alpha1.OperatorInstall) bool {
+		return h.replicas() == 2 && h.available() == 2
+	})
+	oi = h.inSync()
+	if h.replicas() != 2 {
+		h.t.Errorf("the agent scaled down what an autoscaler scaled up: %+v", oi.Status.Correction)
+	}
+}
+
+// inSync waits until nothing differs.
+func (h *harness) inSync() *v1alpha1.OperatorInstall {
+	h.t.Helper()
+	return h.until("nothing differs", func(oi *v1alpha1.OperatorInstall) bool {
+		return conditions.Get(oi.Status.Conditions, v1alpha1.ConditionDrifted).Reason == v1alpha1.ReasonInSync
+	})
+}
+
+func (h *harness) deployment() *appsv1.Deployment {
+	h.t.Helper()
+	d := &appsv1.Deployment{ObjectMeta: h.meta(h.operator)}
+	h.must(h.Get(h.t.Context(), client.ObjectKeyFromObject(d), d))
+	return d
+}
+
+// scale scales the operator's Deployment by hand.
+func (h *harness) scale(replicas int32) {
+	h.t.Helper()
+	d := h.deployment()
+	patch := client.MergeFrom(d.DeepCopy())
+	d.Spec.Replicas = &replicas
+	h.must(h.Patch(h.t.Context(), d, patch))
+}
+
+func (h *harness) replicas() int32 { return *h.deployment().Spec.Replicas }
+
+func (h *harness) available() int32 { return h.deployment().Status.AvailableReplicas }
 
 // settingsAreCorrected has pods that never come up with the first settings. OLM
 // waits five minutes for them; corrected ones reach the Deployment before that.

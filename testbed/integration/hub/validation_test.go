@@ -119,6 +119,8 @@ func TestValidation(t *testing.T) {
 		"operator version too short": {goodOperator, "spec.version", "\"1.2\"", "must be a semantic version"},
 		"operator namespace": {goodOperator, "spec.install", "{namespace: Echo}",
 			"namespace must be a DNS label"},
+		"operator drift":            {goodOperator, "spec.install", "{drift: Correct}", ""},
+		"operator drift policy":     {goodOperator, "spec.install", "{drift: Revert}", "Unsupported value"},
 		"operator mode":             {goodOperator, "spec.install", "{mode: Some}", "Unsupported value"},
 		"operator without package":  {goodOperator, "spec.package", "", "Required value"},
 		"operator without selector": {goodOperator, "spec.clusterSelector", "", "Required value"},

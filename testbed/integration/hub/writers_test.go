@@ -25,6 +25,7 @@ func TestEachFieldHasOneWriter(t *testing.T) {
 	w := newWorldOn(t, startWhole(t), second, "a")
 	w.agents["a"].work(t)
 	w.operator.Spec.Version, w.operator.Spec.RemovalPolicy = "1.0.0", v1alpha1.RemovalUninstall
+	w.operator.Spec.Install.Drift = v1alpha1.DriftCorrect
 	w.create()
 	must(t, w.Create(t.Context(), &v1alpha1.OperatorSLO{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "echo"},
@@ -56,6 +57,7 @@ func TestEachFieldHasOneWriter(t *testing.T) {
 	want := map[string][]string{
 		"bellwether-rollout":  {"admission", "cluster", "operator"},
 		"bellwether-operator": {"blocks"},
+		"bellwether-drift":    {"drift"},
 		"bellwether-slo":      {"monitor", "services"},
 		"bellwether-removal":  {"removalPolicy"},
 	}
@@ -64,7 +66,8 @@ func TestEachFieldHasOneWriter(t *testing.T) {
 	}
 	s := install.Spec
 	if s.Admission == nil || s.Admission.Release.Version != "1.1.0" || len(s.Blocks) != 1 || len(s.Services) != 1 ||
-		s.Monitor == nil || s.RemovalPolicy != v1alpha1.RemovalUninstall || install.Labels["example.com/team"] != "a" {
+		s.Monitor == nil || s.RemovalPolicy != v1alpha1.RemovalUninstall ||
+		s.Drift != v1alpha1.DriftCorrect || install.Labels["example.com/team"] != "a" {
 		t.Errorf("fields were lost: labels %v, spec %+v", install.Labels, s)
 	}
 	w.change(t, install, func() { install.Finalizers = nil })

@@ -308,6 +308,26 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: A
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.DriftCorrection
+  map:
+    fields:
+    - name: count
+      type:
+        scalar: numeric
+    - name: fields
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: firstTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: lastTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.DriftPolicy
+  scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.EndpointProbe
   map:
     fields:
@@ -635,7 +655,7 @@ var schemaYAML = typed.YAMLObject(`types:
       default: 5
     - name: install
       type:
-        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.InstallSettings
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.OperatorInstallation
     - name: package
       type:
         scalar: string
@@ -871,6 +891,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: cluster
       type:
         scalar: string
+    - name: drift
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.DriftPolicy
     - name: monitor
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.PodMetrics
@@ -899,6 +922,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - type
+    - name: correction
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.DriftCorrection
     - name: installed
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.InstalledVersion
@@ -921,6 +947,23 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
     - name: succeededHash
+      type:
+        scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.OperatorInstallation
+  map:
+    fields:
+    - name: config
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.OperatorConfig
+    - name: drift
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.DriftPolicy
+      default: Report
+    - name: mode
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.InstallMode
+      default: AllNamespaces
+    - name: namespace
       type:
         scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.OperatorReference

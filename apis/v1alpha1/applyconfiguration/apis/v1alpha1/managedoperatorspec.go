@@ -27,7 +27,7 @@ type ManagedOperatorSpecApplyConfiguration struct {
 	// selects every cluster.
 	ClusterSelector *v1.LabelSelectorApplyConfiguration `json:"clusterSelector,omitempty"`
 	// Install says how the operator is installed on each cluster.
-	Install *InstallSettingsApplyConfiguration `json:"install,omitempty"`
+	Install *OperatorInstallationApplyConfiguration `json:"install,omitempty"`
 	// Strategy says how a change is rolled out.
 	Strategy *RolloutStrategyApplyConfiguration `json:"strategy,omitempty"`
 	// RemovalPolicy says what happens on a cluster that is no longer selected,
@@ -93,7 +93,7 @@ func (b *ManagedOperatorSpecApplyConfiguration) WithClusterSelector(value *v1.La
 // WithInstall sets the Install field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Install field is set to the value of the last call.
-func (b *ManagedOperatorSpecApplyConfiguration) WithInstall(value *InstallSettingsApplyConfiguration) *ManagedOperatorSpecApplyConfiguration {
+func (b *ManagedOperatorSpecApplyConfiguration) WithInstall(value *OperatorInstallationApplyConfiguration) *ManagedOperatorSpecApplyConfiguration {
 	b.Install = value
 	return b
 }

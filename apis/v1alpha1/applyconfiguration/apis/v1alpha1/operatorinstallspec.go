@@ -24,6 +24,9 @@ type OperatorInstallSpecApplyConfiguration struct {
 	// Blocks in force on the operator's catalog: the agent goes neither to such a
 	// version nor through one, whatever the admission's catalog says.
 	Blocks []VersionBlockApplyConfiguration `json:"blocks,omitempty"`
+	// Drift says what the agent does where what is installed differs from the
+	// release as it is configured. Empty means Report.
+	Drift *apisv1alpha1.DriftPolicy `json:"drift,omitempty"`
 	// RemovalPolicy is carried out when this object is deleted. Empty means Orphan.
 	RemovalPolicy *apisv1alpha1.RemovalPolicy `json:"removalPolicy,omitempty"`
 	// Services of the operator that are probed on this cluster: those of its
@@ -74,6 +77,14 @@ func (b *OperatorInstallSpecApplyConfiguration) WithBlocks(values ...*VersionBlo
 		}
 		b.Blocks = append(b.Blocks, *values[i])
 	}
+	return b
+}
+
+// WithDrift sets the Drift field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Drift field is set to the value of the last call.
+func (b *OperatorInstallSpecApplyConfiguration) WithDrift(value apisv1alpha1.DriftPolicy) *OperatorInstallSpecApplyConfiguration {
+	b.Drift = &value
 	return b
 }
 

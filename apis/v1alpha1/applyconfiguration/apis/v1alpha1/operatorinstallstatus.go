@@ -33,6 +33,8 @@ type OperatorInstallStatusApplyConfiguration struct {
 	SucceededAt   *metav1.Time `json:"succeededAt,omitempty"`
 	// Path holds the bundles that are still to be installed, in order.
 	Path []string `json:"path,omitempty"`
+	// Correction is what the agent put back last; absent where that was never needed.
+	Correction *DriftCorrectionApplyConfiguration `json:"correction,omitempty"`
 	// OLM holds the details of an operator that OLM v0 installs.
 	OLM *OLMStatusApplyConfiguration `json:"olm,omitempty"`
 }
@@ -103,6 +105,14 @@ func (b *OperatorInstallStatusApplyConfiguration) WithPath(values ...string) *Op
 	for i := range values {
 		b.Path = append(b.Path, values[i])
 	}
+	return b
+}
+
+// WithCorrection sets the Correction field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Correction field is set to the value of the last call.
+func (b *OperatorInstallStatusApplyConfiguration) WithCorrection(value *DriftCorrectionApplyConfiguration) *OperatorInstallStatusApplyConfiguration {
+	b.Correction = value
 	return b
 }
 

@@ -1,0 +1,97 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+
+	"github.com/bellwether-dev/bellwether/engines"
+	"github.com/bellwether-dev/bellwether/engines/olmv0/drift"
+)
+
+// compare reports how what is installed differs from the bundle, and puts it back
+// where the install asks for that. OLM makes the Deployments from the CSV, so the CSV
+// comes first. OLM itself puts back neither: it follows a changed CSV, and does not
+// look at a Deployment's spec again once that was made (olm.md, fact 25).
+//
+// Until the release has succeeded, what runs is not what it will be. After that it
+// is compared also while OLM installs it again.
+func (d *decision) compare(in Input) {
+	if !in.Cluster.Compared {
+		if d.Report.Complete {
+			d.Report.Drift = &engines.Drift{Unknown: in.notCompared()}
+		}
+		return
+	}
+	if !d.Report.Complete && !in.hasSucceeded() {
+		return
+	}
+	of := map[string][]string{}
+	all := make([]string, 0, len(in.Cluster.Drifted))
+	for _, f := range in.Cluster.Drifted {
+		of[f.Kind] = append(of[f.Kind], f.String())
+		all = append(all, f.String())
+	}
+	kind := KindCSV
+	if len(of[KindCSV]) == 0 {
+		kind = KindDeployment
+	}
+	d.Report.Drift = &engines.Drift{Fields: all}
+	d.Report.Drift.Correction, d.Report.Correction = engines.Correct(in.Install, of[kind], in.Now)
+	if d.isCorrecting() {
+		d.correct(in, kind)
+	}
+}
+
+// isCorrecting tells whether what differs is put back by this plan.
+func (d *decision) isCorrecting() bool {
+	return d.Report.Drift != nil && d.Report.Drift.Correction == engines.CorrectionDue
+}
+
+// correct plans to correct the objects of a kind that differ.
+func (d *decision) correct(in Input, kind string) {
+	objects := map[string]Object{}
+	if csv, ok := in.Cluster.Installed(); ok && kind == KindCSV {
+		objects[csv.Name] = csv.Object
+	}
+	for _, deployment := range in.Cluster.Deployments {
+		if kind == KindDeployment {
+			objects[deployment.Name] = deployment.Object
+		}
+	}
+	for _, f := range in.Cluster.Drifted {
+		if object, ok := objects[f.Name]; ok && f.Kind == kind {
+			d.add(Correct, kind, f.Name, object)
+			delete(objects, f.Name)
+		}
+	}
+	d.recheck(recheckSoon)
+}
+
+// FieldsOf returns the fields that differ in an object.
+func (c Cluster) FieldsOf(kind, name string) []drift.Field {
+	var fields []drift.Field
+	for _, f := range c.Drifted {
+		if f.Kind == kind && f.Name == name {
+			fields = append(fields, f)
+		}
+	}
+	return fields
+}
+
+// notCompared says why it is not known whether what is installed differs from the
+// bundle.
+func (in Input) notCompared() string {
+	bundle := in.Install.Spec.Admission.Release.Bundle
+	switch {
+	case in.Offer.Pending != "":
+		return fmt.Sprintf("%s is not compared with the bundle until the catalog is read. %s", bundle, in.Offer.Pending)
+	case in.Offer.Problem != nil:
+		return fmt.Sprintf("%s is not compared with the bundle, because the catalog cannot be used. %s", bundle,
+			in.Offer.Problem.Message)
+	default:
+		return fmt.Sprintf("%s is not compared with the bundle, because the agent does not have its manifests: OLM "+
+			"unpacks them from the bundle's image. Give the agent access to that image.", bundle)
+	}
+}
