@@ -257,7 +257,8 @@ func TestRulesArePresent(t *testing.T) {
 			}
 		}
 	}
-	want := map[string]bool{"sheep-hub": true, "sheep-agent": true, "sheep-agent-operands": true, "sheep-view": true,
+	want := map[string]bool{"sheep-hub": true, "sheep-agent": true, "sheep-agent-operands": true,
+		"sheep-agent-probe-secrets": true, "sheep-view": true,
 		"sheep-operate": true, "sheep-approve": true, "sheep-hub-rules": true}
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Errorf("ClusterRoles (-want +got):\n%s", diff)

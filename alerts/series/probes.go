@@ -13,6 +13,13 @@ const (
 	ProbeLateness = "bellwether_probe_lateness_seconds"
 )
 
+// Counters of each probe, with Cluster, OperatorNamespace, Operator, Probe and
+// Vantage: how many runs ended, and how many of them were a success.
+const (
+	ProbeAttempts  = "bellwether_probe_attempts_total"
+	ProbeSuccesses = "bellwether_probe_successes_total"
+)
+
 // Labels of probes' series.
 const (
 	// ProbePhase is a part of an HTTP request: resolve, connect, tls, processing or transfer.
@@ -34,6 +41,10 @@ func Probed() []Series {
 	}
 	return []Series{
 		of(ProbeSuccess, "Whether the probe succeeded."),
+		{Name: ProbeAttempts, Type: "counter", Labels: OfOperator(Probe, Vantage),
+			Help: "Runs of the probe that ended, since the process that runs it started."},
+		{Name: ProbeSuccesses, Type: "counter", Labels: OfOperator(Probe, Vantage),
+			Help: "Runs of the probe that succeeded, since the process that runs it started."},
 		of(ProbeDuration, "How long the probe took, in seconds."),
 		of(ProbeHTTPStatusCode, "Status of the HTTP answer; 0 where there was none."),
 		of(ProbeHTTPDuration, "Duration of the HTTP request by phase, over all redirects, in seconds.", ProbePhase),
@@ -43,6 +54,7 @@ func Probed() []Series {
 		of(ProbeHTTPSSL, "Whether the final HTTP answer came over TLS."),
 		of(ProbeHTTPVersion, "Version of HTTP of the answer."),
 		of(ProbeFailedDueToRegex, "Whether the probe failed because the answer does not match."),
+		of(ProbeFailedDueToCEL, "Whether the probe failed because the CEL expression is not true for the answer."),
 		of(ProbeDNSLookupTime, "How long the look-up of the target's name took, in seconds."),
 		of(ProbeIPProtocol, "Version of IP that was used: 4 or 6; 0 where there was no address."),
 		of(ProbeSSLEarliestExpiry, "When the first certificate that the server sent expires, in Unix time."),

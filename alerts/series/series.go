@@ -166,6 +166,7 @@ const (
 	ProbeDNSLookupTime      = "probe_dns_lookup_time_seconds"
 	ProbeIPProtocol         = "probe_ip_protocol"
 	ProbeFailedDueToRegex   = "probe_failed_due_to_regex"
+	ProbeFailedDueToCEL     = "probe_failed_due_to_cel"
 	ProbeTLSVersionInfo     = "probe_tls_version_info"
 	ProbeHTTPRedirects      = "probe_http_redirects"
 	ProbeHTTPContentLength  = "probe_http_content_length"

@@ -273,6 +273,12 @@ const (
 	ReasonBadAnswer = "BadAnswer"
 	// ReasonAnswerTooLarge says that the answer has more than 512 KiB.
 	ReasonAnswerTooLarge = "AnswerTooLarge"
+	// ReasonTooSlow says that a probe succeeded, but took longer than
+	// spec.maxDuration.
+	ReasonTooSlow = "TooSlow"
+	// ReasonSecretUnavailable says that a Secret of a probe is missing, lacks a
+	// key or the label, or cannot be read.
+	ReasonSecretUnavailable = "SecretUnavailable"
 	// ReasonNotServing says that a gRPC server says that it does not serve.
 	ReasonNotServing = "NotServing"
 	// ReasonProtocolError says that the answer does not follow the protocol, or
@@ -288,6 +294,9 @@ const (
 	// an object belongs to.
 	LabelOperator          = "bellwether.dev/operator"
 	LabelOperatorNamespace = "bellwether.dev/operator-namespace"
+	// LabelProbeSecret marks a Secret that EndpointProbes of its namespace may use,
+	// with the value "true".
+	LabelProbeSecret = "bellwether.dev/probe-secret"
 	// LabelRollout and LabelWave hold the frozen membership of an
 	// OperatorInstall: the OperatorRollout it belongs to, and its wave.
 	LabelRollout = "bellwether.dev/rollout"

@@ -33,11 +33,12 @@ type EndpointProbe struct {
 	Status EndpointProbeStatus `json:"status,omitempty"`
 }
 
-// EndpointProbeSpec says what is probed, how often, and which answer is a success.
+// EndpointProbeSpec says what is probed, how often, and which answers are a success.
 // Of http, tcp, grpc and dns only the one of the target's scheme can be set.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.timeout) || !has(self.interval) || duration(self.timeout) <= duration(self.interval)",message="timeout must not be longer than interval"
-// +kubebuilder:validation:XValidation:rule="[has(self.http), has(self.tcp), has(self.grpc), has(self.dns)].filter(x, x).size() <= 1",message="at most one of http, tcp, grpc and dns can be asked"
+// +kubebuilder:validation:XValidation:rule="!has(self.maxDuration) || !has(self.timeout) || duration(self.maxDuration) <= duration(self.timeout)",message="maxDuration must not be longer than timeout"
+// +kubebuilder:validation:XValidation:rule="[has(self.http), has(self.tcp), has(self.grpc), has(self.dns)].filter(x, x).size() <= 1",message="set at most one of http, tcp, grpc and dns"
 type EndpointProbeSpec struct {
 	// Operator is the ManagedOperator on the hub that the endpoint belongs to: the
 	// labels operator_namespace and operator of the series.
@@ -68,6 +69,12 @@ type EndpointProbeSpec struct {
 	// +optional
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 
+	// MaxDuration of a successful probe: one that takes longer fails with the
+	// reason TooSlow. Default: the timeout.
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="maxDuration must be positive"
+	// +optional
+	MaxDuration *metav1.Duration `json:"maxDuration,omitempty"`
+
 	// +optional
 	HTTP *HTTPProbe `json:"http,omitempty"`
 	// +optional
@@ -77,8 +84,8 @@ type EndpointProbeSpec struct {
 	// +optional
 	DNS *DNSProbe `json:"dns,omitempty"`
 
-	// TLS says how a certificate is judged. With the schemes tcp, grpc and dns its
-	// presence switches TLS on.
+	// TLS says how a certificate is verified. With the schemes tcp, grpc and dns its
+	// presence enables TLS.
 	// +optional
 	TLS *ProbeTLS `json:"tls,omitempty"`
 
@@ -129,7 +136,7 @@ type ServiceTarget struct {
 	// +kubebuilder:default=http
 	// +optional
 	Scheme ProbeScheme `json:"scheme,omitempty"`
-	// Path that is asked for. Default: /.
+	// Path of the request. Default: /.
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^/[^\\\\s#]*$')",message="path must begin with /, without blanks and fragment"
 	// +optional
@@ -147,7 +154,7 @@ type HostTarget struct {
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-zA-Z0-9]([-a-zA-Z0-9.]*[a-zA-Z0-9])?$')",message="host must be a DNS name without scheme and port"
 	// +optional
 	Host string `json:"host,omitempty"`
-	// Path that is asked for. Default: that of the object's first rule for the
+	// Path of the request. Default: that of the object's first rule for the
 	// host, else /.
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^/[^\\\\s#]*$')",message="path must begin with /, without blanks and fragment"
@@ -155,46 +162,111 @@ type HostTarget struct {
 	Path string `json:"path,omitempty"`
 }
 
-// HTTPProbe is a request and the answer that is good. An answer is read up to
+// HTTPProbe is a request and the expected answer. An answer is read up to
 // 512 KiB; more is a failure.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.json) || (!has(self.matches) && !has(self.notMatches))",message="json cannot be combined with matches and notMatches"
 type HTTPProbe struct {
 	// +kubebuilder:default=GET
 	// +kubebuilder:validation:Enum=GET;HEAD;POST;OPTIONS
 	// +optional
 	Method string `json:"method,omitempty"`
-	// Headers of the request. They are seen by whoever reads this object: put no
-	// secrets here.
+	// Headers of the request. Everybody who can read this object can read them:
+	// use secretHeaders for secrets.
 	// +kubebuilder:validation:MaxProperties=20
 	// +optional
 	Headers map[string]string `json:"headers,omitempty"`
+	// SecretHeaders are headers of the request with values from Secrets in this
+	// object's namespace.
+	// +kubebuilder:validation:MaxItems=10
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	SecretHeaders []SecretHeader `json:"secretHeaders,omitempty"`
+	// BearerToken is sent in the header Authorization, from a Secret in this
+	// object's namespace.
+	// +optional
+	BearerToken *SecretKey `json:"bearerToken,omitempty"`
 	// Body of the request.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	Body string `json:"body,omitempty"`
-	// Statuses that are good. Default: 200 to 299.
+	// Statuses that count as success. Default: 200 to 299.
 	// +kubebuilder:validation:MaxItems=20
 	// +kubebuilder:validation:items:Minimum=100
 	// +kubebuilder:validation:items:Maximum=599
 	// +listType=set
 	// +optional
 	Statuses []int32 `json:"statuses,omitempty"`
-	// Matches are regular expressions (RE2) that the body must all match.
+	// Matches are regular expressions (RE2) that the body must match, all of them.
 	// +kubebuilder:validation:MaxItems=5
 	// +kubebuilder:validation:items:MaxLength=256
 	// +listType=atomic
 	// +optional
 	Matches []string `json:"matches,omitempty"`
-	// NotMatches are regular expressions (RE2) none of which the body may match.
+	// NotMatches are regular expressions (RE2) that the body must not match.
 	// +kubebuilder:validation:MaxItems=5
 	// +kubebuilder:validation:items:MaxLength=256
 	// +listType=atomic
 	// +optional
 	NotMatches []string `json:"notMatches,omitempty"`
-	// FollowRedirects, ten at most. Where off, list the redirect's status in
-	// statuses.
+	// JSON is a CEL expression that must be true for the answer, which is parsed
+	// as JSON into the variable body: body.status == "ok".
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	JSON string `json:"json,omitempty"`
+	// HeaderMatches must all match a value of the answer's header of that name.
+	// +kubebuilder:validation:MaxItems=5
+	// +listType=atomic
+	// +optional
+	HeaderMatches []HeaderMatch `json:"headerMatches,omitempty"`
+	// HeaderNotMatches must not match any value of the answer's header of that
+	// name. A missing header is permitted.
+	// +kubebuilder:validation:MaxItems=5
+	// +listType=atomic
+	// +optional
+	HeaderNotMatches []HeaderMatch `json:"headerNotMatches,omitempty"`
+	// FollowRedirects, ten at most. If off, list the redirect's status in
+	// statuses. A probe with secretHeaders, bearerToken or a client certificate
+	// never follows redirects, so that no other server gets the secrets.
 	// +kubebuilder:default=true
 	// +optional
 	FollowRedirects *bool `json:"followRedirects,omitempty"`
+}
+
+// SecretHeader is a header with a value from a Secret.
+type SecretHeader struct {
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9-]+$`
+	Name string `json:"name"`
+	// Value is a key of a Secret.
+	Value SecretKey `json:"value"`
+}
+
+// SecretKey is a key of a Secret in the object's namespace. The Secret must
+// have the label bellwether.dev/probe-secret: "true", and the agent needs the
+// permission to get it.
+type SecretKey struct {
+	// Name of the Secret.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// Key in the Secret's data.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Key string `json:"key"`
+}
+
+// HeaderMatch is a regular expression for a header of an answer.
+type HeaderMatch struct {
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+	// Regex is a regular expression (RE2).
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Regex string `json:"regex"`
 }
 
 // TCPProbe is a conversation. Without it a connection is enough.
@@ -211,15 +283,15 @@ type TCPProbe struct {
 
 // GRPCProbe is a call of grpc.health.v1.Health/Check.
 type GRPCProbe struct {
-	// Service that is asked about. Default: the server as a whole.
+	// Service whose health is requested. Default: the server as a whole.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Service string `json:"service,omitempty"`
 }
 
-// DNSProbe is a question to a DNS server.
+// DNSProbe is a query to a DNS server.
 type DNSProbe struct {
-	// Query is the name that is asked for.
+	// Query is the name to look up.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Query string `json:"query"`
@@ -227,19 +299,21 @@ type DNSProbe struct {
 	// +kubebuilder:validation:Enum=A;AAAA;CNAME;MX;NS;PTR;SOA;SRV;TXT
 	// +optional
 	Type string `json:"type,omitempty"`
-	// Transport of the question; TLS needs tcp.
+	// Transport of the query; TLS needs tcp.
 	// +kubebuilder:default=udp
 	// +kubebuilder:validation:Enum=udp;tcp
 	// +optional
 	Transport string `json:"transport,omitempty"`
 	// Matches is a regular expression (RE2) that one of the answer's records must
-	// match. Without it any answer without an error is good.
+	// match. Without it, any answer without an error is a success.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Matches string `json:"matches,omitempty"`
 }
 
-// ProbeTLS says how a server's certificate is judged.
+// ProbeTLS says how a server's certificate is verified.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.ca) || !has(self.caSecret)",message="set only one of ca and caSecret"
 type ProbeTLS struct {
 	// InsecureSkipVerify accepts any certificate.
 	// +optional
@@ -252,10 +326,19 @@ type ProbeTLS struct {
 	// +kubebuilder:validation:MaxLength=65536
 	// +optional
 	CA string `json:"ca,omitempty"`
+	// CASecret holds them in a Secret in this object's namespace.
+	// +optional
+	CASecret *SecretKey `json:"caSecret,omitempty"`
+	// ClientSecret is the name of a Secret in this object's namespace with the
+	// keys tls.crt and tls.key: a client certificate. It needs the same label and
+	// permission as a SecretKey.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	ClientSecret string `json:"clientSecret,omitempty"`
 }
 
-// EndpointProbeStatus is what was seen. It is written when what is seen changes,
-// and not for each probe: the series tell of those.
+// EndpointProbeStatus is what was observed. It is written when that changes, not
+// for each run: the series have the result of each run.
 type EndpointProbeStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
@@ -268,7 +351,7 @@ type EndpointProbeStatus struct {
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// URL is what the target came to.
+	// URL of the resolved target.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	URL string `json:"url,omitempty"`

@@ -38,6 +38,8 @@ type Reconciler struct {
 	// Cluster is the name of the FleetCluster. It is empty on the hub, where it
 	// follows from the namespace.
 	Cluster string
+	// secrets reads the Secrets of probes.
+	secrets *secretCache
 }
 
 // Reconcile implements reconcile.ObjectReconciler.
@@ -74,15 +76,24 @@ func (r *Reconciler) setProbe(ctx context.Context, key types.NamespacedName,
 			return refused, nil
 		}
 	}
-	target := *probe.Spec.Target.DeepCopy()
+	spec := *probe.Spec.DeepCopy()
 	err := r.Engine.Set(key, run.Probe{
-		Cluster: cluster, Name: probe.ProbeName(), Vantage: vantage,
-		Spec: *probe.Spec.DeepCopy(),
-		Resolve: func(ctx context.Context) (plan.Target, *plan.Failure) {
-			return plan.ResolveTarget(key.Namespace, target, r.readTarget(ctx, key.Namespace, target))
-		},
+		Cluster: cluster, Name: probe.ProbeName(), Vantage: vantage, Spec: spec,
+		Resolve: func(ctx context.Context) (plan.Target, *plan.Failure) { return r.resolve(ctx, key.Namespace, spec) },
 	})
 	return explainRefusal(err), nil
+}
+
+// resolve finds the target of a probe and its credentials, before each run.
+func (r *Reconciler) resolve(ctx context.Context, namespace string, spec v1alpha1.EndpointProbeSpec) (plan.Target,
+	*plan.Failure) {
+	target, failure := plan.ResolveTarget(namespace, spec.Target, r.readTarget(ctx, namespace, spec.Target))
+	names := plan.SecretNames(spec)
+	if failure != nil || len(names) == 0 {
+		return target, failure
+	}
+	target.Credentials, failure = plan.ReadCredentials(spec, r.secrets.get(ctx, namespace, names))
+	return target, failure
 }
 
 // explainRefusal returns the user's mistake that the engine found.

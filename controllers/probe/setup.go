@@ -47,7 +47,8 @@ func Add(mgr ctrl.Manager, at cluster.Cluster, o Options) error {
 	if err := o.Metrics.Register(engine); err != nil {
 		return fmt.Errorf("register metrics of probes: %w", err)
 	}
-	inner := &Reconciler{Client: at.GetClient(), Engine: engine, Cluster: o.Cluster}
+	inner := &Reconciler{Client: at.GetClient(), Engine: engine, Cluster: o.Cluster,
+		secrets: newSecretCache(at.GetAPIReader(), time.Now)}
 	c, err := controller.New("endpointprobe", mgr, controller.Options{
 		Reconciler: removalReconciler{client: at.GetClient(), engine: engine,
 			next: kit.Shell(at.GetClient(), nil, inner)},

@@ -411,7 +411,19 @@ func probe() []Remedy {
 			Next: tried},
 		{Reason: v1alpha1.ReasonBadAnswer, Means: "A probe got an answer that does not match what is expected.",
 			Do: []Action{
-				do("Compare the answer with the regular expressions in the spec.")}, Next: tried},
+				do("Compare the answer with the regular expressions and the CEL expression in the spec.")}, Next: tried},
+		{Reason: v1alpha1.ReasonTooSlow, Means: "A probe succeeded, but took longer than spec.maxDuration.",
+			Do: []Action{
+				do("Look at the load of the endpoint. If this duration is normal for it, raise spec.maxDuration.")},
+			Next: tried},
+		{Reason: v1alpha1.ReasonSecretUnavailable, Means: "A Secret that an EndpointProbe names does not exist, has " +
+			"no such key, lacks the label bellwether.dev/probe-secret=true, or cannot be read by the agent.",
+			Do: []Action{
+				do("Create or correct the Secret in the namespace of the EndpointProbe, and label it."),
+				run("Permit the agent to read Secrets of this namespace", "kubectl -n NAMESPACE create rolebinding "+
+					"bellwether-probe-secrets --clusterrole=bellwether-agent-probe-secrets "+
+					"--serviceaccount=bellwether-system:bellwether-agent")},
+			Next: "The probe counts as failed until then."},
 		{Reason: v1alpha1.ReasonAnswerTooLarge, Means: "A probe got an answer of more than 512 KiB.", Do: []Action{
 			do("Probe a smaller page, such as a health endpoint, or use the method HEAD.")}, Next: tried},
 		{Reason: v1alpha1.ReasonNotServing, Means: "A gRPC server answered a probe that it does not " +

@@ -69,6 +69,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.GateStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("GRPCProbe"):
 		return &apisv1alpha1.GRPCProbeApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("HeaderMatch"):
+		return &apisv1alpha1.HeaderMatchApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("HostTarget"):
 		return &apisv1alpha1.HostTargetApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("HTTPProbe"):
@@ -147,6 +149,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.RolloutStrategyApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RolloutSummary"):
 		return &apisv1alpha1.RolloutSummaryApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("SecretHeader"):
+		return &apisv1alpha1.SecretHeaderApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("SecretKey"):
+		return &apisv1alpha1.SecretKeyApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ServiceTarget"):
 		return &apisv1alpha1.ServiceTargetApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SLOEdit"):

@@ -90,15 +90,19 @@ func TestCheckOnHub(t *testing.T) {
 	for name, tc := range map[string]struct {
 		cluster string
 		target  v1alpha1.ProbeTarget
+		secret  string
 		says    string
 	}{
 		"a URL in a cluster's namespace": {cluster: "prod-1", target: v1alpha1.ProbeTarget{URL: "http://a/"}},
 		"another namespace": {target: v1alpha1.ProbeTarget{URL: "http://a/"},
 			says: "namespace of a cluster"},
+		"a Secret": {cluster: "prod-1", target: v1alpha1.ProbeTarget{URL: "http://a/"}, secret: "api",
+			says: "cannot use Secrets"},
 		"an object": {cluster: "prod-1",
 			target: v1alpha1.ProbeTarget{Service: &v1alpha1.ServiceTarget{}}, says: "must be a url"},
 	} {
-		got := CheckOnHub(&v1alpha1.EndpointProbe{Spec: v1alpha1.EndpointProbeSpec{Target: tc.target}}, tc.cluster)
+		spec := v1alpha1.EndpointProbeSpec{Target: tc.target, TLS: &v1alpha1.ProbeTLS{ClientSecret: tc.secret}}
+		got := CheckOnHub(&v1alpha1.EndpointProbe{Spec: spec}, tc.cluster)
 		if (got == nil) != (tc.says == "") || got != nil && !strings.Contains(got.Message, tc.says) {
 			t.Errorf("%s: got %+v, want %q", name, got, tc.says)
 		}

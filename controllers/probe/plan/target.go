@@ -30,6 +30,8 @@ type Target struct {
 	// of a Service. It is trusted. If it is zero, the host is looked up by
 	// name.
 	Address netip.Addr
+	// Credentials of the probe; nil if it has none.
+	Credentials *Credentials
 }
 
 // Failure is why a probe failed: a reason of the API and a message.

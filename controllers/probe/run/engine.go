@@ -94,6 +94,8 @@ type entry struct {
 	slow    bool // whether the newest run was slow; true before the first one
 	verdict plan.Verdict
 	samples []sample
+	// attempts are the runs that ended, successes those of them that succeeded.
+	attempts, successes float64
 }
 
 // New returns an Engine without probes. It is a prometheus.Collector.

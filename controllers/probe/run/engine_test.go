@@ -107,6 +107,18 @@ probe_success{cluster="prod-1",operator="echo",operator_namespace="fleet",probe=
 	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), series.ProbeSuccess); err != nil {
 		t.Error(err)
 	}
+	eventually(t, "both have run three times", func() bool {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return e.entries[key("a")].attempts >= 3 && e.entries[key("b")].attempts >= 3
+	})
+	e.mu.Lock()
+	healthy, dead := e.entries[key("a")], e.entries[key("b")]
+	if healthy.successes != healthy.attempts || dead.successes != 0 {
+		t.Errorf("%v of %v and %v of %v runs succeeded", healthy.successes, healthy.attempts, dead.successes,
+			dead.attempts)
+	}
+	e.mu.Unlock()
 	families, err := registry.Gather()
 	must(t, err)
 	if len(families) < 12 {
@@ -114,7 +126,7 @@ probe_success{cluster="prod-1",operator="echo",operator_namespace="fleet",probe=
 	}
 	e.Remove(key("a"))
 	e.Remove(key("b"))
-	for _, name := range []string{series.ProbeSuccess, series.ProbeHTTPDuration} {
+	for _, name := range []string{series.ProbeSuccess, series.ProbeHTTPDuration, series.ProbeAttempts} {
 		if n, err := testutil.GatherAndCount(registry, name); n != 0 || err != nil {
 			t.Errorf("%d series of %s are left after their probes were removed (%v)", n, name, err)
 		}
@@ -237,6 +249,11 @@ func TestSet(t *testing.T) {
 	for name, change := range map[string]func(*v1alpha1.EndpointProbeSpec){
 		"spec.http.matches": func(s *v1alpha1.EndpointProbeSpec) {
 			s.HTTP = &v1alpha1.HTTPProbe{Matches: []string{"("}}
+		},
+		"spec.http.json: ERROR": func(s *v1alpha1.EndpointProbeSpec) { s.HTTP = &v1alpha1.HTTPProbe{JSON: "body."} },
+		"must be true or false": func(s *v1alpha1.EndpointProbeSpec) { s.HTTP = &v1alpha1.HTTPProbe{JSON: "'ok'"} },
+		"spec.http.headerMatches": func(s *v1alpha1.EndpointProbeSpec) {
+			s.HTTP = &v1alpha1.HTTPProbe{HeaderMatches: []v1alpha1.HeaderMatch{{Name: "X", Regex: "("}}}
 		},
 		"spec.tls":      func(s *v1alpha1.EndpointProbeSpec) { s.TLS = &v1alpha1.ProbeTLS{CA: "no PEM"} },
 		"spec.interval": func(s *v1alpha1.EndpointProbeSpec) { s.Interval = &metav1.Duration{} },

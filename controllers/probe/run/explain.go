@@ -31,6 +31,7 @@ type facts struct {
 	codes       []int
 	redirects   int
 	regexFailed bool
+	jsonFailed  bool
 	// dnsAnswered says that a DNS server answered.
 	dnsAnswered bool
 	// health is the status that a gRPC server reports.
@@ -90,7 +91,7 @@ func explainNetworkError(err error) *plan.Failure {
 		unknown     x509.UnknownAuthorityError
 		name        x509.HostnameError
 		invalid     x509.CertificateInvalidError
-		dial        *net.OpError
+		operation   *net.OpError
 	)
 	switch {
 	case errors.As(err, &dns):
@@ -99,7 +100,9 @@ func explainNetworkError(err error) *plan.Failure {
 		errors.As(err, &alert),
 		errors.As(err, &unknown), errors.As(err, &name), errors.As(err, &invalid):
 		return &plan.Failure{Reason: v1alpha1.ReasonTLSFailed, Message: err.Error()}
-	case errors.As(err, &dial) && dial.Op == "dial":
+	case errors.As(err, &operation) && operation.Op == "remote error": // an alert, such as "certificate required"
+		return &plan.Failure{Reason: v1alpha1.ReasonTLSFailed, Message: err.Error()}
+	case errors.As(err, &operation) && operation.Op == "dial":
 		return &plan.Failure{Reason: v1alpha1.ReasonConnectFailed, Message: err.Error()}
 	}
 	return nil
@@ -116,12 +119,21 @@ func explainAnswer(logged *errorLog, f facts) *plan.Failure {
 	case f.regexFailed:
 		return &plan.Failure{Reason: v1alpha1.ReasonBadAnswer,
 			Message: "the answer does not match what the spec expects"}
+	case f.jsonFailed:
+		return &plan.Failure{Reason: v1alpha1.ReasonBadAnswer, Message: explainJSON(logged)}
 	case f.dnsAnswered:
 		return &plan.Failure{Reason: v1alpha1.ReasonBadAnswer, Message: logged.text()}
 	case f.health != grpc_health_v1.HealthCheckResponse_UNKNOWN:
 		return &plan.Failure{Reason: v1alpha1.ReasonNotServing, Message: "the server says " + f.health.String()}
 	}
 	return nil
+}
+
+func explainJSON(logged *errorLog) string {
+	if logged.err != nil {
+		return logged.text()
+	}
+	return "the expression spec.http.json is not true for the answer"
 }
 
 func isAcceptedStatus(f facts) bool {

@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/alecthomas/units"
+	"github.com/google/cel-go/cel"
 	"github.com/prometheus/blackbox_exporter/config"
 	pconfig "github.com/prometheus/common/config"
 
@@ -113,12 +115,99 @@ func compileHTTP(spec *v1alpha1.HTTPProbe, tls pconfig.TLSConfig) (config.HTTPPr
 	for _, status := range spec.Statuses {
 		out.ValidStatusCodes = append(out.ValidStatusCodes, int(status))
 	}
+	return out, compileMatchers(spec, &out)
+}
+
+func compileMatchers(spec *v1alpha1.HTTPProbe, out *config.HTTPProbe) error {
 	var err error
 	if out.FailIfBodyNotMatchesRegexp, err = compileRegexps("spec.http.matches", spec.Matches...); err != nil {
-		return out, err
+		return err
 	}
-	out.FailIfBodyMatchesRegexp, err = compileRegexps("spec.http.notMatches", spec.NotMatches...)
-	return out, err
+	if out.FailIfBodyMatchesRegexp, err = compileRegexps("spec.http.notMatches", spec.NotMatches...); err != nil {
+		return err
+	}
+	out.FailIfHeaderNotMatchesRegexp, err = compileHeaders("spec.http.headerMatches", spec.HeaderMatches, false)
+	if err != nil {
+		return err
+	}
+	out.FailIfHeaderMatchesRegexp, err = compileHeaders("spec.http.headerNotMatches", spec.HeaderNotMatches, true)
+	if err != nil {
+		return err
+	}
+	out.FailIfBodyJsonNotMatchesCEL, err = compileJSON(spec.JSON)
+	return err
+}
+
+func compileHeaders(field string, matches []v1alpha1.HeaderMatch, allowMissing bool) ([]config.HeaderMatch, error) {
+	var out []config.HeaderMatch
+	for _, m := range matches {
+		compiled, err := compileRegexps(field, m.Regex)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, config.HeaderMatch{Header: m.Name, Regexp: compiled[0], AllowMissing: allowMissing})
+	}
+	return out, nil
+}
+
+// maxJSONCost bounds the evaluation of spec.http.json, whose cost depends on the
+// answer, to a fraction of a second.
+const maxJSONCost = 100_000
+
+var jsonEnvironment = sync.OnceValues(func() (*cel.Env, error) {
+	return cel.NewEnv(cel.Variable("body", cel.DynType))
+})
+
+// compileJSON compiles the expression as blackbox_exporter does, with a limit of
+// its cost. It returns nil if there is none.
+func compileJSON(expression string) (*config.CELProgram, error) {
+	if expression == "" {
+		return nil, nil
+	}
+	env, err := jsonEnvironment()
+	if err != nil {
+		return nil, fmt.Errorf("make CEL environment: %w", err)
+	}
+	ast, issues := env.Compile(expression)
+	if err := issues.Err(); err != nil {
+		return nil, fmt.Errorf("%w: spec.http.json: %w", errSpec, err)
+	}
+	if kind := ast.OutputType(); kind != cel.BoolType && kind != cel.DynType {
+		return nil, fmt.Errorf("%w: spec.http.json: the expression is a %s, and must be true or false", errSpec, kind)
+	}
+	program, err := env.Program(ast, cel.InterruptCheckFrequency(100), cel.CostLimit(maxJSONCost))
+	if err != nil {
+		return nil, fmt.Errorf("%w: spec.http.json: %w", errSpec, err)
+	}
+	return &config.CELProgram{Program: program, Expression: expression}, nil
+}
+
+// addCredentials puts credentials into a module. A probe with private ones
+// follows no redirects: the prober would send headers to the other server.
+func addCredentials(module *config.Module, c *plan.Credentials) *plan.Failure {
+	if c == nil {
+		return nil
+	}
+	for _, tls := range []*pconfig.TLSConfig{&module.HTTP.HTTPClientConfig.TLSConfig, &module.TCP.TLSConfig,
+		&module.DNS.TLSConfig, &module.GRPC.TLSConfig} {
+		tls.CA = cmp.Or(c.CA, tls.CA)
+		tls.Cert, tls.Key = c.Certificate, pconfig.Secret(c.Key)
+	}
+	if _, err := pconfig.NewTLSConfig(&module.TCP.TLSConfig); err != nil {
+		return &plan.Failure{Reason: v1alpha1.ReasonSecretUnavailable,
+			Message: c.Redact(fmt.Sprintf("the certificates in the Secrets of spec.tls cannot be used: %v", err))}
+	}
+	for name, value := range c.Headers {
+		module.HTTP.Headers[name] = value
+	}
+	if c.BearerToken != "" {
+		module.HTTP.HTTPClientConfig.Authorization = &pconfig.Authorization{Type: "Bearer",
+			Credentials: pconfig.Secret(c.BearerToken)}
+	}
+	if c.ArePrivate() {
+		module.HTTP.HTTPClientConfig.FollowRedirects = false
+	}
+	return nil
 }
 
 func compileRegexps(field string, texts ...string) ([]config.Regexp, error) {

@@ -132,9 +132,11 @@ func (e *Engine) record(ctx context.Context, x *entry, result result, url string
 	verdict := plan.Verdict{At: now, URL: url, Failure: result.failure}
 	changed := !verdict.HasSameOutcome(x.verdict)
 	x.verdict, x.samples, x.slow = verdict, result.samples, now.Sub(began) > slowAfter
-	outcome := "success"
-	if result.failure != nil {
-		outcome = "failure"
+	outcome := "failure"
+	x.attempts++
+	if result.failure == nil {
+		outcome = "success"
+		x.successes++
 	}
 	e.runs.WithLabelValues(outcome).Inc()
 	x.due = nextTurn(x.key, x.probe.interval(), now)

@@ -49,6 +49,9 @@ func (r *runner) run(ctx context.Context, p *Probe, target plan.Target) result {
 	if err := errors.Join(err1, err2); err != nil {
 		return result{failure: &plan.Failure{Reason: v1alpha1.ReasonInvalidSpec, Message: err.Error()}}
 	}
+	if failure := addCredentials(&module, target.Credentials); failure != nil {
+		return result{failure: failure}
+	}
 	begin := time.Now()
 	var out result
 	switch u.Scheme {
@@ -57,13 +60,20 @@ func (r *runner) run(ctx context.Context, p *Probe, target plan.Target) result {
 	default:
 		out = r.runOther(ctx, p, module, u, target.Address)
 	}
+	took := time.Since(begin)
+	if limit := p.Spec.MaxDuration; out.failure == nil && limit != nil && took > limit.Duration {
+		out.failure = &plan.Failure{Reason: v1alpha1.ReasonTooSlow, Message: fmt.Sprintf(
+			"the probe took %s, longer than spec.maxDuration (%s)", took.Round(time.Millisecond), limit.Duration)}
+	}
 	success := 0.0
 	if out.failure == nil {
 		success = 1
+	} else {
+		out.failure.Message = target.Credentials.Redact(out.failure.Message)
 	}
 	out.samples = append(out.samples,
 		sample{series: series.ProbeSuccess, value: success},
-		sample{series: series.ProbeDuration, value: time.Since(begin).Seconds()})
+		sample{series: series.ProbeDuration, value: took.Seconds()})
 	return out
 }
 

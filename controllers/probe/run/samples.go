@@ -74,6 +74,8 @@ func (f *facts) add(s sample) {
 		f.redirects = int(s.value)
 	case series.ProbeFailedDueToRegex:
 		f.regexFailed = s.value == 1
+	case series.ProbeFailedDueToCEL:
+		f.jsonFailed = s.value == 1
 	case "probe_dns_query_succeeded":
 		f.dnsAnswered = s.value == 1
 	case series.ProbeGRPCHealthResponse:
@@ -100,13 +102,15 @@ func (e *Engine) Collect(out chan<- prometheus.Metric) {
 	type probeSeries struct {
 		labels  []*dto.LabelPair
 		samples []sample
+		// attempts and successes count all runs; the samples are of the newest one.
+		attempts, successes float64
 	}
 	// A scrape of thousands of probes takes time and must not delay them: the
 	// lock is held for a copy only. Samples are never changed in place.
 	e.mu.Lock()
 	results := make([]probeSeries, 0, len(e.entries))
 	for _, entry := range e.entries {
-		results = append(results, probeSeries{entry.labels, entry.samples})
+		results = append(results, probeSeries{entry.labels, entry.samples, entry.attempts, entry.successes})
 	}
 	e.mu.Unlock()
 	for _, r := range results {
@@ -114,6 +118,10 @@ func (e *Engine) Collect(out chan<- prometheus.Metric) {
 			exportedAs := exported[s.series]
 			out <- gauge{desc: exportedAs.desc, labels: r.labels, own: s.label, ownName: exportedAs.ownLabel,
 				value: s.value}
+		}
+		if r.attempts > 0 {
+			out <- counter{desc: exported[series.ProbeAttempts].desc, labels: r.labels, value: r.attempts}
+			out <- counter{desc: exported[series.ProbeSuccesses].desc, labels: r.labels, value: r.successes}
 		}
 	}
 	out <- prometheus.MustNewConstMetric(e.probes, prometheus.GaugeValue, float64(len(results)))
@@ -153,6 +161,22 @@ func (g gauge) Write(out *dto.Metric) error {
 	if !added {
 		out.Label = append(out.Label, &dto.LabelPair{Name: proto.String(g.ownName), Value: proto.String(g.own)})
 	}
+	return nil
+}
+
+// counter is a counter that shares its labels with the probe's other metrics.
+type counter struct {
+	desc   *prometheus.Desc
+	labels []*dto.LabelPair
+	value  float64
+}
+
+// Desc implements prometheus.Metric.
+func (c counter) Desc() *prometheus.Desc { return c.desc }
+
+// Write implements prometheus.Metric.
+func (c counter) Write(out *dto.Metric) error {
+	out.Counter, out.Label = &dto.Counter{Value: proto.Float64(c.value)}, c.labels
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -76,11 +77,12 @@ func TestProbes(t *testing.T) {
 		return conditions.IsTrue(p.Status.Conditions, v1alpha1.ConditionSuccess)
 	})
 	if made.Status.URL != "http://web.probed.svc:18080/healthz" || made.Spec.Name != "web" {
-		t.Errorf("the probe %q asks %q", made.Spec.Name, made.Status.URL)
+		t.Errorf("probe %q has the URL %q", made.Spec.Name, made.Status.URL)
 	}
 	h.shows("a Service that answers", scraped,
 		[]string{success("web", 1),
-			`probe_http_status_code{cluster="probes",operator="probed",operator_namespace="fleet",probe="web",vantage="cluster"} 200`}, nil)
+			`probe_http_status_code{cluster="probes",operator="probed",operator_namespace="fleet",probe="web",` +
+				`vantage="cluster"} 200`}, nil)
 
 	// It breaks; it goes; the probe fails and stays.
 	status.Store(http.StatusInternalServerError)
@@ -121,6 +123,8 @@ func TestProbes(t *testing.T) {
 		}
 	}
 
+	h.usesSecret(user)
+
 	// What nobody names any more is removed, with its series; others are left.
 	h.probesServices(nil)
 	h.gone(made)
@@ -130,6 +134,26 @@ func TestProbes(t *testing.T) {
 	h.uninstall(v1alpha1.RemovalOrphan)
 	h.gone(made)
 	h.probe("metadata", "one that a person made is left", func(*v1alpha1.EndpointProbe) bool { return true })
+}
+
+// usesSecret creates a probe with a Secret, which the agent may not read before
+// the chart's role is bound in the namespace.
+func (h *harness) usesSecret(user string) {
+	h.t.Helper()
+	h.must(h.Create(h.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.operator, Name: "token",
+		Labels: map[string]string{v1alpha1.LabelProbeSecret: "true"}}, StringData: map[string]string{"token": "abc"}}))
+	h.must(h.Create(h.t.Context(), endpointProbe(h.t, "secret",
+		`{target: {url: "http://169.254.169.254/"}, http: {bearerToken: {name: token, key: token}}}`)))
+	h.fails("secret", v1alpha1.ReasonSecretUnavailable, "the agent may not read Secret probed/token")
+
+	const role = "agent-probe-secrets"
+	h.must(h.Create(h.t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: role},
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}}}))
+	h.must(h.Create(h.t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: h.operator, Name: role},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}}}))
+	h.fails("secret", v1alpha1.ReasonAddressRefused, "spec.allowPrivate") // with the Secret, it is run
 }
 
 // answering serves an address with a status that can be changed.
@@ -224,12 +248,13 @@ func TestProbeValidation(t *testing.T) {
 	namespace := testenv.Namespace(t, config, "probevalid")
 	k := clientOf(t, testenv.Shared(t, cluster.Options{APIServerOnly: true}))
 	for name, tc := range map[string]struct{ spec, want string }{
-		"http":               {`{target: {url: "https://app.example/healthz?x=1"}}`, ""},
-		"tcp":                {`{target: {url: "tcp://db.example:5432"}}`, ""},
-		"dns":                {`{target: {url: "dns://[fd12::1]:53"}, dns: {query: app.example}}`, ""},
-		"a Service":          {`{target: {service: {name: web, port: 80}}, interval: 10m}`, ""},
-		"everything of http": {`{target: {route: {name: web, host: app.example}}, http: {method: HEAD, statuses: [200, 204], headers: {Accept: text/html}}, tls: {insecureSkipVerify: true}}`, ""},
-		"no target":          {`{target: {}}`, "name exactly one of url, service, route, ingress and httpRoute"},
+		"http":      {`{target: {url: "https://app.example/healthz?x=1"}}`, ""},
+		"tcp":       {`{target: {url: "tcp://db.example:5432"}}`, ""},
+		"dns":       {`{target: {url: "dns://[fd12::1]:53"}, dns: {query: app.example}}`, ""},
+		"a Service": {`{target: {service: {name: web, port: 80}}, interval: 10m}`, ""},
+		"everything of http": {`{target: {route: {name: web, host: app.example}}, http: {method: HEAD, statuses: ` +
+			`[200, 204], headers: {Accept: text/html}}, tls: {insecureSkipVerify: true}}`, ""},
+		"no target": {`{target: {}}`, "name exactly one of url, service, route, ingress and httpRoute"},
 		"two targets": {`{target: {url: "http://a.example/", service: {name: web, port: 80}}}`,
 			"name exactly one of"},
 		"a file": {`{target: {url: "file:///etc/passwd"}}`,
@@ -246,7 +271,19 @@ func TestProbeValidation(t *testing.T) {
 		"timeout beyond interval": {`{target: {url: "http://a.example/"}, interval: 5s, timeout: 10s}`,
 			"timeout must not be longer than interval"},
 		"no duration": {`{target: {url: "http://a.example/"}, interval: soon}`, "interval"},
-		"two questions": {`{target: {url: "http://a.example/"}, http: {}, tcp: {}}`,
+		"JSON, headers and Secrets": {`{target: {url: "https://a.example/"}, maxDuration: 1s, timeout: 2s, http: {` +
+			`json: "body.ok", headerMatches: [{name: X, regex: a}], bearerToken: {name: a, key: b}, ` +
+			`secretHeaders: [{name: X-Key, value: {name: a, key: b}}]}, ` +
+			`tls: {caSecret: {name: a, key: b}, clientSecret: c}}`, ""},
+		"JSON and a regular expression": {`{target: {url: "http://a.example/"}, http: {json: "true", matches: [a]}}`,
+			"json cannot be combined with matches and notMatches"},
+		"two CAs": {`{target: {url: "https://a.example/"}, tls: {ca: x, caSecret: {name: a, key: b}}}`,
+			"set only one of ca and caSecret"},
+		"maxDuration beyond timeout": {`{target: {url: "http://a.example/"}, timeout: 1s, maxDuration: 2s}`,
+			"maxDuration must not be longer than timeout"},
+		"a header with a line break": {`{target: {url: "http://a.example/"}, http: {secretHeaders: ` +
+			`[{name: "X\nY", value: {name: a, key: b}}]}}`, "should match"},
+		"http and tcp": {`{target: {url: "http://a.example/"}, http: {}, tcp: {}}`,
 			"at most one of http, tcp, grpc and dns"},
 		"a port of 0": {`{target: {service: {name: web, port: 0}}}`,
 			"should be greater than or equal to 1"},
@@ -264,7 +301,8 @@ func TestProbeValidation(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := fmt.Sprintf(
-				`{apiVersion: bellwether.dev/v1alpha1, kind: EndpointProbe, metadata: {namespace: %s, generateName: valid-}, spec: %s}`,
+				`{apiVersion: bellwether.dev/v1alpha1, kind: EndpointProbe, metadata: {namespace: %s, `+
+					`generateName: valid-}, spec: %s}`,
 				namespace,
 				tc.spec,
 			)

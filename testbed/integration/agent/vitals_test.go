@@ -101,7 +101,8 @@ func TestVitals(t *testing.T) {
 		is("deployment_replicas_desired", `deployment="vital",`, 1),
 		is("deployment_replicas_available", `deployment="vital",`, 1),
 		outcome("succeeded", 1), outcome("failed", 0),
-		`bellwether_operator_install_duration_seconds_count{cluster="vitals",operator="vital",operator_namespace="fleet",outcome="succeeded"} 1`,
+		`bellwether_operator_install_duration_seconds_count{cluster="vitals",operator="vital",` +
+			`operator_namespace="fleet",outcome="succeeded"} 1`,
 	}, nil)
 
 	condition := &operatorsv2.OperatorCondition{}
@@ -112,7 +113,8 @@ func TestVitals(t *testing.T) {
 		Message: "fine", LastTransitionTime: metav1.Now()}}
 	h.must(h.Patch(t.Context(), condition, patch))
 	h.shows("what the operator says of itself", scraped, []string{
-		`bellwether_operator_condition{cluster="vitals",operator="vital",operator_namespace="fleet",type="Upgradeable"} 1`,
+		`bellwether_operator_condition{cluster="vitals",operator="vital",operator_namespace="fleet",` +
+			`type="Upgradeable"} 1`,
 	}, nil)
 
 	h.restartsAreCounted(t, scraped)
@@ -180,11 +182,15 @@ func (h *harness) operandsAreCounted(t *testing.T, metrics func() string) {
 		}
 		h.must(h.Create(t.Context(), thing))
 	}
-	const uncounted = `bellwether_operator_operands_uncounted{cluster="vitals",kind="Thing",operator="vital",operator_namespace="fleet",reason="forbidden"} 1`
+	const uncounted = `bellwether_operator_operands_uncounted{cluster="vitals",kind="Thing",operator="vital",` +
+		`operator_namespace="fleet",reason="forbidden"} 1`
 	counted := []string{
-		`bellwether_operator_operands{cluster="vitals",kind="Thing",operator="vital",operator_namespace="fleet",ready="true"} 2`,
-		`bellwether_operator_operands{cluster="vitals",kind="Thing",operator="vital",operator_namespace="fleet",ready="false"} 1`,
-		`bellwether_operator_operands{cluster="vitals",kind="Thing",operator="vital",operator_namespace="fleet",ready="unknown"} 1`,
+		`bellwether_operator_operands{cluster="vitals",kind="Thing",operator="vital",operator_namespace="fleet",` +
+			`ready="true"} 2`,
+		`bellwether_operator_operands{cluster="vitals",kind="Thing",operator="vital",operator_namespace="fleet",` +
+			`ready="false"} 1`,
+		`bellwether_operator_operands{cluster="vitals",kind="Thing",operator="vital",operator_namespace="fleet",` +
+			`ready="unknown"} 1`,
 	}
 	h.shows("resources that the agent may not list", metrics, []string{uncounted}, counted)
 	h.must(h.Create(t.Context(), &rbacv1.ClusterRole{

@@ -365,6 +365,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
       default: 30s
+    - name: maxDuration
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
     - name: name
       type:
         scalar: string
@@ -501,6 +504,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.HTTPProbe
   map:
     fields:
+    - name: bearerToken
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.SecretKey
     - name: body
       type:
         scalar: string
@@ -508,11 +514,26 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: boolean
       default: true
+    - name: headerMatches
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.HeaderMatch
+          elementRelationship: atomic
+    - name: headerNotMatches
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.HeaderMatch
+          elementRelationship: atomic
     - name: headers
       type:
         map:
           elementType:
             scalar: string
+    - name: json
+      type:
+        scalar: string
     - name: matches
       type:
         list:
@@ -529,12 +550,29 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             scalar: string
           elementRelationship: atomic
+    - name: secretHeaders
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.SecretHeader
+          elementRelationship: associative
+          keys:
+          - name
     - name: statuses
       type:
         list:
           elementType:
             scalar: numeric
           elementRelationship: associative
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.HeaderMatch
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+    - name: regex
+      type:
+        scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.HostTarget
   map:
     fields:
@@ -1245,6 +1283,12 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: ca
       type:
         scalar: string
+    - name: caSecret
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.SecretKey
+    - name: clientSecret
+      type:
+        scalar: string
     - name: insecureSkipVerify
       type:
         scalar: boolean
@@ -1444,6 +1488,24 @@ var schemaYAML = typed.YAMLObject(`types:
         scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.SLOProfile
   scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.SecretHeader
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+    - name: value
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.SecretKey
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.SecretKey
+  map:
+    fields:
+    - name: key
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.ServiceTarget
   map:
     fields:

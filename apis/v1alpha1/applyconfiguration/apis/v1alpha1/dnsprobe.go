@@ -8,15 +8,15 @@ package v1alpha1
 // DNSProbeApplyConfiguration represents a declarative configuration of the DNSProbe type for use
 // with apply.
 //
-// DNSProbe is a question to a DNS server.
+// DNSProbe is a query to a DNS server.
 type DNSProbeApplyConfiguration struct {
-	// Query is the name that is asked for.
+	// Query is the name to look up.
 	Query *string `json:"query,omitempty"`
 	Type  *string `json:"type,omitempty"`
-	// Transport of the question; TLS needs tcp.
+	// Transport of the query; TLS needs tcp.
 	Transport *string `json:"transport,omitempty"`
 	// Matches is a regular expression (RE2) that one of the answer's records must
-	// match. Without it any answer without an error is good.
+	// match. Without it, any answer without an error is a success.
 	Matches *string `json:"matches,omitempty"`
 }
 

@@ -12,7 +12,7 @@ import (
 // EndpointProbeSpecApplyConfiguration represents a declarative configuration of the EndpointProbeSpec type for use
 // with apply.
 //
-// EndpointProbeSpec says what is probed, how often, and which answer is a success.
+// EndpointProbeSpec says what is probed, how often, and which answers are a success.
 // Of http, tcp, grpc and dns only the one of the target's scheme can be set.
 type EndpointProbeSpecApplyConfiguration struct {
 	// Operator is the ManagedOperator on the hub that the endpoint belongs to: the
@@ -26,13 +26,16 @@ type EndpointProbeSpecApplyConfiguration struct {
 	// Interval between the beginnings of two probes: 5s to 10m.
 	Interval *v1.Duration `json:"interval,omitempty"`
 	// Timeout of one probe, with all its redirects: 100ms to 30s.
-	Timeout *v1.Duration                 `json:"timeout,omitempty"`
-	HTTP    *HTTPProbeApplyConfiguration `json:"http,omitempty"`
-	TCP     *TCPProbeApplyConfiguration  `json:"tcp,omitempty"`
-	GRPC    *GRPCProbeApplyConfiguration `json:"grpc,omitempty"`
-	DNS     *DNSProbeApplyConfiguration  `json:"dns,omitempty"`
-	// TLS says how a certificate is judged. With the schemes tcp, grpc and dns its
-	// presence switches TLS on.
+	Timeout *v1.Duration `json:"timeout,omitempty"`
+	// MaxDuration of a successful probe: one that takes longer fails with the
+	// reason TooSlow. Default: the timeout.
+	MaxDuration *v1.Duration                 `json:"maxDuration,omitempty"`
+	HTTP        *HTTPProbeApplyConfiguration `json:"http,omitempty"`
+	TCP         *TCPProbeApplyConfiguration  `json:"tcp,omitempty"`
+	GRPC        *GRPCProbeApplyConfiguration `json:"grpc,omitempty"`
+	DNS         *DNSProbeApplyConfiguration  `json:"dns,omitempty"`
+	// TLS says how a certificate is verified. With the schemes tcp, grpc and dns its
+	// presence enables TLS.
 	TLS *ProbeTLSApplyConfiguration `json:"tls,omitempty"`
 	// AllowPrivate permits addresses that are private to the machine that probes,
 	// or to its cloud: loopback, link-local and metadata services. They are
@@ -84,6 +87,14 @@ func (b *EndpointProbeSpecApplyConfiguration) WithInterval(value v1.Duration) *E
 // If called multiple times, the Timeout field is set to the value of the last call.
 func (b *EndpointProbeSpecApplyConfiguration) WithTimeout(value v1.Duration) *EndpointProbeSpecApplyConfiguration {
 	b.Timeout = &value
+	return b
+}
+
+// WithMaxDuration sets the MaxDuration field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the MaxDuration field is set to the value of the last call.
+func (b *EndpointProbeSpecApplyConfiguration) WithMaxDuration(value v1.Duration) *EndpointProbeSpecApplyConfiguration {
+	b.MaxDuration = &value
 	return b
 }
 

@@ -12,14 +12,14 @@ import (
 // EndpointProbeStatusApplyConfiguration represents a declarative configuration of the EndpointProbeStatus type for use
 // with apply.
 //
-// EndpointProbeStatus is what was seen. It is written when what is seen changes,
-// and not for each probe: the series tell of those.
+// EndpointProbeStatus is what was observed. It is written when that changes, not
+// for each run: the series have the result of each run.
 type EndpointProbeStatusApplyConfiguration struct {
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// Conditions: Ready is True while the probe runs, and Success while it
 	// succeeds.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
-	// URL is what the target came to.
+	// URL of the resolved target.
 	URL *string `json:"url,omitempty"`
 	// LastFailure is the newest failure whose reason was not that of the probe
 	// before it.

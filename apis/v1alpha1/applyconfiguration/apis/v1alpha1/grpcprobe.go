@@ -10,7 +10,7 @@ package v1alpha1
 //
 // GRPCProbe is a call of grpc.health.v1.Health/Check.
 type GRPCProbeApplyConfiguration struct {
-	// Service that is asked about. Default: the server as a whole.
+	// Service whose health is requested. Default: the server as a whole.
 	Service *string `json:"service,omitempty"`
 }
 

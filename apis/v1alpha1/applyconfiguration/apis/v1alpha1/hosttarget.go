@@ -14,7 +14,7 @@ type HostTargetApplyConfiguration struct {
 	Name *string `json:"name,omitempty"`
 	// Host is one of the object's host names. Default: the first one.
 	Host *string `json:"host,omitempty"`
-	// Path that is asked for. Default: that of the object's first rule for the
+	// Path of the request. Default: that of the object's first rule for the
 	// host, else /.
 	Path *string `json:"path,omitempty"`
 }

@@ -8,23 +8,38 @@ package v1alpha1
 // HTTPProbeApplyConfiguration represents a declarative configuration of the HTTPProbe type for use
 // with apply.
 //
-// HTTPProbe is a request and the answer that is good. An answer is read up to
+// HTTPProbe is a request and the expected answer. An answer is read up to
 // 512 KiB; more is a failure.
 type HTTPProbeApplyConfiguration struct {
 	Method *string `json:"method,omitempty"`
-	// Headers of the request. They are seen by whoever reads this object: put no
-	// secrets here.
+	// Headers of the request. Everybody who can read this object can read them:
+	// use secretHeaders for secrets.
 	Headers map[string]string `json:"headers,omitempty"`
+	// SecretHeaders are headers of the request with values from Secrets in this
+	// object's namespace.
+	SecretHeaders []SecretHeaderApplyConfiguration `json:"secretHeaders,omitempty"`
+	// BearerToken is sent in the header Authorization, from a Secret in this
+	// object's namespace.
+	BearerToken *SecretKeyApplyConfiguration `json:"bearerToken,omitempty"`
 	// Body of the request.
 	Body *string `json:"body,omitempty"`
-	// Statuses that are good. Default: 200 to 299.
+	// Statuses that count as success. Default: 200 to 299.
 	Statuses []int32 `json:"statuses,omitempty"`
-	// Matches are regular expressions (RE2) that the body must all match.
+	// Matches are regular expressions (RE2) that the body must match, all of them.
 	Matches []string `json:"matches,omitempty"`
-	// NotMatches are regular expressions (RE2) none of which the body may match.
+	// NotMatches are regular expressions (RE2) that the body must not match.
 	NotMatches []string `json:"notMatches,omitempty"`
-	// FollowRedirects, ten at most. Where off, list the redirect's status in
-	// statuses.
+	// JSON is a CEL expression that must be true for the answer, which is parsed
+	// as JSON into the variable body: body.status == "ok".
+	JSON *string `json:"json,omitempty"`
+	// HeaderMatches must all match a value of the answer's header of that name.
+	HeaderMatches []HeaderMatchApplyConfiguration `json:"headerMatches,omitempty"`
+	// HeaderNotMatches must not match any value of the answer's header of that
+	// name. A missing header is permitted.
+	HeaderNotMatches []HeaderMatchApplyConfiguration `json:"headerNotMatches,omitempty"`
+	// FollowRedirects, ten at most. If off, list the redirect's status in
+	// statuses. A probe with secretHeaders, bearerToken or a client certificate
+	// never follows redirects, so that no other server gets the secrets.
 	FollowRedirects *bool `json:"followRedirects,omitempty"`
 }
 
@@ -53,6 +68,27 @@ func (b *HTTPProbeApplyConfiguration) WithHeaders(entries map[string]string) *HT
 	for k, v := range entries {
 		b.Headers[k] = v
 	}
+	return b
+}
+
+// WithSecretHeaders adds the given value to the SecretHeaders field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the SecretHeaders field.
+func (b *HTTPProbeApplyConfiguration) WithSecretHeaders(values ...*SecretHeaderApplyConfiguration) *HTTPProbeApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithSecretHeaders")
+		}
+		b.SecretHeaders = append(b.SecretHeaders, *values[i])
+	}
+	return b
+}
+
+// WithBearerToken sets the BearerToken field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the BearerToken field is set to the value of the last call.
+func (b *HTTPProbeApplyConfiguration) WithBearerToken(value *SecretKeyApplyConfiguration) *HTTPProbeApplyConfiguration {
+	b.BearerToken = value
 	return b
 }
 
@@ -90,6 +126,40 @@ func (b *HTTPProbeApplyConfiguration) WithMatches(values ...string) *HTTPProbeAp
 func (b *HTTPProbeApplyConfiguration) WithNotMatches(values ...string) *HTTPProbeApplyConfiguration {
 	for i := range values {
 		b.NotMatches = append(b.NotMatches, values[i])
+	}
+	return b
+}
+
+// WithJSON sets the JSON field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the JSON field is set to the value of the last call.
+func (b *HTTPProbeApplyConfiguration) WithJSON(value string) *HTTPProbeApplyConfiguration {
+	b.JSON = &value
+	return b
+}
+
+// WithHeaderMatches adds the given value to the HeaderMatches field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the HeaderMatches field.
+func (b *HTTPProbeApplyConfiguration) WithHeaderMatches(values ...*HeaderMatchApplyConfiguration) *HTTPProbeApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithHeaderMatches")
+		}
+		b.HeaderMatches = append(b.HeaderMatches, *values[i])
+	}
+	return b
+}
+
+// WithHeaderNotMatches adds the given value to the HeaderNotMatches field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the HeaderNotMatches field.
+func (b *HTTPProbeApplyConfiguration) WithHeaderNotMatches(values ...*HeaderMatchApplyConfiguration) *HTTPProbeApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithHeaderNotMatches")
+		}
+		b.HeaderNotMatches = append(b.HeaderNotMatches, *values[i])
 	}
 	return b
 }

@@ -8,7 +8,7 @@ package v1alpha1
 // ProbeTLSApplyConfiguration represents a declarative configuration of the ProbeTLS type for use
 // with apply.
 //
-// ProbeTLS says how a server's certificate is judged.
+// ProbeTLS says how a server's certificate is verified.
 type ProbeTLSApplyConfiguration struct {
 	// InsecureSkipVerify accepts any certificate.
 	InsecureSkipVerify *bool `json:"insecureSkipVerify,omitempty"`
@@ -16,6 +16,12 @@ type ProbeTLSApplyConfiguration struct {
 	ServerName *string `json:"serverName,omitempty"`
 	// CA holds PEM certificates that are trusted in place of the system's.
 	CA *string `json:"ca,omitempty"`
+	// CASecret holds them in a Secret in this object's namespace.
+	CASecret *SecretKeyApplyConfiguration `json:"caSecret,omitempty"`
+	// ClientSecret is the name of a Secret in this object's namespace with the
+	// keys tls.crt and tls.key: a client certificate. It needs the same label and
+	// permission as a SecretKey.
+	ClientSecret *string `json:"clientSecret,omitempty"`
 }
 
 // ProbeTLSApplyConfiguration constructs a declarative configuration of the ProbeTLS type for use with
@@ -45,5 +51,21 @@ func (b *ProbeTLSApplyConfiguration) WithServerName(value string) *ProbeTLSApply
 // If called multiple times, the CA field is set to the value of the last call.
 func (b *ProbeTLSApplyConfiguration) WithCA(value string) *ProbeTLSApplyConfiguration {
 	b.CA = &value
+	return b
+}
+
+// WithCASecret sets the CASecret field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the CASecret field is set to the value of the last call.
+func (b *ProbeTLSApplyConfiguration) WithCASecret(value *SecretKeyApplyConfiguration) *ProbeTLSApplyConfiguration {
+	b.CASecret = value
+	return b
+}
+
+// WithClientSecret sets the ClientSecret field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ClientSecret field is set to the value of the last call.
+func (b *ProbeTLSApplyConfiguration) WithClientSecret(value string) *ProbeTLSApplyConfiguration {
+	b.ClientSecret = &value
 	return b
 }

@@ -18,7 +18,7 @@ type ServiceTargetApplyConfiguration struct {
 	// Port of the Service.
 	Port   *int32                    `json:"port,omitempty"`
 	Scheme *apisv1alpha1.ProbeScheme `json:"scheme,omitempty"`
-	// Path that is asked for. Default: /.
+	// Path of the request. Default: /.
 	Path *string `json:"path,omitempty"`
 }
 

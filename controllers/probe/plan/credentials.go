@@ -1,0 +1,155 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+)
+
+// Credentials are the values that a probe takes from Secrets. They must not be
+// logged or written to a status.
+type Credentials struct {
+	// Headers by name.
+	Headers     map[string]string
+	BearerToken string
+	// CA, Certificate and Key are PEM.
+	CA, Certificate, Key string
+}
+
+// ArePrivate tells whether there are credentials that only the target may get. A
+// CA is not private.
+func (c *Credentials) ArePrivate() bool {
+	return c != nil && (len(c.Headers) > 0 || c.BearerToken != "" || c.Key != "")
+}
+
+// minRedacted is the length from which a value is redacted: shorter ones would
+// match parts of ordinary words.
+const minRedacted = 4
+
+// Redact replaces the secret values in a text, such as an error that quotes what
+// a server answered.
+func (c *Credentials) Redact(text string) string {
+	if c == nil {
+		return text
+	}
+	values := []string{c.BearerToken, c.Key}
+	for _, value := range c.Headers {
+		values = append(values, value)
+	}
+	for _, value := range values {
+		if len(value) >= minRedacted {
+			text = strings.ReplaceAll(text, value, "[redacted]")
+		}
+	}
+	return text
+}
+
+// SecretNames returns the names of the Secrets that a probe uses, each once.
+func SecretNames(spec v1alpha1.EndpointProbeSpec) []string {
+	var names []string
+	add := func(name string) {
+		if name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if spec.HTTP != nil {
+		for _, header := range spec.HTTP.SecretHeaders {
+			add(header.Value.Name)
+		}
+		if spec.HTTP.BearerToken != nil {
+			add(spec.HTTP.BearerToken.Name)
+		}
+	}
+	if spec.TLS != nil {
+		if spec.TLS.CASecret != nil {
+			add(spec.TLS.CASecret.Name)
+		}
+		add(spec.TLS.ClientSecret)
+	}
+	return names
+}
+
+// Secret is a Secret of a probe as it was read.
+type Secret struct {
+	Labels map[string]string
+	Data   map[string][]byte
+	// Unreadable is why it could not be read; empty if it could.
+	Unreadable string
+}
+
+// ReadCredentials takes the credentials of a probe out of its Secrets, by name.
+// Only labelled Secrets are used: creating an EndpointProbe must not be a way to
+// send any Secret of a namespace to any server.
+func ReadCredentials(spec v1alpha1.EndpointProbeSpec, secrets map[string]Secret) (*Credentials, *Failure) {
+	reader := &secretReader{secrets: secrets}
+	var out Credentials
+	if spec.HTTP != nil {
+		for _, header := range spec.HTTP.SecretHeaders {
+			if out.Headers == nil {
+				out.Headers = map[string]string{}
+			}
+			out.Headers[header.Name] = reader.headerValue(header.Value)
+		}
+		if spec.HTTP.BearerToken != nil {
+			out.BearerToken = reader.headerValue(*spec.HTTP.BearerToken)
+		}
+	}
+	if spec.TLS != nil && spec.TLS.CASecret != nil {
+		out.CA = reader.value(*spec.TLS.CASecret)
+	}
+	if spec.TLS != nil && spec.TLS.ClientSecret != "" {
+		name := spec.TLS.ClientSecret
+		out.Certificate = reader.value(v1alpha1.SecretKey{Name: name, Key: corev1.TLSCertKey})
+		out.Key = reader.value(v1alpha1.SecretKey{Name: name, Key: corev1.TLSPrivateKeyKey})
+	}
+	if reader.failure != nil {
+		return nil, reader.failure
+	}
+	return &out, nil
+}
+
+// secretReader keeps the first failure.
+type secretReader struct {
+	secrets map[string]Secret
+	failure *Failure
+}
+
+func (r *secretReader) fail(format string, args ...any) string {
+	if r.failure == nil {
+		r.failure = &Failure{Reason: v1alpha1.ReasonSecretUnavailable, Message: fmt.Sprintf(format, args...)}
+	}
+	return ""
+}
+
+func (r *secretReader) value(key v1alpha1.SecretKey) string {
+	secret := r.secrets[key.Name]
+	value := secret.Data[key.Key]
+	switch {
+	case secret.Unreadable != "":
+		return r.fail("%s", secret.Unreadable)
+	case secret.Labels[v1alpha1.LabelProbeSecret] != "true":
+		return r.fail("Secret %s lacks the label %s=true, without which probes do not use it", key.Name,
+			v1alpha1.LabelProbeSecret)
+	case len(value) == 0:
+		return r.fail("Secret %s has no value for the key %s", key.Name, key.Key)
+	}
+	return string(value)
+}
+
+// headerValue is a value without the line break that files often end with. The
+// failure does not quote the value.
+func (r *secretReader) headerValue(key v1alpha1.SecretKey) string {
+	value := strings.TrimRight(r.value(key), "\r\n")
+	if strings.ContainsFunc(value, func(c rune) bool { return c < ' ' || c == 0x7f }) {
+		return r.fail("the value of the key %s in Secret %s cannot be sent in a header: it has control characters",
+			key.Key, key.Name)
+	}
+	return value
+}
