@@ -98,7 +98,7 @@ func (p *pass) target() (*catalogs.Bundle, *conditions.Summary) {
 	if _, emptied := p.Package.Channels[spec.Channel]; emptied && p.offered.Channels[spec.Channel] == nil {
 		s := stalled(v1alpha1.ReasonVersionBlocked, fmt.Sprintf(
 			"every version of channel %s is blocked: set spec.channel to another one, publish another version, or "+
-				""+"remove a block", spec.Channel))
+				"remove a block", spec.Channel))
 		return nil, &s
 	}
 	return nil, targetProblem(err)
@@ -111,8 +111,8 @@ func (p *pass) blockedMessage(b v1alpha1.VersionBlock) string {
 	} else if head != "" {
 		advice = fmt.Sprintf("set spec.version to %s, the channel's head, or to another version", head)
 	}
-	return fmt.Sprintf("version %s is blocked: %s; it is not installed on any cluster: %s, or remove the block "+
-		"from "+"OperatorCatalog %s or from the catalog that it reads",
+	return fmt.Sprintf("version %s is blocked: %s; no cluster is upgraded to it: %s, or remove the block "+
+		"from OperatorCatalog %s or from the catalog that it reads",
 		b.Version, b.Reason, advice, p.Catalog.Name)
 }
 

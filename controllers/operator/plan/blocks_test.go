@@ -41,7 +41,7 @@ func TestBlockedTargets(t *testing.T) {
 		"an exact version that is blocked": {
 			given(upTo130, "1.3.0", "1.3.0"),
 			want{state: "Stalled", reason: "VersionBlocked",
-				contains: "version 1.3.0 is blocked: it loses data; it is not installed on any cluster: set " +
+				contains: "version 1.3.0 is blocked: it loses data; no cluster is upgraded to it: set " +
 					"spec.version to " +
 					"1.2.0, the channel's head"},
 		},
