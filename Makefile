@@ -112,7 +112,7 @@ chaos: components ## Kill hub, agents and API servers at random during rollouts 
 	cd testbed && go test -count=1 -v -timeout $(TEST_TIMEOUT) -run 'Chaos' ./e2e/... $(if $(ARGS),-args $(ARGS))
 
 .PHONY: trial
-trial: components ## Inject faults into a fleet and check what users are told (ARGS="-trial.faults 0" for all of them)
+trial: components ## Inject faults into a fleet and check what users are told (ARGS="-trial.faults 0": all of them)
 	cd testbed && go test -count=1 -v -timeout $(TEST_TIMEOUT) -run Trial ./e2e $(if $(ARGS),-args $(ARGS))
 
 .PHONY: bench

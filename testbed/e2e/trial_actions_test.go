@@ -15,7 +15,9 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,7 +25,10 @@ import (
 	"github.com/bellwether-dev/bellwether/testbed/build"
 )
 
-var errNotSoaking = errors.New("the wave does not soak")
+var (
+	errNotSoaking  = errors.New("the wave does not soak")
+	errNotEnforced = errors.New("another pod may be created")
+)
 
 func seconds(n int) *metav1.Duration {
 	return &metav1.Duration{Duration: time.Duration(n) * time.Second}
@@ -70,6 +75,22 @@ func (x *trial) undoAll() {
 func (x *trial) deletePods() {
 	x.t.Helper()
 	x.must(x.local.DeleteAllOf(x.ctx(), &corev1.Pod{}, client.InNamespace(x.key.Name), client.GracePeriodSeconds(0)))
+}
+
+// takePods sets a quota of no pods, and deletes the operator's pods once the API server enforces it.
+func (x *trial) takePods() {
+	x.t.Helper()
+	x.create(&corev1.ResourceQuota{ObjectMeta: x.meta("no-pods"), Spec: corev1.ResourceQuotaSpec{
+		Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}}})
+	x.until("the quota is enforced", patience, func(x *trial) error {
+		pod := &corev1.Pod{ObjectMeta: x.meta("one-more"), Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Name: "none", Image: "example.com/none"}}}}
+		if err := x.local.Create(x.ctx(), pod, client.DryRunAll); !apierrors.IsForbidden(err) {
+			return errNotEnforced
+		}
+		return nil
+	})
+	x.deletePods()
 }
 
 // deployment returns the operator's Deployment.

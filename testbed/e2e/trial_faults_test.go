@@ -11,7 +11,6 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,10 +23,7 @@ import (
 func podFaults() map[string]fault {
 	return map[string]fault{
 		"quota takes the pods away": {
-			inject: func(x *trial) {
-				x.create(noPods(x.key.Name))
-				x.deletePods()
-			},
+			inject: (*trial).takePods,
 			shows:  notReady(v1alpha1.ReasonPodsUnavailable),
 			why:    []string{"Failed (PodsUnavailable)", "Deployment trial-canary/echo-operator"},
 			detail: []string{"exceeded quota"},
@@ -236,8 +232,7 @@ func hubFaults() map[string]fault {
 				}
 				return err
 			})
-			x.create(noPods(x.key.Name))
-			x.deletePods()
+			x.takePods()
 		},
 		shows: rolloutHas(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonHalted),
 		why: []string{"Failed (PodsUnavailable)", "Deployment trial-canary/echo-operator",
@@ -312,11 +307,6 @@ func specFaults() map[string]fault {
 			detail: []string{"CrashLoopBackOff"}, heal: (*trial).undoAll,
 		},
 	}
-}
-
-func noPods(namespace string) *corev1.ResourceQuota {
-	return &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "no-pods"},
-		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}}}
 }
 
 func block(version string) func(*v1alpha1.OperatorCatalogSpec) {

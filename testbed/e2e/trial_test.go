@@ -34,7 +34,6 @@ import (
 var (
 	trialFaults = flag.Int("trial.faults", 1, "how many faults of each group to inject; 0 for all")
 	trialSeed   = flag.Uint64("trial.seed", 25, "seed that chooses the faults where -trial.faults is not 0")
-	trialOnly   = flag.String("trial.only", "", "inject only the faults whose name contains this text")
 )
 
 const (
@@ -123,7 +122,6 @@ func memberOf(cluster string) platform.Member {
 
 // choose returns as many of the names as -trial.faults says, by the seed.
 func choose(names []string) []string {
-	names = slices.DeleteFunc(names, func(name string) bool { return !strings.Contains(name, *trialOnly) })
 	if *trialFaults == 0 || *trialFaults >= len(names) {
 		return names
 	}
