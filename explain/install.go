@@ -248,6 +248,9 @@ func driftLink(r reported, c metav1.Condition) Link {
 			Check: "what runs is the admitted bundle as configured"}
 	}
 	l := r.link(c, Unknown)
+	if c.Reason == v1alpha1.ReasonNotCompared {
+		l.State = Degraded // that is current, and must not hide what is worse
+	}
 	l.Text = "what runs could not be compared with the bundle: " + l.Text
 	return l
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
@@ -180,6 +181,14 @@ func installFaults() map[string]fault {
 		"CSV failed": {stalledInstall(v1alpha1.ReasonCSVFailed, "install "+
 			"timeout"), Failed, v1alpha1.ReasonCSVFailed, "",
 			"install timeout"},
+		"manifests not known": {onInstall(func(i *v1alpha1.OperatorInstall) {
+			set(&i.Status.Conditions, v1alpha1.ConditionDrifted, false, v1alpha1.ReasonNotCompared, "OLM unpacks them")
+			meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionDrifted).Status = metav1.ConditionUnknown
+		}), Degraded, v1alpha1.ReasonNotCompared, "", "OLM unpacks them"},
+		"correction stopped": {onInstall(func(i *v1alpha1.OperatorInstall) {
+			set(&i.Status.Conditions, v1alpha1.ConditionDrifted, true, v1alpha1.ReasonCorrectionStopped,
+				"image differs")
+		}), Degraded, v1alpha1.ReasonCorrectionStopped, "", "image differs"},
 		"drifted": {onInstall(func(i *v1alpha1.OperatorInstall) {
 			set(&i.Status.Conditions, v1alpha1.ConditionDrifted, true, v1alpha1.ReasonDrifted, "image differs")
 		}), Degraded, v1alpha1.ReasonDrifted, "", "image differs"},

@@ -354,9 +354,9 @@ func installed() []Remedy {
 				"kubectl -n NAMESPACE get deployments,csv --show-managed-fields -o yaml"),
 			do("If the change is wanted, put it into spec.install.config of the ManagedOperator, or into the " +
 				"bundle.")}},
-		{Reason: v1alpha1.ReasonNotCompared, Means: "What runs cannot be compared with the bundle at present. The " +
-			"message says why.", Do: []Action{
-			do("If the agent has no access to the bundle's image, give it access. The operator works without that.")}},
+		{Reason: v1alpha1.ReasonNotCompared, Means: "What runs cannot be compared with the bundle, because the agent " +
+			"does not have the bundle's manifests.", Do: []Action{
+			do("Give the agent access to the bundle's image. The operator works without that.")}},
 		{Reason: v1alpha1.ReasonScaledToZero, Means: "A Deployment of the operator is scaled to zero replicas, and " +
 			"the bundle asks for more.", Do: []Action{
 			run("Scale it up again on the cluster", "kubectl -n NAMESPACE scale deployment NAME --replicas=1"),

@@ -19,9 +19,7 @@ import (
 // is compared also while OLM installs it again.
 func (d *decision) compare(in Input) {
 	if !in.Cluster.Compared {
-		if d.Report.Complete {
-			d.Report.Drift = &engines.Drift{Unknown: in.notCompared()}
-		}
+		d.Report.Drift = in.notCompared()
 		return
 	}
 	if !d.Report.Complete && !in.hasSucceeded() {
@@ -80,18 +78,15 @@ func (c Cluster) FieldsOf(kind, name string) []drift.Field {
 	return fields
 }
 
-// notCompared says why it is not known whether what is installed differs from the
-// bundle.
-func (in Input) notCompared() string {
-	bundle := in.Install.Spec.Admission.Release.Bundle
-	switch {
-	case in.Offer.Pending != "":
-		return fmt.Sprintf("%s is not compared with the bundle until the catalog is read. %s", bundle, in.Offer.Pending)
-	case in.Offer.Problem != nil:
-		return fmt.Sprintf("%s is not compared with the bundle, because the catalog cannot be used. %s", bundle,
-			in.Offer.Problem.Message)
-	default:
-		return fmt.Sprintf("%s is not compared with the bundle, because the agent does not have its manifests: OLM "+
-			"unpacks them from the bundle's image. Give the agent access to that image.", bundle)
+// notCompared says that it cannot be known whether what is installed differs from
+// the bundle. It returns nil where the catalog was not read, which another condition
+// tells of.
+func (in Input) notCompared() *engines.Drift {
+	o := in.Offer
+	if !in.runsTarget() || o.Pending != "" || o.Problem != nil || o.Blocked != "" || o.Expected != nil {
+		return nil
 	}
+	return &engines.Drift{Unknown: fmt.Sprintf("%s is not compared with the bundle, because the agent does not have "+
+		"its manifests: OLM unpacks them from the bundle's image. Give the agent access to that image.",
+		in.Install.Spec.Admission.Release.Bundle)}
 }

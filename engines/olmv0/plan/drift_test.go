@@ -91,7 +91,7 @@ func TestDrift(t *testing.T) {
 				in.Cluster.Compared = false
 				in.Offer = Offer{Problem: &Problem{Reason: v1alpha1.ReasonCatalogUnreachable, Message: "No route."}}
 			}),
-			drifted: v1alpha1.ReasonNotCompared, ready: v1alpha1.ReasonSucceeded, message: "No route.",
+			ready: v1alpha1.ReasonSucceeded,
 		},
 		"OLM installs again what had succeeded": {
 			in: drifting(func(in *Input) {
