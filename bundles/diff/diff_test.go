@@ -27,7 +27,8 @@ func csv(spec, pod string) string {
 apiVersion: operators.coreos.com/v1alpha1
 kind: ClusterServiceVersion
 metadata: {name: a.v1.0.0}
-spec: {version: 1.0.0, %s install: {strategy: deployment, spec: {deployments: [{name: d, spec: {selector: {matchLabels: {a: b}},
+spec: {version: 1.0.0, %s install: {strategy: deployment, spec: {deployments: [{name: d, spec: {selector: `+
+		`{matchLabels: {a: b}},
   template: {metadata: {labels: {a: b}}, spec: {%s}}}}], PERMISSIONS}}}
 `, spec, pod)
 }
@@ -57,7 +58,8 @@ func crd(spec string) string {
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: things.example.com}
-spec: {group: example.com, scope: Namespaced, names: {kind: Thing, plural: things}, versions: [{name: v1, served: true, storage: true,
+spec: {group: example.com, scope: Namespaced, names: {kind: Thing, plural: things}, versions: [{name: v1, served: `+
+		`true, storage: true,
   schema: {openAPIV3Schema: {type: object, properties: {spec: %s}}}}]}
 `, spec)
 }
