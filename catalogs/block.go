@@ -15,7 +15,7 @@ import (
 //	{"schema": "bellwether.dev/blocks", "package": "echo-operator",
 //	 "blocks": [{"bundle": "echo-operator.v1.2.0", ...}]}
 //
-// Other readers of file-based catalogs ignore it. They see what a block does to the channels and to the deprecations.
+// Other readers of file-based catalogs ignore it. They get the effect of a block on the channels and the deprecations.
 const SchemaBlocks = "bellwether.dev/blocks"
 
 // Block says that no cluster may be upgraded to a version, and why.
@@ -24,10 +24,10 @@ type Block struct {
 	Bundle  string `json:"bundle,omitempty"`
 	Version string `json:"version,omitempty"`
 	Reason  string `json:"reason"`
-	// Expires is the day (2026-12-31) by which somebody must have looked at the block again; empty means never.
-	// It does not end the block.
+	// Expires is the day (2026-12-31) by which the block must be reviewed; empty means never. It does not end the
+	// block.
 	Expires string `json:"expires,omitempty"`
-	// Instead is the version that clusters should go to; empty means whatever the channel offers.
+	// Instead is the version that clusters should use; empty means the one that the channel offers.
 	Instead string `json:"instead,omitempty"`
 }
 
@@ -156,7 +156,7 @@ func (p *Package) routeAround(c *Channel) {
 	}
 }
 
-// bypass lets those that replace or skip an entry upgrade from whatever that upgrades from.
+// bypass makes the bundles that replace or skip an entry upgrade from what that entry upgrades from.
 func (c *Channel) bypass(name string) {
 	old, ok := c.Entry(name)
 	if !ok {

@@ -101,8 +101,8 @@ func (r *eachReader) stopped() bool {
 	return r.err != nil
 }
 
-// work parses whatever was sent, even after an error: the first broken document of a catalog is reported, whichever is
-// noticed first.
+// work parses everything that was sent, even after an error: the first broken document of a catalog is reported,
+// whichever is noticed first.
 func (r *eachReader) work() {
 	for j := range r.jobs {
 		if err := r.parse(j); err != nil {

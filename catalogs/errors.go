@@ -6,7 +6,7 @@ package catalogs
 import "errors"
 
 // Every error about the content of a catalog wraps one of these. Their text names what exists instead of what was
-// asked for, so that it can be shown to the person who asked.
+// requested, so that it can be shown to the user.
 var (
 	// ErrNotCatalog says that what was read is no file-based catalog: empty, broken, or of another kind.
 	ErrNotCatalog = errors.New("not a file-based catalog")

@@ -77,7 +77,7 @@ type graph struct {
 	next map[string][]string
 }
 
-// node is a bundle as the graph sees it: skipRange needs its version, and an unknown version is in no range.
+// node is a bundle in the graph: skipRange needs its version, and an unknown version is in no range.
 type node struct {
 	name    string
 	version *semver.Version

@@ -38,7 +38,7 @@ type Requirement struct {
 	// All and Any are the compound forms of olm.constraint.
 	All []Requirement
 	Any []Requirement
-	// Opaque is a constraint that is left to OLM to judge: cel, not, and whatever is newer than this code.
+	// Opaque is a constraint that only OLM evaluates: cel, not, and constraints that are newer than this code.
 	Opaque string
 }
 

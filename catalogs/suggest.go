@@ -11,7 +11,8 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// suggest names the existing ones that look most like what was asked for.
+// suggest returns the existing names that are most similar to the requested
+// one.
 func suggest(wanted string, existing []string) string {
 	if len(existing) == 0 {
 		return "there are none"

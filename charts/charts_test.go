@@ -110,7 +110,9 @@ hub:
   image: {tag: 1.2.3}
   bindAddress: $(POD_IP)
   leaseGrace: 1m30s
-  slo: {rulesNamespace: monitoring, rulesLabels: {release: prometheus}, prometheusURL: "http://prometheus.monitoring:9090", runbookURL: "https://runbooks.example.com/slos", dashboardURL: "https://grafana.example.com/d/slo"}
+  slo: {rulesNamespace: monitoring, rulesLabels: {release: prometheus}, prometheusURL: ` +
+	`"http://prometheus.monitoring:9090", ` +
+	`runbookURL: "https://runbooks.example.com/slos", dashboardURL: "https://grafana.example.com/d/slo"}
   extraArgs: [--zap-log-level=debug]
   extraEnv: [{name: HTTPS_PROXY, value: "http://proxy.example.com:3128"}]
   extraVolumes: [{name: catalog, configMap: {name: catalog}}]

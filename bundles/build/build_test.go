@@ -339,7 +339,8 @@ spec: {selector: {a: b}, ports: [{port: 443}]}
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration
 metadata: {name: w}
-webhooks: [{name: w.example.com, admissionReviewVersions: [v1], sideEffects: None, clientConfig: {service: {name: s, namespace: ns}}}]
+webhooks: [{name: w.example.com, admissionReviewVersions: [v1], sideEffects: None, clientConfig: {service: {name: ` +
+		`s, namespace: ns}}}]
 `
 	const certificate = "apiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: c}\nspec: {secretName: " +
 		"tls}\n"
@@ -347,9 +348,11 @@ webhooks: [{name: w.example.com, admissionReviewVersions: [v1], sideEffects: Non
 		return strings.Replace(deployment, `containers: [{name: manager, image: "example.com/m:1"}]`,
 			"volumes: [{name: v, secret: {secretName: "+secret+"}}], "+containers, 1)
 	}
-	const theirs = `containers: [{name: manager, image: "example.com/m:1", volumeMounts: [{name: v, mountPath: /tmp/k8s-webhook-server/serving-certs/}]}]`
+	const theirs = `containers: [{name: manager, image: "example.com/m:1", volumeMounts: [{name: v, mountPath: ` +
+		`/tmp/k8s-webhook-server/serving-certs/}]}]`
 	const ours = `containers: [{name: manager, image: "example.com/m:1", volumeMounts: [{name: v, mountPath: /certs}]}]`
-	const atStart = `containers: [{name: manager, image: "example.com/m:1"}], initContainers: [{name: i, image: "example.com/m:1", volumeMounts: [{name: v, mountPath: /certs}]}]`
+	const atStart = `containers: [{name: manager, image: "example.com/m:1"}], initContainers: [{name: i, image: ` +
+		`"example.com/m:1", volumeMounts: [{name: v, mountPath: /certs}]}]`
 	for name, test := range map[string]struct {
 		documents []string
 		volumes   int

@@ -88,7 +88,8 @@ func (a *assembly) deploy() {
 	strategy.StrategySpec = spec
 }
 
-// watchTargets lets an operator that is told by its environment where to watch be told by OLM.
+// watchTargets sets environment variables that name the watched namespace from
+// OLM's annotation.
 func (a *assembly) watchTargets(spec *appsv1.DeploymentSpec) {
 	for i := range spec.Template.Spec.Containers {
 		env := spec.Template.Spec.Containers[i].Env
@@ -111,13 +112,13 @@ func (a *assembly) warnAboutNamespace(d typed[appsv1.Deployment]) {
 	for _, c := range d.value.Spec.Template.Spec.Containers {
 		for _, arg := range slices.Concat(c.Command, c.Args) {
 			if fixed(arg) {
-				a.warn("%v: container %s has the argument %q, but whoever installs it chooses the namespace; take it "+
+				a.warn("%v: container %s has the argument %q, but the namespace is chosen at installation; take it "+
 					"from a fieldRef to metadata.namespace", d, c.Name, arg)
 			}
 		}
 		for _, e := range c.Env {
 			if fixed(e.Value) {
-				a.warn("%v: container %s has %s=%s, but whoever installs it chooses the namespace; take it from a "+
+				a.warn("%v: container %s has %s=%s, but the namespace is chosen at installation; take it from a "+
 					"fieldRef to metadata.namespace", d, c.Name, e.Name, e.Value)
 			}
 		}

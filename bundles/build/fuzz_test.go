@@ -31,7 +31,8 @@ func FuzzAssemble(f *testing.F) {
 		"---\napiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: Secret, metadata: {name: a}}, 3]\n"))
 	f.Add([]byte(deployment + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: ../../up, annotations: 3}\n"))
 	f.Add([]byte(deployment + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: 7\n"))
-	f.Add([]byte(`{"apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion", "metadata": {"name": "x"}, "spec": {"install": null}}`))
+	f.Add([]byte(`{"apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion", "metadata": ` +
+		`{"name": "x"}, "spec": {"install": null}}`))
 	f.Add([]byte("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: x}\nspec: " +
 		"{conversion: {strategy: Webhook, webhook: {clientConfig: {}}}, versions: [{}]}\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {

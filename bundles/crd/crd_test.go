@@ -107,7 +107,8 @@ func TestCompareSchemas(t *testing.T) {
 		},
 		"enum": {
 			older: `{type: string, enum: [a, b, c]}`, newer: `{type: string, enum: [c, d]}`,
-			there: []string{`NarrowedEnum .spec no longer "a", "b"`}, back: []string{`NarrowedEnum .spec no longer "d"`},
+			there: []string{`NarrowedEnum .spec no longer "a", "b"`},
+			back:  []string{`NarrowedEnum .spec no longer "d"`},
 		},
 		"enum where there was none": {
 			older: `{type: string}`, newer: `{type: string, enum: [b, a]}`,

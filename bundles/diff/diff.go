@@ -1,8 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package diff compares two versions of an operator as whoever reviews an upgrade wants it: what the APIs gain and
-// lose, which rights grow, which images and settings change; not which lines of YAML.
+// Package diff compares two versions of an operator for the review of an upgrade: what the APIs gain and lose, which
+// rights grow, which images and settings change; not which lines of YAML.
 //
 // Its input is two bundles as read; its output is a list of changes in a fixed order. It judges what a change may
 // break, and leaves it to package lint to forbid anything.
@@ -62,7 +62,7 @@ type Weight string
 const (
 	// Breaking may lose data, or refuse what was accepted.
 	Breaking Weight = "breaking"
-	// Attention gives rights, or changes what happens without being asked.
+	// Attention grants permissions, or changes behaviour without a user's action.
 	Attention Weight = "attention"
 )
 

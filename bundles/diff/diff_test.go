@@ -27,7 +27,8 @@ func csv(spec, pod string) string {
 apiVersion: operators.coreos.com/v1alpha1
 kind: ClusterServiceVersion
 metadata: {name: a.v1.0.0}
-spec: {version: 1.0.0, %s install: {strategy: deployment, spec: {deployments: [{name: d, spec: {selector: {matchLabels: {a: b}},
+spec: {version: 1.0.0, %s install: {strategy: deployment, spec: {deployments: [{name: d, spec: {selector: `+
+		`{matchLabels: {a: b}},
   template: {metadata: {labels: {a: b}}, spec: {%s}}}}], PERMISSIONS}}}
 `, spec, pod)
 }
@@ -57,7 +58,8 @@ func crd(spec string) string {
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: things.example.com}
-spec: {group: example.com, scope: Namespaced, names: {kind: Thing, plural: things}, versions: [{name: v1, served: true, storage: true,
+spec: {group: example.com, scope: Namespaced, names: {kind: Thing, plural: things}, versions: [{name: v1, served: `+
+		`true, storage: true,
   schema: {openAPIV3Schema: {type: object, properties: {spec: %s}}}}]}
 `, spec)
 }
@@ -119,11 +121,11 @@ func TestCompare(t *testing.T) {
 		"a version replaced": {pair{[]string{plain, crd("{type: object}")},
 			[]string{plain, strings.Replace(crd("{type: object}"), "name: v1,", "name: v2,", 1)}}, []Change{
 			{Area: AreaCRDs, Kind: Removed, Weight: Breaking, Subject: subject,
-				Note: "objects may be stored in it, and programs may ask for it"},
+				Note: "objects may be stored in it, and programs may use it"},
 			{Area: AreaCRDs, Kind: Added, Subject: "things.example.com v2"}}},
 		"a CRD gone": {pair{[]string{plain, crd("{type: object}")}, []string{plain}}, []Change{
 			{Area: AreaCRDs, Kind: Removed, Weight: Breaking, Subject: "things.example.com",
-				Note: "its objects stay, and nobody looks after them"}}},
+				Note: "its objects stay, and are no longer reconciled"}}},
 		"a right more": {pair{[]string{role("permissions", "apps", "deployments", "get")},
 			[]string{role("permissions", "apps", "deployments", "*")}}, []Change{
 			{Area: AreaRBAC, Kind: Added, Weight: Attention, Subject: "service account sa, in its namespaces",
@@ -155,7 +157,7 @@ func TestCompare(t *testing.T) {
 			{Area: AreaDeployments, Kind: Added, Subject: "deployment d", Path: "containers[m].resources.limits",
 				To: `{"memory":"1Gi"}`},
 			{Area: AreaDeployments, Kind: Added, Weight: Attention, Subject: "deployment d", Path: "hostNetwork",
-				To: "true", Note: "it is on the node's network"}}},
+				To: "true", Note: "it uses the node's network"}}},
 		"arguments in another order": {pair{[]string{csv("", "containers: [{name: m, args: [a, b]}]")},
 			[]string{csv("", "containers: [{name: m, args: [b, a]}]")}}, []Change{
 			{Area: AreaDeployments, Kind: Changed, Subject: "deployment d", Path: "containers[m].args",
@@ -165,7 +167,7 @@ func TestCompare(t *testing.T) {
 			[]string{csv("webhookdefinitions: [{type: ValidatingAdmissionWebhook, generateName: w, failurePolicy: "+
 				"Fail}, {type: MutatingAdmissionWebhook, generateName: x}],", "")}}, []Change{
 			{Area: AreaWebhooks, Kind: Added, Weight: Attention, Subject: "MutatingAdmissionWebhook x",
-				Note: "it stands between users and their objects"},
+				Note: "it can refuse or change users' objects"},
 			{Area: AreaWebhooks, Kind: Changed, Weight: Attention, Subject: "ValidatingAdmissionWebhook w",
 				Path: "failurePolicy", From: "Ignore", To: "Fail", Note: "when it is down, requests are refused"}}},
 		"an install mode gone": {pair{[]string{csv("installModes: [{type: OwnNamespace, supported: true}],", "")},

@@ -176,10 +176,10 @@ func forgetImages(containers []corev1.Container) {
 // weighPod finds what gives a program more power over its node, or its pods another life.
 func weighPod(c Change) Change {
 	for path, note := range map[string]string{
-		"hostNetwork": "it is on the node's network", "hostPID": "it sees the node's processes",
+		"hostNetwork": "it uses the node's network", "hostPID": "it can see the node's processes",
 		"hostIPC":            "it shares memory with the node",
 		"serviceAccountName": "its rights are those of another account",
-		"selector":           "Kubernetes refuses to change it: OLM makes the Deployment anew",
+		"selector":           "Kubernetes refuses to change it: OLM creates the Deployment again",
 	} {
 		if c.Path == path || strings.HasPrefix(c.Path, path+".") {
 			c.Weight, c.Note = Attention, note
@@ -202,7 +202,7 @@ func webhooks(from, to *bundles.Bundle) []Change {
 			c := change(name, "", a[name], b[name])
 			c.From, c.To = "", ""
 			if c.Kind == Added {
-				c.Weight, c.Note = Attention, "it stands between users and their objects"
+				c.Weight, c.Note = Attention, "it can refuse or change users' objects"
 			}
 			out = append(out, c)
 			continue

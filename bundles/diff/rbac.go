@@ -22,7 +22,7 @@ type right struct {
 	group, resource, name, verb string
 }
 
-// covers reports whether who has r may also do what o says.
+// covers reports whether r permits everything that o permits.
 func (r right) covers(o right) bool {
 	match := func(have, want string) bool { return have == everything || have == want }
 	resource := match(r.resource, o.resource)
@@ -74,7 +74,8 @@ func grants(b *bundles.Bundle) map[grant][]right {
 	return out
 }
 
-// held is all that an account has in a scope: what it has everywhere, it also has in its namespaces.
+// held returns all permissions of an account in a scope, including its
+// cluster-wide ones.
 func held(all map[grant][]right, g grant) []right {
 	if g.cluster {
 		return all[g]

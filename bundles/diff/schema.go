@@ -23,7 +23,7 @@ func crds(from, to *bundles.Bundle) []Change {
 	for name, crd := range old {
 		if now[name] == nil {
 			out = append(out, Change{Kind: Removed, Weight: Breaking, Subject: name,
-				Note: "its objects stay, and nobody looks after them"})
+				Note: "its objects stay, and are no longer reconciled"})
 			continue
 		}
 		out = append(out, crd1(name, crd, now[name])...)
@@ -63,7 +63,7 @@ func crd1(name string, from, to *apiextensionsv1.CustomResourceDefinition) []Cha
 	for v, version := range old {
 		if now[v] == nil {
 			out = append(out, Change{Kind: Removed, Weight: Breaking, Subject: name + " " + v,
-				Note: "objects may be stored in it, and programs may ask for it"})
+				Note: "objects may be stored in it, and programs may use it"})
 			continue
 		}
 		out = append(out, crdVersion(name+" "+v, version, now[v])...)

@@ -104,7 +104,7 @@ func (v verdict) rank() int {
 	return rank
 }
 
-// edge is one definition on the way back.
+// edge is one definition in a rollback.
 type edge struct {
 	from, to *bundles.Bundle
 	older    *apiextensionsv1.CustomResourceDefinition
@@ -232,7 +232,8 @@ func between(from, to *bundles.Bundle, history []*bundles.Bundle) []*bundles.Bun
 	return append(passed, to)
 }
 
-// incomparable finds definitions that cannot even be read, of which only equality can be told.
+// incomparable finds definitions that cannot be read and can only be compared
+// for equality.
 func incomparable(from, to *bundles.Bundle) verdict {
 	for _, o := range from.Objects {
 		if o.GetKind() != "CustomResourceDefinition" || crd.Definition(from, o.GetName()) != nil {

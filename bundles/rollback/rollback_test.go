@@ -70,14 +70,16 @@ func version(name, flags, fields string) string {
 }
 
 const (
-	plain    = `properties: {level: {type: string, enum: [low, high]}, size: {type: integer, maximum: 10}}`
-	added    = `properties: {level: {type: string, enum: [low, high]}, size: {type: integer, maximum: 10}, colour: {type: string}}`
+	plain = `properties: {level: {type: string, enum: [low, high]}, size: {type: integer, maximum: 10}}`
+	added = `properties: {level: {type: string, enum: [low, high]}, size: {type: integer, maximum: 10}, ` +
+		`colour: {type: string}}`
 	removed  = `properties: {level: {type: string, enum: [low, high]}}`
 	widened  = `properties: {level: {type: string, enum: [low, high, loud]}, size: {type: integer, maximum: 10}}`
 	narrowed = `properties: {level: {type: string, enum: [low, high]}, size: {type: integer, maximum: 5}}`
-	both     = `properties: {level: {type: string, enum: [low, high]}, size: {type: integer, maximum: 5}, colour: {type: string}}`
-	text     = `properties: {level: {type: string, enum: [low, high]}, size: {type: string}}`
-	union    = `properties: {level: {type: string, enum: [low, high]}, size: {x-kubernetes-int-or-string: true}}`
+	both     = `properties: {level: {type: string, enum: [low, high]}, size: {type: integer, maximum: 5}, ` +
+		`colour: {type: string}}`
+	text  = `properties: {level: {type: string, enum: [low, high]}, size: {type: string}}`
+	union = `properties: {level: {type: string, enum: [low, high]}, size: {x-kubernetes-int-or-string: true}}`
 )
 
 func TestClassify(t *testing.T) {
@@ -104,7 +106,8 @@ func TestClassify(t *testing.T) {
 		},
 		"a value that the older one does not know": {
 			from: one(plain), to: one(widened), class: registryv1.RollbackNeedsBackup,
-			reason: `in echoes.example.com, echo.v1.1.0 accepts what echo.v1.0.0 does not: going back, field .spec.level of v1 allows fewer values: no longer "loud"`,
+			reason: `in echoes.example.com, echo.v1.1.0 accepts what echo.v1.0.0 does not: going back, field ` +
+				`.spec.level of v1 allows fewer values: no longer "loud"`,
 		},
 		"narrower is put back": {
 			from: one(plain), to: one(narrowed), class: registryv1.RollbackInPlace,

@@ -56,7 +56,7 @@ func installChecks() []check {
 			}},
 		{"install-examples", "Has an example of every kind", false,
 			"Put one object of each kind into the annotation alm-examples.", examples},
-		{"install-requests", "Asks for the resources it needs", false,
+		{"install-requests", "Requests the resources it needs", false,
 			"Set CPU and memory requests on every container.", func(s surveyed) []string {
 				return s.each("requests", func(c corev1.Container) bool {
 					return !c.Resources.Requests.Cpu().IsZero() && !c.Resources.Requests.Memory().IsZero()

@@ -6,8 +6,8 @@
 // Its input is a bundle as read, its output a card with the evidence for each level, and pages and pictures of that
 // card. The levels are those of the Operator Framework,
 // https://sdk.operatorframework.io/docs/overview/operator-capabilities/. A bundle shows only what is written in it, in
-// CRDs, permissions and manifests, so the card tells what a reader of the bundle could know, and no more: an operator
-// may do things that its bundle does not show, and show things that it does badly.
+// CRDs, permissions and manifests, so the card shows only what follows from the bundle: an operator may do things that
+// its bundle does not show, and show things that it does badly.
 package scorecard
 
 import (

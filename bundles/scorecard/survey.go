@@ -18,7 +18,7 @@ import (
 	"github.com/bellwether-dev/bellwether/phrase"
 )
 
-// surveyed is a bundle with what most signals ask for.
+// surveyed is a bundle with what most signals need.
 type surveyed struct {
 	*bundles.Bundle
 	// fields are the paths of all fields of the CRDs' schemas, such as "Thing spec.backup".
@@ -136,7 +136,7 @@ func isWrite(verb string) bool {
 	return slices.Contains([]string{"*", "create", "update", "patch"}, verb)
 }
 
-// each asks something of every container, and has evidence only where all pass.
+// each checks every container, and has evidence only if all pass.
 func (s surveyed) each(what string, ok func(corev1.Container) bool) []string {
 	for _, c := range s.containers {
 		if !ok(c) {

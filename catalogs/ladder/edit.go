@@ -79,9 +79,9 @@ func (l *Ladder) Promote(version, to string) (string, error) {
 	return to, nil
 }
 
-// Demote takes a version back to a lower channel. It is for mistakes that nobody has seen: a version that was published
-// in a channel stays there until it is blocked or retired, and package compile holds that. Errors wrap ErrNoVersion,
-// ErrNoChannel or ErrRefused.
+// Demote takes a version back to a lower channel. It is for mistakes that no cluster has got: a version that was
+// published in a channel stays there until it is blocked or retired, and package compile holds that. Errors wrap
+// ErrNoVersion, ErrNoChannel or ErrRefused.
 func (l *Ladder) Demote(version, to string) error {
 	b, err := l.Bundle(version)
 	switch {

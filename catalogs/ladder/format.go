@@ -13,7 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// New is a file for a ladder that nobody has written yet.
+// New returns a file for a new ladder.
 func New(name string, l *Ladder) (*File, error) {
 	text, err := encode(l)
 	if err != nil {
@@ -45,7 +45,7 @@ func (f *File) Format() ([]byte, error) {
 		return nil, fmt.Errorf("format %s: its comments cannot be kept: %w", f.Name, err)
 	}
 	if !reflect.DeepEqual(again.Ladder.normal(), f.Ladder.normal()) {
-		return nil, fmt.Errorf("%w: format %s: its comments cannot be kept: edit it by hand", ErrInvalid, f.Name)
+		return nil, fmt.Errorf("%w: format %s: its comments cannot be kept: edit the file manually", ErrInvalid, f.Name)
 	}
 	return text, nil
 }

@@ -33,7 +33,7 @@ var (
 	ErrNoChannel = errors.New("no such channel")
 	// ErrExists says that the ladder has that already, and otherwise.
 	ErrExists = errors.New("exists already")
-	// ErrRefused says that an edit would harm somebody.
+	// ErrRefused says that an edit would harm clusters.
 	ErrRefused = errors.New("refused")
 )
 
@@ -49,7 +49,7 @@ type Ladder struct {
 	Icon string `yaml:"icon,omitempty"`
 	// Channels are the rungs, the lowest first. Default: candidate, fast, stable.
 	Channels []string `yaml:"channels,omitempty"`
-	// DefaultChannel is the one for who names none. Default: the highest.
+	// DefaultChannel is used if no channel is named. Default: the highest.
 	DefaultChannel string `yaml:"defaultChannel,omitempty"`
 	Policy         Policy `yaml:"policy,omitempty"`
 	// Bundles are the offered versions. Their order in the file means nothing.

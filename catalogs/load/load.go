@@ -92,7 +92,7 @@ func (l *Loader) Package(ctx context.Context, s oci.Source, digest, name string,
 	})
 }
 
-// key names a question. The answer for one who asks for no signature is none for one who does.
+// key identifies a request. A result without signature verification is not used for a request with it.
 func key(s oci.Source, parts ...string) string {
 	for _, k := range s.Verification.PublicKeys {
 		parts = append(parts, "signed by "+string(k))
@@ -100,7 +100,7 @@ func key(s oci.Source, parts ...string) string {
 	return strings.Join(parts, "\x00")
 }
 
-// once answers from what is kept, or lets one caller read for all. A caller who gives up does not stop the read: the
+// once returns a kept result, or lets one caller read for all. A caller that gives up does not stop the read: the
 // others still wait for it, and he will come back.
 func once[T any](ctx context.Context, l *Loader, key string, read func(context.Context) (T, int, error)) (T, error) {
 	var none T
@@ -128,7 +128,7 @@ func once[T any](ctx context.Context, l *Loader, key string, read func(context.C
 	}
 }
 
-// Request asks for the view of one operator on one cluster; see view.Input for the fields of the same names.
+// Request is for the view of one operator on one cluster; see view.Input for the fields of the same names.
 type Request struct {
 	Source oci.Source
 	Digest string

@@ -58,7 +58,7 @@ func (l *lru) remove(e *list.Element) {
 	l.left += k.size
 }
 
-// perItem stands for the pointers, maps and slices around a name.
+// perItem is an estimate for the pointers, maps and slices around a name.
 const perItem = 200
 
 func sizeOfPackage(p *catalogs.Package) int {

@@ -38,7 +38,7 @@ func (c *Client) cached(digest string) (catalogs.Files, bool) {
 	return func(visit func(string, io.Reader) error) error {
 		err := walkCached(file, visit)
 		if err != nil {
-			// Whatever is wrong with it, the registry's copy is the better one.
+			// If anything is wrong with it, the registry's copy is used.
 			_ = os.Remove(file)
 		}
 		return err

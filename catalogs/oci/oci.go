@@ -30,7 +30,7 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrDenied says that the registry wants other credentials.
 	ErrDenied = errors.New("access denied")
-	// ErrDigestMismatch says that the content is not the one that was asked for.
+	// ErrDigestMismatch says that the content does not have the requested digest.
 	ErrDigestMismatch = errors.New("digest mismatch")
 	// ErrTooLarge says that the content exceeds the limit for what is read.
 	ErrTooLarge = errors.New("too large")
@@ -47,7 +47,7 @@ type Source struct {
 	// Directory holds the catalog's files.
 	Directory string
 	Access    Access
-	// Verification asks for a signature: what has none is neither resolved nor opened.
+	// Verification requires a signature: catalogs without one are neither resolved nor opened.
 	Verification Verification
 }
 
@@ -55,8 +55,8 @@ type Source struct {
 func (s Source) String() string { return cmp.Or(s.Image, s.Directory) }
 
 // Access says how to talk to a registry. The zero value is what most registries want: TLS, and the credentials of the
-// Docker configuration of the user who runs the process, if there is any. Registries on the loopback interface are
-// always spoken to without TLS.
+// Docker configuration of the process's user, if there is any. Registries on the loopback interface are always spoken
+// to without TLS.
 type Access struct {
 	// Insecure allows plain HTTP and unknown certificates.
 	Insecure bool
@@ -77,7 +77,7 @@ type Options struct {
 	CacheEntries int
 	// Stall is how long a registry may send nothing before it counts as unreachable; zero means 30 seconds.
 	Stall time.Duration
-	// Backoff is how long to wait before a request that failed is sent once more; zero means 200 milliseconds.
+	// Backoff is how long to wait before a failed request is repeated; zero means 200 milliseconds.
 	Backoff time.Duration
 	// MaxBytes bounds what is read of one catalog, uncompressed; zero means 4 GiB.
 	MaxBytes int64
@@ -101,7 +101,8 @@ func NewClient(o Options) *Client {
 	return &Client{options: o, transports: map[string]http.RoundTripper{}, verified: map[string]bool{}}
 }
 
-// Resolve returns the digest of what the source holds now. Where the source asks for a signature that digest has one.
+// Resolve returns the digest of what the source holds now. If the source requires a signature, it is verified for that
+// digest.
 func (c *Client) Resolve(ctx context.Context, s Source) (string, error) {
 	digest, err := c.resolve(ctx, s)
 	if err != nil {

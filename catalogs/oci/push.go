@@ -27,8 +27,9 @@ import (
 // epoch is the time of everything in an image, so that the same files give the same digest.
 var epoch = time.Unix(0, 0).UTC()
 
-// Push writes the catalog in a directory to a registry and returns the image's digest. The directory must hold a valid
-// catalog. Its content is there before the tag moves to it, so nobody sees half a catalog.
+// Push writes the catalog in a directory to a registry and returns the image's
+// digest. The directory must hold a valid catalog. Its content is pushed before
+// the tag moves to it, so no reader gets half a catalog.
 func (c *Client) Push(ctx context.Context, dir, ref string, a Access) (string, error) {
 	if err := validate(dir, c.options.MaxBytes); err != nil {
 		return "", fmt.Errorf("push %s: %w", dir, err)

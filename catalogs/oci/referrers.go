@@ -37,7 +37,7 @@ type Artifact struct {
 
 // Attach adds an artifact to an image as an OCI referrer and returns the digest of its manifest. The image is a
 // reference by digest. Where the registry has no referrers API the artifact is listed under the tag that the
-// specification provides for that. Attaching the same artifact once more changes nothing.
+// specification provides for that. Attaching the same artifact again changes nothing.
 func (c *Client) Attach(ctx context.Context, image string, artifact Artifact, a Access) (string, error) {
 	subject, err := parseDigest(image, a)
 	if err != nil {
@@ -155,7 +155,7 @@ func (c *Client) attached(ctx context.Context, image, artifactType string, a Acc
 	for _, digest := range digests {
 		content, err := fetchArtifact(subject.Context(), digest, artifactType, options)
 		if errors.Is(err, ErrNotFound) || errors.Is(err, errNoContent) {
-			continue // It was removed, or is somebody's mistake; either way it is not what we look for.
+			continue // It was removed, or is not a valid artifact; it is ignored.
 		}
 		if err != nil {
 			return fmt.Errorf("fetch what is attached to %s: %w", subject, err)

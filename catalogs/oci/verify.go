@@ -18,26 +18,26 @@ import (
 
 // Errors of verification.
 var (
-	// ErrUnsigned says that a signature was asked for and there is none.
+	// ErrUnsigned says that a signature is required and there is none.
 	ErrUnsigned = sign.ErrUnsigned
 	// ErrBadSignature says that there are signatures, and none of them is one by a key that is trusted.
 	ErrBadSignature = sign.ErrBadSignature
 )
 
-// Verification says who has to have signed a catalog. The zero value asks for no signature.
+// Verification says whose signature a catalog requires. The zero value requires none.
 type Verification struct {
 	// PublicKeys are PEM public keys, one in each element; a signature by any one of them will do.
 	PublicKeys [][]byte
 }
 
-// Required reports whether a signature is asked for.
+// Required reports whether a signature is required.
 func (v Verification) Required() bool { return len(v.PublicKeys) > 0 }
 
-// Verify returns nil if the source asks for no signature, or the image with that digest has one by one of the keys.
+// Verify returns nil if the source requires no signature, or the image with that digest has one by one of the keys.
 // Errors wrap ErrUnsigned, ErrBadSignature, ErrBadSource where a key is none, or ErrUnreachable and its like.
 //
 // A digest that was found signed stays so for these keys: a digest's signature cannot become invalid. With a cache
-// directory the signature is kept there too, and checked anew when it is read, so that a restart needs no registry.
+// directory the signature is kept there too, and verified again when it is read, so that a restart needs no registry.
 func (c *Client) Verify(ctx context.Context, s Source, digest string) error {
 	if !s.Verification.Required() {
 		return nil
@@ -124,7 +124,7 @@ func (c *Client) cachedSignature(digest string) ([]byte, bool) {
 	return bundle, err == nil
 }
 
-// cacheSignature keeps a signature. Trouble with the cache is nobody's trouble.
+// cacheSignature keeps a signature. Errors of the cache are ignored.
 func (c *Client) cacheSignature(digest string, bundle []byte) {
 	if c.options.CacheDir == "" || os.MkdirAll(c.options.CacheDir, 0o750) != nil {
 		return

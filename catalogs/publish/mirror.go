@@ -43,7 +43,7 @@ func Mirror(files catalogs.Files, out, repository string) (map[string]string, er
 	return from, err
 }
 
-// writeMirrored writes JSON, whatever the file was.
+// writeMirrored writes JSON, also if the file was YAML.
 func writeMirrored(path string, content []byte) error {
 	if filepath.Ext(path) != ".json" {
 		path += ".json"

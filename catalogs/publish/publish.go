@@ -56,7 +56,7 @@ type Progress struct {
 	Stage Stage
 	// Done and Total count bundles; elsewhere both are 1.
 	Done, Total int
-	// Text says in a few words what was done.
+	// Text describes what was done.
 	Text string
 }
 
@@ -280,7 +280,7 @@ func (p *publisher) count(wanted []string, results []bundleResult) error {
 	return nil
 }
 
-// bundleResult says what became of a bundle, in words for people.
+// bundleResult describes what was done with a bundle.
 type bundleResult string
 
 const (
@@ -417,7 +417,7 @@ func (p *publisher) signature(ctx context.Context) error {
 	return nil
 }
 
-// unsigned finds out whether those who ask for a signature will be left behind.
+// unsigned checks whether clusters that require a signature would refuse the catalog.
 func (p *publisher) unsigned(ctx context.Context) error {
 	if p.result.Previous == "" || p.result.Previous == p.result.Digest {
 		return nil

@@ -23,7 +23,7 @@ import (
 // Verdict is the outcome of a check.
 type Verdict string
 
-// Verdicts, the worst last. Skipped says that nobody asked, or that something else had to be good first.
+// Verdicts, the worst last. Skipped says that the check was not requested, or that an earlier one failed.
 const (
 	Passed  Verdict = "passed"
 	Skipped Verdict = "skipped"

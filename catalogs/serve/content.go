@@ -175,7 +175,7 @@ func (e *entry) provides(group, version, kind string) bool {
 	return slices.Contains(e.bundle.provides, catalogs.GVK{Group: group, Version: version, Kind: kind})
 }
 
-// channelEntries returns an entry as clients see it: once for what it replaces, and once for each other bundle that it
+// channelEntries returns an entry as clients get it: once for what it replaces, and once for each other bundle that it
 // skips. Skipped bundles that are not in the channel count only when includeAbsent is true.
 func (c *storedChannel) channelEntries(e *entry, includeAbsent bool) []*api.ChannelEntry {
 	out := []*api.ChannelEntry{c.channelEntry(e, e.Replaces)}

@@ -1,13 +1,13 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sign makes and checks signatures of images: sigstore bundles (v0.3) by a local key, in the form that
-// `cosign sign --key` gives them. What is signed is an image's digest, as the subject of an in-toto statement in a DSSE
+// Package sign makes and checks signatures of images: sigstore bundles (v0.3) by a local key, in the form that `cosign
+// sign --key` gives them. What is signed is an image's digest, as the subject of an in-toto statement in a DSSE
 // envelope.
 //
 // Its inputs are keys, digests and bundles in memory. It opens no connection and no file, and asks no transparency log
-// and no clock: whoever holds the private key signs, and taking a public key off the list revokes it. Where bundles are
-// kept is the business of package oci.
+// and no clock: the holder of the private key signs, and removing a public key from the list revokes it. Where bundles
+// are kept is the business of package oci.
 package sign
 
 import "errors"
@@ -24,7 +24,7 @@ const (
 )
 
 var (
-	// ErrUnsigned says that nobody signed the image.
+	// ErrUnsigned says that the image is not signed.
 	ErrUnsigned = errors.New("not signed")
 	// ErrBadSignature says that there are signatures, and none of them is one of this image by one of the keys.
 	ErrBadSignature = errors.New("no valid signature")

@@ -157,7 +157,8 @@ func parsePublicKey(text []byte) (publicKey, error) {
 		return publicKey{}, fmt.Errorf("%w: %w", ErrBadKey, err)
 	}
 	out.verifiers = append(out.verifiers, standard)
-	// Other tools hash with SHA-256 whatever the curve, or hash first with Ed25519.
+	// Other tools hash with SHA-256 for every curve, or hash first with
+	// Ed25519.
 	for _, option := range []signature.LoadOption{options.WithHash(crypto.SHA256), options.WithED25519ph()} {
 		other, err := signature.LoadVerifierWithOpts(key, option)
 		if err != nil {

@@ -50,7 +50,7 @@ type resolution struct {
 	own     []*part
 	others  []*catalogs.Package
 	present []string
-	// needs are all requirements that fell to a package; whatever is chosen must satisfy every one of them.
+	// needs are all requirements on a package; the chosen version must satisfy each of them.
 	needs  map[string][]catalogs.Requirement
 	chosen map[string]*part
 }

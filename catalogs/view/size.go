@@ -85,9 +85,9 @@ func (p *part) measure() error {
 	}
 }
 
-// inlineBytes is what the bundle adds to an InstallPlan. A plan holds each manifest as a string within its own JSON, so
-// every quote and backslash counts twice; it repeats the CSV's permissions as RBAC objects, and the bundle's properties
-// as an annotation of the CSV, escaped once more.
+// inlineBytes is what the bundle adds to an InstallPlan. A plan holds each manifest as a string within its own JSON,
+// so every quote and backslash counts twice; it repeats the CSV's permissions as RBAC objects, and the bundle's
+// properties as an annotation of the CSV, escaped again.
 func inlineBytes(b *catalogs.Bundle, csv []byte) int {
 	size := 0
 	for _, o := range b.Objects {

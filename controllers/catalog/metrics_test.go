@@ -26,7 +26,8 @@ func TestMetricsOfCatalogs(t *testing.T) {
 	}
 	unread := &v1alpha1.OperatorCatalog{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "new"}}
 	want := `
-# HELP bellwether_catalog_blocked_version_clusters Clusters that run a blocked version; at most 100 versions of a catalog.
+# HELP bellwether_catalog_blocked_version_clusters Clusters that run a blocked version; at most 100 versions of a ` +
+		`catalog.
 # TYPE bellwether_catalog_blocked_version_clusters gauge
 bellwether_catalog_blocked_version_clusters{catalog="main",namespace="ops",package="echo",version="1.0.0"} 3
 # HELP bellwether_catalog_info 1, with the digest of a catalog that is in use.

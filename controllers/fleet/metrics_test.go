@@ -29,7 +29,8 @@ func TestMetricsOfClusters(t *testing.T) {
 	}
 	gauges := kittest.NewGauges(t, collect, joined, fresh, lease)
 	want := `
-# HELP bellwether_fleet_cluster_heartbeat_timestamp_seconds When a cluster's agent renewed its Lease the last time, by its own clock.
+# HELP bellwether_fleet_cluster_heartbeat_timestamp_seconds When a cluster's agent renewed its Lease the last time,` +
+		` by its own clock.
 # TYPE bellwether_fleet_cluster_heartbeat_timestamp_seconds gauge
 bellwether_fleet_cluster_heartbeat_timestamp_seconds{cluster="eu"} 1.7000000005e+09
 # HELP bellwether_fleet_cluster_info 1, with the versions that a cluster's agent reports.

@@ -68,7 +68,8 @@ func (p *podObserver) observe(ctx context.Context, seen observation) {
 	p.isForbidden = false
 	state := p.known[seen.operator]
 	if state == nil {
-		state = &podState{restarts: map[string]int{series.RestartOOM: 0, series.RestartError: 0, series.RestartOther: 0}}
+		state = &podState{restarts: map[string]int{series.RestartOOM: 0, series.RestartError: 0,
+			series.RestartOther: 0}}
 		p.known[seen.operator] = state
 	}
 	now := p.now()

@@ -411,7 +411,8 @@ func probe() []Remedy {
 			Next: tried},
 		{Reason: v1alpha1.ReasonBadAnswer, Means: "A probe got an answer that does not match what is expected.",
 			Do: []Action{
-				do("Compare the answer with the regular expressions and the CEL expression in the spec.")}, Next: tried},
+				do("Compare the answer with the regular expressions and the CEL expression in the spec.")},
+			Next: tried},
 		{Reason: v1alpha1.ReasonTooSlow, Means: "A probe succeeded, but took longer than spec.maxDuration.",
 			Do: []Action{
 				do("Look at the load of the endpoint. If this duration is normal for it, raise spec.maxDuration.")},

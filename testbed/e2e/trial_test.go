@@ -318,8 +318,8 @@ func (x *trial) isHealthy(args ...string) error {
 	return err
 }
 
-// explains returns nil if `bellwether why` does not call the operator healthy, says what to do or what happens next, and
-// prints the texts of the fault, with and without access to the cluster.
+// explains returns nil if `bellwether why` does not call the operator healthy, says what to do or what happens next,
+// and prints the texts of the fault, with and without access to the cluster.
 func (x *trial) explains(f fault) error {
 	e, err := x.explanation()
 	switch {

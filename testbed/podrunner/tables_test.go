@@ -15,7 +15,8 @@ import (
 
 func TestImages(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "images.json")
-	table := `{"example.com/app": {"path": "/bin/app"}, "example.com/app:2": "/bin/app2", "localhost:5000/x": {"path": "rel"}}`
+	table := `{"example.com/app": {"path": "/bin/app"}, "example.com/app:2": "/bin/app2", "localhost:5000/x": ` +
+		`{"path": "rel"}}`
 	if err := os.WriteFile(file, []byte(table), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,8 @@ func (h *PodHistory) Observe(pods []corev1.Pod, now time.Time) map[string]int {
 		before, known := h.restarts[pod.UID]
 		isOld := !known && pod.CreationTimestamp.Time.Before(h.since)
 		counts := map[string]int32{}
-		for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses,
+			pod.Status.ContainerStatuses} {
 			for _, c := range list {
 				counts[c.Name] = c.RestartCount
 				if more := c.RestartCount - before[c.Name]; more > 0 && !isOld {

@@ -29,8 +29,8 @@ const (
 	stopDelay = 30 * time.Second
 )
 
-// Measure runs the benchmark of this package so often, each time with another cluster, and judges its figures. Its output
-// goes to out.
+// Measure runs the benchmark of this package so often, each time with another cluster, and judges its figures. Its
+// output goes to out.
 func Measure(ctx context.Context, out io.Writer, runs int) (figure.Section, error) {
 	all := make([]map[string]float64, 0, runs)
 	for range runs {

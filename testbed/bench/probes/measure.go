@@ -102,7 +102,8 @@ func Serve(ctx context.Context) (t Targets, stop func(), err error) {
 // report judges what was measured.
 func report(l Load, results []Result) figure.Section {
 	detail := fmt.Sprintf("One process runs the engine of the agents with %d probes, each every %s, for %s: %d probe "+
-		"runs in all. Of 20 probes 16 query a server without TLS, 2 one with TLS, 1 one that accepts and never answers "+
+		"runs in all. Of 20 probes 16 query a server without TLS, 2 one with TLS, 1 one that accepts and never "+
+		"answers "+
 		"(until the timeout of %s), and 1 a port that is closed. All %d series are scraped twice in each interval, "+
 		"which takes %s each time and is part of the processor time. A probe run is late if it begins after its time. "+
 		"Medians are those of all processes; the maximum and wrong results are of all of them together.",

@@ -94,8 +94,9 @@ var benchmarks = []benchmark{
 		return agentmem.Measure(ctx, out, o.runs)
 	}},
 	{"probes", func(ctx context.Context, out io.Writer, o options) (figure.Section, error) {
-		return probes.Measure(ctx, out, o.runs, probes.Load{Probes: 5000, Interval: 30 * time.Second, Timeout: 5 * time.Second,
-			For: 2 * time.Minute})
+		return probes.Measure(ctx, out, o.runs, probes.Load{Probes: 5000, Interval: 30 * time.Second,
+			Timeout: 5 * time.Second,
+			For:     2 * time.Minute})
 	}},
 	{"slo", func(ctx context.Context, out io.Writer, o options) (figure.Section, error) {
 		// In minutes: the longest burn-rate window, and longer than the benchmark takes.

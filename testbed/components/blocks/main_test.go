@@ -52,7 +52,8 @@ func TestSamplesComeBack(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "wal"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	const in = `{"labels":{"__name__":"up","job":"a"},"runs":[{"count":70,"first":1},{"count":20,"absent":true},{"count":90,"first":5,"step":2}]}
+	const in = `{"labels":{"__name__":"up","job":"a"},"runs":[{"count":70,"first":1},{"count":20,"absent":true},` +
+		`{"count":90,"first":5,"step":2}]}
 {"labels":{"__name__":"down","job":"a"},"runs":[{"count":10,"first":1}]}
 `
 	if err := run(t.Context(), strings.NewReader(in), dir, hour); err != nil {

@@ -97,27 +97,32 @@ func TestSLOValidation(t *testing.T) {
 			"name must be a DNS label"},
 		"own counter a query": {
 			"spec",
-			`{operator: echo, objectives: [{sli: a, target: "99"}], own: [{name: a, requestRatio: {counter: "rate(x[5m])", bad: [{label: a, value: b}]}}]}`,
+			`{operator: echo, objectives: [{sli: a, target: "99"}], own: [{name: a, requestRatio: {counter: ` +
+				`"rate(x[5m])", bad: [{label: a, value: b}]}}]}`,
 			"counter must be the name of a metric",
 		},
 		"own without bad": {
 			"spec",
-			`{operator: echo, objectives: [{sli: a, target: "99"}], own: [{name: a, requestRatio: {counter: x, bad: []}}]}`,
+			`{operator: echo, objectives: [{sli: a, target: "99"}], own: [{name: a, requestRatio: {counter: x, ` +
+				`bad: []}}]}`,
 			"should have at least 1 items",
 		},
 		"own operator": {
 			"spec",
-			`{operator: echo, objectives: [{sli: a, target: "99"}], own: [{name: a, requestRatio: {counter: x, bad: [{label: a, op: "==", value: b}]}}]}`,
+			`{operator: echo, objectives: [{sli: a, target: "99"}], own: [{name: a, requestRatio: {counter: x, ` +
+				`bad: [{label: a, op: "==", value: b}]}}]}`,
 			"Unsupported value",
 		},
 		"own bucket": {
 			"spec",
-			`{operator: echo, objectives: [{sli: a, target: "99"}], own: [{name: a, latency: {histogram: x_bucket, le: "1"}}]}`,
+			`{operator: echo, objectives: [{sli: a, target: "99"}], own: [{name: a, latency: {histogram: ` +
+				`x_bucket, le: "1"}}]}`,
 			"without _bucket",
 		},
 		"own le": {
 			"spec",
-			`{operator: echo, objectives: [{sli: a, target: "99"}], own: [{name: a, latency: {histogram: x, le: fast}}]}`,
+			`{operator: echo, objectives: [{sli: a, target: "99"}], own: [{name: a, latency: {histogram: x, le: ` +
+				`fast}}]}`,
 			"le must be a bound of the histogram",
 		},
 		"service": {"spec.services",

@@ -44,7 +44,8 @@ spec:
   catalog: {name: none}
   clusterSelector: {}
   strategy:
-    waves: [{name: canary, size: 1, maxConcurrency: 1, maxFailures: 0, deadline: 10m, soak: 1m, gates: [{name: sre, approval: {}}]}]`
+    waves: [{name: canary, size: 1, maxConcurrency: 1, maxFailures: 0, deadline: 10m, soak: 1m, gates: [{name: sre,` +
+		` approval: {}}]}]`
 	goodRollout = `
 apiVersion: bellwether.dev/v1alpha1
 kind: OperatorRollout
@@ -198,13 +199,16 @@ func TestTransitions(t *testing.T) {
 		"rollout operator": {goodRollout, "", "spec.operator.name", "other", "operator cannot be changed"},
 		"rollout selector": {goodRollout, "", "spec.clusterSelector", "{matchLabels: {a: b}}",
 			"clusterSelector cannot be changed"},
-		"rollout retries":                 {goodRollout, "spec.retries=1", "spec.retries", "2", ""},
-		"rollout retries added":           {goodRollout, "", "spec.retries", "1", ""},
-		"rollout retries lowered":         {goodRollout, "spec.retries=2", "spec.retries", "1", "retries can only be raised"},
-		"rollout retries removed":         {goodRollout, "spec.retries=1", "spec.retries", "", "retries can only be raised"},
+		"rollout retries":       {goodRollout, "spec.retries=1", "spec.retries", "2", ""},
+		"rollout retries added": {goodRollout, "", "spec.retries", "1", ""},
+		"rollout retries lowered": {goodRollout, "spec.retries=2", "spec.retries", "1",
+			"retries can only be raised"},
+		"rollout retries removed": {goodRollout, "spec.retries=1", "spec.retries", "",
+			"retries can only be raised"},
 		"rollout retries of zero removed": {goodRollout, "spec.retries=0", "spec.retries", "", ""},
-		"rollout restart":                 {goodRollout, "spec.restart=a", "spec.restart", "b", "restart cannot be changed"},
-		"rollout restart added":           {goodRollout, "", "spec.restart", "a", "restart cannot be added or removed"},
+		"rollout restart": {goodRollout, "spec.restart=a", "spec.restart", "b",
+			"restart cannot be changed"},
+		"rollout restart added": {goodRollout, "", "spec.restart", "a", "restart cannot be added or removed"},
 		"rollout restart removed": {goodRollout, "spec.restart=a", "spec.restart", "",
 			"restart cannot be added or removed"},
 		"rollout strategy": {goodRollout, "", "spec.strategy", "{onFailure: Abort}",

@@ -217,7 +217,8 @@ CRDs
     + spec.uppercase  boolean
 
 Images
-  ~ container echo-operator/manager  example.com/bellwether/echo-operator:1.0.0 → example.com/bellwether/echo-operator:1.1.0
+  ~ container echo-operator/manager  example.com/bellwether/echo-operator:1.0.0 → ` +
+		`example.com/bellwether/echo-operator:1.1.0
 
 Deployments
   deployment echo-operator

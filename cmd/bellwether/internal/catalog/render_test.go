@@ -40,7 +40,8 @@ func TestHubCatalog(t *testing.T) {
 		BlockedVersions: []v1alpha1.BlockedVersion{{
 			VersionBlock: v1alpha1.VersionBlock{Package: "echo-operator", Version: "1.2.0", Reason: "it loses data"},
 			Origin:       v1alpha1.BlockFromSpec, Clusters: 1, ClusterNames: []string{"canary-1"},
-			Proposal: "there is no newer version that is not blocked: publish one, or roll back to echo-operator.v1.1.0 " +
+			Proposal: "there is no newer version that is not blocked: publish one, or roll back to " +
+				"echo-operator.v1.1.0 " +
 				"(in-place): no stored object changes",
 		}, {
 			VersionBlock: v1alpha1.VersionBlock{Package: "echo-operator", Version: "1.0.1", Reason: "CVE",
