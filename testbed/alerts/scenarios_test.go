@@ -1,0 +1,183 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package alerts
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/bellwether-dev/bellwether/alerts/slo"
+)
+
+// scenario is a story of a fleet with all alerts that may fire in it: how often each one begins to fire over the whole
+// run, and which of them still fire at the end.
+type scenario struct {
+	set    *slo.Set // default: strict
+	fleet  fleet
+	alerts map[alert]float64
+	open   []alert
+}
+
+func (s scenario) test(name string) testCase {
+	began := testExpr{Expr: byIdentity(s.fleet.minutes), At: strconv.Itoa(s.fleet.minutes-1) + "m"}
+	for _, a := range slices.SortedFunc(maps.Keys(s.alerts), compareAlerts) {
+		began.Samples = append(began.Samples, testSample{a.labels(), s.alerts[a]})
+	}
+	open := testExpr{Expr: `count by (alertname, severity, cluster, operator, sli, version) ` +
+		`(ALERTS{alertstate="firing",severity=~"page|ticket"})`, At: began.At}
+	for _, a := range s.open {
+		open.Samples = append(open.Samples, testSample{a.labels(), 1})
+	}
+	return testCase{Name: name, Series: s.fleet.series(), Exprs: []testExpr{began, open}}
+}
+
+func compareAlerts(a, b alert) int {
+	switch {
+	case a.labels() < b.labels():
+		return -1
+	case a.labels() > b.labels():
+		return 1
+	}
+	return 0
+}
+
+// onAll are installs of several operators on each of several clusters, of which the first ones are bad for a while.
+func onAll(nClusters, nOperators, broken int, when span) []install {
+	var out []install
+	for c := range nClusters {
+		for o := range nOperators {
+			in := install{cluster: fmt.Sprintf("c%d", c), operator: fmt.Sprintf("operator-%d", o), onlyCSV: true}
+			if c < broken {
+				in.bad = failing("csv", when)
+			}
+			out = append(out, in)
+		}
+	}
+	return out
+}
+
+// outage is one cluster of three that is bad for a while.
+func outage(minutes, lasts int) scenario {
+	return scenario{
+		fleet: fleet{minutes: minutes, installs: clusters(3, func(i int, in *install) {
+			if i == 0 {
+				in.bad = failing("csv", span{60, 60 + lasts})
+			}
+		})},
+		alerts: map[alert]float64{ofInstallOf("c0", "csv", "page"): 1},
+	}
+}
+
+// scenarios are the rows of the table in docs/decisions/0025.
+var scenarios = map[string]scenario{
+	"outage of 5 minutes":  outage(600, 5),
+	"outage of 10 minutes": outage(600, 10),
+	"outage of 60 minutes": outage(900, 60),
+
+	"flapping for 8 hours": {
+		fleet: fleet{minutes: 1080, installs: clusters(3, func(i int, in *install) {
+			if i == 0 {
+				in.bad = failing("csv", every(20, 60, 540)...)
+			}
+		})},
+		alerts: map[alert]float64{ofInstallOf("c0", "csv", "page"): 1},
+	},
+
+	"a release burns one SLI, and a cluster burns another": {
+		fleet: fleet{minutes: 420, installs: clusters(10, func(i int, in *install) {
+			in.bad = failing("catalog", span{60, 360})
+			if i == 0 {
+				in.bad["available"] = []span{{60, 360}}
+			}
+		})},
+		alerts: map[alert]float64{ofRelease("1.0.0", "catalog", "page"): 1, ofInstallOf("c0", "available", "page"): 1},
+	},
+
+	"a bad release and then the fix": {
+		fleet: fleet{minutes: 700, installs: clusters(20, func(_ int, in *install) {
+			in.versions = []change{{0, "1.0.0"}, {60, "2.0.0"}, {180, "2.0.1"}}
+			in.bad = failing("csv", span{60, 180})
+		})},
+		alerts: map[alert]float64{ofRelease("2.0.0", "csv", "page"): 1},
+	},
+
+	"2 of 200 clusters are bad, then a third": {
+		fleet: fleet{minutes: 420, installs: clusters(200, func(i int, in *install) {
+			switch i {
+			case 0, 1:
+				in.bad = failing("csv", span{60, 420})
+			case 2:
+				in.bad = failing("csv", span{360, 420})
+			}
+		})},
+		alerts: map[alert]float64{ofInstallOf("c0", "csv", "page"): 1, ofInstallOf("c1", "csv", "page"): 1,
+			ofInstallOf("c2", "csv", "page"): 1},
+		open: []alert{ofInstallOf("c0", "csv", "page"), ofInstallOf("c1", "csv", "page"),
+			ofInstallOf("c2", "csv", "page")},
+	},
+
+	"a quota on one cluster after bad slices on another": {
+		fleet: fleet{minutes: 300, installs: clusters(20, func(i int, in *install) {
+			switch i {
+			case 0:
+				in.bad = failing("csv", span{60, 62})
+			case 1:
+				in.bad = failing("csv", span{82, 300})
+			}
+		})},
+		alerts: map[alert]float64{ofInstallOf("c1", "csv", "page"): 1},
+		open:   []alert{ofInstallOf("c1", "csv", "page")},
+	},
+
+	"1 cluster with 30 operators is broken": {
+		fleet:  fleet{minutes: 420, installs: onAll(1, 30, 1, span{60, 180})},
+		alerts: map[alert]float64{ofCluster("c0"): 1},
+	},
+
+	"3 of 20 clusters with all of their 60 operators are broken": {
+		fleet:  fleet{minutes: 240, installs: onAll(20, 60, 3, span{60, 180})},
+		alerts: map[alert]float64{ofCluster("c0"): 1, ofCluster("c1"): 1, ofCluster("c2"): 1},
+		open:   []alert{ofCluster("c0"), ofCluster("c1"), ofCluster("c2")}, // until half an hour after
+	},
+
+	"all scraping is lost during a page": {
+		fleet: fleet{minutes: 300, hubDark: []span{{90, 300}}, installs: clusters(5, func(i int, in *install) {
+			in.dark = []span{{90, 300}}
+			if i == 0 {
+				in.bad = failing("csv", span{60, 300})
+			}
+		})},
+		alerts: map[alert]float64{ofInstallOf("c0", "csv", "page"): 1, hubDown: 1},
+		open:   []alert{ofInstallOf("c0", "csv", "page"), hubDown},
+	},
+
+	"a cluster goes dark during a page": {
+		fleet: fleet{minutes: 300, installs: clusters(5, func(i int, in *install) {
+			if i == 0 {
+				in.bad = failing("csv", span{60, 300})
+				in.dark = []span{{90, 300}}
+			}
+		})},
+		alerts: map[alert]float64{ofInstallOf("c0", "csv", "page"): 1, ofCluster("c0"): 1},
+		open:   []alert{ofInstallOf("c0", "csv", "page"), ofCluster("c0")},
+	},
+}
+
+// TestScenarios counts, over whole runs, how often each alert begins to fire.
+func TestScenarios(t *testing.T) {
+	for _, name := range slices.Sorted(maps.Keys(scenarios)) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := scenarios[name]
+			set := strict
+			if s.set != nil {
+				set = *s.set
+			}
+			run(t, set, s.test(name))
+		})
+	}
+}
