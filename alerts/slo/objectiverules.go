@@ -24,9 +24,16 @@ const known = "bellwether:operator:known"
 // share a rule, so their number is that of different targets, not of operators.
 func objectiveGroup(s Set) monitoringv1.RuleGroup {
 	rules := []monitoringv1.Rule{
-		record(known, aggregate("group", operatorLabels, series.OperatorExpected)),
-		record(running, aggregate("count", versionLabels,
-			aggregate("group", series.Cluster+", "+versionLabels, series.OperatorInfo))),
+		// Alerts are joined with these, so they stay while nothing is known of the hub.
+		record(known, fmt.Sprintf("%s\nor (%s unless on () %s)",
+			aggregate("group", operatorLabels, series.OperatorExpected), known, series.FleetClusters)),
+		record(running, fmt.Sprintf("%s\nor (%s unless on () %s)", aggregate("count", versionLabels,
+			aggregate("group", series.Cluster+", "+versionLabels, series.OperatorInfo)), running, series.FleetClusters)),
+		record(series.ReleaseBlame, fmt.Sprintf("%s\nor clamp_min(%s * %s, %d)",
+			aggregate("group", versionLabels, series.RolloutWaveFailed), s.Blame.defaulted().Share.decimal(), running,
+			s.Blame.defaulted().Clusters)),
+		record(series.ClusterExpected, aggregate("count", series.Cluster, aggregate("group", installLabels,
+			series.OperatorExpected))),
 	}
 	rules = append(rules, s.targets()...)
 	rules = append(rules, attribute(series.SLOPeriod, number(DefaultPeriod.Seconds()), s.otherPeriods())...)
@@ -36,7 +43,7 @@ func objectiveGroup(s Set) monitoringv1.RuleGroup {
 			number(t.Factor(DefaultPeriod)), series.SLOPeriod, number(DefaultPeriod.Seconds()), series.SLOObjective,
 			MaxThreshold.decimal()), series.Tier, t.Name))
 	}
-	rules = append(rules, s.teams()...)
+	rules = append(rules, s.owners()...)
 	rules = append(rules, s.expected()...)
 	changes := func(metric, of string) string {
 		return fmt.Sprintf("label_replace(changes(%s[1d]), \"of\", %q, \"\", \"\")", metric, of)
@@ -192,20 +199,34 @@ func (s Set) periods() []time.Duration {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// teams records who owns which operator. An operator without a team has a series
-// too, without the label: alerts are joined with it, and must not be lost.
-func (s Set) teams() []monitoringv1.Rule {
-	members := map[string][]types.NamespacedName{}
-	var owned []types.NamespacedName
+// standard is the criticality of an operator that has no other.
+const standard = "Standard"
+
+// owner is who an operator belongs to, and how important it is.
+type owner struct{ team, criticality string }
+
+// owners records who owns which operator, and how important it is. An operator
+// without a team has a series too, without the label: alerts are joined with it,
+// and must not be lost.
+func (s Set) owners() []monitoringv1.Rule {
+	members := map[owner][]types.NamespacedName{}
+	var named []types.NamespacedName
 	for _, op := range s.Operators {
-		if op.Team != "" {
-			members[op.Team] = append(members[op.Team], op.ID())
-			owned = append(owned, op.ID())
+		of := owner{op.Team, cmp.Or(op.Criticality, standard)}
+		if of != (owner{"", standard}) {
+			members[of] = append(members[of], op.ID())
+			named = append(named, op.ID())
 		}
 	}
-	rules := []monitoringv1.Rule{record(series.SLOTeam, selectOthers(known, owned))}
-	for _, team := range slices.Sorted(maps.Keys(members)) {
-		rules = append(rules, record(series.SLOTeam, selectOperators(known, members[team]), series.Team, team))
+	rules := []monitoringv1.Rule{record(series.SLOTeam, selectOthers(known, named), series.Criticality, standard)}
+	for _, of := range slices.SortedFunc(maps.Keys(members), func(a, b owner) int {
+		return cmp.Or(cmp.Compare(a.team, b.team), cmp.Compare(a.criticality, b.criticality))
+	}) {
+		labels := []string{series.Criticality, of.criticality}
+		if of.team != "" {
+			labels = append(labels, series.Team, of.team)
+		}
+		rules = append(rules, record(series.SLOTeam, selectOperators(known, members[of]), labels...))
 	}
 	return rules
 }

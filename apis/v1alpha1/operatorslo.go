@@ -51,6 +51,13 @@ type OperatorSLOSpec struct {
 	// +optional
 	Team string `json:"team,omitempty"`
 
+	// Criticality is how important the operator is. It is an annotation of its
+	// alerts, for whoever decides who is woken; how urgent an alert is does not depend
+	// on it.
+	// +kubebuilder:default=Standard
+	// +optional
+	Criticality Criticality `json:"criticality,omitempty"`
+
 	// RunbookURL is linked in this operator's alerts in place of the fleet's
 	// runbook; #SLI is appended.
 	// +kubebuilder:validation:MaxLength=1024
@@ -105,6 +112,21 @@ const (
 	ProfileDefault SLOProfile = "Default"
 	// ProfileNone has no objectives.
 	ProfileNone SLOProfile = "None"
+)
+
+// Criticality is how important an operator is.
+//
+// +kubebuilder:validation:Enum=Critical;Standard;Low
+type Criticality string
+
+const (
+	// CriticalityCritical is for operators without which clusters or their users
+	// cannot work.
+	CriticalityCritical Criticality = "Critical"
+	// CriticalityStandard is the default.
+	CriticalityStandard Criticality = "Standard"
+	// CriticalityLow is for operators that nobody has to be woken for.
+	CriticalityLow Criticality = "Low"
 )
 
 // SLOObjective is how good one SLI has to be over a period.

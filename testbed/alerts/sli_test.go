@@ -374,6 +374,7 @@ func TestTwoExporters(t *testing.T) {
 	run(t, slo.Set{Default: slo.DefaultProfile()}, testCase{
 		Name: "an agent dies",
 		Series: []testInput{
+			{`bellwether_fleet_clusters{state="online"}`, "1x120"},
 			{of(expected, `pod="agent"`), "1x60 stale"},
 			{of(expected, `pod="hub"`), "1x120"},
 			{of(csv, `pod="agent"`), "1x60 stale"},
@@ -387,13 +388,9 @@ func TestTwoExporters(t *testing.T) {
 				Samples: []testSample{{`bellwether:sli_expected:bool{cluster="c",operator_namespace="fleet",operator="echo",sli="csv"}`, 1}}},
 			{Expr: `bellwether:slo_objective:ratio{sli="csv"}`, At: "30m",
 				Samples: []testSample{{`bellwether:slo_objective:ratio{operator_namespace="fleet",operator="echo",sli="csv"}`, 0.995}}},
-			{Expr: `ALERTS`, At: "60m"},
-			{Expr: `count by (alertname, cluster, sli, slo) (ALERTS{alertstate="firing"})`, At: "100m",
-				Samples: []testSample{
-					{`{alertname="BellwetherSLIAbsent",cluster="c",sli="available",slo="fleet/echo/available"}`, 1},
-					{`{alertname="BellwetherSLIAbsent",cluster="c",sli="catalog",slo="fleet/echo/catalog"}`, 1},
-					{`{alertname="BellwetherSLIAbsent",cluster="c",sli="csv",slo="fleet/echo/csv"}`, 1},
-				}},
+			{Expr: `ALERTS{severity=~"page|ticket"}`, At: "60m"},
+			{Expr: `count by (alertname, cluster) (ALERTS{alertstate="firing"})`, At: "100m",
+				Samples: []testSample{{`{alertname="BellwetherClusterFailing",cluster="c"}`, 1}}},
 		},
 	})
 }
