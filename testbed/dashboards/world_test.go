@@ -154,8 +154,10 @@ func (w *world) has(name string, l map[string]string, at time.Time) bool {
 		return troubled && version == next
 	case series.SLIBadCluster, series.SLIBadClusterSum + "1h", series.SLOBurn:
 		return troubled
-	case series.SLOClusterBurn, series.ClusterSilent, series.ClusterLost, series.RolloutWaveFailed:
-		return false
+	case series.SLOClusterBurn, series.ClusterSilent, series.ClusterLost:
+		return second && cluster == "canary"
+	case series.RolloutWaveFailed:
+		return version == next && l[series.Wave] == "production"
 	case series.SLOEdited:
 		return changed && l[series.SLI] == "csv" && second
 	case series.SLIBad: // nobody measures the SLI catalog
