@@ -171,6 +171,7 @@ const (
 const (
 	ProbeSuccess            = "probe_success"
 	ProbeDuration           = "probe_duration_seconds"
+	ProbeInterval           = "probe_interval_seconds"
 	ProbeHTTPStatusCode     = "probe_http_status_code"
 	ProbeSSLEarliestExpiry  = "probe_ssl_earliest_cert_expiry"
 	ProbeHTTPDuration       = "probe_http_duration_seconds"

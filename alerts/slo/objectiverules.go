@@ -37,10 +37,14 @@ func objectiveGroup(s Set) monitoringv1.RuleGroup {
 	}
 	rules = append(rules, s.targets()...)
 	rules = append(rules, attribute(series.SLOPeriod, number(DefaultPeriod.Seconds()), s.otherPeriods())...)
-	rules = append(rules, attribute(series.SLOGuard, number(Guard-0.5), s.unguarded())...)
+	rules = append(rules, s.guards()...)
 	for _, t := range Tiers() {
+		objective := series.SLOObjective
+		if t.Severity == series.Page { // without a threshold there is no page
+			objective += ticketOnly()
+		}
 		rules = append(rules, record(threshold, fmt.Sprintf("clamp_max(%s * %s / %s * (1 - %s), %s)",
-			number(t.Factor(DefaultPeriod)), series.SLOPeriod, number(DefaultPeriod.Seconds()), series.SLOObjective,
+			number(t.Factor(DefaultPeriod)), series.SLOPeriod, number(DefaultPeriod.Seconds()), objective,
 			MaxThreshold.decimal()), series.Tier, t.Name))
 	}
 	rules = append(rules, s.owners()...)
@@ -171,18 +175,44 @@ func (s Set) otherPeriods() map[string][]string {
 	return out
 }
 
-func (o Objective) isOfProbe() bool { return strings.HasPrefix(o.SLI, Probe) }
-
-// unguarded selects the objectives of SLIs that are shares: a sum of shares is no number of slices.
-func (s Set) unguarded() map[string][]string {
-	out := map[string][]string{}
-	for _, op := range s.Operators {
-		for _, own := range op.Own {
-			out["0"] = append(out["0"], fmt.Sprintf("%s{%s,sli=%q}", series.SLOObjective, matchOperator(op.ID()),
-				own.Name))
+// ticketOnly selects the SLIs that may page.
+func ticketOnly() string {
+	var names []string
+	for _, s := range SLIs() {
+		if s.Ticket {
+			names = append(names, s.Name)
 		}
 	}
-	return out
+	return fmt.Sprintf("{sli!~%q}", strings.Join(names, "|"))
+}
+
+func (o Objective) isOfProbe() bool { return strings.HasPrefix(o.SLI, Probe) }
+
+// guards are how many slices have to be bad, where that is not Guard. One event
+// makes two slices of some SLIs bad. A probe's run is bad in every slice until the
+// next run. A sum of shares, of own SLIs, is no number of slices.
+func (s Set) guards() []monitoringv1.Rule {
+	twice := fmt.Sprintf("%s{sli=~%q}", series.SLOObjective, "panic|webhook")
+	probes := fmt.Sprintf("label_replace(max by (%s) (%s), \"sli\", \"probe:$1\", \"probe\", \"(.+)\")",
+		operatorLabels+", "+series.Probe, series.ProbeInterval)
+	rules := []monitoringv1.Rule{
+		record(series.SLOGuard, fmt.Sprintf("0 * %s + %s", twice, number(2*Guard-1.5))),
+		record(series.SLOGuard, fmt.Sprintf("max by (%s) (%s * clamp_min(%s / %s, 1))", objectiveLabels,
+			number(Guard-0.5), probes, number(Step.Seconds()))),
+	}
+	all := []string{twice, fmt.Sprintf("max by (%s) (%s)", objectiveLabels, probes)}
+	var own []string
+	for _, op := range s.Operators {
+		for _, sli := range op.Own {
+			own = append(own, fmt.Sprintf("%s{%s,sli=%q}", series.SLOObjective, matchOperator(op.ID()), sli.Name))
+		}
+	}
+	if len(own) > 0 {
+		rules = append(rules, record(series.SLOGuard, fmt.Sprintf("0 * (%s)", strings.Join(own, " or "))))
+		all = append(all, own...)
+	}
+	return append(rules, record(series.SLOGuard, fmt.Sprintf("0 * %s + %s\nunless %s (%s)", series.SLOObjective,
+		number(Guard-0.5), on(objectiveLabels), strings.Join(all, " or "))))
 }
 
 // periods are all that are in use, the shortest first.

@@ -185,3 +185,50 @@ func play(t *testing.T, scenarios map[string]scenario) {
 
 // onlyCSV are the objectives of scenarios with many operators.
 var onlyCSV = slo.Set{Default: []slo.Objective{{SLI: "csv", Target: 999_000}}}
+
+// single are events that call for nobody, and one that does: series and the alerts about them by SLI.
+var single = map[string]struct {
+	series []testInput
+	pages  map[string]float64
+}{
+	"one webhook error": {series: []testInput{{ofPod(webhook, `code="200"`), "0+6x300"},
+		{ofPod(webhook, `code="500"`), "0x60 1x240"}}},
+	"two webhook errors within an hour": {series: []testInput{{ofPod(webhook, `code="200"`), "0+6x300"},
+		{ofPod(webhook, `code="500"`), "0x60 1x29 2x210"}}},
+	"one panic": {series: []testInput{{ofPod(panics), "0x60 1x240"}}},
+	"a webhook that fails": {
+		series: []testInput{{ofPod(webhook, `code="500"`), "0x60 0+6x60 360x180"}},
+		pages:  map[string]float64{"webhook": 1},
+	},
+	"an operator that restarts": {series: []testInput{{ofPod(total), "9000+60x60 0+60x240"},
+		{ofPod(reconcileErrors), "800+0x60 0+0x240"}, {ofPod(webhook, `code="200"`), "500+6x60 0+6x240"}}},
+	"one failed run of a probe every 10 minutes": {series: []testInput{
+		{of(probe, `probe="api"`, `vantage="agent"`), "1x59 0x9 1x240"},
+		{of("probe_interval_seconds", `probe="api"`, `vantage="agent"`), "600x300"}}},
+	"a probe every 10 minutes that fails": {
+		series: []testInput{{of(probe, `probe="api"`, `vantage="agent"`), "1x59 0x59 1x180"},
+			{of("probe_interval_seconds", `probe="api"`, `vantage="agent"`), "600x300"}},
+		pages: map[string]float64{"probe:api": 1},
+	},
+	"a drain: 2 of 3 replicas for 3 minutes": {series: []testInput{{of(desired, `deployment="d"`), "3x300"},
+		{of(available, `deployment="d"`), "3x59 2x2 3x240"}}},
+}
+
+// TestSingleEvents plays events after which nobody is called, beside failures of the same SLIs.
+func TestSingleEvents(t *testing.T) {
+	var cases []testCase
+	for name, in := range single {
+		began := testExpr{At: "299m", Expr: `sum by (sli) (count_over_time((ALERTS{alertstate="firing",slo!="",severity="page"} ` +
+			`unless (ALERTS{alertstate="firing",slo!="",severity="page"} offset 1m))[300m:1m]))`}
+		for sli, n := range in.pages {
+			began.Samples = append(began.Samples, testSample{fmt.Sprintf("{sli=%q}", sli), n})
+		}
+		cases = append(cases, testCase{Name: name, Exprs: []testExpr{began}, Series: append([]testInput{
+			{`bellwether_fleet_clusters{state="online"}`, "1x300"}, {of("bellwether_operator_expected"), "1x300"},
+			{of(csv), "1x300"}, {of(info, `namespace="ns"`, `csv="echo.v1"`, `version="1.0.0"`), "1x300"},
+		}, in.series...)})
+	}
+	run(t, slo.Set{Default: []slo.Objective{{SLI: "csv", Target: 999_000}, {SLI: "available", Target: 999_000},
+		{SLI: "redundancy", Target: 990_000}, {SLI: "panic", Target: 999_000}, {SLI: "webhook", Target: 999_000},
+		{SLI: "reconcile", Target: 990_000}, {SLI: slo.Probe, Target: 999_000}}}, cases...)
+}

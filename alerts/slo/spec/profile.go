@@ -46,9 +46,9 @@ func Profile(value json.RawMessage) (v1alpha1.OperatorSLOSpec, error) {
 	}
 	if m := out.Monitor; m != nil {
 		m.Interval = defaulted(m.Interval, 30*time.Second)
-		if len(validation.IsValidPortName(m.Port)) > 0 || !within(m.Interval, 5*time.Second, 2*time.Minute) ||
+		if len(validation.IsValidPortName(m.Port)) > 0 || !within(m.Interval, 5*time.Second, time.Minute) ||
 			!path(m.Path) {
-			errs = append(errs, errors.New("monitor: give it the name of a port, an interval from 5s to 2m, and a "+
+			errs = append(errs, errors.New("monitor: give it the name of a port, an interval from 5s to 1m, and a "+
 				"path that begins with /"))
 		}
 	}
