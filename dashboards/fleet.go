@@ -120,7 +120,7 @@ func alertTable(width uint32) panel {
 		description: "Every alert that fires now. A release alert stands for all clusters that run the version: " +
 			"pause its rollout first; a cluster's alert leads to that cluster.",
 		queries: []query{{byOperator("max", firing(), series.SLI, series.Cluster, series.Version, "alertname",
-			series.Severity, series.Tier, series.Team), ""}},
+			series.Severity, series.Team), ""}},
 		columns: []column{
 			{from: series.Severity, title: "Severity"},
 			{from: "alertname", title: "Alert"},
@@ -128,7 +128,6 @@ func alertTable(width uint32) panel {
 			{from: series.SLI, title: "SLI"},
 			{from: series.Cluster, title: "Cluster", link: to(UIDCluster, field(series.Cluster, "Cluster"))},
 			{from: series.Version, title: "Version"},
-			{from: series.Tier, title: "Tier"},
 			{from: series.Team, title: "Team"},
 		},
 	}

@@ -45,7 +45,7 @@ func labelsOf(name string) []string {
 	}
 	for _, s := range slices.Concat(series.Hub(), series.Recorded()) {
 		window := strings.HasPrefix(name, s.Name) &&
-			slices.Contains([]string{series.SLIBadSum, series.SLIBadVersionSum, series.SLIBadVersionClusters}, s.Name)
+			slices.Contains([]string{series.SLIBadVersionSum, series.SLIBadClusterSum}, s.Name)
 		if name == s.Name || window {
 			return s.Labels
 		}
@@ -59,8 +59,8 @@ func labelsOf(name string) []string {
 // firing selects alerts. Those about a release have no cluster, and are shown
 // whichever cluster is chosen.
 func firing(matchers ...string) string {
-	all := append([]string{`alertname=~"Bellwether.+"`, `alertstate="firing"`, `cluster=~"$cluster|"`,
-		`operator_namespace=~"$operator_namespace|"`, `operator=~"$operator|"`}, matchers...)
+	all := append([]string{`alertname=~"Bellwether.+"`, `alertstate="firing"`, `severity=~"page|ticket"`,
+		`cluster=~"$cluster|"`, `operator_namespace=~"$operator_namespace|"`, `operator=~"$operator|"`}, matchers...)
 	return "ALERTS{" + strings.Join(all, ",") + "}"
 }
 

@@ -196,10 +196,11 @@ func canary() []panel {
 		{
 			title: "Burn of the release", draw: timeSeries, width: 12, height: 8, unit: "suffix:x",
 			none: "no release burns its budget",
-			description: "How fast all clusters of a version together spend their budgets, while that is too fast. " +
-				"This is what pages about a release: pause the rollout, and roll back if the cause is the version.",
-			queries: []query{{"max by (version, sli, tier) (" + of(series.SLOReleaseBurn) + ")",
-				"{{version}} {{sli}} over {{tier}}"}},
+			description: "How fast the worst cluster of a version spends its budget, while so many clusters of the " +
+				"version do that it is to blame. This is what alerts about a release: pause the rollout, and roll " +
+				"back if the cause is the version.",
+			queries: []query{{"max by (version, sli, severity) (" + of(series.SLOReleaseBurn) + ")",
+				"{{version}} {{sli}}, {{severity}}"}},
 			minimum: zero(),
 		},
 	}

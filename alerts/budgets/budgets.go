@@ -93,7 +93,6 @@ type Alert struct {
 	Name     string `json:"name"`
 	Severity string `json:"severity"`
 	Scope    string `json:"scope"`
-	Tier     string `json:"tier,omitempty"`
 	Cluster  string `json:"cluster,omitempty"`
 	Version  string `json:"version,omitempty"`
 }
@@ -247,9 +246,9 @@ func (r reader) fill(ctx context.Context, known map[key]Budget, alerts map[key][
 		return nil, err
 	}
 	const hour = 60 // slices
-	burn, err := r.vector(ctx, fmt.Sprintf("%s / %d / on (%s) group_left () (1 - %s)",
-		over(most, series.SLIBadSum+"1h"+r.selector()), hour, objectiveLabels, series.SLOObjective+r.selector()),
-		byCluster)
+	bad := "sum without (" + series.Version + ") (" + series.SLIBadVersionSum + "1h" + r.selector() + ")"
+	burn, err := r.vector(ctx, fmt.Sprintf("%s / %d / on (%s) group_left () (1 - %s)", over(most, bad), hour,
+		objectiveLabels, series.SLOObjective+r.selector()), byCluster)
 	if err != nil {
 		return nil, err
 	}
@@ -297,9 +296,8 @@ func (b Budget) urgency() int {
 
 // alerts that fire, by cluster and by objective.
 func (r reader) alerts(ctx context.Context) (map[key][]Alert, error) {
-	value, err := r.Query(ctx, fmt.Sprintf("ALERTS{alertname=~\"%s|%s|%s|%s|%s\",alertstate=\"firing\"%s}",
-		slo.AlertOperator, slo.AlertOperatorTicket, slo.AlertRelease, slo.AlertReleaseTicket, slo.AlertSLIAbsent,
-		r.matcher()), r.q.Now)
+	value, err := r.Query(ctx, fmt.Sprintf("ALERTS{alertname=~\"%s|%s|%s\",alertstate=\"firing\"%s}",
+		slo.AlertOperator, slo.AlertRelease, slo.AlertSLIAbsent, r.matcher()), r.q.Now)
 	if err != nil {
 		return nil, err
 	}
@@ -308,7 +306,7 @@ func (r reader) alerts(ctx context.Context) (map[key][]Alert, error) {
 		label := func(name string) string { return string(s.Metric[model.LabelName(name)]) }
 		a := Alert{
 			Name: label(model.AlertNameLabel), Severity: label(series.Severity), Scope: label(series.Scope),
-			Tier: label(series.Tier), Cluster: label(series.Cluster), Version: label(series.Version),
+			Cluster: label(series.Cluster), Version: label(series.Version),
 		}
 		k := keyOf(s.Metric, false)
 		out[k] = append(out[k], a)

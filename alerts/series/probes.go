@@ -46,6 +46,7 @@ func Probed() []Series {
 		{Name: ProbeSuccesses, Type: "counter", Labels: OfOperator(Probe, Vantage),
 			Help: "Runs of the probe that succeeded, since the process that runs it started."},
 		of(ProbeDuration, "How long the probe took, in seconds."),
+		of(ProbeInterval, "How long after each other runs of the probe begin, in seconds."),
 		of(ProbeHTTPStatusCode, "Status of the HTTP answer; 0 where there was none."),
 		of(ProbeHTTPDuration, "Duration of the HTTP request by phase, over all redirects, in seconds.", ProbePhase),
 		of(ProbeHTTPRedirects, "Redirects that were followed."),

@@ -33,12 +33,15 @@ const (
 	CSV = "csv"
 	// Tier is the long window of the burn rate that was exceeded, as in 1h.
 	Tier = "tier"
-	// Severity is page or ticket.
+	// Severity is how urgent an alert is: page or ticket. Who gets it is for the
+	// routes of Alertmanager to say.
 	Severity = "severity"
-	// Scope is cluster or release: what an alert is about.
+	// Scope is what an alert is about: operator, release, cluster or fleet.
 	Scope = "scope"
 	// Team is who owns the operator's SLOs.
 	Team = "team"
+	// Criticality is how important an operator is, as its OperatorSLO says.
+	Criticality = "criticality"
 	// Probe is the EndpointProbe's name.
 	Probe = "probe"
 	// Vantage is where a probe ran: cluster or hub.
@@ -99,12 +102,20 @@ const (
 const (
 	Page   = "page"
 	Ticket = "ticket"
+	// Heartbeat is that of the alert that always fires.
+	Heartbeat = "heartbeat"
 )
 
 // Values of Scope.
 const (
-	ScopeCluster = "cluster"
+	// ScopeOperator is one operator on one cluster.
+	ScopeOperator = "operator"
+	// ScopeRelease is a version of an operator on all clusters.
 	ScopeRelease = "release"
+	// ScopeCluster is a cluster with all its operators.
+	ScopeCluster = "cluster"
+	// ScopeFleet is the hub, the rules, or all clusters.
+	ScopeFleet = "fleet"
 )
 
 // Series that an agent exports, for each operator that it manages. All have the
@@ -160,6 +171,7 @@ const (
 const (
 	ProbeSuccess            = "probe_success"
 	ProbeDuration           = "probe_duration_seconds"
+	ProbeInterval           = "probe_interval_seconds"
 	ProbeHTTPStatusCode     = "probe_http_status_code"
 	ProbeSSLEarliestExpiry  = "probe_ssl_earliest_cert_expiry"
 	ProbeHTTPDuration       = "probe_http_duration_seconds"
@@ -222,13 +234,19 @@ const (
 	// SLIBadVersion is SLIBadSlice with the Version and Release that ran. Budgets do
 	// not use it, so they survive an upgrade; releases are judged by it.
 	SLIBadVersion = "bellwether:sli_bad_version:slice"
-	// SLIBadSum is how the name of a sum of bad slices begins; the window
-	// follows, as in bellwether:sli_bad:sum1h. There is no series where nothing was bad.
-	SLIBadSum = "bellwether:sli_bad:sum"
-	// SLIBadVersionSum is the same by operator, SLI and Version, over all clusters.
+	// SLIBadVersionSum is how the name of a sum of SLIBadVersion over a window begins,
+	// by cluster, operator, SLI and Version; the window follows, as in
+	// bellwether:sli_bad_version:sum1h. There is no series where nothing was bad.
 	SLIBadVersionSum = "bellwether:sli_bad_version:sum"
-	// SLIBadVersionClusters counts the clusters behind SLIBadVersionSum.
+	// SLIBadVersionClusters counts the clusters that are bad now, by operator, SLI
+	// and Version: at least two slices of the last 5 minutes.
 	SLIBadVersionClusters = "bellwether:sli_bad_version:clusters"
+	// SLIBadCluster has the samples of SLIBadSlice, but 0 for slices that belong to
+	// the alert about a release or about the whole cluster. Alerts about a single
+	// operator on a single cluster are made of it.
+	SLIBadCluster = "bellwether:sli_bad_cluster:slice"
+	// SLIBadClusterSum is how the name of a sum of SLIBadCluster over a window begins.
+	SLIBadClusterSum = "bellwether:sli_bad_cluster:sum"
 	// SLIExpected is 1 for each cluster, operator and SLI that must have slices.
 	SLIExpected = "bellwether:sli_expected:bool"
 	// SLOObjective is the target of each operator and SLI, between 0 and 1.
@@ -237,16 +255,37 @@ const (
 	SLOPeriod = "bellwether:slo_period:seconds"
 	// SLOGuard is how many slices of a tier's long window must be bad at least.
 	SLOGuard = "bellwether:slo_guard:slices"
-	// SLOTeam is 1 for each operator, with its Team.
+	// SLOTeam is 1 for each operator, with its Team and its Criticality.
 	SLOTeam = "bellwether:slo_team:info"
 	// SLOEdited is 1 while an objective or a period is not what it was a day
 	// ago: the note that goes with a budget that jumped.
 	SLOEdited = "bellwether:slo_edited:bool"
-	// SLOBurn is the burn rate of each cluster, operator and SLI over a Tier's
-	// long window, while both windows are above the tier's threshold.
+	// SLOBurn is the burn rate over a Tier's long window of each cluster, operator
+	// and SLI by SLIBadCluster, while both windows are above the tier's threshold. It
+	// stays while the cluster is silent.
 	SLOBurn = "bellwether:slo_burn:ratio"
-	// SLOReleaseBurn is the same for each operator, SLI and Version, over all clusters that run it.
+	// SLOVersionBurn is the same by SLIBadVersion, with the Version.
+	SLOVersionBurn = "bellwether:slo_version_burn:ratio"
+	// SLOReleaseBurn is the burn rate of the worst cluster for each operator, SLI,
+	// Version and Severity, while the release is to blame.
 	SLOReleaseBurn = "bellwether:slo_release_burn:ratio"
+	// SLOClusterBurn counts the operators that are bad on a cluster, while these are
+	// so many that the cluster is to blame.
+	SLOClusterBurn = "bellwether:slo_cluster_burn:operators"
+	// ReleaseBlame is how many clusters have to be bad at the same time for their
+	// Version to be blamed.
+	ReleaseBlame = "bellwether:release_blame:clusters"
+	// ClusterSlices counts the slices that were recorded of a cluster.
+	ClusterSlices = "bellwether:cluster:slices"
+	// ClusterSilent is 1 for each cluster of the fleet without any slice.
+	ClusterSilent = "bellwether:cluster:silent"
+	// ClusterLost is 1 for each cluster where operators are expected and without any
+	// slice for 10 minutes.
+	ClusterLost = "bellwether:cluster:lost"
+	// ClusterExpected counts the operators that are expected on a cluster.
+	ClusterExpected = "bellwether:cluster:expected"
+	// RulesEvaluated is when slices, burn rates and alerts were evaluated.
+	RulesEvaluated = "bellwether:rules_evaluated:timestamp"
 	// SLOBudgetLeft is the part of the period's budget that is left: 1 is all, 0
 	// nothing, less than 0 overspent.
 	SLOBudgetLeft = "bellwether:slo_budget_left:ratio"
@@ -323,20 +362,31 @@ func Recorded() []Series {
 		{SLIBad, "gauge", cluster(), "Whether a slice of 60 s was bad."},
 		{SLIBadSlice, "gauge", cluster(), "Bad slices only."},
 		{SLIBadVersion, "gauge", cluster(Version, Release), "Bad slices by the version and release that ran."},
-		{SLIBadSum, "gauge", cluster(), "Bad slices of a window."},
-		{SLIBadVersionSum, "gauge", slo(Version),
-			"Bad slices of a window over all clusters, by version."},
-		{SLIBadVersionClusters, "gauge", slo(Version),
-			"Clusters with bad slices in a window, by version."},
+		{SLIBadVersionSum, "gauge", cluster(Version), "Bad slices of a window, by version."},
+		{SLIBadVersionClusters, "gauge", slo(Version), "Clusters that are bad now, by version."},
+		{SLIBadCluster, "gauge", cluster(),
+			"Bad slices, as 0 where the alert about a release or about the whole cluster covers them."},
+		{SLIBadClusterSum, "gauge", cluster(), "Bad slices of a window that no other alert covers."},
 		{SLIExpected, "gauge", cluster(), "1 for each SLI that must have slices."},
 		{SLOObjective, "gauge", slo(), "The target, between 0 and 1."},
 		{SLOPeriod, "gauge", slo(), "The budget period, in seconds."},
 		{SLOGuard, "gauge", slo(), "Fewer bad slices than this never alert."},
-		{SLOTeam, "gauge", OfOperator(Team), "1, with who owns the operator's SLOs."},
+		{SLOTeam, "gauge", OfOperator(Team, Criticality),
+			"1, with who owns the operator's SLOs, and how important the operator is."},
 		{SLOEdited, "gauge", slo(), "1 while an objective is not what it was a day ago."},
 		{SLOBurn, "gauge", cluster(Tier), "The burn rate of a tier, while it is exceeded."},
-		{SLOReleaseBurn, "gauge", slo(Version, Tier),
-			"The burn rate of a release and tier, while it is exceeded."},
+		{SLOVersionBurn, "gauge", cluster(Version, Tier), "The same by version, also of slices that others cover."},
+		{SLOReleaseBurn, "gauge", slo(Version, Severity),
+			"The burn rate of the worst cluster of a release, while the release is to blame."},
+		{SLOClusterBurn, "gauge", []string{Cluster},
+			"Operators that are bad on a cluster, while the cluster is to blame."},
+		{ReleaseBlame, "gauge", OfOperator(Version),
+			"Clusters that have to be bad at the same time for their version to be blamed."},
+		{ClusterSlices, "gauge", []string{Cluster}, "Slices that were recorded of a cluster."},
+		{ClusterSilent, "gauge", []string{Cluster}, "1 for each cluster without slices."},
+		{ClusterLost, "gauge", []string{Cluster}, "1 for each cluster that nothing is known of."},
+		{ClusterExpected, "gauge", []string{Cluster}, "Operators that are expected on a cluster."},
+		{RulesEvaluated, "gauge", nil, "When slices, burn rates and alerts were evaluated."},
 		{SLOBudgetLeft, "gauge", cluster(), "The part of the error budget that is left."},
 	}
 }

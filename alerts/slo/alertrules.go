@@ -5,6 +5,7 @@ package slo
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,91 +15,157 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
 
-// Names of the alerts. They never change; what an alert is about is in its labels:
-// operator_namespace, operator, sli, slo, cluster or version, tier, severity,
-// scope, team.
+// Names of the alerts. They never change, and neither does what identifies an
+// alert: scope, operator_namespace, operator and sli, with cluster or version. Page
+// and ticket have the same name, and never fire for the same failure at once.
+// Everything else is in annotations.
 const (
-	AlertOperator       = "BellwetherOperatorSLOBurn"
-	AlertOperatorTicket = "BellwetherOperatorSLOBurnSlow"
-	AlertRelease        = "BellwetherReleaseSLOBurn"
-	AlertReleaseTicket  = "BellwetherReleaseSLOBurnSlow"
-	AlertSLIAbsent      = "BellwetherSLIAbsent"
-	scopeHold           = 30 * time.Minute
-	absentWindow        = 15 * time.Minute
-	absentLeast         = 5
-	absentFor           = 5 * time.Minute
+	// AlertOperator is about one SLI of an operator on one cluster.
+	AlertOperator = "BellwetherOperatorSLOBurn"
+	// AlertRelease is about one SLI of a version of an operator. Without the label
+	// version it is about several versions that fail in the same way.
+	AlertRelease = "BellwetherReleaseSLOBurn"
+	// AlertCluster is about a cluster: several operators fail, or nothing is known of it.
+	AlertCluster = "BellwetherClusterFailing"
 )
 
-// alertGroup has two alerts for each scope. Of a failure that several tiers
-// see, the page is the fastest one's, and there is a ticket only if there is no page.
-func alertGroup(s Set) monitoringv1.RuleGroup {
-	page, ticket := tiersOf(series.Page), tiersOf(series.Ticket)
-	// A cluster whose release is at fault is part of that alert. It stays so for a
-	// while after: else, when a release recovers, its slower clusters page one by one.
-	covered := func(tiers []string) string {
-		return fmt.Sprintf("unless %s (\n  %s\n  and %s max_over_time(%s{tier=~%q}[%s])\n)", on(installLabels),
-			aggregate("max", series.Cluster+", "+versionLabels, series.OperatorInfo), on(versionLabels),
-			series.SLOReleaseBurn, strings.Join(tiers, "|"), duration(scopeHold))
+const (
+	// keepFiring is how long a page goes on after its reason is gone, so that a gap
+	// between two reasons is no second page.
+	keepFiring = 5 * time.Minute
+	// pageMemory is how long after a page there is no ticket about the same: its
+	// windows still hold what paged.
+	pageMemory = 6 * time.Hour
+	// silence is how long nothing is known of a cluster before it is failing.
+	silence = 10 * time.Minute
+)
+
+// burnAlerts are the alerts about budgets that burn, and about clusters. One
+// failure is one alert: of the cluster, else of the release, else of the operator.
+func (s Set) burnAlerts() []monitoringv1.Rule {
+	ticket := fmt.Sprintf("max without (%s) (%s{%s})\nunless %s max_over_time(%s{%s}[%s])\nunless %s (\n  %s{%s} and "+
+		"%s max_over_time(%s{severity=%q}[%s])\n)", series.Tier, series.SLOBurn, tiersOf(series.Ticket),
+		on(budgetLabels), series.SLOBurn, tiersOf(series.Page), duration(pageMemory), on(budgetLabels),
+		series.SLOVersionBurn, tiersOf(series.Ticket), on(releaseLabels), series.SLOReleaseBurn, series.Ticket,
+		duration(pageMemory))
+	page := fmt.Sprintf("max without (%s) (%s{%s}) unless on (cluster) %s", series.Tier, series.SLOBurn,
+		tiersOf(series.Page), series.SLOClusterBurn)
+	return []monitoringv1.Rule{
+		s.clusterAlert(),
+		s.releaseAlert(series.Page, releasePages()),
+		s.releaseAlert(series.Ticket, fmt.Sprintf("%s{severity=%q}", series.SLOReleaseBurn, series.Ticket)),
+		s.operatorAlert(series.Page, page),
+		s.operatorAlert(series.Ticket, ticket),
 	}
-	unlessPage := func(name, identity string) string {
-		return fmt.Sprintf("unless on (%s) %s{tier=~%q}", identity, name, strings.Join(page, "|"))
-	}
-	all := append(append([]string{}, page...), ticket...)
-	return group("alerts", Step,
-		s.alert(AlertRelease, series.Page, series.ScopeRelease,
-			fastest(series.SLOReleaseBurn, releaseLabels, page)),
-		s.alert(AlertReleaseTicket, series.Ticket, series.ScopeRelease,
-			fastest(series.SLOReleaseBurn, releaseLabels, ticket)+"\n"+unlessPage(series.SLOReleaseBurn,
-				releaseLabels)),
-		s.alert(AlertOperator, series.Page, series.ScopeCluster,
-			fastest(series.SLOBurn, budgetLabels, page)+"\n"+covered(page)),
-		s.alert(AlertOperatorTicket, series.Ticket, series.ScopeCluster,
-			fastest(series.SLOBurn, budgetLabels, ticket)+"\n"+unlessPage(series.SLOBurn,
-				budgetLabels)+"\n"+covered(all)))
 }
 
-func tiersOf(severity string) []string {
-	var out []string
-	for _, t := range Tiers() {
-		if t.Severity == severity {
-			out = append(out, t.Name)
-		}
+// releasePages are those of single versions; where several versions that clusters
+// run fail at the same time, it is not the release's fault, and one page without a
+// version.
+func releasePages() string {
+	burn := fmt.Sprintf("%s{severity=%q}", series.SLOReleaseBurn, series.Page)
+	several := fmt.Sprintf("%s > 1", aggregate("count", objectiveLabels, fmt.Sprintf("%s and %s %s", burn,
+		on(versionLabels), running)))
+	return fmt.Sprintf("(%[1]s unless %[2]s (%[3]s))\nor max by (%[4]s) (%[1]s and %[2]s (%[3]s))", burn,
+		on(objectiveLabels), several, objectiveLabels)
+}
+
+// rule is an alert of a severity and a scope. A page goes on for a while.
+func rule(name, severity, scope, expr string, annotations map[string]string) monitoringv1.Rule {
+	out := monitoringv1.Rule{
+		Alert: name, Expr: intstr.FromString(expr), Annotations: annotations,
+		Labels: map[string]string{series.Severity: severity, series.Scope: scope},
+	}
+	if severity == series.Page {
+		keep := monitoringv1.NonEmptyDuration(duration(keepFiring))
+		out.KeepFiringFor = &keep
 	}
 	return out
 }
 
-// fastest is the burn of the fastest tier of several.
-func fastest(name, identity string, tiers []string) string {
-	expr := ""
-	for i, t := range tiers {
-		if i > 0 {
-			expr += fmt.Sprintf("\nor on (%s) ", identity)
-		}
-		expr += fmt.Sprintf("%s{tier=%q}", name, t)
-	}
-	return "(" + expr + ")"
+// operatorAlert is about one SLI of an operator on one cluster.
+func (s Set) operatorAlert(severity, burning string) monitoringv1.Rule {
+	identity := []string{series.Cluster, series.OperatorNamespace, series.Operator, series.SLI}
+	return rule(AlertOperator, severity, series.ScopeOperator, owned(burning), s.annotate(map[string]string{
+		"summary": nameOfOperator + " burns its {{ $labels.sli }} budget {{ printf \"%.1f\" $value }} times too fast " +
+			"on cluster {{ $labels.cluster }}",
+		"description": "At this rate the error budget is gone before its period is over.",
+		"burn":        "{{ printf \"%.1f\" $value }}",
+		"window":      windowOf(series.SLOBurn, severity, identity...),
+		"budget_left": budgetLeft("%s", identity...),
+		"criticality": criticality,
+	}, "&var-cluster={{ $labels.cluster | urlquery }}"))
 }
 
-// alert is a rule with the identity of its objective in labels.
-func (s Set) alert(name, severity, scope, burning string) monitoringv1.Rule {
-	where, budget := "on cluster {{ $labels.cluster }}", budgetLeft("%s", series.Cluster)
-	if scope == series.ScopeRelease {
-		where, budget = "in version {{ $labels.version }}", budgetLeft("min(%s)")
-	}
-	return monitoringv1.Rule{
-		Alert: name, Expr: intstr.FromString(owned(burning)),
-		Labels: map[string]string{series.Severity: severity, series.Scope: scope},
-		Annotations: s.annotate(scope, map[string]string{
-			"summary": nameOfOperator +
-				" burns its {{ $labels.sli }} budget {{ printf \"%.1f\" $value }} times too fast " +
-				where,
-			"description": "At this rate, seen over the last {{ $labels.tier }}, the error budget is gone before its " +
-				"period is over.",
-			"burn":        "{{ printf \"%.1f\" $value }}",
-			"budget_left": budget,
-		}),
-	}
+// releaseAlert is about one SLI of a version of an operator.
+func (s Set) releaseAlert(severity, burning string) monitoringv1.Rule {
+	objective := []string{series.OperatorNamespace, series.Operator, series.SLI}
+	release := append(slices.Clone(objective), series.Version)
+	return rule(AlertRelease, severity, series.ScopeRelease, owned(burning), s.annotate(map[string]string{
+		"summary": nameOfOperator + " burns its {{ $labels.sli }} budget {{ printf \"%.1f\" $value }} times too fast " +
+			"{{ with $labels.version }}in version {{ . }}{{ else }}in several versions{{ end }}",
+		"description": "Several clusters fail in the same way, or a wave of the rollout was judged failed. At this " +
+			"rate the error budget is gone before its period is over. The value is that of the worst cluster.",
+		"burn": "{{ printf \"%.1f\" $value }}",
+		"window": ofVersionOrAll(windowOf(series.SLOVersionBurn, severity, release...),
+			windowOf(series.SLOVersionBurn, severity, objective...)),
+		"budget_left": budgetLeft("min(%s)", objective...),
+		"clusters":    ofVersionOrAll(clustersOf(severity, release...), clustersOf(severity, objective...)),
+		"criticality": criticality,
+	}, ""))
 }
+
+// clusterAlert is about a whole cluster.
+func (s Set) clusterAlert() monitoringv1.Rule {
+	burning := fmt.Sprintf("topk(%d, %s)", listed, aggregate("group", operatorLabels,
+		series.SLOVersionBurn+"{cluster=%q,"+tiersOf(series.Page)+"}"))
+	return rule(AlertCluster, series.Page, series.ScopeCluster, fmt.Sprintf("%s\nor on (cluster) (0 * %s unless on () (%s))",
+		series.SLOClusterBurn, series.ClusterLost, manyLost), map[string]string{
+		"summary": "{{ if $value }}{{ $value }} operators fail on cluster {{ $labels.cluster }}{{ else }}Nothing is " +
+			"known of cluster {{ $labels.cluster }}{{ end }}",
+		"description": "{{ if $value }}Several operators of the cluster fail at the same time. There is no page for each " +
+			"of them.{{ else }}No slice of any operator was recorded for " + duration(silence) + ". Check that the " +
+			"cluster's API server answers, that its agent runs, and that its metrics reach Prometheus.{{ end }}",
+		"operators": list(burning, `{{ $x | label "operator_namespace" }}/{{ $x | label "operator" }}`, series.Cluster),
+	})
+}
+
+// listed is how many names an annotation has at most.
+const listed = 20
+
+// list is an annotation's template of the results of a query. Its %q are the
+// values of labels of the alert.
+func list(query, each string, labels ...string) string {
+	return fmt.Sprintf("{{ range $i, $x := query (printf %s %s) }}{{ if $i }}, {{ end }}%s{{ end }}", quote(query),
+		"$labels."+strings.Join(labels, " $labels."), each)
+}
+
+// clustersOf lists the clusters that burn.
+func clustersOf(severity string, labels ...string) string {
+	return list(fmt.Sprintf("topk(%d, max by (cluster) (%s))", listed, selected(series.SLOVersionBurn, severity,
+		labels...)), `{{ $x | label "cluster" }}`, labels...)
+}
+
+// windowOf is the long window of the tier that burns fastest.
+func windowOf(name, severity string, labels ...string) string {
+	return list(fmt.Sprintf("topk(1, max by (tier) (%s))", selected(name, severity, labels...)),
+		`{{ $x | label "tier" }}`, labels...)
+}
+
+// selected is a format of a selector: by the tiers of a severity, and by labels.
+func selected(name, severity string, labels ...string) string {
+	return name + "{" + tiersOf(severity) + "," + strings.Join(labels, "=%q,") + "=%q}"
+}
+
+// ofVersionOrAll chooses by whether an alert has a version.
+func ofVersionOrAll(one, all string) string {
+	return "{{ if $labels.version }}" + one + "{{ else }}" + all + "{{ end }}"
+}
+
+// criticality is what the OperatorSLO says. It is no label of the alert: an edit
+// would make another alert of it.
+var criticality = list(fmt.Sprintf("%s{%s=%%q,%s=%%q}", series.SLOTeam, series.OperatorNamespace, series.Operator),
+	`{{ $x | label "criticality" }}`, series.OperatorNamespace, series.Operator)
 
 // nameOfOperator is how annotations name an alert's operator.
 const nameOfOperator = "{{ $labels.operator_namespace }}/{{ $labels.operator }}"
@@ -110,72 +177,29 @@ func owned(alerts string) string {
 }
 
 // budgetLeft is an annotation's template of what is left of an alert's budget. The
-// format takes the selector of its series, by the labels of the objective and
-// further ones.
-func budgetLeft(format string, further ...string) string {
-	var matchers, values []string
-	for _, label := range append(further, series.OperatorNamespace, series.Operator, series.SLI) {
-		matchers, values = append(matchers, label+"=%q"), append(values, "$labels."+label)
-	}
-	query := fmt.Sprintf(format, series.SLOBudgetLeft+"{"+strings.Join(matchers, ",")+"}")
-	return fmt.Sprintf("{{ with printf %q %s | query }}{{ . | first | value | humanizePercentage }}{{ else }}unknown"+
-		"{{ end }}", query, strings.Join(values, " "))
+// format takes the selector of its series, by labels of the alert.
+func budgetLeft(format string, labels ...string) string {
+	query := fmt.Sprintf(format, series.SLOBudgetLeft+"{"+strings.Join(labels, "=%q,")+"=%q}")
+	return fmt.Sprintf("{{ with printf %s %s | query }}{{ . | first | value | humanizePercentage }}{{ else }}unknown"+
+		"{{ end }}", quote(query), "$labels."+strings.Join(labels, " $labels."))
 }
 
-// annotate adds the links of an alert.
-func (s Set) annotate(scope string, to map[string]string) map[string]string {
-	if s.RunbookURL != "" {
-		to["runbook_url"] = s.RunbookURL + `#{{ reReplaceAll ":.*" "" $labels.sli }}`
+// Anchor is the heading of an alert in a runbook: of its SLI, if it is about one.
+func Anchor(alert string) string {
+	switch alert {
+	case AlertOperator, AlertRelease, AlertSLIAbsent:
+		return `#{{ reReplaceAll ":.*" "" $labels.sli }}`
 	}
+	return "#" + alert
+}
+
+// annotate adds the dashboard of an alert about an SLI; further are variables of it.
+func (s Set) annotate(to map[string]string, further string) map[string]string {
 	if s.DashboardURL != "" {
 		to["dashboard_url"] = s.DashboardURL + "?var-operator_namespace={{ $labels.operator_namespace | urlquery }}" +
-			"&var-operator={{ $labels.operator | urlquery }}&var-sli={{ $labels.sli | urlquery }}"
-		if scope == series.ScopeCluster {
-			to["dashboard_url"] += "{{ with $labels.cluster }}&var-cluster={{ . | urlquery }}{{ end }}"
-		}
+			"&var-operator={{ $labels.operator | urlquery }}&var-sli={{ $labels.sli | urlquery }}" + further
 	}
 	return to
 }
 
 func indent(text string) string { return "  " + strings.ReplaceAll(text, "\n", "\n  ") }
-
-// absenceGroup alerts on slices that are expected and missing: whoever is not
-// measured burns no budget. What was not expected a while ago may still come.
-func absenceGroup(s Set) monitoringv1.RuleGroup {
-	absent := func(expected, identity, slices string) string {
-		return fmt.Sprintf("%s\nand (%s offset %s)\nunless on (%s) (count_over_time(%s[%s]) >= %d)",
-			expected, expected, duration(absentWindow), identity, slices, duration(absentWindow), absentLeast)
-	}
-	missing := absent(series.SLIExpected, budgetLabels, series.SLIBad)
-	for _, op := range s.Operators {
-		if own := op.ownMatcher(); own != "" {
-			missing += "\nor " + absent(series.SLOObjective+own, objectiveLabels, series.SLIBad+own)
-		}
-	}
-	wait := monitoringv1.Duration(duration(absentFor))
-	return group("absence", 4*time.Minute, monitoringv1.Rule{
-		Alert: AlertSLIAbsent, Expr: intstr.FromString(owned(missing)), For: &wait,
-		Labels: map[string]string{series.Severity: series.Ticket, series.Scope: series.ScopeCluster},
-		Annotations: s.annotate(series.ScopeCluster, map[string]string{
-			"summary": "No data for {{ $labels.sli }} of " + nameOfOperator +
-				"{{ with $labels.cluster }} on cluster {{ . }}{{ end }}",
-			"description": "Fewer than 5 slices were recorded in the last 15 minutes. The operator may be down " +
-				"without " +
-				"any other alert. Check that the agent runs and that Prometheus scrapes it. If this is an SLI of the " +
-				"operator's own, check that the metrics have the names that its definition uses.",
-		}),
-	})
-}
-
-// ownMatcher selects the own SLIs of an operator, if it has any. They are
-// expected somewhere: on which clusters their metrics are is not known.
-func (op Operator) ownMatcher() string {
-	if len(op.Own) == 0 {
-		return ""
-	}
-	names := make([]string, len(op.Own))
-	for i, own := range op.Own {
-		names[i] = own.Name
-	}
-	return fmt.Sprintf("{%s,sli=~%q}", matchOperator(op.ID()), strings.Join(names, "|"))
-}

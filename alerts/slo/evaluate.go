@@ -4,7 +4,7 @@
 package slo
 
 import (
-	"slices"
+	"math"
 	"time"
 
 	"github.com/bellwether-dev/bellwether/alerts/series"
@@ -30,30 +30,36 @@ type Judge struct {
 	Guard int
 }
 
-// Verdict is what alerts after one slice.
-type Verdict struct {
-	// Page and Ticket are the fastest tiers of each severity that are above their
-	// threshold, or empty. There is no ticket beside a page.
-	Page, Ticket string
-}
+// Verdict is what fires after one slice. Page and ticket never do at once.
+type Verdict struct{ Page, Ticket bool }
 
 // NewJudge judges an objective as the rules do, guard included.
 func NewJudge(o Objective) Judge { return Judge{o.Target, o.period(), Guard} }
 
-// Judge returns the verdict after each slice. What was before the first slice was good.
+// Judge returns the verdict after each slice. What was before the first slice was
+// good, and no release or cluster is to blame.
 func (j Judge) Judge(timeline []Slice) []Verdict {
 	bad := prefixSums(timeline)
-	out := make([]Verdict, len(timeline))
-	for _, t := range slices.Backward(Tiers()) {
-		for i, firing := range j.tier(t, bad) {
-			switch {
-			case !firing:
-			case t.Severity == series.Page:
-				out[i] = Verdict{Page: t.Name}
-			default:
-				out[i] = Verdict{Ticket: t.Name}
-			}
+	burns := map[string][]bool{series.Page: make([]bool, len(timeline)), series.Ticket: make([]bool, len(timeline))}
+	for _, t := range Tiers() {
+		// Alerts are evaluated with the fastest tier, and see what another group recorded before that.
+		later := 1
+		if t == fastest() {
+			later = 0
 		}
+		for i, above := range j.tier(t, bad)[:max(0, len(timeline)-later)] {
+			burns[t.Severity][i+later] = burns[t.Severity][i+later] || above
+		}
+	}
+	out := make([]Verdict, len(timeline))
+	const never = math.MinInt32
+	paged := never
+	for i := range out {
+		if burns[series.Page][i] {
+			paged = i
+		}
+		out[i].Page = i-paged <= int(keepFiring/Step)
+		out[i].Ticket = burns[series.Ticket][i] && i-paged >= int(pageMemory/Step)
 	}
 	return out
 }

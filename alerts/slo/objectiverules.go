@@ -24,19 +24,30 @@ const known = "bellwether:operator:known"
 // share a rule, so their number is that of different targets, not of operators.
 func objectiveGroup(s Set) monitoringv1.RuleGroup {
 	rules := []monitoringv1.Rule{
-		record(known, aggregate("group", operatorLabels, series.OperatorExpected)),
-		record(running, aggregate("count", versionLabels,
-			aggregate("group", series.Cluster+", "+versionLabels, series.OperatorInfo))),
+		// Alerts are joined with these, so they stay while nothing is known of the hub.
+		record(known, fmt.Sprintf("%s\nor (%s unless on () %s)",
+			aggregate("group", operatorLabels, series.OperatorExpected), known, series.FleetClusters)),
+		record(running, fmt.Sprintf("%s\nor (%s unless on () %s)", aggregate("count", versionLabels,
+			aggregate("group", series.Cluster+", "+versionLabels, series.OperatorInfo)), running, series.FleetClusters)),
+		record(series.ReleaseBlame, fmt.Sprintf("%s\nor clamp_min(%s * %s, %d)",
+			aggregate("group", versionLabels, series.RolloutWaveFailed), s.Blame.defaulted().Share.decimal(), running,
+			s.Blame.defaulted().Clusters)),
+		record(series.ClusterExpected, aggregate("count", series.Cluster, aggregate("group", installLabels,
+			series.OperatorExpected))),
 	}
 	rules = append(rules, s.targets()...)
 	rules = append(rules, attribute(series.SLOPeriod, number(DefaultPeriod.Seconds()), s.otherPeriods())...)
-	rules = append(rules, attribute(series.SLOGuard, number(Guard-0.5), s.unguarded())...)
+	rules = append(rules, s.guards()...)
 	for _, t := range Tiers() {
+		objective := series.SLOObjective
+		if t.Severity == series.Page { // without a threshold there is no page
+			objective += ticketOnly()
+		}
 		rules = append(rules, record(threshold, fmt.Sprintf("clamp_max(%s * %s / %s * (1 - %s), %s)",
-			number(t.Factor(DefaultPeriod)), series.SLOPeriod, number(DefaultPeriod.Seconds()), series.SLOObjective,
+			number(t.Factor(DefaultPeriod)), series.SLOPeriod, number(DefaultPeriod.Seconds()), objective,
 			MaxThreshold.decimal()), series.Tier, t.Name))
 	}
-	rules = append(rules, s.teams()...)
+	rules = append(rules, s.owners()...)
 	rules = append(rules, s.expected()...)
 	changes := func(metric, of string) string {
 		return fmt.Sprintf("label_replace(changes(%s[1d]), \"of\", %q, \"\", \"\")", metric, of)
@@ -164,18 +175,44 @@ func (s Set) otherPeriods() map[string][]string {
 	return out
 }
 
-func (o Objective) isOfProbe() bool { return strings.HasPrefix(o.SLI, Probe) }
-
-// unguarded selects the objectives of SLIs that are shares: a sum of shares is no number of slices.
-func (s Set) unguarded() map[string][]string {
-	out := map[string][]string{}
-	for _, op := range s.Operators {
-		for _, own := range op.Own {
-			out["0"] = append(out["0"], fmt.Sprintf("%s{%s,sli=%q}", series.SLOObjective, matchOperator(op.ID()),
-				own.Name))
+// ticketOnly selects the SLIs that may page.
+func ticketOnly() string {
+	var names []string
+	for _, s := range SLIs() {
+		if s.Ticket {
+			names = append(names, s.Name)
 		}
 	}
-	return out
+	return fmt.Sprintf("{sli!~%q}", strings.Join(names, "|"))
+}
+
+func (o Objective) isOfProbe() bool { return strings.HasPrefix(o.SLI, Probe) }
+
+// guards are how many slices have to be bad, where that is not Guard. One event
+// makes two slices of some SLIs bad. A probe's run is bad in every slice until the
+// next run. A sum of shares, of own SLIs, is no number of slices.
+func (s Set) guards() []monitoringv1.Rule {
+	twice := fmt.Sprintf("%s{sli=~%q}", series.SLOObjective, "panic|webhook")
+	probes := fmt.Sprintf("label_replace(max by (%s) (%s), \"sli\", \"probe:$1\", \"probe\", \"(.+)\")",
+		operatorLabels+", "+series.Probe, series.ProbeInterval)
+	rules := []monitoringv1.Rule{
+		record(series.SLOGuard, fmt.Sprintf("0 * %s + %s", twice, number(2*Guard-1.5))),
+		record(series.SLOGuard, fmt.Sprintf("max by (%s) (%s * clamp_min(%s / %s, 1))", objectiveLabels,
+			number(Guard-0.5), probes, number(Step.Seconds()))),
+	}
+	all := []string{twice, fmt.Sprintf("max by (%s) (%s)", objectiveLabels, probes)}
+	var own []string
+	for _, op := range s.Operators {
+		for _, sli := range op.Own {
+			own = append(own, fmt.Sprintf("%s{%s,sli=%q}", series.SLOObjective, matchOperator(op.ID()), sli.Name))
+		}
+	}
+	if len(own) > 0 {
+		rules = append(rules, record(series.SLOGuard, fmt.Sprintf("0 * (%s)", strings.Join(own, " or "))))
+		all = append(all, own...)
+	}
+	return append(rules, record(series.SLOGuard, fmt.Sprintf("0 * %s + %s\nunless %s (%s)", series.SLOObjective,
+		number(Guard-0.5), on(objectiveLabels), strings.Join(all, " or "))))
 }
 
 // periods are all that are in use, the shortest first.
@@ -192,20 +229,34 @@ func (s Set) periods() []time.Duration {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// teams records who owns which operator. An operator without a team has a series
-// too, without the label: alerts are joined with it, and must not be lost.
-func (s Set) teams() []monitoringv1.Rule {
-	members := map[string][]types.NamespacedName{}
-	var owned []types.NamespacedName
+// standard is the criticality of an operator that has no other.
+const standard = "Standard"
+
+// owner is who an operator belongs to, and how important it is.
+type owner struct{ team, criticality string }
+
+// owners records who owns which operator, and how important it is. An operator
+// without a team has a series too, without the label: alerts are joined with it,
+// and must not be lost.
+func (s Set) owners() []monitoringv1.Rule {
+	members := map[owner][]types.NamespacedName{}
+	var named []types.NamespacedName
 	for _, op := range s.Operators {
-		if op.Team != "" {
-			members[op.Team] = append(members[op.Team], op.ID())
-			owned = append(owned, op.ID())
+		of := owner{op.Team, cmp.Or(op.Criticality, standard)}
+		if of != (owner{"", standard}) {
+			members[of] = append(members[of], op.ID())
+			named = append(named, op.ID())
 		}
 	}
-	rules := []monitoringv1.Rule{record(series.SLOTeam, selectOthers(known, owned))}
-	for _, team := range slices.Sorted(maps.Keys(members)) {
-		rules = append(rules, record(series.SLOTeam, selectOperators(known, members[team]), series.Team, team))
+	rules := []monitoringv1.Rule{record(series.SLOTeam, selectOthers(known, named), series.Criticality, standard)}
+	for _, of := range slices.SortedFunc(maps.Keys(members), func(a, b owner) int {
+		return cmp.Or(cmp.Compare(a.team, b.team), cmp.Compare(a.criticality, b.criticality))
+	}) {
+		labels := []string{series.Criticality, of.criticality}
+		if of.team != "" {
+			labels = append(labels, series.Team, of.team)
+		}
+		rules = append(rules, record(series.SLOTeam, selectOperators(known, members[of]), labels...))
 	}
 	return rules
 }

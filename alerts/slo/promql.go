@@ -29,6 +29,8 @@ const (
 	// an objective of a version.
 	versionLabels = operatorLabels + ", " + series.Version
 	releaseLabels = objectiveLabels + ", " + series.Version
+	// clusterReleaseLabels are those of an objective of a version on one cluster.
+	clusterReleaseLabels = series.Cluster + ", " + releaseLabels
 )
 
 // aggregate writes an aggregation by labels.

@@ -235,28 +235,21 @@ type firing struct {
 // alertsAt expects exactly the alerts of that minute.
 func alertsAt(all []scene, expected [][]firing, operator types.NamespacedName, minute int) testExpr {
 	e := testExpr{
-		Expr: fmt.Sprintf("count by (alertname, cluster, tier) (ALERTS{alertstate=\"firing\",%s,sli=\"csv\"})",
+		Expr: fmt.Sprintf("count by (alertname, severity, cluster) (ALERTS{alertstate=\"firing\",%s,sli=\"csv\"})",
 			matchOperator(operator)),
 		At: strconv.Itoa(minute) + "m",
 	}
-	add := func(alert, cluster, tier string) {
-		labels := fmt.Sprintf("alertname=%q,cluster=%q", alert, cluster)
-		if tier != "" {
-			labels += fmt.Sprintf(",tier=%q", tier)
+	add := func(fires bool, alert, severity, cluster string) {
+		if fires {
+			e.Samples = append(e.Samples, testSample{fmt.Sprintf("{alertname=%q,severity=%q,cluster=%q}", alert, severity,
+				cluster), 1})
 		}
-		e.Samples = append(e.Samples, testSample{"{" + labels + "}", 1})
 	}
 	for i, sc := range all {
 		f := expected[i][minute]
-		if f.Page != "" {
-			add(AlertOperator, sc.cluster, f.Page)
-		}
-		if f.Ticket != "" {
-			add(AlertOperatorTicket, sc.cluster, f.Ticket)
-		}
-		if f.absent {
-			add(AlertSLIAbsent, sc.cluster, "")
-		}
+		add(f.Page, AlertOperator, series.Page, sc.cluster)
+		add(f.Ticket, AlertOperator, series.Ticket, sc.cluster)
+		add(f.absent, AlertSLIAbsent, series.Ticket, sc.cluster)
 	}
 	return e
 }
@@ -317,6 +310,11 @@ func (sc scene) series(operator types.NamespacedName) []testInput {
 		{sc.info(operator, sc.version), constant("1")},
 		{series.OperatorUpgrading + "{" + id + "}", constant("0")},
 		{series.OperatorCSVSucceeded + "{" + id + "}", csv},
+		// Something is known of the cluster, whatever is missing of the SLI.
+		{series.OperatorCatalogReady + "{" + id + "}", constant("1")},
+		{fmt.Sprintf("%s{cluster=%q}", series.ClusterOnline, sc.cluster), constant("1")},
+		{fmt.Sprintf("%s{state=\"online\",pod=%q}", series.FleetClusters, sc.cluster),
+			values(len(sc.timeline), func(int) string { return "1" })},
 	}
 }
 

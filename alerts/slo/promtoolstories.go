@@ -18,12 +18,13 @@ import (
 func annotationsTest(s Set, operator types.NamespacedName, o Objective) testCase {
 	const from, to = 60, 150
 	sc := scene{cluster: "outage", version: "1.0.0", timeline: stretch(from, to), to: to}
-	budget := 100 * left(o, to-from)
+	// The budget is that of the evaluation before.
+	budget := 100 * left(o, to-from-1)
 	burn := 1 / o.Target.Budget().Ratio()
 	labels := map[string]string{
 		series.Cluster: sc.cluster, series.OperatorNamespace: operator.Namespace, series.Operator: operator.Name,
 		series.SLI: "csv", series.SLO: operator.String() + "/csv",
-		series.Tier: "1h", series.Severity: series.Page, series.Scope: series.ScopeCluster,
+		series.Severity: series.Page, series.Scope: series.ScopeOperator,
 	}
 	for _, op := range s.Operators {
 		if op.ID() == operator && op.Team != "" {
@@ -32,8 +33,10 @@ func annotationsTest(s Set, operator types.NamespacedName, o Objective) testCase
 	}
 	annotations := map[string]string{
 		"summary":     fmt.Sprintf("%s burns its csv budget %.1f times too fast on cluster outage", operator, burn),
-		"description": "At this rate, seen over the last 1h, the error budget is gone before its period is over.",
+		"description": "At this rate the error budget is gone before its period is over.",
 		"burn":        fmt.Sprintf("%.1f", burn),
+		"window":      "1h",
+		"criticality": standard,
 		"budget_left": fmt.Sprintf("%.4g%%", budget),
 	}
 	if s.RunbookURL != "" {

@@ -61,11 +61,18 @@ func Build(s Set) (*Rules, error) {
 	if errs := s.check(); len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
-	r := &Rules{Groups: []monitoringv1.RuleGroup{sliGroup(), objectiveGroup(s)}}
-	for _, t := range Tiers() {
+	r := &Rules{Groups: []monitoringv1.RuleGroup{fastGroup(s), objectiveGroup(s)}}
+	for _, t := range Tiers()[1:] {
 		r.Groups = append(r.Groups, tierGroup(t))
 	}
-	r.Groups = append(r.Groups, budgetGroup(s), alertGroup(s), absenceGroup(s))
+	r.Groups = append(r.Groups, budgetGroup(s), absenceGroup(s), healthGroup())
+	for _, g := range r.Groups {
+		for _, alert := range g.Rules {
+			if alert.Alert != "" && s.RunbookURL != "" {
+				alert.Annotations["runbook_url"] = s.RunbookURL + Anchor(alert.Alert)
+			}
+		}
+	}
 	for _, op := range s.Operators {
 		if len(op.Own) > 0 {
 			r.Own = append(r.Own, OwnGroup{op.ID(), ownGroup(op)})
@@ -108,8 +115,22 @@ func merge(rules []monitoringv1.Rule) []monitoringv1.Rule {
 	return out
 }
 
-// sliGroup records the slices: densely, then the bad ones only, then with the version.
-func sliGroup() monitoringv1.RuleGroup {
+// fastGroup has all that a page of the fastest tier needs, in order, so that it
+// takes one evaluation: the slices, their burn rate, who is to blame, the alerts.
+func fastGroup(s Set) monitoringv1.RuleGroup {
+	rules := sliceRules()
+	rules = append(rules, versionRules(fastest())...)
+	rules = append(rules, clusterBlame())
+	rules = append(rules, releaseRules()...)
+	rules = append(rules, blamed())
+	rules = append(rules, clusterRules(fastest())...)
+	rules = append(rules, s.burnAlerts()...)
+	return group("sli", Step, append(rules, record(series.RulesEvaluated, "time()"))...)
+}
+
+// sliceRules record the slices: densely, then the bad ones only, then with the
+// version, which is empty where it is not known.
+func sliceRules() []monitoringv1.Rule {
 	var rules []monitoringv1.Rule
 	for _, s := range SLIs() {
 		if s.Name == Probe {
@@ -120,12 +141,16 @@ func sliGroup() monitoringv1.RuleGroup {
 	}
 	// An operator that is being upgraded may show two versions; one of them is as good as none.
 	const ran = series.Version + ", " + series.Release
-	version := fmt.Sprintf("%s\n* %s group_left (%s)\ntopk by (%s) (1, %s)", series.SLIBadSlice, on(installLabels), ran,
-		installLabels, aggregate("max", installLabels+", "+ran,
-			fmt.Sprintf("%s and %s %s", series.OperatorInfo, on(installLabels), series.SLIBadSlice)))
-	return group("sli", Step, append(rules,
+	version := fmt.Sprintf("%[1]s\n* %[2]s group_left (%[3]s)\ntopk by (%[4]s) (1, %[5]s)\nor %[6]s %[1]s",
+		series.SLIBadSlice, on(installLabels), ran, installLabels, aggregate("max", installLabels+", "+ran,
+			fmt.Sprintf("%s and %s %s", series.OperatorInfo, on(installLabels), series.SLIBadSlice)), on(budgetLabels))
+	return append(rules,
 		record(series.SLIBadSlice, series.SLIBad+" > 0"),
-		record(series.SLIBadVersion, version))...)
+		record(series.SLIBadVersion, version),
+		record(series.ClusterSlices, aggregate("count", series.Cluster, series.SLIBad)),
+		record(series.ClusterSilent, fmt.Sprintf("%s unless on (cluster) %s",
+			aggregate("group", series.Cluster, series.ClusterOnline), series.ClusterSlices)),
+		lost())
 }
 
 func ownGroup(op Operator) monitoringv1.RuleGroup {
@@ -135,73 +160,6 @@ func ownGroup(op Operator) monitoringv1.RuleGroup {
 			series.Operator, op.Name, series.SLI, own.Name))
 	}
 	return group("sli-own-"+op.ID().String(), Step, rules...)
-}
-
-// sum is the name of a sum over a window.
-func sum(prefix string, window time.Duration) string { return prefix + duration(window) }
-
-const (
-	ofSLO     = "on (" + objectiveLabels + ") group_left ()"
-	ofVersion = "on (" + versionLabels + ") group_left ()"
-	threshold = "bellwether:slo_threshold:ratio"
-	// running counts the clusters that run a version.
-	running = "bellwether:operator_version:clusters"
-)
-
-// releaseClusters is how many clusters have to be bad for it to be the release's fault.
-const releaseClusters = 2
-
-// tierGroup sums the bad slices of a tier's windows and records the burn rate
-// of what is above its threshold in both.
-func tierGroup(t Tier) monitoringv1.RuleGroup {
-	var rules []monitoringv1.Rule
-	for _, w := range []time.Duration{t.Short, t.Long} {
-		if recordedEarlier(t, w) {
-			continue
-		}
-		rules = append(rules,
-			record(sum(series.SLIBadSum, w), fmt.Sprintf("sum_over_time(%s[%s])", series.SLIBadSlice, duration(w))),
-			record(sum(series.SLIBadVersionSum, w),
-				aggregate("sum", releaseLabels, fmt.Sprintf("sum_over_time(%s[%s])", series.SLIBadVersion,
-					duration(w)))))
-	}
-	over := fmt.Sprintf("%s %s{tier=%q}", ofSLO, threshold, t.Name)
-	long, short := sum(series.SLIBadSum, t.Long), sum(series.SLIBadSum, t.Short)
-	burn := fmt.Sprintf("(\n  %s / %s > %s\n  and %s / %s > %s\n  and %s > %s %s\n) / %s (1 - %s)",
-		long, number(count(t.Long)), over, short, number(count(t.Short)), over, long, ofSLO, series.SLOGuard, ofSLO,
-		series.SLOObjective)
-	rules = append(rules,
-		record(sum(series.SLIBadVersionClusters, t.Short),
-			aggregate("count", releaseLabels, aggregate("group", series.Cluster+", "+releaseLabels,
-				fmt.Sprintf("last_over_time(%s[%s])", series.SLIBadVersion, duration(t.Short))))),
-		// Both sides of a condition that is a quotient have lost their name; the guard's has not.
-		record(series.SLOBurn, burn, series.Tier, t.Name),
-		record(series.SLOReleaseBurn, releaseBurn(t), series.Tier, t.Name))
-	return group("burn-"+t.Name, t.Interval, rules...)
-}
-
-// recordedEarlier is true for a window that another tier's group sums already.
-func recordedEarlier(t Tier, w time.Duration) bool {
-	for _, earlier := range Tiers() {
-		if earlier.Name == t.Name {
-			return false
-		}
-		if earlier.Short == w || earlier.Long == w {
-			return true
-		}
-	}
-	return false
-}
-
-// releaseBurn judges all clusters of a version as one, if several are bad.
-func releaseBurn(t Tier) string {
-	over := fmt.Sprintf("%s %s{tier=%q}", ofSLO, threshold, t.Name)
-	ratio := func(w time.Duration) string {
-		return fmt.Sprintf("%s / %s (%s * %s)", sum(series.SLIBadVersionSum, w), ofVersion, number(count(w)), running)
-	}
-	return fmt.Sprintf("(\n  %s > %s\n  and %s > %s\n  and %s > %s %s\n  and %s >= %d\n) / %s (1 - %s)",
-		ratio(t.Long), over, ratio(t.Short), over, sum(series.SLIBadVersionSum, t.Long), ofSLO, series.SLOGuard,
-		sum(series.SLIBadVersionClusters, t.Short), releaseClusters, ofSLO, series.SLOObjective)
 }
 
 // budgetGroup says what is left of each budget. A budget is that of the whole

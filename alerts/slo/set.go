@@ -39,6 +39,9 @@ type Operator struct {
 	Namespace, Name string
 	// Team is who gets the alerts. It is a label of them.
 	Team string
+	// Criticality is how important the operator is. It is an annotation of alerts.
+	// Empty: Standard.
+	Criticality string
 	// Objectives replace the default's of the same SLI, and add to it. SLIs that
 	// are named here are expected to have slices.
 	Objectives []Objective
@@ -62,6 +65,8 @@ type Set struct {
 	// RunbookURL and DashboardURL begin the links of alerts; what follows is
 	// #SLI and the dashboard's variables. Empty: the alerts have no such link.
 	RunbookURL, DashboardURL string
+	// Blame is what it takes for a release to be blamed.
+	Blame Blame
 }
 
 // DefaultProfile returns the objectives that suit any operator: every SLI with

@@ -5,7 +5,6 @@ package slo
 
 import (
 	"math/rand/v2"
-	"time"
 
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
@@ -162,16 +161,14 @@ func independent(random *rand.Rand, length int, probability float64) []Slice {
 // span is a stretch of slices, from inclusive, to exclusive.
 type span struct{ from, to int }
 
-// pageGap is how long there has to be quiet for a page to be another one.
-const pageGap = int(30 * time.Minute / Step)
-
-// pages are the stretches in which a page was open.
+// pages are the stretches in which a page was open. Each is one call of the person
+// on duty.
 func pages(verdicts []Verdict) []span {
 	var out []span
 	for i, v := range verdicts {
 		switch {
-		case v.Page == "":
-		case len(out) > 0 && i-out[len(out)-1].to < pageGap:
+		case !v.Page:
+		case i > 0 && verdicts[i-1].Page:
 			out[len(out)-1].to = i + 1
 		default:
 			out = append(out, span{i, i + 1})

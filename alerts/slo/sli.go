@@ -23,6 +23,8 @@ type SLI struct {
 	Bad string
 	// Target is the default profile's.
 	Target PPM
+	// Ticket SLIs never page, however fast their budget burns.
+	Ticket bool
 	// Required SLIs have slices wherever the operator is expected. The others
 	// have some if the operator exports their metrics.
 	Required bool
@@ -34,9 +36,16 @@ type SLI struct {
 // Probe is the prefix of the SLIs of probes.
 const Probe = "probe:"
 
-// How far back counters are looked at: four scrapes at the usual 60 s and more
-// at any shorter interval.
-const lookback = "5m"
+const (
+	// interval is how far back the counters of every operator are looked at for a
+	// slice. It has two scrapes at 60 s, so one event makes at most two slices bad.
+	interval = "2m"
+	// severalEvents is a rate that one event in the interval does not reach, also if
+	// Prometheus extrapolates it to twice as much.
+	severalEvents = "0.02"
+	// lookback is how far back own SLIs look.
+	lookback = "5m"
+)
 
 // SLIs are the indicators that every operator has, in the order of their rules.
 // Conditions are written for what is good, and negated: NaN compares false with
@@ -46,21 +55,25 @@ func SLIs() []SLI {
 		{Name: "csv", Target: 995_000, Required: true, expr: csvExpr(),
 			Bad: "the ClusterServiceVersion is not Succeeded, outside the bounded grace of an upgrade"},
 		{Name: "available", Target: 999_000, Required: true, expr: availableExpr(),
-			Bad: "a Deployment of the operator has fewer available replicas than it asks for"},
-		{Name: "reconcile", Target: 990_000, expr: ofOperator(not(at(rate(series.ReconcileErrorsTotal, ""), "<=",
-			"0.1 * "+rate(series.ReconcileTotal, "")))),
-			Bad: "more than 10 % of the reconciles of 5 minutes returned an error"},
-		{Name: "latency", Target: 990_000, expr: ofOperator(not(at(rate(series.ReconcileTimeBucket, `le=~"10|10.0"`),
-			">=", "0.95 * "+rate(series.ReconcileTimeCount, "")))),
-			Bad: "more than 5 % of the reconciles of 5 minutes took longer than 10 s"},
+			Bad: "a Deployment of the operator has fewer available replicas than half of those it asks for, rounded up"},
+		{Name: Redundancy, Target: 990_000, Ticket: true, expr: redundancyExpr(),
+			Bad: "a Deployment of the operator has fewer available replicas than it asks for, but `available` is good; " +
+				"only a ticket"},
+		{Name: "reconcile", Target: 990_000, expr: ofOperator(notOrFew(rate(series.ReconcileErrorsTotal, ""),
+			"0.1 * "+rate(series.ReconcileTotal, ""))),
+			Bad: "more than 10 % of the reconciles of 2 minutes, and more than one, returned an error"},
+		{Name: "latency", Target: 990_000, expr: ofOperator(notOrFew(fmt.Sprintf("(%s - %s)",
+			rate(series.ReconcileTimeCount, ""), rate(series.ReconcileTimeBucket, `le=~"10|10.0"`)),
+			"0.05 * "+rate(series.ReconcileTimeCount, ""))),
+			Bad: "more than 5 % of the reconciles of 2 minutes, and more than one, took longer than 10 s"},
 		{Name: "panic", Target: 999_000, expr: ofOperator(not(at(rate(series.ReconcilePanicsTotal, ""), "==", "0"))),
-			Bad: "a reconcile panicked within 5 minutes"},
+			Bad: "a reconcile panicked within 2 minutes"},
 		{Name: "queue", Target: 990_000, expr: ofOperator(queueExpr()),
 			Bad: "a work item has been running for more than 300 s, or a queue was deeper than 10 for 10 minutes"},
 		{Name: "leader", Target: 999_000, expr: ofOperator(leaderExpr()),
 			Bad: "a leader election has not exactly one leader"},
 		{Name: "webhook", Target: 999_000, expr: webhookExpr(),
-			Bad: "more than 1 % of the admission requests of 5 minutes ended with a server error, or API servers " +
+			Bad: "more than 1 % of the admission requests of 2 minutes ended with a server error, or API servers " +
 				"could not call a webhook in more than 1 % of its requests"},
 		{Name: "operands", Target: 990_000, expr: operandsExpr(),
 			Bad: "more than 5 % of the operator's custom resources are not Ready"},
@@ -75,12 +88,21 @@ func SLIs() []SLI {
 func at(a, op, b string) string { return fmt.Sprintf("%s %s bool %s", a, op, b) }
 func not(good string) string    { return fmt.Sprintf("(%s) == bool 0", good) }
 
+// notOrFew is bad where a rate of bad events is above what may be, unless it is of
+// a single event.
+func notOrFew(bad, most string) string {
+	return not(fmt.Sprintf("(%s) + (%s)", at(bad, "<=", most), at(bad, "<", severalEvents)))
+}
+
+// Redundancy is the SLI that is bad where some replicas are missing.
+const Redundancy = "redundancy"
+
 // rate is the rate of a counter by cluster and namespace.
 func rate(metric, matcher string) string {
 	if matcher != "" {
 		matcher = "{" + matcher + "}"
 	}
-	return fmt.Sprintf("sum by (cluster, namespace) (rate(%s%s[%s]))", metric, matcher, lookback)
+	return fmt.Sprintf("sum by (cluster, namespace) (rate(%s%s[%s]))", metric, matcher, interval)
 }
 
 // ofOperator finds the operators that a value by cluster and namespace belongs
@@ -111,11 +133,22 @@ func csvExpr() string {
 
 // availableExpr counts a Deployment without the series of available replicas as
 // one with none.
-func availableExpr() string {
+func availableExpr() string { return fewerReplicas("ceil(%s / 2)") }
+
+// redundancyExpr leaves to the SLI available, which is recorded before, what that
+// is bad for.
+func redundancyExpr() string {
+	return fmt.Sprintf("%s\n* %s (%s{sli=\"available\"} == bool 0)", fewerReplicas("%s"), on(installLabels),
+		series.SLIBad)
+}
+
+// fewerReplicas looks for a Deployment with fewer available replicas than a
+// function of those that it asks for.
+func fewerReplicas(than string) string {
 	each := installLabels + ", " + series.Deployment
 	desired := aggregate("max", each, series.OperatorReplicasDesired)
 	return aggregate("max", installLabels, fmt.Sprintf("\n  (\n    (%s or 0 * %s)\n    >= bool\n    %s\n  ) == "+
-		"bool 0\n", aggregate("min", each, series.OperatorReplicasAvailable), desired, desired))
+		"bool 0\n", aggregate("min", each, series.OperatorReplicasAvailable), desired, fmt.Sprintf(than, desired)))
 }
 
 func queueExpr() string {
@@ -148,7 +181,7 @@ func answeredExpr() string {
 // that nobody can call.
 func calledExpr() string {
 	rate := func(metric, matcher string) string {
-		return fmt.Sprintf("sum by (cluster, name) (rate(%s%s[%s]))", metric, matcher, lookback)
+		return fmt.Sprintf("sum by (cluster, name) (rate(%s%s[%s]))", metric, matcher, interval)
 	}
 	total := rate(series.AdmissionRequestsTotal, "")
 	or0 := func(failed string) string { return fmt.Sprintf("(%s or 0 * %s)", failed, total) }

@@ -51,6 +51,13 @@ type OperatorSLOSpec struct {
 	// +optional
 	Team string `json:"team,omitempty"`
 
+	// Criticality is how important the operator is. It is an annotation of its
+	// alerts, for whoever decides who is woken; how urgent an alert is does not depend
+	// on it.
+	// +kubebuilder:default=Standard
+	// +optional
+	Criticality Criticality `json:"criticality,omitempty"`
+
 	// RunbookURL is linked in this operator's alerts in place of the fleet's
 	// runbook; #SLI is appended.
 	// +kubebuilder:validation:MaxLength=1024
@@ -107,9 +114,24 @@ const (
 	ProfileNone SLOProfile = "None"
 )
 
+// Criticality is how important an operator is.
+//
+// +kubebuilder:validation:Enum=Critical;Standard;Low
+type Criticality string
+
+const (
+	// CriticalityCritical is for operators without which clusters or their users
+	// cannot work.
+	CriticalityCritical Criticality = "Critical"
+	// CriticalityStandard is the default.
+	CriticalityStandard Criticality = "Standard"
+	// CriticalityLow is for operators that nobody has to be woken for.
+	CriticalityLow Criticality = "Low"
+)
+
 // SLOObjective is how good one SLI has to be over a period.
 type SLOObjective struct {
-	// SLI is csv, available, reconcile, latency, panic, queue, leader, webhook,
+	// SLI is csv, available, redundancy, reconcile, latency, panic, queue, leader, webhook,
 	// operands, catalog, probe:NAME, or a name of own.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=70
@@ -137,7 +159,7 @@ type SLOObjective struct {
 // requests.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.requestRatio) != has(self.latency)",message="an SLI of own has exactly one of requestRatio and latency"
-// +kubebuilder:validation:XValidation:rule="!(self.name in ['csv', 'available', 'reconcile', 'latency', 'panic', 'queue', 'leader', 'webhook', 'operands', 'catalog', 'probe'])",message="every operator has an SLI of that name already: choose another one"
+// +kubebuilder:validation:XValidation:rule="!(self.name in ['csv', 'available', 'reconcile', 'latency', 'panic', 'queue', 'leader', 'webhook', 'operands', 'catalog', 'redundancy', 'probe'])",message="every operator has an SLI of that name already: choose another one"
 type OwnSLI struct {
 	// Name is the value of the label sli.
 	// +kubebuilder:validation:MinLength=1
@@ -294,9 +316,9 @@ type PodMetrics struct {
 	// +optional
 	Path string `json:"path,omitempty"`
 
-	// Interval between two scrapes: 5s to 2m. Default: 30s.
+	// Interval between two scrapes: 5s to 1m. Default: 30s.
 	// +kubebuilder:default="30s"
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('5s') && duration(self) <= duration('2m')",message="interval must be from 5s to 2m: rates are over 5 minutes"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('5s') && duration(self) <= duration('1m')",message="interval must be from 5s to 1m: each minute is judged"
 	// +optional
 	Interval *metav1.Duration `json:"interval,omitempty"`
 }

@@ -27,6 +27,7 @@ var (
 	endDesc          = kit.Desc(series.RolloutEnd)
 	wavePhaseDesc    = kit.Desc(series.RolloutWavePhase)
 	waveClustersDesc = kit.Desc(series.RolloutWaveClusters)
+	waveFailedDesc   = kit.Desc(series.RolloutWaveFailed)
 	waveStartDesc    = kit.Desc(series.RolloutWaveStart)
 	waveVerifiedDesc = kit.Desc(series.RolloutWaveVerified)
 )
@@ -34,7 +35,7 @@ var (
 // Gauges returns the collector of the rollouts' metrics.
 func Gauges(mgr ctrl.Manager) prometheus.Collector {
 	return kit.NewGauges(mgr, collect, phaseDesc, clustersDesc, infoDesc, startDesc, endDesc,
-		wavePhaseDesc, waveClustersDesc, waveStartDesc, waveVerifiedDesc)
+		wavePhaseDesc, waveClustersDesc, waveFailedDesc, waveStartDesc, waveVerifiedDesc)
 }
 
 func collect(ctx context.Context, cache client.Reader, out chan<- prometheus.Metric) error {
@@ -73,9 +74,19 @@ func (s sample) rollout() {
 	for _, w := range s.Status.Waves {
 		s.gauge(wavePhaseDesc, 1, w.Name, string(w.Phase))
 		s.counts(waveClustersDesc, w.WaveCounts, w.Name)
+		if isJudgedFailed(w) {
+			s.gauge(waveFailedDesc, 1, w.Name, s.Spec.Release.Version, series.ShortHash(s.Spec.Release.Hash()))
+		}
 		s.time(waveStartDesc, w.StartedAt, w.Name)
 		s.time(waveVerifiedDesc, w.VerifiedAt, w.Name)
 	}
+}
+
+// isJudgedFailed tells whether more clusters of a wave failed than may, or a gate
+// of it failed.
+func isJudgedFailed(w v1alpha1.WaveStatus) bool {
+	return w.Phase != v1alpha1.WaveWaiting && w.Failed > w.MaxFailures ||
+		slices.ContainsFunc(w.Gates, func(g v1alpha1.GateStatus) bool { return g.Verdict == v1alpha1.GateFailed })
 }
 
 func (s sample) gauge(desc *prometheus.Desc, value float64, labels ...string) {

@@ -28,7 +28,8 @@ func TestMetricsAreOfTheNewestRollout(t *testing.T) {
 		Waves: []v1alpha1.WaveStatus{
 			{Name: "canary", Phase: v1alpha1.WaveVerified, WaveCounts: v1alpha1.WaveCounts{Succeeded: 1},
 				StartedAt: at(110), VerifiedAt: at(120)},
-			{Name: "rest", Phase: v1alpha1.WaveWaiting},
+			{Name: "rest", Phase: v1alpha1.WaveWaiting, Gates: []v1alpha1.GateStatus{
+				{Name: "earlier", Verdict: v1alpha1.GatePassed}, {Name: "later", Verdict: v1alpha1.GateFailed}}},
 		},
 	}
 	gauges := kittest.NewGauges(t, collect, older, newest)
@@ -39,6 +40,9 @@ bellwether_rollout_info{operator="echo",operator_namespace="ops",release="2d8b7b
 # HELP bellwether_rollout_start_timestamp_seconds When the newest rollout of a managed operator started.
 # TYPE bellwether_rollout_start_timestamp_seconds gauge
 bellwether_rollout_start_timestamp_seconds{operator="echo",operator_namespace="ops"} 100
+# HELP bellwether_rollout_wave_failed 1 for each wave of the newest rollout that was judged failed, with the version and the release that it brings.
+# TYPE bellwether_rollout_wave_failed gauge
+bellwether_rollout_wave_failed{operator="echo",operator_namespace="ops",release="2d8b7bc124e4",version="1.1.0",wave="rest"} 1
 # HELP bellwether_rollout_wave_phase Phase of each wave of the newest rollout: 1 for the phase it is in.
 # TYPE bellwether_rollout_wave_phase gauge
 bellwether_rollout_wave_phase{operator="echo",operator_namespace="ops",phase="Verified",wave="canary"} 1
@@ -53,6 +57,7 @@ bellwether_rollout_wave_verified_timestamp_seconds{operator="echo",operator_name
 	gauges.Compare(t, want, "bellwether_rollout_info",
 		"bellwether_rollout_start_timestamp_seconds",
 		"bellwether_rollout_end_timestamp_seconds", "bellwether_rollout_wave_phase",
+		"bellwether_rollout_wave_failed",
 		"bellwether_rollout_wave_start_timestamp_seconds", "bellwether_rollout_wave_verified_timestamp_seconds")
 	if n := testutil.CollectAndCount(gauges, "bellwether_rollout_wave_clusters"); n != 12 {
 		t.Errorf("%d counts of clusters in two waves, want one for each of six states", n)

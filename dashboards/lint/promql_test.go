@@ -22,7 +22,7 @@ func TestSelectors(t *testing.T) {
 			[]selector{{name: "a", function: "sum"}, {name: "f"}}},
 		"operators": {"a and b unless on () c == bool 1 or d offset 10m > 1e3",
 			[]selector{{name: "a"}, {name: "b"}, {name: "c"}, {name: "d"}}},
-		"recorded": {"bellwether:sli_bad:sum1h * 60", []selector{{name: "bellwether:sli_bad:sum1h"}}},
+		"recorded": {"bellwether:sli_bad_version:sum1h * 60", []selector{{name: "bellwether:sli_bad_version:sum1h"}}},
 		"at the end": {"sum_over_time(a[1h] @ end()) > 0",
 			[]selector{{name: "a", function: "sum_over_time", ranged: true}}},
 		"a subquery": {"avg_over_time((avg(a{x='1'}))[30m:1m])",

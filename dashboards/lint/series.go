@@ -41,7 +41,7 @@ var ofProbes = []string{
 }
 
 // summed are the series whose names end in a window.
-var summed = []string{series.SLIBadSum, series.SLIBadVersionSum, series.SLIBadVersionClusters}
+var summed = []string{series.SLIBadVersionSum, series.SLIBadClusterSum}
 
 // known tells whether there is a series of that name, and its labels as far as
 // they are selected by variables.

@@ -35,6 +35,10 @@ func Compress(groups []monitoringv1.RuleGroup, factor int) ([]monitoringv1.RuleG
 				func(d string) { rule.For = new(monitoringv1.Duration(d)) }); err != nil {
 				return nil, err
 			}
+			if err := compress((*string)(rule.KeepFiringFor), factor,
+				func(d string) { rule.KeepFiringFor = new(monitoringv1.NonEmptyDuration(d)) }); err != nil {
+				return nil, err
+			}
 			var failed error
 			rule.Expr = intstr.FromString(spans.ReplaceAllStringFunc(rule.Expr.String(), func(found string) string {
 				parts := spans.FindStringSubmatch(found)

@@ -15,7 +15,7 @@ func TestSameName(t *testing.T) {
 	in := func(metric, namespace string, labels ...string) string {
 		return id(metric, `cluster="c",operator="echo",operator_namespace="`+namespace+`"`, labels)
 	}
-	var all []testInput
+	all := []testInput{{`bellwether_fleet_clusters{state="online"}`, "1x120"}}
 	for namespace, succeeded := range map[string]string{"fleet": "1x30 0x90", "staging": "1x120"} {
 		all = append(all,
 			testInput{in("bellwether_operator_expected", namespace), "1x120"},
@@ -41,7 +41,7 @@ func TestSameName(t *testing.T) {
 				{`{cluster="c",operator_namespace="fleet",operator="echo",sli="csv"}`, 0},
 				{`{cluster="c",operator_namespace="staging",operator="echo",sli="csv"}`, 1},
 			}},
-			{Expr: `count by (alertname, operator_namespace, operator, sli, slo) (ALERTS{alertstate="firing"})`,
+			{Expr: `count by (alertname, operator_namespace, operator, sli, slo) (ALERTS{alertstate="firing",severity="page"})`,
 				At: "90m", Samples: []testSample{{`{alertname="BellwetherOperatorSLOBurn",operator_namespace="fleet",` +
 					`operator="echo",sli="csv",slo="fleet/echo/csv"}`, 1}}},
 		},

@@ -149,8 +149,16 @@ var indicators = map[string]indicator{
 
 	"all replicas": {"available", "0",
 		map[string]string{of(desired, `deployment="a"`): "2x30", of(available, `deployment="a"`): "2x30"}},
-	"one replica short": {"available", "1",
+	"half of the replicas": {"available", "0",
 		map[string]string{of(desired, `deployment="a"`): "2x30", of(available, `deployment="a"`): "1x30"}},
+	"fewer than half, rounded up": {"available", "1",
+		map[string]string{of(desired, `deployment="a"`): "3x30", of(available, `deployment="a"`): "1x30"}},
+	"one replica short": {"redundancy", "1",
+		map[string]string{of(desired, `deployment="a"`): "3x30", of(available, `deployment="a"`): "2x30"}},
+	"too few replicas, which is another SLI": {"redundancy", "0",
+		map[string]string{of(desired, `deployment="a"`): "3x30", of(available, `deployment="a"`): "1x30"}},
+	"no replica is missing": {"redundancy", "0",
+		map[string]string{of(desired, `deployment="a"`): "3x30", of(available, `deployment="a"`): "3x30"}},
 	"more than asked for": {"available", "0",
 		map[string]string{of(desired, `deployment="a"`): "2x30", of(available, `deployment="a"`): "3x30"}},
 	"no replica is asked for": {"available", "0",
@@ -167,6 +175,8 @@ var indicators = map[string]indicator{
 		map[string]string{ofPod(total): steady, ofPod(reconcileErrors): "0+3x30"}},
 	"reconciles fail": {"reconcile", "1",
 		map[string]string{ofPod(total): steady, ofPod(reconcileErrors): "0+12x30"}},
+	"one reconcile of two fails": {"reconcile", "0", map[string]string{ofPod(total): "0x24 2x6",
+		ofPod(reconcileErrors): "0x24 1x6"}},
 	"no reconciles":  {"reconcile", "0", map[string]string{ofPod(total): idle, ofPod(reconcileErrors): zero}},
 	"reconciles NaN": {"reconcile", "1", map[string]string{ofPod(total): steady, ofPod(reconcileErrors): nan}},
 	"one controller of three": {"reconcile", "1",
@@ -181,8 +191,8 @@ var indicators = map[string]indicator{
 	"latency of nothing": {"latency", "0", map[string]string{ofPod(bucket, `le="10.0"`): idle, ofPod(count): idle}},
 
 	"no panic":       {"panic", "0", map[string]string{ofPod(panics): zero}},
-	"a panic":        {"panic", "1", map[string]string{ofPod(panics): "0x23 1x7"}},
-	"an old panic":   {"panic", "0", map[string]string{ofPod(panics): "0x13 1x17"}},
+	"a panic":        {"panic", "1", map[string]string{ofPod(panics): "0x24 1x6"}},
+	"an old panic":   {"panic", "0", map[string]string{ofPod(panics): "0x20 1x10"}},
 	"a queue":        {"queue", "0", map[string]string{ofPod(longest): one, ofPod(depth): "3x30"}},
 	"a stuck worker": {"queue", "1", map[string]string{ofPod(longest): "200+10x30", ofPod(depth): zero}},
 	"a deep queue":   {"queue", "1", map[string]string{ofPod(longest): zero, ofPod(depth): "11x30"}},
@@ -374,6 +384,7 @@ func TestTwoExporters(t *testing.T) {
 	run(t, slo.Set{Default: slo.DefaultProfile()}, testCase{
 		Name: "an agent dies",
 		Series: []testInput{
+			{`bellwether_fleet_clusters{state="online"}`, "1x120"},
 			{of(expected, `pod="agent"`), "1x60 stale"},
 			{of(expected, `pod="hub"`), "1x120"},
 			{of(csv, `pod="agent"`), "1x60 stale"},
@@ -387,13 +398,9 @@ func TestTwoExporters(t *testing.T) {
 				Samples: []testSample{{`bellwether:sli_expected:bool{cluster="c",operator_namespace="fleet",operator="echo",sli="csv"}`, 1}}},
 			{Expr: `bellwether:slo_objective:ratio{sli="csv"}`, At: "30m",
 				Samples: []testSample{{`bellwether:slo_objective:ratio{operator_namespace="fleet",operator="echo",sli="csv"}`, 0.995}}},
-			{Expr: `ALERTS`, At: "60m"},
-			{Expr: `count by (alertname, cluster, sli, slo) (ALERTS{alertstate="firing"})`, At: "100m",
-				Samples: []testSample{
-					{`{alertname="BellwetherSLIAbsent",cluster="c",sli="available",slo="fleet/echo/available"}`, 1},
-					{`{alertname="BellwetherSLIAbsent",cluster="c",sli="catalog",slo="fleet/echo/catalog"}`, 1},
-					{`{alertname="BellwetherSLIAbsent",cluster="c",sli="csv",slo="fleet/echo/csv"}`, 1},
-				}},
+			{Expr: `ALERTS{severity=~"page|ticket"}`, At: "60m"},
+			{Expr: `count by (alertname, cluster) (ALERTS{alertstate="firing"})`, At: "100m",
+				Samples: []testSample{{`{alertname="BellwetherClusterFailing",cluster="c"}`, 1}}},
 		},
 	})
 }

@@ -33,6 +33,7 @@ var domains = map[string][]string{
 	series.Namespace: {"ns-echo", "ns-cert-manager"},
 	series.CSV:       {"echo.v" + old, "echo.v" + next, "cert-manager.v" + old}, series.Version: {old, next},
 	series.SLI: {"csv", "reconcile", "probe:api", "catalog"}, series.Tier: {"1h"}, series.Team: {"payments"},
+	series.Criticality: {"Standard"}, series.Severity: {series.Page},
 	series.Deployment: {"controller"}, series.ConditionType: {"Upgradeable"}, series.Kind: {"EchoServer"},
 	series.Ready: {series.ReadyTrue, series.ReadyFalse}, series.Reason: {series.ReasonTooMany},
 	series.Outcome: {series.OutcomeSucceeded, series.OutcomeFailed},
@@ -62,8 +63,7 @@ func newWorld(end time.Time) []prometheus.History {
 	}
 	for _, s := range series.Recorded() {
 		windows := map[string][]string{
-			series.SLIBadSum: {"5m", "1h", "6h", "1d", "3d"}, series.SLIBadVersionSum: {"1h"},
-			series.SLIBadVersionClusters: {"5m"},
+			series.SLIBadVersionSum: {"5m", "1h", "6h", "1d", "3d"}, series.SLIBadClusterSum: {"1h"},
 		}[s.Name]
 		if windows == nil {
 			windows = []string{""}
@@ -148,12 +148,16 @@ func (w *world) has(name string, l map[string]string, at time.Time) bool {
 		return version == running && l[series.CSV] == operator+".v"+version && l[series.Namespace] == "ns-"+operator
 	case series.SLIBadSlice:
 		return troubled
-	case series.SLIBadVersion, series.SLIBadVersionSum + "1h", series.SLIBadVersionClusters + "5m",
-		series.SLOReleaseBurn:
+	case series.SLIBadVersion, series.SLIBadVersionSum + "5m", series.SLIBadVersionSum + "1h",
+		series.SLIBadVersionSum + "6h", series.SLIBadVersionSum + "1d", series.SLIBadVersionSum + "3d",
+		series.SLIBadVersionClusters, series.SLOVersionBurn, series.SLOReleaseBurn:
 		return troubled && version == next
-	case series.SLIBadSum + "5m", series.SLIBadSum + "1h", series.SLIBadSum + "6h", series.SLIBadSum + "1d",
-		series.SLIBadSum + "3d", series.SLOBurn:
+	case series.SLIBadCluster, series.SLIBadClusterSum + "1h", series.SLOBurn:
 		return troubled
+	case series.SLOClusterBurn, series.ClusterSilent, series.ClusterLost:
+		return second && cluster == "canary"
+	case series.RolloutWaveFailed:
+		return version == next && l[series.Wave] == "production"
 	case series.SLOEdited:
 		return changed && l[series.SLI] == "csv" && second
 	case series.SLIBad: // nobody measures the SLI catalog
@@ -181,7 +185,7 @@ func (w *world) value(name string, l map[string]string, at time.Time) float64 {
 			return minutes / 2
 		}
 		return minutes
-	case strings.HasPrefix(name, series.SLIBadSum), strings.HasPrefix(name, series.SLIBadVersionSum):
+	case strings.HasPrefix(name, series.SLIBadVersionSum), strings.HasPrefix(name, series.SLIBadClusterSum):
 		return 5
 	}
 	switch name {
@@ -271,12 +275,12 @@ func (w *world) alerts() {
 	base := map[string]string{"alertstate": "firing", series.OperatorNamespace: "staging", series.Operator: "echo",
 		series.SLI: "csv", series.SLO: "staging/echo/csv", series.Team: "payments"}
 	for _, labels := range []map[string]string{
-		{"alertname": "BellwetherOperatorSLOBurn", series.Severity: series.Page, series.Scope: series.ScopeCluster,
-			series.Tier: "1h", series.Cluster: "canary"},
-		{"alertname": "BellwetherOperatorSLOBurnSlow", series.Severity: series.Ticket,
-			series.Scope: series.ScopeCluster, series.Tier: "1d", series.Cluster: "prod-eu"},
+		{"alertname": "BellwetherOperatorSLOBurn", series.Severity: series.Page, series.Scope: series.ScopeOperator,
+			series.Cluster: "canary"},
+		{"alertname": "BellwetherOperatorSLOBurn", series.Severity: series.Ticket,
+			series.Scope: series.ScopeOperator, series.Cluster: "prod-eu"},
 		{"alertname": "BellwetherReleaseSLOBurn", series.Severity: series.Page, series.Scope: series.ScopeRelease,
-			series.Tier: "1h", series.Version: next},
+			series.Version: next},
 	} {
 		w.one("ALERTS", base, labels)
 	}

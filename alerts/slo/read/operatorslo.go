@@ -71,7 +71,7 @@ func operatorSLO(into *set, doc []byte) error {
 		return fmt.Errorf("OperatorSLO %s: %w", object.Name, err)
 	}
 	merged := into.operator(op.ID())
-	merged.Team = op.Team
+	merged.Team, merged.Criticality = op.Team, op.Criticality
 	merged.Objectives = append(merged.Objectives, op.Objectives...)
 	merged.Own = append(merged.Own, op.Own...)
 	merged.Without = append(merged.Without, op.Without...)

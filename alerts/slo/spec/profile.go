@@ -22,7 +22,8 @@ import (
 
 // Profile decodes what a bundle says of how its operator is to be watched: the
 // value of its property bellwether.dev/slo. It is the spec of an OperatorSLO
-// without what only a fleet knows: operator, profile, team and runbookURL. The
+// without what only a fleet knows: operator, profile, team, criticality and
+// runbookURL. The
 // defaults of an OperatorSLO are filled in.
 func Profile(value json.RawMessage) (v1alpha1.OperatorSLOSpec, error) {
 	var out v1alpha1.OperatorSLOSpec
@@ -30,8 +31,8 @@ func Profile(value json.RawMessage) (v1alpha1.OperatorSLOSpec, error) {
 	if err := errors.Join(append(strict, err)...); err != nil {
 		return out, fmt.Errorf("decode: %w", err)
 	}
-	if out.Operator != "" || out.Profile != "" || out.Team != "" || out.RunbookURL != "" {
-		return out, errors.New("operator, profile, team and runbookURL are for the fleet to say")
+	if out.Operator != "" || out.Profile != "" || out.Team != "" || out.Criticality != "" || out.RunbookURL != "" {
+		return out, errors.New("operator, profile, team, criticality and runbookURL are for the fleet to say")
 	}
 	_, err = Operator("", out)
 	errs := []error{err}
@@ -45,9 +46,9 @@ func Profile(value json.RawMessage) (v1alpha1.OperatorSLOSpec, error) {
 	}
 	if m := out.Monitor; m != nil {
 		m.Interval = defaulted(m.Interval, 30*time.Second)
-		if len(validation.IsValidPortName(m.Port)) > 0 || !within(m.Interval, 5*time.Second, 2*time.Minute) ||
+		if len(validation.IsValidPortName(m.Port)) > 0 || !within(m.Interval, 5*time.Second, time.Minute) ||
 			!path(m.Path) {
-			errs = append(errs, errors.New("monitor: give it the name of a port, an interval from 5s to 2m, and a "+
+			errs = append(errs, errors.New("monitor: give it the name of a port, an interval from 5s to 1m, and a "+
 				"path that begins with /"))
 		}
 	}

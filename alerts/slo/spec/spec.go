@@ -20,7 +20,7 @@ import (
 // Operator reads the objectives of an OperatorSLO's spec; the namespace is the
 // object's. The error says all that is wrong with it.
 func Operator(namespace string, s v1alpha1.OperatorSLOSpec) (slo.Operator, error) {
-	op := slo.Operator{Namespace: namespace, Name: s.Operator, Team: s.Team}
+	op := slo.Operator{Namespace: namespace, Name: s.Operator, Team: s.Team, Criticality: string(s.Criticality)}
 	var errs []error
 	for _, o := range s.Own {
 		own, err := ownOf(op.ID(), o)

@@ -115,11 +115,15 @@ func (e *Engine) moveToSlow(ctx context.Context, x *entry, began time.Time) {
 func (e *Engine) runOnce(ctx context.Context, p *Probe) (result, string) {
 	ctx, cancel := context.WithTimeout(ctx, plan.DurationOr(p.Spec.Timeout, plan.DefaultTimeout))
 	defer cancel()
+	interval := sample{series: series.ProbeInterval,
+		value: plan.DurationOr(p.Spec.Interval, plan.DefaultInterval).Seconds()}
 	target, failure := p.Resolve(ctx)
 	if failure != nil {
-		return result{failure: failure, samples: []sample{{series: series.ProbeSuccess}}}, ""
+		return result{failure: failure, samples: []sample{{series: series.ProbeSuccess}, interval}}, ""
 	}
-	return e.runner.run(ctx, p, target), target.URL
+	out := e.runner.run(ctx, p, target)
+	out.samples = append(out.samples, interval)
+	return out, target.URL
 }
 
 // record stores the result of a run and puts the probe back into the queue. The

@@ -111,9 +111,24 @@ func addRunbooks(groups []monitoringv1.RuleGroup, fleet string, subjects []*subj
 	if len(urls) == 0 {
 		return
 	}
-	var link strings.Builder
 	byName := func(a, b types.NamespacedName) int { return cmp.Compare(a.String(), b.String()) }
-	for i, operator := range slices.SortedFunc(maps.Keys(urls), byName) {
+	operators := slices.SortedFunc(maps.Keys(urls), byName)
+	for _, g := range groups {
+		for i := range g.Rules {
+			r := &g.Rules[i]
+			if scope := r.Labels[series.Scope]; scope != series.ScopeOperator && scope != series.ScopeRelease {
+				continue
+			}
+			r.Annotations = maps.Clone(r.Annotations)
+			r.Annotations[annotationRunbook] = runbook(operators, urls, fleet, slo.Anchor(r.Alert))
+		}
+	}
+}
+
+// runbook is a template that chooses a link by the operator of an alert.
+func runbook(operators []types.NamespacedName, urls map[types.NamespacedName]string, fleet, anchor string) string {
+	var link strings.Builder
+	for i, operator := range operators {
 		word := "if"
 		if i > 0 {
 			word = "else if"
@@ -125,22 +140,5 @@ func addRunbooks(groups []monitoringv1.RuleGroup, fleet string, subjects []*subj
 		link.WriteString("{{ else }}" + fleet + anchor)
 	}
 	link.WriteString("{{ end }}")
-	annotateAlerts(groups, annotationRunbook, link.String())
+	return link.String()
 }
-
-func annotateAlerts(groups []monitoringv1.RuleGroup, name, text string) {
-	for _, g := range groups {
-		for i := range g.Rules {
-			if r := &g.Rules[i]; r.Alert != "" {
-				r.Annotations = maps.Clone(r.Annotations)
-				if r.Annotations == nil {
-					r.Annotations = map[string]string{}
-				}
-				r.Annotations[name] = text
-			}
-		}
-	}
-}
-
-// anchor is the SLI's heading in a runbook, as in alerts without a runbook of their own.
-const anchor = `#{{ reReplaceAll ":.*" "" $labels.sli }}`

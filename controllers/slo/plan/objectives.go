@@ -55,7 +55,8 @@ func effective(o *v1alpha1.ManagedOperator, s *v1alpha1.OperatorSLO) (v1alpha1.O
 // make budgets jump. Own SLIs are left out: their queries are not in the status.
 // Without a status it is the default profile.
 func lastGood(s *v1alpha1.OperatorSLO) slo.Operator {
-	op := slo.Operator{Namespace: s.Namespace, Name: s.Spec.Operator, Team: s.Spec.Team}
+	op := slo.Operator{Namespace: s.Namespace, Name: s.Spec.Operator, Team: s.Spec.Team,
+		Criticality: string(s.Spec.Criticality)}
 	if len(s.Status.Objectives) == 0 {
 		return op
 	}

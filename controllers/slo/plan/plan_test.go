@@ -331,19 +331,19 @@ func TestRulesAreTheSame(t *testing.T) {
 	found := 0
 	for _, g := range want[0].Groups {
 		for _, r := range g.Rules {
-			if r.Alert != "" {
+			if scope := r.Labels[series.Scope]; scope == series.ScopeOperator || scope == series.ScopeRelease {
 				found++
 				link := r.Annotations[annotationRunbook]
 				if !strings.HasPrefix(link,
 					`{{ if and (eq $labels.operator_namespace "a") (eq $labels.operator "o0") }}`+
-						`https://runbooks.example.com/o0#{{`) ||
+						`https://runbooks.example.com/o0#`) ||
 					!strings.HasSuffix(link, "{{ end }}") {
 					t.Errorf("%s links to %s", r.Alert, link)
 				}
 			}
 		}
 	}
-	if found != 5 {
+	if found != 9 {
 		t.Errorf("%d alerts", found)
 	}
 }

@@ -291,6 +291,8 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: olm
       type:
         scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.Criticality
+  scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.DNSProbe
   map:
     fields:
@@ -1157,6 +1159,10 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.OperatorSLOSpec
   map:
     fields:
+    - name: criticality
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.Criticality
+      default: Standard
     - name: monitor
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.PodMetrics

@@ -4,6 +4,7 @@
 package slo
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -150,7 +151,7 @@ func firingCell(b budgets.Budget) term.Cell {
 			absent[a.Cluster] = true
 			continue
 		case a.Scope == series.ScopeRelease:
-			parts = append(parts, fmt.Sprintf("%s %s: release %s", a.Severity, a.Tier, a.Version))
+			parts = append(parts, fmt.Sprintf("%s: release %s", a.Severity, cmp.Or(a.Version, "of several versions")))
 		default:
 			clusters[a.Cluster] = true
 			if first.Name == "" {
@@ -162,7 +163,7 @@ func firingCell(b budgets.Budget) term.Cell {
 		}
 	}
 	if first.Name != "" {
-		parts = append(parts, fmt.Sprintf("%s %s", first.Severity, first.Tier)+where(b, clusters))
+		parts = append(parts, first.Severity+where(b, clusters))
 	}
 	if len(absent) > 0 {
 		parts = append(parts, "no data"+where(b, absent))

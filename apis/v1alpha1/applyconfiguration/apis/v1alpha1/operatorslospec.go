@@ -21,6 +21,10 @@ type OperatorSLOSpecApplyConfiguration struct {
 	Profile *apisv1alpha1.SLOProfile `json:"profile,omitempty"`
 	// Team is who gets the alerts: a label of them.
 	Team *string `json:"team,omitempty"`
+	// Criticality is how important the operator is. It is an annotation of its
+	// alerts, for whoever decides who is woken; how urgent an alert is does not depend
+	// on it.
+	Criticality *apisv1alpha1.Criticality `json:"criticality,omitempty"`
 	// RunbookURL is linked in this operator's alerts in place of the fleet's
 	// runbook; #SLI is appended.
 	RunbookURL *string `json:"runbookURL,omitempty"`
@@ -67,6 +71,14 @@ func (b *OperatorSLOSpecApplyConfiguration) WithProfile(value apisv1alpha1.SLOPr
 // If called multiple times, the Team field is set to the value of the last call.
 func (b *OperatorSLOSpecApplyConfiguration) WithTeam(value string) *OperatorSLOSpecApplyConfiguration {
 	b.Team = &value
+	return b
+}
+
+// WithCriticality sets the Criticality field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Criticality field is set to the value of the last call.
+func (b *OperatorSLOSpecApplyConfiguration) WithCriticality(value apisv1alpha1.Criticality) *OperatorSLOSpecApplyConfiguration {
+	b.Criticality = &value
 	return b
 }
 

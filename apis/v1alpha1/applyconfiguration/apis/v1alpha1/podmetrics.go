@@ -18,7 +18,7 @@ type PodMetricsApplyConfiguration struct {
 	Port *string `json:"port,omitempty"`
 	// Path of the metrics. Default: /metrics.
 	Path *string `json:"path,omitempty"`
-	// Interval between two scrapes: 5s to 2m. Default: 30s.
+	// Interval between two scrapes: 5s to 1m. Default: 30s.
 	Interval *v1.Duration `json:"interval,omitempty"`
 }
 

@@ -10,7 +10,7 @@ package v1alpha1
 //
 // SLOObjective is how good one SLI has to be over a period.
 type SLOObjectiveApplyConfiguration struct {
-	// SLI is csv, available, reconcile, latency, panic, queue, leader, webhook,
+	// SLI is csv, available, redundancy, reconcile, latency, panic, queue, leader, webhook,
 	// operands, catalog, probe:NAME, or a name of own.
 	SLI *string `json:"sli,omitempty"`
 	// Target in percent of the period, with at most four decimals: above 0 and

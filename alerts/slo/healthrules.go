@@ -1,0 +1,190 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package slo
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+
+	"github.com/bellwether-dev/bellwether/alerts/series"
+)
+
+// Names of the alerts about data that is missing, and about what would let an
+// alert be missing.
+const (
+	// AlertSLIAbsent is about an SLI without slices.
+	AlertSLIAbsent = "BellwetherSLIAbsent"
+	// AlertFleetSilent takes the place of AlertCluster where most clusters are silent.
+	AlertFleetSilent = "BellwetherFleetSilent"
+	// AlertHubDown is about a hub without metrics.
+	AlertHubDown = "BellwetherHubDown"
+	// AlertRulesStale is about rules that are not evaluated.
+	AlertRulesStale = "BellwetherRulesStale"
+	// AlertRulesNotLoaded is about rules that Prometheus does not have, or not the last ones.
+	AlertRulesNotLoaded = "BellwetherRulesNotLoaded"
+	// AlertRolloutHalted is about a rollout that stopped because of failures.
+	AlertRolloutHalted = "BellwetherRolloutHalted"
+	// AlertRolloutStuck is about a rollout in which nothing happens.
+	AlertRolloutStuck = "BellwetherRolloutStuck"
+	// AlertAgentDisconnected is about an agent that is scraped, and that the hub does not hear.
+	AlertAgentDisconnected = "BellwetherAgentDisconnected"
+	// AlertCertificate is about a certificate of a probed endpoint.
+	AlertCertificate = "BellwetherCertificateExpires"
+	// AlertHeartbeat always fires, for a service that reports when it does not.
+	AlertHeartbeat = "BellwetherHeartbeat"
+)
+
+const (
+	absentWindow = 15 * time.Minute
+	absentLeast  = 5
+	absentFor    = 5 * time.Minute
+	// lostLeast is how many clusters have to be silent for them to be one alert, if
+	// they are more than half of the fleet.
+	lostLeast = 3
+	// stuckAfter is how long a wave may change nothing.
+	stuckAfter = 6 * time.Hour
+)
+
+// manyLost is a result without labels while most clusters are silent.
+var manyLost = fmt.Sprintf("count(%[1]s) >= %[2]d and count(%[1]s) > 0.5 * count(%[3]s)", series.ClusterLost, lostLeast,
+	series.ClusterExpected)
+
+// lost records the clusters that nothing is known of. A cluster that joined a
+// while ago may still come.
+func lost() monitoringv1.Rule {
+	return record(series.ClusterLost, fmt.Sprintf("%[1]s ^ 0\nand %[1]s offset %[2]s\nunless on (cluster) "+
+		"last_over_time(%[3]s[%[4]s])", series.ClusterExpected, duration(absentWindow), series.ClusterSlices,
+		duration(silence)))
+}
+
+// wait gives an alert a time for which it has to hold.
+func wait(r monitoringv1.Rule, d time.Duration) monitoringv1.Rule {
+	w := monitoringv1.Duration(duration(d))
+	r.For = &w
+	return r
+}
+
+// absenceGroup alerts on slices that are expected and missing: whoever is not
+// measured burns no budget. What was not expected a while ago may still come. Of a
+// cluster without any slices there is another alert.
+func absenceGroup(s Set) monitoringv1.RuleGroup {
+	absent := func(expected, identity, slices string) string {
+		return fmt.Sprintf("%s\nand (%s offset %s)\nunless on (%s) (count_over_time(%s[%s]) >= %d)",
+			expected, expected, duration(absentWindow), identity, slices, duration(absentWindow), absentLeast)
+	}
+	missing := fmt.Sprintf("%s\nand on (cluster) %s", absent(series.SLIExpected, budgetLabels, series.SLIBad),
+		series.ClusterSlices)
+	for _, op := range s.Operators {
+		if own := op.ownMatcher(); own != "" {
+			missing += "\nor " + absent(series.SLOObjective+own, objectiveLabels, series.SLIBad+own)
+		}
+	}
+	return group("absence", 4*time.Minute, wait(rule(AlertSLIAbsent, series.Ticket, series.ScopeOperator, owned(missing),
+		s.annotate(map[string]string{
+			"summary": "No data for {{ $labels.sli }} of " + nameOfOperator +
+				"{{ with $labels.cluster }} on cluster {{ . }}{{ end }}",
+			"description": "Fewer than 5 slices were recorded in the last 15 minutes. The operator may be down " +
+				"without any other alert. Check that the agent runs and that Prometheus scrapes it. If this is an " +
+				"SLI of the operator's own, check that the metrics have the names that its definition uses.",
+		}, "{{ with $labels.cluster }}&var-cluster={{ . | urlquery }}{{ end }}")), absentFor))
+}
+
+// ownMatcher selects the own SLIs of an operator, if it has any. They are
+// expected somewhere: on which clusters their metrics are is not known.
+func (op Operator) ownMatcher() string {
+	if len(op.Own) == 0 {
+		return ""
+	}
+	names := make([]string, len(op.Own))
+	for i, own := range op.Own {
+		names[i] = own.Name
+	}
+	return fmt.Sprintf("{%s,sli=~%q}", matchOperator(op.ID()), strings.Join(names, "|"))
+}
+
+// healthGroup alerts on what would let other alerts be missing, and on what waits
+// for a person.
+func healthGroup() monitoringv1.RuleGroup {
+	return group("health", Step, append(pathAlerts(), append(rolloutAlerts(), certificateAlerts()...)...)...)
+}
+
+// pathAlerts are about the way from the clusters to the alerts.
+func pathAlerts() []monitoringv1.Rule {
+	fleet := func(name, severity, expr, summary, description string) monitoringv1.Rule {
+		return rule(name, severity, series.ScopeFleet, expr, map[string]string{"summary": summary,
+			"description": description})
+	}
+	return []monitoringv1.Rule{
+		fleet(AlertHeartbeat, series.Heartbeat, fmt.Sprintf("group(%s) and group(%s) and group(%s)",
+			series.FleetClusters, series.RulesEvaluated, series.ClusterSlices), "Alerts can be made",
+			"This alert fires as long as the hub is scraped, the rules are evaluated and slices are recorded. Route it "+
+				"to a service that reports when it no longer comes."),
+		fleet(AlertFleetSilent, series.Page, manyLost, "Nothing is known of {{ $value }} clusters",
+			"No slice of any operator was recorded for "+duration(silence)+" on more than half of the clusters. Check "+
+				"that their metrics reach Prometheus. There is no page for each of them."),
+		wait(fleet(AlertHubDown, series.Page, fmt.Sprintf("absent(%s)", series.FleetClusters), "No metrics of the hub",
+			"The hub is down, or Prometheus does not scrape it. Rollouts do not go on, and alerts about silent clusters "+
+				"cannot be made. Alerts that fire stay as they are."), 5*time.Minute),
+		wait(fleet(AlertRulesStale, series.Page, fmt.Sprintf("absent_over_time(%s[10m])", series.RulesEvaluated),
+			"The rules that make slices and alerts are not evaluated",
+			"Prometheus has not evaluated the group bellwether-sli for 10 minutes. No page can come from it. Check "+
+				"its log, and prometheus_rule_group_iterations_missed_total."), 5*time.Minute),
+		wait(fleet(AlertRulesNotLoaded, series.Ticket, fmt.Sprintf("count(%s == 0)", series.SLORulesLoaded),
+			"Prometheus does not evaluate the last rules of {{ $value }} operators",
+			"The condition RulesLoaded of their OperatorSLOs says what is wrong. The rules before stay in force."),
+			absentWindow),
+		wait(rule(AlertAgentDisconnected, series.Ticket, series.ScopeCluster, fmt.Sprintf("%s == 0\nand on (cluster) %s",
+			aggregate("max", series.Cluster, series.ClusterOnline), series.ClusterSlices), map[string]string{
+			"summary": "The agent of cluster {{ $labels.cluster }} runs, but does not reach the hub",
+			"description": "Its metrics are scraped, and its Lease on the hub is not renewed. Check the network, and " +
+				"whether its credentials are still valid.",
+		}), absentWindow),
+	}
+}
+
+// rolloutAlerts are about rollouts that do not go on.
+func rolloutAlerts() []monitoringv1.Rule {
+	wave := operatorLabels + ", " + series.Wave
+	inPhase := func(offset string) string {
+		return aggregate("group", wave+", "+series.Phase,
+			series.RolloutWavePhase+`{phase=~"Preflight|Updating|Verifying"}`+offset)
+	}
+	stuck := fmt.Sprintf("%s\nand %s\nand %s %s{phase=\"Progressing\"}\nunless %s max by (%s) (changes(%s[%s])) > 0",
+		inPhase(""), inPhase(" offset "+duration(stuckAfter)), on(operatorLabels), series.RolloutPhase, on(wave), wave,
+		series.RolloutWaveClusters, duration(stuckAfter))
+	about := func(name, expr, summary, description string) monitoringv1.Rule {
+		return rule(name, series.Ticket, series.ScopeRelease, ofTeam(expr), map[string]string{"summary": summary,
+			"description": description})
+	}
+	return []monitoringv1.Rule{
+		wait(about(AlertRolloutHalted, fmt.Sprintf("group by (%s) (%s{phase=\"Halted\"})", operatorLabels,
+			series.RolloutPhase), "The rollout of "+nameOfOperator+" is halted",
+			"Too many clusters failed, a gate failed, or the version is blocked. Run `bellwether explain`."), absentFor),
+		about(AlertRolloutStuck, stuck, "Nothing happens in wave {{ $labels.wave }} of the rollout of "+nameOfOperator,
+			"The wave is in phase {{ $labels.phase }}, and no cluster of it has changed for "+duration(stuckAfter)+
+				". Run `bellwether explain`."),
+	}
+}
+
+// certificateAlerts are about the certificates that probes saw.
+func certificateAlerts() []monitoringv1.Rule {
+	left := fmt.Sprintf("(min by (%s) (last_over_time(%s[1h])) - time()) / 86400", installLabels+", "+series.Probe,
+		series.ProbeSSLEarliestExpiry)
+	about := func(severity, condition string) monitoringv1.Rule {
+		return rule(AlertCertificate, severity, series.ScopeOperator, ofTeam("("+left+")"+condition), map[string]string{
+			"summary": "A certificate of " + nameOfOperator + " on cluster {{ $labels.cluster }} expires in " +
+				"{{ printf \"%.1f\" $value }} days",
+			"description": "It is one that the probe {{ $labels.probe }} was sent.",
+		})
+	}
+	return []monitoringv1.Rule{about(series.Page, " < 1"), about(series.Ticket, " >= 1 < 14")}
+}
+
+// ofTeam gives alerts about an operator its team.
+func ofTeam(alerts string) string {
+	return fmt.Sprintf("(\n%s\n)\n* %s group_left (team) %s", indent(alerts), on(operatorLabels), series.SLOTeam)
+}
