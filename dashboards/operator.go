@@ -114,7 +114,8 @@ func burns() []panel {
 	for _, t := range slo.Tiers() {
 		slices := int(t.Long / slo.Step)
 		sum := fmt.Sprintf("max by (sli) (\n  sum without (version) (%s)\n  / on (%s, sli) group_left ()\n  "+
-			"(%d * (1 - %s))\n)", of(series.SLIBadVersionSum+t.Name, bySLI), operatorLabels, slices, of(series.SLOObjective, bySLI))
+			"(%d * (1 - %s))\n)", of(series.SLIBadVersionSum+t.Name, bySLI), operatorLabels, slices,
+			of(series.SLOObjective, bySLI))
 		factor := t.Factor(slo.DefaultPeriod)
 		out = append(out, panel{
 			title: fmt.Sprintf("Burn over %s: %ss at %g", t.Name, t.Severity, factor), draw: timeSeries, width: 12,

@@ -135,7 +135,8 @@ func Hub() []Series {
 			"Clusters of each wave of the newest rollout, by state.",
 		},
 		{RolloutWaveFailed, "gauge", OfOperator(Wave, Version, Release),
-			"1 for each wave of the newest rollout that was judged failed, with the version and the release that it brings."},
+			"1 for each wave of the newest rollout that was judged failed, with the version and the release " +
+				"that it brings."},
 		{RolloutWaveStart, "gauge", OfOperator(Wave),
 			"When the first cluster of a wave of the newest rollout was admitted."},
 		{RolloutWaveVerified, "gauge", OfOperator(Wave), "When a wave of the newest rollout was verified."},

@@ -119,12 +119,13 @@ func (s Set) releaseAlert(severity, burning string) monitoringv1.Rule {
 func (s Set) clusterAlert() monitoringv1.Rule {
 	burning := fmt.Sprintf("topk(%d, %s)", listed, aggregate("group", operatorLabels,
 		series.SLOVersionBurn+"{cluster=%q,"+tiersOf(series.Page)+"}"))
-	return rule(AlertCluster, series.Page, series.ScopeCluster, fmt.Sprintf("%s\nor on (cluster) (0 * %s unless on () (%s))",
-		series.SLOClusterBurn, series.ClusterLost, manyLost), map[string]string{
+	failing := fmt.Sprintf("%s\nor on (cluster) (0 * %s unless on () (%s))", series.SLOClusterBurn, series.ClusterLost,
+		manyLost)
+	return rule(AlertCluster, series.Page, series.ScopeCluster, failing, map[string]string{
 		"summary": "{{ if $value }}{{ $value }} operators fail on cluster {{ $labels.cluster }}{{ else }}Nothing is " +
 			"known of cluster {{ $labels.cluster }}{{ end }}",
-		"description": "{{ if $value }}Several operators of the cluster fail at the same time. There is no page for each " +
-			"of them.{{ else }}No slice of any operator was recorded for " + duration(silence) + ". Check that the " +
+		"description": "{{ if $value }}Several operators of the cluster fail at the same time. There is no page for " +
+			"each of them.{{ else }}No slice of any operator was recorded for " + duration(silence) + ". Check that the " +
 			"cluster's API server answers, that its agent runs, and that its metrics reach Prometheus.{{ end }}",
 		"operators": list(burning, `{{ $x | label "operator_namespace" }}/{{ $x | label "operator" }}`, series.Cluster),
 	})

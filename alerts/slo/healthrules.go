@@ -83,8 +83,8 @@ func absenceGroup(s Set) monitoringv1.RuleGroup {
 			missing += "\nor " + absent(series.SLOObjective+own, objectiveLabels, series.SLIBad+own)
 		}
 	}
-	return group("absence", 4*time.Minute, wait(rule(AlertSLIAbsent, series.Ticket, series.ScopeOperator, owned(missing),
-		s.annotate(map[string]string{
+	return group("absence", 4*time.Minute, wait(rule(AlertSLIAbsent, series.Ticket, series.ScopeOperator,
+		owned(missing), s.annotate(map[string]string{
 			"summary": "No data for {{ $labels.sli }} of " + nameOfOperator +
 				"{{ with $labels.cluster }} on cluster {{ . }}{{ end }}",
 			"description": "Fewer than 5 slices were recorded in the last 15 minutes. The operator may be down " +
@@ -121,14 +121,14 @@ func pathAlerts() []monitoringv1.Rule {
 	return []monitoringv1.Rule{
 		fleet(AlertHeartbeat, series.Heartbeat, fmt.Sprintf("group(%s) and group(%s) and group(%s)",
 			series.FleetClusters, series.RulesEvaluated, series.ClusterSlices), "Alerts can be made",
-			"This alert fires as long as the hub is scraped, the rules are evaluated and slices are recorded. Route it "+
-				"to a service that reports when it no longer comes."),
+			"This alert fires as long as the hub is scraped, the rules are evaluated and slices are recorded. Route "+
+				"it to a service that reports when it no longer comes."),
 		fleet(AlertFleetSilent, series.Page, manyLost, "Nothing is known of {{ $value }} clusters",
 			"No slice of any operator was recorded for "+duration(silence)+" on more than half of the clusters. Check "+
 				"that their metrics reach Prometheus. There is no page for each of them."),
 		wait(fleet(AlertHubDown, series.Page, fmt.Sprintf("absent(%s)", series.FleetClusters), "No metrics of the hub",
-			"The hub is down, or Prometheus does not scrape it. Rollouts do not go on, and alerts about silent clusters "+
-				"cannot be made. Alerts that fire stay as they are."), 5*time.Minute),
+			"The hub is down, or Prometheus does not scrape it. Rollouts do not go on, and alerts about silent "+
+				"clusters cannot be made. Alerts that fire stay as they are."), 5*time.Minute),
 		wait(fleet(AlertRulesStale, series.Page, fmt.Sprintf("absent_over_time(%s[10m])", series.RulesEvaluated),
 			"The rules that make slices and alerts are not evaluated",
 			"Prometheus has not evaluated the group bellwether-sli for 10 minutes. No page can come from it. Check "+
@@ -137,8 +137,8 @@ func pathAlerts() []monitoringv1.Rule {
 			"Prometheus does not evaluate the last rules of {{ $value }} operators",
 			"The condition RulesLoaded of their OperatorSLOs says what is wrong. The rules before stay in force."),
 			absentWindow),
-		wait(rule(AlertAgentDisconnected, series.Ticket, series.ScopeCluster, fmt.Sprintf("%s == 0\nand on (cluster) %s",
-			aggregate("max", series.Cluster, series.ClusterOnline), series.ClusterSlices), map[string]string{
+		wait(rule(AlertAgentDisconnected, series.Ticket, series.ScopeCluster, fmt.Sprintf(
+			"%s == 0\nand on (cluster) %s", aggregate("max", series.Cluster, series.ClusterOnline), series.ClusterSlices), map[string]string{
 			"summary": "The agent of cluster {{ $labels.cluster }} runs, but does not reach the hub",
 			"description": "Its metrics are scraped, and its Lease on the hub is not renewed. Check the network, and " +
 				"whether its credentials are still valid.",
@@ -163,7 +163,8 @@ func rolloutAlerts() []monitoringv1.Rule {
 	return []monitoringv1.Rule{
 		wait(about(AlertRolloutHalted, fmt.Sprintf("group by (%s) (%s{phase=\"Halted\"})", operatorLabels,
 			series.RolloutPhase), "The rollout of "+nameOfOperator+" is halted",
-			"Too many clusters failed, a gate failed, or the version is blocked. Run `bellwether explain`."), absentFor),
+			"Too many clusters failed, a gate failed, or the version is blocked. Run "+
+				"`bellwether explain`."), absentFor),
 		about(AlertRolloutStuck, stuck, "Nothing happens in wave {{ $labels.wave }} of the rollout of "+nameOfOperator,
 			"The wave is in phase {{ $labels.phase }}, and no cluster of it has changed for "+duration(stuckAfter)+
 				". Run `bellwether explain`."),

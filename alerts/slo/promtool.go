@@ -241,8 +241,8 @@ func alertsAt(all []scene, expected [][]firing, operator types.NamespacedName, m
 	}
 	add := func(fires bool, alert, severity, cluster string) {
 		if fires {
-			e.Samples = append(e.Samples, testSample{fmt.Sprintf("{alertname=%q,severity=%q,cluster=%q}", alert, severity,
-				cluster), 1})
+			e.Samples = append(e.Samples, testSample{fmt.Sprintf("{alertname=%q,severity=%q,cluster=%q}", alert,
+				severity, cluster), 1})
 		}
 	}
 	for i, sc := range all {

@@ -55,10 +55,11 @@ func SLIs() []SLI {
 		{Name: "csv", Target: 995_000, Required: true, expr: csvExpr(),
 			Bad: "the ClusterServiceVersion is not Succeeded, outside the bounded grace of an upgrade"},
 		{Name: "available", Target: 999_000, Required: true, expr: availableExpr(),
-			Bad: "a Deployment of the operator has fewer available replicas than half of those it asks for, rounded up"},
+			Bad: "a Deployment of the operator has fewer available replicas than half of those it asks for, " +
+				"rounded up"},
 		{Name: Redundancy, Target: 990_000, Ticket: true, expr: redundancyExpr(),
-			Bad: "a Deployment of the operator has fewer available replicas than it asks for, but `available` is good; " +
-				"only a ticket"},
+			Bad: "a Deployment of the operator has fewer available replicas than it asks for, but `available` is " +
+				"good; only a ticket"},
 		{Name: "reconcile", Target: 990_000, expr: ofOperator(notOrFew(rate(series.ReconcileErrorsTotal, ""),
 			"0.1 * "+rate(series.ReconcileTotal, ""))),
 			Bad: "more than 10 % of the reconciles of 2 minutes, and more than one, returned an error"},
