@@ -102,8 +102,14 @@ func (c *choices) withdrawAutomatic(o *v1alpha1.ManagedOperator,
 // isAutomatic tells whether an OperatorSLO was created automatically, and not
 // edited since.
 func isAutomatic(s *v1alpha1.OperatorSLO, o *v1alpha1.ManagedOperator) bool {
-	spec := v1alpha1.OperatorSLOSpec{Operator: o.Name, Profile: v1alpha1.ProfileDefault}
-	return metav1.IsControlledBy(s, o) && equality.Semantic.DeepEqual(s.Spec, spec)
+	return metav1.IsControlledBy(s, o) && equality.Semantic.DeepEqual(s.Spec, automaticSpec(o))
+}
+
+// automaticSpec has every default that the API server fills in, so that it is
+// equal to what is read back.
+func automaticSpec(o *v1alpha1.ManagedOperator) v1alpha1.OperatorSLOSpec {
+	return v1alpha1.OperatorSLOSpec{Operator: o.Name, Profile: v1alpha1.ProfileDefault,
+		Criticality: v1alpha1.CriticalityStandard}
 }
 
 // naming returns the OperatorSLOs that name an operator, the oldest first.
@@ -139,6 +145,6 @@ func automatic(o *v1alpha1.ManagedOperator, all []v1alpha1.OperatorSLO) *v1alpha
 				Name: o.Name, UID: o.UID, Controller: &yes,
 			}},
 		},
-		Spec: v1alpha1.OperatorSLOSpec{Operator: o.Name, Profile: v1alpha1.ProfileDefault},
+		Spec: automaticSpec(o),
 	}
 }

@@ -247,7 +247,7 @@ func TestSLOs(t *testing.T) {
 		"objectives are in the rules of ConfigMap/bellwether-system/bellwether-slo")
 	must(t, w.Get(t.Context(), client.ObjectKeyFromObject(echo), echo))
 	if !metav1.IsControlledBy(made, echo) || made.Spec.Profile != v1alpha1.ProfileDefault ||
-		len(made.Status.Objectives) != 10 {
+		len(made.Status.Objectives) != 11 {
 		t.Errorf("%+v", made)
 	}
 	w.condition("other", v1alpha1.ConditionFeasible, "True Succeeded")

@@ -137,7 +137,7 @@ func TestSLOValidation(t *testing.T) {
 			"interval must be from 5s to 1m"},
 		"service timeout": {"spec.services", `[{name: web, port: 1, interval: 5s, timeout: 10s}]`,
 			"timeout must not be longer than interval"},
-		"monitor interval": {"spec.monitor", `{port: metrics, interval: 1h}`, "interval must be from 5s to 2m"},
+		"monitor interval": {"spec.monitor", `{port: metrics, interval: 1h}`, "interval must be from 5s to 1m"},
 		"monitor port":     {"spec.monitor", `{port: "Metrics!"}`, "port must be the name of a port"},
 	}
 	for name, test := range tests {
