@@ -118,6 +118,8 @@ func pathAlerts() []monitoringv1.Rule {
 		return rule(name, severity, series.ScopeFleet, expr, map[string]string{"summary": summary,
 			"description": description})
 	}
+	disconnected := fmt.Sprintf("%s == 0\nand on (cluster) %s", aggregate("max", series.Cluster, series.ClusterOnline),
+		series.ClusterSlices)
 	return []monitoringv1.Rule{
 		fleet(AlertHeartbeat, series.Heartbeat, fmt.Sprintf("group(%s) and group(%s) and group(%s)",
 			series.FleetClusters, series.RulesEvaluated, series.ClusterSlices), "Alerts can be made",
@@ -137,8 +139,7 @@ func pathAlerts() []monitoringv1.Rule {
 			"Prometheus does not evaluate the last rules of {{ $value }} operators",
 			"The condition RulesLoaded of their OperatorSLOs says what is wrong. The rules before stay in force."),
 			absentWindow),
-		wait(rule(AlertAgentDisconnected, series.Ticket, series.ScopeCluster, fmt.Sprintf(
-			"%s == 0\nand on (cluster) %s", aggregate("max", series.Cluster, series.ClusterOnline), series.ClusterSlices), map[string]string{
+		wait(rule(AlertAgentDisconnected, series.Ticket, series.ScopeCluster, disconnected, map[string]string{
 			"summary": "The agent of cluster {{ $labels.cluster }} runs, but does not reach the hub",
 			"description": "Its metrics are scraped, and its Lease on the hub is not renewed. Check the network, and " +
 				"whether its credentials are still valid.",
@@ -163,13 +164,15 @@ func rolloutAlerts() []monitoringv1.Rule {
 	return []monitoringv1.Rule{
 		wait(about(AlertRolloutHalted, fmt.Sprintf("group by (%s) (%s{phase=\"Halted\"})", operatorLabels,
 			series.RolloutPhase), "The rollout of "+nameOfOperator+" is halted",
-			"Too many clusters failed, a gate failed, or the version is blocked. Run "+
-				"`bellwether explain`."), absentFor),
+			"More clusters failed than the wave allows, or the version is blocked. "+showRollout), absentFor),
 		about(AlertRolloutStuck, stuck, "Nothing happens in wave {{ $labels.wave }} of the rollout of "+nameOfOperator,
 			"The wave is in phase {{ $labels.phase }}, and no cluster of it has changed for "+duration(stuckAfter)+
-				". Run `bellwether explain`."),
+				". "+showRollout),
 	}
 }
+
+// showRollout says which command shows the rollout of an alert.
+const showRollout = "Run `bellwether rollout get {{ $labels.operator_namespace }}/{{ $labels.operator }}`."
 
 // certificateAlerts are about the certificates that probes saw.
 func certificateAlerts() []monitoringv1.Rule {

@@ -247,8 +247,8 @@ func TestRulesSayTheNumbers(t *testing.T) {
 		"bellwether:sli_bad_version:sum30m / 30 > on",
 		"bellwether:sli_bad_version:sum1d / 1440 > on", "bellwether:sli_bad_version:sum2h / 120 > on",
 		"bellwether:sli_bad_version:sum3d / 4320 > on",
-		"clamp_min(0.05 * bellwether:operator_version:clusters, 2)", ">= 3 and on (cluster)", ">= on (operator_namespace, " +
-			"operator, sli) group_left () 0.5 * max by",
+		"clamp_min(0.05 * bellwether:operator_version:clusters, 2)", ">= 3 and on (cluster)",
+		">= on (operator_namespace, operator, sli) group_left () 0.5 * max by",
 	} {
 		if !strings.Contains(strings.Join(strings.Fields(string(text)), " "), want) {
 			t.Errorf("the rules do not say %q", want)

@@ -296,7 +296,7 @@ const (
 	LabelOperatorNamespace = "bellwether.dev/operator-namespace"
 	// LabelProbeSecret marks a Secret that EndpointProbes of its namespace may use,
 	// with the value "true".
-	LabelProbeSecret = "bellwether.dev/probe-secret"
+	LabelProbeSecret = "bellwether.dev/probe-secret" //nolint:gosec // the name of a label
 	// LabelRollout and LabelWave hold the frozen membership of an
 	// OperatorInstall: the OperatorRollout it belongs to, and its wave.
 	LabelRollout = "bellwether.dev/rollout"

@@ -30,31 +30,33 @@ func Compress(groups []monitoringv1.RuleGroup, factor int) ([]monitoringv1.RuleG
 			return nil, err
 		}
 		for j := range group.Rules {
-			rule := &group.Rules[j]
-			if err := compress((*string)(rule.For), factor,
-				func(d string) { rule.For = new(monitoringv1.Duration(d)) }); err != nil {
+			if err := compressRule(&group.Rules[j], factor); err != nil {
 				return nil, err
-			}
-			if err := compress((*string)(rule.KeepFiringFor), factor,
-				func(d string) { rule.KeepFiringFor = new(monitoringv1.NonEmptyDuration(d)) }); err != nil {
-				return nil, err
-			}
-			var failed error
-			rule.Expr = intstr.FromString(spans.ReplaceAllStringFunc(rule.Expr.String(), func(found string) string {
-				parts := spans.FindStringSubmatch(found)
-				err := compress(&parts[2], factor, func(d string) { parts[2] = d })
-				if err != nil {
-					failed = err
-				}
-				return parts[1] + parts[2]
-			}))
-			if failed != nil {
-				return nil, failed
 			}
 		}
 		out[i] = group
 	}
 	return out, nil
+}
+
+func compressRule(rule *monitoringv1.Rule, factor int) error {
+	if err := compress((*string)(rule.For), factor,
+		func(d string) { rule.For = new(monitoringv1.Duration(d)) }); err != nil {
+		return err
+	}
+	if err := compress((*string)(rule.KeepFiringFor), factor,
+		func(d string) { rule.KeepFiringFor = new(monitoringv1.NonEmptyDuration(d)) }); err != nil {
+		return err
+	}
+	var failed error
+	rule.Expr = intstr.FromString(spans.ReplaceAllStringFunc(rule.Expr.String(), func(found string) string {
+		parts := spans.FindStringSubmatch(found)
+		if err := compress(&parts[2], factor, func(d string) { parts[2] = d }); err != nil {
+			failed = err
+		}
+		return parts[1] + parts[2]
+	}))
+	return failed
 }
 
 // compress sets a duration, if there is one, to its part.

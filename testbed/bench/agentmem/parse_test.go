@@ -22,8 +22,9 @@ PASS
 	if diff := cmp.Diff(want, metrics); diff != "" {
 		t.Errorf("metrics (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"agent, 30 operators, all just upgraded"}, report([]map[string]float64{{"idle-MiB": 1, "30-operators-MiB": 1, "upgraded-MiB": 1, "restarted-MiB": 1},
-		metrics}).Missed()); diff != "" {
+	small := map[string]float64{"idle-MiB": 1, "30-operators-MiB": 1, "upgraded-MiB": 1, "restarted-MiB": 1}
+	missed := report([]map[string]float64{small, metrics}).Missed()
+	if diff := cmp.Diff([]string{"agent, 30 operators, all just upgraded"}, missed); diff != "" {
 		t.Errorf("missed (-want +got):\n%s", diff)
 	}
 	if missed := report([]map[string]float64{nil}).Missed(); len(missed) != 4 {
