@@ -118,6 +118,9 @@ func pathAlerts() []monitoringv1.Rule {
 		return rule(name, severity, series.ScopeFleet, expr, map[string]string{"summary": summary,
 			"description": description})
 	}
+	// A Prometheus that never scraped the hub does not miss it.
+	hubDown := fmt.Sprintf("absent(%[1]s)\nand on () (present_over_time(%[1]s[1d]) or ALERTS{alertname=%[2]q})",
+		series.FleetClusters, AlertHubDown)
 	disconnected := fmt.Sprintf("%s == 0\nand on (cluster) %s", aggregate("max", series.Cluster, series.ClusterOnline),
 		series.ClusterSlices)
 	return []monitoringv1.Rule{
@@ -128,7 +131,7 @@ func pathAlerts() []monitoringv1.Rule {
 		fleet(AlertFleetSilent, series.Page, manyLost, "Nothing is known of {{ $value }} clusters",
 			"No slice of any operator was recorded for "+duration(silence)+" on more than half of the clusters. Check "+
 				"that their metrics reach Prometheus. There is no page for each of them."),
-		wait(fleet(AlertHubDown, series.Page, fmt.Sprintf("absent(%s)", series.FleetClusters), "No metrics of the hub",
+		wait(fleet(AlertHubDown, series.Page, hubDown, "No metrics of the hub",
 			"The hub is down, or Prometheus does not scrape it. Rollouts do not go on, and alerts about silent "+
 				"clusters cannot be made. Alerts that fire stay as they are."), 5*time.Minute),
 		wait(fleet(AlertRulesStale, series.Page, fmt.Sprintf("absent_over_time(%s[10m])", series.RulesEvaluated),

@@ -137,6 +137,14 @@ var disturbances = map[string]scenario{
 		fleet:  fleet{minutes: 180, hubDark: []span{{60, 120}}, installs: clusters(3, nil)},
 		alerts: map[alert]float64{hubDown: 1},
 	},
+	"the hub is lost for more than a day": {
+		fleet:  fleet{minutes: 1620, hubDark: []span{{60, 1620}}, installs: clusters(1, nil)},
+		alerts: map[alert]float64{hubDown: 1},
+		open:   []alert{hubDown},
+	},
+	"a Prometheus that never scraped the hub": {
+		fleet: fleet{minutes: 120, hubDark: []span{{0, 120}}, installs: clusters(3, nil)},
+	},
 	"a slow burn becomes fast": {
 		fleet: fleet{minutes: 1500, installs: clusters(3, func(i int, in *install) {
 			if i == 0 {
