@@ -75,7 +75,9 @@ func TestJSONAndHeaders(t *testing.T) {
 			probe: v1alpha1.HTTPProbe{HeaderNotMatches: header("X-Other", "ready")}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := runProbe(t, nil, httpSpec(server.URL+tc.path, tc.probe), plan.Target{})
+			spec := httpSpec(server.URL+tc.path, tc.probe)
+			spec.Timeout = &metav1.Duration{Duration: time.Minute} // the cost limit, not the timeout, is tested
+			got := runProbe(t, nil, spec, plan.Target{})
 			checkResult(t, got, tc.want, tc.message)
 		})
 	}
