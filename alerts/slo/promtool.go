@@ -287,14 +287,14 @@ func (sc scene) expect(o Objective) []firing {
 func (sc scene) series(operator types.NamespacedName) []testInput {
 	id := fmt.Sprintf("cluster=%q,%s", sc.cluster, matchOperator(operator))
 	constant := func(value string) string {
-		return values(len(sc.timeline), func(i int) string {
+		return Samples(len(sc.timeline), func(i int) string {
 			if i < sc.from || i >= sc.to {
 				return ""
 			}
 			return value
 		})
 	}
-	csv := values(len(sc.timeline), func(i int) string {
+	csv := Samples(len(sc.timeline), func(i int) string {
 		switch {
 		case i < sc.from || i >= sc.to || sc.timeline[i] == Missing:
 			return ""
@@ -314,7 +314,7 @@ func (sc scene) series(operator types.NamespacedName) []testInput {
 		{series.OperatorCatalogReady + "{" + id + "}", constant("1")},
 		{fmt.Sprintf("%s{cluster=%q}", series.ClusterOnline, sc.cluster), constant("1")},
 		{fmt.Sprintf("%s{state=\"online\",pod=%q}", series.FleetClusters, sc.cluster),
-			values(len(sc.timeline), func(int) string { return "1" })},
+			Samples(len(sc.timeline), func(int) string { return "1" })},
 	}
 }
 
@@ -324,9 +324,9 @@ func (sc scene) info(operator types.NamespacedName, version string) string {
 		series.OperatorInfo, sc.cluster, matchOperator(operator), version, version, version)
 }
 
-// values writes samples as promtool reads them, equal ones together. An empty
+// Samples writes n samples in promtool's notation, equal ones together. An empty
 // one is missing, and the first of several is marked stale as a scrape would.
-func values(n int, at func(int) string) string {
+func Samples(n int, at func(int) string) string {
 	var out []string
 	for i := 0; i < n; {
 		j := i + 1

@@ -114,7 +114,7 @@ func upgradeTest(operator types.NamespacedName, o Objective) testCase {
 	info := func(version string, has func(int) bool) testInput {
 		return testInput{
 			sc.info(operator, version),
-			values(testLength, func(i int) string {
+			Samples(testLength, func(i int) string {
 				if has(i) {
 					return "1"
 				}

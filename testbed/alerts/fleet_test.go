@@ -64,34 +64,6 @@ type fleet struct {
 	extra []testInput
 }
 
-// line writes the samples of a series in promtool's notation. An empty sample is a missing one; the first of several is
-// marked stale, as a scrape marks it.
-func line(minutes int, sample func(minute int) string) string {
-	var out []string
-	for i := 0; i < minutes; {
-		j := i + 1
-		for j < minutes && sample(j) == sample(i) {
-			j++
-		}
-		value, times := sample(i), j-i
-		if value == "" && i > 0 {
-			out = append(out, "stale")
-			times--
-		}
-		switch {
-		case times == 0:
-		case value == "":
-			out = append(out, fmt.Sprintf("_x%d", times))
-		case value == "NaN": // promtool cannot repeat it
-			out = append(out, strings.TrimSpace(strings.Repeat("NaN ", times)))
-		default:
-			out = append(out, fmt.Sprintf("%sx%d", value, times-1))
-		}
-		i = j
-	}
-	return strings.Join(out, " ")
-}
-
 // exists tells whether the cluster of an install is in the fleet.
 func (in install) exists(minute int) bool {
 	return minute >= in.joins && (in.leaves == 0 || minute < in.leaves)
@@ -125,7 +97,7 @@ func (in install) series(minutes int) []testInput {
 	for _, c := range versions {
 		labels := in.labels() + fmt.Sprintf(",namespace=%q,csv=\"v%s\",version=%q,release=%q", in.operator, c.version,
 			c.version, "of "+c.version)
-		out = append(out, testInput{info + "{" + labels + "}", line(minutes, func(m int) string {
+		out = append(out, testInput{info + "{" + labels + "}", slo.Samples(minutes, func(m int) string {
 			if !in.scraped(m) || in.version(m) != c.version {
 				return ""
 			}
@@ -133,7 +105,7 @@ func (in install) series(minutes int) []testInput {
 		})})
 	}
 	gauge := func(metric, sli, good, bad string, further ...string) {
-		out = append(out, testInput{id(metric, in.labels(), further), line(minutes, func(m int) string {
+		out = append(out, testInput{id(metric, in.labels(), further), slo.Samples(minutes, func(m int) string {
 			switch {
 			case !in.scraped(m) || contains(in.missing[sli], m):
 				return ""
@@ -157,7 +129,7 @@ func (in install) series(minutes int) []testInput {
 
 // series are those of all agents and of the hub.
 func (f fleet) series() []testInput {
-	out := append([]testInput{{`bellwether_fleet_clusters{state="online"}`, line(f.minutes, func(m int) string {
+	out := append([]testInput{{`bellwether_fleet_clusters{state="online"}`, slo.Samples(f.minutes, func(m int) string {
 		if contains(f.hubDark, m) {
 			return ""
 		}
@@ -165,7 +137,7 @@ func (f fleet) series() []testInput {
 	})}}, f.extra...)
 	seen := map[string]bool{}
 	for _, in := range f.installs {
-		known := line(f.minutes, func(m int) string {
+		known := slo.Samples(f.minutes, func(m int) string {
 			if !in.exists(m) || contains(f.hubDark, m) {
 				return ""
 			}
