@@ -39,6 +39,16 @@ func (p *pass) halted() *waveState {
 
 func (s *waveState) failing() bool { return int(s.counts.Failed) > s.maxFailures }
 
+// hasTooManyFailed tells the same of a wave as its status has it.
+func hasTooManyFailed(w v1alpha1.WaveStatus) bool { return w.Failed > w.MaxFailures }
+
+// IsJudgedFailed tells whether more clusters of a wave failed than may, or a gate
+// of it failed.
+func IsJudgedFailed(w v1alpha1.WaveStatus) bool {
+	return w.Phase != v1alpha1.WaveWaiting && hasTooManyFailed(w) ||
+		slices.ContainsFunc(w.Gates, func(g v1alpha1.GateStatus) bool { return g.Verdict == v1alpha1.GateFailed })
+}
+
 // admits tells whether the wave may take in clusters, given that the rollout
 // is not stopped.
 func (s *waveState) admits() bool { return s.open && !s.failing() }

@@ -101,7 +101,7 @@ func (p *pass) soakClock(s *waveState) (updatedAt, interruptedAt *metav1.Time) {
 	was := s.prior
 	// Where clusters were removed, a success may hide behind an equal count.
 	succeeded := s.updated > was.Updated || s.updated > 0 && s.counts.Removed != was.Removed
-	recovered := s.updated > 0 && was.Failed > was.MaxFailures && !s.failing()
+	recovered := s.updated > 0 && hasTooManyFailed(was) && !s.failing()
 	updatedAt, interruptedAt = was.UpdatedAt, was.InterruptedAt
 	switch {
 	case s.readmits():

@@ -17,6 +17,7 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/series"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
+	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
 var (
@@ -74,19 +75,12 @@ func (s sample) rollout() {
 	for _, w := range s.Status.Waves {
 		s.gauge(wavePhaseDesc, 1, w.Name, string(w.Phase))
 		s.counts(waveClustersDesc, w.WaveCounts, w.Name)
-		if isJudgedFailed(w) {
+		if rollouts.IsJudgedFailed(w) {
 			s.gauge(waveFailedDesc, 1, w.Name, s.Spec.Release.Version, series.ShortHash(s.Spec.Release.Hash()))
 		}
 		s.time(waveStartDesc, w.StartedAt, w.Name)
 		s.time(waveVerifiedDesc, w.VerifiedAt, w.Name)
 	}
-}
-
-// isJudgedFailed tells whether more clusters of a wave failed than may, or a gate
-// of it failed.
-func isJudgedFailed(w v1alpha1.WaveStatus) bool {
-	return w.Phase != v1alpha1.WaveWaiting && w.Failed > w.MaxFailures ||
-		slices.ContainsFunc(w.Gates, func(g v1alpha1.GateStatus) bool { return g.Verdict == v1alpha1.GateFailed })
 }
 
 func (s sample) gauge(desc *prometheus.Desc, value float64, labels ...string) {
