@@ -76,6 +76,10 @@ type Report struct {
 	Removed bool
 }
 
+// IsCorrecting tells whether the plan puts back fields that differ; Correction is
+// the record of it.
+func (r Report) IsCorrecting() bool { return r.Drift != nil && r.Drift.Correction == CorrectionDue }
+
 // Finding is a state that keeps an install from being ready, or its engine from
 // its work.
 type Finding struct {

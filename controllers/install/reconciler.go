@@ -50,12 +50,13 @@ func (r *Reconciler[O, A]) Reconcile(ctx context.Context, install *v1alpha1.Oper
 		return ctrl.Result{}, fmt.Errorf("observe install: %w", err)
 	}
 	next := r.Engine.Plan(install, observation, r.Now())
-	isNew, err := r.recordCorrection(ctx, install, next.Report.Correction)
-	if err != nil {
-		return ctrl.Result{}, err
+	if next.Report.IsCorrecting() {
+		if err := r.recordCorrection(ctx, install, next.Report.Correction); err != nil {
+			return ctrl.Result{}, err
+		}
 	}
 	applyErr := r.apply(ctx, install, observation, next)
-	if isNew && applyErr == nil {
+	if next.Report.IsCorrecting() && applyErr == nil {
 		r.Events.Eventf(install, nil, corev1.EventTypeWarning, "DriftCorrected", "Correct",
 			"Put back what differed from the admitted release (%s, correction %d within an hour): %s",
 			install.Spec.Admission.Release.Bundle, next.Report.Correction.Count,
@@ -65,22 +66,17 @@ func (r *Reconciler[O, A]) Reconcile(ctx context.Context, install *v1alpha1.Oper
 	return kit.Result(next.RecheckAfter, applyErr)
 }
 
-// recordCorrection writes the record of a new correction before fields are put
-// back, and reports whether it is new. An attempt that fails counts too: the number
-// of corrections stays bounded also where the install that was read is outdated, or
-// the hub cannot be reached.
+// recordCorrection writes the record of a correction before fields are put back. An
+// attempt that fails counts too: the number of corrections stays bounded also where
+// the install that was read is outdated, or the hub cannot be reached.
 func (r *Reconciler[O, A]) recordCorrection(ctx context.Context, install *v1alpha1.OperatorInstall,
-	now *v1alpha1.DriftCorrection) (bool, error) {
-	last := install.Status.Correction
-	if now == nil || last != nil && last.LastTime.Equal(&now.LastTime) {
-		return false, nil
-	}
+	now *v1alpha1.DriftCorrection) error {
 	patch := client.MergeFromWithOptions(install.DeepCopy(), client.MergeFromWithOptimisticLock{})
 	install.Status.Correction = now.DeepCopy()
 	if err := r.Hub.Status().Patch(ctx, install, patch); err != nil {
-		return false, fmt.Errorf("record correction: %w", err)
+		return fmt.Errorf("record correction: %w", err)
 	}
-	return true, nil
+	return nil
 }
 
 // apply carries out a plan. The finalizer is there before the engine creates

@@ -37,14 +37,9 @@ func (d *decision) compare(in Input) {
 	}
 	d.Report.Drift = &engines.Drift{Fields: all}
 	d.Report.Drift.Correction, d.Report.Correction = engines.Correct(in.Install, of[kind], in.Now)
-	if d.isCorrecting() {
+	if d.Report.IsCorrecting() {
 		d.correct(in, kind)
 	}
-}
-
-// isCorrecting tells whether what differs is put back by this plan.
-func (d *decision) isCorrecting() bool {
-	return d.Report.Drift != nil && d.Report.Drift.Correction == engines.CorrectionDue
 }
 
 // correct plans to correct the objects of a kind that differ.

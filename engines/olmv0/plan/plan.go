@@ -150,9 +150,9 @@ func (d *decision) conclude(in Input, f *finding) {
 // while the agent puts that back.
 func (d *decision) describe(f *finding) *engines.Finding {
 	report := f.report()
-	if f.reason == v1alpha1.ReasonScaledToZero && d.isCorrecting() {
+	if f.reason == v1alpha1.ReasonScaledToZero && d.Report.IsCorrecting() {
 		report.Problem = false
-		report.Message += " The agent puts back now what differs from the bundle."
+		report.Message += " The agent is restoring what the bundle asks for."
 	}
 	return report
 }
