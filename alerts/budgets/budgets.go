@@ -54,7 +54,7 @@ type Query struct {
 	// Clusters adds the budget of each cluster to the worst ones.
 	Clusters bool
 	Now      time.Time
-	// Since is how far back trends go.
+	// Since is how far back trends go; 0: none are read.
 	Since time.Duration
 }
 
@@ -368,6 +368,9 @@ func keyOf(m model.Metric, byCluster bool) key {
 
 // trends reads Points values of each series; what is missing is nil.
 func (r reader) trends(ctx context.Context, query string, byCluster bool) (map[key][]*float64, error) {
+	if r.q.Since == 0 {
+		return nil, nil
+	}
 	step := r.q.Since / Points
 	// The first point is one step in: the last one is now.
 	start := r.q.Now.Add(-step * (Points - 1))

@@ -64,8 +64,8 @@ func (a *Env) prometheusClient(o *PrometheusFlags) (*prometheus.Client, error) {
 	return client, err
 }
 
-// ReadBudgets queries Prometheus for error budgets with graphs of the time since,
-// and says what to do if that fails. The operator is NAME or NAMESPACE/NAME, and
+// ReadBudgets queries Prometheus for error budgets, with their trends over the time
+// since (0: without), and says what to do if that fails. The operator is NAME or NAMESPACE/NAME, and
 // has the budget of each cluster; empty: all operators.
 func (a *Env) ReadBudgets(ctx context.Context, o *PrometheusFlags, operator string,
 	since time.Duration) (*budgets.Report, error) {

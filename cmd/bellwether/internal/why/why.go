@@ -9,13 +9,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/bellwether-dev/bellwether/alerts/budgets"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
@@ -119,15 +117,12 @@ func (a *app) whyInput(ctx context.Context, h *hub.Client, cluster, operator str
 // readBudgets reads those of the operator on the cluster.
 func (a *app) readBudgets(ctx context.Context, from *command.PrometheusFlags,
 	in *explain.InstallInput) ([]explain.Budget, error) {
-	// Nothing is drawn over time here.
-	report, err := a.ReadBudgets(ctx, from, client.ObjectKeyFromObject(in.Operator).String(), time.Hour)
+	report, err := a.ReadBudgets(ctx, from, client.ObjectKeyFromObject(in.Operator).String(), 0)
 	if err != nil {
 		return nil, err
 	}
-	report.Objectives = nil
-	report.Clusters = slices.DeleteFunc(report.Clusters,
-		func(b budgets.Budget) bool { return b.Cluster != in.Cluster.Name })
-	return command.ExplainedBudgets(report), nil
+	return slices.DeleteFunc(command.ExplainedBudgets(report),
+		func(b explain.Budget) bool { return b.Cluster != in.Cluster.Name }), nil
 }
 
 // rolloutOf returns the rollout that an install belongs to, or else the newest.
