@@ -122,10 +122,10 @@ func (s Set) clusterAlert() monitoringv1.Rule {
 	failing := fmt.Sprintf("%s\nor on (cluster) (0 * %s unless on () (%s))", series.SLOClusterBurn, series.ClusterLost,
 		manyLost)
 	return rule(AlertCluster, series.Page, series.ScopeCluster, failing, map[string]string{
-		"summary": "{{ if $value }}{{ $value }} operators fail on cluster {{ $labels.cluster }}{{ else }}Nothing is " +
-			"known of cluster {{ $labels.cluster }}{{ end }}",
+		"summary": "{{ if $value }}{{ $value }} operators fail on cluster {{ $labels.cluster }}{{ else }}There " +
+			"are no measurements from cluster {{ $labels.cluster }}{{ end }}",
 		"description": "{{ if $value }}Several operators of the cluster fail at the same time. There is no page for " +
-			"each of them.{{ else }}No slice of any operator was recorded for " + duration(silence) + ". Check that " +
+			"each of them.{{ else }}No SLI of any operator was measured for " + duration(silence) + ". Check that " +
 			"the cluster's API server answers, that its agent runs, and that its metrics reach Prometheus.{{ end }}",
 		"operators": list(burning, `{{ $x | label "operator_namespace" }}/{{ $x | label "operator" }}`, series.Cluster),
 	})

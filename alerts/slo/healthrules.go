@@ -87,7 +87,7 @@ func absenceGroup(s Set) monitoringv1.RuleGroup {
 		owned(missing), s.annotate(map[string]string{
 			"summary": "No data for {{ $labels.sli }} of " + nameOfOperator +
 				"{{ with $labels.cluster }} on cluster {{ . }}{{ end }}",
-			"description": "Fewer than 5 slices were recorded in the last 15 minutes. The operator may be down " +
+			"description": "The SLI was measured fewer than 5 times in the last 15 minutes. The operator may be down " +
 				"without any other alert. Check that the agent runs and that Prometheus scrapes it. If this is an " +
 				"SLI of the operator's own, check that the metrics have the names that its definition uses.",
 		}, "{{ with $labels.cluster }}&var-cluster={{ . | urlquery }}{{ end }}")), absentFor))
@@ -125,22 +125,22 @@ func pathAlerts() []monitoringv1.Rule {
 		series.ClusterSlices)
 	return []monitoringv1.Rule{
 		fleet(AlertHeartbeat, series.Heartbeat, fmt.Sprintf("group(%s) and group(%s) and group(%s)",
-			series.FleetClusters, series.RulesEvaluated, series.ClusterSlices), "Alerts can be made",
-			"This alert fires as long as the hub is scraped, the rules are evaluated and slices are recorded. Route "+
-				"it to a service that reports when it no longer comes."),
-		fleet(AlertFleetSilent, series.Page, manyLost, "Nothing is known of {{ $value }} clusters",
-			"No slice of any operator was recorded for "+duration(silence)+" on more than half of the clusters. Check "+
+			series.FleetClusters, series.RulesEvaluated, series.ClusterSlices), "The alerting rules of operators are evaluated",
+			"This alert fires as long as the hub is scraped and the SLIs of at least one cluster are measured. Route "+
+				"it to a service that notifies you when it stops."),
+		fleet(AlertFleetSilent, series.Page, manyLost, "There are no measurements from {{ $value }} clusters",
+			"No SLI of any operator was measured for "+duration(silence)+" on more than half of the clusters. Check "+
 				"that their metrics reach Prometheus. There is no page for each of them."),
-		wait(fleet(AlertHubDown, series.Page, hubDown, "No metrics of the hub",
-			"The hub is down, or Prometheus does not scrape it. Rollouts do not go on, and alerts about silent "+
-				"clusters cannot be made. Alerts that fire stay as they are."), 5*time.Minute),
+		wait(fleet(AlertHubDown, series.Page, hubDown, "There are no metrics of the hub",
+			"The hub is down, or Prometheus does not scrape it. While the hub is down, rollouts do not continue. There "+
+				"are no alerts about silent clusters meanwhile. Alerts that fire already stay."), 5*time.Minute),
 		wait(fleet(AlertRulesStale, series.Page, fmt.Sprintf("absent_over_time(%s[10m])", series.RulesEvaluated),
-			"The rules that make slices and alerts are not evaluated",
-			"Prometheus has not evaluated the group bellwether-sli for 10 minutes. No page can come from it. Check "+
+			"The rules that measure SLIs are not evaluated",
+			"Prometheus has not evaluated the group bellwether-sli for 10 minutes, so there are no pages. Check "+
 				"its log, and prometheus_rule_group_iterations_missed_total."), 5*time.Minute),
 		wait(fleet(AlertRulesNotLoaded, series.Ticket, fmt.Sprintf("count(%s == 0)", series.SLORulesLoaded),
-			"Prometheus does not evaluate the last rules of {{ $value }} operators",
-			"The condition RulesLoaded of their OperatorSLOs says what is wrong. The rules before stay in force."),
+			"Prometheus does not evaluate the newest rules of {{ $value }} operators",
+			"The condition RulesLoaded of their OperatorSLOs says what is wrong. The previous rules stay in force."),
 			absentWindow),
 		wait(rule(AlertAgentDisconnected, series.Ticket, series.ScopeCluster, disconnected, map[string]string{
 			"summary": "The agent of cluster {{ $labels.cluster }} runs, but does not reach the hub",
@@ -185,7 +185,7 @@ func certificateAlerts() []monitoringv1.Rule {
 		return rule(AlertCertificate, severity, series.ScopeOperator, ofTeam("("+left+")"+condition), map[string]string{
 			"summary": "A certificate of " + nameOfOperator + " on cluster {{ $labels.cluster }} expires in " +
 				"{{ printf \"%.1f\" $value }} days",
-			"description": "It is one that the probe {{ $labels.probe }} was sent.",
+			"description": "The endpoint of probe {{ $labels.probe }} uses it. Renew it.",
 		})
 	}
 	return []monitoringv1.Rule{about(series.Page, " < 1"), about(series.Ticket, " >= 1 < 14")}
