@@ -166,11 +166,14 @@ func csv(namespace, name, replaces, phase string, created time.Duration,
 	c.Spec.Version = version.OperatorVersion{Version: semver.MustParse(number)}
 	c.Spec.Replaces, c.Status.Phase = replaces, operatorsv1alpha1.ClusterServiceVersionPhase(phase)
 	c.Spec.CustomResourceDefinitions.Owned = owned
-	if name == "echo-operator.v1.1.0" {
-		rotate := ago(-24 * time.Hour)
-		c.Status.CertsRotateAt = &rotate
-	}
 	return c
+}
+
+// withCertificates has a CSV with certificates that OLM renews in a day.
+func withCertificates(object client.Object) client.Object {
+	rotation := ago(-24 * time.Hour)
+	object.(*operatorsv1alpha1.ClusterServiceVersion).Status.CertsRotateAt = &rotation
+	return object
 }
 
 // withWebhooks has a CSV define webhooks, by name.
@@ -251,8 +254,8 @@ func healthyWorld(t *testing.T) *world {
 	w := newWorld(t,
 		subscribed("echo", "echo-operator", "echo-operator.v1.1.0", "echo-operator.v1.1.0"),
 		withWebhooks(withWebhooks(withWebhooks(
-			csv("echo", "echo-operator.v1.1.0", "", "Succeeded", 24*time.Hour, crd("echos", "v1beta1", "Echo"),
-				crd("echos", "v1", "Echo"), crd("secrets", "v1", "Secret"), crd("gone", "v1", "Gone")),
+			withCertificates(csv("echo", "echo-operator.v1.1.0", "", "Succeeded", 24*time.Hour, crd("echos", "v1beta1", "Echo"),
+				crd("echos", "v1", "Echo"), crd("secrets", "v1", "Secret"), crd("gone", "v1", "Gone"))),
 			operatorsv1alpha1.ValidatingAdmissionWebhook, "v.echo.example.com", "both.echo.example.com"),
 			operatorsv1alpha1.MutatingAdmissionWebhook, "both.echo.example.com", "m.echo.example.com"),
 			operatorsv1alpha1.ConversionWebhook, "c.echo.example.com"),

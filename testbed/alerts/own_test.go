@@ -72,10 +72,11 @@ func TestOwnSLIs(t *testing.T) {
 		Name: "nobody measures", Series: []testInput{expected, {ok, "0+45x60 stale"}},
 		Exprs: []testExpr{
 			{Expr: `ALERTS{alertstate="firing",sli="requests"}`, At: "59m"},
-			{Expr: `count by (alertname, sli, slo) (ALERTS{alertstate="firing",severity="ticket"})`, At: "100m", Samples: []testSample{
-				{`{alertname="BellwetherSLIAbsent",sli="requests",slo="fleet/echo/requests"}`, 1},
-				{`{alertname="BellwetherSLIAbsent",sli="slow",slo="fleet/echo/slow"}`, 1},
-			}},
+			{Expr: `count by (alertname, sli, slo) (ALERTS{alertstate="firing",severity="ticket"})`, At: "100m",
+				Samples: []testSample{
+					{`{alertname="BellwetherSLIAbsent",sli="requests",slo="fleet/echo/requests"}`, 1},
+					{`{alertname="BellwetherSLIAbsent",sli="slow",slo="fleet/echo/slow"}`, 1},
+				}},
 		},
 	})
 	run(t, set, cases...)

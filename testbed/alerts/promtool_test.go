@@ -130,14 +130,15 @@ const soon, late = 240, 450
 // mutants are one of each kind of thing that a rule is made of: factors, windows, comparisons, joins, and what keeps
 // alerts apart.
 var mutants = map[string]mutant{
-	"factor":                {"csv", "clamp_max(14.4 *", "clamp_max(28.8 *", "clusters of"},
-	"bound of a threshold":  {"low", "0.9)", "9)", "clusters of"},
-	"long window":           {"csv", "slice[1h]", "slice[2h]", "what an alert says"},
-	"short window":          {"csv", "slice[5m]", "slice[1h]", "clusters of"},
-	"slices of a window":    {"csv", "cluster:sum1h / 60 ", "cluster:sum1h / 600 ", "clusters of"},
-	"comparison":            {"csv", "cluster:sum1h / 60 > on", "cluster:sum1h / 60 < on", "what an alert says"},
-	"short window's weight": {"csv", "and bellwether:sli_bad_cluster:sum5m", "or bellwether:sli_bad_cluster:sum5m", "clusters of"},
-	"guard":                 {"strict", "slo_objective:ratio + 2.5", "slo_objective:ratio + 0.5", "clusters of"},
+	"factor":               {"csv", "clamp_max(14.4 *", "clamp_max(28.8 *", "clusters of"},
+	"bound of a threshold": {"low", "0.9)", "9)", "clusters of"},
+	"long window":          {"csv", "slice[1h]", "slice[2h]", "what an alert says"},
+	"short window":         {"csv", "slice[5m]", "slice[1h]", "clusters of"},
+	"slices of a window":   {"csv", "cluster:sum1h / 60 ", "cluster:sum1h / 600 ", "clusters of"},
+	"comparison":           {"csv", "cluster:sum1h / 60 > on", "cluster:sum1h / 60 < on", "what an alert says"},
+	"short window's weight": {"csv", "and bellwether:sli_bad_cluster:sum5m",
+		"or bellwether:sli_bad_cluster:sum5m", "clusters of"},
+	"guard": {"strict", "slo_objective:ratio + 2.5", "slo_objective:ratio + 0.5", "clusters of"},
 	"budget": {"csv", "sum_over_time(bellwether:sli_bad:slice[30d])",
 		"sum_over_time(bellwether:sli_bad:slice[1h])", "what an alert says"},
 	"clusters covered": {"csv", "unless on (cluster, operator_namespace, operator, sli) (bellwether:sli_bad_version:slice",

@@ -218,8 +218,9 @@ var single = map[string]struct {
 func TestSingleEvents(t *testing.T) {
 	var cases []testCase
 	for name, in := range single {
-		began := testExpr{At: "299m", Expr: `sum by (sli) (count_over_time((ALERTS{alertstate="firing",slo!="",severity="page"} ` +
-			`unless (ALERTS{alertstate="firing",slo!="",severity="page"} offset 1m))[300m:1m]))`}
+		const pages = `ALERTS{alertstate="firing",slo!="",severity="page"}`
+		began := testExpr{At: "299m", Expr: fmt.Sprintf("sum by (sli) (count_over_time((%s unless (%s offset 1m))[300m:1m]))",
+			pages, pages)}
 		for sli, n := range in.pages {
 			began.Samples = append(began.Samples, testSample{fmt.Sprintf("{sli=%q}", sli), n})
 		}
