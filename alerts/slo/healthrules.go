@@ -125,15 +125,16 @@ func pathAlerts() []monitoringv1.Rule {
 		series.ClusterSlices)
 	return []monitoringv1.Rule{
 		fleet(AlertHeartbeat, series.Heartbeat, fmt.Sprintf("group(%s) and group(%s) and group(%s)",
-			series.FleetClusters, series.RulesEvaluated, series.ClusterSlices), "The alerting rules of operators are evaluated",
+			series.FleetClusters, series.RulesEvaluated, series.ClusterSlices),
+			"The alerting rules of operators are evaluated",
 			"This alert fires as long as the hub is scraped and the SLIs of at least one cluster are measured. Route "+
 				"it to a service that notifies you when it stops."),
 		fleet(AlertFleetSilent, series.Page, manyLost, "There are no measurements from {{ $value }} clusters",
 			"No SLI of any operator was measured for "+duration(silence)+" on more than half of the clusters. Check "+
 				"that their metrics reach Prometheus. There is no page for each of them."),
 		wait(fleet(AlertHubDown, series.Page, hubDown, "There are no metrics of the hub",
-			"The hub is down, or Prometheus does not scrape it. While the hub is down, rollouts do not continue. There "+
-				"are no alerts about silent clusters meanwhile. Alerts that fire already stay."), 5*time.Minute),
+			"The hub is down, or Prometheus does not scrape it. While the hub is down, rollouts do not continue. "+
+				"There are no alerts about silent clusters meanwhile. Alerts that fire already stay."), 5*time.Minute),
 		wait(fleet(AlertRulesStale, series.Page, fmt.Sprintf("absent_over_time(%s[10m])", series.RulesEvaluated),
 			"The rules that measure SLIs are not evaluated",
 			"Prometheus has not evaluated the group bellwether-sli for 10 minutes, so there are no pages. Check "+

@@ -169,7 +169,9 @@ func TestRefused(t *testing.T) {
 		"own without objective": {Set{Operators: []Operator{{Namespace: "n", Name: "a", Own: []OwnSLI{own}}}}, ErrSLI, "no objective"},
 		"own with a taken name": {Set{Operators: []Operator{{Namespace: "n", Name: "a",
 			Own: []OwnSLI{RequestRatio("csv", "x", nil, nil)}}}}, ErrSLI, "already"},
-		"own without query": {Set{Operators: []Operator{{Namespace: "n", Name: "a", Own: []OwnSLI{{Name: "b"}}}}}, ErrSLI, "both"},
+		"own without query": {Set{Operators: []Operator{{Namespace: "n", Name: "a", Own: []OwnSLI{{Name: "b"}}}}}, ErrQuery, "empty"},
+		"own with a query that is not PromQL": {Set{Operators: []Operator{{Namespace: "n", Name: "a",
+			Own: []OwnSLI{{Name: "b", Bad: "x{", Total: "x"}}}}}, ErrQuery, "bad requests"},
 		"own of another operator": {
 			Set{Operators: []Operator{{Namespace: "n", Name: "a",
 				Objectives: []Objective{{SLI: "requests", Target: 999_000}}}}},

@@ -43,8 +43,8 @@ const (
 	// severalEvents is a rate that one event in the interval does not reach, also if
 	// Prometheus extrapolates it to twice as much.
 	severalEvents = "0.02"
-	// lookback is how far back own SLIs look.
-	lookback = "5m"
+	// Lookback is how far back own SLIs look, as a duration of PromQL.
+	Lookback = "5m"
 )
 
 // SLIs are the indicators that every operator has, in the order of their rules.
@@ -268,8 +268,8 @@ func selector(metric string, matchers []Matcher) string {
 func RequestRatio(name, counter string, all, bad []Matcher) OwnSLI {
 	return OwnSLI{
 		Name:  name,
-		Bad:   fmt.Sprintf("rate(%s[%s])", selector(counter, slices.Concat(all, bad)), lookback),
-		Total: fmt.Sprintf("rate(%s[%s])", selector(counter, all), lookback),
+		Bad:   fmt.Sprintf("rate(%s[%s])", selector(counter, slices.Concat(all, bad)), Lookback),
+		Total: fmt.Sprintf("rate(%s[%s])", selector(counter, all), Lookback),
 	}
 }
 
@@ -278,8 +278,8 @@ func RequestRatio(name, counter string, all, bad []Matcher) OwnSLI {
 // one of the histogram's bounds, written as its label le. Without that bound
 // there are no slices: nothing is known of requests that nobody has timed by it.
 func LatencyThreshold(name, histogram, le string, all []Matcher) OwnSLI {
-	total := fmt.Sprintf("sum by (cluster) (rate(%s[%s]))", selector(histogram+"_count", all), lookback)
+	total := fmt.Sprintf("sum by (cluster) (rate(%s[%s]))", selector(histogram+"_count", all), Lookback)
 	fast := fmt.Sprintf("sum by (cluster) (rate(%s[%s]))",
-		selector(histogram+"_bucket", slices.Concat(all, []Matcher{{"le", "=", le}})), lookback)
+		selector(histogram+"_bucket", slices.Concat(all, []Matcher{{"le", "=", le}})), Lookback)
 	return OwnSLI{Name: name, Bad: total + " - " + fast, Total: total + " and on (cluster) " + fast}
 }

@@ -6,17 +6,19 @@ package read
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 
 	v1 "github.com/OpenSLO/go-sdk/pkg/openslo/v1"
 	"github.com/OpenSLO/go-sdk/pkg/openslosdk"
+	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 )
 
-// openSLO reads SLOs, and the SLIs that they refer to, from one file. The service
-// is the operator. Alert policies are left to Bellwether's own alerts.
-func openSLO(into *set, text []byte) error {
+// readOpenSLO reads SLOs, and the SLIs that they refer to, from one file. The
+// service is the operator. Alert policies are left to Bellwether's own alerts.
+func readOpenSLO(into *set, text []byte) error {
 	objects, err := openslosdk.Decode(bytes.NewReader(text), openslosdk.FormatYAML)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrFormat, err)
@@ -29,9 +31,7 @@ func openSLO(into *set, text []byte) error {
 		slis[s.Metadata.Name] = s.Spec
 	}
 	for _, s := range openslosdk.FilterByType[v1.SLO](objects) {
-		if err := addOpenSLO(into, s, slis); err != nil {
-			return fmt.Errorf("SLO %s: %w", s.Metadata.Name, err)
-		}
+		into.refuse("SLO "+s.Metadata.Name, addOpenSLO(into, s, slis))
 	}
 	return nil
 }
@@ -65,8 +65,7 @@ func addOpenSLO(into *set, s v1.SLO, slis map[string]v1.SLISpec) error {
 	if err != nil {
 		return err
 	}
-	into.add(s.Spec.Service, o, sli)
-	return nil
+	return into.add(s.Spec.Service, o, sli)
 }
 
 func openTarget(o v1.SLOObjective) (slo.PPM, error) {
@@ -130,13 +129,29 @@ func query(m *v1.SLIMetricSpec, counter bool) (string, error) {
 	if !ok || strings.TrimSpace(text) == "" {
 		return "", fmt.Errorf("%w: a metric source without spec.query", ErrFormat)
 	}
-	text = strings.TrimSpace(text)
-	if counter && !strings.Contains(text, "(") {
-		return "rate(" + text + "[5m])", nil
+	expr, err := slo.ParseQuery(text)
+	if err != nil {
+		return "", err
 	}
-	if counter && !strings.Contains(text, "rate(") && !strings.Contains(text, "increase(") {
+	text = strings.TrimSpace(text)
+	switch _, isSelector := expr.(*parser.VectorSelector); {
+	case counter && isSelector:
+		return "rate(" + text + "[" + slo.Lookback + "])", nil
+	case counter && !hasRate(expr):
 		return "", fmt.Errorf("%w: %q is an expression of a counter; write a plain selector, or the rate itself",
 			ErrUnsupported, text)
 	}
 	return text, nil
+}
+
+// hasRate tells whether an expression looks at how a counter changes.
+func hasRate(expr parser.Expr) bool {
+	found := false
+	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
+		if call, ok := node.(*parser.Call); ok {
+			found = found || slices.Contains([]string{"rate", "irate", "increase"}, call.Func.Name)
+		}
+		return nil
+	})
+	return found
 }

@@ -1,20 +1,27 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package read makes sets of objectives from files: OperatorSLOs, OpenSLO v1 and
-// sloth's prometheus/v1. It takes their text and gives a slo.Set; it opens
-// nothing. What a file asks for and the rules cannot do is an error, never left out.
+// Package read makes sets of objectives from files: OperatorSLOs, OpenSLO v1, and
+// sloth's prometheus/v1 and PrometheusServiceLevels. It takes their text and gives
+// a slo.Set; it opens nothing. What a file asks for and the rules cannot do is an
+// error, never left out.
 package read
 
 import (
+	"bufio"
 	"bytes"
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
 
+	slothv1 "github.com/slok/sloth/pkg/kubernetes/api/sloth/v1"
 	"k8s.io/apimachinery/pkg/types"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
 	"github.com/bellwether-dev/bellwether/alerts/slo"
@@ -27,115 +34,188 @@ var ErrFormat = errors.New("not a file of objectives")
 // ErrUnsupported says that a file is fine and asks for what cannot be done.
 var ErrUnsupported = errors.New("not supported")
 
-// set is what is read into, and the namespace of operators whose file does not
-// name one.
+// set is what is read into.
 type set struct {
 	*slo.Set
+	// namespace is that of operators whose file does not name one.
 	namespace string
+	// refused says what is wrong with each SLO that is not in the set.
+	refused []error
 }
 
-// File adds the objectives of a file to a set. Which format it is follows from
-// what it says of itself: version (sloth) or apiVersion. Operators are in the
-// given namespace, unless an OperatorSLO has one, or a service is written as
-// NAMESPACE/NAME.
-func File(all *slo.Set, namespace string, text []byte) error {
-	into := &set{all, namespace}
+// File adds the objectives of a file to a set. A file has one or more YAML
+// documents; the format of each one follows from what it says of itself: version
+// (sloth) or apiVersion. Operators are in the given namespace, unless an
+// OperatorSLO has one, or a service is written as NAMESPACE/NAME.
+//
+// An SLO that cannot be read is left out and does not affect the others: refused
+// has an error for each of them, with its name. The other error is about the whole
+// file, from which nothing is added then.
+func File(all *slo.Set, namespace string, text []byte) (refused []error, err error) {
+	documents, err := split(text)
+	if err != nil {
+		return nil, err
+	}
+	into := &set{Set: all, namespace: namespace}
+	var openSLOs [][]byte // they refer to each other
+	for _, doc := range documents {
+		if doc.format == formatOpenSLO {
+			openSLOs = append(openSLOs, doc.text)
+		}
+	}
+	if len(openSLOs) > 0 {
+		if err := readOpenSLO(into, bytes.Join(openSLOs, []byte("\n---\n"))); err != nil {
+			return nil, err
+		}
+	}
+	for _, doc := range documents {
+		switch doc.format {
+		case formatOperatorSLO:
+			into.refuse("OperatorSLO "+doc.name, readOperatorSLO(into, doc.text))
+		case formatSloth:
+			into.refuse("service "+doc.name, readSloth(into, doc.text))
+		case formatServiceLevel:
+			into.refuse("PrometheusServiceLevel "+doc.name, readServiceLevel(into, doc.text))
+		}
+	}
+	return into.refused, nil
+}
+
+// format is what a document is.
+type format int
+
+const (
+	formatOperatorSLO format = iota
+	formatOpenSLO
+	formatSloth
+	formatServiceLevel
+)
+
+// document is one of those in a file.
+type document struct {
+	format format
+	// name is what it calls itself: metadata.name, or sloth's service.
+	name string
+	text []byte
+}
+
+// split returns the documents of a file, and those in its lists.
+func split(text []byte) ([]document, error) {
+	var out []document
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
+	for {
+		doc, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrFormat, err)
+		}
+		found, err := identify(doc)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, found...)
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("%w: it is empty", ErrFormat)
+	}
+	return out, nil
+}
+
+// identify returns a document with its format; of a list, what is in it.
+func identify(text []byte) ([]document, error) {
 	var head struct {
-		Version    string `json:"version"`
-		APIVersion string `json:"apiVersion"`
-		Kind       string `json:"kind"`
+		Version    string            `json:"version"`
+		APIVersion string            `json:"apiVersion"`
+		Kind       string            `json:"kind"`
+		Service    string            `json:"service"`
+		Items      []json.RawMessage `json:"items"`
+		Metadata   struct {
+			Name string `json:"name"`
+		} `json:"metadata"`
 	}
-	first, _, _ := bytes.Cut(text, []byte("\n---"))
-	if err := yaml.Unmarshal(first, &head); err != nil {
-		return fmt.Errorf("%w: %w", ErrFormat, err)
+	if err := yaml.Unmarshal(text, &head); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
 	}
-	switch {
-	case head.APIVersion == v1alpha1.SchemeGroupVersion.String() || head.APIVersion == "v1" && head.Kind == "List":
-		return operatorSLOs(into, text)
+	of := func(f format, name string) ([]document, error) { return []document{{f, name, text}}, nil }
+	switch api := v1alpha1.SchemeGroupVersion.String(); {
+	case isBlank(text):
+		return nil, nil
+	case head.Items != nil:
+		var out []document
+		for _, item := range head.Items {
+			found, err := identify(item)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, found...)
+		}
+		return out, nil
+	case head.APIVersion == api && head.Kind == kindSLO:
+		return of(formatOperatorSLO, head.Metadata.Name)
+	case head.APIVersion == slothv1.SchemeGroupVersion.String() && head.Kind == kindServiceLevel:
+		return of(formatServiceLevel, head.Metadata.Name)
 	case head.APIVersion == "openslo/v1":
-		return openSLO(into, text)
+		return of(formatOpenSLO, head.Metadata.Name)
 	case head.Version == "prometheus/v1":
-		return sloth(into, text)
+		return of(formatSloth, head.Service)
 	}
-	return fmt.Errorf("%w: begin it with apiVersion: %s, apiVersion: openslo/v1, or version: prometheus/v1 (sloth)",
-		ErrFormat, v1alpha1.SchemeGroupVersion)
+	return nil, fmt.Errorf("%w: a document with apiVersion %q and kind %q; supported are %s of %s, %s of %s, "+
+		"openslo/v1, and version: prometheus/v1 (sloth)", ErrFormat, head.APIVersion, head.Kind, kindSLO,
+		v1alpha1.SchemeGroupVersion, kindServiceLevel, slothv1.SchemeGroupVersion)
 }
 
-// operator returns the set's operator, which is added if it is not there.
-func (s *set) operator(id types.NamespacedName) *slo.Operator {
-	i := slices.IndexFunc(s.Operators, func(o slo.Operator) bool { return o.ID() == id })
-	if i < 0 {
-		s.Operators = append(s.Operators, slo.Operator{Namespace: id.Namespace, Name: id.Name})
-		i = len(s.Operators) - 1
-	}
-	return &s.Operators[i]
-}
-
-// slothFile is what is read of a sloth specification; its alerts are replaced by
-// Bellwether's, and their names and labels are not kept.
-type slothFile struct {
-	Service string `json:"service"`
-	SLOs    []struct {
-		Name      string  `json:"name"`
-		Objective float64 `json:"objective"`
-		SLI       struct {
-			Events *struct {
-				Error string `json:"error_query"`
-				Total string `json:"total_query"`
-			} `json:"events"`
-		} `json:"sli"`
-	} `json:"slos"`
-}
-
-func sloth(into *set, text []byte) error {
-	var file slothFile
-	if err := yaml.Unmarshal(text, &file); err != nil {
-		return fmt.Errorf("%w: %w", ErrFormat, err)
-	}
-	if file.Service == "" {
-		return fmt.Errorf("%w: it has no service", ErrFormat)
-	}
-	for _, s := range file.SLOs {
-		target, err := slo.ParseTarget(decimal(s.Objective))
-		if err != nil {
-			return fmt.Errorf("slo %s: %w", s.Name, err)
+// isBlank tells whether a document has nothing but comments.
+func isBlank(text []byte) bool {
+	for line := range bytes.Lines(text) {
+		line = bytes.TrimSpace(line)
+		if len(line) > 0 && line[0] != '#' && !bytes.HasPrefix(line, []byte("---")) {
+			return false
 		}
-		if s.SLI.Events == nil {
-			return fmt.Errorf("slo %s: %w: only sli.events can be read; a raw or plugin SLI says nothing of how many "+
-				"requests there were", s.Name, ErrUnsupported)
-		}
-		bad, err := window(s.SLI.Events.Error)
-		if err != nil {
-			return fmt.Errorf("slo %s: %w", s.Name, err)
-		}
-		total, err := window(s.SLI.Events.Total)
-		if err != nil {
-			return fmt.Errorf("slo %s: %w", s.Name, err)
-		}
-		into.add(file.Service, slo.Objective{SLI: s.Name, Target: target},
-			slo.OwnSLI{Name: s.Name, Bad: bad, Total: total})
 	}
-	return nil
+	return true
 }
 
-// window fills in sloth's one template variable.
-func window(query string) (string, error) {
-	query = strings.NewReplacer("{{.window}}", "5m", "{{ .window }}", "5m").Replace(query)
-	if strings.Contains(query, "{{") {
-		return "", fmt.Errorf("%w: %q has a template other than {{.window}}", ErrUnsupported, query)
+// refuse notes an error about what it names.
+func (s *set) refuse(name string, err error) {
+	if err != nil {
+		s.refused = append(s.refused, fmt.Errorf("%s: %w", name, err))
 	}
-	return query, nil
 }
-
-func decimal(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
 // add gives the operator of a service an SLI of its own, with the objective.
-func (s *set) add(service string, o slo.Objective, sli slo.OwnSLI) {
+func (s *set) add(service string, o slo.Objective, sli slo.OwnSLI) error {
 	id := types.NamespacedName{Namespace: s.namespace, Name: service}
 	if namespace, name, ok := strings.Cut(service, "/"); ok {
 		id = types.NamespacedName{Namespace: namespace, Name: name}
 	}
-	op := s.operator(id)
-	op.Objectives = append(op.Objectives, o)
-	op.Own = append(op.Own, sli)
+	return s.merge(slo.Operator{Namespace: id.Namespace, Name: id.Name, Objectives: []slo.Objective{o},
+		Own: []slo.OwnSLI{sli}})
 }
+
+// merge adds to an operator what another document says of it. If no rules can be
+// made of both together, the operator stays as it was.
+func (s *set) merge(op slo.Operator) error {
+	merged := op
+	i := slices.IndexFunc(s.Operators, func(o slo.Operator) bool { return o.ID() == op.ID() })
+	if i >= 0 {
+		before := s.Operators[i]
+		merged.Team = cmp.Or(op.Team, before.Team)
+		merged.Criticality = cmp.Or(op.Criticality, before.Criticality)
+		merged.Objectives = slices.Concat(before.Objectives, op.Objectives)
+		merged.Own = slices.Concat(before.Own, op.Own)
+		merged.Without = slices.Concat(before.Without, op.Without)
+	}
+	if _, err := slo.Build(slo.Set{Operators: []slo.Operator{merged}}); err != nil {
+		return err
+	}
+	if i < 0 {
+		s.Operators = append(s.Operators, merged)
+	} else {
+		s.Operators[i] = merged
+	}
+	return nil
+}
+
+func decimal(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }

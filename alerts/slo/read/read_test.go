@@ -28,6 +28,23 @@ slos:
   alerting: {name: X}
 `
 
+// serviceLevelText is the same as slothText, as sloth's controller takes it.
+const serviceLevelText = `apiVersion: sloth.slok.dev/v1
+kind: PrometheusServiceLevel
+metadata: {name: echo-slos, namespace: monitoring}
+spec:
+  service: echo
+  sloPlugins: {chain: [{id: sloth.dev/core/debug/v1}]}
+  slos:
+  - name: requests
+    objective: 99.95
+    sli:
+      events:
+        errorQuery: sum(rate(http_requests_total{code=~"5.."}[{{.window}}]))
+        totalQuery: sum(rate(http_requests_total[{{.window}}]))
+    alerting: {name: X}
+`
+
 const openText = `apiVersion: openslo/v1
 kind: SLI
 metadata: {name: latency-sli}
@@ -74,12 +91,25 @@ items:
 metadata: {resourceVersion: ""}
 `
 
+func readFile(t *testing.T, into *slo.Set, text string) {
+	t.Helper()
+	refused, err := File(into, "fleet", []byte(text))
+	if err := errors.Join(append(refused, err)...); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestFile(t *testing.T) {
 	for name, test := range map[string]struct {
 		text string
 		want slo.Operator
 	}{
 		"sloth": {slothText, slo.Operator{
+			Namespace: "fleet", Name: "echo", Objectives: []slo.Objective{{SLI: "requests", Target: 999_500}},
+			Own: []slo.OwnSLI{{Name: "requests", Bad: `sum(rate(http_requests_total{code=~"5.."}[5m]))`,
+				Total: "sum(rate(http_requests_total[5m]))"}},
+		}},
+		"PrometheusServiceLevel": {serviceLevelText, slo.Operator{
 			Namespace: "fleet", Name: "echo", Objectives: []slo.Objective{{SLI: "requests", Target: 999_500}},
 			Own: []slo.OwnSLI{{Name: "requests", Bad: `sum(rate(http_requests_total{code=~"5.."}[5m]))`,
 				Total: "sum(rate(http_requests_total[5m]))"}},
@@ -105,9 +135,7 @@ func TestFile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var set slo.Set
-			if err := File(&set, "fleet", []byte(test.text)); err != nil {
-				t.Fatal(err)
-			}
+			readFile(t, &set, test.text)
 			if diff := cmp.Diff([]slo.Operator{test.want}, set.Operators); diff != "" {
 				t.Errorf("operators (-want +got):\n%s", diff)
 			}
@@ -122,9 +150,7 @@ func TestFile(t *testing.T) {
 func TestFilesAddUp(t *testing.T) {
 	var set slo.Set
 	for _, text := range []string{slothText, openText, ownText} {
-		if err := File(&set, "fleet", []byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		readFile(t, &set, text)
 	}
 	if len(set.Operators) != 1 || len(set.Operators[0].Objectives) != 3 || len(set.Operators[0].Own) != 2 {
 		t.Errorf("set: %+v", set)
@@ -144,17 +170,31 @@ func TestRefused(t *testing.T) {
 		want error
 		says string
 	}{
-		"empty":          {"", ErrFormat, "apiVersion"},
+		"empty":          {"", ErrFormat, "empty"},
+		"only comments":  {"# nothing\n---\n", ErrFormat, "empty"},
 		"something else": {"apiVersion: v1", ErrFormat, "sloth"},
 		"no YAML":        {"a: [", ErrFormat, ""},
 		"100":            {edit(slothText, "99.95", "100"), slo.ErrTarget, "requests"},
-		"raw":            {edit(slothText, "events:", "raw:"), ErrUnsupported, "sli.events"},
-		"template":       {edit(slothText, "{{.window}}", "{{.x}}"), ErrUnsupported, "{{.x}}"},
-		"no service":     {edit(slothText, "service: echo", ""), ErrFormat, "service"},
-		"comma":          {edit(ownText, "99.9", "99,9"), slo.ErrTarget, "99.9"},
-		"period":         {edit(ownText, "7d", "10y"), slo.ErrPeriod, "available"},
+		"raw": {edit(edit(slothText, "events:", "raw:"), "error_query", "error_ratio_query"), ErrFormat,
+			"total_query"},
+		"plugin":      {edit(serviceLevelText, "events:\n", "plugin: {id: x}\n      nothing:\n"), ErrFormat, "nothing"},
+		"plugin only": {pluginText, ErrUnsupported, "sli.events"},
+		"SLO plugin": {edit(serviceLevelText, "sloth.dev/core/debug/v1", "sloth.dev/contrib/info_labels/v1"),
+			ErrUnsupported, "info_labels"},
+		"SLO plugin of a file":   {slothText + "slo_plugins: {chain: [{id: mine}]}\n", ErrUnsupported, "mine"},
+		"unknown field of sloth": {edit(slothText, "alerting:", "alarming:"), ErrFormat, "alarming"},
+		"no PromQL":              {edit(slothText, "sum(rate(", "sum(rat("), slo.ErrQuery, "slo requests: operator fleet/echo: own SLI"},
+		"MetricsQL":              {edit(slothText, "sum(rate(", "sum(default_rollup("), slo.ErrQuery, "default_rollup"},
+		"no vector":              {edit(slothText, "sum(rate(http_requests_total[{{ .window }}]))", "1"), slo.ErrQuery, "scalar"},
+		"no PromQL in OpenSLO":   {edit(openText, "'all_total'", "'all_total{'"), slo.ErrQuery, "SLO fast"},
+		"template":               {edit(slothText, "{{.window}}", "{{.x}}"), ErrUnsupported, "{{.x}}"},
+		"no service":             {edit(slothText, "service: echo", ""), ErrFormat, "service"},
+		"comma":                  {edit(ownText, "99.9", "99,9"), slo.ErrTarget, "99.9"},
+		"period":                 {edit(ownText, "7d", "10y"), slo.ErrPeriod, "available"},
 		"another kind": {edit(ownText, "kind: OperatorSLO", "kind: OperatorCatalog"), ErrFormat,
 			"OperatorCatalog"},
+		"matcher": {ownText + `  own: [{name: mine, requestRatio: {counter: c, bad: [{label: a, op: "=~", value: "("}]}}]`,
+			nil, "regular expression"},
 		"unknown field": {edit(ownText, "team:", "tema:"), ErrFormat, "tema"},
 		"calendar": {edit(openText, "isRolling: true",
 			"isRolling: false, calendar: {startTime: '2026-01-01 00:00:00', timeZone: UTC}"), ErrUnsupported,
@@ -165,7 +205,8 @@ func TestRefused(t *testing.T) {
 		"counter expression": {edit(openText, "'all_total'", "'sum(all_total)'"), ErrUnsupported, "plain selector"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := File(&slo.Set{}, "fleet", []byte(test.text))
+			refused, err := File(&slo.Set{}, "fleet", []byte(test.text))
+			err = errors.Join(append(refused, err)...)
 			if err == nil || test.want != nil && !errors.Is(err, test.want) ||
 				!strings.Contains(err.Error(), test.says) {
 				t.Errorf("%v, want %v with %q", err, test.want, test.says)
@@ -175,13 +216,72 @@ func TestRefused(t *testing.T) {
 }
 
 func FuzzFile(f *testing.F) {
-	for _, text := range []string{slothText, openText, ownText, ""} {
+	for _, text := range []string{slothText, serviceLevelText, openText, ownText, listText, ""} {
 		f.Add([]byte(text))
 	}
-	f.Fuzz(func(_ *testing.T, text []byte) {
+	f.Fuzz(func(t *testing.T, text []byte) {
 		var set slo.Set
-		if File(&set, "fleet", text) == nil {
-			_, _ = slo.Build(set)
+		if _, err := File(&set, "fleet", text); err != nil {
+			return
+		}
+		if _, err := slo.Build(set); err != nil {
+			t.Errorf("rules of what was not refused: %v", err)
 		}
 	})
+}
+
+const pluginText = `version: prometheus/v1
+service: echo
+slos:
+- name: requests
+  objective: 99.95
+  sli: {plugin: {id: x}}
+  alerting: {name: X}
+`
+
+// TestRefusedSLOsDoNotAffectOthers reads a file in which some SLOs are bad.
+func TestRefusedSLOsDoNotAffectOthers(t *testing.T) {
+	text := slothText + `- name: bad
+  objective: 99.9
+  sli:
+    events:
+      error_query: sum(rate(http_requests_total{code=~"5.."[{{.window}}]))
+      total_query: sum(rate(http_requests_total[{{.window}}]))
+- name: requests
+  objective: 90
+  sli:
+    events:
+      error_query: sum(rate(http_requests_total[{{.window}}]))
+      total_query: sum(rate(http_requests_total[{{.window}}]))
+- name: Odd Name
+  objective: 90
+  sli:
+    events:
+      error_query: sum(rate(http_requests_total[{{.window}}]))
+      total_query: sum(rate(http_requests_total[{{.window}}]))
+---
+` + strings.Replace(ownText, `"99.9"`, `"100"`, 1) + "---\n" + openText
+	var set slo.Set
+	refused, err := File(&set, "fleet", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, err := range refused {
+		name, _, _ := strings.Cut(err.Error(), ":")
+		got = append(got, name)
+	}
+	if diff := cmp.Diff([]string{"slo bad", "slo requests", "slo Odd Name", "OperatorSLO echo"}, got); diff != "" {
+		t.Errorf("refused (-want +got):\n%s", diff)
+	}
+	var slis []string
+	for _, o := range set.Operators[0].Objectives {
+		slis = append(slis, o.SLI)
+	}
+	if diff := cmp.Diff([]string{"fast", "requests"}, slis); diff != "" || len(set.Operators) != 1 {
+		t.Errorf("SLIs (-want +got):\n%s", diff)
+	}
+	if _, err := slo.Build(set); err != nil {
+		t.Errorf("rules: %v", err)
+	}
 }

@@ -48,34 +48,53 @@ func (o *setOptions) add(c *cobra.Command) {
 }
 
 // set reads the objectives of files. Operators are in the given namespace, unless
-// the file says otherwise.
-func (o *setOptions) set(files []string, namespace string) (slo.Set, error) {
-	set := slo.Set{RunbookURL: o.runbook, DashboardURL: o.dashboard}
+// the file says otherwise. SLOs that are refused are not in the set.
+func (o *setOptions) set(files []string, namespace string) (all slo.Set, refused []error, err error) {
+	all = slo.Set{RunbookURL: o.runbook, DashboardURL: o.dashboard}
 	if !o.noDefault {
-		set.Default = slo.DefaultProfile()
+		all.Default = slo.DefaultProfile()
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			return set, fmt.Errorf("read objectives: %w", err)
+			return all, nil, fmt.Errorf("read objectives: %w", err)
 		}
-		if err := read.File(&set, namespace, text); err != nil {
-			return set, sloError(fmt.Errorf("read %s: %w", file, err))
+		ofFile, err := read.File(&all, namespace, text)
+		if err != nil {
+			return all, nil, sloError(fmt.Errorf("read %s: %w", file, err))
+		}
+		for _, err := range ofFile {
+			refused = append(refused, fmt.Errorf("read %s: %w", file, err))
 		}
 	}
 	if o.noDefault && len(files) == 0 {
-		return set, exit.Hintf("set a file, or remove --no-default", "no objectives")
+		return all, nil, exit.Hintf("set a file, or remove --no-default", "no objectives")
 	}
-	return set, nil
+	return all, refused, nil
 }
 
 // objectives reads the objectives of files, in the namespace of -n.
-func (a *app) objectives(o *setOptions, files []string) (slo.Set, error) {
+func (a *app) objectives(o *setOptions, files []string) (all slo.Set, refused []error, err error) {
 	namespace, err := a.Namespace()
 	if err != nil {
-		return slo.Set{}, err
+		return all, nil, err
 	}
 	return o.set(files, namespace)
+}
+
+// leftOut reports the SLOs that a command did not take. It returns an error if
+// there are any.
+func (a *app) leftOut(refused []error) error {
+	switch len(refused) {
+	case 0:
+		return nil
+	case 1:
+		return sloError(refused[0])
+	}
+	for _, err := range refused {
+		a.Warn("%v\n", err)
+	}
+	return exit.Hintf("correct or remove them; the others are not affected", "%d SLOs are left out", len(refused))
 }
 
 // sloError adds what to do about objectives that cannot be.
@@ -85,6 +104,8 @@ func sloError(err error) error {
 		return exit.Hint(err, "use a percentage above 0 and below 100, for example \"99.9\"")
 	case errors.Is(err, slo.ErrPeriod):
 		return exit.Hint(err, "use a period such as 30d or 4w")
+	case errors.Is(err, slo.ErrQuery):
+		return exit.Hint(err, "use PromQL; check the query with promtool or in Prometheus")
 	case errors.Is(err, read.ErrFormat), errors.Is(err, read.ErrUnsupported), errors.Is(err, slo.ErrSLI):
 		return exit.Hint(err, "the format and the SLIs are described in docs/guides/slos.md")
 	default:
@@ -95,14 +116,16 @@ func sloError(err error) error {
 const sloGenerateLong = `Generate the recording and alerting rules for the operators of the fleet.
 
 Without a file, every operator has the default profile. The objectives in a file
-apply to the operators that the file names. The formats are OperatorSLO, OpenSLO v1
-and sloth (prometheus/v1). If a file does not name the namespace of an operator, the
+apply to the operators that the file names. The formats are OperatorSLO, OpenSLO v1,
+and sloth's prometheus/v1 and PrometheusServiceLevel. If a file does not name the namespace of an operator, the
 namespace of -n or of the context is used.
 
 The output is a rule file for Prometheus 3 or, with -o objects, PrometheusRule
 objects. Its size does not depend on the number of operators and clusters.
 
-Objectives whose alerts cannot work as expected are reported on standard error.`
+An SLO that cannot be read, for example because its query is not PromQL, is reported
+on standard error. The rules of the others are generated, and the command fails.
+Objectives whose alerts cannot work as expected are reported too.`
 
 const outputObjects = "objects"
 
@@ -119,7 +142,7 @@ func (a *app) sloGenerateCommand() *cobra.Command {
 			if err := out.Check(); err != nil {
 				return err
 			}
-			s, err := a.objectives(&set, args)
+			s, refused, err := a.objectives(&set, args)
 			if err != nil {
 				return err
 			}
@@ -132,7 +155,10 @@ func (a *app) sloGenerateCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.Deliver(string(text), file)
+			if err := a.Deliver(string(text), file); err != nil {
+				return err
+			}
+			return a.leftOut(refused)
 		},
 	}
 	set.add(c)
@@ -207,8 +233,11 @@ func (a *app) sloTestCommand() *cobra.Command {
 		Example:           "  bellwether slo test --dir ./out\n  bellwether slo test objectives.yaml --dir ./out",
 		ValidArgsFunction: completeYAML,
 		RunE: func(c *cobra.Command, args []string) error {
-			s, err := a.objectives(&set, args)
+			s, refused, err := a.objectives(&set, args)
 			if err != nil {
+				return err
+			}
+			if err := a.leftOut(refused); err != nil {
 				return err
 			}
 			if err := writeRuleTests(s, dir); err != nil {

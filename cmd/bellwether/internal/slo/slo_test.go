@@ -5,6 +5,7 @@ package slo_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -66,6 +67,24 @@ func TestSLOGenerate(t *testing.T) {
 		"---\napiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata:\n") ||
 		!strings.Contains(string(text), "namespace: obs") || strings.Contains(string(text), "\nstatus:") {
 		t.Errorf("objects (%v):\n%.400s", err, text)
+	}
+}
+
+// TestSLOGenerateWithoutBadSLOs generates the rules of the SLOs that are right.
+func TestSLOGenerateWithoutBadSLOs(t *testing.T) {
+	const one = `
+- name: %s
+  objective: 99.9
+  sli: {events: {error_query: 'sum(rate(errors_total[{{.window}}]))', total_query: 'sum(rate(%s[{{.window}}]))'}}
+  alerting: {name: X}`
+	file := objectivesFile(t, "version: prometheus/v1\nservice: echo\nslos:"+fmt.Sprintf(one, "good", "all_total")+
+		fmt.Sprintf(one, "bad", "all_total{")+fmt.Sprintf(one, "worse", "all-total"))
+	got := clitest.NewWorld().Run(t, "slo", "generate", file)
+	want := `: slo bad: operator default/echo: own SLI "bad": all requests: invalid query `
+	if got.Code != exit.Error || !strings.Contains(got.Out, `sli: good`) || strings.Contains(got.Out, `sli: bad`) ||
+		!strings.Contains(got.Err, want) || !strings.HasSuffix(got.Err, "Error: 2 SLOs are left out\n"+
+		"Hint:  correct or remove them; the others are not affected\n") {
+		t.Errorf("exit code %d, standard error:\n%s", got.Code, got.Err)
 	}
 }
 
