@@ -234,6 +234,12 @@ const (
 	// SLIBadVersion is SLIBadSlice with the Version and Release that ran. Budgets do
 	// not use it, so they survive an upgrade; releases are judged by it.
 	SLIBadVersion = "bellwether:sli_bad_version:slice"
+	// SlicesRecorded is when slices of a cluster were made, with their Schema.
+	SlicesRecorded = "bellwether:slices_recorded:timestamp"
+	// SliceLag is how old the newest slices of a cluster are, in seconds.
+	SliceLag = "bellwether:slices_recorded:age"
+	// ClusterLate is 1 for each cluster whose slices arrive, but late.
+	ClusterLate = "bellwether:cluster:late"
 	// SLIBadVersionSum is how the name of a sum of SLIBadVersion over a window begins,
 	// by cluster, operator, SLI and Version; the window follows, as in
 	// bellwether:sli_bad_version:sum1h. There is no series where nothing was bad.
@@ -362,6 +368,10 @@ func Recorded() []Series {
 		{SLIBad, "gauge", cluster(), "Whether a slice of 60 s was bad."},
 		{SLIBadSlice, "gauge", cluster(), "Bad slices only."},
 		{SLIBadVersion, "gauge", cluster(Version, Release), "Bad slices by the version and release that ran."},
+		{SlicesRecorded, "gauge", []string{Cluster, Schema},
+			"When slices of a cluster were made, with the version of their schema."},
+		{SliceLag, "gauge", []string{Cluster}, "How old the newest slices of a cluster are, in seconds."},
+		{ClusterLate, "gauge", []string{Cluster}, "1 for each cluster whose slices arrive, but late."},
 		{SLIBadVersionSum, "gauge", cluster(Version), "Bad slices of a window, by version."},
 		{SLIBadVersionClusters, "gauge", slo(Version), "Clusters that are bad now, by version."},
 		{SLIBadCluster, "gauge", cluster(),

@@ -5,6 +5,7 @@ package slo
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,6 +33,10 @@ const (
 	AlertRolloutStuck = "BellwetherRolloutStuck"
 	// AlertAgentDisconnected is about an agent that is scraped, and that the hub does not hear.
 	AlertAgentDisconnected = "BellwetherAgentDisconnected"
+	// AlertLate is about measurements of a cluster that arrive late.
+	AlertLate = "BellwetherMeasurementsLate"
+	// AlertSchema is about measurements in a form that the rules do not know.
+	AlertSchema = "BellwetherSliceSchemaUnknown"
 	// AlertCertificate is about a certificate of a probed endpoint.
 	AlertCertificate = "BellwetherCertificateExpires"
 	// AlertHeartbeat always fires, for a service that reports when it does not.
@@ -49,16 +54,16 @@ const (
 	stuckAfter = 6 * time.Hour
 )
 
-// manyLost is a result without labels while most clusters are silent.
-var manyLost = fmt.Sprintf("count(%[1]s) >= %[2]d and count(%[1]s) > 0.5 * count(%[3]s)", series.ClusterLost, lostLeast,
-	series.ClusterExpected)
+// manyLost is a result without labels while most clusters are silent or late.
+var manyLost = fmt.Sprintf("count(%[1]s or %[2]s) >= %[3]d and count(%[1]s or %[2]s) > 0.5 * count(%[4]s)",
+	series.ClusterLost, series.ClusterLate, lostLeast, series.ClusterExpected)
 
 // lost records the clusters that nothing is known of. A cluster that joined a
-// while ago may still come.
+// while ago may still come, and one whose slices arrive late is not lost.
 func lost() monitoringv1.Rule {
 	return record(series.ClusterLost, fmt.Sprintf("%[1]s ^ 0\nand %[1]s offset %[2]s\nunless on (cluster) "+
-		"last_over_time(%[3]s[%[4]s])", series.ClusterExpected, duration(absentWindow), series.ClusterSlices,
-		duration(silence)))
+		"last_over_time(%[3]s[%[4]s])\nunless on (cluster) %[5]s", series.ClusterExpected, duration(absentWindow),
+		series.ClusterSlices, duration(silence), series.ClusterLate))
 }
 
 // wait gives an alert a time for which it has to hold.
@@ -109,7 +114,8 @@ func (op Operator) ownMatcher() string {
 // healthGroup alerts on what would let other alerts be missing, and on what waits
 // for a person.
 func healthGroup() monitoringv1.RuleGroup {
-	return group("health", Step, append(pathAlerts(), append(rolloutAlerts(), certificateAlerts()...)...)...)
+	return group("health", Step, slices.Concat(pathAlerts(), partAlerts(), rolloutAlerts(),
+		certificateAlerts())...)
 }
 
 // pathAlerts are about the way from the clusters to the alerts.
@@ -129,7 +135,7 @@ func pathAlerts() []monitoringv1.Rule {
 			"The alerting rules of operators are evaluated",
 			"This alert fires as long as the hub is scraped and the SLIs of at least one cluster are measured. Route "+
 				"it to a service that notifies you when it stops."),
-		fleet(AlertFleetSilent, series.Page, manyLost, "There are no measurements from {{ $value }} clusters",
+		fleet(AlertFleetSilent, series.Page, manyLost, "There are no current measurements from {{ $value }} clusters",
 			"No SLI of any operator was measured for "+duration(silence)+" on more than half of the clusters. Check "+
 				"that their metrics reach Prometheus. There is no page for each of them."),
 		wait(fleet(AlertHubDown, series.Page, hubDown, "There are no metrics of the hub",

@@ -56,22 +56,25 @@ func (r *Rules) Count() (recording, alerting int) {
 	return recording, alerting
 }
 
-// Build makes the rules of a set, or says all that is wrong with it.
-func Build(s Set) (*Rules, error) {
+// Build makes the rules of a set for one Prometheus that scrapes all clusters, or
+// says all that is wrong with the set.
+func Build(s Set) (*Rules, error) { return BuildPart(s, Whole) }
+
+// BuildPart makes a part of the rules of a set, or says all that is wrong with the
+// set.
+func BuildPart(s Set, part Part) (*Rules, error) {
 	if errs := s.check(); len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
-	r := &Rules{Groups: []monitoringv1.RuleGroup{fastGroup(s), objectiveGroup(s)}}
-	for _, t := range Tiers()[1:] {
-		r.Groups = append(r.Groups, tierGroup(t))
+	r := &Rules{}
+	if part == Edge {
+		r.Groups = []monitoringv1.RuleGroup{group("slices", Step, sliceRules(Edge)...)}
+	} else {
+		r.Groups = s.groups(part)
 	}
-	r.Groups = append(r.Groups, budgetGroup(s), absenceGroup(s), healthGroup())
-	for _, g := range r.Groups {
-		for _, alert := range g.Rules {
-			if alert.Alert != "" && s.RunbookURL != "" {
-				alert.Annotations["runbook_url"] = s.RunbookURL + Anchor(alert.Alert)
-			}
-		}
+	if part == Hub {
+		delay(r.Groups)
+		return r, nil
 	}
 	for _, op := range s.Operators {
 		if len(op.Own) > 0 {
@@ -79,6 +82,23 @@ func Build(s Set) (*Rules, error) {
 		}
 	}
 	return r, nil
+}
+
+// groups are those of the hub part or of the whole.
+func (s Set) groups(part Part) []monitoringv1.RuleGroup {
+	groups := []monitoringv1.RuleGroup{fastGroup(s, part), objectiveGroup(s)}
+	for _, t := range Tiers()[1:] {
+		groups = append(groups, tierGroup(t))
+	}
+	groups = append(groups, budgetGroup(s), absenceGroup(s), healthGroup())
+	for _, g := range groups {
+		for _, alert := range g.Rules {
+			if alert.Alert != "" && s.RunbookURL != "" {
+				alert.Annotations["runbook_url"] = s.RunbookURL + Anchor(alert.Alert)
+			}
+		}
+	}
+	return groups
 }
 
 func group(name string, interval time.Duration, rules ...monitoringv1.Rule) monitoringv1.RuleGroup {
@@ -117,8 +137,8 @@ func merge(rules []monitoringv1.Rule) []monitoringv1.Rule {
 
 // fastGroup has all that a page of the fastest tier needs, in order, so that it
 // takes one evaluation: the slices, their burn rate, who is to blame, the alerts.
-func fastGroup(s Set) monitoringv1.RuleGroup {
-	rules := sliceRules()
+func fastGroup(s Set, part Part) monitoringv1.RuleGroup {
+	rules := append(sliceRules(part), clusterStates()...)
 	rules = append(rules, versionRules(fastest())...)
 	rules = append(rules, clusterBlame())
 	rules = append(rules, releaseRules()...)
@@ -128,29 +148,30 @@ func fastGroup(s Set) monitoringv1.RuleGroup {
 	return group("sli", Step, append(rules, record(series.RulesEvaluated, "time()"))...)
 }
 
-// sliceRules record the slices: densely, then the bad ones only, then with the
-// version, which is empty where it is not known.
-func sliceRules() []monitoringv1.Rule {
+// sliceRules record the slices that a part makes: densely, then the bad ones only,
+// then with the version, which is empty where it is not known.
+func sliceRules(part Part) []monitoringv1.Rule {
 	var rules []monitoringv1.Rule
 	for _, s := range SLIs() {
-		if s.Name == Probe {
+		switch {
+		case s.Name == Probe && part != Edge:
 			rules = append(rules, record(series.SLIBad, s.expr))
-			continue
+		case s.Name != Probe && part != Hub:
+			rules = append(rules, record(series.SLIBad, s.expr, series.SLI, s.Name))
 		}
-		rules = append(rules, record(series.SLIBad, s.expr, series.SLI, s.Name))
 	}
+	bad := series.SLIBadSlice + part.slices()
 	// An operator that is being upgraded may show two versions; one of them is as good as none.
 	const ran = series.Version + ", " + series.Release
 	version := fmt.Sprintf("%[1]s\n* %[2]s group_left (%[3]s)\ntopk by (%[4]s) (1, %[5]s)\nor %[6]s %[1]s",
-		series.SLIBadSlice, on(installLabels), ran, installLabels, aggregate("max", installLabels+", "+ran,
-			fmt.Sprintf("%s and %s %s", series.OperatorInfo, on(installLabels), series.SLIBadSlice)), on(budgetLabels))
-	return append(rules,
-		record(series.SLIBadSlice, series.SLIBad+" > 0"),
-		record(series.SLIBadVersion, version),
-		record(series.ClusterSlices, aggregate("count", series.Cluster, series.SLIBad)),
-		record(series.ClusterSilent, fmt.Sprintf("%s unless on (cluster) %s",
-			aggregate("group", series.Cluster, series.ClusterOnline), series.ClusterSlices)),
-		lost())
+		bad, on(installLabels), ran, installLabels, aggregate("max", installLabels+", "+ran,
+			fmt.Sprintf("%s and %s %s", series.OperatorInfo, on(installLabels), bad)), on(budgetLabels))
+	rules = append(rules, record(series.SLIBadSlice, series.SLIBad+part.slices()+" > 0"),
+		record(series.SLIBadVersion, version))
+	if part != Hub {
+		rules = append(rules, heartbeat())
+	}
+	return rules
 }
 
 func ownGroup(op Operator) monitoringv1.RuleGroup {

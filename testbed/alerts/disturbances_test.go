@@ -8,6 +8,8 @@ package alerts
 import (
 	"fmt"
 	"testing"
+
+	"github.com/bellwether-dev/bellwether/alerts/slo"
 )
 
 // staggered has each install recover five minutes after the one before.
@@ -156,4 +158,10 @@ var disturbances = map[string]scenario{
 }
 
 // TestDisturbances counts, over whole runs, how often each alert begins to fire.
-func TestDisturbances(t *testing.T) { play(t, disturbances) }
+func TestDisturbances(t *testing.T) { play(t, disturbances, slo.Whole) }
+
+// TestAllInParts expects the same of both parts of the rules.
+func TestAllInParts(t *testing.T) {
+	play(t, scenarios, inParts...)
+	play(t, disturbances, inParts...)
+}

@@ -167,9 +167,9 @@ var scenarios = map[string]scenario{
 }
 
 // TestScenarios counts, over whole runs, how often each alert begins to fire.
-func TestScenarios(t *testing.T) { play(t, scenarios) }
+func TestScenarios(t *testing.T) { play(t, scenarios, slo.Whole) }
 
-func play(t *testing.T, scenarios map[string]scenario) {
+func play(t *testing.T, scenarios map[string]scenario, parts ...slo.Part) {
 	for _, name := range slices.Sorted(maps.Keys(scenarios)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -178,7 +178,7 @@ func play(t *testing.T, scenarios map[string]scenario) {
 			if s.set != nil {
 				set = *s.set
 			}
-			run(t, set, s.test(name))
+			runParts(t, set, parts, s.test(name))
 		})
 	}
 }

@@ -49,28 +49,38 @@ type (
 // run has promtool play cases through the rules of a set.
 func run(t *testing.T, set slo.Set, cases ...testCase) {
 	t.Helper()
-	rules, err := slo.Build(set)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := slo.File(rules.All())
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := testFile{RuleFiles: []string{"rules.yaml"}, Interval: "1m", Fuzzy: true, Tests: cases}
-	for _, own := range rules.Own {
-		file.Order = append(file.Order, own.Group.Name)
-	}
-	for _, group := range rules.Groups {
-		file.Order = append(file.Order, group.Name)
+	runParts(t, set, []slo.Part{slo.Whole}, cases...)
+}
+
+// runParts has promtool play cases through parts of the rules of a set, each in a file of its own.
+func runParts(t *testing.T, set slo.Set, parts []slo.Part, cases ...testCase) {
+	t.Helper()
+	file := testFile{Interval: "1m", Fuzzy: true, Tests: cases}
+	files := map[string][]byte{}
+	for _, part := range parts {
+		rules, err := slo.BuildPart(set, part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := "rules" + string(part) + ".yaml"
+		if files[name], err = slo.File(rules.All()); err != nil {
+			t.Fatal(err)
+		}
+		file.RuleFiles = append(file.RuleFiles, name)
+		for _, own := range rules.Own {
+			file.Order = append(file.Order, own.Group.Name)
+		}
+		for _, group := range rules.Groups {
+			file.Order = append(file.Order, group.Name)
+		}
 	}
 	tests, err := yaml.Marshal(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := write(t, map[string][]byte{"rules.yaml": text, "tests.yaml": tests})
+	files["tests.yaml"] = tests
 	if err := promtool(t.Context(), binary(t, build.Promtool), "test", "rules",
-		filepath.Join(dir, "tests.yaml")); err != nil {
+		filepath.Join(write(t, files), "tests.yaml")); err != nil {
 		t.Error(err)
 	}
 }
