@@ -56,7 +56,7 @@ func (r reported) outdated() (Link, bool) {
 
 // degrading are reasons of an object that still does what it is for.
 var degrading = []string{v1alpha1.ReasonDrifted, v1alpha1.ReasonRulesOutdated, v1alpha1.ReasonNoPrometheus,
-	v1alpha1.ReasonPrometheusUnreachable, v1alpha1.ReasonProfileInvalid}
+	v1alpha1.ReasonPrometheusUnreachable, v1alpha1.ReasonProfileInvalid, v1alpha1.ReasonRetentionTooShort}
 
 // failing are reasons of an object that does not work, stalled or not.
 var failing = []string{v1alpha1.ReasonScaledToZero, v1alpha1.ReasonPodsUnavailable, v1alpha1.ReasonFailed,

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/api"
@@ -68,6 +69,22 @@ func (c *Client) Rules(ctx context.Context) (prometheus.RulesResult, error) {
 		return rules, fmt.Errorf("read the rules of Prometheus at %s: %w", c.Address, err)
 	}
 	return rules, nil
+}
+
+// Retention returns after how long Prometheus deletes samples; 0 if only their size
+// is limited.
+func (c *Client) Retention(ctx context.Context) (time.Duration, error) {
+	info, err := c.api.Runtimeinfo(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("read the retention of Prometheus at %s: %w", c.Address, err)
+	}
+	// It is a duration, a size, or both as in "15d or 10GiB".
+	first, _, _ := strings.Cut(info.StorageRetention, " ")
+	retention, err := model.ParseDuration(first)
+	if err != nil {
+		return 0, nil //nolint:nilerr // a size
+	}
+	return time.Duration(retention), nil
 }
 
 // Query evaluates a query whose result is a vector.

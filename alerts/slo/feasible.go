@@ -51,6 +51,18 @@ func Feasible(o Objective) []Finding {
 	return out
 }
 
+// RetentionFinding says what does not work where Prometheus keeps samples for a
+// shorter time than a budget's period. Nothing means that all does; a retention of
+// 0 is no limit.
+func RetentionFinding(retention, period time.Duration) string {
+	if retention <= 0 || retention >= period {
+		return ""
+	}
+	return fmt.Sprintf("Prometheus deletes samples after %s, and the longest budget is for %s: failures before that "+
+		"are not counted. Set --storage.tsdb.retention.time of Prometheus to at least %[2]s, or make the period shorter",
+		duration(retention), duration(period))
+}
+
 // Timing is how one tier behaves in a lasting failure.
 type Timing struct {
 	Tier, Severity string

@@ -6,6 +6,7 @@ package slo
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -74,6 +75,20 @@ func TestJudgeKeepsToTheFormulas(t *testing.T) {
 						first, want, ok)
 				}
 			}
+		}
+	}
+}
+
+func TestRetentionFinding(t *testing.T) {
+	for name, tc := range map[string]struct {
+		retention, period time.Duration
+		found             bool
+	}{
+		"no limit": {0, 30 * day, false}, "the same": {30 * day, 30 * day, false}, "longer": {40 * day, 30 * day, false},
+		"shorter": {15 * day, 30 * day, true},
+	} {
+		if got := RetentionFinding(tc.retention, tc.period); (got != "") != tc.found {
+			t.Errorf("%s: %q", name, got)
 		}
 	}
 }

@@ -4,7 +4,9 @@
 package slo
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
@@ -25,6 +27,18 @@ const (
 	// clusters it reads no other series.
 	Hub Part = "hub"
 )
+
+// ErrPart says that there is no such part of the rules.
+var ErrPart = errors.New("unknown part of the rules")
+
+// ParsePart reads a part: edge, hub, or nothing for the whole.
+func ParsePart(text string) (Part, error) {
+	switch p := Part(text); p {
+	case Whole, Edge, Hub:
+		return p, nil
+	}
+	return Whole, fmt.Errorf("%w %q", ErrPart, text)
+}
 
 // QueryOffset is how far behind the groups of the hub part are evaluated, so that
 // samples which take some seconds to arrive are in.
@@ -103,4 +117,29 @@ func partAlerts() []monitoringv1.Rule {
 					"cluster and those of the hub with the same version of Bellwether.",
 			}), absentWindow),
 	}
+}
+
+// KeepTravelling is the regular expression of a relabelling of remote write that
+// keeps the series of series.Travelling.
+func KeepTravelling() string { return strings.Join(series.Travelling(), "|") }
+
+// Comment says, as lines of comment in YAML, what a Prometheus that evaluates the
+// part needs beside it.
+func (p Part) Comment() string {
+	switch p {
+	case Edge:
+		return `# The edge part, for the Prometheus of each cluster. It sends the hub's Prometheus these series and no others:
+#
+#   remote_write:
+#   - url: https://prometheus.hub.example.com/api/v1/write
+#     write_relabel_configs:
+#     - source_labels: [__name__]
+#       action: keep
+#       regex: ` + KeepTravelling() + "\n"
+	case Hub:
+		return `# The hub part, for the Prometheus that scrapes the hub and to which the Prometheus of each cluster, with the edge
+# part, sends its slices. Samples of the last hours may arrive late: set storage.tsdb.out_of_order_time_window to 2h.
+`
+	}
+	return ""
 }

@@ -6,14 +6,18 @@ package slo
 import (
 	"cmp"
 	"maps"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
@@ -99,11 +103,8 @@ func TestHubPartReadsOnlyWhatTravels(t *testing.T) {
 	for _, g := range hub.All() {
 		for _, r := range g.Rules {
 			there[r.Record] = true
-			for _, name := range metricsOf(r.Expr.String()) {
-				read[name] = true
-			}
-			for _, template := range r.Annotations {
-				for _, name := range ourSeries.FindAllString(template, -1) {
+			for _, query := range queriesOf(t, r) {
+				for _, name := range metricsOf(t, query) {
 					read[name] = true
 				}
 			}
@@ -124,54 +125,89 @@ func TestHubPartReadsOnlyWhatTravels(t *testing.T) {
 // TestEdgePartKeepsClustersApart looks for an aggregation or a join over clusters: evaluated in the Prometheus of each
 // cluster, its result would be another one.
 func TestEdgePartKeepsClustersApart(t *testing.T) {
+	apart := func(t *testing.T, labels []string, without bool, expr parser.Expr) {
+		t.Helper()
+		if slices.Contains(labels, series.Cluster) == without {
+			t.Errorf("this is not by cluster: %s", expr)
+		}
+	}
 	for _, g := range buildPart(t, sets()["mixed"], Edge).All() {
 		for _, r := range g.Rules {
 			if r.Alert != "" {
 				t.Errorf("the edge part has the alert %s", r.Alert)
 			}
-			for _, labels := range grouping.FindAllStringSubmatch(r.Expr.String(), -1) {
-				if !slices.Contains(strings.Split(labels[2], ", "), series.Cluster) {
-					t.Errorf("%s: %s is not by cluster", r.Record, labels[0])
+			parser.Inspect(parse(t, r.Expr.String()), func(node parser.Node, _ []parser.Node) error {
+				switch e := node.(type) {
+				case *parser.AggregateExpr:
+					apart(t, e.Grouping, e.Without, e)
+				case *parser.BinaryExpr:
+					if m := e.VectorMatching; m != nil {
+						apart(t, m.MatchingLabels, !m.On, e)
+					}
 				}
-			}
+				return nil
+			})
 		}
 	}
 }
 
-var (
-	ourSeries = regexp.MustCompile(`\bbellwether(_[a-z_]+|:[a-z0-9_]+:[a-z0-9]+)`)
-	grouping  = regexp.MustCompile(`\b(by|without|on|ignoring) ?\(([a-z_, ]*)\)`)
-	text      = regexp.MustCompile(`"(\\.|[^"\\])*"`)
-	noMetric  = regexp.MustCompile(`\{[^}]*\}|\[[^\]]*\]|` +
-		`\b(by|without|on|ignoring|group_left|group_right) ?\([a-z_, ]*\)|\boffset [0-9a-z]+`)
-	word     = regexp.MustCompile(`[A-Za-z_:][A-Za-z0-9_:]*(\s*\()?`)
-	keywords = []string{"and", "or", "unless", "bool"}
-)
-
-// metricsOf are the names of metrics in PromQL as the rules have it: the words that are neither functions nor keywords,
-// outside of strings, selectors and lists of labels.
-func metricsOf(expr string) []string {
-	var out []string
-	expr = text.ReplaceAllString(expr, "")
-	for _, w := range word.FindAllString(noMetric.ReplaceAllString(expr, " "), -1) {
-		if !strings.HasSuffix(w, "(") && !slices.Contains(keywords, w) {
-			out = append(out, w)
-		}
+func parse(t *testing.T, expr string) parser.Expr {
+	t.Helper()
+	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return parsed
+}
+
+// metricsOf are the names of metrics in PromQL.
+func metricsOf(t *testing.T, expr string) []string {
+	t.Helper()
+	var out []string
+	parser.Inspect(parse(t, expr), func(node parser.Node, _ []parser.Node) error {
+		if s, ok := node.(*parser.VectorSelector); ok {
+			out = append(out, s.Name)
+		}
+		return nil
+	})
 	return out
 }
 
-func TestMetricsOf(t *testing.T) {
-	got := metricsOf(`sum by (cluster, sli) (rate(a_total{x="}b(",y=~"c"}[5m])) * on (cluster) group_left (team) d:e:f
-		unless (g offset 5m) > bool 13 or label_replace(ALERTS, "sli", "probe:$1", "probe", "(.+)")`)
-	if diff := gocmp.Diff([]string{"a_total", "d:e:f", "g", "ALERTS"}, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+// queries finds the queries in the templates of annotations. Their values of labels are left open.
+var queries = regexp.MustCompile(`printf ("(?:\\.|[^"\\])*")`)
+
+// queriesOf are the queries of a rule and of its annotations.
+func queriesOf(t *testing.T, r monitoringv1.Rule) []string {
+	t.Helper()
+	out := []string{r.Expr.String()}
+	for _, template := range r.Annotations {
+		for _, found := range queries.FindAllStringSubmatch(template, -1) {
+			query, err := strconv.Unquote(found[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(query, series.Cluster+"=") || strings.Contains(query, series.Operator+"=") {
+				out = append(out, strings.ReplaceAll(query, "%q", `"x"`))
+			}
+		}
 	}
+	return out
 }
 
 // TestDelayIsShort compares the delay with how long a sample counts.
 func TestDelayIsShort(t *testing.T) {
 	if QueryOffset <= 0 || QueryOffset+Step >= lateAfter || QueryOffset%time.Second != 0 {
 		t.Errorf("the hub part is evaluated %s behind", QueryOffset)
+	}
+}
+
+// TestDocsNameWhatTravels looks the relabelling up in the guide.
+func TestDocsNameWhatTravels(t *testing.T) {
+	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "slos.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "regex: " + KeepTravelling() + "\n"; !strings.Contains(string(guide), want) {
+		t.Errorf("docs/guides/slos.md does not say %q", want)
 	}
 }

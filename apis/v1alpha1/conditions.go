@@ -155,6 +155,9 @@ const (
 	ReasonDuplicate = "Duplicate"
 	// ReasonInfeasible says that an objective cannot work; the message says why.
 	ReasonInfeasible = "Infeasible"
+	// ReasonRetentionTooShort says that Prometheus deletes samples before a budget's
+	// period is over.
+	ReasonRetentionTooShort = "RetentionTooShort"
 	// ReasonProfileInvalid says that what the operator's bundle says of its SLOs
 	// cannot be used, and is left out.
 	ReasonProfileInvalid = "ProfileInvalid"

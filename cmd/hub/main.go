@@ -16,6 +16,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	rules "github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/cmd/internal/startup"
 	"github.com/bellwether-dev/bellwether/controllers"
 	"github.com/bellwether-dev/bellwether/controllers/slo"
@@ -36,6 +37,7 @@ type flags struct {
 	qps                     float32
 	burst                   int
 	verbose                 bool
+	rulesPart               string
 	slo                     slo.Options
 }
 
@@ -78,6 +80,9 @@ func command() *cobra.Command {
 			slo.DefaultNamespace+")")
 	fs.StringToStringVar(&f.slo.Labels, "rules-labels", nil,
 		"labels of PrometheusRule objects, as in release=prometheus, by which Prometheus selects them")
+	fs.StringVar(&f.rulesPart, "rules-part", "",
+		"hub to write only the hub part of the rules, where each cluster has a Prometheus with the edge part "+
+			"(default: all rules)")
 	fs.StringVar(&f.slo.RunbookURL, "runbook-url", "", "URL of a runbook that alerts link to; #SLI is added")
 	fs.StringVar(&f.slo.DashboardURL, "dashboard-url", "",
 		"URL of a dashboard that alerts link to; its variables are added")
@@ -93,6 +98,10 @@ func command() *cobra.Command {
 
 func run(ctx context.Context, f flags) error {
 	startup.Log(f.verbose)
+	var err error
+	if f.slo.Part, err = rules.ParsePart(f.rulesPart); err != nil || f.slo.Part == rules.Edge {
+		return fmt.Errorf("invalid value %q of --rules-part: use hub, or leave it out", f.rulesPart)
+	}
 	mgr, err := newManager(f)
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ package slo
 import (
 	"context"
 	"strings"
+	"time"
 
 	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -45,6 +46,11 @@ func (e evaluator) Groups(ctx context.Context) ([]plan.Group, error) {
 		}
 	}
 	return out, nil
+}
+
+// Retention implements Evaluator.
+func (e evaluator) Retention(ctx context.Context) (time.Duration, error) {
+	return e.client.Retention(ctx)
 }
 
 func groupOf(g promv1.RuleGroup) plan.Group {

@@ -43,6 +43,8 @@ import (
 type Evaluator interface {
 	// Groups returns all rule groups of ours.
 	Groups(ctx context.Context) ([]plan.Group, error)
+	// Retention returns after how long it deletes samples; 0 is no limit.
+	Retention(ctx context.Context) (time.Duration, error)
 }
 
 // Kinds knows what the hub's cluster serves.
@@ -82,7 +84,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (ctrl.R
 func (r *Reconciler) observe(ctx context.Context) (plan.Input, error) {
 	in := plan.Input{
 		Now: r.Now(), Namespace: r.Options.Namespace, Kind: plan.KindConfigMap,
-		RunbookURL: r.Options.RunbookURL, DashboardURL: r.Options.DashboardURL,
+		RunbookURL: r.Options.RunbookURL, DashboardURL: r.Options.DashboardURL, Part: r.Options.Part,
 	}
 	var operators v1alpha1.ManagedOperatorList
 	var slos v1alpha1.OperatorSLOList
@@ -121,7 +123,12 @@ func (r *Reconciler) evaluated(ctx context.Context) plan.Prometheus {
 		return plan.Prometheus{Trouble: &plan.Trouble{Reason: v1alpha1.ReasonPrometheusUnreachable,
 			Message: err.Error()}}
 	}
-	return plan.Prometheus{Groups: groups}
+	out := plan.Prometheus{Groups: groups}
+	// Other servers with the API of Prometheus do not say.
+	if retention, err := r.Evaluator.Retention(asking); err == nil {
+		out.Retention = &retention
+	}
+	return out
 }
 
 // report patches the statuses that changed. An object that was changed meanwhile

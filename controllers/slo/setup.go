@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/bellwether-dev/bellwether/alerts/prometheus"
+	rules "github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
@@ -34,6 +35,8 @@ type Options struct {
 	Namespace string
 	// Labels of PrometheusRule objects, by which the Prometheus there selects them.
 	Labels map[string]string
+	// Part of the rules to write: all, or those of the hub.
+	Part rules.Part
 	// RunbookURL and DashboardURL begin the links of alerts; empty: none.
 	RunbookURL, DashboardURL string
 	// Prometheus is the one that evaluates the rules. Without a URL the hub does not

@@ -52,7 +52,7 @@ func files(in Input, subjects []*subject) ([]File, error) {
 	slices.SortFunc(set.Operators, func(a, b slo.Operator) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	rules, err := slo.Build(set)
+	rules, err := slo.BuildPart(set, in.Part)
 	if err != nil {
 		return nil, fmt.Errorf("build rules: %w", err)
 	}

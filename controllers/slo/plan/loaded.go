@@ -6,6 +6,7 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +20,9 @@ type Prometheus struct {
 	// Trouble is why nothing is known of them.
 	Trouble *Trouble
 	Groups  []Group
+	// Retention is after how long it deletes samples, 0 if there is no limit; nil if
+	// that is not known.
+	Retention *time.Duration
 }
 
 // Trouble is a reason of the API and a message.

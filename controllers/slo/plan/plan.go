@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
@@ -26,6 +27,8 @@ type Input struct {
 	// Kind of the objects that hold the rules, and the namespace they are in.
 	Kind      Kind
 	Namespace string
+	// Part of the rules that is written.
+	Part slo.Part
 	// RunbookURL and DashboardURL begin the links of alerts; empty: none.
 	RunbookURL, DashboardURL string
 	// Prometheus is what it evaluates now.

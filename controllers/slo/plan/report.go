@@ -4,9 +4,11 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -58,7 +60,7 @@ func (s *subject) report(in Input, all []File) (status v1alpha1.OperatorSLOStatu
 	}
 	status.Rules = slices.Compact(status.Rules)
 	conditions.Summarize(&status.Conditions, generation, s.summary(status))
-	s.feasible(&status)
+	s.feasible(in, &status)
 	v := loaded(in, mine...)
 	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
 		Type: v1alpha1.ConditionRulesLoaded, Status: v.status, Reason: v.reason, Message: v.message,
@@ -95,7 +97,7 @@ func (s *subject) summary(status v1alpha1.OperatorSLOStatus) conditions.Summary 
 
 // feasible says what cannot work: of what the spec asks for itself, also what
 // works later than one may think.
-func (s *subject) feasible(status *v1alpha1.OperatorSLOStatus) {
+func (s *subject) feasible(in Input, status *v1alpha1.OperatorSLOStatus) {
 	var impossible, notes []string
 	for _, o := range s.inForce() {
 		if slo.CheckSLI(o.SLI) != nil {
@@ -112,7 +114,7 @@ func (s *subject) feasible(status *v1alpha1.OperatorSLOStatus) {
 			}
 		}
 	}
-	generation := s.slo.Generation
+	generation, retention := s.slo.Generation, s.retention(in)
 	switch {
 	case s.ignored != nil:
 		conditions.Set(&status.Conditions, generation, v1alpha1.ConditionFeasible, false, v1alpha1.ReasonProfileInvalid,
@@ -121,6 +123,9 @@ func (s *subject) feasible(status *v1alpha1.OperatorSLOStatus) {
 	case len(impossible) > 0:
 		conditions.Set(&status.Conditions, generation, v1alpha1.ConditionFeasible, false, v1alpha1.ReasonInfeasible,
 			strings.Join(phrase.Limit(impossible, maxFindings), "; "))
+	case retention != "":
+		conditions.Set(&status.Conditions, generation, v1alpha1.ConditionFeasible, false,
+			v1alpha1.ReasonRetentionTooShort, retention)
 	case len(notes) > 0:
 		conditions.Set(&status.Conditions, generation, v1alpha1.ConditionFeasible, true, v1alpha1.ReasonSucceeded,
 			"every objective can work; note that "+strings.Join(phrase.Limit(notes, maxFindings), "; "))
@@ -128,6 +133,23 @@ func (s *subject) feasible(status *v1alpha1.OperatorSLOStatus) {
 		conditions.Set(&status.Conditions, generation, v1alpha1.ConditionFeasible, true, v1alpha1.ReasonSucceeded,
 			"every objective can work")
 	}
+}
+
+// retention says what does not work because Prometheus deletes samples too early.
+// While that is not known, what was known of it last is.
+func (s *subject) retention(in Input) string {
+	if in.Prometheus.Retention == nil {
+		last := conditions.Get(s.slo.Status.Conditions, v1alpha1.ConditionFeasible)
+		if last.Reason == v1alpha1.ReasonRetentionTooShort {
+			return last.Message
+		}
+		return ""
+	}
+	longest := time.Duration(0)
+	for _, o := range s.inForce() {
+		longest = max(longest, cmp.Or(o.Period, slo.DefaultPeriod))
+	}
+	return slo.RetentionFinding(*in.Prometheus.Retention, longest)
 }
 
 // installChanges compares the specs of OperatorInstalls with the objectives. They

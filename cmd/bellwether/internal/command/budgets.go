@@ -85,6 +85,19 @@ func (a *Env) ReadBudgets(ctx context.Context, o *PrometheusFlags, operator stri
 	return report, budgetError(ctx, err, client.Address)
 }
 
+// Retention returns after how long Prometheus deletes samples; 0 if there is no
+// limit, or if the server does not say.
+func (a *Env) Retention(ctx context.Context, o *PrometheusFlags) time.Duration {
+	client, err := a.prometheusClient(o)
+	if err != nil {
+		return 0
+	}
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
+	retention, _ := client.Retention(ctx) // other servers with the API of Prometheus do not say
+	return retention
+}
+
 // operatorError says which operators there are instead.
 func operatorError(ctx context.Context, client *prometheus.Client, now time.Time, name string, err error) error {
 	unknown, ambiguous := errors.Is(err, budgets.ErrUnknownOperator), errors.Is(err, budgets.ErrAmbiguous)

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/alerts/budgets"
+	"github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
@@ -60,6 +61,7 @@ func (a *app) sloListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			a.warnRetention(a.Retention(c.Context(), &from), answer.Objectives)
 			shown := answer.Objectives
 			if !all {
 				shown = budgets.ByOperator(shown)
@@ -76,6 +78,19 @@ func (a *app) sloListCommand() *cobra.Command {
 	graph.add(c)
 	c.Flags().BoolVar(&all, "all", false, "Show all objectives instead of the worst one of each operator.")
 	return c
+}
+
+// warnRetention says that Prometheus deletes samples which budgets need.
+func (a *app) warnRetention(retention time.Duration, objectives []budgets.Budget) {
+	longest := time.Duration(0)
+	for _, b := range objectives {
+		if period, err := slo.ParsePeriod(b.Period); err == nil {
+			longest = max(longest, period)
+		}
+	}
+	if finding := slo.RetentionFinding(retention, longest); finding != "" {
+		a.Warn("%s.\n", finding)
+	}
 }
 
 // objectivesInput adds to the budgets what the hub says of the objectives. A hub
@@ -127,6 +142,7 @@ func (a *app) sloGetCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			a.warnRetention(a.Retention(c.Context(), &from), answer.Objectives)
 			most := fewClusters
 			if all {
 				most = 0

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -37,15 +38,17 @@ var record = flag.String("record", "",
 type recording struct {
 	*httptest.Server
 
-	mu      sync.Mutex
-	answers map[string]json.RawMessage // by path and form
+	// retention is what it says of itself.
+	retention string
+	mu        sync.Mutex
+	answers   map[string]json.RawMessage // by path and form
 }
 
 const recorded = "testdata/prometheus/answers.json"
 
 func newRecording(t *testing.T) *recording {
 	t.Helper()
-	r := &recording{answers: map[string]json.RawMessage{}}
+	r := &recording{retention: "10y", answers: map[string]json.RawMessage{}}
 	if *record == "" {
 		text, err := os.ReadFile(recorded)
 		if err == nil {
@@ -58,6 +61,10 @@ func newRecording(t *testing.T) *recording {
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		if err := q.ParseForm(); err != nil {
 			t.Error(err)
+		}
+		if q.URL.Path == "/api/v1/status/runtimeinfo" {
+			_, _ = fmt.Fprintf(w, `{"status":"success","data":{"storageRetention":%q}}`, r.retention)
+			return
 		}
 		key := q.URL.Path + "?" + q.Form.Encode()
 		r.mu.Lock()
@@ -151,6 +158,23 @@ func TestSLOBudgets(t *testing.T) {
 			}
 		})
 	}
+	t.Run("samples are deleted too early", func(t *testing.T) {
+		p.retention = "15d or 10GiB"
+		want := "Prometheus deletes samples after 15d, and the longest budget is for 30d: failures before that are not " +
+			"counted. Set --storage.tsdb.retention.time of Prometheus to at least 30d, or make the period shorter.\n"
+		for _, args := range [][]string{{"slo", "list"}, {"slo", "get", "echo"}} {
+			got := clitest.NewWorld().Run(t, append(args, "--prometheus", p.URL)...)
+			if got.Code != exit.OK || got.Err != want {
+				t.Errorf("%v: exit code %d, %q, want %q", args, got.Code, got.Err, want)
+			}
+		}
+		for _, retention := range []string{"30d", "10GiB", ""} {
+			p.retention = retention
+			if got := clitest.NewWorld().Run(t, "slo", "list", "--prometheus", p.URL); got.Err != "" {
+				t.Errorf("%q: %s", retention, got.Err)
+			}
+		}
+	})
 	t.Run("a name of two operators", func(t *testing.T) {
 		got := clitest.NewWorld().Run(t, "slo", "get", "backup", "--prometheus", p.URL)
 		want := "Error: operators of 2 namespaces have the name \"backup\"\nHint:  use one of fleet/backup, " +

@@ -102,6 +102,8 @@ func sloError(err error) error {
 	switch {
 	case errors.Is(err, slo.ErrTarget):
 		return exit.Hint(err, "use a percentage above 0 and below 100, for example \"99.9\"")
+	case errors.Is(err, slo.ErrPart):
+		return exit.Hint(err, "use --part edge or --part hub")
 	case errors.Is(err, slo.ErrPeriod):
 		return exit.Hint(err, "use a period such as 30d or 4w")
 	case errors.Is(err, slo.ErrQuery):
@@ -123,6 +125,11 @@ namespace of -n or of the context is used.
 The output is a rule file for Prometheus 3 or, with -o objects, PrometheusRule
 objects. Its size does not depend on the number of operators and clusters.
 
+By default all rules are for one Prometheus that scrapes the hub and all clusters.
+Where each cluster has a Prometheus of its own, use --part edge for those and
+--part hub for the one of the hub. The clusters send a few series to it by remote
+write; a comment at the top of the output of --part edge lists them.
+
 An SLO that cannot be read, for example because its query is not PromQL, is reported
 on standard error. The rules of the others are generated, and the command fails.
 Objectives whose alerts cannot work as expected are reported too.`
@@ -132,10 +139,11 @@ const outputObjects = "objects"
 func (a *app) sloGenerateCommand() *cobra.Command {
 	var set setOptions
 	var out command.Output
-	var file, namespace string
+	var file, namespace, part string
 	c := &cobra.Command{
 		Use: "generate [FILE...]", Short: "Generate the rules for Prometheus", Long: sloGenerateLong,
 		Example: "  bellwether slo generate --file bellwether.rules.yaml\n" +
+			"  bellwether slo generate --part edge --file edge.rules.yaml\n" +
 			"  bellwether slo generate objectives.yaml -o objects | kubectl apply -f -",
 		ValidArgsFunction: completeYAML,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -146,12 +154,16 @@ func (a *app) sloGenerateCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			rules, err := slo.Build(s)
+			p, err := slo.ParsePart(part)
+			if err != nil {
+				return sloError(err)
+			}
+			rules, err := slo.BuildPart(s, p)
 			if err != nil {
 				return sloError(err)
 			}
 			a.warnInfeasible(s)
-			text, err := rulesText(rules, out.Format, namespace)
+			text, err := rulesText(rules, p, out.Format, namespace)
 			if err != nil {
 				return err
 			}
@@ -165,7 +177,11 @@ func (a *app) sloGenerateCommand() *cobra.Command {
 	out.Add(c, command.OutputYAML, outputObjects)
 	c.Flags().StringVar(&file, "file", "", "Write to this `FILE`.")
 	c.Flags().StringVar(&namespace, "rules-namespace", "monitoring", "The namespace of PrometheusRule objects.")
+	c.Flags().StringVar(&part, "part", "",
+		"The part of the rules: edge or hub. Default: all rules, for one Prometheus.")
 	_ = c.MarkFlagFilename("file", "yaml", "yml")
+	_ = c.RegisterFlagCompletionFunc("part", cobra.FixedCompletions([]string{string(slo.Edge), string(slo.Hub)},
+		cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 
@@ -174,12 +190,17 @@ func completeYAML(*cobra.Command, []string, string) ([]string, cobra.ShellCompDi
 	return []string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
 }
 
-func rulesText(rules *slo.Rules, format, namespace string) ([]byte, error) {
+func rulesText(rules *slo.Rules, part slo.Part, format, namespace string) ([]byte, error) {
+	out := []byte(part.Comment())
 	if format != outputObjects {
-		return slo.File(rules.All())
+		text, err := slo.File(rules.All())
+		return append(out, text...), err
 	}
-	var out []byte
-	for _, o := range rules.PrometheusRules(namespace, "bellwether-slo",
+	name := "bellwether-slo"
+	if part != slo.Whole {
+		name += "-" + string(part)
+	}
+	for _, o := range rules.PrometheusRules(namespace, name,
 		map[string]string{"app.kubernetes.io/managed-by": "bellwether"}) {
 		text, err := objectText(o)
 		if err != nil {
