@@ -225,12 +225,19 @@ const (
 // Series that the rules record.
 const (
 	// SLIBad is 1 if the operator was bad in this slice, else 0, for each cluster,
-	// operator and SLI; for an operator's own SLIs it is the share of bad requests.
+	// operator and SLI; for an operator's own SLIs it may be the share of bad requests.
 	// A slice is one evaluation: 60 s.
 	SLIBad = "bellwether:sli_bad:bool"
 	// SLIBadSlice has the samples of SLIBad that are not 0 and no others, which
-	// makes sums over any window cost no more than there was trouble.
+	// makes sums over any window cost no more than there was trouble. Where the budget
+	// counts requests it is the number of bad ones; sums make slices of them again.
 	SLIBadSlice = "bellwether:sli_bad:slice"
+	// SLIRequests is the number of requests of a slice, for own SLIs whose budgets
+	// count requests.
+	SLIRequests = "bellwether:sli_requests:count"
+	// SLIRequestsSum is how the name of a sum of SLIRequests over a window begins, as
+	// that of SLIBadVersionSum.
+	SLIRequestsSum = "bellwether:sli_requests:sum"
 	// SLIBadVersion is SLIBadSlice with the Version and Release that ran. Budgets do
 	// not use it, so they survive an upgrade; releases are judged by it.
 	SLIBadVersion = "bellwether:sli_bad_version:slice"
@@ -261,6 +268,9 @@ const (
 	SLOPeriod = "bellwether:slo_period:seconds"
 	// SLOGuard is how many slices of a tier's long window must be bad at least.
 	SLOGuard = "bellwether:slo_guard:slices"
+	// SLOMinRequests is how many requests a tier's long window must have at least,
+	// for objectives whose budgets count requests.
+	SLOMinRequests = "bellwether:slo_min_requests:count"
 	// SLOTeam is 1 for each operator, with its Team and its Criticality.
 	SLOTeam = "bellwether:slo_team:info"
 	// SLOEdited is 1 while an objective or a period is not what it was a day
@@ -366,7 +376,9 @@ func Recorded() []Series {
 	cluster := func(further ...string) []string { return append([]string{Cluster}, slo(further...)...) }
 	return []Series{
 		{SLIBad, "gauge", cluster(), "Whether a slice of 60 s was bad."},
-		{SLIBadSlice, "gauge", cluster(), "Bad slices only."},
+		{SLIBadSlice, "gauge", cluster(), "Bad slices only; bad requests, where the budget counts requests."},
+		{SLIRequests, "gauge", cluster(), "Requests of a slice, where the budget counts requests."},
+		{SLIRequestsSum, "gauge", cluster(), "Requests of a window, where the budget counts requests."},
 		{SLIBadVersion, "gauge", cluster(Version, Release), "Bad slices by the version and release that ran."},
 		{SlicesRecorded, "gauge", []string{Cluster, Schema},
 			"When slices of a cluster were made, with the version of their schema."},
@@ -381,6 +393,7 @@ func Recorded() []Series {
 		{SLOObjective, "gauge", slo(), "The target, between 0 and 1."},
 		{SLOPeriod, "gauge", slo(), "The budget period, in seconds."},
 		{SLOGuard, "gauge", slo(), "Fewer bad slices than this never alert."},
+		{SLOMinRequests, "gauge", slo(), "Fewer requests than this never alert, where the budget counts requests."},
 		{SLOTeam, "gauge", OfOperator(Team, Criticality),
 			"1, with who owns the operator's SLOs, and how important the operator is."},
 		{SLOEdited, "gauge", slo(), "1 while an objective is not what it was a day ago."},

@@ -17,7 +17,7 @@ const SliceSchema = "1"
 // cluster.
 func Travelling() []string {
 	return []string{
-		SLIBad, SLIBadSlice, SLIBadVersion, SlicesRecorded,
+		SLIBad, SLIBadSlice, SLIBadVersion, SLIRequests, SlicesRecorded,
 		OperatorExpected, OperatorInfo,
 		ProbeSuccess, ProbeInterval, ProbeSSLEarliestExpiry,
 	}

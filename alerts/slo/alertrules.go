@@ -48,8 +48,10 @@ func (s Set) burnAlerts() []monitoringv1.Rule {
 		on(budgetLabels), series.SLOBurn, tiersOf(series.Page), duration(pageMemory), on(budgetLabels),
 		series.SLOVersionBurn, tiersOf(series.Ticket), on(releaseLabels), series.SLOReleaseBurn, series.Ticket,
 		duration(pageMemory))
-	page := fmt.Sprintf("max without (%s) (%s{%s}) unless on (cluster) %s", series.Tier, series.SLOBurn,
-		tiersOf(series.Page), series.SLOClusterBurn)
+	// A slower tier may have recorded a burn rate before the fastest one blamed the release.
+	page := fmt.Sprintf("max without (%s) (%s{%s})\nunless %s min_over_time(%s[%s]) == 0\nunless on (cluster) %s",
+		series.Tier, series.SLOBurn, tiersOf(series.Page), on(budgetLabels), series.SLIBadCluster,
+		duration(fastest().Short), series.SLOClusterBurn)
 	return []monitoringv1.Rule{
 		s.clusterAlert(),
 		s.releaseAlert(series.Page, releasePages()),

@@ -69,33 +69,39 @@ func tiersOf(severity string) string {
 
 // versionRules sum the bad slices of a tier's windows by version, and record the
 // burn rates that are above its threshold.
-func versionRules(t Tier) []monitoringv1.Rule {
-	rules := sums(t, series.SLIBadVersionSum, func(w time.Duration) string {
-		return fmt.Sprintf("sum without (%s) (sum_over_time(%s[%s]))", series.Release, series.SLIBadVersion,
-			duration(w))
-	})
-	return append(rules, record(series.SLOVersionBurn,
-		untilHeard(exceeded(t, series.SLIBadVersionSum), series.SLOVersionBurn, clusterReleaseLabels, t),
+func versionRules(t Tier, requests requestSLIs) []monitoringv1.Rule {
+	var rules []monitoringv1.Rule
+	if len(requests) > 0 {
+		rules = sums(t, series.SLIRequestsSum, func(w time.Duration) string {
+			return fmt.Sprintf("sum_over_time(%s[%s])", series.SLIRequests, duration(w))
+		})
+	}
+	rules = append(rules, sums(t, series.SLIBadVersionSum, func(w time.Duration) string {
+		return fmt.Sprintf("sum without (%s) (%s)", series.Release, requests.sum(series.SLIBadVersion, w))
+	})...)
+	burn := requests.enough(exceeded(t, series.SLIBadVersionSum), clusterReleaseLabels, series.SLIBadVersionSum, t)
+	return append(rules, record(series.SLOVersionBurn, untilHeard(burn, series.SLOVersionBurn, clusterReleaseLabels, t),
 		series.Tier, t.Name))
 }
 
 // clusterRules do that with the slices that no release and no cluster is blamed
 // for. Slices that were blamed later than they were counted are still in the
 // windows; so a tier waits until there is none in its short window.
-func clusterRules(t Tier) []monitoringv1.Rule {
+func clusterRules(t Tier, requests requestSLIs) []monitoringv1.Rule {
 	rules := sums(t, series.SLIBadClusterSum, func(w time.Duration) string {
-		return fmt.Sprintf("sum_over_time(%s[%s])", series.SLIBadCluster, duration(w))
+		return requests.sum(series.SLIBadCluster, w)
 	})
-	burn := fmt.Sprintf("%s\nunless %s min_over_time(%s[%s]) == 0", exceeded(t, series.SLIBadClusterSum),
-		on(budgetLabels), series.SLIBadCluster, duration(t.Short))
+	burn := fmt.Sprintf("%s\nunless %s min_over_time(%s[%s]) == 0", requests.enough(exceeded(t,
+		series.SLIBadClusterSum), budgetLabels, series.SLIBadClusterSum, t), on(budgetLabels), series.SLIBadCluster,
+		duration(t.Short))
 	return append(rules, record(series.SLOBurn, untilHeard(burn, series.SLOBurn, budgetLabels, t), series.Tier,
 		t.Name))
 }
 
 // tierGroup has the rules of a slower tier. Those of the fastest one are in the
 // group that records slices.
-func tierGroup(t Tier) monitoringv1.RuleGroup {
-	return group("burn-"+t.Name, t.Interval, append(versionRules(t), clusterRules(t)...)...)
+func tierGroup(t Tier, requests requestSLIs) monitoringv1.RuleGroup {
+	return group("burn-"+t.Name, t.Interval, append(versionRules(t, requests), clusterRules(t, requests)...)...)
 }
 
 func sums(t Tier, prefix string, over func(time.Duration) string) []monitoringv1.Rule {
@@ -142,9 +148,9 @@ func untilHeard(expr, name, identity string, t Tier) string {
 
 // clusterBlame blames a cluster if several of its operators are bad at the same
 // time and one of them at least calls for a page.
-func clusterBlame() monitoringv1.Rule {
+func clusterBlame(requests requestSLIs) monitoringv1.Rule {
 	paging := fmt.Sprintf("%s{cluster!=\"\",%s}", series.SLOVersionBurn, tiersOf(series.Page))
-	now := fmt.Sprintf("%s{cluster!=\"\"} %s", sum(series.SLIBadVersionSum, fastest().Short), badNow)
+	now := requests.badNow(`cluster!=""`)
 	return record(series.SLOClusterBurn, fmt.Sprintf("count by (cluster) (\n  %s\n) >= %d\nand on (cluster) %s",
 		aggregate("group", installLabels, now+" or "+paging), clusterOperators, paging))
 }
@@ -153,7 +159,7 @@ func clusterBlame() monitoringv1.Rule {
 // bad at the same time, at least half as large a share as of any other version, and
 // lasts until fewer clusters burn. A ticket needs enough clusters that burn. What
 // whole clusters are blamed for counts for none.
-func releaseRules() []monitoringv1.Rule {
+func releaseRules(requests requestSLIs) []monitoringv1.Rule {
 	burning := func(severity string) string {
 		return fmt.Sprintf("%s{version!=\"\",%s}", series.SLOVersionBurn, tiersOf(severity))
 	}
@@ -174,8 +180,8 @@ func releaseRules() []monitoringv1.Rule {
 	lasts := fmt.Sprintf("(%s unless %s %s < %s %s)", page, on(releaseLabels), clusters(paging), ofVersion,
 		series.ReleaseBlame)
 	return []monitoringv1.Rule{
-		record(now, aggregate("count", releaseLabels, fmt.Sprintf("%s{version!=\"\"} %s unless on (cluster) %s",
-			sum(series.SLIBadVersionSum, fastest().Short), badNow, series.SLOClusterBurn))),
+		record(now, aggregate("count", releaseLabels, fmt.Sprintf("%s unless on (cluster) %s",
+			requests.badNow(`version!=""`), series.SLOClusterBurn))),
 		record(series.SLOReleaseBurn, fmt.Sprintf("%s\nand %s (\n  %s\n  or %s %s\n)",
 			aggregate("max", releaseLabels, paging), on(releaseLabels), begins, on(releaseLabels), lasts),
 			series.Severity, series.Page),

@@ -64,6 +64,15 @@ func ParseTarget(text string) (PPM, error) {
 	return p, p.check()
 }
 
+// ParseSliceTarget reads the share of good requests that a good slice needs, in
+// percent as ParseTarget does. It may be 100.
+func ParseSliceTarget(text string) (PPM, error) {
+	if strings.TrimSuffix(strings.TrimSpace(text), "%") == "100" {
+		return One, nil
+	}
+	return ParseTarget(text)
+}
+
 func (p PPM) check() error {
 	switch {
 	case p <= 0:

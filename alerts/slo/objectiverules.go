@@ -39,6 +39,7 @@ func objectiveGroup(s Set) monitoringv1.RuleGroup {
 	rules = append(rules, s.targets()...)
 	rules = append(rules, attribute(series.SLOPeriod, number(DefaultPeriod.Seconds()), s.otherPeriods())...)
 	rules = append(rules, s.guards()...)
+	rules = append(rules, s.minRequests()...)
 	for _, t := range Tiers() {
 		objective := series.SLOObjective
 		if t.Severity == series.Page { // without a threshold there is no page
@@ -191,7 +192,8 @@ func (o Objective) isOfProbe() bool { return strings.HasPrefix(o.SLI, Probe) }
 
 // guards are how many slices have to be bad, where that is not Guard. One event
 // makes two slices of some SLIs bad. A probe's run is bad in every slice until the
-// next run. A sum of shares, of own SLIs, is no number of slices.
+// next run. Slices of own SLIs are shares or numbers of requests, and need several
+// bad requests already.
 func (s Set) guards() []monitoringv1.Rule {
 	twice := fmt.Sprintf("%s{sli=~%q}", series.SLOObjective, "panic|webhook")
 	probes := fmt.Sprintf("label_replace(max by (%s) (%s), \"sli\", \"probe:$1\", \"probe\", \"(.+)\")",
@@ -205,6 +207,9 @@ func (s Set) guards() []monitoringv1.Rule {
 	var own []string
 	for _, op := range s.Operators {
 		for _, sli := range op.Own {
+			if sli.Good != "" {
+				continue
+			}
 			own = append(own, fmt.Sprintf("%s{%s,sli=%q}", series.SLOObjective, matchOperator(op.ID()), sli.Name))
 		}
 	}

@@ -68,7 +68,7 @@ func BuildPart(s Set, part Part) (*Rules, error) {
 	}
 	r := &Rules{}
 	if part == Edge {
-		r.Groups = []monitoringv1.RuleGroup{group("slices", Step, sliceRules(Edge)...)}
+		r.Groups = []monitoringv1.RuleGroup{group("slices", Step, sliceRules(Edge, s.requestSLIs())...)}
 	} else {
 		r.Groups = s.groups(part)
 	}
@@ -88,7 +88,7 @@ func BuildPart(s Set, part Part) (*Rules, error) {
 func (s Set) groups(part Part) []monitoringv1.RuleGroup {
 	groups := []monitoringv1.RuleGroup{fastGroup(s, part), objectiveGroup(s)}
 	for _, t := range Tiers()[1:] {
-		groups = append(groups, tierGroup(t))
+		groups = append(groups, tierGroup(t, s.requestSLIs()))
 	}
 	groups = append(groups, budgetGroup(s), absenceGroup(s), healthGroup())
 	for _, g := range groups {
@@ -138,19 +138,20 @@ func merge(rules []monitoringv1.Rule) []monitoringv1.Rule {
 // fastGroup has all that a page of the fastest tier needs, in order, so that it
 // takes one evaluation: the slices, their burn rate, who is to blame, the alerts.
 func fastGroup(s Set, part Part) monitoringv1.RuleGroup {
-	rules := append(sliceRules(part), clusterStates()...)
-	rules = append(rules, versionRules(fastest())...)
-	rules = append(rules, clusterBlame())
-	rules = append(rules, releaseRules()...)
+	requests := s.requestSLIs()
+	rules := append(sliceRules(part, requests), clusterStates()...)
+	rules = append(rules, versionRules(fastest(), requests)...)
+	rules = append(rules, clusterBlame(requests))
+	rules = append(rules, releaseRules(requests)...)
 	rules = append(rules, blamed())
-	rules = append(rules, clusterRules(fastest())...)
+	rules = append(rules, clusterRules(fastest(), requests)...)
 	rules = append(rules, s.burnAlerts()...)
 	return group("sli", Step, append(rules, record(series.RulesEvaluated, "time()"))...)
 }
 
 // sliceRules record the slices that a part makes: densely, then the bad ones only,
 // then with the version, which is empty where it is not known.
-func sliceRules(part Part) []monitoringv1.Rule {
+func sliceRules(part Part, requests requestSLIs) []monitoringv1.Rule {
 	var rules []monitoringv1.Rule
 	for _, s := range SLIs() {
 		switch {
@@ -166,7 +167,10 @@ func sliceRules(part Part) []monitoringv1.Rule {
 	version := fmt.Sprintf("%[1]s\n* %[2]s group_left (%[3]s)\ntopk by (%[4]s) (1, %[5]s)\nor %[6]s %[1]s",
 		bad, on(installLabels), ran, installLabels, aggregate("max", installLabels+", "+ran,
 			fmt.Sprintf("%s and %s %s", series.OperatorInfo, on(installLabels), bad)), on(budgetLabels))
-	rules = append(rules, record(series.SLIBadSlice, series.SLIBad+part.slices()+" > 0"),
+	if part == Hub {
+		requests = nil // slices of own SLIs are made on the clusters
+	}
+	rules = append(rules, record(series.SLIBadSlice, requests.weigh(series.SLIBad+part.slices()+" > 0")),
 		record(series.SLIBadVersion, version))
 	if part != Hub {
 		rules = append(rules, heartbeat())
@@ -177,8 +181,7 @@ func sliceRules(part Part) []monitoringv1.Rule {
 func ownGroup(op Operator) monitoringv1.RuleGroup {
 	var rules []monitoringv1.Rule
 	for _, own := range op.Own {
-		rules = append(rules, record(series.SLIBad, own.expr(), series.OperatorNamespace, op.Namespace,
-			series.Operator, op.Name, series.SLI, own.Name))
+		rules = append(rules, own.rules(op)...)
 	}
 	return group("sli-own-"+op.ID().String(), Step, rules...)
 }
@@ -189,8 +192,8 @@ func budgetGroup(s Set) monitoringv1.RuleGroup {
 	var rules []monitoringv1.Rule
 	for _, p := range s.periods() {
 		same := fmt.Sprintf("%s %s == %d", on(objectiveLabels), series.SLOPeriod, int(p.Seconds()))
-		spent := fmt.Sprintf("1 -\nsum_over_time(%s[%s])\n/ %s (%s * (1 - %s and %s))",
-			series.SLIBadSlice, duration(p), ofSLO, number(count(p)), series.SLOObjective, same)
+		allowed := fmt.Sprintf("%s (%s * (1 - %s and %s))", ofSLO, number(count(p)), series.SLOObjective, same)
+		spent := fmt.Sprintf("1 -\n%s\n/ %s", s.requestSLIs().spent(p), allowed)
 		rules = append(rules, record(series.SLOBudgetLeft, fmt.Sprintf("%s\nor %s\n(1 + 0 * %s and %s)",
 			spent, on(budgetLabels), series.SLIBad, same)))
 	}

@@ -35,11 +35,14 @@ func sets() map[string]Set {
 				{Namespace: "fleet", Name: "echo", Team: "echo \"team\" {{ $x }}", Objectives: []Objective{
 					{SLI: "csv", Target: 950_000}, {SLI: "reconcile", Target: 999_000, Period: 7 * day},
 					{SLI: "probe:api", Target: 990_000}, {SLI: "requests", Target: 999_000},
-					{SLI: "slow", Target: 990_000},
+					{SLI: "slow", Target: 990_000}, {SLI: "minutes", Target: 990_000}, {SLI: "gauge", Target: 990_000},
 				}, Own: []OwnSLI{
 					RequestRatio("requests", "http_requests_total", []Matcher{{"job", "=", `echo"\x`}},
 						[]Matcher{{"code", "=~", "5.."}}),
 					LatencyThreshold("slow", "http_request_duration_seconds", "0.5", nil),
+					{Name: "minutes", Bad: "rate(bad_total[5m])", Total: "rate(all_total[5m])", Method: Timeslices,
+						SliceTarget: 950_000, MinRequests: 20},
+					BoolGauge("gauge", "echo_healthy", nil),
 				}},
 				{Namespace: "fleet", Name: `odd.na-me"\|`, Objectives: []Objective{{SLI: "available", Target: 995_000}},
 					Without: []string{"catalog", Probe}},
@@ -143,6 +146,12 @@ func TestIntervals(t *testing.T) {
 	}
 }
 
+// withOwn has one operator with one own SLI.
+func withOwn(own OwnSLI) Set {
+	return Set{Operators: []Operator{{Namespace: "n", Name: "a", Own: []OwnSLI{own},
+		Objectives: []Objective{{SLI: own.Name, Target: 990_000}}}}}
+}
+
 func TestRefused(t *testing.T) {
 	one := func(o Objective) Set { return Set{Default: []Objective{o}} }
 	own := RequestRatio("requests", "http_requests_total", nil, nil)
@@ -169,9 +178,18 @@ func TestRefused(t *testing.T) {
 		"own without objective": {Set{Operators: []Operator{{Namespace: "n", Name: "a", Own: []OwnSLI{own}}}}, ErrSLI, "no objective"},
 		"own with a taken name": {Set{Operators: []Operator{{Namespace: "n", Name: "a",
 			Own: []OwnSLI{RequestRatio("csv", "x", nil, nil)}}}}, ErrSLI, "already"},
-		"own without query": {Set{Operators: []Operator{{Namespace: "n", Name: "a", Own: []OwnSLI{{Name: "b"}}}}}, ErrQuery, "empty"},
-		"own with a query that is not PromQL": {Set{Operators: []Operator{{Namespace: "n", Name: "a",
-			Own: []OwnSLI{{Name: "b", Bad: "x{", Total: "x"}}}}}, ErrQuery, "bad requests"},
+		"own without query": {withOwn(OwnSLI{Name: "b"}), ErrQuery, "empty"},
+		"own with a query that is not PromQL": {withOwn(OwnSLI{Name: "b", Bad: "x{", Total: "x"}), ErrQuery,
+			"bad requests"},
+		"own with a gauge that is not PromQL": {withOwn(OwnSLI{Name: "b", Good: "x{"}), ErrQuery, "gauge"},
+		"own with a gauge and requests": {withOwn(OwnSLI{Name: "b", Good: "g", Bad: "x", Total: "y"}), ErrSLI,
+			"no requests"},
+		"own with an unknown method": {withOwn(OwnSLI{Name: "b", Bad: "x", Total: "y", Method: "Calendar"}), ErrSLI,
+			"choose one of Occurrences"},
+		"own slices without a target": {withOwn(OwnSLI{Name: "b", Bad: "x", Total: "y", Method: Timeslices}), ErrSLI,
+			"a slice needs a target"},
+		"own requests with a target of slices": {withOwn(OwnSLI{Name: "b", Bad: "x", Total: "y", SliceTarget: 950_000}),
+			ErrSLI, "only Timeslices"},
 		"own of another operator": {
 			Set{Operators: []Operator{{Namespace: "n", Name: "a",
 				Objectives: []Objective{{SLI: "requests", Target: 999_000}}}}},

@@ -143,10 +143,8 @@ func (op Operator) checkOwn(own OwnSLI, i int) []error {
 	if slices.ContainsFunc(op.Own[:i], func(o OwnSLI) bool { return o.Name == own.Name }) {
 		errs = append(errs, fmt.Errorf("%w %q: it is listed twice", ErrSLI, own.Name))
 	}
-	for _, query := range []struct{ of, text string }{{"bad requests", own.Bad}, {"all requests", own.Total}} {
-		if err := CheckQuery(query.text); err != nil {
-			errs = append(errs, fmt.Errorf("own SLI %q: %s: %w", own.Name, query.of, err))
-		}
+	if err := own.check(); err != nil {
+		errs = append(errs, err)
 	}
 	if !slices.ContainsFunc(op.Objectives, func(o Objective) bool { return o.SLI == own.Name }) {
 		errs = append(errs, fmt.Errorf("%w %q: it has no objective", ErrSLI, own.Name))

@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -43,7 +42,7 @@ const (
 	// severalEvents is a rate that one event in the interval does not reach, also if
 	// Prometheus extrapolates it to twice as much.
 	severalEvents = "0.02"
-	// Lookback is how far back own SLIs look, as a duration of PromQL.
+	// Lookback is how far back own SLIs look, as a duration of PromQL: lookbackFor.
 	Lookback = "5m"
 )
 
@@ -207,34 +206,6 @@ func probeExpr() string {
 		aggregate("sum", each, succeeded), aggregate("count", each, succeeded)))
 }
 
-// OwnSLI is an indicator from metrics that an operator brings itself: bad
-// requests of all requests. Its slices are shares and not just 0 or 1, so that
-// they weigh by how bad it was.
-type OwnSLI struct {
-	// Name is the value of the label sli.
-	Name string
-	// Bad and Total are PromQL that give a rate of requests over 5 minutes.
-	// A label cluster is kept, all others are summed over.
-	Bad, Total string
-	// MinRequests is how many requests there have to be in 5 minutes for a slice
-	// to count as bad at all: one failure of two is no outage. Default: 10.
-	MinRequests int
-}
-
-// defaultMinRequests of an OwnSLI.
-const defaultMinRequests = 10
-
-func (o OwnSLI) expr() string {
-	least := o.MinRequests
-	if least <= 0 {
-		least = defaultMinRequests
-	}
-	total := fmt.Sprintf("sum by (cluster) (%s)", o.Total)
-	enough := number(float64(least) / (5 * time.Minute).Seconds())
-	return fmt.Sprintf("clamp(\n  sum by (cluster) (%s)\n  / (%s >= %s),\n  0, 1\n)\nor on (cluster) 0 * %s", o.Bad,
-		total, enough, total)
-}
-
 // Matcher is a label matcher of PromQL: Label, Op (=, !=, =~ or !~) and Value.
 type Matcher struct{ Label, Op, Value string }
 
@@ -271,6 +242,11 @@ func RequestRatio(name, counter string, all, bad []Matcher) OwnSLI {
 		Bad:   fmt.Sprintf("rate(%s[%s])", selector(counter, slices.Concat(all, bad)), Lookback),
 		Total: fmt.Sprintf("rate(%s[%s])", selector(counter, all), Lookback),
 	}
+}
+
+// BoolGauge is an SLI from a gauge that is 1 while all is well.
+func BoolGauge(name, gauge string, all []Matcher) OwnSLI {
+	return OwnSLI{Name: name, Good: selector(gauge, all)}
 }
 
 // LatencyThreshold is an SLI from a classic histogram, named without its

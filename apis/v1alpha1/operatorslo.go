@@ -156,9 +156,11 @@ type SLOObjective struct {
 }
 
 // OwnSLI is an indicator from the operator's own metrics: bad requests of all
-// requests.
+// requests, or a gauge that is 1 while all is well.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.requestRatio) != has(self.latency)",message="an SLI of own has exactly one of requestRatio and latency"
+// +kubebuilder:validation:XValidation:rule="[has(self.requestRatio), has(self.latency), has(self.gauge)].exists_one(x, x)",message="an SLI of own has exactly one of requestRatio, latency and gauge"
+// +kubebuilder:validation:XValidation:rule="!has(self.gauge) || (!has(self.budgetingMethod) && !has(self.timeSliceTarget) && !has(self.minRequests))",message="budgetingMethod, timeSliceTarget and minRequests are for requestRatio and latency: a gauge has no requests"
+// +kubebuilder:validation:XValidation:rule="has(self.timeSliceTarget) == (has(self.budgetingMethod) && self.budgetingMethod == 'Timeslices')",message="budgetingMethod Timeslices needs timeSliceTarget, and the other methods have none"
 // +kubebuilder:validation:XValidation:rule="!(self.name in ['csv', 'available', 'reconcile', 'latency', 'panic', 'queue', 'leader', 'webhook', 'operands', 'catalog', 'redundancy', 'probe'])",message="every operator has an SLI of that name already: choose another one"
 type OwnSLI struct {
 	// Name is the value of the label sli.
@@ -175,13 +177,61 @@ type OwnSLI struct {
 	// +optional
 	Latency *LatencyThreshold `json:"latency,omitempty"`
 
-	// MinRequests is how many requests there have to be in 5 minutes for them to
-	// count: one failure of two is no outage.
-	// +kubebuilder:default=10
+	// Gauge is good while it is 1.
+	// +optional
+	Gauge *BoolGauge `json:"gauge,omitempty"`
+
+	// BudgetingMethod is what the error budget counts. Occurrences, the default:
+	// requests. Timeslices: minutes, each of which is bad if too many of its requests
+	// are. RatioTimeslices: minutes, by their share of bad requests.
+	// +optional
+	BudgetingMethod BudgetingMethod `json:"budgetingMethod,omitempty"`
+
+	// TimeSliceTarget is the percentage of requests that have to be good for a minute
+	// to be good, with at most four decimals, as in 95. For Timeslices only.
+	// +kubebuilder:validation:MaxLength=8
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,2}([.][0-9]{1,4})?|100)$') && !self.matches('^0+([.]0+)?$')",message="timeSliceTarget must be percent above 0 with a point and at most four decimals, in quotes, such as \"95\""
+	// +optional
+	TimeSliceTarget string `json:"timeSliceTarget,omitempty"`
+
+	// MinRequests is how many requests there have to be for bad ones to count: with
+	// Occurrences in the long window of a tier, such as 1 hour, else in 5 minutes.
+	// Three of them have to be bad in any case, so that one failure never alerts.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000
 	// +optional
 	MinRequests int32 `json:"minRequests,omitempty"`
+}
+
+// BudgetingMethod is what an error budget of requests counts, as in OpenSLO.
+//
+// +kubebuilder:validation:Enum=Occurrences;Timeslices;RatioTimeslices
+type BudgetingMethod string
+
+const (
+	// BudgetingOccurrences counts bad requests among all.
+	BudgetingOccurrences BudgetingMethod = "Occurrences"
+	// BudgetingTimeslices counts minutes that are bad.
+	BudgetingTimeslices BudgetingMethod = "Timeslices"
+	// BudgetingRatioTimeslices adds up the shares of bad requests of all minutes.
+	BudgetingRatioTimeslices BudgetingMethod = "RatioTimeslices"
+)
+
+// BoolGauge is an SLI of a gauge that is 1 while all is well. A minute is bad if a
+// series has another value or is not a number. Where there are no series, nothing is
+// known.
+type BoolGauge struct {
+	// Metric is the gauge's name.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=200
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z_:][a-zA-Z0-9_:]*$')",message="metric must be the name of a metric, without matchers; those go into all"
+	Metric string `json:"metric"`
+
+	// All selects the series that have to be 1. Empty: every series of the metric.
+	// +kubebuilder:validation:MaxItems=10
+	// +listType=atomic
+	// +optional
+	All []LabelMatcher `json:"all,omitempty"`
 }
 
 // RequestRatio is an SLI of a counter of requests.

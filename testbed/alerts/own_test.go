@@ -26,7 +26,7 @@ func TestOwnSLIs(t *testing.T) {
 			slo.LatencyThreshold("slow", "http_request_duration_seconds", "0.5", nil),
 		},
 	}}}
-	ok, failed := requests+`{cluster="c",code="200"}`, requests+`{cluster="c",code="500"}`
+	ok, errors := requests+`{cluster="c",code="200"}`, requests+`{cluster="c",code="500"}`
 	slice := func(sli string, value float64) []testSample {
 		return []testSample{{`bellwether:sli_bad:bool{cluster="c",operator_namespace="fleet",operator="echo",sli="` +
 			sli + `"}`, value}}
@@ -38,12 +38,12 @@ func TestOwnSLIs(t *testing.T) {
 		series []testInput
 		want   []testSample
 	}{
-		"a quarter fails": {"requests", []testInput{{ok, "0+45x30"}, {failed, "0+15x30"}},
+		"a quarter fails": {"requests", []testInput{{ok, "0+45x30"}, {errors, "0+15x30"}},
 			slice("requests", 0.25)},
 		"nothing has failed yet": {"requests", []testInput{{ok, steady}}, slice("requests", 0)},
-		"everything fails":       {"requests", []testInput{{failed, steady}}, slice("requests", 1)},
-		"one failure of one":     {"requests", []testInput{{ok, idle}, {failed, "0+1x30"}}, slice("requests", 0)},
-		"idle":                   {"requests", []testInput{{ok, idle}, {failed, idle}}, slice("requests", 0)},
+		"everything fails":       {"requests", []testInput{{errors, steady}}, slice("requests", 1)},
+		"one request a minute":   {"requests", []testInput{{ok, idle}, {errors, "0+1x30"}}, slice("requests", 1)},
+		"idle":                   {"requests", []testInput{{ok, idle}, {errors, idle}}, slice("requests", 0)},
 		"no metrics":             {"requests", nil, nil},
 		"a quarter is slow": {"slow", []testInput{{all, "0+100x30"}, {quick, "0+75x30"},
 			{tookLe + `{cluster="c",le="+Inf"}`, "0+100x30"}}, slice("slow", 0.25)},
@@ -59,7 +59,7 @@ func TestOwnSLIs(t *testing.T) {
 	// A quarter of the requests fails for three hours: less than a page's factor over an hour, more over six.
 	expected := testInput{of("bellwether_operator_expected"), "1x400"}
 	cases = append(cases, testCase{
-		Name: "a budget of shares", Series: []testInput{expected, {ok, "0+45x400"}, {failed, "0+0x29 0+15x180"}},
+		Name: "a budget of shares", Series: []testInput{expected, {ok, "0+45x400"}, {errors, "0+0x29 0+15x180"}},
 		Exprs: []testExpr{
 			{Expr: `ALERTS{alertstate="firing",sli="requests"}`, At: "29m"},
 			{Expr: `count by (cluster, severity) (ALERTS{alertstate="firing",sli="requests"})`, At: "150m",

@@ -92,8 +92,8 @@ func ownOf(operator types.NamespacedName, o v1alpha1.OwnSLI) (slo.OwnSLI, error)
 	var out slo.OwnSLI
 	var err error
 	switch {
-	case o.RequestRatio != nil && o.Latency != nil:
-		err = errBoth
+	case countSet(o.RequestRatio != nil, o.Latency != nil, o.Gauge != nil) != 1:
+		err = errKind
 	case o.RequestRatio != nil:
 		all, allErr := matchers(o.RequestRatio.All)
 		bad, badErr := matchers(o.RequestRatio.Bad)
@@ -103,17 +103,35 @@ func ownOf(operator types.NamespacedName, o v1alpha1.OwnSLI) (slo.OwnSLI, error)
 		all, allErr := matchers(o.Latency.All)
 		out = slo.LatencyThreshold(o.Name, o.Latency.Histogram, o.Latency.LE, slo.OfOperator(operator, all))
 		err = errors.Join(metricName(o.Latency.Histogram), allErr)
-	default:
-		err = errBoth
+	case o.Gauge != nil:
+		all, allErr := matchers(o.Gauge.All)
+		out = slo.BoolGauge(o.Name, o.Gauge.Metric, slo.OfOperator(operator, all))
+		err = errors.Join(metricName(o.Gauge.Metric), allErr)
+	}
+	out.Method, out.MinRequests = slo.Method(o.BudgetingMethod), int(o.MinRequests)
+	if o.TimeSliceTarget != "" {
+		var targetErr error
+		out.SliceTarget, targetErr = slo.ParseSliceTarget(o.TimeSliceTarget)
+		err = errors.Join(err, targetErr)
 	}
 	if err != nil {
 		return out, fmt.Errorf("own SLI %s: %w", o.Name, err)
 	}
-	out.MinRequests = int(o.MinRequests)
 	return out, nil
 }
 
-var errBoth = errors.New("give it one of requestRatio and latency")
+var errKind = errors.New("give it one of requestRatio, latency and gauge")
+
+// countSet counts the values that are true.
+func countSet(values ...bool) int {
+	n := 0
+	for _, set := range values {
+		if set {
+			n++
+		}
+	}
+	return n
+}
 
 // What the API server refuses in an object is refused here too: a file or a
 // bundle never met one.

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
@@ -56,6 +57,27 @@ func TestOperator(t *testing.T) {
 					Total: `rate(c{code="x",operator_namespace=~"|fleet",operator=~"|echo"}[5m])`, MinRequests: 5,
 				}}},
 		},
+		"a gauge, and minutes": {
+			spec: v1alpha1.OperatorSLOSpec{
+				Objectives: append(objective("healthy", "99", ""), objective("slow", "99", "")...),
+				Own: []v1alpha1.OwnSLI{
+					{Name: "healthy", Gauge: &v1alpha1.BoolGauge{Metric: "up", All: matcher("!=", "x")}},
+					{Name: "slow", BudgetingMethod: v1alpha1.BudgetingTimeslices, TimeSliceTarget: "100",
+						Latency: &v1alpha1.LatencyThreshold{Histogram: "h", LE: "1"}},
+				},
+			},
+			want: slo.Operator{Namespace: "fleet", Name: "echo",
+				Objectives: []slo.Objective{{SLI: "healthy", Target: 990_000}, {SLI: "slow", Target: 990_000}},
+				Own: []slo.OwnSLI{
+					{Name: "healthy", Good: `up{code!="x",operator_namespace=~"|fleet",operator=~"|echo"}`},
+					func() slo.OwnSLI {
+						out := slo.LatencyThreshold("slow", "h", "1", slo.OfOperator(types.NamespacedName{
+							Namespace: "fleet", Name: "echo"}, nil))
+						out.Method, out.SliceTarget = slo.Timeslices, slo.One
+						return out
+					}(),
+				}},
+		},
 		"own series with a label operator": {
 			spec: v1alpha1.OperatorSLOSpec{
 				Objectives: objective("requests", "99.9", ""),
@@ -79,7 +101,14 @@ func TestOperator(t *testing.T) {
 		"no regexp": {spec: v1alpha1.OperatorSLOSpec{Own: []v1alpha1.OwnSLI{{Name: "o",
 			RequestRatio: &v1alpha1.RequestRatio{Counter: "c", Bad: matcher("=~", "(")}}}}, err: "label code"},
 		"no kind of own": {spec: v1alpha1.OperatorSLOSpec{Own: []v1alpha1.OwnSLI{{Name: "o"}}},
-			err: "own SLI o: give it one of requestRatio and latency"},
+			err: "own SLI o: give it one of requestRatio, latency and gauge"},
+		"minutes without a target": {spec: v1alpha1.OperatorSLOSpec{Objectives: objective("o", "99", ""),
+			Own: []v1alpha1.OwnSLI{{Name: "o", BudgetingMethod: v1alpha1.BudgetingTimeslices,
+				RequestRatio: &v1alpha1.RequestRatio{Counter: "c", Bad: matcher("=", "5")}}}},
+			err: "a slice needs a target"},
+		"a gauge with a minimum": {spec: v1alpha1.OperatorSLOSpec{Objectives: objective("o", "99", ""),
+			Own: []v1alpha1.OwnSLI{{Name: "o", MinRequests: 3, Gauge: &v1alpha1.BoolGauge{Metric: "up"}}}},
+			err: "a gauge is 1 or not"},
 		"no metric": {spec: v1alpha1.OperatorSLOSpec{Own: []v1alpha1.OwnSLI{{Name: "o",
 			RequestRatio: &v1alpha1.RequestRatio{Counter: "c{}", Bad: matcher("=", "5")}}}},
 			err: `"c{}" is no name of a metric`},

@@ -29,6 +29,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.BatchEntryApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BlockedVersion"):
 		return &apisv1alpha1.BlockedVersionApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BoolGauge"):
+		return &apisv1alpha1.BoolGaugeApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("CatalogChannel"):
 		return &apisv1alpha1.CatalogChannelApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("CatalogPackage"):

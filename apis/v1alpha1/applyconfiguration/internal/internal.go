@@ -147,6 +147,20 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: version
       type:
         scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.BoolGauge
+  map:
+    fields:
+    - name: all
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.LabelMatcher
+          elementRelationship: atomic
+    - name: metric
+      type:
+        scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.BudgetingMethod
+  scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.BundleRoute
   scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.CatalogChannel
@@ -1243,19 +1257,27 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.OwnSLI
   map:
     fields:
+    - name: budgetingMethod
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.BudgetingMethod
+    - name: gauge
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.BoolGauge
     - name: latency
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.LatencyThreshold
     - name: minRequests
       type:
         scalar: numeric
-      default: 10
     - name: name
       type:
         scalar: string
     - name: requestRatio
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.RequestRatio
+    - name: timeSliceTarget
+      type:
+        scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.PodMetrics
   map:
     fields:

@@ -5,11 +5,15 @@
 
 package v1alpha1
 
+import (
+	apisv1alpha1 "github.com/bellwether-dev/bellwether/apis/v1alpha1"
+)
+
 // OwnSLIApplyConfiguration represents a declarative configuration of the OwnSLI type for use
 // with apply.
 //
 // OwnSLI is an indicator from the operator's own metrics: bad requests of all
-// requests.
+// requests, or a gauge that is 1 while all is well.
 type OwnSLIApplyConfiguration struct {
 	// Name is the value of the label sli.
 	Name *string `json:"name,omitempty"`
@@ -17,8 +21,18 @@ type OwnSLIApplyConfiguration struct {
 	RequestRatio *RequestRatioApplyConfiguration `json:"requestRatio,omitempty"`
 	// Latency counts requests that take too long.
 	Latency *LatencyThresholdApplyConfiguration `json:"latency,omitempty"`
-	// MinRequests is how many requests there have to be in 5 minutes for them to
-	// count: one failure of two is no outage.
+	// Gauge is good while it is 1.
+	Gauge *BoolGaugeApplyConfiguration `json:"gauge,omitempty"`
+	// BudgetingMethod is what the error budget counts. Occurrences, the default:
+	// requests. Timeslices: minutes, each of which is bad if too many of its requests
+	// are. RatioTimeslices: minutes, by their share of bad requests.
+	BudgetingMethod *apisv1alpha1.BudgetingMethod `json:"budgetingMethod,omitempty"`
+	// TimeSliceTarget is the percentage of requests that have to be good for a minute
+	// to be good, with at most four decimals, as in 95. For Timeslices only.
+	TimeSliceTarget *string `json:"timeSliceTarget,omitempty"`
+	// MinRequests is how many requests there have to be for bad ones to count: with
+	// Occurrences in the long window of a tier, such as 1 hour, else in 5 minutes.
+	// Three of them have to be bad in any case, so that one failure never alerts.
 	MinRequests *int32 `json:"minRequests,omitempty"`
 }
 
@@ -49,6 +63,30 @@ func (b *OwnSLIApplyConfiguration) WithRequestRatio(value *RequestRatioApplyConf
 // If called multiple times, the Latency field is set to the value of the last call.
 func (b *OwnSLIApplyConfiguration) WithLatency(value *LatencyThresholdApplyConfiguration) *OwnSLIApplyConfiguration {
 	b.Latency = value
+	return b
+}
+
+// WithGauge sets the Gauge field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Gauge field is set to the value of the last call.
+func (b *OwnSLIApplyConfiguration) WithGauge(value *BoolGaugeApplyConfiguration) *OwnSLIApplyConfiguration {
+	b.Gauge = value
+	return b
+}
+
+// WithBudgetingMethod sets the BudgetingMethod field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the BudgetingMethod field is set to the value of the last call.
+func (b *OwnSLIApplyConfiguration) WithBudgetingMethod(value apisv1alpha1.BudgetingMethod) *OwnSLIApplyConfiguration {
+	b.BudgetingMethod = &value
+	return b
+}
+
+// WithTimeSliceTarget sets the TimeSliceTarget field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the TimeSliceTarget field is set to the value of the last call.
+func (b *OwnSLIApplyConfiguration) WithTimeSliceTarget(value string) *OwnSLIApplyConfiguration {
+	b.TimeSliceTarget = &value
 	return b
 }
 

@@ -1,0 +1,236 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package slo
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+
+	"github.com/bellwether-dev/bellwether/alerts/series"
+)
+
+// OwnSLI is an indicator from metrics that an operator brings itself: bad
+// requests of all requests, or a value that is 1 while all is well.
+type OwnSLI struct {
+	// Name is the value of the label sli.
+	Name string
+	// Bad and Total are PromQL that give requests per second, as rate does over 5
+	// minutes. A label cluster is kept, all others are summed over.
+	Bad, Total string
+	// Good is PromQL in place of Bad and Total. A slice is good if every series of a
+	// cluster is 1, and bad if one has another value or NaN. Where there are no
+	// series, there are no slices.
+	Good string
+	// Method is how the budget is counted. Empty: Occurrences. It is not for Good.
+	Method Method
+	// SliceTarget is, for Timeslices only, the share of requests that have to be good
+	// for a slice to be good.
+	SliceTarget PPM
+	// MinRequests is how many requests there have to be for bad ones to count: with
+	// Occurrences in a tier's long window, with the other methods in the 5 minutes of
+	// a slice. At least Guard of them have to be bad in any case, which is all there
+	// is if it is 0.
+	MinRequests int
+}
+
+// Method is how a budget of requests is counted. The names are OpenSLO's.
+type Method string
+
+const (
+	// Occurrences counts requests: the share of bad ones among all of a window.
+	Occurrences Method = "Occurrences"
+	// Timeslices counts slices, each of which is good or bad by its share of good
+	// requests.
+	Timeslices Method = "Timeslices"
+	// RatioTimeslices is the average over slices of their shares of bad requests.
+	RatioTimeslices Method = "RatioTimeslices"
+)
+
+// lookbackFor is how far back own SLIs look.
+const lookbackFor = 5 * time.Minute
+
+// few is the number of bad requests below which they never count. One request is
+// extrapolated to a little more or less than one.
+const few = Guard - 0.5
+
+// countsRequests tells whether the budget is of requests, not of slices.
+func (o OwnSLI) countsRequests() bool {
+	return o.Good == "" && (o.Method == "" || o.Method == Occurrences)
+}
+
+// check says what is wrong with the definition of an own SLI.
+func (o OwnSLI) check() error {
+	queries := []struct{ of, text string }{{"bad requests", o.Bad}, {"all requests", o.Total}}
+	if o.Good != "" {
+		if o.Bad != "" || o.Total != "" || o.Method != "" || o.MinRequests != 0 {
+			return fmt.Errorf("%w %q: a gauge is 1 or not, so it has no requests, method and minimum", ErrSLI, o.Name)
+		}
+		queries = []struct{ of, text string }{{"the gauge", o.Good}}
+	}
+	var errs []error
+	for _, query := range queries {
+		if err := CheckQuery(query.text); err != nil {
+			errs = append(errs, fmt.Errorf("own SLI %q: %s: %w", o.Name, query.of, err))
+		}
+	}
+	return errors.Join(append(errs, o.checkMethod())...)
+}
+
+// checkMethod says what is wrong with how the budget is counted.
+func (o OwnSLI) checkMethod() error {
+	switch {
+	case o.Method != "" && !slices.Contains([]Method{Occurrences, Timeslices, RatioTimeslices}, o.Method):
+		return fmt.Errorf("%w %q: method %q: choose one of %s, %s, %s", ErrSLI, o.Name, o.Method, Occurrences,
+			Timeslices, RatioTimeslices)
+	case o.MinRequests < 0:
+		return fmt.Errorf("%w %q: a minimum of %d requests", ErrSLI, o.Name, o.MinRequests)
+	case o.Method == Timeslices:
+		return o.checkSliceTarget()
+	case o.SliceTarget != 0:
+		return fmt.Errorf("%w %q: only %s have a target for each slice", ErrSLI, o.Name, Timeslices)
+	}
+	return nil
+}
+
+func (o OwnSLI) checkSliceTarget() error {
+	err := o.SliceTarget.check()
+	if err == nil || o.SliceTarget == One { // one bad request may make a slice bad
+		return nil
+	}
+	return errors.Join(fmt.Errorf("%w %q: a slice needs a target", ErrSLI, o.Name), err)
+}
+
+// rules record the slices, and how many requests there were if the budget counts them.
+func (o OwnSLI) rules(of Operator) []monitoringv1.Rule {
+	labels := []string{series.OperatorNamespace, of.Namespace, series.Operator, of.Name, series.SLI, o.Name}
+	rules := []monitoringv1.Rule{record(series.SLIBad, o.expr(), labels...)}
+	if o.countsRequests() {
+		rules = append(rules, record(series.SLIRequests, fmt.Sprintf("%s * %s", number(Step.Seconds()), o.total()),
+			labels...))
+	}
+	return rules
+}
+
+func (o OwnSLI) total() string { return fmt.Sprintf("sum by (cluster) (%s)", o.Total) }
+
+// expr is a slice: 0 or 1, or the share of bad requests.
+func (o OwnSLI) expr() string {
+	if o.Good != "" {
+		return fmt.Sprintf("max by (cluster) ((%s) != bool 1)", o.Good)
+	}
+	total, bad := o.total(), fmt.Sprintf("sum by (cluster) (%s)", o.Bad)
+	if o.countsRequests() {
+		return fmt.Sprintf("clamp(\n  %s\n  / (%s > 0),\n  0, 1\n)\nor on (cluster) 0 * %s", bad, total, total)
+	}
+	share := fmt.Sprintf("clamp(\n  (%s >= %s)\n  / (%s >= %s),\n  0, 1\n)", bad, number(few/lookbackFor.Seconds()),
+		total, number((float64(max(o.MinRequests, Guard))-0.5)/lookbackFor.Seconds()))
+	if o.Method == Timeslices {
+		share += " > bool " + number((One - o.SliceTarget).Ratio())
+	}
+	return fmt.Sprintf("%s\nor on (cluster) 0 * %s", share, total)
+}
+
+// requestSLIs are the names of own SLIs whose budgets count requests. Their bad
+// slices are numbers of bad requests.
+type requestSLIs []string
+
+func (s Set) requestSLIs() requestSLIs {
+	var out requestSLIs
+	for _, op := range s.Operators {
+		for _, own := range op.Own {
+			if own.countsRequests() && !slices.Contains(out, own.Name) {
+				out = append(out, own.Name)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// matcher selects them by name. Another operator may have an SLI of the same name
+// that counts slices, so what is selected still has to be joined.
+func (r requestSLIs) matcher() string { return fmt.Sprintf("%s=~%q", series.SLI, strings.Join(r, "|")) }
+
+// weigh gives the bad slices their weight: the number of bad requests, if the
+// budget counts these.
+func (r requestSLIs) weigh(bad string) string {
+	if len(r) == 0 {
+		return bad
+	}
+	return fmt.Sprintf("%s{%s} * %s %s > 0\nor %s", series.SLIBad, r.matcher(), on(budgetLabels),
+		series.SLIRequests, bad)
+}
+
+// sum adds up the bad slices of a window. Of bad requests it makes slices: their
+// share of all requests, times the slices of the window.
+func (r requestSLIs) sum(metric string, window time.Duration) string {
+	over := func(matcher string) string {
+		return fmt.Sprintf("sum_over_time(%s%s[%s])", metric, matcher, duration(window))
+	}
+	if len(r) == 0 {
+		return over("")
+	}
+	return fmt.Sprintf("%s * %s / on (%s) group_left () %s\nor (%s unless %s %s)", number(count(window)),
+		over("{"+r.matcher()+"}"), budgetLabels, sum(series.SLIRequestsSum, window), over(""), on(objectiveLabels),
+		series.SLOMinRequests)
+}
+
+// spent is what a period took of a budget, in slices of the period. Slices without
+// measurements count as good ones with as many requests as the others have.
+func (r requestSLIs) spent(period time.Duration) string {
+	over := fmt.Sprintf("sum_over_time(%s[%s])", series.SLIBadSlice, duration(period))
+	if len(r) == 0 {
+		return over
+	}
+	// A sample has the requests of 5 minutes, so one in 5 minutes has them all.
+	return fmt.Sprintf("(\n  sum_over_time(%s{%s}[%s]) / on (%s) group_left () avg_over_time(%s[%s:%s])\n  or (%s "+
+		"unless %s %s)\n)", series.SLIBadSlice, r.matcher(), duration(period), budgetLabels, series.SLIRequests,
+		duration(period), Lookback, over, on(objectiveLabels), series.SLOMinRequests)
+}
+
+// enough leaves out burn rates of too few requests, of all or of bad ones, in a
+// tier's long window.
+func (r requestSLIs) enough(burn, identity, prefix string, t Tier) string {
+	if len(r) == 0 {
+		return burn
+	}
+	requests := sum(series.SLIRequestsSum, t.Long)
+	return fmt.Sprintf("%s\nunless %s (%s{%s} * on (%s) group_left () %s < %s)\nunless %s (%s < %s (%s - 0.5))", burn,
+		on(identity), sum(prefix, t.Long), r.matcher(), budgetLabels, requests, number(few*count(t.Long)),
+		on(budgetLabels), requests, ofSLO, series.SLOMinRequests)
+}
+
+// badNow selects sums of the last 5 minutes of those that are bad at this moment:
+// by slices, or by more than one bad request and a share that pages if it lasts.
+func (r requestSLIs) badNow(matcher string) string {
+	now := sum(series.SLIBadVersionSum, fastest().Short)
+	if len(r) == 0 {
+		return fmt.Sprintf("%s{%s} %s", now, matcher, badNow)
+	}
+	of := fmt.Sprintf("%s{%s,%s}", now, matcher, r.matcher())
+	return aggregate("group", clusterReleaseLabels, fmt.Sprintf("\n  (%s{%s} unless %s %s) %s\n  or %s / %s > %s "+
+		"%s{tier=%q}\n  and %s * on (%s) group_left () %s > %s\n", now, matcher, on(objectiveLabels),
+		series.SLOMinRequests, badNow, of, number(count(fastest().Short)), ofSLO, threshold, fastest().Name, of,
+		budgetLabels, sum(series.SLIRequestsSum, fastest().Short), number((Guard-1.5)*count(fastest().Short))))
+}
+
+// minRequests records how many requests are needed, for objectives whose budgets
+// count them.
+func (s Set) minRequests() []monitoringv1.Rule {
+	var rules []monitoringv1.Rule
+	for _, op := range s.Operators {
+		for _, own := range op.Own {
+			if own.countsRequests() {
+				rules = append(rules, record(series.SLOMinRequests, fmt.Sprintf("0 * %s{%s,sli=%q} + %d",
+					series.SLOObjective, matchOperator(op.ID()), own.Name, max(own.MinRequests, Guard))))
+			}
+		}
+	}
+	return rules
+}
