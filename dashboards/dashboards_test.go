@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -70,7 +71,12 @@ func roundTrip(t *testing.T, d dashboards.Dashboard) any {
 func TestGrafanasSchema(t *testing.T) {
 	plugins.RegisterDefaultPlugins()
 	for _, d := range dashboards.All() {
-		text, err := dashboards.JSON(d)
+		model, ok := roundTrip(t, d).(map[string]any)
+		if !ok {
+			t.Fatalf("%s is no object", *d.Uid)
+		}
+		delete(model, "__requires") // Grafana adds and removes it itself
+		text, err := json.Marshal(model)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,6 +93,46 @@ func TestGrafanasSchema(t *testing.T) {
 		if err := read.Validate(); err != nil {
 			t.Errorf("%s: %v", *d.Uid, err)
 		}
+	}
+}
+
+// TestRequirements finds the oldest Grafana in every file and in the guide, and every
+// kind of panel among what a dashboard needs.
+func TestRequirements(t *testing.T) {
+	for _, d := range dashboards.All() {
+		text, err := dashboards.JSON(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var file struct {
+			Requires []dashboards.Requirement `json:"__requires"`
+			Panels   []struct {
+				Type string `json:"type"`
+			} `json:"panels"`
+		}
+		if err := json.Unmarshal(text, &file); err != nil {
+			t.Fatal(err)
+		}
+		needs := map[string]string{}
+		for _, r := range file.Requires {
+			needs[r.Type+" "+r.ID] = r.Version
+		}
+		if needs["grafana grafana"] != dashboards.GrafanaVersion {
+			t.Errorf("%s needs %v, want Grafana %s", *d.Uid, needs, dashboards.GrafanaVersion)
+		}
+		for _, p := range file.Panels {
+			if _, ok := needs["panel "+p.Type]; !ok && p.Type != "row" {
+				t.Errorf("%s does not say that it needs the panel %s", *d.Uid, p.Type)
+			}
+		}
+	}
+	guide, err := os.ReadFile("../docs/guides/dashboards.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if version := strings.TrimSuffix(dashboards.GrafanaVersion, ".0"); !bytes.Contains(guide,
+		[]byte("need Grafana "+version+" or later")) {
+		t.Errorf("the guide does not say that dashboards need Grafana %s", version)
 	}
 }
 
@@ -107,7 +153,7 @@ func TestNothingIsLeftOpen(t *testing.T) {
 		case nil, string:
 			// A first threshold has no bound, and these are texts and no choices.
 			if (v == nil || v == "") &&
-				!regexp.MustCompile(`steps\[\]\.value$|\.legendFormat$|\.(icon|tooltip)$`).MatchString(path) {
+				!regexp.MustCompile(`steps\[\]\.value$|\.legendFormat$|\.(icon|tooltip)$|__requires\[\]\.version$`).MatchString(path) {
 				t.Errorf("%s is %#v", path, v)
 			}
 		}

@@ -77,6 +77,7 @@ func fleetNow() []panel {
 
 func fleetBudgets() []panel {
 	link := to(UIDOperator, lineOperator)
+	worst := least(25, byOperator("min", of(series.SLOBudgetLeft), series.SLI, series.Cluster))
 	return []panel{
 		{
 			title: "Least budget left, by operator", draw: timeSeries, width: 12, height: 9, unit: units.PercentUnit,
@@ -97,18 +98,24 @@ func fleetBudgets() []panel {
 		},
 		{
 			title: "Least budget left", draw: rows, width: 24, height: 9, none: rulesSilent, unit: units.PercentUnit,
-			description: "The 25 objectives with the least budget. Open the operator to see when it was spent, and " +
-				"stop changing what is below a quarter.",
-			queries: []query{{"bottomk(25, " +
-				byOperator("min", of(series.SLOBudgetLeft), series.SLI, series.Cluster) + ")", ""}},
+			description: "The 25 objectives with the least budget, and the part of the period's slices that was good. " +
+				"Open the operator to see when the budget was spent, and stop changing what is below a quarter.",
+			queries: []query{
+				{worst, ""},
+				{"0 * " + worst + fmt.Sprintf("\n+ on (%s, sli) group_left ()\n%s", operatorLabels,
+					of(series.SLOObjective)), ""},
+				{achieved(worst, of(series.SLOObjective)), ""},
+			},
 			columns: []column{
 				{from: series.Operator, title: "Operator",
 					link: to(UIDOperator, rowOperator, field(series.Cluster, "Cluster"), field(series.SLI, "SLI"))},
 				namespaceColumn,
 				{from: series.SLI, title: "SLI"},
 				{from: series.Cluster, title: "Cluster", link: to(UIDCluster, field(series.Cluster, "Cluster"))},
+				percent("B", "Target"), percent("C", "Achieved"),
 				{from: "A", title: "Budget left", unit: units.PercentUnit, levels: lessIsBad(0, 0.25)},
 			},
+			sort: "Budget left",
 		},
 	}
 }
@@ -136,17 +143,23 @@ func alertTable(width uint32) panel {
 func alertTimeline(width uint32) panel {
 	return panel{
 		title: "When alerts fired", draw: timeline, width: width, height: 9, unit: units.Short, none: "nothing fired",
-		description: "One bar for each alert while it fired. Bars that begin together have one cause: look at what " +
-			"changed just before, which the dashboard marks.",
+		description: "One bar for each alert while it fired: the 20 pages and the 20 tickets that fired for longest. " +
+			"Bars that begin together have one cause: look at what changed just before, which the dashboard marks.",
 		queries: []query{
-			{pages().expr + " * 2",
-				legendOperator + " {{sli}} {{cluster}}{{version}}"},
-			{byOperator("max", firing(is(series.Severity, series.Ticket)), series.SLI, series.Cluster, series.Version),
-				legendOperator + " {{sli}} {{cluster}}{{version}}"},
+			{"2 * " + longest(series.Page), legendOperator + " {{sli}} {{cluster}}{{version}}"},
+			{longest(series.Ticket), legendOperator + " {{sli}} {{cluster}}{{version}}"},
 		},
 		words:  map[string]word{"1": {series.Ticket, warn}, "2": {series.Page, bad}},
 		levels: []level{{good, 0}, {warn, 1}, {bad, 2}},
 	}
+}
+
+// longest are the alerts of a severity that fired for longest in the time range.
+func longest(severity string) string {
+	selector := firing(is(series.Severity, severity))
+	labels := []string{series.SLI, series.Cluster, series.Version}
+	return fmt.Sprintf("%s\nand on (%s, sli, cluster, version)\n%s", byOperator("max", selector, labels...),
+		operatorLabels, most(20, byOperator("sum", "count_over_time("+selector+"[$__range] @ end())", labels...)))
 }
 
 func fleetRollouts() []panel {

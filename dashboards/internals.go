@@ -4,6 +4,8 @@
 package dashboards
 
 import (
+	"fmt"
+
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/grafana/grafana-foundation-sdk/go/units"
 
@@ -59,11 +61,12 @@ func reconcilers() []panel {
 				rated(of(series.ReconcileTimeBucket, byJob)) + "))", "{{job}} {{controller}}"}},
 		},
 		{
-			title: "Panics", draw: timeSeries, width: 6, height: 8, unit: units.OpsPerSecond, none: "nothing scraped",
-			minimum: zero(), levels: []level{{good, 0}, {bad, 0.0001}},
-			description: "Reconciles that panicked, each second. Each one is a bug: report it with the stack trace " +
-				"of the log.",
-			queries: []query{{each(series.ReconcilePanicsTotal), "{{job}} {{controller}}"}},
+			title: "Panics", draw: timeSeries, width: 6, height: 8, unit: units.Short, none: "nothing scraped",
+			minimum: zero(), levels: anyIsBad(), decimals: zero(),
+			description: "How many reconciles panicked within 15 minutes. Each one is a bug: report it with the stack " +
+				"trace of the log.",
+			queries: []query{{"round(sum by (job, controller) (" +
+				increased(of(series.ReconcilePanicsTotal, byJob)) + "))", "{{job}} {{controller}}"}},
 		},
 		{
 			title: "Admissions", draw: timeSeries, width: 6, height: 8, unit: units.Short, none: hubSilent,
@@ -116,39 +119,40 @@ func processes() []panel {
 				"{{job}} {{code}}"}},
 		},
 		{
-			title: "Leaders", draw: timeline, width: 12, height: 8, unit: units.Short, none: "no leader election",
-			description: "Which process leads. No leader means that nothing is decided: look at the Lease and at the " +
-				"pods; the series of the hub come from its leader only.",
-			queries: []query{{"max by (job, instance, name) (" + of(series.LeaderStatus, byJob) + ")",
-				"{{name}} {{instance}}"}},
-			words:  map[string]word{"0": {"waits", unknown}, "1": {"leads", good}},
-			levels: []level{{unknown, 0}, {good, 1}},
+			title: "Elections without one leader", draw: timeSeries, width: 12, height: 8, unit: units.Short,
+			none: "no leader election", minimum: zero(), levels: anyIsBad(), decimals: zero(),
+			description: "Leader elections that do not have exactly one leader, by job. Without a leader nothing is " +
+				"decided: look at the Lease and at the pods; the series of the hub come from its leader only.",
+			queries: []query{{fmt.Sprintf("sum by (job) (sum by (job, cluster, namespace, name) (%s) != bool 1)",
+				of(series.LeaderStatus, byJob)), "{{job}}"}},
 		},
 		{
 			title: "Memory", draw: timeSeries, width: 8, height: 8, unit: units.BytesIEC, none: "nothing scraped",
 			minimum: zero(),
-			description: "Resident memory by process. If it nears the limit of the pod, raise its resources in the " +
-				"chart's values.",
-			queries: []query{{"max by (job, instance) (" + of("process_resident_memory_bytes", byJob) + ")",
-				"{{job}} {{instance}}"}},
+			description: "Resident memory of the 10 largest processes. If it nears the limit of the pod, raise its " +
+				"resources in the chart's values.",
+			queries: []query{byProcess(of("process_resident_memory_bytes", byJob))},
 		},
 		{
 			title: "CPU", draw: timeSeries, width: 8, height: 8, unit: units.Short, none: "nothing scraped",
 			minimum: zero(),
-			description: "Cores that each process uses. Compare with the reconciles above: CPU without reconciles is " +
-				"work outside of them, such as probes or catalogs.",
-			queries: []query{{"max by (job, instance) (" + rated(of("process_cpu_seconds_total", byJob)) + ")",
-				"{{job}} {{instance}}"}},
+			description: "Cores that the 10 busiest processes use. Compare with the reconciles above: CPU without " +
+				"reconciles is work outside of them, such as probes or catalogs.",
+			queries: []query{byProcess(rated(of("process_cpu_seconds_total", byJob)))},
 		},
 		{
 			title: "Goroutines", draw: timeSeries, width: 8, height: 8, unit: units.Short, none: "nothing scraped",
 			minimum: zero(),
-			description: "Goroutines by process. A line that only rises is a leak: take a goroutine dump, and report " +
-				"it.",
-			queries: []query{{"max by (job, instance) (" + of("go_goroutines", byJob) + ")",
-				"{{job}} {{instance}}"}},
+			description: "Goroutines of the 10 processes with the most. A line that only rises is a leak: take a " +
+				"goroutine dump, and report it.",
+			queries: []query{byProcess(of("go_goroutines", byJob))},
 		},
 	}
+}
+
+// byProcess shows the 10 processes with the highest values.
+func byProcess(expr string) query {
+	return query{most(10, "max by (job, instance) ("+expr+")"), "{{job}} {{instance}}"}
 }
 
 func operatorControllers() []panel {
@@ -156,24 +160,24 @@ func operatorControllers() []panel {
 		{
 			title: "Failed reconciles of operators", draw: timeSeries, width: 12, height: 8, unit: units.PercentUnit,
 			none: "no operator scraped", minimum: zero(), levels: []level{{good, 0}, {bad, 0.1}},
-			description: "The share of failed reconciles in the namespaces of the chosen operators. Above 10 % their " +
-				"slices are bad: their own logs say why.",
-			queries: []query{{theirs("sum by (cluster, namespace, controller) (" +
-				rated(of(series.ReconcileErrorsTotal)) + ")\n/\nsum by (cluster, namespace, controller) (" +
-				rated(of(series.ReconcileTotal)) + ")"),
+			description: "The share of failed reconciles in the namespaces of the chosen operators: the 10 worst " +
+				"controllers. Above 10 % their slices are bad: their own logs say why.",
+			queries: []query{{most(10, theirs("sum by (cluster, namespace, controller) ("+
+				rated(of(series.ReconcileErrorsTotal))+")\n/\nsum by (cluster, namespace, controller) ("+
+				rated(of(series.ReconcileTotal))+")")),
 				"{{cluster}} {{namespace}} {{controller}}"}},
 		},
 		{
 			title: "Failed admission requests", draw: timeSeries, width: 12, height: 8, unit: units.PercentUnit,
 			none: "no webhooks", minimum: zero(), levels: []level{{good, 0}, {bad, 0.01}},
 			description: "The share of requests to operators' webhooks that ended with a server error, and of those " +
-				"that API servers could not make. Above 1 % users cannot write objects of this operator, or nobody " +
+				"that API servers could not make: the 10 worst of each. Above 1 % users cannot write objects of this operator, or nobody " +
 				"checks them: treat it as an outage.",
-			queries: []query{{theirs("sum by (cluster, namespace, webhook) (" +
-				rated(of(series.WebhookRequestsTotal, `code=~"5.."`)) + ")\n/\nsum by (cluster, namespace, webhook) (" +
-				rated(of(series.WebhookRequestsTotal)) + ")"),
+			queries: []query{{most(10, theirs("sum by (cluster, namespace, webhook) ("+
+				rated(of(series.WebhookRequestsTotal, `code=~"5.."`))+")\n/\nsum by (cluster, namespace, webhook) ("+
+				rated(of(series.WebhookRequestsTotal))+")")),
 				"{{cluster}} {{namespace}} {{webhook}}"},
-				{notCalled(), "{{cluster}} {{name}} not called"}},
+				{most(10, notCalled()), "{{cluster}} {{name}} not called"}},
 		},
 	}
 }

@@ -6,7 +6,6 @@ package dashboards
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 )
 
 // Labels and annotations that Grafana's sidecar goes by, in the helm charts of
@@ -77,4 +76,4 @@ func ForGrafanaOperator(d Dashboard, namespace string, instances map[string]stri
 	}, nil
 }
 
-func objectName(d Dashboard) string { return ptr.Deref(d.Uid, "") + "-dashboard" }
+func objectName(d Dashboard) string { return uidOf(d) + "-dashboard" }

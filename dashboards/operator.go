@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/grafana/grafana-foundation-sdk/go/units"
+	"k8s.io/utils/ptr"
 
 	"github.com/bellwether-dev/bellwether/alerts/series"
 	"github.com/bellwether-dev/bellwether/alerts/slo"
@@ -65,6 +66,7 @@ func operatorNow() []panel {
 }
 
 func operatorBudget() []panel {
+	kept := achieved(of(series.SLOBudgetLeft, bySLI), of(series.SLOObjective, bySLI))
 	return []panel{
 		{
 			title: "Budget left, by objective", draw: timeSeries, width: 12, height: 9, unit: units.PercentUnit,
@@ -77,34 +79,41 @@ func operatorBudget() []panel {
 		{
 			title: "Budget left, by cluster", draw: timeSeries, width: 12, height: 9, unit: units.PercentUnit,
 			none: rulesSilent,
-			description: "The ten clusters with the least budget for the chosen objectives. One cluster alone is a " +
+			description: "The 10 clusters with the least budget for the chosen objectives. One cluster alone is a " +
 				"cluster's problem: click it.",
-			queries: []query{{"bottomk(10, min by (cluster) (" + of(series.SLOBudgetLeft, bySLI) + "))",
+			queries: []query{{least(10, "min by (cluster) ("+of(series.SLOBudgetLeft, bySLI)+")"),
 				"{{cluster}}"}}, levels: lessIsBad(0, 0.25),
 			link: to(UIDCluster, label(series.Cluster)),
 		},
 		{
 			title: "Objectives", draw: rows, width: 24, height: 9, unit: units.PercentUnit, none: rulesSilent,
-			description: "Each objective and its state. Objectives that can never be kept, or never be " +
-				"broken, want a better target: edit the OperatorSLO.",
+			description: "Each objective, and the part of the period's slices that was good. An objective that can " +
+				"never be met, or is always met with most of its budget left, needs a better target: edit the OperatorSLO.",
 			queries: []query{
 				{"max by (sli) (" + of(series.SLOObjective, bySLI) + ")", ""},
 				{"max by (sli) (" + of(series.SLOPeriod, bySLI) + ")", ""},
+				{"min by (sli) (" + kept + ")", ""}, {"avg by (sli) (" + kept + ")", ""},
 				{"min by (sli) (" + of(series.SLOBudgetLeft, bySLI) + ")", ""},
 				{"avg by (sli) (" + of(series.SLOBudgetLeft, bySLI) + ")", ""},
 				{"count by (sli) (" + of(series.SLIBad, bySLI) + ")", ""},
 				{"sum by (sli) (" + of(series.SLIBad, bySLI) + " > bool 0)", ""},
 			},
 			columns: []column{
-				{from: series.SLI, title: "SLI"}, {from: "A", title: "Target", unit: units.PercentUnit},
+				{from: series.SLI, title: "SLI"}, percent("A", "Target"), percent("C", "Achieved, worst cluster"),
+				percent("D", "Achieved, average"),
 				{from: "B", title: "Period", unit: units.DurationSeconds},
-				{from: "C", title: "Budget left, worst cluster", unit: units.PercentUnit, levels: lessIsBad(0, 0.25)},
-				{from: "D", title: "Budget left, average", unit: units.PercentUnit, levels: lessIsBad(0, 0.25)},
-				{from: "E", title: "Clusters measured", unit: units.Short},
-				{from: "F", title: "Bad now", unit: units.Short, levels: anyIsBad()},
+				{from: "E", title: "Budget left, worst cluster", unit: units.PercentUnit, levels: lessIsBad(0, 0.25)},
+				{from: "F", title: "Budget left, average", unit: units.PercentUnit, levels: lessIsBad(0, 0.25)},
+				{from: "G", title: "Clusters measured", unit: units.Short},
+				{from: "H", title: "Bad now", unit: units.Short, levels: anyIsBad()},
 			},
 		},
 	}
+}
+
+// percent is a column of a ratio with as many digits as targets have.
+func percent(from, title string) column {
+	return column{from: from, title: title, unit: units.PercentUnit, decimals: ptr.To(3.)}
 }
 
 // burns has a panel for each tier: its long window's burn rate, whether it
@@ -140,13 +149,13 @@ func badSlices() panel {
 	return panel{
 		title: "Bad slices", draw: heatMap, width: 24, height: 12, unit: units.PercentUnit,
 		none: "nothing was bad in this time",
-		description: "One row for each cluster and indicator that was bad at least once in this time, one cell for " +
-			"each interval; gaps were not measured. Rows that turn red together have one cause: compare with the " +
-			"marked events.",
+		description: "One row for each of the 30 clusters and indicators that were bad for longest in this time, one " +
+			"cell for each interval; gaps were not measured. Rows that turn red together have one cause: compare with " +
+			"the marked events.",
 		queries: []query{{
-			fmt.Sprintf("max by (cluster, sli) (max_over_time(%s[$__interval]))\nand on (cluster, sli)\nsum by "+
-				"(cluster, sli) (sum_over_time(%s[$__range] @ end())) > 0",
-				of(series.SLIBad, bySLI), of(series.SLIBadSlice, bySLI)),
+			fmt.Sprintf("max by (cluster, sli) (max_over_time(%s[$__interval]))\nand on (cluster, sli)\n%s",
+				of(series.SLIBad, bySLI), most(30, fmt.Sprintf("sum by (cluster, sli) "+
+					"(sum_over_time(%s[$__range] @ end())) > 0", of(series.SLIBadSlice, bySLI)))),
 			"{{cluster}} {{sli}}",
 		}},
 		levels: []level{{good, 0}, {warn, 0.001}, {bad, 0.5}},
@@ -180,90 +189,94 @@ func operatorSignals() []panel {
 }
 
 func workloadSignals() []panel {
+	succeeded, upgrading := of(series.OperatorCSVSucceeded), of(series.OperatorUpgrading)
+	clusters := func(condition string) string { return orNone("count("+condition+")", succeeded) }
 	return []panel{
 		{
 			title: "Missing replicas", draw: timeSeries, width: 8, height: 8, unit: units.Short, none: agentSilent,
 			minimum: zero(), levels: anyIsBad(),
-			description: "Replicas that the operator's Deployments want and do not have. Look at the pods' events: " +
-				"images, quotas and nodes are the usual causes.",
-			queries: []query{{fmt.Sprintf("sum by (cluster, deployment) (%s) - sum by (cluster, deployment) (%s)",
-				of(series.OperatorReplicasDesired), of(series.OperatorReplicasAvailable)),
+			description: "Replicas that Deployments of the operator want and do not have: the 10 worst. Look at the " +
+				"pods' events: images, quotas and nodes are the usual causes.",
+			queries: []query{{most(10, fmt.Sprintf("sum by (cluster, deployment) (%s) - sum by (cluster, deployment) (%s)",
+				of(series.OperatorReplicasDesired), of(series.OperatorReplicasAvailable))),
 				"{{cluster}} {{deployment}}"}},
 		},
 		{
-			title: "ClusterServiceVersion succeeded", draw: timeline, width: 8, height: 8, unit: units.Short,
-			none: agentSilent,
-			description: "Whether OLM reports the installed version as Succeeded. If not, `bellwether why` shows " +
-				"OLM's " +
-				"reason; an upgrade is excused for a bounded time.",
-			queries: []query{{"min by (cluster) (" + of(series.OperatorCSVSucceeded) + ")", "{{cluster}}"}},
-			words:   yesNo, levels: []level{{bad, 0}, {good, 1}},
+			title: "ClusterServiceVersion, by state", draw: timeSeries, width: 8, height: 8, unit: units.Short,
+			none: agentSilent, minimum: zero(),
+			description: "On how many clusters OLM reports the installed version as Succeeded, and on how many not; an " +
+				"upgrade is excused for a bounded time. `bellwether why` shows OLM's reason for each cluster.",
+			queries: []query{
+				{clusters("min by (cluster) (" + succeeded + ") == 1"), "succeeded"},
+				{clusters("min by (cluster) (" + succeeded + ") != 1"), "not succeeded"},
+				{clusters("max by (cluster) (" + upgrading + ") == 1"), "upgrading"},
+			},
 		},
 		{
 			title: "Resources that are not Ready", draw: timeSeries, width: 8, height: 8, unit: units.Short,
 			none: "no custom resources", minimum: zero(),
-			description: "Custom resources of the operator that are not Ready, young ones left out. If they come " +
-				"with failed reconciles the operator is at fault, and else what they describe.",
-			queries: []query{{"sum by (cluster, kind) (" +
-				of(series.OperatorOperands, is(series.Ready, series.ReadyFalse)) + ")", "{{cluster}} {{kind}}"}},
+			description: "Custom resources of the operator that are not Ready, young ones left out: the 10 highest " +
+				"numbers by cluster and kind. If reconciles fail at the same time, the operator is at fault; otherwise " +
+				"look at what the resources describe.",
+			queries: []query{{most(10, "sum by (cluster, kind) ("+
+				of(series.OperatorOperands, is(series.Ready, series.ReadyFalse))+")"), "{{cluster}} {{kind}}"}},
 		},
 	}
 }
 
 func reconcileSignals() []panel {
-	byNamespace := func(metric string) string { return "sum by (cluster, namespace) (" + rated(of(metric)) + ")" }
+	byNamespace := func(rate string) string { return "sum by (cluster, namespace) (" + rate + ")" }
 	return []panel{
 		{
 			title: "Failed reconciles", draw: timeSeries, width: 8, height: 8, unit: units.PercentUnit,
 			none: "operator not scraped", minimum: zero(), levels: []level{{good, 0}, {bad, 0.1}},
-			description: "The share of reconciles that returned an error; above 10 % the slice is bad. The " +
-				"operator's log has the errors.",
-			queries: []query{{theirs("sum by (cluster, namespace) (" + rated(of(series.ReconcileErrorsTotal)) +
-				")\n/ sum by (cluster, namespace) (" + rated(of(series.ReconcileTotal)) + ")"),
-				"{{cluster}}"}},
+			description: "The share of reconciles that returned an error, on the 10 worst clusters; above 10 % the " +
+				"slice is bad. The operator's log has the errors.",
+			queries: []query{{most(10, theirs(byNamespace(rated(of(series.ReconcileErrorsTotal)))+
+				"\n/ "+byNamespace(rated(of(series.ReconcileTotal))))), "{{cluster}}"}},
 		},
 		{
 			title: "Queue depth", draw: timeSeries, width: 8, height: 8, unit: units.Short,
 			none: "operator not scraped", minimum: zero(), levels: []level{{good, 0}, {bad, 10}},
-			description: "Work that waits in the operator's queues; more than 10 for ten minutes is bad. Slow or " +
-				"failing calls to the API server are the usual cause.",
-			queries: []query{{theirs("max by (cluster, namespace, name) (" + of(series.QueueDepth) + ")"),
+			description: "Work that waits in the operator's queues: the 10 longest queues. More than 10 items for ten " +
+				"minutes is bad: slow or failing calls to the API server are the usual cause.",
+			queries: []query{{most(10, theirs("max by (cluster, namespace, name) ("+of(series.QueueDepth)+")")),
 				"{{cluster}} {{name}}"}},
 		},
 		{
 			title: "Panics", draw: timeSeries, width: 8, height: 8, unit: units.Short, none: "operator not scraped",
-			minimum: zero(), levels: anyIsBad(),
-			description: "Reconciles that panicked, each second. One is a bug in the operator: send its log to " +
-				"whoever makes it.",
-			queries: []query{{theirs(byNamespace(series.ReconcilePanicsTotal)), "{{cluster}}"}},
+			minimum: zero(), levels: anyIsBad(), decimals: zero(),
+			description: "How many reconciles panicked within 15 minutes, on the 10 worst clusters. One is a bug in the " +
+				"operator: send its log to whoever makes it.",
+			queries: []query{{most(10, theirs("round("+byNamespace(increased(of(series.ReconcilePanicsTotal)))+")")),
+				"{{cluster}}"}},
 		},
 	}
 }
 
 func probeSignals() []panel {
+	byProbe := func(fn, metric string) string { return fn + " by (cluster, probe) (" + of(metric) + ")" }
 	return []panel{
 		{
 			title: "Probes that succeed", draw: timeSeries, width: 8, height: 8, unit: units.PercentUnit,
 			none: "no probes", minimum: zero(), levels: []level{{bad, 0}, {good, 0.5}},
-			description: "The share of vantage points from which a probe succeeds; below half the slice is bad. The " +
-				"EndpointProbe's conditions have the last failure's reason.",
-			queries: []query{{"avg by (cluster, probe) (" + of(series.ProbeSuccess) + ")",
-				"{{cluster}} {{probe}}"}},
+			description: "The share of vantage points from which a probe succeeds, for the 10 worst probes; below half " +
+				"the slice is bad. The EndpointProbe's conditions have the last failure's reason.",
+			queries: []query{{least(10, byProbe("avg", series.ProbeSuccess)), "{{cluster}} {{probe}}"}},
 		},
 		{
 			title: "Duration of probes", draw: timeSeries, width: 8, height: 8, unit: units.Seconds, none: "no probes",
 			minimum: zero(),
-			description: "How long probes take, from their slowest vantage point. If it nears the probe's timeout, " +
-				"failures follow: look at the endpoint's load.",
-			queries: []query{{"max by (cluster, probe) (" + of(series.ProbeDuration) + ")",
-				"{{cluster}} {{probe}}"}},
+			description: "How long the 10 slowest probes take, from their slowest vantage point. If it nears the " +
+				"probe's timeout, failures follow: look at the endpoint's load.",
+			queries: []query{{most(10, byProbe("max", series.ProbeDuration)), "{{cluster}} {{probe}}"}},
 		},
 		{
 			title: "Certificates expire in", draw: bars, width: 8, height: 8, unit: units.DurationSeconds,
 			none: "no probes with TLS", levels: lessIsBad(7*86400, 21*86400),
-			description: "The time until the first certificate of a probed endpoint expires. Renew what has less " +
-				"than three weeks, and find out why it did not renew by itself.",
-			queries: []query{{"min by (cluster, probe) (" + of(series.ProbeSSLEarliestExpiry) + ") - time()",
+			description: "The time until the first certificate of a probed endpoint expires: the 10 next ones. Renew " +
+				"what has less than three weeks, and find out why it did not renew by itself.",
+			queries: []query{{least(10, byProbe("min", series.ProbeSSLEarliestExpiry)+" - time()"),
 				"{{cluster}} {{probe}}"}},
 		},
 	}

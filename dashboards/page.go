@@ -50,15 +50,15 @@ func All() []Dashboard {
 
 // JSON is what Grafana imports, indented and with a newline at its end.
 func JSON(d Dashboard) ([]byte, error) {
-	text, err := json.MarshalIndent(d, "", "  ")
+	text, err := json.MarshalIndent(shared{Requirements(d), d}, "", "  ")
 	if err != nil {
-		return nil, fmt.Errorf("write dashboard %s: %w", ptr.Deref(d.Uid, ""), err)
+		return nil, fmt.Errorf("write dashboard %s: %w", uidOf(d), err)
 	}
 	return append(text, '\n'), nil
 }
 
 // FileName is what the file of a dashboard is called: its UID.json.
-func FileName(d Dashboard) string { return ptr.Deref(d.Uid, "") + ".json" }
+func FileName(d Dashboard) string { return uidOf(d) + ".json" }
 
 // page is a dashboard before it is laid out.
 type page struct {
@@ -116,7 +116,7 @@ var _ cog.Builder[dashboard.Panel] = built[dashboard.Panel]{}
 
 // source is the data source that the user chooses.
 func source() common.DataSourceRef {
-	return common.DataSourceRef{Type: ptr.To("prometheus"), Uid: ptr.To("${datasource}")}
+	return common.DataSourceRef{Type: ptr.To(prometheusSource), Uid: ptr.To("${datasource}")}
 }
 
 // annotation marks moments: wherever the query has samples above 0. The query's

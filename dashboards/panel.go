@@ -62,6 +62,7 @@ type word struct{ text, colour string }
 // column of a table: a label, or the letter of a query for its value.
 type column struct {
 	from, title, unit string
+	decimals          *float64
 	levels            []level
 	words             map[string]word
 	link              string
@@ -300,6 +301,9 @@ func (c column) properties() []dashboard.DynamicConfigValue {
 	set := func(id string, value any) { out = append(out, dashboard.DynamicConfigValue{Id: id, Value: value}) }
 	if c.unit != "" {
 		set("unit", c.unit)
+	}
+	if c.decimals != nil {
+		set("decimals", *c.decimals)
 	}
 	if len(c.words) > 0 {
 		set("mappings", mappings(c.words))

@@ -76,6 +76,20 @@ func orNone(count, base string) string { return fmt.Sprintf("%s\nor\n0 * count(%
 // rated is the rate of a counter.
 func rated(selector string) string { return "rate(" + selector + "[$__rate_interval])" }
 
+// most keeps the n highest series of each moment, and least the n lowest. Panels
+// say in their description how many they show.
+func most(n int, expr string) string  { return fmt.Sprintf("topk(%d, %s)", n, expr) }
+func least(n int, expr string) string { return fmt.Sprintf("bottomk(%d, %s)", n, expr) }
+
+// increased is how often something happened within 15 minutes.
+func increased(selector string) string { return "increase(" + selector + "[15m])" }
+
+// achieved is the part of the slices of the period that was good, for what is left
+// of budgets by objective and further labels.
+func achieved(left, objective string) string {
+	return fmt.Sprintf("1 - (1 - %s)\n* on (%s, sli) group_left ()\n(1 - %s)", left, operatorLabels, objective)
+}
+
 // to is a link to another dashboard that keeps the data source and the time.
 func to(uid string, variables ...string) string {
 	return "/d/" + uid + "?${datasource:queryparam}&${__url_time_range}&" + strings.Join(variables, "&")
@@ -92,7 +106,7 @@ func label(name string) string { return fmt.Sprintf("var-%s=${__field.labels.%s}
 func datasourceVariable() dashboard.VariableModel {
 	return dashboard.VariableModel{
 		Type: dashboard.VariableTypeDatasource, Name: "datasource", Label: ptr.To("Data source"),
-		Query:       &dashboard.StringOrMap{String: ptr.To("prometheus")},
+		Query:       &dashboard.StringOrMap{String: ptr.To(prometheusSource)},
 		Description: ptr.To("The Prometheus that evaluates the SLOs' rules and scrapes hub and agents."),
 		Refresh:     ptr.To(dashboard.VariableRefreshOnDashboardLoad),
 	}

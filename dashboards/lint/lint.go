@@ -67,6 +67,8 @@ func Rules() []Rule {
 			(*checker).selections},
 		{"operator", "Operators of one name in two namespaces are two operators.", (*checker).operators},
 		{"counter", "The value of a counter says nothing, its rate does.", (*checker).counters},
+		{"size", "A fleet has hundreds of clusters: a panel that draws a series for each of them shows nothing.",
+			(*checker).sizes},
 		{"legend", "Lines need names.", (*checker).legends},
 		{"nodata", "An empty panel must say whether that is good.", (*checker).noData},
 		{"nulls", "A gap that is drawn over looks like a measurement.", (*checker).nulls},

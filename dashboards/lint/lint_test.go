@@ -158,6 +158,25 @@ var mutations = map[string]struct {
 		s.query("timeseries", expr(`avg_over_time(controller_runtime_reconcile_total{cluster=~"$cluster"}[5m])`))
 	}, "counter", "rate()"},
 
+	"a line for each cluster": {func(s subject) {
+		s.query("timeseries", expr(`max by (cluster) (bellwether_fleet_cluster_online{cluster=~"$cluster"})`))
+	}, "size", "a series for each cluster"},
+	"a line for each cluster, as it is": {func(s subject) {
+		s.query("timeseries", expr(`bellwether_fleet_cluster_online{cluster=~"$cluster"} == 0`))
+	}, "size", "a series for each cluster"},
+	"a line for each cluster, by its legend": {func(s subject) {
+		s.query("timeseries", func(q *prometheus.Dataquery) { q.LegendFormat = ptr.To("{{cluster}}") })
+	}, "size", "a series for each cluster"},
+	"a line for each instance": {func(s subject) {
+		s.query("timeseries", expr(`max without (cluster) (process_resident_memory_bytes{cluster=~"$cluster"})`))
+	}, "size", "a series for each instance"},
+	"too many lines": {func(s subject) {
+		s.query("timeseries", expr(`topk(100, bellwether_fleet_cluster_online{cluster=~"$cluster"})`))
+	}, "size", "at most 40"},
+	"some lines, without a word": {func(s subject) {
+		s.query("timeseries", expr(`topk(7, bellwether_fleet_cluster_online{cluster=~"$cluster"})`))
+	}, "size", "shows 7"},
+
 	"no legend": {func(s subject) { s.query("timeseries", func(q *prometheus.Dataquery) { q.LegendFormat = nil }) },
 		"legend", "query A has no legend"},
 	"empty is mute": {func(s subject) { s.panel("table").FieldConfig.Defaults.NoValue = nil }, "nodata", "no data"},
@@ -191,7 +210,7 @@ var mutations = map[string]struct {
 
 	"a column of nothing": {func(s subject) { s.renames()["opertor"] = "Operator" }, "columns",
 		`"Operator" (opertor)`},
-	"a value of no query":    {func(s subject) { s.renames()["Value #B"] = "Second" }, "columns", "Value #B"},
+	"a value of no query":    {func(s subject) { s.renames()["Value #Z"] = "Last" }, "columns", "Value #Z"},
 	"a column without title": {func(s subject) { s.renames()["operator"] = "" }, "columns", "operator has no title"},
 	"no titles at all":       {func(s subject) { s.panel("table").Transformations = nil }, "columns", "no titles"},
 	"a link takes a column": {func(s subject) {

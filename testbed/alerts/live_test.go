@@ -6,6 +6,7 @@
 package alerts
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -34,11 +35,15 @@ const (
 	limit  = 2 * time.Minute
 )
 
-// agent is what an agent exports of the operator echo of the namespace fleet. Beside it runs another operator of that
-// name, of the namespace staging, which is always good.
+// agent is what an agent exports of the operator echo of the namespace fleet. Beside it run other operators of that
+// name, of further namespaces, which are good unless others says otherwise.
 type agent struct {
 	version string
 	csv     string
+	// others is csv of the other operators. Empty: they are good.
+	others string
+	// desired is how many replicas are asked for, of which one is available. Zero means one.
+	desired int
 	// silent agents answer no scrape.
 	silent bool
 }
@@ -48,13 +53,15 @@ type world struct {
 	mu       sync.Mutex
 	clusters map[string]*agent
 	servers  map[string]*httptest.Server
+	// namespaces are those of the other operators.
+	namespaces []string
 }
 
 const oddCluster = `odd "chars" \ {=~} $x é`
 
-func newWorld(t *testing.T, clusters map[string]*agent) *world {
+func newWorld(t *testing.T, clusters map[string]*agent, namespaces ...string) *world {
 	t.Helper()
-	w := &world{clusters: clusters, servers: map[string]*httptest.Server{}}
+	w := &world{clusters: clusters, servers: map[string]*httptest.Server{}, namespaces: namespaces}
 	for name := range clusters {
 		w.servers[name] = httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter,
 			_ *http.Request) {
@@ -106,15 +113,19 @@ func (w *world) agent(name string, out http.ResponseWriter) {
 		http.Error(out, "silent", http.StatusServiceUnavailable)
 		return
 	}
-	for namespace, succeeded := range map[string]string{"fleet": a.csv, "staging": "1"} {
+	operators := map[string]string{"fleet": a.csv}
+	for _, namespace := range w.namespaces {
+		operators[namespace] = cmp.Or(a.others, "1")
+	}
+	for namespace, succeeded := range operators {
 		_, _ = fmt.Fprintf(out,
 			"bellwether_operator_expected{%[1]s} 1\nbellwether_operator_upgrading{%[1]s} 0\n"+
 				"bellwether_operator_catalog_ready{%[1]s} 1\nbellwether_operator_csv_succeeded{%[1]s} %[3]s\n"+
 				"bellwether_operator_info{%[1]s,namespace=\"ns\",csv=\"echo.v%[2]s\",version=%[2]q,"+
 				"release=\"of %[2]s\"} 1\n"+
-				"bellwether_operator_deployment_replicas_desired{%[1]s,deployment=\"d\"} 1\n"+
+				"bellwether_operator_deployment_replicas_desired{%[1]s,deployment=\"d\"} %[4]d\n"+
 				"bellwether_operator_deployment_replicas_available{%[1]s,deployment=\"d\"} 1\n",
-			ofInstall(name, namespace), a.version, succeeded)
+			ofInstall(name, namespace), a.version, succeeded, max(1, a.desired))
 	}
 }
 
@@ -129,7 +140,7 @@ func (w *world) hub(out http.ResponseWriter) {
 	_, _ = fmt.Fprintf(out, "bellwether_fleet_clusters{state=\"online\"} %d\n", len(w.clusters))
 	for name := range w.clusters {
 		_, _ = fmt.Fprintf(out, "bellwether_fleet_cluster_online{cluster=%q} 1\n", name)
-		for _, namespace := range []string{"fleet", "staging"} {
+		for _, namespace := range append([]string{"fleet"}, w.namespaces...) {
 			_, _ = fmt.Fprintf(out, "bellwether_operator_expected{%s} 1\n", ofInstall(name, namespace))
 		}
 	}
@@ -249,7 +260,7 @@ func TestLive(t *testing.T) {
 		oddCluster: {version: "1.3.0", csv: "1"}, "silent": {version: "1.4.0", csv: "1"},
 		"gone":   {version: "1.5.0", csv: "1"},
 		"twin-a": {version: "2.0.0", csv: "1"}, "twin-b": {version: "2.0.0", csv: "1"},
-	})
+	}, "staging")
 	rules, want := compressed(t, 995_000)
 	dir := t.TempDir()
 	server, err := prometheus.Start(t.Context(), prometheus.Options{

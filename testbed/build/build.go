@@ -108,10 +108,8 @@ func ensureGroup(ctx context.Context, out io.Writer, cache, source string, g gro
 		return "", fmt.Errorf("create build folder: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(unfinished) }() // gone already after the rename
-	for _, a := range g.artifacts {
-		if err := buildArtifact(ctx, out, source, unfinished, g, a); err != nil {
-			return "", err
-		}
+	if err := buildGroup(ctx, out, source, unfinished, g); err != nil {
+		return "", err
 	}
 	if err := os.Chmod(unfinished, 0o755); err != nil {
 		return "", fmt.Errorf("open build folder: %w", err)
@@ -144,15 +142,39 @@ func lock(ctx context.Context, out io.Writer, path, name string) (func(), error)
 	return func() { _ = l.Unlock() }, nil
 }
 
-func buildArtifact(ctx context.Context, out io.Writer, source, target string, g group, a artifact) error {
+// buildGroup puts all artifacts of g into target.
+func buildGroup(ctx context.Context, out io.Writer, source, target string, g group) error {
+	var flags []string
+	if c, ok := completions[g.name]; ok {
+		folder, err := os.MkdirTemp("", "bellwether-build-")
+		if err != nil {
+			return fmt.Errorf("create build folder: %w", err)
+		}
+		defer func() { _ = os.RemoveAll(folder) }()
+		flag, err := complete(ctx, source, folder, c)
+		if err != nil {
+			return err
+		}
+		flags = append(flags, flag)
+	}
+	for _, a := range g.artifacts {
+		if err := buildArtifact(ctx, out, source, target, g, a, flags...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func buildArtifact(ctx context.Context, out io.Writer, source, target string, g group, a artifact,
+	flags ...string) error {
 	path := filepath.Join(target, a.name)
 	if a.pkg == "" {
 		return copyModuleFolder(ctx, source, a, path)
 	}
 	say(out, "building %s (first time: about %s on 2 cores) ...\n", a.name, a.estimate)
 	start := time.Now()
-	if err := upstream(source).build(ctx, path, []string{a.pkg}, "-trimpath", "-tags", g.tags, "-ldflags",
-		g.ldflags); err != nil {
+	flags = append([]string{"-trimpath", "-tags", g.tags, "-ldflags", g.ldflags}, flags...)
+	if err := upstream(source).build(ctx, path, []string{a.pkg}, flags...); err != nil {
 		return fmt.Errorf("build %s: %w", a.name, err)
 	}
 	say(out, "built %s in %s\n", a.name, time.Since(start).Round(time.Second))
@@ -181,6 +203,9 @@ func copyModuleFolder(ctx context.Context, source string, a artifact, path strin
 func groupKey(source string, g group) (string, error) {
 	sum := sha256.New()
 	say(sum, "%s/%s %+v\n", runtime.GOOS, runtime.GOARCH, g)
+	if c, ok := completions[g.name]; ok {
+		say(sum, "%+v\n", c)
+	}
 	files := os.DirFS(source)
 	err := fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {

@@ -14,6 +14,8 @@ const (
 	OPM                   = "opm"
 	Prometheus            = "prometheus"
 	Promtool              = "promtool"
+	Alertmanager          = "alertmanager"
+	Amtool                = "amtool"
 	BlockWriter           = "write-blocks"
 )
 
@@ -82,10 +84,26 @@ var groups = []group{
 		},
 	},
 	{
+		name:    "alertmanager",
+		ldflags: ldflagsStrip + " -X github.com/prometheus/common/version.Version=0.34.2",
+		artifacts: []artifact{
+			{name: Alertmanager, pkg: "github.com/prometheus/alertmanager/cmd/alertmanager", estimate: "1 min"},
+			{name: Amtool, pkg: "github.com/prometheus/alertmanager/cmd/amtool", estimate: "1 min"},
+		},
+	},
+	{
 		name:      "blocks",
 		ldflags:   ldflagsStrip,
 		artifacts: []artifact{{name: BlockWriter, pkg: ".", estimate: "1 min"}},
 	},
+}
+
+// completions are of the groups whose module lacks files that it embeds, by the group's name.
+var completions = map[string]completion{
+	// The user interface's files. The API is complete without them.
+	"alertmanager": {module: "github.com/prometheus/alertmanager", files: map[string]string{
+		"ui/app/dist/index.html": "This build has no user interface.\n",
+	}},
 }
 
 // groupOf returns the group that makes the named artifact.

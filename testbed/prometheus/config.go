@@ -39,6 +39,13 @@ type (
 		Global  global         `json:"global"`
 		Rules   []string       `json:"rule_files"`
 		Scrapes []scrapeConfig `json:"scrape_configs,omitempty"`
+		Alerts  *alerting      `json:"alerting,omitempty"`
+	}
+	alerting struct {
+		Alertmanagers []alertmanagers `json:"alertmanagers"`
+	}
+	alertmanagers struct {
+		Static []staticConfig `json:"static_configs"`
 	}
 	global struct {
 		Scrape   string `json:"scrape_interval"`
@@ -78,6 +85,9 @@ func (o Options) config(address string) ([]byte, error) {
 	}
 	if o.Self {
 		c.Scrapes = append(c.Scrapes, Job{Name: "prometheus", Targets: []string{address}}.config())
+	}
+	if len(o.Alertmanagers) > 0 {
+		c.Alerts = &alerting{[]alertmanagers{{[]staticConfig{{Targets: o.Alertmanagers}}}}}
 	}
 	for _, job := range o.Jobs {
 		c.Scrapes = append(c.Scrapes, job.config())

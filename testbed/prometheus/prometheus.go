@@ -47,6 +47,8 @@ type Options struct {
 	Rules map[string][]byte
 	// Jobs say what to scrape.
 	Jobs []Job
+	// Alertmanagers are where alerts are sent, as host:port.
+	Alertmanagers []string
 	// Self adds the server's own metrics, as job prometheus.
 	Self bool
 	// Interval is that of scrapes, and of rule groups that have none of their own. Zero means 15 s.

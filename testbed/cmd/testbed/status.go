@@ -120,7 +120,8 @@ func newBuild() *cobra.Command {
 		Short: "Build upstream's components into the cache folder now and print their paths",
 		RunE: func(cmd *cobra.Command, names []string) error {
 			if len(names) == 0 {
-				names = append(cluster.Options{OLM: true}.Components(), build.Prometheus, build.Promtool)
+				names = append(cluster.Options{OLM: true}.Components(), build.Prometheus, build.Promtool,
+					build.Alertmanager, build.Amtool)
 			}
 			paths, err := build.Ensure(cmd.Context(), cmd.ErrOrStderr(), names...)
 			if err != nil {

@@ -1,0 +1,159 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package alertmanager_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bellwether-dev/bellwether/testbed/alertmanager"
+	"github.com/bellwether-dev/bellwether/testbed/build"
+)
+
+func binaries(t *testing.T) map[string]string {
+	t.Helper()
+	paths, err := build.Ensure(t.Context(), t.Output(), build.Alertmanager, build.Amtool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return paths
+}
+
+// config sends everything to a webhook.
+func config(url string) []byte {
+	return fmt.Appendf(nil, `
+route:
+  receiver: hook
+  group_by: [alertname]
+  group_wait: 100ms
+  group_interval: 200ms
+  routes: [{receiver: other, matchers: ['kind="other"']}]
+receivers:
+- name: hook
+  webhook_configs: [{url: "%[1]s/hook"}]
+- name: other
+  webhook_configs: [{url: "%[1]s/other"}]
+`, url)
+}
+
+// post sends an alert as Prometheus does.
+func post(ctx context.Context, s *alertmanager.Server, name string, ends time.Time) error {
+	body := fmt.Sprintf(`[{"labels":{"alertname":%q},"endsAt":%q}]`, name, ends.Format(time.RFC3339Nano))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL()+"/api/v2/alerts",
+		strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	_ = response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("post alert: %s", response.Status)
+	}
+	return nil
+}
+
+// eventually polls until groups have had exactly these statuses.
+func eventually(t *testing.T, w *alertmanager.Webhooks, want ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		var got []string
+		for _, n := range w.At("/hook") {
+			got = append(got, n.GroupLabels["alertname"]+" "+n.Status)
+		}
+		if slices.Equal(got, want) {
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			t.Fatalf("notifications: %q, want %q", got, want)
+		}
+	}
+}
+
+// TestNotifies follows an alert over a restart, which must not notify again.
+func TestNotifies(t *testing.T) {
+	hooks := alertmanager.NewWebhooks()
+	t.Cleanup(hooks.Close)
+	s, err := alertmanager.Start(t.Context(), alertmanager.Options{
+		Dir: t.TempDir(), Binary: binaries(t)[build.Alertmanager], Config: config(hooks.URL()),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Stop(context.Background()) })
+	later := time.Now().Add(time.Hour)
+	if err := post(t.Context(), s, "Down", later); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, hooks, "Down firing")
+
+	if err := s.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	// The second alert comes after the first, and is notified of later: what the first one says twice would be there.
+	for _, name := range []string{"Down", "Second"} {
+		if err := post(t.Context(), s, name, later); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, hooks, "Down firing", "Second firing")
+	if err := post(t.Context(), s, "Down", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, hooks, "Down firing", "Second firing", "Down resolved")
+}
+
+// TestBrokenConfiguration finds that neither amtool nor the server takes one, and that the server continues.
+func TestBrokenConfiguration(t *testing.T) {
+	hooks := alertmanager.NewWebhooks()
+	t.Cleanup(hooks.Close)
+	paths, good := binaries(t), config(hooks.URL())
+	broken := bytes.Replace(good, []byte("receiver: hook"), []byte("receiver: nobody"), 1)
+	if err := alertmanager.Check(t.Context(), paths[build.Amtool], good); err != nil {
+		t.Error(err)
+	}
+	if err := alertmanager.Check(t.Context(), paths[build.Amtool], broken); !errors.Is(err, alertmanager.ErrRefused) ||
+		!strings.Contains(err.Error(), "nobody") {
+		t.Errorf("amtool: %v", err)
+	}
+	for labels, want := range map[string]string{"kind=other": "other", "kind=x": "hook"} {
+		got, err := alertmanager.Receiver(t.Context(), paths[build.Amtool], good, labels)
+		if err != nil || got != want {
+			t.Errorf("%s reaches %q (%v), want %q", labels, got, err, want)
+		}
+	}
+	s, err := alertmanager.Start(t.Context(), alertmanager.Options{
+		Dir: t.TempDir(), Binary: paths[build.Alertmanager], Config: good,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Stop(context.Background()) })
+	if err := s.SetConfig(t.Context(), broken); !errors.Is(err, alertmanager.ErrRefused) {
+		t.Errorf("the server: %v", err)
+	}
+	if err := s.Restart(t.Context()); err != nil {
+		t.Fatalf("restart after a broken configuration: %v", err)
+	}
+	if err := post(t.Context(), s, "Down", time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, hooks, "Down firing")
+}
