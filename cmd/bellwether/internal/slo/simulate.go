@@ -20,18 +20,25 @@ the guard; and how many incidents were paged (recall) and how many pages were
 justified (precision). An incident is worth a page if it uses more than 2 % of the
 budget within one hour, or 5 % within six hours.
 
-The same seed always gives the same result.`
+The same seed always gives the same result.
+
+With --scenarios, promtool also evaluates the rules in failures of a whole fleet:
+outages, flapping, bad releases, broken clusters, lost scraping. The output shows how
+often a person is paged in each of them, and the same for the rules that sloth
+generates from the same objectives. This takes a few minutes and needs promtool of
+Prometheus 3 on the PATH.`
 
 func (a *app) sloSimulateCommand() *cobra.Command {
 	var out command.Output
 	var target, period string
 	var s slo.Simulation
+	var scenarios bool
 	c := &cobra.Command{
 		Use: "simulate", Short: "Simulate the alerts of an objective", Long: sloSimulateLong,
 		Args: cobra.NoArgs,
 		Example: "  bellwether slo simulate --target 99.9\n  bellwether slo simulate --target 99 --period 4w --seed " +
-			"7 -o markdown",
-		RunE: func(*cobra.Command, []string) error {
+			"7 -o markdown\n  bellwether slo simulate --scenarios",
+		RunE: func(c *cobra.Command, _ []string) error {
 			if err := out.Check(); err != nil {
 				return err
 			}
@@ -42,16 +49,21 @@ func (a *app) sloSimulateCommand() *cobra.Command {
 			if s.Objective.Period, err = slo.ParsePeriod(period); err != nil {
 				return sloError(err)
 			}
-			result, err := slo.Simulate(s)
-			if err != nil {
+			var report simulation
+			if report.Result, err = slo.Simulate(s); err != nil {
 				return sloError(err)
+			}
+			if scenarios {
+				if report.Scenarios, err = a.playScenarios(c.Context(), s.Objective.Target); err != nil {
+					return err
+				}
 			}
 			switch out.Format {
 			case command.OutputTable, command.OutputMarkdown:
-				a.Say("%s", simulationText(result, out.Format == command.OutputMarkdown))
+				a.Say("%s", report.text(out.Format == command.OutputMarkdown))
 				return nil
 			default:
-				return out.Value(a.Streams.Out, result)
+				return out.Value(a.Streams.Out, report)
 			}
 		},
 	}
@@ -59,8 +71,23 @@ func (a *app) sloSimulateCommand() *cobra.Command {
 	c.Flags().StringVar(&target, "target", "99.9", "The objective in `PERCENT`.")
 	c.Flags().StringVar(&period, "period", "30d", "The `PERIOD` of the budget in hours, days or weeks.")
 	c.Flags().Uint64Var(&s.Seed, "seed", 1, "The seed `NUMBER` of the random failures.")
+	c.Flags().BoolVar(&scenarios, "scenarios", false, "Also play failures of a whole fleet with promtool.")
 	c.Flags().IntVar(&s.Runs, "runs", 0, "The number of periods to simulate. Default: 200.")
 	return c
+}
+
+// simulation is what the command shows.
+type simulation struct {
+	slo.Result `json:",inline"`
+	Scenarios  []scenarioScores `json:"scenarios,omitempty"`
+}
+
+func (s simulation) text(markdown bool) string {
+	text := simulationText(s.Result, markdown)
+	if len(s.Scenarios) > 0 {
+		text += "\n" + scenariosText(s.Scenarios, markdown)
+	}
+	return text
 }
 
 // simulationText is the result as columns, or as a Markdown table.

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bellwether-dev/bellwether/alerts/slo"
+	"github.com/bellwether-dev/bellwether/alerts/slo/scenario"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/clitest"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 )
@@ -154,6 +155,52 @@ func TestSLOSimulate(t *testing.T) {
 	if err := json.Unmarshal([]byte(w.Run(t, "slo", "simulate", "--target", "99", "--runs", "2", "-o", "json").Out),
 		&r); err != nil || r.Target != "99" || len(r.Timings) != 12 {
 		t.Errorf("JSON: %v, %+v", err, r)
+	}
+}
+
+// TestSLOSimulateScenarios has a program in the place of promtool that reports one page in each scenario.
+func TestSLOSimulateScenarios(t *testing.T) {
+	w := clitest.NewWorld()
+	bin := t.TempDir()
+	t.Setenv("PATH", bin)
+	args := []string{"slo", "simulate", "--runs", "1", "--scenarios"}
+	if got := w.Run(t, args...); got.Code != exit.Error || !strings.Contains(got.Err, "promtool is not on the PATH") {
+		t.Errorf("without promtool: exit code %d, %s", got.Code, got.Err)
+	}
+	promtool := func(script string) {
+		//nolint:gosec // it has to be executable
+		if err := os.WriteFile(filepath.Join(bin, "promtool"), []byte("#!/bin/sh\n"+script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	promtool(`printf '%s\n' '    expr: "ALERTS", time: 1h2m,' '        exp: nil' \
+  '        got: ALERTS{cluster="c0", sli="csv"} 1E+00'
+exit 1
+`)
+	got := w.Run(t, append(args, "-o", "json")...)
+	var r struct {
+		Scenarios []struct {
+			Rules string
+			All   scenario.Score
+		}
+	}
+	if err := json.Unmarshal([]byte(got.Out), &r); err != nil || len(r.Scenarios) != 2 {
+		t.Fatalf("JSON: %v, %s%s", err, got.Out, got.Err)
+	}
+	n := len(scenario.All())
+	for i, rules := range []string{"Bellwether", "sloth " + scenario.SlothVersion} {
+		if s := r.Scenarios[i]; s.Rules != rules || s.All.Pages != n || s.All.Found == 0 || s.All.Found >= n {
+			t.Errorf("%s: %+v, want a page in each of %d scenarios, and a failure found in some", s.Rules, s.All, n)
+		}
+	}
+	text := w.Run(t, args...)
+	if want := "outage of 5 minutes on one cluster  "; !strings.Contains(text.Out, want) ||
+		!strings.Contains(text.Out, "Bellwether: recall ") {
+		t.Errorf("text: %s%s", text.Out, text.Err)
+	}
+	promtool("echo 'syntax error'; exit 1\n")
+	if got := w.Run(t, args...); got.Code != exit.Error || !strings.Contains(got.Err, "syntax error") {
+		t.Errorf("promtool that fails: exit code %d, %s", got.Code, got.Err)
 	}
 }
 

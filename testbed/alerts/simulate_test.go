@@ -1,0 +1,78 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package alerts
+
+import (
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bellwether-dev/bellwether/alerts/slo"
+	"github.com/bellwether-dev/bellwether/alerts/slo/scenario"
+)
+
+// TestSimulatedScenarios plays scenarios of `bellwether slo simulate` with Bellwether's rules and with sloth's, and reads
+// what promtool reports.
+func TestSimulatedScenarios(t *testing.T) {
+	const target = 999_000
+	rules, err := slo.Build(scenario.Set(target))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := slo.File(rules.All())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours := scenario.Rules{File: "bellwether.yaml", Order: scenario.Order(rules), Page: `severity="page"`}
+	sloth := scenario.Rules{File: "sloth.yaml", Page: `severity="page"`, Apart: true}
+	files := map[string][]byte{ours.File: text, sloth.File: scenario.SlothRules(target)}
+
+	for name, want := range map[string]struct{ ours, sloth scenario.Score }{
+		"outage of 5 minutes on one cluster": {
+			scenario.Score{Failures: 1, Found: 1, Pages: 1, Detection: []int{2}, Reset: []int{35}},
+			scenario.Score{Failures: 1, Found: 1, Pages: 1, Detection: []int{0}, Reset: []int{29}}},
+		"a cluster goes dark during an outage": {
+			scenario.Score{Failures: 2, Found: 2, Pages: 2, Detection: []int{2, 9}},
+			scenario.Score{Failures: 2, Found: 1, Pages: 1, Lost: 1, Detection: []int{0}}},
+	} {
+		for of, test := range map[string]struct {
+			rules scenario.Rules
+			want  scenario.Score
+		}{"Bellwether": {ours, want.ours}, "sloth": {sloth, want.sloth}} {
+			t.Run(name+" of "+of, func(t *testing.T) {
+				t.Parallel()
+				test.want.Scenario = name
+				if diff := cmp.Diff(test.want, simulated(t, name, test.rules, files)); diff != "" {
+					t.Errorf("score (-want +got):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+// simulated plays a scenario.
+func simulated(t *testing.T, name string, rules scenario.Rules, files map[string][]byte) scenario.Score {
+	t.Helper()
+	all := scenario.All()
+	i := slices.IndexFunc(all, func(s scenario.Scenario) bool { return s.Name == name })
+	if i < 0 {
+		t.Fatalf("there is no scenario %q", name)
+	}
+	test, err := all[i].Test(rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := write(t, map[string][]byte{rules.File: files[rules.File], "test.yaml": test})
+	// It fails wherever something pages.
+	output, _ := exec.CommandContext(t.Context(), binary(t, "promtool"), "test", "rules",
+		filepath.Join(dir, "test.yaml")).CombinedOutput()
+	pages, err := all[i].Pages(output)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all[i].Score(pages)
+}
