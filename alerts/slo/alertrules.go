@@ -121,8 +121,11 @@ func (s Set) releaseAlert(severity, burning string) monitoringv1.Rule {
 func (s Set) clusterAlert() monitoringv1.Rule {
 	burning := fmt.Sprintf("topk(%d, %s)", listed, aggregate("group", operatorLabels,
 		series.SLOVersionBurn+"{cluster=%q,"+tiersOf(series.Page)+"}"))
-	failing := fmt.Sprintf("%s\nor on (cluster) (0 * %s unless on () (%s))", series.SLOClusterBurn, series.ClusterLost,
-		manyLost)
+	lost := "0 * " + series.ClusterLost
+	if !slices.Contains(s.WithoutAlerts, AlertFleetSilent) {
+		lost += fmt.Sprintf(" unless on () (%s)", manyLost)
+	}
+	failing := fmt.Sprintf("%s\nor on (cluster) (%s)", series.SLOClusterBurn, lost)
 	return rule(AlertCluster, series.Page, series.ScopeCluster, failing, map[string]string{
 		"summary": "{{ if $value }}{{ $value }} operators fail on cluster {{ $labels.cluster }}{{ else }}There " +
 			"are no measurements from cluster {{ $labels.cluster }}{{ end }}",
@@ -176,7 +179,7 @@ const nameOfOperator = "{{ $labels.operator_namespace }}/{{ $labels.operator }}"
 // owned gives alerts the label slo, and the team of their operator.
 func owned(alerts string) string {
 	return fmt.Sprintf("label_join(\n%s,\n  \"slo\", \"/\", \"operator_namespace\", \"operator\", \"sli\"\n)\n* %s "+
-		"group_left (team) %s", indent(alerts), on(operatorLabels), series.SLOTeam)
+		"%s", indent(alerts), on(operatorLabels), joinTeam)
 }
 
 // budgetLeft is an annotation's template of what is left of an alert's budget. The

@@ -98,15 +98,17 @@ func absenceGroup(s Set) monitoringv1.RuleGroup {
 		}, "{{ with $labels.cluster }}&var-cluster={{ . | urlquery }}{{ end }}")), absentFor))
 }
 
-// ownMatcher selects the own SLIs of an operator, if it has any. They are
+// ownMatcher selects the own SLIs of an operator with alerts, if it has any. They are
 // expected somewhere: on which clusters their metrics are is not known.
 func (op Operator) ownMatcher() string {
-	if len(op.Own) == 0 {
-		return ""
+	var names []string
+	for _, own := range op.Own {
+		if !slices.ContainsFunc(op.Objectives, func(o Objective) bool { return o.SLI == own.Name && o.Alerts == AlertsNone }) {
+			names = append(names, own.Name)
+		}
 	}
-	names := make([]string, len(op.Own))
-	for i, own := range op.Own {
-		names[i] = own.Name
+	if len(names) == 0 {
+		return ""
 	}
 	return fmt.Sprintf("{%s,sli=~%q}", matchOperator(op.ID()), strings.Join(names, "|"))
 }
@@ -200,5 +202,5 @@ func certificateAlerts() []monitoringv1.Rule {
 
 // ofTeam gives alerts about an operator its team.
 func ofTeam(alerts string) string {
-	return fmt.Sprintf("(\n%s\n)\n* %s group_left (team) %s", indent(alerts), on(operatorLabels), series.SLOTeam)
+	return fmt.Sprintf("(\n%s\n)\n* %s %s", indent(alerts), on(operatorLabels), joinTeam)
 }

@@ -41,12 +41,8 @@ func objectiveGroup(s Set) monitoringv1.RuleGroup {
 	rules = append(rules, s.guards()...)
 	rules = append(rules, s.minRequests()...)
 	for _, t := range Tiers() {
-		objective := series.SLOObjective
-		if t.Severity == series.Page { // without a threshold there is no page
-			objective += ticketOnly()
-		}
 		rules = append(rules, record(threshold, fmt.Sprintf("clamp_max(%s * %s / %s * (1 - %s), %s)",
-			number(t.Factor(DefaultPeriod)), series.SLOPeriod, number(DefaultPeriod.Seconds()), objective,
+			number(t.Factor(DefaultPeriod)), series.SLOPeriod, number(DefaultPeriod.Seconds()), s.alerting(t.Severity),
 			MaxThreshold.decimal()), series.Tier, t.Name))
 	}
 	rules = append(rules, s.owners()...)
@@ -147,31 +143,12 @@ func attribute(name, otherwise string, exceptions map[string][]string) []monitor
 // otherPeriods selects the objectives whose period is not the default one.
 func (s Set) otherPeriods() map[string][]string {
 	out := map[string][]string{}
-	add := func(o Objective, selected func(sli string) string) {
-		if o.period() == DefaultPeriod {
-			return
+	for _, p := range s.periods() {
+		if p == DefaultPeriod {
+			continue
 		}
-		sli := fmt.Sprintf("sli=%q", o.SLI)
-		if o.SLI == Probe {
-			sli = `sli=~"probe:.+"`
-		}
-		value := number(o.period().Seconds())
-		out[value] = append(out[value], selected(sli))
-	}
-	for _, o := range s.Default {
-		var except []types.NamespacedName
-		for _, op := range s.Operators {
-			if op.has(o.SLI) || o.SLI == Probe && slices.ContainsFunc(op.Objectives, Objective.isOfProbe) {
-				except = append(except, op.ID())
-			}
-		}
-		add(o, func(sli string) string { return selectOthers(series.SLOObjective, except, sli) })
-	}
-	for _, op := range s.Operators {
-		for _, o := range op.Objectives {
-			add(o, func(sli string) string {
-				return fmt.Sprintf("%s{%s,%s}", series.SLOObjective, sli, matchOperator(op.ID()))
-			})
+		if some := s.selectObjectives(series.SLOObjective, func(o Objective) bool { return o.period() == p }); len(some) > 0 {
+			out[number(p.Seconds())] = some
 		}
 	}
 	return out
@@ -238,29 +215,43 @@ func (s Set) periods() []time.Duration {
 // standard is the criticality of an operator that has no other.
 const standard = "Standard"
 
-// owner is who an operator belongs to, and how important it is.
-type owner struct{ team, criticality string }
+// owner is who an operator belongs to, how important it is, and the labels of its
+// alerts, sorted and written as PromQL does.
+type owner struct{ team, criticality, labels string }
+
+func labelMatchers(labels map[string]string) []Matcher {
+	var out []Matcher
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		out = append(out, Matcher{name, "=", labels[name]})
+	}
+	return out
+}
 
 // owners records who owns which operator, and how important it is. An operator
 // without a team has a series too, without the label: alerts are joined with it,
 // and must not be lost.
 func (s Set) owners() []monitoringv1.Rule {
-	members := map[owner][]types.NamespacedName{}
+	members, labelsOf := map[owner][]types.NamespacedName{}, map[owner]map[string]string{}
 	var named []types.NamespacedName
 	for _, op := range s.Operators {
-		of := owner{op.Team, cmp.Or(op.Criticality, standard)}
-		if of != (owner{"", standard}) {
+		of := owner{op.Team, cmp.Or(op.Criticality, standard), selector("", labelMatchers(op.Labels))}
+		if of != (owner{"", standard, "{}"}) {
 			members[of] = append(members[of], op.ID())
+			labelsOf[of] = op.Labels
 			named = append(named, op.ID())
 		}
 	}
 	rules := []monitoringv1.Rule{record(series.SLOTeam, selectOthers(known, named), series.Criticality, standard)}
 	for _, of := range slices.SortedFunc(maps.Keys(members), func(a, b owner) int {
-		return cmp.Or(cmp.Compare(a.team, b.team), cmp.Compare(a.criticality, b.criticality))
+		return cmp.Or(cmp.Compare(a.team, b.team), cmp.Compare(a.criticality, b.criticality),
+			cmp.Compare(a.labels, b.labels))
 	}) {
 		labels := []string{series.Criticality, of.criticality}
 		if of.team != "" {
 			labels = append(labels, series.Team, of.team)
+		}
+		for _, name := range slices.Sorted(maps.Keys(labelsOf[of])) {
+			labels = append(labels, name, labelsOf[of][name])
 		}
 		rules = append(rules, record(series.SLOTeam, selectOperators(known, members[of]), labels...))
 	}
@@ -276,13 +267,14 @@ func (s Set) expected() []monitoringv1.Rule {
 		if sli.Name == Probe {
 			continue
 		}
-		byDefault := sli.Required && slices.ContainsFunc(s.Default, func(o Objective) bool { return o.SLI == sli.Name })
+		alerts := func(o Objective) bool { return o.SLI == sli.Name && o.Alerts != AlertsNone }
+		byDefault := sli.Required && slices.ContainsFunc(s.Default, alerts)
 		var named, without []types.NamespacedName
 		for _, op := range s.Operators {
 			switch {
-			case op.has(sli.Name):
+			case slices.ContainsFunc(op.Objectives, alerts):
 				named = append(named, op.ID())
-			case slices.Contains(op.Without, sli.Name):
+			case op.has(sli.Name) || slices.Contains(op.Without, sli.Name):
 				without = append(without, op.ID())
 			}
 		}

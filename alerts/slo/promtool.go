@@ -91,8 +91,8 @@ func Tests(s Set, ruleFile string) ([]byte, error) {
 		return nil, err
 	}
 	file := testFile{RuleFiles: []string{ruleFile}, EvaluationInterval: duration(Step), Fuzzy: true, Tests: []testCase{
-		clustersTest("clusters of "+operator.String(), operator, objective, scenes()),
-		clustersTest("partial outages", operator, objective, partial(objective)),
+		s.clustersTest("clusters of "+operator.String(), operator, objective, scenes()),
+		s.clustersTest("partial outages", operator, objective, partial(objective)),
 		annotationsTest(s, operator, objective),
 		releaseTest(operator),
 		upgradeTest(operator, objective),
@@ -116,13 +116,13 @@ func Tests(s Set, ruleFile string) ([]byte, error) {
 func (s Set) subject() (types.NamespacedName, Objective, error) {
 	for _, op := range s.Operators {
 		for _, o := range op.Objectives {
-			if o.SLI == "csv" {
+			if o.SLI == "csv" && o.Alerts == "" {
 				return op.ID(), o, nil
 			}
 		}
 	}
 	for _, o := range s.Default {
-		if o.SLI == "csv" {
+		if o.SLI == "csv" && o.Alerts == "" {
 			id := types.NamespacedName{Namespace: "any-namespace", Name: "any-operator"}
 			for slices.ContainsFunc(s.Operators, func(op Operator) bool { return op.ID() == id }) {
 				id.Name += "-x"
@@ -131,7 +131,7 @@ func (s Set) subject() (types.NamespacedName, Objective, error) {
 		}
 	}
 	return types.NamespacedName{}, Objective{},
-		fmt.Errorf("%w: tests are about csv, and no operator has an objective for it", ErrSLI)
+		fmt.Errorf("%w: tests are about csv, and no operator has an objective with all alerts for it", ErrSLI)
 }
 
 // scenes are the stories of single clusters. Each has a version of its own, so
@@ -197,14 +197,14 @@ func everyNth(n int) []Slice {
 
 // clustersTest samples all clusters' alerts whenever those of one change, just
 // before and then.
-func clustersTest(name string, operator types.NamespacedName, o Objective, all []scene) testCase {
+func (s Set) clustersTest(name string, operator types.NamespacedName, o Objective, all []scene) testCase {
 	test := testCase{Name: name}
 	length := len(all[0].timeline)
 	expected := make([][]firing, len(all))
 	moments := map[int]bool{}
 	for i, sc := range all {
 		test.Series = append(test.Series, sc.series(operator)...)
-		expected[i] = sc.expect(o)
+		expected[i] = sc.expect(o, !slices.Contains(s.WithoutAlerts, AlertSLIAbsent))
 		changes := 0
 		// A partial outage has tiers come and go with every slice; the first few changes say it all.
 		for m := 1; m < length && changes < 6; m++ {
@@ -255,7 +255,7 @@ func alertsAt(all []scene, expected [][]firing, operator types.NamespacedName, m
 }
 
 // expect judges a scene minute by minute.
-func (sc scene) expect(o Objective) []firing {
+func (sc scene) expect(o Objective, absence bool) []firing {
 	timeline := slices.Clone(sc.timeline)
 	fill(timeline, Missing, 0, sc.from)
 	fill(timeline, Missing, sc.to, len(timeline))
@@ -278,7 +278,7 @@ func (sc scene) expect(o Objective) []firing {
 		if since < 0 {
 			since = i
 		}
-		out[i].absent = i-since >= int(absentFor/Step)
+		out[i].absent = absence && i-since >= int(absentFor/Step)
 	}
 	return out
 }

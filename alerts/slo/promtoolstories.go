@@ -4,7 +4,9 @@
 package slo
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"net/url"
 	"strconv"
 	"strings"
@@ -26,11 +28,6 @@ func annotationsTest(s Set, operator types.NamespacedName, o Objective) testCase
 		series.SLI: "csv", series.SLO: operator.String() + "/csv",
 		series.Severity: series.Page, series.Scope: series.ScopeOperator,
 	}
-	for _, op := range s.Operators {
-		if op.ID() == operator && op.Team != "" {
-			labels[series.Team] = op.Team
-		}
-	}
 	annotations := map[string]string{
 		"summary":     fmt.Sprintf("%s burns its csv budget %.1f times too fast on cluster outage", operator, burn),
 		"description": "At this rate the error budget is gone before its period is over.",
@@ -38,6 +35,19 @@ func annotationsTest(s Set, operator types.NamespacedName, o Objective) testCase
 		"window":      "1h",
 		"criticality": standard,
 		"budget_left": fmt.Sprintf("%.4g%%", budget),
+	}
+	for _, op := range s.Operators {
+		for name := range op.Annotations { // others' annotations are empty
+			annotations[name] = cmp.Or(annotations[name], "")
+		}
+		if op.ID() != operator {
+			continue
+		}
+		maps.Copy(labels, op.Labels)
+		maps.Copy(annotations, op.Annotations)
+		if op.Team != "" {
+			labels[series.Team] = op.Team
+		}
 	}
 	if s.RunbookURL != "" {
 		annotations["runbook_url"] = s.RunbookURL + "#csv"

@@ -68,7 +68,7 @@ func BuildPart(s Set, part Part) (*Rules, error) {
 	}
 	r := &Rules{}
 	if part == Edge {
-		r.Groups = []monitoringv1.RuleGroup{group("slices", Step, sliceRules(Edge, s.requestSLIs())...)}
+		r.Groups = []monitoringv1.RuleGroup{group("slices", Step, s.sliceRules(Edge)...)}
 	} else {
 		r.Groups = s.groups(part)
 	}
@@ -98,7 +98,8 @@ func (s Set) groups(part Part) []monitoringv1.RuleGroup {
 			}
 		}
 	}
-	return groups
+	s.withTexts(groups)
+	return s.leaveOut(groups)
 }
 
 func group(name string, interval time.Duration, rules ...monitoringv1.Rule) monitoringv1.RuleGroup {
@@ -139,7 +140,7 @@ func merge(rules []monitoringv1.Rule) []monitoringv1.Rule {
 // takes one evaluation: the slices, their burn rate, who is to blame, the alerts.
 func fastGroup(s Set, part Part) monitoringv1.RuleGroup {
 	requests := s.requestSLIs()
-	rules := append(sliceRules(part, requests), clusterStates()...)
+	rules := append(s.sliceRules(part), clusterStates()...)
 	rules = append(rules, versionRules(fastest(), requests)...)
 	rules = append(rules, clusterBlame(requests))
 	rules = append(rules, releaseRules(requests)...)
@@ -151,14 +152,14 @@ func fastGroup(s Set, part Part) monitoringv1.RuleGroup {
 
 // sliceRules record the slices that a part makes: densely, then the bad ones only,
 // then with the version, which is empty where it is not known.
-func sliceRules(part Part, requests requestSLIs) []monitoringv1.Rule {
+func (s Set) sliceRules(part Part) []monitoringv1.Rule {
 	var rules []monitoringv1.Rule
-	for _, s := range SLIs() {
+	for _, sli := range SLIs() {
 		switch {
-		case s.Name == Probe && part != Edge:
-			rules = append(rules, record(series.SLIBad, s.expr))
-		case s.Name != Probe && part != Hub:
-			rules = append(rules, record(series.SLIBad, s.expr, series.SLI, s.Name))
+		case sli.Name == Probe && part != Edge:
+			rules = append(rules, record(series.SLIBad, sli.expr))
+		case sli.Name != Probe && part != Hub:
+			rules = append(rules, record(series.SLIBad, s.exprOf(sli), series.SLI, sli.Name))
 		}
 	}
 	bad := series.SLIBadSlice + part.slices()
@@ -167,6 +168,7 @@ func sliceRules(part Part, requests requestSLIs) []monitoringv1.Rule {
 	version := fmt.Sprintf("%[1]s\n* %[2]s group_left (%[3]s)\ntopk by (%[4]s) (1, %[5]s)\nor %[6]s %[1]s",
 		bad, on(installLabels), ran, installLabels, aggregate("max", installLabels+", "+ran,
 			fmt.Sprintf("%s and %s %s", series.OperatorInfo, on(installLabels), bad)), on(budgetLabels))
+	requests := s.requestSLIs()
 	if part == Hub {
 		requests = nil // slices of own SLIs are made on the clusters
 	}

@@ -32,21 +32,28 @@ func sets() map[string]Set {
 		"mixed": {
 			Default: DefaultProfile(),
 			Operators: []Operator{
-				{Namespace: "fleet", Name: "echo", Team: "echo \"team\" {{ $x }}", Objectives: []Objective{
-					{SLI: "csv", Target: 950_000}, {SLI: "reconcile", Target: 999_000, Period: 7 * day},
-					{SLI: "probe:api", Target: 990_000}, {SLI: "requests", Target: 999_000},
-					{SLI: "slow", Target: 990_000}, {SLI: "minutes", Target: 990_000}, {SLI: "gauge", Target: 990_000},
-				}, Own: []OwnSLI{
-					RequestRatio("requests", "http_requests_total", []Matcher{{"job", "=", `echo"\x`}},
-						[]Matcher{{"code", "=~", "5.."}}),
-					LatencyThreshold("slow", "http_request_duration_seconds", "0.5", nil),
-					{Name: "minutes", Bad: "rate(bad_total[5m])", Total: "rate(all_total[5m])", Method: Timeslices,
-						SliceTarget: 950_000, MinRequests: 20},
-					BoolGauge("gauge", "echo_healthy", nil),
-				}},
-				{Namespace: "fleet", Name: `odd.na-me"\|`, Objectives: []Objective{{SLI: "available", Target: 995_000}},
-					Without: []string{"catalog", Probe}},
-				{Namespace: "staging", Name: "echo", Objectives: []Objective{{SLI: "csv", Target: 950_000}},
+				{Namespace: "fleet", Name: "echo", Team: "echo \"team\" {{ $x }}",
+					Labels:      map[string]string{"area": "{{ $x }}", "shift": "day"},
+					Annotations: map[string]string{"contact": `call {{ $labels.cluster }} "now"`}, Objectives: []Objective{
+						{SLI: "csv", Target: 950_000}, {SLI: "reconcile", Target: 999_000, Period: 7 * day},
+						{SLI: "probe:api", Target: 990_000}, {SLI: "requests", Target: 999_000},
+						{SLI: "slow", Target: 990_000}, {SLI: "minutes", Target: 990_000}, {SLI: "gauge", Target: 990_000},
+					}, Own: []OwnSLI{
+						RequestRatio("requests", "http_requests_total", []Matcher{{"job", "=", `echo"\x`}},
+							[]Matcher{{"code", "=~", "5.."}}),
+						LatencyThreshold("slow", "http_request_duration_seconds", "0.5", nil),
+						{Name: "minutes", Bad: "rate(bad_total[5m])", Total: "rate(all_total[5m])", Method: Timeslices,
+							SliceTarget: 950_000, MinRequests: 20},
+						BoolGauge("gauge", "echo_healthy", nil),
+					}},
+				{Namespace: "fleet", Name: `odd.na-me"\|`, Objectives: []Objective{{SLI: "available", Target: 995_000,
+					Alerts: AlertsTickets}, {SLI: "reconcile", Target: 990_000, Thresholds: Thresholds{BadShare: 250_000}},
+					{SLI: "queue", Target: 990_000, Alerts: AlertsNone}},
+					Annotations: map[string]string{"contact": "on {{ call }} \"odd\""},
+					Without:     []string{"catalog", Probe}},
+				{Namespace: "staging", Name: "echo", Objectives: []Objective{{SLI: "csv", Target: 950_000},
+					{SLI: "latency", Target: 990_000, Thresholds: Thresholds{Duration: 500 * time.Millisecond}}},
+					Labels:  map[string]string{"area": "staging"},
 					Without: []string{"catalog"}},
 			},
 		},
@@ -152,6 +159,11 @@ func withOwn(own OwnSLI) Set {
 		Objectives: []Objective{{SLI: own.Name, Target: 990_000}}}}}
 }
 
+// withTexts has one operator with labels and annotations of its alerts.
+func withTexts(labels, annotations map[string]string) Set {
+	return Set{Operators: []Operator{{Namespace: "n", Name: "a", Labels: labels, Annotations: annotations}}}
+}
+
 func TestRefused(t *testing.T) {
 	one := func(o Objective) Set { return Set{Default: []Objective{o}} }
 	own := RequestRatio("requests", "http_requests_total", nil, nil)
@@ -190,6 +202,25 @@ func TestRefused(t *testing.T) {
 			"a slice needs a target"},
 		"own requests with a target of slices": {withOwn(OwnSLI{Name: "b", Bad: "x", Total: "y", SliceTarget: 950_000}),
 			ErrSLI, "only Timeslices"},
+		"a threshold of another SLI": {one(Objective{SLI: "queue", Target: 990_000,
+			Thresholds: Thresholds{BadShare: 1}}), ErrThreshold, "no badPercent, but duration and depth"},
+		"a threshold of none": {one(Objective{SLI: "csv", Target: 990_000, Thresholds: Thresholds{Depth: 1}}),
+			ErrThreshold, "nor any other"},
+		"a duration that nobody counts": {one(Objective{SLI: "latency", Target: 990_000,
+			Thresholds: Thresholds{Duration: 12 * time.Second}}), ErrThreshold, "choose one of 10, 15 s"},
+		"a duration above all bounds": {one(Objective{SLI: "latency", Target: 990_000,
+			Thresholds: Thresholds{Duration: 2 * time.Minute}}), ErrThreshold, "choose one of 60 s"},
+		"a share of all": {one(Objective{SLI: "operands", Target: 990_000, Thresholds: Thresholds{BadShare: One}}),
+			ErrThreshold, "below 100"},
+		"alerts that do not exist":      {one(Objective{SLI: "csv", Target: 990_000, Alerts: "Pages"}), ErrAlert, "All, Tickets"},
+		"without an unknown alert":      {Set{WithoutAlerts: []string{"BellwetherHubdown"}}, ErrAlert, "mean BellwetherHubDown?"},
+		"without alerts about budgets":  {Set{WithoutAlerts: []string{AlertOperator}}, ErrAlert, "by objective"},
+		"without alerts about clusters": {Set{WithoutAlerts: []string{AlertCluster}}, ErrAlert, "cannot be left out"},
+		"a label of ours":               {withTexts(map[string]string{"severity": "page"}, nil), ErrAlert, "Bellwether's own"},
+		"no label":                      {withTexts(map[string]string{"a-b": "x"}, nil), ErrAlert, "no name of a label"},
+		"an empty label":                {withTexts(map[string]string{"a": ""}, nil), ErrAlert, "1 to 200"},
+		"an annotation of ours":         {withTexts(nil, map[string]string{"summary": "x"}), ErrAlert, "Bellwether's own"},
+		"a runbook":                     {withTexts(nil, map[string]string{"runbook_url": "x"}), ErrAlert, "runbookURL"},
 		"own of another operator": {
 			Set{Operators: []Operator{{Namespace: "n", Name: "a",
 				Objectives: []Objective{{SLI: "requests", Target: 999_000}}}}},

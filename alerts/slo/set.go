@@ -23,6 +23,10 @@ type Objective struct {
 	Target PPM
 	// Period is the budget's. Zero is DefaultPeriod.
 	Period time.Duration
+	// Alerts are those that there are about it. Empty: all.
+	Alerts Alerting
+	// Thresholds replace what the SLI takes for bad.
+	Thresholds Thresholds
 }
 
 func (o Objective) period() time.Duration {
@@ -49,6 +53,9 @@ type Operator struct {
 	Without []string
 	// Own are further SLIs; each needs an objective.
 	Own []OwnSLI
+	// Labels and Annotations are those of the operator's alerts beside Bellwether's
+	// own, as CheckLabel and CheckAnnotation permit.
+	Labels, Annotations map[string]string
 }
 
 // ID is the operator's namespace and name.
@@ -65,6 +72,8 @@ type Set struct {
 	// RunbookURL and DashboardURL begin the links of alerts; what follows is
 	// #SLI and the dashboard's variables. Empty: the alerts have no such link.
 	RunbookURL, DashboardURL string
+	// WithoutAlerts are names of alerts that are left out, of SwitchableAlerts.
+	WithoutAlerts []string
 	// Blame is what it takes for a release to be blamed.
 	Blame Blame
 }
@@ -93,6 +102,11 @@ func (s Set) check() []error {
 		}
 	}
 	errs = append(errs, repeated("default", s.Default)...)
+	for _, name := range s.WithoutAlerts {
+		if err := CheckAlert(name); err != nil {
+			errs = append(errs, err)
+		}
+	}
 	seen := map[types.NamespacedName]bool{}
 	for _, op := range s.Operators {
 		if seen[op.ID()] {
@@ -118,6 +132,7 @@ func (op Operator) check() []error {
 		}
 	}
 	errs = append(errs, repeated(op.Name, op.Objectives)...)
+	errs = append(errs, op.checkAlertTexts()...)
 	for _, name := range op.Without {
 		if err := checkSLI(name, nil); err != nil {
 			errs = append(errs, err)
@@ -168,6 +183,13 @@ func checkObjective(o Objective, own []OwnSLI) error {
 	}
 	if err := o.Target.check(); err != nil {
 		return fmt.Errorf("%s: %w", o.SLI, err)
+	}
+	if !slices.Contains([]Alerting{"", AlertsAll, AlertsTickets, AlertsNone}, o.Alerts) {
+		return fmt.Errorf("%w %q of %s: choose one of %s, %s, %s", ErrAlert, o.Alerts, o.SLI, AlertsAll, AlertsTickets,
+			AlertsNone)
+	}
+	if err := o.checkThresholds(); err != nil {
+		return err
 	}
 	if o.Period == 0 {
 		return nil

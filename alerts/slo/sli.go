@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -27,6 +28,10 @@ type SLI struct {
 	// Required SLIs have slices wherever the operator is expected. The others
 	// have some if the operator exports their metrics.
 	Required bool
+	// Thresholds are those that an objective may set, with what they are if it does not.
+	Thresholds Thresholds
+	// judge gives the expr of some operators with other thresholds. Nil: there are none.
+	judge func(operators, Thresholds) string
 	// expr is PromQL that gives 0 or 1 for each cluster and operator, or for each
 	// cluster, operator and sli if the SLI is a family.
 	expr string
@@ -59,24 +64,25 @@ func SLIs() []SLI {
 		{Name: Redundancy, Target: 990_000, Ticket: true, expr: redundancyExpr(),
 			Bad: "a Deployment of the operator has fewer available replicas than it asks for, but `available` is " +
 				"good; only a ticket"},
-		{Name: "reconcile", Target: 990_000, expr: ofOperator(notOrFew(rate(series.ReconcileErrorsTotal, ""),
-			"0.1 * "+rate(series.ReconcileTotal, ""))),
+		judged(SLI{Name: "reconcile", Target: 990_000,
 			Bad: "more than 10 % of the reconciles of 2 minutes, and more than one, returned an error"},
-		{Name: "latency", Target: 990_000, expr: ofOperator(notOrFew(fmt.Sprintf("(%s - %s)",
-			rate(series.ReconcileTimeCount, ""), rate(series.ReconcileTimeBucket, `le=~"10|10.0"`)),
-			"0.05 * "+rate(series.ReconcileTimeCount, ""))),
+			Thresholds{BadShare: 100_000}, judgeReconciles),
+		judged(SLI{Name: latency, Target: 990_000,
 			Bad: "more than 5 % of the reconciles of 2 minutes, and more than one, took longer than 10 s"},
-		{Name: "panic", Target: 999_000, expr: ofOperator(not(at(rate(series.ReconcilePanicsTotal, ""), "==", "0"))),
+			Thresholds{BadShare: 50_000, Duration: 10 * time.Second}, judgeLatency),
+		{Name: "panic", Target: 999_000, expr: ofOperator(operators{}, not(at(rate(series.ReconcilePanicsTotal, ""), "==", "0"))),
 			Bad: "a reconcile panicked within 2 minutes"},
-		{Name: "queue", Target: 990_000, expr: ofOperator(queueExpr()),
+		judged(SLI{Name: "queue", Target: 990_000,
 			Bad: "a work item has been running for more than 300 s, or a queue was deeper than 10 for 10 minutes"},
-		{Name: "leader", Target: 999_000, expr: ofOperator(leaderExpr()),
+			Thresholds{Duration: 5 * time.Minute, Depth: 10}, judgeQueue),
+		{Name: "leader", Target: 999_000, expr: ofOperator(operators{}, leaderExpr()),
 			Bad: "a leader election has not exactly one leader"},
-		{Name: "webhook", Target: 999_000, expr: webhookExpr(),
+		judged(SLI{Name: "webhook", Target: 999_000,
 			Bad: "more than 1 % of the admission requests of 2 minutes ended with a server error, or API servers " +
 				"could not call a webhook in more than 1 % of its requests"},
-		{Name: "operands", Target: 990_000, expr: operandsExpr(),
-			Bad: "more than 5 % of the operator's custom resources are not Ready"},
+			Thresholds{BadShare: 10_000}, judgeWebhooks),
+		judged(SLI{Name: "operands", Target: 990_000, Bad: "more than 5 % of the operator's custom resources are not Ready"},
+			Thresholds{BadShare: 50_000}, judgeOperands),
 		{Name: "catalog", Target: 990_000, Required: true,
 			expr: aggregate("max", installLabels, series.OperatorCatalogReady+" != bool 1"),
 			Bad:  "the operator's CatalogSource is not ready"},
@@ -108,14 +114,18 @@ func rate(metric, matcher string) string {
 // ofOperator finds the operators that a value by cluster and namespace belongs
 // to. The info series is the many side of the join: two operators in a namespace
 // share the value, and never make the rule fail.
-func ofOperator(bad string) string {
-	return aggregate("max", installLabels, "\n"+ofNamespace(bad)+"\n")
+func ofOperator(of operators, bad string) string {
+	return aggregate("max", installLabels, "\n"+ofNamespace(of, bad)+"\n")
 }
 
-func ofNamespace(bad string) string { return joined(series.OperatorInfo, series.Namespace, bad) }
+func ofNamespace(of operators, bad string) string {
+	return joined(of.of(series.OperatorInfo), series.Namespace, bad)
+}
 
 // ofWebhook finds the operator that a value by cluster and webhook belongs to.
-func ofWebhook(bad string) string { return joined(series.OperatorWebhook, series.Name, bad) }
+func ofWebhook(of operators, bad string) string {
+	return joined(of.of(series.OperatorWebhook), series.Name, bad)
+}
 
 // joined gives a value by cluster and another label the operators of a metric
 // that has the same labels.
@@ -151,35 +161,22 @@ func fewerReplicas(than string) string {
 		"bool 0\n", aggregate("min", each, series.OperatorReplicasAvailable), desired, fmt.Sprintf(than, desired)))
 }
 
-func queueExpr() string {
-	return not(fmt.Sprintf("(max by (cluster, namespace) (%s) <= bool 300)\n   * (max by (cluster, namespace) "+
-		"(min_over_time(%s[10m])) <= bool 10)", series.QueueLongestRunning, series.QueueDepth))
-}
-
 // leaderExpr looks at each election by its name: a namespace may have several.
 func leaderExpr() string {
 	return fmt.Sprintf("max by (cluster, namespace) (sum by (cluster, namespace, name) (%s) != bool 1)",
 		series.LeaderStatus)
 }
 
-// webhookExpr takes what either side sees: an operator knows of the requests
-// that reached it, an API server of those that did not. The two have different
-// labels, so that neither hides the other.
-func webhookExpr() string {
-	return aggregate("max", installLabels, fmt.Sprintf("\n%s\n  or\n%s\n", ofNamespace(answeredExpr()),
-		ofWebhook(calledExpr())))
-}
-
 // answeredExpr looks at what an operator answered.
-func answeredExpr() string {
+func answeredExpr(most PPM) string {
 	total := rate(series.WebhookRequestsTotal, "")
 	errors := fmt.Sprintf("(%s or 0 * %s)", rate(series.WebhookRequestsTotal, `code=~"5.."`), total)
-	return not(at(errors, "<=", "0.01 * "+total))
+	return not(at(errors, "<=", most.decimal()+" * "+total))
 }
 
 // calledExpr looks at each webhook by its name: a busy one must not hide another
 // that nobody can call.
-func calledExpr() string {
+func calledExpr(most PPM) string {
 	rate := func(metric, matcher string) string {
 		return fmt.Sprintf("sum by (cluster, name) (rate(%s%s[%s]))", metric, matcher, interval)
 	}
@@ -187,15 +184,7 @@ func calledExpr() string {
 	or0 := func(failed string) string { return fmt.Sprintf("(%s or 0 * %s)", failed, total) }
 	closed := or0(rate(series.AdmissionRejectionCount, fmt.Sprintf("{error_type=%q}", series.AdmissionCallingError)))
 	open := or0(rate(series.AdmissionFailOpenCount, ""))
-	return not(at(fmt.Sprintf("(%s + %s)", closed, open), "<=", "0.01 * "+total))
-}
-
-func operandsExpr() string {
-	sum := func(matcher string) string {
-		return aggregate("sum", installLabels, series.OperatorOperands+"{"+matcher+"}")
-	}
-	total := sum(`ready=~"true|false"`)
-	return not(fmt.Sprintf("(%s or 0 * %s)\n<= bool\n0.05 * %s", sum(`ready="false"`), total, total))
+	return not(at(fmt.Sprintf("(%s + %s)", closed, open), "<=", most.decimal()+" * "+total))
 }
 
 func probeExpr() string {

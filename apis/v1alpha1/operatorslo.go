@@ -58,6 +58,22 @@ type OperatorSLOSpec struct {
 	// +optional
 	Criticality Criticality `json:"criticality,omitempty"`
 
+	// AlertLabels are further labels of the operator's alerts, for routes of
+	// Alertmanager. An edit makes other alerts of those that fire.
+	// +kubebuilder:validation:MaxProperties=20
+	// +kubebuilder:validation:XValidation:rule="self.all(name, name.matches('^[a-zA-Z_][a-zA-Z0-9_]{0,99}$') && !name.startsWith('__') && size(self[name]) > 0 && size(self[name]) <= 200)",message="alertLabels must have names of labels, and values of 1 to 200 characters"
+	// +kubebuilder:validation:XValidation:rule="self.all(name, !(name in ['alertname', 'alertstate', 'severity', 'scope', 'cluster', 'operator_namespace', 'operator', 'sli', 'slo', 'version', 'release', 'team', 'criticality', 'tier', 'wave', 'phase', 'probe', 'kind', 'schema']))",message="alertLabels must not have a label that Bellwether's alerts have, such as severity or cluster"
+	// +optional
+	AlertLabels map[string]string `json:"alertLabels,omitempty"`
+
+	// AlertAnnotations are further annotations of the operator's alerts. They are plain
+	// text and no templates.
+	// +kubebuilder:validation:MaxProperties=20
+	// +kubebuilder:validation:XValidation:rule="self.all(name, name.matches('^[a-zA-Z_][a-zA-Z0-9_]{0,99}$') && size(self[name]) > 0 && size(self[name]) <= 2048)",message="alertAnnotations must have names of annotations, and texts of 1 to 2048 characters"
+	// +kubebuilder:validation:XValidation:rule="self.all(name, !(name in ['summary', 'description', 'burn', 'window', 'budget_left', 'clusters', 'operators', 'criticality', 'dashboard_url', 'runbook_url']))",message="alertAnnotations must not have an annotation that Bellwether's alerts have, such as summary; for runbook_url there is runbookURL"
+	// +optional
+	AlertAnnotations map[string]string `json:"alertAnnotations,omitempty"`
+
 	// RunbookURL is linked in this operator's alerts in place of the fleet's
 	// runbook; #SLI is appended.
 	// +kubebuilder:validation:MaxLength=1024
@@ -130,6 +146,11 @@ const (
 )
 
 // SLOObjective is how good one SLI has to be over a period.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.thresholds) || !has(self.thresholds.badPercent) || self.sli in ['reconcile', 'latency', 'webhook', 'operands']",message="badPercent is a threshold of reconcile, latency, webhook and operands"
+// +kubebuilder:validation:XValidation:rule="!has(self.thresholds) || !has(self.thresholds.duration) || self.sli in ['latency', 'queue']",message="duration is a threshold of latency and queue"
+// +kubebuilder:validation:XValidation:rule="!has(self.thresholds) || !has(self.thresholds.depth) || self.sli == 'queue'",message="depth is a threshold of queue"
+// +kubebuilder:validation:XValidation:rule="self.sli != 'latency' || !has(self.thresholds) || !has(self.thresholds.duration) || duration(self.thresholds.duration) in [duration('5ms'), duration('10ms'), duration('25ms'), duration('50ms'), duration('100ms'), duration('150ms'), duration('200ms'), duration('250ms'), duration('300ms'), duration('350ms'), duration('400ms'), duration('450ms'), duration('500ms'), duration('600ms'), duration('700ms'), duration('800ms'), duration('900ms'), duration('1s'), duration('1.25s'), duration('1.5s'), duration('1.75s'), duration('2s'), duration('2.5s'), duration('3s'), duration('3.5s'), duration('4s'), duration('4.5s'), duration('5s'), duration('6s'), duration('7s'), duration('8s'), duration('9s'), duration('10s'), duration('15s'), duration('20s'), duration('25s'), duration('30s'), duration('40s'), duration('50s'), duration('1m')]",message="the duration of latency has to be one that controller-runtime counts: 5ms to 50ms as 5, 10, 25, 50; to 500ms in steps of 50ms; to 1s of 100ms; to 2s of 250ms; to 5s of 500ms; to 10s of 1s; to 30s of 5s; 40s, 50s or 1m"
 type SLOObjective struct {
 	// SLI is csv, available, redundancy, reconcile, latency, panic, queue, leader, webhook,
 	// operands, catalog, probe:NAME, or a name of own.
@@ -153,6 +174,54 @@ type SLOObjective struct {
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^[0-9]{1,4}[hdw]$') || (int(self.substring(0, size(self) - 1)) * (self.endsWith('h') ? 1 : (self.endsWith('d') ? 24 : 168)) >= 72 && int(self.substring(0, size(self) - 1)) * (self.endsWith('h') ? 1 : (self.endsWith('d') ? 24 : 168)) <= 2208)",message="period must be from 3 to 92 days, such as 30d: the longest burn-rate window is 3 days, and Prometheus keeps every slice of the period"
 	// +optional
 	Period string `json:"period,omitempty"`
+
+	// Alerts are those about this objective. All, the default: pages, tickets, and
+	// tickets about missing data. Tickets: no pages. None: none; the budget is recorded.
+	// +optional
+	Alerts ObjectiveAlerts `json:"alerts,omitempty"`
+
+	// Thresholds replace what the SLI takes for bad.
+	// +optional
+	Thresholds *SLOThresholds `json:"thresholds,omitempty"`
+}
+
+// ObjectiveAlerts are the alerts about an objective.
+//
+// +kubebuilder:validation:Enum=All;Tickets;None
+type ObjectiveAlerts string
+
+const (
+	// AlertsAll are pages and tickets.
+	AlertsAll ObjectiveAlerts = "All"
+	// AlertsTickets are tickets only.
+	AlertsTickets ObjectiveAlerts = "Tickets"
+	// AlertsNone are no alerts at all.
+	AlertsNone ObjectiveAlerts = "None"
+)
+
+// SLOThresholds are what an SLI takes for bad. Each SLI has some of them.
+//
+// +kubebuilder:validation:MinProperties=1
+type SLOThresholds struct {
+	// BadPercent is how many per cent of the reconciles, admission requests or custom
+	// resources may be bad, with at most four decimals. Default: 10 for reconcile, 5 for
+	// latency and operands, 1 for webhook.
+	// +kubebuilder:validation:MaxLength=8
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,2}([.][0-9]{1,4})?$') && !self.matches('^0+([.]0+)?$')",message="badPercent must be above 0 and below 100, with a point and at most four decimals, in quotes, such as \"2.5\""
+	// +optional
+	BadPercent string `json:"badPercent,omitempty"`
+
+	// Duration is how long a reconcile may take before it is slow (latency, default
+	// 10s), or a work item may run before it is stuck (queue, default 5m).
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s') && duration(self) <= duration('24h')",message="duration has to be above 0 and at most 24h"
+	// +optional
+	Duration *metav1.Duration `json:"duration,omitempty"`
+
+	// Depth is how many items a queue may have for 10 minutes (queue). Default: 10.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
+	// +optional
+	Depth int32 `json:"depth,omitempty"`
 }
 
 // OwnSLI is an indicator from the operator's own metrics: bad requests of all

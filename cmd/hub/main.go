@@ -86,6 +86,8 @@ func command() *cobra.Command {
 	fs.StringVar(&f.slo.RunbookURL, "runbook-url", "", "URL of a runbook that alerts link to; #SLI is added")
 	fs.StringVar(&f.slo.DashboardURL, "dashboard-url", "",
 		"URL of a dashboard that alerts link to; its variables are added")
+	fs.StringSliceVar(&f.slo.WithoutAlerts, "without-alerts", nil,
+		"names of alerts that the rules leave out, as in BellwetherHeartbeat,BellwetherSLIAbsent")
 	fs.StringVar(&f.slo.Prometheus.URL, "prometheus-url", "",
 		"Prometheus to ask whether the rules are evaluated, as in http://prometheus.monitoring:9090; empty: nobody "+
 			"is asked")

@@ -85,6 +85,7 @@ func (r *Reconciler) observe(ctx context.Context) (plan.Input, error) {
 	in := plan.Input{
 		Now: r.Now(), Namespace: r.Options.Namespace, Kind: plan.KindConfigMap,
 		RunbookURL: r.Options.RunbookURL, DashboardURL: r.Options.DashboardURL, Part: r.Options.Part,
+		WithoutAlerts: r.Options.WithoutAlerts,
 	}
 	var operators v1alpha1.ManagedOperatorList
 	var slos v1alpha1.OperatorSLOList

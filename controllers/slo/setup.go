@@ -39,6 +39,8 @@ type Options struct {
 	Part rules.Part
 	// RunbookURL and DashboardURL begin the links of alerts; empty: none.
 	RunbookURL, DashboardURL string
+	// WithoutAlerts are names of alerts that are left out, of rules.SwitchableAlerts.
+	WithoutAlerts []string
 	// Prometheus is the one that evaluates the rules. Without a URL the hub does not
 	// know whether they are evaluated.
 	Prometheus prometheus.Endpoint
@@ -57,6 +59,11 @@ var everything = reconcile.Request{NamespacedName: types.NamespacedName{Name: "o
 // Add adds the controller to a manager.
 func Add(mgr ctrl.Manager, o Options) error {
 	o.Namespace = cmp.Or(o.Namespace, DefaultNamespace)
+	for _, name := range o.WithoutAlerts {
+		if err := rules.CheckAlert(name); err != nil {
+			return fmt.Errorf("build slo controller: %w", err)
+		}
+	}
 	evaluator, err := evaluatorOf(o.Prometheus)
 	if err != nil {
 		return fmt.Errorf("build slo controller: %w", err)

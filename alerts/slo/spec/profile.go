@@ -22,17 +22,18 @@ import (
 
 // Profile decodes what a bundle says of how its operator is to be watched: the
 // value of its property bellwether.dev/slo. It is the spec of an OperatorSLO
-// without what only a fleet knows: operator, profile, team, criticality and
-// runbookURL. The
-// defaults of an OperatorSLO are filled in.
+// without what only a fleet knows: operator, profile, team, criticality,
+// runbookURL, alertLabels and alertAnnotations. The defaults of an OperatorSLO are filled in.
 func Profile(value json.RawMessage) (v1alpha1.OperatorSLOSpec, error) {
 	var out v1alpha1.OperatorSLOSpec
 	strict, err := kjson.UnmarshalStrict(value, &out)
 	if err := errors.Join(append(strict, err)...); err != nil {
 		return out, fmt.Errorf("decode: %w", err)
 	}
-	if out.Operator != "" || out.Profile != "" || out.Team != "" || out.Criticality != "" || out.RunbookURL != "" {
-		return out, errors.New("operator, profile, team, criticality and runbookURL are for the fleet to say")
+	if out.Operator != "" || out.Profile != "" || out.Team != "" || out.Criticality != "" || out.RunbookURL != "" ||
+		len(out.AlertLabels) > 0 || len(out.AlertAnnotations) > 0 {
+		return out, errors.New("operator, profile, team, criticality, runbookURL, alertLabels and alertAnnotations are " +
+			"for the fleet to say")
 	}
 	_, err = Operator("", out)
 	errs := []error{err}

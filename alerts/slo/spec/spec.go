@@ -6,11 +6,15 @@
 package spec
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bellwether-dev/bellwether/alerts/slo"
@@ -20,7 +24,8 @@ import (
 // Operator reads the objectives of an OperatorSLO's spec; the namespace is the
 // object's. The error says all that is wrong with it.
 func Operator(namespace string, s v1alpha1.OperatorSLOSpec) (slo.Operator, error) {
-	op := slo.Operator{Namespace: namespace, Name: s.Operator, Team: s.Team, Criticality: string(s.Criticality)}
+	op := slo.Operator{Namespace: namespace, Name: s.Operator, Team: s.Team, Criticality: string(s.Criticality),
+		Labels: s.AlertLabels, Annotations: s.AlertAnnotations}
 	var errs []error
 	for _, o := range s.Own {
 		own, err := ownOf(op.ID(), o)
@@ -76,6 +81,13 @@ func Objective(o v1alpha1.SLOObjective) (slo.Objective, error) {
 	if out.Target, err = slo.ParseTarget(o.Target); err != nil {
 		return out, err
 	}
+	out.Alerts = slo.Alerting(o.Alerts)
+	if out.Alerts == slo.AlertsAll {
+		out.Alerts = ""
+	}
+	if out.Thresholds, err = thresholds(o.Thresholds); err != nil {
+		return out, err
+	}
 	if o.Period == "" {
 		return out, nil
 	}
@@ -86,6 +98,53 @@ func Objective(o v1alpha1.SLOObjective) (slo.Objective, error) {
 		out.Period = 0
 	}
 	return out, nil
+}
+
+func thresholds(t *v1alpha1.SLOThresholds) (slo.Thresholds, error) {
+	var out slo.Thresholds
+	if t == nil {
+		return out, nil
+	}
+	if t.Duration != nil {
+		out.Duration = t.Duration.Duration
+	}
+	out.Depth = int(t.Depth)
+	if t.BadPercent == "" {
+		return out, nil
+	}
+	var err error
+	if out.BadShare, err = slo.ParseTarget(t.BadPercent); err != nil {
+		return out, fmt.Errorf("badPercent: %w", err)
+	}
+	return out, nil
+}
+
+// Written writes an objective as an OperatorSLO has it, with everything that
+// Objective reads.
+func Written(o slo.Objective) v1alpha1.SLOObjective {
+	out := v1alpha1.SLOObjective{SLI: o.SLI, Target: o.Target.String(), Period: days(cmp.Or(o.Period, slo.DefaultPeriod)),
+		Alerts: v1alpha1.ObjectiveAlerts(o.Alerts)}
+	t := o.Thresholds
+	if t == (slo.Thresholds{}) {
+		return out
+	}
+	out.Thresholds = &v1alpha1.SLOThresholds{Depth: int32(t.Depth)} //nolint:gosec // it was read from an int32
+	if t.Duration != 0 {
+		out.Thresholds.Duration = &metav1.Duration{Duration: t.Duration}
+	}
+	if t.BadShare != 0 {
+		out.Thresholds.BadPercent = t.BadShare.String()
+	}
+	return out
+}
+
+// days writes a period as people do.
+func days(d time.Duration) string {
+	const day = 24 * time.Hour
+	if d%day == 0 {
+		return strconv.Itoa(int(d/day)) + "d"
+	}
+	return strconv.Itoa(int(d/time.Hour)) + "h"
 }
 
 func ownOf(operator types.NamespacedName, o v1alpha1.OwnSLI) (slo.OwnSLI, error) {

@@ -57,6 +57,25 @@ func TestOperator(t *testing.T) {
 					Total: `rate(c{code="x",operator_namespace=~"|fleet",operator=~"|echo"}[5m])`, MinRequests: 5,
 				}}},
 		},
+		"thresholds, alerts, labels and annotations": {
+			spec: v1alpha1.OperatorSLOSpec{
+				Objectives: []v1alpha1.SLOObjective{
+					{SLI: "latency", Target: "99", Alerts: v1alpha1.AlertsTickets,
+						Thresholds: &v1alpha1.SLOThresholds{BadPercent: "2.5", Duration: seconds(30)}},
+					{SLI: "queue", Target: "99", Alerts: v1alpha1.AlertsAll, Thresholds: &v1alpha1.SLOThresholds{Depth: 5}},
+				},
+				AlertLabels: map[string]string{"area": "x"}, AlertAnnotations: map[string]string{"contact": "y"},
+			},
+			want: slo.Operator{Namespace: "fleet", Name: "echo",
+				Objectives: []slo.Objective{
+					{SLI: "latency", Target: 990_000, Alerts: slo.AlertsTickets,
+						Thresholds: slo.Thresholds{BadShare: 25_000, Duration: 30 * time.Second}},
+					{SLI: "queue", Target: 990_000, Thresholds: slo.Thresholds{Depth: 5}},
+				},
+				Labels: map[string]string{"area": "x"}, Annotations: map[string]string{"contact": "y"}},
+		},
+		"a threshold of another SLI": {spec: v1alpha1.OperatorSLOSpec{Objectives: []v1alpha1.SLOObjective{{SLI: "csv",
+			Target: "99", Thresholds: &v1alpha1.SLOThresholds{Depth: 5}}}}, err: "invalid threshold of csv"},
 		"a gauge, and minutes": {
 			spec: v1alpha1.OperatorSLOSpec{
 				Objectives: append(objective("healthy", "99", ""), objective("slow", "99", "")...),
@@ -131,6 +150,21 @@ func TestOperator(t *testing.T) {
 				t.Errorf("error %v; -want +got:\n%s", err, diff)
 			}
 		})
+	}
+}
+
+// TestWritten reads what was written of an objective.
+func TestWritten(t *testing.T) {
+	for _, o := range []slo.Objective{
+		{SLI: "csv", Target: 995_000},
+		{SLI: "csv", Target: 999_999, Period: 7 * 24 * time.Hour, Alerts: slo.AlertsNone},
+		{SLI: "latency", Target: 990_000, Thresholds: slo.Thresholds{BadShare: 1, Duration: 5 * time.Millisecond}},
+		{SLI: "queue", Target: 990_000, Thresholds: slo.Thresholds{Duration: time.Hour, Depth: 7}},
+	} {
+		got, err := Objective(Written(o))
+		if diff := cmp.Diff(o, got); err != nil || diff != "" {
+			t.Errorf("error %v; -want +got:\n%s", err, diff)
+		}
 	}
 }
 

@@ -161,6 +161,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.SLOEditApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SLOObjective"):
 		return &apisv1alpha1.SLOObjectiveApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("SLOThresholds"):
+		return &apisv1alpha1.SLOThresholdsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SourceReference"):
 		return &apisv1alpha1.SourceReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("TargetVersion"):

@@ -44,7 +44,8 @@ func files(in Input, subjects []*subject) ([]File, error) {
 	if len(subjects) == 0 {
 		return nil, nil
 	}
-	set := slo.Set{Default: slo.DefaultProfile(), RunbookURL: in.RunbookURL, DashboardURL: in.DashboardURL}
+	set := slo.Set{Default: slo.DefaultProfile(), RunbookURL: in.RunbookURL, DashboardURL: in.DashboardURL,
+		WithoutAlerts: in.WithoutAlerts}
 	for _, s := range subjects {
 		set.Operators = append(set.Operators, s.rules)
 	}

@@ -6,9 +6,7 @@ package plan
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/alerts/slo/spec"
@@ -56,7 +54,7 @@ func effective(o *v1alpha1.ManagedOperator, s *v1alpha1.OperatorSLO) (v1alpha1.O
 // Without a status it is the default profile.
 func lastGood(s *v1alpha1.OperatorSLO) slo.Operator {
 	op := slo.Operator{Namespace: s.Namespace, Name: s.Spec.Operator, Team: s.Spec.Team,
-		Criticality: string(s.Spec.Criticality)}
+		Criticality: string(s.Spec.Criticality), Labels: s.Spec.AlertLabels, Annotations: s.Spec.AlertAnnotations}
 	if len(s.Status.Objectives) == 0 {
 		return op
 	}
@@ -91,9 +89,8 @@ func family(sli string) string {
 }
 
 func asDefault(o slo.Objective) bool {
-	return slices.ContainsFunc(slo.DefaultProfile(), func(d slo.Objective) bool {
-		return d.SLI == family(o.SLI) && d.Target == o.Target && d.Period == o.Period
-	})
+	o.SLI = family(o.SLI)
+	return slices.Contains(slo.DefaultProfile(), o)
 }
 
 // inForce are all objectives of the operator: the profile's, and its own. Those
@@ -123,22 +120,31 @@ func (s *subject) inForce() []slo.Objective {
 func written(objectives []slo.Objective) []v1alpha1.SLOObjective {
 	var out []v1alpha1.SLOObjective
 	for _, o := range objectives {
-		period := o.Period
-		if period == 0 {
-			period = slo.DefaultPeriod
-		}
-		out = append(out, v1alpha1.SLOObjective{SLI: o.SLI, Target: o.Target.String(), Period: days(period)})
+		out = append(out, spec.Written(o))
 	}
 	return out
 }
 
-// days writes a period as people do.
-func days(d time.Duration) string {
-	const day = 24 * time.Hour
-	if d%day == 0 {
-		return strconv.Itoa(int(d/day)) + "d"
+// describe says what is asked of an SLI.
+func describe(o v1alpha1.SLOObjective) string {
+	out := fmt.Sprintf("%s %% over %s", o.Target, o.Period)
+	if o.Alerts != "" {
+		out += fmt.Sprintf(" with alerts %s", o.Alerts)
 	}
-	return strconv.Itoa(int(d/time.Hour)) + "h"
+	if t := o.Thresholds; t != nil {
+		var parts []string
+		if t.BadPercent != "" {
+			parts = append(parts, "badPercent "+t.BadPercent)
+		}
+		if t.Duration != nil {
+			parts = append(parts, "duration "+t.Duration.Duration.String())
+		}
+		if t.Depth != 0 {
+			parts = append(parts, fmt.Sprintf("depth %d", t.Depth))
+		}
+		out += " with " + strings.Join(parts, " and ")
+	}
+	return out
 }
 
 // edits says what changed between two lists of objectives, or nothing.
@@ -153,10 +159,9 @@ func edits(before, after []v1alpha1.SLOObjective) string {
 	for _, o := range after {
 		switch was := find(before, o.SLI); {
 		case was == nil:
-			out = append(out, fmt.Sprintf("%s is new: %s %% over %s", o.SLI, o.Target, o.Period))
-		case *was != o:
-			out = append(out, fmt.Sprintf("%s was %s %% over %s and is %s %% over %s", o.SLI, was.Target, was.Period,
-				o.Target, o.Period))
+			out = append(out, fmt.Sprintf("%s is new: %s", o.SLI, describe(o)))
+		case describe(*was) != describe(o):
+			out = append(out, fmt.Sprintf("%s was %s and is %s", o.SLI, describe(*was), describe(o)))
 		}
 	}
 	for _, o := range before {

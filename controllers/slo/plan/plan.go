@@ -31,6 +31,8 @@ type Input struct {
 	Part slo.Part
 	// RunbookURL and DashboardURL begin the links of alerts; empty: none.
 	RunbookURL, DashboardURL string
+	// WithoutAlerts are names of alerts that are left out.
+	WithoutAlerts []string
 	// Prometheus is what it evaluates now.
 	Prometheus Prometheus
 }

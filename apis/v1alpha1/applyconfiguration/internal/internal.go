@@ -799,6 +799,8 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: viewAddress
       type:
         scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.ObjectiveAlerts
+  scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.OfflinePolicy
   scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.OperatorCatalog
@@ -1173,6 +1175,16 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.OperatorSLOSpec
   map:
     fields:
+    - name: alertAnnotations
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: alertLabels
+      type:
+        map:
+          elementType:
+            scalar: string
     - name: criticality
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.Criticality
@@ -1504,6 +1516,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.SLOObjective
   map:
     fields:
+    - name: alerts
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.ObjectiveAlerts
     - name: period
       type:
         scalar: string
@@ -1514,8 +1529,23 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: target
       type:
         scalar: string
+    - name: thresholds
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.SLOThresholds
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.SLOProfile
   scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.SLOThresholds
+  map:
+    fields:
+    - name: badPercent
+      type:
+        scalar: string
+    - name: depth
+      type:
+        scalar: numeric
+    - name: duration
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.SecretHeader
   map:
     fields:

@@ -37,6 +37,7 @@ func Command(env *command.Env) *cobra.Command {
 type setOptions struct {
 	noDefault          bool
 	runbook, dashboard string
+	withoutAlerts      []string
 }
 
 func (o *setOptions) add(c *cobra.Command) {
@@ -45,12 +46,18 @@ func (o *setOptions) add(c *cobra.Command) {
 	c.Flags().StringVar(&o.runbook, "runbook-url", "", "The `URL` of the runbook in alerts. #SLI is appended.")
 	c.Flags().StringVar(&o.dashboard, "dashboard-url", "",
 		"The `URL` of the dashboard in alerts. Its variables are appended.")
+	c.Flags().StringSliceVar(&o.withoutAlerts, "without-alert", nil,
+		"Leave out the alert of this `NAME`. Alerts about budgets are switched off with alerts of an objective.")
+	_ = c.RegisterFlagCompletionFunc("without-alert",
+		func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return slo.SwitchableAlerts(), cobra.ShellCompDirectiveNoFileComp
+		})
 }
 
 // set reads the objectives of files. Operators are in the given namespace, unless
 // the file says otherwise. SLOs that are refused are not in the set.
 func (o *setOptions) set(files []string, namespace string) (all slo.Set, refused []error, err error) {
-	all = slo.Set{RunbookURL: o.runbook, DashboardURL: o.dashboard}
+	all = slo.Set{RunbookURL: o.runbook, DashboardURL: o.dashboard, WithoutAlerts: o.withoutAlerts}
 	if !o.noDefault {
 		all.Default = slo.DefaultProfile()
 	}
@@ -104,6 +111,8 @@ func sloError(err error) error {
 		return exit.Hint(err, "use a percentage above 0 and below 100, for example \"99.9\"")
 	case errors.Is(err, slo.ErrPart):
 		return exit.Hint(err, "use --part edge or --part hub")
+	case errors.Is(err, slo.ErrThreshold):
+		return exit.Hint(err, "the thresholds of each SLI are described in docs/guides/slos.md")
 	case errors.Is(err, slo.ErrPeriod):
 		return exit.Hint(err, "use a period such as 30d or 4w")
 	case errors.Is(err, slo.ErrQuery):

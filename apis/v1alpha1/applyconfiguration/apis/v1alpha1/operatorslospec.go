@@ -25,6 +25,12 @@ type OperatorSLOSpecApplyConfiguration struct {
 	// alerts, for whoever decides who is woken; how urgent an alert is does not depend
 	// on it.
 	Criticality *apisv1alpha1.Criticality `json:"criticality,omitempty"`
+	// AlertLabels are further labels of the operator's alerts, for routes of
+	// Alertmanager. An edit makes other alerts of those that fire.
+	AlertLabels map[string]string `json:"alertLabels,omitempty"`
+	// AlertAnnotations are further annotations of the operator's alerts. They are plain
+	// text and no templates.
+	AlertAnnotations map[string]string `json:"alertAnnotations,omitempty"`
 	// RunbookURL is linked in this operator's alerts in place of the fleet's
 	// runbook; #SLI is appended.
 	RunbookURL *string `json:"runbookURL,omitempty"`
@@ -79,6 +85,34 @@ func (b *OperatorSLOSpecApplyConfiguration) WithTeam(value string) *OperatorSLOS
 // If called multiple times, the Criticality field is set to the value of the last call.
 func (b *OperatorSLOSpecApplyConfiguration) WithCriticality(value apisv1alpha1.Criticality) *OperatorSLOSpecApplyConfiguration {
 	b.Criticality = &value
+	return b
+}
+
+// WithAlertLabels puts the entries into the AlertLabels field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, the entries provided by each call will be put on the AlertLabels field,
+// overwriting an existing map entries in AlertLabels field with the same key.
+func (b *OperatorSLOSpecApplyConfiguration) WithAlertLabels(entries map[string]string) *OperatorSLOSpecApplyConfiguration {
+	if b.AlertLabels == nil && len(entries) > 0 {
+		b.AlertLabels = make(map[string]string, len(entries))
+	}
+	for k, v := range entries {
+		b.AlertLabels[k] = v
+	}
+	return b
+}
+
+// WithAlertAnnotations puts the entries into the AlertAnnotations field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, the entries provided by each call will be put on the AlertAnnotations field,
+// overwriting an existing map entries in AlertAnnotations field with the same key.
+func (b *OperatorSLOSpecApplyConfiguration) WithAlertAnnotations(entries map[string]string) *OperatorSLOSpecApplyConfiguration {
+	if b.AlertAnnotations == nil && len(entries) > 0 {
+		b.AlertAnnotations = make(map[string]string, len(entries))
+	}
+	for k, v := range entries {
+		b.AlertAnnotations[k] = v
+	}
 	return b
 }
 

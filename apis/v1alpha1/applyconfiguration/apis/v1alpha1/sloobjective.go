@@ -5,6 +5,10 @@
 
 package v1alpha1
 
+import (
+	apisv1alpha1 "github.com/bellwether-dev/bellwether/apis/v1alpha1"
+)
+
 // SLOObjectiveApplyConfiguration represents a declarative configuration of the SLOObjective type for use
 // with apply.
 //
@@ -18,6 +22,11 @@ type SLOObjectiveApplyConfiguration struct {
 	Target *string `json:"target,omitempty"`
 	// Period of the budget in hours, days or weeks: from 3 to 92 days.
 	Period *string `json:"period,omitempty"`
+	// Alerts are those about this objective. All, the default: pages, tickets, and
+	// tickets about missing data. Tickets: no pages. None: none; the budget is recorded.
+	Alerts *apisv1alpha1.ObjectiveAlerts `json:"alerts,omitempty"`
+	// Thresholds replace what the SLI takes for bad.
+	Thresholds *SLOThresholdsApplyConfiguration `json:"thresholds,omitempty"`
 }
 
 // SLOObjectiveApplyConfiguration constructs a declarative configuration of the SLOObjective type for use with
@@ -47,5 +56,21 @@ func (b *SLOObjectiveApplyConfiguration) WithTarget(value string) *SLOObjectiveA
 // If called multiple times, the Period field is set to the value of the last call.
 func (b *SLOObjectiveApplyConfiguration) WithPeriod(value string) *SLOObjectiveApplyConfiguration {
 	b.Period = &value
+	return b
+}
+
+// WithAlerts sets the Alerts field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Alerts field is set to the value of the last call.
+func (b *SLOObjectiveApplyConfiguration) WithAlerts(value apisv1alpha1.ObjectiveAlerts) *SLOObjectiveApplyConfiguration {
+	b.Alerts = &value
+	return b
+}
+
+// WithThresholds sets the Thresholds field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Thresholds field is set to the value of the last call.
+func (b *SLOObjectiveApplyConfiguration) WithThresholds(value *SLOThresholdsApplyConfiguration) *SLOObjectiveApplyConfiguration {
+	b.Thresholds = value
 	return b
 }

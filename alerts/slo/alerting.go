@@ -1,0 +1,258 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package slo
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/bellwether-dev/bellwether/alerts/series"
+)
+
+// ErrAlert says what is wrong with alerts that are switched off, or with their
+// labels and annotations.
+var ErrAlert = errors.New("invalid alerts")
+
+// Alerting says which alerts an objective has.
+type Alerting string
+
+const (
+	// AlertsAll is the default.
+	AlertsAll Alerting = "All"
+	// AlertsTickets leaves out pages.
+	AlertsTickets Alerting = "Tickets"
+	// AlertsNone leaves out all alerts, also those about missing data. The budget is
+	// recorded.
+	AlertsNone Alerting = "None"
+)
+
+// has tells whether an objective has alerts of a severity.
+func (a Alerting) has(severity string) bool {
+	return a != AlertsNone && (a != AlertsTickets || severity != series.Page)
+}
+
+// selectObjectives selects the series of the objectives that meet a condition: one
+// selector for each objective of the default and of operators.
+func (s Set) selectObjectives(metric string, meets func(Objective) bool) []string {
+	var out []string
+	for _, o := range s.Default {
+		if !meets(o) {
+			continue
+		}
+		sli := fmt.Sprintf("sli=%q", o.SLI)
+		if o.SLI == Probe {
+			sli = `sli=~"probe:.+"`
+		}
+		var except []types.NamespacedName
+		for _, op := range s.Operators {
+			if op.has(o.SLI) || o.SLI == Probe && slices.ContainsFunc(op.Objectives, Objective.isOfProbe) {
+				except = append(except, op.ID())
+			}
+		}
+		out = append(out, selectOthers(metric, except, sli))
+	}
+	for _, op := range s.Operators {
+		for _, o := range op.Objectives {
+			if meets(o) {
+				out = append(out, fmt.Sprintf("%s{sli=%q,%s}", metric, o.SLI, matchOperator(op.ID())))
+			}
+		}
+	}
+	return out
+}
+
+// alerting selects the objectives with alerts of a severity.
+func (s Set) alerting(severity string) string {
+	objective := series.SLOObjective
+	if severity == series.Page { // without a threshold there is no page
+		objective += ticketOnly()
+	}
+	without := s.selectObjectives(series.SLOObjective, func(o Objective) bool { return !o.Alerts.has(severity) })
+	if len(without) == 0 {
+		return objective
+	}
+	return fmt.Sprintf("(%s unless %s (%s))", objective, on(objectiveLabels), strings.Join(without, " or "))
+}
+
+// SwitchableAlerts are the names of alerts that a Set may leave out: all but those
+// about budgets that burn, which objectives switch off, and about clusters, which
+// take the place of others.
+func SwitchableAlerts() []string {
+	var out []string
+	for _, g := range (Set{}).groups(Whole) {
+		for _, r := range g.Rules {
+			if r.Alert != "" && !slices.Contains([]string{AlertOperator, AlertRelease, AlertCluster}, r.Alert) {
+				out = append(out, r.Alert)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// CheckAlert says whether an alert can be left out by its name; the error suggests
+// the nearest.
+func CheckAlert(name string) error {
+	known := SwitchableAlerts()
+	switch {
+	case slices.Contains(known, name):
+		return nil
+	case name == AlertOperator || name == AlertRelease:
+		return fmt.Errorf("%w: %s is switched off by objective: set alerts to %s or %s in an OperatorSLO", ErrAlert,
+			name, AlertsTickets, AlertsNone)
+	case name == AlertCluster:
+		return fmt.Errorf("%w: %s takes the place of alerts about the operators of a cluster, so it cannot be left out",
+			ErrAlert, name)
+	}
+	if near := nearest(name, known); near != "" {
+		return fmt.Errorf("%w: there is no alert %q: did you mean %s?", ErrAlert, name, near)
+	}
+	return fmt.Errorf("%w: there is no alert %q: choose one of %s", ErrAlert, name, strings.Join(known, ", "))
+}
+
+// leaveOut takes the alerts of WithoutAlerts out of groups, and groups that are empty
+// then.
+func (s Set) leaveOut(groups []monitoringv1.RuleGroup) []monitoringv1.RuleGroup {
+	var out []monitoringv1.RuleGroup
+	for _, g := range groups {
+		g.Rules = slices.DeleteFunc(g.Rules, func(r monitoringv1.Rule) bool {
+			return r.Alert != "" && slices.Contains(s.WithoutAlerts, r.Alert)
+		})
+		if len(g.Rules) > 0 {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// Bounds of labels and annotations of an operator's alerts.
+const (
+	maxTexts      = 20
+	maxLabel      = 200
+	maxAnnotation = 2048
+)
+
+var labelName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
+
+// ourLabels are labels that alerts have, or that tell where they come from.
+var ourLabels = []string{"alertname", "alertstate", series.Severity, series.Scope, series.Cluster,
+	series.OperatorNamespace, series.Operator, series.SLI, series.SLO, series.Version, series.Release, series.Team,
+	series.Criticality, series.Tier, series.Wave, series.Phase, series.Probe, series.Kind, series.Schema}
+
+// ourAnnotations are annotations that alerts have.
+var ourAnnotations = []string{"summary", "description", "burn", "window", "budget_left", "clusters", "operators",
+	"criticality", "dashboard_url", "runbook_url"}
+
+// CheckLabel says whether alerts of an operator may have a label.
+func CheckLabel(name, value string) error {
+	switch {
+	case slices.Contains(ourLabels, name):
+		return fmt.Errorf("%w: label %s is Bellwether's own: choose another name", ErrAlert, name)
+	case !labelName.MatchString(name) || strings.HasPrefix(name, "__"):
+		return fmt.Errorf("%w: %q is no name of a label", ErrAlert, name)
+	case value == "" || len(value) > maxLabel || !utf8.ValidString(value):
+		return fmt.Errorf("%w: label %s: its value needs 1 to %d bytes of UTF-8", ErrAlert, name, maxLabel)
+	}
+	return nil
+}
+
+// CheckAnnotation says whether alerts of an operator may have an annotation. Its
+// text is not a template.
+func CheckAnnotation(name, text string) error {
+	switch {
+	case name == "runbook_url":
+		return fmt.Errorf("%w: annotation %s: set runbookURL in place of it", ErrAlert, name)
+	case slices.Contains(ourAnnotations, name):
+		return fmt.Errorf("%w: annotation %s is Bellwether's own: choose another name", ErrAlert, name)
+	case !labelName.MatchString(name):
+		return fmt.Errorf("%w: %q is no name of an annotation", ErrAlert, name)
+	case text == "" || len(text) > maxAnnotation || !utf8.ValidString(text):
+		return fmt.Errorf("%w: annotation %s: its text needs 1 to %d bytes of UTF-8", ErrAlert, name, maxAnnotation)
+	}
+	return nil
+}
+
+func (op Operator) checkAlertTexts() []error {
+	var errs []error
+	for _, texts := range []struct {
+		of    map[string]string
+		check func(name, value string) error
+	}{{op.Labels, CheckLabel}, {op.Annotations, CheckAnnotation}} {
+		if len(texts.of) > maxTexts {
+			errs = append(errs, fmt.Errorf("%w: more than %d labels or annotations", ErrAlert, maxTexts))
+		}
+		for _, name := range slices.Sorted(maps.Keys(texts.of)) {
+			if err := texts.check(name, texts.of[name]); err != nil {
+				errs = append(errs, err)
+			}
+		}
+	}
+	return errs
+}
+
+// joinTeam joins alerts with the series about the team of their operator. withTexts
+// adds the labels of a set to it.
+const joinTeam = "group_left (" + series.Team + ") " + series.SLOTeam
+
+// labelNames are the names of labels that alerts get from the series about the team.
+func (s Set) labelNames() []string {
+	names := map[string]bool{}
+	for _, op := range s.Operators {
+		for name := range op.Labels {
+			names[name] = true
+		}
+	}
+	return append([]string{series.Team}, slices.Sorted(maps.Keys(names))...)
+}
+
+// withTexts gives alerts about operators their labels, which come from the series
+// about the team, and the annotations of their operators.
+func (s Set) withTexts(groups []monitoringv1.RuleGroup) {
+	names := map[string]bool{}
+	for _, op := range s.Operators {
+		for name := range op.Annotations {
+			names[name] = true
+		}
+	}
+	join := fmt.Sprintf("group_left (%s) %s", strings.Join(s.labelNames(), ", "), series.SLOTeam)
+	for _, g := range groups {
+		for i := range g.Rules {
+			r := &g.Rules[i]
+			if scope := r.Labels[series.Scope]; scope != series.ScopeOperator && scope != series.ScopeRelease {
+				continue
+			}
+			r.Expr = intstr.FromString(strings.ReplaceAll(r.Expr.String(), joinTeam, join))
+			for name := range names {
+				r.Annotations[name] = s.annotation(name)
+			}
+		}
+	}
+}
+
+// annotation is a template that chooses a text by the operator of an alert.
+func (s Set) annotation(name string) string {
+	var out strings.Builder
+	for _, op := range s.Operators {
+		text, ok := op.Annotations[name]
+		if !ok {
+			continue
+		}
+		word := "if"
+		if out.Len() > 0 {
+			word = "else if"
+		}
+		fmt.Fprintf(&out, "{{ %s and (eq $labels.operator_namespace %q) (eq $labels.operator %q) }}{{ %q }}", word,
+			op.Namespace, op.Name, text)
+	}
+	return out.String() + "{{ end }}"
+}
