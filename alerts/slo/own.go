@@ -52,8 +52,8 @@ const (
 	RatioTimeslices Method = "RatioTimeslices"
 )
 
-// lookbackFor is how far back own SLIs look.
-const lookbackFor = 5 * time.Minute
+// LookbackFor is how far back own SLIs look.
+const LookbackFor = 5 * time.Minute
 
 // few is the number of bad requests below which they never count. One request is
 // extrapolated to a little more or less than one.
@@ -128,8 +128,8 @@ func (o OwnSLI) expr() string {
 	if o.countsRequests() {
 		return fmt.Sprintf("clamp(\n  %s\n  / (%s > 0),\n  0, 1\n)\nor on (cluster) 0 * %s", bad, total, total)
 	}
-	share := fmt.Sprintf("clamp(\n  (%s >= %s)\n  / (%s >= %s),\n  0, 1\n)", bad, number(few/lookbackFor.Seconds()),
-		total, number((float64(max(o.MinRequests, Guard))-0.5)/lookbackFor.Seconds()))
+	share := fmt.Sprintf("clamp(\n  (%s >= %s)\n  / (%s >= %s),\n  0, 1\n)", bad, number(few/LookbackFor.Seconds()),
+		total, number((float64(max(o.MinRequests, Guard))-0.5)/LookbackFor.Seconds()))
 	if o.Method == Timeslices {
 		share += " > bool " + number((One - o.SliceTarget).Ratio())
 	}

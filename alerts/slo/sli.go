@@ -47,7 +47,7 @@ const (
 	// severalEvents is a rate that one event in the interval does not reach, also if
 	// Prometheus extrapolates it to twice as much.
 	severalEvents = "0.02"
-	// Lookback is how far back own SLIs look, as a duration of PromQL: lookbackFor.
+	// Lookback is how far back own SLIs look, as a duration of PromQL: LookbackFor.
 	Lookback = "5m"
 )
 

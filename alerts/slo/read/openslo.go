@@ -6,7 +6,6 @@ package read
 import (
 	"bytes"
 	"fmt"
-	"slices"
 	"strings"
 
 	v1 "github.com/OpenSLO/go-sdk/pkg/openslo/v1"
@@ -37,9 +36,6 @@ func readOpenSLO(into *set, text []byte) error {
 }
 
 func addOpenSLO(into *set, s v1.SLO, slis map[string]v1.SLISpec) error {
-	if s.Spec.BudgetingMethod == v1.SLOBudgetingMethodTimeslices {
-		return fmt.Errorf("%w: budgetingMethod Timeslices; use RatioTimeslices or Occurrences", ErrUnsupported)
-	}
 	if len(s.Spec.Objectives) != 1 || s.IsComposite() {
 		return fmt.Errorf("%w: %d objectives or a composite; write an SLO for each", ErrUnsupported,
 			len(s.Spec.Objectives))
@@ -65,7 +61,49 @@ func addOpenSLO(into *set, s v1.SLO, slis map[string]v1.SLISpec) error {
 	if err != nil {
 		return err
 	}
+	if err := setMethod(&sli, s); err != nil {
+		return err
+	}
+	if sli.MinRequests, err = minRequests(s.Metadata.Annotations[annotationMinRequests], sli); err != nil {
+		return fmt.Errorf("annotation %s: %w", annotationMinRequests, err)
+	}
 	return into.add(s.Spec.Service, o, sli)
+}
+
+// annotationMinRequests is an annotation of an SLO that has OwnSLI.MinRequests.
+const annotationMinRequests = "bellwether.dev/min-requests"
+
+// setMethod reads how the budget is counted. A ratio that was computed before can
+// only be counted by slices.
+func setMethod(sli *slo.OwnSLI, s v1.SLO) error {
+	method := slo.Method(s.Spec.BudgetingMethod)
+	if sli.Method != "" && method != sli.Method {
+		return fmt.Errorf("%w: budgetingMethod %s of a raw ratio; use %s", ErrUnsupported, method, sli.Method)
+	}
+	if method != slo.Occurrences { // the default
+		sli.Method = method
+	}
+	o := s.Spec.Objectives[0]
+	if w := o.TimeSliceWindow; w != nil && w.Duration() != slo.Step {
+		return fmt.Errorf("%w: a timeSliceWindow of %s; slices are of %s", ErrUnsupported, w, slo.Step)
+	}
+	if method != slo.Timeslices {
+		return nil
+	}
+	if o.TimeSliceTarget == nil {
+		return fmt.Errorf("%w: an objective without timeSliceTarget", ErrFormat)
+	}
+	var err error
+	sli.SliceTarget, err = slo.ParseSliceTarget(percent(*o.TimeSliceTarget))
+	return err
+}
+
+// percent writes a ratio as a percentage. The point is shifted in the text: 100
+// times the float is not always what was written.
+func percent(ratio float64) string {
+	whole, fraction, _ := strings.Cut(decimal(ratio), ".")
+	fraction += strings.Repeat("0", max(0, 2-len(fraction)))
+	return strings.TrimSuffix(strings.TrimLeft(whole, "0")+fraction[:2]+"."+fraction[2:], ".")
 }
 
 func openTarget(o v1.SLOObjective) (slo.PPM, error) {
@@ -73,10 +111,7 @@ func openTarget(o v1.SLOObjective) (slo.PPM, error) {
 	case o.TargetPercent != nil:
 		return slo.ParseTarget(decimal(*o.TargetPercent))
 	case o.Target != nil:
-		// Shift the decimal point in the text: 100 times the float is not always what was written.
-		whole, fraction, _ := strings.Cut(decimal(*o.Target), ".")
-		fraction += strings.Repeat("0", max(0, 2-len(fraction)))
-		return slo.ParseTarget(strings.TrimSuffix(strings.TrimLeft(whole, "0")+fraction[:2]+"."+fraction[2:], "."))
+		return slo.ParseTarget(percent(*o.Target))
 	}
 	return 0, fmt.Errorf("%w: an objective without target or targetPercent", ErrFormat)
 }
@@ -95,26 +130,44 @@ func indicator(s v1.SLO, slis map[string]v1.SLISpec) (v1.SLISpec, error) {
 	return spec, nil
 }
 
-// ratio reads a ratio of requests, by bad or by good ones.
+// ratio reads a ratio of requests, by bad or by good ones, or as it is.
 func ratio(name string, spec v1.SLISpec) (slo.OwnSLI, error) {
 	r := spec.RatioMetric
-	if r == nil || r.Total == nil || r.Raw != nil {
-		return slo.OwnSLI{}, fmt.Errorf("%w: only a ratioMetric with total and good or bad can be read", ErrUnsupported)
+	switch {
+	case r != nil && r.Raw != nil:
+		return rawRatio(name, r)
+	case r == nil || r.Total == nil:
+		return slo.OwnSLI{}, fmt.Errorf("%w: only a ratioMetric with raw, or with total and good or bad, can be read",
+			ErrUnsupported)
 	}
-	out := slo.OwnSLI{Name: name}
 	total, err := query(r.Total, r.Counter)
 	if err != nil {
-		return out, err
+		return slo.OwnSLI{}, err
 	}
-	out.Total = total
 	if r.Bad != nil {
-		out.Bad, err = query(r.Bad, r.Counter)
-		return out, err
+		bad, err := query(r.Bad, r.Counter)
+		if err != nil {
+			return slo.OwnSLI{}, err
+		}
+		return ofRequests(name, bad, total)
 	}
 	good, err := query(r.Good, r.Counter)
+	if err != nil {
+		return slo.OwnSLI{}, err
+	}
 	// Both are summed before they are subtracted: their other labels may differ.
-	out.Bad = fmt.Sprintf("sum by (cluster) (%s) - sum by (cluster) (%s)", total, good)
-	return out, err
+	return ofRequests(name, fmt.Sprintf("sum by (cluster) (%s) - sum by (cluster) (%s)", total, good), total)
+}
+
+func rawRatio(name string, r *v1.SLIRatioMetric) (slo.OwnSLI, error) {
+	text, err := query(r.Raw, false)
+	if err != nil {
+		return slo.OwnSLI{}, err
+	}
+	if r.RawType == v1.SLIRawMetricTypeSuccess {
+		text = "1 - (" + text + ")"
+	}
+	return ofRatio(name, text)
 }
 
 // query reads a Prometheus query. A counter is made a rate if it is not one already.
@@ -137,21 +190,9 @@ func query(m *v1.SLIMetricSpec, counter bool) (string, error) {
 	switch _, isSelector := expr.(*parser.VectorSelector); {
 	case counter && isSelector:
 		return "rate(" + text + "[" + slo.Lookback + "])", nil
-	case counter && !hasRate(expr):
+	case counter && !calls(expr, "rate", "irate", "increase"):
 		return "", fmt.Errorf("%w: %q is an expression of a counter; write a plain selector, or the rate itself",
 			ErrUnsupported, text)
 	}
 	return text, nil
-}
-
-// hasRate tells whether an expression looks at how a counter changes.
-func hasRate(expr parser.Expr) bool {
-	found := false
-	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
-		if call, ok := node.(*parser.Call); ok {
-			found = found || slices.Contains([]string{"rate", "irate", "increase"}, call.Func.Name)
-		}
-		return nil
-	})
-	return found
 }

@@ -91,6 +91,77 @@ items:
 metadata: {resourceVersion: ""}
 `
 
+// edit replaces a part of a text.
+func edit(t *testing.T, text, from, to string) string {
+	t.Helper()
+	out := strings.ReplaceAll(text, from, to)
+	if out == text {
+		t.Fatalf("no %q in %q", from, text)
+	}
+	return out
+}
+
+// TestOwnSLIs reads the ways in which formats can say what is bad, and how it is counted.
+func TestOwnSLIs(t *testing.T) {
+	const errors5m = `rate(http_requests_total{code=~"5.."}[5m])`
+	raw := `version: prometheus/v1
+service: echo
+slos:
+- name: requests
+  objective: 99.95
+  labels: {team: x}
+  sli: {raw: {error_ratio_query: 'errors:ratio{window="{{.window}}"}'}}
+  alerting: {page_alert: {disable: true}}
+`
+	rawOpen := edit(t, edit(t, openText, "    good: {metricSource: {type: Prometheus, spec: {query: 'fast_total{job=\"x\"}'}}}\n",
+		"    raw: {metricSource: {type: Prometheus, spec: {query: 'good:ratio'}}}\n    rawType: success\n"),
+		"    total: {metricSource: {type: Prometheus, spec: {query: 'all_total'}}}\n", "")
+	ofMinutes := func(text string) string {
+		return edit(t, edit(t, text, "Occurrences", "RatioTimeslices"), "{target: 0.999}",
+			"{target: 0.999, timeSliceWindow: 1m}")
+	}
+	for name, test := range map[string]struct {
+		text   string
+		want   slo.OwnSLI
+		alerts slo.Alerting
+	}{
+		"raw ratio of sloth": {raw, slo.OwnSLI{Name: "requests", Bad: `errors:ratio{window="5m"}`,
+			Total: `0 * (errors:ratio{window="5m"}) + 1`, Method: slo.RatioTimeslices}, slo.AlertsTickets},
+		"no alerts of sloth": {edit(t, slothText, "{name: X}", "{page_alert: {disable: true}, ticket_alert: {disable: true}}"),
+			slo.OwnSLI{Name: "requests", Bad: "sum(" + errors5m + ")", Total: "sum(rate(http_requests_total[5m]))"},
+			slo.AlertsNone},
+		"minimum of sloth": {edit(t, slothText, "  objective", "  labels: {bellwether_min_requests: '20'}\n  objective"),
+			slo.OwnSLI{Name: "requests", Bad: "sum(" + errors5m + ")", Total: "sum(rate(http_requests_total[5m]))",
+				MinRequests: 20}, ""},
+		"increases": {edit(t, slothText, "rate(", "increase("), slo.OwnSLI{Name: "requests",
+			Bad:   `(sum(increase(http_requests_total{code=~"5.."}[5m]))) / 300`,
+			Total: "(sum(increase(http_requests_total[5m]))) / 300"}, ""},
+		"raw ratio of OpenSLO": {ofMinutes(rawOpen), slo.OwnSLI{Name: "fast",
+			Bad: "1 - (good:ratio)", Total: "0 * (1 - (good:ratio)) + 1", Method: slo.RatioTimeslices}, ""},
+		"slices of OpenSLO": {ofMinutes(openText), slo.OwnSLI{Name: "fast", Total: "rate(all_total[5m])",
+			Bad:    `sum by (cluster) (rate(all_total[5m])) - sum by (cluster) (rate(fast_total{job="x"}[5m]))`,
+			Method: slo.RatioTimeslices}, ""},
+		"good slices and minimum of OpenSLO": {
+			edit(t, edit(t, edit(t, openText, "Occurrences", "Timeslices"), "{target: 0.999}",
+				"{target: 0.999, timeSliceTarget: 0.95, timeSliceWindow: 1m}"), "{name: fast}",
+				"{name: fast, annotations: {bellwether.dev/min-requests: '5'}}"),
+			slo.OwnSLI{Name: "fast", Total: "rate(all_total[5m])",
+				Bad:    `sum by (cluster) (rate(all_total[5m])) - sum by (cluster) (rate(fast_total{job="x"}[5m]))`,
+				Method: slo.Timeslices, SliceTarget: 950_000, MinRequests: 5}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var set slo.Set
+			readFile(t, &set, test.text)
+			if diff := cmp.Diff([]slo.OwnSLI{test.want}, set.Operators[0].Own); diff != "" {
+				t.Errorf("own SLIs (-want +got):\n%s", diff)
+			}
+			if got := set.Operators[0].Objectives[0].Alerts; got != test.alerts {
+				t.Errorf("alerts: %q, want %q", got, test.alerts)
+			}
+		})
+	}
+}
+
 func readFile(t *testing.T, into *slo.Set, text string) {
 	t.Helper()
 	refused, err := File(into, "fleet", []byte(text))
@@ -158,13 +229,7 @@ func TestFilesAddUp(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
-	edit := func(text, from, to string) string {
-		out := strings.ReplaceAll(text, from, to)
-		if out == text {
-			t.Fatalf("no %q in %q", from, text)
-		}
-		return out
-	}
+	edit := func(text, from, to string) string { return edit(t, text, from, to) }
 	for name, test := range map[string]struct {
 		text string
 		want error
@@ -183,7 +248,7 @@ func TestRefused(t *testing.T) {
 			ErrUnsupported, "info_labels"},
 		"SLO plugin of a file":   {slothText + "slo_plugins: {chain: [{id: mine}]}\n", ErrUnsupported, "mine"},
 		"unknown field of sloth": {edit(slothText, "alerting:", "alarming:"), ErrFormat, "alarming"},
-		"no PromQL":              {edit(slothText, "sum(rate(", "sum(rat("), slo.ErrQuery, "slo requests: operator fleet/echo: own SLI"},
+		"no PromQL":              {edit(slothText, "sum(rate(", "sum(rat("), slo.ErrQuery, "slo requests: invalid query"},
 		"MetricsQL":              {edit(slothText, "sum(rate(", "sum(default_rollup("), slo.ErrQuery, "default_rollup"},
 		"no vector":              {edit(slothText, "sum(rate(http_requests_total[{{ .window }}]))", "1"), slo.ErrQuery, "scalar"},
 		"no PromQL in OpenSLO":   {edit(openText, "'all_total'", "'all_total{'"), slo.ErrQuery, "SLO fast"},
@@ -199,7 +264,15 @@ func TestRefused(t *testing.T) {
 		"calendar": {edit(openText, "isRolling: true",
 			"isRolling: false, calendar: {startTime: '2026-01-01 00:00:00', timeZone: UTC}"), ErrUnsupported,
 			"calendar"},
-		"timeslices":         {edit(openText, "Occurrences", "Timeslices"), nil, ""},
+		"timeslices": {edit(openText, "Occurrences", "Timeslices"), nil, "timeSliceTarget"},
+		"timeslices of 5 minutes": {edit(edit(openText, "Occurrences", "Timeslices"), "{target: 0.999}",
+			"{target: 0.999, timeSliceTarget: 0.95, timeSliceWindow: 5m}"), ErrUnsupported, "timeSliceWindow"},
+		"minimum": {edit(openText, "{name: fast}", "{name: fast, annotations: {bellwether.dev/min-requests: few}}"),
+			ErrFormat, "few"},
+		"minimum of sloth": {edit(slothText, "  objective", "  labels: {bellwether_min_requests: '-1'}\n  objective"),
+			ErrFormat, "-1"},
+		"minimum of a raw ratio": {edit(edit(pluginText, "plugin: {id: x}", "raw: {error_ratio_query: x}"),
+			"  objective", "  labels: {bellwether_min_requests: '1'}\n  objective"), ErrUnsupported, "ratio"},
 		"no such SLI":        {edit(openText, "indicatorRef: latency-sli", "indicatorRef: other"), ErrFormat, "other"},
 		"other source":       {edit(openText, "type: Prometheus", "type: Datadog"), ErrUnsupported, "Datadog"},
 		"counter expression": {edit(openText, "'all_total'", "'sum(all_total)'"), ErrUnsupported, "plain selector"},

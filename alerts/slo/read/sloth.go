@@ -19,14 +19,16 @@ import (
 const kindServiceLevel = "PrometheusServiceLevel"
 
 // slothSLO is what is read of an SLO of sloth, in either of its formats. Its
-// alerts are replaced by Bellwether's, and their names and labels are not kept.
+// alerts are replaced by Bellwether's; of its alerting only what is switched off is
+// read.
 type slothSLO struct {
 	name      string
 	objective float64
-	// bad and total are the queries of sli.events; both are empty if the SLI is of
-	// another type.
-	bad, total string
-	plugins    []string
+	labels    map[string]string
+	// bad and total are the queries of sli.events, and ratio that of sli.raw.
+	bad, total, ratio string
+	plugins           []string
+	noPage, noTicket  bool
 }
 
 func readSloth(into *set, text []byte) error {
@@ -36,9 +38,13 @@ func readSloth(into *set, text []byte) error {
 	}
 	slos := make([]slothSLO, len(file.SLOs))
 	for i, s := range file.SLOs {
-		slos[i] = slothSLO{name: s.Name, objective: s.Objective}
+		slos[i] = slothSLO{name: s.Name, objective: s.Objective, labels: s.Labels,
+			noPage: s.Alerting.PageAlert.Disable, noTicket: s.Alerting.TicketAlert.Disable}
 		if s.SLI.Events != nil {
 			slos[i].bad, slos[i].total = s.SLI.Events.ErrorQuery, s.SLI.Events.TotalQuery
+		}
+		if s.SLI.Raw != nil {
+			slos[i].ratio = s.SLI.Raw.ErrorRatioQuery
 		}
 		for _, p := range slices.Concat(file.SLOPlugins.Chain, s.Plugins.Chain) {
 			slos[i].plugins = append(slos[i].plugins, p.ID)
@@ -54,9 +60,13 @@ func readServiceLevel(into *set, text []byte) error {
 	}
 	slos := make([]slothSLO, len(object.Spec.SLOs))
 	for i, s := range object.Spec.SLOs {
-		slos[i] = slothSLO{name: s.Name, objective: s.Objective}
+		slos[i] = slothSLO{name: s.Name, objective: s.Objective, labels: s.Labels,
+			noPage: s.Alerting.PageAlert.Disable, noTicket: s.Alerting.TicketAlert.Disable}
 		if s.SLI.Events != nil {
 			slos[i].bad, slos[i].total = s.SLI.Events.ErrorQuery, s.SLI.Events.TotalQuery
+		}
+		if s.SLI.Raw != nil {
+			slos[i].ratio = s.SLI.Raw.ErrorRatioQuery
 		}
 		for _, plugins := range []*slothv1.SLOPlugins{object.Spec.SLOPlugins, s.Plugins} {
 			if plugins == nil {
@@ -89,23 +99,51 @@ func (s *set) addSlothSLO(service string, one slothSLO) error {
 	if err != nil {
 		return err
 	}
-	if one.bad == "" && one.total == "" {
-		return fmt.Errorf("%w: only sli.events can be read; a raw or plugin SLI does not tell how many requests there "+
-			"were", ErrUnsupported)
-	}
 	for _, id := range one.plugins {
 		if !canDropPlugin(id) {
 			return fmt.Errorf("%w: the SLO plugin %q; remove it if the SLO is right without it", ErrUnsupported, id)
 		}
 	}
-	sli := slo.OwnSLI{Name: one.name}
-	if sli.Bad, err = fillWindow(one.bad); err != nil {
+	sli, err := one.sli()
+	if err != nil {
 		return err
 	}
-	if sli.Total, err = fillWindow(one.total); err != nil {
-		return err
+	if sli.MinRequests, err = minRequests(one.labels[labelMinRequests], sli); err != nil {
+		return fmt.Errorf("label %s: %w", labelMinRequests, err)
 	}
-	return s.add(service, slo.Objective{SLI: one.name, Target: target}, sli)
+	return s.add(service, slo.Objective{SLI: one.name, Target: target, Alerts: one.alerts()}, sli)
+}
+
+// labelMinRequests is a label of an SLO of sloth that has OwnSLI.MinRequests.
+const labelMinRequests = "bellwether_min_requests"
+
+// alerts are those that are not switched off. There are no pages without tickets.
+func (one slothSLO) alerts() slo.Alerting {
+	switch {
+	case one.noPage && one.noTicket:
+		return slo.AlertsNone
+	case one.noPage:
+		return slo.AlertsTickets
+	}
+	return ""
+}
+
+func (one slothSLO) sli() (slo.OwnSLI, error) {
+	var queries [3]string
+	for i, query := range []string{one.bad, one.total, one.ratio} {
+		var err error
+		if queries[i], err = fillWindow(query); err != nil {
+			return slo.OwnSLI{}, err
+		}
+	}
+	bad, total, ratio := queries[0], queries[1], queries[2]
+	switch {
+	case ratio != "" && bad == "" && total == "":
+		return ofRatio(one.name, ratio)
+	case ratio == "" && bad != "" && total != "":
+		return ofRequests(one.name, bad, total)
+	}
+	return slo.OwnSLI{}, fmt.Errorf("%w: only sli.events or sli.raw can be read, one of them", ErrUnsupported)
 }
 
 // canDropPlugin tells whether an SLO means the same without a plugin of sloth: the
