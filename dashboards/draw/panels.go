@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -191,23 +192,58 @@ func (p *picture) lines(b box, c shown) {
 		p.printf("<path class=\"grid\" d=\"M%.0f %.1fh%.0f\"/>", plot.x, y, plot.w)
 		p.text("tick", "end", plot.x-5, y+4, tick)
 	}
-	for i := range c.series {
-		for _, points := range plot.points(stacked[i], s) {
-			class := palette[i%len(palette)]
-			if len(points) == 1 {
-				p.printf("<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"1\"/>", class, points[0].x,
-					points[0].y)
-				continue
-			}
-			var text []string
-			for _, at := range points {
-				text = append(text, fmt.Sprintf("%.1f,%.1f", at.x, at.y))
-			}
-			p.printf("<polyline class=\"%s\" points=\"%s\"/>", class, strings.Join(text, " "))
+	for i, upper := range stacked {
+		class := palette[i%len(palette)]
+		if isStacked(c.panel) {
+			p.areas(plot.points(upper, s), plot.points(below(upper, c.series[i].Values), s), class)
+			continue
+		}
+		for _, points := range plot.points(upper, s) {
+			p.line(points, class)
 		}
 	}
 	p.times(box{plot.x, plot.y, plot.w, plot.h + 14})
 	p.printf("\n")
+}
+
+// line draws a piece of a line, which may be a single point.
+func (p *picture) line(points []point, class string) {
+	if len(points) == 1 {
+		p.printf("<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"1\"/>", class, points[0].x, points[0].y)
+		return
+	}
+	p.printf("<polyline class=\"%s\" points=\"%s\"/>", class, listed(points))
+}
+
+// areas fills what is between two lines with the same gaps.
+func (p *picture) areas(upper, lower [][]point, class string) {
+	for i := range upper {
+		if slices.Equal(upper[i], lower[i]) {
+			continue // zero all the time
+		}
+		back := slices.Clone(lower[i])
+		slices.Reverse(back)
+		p.printf("<polygon class=\"%s\" points=\"%s %s\"/>", class, listed(upper[i]), listed(back))
+	}
+}
+
+func listed(points []point) string {
+	text := make([]string, len(points))
+	for i, at := range points {
+		text[i] = fmt.Sprintf("%.1f,%.1f", at.x, at.y)
+	}
+	return strings.Join(text, " ")
+}
+
+// below is where an area of these heights begins.
+func below(upper, heights []*float64) []*float64 {
+	out := make([]*float64, len(upper))
+	for i, top := range upper {
+		if top != nil {
+			out[i] = ptr.To(*top - *heights[i])
+		}
+	}
+	return out
 }
 
 // legend names lines below a panel and returns how high it is.
