@@ -121,6 +121,11 @@ bench: components ## Measure the figures of docs/benchmarks.md
 
 ##@ Testbed
 
+.PHONY: pictures
+pictures: components ## Record a run of the demo, and draw the pictures of dashboards in docs/ from it (10 minutes)
+	cd testbed && go run ./cmd/pictures
+	go generate ./dashboards
+
 .PHONY: components
 components: ## Build the testbed's components into the user's cache (minutes the first time, then nothing)
 	cd testbed && go run ./cmd/testbed build

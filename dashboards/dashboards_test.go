@@ -153,7 +153,8 @@ func TestNothingIsLeftOpen(t *testing.T) {
 		case nil, string:
 			// A first threshold has no bound, and these are texts and no choices.
 			if (v == nil || v == "") &&
-				!regexp.MustCompile(`steps\[\]\.value$|\.legendFormat$|\.(icon|tooltip)$|__requires\[\]\.version$`).MatchString(path) {
+				!regexp.MustCompile(`steps\[\]\.value$|\.legendFormat$|\.(icon|tooltip)$|__requires\[\]\.version$`).
+					MatchString(path) {
 				t.Errorf("%s is %#v", path, v)
 			}
 		}

@@ -98,8 +98,8 @@ func fleetBudgets() []panel {
 		},
 		{
 			title: "Least budget left", draw: rows, width: 24, height: 9, none: rulesSilent, unit: units.PercentUnit,
-			description: "The 25 objectives with the least budget, and the part of the period's slices that was good. " +
-				"Open the operator to see when the budget was spent, and stop changing what is below a quarter.",
+			description: "The 25 objectives with the least budget, and the part of the period's slices that was " +
+				"good. Open the operator to see when the budget was spent, and stop changing what is below a quarter.",
 			queries: []query{
 				{worst, ""},
 				{"0 * " + worst + fmt.Sprintf("\n+ on (%s, sli) group_left ()\n%s", operatorLabels,

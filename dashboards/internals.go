@@ -63,8 +63,8 @@ func reconcilers() []panel {
 		{
 			title: "Panics", draw: timeSeries, width: 6, height: 8, unit: units.Short, none: "nothing scraped",
 			minimum: zero(), levels: anyIsBad(), decimals: zero(),
-			description: "How many reconciles panicked within 15 minutes. Each one is a bug: report it with the stack " +
-				"trace of the log.",
+			description: "How many reconciles panicked within 15 minutes. Each one is a bug: report it with the " +
+				"stack trace of the log.",
 			queries: []query{{"round(sum by (job, controller) (" +
 				increased(of(series.ReconcilePanicsTotal, byJob)) + "))", "{{job}} {{controller}}"}},
 		},
@@ -171,8 +171,8 @@ func operatorControllers() []panel {
 			title: "Failed admission requests", draw: timeSeries, width: 12, height: 8, unit: units.PercentUnit,
 			none: "no webhooks", minimum: zero(), levels: []level{{good, 0}, {bad, 0.01}},
 			description: "The share of requests to operators' webhooks that ended with a server error, and of those " +
-				"that API servers could not make: the 10 worst of each. Above 1 % users cannot write objects of this operator, or nobody " +
-				"checks them: treat it as an outage.",
+				"that API servers could not make: the 10 worst of each. Above 1 % users cannot write objects of this " +
+				"operator, or nobody checks them: treat it as an outage.",
 			queries: []query{{most(10, theirs("sum by (cluster, namespace, webhook) ("+
 				rated(of(series.WebhookRequestsTotal, `code=~"5.."`))+")\n/\nsum by (cluster, namespace, webhook) ("+
 				rated(of(series.WebhookRequestsTotal))+")")),

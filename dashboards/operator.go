@@ -88,7 +88,8 @@ func operatorBudget() []panel {
 		{
 			title: "Objectives", draw: rows, width: 24, height: 9, unit: units.PercentUnit, none: rulesSilent,
 			description: "Each objective, and the part of the period's slices that was good. An objective that can " +
-				"never be met, or is always met with most of its budget left, needs a better target: edit the OperatorSLO.",
+				"never be met, or is always met with most of its budget left, needs a better target: edit the " +
+				"OperatorSLO.",
 			queries: []query{
 				{"max by (sli) (" + of(series.SLOObjective, bySLI) + ")", ""},
 				{"max by (sli) (" + of(series.SLOPeriod, bySLI) + ")", ""},
@@ -150,8 +151,8 @@ func badSlices() panel {
 		title: "Bad slices", draw: heatMap, width: 24, height: 12, unit: units.PercentUnit,
 		none: "nothing was bad in this time",
 		description: "One row for each of the 30 clusters and indicators that were bad for longest in this time, one " +
-			"cell for each interval; gaps were not measured. Rows that turn red together have one cause: compare with " +
-			"the marked events.",
+			"cell for each interval; gaps were not measured. Rows that turn red together have one cause: compare " +
+			"with the marked events.",
 		queries: []query{{
 			fmt.Sprintf("max by (cluster, sli) (max_over_time(%s[$__interval]))\nand on (cluster, sli)\n%s",
 				of(series.SLIBad, bySLI), most(30, fmt.Sprintf("sum by (cluster, sli) "+
@@ -168,9 +169,9 @@ func absences() panel {
 		title: "Not measured", draw: rows, width: 12, height: 8, unit: units.Short,
 		none: "all that is expected is measured",
 		description: "Indicators that are expected and had fewer than five samples in 15 minutes. A budget that " +
-			"is not measured does not burn: check the agent and its scrape.",
-		queries: []query{{fmt.Sprintf("max by (%[1]s, sli, cluster) (\n  %[2]s\n  unless on (cluster, %[1]s, sli) "+
-			"(count_over_time(%[3]s[15m]) >= 5)\n)", operatorLabels,
+			"is not measured does not burn: check the agent and its scrape. What is new may still come.",
+		queries: []query{{fmt.Sprintf("max by (%[1]s, sli, cluster) (\n  %[2]s\n  and %[2]s offset 15m\n  unless on "+
+			"(cluster, %[1]s, sli) (count_over_time(%[3]s[15m]) >= 5)\n)", operatorLabels,
 			of(series.SLIExpected), of(series.SLIBad)), ""}},
 		columns: []column{
 			namespaceColumn, {from: series.Operator, title: "Operator"}, {from: series.SLI, title: "SLI"},
@@ -197,15 +198,16 @@ func workloadSignals() []panel {
 			minimum: zero(), levels: anyIsBad(),
 			description: "Replicas that Deployments of the operator want and do not have: the 10 worst. Look at the " +
 				"pods' events: images, quotas and nodes are the usual causes.",
-			queries: []query{{most(10, fmt.Sprintf("sum by (cluster, deployment) (%s) - sum by (cluster, deployment) (%s)",
+			queries: []query{{most(10, fmt.Sprintf("sum by (cluster, deployment) (%s) - sum by (cluster, deployment) "+
+				"(%s)",
 				of(series.OperatorReplicasDesired), of(series.OperatorReplicasAvailable))),
 				"{{cluster}} {{deployment}}"}},
 		},
 		{
 			title: "ClusterServiceVersion, by state", draw: timeSeries, width: 8, height: 8, unit: units.Short,
 			none: agentSilent, minimum: zero(),
-			description: "On how many clusters OLM reports the installed version as Succeeded, and on how many not; an " +
-				"upgrade is excused for a bounded time. `bellwether why` shows OLM's reason for each cluster.",
+			description: "On how many clusters OLM reports the installed version as Succeeded, and on how many not; " +
+				"an upgrade is excused for a bounded time. `bellwether why` shows OLM's reason for each cluster.",
 			queries: []query{
 				{clusters("min by (cluster) (" + succeeded + ") == 1"), "succeeded"},
 				{clusters("min by (cluster) (" + succeeded + ") != 1"), "not succeeded"},
@@ -216,8 +218,8 @@ func workloadSignals() []panel {
 			title: "Resources that are not Ready", draw: timeSeries, width: 8, height: 8, unit: units.Short,
 			none: "no custom resources", minimum: zero(),
 			description: "Custom resources of the operator that are not Ready, young ones left out: the 10 highest " +
-				"numbers by cluster and kind. If reconciles fail at the same time, the operator is at fault; otherwise " +
-				"look at what the resources describe.",
+				"numbers by cluster and kind. If reconciles fail at the same time, the operator is at fault; " +
+				"otherwise look at what the resources describe.",
 			queries: []query{{most(10, "sum by (cluster, kind) ("+
 				of(series.OperatorOperands, is(series.Ready, series.ReadyFalse))+")"), "{{cluster}} {{kind}}"}},
 		},
@@ -238,16 +240,16 @@ func reconcileSignals() []panel {
 		{
 			title: "Queue depth", draw: timeSeries, width: 8, height: 8, unit: units.Short,
 			none: "operator not scraped", minimum: zero(), levels: []level{{good, 0}, {bad, 10}},
-			description: "Work that waits in the operator's queues: the 10 longest queues. More than 10 items for ten " +
-				"minutes is bad: slow or failing calls to the API server are the usual cause.",
+			description: "Work that waits in the operator's queues: the 10 longest queues. More than 10 items for " +
+				"ten minutes is bad: slow or failing calls to the API server are the usual cause.",
 			queries: []query{{most(10, theirs("max by (cluster, namespace, name) ("+of(series.QueueDepth)+")")),
 				"{{cluster}} {{name}}"}},
 		},
 		{
 			title: "Panics", draw: timeSeries, width: 8, height: 8, unit: units.Short, none: "operator not scraped",
 			minimum: zero(), levels: anyIsBad(), decimals: zero(),
-			description: "How many reconciles panicked within 15 minutes, on the 10 worst clusters. One is a bug in the " +
-				"operator: send its log to whoever makes it.",
+			description: "How many reconciles panicked within 15 minutes, on the 10 worst clusters. One is a bug in " +
+				"the operator: send its log to whoever makes it.",
 			queries: []query{{most(10, theirs("round("+byNamespace(increased(of(series.ReconcilePanicsTotal)))+")")),
 				"{{cluster}}"}},
 		},
@@ -260,8 +262,8 @@ func probeSignals() []panel {
 		{
 			title: "Probes that succeed", draw: timeSeries, width: 8, height: 8, unit: units.PercentUnit,
 			none: "no probes", minimum: zero(), levels: []level{{bad, 0}, {good, 0.5}},
-			description: "The share of vantage points from which a probe succeeds, for the 10 worst probes; below half " +
-				"the slice is bad. The EndpointProbe's conditions have the last failure's reason.",
+			description: "The share of vantage points from which a probe succeeds, for the 10 worst probes; below " +
+				"half the slice is bad. The EndpointProbe's conditions have the last failure's reason.",
 			queries: []query{{least(10, byProbe("avg", series.ProbeSuccess)), "{{cluster}} {{probe}}"}},
 		},
 		{

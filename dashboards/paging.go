@@ -4,6 +4,8 @@
 package dashboards
 
 import (
+	"fmt"
+
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/grafana/grafana-foundation-sdk/go/units"
 
@@ -30,9 +32,15 @@ func pagingPage() page {
 // has the file in front.
 const ours = `rule_group=~".*bellwether-.*"`
 
+// named adds the name of a group without its file, which is no use to readers.
+func named(expr string) string {
+	return fmt.Sprintf(`label_replace(%s, "group", "$1", "rule_group", ".*;(.*)")`, expr)
+}
+
 const (
 	alertmanagerSilent = "Alertmanager not scraped"
 	prometheusSilent   = "Prometheus not scraped"
+	nothingSent        = "nothing sent, or Alertmanager not scraped"
 )
 
 func pagingNow() []panel {
@@ -94,8 +102,8 @@ func rulePanels() []panel {
 			none: prometheusSilent, minimum: zero(), levels: []level{{good, 0}, {warn, 10}, {bad, 30}},
 			description: "How long each group takes. A group that takes longer than its interval skips evaluations, " +
 				"and slices are lost: give Prometheus more CPU.",
-			queries: []query{{"max by (rule_group) (prometheus_rule_group_last_duration_seconds{" + ours + "})",
-				"{{rule_group}}"}},
+			queries: []query{{"max by (group) (" + named("prometheus_rule_group_last_duration_seconds{"+ours+"}") + ")",
+				"{{group}}"}},
 		},
 		{
 			title: "Missed evaluations", draw: timeSeries, width: 8, height: 8, unit: units.Short,
@@ -103,10 +111,10 @@ func rulePanels() []panel {
 			description: "Evaluations that were skipped or failed within 15 minutes. Each is a minute that counts as " +
 				"good although nothing was measured.",
 			queries: []query{
-				{"sum by (rule_group) (increase(prometheus_rule_group_iterations_missed_total{" + ours + "}[15m]))",
-					"missed {{rule_group}}"},
-				{"sum by (rule_group) (increase(prometheus_rule_evaluation_failures_total{" + ours + "}[15m]))",
-					"failed {{rule_group}}"},
+				{"sum by (group) (" + named(increased("prometheus_rule_group_iterations_missed_total{"+ours+"}")) + ")",
+					"missed {{group}}"},
+				{"sum by (group) (" + named(increased("prometheus_rule_evaluation_failures_total{"+ours+"}")) + ")",
+					"failed {{group}}"},
 			},
 		},
 		{
@@ -142,22 +150,23 @@ func deliveryPanels() []panel {
 		},
 		{
 			title: "From Alertmanager to receivers", draw: timeSeries, width: 12, height: 8, unit: units.Short,
-			none: alertmanagerSilent, minimum: zero(),
-			description: "Notifications within 15 minutes by integration, and those that failed. A receiver that " +
-				"only fails has lost its key or its address.",
+			none: nothingSent, minimum: zero(),
+			description: "Notifications within 15 minutes by integration, and those that failed, by reason. A " +
+				"receiver that only fails has lost its key or its address. Integrations that sent nothing are left " +
+				"out.",
 			queries: []query{
-				{"sum by (integration) (increase(alertmanager_notifications_total[15m]))", "{{integration}}"},
-				{"sum by (integration) (increase(alertmanager_notifications_failed_total[15m]))",
-					"{{integration}} failed"},
+				{"sum by (integration) (increase(alertmanager_notifications_total[15m])) > 0", "{{integration}}"},
+				{"sum by (integration, reason) (increase(alertmanager_notifications_failed_total[15m])) > 0",
+					"{{integration}} failed: {{reason}}"},
 			},
 		},
 		{
 			title: "Time to deliver", draw: timeSeries, width: 12, height: 8, unit: units.Seconds,
-			none: alertmanagerSilent, minimum: zero(),
-			description: "How long the slowest tenth of the notifications took to be accepted. Seconds are a " +
-				"receiver that is slow or retried: its status page may know.",
+			none: nothingSent, minimum: zero(),
+			description: "How long the slowest tenth of the notifications of 15 minutes took to be accepted. Seconds " +
+				"are a receiver that is slow or retried: its status page may know.",
 			queries: []query{{"histogram_quantile(0.9, sum by (integration, le) " +
-				"(rate(alertmanager_notification_latency_seconds_bucket[$__rate_interval])))", "{{integration}}"}},
+				"(rate(alertmanager_notification_latency_seconds_bucket[15m]))) > 0", "{{integration}}"}},
 		},
 		{
 			title: "Held back", draw: timeSeries, width: 12, height: 8, unit: units.Short, none: alertmanagerSilent,

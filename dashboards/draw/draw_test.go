@@ -22,7 +22,11 @@ import (
 // reads them as XML.
 func TestPictures(t *testing.T) {
 	for _, d := range dashboards.All() {
-		got := string(draw.SVG(d))
+		data, err := draw.Recorded(*d.Uid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := string(draw.SVG(d, data))
 		want, err := os.ReadFile(filepath.Join("../../docs/images/dashboards",
 			strings.TrimSuffix(dashboards.FileName(d), ".json")+".svg"))
 		if err != nil {

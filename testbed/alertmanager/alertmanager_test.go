@@ -120,6 +120,35 @@ func TestNotifies(t *testing.T) {
 	eventually(t, hooks, "Down firing", "Second firing", "Down resolved")
 }
 
+// TestCrash shows what the guide says: an Alertmanager that crashes notifies again, with the key of the same group.
+func TestCrash(t *testing.T) {
+	hooks := alertmanager.NewWebhooks()
+	t.Cleanup(hooks.Close)
+	s, err := alertmanager.Start(t.Context(), alertmanager.Options{
+		Dir: t.TempDir(), Binary: binaries(t)[build.Alertmanager], Config: config(hooks.URL()),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Stop(context.Background()) })
+	later := time.Now().Add(time.Hour)
+	if err := post(t.Context(), s, "Down", later); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, hooks, "Down firing")
+	s.Kill()
+	if err := s.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := post(t.Context(), s, "Down", later); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, hooks, "Down firing", "Down firing")
+	if groups := hooks.Statuses("/hook"); len(groups) != 1 {
+		t.Errorf("the groups are %v, want one", groups)
+	}
+}
+
 // TestBrokenConfiguration finds that neither amtool nor the server takes one, and that the server continues.
 func TestBrokenConfiguration(t *testing.T) {
 	hooks := alertmanager.NewWebhooks()

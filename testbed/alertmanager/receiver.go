@@ -5,10 +5,8 @@ package alertmanager
 
 import (
 	"encoding/json"
-	"maps"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"sync"
 	"time"
 )
@@ -94,6 +92,3 @@ func (w *Webhooks) Statuses(path string) map[string][]string {
 	}
 	return out
 }
-
-// Groups are the keys of all groups that came to a path, sorted.
-func (w *Webhooks) Groups(path string) []string { return slices.Sorted(maps.Keys(w.Statuses(path))) }

@@ -46,7 +46,7 @@ func recommended(t *testing.T) string {
 // waits are the durations in a configuration of Alertmanager.
 var waits = regexp.MustCompile(`((?:group_wait|group_interval|repeat_interval): )([0-9a-z]+)`)
 
-// compressed divides the durations of a configuration of Alertmanager, and sends everything to one server.
+// compressedConfig divides the durations of a configuration of Alertmanager, and sends everything to one server.
 func compressedConfig(t *testing.T, config string, factor int, url string) []byte {
 	t.Helper()
 	config = waits.ReplaceAllStringFunc(config, func(found string) string {
@@ -93,8 +93,8 @@ func TestRecommendedRouting(t *testing.T) {
 	if len(seen) < 10 {
 		t.Errorf("there are only %d alerts", len(seen))
 	}
-	if receiver, err := alertmanager.Receiver(t.Context(), amtool, config, "alertname=Other", "severity=page"); err != nil ||
-		receiver != others {
+	receiver, err := alertmanager.Receiver(t.Context(), amtool, config, "alertname=Other", "severity=page")
+	if err != nil || receiver != others {
 		t.Errorf("an alert of somebody else reaches %q (%v)", receiver, err)
 	}
 }

@@ -12,14 +12,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bellwether-dev/bellwether/alerts/slo"
-	"github.com/bellwether-dev/bellwether/alerts/slo/scenario"
+	simulation "github.com/bellwether-dev/bellwether/alerts/slo/scenario"
 )
 
 // TestSimulatedScenarios plays scenarios of `bellwether slo simulate` with Bellwether's rules and with sloth's, and reads
 // what promtool reports.
 func TestSimulatedScenarios(t *testing.T) {
 	const target = 999_000
-	rules, err := slo.Build(scenario.Set(target))
+	rules, err := slo.Build(simulation.Set(target))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,21 +27,21 @@ func TestSimulatedScenarios(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ours := scenario.Rules{File: "bellwether.yaml", Order: scenario.Order(rules), Page: `severity="page"`}
-	sloth := scenario.Rules{File: "sloth.yaml", Page: `severity="page"`, Apart: true}
-	files := map[string][]byte{ours.File: text, sloth.File: scenario.SlothRules(target)}
+	ours := simulation.Rules{File: "bellwether.yaml", Order: simulation.Order(rules), Page: `severity="page"`}
+	sloth := simulation.Rules{File: "sloth.yaml", Page: `severity="page"`, Apart: true}
+	files := map[string][]byte{ours.File: text, sloth.File: simulation.SlothRules(target)}
 
-	for name, want := range map[string]struct{ ours, sloth scenario.Score }{
+	for name, want := range map[string]struct{ ours, sloth simulation.Score }{
 		"outage of 5 minutes on one cluster": {
-			scenario.Score{Failures: 1, Found: 1, Pages: 1, Detection: []int{2}, Reset: []int{35}},
-			scenario.Score{Failures: 1, Found: 1, Pages: 1, Detection: []int{0}, Reset: []int{29}}},
+			simulation.Score{Failures: 1, Found: 1, Pages: 1, Detection: []int{2}, Reset: []int{35}},
+			simulation.Score{Failures: 1, Found: 1, Pages: 1, Detection: []int{0}, Reset: []int{29}}},
 		"a cluster goes dark during an outage": {
-			scenario.Score{Failures: 2, Found: 2, Pages: 2, Detection: []int{2, 9}},
-			scenario.Score{Failures: 2, Found: 1, Pages: 1, Lost: 1, Detection: []int{0}}},
+			simulation.Score{Failures: 2, Found: 2, Pages: 2, Detection: []int{2, 9}},
+			simulation.Score{Failures: 2, Found: 1, Pages: 1, Lost: 1, Detection: []int{0}}},
 	} {
 		for of, test := range map[string]struct {
-			rules scenario.Rules
-			want  scenario.Score
+			rules simulation.Rules
+			want  simulation.Score
 		}{"Bellwether": {ours, want.ours}, "sloth": {sloth, want.sloth}} {
 			t.Run(name+" of "+of, func(t *testing.T) {
 				t.Parallel()
@@ -55,10 +55,10 @@ func TestSimulatedScenarios(t *testing.T) {
 }
 
 // simulated plays a scenario.
-func simulated(t *testing.T, name string, rules scenario.Rules, files map[string][]byte) scenario.Score {
+func simulated(t *testing.T, name string, rules simulation.Rules, files map[string][]byte) simulation.Score {
 	t.Helper()
-	all := scenario.All()
-	i := slices.IndexFunc(all, func(s scenario.Scenario) bool { return s.Name == name })
+	all := simulation.All()
+	i := slices.IndexFunc(all, func(s simulation.Scenario) bool { return s.Name == name })
 	if i < 0 {
 		t.Fatalf("there is no scenario %q", name)
 	}

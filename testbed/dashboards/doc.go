@@ -5,5 +5,5 @@
 // has the history of a fleet: each has to be valid, to select series that somebody exports, and to return data without
 // a warning.
 //
-// It has tests only.
+// It also records what the queries return in a run, for the pictures of the documentation.
 package dashboards

@@ -307,7 +307,7 @@ func (w *world) paging() {
 	w.one("alertmanager_alerts", manager, map[string]string{"state": "suppressed"})
 	pager := map[string]string{"integration": "pagerduty"}
 	w.one("alertmanager_notifications_total", manager, pager)
-	w.one("alertmanager_notifications_failed_total", manager, pager)
+	w.one("alertmanager_notifications_failed_total", manager, pager, map[string]string{"reason": "authError"})
 	for _, le := range []string{"1.0", "10.0", "+Inf"} {
 		w.one("alertmanager_notification_latency_seconds_bucket", manager, pager, map[string]string{"le": le})
 	}

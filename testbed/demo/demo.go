@@ -45,6 +45,10 @@ type Options struct {
 	// Name sets the fleet apart from others on this machine.
 	Name string
 	Out  io.Writer
+	// Started, if there is one, is called when the clusters are up, before anything is installed.
+	Started func(context.Context, *platform.Platform) error
+	// After, if there is one, is called when all is shown, while the fleet is still up.
+	After func(context.Context, *platform.Platform) error
 }
 
 // Run shows it all. It stops everything that it started, also on an error and
@@ -68,6 +72,11 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	if err := d.summary(ctx); err != nil {
 		return err
+	}
+	if o.After != nil {
+		if err := o.After(ctx, d.platform); err != nil {
+			return err
+		}
 	}
 	if o.Keep {
 		d.keep(ctx)
@@ -130,8 +139,10 @@ func (d *demo) startFleet(ctx context.Context) error {
 		return err
 	}
 	d.platform = p
-	d.hub, err = p.Client("hub", platform.Scheme())
-	return err
+	if d.hub, err = p.Client("hub", platform.Scheme()); err != nil || d.Started == nil {
+		return err
+	}
+	return d.Started(ctx, p)
 }
 
 func (d *demo) installHub(ctx context.Context) error {

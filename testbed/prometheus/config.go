@@ -87,6 +87,9 @@ func (o Options) config(address string) ([]byte, error) {
 		c.Scrapes = append(c.Scrapes, Job{Name: "prometheus", Targets: []string{address}}.config())
 	}
 	if len(o.Alertmanagers) > 0 {
+		if o.Self {
+			c.Scrapes = append(c.Scrapes, Job{Name: "alertmanager", Targets: o.Alertmanagers}.config())
+		}
 		c.Alerts = &alerting{[]alertmanagers{{[]staticConfig{{Targets: o.Alertmanagers}}}}}
 	}
 	for _, job := range o.Jobs {

@@ -49,7 +49,7 @@ type Options struct {
 	Jobs []Job
 	// Alertmanagers are where alerts are sent, as host:port.
 	Alertmanagers []string
-	// Self adds the server's own metrics, as job prometheus.
+	// Self adds the server's own metrics, as job prometheus, and those of Alertmanagers, as job alertmanager.
 	Self bool
 	// Interval is that of scrapes, and of rule groups that have none of their own. Zero means 15 s.
 	Interval time.Duration
@@ -162,6 +162,13 @@ func (s *Server) SetRules(ctx context.Context, rules map[string][]byte) error {
 func (s *Server) SetJobs(ctx context.Context, jobs ...Job) error {
 	opts := s.opts
 	opts.Jobs = jobs
+	return s.reload(ctx, opts)
+}
+
+// SetAlertmanagers replaces where the running server sends alerts, as host:port.
+func (s *Server) SetAlertmanagers(ctx context.Context, addresses ...string) error {
+	opts := s.opts
+	opts.Alertmanagers = addresses
 	return s.reload(ctx, opts)
 }
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command generate writes the dashboards where they are shipped: to out, in
-// full, to the chart, on one line each, and as pictures for the documentation.
-// It runs in the folder of package dashboards, by go generate, and decides
+// full, to the chart, on one line each, and as pictures of recorded data for the
+// documentation. It runs in the folder of package dashboards, by go generate, and decides
 // nothing.
 package main
 
@@ -49,10 +49,14 @@ func run() error {
 		}
 		line.WriteByte('\n')
 		name := dashboards.FileName(d)
+		data, err := draw.Recorded(strings.TrimSuffix(name, ".json"))
+		if err != nil {
+			return err
+		}
 		for file, content := range map[string][]byte{
 			filepath.Join(out, name):                                      text,
 			filepath.Join(chart, name):                                    line.Bytes(),
-			filepath.Join(docs, strings.TrimSuffix(name, ".json")+".svg"): draw.SVG(d),
+			filepath.Join(docs, strings.TrimSuffix(name, ".json")+".svg"): draw.SVG(d, data),
 		} {
 			if err := os.WriteFile(file, content, 0o644); err != nil { //nolint:gosec // dashboards are for everybody
 				return fmt.Errorf("write dashboard: %w", err)

@@ -24,6 +24,7 @@ import (
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/testbed/bench/agentmem"
 	"github.com/bellwether-dev/bellwether/testbed/bench/catalogs"
+	"github.com/bellwether-dev/bellwether/testbed/bench/detection"
 	"github.com/bellwether-dev/bellwether/testbed/bench/figure"
 	"github.com/bellwether-dev/bellwether/testbed/bench/probes"
 	"github.com/bellwether-dev/bellwether/testbed/bench/slo"
@@ -97,6 +98,9 @@ var benchmarks = []benchmark{
 		return probes.Measure(ctx, out, o.runs, probes.Load{Probes: 5000, Interval: 30 * time.Second,
 			Timeout: 5 * time.Second,
 			For:     2 * time.Minute})
+	}},
+	{"detection", func(ctx context.Context, out io.Writer, _ options) (figure.Section, error) {
+		return detection.Measure(ctx, out, detection.Options{Outages: 12})
 	}},
 	{"slo", func(ctx context.Context, out io.Writer, o options) (figure.Section, error) {
 		// In minutes: the longest burn-rate window, and longer than the benchmark takes.
