@@ -18,10 +18,10 @@ import (
 func ofRequests(name, bad, total string) (slo.OwnSLI, error) {
 	out := slo.OwnSLI{Name: name, Bad: bad, Total: total}
 	areRates := true
-	for _, query := range []string{bad, total} {
-		expr, err := slo.ParseQuery(query)
+	for _, query := range []struct{ of, text string }{{"bad requests", bad}, {"all requests", total}} {
+		expr, err := slo.ParseQuery(query.text)
 		if err != nil {
-			return out, err
+			return out, fmt.Errorf("%s: %w", query.of, err)
 		}
 		areRates = areRates && calls(expr, "rate", "irate")
 	}

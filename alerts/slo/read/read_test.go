@@ -113,7 +113,8 @@ slos:
   sli: {raw: {error_ratio_query: 'errors:ratio{window="{{.window}}"}'}}
   alerting: {page_alert: {disable: true}}
 `
-	rawOpen := edit(t, edit(t, openText, "    good: {metricSource: {type: Prometheus, spec: {query: 'fast_total{job=\"x\"}'}}}\n",
+	rawOpen := edit(t, edit(t, openText,
+		"    good: {metricSource: {type: Prometheus, spec: {query: 'fast_total{job=\"x\"}'}}}\n",
 		"    raw: {metricSource: {type: Prometheus, spec: {query: 'good:ratio'}}}\n    rawType: success\n"),
 		"    total: {metricSource: {type: Prometheus, spec: {query: 'all_total'}}}\n", "")
 	ofMinutes := func(text string) string {
@@ -248,7 +249,7 @@ func TestRefused(t *testing.T) {
 			ErrUnsupported, "info_labels"},
 		"SLO plugin of a file":   {slothText + "slo_plugins: {chain: [{id: mine}]}\n", ErrUnsupported, "mine"},
 		"unknown field of sloth": {edit(slothText, "alerting:", "alarming:"), ErrFormat, "alarming"},
-		"no PromQL":              {edit(slothText, "sum(rate(", "sum(rat("), slo.ErrQuery, "slo requests: invalid query"},
+		"no PromQL":              {edit(slothText, "sum(rate(", "sum(rat("), slo.ErrQuery, "slo requests: bad requests: invalid query"},
 		"MetricsQL":              {edit(slothText, "sum(rate(", "sum(default_rollup("), slo.ErrQuery, "default_rollup"},
 		"no vector":              {edit(slothText, "sum(rate(http_requests_total[{{ .window }}]))", "1"), slo.ErrQuery, "scalar"},
 		"no PromQL in OpenSLO":   {edit(openText, "'all_total'", "'all_total{'"), slo.ErrQuery, "SLO fast"},

@@ -4,6 +4,8 @@
 package scenario
 
 import (
+	"slices"
+
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 )
 
@@ -53,9 +55,15 @@ func withoutPage(s Scenario) Scenario {
 	return s
 }
 
+// hour in minutes.
+const hour = 60
+
 // All returns the scenarios. They suit a target of 99.9 %.
 func All() []Scenario {
-	const hour = 60
+	return slices.Concat(ofOneCluster(), ofReleases(), ofBrokenClusters(), withoutData())
+}
+
+func ofOneCluster() []Scenario {
 	day := Span{hour, 25 * hour}
 	return []Scenario{
 		onOne("outage of 5 minutes on one cluster", 10*hour, Span{60, 65}),
@@ -63,6 +71,11 @@ func All() []Scenario {
 		onOne("outage of 60 minutes on one cluster", 15*hour, Span{60, 120}),
 		onOne("1 bad minute in 20, for 8 hours", 18*hour, every(20, Span{60, 540})...),
 		withoutPage(onOne("1 bad minute in 6 hours, for a day", 26*hour, every(6*hour, day)...)),
+	}
+}
+
+func ofReleases() []Scenario {
+	return []Scenario{
 		{
 			Name: "a release burns an SLI of 10 clusters, and another SLI is bad on one of them", Minutes: 7 * hour,
 			fleet: fleet{installs: onClusters(10, func(i int, in *install) {
@@ -106,6 +119,11 @@ func All() []Scenario {
 			})},
 			Failures: []Failure{{"c1", csv, Span{82, 300}}},
 		},
+	}
+}
+
+func ofBrokenClusters() []Scenario {
+	return []Scenario{
 		{
 			Name: "1 cluster with 30 operators is broken", Minutes: 7 * hour,
 			fleet:    fleet{installs: onAll(1, 30, 1, Span{60, 180})},
@@ -117,6 +135,11 @@ func All() []Scenario {
 			Failures: []Failure{{"c0", "", Span{60, 180}}, {"c1", "", Span{60, 180}},
 				{"c2", "", Span{60, 180}}},
 		},
+	}
+}
+
+func withoutData() []Scenario {
+	return []Scenario{
 		{
 			Name: "all scraping is lost during an outage of one cluster", Minutes: 5 * hour,
 			fleet: fleet{

@@ -44,7 +44,7 @@ func (a *app) playScenarios(ctx context.Context, target slo.PPM) ([]scenarioScor
 	if err != nil {
 		return nil, fmt.Errorf("make folder: %w", err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	sets, err := ruleSets(dir, target)
 	if err != nil {
 		return nil, err
@@ -154,8 +154,8 @@ func scenariosText(all []scenarioScores, markdown bool) string {
 	for _, set := range all {
 		text += fmt.Sprintf("%s: recall %.3f, precision %.3f.\n", set.Rules, set.Recall, set.Precision)
 	}
-	return text + "\nEach failure calls for one page; every further page is not justified. LOST counts the pages that " +
-		"resolved\nbefore their failure ended. DETECTED and RESET are medians.\n"
+	return text + "\nEach failure calls for one page; every further page is not justified. LOST counts the pages " +
+		"that resolved\nbefore their failure ended. DETECTED and RESET are medians.\n"
 }
 
 func median(of []int) string {
