@@ -43,7 +43,7 @@ cluster. Scrape with ` + "`honor_labels`" + `, as the chart's PodMonitor does, s
 - ` + "`reason`" + ` is forbidden, too_many or failed. Every minute an agent counts the first 5,000 resources of each of the first 30 kinds that
   an operator's CSV owns; counts outlive a failure to count again by 5 minutes.
 - ` + "`name`" + ` is a webhook's name as API servers have it: the ` + "`generateName`" + ` of its definition. Conversion webhooks are left out.
-- There are at most 50 Deployments, 50 webhooks and 20 conditions of an operator.
+- There are at most 50 Deployments, 50 webhooks, 50 volume claims and 20 conditions of an operator.
 - ` + "`release`" + ` is the beginning of the hash of a release, 12 hexadecimal digits: that of the admitted release if its version is installed,
   otherwise that of the release before, and empty if neither is known. A release that changes only the configuration has the same
   ` + "`version`" + ` and another ` + "`release`" + `.

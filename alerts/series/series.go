@@ -50,6 +50,8 @@ const (
 	Deployment = "deployment"
 	// ConditionType is the type of an OperatorCondition's condition.
 	ConditionType = "type"
+	// VolumeClaim is the name of a PersistentVolumeClaim, as kubelets have it.
+	VolumeClaim = "persistentvolumeclaim"
 	// Name is the name of an admission webhook, as API servers have it.
 	Name = "name"
 	// Kind is the kind of the operator's custom resources.
@@ -60,6 +62,8 @@ const (
 	Outcome = "outcome"
 	// Reason is why custom resources are not counted: forbidden, too_many or failed.
 	Reason = "reason"
+	// Of is what a number of custom resources is: their number, or growth within a day.
+	Of = "of"
 	// RestartReason is why a container ended before it restarted: oom_killed, error
 	// or other.
 	RestartReason = "reason"
@@ -156,6 +160,9 @@ const (
 	// OperatorPodsPending counts the operator's pods that have been Pending for at
 	// least five minutes.
 	OperatorPodsPending = "bellwether_operator_pods_pending"
+	// OperatorVolumeClaim is 1 for each VolumeClaim, with its Namespace, that a
+	// Deployment of the operator uses.
+	OperatorVolumeClaim = "bellwether_operator_volume_claim"
 	// OperatorCertificateRotation is when OLM must renew the serving certificates
 	// of the operator's webhooks, in seconds since the epoch: a day before the
 	// certificates expire. It is there only for operators with such certificates.
@@ -199,12 +206,25 @@ const (
 	ReconcileTotal       = "controller_runtime_reconcile_total"
 	ReconcileErrorsTotal = "controller_runtime_reconcile_errors_total"
 	ReconcilePanicsTotal = "controller_runtime_reconcile_panics_total"
+	// ReconcileTime is the native histogram; the next two are of the classic one.
+	ReconcileTime        = "controller_runtime_reconcile_time_seconds"
 	ReconcileTimeBucket  = "controller_runtime_reconcile_time_seconds_bucket"
 	ReconcileTimeCount   = "controller_runtime_reconcile_time_seconds_count"
 	QueueLongestRunning  = "workqueue_longest_running_processor_seconds"
 	QueueDepth           = "workqueue_depth"
 	LeaderStatus         = "leader_election_master_status"
 	WebhookRequestsTotal = "controller_runtime_webhook_requests_total"
+)
+
+// Series of kubelets. They are scraped with Cluster, and rules join them with the
+// operators' Deployments by the names of pods, and with OperatorVolumeClaim.
+const (
+	ContainerMemory      = "container_memory_working_set_bytes"
+	ContainerMemoryLimit = "container_spec_memory_limit_bytes"
+	ContainerThrottled   = "container_cpu_cfs_throttled_periods_total"
+	ContainerPeriods     = "container_cpu_cfs_periods_total"
+	VolumeAvailable      = "kubelet_volume_stats_available_bytes"
+	VolumeCapacity       = "kubelet_volume_stats_capacity_bytes"
 )
 
 // Series of API servers, of the calls they make to admission webhooks. They are
@@ -230,7 +250,8 @@ const (
 	SLIBad = "bellwether:sli_bad:bool"
 	// SLIBadSlice has the samples of SLIBad that are not 0 and no others, which
 	// makes sums over any window cost no more than there was trouble. Where the budget
-	// counts requests it is the number of bad ones; sums make slices of them again.
+	// counts requests it is the number of bad ones; sums make slices of them again. Slices of
+	// an SLI that is bad for the same failure as another one are left out.
 	SLIBadSlice = "bellwether:sli_bad:slice"
 	// SLIRequests is the number of requests of a slice, for own SLIs whose budgets
 	// count requests.
@@ -300,6 +321,16 @@ const (
 	ClusterLost = "bellwether:cluster:lost"
 	// ClusterExpected counts the operators that are expected on a cluster.
 	ClusterExpected = "bellwether:cluster:expected"
+	// CustomResourcesLimit is how many custom resources of a Kind an operator may have
+	// on a cluster, and CustomResourcesGrowthLimit how many more than a day before.
+	CustomResourcesLimit       = "bellwether:custom_resources:limit"
+	CustomResourcesGrowthLimit = "bellwether:custom_resources_growth:limit"
+	// CustomResourcesExcess is the number of custom resources of a Kind, or their growth
+	// within a day, as Of says, while it is above its limit.
+	CustomResourcesExcess = "bellwether:custom_resources:excess"
+	// RecentRestarts are the restarts of the last 10 minutes by RestartReason, where
+	// there were some.
+	RecentRestarts = "bellwether:container_restarts:recent"
 	// RulesEvaluated is when slices, burn rates and alerts were evaluated.
 	RulesEvaluated = "bellwether:rules_evaluated:timestamp"
 	// SLOBudgetLeft is the part of the period's budget that is left: 1 is all, 0
@@ -360,6 +391,8 @@ func Exported() []Series {
 			"Restarts of the operator's containers since the agent's start."},
 		{OperatorPodsPending, "gauge", OfOperator(),
 			"Pods of the operator that have been Pending for at least five minutes."},
+		{OperatorVolumeClaim, "gauge", OfOperator(Namespace, VolumeClaim),
+			"1 for each PersistentVolumeClaim that a Deployment of the operator uses."},
 		{OperatorCertificateRotation, "gauge", OfOperator(),
 			"When OLM must renew the certificates of the operator's webhooks, a day before they expire."},
 		{OperatorInstallTotal, "counter", OfOperator(Outcome),
@@ -409,6 +442,14 @@ func Recorded() []Series {
 		{ClusterSilent, "gauge", []string{Cluster}, "1 for each cluster without slices."},
 		{ClusterLost, "gauge", []string{Cluster}, "1 for each cluster that nothing is known of."},
 		{ClusterExpected, "gauge", []string{Cluster}, "Operators that are expected on a cluster."},
+		{CustomResourcesLimit, "gauge", append([]string{Cluster}, OfOperator(Kind)...),
+			"Custom resources that an operator may have on a cluster."},
+		{CustomResourcesGrowthLimit, "gauge", append([]string{Cluster}, OfOperator(Kind)...),
+			"Custom resources that may be added on a cluster within a day."},
+		{CustomResourcesExcess, "gauge", append([]string{Cluster}, OfOperator(Kind, Of)...),
+			"Custom resources, or their growth within a day, above a limit."},
+		{RecentRestarts, "gauge", append([]string{Cluster}, OfOperator(RestartReason)...),
+			"Restarts of the last 10 minutes, where there were some."},
 		{RulesEvaluated, "gauge", nil, "When slices, burn rates and alerts were evaluated."},
 		{SLOBudgetLeft, "gauge", cluster(), "The part of the error budget that is left."},
 	}

@@ -19,6 +19,7 @@ func Travelling() []string {
 	return []string{
 		SLIBad, SLIBadSlice, SLIBadVersion, SLIRequests, SlicesRecorded,
 		OperatorExpected, OperatorInfo,
-		ProbeSuccess, ProbeInterval, ProbeSSLEarliestExpiry,
+		ProbeSuccess, ProbeInterval, ProbeSSLEarliestExpiry, OperatorCertificateRotation,
+		RecentRestarts, CustomResourcesExcess,
 	}
 }

@@ -75,7 +75,7 @@ func (s Set) selectObjectives(metric string, meets func(Objective) bool) []strin
 func (s Set) alerting(severity string) string {
 	objective := series.SLOObjective
 	if severity == series.Page { // without a threshold there is no page
-		objective += ticketOnly()
+		objective += "{" + mayPage() + "}"
 	}
 	without := s.selectObjectives(series.SLOObjective, func(o Objective) bool { return !o.Alerts.has(severity) })
 	if len(without) == 0 {
@@ -151,7 +151,7 @@ var ourLabels = []string{"alertname", "alertstate", series.Severity, series.Scop
 
 // ourAnnotations are annotations that alerts have.
 var ourAnnotations = []string{"summary", "description", "burn", "window", "budget_left", "clusters", "operators",
-	"criticality", "dashboard_url", "runbook_url"}
+	"criticality", "restarts", "custom_resources", "dashboard_url", "runbook_url"}
 
 // CheckLabel says whether alerts of an operator may have a label.
 func CheckLabel(name, value string) error {

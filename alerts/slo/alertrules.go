@@ -88,7 +88,7 @@ func rule(name, severity, scope, expr string, annotations map[string]string) mon
 // operatorAlert is about one SLI of an operator on one cluster.
 func (s Set) operatorAlert(severity, burning string) monitoringv1.Rule {
 	identity := []string{series.Cluster, series.OperatorNamespace, series.Operator, series.SLI}
-	return rule(AlertOperator, severity, series.ScopeOperator, owned(burning), s.annotate(map[string]string{
+	return rule(AlertOperator, severity, series.ScopeOperator, owned(burning), s.annotate(addEvidence(map[string]string{
 		"summary": nameOfOperator + " burns its {{ $labels.sli }} budget {{ printf \"%.1f\" $value }} times too fast " +
 			"on cluster {{ $labels.cluster }}",
 		"description": "At this rate the error budget is gone before its period is over.",
@@ -96,7 +96,7 @@ func (s Set) operatorAlert(severity, burning string) monitoringv1.Rule {
 		"window":      windowOf(series.SLOBurn, severity, identity...),
 		"budget_left": budgetLeft("%s", identity...),
 		"criticality": criticality,
-	}, "&var-cluster={{ $labels.cluster | urlquery }}"))
+	}), "&var-cluster={{ $labels.cluster | urlquery }}"))
 }
 
 // releaseAlert is about one SLI of a version of an operator.

@@ -147,10 +147,11 @@ func untilHeard(expr, name, identity string, t Tier) string {
 }
 
 // clusterBlame blames a cluster if several of its operators are bad at the same
-// time and one of them at least calls for a page.
+// time and one of them at least calls for a page. SLIs that never page do not
+// count: a container that reached its memory limit is not its cluster's fault.
 func clusterBlame(requests requestSLIs) monitoringv1.Rule {
 	paging := fmt.Sprintf("%s{cluster!=\"\",%s}", series.SLOVersionBurn, tiersOf(series.Page))
-	now := requests.badNow(`cluster!=""`)
+	now := requests.badNow(`cluster!="",` + mayPage())
 	return record(series.SLOClusterBurn, fmt.Sprintf("count by (cluster) (\n  %s\n) >= %d\nand on (cluster) %s",
 		aggregate("group", installLabels, now+" or "+paging), clusterOperators, paging))
 }

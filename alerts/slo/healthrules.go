@@ -186,20 +186,6 @@ func rolloutAlerts() []monitoringv1.Rule {
 // showRollout says which command shows the rollout of an alert.
 const showRollout = "Run `bellwether rollout get {{ $labels.operator_namespace }}/{{ $labels.operator }}`."
 
-// certificateAlerts are about the certificates that probes saw.
-func certificateAlerts() []monitoringv1.Rule {
-	left := fmt.Sprintf("(min by (%s) (last_over_time(%s[1h])) - time()) / 86400", installLabels+", "+series.Probe,
-		series.ProbeSSLEarliestExpiry)
-	about := func(severity, condition string) monitoringv1.Rule {
-		return rule(AlertCertificate, severity, series.ScopeOperator, ofTeam("("+left+")"+condition), map[string]string{
-			"summary": "A certificate of " + nameOfOperator + " on cluster {{ $labels.cluster }} expires in " +
-				"{{ printf \"%.1f\" $value }} days",
-			"description": "The endpoint of probe {{ $labels.probe }} uses it. Renew it.",
-		})
-	}
-	return []monitoringv1.Rule{about(series.Page, " < 1"), about(series.Ticket, " >= 1 < 14")}
-}
-
 // ofTeam gives alerts about an operator its team.
 func ofTeam(alerts string) string {
 	return fmt.Sprintf("(\n%s\n)\n* %s %s", indent(alerts), on(operatorLabels), joinTeam)

@@ -94,30 +94,6 @@ func (s Set) targets() []monitoringv1.Rule {
 	return rules
 }
 
-// probeTarget gives an objective to every probe that there is.
-func (s Set) probeTarget(o Objective) monitoringv1.Rule {
-	var except []string
-	var without []types.NamespacedName
-	for _, op := range s.Operators {
-		if slices.Contains(op.Without, Probe) {
-			without = append(without, op.ID())
-		}
-		for _, own := range op.Objectives {
-			if strings.HasPrefix(own.SLI, Probe) {
-				except = append(except, fmt.Sprintf("%s{%s,probe=%q}", series.ProbeSuccess, matchOperator(op.ID()),
-					strings.TrimPrefix(own.SLI, Probe)))
-			}
-		}
-	}
-	probes := selectOthers(series.ProbeSuccess, without)
-	if len(except) > 0 {
-		probes += " unless (" + strings.Join(except, " or ") + ")"
-	}
-	return record(series.SLOObjective,
-		o.Target.decimal()+" * "+aggregate("group", objectiveLabels,
-			fmt.Sprintf("label_replace(%s, \"sli\", \"probe:$1\", \"probe\", \"(.+)\")", probes)))
-}
-
 func (op Operator) has(sli string) bool {
 	return slices.ContainsFunc(op.Objectives, func(o Objective) bool { return o.SLI == sli })
 }
@@ -154,15 +130,15 @@ func (s Set) otherPeriods() map[string][]string {
 	return out
 }
 
-// ticketOnly selects the SLIs that may page.
-func ticketOnly() string {
+// mayPage matches the SLIs that may page.
+func mayPage() string {
 	var names []string
 	for _, s := range SLIs() {
 		if s.Ticket {
 			names = append(names, s.Name)
 		}
 	}
-	return fmt.Sprintf("{sli!~%q}", strings.Join(names, "|"))
+	return fmt.Sprintf("sli!~%q", strings.Join(names, "|"))
 }
 
 func (o Objective) isOfProbe() bool { return strings.HasPrefix(o.SLI, Probe) }
@@ -173,14 +149,13 @@ func (o Objective) isOfProbe() bool { return strings.HasPrefix(o.SLI, Probe) }
 // bad requests already.
 func (s Set) guards() []monitoringv1.Rule {
 	twice := fmt.Sprintf("%s{sli=~%q}", series.SLOObjective, "panic|webhook")
-	probes := fmt.Sprintf("label_replace(max by (%s) (%s), \"sli\", \"probe:$1\", \"probe\", \"(.+)\")",
-		operatorLabels+", "+series.Probe, series.ProbeInterval)
+	probes := probeIntervals()
 	rules := []monitoringv1.Rule{
 		record(series.SLOGuard, fmt.Sprintf("0 * %s + %s", twice, number(2*Guard-1.5))),
-		record(series.SLOGuard, fmt.Sprintf("max by (%s) (%s * clamp_min(%s / %s, 1))", objectiveLabels,
-			number(Guard-0.5), probes, number(Step.Seconds()))),
+		record(series.SLOGuard, fmt.Sprintf("%s * clamp_min(%s / %s, 1)", number(Guard-0.5), probes,
+			number(Step.Seconds()))),
 	}
-	all := []string{twice, fmt.Sprintf("max by (%s) (%s)", objectiveLabels, probes)}
+	all := []string{twice, probes}
 	var own []string
 	for _, op := range s.Operators {
 		for _, sli := range op.Own {

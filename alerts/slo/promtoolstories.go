@@ -35,6 +35,7 @@ func annotationsTest(s Set, operator types.NamespacedName, o Objective) testCase
 		"window":      "1h",
 		"criticality": standard,
 		"budget_left": fmt.Sprintf("%.4g%%", budget),
+		"restarts":    "", "custom_resources": "",
 	}
 	for _, op := range s.Operators {
 		for name := range op.Annotations { // others' annotations are empty

@@ -154,6 +154,9 @@ func fastGroup(s Set, part Part) monitoringv1.RuleGroup {
 // then with the version, which is empty where it is not known.
 func (s Set) sliceRules(part Part) []monitoringv1.Rule {
 	var rules []monitoringv1.Rule
+	if part != Hub {
+		rules = append(s.limits(), evidence())
+	}
 	for _, sli := range SLIs() {
 		switch {
 		case sli.Name == Probe && part != Edge:
@@ -172,7 +175,7 @@ func (s Set) sliceRules(part Part) []monitoringv1.Rule {
 	if part == Hub {
 		requests = nil // slices of own SLIs are made on the clusters
 	}
-	rules = append(rules, record(series.SLIBadSlice, requests.weigh(series.SLIBad+part.slices()+" > 0")),
+	rules = append(rules, record(series.SLIBadSlice, requests.weigh(s.badSlices(part))),
 		record(series.SLIBadVersion, version))
 	if part != Hub {
 		rules = append(rules, heartbeat())

@@ -56,6 +56,8 @@ type Operator struct {
 	// Labels and Annotations are those of the operator's alerts beside Bellwether's
 	// own, as CheckLabel and CheckAnnotation permit.
 	Labels, Annotations map[string]string
+	// Limits are those of the SLI custom-resources, which has no slices without.
+	Limits []Limit
 }
 
 // ID is the operator's namespace and name.
@@ -141,7 +143,7 @@ func (op Operator) check() []error {
 	for i, own := range op.Own {
 		errs = append(errs, op.checkOwn(own, i)...)
 	}
-	return errs
+	return append(errs, op.checkLimits()...)
 }
 
 func isName(text string) bool { return text != "" && len(text) <= maxName && utf8.ValidString(text) }

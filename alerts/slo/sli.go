@@ -17,7 +17,7 @@ import (
 
 // SLI is an indicator that can be derived for any operator.
 type SLI struct {
-	// Name is the value of the label sli. Probe is a family: probe:NAME.
+	// Name is the value of the label sli. Probe is a family: probe:NAME, probe:NAME:hub.
 	Name string
 	// Bad says when a slice is bad.
 	Bad string
@@ -37,9 +37,6 @@ type SLI struct {
 	expr string
 }
 
-// Probe is the prefix of the SLIs of probes.
-const Probe = "probe:"
-
 const (
 	// interval is how far back the counters of every operator are looked at for a
 	// slice. It has two scrapes at 60 s, so one event makes at most two slices bad.
@@ -55,7 +52,7 @@ const (
 // Conditions are written for what is good, and negated: NaN compares false with
 // everything, so a value that is not a number is bad and not ignored.
 func SLIs() []SLI {
-	return []SLI{
+	slis := []SLI{
 		{Name: "csv", Target: 995_000, Required: true, expr: csvExpr(),
 			Bad: "the ClusterServiceVersion is not Succeeded, outside the bounded grace of an upgrade"},
 		{Name: "available", Target: 999_000, Required: true, expr: availableExpr(),
@@ -86,9 +83,9 @@ func SLIs() []SLI {
 		{Name: "catalog", Target: 990_000, Required: true,
 			expr: aggregate("max", installLabels, series.OperatorCatalogReady+" != bool 1"),
 			Bad:  "the operator's CatalogSource is not ready"},
-		{Name: Probe, Target: 999_000, expr: probeExpr(),
-			Bad: "fewer than half of the vantage points saw the probe succeed"},
+		probeSLI(),
 	}
+	return append(append(append(slis, podSLIs()...), kubeletSLIs()...), customResourcesSLI())
 }
 
 func at(a, op, b string) string { return fmt.Sprintf("%s %s bool %s", a, op, b) }
@@ -185,14 +182,6 @@ func calledExpr(most PPM) string {
 	closed := or0(rate(series.AdmissionRejectionCount, fmt.Sprintf("{error_type=%q}", series.AdmissionCallingError)))
 	open := or0(rate(series.AdmissionFailOpenCount, ""))
 	return not(at(fmt.Sprintf("(%s + %s)", closed, open), "<=", most.decimal()+" * "+total))
-}
-
-func probeExpr() string {
-	each := installLabels + ", " + series.Probe
-	succeeded := aggregate("max", each+", "+series.Vantage, series.ProbeSuccess+" == bool 1")
-	return aggregate("max", budgetLabels, fmt.Sprintf(
-		"label_replace(\n  (2 * %s >= bool %s) == bool 0,\n  \"sli\", \"probe:$1\", \"probe\", \"(.+)\"\n)",
-		aggregate("sum", each, succeeded), aggregate("count", each, succeeded)))
 }
 
 // Matcher is a label matcher of PromQL: Label, Op (=, !=, =~ or !~) and Value.

@@ -181,11 +181,6 @@ func judgeReconciles(of operators, t Thresholds) string {
 		t.BadShare.decimal()+" * "+rate(series.ReconcileTotal, "")))
 }
 
-func judgeLatency(of operators, t Thresholds) string {
-	return ofOperator(of, notOrFew(fmt.Sprintf("(%s - %s)", rate(series.ReconcileTimeCount, ""),
-		rate(series.ReconcileTimeBucket, le(t.Duration))), t.BadShare.decimal()+" * "+rate(series.ReconcileTimeCount, "")))
-}
-
 func judgeQueue(of operators, t Thresholds) string {
 	return ofOperator(of, not(fmt.Sprintf("(max by (cluster, namespace) (%s) <= bool %s)\n   * (max by (cluster, "+
 		"namespace) (min_over_time(%s[10m])) <= bool %d)", series.QueueLongestRunning, number(t.Duration.Seconds()),

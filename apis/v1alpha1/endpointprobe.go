@@ -258,6 +258,19 @@ type SecretKey struct {
 	Key string `json:"key"`
 }
 
+// ConfigMapKey is a key of a ConfigMap in the object's namespace. The agent needs
+// the permission to get it, which the cluster's role view has.
+type ConfigMapKey struct {
+	// Name of the ConfigMap.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// Key in the ConfigMap's data.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Key string `json:"key"`
+}
+
 // HeaderMatch is a regular expression for a header of an answer.
 type HeaderMatch struct {
 	// +kubebuilder:validation:MinLength=1
@@ -313,7 +326,7 @@ type DNSProbe struct {
 
 // ProbeTLS says how a server's certificate is verified.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.ca) || !has(self.caSecret)",message="set only one of ca and caSecret"
+// +kubebuilder:validation:XValidation:rule="[has(self.ca), has(self.caSecret), has(self.caConfigMap)].filter(x, x).size() <= 1",message="set only one of ca, caSecret and caConfigMap"
 type ProbeTLS struct {
 	// InsecureSkipVerify accepts any certificate.
 	// +optional
@@ -329,6 +342,10 @@ type ProbeTLS struct {
 	// CASecret holds them in a Secret in this object's namespace.
 	// +optional
 	CASecret *SecretKey `json:"caSecret,omitempty"`
+	// CAConfigMap holds them in a ConfigMap in this object's namespace, such as
+	// openshift-service-ca.crt of OpenShift, with the key service-ca.crt.
+	// +optional
+	CAConfigMap *ConfigMapKey `json:"caConfigMap,omitempty"`
 	// ClientSecret is the name of a Secret in this object's namespace with the
 	// keys tls.crt and tls.key: a client certificate. It needs the same label and
 	// permission as a SecretKey.

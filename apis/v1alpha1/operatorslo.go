@@ -104,6 +104,14 @@ type OperatorSLOSpec struct {
 	// +optional
 	Own []OwnSLI `json:"own,omitempty"`
 
+	// CustomResources limits how many custom resources of a kind the operator has on
+	// a cluster. Above a limit the SLI custom-resources is bad.
+	// +kubebuilder:validation:MaxItems=30
+	// +listType=map
+	// +listMapKey=kind
+	// +optional
+	CustomResources []CustomResourceLimit `json:"customResources,omitempty"`
+
 	// Services of the operator, in its namespace, that are probed on every
 	// cluster. Each is the SLI probe:NAME.
 	// +kubebuilder:validation:MaxItems=20
@@ -116,6 +124,28 @@ type OperatorSLOSpec struct {
 	// has that kind.
 	// +optional
 	Monitor *PodMetrics `json:"monitor,omitempty"`
+}
+
+// CustomResourceLimit is how many custom resources of a kind an operator may have
+// on a cluster, or how many may be added within a day, or both.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.max) || has(self.maxGrowthPerDay)",message="a limit needs max, maxGrowthPerDay or both"
+type CustomResourceLimit struct {
+	// Kind of the custom resources, such as Echo.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?$')",message="kind must be the name of a kind, such as Echo"
+	Kind string `json:"kind"`
+	// Max is how many there may be.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000000
+	// +optional
+	Max int64 `json:"max,omitempty"`
+	// MaxGrowthPerDay is how many more there may be than a day before.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000000
+	// +optional
+	MaxGrowthPerDay int64 `json:"maxGrowthPerDay,omitempty"`
 }
 
 // SLOProfile is a set of objectives to start from.
@@ -153,10 +183,11 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.sli != 'latency' || !has(self.thresholds) || !has(self.thresholds.duration) || duration(self.thresholds.duration) in [duration('5ms'), duration('10ms'), duration('25ms'), duration('50ms'), duration('100ms'), duration('150ms'), duration('200ms'), duration('250ms'), duration('300ms'), duration('350ms'), duration('400ms'), duration('450ms'), duration('500ms'), duration('600ms'), duration('700ms'), duration('800ms'), duration('900ms'), duration('1s'), duration('1.25s'), duration('1.5s'), duration('1.75s'), duration('2s'), duration('2.5s'), duration('3s'), duration('3.5s'), duration('4s'), duration('4.5s'), duration('5s'), duration('6s'), duration('7s'), duration('8s'), duration('9s'), duration('10s'), duration('15s'), duration('20s'), duration('25s'), duration('30s'), duration('40s'), duration('50s'), duration('1m')]",message="the duration of latency has to be one that controller-runtime counts: 5ms to 50ms as 5, 10, 25, 50; to 500ms in steps of 50ms; to 1s of 100ms; to 2s of 250ms; to 5s of 500ms; to 10s of 1s; to 30s of 5s; 40s, 50s or 1m"
 type SLOObjective struct {
 	// SLI is csv, available, redundancy, reconcile, latency, panic, queue, leader, webhook,
-	// operands, catalog, probe:NAME, or a name of own.
+	// operands, catalog, oom, restarts, pending, custom-resources, memory, storage,
+	// throttling, probe:NAME, probe:NAME:hub, or a name of own.
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=70
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9_]*[a-z0-9])?(:[a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$')",message="sli must be a name of small letters and digits, such as available, or probe:NAME"
+	// +kubebuilder:validation:MaxLength=80
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9_]*[a-z0-9])?(:[a-z0-9]([-a-z0-9.]*[a-z0-9])?(:[a-z]+)?)?$')",message="sli must be a name of small letters and digits, such as available, probe:NAME or probe:NAME:hub"
 	SLI string `json:"sli"`
 
 	// Target in percent of the period, with at most four decimals: above 0 and
@@ -230,7 +261,7 @@ type SLOThresholds struct {
 // +kubebuilder:validation:XValidation:rule="[has(self.requestRatio), has(self.latency), has(self.gauge)].exists_one(x, x)",message="an SLI of own has exactly one of requestRatio, latency and gauge"
 // +kubebuilder:validation:XValidation:rule="!has(self.gauge) || (!has(self.budgetingMethod) && !has(self.timeSliceTarget) && !has(self.minRequests))",message="budgetingMethod, timeSliceTarget and minRequests are for requestRatio and latency: a gauge has no requests"
 // +kubebuilder:validation:XValidation:rule="has(self.timeSliceTarget) == (has(self.budgetingMethod) && self.budgetingMethod == 'Timeslices')",message="budgetingMethod Timeslices needs timeSliceTarget, and the other methods have none"
-// +kubebuilder:validation:XValidation:rule="!(self.name in ['csv', 'available', 'reconcile', 'latency', 'panic', 'queue', 'leader', 'webhook', 'operands', 'catalog', 'redundancy', 'probe'])",message="every operator has an SLI of that name already: choose another one"
+// +kubebuilder:validation:XValidation:rule="!(self.name in ['csv', 'available', 'reconcile', 'latency', 'panic', 'queue', 'leader', 'webhook', 'operands', 'catalog', 'redundancy', 'oom', 'restarts', 'pending', 'custom-resources', 'memory', 'storage', 'throttling', 'probe'])",message="every operator has an SLI of that name already: choose another one"
 type OwnSLI struct {
 	// Name is the value of the label sli.
 	// +kubebuilder:validation:MinLength=1
@@ -369,6 +400,7 @@ type MatchOp string
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.path) || !has(self.scheme) || self.scheme in ['http', 'https']",message="path is for http and https only"
 // +kubebuilder:validation:XValidation:rule="!has(self.timeout) || !has(self.interval) || duration(self.timeout) <= duration(self.interval)",message="timeout must not be longer than interval"
+// +kubebuilder:validation:XValidation:rule="(has(self.scheme) && self.scheme == 'https') ? has(self.tls) : !has(self.tls) || self.scheme == 'grpc'",message="https needs tls: name the CA of the certificate, or set insecureSkipVerify; only https and grpc have tls"
 type ProbedService struct {
 	// Name of the Service, in the namespace that the operator runs in.
 	// +kubebuilder:validation:MinLength=1
@@ -391,6 +423,10 @@ type ProbedService struct {
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^/[^\\\\s#]*$')",message="path must begin with /, without blanks and fragment"
 	// +optional
 	Path string `json:"path,omitempty"`
+
+	// TLS says how the certificate is verified. With grpc its presence enables TLS.
+	// +optional
+	TLS *ProbeTLS `json:"tls,omitempty"`
 
 	// Interval between two probes: 5s to 1m. Default: 30s.
 	// +kubebuilder:default="30s"
@@ -421,13 +457,47 @@ const (
 	ProbeGRPC ProbeScheme = "grpc"
 )
 
-// PodMetrics says where the operator's pods serve their metrics.
+// PodMetrics says where the operator's pods serve their metrics, and how they are
+// scraped.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.port) != has(self.portNumber)",message="set one of port and portNumber"
+// +kubebuilder:validation:XValidation:rule="!has(self.tls) || (has(self.scheme) && self.scheme == 'https')",message="tls is for the scheme https only"
 type PodMetrics struct {
 	// Port is the name of the container's port.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=15
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="port must be the name of a port of the container, such as metrics"
-	Port string `json:"port"`
+	// +optional
+	Port string `json:"port,omitempty"`
+
+	// PortNumber is for containers that name no port, such as those of kubebuilder,
+	// which serve metrics at 8443.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	// +optional
+	PortNumber int32 `json:"portNumber,omitempty"`
+
+	// Scheme is http or https.
+	// +kubebuilder:default=http
+	// +kubebuilder:validation:Enum=http;https
+	// +optional
+	Scheme ProbeScheme `json:"scheme,omitempty"`
+
+	// TokenSecret is a key of a Secret in the operator's namespace with the bearer
+	// token that Prometheus sends. The agent does not read it, prometheus-operator does.
+	// +optional
+	TokenSecret *MonitorKey `json:"tokenSecret,omitempty"`
+
+	// TLS says how the certificate of the metrics' server is verified. Without it,
+	// the system's certificates are trusted.
+	// +optional
+	TLS *MonitorTLS `json:"tls,omitempty"`
+
+	// MetricRelabelings are applied to what is scraped, in order, before it is stored.
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=atomic
+	// +optional
+	MetricRelabelings []MetricRelabeling `json:"metricRelabelings,omitempty"`
 
 	// Path of the metrics. Default: /metrics.
 	// +kubebuilder:validation:MaxLength=1024
@@ -440,6 +510,65 @@ type PodMetrics struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('5s') && duration(self) <= duration('1m')",message="interval must be from 5s to 1m: each minute is judged"
 	// +optional
 	Interval *metav1.Duration `json:"interval,omitempty"`
+}
+
+// MonitorKey is a key of a Secret or ConfigMap in the operator's namespace.
+type MonitorKey struct {
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Key string `json:"key"`
+}
+
+// MonitorTLS says how Prometheus verifies a certificate.
+//
+// +kubebuilder:validation:XValidation:rule="[has(self.caSecret), has(self.caConfigMap), has(self.insecureSkipVerify) && self.insecureSkipVerify].filter(x, x).size() <= 1",message="set at most one of caSecret, caConfigMap and insecureSkipVerify"
+type MonitorTLS struct {
+	// CASecret has PEM certificates that are trusted in place of the system's.
+	// +optional
+	CASecret *MonitorKey `json:"caSecret,omitempty"`
+	// CAConfigMap has them in a ConfigMap.
+	// +optional
+	CAConfigMap *MonitorKey `json:"caConfigMap,omitempty"`
+	// ServerName is expected in the certificate. It is needed where certificates
+	// are verified, because Prometheus connects to the address of a pod.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	ServerName string `json:"serverName,omitempty"`
+	// InsecureSkipVerify accepts any certificate, such as the self-signed one that
+	// kubebuilder's default makes at each start. Whoever answers in the pod's place gets
+	// the token.
+	// +optional
+	InsecureSkipVerify bool `json:"insecureSkipVerify,omitempty"`
+}
+
+// MetricRelabeling changes or drops series that are scraped, as Prometheus's
+// metric_relabel_configs do.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.targetLabel) || !(self.targetLabel in ['cluster', 'namespace', 'operator', 'operator_namespace'])",message="targetLabel must not be cluster, namespace, operator or operator_namespace: these identify the operator"
+type MetricRelabeling struct {
+	// +kubebuilder:default=replace
+	// +kubebuilder:validation:Enum=replace;keep;drop;labeldrop;labelkeep
+	// +optional
+	Action string `json:"action,omitempty"`
+	// +kubebuilder:validation:MaxItems=10
+	// +kubebuilder:validation:items:MaxLength=100
+	// +listType=atomic
+	// +optional
+	SourceLabels []string `json:"sourceLabels,omitempty"`
+	// Regex is a regular expression (RE2). Default: (.*).
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Regex string `json:"regex,omitempty"`
+	// +kubebuilder:validation:MaxLength=100
+	// +optional
+	TargetLabel string `json:"targetLabel,omitempty"`
+	// Replacement may use groups of regex. Default: $1.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Replacement *string `json:"replacement,omitempty"`
 }
 
 // OperatorSLOStatus says what came of the objectives.

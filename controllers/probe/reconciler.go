@@ -88,11 +88,12 @@ func (r *Reconciler) setProbe(ctx context.Context, key types.NamespacedName,
 func (r *Reconciler) resolve(ctx context.Context, namespace string, spec v1alpha1.EndpointProbeSpec) (plan.Target,
 	*plan.Failure) {
 	target, failure := plan.ResolveTarget(namespace, spec.Target, r.readTarget(ctx, namespace, spec.Target))
-	names := plan.SecretNames(spec)
-	if failure != nil || len(names) == 0 {
+	secrets, configMaps := plan.SecretNames(spec), plan.ConfigMapNames(spec)
+	if failure != nil || len(secrets)+len(configMaps) == 0 {
 		return target, failure
 	}
-	target.Credentials, failure = plan.ReadCredentials(spec, r.secrets.get(ctx, namespace, names))
+	target.Credentials, failure = plan.ReadCredentials(spec, r.secrets.get(ctx, ofSecret, namespace, secrets),
+		r.secrets.get(ctx, ofConfigMap, namespace, configMaps))
 	return target, failure
 }
 

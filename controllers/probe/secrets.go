@@ -24,7 +24,21 @@ const (
 	secretKept = time.Hour
 )
 
-// secretCache reads the Secrets that probes name, and no others: a watch would
+// valueKind is the kind of an object that a probe takes values from.
+type valueKind string
+
+const (
+	ofSecret    valueKind = "Secret"
+	ofConfigMap valueKind = "ConfigMap"
+)
+
+// sourceKey names an object.
+type sourceKey struct {
+	kind valueKind
+	types.NamespacedName
+}
+
+// secretCache reads the Secrets and ConfigMaps that probes name, and no others: a watch would
 // need the permission to list all Secrets, and hold them in memory. So that an
 // API server that does not answer is not taken for a failure of the endpoints,
 // what was read is used for a while.
@@ -34,7 +48,7 @@ type secretCache struct {
 	now  func() time.Time
 
 	mu   sync.Mutex
-	read map[types.NamespacedName]cachedSecret
+	read map[sourceKey]cachedSecret
 }
 
 type cachedSecret struct {
@@ -43,21 +57,21 @@ type cachedSecret struct {
 }
 
 func newSecretCache(live client.Reader, now func() time.Time) *secretCache {
-	return &secretCache{live: live, now: now, read: map[types.NamespacedName]cachedSecret{}}
+	return &secretCache{live: live, now: now, read: map[sourceKey]cachedSecret{}}
 }
 
-// get returns Secrets of a namespace by name.
-func (c *secretCache) get(ctx context.Context, namespace string, names []string) map[string]plan.Secret {
+// get returns objects of a kind and a namespace by name.
+func (c *secretCache) get(ctx context.Context, kind valueKind, namespace string, names []string) map[string]plan.Secret {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	out := map[string]plan.Secret{}
 	for _, name := range names {
-		out[name] = c.getOne(ctx, types.NamespacedName{Namespace: namespace, Name: name})
+		out[name] = c.getOne(ctx, sourceKey{kind, types.NamespacedName{Namespace: namespace, Name: name}})
 	}
 	return out
 }
 
-func (c *secretCache) getOne(ctx context.Context, key types.NamespacedName) plan.Secret {
+func (c *secretCache) getOne(ctx context.Context, key sourceKey) plan.Secret {
 	c.mu.Lock()
 	cached, known := c.read[key]
 	c.mu.Unlock()
@@ -65,27 +79,40 @@ func (c *secretCache) getOne(ctx context.Context, key types.NamespacedName) plan
 	if known && age < secretMaxAge {
 		return cached.secret
 	}
-	var secret corev1.Secret
-	err := c.live.Get(ctx, key, &secret)
+	read, err := c.readLive(ctx, key)
 	switch {
 	case err == nil:
-		read := plan.Secret{Labels: secret.Labels, Data: secret.Data}
 		c.store(key, read)
 		return read
 	case apierrors.IsNotFound(err):
 		c.forget(key)
-		return plan.Secret{Unreadable: fmt.Sprintf("Secret %s does not exist", key)}
+		return plan.Secret{Unreadable: fmt.Sprintf("%s %s does not exist", key.kind, key.NamespacedName)}
 	case apierrors.IsForbidden(err):
 		c.forget(key)
-		return plan.Secret{Unreadable: fmt.Sprintf("the agent may not read Secret %s", key)}
+		return plan.Secret{Unreadable: fmt.Sprintf("the agent may not read %s %s", key.kind, key.NamespacedName)}
 	case known && age < secretKept:
 		return cached.secret
 	}
-	return plan.Secret{Unreadable: fmt.Sprintf("cannot read Secret %s: %v", key, err)}
+	return plan.Secret{Unreadable: fmt.Sprintf("cannot read %s %s: %v", key.kind, key.NamespacedName, err)}
+}
+
+func (c *secretCache) readLive(ctx context.Context, key sourceKey) (plan.Secret, error) {
+	if key.kind == ofConfigMap {
+		var configMap corev1.ConfigMap
+		err := c.live.Get(ctx, key.NamespacedName, &configMap)
+		read := plan.Secret{Data: map[string][]byte{}}
+		for name, value := range configMap.Data {
+			read.Data[name] = []byte(value)
+		}
+		return read, err
+	}
+	var secret corev1.Secret
+	err := c.live.Get(ctx, key.NamespacedName, &secret)
+	return plan.Secret{Labels: secret.Labels, Data: secret.Data}, err
 }
 
 // store also removes what has not been read for long.
-func (c *secretCache) store(key types.NamespacedName, secret plan.Secret) {
+func (c *secretCache) store(key sourceKey, secret plan.Secret) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.now()
@@ -97,7 +124,7 @@ func (c *secretCache) store(key types.NamespacedName, secret plan.Secret) {
 	c.read[key] = cachedSecret{secret: secret, at: now}
 }
 
-func (c *secretCache) forget(key types.NamespacedName) {
+func (c *secretCache) forget(key sourceKey) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.read, key)

@@ -37,7 +37,7 @@ func TestSecretCache(t *testing.T) {
 	api := &fakeSecrets{value: "one"}
 	cache := newSecretCache(api, func() time.Time { return now })
 	get := func() (value, unreadable string) {
-		secret := cache.get(t.Context(), "ns", []string{"api"})["api"]
+		secret := cache.get(t.Context(), ofSecret, "ns", []string{"api"})["api"]
 		return string(secret.Data["token"]), secret.Unreadable
 	}
 	resource := schema.GroupResource{Resource: "secrets"}

@@ -99,6 +99,9 @@ func (c *collector) collectOperator(out chan<- prometheus.Metric, v observation)
 		c.collectGauge(out, series.OperatorReplicasDesired, float64(d.desired), v.operator, d.deployment)
 		c.collectGauge(out, series.OperatorReplicasAvailable, float64(d.available), v.operator, d.deployment)
 	}
+	for _, claim := range v.claims {
+		c.collectGauge(out, series.OperatorVolumeClaim, 1, v.operator, v.namespace, claim)
+	}
 	for _, condition := range v.conditions {
 		c.collectGauge(out, series.OperatorConditionStatus, boolValue(condition.Status == metav1.ConditionTrue),
 			v.operator,

@@ -29,6 +29,7 @@ const (
 	maxDeployments = 50
 	maxWebhooks    = 50
 	maxConditions  = 20
+	maxClaims      = 50
 )
 
 // reader reads the caches. It returns objects that are shared with the caches
@@ -51,7 +52,9 @@ type observation struct {
 	// installing says that objects may not exist yet.
 	installing  bool
 	deployments []replicas
-	conditions  []metav1.Condition
+	// claims are the names of the PersistentVolumeClaims of the Deployments.
+	claims     []string
+	conditions []metav1.Condition
 }
 
 // replicas of a Deployment.
@@ -201,6 +204,7 @@ func (r *reader) deployments(ctx context.Context, _ *v1alpha1.OperatorInstall, v
 		if !slices.Contains(own, d.Labels[olmv0.LabelOwner]) {
 			continue
 		}
+		v.claims = append(v.claims, claims(d)...)
 		desired := int32(1)
 		if d.Spec.Replicas != nil {
 			desired = *d.Spec.Replicas
@@ -210,7 +214,21 @@ func (r *reader) deployments(ctx context.Context, _ *v1alpha1.OperatorInstall, v
 	}
 	slices.SortFunc(v.deployments, func(a, b replicas) int { return cmp.Compare(a.deployment, b.deployment) })
 	v.deployments = v.deployments[:min(len(v.deployments), maxDeployments)]
+	slices.Sort(v.claims)
+	v.claims = slices.Compact(v.claims)
+	v.claims = v.claims[:min(len(v.claims), maxClaims)]
 	return nil
+}
+
+// claims returns the names of the PersistentVolumeClaims of a Deployment.
+func claims(d *appsv1.Deployment) []string {
+	var names []string
+	for _, volume := range d.Spec.Template.Spec.Volumes {
+		if volume.PersistentVolumeClaim != nil {
+			names = append(names, volume.PersistentVolumeClaim.ClaimName)
+		}
+	}
+	return names
 }
 
 // conditions reads what the operator says of itself. OLM copies its spec, which

@@ -216,6 +216,18 @@ func deployment(namespace, name, owner string, desired *int32, available int32) 
 	}
 }
 
+// withClaims has a Deployment use PersistentVolumeClaims.
+func withClaims(object client.Object, names ...string) client.Object {
+	spec := &object.(*appsv1.Deployment).Spec.Template.Spec
+	for _, name := range names {
+		spec.Volumes = append(spec.Volumes, corev1.Volume{VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}})
+	}
+	spec.Volumes = append(spec.Volumes, corev1.Volume{VolumeSource: corev1.VolumeSource{
+		EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+	return object
+}
+
 func operatorCondition(namespace, name string) client.Object {
 	return &operatorsv2.OperatorCondition{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -261,7 +273,7 @@ func healthyWorld(t *testing.T) *world {
 			operatorsv1alpha1.ConversionWebhook, "c.echo.example.com"),
 		catalog("echo", "bellwether-echo", "10.0.0.1:50100", "10.0.0.1:50100", "READY"),
 		deployment("echo", "echo-controller", "echo-operator.v1.1.0", &two, 1),
-		deployment("echo", "echo-webhook", "echo-operator.v1.1.0", nil, 1),
+		withClaims(deployment("echo", "echo-webhook", "echo-operator.v1.1.0", nil, 1), "cache", "data", "cache"),
 		deployment("echo", "library", "library.v1.0.0", nil, 0),
 		managerPod("echo", "echo-controller", corev1.PodRunning), managerPod("echo", "echo-webhook", corev1.PodPending),
 		managerPod("echo", "library", corev1.PodPending),

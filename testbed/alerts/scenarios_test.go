@@ -203,11 +203,11 @@ var single = map[string]struct {
 	"an operator that restarts": {series: []testInput{{ofPod(total), "9000+60x60 0+60x240"},
 		{ofPod(reconcileErrors), "800+0x60 0+0x240"}, {ofPod(webhook, `code="200"`), "500+6x60 0+6x240"}}},
 	"one failed run of a probe every 10 minutes": {series: []testInput{
-		{of(probe, `probe="api"`, `vantage="agent"`), "1x59 0x9 1x240"},
-		{of("probe_interval_seconds", `probe="api"`, `vantage="agent"`), "600x300"}}},
+		{of(probe, `probe="api"`, `vantage="cluster"`), "1x59 0x9 1x240"},
+		{of("probe_interval_seconds", `probe="api"`, `vantage="cluster"`), "600x300"}}},
 	"a probe every 10 minutes that fails": {
-		series: []testInput{{of(probe, `probe="api"`, `vantage="agent"`), "1x59 0x59 1x180"},
-			{of("probe_interval_seconds", `probe="api"`, `vantage="agent"`), "600x300"}},
+		series: []testInput{{of(probe, `probe="api"`, `vantage="cluster"`), "1x59 0x59 1x180"},
+			{of("probe_interval_seconds", `probe="api"`, `vantage="cluster"`), "600x300"}},
 		pages: map[string]float64{"probe:api": 1},
 	},
 	"a drain: 2 of 3 replicas for 3 minutes": {series: []testInput{{of(desired, `deployment="d"`), "3x300"},

@@ -302,21 +302,24 @@ var indicators = map[string]indicator{
 	"no catalog":  {"catalog", "1", map[string]string{of(catalog): zero}},
 	"NaN catalog": {"catalog", "1", map[string]string{of(catalog): nan}},
 
-	"both see it": {"probe:api", "0",
-		map[string]string{of(probe, `probe="api"`, `vantage="agent"`): one,
-			of(probe, `probe="api"`, `vantage="hub"`): one}},
-	"one of two sees it": {"probe:api", "0",
-		map[string]string{of(probe, `probe="api"`, `vantage="agent"`): zero,
-			of(probe, `probe="api"`, `vantage="hub"`): one}},
-	"one of three sees it": {"probe:api", "1",
-		map[string]string{of(probe, `probe="api"`, `vantage="a"`): zero, of(probe, `probe="api"`, `vantage="b"`): one,
-			of(probe, `probe="api"`, `vantage="c"`): nan}},
-	"nobody sees it": {"probe:api", "1", map[string]string{of(probe, `probe="api"`, `vantage="agent"`): zero}},
+	"a probe inside": {"probe:api", "0", map[string]string{of(probe, `probe="api"`, `vantage="cluster"`): one,
+		of(probe, `probe="api"`, `vantage="hub"`): zero}},
+	"a probe that fails inside": {"probe:api", "1", map[string]string{of(probe, `probe="api"`, `vantage="cluster"`): zero,
+		of(probe, `probe="api"`, `vantage="hub"`): one}},
+	"a probe outside": {"probe:api:hub", "0", map[string]string{of(probe, `probe="api"`, `vantage="cluster"`): zero,
+		of(probe, `probe="api"`, `vantage="hub"`): one}},
+	"a probe that fails outside": {"probe:api:hub", "1", map[string]string{of(probe, `probe="api"`, `vantage="cluster"`): one,
+		of(probe, `probe="api"`, `vantage="hub"`): zero}},
+	"a probe is not a number":   {"probe:api:hub", "1", map[string]string{of(probe, `probe="api"`, `vantage="hub"`): nan}},
+	"a probe without a vantage": {"probe:api", "1", map[string]string{of(probe, `probe="api"`): zero}},
+	"two agents run a probe": {"probe:api", "0", map[string]string{of(probe, `probe="api"`, `vantage="cluster"`, `pod="a"`): zero,
+		of(probe, `probe="api"`, `vantage="cluster"`, `pod="b"`): one}},
+	"nobody sees it": {"probe:api", "1", map[string]string{of(probe, `probe="api"`, `vantage="cluster"`): zero}},
 	"another probe is fine": {"probe:api", "1",
-		map[string]string{of(probe, `probe="api"`, `vantage="agent"`): zero,
-			of(probe, `probe="web"`, `vantage="agent"`): one}},
+		map[string]string{of(probe, `probe="api"`, `vantage="cluster"`): zero,
+			of(probe, `probe="web"`, `vantage="cluster"`): one}},
 	"an odd probe": {`probe:a"b\`, "1",
-		map[string]string{of(probe, `probe="a\"b\\"`, `vantage="agent"`): zero}},
+		map[string]string{of(probe, `probe="a\"b\\"`, `vantage="cluster"`): zero}},
 }
 
 // TestIndicators judges a slice of each SLI from the series that it is made of.
@@ -340,7 +343,7 @@ func TestIndicators(t *testing.T) {
 		test.Exprs = []testExpr{expr}
 		cases = append(cases, test)
 	}
-	run(t, slo.Set{Default: slo.DefaultProfile()}, cases...)
+	run(t, slo.Set{Default: slo.DefaultProfile(), Operators: []slo.Operator{limited}}, cases...)
 }
 
 // TestEverySLIHasIndicators makes sure that none is left out of the table, neither good nor bad.

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -47,13 +48,31 @@ func Profile(value json.RawMessage) (v1alpha1.OperatorSLOSpec, error) {
 	}
 	if m := out.Monitor; m != nil {
 		m.Interval = defaulted(m.Interval, 30*time.Second)
-		if len(validation.IsValidPortName(m.Port)) > 0 || !within(m.Interval, 5*time.Second, time.Minute) ||
-			!path(m.Path) {
-			errs = append(errs, errors.New("monitor: give it the name of a port, an interval from 5s to 1m, and a "+
-				"path that begins with /"))
-		}
+		errs = append(errs, monitor(m))
 	}
 	return out, errors.Join(errs...)
+}
+
+// monitor refuses what the API server would refuse in an object.
+func monitor(m *v1alpha1.PodMetrics) error {
+	m.Scheme = cmp.Or(m.Scheme, v1alpha1.ProbeHTTP)
+	isHTTPS := m.Scheme == v1alpha1.ProbeHTTPS
+	switch {
+	case (m.Port == "") == (m.PortNumber == 0), m.Port != "" && len(validation.IsValidPortName(m.Port)) > 0,
+		m.PortNumber < 0 || m.PortNumber > 65535:
+		return errors.New("monitor: set the name of a port, or its number, and not both")
+	case !within(m.Interval, 5*time.Second, time.Minute) || !path(m.Path):
+		return errors.New("monitor: give it an interval from 5s to 1m, and a path that begins with /")
+	case !isHTTPS && m.Scheme != v1alpha1.ProbeHTTP, m.TLS != nil && !isHTTPS:
+		return errors.New("monitor: scheme is http or https, and tls is for https only")
+	}
+	var errs []error
+	for _, r := range m.MetricRelabelings {
+		if _, err := regexp.Compile("^(?s:" + r.Regex + ")$"); err != nil {
+			errs = append(errs, fmt.Errorf("monitor: metricRelabelings: %q is no regular expression: %w", r.Regex, err))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // service refuses what the API server would refuse in an object.
@@ -66,6 +85,10 @@ func service(s v1alpha1.ProbedService) error {
 	case !slices.Contains([]v1alpha1.ProbeScheme{v1alpha1.ProbeHTTP, v1alpha1.ProbeHTTPS, v1alpha1.ProbeTCP,
 		v1alpha1.ProbeGRPC}, s.Scheme):
 		return fmt.Errorf("scheme %q is none of http, https, tcp and grpc", s.Scheme)
+	case s.Scheme == v1alpha1.ProbeHTTPS && s.TLS == nil:
+		return errors.New("https needs tls: name the CA of the certificate, or set insecureSkipVerify")
+	case s.TLS != nil && s.Scheme != v1alpha1.ProbeHTTPS && s.Scheme != v1alpha1.ProbeGRPC:
+		return errors.New("tls is for https and grpc only")
 	case s.Path != "" && s.Scheme != v1alpha1.ProbeHTTP && s.Scheme != v1alpha1.ProbeHTTPS || !path(s.Path):
 		return errors.New("path must begin with /, and is for http and https only")
 	case !within(s.Interval, 5*time.Second, time.Minute) ||
@@ -105,6 +128,8 @@ func Effective(s, profile v1alpha1.OperatorSLOSpec) v1alpha1.OperatorSLOSpec {
 	out.Objectives = over(out.Objectives, profile.Objectives, objective, without)
 	out.Own = over(out.Own, profile.Own, own, without)
 	out.Services = over(out.Services, profile.Services, service, without)
+	kind := func(l v1alpha1.CustomResourceLimit) string { return l.Kind }
+	out.CustomResources = over(out.CustomResources, profile.CustomResources, kind, func(string) bool { return false })
 	for _, sli := range profile.Without {
 		if !without(sli) && !contains(s.Objectives, objective, sli) {
 			out.Without = append(out.Without, sli)

@@ -47,6 +47,7 @@ func Operator(namespace string, s v1alpha1.OperatorSLOSpec) (slo.Operator, error
 		}
 		op.Without = append(op.Without, sli)
 	}
+	op.Limits = limits(s.CustomResources)
 	if s.Profile == v1alpha1.ProfileNone {
 		op.Without = ProfileSLIs()
 	}
@@ -54,6 +55,14 @@ func Operator(namespace string, s v1alpha1.OperatorSLOSpec) (slo.Operator, error
 		return op, err
 	}
 	return op, Check(op)
+}
+
+func limits(in []v1alpha1.CustomResourceLimit) []slo.Limit {
+	var out []slo.Limit
+	for _, l := range in {
+		out = append(out, slo.Limit{Kind: l.Kind, Max: l.Max, PerDay: l.MaxGrowthPerDay})
+	}
+	return out
 }
 
 // Check says whether rules can be made for an operator alone.

@@ -111,6 +111,16 @@ func TestOperator(t *testing.T) {
 					Total: `rate(c{operator="plus",operator_namespace=~"|fleet"}[5m])`,
 				}}},
 		},
+		"limits": {
+			spec: v1alpha1.OperatorSLOSpec{CustomResources: []v1alpha1.CustomResourceLimit{
+				{Kind: "Echo", Max: 10, MaxGrowthPerDay: 2}}},
+			want: slo.Operator{Namespace: "fleet", Name: "echo",
+				Limits: []slo.Limit{{Kind: "Echo", Max: 10, PerDay: 2}}},
+		},
+		"a limit of nothing": {spec: v1alpha1.OperatorSLOSpec{CustomResources: []v1alpha1.CustomResourceLimit{
+			{Kind: "Echo"}}}, err: "kind Echo: set a maximum"},
+		"two limits of a kind": {spec: v1alpha1.OperatorSLOSpec{CustomResources: []v1alpha1.CustomResourceLimit{
+			{Kind: "Echo", Max: 1}, {Kind: "Echo", Max: 2}}}, err: "kind Echo is listed twice"},
 		"a comma": {spec: v1alpha1.OperatorSLOSpec{Objectives: objective("csv", "99,9", "")},
 			err: `csv: invalid target "99,9"`},
 		"an unknown SLI": {spec: v1alpha1.OperatorSLOSpec{Objectives: objective("csw", "99", "")},
@@ -236,7 +246,7 @@ func TestProfile(t *testing.T) {
 				Without:    []string{"webhook"},
 				Services: []v1alpha1.ProbedService{{Name: "s", Port: 80, Scheme: "http", Path: "/healthz",
 					Interval: seconds(30), Timeout: seconds(5)}},
-				Monitor: &v1alpha1.PodMetrics{Port: "metrics", Interval: seconds(30)},
+				Monitor: &v1alpha1.PodMetrics{Port: "metrics", Scheme: "http", Interval: seconds(30)},
 			},
 		},
 		"no JSON":          {value: `{`, err: "decode"},

@@ -49,6 +49,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.ClusterCountsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClusterVersions"):
 		return &apisv1alpha1.ClusterVersionsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ConfigMapKey"):
+		return &apisv1alpha1.ConfigMapKeyApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("CustomResourceLimit"):
+		return &apisv1alpha1.CustomResourceLimitApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("DNSProbe"):
 		return &apisv1alpha1.DNSProbeApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("DriftCorrection"):
@@ -95,6 +99,12 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.ManagedOperatorSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ManagedOperatorStatus"):
 		return &apisv1alpha1.ManagedOperatorStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MetricRelabeling"):
+		return &apisv1alpha1.MetricRelabelingApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MonitorKey"):
+		return &apisv1alpha1.MonitorKeyApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MonitorTLS"):
+		return &apisv1alpha1.MonitorTLSApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("OLMStatus"):
 		return &apisv1alpha1.OLMStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("OperatorCatalog"):

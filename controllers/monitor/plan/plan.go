@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/bellwether-dev/bellwether/alerts/series"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
 
@@ -103,15 +102,8 @@ func (in Input) podMonitor(deployment Deployment) *monitoringv1.PodMonitor {
 			}},
 		},
 		Spec: monitoringv1.PodMonitorSpec{
-			Selector: *selector.DeepCopy(),
-			PodMetricsEndpoints: []monitoringv1.PodMetricsEndpoint{{
-				Port: &asked.Port, Path: cmp.Or(asked.Path, "/metrics"), Interval: interval(asked.Interval),
-				RelabelConfigs: []monitoringv1.RelabelConfig{
-					{TargetLabel: series.Cluster, Replacement: &in.Cluster},
-					{TargetLabel: series.OperatorNamespace, Replacement: &in.Install.Spec.Operator.Namespace},
-					{TargetLabel: series.Operator, Replacement: &in.Install.Spec.Operator.Name},
-				},
-			}},
+			Selector:            *selector.DeepCopy(),
+			PodMetricsEndpoints: []monitoringv1.PodMetricsEndpoint{in.endpoint(asked)},
 		},
 	}
 }

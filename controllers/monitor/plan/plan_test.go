@@ -88,15 +88,36 @@ func TestNext(t *testing.T) {
 	}
 }
 
+// TestPodMonitorGolden has a plain endpoint, that of kubebuilder's default, and one with a certificate that is verified.
 func TestPodMonitorGolden(t *testing.T) {
+	drop := v1alpha1.MetricRelabeling{Action: "drop", SourceLabels: []string{"__name__"}, Regex: "go_.*"}
+	for name, asked := range map[string]v1alpha1.PodMetrics{
+		"podmonitor.yaml": {Port: "https", Path: "/probe/metrics",
+			Interval: &metav1.Duration{Duration: 90500 * time.Millisecond}},
+		"kubebuilder.yaml": {PortNumber: 8443, Scheme: v1alpha1.ProbeHTTPS,
+			TokenSecret: &v1alpha1.MonitorKey{Name: "metrics-reader", Key: "token"},
+			TLS:         &v1alpha1.MonitorTLS{InsecureSkipVerify: true}},
+		"verified.yaml": {Port: "https", Scheme: v1alpha1.ProbeHTTPS, TLS: &v1alpha1.MonitorTLS{
+			CASecret: &v1alpha1.MonitorKey{Name: "metrics-cert", Key: "ca.crt"}, ServerName: "echo-metrics.echo.svc"},
+			MetricRelabelings: []v1alpha1.MetricRelabeling{drop}},
+	} {
+		goldenPodMonitor(t, name, asked)
+	}
+}
+
+func goldenPodMonitor(t *testing.T, name string, asked v1alpha1.PodMetrics) {
+	t.Helper()
 	in := asking()
-	in.Install.Spec.Monitor = &v1alpha1.PodMetrics{Port: "https", Path: "/probe/metrics",
-		Interval: &metav1.Duration{Duration: 90500 * time.Millisecond}}
-	got, err := yaml.Marshal(Next(in).Apply[0])
+	in.Install.Spec.Monitor = &asked
+	monitor := Next(in).Apply[0]
+	if err := monitor.Spec.PodMetricsEndpoints[0].Validate(); err != nil {
+		t.Errorf("%s: %v", name, err)
+	}
+	got, err := yaml.Marshal(monitor)
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join("testdata", "podmonitor.yaml")
+	file := filepath.Join("testdata", name)
 	if *update {
 		if err := os.MkdirAll("testdata", 0o750); err != nil {
 			t.Fatal(err)
@@ -110,6 +131,6 @@ func TestPodMonitorGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("PodMonitor; run with -update if this is what you want (-want +got):\n%s", diff)
+		t.Errorf("%s; run with -update if this is what you want (-want +got):\n%s", name, diff)
 	}
 }

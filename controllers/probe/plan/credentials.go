@@ -76,7 +76,15 @@ func SecretNames(spec v1alpha1.EndpointProbeSpec) []string {
 	return names
 }
 
-// Secret is a Secret of a probe as it was read.
+// ConfigMapNames returns the names of the ConfigMaps that a probe uses.
+func ConfigMapNames(spec v1alpha1.EndpointProbeSpec) []string {
+	if spec.TLS == nil || spec.TLS.CAConfigMap == nil {
+		return nil
+	}
+	return []string{spec.TLS.CAConfigMap.Name}
+}
+
+// Secret is a Secret of a probe as it was read, or a ConfigMap.
 type Secret struct {
 	Labels map[string]string
 	Data   map[string][]byte
@@ -84,10 +92,11 @@ type Secret struct {
 	Unreadable string
 }
 
-// ReadCredentials takes the credentials of a probe out of its Secrets, by name.
+// ReadCredentials takes the credentials of a probe out of its Secrets, and the CA out
+// of its ConfigMap, by name.
 // Only labelled Secrets are used: creating an EndpointProbe must not be a way to
 // send any Secret of a namespace to any server.
-func ReadCredentials(spec v1alpha1.EndpointProbeSpec, secrets map[string]Secret) (*Credentials, *Failure) {
+func ReadCredentials(spec v1alpha1.EndpointProbeSpec, secrets, configMaps map[string]Secret) (*Credentials, *Failure) {
 	reader := &secretReader{secrets: secrets}
 	var out Credentials
 	if spec.HTTP != nil {
@@ -103,6 +112,9 @@ func ReadCredentials(spec v1alpha1.EndpointProbeSpec, secrets map[string]Secret)
 	}
 	if spec.TLS != nil && spec.TLS.CASecret != nil {
 		out.CA = reader.value(*spec.TLS.CASecret)
+	}
+	if spec.TLS != nil && spec.TLS.CAConfigMap != nil {
+		out.CA = reader.ofConfigMap(configMaps, *spec.TLS.CAConfigMap)
 	}
 	if spec.TLS != nil && spec.TLS.ClientSecret != "" {
 		name := spec.TLS.ClientSecret
@@ -139,6 +151,20 @@ func (r *secretReader) value(key v1alpha1.SecretKey) string {
 			v1alpha1.LabelProbeSecret)
 	case len(value) == 0:
 		return r.fail("Secret %s has no value for the key %s", key.Name, key.Key)
+	}
+	return string(value)
+}
+
+// ofConfigMap is a value of a ConfigMap. It needs no label: what probes take from
+// ConfigMaps they send to nobody.
+func (r *secretReader) ofConfigMap(all map[string]Secret, key v1alpha1.ConfigMapKey) string {
+	configMap := all[key.Name]
+	value := configMap.Data[key.Key]
+	switch {
+	case configMap.Unreadable != "":
+		return r.fail("%s", configMap.Unreadable)
+	case len(value) == 0:
+		return r.fail("ConfigMap %s has no value for the key %s", key.Name, key.Key)
 	}
 	return string(value)
 }

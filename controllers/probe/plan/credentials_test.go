@@ -21,6 +21,12 @@ func TestReadCredentials(t *testing.T) {
 		"unlabelled": {Data: map[string][]byte{"token": []byte("abc")}},
 		"forbidden":  {Unreadable: "the agent may not read Secret ns/forbidden"},
 	}
+	configMaps := map[string]Secret{"service-ca": {Data: map[string][]byte{"ca.crt": []byte("service CA")}},
+		"forbidden": {Unreadable: "the agent may not read ConfigMap ns/forbidden"}}
+	ca := func(name, key string) v1alpha1.EndpointProbeSpec {
+		return v1alpha1.EndpointProbeSpec{TLS: &v1alpha1.ProbeTLS{CAConfigMap: &v1alpha1.ConfigMapKey{Name: name,
+			Key: key}}}
+	}
 	bearer := func(name, key string) v1alpha1.EndpointProbeSpec {
 		return v1alpha1.EndpointProbeSpec{HTTP: &v1alpha1.HTTPProbe{BearerToken: &v1alpha1.SecretKey{Name: name,
 			Key: key}}}
@@ -45,10 +51,14 @@ func TestReadCredentials(t *testing.T) {
 			message: "the key lines in Secret api cannot be sent in a header"},
 		"a Secret of somebody else": {spec: bearer("unlabelled", "token"),
 			message: "Secret unlabelled lacks the label bellwether.dev/probe-secret=true"},
-		"forbidden": {spec: bearer("forbidden", "token"), message: "may not read Secret ns/forbidden"},
+		"a CA of a ConfigMap":    {spec: ca("service-ca", "ca.crt"), want: &Credentials{CA: "service CA"}},
+		"no key of a ConfigMap":  {spec: ca("service-ca", "x"), message: "ConfigMap service-ca has no value for the key x"},
+		"a forbidden ConfigMap":  {spec: ca("forbidden", "x"), message: "may not read ConfigMap ns/forbidden"},
+		"a ConfigMap, no Secret": {spec: ca("api", "token"), message: "ConfigMap api has no value"},
+		"forbidden":              {spec: bearer("forbidden", "token"), message: "may not read Secret ns/forbidden"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, failure := ReadCredentials(tc.spec, secrets)
+			got, failure := ReadCredentials(tc.spec, secrets, configMaps)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("credentials (-want +got):\n%s", diff)
 			}

@@ -96,7 +96,7 @@ func ofService(install *v1alpha1.OperatorInstall, service v1alpha1.ProbedService
 	if scheme == "" {
 		scheme = v1alpha1.ProbeHTTP
 	}
-	probe := &v1alpha1.EndpointProbe{
+	return &v1alpha1.EndpointProbe{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: install.Spec.Admission.Release.TargetNamespace(), Name: nameFor(install, service),
 			Labels: install.Spec.Operator.ManagedLabels(),
@@ -106,13 +106,7 @@ func ofService(install *v1alpha1.OperatorInstall, service v1alpha1.ProbedService
 			Target: v1alpha1.ProbeTarget{Service: &v1alpha1.ServiceTarget{Name: service.Name, Port: service.Port,
 				Scheme: scheme, Path: service.Path}},
 			Interval: orDefault(service.Interval, defaultInterval), Timeout: orDefault(service.Timeout, defaultTimeout),
+			TLS: service.TLS.DeepCopy(),
 		},
 	}
-	if scheme == v1alpha1.ProbeHTTPS {
-		// Certificates of Services inside a cluster are most often signed by a CA
-		// of the operator's own, which nobody here knows. Whether it answers is
-		// asked, not who answers.
-		probe.Spec.TLS = &v1alpha1.ProbeTLS{InsecureSkipVerify: true}
-	}
-	return probe
 }

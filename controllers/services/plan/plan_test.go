@@ -104,14 +104,15 @@ func TestSteps(t *testing.T) {
 }
 
 func TestProbeOfAService(t *testing.T) {
+	ca := &v1alpha1.ProbeTLS{CAConfigMap: &v1alpha1.ConfigMapKey{Name: "openshift-service-ca.crt", Key: "service-ca.crt"}}
 	steps := Steps(install(v1alpha1.ProbedService{Name: "api", Port: 443, Scheme: v1alpha1.ProbeHTTPS,
-		Path: "/readyz"}), nil)
+		Path: "/readyz", TLS: ca}), nil)
 	want := v1alpha1.EndpointProbeSpec{
 		Operator: v1alpha1.OperatorReference{Namespace: "fleet", Name: "echo"}, Name: "api",
 		Target: v1alpha1.ProbeTarget{Service: &v1alpha1.ServiceTarget{Name: "api", Port: 443,
 			Scheme: v1alpha1.ProbeHTTPS, Path: "/readyz"}},
 		Interval: &metav1.Duration{Duration: 30 * time.Second}, Timeout: &metav1.Duration{Duration: 5 * time.Second},
-		TLS: &v1alpha1.ProbeTLS{InsecureSkipVerify: true},
+		TLS: ca,
 	}
 	if diff := cmp.Diff(want, steps[0].Probe.Spec); diff != "" {
 		t.Errorf("spec (-want +got):\n%s", diff)

@@ -278,7 +278,7 @@ func TestProbeValidation(t *testing.T) {
 		"JSON and a regular expression": {`{target: {url: "http://a.example/"}, http: {json: "true", matches: [a]}}`,
 			"json cannot be combined with matches and notMatches"},
 		"two CAs": {`{target: {url: "https://a.example/"}, tls: {ca: x, caSecret: {name: a, key: b}}}`,
-			"set only one of ca and caSecret"},
+			"set only one of ca, caSecret and caConfigMap"},
 		"maxDuration beyond timeout": {`{target: {url: "http://a.example/"}, timeout: 1s, maxDuration: 2s}`,
 			"maxDuration must not be longer than timeout"},
 		"a header with a line break": {`{target: {url: "http://a.example/"}, http: {secretHeaders: ` +

@@ -125,10 +125,22 @@ func TestSLOValidation(t *testing.T) {
 				`fast}}]}`,
 			"le must be a bound of the histogram",
 		},
+		"limit":                {"spec.customResources", "[{kind: Echo, max: 5, maxGrowthPerDay: 1}]", ""},
+		"limit of nothing":     {"spec.customResources", "[{kind: Echo}]", "a limit needs max, maxGrowthPerDay or both"},
+		"limit 0":              {"spec.customResources", "[{kind: Echo, max: 0}]", "greater than or equal to 1"},
+		"limit of two kinds":   {"spec.customResources", "[{kind: \"A|B\", max: 1}]", "must be the name of a kind"},
+		"two limits of a kind": {"spec.customResources", "[{kind: A, max: 1}, {kind: A, max: 2}]", "Duplicate value"},
 		"service": {"spec.services",
-			`[{name: web, port: 443, scheme: https, path: /healthz, interval: 10s, timeout: 1s}]`, ""},
-		"service port":   {"spec.services", `[{name: web, port: 70000}]`, "less than or equal to 65535"},
-		"service scheme": {"spec.services", `[{name: web, port: 1, scheme: ftp}]`, "Unsupported value"},
+			`[{name: web, port: 443, scheme: https, path: /healthz, interval: 10s, timeout: 1s, tls: {caConfigMap: ` +
+				`{name: openshift-service-ca.crt, key: service-ca.crt}}}]`, ""},
+		"service without verification": {"spec.services",
+			`[{name: web, port: 443, scheme: https, tls: {insecureSkipVerify: true}}]`, ""},
+		"service without a CA": {"spec.services", `[{name: web, port: 443, scheme: https}]`, "https needs tls"},
+		"service http with TLS": {"spec.services", `[{name: web, port: 80, tls: {}}]`,
+			"only https and grpc have tls"},
+		"service grpc with TLS": {"spec.services", `[{name: web, port: 443, scheme: grpc, tls: {}}]`, ""},
+		"service port":          {"spec.services", `[{name: web, port: 70000}]`, "less than or equal to 65535"},
+		"service scheme":        {"spec.services", `[{name: web, port: 1, scheme: ftp}]`, "Unsupported value"},
 		"service tcp with a path": {"spec.services", `[{name: web, port: 1, scheme: tcp, path: /}]`,
 			"path is for http and https only"},
 		"service path": {"spec.services", `[{name: web, port: 1, path: "@evil.example.com"}]`,
@@ -137,6 +149,16 @@ func TestSLOValidation(t *testing.T) {
 			"interval must be from 5s to 1m"},
 		"service timeout": {"spec.services", `[{name: web, port: 1, interval: 5s, timeout: 10s}]`,
 			"timeout must not be longer than interval"},
+		"monitor of kubebuilder": {"spec.monitor", `{portNumber: 8443, scheme: https, tokenSecret: {name: a, key: token}, ` +
+			`tls: {insecureSkipVerify: true}, metricRelabelings: [{action: drop, sourceLabels: [__name__], ` +
+			`regex: "go_.*"}]}`, ""},
+		"monitor without port":   {"spec.monitor", `{scheme: https}`, "set one of port and portNumber"},
+		"monitor with two ports": {"spec.monitor", `{port: a, portNumber: 1}`, "set one of port and portNumber"},
+		"monitor http with TLS":  {"spec.monitor", `{port: a, tls: {}}`, "tls is for the scheme https only"},
+		"monitor with two CAs": {"spec.monitor", `{port: a, scheme: https, tls: {insecureSkipVerify: true, ` +
+			`caSecret: {name: a, key: b}}}`, "set at most one of caSecret"},
+		"monitor without identity": {"spec.monitor", `{port: a, metricRelabelings: [{targetLabel: operator, ` +
+			`replacement: other}]}`, "these identify the operator"},
 		"monitor interval": {"spec.monitor", `{port: metrics, interval: 1h}`, "interval must be from 5s to 1m"},
 		"monitor port":     {"spec.monitor", `{port: "Metrics!"}`, "port must be the name of a port"},
 	}

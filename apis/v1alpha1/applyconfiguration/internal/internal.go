@@ -305,8 +305,29 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: olm
       type:
         scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.ConfigMapKey
+  map:
+    fields:
+    - name: key
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.Criticality
   scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.CustomResourceLimit
+  map:
+    fields:
+    - name: kind
+      type:
+        scalar: string
+    - name: max
+      type:
+        scalar: numeric
+    - name: maxGrowthPerDay
+      type:
+        scalar: numeric
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.DNSProbe
   map:
     fields:
@@ -770,6 +791,52 @@ var schemaYAML = typed.YAMLObject(`types:
           - version
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.MatchOp
   scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.MetricRelabeling
+  map:
+    fields:
+    - name: action
+      type:
+        scalar: string
+      default: replace
+    - name: regex
+      type:
+        scalar: string
+    - name: replacement
+      type:
+        scalar: string
+    - name: sourceLabels
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: targetLabel
+      type:
+        scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.MonitorKey
+  map:
+    fields:
+    - name: key
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.MonitorTLS
+  map:
+    fields:
+    - name: caConfigMap
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.MonitorKey
+    - name: caSecret
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.MonitorKey
+    - name: insecureSkipVerify
+      type:
+        scalar: boolean
+    - name: serverName
+      type:
+        scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.NewTargetPolicy
   scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.OLMStatus
@@ -1189,6 +1256,14 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.Criticality
       default: Standard
+    - name: customResources
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.CustomResourceLimit
+          elementRelationship: associative
+          keys:
+          - kind
     - name: monitor
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.PodMetrics
@@ -1297,12 +1372,31 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
       default: 30s
+    - name: metricRelabelings
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.MetricRelabeling
+          elementRelationship: atomic
     - name: path
       type:
         scalar: string
     - name: port
       type:
         scalar: string
+    - name: portNumber
+      type:
+        scalar: numeric
+    - name: scheme
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.ProbeScheme
+      default: http
+    - name: tls
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.MonitorTLS
+    - name: tokenSecret
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.MonitorKey
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.ProbeFailure
   map:
     fields:
@@ -1323,6 +1417,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: ca
       type:
         scalar: string
+    - name: caConfigMap
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.ConfigMapKey
     - name: caSecret
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.SecretKey
@@ -1377,6 +1474,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
       default: 5s
+    - name: tls
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.ProbeTLS
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.Release
   map:
     fields:

@@ -42,6 +42,9 @@ type OperatorSLOSpecApplyConfiguration struct {
 	// Own are SLIs from metrics that the operator brings itself. Each needs an
 	// objective.
 	Own []OwnSLIApplyConfiguration `json:"own,omitempty"`
+	// CustomResources limits how many custom resources of a kind the operator has on
+	// a cluster. Above a limit the SLI custom-resources is bad.
+	CustomResources []CustomResourceLimitApplyConfiguration `json:"customResources,omitempty"`
 	// Services of the operator, in its namespace, that are probed on every
 	// cluster. Each is the SLI probe:NAME.
 	Services []ProbedServiceApplyConfiguration `json:"services,omitempty"`
@@ -156,6 +159,19 @@ func (b *OperatorSLOSpecApplyConfiguration) WithOwn(values ...*OwnSLIApplyConfig
 			panic("nil value passed to WithOwn")
 		}
 		b.Own = append(b.Own, *values[i])
+	}
+	return b
+}
+
+// WithCustomResources adds the given value to the CustomResources field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the CustomResources field.
+func (b *OperatorSLOSpecApplyConfiguration) WithCustomResources(values ...*CustomResourceLimitApplyConfiguration) *OperatorSLOSpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithCustomResources")
+		}
+		b.CustomResources = append(b.CustomResources, *values[i])
 	}
 	return b
 }

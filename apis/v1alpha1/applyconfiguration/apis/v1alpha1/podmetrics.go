@@ -6,16 +6,31 @@
 package v1alpha1
 
 import (
+	apisv1alpha1 "github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // PodMetricsApplyConfiguration represents a declarative configuration of the PodMetrics type for use
 // with apply.
 //
-// PodMetrics says where the operator's pods serve their metrics.
+// PodMetrics says where the operator's pods serve their metrics, and how they are
+// scraped.
 type PodMetricsApplyConfiguration struct {
 	// Port is the name of the container's port.
 	Port *string `json:"port,omitempty"`
+	// PortNumber is for containers that name no port, such as those of kubebuilder,
+	// which serve metrics at 8443.
+	PortNumber *int32 `json:"portNumber,omitempty"`
+	// Scheme is http or https.
+	Scheme *apisv1alpha1.ProbeScheme `json:"scheme,omitempty"`
+	// TokenSecret is a key of a Secret in the operator's namespace with the bearer
+	// token that Prometheus sends. The agent does not read it, prometheus-operator does.
+	TokenSecret *MonitorKeyApplyConfiguration `json:"tokenSecret,omitempty"`
+	// TLS says how the certificate of the metrics' server is verified. Without it,
+	// the system's certificates are trusted.
+	TLS *MonitorTLSApplyConfiguration `json:"tls,omitempty"`
+	// MetricRelabelings are applied to what is scraped, in order, before it is stored.
+	MetricRelabelings []MetricRelabelingApplyConfiguration `json:"metricRelabelings,omitempty"`
 	// Path of the metrics. Default: /metrics.
 	Path *string `json:"path,omitempty"`
 	// Interval between two scrapes: 5s to 1m. Default: 30s.
@@ -33,6 +48,51 @@ func PodMetrics() *PodMetricsApplyConfiguration {
 // If called multiple times, the Port field is set to the value of the last call.
 func (b *PodMetricsApplyConfiguration) WithPort(value string) *PodMetricsApplyConfiguration {
 	b.Port = &value
+	return b
+}
+
+// WithPortNumber sets the PortNumber field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PortNumber field is set to the value of the last call.
+func (b *PodMetricsApplyConfiguration) WithPortNumber(value int32) *PodMetricsApplyConfiguration {
+	b.PortNumber = &value
+	return b
+}
+
+// WithScheme sets the Scheme field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Scheme field is set to the value of the last call.
+func (b *PodMetricsApplyConfiguration) WithScheme(value apisv1alpha1.ProbeScheme) *PodMetricsApplyConfiguration {
+	b.Scheme = &value
+	return b
+}
+
+// WithTokenSecret sets the TokenSecret field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the TokenSecret field is set to the value of the last call.
+func (b *PodMetricsApplyConfiguration) WithTokenSecret(value *MonitorKeyApplyConfiguration) *PodMetricsApplyConfiguration {
+	b.TokenSecret = value
+	return b
+}
+
+// WithTLS sets the TLS field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the TLS field is set to the value of the last call.
+func (b *PodMetricsApplyConfiguration) WithTLS(value *MonitorTLSApplyConfiguration) *PodMetricsApplyConfiguration {
+	b.TLS = value
+	return b
+}
+
+// WithMetricRelabelings adds the given value to the MetricRelabelings field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the MetricRelabelings field.
+func (b *PodMetricsApplyConfiguration) WithMetricRelabelings(values ...*MetricRelabelingApplyConfiguration) *PodMetricsApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithMetricRelabelings")
+		}
+		b.MetricRelabelings = append(b.MetricRelabelings, *values[i])
+	}
 	return b
 }
 

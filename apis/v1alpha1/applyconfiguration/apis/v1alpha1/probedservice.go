@@ -23,6 +23,8 @@ type ProbedServiceApplyConfiguration struct {
 	Scheme *apisv1alpha1.ProbeScheme `json:"scheme,omitempty"`
 	// Path that is asked for. Default: /.
 	Path *string `json:"path,omitempty"`
+	// TLS says how the certificate is verified. With grpc its presence enables TLS.
+	TLS *ProbeTLSApplyConfiguration `json:"tls,omitempty"`
 	// Interval between two probes: 5s to 1m. Default: 30s.
 	Interval *v1.Duration `json:"interval,omitempty"`
 	// Timeout of a probe: 100ms to 30s. Default: 5s.
@@ -64,6 +66,14 @@ func (b *ProbedServiceApplyConfiguration) WithScheme(value apisv1alpha1.ProbeSch
 // If called multiple times, the Path field is set to the value of the last call.
 func (b *ProbedServiceApplyConfiguration) WithPath(value string) *ProbedServiceApplyConfiguration {
 	b.Path = &value
+	return b
+}
+
+// WithTLS sets the TLS field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the TLS field is set to the value of the last call.
+func (b *ProbedServiceApplyConfiguration) WithTLS(value *ProbeTLSApplyConfiguration) *ProbedServiceApplyConfiguration {
+	b.TLS = value
 	return b
 }
 

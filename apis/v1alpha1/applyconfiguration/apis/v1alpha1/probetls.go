@@ -18,6 +18,9 @@ type ProbeTLSApplyConfiguration struct {
 	CA *string `json:"ca,omitempty"`
 	// CASecret holds them in a Secret in this object's namespace.
 	CASecret *SecretKeyApplyConfiguration `json:"caSecret,omitempty"`
+	// CAConfigMap holds them in a ConfigMap in this object's namespace, such as
+	// openshift-service-ca.crt of OpenShift, with the key service-ca.crt.
+	CAConfigMap *ConfigMapKeyApplyConfiguration `json:"caConfigMap,omitempty"`
 	// ClientSecret is the name of a Secret in this object's namespace with the
 	// keys tls.crt and tls.key: a client certificate. It needs the same label and
 	// permission as a SecretKey.
@@ -59,6 +62,14 @@ func (b *ProbeTLSApplyConfiguration) WithCA(value string) *ProbeTLSApplyConfigur
 // If called multiple times, the CASecret field is set to the value of the last call.
 func (b *ProbeTLSApplyConfiguration) WithCASecret(value *SecretKeyApplyConfiguration) *ProbeTLSApplyConfiguration {
 	b.CASecret = value
+	return b
+}
+
+// WithCAConfigMap sets the CAConfigMap field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the CAConfigMap field is set to the value of the last call.
+func (b *ProbeTLSApplyConfiguration) WithCAConfigMap(value *ConfigMapKeyApplyConfiguration) *ProbeTLSApplyConfiguration {
+	b.CAConfigMap = value
 	return b
 }
 

@@ -15,7 +15,8 @@ import (
 // SLOObjective is how good one SLI has to be over a period.
 type SLOObjectiveApplyConfiguration struct {
 	// SLI is csv, available, redundancy, reconcile, latency, panic, queue, leader, webhook,
-	// operands, catalog, probe:NAME, or a name of own.
+	// operands, catalog, oom, restarts, pending, custom-resources, memory, storage,
+	// throttling, probe:NAME, probe:NAME:hub, or a name of own.
 	SLI *string `json:"sli,omitempty"`
 	// Target in percent of the period, with at most four decimals: above 0 and
 	// below 100, as in 99.9.
