@@ -27,7 +27,8 @@ const (
 func certificateAlerts() []monitoringv1.Rule {
 	each := installLabels + ", " + series.Probe
 	seen := fmt.Sprintf("min by (%s) (last_over_time(%s[1h]))", each, series.ProbeSSLEarliestExpiry)
-	rotation := aggregate("min", installLabels, fmt.Sprintf("last_over_time(%s[1h])", series.OperatorCertificateRotation))
+	rotation := aggregate("min", installLabels,
+		fmt.Sprintf("last_over_time(%s[1h])", series.OperatorCertificateRotation))
 	// A probe of a webhook sees the certificate that OLM made.
 	others := fmt.Sprintf("%s unless %s (abs(%s - %s group_left () (%s + %s)) < 3600)", seen, on(each), seen,
 		on(installLabels), rotation, olmRenews)

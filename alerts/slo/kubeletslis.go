@@ -26,8 +26,8 @@ func kubeletSLIs() []SLI {
 		{Name: Memory, Target: 950_000, Ticket: true, expr: ofPods(memoryExpr()),
 			Bad: "a container of the operator uses more than 90 % of its memory limit; only a ticket"},
 		{Name: Throttling, Target: 900_000, Ticket: true, expr: ofPods(throttlingExpr()),
-			Bad: "a container of the operator was throttled in more than 25 % of the CPU periods of 5 minutes; only a " +
-				"ticket"},
+			Bad: "a container of the operator was throttled in more than 25 % of the CPU periods of 5 minutes; only " +
+				"a ticket"},
 		{Name: Storage, Target: 990_000, Ticket: true, expr: storageExpr(),
 			Bad: "less than 10 % of a volume of the operator is available; only a ticket"},
 	}
@@ -79,7 +79,8 @@ func throttlingExpr() string {
 func storageExpr() string {
 	volume := "cluster, namespace, " + series.VolumeClaim
 	sized := func(metric string) string { return aggregate("min", volume, metric) }
-	return aggregate("max", installLabels, fmt.Sprintf("\n  %s\n  * %s group_left ()\n  ((%s >= bool 0.1 * (%s > 0)) == "+
-		"bool 0)\n", aggregate("group", installLabels+", namespace, "+series.VolumeClaim, series.OperatorVolumeClaim),
-		on(volume), sized(series.VolumeAvailable), sized(series.VolumeCapacity)))
+	claims := aggregate("group", installLabels+", namespace, "+series.VolumeClaim, series.OperatorVolumeClaim)
+	return aggregate("max", installLabels,
+		fmt.Sprintf("\n  %s\n  * %s group_left ()\n  ((%s >= bool 0.1 * (%s > 0)) == bool 0)\n", claims, on(volume),
+			sized(series.VolumeAvailable), sized(series.VolumeCapacity)))
 }

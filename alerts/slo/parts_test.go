@@ -72,8 +72,8 @@ func TestPartsAreTheWhole(t *testing.T) {
 	}
 }
 
-// TestBadSlicesOfParts compares which SLIs each part takes bad slices of, and where the parts of the expression for those
-// that others cover are.
+// TestBadSlicesOfParts compares which SLIs each part takes bad slices of, and where the parts of the expression for
+// those that others cover are.
 func TestBadSlicesOfParts(t *testing.T) {
 	const cover, outside = `sli=~"oom|restarts|pending"} > 0`, `sli=~"probe:.+:.+"} > 0`
 	for part, want := range map[Part]struct {

@@ -61,7 +61,8 @@ func newSecretCache(live client.Reader, now func() time.Time) *secretCache {
 }
 
 // get returns objects of a kind and a namespace by name.
-func (c *secretCache) get(ctx context.Context, kind valueKind, namespace string, names []string) map[string]plan.Secret {
+func (c *secretCache) get(ctx context.Context, kind valueKind, namespace string,
+	names []string) map[string]plan.Secret {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	out := map[string]plan.Secret{}

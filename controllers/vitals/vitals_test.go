@@ -266,7 +266,8 @@ func healthyWorld(t *testing.T) *world {
 	w := newWorld(t,
 		subscribed("echo", "echo-operator", "echo-operator.v1.1.0", "echo-operator.v1.1.0"),
 		withWebhooks(withWebhooks(withWebhooks(
-			withCertificates(csv("echo", "echo-operator.v1.1.0", "", "Succeeded", 24*time.Hour, crd("echos", "v1beta1", "Echo"),
+			withCertificates(csv("echo", "echo-operator.v1.1.0", "", "Succeeded", 24*time.Hour,
+				crd("echos", "v1beta1", "Echo"),
 				crd("echos", "v1", "Echo"), crd("secrets", "v1", "Secret"), crd("gone", "v1", "Gone"))),
 			operatorsv1alpha1.ValidatingAdmissionWebhook, "v.echo.example.com", "both.echo.example.com"),
 			operatorsv1alpha1.MutatingAdmissionWebhook, "both.echo.example.com", "m.echo.example.com"),

@@ -32,29 +32,39 @@ var limited = slo.Operator{Namespace: "fleet", Name: "echo", Limits: []slo.Limit
 
 // causes are the good, the bad and the odd of SLIs that say why an operator fails.
 var causes = map[string]indicator{
-	"no OOM kill":          {"oom", "0", map[string]string{of(restarts, oomKilled): zero, of(restarts, crashed): "0+1x30"}},
-	"an OOM kill":          {"oom", "1", map[string]string{of(restarts, oomKilled): "0x20 1x10"}},
-	"an old OOM kill":      {"oom", "0", map[string]string{of(restarts, oomKilled): "0x5 1x25"}},
-	"OOM kills NaN":        {"oom", "1", map[string]string{of(restarts, oomKilled): nan}},
-	"another agent counts": {"oom", "0", map[string]string{of(restarts, oomKilled, `pod="a"`): "9x10 stale", of(restarts, oomKilled, `pod="b"`): "_x11 0x20"}},
-	"no pods are known":    {"oom", "", map[string]string{of(csv): one}},
+	"no OOM kill": {"oom", "0",
+		map[string]string{of(restarts, oomKilled): zero, of(restarts, crashed): "0+1x30"}},
+	"an OOM kill":     {"oom", "1", map[string]string{of(restarts, oomKilled): "0x20 1x10"}},
+	"an old OOM kill": {"oom", "0", map[string]string{of(restarts, oomKilled): "0x5 1x25"}},
+	"OOM kills NaN":   {"oom", "1", map[string]string{of(restarts, oomKilled): nan}},
+	"another agent counts": {"oom", "0",
+		map[string]string{of(restarts, oomKilled, `pod="a"`): "9x10 stale",
+			of(restarts, oomKilled, `pod="b"`): "_x11 0x20"}},
+	"no pods are known": {"oom", "", map[string]string{of(csv): one}},
 
-	"no restart":     {"restarts", "0", map[string]string{of(restarts, crashed): "3x30", of(restarts, odd): zero, of(restarts, oomKilled): "0+1x30"}},
+	"no restart": {"restarts", "0",
+		map[string]string{of(restarts, crashed): "3x30", of(restarts, odd): zero, of(restarts, oomKilled): "0+1x30"}},
 	"a crash":        {"restarts", "1", map[string]string{of(restarts, crashed): "0x20 1x10", of(restarts, odd): zero}},
 	"another reason": {"restarts", "1", map[string]string{of(restarts, crashed): zero, of(restarts, odd): "0x20 1x10"}},
 
-	"no pod is pending":   {"pending", "0", map[string]string{of(pending): zero}},
-	"a pod is pending":    {"pending", "1", map[string]string{of(pending): one}},
-	"pending is NaN":      {"pending", "1", map[string]string{of(pending): nan}},
-	"nobody counts pods":  {"pending", "", map[string]string{of(csv): one}},
-	"two agents count it": {"pending", "1", map[string]string{of(pending, `pod="a"`): zero, of(pending, `pod="b"`): one}},
+	"no pod is pending":  {"pending", "0", map[string]string{of(pending): zero}},
+	"a pod is pending":   {"pending", "1", map[string]string{of(pending): one}},
+	"pending is NaN":     {"pending", "1", map[string]string{of(pending): nan}},
+	"nobody counts pods": {"pending", "", map[string]string{of(csv): one}},
+	"two agents count it": {"pending", "1",
+		map[string]string{of(pending, `pod="a"`): zero, of(pending, `pod="b"`): one}},
 
-	"few custom resources":          {"custom-resources", "0", map[string]string{of(resources, `kind="Echo"`): "100x30"}},
-	"too many custom resources":     {"custom-resources", "1", map[string]string{of(resources, `kind="Echo"`): "101x30"}},
-	"custom resources NaN":          {"custom-resources", "1", map[string]string{of(resources, `kind="Echo"`): nan}},
-	"one kind of two has too many":  {"custom-resources", "1", map[string]string{of(resources, `kind="Echo"`): "101x30", of(resources, `kind="Job"`): one}},
-	"a kind without a limit":        {"custom-resources", "", map[string]string{of(resources, `kind="Other"`): "9999x30"}},
-	"a limit of growth, and no day": {"custom-resources", "", map[string]string{of(resources, `kind="Job"`): "9999x30"}},
+	"few custom resources": {"custom-resources", "0",
+		map[string]string{of(resources, `kind="Echo"`): "100x30"}},
+	"too many custom resources": {"custom-resources", "1",
+		map[string]string{of(resources, `kind="Echo"`): "101x30"}},
+	"custom resources NaN": {"custom-resources", "1", map[string]string{of(resources, `kind="Echo"`): nan}},
+	"one kind of two has too many": {"custom-resources", "1",
+		map[string]string{of(resources, `kind="Echo"`): "101x30", of(resources, `kind="Job"`): one}},
+	"a kind without a limit": {"custom-resources", "",
+		map[string]string{of(resources, `kind="Other"`): "9999x30"}},
+	"a limit of growth, and no day": {"custom-resources", "",
+		map[string]string{of(resources, `kind="Job"`): "9999x30"}},
 	"custom resources of another operator": {"custom-resources", "", map[string]string{
 		id(resources, `cluster="c",operator_namespace="other",operator="echo",kind="Echo"`, nil): "101x30"}},
 }
@@ -156,10 +166,14 @@ func causeStories() map[string]cause {
 			map[[2]string]float64{{"restarts", "ticket"}: 1}},
 		"a pod waits for a node": {map[string]string{of(pending): while("1", "0", 600, 615)}, nil},
 		"a pod waits for hours": {map[string]string{of(pending): while("1", "0", 600, 900),
-			of(available, `deployment="a"`): while("2", "3", 595, 900)}, map[[2]string]float64{{"pending", "ticket"}: 1}},
-		"a replica crashes again and again": {map[string]string{of(restarts, crashed): counter(eachMinutes(5, 600, 1200)...),
-			of(available, `deployment="a"`): while("2", "3", 600, 1200)}, map[[2]string]float64{{"restarts", "ticket"}: 1}},
-		"no memory, and nothing is available": {map[string]string{of(restarts, oomKilled): counter(eachMinutes(5, 600, 1200)...),
+			of(available, `deployment="a"`): while("2", "3", 595, 900)},
+			map[[2]string]float64{{"pending", "ticket"}: 1}},
+		"a replica crashes again and again": {map[string]string{
+			of(restarts, crashed):           counter(eachMinutes(5, 600, 1200)...),
+			of(available, `deployment="a"`): while("2", "3", 600, 1200)},
+			map[[2]string]float64{{"restarts", "ticket"}: 1}},
+		"no memory, and nothing is available": {map[string]string{
+			of(restarts, oomKilled): counter(eachMinutes(5, 600, 1200)...),
 			of(available, `deployment="a"`): slo.Samples(length, func(m int) string {
 				if m >= 600 && m < 1200 && m%5 != 4 {
 					return "0"
@@ -172,8 +186,9 @@ func causeStories() map[string]cause {
 			of(probe, `probe="api"`, `vantage="cluster"`): while("0", "1", 600, 660),
 			of(probe, `probe="api"`, `vantage="hub"`):     while("0", "1", 600, 662)},
 			map[[2]string]float64{{"probe:api", "page"}: 1}},
-		"only the route is down": {map[string]string{of(probe, `probe="api"`, `vantage="cluster"`): while("1", "1", 0, 1),
-			of(probe, `probe="api"`, `vantage="hub"`): while("0", "1", 600, 660)},
+		"only the route is down": {map[string]string{
+			of(probe, `probe="api"`, `vantage="cluster"`): while("1", "", 0, length),
+			of(probe, `probe="api"`, `vantage="hub"`):     while("0", "1", 600, 660)},
 			map[[2]string]float64{{"probe:api:hub", "page"}: 1}},
 		"too many for a moment": {map[string]string{of(resources, `kind="Echo"`): while("101", "99", 600, 620)}, nil},
 	}
@@ -191,8 +206,9 @@ func TestCauses(t *testing.T) {
 		story := causeStories()[name]
 		n++
 		all := map[string]string{of(desired, `deployment="a"`): while("3", "", 0, length),
-			of(available, `deployment="a"`): while("3", "", 0, length), of("bellwether_operator_expected"): while("1", "", 0, length),
-			of(csv): while("1", "", 0, length),
+			of(available, `deployment="a"`):    while("3", "", 0, length),
+			of("bellwether_operator_expected"): while("1", "", 0, length),
+			of(csv):                            while("1", "", 0, length),
 			of(info, `namespace="ns"`, `csv="echo.v1"`, fmt.Sprintf(`version="1.%d.0"`, n)): while("1", "", 0, length)}
 		maps.Copy(all, story.series)
 		for series, values := range all {
@@ -223,8 +239,8 @@ func TestNoObjectiveCoversNothing(t *testing.T) {
 	slice := func(sli string) []testSample {
 		return []testSample{{fmt.Sprintf(`{sli=%q}`, sli), 1}}
 	}
-	const bad = `group by (sli) (bellwether:sli_bad:slice{sli=~"pending|redundancy"} and on (operator_namespace, operator, ` +
-		`sli) bellwether:slo_objective:ratio)`
+	const bad = `group by (sli) (bellwether:sli_bad:slice{sli=~"pending|redundancy"} and on (operator_namespace, ` +
+		`operator, sli) bellwether:slo_objective:ratio)`
 	run(t, slo.Set{Default: slo.DefaultProfile(), Operators: []slo.Operator{op}}, testCase{Name: "without pending",
 		Series: series, Exprs: []testExpr{{Expr: bad, At: "25m", Samples: slice("redundancy")}}})
 	run(t, slo.Set{Default: slo.DefaultProfile()}, testCase{Name: "with pending",
@@ -245,8 +261,9 @@ func TestCertificates(t *testing.T) {
 	ticket, page := testSample{`{severity="ticket",probe="api"}`, 1}, testSample{`{severity="page",probe="api"}`, 1}
 	ofOLM := testSample{`{severity="page"}`, 1}
 	run(t, slo.Set{Default: slo.DefaultProfile()},
-		testCase{Name: "a certificate of a probe", Series: with(testInput{of(expiry, `probe="api"`), constant(14*day + hour)}),
-			Exprs: []testExpr{alerts("50m"), alerts("70m", ticket)}},
+		testCase{Name: "a certificate of a probe",
+			Series: with(testInput{of(expiry, `probe="api"`), constant(14*day + hour)}),
+			Exprs:  []testExpr{alerts("50m"), alerts("70m", ticket)}},
 		testCase{Name: "its last day", Series: with(testInput{of(expiry, `probe="api"`), constant(day + hour)}),
 			Exprs: []testExpr{alerts("50m", ticket), alerts("70m", page)}},
 		testCase{Name: "OLM renews in time", Series: with(

@@ -24,7 +24,8 @@ func ofContainer(metric, pod, container string) string {
 // ofVolume names a series of a kubelet about a volume.
 func ofVolume(metric, claim string) string {
 	return fmt.Sprintf(`%s{cluster="c",endpoint="https-metrics",instance="10.0.0.7:10250",job="kubelet",`+
-		`metrics_path="/metrics",namespace="ns",node="node-1",persistentvolumeclaim=%q,service="kubelet"}`, metric, claim)
+		`metrics_path="/metrics",namespace="ns",node="node-1",persistentvolumeclaim=%q,service="kubelet"}`, metric,
+		claim)
 }
 
 const (
@@ -41,7 +42,8 @@ const (
 
 // with adds the Deployment echo-manager of the operator to series.
 func with(series map[string]string) map[string]string {
-	out := map[string]string{of(desired, `deployment="echo-manager"`): one, of(available, `deployment="echo-manager"`): one}
+	out := map[string]string{of(desired, `deployment="echo-manager"`): one,
+		of(available, `deployment="echo-manager"`): one}
 	maps.Copy(out, series)
 	return out
 }
@@ -71,17 +73,19 @@ func init() {
 			both(memory(echoPod, "", "99x30", "100x30"), memory(echoPod, "POD", "99x30", "100x30"))))},
 		"one container of two": {"memory", "1", with(both(memory(echoPod, "manager", "50x30", "100x30"),
 			memory(echoPod, "proxy", "99x30", "100x30")))},
-		"a pod of a custom resource": {"memory", "", with(memory("echo-server-6d4cf56db6-x7k2p", "server", "99x30", "100x30"))},
+		"a pod of a custom resource": {"memory", "",
+			with(memory("echo-server-6d4cf56db6-x7k2p", "server", "99x30", "100x30"))},
 		"a Deployment of a longer name": {"memory", "",
 			with(memory("echo-manager-two-6d4cf56db6-x7k2p", "manager", "99x30", "100x30"))},
 		"a pod of a StatefulSet": {"memory", "", with(memory("echo-manager-0", "manager", "99x30", "100x30"))},
 		"kubelets only":          {"memory", "", memory(echoPod, "manager", "99x30", "100x30")},
 
-		"not throttled":       {"throttling", "0", with(cpu(echoPod, "manager", "0+100x30", "0+600x30"))},
-		"throttled":           {"throttling", "1", with(cpu(echoPod, "manager", "0+160x30", "0+600x30"))},
-		"throttled NaN":       {"throttling", "1", with(cpu(echoPod, "manager", nan, "0+600x30"))},
-		"no period":           {"throttling", "", with(cpu(echoPod, "manager", idle, idle))},
-		"throttled elsewhere": {"throttling", "", with(cpu("other-6d4cf56db6-x7k2p", "manager", "0+160x30", "0+600x30"))},
+		"not throttled": {"throttling", "0", with(cpu(echoPod, "manager", "0+100x30", "0+600x30"))},
+		"throttled":     {"throttling", "1", with(cpu(echoPod, "manager", "0+160x30", "0+600x30"))},
+		"throttled NaN": {"throttling", "1", with(cpu(echoPod, "manager", nan, "0+600x30"))},
+		"no period":     {"throttling", "", with(cpu(echoPod, "manager", idle, idle))},
+		"throttled elsewhere": {"throttling", "",
+			with(cpu("other-6d4cf56db6-x7k2p", "manager", "0+160x30", "0+600x30"))},
 
 		"room on a volume": {"storage", "0", volume("data", "10x30", "100x30")},
 		"a full volume":    {"storage", "1", volume("data", "9x30", "100x30")},

@@ -75,7 +75,8 @@ func TestObjectivesComeByThemselves(t *testing.T) {
 func ofEcho() []string {
 	slis := []string{slo.Probe + bundle.Service}
 	for _, sli := range slo.SLIs() {
-		if !slices.Contains([]string{slo.Probe, "webhook", slo.CustomResources, slo.Memory, slo.Throttling, slo.Storage},
+		if !slices.Contains([]string{slo.Probe, "webhook", slo.CustomResources, slo.Memory, slo.Throttling,
+			slo.Storage},
 			sli.Name) {
 			slis = append(slis, sli.Name)
 		}

@@ -88,7 +88,8 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// TestPodMonitorGolden has a plain endpoint, that of kubebuilder's default, and one with a certificate that is verified.
+// TestPodMonitorGolden has a plain endpoint, that of kubebuilder's default, and one with a certificate that is
+// verified.
 func TestPodMonitorGolden(t *testing.T) {
 	drop := v1alpha1.MetricRelabeling{Action: "drop", SourceLabels: []string{"__name__"}, Regex: "go_.*"}
 	for name, asked := range map[string]v1alpha1.PodMetrics{

@@ -62,8 +62,9 @@ func CheckOnHub(probe *v1alpha1.EndpointProbe, cluster string) *Failure {
 		return &Failure{Reason: v1alpha1.ReasonInvalidSpec,
 			Message: "on the hub spec.target must be a url, because the other targets are objects on the cluster"}
 	case len(SecretNames(probe.Spec))+len(ConfigMapNames(probe.Spec)) > 0:
-		return &Failure{Reason: v1alpha1.ReasonInvalidSpec, Message: "on the hub a probe cannot use Secrets and ConfigMaps, because " +
-			"the namespace of a cluster holds the credentials of its agent"}
+		return &Failure{Reason: v1alpha1.ReasonInvalidSpec,
+			Message: "on the hub a probe cannot use Secrets and ConfigMaps, because " +
+				"the namespace of a cluster holds the credentials of its agent"}
 	}
 	return nil
 }

@@ -104,7 +104,8 @@ func TestSteps(t *testing.T) {
 }
 
 func TestProbeOfAService(t *testing.T) {
-	ca := &v1alpha1.ProbeTLS{CAConfigMap: &v1alpha1.ConfigMapKey{Name: "openshift-service-ca.crt", Key: "service-ca.crt"}}
+	ca := &v1alpha1.ProbeTLS{CAConfigMap: &v1alpha1.ConfigMapKey{Name: "openshift-service-ca.crt",
+		Key: "service-ca.crt"}}
 	steps := Steps(install(v1alpha1.ProbedService{Name: "api", Port: 443, Scheme: v1alpha1.ProbeHTTPS,
 		Path: "/readyz", TLS: ca}), nil)
 	want := v1alpha1.EndpointProbeSpec{

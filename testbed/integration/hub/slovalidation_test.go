@@ -125,8 +125,9 @@ func TestSLOValidation(t *testing.T) {
 				`fast}}]}`,
 			"le must be a bound of the histogram",
 		},
-		"limit":                {"spec.customResources", "[{kind: Echo, max: 5, maxGrowthPerDay: 1}]", ""},
-		"limit of nothing":     {"spec.customResources", "[{kind: Echo}]", "a limit needs max, maxGrowthPerDay or both"},
+		"limit": {"spec.customResources", "[{kind: Echo, max: 5, maxGrowthPerDay: 1}]", ""},
+		"limit of nothing": {"spec.customResources", "[{kind: Echo}]",
+			"a limit needs max, maxGrowthPerDay or both"},
 		"limit 0":              {"spec.customResources", "[{kind: Echo, max: 0}]", "greater than or equal to 1"},
 		"limit of two kinds":   {"spec.customResources", "[{kind: \"A|B\", max: 1}]", "must be the name of a kind"},
 		"two limits of a kind": {"spec.customResources", "[{kind: A, max: 1}, {kind: A, max: 2}]", "Duplicate value"},
@@ -149,9 +150,10 @@ func TestSLOValidation(t *testing.T) {
 			"interval must be from 5s to 1m"},
 		"service timeout": {"spec.services", `[{name: web, port: 1, interval: 5s, timeout: 10s}]`,
 			"timeout must not be longer than interval"},
-		"monitor of kubebuilder": {"spec.monitor", `{portNumber: 8443, scheme: https, tokenSecret: {name: a, key: token}, ` +
-			`tls: {insecureSkipVerify: true}, metricRelabelings: [{action: drop, sourceLabels: [__name__], ` +
-			`regex: "go_.*"}]}`, ""},
+		"monitor of kubebuilder": {"spec.monitor",
+			`{portNumber: 8443, scheme: https, tokenSecret: {name: a, key: token}, ` +
+				`tls: {insecureSkipVerify: true}, metricRelabelings: [{action: drop, sourceLabels: [__name__], ` +
+				`regex: "go_.*"}]}`, ""},
 		"monitor without port":   {"spec.monitor", `{scheme: https}`, "set one of port and portNumber"},
 		"monitor with two ports": {"spec.monitor", `{port: a, portNumber: 1}`, "set one of port and portNumber"},
 		"monitor http with TLS":  {"spec.monitor", `{port: a, tls: {}}`, "tls is for the scheme https only"},
