@@ -29,6 +29,10 @@ func Compress(groups []monitoringv1.RuleGroup, factor int) ([]monitoringv1.RuleG
 			func(d string) { group.Interval = new(monitoringv1.Duration(d)) }); err != nil {
 			return nil, err
 		}
+		if err := compress((*string)(group.QueryOffset), factor,
+			func(d string) { group.QueryOffset = new(monitoringv1.Duration(d)) }); err != nil {
+			return nil, err
+		}
 		for j := range group.Rules {
 			if err := compressRule(&group.Rules[j], factor); err != nil {
 				return nil, err

@@ -16,7 +16,8 @@ import (
 // travel, which tests of package slo see to.
 var inParts = []slo.Part{slo.Edge, slo.Hub}
 
-// TestParts expects of both parts of the rules the alerts that are expected of the whole: in one scenario of each scope.
+// TestParts expects of both parts of the rules the alerts that are expected of the whole, in one scenario of each
+// scope.
 func TestParts(t *testing.T) {
 	played := map[string]scenario{}
 	for _, name := range []string{"outage of 10 minutes", "a bad release and then the fix",
@@ -35,20 +36,22 @@ func probed(cluster string, minutes int) testInput {
 // silent are clusters that fall silent, and of which the hub still has what it measures itself.
 var silent = map[string]scenario{
 	"a cluster goes dark that the hub probes": {
-		fleet: fleet{minutes: 180, extra: []testInput{probed("c0", 180)}, installs: clusters(5, func(i int, in *install) {
-			if i == 0 {
-				in.dark = []span{{60, 180}}
-			}
-		})},
+		fleet: fleet{minutes: 180, extra: []testInput{probed("c0", 180)},
+			installs: clusters(5, func(i int, in *install) {
+				if i == 0 {
+					in.dark = []span{{60, 180}}
+				}
+			})},
 		alerts: map[alert]float64{ofCluster("c0"): 1},
 		open:   []alert{ofCluster("c0")},
 	},
 	"most clusters go dark": {
-		fleet: fleet{minutes: 180, extra: []testInput{probed("c1", 180)}, installs: clusters(5, func(i int, in *install) {
-			if i > 0 {
-				in.dark = []span{{60, 180}}
-			}
-		})},
+		fleet: fleet{minutes: 180, extra: []testInput{probed("c1", 180)},
+			installs: clusters(5, func(i int, in *install) {
+				if i > 0 {
+					in.dark = []span{{60, 180}}
+				}
+			})},
 		alerts: map[alert]float64{{name: "BellwetherFleetSilent", severity: "page"}: 1},
 		open:   []alert{{name: "BellwetherFleetSilent", severity: "page"}},
 	},

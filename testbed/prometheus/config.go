@@ -15,6 +15,9 @@ import (
 
 const defaultInterval = 15 * time.Second
 
+// sendDeadline is short, so that servers in which time passes faster can send to each other.
+const sendDeadline = "50ms"
+
 // Job is a set of targets. Labels that a target exposes itself are kept as they are.
 type Job struct {
 	// Name is the value of the label job.
@@ -26,6 +29,8 @@ type Job struct {
 	Kubeconfig string
 	// Labels are added to every target.
 	Labels map[string]string
+	// DropLabels is a regular expression of labels that are taken off what is scraped.
+	DropLabels string
 }
 
 // PodsOf is the job of all pods of a cluster of a fleet that have metrics: its operators and its agent.
@@ -39,6 +44,7 @@ type (
 		Global  global         `json:"global"`
 		Rules   []string       `json:"rule_files"`
 		Scrapes []scrapeConfig `json:"scrape_configs,omitempty"`
+		Write   []remoteWrite  `json:"remote_write,omitempty"`
 		Alerts  *alerting      `json:"alerting,omitempty"`
 	}
 	alerting struct {
@@ -58,6 +64,15 @@ type (
 		Static      []staticConfig `json:"static_configs,omitempty"`
 		Kubernetes  []discovery    `json:"kubernetes_sd_configs,omitempty"`
 		Relabel     []relabel      `json:"relabel_configs,omitempty"`
+		MetricRels  []relabel      `json:"metric_relabel_configs,omitempty"`
+	}
+	remoteWrite struct {
+		URL     string    `json:"url"`
+		Relabel []relabel `json:"write_relabel_configs,omitempty"`
+		Queue   queue     `json:"queue_config"`
+	}
+	queue struct {
+		Deadline string `json:"batch_send_deadline"`
 	}
 	staticConfig struct {
 		Targets []string          `json:"targets"`
@@ -83,6 +98,11 @@ func (o Options) config(address string) ([]byte, error) {
 		Global: global{Scrape: interval, Timeout: interval, Evaluate: interval},
 		Rules:  []string{rulesDir + "/*.yaml"},
 	}
+	if o.SendTo != nil {
+		c.Write = []remoteWrite{{URL: o.SendTo.URL() + "/api/v1/write",
+			Relabel: []relabel{{Source: []string{"__name__"}, Regex: o.Send, Action: "keep"}},
+			Queue:   queue{Deadline: sendDeadline}}}
+	}
 	if o.Self {
 		c.Scrapes = append(c.Scrapes, Job{Name: "prometheus", Targets: []string{address}}.config())
 	}
@@ -104,6 +124,9 @@ func (o Options) config(address string) ([]byte, error) {
 
 func (j Job) config() scrapeConfig {
 	c := scrapeConfig{Job: j.Name, HonorLabels: true}
+	if j.DropLabels != "" {
+		c.MetricRels = []relabel{{Regex: j.DropLabels, Action: "labeldrop"}}
+	}
 	if j.Kubeconfig == "" {
 		c.Static = []staticConfig{{Targets: j.Targets, Labels: j.Labels}}
 		return c

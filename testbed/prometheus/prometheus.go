@@ -57,6 +57,11 @@ type Options struct {
 	Lookback time.Duration
 	// Retention is how long samples are kept. Zero means 100 days, which is more than any budget period.
 	Retention time.Duration
+	// Receive accepts what other servers send.
+	Receive bool
+	// SendTo is a server that receives the series whose names match the regular expression Send.
+	SendTo *Server
+	Send   string
 	// Args are further flags.
 	Args []string
 }
@@ -97,6 +102,9 @@ func (s *Server) launch(ctx context.Context) error {
 		"--web.listen-address", s.address, "--web.enable-lifecycle",
 		"--storage.tsdb.retention.time", duration(s.opts.Retention, 100*24*time.Hour),
 		"--query.lookback-delta", duration(s.opts.Lookback, 5*time.Minute),
+	}
+	if s.opts.Receive {
+		args = append(args, "--web.enable-remote-write-receiver")
 	}
 	p, err := process.Start(process.Spec{
 		Name: build.Prometheus, Path: s.opts.Binary, Args: append(args, s.opts.Args...),

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"net"
 	"net/http"
@@ -22,7 +23,8 @@ import (
 	"github.com/bellwether-dev/bellwether/testbed/prometheus"
 )
 
-// exporter answers scrapes of all clusters of a fleet: the minutes after its history are those after its start.
+// exporter answers scrapes of the hub and of all clusters of a fleet: the minutes after its history are those after its
+// start.
 type exporter struct {
 	address string
 	server  *http.Server
@@ -35,29 +37,35 @@ type exported struct {
 	fleet.Series
 }
 
-// metricsPath is where the metrics of a cluster are.
+// metricsPath is where the metrics of a cluster are, and hubPath where those of the hub are.
 func metricsPath(cluster int) string { return "/" + fleet.Cluster(cluster) + "/metrics" }
 
-func startExporter(ctx context.Context, f *fleet.Fleet, start time.Time) (*exporter, error) {
+const hubPath = "/hub/metrics"
+
+// startExporter exposes what a function yields of each cluster.
+func startExporter(ctx context.Context, f *fleet.Fleet, of func(cluster int) iter.Seq[fleet.Series],
+	start time.Time) (*exporter, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", loopback.Address(0))
 	if err != nil {
 		return nil, fmt.Errorf("listen for scrapes: %w", err)
 	}
 	mux := http.NewServeMux()
-	for c := range f.Size().Clusters {
+	handle := func(path string, from iter.Seq[fleet.Series]) {
 		var all []exported
-		for s := range f.Exported(c) {
-			all = append(all, exported{identity(s), s})
+		for s := range from {
+			// What is before is in the history, and takes memory here.
+			all = append(all, exported{identity(s), fleet.Series{Runs: s.Drop(f.Size().History).Runs}})
 		}
-		slices.SortStableFunc(all, func(a, b exported) int {
-			return strings.Compare(a.Labels[fleet.Name],
-				b.Labels[fleet.Name])
-		})
-		mux.HandleFunc("GET "+metricsPath(c), func(w http.ResponseWriter, _ *http.Request) {
+		slices.SortStableFunc(all, func(a, b exported) int { return strings.Compare(a.id, b.id) })
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/plain; version=0.0.4")
-			expose(w, all, f.Size().History+int(time.Since(start)/time.Minute))
+			expose(w, all, int(time.Since(start)/time.Minute))
 		})
 	}
+	for c := range f.Size().Clusters {
+		handle(metricsPath(c), of(c))
+	}
+	handle(hubPath, f.Hub())
 	e := &exporter{address: listener.Addr().String(),
 		server: &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}, done: make(chan error, 1)}
 	go func() { e.done <- e.server.Serve(listener) }()
@@ -72,13 +80,20 @@ func (e *exporter) stop() error {
 	return err
 }
 
-// jobs are what has to be scraped: a target for each cluster.
-func (e *exporter) jobs(clusters int) []prometheus.Job {
-	var all []prometheus.Job
+// jobs are what has to be scraped: the hub, and a target for each cluster. What the Prometheus of a cluster sends has
+// no labels of a target.
+func (e *exporter) jobs(clusters int, sent bool) []prometheus.Job {
+	all := []prometheus.Job{{Name: "hub", Targets: []string{e.address},
+		Labels: map[string]string{"__metrics_path__": hubPath, "instance": "hub"}}}
+	drop := ""
+	if sent {
+		drop = "instance|job"
+	}
 	for c := range clusters {
 		labels := fleet.Target(c)
 		labels["__metrics_path__"] = metricsPath(c)
-		all = append(all, prometheus.Job{Name: fleet.Cluster(c), Targets: []string{e.address}, Labels: labels})
+		all = append(all, prometheus.Job{Name: fleet.Cluster(c), Targets: []string{e.address}, Labels: labels,
+			DropLabels: drop})
 	}
 	return all
 }

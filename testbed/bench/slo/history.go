@@ -6,6 +6,8 @@ package slo
 import (
 	"iter"
 	"maps"
+	"slices"
+	"time"
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 
@@ -25,9 +27,9 @@ func (o objective) sliName() string {
 	return o.name
 }
 
-// recordedByUs are slices: all of them, the bad ones, and the bad ones by version; and the objectives, of which changes
-// are looked for.
-func recordedByUs(f *fleet.Fleet) iter.Seq[fleet.Series] {
+// recordedByUs are slices: all of them, the bad ones, and the bad ones by version and by who is to blame; and the
+// objectives, of which changes are looked for. Those of the hub part do not make the slices that are sent.
+func recordedByUs(f *fleet.Fleet, part slo.Part) iter.Seq[fleet.Series] {
 	return func(yield func(fleet.Series) bool) {
 		for op := range f.Size().Operators {
 			for _, o := range objectives() {
@@ -37,11 +39,25 @@ func recordedByUs(f *fleet.Fleet) iter.Seq[fleet.Series] {
 			}
 		}
 		for _, i := range instances(f) {
-			if !yieldAll(yield, sliceHistory(f, i)) {
+			if !yieldAll(yield, sliceHistory(f, i, part)) {
 				return
 			}
 		}
 	}
+}
+
+// sliceHistory are the slices of one SLI of an operator on a cluster that a part of the rules recorded.
+func sliceHistory(f *fleet.Fleet, i instance, part slo.Part) []fleet.Series {
+	end := f.Size().History
+	var all []fleet.Series
+	if part == slo.Whole || i.name == slo.Probe {
+		all = slicesOf(f, i, end)
+	}
+	if bad := f.Bad(i.cluster, i.operator, i.sli); len(bad) > 0 {
+		all = append(all, recorded(series.SLIBadCluster, i.objective, i.operator, fleet.Only(end, bad, 1),
+			map[string]string{series.Cluster: fleet.Cluster(i.cluster)}).Hide(max(0, end-slowest)))
+	}
+	return all
 }
 
 func yieldAll(yield func(fleet.Series) bool, all []fleet.Series) bool {
@@ -62,10 +78,19 @@ func objectiveHistory(f *fleet.Fleet, o objective, operator int) []fleet.Series 
 	}
 }
 
-func sliceHistory(f *fleet.Fleet, i instance) []fleet.Series {
-	end, bad := f.Size().History, f.Bad(i.cluster, i.operator, i.sli)
+// Minutes of history that rules read: of raw metrics and of all slices, and of the slices that burn rates are made of.
+const (
+	recent  = 60
+	slowest = 3 * 24 * 60
+)
+
+// slicesOf are the slices of an SLI of an operator on a cluster up to a minute: the bad ones from the beginning, and
+// all of them for as long as rules read them.
+func slicesOf(f *fleet.Fleet, i instance, end int) []fleet.Series {
+	bad := f.Bad(i.cluster, i.operator, i.sli)
 	cluster := map[string]string{series.Cluster: fleet.Cluster(i.cluster)}
-	all := []fleet.Series{recorded(series.SLIBad, i.objective, i.operator, fleet.Gauge(end, bad, 1, 0), cluster)}
+	all := []fleet.Series{recorded(series.SLIBad, i.objective, i.operator, fleet.Gauge(end, bad, 1, 0),
+		cluster).Hide(max(0, f.Size().History-recent))}
 	if len(bad) > 0 {
 		all = append(all, recorded(series.SLIBadSlice, i.objective, i.operator, fleet.Only(end, bad, 1), cluster))
 	}
@@ -77,6 +102,29 @@ func sliceHistory(f *fleet.Fleet, i instance) []fleet.Series {
 		}
 	}
 	return all
+}
+
+// sent is what the Prometheus of a cluster sends where it evaluates the edge part; begin is when the history ends.
+func sent(f *fleet.Fleet, cluster int, begin time.Time) iter.Seq[fleet.Series] {
+	end := f.Size().History + f.Size().Ahead
+	first := float64(begin.Unix()) - 60*float64(f.Size().History)
+	all := []fleet.Series{{
+		Labels: map[string]string{fleet.Name: series.SlicesRecorded, series.Schema: series.SliceSchema},
+		Runs:   []fleet.Run{{Count: end, First: first, Step: 60}},
+	}}
+	for s := range f.Exported(cluster) {
+		if slices.Contains(series.Travelling(), s.Labels[fleet.Name]) {
+			all = append(all, s)
+		}
+	}
+	for op := range f.Size().Operators {
+		for _, o := range objectives() {
+			if o.name != slo.Probe {
+				all = append(all, slicesOf(f, instance{o, cluster, op}, end)...)
+			}
+		}
+	}
+	return slices.Values(all)
 }
 
 // instance is one SLI of an operator on a cluster.

@@ -6,6 +6,7 @@
 package slo
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -18,9 +19,10 @@ func TestMeasure(t *testing.T) {
 	o := Options{
 		Fleet: fleet.Size{Operators: fleet.LeastOperators, Clusters: fleet.LeastClusters, History: 26 * 60, Ahead: 60,
 			Seed: 1},
-		Round: 3 * time.Second, Together: true,
+		Round: 3 * time.Second, Rounds: 4, Together: true, Clusters: []int{2 * fleet.LeastClusters},
+		Hub: 2 * fleet.LeastClusters,
 	}
-	results, err := measure(t.Context(), t.Output(), o)
+	results, err := claimed(t.Context(), t.Output(), o, (*bench).compare)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,8 +38,17 @@ func TestMeasure(t *testing.T) {
 		}
 	}
 	section := report(o, results)
-	if len(section.Rows) != 9 {
-		t.Errorf("%d rows, want 9", len(section.Rows))
+	if len(section.Rows) != 9+1 {
+		t.Errorf("%d rows, want 10", len(section.Rows))
+	}
+	larger, err := MeasureSizes(t.Context(), t.Output(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{"Bellwether, hub part | 8 |", "| 24 (extrapolated) |", "bellwether-sli | 1m0s |"} {
+		if !strings.Contains(larger.Detail, part) {
+			t.Errorf("the details do not say %q:\n%s", part, larger.Detail)
+		}
 	}
 	t.Log(section.Detail)
 }

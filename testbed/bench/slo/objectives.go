@@ -32,7 +32,7 @@ type selector struct {
 }
 
 // of selects an operator's series, or those of all operators if it is empty.
-func (s *selector) of(operator string) string {
+func (s selector) of(operator string) string {
 	var matchers []string
 	if operator != "" {
 		matchers = append(matchers, fmt.Sprintf("%s=%q", s.owner, operator))
@@ -43,7 +43,7 @@ func (s *selector) of(operator string) string {
 	return s.metric + "{" + strings.Join(matchers, ",") + "}"
 }
 
-// objectives are five SLIs with the default profile's targets, over 30 days.
+// objectives are eleven SLIs with the default profile's targets, over 30 days.
 func objectives() []objective {
 	ofAgent := func(metric, more string) *selector { return &selector{metric, series.Operator, more} }
 	ofController := func(metric, more string) *selector { return &selector{metric, series.Namespace, more} }
@@ -58,6 +58,20 @@ func objectives() []objective {
 		{sli: fleet.Latency, name: "latency", slug: "latency", target: 990_000,
 			good:  ofController(series.ReconcileTimeBucket, `le="10.0"`),
 			total: ofController(series.ReconcileTimeCount, "")},
+		// The peers cannot tell these three from several metrics, and are given a gauge that is 0 or 1.
+		{sli: fleet.Available, name: "available", slug: "available", target: 999_000,
+			gauge: ofAgent(series.OperatorConditionStatus, `type="Available"`)},
+		{sli: fleet.Queue, name: "queue", slug: "queue", target: 990_000,
+			gauge: ofAgent(series.OperatorConditionStatus, `type="QueueShort"`)},
+		{sli: fleet.Operands, name: "operands", slug: "operands", target: 990_000,
+			gauge: ofAgent(series.OperatorConditionStatus, `type="OperandsReady"`)},
+		{sli: fleet.Panic, name: "panic", slug: "panic", target: 999_000,
+			bad: ofController(series.ReconcilePanicsTotal, ""), total: ofController(series.ReconcileTotal, "")},
+		{sli: fleet.Leader, name: "leader", slug: "leader", target: 999_000,
+			gauge: ofController(series.LeaderStatus, "")},
+		{sli: fleet.Webhook, name: "webhook", slug: "webhook", target: 999_000,
+			bad:   ofController(series.WebhookRequestsTotal, `code=~"5.."`),
+			total: ofController(series.WebhookRequestsTotal, "")},
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -22,19 +24,20 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"github.com/bellwether-dev/bellwether/alerts/series"
 	"github.com/bellwether-dev/bellwether/testbed/bench/slo/fleet"
 	"github.com/bellwether-dev/bellwether/testbed/prometheus"
 )
 
-// blockRange is the size of the blocks of history. Prometheus makes them as large of some days.
-const blockRange = 18 * time.Hour
+// blockRange is the size of the blocks of history: that of Prometheus for old samples, if it keeps them for 30 days.
+const blockRange = 54 * time.Hour
 
 // fill writes history into the data folder of a server: what was scraped until begin, and what its rules recorded.
-func fill(ctx context.Context, writer, dir string, f *fleet.Fleet, s side, begin time.Time) error {
-	start := begin.Add(-time.Duration(f.Size().History) * time.Minute)
+func fill(ctx context.Context, writer, dir string, s side, begin time.Time) error {
+	start := begin.Add(-time.Duration(s.history) * time.Minute)
 	cmd := exec.CommandContext(ctx, writer, "--dir", filepath.Join(dir, "data"), "--start",
 		strconv.FormatInt(start.Unix(), 10),
-		"--samples", strconv.Itoa(f.Size().History), "--block", blockRange.String())
+		"--samples", strconv.Itoa(s.history), "--block", blockRange.String())
 	var complaint bytes.Buffer
 	cmd.Stderr = &complaint
 	in, err := cmd.StdinPipe()
@@ -44,31 +47,57 @@ func fill(ctx context.Context, writer, dir string, f *fleet.Fleet, s side, begin
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start the block writer: %w", err)
 	}
-	sent := send(in, f, s)
-	if err := errors.Join(sent, cmd.Wait()); err != nil {
+	if err := errors.Join(send(in, s, begin), cmd.Wait()); err != nil {
 		return fmt.Errorf("write history: %w\n%s", err, complaint.Bytes())
 	}
 	return nil
 }
 
-func send(to io.WriteCloser, f *fleet.Fleet, s side) error {
+// send writes what is scraped, of which only the end is there, and what was recorded.
+func send(to io.WriteCloser, s side, begin time.Time) error {
 	encoder := json.NewEncoder(to)
-	for one := range f.Scraped() {
-		if err := encoder.Encode(one); err != nil {
-			return errors.Join(err, to.Close())
+	before := s.fleet.Size().History - s.history
+	encode := func(one fleet.Series, hidden int) error { return encoder.Encode(one.Drop(before).Hide(hidden)) }
+	all := []iter.Seq[fleet.Series]{labelled(s.fleet.Hub(), map[string]string{"instance": "hub", "job": "hub"})}
+	for c := range s.fleet.Size().Clusters {
+		all = append(all, labelled(s.exposed(c, begin), s.target(c)))
+	}
+	for _, from := range all {
+		for one := range from {
+			hidden := s.history - s.raw
+			if name := one.Labels[fleet.Name]; name == series.SLIBadSlice || name == series.SLIBadVersion {
+				hidden = 0
+			}
+			if err := encode(one, hidden); err != nil {
+				return errors.Join(err, to.Close())
+			}
 		}
 	}
 	for one := range s.recorded {
-		if err := encoder.Encode(one); err != nil {
+		if err := encode(one, 0); err != nil {
 			return errors.Join(err, to.Close())
 		}
 	}
 	return to.Close()
 }
 
+// labelled adds labels to series.
+func labelled(all iter.Seq[fleet.Series], labels map[string]string) iter.Seq[fleet.Series] {
+	return func(yield func(fleet.Series) bool) {
+		for s := range all {
+			maps.Copy(s.Labels, labels)
+			if !yield(s) {
+				return
+			}
+		}
+	}
+}
+
 // reading is what a server says of itself at one moment.
 type reading struct {
 	cpu time.Duration
+	// series are those that are being written.
+	series int
 	// least is how often the group with the fewest evaluations has been evaluated.
 	least  int
 	groups map[string]group
@@ -98,6 +127,9 @@ func read(ctx context.Context, s *prometheus.Server) (reading, error) {
 		return reading{}, fmt.Errorf("read metrics of Prometheus: %w", err)
 	}
 	r := reading{least: least(families["prometheus_rule_group_iterations_total"]), groups: map[string]group{}}
+	for _, m := range families["prometheus_tsdb_head_series"].GetMetric() {
+		r.series = int(value(m))
+	}
 	for _, m := range families["process_cpu_seconds_total"].GetMetric() {
 		r.cpu = time.Duration(value(m) * float64(time.Second))
 	}

@@ -6,6 +6,7 @@ package slo
 import (
 	"fmt"
 	"iter"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,11 +21,14 @@ import (
 type side struct {
 	name   string
 	groups []monitoringv1.RuleGroup
+	fleet  *fleet.Fleet
+	// part of our rules. With the hub part, what is scraped is what clusters send.
+	part slo.Part
+	// history is how many minutes of it there are, and raw how many minutes of what is scraped.
+	history, raw int
 	// recorded is what these rules recorded in the past and still read.
 	recorded iter.Seq[fleet.Series]
-	// rounds are measured: as many as the slowest group waits, or a multiple of that.
-	rounds float64
-	// Before that, rehearsals of all groups fill what they read of each other.
+	// Before they are measured, rehearsals of all groups fill what they read of each other.
 	rehearsals int
 }
 
@@ -37,12 +41,12 @@ const (
 	pyrra      = "pyrra"
 )
 
-// sides are those to measure, the one with the most to do at last; together adds sloth with one objective for all
+// sides are those to compare, the one with the most to do at last; together adds sloth with one objective for all
 // operators.
 func sides(f *fleet.Fleet, together bool) ([]side, error) {
-	built, err := slo.Build(ours())
+	us, err := ourSide(f, slo.Whole)
 	if err != nil {
-		return nil, fmt.Errorf("build rules: %w", err)
+		return nil, err
 	}
 	rules := map[string][]monitoringv1.RuleGroup{}
 	for peer := range versions {
@@ -51,26 +55,60 @@ func sides(f *fleet.Fleet, together bool) ([]side, error) {
 		}
 	}
 	none := func(func(fleet.Series) bool) {}
+	end := f.Size().History
+	// The peers' rules read what was scraped and what is in their history, but for some that cost little.
+	peer := func(name string, recorded iter.Seq[fleet.Series]) side {
+		return side{name: name, groups: rules[name], fleet: f, recorded: recorded, history: min(end, slowest),
+			raw: min(end, slowest)}
+	}
 	all := []side{
-		{name: idle, recorded: none, rounds: 4},
-		// From slices over windows and burn rates to alerts it takes four rehearsals. The peers' rules read what was
-		// scraped and what is in their history, but for some that cost little.
-		{name: bellwether, groups: built.All(), recorded: recordedByUs(f), rounds: 4, rehearsals: 4},
-		{name: sloth, groups: rules[sloth], recorded: recordedBySloth(f, rules[sloth], false), rounds: 2},
+		{name: idle, fleet: f, recorded: none, history: min(end, recent), raw: min(end, recent)}, us,
+		peer(sloth, recordedBySloth(f, rules[sloth], false)),
 	}
 	if together {
-		all = append(all, side{name: slothFleet, groups: rules[slothFleet],
-			recorded: recordedBySloth(f, rules[slothFleet], true), rounds: 2})
+		all = append(all, peer(slothFleet, recordedBySloth(f, rules[slothFleet], true)))
 	}
-	return append(all, side{name: pyrra, groups: rules[pyrra], recorded: none, rounds: 2.5}), nil
+	return append(all, peer(pyrra, none)), nil
+}
+
+// ourSide is a Prometheus with our rules. From slices over windows and burn rates to alerts it takes four rehearsals.
+func ourSide(f *fleet.Fleet, part slo.Part) (side, error) {
+	built, err := slo.BuildPart(ours(), part)
+	if err != nil {
+		return side{}, fmt.Errorf("build rules: %w", err)
+	}
+	name := bellwether
+	if part != slo.Whole {
+		name += ", " + string(part) + " part"
+	}
+	end := f.Size().History
+	return side{name: name, groups: built.All(), fleet: f, part: part, recorded: recordedByUs(f, part), history: end,
+		raw: min(end, recent), rehearsals: 4}, nil
+}
+
+// exposed is what is scraped of a cluster, or sent by it.
+func (s side) exposed(cluster int, begin time.Time) iter.Seq[fleet.Series] {
+	if s.part == slo.Hub {
+		return sent(s.fleet, cluster, begin)
+	}
+	return s.fleet.Exported(cluster)
+}
+
+// target are the labels that what is scraped gets.
+func (s side) target(cluster int) map[string]string {
+	labels := fleet.Target(cluster)
+	if s.part == slo.Hub {
+		delete(labels, "instance")
+		delete(labels, "job")
+	}
+	return labels
 }
 
 // slug is a name for a folder.
-func (s side) slug() string { return strings.ToLower(strings.ReplaceAll(s.name, " ", "-")) }
-
-// batches are the sides that are measured at the same time. All but pyrra's leave two cores time to spare, and so
-// hardly disturb each other; pyrra's need one for themselves.
-func batches(all []*subject) [][]*subject { return [][]*subject{all[:len(all)-1], all[len(all)-1:]} }
+func (s side) slug() string {
+	name := strings.ToLower(strings.NewReplacer(" ", "-", ",", "").Replace(s.name))
+	return name + "-" + strconv.Itoa(s.fleet.Size().Clusters)
+}
 
 // rules is the number of rules.
 func (s side) rules() int {
@@ -108,8 +146,9 @@ func rehearse(round time.Duration) intervals {
 	return func(time.Duration) time.Duration { return round / 3 }
 }
 
-// file is a rule file with other intervals; nil if there are no rules.
-func (s side) file(in intervals) (map[string][]byte, error) {
+// file is a rule file with other intervals; nil if there are no rules. Delays are shorter in rounds that are shorter
+// than a minute.
+func (s side) file(round time.Duration, in intervals) (map[string][]byte, error) {
 	if len(s.groups) == 0 {
 		return nil, nil
 	}
@@ -117,6 +156,10 @@ func (s side) file(in intervals) (map[string][]byte, error) {
 	for _, g := range s.groups {
 		interval := monitoringv1.Duration(model.Duration(in(ownInterval(g))).String())
 		g.Interval = &interval
+		if g.QueryOffset != nil {
+			delay := time.Duration(float64(slo.QueryOffset) * round.Minutes())
+			g.QueryOffset = new(monitoringv1.Duration(model.Duration(delay).String()))
+		}
 		groups = append(groups, g)
 	}
 	text, err := slo.File(groups)

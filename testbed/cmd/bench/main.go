@@ -60,6 +60,11 @@ type options struct {
 	packages    int
 	bundles     string
 	sloTogether bool
+	// sloCompared is the size of the fleet on which rules are compared with those of others.
+	sloCompared int
+	// sloClusters are the sizes of larger fleets.
+	sloClusters []int
+	sloHub      int
 }
 
 // benchmark is one of those that can be asked for.
@@ -103,13 +108,22 @@ var benchmarks = []benchmark{
 		return detection.Measure(ctx, out, detection.Options{Outages: 12})
 	}},
 	{"slo", func(ctx context.Context, out io.Writer, o options) (figure.Section, error) {
-		// In minutes: the longest burn-rate window, and longer than the benchmark takes.
-		const history, ahead = 3 * 24 * 60, 2 * 60
-		return slo.Measure(ctx, out, slo.Options{
-			Fleet:    fleet.Size{Operators: slo.Operators, Clusters: 200, History: history, Ahead: ahead, Seed: 1},
-			Together: o.sloTogether,
-		})
+		return slo.Measure(ctx, out, o.slo())
 	}},
+	{"slo-size", func(ctx context.Context, out io.Writer, o options) (figure.Section, error) {
+		return slo.MeasureSizes(ctx, out, o.slo())
+	}},
+}
+
+// slo are the options of the benchmarks of rules.
+func (o options) slo() slo.Options {
+	// In minutes: the period of a budget, and longer than the benchmark takes.
+	const history, ahead = 30 * 24 * 60, 2 * 60
+	return slo.Options{
+		Fleet: fleet.Size{Operators: slo.Operators, Clusters: o.sloCompared, History: history, Ahead: ahead,
+			Seed: 1},
+		Clusters: o.sloClusters, Hub: o.sloHub, Rounds: o.runs, Together: o.sloTogether,
+	}
 }
 
 func keys() []string {
@@ -149,6 +163,11 @@ Measure on a machine that does nothing else.`,
 	fs.IntVar(&o.packages, "packages", 300, "packages of the large catalog")
 	fs.BoolVar(&o.sloTogether, "slo-together", false,
 		"also measure sloth with one objective for all operators together")
+	fs.IntSliceVar(&o.sloClusters, "slo-clusters", []int{1000},
+		"clusters that slo-size measures all rules with")
+	fs.IntVar(&o.sloCompared, "slo-compared", 200, "clusters that slo compares the rules with those of others on")
+	fs.IntVar(&o.sloHub, "slo-hub-clusters", 3000,
+		"clusters that slo-size measures the hub part of the rules with; 0 leaves it out")
 	return c
 }
 

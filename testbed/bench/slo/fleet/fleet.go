@@ -24,6 +24,12 @@ const (
 	Probe
 	Reconcile
 	Latency
+	Available
+	Panic
+	Queue
+	Leader
+	Webhook
+	Operands
 	slis
 )
 
@@ -39,6 +45,12 @@ var trouble = [slis]struct {
 	Probe:     {0.001 / 3, 2},
 	Reconcile: {0.01 / 3, 10},
 	Latency:   {0.01 / 3, 10},
+	Available: {0.001 / 3, 5},
+	Panic:     {0.001 / 3, 2},
+	Queue:     {0.01 / 3, 20},
+	Leader:    {0.001 / 3, 3},
+	Webhook:   {0.001 / 3, 3},
+	Operands:  {0.01 / 3, 20},
 }
 
 const (
@@ -101,7 +113,7 @@ func (f *Fleet) Size() Size { return f.size }
 func (f *Fleet) minutes() int { return f.size.History + f.size.Ahead }
 
 // Cluster is the name of a cluster, from 0.
-func Cluster(i int) string { return fmt.Sprintf("cluster-%03d", i) }
+func Cluster(i int) string { return fmt.Sprintf("cluster-%04d", i) }
 
 // Namespace is the namespace of all operators on the hub.
 const Namespace = "fleet"

@@ -5,7 +5,6 @@ package fleet
 
 import (
 	"iter"
-	"maps"
 
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
@@ -28,6 +27,27 @@ type Run struct {
 
 // Name is the label that holds a series' name.
 const Name = "__name__"
+
+// Drop leaves out the first minutes of a series; what was after them is at minute 0.
+func (s Series) Drop(minutes int) Series {
+	out := Series{Labels: s.Labels}
+	for _, r := range s.Runs {
+		if minutes >= r.Count {
+			minutes -= r.Count
+			continue
+		}
+		r.Count, r.First, minutes = r.Count-minutes, r.First+r.Step*float64(minutes), 0
+		out.Runs = append(out.Runs, r)
+	}
+	return out
+}
+
+// Hide has no samples in the first minutes of a series.
+func (s Series) Hide(minutes int) Series {
+	out := s.Drop(minutes)
+	out.Runs = append([]Run{{Count: minutes, Absent: true}}, out.Runs...)
+	return out
+}
 
 // At returns the sample of a minute; false if there is none.
 func (s Series) At(minute int) (float64, bool) {
@@ -97,6 +117,14 @@ const (
 	failing = 15
 	// slow of them take longer than 10 s while Latency is bad: two in ten.
 	slow = 8
+	// answered are the requests of a webhook in a minute, and refused are those of them that are server errors while
+	// Webhook is bad.
+	answered, refused = 60, 6
+	// operands of an operator, and those of them that are not ready while Operands is bad.
+	operands, notReady = 100, 10
+	replicas           = 3
+	// stuck is how long a work item has been running while Queue is bad, in seconds.
+	stuck = 400
 )
 
 // ErrorRatio is the share of what fails while an SLI is bad, as a ratio of events or of time sees it.
@@ -106,6 +134,10 @@ func ErrorRatio(sli SLI) float64 {
 		return float64(failing) / all
 	case Latency:
 		return float64(slow) / all
+	case Panic:
+		return 1. / all
+	case Webhook:
+		return float64(refused) / answered
 	}
 	return 1
 }
@@ -138,6 +170,21 @@ func (f *Fleet) agent(cluster, operator int) []Series {
 		say(series.OperatorCatalogReady, down(Catalog)),
 		say(series.ProbeSuccess, down(Probe), series.Probe, "api", series.Vantage, "cluster"),
 		say(series.ProbeSuccess, down(Probe), series.Probe, "api", series.Vantage, "hub"),
+		say(series.ProbeInterval, Gauge(end, nil, 0, 60), series.Probe, "api", series.Vantage, "cluster"),
+		say(series.ProbeInterval, Gauge(end, nil, 0, 60), series.Probe, "api", series.Vantage, "hub"),
+		say(series.OperatorReplicasDesired, Gauge(end, nil, 0, replicas), series.Deployment, "main"),
+		say(series.OperatorReplicasAvailable, Gauge(end, f.Bad(cluster, operator, Available), 0, replicas),
+			series.Deployment, "main"),
+		say(series.OperatorOperands, Gauge(end, f.Bad(cluster, operator, Operands), operands-notReady, operands),
+			series.Kind, "Echo", series.Ready, series.ReadyTrue),
+		say(series.OperatorOperands, Gauge(end, f.Bad(cluster, operator, Operands), notReady, 0),
+			series.Kind, "Echo", series.Ready, series.ReadyFalse),
+		say(series.OperatorWebhook, Gauge(end, nil, 0, 1), series.Name, name+".example.com"),
+		labelled(series.AdmissionRequestsTotal, counter(end, nil, 0, answered), series.Name, name+".example.com"),
+		// What the peers have in place of several metrics.
+		say(series.OperatorConditionStatus, down(Available), series.ConditionType, "Available"),
+		say(series.OperatorConditionStatus, down(Queue), series.ConditionType, "QueueShort"),
+		say(series.OperatorConditionStatus, down(Operands), series.ConditionType, "OperandsReady"),
 	}
 	for _, r := range f.releases(cluster, operator) {
 		out = append(out, say(series.OperatorInfo, Only(end, []Span{r.Span}, 1),
@@ -154,6 +201,7 @@ func (f *Fleet) controller(cluster, operator int) []Series {
 		return labelled(metric, runs, append(labels, series.Namespace, name, "controller", "main")...)
 	}
 	failed, late := f.Bad(cluster, operator, Reconcile), f.Bad(cluster, operator, Latency)
+	refusing := f.Bad(cluster, operator, Webhook)
 	return []Series{
 		say(series.ReconcileTotal, counter(end, failed, succeed-failing, succeed), "result", "success"),
 		say(series.ReconcileTotal, counter(end, failed, failing, 0), "result", "error"),
@@ -164,6 +212,12 @@ func (f *Fleet) controller(cluster, operator int) []Series {
 		say(series.ReconcileTimeBucket, counter(end, late, all-slow, all), "le", "10.0"),
 		say(series.ReconcileTimeBucket, counter(end, nil, 0, all), "le", "+Inf"),
 		say(series.ReconcileTimeCount, counter(end, nil, 0, all)),
+		say(series.ReconcilePanicsTotal, counter(end, f.Bad(cluster, operator, Panic), 1, 0)),
+		say(series.QueueLongestRunning, Gauge(end, f.Bad(cluster, operator, Queue), stuck, 0)),
+		say(series.QueueDepth, Gauge(end, nil, 0, 0)),
+		say(series.LeaderStatus, Gauge(end, f.Bad(cluster, operator, Leader), 0, 1), series.Name, "lock"),
+		say(series.WebhookRequestsTotal, counter(end, refusing, answered-refused, answered), "code", "200"),
+		say(series.WebhookRequestsTotal, counter(end, refusing, refused, 0), "code", "500"),
 	}
 }
 
@@ -175,22 +229,29 @@ func labelled(metric string, runs []Run, labels ...string) Series {
 	return s
 }
 
-// Target are the labels of a cluster's target.
-func Target(cluster int) map[string]string {
-	return map[string]string{series.Cluster: Cluster(cluster), "instance": Cluster(cluster), "job": "fleet"}
-}
-
-// Scraped yields what Prometheus has of the whole fleet.
-func (f *Fleet) Scraped() iter.Seq[Series] {
+// Hub yields what is scraped of the hub.
+func (f *Fleet) Hub() iter.Seq[Series] {
+	one := Gauge(f.minutes(), nil, 0, 1)
 	return func(yield func(Series) bool) {
+		if !yield(labelled(series.FleetClusters, Gauge(f.minutes(), nil, 0, float64(f.size.Clusters)), series.State,
+			"online")) {
+			return
+		}
 		for c := range f.size.Clusters {
-			target := Target(c)
-			for s := range f.Exported(c) {
-				maps.Copy(s.Labels, target)
-				if !yield(s) {
+			if !yield(labelled(series.ClusterOnline, one, series.Cluster, Cluster(c))) {
+				return
+			}
+			for o := range f.size.Operators {
+				if !yield(labelled(series.OperatorExpected, one, series.Cluster, Cluster(c), series.OperatorNamespace,
+					Namespace, series.Operator, Operator(o))) {
 					return
 				}
 			}
 		}
 	}
+}
+
+// Target are the labels of a cluster's target.
+func Target(cluster int) map[string]string {
+	return map[string]string{series.Cluster: Cluster(cluster), "instance": Cluster(cluster), "job": "fleet"}
 }
