@@ -155,9 +155,9 @@ func inOrder(story []testInput, minutes int) []testInput {
 	return out
 }
 
-// TestCertificates has a certificate come closer to its end and be renewed: a ticket becomes a page of the same
+// TestCertificateThatExpires has a certificate come closer to its end and be renewed: a ticket becomes a page of the same
 // identity, they never fire at once, and another certificate is left alone.
-func TestCertificates(t *testing.T) {
+func TestCertificateThatExpires(t *testing.T) {
 	const day = 24 * 60 * 60
 	of := func(probe string) string {
 		return fmt.Sprintf(`probe_ssl_earliest_cert_expiry{cluster="c",%s,probe=%q,vantage="cluster"}`, ofEcho, probe)
