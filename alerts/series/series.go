@@ -336,6 +336,8 @@ const (
 	// SLOBudgetLeft is the part of the period's budget that is left: 1 is all, 0
 	// nothing, less than 0 overspent.
 	SLOBudgetLeft = "bellwether:slo_budget_left:ratio"
+	// SLOBudgetCluster is what SLIBadCluster left of a budget, where it took any.
+	SLOBudgetCluster = "bellwether:slo_budget_cluster:ratio"
 )
 
 // Series is one metric and what there is to know of it.
@@ -452,5 +454,7 @@ func Recorded() []Series {
 			"Restarts of the last 10 minutes, where there were some."},
 		{RulesEvaluated, "gauge", nil, "When slices, burn rates and alerts were evaluated."},
 		{SLOBudgetLeft, "gauge", cluster(), "The part of the error budget that is left."},
+		{SLOBudgetCluster, "gauge", cluster(),
+			"The part that failures left for which no release and no cluster was blamed."},
 	}
 }

@@ -89,7 +89,7 @@ func (s Set) alerting(severity string) string {
 // take the place of others.
 func SwitchableAlerts() []string {
 	var out []string
-	for _, g := range (Set{}).groups(Whole) {
+	for _, g := range (Set{Default: DefaultProfile()}).groups(Whole) {
 		for _, r := range g.Rules {
 			if r.Alert != "" && !slices.Contains([]string{AlertOperator, AlertRelease, AlertCluster}, r.Alert) {
 				out = append(out, r.Alert)

@@ -193,7 +193,7 @@ func budgetLeft(format string, labels ...string) string {
 // Anchor is the heading of an alert in a runbook: of its SLI, if it is about one.
 func Anchor(alert string) string {
 	switch alert {
-	case AlertOperator, AlertRelease, AlertSLIAbsent:
+	case AlertOperator, AlertRelease, AlertSLIAbsent, AlertExhausted:
 		return `#{{ reReplaceAll ":.*" "" $labels.sli }}`
 	}
 	return "#" + alert

@@ -183,14 +183,14 @@ func (r requestSLIs) sum(metric string, window time.Duration) string {
 
 // spent is what a period took of a budget, in slices of the period. Slices without
 // measurements count as good ones with as many requests as the others have.
-func (r requestSLIs) spent(period time.Duration) string {
-	over := fmt.Sprintf("sum_over_time(%s[%s])", series.SLIBadSlice, duration(period))
+func (r requestSLIs) spent(bad string, period time.Duration) string {
+	over := fmt.Sprintf("sum_over_time(%s[%s])", bad, duration(period))
 	if len(r) == 0 {
 		return over
 	}
 	// A sample has the requests of 5 minutes, so one in 5 minutes has them all.
 	return fmt.Sprintf("(\n  sum_over_time(%s{%s}[%s]) / on (%s) group_left () avg_over_time(%s[%s:%s])\n  or (%s "+
-		"unless %s %s)\n)", series.SLIBadSlice, r.matcher(), duration(period), budgetLabels, series.SLIRequests,
+		"unless %s %s)\n)", bad, r.matcher(), duration(period), budgetLabels, series.SLIRequests,
 		duration(period), Lookback, over, on(objectiveLabels), series.SLOMinRequests)
 }
 

@@ -235,8 +235,8 @@ type firing struct {
 // alertsAt expects exactly the alerts of that minute.
 func alertsAt(all []scene, expected [][]firing, operator types.NamespacedName, minute int) testExpr {
 	e := testExpr{
-		Expr: fmt.Sprintf("count by (alertname, severity, cluster) (ALERTS{alertstate=\"firing\",%s,sli=\"csv\"})",
-			matchOperator(operator)),
+		Expr: fmt.Sprintf("count by (alertname, severity, cluster) (ALERTS{alertstate=\"firing\",%s,sli=\"csv\","+
+			"alertname!=%q})", matchOperator(operator), AlertExhausted),
 		At: strconv.Itoa(minute) + "m",
 	}
 	add := func(fires bool, alert, severity, cluster string) {

@@ -196,11 +196,19 @@ func ownGroup(op Operator) monitoringv1.RuleGroup {
 func budgetGroup(s Set) monitoringv1.RuleGroup {
 	var rules []monitoringv1.Rule
 	for _, p := range s.periods() {
-		same := fmt.Sprintf("%s %s == %d", on(objectiveLabels), series.SLOPeriod, int(p.Seconds()))
-		allowed := fmt.Sprintf("%s (%s * (1 - %s and %s))", ofSLO, number(count(p)), series.SLOObjective, same)
-		spent := fmt.Sprintf("1 -\n%s\n/ %s", s.requestSLIs().spent(p), allowed)
 		rules = append(rules, record(series.SLOBudgetLeft, fmt.Sprintf("%s\nor %s\n(1 + 0 * %s and %s)",
-			spent, on(budgetLabels), series.SLIBad, same)))
+			s.budgetLeft(series.SLIBadSlice, p), on(budgetLabels), series.SLIBad, ofPeriod(p))))
 	}
-	return group("budget", 4*time.Minute, merge(rules)...)
+	return group("budget", 4*time.Minute, append(merge(rules), s.exhaustedRules()...)...)
+}
+
+// budgetLeft is what bad slices left of the budgets of a period, where there are any.
+func (s Set) budgetLeft(bad string, p time.Duration) string {
+	return fmt.Sprintf("1 -\n%s\n/ %s (%s * (1 - %s and %s))", s.requestSLIs().spent(bad, p), ofSLO, number(count(p)),
+		series.SLOObjective, ofPeriod(p))
+}
+
+// ofPeriod selects, after `and`, the objectives with a period.
+func ofPeriod(p time.Duration) string {
+	return fmt.Sprintf("%s %s == %d", on(objectiveLabels), series.SLOPeriod, int(p.Seconds()))
 }

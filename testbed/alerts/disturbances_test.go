@@ -71,6 +71,33 @@ var disturbances = map[string]scenario{
 		})},
 		alerts: map[alert]float64{ofRelease("", "csv", "page"): 1},
 	},
+	"3 of 20 clusters with all of their 60 operators are broken": {
+		set: &onlyCSV, fleet: fleet{minutes: 150, installs: onAll(20, 60, 3, span{60, 110})},
+		alerts: map[alert]float64{ofCluster("c0"): 1, ofCluster("c1"): 1, ofCluster("c2"): 1},
+	},
+	"budgets that a release spent": {
+		fleet:  fleet{minutes: 800, installs: clusters(5, func(_ int, in *install) { in.bad = failing("csv", span{60, 180}) })},
+		alerts: map[alert]float64{ofRelease("1.0.0", "csv", "page"): 1},
+	},
+	"budgets that a broken cluster spent": {
+		set: &onlyCSV, fleet: fleet{minutes: 800, installs: onAll(1, 6, 1, span{60, 180})},
+		alerts: map[alert]float64{ofCluster("c0"): 1},
+	},
+	"a budget that is spent, and fails again": {
+		fleet: fleet{minutes: 1300, installs: clusters(1, func(_ int, in *install) {
+			in.bad = failing("csv", span{60, 120}, span{700, 710})
+		})},
+		alerts: map[alert]float64{ofInstallOf("c0", "csv", "page"): 2, ofInstallOf("c0", "csv", "ticket"): 1,
+			ofBudget("c0", "csv"): 1},
+		open: []alert{ofBudget("c0", "csv")},
+	},
+	"a budget that is spent slowly": {
+		fleet: fleet{minutes: 1000, installs: clusters(1, func(_ int, in *install) {
+			in.bad = failing("csv", append(every(20, 60, 61), every(12, 60, 612)...)...)
+		})},
+		alerts: map[alert]float64{ofInstallOf("c0", "csv", "page"): 1, ofBudget("c0", "csv"): 1},
+		open:   []alert{ofBudget("c0", "csv")},
+	},
 	"clusters recover one after the other": {
 		fleet: fleet{minutes: 480, installs: clusters(10, func(i int, in *install) {
 			in.bad = failing("csv", span{60, 120 + 10*i})

@@ -192,6 +192,10 @@ func ofInstallOf(cluster, sli, severity string) alert {
 	return alert{name: "BellwetherOperatorSLOBurn", severity: severity, cluster: cluster, operator: "echo", sli: sli}
 }
 
+func ofBudget(cluster, sli string) alert {
+	return alert{name: "BellwetherErrorBudgetExhausted", severity: "ticket", cluster: cluster, operator: "echo", sli: sli}
+}
+
 func ofRelease(version, sli, severity string) alert {
 	return alert{name: "BellwetherReleaseSLOBurn", severity: severity, operator: "echo", sli: sli, version: version}
 }

@@ -72,11 +72,19 @@ func outage(minutes, lasts int) scenario {
 	}
 }
 
+// exhausts adds an alert about a budget that is spent, which goes on until the end.
+func (s scenario) exhausts(a alert) scenario {
+	s.alerts[a] = 1
+	s.open = append(s.open, a)
+	return s
+}
+
 // scenarios are the rows of the table in docs/decisions/0025.
 var scenarios = map[string]scenario{
 	"outage of 5 minutes":  outage(600, 5),
 	"outage of 10 minutes": outage(600, 10),
-	"outage of 60 minutes": outage(900, 60),
+	// A month's budget is 43 minutes.
+	"outage of 60 minutes": outage(900, 60).exhausts(ofBudget("c0", "csv")),
 
 	"flapping for 8 hours": {
 		fleet: fleet{minutes: 1080, installs: clusters(3, func(i int, in *install) {

@@ -343,7 +343,7 @@ func TestRulesAreTheSame(t *testing.T) {
 			}
 		}
 	}
-	if found != 9 {
+	if found != 10 {
 		t.Errorf("%d alerts", found)
 	}
 }

@@ -83,10 +83,10 @@ func TestSLOValidation(t *testing.T) {
 			`{operator: echo, objectives: [{sli: http, target: "99"}], own: [{name: http, ` + latency + `}]}`, ""},
 		"own with both": {"spec",
 			`{operator: echo, objectives: [{sli: http, target: "99"}], own: [{name: http, ` + latency + ", " + ratio +
-				`}]}`, "exactly one of requestRatio and latency"},
+				`}]}`, "exactly one of requestRatio, latency and gauge"},
 		"own with neither": {"spec",
 			`{operator: echo, objectives: [{sli: http, target: "99"}], own: [{name: http}]}`,
-			"exactly one of requestRatio and latency"},
+			"exactly one of requestRatio, latency and gauge"},
 		"own without objective": {"spec", `{operator: echo, own: [{name: http, ` + ratio + `}]}`,
 			"each SLI of own needs an objective"},
 		"own named csv": {"spec",
@@ -119,6 +119,32 @@ func TestSLOValidation(t *testing.T) {
 				`x_bucket, le: "1"}}]}`,
 			"without _bucket",
 		},
+		"own gauge": {"spec",
+			`{operator: echo, objectives: [{sli: a, target: "99"}], own: [{name: a, gauge: {metric: up}}]}`, ""},
+		"own gauge with a minimum": {"spec",
+			`{operator: echo, objectives: [{sli: a, target: "99"}], own: [{name: a, minRequests: 5, gauge: {metric: up}}]}`,
+			"a gauge has no requests"},
+		"own minutes": {"spec", `{operator: echo, objectives: [{sli: http, target: "99"}], own: [{name: http, ` +
+			`budgetingMethod: Timeslices, timeSliceTarget: "95", ` + ratio + `}]}`, ""},
+		"own minutes without a target": {"spec", `{operator: echo, objectives: [{sli: http, target: "99"}], ` +
+			`own: [{name: http, budgetingMethod: Timeslices, ` + ratio + `}]}`, "Timeslices needs timeSliceTarget"},
+		"own requests with a target of minutes": {"spec", `{operator: echo, objectives: [{sli: http, target: "99"}], ` +
+			`own: [{name: http, timeSliceTarget: "95", ` + ratio + `}]}`, "the other methods have none"},
+		"thresholds": {"spec.objectives", `[{sli: latency, target: "99", thresholds: {badPercent: "2.5", duration: 500ms}}, ` +
+			`{sli: queue, target: "99", alerts: Tickets, thresholds: {depth: 5, duration: 90s}}]`, ""},
+		"duration that nobody counts": {"spec.objectives", `[{sli: latency, target: "99", thresholds: {duration: 12s}}]`,
+			"has to be one that controller-runtime counts"},
+		"threshold of another SLI": {"spec.objectives", `[{sli: queue, target: "99", thresholds: {badPercent: "5"}}]`,
+			"badPercent is a threshold of reconcile, latency, webhook and operands"},
+		"badPercent 100": {"spec.objectives", `[{sli: webhook, target: "99", thresholds: {badPercent: "100"}}]`,
+			"badPercent must be above 0 and below 100"},
+		"alerts":                 {"spec.objectives", `[{sli: csv, target: "99", alerts: Pages}]`, "Unsupported value"},
+		"labels and annotations": {"spec", `{operator: echo, alertLabels: {area: x}, alertAnnotations: {contact: "#x"}}`, ""},
+		"a label of Bellwether's alerts": {"spec.alertLabels", `{severity: page}`,
+			"must not have a label that Bellwether's alerts have"},
+		"a label that is none": {"spec.alertLabels", `{a-b: x}`, "alertLabels must have names of labels"},
+		"an annotation of Bellwether's alerts": {"spec.alertAnnotations", `{summary: x}`,
+			"must not have an annotation that Bellwether's alerts have"},
 		"own le": {
 			"spec",
 			`{operator: echo, objectives: [{sli: a, target: "99"}], own: [{name: a, latency: {histogram: x, le: ` +
