@@ -41,25 +41,29 @@ func (a Alerting) has(severity string) bool {
 	return a != AlertsNone && (a != AlertsTickets || severity != series.Page)
 }
 
+// withAlerts tells whether operators have alerts about an SLI by default, and which
+// of them have alerts or none by what they set themselves.
+func (s Set) withAlerts(sli string) (byDefault bool, with, without []types.NamespacedName) {
+	alerts := func(o Objective) bool { return o.SLI == sli && o.Alerts != AlertsNone }
+	for _, op := range s.Operators {
+		switch {
+		case slices.ContainsFunc(op.Objectives, alerts):
+			with = append(with, op.ID())
+		case op.has(sli) || slices.Contains(op.Without, sli):
+			without = append(without, op.ID())
+		}
+	}
+	return slices.ContainsFunc(s.Default, alerts), with, without
+}
+
 // selectObjectives selects the series of the objectives that meet a condition: one
 // selector for each objective of the default and of operators.
 func (s Set) selectObjectives(metric string, meets func(Objective) bool) []string {
 	var out []string
 	for _, o := range s.Default {
-		if !meets(o) {
-			continue
+		if meets(o) {
+			out = append(out, s.selectDefault(metric, o.SLI))
 		}
-		sli := fmt.Sprintf("sli=%q", o.SLI)
-		if o.SLI == Probe {
-			sli = `sli=~"probe:.+"`
-		}
-		var except []types.NamespacedName
-		for _, op := range s.Operators {
-			if op.has(o.SLI) || o.SLI == Probe && slices.ContainsFunc(op.Objectives, Objective.isOfProbe) {
-				except = append(except, op.ID())
-			}
-		}
-		out = append(out, selectOthers(metric, except, sli))
 	}
 	for _, op := range s.Operators {
 		for _, o := range op.Objectives {
@@ -69,6 +73,22 @@ func (s Set) selectObjectives(metric string, meets func(Objective) bool) []strin
 		}
 	}
 	return out
+}
+
+// selectDefault selects the series of an SLI of the operators that have the
+// default's objective for it.
+func (s Set) selectDefault(metric, sli string) string {
+	matcher := fmt.Sprintf("sli=%q", sli)
+	if sli == Probe {
+		matcher = `sli=~"probe:.+"`
+	}
+	var except []types.NamespacedName
+	for _, op := range s.Operators {
+		if op.has(sli) || sli == Probe && slices.ContainsFunc(op.Objectives, Objective.isOfProbe) {
+			except = append(except, op.ID())
+		}
+	}
+	return selectOthers(metric, except, matcher)
 }
 
 // alerting selects the objectives with alerts of a severity.

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
 
@@ -82,19 +80,10 @@ func (s Set) uncovered(c cover) string {
 // withoutAlerts selects the series of an SLI of the operators that have no objective
 // for it, or one without alerts; empty if all have alerts.
 func (s Set) withoutAlerts(metric, sli string) string {
-	alerts := func(o Objective) bool { return o.SLI == sli && o.Alerts != AlertsNone }
-	var with, without []types.NamespacedName
-	for _, op := range s.Operators {
-		switch {
-		case slices.ContainsFunc(op.Objectives, alerts):
-			with = append(with, op.ID())
-		case op.has(sli) || slices.Contains(op.Without, sli):
-			without = append(without, op.ID())
-		}
-	}
+	byDefault, with, without := s.withAlerts(sli)
 	of := fmt.Sprintf("%s=%q", series.SLI, sli)
 	switch {
-	case !slices.ContainsFunc(s.Default, alerts):
+	case !byDefault:
 		return selectOthers(metric, with, of)
 	case len(without) > 0:
 		return selectOperators(metric, without, of)

@@ -40,16 +40,16 @@ func (s Set) exhaustedRules() []monitoringv1.Rule {
 	}); len(without) > 0 {
 		budget = fmt.Sprintf("(%s unless %s (%s))", budget, on(objectiveLabels), strings.Join(without, " or "))
 	}
-	exhausted := fmt.Sprintf("%[1]s <= 0\nunless %[2]s %[3]s\nunless %[2]s max_over_time(%[3]s{%[4]s}[%[5]s])\nor %[1]s < %[6]s\n"+
-		"and %[2]s ALERTS{alertname=%[7]q,alertstate=\"firing\"}", budget, on(budgetLabels), series.SLOBurn,
+	exhausted := fmt.Sprintf("%[1]s <= 0\nunless %[2]s %[3]s\nunless %[2]s max_over_time(%[3]s{%[4]s}[%[5]s])\n"+
+		"or %[1]s < %[6]s\nand %[2]s ALERTS{alertname=%[7]q,alertstate=\"firing\"}", budget, on(budgetLabels), series.SLOBurn,
 		tiersOf(series.Page), duration(pageMemory), restored.decimal(), AlertExhausted)
 	identity := []string{series.Cluster, series.OperatorNamespace, series.Operator, series.SLI}
 	alert := rule(AlertExhausted, series.Ticket, series.ScopeOperator, owned(exhausted), s.annotate(map[string]string{
-		"summary": "The error budget for {{ $labels.sli }} of " + nameOfOperator + " on cluster {{ $labels.cluster }} " +
-			"is spent",
-		"description": "The SLI was bad for longer in its period than its target permits, also without what a release " +
-			"or the whole cluster was blamed for. This alert ends when " + restored.String() + " % of the budget is left " +
-			"again. Find out what spent it before the next change.",
+		"summary": "The error budget for {{ $labels.sli }} of " + nameOfOperator +
+			" on cluster {{ $labels.cluster }} is spent",
+		"description": "The SLI was bad for longer in its period than its target permits, also without what a " +
+			"release or the whole cluster was blamed for. This alert ends when " + restored.String() + " % of the " +
+			"budget is left again. Find out what spent it before the next change.",
 		"budget_left": budgetLeft("%s", identity...),
 		"criticality": criticality,
 	}, "&var-cluster={{ $labels.cluster | urlquery }}"))

@@ -59,8 +59,8 @@ func RetentionFinding(retention, period time.Duration) string {
 		return ""
 	}
 	return fmt.Sprintf("Prometheus deletes samples after %s, and the longest budget is for %s: failures before that "+
-		"are not counted. Set --storage.tsdb.retention.time of Prometheus to at least %[2]s, or make the period shorter",
-		duration(retention), duration(period))
+		"are not counted. Set --storage.tsdb.retention.time of Prometheus to at least %[2]s, or make the period "+
+		"shorter", duration(retention), duration(period))
 }
 
 // Timing is how one tier behaves in a lasting failure.

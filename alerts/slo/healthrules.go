@@ -103,7 +103,8 @@ func absenceGroup(s Set) monitoringv1.RuleGroup {
 func (op Operator) ownMatcher() string {
 	var names []string
 	for _, own := range op.Own {
-		if !slices.ContainsFunc(op.Objectives, func(o Objective) bool { return o.SLI == own.Name && o.Alerts == AlertsNone }) {
+		isSilent := func(o Objective) bool { return o.SLI == own.Name && o.Alerts == AlertsNone }
+		if !slices.ContainsFunc(op.Objectives, isSilent) {
 			names = append(names, own.Name)
 		}
 	}

@@ -123,7 +123,8 @@ func (s Set) otherPeriods() map[string][]string {
 		if p == DefaultPeriod {
 			continue
 		}
-		if some := s.selectObjectives(series.SLOObjective, func(o Objective) bool { return o.period() == p }); len(some) > 0 {
+		hasPeriod := func(o Objective) bool { return o.period() == p }
+		if some := s.selectObjectives(series.SLOObjective, hasPeriod); len(some) > 0 {
 			out[number(p.Seconds())] = some
 		}
 	}
@@ -242,19 +243,9 @@ func (s Set) expected() []monitoringv1.Rule {
 		if sli.Name == Probe {
 			continue
 		}
-		alerts := func(o Objective) bool { return o.SLI == sli.Name && o.Alerts != AlertsNone }
-		byDefault := sli.Required && slices.ContainsFunc(s.Default, alerts)
-		var named, without []types.NamespacedName
-		for _, op := range s.Operators {
-			switch {
-			case slices.ContainsFunc(op.Objectives, alerts):
-				named = append(named, op.ID())
-			case op.has(sli.Name) || slices.Contains(op.Without, sli.Name):
-				without = append(without, op.ID())
-			}
-		}
+		byDefault, named, without := s.withAlerts(sli.Name)
 		selected := selectOthers(series.OperatorExpected, without)
-		if !byDefault {
+		if !byDefault || !sli.Required {
 			if len(named) == 0 {
 				continue
 			}

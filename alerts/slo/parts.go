@@ -128,7 +128,8 @@ func KeepTravelling() string { return strings.Join(series.Travelling(), "|") }
 func (p Part) Comment() string {
 	switch p {
 	case Edge:
-		return `# The edge part, for the Prometheus of each cluster. It sends the hub's Prometheus these series and no others:
+		return `# The edge part, for the Prometheus of each cluster. It sends the hub's Prometheus these series
+# and no others:
 #
 #   remote_write:
 #   - url: https://prometheus.hub.example.com/api/v1/write
@@ -137,8 +138,9 @@ func (p Part) Comment() string {
 #       action: keep
 #       regex: ` + KeepTravelling() + "\n"
 	case Hub:
-		return `# The hub part, for the Prometheus that scrapes the hub and to which the Prometheus of each cluster, with the edge
-# part, sends its slices. Samples of the last hours may arrive late: set storage.tsdb.out_of_order_time_window to 2h.
+		return `# The hub part, for the Prometheus that scrapes the hub and to which the Prometheus of each cluster,
+# with the edge part, sends its slices. Samples of the last hours may arrive late: set
+# storage.tsdb.out_of_order_time_window to 2h.
 `
 	}
 	return ""

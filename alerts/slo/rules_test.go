@@ -37,7 +37,8 @@ func sets() map[string]Set {
 					Annotations: map[string]string{"contact": `call {{ $labels.cluster }} "now"`}, Objectives: []Objective{
 						{SLI: "csv", Target: 950_000}, {SLI: "reconcile", Target: 999_000, Period: 7 * day},
 						{SLI: "probe:api", Target: 990_000}, {SLI: "requests", Target: 999_000},
-						{SLI: "slow", Target: 990_000}, {SLI: "minutes", Target: 990_000}, {SLI: "gauge", Target: 990_000},
+						{SLI: "slow", Target: 990_000}, {SLI: "minutes", Target: 990_000},
+						{SLI: "gauge", Target: 990_000},
 					}, Own: []OwnSLI{
 						RequestRatio("requests", "http_requests_total", []Matcher{{"job", "=", `echo"\x`}},
 							[]Matcher{{"code", "=~", "5.."}}),
@@ -47,7 +48,8 @@ func sets() map[string]Set {
 						BoolGauge("gauge", "echo_healthy", nil),
 					}},
 				{Namespace: "fleet", Name: `odd.na-me"\|`, Objectives: []Objective{{SLI: "available", Target: 995_000,
-					Alerts: AlertsTickets}, {SLI: "reconcile", Target: 990_000, Thresholds: Thresholds{BadShare: 250_000}},
+					Alerts: AlertsTickets},
+					{SLI: "reconcile", Target: 990_000, Thresholds: Thresholds{BadShare: 250_000}},
 					{SLI: "queue", Target: 990_000, Alerts: AlertsNone}},
 					Annotations: map[string]string{"contact": "on {{ call }} \"odd\""},
 					Without:     []string{"catalog", Probe}},

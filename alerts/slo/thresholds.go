@@ -38,7 +38,8 @@ func (t Thresholds) or(others Thresholds) Thresholds {
 }
 
 func compareThresholds(a, b Thresholds) int {
-	return cmp.Or(cmp.Compare(a.BadShare, b.BadShare), cmp.Compare(a.Duration, b.Duration), cmp.Compare(a.Depth, b.Depth))
+	return cmp.Or(cmp.Compare(a.BadShare, b.BadShare), cmp.Compare(a.Duration, b.Duration),
+		cmp.Compare(a.Depth, b.Depth))
 }
 
 // ReconcileBounds are the durations by which controller-runtime counts reconciles,
@@ -200,5 +201,6 @@ func judgeOperands(of operators, t Thresholds) string {
 		return aggregate("sum", installLabels, of.of(series.OperatorOperands, matcher))
 	}
 	total := sum(`ready=~"true|false"`)
-	return not(fmt.Sprintf("(%s or 0 * %s)\n<= bool\n%s * %s", sum(`ready="false"`), total, t.BadShare.decimal(), total))
+	return not(fmt.Sprintf("(%s or 0 * %s)\n<= bool\n%s * %s", sum(`ready="false"`), total, t.BadShare.decimal(),
+		total))
 }

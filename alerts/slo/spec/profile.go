@@ -33,8 +33,8 @@ func Profile(value json.RawMessage) (v1alpha1.OperatorSLOSpec, error) {
 	}
 	if out.Operator != "" || out.Profile != "" || out.Team != "" || out.Criticality != "" || out.RunbookURL != "" ||
 		len(out.AlertLabels) > 0 || len(out.AlertAnnotations) > 0 {
-		return out, errors.New("operator, profile, team, criticality, runbookURL, alertLabels and alertAnnotations are " +
-			"for the fleet to say")
+		return out, errors.New("a bundle cannot set operator, profile, team, criticality, runbookURL, alertLabels " +
+			"and alertAnnotations; set them in an OperatorSLO")
 	}
 	_, err = Operator("", out)
 	errs := []error{err}

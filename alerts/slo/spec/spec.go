@@ -131,13 +131,13 @@ func thresholds(t *v1alpha1.SLOThresholds) (slo.Thresholds, error) {
 // Written writes an objective as an OperatorSLO has it, with everything that
 // Objective reads.
 func Written(o slo.Objective) v1alpha1.SLOObjective {
-	out := v1alpha1.SLOObjective{SLI: o.SLI, Target: o.Target.String(), Period: days(cmp.Or(o.Period, slo.DefaultPeriod)),
-		Alerts: v1alpha1.ObjectiveAlerts(o.Alerts)}
+	out := v1alpha1.SLOObjective{SLI: o.SLI, Target: o.Target.String(),
+		Period: days(cmp.Or(o.Period, slo.DefaultPeriod)), Alerts: v1alpha1.ObjectiveAlerts(o.Alerts)}
 	t := o.Thresholds
 	if t == (slo.Thresholds{}) {
 		return out
 	}
-	out.Thresholds = &v1alpha1.SLOThresholds{Depth: int32(t.Depth)} //nolint:gosec // it was read from an int32
+	out.Thresholds = &v1alpha1.SLOThresholds{Depth: int32(t.Depth)}
 	if t.Duration != 0 {
 		out.Thresholds.Duration = &metav1.Duration{Duration: t.Duration}
 	}

@@ -62,7 +62,8 @@ func TestOperator(t *testing.T) {
 				Objectives: []v1alpha1.SLOObjective{
 					{SLI: "latency", Target: "99", Alerts: v1alpha1.AlertsTickets,
 						Thresholds: &v1alpha1.SLOThresholds{BadPercent: "2.5", Duration: seconds(30)}},
-					{SLI: "queue", Target: "99", Alerts: v1alpha1.AlertsAll, Thresholds: &v1alpha1.SLOThresholds{Depth: 5}},
+					{SLI: "queue", Target: "99", Alerts: v1alpha1.AlertsAll,
+						Thresholds: &v1alpha1.SLOThresholds{Depth: 5}},
 				},
 				AlertLabels: map[string]string{"area": "x"}, AlertAnnotations: map[string]string{"contact": "y"},
 			},
@@ -263,8 +264,8 @@ func TestProfile(t *testing.T) {
 		"a long timeout": {value: `{"services":[{"name":"s","port":1,"interval":"5s","timeout":"6s"}]}`,
 			err: "timeout"},
 		"no port's name": {value: `{"monitor":{"port":"8080:x"}}`, err: "monitor: "},
-		"an operator":    {value: `{"operator":"echo"}`, err: "for the fleet to say"},
-		"a profile":      {value: `{"profile":"None"}`, err: "for the fleet to say"},
+		"an operator":    {value: `{"operator":"echo"}`, err: "a bundle cannot set"},
+		"a profile":      {value: `{"profile":"None"}`, err: "a bundle cannot set"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Profile([]byte(test.value))

@@ -42,7 +42,8 @@ func TestRetention(t *testing.T) {
 			if got := string(c.Status) + " " + c.Reason; got != test.want {
 				t.Errorf("%s (%s), want %s", got, c.Message, test.want)
 			}
-			if c.Reason == v1alpha1.ReasonRetentionTooShort && !strings.Contains(c.Message, "--storage.tsdb.retention.time") {
+			if c.Reason == v1alpha1.ReasonRetentionTooShort &&
+				!strings.Contains(c.Message, "--storage.tsdb.retention.time") {
 				t.Errorf("the message does not say what to do: %s", c.Message)
 			}
 		})
