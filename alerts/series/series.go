@@ -336,7 +336,8 @@ const (
 	// SLOBudgetLeft is the part of the period's budget that is left: 1 is all, 0
 	// nothing, less than 0 overspent.
 	SLOBudgetLeft = "bellwether:slo_budget_left:ratio"
-	// SLOBudgetCluster is what SLIBadCluster left of a budget, where it took any.
+	// SLOBudgetCluster is what SLIBadCluster left of a budget, where it has at least
+	// three failures.
 	SLOBudgetCluster = "bellwether:slo_budget_cluster:ratio"
 )
 

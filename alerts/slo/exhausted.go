@@ -21,15 +21,17 @@ const restored = PPM(50_000)
 
 // exhaustedRules record what is left of budgets by the failures that no release and
 // no cluster was blamed for, and alert if it is nothing. Those that were blamed had
-// an alert for all of them, and are no reason for a ticket about each budget.
+// an alert for all of them, and are no reason for a ticket about each budget. One or
+// two failures never alert, however little it takes to spend the budget.
 //
 // The alert does not begin while the budget burns, nor within 6 hours of a page:
 // the alerts about that say what is left. Once it fires, it goes on until some of
 // the budget is back.
 func (s Set) exhaustedRules() []monitoringv1.Rule {
 	var rules []monitoringv1.Rule
+	atLeast := ">= " + number(few)
 	for _, p := range s.periods() {
-		rules = append(rules, record(series.SLOBudgetCluster, s.budgetLeft(series.SLIBadCluster, p)))
+		rules = append(rules, record(series.SLOBudgetCluster, s.budgetLeft(series.SLIBadCluster, p, atLeast)))
 	}
 	if len(rules) == 0 {
 		return nil

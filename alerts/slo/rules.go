@@ -197,15 +197,16 @@ func budgetGroup(s Set) monitoringv1.RuleGroup {
 	var rules []monitoringv1.Rule
 	for _, p := range s.periods() {
 		rules = append(rules, record(series.SLOBudgetLeft, fmt.Sprintf("%s\nor %s\n(1 + 0 * %s and %s)",
-			s.budgetLeft(series.SLIBadSlice, p), on(budgetLabels), series.SLIBad, ofPeriod(p))))
+			s.budgetLeft(series.SLIBadSlice, p, ""), on(budgetLabels), series.SLIBad, ofPeriod(p))))
 	}
 	return group("budget", 4*time.Minute, append(merge(rules), s.exhaustedRules()...)...)
 }
 
-// budgetLeft is what bad slices left of the budgets of a period, where there are any.
-func (s Set) budgetLeft(bad string, p time.Duration) string {
-	return fmt.Sprintf("1 -\n%s\n/ %s (%s * (1 - %s and %s))", s.requestSLIs().spent(bad, p), ofSLO, number(count(p)),
-		series.SLOObjective, ofPeriod(p))
+// budgetLeft is what bad slices left of the budgets of a period, where their number
+// meets a condition.
+func (s Set) budgetLeft(bad string, p time.Duration, condition string) string {
+	return fmt.Sprintf("1 -\n%s\n/ %s (%s * (1 - %s and %s))", s.requestSLIs().spent(bad, p, condition), ofSLO,
+		number(count(p)), series.SLOObjective, ofPeriod(p))
 }
 
 // ofPeriod selects, after `and`, the objectives with a period.

@@ -35,7 +35,7 @@ slos:
     events:
       error_query: sum by (cluster) (rate(http_requests_total{code=~"5.."}[{{.window}}]))
       total_query: sum by (cluster) (rate(http_requests_total[{{.window}}]))
-  alerting: {page_alert: {disable: true}, ticket_alert: {disable: true}}
+  alerting: {name: Requests}
 `,
 	"OpenSLO": `apiVersion: openslo/v1
 kind: SLO

@@ -28,7 +28,7 @@ func TestSimulatedScenarios(t *testing.T) {
 		t.Fatal(err)
 	}
 	ours := simulation.Rules{File: "bellwether.yaml", Order: simulation.Order(rules), Page: `severity="page"`}
-	sloth := simulation.Rules{File: "sloth.yaml", Page: `severity="page"`, Apart: true}
+	sloth := simulation.Rules{File: "sloth.yaml", Order: simulation.SlothOrder(), Page: `severity="page"`, Apart: true}
 	files := map[string][]byte{ours.File: text, sloth.File: simulation.SlothRules(target)}
 
 	for name, want := range map[string]struct{ ours, sloth simulation.Score }{

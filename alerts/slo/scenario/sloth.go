@@ -5,6 +5,7 @@ package scenario
 
 import (
 	_ "embed"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -21,6 +22,15 @@ const slothBudget = "0.0009999999999999432"
 
 // SlothVersion is the version of sloth that made the rules.
 const SlothVersion = "v0.16.0"
+
+// SlothOrder is the order of the groups in the rule file of sloth.
+func SlothOrder() []string {
+	var out []string
+	for _, found := range regexp.MustCompile(`(?m)^- name: (.+)$`).FindAllStringSubmatch(slothRules, -1) {
+		out = append(out, found[1])
+	}
+	return out
+}
 
 // SlothRules returns a rule file of sloth for the objectives of scenarios, with a
 // target.

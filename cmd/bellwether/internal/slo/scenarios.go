@@ -88,7 +88,8 @@ func ruleSets(dir string, target slo.PPM) ([]scenario.Rules, error) {
 	}
 	sets := []scenario.Rules{
 		{Name: "Bellwether", File: "bellwether.yaml", Order: scenario.Order(rules), Page: pageMatcher},
-		{Name: "sloth " + scenario.SlothVersion, File: "sloth.yaml", Page: pageMatcher, Apart: true},
+		{Name: "sloth " + scenario.SlothVersion, File: "sloth.yaml", Order: scenario.SlothOrder(),
+			Page: pageMatcher, Apart: true},
 	}
 	for name, text := range map[string][]byte{sets[0].File: text, sets[1].File: scenario.SlothRules(target)} {
 		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
