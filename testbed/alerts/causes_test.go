@@ -73,6 +73,7 @@ func init() { maps.Copy(indicators, causes) }
 
 // TestGrowth compares the number of custom resources with the day before.
 func TestGrowth(t *testing.T) {
+	t.Parallel()
 	test := testCase{Name: "growth", Exprs: []testExpr{{Expr: `bellwether:sli_bad:bool{sli="custom-resources"}`,
 		At: "1450m"}}}
 	for name, in := range map[string]struct {
@@ -196,6 +197,7 @@ func causeStories() map[string]cause {
 
 // TestCauses plays all stories at once, each on a cluster of its own, and counts the alerts that begin.
 func TestCauses(t *testing.T) {
+	t.Parallel()
 	// Hours later, a budget that was spent is another alert.
 	const firing = `ALERTS{alertstate="firing",slo!="",alertname!="BellwetherErrorBudgetExhausted"}`
 	test := testCase{Name: "causes", Series: []testInput{{`bellwether_fleet_clusters{state="online"}`,
@@ -250,6 +252,7 @@ func TestNoObjectiveCoversNothing(t *testing.T) {
 
 // TestCertificates follows certificates of probes, and one that OLM makes, to their end.
 func TestCertificates(t *testing.T) {
+	t.Parallel()
 	const hour, day = 3600, 24 * 3600
 	alerts := func(at string, samples ...testSample) testExpr {
 		return testExpr{Expr: `count by (severity, probe) (ALERTS{alertname="BellwetherCertificateExpires",` +

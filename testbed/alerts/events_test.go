@@ -114,6 +114,7 @@ func ofMethod(name string, change func(*slo.OwnSLI)) slo.OwnSLI {
 
 // TestBudgetingMethods counts the same requests in each way: what a slice is, and when there is a page at 99 %.
 func TestBudgetingMethods(t *testing.T) {
+	t.Parallel()
 	const gauge = "echo_healthy"
 	operator := slo.Operator{Namespace: "fleet", Name: "echo", Own: []slo.OwnSLI{
 		ofMethod("occurrences", func(o *slo.OwnSLI) { o.Method = slo.Occurrences }),
@@ -181,6 +182,7 @@ func TestBudgetingMethods(t *testing.T) {
 // TestReleaseFailsSomeRequests has a release that fails a fifth of the requests on many clusters, beside a cluster of
 // the release before where one request of many failed: that is one page about the release.
 func TestReleaseFailsSomeRequests(t *testing.T) {
+	t.Parallel()
 	set := slo.Set{Operators: []slo.Operator{{Namespace: "fleet", Name: "echo",
 		Objectives: []slo.Objective{{SLI: "requests", Target: 999_000}},
 		Own:        []slo.OwnSLI{ofMethod("requests", func(*slo.OwnSLI) {})}}}}

@@ -18,6 +18,7 @@ const (
 
 // TestOwnSLIs judges slices that are shares of an operator's own requests.
 func TestOwnSLIs(t *testing.T) {
+	t.Parallel()
 	set := slo.Set{Operators: []slo.Operator{{
 		Namespace: "fleet", Name: "echo",
 		Objectives: []slo.Objective{{SLI: "requests", Target: 990_000}, {SLI: "slow", Target: 990_000}},

@@ -224,6 +224,7 @@ var single = map[string]struct {
 
 // TestSingleEvents plays events after which nobody is called, beside failures of the same SLIs.
 func TestSingleEvents(t *testing.T) {
+	t.Parallel()
 	var cases []testCase
 	for name, in := range single {
 		const pages = `ALERTS{alertstate="firing",slo!="",severity="page"}`

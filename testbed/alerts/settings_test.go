@@ -87,6 +87,7 @@ func TestThresholds(t *testing.T) {
 // TestAlertsOfObjectives has SLIs fail whose objectives have no pages, or no alerts at all, and an operator whose alerts
 // have labels beside operators without any.
 func TestAlertsOfObjectives(t *testing.T) {
+	t.Parallel()
 	set := slo.Set{Default: []slo.Objective{{SLI: "csv", Target: 999_000}, {SLI: "catalog", Target: 999_000,
 		Alerts: slo.AlertsNone}},
 		WithoutAlerts: []string{"BellwetherHubDown"},

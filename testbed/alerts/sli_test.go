@@ -328,6 +328,7 @@ var indicators = map[string]indicator{
 
 // TestIndicators judges a slice of each SLI from the series that it is made of.
 func TestIndicators(t *testing.T) {
+	t.Parallel()
 	var cases []testCase
 	for _, name := range slices.Sorted(maps.Keys(indicators)) {
 		in := indicators[name]
