@@ -198,8 +198,8 @@ func objectives() []Remedy {
 			"can fire, or an alert can never fire.", Do: []Action{
 			run("Lower the target or make the period longer, as the message says. This shows how alerts behave",
 				"bellwether slo simulate --target PERCENT")}, Next: noticed},
-		{Reason: v1alpha1.ReasonRetentionTooShort, Means: "Prometheus deletes samples before the period of a budget is " +
-			"over. The remaining budget looks larger than it is. Alerts are not affected.", Do: []Action{
+		{Reason: v1alpha1.ReasonRetentionTooShort, Means: "Prometheus deletes samples before the period of a budget " +
+			"is over. The remaining budget looks larger than it is. Alerts are not affected.", Do: []Action{
 			do("Set --storage.tsdb.retention.time of Prometheus to at least the period in the message."),
 			do("Or set a shorter period in the OperatorSLO.")}, Next: noticed},
 		{Reason: v1alpha1.ReasonProfileInvalid, Means: "The property bellwether.dev/slo of the operator's bundle " +

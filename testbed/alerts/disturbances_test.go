@@ -76,7 +76,9 @@ var disturbances = map[string]scenario{
 		alerts: map[alert]float64{ofCluster("c0"): 1, ofCluster("c1"): 1, ofCluster("c2"): 1},
 	},
 	"budgets that a release spent": {
-		fleet:  fleet{minutes: 800, installs: clusters(5, func(_ int, in *install) { in.bad = failing("csv", span{60, 180}) })},
+		fleet: fleet{minutes: 800, installs: clusters(5, func(_ int, in *install) {
+			in.bad = failing("csv", span{60, 180})
+		})},
 		alerts: map[alert]float64{ofRelease("1.0.0", "csv", "page"): 1},
 	},
 	"budgets that a broken cluster spent": {

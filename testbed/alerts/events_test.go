@@ -149,7 +149,8 @@ func TestBudgetingMethods(t *testing.T) {
 		},
 		"3 of 100 requests a minute": {
 			[]testInput{answered("c", "0+100x60 6000+97x180"), failed("c", "0x60 3+3x180")},
-			map[string]float64{"occurrences": 0.03, "timeslices": 0, "shares": 0.03, "many": 0.03, "many-in-slices": 0.03},
+			map[string]float64{"occurrences": 0.03, "timeslices": 0, "shares": 0.03, "many": 0.03,
+				"many-in-slices": 0.03},
 			nil,
 		},
 		"a gauge that is 0": {[]testInput{healthy("api", "1x60 0x180"), healthy("web", "1x240")},

@@ -193,7 +193,8 @@ func ofInstallOf(cluster, sli, severity string) alert {
 }
 
 func ofBudget(cluster, sli string) alert {
-	return alert{name: "BellwetherErrorBudgetExhausted", severity: "ticket", cluster: cluster, operator: "echo", sli: sli}
+	return alert{name: "BellwetherErrorBudgetExhausted", severity: "ticket", cluster: cluster, operator: "echo",
+		sli: sli}
 }
 
 func ofRelease(version, sli, severity string) alert {

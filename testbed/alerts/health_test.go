@@ -113,7 +113,8 @@ func runGroups(t *testing.T, groups []monitoringv1.RuleGroup, cases ...testCase)
 func began(minutes int, severities string) testExpr {
 	firing := fmt.Sprintf(`ALERTS{alertstate="firing",severity=~%q}`, severities)
 	return testExpr{At: fmt.Sprintf("%dm", minutes-1), Expr: fmt.Sprintf(
-		"sum by (alertname, severity, cluster, operator, wave, probe, team) (count_over_time((%s unless (%s offset 1m))[%dm:1m]))",
+		"sum by (alertname, severity, cluster, operator, wave, probe, team) "+
+			"(count_over_time((%s unless (%s offset 1m))[%dm:1m]))",
 		firing, firing, minutes)}
 }
 
@@ -155,8 +156,8 @@ func inOrder(story []testInput, minutes int) []testInput {
 	return out
 }
 
-// TestCertificateThatExpires has a certificate come closer to its end and be renewed: a ticket becomes a page of the same
-// identity, they never fire at once, and another certificate is left alone.
+// TestCertificateThatExpires has a certificate come closer to its end and be renewed: a ticket becomes a page of the
+// same identity, they never fire at once, and another certificate is left alone.
 func TestCertificateThatExpires(t *testing.T) {
 	const day = 24 * 60 * 60
 	of := func(probe string) string {
@@ -169,9 +170,11 @@ func TestCertificateThatExpires(t *testing.T) {
 		{fmt.Sprintf(`{alertname="BellwetherCertificateExpires",severity="page",%s}`, identity), 1},
 	}
 	test := testCase{Name: "a certificate", Exprs: []testExpr{once}, Series: inOrder([]testInput{
-		{of("api"), fmt.Sprintf("%dx59 %dx59 %dx59 %dx60", 15*day, 10*day, day/2, 90*day)}, {of("web"), fmt.Sprintf("%dx240", 90*day)},
+		{of("api"), fmt.Sprintf("%dx59 %dx59 %dx59 %dx60", 15*day, 10*day, day/2, 90*day)},
+		{of("web"), fmt.Sprintf("%dx240", 90*day)},
 	}, 240)}
-	for m, severity := range map[int]string{30: "", 61: "ticket", 119: "ticket", 127: "page", 179: "page", 190: "", 239: ""} {
+	for m, severity := range map[int]string{30: "", 61: "ticket", 119: "ticket", 127: "page", 179: "page", 190: "",
+		239: ""} {
 		at := testExpr{At: fmt.Sprintf("%dm", m), Expr: `count by (severity, probe, scope, operator_namespace) ` +
 			`(ALERTS{alertname="BellwetherCertificateExpires",alertstate="firing"})`}
 		if severity != "" {
@@ -199,7 +202,8 @@ func TestHeartbeat(t *testing.T) {
 		fires := testSample{`{alertname="BellwetherHeartbeat",severity="heartbeat"}`, 1}
 		cases = append(cases, testCase{Name: "without " + lost,
 			Series: inOrder([]testInput{{lost, "1x59 stale _x29 1x60"}}, 150),
-			Exprs:  []testExpr{beats(0, fires), beats(59, fires), beats(61), beats(88), beats(95, fires), beats(149, fires)}})
+			Exprs: []testExpr{beats(0, fires), beats(59, fires), beats(61), beats(88), beats(95, fires),
+				beats(149, fires)}})
 	}
 	runGroups(t, healthRules(t), cases...)
 }

@@ -228,8 +228,8 @@ func TestSingleEvents(t *testing.T) {
 	var cases []testCase
 	for name, in := range single {
 		const pages = `ALERTS{alertstate="firing",slo!="",severity="page"}`
-		began := testExpr{At: "299m", Expr: fmt.Sprintf("sum by (sli) (count_over_time((%s unless (%s offset 1m))[300m:1m]))",
-			pages, pages)}
+		began := testExpr{At: "299m", Expr: fmt.Sprintf("sum by (sli) "+
+			"(count_over_time((%s unless (%s offset 1m))[300m:1m]))", pages, pages)}
 		for sli, n := range in.pages {
 			began.Samples = append(began.Samples, testSample{fmt.Sprintf("{sli=%q}", sli), n})
 		}

@@ -84,8 +84,8 @@ func TestThresholds(t *testing.T) {
 	run(t, set, test, quick)
 }
 
-// TestAlertsOfObjectives has SLIs fail whose objectives have no pages, or no alerts at all, and an operator whose alerts
-// have labels beside operators without any.
+// TestAlertsOfObjectives has SLIs fail whose objectives have no pages, or no alerts at all, and an operator whose
+// alerts have labels beside operators without any.
 func TestAlertsOfObjectives(t *testing.T) {
 	t.Parallel()
 	set := slo.Set{Default: []slo.Objective{{SLI: "csv", Target: 999_000}, {SLI: "catalog", Target: 999_000,
@@ -107,7 +107,8 @@ func TestAlertsOfObjectives(t *testing.T) {
 	}
 	fired := func(alert, severity string, operators ...string) testExpr {
 		out := testExpr{At: "149m", Expr: fmt.Sprintf(
-			"count by (operator, team, area) (last_over_time(ALERTS{alertname=%q,alertstate=\"firing\",severity=%q}[2h]))",
+			"count by (operator, team, area) "+
+				"(last_over_time(ALERTS{alertname=%q,alertstate=\"firing\",severity=%q}[2h]))",
 			alert, severity)}
 		for _, labels := range operators {
 			out.Samples = append(out.Samples, testSample{labels, 1})

@@ -161,7 +161,8 @@ func TestSLOBudgets(t *testing.T) {
 	t.Run("samples are deleted too early", func(t *testing.T) {
 		p.retention = "15d or 10GiB"
 		want := "Prometheus deletes samples after 15d, and the longest budget is for 30d: failures before that are " +
-			"not counted. Set --storage.tsdb.retention.time of Prometheus to at least 30d, or make the period shorter.\n"
+			"not counted. Set --storage.tsdb.retention.time of Prometheus to at least 30d, or make the period " +
+			"shorter.\n"
 		for _, args := range [][]string{{"slo", "list"}, {"slo", "get", "echo"}} {
 			got := clitest.NewWorld().Run(t, append(args, "--prometheus", p.URL)...)
 			if got.Code != exit.OK || got.Err != want {
