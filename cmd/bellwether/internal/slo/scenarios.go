@@ -58,8 +58,9 @@ func (a *app) playScenarios(ctx context.Context, target slo.PPM) ([]scenarioScor
 	}
 	for j, s := range scenarios {
 		for i, rules := range sets {
+			a.Warn("Playing %q with the rules of %s (%d of %d)...\n", s.Name, rules.Name, j*len(sets)+i+1,
+				len(scenarios)*len(sets))
 			group.Go(func() error {
-				a.Warn("Playing %s with the rules of %s...\n", strconv.Quote(s.Name), rules.Name)
 				pages, err := pagesOf(ctx, promtool, dir, s, rules)
 				out[i].Scores[j] = s.Score(pages)
 				return err
