@@ -99,12 +99,7 @@ func Tests(s Set, ruleFile string) ([]byte, error) {
 		editedTest(objective),
 		sameNameTest(operator),
 	}}
-	for _, own := range rules.Own {
-		file.Order = append(file.Order, own.Group.Name)
-	}
-	for _, g := range rules.Groups {
-		file.Order = append(file.Order, g.Name)
-	}
+	file.Order = rules.Order()
 	text, err := yaml.Marshal(file)
 	if err != nil {
 		return nil, fmt.Errorf("write rule tests: %w", err)

@@ -4,7 +4,6 @@
 package slo
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -56,6 +55,19 @@ func (r *Rules) Count() (recording, alerting int) {
 	return recording, alerting
 }
 
+// Order is the order of the groups in which what one records is seen by the next
+// ones in the same evaluation: those of own SLIs first.
+func (r *Rules) Order() []string {
+	var out []string
+	for _, own := range r.Own {
+		out = append(out, own.Group.Name)
+	}
+	for _, g := range r.Groups {
+		out = append(out, g.Name)
+	}
+	return out
+}
+
 // Build makes the rules of a set for one Prometheus that scrapes all clusters, or
 // says all that is wrong with the set.
 func Build(s Set) (*Rules, error) { return BuildPart(s, Whole) }
@@ -63,8 +75,8 @@ func Build(s Set) (*Rules, error) { return BuildPart(s, Whole) }
 // BuildPart makes a part of the rules of a set, or says all that is wrong with the
 // set.
 func BuildPart(s Set, part Part) (*Rules, error) {
-	if errs := s.check(); len(errs) > 0 {
-		return nil, errors.Join(errs...)
+	if err := s.Check(); err != nil {
+		return nil, err
 	}
 	r := &Rules{}
 	if part == Edge {

@@ -4,6 +4,7 @@
 package slo
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -95,7 +96,10 @@ const maxName = 253
 
 var ownName = regexp.MustCompile(`^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$`)
 
-// Check says what is wrong with a set: all of it, joined.
+// Check says what is wrong with a set: all of it, joined. Rules can be made of a
+// set with which nothing is wrong.
+func (s Set) Check() error { return errors.Join(s.check()...) }
+
 func (s Set) check() []error {
 	var errs []error
 	for _, o := range s.Default {

@@ -27,7 +27,7 @@ func TestSimulatedScenarios(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ours := simulation.Rules{File: "bellwether.yaml", Order: simulation.Order(rules), Page: `severity="page"`}
+	ours := simulation.Rules{File: "bellwether.yaml", Order: rules.Order(), Page: `severity="page"`}
 	sloth := simulation.Rules{File: "sloth.yaml", Order: simulation.SlothOrder(), Page: `severity="page"`, Apart: true}
 	files := map[string][]byte{ours.File: text, sloth.File: simulation.SlothRules(target)}
 

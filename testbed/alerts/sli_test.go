@@ -67,12 +67,7 @@ func runParts(t *testing.T, set slo.Set, parts []slo.Part, cases ...testCase) {
 			t.Fatal(err)
 		}
 		file.RuleFiles = append(file.RuleFiles, name)
-		for _, own := range rules.Own {
-			file.Order = append(file.Order, own.Group.Name)
-		}
-		for _, group := range rules.Groups {
-			file.Order = append(file.Order, group.Name)
-		}
+		file.Order = append(file.Order, rules.Order()...)
 	}
 	tests, err := yaml.Marshal(file)
 	if err != nil {

@@ -64,7 +64,8 @@ func addOpenSLO(into *set, s v1.SLO, slis map[string]v1.SLISpec) error {
 	if err := setMethod(&sli, s); err != nil {
 		return err
 	}
-	if sli.MinRequests, err = minRequests(s.Metadata.Annotations[annotationMinRequests], sli); err != nil {
+	if sli.MinRequests, err = minRequests(s.Metadata.Annotations[annotationMinRequests],
+		spec.RatioMetric.Raw != nil); err != nil {
 		return fmt.Errorf("annotation %s: %w", annotationMinRequests, err)
 	}
 	return into.add(s.Spec.Service, o, sli)

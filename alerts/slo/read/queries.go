@@ -51,8 +51,9 @@ func calls(expr parser.Expr, functions ...string) bool {
 	return found
 }
 
-// minRequests reads OwnSLI.MinRequests. Empty is none.
-func minRequests(text string, of slo.OwnSLI) (int, error) {
+// minRequests reads OwnSLI.MinRequests. Empty is none. An SLI of ofRatio can have
+// none.
+func minRequests(text string, isRatio bool) (int, error) {
 	if text == "" {
 		return 0, nil
 	}
@@ -60,7 +61,7 @@ func minRequests(text string, of slo.OwnSLI) (int, error) {
 	if err != nil || n < 0 {
 		return 0, fmt.Errorf("%w: %q is not a number of requests", ErrFormat, text)
 	}
-	if of.Method == slo.RatioTimeslices && of.Total == "0 * ("+of.Bad+") + 1" {
+	if isRatio {
 		return 0, fmt.Errorf("%w: a ratio does not tell how many requests there were", ErrUnsupported)
 	}
 	return n, nil

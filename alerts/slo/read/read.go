@@ -207,7 +207,7 @@ func (s *set) merge(op slo.Operator) error {
 		merged.Own = slices.Concat(before.Own, op.Own)
 		merged.Without = slices.Concat(before.Without, op.Without)
 	}
-	if _, err := slo.Build(slo.Set{Operators: []slo.Operator{merged}}); err != nil {
+	if err := (slo.Set{Operators: []slo.Operator{merged}}).Check(); err != nil {
 		return err
 	}
 	if i < 0 {

@@ -108,7 +108,7 @@ func (s *set) addSlothSLO(service string, one slothSLO) error {
 	if err != nil {
 		return err
 	}
-	if sli.MinRequests, err = minRequests(one.labels[labelMinRequests], sli); err != nil {
+	if sli.MinRequests, err = minRequests(one.labels[labelMinRequests], one.ratio != ""); err != nil {
 		return fmt.Errorf("label %s: %w", labelMinRequests, err)
 	}
 	return s.add(service, slo.Objective{SLI: one.name, Target: target, Alerts: one.alerts()}, sli)

@@ -12,8 +12,6 @@ import (
 
 	"github.com/prometheus/prometheus/promql/parser"
 	"sigs.k8s.io/yaml"
-
-	"github.com/bellwether-dev/bellwether/alerts/slo"
 )
 
 // What promtool reads.
@@ -144,13 +142,4 @@ func labelsOf(metric string) (map[string]string, error) {
 	out := labels.Map()
 	delete(out, "__name__")
 	return out, nil
-}
-
-// Order is the order in which the groups of Bellwether's rules are evaluated.
-func Order(rules *slo.Rules) []string {
-	var out []string
-	for _, g := range rules.Groups {
-		out = append(out, g.Name)
-	}
-	return out
 }

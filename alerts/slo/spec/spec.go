@@ -70,8 +70,7 @@ func Check(op slo.Operator) error {
 	if op.Name == "" { // the profile of a bundle names no operator
 		op.Namespace, op.Name = "namespace", "operator"
 	}
-	_, err := slo.Build(slo.Set{Operators: []slo.Operator{op}})
-	return err
+	return slo.Set{Operators: []slo.Operator{op}}.Check()
 }
 
 // ProfileSLIs are every SLI of the default profile.

@@ -88,7 +88,7 @@ func ruleSets(dir string, target slo.PPM) ([]scenario.Rules, error) {
 		return nil, err
 	}
 	sets := []scenario.Rules{
-		{Name: "Bellwether", File: "bellwether.yaml", Order: scenario.Order(rules), Page: pageMatcher},
+		{Name: "Bellwether", File: "bellwether.yaml", Order: rules.Order(), Page: pageMatcher},
 		{Name: "sloth " + scenario.SlothVersion, File: "sloth.yaml", Order: scenario.SlothOrder(),
 			Page: pageMatcher, Apart: true},
 	}
