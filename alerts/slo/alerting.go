@@ -164,6 +164,9 @@ const (
 
 var labelName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 
+// IsLabelName tells whether PromQL can have a label's name without quotes.
+func IsLabelName(name string) bool { return labelName.MatchString(name) }
+
 // ourLabels are labels that alerts have, or that tell where they come from.
 var ourLabels = []string{"alertname", "alertstate", series.Severity, series.Scope, series.Cluster,
 	series.OperatorNamespace, series.Operator, series.SLI, series.SLO, series.Version, series.Release, series.Team,
@@ -178,7 +181,7 @@ func CheckLabel(name, value string) error {
 	switch {
 	case slices.Contains(ourLabels, name):
 		return fmt.Errorf("%w: label %s is Bellwether's own: choose another name", ErrAlert, name)
-	case !labelName.MatchString(name) || strings.HasPrefix(name, "__"):
+	case !IsLabelName(name) || strings.HasPrefix(name, "__"):
 		return fmt.Errorf("%w: %q is no name of a label", ErrAlert, name)
 	case value == "" || len(value) > maxLabel || !utf8.ValidString(value):
 		return fmt.Errorf("%w: label %s: its value needs 1 to %d bytes of UTF-8", ErrAlert, name, maxLabel)
@@ -194,7 +197,7 @@ func CheckAnnotation(name, text string) error {
 		return fmt.Errorf("%w: annotation %s: set runbookURL in place of it", ErrAlert, name)
 	case slices.Contains(ourAnnotations, name):
 		return fmt.Errorf("%w: annotation %s is Bellwether's own: choose another name", ErrAlert, name)
-	case !labelName.MatchString(name):
+	case !IsLabelName(name):
 		return fmt.Errorf("%w: %q is no name of an annotation", ErrAlert, name)
 	case text == "" || len(text) > maxAnnotation || !utf8.ValidString(text):
 		return fmt.Errorf("%w: annotation %s: its text needs 1 to %d bytes of UTF-8", ErrAlert, name, maxAnnotation)

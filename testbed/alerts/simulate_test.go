@@ -15,8 +15,8 @@ import (
 	simulation "github.com/bellwether-dev/bellwether/alerts/slo/scenario"
 )
 
-// TestSimulatedScenarios plays scenarios of `bellwether slo simulate` with Bellwether's rules and with sloth's, and reads
-// what promtool reports.
+// TestSimulatedScenarios plays scenarios of `bellwether slo simulate` with Bellwether's rules and with sloth's, and
+// reads what promtool reports.
 func TestSimulatedScenarios(t *testing.T) {
 	const target = 999_000
 	rules, err := slo.Build(simulation.Set(target))

@@ -86,7 +86,8 @@ func TestScore(t *testing.T) {
 		"another SLI":     {[]Page{page(62, 70, "cluster", "c0", "sli", catalog)}, Score{Pages: 1}},
 		"another cluster": {[]Page{page(62, 70, "cluster", "c2", "sli", csv)}, Score{Pages: 1}},
 		"before it":       {[]Page{page(30, 70, "cluster", "c0", "sli", csv)}, Score{Pages: 1}},
-		"at its end": {[]Page{page(124, 130, "cluster", "c0", "sli", catalog), page(204, 210, "cluster", "c1", "sli", csv)},
+		"at its end": {[]Page{page(124, 130, "cluster", "c0", "sli", catalog),
+			page(204, 210, "cluster", "c1", "sli", csv)},
 			Score{Found: 2, Pages: 2, Lost: 1, Detection: []int{34, 144}, Reset: []int{10}}},
 	} {
 		t.Run(name, func(t *testing.T) {

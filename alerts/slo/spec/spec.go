@@ -202,10 +202,7 @@ func countSet(values ...bool) int {
 
 // What the API server refuses in an object is refused here too: a file or a
 // bundle never met one.
-var (
-	metric = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*$`)
-	label  = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
-)
+var metric = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*$`)
 
 func metricName(name string) error {
 	if !metric.MatchString(name) {
@@ -219,7 +216,7 @@ func metricName(name string) error {
 func matchers(in []v1alpha1.LabelMatcher) ([]slo.Matcher, error) {
 	var out []slo.Matcher
 	for _, m := range in {
-		if !label.MatchString(m.Label) {
+		if !slo.IsLabelName(m.Label) {
 			return nil, fmt.Errorf("%q is no name of a label", m.Label)
 		}
 		op := string(m.Op)
