@@ -31,3 +31,17 @@ func (b *Bundle) SLO() json.RawMessage {
 	}
 	return nil
 }
+
+// MinKubeVersion returns the oldest version of Kubernetes that the bundle supports, by its property
+// registryv1.PropertyCSVMetadata; empty if it has none.
+func (b *Bundle) MinKubeVersion() string {
+	for _, p := range b.Properties {
+		var metadata struct {
+			MinKubeVersion string `json:"minKubeVersion"`
+		}
+		if p.Type == registryv1.PropertyCSVMetadata && json.Unmarshal(p.Value, &metadata) == nil {
+			return metadata.MinKubeVersion
+		}
+	}
+	return ""
+}

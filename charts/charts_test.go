@@ -91,12 +91,12 @@ func sortKey(t *testing.T, manifest string) string {
 	t.Helper()
 	var object struct {
 		Kind     string
-		Metadata struct{ Name string }
+		Metadata struct{ Name, Namespace string }
 	}
 	if err := yaml.Unmarshal([]byte(manifest), &object); err != nil {
 		t.Fatal(err)
 	}
-	return object.Kind + "/" + object.Metadata.Name
+	return object.Kind + "/" + object.Metadata.Name + "/" + object.Metadata.Namespace
 }
 
 const everything = `
@@ -113,6 +113,7 @@ hub:
   slo: {rulesNamespace: monitoring, rulesLabels: {release: prometheus}, prometheusURL: ` +
 	`"http://prometheus.monitoring:9090", ` +
 	`runbookURL: "https://runbooks.example.com/slos", dashboardURL: "https://grafana.example.com/d/slo"}
+  paging: {alertmanagerFolder: /config, configLabels: {alertmanager: main}, secretNamespaces: [payments]}
   extraArgs: [--zap-log-level=debug]
   extraEnv: [{name: HTTPS_PROXY, value: "http://proxy.example.com:3128"}]
   extraVolumes: [{name: catalog, configMap: {name: catalog}}]
@@ -140,8 +141,10 @@ agent:
   viewHost: $(POD_IP)
   bindAddress: $(POD_IP)
   viewPorts: {first: 40000, last: 40099}
+  jobs: {namespaces: [checks]}
   templates: {namespace.yaml: "kind: Namespace\n"}
   extraRules: [{apiGroups: [""], resources: [limitranges], verbs: [create]}]
+  backup: {stores: ["s3://backups/fleet?region=eu-central-1"], secrets: [backup-store]}
   extraArgs: [--zap-log-level=debug]
   networkPolicy: {enabled: true, metricsFrom: [{namespaceSelector: {}}]}
   podMonitor: {enabled: true, labels: {release: prometheus}}
@@ -241,7 +244,8 @@ func TestRulesArePresent(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, manifest := range manifests {
-		if !strings.HasPrefix(sortKey(t, manifest), "ClusterRole/") && sortKey(t, manifest) != "Role/sheep-hub-rules" {
+		if key := sortKey(t, manifest); !strings.HasPrefix(key, "ClusterRole/") &&
+			!strings.HasPrefix(key, "Role/sheep-hub-rules/") {
 			continue
 		}
 		var role rbacv1.ClusterRole
@@ -259,9 +263,11 @@ func TestRulesArePresent(t *testing.T) {
 			}
 		}
 	}
-	want := map[string]bool{"sheep-hub": true, "sheep-agent": true, "sheep-agent-operands": true,
-		"sheep-agent-probe-secrets": true, "sheep-view": true,
-		"sheep-operate": true, "sheep-approve": true, "sheep-hub-rules": true}
+	want := map[string]bool{"sheep-hub": true, "sheep-agent": true, "sheep-agent-backup": true,
+		"sheep-agent-migration": true, "sheep-agent-operands": true, "sheep-agent-probe-secrets": true,
+		"sheep-view": true, "sheep-operate": true,
+		"sheep-approve": true, "sheep-override": true, "sheep-policy": true, "sheep-hub-rules": true,
+		"sheep-hub-paging-secrets": true}
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Errorf("ClusterRoles (-want +got):\n%s", diff)
 	}
@@ -312,9 +318,10 @@ func TestCRDs(t *testing.T) {
 	}
 	slices.Sort(names)
 	want := []string{
-		"bellwether.dev_endpointprobes", "bellwether.dev_fleetclusters", "bellwether.dev_managedoperators",
-		"bellwether.dev_operatorcatalogs",
+		"bellwether.dev_changewindows", "bellwether.dev_endpointprobes", "bellwether.dev_fleetclusters",
+		"bellwether.dev_managedoperators", "bellwether.dev_operatorbackups", "bellwether.dev_operatorcatalogs",
 		"bellwether.dev_operatorinstalls", "bellwether.dev_operatorrollouts", "bellwether.dev_operatorslos",
+		"bellwether.dev_pagingpolicies", "bellwether.dev_rolloutpolicies",
 	}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("CRDs (-want +got):\n%s", diff)

@@ -15,8 +15,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/bellwether-dev/bellwether/controllers/backup"
 	"github.com/bellwether-dev/bellwether/controllers/heartbeat"
 	"github.com/bellwether-dev/bellwether/controllers/install"
+	"github.com/bellwether-dev/bellwether/controllers/job"
+	"github.com/bellwether-dev/bellwether/controllers/migration"
 	"github.com/bellwether-dev/bellwether/controllers/monitor"
 	"github.com/bellwether-dev/bellwether/controllers/probe"
 	"github.com/bellwether-dev/bellwether/controllers/services"
@@ -32,6 +35,9 @@ type AgentOptions struct {
 	Cluster string
 	// Namespace is the cluster's namespace on the hub.
 	Namespace string
+	// OwnNamespace is the agent's own namespace on its cluster, where the cluster's
+	// owner may refuse changes. Empty: nobody can.
+	OwnNamespace string
 	// Holder names this process in the Lease.
 	Holder  string
 	Version string
@@ -48,6 +54,14 @@ type AgentOptions struct {
 	CountEvery time.Duration
 	// MonitorLabels are put on the PodMonitors that OperatorSLOs ask for.
 	MonitorLabels map[string]string
+	// BackupStores are the URLs of the stores that backups may be written to, the
+	// default first; BackupSecrets is the namespace of the Secrets with their
+	// credentials.
+	BackupStores  []string
+	BackupSecrets string
+	// Now is the clock that everything is decided and reported by: the cluster's, if the
+	// node's may differ.
+	Now func() time.Time
 	// Metrics takes the collectors; default: the registry that the manager
 	// serves.
 	Metrics prometheus.Registerer
@@ -89,7 +103,7 @@ func addControllers(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) (ol
 		o.Metrics = metrics.Registry
 	}
 	if err := vitals.Add(hub, local, o.Metrics, vitals.Options{
-		Cluster: o.Cluster, OLM: olm, CountEvery: o.CountEvery, Now: time.Now,
+		Cluster: o.Cluster, OLM: olm, CountEvery: o.CountEvery, Now: o.Now,
 	}); err != nil {
 		return nil, err
 	}
@@ -102,6 +116,16 @@ func addControllers(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) (ol
 	if err := services.Add(hub, local, o.Namespace); err != nil {
 		return nil, err
 	}
+	if err := backup.Add(hub, local, backup.Options{Cluster: o.Cluster, Stores: o.BackupStores,
+		SecretNamespace: o.BackupSecrets, Now: o.Now}); err != nil {
+		return nil, err
+	}
+	if err := migration.Add(hub, local, o.Now, readVeto(local.GetAPIReader(), o.OwnNamespace)); err != nil {
+		return nil, err
+	}
+	if err := job.Add(hub, local, o.OwnNamespace); err != nil {
+		return nil, err
+	}
 	return olm, nil
 }
 
@@ -111,12 +135,12 @@ func addInstall(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) (olm fu
 	triggers := install.NewTriggers()
 	watcher := &olmv0.Watcher{Hub: hub.GetClient(), Local: local, Notify: triggers.Notify}
 	engine := olmv0.New(olmv0.Options{
-		Local: local.GetClient(), Live: local.GetAPIReader(),
-		Catalogs: o.Catalogs, Views: o.Views, Templates: o.Templates, OLM: watcher.OLM, Now: time.Now,
+		Local: local.GetClient(), Live: local.GetAPIReader(), Hub: hub.GetClient(),
+		Catalogs: o.Catalogs, Views: o.Views, Templates: o.Templates, OLM: watcher.OLM, Now: o.Now,
 	}, triggers.Notify)
 	recorder := hub.GetEventRecorder("bellwether-agent")
 	reconciler := &install.Reconciler[*olmv0.Observation, plan.Action]{Hub: hub.GetClient(), Engine: engine,
-		Events: recorder, Now: time.Now}
+		Events: recorder, Now: o.Now, Veto: readVeto(local.GetAPIReader(), o.OwnNamespace)}
 	watcher.Controller, err = install.Add(hub, recorder, reconciler, triggers)
 	if err != nil {
 		return nil, err
@@ -136,7 +160,8 @@ func newHeartbeat(hub ctrl.Manager, local cluster.Cluster, olm func() (served, k
 	}
 	lease := &heartbeat.Lease{
 		Hub: direct, Namespace: o.Namespace, Holder: o.Holder, Every: o.LeaseEvery, For: o.LeaseFor,
-		AgentVersion: o.Version, Cluster: server, Live: local.GetAPIReader(), OLM: olm, Now: time.Now,
+		AgentVersion: o.Version, Cluster: server, Live: local.GetAPIReader(), OLM: olm, Now: o.Now,
+		Veto: readVeto(local.GetAPIReader(), o.OwnNamespace),
 	}
 	if err := hub.AddReadyzCheck("hub", lease.Ready); err != nil {
 		return nil, fmt.Errorf("add health check: %w", err)

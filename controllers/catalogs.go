@@ -52,5 +52,11 @@ func (c *Catalogs) Package(ctx context.Context, source v1alpha1.CatalogSource, d
 	return c.loader.Package(ctx, oci.SourceOf(source), digest, name)
 }
 
+// Bundles reads one package, with the manifests of the named bundles as far as they can be read.
+func (c *Catalogs) Bundles(ctx context.Context, source v1alpha1.CatalogSource, digest, name string,
+	bundles ...string) (*catalogs.Package, error) {
+	return c.loader.Bundles(ctx, oci.SourceOf(source), digest, name, bundles...)
+}
+
 // Reason names what is wrong with a catalog in the terms of the API.
 func (c *Catalogs) Reason(err error) string { return reasons.For(err) }

@@ -19,6 +19,7 @@ import (
 	"github.com/bellwether-dev/bellwether/controllers/fleet"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/controllers/operator"
+	"github.com/bellwether-dev/bellwether/controllers/paging"
 	"github.com/bellwether-dev/bellwether/controllers/probe"
 	"github.com/bellwether-dev/bellwether/controllers/rollout"
 	"github.com/bellwether-dev/bellwether/controllers/slo"
@@ -30,10 +31,15 @@ type HubOptions struct {
 	LeaseGrace time.Duration
 	// Concurrency is the number of objects of a kind reconciled at a time.
 	Concurrency int
+	// MaxChanges is how many operators of a cluster may change at a time: 0 means 1,
+	// and a negative number means any number.
+	MaxChanges int
 	// Catalogs reads published catalogs.
 	Catalogs *Catalogs
 	// SLO says where rules go, and where to ask whether they are evaluated.
 	SLO slo.Options
+	// Paging says where the configuration of Alertmanager goes.
+	Paging paging.Options
 	// Metrics takes the collectors; default: the registry that the manager
 	// serves.
 	Metrics prometheus.Registerer
@@ -61,9 +67,11 @@ func AddHub(mgr ctrl.Manager, o HubOptions) error {
 		func() error { return catalog.Add(mgr, o.Catalogs, o.Concurrency) },
 		func() error { return operator.Add(mgr, o.Catalogs, o.Concurrency) },
 		func() error {
-			return rollout.Add(mgr, rollout.Options{Concurrency: o.Concurrency, Metrics: o.Metrics})
+			return rollout.Add(mgr, rollout.Options{Concurrency: o.Concurrency, MaxChanges: o.MaxChanges,
+				Metrics: o.Metrics, Prometheus: o.SLO.Prometheus})
 		},
 		func() error { return slo.Add(mgr, o.SLO) },
+		func() error { return paging.Add(mgr, o.Paging) },
 		func() error { return probe.Add(mgr, mgr, probe.Options{Metrics: o.Metrics}) },
 	} {
 		if err := add(); err != nil {

@@ -186,7 +186,7 @@ func theirs(expr string) string {
 }
 
 func operatorSignals() []panel {
-	return slices.Concat(workloadSignals(), reconcileSignals(), probeSignals())
+	return slices.Concat(workloadSignals(), podSignals(), reconcileSignals(), probeSignals())
 }
 
 func workloadSignals() []panel {
@@ -226,6 +226,76 @@ func workloadSignals() []panel {
 	}
 }
 
+// podSignals are about the pods of the operator. What kubelets measure is of all pods
+// of its namespace.
+func podSignals() []panel {
+	return slices.Concat(ownPodSignals(), kubeletSignals())
+}
+
+func ownPodSignals() []panel {
+	return []panel{
+		{
+			title: "Container restarts", draw: timeSeries, width: 8, height: 8, unit: units.Short, none: agentSilent,
+			minimum: zero(), levels: anyIsBad(), decimals: zero(),
+			description: "How often containers of the operator restarted within 15 minutes, by reason, on the 10 " +
+				"worst clusters. For `oom_killed` raise the memory limit; for `error` look at the log of the " +
+				"container before the restart.",
+			queries: []query{{most(10, "round(sum by (cluster, reason) ("+increased(of(series.OperatorRestarts))+"))"),
+				"{{cluster}} {{reason}}"}},
+		},
+		{
+			title: "Pending pods", draw: timeSeries, width: 8, height: 8, unit: units.Short, none: agentSilent,
+			minimum: zero(), levels: anyIsBad(),
+			description: "Pods of the operator that have been Pending for at least five minutes, on the 10 worst " +
+				"clusters. The pod's events say what the scheduler or the image pull waits for.",
+			queries: []query{{most(10, "sum by (cluster) ("+of(series.OperatorPodsPending)+")"), "{{cluster}}"}},
+		},
+		{
+			title: "Custom resources", draw: timeSeries, width: 8, height: 8, unit: units.Short,
+			none: "no custom resources", minimum: zero(),
+			description: "Custom resources of the operator, young ones included: the 10 highest numbers by cluster " +
+				"and kind. Growth without an end is a client that creates and never deletes: find it by the " +
+				"resources' labels and owners.",
+			queries: []query{{most(10, "sum by (cluster, kind) ("+of(series.OperatorCustomResources)+")"),
+				"{{cluster}} {{kind}}"}},
+		},
+	}
+}
+
+func kubeletSignals() []panel {
+	const container, volume = "cluster, namespace, pod, container", "cluster, namespace, " + series.VolumeClaim
+	by := func(labels, expr string) string { return fmt.Sprintf("max by (%s) (%s)", labels, expr) }
+	ofContainers := func(metric string) string { return of(metric, `container!=""`, `container!="POD"`) }
+	part := func(of, all string) string { return by(container, of) + "\n/ (" + by(container, all) + " > 0)" }
+	memory := part(ofContainers(series.ContainerMemory), ofContainers(series.ContainerMemoryLimit))
+	throttled := part(rated(ofContainers(series.ContainerThrottled)), rated(ofContainers(series.ContainerPeriods)))
+	return []panel{
+		{
+			title: "Memory of its limit", draw: timeSeries, width: 8, height: 8, unit: units.PercentUnit,
+			none: "kubelets not scraped", minimum: zero(), levels: []level{{good, 0}, {bad, 0.9}},
+			description: "The part of its memory limit that a container uses: the 10 highest in the operator's " +
+				"namespace. Above 90 % an OOM kill is near: raise the limit, or find the leak.",
+			queries: []query{{most(10, theirs(memory)), "{{cluster}} {{pod}} {{container}}"}},
+		},
+		{
+			title: "CPU periods that were throttled", draw: timeSeries, width: 8, height: 8, unit: units.PercentUnit,
+			none: "kubelets not scraped", minimum: zero(), levels: []level{{good, 0}, {bad, 0.25}},
+			description: "The share of CPU periods in which a container had to wait: the 10 highest in the " +
+				"operator's namespace. Above 25 % the operator is slow: raise or remove its CPU limit.",
+			queries: []query{{most(10, theirs(throttled)), "{{cluster}} {{pod}} {{container}}"}},
+		},
+		{
+			title: "Volumes, used", draw: timeSeries, width: 8, height: 8, unit: units.PercentUnit,
+			none: "no volumes", minimum: zero(), levels: []level{{good, 0}, {bad, 0.9}},
+			description: "The used part of the 10 fullest volumes of the operator's Deployments. Above 90 %, delete " +
+				"data or enlarge the claim.",
+			queries: []query{{most(10, fmt.Sprintf("1 - min by (%[1]s) (%[2]s)\n/ (max by (%[1]s) (%[3]s) > 0)\n"+
+				"and on (%[1]s) %[4]s", volume, of(series.VolumeAvailable), of(series.VolumeCapacity),
+				of(series.OperatorVolumeClaim))), "{{cluster}} {{persistentvolumeclaim}}"}},
+		},
+	}
+}
+
 func reconcileSignals() []panel {
 	byNamespace := func(rate string) string { return "sum by (cluster, namespace) (" + rate + ")" }
 	return []panel{
@@ -260,11 +330,13 @@ func probeSignals() []panel {
 	byProbe := func(fn, metric string) string { return fn + " by (cluster, probe) (" + of(metric) + ")" }
 	return []panel{
 		{
-			title: "Probes that succeed", draw: timeSeries, width: 8, height: 8, unit: units.PercentUnit,
+			title: "Probes that succeed", draw: timeSeries, width: 8, height: 8, unit: units.Short,
 			none: "no probes", minimum: zero(), levels: []level{{bad, 0}, {good, 0.5}},
-			description: "The share of vantage points from which a probe succeeds, for the 10 worst probes; below " +
-				"half the slice is bad. The EndpointProbe's conditions have the last failure's reason.",
-			queries: []query{{least(10, byProbe("avg", series.ProbeSuccess)), "{{cluster}} {{probe}}"}},
+			description: "1 where a probe succeeds and 0 where it fails: the 10 worst probes, inside (`cluster`) and " +
+				"outside (`hub`) of their clusters. A probe with a selector fails while one of its targets does. The " +
+				"EndpointProbe's conditions have the last failure's reason.",
+			queries: []query{{least(10, "min by (cluster, probe, vantage) (max by (cluster, probe, vantage, target) ("+
+				of(series.ProbeSuccess)+"))"), "{{cluster}} {{probe}} from {{vantage}}"}},
 		},
 		{
 			title: "Duration of probes", draw: timeSeries, width: 8, height: 8, unit: units.Seconds, none: "no probes",

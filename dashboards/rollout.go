@@ -38,12 +38,11 @@ var rolloutPhases = []phase{
 	{string(v1alpha1.RolloutPaused), warn},
 	{string(v1alpha1.RolloutHalted), bad}, {string(v1alpha1.RolloutSucceeded), good},
 	{string(v1alpha1.RolloutAborted), bad},
-	{string(v1alpha1.RolloutSuperseded), unknown},
+	{string(v1alpha1.RolloutSuperseded), unknown}, {string(v1alpha1.RolloutRolledBack), bad},
 }
 
 var wavePhases = []phase{
 	{string(v1alpha1.WaveWaiting), unknown}, {string(v1alpha1.WaveGated), warn},
-	{string(v1alpha1.WavePreflight), neutral},
 	{string(v1alpha1.WaveUpdating), "purple"}, {string(v1alpha1.WaveSoaking), neutral},
 	{string(v1alpha1.WaveVerifying), neutral},
 	{string(v1alpha1.WaveVerified), good},

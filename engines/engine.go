@@ -127,6 +127,12 @@ func Refuse(install *v1alpha1.OperatorInstall) *Finding {
 	return nil
 }
 
+// IsBegun tells whether an engine has acted on the admission of an install.
+func IsBegun(install *v1alpha1.OperatorInstall) bool {
+	a := install.Spec.Admission
+	return a != nil && a.Revision <= install.Status.ObservedRevision
+}
+
 func isAdmitted(install *v1alpha1.OperatorInstall) bool {
 	return install.Spec.Admission != nil && install.DeletionTimestamp.IsZero()
 }

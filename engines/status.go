@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
@@ -37,13 +38,25 @@ func Status(install *v1alpha1.OperatorInstall, report Report, now time.Time) v1a
 		if report.Progress != nil {
 			summarize(&status, *report.Progress)
 		}
+		setTransitions(install.Status.Conditions, status.Conditions, now)
 		return status
 	}
 	recordSuccess(&status, install.Spec.Admission, report.Complete, now)
 	setDrifted(&status, report.Drift)
 	status.Correction = report.Correction
 	conclude(&status, install.Spec.Admission.Release, report)
+	setTransitions(install.Status.Conditions, status.Conditions, now)
 	return status
+}
+
+// setTransitions sets since when conditions are as they are, where that changed: by
+// the clock that engines compare it with, which may not be the system's.
+func setTransitions(before, after []metav1.Condition, now time.Time) {
+	for i := range after {
+		if was := meta.FindStatusCondition(before, after[i].Type); was == nil || was.Status != after[i].Status {
+			after[i].LastTransitionTime = metav1.NewTime(now)
+		}
+	}
 }
 
 // recordSuccess records when the admitted release succeeded first. An earlier

@@ -150,6 +150,9 @@ func clusterDetails(c *v1alpha1.FleetCluster, r reported) []Link {
 			Text:     fmt.Sprintf("cluster %s is paused: no rollout admits it", c.Name),
 			Evidence: []Evidence{{Object: r.object, Field: "spec.paused", Observed: "true"}}})
 	}
+	if v := c.Status.Veto; v != nil {
+		links = append(links, vetoLink(c, v))
+	}
 	explained := []string{v1alpha1.ReasonAgentOffline, v1alpha1.ReasonLeaseExpired, v1alpha1.ReasonAPIServerUnreachable,
 		v1alpha1.ReasonNeverJoined}
 	for _, condition := range c.Status.Conditions {

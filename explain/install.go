@@ -202,6 +202,8 @@ func installDetails(in InstallInput, r reported) []Link {
 		case v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled:
 		case v1alpha1.ConditionDrifted:
 			links = append(links, driftLink(r, c))
+		case v1alpha1.ConditionStorageMigrated:
+			links = append(links, storageLink(r, c))
 		default:
 			links = append(links, stageLink(in, r, c))
 		}
@@ -252,6 +254,25 @@ func driftLink(r reported, c metav1.Condition) Link {
 		l.State = Degraded // that is current, and must not hide what is worse
 	}
 	l.Text = "what runs could not be compared with the bundle: " + l.Text
+	return l
+}
+
+// storageLink says how custom resources are stored. That they are stored in an old
+// version does no harm until a release drops that version.
+func storageLink(r reported, c metav1.Condition) Link {
+	if c.Status == metav1.ConditionTrue {
+		const text = "custom resources are stored in the storage version of their definitions"
+		return Link{State: Healthy, Text: text, Check: text, Since: timeOf(c.LastTransitionTime),
+			Evidence: r.evidence(c)}
+	}
+	var l Link
+	switch c.Reason {
+	case v1alpha1.ReasonStorageMigrationForbidden, v1alpha1.ReasonStorageMigrationFailed:
+		l = r.link(c, Degraded)
+	default:
+		l = Link{Text: phrase.OneLine(c.Message), Evidence: r.evidence(c)}
+	}
+	l.Text = c.Type + ": " + l.Text
 	return l
 }
 

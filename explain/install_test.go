@@ -156,15 +156,39 @@ func hubFaults() map[string]fault {
 		"gated": {func(in *InstallInput) {
 			in.Rollout.Status.Phase = v1alpha1.RolloutProgressing
 			in.Rollout.Status.Waves[0] = v1alpha1.WaveStatus{Name: "prod", Phase: v1alpha1.WaveGated,
-				WaveCounts: v1alpha1.WaveCounts{Total: 1, Pending: 1}, Gates: []v1alpha1.GateStatus{{Name: "sre",
+				WaveCounts: v1alpha1.WaveCounts{Total: 1, Pending: 1},
+				Gates: []v1alpha1.GateStatus{{Name: "sre", Approval: true,
 					Verdict: v1alpha1.GateWaiting, Evidence: "not approved yet"}}}
 			notReady(&in.Rollout.Status.Conditions, v1alpha1.ReasonGated, "wave prod waits for gate sre")
 			in.Install.Spec.Admission = nil
 		}, Waiting, v1alpha1.ReasonGated, "", "bellwether rollout approve echo-2 --reason TEXT -n fleet"},
+		"verifying": {func(in *InstallInput) {
+			verify(in, v1alpha1.GateWaiting, "too few slices of csv on prod-1: series bellwether:sli_bad:bool is "+
+				"missing")
+			notReady(&in.Rollout.Status.Conditions, v1alpha1.ReasonVerifying, "wave prod waits for 1 gate")
+		}, Waiting, v1alpha1.ReasonVerifying, "", "series bellwether:sli_bad:bool is missing"},
+		"gate failed": {func(in *InstallInput) {
+			verify(in, v1alpha1.GateFailed, "available: burn rate 30, at most 14.4 passes")
+			in.Rollout.Status.Phase = v1alpha1.RolloutHalted
+			stall(&in.Rollout.Status.Conditions, v1alpha1.ReasonGateFailed, "gate budget of wave prod failed")
+		}, Failed, v1alpha1.ReasonGateFailed, "", "burn rate 30, at most 14.4 passes"},
 		"catalog unreachable": {func(in *InstallInput) {
 			stall(&in.Catalog.Status.Conditions, v1alpha1.ReasonCatalogUnreachable, "connection refused")
 		}, Degraded, v1alpha1.ReasonCatalogUnreachable, "", "connection refused"},
 	}
+}
+
+// verify gives the wave of the install a gate that measures it.
+func verify(in *InstallInput, verdict v1alpha1.GateVerdict, evidence string) {
+	in.Rollout.Spec.Strategy.Waves = []v1alpha1.Wave{{Name: "prod", Gates: []v1alpha1.Gate{{Name: "budget",
+		SLO: &v1alpha1.SLOGate{Window: &metav1.Duration{Duration: time.Hour}}}}}}
+	in.Rollout.Status.Phase = v1alpha1.RolloutProgressing
+	w := &in.Rollout.Status.Waves[0]
+	w.Phase, w.VerifiedAt, w.UpdatedAt = v1alpha1.WaveVerifying, nil, &metav1.Time{Time: in.Now.Add(-time.Minute)}
+	w.Gates = []v1alpha1.GateStatus{{Name: "budget", Verdict: verdict, Evidence: evidence,
+		Measurement: &v1alpha1.GateMeasurement{At: metav1.NewTime(in.Now),
+			Window: metav1.Duration{Duration: time.Minute}, Query: "sum(bad)", Value: "30", Threshold: "14.4",
+			Samples: 60}}}
 }
 
 func installFaults() map[string]fault {

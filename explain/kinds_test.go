@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -96,6 +97,15 @@ func TestOtherKinds(t *testing.T) {
 			in.rollout.Status.Phase = v1alpha1.RolloutPaused
 			notReady(&in.rollout.Status.Conditions, v1alpha1.ReasonPaused, "paused")
 		}, Waiting, v1alpha1.ReasonPaused, "incident 4711"},
+		"rollout without error budget": {func(in *fleetInput) {
+			in.rollout.Status.Phase = v1alpha1.RolloutProgressing
+			in.rollout.Status.Waves[0].VerifiedAt, in.rollout.Status.Waves[0].Phase = nil, v1alpha1.WaveUpdating
+			in.rollout.Status.Pace = &v1alpha1.PaceStatus{At: agoPtr(time.Minute),
+				Reason:   v1alpha1.ReasonErrorBudgetSpent,
+				Evidence: "0.0 % of the error budget of available is left, and the pace is full from 50 % on"}
+			in.rollout.Status.Message = "no cluster is admitted: " + in.rollout.Status.Pace.Evidence
+			notReady(&in.rollout.Status.Conditions, v1alpha1.ReasonErrorBudgetSpent, in.rollout.Status.Message)
+		}, Waiting, v1alpha1.ReasonErrorBudgetSpent, "bellwether slo list"},
 		"rollout blocked": {func(in *fleetInput) { in.rollout.Spec.Blocked = "it loses data" }, Degraded,
 			v1alpha1.ReasonVersionBlocked, "it loses data"},
 		"rollout status outdated": {func(in *fleetInput) { in.rollout.Generation = 2 }, Progressing,

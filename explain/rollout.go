@@ -57,6 +57,9 @@ func rolloutLink(in RolloutInput) (Link, []Member) {
 			l.Links = append(l.Links, waveLink(in.Now, in.Rollout, w))
 		}
 	}
+	l.Links = append(l.Links, heldBackLinks(in.Rollout, "")...)
+	l.Links = append(l.Links, policyLinks(in.Rollout)...)
+	l.Links = append(l.Links, paceLinks(in.Rollout)...)
 	return l, membersOf(in)
 }
 
@@ -76,8 +79,11 @@ func rolloutState(r *v1alpha1.OperatorRollout) Link {
 	case r.Status.Phase != v1alpha1.RolloutSucceeded:
 		l.State, l.Reason, l.Check = Progressing, v1alpha1.ReasonProgressing, ""
 	}
-	if l.State != Healthy && r.Status.Phase == v1alpha1.RolloutAborted {
+	if p := r.Status.Phase; l.State != Healthy && (p == v1alpha1.RolloutAborted || p == v1alpha1.RolloutRolledBack) {
 		l.State = Failed
+	}
+	if r.Spec.Rollback != nil {
+		l.Text += "; it " + phrase.OneLine(rollouts.RollbackText(r))
 	}
 	if r.Spec.Blocked != "" {
 		l.Links = append(l.Links, Link{State: Degraded, Reason: v1alpha1.ReasonVersionBlocked,
@@ -102,22 +108,25 @@ func waveLink(now time.Time, r *v1alpha1.OperatorRollout, w *v1alpha1.WaveStatus
 		l.State, l.Reason = Waiting, v1alpha1.ReasonGated
 	case v1alpha1.WaveSoaking:
 		l.State, l.Reason = Progressing, v1alpha1.ReasonSoaking
-		if end := rollouts.SoakEnd(waveSpec(r, w.Name), *w); end.After(now) && w.InterruptedAt == nil {
+		if end := rollouts.SoakEnd(rollouts.WaveSpec(r, w.Name), *w); end.After(now) && w.InterruptedAt == nil {
 			l.next = []Next{{Text: "The soak of wave " + w.Name + " ends.", At: &metav1.Time{Time: end}}}
 		}
 	case v1alpha1.WaveWaiting:
 		l.State, l.Reason = Progressing, v1alpha1.ReasonProgressing
 		l.Text += "; the wave before it comes first"
+	case v1alpha1.WaveVerifying:
+		l.State, l.Reason = Waiting, v1alpha1.ReasonVerifying
+		l.next = verifyingNext(now, r, w)
 	default:
 		l.State, l.Reason = Progressing, v1alpha1.ReasonProgressing
 	}
 	for _, g := range w.Gates {
-		l.Links = append(l.Links, gateLink(r, g, w.Phase == v1alpha1.WaveGated))
+		l.Links = append(l.Links, gateLink(r, w, g))
 	}
 	return l
 }
 
-func gateLink(r *v1alpha1.OperatorRollout, g v1alpha1.GateStatus, due bool) Link {
+func gateLink(r *v1alpha1.OperatorRollout, w *v1alpha1.WaveStatus, g v1alpha1.GateStatus) Link {
 	l := Link{Text: fmt.Sprintf("gate %s: %s", g.Name, strings.ToLower(string(g.Verdict))),
 		Evidence: []Evidence{{Object: reportedByRollout(r).object, Field: "gate " + g.Name,
 			Observed: phrase.OneLine(g.Evidence),
@@ -125,24 +134,19 @@ func gateLink(r *v1alpha1.OperatorRollout, g v1alpha1.GateStatus, due bool) Link
 	if g.Evidence != "" {
 		l.Text += ": " + phrase.OneLine(g.Evidence)
 	}
+	l.Evidence = append(l.Evidence, measurementEvidence(r, g)...)
+	measures := isMeasuredGate(r, w.Name, g.Name)
 	switch {
-	case g.Verdict == v1alpha1.GatePassed:
+	case g.IsPassed():
 		l.State, l.Check = Healthy, "gate "+g.Name
 	case g.Verdict == v1alpha1.GateFailed:
-		l.State, l.Reason = Failed, v1alpha1.ReasonGated
-	case due:
-		l.State, l.Reason = Waiting, v1alpha1.ReasonGated
+		l.State, l.Reason = Failed, v1alpha1.ReasonGateFailed
+	case w.Phase == v1alpha1.WaveGated && !measures:
+		l.State, l.Reason, l.Since = Waiting, v1alpha1.ReasonGated, g.WaitingSince
+	case w.Phase == v1alpha1.WaveVerifying && measures:
+		l.State, l.Reason, l.Since = Waiting, v1alpha1.ReasonVerifying, g.WaitingSince
 	}
 	return l
-}
-
-func waveSpec(r *v1alpha1.OperatorRollout, name string) v1alpha1.Wave {
-	for _, w := range r.Spec.Strategy.Waves {
-		if w.Name == name {
-			return w
-		}
-	}
-	return v1alpha1.Wave{Name: name}
 }
 
 // classify asks the rollout's own rules how each cluster counts.
@@ -178,6 +182,7 @@ func membersOf(in RolloutInput) []Member {
 			m.Since = &metav1.Time{Time: c.Since}
 		}
 		m.explain(installs[c.Cluster])
+		m.Message = cmp.Or(c.Message, m.Message)
 		members = append(members, m)
 	}
 	return members
@@ -261,6 +266,9 @@ func rolloutOfInstall(in InstallInput) Link {
 			l.Links = append(l.Links, waveLink(in.Now, r, w))
 		}
 	}
+	l.Links = append(l.Links, heldBackLinks(r, in.Cluster.Name)...)
+	l.Links = append(l.Links, policyLinks(r)...)
+	l.Links = append(l.Links, paceLinks(r)...)
 	return l
 }
 

@@ -14,30 +14,35 @@ import (
 // ending tells whether the rollout admits nothing any more, ever.
 func (p *pass) ending() bool {
 	phase := p.prior.Phase
-	return p.in.Rollout.Spec.Abort != nil || phase == v1alpha1.RolloutAborted || phase == v1alpha1.RolloutSuperseded
+	return p.in.Rollout.Spec.Abort != nil || phase == v1alpha1.RolloutAborted ||
+		phase == v1alpha1.RolloutSuperseded || phase == v1alpha1.RolloutRolledBack
 }
 
 // stopped tells whether nothing may be admitted now.
 func (p *pass) stopped() bool {
 	spec := p.in.Rollout.Spec
-	return p.ending() || spec.Paused || spec.Blocked != "" || p.halted() != nil
+	return p.ending() || spec.Paused || spec.Blocked != "" || p.unmet != "" || p.halted() != nil
 }
 
-// halted is the first wave with more failures than it may have. A rollout that
-// succeeded is not halted any more: only that wave stops.
+// halted is the first wave with more failures than it may have, or with a failed
+// gate. A rollout that succeeded is not halted any more: only that wave stops. A
+// rollback goes on with the other clusters first.
 func (p *pass) halted() *waveState {
 	if p.prior.Phase == v1alpha1.RolloutSucceeded {
 		return nil
 	}
 	for i := range p.states {
-		if p.states[i].failing() {
+		if p.states[i].failing() && (!p.isBack() || !p.states[i].isBusy()) {
 			return &p.states[i]
 		}
 	}
 	return nil
 }
 
-func (s *waveState) failing() bool { return int(s.counts.Failed) > s.maxFailures }
+// failing tells whether too many clusters of the wave failed, or a gate did.
+func (s *waveState) failing() bool { return s.hasTooManyFailed() || s.failedGate() != nil }
+
+func (s *waveState) hasTooManyFailed() bool { return int(s.counts.Failed) > s.maxFailures }
 
 // hasTooManyFailed tells the same of a wave as its status has it.
 func hasTooManyFailed(w v1alpha1.WaveStatus) bool { return w.Failed > w.MaxFailures }
@@ -51,14 +56,15 @@ func IsJudgedFailed(w v1alpha1.WaveStatus) bool {
 
 // admits tells whether the wave may take in clusters, given that the rollout
 // is not stopped.
-func (s *waveState) admits() bool { return s.open && !s.failing() }
+func (s *waveState) admits() bool { return s.open && (!s.failing() || s.undeterred) }
 
 // halting tells whether a phase admits nothing. Admissions are written only
 // while the status says otherwise, and given up only while it says so: the
 // compare-and-swap of the status lies between the two.
 func halting(phase v1alpha1.RolloutPhase) bool {
 	switch phase {
-	case v1alpha1.RolloutPaused, v1alpha1.RolloutHalted, v1alpha1.RolloutAborted, v1alpha1.RolloutSuperseded:
+	case v1alpha1.RolloutPaused, v1alpha1.RolloutHalted, v1alpha1.RolloutAborted, v1alpha1.RolloutSuperseded,
+		v1alpha1.RolloutRolledBack:
 		return true
 	default:
 		return false
@@ -66,15 +72,15 @@ func halting(phase v1alpha1.RolloutPhase) bool {
 }
 
 // dropLapsed gives up on batch entries that were never acted on when the
-// rollout was stopped: a person who pauses expects nothing to start afterwards.
-// Only a live view can tell, and only when a hub that was slow to act on them
-// has run out of time.
+// rollout was stopped, or the cluster held back: a person who pauses expects
+// nothing to start afterwards. Only a live view can tell, and only when a hub that
+// was slow to act on them has run out of time.
 func (p *pass) dropLapsed() {
-	if !p.in.Live || !halting(p.prior.Phase) {
+	if !p.in.Live {
 		return
 	}
 	for name, e := range p.batch {
-		if p.in.Now.Sub(e.AdmittedAt.Time) > entryDoubt {
+		if halting(p.prior.Phase) && p.in.Now.Sub(e.AdmittedAt.Time) > entryDoubt || p.isLapsed(e) {
 			delete(p.batch, name)
 		}
 	}
@@ -89,12 +95,14 @@ func (p *pass) admissions() []Action {
 	var actions []Action
 	for _, s := range p.states {
 		for _, m := range s.members {
-			if e, written := p.batch[m.Cluster]; written && s.open && m.Class != ClassRemoved {
-				actions = append(actions, Action{
-					Kind: ActionAdmit, Cluster: e.Cluster, Wave: e.Wave, AdmittedAt: *stampTime(e.AdmittedAt.Time),
-					Attempt: e.Attempt,
-				})
+			e, written := p.batch[m.Cluster]
+			if !written || !s.open || m.Class == ClassRemoved || e.Held || m.hold != nil {
+				continue
 			}
+			actions = append(actions, Action{
+				Kind: ActionAdmit, Cluster: e.Cluster, Wave: e.Wave, AdmittedAt: *stampTime(e.AdmittedAt.Time),
+				Attempt: e.Attempt, NotAfter: notAfter(p.openUntil(m.cluster)),
+			})
 		}
 	}
 	return actions
@@ -105,7 +113,7 @@ func (p *pass) admissions() []Action {
 func (p *pass) nextBatch() *v1alpha1.AdmissionBatch {
 	var entries []v1alpha1.BatchEntry
 	for _, e := range p.batch {
-		entries = append(entries, p.renewed(e))
+		entries = append(entries, p.heldEntry(p.renewed(e)))
 	}
 	if !p.stopped() {
 		for i := range p.states {
@@ -146,9 +154,12 @@ func (s *waveState) admit(now time.Time, room int) []v1alpha1.BatchEntry {
 		return nil
 	}
 	ours, busy := s.held()
+	if s.undeterred {
+		busy = 0 // that is what is taken back
+	}
 	var entries []v1alpha1.BatchEntry
 	take := func(m *member) {
-		if m.holds {
+		if m.holds && !s.undeterred {
 			busy--
 		}
 		entries = append(entries, v1alpha1.BatchEntry{Cluster: m.Cluster, Wave: s.Name, AdmittedAt: *stampTime(now)})
@@ -171,12 +182,20 @@ func (s *waveState) admit(now time.Time, room int) []v1alpha1.BatchEntry {
 		return left
 	}
 	isFree := func() bool { return ours+busy < s.maxConcurrency }
-	if each(func(m *member) bool { return m.retried }, isFree) > 0 {
+	if each(func(m *member) bool { return m.retried }, isFree) > 0 || s.holdsRetry() {
 		return entries
 	}
-	each(func(m *member) bool { return m.holds }, func() bool { return ours+busy <= s.maxConcurrency })
+	if !s.undeterred {
+		each(func(m *member) bool { return m.holds }, func() bool { return ours+busy <= s.maxConcurrency })
+	}
 	each(func(*member) bool { return true }, isFree)
 	return entries
+}
+
+// holdsRetry tells whether a cluster that is to be tried again is held back: others
+// wait for it.
+func (s *waveState) holdsRetry() bool {
+	return slices.ContainsFunc(s.members, func(m member) bool { return m.retried && m.hold != nil })
 }
 
 // held counts the taken slots: by this rollout, and by older ones. A cluster

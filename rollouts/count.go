@@ -31,6 +31,15 @@ type pass struct {
 	// unready says since when the hub knows clusters to be not Ready.
 	unready map[string]time.Time
 	states  []waveState
+	// policies are the RolloutPolicies that bind the rollout, and unmet what it cannot
+	// meet.
+	policies []v1alpha1.AppliedPolicy
+	unmet    string
+	// pace is how fast the rollout may go; nil where it is always full.
+	pace *v1alpha1.PaceStatus
+	// recorded says that there are no policies to look at, and that the status says
+	// what they ask for.
+	recorded bool
 }
 
 // counts has methods on the API's counts.
@@ -50,8 +59,12 @@ type waveState struct {
 	// passed.
 	open bool
 	// reached says that every wave before it is verified.
-	reached                     bool
-	gates                       []v1alpha1.GateStatus
+	reached bool
+	// undeterred waves admit clusters whatever becomes of the others.
+	undeterred bool
+	gates      []v1alpha1.GateStatus
+	// updatedAt and interruptedAt are the clock of the soak.
+	updatedAt, interruptedAt    *metav1.Time
 	maxConcurrency, maxFailures int
 }
 
@@ -72,17 +85,20 @@ func newPass(in Input) (*pass, error) {
 		unready: map[string]time.Time{},
 	}
 	p.index(selects)
+	p.bind()
+	p.judgePace()
 	return p, nil
 }
 
 func (p *pass) index(selects labels.Selector) {
-	p.selected = selected(selects, p.in.Clusters)
+	for _, i := range p.in.Installs {
+		p.installs[i.Cluster] = i
+	}
+	p.selected = slices.DeleteFunc(selected(selects, p.in.Clusters),
+		func(c Cluster) bool { return !p.isTouched(c.Name) })
 	slices.SortFunc(p.selected, func(a, b Cluster) int { return cmp.Compare(a.Name, b.Name) })
 	for _, c := range p.selected {
 		p.clusters[c.Name] = c
-	}
-	for _, i := range p.in.Installs {
-		p.installs[i.Cluster] = i
 	}
 	for _, e := range unseen(p.in) {
 		p.batch[e.Cluster] = e
@@ -107,8 +123,7 @@ func unseen(in Input) []v1alpha1.BatchEntry {
 	var result []v1alpha1.BatchEntry
 	for _, e := range in.Rollout.Status.Batch.Clusters {
 		install, exists := members[e.Cluster]
-		stamped := install.Stamp.RolloutUID == string(in.Rollout.UID) && install.Stamp.Attempt >= e.Attempt
-		if exists && install.Wave == e.Wave && !stamped {
+		if exists && install.Wave == e.Wave && !IsSeen(in.Rollout, e, install.Stamp) {
 			result = append(result, e)
 		}
 	}
@@ -122,9 +137,9 @@ func (p *pass) count() {
 	reached := true
 	for i, w := range p.waves {
 		byName[w.Name] = i
-		s := waveState{wave: w, prior: p.priorWave(w.Name), reached: reached}
-		s.gates = p.judgeGates(w)
-		s.open = reached && passed(s.gates)
+		s := waveState{wave: w, prior: p.priorWave(w.Name), reached: reached, undeterred: p.isBack()}
+		s.gates = p.judgeAdmission(w)
+		s.open = reached && s.mayAdmit() && (!p.recorded || !s.isRecordedShut())
 		reached = reached && s.prior.VerifiedAt != nil
 		p.states = append(p.states, s)
 	}
@@ -134,7 +149,11 @@ func (p *pass) count() {
 		}
 	}
 	for i := range p.states {
-		p.states[i].sum()
+		s := &p.states[i]
+		s.sum(p.pace)
+		s.updatedAt, s.interruptedAt = p.soakClock(s)
+		p.judgeMeasurements(s)
+		p.announce(s)
 	}
 }
 
@@ -148,8 +167,8 @@ func (p *pass) priorWave(name string) v1alpha1.WaveStatus {
 }
 
 // sum adds the members up. A member whose install is gone stays in the total,
-// as removed.
-func (s *waveState) sum() {
+// as removed. The pace is that of the rollout; nil where it is full.
+func (s *waveState) sum(pace *v1alpha1.PaceStatus) {
 	slices.SortFunc(s.members, func(a, b member) int { return s.order(a.cluster, b.cluster) })
 	c := &s.counts
 	for _, m := range s.members {
@@ -165,7 +184,7 @@ func (s *waveState) sum() {
 	s.present = len(s.members) - int(c.Removed)
 	c.Total = max(s.prior.Total, seen)
 	c.Removed += c.Total - seen
-	s.maxConcurrency = s.concurrency(int(c.Total))
+	s.maxConcurrency = slowed(s.concurrency(int(c.Total)), pace)
 	s.maxFailures = s.failures(int(c.Total))
 }
 

@@ -23,11 +23,19 @@ func (p *pass) explain(status v1alpha1.OperatorRolloutStatus) (Standing, string,
 		return Stuck, v1alpha1.ReasonSuperseded, cmp.Or(abortReason(spec), status.Message)
 	case v1alpha1.RolloutAborted:
 		return Stuck, v1alpha1.ReasonAborted, p.explainAbort(status)
+	case v1alpha1.RolloutRolledBack:
+		return Stuck, v1alpha1.ReasonRolledBack, p.explainRollback(status)
 	case v1alpha1.RolloutPaused:
 		return Underway, v1alpha1.ReasonPaused, "paused" + colon(spec.PausedReason) + "; what was admitted finishes"
 	case v1alpha1.RolloutHalted:
 		if spec.Blocked != "" {
 			return Stuck, v1alpha1.ReasonVersionBlocked, p.explainBlock(status)
+		}
+		if p.halted() == nil && p.unmet != "" {
+			return Stuck, v1alpha1.ReasonPolicyNotMet, p.explainUnmet()
+		}
+		if s := p.halted(); s != nil && !s.hasTooManyFailed() {
+			return Stuck, v1alpha1.ReasonGateFailed, s.explainGate()
 		}
 		return Stuck, v1alpha1.ReasonHalted, p.explainHalt()
 	}
@@ -52,7 +60,10 @@ func (p *pass) explainSuccess(status v1alpha1.OperatorRolloutStatus) string {
 		text += fmt.Sprintf("; %s is blocked since, and nobody else is admitted: %s", p.in.Rollout.Spec.Release.Version,
 			blocked)
 	}
-	return text
+	if p.unmet != "" {
+		text += "; nobody else is admitted: " + p.unmet
+	}
+	return phrase.Truncate(text, maxMessage)
 }
 
 func (p *pass) explainBlock(status v1alpha1.OperatorRolloutStatus) string {
@@ -87,8 +98,11 @@ const maxNamed = 5
 // explainFailures names the clusters of the first wave that fails too much.
 func (p *pass) explainFailures() string {
 	s := p.halted()
-	if s == nil {
+	switch {
+	case s == nil:
 		return "no wave has too many failures"
+	case !s.hasTooManyFailed():
+		return fmt.Sprintf("gate %s of wave %s failed: %s", s.failedGate().Name, s.Name, s.failedGate().Evidence)
 	}
 	var names []string
 	for _, m := range s.members {
@@ -106,24 +120,35 @@ func (p *pass) explainWave(status v1alpha1.OperatorRolloutStatus) (Standing, str
 		return Underway, v1alpha1.ReasonProgressing, "no wave is left"
 	}
 	s, w := &p.states[i], status.Waves[i]
+	if w.Phase == v1alpha1.WaveUpdating && w.Pending > 0 && p.isFrozen() {
+		return Underway, p.pace.Reason, s.explainProgress(w) + "; no cluster is admitted: " + p.pace.Evidence
+	}
+	if reason, message := s.explainHeld(w); reason != "" && w.Phase == v1alpha1.WaveUpdating {
+		return Underway, reason, message
+	}
 	switch {
 	case w.Phase == v1alpha1.WaveGated:
 		return Underway, v1alpha1.ReasonGated, fmt.Sprintf("wave %s waits for gate %s: %s have to be approved", w.Name,
-			waiting(s.gates), phrase.Count(s.present, "cluster"))
+			s.waiting(), phrase.Count(s.present, "cluster"))
 	case w.Phase == v1alpha1.WaveSoaking && s.unready > 0:
 		return Underway, v1alpha1.ReasonSoaking, s.explainUnready(w)
 	case w.Phase == v1alpha1.WaveSoaking:
 		return Underway, v1alpha1.ReasonSoaking, fmt.Sprintf("wave %s soaks until %s: %d of %d clusters updated",
-			w.Name, SoakEnd(s.Wave, w).UTC().Format(time.RFC3339), w.Succeeded, w.Total-w.Removed)
+			w.Name, SoakEnd(s.Wave, w).UTC().Format(time.RFC3339), w.Succeeded, w.Total-w.Removed) + p.explainSlow()
+	case w.Phase == v1alpha1.WaveVerifying:
+		return Underway, v1alpha1.ReasonVerifying, s.explainVerifying()
 	case w.Pending == 0 && w.InProgress == 0 && p.heldBack(i):
 		return Stuck, v1alpha1.ReasonTooManyDeferred, fmt.Sprintf(
-			"wave %s: %s deferred because offline or paused (%s); bring them back, take them out of the selection, "+
-				"or raise maxDeferred",
+			"wave %s: %s deferred because offline, paused or held back (%s); bring them back, take them out of the "+
+				"selection, or raise maxDeferred",
 			w.Name, phrase.Count(w.Deferred, "cluster"), phrase.First(s.names(ClassDeferred), maxNamed))
 	}
-	return Underway, v1alpha1.ReasonProgressing,
-		fmt.Sprintf("wave %s: %d of %d clusters updated, %d in progress", w.Name, w.Succeeded, w.Total-w.Removed,
-			w.InProgress)
+	return Underway, v1alpha1.ReasonProgressing, s.explainProgress(w) + p.explainSlow()
+}
+
+func (s *waveState) explainProgress(w v1alpha1.WaveStatus) string {
+	return fmt.Sprintf("wave %s: %d of %d clusters updated, %d in progress", w.Name, w.Succeeded, w.Total-w.Removed,
+		w.InProgress)
 }
 
 // explainUnready names the clusters that are in their grace, and says when the
@@ -163,7 +188,8 @@ func (s *waveState) names(k Class) []string {
 // events tells of the waves that were started and verified. What becomes of the
 // rollout as a whole is told by its conditions.
 func (p *pass) events(status v1alpha1.OperatorRolloutStatus) []Event {
-	var events []Event
+	events := append(p.overrideEvents(status), p.policyEvents(status)...)
+	events = append(events, p.paceEvents(status.Waves)...)
 	for i, w := range status.Waves {
 		s, was := &p.states[i], p.states[i].prior
 		if w.InterruptedAt != nil && was.InterruptedAt == nil {

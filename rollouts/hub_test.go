@@ -13,6 +13,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/rollouts"
+	"github.com/bellwether-dev/bellwether/rollouts/holds"
 )
 
 // hub is a simulated hub. It follows the reconciler's protocol step by step,
@@ -22,6 +23,9 @@ type hub struct {
 	// installsAt and fleetAt are how far its caches have come.
 	installsAt, fleetAt int
 	pass                *hubPass
+	// asked are questions that are on their way to Prometheus.
+	asked   []asked
+	answers map[*rollout][]rollouts.Answer
 }
 
 type hubPass struct {
@@ -32,6 +36,12 @@ type hubPass struct {
 	view    installs
 	started time.Time
 	done    int
+	// changes are those of the other operator that the hub saw, and others its
+	// rollouts as they were read past the cache before the first action.
+	changes holds.Changes
+	others  []v1alpha1.OperatorRollout
+	// first is what the hub saw of the operator that comes first.
+	first installs
 	// armed says that the first step of an action was taken, and seen is the
 	// install as it was then.
 	armed bool
@@ -42,7 +52,7 @@ type hubPass struct {
 // ones that were lost: another API server may answer the first list.
 func (h *hub) crash(w *world) {
 	w.log("%s: crash", h.name)
-	h.pass = nil
+	h.pass, h.asked, h.answers = nil, nil, nil
 	h.installsAt = w.rng.IntN(len(w.installs))
 	h.fleetAt = w.rng.IntN(len(w.fleet))
 }
@@ -76,8 +86,13 @@ func (h *hub) begin(w *world, r *rollout, fresh bool) {
 	}
 	p := &hubPass{r: r, read: read, started: w.now, view: w.installs[h.installsAt]}
 	p.in = rollouts.Input{
-		Now: w.now, Rollout: read, Newer: r != w.latest() && (fresh || w.rng.IntN(3) > 0),
+		Now: w.now, Rollout: read, Newer: r != w.latest() && (fresh || w.rng.IntN(3) > 0), Answers: h.answers[r],
+		Policies: w.policies,
 	}
+	if w.peer != nil && (fresh || w.rng.IntN(2) == 0) { // else its cache shows none yet
+		p.changes = w.changes(w.peer.objects())
+	}
+	p.first = w.seeFirst(fresh)
 	before := read.DeepCopy()
 	p.look(w, p.view, w.fleet[h.fleetAt])
 	if p.d = rollouts.Next(p.in); p.d.WantsLive {
@@ -88,6 +103,7 @@ func (h *hub) begin(w *world, r *rollout, fresh bool) {
 	if w.rng.IntN(16) == 0 {
 		p.checkPure(w, before)
 	}
+	h.ask(r, p.d.Questions)
 	w.rng.Shuffle(len(p.d.Actions), reflect.Swapper(p.d.Actions))
 	h.pass = p
 }
@@ -96,7 +112,8 @@ func (h *hub) begin(w *world, r *rollout, fresh bool) {
 func (p *hubPass) look(w *world, view installs, clusters fleet) {
 	p.in.Clusters, p.in.Installs, p.in.ObservedInstalls = nil, nil, ""
 	for _, name := range slices.Sorted(maps.Keys(clusters)) {
-		p.in.Clusters = append(p.in.Clusters, clusters[name])
+		p.in.Clusters = append(p.in.Clusters, w.withDependency(w.withLock(w.withHolds(clusters[name]),
+			p.changes), p.first))
 	}
 	w.rng.Shuffle(len(p.in.Clusters), reflect.Swapper(p.in.Clusters))
 	newest := 0
@@ -150,7 +167,9 @@ func (h *hub) act(w *world) {
 			h.pass = nil
 			return
 		}
-		p.armed, p.seen = true, at
+		if p.armed, p.seen = true, at; p.others == nil && w.peer != nil {
+			p.others = w.peer.objects()
+		}
 		return
 	}
 	p.armed = false
@@ -168,12 +187,16 @@ func (h *hub) act(w *world) {
 func (h *hub) admit(w *world, a rollouts.Action, at install) {
 	p, ro := h.pass, h.pass.read
 	if at.Rollout != ro.Name || at.Wave != a.Wave || at.Stamp.RolloutUID == string(ro.UID) &&
-		at.Stamp.Attempt >= a.Attempt {
+		at.Stamp.Attempt >= a.Attempt || !a.NotAfter.IsZero() && !w.now.Before(a.NotAfter.Time) {
+		return
+	}
+	if w.changes(p.others).Busy(a.Cluster, w.reference(), 1) != nil {
 		return
 	}
 	w.checkAdmission(p, a, at)
 	w.putInstall(a.Cluster, func(i *install) {
-		i.Stamp = rollouts.Stamp{RolloutUID: string(ro.UID), Hash: ro.Spec.Release.Hash(),
+		i.Previous = w.previousOf(ro, *i)
+		i.Stamp = rollouts.Stamp{RolloutUID: string(ro.UID), Hash: rollouts.ReleaseFor(ro, i.Previous).Hash(),
 			AdmittedAt: a.AdmittedAt.Time, Attempt: a.Attempt}
 		// What the agent reported was about another spec.
 		i.revision, i.Stalled, i.Ready = ro.Spec.Revision, false, false
@@ -197,6 +220,8 @@ func (h *hub) assign(w *world, a rollouts.Action, at install, exists bool) {
 	}
 	if planned {
 		w.checkJoin(h.pass, a)
+	}
+	if h.pass.r.now().Status.PlanHash != "" { // also one that was decided before the membership was frozen
 		mark(h.pass.r.ever, a.Wave, a.Cluster)
 	}
 }
@@ -209,8 +234,9 @@ func (h *hub) finish(w *world) {
 		return
 	}
 	w.checkStatus(p)
+	w.checkFailures(p)
 	if p.read.Status.PlanHash == "" && p.d.Status.PlanHash != "" {
-		for _, i := range w.present() {
+		for _, i := range p.view {
 			if i.Rollout == p.read.Name {
 				mark(p.r.ever, i.Wave, i.Cluster)
 			}

@@ -79,6 +79,9 @@ func (w *world) checkAdmission(p *hubPass, a rollouts.Action, at install) {
 	if e := w.entry(at); e != nil && !e.released && w.now.Before(e.at.Add(wave.Deadline.Duration)) {
 		older-- // it moves within its slot
 	}
+	if ro.Spec.Rollback != nil {
+		older = 0 // that is what is taken back
+	}
 	if limit := r.maxConcurrency(a.Wave); ours+older+1 > limit {
 		w.violate("%s: %d clusters of wave %s would be in progress, %d of them with an older rollout; %d may",
 			a.Cluster, ours+older+1, a.Wave, older, limit)
@@ -88,6 +91,7 @@ func (w *world) checkAdmission(p *hubPass, a rollouts.Action, at install) {
 			w.violate("%s is admitted to wave %s before wave %s is verified", a.Cluster, a.Wave, before.Name)
 		}
 	}
+	w.checkEntered(ro, a.Wave, place)
 	if ro.Spec.Paused || ro.Spec.Abort != nil {
 		w.violate("%s is admitted while the rollout is stopped by a person", a.Cluster)
 	}
@@ -95,7 +99,7 @@ func (w *world) checkAdmission(p *hubPass, a rollouts.Action, at install) {
 		w.violate("%s is admitted to a blocked version", a.Cluster)
 	}
 	for _, g := range wave.Gates {
-		if !approved(ro, a.Wave, g.Name) {
+		if g.Approval != nil && !approved(ro, a.Wave, g.Name) {
 			w.violate("%s is admitted to wave %s without approval of gate %s", a.Cluster, a.Wave, g.Name)
 		}
 	}
@@ -103,6 +107,9 @@ func (w *world) checkAdmission(p *hubPass, a rollouts.Action, at install) {
 		w.violate("%s: the stamp's time does not survive the API", a.Cluster)
 	}
 	w.checkBadRelease(r, a)
+	w.checkHolds(p, a)
+	w.checkLock(a.Cluster)
+	w.checkPolicies(p, a.Wave)
 }
 
 func approved(ro *v1alpha1.OperatorRollout, wave, gate string) bool {
@@ -117,7 +124,7 @@ func approved(ro *v1alpha1.OperatorRollout, wave, gate string) bool {
 // checkBadRelease: a release that succeeds nowhere reaches no more clusters
 // than may fail and may be in progress.
 func (w *world) checkBadRelease(r *rollout, a rollouts.Action) {
-	if !w.bad || w.dies {
+	if !w.bad || w.dies || w.disturbed || w.good[r.now().Spec.Release.Hash()] {
 		return // what dies only in the soak may reach its whole wave
 	}
 	touched := len(r.touched[a.Wave])
@@ -149,7 +156,7 @@ func (w *world) checkJoin(p *hubPass, a rollouts.Action) {
 // checkStatus is called before a status is written.
 func (w *world) checkStatus(p *hubPass) {
 	was, is := p.read.Status, p.d.Status
-	if was.Phase.Ended() && is.Phase != was.Phase {
+	if was.Phase.Ended() && is.Phase != was.Phase && is.Phase != v1alpha1.RolloutRolledBack {
 		w.violate("%s was %s and is %s", p.read.Name, was.Phase, is.Phase)
 	}
 	var sum v1alpha1.WaveCounts
@@ -162,6 +169,7 @@ func (w *world) checkStatus(p *hubPass) {
 		if gone := p.gone(wave); c.Removed != gone && !p.in.Newer {
 			w.violate("wave %s has %d removed clusters, %d were seen to be gone", wave.Name, c.Removed, gone)
 		}
+		w.checkPace(p, wave)
 		sum.Total += c.Total
 		sum.Succeeded += c.Succeeded
 		if i < len(was.Waves) && c.Total < was.Waves[i].Total {
@@ -204,6 +212,9 @@ func (w *world) checkVerified(p *hubPass, wave v1alpha1.WaveStatus, place int) {
 			w.violate("wave %s is verified before wave %s", wave.Name, before.Name)
 		}
 	}
+	w.checkGates(p, wave, s)
+	w.checkPolicyGates(p, wave)
+	soak := p.soak(s)
 	failed, size := 0, 0
 	paused := map[string]bool{}
 	for _, c := range p.in.Clusters {
@@ -231,12 +242,13 @@ func (w *world) checkVerified(p *hubPass, wave v1alpha1.WaveStatus, place int) {
 		if sick || i.Stalled && !paused[i.Cluster] {
 			failed++
 		}
-		if !e.succeededAt.IsZero() && e.succeededRV <= i.rv && now.Sub(e.succeededAt) < s.Soak.Duration {
+		if !e.succeededAt.IsZero() && e.succeededRV <= i.rv && now.Sub(e.succeededAt) < soak {
 			w.violate("wave %s is verified %s after %s succeeded, the soak is %s", wave.Name, now.Sub(e.succeededAt),
-				i.Cluster, s.Soak.Duration)
+				i.Cluster, soak)
 		}
 	}
-	if tolerated := min(size, share(s.MaxFailures, int(wave.Total))); failed > tolerated || w.bad && size > tolerated {
+	if tolerated := min(size, share(s.MaxFailures, int(wave.Total))); failed > tolerated ||
+		w.bad && !w.good[p.read.Spec.Release.Hash()] && size > tolerated {
 		w.violate("wave %s of %d is verified with %d failures", wave.Name, size, failed)
 	}
 }
@@ -256,8 +268,11 @@ func (w *world) checkBatch(p *hubPass) {
 	for _, c := range p.in.Clusters {
 		for _, e := range p.d.Status.Batch.Clusters {
 			if e.Cluster == c.Name && !known[c.Name] &&
-				(!c.Online || c.Paused || c.Deleting || c.Labels["fleet"] != "yes") {
+				(!c.Online || c.Paused || c.Deleting || c.Labels["fleet"] != "yes" || isHeld(p.read, c)) {
 				w.violate("%s is to be admitted and was seen unfit: %+v", c.Name, c)
+			}
+			if e.Cluster == c.Name && !known[c.Name] {
+				w.checkDependency(p, c.Name)
 			}
 		}
 	}
@@ -273,7 +288,7 @@ func (w *world) checkEnd() {
 	case v1alpha1.RolloutSucceeded:
 		w.checkCaughtUp(r, failing)
 	case v1alpha1.RolloutHalted:
-		if len(failing) == 0 {
+		if len(failing) == 0 && !w.hasFailedGate(ro) {
 			w.violate("halted, and no wave has too many failures: %s", ro.Status.Message)
 		}
 	case v1alpha1.RolloutAborted:
@@ -291,6 +306,9 @@ func (w *world) checkEnd() {
 			}
 		}
 	default:
+		if w.hasWaiting() {
+			return
+		}
 		w.violate("never ended: %s, wave %s: %s", ro.Status.Phase, ro.Status.CurrentWave, ro.Status.Message)
 	}
 }
@@ -339,7 +357,7 @@ func (w *world) checkCaughtUp(r *rollout, failing map[string]bool) {
 	}
 	for name, c := range w.clusters() {
 		i, exists := w.present()[name]
-		if c.Labels["fleet"] != "yes" || exists &&
+		if c.Labels["fleet"] != "yes" || w.isWaiting(name) || exists &&
 			(i.SucceededHash == ro.Status.ReleaseHash || w.failed(ro, i) || failing[i.Wave]) {
 			continue
 		}

@@ -46,24 +46,28 @@ type Member struct {
 	Class   Class
 	// Reason says why; empty where the class says it all.
 	Reason string
+	// Message says more of the reason, where it is a hold.
+	Message string
 	// Since is from when on the reason holds, by the hub's clock; zero where the
 	// hub does not know.
 	Since time.Time
-	// Until is when time alone changes the class: the deadline, or the end of the
-	// grace. Zero where it does not.
+	// Until is when time alone changes the class or the reason: the deadline, the
+	// end of the grace or of a hold. Zero where it does not.
 	Until time.Time
 	// Updated says that the release is installed, Ready or not.
 	Updated bool
 }
 
 // Classify returns how each cluster of a planned rollout counts, wave by wave
-// and in the order of admission. It fails where the rollout's selectors cannot
-// be used.
+// and in the order of admission. What holds clusters back is what the status
+// records. It fails where the rollout's selectors cannot be used.
 func Classify(in Input) ([]Member, error) {
+	in.Clusters = recordedHolds(in)
 	p, err := newPass(in)
 	if err != nil {
 		return nil, err
 	}
+	p.recorded = true
 	p.count()
 	var members []Member
 	for i := range p.states {
@@ -87,11 +91,16 @@ type member struct {
 	admissible bool
 	// retried says that it failed and is to be admitted again.
 	retried bool
+	// hold is why it is not to be admitted now; nil if nothing holds it back.
+	hold *Hold
 	// deadline is when an admission counts as failed.
 	deadline time.Time
 	// unreadySince is when the hub first saw it updated and not Ready; zero where
 	// that does not count.
 	unreadySince time.Time
+	// proves says that it is updated and was Ready when it was last seen. In a wave
+	// that is verified, one that is not counts as succeeded too.
+	proves bool
 }
 
 // isUnready tells whether the member is in its grace.
@@ -117,7 +126,8 @@ func (s *waveState) readmits() bool {
 //  6. busy with an older rollout's release: in progress
 //  7. paused: deferred
 //  8. offline: deferred, or failed once its wave is open and the policy says so
-//  9. pending
+//  9. held back: deferred or pending, as the hold says
+//  10. pending
 //
 // A failed one that is to be tried again is pending.
 func (p *pass) classify(install Install, s *waveState) member {
@@ -127,6 +137,7 @@ func (p *pass) classify(install Install, s *waveState) member {
 	m := member{
 		Member:  Member{Cluster: install.Cluster, Wave: s.Name, Updated: p.isUpdated(install)},
 		cluster: cluster, ours: written || p.isOurs(install), deadline: p.deadline(install, cluster, s),
+		hold: p.hold(cluster), proves: p.isUpdated(install) && install.Ready,
 	}
 	judged := s.reached && s.prior.VerifiedAt == nil
 	if judged && stays && m.Updated && !install.Ready && !cluster.Paused {
@@ -134,12 +145,15 @@ func (p *pass) classify(install Install, s *waveState) member {
 	}
 	p.judge(&m, install, s)
 	m.holds = written || p.isChanging(install, m.deadline) || m.isUnready()
-	fit := cluster.Online && !cluster.Paused
+	here := cluster.Online && !cluster.Paused
+	fit := here && m.hold == nil
 	switch {
 	case !stays || install.Deleting:
-		m.Class, m.Reason, m.Since = ClassRemoved, "", time.Time{}
-	case m.Class == ClassFailed && fit && p.isRetried(install):
-		m.Class, m.Reason, m.admissible, m.retried = ClassPending, "", true, true
+		m.Class, m.Reason, m.Message, m.Since = ClassRemoved, "", "", time.Time{}
+	case m.Class == ClassFailed && here && !m.isDeferring() && p.isRetried(install):
+		m.Reason, m.Since, m.Until = "", time.Time{}, time.Time{}
+		m.judgeHold()
+		m.admissible, m.retried = fit, m.Class == ClassPending
 	default:
 		m.admissible = !m.ours && !m.Updated && fit && (m.Class == ClassPending || m.Class == ClassInProgress)
 	}
@@ -151,7 +165,8 @@ func (p *pass) isOurs(install Install) bool {
 }
 
 func (p *pass) isUpdated(install Install) bool {
-	return install.SucceededHash == p.hash && install.Stamp.Hash == p.hash
+	hash := p.hashOf(install)
+	return install.SucceededHash == hash && install.Stamp.Hash == hash
 }
 
 // isChanging tells whether an admitted install may still be on its way.
@@ -188,7 +203,7 @@ func (p *pass) judge(m *member, install Install, s *waveState) {
 	case !m.cluster.Online && (s.open || p.strategy.Offline == v1alpha1.OfflineDefer):
 		p.judgeOffline(m)
 	default:
-		m.Class = ClassPending
+		m.judgeHold()
 	}
 }
 
@@ -241,6 +256,8 @@ func (p *pass) judgeAdmitted(m *member, install Install) {
 		m.Class, m.Until = ClassInProgress, m.deadline
 	case m.cluster.Paused:
 		m.Class, m.Reason = ClassDeferred, v1alpha1.ReasonPaused
+	case !install.Stalled && m.hold != nil && m.hold.Reason == v1alpha1.ReasonVetoed:
+		m.judgeHold() // the agent has not begun
 	case install.Stalled:
 		m.Class, m.Reason = ClassFailed, ReasonStalled
 	case !m.cluster.Online && p.strategy.Offline == v1alpha1.OfflineDefer:
@@ -257,12 +274,16 @@ func (p *pass) judgeOffline(m *member) {
 	}
 }
 
-// deadline is counted from the admission. Where offline clusters are deferred,
-// one that comes back has the whole time anew.
+// deadline is counted from the admission. One whose owner refused changes, or
+// which was offline and deferred, has the whole time anew.
 func (p *pass) deadline(install Install, c Cluster, s *waveState) time.Time {
-	start := install.Stamp.AdmittedAt
-	if c.Online && p.strategy.Offline == v1alpha1.OfflineDefer {
+	return deadlineOf(install, c, s.Wave, p.strategy.Offline)
+}
+
+func deadlineOf(install Install, c Cluster, w v1alpha1.Wave, offline v1alpha1.OfflinePolicy) time.Time {
+	start := latest(install.Stamp.AdmittedAt, c.VetoEndedAt)
+	if c.Online && offline == v1alpha1.OfflineDefer {
 		start = latest(start, c.OnlineSince)
 	}
-	return start.Add(s.Deadline.Duration)
+	return start.Add(w.Deadline.Duration)
 }

@@ -60,6 +60,15 @@ func (s *scene) succeed(clusters ...int) {
 	}
 }
 
+// succeededLate has the first wave's clusters updated since a time, when it was
+// verified already, and those of the second one paused.
+func (s *scene) succeededLate(since time.Duration) {
+	s.verified()
+	s.wave(0).Soak = &metav1.Duration{Duration: 30 * time.Second}
+	s.ro.Status.Waves[0].Updated, s.ro.Status.Waves[0].UpdatedAt = 2, ago(since)
+	s.Clusters[2].Paused, s.Clusters[3].Paused = true, true
+}
+
 // verified makes the first wave history.
 func (s *scene) verified() {
 	s.succeed(0, 1)
@@ -302,13 +311,31 @@ func TestNext(t *testing.T) {
 				s.succeed(0)
 				s.Clusters[1].Paused = true
 			},
-			want: "Progressing, one Updating, two Waiting: wave one: 1 cluster deferred because offline or paused " +
-				"(b); bring them back, take them out of the selection, or raise maxDeferred",
+			want: "Progressing, one Updating, two Waiting: wave one: 1 cluster deferred because offline, " +
+				"paused or held back (b); bring them back, take them out of the selection, or raise maxDeferred",
+		},
+		"clusters that are not Ready any more prove nothing": {
+			given: func(s *scene) {
+				s.verified()
+				s.Installs[0].Ready, s.Installs[1].Ready = false, false
+				s.Clusters[2].Paused, s.Clusters[3].Paused = true, true
+			},
+			want: "Progressing, one Verified, two Updating: wave two: 2 clusters deferred because offline, " +
+				"paused or held back (c, d); bring them back, take them out of the selection, or raise maxDeferred",
+		},
+		"a late success proves nothing before its soak is over": {
+			given: func(s *scene) { s.succeededLate(20 * time.Second) },
+			want: "Progressing, one Verified, two Updating: wave two: 2 clusters deferred because offline, " +
+				"paused or held back (c, d); bring them back, take them out of the selection, or raise maxDeferred",
+		},
+		"a late success whose soak is over": {
+			given: func(s *scene) { s.succeededLate(30 * time.Second) },
+			want:  "Succeeded, one Verified, two Verified: 2 of 4 clusters updated, 2 deferred until they are back",
 		},
 		"an offline canary proves nothing": {
 			given: func(s *scene) { s.Clusters[0].Online, s.Clusters[1].Online = false, false },
-			want: "Progressing, one Updating, two Waiting: wave one: 2 clusters deferred because offline or paused " +
-				"(a, b); bring them back, take them out of the selection, or raise maxDeferred",
+			want: "Progressing, one Updating, two Waiting: wave one: 2 clusters deferred because offline, " +
+				"paused or held back (a, b); bring them back, take them out of the selection, or raise maxDeferred",
 		},
 		"the last wave waits for nobody": {
 			given: func(s *scene) {
@@ -395,9 +422,9 @@ func TestNext(t *testing.T) {
 			},
 			want: "Superseded, one Updating, two Waiting: 1.2.0 is out",
 		},
-		"a newer rollout exists": {
+		"a newer rollout exists: others wait until nobody can act on the entry": {
 			given: func(s *scene) { s.Newer = true; s.batch(0, "a") },
-			want:  "Superseded, one Updating, two Waiting: a newer rollout took over",
+			want:  "Superseded, one Updating, two Waiting, batch a: a newer rollout took over",
 		},
 		"busy with an older release, moved within its slot": {
 			given: func(s *scene) {
@@ -559,6 +586,11 @@ func TestRecheck(t *testing.T) {
 		"the first deadline": {
 			given: func(s *scene) { s.admit(10*time.Minute, 0); s.admit(5*time.Minute, 1) },
 			want:  20 * time.Minute,
+		},
+		"windows open": {given: func(s *scene) { s.close(0, 1) }, want: 8 * time.Hour},
+		"windows close": {
+			given: func(s *scene) { s.Clusters[1].OpenUntil = noon.Add(30 * time.Second); s.batch(0, "a", "b") },
+			want:  30 * time.Second,
 		},
 		"a batch entry that should have been seen": {
 			given: func(s *scene) { s.batch(0, "a", "b") },

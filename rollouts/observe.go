@@ -22,7 +22,11 @@ func ObserveCluster(c *v1alpha1.FleetCluster) Cluster {
 	apiServer := conditions.Get(c.Status.Conditions, v1alpha1.ConditionAPIServerReachable)
 	cluster := Cluster{
 		Name: c.Name, Labels: c.Labels, Enrolled: isEnrolled(c), Paused: c.Spec.Paused,
-		Deleting: c.DeletionTimestamp != nil,
+		Deleting: c.DeletionTimestamp != nil, TimeZone: c.Annotations[v1alpha1.AnnotationTimeZone], Veto: c.Status.Veto,
+		Kubernetes: c.Status.Versions.Kubernetes,
+	}
+	if at := c.Status.VetoEndedAt; at != nil {
+		cluster.VetoEndedAt = at.Time
 	}
 	switch {
 	case agent.Status != metav1.ConditionTrue:
@@ -60,7 +64,12 @@ func ObserveInstall(o *v1alpha1.OperatorInstall) Install {
 		install.Stamp = Stamp{
 			RolloutUID: a.RolloutUID, Hash: a.Hash, AdmittedAt: a.AdmittedAt.Time, Attempt: a.Attempt,
 		}
+		install.Previous = a.Previous
 	}
+	if o.Status.Installed != nil {
+		install.Bundle = o.Status.Installed.Bundle
+	}
+	install.Jobs = observeJobs(o)
 	return install
 }
 

@@ -4,6 +4,7 @@
 package rollouts
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -17,11 +18,15 @@ import (
 // on the status that was read, so they come before the new batch is chosen.
 func (p *pass) proceed() Decision {
 	d := Decision{Actions: append(p.admissions(), p.adopt()...)}
+	d.Actions = append(d.Actions, p.jobRequests()...)
 	status := *p.prior.DeepCopy()
 	status.ReleaseHash = p.hash
 	status.Batch = p.nextBatch()
 	status.Waves = p.waveStatuses(status.Batch)
 	status.Unready = p.unreadyClusters()
+	status.HeldBack, status.WindowOverride = p.heldBackClusters(), p.windowOverride()
+	status.Policies = p.appliedPolicies()
+	status.Pace = p.reportedPace(status.Waves)
 	if verifies(p.prior.Waves, status.Waves) && !p.in.Live {
 		return Decision{WantsLive: true, Status: p.in.Rollout.Status}
 	}
@@ -32,7 +37,11 @@ func (p *pass) proceed() Decision {
 		status.EndedAt = stampTime(p.in.Now)
 	}
 	d.Standing, d.Reason, status.Message = p.explain(status)
-	d.Events = p.events(status)
+	d.Events = append(p.events(status), p.gateEvents(status.Waves)...)
+	if !status.Phase.Ended() {
+		d.Questions = p.questions(status.Waves)
+	}
+	d.Questions = append(d.Questions, p.paceQuestions(status.Waves)...) // also for late joiners
 	d.RecheckAfter = p.recheck(status)
 	p.observed(&status)
 	d.Status = status
@@ -76,12 +85,15 @@ func (p *pass) waveStatuses(batch *v1alpha1.AdmissionBatch) []v1alpha1.WaveStatu
 		w := s.prior
 		w.WaveCounts = v1alpha1.WaveCounts(s.counts)
 		w.MaxConcurrency, w.MaxFailures = int32(s.maxConcurrency), int32(s.maxFailures)
-		w.Gates = s.gates
+		w.Gates = p.reportedGates(s)
+		if w.Soak = s.Soak; w.Soak.Duration == 0 {
+			w.Soak = nil
+		}
 		if started[s.Name] && w.StartedAt == nil {
 			w.StartedAt = stampTime(p.in.Now)
 		}
 		w.Updated = s.updated
-		w.UpdatedAt, w.InterruptedAt = p.soakClock(s)
+		w.UpdatedAt, w.InterruptedAt = s.updatedAt, s.interruptedAt
 		w.Phase = p.wavePhase(i, w)
 		if w.Phase == v1alpha1.WaveVerified && w.VerifiedAt == nil {
 			w.VerifiedAt = stampTime(p.in.Now)
@@ -94,14 +106,16 @@ func (p *pass) waveStatuses(batch *v1alpha1.AdmissionBatch) []v1alpha1.WaveStatu
 // soakClock returns when the soak began, and since when it stands still.
 //
 // It begins with the last success, and again when a wave that had too many
-// failures has them no more, or has an updated cluster admitted again. It stands
+// failures has them no more, has an updated cluster admitted again, is tried
+// again after a gate failed, or a cluster that had failed is Ready again. It stands
 // still while an updated cluster is in its grace, so that the soak is time in
 // which every cluster that counts as succeeded was Ready.
 func (p *pass) soakClock(s *waveState) (updatedAt, interruptedAt *metav1.Time) {
 	was := s.prior
 	// Where clusters were removed, a success may hide behind an equal count.
 	succeeded := s.updated > was.Updated || s.updated > 0 && s.counts.Removed != was.Removed
-	recovered := s.updated > 0 && hasTooManyFailed(was) && !s.failing()
+	recovered := s.updated > 0 && (hasTooManyFailed(was) && !s.hasTooManyFailed() || p.isRejudged(s) ||
+		p.hasRecovered(s))
 	updatedAt, interruptedAt = was.UpdatedAt, was.InterruptedAt
 	switch {
 	case s.readmits():
@@ -132,10 +146,14 @@ func (p *pass) wavePhase(i int, w v1alpha1.WaveStatus) v1alpha1.WavePhase {
 		return v1alpha1.WaveWaiting
 	case !s.open && s.present > 0:
 		return v1alpha1.WaveGated
+	case s.failedGate() != nil:
+		return v1alpha1.WaveVerifying
 	case s.counts.Pending > 0 || s.counts.InProgress > s.unready || p.halted() != nil || p.heldBack(i):
 		return v1alpha1.WaveUpdating
 	case s.unready > 0 || p.in.Now.Before(SoakEnd(s.Wave, w)):
 		return v1alpha1.WaveSoaking
+	case !s.mayVerify():
+		return v1alpha1.WaveVerifying
 	}
 	return v1alpha1.WaveVerified
 }
@@ -154,14 +172,14 @@ func SoakEnd(spec v1alpha1.Wave, w v1alpha1.WaveStatus) time.Time {
 // too many of them, or nothing at all that the release was proven on.
 func (p *pass) heldBack(i int) bool {
 	s := &p.states[i]
-	if s.counts.Deferred == 0 {
+	if s.counts.Deferred == 0 || p.isBack() { // what ran before is proven
 		return false
 	}
-	var proven int32
-	for _, other := range p.states[:i+1] {
-		proven += other.counts.Succeeded
+	proven := s.isProven() // its own soak is still to be waited for
+	for j := range p.states[:i] {
+		proven = proven || p.states[j].isProven() && !p.in.Now.Before(p.states[j].soakEnd())
 	}
-	if proven == 0 {
+	if !proven {
 		return true
 	}
 	later := 0
@@ -169,6 +187,27 @@ func (p *pass) heldBack(i int) bool {
 		later += other.present
 	}
 	return later > 0 && int(s.counts.Deferred) > p.maxDeferred(int(s.counts.Total))
+}
+
+// hasRecovered tells whether a cluster that had failed, because it was not Ready for
+// longer than its grace, is Ready again. It was not watched for the whole soak.
+func (p *pass) hasRecovered(s *waveState) bool {
+	return slices.ContainsFunc(s.members, func(m member) bool {
+		since, wasUnready := p.unready[m.Cluster]
+		return wasUnready && m.proves && m.Class == ClassSucceeded &&
+			!p.in.Now.Before(since.Add(s.UnreadyGrace.Duration))
+	})
+}
+
+// soakEnd is when the soak is over that began with the last success, also of a wave
+// that was verified before that.
+func (s *waveState) soakEnd() time.Time {
+	return SoakEnd(s.Wave, v1alpha1.WaveStatus{UpdatedAt: s.updatedAt})
+}
+
+// isProven tells whether a cluster of the wave shows that the release works.
+func (s *waveState) isProven() bool {
+	return slices.ContainsFunc(s.members, func(m member) bool { return m.proves && m.Class == ClassSucceeded })
 }
 
 func (p *pass) maxDeferred(total int) int {
@@ -185,6 +224,8 @@ func (p *pass) phase(waves []v1alpha1.WaveStatus) v1alpha1.RolloutPhase {
 	abort := p.in.Rollout.Spec.Abort
 	halted := p.halted() != nil
 	switch {
+	case p.rollsBack(waves):
+		return v1alpha1.RolloutRolledBack
 	case p.prior.Phase.Ended():
 		return p.prior.Phase
 	case abort != nil && abort.Superseded:
@@ -201,6 +242,8 @@ func (p *pass) phase(waves []v1alpha1.WaveStatus) v1alpha1.RolloutPhase {
 	case p.in.Rollout.Spec.Paused:
 		return v1alpha1.RolloutPaused
 	case halted:
+		return v1alpha1.RolloutHalted
+	case p.unmet != "":
 		return v1alpha1.RolloutHalted
 	}
 	return v1alpha1.RolloutProgressing
@@ -247,15 +290,21 @@ func (p *pass) recheck(status v1alpha1.OperatorRolloutStatus) time.Duration {
 
 // due lists the times at which time alone changes the verdict.
 func (p *pass) due(status v1alpha1.OperatorRolloutStatus) []time.Time {
-	var times []time.Time
+	times := p.paceTimes(status.Waves)
 	for i := range p.states {
 		s := &p.states[i]
-		if status.Waves[i].Phase == v1alpha1.WaveSoaking {
+		if slices.Contains([]v1alpha1.WavePhase{v1alpha1.WaveSoaking, v1alpha1.WaveVerified}, status.Waves[i].Phase) {
 			times = append(times, SoakEnd(s.Wave, status.Waves[i]))
 		}
-		for _, m := range s.members {
-			times = append(times, m.Until)
+		if !status.Phase.Ended() {
+			times = append(times, p.dueGates(s, status.Waves[i].Phase)...)
 		}
+		for _, m := range s.members {
+			if !m.isHeld() || s.isHoldingBack(m) {
+				times = append(times, m.Until)
+			}
+		}
+		times = append(times, p.holdTimes(s)...)
 	}
 	if !p.stopped() || halting(status.Phase) {
 		for _, e := range p.batch {

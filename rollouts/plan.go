@@ -15,6 +15,8 @@
 //     the rollout before each admission. So a status write is the decision,
 //     and it is a compare-and-swap.
 //   - A batch entry counts as in progress until its stamp is seen.
+//   - A batch entry of a cluster that is held back is marked as held, and not acted
+//     on from then on.
 //   - status.observedInstalls orders views: one that is older than the view that
 //     the status was computed from is refused, and so is a cached one where the
 //     decision opens the next wave. Decision.WantsLive says so.
@@ -51,6 +53,12 @@ type Input struct {
 	Live bool
 	// Newer says that the operator has a rollout with a higher revision.
 	Newer bool
+	// Answers to questions of earlier decisions, in any order.
+	Answers []Answer
+	// Policies are all RolloutPolicies, in any order, and OperatorLabels the labels of
+	// the ManagedOperator.
+	Policies       []v1alpha1.RolloutPolicy
+	OperatorLabels map[string]string
 }
 
 // Cluster is a FleetCluster.
@@ -69,6 +77,20 @@ type Cluster struct {
 	OfflineSince  time.Time
 	Paused        bool
 	Deleting      bool
+	// Veto is what the cluster's owner refuses; nil if that is nothing. VetoEndedAt
+	// is when the hub saw the last one end.
+	Veto        *v1alpha1.ClusterVeto
+	VetoEndedAt time.Time
+	// TimeZone is the IANA name of the cluster's time zone; empty means UTC.
+	TimeZone string
+	// Kubernetes is the version that the cluster's agent reports; empty where it was
+	// not reported.
+	Kubernetes string
+
+	// Holds are why the cluster is not to be admitted now, the one to tell first.
+	Holds []Hold
+	// OpenUntil is when ChangeWindows may close the cluster; zero if they do not.
+	OpenUntil time.Time
 }
 
 // Install is an OperatorInstall.
@@ -78,10 +100,17 @@ type Install struct {
 	Rollout, Wave string
 	// Stamp is zero where nothing was admitted.
 	Stamp Stamp
+	// Previous is what the cluster ran before it was admitted; nil where that is
+	// nothing.
+	Previous *v1alpha1.PreviousRelease
+	// Bundle is the name of the installed bundle; empty where there is none.
+	Bundle string
 	// SucceededHash is the release that the agent saw succeed last.
 	SucceededHash string
 	// Ready says that the agent reports the install Ready, with this very spec.
 	Ready bool
+	// Jobs are those that the cluster was asked to run, by name.
+	Jobs map[string]Job
 	// Stalled says that the agent reports terminal trouble with this very spec.
 	Stalled  bool
 	Deleting bool
@@ -105,6 +134,8 @@ const (
 	ActionAssign ActionKind = "Assign"
 	// ActionAdmit writes the stamp of the rollout with the given time.
 	ActionAdmit ActionKind = "Admit"
+	// ActionRunJob asks the cluster's agent to run a Job.
+	ActionRunJob ActionKind = "RunJob"
 )
 
 // Action is idempotent and comparable.
@@ -115,6 +146,13 @@ type Action struct {
 	// AdmittedAt is set for ActionAdmit, in whole seconds, and so is Attempt.
 	AdmittedAt metav1.Time
 	Attempt    int64
+	// Job names the Job of an ActionRunJob. It is that of the gate, or the preflight Job
+	// where Gate is empty. Template is what it runs.
+	Job, Gate string
+	Template  *v1alpha1.JobTemplate
+	// NotAfter is when an ActionAdmit must not be carried out any more, because a
+	// window closes; zero if it may be at any time.
+	NotAfter metav1.Time
 }
 
 // Standing is how a rollout stands, in the terms of kstatus.
@@ -149,6 +187,8 @@ type Decision struct {
 	Reason   string
 	// Events are what the change from the last status to this one tells.
 	Events []Event
+	// Questions are to be answered for later decisions, which need not be waited for.
+	Questions []Question
 	// RecheckAfter is when time alone would change the decision; zero if never.
 	RecheckAfter time.Duration
 }
@@ -162,6 +202,8 @@ const (
 	MaxAssignments = 500
 	// MaxUnready is how many clusters are remembered as not Ready.
 	MaxUnready = 500
+	// MaxJobRequests is how many Jobs one pass asks for.
+	MaxJobRequests = 100
 
 	// AdmissionTimeout bounds the time in which a batch entry that was read is
 	// acted on. An entry whose stamp is not seen for longer is looked up live.
@@ -214,28 +256,36 @@ func older(a, b string) bool {
 //	                                   │ Paused │      ▼ │
 //	                                   └────────┘   ┌────────┐
 //	                   the version is blocked, or   │ Halted │
-//	                   too many failures and the    └────────┘
-//	                   policy is Pause
+//	                   too many failures or a       └────────┘
+//	                   failed gate and the
+//	                   policy is Pause, or a
+//	                   RolloutPolicy is not met
 //
-//	any that has not ended ── person, or too many failures and the policy is Abort ──▶ Aborted
+//	any that has not ended ── person, or failures as above and the policy is Abort ──▶ Aborted
 //	any that has not ended ── newer rollout ──▶ Superseded
+//	any that has not ended ── too many failures and the policy is Rollback ──▶ RolledBack
+//	any that admitted a cluster ── person ──▶ RolledBack
+//
+// A rollback is a rollout of its own: its members are the clusters that were
+// admitted, each has a release of its own, and a failure holds up no other one.
 //
 // Within Progressing, wave by wave, one step a pass at most:
 //
-//	Waiting ─▶ Gated ─▶ (Preflight) ─▶ Updating ─▶ Soaking ─▶ (Verifying) ─▶ Verified
-//	 wave       approval                 ▲    nothing left │                    │
-//	 before     missing                  │    to change    │                    │
-//	 verified                            └─────────────────┘                    ▼
-//	                            a deferred cluster came back,         late joiners admitted
-//	                            an updated one failed
+//	Waiting ─▶ Gated ─▶ Updating ─▶ Soaking ─▶ Verifying ─▶ Verified
+//	 wave       approval      ▲    nothing left │    a gate has     │
+//	 before     missing       │    to change    │    no verdict,    │
+//	 verified                 └─────────────────┘    or failed      ▼
+//	                 a deferred cluster came back,        late joiners admitted
+//	                 an updated one failed
 //
 // A wave that soaks is verified only while every updated cluster of it is Ready,
 // but for as many failures as it may have. A wave that is verified is not judged
 // any more: what becomes of its clusters later does not stop the rollout.
 //
-// Preflight has no check so far and is passed at once; so is Verifying, which
-// wants a live view. Every phase but Verified and the ended ones is derived
-// anew from the observation.
+// A wave without gates that measure passes Verifying at once. Gates are measured while the wave soaks and verifies:
+// Next asks for what it wants to know, and has the answers in its input later. Every
+// phase but Verified and the ended ones is derived anew from the observation, and so
+// is every verdict but a failed one.
 func Next(in Input) Decision {
 	prior := in.Rollout.Status
 	if in.Newer {
@@ -269,13 +319,16 @@ func invalid(prior v1alpha1.OperatorRolloutStatus, err error) Decision {
 // already being taken over, so counts would only mislead.
 func superseded(in Input) Decision {
 	status := *in.Rollout.Status.DeepCopy()
-	status.Batch = nil
+	status.HeldBack = nil
 	d := Decision{Standing: Stuck, Reason: v1alpha1.ReasonSuperseded}
+	status.Batch, d.RecheckAfter = lapse(status.Batch, in.Now)
 	switch status.Phase {
 	case v1alpha1.RolloutSucceeded:
 		d.Standing, d.Reason = Done, v1alpha1.ReasonSucceeded
 	case v1alpha1.RolloutAborted:
 		d.Reason = v1alpha1.ReasonAborted
+	case v1alpha1.RolloutRolledBack:
+		d.Reason = v1alpha1.ReasonRolledBack
 	case v1alpha1.RolloutSuperseded:
 	default:
 		status.Phase = v1alpha1.RolloutSuperseded

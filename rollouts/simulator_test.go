@@ -29,8 +29,36 @@ import (
 
 var (
 	seeds = flag.Int("seeds", long.Cases(1000, 20_000), "how many worlds the simulator plays")
+	first = flag.Uint64("first", 1, "the seed of the first world")
 	seed  = flag.Uint64("seed", 0, "play only the world with this seed, and print what happened")
 )
+
+// maxBroken is how many broken worlds are reported before no other one is played.
+const maxBroken = 10
+
+// playAll plays a world for each seed, several at a time. The function plays one and returns what is broken in it.
+func playAll(t *testing.T, play func(seed uint64) string) {
+	t.Helper()
+	var broken atomic.Int32
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for s := range uint64(*seeds) {
+		group.Go(func() error {
+			if broken.Load() >= maxBroken {
+				return nil
+			}
+			if what := play(*first + s); what != "" {
+				broken.Add(1)
+				t.Errorf("seed %d: %s", *first+s, what)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+}
 
 // TestSimulator plays random fleets, strategies, outcomes, crashes and old
 // caches against the planner, two hubs at a time, and checks after every step
@@ -40,7 +68,9 @@ func TestSimulator(t *testing.T) {
 	t.Parallel()
 	if *seed != 0 {
 		w := play(*seed)
-		t.Log("\n" + strings.Join(w.trace, "\n"))
+		for _, x := range w.worlds() {
+			t.Log(x.operator + "\n" + strings.Join(x.trace, "\n"))
+		}
 		if w.broken != "" {
 			t.Fatal(w.broken)
 		}
@@ -48,28 +78,13 @@ func TestSimulator(t *testing.T) {
 	}
 	ended := map[v1alpha1.RolloutPhase]int{}
 	var mu sync.Mutex
-	var group errgroup.Group
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	var broken atomic.Bool
-	for s := range uint64(*seeds) {
-		group.Go(func() error {
-			if broken.Load() {
-				return nil
-			}
-			w := play(s + 1)
-			if w.broken != "" {
-				broken.Store(true)
-				return fmt.Errorf("seed %d: %s", s+1, w.broken)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			ended[w.latest().now().Status.Phase]++
-			return nil
-		})
-	}
-	if err := group.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	playAll(t, func(seed uint64) string {
+		w := play(seed)
+		mu.Lock()
+		defer mu.Unlock()
+		ended[w.latest().now().Status.Phase]++
+		return w.broken
+	})
 	t.Logf("%d worlds, by the phase their newest rollout ended in: %v", *seeds, ended)
 	for _, phase := range []v1alpha1.RolloutPhase{v1alpha1.RolloutSucceeded, v1alpha1.RolloutHalted,
 		v1alpha1.RolloutAborted} {
@@ -82,17 +97,29 @@ func TestSimulator(t *testing.T) {
 // play runs one world: chaos first, then calm until nothing moves.
 func play(seed uint64) *world {
 	w := newWorld(seed)
-	hubs := []*hub{{name: "hub-a"}, {name: "hub-b"}}
-	for range 150 + w.rng.IntN(250) {
-		w.chaos(hubs)
-		if w.broken != "" {
+	w.couple(seed)
+	hubs := map[*world][]*hub{}
+	for _, x := range w.worlds() {
+		hubs[x] = []*hub{{name: "hub-a"}, {name: "hub-b"}}
+	}
+	for range (150 + w.rng.IntN(250)) * len(hubs) {
+		x := pick(w.rng, w.worlds()...)
+		x.chaos(hubs[x])
+		x.sync()
+		if x.broken != "" {
+			w.broken = x.broken
 			return w
 		}
 	}
-	w.calm()
-	w.settle(hubs[0])
-	if w.broken == "" {
-		w.checkEnd()
+	for _, x := range w.worlds() {
+		x.calm()
+	}
+	w.settle(hubs)
+	for _, x := range w.worlds() {
+		if w.broken = cmp.Or(w.broken, x.broken); w.broken == "" {
+			x.checkEnd()
+			w.broken = x.broken
+		}
 	}
 	return w
 }
@@ -100,14 +127,21 @@ func play(seed uint64) *world {
 func newWorld(seed uint64) *world {
 	w := &world{
 		rng:      rand.New(rand.NewPCG(seed, 7)),
+		operator: "echo",
 		now:      time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
 		installs: []installs{{}}, fleet: []fleet{{}},
 		agents: map[string]*agent{}, ledger: map[ledgerKey]*ledgerEntry{}, left: map[string]bool{},
+		measurements: measurements{answers: map[string]measured{}, empty: map[string]bool{}},
 	}
 	w.bad = w.rng.IntN(4) == 0
 	w.dies = w.bad && w.rng.IntN(2) == 0
+	w.burns = !w.bad && w.rng.IntN(8) == 0
+	w.schedules()
 	for n := range w.rng.IntN(13) {
 		w.join(n)
+	}
+	if w.rng.IntN(3) == 0 {
+		w.legislate()
 	}
 	w.startRollout(w.strategy())
 	return w
@@ -138,18 +172,19 @@ func (w *world) strategy() v1alpha1.RolloutStrategy {
 		MaxDeferred: pick(w.rng, nil, new(intstr.FromInt32(1)), new(intstr.FromString("50%"))),
 	}
 	for i := range w.rng.IntN(3) {
-		wave := w.wave(fmt.Sprintf("w%d", i))
+		wave := w.wave(fmt.Sprintf("w%d", i), false)
 		if w.rng.IntN(2) == 0 {
 			wave.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"stage": "canary"}}
 		}
 		wave.Size = pick(w.rng, nil, new(intstr.FromInt32(1)), new(intstr.FromInt32(3)), new(intstr.FromString("30%")))
 		s.Waves = append(s.Waves, wave)
 	}
-	s.Waves = append(s.Waves, w.wave("rest"))
+	s.Waves = append(s.Waves, w.wave("rest", true))
+	s.ErrorBudgetPace = w.pace()
 	return s
 }
 
-func (w *world) wave(name string) v1alpha1.Wave {
+func (w *world) wave(name string, last bool) v1alpha1.Wave {
 	wave := v1alpha1.Wave{
 		Name:           name,
 		SortBy:         pick(w.rng, "", "order"),
@@ -165,6 +200,7 @@ func (w *world) wave(name string) v1alpha1.Wave {
 	if w.rng.IntN(5) == 0 {
 		wave.Gates = []v1alpha1.Gate{{Name: "go", Approval: &v1alpha1.ApprovalGate{}}}
 	}
+	wave.Gates = append(wave.Gates, w.measuredGates(last)...)
 	return wave
 }
 
@@ -183,6 +219,9 @@ func (w *world) chaos(hubs []*hub) {
 			w.active = w.rng.IntN(len(hubs))
 		}
 		hubs[w.active].step(w, false)
+		if w.rng.IntN(4) == 0 {
+			hubs[w.active].hear(w)
+		}
 	case n < 75 && cluster != "":
 		w.work(cluster)
 	case n < 84:
@@ -197,13 +236,17 @@ func (w *world) chaos(hubs []*hub) {
 		w.join(len(w.fleet) + 20)
 	case n < 98:
 		w.person()
+	case n < 99:
+		w.legislate()
 	}
 }
 
 // disturb changes a cluster.
 func (w *world) disturb(cluster string) {
 	c := w.clusters()[cluster]
-	switch w.rng.IntN(11) {
+	switch w.rng.IntN(13) {
+	case 11, 12:
+		w.veto(cluster)
 	case 8, 9, 10:
 		w.sicken(cluster)
 		return
@@ -226,9 +269,14 @@ func (w *world) disturb(cluster string) {
 // person does what people do to the newest rollout.
 func (w *world) person() {
 	r := w.latest()
-	n := w.rng.IntN(13)
+	n := w.rng.IntN(15)
 	if n == 0 && len(w.rollouts) < 3 && !w.bad {
 		w.supersede(r)
+		return
+	}
+	if n == 14 {
+		which := pick(w.rng, v1alpha1.GateFailed, v1alpha1.GateWaiting)
+		w.overrideGates(r, func(g v1alpha1.GateStatus) bool { return g.Verdict == which && g.Evidence != "" })
 		return
 	}
 	w.putRollout(r, r.now().ResourceVersion, func(ro *v1alpha1.OperatorRollout) {
@@ -249,6 +297,10 @@ func (w *world) person() {
 			ro.Spec.Blocked = ""
 		case 12:
 			ro.Spec.Retries++
+		case 13:
+			if w.rng.IntN(4) == 0 {
+				ro.Spec.WindowOverride = &v1alpha1.WindowOverride{By: "ann", Reason: "emergency"}
+			}
 		}
 	})
 }
@@ -267,7 +319,7 @@ func (w *world) supersede(r *rollout) {
 func (w *world) approve(ro *v1alpha1.OperatorRollout) {
 	for _, wave := range ro.Spec.Strategy.Waves {
 		for _, g := range wave.Gates {
-			if !approved(ro, wave.Name, g.Name) {
+			if g.Approval != nil && !approved(ro, wave.Name, g.Name) {
 				ro.Spec.Approvals = append(ro.Spec.Approvals,
 					v1alpha1.Approval{Wave: wave.Name, Gate: g.Name, By: "ann", Reason: "fine"})
 			}
@@ -280,8 +332,13 @@ func (w *world) calm() {
 	w.log("calm")
 	for _, name := range slices.Sorted(maps.Keys(w.clusters())) {
 		w.setOnline(name, true)
-		w.putCluster(name, func(c *rollouts.Cluster) { c.Paused = false })
+		w.putCluster(name, func(c *rollouts.Cluster) { c.Paused, c.Holds = false, nil })
 	}
+	if w.depends {
+		w.windows = nil // those of what waits for the other operator would open and close for ever
+	}
+	w.isCalm = true
+	w.reconcilePolicies()
 	r := w.latest()
 	w.putRollout(r, r.now().ResourceVersion, func(ro *v1alpha1.OperatorRollout) {
 		ro.Spec.Paused, ro.Spec.Blocked = false, ""
@@ -289,35 +346,39 @@ func (w *world) calm() {
 	})
 }
 
-// settle runs one hub with fresh caches until nothing moves and time changes
-// nothing either.
-func (w *world) settle(h *hub) {
-	h.pass = nil
+// settle runs one hub with fresh caches for each operator until nothing moves and
+// time changes nothing either.
+func (w *world) settle(hubs map[*world][]*hub) {
 	idle := 0
 	for range 4000 {
-		before := w.writes
+		before, due := 0, false
 		var wait time.Duration
-		for _, r := range w.rollouts {
-			if r == w.latest() || idle > 0 {
-				wait = shorter(wait, h.run(w, r))
+		for _, x := range w.worlds() {
+			before += x.writes
+			hubs[x][0].pass = nil
+			wait = shorter(wait, x.rest(hubs[x][0], idle > 0))
+			if w.broken = cmp.Or(w.broken, x.broken); w.broken != "" {
+				return
 			}
 		}
-		w.takeOut()
-		for _, name := range slices.Sorted(maps.Keys(w.present())) {
-			w.work(name)
+		after := 0
+		for _, x := range w.worlds() {
+			after += x.writes
+			due = due || x.anyDue()
 		}
-		if w.broken != "" {
-			return
-		}
-		if w.writes != before {
+		if after != before {
 			idle = 0
 			continue
 		}
 		// An agent that has only now begun writes nothing; time must pass.
-		if idle++; idle > 3 && wait == 0 && !w.anyDue() {
+		if idle++; idle > 3 && wait == 0 && !due {
 			return
 		}
 		w.pass(min(cmp.Or(wait, 10*time.Second), 30*time.Second))
+		w.sync()
+	}
+	for _, x := range w.worlds() {
+		w.log("at the end, %s: %s", x.operator, x.latest().now().Status.Message)
 	}
 	w.violate("the calm world does not come to rest: %s", w.latest().now().Status.Message)
 }
@@ -329,6 +390,7 @@ func (h *hub) run(w *world, r *rollout) time.Duration {
 	for h.pass != nil {
 		h.step(w, true)
 	}
+	h.hear(w)
 	return wait
 }
 

@@ -106,8 +106,8 @@ func TestSoakJudges(t *testing.T) {
 				s.ro.Status.Waves[0].UpdatedAt = ago(time.Hour)
 				s.Clusters[0].Online, s.Clusters[1].Online = false, false
 			},
-			want: "Progressing, one Updating, two Waiting: wave one: 2 clusters deferred because offline or paused " +
-				"(a, b); bring them back, take them out of the selection, or raise maxDeferred",
+			want: "Progressing, one Updating, two Waiting: wave one: 2 clusters deferred because offline, " +
+				"paused or held back (a, b); bring them back, take them out of the selection, or raise maxDeferred",
 		},
 		"it was not Ready and is offline: silence heals nothing": {
 			given: func(s *scene) { s.soaking(); s.unready(time.Minute, 0); s.Clusters[0].Online = false },
@@ -200,6 +200,10 @@ func TestSoakClock(t *testing.T) {
 				s.ro.Status.Phase, s.ro.Status.Waves[0].Failed = v1alpha1.RolloutHalted, 1
 			},
 			want: clock{UpdatedAt: ago(0)},
+		},
+		"it starts again once a cluster that had failed is Ready": {
+			given: func(s *scene) { s.soaking(); s.unready(2*time.Minute, 0); s.Installs[0].Ready = true },
+			want:  clock{UpdatedAt: ago(0)},
 		},
 		"it does not for a cluster that was offline": {
 			given: func(s *scene) { s.soaking(); s.ro.Status.Waves[0].Succeeded, s.ro.Status.Waves[0].Deferred = 1, 1 },

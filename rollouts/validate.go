@@ -12,14 +12,18 @@ import (
 )
 
 // Validate finds what an API server admits and a rollout cannot use: selectors
-// that are not valid. Its error names the field of the spec, of a ManagedOperator
+// that are not valid, and gates that can never be passed. Its error names the field of the spec, of a ManagedOperator
 // or of an OperatorRollout, and the value.
 func Validate(clusters metav1.LabelSelector, strategy v1alpha1.RolloutStrategy) error {
 	spec, options := field.NewPath("spec"), validation.LabelSelectorValidationOptions{}
 	problems := validation.ValidateLabelSelector(&clusters, options, spec.Child("clusterSelector"))
+	if c := strategy.Preflight; c != nil && c.Job != nil {
+		problems = append(problems, validateJob(spec.Child("strategy", "preflight", "job"), *c.Job)...)
+	}
 	waves := spec.Child("strategy", "waves")
-	for i := range strategy.Waves {
-		selector := strategy.Waves[i].Selector
+	for i, w := range strategy.Waves {
+		selector := w.Selector
+		problems = append(problems, validateGates(w, waves.Index(i))...)
 		problems = append(problems,
 			validation.ValidateLabelSelector(selector, options, waves.Index(i).Child("selector"))...)
 	}

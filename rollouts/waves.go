@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/rollouts/policy"
 )
 
 // Defaults of a strategy, as its API documents them.
@@ -47,6 +48,12 @@ func Defaulted(strategy v1alpha1.RolloutStrategy) v1alpha1.RolloutStrategy {
 	s.LateJoiners = cmp.Or(s.LateJoiners, v1alpha1.LateJoin)
 	s.NewTarget = cmp.Or(s.NewTarget, v1alpha1.NewTargetSupersede)
 	s.MaxDeferred = orValue(s.MaxDeferred, intstr.FromString(DefaultMaxDeferred))
+	if s.ErrorBudgetPace != nil {
+		s.ErrorBudgetPace.FullAbovePercent = orValue(s.ErrorBudgetPace.FullAbovePercent, DefaultFullAbovePercent)
+	}
+	if s.Preflight != nil && s.Preflight.Job != nil {
+		s.Preflight.Job.Timeout = orValue(s.Preflight.Job.Timeout, metav1.Duration{Duration: DefaultJobTimeout})
+	}
 	if waves := allWaves(s); len(waves) <= maxDeclaredWaves {
 		s.Waves = waves
 	} else {
@@ -72,6 +79,7 @@ func allWaves(strategy v1alpha1.RolloutStrategy) []v1alpha1.Wave {
 		w.Deadline = orValue(w.Deadline, metav1.Duration{Duration: DefaultDeadline})
 		w.Soak = orValue(w.Soak, metav1.Duration{})
 		w.UnreadyGrace = orValue(w.UnreadyGrace, metav1.Duration{Duration: DefaultUnreadyGrace})
+		w.Gates = withDefaults(w.Gates, w.Soak.Duration)
 	}
 	return waves
 }
@@ -132,6 +140,8 @@ func assign(waves []wave, clusters []Cluster) [][]string {
 type wave struct {
 	v1alpha1.Wave
 	selector labels.Selector
+	// caps bound the concurrency, as RolloutPolicies ask for.
+	caps []intstr.IntOrString
 }
 
 // parseWaves fails only on a selector that the API server would have refused.
@@ -185,13 +195,21 @@ func (w wave) size(matched int) int {
 	return max(n, 0)
 }
 
+// Limits returns how many of a wave's clusters may be changed at a time, and how
+// many may fail, if the wave has so many clusters. The wave is one of a strategy
+// with its defaults.
+func Limits(w v1alpha1.Wave, clusters int) (concurrency, failures int) {
+	limited := wave{Wave: w}
+	return limited.concurrency(clusters), limited.failures(clusters)
+}
+
 // concurrency is MaxConcurrency of a wave with so many clusters: at least 1.
 func (w wave) concurrency(total int) int {
 	n, err := intstr.GetScaledValueFromIntOrPercent(w.MaxConcurrency, total, false)
 	if err != nil {
 		return 1
 	}
-	return max(n, 1)
+	return policy.Concurrency(intstr.FromInt32(int32(max(n, 1))), w.caps, total)
 }
 
 // failures is MaxFailures of a wave with so many clusters: at most all of them.

@@ -100,8 +100,8 @@ func TestPreview(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			waves, err := rollouts.Preview(metav1.LabelSelector{}, v1alpha1.RolloutStrategy{Waves: test.waves},
-				test.clusters)
+			waves, _, err := rollouts.Preview(metav1.LabelSelector{}, v1alpha1.RolloutStrategy{Waves: test.waves},
+				test.clusters, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -119,11 +119,11 @@ func TestPreview(t *testing.T) {
 func TestPreviewRefusesSelectors(t *testing.T) {
 	t.Parallel()
 	bad := metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}
-	if _, err := rollouts.Preview(bad, v1alpha1.RolloutStrategy{}, nil); err == nil {
+	if _, _, err := rollouts.Preview(bad, v1alpha1.RolloutStrategy{}, nil, nil); err == nil {
 		t.Error("a malformed cluster selector is accepted")
 	}
-	if _, err := rollouts.Preview(metav1.LabelSelector{},
-		v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{{Name: "w", Selector: &bad}}}, nil); err == nil {
+	if _, _, err := rollouts.Preview(metav1.LabelSelector{},
+		v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{{Name: "w", Selector: &bad}}}, nil, nil); err == nil {
 		t.Error("a malformed wave selector is accepted")
 	}
 }
@@ -157,7 +157,7 @@ func TestDefaulted(t *testing.T) {
 	if n := len(rollouts.Defaulted(many).Waves); n != 20 {
 		t.Errorf("%d waves, the API allows 20", n)
 	}
-	waves, err := rollouts.Preview(metav1.LabelSelector{}, rollouts.Defaulted(many), members(22))
+	waves, _, err := rollouts.Preview(metav1.LabelSelector{}, rollouts.Defaulted(many), members(22), nil)
 	if err != nil || len(waves) != 21 || len(waves[20].Clusters) != 2 {
 		t.Errorf("a cluster is lost beyond 20 waves: %+v %v", waves, err)
 	}

@@ -33,12 +33,31 @@ type world struct {
 	// bad is a release that succeeds nowhere or, where it dies, does not stay
 	// Ready anywhere.
 	bad, dies bool
+	// lastRan is the hash of the release that succeeded last on each cluster, and
+	// before what that was when the cluster was first admitted to a bad release.
+	lastRan, before map[string]string
+	// disturbed says that clusters go offline although the release is bad.
+	disturbed bool
+	// good are releases that succeed everywhere, by hash.
+	good map[string]bool
+	// operator is its name, and peer another one on the same clusters; nil if there
+	// is none.
+	operator string
+	peer     *world
+	// depends says that the other operator has to be Ready on a cluster first.
+	depends bool
+	// windows are open at times, by the name of a schedule.
+	windows map[string]schedule
 	// active is the hub that is not held up just now.
 	active int
-	writes int
-	uids   int
-	trace  []string
-	broken string
+	measurements
+	// policies are those of the platform team, each with a generation of its own.
+	policies    []v1alpha1.RolloutPolicy
+	generations int64
+	writes      int
+	uids        int
+	trace       []string
+	broken      string
 }
 
 type installs map[string]install
@@ -180,7 +199,7 @@ func (w *world) startRollout(strategy v1alpha1.RolloutStrategy) {
 	ro := &v1alpha1.OperatorRollout{}
 	ro.Name, ro.UID, ro.ResourceVersion = fmt.Sprintf("echo-%d", n), types.UID(fmt.Sprintf("uid-%d", n)), "1"
 	ro.Spec = v1alpha1.OperatorRolloutSpec{
-		Operator: v1alpha1.LocalReference{Name: "echo"}, Revision: int64(n),
+		Operator: v1alpha1.LocalReference{Name: w.operator}, Revision: int64(n),
 		Release:  v1alpha1.Release{Package: "echo", Version: fmt.Sprintf("1.%d.0", n)},
 		Strategy: strategy,
 	}
@@ -233,6 +252,9 @@ func (w *world) work(cluster string) {
 	if a.stamp != i.Stamp {
 		a.acted, a.stamp = i.revision, i.Stamp
 		a.outcome, a.due = w.fate()
+		if w.good[i.Stamp.Hash] {
+			a.outcome, a.due = success, w.now.Add(time.Duration(5+w.rng.IntN(60))*time.Second)
+		}
 		return
 	}
 	if !a.due.IsZero() && !w.now.Before(a.due) {
@@ -268,11 +290,14 @@ func (w *world) report(cluster string, a *agent, i install) {
 		anew := !i.isUpdated()
 		w.putInstall(cluster, func(i *install) { i.Stalled, i.Ready, i.SucceededHash = false, true, i.Stamp.Hash })
 		e.released = true
+		if w.lastRan != nil {
+			w.lastRan[cluster] = i.Stamp.Hash
+		}
 		if anew {
 			e.succeededAt, e.succeededRV = w.now, w.present()[cluster].rv
 		}
 		w.log("%s: succeeded", cluster)
-		if w.dies {
+		if w.dies && !w.good[i.Stamp.Hash] {
 			a.outcome, a.due = death, w.now.Add(time.Duration(w.rng.IntN(30))*time.Second)
 		}
 	case recovery:

@@ -100,6 +100,9 @@ type Alert struct {
 // Absent tells whether the alert is about missing data.
 func (a Alert) Absent() bool { return a.Name == slo.AlertSLIAbsent }
 
+// Exhausted tells whether the alert is about a budget of which nothing is left.
+func (a Alert) Exhausted() bool { return a.Name == slo.AlertExhausted }
+
 // key identifies a budget; without a cluster, an objective.
 type key struct {
 	operator     types.NamespacedName
@@ -296,8 +299,8 @@ func (b Budget) urgency() int {
 
 // alerts that fire, by cluster and by objective.
 func (r reader) alerts(ctx context.Context) (map[key][]Alert, error) {
-	value, err := r.Query(ctx, fmt.Sprintf("ALERTS{alertname=~\"%s|%s|%s\",alertstate=\"firing\"%s}",
-		slo.AlertOperator, slo.AlertRelease, slo.AlertSLIAbsent, r.matcher()), r.q.Now)
+	value, err := r.Query(ctx, fmt.Sprintf("ALERTS{alertname=~\"%s|%s|%s|%s\",alertstate=\"firing\"%s}",
+		slo.AlertOperator, slo.AlertRelease, slo.AlertSLIAbsent, slo.AlertExhausted, r.matcher()), r.q.Now)
 	if err != nil {
 		return nil, err
 	}

@@ -100,6 +100,28 @@ func (c *Client) Query(ctx context.Context, query string, at time.Time) (model.V
 	return vector, nil
 }
 
+// Evaluate evaluates a query and returns its result, of whatever type. It fails
+// where Prometheus warns, as it does of results that are not complete. Prometheus
+// itself gives up after the timeout too.
+func (c *Client) Evaluate(ctx context.Context, query string, at time.Time, timeout time.Duration) (model.Value,
+	error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	value, warnings, _, err := c.api.Query(ctx, query, at, prometheus.WithTimeout(timeout))
+	var refusal *prometheus.Error
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return nil, fmt.Errorf("query Prometheus at %s: it did not answer within %s", c.Address, timeout)
+	case errors.As(err, &refusal):
+		return nil, fmt.Errorf("query Prometheus at %s: it refused: %w %s", c.Address, err, refusal.Detail)
+	case err != nil:
+		return nil, fmt.Errorf("query Prometheus at %s: %w", c.Address, err)
+	case len(warnings) > 0:
+		return nil, fmt.Errorf("query Prometheus at %s: it warns: %s", c.Address, strings.Join(warnings, "; "))
+	}
+	return value, nil
+}
+
 // QueryRange evaluates a query at every step from start to end.
 func (c *Client) QueryRange(ctx context.Context, query string, start, end time.Time,
 	step time.Duration) (model.Matrix, error) {
@@ -112,4 +134,13 @@ func (c *Client) QueryRange(ctx context.Context, query string, start, end time.T
 		return nil, fmt.Errorf("query %q: the result is a %s and not a matrix", query, value.Type())
 	}
 	return matrix, nil
+}
+
+// Alerts returns the alerts that fire or are pending now.
+func (c *Client) Alerts(ctx context.Context) ([]prometheus.Alert, error) {
+	alerts, err := c.api.Alerts(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the alerts of Prometheus at %s: %w", c.Address, err)
+	}
+	return alerts.Alerts, nil
 }

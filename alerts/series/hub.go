@@ -12,19 +12,40 @@ const (
 	Phase = "phase"
 	// Wave is the name of a rollout's wave.
 	Wave = "wave"
+	// Gate is the name of a gate of a Wave.
+	Gate = "gate"
 	// Rollout is the OperatorRollout's name.
 	Rollout = "rollout"
+	// From is the version that a rollout changes clusters from.
+	From = "from"
+	// ApprovedBy is the user name of who approved a wave of a rollout last.
+	ApprovedBy = "approved_by"
 	// Catalog is the OperatorCatalog's name.
 	Catalog = "catalog"
 	// Digest is a catalog's, with its algorithm.
 	Digest = "digest"
 	// Package is the name of a package in a catalog.
 	Package = "package"
+	// HoldReason is why clusters are not admitted now, such as WindowClosed.
+	HoldReason = "reason"
 	// Agent, Kubernetes and OLM are versions.
 	Agent      = "agent"
 	Kubernetes = "kubernetes"
 	OLM        = "olm"
 )
+
+// Values of the label Kind of RolloutChangeStart. Those of rollbacks end in the same word.
+const (
+	KindRollout = "rollout"
+	// KindRollback was asked for by a person, and KindAutomaticRollback by the failure
+	// policy of the rollout that is rolled back.
+	KindRollback          = "rollback"
+	KindAutomaticRollback = "automatic rollback"
+)
+
+// SeveralVersions is the label From of a rollout of clusters that ran several
+// versions, none of them more than half of the clusters.
+const SeveralVersions = "several versions"
 
 // Series that the hub exports. Only the leader does.
 const (
@@ -40,6 +61,10 @@ const (
 	ClusterInfo = "bellwether_fleet_cluster_info"
 	// ClusterInstalls counts a Cluster's OperatorInstalls by State: ready, not_ready.
 	ClusterInstalls = "bellwether_fleet_cluster_installs"
+
+	// ClusterVetoEnd is when the owner of a Cluster means to end the veto that is in
+	// force there. A cluster without a veto, or whose veto has no end, has none.
+	ClusterVetoEnd = "bellwether_fleet_cluster_veto_end_timestamp_seconds"
 
 	// OperatorClusters counts the selected clusters of an Operator by State:
 	// selected, updated, ready, offline.
@@ -60,6 +85,9 @@ const (
 	RolloutAdmissionsTotal = "bellwether_rollout_admissions_total"
 	// RolloutPhase is 1 for the Phase that an Operator's newest rollout is in.
 	RolloutPhase = "bellwether_rollout_phase"
+	// RolloutHeld counts the clusters of an Operator's newest rollout that are not
+	// admitted now, by HoldReason. A reason that holds back none has no series.
+	RolloutHeld = "bellwether_rollout_held_clusters"
 	// RolloutClusters counts the clusters of an Operator's newest rollout by
 	// State: pending, in_progress, succeeded, failed, deferred, removed.
 	RolloutClusters = "bellwether_rollout_clusters"
@@ -69,6 +97,12 @@ const (
 	// RolloutStart and RolloutEnd are when it started and ended; absent before.
 	RolloutStart = "bellwether_rollout_start_timestamp_seconds"
 	RolloutEnd   = "bellwether_rollout_end_timestamp_seconds"
+	// RolloutChangeStart is when an Operator's newest Rollout of each Version started.
+	// It says what the rollout changes: its Kind, the version From which most of its
+	// clusters came, the current Wave, and who approved one last (ApprovedBy). These
+	// are empty where they are not known. A value of RolloutInfo with the same Rollout
+	// tells that it is the newest of all.
+	RolloutChangeStart = "bellwether_rollout_change_start_timestamp_seconds"
 	// RolloutWavePhase is 1 for the Phase that each Wave of it is in.
 	RolloutWavePhase = "bellwether_rollout_wave_phase"
 	// RolloutWaveClusters counts the clusters of each Wave, by State as RolloutClusters.
@@ -80,6 +114,9 @@ const (
 	// RolloutWaveVerified when the next one became free to start; absent before.
 	RolloutWaveStart    = "bellwether_rollout_wave_start_timestamp_seconds"
 	RolloutWaveVerified = "bellwether_rollout_wave_verified_timestamp_seconds"
+	// RolloutGateWaiting is since when a Gate without a verdict, and nothing else, holds
+	// a Wave back: an approval that was not given, or a measurement without data.
+	RolloutGateWaiting = "bellwether_rollout_gate_waiting_since_timestamp_seconds"
 
 	// CatalogReady is 1 while what the source has now is what is in use, else 0.
 	CatalogReady = "bellwether_catalog_ready"
@@ -105,6 +142,8 @@ func Hub() []Series {
 		{ClusterInfo, "gauge", []string{Cluster, Agent, Kubernetes, OLM},
 			"1, with the versions that a cluster's agent reports."},
 		{ClusterInstalls, "gauge", []string{Cluster, State}, "OperatorInstalls of a cluster by readiness."},
+		{ClusterVetoEnd, "gauge", []string{Cluster},
+			"When the owner of a cluster means to end the veto that is in force there."},
 		{OperatorClusters, "gauge", OfOperator(State), "Clusters that a managed operator selects, by state."},
 		{OperatorVersionClusters, "gauge", OfOperator(Version),
 			"Clusters by the version of a managed operator that they run; the 50 most used."},
@@ -122,10 +161,14 @@ func Hub() []Series {
 			OfOperator(State),
 			"Clusters of the newest rollout of a managed operator, by state.",
 		},
+		{RolloutHeld, "gauge", OfOperator(HoldReason),
+			"Clusters of the newest rollout of a managed operator that are not admitted now, by reason."},
 		{RolloutInfo, "gauge", OfOperator(Rollout, Version, Release),
 			"1 for the newest rollout of a managed operator, with the version and the release that it brings."},
 		{RolloutStart, "gauge", OfOperator(), "When the newest rollout of a managed operator started."},
 		{RolloutEnd, "gauge", OfOperator(), "When the newest rollout of a managed operator ended."},
+		{RolloutChangeStart, "gauge", OfOperator(Rollout, Version, From, Kind, Wave, ApprovedBy),
+			"When the newest rollout of each version of a managed operator started, with what it changes."},
 		{RolloutWavePhase, "gauge", OfOperator(Wave, Phase),
 			"Phase of each wave of the newest rollout: 1 for the phase it is in."},
 		{
@@ -140,6 +183,8 @@ func Hub() []Series {
 		{RolloutWaveStart, "gauge", OfOperator(Wave),
 			"When the first cluster of a wave of the newest rollout was admitted."},
 		{RolloutWaveVerified, "gauge", OfOperator(Wave), "When a wave of the newest rollout was verified."},
+		{RolloutGateWaiting, "gauge", OfOperator(Wave, Gate),
+			"Since when a gate without a verdict holds a wave of the newest rollout back; absent where none does."},
 		{CatalogReady, "gauge", catalog(), "Whether what a catalog's source has now is what is in use."},
 		{CatalogInfo, "gauge", catalog(Digest), "1, with the digest of a catalog that is in use."},
 		{CatalogRead, "gauge", catalog(), "When the digest in use of a catalog was first read."},

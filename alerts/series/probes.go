@@ -5,7 +5,7 @@ package series
 
 // Series of whoever runs probes, about that itself.
 const (
-	// ProbesRun counts the probes that a process runs.
+	// ProbesRun counts the endpoints that a process probes.
 	ProbesRun = "bellwether_probes"
 	// ProbeRunsTotal counts runs by ProbeResult.
 	ProbeRunsTotal = "bellwether_probe_runs_total"
@@ -13,8 +13,8 @@ const (
 	ProbeLateness = "bellwether_probe_lateness_seconds"
 )
 
-// Counters of each probe, with Cluster, OperatorNamespace, Operator, Probe and
-// Vantage: how many runs ended, and how many of them were a success.
+// Counters of each probe, with Cluster, OperatorNamespace, Operator, Probe, Target
+// and Vantage: how many runs ended, and how many of them were a success.
 const (
 	ProbeAttempts  = "bellwether_probe_attempts_total"
 	ProbeSuccesses = "bellwether_probe_successes_total"
@@ -37,13 +37,13 @@ const (
 // subject, are left out: a server could make as many series as it likes.
 func Probed() []Series {
 	of := func(name, help string, own ...string) Series {
-		return Series{Name: name, Type: "gauge", Labels: append(OfOperator(Probe, Vantage), own...), Help: help}
+		return Series{Name: name, Type: "gauge", Labels: append(OfOperator(Probe, Target, Vantage), own...), Help: help}
 	}
 	return []Series{
 		of(ProbeSuccess, "Whether the probe succeeded."),
-		{Name: ProbeAttempts, Type: "counter", Labels: OfOperator(Probe, Vantage),
+		{Name: ProbeAttempts, Type: "counter", Labels: OfOperator(Probe, Target, Vantage),
 			Help: "Runs of the probe that ended, since the process that runs it started."},
-		{Name: ProbeSuccesses, Type: "counter", Labels: OfOperator(Probe, Vantage),
+		{Name: ProbeSuccesses, Type: "counter", Labels: OfOperator(Probe, Target, Vantage),
 			Help: "Runs of the probe that succeeded, since the process that runs it started."},
 		of(ProbeDuration, "How long the probe took, in seconds."),
 		of(ProbeInterval, "How long after each other runs of the probe begin, in seconds."),
@@ -69,7 +69,7 @@ func Probed() []Series {
 // Prober returns the series of whoever runs probes.
 func Prober() []Series {
 	return []Series{
-		{Name: ProbesRun, Type: "gauge", Help: "Probes that are run here."},
+		{Name: ProbesRun, Type: "gauge", Help: "Endpoints that are probed here."},
 		{Name: ProbeRunsTotal, Type: "counter", Labels: []string{ProbeResult},
 			Help: "Probes that were run, by their result: success or failure."},
 		{Name: ProbeLateness, Type: "histogram", Help: "How long after its time a probe began, in seconds."},

@@ -44,6 +44,9 @@ const (
 	Criticality = "criticality"
 	// Probe is the EndpointProbe's name.
 	Probe = "probe"
+	// Target is the name of one of the objects that the EndpointProbe's selector
+	// matches; empty if it has none.
+	Target = "target"
 	// Vantage is where a probe ran: cluster or hub.
 	Vantage = "vantage"
 	// Deployment is the name of one of the operator's Deployments.
@@ -174,7 +177,7 @@ const (
 )
 
 // Series of probes, as blackbox_exporter names them, with Cluster,
-// OperatorNamespace, Operator, Probe and Vantage.
+// OperatorNamespace, Operator, Probe, Target and Vantage.
 const (
 	ProbeSuccess            = "probe_success"
 	ProbeDuration           = "probe_duration_seconds"
@@ -281,6 +284,25 @@ const (
 	SLIBadCluster = "bellwether:sli_bad_cluster:slice"
 	// SLIBadClusterSum is how the name of a sum of SLIBadCluster over a window begins.
 	SLIBadClusterSum = "bellwether:sli_bad_cluster:sum"
+	// SLIBadCritical has the bad slices of 15 s of critical operators, of the SLIs that
+	// look at nothing but gauges.
+	SLIBadCritical = "bellwether:sli_bad_critical:slice"
+	// SLIBadCriticalSum is how the name of a sum of SLIBadCritical over a window begins.
+	SLIBadCriticalSum = "bellwether:sli_bad_critical:sum"
+	// SLIBadCriticalVersion is the sum over the last 75 s with the Version that runs.
+	SLIBadCriticalVersion = "bellwether:sli_bad_critical:version"
+	// OperatorBadNow is 1 for each operator with a bad slice of 15 s, on clusters where a
+	// critical operator has one.
+	OperatorBadNow = "bellwether:operator_bad_now:bool"
+	// AgentScrapeSlices is in how many slices of 15 s a sample of a critical operator is
+	// looked at, where the operator was bad lately.
+	AgentScrapeSlices = "bellwether:agent_scrape:slices"
+	// ClusterBadNow counts the operators of a cluster that are bad now, by slices of 15 s
+	// or 60 s, where a critical operator is. ReleaseBadNow counts the clusters of a Version.
+	ClusterBadNow = "bellwether:cluster_bad_now:operators"
+	ReleaseBadNow = "bellwether:release_bad_now:clusters"
+	// SLOGuardCritical is SLOGuard for slices of 15 s.
+	SLOGuardCritical = "bellwether:slo_guard_critical:slices"
 	// SLIExpected is 1 for each cluster, operator and SLI that must have slices.
 	SLIExpected = "bellwether:sli_expected:bool"
 	// SLOObjective is the target of each operator and SLI, between 0 and 1.
@@ -312,8 +334,8 @@ const (
 	// ReleaseBlame is how many clusters have to be bad at the same time for their
 	// Version to be blamed.
 	ReleaseBlame = "bellwether:release_blame:clusters"
-	// ClusterSlices counts the slices that were recorded of a cluster.
-	ClusterSlices = "bellwether:cluster:slices"
+	// ClusterMeasured is 1 for each cluster that slices were recorded of.
+	ClusterMeasured = "bellwether:cluster:measured"
 	// ClusterSilent is 1 for each cluster of the fleet without any slice.
 	ClusterSilent = "bellwether:cluster:silent"
 	// ClusterLost is 1 for each cluster where operators are expected and without any
@@ -410,7 +432,7 @@ func Exported() []Series {
 func Recorded() []Series {
 	slo := func(further ...string) []string { return append(OfOperator(SLI), further...) }
 	cluster := func(further ...string) []string { return append([]string{Cluster}, slo(further...)...) }
-	return []Series{
+	return append([]Series{
 		{SLIBad, "gauge", cluster(), "Whether a slice of 60 s was bad."},
 		{SLIBadSlice, "gauge", cluster(), "Bad slices only; bad requests, where the budget counts requests."},
 		{SLIRequests, "gauge", cluster(), "Requests of a slice, where the budget counts requests."},
@@ -441,7 +463,7 @@ func Recorded() []Series {
 			"Operators that are bad on a cluster, while the cluster is to blame."},
 		{ReleaseBlame, "gauge", OfOperator(Version),
 			"Clusters that have to be bad at the same time for their version to be blamed."},
-		{ClusterSlices, "gauge", []string{Cluster}, "Slices that were recorded of a cluster."},
+		{ClusterMeasured, "gauge", []string{Cluster}, "1 for each cluster that slices were recorded of."},
 		{ClusterSilent, "gauge", []string{Cluster}, "1 for each cluster without slices."},
 		{ClusterLost, "gauge", []string{Cluster}, "1 for each cluster that nothing is known of."},
 		{ClusterExpected, "gauge", []string{Cluster}, "Operators that are expected on a cluster."},
@@ -457,5 +479,25 @@ func Recorded() []Series {
 		{SLOBudgetLeft, "gauge", cluster(), "The part of the error budget that is left."},
 		{SLOBudgetCluster, "gauge", cluster(),
 			"The part that failures left for which no release and no cluster was blamed."},
+	}, recordedCritical()...)
+}
+
+// recordedCritical returns those that are recorded only if there is a critical operator.
+func recordedCritical() []Series {
+	slo := func(further ...string) []string { return append(OfOperator(SLI), further...) }
+	cluster := func(further ...string) []string { return append([]string{Cluster}, slo(further...)...) }
+	return []Series{
+		{SLIBadCritical, "gauge", cluster(), "Bad slices of 15 s of critical operators."},
+		{SLIBadCriticalSum, "gauge", cluster(), "Bad slices of 15 s of a window."},
+		{SLIBadCriticalVersion, "gauge", cluster(Version), "Bad slices of 15 s of the last 75 s, by version."},
+		{OperatorBadNow, "gauge", append([]string{Cluster}, OfOperator()...),
+			"1 for each operator with a bad slice of 15 s, where a critical one has one."},
+		{AgentScrapeSlices, "gauge", append([]string{Cluster}, OfOperator()...),
+			"Slices of 15 s that one sample of a critical operator is looked at in, where it was bad lately."},
+		{ClusterBadNow, "gauge", []string{Cluster},
+			"Operators of a cluster that are bad now, where a critical one is."},
+		{ReleaseBadNow, "gauge", slo(Version),
+			"Clusters of a version that are bad now, by slices of 15 s or 60 s."},
+		{SLOGuardCritical, "gauge", slo(), "Fewer bad slices of 15 s than this never alert."},
 	}
 }

@@ -18,6 +18,7 @@ const SliceSchema = "1"
 func Travelling() []string {
 	return []string{
 		SLIBad, SLIBadSlice, SLIBadVersion, SLIRequests, SlicesRecorded,
+		SLIBadCritical, OperatorBadNow, AgentScrapeSlices,
 		OperatorExpected, OperatorInfo,
 		ProbeSuccess, ProbeInterval, ProbeSSLEarliestExpiry, OperatorCertificateRotation,
 		RecentRestarts, CustomResourcesExcess,

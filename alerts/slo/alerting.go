@@ -31,6 +31,8 @@ const (
 	AlertsAll Alerting = "All"
 	// AlertsTickets leaves out pages.
 	AlertsTickets Alerting = "Tickets"
+	// AlertsPages leaves out tickets about the budget. Those about missing data stay.
+	AlertsPages Alerting = "Pages"
 	// AlertsNone leaves out all alerts, also those about missing data. The budget is
 	// recorded.
 	AlertsNone Alerting = "None"
@@ -38,7 +40,15 @@ const (
 
 // has tells whether an objective has alerts of a severity.
 func (a Alerting) has(severity string) bool {
-	return a != AlertsNone && (a != AlertsTickets || severity != series.Page)
+	switch a {
+	case AlertsNone:
+		return false
+	case AlertsTickets:
+		return severity != series.Page
+	case AlertsPages:
+		return severity == series.Page
+	}
+	return true
 }
 
 // withAlerts tells whether operators have alerts about an SLI by default, and which
@@ -91,13 +101,16 @@ func (s Set) selectDefault(metric, sli string) string {
 	return selectOthers(metric, except, matcher)
 }
 
-// alerting selects the objectives with alerts of a severity.
-func (s Set) alerting(severity string) string {
+// alerting selects the objectives with alerts of a tier.
+func (s Set) alerting(t Tier) string {
 	objective := series.SLOObjective
-	if severity == series.Page { // without a threshold there is no page
+	switch {
+	case t == CriticalTier():
+		objective = selectOperators(objective, s.critical(), mayPage())
+	case t.Severity == series.Page: // without a threshold there is no page
 		objective += "{" + mayPage() + "}"
 	}
-	without := s.selectObjectives(series.SLOObjective, func(o Objective) bool { return !o.Alerts.has(severity) })
+	without := s.selectObjectives(series.SLOObjective, func(o Objective) bool { return !o.Alerts.has(t.Severity) })
 	if len(without) == 0 {
 		return objective
 	}
@@ -173,8 +186,9 @@ var ourLabels = []string{"alertname", "alertstate", series.Severity, series.Scop
 	series.Criticality, series.Tier, series.Wave, series.Phase, series.Probe, series.Kind, series.Schema}
 
 // ourAnnotations are annotations that alerts have.
-var ourAnnotations = []string{"summary", "description", "burn", "window", "budget_left", "clusters", "operators",
-	"criticality", "restarts", "custom_resources", "dashboard_url", "runbook_url"}
+var ourAnnotations = []string{"summary", "description", "burn", "window", "budget_left", "clusters",
+	"cluster_count", "operators", "criticality", "restarts", "custom_resources", "rollout", "wave", "change", "look",
+	"rollback", "dashboard_url", AnnotationRunbook}
 
 // CheckLabel says whether alerts of an operator may have a label.
 func CheckLabel(name, value string) error {
@@ -193,7 +207,7 @@ func CheckLabel(name, value string) error {
 // text is not a template.
 func CheckAnnotation(name, text string) error {
 	switch {
-	case name == "runbook_url":
+	case name == AnnotationRunbook:
 		return fmt.Errorf("%w: annotation %s: set runbookURL in place of it", ErrAlert, name)
 	case slices.Contains(ourAnnotations, name):
 		return fmt.Errorf("%w: annotation %s is Bellwether's own: choose another name", ErrAlert, name)

@@ -45,20 +45,29 @@ const (
 func (s Set) burnAlerts() []monitoringv1.Rule {
 	ticket := fmt.Sprintf("max without (%s) (%s{%s})\nunless %s max_over_time(%s{%s}[%s])\nunless %s (\n  %s{%s} and "+
 		"%s max_over_time(%s{severity=%q}[%s])\n)", series.Tier, series.SLOBurn, tiersOf(series.Ticket),
-		on(budgetLabels), series.SLOBurn, tiersOf(series.Page), duration(pageMemory), on(budgetLabels),
+		on(budgetLabels), series.SLOBurn, s.pagingTiers(), duration(pageMemory), on(budgetLabels),
 		series.SLOVersionBurn, tiersOf(series.Ticket), on(releaseLabels), series.SLOReleaseBurn, series.Ticket,
 		duration(pageMemory))
-	// A slower tier may have recorded a burn rate before the fastest one blamed the release.
-	page := fmt.Sprintf("max without (%s) (%s{%s})\nunless %s min_over_time(%s[%s]) == 0\nunless on (cluster) %s",
-		series.Tier, series.SLOBurn, tiersOf(series.Page), on(budgetLabels), series.SLIBadCluster,
-		duration(fastest().Short), series.SLOClusterBurn)
-	return []monitoringv1.Rule{
+	rules := []monitoringv1.Rule{
 		s.clusterAlert(),
 		s.releaseAlert(series.Page, releasePages()),
 		s.releaseAlert(series.Ticket, fmt.Sprintf("%s{severity=%q}", series.SLOReleaseBurn, series.Ticket)),
-		s.operatorAlert(series.Page, page),
-		s.operatorAlert(series.Ticket, ticket),
 	}
+	if len(s.critical()) == 0 { // otherwise the page is in the group of critical operators
+		page := pageOf(fmt.Sprintf("%s{%s}", series.SLOBurn, tiersOf(series.Page)))
+		rules = append(rules, s.operatorAlert(series.Page, page, windowOf(series.SLOBurn, series.Page,
+			installIdentity...)))
+	}
+	return append(rules, s.operatorAlert(series.Ticket, ticket, windowOf(series.SLOBurn, series.Ticket,
+		installIdentity...)))
+}
+
+// pageOf is the page about burn rates of operators on a cluster, unless a release or
+// the cluster is blamed: a slower tier may have recorded a burn rate before the fastest
+// one blamed the release.
+func pageOf(burns string) string {
+	return fmt.Sprintf("max without (%s) (%s)\nunless %s min_over_time(%s[%s]) == 0\nunless on (cluster) %s",
+		series.Tier, burns, on(budgetLabels), series.SLIBadCluster, duration(fastest().Short), series.SLOClusterBurn)
 }
 
 // releasePages are those of single versions; where several versions that clusters
@@ -85,17 +94,21 @@ func rule(name, severity, scope, expr string, annotations map[string]string) mon
 	return out
 }
 
-// operatorAlert is about one SLI of an operator on one cluster.
-func (s Set) operatorAlert(severity, burning string) monitoringv1.Rule {
-	identity := []string{series.Cluster, series.OperatorNamespace, series.Operator, series.SLI}
+// installIdentity are the labels of an SLI of an operator on one cluster.
+var installIdentity = []string{series.Cluster, series.OperatorNamespace, series.Operator, series.SLI}
+
+// operatorAlert is about one SLI of an operator on one cluster. The window is a
+// template.
+func (s Set) operatorAlert(severity, burning, window string) monitoringv1.Rule {
 	return rule(AlertOperator, severity, series.ScopeOperator, owned(burning), s.annotate(addEvidence(map[string]string{
 		"summary": nameOfOperator + " burns its {{ $labels.sli }} budget {{ printf \"%.1f\" $value }} times too fast " +
 			"on cluster {{ $labels.cluster }}",
 		"description": "At this rate the error budget is gone before its period is over.",
 		"burn":        "{{ printf \"%.1f\" $value }}",
-		"window":      windowOf(series.SLOBurn, severity, identity...),
-		"budget_left": budgetLeft("%s", identity...),
+		"window":      window,
+		"budget_left": budgetLeft("%s", installIdentity...),
 		"criticality": criticality,
+		"look":        "bellwether why {{ $labels.cluster }} {{ $labels.operator }}" + inNamespace,
 	}), "&var-cluster={{ $labels.cluster | urlquery }}"))
 }
 
@@ -103,18 +116,24 @@ func (s Set) operatorAlert(severity, burning string) monitoringv1.Rule {
 func (s Set) releaseAlert(severity, burning string) monitoringv1.Rule {
 	objective := []string{series.OperatorNamespace, series.Operator, series.SLI}
 	release := append(slices.Clone(objective), series.Version)
-	return rule(AlertRelease, severity, series.ScopeRelease, owned(burning), s.annotate(map[string]string{
+	number := func(each string) string {
+		return ofVersionOrAll(numberOfClusters(severity, each, release...),
+			numberOfClusters(severity, each, objective...))
+	}
+	return rule(AlertRelease, severity, series.ScopeRelease, owned(burning), s.annotate(addChange(map[string]string{
 		"summary": nameOfOperator + " burns its {{ $labels.sli }} budget {{ printf \"%.1f\" $value }} times too fast " +
-			"{{ with $labels.version }}in version {{ . }}{{ else }}in several versions{{ end }}",
+			"{{ with $labels.version }}in version {{ . }}{{ else }}in several versions{{ end }}" +
+			number(` on {{ $x | value | printf "%.0f" }} cluster{{ if ne ($x | value) 1.0 }}s{{ end }}`),
 		"description": "Several clusters fail in the same way, or a wave of the rollout was judged failed. At this " +
 			"rate the error budget is gone before its period is over. The value is that of the worst cluster.",
 		"burn": "{{ printf \"%.1f\" $value }}",
 		"window": ofVersionOrAll(windowOf(series.SLOVersionBurn, severity, release...),
 			windowOf(series.SLOVersionBurn, severity, objective...)),
-		"budget_left": budgetLeft("min(%s)", objective...),
-		"clusters":    ofVersionOrAll(clustersOf(severity, release...), clustersOf(severity, objective...)),
-		"criticality": criticality,
-	}, ""))
+		"budget_left":   budgetLeft("min(%s)", objective...),
+		"clusters":      ofVersionOrAll(clustersOf(severity, release...), clustersOf(severity, objective...)),
+		"cluster_count": number(`{{ $x | value | printf "%.0f" }}`),
+		"criticality":   criticality,
+	}), ""))
 }
 
 // clusterAlert is about a whole cluster.
@@ -132,24 +151,41 @@ func (s Set) clusterAlert() monitoringv1.Rule {
 		"description": "{{ if $value }}Several operators of the cluster fail at the same time. There is no page for " +
 			"each of them.{{ else }}No SLI of any operator was measured for " + duration(silence) + ". Check that " +
 			"the cluster's API server answers, that its agent runs, and that its metrics reach Prometheus.{{ end }}",
-		"operators": list(burning, `{{ $x | label "operator_namespace" }}/{{ $x | label "operator" }}`, series.Cluster),
+		"operators": listBy(series.Operator, burning,
+			`{{ $x | label "operator_namespace" }}/{{ $x | label "operator" }}`, series.Cluster),
+		"look": "bellwether fleet get {{ $labels.cluster }}",
 	})
 }
 
 // listed is how many names an annotation has at most.
 const listed = 20
 
-// list is an annotation's template of the results of a query. Its %q are the
-// values of labels of the alert.
+// list is an annotation's template of the results of a query.
 func list(query, each string, labels ...string) string {
-	return fmt.Sprintf("{{ range $i, $x := query (printf %s %s) }}{{ if $i }}, {{ end }}%s{{ end }}", quote(query),
-		"$labels."+strings.Join(labels, " $labels."), each)
+	return fmt.Sprintf("{{ range $i, $x := %s }}{{ if $i }}, {{ end }}%s{{ end }}", results(query, labels...), each)
+}
+
+// listBy is a list in the order of a label: the results of a query have none.
+func listBy(order, query, each string, labels ...string) string {
+	return fmt.Sprintf("{{ range $i, $x := %s | sortByLabel %q }}{{ if $i }}, {{ end }}%s{{ end }}",
+		results(query, labels...), order, each)
+}
+
+// results are those of a query in a template. Its %q are the values of labels of the alert.
+func results(query string, labels ...string) string {
+	return fmt.Sprintf("query (printf %s %s)", quote(query), "$labels."+strings.Join(labels, " $labels."))
 }
 
 // clustersOf lists the clusters that burn.
 func clustersOf(severity string, labels ...string) string {
-	return list(fmt.Sprintf("topk(%d, max by (cluster) (%s))", listed, selected(series.SLOVersionBurn, severity,
-		labels...)), `{{ $x | label "cluster" }}`, labels...)
+	return listBy(series.Cluster, fmt.Sprintf("topk(%d, max by (cluster) (%s))", listed,
+		selected(series.SLOVersionBurn, severity, labels...)), `{{ $x | label "cluster" }}`, labels...)
+}
+
+// numberOfClusters counts the clusters that burn; each writes the number.
+func numberOfClusters(severity, each string, labels ...string) string {
+	return list(fmt.Sprintf("count(max by (cluster) (%s))", selected(series.SLOVersionBurn, severity, labels...)),
+		each, labels...)
 }
 
 // windowOf is the long window of the tier that burns fastest.
@@ -186,17 +222,8 @@ func owned(alerts string) string {
 // format takes the selector of its series, by labels of the alert.
 func budgetLeft(format string, labels ...string) string {
 	query := fmt.Sprintf(format, series.SLOBudgetLeft+"{"+strings.Join(labels, "=%q,")+"=%q}")
-	return fmt.Sprintf("{{ with printf %s %s | query }}{{ . | first | value | humanizePercentage }}{{ else }}unknown"+
-		"{{ end }}", quote(query), "$labels."+strings.Join(labels, " $labels."))
-}
-
-// Anchor is the heading of an alert in a runbook: of its SLI, if it is about one.
-func Anchor(alert string) string {
-	switch alert {
-	case AlertOperator, AlertRelease, AlertSLIAbsent, AlertExhausted:
-		return `#{{ reReplaceAll ":.*" "" $labels.sli }}`
-	}
-	return "#" + alert
+	return fmt.Sprintf("{{ with %s }}{{ . | first | value | humanizePercentage }}{{ else }}unknown{{ end }}",
+		results(query, labels...))
 }
 
 // annotate adds the dashboard of an alert about an SLI; further are variables of it.

@@ -57,9 +57,11 @@ func (b Blame) defaulted() Blame {
 func sum(prefix string, window time.Duration) string { return prefix + duration(window) }
 
 // tiersOf selects the tiers of a severity.
-func tiersOf(severity string) string {
+func tiersOf(severity string) string { return selectTiers(Tiers(), severity) }
+
+func selectTiers(tiers []Tier, severity string) string {
 	var names []string
-	for _, t := range Tiers() {
+	for _, t := range tiers {
 		if t.Severity == severity {
 			names = append(names, t.Name)
 		}
@@ -79,7 +81,8 @@ func versionRules(t Tier, requests requestSLIs) []monitoringv1.Rule {
 	rules = append(rules, sums(t, series.SLIBadVersionSum, func(w time.Duration) string {
 		return fmt.Sprintf("sum without (%s) (%s)", series.Release, requests.sum(series.SLIBadVersion, w))
 	})...)
-	burn := requests.enough(exceeded(t, series.SLIBadVersionSum), clusterReleaseLabels, series.SLIBadVersionSum, t)
+	burn := requests.enough(exceeded(t, series.SLIBadVersionSum, series.SLOGuard), clusterReleaseLabels,
+		series.SLIBadVersionSum, t)
 	return append(rules, record(series.SLOVersionBurn, untilHeard(burn, series.SLOVersionBurn, clusterReleaseLabels, t),
 		series.Tier, t.Name))
 }
@@ -92,8 +95,8 @@ func clusterRules(t Tier, requests requestSLIs) []monitoringv1.Rule {
 		return requests.sum(series.SLIBadCluster, w)
 	})
 	burn := fmt.Sprintf("%s\nunless %s min_over_time(%s[%s]) == 0", requests.enough(exceeded(t,
-		series.SLIBadClusterSum), budgetLabels, series.SLIBadClusterSum, t), on(budgetLabels), series.SLIBadCluster,
-		duration(t.Short))
+		series.SLIBadClusterSum, series.SLOGuard), budgetLabels, series.SLIBadClusterSum, t), on(budgetLabels),
+		series.SLIBadCluster, duration(t.Short))
 	return append(rules, record(series.SLOBurn, untilHeard(burn, series.SLOBurn, budgetLabels, t), series.Tier,
 		t.Name))
 }
@@ -127,13 +130,14 @@ func recordedEarlier(t Tier, w time.Duration) bool {
 	return false
 }
 
-// exceeded is the burn rate of sums that are above a tier's threshold in both windows.
-func exceeded(t Tier, prefix string) string {
+// exceeded is the burn rate of sums that are above a tier's threshold in both windows,
+// and above a guard.
+func exceeded(t Tier, prefix, guard string) string {
 	over := fmt.Sprintf("%s %s{tier=%q}", ofSLO, threshold, t.Name)
 	long, short := sum(prefix, t.Long), sum(prefix, t.Short)
 	// Both sides of a condition that is a quotient have lost their name; the guard's has not.
 	return fmt.Sprintf("(\n  %s / %s > %s\n  and %s / %s > %s\n  and %s > %s %s\n) / %s (1 - %s)",
-		long, number(count(t.Long)), over, short, number(count(t.Short)), over, long, ofSLO, series.SLOGuard, ofSLO,
+		long, number(t.count(t.Long)), over, short, number(t.count(t.Short)), over, long, ofSLO, guard, ofSLO,
 		series.SLOObjective)
 }
 
@@ -143,24 +147,32 @@ func exceeded(t Tier, prefix string) string {
 func untilHeard(expr, name, identity string, t Tier) string {
 	last := fmt.Sprintf("%s{tier=%q}", name, t.Name)
 	return fmt.Sprintf("%s\nor %s (%s and on (cluster) %s)\nor %s (%s unless on (cluster) %s unless on () %s)", expr,
-		on(identity), last, series.ClusterSilent, on(identity), last, series.ClusterSlices, series.FleetClusters)
+		on(identity), last, series.ClusterSilent, on(identity), last, series.ClusterMeasured, series.FleetClusters)
 }
 
 // clusterBlame blames a cluster if several of its operators are bad at the same
 // time and one of them at least calls for a page. SLIs that never page do not
 // count: a container that reached its memory limit is not its cluster's fault.
 func clusterBlame(requests requestSLIs) monitoringv1.Rule {
-	paging := fmt.Sprintf("%s{cluster!=\"\",%s}", series.SLOVersionBurn, tiersOf(series.Page))
-	now := requests.badNow(`cluster!="",` + mayPage())
 	return record(series.SLOClusterBurn, fmt.Sprintf("count by (cluster) (\n  %s\n) >= %d\nand on (cluster) %s",
-		aggregate("group", installLabels, now+" or "+paging), clusterOperators, paging))
+		aggregate("group", installLabels, badOrPaging(requests)), clusterOperators, pagingOfClusters()))
+}
+
+func pagingOfClusters() string {
+	return fmt.Sprintf("%s{cluster!=\"\",%s}", series.SLOVersionBurn, tiersOf(series.Page))
+}
+
+// badOrPaging are the operators that count when a cluster is blamed: those that are bad
+// at the same time, and those that call for a page.
+func badOrPaging(requests requestSLIs) string {
+	return requests.badNow(`cluster!="",`+mayPage()) + " or " + pagingOfClusters()
 }
 
 // releaseRules blame versions. A page begins when enough clusters of a version are
 // bad at the same time, at least half as large a share as of any other version, and
 // lasts until fewer clusters burn. A ticket needs enough clusters that burn. What
 // whole clusters are blamed for counts for none.
-func releaseRules(requests requestSLIs) []monitoringv1.Rule {
+func (s Set) releaseRules(requests requestSLIs) []monitoringv1.Rule {
 	burning := func(severity string) string {
 		return fmt.Sprintf("%s{version!=\"\",%s}", series.SLOVersionBurn, tiersOf(severity))
 	}
@@ -168,7 +180,7 @@ func releaseRules(requests requestSLIs) []monitoringv1.Rule {
 	// What paged for a cluster is no reason for a ticket about its release.
 	slow := fmt.Sprintf("(%s unless on (cluster) max_over_time(%s[%s]) unless %s max_over_time(%s{%s}[%s]))",
 		burning(series.Ticket), series.SLOClusterBurn, duration(pageMemory), on(budgetLabels), series.SLOBurn,
-		tiersOf(series.Page), duration(pageMemory))
+		s.pagingTiers(), duration(pageMemory))
 	clusters := func(burning string) string {
 		return aggregate("count", releaseLabels, aggregate("group", clusterReleaseLabels, burning))
 	}

@@ -64,10 +64,10 @@ func (j Judge) Judge(timeline []Slice) []Verdict {
 	return out
 }
 
-// tier says after which slices one tier alerts.
+// tier says after which of its slices one tier alerts.
 func (j Judge) tier(t Tier, bad []int) []bool {
 	threshold := t.Threshold(j.Target, j.Period)
-	long, short := int(t.Long/Step), int(t.Short/Step)
+	long, short := int(t.Long/t.Slice), int(t.Short/t.Slice)
 	out := make([]bool, len(bad)-1)
 	for i := range out {
 		inLong := bad[i+1] - bad[max(0, i+1-long)]

@@ -5,18 +5,32 @@ package slo
 
 import (
 	"fmt"
+	"strings"
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 
 	"github.com/bellwether-dev/bellwether/alerts/series"
 )
 
+// Restarts explain all SLIs but these, and the number of custom resources only explains those. Prometheus evaluates
+// what an annotation quotes for each alert and each time, so that nothing is looked up that explains nothing.
+var (
+	notByRestarts     = []string{"catalog", CustomResources, Storage, Throttling}
+	byCustomResources = []string{CustomResources, Memory, OOM, latency, "queue", Throttling}
+)
+
 // addEvidence adds what is known of the cause of an alert about an operator on a
 // cluster to its annotations; they are empty where nothing is known.
 func addEvidence(annotations map[string]string) map[string]string {
-	annotations["restarts"] = restartsOf()
-	annotations["custom_resources"] = customResourcesOf()
+	annotations["restarts"] = fmt.Sprintf("{{ if not (%s) }}%s{{ end }}", isOneOf(notByRestarts), restartsOf())
+	annotations["custom_resources"] = fmt.Sprintf("{{ if %s }}%s{{ end }}", isOneOf(byCustomResources),
+		customResourcesOf())
 	return annotations
+}
+
+// isOneOf is a template's condition that an alert is about one of these SLIs.
+func isOneOf(slis []string) string {
+	return fmt.Sprintf("match %s $labels.sli", quote("^("+strings.Join(slis, "|")+")$"))
 }
 
 // ofAlert is a format of a selector of the operator and cluster of an alert.

@@ -44,7 +44,7 @@ func (s Set) exhaustedRules() []monitoringv1.Rule {
 	}
 	exhausted := fmt.Sprintf("%[1]s <= 0\nunless %[2]s %[3]s\nunless %[2]s max_over_time(%[3]s{%[4]s}[%[5]s])\n"+
 		"or %[1]s < %[6]s\nand %[2]s ALERTS{alertname=%[7]q,alertstate=\"firing\"}", budget, on(budgetLabels),
-		series.SLOBurn, tiersOf(series.Page), duration(pageMemory), restored.decimal(), AlertExhausted)
+		series.SLOBurn, s.pagingTiers(), duration(pageMemory), restored.decimal(), AlertExhausted)
 	identity := []string{series.Cluster, series.OperatorNamespace, series.Operator, series.SLI}
 	alert := rule(AlertExhausted, series.Ticket, series.ScopeOperator, owned(exhausted), s.annotate(map[string]string{
 		"summary": "The error budget for {{ $labels.sli }} of " + nameOfOperator +

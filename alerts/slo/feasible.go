@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // Finding is something about an objective that will not work as one may think.
@@ -38,8 +40,8 @@ func Feasible(o Objective) []Finding {
 		case factor > MaxThreshold.Ratio():
 			find(false, "it alerts at %s %% of bad slices instead of %s %%", MaxThreshold, number(100*factor))
 		case least < Guard:
-			find(false, "%d bad minutes would be enough, but one bad sample is not to alert; it waits for %d",
-				int(least), Guard)
+			find(false, "its burn rate is exceeded after %s, and it alerts after %d, because a single bad sample "+
+				"must not alert", phrase.Count(int(least), "bad minute"), Guard)
 		}
 	}
 	if allowed := count(o.period()) * o.Target.Budget().Ratio(); allowed < Guard {

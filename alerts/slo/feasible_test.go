@@ -19,7 +19,7 @@ func TestFeasible(t *testing.T) {
 		text string
 	}{
 		"99.5 %":               {Objective{SLI: "csv", Target: 995_000}, "", ""},
-		"guarded":              {Objective{SLI: "csv", Target: 999_000}, "1h", "1 bad minutes"},
+		"guarded":              {Objective{SLI: "csv", Target: 999_000}, "1h", "exceeded after 1 bad minute,"},
 		"low target":           {Objective{SLI: "csv", Target: 930_000}, "1h", "need 100.8 % of slices"},
 		"close to the bound":   {Objective{SLI: "csv", Target: 936_000}, "1h", "instead of 92.16"},
 		"no budget at all":     {Objective{SLI: "csv", Target: 999_999}, "1h 6h 1d 3d !", "lower the target"},

@@ -31,6 +31,8 @@ const (
 	AlertRolloutHalted = "BellwetherRolloutHalted"
 	// AlertRolloutStuck is about a rollout in which nothing happens.
 	AlertRolloutStuck = "BellwetherRolloutStuck"
+	// AlertVetoOverdue is about a veto that is in force beyond its end.
+	AlertVetoOverdue = "BellwetherVetoOverdue"
 	// AlertAgentDisconnected is about an agent that is scraped, and that the hub does not hear.
 	AlertAgentDisconnected = "BellwetherAgentDisconnected"
 	// AlertLate is about measurements of a cluster that arrive late.
@@ -63,7 +65,7 @@ var manyLost = fmt.Sprintf("count(%[1]s or %[2]s) >= %[3]d and count(%[1]s or %[
 func lost() monitoringv1.Rule {
 	return record(series.ClusterLost, fmt.Sprintf("%[1]s ^ 0\nand %[1]s offset %[2]s\nunless on (cluster) "+
 		"last_over_time(%[3]s[%[4]s])\nunless on (cluster) %[5]s", series.ClusterExpected, duration(absentWindow),
-		series.ClusterSlices, duration(silence), series.ClusterLate))
+		series.ClusterMeasured, duration(silence), series.ClusterLate))
 }
 
 // wait gives an alert a time for which it has to hold.
@@ -82,7 +84,7 @@ func absenceGroup(s Set) monitoringv1.RuleGroup {
 			expected, expected, duration(absentWindow), identity, slices, duration(absentWindow), absentLeast)
 	}
 	missing := fmt.Sprintf("%s\nand on (cluster) %s", absent(series.SLIExpected, budgetLabels, series.SLIBad),
-		series.ClusterSlices)
+		series.ClusterMeasured)
 	for _, op := range s.Operators {
 		if own := op.ownMatcher(); own != "" {
 			missing += "\nor " + absent(series.SLOObjective+own, objectiveLabels, series.SLIBad+own)
@@ -117,7 +119,7 @@ func (op Operator) ownMatcher() string {
 // healthGroup alerts on what would let other alerts be missing, and on what waits
 // for a person.
 func healthGroup() monitoringv1.RuleGroup {
-	return group("health", Step, slices.Concat(pathAlerts(), partAlerts(), rolloutAlerts(),
+	return group("health", Step, slices.Concat(pathAlerts(), partAlerts(), rolloutAlerts(), gateAlerts(),
 		certificateAlerts())...)
 }
 
@@ -131,10 +133,10 @@ func pathAlerts() []monitoringv1.Rule {
 	hubDown := fmt.Sprintf("absent(%[1]s)\nand on () (present_over_time(%[1]s[1d]) or ALERTS{alertname=%[2]q})",
 		series.FleetClusters, AlertHubDown)
 	disconnected := fmt.Sprintf("%s == 0\nand on (cluster) %s", aggregate("max", series.Cluster, series.ClusterOnline),
-		series.ClusterSlices)
+		series.ClusterMeasured)
 	return []monitoringv1.Rule{
 		fleet(AlertHeartbeat, series.Heartbeat, fmt.Sprintf("group(%s) and group(%s) and group(%s)",
-			series.FleetClusters, series.RulesEvaluated, series.ClusterSlices),
+			series.FleetClusters, series.RulesEvaluated, series.ClusterMeasured),
 			"The alerting rules of operators are evaluated",
 			"This alert fires as long as the hub is scraped and the SLIs of at least one cluster are measured. Route "+
 				"it to a service that notifies you when it stops."),
@@ -157,19 +159,27 @@ func pathAlerts() []monitoringv1.Rule {
 			"description": "Its metrics are scraped, and its Lease on the hub is not renewed. Check the network, and " +
 				"whether its credentials are still valid.",
 		}), absentWindow),
+		wait(rule(AlertVetoOverdue, series.Ticket, series.ScopeCluster, fmt.Sprintf("%s < time()",
+			aggregate("max", series.Cluster, series.ClusterVetoEnd)), map[string]string{
+			"summary": "The owner of cluster {{ $labels.cluster }} still refuses changes after the end of the veto",
+			"description": "Rollouts defer the cluster, so it does not get fixes. Ask its owner to delete the " +
+				"ConfigMap bellwether-veto beside the agent, or to give it another end.",
+		}), absentWindow),
 	}
 }
 
-// rolloutAlerts are about rollouts that do not go on.
+// rolloutAlerts are about rollouts that do not go on. One that had to wait for
+// ChangeWindows has the whole time anew.
 func rolloutAlerts() []monitoringv1.Rule {
 	wave := operatorLabels + ", " + series.Wave
 	inPhase := func(offset string) string {
 		return aggregate("group", wave+", "+series.Phase,
-			series.RolloutWavePhase+`{phase=~"Preflight|Updating|Verifying"}`+offset)
+			series.RolloutWavePhase+`{phase=~"Updating|Verifying"}`+offset)
 	}
-	stuck := fmt.Sprintf("%s\nand %s\nand %s %s{phase=\"Progressing\"}\nunless %s max by (%s) (changes(%s[%s])) > 0",
+	stuck := fmt.Sprintf("%s\nand %s\nand %s %s{phase=\"Progressing\"}\nunless %s max by (%s) (changes(%s[%s])) > 0\n"+
+		"unless %s max_over_time(%s{reason=\"WindowClosed\"}[%s])",
 		inPhase(""), inPhase(" offset "+duration(stuckAfter)), on(operatorLabels), series.RolloutPhase, on(wave), wave,
-		series.RolloutWaveClusters, duration(stuckAfter))
+		series.RolloutWaveClusters, duration(stuckAfter), on(operatorLabels), series.RolloutHeld, duration(stuckAfter))
 	about := func(name, expr, summary, description string) monitoringv1.Rule {
 		return rule(name, series.Ticket, series.ScopeRelease, ofTeam(expr), map[string]string{"summary": summary,
 			"description": description})

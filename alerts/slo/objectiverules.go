@@ -40,9 +40,10 @@ func objectiveGroup(s Set) monitoringv1.RuleGroup {
 	rules = append(rules, attribute(series.SLOPeriod, number(DefaultPeriod.Seconds()), s.otherPeriods())...)
 	rules = append(rules, s.guards()...)
 	rules = append(rules, s.minRequests()...)
-	for _, t := range Tiers() {
+	rules = append(rules, s.criticalGuards()...)
+	for _, t := range s.tiers() {
 		rules = append(rules, record(threshold, fmt.Sprintf("clamp_max(%s * %s / %s * (1 - %s), %s)",
-			number(t.Factor(DefaultPeriod)), series.SLOPeriod, number(DefaultPeriod.Seconds()), s.alerting(t.Severity),
+			number(t.Factor(DefaultPeriod)), series.SLOPeriod, number(DefaultPeriod.Seconds()), s.alerting(t),
 			MaxThreshold.decimal()), series.Tier, t.Name))
 	}
 	rules = append(rules, s.owners()...)

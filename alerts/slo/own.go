@@ -69,7 +69,8 @@ func (o OwnSLI) check() error {
 	queries := []struct{ of, text string }{{"bad requests", o.Bad}, {"all requests", o.Total}}
 	if o.Good != "" {
 		if o.Bad != "" || o.Total != "" || o.Method != "" || o.MinRequests != 0 {
-			return fmt.Errorf("%w %q: a gauge is 1 or not, so it has no requests, method and minimum", ErrSLI, o.Name)
+			return fmt.Errorf("%w %q: it has a gauge, so it cannot have queries of requests, a budgeting method or a "+
+				"minimum of requests", ErrSLI, o.Name)
 		}
 		queries = []struct{ of, text string }{{"the gauge", o.Good}}
 	}

@@ -88,12 +88,12 @@ func clusterStates() []monitoringv1.Rule {
 	late := fmt.Sprintf("%[1]s ^ 0\nand %[1]s > %[2]d\nand %[1]s - (%[1]s offset %[3]s) < %[4]d", lag,
 		int(lateAfter.Seconds()), duration(lateAfter), int((lateAfter - Step).Seconds()))
 	return []monitoringv1.Rule{
-		record(series.ClusterSlices, aggregate("count", series.Cluster, series.SLIBad+ofAgents)),
+		record(series.ClusterMeasured, aggregate("group", series.Cluster, series.SlicesRecorded)),
 		record(lag, "time() - "+aggregate("max", series.Cluster,
 			fmt.Sprintf("last_over_time(%s[1h])", series.SlicesRecorded))),
 		record(series.ClusterLate, late),
 		record(series.ClusterSilent, fmt.Sprintf("%s unless on (cluster) %s",
-			aggregate("group", series.Cluster, series.ClusterOnline), series.ClusterSlices)),
+			aggregate("group", series.Cluster, series.ClusterOnline), series.ClusterMeasured)),
 		lost(),
 	}
 }

@@ -96,13 +96,13 @@ func TestBadSlicesOfParts(t *testing.T) {
 // TestHubPartIsDelayed looks for groups that would not wait for samples that are on their way, or see other groups'
 // samples too early.
 func TestHubPartIsDelayed(t *testing.T) {
-	for _, g := range buildPart(t, sets()["mixed"], Hub).All() {
+	for _, g := range buildPart(t, sets()["critical"], Hub).All() {
 		if g.QueryOffset == nil || *g.QueryOffset != "30s" {
 			t.Errorf("group %s has the query offset %v", g.Name, g.QueryOffset)
 		}
 	}
 	for _, part := range []Part{Whole, Edge} {
-		for _, g := range buildPart(t, sets()["mixed"], part).All() {
+		for _, g := range buildPart(t, sets()["critical"], part).All() {
 			if g.QueryOffset != nil {
 				t.Errorf("group %s of part %q has a query offset", g.Name, part)
 			}
@@ -112,7 +112,7 @@ func TestHubPartIsDelayed(t *testing.T) {
 
 // TestHubPartReadsOnlyWhatTravels looks for series that the Prometheus of the hub would not have.
 func TestHubPartReadsOnlyWhatTravels(t *testing.T) {
-	hub := buildPart(t, sets()["mixed"], Hub)
+	hub := buildPart(t, sets()["critical"], Hub)
 	there := map[string]bool{"ALERTS": true}
 	for _, name := range series.Travelling() {
 		there[name] = true
@@ -152,7 +152,7 @@ func TestEdgePartKeepsClustersApart(t *testing.T) {
 			t.Errorf("this is not by cluster: %s", expr)
 		}
 	}
-	for _, g := range buildPart(t, sets()["mixed"], Edge).All() {
+	for _, g := range buildPart(t, sets()["critical"], Edge).All() {
 		for _, r := range g.Rules {
 			if r.Alert != "" {
 				t.Errorf("the edge part has the alert %s", r.Alert)
@@ -197,6 +197,9 @@ func metricsOf(t *testing.T, expr string) []string {
 // queries finds the queries in the templates of annotations. Their values of labels are left open.
 var queries = regexp.MustCompile(`printf ("(?:\\.|[^"\\])*")`)
 
+// values are the places of the values of labels in a query.
+var values = regexp.MustCompile(`%(\[\d\])?q`)
+
 // queriesOf are the queries of a rule and of its annotations.
 func queriesOf(t *testing.T, r monitoringv1.Rule) []string {
 	t.Helper()
@@ -208,7 +211,7 @@ func queriesOf(t *testing.T, r monitoringv1.Rule) []string {
 				t.Fatal(err)
 			}
 			if strings.Contains(query, series.Cluster+"=") || strings.Contains(query, series.Operator+"=") {
-				out = append(out, strings.ReplaceAll(query, "%q", `"x"`))
+				out = append(out, values.ReplaceAllString(query, `"x"`))
 			}
 		}
 	}

@@ -22,12 +22,18 @@ const Probe = "probe:"
 // inside is the vantage of agents. It is not part of the name of an SLI.
 const inside = "cluster"
 
-// probeSLI is the family of SLIs of probes.
+// probeSLI is the family of SLIs of probes. A probe with a selector is bad while one
+// of its targets fails.
 func probeSLI() SLI {
-	each := budgetLabels + ", " + series.Vantage
-	return SLI{Name: Probe, Target: 999_000, expr: aggregate("max", budgetLabels, fmt.Sprintf("\n  %s == bool 0\n",
-		aggregate("max", each, withProbeSLI(series.ProbeSuccess+" == bool 1")))),
-		Bad: "the probe did not succeed, inside the cluster (`probe:NAME`) or from the hub (`probe:NAME:hub`)"}
+	return ofGauges(SLI{Name: Probe, Target: 999_000,
+		Bad: "the probe did not succeed, inside the cluster (`probe:NAME`) or from the hub (`probe:NAME:hub`)"},
+		probeExpr)
+}
+
+func probeExpr(of operators) string {
+	each := budgetLabels + ", " + series.Vantage + ", " + series.Target
+	return aggregate("max", budgetLabels, fmt.Sprintf("\n  %s == bool 0\n", aggregate("max", each,
+		withProbeSLI(of.of(series.ProbeSuccess)+" == bool 1"))))
 }
 
 // withProbeSLI gives series of probes the label sli.

@@ -52,6 +52,15 @@ func matchOperator(id types.NamespacedName) string {
 // selectOperators selects the series of some operators that also meet further
 // matchers: one selector for each namespace.
 func selectOperators(metric string, operators []types.NamespacedName, matchers ...string) string {
+	selectors := operatorSelectors(metric, operators, matchers...)
+	if len(selectors) == 1 {
+		return selectors[0]
+	}
+	return "(" + strings.Join(selectors, " or ") + ")"
+}
+
+// operatorSelectors are the selectors of selectOperators.
+func operatorSelectors(metric string, operators []types.NamespacedName, matchers ...string) []string {
 	names := map[string][]string{}
 	for _, id := range operators {
 		names[id.Namespace] = append(names[id.Namespace], regexp.QuoteMeta(id.Name))
@@ -63,10 +72,7 @@ func selectOperators(metric string, operators []types.NamespacedName, matchers .
 			fmt.Sprintf("%s=~%q", series.Operator, strings.Join(names[namespace], "|")))
 		selectors = append(selectors, metric+"{"+strings.Join(all, ",")+"}")
 	}
-	if len(selectors) == 1 {
-		return selectors[0]
-	}
-	return "(" + strings.Join(selectors, " or ") + ")"
+	return selectors
 }
 
 // selectOthers selects the series of all operators but some that also meet

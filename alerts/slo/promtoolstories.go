@@ -36,6 +36,7 @@ func annotationsTest(s Set, operator types.NamespacedName, o Objective) testCase
 		"criticality": standard,
 		"budget_left": fmt.Sprintf("%.4g%%", budget),
 		"restarts":    "", "custom_resources": "",
+		"look": fmt.Sprintf("bellwether why outage %s -n %s", operator.Name, operator.Namespace),
 	}
 	for _, op := range s.Operators {
 		for name := range op.Annotations { // others' annotations are empty
@@ -51,7 +52,7 @@ func annotationsTest(s Set, operator types.NamespacedName, o Objective) testCase
 		}
 	}
 	if s.RunbookURL != "" {
-		annotations["runbook_url"] = s.RunbookURL + "#csv"
+		annotations[AnnotationRunbook] = s.runbook(AlertOperator, "csv")
 	}
 	if s.DashboardURL != "" {
 		annotations["dashboard_url"] = fmt.Sprintf(

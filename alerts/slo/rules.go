@@ -81,6 +81,9 @@ func BuildPart(s Set, part Part) (*Rules, error) {
 	r := &Rules{}
 	if part == Edge {
 		r.Groups = []monitoringv1.RuleGroup{group("slices", Step, s.sliceRules(Edge)...)}
+		if len(s.critical()) > 0 {
+			r.Groups = append(r.Groups, group("slices-critical", CriticalStep, s.criticalSlices(Edge)...))
+		}
 	} else {
 		r.Groups = s.groups(part)
 	}
@@ -98,18 +101,16 @@ func BuildPart(s Set, part Part) (*Rules, error) {
 
 // groups are those of the hub part or of the whole.
 func (s Set) groups(part Part) []monitoringv1.RuleGroup {
-	groups := []monitoringv1.RuleGroup{fastGroup(s, part), objectiveGroup(s)}
+	groups := []monitoringv1.RuleGroup{fastGroup(s, part)}
+	if len(s.critical()) > 0 {
+		groups = append(groups, s.criticalGroup(part))
+	}
+	groups = append(groups, objectiveGroup(s))
 	for _, t := range Tiers()[1:] {
 		groups = append(groups, tierGroup(t, s.requestSLIs()))
 	}
 	groups = append(groups, budgetGroup(s), absenceGroup(s), healthGroup())
-	for _, g := range groups {
-		for _, alert := range g.Rules {
-			if alert.Alert != "" && s.RunbookURL != "" {
-				alert.Annotations["runbook_url"] = s.RunbookURL + Anchor(alert.Alert)
-			}
-		}
-	}
+	s.addRunbooks(groups)
 	s.withTexts(groups)
 	return s.leaveOut(groups)
 }
@@ -155,7 +156,7 @@ func fastGroup(s Set, part Part) monitoringv1.RuleGroup {
 	rules := append(s.sliceRules(part), clusterStates()...)
 	rules = append(rules, versionRules(fastest(), requests)...)
 	rules = append(rules, clusterBlame(requests))
-	rules = append(rules, releaseRules(requests)...)
+	rules = append(rules, s.releaseRules(requests)...)
 	rules = append(rules, blamed())
 	rules = append(rules, clusterRules(fastest(), requests)...)
 	rules = append(rules, s.burnAlerts()...)

@@ -8,6 +8,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,8 +25,21 @@ var update = flag.Bool("update", false, "write golden files")
 // sets are those of the golden files. testbed/alerts checks these files with
 // the real promtool.
 func sets() map[string]Set {
+	out := mostSets()
+	critical := out["mixed"]
+	critical.Operators = slices.Clone(critical.Operators)
+	for _, i := range []int{1, 2} {
+		critical.Operators[i].Criticality = Critical
+	}
+	critical.RunbookURL, critical.DashboardURL = out["default"].RunbookURL, out["default"].DashboardURL
+	out["critical"] = critical
+	return out
+}
+
+// mostSets have no critical operator.
+func mostSets() map[string]Set {
 	return map[string]Set{
-		"default": {Default: DefaultProfile(), RunbookURL: "https://example.com/slo",
+		"default": {Default: DefaultProfile(), RunbookURL: DefaultRunbooks,
 			DashboardURL: "https://grafana.example.com/d/bellwether-slo"},
 		// So strict that no tier would wait for a second bad sample, but for the guard.
 		"strict": {Default: []Objective{{SLI: "csv", Target: 999_900}}},
@@ -139,7 +153,7 @@ func TestRulesDoNotGrow(t *testing.T) {
 	if r1 != r2 || a1 != a2 {
 		t.Errorf("1 operator has %d + %d rules, 200 have %d + %d", r1, a1, r2, a2)
 	}
-	if r1 > 95 || a1 > 19 {
+	if r1 > 95 || a1 > 21 {
 		t.Errorf("%d recording rules and %d alerts; a rule costs every fleet", r1, a1)
 	}
 }
@@ -147,9 +161,9 @@ func TestRulesDoNotGrow(t *testing.T) {
 // TestIntervals keeps every recorded series within the 5 minutes for which an
 // instant selector sees it.
 func TestIntervals(t *testing.T) {
-	for _, g := range build(t, sets()["mixed"]).All() {
+	for _, g := range build(t, sets()["critical"]).All() {
 		d, err := time.ParseDuration(string(*g.Interval))
-		if err != nil || d < Step || d >= 5*time.Minute {
+		if err != nil || d < CriticalStep || d >= 5*time.Minute {
 			t.Errorf("group %s is evaluated every %s (%v)", g.Name, *g.Interval, err)
 		}
 	}
@@ -197,7 +211,7 @@ func TestRefused(t *testing.T) {
 			"bad requests"},
 		"own with a gauge that is not PromQL": {withOwn(OwnSLI{Name: "b", Good: "x{"}), ErrQuery, "gauge"},
 		"own with a gauge and requests": {withOwn(OwnSLI{Name: "b", Good: "g", Bad: "x", Total: "y"}), ErrSLI,
-			"no requests"},
+			"it has a gauge"},
 		"own with an unknown method": {withOwn(OwnSLI{Name: "b", Bad: "x", Total: "y", Method: "Calendar"}), ErrSLI,
 			"choose one of Occurrences"},
 		"own slices without a target": {withOwn(OwnSLI{Name: "b", Bad: "x", Total: "y", Method: Timeslices}), ErrSLI,
@@ -214,10 +228,12 @@ func TestRefused(t *testing.T) {
 			Thresholds: Thresholds{Duration: 2 * time.Minute}}), ErrThreshold, "choose one of 60 s"},
 		"a share of all": {one(Objective{SLI: "operands", Target: 990_000, Thresholds: Thresholds{BadShare: One}}),
 			ErrThreshold, "below 100"},
-		"alerts that do not exist":      {one(Objective{SLI: "csv", Target: 990_000, Alerts: "Pages"}), ErrAlert, "All, Tickets"},
+		"alerts that do not exist": {one(Objective{SLI: "csv", Target: 990_000, Alerts: "Emails"}), ErrAlert,
+			"All, Pages, Tickets"},
 		"without an unknown alert":      {Set{WithoutAlerts: []string{"BellwetherHubdown"}}, ErrAlert, "mean BellwetherHubDown?"},
 		"without alerts about budgets":  {Set{WithoutAlerts: []string{AlertOperator}}, ErrAlert, "by objective"},
 		"without alerts about clusters": {Set{WithoutAlerts: []string{AlertCluster}}, ErrAlert, "cannot be left out"},
+		"a runbook with a template":     {Set{RunbookURL: "https://x/{{ .Evil }}"}, ErrAlert, "http or https URL"},
 		"a label of ours":               {withTexts(map[string]string{"severity": "page"}, nil), ErrAlert, "Bellwether's own"},
 		"no label":                      {withTexts(map[string]string{"a-b": "x"}, nil), ErrAlert, "no name of a label"},
 		"an empty label":                {withTexts(map[string]string{"a": ""}, nil), ErrAlert, "1 to 200"},
@@ -273,12 +289,51 @@ func TestReference(t *testing.T) {
 			t.Errorf("the reference does not name %s", s.Name)
 		}
 	}
-	for _, g := range build(t, sets()["mixed"]).All() {
+	for _, g := range build(t, sets()["critical"]).All() {
 		for _, r := range g.Rules {
-			name := strings.TrimRight(r.Record, "0123456789mhd")
+			name := strings.TrimRight(r.Record, "0123456789smhd")
 			if r.Record != "" && !strings.Contains(reference, "| `"+r.Record) &&
 				!strings.Contains(reference, "| `"+name) {
 				t.Errorf("the reference does not name %s", r.Record)
+			}
+		}
+	}
+}
+
+func TestSections(t *testing.T) {
+	for sli, want := range map[string]string{
+		"csv": "csv", "custom-resources": "custom-resources", "probe:api": "probe", "probe:api:hub": "probe",
+		"requests": OwnSLIs, "probe": OwnSLIs,
+	} {
+		if got := SectionOf(sli); got != want {
+			t.Errorf("section of %s: %s, want %s", sli, got, want)
+		}
+	}
+	if got := Sections(); got[0] != "csv" || got[len(got)-1] != OwnSLIs || !slices.Contains(got, "probe") {
+		t.Errorf("sections: %v", got)
+	}
+}
+
+// TestRunbookLinks looks at what follows the folder.
+func TestRunbookLinks(t *testing.T) {
+	for _, r := range mostSets()["default"].groups(Whole) {
+		for _, alert := range r.Rules {
+			link := alert.Annotations[AnnotationRunbook]
+			page := DefaultRunbooks + "/" + alert.Alert + ".md"
+			hasSection := len(link) > len(page)
+			if alert.Alert != "" && (!strings.HasPrefix(link, page) || IsAboutSLI(alert.Alert) != hasSection) {
+				t.Errorf("%s links to %q", alert.Alert, link)
+			}
+		}
+	}
+	if link := (Set{RunbookURL: "https://example.com/runbooks/"}).runbook(AlertHubDown, ""); link !=
+		"https://example.com/runbooks/BellwetherHubDown.md" {
+		t.Errorf("link of a folder with a slash: %s", link)
+	}
+	for _, g := range (Set{Default: DefaultProfile()}).groups(Whole) {
+		for _, alert := range g.Rules {
+			if link, ok := alert.Annotations[AnnotationRunbook]; ok {
+				t.Errorf("%s links to %q without a folder", alert.Alert, link)
 			}
 		}
 	}

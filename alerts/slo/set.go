@@ -72,9 +72,12 @@ type Set struct {
 	Default []Objective
 	// Operators are those that differ from the default.
 	Operators []Operator
-	// RunbookURL and DashboardURL begin the links of alerts; what follows is
-	// #SLI and the dashboard's variables. Empty: the alerts have no such link.
-	RunbookURL, DashboardURL string
+	// RunbookURL is the folder with a page for each alert, such as DefaultRunbooks; what
+	// follows is ALERT.md, and #SLI where the alert is about one. Empty: no links.
+	RunbookURL string
+	// DashboardURL begins the links to the dashboard; what follows is its variables.
+	// Empty: no links.
+	DashboardURL string
 	// WithoutAlerts are names of alerts that are left out, of SwitchableAlerts.
 	WithoutAlerts []string
 	// Blame is what it takes for a release to be blamed.
@@ -112,6 +115,9 @@ func (s Set) check() []error {
 		if err := CheckAlert(name); err != nil {
 			errs = append(errs, err)
 		}
+	}
+	if err := CheckRunbookURL(s.RunbookURL); err != nil {
+		errs = append(errs, err)
 	}
 	seen := map[types.NamespacedName]bool{}
 	for _, op := range s.Operators {
@@ -190,9 +196,9 @@ func checkObjective(o Objective, own []OwnSLI) error {
 	if err := o.Target.check(); err != nil {
 		return fmt.Errorf("%s: %w", o.SLI, err)
 	}
-	if !slices.Contains([]Alerting{"", AlertsAll, AlertsTickets, AlertsNone}, o.Alerts) {
-		return fmt.Errorf("%w %q of %s: choose one of %s, %s, %s", ErrAlert, o.Alerts, o.SLI, AlertsAll, AlertsTickets,
-			AlertsNone)
+	if !slices.Contains([]Alerting{"", AlertsAll, AlertsPages, AlertsTickets, AlertsNone}, o.Alerts) {
+		return fmt.Errorf("%w %q of %s: choose one of %s, %s, %s, %s", ErrAlert, o.Alerts, o.SLI, AlertsAll,
+			AlertsPages, AlertsTickets, AlertsNone)
 	}
 	if err := o.checkThresholds(); err != nil {
 		return err

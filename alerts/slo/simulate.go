@@ -26,7 +26,7 @@ type Result struct {
 	Seed    uint64 `json:"seed"`
 	Timings []Time `json:"timings"`
 	// Noise is what independent failures do that use up half of the budget: no
-	// page is called for.
+	// page is called for. It and Incidents are those of slices of Step.
 	Noise Noise `json:"noise"`
 	// Incidents is how real ones were found.
 	Incidents Incidents `json:"incidents"`
@@ -86,7 +86,7 @@ func Simulate(s Simulation) (Result, error) {
 	o := s.Objective
 	out := Result{Target: o.Target.String(), Period: duration(o.period()), Runs: s.Runs, Seed: s.Seed}
 	for _, ratio := range []float64{1, 0.1, 0.02} {
-		for _, t := range Tiers() {
+		for _, t := range append([]Tier{CriticalTier()}, Tiers()...) {
 			out.Timings = append(out.Timings, timing(t, o, ratio))
 		}
 	}
@@ -126,7 +126,7 @@ func timing(t Tier, o Objective, ratio float64) Time {
 	}
 	out.Formula = threshold / ratio * t.Long.Minutes()
 	out.ResetFormula = t.Short.Minutes() * (1 - threshold/ratio)
-	failure := int(t.Long / Step)
+	failure := int(t.Long / t.Slice)
 	timeline := make([]Slice, 2*failure)
 	for i := range failure {
 		if int(float64(i+1)*ratio+1e-9) > int(float64(i)*ratio+1e-9) {
@@ -135,10 +135,10 @@ func timing(t Tier, o Objective, ratio float64) Time {
 	}
 	for i, firing := range NewJudge(o).tier(t, prefixSums(timeline)) {
 		if firing && out.Detected < 0 {
-			out.Detected = float64(i + 1)
+			out.Detected = float64(i+1) * t.Slice.Minutes()
 		}
 		if firing && i >= failure {
-			out.Reset = float64(i + 1 - failure)
+			out.Reset = float64(i+1-failure) * t.Slice.Minutes()
 		}
 	}
 	if out.Detected >= 0 {

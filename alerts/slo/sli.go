@@ -32,6 +32,9 @@ type SLI struct {
 	Thresholds Thresholds
 	// judge gives the expr of some operators with other thresholds. Nil: there are none.
 	judge func(operators, Thresholds) string
+	// gauges gives the expr of some operators, for SLIs that look at nothing but the
+	// present values of gauges, and may page. Nil for the others.
+	gauges func(operators) string
 	// expr is PromQL that gives 0 or 1 for each cluster and operator, or for each
 	// cluster, operator and sli if the SLI is a family.
 	expr string
@@ -53,11 +56,11 @@ const (
 // everything, so a value that is not a number is bad and not ignored.
 func SLIs() []SLI {
 	slis := []SLI{
-		{Name: "csv", Target: 995_000, Required: true, expr: csvExpr(),
-			Bad: "the ClusterServiceVersion is not Succeeded, outside the bounded grace of an upgrade"},
-		{Name: "available", Target: 999_000, Required: true, expr: availableExpr(),
+		ofGauges(SLI{Name: "csv", Target: 995_000, Required: true,
+			Bad: "the ClusterServiceVersion is not Succeeded, outside the bounded grace of an upgrade"}, csvExpr),
+		ofGauges(SLI{Name: "available", Target: 999_000, Required: true,
 			Bad: "a Deployment of the operator has fewer available replicas than half of those it asks for, " +
-				"rounded up"},
+				"rounded up"}, availableExpr),
 		{Name: Redundancy, Target: 990_000, Ticket: true, expr: redundancyExpr(),
 			Bad: "a Deployment of the operator has fewer available replicas than it asks for, but `available` is " +
 				"good; only a ticket"},
@@ -82,12 +85,17 @@ func SLIs() []SLI {
 		judged(SLI{Name: "operands", Target: 990_000,
 			Bad: "more than 5 % of the operator's custom resources are not Ready"},
 			Thresholds{BadShare: 50_000}, judgeOperands),
-		{Name: "catalog", Target: 990_000, Required: true,
-			expr: aggregate("max", installLabels, series.OperatorCatalogReady+" != bool 1"),
-			Bad:  "the operator's CatalogSource is not ready"},
+		ofGauges(SLI{Name: "catalog", Target: 990_000, Required: true,
+			Bad: "the operator's CatalogSource is not ready"}, catalogExpr),
 		probeSLI(),
 	}
 	return append(append(append(slis, podSLIs()...), kubeletSLIs()...), customResourcesSLI())
+}
+
+// ofGauges makes an SLI of an expr of some operators.
+func ofGauges(s SLI, gauges func(operators) string) SLI {
+	s.gauges, s.expr = gauges, gauges(operators{})
+	return s
 }
 
 func at(a, op, b string) string { return fmt.Sprintf("%s %s bool %s", a, op, b) }
@@ -133,31 +141,36 @@ func joined(metric, label, bad string) string {
 		aggregate("max", installLabels+", "+label, metric), label, bad)
 }
 
-func csvExpr() string {
-	upgrading := series.OperatorUpgrading + " == 1"
+func csvExpr(of operators) string {
+	upgrading := of.of(series.OperatorUpgrading) + " == 1"
 	return fmt.Sprintf("%s\nunless %s (%s)\nor %s 0 * %s",
-		aggregate("max", installLabels, series.OperatorCSVSucceeded+" != bool 1"), on(installLabels), upgrading,
+		aggregate("max", installLabels, of.of(series.OperatorCSVSucceeded)+" != bool 1"), on(installLabels), upgrading,
 		on(installLabels), aggregate("max", installLabels, upgrading))
 }
 
 // availableExpr counts a Deployment without the series of available replicas as
 // one with none.
-func availableExpr() string { return fewerReplicas("ceil(%s / 2)") }
+func availableExpr(of operators) string { return fewerReplicas(of, "ceil(%s / 2)") }
+
+func catalogExpr(of operators) string {
+	return aggregate("max", installLabels, of.of(series.OperatorCatalogReady)+" != bool 1")
+}
 
 // redundancyExpr leaves to the SLI available, which is recorded before, what that
 // is bad for.
 func redundancyExpr() string {
-	return fmt.Sprintf("%s\n* %s (%s{sli=\"available\"} == bool 0)", fewerReplicas("%s"), on(installLabels),
-		series.SLIBad)
+	return fmt.Sprintf("%s\n* %s (%s{sli=\"available\"} == bool 0)", fewerReplicas(operators{}, "%s"),
+		on(installLabels), series.SLIBad)
 }
 
 // fewerReplicas looks for a Deployment with fewer available replicas than a
 // function of those that it asks for.
-func fewerReplicas(than string) string {
+func fewerReplicas(of operators, than string) string {
 	each := installLabels + ", " + series.Deployment
-	desired := aggregate("max", each, series.OperatorReplicasDesired)
+	desired := aggregate("max", each, of.of(series.OperatorReplicasDesired))
 	return aggregate("max", installLabels, fmt.Sprintf("\n  (\n    (%s or 0 * %s)\n    >= bool\n    %s\n  ) == "+
-		"bool 0\n", aggregate("min", each, series.OperatorReplicasAvailable), desired, fmt.Sprintf(than, desired)))
+		"bool 0\n", aggregate("min", each, of.of(series.OperatorReplicasAvailable)), desired,
+		fmt.Sprintf(than, desired)))
 }
 
 // leaderExpr looks at each election by its name: a namespace may have several.
@@ -176,14 +189,13 @@ func answeredExpr(most PPM) string {
 // calledExpr looks at each webhook by its name: a busy one must not hide another
 // that nobody can call.
 func calledExpr(most PPM) string {
-	rate := func(metric, matcher string) string {
-		return fmt.Sprintf("sum by (cluster, name) (rate(%s%s[%s]))", metric, matcher, interval)
-	}
-	total := rate(series.AdmissionRequestsTotal, "")
-	or0 := func(failed string) string { return fmt.Sprintf("(%s or 0 * %s)", failed, total) }
-	closed := or0(rate(series.AdmissionRejectionCount, fmt.Sprintf("{error_type=%q}", series.AdmissionCallingError)))
-	open := or0(rate(series.AdmissionFailOpenCount, ""))
-	return not(at(fmt.Sprintf("(%s + %s)", closed, open), "<=", most.decimal()+" * "+total))
+	rate := func(metric, matcher string) string { return fmt.Sprintf("rate(%s%s[%s])", metric, matcher, interval) }
+	byName := func(of string) string { return aggregate("sum", "cluster, name", of) }
+	total := byName(rate(series.AdmissionRequestsTotal, ""))
+	// Only refused requests have an error_type, so that none of the series is another's.
+	closed := rate(series.AdmissionRejectionCount, fmt.Sprintf("{error_type=%q}", series.AdmissionCallingError))
+	failed := byName(closed + " or " + rate(series.AdmissionFailOpenCount, ""))
+	return not(at(fmt.Sprintf("(%s or 0 * %s)", failed, total), "<=", most.decimal()+" * "+total))
 }
 
 // Matcher is a label matcher of PromQL: Label, Op (=, !=, =~ or !~) and Value.

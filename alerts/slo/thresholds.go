@@ -23,7 +23,8 @@ var ErrThreshold = errors.New("invalid threshold")
 // Thresholds are what an SLI takes for bad. Each SLI has some of them; where one is
 // 0, it is the SLI's own.
 type Thresholds struct {
-	// BadShare is the share of events, or of custom resources, that may be bad.
+	// BadShare is the share of events, or of custom resources, that may be bad, or of a
+	// limit or volume that may be used.
 	BadShare PPM
 	// Duration is how long a reconcile may take, or a work item may run.
 	Duration time.Duration

@@ -13,6 +13,9 @@ import (
 // Step is the length of a slice: how often SLIs are evaluated.
 const Step = time.Minute
 
+// CriticalStep is the length of further slices that critical operators have.
+const CriticalStep = 15 * time.Second
+
 // MaxThreshold bounds a tier's threshold, so that a total outage alerts however
 // low the target is.
 const MaxThreshold = 900_000 * PPM(1)
@@ -35,16 +38,24 @@ type Tier struct {
 	Severity string
 	// Interval is how often it is evaluated.
 	Interval time.Duration
+	// Slice is the length of the slices that it counts.
+	Slice time.Duration
 }
 
 // Tiers are the conditions, the fastest first.
 func Tiers() []Tier {
 	return []Tier{
-		{"1h", time.Hour, 5 * time.Minute, 20_000, series.Page, time.Minute},
-		{"6h", 6 * time.Hour, 30 * time.Minute, 50_000, series.Page, 2 * time.Minute},
-		{"1d", day, 2 * time.Hour, 100_000, series.Ticket, 4 * time.Minute},
-		{"3d", 3 * day, 6 * time.Hour, 100_000, series.Ticket, 4 * time.Minute},
+		{"1h", time.Hour, 5 * time.Minute, 20_000, series.Page, time.Minute, Step},
+		{"6h", 6 * time.Hour, 30 * time.Minute, 50_000, series.Page, 2 * time.Minute, Step},
+		{"1d", day, 2 * time.Hour, 100_000, series.Ticket, 4 * time.Minute, Step},
+		{"3d", 3 * day, 6 * time.Hour, 100_000, series.Ticket, 4 * time.Minute, Step},
 	}
+}
+
+// CriticalTier is the one that critical operators have beside them, over slices of
+// CriticalStep.
+func CriticalTier() Tier {
+	return Tier{"15m", 15 * time.Minute, 75 * time.Second, 10_000, series.Page, CriticalStep, CriticalStep}
 }
 
 // Factor is the burn rate at which a tier alerts: share · period / long window.
@@ -59,8 +70,11 @@ func (t Tier) Threshold(target PPM, period time.Duration) float64 {
 	return math.Min(t.Factor(period)*target.Budget().Ratio(), MaxThreshold.Ratio())
 }
 
-// count is how many slices a window has.
+// count is how many slices of Step a window has.
 func count(window time.Duration) float64 { return float64(window / Step) }
+
+// count is how many slices of the tier a window has.
+func (t Tier) count(window time.Duration) float64 { return float64(window / t.Slice) }
 
 // Detection is how long a failure of the given error ratio lasts when the tier
 // alerts: threshold / ratio · long window, in whole slices and not before the
@@ -70,9 +84,9 @@ func (t Tier) Detection(target PPM, period time.Duration, ratio float64) (time.D
 	if ratio <= threshold {
 		return 0, false
 	}
-	bad := math.Max(math.Floor(threshold*count(t.Long))+1, Guard)
+	bad := math.Max(math.Floor(threshold*t.count(t.Long))+1, Guard)
 	needed := math.Ceil(bad / ratio)
-	return time.Duration(needed) * Step, needed <= count(t.Long)
+	return time.Duration(needed) * t.Slice, needed <= t.count(t.Long)
 }
 
 // Reset is how long after a failure of the given error ratio the tier goes on

@@ -3,7 +3,11 @@
 
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // StatusConditions returns the address of the object's conditions.
 func (o *FleetCluster) StatusConditions() *[]metav1.Condition { return &o.Status.Conditions }
@@ -26,6 +30,12 @@ func (o *OperatorSLO) StatusConditions() *[]metav1.Condition { return &o.Status.
 // StatusConditions returns the address of the object's conditions.
 func (o *EndpointProbe) StatusConditions() *[]metav1.Condition { return &o.Status.Conditions }
 
+// StatusConditions returns the address of the object's conditions.
+func (o *OperatorBackup) StatusConditions() *[]metav1.Condition { return &o.Status.Conditions }
+
+// StatusConditions returns the address of the object's conditions.
+func (o *PagingPolicy) StatusConditions() *[]metav1.Condition { return &o.Status.Conditions }
+
 // SetObservedGeneration records which generation the status was observed for.
 func (o *FleetCluster) SetObservedGeneration(g int64) { o.Status.ObservedGeneration = g }
 
@@ -47,6 +57,12 @@ func (o *OperatorSLO) SetObservedGeneration(g int64) { o.Status.ObservedGenerati
 // SetObservedGeneration records which generation the status was observed for.
 func (o *EndpointProbe) SetObservedGeneration(g int64) { o.Status.ObservedGeneration = g }
 
+// SetObservedGeneration records which generation the status was observed for.
+func (o *OperatorBackup) SetObservedGeneration(g int64) { o.Status.ObservedGeneration = g }
+
+// SetObservedGeneration records which generation the status was observed for.
+func (o *PagingPolicy) SetObservedGeneration(g int64) { o.Status.ObservedGeneration = g }
+
 // OLMDetails returns the details of OLM v0; the zero value where OLM v0 does not
 // install the operator.
 func (s OperatorInstallStatus) OLMDetails() OLMStatus {
@@ -59,6 +75,11 @@ func (s OperatorInstallStatus) OLMDetails() OLMStatus {
 // InstallName is the name that the OperatorInstall of an operator has in every
 // cluster's namespace.
 func (r OperatorReference) InstallName() string { return r.Namespace + "." + r.Name }
+
+// Compare orders operators by namespace and name.
+func (r OperatorReference) Compare(other OperatorReference) int {
+	return cmp.Or(cmp.Compare(r.Namespace, other.Namespace), cmp.Compare(r.Name, other.Name))
+}
 
 // Labels are those of the objects on the hub that are about the operator.
 func (r OperatorReference) Labels() map[string]string {

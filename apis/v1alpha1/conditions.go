@@ -32,6 +32,10 @@ const (
 	// where they can go.
 	ConditionBlockedVersionInUse = "BlockedVersionInUse"
 
+	// ConditionVersionHeld (ManagedOperator) is there, and True, while versions are
+	// held that were rolled back; its message names them.
+	ConditionVersionHeld = "VersionHeld"
+
 	// ConditionPlanned (OperatorRollout) is True once membership is frozen.
 	ConditionPlanned = "Planned"
 
@@ -60,6 +64,12 @@ const (
 	// Unknown where that cannot be compared.
 	ConditionDrifted = "Drifted"
 
+	// ConditionStorageMigrated (OperatorInstall) is True when all custom resources of
+	// the operator are stored in the storage version of their definitions. It is there
+	// only where the agent is asked for that. It names no generation, since another
+	// controller than that of the install sets it.
+	ConditionStorageMigrated = "StorageMigrated"
+
 	// ConditionSuccess (EndpointProbe) is True while the probe succeeds. It is
 	// Unknown until it first ran.
 	ConditionSuccess = "Success"
@@ -77,6 +87,12 @@ const (
 	ReasonPaused = "Paused"
 	// ReasonDeleting says that the object is being removed.
 	ReasonDeleting = "Deleting"
+	// ReasonRemovalUnconfirmed says that an operator is to be uninstalled from more
+	// clusters than without a confirmation.
+	ReasonRemovalUnconfirmed = "RemovalUnconfirmed"
+	// ReasonUninstallFailed says that too many clusters cannot uninstall an operator
+	// for others to be begun.
+	ReasonUninstallFailed = "UninstallFailed"
 	// ReasonReconcileError says that the controller could not reconcile the object
 	// because of the error in the message, and tries again.
 	ReasonReconcileError = "ReconcileError"
@@ -186,10 +202,53 @@ const (
 	ReasonGated = "Gated"
 	// ReasonSoaking says that a wave is being observed.
 	ReasonSoaking = "Soaking"
+	// ReasonVerifying says that a wave waits for the verdict of gates.
+	ReasonVerifying = "Verifying"
+	// ReasonGateFailed says that a rollout stopped admission because a gate failed.
+	ReasonGateFailed = "GateFailed"
 	// ReasonTooManyDeferred says that more clusters are offline than allowed.
 	ReasonTooManyDeferred = "TooManyDeferred"
+	// ReasonPolicyNotMet says that a rollout admits nothing, because it cannot meet
+	// what a RolloutPolicy asks for.
+	ReasonPolicyNotMet = "PolicyNotMet"
+	// ReasonWindowClosed and those below say why clusters are not admitted now.
+	// ReasonWindowClosed says that ChangeWindows are closed.
+	ReasonWindowClosed = "WindowClosed"
+	// ReasonClusterBusy says that another operator of the cluster is being changed.
+	ReasonClusterBusy = "ClusterBusy"
+	// ReasonDependencyNotMet says that another operator has to be Ready first.
+	ReasonDependencyNotMet = "DependencyNotMet"
+	// ReasonVetoed says that the owner of the cluster refuses changes there.
+	ReasonVetoed = "Vetoed"
+	// ReasonPreflightFailed says that the release cannot be installed on the cluster.
+	ReasonPreflightFailed = "PreflightFailed"
+	// ReasonPreflightPending says that it is not known yet whether the release can be
+	// installed on the cluster.
+	ReasonPreflightPending = "PreflightPending"
+	// ReasonErrorBudgetSpent says that clusters are not admitted because no error
+	// budget of the operator is left.
+	ReasonErrorBudgetSpent = "ErrorBudgetSpent"
+	// ReasonErrorBudgetUnknown says that clusters are not admitted because the error
+	// budgets of the operator are not known.
+	ReasonErrorBudgetUnknown = "ErrorBudgetUnknown"
 	// ReasonFailed says that a rollout, or a cluster in it, failed.
 	ReasonFailed = "Failed"
+
+	// ReasonRolledBack says that a rollout was ended, and that its clusters are
+	// taken back to what they ran before.
+	ReasonRolledBack = "RolledBack"
+	// ReasonRollingBack says that clusters are taken back to what they ran before a
+	// rollout.
+	ReasonRollingBack = "RollingBack"
+	// ReasonVersionHeld says that the wanted version was rolled back, and is held
+	// for the operator.
+	ReasonVersionHeld = "VersionHeld"
+	// ReasonRollbackNeedsBackup says that going back would lose data of custom
+	// resources, for which there is no backup.
+	ReasonRollbackNeedsBackup = "RollbackNeedsBackup"
+	// ReasonRollbackImpossible says that the older version cannot take over what
+	// the newer one left.
+	ReasonRollbackImpossible = "RollbackImpossible"
 
 	// ReasonNotAdmitted says that no rollout has admitted the install yet.
 	ReasonNotAdmitted = "NotAdmitted"
@@ -252,9 +311,37 @@ const (
 	// ReasonUninstalling says that the operator is being removed.
 	ReasonUninstalling = "Uninstalling"
 
+	// ReasonTooManyTargets says that a probe's selector matches more objects than
+	// are probed.
+	ReasonTooManyTargets = "TooManyTargets"
+	// ReasonBackupPending says that an upgrade waits for a backup of the operator's
+	// custom resources.
+	ReasonBackupPending = "BackupPending"
+	// ReasonBackupForbidden says that the agent may not read the custom resources
+	// that it has to save.
+	ReasonBackupForbidden = "BackupForbidden"
+	// ReasonBackupStoreUnavailable says that a backup could not be written to its
+	// store, or not be read from it.
+	ReasonBackupStoreUnavailable = "BackupStoreUnavailable"
+	// ReasonBackupTooLarge says that a backup takes more of the store than it may.
+	ReasonBackupTooLarge = "BackupTooLarge"
+	// ReasonBackupDamaged says that what was read back is not what was written.
+	ReasonBackupDamaged = "BackupDamaged"
+	// ReasonBackupFailed says that a backup could not be taken for another cause,
+	// which the message names.
+	ReasonBackupFailed = "BackupFailed"
+
+	// ReasonStorageMigrationForbidden says that the agent may not store custom
+	// resources anew, or not write status.storedVersions of their definition.
+	ReasonStorageMigrationForbidden = "StorageMigrationForbidden"
+	// ReasonStorageMigrationFailed says that custom resources could not be stored
+	// anew.
+	ReasonStorageMigrationFailed = "StorageMigrationFailed"
+
 	// ReasonTargetNotFound and those below explain why a probe fails.
 	// ReasonTargetNotFound says that the object that the probe names is not
-	// there, or publishes no such host or port.
+	// there, or publishes no such host or port, or that a selector matches too few
+	// objects.
 	ReasonTargetNotFound = "TargetNotFound"
 	// ReasonDNSFailed says that the target's name could not be looked up.
 	ReasonDNSFailed = "DNSFailed"
@@ -279,9 +366,20 @@ const (
 	// ReasonTooSlow says that a probe succeeded, but took longer than
 	// spec.maxDuration.
 	ReasonTooSlow = "TooSlow"
-	// ReasonSecretUnavailable says that a Secret of a probe is missing, lacks a
-	// key or the label, or cannot be read.
+	// ReasonSecretUnavailable says that a Secret of a probe or of a PagingPolicy is
+	// missing, lacks a key or the label, cannot be read, or holds something else.
 	ReasonSecretUnavailable = "SecretUnavailable"
+	// ReasonPolicyConflict says that another PagingPolicy selects the same.
+	ReasonPolicyConflict = "PolicyConflict"
+	// ReasonNoFleetPolicy says that no PagingPolicy has the scope Fleet, so that
+	// nothing is written for Alertmanager.
+	ReasonNoFleetPolicy = "NoFleetPolicy"
+	// ReasonConfigurationInvalid says that Alertmanager would not accept what was made
+	// of all PagingPolicies, or that an alert would reach nobody.
+	ReasonConfigurationInvalid = "ConfigurationInvalid"
+	// ReasonWebhookCAUnavailable says that a probe takes its CA from webhooks, and
+	// there is none with a caBundle that calls the target.
+	ReasonWebhookCAUnavailable = "WebhookCAUnavailable"
 	// ReasonNotServing says that a gRPC server says that it does not serve.
 	ReasonNotServing = "NotServing"
 	// ReasonProtocolError says that the answer does not follow the protocol, or
@@ -300,12 +398,26 @@ const (
 	// LabelProbeSecret marks a Secret that EndpointProbes of its namespace may use,
 	// with the value "true".
 	LabelProbeSecret = "bellwether.dev/probe-secret" //nolint:gosec // the name of a label
+	// LabelPagingSecret marks a Secret that PagingPolicies of its namespace may use,
+	// with the value "true".
+	LabelPagingSecret = "bellwether.dev/paging-secret" //nolint:gosec // the name of a label
+	// LabelPaging marks objects on the hub that hold configuration of Alertmanager, with
+	// the value "true".
+	LabelPaging = "bellwether.dev/paging"
 	// LabelRollout and LabelWave hold the frozen membership of an
 	// OperatorInstall: the OperatorRollout it belongs to, and its wave.
 	LabelRollout = "bellwether.dev/rollout"
 	LabelWave    = "bellwether.dev/wave"
 	// LabelManaged marks objects that an agent created on a fleet cluster.
 	LabelManaged = "bellwether.dev/managed"
+
+	// LabelAggregateToBackup marks a ClusterRole on a fleet cluster whose rules the
+	// agent gets for backups and restores, with the value "true".
+	LabelAggregateToBackup = "bellwether.dev/aggregate-to-agent-backup"
+
+	// LabelAggregateToMigration marks a ClusterRole on a fleet cluster whose rules the
+	// agent gets to store custom resources anew, with the value "true".
+	LabelAggregateToMigration = "bellwether.dev/aggregate-to-agent-migration"
 
 	// LabelRules marks objects on the hub that hold rules for Prometheus: its value
 	// is "true", and the keys of a ConfigMap that are rule files end in .rules.yaml.
@@ -327,8 +439,15 @@ const (
 	// cluster's API server, or empty where the check made for the Lease's last
 	// renewal succeeded. Without it no check was made yet.
 	AnnotationAPIServerUnreachableSince = "bellwether.dev/api-server-unreachable-since"
+	// AnnotationVeto is set by the agent on its Lease: the veto of its cluster's owner
+	// as JSON, empty where there is none.
+	AnnotationVeto = "bellwether.dev/veto"
 	// AnnotationAPIServerError is the error of that first failed check.
 	AnnotationAPIServerError = "bellwether.dev/api-server-error"
+
+	// AnnotationTimeZone is set by people on a FleetCluster: the IANA name of its
+	// time zone, for ChangeWindows with the time zone Cluster.
+	AnnotationTimeZone = "bellwether.dev/time-zone"
 
 	// FinalizerAgent is held by the agent on an OperatorInstall until the
 	// removal policy is carried out.

@@ -5,14 +5,15 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// EndpointProbe probes one endpoint of an operator at an interval. On a fleet
-// cluster its agent runs the probe. In a cluster's namespace on the hub the hub
-// runs it, from outside of the cluster, and only for URLs. The results are the
-// series of blackbox_exporter with the labels cluster, operator_namespace,
-// operator, probe and vantage.
+// EndpointProbe probes one endpoint of an operator at an interval, or all that a
+// selector matches. On a fleet cluster its agent runs the probe. In a cluster's
+// namespace on the hub the hub runs it, from outside of the cluster, and only for
+// URLs. The results are the series of blackbox_exporter with the labels cluster,
+// operator_namespace, operator, probe, target and vantage.
 //
-// A target that does not exist is a failure. The series of a probe end only when
-// this object is deleted.
+// A target that does not exist is a failure. The series of a probe end when this
+// object is deleted, and those of a selected target when the selector no longer
+// matches it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -21,6 +22,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Operator namespace",type=string,JSONPath=`.spec.operator.namespace`,priority=1
 // +kubebuilder:printcolumn:name="URL",type=string,JSONPath=`.status.url`
 // +kubebuilder:printcolumn:name="Success",type=string,JSONPath=`.status.conditions[?(@.type=="Success")].status`
+// +kubebuilder:printcolumn:name="Matching",type=integer,JSONPath=`.status.selected.matching`,priority=1
+// +kubebuilder:printcolumn:name="Failing",type=integer,JSONPath=`.status.selected.failing`,priority=1
 // +kubebuilder:printcolumn:name="Last failure",type=string,JSONPath=`.status.lastFailure.reason`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Success")].message`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -39,6 +42,7 @@ type EndpointProbe struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.timeout) || !has(self.interval) || duration(self.timeout) <= duration(self.interval)",message="timeout must not be longer than interval"
 // +kubebuilder:validation:XValidation:rule="!has(self.maxDuration) || !has(self.timeout) || duration(self.maxDuration) <= duration(self.timeout)",message="maxDuration must not be longer than timeout"
 // +kubebuilder:validation:XValidation:rule="[has(self.http), has(self.tcp), has(self.grpc), has(self.dns)].filter(x, x).size() <= 1",message="set at most one of http, tcp, grpc and dns"
+// +kubebuilder:validation:XValidation:rule="!has(self.tls) || !has(self.tls.caFromWebhooks) || !self.tls.caFromWebhooks || has(self.target.service)",message="caFromWebhooks needs a Service as target"
 type EndpointProbeSpec struct {
 	// Operator is the ManagedOperator on the hub that the endpoint belongs to: the
 	// labels operator_namespace and operator of the series.
@@ -97,8 +101,8 @@ type EndpointProbeSpec struct {
 	AllowPrivate bool `json:"allowPrivate,omitempty"`
 }
 
-// ProbeTarget names one endpoint. All objects are in the EndpointProbe's own
-// namespace.
+// ProbeTarget names one endpoint, or selects objects of one kind, each of which is
+// an endpoint. All objects are in the EndpointProbe's own namespace.
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.url), has(self.service), has(self.route), has(self.ingress), has(self.httpRoute)].filter(x, x).size() == 1",message="name exactly one of url, service, route, ingress and httpRoute"
 type ProbeTarget struct {
@@ -122,13 +126,66 @@ type ProbeTarget struct {
 	HTTPRoute *HostTarget `json:"httpRoute,omitempty"`
 }
 
-// ServiceTarget is a port of a Service.
+// TargetSelector selects objects by their labels, instead of one by its name. Each is
+// probed on its own and has its own series, with its name in the label target. The
+// SLI of the probe is bad while one of them fails. Objects that appear and disappear
+// are followed at once; those that are being deleted do not match.
 //
+// At most 100 objects are probed, the first by name. If more match, the condition
+// Ready is False with the reason TooManyTargets.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="selector needs matchLabels or matchExpressions"
+type TargetSelector struct {
+	// MatchLabels are labels that an object must have.
+	// +kubebuilder:validation:MaxProperties=16
+	// +optional
+	MatchLabels map[string]string `json:"matchLabels,omitempty"`
+
+	// MatchExpressions are requirements that the labels of an object must meet, as in
+	// other selectors.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=atomic
+	// +optional
+	MatchExpressions []metav1.LabelSelectorRequirement `json:"matchExpressions,omitempty"`
+
+	// MinAge is how old an object must be to be probed, because what it stands for has
+	// to start first: 0s to 1h.
+	// +kubebuilder:default="2m"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('1h')",message="minAge must be from 0s to 1h"
+	// +optional
+	MinAge *metav1.Duration `json:"minAge,omitempty"`
+
+	// Min is how many objects have to match: if fewer do, the probe fails with the
+	// reason TargetNotFound, as it does for a missing object that is named. 0 permits
+	// that nothing matches.
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	// +optional
+	Min *int32 `json:"min,omitempty"`
+}
+
+// Bounds of probes with a selector.
+const (
+	// MaxSelectedTargets is how many objects a TargetSelector covers.
+	MaxSelectedTargets = 100
+	// MaxFailingTargets is how many failing objects a status names.
+	MaxFailingTargets = 10
+)
+
+// ServiceTarget is a port of a Service, or of each selected Service.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.name) != has(self.selector)",message="set either name or selector"
 // +kubebuilder:validation:XValidation:rule="!has(self.path) || !has(self.scheme) || self.scheme in ['http', 'https']",message="path is for http and https only"
 type ServiceTarget struct {
+	// Name of the Service.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
-	Name string `json:"name"`
+	// +optional
+	Name string `json:"name,omitempty"`
+	// Selector of Services, in place of name.
+	// +optional
+	Selector *TargetSelector `json:"selector,omitempty"`
 	// Port of the Service.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
@@ -143,12 +200,20 @@ type ServiceTarget struct {
 	Path string `json:"path,omitempty"`
 }
 
-// HostTarget is an object that publishes a host name. Its scheme is https where
-// the object terminates TLS for that host.
+// HostTarget is an object that publishes a host name, or each selected one. Its
+// scheme is https where the object terminates TLS for that host.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.name) != has(self.selector)",message="set either name or selector"
+// +kubebuilder:validation:XValidation:rule="!has(self.host) || !has(self.selector)",message="host is for an object with a name: each selected object has its own"
 type HostTarget struct {
+	// Name of the object.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	Name string `json:"name"`
+	// +optional
+	Name string `json:"name,omitempty"`
+	// Selector of objects, in place of name.
+	// +optional
+	Selector *TargetSelector `json:"selector,omitempty"`
 	// Host is one of the object's host names. Default: the first one.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-zA-Z0-9]([-a-zA-Z0-9.]*[a-zA-Z0-9])?$')",message="host must be a DNS name without scheme and port"
@@ -244,9 +309,10 @@ type SecretHeader struct {
 	Value SecretKey `json:"value"`
 }
 
-// SecretKey is a key of a Secret in the object's namespace. The Secret must
-// have the label bellwether.dev/probe-secret: "true", and the agent needs the
-// permission to get it.
+// SecretKey is a key of a Secret in the object's namespace. The Secret must have the
+// label bellwether.dev/probe-secret: "true" for an EndpointProbe, or
+// bellwether.dev/paging-secret: "true" for a PagingPolicy, and the agent, or the hub,
+// needs the permission to get it.
 type SecretKey struct {
 	// Name of the Secret.
 	// +kubebuilder:validation:MinLength=1
@@ -326,7 +392,7 @@ type DNSProbe struct {
 
 // ProbeTLS says how a server's certificate is verified.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.ca), has(self.caSecret), has(self.caConfigMap)].filter(x, x).size() <= 1",message="set only one of ca, caSecret and caConfigMap"
+// +kubebuilder:validation:XValidation:rule="[has(self.ca), has(self.caSecret), has(self.caConfigMap), has(self.caFromWebhooks) && self.caFromWebhooks].filter(x, x).size() <= 1",message="set only one of ca, caSecret, caConfigMap and caFromWebhooks"
 type ProbeTLS struct {
 	// InsecureSkipVerify accepts any certificate.
 	// +optional
@@ -346,6 +412,12 @@ type ProbeTLS struct {
 	// openshift-service-ca.crt of OpenShift, with the key service-ca.crt.
 	// +optional
 	CAConfigMap *ConfigMapKey `json:"caConfigMap,omitempty"`
+	// CAFromWebhooks takes them from the cluster: the caBundle of each
+	// ValidatingWebhookConfiguration, MutatingWebhookConfiguration and conversion
+	// webhook of a CustomResourceDefinition that calls the port of the Service that is
+	// probed.
+	// +optional
+	CAFromWebhooks bool `json:"caFromWebhooks,omitempty"`
 	// ClientSecret is the name of a Secret in this object's namespace with the
 	// keys tls.crt and tls.key: a client certificate. It needs the same label and
 	// permission as a SecretKey.
@@ -368,7 +440,7 @@ type EndpointProbeStatus struct {
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// URL of the resolved target.
+	// URL of the resolved target. It is empty if the target has a selector.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	URL string `json:"url,omitempty"`
@@ -377,6 +449,34 @@ type EndpointProbeStatus struct {
 	// before it.
 	// +optional
 	LastFailure *ProbeFailure `json:"lastFailure,omitempty"`
+
+	// Selected says how the selected objects are. It is absent without a selector.
+	// +optional
+	Selected *SelectedTargets `json:"selected,omitempty"`
+}
+
+// SelectedTargets summarizes the probes of the objects that a selector matches.
+type SelectedTargets struct {
+	// Matching is how many objects match. Those that are younger than minAge, and those
+	// after the first 100 by name, are not probed.
+	Matching int32 `json:"matching"`
+	// Failing is how many of the probed objects fail.
+	Failing int32 `json:"failing"`
+	// FirstFailing are the first failing objects by name, at most 10.
+	// +kubebuilder:validation:MaxItems=10
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	FirstFailing []FailingTarget `json:"firstFailing,omitempty"`
+}
+
+// FailingTarget is an object whose probe fails, and why.
+type FailingTarget struct {
+	// Name of the object.
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// ProbeFailure has the time at which it began to fail for this reason.
+	ProbeFailure `json:",inline"`
 }
 
 // ProbeFailure is why a probe failed.

@@ -115,6 +115,34 @@ type FleetClusterStatus struct {
 
 	// +optional
 	Operators InstallCounts `json:"operators,omitempty"`
+
+	// Veto is there while the owner of the cluster refuses changes, by the ConfigMap
+	// bellwether-veto beside the agent.
+	// +optional
+	Veto *ClusterVeto `json:"veto,omitempty"`
+
+	// VetoEndedAt is when the hub saw the last veto end.
+	// +optional
+	VetoEndedAt *metav1.Time `json:"vetoEndedAt,omitempty"`
+}
+
+// ClusterVeto is the word of a cluster's owner that operators must not be changed
+// there. It holds until its ConfigMap is deleted; what has begun finishes.
+type ClusterVeto struct {
+	// +kubebuilder:validation:MaxLength=256
+	Reason string `json:"reason"`
+	// Until is when the owner means to end the veto.
+	// +optional
+	Until *metav1.Time `json:"until,omitempty"`
+	// Operators that the veto is about, as namespace/name or name. Empty: all.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+	// +kubebuilder:validation:items:MaxLength=127
+	// +optional
+	Operators []string `json:"operators,omitempty"`
+	// Since is when the hub first saw the veto.
+	// +optional
+	Since metav1.Time `json:"since,omitempty"`
 }
 
 // ClusterVersions are the versions that the agent reports.

@@ -24,6 +24,10 @@ func addKinds(scheme *runtime.Scheme) error {
 		&OperatorInstall{}, &OperatorInstallList{},
 		&OperatorSLO{}, &OperatorSLOList{},
 		&EndpointProbe{}, &EndpointProbeList{},
+		&OperatorBackup{}, &OperatorBackupList{},
+		&ChangeWindow{}, &ChangeWindowList{},
+		&RolloutPolicy{}, &RolloutPolicyList{},
+		&PagingPolicy{}, &PagingPolicyList{},
 	)
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil

@@ -74,6 +74,24 @@ type ManagedOperatorSpec struct {
 	// +optional
 	RemovalPolicy RemovalPolicy `json:"removalPolicy,omitempty"`
 
+	// Removal says how the operator is uninstalled from many clusters, where
+	// removalPolicy is Uninstall.
+	// +optional
+	Removal *OperatorRemoval `json:"removal,omitempty"`
+
+	// Backup says when the custom resources of the operator are saved on each
+	// cluster. Without it they never are, unless a person makes an OperatorBackup. A
+	// change of this field starts no rollout.
+	// +optional
+	Backup *BackupPolicy `json:"backup,omitempty"`
+
+	// StorageMigration says who has the operator's custom resources stored anew after
+	// a release changed their storage version. A change of this field starts no
+	// rollout.
+	// +kubebuilder:default=Manual
+	// +optional
+	StorageMigration StorageMigrationPolicy `json:"storageMigration,omitempty"`
+
 	// HistoryLimit is how many ended rollouts are kept.
 	// +kubebuilder:default=5
 	// +kubebuilder:validation:Minimum=1
@@ -85,6 +103,23 @@ type ManagedOperatorSpec struct {
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 
+	// DependsOn are operators that come first on each cluster: a rollout admits a
+	// cluster only while all of them are Ready there.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=10
+	// +optional
+	DependsOn []OperatorDependency `json:"dependsOn,omitempty"`
+
+	// Holds are versions that were rolled back: no cluster is brought to one of
+	// them, nor through one. The hub adds one with each rollback; remove it to have
+	// the version rolled out again. The hub removes it once a newer version was
+	// rolled out.
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=atomic
+	// +optional
+	Holds []VersionHold `json:"holds,omitempty"`
+
 	// Restart starts another rollout of the same release, with the strategy as it
 	// is now, when it is set to a value that the newest rollout does not have: the
 	// time, for example. A rollout that still runs is superseded. Removing the
@@ -92,6 +127,60 @@ type ManagedOperatorSpec struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Restart string `json:"restart,omitempty"`
+}
+
+// OperatorRemoval says how an operator is uninstalled from many clusters. The
+// clusters are taken in the order of the strategy's waves: a wave begins when
+// the operator is gone from the online clusters of the waves before it, no more
+// than the wave's maxConcurrency are changed at a time, and none is begun while
+// more than the wave's maxFailures cannot uninstall it.
+type OperatorRemoval struct {
+	// ConfirmAbove is the number of clusters from which the operator may be
+	// uninstalled without a confirmation.
+	// +kubebuilder:default=5
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	ConfirmAbove *int32 `json:"confirmAbove,omitempty"`
+
+	// Confirm is the value of status.removal.request, once a person has agreed to
+	// it. Another set of clusters is another request.
+	// +kubebuilder:validation:MaxLength=16
+	// +optional
+	Confirm string `json:"confirm,omitempty"`
+}
+
+// OperatorDependency is an operator that comes first.
+type OperatorDependency struct {
+	// Name of a ManagedOperator in the same namespace.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=50
+	Name string `json:"name"`
+	// MinVersion that has to be installed. Empty: any.
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^(0|[1-9][0-9]*)[.](0|[1-9][0-9]*)[.](0|[1-9][0-9]*)([-+][0-9A-Za-z.+-]+)?$')",message="minVersion must be a semantic version such as 1.2.3, without a leading v"
+	// +optional
+	MinVersion string `json:"minVersion,omitempty"`
+}
+
+// VersionHold keeps an operator from a version that was rolled back.
+type VersionHold struct {
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	Version string `json:"version"`
+	// Release is the hash of the release that is held, where the rollback did not
+	// change the version: the version is held with these settings only.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Release string `json:"release,omitempty"`
+	// Rollout that was rolled back.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Rollout string `json:"rollout,omitempty"`
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	Reason string `json:"reason"`
+	// +optional
+	Since metav1.Time `json:"since,omitempty"`
 }
 
 // LocalReference names an object in the same namespace.
@@ -217,10 +306,35 @@ type RolloutStrategy struct {
 	// +optional
 	LateJoiners LateJoinerPolicy `json:"lateJoiners,omitempty"`
 
+	// Preflight are checks of each cluster before it is admitted.
+	// +optional
+	Preflight *Preflight `json:"preflight,omitempty"`
+
+	// ErrorBudgetPace slows the rollout down while error budgets of the operator are
+	// low. Empty: the pace is always full.
+	// +optional
+	ErrorBudgetPace *ErrorBudgetPace `json:"errorBudgetPace,omitempty"`
+
+	// Rollback says how clusters are taken back to what they ran before.
+	// +optional
+	Rollback *RollbackStrategy `json:"rollback,omitempty"`
+
 	// NewTarget says what a new target does to a rollout that still runs.
 	// +kubebuilder:default=Supersede
 	// +optional
 	NewTarget NewTargetPolicy `json:"newTarget,omitempty"`
+}
+
+// RollbackStrategy says how clusters are taken back to what they ran before.
+type RollbackStrategy struct {
+	// MaxConcurrency is how many clusters are taken back at a time: a number, or a
+	// percentage of those that were admitted (rounded down, at least 1). Default
+	// 100%, since what they ran before is known to work.
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : true",message="must be a number of at least 1, or a percentage such as 10%"
+	// +kubebuilder:validation:Pattern=`^(100|[1-9][0-9]?)%$`
+	// +optional
+	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
 }
 
 // Wave is a group of clusters that are changed together.
@@ -289,7 +403,8 @@ type Wave struct {
 	// +optional
 	UnreadyGrace *metav1.Duration `json:"unreadyGrace,omitempty"`
 
-	// Gates that must be passed, in order.
+	// Gates that must be passed: approvals before the first admission, the others
+	// before the wave is verified.
 	// +kubebuilder:validation:MaxItems=10
 	// +listType=map
 	// +listMapKey=name
@@ -297,26 +412,9 @@ type Wave struct {
 	Gates []Gate `json:"gates,omitempty"`
 }
 
-// Gate holds a wave back until it is passed.
-//
-// +kubebuilder:validation:XValidation:rule="has(self.approval)",message="a gate needs exactly one kind of check; the only kind so far is approval: {}"
-type Gate struct {
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=63
-	Name string `json:"name"`
-
-	// Approval holds the wave's admission back until a person who has the verb
-	// approve on the OperatorRollout approves the wave.
-	// +optional
-	Approval *ApprovalGate `json:"approval,omitempty"`
-}
-
-// ApprovalGate waits for a person.
-type ApprovalGate struct{}
-
 // FailurePolicy says what happens when a wave has more failures than it may.
 //
-// +kubebuilder:validation:Enum=Pause;Abort
+// +kubebuilder:validation:Enum=Pause;Abort;Rollback
 type FailurePolicy string
 
 const (
@@ -324,6 +422,9 @@ const (
 	FailurePause FailurePolicy = "Pause"
 	// FailureAbort ends the rollout; what was admitted finishes.
 	FailureAbort FailurePolicy = "Abort"
+	// FailureRollback ends the rollout, takes the clusters that it admitted back to
+	// what they ran before, and holds the version.
+	FailureRollback FailurePolicy = "Rollback"
 )
 
 // OfflinePolicy says what becomes of clusters whose agent is offline.
@@ -391,8 +492,17 @@ type ManagedOperatorStatus struct {
 	// +optional
 	History []RolloutOutcome `json:"history,omitempty"`
 
+	// Decisions are what people and the hub decided about the operator and its
+	// rollouts, as far as the hub saw it.
+	// +optional
+	Decisions *DecisionLog `json:"decisions,omitempty"`
+
 	// +optional
 	Clusters ClusterCounts `json:"clusters,omitempty"`
+
+	// Removal is set while the operator is to be uninstalled from clusters.
+	// +optional
+	Removal *RemovalProgress `json:"removal,omitempty"`
 
 	// Versions counts clusters by installed version; the 50 most used.
 	// +listType=map
@@ -473,6 +583,25 @@ type ClusterCounts struct {
 	// cluster's API server.
 	// +optional
 	Offline int32 `json:"offline"`
+}
+
+// RemovalProgress counts the clusters that the operator is to be uninstalled
+// from. One where it is gone is not among them any more.
+type RemovalProgress struct {
+	// Request identifies the clusters that wait for a confirmation; empty where
+	// none do.
+	// +kubebuilder:validation:MaxLength=16
+	// +optional
+	Request string `json:"request,omitempty"`
+	// Unconfirmed wait for the confirmation.
+	// +optional
+	Unconfirmed int32 `json:"unconfirmed"`
+	// Waiting wait for their turn.
+	// +optional
+	Waiting int32 `json:"waiting"`
+	// Uninstalling were told to uninstall it.
+	// +optional
+	Uninstalling int32 `json:"uninstalling"`
 }
 
 // VersionCount is how many clusters run a version.

@@ -74,6 +74,25 @@ type OperatorInstallSpec struct {
 	// its OperatorSLO does. Only the hub's slo controller writes it.
 	// +optional
 	Monitor *PodMetrics `json:"monitor,omitempty"`
+
+	// Backup says when the agent saves the operator's custom resources, as the
+	// ManagedOperator does.
+	// +optional
+	Backup *BackupPolicy `json:"backup,omitempty"`
+
+	// StorageMigration asks the agent to have the operator's custom resources stored
+	// anew where their storage version has changed. Without it the agent leaves them
+	// as they are.
+	// +optional
+	StorageMigration *StorageMigration `json:"storageMigration,omitempty"`
+
+	// Jobs that the agent is to run for a rollout, where the cluster's owner allows
+	// them.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=12
+	// +optional
+	Jobs []RequestedJob `json:"jobs,omitempty"`
 }
 
 // OperatorReference names a ManagedOperator on the hub.
@@ -108,6 +127,37 @@ type Admission struct {
 	Attempt int64 `json:"attempt,omitempty"`
 
 	Release Release `json:"release"`
+
+	// Rollback says that going back to an older version is intended. Without it the
+	// agent goes to no version that the catalog has no upgrade path to.
+	// +optional
+	Rollback *AdmissionRollback `json:"rollback,omitempty"`
+
+	// Previous is the release that the cluster ran when it was admitted, which a
+	// rollback takes it back to. It is absent where nothing was installed.
+	// +optional
+	Previous *PreviousRelease `json:"previous,omitempty"`
+}
+
+// AdmissionRollback permits an agent to go back to an older version.
+type AdmissionRollback struct {
+	// Force goes back although custom resources may lose data for which there is no
+	// backup.
+	// +optional
+	Force bool `json:"force,omitempty"`
+}
+
+// PreviousRelease is what a cluster ran before: a release without its package and
+// its catalog, which are those of the release that came after it.
+type PreviousRelease struct {
+	// +kubebuilder:validation:MaxLength=63
+	Channel string `json:"channel"`
+	// +kubebuilder:validation:MaxLength=128
+	Version string `json:"version"`
+	// Bundle is the name of the bundle, which is the name of its CSV.
+	// +kubebuilder:validation:MaxLength=253
+	Bundle  string          `json:"bundle"`
+	Install InstallSettings `json:"install"`
 }
 
 // OperatorInstallStatus is what the agent observed on its cluster. It means the
@@ -118,8 +168,8 @@ type OperatorInstallStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Conditions: Ready, Reconciling, Stalled, Drifted, and those of the engine:
-	// CatalogServed, Resolved, PlanApproved and Installed for OLM v0.
+	// Conditions: Ready, Reconciling, Stalled, Drifted, StorageMigrated, and those of
+	// the engine: CatalogServed, Resolved, PlanApproved and Installed for OLM v0.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
@@ -152,6 +202,21 @@ type OperatorInstallStatus struct {
 	// Correction is what the agent put back last; absent where that was never needed.
 	// +optional
 	Correction *DriftCorrection `json:"correction,omitempty"`
+
+	// StorageMigrations say how far the agent has stored custom resources anew, for
+	// each definition that needed it.
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=map
+	// +listMapKey=resource
+	// +optional
+	StorageMigrations []StorageMigrationProgress `json:"storageMigrations,omitempty"`
+
+	// Jobs are the results of spec.jobs.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=24
+	// +optional
+	Jobs []JobResult `json:"jobs,omitempty"`
 
 	// OLM holds the details of an operator that OLM v0 installs.
 	// +optional

@@ -6,7 +6,8 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // OperatorRollout is one change of one operator across the fleet. Its plan is
-// frozen; only paused, abort, retries, approvals and blocked can be changed.
+// frozen; only paused, abort, retries, approvals, overrides, windowOverride and
+// blocked can be changed.
 //
 // Which cluster is in which wave is on the labels of the OperatorInstalls
 // (bellwether.dev/rollout and bellwether.dev/wave), never in this object.
@@ -34,11 +35,13 @@ type OperatorRollout struct {
 }
 
 // OperatorRolloutSpec is the frozen plan, what a person may change (paused,
-// abort, retries, approvals), and why the version is blocked, which the hub
-// writes.
+// abort, retries, approvals, overrides), and why the version is blocked, which the
+// hub writes.
 //
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.abort) || has(self.abort)",message="an aborted rollout stays aborted: change the ManagedOperator to start another one"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.retries) || oldSelf.retries == 0 || has(self.retries)",message="retries can only be raised, not removed"
+// +kubebuilder:validation:XValidation:rule="has(oldSelf.rollback) == has(self.rollback)",message="a rollout cannot become a rollback: roll it back with bellwether rollout rollback"
+// +kubebuilder:validation:XValidation:rule="!has(self.rollback) || !has(self.abort) || !has(self.abort.rollback)",message="a rollback cannot be rolled back: set another version in the ManagedOperator"
 // +kubebuilder:validation:XValidation:rule="has(oldSelf.restart) == has(self.restart)",message="restart cannot be added or removed: change the ManagedOperator's"
 type OperatorRolloutSpec struct {
 	// Operator names the ManagedOperator in the same namespace.
@@ -53,6 +56,12 @@ type OperatorRolloutSpec struct {
 	// Release is what is rolled out.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="release cannot be changed: change the ManagedOperator, which starts another rollout"
 	Release Release `json:"release"`
+
+	// Requirements are what the release needs of a cluster. Absent where that was not
+	// read, as in a rollback.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="requirements cannot be changed"
+	// +optional
+	Requirements *ReleaseRequirements `json:"requirements,omitempty"`
 
 	// ClusterSelector selects the clusters.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="clusterSelector cannot be changed: change the ManagedOperator"
@@ -97,6 +106,12 @@ type OperatorRolloutSpec struct {
 	// +optional
 	Blocked string `json:"blocked,omitempty"`
 
+	// Rollback says that this rollout takes clusters back to what they ran before
+	// another rollout.
+	// +kubebuilder:validation:XValidation:rule="self.of == oldSelf.of && self.uid == oldSelf.uid",message="the rollout that is rolled back cannot be changed"
+	// +optional
+	Rollback *RolloutRollback `json:"rollback,omitempty"`
+
 	// Approvals given for waves with an approval gate. Who adds one needs the
 	// verb approve on this rollout.
 	// +kubebuilder:validation:MaxItems=100
@@ -105,6 +120,21 @@ type OperatorRolloutSpec struct {
 	// +listMapKey=gate
 	// +optional
 	Approvals []Approval `json:"approvals,omitempty"`
+
+	// Overrides of gates that failed or have no verdict. Who adds one needs the verb
+	// override on this rollout. They do not replace approvals.
+	// +kubebuilder:validation:MaxItems=100
+	// +listType=map
+	// +listMapKey=wave
+	// +listMapKey=gate
+	// +optional
+	Overrides []GateOverride `json:"overrides,omitempty"`
+
+	// WindowOverride lets this rollout admit clusters while ChangeWindows are
+	// closed. Who sets, changes or removes it needs the verb override on this
+	// rollout.
+	// +optional
+	WindowOverride *WindowOverride `json:"windowOverride,omitempty"`
 }
 
 // Release is one version of one operator with the settings it is installed
@@ -147,6 +177,44 @@ type RolloutAbort struct {
 	// Superseded is true where a newer target was the reason.
 	// +optional
 	Superseded bool `json:"superseded,omitempty"`
+	// Rollback asks for the clusters that the rollout admitted to be taken back to
+	// what they ran before. The version is held for the operator.
+	// +optional
+	Rollback *RollbackRequest `json:"rollback,omitempty"`
+}
+
+// RollbackRequest is what a person allows a rollback to do.
+type RollbackRequest struct {
+	// Force goes back although custom resources may lose data for which there is no
+	// backup.
+	// +optional
+	Force bool `json:"force,omitempty"`
+}
+
+// RolloutRollback is what makes a rollout a rollback.
+type RolloutRollback struct {
+	// Of is the name of the rollout that is rolled back, and UID its UID. Only
+	// clusters that it admitted are taken back, each to the release that it ran
+	// before.
+	// +kubebuilder:validation:MaxLength=63
+	Of string `json:"of"`
+	// +kubebuilder:validation:MaxLength=63
+	UID string `json:"uid"`
+	// Version that is gone back from.
+	// +kubebuilder:validation:MaxLength=128
+	Version string `json:"version"`
+	// Reason is why.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Reason string `json:"reason"`
+	// Automatic is true where the rollout's failure policy asked for it, and not a
+	// person.
+	// +optional
+	Automatic bool `json:"automatic,omitempty"`
+	// Force goes back although custom resources may lose data for which there is no
+	// backup.
+	// +optional
+	Force bool `json:"force,omitempty"`
 }
 
 // Approval is one person's word that a wave may start.
@@ -168,7 +236,7 @@ type Approval struct {
 
 // RolloutPhase is where a rollout stands.
 //
-// +kubebuilder:validation:Enum=Pending;Progressing;Paused;Halted;Succeeded;Aborted;Superseded
+// +kubebuilder:validation:Enum=Pending;Progressing;Paused;Halted;Succeeded;Aborted;Superseded;RolledBack
 type RolloutPhase string
 
 const (
@@ -178,8 +246,8 @@ const (
 	RolloutProgressing RolloutPhase = "Progressing"
 	// RolloutPaused was paused by a person.
 	RolloutPaused RolloutPhase = "Paused"
-	// RolloutHalted stopped admission because a wave has too many failures. It
-	// goes on when they are put right.
+	// RolloutHalted stopped admission because a wave has too many failures, or a
+	// gate of it failed. It goes on when they are put right or overridden.
 	RolloutHalted RolloutPhase = "Halted"
 	// RolloutSucceeded has verified every wave. It still takes in late joiners
 	// and clusters that were deferred.
@@ -188,17 +256,20 @@ const (
 	RolloutAborted RolloutPhase = "Aborted"
 	// RolloutSuperseded was ended by a newer rollout.
 	RolloutSuperseded RolloutPhase = "Superseded"
+	// RolloutRolledBack was ended by its failure policy or by a person, and another
+	// rollout takes the clusters that it admitted back.
+	RolloutRolledBack RolloutPhase = "RolledBack"
 )
 
 // Ended tells whether a rollout in this phase admits nothing more, other than
 // late joiners of a rollout that succeeded.
 func (p RolloutPhase) Ended() bool {
-	return p == RolloutSucceeded || p == RolloutAborted || p == RolloutSuperseded
+	return p == RolloutSucceeded || p == RolloutAborted || p == RolloutSuperseded || p == RolloutRolledBack
 }
 
 // WavePhase is where a wave stands.
 //
-// +kubebuilder:validation:Enum=Waiting;Gated;Preflight;Updating;Soaking;Verifying;Verified
+// +kubebuilder:validation:Enum=Waiting;Gated;Updating;Soaking;Verifying;Verified
 type WavePhase string
 
 const (
@@ -206,13 +277,12 @@ const (
 	WaveWaiting WavePhase = "Waiting"
 	// WaveGated waits for an approval.
 	WaveGated WavePhase = "Gated"
-	// WavePreflight runs checks before the first admission.
-	WavePreflight WavePhase = "Preflight"
 	// WaveUpdating admits clusters and waits for their success.
 	WaveUpdating WavePhase = "Updating"
 	// WaveSoaking has no cluster left to change and is observed.
 	WaveSoaking WavePhase = "Soaking"
-	// WaveVerifying judges the gates over the soak.
+	// WaveVerifying waits for the gates that judge the release on its clusters, or
+	// one of them failed.
 	WaveVerifying WavePhase = "Verifying"
 	// WaveVerified is done.
 	WaveVerified WavePhase = "Verified"
@@ -274,6 +344,29 @@ type OperatorRolloutStatus struct {
 	// +optional
 	Batch *AdmissionBatch `json:"batch,omitempty"`
 
+	// HeldBack are the clusters that are due and not admitted now, by the reason.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	// +optional
+	HeldBack []HeldBackClusters `json:"heldBack,omitempty"`
+
+	// Policies are the RolloutPolicies that bind the rollout, and what they add to
+	// its strategy.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=20
+	// +optional
+	Policies []AppliedPolicy `json:"policies,omitempty"`
+
+	// Pace is how fast the rollout may go, as error budgets permit. Empty where the
+	// strategy does not ask for that.
+	// +optional
+	Pace *PaceStatus `json:"pace,omitempty"`
+
+	// WindowOverride is the last one that the hub saw in the spec.
+	// +optional
+	WindowOverride *WindowOverride `json:"windowOverride,omitempty"`
+
 	// Unready are clusters of waves that are not verified which were updated and
 	// are not Ready now. Those beyond the first 500 count as in progress until
 	// they are Ready again or have a place here.
@@ -290,6 +383,26 @@ type OperatorRolloutStatus struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	ObservedInstalls string `json:"observedInstalls,omitempty"`
+}
+
+// HeldBackClusters are clusters that are not admitted now for the same reason.
+type HeldBackClusters struct {
+	// +kubebuilder:validation:MaxLength=63
+	Reason string `json:"reason"`
+	// +kubebuilder:validation:MaxLength=512
+	Message string `json:"message"`
+	// Count of the clusters, and the names of the first hundred.
+	Count int32 `json:"count"`
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MaxLength=63
+	Clusters []string `json:"clusters"`
+	// Deferred is true where the rollout does not wait for the clusters.
+	// +optional
+	Deferred bool `json:"deferred,omitempty"`
+	// Until is when the reason is over by itself, where that is known.
+	// +optional
+	Until *metav1.Time `json:"until,omitempty"`
 }
 
 // UnreadyCluster is a cluster that was updated and is not Ready.
@@ -309,11 +422,15 @@ type WaveStatus struct {
 	WaveCounts `json:",inline"`
 
 	// MaxConcurrency and MaxFailures are the strategy's, resolved against the
-	// wave's frozen size.
+	// wave's frozen size, with what RolloutPolicies ask for. MaxConcurrency is lower
+	// while error budgets slow the rollout down.
 	// +optional
 	MaxConcurrency int32 `json:"maxConcurrency,omitempty"`
 	// +optional
 	MaxFailures int32 `json:"maxFailures"`
+	// Soak of the wave, with what RolloutPolicies ask for.
+	// +optional
+	Soak *metav1.Duration `json:"soak,omitempty"`
 
 	// StartedAt is when the wave's first cluster was admitted.
 	// +optional
@@ -337,7 +454,7 @@ type WaveStatus struct {
 	// Gates with the evidence for each verdict.
 	// +listType=map
 	// +listMapKey=name
-	// +kubebuilder:validation:MaxItems=10
+	// +kubebuilder:validation:MaxItems=30
 	// +optional
 	Gates []GateStatus `json:"gates,omitempty"`
 }
@@ -361,40 +478,14 @@ type WaveCounts struct {
 	// grace.
 	// +optional
 	Failed int32 `json:"failed"`
-	// Deferred are paused or cannot be observed: the agent is offline, or does not
-	// reach the API server of its cluster.
+	// Deferred are paused, held back by something that the rollout does not wait
+	// for, or cannot be observed: the agent is offline, or does not reach the API
+	// server of its cluster.
 	// +optional
 	Deferred int32 `json:"deferred"`
 	// Removed left the fleet, or the selection, after planning.
 	// +optional
 	Removed int32 `json:"removed"`
-}
-
-// GateVerdict is the outcome of a gate.
-//
-// +kubebuilder:validation:Enum=Waiting;Passed;Failed
-type GateVerdict string
-
-const (
-	// GateWaiting has no verdict yet.
-	GateWaiting GateVerdict = "Waiting"
-	// GatePassed lets the wave go on.
-	GatePassed GateVerdict = "Passed"
-	// GateFailed holds the wave.
-	GateFailed GateVerdict = "Failed"
-)
-
-// GateStatus is a gate's verdict and its evidence.
-type GateStatus struct {
-	// +kubebuilder:validation:MaxLength=63
-	Name    string      `json:"name"`
-	Verdict GateVerdict `json:"verdict"`
-	// Evidence says what the verdict rests on.
-	// +kubebuilder:validation:MaxLength=2048
-	// +optional
-	Evidence string `json:"evidence,omitempty"`
-	// +optional
-	DecidedAt *metav1.Time `json:"decidedAt,omitempty"`
 }
 
 // AdmissionBatch is the set of clusters whose admission was decided and has not
@@ -418,6 +509,10 @@ type BatchEntry struct {
 	// Attempt becomes the stamp's attempt.
 	// +optional
 	Attempt int64 `json:"attempt,omitempty"`
+	// Held is true while something holds the cluster back since AdmittedAt: the
+	// entry is not acted on, and it is dropped if that lasts.
+	// +optional
+	Held bool `json:"held,omitempty"`
 }
 
 // OperatorRolloutList is a list of OperatorRollouts.

@@ -53,7 +53,8 @@ type OperatorSLOSpec struct {
 
 	// Criticality is how important the operator is. It is an annotation of its
 	// alerts, for whoever decides who is woken; how urgent an alert is does not depend
-	// on it.
+	// on it. A total outage of a Critical operator pages within a minute rather than
+	// within three.
 	// +kubebuilder:default=Standard
 	// +optional
 	Criticality Criticality `json:"criticality,omitempty"`
@@ -70,7 +71,7 @@ type OperatorSLOSpec struct {
 	// text and no templates.
 	// +kubebuilder:validation:MaxProperties=20
 	// +kubebuilder:validation:XValidation:rule="self.all(name, name.matches('^[a-zA-Z_][a-zA-Z0-9_]{0,99}$') && size(self[name]) > 0 && size(self[name]) <= 2048)",message="alertAnnotations must have names of annotations, and texts of 1 to 2048 characters"
-	// +kubebuilder:validation:XValidation:rule="self.all(name, !(name in ['summary', 'description', 'burn', 'window', 'budget_left', 'clusters', 'operators', 'criticality', 'dashboard_url', 'runbook_url']))",message="alertAnnotations must not have an annotation that Bellwether's alerts have, such as summary; for runbook_url there is runbookURL"
+	// +kubebuilder:validation:XValidation:rule="self.all(name, !(name in ['summary', 'description', 'burn', 'window', 'budget_left', 'clusters', 'cluster_count', 'operators', 'criticality', 'restarts', 'custom_resources', 'rollout', 'wave', 'change', 'look', 'rollback', 'dashboard_url', 'runbook_url']))",message="alertAnnotations must not have an annotation that Bellwether's alerts have, such as summary; for runbook_url there is runbookURL"
 	// +optional
 	AlertAnnotations map[string]string `json:"alertAnnotations,omitempty"`
 
@@ -207,7 +208,8 @@ type SLOObjective struct {
 	Period string `json:"period,omitempty"`
 
 	// Alerts are those about this objective. All, the default: pages, tickets, and
-	// tickets about missing data. Tickets: no pages. None: none; the budget is recorded.
+	// tickets about missing data. Tickets: no pages. Pages: no tickets about the budget.
+	// None: none; the budget is recorded.
 	// +optional
 	Alerts ObjectiveAlerts `json:"alerts,omitempty"`
 
@@ -218,12 +220,14 @@ type SLOObjective struct {
 
 // ObjectiveAlerts are the alerts about an objective.
 //
-// +kubebuilder:validation:Enum=All;Tickets;None
+// +kubebuilder:validation:Enum=All;Pages;Tickets;None
 type ObjectiveAlerts string
 
 const (
 	// AlertsAll are pages and tickets.
 	AlertsAll ObjectiveAlerts = "All"
+	// AlertsPages are pages, and tickets about missing data.
+	AlertsPages ObjectiveAlerts = "Pages"
 	// AlertsTickets are tickets only.
 	AlertsTickets ObjectiveAlerts = "Tickets"
 	// AlertsNone are no alerts at all.
@@ -236,7 +240,9 @@ const (
 type SLOThresholds struct {
 	// BadPercent is how many per cent of the reconciles, admission requests or custom
 	// resources may be bad, with at most four decimals. Default: 10 for reconcile, 5 for
-	// latency and operands, 1 for webhook.
+	// latency and operands, 1 for webhook. For memory and storage it is how many per cent
+	// of the memory limit, or of a volume, may be used (default 90), and for throttling
+	// how many of the CPU periods may be throttled (default 25).
 	// +kubebuilder:validation:MaxLength=8
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,2}([.][0-9]{1,4})?$') && !self.matches('^0+([.]0+)?$')",message="badPercent must be above 0 and below 100, with a point and at most four decimals, in quotes, such as \"2.5\""
 	// +optional

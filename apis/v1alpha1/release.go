@@ -30,3 +30,16 @@ func (r Release) TargetNamespace() string {
 	}
 	return r.Package
 }
+
+// Previous returns the release as a PreviousRelease.
+func (r Release) Previous() *PreviousRelease {
+	return &PreviousRelease{Channel: r.Channel, Version: r.Version, Bundle: r.Bundle, Install: *r.Install.DeepCopy()}
+}
+
+// Before returns the release that ran before this one, in the catalog of this
+// one: that has both.
+func (r Release) Before(previous PreviousRelease) Release {
+	r.Channel, r.Version, r.Bundle = previous.Channel, previous.Version, previous.Bundle
+	r.Install = *previous.Install.DeepCopy()
+	return r
+}

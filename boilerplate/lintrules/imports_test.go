@@ -30,11 +30,11 @@ var layers = [][]string{
 	{"controllers"},
 	{"explain"},
 	{"engines", "rollouts", "dashboards"},
-	{"catalogs"},
+	{"backups", "catalogs"},
 	{"bundles"},
 	{"alerts"},
 	{remedies},
-	{"apis", "boilerplate", "charts", "phrase"},
+	{"apis", "boilerplate", "charts", "docs", "phrase"},
 }
 
 // remedies is the one folder with a layer of its own: everything that reports a reason uses it.

@@ -14,6 +14,7 @@ import (
 var (
 	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	fence   = regexp.MustCompile("(?ms)^```.*?^```")
+	span    = regexp.MustCompile("`[^`\n]*`")
 	heading = regexp.MustCompile(`(?m)^#+ (.+)$`)
 	dropped = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
@@ -22,7 +23,7 @@ var (
 // to the heading that it names.
 func TestLinks(t *testing.T) {
 	for _, page := range pages(t) {
-		for _, match := range link.FindAllStringSubmatch(withoutCode(read(t, page)), -1) {
+		for _, match := range link.FindAllStringSubmatch(span.ReplaceAllString(withoutCode(read(t, page)), "``"), -1) {
 			target, anchor, _ := strings.Cut(match[1], "#")
 			if strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") {
 				continue
@@ -84,7 +85,7 @@ func anchors(t *testing.T, file string) map[string]bool {
 
 var (
 	command = regexp.MustCompile("(?m)(?:^|`|\\$ )bellwether ([a-z][^`\n#|]*)")
-	word    = regexp.MustCompile(`^[a-z]+$`)
+	word    = regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`)
 	metric  = regexp.MustCompile(`"(bellwether_[a-z_]+)"`)
 	option  = regexp.MustCompile(`(?:^|\s)(--[a-z][a-z-]*)`)
 )

@@ -75,6 +75,8 @@ func TestRules(t *testing.T) {
 			imports: module + "/bundles/registryv1"},
 		"SLO maths has no client": {file: "alerts/slo/a.go", imports: "k8s.io/client-go/kubernetes",
 			want: "depguard"},
+		"runbooks follow no link": {file: "alerts/runbooks/a.go", imports: "net/http",
+			body: "var _ = http.NoBody", want: "depguard"},
 		"dashboards have no clock": {file: "dashboards/a.go", imports: "time", body: "var _ = time.Now",
 			want: "forbidigo"},
 		"dashboards have no client": {file: "dashboards/lint/a.go",

@@ -113,6 +113,17 @@ func Divergences(d *apiextensionsv1.CustomResourceDefinition) []Divergence {
 	return out
 }
 
+// Lost returns the fields of a version whose content the API server drops when it
+// stores an object as another version without a conversion webhook; nil where the
+// definition does not have one of the two.
+func Lost(d *apiextensionsv1.CustomResourceDefinition, version, storage string) []string {
+	from, to := versionIndex(d, version), versionIndex(d, storage)
+	if from < 0 || to < 0 {
+		return nil
+	}
+	return lostFields(effectiveSchema(d, &d.Spec.Versions[from]), effectiveSchema(d, &d.Spec.Versions[to]))
+}
+
 // lostFields are the fields of one schema that another drops or cannot hold.
 func lostFields(from, to *apiextensionsv1.JSONSchemaProps) []string {
 	var w comparer

@@ -10,13 +10,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/operator-framework/api/pkg/encoding"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/bundles/registryv1"
+	"github.com/bellwether-dev/bellwether/bundles/requirements"
 )
 
 // olmV0Rules are about what OLM v0 (operator-lifecycle-manager v0.46) refuses
@@ -157,39 +157,21 @@ func checkSecondDocument(in *Input) []Finding {
 	return out
 }
 
-// maxUnpacked is what opm puts into a ConfigMap at most when it unpacks a
-// bundle: pkg/configmap/configmap_writer.go of operator-registry.
-const maxUnpacked = 1 << 20
-
 func checkBundleSize(in *Input) []Finding {
-	size, err := unpackedSize(in)
-	if err != nil || size*100 <= maxUnpacked*85 {
+	files, err := unpackedFiles(in)
+	if err != nil {
+		return nil
+	}
+	size, err := requirements.PackedSize(files)
+	if err != nil || size*100 <= requirements.MaxPacked*85 {
 		return nil
 	}
 	f := Finding{Message: fmt.Sprintf("its files take %d KiB when compressed one by one; %d KiB fit", size>>10,
-		maxUnpacked>>10)}
-	if size <= maxUnpacked {
+		requirements.MaxPacked>>10)}
+	if size <= requirements.MaxPacked {
 		f.Severity = Warning
 	}
 	return []Finding{f}
-}
-
-// unpackedSize is what the files of a bundle take in the ConfigMap: each is
-// compressed on its own, and encoded.
-func unpackedSize(in *Input) (int, error) {
-	files, err := unpackedFiles(in)
-	if err != nil {
-		return 0, err
-	}
-	size := 0
-	for _, text := range files {
-		packed, err := encoding.GzipBase64Encode(text)
-		if err != nil {
-			return 0, err
-		}
-		size += len(packed)
-	}
-	return size, nil
 }
 
 // unpackedFiles are the files that go into the ConfigMap: all but the

@@ -14,12 +14,10 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/operator-framework/api/pkg/validation"
 	oferrors "github.com/operator-framework/api/pkg/validation/errors"
-	apiextensionsv1beta1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/bundles/registryv1"
+	"github.com/bellwether-dev/bellwether/bundles/requirements"
 )
 
 // operatorRules are the validators of operator-framework/api, the ones that
@@ -118,30 +116,13 @@ func checkOfObject(in *Input) []Finding {
 	return out
 }
 
-// checkOfRemovedAPI looks at one manifest at a time, so that each has its own
-// finding. The ClusterServiceVersion is left out: what it merely mentions does
-// no harm.
+// checkOfRemovedAPI has a finding for each manifest.
 func checkOfRemovedAPI(in *Input) []Finding {
 	var out []Finding
-	old := oldCRDs(in.Bundle)
-	for _, o := range in.Bundle.Objects {
-		if o == in.Bundle.CSVObject() {
-			continue
-		}
-		one := &manifests.Bundle{Name: in.Bundle.Name, CSV: in.Bundle.CSV,
-			Objects: []*unstructured.Unstructured{o.Unstructured}}
-		if crd := old[o]; crd != nil {
-			one.V1beta1CRDs = append(one.V1beta1CRDs, crd)
-		}
-		for _, f := range ofFindings(o, validation.AlphaDeprecatedAPIsValidator.Validate(one)) {
-			_, version, _ := strings.Cut(f.Message, "removed in ")
-			version, _, _ = strings.Cut(version, ". ")
-			if version == "" { // it is about spec.minKubeVersion, as of-csv is
-				continue
-			}
-			out = append(out, at(o, o.GetAPIVersion()+" "+o.GetKind()+" was removed in Kubernetes "+version,
-				"apiVersion"))
-		}
+	for _, removed := range requirements.RemovedAPIs(in.Bundle) {
+		o := removed.Object
+		out = append(out, at(o, o.GetAPIVersion()+" "+o.GetKind()+" was removed in Kubernetes v"+removed.In,
+			"apiVersion"))
 	}
 	return out
 }
@@ -209,25 +190,9 @@ func ofBundle(b *bundles.Bundle) *manifests.Bundle {
 	for _, o := range b.Objects {
 		out.Objects = append(out.Objects, o.Unstructured)
 	}
-	old := oldCRDs(b)
 	for _, o := range b.Objects {
-		if crd := old[o]; crd != nil {
+		if crd := requirements.OldCRD(o); crd != nil {
 			out.V1beta1CRDs = append(out.V1beta1CRDs, crd)
-		}
-	}
-	return out
-}
-
-// oldCRDs are the CRDs of a version that Kubernetes no longer serves.
-func oldCRDs(b *bundles.Bundle) map[*bundles.Object]*apiextensionsv1beta1.CustomResourceDefinition {
-	out := map[*bundles.Object]*apiextensionsv1beta1.CustomResourceDefinition{}
-	for _, o := range b.Objects {
-		if o.GroupVersionKind() != apiextensionsv1beta1.SchemeGroupVersion.WithKind("CustomResourceDefinition") {
-			continue
-		}
-		crd := &apiextensionsv1beta1.CustomResourceDefinition{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, crd); err == nil {
-			out[o] = crd
 		}
 	}
 	return out

@@ -18,9 +18,17 @@
 //	new value          stored objects are invalid     the older operator does not know it
 //	narrower           nothing happens                the older operator's writes are refused
 //	field gone         its content is gone already, whichever it is
+//	new version that   refused by the API server      the older operator uses the version
+//	objects are                                       that it knows, if that is served and
+//	stored as                                         has the same fields
 //
 // So a rollback is in place if each definition can be put back or kept without
 // harm.
+//
+// Every object counts as written under each of the bundles, and so as stored in
+// each of their storage versions that the newer one still has. A migration of the
+// stored objects therefore changes no class: it only does at once what the
+// operator does with time.
 package rollback
 
 import (
@@ -40,7 +48,10 @@ import (
 // two matter, because a cluster may have stored objects under each of them. The
 // reason is one sentence without a full stop, and names the definition and
 // field that decide. The class is never empty.
-func Classify(from, to *bundles.Bundle, history []*bundles.Bundle) registryv1.Rollback {
+//
+// Stored is what a cluster says that its objects may be stored as; nil where that is
+// not known. A cluster may have run still newer versions before.
+func Classify(from, to *bundles.Bundle, history []*bundles.Bundle, stored Stored) registryv1.Rollback {
 	worst := verdict{class: registryv1.RollbackInPlace}
 	consider := func(v verdict) {
 		if v.rank() > worst.rank() {
@@ -49,7 +60,8 @@ func Classify(from, to *bundles.Bundle, history []*bundles.Bundle) registryv1.Ro
 	}
 	passed := between(from, to, history)
 	for _, older := range crd.Definitions(from) {
-		consider(judge(edge{from: from, to: to, older: older, newer: crd.Definition(to, older.Name), passed: passed}))
+		consider(judge(edge{from: from, to: to, older: older, newer: crd.Definition(to, older.Name), passed: passed,
+			stored: stored[older.Name]}))
 	}
 	consider(incomparable(from, to))
 	consider(added(from, to))
@@ -63,11 +75,13 @@ func Classify(from, to *bundles.Bundle, history []*bundles.Bundle) registryv1.Ro
 // bundle has them when Classify says in-place: putting the older bundle's back
 // would drop what users stored. Whoever serves the older bundle to OLM has to
 // serve it with these. They are in the older bundle's order.
-func Kept(from, to *bundles.Bundle, history []*bundles.Bundle) []string {
+func Kept(from, to *bundles.Bundle, history []*bundles.Bundle, stored Stored) []string {
 	var names []string
 	passed := between(from, to, history)
 	for _, older := range crd.Definitions(from) {
-		if judge(edge{from: from, to: to, older: older, newer: crd.Definition(to, older.Name), passed: passed}).keep {
+		v := judge(edge{from: from, to: to, older: older, newer: crd.Definition(to, older.Name), passed: passed,
+			stored: stored[older.Name]})
+		if v.keep {
 			names = append(names, older.Name)
 		}
 	}
@@ -112,6 +126,9 @@ type edge struct {
 	newer *apiextensionsv1.CustomResourceDefinition
 	// passed are the bundles that a cluster may have run since the older one.
 	passed []*bundles.Bundle
+	// stored are the versions that the objects of a cluster may be stored as; empty
+	// where that is not known.
+	stored []string
 }
 
 // judge asks from the worst to the best: what makes the way back impossible,
@@ -121,15 +138,24 @@ func judge(e edge) verdict {
 		return needsBackup("%s is not in %s, and what becomes of its objects meanwhile is not certain", e.older.Name,
 			e.to.Name)
 	}
-	if e.unchanged() {
+	if e.unchanged() && e.unknown().version == "" {
 		return verdict{class: registryv1.RollbackInPlace}
 	}
 	there, back := crd.Compare(e.older, e.newer), crd.Compare(e.newer, e.older)
-	if v := e.barred(there); v.reason != "" {
+	if v := barred(e.newer.Name, there); v.reason != "" {
+		return v
+	}
+	if s := e.unknown(); s.version != "" {
+		return e.keepUnknown(s, there, back)
+	}
+	if v := e.converted(); v.reason != "" {
 		return v
 	}
 	if c, ok := first(there, crd.RemovedField); ok {
 		return needsBackup("in %s, %s", e.newer.Name, c)
+	}
+	if v := e.moved(); v.reason != "" {
+		return v
 	}
 	dropped, isDropped := first(back, crd.RemovedField)
 	refused, isRefused := first(back, refusals...)
@@ -146,7 +172,10 @@ func judge(e edge) verdict {
 	case isHarm:
 		return needsBackup("%s can neither be put back, since %s of %s would be dropped, nor kept: %s", e.newer.Name,
 			dropped.Field, dropped.Version, harm)
-	case crd.Converted(e.to, e.newer) && len(e.newer.Spec.Versions) > 1:
+	case e.isConverted() && !crd.Converted(e.from, e.older):
+		return needsBackup("%s can neither be put back, since %s of %s would be dropped, nor kept: %s does not have "+
+			"its conversion webhook", e.newer.Name, dropped.Field, dropped.Version, e.from.Name)
+	case e.isConverted():
 		return needsBackup("in %s, the conversion webhook of %s does not know field %s of %s", e.newer.Name,
 			e.from.Name, dropped.Field, dropped.Version)
 	}
@@ -177,33 +206,38 @@ func (e edge) putBack(there []crd.Change) verdict {
 		return inPlace("%s is put back as in %s, which accepts all that may be stored: %s", e.older.Name, e.from.Name,
 			c)
 	}
+	if e.isConverted() && !crd.Converted(e.from, e.older) {
+		return inPlace("%s is put back as in %s, without the conversion webhook: all objects are stored as %s",
+			e.older.Name, e.from.Name, crd.StorageVersion(e.older))
+	}
+	if i := slices.IndexFunc(crd.Versions(e.newer), func(v string) bool {
+		return !slices.Contains(crd.Versions(e.older), v)
+	}); i >= 0 {
+		return inPlace("%s is put back as in %s, which does not have version %s: no object is stored as it",
+			e.older.Name, e.from.Name, crd.Versions(e.newer)[i])
+	}
 	return verdict{class: registryv1.RollbackInPlace}
 }
 
-// barred says why the API server or the conversion would not let the older operator have its objects; there is what the
-// newer definition changed.
-func (e edge) barred(there []crd.Change) verdict {
+// barred says why the API server would not let the older operator have its objects; there is what the newer definition
+// changed.
+func barred(name string, there []crd.Change) verdict {
 	for _, c := range there {
 		switch c.Kind {
 		case crd.ChangedIdentity:
-			return oneWay("in %s, %s, and the API server refuses to change that back", e.newer.Name, c)
+			return oneWay("in %s, %s, and the API server refuses to change that back", name, c)
 		case crd.RemovedStored:
-			return oneWay("in %s, %s", e.newer.Name, c)
+			return oneWay("in %s, %s", name, c)
 		}
 	}
-	known := crd.Versions(e.older)
-	for _, b := range e.passed {
-		d := crd.Definition(b, e.older.Name)
-		if d == nil {
-			continue
-		}
-		if stored := crd.StorageVersion(d); stored != "" && !slices.Contains(known, stored) {
-			return oneWay("%s stores %s as %s, which %s does not know", b.Name, d.Name, stored, e.from.Name)
-		}
-	}
+	return verdict{}
+}
+
+// converted says what a conversion webhook that only one of the bundles has means.
+func (e edge) converted() verdict {
 	was, is := crd.Converted(e.from, e.older), crd.Converted(e.to, e.newer)
 	switch {
-	case is && !was && len(e.newer.Spec.Versions) > 1:
+	case e.isConverted() && !was && len(e.storages()) > 0:
 		return oneWay("%s converts %s by a webhook that %s does not have", e.to.Name, e.newer.Name, e.from.Name)
 	case was && !is && len(e.older.Spec.Versions) > 1:
 		return needsBackup("%s converts %s by a webhook, and what %s wrote never went through it", e.from.Name,

@@ -82,6 +82,12 @@ const (
 	union = `properties: {level: {type: string, enum: [low, high]}, size: {x-kubernetes-int-or-string: true}}`
 )
 
+const (
+	staysStored = "echoes.example.com stays as in echo.v1.1.0: echo.v1.1.0 stores echoes.example.com as v2, and its " +
+		"versions have the same fields, so that the older operator can use those that it knows"
+	storedAsUnknown = "echo.v1.1.0 stores echoes.example.com as v2, which echo.v1.0.0 does not know"
+)
+
 func TestClassify(t *testing.T) {
 	type release struct{ webhooks, definition string }
 	one := func(fields string) release { return release{definition: definition(version("v1", "stored", fields))} }
@@ -132,8 +138,71 @@ func TestClassify(t *testing.T) {
 		"stored as a version that the older one lacks": {
 			from:   one(plain),
 			to:     release{definition: definition(version("v1", "", plain), version("v2", "stored", plain))},
-			class:  registryv1.RollbackOneWay,
-			reason: "echo.v1.1.0 stores echoes.example.com as v2, which echo.v1.0.0 does not know",
+			class:  registryv1.RollbackInPlace,
+			reason: staysStored,
+		},
+		"stored as a version that the older one lacks, with a new field in both": {
+			from:   one(plain),
+			to:     release{definition: definition(version("v1", "", added), version("v2", "stored", added))},
+			class:  registryv1.RollbackInPlace,
+			reason: staysStored,
+		},
+		"stored as a version that the older one lacks, with other fields": {
+			from:  one(plain),
+			to:    release{definition: definition(version("v1", "", plain), version("v2", "stored", removed))},
+			class: registryv1.RollbackOneWay, reason: storedAsUnknown,
+		},
+		"stored as a version that the older one lacks, by a webhook": {
+			from: one(plain),
+			to: release{conversion, definition(version("v1", "", plain), version("v2", "stored",
+				plain))},
+			class: registryv1.RollbackOneWay, reason: storedAsUnknown,
+		},
+		"stored as a version that the older one lacks, and its own is not served": {
+			from:  one(plain),
+			to:    release{definition: definition(version("v1", "unserved", plain), version("v2", "stored", plain))},
+			class: registryv1.RollbackOneWay, reason: storedAsUnknown,
+		},
+		"stored as a version that the older one lacks, which accepts more": {
+			from:  one(plain),
+			to:    release{definition: definition(version("v1", "", widened), version("v2", "stored", widened))},
+			class: registryv1.RollbackOneWay, reason: storedAsUnknown,
+		},
+		"stored as a version that lacks a field": {
+			from:  release{definition: definition(version("v1", "stored", plain), version("v2", "", removed))},
+			to:    release{definition: definition(version("v1", "", plain), version("v2", "stored", removed))},
+			class: registryv1.RollbackNeedsBackup,
+			reason: "echo.v1.1.0 stores echoes.example.com as v2, which does not have field .spec.size of v1: its " +
+				"content is dropped when an object is written",
+		},
+		"stored as a version that has one field more": {
+			from:  release{definition: definition(version("v1", "stored", plain), version("v2", "", added))},
+			to:    release{definition: definition(version("v1", "", plain), version("v2", "stored", added))},
+			class: registryv1.RollbackNeedsBackup,
+			reason: "echo.v1.0.0 stores echoes.example.com as v1, which does not have field .spec.colour of v2: its " +
+				"content is dropped when an object is written",
+		},
+		"stored by a version between as one that lacks a field": {
+			from:    release{definition: definition(version("v1", "stored", plain), version("v2", "", removed))},
+			to:      release{definition: definition(version("v1", "stored", plain), version("v2", "", removed))},
+			between: definition(version("v1", "", plain), version("v2", "stored", removed)),
+			class:   registryv1.RollbackNeedsBackup,
+			reason: "echo.v1.0.5 stores echoes.example.com as v2, which does not have field .spec.size of v1: its " +
+				"content is dropped when an object is written",
+		},
+		"another storage version, with a webhook that both have": {
+			from: release{conversion, definition(version("v1", "stored", plain), version("v2", "",
+				removed))},
+			to: release{conversion, definition(version("v1", "", plain), version("v2", "stored",
+				removed))},
+			class: registryv1.RollbackInPlace, reason: "both versions define the same custom resources",
+		},
+		"a new version that nothing is stored as": {
+			from:  one(plain),
+			to:    release{definition: definition(version("v1", "stored", plain), version("v2", "", plain))},
+			class: registryv1.RollbackInPlace,
+			reason: "echoes.example.com is put back as in echo.v1.0.0, which does not have version v2: no object is " +
+				"stored as it",
 		},
 		"stored as a version that the older one has": {
 			from:  release{definition: definition(version("v1", "stored", plain), version("v2", "", plain))},
@@ -143,8 +212,7 @@ func TestClassify(t *testing.T) {
 		"stored by a version between, as what neither has": {
 			from: one(plain), to: one(plain),
 			between: definition(version("v1", "", plain), version("v2", "stored", plain)),
-			class:   registryv1.RollbackOneWay,
-			reason:  "echo.v1.0.5 stores echoes.example.com as v2, which echo.v1.0.0 does not know",
+			class:   registryv1.RollbackInPlace, reason: "both versions define the same custom resources",
 		},
 		"a stored version is gone": {
 			from:   release{definition: definition(version("v1", "stored", plain), version("v2", "", plain))},
@@ -167,10 +235,31 @@ func TestClassify(t *testing.T) {
 				"kept: version v1 is no longer served",
 		},
 		"a new conversion webhook": {
+			from:  release{definition: definition(version("v1", "stored", plain), version("v2", "", plain))},
+			to:    release{conversion, definition(version("v1", "stored", plain), version("v2", "", plain))},
+			class: registryv1.RollbackInPlace,
+			reason: "echoes.example.com is put back as in echo.v1.0.0, without the conversion webhook: all objects " +
+				"are stored as v1",
+		},
+		"a new version with a conversion webhook": {
+			from:  one(plain),
+			to:    release{conversion, definition(version("v1", "stored", plain), version("v2", "", removed))},
+			class: registryv1.RollbackInPlace,
+			reason: "echoes.example.com is put back as in echo.v1.0.0, without the conversion webhook: all objects " +
+				"are stored as v1",
+		},
+		"a new conversion webhook and another storage version": {
 			from:   release{definition: definition(version("v1", "stored", plain), version("v2", "", plain))},
-			to:     release{conversion, definition(version("v1", "stored", plain), version("v2", "", plain))},
+			to:     release{conversion, definition(version("v1", "", plain), version("v2", "stored", plain))},
 			class:  registryv1.RollbackOneWay,
 			reason: "echo.v1.1.0 converts echoes.example.com by a webhook that echo.v1.0.0 does not have",
+		},
+		"a new conversion webhook and a new field": {
+			from:  release{definition: definition(version("v1", "stored", plain), version("v2", "", plain))},
+			to:    release{conversion, definition(version("v1", "stored", added), version("v2", "", added))},
+			class: registryv1.RollbackNeedsBackup,
+			reason: "echoes.example.com can neither be put back, since .spec.colour of v1 would be dropped, nor " +
+				"kept: echo.v1.0.0 does not have its conversion webhook",
 		},
 		"a conversion webhook is gone": {
 			from:  release{conversion, definition(version("v1", "stored", plain), version("v2", "", plain))},
@@ -219,12 +308,48 @@ func TestClassify(t *testing.T) {
 				history = append(history, bundle(t, "1.0.5", "", tc.between))
 			}
 			want := registryv1.Rollback{From: "echo.v1.0.0", Class: tc.class, Reason: tc.reason}
-			if diff := cmp.Diff(want, rollback.Classify(from, to, history)); diff != "" {
+			if diff := cmp.Diff(want, rollback.Classify(from, to, history, nil)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			same := rollback.Classify(to, to, history)
+			same := rollback.Classify(to, to, history, nil)
 			if same.Class != registryv1.RollbackInPlace {
 				t.Errorf("a version cannot be taken back to itself: %+v", same)
+			}
+		})
+	}
+}
+
+// What a cluster says counts more than what its versions may have stored.
+func TestClassifyByWhatIsStored(t *testing.T) {
+	only := definition(version("v1", "stored", plain))
+	before := definition(version("v1", "stored", plain), version("v2", "", plain))
+	after := definition(version("v1", "", plain), version("v2", "stored", plain))
+	for name, tc := range map[string]struct {
+		from, to string
+		webhooks string
+		stored   []string
+		class    registryv1.RollbackClass
+		contains string
+	}{
+		"a newer version stored objects as v2 before": {from: only, to: before, stored: []string{"v1", "v2"},
+			class: registryv1.RollbackInPlace, contains: "stays"},
+		"and a webhook converts it": {from: only, to: before, webhooks: conversion, stored: []string{"v1", "v2"},
+			class:    registryv1.RollbackOneWay,
+			contains: "objects of echoes.example.com may be stored as v2, which echo.v1.0.0 does not know"},
+		"nothing is stored as v2": {from: only, to: before, webhooks: conversion, stored: []string{"v1"},
+			class: registryv1.RollbackInPlace, contains: "put back"},
+		"stored as v2 before and after": {from: only, to: after, stored: []string{"v1", "v2"},
+			class: registryv1.RollbackInPlace, contains: "stays"},
+		"migrated": {from: only, to: after, stored: []string{"v2"},
+			class: registryv1.RollbackInPlace, contains: "stays"},
+		"migrated to a version that the older one has": {from: before, to: after, stored: []string{"v2"},
+			class: registryv1.RollbackInPlace, contains: "the same"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			from, to := bundle(t, "1.0.0", "", tc.from), bundle(t, "1.1.0", tc.webhooks, tc.to)
+			got := rollback.Classify(from, to, nil, rollback.Stored{"echoes.example.com": tc.stored})
+			if got.Class != tc.class || !strings.Contains(got.Reason, tc.contains) {
+				t.Errorf("got %+v, want class %s and a reason with %q", got, tc.class, tc.contains)
 			}
 		})
 	}
@@ -247,7 +372,7 @@ func TestKept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			to := bundle(t, "1.1.0", "", definition(version("v1", "stored", tc.echoes)), bells(tc.bells))
-			if diff := cmp.Diff(tc.want, rollback.Kept(from, to, nil)); diff != "" {
+			if diff := cmp.Diff(tc.want, rollback.Kept(from, to, nil, nil)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -272,7 +397,7 @@ func TestClassifyRemovedAPI(t *testing.T) {
 			registryv1.RollbackNeedsBackup, "is not in"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := rollback.Classify(from, bundle(t, "1.1.0", "", tc.definition), nil)
+			got := rollback.Classify(from, bundle(t, "1.1.0", "", tc.definition), nil, nil)
 			if got.Class != tc.class || !strings.Contains(got.Reason, tc.contains) {
 				t.Errorf("got %+v, want %+v", got, tc)
 			}
@@ -281,10 +406,11 @@ func TestClassifyRemovedAPI(t *testing.T) {
 	unreadable := strings.Replace(old, "versions:", "validation: 1\n  versions:", 1)
 	from = bundle(t, "1.0.0", "", unreadable)
 	if got := rollback.Classify(from, bundle(t, "1.1.0", "", unreadable),
-		nil); got.Class != registryv1.RollbackInPlace {
+		nil, nil); got.Class != registryv1.RollbackInPlace {
 		t.Errorf("the same, unreadable: %+v", got)
 	}
-	if got := rollback.Classify(from, bundle(t, "1.1.0", "", old), nil); got.Class != registryv1.RollbackNeedsBackup ||
+	got := rollback.Classify(from, bundle(t, "1.1.0", "", old), nil, nil)
+	if got.Class != registryv1.RollbackNeedsBackup ||
 		!strings.Contains(got.Reason, "cannot be read") {
 		t.Errorf("unreadable: %+v", got)
 	}
@@ -310,7 +436,7 @@ func TestClassifyReal(t *testing.T) {
 			"the same"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := rollback.Classify(bundletest.Read(t, tc.from), bundletest.Read(t, tc.to), nil)
+			got := rollback.Classify(bundletest.Read(t, tc.from), bundletest.Read(t, tc.to), nil, nil)
 			if got.Class != tc.class || !strings.Contains(got.Reason, tc.contains) {
 				t.Errorf("got %+v, want class %s and a reason with %q", got, tc.class, tc.contains)
 			}
@@ -341,11 +467,11 @@ func FuzzClassify(f *testing.F) {
 			return b
 		}
 		older, newer := read("1.0.0", a), read("1.1.0", b)
-		if got := rollback.Classify(older, newer, nil); got.Class == "" || got.Reason == "" ||
+		if got := rollback.Classify(older, newer, nil, nil); got.Class == "" || got.Reason == "" ||
 			got.From != "echo.v1.0.0" {
 			t.Errorf("no answer: %+v", got)
 		}
-		if got := rollback.Classify(older, read("1.1.0", a), nil); got.Class != registryv1.RollbackInPlace {
+		if got := rollback.Classify(older, read("1.1.0", a), nil, nil); got.Class != registryv1.RollbackInPlace {
 			t.Errorf("the same schema: %+v", got)
 		}
 		for _, d := range newer.CRDs {
@@ -356,7 +482,7 @@ func FuzzClassify(f *testing.F) {
 				v.Schema.OpenAPIV3Schema.Properties["added"] = apiextensionsv1.JSONSchemaProps{Type: "string"}
 			}
 		}
-		if got := rollback.Classify(read("1.0.0", b), newer, nil); got.Class != registryv1.RollbackInPlace {
+		if got := rollback.Classify(read("1.0.0", b), newer, nil, nil); got.Class != registryv1.RollbackInPlace {
 			t.Errorf("an optional field: %+v", got)
 		}
 	})

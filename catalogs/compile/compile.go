@@ -282,7 +282,7 @@ func (r *Result) addRollbacks(in Input, offered []*bundles.Bundle) {
 	for i, to := range offered {
 		var ways []registryv1.Rollback
 		for _, from := range predecessors(r.Package, in.Ladder, to.Name, offered[:i]) {
-			ways = append(ways, rollback.Classify(from, to, history))
+			ways = append(ways, rollback.Classify(from, to, history, nil))
 		}
 		if len(ways) == 0 {
 			continue

@@ -92,6 +92,20 @@ func (l *Loader) Package(ctx context.Context, s oci.Source, digest, name string,
 	})
 }
 
+// Bundles returns a package with the manifests of the named bundles only, also of those that have them in an image. One
+// whose image cannot be read has no manifests.
+func (l *Loader) Bundles(ctx context.Context, s oci.Source, digest, name string, bundles ...string) (*catalogs.Package,
+	error) {
+	p, err := l.Package(ctx, s, digest, name, bundles...)
+	if err != nil {
+		return nil, err
+	}
+	for _, bundle := range bundles {
+		p = l.withObjects(ctx, p, bundle, s.Access)
+	}
+	return p, nil
+}
+
 // key identifies a request. A result without signature verification is not used for a request with it.
 func key(s oci.Source, parts ...string) string {
 	for _, k := range s.Verification.PublicKeys {
@@ -142,6 +156,9 @@ type Request struct {
 	Next      string
 	Present   []string
 	MaxInline int
+	// Back is set where Next is older than Installed. Next is served as it returns it, and View.Rollback says what that
+	// takes.
+	Back Back
 	// Blocks are in force besides those of the catalog itself, by package. No dependency is taken in a blocked version,
 	// unless it is there already; that Next is not blocked is for whoever admitted it.
 	Blocks map[string][]catalogs.Block
@@ -150,6 +167,15 @@ type Request struct {
 // View reads what a view needs and builds it.
 func (l *Loader) View(ctx context.Context, r Request) (view.View, error) {
 	// At rest the installed bundle is served in full, on the way only the next one is.
+	if r.Back != nil {
+		p, way, err := l.back(ctx, r)
+		if err != nil {
+			return view.View{}, err
+		}
+		v, err := l.build(ctx, r, p)
+		v.Rollback = &way
+		return v, err
+	}
 	wanted := cmp.Or(r.Next, r.Installed.Name)
 	p, err := l.Package(ctx, r.Source, r.Digest, r.Package, wanted)
 	if err != nil {
@@ -163,6 +189,10 @@ func (l *Loader) View(ctx context.Context, r Request) (view.View, error) {
 	if r.PullBundles {
 		p = l.withObjects(ctx, p, wanted, r.Source.Access)
 	}
+	return l.build(ctx, r, p)
+}
+
+func (l *Loader) build(ctx context.Context, r Request, p *catalogs.Package) (view.View, error) {
 	others, err := l.dependencies(ctx, r, p)
 	if err != nil {
 		return view.View{}, fmt.Errorf("read dependencies of package %q: %w", r.Package, err)

@@ -86,6 +86,8 @@ type View struct {
 	InlineBytes int
 	// Hash changes when, and only when, what is served changes.
 	Hash string
+	// Rollback says what it takes to go back to Next; nil where Next is not older than Installed. Build does not know.
+	Rollback *registryv1.Rollback
 }
 
 // Bundle tells how a bundle is served.

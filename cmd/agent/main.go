@@ -41,6 +41,7 @@ import (
 	"github.com/bellwether-dev/bellwether/controllers/heartbeat"
 	"github.com/bellwether-dev/bellwether/engines/olmv0"
 	"github.com/bellwether-dev/bellwether/engines/olmv0/templates"
+	"github.com/bellwether-dev/bellwether/rollouts/veto"
 )
 
 // version is set at build time.
@@ -48,6 +49,7 @@ var version = "dev"
 
 type flags struct {
 	cluster, namespace           string
+	ownNamespace                 string
 	hubKubeconfig, kubeconfig    string
 	viewHost, viewBind, viewPort string
 	templates, cacheDir          string
@@ -55,6 +57,8 @@ type flags struct {
 	leaseEvery, leaseFor         time.Duration
 	countEvery                   time.Duration
 	monitorLabels                map[string]string
+	backupStores                 []string
+	backupSecrets                string
 	verbose                      bool
 }
 
@@ -92,6 +96,8 @@ func command() *cobra.Command {
 	fs := c.Flags()
 	fs.StringVar(&f.cluster, "cluster", "", "name of this cluster's FleetCluster on the hub (required)")
 	fs.StringVar(&f.namespace, "namespace", "", "this cluster's namespace on the hub (default: bellwether-<cluster>)")
+	fs.StringVar(&f.ownNamespace, "own-namespace", "bellwether-system",
+		"namespace of this cluster in which its owner may refuse changes by the ConfigMap "+veto.ConfigMap)
 	fs.StringVar(&f.hubKubeconfig, "hub-kubeconfig", "",
 		"kubeconfig file that reaches the hub as this cluster's agent (required)")
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "",
@@ -114,6 +120,11 @@ func command() *cobra.Command {
 		"how often the operators' custom resources are counted, for their metrics")
 	fs.StringToStringVar(&f.monitorLabels, "monitor-labels", nil,
 		"labels, as key=value, of the PodMonitors that OperatorSLOs ask for, by which a Prometheus selects them")
+	fs.StringSliceVar(&f.backupStores, "backup-store", nil,
+		"URL of a store that backups may be written to, such as file:///var/lib/bellwether/backups or "+
+			"s3://bucket/prefix?region=eu-central-1; can be repeated, and the first one is the default")
+	fs.StringVar(&f.backupSecrets, "backup-secrets-namespace", "bellwether-system",
+		"namespace on this cluster of the Secrets with the credentials of backup stores")
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "log every action")
 	_ = c.MarkFlagRequired("cluster")
 	_ = c.MarkFlagRequired("hub-kubeconfig")
@@ -133,7 +144,8 @@ func run(ctx context.Context, f flags) error {
 	if err != nil {
 		return err
 	}
-	local, err := newLocal(f, scheme)
+	clock := &startup.Clock{}
+	local, err := newLocal(f, scheme, clock)
 	if err != nil {
 		return err
 	}
@@ -150,9 +162,10 @@ func run(ctx context.Context, f flags) error {
 	holder, _ := os.Hostname()
 	lease, err := controllers.AddAgent(hub, local, controllers.AgentOptions{
 		Cluster: f.cluster, Namespace: f.namespace, Holder: holder, Version: version, LeaseEvery: f.leaseEvery,
-		LeaseFor: f.leaseFor, CountEvery: f.countEvery, MonitorLabels: f.monitorLabels,
+		OwnNamespace: f.ownNamespace, LeaseFor: f.leaseFor, CountEvery: f.countEvery, MonitorLabels: f.monitorLabels,
+		BackupStores: f.backupStores, BackupSecrets: f.backupSecrets,
 		Catalogs: load.New(oci.NewClient(oci.Options{CacheDir: f.cacheDir}), load.Options{MaxBytes: 4 << 20}),
-		Views:    views, Templates: set,
+		Views:    views, Templates: set, Now: clock.Now,
 	})
 	if err != nil {
 		return err
@@ -212,11 +225,13 @@ func logWatchError(ctx context.Context, r *toolscache.Reflector, err error) {
 	}
 }
 
-func newLocal(f flags, scheme *runtime.Scheme) (cluster.Cluster, error) {
+// newLocal is the fleet cluster, whose API server sets the clock.
+func newLocal(f flags, scheme *runtime.Scheme, clock *startup.Clock) (cluster.Cluster, error) {
 	localConfig, err := startup.Config(f.kubeconfig, userAgent())
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig of the fleet cluster: %w", err)
 	}
+	clock.Follow(localConfig)
 	local, err := cluster.New(localConfig, func(o *cluster.Options) {
 		o.Scheme = scheme
 		o.MapperProvider = olmv0.Mapper

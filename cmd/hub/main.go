@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"time"
+	_ "time/tzdata" // ChangeWindows name time zones
 
 	"github.com/spf13/cobra"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -19,6 +20,7 @@ import (
 	rules "github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/cmd/internal/startup"
 	"github.com/bellwether-dev/bellwether/controllers"
+	"github.com/bellwether-dev/bellwether/controllers/paging"
 	"github.com/bellwether-dev/bellwether/controllers/slo"
 )
 
@@ -34,11 +36,13 @@ type flags struct {
 	leaseGrace              time.Duration
 	cacheDir                string
 	concurrency             int
+	maxChanges              int
 	qps                     float32
 	burst                   int
 	verbose                 bool
 	rulesPart               string
 	slo                     slo.Options
+	paging                  paging.Options
 }
 
 func main() {
@@ -73,6 +77,8 @@ func command() *cobra.Command {
 		"how long an agent may be silent beyond the duration that its Lease names")
 	fs.StringVar(&f.cacheDir, "cache-dir", "", "folder that keeps catalogs that were pulled")
 	fs.IntVar(&f.concurrency, "max-concurrent-reconciles", 8, "objects of one kind that are reconciled at a time")
+	fs.IntVar(&f.maxChanges, "max-changes-per-cluster", 1,
+		"operators of one cluster that are changed at a time; -1: any number")
 	fs.Float32Var(&f.qps, "kube-api-qps", 200, "requests a second to the API server")
 	fs.IntVar(&f.burst, "kube-api-burst", 400, "requests to the API server in a burst")
 	fs.StringVar(&f.slo.Namespace, "rules-namespace", "",
@@ -83,17 +89,28 @@ func command() *cobra.Command {
 	fs.StringVar(&f.rulesPart, "rules-part", "",
 		"hub to write only the hub part of the rules, where each cluster has a Prometheus with the edge part "+
 			"(default: all rules)")
-	fs.StringVar(&f.slo.RunbookURL, "runbook-url", "", "URL of a runbook that alerts link to; #SLI is added")
+	fs.StringVar(&f.slo.RunbookURL, "runbook-url", rules.DefaultRunbooks,
+		"URL of the folder with the runbooks that alerts link to; /ALERT.md is added, and #SLI for an alert about "+
+			"one; empty: no links")
 	fs.StringVar(&f.slo.DashboardURL, "dashboard-url", "",
 		"URL of a dashboard that alerts link to; its variables are added")
 	fs.StringSliceVar(&f.slo.WithoutAlerts, "without-alerts", nil,
 		"names of alerts that the rules leave out, as in BellwetherHeartbeat,BellwetherSLIAbsent")
 	fs.StringVar(&f.slo.Prometheus.URL, "prometheus-url", "",
-		"Prometheus to ask whether the rules are evaluated, as in http://prometheus.monitoring:9090; empty: nobody "+
-			"is asked")
+		"Prometheus that evaluates the rules and that gates of rollouts query, as in "+
+			"http://prometheus.monitoring:9090; "+
+			"empty: nobody is asked, and gates that measure have no verdict")
 	fs.StringVar(&f.slo.Prometheus.TokenFile, "prometheus-token-file", "", "file with the bearer token for Prometheus")
 	fs.StringVar(&f.slo.Prometheus.CAFile, "prometheus-ca-file", "",
 		"file with the certificates that Prometheus's is signed by")
+	fs.StringVar(&f.paging.Folder, "alertmanager-folder", paging.DefaultFolder,
+		"folder where Alertmanager has the Secret bellwether-alertmanager mounted, which PagingPolicies make")
+	fs.StringToStringVar(&f.paging.Labels, "alertmanager-config-labels", nil,
+		"labels of AlertmanagerConfig objects, by which Alertmanager selects them")
+	fs.StringVar(&f.paging.ServiceAccount, "service-account", paging.DefaultServiceAccount,
+		"the hub's own, as NAMESPACE:NAME, for messages that say what it lacks")
+	fs.StringVar(&f.paging.SecretsRole, "paging-secrets-role", paging.DefaultSecretsRole,
+		"ClusterRole that lets the hub read the Secrets of PagingPolicies, for the same messages")
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "log every action")
 	return c
 }
@@ -109,8 +126,10 @@ func run(ctx context.Context, f flags) error {
 		return err
 	}
 	f.slo.Namespace = cmp.Or(f.slo.Namespace, f.electionNamespace)
+	f.paging.Namespace = f.slo.Namespace
 	if err := controllers.AddHub(mgr, controllers.HubOptions{
-		LeaseGrace: f.leaseGrace, Concurrency: f.concurrency, Catalogs: controllers.NewCatalogs(f.cacheDir), SLO: f.slo,
+		LeaseGrace: f.leaseGrace, Concurrency: f.concurrency, MaxChanges: f.maxChanges,
+		Catalogs: controllers.NewCatalogs(f.cacheDir), SLO: f.slo, Paging: f.paging,
 	}); err != nil {
 		return err
 	}

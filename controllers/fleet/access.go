@@ -42,6 +42,14 @@ func AgentRules() []rbacv1.PolicyRule {
 			APIGroups: []string{v1alpha1.SchemeGroupVersion.Group}, Resources: []string{"operatorinstalls/status"},
 			Verbs: []string{"get", "patch", "update"},
 		},
+		{ // the backups that its policy asks for, and their removal; their spec cannot be changed
+			APIGroups: []string{v1alpha1.SchemeGroupVersion.Group}, Resources: []string{"operatorbackups"},
+			Verbs: []string{"get", "list", "watch", "create", "delete"},
+		},
+		{
+			APIGroups: []string{v1alpha1.SchemeGroupVersion.Group}, Resources: []string{"operatorbackups/status"},
+			Verbs: []string{"get", "patch", "update"},
+		},
 		{ // create cannot be bound to a name
 			APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: []string{"create"},
 		},

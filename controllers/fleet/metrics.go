@@ -25,11 +25,13 @@ var (
 	heartbeatDesc = kit.Desc(series.ClusterHeartbeat)
 	infoDesc      = kit.Desc(series.ClusterInfo)
 	installsDesc  = kit.Desc(series.ClusterInstalls)
+	vetoEndDesc   = kit.Desc(series.ClusterVetoEnd)
 )
 
 // Gauges returns the collector of the fleet's metrics.
 func Gauges(mgr ctrl.Manager) prometheus.Collector {
-	return kit.NewGauges(mgr, collect, clustersDesc, onlineDesc, heartbeatDesc, infoDesc, installsDesc)
+	return kit.NewGauges(mgr, collect, clustersDesc, onlineDesc, heartbeatDesc, infoDesc, installsDesc,
+		vetoEndDesc)
 }
 
 func collect(ctx context.Context, cache client.Reader, out chan<- prometheus.Metric) error {
@@ -54,6 +56,9 @@ func collect(ctx context.Context, cache client.Reader, out chan<- prometheus.Met
 		gauge(infoDesc, 1, c.Name, v.Agent, v.Kubernetes, v.OLM)
 		gauge(installsDesc, float64(c.Status.Operators.Ready), c.Name, "ready")
 		gauge(installsDesc, float64(c.Status.Operators.NotReady), c.Name, "not_ready")
+		if v := c.Status.Veto; v != nil && v.Until != nil {
+			gauge(vetoEndDesc, float64(v.Until.Unix()), c.Name)
+		}
 	}
 	for state, n := range states {
 		gauge(clustersDesc, float64(n), state)

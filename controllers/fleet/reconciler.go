@@ -24,6 +24,7 @@ import (
 	"github.com/bellwether-dev/bellwether/controllers/fleet/plan"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/rollouts/removal"
+	"github.com/bellwether-dev/bellwether/rollouts/veto"
 )
 
 // The hub grants agents their Roles, so it must itself hold every permission in
@@ -35,6 +36,8 @@ import (
 // +kubebuilder:rbac:groups=bellwether.dev,resources=fleetclusters/status,verbs=get;patch;update
 // +kubebuilder:rbac:groups=bellwether.dev,resources=operatorinstalls,verbs=get;list;watch;patch;update;delete
 // +kubebuilder:rbac:groups=bellwether.dev,resources=operatorinstalls/status,verbs=get;patch;update
+// +kubebuilder:rbac:groups=bellwether.dev,resources=operatorbackups,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups=bellwether.dev,resources=operatorbackups/status,verbs=get;patch;update
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=create
 // +kubebuilder:rbac:groups="",resources=serviceaccounts,resourceNames=bellwether-agent,verbs=get;list;watch;patch
@@ -172,6 +175,7 @@ func (r *Reconciler) readLease(ctx context.Context, from client.Reader, cluster 
 		},
 		OLMChecked: olmChecked,
 		APIServer:  observeAPIServer(&lease),
+		Veto:       veto.Decode(lease.Annotations[v1alpha1.AnnotationVeto]),
 	}, nil
 }
 

@@ -3,8 +3,8 @@
 
 // Package heartbeat renews the agent's Lease in its namespace on the hub, the
 // only sign by which the hub knows that a cluster is alive. The Lease carries
-// annotations: whether the agent reaches the API server of its own cluster, and
-// the versions of the agent, of Kubernetes and of OLM. They change only when what
+// annotations: whether the agent reaches the API server of its own cluster, what the
+// cluster's owner refuses, and the versions of the agent, of Kubernetes and of OLM. They change only when what
 // they say changes, so a renewal costs the hub nothing but the write.
 package heartbeat
 
@@ -23,6 +23,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/rollouts/veto"
 )
 
 // Cluster is the agent's own cluster; APIServer is one.
@@ -49,6 +50,8 @@ type Lease struct {
 	Cluster Cluster
 	// Live reads from the agent's cluster past the cache.
 	Live client.Reader
+	// Veto returns what the cluster's owner refuses; nil if that is nothing.
+	Veto func(ctx context.Context) (*v1alpha1.ClusterVeto, error)
 	// OLM tells whether the cluster serves OLM's API, if that is known already.
 	OLM func() (served, known bool)
 	Now func() time.Time
@@ -127,6 +130,7 @@ func (l *Lease) renew(ctx context.Context) error {
 type observation struct {
 	unreachable     error
 	kubernetes, olm *string
+	veto            *string
 }
 
 // maxCheck bounds each look at the cluster.
@@ -143,6 +147,9 @@ func (l *Lease) observe(ctx context.Context) observation {
 	var seen observation
 	if version, err := l.Cluster.Version(ctx); err == nil {
 		seen.kubernetes = &version
+	}
+	if v, err := l.Veto(ctx); err == nil {
+		seen.veto = ptr.To(veto.Encode(v))
 	}
 	if served, known := l.OLM(); known {
 		seen.olm = ptr.To(l.olmVersion(ctx, served))
@@ -165,6 +172,9 @@ func (l *Lease) fill(lease *coordinationv1.Lease, seen observation) {
 	// What could not be observed stays as it was.
 	if seen.olm != nil {
 		lease.Annotations[v1alpha1.AnnotationOLMVersion] = *seen.olm
+	}
+	if seen.veto != nil {
+		lease.Annotations[v1alpha1.AnnotationVeto] = *seen.veto
 	}
 	if seen.kubernetes != nil {
 		lease.Annotations[v1alpha1.AnnotationKubernetesVersion] = *seen.kubernetes

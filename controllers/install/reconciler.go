@@ -22,6 +22,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/engines"
+	"github.com/bellwether-dev/bellwether/rollouts/veto"
 )
 
 // Reconciler runs an engine for OperatorInstalls.
@@ -30,7 +31,12 @@ type Reconciler[Observation, Action any] struct {
 	Engine engines.Engine[Observation, Action]
 	Events events.EventRecorder
 	Now    func() time.Time
+	// Veto returns what the cluster's owner refuses; nil if that is nothing.
+	Veto func(ctx context.Context) (*v1alpha1.ClusterVeto, error)
 }
+
+// vetoDelay is how long to wait before a veto is looked for again.
+const vetoDelay = 10 * time.Second
 
 // notReadyDelay is how long to wait for an engine that is not ready.
 const notReadyDelay = time.Second
@@ -41,6 +47,9 @@ func (r *Reconciler[O, A]) Reconcile(ctx context.Context, install *v1alpha1.Oper
 	if finding := engines.Refuse(install); finding != nil {
 		install.Status = engines.StatusOfRefused(install, *finding)
 		return ctrl.Result{}, nil
+	}
+	if refused, err := r.isVetoed(ctx, install); refused || err != nil {
+		return ctrl.Result{RequeueAfter: vetoDelay}, err
 	}
 	observation, err := r.Engine.Observe(ctx, install)
 	switch {
@@ -64,6 +73,23 @@ func (r *Reconciler[O, A]) Reconcile(ctx context.Context, install *v1alpha1.Oper
 	}
 	install.Status = engines.Status(install, next.Report, r.Now())
 	return kit.Result(next.RecheckAfter, applyErr)
+}
+
+// isVetoed tells whether the cluster's owner refuses the change that an install was
+// admitted to, and reports it. What has begun finishes; a veto that cannot be looked
+// for holds up what has not.
+func (r *Reconciler[O, A]) isVetoed(ctx context.Context, install *v1alpha1.OperatorInstall) (bool, error) {
+	if !install.DeletionTimestamp.IsZero() || engines.IsBegun(install) {
+		return false, nil
+	}
+	v, err := r.Veto(ctx)
+	if err != nil || !veto.Covers(v, install.Spec.Operator) {
+		return false, err
+	}
+	install.Status = engines.StatusOfRefused(install, engines.Finding{Reason: v1alpha1.ReasonVetoed,
+		Message: fmt.Sprintf("The change to %s does not begin: %s.", install.Spec.Admission.Release.Version,
+			veto.Message(v))})
+	return true, nil
 }
 
 // recordCorrection writes the record of a correction before fields are put back. An

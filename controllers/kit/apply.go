@@ -23,16 +23,26 @@ import (
 const (
 	// RolloutManager owns an OperatorInstall's identity, labels and admission.
 	RolloutManager = client.FieldOwner("bellwether-rollout")
-	// OperatorManager owns spec.blocks of OperatorInstalls, and spec.blocked and
-	// spec.abort (where it is superseded) of OperatorRollouts.
+	// OperatorManager owns spec.blocks of OperatorInstalls, spec.holds of
+	// ManagedOperators together with people, and spec.blocked and spec.abort (where
+	// it is superseded) of OperatorRollouts.
 	OperatorManager = client.FieldOwner("bellwether-operator")
 	// DriftManager owns spec.drift of OperatorInstalls.
 	DriftManager = client.FieldOwner("bellwether-drift")
+	// BackupManager owns spec.backup of OperatorInstalls.
+	BackupManager = client.FieldOwner("bellwether-backup")
+	// MigrationManager owns spec.storageMigration of OperatorInstalls.
+	MigrationManager = client.FieldOwner("bellwether-storage-migration")
+	// JobManager owns spec.jobs of OperatorInstalls, and their status.jobs as the manager
+	// of the agent.
+	JobManager = client.FieldOwner("bellwether-job")
 	// SLOManager owns spec.services and spec.monitor of OperatorInstalls.
 	SLOManager = client.FieldOwner("bellwether-slo")
 	// RemovalManager owns spec.removalPolicy of OperatorInstalls. Remove is the only
 	// writer; package removal says which controller calls it for which install.
 	RemovalManager = client.FieldOwner("bellwether-removal")
+	// PagingManager owns what is written for Alertmanager.
+	PagingManager = client.FieldOwner("bellwether-paging")
 	// FleetManager owns what is created for an agent.
 	FleetManager = client.FieldOwner("bellwether-fleet")
 )

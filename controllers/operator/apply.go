@@ -30,9 +30,27 @@ func (r *Reconciler) apply(ctx context.Context, in plan.Input, next plan.Decisio
 			return fmt.Errorf("add finalizer: %w", err)
 		}
 	}
-	if err := errors.Join(r.block(ctx, in, next), r.setDrift(ctx, in, next)); err != nil {
+	if err := r.hold(ctx, in.Operator, next); err != nil {
+		return fmt.Errorf("hold: %w", err)
+	}
+	if err := errors.Join(r.block(ctx, in, next), r.setDrift(ctx, in, next),
+		r.setBackup(ctx, in, next), r.setStorageMigration(ctx, next)); err != nil {
 		return err
 	}
+	if err := r.changeRollouts(ctx, in, next); err != nil {
+		return err
+	}
+	if err := kit.Remove(ctx, r.Client, next.Removals); err != nil {
+		return err
+	}
+	if next.RemoveFinalizer {
+		return r.removeFinalizer(ctx, in.Operator)
+	}
+	return nil
+}
+
+// changeRollouts ends, creates and deletes rollouts.
+func (r *Reconciler) changeRollouts(ctx context.Context, in plan.Input, next plan.Decision) error {
 	if next.Supersede != nil {
 		if err := r.supersede(ctx, in.Rollouts, *next.Supersede); err != nil {
 			return fmt.Errorf("supersede rollout %s: %w", next.Supersede.Rollout, err)
@@ -49,12 +67,6 @@ func (r *Reconciler) apply(ctx context.Context, in plan.Input, next plan.Decisio
 		if err := r.Client.Delete(ctx, rollout); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete rollout %s: %w", name, err)
 		}
-	}
-	if err := kit.Remove(ctx, r.Client, next.Removals); err != nil {
-		return err
-	}
-	if next.RemoveFinalizer {
-		return r.removeFinalizer(ctx, in.Operator)
 	}
 	return nil
 }
@@ -149,6 +161,9 @@ func (r *Reconciler) create(ctx context.Context, in plan.Input, rollout *v1alpha
 				Resource: "operatorrollouts"},
 				live.Items[i].Name, errors.New("the cache has not seen it yet"))
 		}
+	}
+	if rollout.Spec.Rollback == nil {
+		rollout.Spec.Requirements = r.readRequirements(ctx, in, rollout.Spec.Release)
 	}
 	if err := r.Client.Create(ctx, rollout, kit.OperatorManager); err != nil {
 		return err

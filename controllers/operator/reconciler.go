@@ -25,6 +25,8 @@ import (
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/controllers/operator/plan"
 	"github.com/bellwether-dev/bellwether/rollouts"
+	"github.com/bellwether-dev/bellwether/rollouts/audit"
+	"github.com/bellwether-dev/bellwether/rollouts/holds"
 	"github.com/bellwether-dev/bellwether/rollouts/removal"
 )
 
@@ -42,6 +44,10 @@ import (
 // Packages reads packages of catalogs. Reason classifies its errors.
 type Packages interface {
 	Package(ctx context.Context, source v1alpha1.CatalogSource, digest, name string) (*catalogs.Package, error)
+	// Bundles reads a package with the manifests of some bundles, as far as they can be
+	// read.
+	Bundles(ctx context.Context, source v1alpha1.CatalogSource, digest, name string, bundles ...string) (
+		*catalogs.Package, error)
 	// Reason returns the API's catalog reason for an error.
 	Reason(err error) string
 }
@@ -56,6 +62,8 @@ type Reconciler struct {
 	Live     client.Reader
 	Packages Packages
 	Events   events.EventRecorder
+	// Now is the hub's clock.
+	Now func() time.Time
 }
 
 // Reconcile reconciles one ManagedOperator.
@@ -67,12 +75,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, operator *v1alpha1.ManagedOp
 	next := plan.Next(in)
 	applyErr := r.apply(ctx, in, next)
 	r.reportLost(operator, next.Lost)
+	r.reportDecisions(operator, next.Decided)
 	report(ctx, operator, next, applyErr)
 	return kit.Result(next.RecheckAfter, applyErr)
 }
 
 func (r *Reconciler) observe(ctx context.Context, operator *v1alpha1.ManagedOperator) (plan.Input, error) {
-	in := plan.Input{Operator: operator}
+	in := plan.Input{Now: r.Now(), Operator: operator}
 	for _, gather := range []func(context.Context, *plan.Input) error{
 		r.observeCatalog, r.observeClusters, r.observeInstalls, r.observeRollouts, r.observeClaims,
 	} {
@@ -137,8 +146,10 @@ func observeInstall(o *v1alpha1.OperatorInstall) plan.Install {
 	install := plan.Install{
 		Install: removal.Observe(o), SucceededHash: o.Status.SucceededHash,
 		Rollout: o.Labels[v1alpha1.LabelRollout], Revision: o.Status.ObservedRevision,
-		Ready: conditions.IsTrue(o.Status.Conditions, v1alpha1.ConditionReady), Blocks: plan.Encode(o.Spec.Blocks),
-		Drift: plan.DriftPolicy(o.Spec.Drift),
+		Admitted: rollouts.ObserveInstall(o),
+		Ready:    conditions.IsTrue(o.Status.Conditions, v1alpha1.ConditionReady),
+		Blocks:   plan.Encode(o.Spec.Blocks), Drift: plan.DriftPolicy(o.Spec.Drift), Backup: o.Spec.Backup,
+		StorageMigration: o.Spec.StorageMigration,
 	}
 	if o.Spec.Admission != nil {
 		install.Revision = max(install.Revision, o.Spec.Admission.Revision)
@@ -170,6 +181,7 @@ func (r *Reconciler) observeClaims(ctx context.Context, in *plan.Input) error {
 	if err := r.Client.List(ctx, &operators, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list ManagedOperators: %w", err)
 	}
+	in.Cycle = cycle(in.Operator, operators.Items)
 	for i := range operators.Items {
 		o := &operators.Items[i]
 		if o.UID == in.Operator.UID || plan.TargetNamespace(o.Spec) != plan.TargetNamespace(in.Operator.Spec) {
@@ -180,6 +192,20 @@ func (r *Reconciler) observeClaims(ctx context.Context, in *plan.Input) error {
 		})
 	}
 	return nil
+}
+
+// cycle looks for a way by which an operator depends on itself.
+func cycle(o *v1alpha1.ManagedOperator, all []v1alpha1.ManagedOperator) string {
+	if len(o.Spec.DependsOn) == 0 {
+		return ""
+	}
+	var neighbours []v1alpha1.ManagedOperator
+	for i := range all {
+		if all[i].Namespace == o.Namespace {
+			neighbours = append(neighbours, all[i])
+		}
+	}
+	return holds.Cycle(o.Name, neighbours)
 }
 
 func reference(o *v1alpha1.ManagedOperator) v1alpha1.OperatorReference {
@@ -194,6 +220,13 @@ func (r *Reconciler) reportLost(operator *v1alpha1.ManagedOperator, lost []v1alp
 			"OperatorRollout %s to %s was deleted while %s: %d of %d clusters updated, %d failed, %d deferred; its "+
 				"outcome stays in status.history", o.Name, o.Version, o.Phase, o.Clusters.Succeeded,
 			o.Clusters.Total-o.Clusters.Removed, o.Clusters.Failed, o.Clusters.Deferred)
+	}
+}
+
+// reportDecisions emits an Event for each decision that is new in the trail.
+func (r *Reconciler) reportDecisions(operator *v1alpha1.ManagedOperator, decided []v1alpha1.Decision) {
+	for _, d := range decided {
+		r.Events.Eventf(operator, nil, corev1.EventTypeNormal, string(d.What), "Reconcile", "%s", audit.Text(d))
 	}
 }
 

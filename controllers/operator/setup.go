@@ -7,6 +7,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -30,7 +32,8 @@ import (
 // concurrency is the number of operators reconciled at a time.
 func Add(mgr ctrl.Manager, packages Packages, concurrency int) error {
 	recorder := mgr.GetEventRecorder("bellwether-operator")
-	r := &Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Packages: packages, Events: recorder}
+	r := &Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Packages: packages, Events: recorder,
+		Now: time.Now}
 	specChanged := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	err := ctrl.NewControllerManagedBy(mgr).Named("operator").
 		For(&v1alpha1.ManagedOperator{}, builder.WithPredicates(predicate.Or(
@@ -101,5 +104,5 @@ var clusterChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool 
 // OperatorInstall.
 var installChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.(*v1alpha1.OperatorInstall), e.ObjectNew.(*v1alpha1.OperatorInstall)
-	return observeInstall(before) != observeInstall(after)
+	return !reflect.DeepEqual(observeInstall(before), observeInstall(after))
 }}

@@ -10,6 +10,7 @@ package probe
 import (
 	"context"
 	"errors"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -40,6 +41,8 @@ type Reconciler struct {
 	Cluster string
 	// secrets reads the Secrets of probes.
 	secrets *secretCache
+	watch   *targetWatch
+	now     func() time.Time
 }
 
 // Reconcile implements reconcile.ObjectReconciler.
@@ -49,39 +52,64 @@ func (r *Reconciler) Reconcile(ctx context.Context, probe *v1alpha1.EndpointProb
 		r.Engine.Remove(key)
 		return ctrl.Result{}, nil
 	}
-	refused, err := r.setProbe(ctx, key, probe)
+	selected, refused, err := r.setProbe(ctx, key, probe)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	probe.Status = plan.Status(plan.Input{Probe: probe, Refused: refused, Verdict: r.Engine.Verdict(key)})
-	if refused != nil {
+	probe.Status = plan.Status(plan.Input{Probe: probe, Refused: refused, Selected: selected,
+		Verdicts: r.Engine.Verdicts(key)})
+	switch {
+	case refused != nil:
 		return kit.Result(plan.RetryRefused, nil)
+	case selected != nil:
+		return kit.Result(selected.RecheckAfter, nil)
 	}
 	return ctrl.Result{}, nil
 }
 
-// setProbe passes a probe to the engine, or returns why it is not run.
-func (r *Reconciler) setProbe(ctx context.Context, key types.NamespacedName,
-	probe *v1alpha1.EndpointProbe) (*plan.Failure,
-	error) {
+// setProbe passes a probe to the engine, or returns why it is not run. It returns
+// what the target's selector selects; nil if it has none.
+func (r *Reconciler) setProbe(ctx context.Context, key types.NamespacedName, probe *v1alpha1.EndpointProbe) (
+	*plan.Selected, *plan.Failure, error) {
 	cluster, vantage := r.Cluster, VantageCluster
 	if cluster == "" {
 		vantage = VantageHub
 		var err error
 		if cluster, err = r.clusterOf(ctx, probe.Namespace); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if refused := plan.CheckOnHub(probe, cluster); refused != nil {
 			r.Engine.Remove(key)
-			return refused, nil
+			return nil, refused, nil
 		}
 	}
+	selection, refused := plan.ReadSelection(probe.Spec.Target)
+	if refused != nil {
+		r.Engine.Remove(key)
+		return nil, refused, nil
+	}
 	spec := *probe.Spec.DeepCopy()
-	err := r.Engine.Set(key, run.Probe{
-		Cluster: cluster, Name: probe.ProbeName(), Vantage: vantage, Spec: spec,
-		Resolve: func(ctx context.Context) (plan.Target, *plan.Failure) { return r.resolve(ctx, key.Namespace, spec) },
-	})
-	return explainRefusal(err), nil
+	toRun := run.Probe{Cluster: cluster, Name: probe.ProbeName(), Vantage: vantage, Spec: spec, Targets: []string{""},
+		Resolve: func(ctx context.Context, _ string) (plan.Target, *plan.Failure) {
+			return r.resolve(ctx, key.Namespace, spec)
+		}}
+	if selection == nil {
+		return nil, explainRefusal(r.Engine.Set(key, toRun)), nil
+	}
+	selected, err := r.selectTargets(ctx, key.Namespace, *selection)
+	if err != nil {
+		return nil, nil, err // what was selected before is run on
+	}
+	toRun.Targets = selected.Targets()
+	toRun.Resolve = func(ctx context.Context, name string) (plan.Target, *plan.Failure) {
+		if name == "" {
+			return plan.Target{}, selected.TooFew
+		}
+		named := spec
+		named.Target = plan.NameTarget(spec.Target, name)
+		return r.resolve(ctx, key.Namespace, named)
+	}
+	return &selected, explainRefusal(r.Engine.Set(key, toRun)), nil
 }
 
 // resolve finds the target of a probe and its credentials, before each run.
@@ -89,11 +117,15 @@ func (r *Reconciler) resolve(ctx context.Context, namespace string, spec v1alpha
 	*plan.Failure) {
 	target, failure := plan.ResolveTarget(namespace, spec.Target, r.readTarget(ctx, namespace, spec.Target))
 	secrets, configMaps := plan.SecretNames(spec), plan.ConfigMapNames(spec)
-	if failure != nil || len(secrets)+len(configMaps) == 0 {
+	fromWebhooks := spec.TLS != nil && spec.TLS.CAFromWebhooks
+	if failure != nil || len(secrets)+len(configMaps) == 0 && !fromWebhooks {
 		return target, failure
 	}
 	target.Credentials, failure = plan.ReadCredentials(spec, r.secrets.get(ctx, ofSecret, namespace, secrets),
 		r.secrets.get(ctx, ofConfigMap, namespace, configMaps))
+	if failure == nil && fromWebhooks {
+		target.Credentials.CA, failure = r.caFromWebhooks(ctx, namespace, spec.Target.Service)
+	}
 	return target, failure
 }
 

@@ -21,6 +21,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
+	"github.com/bellwether-dev/bellwether/controllers/probe/plan"
 	"github.com/bellwether-dev/bellwether/controllers/probe/run"
 )
 
@@ -47,8 +48,9 @@ func Add(mgr ctrl.Manager, at cluster.Cluster, o Options) error {
 	if err := o.Metrics.Register(engine); err != nil {
 		return fmt.Errorf("register metrics of probes: %w", err)
 	}
+	watch := &targetWatch{client: at.GetClient(), cache: at.GetCache(), started: map[plan.Kind]bool{}}
 	inner := &Reconciler{Client: at.GetClient(), Engine: engine, Cluster: o.Cluster,
-		secrets: newSecretCache(at.GetAPIReader(), time.Now)}
+		secrets: newSecretCache(at.GetAPIReader(), time.Now), watch: watch, now: time.Now}
 	c, err := controller.New("endpointprobe", mgr, controller.Options{
 		Reconciler: removalReconciler{client: at.GetClient(), engine: engine,
 			next: kit.Shell(at.GetClient(), nil, inner)},
@@ -56,6 +58,7 @@ func Add(mgr ctrl.Manager, at cluster.Cluster, o Options) error {
 	if err != nil {
 		return fmt.Errorf("build probe controller: %w", err)
 	}
+	watch.controller = c
 	for _, from := range []source.TypedSource[reconcile.Request]{
 		source.Kind(at.GetCache(), &v1alpha1.EndpointProbe{},
 			&handler.TypedEnqueueRequestForObject[*v1alpha1.EndpointProbe]{}),

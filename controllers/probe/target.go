@@ -100,12 +100,14 @@ func (r *Reconciler) gatewayOf(ctx context.Context, namespace string, route map[
 	return r.readUnstructured(ctx, gateways, namespace, name)
 }
 
-// CacheByObject keeps only the fields of targets that are needed to resolve
-// them, because the cache holds all objects of a kind once a probe names one.
+// CacheByObject keeps only the fields of targets, and of what holds their CAs, that
+// are needed to resolve them, because the cache holds all objects of a kind once a
+// probe names one.
 func CacheByObject() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&corev1.Service{}:       {Transform: slimService},
 		&networkingv1.Ingress{}: {Transform: slimIngress},
+		crdObject():             {Transform: slimCRD},
 	}
 }
 
@@ -132,5 +134,5 @@ func slimIngress(object any) (any, error) {
 
 func slimMeta(m metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion,
-		Labels: m.Labels}
+		Labels: m.Labels, CreationTimestamp: m.CreationTimestamp, DeletionTimestamp: m.DeletionTimestamp}
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -28,12 +29,16 @@ const writers = 16
 // apply carries the actions out. A cluster that cannot be written does not
 // hold up the others; a rollout that was changed since it was read holds up
 // all.
-func (r *Reconciler) apply(ctx context.Context, ro *v1alpha1.OperatorRollout, actions []rollouts.Action) error {
+func (r *Reconciler) apply(ctx context.Context, in rollouts.Input, actions []rollouts.Action) error {
 	if len(actions) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, rollouts.AdmissionTimeout)
 	defer cancel()
+	p, err := r.admitting(ctx, in, actions)
+	if err != nil {
+		return err
+	}
 	var (
 		group errgroup.Group
 		mu    sync.Mutex
@@ -42,7 +47,7 @@ func (r *Reconciler) apply(ctx context.Context, ro *v1alpha1.OperatorRollout, ac
 	group.SetLimit(writers)
 	for _, a := range actions {
 		group.Go(func() error {
-			if err := r.act(ctx, ro, a); err != nil {
+			if err := r.act(ctx, p, a); err != nil {
 				mu.Lock()
 				defer mu.Unlock()
 				errs = append(errs, err)
@@ -75,9 +80,31 @@ func foremost(errs []error) error {
 	return first
 }
 
+// admitting is what the actions of one pass have in common.
+type admitting struct {
+	rollout  *v1alpha1.OperatorRollout
+	clusters map[string]rollouts.Cluster
+	// others are all rollouts, where a cluster is to be admitted.
+	others []v1alpha1.OperatorRollout
+}
+
+func (r *Reconciler) admitting(ctx context.Context, in rollouts.Input, actions []rollouts.Action) (*admitting, error) {
+	p := &admitting{rollout: in.Rollout}
+	if r.MaxChanges <= 0 || !slices.ContainsFunc(actions, func(a rollouts.Action) bool {
+		return a.Kind == rollouts.ActionAdmit
+	}) {
+		return p, nil
+	}
+	p.clusters = byName(in.Clusters)
+	var err error
+	p.others, err = r.others(ctx)
+	return p, err
+}
+
 func outdated(err error) bool { return apierrors.IsConflict(err) }
 
-func (r *Reconciler) act(ctx context.Context, ro *v1alpha1.OperatorRollout, a rollouts.Action) error {
+func (r *Reconciler) act(ctx context.Context, p *admitting, a rollouts.Action) error {
+	ro := p.rollout
 	if err := r.fence(ctx, ro); err != nil {
 		return err
 	}
@@ -95,10 +122,14 @@ func (r *Reconciler) act(ctx context.Context, ro *v1alpha1.OperatorRollout, a ro
 		install.Spec.Admission.Revision > ro.Spec.Revision) {
 		return nil
 	}
-	if a.Kind == rollouts.ActionAssign {
+	switch a.Kind {
+	case rollouts.ActionAssign:
 		return r.assign(ctx, ro, a, key, install)
+	case rollouts.ActionRunJob:
+		return r.requestJob(ctx, ro, a, install)
+	default:
+		return r.admit(ctx, p, a, install)
 	}
-	return r.admit(ctx, ro, a, install)
 }
 
 // fence makes sure that the rollout is still as the decision saw it: not
@@ -176,8 +207,9 @@ func (r *Reconciler) create(ctx context.Context, install *v1alpha1.OperatorInsta
 
 // admit writes the stamp, unless this rollout's stamp of the same attempt is there
 // already.
-func (r *Reconciler) admit(ctx context.Context, ro *v1alpha1.OperatorRollout, a rollouts.Action,
+func (r *Reconciler) admit(ctx context.Context, p *admitting, a rollouts.Action,
 	install *v1alpha1.OperatorInstall) error {
+	ro := p.rollout
 	if install == nil || install.Labels[v1alpha1.LabelRollout] != ro.Name ||
 		install.Labels[v1alpha1.LabelWave] != a.Wave {
 		return nil
@@ -186,15 +218,24 @@ func (r *Reconciler) admit(ctx context.Context, ro *v1alpha1.OperatorRollout, a 
 		stamp.Attempt >= a.Attempt {
 		return nil
 	}
+	if busy, err := r.isBusy(ctx, p, a.Cluster); busy || err != nil {
+		return err // the next pass sees the other change
+	}
+	if !a.NotAfter.IsZero() && !r.Now().Before(a.NotAfter.Time) {
+		return nil // the next pass sees that the window has closed
+	}
 	admission := &v1alpha1.Admission{
 		Rollout: ro.Name, RolloutUID: string(ro.UID), Revision: ro.Spec.Revision, Wave: a.Wave,
-		Hash: ro.Status.ReleaseHash, AdmittedAt: a.AdmittedAt, Attempt: a.Attempt, Release: ro.Spec.Release,
+		AdmittedAt: a.AdmittedAt, Attempt: a.Attempt, Rollback: rollouts.AdmissionRollbackFor(ro),
+		Previous: rollouts.PreviousOf(ro, install),
 	}
+	admission.Release = rollouts.ReleaseFor(ro, admission.Previous)
+	admission.Hash = admission.Release.Hash()
 	if err := r.write(ctx, ro, a, install, admission); err != nil {
 		return fmt.Errorf("admit %s: %w", a.Cluster, err)
 	}
 	log.FromContext(ctx).Info("Cluster admitted", "cluster", a.Cluster, "wave", a.Wave, "version",
-		ro.Spec.Release.Version)
+		admission.Release.Version)
 	r.Admitted()
 	return nil
 }

@@ -23,20 +23,23 @@ import (
 var (
 	phaseDesc        = kit.Desc(series.RolloutPhase)
 	clustersDesc     = kit.Desc(series.RolloutClusters)
+	heldDesc         = kit.Desc(series.RolloutHeld)
 	infoDesc         = kit.Desc(series.RolloutInfo)
+	changeStartDesc  = kit.Desc(series.RolloutChangeStart)
 	startDesc        = kit.Desc(series.RolloutStart)
 	endDesc          = kit.Desc(series.RolloutEnd)
 	wavePhaseDesc    = kit.Desc(series.RolloutWavePhase)
 	waveClustersDesc = kit.Desc(series.RolloutWaveClusters)
 	waveFailedDesc   = kit.Desc(series.RolloutWaveFailed)
 	waveStartDesc    = kit.Desc(series.RolloutWaveStart)
+	gateWaitingDesc  = kit.Desc(series.RolloutGateWaiting)
 	waveVerifiedDesc = kit.Desc(series.RolloutWaveVerified)
 )
 
 // Gauges returns the collector of the rollouts' metrics.
 func Gauges(mgr ctrl.Manager) prometheus.Collector {
-	return kit.NewGauges(mgr, collect, phaseDesc, clustersDesc, infoDesc, startDesc, endDesc,
-		wavePhaseDesc, waveClustersDesc, waveFailedDesc, waveStartDesc, waveVerifiedDesc)
+	return kit.NewGauges(mgr, collect, phaseDesc, clustersDesc, heldDesc, infoDesc, changeStartDesc, startDesc,
+		endDesc, wavePhaseDesc, waveClustersDesc, waveFailedDesc, waveStartDesc, waveVerifiedDesc, gateWaitingDesc)
 }
 
 func collect(ctx context.Context, cache client.Reader, out chan<- prometheus.Metric) error {
@@ -55,7 +58,7 @@ func collect(ctx context.Context, cache client.Reader, out chan<- prometheus.Met
 	for _, ro := range latest {
 		sample{ro, out}.rollout()
 	}
-	return nil
+	return collectChanges(ctx, cache, all.Items, out)
 }
 
 // sample writes the metrics of an operator's newest rollout.
@@ -70,6 +73,13 @@ func (s sample) rollout() {
 		s.gauge(phaseDesc, 1, string(s.Status.Phase))
 	}
 	s.counts(clustersDesc, s.Status.Clusters)
+	held := map[string]int32{}
+	for _, g := range s.Status.HeldBack {
+		held[g.Reason] += g.Count
+	}
+	for reason, n := range held {
+		s.gauge(heldDesc, float64(n), reason)
+	}
 	s.time(startDesc, s.Status.StartedAt)
 	s.time(endDesc, s.Status.EndedAt)
 	for _, w := range s.Status.Waves {
@@ -80,6 +90,9 @@ func (s sample) rollout() {
 		}
 		s.time(waveStartDesc, w.StartedAt, w.Name)
 		s.time(waveVerifiedDesc, w.VerifiedAt, w.Name)
+		for _, g := range w.Gates {
+			s.time(gateWaitingDesc, g.WaitingSince, w.Name, g.Name)
+		}
 	}
 }
 

@@ -29,11 +29,15 @@ func TestMetricsAreOfTheNewestRollout(t *testing.T) {
 			{Name: "canary", Phase: v1alpha1.WaveVerified, WaveCounts: v1alpha1.WaveCounts{Succeeded: 1},
 				StartedAt: at(110), VerifiedAt: at(120)},
 			{Name: "rest", Phase: v1alpha1.WaveWaiting, Gates: []v1alpha1.GateStatus{
-				{Name: "earlier", Verdict: v1alpha1.GatePassed}, {Name: "later", Verdict: v1alpha1.GateFailed}}},
+				{Name: "earlier", Verdict: v1alpha1.GatePassed}, {Name: "later", Verdict: v1alpha1.GateFailed},
+				{Name: "sre", Verdict: v1alpha1.GateWaiting, WaitingSince: at(130)}}},
 		},
 	}
 	gauges := kittest.NewGauges(t, collect, older, newest)
 	want := `
+# HELP bellwether_rollout_gate_waiting_since_timestamp_seconds Since when a gate without a verdict holds a wave of the newest rollout back; absent where none does.
+# TYPE bellwether_rollout_gate_waiting_since_timestamp_seconds gauge
+bellwether_rollout_gate_waiting_since_timestamp_seconds{gate="sre",operator="echo",operator_namespace="ops",wave="rest"} 130
 # HELP bellwether_rollout_info 1 for the newest rollout of a managed operator, with the version and the release that it brings.
 # TYPE bellwether_rollout_info gauge
 bellwether_rollout_info{operator="echo",operator_namespace="ops",release="2d8b7bc124e4",rollout="echo-2",version="1.1.0"} 1
@@ -54,7 +58,7 @@ bellwether_rollout_wave_start_timestamp_seconds{operator="echo",operator_namespa
 # TYPE bellwether_rollout_wave_verified_timestamp_seconds gauge
 bellwether_rollout_wave_verified_timestamp_seconds{operator="echo",operator_namespace="ops",wave="canary"} 120
 `
-	gauges.Compare(t, want, "bellwether_rollout_info",
+	gauges.Compare(t, want, "bellwether_rollout_info", "bellwether_rollout_gate_waiting_since_timestamp_seconds",
 		"bellwether_rollout_start_timestamp_seconds",
 		"bellwether_rollout_end_timestamp_seconds", "bellwether_rollout_wave_phase",
 		"bellwether_rollout_wave_failed",

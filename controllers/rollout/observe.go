@@ -17,7 +17,7 @@ import (
 
 // observe gathers from the cache what rollouts.Next decides on.
 func (r *Reconciler) observe(ctx context.Context, ro *v1alpha1.OperatorRollout) (rollouts.Input, error) {
-	in := rollouts.Input{Now: r.Now(), Rollout: ro}
+	in := rollouts.Input{Now: r.Now(), Rollout: ro, Answers: r.Measurer.answers(ro.UID)}
 	newer, err := r.hasNewer(ctx, ro)
 	if err != nil {
 		return in, err
@@ -39,7 +39,10 @@ func (r *Reconciler) observe(ctx context.Context, ro *v1alpha1.OperatorRollout) 
 		in.Installs = append(in.Installs, rollouts.ObserveInstall(install))
 		in.ObservedInstalls = newest(in.ObservedInstalls, install.ResourceVersion)
 	}
-	return in, nil
+	if err := r.observePolicies(ctx, r.Client, &in); err != nil {
+		return in, err
+	}
+	return in, r.observeHolds(ctx, &in)
 }
 
 // pageSize of a live list.
@@ -71,7 +74,10 @@ func (r *Reconciler) observeLive(ctx context.Context, in *rollouts.Input) error 
 			in.Installs = append(in.Installs, rollouts.ObserveInstall(&installs.Items[i]))
 		}
 	}
-	return nil
+	if err := r.observePolicies(ctx, r.Live, in); err != nil {
+		return err
+	}
+	return r.observeHolds(ctx, in)
 }
 
 func reference(ro *v1alpha1.OperatorRollout) v1alpha1.OperatorReference {

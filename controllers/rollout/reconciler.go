@@ -39,8 +39,13 @@ type Reconciler struct {
 	Events events.EventRecorder
 	// Now is the hub's clock.
 	Now func() time.Time
+	// MaxChanges is how many operators of a cluster may change at a time; 0 means any
+	// number.
+	MaxChanges int
 	// Admitted is told of each admission that was written.
 	Admitted func()
+	// Measurer answers what gates ask.
+	Measurer *Measurer
 }
 
 // Reconcile takes one rollout a step further.
@@ -59,7 +64,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, ro *v1alpha1.OperatorRollout
 		}
 		next = rollouts.Next(in)
 	}
-	applyErr := r.apply(ctx, ro, next.Actions)
+	r.Measurer.ask(ro, next.Questions)
+	applyErr := r.apply(ctx, in, next.Actions)
 	r.report(ctx, ro, next, applyErr)
 	return kit.Result(next.RecheckAfter, applyErr)
 }

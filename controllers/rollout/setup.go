@@ -4,15 +4,19 @@
 package rollout
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,7 +25,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	server "github.com/bellwether-dev/bellwether/alerts/prometheus"
 	"github.com/bellwether-dev/bellwether/alerts/series"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
@@ -33,8 +39,13 @@ type Options struct {
 	// Concurrency is the number of rollouts reconciled at a time. A rollout is
 	// never reconciled twice at a time.
 	Concurrency int
+	// MaxChanges is how many operators of a cluster may change at a time: 0 means 1,
+	// and a negative number means any number.
+	MaxChanges int
 	// Metrics takes the counters.
 	Metrics prometheus.Registerer
+	// Prometheus is what gates judge by; without a URL they have no verdict.
+	Prometheus server.Endpoint
 }
 
 // Add adds the controller to a manager whose cache has kit.IndexOperator.
@@ -45,18 +56,37 @@ func Add(mgr ctrl.Manager, o Options) error {
 	if err := o.Metrics.Register(admissions); err != nil {
 		return fmt.Errorf("register %s: %w", series.RolloutAdmissionsTotal, err)
 	}
+	evaluator, err := evaluatorOf(o.Prometheus)
+	if err != nil {
+		return fmt.Errorf("build rollout controller: %w", err)
+	}
 	recorder := mgr.GetEventRecorder("bellwether-rollout")
 	r := &Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: recorder, Now: time.Now, Admitted: admissions.Inc,
+		MaxChanges: max(cmp.Or(o.MaxChanges, 1), 0),
+		Measurer:   newMeasurer(evaluator),
 	}
-	err := ctrl.NewControllerManagedBy(mgr).Named("rollout").
+	if err := mgr.Add(r.Measurer); err != nil {
+		return fmt.Errorf("add the measurements of gates: %w", err)
+	}
+	err = ctrl.NewControllerManagedBy(mgr).Named("rollout").
 		For(&v1alpha1.OperatorRollout{}).
 		Watches(&v1alpha1.OperatorRollout{}, handler.EnqueueRequestsFromMapFunc(r.older),
 			builder.WithPredicates(created)).
-		Watches(&v1alpha1.OperatorInstall{}, handler.EnqueueRequestsFromMapFunc(r.ofInstall),
+		Watches(&v1alpha1.OperatorInstall{}, handler.EnqueueRequestsFromMapFunc(r.concernedByInstall),
 			builder.WithPredicates(installChanged)).
 		Watches(&v1alpha1.FleetCluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster),
 			builder.WithPredicates(clusterChanged)).
+		Watches(&v1alpha1.OperatorRollout{}, handler.EnqueueRequestsFromMapFunc(r.waitingForBatch),
+			builder.WithPredicates(batchChanged)).
+		Watches(&v1alpha1.ChangeWindow{}, handler.EnqueueRequestsFromMapFunc(r.open)).
+		Watches(&v1alpha1.RolloutPolicy{}, handler.EnqueueRequestsFromMapFunc(r.boundBy),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.ManagedOperator{}, handler.EnqueueRequestsFromMapFunc(r.ofOperator),
+			builder.WithPredicates(predicate.Or(predicate.LabelChangedPredicate{},
+				predicate.GenerationChangedPredicate{}))).
+		WatchesRawSource(source.Channel(r.Measurer.answered,
+			&handler.TypedEnqueueRequestForObject[*v1alpha1.OperatorRollout]{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: max(o.Concurrency, 1)}).
 		Complete(kit.Shell(mgr.GetClient(), recorder, r))
 	if err != nil {
@@ -76,14 +106,19 @@ var created = predicate.Funcs{
 // reports do not wake it.
 var installChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.(*v1alpha1.OperatorInstall), e.ObjectNew.(*v1alpha1.OperatorInstall)
-	return rollouts.ObserveInstall(before) != rollouts.ObserveInstall(after)
+	return !reflect.DeepEqual(rollouts.ObserveInstall(before), rollouts.ObserveInstall(after)) ||
+		ptr.Deref(before.Status.Installed, none) != ptr.Deref(after.Status.Installed, none)
 }}
+
+var none v1alpha1.InstalledVersion
 
 var clusterChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before := rollouts.ObserveCluster(e.ObjectOld.(*v1alpha1.FleetCluster))
 	after := rollouts.ObserveCluster(e.ObjectNew.(*v1alpha1.FleetCluster))
 	same := before.Enrolled == after.Enrolled && before.Online == after.Online && before.Paused == after.Paused &&
-		before.Deleting == after.Deleting && before.OfflineReason == after.OfflineReason
+		before.Deleting == after.Deleting && before.OfflineReason == after.OfflineReason &&
+		before.TimeZone == after.TimeZone && before.Kubernetes == after.Kubernetes &&
+		equality.Semantic.DeepEqual(before.Veto, after.Veto)
 	return !same || !maps.Equal(before.Labels, after.Labels)
 }}
 
@@ -108,11 +143,18 @@ func (r *Reconciler) ofInstall(_ context.Context, obj client.Object) []reconcile
 	}}}
 }
 
+// concernedByInstall are the rollout that an install is a member of, and those of
+// other operators that wait for its change.
+func (r *Reconciler) concernedByInstall(ctx context.Context, obj client.Object) []reconcile.Request {
+	return append(r.ofInstall(ctx, obj), r.waiting(ctx, obj.(*v1alpha1.OperatorInstall).Spec.Cluster)...)
+}
+
 // ofCluster are the rollouts that select a cluster, and those that it is a
 // member of.
 func (r *Reconciler) ofCluster(ctx context.Context, obj client.Object) []reconcile.Request {
 	requests := r.requests(ctx, func(ro *v1alpha1.OperatorRollout) bool {
-		if p := ro.Status.Phase; p == v1alpha1.RolloutAborted || p == v1alpha1.RolloutSuperseded {
+		if p := ro.Status.Phase; p == v1alpha1.RolloutAborted || p == v1alpha1.RolloutSuperseded ||
+			p == v1alpha1.RolloutRolledBack {
 			return false
 		}
 		selector, err := metav1.LabelSelectorAsSelector(&ro.Spec.ClusterSelector)

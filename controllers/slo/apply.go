@@ -7,16 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -110,56 +106,22 @@ func (r *Reconciler) deleteConfigMap(ctx context.Context) error {
 	return nil
 }
 
-// prometheusRule is the kind, without its types in the scheme: the kind may not
-// be served.
-func prometheusRule() *unstructured.Unstructured {
-	o := &unstructured.Unstructured{}
-	o.SetGroupVersionKind(monitoringv1.SchemeGroupVersion.WithKind(monitoringv1.PrometheusRuleKind))
-	return o
+// prometheusRules are those that the hub writes.
+func (r *Reconciler) prometheusRules() kit.Optional {
+	return kit.Optional{Kind: monitoringv1.SchemeGroupVersion.WithKind(monitoringv1.PrometheusRuleKind),
+		Manager: kit.SLOManager, Own: labels, Labels: r.Options.Labels}
 }
 
 func (r *Reconciler) applyPrometheusRule(ctx context.Context, f plan.File) error {
-	spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&monitoringv1.PrometheusRuleSpec{Groups: f.Groups})
-	if err != nil {
-		return fmt.Errorf("encode rules: %w", err)
-	}
-	o := prometheusRule()
-	o.SetNamespace(r.Options.Namespace)
-	o.SetName(f.Name)
-	all := maps.Clone(r.Options.Labels)
-	if all == nil {
-		all = map[string]string{}
-	}
-	maps.Copy(all, labels)
-	o.SetLabels(all)
-	o.Object["spec"] = spec
-	return r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), kit.SLOManager, client.ForceOwnership)
+	return r.prometheusRules().Apply(ctx, r.Client, client.ObjectKey{Namespace: r.Options.Namespace, Name: f.Name},
+		&monitoringv1.PrometheusRuleSpec{Groups: f.Groups})
 }
 
 // deletePrometheusRules removes ours that are not among the files.
 func (r *Reconciler) deletePrometheusRules(ctx context.Context, files []plan.File) error {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(monitoringv1.SchemeGroupVersion.WithKind(monitoringv1.PrometheusRuleKind + "List"))
-	err := r.Live.List(ctx, list, client.InNamespace(r.Options.Namespace), client.MatchingLabels(labels))
-	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("list PrometheusRules: %w", err)
-	}
-	for i := range list.Items {
-		name := list.Items[i].Name
-		if slices.ContainsFunc(files, func(f plan.File) bool { return f.Name == name }) {
-			continue
-		}
-		o := prometheusRule()
-		o.SetNamespace(r.Options.Namespace)
-		o.SetName(name)
-		if err := r.Client.Delete(ctx, o); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("delete PrometheusRule %s/%s: %w", r.Options.Namespace, name, err)
-		}
-	}
-	return nil
+	return r.prometheusRules().DeleteOthers(ctx, r.Client, r.Live, func(key client.ObjectKey) bool {
+		return slices.ContainsFunc(files, func(f plan.File) bool { return f.Name == key.Name })
+	}, client.InNamespace(r.Options.Namespace))
 }
 
 // applyInstalls writes what agents probe and monitor. If one OperatorInstall

@@ -11,10 +11,8 @@ import (
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,6 +25,7 @@ import (
 	"github.com/bellwether-dev/bellwether/alerts/prometheus"
 	rules "github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/kit"
 )
 
 // Options configure the controller.
@@ -37,12 +36,13 @@ type Options struct {
 	Labels map[string]string
 	// Part of the rules to write: all, or those of the hub.
 	Part rules.Part
-	// RunbookURL and DashboardURL begin the links of alerts; empty: none.
+	// RunbookURL is the folder with a page for each alert, and DashboardURL begins the
+	// links of alerts to the dashboard; empty: no links.
 	RunbookURL, DashboardURL string
 	// WithoutAlerts are names of alerts that are left out, of rules.SwitchableAlerts.
 	WithoutAlerts []string
-	// Prometheus is the one that evaluates the rules. Without a URL the hub does not
-	// know whether they are evaluated.
+	// Prometheus is the one that evaluates the rules, and that gates of rollouts query.
+	// Without a URL the hub does not know whether they are evaluated.
 	Prometheus prometheus.Endpoint
 }
 
@@ -63,6 +63,9 @@ func Add(mgr ctrl.Manager, o Options) error {
 		if err := rules.CheckAlert(name); err != nil {
 			return fmt.Errorf("build slo controller: %w", err)
 		}
+	}
+	if err := rules.CheckRunbookURL(o.RunbookURL); err != nil {
+		return fmt.Errorf("build slo controller: %w", err)
 	}
 	evaluator, err := evaluatorOf(o.Prometheus)
 	if err != nil {
@@ -90,25 +93,8 @@ func Add(mgr ctrl.Manager, o Options) error {
 	return nil
 }
 
-// soon asks for everything after gatherDelay; what is asked for meanwhile is the
-// same request.
-func soon() handler.EventHandler {
-	enqueue := func(q workqueue.TypedRateLimitingInterface[reconcile.Request]) { q.AddAfter(everything, gatherDelay) }
-	return handler.Funcs{
-		CreateFunc: func(_ context.Context, _ event.CreateEvent,
-			q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			enqueue(q)
-		},
-		UpdateFunc: func(_ context.Context, _ event.UpdateEvent,
-			q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			enqueue(q)
-		},
-		DeleteFunc: func(_ context.Context, _ event.DeleteEvent,
-			q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			enqueue(q)
-		},
-	}
-}
+// soon reconciles everything after gatherDelay.
+func soon() handler.EventHandler { return kit.Gather(everything, gatherDelay) }
 
 // targetChanged passes an operator whose target's bundle says something else of
 // its SLOs.
@@ -135,17 +121,5 @@ type served struct{ discovery.DiscoveryInterface }
 
 // HasPrometheusRules implements Kinds.
 func (s served) HasPrometheusRules(ctx context.Context) (bool, error) {
-	list, err := s.ServerResourcesForGroupVersion(monitoringv1.SchemeGroupVersion.String())
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	for _, r := range list.APIResources {
-		if r.Kind == monitoringv1.PrometheusRuleKind {
-			return true, nil
-		}
-	}
-	return false, ctx.Err()
+	return kit.IsServed(ctx, s, monitoringv1.SchemeGroupVersion, monitoringv1.PrometheusRuleKind)
 }

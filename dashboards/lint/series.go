@@ -26,13 +26,15 @@ var fromOthers = []string{
 	"rest_client_requests_total", "workqueue_queue_duration_seconds_bucket",
 }
 
-// ofOperators are series of the operators, of API servers, and of the probes,
+// ofOperators are series of the operators, of API servers, of kubelets, and of the probes,
 // that package series names and does not describe.
 var ofOperators = []string{
 	series.ReconcileTotal, series.ReconcileErrorsTotal, series.ReconcilePanicsTotal, series.ReconcileTimeBucket,
 	series.ReconcileTimeCount,
 	series.QueueLongestRunning, series.QueueDepth, series.LeaderStatus, series.WebhookRequestsTotal,
 	series.AdmissionRequestsTotal, series.AdmissionRejectionCount, series.AdmissionFailOpenCount,
+	series.ContainerMemory, series.ContainerMemoryLimit, series.ContainerThrottled, series.ContainerPeriods,
+	series.VolumeAvailable, series.VolumeCapacity,
 }
 
 var ofProbes = []string{

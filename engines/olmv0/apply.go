@@ -158,6 +158,8 @@ func patchFor(a plan.Action, revision int64, now time.Time) patch {
 		var spec strategy
 		spec.Install.Strategy = strategyAbandoned
 		return patch{Spec: spec}
+	case plan.Detach:
+		return patch{Spec: detachedCSV{}}
 	case plan.Keep:
 		return patch{Metadata: patchMetadata{Annotations: map[string]string{annotationKeep: a.Value}}}
 	case plan.Retry:
@@ -188,6 +190,9 @@ type (
 		Install struct {
 			Strategy string `json:"strategy"`
 		} `json:"install"`
+	}
+	detachedCSV struct {
+		Replaces *string `json:"replaces"`
 	}
 	// retriedPlan sets a failed InstallPlan back to where OLM carries it out. Steps
 	// that are done stay done.

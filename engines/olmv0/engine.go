@@ -55,6 +55,8 @@ type Options struct {
 	Catalogs  Catalogs
 	Views     Views
 	Templates *templates.Set
+	// Hub reads the OperatorBackups of the cluster; nil where there are none.
+	Hub client.Reader
 	// OLM tells whether the cluster serves OLM's API, if that is known already.
 	OLM func() (served, known bool)
 	Now func() time.Time
@@ -89,13 +91,18 @@ type Observation struct {
 	rendered map[string]*unstructured.Unstructured
 	// deployments are those of the installed CSV.
 	deployments []*appsv1.Deployment
+	// backups are those of the cluster, read only where the policy asks for some.
+	backups []v1alpha1.OperatorBackup
 	// ownedKinds are the kinds of custom resources that the CSVs own.
 	ownedKinds []schema.GroupVersionKind
+	// definitions are the names of the CustomResourceDefinitions that the CSVs own.
+	definitions []string
 }
 
 // Plan decides what to do next.
 func (e *Engine) Plan(install *v1alpha1.OperatorInstall, o *Observation, now time.Time) engines.Plan[plan.Action] {
-	return plan.Next(plan.Input{Now: now, Install: install, Offer: o.Offer, View: o.View, Cluster: o.Cluster})
+	return plan.Next(plan.Input{Now: now, Install: install, Offer: o.Offer, View: o.View, Cluster: o.Cluster,
+		Backups: o.backups})
 }
 
 // viewKey names the view of an install.
@@ -155,8 +162,16 @@ func (e *Engine) addOffer(ctx context.Context, r *reader, install *v1alpha1.Oper
 	if o.Offer.Problem != nil {
 		return nil
 	}
+	if err := e.readBackups(ctx, o, install); err != nil {
+		return err
+	}
 	now := e.Now()
-	answer := e.offers.get(client.ObjectKeyFromObject(install), requestFor(install, o.Cluster, now), o.View.Hash)
+	request := requestFor(install, o.Cluster, o.backups, now)
+	var err error
+	if request.Stored, err = e.readStored(ctx, o, install); err != nil {
+		return err
+	}
+	answer := e.offers.get(client.ObjectKeyFromObject(install), request, o.View.Hash)
 	switch {
 	case answer.pending && now.Sub(answer.since) < pendingGrace:
 		return fmt.Errorf("read catalog: %w", engines.ErrNotReady)

@@ -174,6 +174,9 @@ func subscriptionOf(sub operatorsv1alpha1.Subscription) plan.Subscription {
 	if sub.Spec != nil {
 		observed.Package = sub.Spec.Package
 	}
+	if sub.Status.InstallPlanRef != nil {
+		observed.Plan = sub.Status.InstallPlanRef.UID
+	}
 	if sub.Status.InstallPlanRef != nil && sub.Status.State == operatorsv1alpha1.SubscriptionStateUpgradePending {
 		observed.Awaits = sub.Status.InstallPlanRef.Name
 	}
@@ -386,6 +389,7 @@ func (r *reader) readOtherNamespaces(ctx context.Context) error {
 // addOwnedKinds notes the kinds of custom resources that a CSV owns.
 func (r *reader) addOwnedKinds(csv *operatorsv1alpha1.ClusterServiceVersion) {
 	for _, crd := range csv.Spec.CustomResourceDefinitions.Owned {
+		r.observation.definitions = append(r.observation.definitions, crd.Name)
 		_, group, _ := strings.Cut(crd.Name, ".")
 		r.observation.ownedKinds = append(r.observation.ownedKinds,
 			schema.GroupVersionKind{Group: group, Version: crd.Version, Kind: crd.Kind})

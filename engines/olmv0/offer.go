@@ -194,16 +194,20 @@ func (o *offers) read(ctx context.Context, r request) (plan.Offer, view.View, er
 		return offer, view.View{}, err
 	}
 	offer.Path, offer.Next, offer.Blocked = found.path, found.next, found.blocked
+	offer.Rollback = rollbackClass(pkg, found.from.Name, found.next)
 	if offer.Blocked != "" && found.from.Name == "" {
 		return offer, view.View{}, nil // there is nothing to serve
 	}
 	content, err := o.catalogs.View(ctx, load.Request{
 		Source: source, Digest: r.Release.Catalog.Digest, PullBundles: true,
 		Package: r.Release.Package, Channel: r.Release.Channel, Installed: found.from, Next: found.next,
-		Present: found.present, Blocks: blocksByPackage(r.Blocks),
+		Present: found.present, Blocks: blocksByPackage(r.Blocks), Back: found.wayBack(r.Stored),
 	})
 	if err != nil {
 		return offer, view.View{}, err
+	}
+	if offer.Problem = refuseWayBack(r, found.from, content.Rollback); offer.Problem != nil {
+		return offer, view.View{}, nil
 	}
 	offer.ViewHash, offer.Admitted = content.Hash, content.Admitted
 	for _, bundle := range content.Bundles {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/bundles/rollback"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/blocks"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
@@ -27,8 +28,13 @@ type request struct {
 	Present   []string
 	// CanAdvance says that the next hop may be offered.
 	CanAdvance bool
-	// Hop is the upgrade that OLM carries out now; nil where there is none.
+	// Hop is the change that OLM carries out now; nil where there is none.
 	Hop *hop
+	// Consent permits to go back to an older release; nil where that is not
+	// intended.
+	Consent *rollback.Consent
+	// Stored is what objects may be stored as in the cluster, where Consent is set.
+	Stored rollback.Stored
 }
 
 // hop is an upgrade under way.
@@ -39,13 +45,16 @@ type hop struct {
 	Before []string
 }
 
-func requestFor(install *v1alpha1.OperatorInstall, c plan.Cluster, now time.Time) request {
+func requestFor(install *v1alpha1.OperatorInstall, c plan.Cluster, saved []v1alpha1.OperatorBackup,
+	now time.Time) request {
 	admission := install.Spec.Admission
 	r := request{Release: admission.Release, Blocks: install.Spec.Blocks, Present: c.CSVsBefore(""),
 		CanAdvance: c.MayAdvance(now, admission.Revision)}
 	if csv, ok := c.Installed(); ok {
 		r.Installed = catalogs.Installed{Name: csv.Name, Version: csv.Version}
 	}
+	r.Consent = consentFor(install, r.Installed.Name, saved)
+	r.CanAdvance = r.CanAdvance || r.Consent != nil && c.MayGoBack(admission.Revision)
 	if from, to, ok := c.CurrentHop(now, admission.Revision); ok {
 		r.Hop = &hop{From: catalogs.Installed{Name: from.Name, Version: from.Version}, To: to.Name,
 			Before: c.CSVsBefore(to.Name)}
@@ -82,6 +91,8 @@ type route struct {
 	// from is what the next hop starts from, and present are the CSVs besides.
 	from    catalogs.Installed
 	present []string
+	// back says that next is older than from.
+	back bool
 }
 
 // findRoute returns the upgrade path from what is installed to the release. A hop
@@ -89,11 +100,8 @@ type route struct {
 // because OLM cannot be stopped in the middle of it. Otherwise no hop leads to a
 // blocked version.
 func findRoute(pkg *catalogs.Package, r request) (route, error) {
-	if r.Hop != nil {
-		path, err := pkg.PathFrom(r.Release.Channel, r.Hop.From, r.Release.Bundle)
-		if err == nil && len(path) > 0 && path[0] == r.Hop.To {
-			return route{path: path, next: r.Hop.To, from: r.Hop.From, present: r.Hop.Before}, nil
-		}
+	if hop, ok := hopUnderWay(pkg, r); ok {
+		return hop, nil
 	}
 	found := route{from: r.Installed, present: r.Present}
 	allowed, err := pkg.WithBlocked(blocks.Of(r.Blocks, r.Release.Package)...)
@@ -103,6 +111,9 @@ func findRoute(pkg *catalogs.Package, r request) (route, error) {
 	}
 	if found.blocked = blockedTarget(allowed, r); found.blocked != "" {
 		return found, nil
+	}
+	if isWayBack(pkg, r, r.Installed) {
+		return findWayBack(r), nil
 	}
 	if found.path, err = allowed.PathFrom(r.Release.Channel, r.Installed, r.Release.Bundle); err != nil {
 		if found.blocked = blockedOrigin(allowed, r); found.blocked != "" {
@@ -114,6 +125,22 @@ func findRoute(pkg *catalogs.Package, r request) (route, error) {
 		found.next = found.path[0]
 	}
 	return found, nil
+}
+
+// hopUnderWay returns the route by the hop that OLM carries out, if that leads to
+// the release.
+func hopUnderWay(pkg *catalogs.Package, r request) (route, bool) {
+	if r.Hop == nil {
+		return route{}, false
+	}
+	found := route{path: []string{r.Hop.To}, next: r.Hop.To, from: r.Hop.From, present: r.Hop.Before}
+	if isWayBack(pkg, r, r.Hop.From) && r.Hop.To == r.Release.Bundle {
+		found.back = true
+		return found, true
+	}
+	path, err := pkg.PathFrom(r.Release.Channel, r.Hop.From, r.Release.Bundle)
+	found.path = path
+	return found, err == nil && len(path) > 0 && path[0] == r.Hop.To
 }
 
 // blockedTarget says why the admitted version is blocked; empty where it is not.

@@ -104,6 +104,12 @@ func TestRequestsDiffer(t *testing.T) {
 		"a block": func(oi *v1alpha1.OperatorInstall) {
 			oi.Spec.Blocks = []v1alpha1.VersionBlock{{Package: "echo", Version: "1.0.0", Reason: "bad"}}
 		},
+		"going back": func(oi *v1alpha1.OperatorInstall) {
+			oi.Spec.Admission.Rollback = &v1alpha1.AdmissionRollback{}
+		},
+		"going back by force": func(oi *v1alpha1.OperatorInstall) {
+			oi.Spec.Admission.Rollback = &v1alpha1.AdmissionRollback{Force: true}
+		},
 		"another reason": func(oi *v1alpha1.OperatorInstall) {
 			oi.Spec.Blocks = []v1alpha1.VersionBlock{{Package: "echo", Version: "1.0.0", Reason: "worse"}}
 		},
@@ -111,7 +117,7 @@ func TestRequestsDiffer(t *testing.T) {
 		oi := &v1alpha1.OperatorInstall{}
 		oi.Spec.Admission = &v1alpha1.Admission{Release: v1alpha1.Release{Package: "echo"}}
 		change(oi)
-		identity := requestFor(oi, plan.Cluster{}, now).identity()
+		identity := requestFor(oi, plan.Cluster{}, nil, now).identity()
 		if other, same := identities[identity]; same {
 			t.Errorf("%s is the same request as %s", name, other)
 		}

@@ -136,7 +136,8 @@ func (n Names) fillCommand(command string) string {
 
 // All returns the remedies for the reasons of the API, in the API's order.
 func All() []Remedy {
-	return slices.Concat(general(), fleet(), catalog(), operator(), objectives(), rollout(), cluster(), olm(), probe())
+	return slices.Concat(general(), fleet(), catalog(), operator(), objectives(), rollout(), rollback(), heldBack(),
+		cluster(), olm(), backup(), storageMigration(), probeInputs(), probe())
 }
 
 // Observed returns the remedies for reasons that are on no condition of the API:

@@ -34,6 +34,16 @@ func general() []Remedy {
 			do("If it takes long, the message names the clusters that are waited for. Start their agents again, or " +
 				"set the removal policy to Orphan.")},
 			Next: "The object is gone when the removal has finished."},
+		{Reason: v1alpha1.ReasonRemovalUnconfirmed, Means: "The operator is to be uninstalled from many clusters at " +
+			"once, which somebody has to agree to.", Do: []Action{
+			run("See how many clusters wait for it", "bellwether operator get OPERATOR"),
+			do("Agree with bellwether operator confirm-removal, and give it that number of clusters."),
+			do("If it is a mistake, correct spec.clusterSelector or the labels of the clusters.")},
+			Next: "The operator is uninstalled wave by wave. Without a confirmation it stays where it is."},
+		{Reason: v1alpha1.ReasonUninstallFailed, Means: "More clusters cannot uninstall the operator than may fail, " +
+			"so it is not uninstalled from others.", Do: []Action{
+			run("Show what is wrong on a cluster that the message names", "bellwether why CLUSTER OPERATOR")},
+			Next: "The removal goes on once they have uninstalled it, or when maxFailures of their wave is raised."},
 		{Reason: v1alpha1.ReasonReconcileError, Means: "The controller fails to reconcile the object. The other " +
 			"conditions are those of its last success.", Do: []Action{
 			do("Read the error in the message, and correct what it names.")},
@@ -260,12 +270,80 @@ func rollout() []Remedy {
 			Next: "The wave starts as soon as it is approved."},
 		{Reason: v1alpha1.ReasonSoaking, Means: "All clusters of the wave are updated, and the wave is observed for " +
 			"its soak time.", Next: "The next wave starts when the soak time has passed."},
+		{Reason: v1alpha1.ReasonVerifying, Means: "All clusters of the wave are updated, and a gate that measures " +
+			"them " +
+			"has no verdict: its window is not over, or data is missing.", Do: []Action{
+			run("Show what is missing", "bellwether rollout get ROLLOUT"),
+			run("To go on without the verdict, override the gate. This needs the verb override on operatorrollouts",
+				"bellwether rollout override ROLLOUT --wave WAVE --gate GATE --reason TEXT")},
+			Next: "The wave is measured every 30 seconds, and the next wave starts when all gates have passed."},
+		{Reason: v1alpha1.ReasonGateFailed, Means: "No more clusters are admitted, because a gate judged that the " +
+			"release " +
+			"is worse than it permits.", Do: []Action{
+			run("Show the evidence", "bellwether rollout get ROLLOUT"),
+			run("If the release is faulty, end the rollout", "bellwether rollout abort ROLLOUT --reason TEXT"),
+			run("If the cause was not the release and is gone, have the wave soak and be judged again",
+				"bellwether rollout retry ROLLOUT"),
+			run("To go on all the same, override the gate. This needs the verb override on operatorrollouts",
+				"bellwether rollout override ROLLOUT --wave WAVE --gate GATE --reason TEXT")}},
 		{Reason: v1alpha1.ReasonTooManyDeferred, Means: "More clusters of the wave are offline or paused than " +
 			"maxDeferred allows.", Do: []Action{
 			run("Start the agents of these clusters again, or resume the clusters", "bellwether fleet list"),
 			do("Or raise strategy.maxDeferred of the ManagedOperator, for the next rollout.")}, Next: resumes},
+		{Reason: v1alpha1.ReasonPolicyNotMet, Means: "The rollout cannot meet what a RolloutPolicy of the platform " +
+			"team asks for, so nothing is admitted. The message says what.", Do: []Action{
+			run("Show the policies", "kubectl get rolloutpolicies"),
+			run("Change the strategy of the ManagedOperator, and start another rollout",
+				"bellwether rollout restart OPERATOR"),
+			do("Or ask the platform team to change the policy.")}, Next: resumes},
 		{Reason: v1alpha1.ReasonFailed, Means: "The rollout, or a cluster in it, failed.", Do: []Action{why},
 			Next: "A failed cluster counts as updated as soon as it succeeds."},
+	}
+}
+
+// heldBack are the reasons why clusters are not admitted now.
+func heldBack() []Remedy {
+	return []Remedy{
+		{Reason: v1alpha1.ReasonErrorBudgetSpent, Means: "No error budget of the operator is left, so the rollout " +
+			"admits no cluster: the strategy asks for that with errorBudgetPace.", Do: []Action{
+			run("Show which clusters used the budget up", "bellwether slo list"),
+			do("To go on with little budget left, remove spec.strategy.errorBudgetPace of the ManagedOperator and " +
+				"restart the rollout.")},
+			Next: "Clusters are admitted again when some of the budget is left. It is measured every 30 seconds."},
+		{Reason: v1alpha1.ReasonErrorBudgetUnknown, Means: "The error budgets of the operator are not known, so the " +
+			"rollout admits no cluster: the strategy asks for that with errorBudgetPace.", Do: []Action{
+			run("Show whether the objectives are recorded", "bellwether slo list"),
+			do("Check that the hub reaches Prometheus (flag --prometheus-url), and that the rules of the operator's " +
+				"objectives are loaded.")},
+			Next: "The budgets are measured every 30 seconds."},
+		{Reason: v1alpha1.ReasonWindowClosed, Means: "A ChangeWindow keeps clusters from being admitted now.",
+			Do: []Action{
+				run("Show the ChangeWindows", "kubectl get changewindows"),
+				run("In an emergency, admit clusters in spite of the windows. This needs the verb override on "+
+					"operatorrollouts", "bellwether rollout override-windows ROLLOUT --reason TEXT")},
+			Next: "The clusters are admitted as soon as the windows are open."},
+		{Reason: v1alpha1.ReasonClusterBusy, Means: "Another operator is being changed on the cluster, and the hub " +
+			"lets only so many change at a time.", Do: []Action{
+			run("Show what is being changed on the cluster", "bellwether fleet get CLUSTER")},
+			Next: "The cluster is admitted as soon as that change has succeeded or failed."},
+		{Reason: v1alpha1.ReasonDependencyNotMet, Means: "The operator depends on another one (spec.dependsOn), " +
+			"which is not Ready on the cluster, or has a lower version there.", Do: []Action{
+			run("Show why the other operator is not Ready there", "bellwether why CLUSTER OPERATOR"),
+			do("Check that the other ManagedOperator selects the cluster.")},
+			Next: "The cluster is admitted as soon as the other operator is Ready there."},
+		{Reason: v1alpha1.ReasonVetoed, Means: "The owner of the cluster refuses changes there.", Do: []Action{
+			run("Ask the cluster's owner. The veto is a ConfigMap beside the agent on the cluster",
+				"kubectl --kubeconfig FILE -n bellwether-system get configmap bellwether-veto -o yaml")},
+			Next: "The cluster is changed as soon as the veto is deleted or over."},
+		{Reason: v1alpha1.ReasonPreflightFailed, Means: "The release cannot be installed on the cluster, for the " +
+			"cause in the message. Nothing was changed there.", Do: []Action{
+			do("If the cluster is the cause, correct what the message names, such as by an upgrade of Kubernetes."),
+			do("If the release is the cause, publish a corrected version, and set it in spec.version of the " +
+				"ManagedOperator."),
+			run("After a preflight Job failed, have it run again", "bellwether rollout retry ROLLOUT")},
+			Next: "The cluster is admitted as soon as it fits."},
+		{Reason: v1alpha1.ReasonPreflightPending, Means: "A preflight Job of the rollout has not ended on the cluster.",
+			Next: "The cluster is admitted when the Job has succeeded."},
 	}
 }
 
@@ -384,12 +462,54 @@ func installed() []Remedy {
 	}
 }
 
-func probe() []Remedy {
+// probeInputs are about what a probe is made of: its targets, Secrets and CAs.
+func probeInputs() []Remedy {
 	return []Remedy{
+		{Reason: v1alpha1.ReasonTooManyTargets, Means: "The selector of an EndpointProbe matches more than 100 " +
+			"objects. Only the first 100 by name are probed.", Do: []Action{
+			do("Divide the objects among several EndpointProbes with different labels in their selectors.")}},
 		{Reason: v1alpha1.ReasonTargetNotFound, Means: "The object that an EndpointProbe names does not exist, or " +
-			"has no such host or port.", Do: []Action{
+			"has no such host or port, or its selector matches fewer objects than its min.", Do: []Action{
 			do("Create the object again, or correct spec.target of the EndpointProbe.")},
 			Next: "The probe counts as failed until then."},
+		{Reason: v1alpha1.ReasonPolicyConflict, Means: "Two PagingPolicies select the same operator, or two have the " +
+			"scope Fleet. Neither is applied as it is now.", Do: []Action{
+			run("Show both, and change spec.operators or spec.teams of one of them", "kubectl get pagingpolicies -A"),
+			run("Check the change before it is applied", "bellwether page lint FILE")}, Next: noticed},
+		{
+			Reason: v1alpha1.ReasonNoFleetPolicy,
+			Means: "No PagingPolicy has the scope Fleet, so nobody would be notified " +
+				"of alerts about clusters. Nothing is written for Alertmanager.",
+			Do: []Action{
+				do("Create a PagingPolicy with spec.scope Fleet in the namespace of the hub's rules.")},
+			Next: noticed,
+		},
+		{Reason: v1alpha1.ReasonConfigurationInvalid, Means: "Alertmanager would refuse what is made of the " +
+			"PagingPolicies, or an alert would reach nobody. The previous configuration stays in force.", Do: []Action{
+			run("Correct what the message names. This checks all policies", "bellwether page lint")}, Next: noticed},
+		{Reason: v1alpha1.ReasonSecretUnavailable, Means: "A Secret that an EndpointProbe or a PagingPolicy names " +
+			"does not exist, has no such key, lacks its label (bellwether.dev/probe-secret=true or " +
+			"bellwether.dev/paging-secret=true), cannot be read, or holds something else.",
+			Do: []Action{
+				do("For a PagingPolicy, do what its message says."),
+				do("Create or correct the Secret in the namespace of the EndpointProbe, and label it."),
+				run("Permit the agent to read Secrets of this namespace", "kubectl -n NAMESPACE create rolebinding "+
+					"bellwether-probe-secrets --clusterrole=bellwether-agent-probe-secrets "+
+					"--serviceaccount=bellwether-system:bellwether-agent")},
+			Next: "The probe counts as failed until then."},
+		{Reason: v1alpha1.ReasonWebhookCAUnavailable, Means: "An EndpointProbe takes its CA from webhooks " +
+			"(spec.tls.caFromWebhooks), and no webhook with a caBundle calls the port of the Service that is probed.",
+			Do: []Action{
+				do("Check that spec.target.service has the port that the webhook configuration calls, and that " +
+					"the caBundle there is not empty."),
+				run("List what calls the Service", "kubectl get validatingwebhookconfigurations,"+
+					"mutatingwebhookconfigurations -o yaml | grep -A3 -B3 'name: SERVICE'")},
+			Next: "The probe counts as failed until then."},
+	}
+}
+
+func probe() []Remedy {
+	return []Remedy{
 		{Reason: v1alpha1.ReasonDNSFailed, Means: "The name of a probe's target could not be resolved.", Do: []Action{
 			do("Resolve the name in the pod that probes: the agent's, or the hub's.")}, Next: tried},
 		{Reason: v1alpha1.ReasonAddressRefused, Means: "A probe's target, or a redirect, resolved to a loopback, " +
@@ -421,14 +541,6 @@ func probe() []Remedy {
 			Do: []Action{
 				do("Look at the load of the endpoint. If this duration is normal for it, raise spec.maxDuration.")},
 			Next: tried},
-		{Reason: v1alpha1.ReasonSecretUnavailable, Means: "A Secret that an EndpointProbe names does not exist, has " +
-			"no such key, lacks the label bellwether.dev/probe-secret=true, or cannot be read by the agent.",
-			Do: []Action{
-				do("Create or correct the Secret in the namespace of the EndpointProbe, and label it."),
-				run("Permit the agent to read Secrets of this namespace", "kubectl -n NAMESPACE create rolebinding "+
-					"bellwether-probe-secrets --clusterrole=bellwether-agent-probe-secrets "+
-					"--serviceaccount=bellwether-system:bellwether-agent")},
-			Next: "The probe counts as failed until then."},
 		{Reason: v1alpha1.ReasonAnswerTooLarge, Means: "A probe got an answer of more than 512 KiB.", Do: []Action{
 			do("Probe a smaller page, such as a health endpoint, or use the method HEAD.")}, Next: tried},
 		{Reason: v1alpha1.ReasonNotServing, Means: "A gRPC server answered a probe that it does not " +

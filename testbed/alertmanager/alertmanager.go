@@ -1,13 +1,14 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package alertmanager runs a real Alertmanager on loopback, and a receiver of webhooks that keeps what Alertmanager
-// notified of.
+// Package alertmanager runs a real Alertmanager on loopback, alone or as replicas that share what they notified of, and
+// a receiver of webhooks that keeps what Alertmanager notified of.
 //
 // Inputs are binaries (package build), a configuration and a folder. It knows nothing of which alerts there are.
 package alertmanager
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -25,9 +26,10 @@ import (
 )
 
 const (
-	readyLimit = 2 * time.Minute
-	dataDir    = "data"
-	configFile = "alertmanager.yaml"
+	readyLimit  = 2 * time.Minute
+	answerLimit = 16 << 20
+	dataDir     = "data"
+	configFile  = "alertmanager.yaml"
 )
 
 // ErrRefused says that Alertmanager does not accept a configuration; the error carries its reasons.
@@ -50,21 +52,19 @@ type Server struct {
 	opts    Options
 	address string
 	process *process.Process
+	// gossip is where a replica listens for the others, as host:port; empty for a server that is alone.
+	gossip string
+	peers  []string // of a replica: where the others listen
 }
 
 // Start runs Alertmanager and returns when it answers. On an error nothing is left running, and the error carries the
 // end of its log.
 func Start(ctx context.Context, opts Options) (*Server, error) {
-	s := &Server{opts: opts}
-	for _, folder := range []string{dataDir, "logs", "run"} {
-		if err := os.MkdirAll(filepath.Join(opts.Dir, folder), 0o700); err != nil {
-			return nil, fmt.Errorf("create folder: %w", err)
-		}
-	}
-	if err := s.write(opts.Config); err != nil {
+	s, err := prepare(opts)
+	if err != nil {
 		return nil, err
 	}
-	err := loopback.OnFreePorts(ctx, 1, func(ports []int) error {
+	err = loopback.OnFreePorts(ctx, 1, func(ports []int) error {
 		s.address = loopback.Address(ports[0])
 		return s.launch(ctx)
 	})
@@ -74,12 +74,26 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	return s, nil
 }
 
-// launch starts the process on the server's address and data. It is alone: without an address for a cluster, nothing
-// but the API listens.
+// prepare writes the files of a server that is not started yet.
+func prepare(opts Options) (*Server, error) {
+	s := &Server{opts: opts}
+	for _, folder := range []string{dataDir, "logs", "run"} {
+		if err := os.MkdirAll(s.path(folder), 0o700); err != nil {
+			return nil, fmt.Errorf("create folder: %w", err)
+		}
+	}
+	return s, s.write(opts.Config)
+}
+
+// launch starts the process on the server's address and data. Without an address for gossip, nothing but the API
+// listens.
 func (s *Server) launch(ctx context.Context) error {
 	args := []string{
 		"--config.file", s.path(configFile), "--storage.path", s.path(dataDir),
-		"--web.listen-address", s.address, "--cluster.listen-address", "",
+		"--web.listen-address", s.address, "--cluster.listen-address", s.gossip,
+	}
+	for _, peer := range s.peers {
+		args = append(args, "--cluster.peer", peer)
 	}
 	p, err := process.Start(process.Spec{
 		Name: build.Alertmanager, Path: s.opts.Binary, Args: append(args, s.opts.Args...),
@@ -89,7 +103,8 @@ func (s *Server) launch(ctx context.Context) error {
 		return err
 	}
 	if err := p.WaitReady(ctx, readyLimit, func(ctx context.Context) error {
-		return s.call(ctx, http.MethodGet, "/-/ready")
+		_, err := s.call(ctx, http.MethodGet, "/-/ready", nil)
+		return err
 	}); err != nil {
 		p.Kill()
 		return err
@@ -122,7 +137,7 @@ func (s *Server) SetConfig(ctx context.Context, config []byte) error {
 	if err := s.write(config); err != nil {
 		return err
 	}
-	if err := s.call(ctx, http.MethodPost, "/-/reload"); err != nil {
+	if _, err := s.call(ctx, http.MethodPost, "/-/reload", nil); err != nil {
 		err = fmt.Errorf("reload: %w: %w; its log ends with:\n%s", ErrRefused, err, s.process.Tail())
 		return errors.Join(err, s.write(s.opts.Config))
 	}
@@ -130,22 +145,29 @@ func (s *Server) SetConfig(ctx context.Context, config []byte) error {
 	return nil
 }
 
-// call wants status 200.
-func (s *Server) call(ctx context.Context, method, path string) error {
-	request, err := http.NewRequestWithContext(ctx, method, s.URL()+path, nil)
+// call sends a request, with a body in JSON where there is one, and returns the body of the answer, whose status must
+// be 200.
+func (s *Server) call(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, method, s.URL()+path, bytes.NewReader(body))
 	if err != nil {
-		return fmt.Errorf("build request: %w", err)
+		return nil, fmt.Errorf("build request: %w", err)
+	}
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode != http.StatusOK {
-		body, _ := io.ReadAll(io.LimitReader(response.Body, 4<<10))
-		return fmt.Errorf("%s %s: %s: %s", method, path, response.Status, strings.TrimSpace(string(body)))
+	answer, err := io.ReadAll(io.LimitReader(response.Body, answerLimit))
+	if err != nil {
+		return nil, fmt.Errorf("read answer to %s %s: %w", method, path, err)
 	}
-	return nil
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s %s: %s: %s", method, path, response.Status, strings.TrimSpace(string(answer)))
+	}
+	return answer, nil
 }
 
 // Stop ends the server, which writes its notification log and its silences. Its data stay.

@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -46,22 +45,7 @@ receivers:
 
 // post sends an alert as Prometheus does.
 func post(ctx context.Context, s *alertmanager.Server, name string, ends time.Time) error {
-	body := fmt.Sprintf(`[{"labels":{"alertname":%q},"endsAt":%q}]`, name, ends.Format(time.RFC3339Nano))
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL()+"/api/v2/alerts",
-		strings.NewReader(body))
-	if err != nil {
-		return err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	_ = response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("post alert: %s", response.Status)
-	}
-	return nil
+	return s.Post(ctx, alertmanager.PostableAlert{Labels: map[string]string{"alertname": name}, EndsAt: ends})
 }
 
 // eventually polls until groups have had exactly these statuses.

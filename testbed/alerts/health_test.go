@@ -54,17 +54,39 @@ var healthAlerts = map[string]struct {
 	},
 	"a wave in which nothing changes, beside one that changes and one that soaks": {
 		series: append(append(wave("echo", "Updating", "1x30 2x400 3x200"), wave("other", "Updating", "0+1x630")...),
-			wave("soaking", "Soaking", "1x630")...),
+			slices.Concat(wave("soaking", "Soaking", "1x630"), wave("frozen", "Updating", "1x630"), []testInput{{
+				`bellwether_rollout_held_clusters{operator_namespace="fleet",operator="frozen",reason="WindowClosed"}`,
+				"2x630"}})...),
 		alert: "BellwetherRolloutStuck", labels: `severity="ticket",operator="echo",wave="w",team="blue"`, minutes: 630,
 		fires: []int{395, 429}, quiet: []int{0, 359, 388, 433, 629},
+	},
+	"a veto that is in force beyond its end, beside one that is not": {
+		series: []testInput{
+			{`bellwether_fleet_cluster_veto_end_timestamp_seconds{cluster="c"}`, "3600x119 stale _x100"},
+			{`bellwether_fleet_cluster_veto_end_timestamp_seconds{cluster="good"}`, "1000000x220"},
+		},
+		alert: "BellwetherVetoOverdue", labels: `severity="ticket",cluster="c"`, minutes: 200,
+		fires: []int{80, 118}, quiet: []int{0, 59, 70, 130, 199},
+	},
+	"a gate that holds a wave back, beside one that has just begun to": {
+		series: []testInput{
+			{"bellwether_rollout_gate_waiting_since_timestamp_seconds" +
+				`{operator_namespace="fleet",operator="echo",wave="w",gate="sre"}`, "_x60 3600x119 stale"},
+			{"bellwether_rollout_gate_waiting_since_timestamp_seconds" +
+				`{operator_namespace="fleet",operator="other",wave="w",gate="sre"}`, "_x170 10200x50"},
+			{`bellwether_rollout_phase{operator_namespace="fleet",operator="echo",phase="Progressing"}`, "1x220"},
+			{`bellwether_rollout_phase{operator_namespace="fleet",operator="other",phase="Progressing"}`, "1x220"},
+		},
+		alert: "BellwetherRolloutGateWaiting", labels: `severity="ticket",operator="echo",wave="w",team="blue"`,
+		minutes: 200, fires: []int{125, 178}, quiet: []int{0, 60, 119, 183, 199},
 	},
 	"an agent that the hub does not hear, beside a cluster of which nothing is known": {
 		series: []testInput{
 			{`bellwether_fleet_cluster_online{cluster="c"}`, "1x59 0x59 1x100"},
-			{`bellwether:cluster:slices{cluster="c"}`, "3x220"},
+			{`bellwether:cluster:measured{cluster="c"}`, "1x220"},
 			{`bellwether_fleet_cluster_online{cluster="dark"}`, "0x220"},
 			{`bellwether_fleet_cluster_online{cluster="good"}`, "1x220"},
-			{`bellwether:cluster:slices{cluster="good"}`, "3x220"},
+			{`bellwether:cluster:measured{cluster="good"}`, "1x220"},
 		},
 		alert: "BellwetherAgentDisconnected", labels: `severity="ticket",cluster="c"`, minutes: 200,
 		fires: []int{76, 119}, quiet: []int{0, 60, 73, 121, 199},
@@ -144,7 +166,7 @@ func inOrder(story []testInput, minutes int) []testInput {
 	out := slices.Clone(story)
 	for _, in := range []testInput{
 		{`bellwether_fleet_clusters{state="online"}`, ""}, {"bellwether:rules_evaluated:timestamp", ""},
-		{`bellwether:cluster:slices{cluster="good"}`, ""}, {`bellwether:cluster:expected{cluster="good"}`, ""},
+		{`bellwether:cluster:measured{cluster="good"}`, ""}, {`bellwether:cluster:expected{cluster="good"}`, ""},
 		{`bellwether:slo_team:info{operator_namespace="fleet",operator="echo",team="blue",criticality="Standard"}`, ""},
 		{`bellwether:slo_team:info{operator_namespace="fleet",operator="other",criticality="Standard"}`, ""},
 		{`bellwether:slo_team:info{operator_namespace="fleet",operator="soaking",criticality="Standard"}`, ""},
@@ -194,7 +216,7 @@ func TestCertificateThatExpires(t *testing.T) {
 func TestHeartbeat(t *testing.T) {
 	var cases []testCase
 	for _, lost := range []string{`bellwether_fleet_clusters{state="online"}`, "bellwether:rules_evaluated:timestamp",
-		`bellwether:cluster:slices{cluster="good"}`} {
+		`bellwether:cluster:measured{cluster="good"}`} {
 		beats := func(m int, samples ...testSample) testExpr {
 			return testExpr{At: fmt.Sprintf("%dm", m), Samples: samples, Expr: `count by (alertname, severity) ` +
 				`(ALERTS{alertstate="firing",severity="heartbeat"})`}

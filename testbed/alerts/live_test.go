@@ -393,12 +393,17 @@ func (l live) annotated() {
 	}
 }
 
+// ofCritical are recorded only if there is a critical operator.
+var ofCritical = []string{series.SLIBadCritical, series.SLIBadCriticalSum, series.SLIBadCriticalVersion,
+	series.OperatorBadNow, series.AgentScrapeSlices, series.ClusterBadNow, series.ReleaseBadNow,
+	series.SLOGuardCritical}
+
 // labelled compares the labels of what the rules record with those that package series has of it.
 func (l live) labelled() {
 	l.t.Helper()
 	for _, s := range series.Recorded() {
-		// Nothing was edited yet, and no cluster has several operators that fail.
-		if s.Name == series.SLOEdited || s.Name == series.SLOClusterBurn {
+		// Nothing was edited yet, no cluster has several operators that fail, and no operator is critical.
+		if s.Name == series.SLOEdited || s.Name == series.SLOClusterBurn || slices.Contains(ofCritical, s.Name) {
 			continue
 		}
 		found, err := l.Query(l.t.Context(), fmt.Sprintf("{__name__=~%q}", s.Name+"([0-9]+[mhd])?"), time.Time{})

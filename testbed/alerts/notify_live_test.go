@@ -94,12 +94,12 @@ func (l live) alive(hooks *alertmanager.Webhooks, minutes int) {
 	})
 }
 
-// startNotifying starts both servers, with the recommended configuration.
-func startNotifying(t *testing.T, w *world, hooks *alertmanager.Webhooks) (live, *alertmanager.Server) {
+// startNotifying starts both servers, with a configuration in which an hour takes a minute.
+func startNotifying(t *testing.T, w *world, config string, hooks *alertmanager.Webhooks) (live, *alertmanager.Server) {
 	t.Helper()
 	manager, err := alertmanager.Start(t.Context(), alertmanager.Options{
 		Dir: t.TempDir(), Binary: binary(t, build.Alertmanager),
-		Config: compressedConfig(t, recommended(t), faster, hooks.URL()),
+		Config: compressedConfig(t, config, faster, hooks.URL()),
 		Args:   []string{"--dispatch.start-delay=2s"}, // as Prometheus's resend delay
 	})
 	if err != nil {
@@ -130,7 +130,7 @@ func TestOneFailureIsOneNotification(t *testing.T) {
 	}, "staging", "tools")
 	hooks := alertmanager.NewWebhooks()
 	t.Cleanup(hooks.Close)
-	l, manager := startNotifying(t, w, hooks)
+	l, manager := startNotifying(t, w, recommended(t), hooks)
 	l.eventually("every cluster has slices", func(ctx context.Context) error {
 		n, err := l.one(ctx, `count(bellwether:sli_bad:bool{sli="csv"} == 0)`)
 		if err == nil && n != 24 {

@@ -218,6 +218,15 @@ var single = map[string]struct {
 			{of("probe_interval_seconds", `probe="api"`, `vantage="cluster"`), "600x300"}},
 		pages: map[string]float64{"probe:api": 1},
 	},
+	"selected targets that fail one after the other": {
+		series: []testInput{{of(probe, `probe="api"`, `target="a"`, `vantage="cluster"`), "1x59 0x59 1x180"},
+			{of(probe, `probe="api"`, `target="b"`, `vantage="cluster"`), "1x89 0x59 1x150"},
+			{of(probe, `probe="api"`, `target="c"`, `vantage="cluster"`), "1x300"}},
+		pages: map[string]float64{"probe:api": 1},
+	},
+	"a failing target that is deleted": {series: []testInput{
+		{of(probe, `probe="api"`, `target="a"`, `vantage="cluster"`), "1x60 0 stale _x238"},
+		{of(probe, `probe="api"`, `target="b"`, `vantage="cluster"`), "1x300"}}},
 	"a drain: 2 of 3 replicas for 3 minutes": {series: []testInput{{of(desired, `deployment="d"`), "3x300"},
 		{of(available, `deployment="d"`), "3x59 2x2 3x240"}}},
 }

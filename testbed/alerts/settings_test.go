@@ -5,6 +5,7 @@ package alerts
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,6 +25,9 @@ func TestThresholds(t *testing.T) {
 			own("queue", slo.Thresholds{Depth: 100}),
 			own("webhook", slo.Thresholds{BadShare: 500_000}),
 			own("operands", slo.Thresholds{BadShare: 500_000}),
+			own("memory", slo.Thresholds{BadShare: 990_000}),
+			own("throttling", slo.Thresholds{BadShare: 500_000}),
+			own("storage", slo.Thresholds{BadShare: 990_000}),
 		}}, {
 		Namespace: "fleet", Name: "strict", Objectives: []slo.Objective{
 			own("latency", slo.Thresholds{Duration: 500 * time.Millisecond, BadShare: 10_000}),
@@ -56,21 +60,28 @@ func TestThresholds(t *testing.T) {
 		add(hooked(failedOpen), "0+12x30")
 		add(of(operands, `kind="A"`, `ready="true"`), "8x30")
 		add(of(operands, `kind="A"`, `ready="false"`), "2x30")
+		// 95 % of the memory limit and of a volume are used, and a third of the CPU periods are throttled.
+		container := []string{`pod="` + echoPod + `"`, `container="manager"`}
+		add(of(desired, `deployment="echo-manager"`), one)
+		add(in(memoryUsed, container...), "95x30")
+		add(in(memoryLimit, container...), "100x30")
+		add(in(throttled, container...), "0+20x30")
+		add(in(periods, container...), "0+60x30")
+		add(of(claimed, fmt.Sprintf("namespace=%q", operator), `persistentvolumeclaim="data"`), one)
+		add(in(volumeFree, `persistentvolumeclaim="data"`), "5x30")
+		add(in(volumeSize, `persistentvolumeclaim="data"`), "100x30")
 	}
-	bad := map[string][]string{
-		"echo":    {"reconcile", "latency", "queue", "webhook", "operands"},
-		"lenient": nil,
-		"strict":  {"reconcile", "latency", "queue", "webhook", "operands"},
-	}
-	expr := testExpr{Expr: `bellwether:sli_bad:bool{sli=~"reconcile|latency|queue|webhook|operands"} == 1`, At: "25m"}
+	slis := []string{"reconcile", "latency", "queue", "webhook", "operands", "memory", "throttling", "storage"}
+	bad := map[string][]string{"echo": slis, "strict": slis}
+	judged := fmt.Sprintf("bellwether:sli_bad:bool{sli=~%q}", strings.Join(slis, "|"))
+	expr := testExpr{Expr: judged + " == 1", At: "25m"}
 	for operator, slis := range bad {
 		for _, sli := range slis {
 			expr.Samples = append(expr.Samples, testSample{fmt.Sprintf(
 				`bellwether:sli_bad:bool{cluster="c",operator_namespace="fleet",operator=%q,sli=%q}`, operator, sli), 1})
 		}
 	}
-	all := testExpr{Expr: `count(bellwether:sli_bad:bool{sli=~"reconcile|latency|queue|webhook|operands"})`, At: "25m",
-		Samples: []testSample{{"{}", 15}}}
+	all := testExpr{Expr: "count(" + judged + ")", At: "25m", Samples: []testSample{{"{}", 24}}}
 	test.Exprs = []testExpr{expr, all}
 	quick := testCase{Name: "strict thresholds are all kept", Series: []testInput{
 		{id(info, `cluster="c",operator_namespace="fleet",operator="strict"`, []string{`namespace="strict"`, `csv="v1"`,
@@ -94,13 +105,15 @@ func TestAlertsOfObjectives(t *testing.T) {
 		Operators: []slo.Operator{
 			{Namespace: "fleet", Name: "tickets", Objectives: []slo.Objective{{SLI: "csv", Target: 999_000,
 				Alerts: slo.AlertsTickets}}},
+			{Namespace: "fleet", Name: "pages", Objectives: []slo.Objective{{SLI: "csv", Target: 999_000,
+				Alerts: slo.AlertsPages}}},
 			{Namespace: "fleet", Name: "silent", Objectives: []slo.Objective{{SLI: "csv", Target: 999_000,
 				Alerts: slo.AlertsNone}}},
 			{Namespace: "fleet", Name: "labelled", Team: "blue", Labels: map[string]string{"area": "network"},
 				Annotations: map[string]string{"contact": "#network"}},
 		}}
 	fleet := fleet{minutes: 180, hubDark: []span{{150, 180}}}
-	for _, operator := range []string{"plain", "tickets", "silent", "labelled"} {
+	for _, operator := range []string{"plain", "tickets", "pages", "silent", "labelled"} {
 		fleet.installs = append(fleet.installs, install{cluster: "of-" + operator, operator: operator,
 			bad: map[string][]span{"csv": {{60, 100}}, "catalog": {{60, 100}}}, missing: map[string][]span{
 				"csv": {{105, 150}}, "catalog": {{105, 150}}}})
@@ -117,11 +130,11 @@ func TestAlertsOfObjectives(t *testing.T) {
 	}
 	const plain, labelled = `{operator="plain"}`, `{operator="labelled",team="blue",area="network"}`
 	test := testCase{Name: "alerts of objectives", Series: fleet.series(), Exprs: []testExpr{
-		fired("BellwetherOperatorSLOBurn", "page", plain, labelled),
+		fired("BellwetherOperatorSLOBurn", "page", plain, labelled, `{operator="pages"}`),
 		fired("BellwetherOperatorSLOBurn", "ticket", `{operator="tickets"}`),
 		// Tickets about data that is missing are of csv only, and of operators that have alerts.
-		fired("BellwetherSLIAbsent", "ticket", plain, labelled, `{operator="tickets"}`),
-		{Expr: `count(bellwether:slo_budget_left:ratio < 1)`, At: "149m", Samples: []testSample{{"{}", 8}}},
+		fired("BellwetherSLIAbsent", "ticket", plain, labelled, `{operator="tickets"}`, `{operator="pages"}`),
+		{Expr: `count(bellwether:slo_budget_left:ratio < 1)`, At: "149m", Samples: []testSample{{"{}", 10}}},
 		{Expr: `ALERTS{alertname="BellwetherHubDown"}`, At: "179m"},
 	}}
 	run(t, set, test)

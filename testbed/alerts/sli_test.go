@@ -30,6 +30,7 @@ type (
 		Name   string      `json:"name"`
 		Series []testInput `json:"input_series"`
 		Exprs  []testExpr  `json:"promql_expr_test"`
+		Alerts []testAlert `json:"alert_rule_test,omitempty"`
 	}
 	testInput struct {
 		Series string `json:"series"`
@@ -43,6 +44,15 @@ type (
 	testSample struct {
 		Labels string  `json:"labels"`
 		Value  float64 `json:"value"`
+	}
+	testAlert struct {
+		At     string      `json:"eval_time"`
+		Alert  string      `json:"alertname"`
+		Alerts []testFired `json:"exp_alerts"`
+	}
+	testFired struct {
+		Labels      map[string]string `json:"exp_labels"`
+		Annotations map[string]string `json:"exp_annotations"`
 	}
 )
 
@@ -313,6 +323,13 @@ var indicators = map[string]indicator{
 	"two agents run a probe": {"probe:api", "0",
 		map[string]string{of(probe, `probe="api"`, `vantage="cluster"`, `pod="a"`): zero,
 			of(probe, `probe="api"`, `vantage="cluster"`, `pod="b"`): one}},
+	"one of two selected targets fails": {"probe:api", "1",
+		map[string]string{of(probe, `probe="api"`, `target="a"`, `vantage="cluster"`): one,
+			of(probe, `probe="api"`, `target="b"`, `vantage="cluster"`): zero}},
+	"two agents run selected targets": {"probe:api", "0",
+		map[string]string{of(probe, `probe="api"`, `target="a"`, `vantage="cluster"`, `pod="a"`): one,
+			of(probe, `probe="api"`, `target="a"`, `vantage="cluster"`, `pod="b"`): zero,
+			of(probe, `probe="api"`, `target="b"`, `vantage="cluster"`, `pod="b"`): one}},
 	"nobody sees it": {"probe:api", "1", map[string]string{of(probe, `probe="api"`, `vantage="cluster"`): zero}},
 	"another probe is fine": {"probe:api", "1",
 		map[string]string{of(probe, `probe="api"`, `vantage="cluster"`): zero,

@@ -30,6 +30,7 @@ const (
 	ViewServer     = "view-server"
 	CompileCatalog = "compile-catalog"
 	ProbeEngine    = "probe-engine"
+	Kubectl        = "kubectl"
 )
 
 // program is a main package of this repository.
@@ -49,6 +50,7 @@ var programs = map[string]program{
 
 	CompileCatalog: {module: "testbed", pkg: "./bench/cmd/compile-catalog"},
 	ProbeEngine:    {module: "testbed", pkg: "./bench/cmd/probe-engine"},
+	Kubectl:        {module: "testbed", pkg: "./bench/cmd/kubectl"},
 }
 
 // ldflagsStrip leaves debug information out, which halves the time to link and to start.

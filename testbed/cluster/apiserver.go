@@ -68,7 +68,7 @@ func (c *Cluster) launchAPIServer(ctx context.Context) error {
 func (c *Cluster) apiServerArgs() []string {
 	return []string{
 		"--etcd-servers", c.etcd.URL(),
-		"--etcd-prefix", "/" + c.opts.Name + "-" + strconv.Itoa(c.port),
+		"--etcd-prefix", c.etcdPrefix(),
 		"--bind-address", "127.0.0.1",
 		"--advertise-address", "127.0.0.1",
 		"--secure-port", strconv.Itoa(c.port),

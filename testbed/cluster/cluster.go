@@ -119,7 +119,7 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 }
 
 func (c *Cluster) start(ctx context.Context) error {
-	if err := makeFolders(c.opts.Dir, "logs", "run", "pki", "kubeconfig", "pods"); err != nil {
+	if err := makeFolders(c.opts.Dir, "logs", "run", "pki", "kubeconfig", "pods", "programs"); err != nil {
 		return err
 	}
 	if c.etcd == nil {

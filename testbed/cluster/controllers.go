@@ -6,8 +6,12 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -120,11 +124,15 @@ func nodeReady(ctx context.Context, client kubernetes.Interface) error {
 	return fmt.Errorf("check node %s: not Ready yet", Node)
 }
 
-// writeImages tells the pod runner which program stands for which image.
+// writeImages tells the pod runner which program stands for which image. It is told of links, which ReplaceProgram
+// leads elsewhere.
 func (c *Cluster) writeImages() (string, error) {
-	images := c.opts.Images
-	if images == nil {
-		images = map[string]Image{}
+	images := map[string]Image{}
+	for name, image := range c.opts.Images {
+		if err := c.ReplaceProgram(name, image.Path); err != nil {
+			return "", err
+		}
+		images[name] = Image{Path: c.program(name)}
 	}
 	content, err := json.MarshalIndent(images, "", "  ")
 	if err != nil {
@@ -135,4 +143,28 @@ func (c *Cluster) writeImages() (string, error) {
 		return "", fmt.Errorf("write images: %w", err)
 	}
 	return path, nil
+}
+
+// program is the link to the program that stands for an image.
+func (c *Cluster) program(image string) string { return c.path("programs", url.PathEscape(image)) }
+
+// ReplaceProgram has another program stand for one of the images of Options from the next start of a container on.
+// Containers that run are left alone.
+func (c *Cluster) ReplaceProgram(image, path string) error {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return fmt.Errorf("find program of image %s: %w", image, err)
+	}
+	link := c.program(image)
+	next := link + ".next"
+	if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("replace program of image %s: %w", image, err)
+	}
+	if err := os.Symlink(path, next); err != nil {
+		return fmt.Errorf("replace program of image %s: %w", image, err)
+	}
+	if err := os.Rename(next, link); err != nil {
+		return fmt.Errorf("replace program of image %s: %w", image, err)
+	}
+	return nil
 }

@@ -40,10 +40,11 @@ var domains = map[string][]string{
 	series.State: {"online", "offline", "never_joined", "ready", "not_ready", "selected", "updated", "pending",
 		"in_progress", "succeeded", "failed", "deferred", "removed"},
 	series.Phase: {"Progressing", "Paused", "Updating", "Verified"}, series.Wave: {"canary", "production"},
-	series.Rollout: {"echo-2"},
+	series.Rollout: {"echo-2"}, series.From: {old}, series.ApprovedBy: {"jane"},
 	series.Catalog: {"community"}, series.Digest: {"sha256:1"}, series.Package: {"echo"},
 	series.Agent: {"0.1.0"}, series.Kubernetes: {"1.36.3"}, series.OLM: {"0.46.0"},
-	series.Probe: {"api"}, series.Name: {"v1.echo.example.com"}, series.Vantage: {"agent"},
+	series.VolumeClaim: {"data"}, series.Probe: {"api"}, series.Name: {"v1.echo.example.com"},
+	series.Vantage: {"agent"},
 }
 
 // world makes the history that ends at a time.
@@ -162,7 +163,7 @@ func (w *world) has(name string, l map[string]string, at time.Time) bool {
 		return changed && l[series.SLI] == "csv" && second
 	case series.SLIBad: // nobody measures the SLI catalog
 		return l[series.SLI] != "catalog"
-	case series.RolloutInfo:
+	case series.RolloutInfo, series.RolloutChangeStart:
 		return version == next
 	case series.RolloutPhase:
 		paused := second && at.Before(w.half().Add(10*time.Minute))
@@ -225,6 +226,15 @@ func (w *world) controllers() {
 		w.one(series.AdmissionRequestsTotal, api, map[string]string{"code": "200"})
 		w.one(series.AdmissionRejectionCount, api, map[string]string{"error_type": series.AdmissionCallingError})
 		w.one(series.AdmissionFailOpenCount, api)
+		kubelet := map[string]string{"job": "kubelet", "instance": cluster + ":10250", series.Cluster: cluster,
+			series.Namespace: "ns-echo"}
+		for _, name := range []string{series.ContainerMemory, series.ContainerMemoryLimit, series.ContainerThrottled,
+			series.ContainerPeriods} {
+			w.one(name, kubelet, map[string]string{"pod": "controller-0", "container": "manager"})
+		}
+		for _, name := range []string{series.VolumeAvailable, series.VolumeCapacity} {
+			w.one(name, kubelet, map[string]string{series.VolumeClaim: "data"})
+		}
 	}
 }
 

@@ -47,6 +47,8 @@ type Options struct {
 	Out  io.Writer
 	// Started, if there is one, is called when the clusters are up, before anything is installed.
 	Started func(context.Context, *platform.Platform) error
+	// Protected, if there is one, is told what the bad version did.
+	Protected func(Protection)
 	// After, if there is one, is called when all is shown, while the fleet is still up.
 	After func(context.Context, *platform.Platform) error
 }
@@ -91,6 +93,11 @@ type demo struct {
 	author   *platform.Author
 	took     []timing
 	asked    []answers
+	// services, stopped and exposed tell of the bad version: what users saw, when it was stopped, and how many clusters
+	// had it.
+	services []service
+	stopped  time.Time
+	exposed  int
 }
 
 type timing struct {
@@ -116,6 +123,9 @@ func (d *demo) steps() []step {
 		{"roll " + after + " out in waves: canary first, then production one by one", d.upgrade},
 		{"ask the echo servers again", d.greetAgain},
 		{"look at the budgets, and at what the upgrade took of them", d.budgets},
+		{"lint, sign and publish " + bad + ", half of whose reconciles fail; no linter can see that", d.publishBad},
+		{"roll " + bad + " out: a gate of the canary stops it, and it is rolled back in place", d.breakCanary},
+		{"publish the fix, " + fixed + ", and roll it out through the same gate", d.fix},
 	}
 }
 
@@ -252,20 +262,22 @@ func (d *demo) upgrade(ctx context.Context) error {
 	if err := d.show(ctx, "rollout", "plan", operatorName, "--version", after); err != nil {
 		return err
 	}
-	mo := &v1alpha1.ManagedOperator{}
-	if err := d.hub.Get(ctx, client.ObjectKey{Namespace: platform.Namespace, Name: operatorName}, mo); err != nil {
-		return fmt.Errorf("get ManagedOperator: %w", err)
-	}
-	patch := client.MergeFrom(mo.DeepCopy())
-	mo.Spec.Version = after
-	if err := d.hub.Patch(ctx, mo, patch); err != nil {
-		return fmt.Errorf("change ManagedOperator: %w", err)
+	if err := d.change(ctx, func(spec *v1alpha1.ManagedOperatorSpec) { spec.Version = after }); err != nil {
+		return err
 	}
 	return d.follow(ctx, 2)
 }
 
 // follow shows a rollout live until it ends, and holds it to success.
 func (d *demo) follow(ctx context.Context, revision int64) error {
+	if err := d.watch(ctx, revision); err != nil {
+		return err
+	}
+	return d.show(ctx, "rollout", "status", fmt.Sprintf("%s-%d", operatorName, revision))
+}
+
+// watch shows a rollout live until it ends.
+func (d *demo) watch(ctx context.Context, revision int64) error {
 	name := fmt.Sprintf("%s-%d", operatorName, revision)
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -277,10 +289,7 @@ func (d *demo) follow(ctx context.Context, revision int64) error {
 		return errors.Join(fmt.Errorf("wait for rollout %s: %w", name, err),
 			d.show(context.WithoutCancel(ctx), "operator", "get", operatorName))
 	}
-	if err := d.show(ctx, "rollout", "get", name, "-w"); err != nil {
-		return err
-	}
-	return d.show(ctx, "rollout", "status", name)
+	return d.show(ctx, "rollout", "get", name, "-w")
 }
 
 // show runs the command line and lets it write to the demo's output.
@@ -306,6 +315,12 @@ func (d *demo) summary(ctx context.Context) error {
 	fmt.Fprintln(w, "CLUSTER\tBEFORE\tAFTER\tANSWER")
 	for _, a := range d.asked {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%q\n", a.cluster, a.before.Version, a.after.Version, a.after.Message)
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	if err := d.showProtection(); err != nil {
+		return err
 	}
 	fmt.Fprintln(w, "\nSTEP\tTOOK")
 	var total time.Duration

@@ -5,20 +5,15 @@ package demo
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net"
-	"net/http"
-	"strconv"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/bellwether-dev/bellwether/testbed/echo"
 	echov1alpha1 "github.com/bellwether-dev/bellwether/testbed/echo/api/v1alpha1"
-	echoplan "github.com/bellwether-dev/bellwether/testbed/echo/operator/plan"
 	"github.com/bellwether-dev/bellwether/testbed/echo/server"
 	"github.com/bellwether-dev/bellwether/testbed/platform"
 )
@@ -78,47 +73,11 @@ func (d *demo) ask(ctx context.Context, c client.Client, version string) (server
 	var answer server.Answer
 	var last error
 	err := wait.PollUntilContextCancel(ctx, look, true, func(ctx context.Context) (bool, error) {
-		answer, last = askOnce(ctx, c)
+		answer, last = echo.Ask(ctx, c, greetNamespace)
 		return last == nil && answer.Version == version, nil
 	})
 	if err != nil {
 		return answer, fmt.Errorf("version %s does not answer (last: version %q, %w)", version, answer.Version, last)
 	}
 	return answer, nil
-}
-
-func askOnce(ctx context.Context, c client.Client) (server.Answer, error) {
-	var pods corev1.PodList
-	if err := c.List(ctx, &pods, client.InNamespace(greetNamespace)); err != nil {
-		return server.Answer{}, fmt.Errorf("list pods: %w", err)
-	}
-	err := fmt.Errorf("there is no pod in namespace %s", greetNamespace)
-	for _, pod := range pods.Items {
-		if pod.Status.PodIP == "" || !pod.DeletionTimestamp.IsZero() {
-			continue
-		}
-		var answer server.Answer
-		if answer, err = get(ctx, "http://"+net.JoinHostPort(pod.Status.PodIP,
-			strconv.Itoa(echoplan.ServerPort))+"/"); err == nil {
-			return answer, nil
-		}
-	}
-	return server.Answer{}, err
-}
-
-func get(ctx context.Context, url string) (server.Answer, error) {
-	var answer server.Answer
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return answer, err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return answer, err
-	}
-	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode != http.StatusOK {
-		return answer, fmt.Errorf("%s answered %s", url, response.Status)
-	}
-	return answer, json.NewDecoder(response.Body).Decode(&answer)
 }

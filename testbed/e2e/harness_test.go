@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -24,6 +25,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/testbed/build"
 	"github.com/bellwether-dev/bellwether/testbed/platform"
 )
 
@@ -151,9 +153,15 @@ func (o *operator) managed() *v1alpha1.ManagedOperator {
 func (o *operator) rollout(revision int64, what string,
 	holds func(*v1alpha1.OperatorRollout) bool) *v1alpha1.OperatorRollout {
 	o.t.Helper()
+	return o.within(patience, revision, what, holds)
+}
+
+func (o *operator) within(limit time.Duration, revision int64, what string,
+	holds func(*v1alpha1.OperatorRollout) bool) *v1alpha1.OperatorRollout {
+	o.t.Helper()
 	ro := &v1alpha1.OperatorRollout{}
 	key := client.ObjectKey{Namespace: o.key.Namespace, Name: fmt.Sprintf("%s-%d", o.key.Name, revision)}
-	err := wait.PollUntilContextTimeout(o.t.Context(), look, patience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(o.t.Context(), look, limit, true, func(ctx context.Context) (bool, error) {
 		if err := o.hub.Get(ctx, key, ro); err != nil {
 			return false, nil //nolint:nilerr // not there yet, or the API server restarts
 		}
@@ -164,6 +172,25 @@ func (o *operator) rollout(revision int64, what string,
 			o.why())
 	}
 	return ro
+}
+
+// newestRollout returns the operator's rollout with the highest revision.
+func (o *operator) newestRollout() (*v1alpha1.OperatorRollout, error) {
+	var list v1alpha1.OperatorRolloutList
+	if err := o.hub.List(context.WithoutCancel(o.t.Context()), &list, client.InNamespace(o.key.Namespace)); err != nil {
+		return nil, err
+	}
+	var newest *v1alpha1.OperatorRollout
+	for i := range list.Items {
+		ro := &list.Items[i]
+		if ro.Spec.Operator.Name == o.key.Name && (newest == nil || ro.Spec.Revision > newest.Spec.Revision) {
+			newest = ro
+		}
+	}
+	if newest == nil {
+		return nil, errors.New("the operator has no rollout")
+	}
+	return newest, nil
 }
 
 func (o *operator) phase(revision int64, phase v1alpha1.RolloutPhase) *v1alpha1.OperatorRollout {
@@ -216,23 +243,47 @@ func (o *operator) bellwether(args ...string) (string, int) {
 	return "", 0
 }
 
-// pids returns the processes of this fleet that run a program: its binaries
-// are private to the fleet.
+// pids returns the processes of this fleet that run a program.
 func pids(t *testing.T, program string) []int {
 	t.Helper()
-	binary := shared.Fleet.Binary(program)
-	entries, err := filepath.Glob("/proc/[0-9]*/exe")
+	found, err := running(program)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return found
+}
+
+// running returns the processes of this fleet that run a program: its binaries are private to the fleet.
+func running(program string) ([]int, error) {
+	binary := shared.Fleet.Binary(program)
+	return processes(func(path string) bool { return path == binary })
+}
+
+// agentsOf returns the processes that are the agent of a cluster, whatever their clock.
+func agentsOf(cluster string) ([]int, error) {
+	// The agents with other clocks have names that begin in the same way.
+	prefix := shared.Fleet.Binary(build.Agent)
+	found, err := processes(func(path string) bool { return strings.HasPrefix(path, prefix) })
+	return slices.DeleteFunc(found, func(pid int) bool {
+		line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+		return err != nil || !strings.Contains(string(line), "--cluster="+cluster+"\x00")
+	}), err
+}
+
+// processes returns the processes whose program has such a path.
+func processes(fits func(path string) bool) ([]int, error) {
+	entries, err := filepath.Glob("/proc/[0-9]*/exe")
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
 	var found []int
 	for _, entry := range entries {
-		if target, err := os.Readlink(entry); err != nil || target != binary {
+		if target, err := os.Readlink(entry); err != nil || !fits(target) {
 			continue
 		}
 		if pid, err := strconv.Atoi(strings.Split(entry, "/")[2]); err == nil {
 			found = append(found, pid)
 		}
 	}
-	return found
+	return found, nil
 }

@@ -5,10 +5,7 @@ package e2e
 
 import (
 	"errors"
-	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -166,25 +163,6 @@ func (x *trial) verification(name string) *v1alpha1.CatalogVerification {
 	return &v1alpha1.CatalogVerification{PublicKeys: []string{key}}
 }
 
-// newestRollout returns the operator's rollout with the highest revision.
-func (x *trial) newestRollout() (*v1alpha1.OperatorRollout, error) {
-	var list v1alpha1.OperatorRolloutList
-	if err := x.hub.List(x.ctx(), &list, client.InNamespace(x.key.Namespace)); err != nil {
-		return nil, err
-	}
-	var newest *v1alpha1.OperatorRollout
-	for i := range list.Items {
-		ro := &list.Items[i]
-		if ro.Spec.Operator.Name == x.key.Name && (newest == nil || ro.Spec.Revision > newest.Spec.Revision) {
-			newest = ro
-		}
-	}
-	if newest == nil {
-		return nil, errors.New("the operator has no rollout")
-	}
-	return newest, nil
-}
-
 func (x *trial) kill(component string) {
 	x.t.Helper()
 	x.must(shared.Fleet.Cluster(x.cluster).Kill(component))
@@ -203,12 +181,10 @@ func (x *trial) apiServer() int { return shared.Fleet.Cluster(x.cluster).PID(bui
 // agent returns the process of the cluster's agent.
 func (x *trial) agent() int {
 	x.t.Helper()
-	for _, pid := range pids(x.t, build.Agent) {
-		line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-		if err == nil && strings.Contains(string(line), "--cluster="+x.cluster+"\x00") {
-			return pid
-		}
+	found, err := agentsOf(x.cluster)
+	x.must(err)
+	if len(found) == 0 {
+		x.t.Fatalf("no agent of %s runs", x.cluster)
 	}
-	x.t.Fatalf("no agent of %s runs", x.cluster)
-	return 0
+	return found[0]
 }

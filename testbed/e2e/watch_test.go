@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -19,11 +20,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/testbed/chaos"
 	"github.com/bellwether-dev/bellwether/testbed/platform"
 )
 
 // witness follows every change of an operator's installs on the hub, in the
-// order in which the API server made them, and judges each one: that is the
+// order in which the API server made them, and has each one judged: that is the
 // truth, whatever the hub's controllers believe.
 type witness struct {
 	t      *testing.T
@@ -31,162 +33,141 @@ type witness struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 
-	mu       sync.Mutex
-	installs map[string]*v1alpha1.OperatorInstall
-	events   int
-	faults   []string
-	// admittedTo holds the bundles that each cluster was ever admitted to.
-	admittedTo map[string]map[string]bool
+	mu     sync.Mutex
+	judge  chaos.Judge
+	events int
 	// seen holds the CSVs that were seen on each cluster.
-	seen map[string]seenCSV
+	seen map[seenCSV]bool
 }
 
-// observe starts a witness. limit is how many clusters of a wave may be between
-// admission and success at a time; waves are in order.
-func observe(t *testing.T, o *operator, waves []string, limit int) *witness {
+type seenCSV struct{ cluster, name string }
+
+// observe starts a witness.
+func observe(t *testing.T, o *operator, judge chaos.Judge) *witness {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	w := &witness{t: t, o: o, cancel: cancel, installs: map[string]*v1alpha1.OperatorInstall{},
-		admittedTo: map[string]map[string]bool{}, seen: map[string]seenCSV{}}
+	w := &witness{t: t, o: o, cancel: cancel, judge: judge, seen: map[seenCSV]bool{}}
+	t.Cleanup(w.stop)
 	w.follow(ctx, o.hub, &v1alpha1.OperatorInstallList{},
-		[]client.ListOption{client.MatchingLabels{v1alpha1.LabelOperator: o.key.Name}}, func(object runtime.Object) {
-			if oi, ok := object.(*v1alpha1.OperatorInstall); ok {
-				w.judge(oi, waves, limit)
-			}
-		})
+		[]client.ListOption{client.MatchingLabels{v1alpha1.LabelOperator: o.key.Name}}, w.seeInstalls)
 	for _, member := range platform.DefaultMembers() {
 		c, err := shared.Client(member.Name, platform.Scheme())
 		if err != nil {
 			t.Fatal(err)
 		}
 		w.follow(ctx, c, &operatorsv1alpha1.ClusterServiceVersionList{},
-			[]client.ListOption{client.InNamespace(o.key.Name)}, func(object runtime.Object) {
-				if csv, ok := object.(*operatorsv1alpha1.ClusterServiceVersion); ok {
-					w.judgeCSV(member.Name, csv)
-				}
-			})
+			[]client.ListOption{client.InNamespace(o.key.Name)},
+			func(objects []runtime.Object) { w.seeCSVs(member.Name, objects) })
 	}
 	return w
 }
 
-// follow calls see for every object that is there or changes, over restarts of
-// the API server.
+// follow calls see for all objects that are there, and for each one that changes, over restarts of the API server.
 func (w *witness) follow(ctx context.Context, c client.WithWatch, list client.ObjectList, options []client.ListOption,
-	see func(runtime.Object)) {
-	start := list.DeepCopyObject().(client.ObjectList)
-	if err := c.List(ctx, start, options...); err != nil {
-		w.t.Fatal(err)
-	}
-	items, err := meta.ExtractList(start)
+	see func([]runtime.Object)) {
+	w.t.Helper()
+	watcher, err := w.watch(ctx, c, list, options, see)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	for _, item := range items {
-		see(item)
+	w.done.Go(func() {
+		for ctx.Err() == nil {
+			for event := range watcher.ResultChan() {
+				if event.Type == watch.Added || event.Type == watch.Modified {
+					see([]runtime.Object{event.Object})
+				}
+			}
+			// The API server has forgotten where the watch was: everything is read again.
+			for ctx.Err() == nil {
+				if watcher, err = w.watch(ctx, c, list, options, see); err == nil {
+					break
+				}
+				time.Sleep(look)
+			}
+		}
+	})
+}
+
+// watch reads all objects, and watches from there on.
+func (w *witness) watch(ctx context.Context, c client.WithWatch, list client.ObjectList, options []client.ListOption,
+	see func([]runtime.Object)) (watch.Interface, error) {
+	start := list.DeepCopyObject().(client.ObjectList)
+	if err := c.List(ctx, start, options...); err != nil {
+		return nil, err
 	}
-	watcher, err := toolswatch.NewRetryWatcherWithContext(ctx, start.GetResourceVersion(), &cache.ListWatch{
+	items, err := meta.ExtractList(start)
+	if err != nil {
+		return nil, err
+	}
+	see(items)
+	return toolswatch.NewRetryWatcherWithContext(ctx, start.GetResourceVersion(), &cache.ListWatch{
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			return c.Watch(ctx, list.DeepCopyObject().(client.ObjectList),
 				append(options, &client.ListOptions{Raw: &o})...)
 		},
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.done.Go(func() {
-		for event := range watcher.ResultChan() {
-			if event.Type == watch.Added || event.Type == watch.Modified {
-				see(event.Object)
-			}
-		}
-	})
 }
 
-func (w *witness) judge(oi *v1alpha1.OperatorInstall, waves []string, limit int) {
+func (w *witness) seeInstalls(objects []runtime.Object) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.events++
-	w.installs[oi.Spec.Cluster] = oi
-	if a := oi.Spec.Admission; a != nil {
-		if w.admittedTo[oi.Spec.Cluster] == nil {
-			w.admittedTo[oi.Spec.Cluster] = map[string]bool{}
+	w.events += len(objects)
+	installs := make([]*v1alpha1.OperatorInstall, 0, len(objects))
+	for _, object := range objects {
+		if oi, ok := object.(*v1alpha1.OperatorInstall); ok {
+			installs = append(installs, oi)
 		}
-		w.admittedTo[oi.Spec.Cluster][a.Release.Bundle] = true
 	}
-	w.judgeConcurrency(waves, limit)
-	w.judgeOrder(waves)
+	w.judge.See(time.Now(), installs...)
 }
 
-// judgeConcurrency counts the clusters of each wave that were admitted and have
-// not succeeded.
-func (w *witness) judgeConcurrency(waves []string, limit int) {
-	for _, wave := range waves {
-		var underway []string
-		for name, oi := range w.installs {
-			if a := oi.Spec.Admission; a != nil && a.Wave == wave && oi.Status.SucceededHash != a.Hash {
-				underway = append(underway, name)
-			}
-		}
-		if len(underway) > limit {
-			w.faults = append(w.faults, fmt.Sprintf("%d clusters of wave %s are under way at a time: %v", len(underway),
-				wave, underway))
-		}
-	}
-}
-
-// judgeOrder holds that no cluster is admitted to a release before every
-// cluster of the earlier waves runs it.
-func (w *witness) judgeOrder(waves []string) {
-	position := map[string]int{}
-	for i, wave := range waves {
-		position[wave] = i
-	}
-	for name, later := range w.installs {
-		a := later.Spec.Admission
-		if a == nil {
-			continue
-		}
-		for other, earlier := range w.installs {
-			b := earlier.Spec.Admission
-			if position[earlier.Labels[v1alpha1.LabelWave]] >= position[a.Wave] {
-				continue
-			}
-			if b == nil || b.Revision < a.Revision || b.Revision == a.Revision &&
-				earlier.Status.SucceededHash != a.Hash {
-				w.faults = append(w.faults, fmt.Sprintf("%s (wave %s) was admitted to revision %d before %s ran it",
-					name, a.Wave, a.Revision, other))
-			}
-		}
-	}
-}
-
-// judgeCSV holds that OLM installs nothing that was not admitted. The witness
-// follows two API servers, so the admission may be seen a little after the CSV:
+// seeCSVs remembers CSVs. The witness follows several API servers, so the admission may be seen a little after the CSV:
 // it is looked up when the test ends.
-func (w *witness) judgeCSV(cluster string, csv *operatorsv1alpha1.ClusterServiceVersion) {
+func (w *witness) seeCSVs(cluster string, objects []runtime.Object) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	key := cluster + "/" + csv.Name
-	w.seen[key] = seenCSV{cluster, csv.Name}
+	for _, object := range objects {
+		if csv, ok := object.(*operatorsv1alpha1.ClusterServiceVersion); ok {
+			w.seen[seenCSV{cluster, csv.Name}] = true
+		}
+	}
 }
 
-type seenCSV struct{ cluster, name string }
-
-// verdict ends the witness and fails the test for each fault.
-func (w *witness) verdict() {
-	w.t.Helper()
+func (w *witness) stop() {
 	w.cancel()
 	w.done.Wait()
-	for _, csv := range w.seen {
-		if !w.admittedTo[csv.cluster][csv.name] {
-			w.faults = append(w.faults, fmt.Sprintf("%s got %s, which was never admitted", csv.cluster, csv.name))
+}
+
+// verdict ends the witness and fails the test for each fault. hops are the bundles on the way to a bundle: a cluster
+// that was admitted to that one may have them.
+func (w *witness) verdict(hops map[string][]string) {
+	w.t.Helper()
+	w.stop()
+	faults := w.judge.Faults()
+	for csv := range w.seen {
+		if !w.mayHave(csv, hops) {
+			faults = append(faults, fmt.Sprintf("%s got %s, which was never admitted", csv.cluster, csv.name))
 		}
 	}
-	if w.events == 0 {
+	if w.events == 0 || len(w.seen) == 0 {
 		w.t.Error("the witness saw nothing")
 	}
-	for _, fault := range w.faults {
+	for _, fault := range faults {
 		w.t.Error(fault)
 	}
 	w.t.Logf("the witness saw %d changes and %d CSVs", w.events, len(w.seen))
+}
+
+func (w *witness) mayHave(csv seenCSV, hops map[string][]string) bool {
+	if w.judge.Admitted(csv.cluster, csv.name) {
+		return true
+	}
+	for bundle, onTheWay := range hops {
+		for _, hop := range onTheWay {
+			if hop == csv.name && w.judge.Admitted(csv.cluster, bundle) {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,6 +27,8 @@ import (
 	"github.com/bellwether-dev/bellwether/testbed/build"
 	"github.com/bellwether-dev/bellwether/testbed/cluster"
 	"github.com/bellwether-dev/bellwether/testbed/fleet"
+	"github.com/bellwether-dev/bellwether/testbed/loopback"
+	"github.com/bellwether-dev/bellwether/testbed/proxy"
 )
 
 // Names of the images that the charts and the sample operator's bundles ask
@@ -67,6 +70,8 @@ type Options struct {
 	// Monitoring runs a Prometheus that scrapes everything and evaluates the rules that the hub writes; the hub is told
 	// of it.
 	Monitoring bool
+	// HubProxies puts a proxy between each member's agent and the hub; Platform.HubProxy returns it.
+	HubProxies bool
 	// Out receives a line per step; nil means silence.
 	Out io.Writer
 }
@@ -79,6 +84,7 @@ type Platform struct {
 
 	opts         Options
 	monitoring   *monitoring
+	proxies      map[string]*proxy.Proxy
 	stopRegistry context.CancelFunc
 	registryDone <-chan error
 }
@@ -112,7 +118,14 @@ func StartFleet(ctx context.Context, o Options) (*Platform, error) {
 
 // startServers starts what the clusters use and is not on them.
 func (p *Platform) startServers(ctx context.Context) error {
-	if err := p.startRegistry(ctx); err != nil {
+	err := loopback.OnFreePorts(ctx, 1, func(ports []int) error {
+		p.Registry = loopback.Address(ports[0])
+		return p.StartRegistry(ctx)
+	})
+	if err != nil {
+		return err
+	}
+	if err := p.startProxies(ctx); err != nil {
 		return err
 	}
 	if !p.opts.Monitoring {
@@ -131,22 +144,62 @@ func images(binaries map[string]string) (map[string]cluster.Image, error) {
 	}, nil
 }
 
-func (p *Platform) startRegistry(ctx context.Context) error {
+// StartRegistry starts the registry after StopRegistry, with the same address and content.
+func (p *Platform) StartRegistry(ctx context.Context) error {
 	ctx, p.stopRegistry = context.WithCancel(context.WithoutCancel(ctx))
 	ready, done := make(chan string, 1), make(chan error, 1)
 	go func() {
 		done <- registry.Serve(ctx, registry.Options{
-			Addr: "127.0.0.1:0", Root: filepath.Join(p.Fleet.Dir(), "registry"),
+			Addr: p.Registry, Root: filepath.Join(p.Fleet.Dir(), "registry"),
 			Ready: func(addr string) { ready <- addr },
 		})
 	}()
 	p.registryDone = done
 	select {
-	case p.Registry = <-ready:
+	case <-ready:
 		return nil
 	case err := <-done:
+		p.stopRegistry = nil
 		return fmt.Errorf("start registry: %w", err)
 	}
+}
+
+// StopRegistry ends the registry: connections to it are refused. Stopping it again is no error.
+func (p *Platform) StopRegistry() error {
+	if p.stopRegistry == nil {
+		return nil
+	}
+	p.stopRegistry()
+	p.stopRegistry = nil
+	if err := <-p.registryDone; err != nil && !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("stop registry: %w", err)
+	}
+	return nil
+}
+
+func (p *Platform) startProxies(ctx context.Context) error {
+	if !p.opts.HubProxies {
+		return nil
+	}
+	hub, err := url.Parse(p.Fleet.Hub.URL())
+	if err != nil {
+		return fmt.Errorf("find the hub's address: %w", err)
+	}
+	p.proxies = map[string]*proxy.Proxy{}
+	for _, m := range p.opts.Members {
+		if p.proxies[m.Name], err = proxy.Start(ctx, m.Name, hub.Host); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// HubProxy returns the proxy through which a member's agent reaches the hub, or nil without Options.HubProxies.
+func (p *Platform) HubProxy(member string) *proxy.Proxy { return p.proxies[member] }
+
+// ReplaceAgent has another program be a member's agent from its next start on.
+func (p *Platform) ReplaceAgent(member, program string) error {
+	return p.Fleet.Cluster(member).ReplaceProgram(imageAgent, program)
 }
 
 // Install installs the hub, then joins every member.
@@ -180,11 +233,17 @@ func (p *Platform) Join(ctx context.Context, m Member) error {
 	for key, value := range m.Labels {
 		labels = append(labels, key+"="+value)
 	}
-	_, err := p.Bellwether(ctx, "fleet", "join", m.Name, "--labels", strings.Join(labels, ","),
+	args := []string{
+		"fleet", "join", m.Name, "--labels", strings.Join(labels, ","),
 		"--cluster-kubeconfig", p.Fleet.Cluster(m.Name).Kubeconfig(), "--timeout", "3m",
 		// There is no DNS on the testbed, and every pod shares one host.
 		"--set", "agent.viewHost=$(POD_IP)", "--set", "agent.bindAddress=$(POD_IP)",
-		"--set", "agent.extraArgs={--lease-renew-interval=2s,--lease-duration=10s}")
+		"--set", "agent.extraArgs={--lease-renew-interval=2s,--lease-duration=10s}",
+	}
+	if way := p.HubProxy(m.Name); way != nil {
+		args = append(args, "--hub-server", "https://"+way.Address())
+	}
+	_, err := p.Bellwether(ctx, args...)
 	return err
 }
 
@@ -247,11 +306,10 @@ func (p *Platform) Client(name string, scheme *runtime.Scheme) (client.WithWatch
 
 // Stop ends everything. With keepLogs the fleet's folder stays for a day.
 func (p *Platform) Stop(ctx context.Context, keepLogs bool) error {
-	var errs []error
-	if p.stopRegistry != nil {
-		p.stopRegistry()
-		if err := <-p.registryDone; err != nil && !errors.Is(err, context.Canceled) {
-			errs = append(errs, fmt.Errorf("stop registry: %w", err))
+	errs := []error{p.StopRegistry()}
+	for _, way := range p.proxies {
+		if way != nil {
+			way.Stop()
 		}
 	}
 	if p.monitoring != nil {

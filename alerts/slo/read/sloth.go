@@ -117,13 +117,15 @@ func (s *set) addSlothSLO(service string, one slothSLO) error {
 // labelMinRequests is a label of an SLO of sloth that has OwnSLI.MinRequests.
 const labelMinRequests = "bellwether_min_requests"
 
-// alerts are those that are not switched off. There are no pages without tickets.
+// alerts are those that are not switched off.
 func (one slothSLO) alerts() slo.Alerting {
 	switch {
 	case one.noPage && one.noTicket:
 		return slo.AlertsNone
 	case one.noPage:
 		return slo.AlertsTickets
+	case one.noTicket:
+		return slo.AlertsPages
 	}
 	return ""
 }

@@ -138,7 +138,7 @@ func TestOperator(t *testing.T) {
 			err: "a slice needs a target"},
 		"a gauge with a minimum": {spec: v1alpha1.OperatorSLOSpec{Objectives: objective("o", "99", ""),
 			Own: []v1alpha1.OwnSLI{{Name: "o", MinRequests: 3, Gauge: &v1alpha1.BoolGauge{Metric: "up"}}}},
-			err: "a gauge is 1 or not"},
+			err: "it has a gauge, so it cannot have"},
 		"no metric": {spec: v1alpha1.OperatorSLOSpec{Own: []v1alpha1.OwnSLI{{Name: "o",
 			RequestRatio: &v1alpha1.RequestRatio{Counter: "c{}", Bad: matcher("=", "5")}}}},
 			err: `"c{}" is no name of a metric`},

@@ -23,8 +23,24 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.AdmissionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("AdmissionBatch"):
 		return &apisv1alpha1.AdmissionBatchApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AdmissionRollback"):
+		return &apisv1alpha1.AdmissionRollbackApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AppliedPolicy"):
+		return &apisv1alpha1.AppliedPolicyApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Approval"):
 		return &apisv1alpha1.ApprovalApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BackedUpResource"):
+		return &apisv1alpha1.BackedUpResourceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BackupPolicy"):
+		return &apisv1alpha1.BackupPolicyApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BackupRetention"):
+		return &apisv1alpha1.BackupRetentionApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BackupSettings"):
+		return &apisv1alpha1.BackupSettingsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BackupUpgrade"):
+		return &apisv1alpha1.BackupUpgradeApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BaselineGate"):
+		return &apisv1alpha1.BaselineGateApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BatchEntry"):
 		return &apisv1alpha1.BatchEntryApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BlockedVersion"):
@@ -45,24 +61,40 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.CatalogVerificationApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("CatalogVersion"):
 		return &apisv1alpha1.CatalogVersionApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ChangeWindow"):
+		return &apisv1alpha1.ChangeWindowApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ChangeWindowSpec"):
+		return &apisv1alpha1.ChangeWindowSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClusterCounts"):
 		return &apisv1alpha1.ClusterCountsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClusterVersions"):
 		return &apisv1alpha1.ClusterVersionsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ClusterVeto"):
+		return &apisv1alpha1.ClusterVetoApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ConfigMapKey"):
 		return &apisv1alpha1.ConfigMapKeyApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("CustomResourceLimit"):
 		return &apisv1alpha1.CustomResourceLimitApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Decision"):
+		return &apisv1alpha1.DecisionApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("DecisionLog"):
+		return &apisv1alpha1.DecisionLogApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("DNSProbe"):
 		return &apisv1alpha1.DNSProbeApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("DriftCorrection"):
 		return &apisv1alpha1.DriftCorrectionApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("EmailReceiver"):
+		return &apisv1alpha1.EmailReceiverApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("EndpointProbe"):
 		return &apisv1alpha1.EndpointProbeApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("EndpointProbeSpec"):
 		return &apisv1alpha1.EndpointProbeSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("EndpointProbeStatus"):
 		return &apisv1alpha1.EndpointProbeStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ErrorBudgetPace"):
+		return &apisv1alpha1.ErrorBudgetPaceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("FailingTarget"):
+		return &apisv1alpha1.FailingTargetApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("FleetCluster"):
 		return &apisv1alpha1.FleetClusterApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("FleetClusterSpec"):
@@ -71,12 +103,20 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.FleetClusterStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Gate"):
 		return &apisv1alpha1.GateApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("GateMeasurement"):
+		return &apisv1alpha1.GateMeasurementApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("GateOverride"):
+		return &apisv1alpha1.GateOverrideApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("GateStatus"):
 		return &apisv1alpha1.GateStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("GRPCProbe"):
 		return &apisv1alpha1.GRPCProbeApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("HeaderMatch"):
 		return &apisv1alpha1.HeaderMatchApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("HeartbeatTarget"):
+		return &apisv1alpha1.HeartbeatTargetApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("HeldBackClusters"):
+		return &apisv1alpha1.HeldBackClustersApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("HostTarget"):
 		return &apisv1alpha1.HostTargetApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("HTTPProbe"):
@@ -87,6 +127,14 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.InstalledVersionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("InstallSettings"):
 		return &apisv1alpha1.InstallSettingsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("JobGate"):
+		return &apisv1alpha1.JobGateApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("JobResult"):
+		return &apisv1alpha1.JobResultApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("JobTemplate"):
+		return &apisv1alpha1.JobTemplateApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("JobVariable"):
+		return &apisv1alpha1.JobVariableApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("LabelMatcher"):
 		return &apisv1alpha1.LabelMatcherApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("LatencyThreshold"):
@@ -107,6 +155,12 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.MonitorTLSApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("OLMStatus"):
 		return &apisv1alpha1.OLMStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("OperatorBackup"):
+		return &apisv1alpha1.OperatorBackupApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("OperatorBackupSpec"):
+		return &apisv1alpha1.OperatorBackupSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("OperatorBackupStatus"):
+		return &apisv1alpha1.OperatorBackupStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("OperatorCatalog"):
 		return &apisv1alpha1.OperatorCatalogApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("OperatorCatalogSpec"):
@@ -115,6 +169,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.OperatorCatalogStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("OperatorConfig"):
 		return &apisv1alpha1.OperatorConfigApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("OperatorDependency"):
+		return &apisv1alpha1.OperatorDependencyApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("OperatorInstall"):
 		return &apisv1alpha1.OperatorInstallApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("OperatorInstallation"):
@@ -125,6 +181,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.OperatorInstallStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("OperatorReference"):
 		return &apisv1alpha1.OperatorReferenceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("OperatorRemoval"):
+		return &apisv1alpha1.OperatorRemovalApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("OperatorRollout"):
 		return &apisv1alpha1.OperatorRolloutApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("OperatorRolloutSpec"):
@@ -139,8 +197,28 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.OperatorSLOStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("OwnSLI"):
 		return &apisv1alpha1.OwnSLIApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PaceStatus"):
+		return &apisv1alpha1.PaceStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PagerDutyReceiver"):
+		return &apisv1alpha1.PagerDutyReceiverApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PageTarget"):
+		return &apisv1alpha1.PageTargetApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PagingConfiguration"):
+		return &apisv1alpha1.PagingConfigurationApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PagingPolicy"):
+		return &apisv1alpha1.PagingPolicyApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PagingPolicySpec"):
+		return &apisv1alpha1.PagingPolicySpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PagingPolicyStatus"):
+		return &apisv1alpha1.PagingPolicyStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PagingReceiver"):
+		return &apisv1alpha1.PagingReceiverApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PodMetrics"):
 		return &apisv1alpha1.PodMetricsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Preflight"):
+		return &apisv1alpha1.PreflightApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PreviousRelease"):
+		return &apisv1alpha1.PreviousReleaseApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ProbedService"):
 		return &apisv1alpha1.ProbedServiceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ProbeFailure"):
@@ -149,14 +227,36 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.ProbeTargetApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ProbeTLS"):
 		return &apisv1alpha1.ProbeTLSApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PromQLGate"):
+		return &apisv1alpha1.PromQLGateApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RefusedUpgrade"):
+		return &apisv1alpha1.RefusedUpgradeApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Release"):
 		return &apisv1alpha1.ReleaseApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ReleaseRequirements"):
+		return &apisv1alpha1.ReleaseRequirementsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RemovalProgress"):
+		return &apisv1alpha1.RemovalProgressApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RemovedAPI"):
+		return &apisv1alpha1.RemovedAPIApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RequestedJob"):
+		return &apisv1alpha1.RequestedJobApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RequestRatio"):
 		return &apisv1alpha1.RequestRatioApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RollbackRequest"):
+		return &apisv1alpha1.RollbackRequestApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RollbackStrategy"):
+		return &apisv1alpha1.RollbackStrategyApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RolloutAbort"):
 		return &apisv1alpha1.RolloutAbortApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RolloutOutcome"):
 		return &apisv1alpha1.RolloutOutcomeApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RolloutPolicy"):
+		return &apisv1alpha1.RolloutPolicyApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RolloutPolicySpec"):
+		return &apisv1alpha1.RolloutPolicySpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RolloutRollback"):
+		return &apisv1alpha1.RolloutRollbackApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RolloutStrategy"):
 		return &apisv1alpha1.RolloutStrategyApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RolloutSummary"):
@@ -165,32 +265,54 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.SecretHeaderApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SecretKey"):
 		return &apisv1alpha1.SecretKeyApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("SelectedTargets"):
+		return &apisv1alpha1.SelectedTargetsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ServiceTarget"):
 		return &apisv1alpha1.ServiceTargetApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("SlackReceiver"):
+		return &apisv1alpha1.SlackReceiverApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SLOEdit"):
 		return &apisv1alpha1.SLOEditApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("SLOGate"):
+		return &apisv1alpha1.SLOGateApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SLOObjective"):
 		return &apisv1alpha1.SLOObjectiveApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SLOThresholds"):
 		return &apisv1alpha1.SLOThresholdsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SourceReference"):
 		return &apisv1alpha1.SourceReferenceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("StorageMigration"):
+		return &apisv1alpha1.StorageMigrationApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("StorageMigrationProgress"):
+		return &apisv1alpha1.StorageMigrationProgressApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("TargetSelector"):
+		return &apisv1alpha1.TargetSelectorApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("TargetVersion"):
 		return &apisv1alpha1.TargetVersionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("TCPProbe"):
 		return &apisv1alpha1.TCPProbeApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("TicketHours"):
+		return &apisv1alpha1.TicketHoursApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("TicketTarget"):
+		return &apisv1alpha1.TicketTargetApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("UnreadyCluster"):
 		return &apisv1alpha1.UnreadyClusterApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("VersionBlock"):
 		return &apisv1alpha1.VersionBlockApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("VersionCount"):
 		return &apisv1alpha1.VersionCountApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("VersionHold"):
+		return &apisv1alpha1.VersionHoldApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Wave"):
 		return &apisv1alpha1.WaveApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("WaveCounts"):
 		return &apisv1alpha1.WaveCountsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("WaveStatus"):
 		return &apisv1alpha1.WaveStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("WebhookReceiver"):
+		return &apisv1alpha1.WebhookReceiverApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("WindowOverride"):
+		return &apisv1alpha1.WindowOverrideApplyConfiguration{}
 
 	}
 	return nil

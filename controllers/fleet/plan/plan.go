@@ -43,6 +43,9 @@ type Lease struct {
 	OLMChecked bool
 	// APIServer is the result of the agent's last check.
 	APIServer APIServer
+	// Veto is what the cluster's owner refuses, as the agent last reported it; nil if
+	// that is nothing.
+	Veto *v1alpha1.ClusterVeto
 }
 
 // Operator is an OperatorInstall of the cluster.
@@ -104,6 +107,7 @@ func Next(in Input) Decision {
 	}
 	d.RecheckAfter = setLiveness(in, &d.Status)
 	d.Status.StaleSince = staleSince(in)
+	setVeto(in, &d.Status)
 	if in.Cluster.DeletionTimestamp != nil {
 		offboard(in, &d)
 	} else {

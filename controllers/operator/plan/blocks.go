@@ -35,6 +35,9 @@ func Encode(list []v1alpha1.VersionBlock) string {
 func (p *pass) readBlocks() {
 	name := p.Operator.Spec.Package
 	p.blocks = map[string]v1alpha1.VersionBlock{}
+	for _, b := range p.heldBlocks() {
+		p.blocks[b.Version] = b
+	}
 	for _, b := range blocks.InForce(p.Catalog, p.Package, name) {
 		p.blocks[b.Version] = b
 	}
@@ -49,13 +52,13 @@ func (p *pass) block() {
 	if p.Catalog == nil {
 		return
 	}
-	if p.newest != nil && p.newest.Spec.Abort == nil {
+	if p.newest != nil && p.newest.Spec.Abort == nil && p.newest.Status.Phase != v1alpha1.RolloutRolledBack {
 		b, blocked := p.blocks[p.newest.Spec.Release.Version]
 		if reason := blockReason(b, blocked); reason != p.newest.Spec.Blocked {
 			p.decision.Block = &Block{Rollout: p.newest.Name, Reason: reason}
 		}
 	}
-	list := blocks.ForInstalls(p.Catalog, p.Package, p.Operator.Spec.Package)
+	list := withHeld(blocks.ForInstalls(p.Catalog, p.Package, p.Operator.Spec.Package), p.heldBlocks())
 	text := Encode(list)
 	for _, i := range p.Installs {
 		if !i.Deleting && i.Blocks != text {
@@ -81,6 +84,10 @@ func blockReason(b v1alpha1.VersionBlock, blocked bool) string {
 // is never returned, even if the channel keeps its entry.
 func (p *pass) target() (*catalogs.Bundle, *conditions.Summary) {
 	spec := p.Operator.Spec
+	if h, held := p.holdOf(spec.Version); held && h.Release == "" {
+		s := stalled(v1alpha1.ReasonVersionHeld, p.heldMessage(h))
+		return nil, &s
+	}
 	if b, blocked := p.blocks[spec.Version]; blocked && spec.Version != "" {
 		s := stalled(v1alpha1.ReasonVersionBlocked, p.blockedMessage(b))
 		return nil, &s

@@ -16,6 +16,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/backups"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/phrase"
 	"github.com/bellwether-dev/bellwether/rollouts"
@@ -27,6 +28,8 @@ type Install struct {
 	removal.Install
 	Installed     catalogs.Installed
 	SucceededHash string
+	// Admitted is what a rollout reads of the object.
+	Admitted rollouts.Install
 	// Rollout that the cluster is a member of.
 	Rollout string
 	// Revision is the highest that the object has seen.
@@ -38,6 +41,10 @@ type Install struct {
 	Blocks string
 	// Drift is the policy that the object carries; empty means Report.
 	Drift v1alpha1.DriftPolicy
+	// Backup is the backup policy that the object carries.
+	Backup *v1alpha1.BackupPolicy
+	// StorageMigration is what the object asks of the agent.
+	StorageMigration *v1alpha1.StorageMigration
 }
 
 // Claim is another ManagedOperator that installs into the same namespace.
@@ -55,6 +62,8 @@ type Failure struct {
 
 // Input is everything that the decision depends on.
 type Input struct {
+	// Now is the hub's time.
+	Now      time.Time
 	Operator *v1alpha1.ManagedOperator
 	// Catalog is nil if it does not exist.
 	Catalog *v1alpha1.OperatorCatalog
@@ -68,6 +77,8 @@ type Input struct {
 	Rollouts []v1alpha1.OperatorRollout
 	// Claims of others, in any order.
 	Claims []Claim
+	// Cycle is a way by which the operator depends on itself; empty if it does not.
+	Cycle string
 }
 
 // Supersede ends a running rollout in favour of a newer one.
@@ -86,10 +97,19 @@ type Block struct {
 // Decision is what to do now, in the order of the fields, and what to report.
 type Decision struct {
 	AddFinalizer bool
-	Block        *Block
+	// Holds are the versions that are to be held; nil where spec.holds is right.
+	Holds *[]v1alpha1.VersionHold
+	Block *Block
 	// SetBlocks names the OperatorInstalls whose blocks are not Blocks yet.
 	SetBlocks []types.NamespacedName
 	Blocks    []v1alpha1.VersionBlock
+	// SetBackup names the OperatorInstalls whose backup policy is not that of the
+	// spec.
+	SetBackup []types.NamespacedName
+	// SetStorageMigration names the OperatorInstalls that ask for something else than
+	// StorageMigration.
+	SetStorageMigration []types.NamespacedName
+	StorageMigration    *v1alpha1.StorageMigration
 	// SetDrift names the OperatorInstalls whose drift policy is not that of the
 	// operator yet.
 	SetDrift       []types.NamespacedName
@@ -99,6 +119,8 @@ type Decision struct {
 	Removals       []removal.Step
 	// Lost are rollouts that somebody else has deleted.
 	Lost []v1alpha1.RolloutOutcome
+	// Decided are decisions that are new in the status.
+	Decided []v1alpha1.Decision
 	// RemoveFinalizer allows the object's deletion. The executor first checks
 	// with a read past the cache that nothing is left.
 	RemoveFinalizer bool
@@ -112,11 +134,13 @@ type Decision struct {
 //	                                          ├─ differs, none runs ───────────▶ next rollout
 //	                                          ├─ differs, Supersede ───────────▶ end the running one, next rollout
 //	                                          └─ differs, Finish ──────────────▶ wait
+//	the newest one ended RolledBack ─▶ version held, rollback ─▶ wait for it to end
 //	blocks ─▶ written for the agents and for the newest rollout, whatever else is decided
 //	deleted ─▶ rollouts deleted ─▶ installs removed by policy ─▶ gone
 func Next(in Input) Decision {
 	p := newPass(in)
 	p.count()
+	p.recordDecisions()
 	if in.Operator.DeletionTimestamp != nil {
 		p.remove()
 		return p.decision
@@ -124,9 +148,13 @@ func Next(in Input) Decision {
 	p.decision.AddFinalizer = !hasFinalizer(in.Operator)
 	p.block()
 	p.setDrift()
+	p.setBackup()
+	p.setStorageMigration()
 	summary := p.reconcileRollouts()
+	p.releaseHolds()
 	p.prune()
 	p.recordHistory()
+	p.reportHolds()
 	conditions.Summarize(&p.decision.Status.Conditions, in.Operator.Generation, summary)
 	return p.decision
 }
@@ -154,6 +182,9 @@ type pass struct {
 	withoutPath pathReport
 	// unreachable are deselected clusters whose agent is offline.
 	unreachable []string
+	// uninstallFailed are clusters that cannot uninstall the operator, if that
+	// keeps the removal from others from beginning.
+	uninstallFailed []string
 }
 
 func newPass(in Input) *pass {
@@ -162,12 +193,16 @@ func newPass(in Input) *pass {
 		byName: map[string]Install{},
 	}
 	p.decision.Status = *in.Operator.Status.DeepCopy()
+	p.decision.Status.Removal = nil
 	spec := in.Operator.Spec
 	p.invalid = rollouts.Validate(spec.ClusterSelector, spec.Strategy)
 	selector, err := metav1.LabelSelectorAsSelector(&spec.ClusterSelector)
 	p.selector = selector
 	if p.invalid == nil {
 		p.invalid = err
+	}
+	if p.invalid == nil {
+		p.invalid = backups.Validate(spec.Backup)
 	}
 	for _, c := range in.Clusters {
 		p.known[c.Name] = c
@@ -214,23 +249,35 @@ func DriftPolicy(policy v1alpha1.DriftPolicy) v1alpha1.DriftPolicy {
 // the state.
 func (p *pass) reconcileRollouts() conditions.Summary {
 	release, problem := p.resolve()
+	if summary := p.rollBack(); summary != nil {
+		return *summary
+	}
+	if problem == nil {
+		problem = p.heldRelease(release)
+	}
 	if problem == nil {
 		problem = p.conflict()
 	}
-	if problem == nil {
+	if problem == nil && !p.isUnfinishedRollbackTo(release) {
 		problem = p.noPath(release)
 	}
 	if p.invalid != nil {
 		return stalled(v1alpha1.ReasonInvalidSpec, p.invalidText())
+	}
+	if p.Cycle != "" {
+		return stalled(v1alpha1.ReasonInvalidSpec, fmt.Sprintf(
+			"spec.dependsOn leads back to the operator itself (%s), so no rollout would ever admit a cluster: remove "+
+				"one of these dependencies", p.Cycle))
 	}
 	if len(p.selected) == 0 {
 		// A selector that matches nothing is more likely a mistake than a
 		// request to remove everything: nothing is removed.
 		return stalled(v1alpha1.ReasonNoClusters, p.noClusters())
 	}
+	p.takeBack()
 	p.removeDeselected()
 	if problem != nil {
-		problem.Message += p.clustersOnBlocked()
+		problem.Message += p.clustersOnBlocked() + p.stateOfRollback()
 		return *problem
 	}
 	var summary conditions.Summary
@@ -259,9 +306,12 @@ func (p *pass) notes(release v1alpha1.Release) string {
 	if len(p.withoutPath.clusters) > 0 {
 		text += "; " + p.withoutPath.text(release)
 	}
-	text += p.clustersOnBlocked() + p.staleReports()
+	text += p.clustersOnBlocked() + p.heldVersions() + p.staleReports()
 	if r := p.decision.Status.Rollout; r != nil && r.StrategyOutdated {
 		text += "; spec.strategy was changed and applies to the next rollout: set spec.restart to start one now"
+	}
+	if t := p.uninstallText(); t != "" {
+		text += "; no longer selected: " + t
 	}
 	if len(p.unreachable) > 0 {
 		text += fmt.Sprintf("; no longer selected, but cannot be uninstalled because they are offline: %s",

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
@@ -385,7 +386,32 @@ func TestClusters(t *testing.T) {
 				in.Operator.Spec.RemovalPolicy = v1alpha1.RemovalUninstall
 			},
 			want{state: "True", reason: "Succeeded", removals: []removal.Step{{
-				Namespace: "bellwether-b", Name: "team.echo", SetPolicy: v1alpha1.RemovalUninstall, Delete: true}}},
+				Namespace: "bellwether-b", Name: "team.echo", SetPolicy: v1alpha1.RemovalUninstall}}},
+		},
+		"the policy is written before the install is deleted": {
+			func(t *testing.T, in *plan.Input) {
+				followed(t, in)
+				in.Operator.Spec.RemovalPolicy, in.Installs[1].Policy = v1alpha1.RemovalUninstall,
+					v1alpha1.RemovalUninstall
+			},
+			want{state: "True", reason: "Succeeded", contains: "no longer selected: it is still to be " +
+				"uninstalled from 1 cluster",
+				removals: []removal.Step{leave}},
+		},
+		"a removal from more clusters than without a confirmation": {
+			func(t *testing.T, in *plan.Input) {
+				followed(t, in)
+				in.Operator.Spec.RemovalPolicy = v1alpha1.RemovalUninstall
+				in.Operator.Spec.Removal = &v1alpha1.OperatorRemoval{ConfirmAbove: ptr.To(int32(0))}
+			},
+			want{state: "True", reason: "Succeeded",
+				contains: "it is to be uninstalled from 1 cluster, which needs a confirmation: bellwether operator " +
+					"confirm-removal echo"},
+		},
+		"a cluster that is selected again before its removal began": {
+			func(_ *testing.T, in *plan.Input) { in.Installs[0].Policy = v1alpha1.RemovalUninstall },
+			want{state: "True", reason: "Succeeded", removals: []removal.Step{{
+				Namespace: "bellwether-a", Name: "team.echo", SetPolicy: v1alpha1.RemovalOrphan}}},
 		},
 		"an offline deselected cluster is named": {
 			func(t *testing.T, in *plan.Input) {
@@ -418,6 +444,10 @@ func TestClusters(t *testing.T) {
 		"no clusters at all": {
 			func(_ *testing.T, in *plan.Input) { in.Clusters = nil },
 			want{state: "Stalled", reason: "NoClusters", contains: "create a FleetCluster"},
+		},
+		"it depends on itself": {
+			func(_ *testing.T, in *plan.Input) { in.Rollouts, in.Cycle = nil, "echo, db, echo" },
+			want{state: "Stalled", reason: "InvalidSpec", contains: "(echo, db, echo)"},
 		},
 		"an invalid selector": {
 			func(_ *testing.T, in *plan.Input) {
@@ -477,14 +507,34 @@ func TestLeaving(t *testing.T) {
 		}
 	}
 	step := func(cluster string) removal.Step {
-		return removal.Step{Namespace: "bellwether-" + cluster, Name: "team.echo", SetPolicy: v1alpha1.RemovalUninstall,
-			Delete: true}
+		return removal.Step{Namespace: "bellwether-" + cluster, Name: "team.echo", SetPolicy: v1alpha1.RemovalUninstall}
+	}
+	agreed := func(in *plan.Input) {
+		for i := range in.Installs {
+			in.Installs[i].Policy = v1alpha1.RemovalUninstall
+		}
 	}
 	run(t, map[string]scenario{
 		"rollouts are deleted first": {
 			leaving(), want{state: "False", reason: "Deleting", contains: "rollouts", deleted: []string{"echo-1"}},
 		},
-		"then installs are deleted": {
+		"more clusters than without a confirmation": {
+			leaving(noRollouts, func(in *plan.Input) {
+				in.Operator.Spec.Removal = &v1alpha1.OperatorRemoval{ConfirmAbove: ptr.To(int32(1))}
+			}),
+			want{state: "Stalled", reason: "RemovalUnconfirmed",
+				contains: "from 2 clusters, which needs a confirmation"},
+		},
+		"a cluster that cannot uninstall it": {
+			leaving(noRollouts, deleted, func(in *plan.Input) { in.Installs[0].StalledReason = "UninstallFailed" }),
+			want{state: "Stalled", reason: "UninstallFailed", contains: "cannot be uninstalled from a, so no other"},
+		},
+		"then they are deleted one after the other": {
+			leaving(noRollouts, agreed),
+			want{state: "False", reason: "Deleting", contains: "waiting for 2 clusters to remove it: a, b",
+				removals: []removal.Step{{Namespace: "bellwether-a", Name: "team.echo", Delete: true}}},
+		},
+		"then the policy is written": {
 			leaving(noRollouts),
 			want{state: "False", reason: "Deleting", contains: "waiting for 2 clusters to remove it: a, b",
 				removals: []removal.Step{step("a"), step("b")}},

@@ -33,37 +33,77 @@ func (p *pass) remove() {
 		waitFor, offline = p.removeAll()
 	}
 	p.decision.RemoveFinalizer = len(p.Rollouts) == 0 && len(p.Installs) == 0
-	conditions.Summarize(&p.decision.Status.Conditions, p.Operator.Generation, removalSummary(waitFor, offline))
+	conditions.Summarize(&p.decision.Status.Conditions, p.Operator.Generation,
+		p.removalSummary(waitFor, offline))
 }
 
 // removeAll removes the operator from all clusters and returns those to wait
 // for. The fleet controller decides on removal from clusters that leave the
 // fleet.
 func (p *pass) removeAll() (waitFor, offline []string) {
-	policy := p.Operator.Spec.RemovalPolicy
+	var leaving []Install
 	for _, install := range p.Installs {
-		cluster, known := p.known[install.Cluster]
-		if known && cluster.Deleting {
-			waitFor = append(waitFor, install.Cluster)
-			continue
-		}
-		at := reachOf(cluster, known)
-		if step, due := removal.Next(install.Install, policy, at); due {
-			p.decision.Removals = append(p.decision.Removals, step)
-		}
 		waitFor = append(waitFor, install.Cluster)
-		if removal.Blocked(install.Install, policy, at) {
+		if cluster, known := p.known[install.Cluster]; !known || !cluster.Deleting {
+			leaving = append(leaving, install)
+		}
+	}
+	return waitFor, p.removeFrom(leaving)
+}
+
+// removeFrom removes the operator from clusters by its policy, and returns those
+// that are waited for although they are offline. Orphan changes nothing on a
+// cluster, so all of them are removed at once.
+func (p *pass) removeFrom(leaving []Install) (offline []string) {
+	spec := p.Operator.Spec
+	var leavers []removal.Leaver
+	for _, install := range leaving {
+		cluster, known := p.known[install.Cluster]
+		leaver := removal.Leaver{
+			Install: install.Install, Wave: install.Admitted.Wave, Reach: reachOf(cluster, known),
+			Stalled: install.StalledReason != "",
+		}
+		leavers = append(leavers, leaver)
+		if removal.Blocked(leaver.Install, spec.RemovalPolicy, leaver.Reach) {
 			offline = append(offline, install.Cluster)
 		}
 	}
-	return waitFor, offline
+	if spec.RemovalPolicy == v1alpha1.RemovalUninstall {
+		pace := removal.Uninstall(leavers, spec.Strategy, spec.Removal)
+		p.decision.Removals, p.uninstallFailed = append(p.decision.Removals, pace.Steps...), pace.Failed
+		p.decision.Status.Removal = pace.Progress
+		return offline
+	}
+	for _, l := range leavers {
+		if step, due := removal.Next(l.Install, spec.RemovalPolicy, l.Reach); due {
+			p.decision.Removals = append(p.decision.Removals, step)
+		}
+	}
+	return offline
 }
 
-func removalSummary(waitFor, offline []string) conditions.Summary {
+// takeBack takes the word back that the operator may be uninstalled from clusters
+// which are selected again before that began.
+func (p *pass) takeBack() {
+	for _, install := range p.Installs {
+		_, wanted := p.selected[install.Cluster]
+		if wanted && !install.Deleting && install.Policy == v1alpha1.RemovalUninstall {
+			p.decision.Removals = append(p.decision.Removals, removal.Step{
+				Namespace: install.Namespace, Name: install.Name, SetPolicy: v1alpha1.RemovalOrphan})
+		}
+	}
+}
+
+func (p *pass) removalSummary(waitFor, offline []string) conditions.Summary {
+	progress := p.decision.Status.Removal
 	switch {
+	case len(p.uninstallFailed) > 0:
+		return stalled(v1alpha1.ReasonUninstallFailed, p.uninstallText())
+	case progress != nil && progress.Request != "":
+		return stalled(v1alpha1.ReasonRemovalUnconfirmed, p.uninstallText())
 	case len(offline) > 0:
 		return stalled(v1alpha1.ReasonAgentOffline, fmt.Sprintf(
-			"%d of %d clusters are offline and have not uninstalled the operator: %s; start their agents, "+"or "+
+			"%d of %d clusters are offline and have not uninstalled the operator: %s; start their agents, or "+
 				"set spec.removalPolicy to Orphan to leave the operator there",
 			len(offline), len(waitFor), phrase.First(sorted(offline), maxNamed)))
 	case len(waitFor) > 0:
@@ -71,5 +111,27 @@ func removalSummary(waitFor, offline []string) conditions.Summary {
 			phrase.First(sorted(waitFor), maxNamed)))
 	default:
 		return waiting(v1alpha1.ReasonDeleting, "its rollouts are being removed")
+	}
+}
+
+// uninstallText says what the removal from clusters waits for; empty where
+// nothing is to be uninstalled.
+func (p *pass) uninstallText() string {
+	progress := p.decision.Status.Removal
+	switch {
+	case progress == nil:
+		return ""
+	case len(p.uninstallFailed) > 0:
+		return fmt.Sprintf("the operator cannot be uninstalled from %s, so no other cluster is begun: see their "+
+			"OperatorInstalls", phrase.First(p.uninstallFailed, maxNamed))
+	case progress.Request != "":
+		return fmt.Sprintf("it is to be uninstalled from %s, which needs a confirmation: bellwether operator "+
+			"confirm-removal %s, or set spec.removal.confirm to %s",
+			phrase.Count(int(progress.Unconfirmed), "cluster"), p.Operator.Name, progress.Request)
+	case progress.Uninstalling == 0:
+		return fmt.Sprintf("it is still to be uninstalled from %s", phrase.Count(int(progress.Waiting), "cluster"))
+	default:
+		return fmt.Sprintf("uninstalling it from %s, %d more after that",
+			phrase.Count(int(progress.Uninstalling), "cluster"), progress.Waiting)
 	}
 }

@@ -107,7 +107,8 @@ func (p *pass) summarizeRollout(release v1alpha1.Release) conditions.Summary {
 		return waiting(v1alpha1.ReasonPaused, text)
 	case v1alpha1.RolloutSucceeded:
 		return p.summarizeSucceeded(release)
-	case v1alpha1.RolloutPending, v1alpha1.RolloutProgressing, v1alpha1.RolloutSuperseded:
+	case v1alpha1.RolloutPending, v1alpha1.RolloutProgressing, v1alpha1.RolloutSuperseded,
+		v1alpha1.RolloutRolledBack:
 	}
 	return waiting(v1alpha1.ReasonProgressing, text)
 }

@@ -29,6 +29,9 @@ func (p *pass) needsRollout(release v1alpha1.Release) bool {
 		return true
 	case p.newest.Spec.Abort != nil:
 		return p.newest.Spec.Abort.Superseded
+	case p.newest.Spec.Rollback != nil:
+		// It took only some clusters to the release, which the others are to run too.
+		return p.newest.Status.Phase.Ended() && p.updated(release.Hash()) < int32(len(p.selected))
 	default:
 		return p.hasNewPath(release)
 	}
@@ -47,7 +50,7 @@ func (p *pass) replacesNewest() bool {
 // isStrategyOutdated tells whether the newest rollout uses another strategy
 // than the spec.
 func (p *pass) isStrategyOutdated() bool {
-	return isRunning(p.newest) && !equality.Semantic.DeepEqual(
+	return isRunning(p.newest) && p.newest.Spec.Rollback == nil && !equality.Semantic.DeepEqual(
 		rollouts.Defaulted(p.newest.Spec.Strategy), rollouts.Defaulted(p.Operator.Spec.Strategy))
 }
 
@@ -159,19 +162,14 @@ func (p *pass) removeDeselected() {
 	if p.newest == nil || !p.hasSameSelector() {
 		return
 	}
+	var leaving []Install
 	for _, install := range p.Installs {
 		cluster, known := p.known[install.Cluster]
-		if _, wanted := p.selected[install.Cluster]; wanted || !known || cluster.Deleting {
-			continue
-		}
-		policy, at := p.Operator.Spec.RemovalPolicy, reachOf(cluster, known)
-		if step, due := removal.Next(install.Install, policy, at); due {
-			p.decision.Removals = append(p.decision.Removals, step)
-		}
-		if removal.Blocked(install.Install, policy, at) {
-			p.unreachable = append(p.unreachable, install.Cluster)
+		if _, wanted := p.selected[install.Cluster]; !wanted && known && !cluster.Deleting {
+			leaving = append(leaving, install)
 		}
 	}
+	p.unreachable = p.removeFrom(leaving)
 }
 
 func reachOf(c rollouts.Cluster, known bool) removal.Reach {

@@ -43,7 +43,10 @@ type Input struct {
 	Probe *v1alpha1.EndpointProbe
 	// Refused is why the probe is not run; nil if it is run.
 	Refused *Failure
-	Verdict Verdict
+	// Selected is set for a target with a selector.
+	Selected *Selected
+	// Verdicts of the targets. The only one without a selector has the empty name.
+	Verdicts map[string]Verdict
 }
 
 // RetryRefused is when a probe that is not run is checked again: the probe that
@@ -79,22 +82,32 @@ func Status(in Input) v1alpha1.EndpointProbeStatus {
 			State: conditions.Stalled, Reason: in.Refused.Reason, Message: in.Refused.Message,
 		})
 		setUnknown(&status, generation, in.Refused.Reason, "the probe is not run")
+		status.Selected = nil
 		return status
 	}
+	if in.Selected != nil {
+		setSelected(&status, generation, *in.Selected, in.Verdicts)
+		return status
+	}
+	status.Selected = nil
 	conditions.Summarize(&status.Conditions, generation, conditions.Summary{
 		State: conditions.Current, Reason: v1alpha1.ReasonSucceeded, Message: "the probe is run",
 	})
-	switch {
-	case in.Verdict.At.IsZero():
-		setUnknown(&status, generation, v1alpha1.ReasonWaiting, "the probe has not run yet; it runs once per interval")
-	case in.Verdict.Failure == nil:
+	switch verdict := in.Verdicts[""]; {
+	case verdict.At.IsZero():
+		setWaiting(&status, generation)
+	case verdict.Failure == nil:
 		conditions.Set(&status.Conditions, generation, v1alpha1.ConditionSuccess, true, v1alpha1.ReasonSucceeded,
 			"the endpoint answers as expected")
-		status.URL = in.Verdict.URL
+		status.URL = verdict.URL
 	default:
-		setFailed(&status, generation, in.Verdict)
+		setFailed(&status, generation, verdict)
 	}
 	return status
+}
+
+func setWaiting(status *v1alpha1.EndpointProbeStatus, generation int64) {
+	setUnknown(status, generation, v1alpha1.ReasonWaiting, "the probe has not run yet; it runs once per interval")
 }
 
 // setFailed keeps the URL of the previous run if the target cannot be resolved

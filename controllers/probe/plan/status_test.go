@@ -58,7 +58,8 @@ func TestStatusOverTime(t *testing.T) {
 			want: "Ready=False InvalidSpec; Success=Unknown InvalidSpec; Stalled=True InvalidSpec; url http://b/; " +
 				"last failure TargetNotFound at 12:03"},
 	} {
-		probe.Status = Status(Input{Probe: probe, Refused: step.refused, Verdict: step.verdict})
+		probe.Status = Status(Input{Probe: probe, Refused: step.refused,
+			Verdicts: map[string]Verdict{"": step.verdict}})
 		if diff := cmp.Diff(step.want, describe(probe.Status)); diff != "" {
 			t.Errorf("status (-want +got):\n%s", diff)
 		}

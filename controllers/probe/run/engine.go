@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -40,8 +41,12 @@ type Probe struct {
 	// Cluster, Name, Vantage and Spec.Operator are the labels of its series.
 	Cluster, Name, Vantage string
 	Spec                   v1alpha1.EndpointProbeSpec
-	// Resolve returns the target before each run. It must not block for long.
-	Resolve func(context.Context) (plan.Target, *plan.Failure)
+	// Targets are the names of its endpoints: the label target of their series. Each
+	// endpoint is run on its own. A probe of one endpoint has one, without a name.
+	Targets []string
+	// Resolve returns what to probe for a name in Targets, before each run. It must
+	// not block for long.
+	Resolve func(ctx context.Context, target string) (plan.Target, *plan.Failure)
 }
 
 // Options of an Engine.
@@ -49,8 +54,8 @@ type Options struct {
 	// Fast and Slow limit how many runs there are at a time: of probes whose
 	// last run was fast, and of all others. Default: 128, 384.
 	Fast, Slow int
-	// Changed is called for each probe whose result differs from the one
-	// before. It must not block.
+	// Changed is called for each probe with an endpoint whose result differs from
+	// the one before. It must not block.
 	Changed func(types.NamespacedName)
 	// Started is called with the delay of each run after its due time, for
 	// measurements. It must not block.
@@ -68,11 +73,17 @@ type Engine struct {
 	wake     chan struct{}
 	running  sync.WaitGroup
 
-	mu      sync.Mutex
-	entries map[types.NamespacedName]*entry
-	owners  map[identity]types.NamespacedName
-	due     queue
-	pools   pools
+	mu     sync.Mutex
+	set    map[types.NamespacedName]*probeEntries
+	owners map[identity]types.NamespacedName
+	due    queue
+	pools  pools
+}
+
+// probeEntries are the endpoints of a probe by name.
+type probeEntries struct {
+	identity identity
+	targets  map[string]*entry
 }
 
 // identity is what distinguishes the series of one probe from those of others.
@@ -82,9 +93,10 @@ type identity struct {
 	name, vantage string
 }
 
-// entry is a probe and its state, guarded by the Engine's lock.
+// entry is an endpoint of a probe and its state, guarded by the Engine's lock.
 type entry struct {
 	key     types.NamespacedName
+	target  string
 	probe   *Probe
 	labels  []*dto.LabelPair
 	due     time.Time
@@ -122,15 +134,16 @@ func New(o Options) *Engine {
 		runs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: series.ProbeRunsTotal, Help: "Probes that were run, by their result.",
 		}, []string{series.ProbeResult}),
-		probes:  prometheus.NewDesc(series.ProbesRun, "Probes that are run here.", nil, nil),
-		wake:    make(chan struct{}, 1),
-		entries: map[types.NamespacedName]*entry{}, owners: map[identity]types.NamespacedName{},
+		probes: prometheus.NewDesc(series.ProbesRun, "Endpoints that are probed here.", nil, nil),
+		wake:   make(chan struct{}, 1),
+		set:    map[types.NamespacedName]*probeEntries{}, owners: map[identity]types.NamespacedName{},
 		pools: pools{fast: pool{limit: o.Fast}, slow: pool{limit: o.Slow}},
 	}
 }
 
-// Set adds or replaces a probe. An unchanged probe keeps its state. The error
-// wraps ErrDuplicate or ErrSpec; the probe is not run then.
+// Set adds or replaces a probe. Endpoints that it had before keep their state, and
+// the series of those that it no longer has end. The error wraps ErrDuplicate or
+// ErrSpec; the probe is not run then.
 func (e *Engine) Set(key types.NamespacedName, p Probe) error {
 	// The module is compiled again for each run, because it is larger than the
 	// rest of the probe's state.
@@ -145,16 +158,34 @@ func (e *Engine) Set(key types.NamespacedName, p Probe) error {
 		e.remove(key)
 		return fmt.Errorf("%w: %s", ErrDuplicate, owner)
 	}
-	if existing, ok := e.entries[key]; ok && existing.probe.identity() == id {
-		e.update(existing, &p)
-		return nil
+	if existing, ok := e.set[key]; !ok || existing.identity != id {
+		e.remove(key)
+		e.set[key], e.owners[id] = &probeEntries{identity: id, targets: map[string]*entry{}}, key
 	}
-	e.remove(key)
-	added := &entry{key: key, probe: &p, labels: labelsOf(&p), slow: true, due: nextTurn(key, p.interval(), time.Now())}
-	e.entries[key], e.owners[id] = added, key
-	e.due.add(added)
-	e.wakeUp()
+	e.setTargets(key, &p)
 	return nil
+}
+
+// setTargets adds, updates and removes endpoints of a probe.
+func (e *Engine) setTargets(key types.NamespacedName, p *Probe) {
+	entries := e.set[key].targets
+	for name, existing := range entries {
+		if !slices.Contains(p.Targets, name) {
+			e.removeEntry(existing)
+			delete(entries, name)
+		}
+	}
+	for _, name := range p.Targets {
+		if existing, ok := entries[name]; ok {
+			e.update(existing, p)
+			continue
+		}
+		added := &entry{key: key, target: name, probe: p, labels: labelsOf(p, name), slow: true}
+		added.due = nextTurn(added.turnKey(), p.interval(), time.Now())
+		entries[name] = added
+		e.due.add(added)
+		e.wakeUp()
+	}
 }
 
 // update replaces the spec. A changed spec is run immediately, unless a run is
@@ -187,33 +218,50 @@ func (e *Engine) Remove(key types.NamespacedName) {
 }
 
 func (e *Engine) remove(key types.NamespacedName) {
-	removed, ok := e.entries[key]
+	removed, ok := e.set[key]
 	if !ok {
 		return
 	}
-	removed.removed = true
-	e.due.remove(removed)
-	delete(e.entries, key)
-	delete(e.owners, removed.probe.identity())
+	for _, x := range removed.targets {
+		e.removeEntry(x)
+	}
+	delete(e.set, key)
+	delete(e.owners, removed.identity)
 }
 
-// Verdict returns the result of a probe's newest run; zero before the first
-// one.
-func (e *Engine) Verdict(key types.NamespacedName) plan.Verdict {
+func (e *Engine) removeEntry(x *entry) {
+	x.removed = true
+	e.due.remove(x)
+}
+
+// Verdicts returns the result of the newest run of each endpoint of a probe by
+// name; zero before the first one.
+func (e *Engine) Verdicts(key types.NamespacedName) map[string]plan.Verdict {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if found, ok := e.entries[key]; ok {
-		return found.verdict
+	verdicts := map[string]plan.Verdict{}
+	if found, ok := e.set[key]; ok {
+		for name, x := range found.targets {
+			verdicts[name] = x.verdict
+		}
 	}
-	return plan.Verdict{}
+	return verdicts
+}
+
+// turnKey is the name of an endpoint among all.
+func (x *entry) turnKey() string {
+	if x.target == "" {
+		return x.key.String()
+	}
+	return x.key.String() + "/" + x.target
 }
 
 // nextTurn returns the next time after now at which a probe is due. The offset
-// within the interval follows from the probe's name: it stays the same after a
+// within the interval follows from the endpoint's name: it stays the same after a
 // restart, and probes are spread over the interval.
-func nextTurn(key types.NamespacedName, interval time.Duration, now time.Time) time.Time {
+func nextTurn(key string, interval time.Duration, now time.Time) time.Time {
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(key.String()))
+	_, _ = h.Write([]byte(key))
 	offset := time.Duration(h.Sum64() % uint64(interval))
 	due := now.Truncate(interval).Add(offset)
 	if !due.After(now) {

@@ -56,7 +56,8 @@ func probeOf(url string, interval time.Duration) Probe {
 		Cluster: "prod-1", Name: "web", Vantage: "cluster",
 		Spec: v1alpha1.EndpointProbeSpec{Operator: echo, Interval: &metav1.Duration{Duration: interval},
 			Timeout: &metav1.Duration{Duration: interval}},
-		Resolve: func(context.Context) (plan.Target, *plan.Failure) { return plan.Target{URL: url}, nil },
+		Targets: []string{""},
+		Resolve: func(context.Context, string) (plan.Target, *plan.Failure) { return plan.Target{URL: url}, nil },
 	}
 }
 
@@ -95,14 +96,14 @@ func TestSeriesExistOnlyWhileProbeExists(t *testing.T) {
 	must(t, e.Set(key("a"), probeOf(server.URL+"/ok", 20*time.Millisecond)))
 	must(t, e.Set(key("b"), named(probeOf("http://127.0.0.1:1/", 20*time.Millisecond), "dead")))
 	eventually(t, "both have run", func() bool {
-		return !e.Verdict(key("a")).At.IsZero() &&
-			!e.Verdict(key("b")).At.IsZero()
+		return !e.Verdicts(key("a"))[""].At.IsZero() &&
+			!e.Verdicts(key("b"))[""].At.IsZero()
 	})
 	want := `
 # HELP probe_success Whether the probe succeeded.
 # TYPE probe_success gauge
-probe_success{cluster="prod-1",operator="echo",operator_namespace="fleet",probe="dead",vantage="cluster"} 0
-probe_success{cluster="prod-1",operator="echo",operator_namespace="fleet",probe="web",vantage="cluster"} 1
+probe_success{cluster="prod-1",operator="echo",operator_namespace="fleet",probe="dead",target="",vantage="cluster"} 0
+probe_success{cluster="prod-1",operator="echo",operator_namespace="fleet",probe="web",target="",vantage="cluster"} 1
 `
 	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), series.ProbeSuccess); err != nil {
 		t.Error(err)
@@ -110,10 +111,10 @@ probe_success{cluster="prod-1",operator="echo",operator_namespace="fleet",probe=
 	eventually(t, "both have run three times", func() bool {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		return e.entries[key("a")].attempts >= 3 && e.entries[key("b")].attempts >= 3
+		return e.set[key("a")].targets[""].attempts >= 3 && e.set[key("b")].targets[""].attempts >= 3
 	})
 	e.mu.Lock()
-	healthy, dead := e.entries[key("a")], e.entries[key("b")]
+	healthy, dead := e.set[key("a")].targets[""], e.set[key("b")].targets[""]
 	if healthy.successes != healthy.attempts || dead.successes != 0 {
 		t.Errorf("%v of %v and %v of %v runs succeeded", healthy.successes, healthy.attempts, dead.successes,
 			dead.attempts)
@@ -154,7 +155,7 @@ func TestRunsOfOneProbeDoNotOverlap(t *testing.T) {
 	p.Spec.Timeout = &metav1.Duration{Duration: 5 * time.Second}
 	must(t, e.Set(key("a"), p))
 	eventually(t, "it has run ten times", func() bool {
-		e.Verdict(key("a"))
+		e.Verdicts(key("a"))
 		must(t, e.Set(key("a"), p)) // as each reconcile does
 		return runs.Load() >= 10
 	})
@@ -193,7 +194,7 @@ func TestHangingEndpointsDoNotDelayOthers(t *testing.T) {
 	for i := range 40 {
 		name := fmt.Sprintf("hang-%d", i)
 		must(t, e.Set(key(name), named(probeOf("http://"+hang, time.Hour), name)))
-		p := e.entries[key(name)]
+		p := e.set[key(name)].targets[""]
 		e.mu.Lock()
 		e.due.remove(p)
 		p.due = time.Now()
@@ -224,7 +225,7 @@ func TestProbeThatBecomesSlowMovesToSlowPool(t *testing.T) {
 	hang := serveRaw(t, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
 	e := newTestEngine(Options{Fast: 1, Slow: 1})
 	must(t, e.Set(key("a"), probeOf("http://"+hang, 10*time.Minute)))
-	x := e.entries[key("a")]
+	x := e.set[key("a")].targets[""]
 	e.due.remove(x)
 	x.slow, x.due = false, time.Now()
 	e.due.add(x)
@@ -272,7 +273,7 @@ func TestSet(t *testing.T) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	if len(e.entries) != 0 || len(e.owners) != 0 || len(e.due) != 0 {
+	if len(e.set) != 0 || len(e.owners) != 0 || len(e.due) != 0 {
 		t.Error("a probe that was refused is still run")
 	}
 }
@@ -290,7 +291,7 @@ func TestChangedSpecRunsImmediately(t *testing.T) {
 	if got := <-changed; got != key("a") {
 		t.Errorf("changed probe is %s", got)
 	}
-	if v := e.Verdict(key("a")); v.Failure == nil || v.Failure.Reason != v1alpha1.ReasonBadStatus {
+	if v := e.Verdicts(key("a"))[""]; v.Failure == nil || v.Failure.Reason != v1alpha1.ReasonBadStatus {
 		t.Errorf("verdict %+v, want %s", v, v1alpha1.ReasonBadStatus)
 	}
 }
@@ -301,14 +302,14 @@ func TestTurnsAreSpreadAndStable(t *testing.T) {
 	perSecond := map[int]int{}
 	for i := range n {
 		k := key(fmt.Sprintf("probe-%d", i))
-		due := nextTurn(k, interval, now)
+		due := nextTurn(k.String(), interval, now)
 		if wait := due.Sub(now); wait <= 0 || wait > interval {
 			t.Fatalf("%s is due in %s", k, wait)
 		}
-		if again := nextTurn(k, interval, due); again != due.Add(interval) {
+		if again := nextTurn(k.String(), interval, due); again != due.Add(interval) {
 			t.Fatalf("after %s comes %s", due, again)
 		}
-		if restarted := nextTurn(k, interval, due.Add(-time.Millisecond)); restarted != due {
+		if restarted := nextTurn(k.String(), interval, due.Add(-time.Millisecond)); restarted != due {
 			t.Fatalf("after a restart %s is %s", due, restarted)
 		}
 		perSecond[int(due.Sub(now)/time.Second)]++

@@ -73,7 +73,7 @@ func (e *Engine) runNext(ctx context.Context, x *entry) (next *entry) {
 	e.lateness.Observe(late.Seconds())
 	e.options.Started(x.key, late)
 	moveTimer := time.AfterFunc(slowAfter, func() { e.moveToSlow(ctx, x, began) })
-	result, url := e.runOnce(ctx, p)
+	result, url := e.runOnce(ctx, p, x.target)
 	moveTimer.Stop()
 	e.mu.Lock()
 	changed := e.record(ctx, x, result, url, began)
@@ -111,13 +111,13 @@ func (e *Engine) moveToSlow(ctx context.Context, x *entry, began time.Time) {
 	}
 }
 
-// runOnce runs a probe once, within its timeout.
-func (e *Engine) runOnce(ctx context.Context, p *Probe) (result, string) {
+// runOnce runs an endpoint of a probe once, within its timeout.
+func (e *Engine) runOnce(ctx context.Context, p *Probe, name string) (result, string) {
 	ctx, cancel := context.WithTimeout(ctx, plan.DurationOr(p.Spec.Timeout, plan.DefaultTimeout))
 	defer cancel()
 	interval := sample{series: series.ProbeInterval,
 		value: plan.DurationOr(p.Spec.Interval, plan.DefaultInterval).Seconds()}
-	target, failure := p.Resolve(ctx)
+	target, failure := p.Resolve(ctx, name)
 	if failure != nil {
 		return result{failure: failure, samples: []sample{{series: series.ProbeSuccess}, interval}}, ""
 	}
@@ -143,7 +143,7 @@ func (e *Engine) record(ctx context.Context, x *entry, result result, url string
 		x.successes++
 	}
 	e.runs.WithLabelValues(outcome).Inc()
-	x.due = nextTurn(x.key, x.probe.interval(), now)
+	x.due = nextTurn(x.turnKey(), x.probe.interval(), now)
 	e.due.add(x)
 	e.wakeUp()
 	return changed

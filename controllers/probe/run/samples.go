@@ -108,9 +108,11 @@ func (e *Engine) Collect(out chan<- prometheus.Metric) {
 	// A scrape of thousands of probes takes time and must not delay them: the
 	// lock is held for a copy only. Samples are never changed in place.
 	e.mu.Lock()
-	results := make([]probeSeries, 0, len(e.entries))
-	for _, entry := range e.entries {
-		results = append(results, probeSeries{entry.labels, entry.samples, entry.attempts, entry.successes})
+	results := make([]probeSeries, 0, len(e.set))
+	for _, probe := range e.set {
+		for _, x := range probe.targets {
+			results = append(results, probeSeries{x.labels, x.samples, x.attempts, x.successes})
+		}
 	}
 	e.mu.Unlock()
 	for _, r := range results {
@@ -180,13 +182,15 @@ func (c counter) Write(out *dto.Metric) error {
 	return nil
 }
 
-// labelsOf returns a probe's labels in the order of their names.
-func labelsOf(p *Probe) []*dto.LabelPair {
+// labelsOf returns the labels of an endpoint in the order of their names. Prometheus
+// takes an empty label for none.
+func labelsOf(p *Probe, target string) []*dto.LabelPair {
 	return []*dto.LabelPair{
 		{Name: proto.String(series.Cluster), Value: proto.String(p.Cluster)},
 		{Name: proto.String(series.Operator), Value: proto.String(p.Spec.Operator.Name)},
 		{Name: proto.String(series.OperatorNamespace), Value: proto.String(p.Spec.Operator.Namespace)},
 		{Name: proto.String(series.Probe), Value: proto.String(p.Name)},
+		{Name: proto.String(series.Target), Value: proto.String(target)},
 		{Name: proto.String(series.Vantage), Value: proto.String(p.Vantage)},
 	}
 }

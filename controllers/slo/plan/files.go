@@ -57,7 +57,7 @@ func files(in Input, subjects []*subject) ([]File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build rules: %w", err)
 	}
-	addRunbooks(rules.Groups, in.RunbookURL, subjects)
+	addRunbooks(rules.Groups, subjects)
 	out := []File{{Name: FileName, Groups: rules.Groups}}
 	for _, own := range rules.Own {
 		out = append(out, File{Name: slo.FileName(FileName, own.Operator), Operator: own.Operator,
@@ -99,10 +99,9 @@ func mark(f *File) (string, error) {
 // markedGroup takes the marker of the rules of all operators.
 const markedGroup = "bellwether-objectives"
 
-const annotationRunbook = "runbook_url"
-
-// addRunbooks gives the alerts of operators with a runbook of their own that link.
-func addRunbooks(groups []monitoringv1.RuleGroup, fleet string, subjects []*subject) {
+// addRunbooks gives the alerts of operators with a runbook of their own that link, in
+// place of the one that they have.
+func addRunbooks(groups []monitoringv1.RuleGroup, subjects []*subject) {
 	urls := map[types.NamespacedName]string{}
 	for _, s := range subjects {
 		if s.slo.Spec.RunbookURL != "" {
@@ -121,13 +120,15 @@ func addRunbooks(groups []monitoringv1.RuleGroup, fleet string, subjects []*subj
 				continue
 			}
 			r.Annotations = maps.Clone(r.Annotations)
-			r.Annotations[annotationRunbook] = runbook(operators, urls, fleet, slo.Anchor(r.Alert))
+			r.Annotations[slo.AnnotationRunbook] = runbook(operators, urls, slo.Anchor(r.Alert),
+				r.Annotations[slo.AnnotationRunbook])
 		}
 	}
 }
 
-// runbook is a template that chooses a link by the operator of an alert.
-func runbook(operators []types.NamespacedName, urls map[types.NamespacedName]string, fleet, anchor string) string {
+// runbook is a template that chooses a link by the operator of an alert. Others is the
+// link for all other operators, which may be empty.
+func runbook(operators []types.NamespacedName, urls map[types.NamespacedName]string, anchor, others string) string {
 	var link strings.Builder
 	for i, operator := range operators {
 		word := "if"
@@ -137,8 +138,8 @@ func runbook(operators []types.NamespacedName, urls map[types.NamespacedName]str
 		fmt.Fprintf(&link, "{{ %s and (eq $labels.operator_namespace %q) (eq $labels.operator %q) }}%s%s", word,
 			operator.Namespace, operator.Name, urls[operator], anchor)
 	}
-	if fleet != "" {
-		link.WriteString("{{ else }}" + fleet + anchor)
+	if others != "" {
+		link.WriteString("{{ else }}" + others)
 	}
 	link.WriteString("{{ end }}")
 	return link.String()

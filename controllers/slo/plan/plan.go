@@ -29,7 +29,8 @@ type Input struct {
 	Namespace string
 	// Part of the rules that is written.
 	Part slo.Part
-	// RunbookURL and DashboardURL begin the links of alerts; empty: none.
+	// RunbookURL is the folder with a page for each alert, and DashboardURL begins the
+	// links of alerts to the dashboard; empty: no links.
 	RunbookURL, DashboardURL string
 	// WithoutAlerts are names of alerts that are left out.
 	WithoutAlerts []string

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bellwether-dev/bellwether/alerts/series"
+	"github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
@@ -318,9 +319,12 @@ func TestRulesAreTheSame(t *testing.T) {
 					Latency: &v1alpha1.LatencyThreshold{Histogram: "h", LE: "0.5"}}}
 			}))
 	}
-	want := next(t, fleet(slos...)).Files
+	linked := fleet(slos...)
+	linked.RunbookURL = "https://runbooks.example.com/all"
+	want := next(t, linked).Files
 	slices.Reverse(slos)
 	other := fleet(slos...)
+	other.RunbookURL = linked.RunbookURL
 	for i := range other.Operators {
 		// They were created in another order.
 		other.Operators[i].CreationTimestamp = metav1.NewTime(now.Add(time.Duration(i) * time.Hour))
@@ -333,17 +337,18 @@ func TestRulesAreTheSame(t *testing.T) {
 		for _, r := range g.Rules {
 			if scope := r.Labels[series.Scope]; scope == series.ScopeOperator || scope == series.ScopeRelease {
 				found++
-				link := r.Annotations[annotationRunbook]
+				link := r.Annotations[slo.AnnotationRunbook]
 				if !strings.HasPrefix(link,
 					`{{ if and (eq $labels.operator_namespace "a") (eq $labels.operator "o0") }}`+
 						`https://runbooks.example.com/o0#`) ||
+					!strings.Contains(link, "{{ else }}https://runbooks.example.com/all/"+r.Alert+".md") ||
 					!strings.HasSuffix(link, "{{ end }}") {
 					t.Errorf("%s links to %s", r.Alert, link)
 				}
 			}
 		}
 	}
-	if found != 10 {
+	if found != 11 {
 		t.Errorf("%d alerts", found)
 	}
 }

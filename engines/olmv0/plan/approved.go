@@ -97,7 +97,7 @@ func (d *decision) planApproved(in Input) *finding {
 	case operatorsv1alpha1.InstallPlanPhaseFailed:
 		return d.planFailed(in, *p)
 	case operatorsv1alpha1.InstallPlanPhaseRequiresApproval:
-		if !p.Approved && in.isAdmitted(*p) {
+		if !p.Approved && in.isAdmitted(*p) && in.mayApprove(*p) {
 			d.add(Approve, KindInstallPlan, p.Name, p.Object)
 		}
 	}

@@ -43,6 +43,18 @@ func (c Cluster) MayAdvance(now time.Time, revision int64) bool {
 	return csv.Phase == string(operatorsv1alpha1.CSVPhaseFailed) || csv.isUnrecoverable(now)
 }
 
+// MayGoBack tells whether an older version may be offered in place of what is
+// installed, under an admission that asks for that. What did not finish is not
+// waited for; where the version before it is still there it is withdrawn first.
+func (c Cluster) MayGoBack(revision int64) bool {
+	csv, ok := c.Installed()
+	if !ok {
+		return false
+	}
+	_, isHalfway := c.csv(csv.Replaces)
+	return !isHalfway && c.approvedUnder(csv.Name) != revision
+}
+
 // CurrentHop returns the upgrade that OLM carries out now: the new CSV, and the
 // one that it replaces, which stays until the new one is Succeeded. There is none
 // where the next hop may be offered instead.
@@ -74,6 +86,11 @@ func (c CSV) isFinished() bool {
 		return true
 	}
 	return false
+}
+
+// isEnding tells whether a CSV is being deleted, or is about to be.
+func (c CSV) isEnding() bool {
+	return c.Deleting || c.Phase == string(operatorsv1alpha1.CSVPhaseDeleting)
 }
 
 // CSVsBefore returns the names of the CSVs that were there before the hop to the

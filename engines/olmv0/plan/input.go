@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/engines/olmv0/drift"
 )
 
@@ -22,6 +23,8 @@ type Input struct {
 	Offer   Offer
 	View    View
 	Cluster Cluster
+	// Backups are those of the cluster on the hub.
+	Backups []v1alpha1.OperatorBackup
 }
 
 // Offer is what the published catalog says about the way from what is
@@ -46,6 +49,9 @@ type Offer struct {
 	Admitted []string
 	// Route is how OLM gets the content of Next.
 	Route v1alpha1.BundleRoute
+	// Rollback is what it takes to go back from Next to what is installed; empty where
+	// the catalog does not say.
+	Rollback registryv1.RollbackClass
 	// ViewHash identifies the content that the view should have; empty where there
 	// is nothing to show.
 	ViewHash string
@@ -150,6 +156,8 @@ type Subscription struct {
 	// Awaits names the InstallPlan that OLM waits for before it resolves again;
 	// empty if there is none.
 	Awaits string
+	// Plan is the UID of the InstallPlan that its status refers to.
+	Plan types.UID
 	// ResolutionFailed is OLM's message; empty when resolution did not fail.
 	ResolutionFailed string
 	// LastUpdated is when OLM, or the agent, last wrote its status.
@@ -256,6 +264,9 @@ const (
 	Reprocess Verb = "reprocess"
 	// Abandon makes OLM fail an unfinished CSV, so that another may replace it.
 	Abandon Verb = "abandon"
+	// Detach removes spec.replaces of a CSV, so that it can be replaced by what it
+	// replaced.
+	Detach Verb = "detach"
 	// Correct puts back what differs from the bundle in a CSV or a Deployment: the
 	// observed fields that are of this object.
 	Correct Verb = "correct"

@@ -43,6 +43,9 @@ func (d *decision) installed(in Input) *finding {
 			message: state + ".", recheck: recheckProblem}
 	case csv.Phase != string(operatorsv1alpha1.CSVPhaseSucceeded):
 		return in.interrupted(state)
+	case csv.Name != in.Install.Spec.Admission.Release.Bundle && in.goesBack():
+		return &finding{reason: v1alpha1.ReasonRollingBack, recheck: recheckSoon,
+			message: fmt.Sprintf("%s is installed; it goes back to %s.", csv.Name, strings.Join(in.Offer.Path, ", "))}
 	case csv.Name != in.Install.Spec.Admission.Release.Bundle:
 		return &finding{reason: v1alpha1.ReasonProgressing,
 			message: fmt.Sprintf("%s is installed; upgrades to come: %s.", csv.Name,

@@ -59,8 +59,9 @@ func stages() []stage {
 	return []stage{{
 		condition: v1alpha1.ConditionCatalogServed,
 		checks: []func(*decision, Input) *finding{
-			(*decision).olm, (*decision).otherNamespaces, (*decision).catalog, (*decision).abandon, (*decision).serve,
-			(*decision).namespace, (*decision).operatorGroup, (*decision).catalogSource,
+			(*decision).olm, (*decision).otherNamespaces, (*decision).catalog, (*decision).withdraw,
+			(*decision).abandon, (*decision).detach, (*decision).serve, (*decision).namespace,
+			(*decision).operatorGroup, (*decision).catalogSource,
 		},
 		passed: "OLM is connected to the catalog view.",
 	}, {
@@ -70,7 +71,7 @@ func stages() []stage {
 		passed: "OLM resolved the Subscription to what was admitted.",
 	}, {
 		condition: v1alpha1.ConditionPlanApproved,
-		checks:    []func(*decision, Input) *finding{(*decision).planApproved},
+		checks:    []func(*decision, Input) *finding{(*decision).backedUp, (*decision).planApproved},
 		passed:    "The InstallPlan held exactly what was admitted.",
 	}, {
 		condition: v1alpha1.ConditionInstalled,
@@ -163,7 +164,7 @@ func (d *decision) describe(f *finding) *engines.Finding {
 func (in Input) runsTarget() bool {
 	csv, ok := in.Cluster.Installed()
 	sub, _ := in.Cluster.subscription()
-	return ok && csv.Name == in.Install.Spec.Admission.Release.Bundle && !csv.Deleting &&
+	return ok && csv.Name == in.Install.Spec.Admission.Release.Bundle && !csv.Deleting && !in.isLeaving(csv) &&
 		csv.Phase == string(operatorsv1alpha1.CSVPhaseSucceeded) && sub.InSync && areConfigured(in.Cluster.Deployments)
 }
 

@@ -340,6 +340,21 @@ func TestNext(t *testing.T) {
 			want{Actions: []Action{adopt(v1)}, Reason: v1alpha1.ReasonProgressing,
 				Failing: v1alpha1.ConditionResolved},
 		},
+		"one whose Subscription names a CSV that is gone, once OLM cannot resolve": {
+			with(running("Succeeded"), func(in *Input) {
+				in.Cluster.Subscriptions[0].InstalledCSV, in.Cluster.Subscriptions[0].CurrentCSV = v2, ""
+				in.Cluster.Subscriptions[0].ResolutionFailed = "exists and is not referenced by a subscription"
+				in.Offer.Path, in.Offer.Next = []string{v2}, v2
+			}),
+			want{Actions: []Action{adopt(v1)}, Reason: v1alpha1.ReasonProgressing,
+				Failing: v1alpha1.ConditionResolved},
+		},
+		"one that OLM has just installed is left to OLM": {
+			with(running("Succeeded"), func(in *Input) {
+				in.Cluster.Subscriptions[0].InstalledCSV, in.Cluster.Subscriptions[0].CurrentCSV = "", ""
+			}),
+			want{Reason: v1alpha1.ReasonProgressing, Failing: v1alpha1.ConditionInstalled},
+		},
 		"but not one that never came up": {
 			with(served(), func(in *Input) { in.Cluster.CSVs = []CSV{{Name: v1, Phase: "Pending"}} }),
 			want{Reason: v1alpha1.ReasonOrphanCSV, Stalled: true, Failing: v1alpha1.ConditionResolved},

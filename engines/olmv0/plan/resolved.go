@@ -45,12 +45,12 @@ func (d *decision) orphans(in Input) *finding {
 		referred[s.InstalledCSV], referred[s.CurrentCSV] = true, true
 	}
 	for _, csv := range in.Cluster.CSVs {
-		ending := csv.Deleting || csv.Phase == string(operatorsv1alpha1.CSVPhaseReplacing) ||
-			csv.Phase == string(operatorsv1alpha1.CSVPhaseDeleting)
-		if referred[csv.Name] || ending || in.isReplaced(csv.Name) || in.isPlanned(csv.Name) {
+		replaced := csv.Phase == string(operatorsv1alpha1.CSVPhaseReplacing) || in.isReplaced(csv.Name)
+		adoptable := in.isAdoptable(csv)
+		if referred[csv.Name] || csv.isEnding() || replaced || in.isPlanned(csv.Name) && !adoptable {
 			continue
 		}
-		if in.isAdoptable(csv) {
+		if adoptable {
 			d.adopt(in, csv.Name)
 			return &finding{reason: v1alpha1.ReasonProgressing, recheck: recheckSoon,
 				message: csv.Name + " is installed already; the new Subscription adopts it."}
@@ -70,12 +70,14 @@ func (d *decision) adopt(in Input, csv string) {
 }
 
 // isAdoptable tells whether a CSV without a Subscription is this operator as it
-// was installed before, by Bellwether or by others: the new Subscription can
-// adopt it, which OLM does not do by itself.
+// was installed before, by Bellwether or by others: the Subscription can adopt it,
+// which OLM does not do by itself. One that OLM has just installed is left to OLM,
+// as long as that does not say that it cannot resolve.
 func (in Input) isAdoptable(csv CSV) bool {
 	sub, ok := in.Cluster.subscription()
 	_, ours := in.Offer.Versions[csv.Name]
-	return ok && ours && sub.InstalledCSV == "" && csv.Phase == string(operatorsv1alpha1.CSVPhaseSucceeded)
+	return ok && ours && !in.hasCSV(sub.InstalledCSV) && csv.Phase == string(operatorsv1alpha1.CSVPhaseSucceeded) &&
+		(!in.isPlanned(csv.Name) || sub.ResolutionFailed != "")
 }
 
 // isReplaced tells whether a CSV that is there replaces the named one.

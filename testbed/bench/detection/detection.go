@@ -31,8 +31,9 @@ const (
 	// limit is how long anything may take.
 	limit = 15 * time.Minute
 	look  = time.Second
-	// scrape is the interval of the chart's PodMonitors.
-	scrape = 30 * time.Second
+	// scrape is the default interval of the chart's PodMonitors, and criticalScrape the one for critical operators.
+	scrape         = 30 * time.Second
+	criticalScrape = slo.CriticalStep
 )
 
 // Options say what to measure.
@@ -52,13 +53,9 @@ func Measure(ctx context.Context, out io.Writer, o Options) (section figure.Sect
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	fleet := newFleet(o.Outages)
 	defer fleet.close()
-	shipped, quick, err := ruleFiles()
-	if err != nil {
-		return section, err
-	}
 	sides := []side{
-		{name: "slices of 60 s", alert: slo.AlertOperator, rules: shipped, scrape: scrape},
-		{name: "slices of 15 s for critical operators", alert: quickAlert, rules: quick, scrape: quickStep},
+		{name: "standard operator", criticality: "Standard", scrape: scrape, promised: promised},
+		{name: "critical operator", criticality: slo.Critical, scrape: criticalScrape, promised: promisedCritical},
 	}
 	paths, err := build.Ensure(ctx, out, build.Prometheus)
 	if err != nil {
@@ -66,9 +63,13 @@ func Measure(ctx context.Context, out io.Writer, o Options) (section figure.Sect
 	}
 	for i := range sides {
 		s := &sides[i]
+		rules, err := ruleFile(s.criticality)
+		if err != nil {
+			return section, err
+		}
 		if s.server, err = prometheus.Start(ctx, prometheus.Options{
 			Dir: filepath.Join(dir, fmt.Sprint(i)), Binary: paths[build.Prometheus], Jobs: fleet.jobs(),
-			Rules: map[string][]byte{"slo.yaml": s.rules}, Interval: s.scrape,
+			Rules: map[string][]byte{"slo.yaml": rules}, Interval: s.scrape,
 		}); err != nil {
 			return section, err
 		}
@@ -80,13 +81,24 @@ func Measure(ctx context.Context, out io.Writer, o Options) (section figure.Sect
 	return report(sides), nil
 }
 
-// side is one Prometheus with its rules, and how long each outage took to fire.
+// side is one Prometheus with the rules of an operator of a criticality, and how long each outage took to fire. The
+// median of these is promised to be below a bound.
 type side struct {
-	name, alert string
-	rules       []byte
-	scrape      time.Duration
-	server      *prometheus.Server
-	took        []time.Duration
+	name, criticality string
+	scrape, promised  time.Duration
+	server            *prometheus.Server
+	took              []time.Duration
+}
+
+// ruleFile has the rules of a fleet with one operator.
+func ruleFile(criticality string) ([]byte, error) {
+	rules, err := slo.Build(slo.Set{Default: slo.DefaultProfile(), Operators: []slo.Operator{
+		{Namespace: "fleet", Name: "echo", Criticality: criticality},
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("build rules: %w", err)
+	}
+	return slo.File(rules.All())
 }
 
 // run breaks one cluster after the other, and waits until all pages fire.
@@ -162,7 +174,7 @@ func (s *side) fired(ctx context.Context, f *fleet) error {
 	}
 	s.took = nil
 	for _, alert := range alerts.Alerts {
-		if string(alert.Labels["alertname"]) != s.alert || string(alert.Labels["sli"]) != sli ||
+		if string(alert.Labels["alertname"]) != slo.AlertOperator || string(alert.Labels["sli"]) != sli ||
 			alert.State != promv1.AlertStateFiring {
 			continue
 		}

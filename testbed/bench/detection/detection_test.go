@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/bellwether-dev/bellwether/alerts/slo"
 )
 
 func TestReportJudges(t *testing.T) {
@@ -17,31 +19,34 @@ func TestReportJudges(t *testing.T) {
 		}
 		return out
 	}
-	sides := func(took ...int) []side {
-		return []side{{name: "a", took: of(took...), scrape: scrape},
-			{name: "b", took: of(40, 50, 90), scrape: quickStep}}
+	sides := func(took, critical []time.Duration) []side {
+		return []side{{name: "a", took: took, scrape: scrape, promised: promised},
+			{name: "b", took: critical, scrape: criticalScrape, promised: promisedCritical}}
 	}
-	good := report(sides(140, 170, 230))
+	good := report(sides(of(140, 170, 230), of(40, 50, 90)))
 	if missed := good.Missed(); len(missed) != 0 {
 		t.Errorf("missed %q", missed)
 	}
-	bad := report(sides(140, 180, 190)).Missed()
-	if len(bad) != 1 || !strings.Contains(bad[0], "a: outage to page, median") {
-		t.Errorf("missed %q", bad)
+	if got := good.Rows[3]; got.Ours.String() != "50.00 s" || got.Runs != 3 {
+		t.Errorf("the critical operator: %+v", got)
 	}
-	got := good.Rows[3]
-	if got.Ours.String() != "50.00 s" || got.Runs != 3 || !strings.Contains(got.Name, "prototype") {
-		t.Errorf("the prototype: %+v", got)
+	bad := report(sides(of(140, 180, 190), of(40, 60, 90))).Missed()
+	if len(bad) != 2 || !strings.Contains(bad[0], "a: outage to page, median") ||
+		!strings.Contains(bad[1], "b: outage to page, median") {
+		t.Errorf("missed %q", bad)
 	}
 }
 
-// TestRules has both rule files, of which the second has one group more.
+// TestRules looks for the group of critical operators.
 func TestRules(t *testing.T) {
-	shipped, quick, err := ruleFiles()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if strings.Contains(string(shipped), quickAlert) || strings.Count(string(quick), quickAlert) != 1 {
-		t.Error("the prototype has to be in the second file only")
+	const group = "bellwether-sli-critical"
+	for criticality, want := range map[string]int{"Standard": 0, slo.Critical: 1} {
+		rules, err := ruleFile(criticality)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(string(rules), group); got != want {
+			t.Errorf("%s: %d groups %s, want %d", criticality, got, group, want)
+		}
 	}
 }

@@ -150,8 +150,12 @@ func (l *Lab) Stop(ctx context.Context, keepLogs bool) error {
 	return l.run.Release(keepLogs)
 }
 
-// StartAgent runs an agent as its chart does, but for the addresses. It ends with the lab at the latest.
-func (l *Lab) StartAgent() (*process.Process, error) {
+// ClusterKubeconfig is the path of a kubeconfig with full access to the cluster.
+func (l *Lab) ClusterKubeconfig() string { return l.cluster.Kubeconfig() }
+
+// StartAgent runs an agent as its chart does, but for the addresses; args come besides. It ends with the lab at the
+// latest.
+func (l *Lab) StartAgent(args ...string) (*process.Process, error) {
 	dir := filepath.Join(l.run.Dir(), "agent")
 	for _, folder := range []string{filepath.Join(dir, "logs"), filepath.Join(dir, "cache")} {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -160,11 +164,11 @@ func (l *Lab) StartAgent() (*process.Process, error) {
 	}
 	return process.Start(process.Spec{
 		Name: build.Agent, Path: l.binaries[build.Agent], Dir: dir, Log: process.LogPath(dir, build.Agent),
-		Args: []string{
+		Args: append([]string{
 			"--cluster", ClusterName, "--hub-kubeconfig", l.hub.Kubeconfig(), "--kubeconfig", l.cluster.Kubeconfig(),
 			"--view-bind-address", "127.0.0.1", "--view-ports", "50100-59999", "--cache-dir",
 			filepath.Join(dir, "cache"),
 			"--metrics-bind-address", "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0",
-		},
+		}, args...),
 	})
 }

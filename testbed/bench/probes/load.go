@@ -97,7 +97,7 @@ func Run(ctx context.Context, l Load) (Result, error) {
 	}
 	for i := range l.Probes {
 		_, good := l.Targets.of(i)
-		if v := engine.Verdict(keyOf(i)); !v.At.IsZero() && (v.Failure == nil) != good {
+		if v := engine.Verdicts(keyOf(i))[""]; !v.At.IsZero() && (v.Failure == nil) != good {
 			result.Wrong++
 		}
 	}
@@ -122,7 +122,8 @@ func (l Load) probe(i int) run.Probe {
 			Timeout: &metav1.Duration{Duration: l.Timeout},
 			TLS:     &v1alpha1.ProbeTLS{InsecureSkipVerify: true},
 		},
-		Resolve: func(context.Context) (plan.Target, *plan.Failure) { return plan.Target{URL: url}, nil },
+		Targets: []string{""},
+		Resolve: func(context.Context, string) (plan.Target, *plan.Failure) { return plan.Target{URL: url}, nil },
 	}
 }
 

@@ -107,8 +107,8 @@ type reading struct {
 type group struct {
 	// evaluations of its rules so far.
 	evaluations float64
-	// last is how long the last evaluation of the group took.
-	last float64
+	// last is how long the last evaluation of the group took, which began at began, in seconds since 1970.
+	last, began float64
 }
 
 func read(ctx context.Context, s *prometheus.Server) (reading, error) {
@@ -133,14 +133,18 @@ func read(ctx context.Context, s *prometheus.Server) (reading, error) {
 	for _, m := range families["process_cpu_seconds_total"].GetMetric() {
 		r.cpu = time.Duration(value(m) * float64(time.Second))
 	}
-	for _, m := range families["prometheus_rule_evaluations_total"].GetMetric() {
-		r.groups[groupOf(m)] = group{evaluations: value(m)}
-	}
-	for _, m := range families["prometheus_rule_group_last_duration_seconds"].GetMetric() {
-		if v := value(m); v == v { // else it was not evaluated yet
-			r.groups[groupOf(m)] = group{r.groups[groupOf(m)].evaluations, v}
+	note := func(family string, set func(g *group, v float64)) {
+		for _, m := range families[family].GetMetric() {
+			if v := value(m); v == v { // else it was not evaluated yet
+				g := r.groups[groupOf(m)]
+				set(&g, v)
+				r.groups[groupOf(m)] = g
+			}
 		}
 	}
+	note("prometheus_rule_evaluations_total", func(g *group, v float64) { g.evaluations = v })
+	note("prometheus_rule_group_last_duration_seconds", func(g *group, v float64) { g.last = v })
+	note("prometheus_rule_group_last_evaluation_timestamp_seconds", func(g *group, v float64) { g.began = v })
 	return r, nil
 }
 

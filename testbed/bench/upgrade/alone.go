@@ -80,15 +80,21 @@ func (a *alone) objects(address string) []client.Object {
 		&operatorsv1alpha1.CatalogSource{ObjectMeta: named("catalog"), Spec: operatorsv1alpha1.CatalogSourceSpec{
 			SourceType: operatorsv1alpha1.SourceTypeGrpc, Address: address,
 		}},
-		&operatorsv1alpha1.Subscription{ObjectMeta: named(bundle.Package), Spec: &operatorsv1alpha1.SubscriptionSpec{
-			CatalogSource: "catalog", CatalogSourceNamespace: a.namespace, Package: bundle.Package,
-			Channel:             bundle.Channel,
-			InstallPlanApproval: operatorsv1alpha1.ApprovalAutomatic,
-		}},
+		a.subscription(),
 	}
 }
 
-func (a *alone) upgrade(_ context.Context, c *clock) error {
+func (a *alone) subscription() *operatorsv1alpha1.Subscription {
+	return &operatorsv1alpha1.Subscription{
+		ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: bundle.Package},
+		Spec: &operatorsv1alpha1.SubscriptionSpec{
+			CatalogSource: "catalog", CatalogSourceNamespace: a.namespace, Package: bundle.Package,
+			Channel: bundle.Channel, InstallPlanApproval: operatorsv1alpha1.ApprovalAutomatic,
+		},
+	}
+}
+
+func (a *alone) start(_ context.Context, c *clock) error {
 	c.begin()
 	_, _, err := a.server.Set(a.namespace, a.new, 0)
 	c.reach(served)
@@ -101,6 +107,7 @@ func (a *alone) cleanUp(ctx context.Context) error {
 		&operatorsv1alpha1.Subscription{ObjectMeta: meta(bundle.Package)},
 		&operatorsv1alpha1.CatalogSource{ObjectMeta: meta("catalog")},
 		&operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: meta(bundle.CSVName(to))},
+		&operatorsv1alpha1.ClusterServiceVersion{ObjectMeta: meta(bundle.CSVName(from))},
 	} {
 		if err := lab.Removed(ctx, a.lab.Cluster, o); err != nil {
 			return err

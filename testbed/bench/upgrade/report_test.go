@@ -32,7 +32,7 @@ func TestReportTakesTheMedianOfPairs(t *testing.T) {
 }
 
 func TestClockCountsFromTimeZeroOnly(t *testing.T) {
-	c := newClock()
+	c := newClock(to)
 	c.reach(created)
 	c.begin()
 	c.reach(succeeded)

@@ -67,7 +67,7 @@ func (s *steered) prepare(ctx context.Context, namespace string) error {
 	return nil
 }
 
-func (s *steered) upgrade(ctx context.Context, c *clock) error {
+func (s *steered) start(ctx context.Context, c *clock) error {
 	oi := s.install(to, 2)
 	if err := s.listen(ctx, oi, c); err != nil {
 		return err

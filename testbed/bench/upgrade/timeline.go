@@ -47,14 +47,17 @@ func (t timeline) String() string {
 
 // clock notes when phases are reached. Phases that are seen before time zero count from it.
 type clock struct {
+	// version is the one whose phases they are.
+	version string
+
 	mu    sync.Mutex
 	zero  time.Time
 	at    timeline
 	ended map[phase]chan struct{}
 }
 
-func newClock() *clock {
-	c := &clock{ended: map[phase]chan struct{}{}}
+func newClock(version string) *clock {
+	c := &clock{version: version, ended: map[phase]chan struct{}{}}
 	for p := range phases {
 		c.ended[p] = make(chan struct{})
 	}

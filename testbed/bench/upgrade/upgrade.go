@@ -3,7 +3,7 @@
 
 // Package upgrade measures how long an upgrade of the sample operator takes from the moment that somebody wants it
 // until OLM calls its CSV Succeeded: with Bellwether, from the hub's admission, and with OLM alone, from the moment
-// that the catalog holds the new version. Both work in turn on the same cluster.
+// that the catalog holds the new version. Both work in turn on the same cluster. It measures rollbacks in the same way.
 //
 // OLM alone has everything in its favour: its Subscription approves automatically, its catalog is a server in memory,
 // and the server drops OLM's connection when the new version appears, which makes OLM resolve at once. Without that it
@@ -77,15 +77,15 @@ func Measure(ctx context.Context, out io.Writer, o Options) (section figure.Sect
 // say shows progress. That nobody can see it is no reason to stop.
 func say(out io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }
 
-// contender upgrades an operator in one way.
+// contender changes an operator's version in one way.
 type contender interface {
 	// name is part of a namespace's name.
 	name() string
-	// prepare brings the cluster to the old version in a namespace.
+	// prepare brings the cluster to the version in a namespace from which it starts.
 	prepare(ctx context.Context, namespace string) error
-	// upgrade begins the clock at time zero, starts the upgrade and returns. It sees to it that the clock learns of
+	// start begins the clock at time zero, starts what is measured and returns. It sees to it that the clock learns of
 	// phases that are not to be seen in the namespace.
-	upgrade(ctx context.Context, c *clock) error
+	start(ctx context.Context, c *clock) error
 	// ends are the phases to wait for.
 	ends() []phase
 	// cleanUp leaves nothing in the namespace.
@@ -94,19 +94,29 @@ type contender interface {
 
 // run measures one upgrade from an empty cluster to an empty cluster.
 func run(ctx context.Context, l *lab.Lab, c contender, round int, settle time.Duration) (timeline, error) {
+	var times timeline
+	measure := func(ctx context.Context, namespace string) (err error) {
+		if err := lab.Settle(ctx, settle); err != nil {
+			return err
+		}
+		times, err = watched(ctx, l, c, namespace, to)
+		return err
+	}
+	return times, inEmptyCluster(ctx, l, c, round, measure)
+}
+
+// inEmptyCluster prepares a contender, measures, and cleans up.
+func inEmptyCluster(ctx context.Context, l *lab.Lab, c contender, round int,
+	measure func(ctx context.Context, namespace string) error) error {
 	namespace := fmt.Sprintf("%s-%d", c.name(), round)
 	if err := c.prepare(ctx, namespace); err != nil {
-		return timeline{}, fmt.Errorf("prepare: %w", err)
+		return fmt.Errorf("prepare: %w", err)
 	}
-	if err := lab.Settle(ctx, settle); err != nil {
-		return timeline{}, err
-	}
-	times, err := watched(ctx, l, c, namespace)
-	if err != nil {
-		return timeline{}, err
+	if err := measure(ctx, namespace); err != nil {
+		return err
 	}
 	if err := c.cleanUp(ctx); err != nil {
-		return timeline{}, fmt.Errorf("clean up: %w", err)
+		return fmt.Errorf("clean up: %w", err)
 	}
-	return times, removeCRD(ctx, l)
+	return removeCRD(ctx, l)
 }

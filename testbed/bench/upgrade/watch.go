@@ -22,20 +22,21 @@ import (
 // limit of one upgrade, far beyond what it takes on an idle machine.
 const limit = 5 * time.Minute
 
-// watched runs an upgrade and returns when its phases were reached. What is on the cluster is watched rather than
+// watched changes the version and returns when the phases of that were reached. What is on the cluster is watched, not
 // polled, so that looking takes next to nothing from what is looked at.
-func watched(ctx context.Context, l *lab.Lab, c contender, namespace string) (timeline, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("upgrade in %s: %w", namespace, lab.ErrPatience))
+func watched(ctx context.Context, l *lab.Lab, c contender, namespace, version string) (timeline, error) {
+	late := fmt.Errorf("change the version in %s: %w", namespace, lab.ErrPatience)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, late)
 	defer cancel()
-	clock := newClock()
+	clock := newClock(version)
 	if err := follow(ctx, l.Cluster, namespace, &operatorsv1alpha1.InstallPlanList{}, clock.plan); err != nil {
 		return timeline{}, err
 	}
 	if err := follow(ctx, l.Cluster, namespace, &operatorsv1alpha1.ClusterServiceVersionList{}, clock.csv); err != nil {
 		return timeline{}, err
 	}
-	if err := c.upgrade(ctx, clock); err != nil {
-		return timeline{}, fmt.Errorf("upgrade: %w", err)
+	if err := c.start(ctx, clock); err != nil {
+		return timeline{}, fmt.Errorf("start: %w", err)
 	}
 	for _, last := range c.ends() {
 		select {
@@ -75,7 +76,7 @@ func follow[T client.Object](ctx context.Context, k client.WithWatch, namespace 
 }
 
 func (c *clock) plan(p *operatorsv1alpha1.InstallPlan) {
-	if !slices.Contains(p.Spec.ClusterServiceVersionNames, bundle.CSVName(to)) {
+	if !slices.Contains(p.Spec.ClusterServiceVersionNames, bundle.CSVName(c.version)) {
 		return
 	}
 	if p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseRequiresApproval && !p.Spec.Approved {
@@ -87,7 +88,7 @@ func (c *clock) plan(p *operatorsv1alpha1.InstallPlan) {
 }
 
 func (c *clock) csv(csv *operatorsv1alpha1.ClusterServiceVersion) {
-	if csv.Name != bundle.CSVName(to) {
+	if csv.Name != bundle.CSVName(c.version) {
 		return
 	}
 	c.reach(created)

@@ -23,6 +23,8 @@ import (
 
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/testbed/bench/agentmem"
+	"github.com/bellwether-dev/bellwether/testbed/bench/backup"
+	"github.com/bellwether-dev/bellwether/testbed/bench/badrelease"
 	"github.com/bellwether-dev/bellwether/testbed/bench/catalogs"
 	"github.com/bellwether-dev/bellwether/testbed/bench/detection"
 	"github.com/bellwether-dev/bellwether/testbed/bench/figure"
@@ -65,6 +67,10 @@ type options struct {
 	// sloClusters are the sizes of larger fleets.
 	sloClusters []int
 	sloHub      int
+	// badReleaseRuns is how often the demo is played.
+	badReleaseRuns int
+	// backupObjects is how many custom resources are saved.
+	backupObjects int
 }
 
 // benchmark is one of those that can be asked for.
@@ -76,6 +82,15 @@ type benchmark struct {
 var benchmarks = []benchmark{
 	{"upgrade", func(ctx context.Context, out io.Writer, o options) (figure.Section, error) {
 		return upgrade.Measure(ctx, out, upgrade.Options{Pairs: o.runs, Settle: o.settle})
+	}},
+	{"rollback", func(ctx context.Context, out io.Writer, o options) (figure.Section, error) {
+		return upgrade.MeasureRollback(ctx, out, upgrade.Options{Pairs: o.runs, Settle: o.settle})
+	}},
+	{"bad-release", func(ctx context.Context, out io.Writer, o options) (figure.Section, error) {
+		return badrelease.Measure(ctx, out, o.badReleaseRuns)
+	}},
+	{"backup", func(ctx context.Context, out io.Writer, o options) (figure.Section, error) {
+		return backup.Measure(ctx, out, backup.Options{Objects: o.backupObjects, Runs: o.runs, Settle: o.settle})
 	}},
 	{"view", func(ctx context.Context, out io.Writer, o options) (figure.Section, error) {
 		const versions, schema = 30, 20 << 10 // the size of a large public catalog
@@ -122,7 +137,8 @@ func (o options) slo() slo.Options {
 	return slo.Options{
 		Fleet: fleet.Size{Operators: slo.Operators, Clusters: o.sloCompared, History: history, Ahead: ahead,
 			Seed: 1},
-		Clusters: o.sloClusters, Hub: o.sloHub, Rounds: o.runs, Together: o.sloTogether,
+		Clusters: slices.DeleteFunc(o.sloClusters, func(n int) bool { return n == 0 }), Hub: o.sloHub,
+		Rounds: o.runs, Together: o.sloTogether,
 	}
 }
 
@@ -164,10 +180,12 @@ Measure on a machine that does nothing else.`,
 	fs.BoolVar(&o.sloTogether, "slo-together", false,
 		"also measure sloth with one objective for all operators together")
 	fs.IntSliceVar(&o.sloClusters, "slo-clusters", []int{1000},
-		"clusters that slo-size measures all rules with")
+		"clusters that slo-size measures all rules with; 0 leaves them out")
 	fs.IntVar(&o.sloCompared, "slo-compared", 200, "clusters that slo compares the rules with those of others on")
 	fs.IntVar(&o.sloHub, "slo-hub-clusters", 3000,
 		"clusters that slo-size measures the hub part of the rules with; 0 leaves it out")
+	fs.IntVar(&o.badReleaseRuns, "bad-release-runs", 3, "how often bad-release plays the demo, which takes minutes")
+	fs.IntVar(&o.backupObjects, "backup-objects", 10_000, "custom resources that are saved and restored")
 	return c
 }
 
@@ -177,8 +195,8 @@ func run(ctx context.Context, out, progress io.Writer, o options, origin figure.
 			return fmt.Errorf("unknown benchmark %q: there are %s", key, strings.Join(keys(), ", "))
 		}
 	}
-	if min(o.runs, o.packages) < 1 {
-		return errors.New("--runs and --packages must be at least 1")
+	if min(o.runs, o.packages, o.badReleaseRuns) < 1 {
+		return errors.New("--runs, --bad-release-runs and --packages must be at least 1")
 	}
 	var missed []string
 	for _, b := range benchmarks {

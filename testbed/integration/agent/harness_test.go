@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	patience = 4 * time.Minute
+	patience = 8 * time.Minute
 	look     = 100 * time.Millisecond
 
 	v1 = "echo-operator.v1.0.0"

@@ -51,7 +51,7 @@ func TestProbes(t *testing.T) {
 	scraped := func() string { return scrape(t, address) }
 	success := func(probe string, value int) string {
 		return fmt.Sprintf("probe_success{cluster=\"probes\",operator=\"probed\",operator_namespace=\"fleet\","+
-			"probe=%q,vantage=\"cluster\"} %d\n",
+			"probe=%q,target=\"\",vantage=\"cluster\"} %d\n",
 			probe, value)
 	}
 
@@ -82,7 +82,7 @@ func TestProbes(t *testing.T) {
 	h.shows("a Service that answers", scraped,
 		[]string{success("web", 1),
 			`probe_http_status_code{cluster="probes",operator="probed",operator_namespace="fleet",probe="web",` +
-				`vantage="cluster"} 200`}, nil)
+				`target="",vantage="cluster"} 200`}, nil)
 
 	// It breaks; it goes; the probe fails and stays.
 	status.Store(http.StatusInternalServerError)
@@ -124,6 +124,8 @@ func TestProbes(t *testing.T) {
 	}
 
 	h.usesSecret(user)
+	h.selectsServices(scraped)
+	h.trustsWebhooks()
 
 	// What nobody names any more is removed, with its series; others are left.
 	h.probesServices(nil)
@@ -278,7 +280,23 @@ func TestProbeValidation(t *testing.T) {
 		"JSON and a regular expression": {`{target: {url: "http://a.example/"}, http: {json: "true", matches: [a]}}`,
 			"json cannot be combined with matches and notMatches"},
 		"two CAs": {`{target: {url: "https://a.example/"}, tls: {ca: x, caSecret: {name: a, key: b}}}`,
-			"set only one of ca, caSecret and caConfigMap"},
+			"set only one of ca, caSecret, caConfigMap and caFromWebhooks"},
+		"a selector of Services": {`{target: {service: {selector: {matchLabels: {app: web}}, port: 80}}}`, ""},
+		"a selector of Ingresses": {`{target: {ingress: {selector: {matchExpressions: [{key: app, operator: ` +
+			`Exists}], min: 0, minAge: 10m}, path: /healthz}}}`, ""},
+		"neither name nor selector": {`{target: {service: {port: 80}}}`, "set either name or selector"},
+		"name and selector": {`{target: {route: {name: web, selector: {matchLabels: {app: web}}}}}`,
+			"set either name or selector"},
+		"a selector of everything": {`{target: {service: {selector: {matchLabels: {}}, port: 80}}}`,
+			"selector needs matchLabels or matchExpressions"},
+		"a selector with a host": {`{target: {route: {host: a.example, selector: {matchLabels: {app: web}}}}}`,
+			"host is for an object with a name"},
+		"more than are probed": {`{target: {service: {selector: {matchLabels: {app: web}, min: 101}, port: 80}}}`,
+			"less than or equal to 100"},
+		"the CA of webhooks": {`{target: {service: {name: web, port: 443, scheme: https}}, ` +
+			`tls: {caFromWebhooks: true}}`, ""},
+		"the CA of webhooks for a URL": {`{target: {url: "https://a.example/"}, tls: {caFromWebhooks: true}}`,
+			"caFromWebhooks needs a Service as target"},
 		"maxDuration beyond timeout": {`{target: {url: "http://a.example/"}, timeout: 1s, maxDuration: 2s}`,
 			"maxDuration must not be longer than timeout"},
 		"a header with a line break": {`{target: {url: "http://a.example/"}, http: {secretHeaders: ` +

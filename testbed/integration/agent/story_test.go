@@ -22,7 +22,7 @@ import (
 // each step starts from where the one before it ended.
 func TestLifeOfAnInstall(t *testing.T) {
 	t.Parallel()
-	c := testenv.Shared(t, cluster.Options{OLM: true, Pods: true, Images: echoImages(t)})
+	c := testenv.Cluster(t, cluster.Options{OLM: true, Pods: true, Images: echoImages(t)})
 	testenv.InstallCRDs(t, c)
 	h := start(t, c, "life")
 	pin := h.echoCatalog()

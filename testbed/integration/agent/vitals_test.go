@@ -257,7 +257,9 @@ func (h *harness) slice(server *testprometheus.Server, sli string) (float64, err
 				continue
 			}
 			found, err := server.Query(h.t.Context(), rule.Expr.String(), time.Time{})
-			h.must(err)
+			if err != nil {
+				return 0, err
+			}
 			if len(found) != 1 || found[0].Metric[series.Cluster] != "vitals" ||
 				found[0].Metric[series.Operator] != "vital" {
 				return 0, fmt.Errorf("%s: %v", sli, found)
@@ -272,10 +274,7 @@ func (h *harness) slice(server *testprometheus.Server, sli string) (float64, err
 func (h *harness) rulesFindThem(server *testprometheus.Server) {
 	h.t.Helper()
 	for _, sli := range []string{"csv", "available", "catalog", "operands"} {
-		h.eventually("the rules find what the agent exports of "+sli, func() bool {
-			bad, err := h.slice(server, sli)
-			return err == nil && bad == 0
-		})
+		h.becomes(server, sli, 0)
 	}
 }
 
@@ -291,25 +290,48 @@ func (h *harness) deadWebhooksAreBad(server *testprometheus.Server, scraped func
 	if bad, err := h.slice(server, "webhook"); err == nil {
 		h.t.Errorf("nobody called a webhook, and its slice is %v", bad)
 	}
-	for way, counter := range map[string]string{"closed": series.AdmissionRejectionCount,
-		"open": series.AdmissionFailOpenCount} {
-		h.eventually("API servers cannot call the webhook "+way, func() bool {
-			err := h.Create(h.t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-				Namespace: h.operator, GenerateName: "checked-", Labels: map[string]string{"checked": way},
-			}}, client.DryRunAll)
-			if (way == "closed" && !apierrors.IsInternalError(err)) || (way == "open" && err != nil) {
-				h.t.Fatalf("a request that the webhook %s is about: %v", way, err)
-			}
-			failed, err := server.Query(h.t.Context(),
-				fmt.Sprintf(`rate(%s{cluster="vitals",name="%s.vital.example.com"}[5m]) > 0`, counter, way),
-				time.Time{})
-			h.must(err)
-			return len(failed) > 0
-		})
-	}
-	h.eventually("the slice is bad", func() bool {
-		bad, err := h.slice(server, "webhook")
-		return err == nil && bad == 1
+	h.cannotCall(server, "closed", series.AdmissionRejectionCount)
+	h.cannotCall(server, "open", series.AdmissionFailOpenCount)
+	h.becomes(server, "webhook", 1)
+}
+
+// cannotCall makes requests that a webhook is about, until API servers count that they
+// cannot call it.
+func (h *harness) cannotCall(server *testprometheus.Server, webhook, counter string) {
+	h.t.Helper()
+	var err error
+	defer func() {
+		if h.t.Failed() {
+			h.t.Logf("the last request that the webhook %s is about: %v", webhook, err)
+		}
+	}()
+	h.eventually("API servers cannot call the webhook "+webhook, func() bool {
+		err = h.Create(h.t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+			Namespace: h.operator, GenerateName: "checked-", Labels: map[string]string{"checked": webhook},
+		}}, client.DryRunAll)
+		if webhook == "closed" && !apierrors.IsInternalError(err) || webhook == "open" && err != nil {
+			return false // also where the API server has no time for it
+		}
+		failed, err := server.Query(h.t.Context(),
+			fmt.Sprintf(`rate(%s{cluster="vitals",name="%s.vital.example.com"}[5m]) > 0`, counter, webhook),
+			time.Time{})
+		return err == nil && len(failed) > 0
+	})
+}
+
+// becomes waits until the slice of an SLI is 1, which is bad, or 0.
+func (h *harness) becomes(server *testprometheus.Server, sli string, bad float64) {
+	h.t.Helper()
+	var is float64
+	var err error
+	defer func() {
+		if h.t.Failed() {
+			h.t.Logf("slice of %s: %v, %v", sli, is, err)
+		}
+	}()
+	h.eventually(fmt.Sprintf("the slice of %s is %v", sli, bad), func() bool {
+		is, err = h.slice(server, sli)
+		return err == nil && is == bad
 	})
 }
 

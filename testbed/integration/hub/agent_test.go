@@ -37,6 +37,9 @@ type agent struct {
 	cluster   *v1alpha1.FleetCluster
 	namespace string
 
+	// bad is a version that stalls; the test sets it before the agent works.
+	bad string
+
 	mu  sync.Mutex
 	olm string
 	// unreachableSince is what the agent reports of its own API server.

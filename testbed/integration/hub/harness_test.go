@@ -41,6 +41,7 @@ import (
 	"github.com/bellwether-dev/bellwether/controllers/fleet"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/controllers/operator"
+	"github.com/bellwether-dev/bellwether/controllers/paging"
 	"github.com/bellwether-dev/bellwether/controllers/slo"
 	"github.com/bellwether-dev/bellwether/testbed/cluster"
 	"github.com/bellwether-dev/bellwether/testbed/testenv"
@@ -177,7 +178,7 @@ func (h *harness) addControllers(t *testing.T, mgr ctrl.Manager) {
 	if h.whole {
 		h.metrics = prometheus.NewRegistry()
 		must(t, controllers.AddHub(mgr, controllers.HubOptions{Concurrency: 4, Catalogs: catalogs, Metrics: h.metrics,
-			SLO: h.slo}))
+			SLO: h.slo, Paging: paging.Options{Namespace: hubNamespace, Recheck: time.Second}}))
 		return
 	}
 	must(t, kit.IndexInstalls(t.Context(), mgr.GetFieldIndexer()))

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
@@ -388,15 +389,27 @@ func TestDeletedRolloutsDoNotResetRevisions(t *testing.T) {
 
 func TestOperatorIsDeleted(t *testing.T) {
 	w, _ := settled(t)
-	w.edit(func(s *v1alpha1.ManagedOperatorSpec) { s.RemovalPolicy = v1alpha1.RemovalUninstall })
+	w.edit(func(s *v1alpha1.ManagedOperatorSpec) {
+		s.RemovalPolicy = v1alpha1.RemovalUninstall
+		s.Removal = &v1alpha1.OperatorRemoval{ConfirmAbove: ptr.To(int32(1))}
+	})
 	must(t, w.Delete(t.Context(), w.operator))
 	w.rollouts()
+	w.reaches(t, w.operator, "Stalled RemovalUnconfirmed", "from 2 clusters, which needs a confirmation")
+	w.edit(func(s *v1alpha1.ManagedOperatorSpec) { s.Removal.Confirm = w.operator.Status.Removal.Request })
 	w.reaches(t, w.operator, "False Deleting", "waiting for 2 clusters to remove it")
-	for _, a := range w.agents {
-		install := &v1alpha1.OperatorInstall{}
+	for _, name := range []string{"a", "b"} {
+		// A wave of two clusters is changed one by one.
+		if progress := w.operator.Status.Removal; progress.Uninstalling > 1 || progress.Request != "" {
+			t.Errorf("progress is %+v", progress)
+		}
+		a, install := w.agents[name], &v1alpha1.OperatorInstall{}
 		install.Namespace = v1alpha1.ClusterNamespace(a.cluster.Name)
 		install.Name = v1alpha1.OperatorReference{Namespace: w.namespace, Name: "echo"}.InstallName()
-		a.letGo(t, a.deleted(t, install))
+		if a.deleted(t, install).Spec.RemovalPolicy != v1alpha1.RemovalUninstall {
+			t.Errorf("cluster %s was told to do %q", name, install.Spec.RemovalPolicy)
+		}
+		a.letGo(t, install)
 	}
 	w.gone(t, w.operator)
 }

@@ -145,6 +145,8 @@ func TestHubMayNotReadForeignSecrets(t *testing.T) {
 		"rights beyond its own": {authorizationv1.ResourceAttributes{Namespace: "default", Verb: "escalate",
 			Group: rbacv1.GroupName, Resource: "roles", Name: "bellwether-agent"}, false},
 		"pods": {authorizationv1.ResourceAttributes{Verb: "list", Resource: "pods"}, false},
+		"overriding a gate of its own rollout": {authorizationv1.ResourceAttributes{Verb: "override",
+			Group: "bellwether.dev", Resource: "operatorrollouts"}, false},
 		"approving its own rollout": {authorizationv1.ResourceAttributes{Verb: "approve", Group: "bellwether.dev",
 			Resource: "operatorrollouts"}, false},
 	}
@@ -176,6 +178,7 @@ func TestApprovals(t *testing.T) {
 		return h.as(t, config)
 	}
 	operator, approver := person("olga", "bellwether-operate"), person("anna", "bellwether-approve")
+	overrider := person("otto", "bellwether-override")
 	rollout := &v1alpha1.OperatorRollout{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "echo-1"},
 		Spec: v1alpha1.OperatorRolloutSpec{
@@ -199,6 +202,17 @@ func TestApprovals(t *testing.T) {
 				At: metav1.Now()})
 		}
 	}
+	overrideWindows := func(by string) func(*v1alpha1.OperatorRolloutSpec) {
+		return func(s *v1alpha1.OperatorRolloutSpec) {
+			s.WindowOverride = &v1alpha1.WindowOverride{By: by, Reason: "emergency"}
+		}
+	}
+	override := func(by, wave string) func(*v1alpha1.OperatorRolloutSpec) {
+		return func(s *v1alpha1.OperatorRolloutSpec) {
+			s.Overrides = append(s.Overrides, v1alpha1.GateOverride{Wave: wave, Gate: "budget", By: by,
+				Reason: "known noise", At: metav1.Now()})
+		}
+	}
 	steps := []struct {
 		name string
 		as   client.Client
@@ -217,6 +231,26 @@ func TestApprovals(t *testing.T) {
 		{"nor sign one anew", operator, func(s *v1alpha1.OperatorRolloutSpec) { s.Approvals[0].By = "olga" },
 			"may not approve"},
 		{"who approves may withdraw", approver, func(s *v1alpha1.OperatorRolloutSpec) { s.Approvals = nil }, ""},
+		{"who operates may not override", operator, override("olga", "canary"), "olga may not override gates"},
+		{"nor may who approves", approver, override("anna", "canary"), "anna may not override gates"},
+		{"who overrides may not sign for another", overrider, override("olga", "canary"),
+			"signed by who gives it: by must be 'otto'"},
+		{"and may override", overrider, override("otto", "canary"), ""},
+		{"but not approve", overrider, approve("otto", "canary"), "otto may not approve"},
+		{"who operates may not withdraw an override", operator,
+			func(s *v1alpha1.OperatorRolloutSpec) { s.Overrides = nil }, "may not override gates"},
+		{"nor change its reason", operator, func(s *v1alpha1.OperatorRolloutSpec) { s.Overrides[0].Reason = "fine" },
+			"may not override gates"},
+		{"but may pause without touching it", operator, func(s *v1alpha1.OperatorRolloutSpec) { s.Paused = true }, ""},
+		{"who overrides may withdraw", overrider, func(s *v1alpha1.OperatorRolloutSpec) { s.Overrides = nil }, ""},
+		{"who approves may not override windows", approver, overrideWindows("anna"), "anna may not override windows"},
+		{"who overrides may not sign for another", overrider, overrideWindows("anna"),
+			"signed by who gives it: by must be 'otto'"},
+		{"and may override", overrider, overrideWindows("otto"), ""},
+		{"who operates may go on with it", operator, func(s *v1alpha1.OperatorRolloutSpec) { s.Paused = true }, ""},
+		{"but not take it back", operator, func(s *v1alpha1.OperatorRolloutSpec) { s.WindowOverride = nil },
+			"olga may not override windows"},
+		{"who overrides may", overrider, func(s *v1alpha1.OperatorRolloutSpec) { s.WindowOverride = nil }, ""},
 	}
 	for _, step := range steps {
 		t.Run(step.name, func(t *testing.T) {

@@ -50,7 +50,7 @@ func TestProbesFromTheHub(t *testing.T) {
 	series := func(value int) string {
 		return fmt.Sprintf("# HELP probe_success Whether the probe succeeded.\n# TYPE probe_success gauge\n"+
 			"probe_success{cluster=\"probed\",operator=\"echo\",operator_namespace=\"fleet\",probe=\"api\","+
-			"vantage=\"hub\"} %d\n", value)
+			"target=\"\",vantage=\"hub\"} %d\n", value)
 	}
 	exports := func(want string) error {
 		return testutil.GatherAndCompare(h.metrics, strings.NewReader(want), "probe_success")

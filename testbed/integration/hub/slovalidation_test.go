@@ -138,7 +138,7 @@ func TestSLOValidation(t *testing.T) {
 			"badPercent is a threshold of reconcile, latency, webhook and operands"},
 		"badPercent 100": {"spec.objectives", `[{sli: webhook, target: "99", thresholds: {badPercent: "100"}}]`,
 			"badPercent must be above 0 and below 100"},
-		"alerts":                 {"spec.objectives", `[{sli: csv, target: "99", alerts: Pages}]`, "Unsupported value"},
+		"alerts":                 {"spec.objectives", `[{sli: csv, target: "99", alerts: Some}]`, "Unsupported value"},
 		"labels and annotations": {"spec", `{operator: echo, alertLabels: {area: x}, alertAnnotations: {contact: "#x"}}`, ""},
 		"a label of Bellwether's alerts": {"spec.alertLabels", `{severity: page}`,
 			"must not have a label that Bellwether's alerts have"},

@@ -149,7 +149,7 @@ func TestValidation(t *testing.T) {
 		"wave soak negative": {goodOperator, "spec.strategy.waves", "[{name: a, soak: -1s}]",
 			"soak must not be negative"},
 		"gate without a check": {goodOperator, "spec.strategy.waves", "[{name: a, gates: [{name: g}]}]",
-			"the only kind so far is approval"},
+			"a gate needs exactly one of approval, slo, baseline, promQL and job"},
 		"too many waves": {goodOperator, "spec.strategy.waves", "[" +
 			strings.TrimSuffix(manyWaves(21), ",") + "]", "Too many"},
 		"max deferred": {goodOperator, "spec.strategy.maxDeferred", "-1",

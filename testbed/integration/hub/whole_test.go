@@ -62,6 +62,12 @@ func (a *agent) workOnce(ctx context.Context) {
 		case o.Spec.Admission == nil:
 		case controllerutil.AddFinalizer(o, v1alpha1.FinalizerAgent):
 			_ = a.Patch(ctx, o, client.MergeFrom(before))
+		case a.bad != "" && o.Spec.Admission.Release.Version == a.bad:
+			o.Status.ObservedRevision, o.Status.SucceededHash = o.Spec.Admission.Revision, ""
+			o.Status.Installed = &v1alpha1.InstalledVersion{Bundle: o.Spec.Admission.Release.Bundle, Version: a.bad}
+			conditions.Summarize(&o.Status.Conditions, o.Generation,
+				conditions.Summary{State: conditions.Stalled, Reason: v1alpha1.ReasonCSVFailed})
+			_ = a.Status().Patch(ctx, o, client.MergeFrom(before))
 		case o.Status.SucceededHash != o.Spec.Admission.Hash || !rollouts.ObserveInstall(o).Ready:
 			release := o.Spec.Admission.Release
 			o.Status.SucceededHash, o.Status.ObservedRevision = o.Spec.Admission.Hash, o.Spec.Admission.Revision

@@ -26,6 +26,8 @@ func TestEachFieldHasOneWriter(t *testing.T) {
 	w.agents["a"].work(t)
 	w.operator.Spec.Version, w.operator.Spec.RemovalPolicy = "1.0.0", v1alpha1.RemovalUninstall
 	w.operator.Spec.Install.Drift = v1alpha1.DriftCorrect
+	w.operator.Spec.Backup = &v1alpha1.BackupPolicy{Schedule: "@daily"}
+	w.operator.Spec.StorageMigration = v1alpha1.StorageMigrationAutomatic
 	w.create()
 	must(t, w.Create(t.Context(), &v1alpha1.OperatorSLO{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "echo"},
@@ -58,8 +60,11 @@ func TestEachFieldHasOneWriter(t *testing.T) {
 		"bellwether-rollout":  {"admission", "cluster", "operator"},
 		"bellwether-operator": {"blocks"},
 		"bellwether-drift":    {"drift"},
+		"bellwether-backup":   {"backup"},
 		"bellwether-slo":      {"monitor", "services"},
 		"bellwether-removal":  {"removalPolicy"},
+
+		"bellwether-storage-migration": {"storageMigration"},
 	}
 	if diff := cmp.Diff(want, specWriters(t, install)); diff != "" {
 		t.Errorf("writers of spec (-want +got):\n%s", diff)

@@ -39,6 +39,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
 
+	server "github.com/bellwether-dev/bellwether/alerts/prometheus"
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers"
@@ -83,6 +84,8 @@ type world struct {
 	witness *witness
 	// metrics are those of the hub that was started last.
 	metrics *prometheus.Registry
+	// prometheus is what hubs measure by.
+	prometheus server.Endpoint
 }
 
 // preparing is held while the API server that all tests share is set up.
@@ -145,7 +148,7 @@ func (w *world) startHub() (stop func()) {
 	must(w.t, err)
 	must(w.t, kit.IndexInstalls(w.t.Context(), mgr.GetFieldIndexer()))
 	w.metrics = prometheus.NewRegistry()
-	must(w.t, rollout.Add(mgr, rollout.Options{Concurrency: 4, Metrics: w.metrics}))
+	must(w.t, rollout.Add(mgr, rollout.Options{Concurrency: 4, Metrics: w.metrics, Prometheus: w.prometheus}))
 	must(w.t, w.metrics.Register(rollout.Gauges(mgr)))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -197,6 +200,13 @@ func (w *world) online(name string, online bool) {
 // start creates a rollout as the operator controller would.
 func (w *world) start(revision int64, strategy v1alpha1.RolloutStrategy) *v1alpha1.OperatorRollout {
 	w.t.Helper()
+	return w.startWith(revision, strategy, nil)
+}
+
+// startWith creates a rollout of a release with requirements.
+func (w *world) startWith(revision int64, strategy v1alpha1.RolloutStrategy,
+	needs *v1alpha1.ReleaseRequirements) *v1alpha1.OperatorRollout {
+	w.t.Helper()
 	ro := &v1alpha1.OperatorRollout{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: fmt.Sprintf("echo-%d", revision)},
 		Spec: v1alpha1.OperatorRolloutSpec{
@@ -210,6 +220,7 @@ func (w *world) start(revision int64, strategy v1alpha1.RolloutStrategy) *v1alph
 			},
 			ClusterSelector: metav1.LabelSelector{MatchLabels: map[string]string{"fleet": w.tag}},
 			Strategy:        rollouts.Defaulted(strategy),
+			Requirements:    needs,
 		},
 	}
 	must(w.t, w.Create(w.t.Context(), ro))
@@ -291,13 +302,16 @@ func must(t *testing.T, err error) {
 
 // witness follows every write to the fleet's OperatorInstalls in order.
 type witness struct {
-	mu       sync.Mutex
+	mu sync.Mutex
+	// installs by namespace and name.
 	installs map[string]*v1alpha1.OperatorInstall
 	// peak is the most clusters of a rollout's wave that were ever in progress
 	// at a time.
 	peak map[string]int
 	// admitted lists clusters by rollout, in the order of admission.
 	admitted map[string][]string
+	// together lists admissions of clusters on which another operator was changing.
+	together []string
 }
 
 func (w *world) watch() {
@@ -319,12 +333,13 @@ func (w *world) watch() {
 func (v *witness) note(kind watch.EventType, at *v1alpha1.OperatorInstall) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	before := v.installs[at.Spec.Cluster]
+	key := at.Namespace + "/" + at.Name
+	before := v.installs[key]
 	if kind == watch.Deleted {
-		delete(v.installs, at.Spec.Cluster)
+		delete(v.installs, key)
 		return
 	}
-	v.installs[at.Spec.Cluster] = at
+	v.installs[key] = at
 	a := at.Spec.Admission
 	if a == nil || before != nil && before.Spec.Admission != nil && before.Spec.Admission.RolloutUID == a.RolloutUID {
 		return
@@ -337,8 +352,19 @@ func (v *witness) note(kind watch.EventType, at *v1alpha1.OperatorInstall) {
 			running++
 		}
 	}
-	key := a.Rollout + "/" + a.Wave
-	v.peak[key] = max(v.peak[key], running)
+	wave := a.Rollout + "/" + a.Wave
+	v.peak[wave] = max(v.peak[wave], running)
+	v.noteOthers(at)
+}
+
+// noteOthers looks for other operators that change on the cluster of an admission.
+func (v *witness) noteOthers(at *v1alpha1.OperatorInstall) {
+	for _, other := range v.installs {
+		if o := other.Spec.Admission; other.Name != at.Name && other.Spec.Cluster == at.Spec.Cluster && o != nil &&
+			other.Status.SucceededHash != o.Hash {
+			v.together = append(v.together, fmt.Sprintf("%s: %s and %s", at.Spec.Cluster, at.Name, other.Name))
+		}
+	}
 }
 
 func (v *witness) peakOf(key string) int {

@@ -38,12 +38,18 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: hash
       type:
         scalar: string
+    - name: previous
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.PreviousRelease
     - name: release
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.Release
     - name: revision
       type:
         scalar: numeric
+    - name: rollback
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.AdmissionRollback
     - name: rollout
       type:
         scalar: string
@@ -64,6 +70,33 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - cluster
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.AdmissionRollback
+  map:
+    fields:
+    - name: force
+      type:
+        scalar: boolean
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.AppliedPolicy
+  map:
+    fields:
+    - name: added
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: generation
+      type:
+        scalar: numeric
+    - name: name
+      type:
+        scalar: string
+    - name: waves
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.Approval
   map:
     fields:
@@ -94,6 +127,93 @@ var schemaYAML = typed.YAMLObject(`types:
         elementType:
           namedType: __untyped_deduced_
         elementRelationship: separable
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.BackedUpResource
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+    - name: objects
+      type:
+        scalar: numeric
+    - name: version
+      type:
+        scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.BackupPolicy
+  map:
+    fields:
+    - name: beforeUpgrade
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.BeforeUpgrade
+      default: WhenNeeded
+    - name: credentialsSecret
+      type:
+        scalar: string
+    - name: maxSize
+      type:
+        namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+    - name: recipients
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: retention
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.BackupRetention
+    - name: schedule
+      type:
+        scalar: string
+    - name: secrets
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector
+    - name: store
+      type:
+        scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.BackupRetention
+  map:
+    fields:
+    - name: keep
+      type:
+        scalar: numeric
+      default: 5
+    - name: maxAge
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.BackupTrigger
+  scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.BackupUpgrade
+  map:
+    fields:
+    - name: from
+      type:
+        scalar: string
+    - name: hash
+      type:
+        scalar: string
+    - name: revision
+      type:
+        scalar: numeric
+    - name: to
+      type:
+        scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.BaselineGate
+  map:
+    fields:
+    - name: confidence
+      type:
+        scalar: numeric
+      default: 99
+    - name: minSamples
+      type:
+        scalar: numeric
+      default: 30
+    - name: sli
+      type:
+        scalar: string
+    - name: window
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.BatchEntry
   map:
     fields:
@@ -106,9 +226,14 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: cluster
       type:
         scalar: string
+    - name: held
+      type:
+        scalar: boolean
     - name: wave
       type:
         scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.BeforeUpgrade
+  scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.BlockOrigin
   scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.BlockedVersion
@@ -278,6 +403,57 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: version
       type:
         scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.ChangeWindow
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.ChangeWindowSpec
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.ChangeWindowSpec
+  map:
+    fields:
+    - name: clusterSelector
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector
+    - name: duration
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+    - name: namespaces
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: operatorSelector
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector
+    - name: reason
+      type:
+        scalar: string
+    - name: recurrence
+      type:
+        scalar: string
+    - name: start
+      type:
+        scalar: string
+    - name: timeZone
+      type:
+        scalar: string
+      default: UTC
+    - name: type
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.ChangeWindowType
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.ChangeWindowType
+  scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.ClusterCounts
   map:
     fields:
@@ -305,6 +481,26 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: olm
       type:
         scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.ClusterVeto
+  map:
+    fields:
+    - name: operators
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: reason
+      type:
+        scalar: string
+    - name: since
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: until
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.ComparisonOperator
+  scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.ConfigMapKey
   map:
     fields:
@@ -345,6 +541,47 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: A
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.Decision
+  map:
+    fields:
+    - name: at
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: by
+      type:
+        scalar: string
+    - name: "on"
+      type:
+        scalar: string
+    - name: reason
+      type:
+        scalar: string
+    - name: rollout
+      type:
+        scalar: string
+    - name: what
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.DecisionReason
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.DecisionLog
+  map:
+    fields:
+    - name: dropped
+      type:
+        scalar: numeric
+    - name: entries
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.Decision
+          elementRelationship: atomic
+    - name: inForce
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.DecisionReason
+  scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.DriftCorrection
   map:
     fields:
@@ -365,6 +602,24 @@ var schemaYAML = typed.YAMLObject(`types:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.DriftPolicy
   scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.EmailReceiver
+  map:
+    fields:
+    - name: from
+      type:
+        scalar: string
+    - name: password
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.SecretKey
+    - name: smarthost
+      type:
+        scalar: string
+    - name: to
+      type:
+        scalar: string
+    - name: username
+      type:
+        scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.EndpointProbe
   map:
     fields:
@@ -441,9 +696,40 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: observedGeneration
       type:
         scalar: numeric
+    - name: selected
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.SelectedTargets
     - name: url
       type:
         scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.ErrorBudgetPace
+  map:
+    fields:
+    - name: fullAbovePercent
+      type:
+        scalar: numeric
+      default: 50
+    - name: objectives
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.FailingTarget
+  map:
+    fields:
+    - name: message
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
+    - name: reason
+      type:
+        scalar: string
+    - name: time
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.FailurePolicy
   scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.FleetCluster
@@ -506,6 +792,12 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: versions
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.ClusterVersions
+    - name: veto
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.ClusterVeto
+    - name: vetoEndedAt
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.GRPCProbe
   map:
     fields:
@@ -518,24 +810,93 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: approval
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.ApprovalGate
+    - name: baseline
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.BaselineGate
+    - name: job
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.JobGate
     - name: name
+      type:
+        scalar: string
+    - name: promQL
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.PromQLGate
+    - name: slo
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.SLOGate
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.GateMeasurement
+  map:
+    fields:
+    - name: at
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: baselineSamples
+      type:
+        scalar: numeric
+    - name: failures
+      type:
+        scalar: numeric
+    - name: query
+      type:
+        scalar: string
+    - name: samples
+      type:
+        scalar: numeric
+    - name: threshold
+      type:
+        scalar: string
+    - name: value
+      type:
+        scalar: string
+    - name: window
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.GateOverride
+  map:
+    fields:
+    - name: at
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: by
+      type:
+        scalar: string
+    - name: gate
+      type:
+        scalar: string
+    - name: reason
+      type:
+        scalar: string
+    - name: wave
       type:
         scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.GateStatus
   map:
     fields:
+    - name: approval
+      type:
+        scalar: boolean
     - name: decidedAt
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
     - name: evidence
       type:
         scalar: string
+    - name: measurement
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.GateMeasurement
     - name: name
       type:
         scalar: string
+    - name: retries
+      type:
+        scalar: numeric
     - name: verdict
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.GateVerdict
+    - name: waitingSince
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.GateVerdict
   scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.HTTPProbe
@@ -610,6 +971,36 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: regex
       type:
         scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.HeartbeatTarget
+  map:
+    fields:
+    - name: url
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.SecretKey
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.HeldBackClusters
+  map:
+    fields:
+    - name: clusters
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: count
+      type:
+        scalar: numeric
+    - name: deferred
+      type:
+        scalar: boolean
+    - name: message
+      type:
+        scalar: string
+    - name: reason
+      type:
+        scalar: string
+    - name: until
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.HostTarget
   map:
     fields:
@@ -622,6 +1013,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: path
       type:
         scalar: string
+    - name: selector
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.TargetSelector
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.InstallCounts
   map:
     fields:
@@ -656,6 +1050,129 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
     - name: version
+      type:
+        scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.JobGate
+  map:
+    fields:
+    - name: args
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: backoffLimit
+      type:
+        scalar: numeric
+    - name: clusters
+      type:
+        scalar: numeric
+    - name: command
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: cpu
+      type:
+        namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+    - name: env
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.JobVariable
+          elementRelationship: associative
+          keys:
+          - name
+    - name: image
+      type:
+        scalar: string
+    - name: memory
+      type:
+        namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+    - name: namespace
+      type:
+        scalar: string
+    - name: serviceAccountName
+      type:
+        scalar: string
+    - name: timeout
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.JobResult
+  map:
+    fields:
+    - name: endedAt
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: message
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
+    - name: namespace
+      type:
+        scalar: string
+    - name: startedAt
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: state
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.JobState
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.JobState
+  scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.JobTemplate
+  map:
+    fields:
+    - name: args
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: backoffLimit
+      type:
+        scalar: numeric
+    - name: command
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: cpu
+      type:
+        namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+    - name: env
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.JobVariable
+          elementRelationship: associative
+          keys:
+          - name
+    - name: image
+      type:
+        scalar: string
+    - name: memory
+      type:
+        namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+    - name: namespace
+      type:
+        scalar: string
+    - name: serviceAccountName
+      type:
+        scalar: string
+    - name: timeout
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.JobVariable
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+    - name: value
       type:
         scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.LabelMatcher
@@ -715,6 +1232,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.ManagedOperatorSpec
   map:
     fields:
+    - name: backup
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.BackupPolicy
     - name: catalog
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.LocalReference
@@ -724,10 +1244,24 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: clusterSelector
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector
+    - name: dependsOn
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.OperatorDependency
+          elementRelationship: associative
+          keys:
+          - name
     - name: historyLimit
       type:
         scalar: numeric
       default: 5
+    - name: holds
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.VersionHold
+          elementRelationship: atomic
     - name: install
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.OperatorInstallation
@@ -737,6 +1271,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: paused
       type:
         scalar: boolean
+    - name: removal
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.OperatorRemoval
     - name: removalPolicy
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.RemovalPolicy
@@ -744,6 +1281,10 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: restart
       type:
         scalar: string
+    - name: storageMigration
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.StorageMigrationPolicy
+      default: Manual
     - name: strategy
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.RolloutStrategy
@@ -764,6 +1305,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - type
+    - name: decisions
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.DecisionLog
     - name: history
       type:
         list:
@@ -775,6 +1319,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: observedGeneration
       type:
         scalar: numeric
+    - name: removal
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.RemovalProgress
     - name: rollout
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.RolloutSummary
@@ -870,6 +1417,104 @@ var schemaYAML = typed.YAMLObject(`types:
   scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.OfflinePolicy
   scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.OperatorBackup
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.OperatorBackupSpec
+    - name: status
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.OperatorBackupStatus
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.OperatorBackupSpec
+  map:
+    fields:
+    - name: credentialsSecret
+      type:
+        scalar: string
+    - name: maxSize
+      type:
+        namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+    - name: operator
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.OperatorReference
+    - name: recipients
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: secrets
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector
+    - name: store
+      type:
+        scalar: string
+    - name: trigger
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.BackupTrigger
+      default: Manual
+    - name: upgrade
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.BackupUpgrade
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.OperatorBackupStatus
+  map:
+    fields:
+    - name: bundle
+      type:
+        scalar: string
+    - name: bytes
+      type:
+        scalar: numeric
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
+          elementRelationship: associative
+          keys:
+          - type
+    - name: encrypted
+      type:
+        scalar: boolean
+    - name: location
+      type:
+        scalar: string
+    - name: manifest
+      type:
+        scalar: string
+    - name: objects
+      type:
+        scalar: numeric
+    - name: observedGeneration
+      type:
+        scalar: numeric
+    - name: resources
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.BackedUpResource
+          elementRelationship: associative
+          keys:
+          - name
+    - name: takenAt
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: verifiedAt
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: version
+      type:
+        scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.OperatorCatalog
   map:
     fields:
@@ -978,6 +1623,15 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: io.k8s.api.core.v1.Toleration
           elementRelationship: atomic
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.OperatorDependency
+  map:
+    fields:
+    - name: minVersion
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.OperatorInstall
   map:
     fields:
@@ -1002,6 +1656,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: admission
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.Admission
+    - name: backup
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.BackupPolicy
     - name: blocks
       type:
         list:
@@ -1017,6 +1674,14 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: drift
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.DriftPolicy
+    - name: jobs
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.RequestedJob
+          elementRelationship: associative
+          keys:
+          - name
     - name: monitor
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.PodMetrics
@@ -1034,6 +1699,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - name
+    - name: storageMigration
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.StorageMigration
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.OperatorInstallStatus
   map:
     fields:
@@ -1051,6 +1719,14 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: installed
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.InstalledVersion
+    - name: jobs
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.JobResult
+          elementRelationship: associative
+          keys:
+          - name
     - name: observedGeneration
       type:
         scalar: numeric
@@ -1066,6 +1742,14 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             scalar: string
           elementRelationship: atomic
+    - name: storageMigrations
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.StorageMigrationProgress
+          elementRelationship: associative
+          keys:
+          - resource
     - name: succeededAt
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
@@ -1098,6 +1782,16 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: namespace
       type:
         scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.OperatorRemoval
+  map:
+    fields:
+    - name: confirm
+      type:
+        scalar: string
+    - name: confirmAbove
+      type:
+        scalar: numeric
+      default: 5
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.OperatorRollout
   map:
     fields:
@@ -1140,6 +1834,15 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: operator
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.LocalReference
+    - name: overrides
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.GateOverride
+          elementRelationship: associative
+          keys:
+          - wave
+          - gate
     - name: paused
       type:
         scalar: boolean
@@ -1149,6 +1852,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: release
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.Release
+    - name: requirements
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.ReleaseRequirements
     - name: restart
       type:
         scalar: string
@@ -1158,9 +1864,15 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: revision
       type:
         scalar: numeric
+    - name: rollback
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.RolloutRollback
     - name: strategy
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.RolloutStrategy
+    - name: windowOverride
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.WindowOverride
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.OperatorRolloutStatus
   map:
     fields:
@@ -1184,6 +1896,12 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: endedAt
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: heldBack
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.HeldBackClusters
+          elementRelationship: atomic
     - name: message
       type:
         scalar: string
@@ -1193,12 +1911,23 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: observedInstalls
       type:
         scalar: string
+    - name: pace
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.PaceStatus
     - name: phase
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.RolloutPhase
     - name: planHash
       type:
         scalar: string
+    - name: policies
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.AppliedPolicy
+          elementRelationship: associative
+          keys:
+          - name
     - name: releaseHash
       type:
         scalar: string
@@ -1221,6 +1950,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - name
+    - name: windowOverride
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.WindowOverride
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.OperatorSLO
   map:
     fields:
@@ -1365,6 +2097,158 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: timeSliceTarget
       type:
         scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.PaceStatus
+  map:
+    fields:
+    - name: at
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: evidence
+      type:
+        scalar: string
+    - name: percent
+      type:
+        scalar: numeric
+    - name: query
+      type:
+        scalar: string
+    - name: reason
+      type:
+        scalar: string
+    - name: value
+      type:
+        scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.PageTarget
+  map:
+    fields:
+    - name: receivers
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.PagerDutyReceiver
+  map:
+    fields:
+    - name: routingKey
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.SecretKey
+    - name: url
+      type:
+        scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.PagingConfiguration
+  map:
+    fields:
+    - name: generation
+      type:
+        scalar: numeric
+    - name: kind
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
+    - name: namespace
+      type:
+        scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.PagingPolicy
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.PagingPolicySpec
+    - name: status
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.PagingPolicyStatus
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.PagingPolicySpec
+  map:
+    fields:
+    - name: heartbeat
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.HeartbeatTarget
+    - name: operators
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: pages
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.PageTarget
+    - name: receivers
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.PagingReceiver
+          elementRelationship: associative
+          keys:
+          - name
+    - name: scope
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.PagingScope
+      default: Namespace
+    - name: singleCluster
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.SingleClusterPages
+      default: Critical
+    - name: teams
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: tickets
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.TicketTarget
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.PagingPolicyStatus
+  map:
+    fields:
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
+          elementRelationship: associative
+          keys:
+          - type
+    - name: configuration
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.PagingConfiguration
+    - name: observedGeneration
+      type:
+        scalar: numeric
+    - name: operators
+      type:
+        scalar: numeric
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.PagingReceiver
+  map:
+    fields:
+    - name: email
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.EmailReceiver
+    - name: name
+      type:
+        scalar: string
+    - name: pagerDuty
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.PagerDutyReceiver
+    - name: slack
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.SlackReceiver
+    - name: webhook
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.WebhookReceiver
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.PagingScope
+  scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.PodMetrics
   map:
     fields:
@@ -1397,6 +2281,27 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: tokenSecret
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.MonitorKey
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.Preflight
+  map:
+    fields:
+    - name: job
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.JobTemplate
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.PreviousRelease
+  map:
+    fields:
+    - name: bundle
+      type:
+        scalar: string
+    - name: channel
+      type:
+        scalar: string
+    - name: install
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.InstallSettings
+    - name: version
+      type:
+        scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.ProbeFailure
   map:
     fields:
@@ -1420,6 +2325,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: caConfigMap
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.ConfigMapKey
+    - name: caFromWebhooks
+      type:
+        scalar: boolean
     - name: caSecret
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.SecretKey
@@ -1477,6 +2385,34 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: tls
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.ProbeTLS
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.PromQLGate
+  map:
+    fields:
+    - name: failureLimit
+      type:
+        scalar: numeric
+      default: 2
+    - name: operator
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.ComparisonOperator
+    - name: query
+      type:
+        scalar: string
+    - name: threshold
+      type:
+        scalar: string
+    - name: window
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.RefusedUpgrade
+  map:
+    fields:
+    - name: from
+      type:
+        scalar: string
+    - name: reason
+      type:
+        scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.Release
   map:
     fields:
@@ -1498,8 +2434,64 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: version
       type:
         scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.ReleaseRequirements
+  map:
+    fields:
+    - name: minKubeVersion
+      type:
+        scalar: string
+    - name: notRead
+      type:
+        scalar: string
+    - name: refusedUpgrades
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.RefusedUpgrade
+          elementRelationship: associative
+          keys:
+          - from
+    - name: removedAPIs
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.RemovedAPI
+          elementRelationship: atomic
+    - name: tooLarge
+      type:
+        scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.RemovalPolicy
   scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.RemovalProgress
+  map:
+    fields:
+    - name: request
+      type:
+        scalar: string
+    - name: unconfirmed
+      type:
+        scalar: numeric
+    - name: uninstalling
+      type:
+        scalar: numeric
+    - name: waiting
+      type:
+        scalar: numeric
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.RemovedAPI
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
+    - name: removedIn
+      type:
+        scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.RequestRatio
   map:
     fields:
@@ -1518,12 +2510,45 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: counter
       type:
         scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.RequestedJob
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+    - name: requestedAt
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: rolloutUID
+      type:
+        scalar: string
+    - name: template
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.JobTemplate
+    - name: version
+      type:
+        scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.RollbackRequest
+  map:
+    fields:
+    - name: force
+      type:
+        scalar: boolean
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.RollbackStrategy
+  map:
+    fields:
+    - name: maxConcurrency
+      type:
+        namedType: io.k8s.apimachinery.pkg.util.intstr.IntOrString
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.RolloutAbort
   map:
     fields:
     - name: reason
       type:
         scalar: string
+    - name: rollback
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.RollbackRequest
     - name: superseded
       type:
         scalar: boolean
@@ -1559,9 +2584,89 @@ var schemaYAML = typed.YAMLObject(`types:
         scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.RolloutPhase
   scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.RolloutPolicy
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.RolloutPolicySpec
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.RolloutPolicySpec
+  map:
+    fields:
+    - name: clusterSelector
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector
+    - name: gates
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.Gate
+          elementRelationship: associative
+          keys:
+          - name
+    - name: maxConcurrency
+      type:
+        namedType: io.k8s.apimachinery.pkg.util.intstr.IntOrString
+    - name: minSoak
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+    - name: minWaves
+      type:
+        scalar: numeric
+    - name: namespaces
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: operatorSelector
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector
+    - name: reason
+      type:
+        scalar: string
+    - name: windows
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.RolloutRollback
+  map:
+    fields:
+    - name: automatic
+      type:
+        scalar: boolean
+    - name: force
+      type:
+        scalar: boolean
+    - name: of
+      type:
+        scalar: string
+    - name: reason
+      type:
+        scalar: string
+    - name: uid
+      type:
+        scalar: string
+    - name: version
+      type:
+        scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.RolloutStrategy
   map:
     fields:
+    - name: errorBudgetPace
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.ErrorBudgetPace
     - name: lateJoiners
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.LateJoinerPolicy
@@ -1581,6 +2686,12 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.FailurePolicy
       default: Pause
+    - name: preflight
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.Preflight
+    - name: rollback
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.RollbackStrategy
     - name: waves
       type:
         list:
@@ -1613,6 +2724,22 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: message
       type:
         scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.SLOGate
+  map:
+    fields:
+    - name: maxBurnRate
+      type:
+        scalar: string
+      default: "14.4"
+    - name: objectives
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: window
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.SLOObjective
   map:
     fields:
@@ -1664,6 +2791,23 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: name
       type:
         scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.SelectedTargets
+  map:
+    fields:
+    - name: failing
+      type:
+        scalar: numeric
+    - name: firstFailing
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.FailingTarget
+          elementRelationship: associative
+          keys:
+          - name
+    - name: matching
+      type:
+        scalar: numeric
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.ServiceTarget
   map:
     fields:
@@ -1680,6 +2824,20 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.ProbeScheme
       default: http
+    - name: selector
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.TargetSelector
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.SingleClusterPages
+  scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.SlackReceiver
+  map:
+    fields:
+    - name: apiURL
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.SecretKey
+    - name: channel
+      type:
+        scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.SourceReference
   map:
     fields:
@@ -1695,6 +2853,53 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: namespace
       type:
         scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.StorageMigration
+  map:
+    fields:
+    - name: releaseHash
+      type:
+        scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.StorageMigrationPolicy
+  scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.StorageMigrationProgress
+  map:
+    fields:
+    - name: continue
+      type:
+        scalar: string
+    - name: definitionGeneration
+      type:
+        scalar: numeric
+    - name: endTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: failed
+      type:
+        scalar: numeric
+    - name: failures
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: from
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: objects
+      type:
+        scalar: numeric
+    - name: resource
+      type:
+        scalar: string
+    - name: startTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: to
+      type:
+        scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.TCPProbe
   map:
     fields:
@@ -1704,6 +2909,28 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: send
       type:
         scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.TargetSelector
+  map:
+    fields:
+    - name: matchExpressions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelectorRequirement
+          elementRelationship: atomic
+    - name: matchLabels
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: min
+      type:
+        scalar: numeric
+      default: 1
+    - name: minAge
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+      default: 2m
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.TargetVersion
   map:
     fields:
@@ -1722,6 +2949,43 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: version
       type:
         scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.TicketHours
+  map:
+    fields:
+    - name: days
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.Weekday
+          elementRelationship: associative
+      default:
+      - Monday
+      - Tuesday
+      - Wednesday
+      - Thursday
+      - Friday
+    - name: end
+      type:
+        scalar: string
+    - name: start
+      type:
+        scalar: string
+    - name: timeZone
+      type:
+        scalar: string
+      default: UTC
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.TicketTarget
+  map:
+    fields:
+    - name: hours
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.TicketHours
+    - name: receivers
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.UnreadyCluster
   map:
     fields:
@@ -1755,6 +3019,24 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: clusters
       type:
         scalar: numeric
+    - name: version
+      type:
+        scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.VersionHold
+  map:
+    fields:
+    - name: reason
+      type:
+        scalar: string
+    - name: release
+      type:
+        scalar: string
+    - name: rollout
+      type:
+        scalar: string
+    - name: since
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
     - name: version
       type:
         scalar: string
@@ -1867,6 +3149,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: removed
       type:
         scalar: numeric
+    - name: soak
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
     - name: startedAt
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
@@ -1885,6 +3170,26 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: verifiedAt
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.WebhookReceiver
+  map:
+    fields:
+    - name: url
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.SecretKey
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.Weekday
+  scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.WindowOverride
+  map:
+    fields:
+    - name: at
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: by
+      type:
+        scalar: string
+    - name: reason
+      type:
+        scalar: string
 - name: io.k8s.api.core.v1.ConfigMapKeySelector
   map:
     fields:

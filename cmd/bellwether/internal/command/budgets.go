@@ -39,8 +39,8 @@ func (o *PrometheusFlags) Add(c *cobra.Command) {
 	_ = c.MarkFlagFilename("prometheus-ca-file")
 }
 
-// queryTimeout bounds all queries of one command.
-const queryTimeout = 30 * time.Second
+// QueryTimeout bounds all queries of one command to one server.
+const QueryTimeout = 30 * time.Second
 
 const howToName = "use a URL such as http://localhost:9090"
 
@@ -52,7 +52,9 @@ func (a *Env) prometheusAddress(o *PrometheusFlags) string {
 // HasPrometheus is true if a flag or the environment says which Prometheus to query.
 func (a *Env) HasPrometheus(o *PrometheusFlags) bool { return a.prometheusAddress(o) != "" }
 
-func (a *Env) prometheusClient(o *PrometheusFlags) (*prometheus.Client, error) {
+// Prometheus makes a client of the Prometheus that a flag or the environment names.
+// It does not connect yet.
+func (a *Env) Prometheus(o *PrometheusFlags) (*prometheus.Client, error) {
 	address := a.prometheusAddress(o)
 	if address == "" {
 		return nil, exit.Hintf(howToName, "no Prometheus address: set --prometheus or %s", EnvPrometheus)
@@ -69,11 +71,11 @@ func (a *Env) prometheusClient(o *PrometheusFlags) (*prometheus.Client, error) {
 // has the budget of each cluster; empty: all operators.
 func (a *Env) ReadBudgets(ctx context.Context, o *PrometheusFlags, operator string,
 	since time.Duration) (*budgets.Report, error) {
-	client, err := a.prometheusClient(o)
+	client, err := a.Prometheus(o)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, queryTimeout, fmt.Errorf("no answer within %s", queryTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, QueryTimeout, fmt.Errorf("no answer within %s", QueryTimeout))
 	defer cancel()
 	q := budgets.Query{Now: a.Now(), Since: since, Clusters: operator != ""}
 	if operator != "" {
@@ -82,17 +84,17 @@ func (a *Env) ReadBudgets(ctx context.Context, o *PrometheusFlags, operator stri
 		}
 	}
 	report, err := budgets.Read(ctx, client, q)
-	return report, budgetError(ctx, err, client.Address)
+	return report, BudgetError(ctx, err, client.Address)
 }
 
 // Retention returns after how long Prometheus deletes samples; 0 if there is no
 // limit, or if the server does not say.
 func (a *Env) Retention(ctx context.Context, o *PrometheusFlags) time.Duration {
-	client, err := a.prometheusClient(o)
+	client, err := a.Prometheus(o)
 	if err != nil {
 		return 0
 	}
-	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	ctx, cancel := context.WithTimeout(ctx, QueryTimeout)
 	defer cancel()
 	retention, _ := client.Retention(ctx) // other servers with the API of Prometheus do not say
 	return retention
@@ -102,7 +104,7 @@ func (a *Env) Retention(ctx context.Context, o *PrometheusFlags) time.Duration {
 func operatorError(ctx context.Context, client *prometheus.Client, now time.Time, name string, err error) error {
 	unknown, ambiguous := errors.Is(err, budgets.ErrUnknownOperator), errors.Is(err, budgets.ErrAmbiguous)
 	if !unknown && !ambiguous {
-		return budgetError(ctx, err, client.Address)
+		return BudgetError(ctx, err, client.Address)
 	}
 	all, _ := budgets.Operators(ctx, client, now) // only for the hint
 	var names []string
@@ -120,7 +122,8 @@ func operatorError(ctx context.Context, client *prometheus.Client, now time.Time
 		client.Address, name)
 }
 
-func budgetError(ctx context.Context, err error, address string) error {
+// BudgetError adds to an error of reading budgets what to do about it.
+func BudgetError(ctx context.Context, err error, address string) error {
 	if err == nil {
 		return nil
 	}

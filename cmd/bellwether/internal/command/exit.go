@@ -36,6 +36,16 @@ func (a *Env) Exit(err error) int {
 	return exit.Error
 }
 
+// Sentence is an error with what to do about it in one sentence, for a report that is
+// not complete because of it.
+func (a *Env) Sentence(err error) string {
+	message, advice := a.explain(err)
+	if advice != "" {
+		message += "; " + advice
+	}
+	return message
+}
+
 // explain turns what libraries say into words that help.
 func (a *Env) explain(err error) (message, advice string) {
 	var hinted *exit.HintError

@@ -23,7 +23,7 @@ import (
 const dashboardList = `UID                    TITLE                               PANELS   VARIABLES
 bellwether-fleet       Bellwether / Fleet                  14       datasource, cluster, operator_namespace, operator
 bellwether-rollout     Bellwether / Rollout                13       datasource, operator_namespace, operator, cluster
-bellwether-operator    Bellwether / Operator SLO           24       datasource, operator_namespace, operator, ` +
+bellwether-operator    Bellwether / Operator SLO           30       datasource, operator_namespace, operator, ` +
 	`cluster, sli
 bellwether-cluster     Bellwether / Cluster                14       datasource, cluster, operator_namespace, operator
 bellwether-internals   Bellwether / Controller internals   15       datasource, job, cluster, operator_namespace, ` +

@@ -23,8 +23,9 @@ type app struct{ *command.Env }
 // Command returns the command with everything below it.
 func Command(env *command.Env) *cobra.Command {
 	a := &app{env}
-	return command.Parent("operator", "Show the managed operators", []string{"operators", "op"},
-		a.operatorListCommand(), a.operatorGetCommand())
+	return command.Parent("operator", "Show the managed operators, confirm removals and release holds",
+		[]string{"operators", "op"}, a.operatorListCommand(), a.operatorGetCommand(), a.confirmRemovalCommand(),
+		a.operatorReleaseHoldCommand())
 }
 
 func (a *app) operatorListCommand() *cobra.Command {

@@ -15,6 +15,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/rollout"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // OperatorInput is what the details of an operator are made of.
@@ -39,7 +40,8 @@ func Operator(in OperatorInput, s term.Style) string {
 	facts.Add(term.PlainCells("Clusters:", selectorText(&o.Spec.ClusterSelector)+clusterText(o.Status.Clusters))...)
 	facts.Add(term.PlainCells("Installed into:", cmp.Or(o.Spec.Install.Namespace,
 		o.Spec.Package)+", "+string(cmp.Or(o.Spec.Install.Mode, v1alpha1.InstallAllNamespaces)))...)
-	facts.Add(term.PlainCells("On removal:", string(cmp.Or(o.Spec.RemovalPolicy, v1alpha1.RemovalOrphan)))...)
+	facts.Add(term.PlainCells("On removal:",
+		string(cmp.Or(o.Spec.RemovalPolicy, v1alpha1.RemovalOrphan))+removalText(o.Status.Removal))...)
 	out.WriteString(facts.Render(term.Style{Colour: s.Colour}))
 	term.WriteConditions(&out, o.Status.Conditions, in.Now, s)
 	if rows := VersionRows([]v1alpha1.ManagedOperator{*o}, in.Installs); len(rows) > 0 {
@@ -50,8 +52,21 @@ func Operator(in OperatorInput, s term.Style) string {
 		out.WriteByte('\n')
 		out.WriteString(rollout.History(in.Rollouts, term.Listing{Now: in.Now}).Render(s))
 	}
+	rollout.WriteDecisions(&out, o, "", in.Now, s)
 	writeNotReady(&out, in, s)
 	return out.String()
+}
+
+// removalText is how far the removal from clusters has come.
+func removalText(r *v1alpha1.RemovalProgress) string {
+	if r == nil {
+		return ""
+	}
+	text := fmt.Sprintf("; %s uninstalling it now, %d waiting", phrase.Count(r.Uninstalling, "cluster"), r.Waiting)
+	if r.Request != "" {
+		text += fmt.Sprintf(", %d to be confirmed (request %s)", r.Unconfirmed, r.Request)
+	}
+	return text
 }
 
 func targetText(o *v1alpha1.ManagedOperator) string {

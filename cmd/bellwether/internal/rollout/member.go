@@ -74,7 +74,7 @@ func describe(r *v1alpha1.OperatorRollout, m rollouts.Member, install *v1alpha1.
 	state := states[m.Class]
 	shown := member{
 		Member: m, state: state.text, tone: state.tone, since: metav1.Time{Time: m.Since}, reason: m.Reason,
-		message: term.Headline(conditions),
+		message: cmp.Or(m.Message, term.Headline(conditions)),
 	}
 	switch m.Reason {
 	case rollouts.ReasonStalled:
@@ -100,19 +100,10 @@ func describe(r *v1alpha1.OperatorRollout, m rollouts.Member, install *v1alpha1.
 // DeadlineOf is how long a cluster of a wave may take; 0 where the rollout does
 // not say.
 func DeadlineOf(r *v1alpha1.OperatorRollout, wave string) time.Duration {
-	if w := waveSpec(r, wave); w.Deadline != nil {
+	if w := rollouts.WaveSpec(r, wave); w.Deadline != nil {
 		return w.Deadline.Duration
 	}
 	return 0
-}
-
-func waveSpec(r *v1alpha1.OperatorRollout, name string) v1alpha1.Wave {
-	for _, w := range r.Spec.Strategy.Waves {
-		if w.Name == name {
-			return w
-		}
-	}
-	return v1alpha1.Wave{Name: name}
 }
 
 // attention lists the members that need a look: first those that failed, then

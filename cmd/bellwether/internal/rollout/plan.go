@@ -107,9 +107,8 @@ func (a *app) plan(ctx context.Context, h *hub.Client, operator *v1alpha1.Manage
 	if in.Clusters, err = hub.Clusters(ctx, h); err != nil {
 		return err
 	}
-	if in.Waves, err = rollouts.Preview(operator.Spec.ClusterSelector, in.Strategy,
-		planClusters(in.Clusters)); err != nil {
-		return fmt.Errorf("plan waves: %w", err)
+	if err := previewWaves(ctx, h, &in); err != nil {
+		return err
 	}
 	if in.Installs, err = hub.InstallsOf(ctx, h, client.ObjectKeyFromObject(operator)); err != nil {
 		return err
@@ -118,6 +117,9 @@ func (a *app) plan(ctx context.Context, h *hub.Client, operator *v1alpha1.Manage
 		return err
 	}
 	if err := a.target(ctx, h, &in); err != nil {
+		return err
+	}
+	if err := previewHolds(ctx, h, &in); err != nil {
 		return err
 	}
 	a.Say("%s", Plan(in, a.Style(), o.wide))

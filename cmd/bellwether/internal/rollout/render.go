@@ -38,7 +38,11 @@ func Rollout(in RolloutInput, s term.Style) string {
 		out.WriteString(waveTable(in).Render(s))
 	}
 	writeSoaks(&out, in, s)
+	writeGates(&out, in, s)
 	writeApprovals(&out, in, s)
+	writePolicies(&out, in, s)
+	writeHeldBack(&out, in, s)
+	WriteDecisions(&out, in.Operator, in.Rollout.Name, in.Now, s)
 	members := attention(in)
 	if len(members) > 0 {
 		fmt.Fprintf(&out, "\n%s\n", s.Paint(term.Strong,
@@ -90,7 +94,13 @@ func writeHeader(out *strings.Builder, in RolloutInput, s term.Style) {
 		fmt.Fprintf(out, "the ManagedOperator's strategy was changed: it applies to the next rollout (start it now "+
 			"with: %s rollout restart %s -n %s)\n", s.ProgramName(), r.Spec.Operator.Name, r.Namespace)
 	}
+	if text := rollouts.RollbackText(r); text != "" {
+		for _, line := range term.Wrap(phrase.OneLine(text), s.Width) {
+			out.WriteString(line + "\n")
+		}
+	}
 	switch {
+	case r.Spec.Abort != nil && r.Spec.Abort.Rollback != nil: // the message says so
 	case r.Spec.Abort != nil:
 		fmt.Fprintf(out, "aborted: %s\n", phrase.OneLine(r.Spec.Abort.Reason))
 	case r.Spec.Paused:
@@ -188,6 +198,8 @@ func phaseNote(in RolloutInput, w *v1alpha1.WaveStatus) term.Cell {
 			phrase.Count(w.MaxFailures, "failure")), Tone: term.Dim}
 	case v1alpha1.WaveGated:
 		return term.Cell{Text: gateEvidence(w), Tone: term.Warn}
+	case v1alpha1.WaveVerifying:
+		return verifyingNote(w)
 	default:
 		return term.Cell{Text: gateEvidence(w), Tone: term.Dim}
 	}
@@ -198,7 +210,7 @@ func verifiedNote(in RolloutInput, w *v1alpha1.WaveStatus) term.Cell {
 	if w.VerifiedAt != nil {
 		parts = append(parts, "at "+term.Clock(in.Now, w.VerifiedAt))
 	}
-	if spec := waveSpec(in.Rollout, w.Name); spec.Soak != nil && spec.Soak.Duration > 0 {
+	if spec := rollouts.WaveSpec(in.Rollout, w.Name); spec.Soak != nil && spec.Soak.Duration > 0 {
 		parts = append(parts, "soaked "+term.Span(spec.Soak.Duration))
 	}
 	if evidence := gateEvidence(w); evidence != "" {

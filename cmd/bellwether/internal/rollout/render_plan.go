@@ -16,6 +16,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 	"github.com/bellwether-dev/bellwether/phrase"
 	"github.com/bellwether-dev/bellwether/rollouts"
+	"github.com/bellwether-dev/bellwether/rollouts/policy"
 )
 
 // PlanInput is what a dry run is made of.
@@ -26,6 +27,8 @@ type PlanInput struct {
 	// Strategy with every default filled in.
 	Strategy v1alpha1.RolloutStrategy
 	Clusters []v1alpha1.FleetCluster
+	// Held are the clusters with what would hold back their admission now.
+	Held     []rollouts.Cluster
 	Installs []v1alpha1.OperatorInstall
 	// Running is a rollout of the operator that has not ended, or nil.
 	Running *v1alpha1.OperatorRollout
@@ -34,6 +37,9 @@ type PlanInput struct {
 	Unread  error
 	Channel string
 	Target  *catalogs.Bundle
+	// Policies say what RolloutPolicies make of the waves.
+	Policies policy.Outcome
+	policies *policy.Set
 }
 
 // Plan shows what a rollout would do if it were started now.
@@ -144,7 +150,7 @@ func planTable(in PlanInput, wide bool) *term.Table {
 		}
 		gates := term.Dim.Cell("-")
 		if len(w.Gates) > 0 {
-			gates = term.Warn.Cell(strings.Join(w.Gates, ", ") + " (approval, open)")
+			gates = term.Warn.Cell(gateNames(w))
 		}
 		t.Add(term.Strong.Cell(w.Name), term.Cell{Text: term.Count(len(w.Clusters))},
 			term.Cell{Text: term.Count(w.MaxConcurrency)},
@@ -198,6 +204,8 @@ func planNotes(in PlanInput) []string {
 	if len(paused) > 0 {
 		notes = append(notes, fmt.Sprintf("Paused clusters would be deferred: %s.", memberList(paused, false)))
 	}
+	notes = append(notes, policyNotes(in)...)
+	notes = append(notes, heldNotes(in, members)...)
 	if in.Operator.Spec.Paused {
 		notes = append(notes, "The operator is paused: no rollout starts until spec.paused is false.")
 	}

@@ -19,7 +19,8 @@ func TestPlan(t *testing.T) {
 		{Name: "canary", Clusters: []string{"canary-1"}, MaxConcurrency: 1, Deadline: 30 * time.Minute,
 			Soak: time.Hour, UnreadyGrace: time.Minute},
 		{Name: "prod", Clusters: []string{"prod-1", "prod-2", "prod-3"}, MaxConcurrency: 1, MaxFailures: 1,
-			Deadline: 30 * time.Minute, UnreadyGrace: 2 * time.Minute, Gates: []string{"sre"}},
+			Deadline: 30 * time.Minute, UnreadyGrace: 2 * time.Minute,
+			Gates: []string{"sre", "budget"}, Approvals: []string{"sre"}},
 		{Name: "rest", MaxConcurrency: 1, Deadline: 30 * time.Minute, UnreadyGrace: time.Minute},
 	}
 	running := fixture.RolloutAt()

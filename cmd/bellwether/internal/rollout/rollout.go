@@ -34,7 +34,8 @@ func Command(env *command.Env) *cobra.Command {
 	c := command.Parent("rollout", "Show and control rollouts", []string{"rollouts", "ro"},
 		a.rolloutGetCommand(), a.rolloutPlanCommand(), a.rolloutHistoryCommand(), a.rolloutStatusCommand(),
 		a.rolloutPauseCommand(), a.rolloutResumeCommand(), a.rolloutAbortCommand(), a.rolloutApproveCommand(),
-		a.rolloutRetryCommand(), a.rolloutRestartCommand())
+		a.rolloutOverrideCommand(), a.rolloutOverrideWindowsCommand(), a.rolloutRetryCommand(),
+		a.rolloutRestartCommand(), a.rolloutRollbackCommand())
 	c.Long = rolloutLong
 	return c
 }

@@ -116,7 +116,7 @@ func colon(text string) string {
 }
 
 func soakNote(in RolloutInput, w *v1alpha1.WaveStatus) term.Cell {
-	spec := waveSpec(in.Rollout, w.Name)
+	spec := rollouts.WaveSpec(in.Rollout, w.Name)
 	end := rollouts.SoakEnd(spec, *w)
 	if end.IsZero() {
 		return term.Warn.Cell("waits until every cluster is Ready")

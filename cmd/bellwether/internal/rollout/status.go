@@ -18,6 +18,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
+	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
 const rolloutStatusLong = `Print the status of a rollout. With --wait, wait until the rollout has ended or
@@ -173,9 +174,12 @@ func judge(r *v1alpha1.OperatorRollout) standing {
 	switch {
 	case r.Status.ObservedGeneration < r.Generation:
 		s.done, s.code = false, exit.Timeout
+	case r.Status.Phase == v1alpha1.RolloutSucceeded && r.Spec.Rollback != nil && r.Spec.Rollback.Automatic:
+		s.code = exit.Failed // what was rolled out failed
 	case r.Status.Phase == v1alpha1.RolloutSucceeded:
 		s.code = exit.OK
 	case r.Status.Phase == v1alpha1.RolloutHalted,
+		r.Status.Phase == v1alpha1.RolloutRolledBack,
 		r.Status.Phase == v1alpha1.RolloutAborted && r.Spec.Abort == nil: // its own failure policy did it
 		s.code = exit.Failed
 	case r.Status.Phase.Ended():
@@ -188,19 +192,16 @@ func judge(r *v1alpha1.OperatorRollout) standing {
 	return s
 }
 
-// openGate is an approval that a wave waits for now.
-type openGate struct{ wave, gate string }
-
-// openGates lists what the current wave waits for.
-func openGates(r *v1alpha1.OperatorRollout) []openGate {
-	var open []openGate
+// openGates lists the approvals that the current wave waits for.
+func openGates(r *v1alpha1.OperatorRollout) []rollouts.GateRef {
+	var open []rollouts.GateRef
 	for _, w := range r.Status.Waves {
 		if w.Phase != v1alpha1.WaveGated {
 			continue
 		}
 		for _, g := range w.Gates {
-			if g.Verdict != v1alpha1.GatePassed {
-				open = append(open, openGate{w.Name, g.Name})
+			if !isMeasured(r, w.Name, g.Name) && !g.IsPassed() {
+				open = append(open, rollouts.GateRef{Wave: w.Name, Gate: g.Name})
 			}
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
 	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
 // change changes a rollout's spec in memory and says what it did; it refuses
@@ -160,7 +161,8 @@ func alreadyEnded(r *v1alpha1.OperatorRollout) error {
 
 const retryLong = `Admit the failed clusters of a rollout again, each with a new deadline. They are
 admitted before the clusters that were not admitted yet. The command increases
-spec.retries of the OperatorRollout.
+spec.retries of the OperatorRollout. A wave whose gate failed soaks and is judged
+again.
 
 A rollout that was aborted or superseded cannot be retried. Use rollout restart to
 start another one.`
@@ -185,8 +187,12 @@ func (a *app) rolloutRetryCommand() *cobra.Command {
 func retryFailed(r *v1alpha1.OperatorRollout) (string, error) {
 	phase := r.Status.Phase
 	switch {
-	case r.Spec.Abort != nil, phase == v1alpha1.RolloutAborted, phase == v1alpha1.RolloutSuperseded:
+	case r.Spec.Abort != nil, phase == v1alpha1.RolloutAborted, phase == v1alpha1.RolloutSuperseded,
+		phase == v1alpha1.RolloutRolledBack:
 		return "", alreadyEnded(r)
+	case hasFailedGate(r) && r.Status.Clusters.Failed == 0:
+		r.Spec.Retries++
+		return fmt.Sprintf("Rollout %s: the wave whose gate failed soaks and is judged again.", r.Name), nil
 	case r.Status.Clusters.Failed == 0:
 		return "", exit.Hintf("to see its clusters, run `bellwether rollout get "+r.Name+"`",
 			"no cluster of rollout %s has failed", r.Name)
@@ -241,7 +247,7 @@ operatorrollouts (role bellwether-approve).
 If only one gate waits for an approval, --wave and --gate are not needed.`
 
 func (a *app) rolloutApproveCommand() *cobra.Command {
-	var wanted openGate
+	var wanted rollouts.GateRef
 	c := a.steering(steerCommand{
 		use: "approve", short: "Approve a wave that waits for an approval", long: approveLong, mustSay: true,
 		example: "  bellwether rollout approve echo --reason \"canary looks good\"",
@@ -257,23 +263,23 @@ func (a *app) rolloutApproveCommand() *cobra.Command {
 				}
 				if !approved(r, g) {
 					r.Spec.Approvals = append(r.Spec.Approvals, v1alpha1.Approval{
-						Wave: g.wave, Gate: g.gate, By: who, Reason: reason, At: metav1.NewTime(a.Now()),
+						Wave: g.Wave, Gate: g.Gate, By: who, Reason: reason, At: metav1.NewTime(a.Now()),
 					})
 				}
-				return fmt.Sprintf("Rollout %s: gate %s of wave %s is approved by %s.", r.Name, g.gate, g.wave, who),
+				return fmt.Sprintf("Rollout %s: gate %s of wave %s is approved by %s.", r.Name, g.Gate, g.Wave, who),
 					nil
 			}, nil
 		},
 	})
-	c.Flags().StringVar(&wanted.wave, "wave", "", "The wave to approve.")
-	c.Flags().StringVar(&wanted.gate, "gate", "", "The gate to approve.")
+	c.Flags().StringVar(&wanted.Wave, "wave", "", "The wave to approve.")
+	c.Flags().StringVar(&wanted.Gate, "gate", "", "The gate to approve.")
 	_ = c.RegisterFlagCompletionFunc("wave", a.completeWave)
 	return c
 }
 
-func approved(r *v1alpha1.OperatorRollout, g openGate) bool {
+func approved(r *v1alpha1.OperatorRollout, g rollouts.GateRef) bool {
 	return slices.ContainsFunc(r.Spec.Approvals,
-		func(p v1alpha1.Approval) bool { return p.Wave == g.wave && p.Gate == g.gate })
+		func(p v1alpha1.Approval) bool { return p.Wave == g.Wave && p.Gate == g.Gate })
 }
 
 // whoAmI is the user's name as the API server knows it.
@@ -285,48 +291,31 @@ func whoAmI(ctx context.Context, h *hub.Client) (string, error) {
 	return review.Status.UserInfo.Username, nil
 }
 
-// approvalGates lists the approval gates of a rollout's strategy.
-func approvalGates(r *v1alpha1.OperatorRollout) []openGate {
-	var all []openGate
-	for _, w := range r.Spec.Strategy.Waves {
-		for _, g := range w.Gates {
-			if g.Approval != nil {
-				all = append(all, openGate{w.Name, g.Name})
-			}
-		}
-	}
-	return all
-}
+// approvalGates lists the approval gates of a rollout.
+func approvalGates(r *v1alpha1.OperatorRollout) []rollouts.GateRef { return rollouts.GatesOf(r, true) }
 
 // chooseGate returns the gate that the user means: one that is waited for now,
 // or, if it was named, any that is still to come.
-func chooseGate(r *v1alpha1.OperatorRollout, wanted openGate) (openGate, error) {
+func chooseGate(r *v1alpha1.OperatorRollout, wanted rollouts.GateRef) (rollouts.GateRef, error) {
 	if r.Status.Phase.Ended() {
-		return openGate{}, alreadyEnded(r)
+		return rollouts.GateRef{}, alreadyEnded(r)
 	}
 	candidates := openGates(r)
-	if wanted != (openGate{}) {
-		candidates = slices.DeleteFunc(approvalGates(r), func(g openGate) bool {
-			return wanted.wave != "" && g.wave != wanted.wave || wanted.gate != "" && g.gate != wanted.gate
+	if wanted != (rollouts.GateRef{}) {
+		candidates = slices.DeleteFunc(approvalGates(r), func(g rollouts.GateRef) bool {
+			return wanted.Wave != "" && g.Wave != wanted.Wave || wanted.Gate != "" && g.Gate != wanted.Gate
 		})
-	}
-	var names []string
-	for _, g := range candidates {
-		names = append(names, fmt.Sprintf("--wave %s --gate %s", g.wave, g.gate))
 	}
 	switch {
 	case len(candidates) == 1:
 		return candidates[0], nil
 	case len(candidates) > 1:
-		return openGate{}, exit.Hintf(hub.Offer(names, ""), "several gates wait for an approval")
-	case wanted != (openGate{}):
-		for _, g := range approvalGates(r) {
-			names = append(names, fmt.Sprintf("--wave %s --gate %s", g.wave, g.gate))
-		}
-		return openGate{}, exit.Hintf(hub.Offer(names, "the strategy of the rollout has no approval gate"),
+		return rollouts.GateRef{}, exit.Hintf(hub.Offer(flagsOf(candidates), ""), "several gates wait for an approval")
+	case wanted != (rollouts.GateRef{}):
+		return rollouts.GateRef{}, exit.Hintf(hub.Offer(flagsOf(approvalGates(r)), "the rollout has no approval gate"),
 			"rollout %s has no approval gate with this name", r.Name)
 	default:
-		return openGate{}, exit.Hintf("to approve a later gate now, set --wave and --gate",
+		return rollouts.GateRef{}, exit.Hintf("to approve a later gate now, set --wave and --gate",
 			"rollout %s does not wait for an approval", r.Name)
 	}
 }
@@ -344,7 +333,7 @@ func (a *app) completeWave(_ *cobra.Command, args []string, _ string) ([]string,
 	}
 	var out []string
 	for _, g := range approvalGates(r) {
-		out = append(out, g.wave)
+		out = append(out, g.Wave)
 	}
 	return out, cobra.ShellCompDirectiveNoFileComp
 }

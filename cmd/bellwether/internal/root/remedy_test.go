@@ -4,12 +4,16 @@
 package root
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/yaml"
 
+	"github.com/bellwether-dev/bellwether/alerts/runbooks"
+	"github.com/bellwether-dev/bellwether/charts"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/explain/remedy"
 )
@@ -36,6 +40,96 @@ func TestRemediesNameRealCommands(t *testing.T) {
 	if found < 20 {
 		t.Errorf("the table has only %d commands of bellwether", found)
 	}
+}
+
+var (
+	fence     = regexp.MustCompile("(?ms)^ *```sh\n(.*?)^ *```")
+	inline    = regexp.MustCompile("`(bellwether [a-z][^`\n]*)`")
+	mention   = regexp.MustCompile(`^bellwether [a-z -]*$`) // a command's name in a sentence
+	quoted    = regexp.MustCompile(`"[^"]*"`)
+	resources = regexp.MustCompile(`(?:^| )kubectl (?:.* )?(?:get|describe|edit|patch|delete) ([a-z.,]+)`)
+)
+
+// TestRunbooksNameRealCommands parses each command line of the runbooks: one of
+// bellwether with the commands, flags and arguments that there are. The kinds in one
+// of kubectl are those of Bellwether's CRDs, or of Kubernetes, OLM and others that the
+// pages need.
+func TestRunbooksNameRealCommands(t *testing.T) {
+	kinds := knownKinds(t)
+	ours, others := 0, 0
+	for _, alert := range runbooks.Alerts() {
+		page, _ := runbooks.Page(alert)
+		for _, line := range commandLines(page) {
+			if arguments, ok := strings.CutPrefix(line, "bellwether "); ok {
+				ours++
+				if err := parse(t, strings.Fields(quoted.ReplaceAllString(arguments, "TEXT"))); err != nil {
+					t.Errorf("%s.md: %s: %v", alert, line, err)
+				}
+			}
+			if match := resources.FindStringSubmatch(line); match != nil {
+				others++
+				for _, kind := range strings.Split(match[1], ",") {
+					if !kinds[kind] {
+						t.Errorf("%s.md: %s: unknown kind %s", alert, line, kind)
+					}
+				}
+			}
+		}
+	}
+	if ours < 100 || others < 100 {
+		t.Errorf("found only %d commands of bellwether and %d of kubectl", ours, others)
+	}
+}
+
+// commandLines are the lines in code blocks, and the commands of bellwether in the
+// text, without comments and the rest of pipes.
+func commandLines(page string) []string {
+	var out []string
+	for _, block := range fence.FindAllStringSubmatch(page, -1) {
+		out = append(out, strings.Split(block[1], "\n")...)
+	}
+	for _, match := range inline.FindAllStringSubmatch(fence.ReplaceAllString(page, ""), -1) {
+		if mention.MatchString(match[1]) {
+			continue
+		}
+		out = append(out, match[1])
+	}
+	for i := range out {
+		line, _, _ := strings.Cut(out[i], " #")
+		line, _, _ = strings.Cut(line, " | ")
+		line, _, _ = strings.Cut(line, " > ")
+		out[i] = strings.TrimSpace(line)
+	}
+	return out
+}
+
+// knownKinds are the names by which kubectl knows kinds.
+func knownKinds(t *testing.T) map[string]bool {
+	t.Helper()
+	known := map[string]bool{}
+	for _, name := range strings.Fields("pods pod nodes events deploy deployments services endpointslices secret " +
+		"secrets configmap configmaps leases lease persistentvolumeclaims persistentvolumeclaim networkpolicies " +
+		"validatingwebhookconfigurations validatingwebhookconfiguration mutatingwebhookconfigurations csv " +
+		"installplans catalogsources.operators.coreos.com podmonitors prometheusrules certificates " +
+		"certificaterequests certificate") {
+		known[name] = true
+	}
+	chart, err := charts.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range chart.CRDObjects() {
+		var crd struct {
+			Spec struct {
+				Names struct{ Plural, Singular string }
+			}
+		}
+		if err := yaml.Unmarshal(file.File.Data, &crd); err != nil {
+			t.Fatal(err)
+		}
+		known[crd.Spec.Names.Plural], known[crd.Spec.Names.Singular] = true, true
+	}
+	return known
 }
 
 func parse(t *testing.T, args []string) error {

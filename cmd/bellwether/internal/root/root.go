@@ -15,6 +15,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/backup"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/bundle"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/catalog"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
@@ -22,7 +23,9 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/fleet"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/install"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/oncall"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/operator"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/page"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/registry"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/rollout"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/slo"
@@ -85,7 +88,7 @@ func New(env *command.Env) *cobra.Command {
 	for group, commands := range map[string][]*cobra.Command{
 		groupFleet: {fleet.Command(env), install.Command(env), operator.VersionsCommand(env)},
 		groupChange: {operator.Command(env), rollout.Command(env), slo.Command(env), dashboards.Command(env),
-			why.Command(env)},
+			backup.Command(env), why.Command(env), page.Command(env), oncall.Command(env)},
 		groupPublish: {catalog.Command(env), bundle.Command(env), registry.Command(env)},
 		"":           {a.versionCommand(), a.docsCommand()},
 	} {

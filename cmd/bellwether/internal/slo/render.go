@@ -142,13 +142,16 @@ func firingCell(b budgets.Budget) term.Cell {
 	if len(b.Firing) == 0 {
 		return term.Cell{Text: "-", Tone: term.Dim}
 	}
-	clusters, absent := map[string]bool{}, map[string]bool{}
+	clusters, absent, exhausted := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	var parts []string
 	tone, first := term.Warn, budgets.Alert{}
 	for _, a := range b.Firing {
 		switch {
 		case a.Absent():
 			absent[a.Cluster] = true
+			continue
+		case a.Exhausted():
+			exhausted[a.Cluster] = true
 			continue
 		case a.Scope == series.ScopeRelease:
 			parts = append(parts, fmt.Sprintf("%s: release %s", a.Severity, cmp.Or(a.Version, "of several versions")))
@@ -164,6 +167,9 @@ func firingCell(b budgets.Budget) term.Cell {
 	}
 	if first.Name != "" {
 		parts = append(parts, first.Severity+where(b, clusters))
+	}
+	if len(exhausted) > 0 {
+		parts = append(parts, "budget spent"+where(b, exhausted))
 	}
 	if len(absent) > 0 {
 		parts = append(parts, "no data"+where(b, absent))

@@ -107,7 +107,9 @@ func simulationText(r slo.Result, markdown bool) string {
 		in.Total, in.Severe, in.Paged, in.Recall, in.Pages, in.Justified, in.Precision)
 	head := fmt.Sprintf("%s %% over %s, %d runs, seed %d", r.Target, r.Period, r.Runs, r.Seed)
 	return head + "\n\n" + grid(rows, markdown) +
-		"\nNo tier alerts before 3 slices of its long window are bad, which the formulas know nothing of.\n" + noise +
+		"\nEach tier alerts only after 3 bad slices in its long window. The formulas do not include that.\n" +
+		"The tier " + slo.CriticalTier().Name + " is for operators with criticality Critical only; what follows is " +
+		"without it.\n" + noise +
 		"\n" + found + "\n"
 }
 

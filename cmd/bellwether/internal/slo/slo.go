@@ -43,7 +43,9 @@ type setOptions struct {
 func (o *setOptions) add(c *cobra.Command) {
 	c.Flags().BoolVar(&o.noDefault, "no-default", false,
 		"Do not use the default profile. Only the operators in the files have objectives.")
-	c.Flags().StringVar(&o.runbook, "runbook-url", "", "The `URL` of the runbook in alerts. #SLI is appended.")
+	c.Flags().StringVar(&o.runbook, "runbook-url", slo.DefaultRunbooks,
+		"The `URL` of the folder with the runbooks that alerts link to. /ALERT.md is appended, and #SLI for an alert "+
+			"about one. With an empty URL, alerts have no link.")
 	c.Flags().StringVar(&o.dashboard, "dashboard-url", "",
 		"The `URL` of the dashboard in alerts. Its variables are appended.")
 	c.Flags().StringSliceVar(&o.withoutAlerts, "without-alert", nil,

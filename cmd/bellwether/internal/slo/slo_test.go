@@ -41,7 +41,7 @@ func TestSLOGenerate(t *testing.T) {
 	file := objectivesFile(t, objectives)
 	got := w.Run(t, "slo", "generate", file)
 	rules, err := slo.Build(slo.Set{
-		Default: slo.DefaultProfile(),
+		Default: slo.DefaultProfile(), RunbookURL: slo.DefaultRunbooks,
 		Operators: []slo.Operator{{Namespace: "default", Name: "echo",
 			Objectives: []slo.Objective{{SLI: "available", Target: 999_000}}}},
 	})
@@ -52,8 +52,8 @@ func TestSLOGenerate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	note := "default/echo: available, tier 1h: 1 bad minutes would be enough, but one bad sample is not to " +
-		"alert; it waits for 3\n"
+	note := "default/echo: available, tier 1h: its burn rate is exceeded after 1 bad minute, and it " +
+		"alerts after 3, because a single bad sample must not alert\n"
 	if diff := cmp.Diff(clitest.Result{Out: string(want), Err: note}, got); diff != "" {
 		t.Errorf("result (-want +got):\n%s", diff)
 	}
@@ -68,6 +68,30 @@ func TestSLOGenerate(t *testing.T) {
 		"---\napiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata:\n") ||
 		!strings.Contains(string(text), "namespace: obs") || strings.Contains(string(text), "\nstatus:") {
 		t.Errorf("objects (%v):\n%.400s", err, text)
+	}
+}
+
+// TestSLOGenerateLinksRunbooks gives alerts a link, unless the folder is empty.
+func TestSLOGenerateLinksRunbooks(t *testing.T) {
+	w := clitest.NewWorld()
+	for name, test := range map[string]struct {
+		args []string
+		want string
+	}{
+		"the published ones": {nil, "runbook_url: " + slo.DefaultRunbooks + "/BellwetherHubDown.md\n"},
+		"those of a fleet": {[]string{"--runbook-url", "https://example.com/pages/"},
+			"runbook_url: https://example.com/pages/BellwetherHubDown.md\n"},
+		"none": {[]string{"--runbook-url", ""}, ""},
+	} {
+		got := w.Run(t, append([]string{"slo", "generate"}, test.args...)...)
+		if got.Code != exit.OK || !strings.Contains(got.Out, test.want) ||
+			strings.Contains(got.Out, "runbook_url") != (test.want != "") {
+			t.Errorf("%s: exit code %d, %s", name, got.Code, got.Err)
+		}
+	}
+	got := w.Run(t, "slo", "generate", "--runbook-url", "pages")
+	if got.Code != exit.Error || !strings.Contains(got.Err, "it must be an http or https URL") {
+		t.Errorf("a folder that is no URL: exit code %d, %s", got.Code, got.Err)
 	}
 }
 
@@ -143,17 +167,17 @@ func TestSLOSimulate(t *testing.T) {
 	w := clitest.NewWorld()
 	text := w.Run(t, "slo", "simulate", "--target", "99", "--runs", "2")
 	if !strings.HasPrefix(text.Out, "99 % over 30d, 2 runs, seed 1\n\nTIER  SEVERITY") ||
-		!strings.Contains(text.Out, "\n1h    page      14.4    100 %       9 min     8.64 min  4 min    4.28 min\n") {
+		!strings.Contains(text.Out, "\n1h    page      14.4    100 %       9 min     8.64 min  4 min     4.28 min\n") {
 		t.Errorf("text:\n%s%s", text.Out, text.Err)
 	}
 	if markdown := w.Run(t, "slo", "simulate", "--target", "99", "--runs", "2", "-o",
 		"markdown"); !strings.Contains(markdown.Out,
-		"|\n|---|---|---|---|---|---|---|---|\n| 1h | page | 14.4 | 100 % |") {
+		"|\n|---|---|---|---|---|---|---|---|\n| 15m | page | 28.8 | 100 % |") {
 		t.Errorf("Markdown:\n%s%s", markdown.Out, markdown.Err)
 	}
 	var r slo.Result
 	if err := json.Unmarshal([]byte(w.Run(t, "slo", "simulate", "--target", "99", "--runs", "2", "-o", "json").Out),
-		&r); err != nil || r.Target != "99" || len(r.Timings) != 12 {
+		&r); err != nil || r.Target != "99" || len(r.Timings) != 15 {
 		t.Errorf("JSON: %v, %+v", err, r)
 	}
 }

@@ -184,7 +184,7 @@ func PhaseTone(p v1alpha1.RolloutPhase) Tone {
 		return Good
 	case v1alpha1.RolloutHalted:
 		return Bad
-	case v1alpha1.RolloutPaused, v1alpha1.RolloutAborted:
+	case v1alpha1.RolloutPaused, v1alpha1.RolloutAborted, v1alpha1.RolloutRolledBack:
 		return Warn
 	case v1alpha1.RolloutSuperseded:
 		return Dim

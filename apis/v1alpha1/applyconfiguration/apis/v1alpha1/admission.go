@@ -30,6 +30,12 @@ type AdmissionApplyConfiguration struct {
 	// Attempt is the rollout's spec.retries at the time of this admission.
 	Attempt *int64                     `json:"attempt,omitempty"`
 	Release *ReleaseApplyConfiguration `json:"release,omitempty"`
+	// Rollback says that going back to an older version is intended. Without it the
+	// agent goes to no version that the catalog has no upgrade path to.
+	Rollback *AdmissionRollbackApplyConfiguration `json:"rollback,omitempty"`
+	// Previous is the release that the cluster ran when it was admitted, which a
+	// rollback takes it back to. It is absent where nothing was installed.
+	Previous *PreviousReleaseApplyConfiguration `json:"previous,omitempty"`
 }
 
 // AdmissionApplyConfiguration constructs a declarative configuration of the Admission type for use with
@@ -99,5 +105,21 @@ func (b *AdmissionApplyConfiguration) WithAttempt(value int64) *AdmissionApplyCo
 // If called multiple times, the Release field is set to the value of the last call.
 func (b *AdmissionApplyConfiguration) WithRelease(value *ReleaseApplyConfiguration) *AdmissionApplyConfiguration {
 	b.Release = value
+	return b
+}
+
+// WithRollback sets the Rollback field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Rollback field is set to the value of the last call.
+func (b *AdmissionApplyConfiguration) WithRollback(value *AdmissionRollbackApplyConfiguration) *AdmissionApplyConfiguration {
+	b.Rollback = value
+	return b
+}
+
+// WithPrevious sets the Previous field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Previous field is set to the value of the last call.
+func (b *AdmissionApplyConfiguration) WithPrevious(value *PreviousReleaseApplyConfiguration) *AdmissionApplyConfiguration {
+	b.Previous = value
 	return b
 }

@@ -20,6 +20,9 @@ type BatchEntryApplyConfiguration struct {
 	AdmittedAt *v1.Time `json:"admittedAt,omitempty"`
 	// Attempt becomes the stamp's attempt.
 	Attempt *int64 `json:"attempt,omitempty"`
+	// Held is true while something holds the cluster back since AdmittedAt: the
+	// entry is not acted on, and it is dropped if that lasts.
+	Held *bool `json:"held,omitempty"`
 }
 
 // BatchEntryApplyConfiguration constructs a declarative configuration of the BatchEntry type for use with
@@ -57,5 +60,13 @@ func (b *BatchEntryApplyConfiguration) WithAdmittedAt(value v1.Time) *BatchEntry
 // If called multiple times, the Attempt field is set to the value of the last call.
 func (b *BatchEntryApplyConfiguration) WithAttempt(value int64) *BatchEntryApplyConfiguration {
 	b.Attempt = &value
+	return b
+}
+
+// WithHeld sets the Held field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Held field is set to the value of the last call.
+func (b *BatchEntryApplyConfiguration) WithHeld(value bool) *BatchEntryApplyConfiguration {
+	b.Held = &value
 	return b
 }

@@ -17,14 +17,15 @@ import (
 // EndpointProbeApplyConfiguration represents a declarative configuration of the EndpointProbe type for use
 // with apply.
 //
-// EndpointProbe probes one endpoint of an operator at an interval. On a fleet
-// cluster its agent runs the probe. In a cluster's namespace on the hub the hub
-// runs it, from outside of the cluster, and only for URLs. The results are the
-// series of blackbox_exporter with the labels cluster, operator_namespace,
-// operator, probe and vantage.
+// EndpointProbe probes one endpoint of an operator at an interval, or all that a
+// selector matches. On a fleet cluster its agent runs the probe. In a cluster's
+// namespace on the hub the hub runs it, from outside of the cluster, and only for
+// URLs. The results are the series of blackbox_exporter with the labels cluster,
+// operator_namespace, operator, probe, target and vantage.
 //
-// A target that does not exist is a failure. The series of a probe end only when
-// this object is deleted.
+// A target that does not exist is a failure. The series of a probe end when this
+// object is deleted, and those of a selected target when the selector no longer
+// matches it.
 type EndpointProbeApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration    `json:",inline"`
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`

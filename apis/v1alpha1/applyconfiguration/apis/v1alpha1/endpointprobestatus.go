@@ -19,11 +19,13 @@ type EndpointProbeStatusApplyConfiguration struct {
 	// Conditions: Ready is True while the probe runs, and Success while it
 	// succeeds.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
-	// URL of the resolved target.
+	// URL of the resolved target. It is empty if the target has a selector.
 	URL *string `json:"url,omitempty"`
 	// LastFailure is the newest failure whose reason was not that of the probe
 	// before it.
 	LastFailure *ProbeFailureApplyConfiguration `json:"lastFailure,omitempty"`
+	// Selected says how the selected objects are. It is absent without a selector.
+	Selected *SelectedTargetsApplyConfiguration `json:"selected,omitempty"`
 }
 
 // EndpointProbeStatusApplyConfiguration constructs a declarative configuration of the EndpointProbeStatus type for use with
@@ -66,5 +68,13 @@ func (b *EndpointProbeStatusApplyConfiguration) WithURL(value string) *EndpointP
 // If called multiple times, the LastFailure field is set to the value of the last call.
 func (b *EndpointProbeStatusApplyConfiguration) WithLastFailure(value *ProbeFailureApplyConfiguration) *EndpointProbeStatusApplyConfiguration {
 	b.LastFailure = value
+	return b
+}
+
+// WithSelected sets the Selected field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Selected field is set to the value of the last call.
+func (b *EndpointProbeStatusApplyConfiguration) WithSelected(value *SelectedTargetsApplyConfiguration) *EndpointProbeStatusApplyConfiguration {
+	b.Selected = value
 	return b
 }

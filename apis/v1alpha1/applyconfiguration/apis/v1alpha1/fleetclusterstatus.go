@@ -32,6 +32,11 @@ type FleetClusterStatusApplyConfiguration struct {
 	CredentialsSecret *corev1.LocalObjectReference       `json:"credentialsSecret,omitempty"`
 	Versions          *ClusterVersionsApplyConfiguration `json:"versions,omitempty"`
 	Operators         *InstallCountsApplyConfiguration   `json:"operators,omitempty"`
+	// Veto is there while the owner of the cluster refuses changes, by the ConfigMap
+	// bellwether-veto beside the agent.
+	Veto *ClusterVetoApplyConfiguration `json:"veto,omitempty"`
+	// VetoEndedAt is when the hub saw the last veto end.
+	VetoEndedAt *metav1.Time `json:"vetoEndedAt,omitempty"`
 }
 
 // FleetClusterStatusApplyConfiguration constructs a declarative configuration of the FleetClusterStatus type for use with
@@ -98,5 +103,21 @@ func (b *FleetClusterStatusApplyConfiguration) WithVersions(value *ClusterVersio
 // If called multiple times, the Operators field is set to the value of the last call.
 func (b *FleetClusterStatusApplyConfiguration) WithOperators(value *InstallCountsApplyConfiguration) *FleetClusterStatusApplyConfiguration {
 	b.Operators = value
+	return b
+}
+
+// WithVeto sets the Veto field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Veto field is set to the value of the last call.
+func (b *FleetClusterStatusApplyConfiguration) WithVeto(value *ClusterVetoApplyConfiguration) *FleetClusterStatusApplyConfiguration {
+	b.Veto = value
+	return b
+}
+
+// WithVetoEndedAt sets the VetoEndedAt field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the VetoEndedAt field is set to the value of the last call.
+func (b *FleetClusterStatusApplyConfiguration) WithVetoEndedAt(value metav1.Time) *FleetClusterStatusApplyConfiguration {
+	b.VetoEndedAt = &value
 	return b
 }

@@ -12,12 +12,28 @@ import (
 // GateApplyConfiguration represents a declarative configuration of the Gate type for use
 // with apply.
 //
-// Gate holds a wave back until it is passed.
+// Gate holds a wave back until it is passed. An approval holds back the admission
+// of the wave's clusters. The other kinds judge the wave after its clusters were
+// updated and hold back its verification, and with it the next wave. They measure
+// the clusters of the wave that run the new release, from the beginning of the
+// soak on. Without enough data they have no verdict, and the wave waits.
 type GateApplyConfiguration struct {
+	// Name of the gate, without a slash: gates that RolloutPolicies add have one in
+	// their names.
 	Name *string `json:"name,omitempty"`
 	// Approval holds the wave's admission back until a person who has the verb
 	// approve on the OperatorRollout approves the wave.
 	Approval *apisv1alpha1.ApprovalGate `json:"approval,omitempty"`
+	// SLO fails if the wave's clusters together burn an error budget of the operator
+	// too fast. It needs the rules of the operator's objectives.
+	SLO *SLOGateApplyConfiguration `json:"slo,omitempty"`
+	// Baseline fails if an SLI is significantly worse on the wave's clusters than on
+	// the clusters that still run another release of the operator.
+	Baseline *BaselineGateApplyConfiguration `json:"baseline,omitempty"`
+	// PromQL compares the result of a query with a number.
+	PromQL *PromQLGateApplyConfiguration `json:"promQL,omitempty"`
+	// Job runs a test on clusters of the wave, and fails if that does.
+	Job *JobGateApplyConfiguration `json:"job,omitempty"`
 }
 
 // GateApplyConfiguration constructs a declarative configuration of the Gate type for use with
@@ -39,5 +55,37 @@ func (b *GateApplyConfiguration) WithName(value string) *GateApplyConfiguration 
 // If called multiple times, the Approval field is set to the value of the last call.
 func (b *GateApplyConfiguration) WithApproval(value apisv1alpha1.ApprovalGate) *GateApplyConfiguration {
 	b.Approval = &value
+	return b
+}
+
+// WithSLO sets the SLO field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the SLO field is set to the value of the last call.
+func (b *GateApplyConfiguration) WithSLO(value *SLOGateApplyConfiguration) *GateApplyConfiguration {
+	b.SLO = value
+	return b
+}
+
+// WithBaseline sets the Baseline field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Baseline field is set to the value of the last call.
+func (b *GateApplyConfiguration) WithBaseline(value *BaselineGateApplyConfiguration) *GateApplyConfiguration {
+	b.Baseline = value
+	return b
+}
+
+// WithPromQL sets the PromQL field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PromQL field is set to the value of the last call.
+func (b *GateApplyConfiguration) WithPromQL(value *PromQLGateApplyConfiguration) *GateApplyConfiguration {
+	b.PromQL = value
+	return b
+}
+
+// WithJob sets the Job field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Job field is set to the value of the last call.
+func (b *GateApplyConfiguration) WithJob(value *JobGateApplyConfiguration) *GateApplyConfiguration {
+	b.Job = value
 	return b
 }

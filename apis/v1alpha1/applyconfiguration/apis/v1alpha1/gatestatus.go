@@ -17,9 +17,20 @@ import (
 type GateStatusApplyConfiguration struct {
 	Name    *string                   `json:"name,omitempty"`
 	Verdict *apisv1alpha1.GateVerdict `json:"verdict,omitempty"`
-	// Evidence says what the verdict rests on.
-	Evidence  *string  `json:"evidence,omitempty"`
+	// Approval is true for a gate that waits for a person.
+	Approval *bool `json:"approval,omitempty"`
+	// Evidence says what the verdict rests on, or what is missing.
+	Evidence *string `json:"evidence,omitempty"`
+	// DecidedAt is since when the verdict is this; empty while it is Waiting.
 	DecidedAt *v1.Time `json:"decidedAt,omitempty"`
+	// WaitingSince is since when the wave waits for nothing but gates, and this one
+	// has no verdict.
+	WaitingSince *v1.Time `json:"waitingSince,omitempty"`
+	// Measurement is the newest one.
+	Measurement *GateMeasurementApplyConfiguration `json:"measurement,omitempty"`
+	// Retries is what spec.retries was when the gate failed: a higher value has the
+	// wave soak and be judged anew.
+	Retries *int64 `json:"retries,omitempty"`
 }
 
 // GateStatusApplyConfiguration constructs a declarative configuration of the GateStatus type for use with
@@ -44,6 +55,14 @@ func (b *GateStatusApplyConfiguration) WithVerdict(value apisv1alpha1.GateVerdic
 	return b
 }
 
+// WithApproval sets the Approval field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Approval field is set to the value of the last call.
+func (b *GateStatusApplyConfiguration) WithApproval(value bool) *GateStatusApplyConfiguration {
+	b.Approval = &value
+	return b
+}
+
 // WithEvidence sets the Evidence field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Evidence field is set to the value of the last call.
@@ -57,5 +76,29 @@ func (b *GateStatusApplyConfiguration) WithEvidence(value string) *GateStatusApp
 // If called multiple times, the DecidedAt field is set to the value of the last call.
 func (b *GateStatusApplyConfiguration) WithDecidedAt(value v1.Time) *GateStatusApplyConfiguration {
 	b.DecidedAt = &value
+	return b
+}
+
+// WithWaitingSince sets the WaitingSince field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the WaitingSince field is set to the value of the last call.
+func (b *GateStatusApplyConfiguration) WithWaitingSince(value v1.Time) *GateStatusApplyConfiguration {
+	b.WaitingSince = &value
+	return b
+}
+
+// WithMeasurement sets the Measurement field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Measurement field is set to the value of the last call.
+func (b *GateStatusApplyConfiguration) WithMeasurement(value *GateMeasurementApplyConfiguration) *GateStatusApplyConfiguration {
+	b.Measurement = value
+	return b
+}
+
+// WithRetries sets the Retries field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Retries field is set to the value of the last call.
+func (b *GateStatusApplyConfiguration) WithRetries(value int64) *GateStatusApplyConfiguration {
+	b.Retries = &value
 	return b
 }

@@ -8,10 +8,13 @@ package v1alpha1
 // HostTargetApplyConfiguration represents a declarative configuration of the HostTarget type for use
 // with apply.
 //
-// HostTarget is an object that publishes a host name. Its scheme is https where
-// the object terminates TLS for that host.
+// HostTarget is an object that publishes a host name, or each selected one. Its
+// scheme is https where the object terminates TLS for that host.
 type HostTargetApplyConfiguration struct {
+	// Name of the object.
 	Name *string `json:"name,omitempty"`
+	// Selector of objects, in place of name.
+	Selector *TargetSelectorApplyConfiguration `json:"selector,omitempty"`
 	// Host is one of the object's host names. Default: the first one.
 	Host *string `json:"host,omitempty"`
 	// Path of the request. Default: that of the object's first rule for the
@@ -30,6 +33,14 @@ func HostTarget() *HostTargetApplyConfiguration {
 // If called multiple times, the Name field is set to the value of the last call.
 func (b *HostTargetApplyConfiguration) WithName(value string) *HostTargetApplyConfiguration {
 	b.Name = &value
+	return b
+}
+
+// WithSelector sets the Selector field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Selector field is set to the value of the last call.
+func (b *HostTargetApplyConfiguration) WithSelector(value *TargetSelectorApplyConfiguration) *HostTargetApplyConfiguration {
+	b.Selector = value
 	return b
 }
 

@@ -33,10 +33,29 @@ type ManagedOperatorSpecApplyConfiguration struct {
 	// RemovalPolicy says what happens on a cluster that is no longer selected,
 	// and on every cluster when this object is deleted.
 	RemovalPolicy *apisv1alpha1.RemovalPolicy `json:"removalPolicy,omitempty"`
+	// Removal says how the operator is uninstalled from many clusters, where
+	// removalPolicy is Uninstall.
+	Removal *OperatorRemovalApplyConfiguration `json:"removal,omitempty"`
+	// Backup says when the custom resources of the operator are saved on each
+	// cluster. Without it they never are, unless a person makes an OperatorBackup. A
+	// change of this field starts no rollout.
+	Backup *BackupPolicyApplyConfiguration `json:"backup,omitempty"`
+	// StorageMigration says who has the operator's custom resources stored anew after
+	// a release changed their storage version. A change of this field starts no
+	// rollout.
+	StorageMigration *apisv1alpha1.StorageMigrationPolicy `json:"storageMigration,omitempty"`
 	// HistoryLimit is how many ended rollouts are kept.
 	HistoryLimit *int32 `json:"historyLimit,omitempty"`
 	// Paused stops the making of new rollouts. It does not touch a running one.
 	Paused *bool `json:"paused,omitempty"`
+	// DependsOn are operators that come first on each cluster: a rollout admits a
+	// cluster only while all of them are Ready there.
+	DependsOn []OperatorDependencyApplyConfiguration `json:"dependsOn,omitempty"`
+	// Holds are versions that were rolled back: no cluster is brought to one of
+	// them, nor through one. The hub adds one with each rollback; remove it to have
+	// the version rolled out again. The hub removes it once a newer version was
+	// rolled out.
+	Holds []VersionHoldApplyConfiguration `json:"holds,omitempty"`
 	// Restart starts another rollout of the same release, with the strategy as it
 	// is now, when it is set to a value that the newest rollout does not have: the
 	// time, for example. A rollout that still runs is superseded. Removing the
@@ -114,6 +133,30 @@ func (b *ManagedOperatorSpecApplyConfiguration) WithRemovalPolicy(value apisv1al
 	return b
 }
 
+// WithRemoval sets the Removal field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Removal field is set to the value of the last call.
+func (b *ManagedOperatorSpecApplyConfiguration) WithRemoval(value *OperatorRemovalApplyConfiguration) *ManagedOperatorSpecApplyConfiguration {
+	b.Removal = value
+	return b
+}
+
+// WithBackup sets the Backup field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Backup field is set to the value of the last call.
+func (b *ManagedOperatorSpecApplyConfiguration) WithBackup(value *BackupPolicyApplyConfiguration) *ManagedOperatorSpecApplyConfiguration {
+	b.Backup = value
+	return b
+}
+
+// WithStorageMigration sets the StorageMigration field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the StorageMigration field is set to the value of the last call.
+func (b *ManagedOperatorSpecApplyConfiguration) WithStorageMigration(value apisv1alpha1.StorageMigrationPolicy) *ManagedOperatorSpecApplyConfiguration {
+	b.StorageMigration = &value
+	return b
+}
+
 // WithHistoryLimit sets the HistoryLimit field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the HistoryLimit field is set to the value of the last call.
@@ -127,6 +170,32 @@ func (b *ManagedOperatorSpecApplyConfiguration) WithHistoryLimit(value int32) *M
 // If called multiple times, the Paused field is set to the value of the last call.
 func (b *ManagedOperatorSpecApplyConfiguration) WithPaused(value bool) *ManagedOperatorSpecApplyConfiguration {
 	b.Paused = &value
+	return b
+}
+
+// WithDependsOn adds the given value to the DependsOn field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the DependsOn field.
+func (b *ManagedOperatorSpecApplyConfiguration) WithDependsOn(values ...*OperatorDependencyApplyConfiguration) *ManagedOperatorSpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithDependsOn")
+		}
+		b.DependsOn = append(b.DependsOn, *values[i])
+	}
+	return b
+}
+
+// WithHolds adds the given value to the Holds field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Holds field.
+func (b *ManagedOperatorSpecApplyConfiguration) WithHolds(values ...*VersionHoldApplyConfiguration) *ManagedOperatorSpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithHolds")
+		}
+		b.Holds = append(b.Holds, *values[i])
+	}
 	return b
 }
 

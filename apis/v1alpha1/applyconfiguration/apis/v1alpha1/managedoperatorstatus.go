@@ -23,8 +23,13 @@ type ManagedOperatorStatusApplyConfiguration struct {
 	Rollout *RolloutSummaryApplyConfiguration `json:"rollout,omitempty"`
 	// History has the outcome of each of the newest rollouts, the newest first. It
 	// keeps the outcome of a rollout whose OperatorRollout was deleted.
-	History  []RolloutOutcomeApplyConfiguration `json:"history,omitempty"`
-	Clusters *ClusterCountsApplyConfiguration   `json:"clusters,omitempty"`
+	History []RolloutOutcomeApplyConfiguration `json:"history,omitempty"`
+	// Decisions are what people and the hub decided about the operator and its
+	// rollouts, as far as the hub saw it.
+	Decisions *DecisionLogApplyConfiguration   `json:"decisions,omitempty"`
+	Clusters  *ClusterCountsApplyConfiguration `json:"clusters,omitempty"`
+	// Removal is set while the operator is to be uninstalled from clusters.
+	Removal *RemovalProgressApplyConfiguration `json:"removal,omitempty"`
 	// Versions counts clusters by installed version; the 50 most used.
 	Versions []VersionCountApplyConfiguration `json:"versions,omitempty"`
 }
@@ -85,11 +90,27 @@ func (b *ManagedOperatorStatusApplyConfiguration) WithHistory(values ...*Rollout
 	return b
 }
 
+// WithDecisions sets the Decisions field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Decisions field is set to the value of the last call.
+func (b *ManagedOperatorStatusApplyConfiguration) WithDecisions(value *DecisionLogApplyConfiguration) *ManagedOperatorStatusApplyConfiguration {
+	b.Decisions = value
+	return b
+}
+
 // WithClusters sets the Clusters field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Clusters field is set to the value of the last call.
 func (b *ManagedOperatorStatusApplyConfiguration) WithClusters(value *ClusterCountsApplyConfiguration) *ManagedOperatorStatusApplyConfiguration {
 	b.Clusters = value
+	return b
+}
+
+// WithRemoval sets the Removal field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Removal field is set to the value of the last call.
+func (b *ManagedOperatorStatusApplyConfiguration) WithRemoval(value *RemovalProgressApplyConfiguration) *ManagedOperatorStatusApplyConfiguration {
+	b.Removal = value
 	return b
 }
 

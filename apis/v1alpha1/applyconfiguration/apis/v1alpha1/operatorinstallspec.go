@@ -35,6 +35,16 @@ type OperatorInstallSpecApplyConfiguration struct {
 	// Monitor asks for a PodMonitor of the operator's pods on this cluster, as
 	// its OperatorSLO does. Only the hub's slo controller writes it.
 	Monitor *PodMetricsApplyConfiguration `json:"monitor,omitempty"`
+	// Backup says when the agent saves the operator's custom resources, as the
+	// ManagedOperator does.
+	Backup *BackupPolicyApplyConfiguration `json:"backup,omitempty"`
+	// StorageMigration asks the agent to have the operator's custom resources stored
+	// anew where their storage version has changed. Without it the agent leaves them
+	// as they are.
+	StorageMigration *StorageMigrationApplyConfiguration `json:"storageMigration,omitempty"`
+	// Jobs that the agent is to run for a rollout, where the cluster's owner allows
+	// them.
+	Jobs []RequestedJobApplyConfiguration `json:"jobs,omitempty"`
 }
 
 // OperatorInstallSpecApplyConfiguration constructs a declarative configuration of the OperatorInstallSpec type for use with
@@ -114,5 +124,34 @@ func (b *OperatorInstallSpecApplyConfiguration) WithServices(values ...*ProbedSe
 // If called multiple times, the Monitor field is set to the value of the last call.
 func (b *OperatorInstallSpecApplyConfiguration) WithMonitor(value *PodMetricsApplyConfiguration) *OperatorInstallSpecApplyConfiguration {
 	b.Monitor = value
+	return b
+}
+
+// WithBackup sets the Backup field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Backup field is set to the value of the last call.
+func (b *OperatorInstallSpecApplyConfiguration) WithBackup(value *BackupPolicyApplyConfiguration) *OperatorInstallSpecApplyConfiguration {
+	b.Backup = value
+	return b
+}
+
+// WithStorageMigration sets the StorageMigration field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the StorageMigration field is set to the value of the last call.
+func (b *OperatorInstallSpecApplyConfiguration) WithStorageMigration(value *StorageMigrationApplyConfiguration) *OperatorInstallSpecApplyConfiguration {
+	b.StorageMigration = value
+	return b
+}
+
+// WithJobs adds the given value to the Jobs field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Jobs field.
+func (b *OperatorInstallSpecApplyConfiguration) WithJobs(values ...*RequestedJobApplyConfiguration) *OperatorInstallSpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithJobs")
+		}
+		b.Jobs = append(b.Jobs, *values[i])
+	}
 	return b
 }

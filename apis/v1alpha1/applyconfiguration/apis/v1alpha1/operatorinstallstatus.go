@@ -19,8 +19,8 @@ type OperatorInstallStatusApplyConfiguration struct {
 	// ObservedGeneration is the generation of the spec that the observation was
 	// made for.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// Conditions: Ready, Reconciling, Stalled, Drifted, and those of the engine:
-	// CatalogServed, Resolved, PlanApproved and Installed for OLM v0.
+	// Conditions: Ready, Reconciling, Stalled, Drifted, StorageMigrated, and those of
+	// the engine: CatalogServed, Resolved, PlanApproved and Installed for OLM v0.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// ObservedRevision is the revision of the newest admission stamp that the
 	// agent acted on.
@@ -35,6 +35,11 @@ type OperatorInstallStatusApplyConfiguration struct {
 	Path []string `json:"path,omitempty"`
 	// Correction is what the agent put back last; absent where that was never needed.
 	Correction *DriftCorrectionApplyConfiguration `json:"correction,omitempty"`
+	// StorageMigrations say how far the agent has stored custom resources anew, for
+	// each definition that needed it.
+	StorageMigrations []StorageMigrationProgressApplyConfiguration `json:"storageMigrations,omitempty"`
+	// Jobs are the results of spec.jobs.
+	Jobs []JobResultApplyConfiguration `json:"jobs,omitempty"`
 	// OLM holds the details of an operator that OLM v0 installs.
 	OLM *OLMStatusApplyConfiguration `json:"olm,omitempty"`
 }
@@ -113,6 +118,32 @@ func (b *OperatorInstallStatusApplyConfiguration) WithPath(values ...string) *Op
 // If called multiple times, the Correction field is set to the value of the last call.
 func (b *OperatorInstallStatusApplyConfiguration) WithCorrection(value *DriftCorrectionApplyConfiguration) *OperatorInstallStatusApplyConfiguration {
 	b.Correction = value
+	return b
+}
+
+// WithStorageMigrations adds the given value to the StorageMigrations field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the StorageMigrations field.
+func (b *OperatorInstallStatusApplyConfiguration) WithStorageMigrations(values ...*StorageMigrationProgressApplyConfiguration) *OperatorInstallStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithStorageMigrations")
+		}
+		b.StorageMigrations = append(b.StorageMigrations, *values[i])
+	}
+	return b
+}
+
+// WithJobs adds the given value to the Jobs field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Jobs field.
+func (b *OperatorInstallStatusApplyConfiguration) WithJobs(values ...*JobResultApplyConfiguration) *OperatorInstallStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithJobs")
+		}
+		b.Jobs = append(b.Jobs, *values[i])
+	}
 	return b
 }
 

@@ -18,7 +18,8 @@ import (
 // with apply.
 //
 // OperatorRollout is one change of one operator across the fleet. Its plan is
-// frozen; only paused, abort, retries, approvals and blocked can be changed.
+// frozen; only paused, abort, retries, approvals, overrides, windowOverride and
+// blocked can be changed.
 //
 // Which cluster is in which wave is on the labels of the OperatorInstalls
 // (bellwether.dev/rollout and bellwether.dev/wave), never in this object.

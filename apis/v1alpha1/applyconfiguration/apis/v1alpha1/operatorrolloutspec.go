@@ -13,8 +13,8 @@ import (
 // with apply.
 //
 // OperatorRolloutSpec is the frozen plan, what a person may change (paused,
-// abort, retries, approvals), and why the version is blocked, which the hub
-// writes.
+// abort, retries, approvals, overrides), and why the version is blocked, which the
+// hub writes.
 type OperatorRolloutSpecApplyConfiguration struct {
 	// Operator names the ManagedOperator in the same namespace.
 	Operator *LocalReferenceApplyConfiguration `json:"operator,omitempty"`
@@ -22,6 +22,9 @@ type OperatorRolloutSpecApplyConfiguration struct {
 	Revision *int64 `json:"revision,omitempty"`
 	// Release is what is rolled out.
 	Release *ReleaseApplyConfiguration `json:"release,omitempty"`
+	// Requirements are what the release needs of a cluster. Absent where that was not
+	// read, as in a rollback.
+	Requirements *ReleaseRequirementsApplyConfiguration `json:"requirements,omitempty"`
 	// ClusterSelector selects the clusters.
 	ClusterSelector *v1.LabelSelectorApplyConfiguration `json:"clusterSelector,omitempty"`
 	// Strategy with every default filled in.
@@ -43,9 +46,19 @@ type OperatorRolloutSpecApplyConfiguration struct {
 	// it in line with the blocks on the catalog. While it is set nothing is
 	// admitted; what was admitted and did not begin yet does not begin.
 	Blocked *string `json:"blocked,omitempty"`
+	// Rollback says that this rollout takes clusters back to what they ran before
+	// another rollout.
+	Rollback *RolloutRollbackApplyConfiguration `json:"rollback,omitempty"`
 	// Approvals given for waves with an approval gate. Who adds one needs the
 	// verb approve on this rollout.
 	Approvals []ApprovalApplyConfiguration `json:"approvals,omitempty"`
+	// Overrides of gates that failed or have no verdict. Who adds one needs the verb
+	// override on this rollout. They do not replace approvals.
+	Overrides []GateOverrideApplyConfiguration `json:"overrides,omitempty"`
+	// WindowOverride lets this rollout admit clusters while ChangeWindows are
+	// closed. Who sets, changes or removes it needs the verb override on this
+	// rollout.
+	WindowOverride *WindowOverrideApplyConfiguration `json:"windowOverride,omitempty"`
 }
 
 // OperatorRolloutSpecApplyConfiguration constructs a declarative configuration of the OperatorRolloutSpec type for use with
@@ -75,6 +88,14 @@ func (b *OperatorRolloutSpecApplyConfiguration) WithRevision(value int64) *Opera
 // If called multiple times, the Release field is set to the value of the last call.
 func (b *OperatorRolloutSpecApplyConfiguration) WithRelease(value *ReleaseApplyConfiguration) *OperatorRolloutSpecApplyConfiguration {
 	b.Release = value
+	return b
+}
+
+// WithRequirements sets the Requirements field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Requirements field is set to the value of the last call.
+func (b *OperatorRolloutSpecApplyConfiguration) WithRequirements(value *ReleaseRequirementsApplyConfiguration) *OperatorRolloutSpecApplyConfiguration {
+	b.Requirements = value
 	return b
 }
 
@@ -142,6 +163,14 @@ func (b *OperatorRolloutSpecApplyConfiguration) WithBlocked(value string) *Opera
 	return b
 }
 
+// WithRollback sets the Rollback field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Rollback field is set to the value of the last call.
+func (b *OperatorRolloutSpecApplyConfiguration) WithRollback(value *RolloutRollbackApplyConfiguration) *OperatorRolloutSpecApplyConfiguration {
+	b.Rollback = value
+	return b
+}
+
 // WithApprovals adds the given value to the Approvals field in the declarative configuration
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
 // If called multiple times, values provided by each call will be appended to the Approvals field.
@@ -152,5 +181,26 @@ func (b *OperatorRolloutSpecApplyConfiguration) WithApprovals(values ...*Approva
 		}
 		b.Approvals = append(b.Approvals, *values[i])
 	}
+	return b
+}
+
+// WithOverrides adds the given value to the Overrides field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Overrides field.
+func (b *OperatorRolloutSpecApplyConfiguration) WithOverrides(values ...*GateOverrideApplyConfiguration) *OperatorRolloutSpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithOverrides")
+		}
+		b.Overrides = append(b.Overrides, *values[i])
+	}
+	return b
+}
+
+// WithWindowOverride sets the WindowOverride field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the WindowOverride field is set to the value of the last call.
+func (b *OperatorRolloutSpecApplyConfiguration) WithWindowOverride(value *WindowOverrideApplyConfiguration) *OperatorRolloutSpecApplyConfiguration {
+	b.WindowOverride = value
 	return b
 }

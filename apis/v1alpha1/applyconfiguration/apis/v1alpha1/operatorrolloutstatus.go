@@ -37,6 +37,16 @@ type OperatorRolloutStatusApplyConfiguration struct {
 	// Batch is written before its clusters are admitted, so that a hub that
 	// died between the two admits the same ones again and no others.
 	Batch *AdmissionBatchApplyConfiguration `json:"batch,omitempty"`
+	// HeldBack are the clusters that are due and not admitted now, by the reason.
+	HeldBack []HeldBackClustersApplyConfiguration `json:"heldBack,omitempty"`
+	// Policies are the RolloutPolicies that bind the rollout, and what they add to
+	// its strategy.
+	Policies []AppliedPolicyApplyConfiguration `json:"policies,omitempty"`
+	// Pace is how fast the rollout may go, as error budgets permit. Empty where the
+	// strategy does not ask for that.
+	Pace *PaceStatusApplyConfiguration `json:"pace,omitempty"`
+	// WindowOverride is the last one that the hub saw in the spec.
+	WindowOverride *WindowOverrideApplyConfiguration `json:"windowOverride,omitempty"`
 	// Unready are clusters of waves that are not verified which were updated and
 	// are not Ready now. Those beyond the first 500 count as in progress until
 	// they are Ready again or have a place here.
@@ -157,6 +167,48 @@ func (b *OperatorRolloutStatusApplyConfiguration) WithWaves(values ...*WaveStatu
 // If called multiple times, the Batch field is set to the value of the last call.
 func (b *OperatorRolloutStatusApplyConfiguration) WithBatch(value *AdmissionBatchApplyConfiguration) *OperatorRolloutStatusApplyConfiguration {
 	b.Batch = value
+	return b
+}
+
+// WithHeldBack adds the given value to the HeldBack field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the HeldBack field.
+func (b *OperatorRolloutStatusApplyConfiguration) WithHeldBack(values ...*HeldBackClustersApplyConfiguration) *OperatorRolloutStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithHeldBack")
+		}
+		b.HeldBack = append(b.HeldBack, *values[i])
+	}
+	return b
+}
+
+// WithPolicies adds the given value to the Policies field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Policies field.
+func (b *OperatorRolloutStatusApplyConfiguration) WithPolicies(values ...*AppliedPolicyApplyConfiguration) *OperatorRolloutStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithPolicies")
+		}
+		b.Policies = append(b.Policies, *values[i])
+	}
+	return b
+}
+
+// WithPace sets the Pace field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Pace field is set to the value of the last call.
+func (b *OperatorRolloutStatusApplyConfiguration) WithPace(value *PaceStatusApplyConfiguration) *OperatorRolloutStatusApplyConfiguration {
+	b.Pace = value
+	return b
+}
+
+// WithWindowOverride sets the WindowOverride field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the WindowOverride field is set to the value of the last call.
+func (b *OperatorRolloutStatusApplyConfiguration) WithWindowOverride(value *WindowOverrideApplyConfiguration) *OperatorRolloutStatusApplyConfiguration {
+	b.WindowOverride = value
 	return b
 }
 

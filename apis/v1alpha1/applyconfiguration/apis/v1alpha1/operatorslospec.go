@@ -23,7 +23,8 @@ type OperatorSLOSpecApplyConfiguration struct {
 	Team *string `json:"team,omitempty"`
 	// Criticality is how important the operator is. It is an annotation of its
 	// alerts, for whoever decides who is woken; how urgent an alert is does not depend
-	// on it.
+	// on it. A total outage of a Critical operator pages within a minute rather than
+	// within three.
 	Criticality *apisv1alpha1.Criticality `json:"criticality,omitempty"`
 	// AlertLabels are further labels of the operator's alerts, for routes of
 	// Alertmanager. An edit makes other alerts of those that fire.

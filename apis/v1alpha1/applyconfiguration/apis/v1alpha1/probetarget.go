@@ -8,8 +8,8 @@ package v1alpha1
 // ProbeTargetApplyConfiguration represents a declarative configuration of the ProbeTarget type for use
 // with apply.
 //
-// ProbeTarget names one endpoint. All objects are in the EndpointProbe's own
-// namespace.
+// ProbeTarget names one endpoint, or selects objects of one kind, each of which is
+// an endpoint. All objects are in the EndpointProbe's own namespace.
 type ProbeTargetApplyConfiguration struct {
 	// URL is http://HOST[:PORT][/PATH], https://…, tcp://HOST:PORT,
 	// grpc://HOST:PORT or dns://SERVER[:PORT].

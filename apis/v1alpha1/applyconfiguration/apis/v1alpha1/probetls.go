@@ -21,6 +21,11 @@ type ProbeTLSApplyConfiguration struct {
 	// CAConfigMap holds them in a ConfigMap in this object's namespace, such as
 	// openshift-service-ca.crt of OpenShift, with the key service-ca.crt.
 	CAConfigMap *ConfigMapKeyApplyConfiguration `json:"caConfigMap,omitempty"`
+	// CAFromWebhooks takes them from the cluster: the caBundle of each
+	// ValidatingWebhookConfiguration, MutatingWebhookConfiguration and conversion
+	// webhook of a CustomResourceDefinition that calls the port of the Service that is
+	// probed.
+	CAFromWebhooks *bool `json:"caFromWebhooks,omitempty"`
 	// ClientSecret is the name of a Secret in this object's namespace with the
 	// keys tls.crt and tls.key: a client certificate. It needs the same label and
 	// permission as a SecretKey.
@@ -70,6 +75,14 @@ func (b *ProbeTLSApplyConfiguration) WithCASecret(value *SecretKeyApplyConfigura
 // If called multiple times, the CAConfigMap field is set to the value of the last call.
 func (b *ProbeTLSApplyConfiguration) WithCAConfigMap(value *ConfigMapKeyApplyConfiguration) *ProbeTLSApplyConfiguration {
 	b.CAConfigMap = value
+	return b
+}
+
+// WithCAFromWebhooks sets the CAFromWebhooks field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the CAFromWebhooks field is set to the value of the last call.
+func (b *ProbeTLSApplyConfiguration) WithCAFromWebhooks(value bool) *ProbeTLSApplyConfiguration {
+	b.CAFromWebhooks = &value
 	return b
 }
 

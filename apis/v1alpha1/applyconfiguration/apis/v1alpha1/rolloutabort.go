@@ -13,6 +13,9 @@ type RolloutAbortApplyConfiguration struct {
 	Reason *string `json:"reason,omitempty"`
 	// Superseded is true where a newer target was the reason.
 	Superseded *bool `json:"superseded,omitempty"`
+	// Rollback asks for the clusters that the rollout admitted to be taken back to
+	// what they ran before. The version is held for the operator.
+	Rollback *RollbackRequestApplyConfiguration `json:"rollback,omitempty"`
 }
 
 // RolloutAbortApplyConfiguration constructs a declarative configuration of the RolloutAbort type for use with
@@ -34,5 +37,13 @@ func (b *RolloutAbortApplyConfiguration) WithReason(value string) *RolloutAbortA
 // If called multiple times, the Superseded field is set to the value of the last call.
 func (b *RolloutAbortApplyConfiguration) WithSuperseded(value bool) *RolloutAbortApplyConfiguration {
 	b.Superseded = &value
+	return b
+}
+
+// WithRollback sets the Rollback field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Rollback field is set to the value of the last call.
+func (b *RolloutAbortApplyConfiguration) WithRollback(value *RollbackRequestApplyConfiguration) *RolloutAbortApplyConfiguration {
+	b.Rollback = value
 	return b
 }

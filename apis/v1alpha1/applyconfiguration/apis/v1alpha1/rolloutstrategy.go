@@ -31,6 +31,13 @@ type RolloutStrategyApplyConfiguration struct {
 	// LateJoiners says what becomes of clusters that are selected after the
 	// rollout was planned.
 	LateJoiners *apisv1alpha1.LateJoinerPolicy `json:"lateJoiners,omitempty"`
+	// Preflight are checks of each cluster before it is admitted.
+	Preflight *PreflightApplyConfiguration `json:"preflight,omitempty"`
+	// ErrorBudgetPace slows the rollout down while error budgets of the operator are
+	// low. Empty: the pace is always full.
+	ErrorBudgetPace *ErrorBudgetPaceApplyConfiguration `json:"errorBudgetPace,omitempty"`
+	// Rollback says how clusters are taken back to what they ran before.
+	Rollback *RollbackStrategyApplyConfiguration `json:"rollback,omitempty"`
 	// NewTarget says what a new target does to a rollout that still runs.
 	NewTarget *apisv1alpha1.NewTargetPolicy `json:"newTarget,omitempty"`
 }
@@ -83,6 +90,30 @@ func (b *RolloutStrategyApplyConfiguration) WithMaxDeferred(value intstr.IntOrSt
 // If called multiple times, the LateJoiners field is set to the value of the last call.
 func (b *RolloutStrategyApplyConfiguration) WithLateJoiners(value apisv1alpha1.LateJoinerPolicy) *RolloutStrategyApplyConfiguration {
 	b.LateJoiners = &value
+	return b
+}
+
+// WithPreflight sets the Preflight field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Preflight field is set to the value of the last call.
+func (b *RolloutStrategyApplyConfiguration) WithPreflight(value *PreflightApplyConfiguration) *RolloutStrategyApplyConfiguration {
+	b.Preflight = value
+	return b
+}
+
+// WithErrorBudgetPace sets the ErrorBudgetPace field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ErrorBudgetPace field is set to the value of the last call.
+func (b *RolloutStrategyApplyConfiguration) WithErrorBudgetPace(value *ErrorBudgetPaceApplyConfiguration) *RolloutStrategyApplyConfiguration {
+	b.ErrorBudgetPace = value
+	return b
+}
+
+// WithRollback sets the Rollback field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Rollback field is set to the value of the last call.
+func (b *RolloutStrategyApplyConfiguration) WithRollback(value *RollbackStrategyApplyConfiguration) *RolloutStrategyApplyConfiguration {
+	b.Rollback = value
 	return b
 }
 

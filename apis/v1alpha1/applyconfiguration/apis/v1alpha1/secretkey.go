@@ -8,9 +8,10 @@ package v1alpha1
 // SecretKeyApplyConfiguration represents a declarative configuration of the SecretKey type for use
 // with apply.
 //
-// SecretKey is a key of a Secret in the object's namespace. The Secret must
-// have the label bellwether.dev/probe-secret: "true", and the agent needs the
-// permission to get it.
+// SecretKey is a key of a Secret in the object's namespace. The Secret must have the
+// label bellwether.dev/probe-secret: "true" for an EndpointProbe, or
+// bellwether.dev/paging-secret: "true" for a PagingPolicy, and the agent, or the hub,
+// needs the permission to get it.
 type SecretKeyApplyConfiguration struct {
 	// Name of the Secret.
 	Name *string `json:"name,omitempty"`

@@ -12,9 +12,12 @@ import (
 // ServiceTargetApplyConfiguration represents a declarative configuration of the ServiceTarget type for use
 // with apply.
 //
-// ServiceTarget is a port of a Service.
+// ServiceTarget is a port of a Service, or of each selected Service.
 type ServiceTargetApplyConfiguration struct {
+	// Name of the Service.
 	Name *string `json:"name,omitempty"`
+	// Selector of Services, in place of name.
+	Selector *TargetSelectorApplyConfiguration `json:"selector,omitempty"`
 	// Port of the Service.
 	Port   *int32                    `json:"port,omitempty"`
 	Scheme *apisv1alpha1.ProbeScheme `json:"scheme,omitempty"`
@@ -33,6 +36,14 @@ func ServiceTarget() *ServiceTargetApplyConfiguration {
 // If called multiple times, the Name field is set to the value of the last call.
 func (b *ServiceTargetApplyConfiguration) WithName(value string) *ServiceTargetApplyConfiguration {
 	b.Name = &value
+	return b
+}
+
+// WithSelector sets the Selector field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Selector field is set to the value of the last call.
+func (b *ServiceTargetApplyConfiguration) WithSelector(value *TargetSelectorApplyConfiguration) *ServiceTargetApplyConfiguration {
+	b.Selector = value
 	return b
 }
 

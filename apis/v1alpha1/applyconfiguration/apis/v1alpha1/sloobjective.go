@@ -24,7 +24,8 @@ type SLOObjectiveApplyConfiguration struct {
 	// Period of the budget in hours, days or weeks: from 3 to 92 days.
 	Period *string `json:"period,omitempty"`
 	// Alerts are those about this objective. All, the default: pages, tickets, and
-	// tickets about missing data. Tickets: no pages. None: none; the budget is recorded.
+	// tickets about missing data. Tickets: no pages. Pages: no tickets about the budget.
+	// None: none; the budget is recorded.
 	Alerts *apisv1alpha1.ObjectiveAlerts `json:"alerts,omitempty"`
 	// Thresholds replace what the SLI takes for bad.
 	Thresholds *SLOThresholdsApplyConfiguration `json:"thresholds,omitempty"`

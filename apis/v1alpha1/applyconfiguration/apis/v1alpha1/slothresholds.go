@@ -16,7 +16,9 @@ import (
 type SLOThresholdsApplyConfiguration struct {
 	// BadPercent is how many per cent of the reconciles, admission requests or custom
 	// resources may be bad, with at most four decimals. Default: 10 for reconcile, 5 for
-	// latency and operands, 1 for webhook.
+	// latency and operands, 1 for webhook. For memory and storage it is how many per cent
+	// of the memory limit, or of a volume, may be used (default 90), and for throttling
+	// how many of the CPU periods may be throttled (default 25).
 	BadPercent *string `json:"badPercent,omitempty"`
 	// Duration is how long a reconcile may take before it is slow (latency, default
 	// 10s), or a work item may run before it is stuck (queue, default 5m).

@@ -43,7 +43,8 @@ type WaveApplyConfiguration struct {
 	// Ready, such as while a pod restarts, before it counts as failed. It holds
 	// until the wave is verified. At least 5s; default 1m.
 	UnreadyGrace *metav1.Duration `json:"unreadyGrace,omitempty"`
-	// Gates that must be passed, in order.
+	// Gates that must be passed: approvals before the first admission, the others
+	// before the wave is verified.
 	Gates []GateApplyConfiguration `json:"gates,omitempty"`
 }
 

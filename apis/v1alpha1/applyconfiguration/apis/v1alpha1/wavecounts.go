@@ -22,8 +22,9 @@ type WaveCountsApplyConfiguration struct {
 	// Failed are stalled, past their deadline, or not Ready for longer than their
 	// grace.
 	Failed *int32 `json:"failed,omitempty"`
-	// Deferred are paused or cannot be observed: the agent is offline, or does not
-	// reach the API server of its cluster.
+	// Deferred are paused, held back by something that the rollout does not wait
+	// for, or cannot be observed: the agent is offline, or does not reach the API
+	// server of its cluster.
 	Deferred *int32 `json:"deferred,omitempty"`
 	// Removed left the fleet, or the selection, after planning.
 	Removed *int32 `json:"removed,omitempty"`

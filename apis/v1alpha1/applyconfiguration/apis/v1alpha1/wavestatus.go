@@ -19,9 +19,12 @@ type WaveStatusApplyConfiguration struct {
 	Phase                        *apisv1alpha1.WavePhase `json:"phase,omitempty"`
 	WaveCountsApplyConfiguration `json:",inline"`
 	// MaxConcurrency and MaxFailures are the strategy's, resolved against the
-	// wave's frozen size.
+	// wave's frozen size, with what RolloutPolicies ask for. MaxConcurrency is lower
+	// while error budgets slow the rollout down.
 	MaxConcurrency *int32 `json:"maxConcurrency,omitempty"`
 	MaxFailures    *int32 `json:"maxFailures,omitempty"`
+	// Soak of the wave, with what RolloutPolicies ask for.
+	Soak *v1.Duration `json:"soak,omitempty"`
 	// StartedAt is when the wave's first cluster was admitted.
 	StartedAt *v1.Time `json:"startedAt,omitempty"`
 	// Updated counts the clusters that installed the release, whether or not they
@@ -130,6 +133,14 @@ func (b *WaveStatusApplyConfiguration) WithMaxConcurrency(value int32) *WaveStat
 // If called multiple times, the MaxFailures field is set to the value of the last call.
 func (b *WaveStatusApplyConfiguration) WithMaxFailures(value int32) *WaveStatusApplyConfiguration {
 	b.MaxFailures = &value
+	return b
+}
+
+// WithSoak sets the Soak field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Soak field is set to the value of the last call.
+func (b *WaveStatusApplyConfiguration) WithSoak(value v1.Duration) *WaveStatusApplyConfiguration {
+	b.Soak = &value
 	return b
 }
 

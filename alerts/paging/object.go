@@ -1,0 +1,186 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package paging
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/bellwether-dev/bellwether/alerts/series"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+)
+
+// ErrTimeZone says that an AlertmanagerConfig has no time zones.
+var ErrTimeZone = errors.New(
+	"an AlertmanagerConfig has no time zones: set tickets.hours.timeZone to UTC, and start and " +
+		"end in UTC",
+)
+
+// Object makes the AlertmanagerConfig of prometheus-operator (v1alpha1, which every
+// release serves) of one policy. It refers to Secrets in its own namespace. The
+// Alertmanager that selects it needs the alertmanagerConfigMatcherStrategy None:
+// alerts have no label namespace.
+//
+// The object of the policy with the scope Fleet has all alerts that no other policy of
+// all has, also those about operators that are not known any more, or not yet.
+//
+// It returns ErrTimeZone for ticket hours in another time zone than UTC.
+func Object(p Policy, all []Policy) (*monitoring.AlertmanagerConfigSpec, error) {
+	out := &monitoring.AlertmanagerConfigSpec{}
+	// Whatever is not in the routes below is for another AlertmanagerConfig.
+	top := route{matchers: []matcher{equals(series.OperatorNamespace, p.Namespace)}, receiver: nobody,
+		routes: p.operatorRoutes()}
+	if p.IsFleet() {
+		top.matchers = []matcher{bellwether}
+		for _, other := range sorted(all) {
+			if len(other.Operators) > 0 && other.id() != p.id() {
+				top.routes = append(top.routes, other.elsewhere())
+			}
+		}
+		top.routes = append(top.routes, p.fleetRoutes(bellwether)...)
+	}
+	var err error
+	if out.Route, err = top.object(); err != nil {
+		return nil, err
+	}
+	out.Route.GroupBy = GroupBy
+	out.Route.GroupWait, out.Route.GroupInterval = durationOf(groupWait), durationOf(groupInterval)
+	out.Route.RepeatInterval = durationOf(repeatInterval)
+	out.Receivers = []monitoring.Receiver{{Name: nobody}}
+	for _, t := range p.targets() {
+		out.Receivers = append(out.Receivers, p.objectReceiver(t))
+	}
+	if h := p.Spec.Heartbeat; h != nil {
+		out.Receivers = append(out.Receivers, monitoring.Receiver{Name: p.heartbeat(),
+			WebhookConfigs: []monitoring.WebhookConfig{{URLSecret: selector(h.URL), MaxAlerts: 1,
+				SendResolved: ptr.To(false)}}})
+	}
+	if p.hasTickets() && p.Spec.Tickets.Hours != nil {
+		hours, err := p.objectHours()
+		if err != nil {
+			return nil, err
+		}
+		out.MuteTimeIntervals = []monitoring.MuteTimeInterval{hours}
+	}
+	return out, nil
+}
+
+// elsewhere takes the alerts that another AlertmanagerConfig routes. No incident is made
+// of them here, so that its matchers may change.
+func (p Policy) elsewhere() route {
+	var names []string
+	for _, op := range p.Operators {
+		names = append(names, regexp.QuoteMeta(op.Name))
+	}
+	return route{receiver: nobody, matchers: []matcher{equals(series.OperatorNamespace, p.Namespace),
+		{series.Operator, "=~", strings.Join(names, "|")}}}
+}
+
+func durationOf(d string) *monitoringv1.NonEmptyDuration {
+	return ptr.To(monitoringv1.NonEmptyDuration(d))
+}
+
+func (r route) object() (*monitoring.Route, error) {
+	out := &monitoring.Route{Receiver: r.receiver}
+	for _, m := range r.matchers {
+		out.Matchers = append(out.Matchers, monitoring.Matcher{Name: m.label, Value: m.value,
+			MatchType: monitoring.MatchType(m.operator)})
+	}
+	if r.beats {
+		out.GroupWait, out.GroupInterval = durationOf(beatWait), durationOf(beatInterval)
+		out.RepeatInterval = durationOf(beatRepeat)
+	}
+	if r.hours != "" {
+		out.ActiveTimeIntervals = []string{r.hours}
+	}
+	for _, child := range r.routes {
+		spec, err := child.object()
+		if err != nil {
+			return nil, err
+		}
+		raw, err := json.Marshal(spec)
+		if err != nil {
+			return nil, fmt.Errorf("encode route: %w", err)
+		}
+		out.Routes = append(out.Routes, apiextensionsv1.JSON{Raw: raw})
+	}
+	return out, nil
+}
+
+func (p Policy) objectReceiver(t target) monitoring.Receiver {
+	out := monitoring.Receiver{Name: t.name}
+	for _, r := range t.receivers {
+		switch {
+		case r.PagerDuty != nil:
+			out.PagerDutyConfigs = append(out.PagerDutyConfigs, objectPagerDuty(r.PagerDuty, t.severity))
+		case r.Slack != nil:
+			slack := monitoring.SlackConfig{APIURL: selector(r.Slack.APIURL), Title: ptr.To(title + summary),
+				TitleLink: annotation("runbook_url"), Text: ptr.To(text), SendResolved: ptr.To(true)}
+			if r.Slack.Channel != "" {
+				slack.Channel = ptr.To(r.Slack.Channel)
+			}
+			out.SlackConfigs = append(out.SlackConfigs, slack)
+		case r.Webhook != nil:
+			out.WebhookConfigs = append(out.WebhookConfigs, monitoring.WebhookConfig{
+				URLSecret: selector(r.Webhook.URL), SendResolved: ptr.To(true)})
+		case r.Email != nil:
+			out.EmailConfigs = append(out.EmailConfigs, objectEmail(r.Email))
+		}
+	}
+	return out
+}
+
+func objectPagerDuty(r *v1alpha1.PagerDutyReceiver, severity string) monitoring.PagerDutyConfig {
+	out := monitoring.PagerDutyConfig{RoutingKey: selector(r.RoutingKey), SendResolved: ptr.To(true),
+		Description: ptr.To(summary), Severity: ptr.To(severity), Class: ptr.To(class), Component: ptr.To(component),
+		Group: ptr.To(groupName), Source: ptr.To(source), Client: ptr.To(client),
+		ClientURL: ptr.To(annotation("dashboard_url"))}
+	if r.URL != "" {
+		out.URL = ptr.To(monitoring.URL(r.URL))
+	}
+	for _, d := range details() {
+		out.Details = append(out.Details, monitoring.KeyValue{Key: d.name, Value: d.text})
+	}
+	for _, l := range links {
+		out.PagerDutyLinkConfigs = append(out.PagerDutyLinkConfigs, monitoring.PagerDutyLinkConfig{
+			Href: ptr.To(l.text), Text: ptr.To(l.name)})
+	}
+	return out
+}
+
+func objectEmail(r *v1alpha1.EmailReceiver) monitoring.EmailConfig {
+	out := monitoring.EmailConfig{To: ptr.To(r.To), From: ptr.To(r.From), Smarthost: ptr.To(r.Smarthost),
+		Text: ptr.To(text), HTML: ptr.To(""), SendResolved: ptr.To(true),
+		Headers: []monitoring.KeyValue{{Key: "Subject", Value: title + summary}}}
+	if r.Password != nil {
+		out.AuthUsername, out.AuthPassword = ptr.To(r.Username), selector(*r.Password)
+	}
+	return out
+}
+
+func selector(k v1alpha1.SecretKey) *corev1.SecretKeySelector {
+	return &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: k.Name}, Key: k.Key}
+}
+
+func (p Policy) objectHours() (monitoring.MuteTimeInterval, error) {
+	h := p.Spec.Tickets.Hours
+	if h.TimeZone != "" && h.TimeZone != "UTC" {
+		return monitoring.MuteTimeInterval{}, ErrTimeZone
+	}
+	of := monitoring.TimeInterval{Times: []monitoring.TimeRange{{StartTime: monitoring.Time(h.Start),
+		EndTime: monitoring.Time(h.End)}}}
+	for _, day := range h.Days {
+		of.Weekdays = append(of.Weekdays, monitoring.WeekdayRange(strings.ToLower(string(day))))
+	}
+	return monitoring.MuteTimeInterval{Name: p.hours(), TimeIntervals: []monitoring.TimeInterval{of}}, nil
+}

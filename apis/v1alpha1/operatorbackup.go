@@ -1,0 +1,259 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// OperatorBackup is a copy of the custom resources of one operator on one
+// cluster, in a store. It lives in the cluster's namespace on the hub. The
+// cluster's agent takes the backup, reads it back, and reports what is in it.
+//
+// Its spec cannot be changed. Deleting an OperatorBackup leaves the backup in the
+// store; the agent removes both where the retention of the ManagedOperator says so.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=ob,categories=bellwether
+// +kubebuilder:printcolumn:name="Operator",type=string,JSONPath=`.spec.operator.name`
+// +kubebuilder:printcolumn:name="Trigger",type=string,JSONPath=`.spec.trigger`
+// +kubebuilder:printcolumn:name="Bundle",type=string,JSONPath=`.status.bundle`
+// +kubebuilder:printcolumn:name="Objects",type=integer,JSONPath=`.status.objects`
+// +kubebuilder:printcolumn:name="Bytes",type=integer,JSONPath=`.status.bytes`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type OperatorBackup struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the spec of an OperatorBackup cannot be changed: make another one"
+	Spec OperatorBackupSpec `json:"spec"`
+	// +optional
+	Status OperatorBackupStatus `json:"status,omitempty"`
+}
+
+// BackupTrigger is why a backup is taken.
+//
+// +kubebuilder:validation:Enum=Manual;Upgrade;Schedule
+type BackupTrigger string
+
+const (
+	// BackupTriggerManual was asked for by a person. Retention does not remove it.
+	BackupTriggerManual BackupTrigger = "Manual"
+	// BackupTriggerUpgrade is taken before an upgrade, which waits for it.
+	BackupTriggerUpgrade BackupTrigger = "Upgrade"
+	// BackupTriggerSchedule is taken because its time has come.
+	BackupTriggerSchedule BackupTrigger = "Schedule"
+)
+
+// OperatorBackupSpec says what is saved, and where.
+//
+// +kubebuilder:validation:XValidation:rule="(self.trigger == 'Upgrade') == has(self.upgrade)",message="upgrade is set for the trigger Upgrade, and for no other"
+type OperatorBackupSpec struct {
+	// Operator names the ManagedOperator whose custom resources are saved.
+	Operator OperatorReference `json:"operator"`
+
+	// Trigger is why the backup is taken.
+	// +kubebuilder:default=Manual
+	// +optional
+	Trigger BackupTrigger `json:"trigger,omitempty"`
+
+	// Upgrade is the upgrade that waits for the backup.
+	// +optional
+	Upgrade *BackupUpgrade `json:"upgrade,omitempty"`
+
+	BackupSettings `json:",inline"`
+}
+
+// BackupUpgrade is an upgrade from one bundle to the next one of its path.
+type BackupUpgrade struct {
+	// Revision and Hash are those of the admission.
+	Revision int64 `json:"revision"`
+	// +kubebuilder:validation:MaxLength=64
+	Hash string `json:"hash"`
+	// From is the bundle that is installed when the backup is taken.
+	// +kubebuilder:validation:MaxLength=253
+	From string `json:"from"`
+	// To is the bundle that is installed after it.
+	// +kubebuilder:validation:MaxLength=253
+	To string `json:"to"`
+}
+
+// BackupSettings say where backups go, and how.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.secrets) || (has(self.recipients) && size(self.recipients) > 0)",message="a backup with Secrets has to be encrypted: set recipients"
+type BackupSettings struct {
+	// Store is the URL of the folder that backups are written to, such as
+	// s3://bucket/prefix?region=eu-central-1 or file:///var/lib/bellwether/backups.
+	// The agent writes only to stores that its flag --backup-store allows. Empty:
+	// the first of them.
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.startsWith('s3://') || self.startsWith('file:///')",message="store must be a URL that begins with s3:// or file:///"
+	// +optional
+	Store string `json:"store,omitempty"`
+
+	// CredentialsSecret names a Secret in the agent's namespace on its cluster with
+	// the keys accessKeyID and secretAccessKey, and optionally sessionToken. Empty:
+	// the credentials of the agent's environment.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	CredentialsSecret string `json:"credentialsSecret,omitempty"`
+
+	// Recipients are the public keys of age (age1...) that backups are encrypted for.
+	// Empty: backups are not encrypted. No cluster needs the private keys; a restore
+	// does.
+	// +kubebuilder:validation:MaxItems=10
+	// +kubebuilder:validation:items:MaxLength=4096
+	// +kubebuilder:validation:items:Pattern=`^age1[a-z0-9]+$`
+	// +listType=set
+	// +optional
+	Recipients []string `json:"recipients,omitempty"`
+
+	// MaxSize is how much of the store one backup may take. A larger one fails, and
+	// leaves nothing behind. Default 1Gi.
+	// +optional
+	MaxSize *resource.Quantity `json:"maxSize,omitempty"`
+
+	// Secrets selects Secrets by their labels, in all namespaces, that are saved with
+	// the custom resources. Without it no Secret is ever saved. The backup has to be
+	// encrypted.
+	// +optional
+	Secrets *metav1.LabelSelector `json:"secrets,omitempty"`
+}
+
+// BackupPolicy says when the custom resources of an operator are saved, and for
+// how long backups are kept.
+type BackupPolicy struct {
+	BackupSettings `json:",inline"`
+
+	// BeforeUpgrade says before which upgrades a backup is taken. The upgrade waits
+	// until the backup was read back and is complete.
+	// +kubebuilder:default=WhenNeeded
+	// +optional
+	BeforeUpgrade BeforeUpgrade `json:"beforeUpgrade,omitempty"`
+
+	// Schedule is when backups are taken besides that, in the format of cron: for
+	// example "0 3 * * *" or "@daily". The time zone is that of the agent, unless the
+	// schedule begins with CRON_TZ=, as in "CRON_TZ=Europe/Berlin 0 3 * * *".
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Schedule string `json:"schedule,omitempty"`
+
+	// Retention says which backups are removed, those that people asked for excepted.
+	// +optional
+	Retention BackupRetention `json:"retention,omitempty"`
+}
+
+// BeforeUpgrade says before which upgrades a backup is taken.
+//
+// +kubebuilder:validation:Enum=Never;WhenNeeded;Always
+type BeforeUpgrade string
+
+const (
+	// BeforeUpgradeNever takes none.
+	BeforeUpgradeNever BeforeUpgrade = "Never"
+	// BeforeUpgradeWhenNeeded takes one unless the catalog says that the upgrade can
+	// be rolled back in place.
+	BeforeUpgradeWhenNeeded BeforeUpgrade = "WhenNeeded"
+	// BeforeUpgradeAlways takes one before every upgrade.
+	BeforeUpgradeAlways BeforeUpgrade = "Always"
+)
+
+// BackupRetention says which backups are removed. The newest complete backup of
+// an operator is always kept.
+type BackupRetention struct {
+	// Keep is how many backups of an operator are kept on each cluster.
+	// +kubebuilder:default=5
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	// +optional
+	Keep *int32 `json:"keep,omitempty"`
+
+	// MaxAge is when a backup is removed although there are no more than Keep.
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1h')",message="maxAge must be at least 1h"
+	// +optional
+	MaxAge *metav1.Duration `json:"maxAge,omitempty"`
+}
+
+// OperatorBackupStatus is what the agent reports of a backup.
+type OperatorBackupStatus struct {
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Conditions: Ready, Reconciling, Stalled. Ready is True once the backup was read
+	// back from the store and is complete.
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// Location is the URL of the folder that holds the backup.
+	// +kubebuilder:validation:MaxLength=2048
+	// +optional
+	Location string `json:"location,omitempty"`
+
+	// TakenAt is when the first object was read.
+	// +optional
+	TakenAt *metav1.Time `json:"takenAt,omitempty"`
+	// VerifiedAt is when the backup was read back and found complete.
+	// +optional
+	VerifiedAt *metav1.Time `json:"verifiedAt,omitempty"`
+
+	// Bundle and Version are those of the operator that was installed.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Bundle string `json:"bundle,omitempty"`
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Version string `json:"version,omitempty"`
+
+	// Objects is how many objects the backup holds, and Bytes how much of the store
+	// it takes.
+	// +optional
+	Objects int64 `json:"objects,omitempty"`
+	// +optional
+	Bytes int64 `json:"bytes,omitempty"`
+
+	// Manifest is the SHA-256 of the backup's manifest, which has the checksums of
+	// everything else.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Manifest string `json:"manifest,omitempty"`
+
+	// Encrypted says that an identity is needed to read the backup.
+	// +optional
+	Encrypted bool `json:"encrypted,omitempty"`
+
+	// Resources are counted one by one: the first 100 of them.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=100
+	// +optional
+	Resources []BackedUpResource `json:"resources,omitempty"`
+}
+
+// BackedUpResource is a resource in a backup.
+type BackedUpResource struct {
+	// Name is the plural and the group, as in echoservers.echo.example.com.
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// Version is the storage version, in which the objects were saved.
+	// +kubebuilder:validation:MaxLength=63
+	Version string `json:"version"`
+	Objects int64  `json:"objects"`
+}
+
+// OperatorBackupList is a list of OperatorBackups.
+//
+// +kubebuilder:object:root=true
+type OperatorBackupList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []OperatorBackup `json:"items"`
+}

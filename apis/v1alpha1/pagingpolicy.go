@@ -1,0 +1,312 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// PagingPolicy says who is notified of the alerts about operators, and how: which
+// page somebody at once, and which make a ticket. The hub makes the configuration of
+// Alertmanager of all PagingPolicies: an AlertmanagerConfig for each where
+// prometheus-operator is, or one complete configuration in a Secret.
+//
+// A policy is about operators of its own namespace. The policy with the scope Fleet
+// is about clusters, the fleet, and each operator that no other policy selects; it
+// has to be in the hub's namespace. A policy that is wrong changes nothing: what was
+// applied last stays in force, and the condition Ready says why.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=pp,categories=bellwether
+// +kubebuilder:printcolumn:name="Scope",type=string,JSONPath=`.spec.scope`
+// +kubebuilder:printcolumn:name="Pages",type=string,JSONPath=`.spec.pages.receivers[*]`
+// +kubebuilder:printcolumn:name="Tickets",type=string,JSONPath=`.spec.tickets.receivers[*]`
+// +kubebuilder:printcolumn:name="Operators",type=integer,JSONPath=`.status.operators`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="a PagingPolicy's name becomes a part of the names of receivers: at most 63 characters"
+type PagingPolicy struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec PagingPolicySpec `json:"spec"`
+	// +optional
+	Status PagingPolicyStatus `json:"status,omitempty"`
+}
+
+// PagingPolicySpec says which alerts go where.
+//
+// +kubebuilder:validation:XValidation:rule="self.scope != 'Fleet' || (!has(self.operators) && !has(self.teams))",message="a policy with scope Fleet is about whatever no other policy selects: it has neither operators nor teams"
+// +kubebuilder:validation:XValidation:rule="self.scope == 'Fleet' || !has(self.heartbeat)",message="only the policy with scope Fleet has a heartbeat"
+// +kubebuilder:validation:XValidation:rule="self.pages.receivers.all(name, self.receivers.exists(r, r.name == name))",message="pages.receivers must be names of receivers"
+// +kubebuilder:validation:XValidation:rule="!has(self.tickets) || self.tickets.receivers.all(name, self.receivers.exists(r, r.name == name))",message="tickets.receivers must be names of receivers"
+// +kubebuilder:validation:XValidation:rule="!has(self.tickets) || !has(self.tickets.hours) || self.tickets.receivers.all(name, self.receivers.exists(r, r.name == name && !has(r.pagerDuty)))",message="tickets with hours cannot go to PagerDuty: what resolves outside the hours would stay open there; set the service's support hours in PagerDuty"
+type PagingPolicySpec struct {
+	// Scope is Namespace, for operators of this namespace, or Fleet.
+	// +kubebuilder:default=Namespace
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="scope cannot be changed: make another PagingPolicy"
+	// +optional
+	Scope PagingScope `json:"scope,omitempty"`
+
+	// Operators are names of ManagedOperators in this namespace. Empty: all. An
+	// operator must not be selected by two policies.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=200
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=50
+	// +optional
+	Operators []string `json:"operators,omitempty"`
+
+	// Teams are those of OperatorSLOs in this namespace. Empty: all.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=50
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=63
+	// +optional
+	Teams []string `json:"teams,omitempty"`
+
+	// SingleCluster says which operators page when they fail on one cluster and no
+	// release is to blame: those that are Critical (default), All, or None. The others
+	// make a ticket.
+	// +kubebuilder:default=Critical
+	// +optional
+	SingleCluster SingleClusterPages `json:"singleCluster,omitempty"`
+
+	// Pages are the alerts that somebody has to be woken for.
+	Pages PageTarget `json:"pages"`
+
+	// Tickets are all others. Without it they go where pages go: PagerDuty gets them
+	// with the severity warning.
+	// +optional
+	Tickets *TicketTarget `json:"tickets,omitempty"`
+
+	// Heartbeat is a service that notifies you when it hears nothing for a while: it
+	// is called each minute as long as rules are evaluated and Alertmanager runs.
+	// +optional
+	Heartbeat *HeartbeatTarget `json:"heartbeat,omitempty"`
+
+	// Receivers are who is notified, by name.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=map
+	// +listMapKey=name
+	Receivers []PagingReceiver `json:"receivers"`
+}
+
+// PagingScope is what a PagingPolicy is about.
+//
+// +kubebuilder:validation:Enum=Namespace;Fleet
+type PagingScope string
+
+const (
+	// PagingNamespace is for operators of the policy's namespace.
+	PagingNamespace PagingScope = "Namespace"
+	// PagingFleet is for clusters, the fleet, and operators that no other policy selects.
+	PagingFleet PagingScope = "Fleet"
+)
+
+// SingleClusterPages says for which operators a failure on one cluster pages.
+//
+// +kubebuilder:validation:Enum=Critical;All;None
+type SingleClusterPages string
+
+const (
+	// SingleClusterCritical is for operators whose OperatorSLO has criticality Critical.
+	SingleClusterCritical SingleClusterPages = "Critical"
+	// SingleClusterAll is for all operators.
+	SingleClusterAll SingleClusterPages = "All"
+	// SingleClusterNone is for none.
+	SingleClusterNone SingleClusterPages = "None"
+)
+
+// PageTarget is who gets pages.
+type PageTarget struct {
+	// Receivers are names of receivers of this policy. Each gets every page.
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=10
+	// +kubebuilder:validation:items:MaxLength=63
+	Receivers []string `json:"receivers"`
+}
+
+// TicketTarget is who gets tickets.
+type TicketTarget struct {
+	// Receivers are names of receivers of this policy. Each gets every ticket.
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=10
+	// +kubebuilder:validation:items:MaxLength=63
+	Receivers []string `json:"receivers"`
+
+	// Hours are when tickets are sent. One that begins outside is sent when the hours
+	// begin, if it has not ended by then. Without it they are sent at once.
+	// +optional
+	Hours *TicketHours `json:"hours,omitempty"`
+}
+
+// TicketHours are hours of days of the week.
+//
+// +kubebuilder:validation:XValidation:rule="self.start < self.end",message="start must be before end; hours do not go over midnight"
+type TicketHours struct {
+	// TimeZone of start and end, of the IANA database, such as Europe/Berlin. Default: UTC.
+	// +kubebuilder:default=UTC
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	TimeZone string `json:"timeZone,omitempty"`
+	// Days of the week. Default: Monday to Friday.
+	// +listType=set
+	// +kubebuilder:default={Monday,Tuesday,Wednesday,Thursday,Friday}
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=7
+	// +optional
+	Days []Weekday `json:"days,omitempty"`
+	// Start of the hours on each of the days, such as 09:00.
+	// +kubebuilder:validation:MaxLength=5
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([01][0-9]|2[0-3]):[0-5][0-9]$')",message="start must be hours and minutes, such as 09:00"
+	Start string `json:"start"`
+	// End of the hours on each of the days, such as 17:00, or 24:00.
+	// +kubebuilder:validation:MaxLength=5
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$')",message="end must be hours and minutes, such as 17:00, or 24:00"
+	End string `json:"end"`
+}
+
+// Weekday is a day of the week.
+//
+// +kubebuilder:validation:Enum=Monday;Tuesday;Wednesday;Thursday;Friday;Saturday;Sunday
+type Weekday string
+
+// HeartbeatTarget is a URL that is called again and again.
+type HeartbeatTarget struct {
+	// URL of the service, from a Secret in this namespace with the label
+	// bellwether.dev/paging-secret: "true". Alertmanager sends a POST there each minute.
+	URL SecretKey `json:"url"`
+}
+
+// PagingReceiver is one way to notify somebody. All Secrets are in the policy's
+// namespace, with the label bellwether.dev/paging-secret: "true".
+//
+// +kubebuilder:validation:XValidation:rule="[has(self.pagerDuty), has(self.slack), has(self.webhook), has(self.email)].exists_one(x, x)",message="a receiver has exactly one of pagerDuty, slack, webhook and email"
+type PagingReceiver struct {
+	// Name of the receiver within the policy.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="name must be small letters, digits and '-'"
+	Name string `json:"name"`
+
+	// PagerDuty makes incidents of a service.
+	// +optional
+	PagerDuty *PagerDutyReceiver `json:"pagerDuty,omitempty"`
+	// Slack posts to a channel.
+	// +optional
+	Slack *SlackReceiver `json:"slack,omitempty"`
+	// Webhook posts Alertmanager's JSON to a URL.
+	// +optional
+	Webhook *WebhookReceiver `json:"webhook,omitempty"`
+	// Email sends mails.
+	// +optional
+	Email *EmailReceiver `json:"email,omitempty"`
+}
+
+// PagerDutyReceiver is a service in PagerDuty, through its Events API v2.
+type PagerDutyReceiver struct {
+	// RoutingKey is the integration key of the service, or of an event orchestration:
+	// 32 characters.
+	RoutingKey SecretKey `json:"routingKey"`
+	// URL of the Events API. Default: https://events.pagerduty.com/v2/enqueue. The
+	// service region EU has https://events.eu.pagerduty.com/v2/enqueue.
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="self == '' || isURL(self) && url(self).getScheme() in ['http', 'https']",message="url must be an http or https URL"
+	// +optional
+	URL string `json:"url,omitempty"`
+}
+
+// SlackReceiver is a channel in Slack.
+type SlackReceiver struct {
+	// APIURL is an incoming webhook's URL.
+	APIURL SecretKey `json:"apiURL"`
+	// Channel or user, such as #operators. Default: that of the webhook.
+	// +kubebuilder:validation:MaxLength=80
+	// +kubebuilder:validation:XValidation:rule="!self.contains('{{')",message="channel must not be a template"
+	// +optional
+	Channel string `json:"channel,omitempty"`
+}
+
+// WebhookReceiver is a URL.
+type WebhookReceiver struct {
+	// URL that Alertmanager posts to.
+	URL SecretKey `json:"url"`
+}
+
+// EmailReceiver is a mailbox.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.username) == has(self.password)",message="set both of username and password, or none of them"
+type EmailReceiver struct {
+	// To are the addresses, separated by commas.
+	// +kubebuilder:validation:MinLength=3
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="self.contains('@') && !self.contains('{{')",message="to must be addresses, such as sre@example.com"
+	To string `json:"to"`
+	// From is the sender's address.
+	// +kubebuilder:validation:MinLength=3
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:XValidation:rule="self.contains('@') && !self.contains('{{')",message="from must be an address, such as bellwether@example.com"
+	From string `json:"from"`
+	// Smarthost is the server that takes the mails, as host:port.
+	// +kubebuilder:validation:MaxLength=260
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[^:{}]+:[0-9]{1,5}$')",message="smarthost must be a host and a port, such as mail.example.com:587"
+	Smarthost string `json:"smarthost"`
+	// Username at the server. Empty: without authentication.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	Username string `json:"username,omitempty"`
+	// Password at the server.
+	// +optional
+	Password *SecretKey `json:"password,omitempty"`
+}
+
+// PagingPolicyStatus says what was made of the policy.
+type PagingPolicyStatus struct {
+	// ObservedGeneration is the generation that the status is about.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Conditions: Ready is True while the policy as it is now is in the configuration
+	// that was written.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// Operators is how many operators' alerts the policy routes now.
+	// +optional
+	Operators int32 `json:"operators,omitempty"`
+
+	// Configuration is where the policy was written to.
+	// +optional
+	Configuration *PagingConfiguration `json:"configuration,omitempty"`
+}
+
+// PagingConfiguration is a configuration of Alertmanager that the hub wrote.
+type PagingConfiguration struct {
+	// Kind is AlertmanagerConfig, or Secret.
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind"`
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace"`
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// Generation of the policy that is in it. It is older than the policy's while the
+	// policy is wrong.
+	Generation int64 `json:"generation"`
+}
+
+// PagingPolicyList is a list of PagingPolicies.
+//
+// +kubebuilder:object:root=true
+type PagingPolicyList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []PagingPolicy `json:"items"`
+}

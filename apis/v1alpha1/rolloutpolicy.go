@@ -1,0 +1,133 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// RolloutPolicy sets lower bounds for the rollouts of the operators and clusters
+// that it selects. A ManagedOperator can be stricter and cannot weaken them. Where
+// several policies select a rollout, the strictest bound of each kind counts. A
+// rollback ignores all of them.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Cluster,shortName=rpol,categories=bellwether
+// +kubebuilder:printcolumn:name="Min waves",type=integer,JSONPath=`.spec.minWaves`
+// +kubebuilder:printcolumn:name="Min soak",type=string,JSONPath=`.spec.minSoak`
+// +kubebuilder:printcolumn:name="Max concurrency",type=string,JSONPath=`.spec.maxConcurrency`
+// +kubebuilder:printcolumn:name="Gates",type=string,JSONPath=`.spec.gates[*].name`
+// +kubebuilder:printcolumn:name="Windows",type=string,JSONPath=`.spec.windows`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.spec.reason`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 30",message="a RolloutPolicy's name becomes a part of the names of gates: at most 30 characters"
+type RolloutPolicy struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec RolloutPolicySpec `json:"spec"`
+}
+
+// RolloutPolicySpec says what is asked for, and of whom.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.minWaves) || has(self.minSoak) || has(self.maxConcurrency) || has(self.gates) || has(self.windows)",message="a RolloutPolicy must ask for something: set minWaves, minSoak, maxConcurrency, gates or windows"
+type RolloutPolicySpec struct {
+	// Reason is shown to whoever the policy holds up.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	Reason string `json:"reason,omitempty"`
+
+	// Namespaces of the ManagedOperators that the policy is about. Empty: all.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MaxLength=63
+	// +optional
+	Namespaces []string `json:"namespaces,omitempty"`
+
+	// OperatorSelector selects ManagedOperators by their labels. Empty: all. Whoever
+	// may write a ManagedOperator may change its labels: use namespaces where a policy
+	// has to hold against its owner.
+	// +optional
+	OperatorSelector *metav1.LabelSelector `json:"operatorSelector,omitempty"`
+
+	// ClusterSelector selects FleetClusters by their labels. Empty: all. A wave is
+	// bound if one of its clusters is selected.
+	// +optional
+	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
+
+	// MinWaves is how many waves of a rollout have clusters at least. A rollout with
+	// fewer clusters needs a wave for each of them. If a rollout has fewer waves,
+	// nothing is admitted.
+	// +kubebuilder:validation:Minimum=2
+	// +kubebuilder:validation:Maximum=20
+	// +optional
+	MinWaves *int32 `json:"minWaves,omitempty"`
+
+	// MinSoak is the shortest soak of a wave.
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('720h')",message="minSoak must be between 1s and 720h (30 days)"
+	// +optional
+	MinSoak *metav1.Duration `json:"minSoak,omitempty"`
+
+	// MaxConcurrency is how many clusters of a wave are changed at a time at most: a
+	// number or a percentage of the wave (rounded down, at least 1).
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : true",message="must be a number of at least 1, or a percentage such as 10%"
+	// +kubebuilder:validation:Pattern=`^(100|[1-9][0-9]?)%$`
+	// +optional
+	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
+
+	// Gates are added to each wave, with the policy's name and a slash before their
+	// names. A gate of the kind baseline is not added to a wave that takes all
+	// clusters that are left, where it could never pass; a rollout without any other
+	// wave admits nothing.
+	// +kubebuilder:validation:MaxItems=5
+	// +kubebuilder:validation:XValidation:rule="self.all(g, size(g.name) <= 32)",message="names of a RolloutPolicy's gates have at most 32 characters"
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Gates []Gate `json:"gates,omitempty"`
+
+	// Windows are names of ChangeWindows that count for the operators and clusters
+	// which this policy selects, whatever the windows themselves select. One that
+	// does not exist closes these clusters.
+	// +kubebuilder:validation:MaxItems=10
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	// +listType=set
+	// +optional
+	Windows []string `json:"windows,omitempty"`
+}
+
+// AppliedPolicy is a RolloutPolicy that binds a rollout.
+type AppliedPolicy struct {
+	// +kubebuilder:validation:MaxLength=30
+	Name string `json:"name"`
+	// Generation of the policy that binds the rollout. While the policy is not
+	// changed it goes on binding the operator and these waves, also if labels of the
+	// ManagedOperator or of clusters change.
+	Generation int64 `json:"generation"`
+	// Waves that are bound.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=21
+	// +kubebuilder:validation:items:MaxLength=40
+	// +optional
+	Waves []string `json:"waves,omitempty"`
+	// Added is what the strategy does not ask for itself, or not as strictly. The
+	// first 30.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=30
+	// +kubebuilder:validation:items:MaxLength=256
+	// +optional
+	Added []string `json:"added,omitempty"`
+}
+
+// RolloutPolicyList is a list of RolloutPolicies.
+//
+// +kubebuilder:object:root=true
+type RolloutPolicyList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []RolloutPolicy `json:"items"`
+}

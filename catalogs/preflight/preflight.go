@@ -1,0 +1,178 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package preflight says what a release needs of a cluster, by its bundle and by those of
+// the upgrades that lead to it. It is pure: hub and command line give it the same package
+// and get the same answer. Whether a cluster meets the requirements is decided in package
+// rollouts/holds.
+package preflight
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/bundles/requirements"
+	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/catalogs/view"
+	"github.com/bellwether-dev/bellwether/phrase"
+)
+
+// Limits of what is read for a rollout, and the API's.
+const (
+	maxUpgrades    = 20
+	maxRead        = 30
+	maxRemovedAPIs = 20
+	maxRequirement = 512
+	maxVersion     = 128
+	maxName        = 253
+)
+
+// Upgrades are the upgrade paths to a release from what clusters run: each begins with
+// the installed bundle and ends with the release's. There is one for each bundle.
+func Upgrades(pkg *catalogs.Package, release v1alpha1.Release, installed []catalogs.Installed) [][]string {
+	var paths [][]string
+	known := map[string]bool{"": true, release.Bundle: true}
+	sorted := slices.SortedFunc(slices.Values(installed), func(a, b catalogs.Installed) int {
+		return cmp.Compare(a.Name, b.Name)
+	})
+	for _, i := range sorted {
+		if known[i.Name] || len(paths) == maxUpgrades {
+			continue
+		}
+		known[i.Name] = true
+		path, err := pkg.PathFrom(release.Channel, i, release.Bundle)
+		if err == nil { // that there is no path is reported elsewhere
+			paths = append(paths, append([]string{i.Name}, path...))
+		}
+	}
+	return paths
+}
+
+// BundlesToRead are the bundles of a release and of its upgrade paths.
+func BundlesToRead(release v1alpha1.Release, upgrades [][]string) []string {
+	names := []string{release.Bundle}
+	for _, name := range slices.Concat(upgrades...) {
+		if !slices.Contains(names, name) && len(names) < maxRead {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Requirements says what a release needs of a cluster. The package has the manifests
+// of BundlesToRead, as far as they could be read.
+func Requirements(pkg *catalogs.Package, release v1alpha1.Release,
+	upgrades [][]string) *v1alpha1.ReleaseRequirements {
+	r := &requirementsReader{pkg: pkg, parsed: map[string]*bundles.Bundle{},
+		out: &v1alpha1.ReleaseRequirements{}}
+	r.readRelease(release)
+	for _, path := range upgrades {
+		r.readUpgrade(path)
+	}
+	r.out.NotRead = phrase.Truncate(strings.Join(r.notRead, "; "), maxRequirement)
+	return r.out
+}
+
+type requirementsReader struct {
+	pkg    *catalogs.Package
+	parsed map[string]*bundles.Bundle
+	// notRead says why bundles could not be read.
+	notRead []string
+	out     *v1alpha1.ReleaseRequirements
+}
+
+// bundle returns a bundle with its manifests; nil where these are not known.
+func (r *requirementsReader) bundle(name string) *bundles.Bundle {
+	if b, known := r.parsed[name]; known {
+		return b
+	}
+	r.parsed[name] = nil
+	described, ok := r.pkg.Bundles[name]
+	if !ok {
+		r.notRead = append(r.notRead, fmt.Sprintf("bundle %s is not in the catalog", name))
+		return nil
+	}
+	if len(described.Objects) == 0 && described.Image == "" {
+		r.notRead = append(r.notRead, fmt.Sprintf("the catalog has neither the manifests of bundle %s nor its image",
+			name))
+		return nil
+	}
+	if len(described.Objects) == 0 {
+		r.notRead = append(r.notRead, fmt.Sprintf("the manifests of bundle %s are not in the catalog, and image %s "+
+			"could not be read", name, described.Image))
+		return nil
+	}
+	b, err := bundles.FromManifests(described.Objects, nil)
+	if err != nil {
+		r.notRead = append(r.notRead, fmt.Sprintf("bundle %s: %v", name, err))
+		return nil
+	}
+	r.parsed[name] = b
+	return b
+}
+
+func (r *requirementsReader) readRelease(release v1alpha1.Release) {
+	if described, ok := r.pkg.Bundles[release.Bundle]; ok {
+		r.out.MinKubeVersion = phrase.Truncate(described.MinKubeVersion(), maxVersion)
+	}
+	b := r.bundle(release.Bundle)
+	if b == nil {
+		return
+	}
+	r.out.MinKubeVersion = phrase.Truncate(b.CSV.Spec.MinKubeVersion, maxVersion)
+	for _, removed := range requirements.RemovedAPIs(b) {
+		if len(r.out.RemovedAPIs) == maxRemovedAPIs {
+			break
+		}
+		r.out.RemovedAPIs = append(r.out.RemovedAPIs, v1alpha1.RemovedAPI{APIVersion: removed.Object.GetAPIVersion(),
+			Kind: removed.Object.GetKind(), Name: phrase.Truncate(removed.Object.GetName(), maxName),
+			RemovedIn: removed.In})
+	}
+	r.out.TooLarge = phrase.Truncate(r.tooLarge(release), maxRequirement)
+}
+
+// tooLarge says why a release fits on no cluster; empty where it does.
+func (r *requirementsReader) tooLarge(release v1alpha1.Release) string {
+	v, err := view.Build(view.Input{Package: r.pkg, Channel: release.Channel, Next: release.Bundle})
+	if errors.Is(err, view.ErrBundleTooLarge) {
+		return err.Error()
+	}
+	if err != nil { // the agents report it
+		return ""
+	}
+	objects := r.pkg.Bundles[release.Bundle].Objects
+	for _, o := range objects {
+		if len(o) > requirements.MaxObject {
+			return fmt.Sprintf("bundle %s has a manifest of %d KiB, and etcd takes at most %d KiB", release.Bundle,
+				len(o)>>10, requirements.MaxObject>>10)
+		}
+	}
+	if v.Bundles[0].Route != view.Unpack {
+		return ""
+	}
+	if size, err := requirements.PackedSize(objects); err == nil && size > requirements.MaxPacked {
+		return fmt.Sprintf("the manifests of bundle %s take %d KiB when compressed, and OLM unpacks at most %d KiB",
+			release.Bundle, size>>10, requirements.MaxPacked>>10)
+	}
+	return ""
+}
+
+// readUpgrade looks at each hop of a path.
+func (r *requirementsReader) readUpgrade(path []string) {
+	for i := 1; i < len(path); i++ {
+		older, newer := r.bundle(path[i-1]), r.bundle(path[i])
+		if older == nil || newer == nil {
+			return
+		}
+		if reason := requirements.RefusedUpgrade(older, newer); reason != "" {
+			r.out.RefusedUpgrades = append(r.out.RefusedUpgrades, v1alpha1.RefusedUpgrade{From: path[0],
+				Reason: phrase.Truncate(reason, maxRequirement)})
+			return
+		}
+	}
+}

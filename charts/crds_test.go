@@ -1,0 +1,46 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package charts
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+	"sigs.k8s.io/yaml"
+)
+
+// TestCRDsAreAdmitted validates the CRDs as an API server does, with the cost of their
+// rules in CEL.
+func TestCRDsAreAdmitted(t *testing.T) {
+	files, err := filepath.Glob("bellwether/crds/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files: %v", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			crd, internal := &apiextensionsv1.CustomResourceDefinition{}, &apiextensions.CustomResourceDefinition{}
+			if err := yaml.UnmarshalStrict(text, crd); err != nil {
+				t.Fatal(err)
+			}
+			apiextensionsv1.SetDefaults_CustomResourceDefinition(crd)
+			apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&crd.Spec)
+			convert := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition
+			if err := convert(crd, internal, nil); err != nil {
+				t.Fatal(err)
+			}
+			internal.Status.StoredVersions = []string{"v1alpha1"}
+			for _, problem := range validation.ValidateCustomResourceDefinition(t.Context(), internal) {
+				t.Error(problem)
+			}
+		})
+	}
+}

@@ -1,0 +1,209 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package backup holds the commands for backups of custom resources.
+package backup
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/backups"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+)
+
+// app is the environment of the commands in this package.
+type app struct{ *command.Env }
+
+// Command returns the command with everything below it.
+func Command(env *command.Env) *cobra.Command {
+	a := &app{env}
+	return command.Parent("backup", "Save and restore the custom resources of operators", []string{"backups"},
+		a.listCommand(), a.showCommand(), a.createCommand(), a.verifyCommand(), a.restoreCommand())
+}
+
+// filter says which backups are listed.
+type filter struct{ cluster, operator string }
+
+func (f filter) matches(b v1alpha1.OperatorBackup) bool {
+	namespace, name, qualified := strings.Cut(f.operator, "/")
+	if !qualified {
+		namespace, name = "", f.operator
+	}
+	return (name == "" || b.Spec.Operator.Name == name) && (namespace == "" || b.Spec.Operator.Namespace == namespace)
+}
+
+func (a *app) listCommand() *cobra.Command {
+	var out command.Output
+	var f filter
+	c := &cobra.Command{
+		Use: "list", Aliases: []string{"ls"}, Short: "List backups, the newest first", Args: cobra.NoArgs,
+		Example: "  bellwether backup list --operator echo -o wide",
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := out.Check(); err != nil {
+				return err
+			}
+			return a.list(c.Context(), &out, f)
+		},
+	}
+	c.Flags().StringVar(&f.cluster, "cluster", "", "List only the backups of this cluster.")
+	c.Flags().StringVar(&f.operator, "operator", "", "List only the backups of this operator: NAME or NAMESPACE/NAME.")
+	_ = c.RegisterFlagCompletionFunc("cluster", a.CompleteFirst(command.ClusterNames))
+	out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML, command.OutputName)
+	return c
+}
+
+func (a *app) list(ctx context.Context, out *command.Output, f filter) error {
+	h, err := a.Hub()
+	if err != nil {
+		return err
+	}
+	var options []client.ListOption
+	if f.cluster != "" {
+		options = append(options, client.InNamespace(v1alpha1.ClusterNamespace(f.cluster)))
+	}
+	list := &v1alpha1.OperatorBackupList{}
+	if err := h.List(ctx, list, options...); err != nil {
+		return fmt.Errorf("list backups: %w", err)
+	}
+	list.Items = slices.DeleteFunc(list.Items, func(b v1alpha1.OperatorBackup) bool { return !f.matches(b) })
+	slices.SortFunc(list.Items, func(x, y v1alpha1.OperatorBackup) int {
+		return y.CreationTimestamp.Compare(x.CreationTimestamp.Time)
+	})
+	table := Backups(list.Items, term.Listing{Now: a.Now(), Wide: out.Wide()})
+	return a.List(out, list, table, "There are no backups. Take one with `"+a.Self+" backup create CLUSTER OPERATOR`.")
+}
+
+func (a *app) showCommand() *cobra.Command {
+	var out command.Output
+	c := &cobra.Command{
+		Use: "show CLUSTER NAME", Aliases: []string{"get"}, Short: "Show what is in a backup",
+		Args:              command.ExactArgs("the cluster's name", "the backup's name"),
+		ValidArgsFunction: a.Complete(command.ClusterNames),
+		Example:           "  bellwether backup show prod-1 team.echo.20260301-030000",
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := out.Check(); err != nil {
+				return err
+			}
+			b, err := a.find(c.Context(), args[0], args[1])
+			if err != nil {
+				return err
+			}
+			if !out.Table() {
+				return out.Object(a.Streams.Out, b)
+			}
+			a.Say("%s", Backup(b, a.Now(), a.Style()))
+			return nil
+		},
+	}
+	out.Add(c, command.OutputJSON, command.OutputYAML, command.OutputName)
+	return c
+}
+
+func (a *app) find(ctx context.Context, cluster, name string) (*v1alpha1.OperatorBackup, error) {
+	h, err := a.Hub()
+	if err != nil {
+		return nil, err
+	}
+	b := &v1alpha1.OperatorBackup{}
+	key := client.ObjectKey{Namespace: v1alpha1.ClusterNamespace(cluster), Name: name}
+	switch err := h.Get(ctx, key, b); {
+	case client.IgnoreNotFound(err) != nil:
+		return nil, fmt.Errorf("get backup: %w", err)
+	case err != nil:
+		return nil, exit.Hintf("to list the backups, run `"+a.Self+" backup list --cluster "+cluster+"`",
+			"there is no backup %q of cluster %q", name, cluster)
+	}
+	return b, nil
+}
+
+// createOptions are the flags of backup create.
+type createOptions struct {
+	cluster, operator string
+	wait              bool
+	timeout           time.Duration
+}
+
+const createLong = `Take a backup of the custom resources of an operator on a cluster.
+
+The command creates an OperatorBackup with the settings in spec.backup of the
+ManagedOperator. The agent of the cluster takes the backup, reads it back from the
+store, and reports what is in it. Retention does not remove such a backup.`
+
+func (a *app) createCommand() *cobra.Command {
+	var o createOptions
+	c := &cobra.Command{
+		Use: "create CLUSTER OPERATOR", Short: "Take a backup now", Long: createLong,
+		Args:              command.ExactArgs("the cluster's name", "the operator's name"),
+		ValidArgsFunction: a.Complete(command.ClusterNames, command.OperatorNames),
+		Example:           "  bellwether backup create prod-1 echo",
+		RunE: func(c *cobra.Command, args []string) error {
+			o.cluster, o.operator = args[0], args[1]
+			return a.create(c.Context(), o)
+		},
+	}
+	c.Flags().BoolVar(&o.wait, "wait", true, "Wait until the backup is complete.")
+	c.Flags().DurationVar(&o.timeout, "timeout", 10*time.Minute, "How long to wait.")
+	return c
+}
+
+func (a *app) create(ctx context.Context, o createOptions) error {
+	h, err := a.Hub()
+	if err != nil {
+		return err
+	}
+	operator, err := h.Operator(ctx, o.operator)
+	if err != nil {
+		return err
+	}
+	install := &v1alpha1.OperatorInstall{}
+	reference := v1alpha1.OperatorReference{Namespace: operator.Namespace, Name: operator.Name}
+	key := client.ObjectKey{Namespace: v1alpha1.ClusterNamespace(o.cluster), Name: reference.InstallName()}
+	switch err := h.Get(ctx, key, install); {
+	case client.IgnoreNotFound(err) != nil:
+		return fmt.Errorf("get install: %w", err)
+	case err != nil:
+		return exit.Hintf("to see where it is, run `"+a.Self+" operator get "+operator.Name+"`",
+			"operator %q is not on cluster %q", operator.Name, o.cluster)
+	}
+	// The newest settings, which the install may not have yet.
+	install.Spec.Backup = operator.Spec.Backup
+	backup := backups.ForPerson(install, a.Now())
+	if err := h.Create(ctx, backup, hub.FieldOwner); err != nil {
+		return fmt.Errorf("create OperatorBackup: %w", err)
+	}
+	a.Step("asked the agent of %s for backup %s", o.cluster, backup.Name)
+	if !o.wait {
+		return nil
+	}
+	return a.wait(ctx, h, backup, o)
+}
+
+func (a *app) wait(ctx context.Context, h *hub.Client, b *v1alpha1.OperatorBackup, o createOptions) error {
+	err := hub.Poll(ctx, o.timeout, func() (bool, error) {
+		if err := h.Get(ctx, client.ObjectKeyFromObject(b), b); err != nil {
+			return false, err
+		}
+		return backups.IsVerified(b) || term.Stalled(b.Status.Conditions), nil
+	})
+	switch {
+	case err != nil:
+		return exit.Hintf("to see its state, run `"+a.Self+" backup show "+o.cluster+" "+b.Name+"`",
+			"wait for the backup: %w", err)
+	case !backups.IsVerified(b):
+		return exit.Hintf("the agent tries it again; see `"+a.Self+" backup show "+o.cluster+" "+b.Name+"`",
+			"the backup failed: %s", term.Headline(b.Status.Conditions))
+	}
+	a.Step("%s", term.Headline(b.Status.Conditions))
+	return nil
+}

@@ -1,0 +1,105 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
+)
+
+const rollbackLong = `End the newest rollout of an operator, and take every cluster that it admitted back to
+the release that the cluster ran before. Clusters that were not admitted keep their
+version. The version is held: no cluster is brought to it again until you release it
+with operator release-hold, or until a newer version was rolled out.
+
+OLM installs the older version in the place of the newer one. The Deployments of the
+operator and its custom resources stay. A cluster where data of custom resources would
+be lost is not taken back, unless you set --force. For a rollback that was refused for
+that reason, run the command again with --force.`
+
+func (a *app) rolloutRollbackCommand() *cobra.Command {
+	var force bool
+	c := a.steering(steerCommand{
+		use: "rollback", short: "Take the clusters of a rollout back to what they ran before", long: rollbackLong,
+		mustSay: true,
+		example: "  bellwether rollout rollback echo --reason \"1.2.0 answers with errors\"",
+		do: func(ctx context.Context, h *hub.Client, reason string) (change, error) {
+			return func(r *v1alpha1.OperatorRollout) (string, error) {
+				if err := isNewest(ctx, h, r); err != nil {
+					return "", err
+				}
+				if r.Spec.Rollback != nil {
+					return forceRollback(r, force)
+				}
+				installs, err := hub.InstallsOf(ctx, h, client.ObjectKey{Namespace: r.Namespace,
+					Name: r.Spec.Operator.Name})
+				if err != nil {
+					return "", err
+				}
+				return rollBack(r, installs, v1alpha1.RolloutAbort{Reason: reason,
+					Rollback: &v1alpha1.RollbackRequest{Force: force}})
+			}, nil
+		},
+	})
+	c.Flags().BoolVar(&force, "force", false,
+		"Go back also where data of custom resources may be lost, for which there is no backup.")
+	return c
+}
+
+// isNewest returns an error for a rollout that another one has followed.
+func isNewest(ctx context.Context, h *hub.Client, r *v1alpha1.OperatorRollout) error {
+	in := *h
+	in.Namespace = r.Namespace
+	list, err := in.RolloutsOf(ctx, client.ObjectKey{Namespace: r.Namespace, Name: r.Spec.Operator.Name})
+	if err != nil {
+		return err
+	}
+	if len(list) > 0 && list[0].Name != r.Name {
+		return exit.Hintf("roll the newest one back with `rollout rollback "+list[0].Name+"`",
+			"rollout %s is not the newest one of %s", r.Name, r.Spec.Operator.Name)
+	}
+	return nil
+}
+
+// rollBack asks for a rollback, if any cluster has something to go back to.
+func rollBack(r *v1alpha1.OperatorRollout, installs []v1alpha1.OperatorInstall,
+	abort v1alpha1.RolloutAbort) (string, error) {
+	if r.Status.Phase == v1alpha1.RolloutRolledBack {
+		return fmt.Sprintf("Rollout %s is rolled back already.", r.Name), nil
+	}
+	if !slices.ContainsFunc(installs, func(i v1alpha1.OperatorInstall) bool {
+		admission := i.Spec.Admission
+		return admission != nil && admission.RolloutUID == string(r.UID) && admission.Previous != nil
+	}) {
+		return "", exit.Hintf("to end it, run `rollout abort "+r.Name+"`",
+			"rollout %s has changed no cluster that ran another release before", r.Name)
+	}
+	r.Spec.Abort = &abort
+	return fmt.Sprintf("Rollout %s is rolled back, and %s is held. To watch it, run `bellwether rollout get %s -w`.",
+		r.Name, r.Spec.Release.Version, r.Spec.Operator.Name), nil
+}
+
+// forceRollback has the clusters of a rollback tried again that were not taken back
+// because data would be lost.
+func forceRollback(r *v1alpha1.OperatorRollout, force bool) (string, error) {
+	switch {
+	case !force:
+		return "", exit.Hintf("set another version in the ManagedOperator; or add --force, to go back although data "+
+			"may be lost", "rollout %s is a rollback itself, of %s", r.Name, r.Spec.Rollback.Of)
+	case r.Status.Clusters.Failed == 0:
+		return "", exit.Hintf("to see its clusters, run `rollout get "+r.Name+"`",
+			"no cluster of rollback %s has failed", r.Name)
+	}
+	r.Spec.Rollback.Force = true
+	r.Spec.Retries++
+	return fmt.Sprintf("Rollback %s: clusters that failed are taken back although data may be lost.", r.Name), nil
+}

@@ -1,0 +1,79 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/backups/archive"
+	"github.com/bellwether-dev/bellwether/controllers/backup/plan"
+)
+
+// PolicyReconciler asks for the backups that an OperatorInstall's policy wants, and
+// removes those that it does not keep.
+type PolicyReconciler struct {
+	Hub      client.Client
+	Stores   Stores
+	Recorder events.EventRecorder
+	Now      func() time.Time
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *PolicyReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	install := &v1alpha1.OperatorInstall{}
+	if err := r.Hub.Get(ctx, request.NamespacedName, install); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(fmt.Errorf("get OperatorInstall: %w", err))
+	}
+	var all v1alpha1.OperatorBackupList
+	if err := r.Hub.List(ctx, &all, client.InNamespace(request.Namespace)); err != nil {
+		return ctrl.Result{}, fmt.Errorf("list OperatorBackups: %w", err)
+	}
+	next := plan.Next(plan.Input{Now: r.Now(), Install: install, Backups: all.Items})
+	if next.Problem != nil {
+		r.Recorder.Eventf(install, nil, corev1.EventTypeWarning, v1alpha1.ReasonInvalidSpec, "Backup", "%v",
+			next.Problem)
+	}
+	for _, backup := range next.Create {
+		if err := r.Hub.Create(ctx, backup); err != nil && !apierrors.IsAlreadyExists(err) {
+			return ctrl.Result{}, fmt.Errorf("create OperatorBackup %s: %w", backup.Name, err)
+		}
+		log.FromContext(ctx).Info("Backup asked for", "backup", backup.Name, "trigger", backup.Spec.Trigger)
+	}
+	for i := range next.Remove {
+		if err := r.remove(ctx, &next.Remove[i]); err != nil {
+			return ctrl.Result{}, fmt.Errorf("remove backup %s: %w", next.Remove[i].Name, err)
+		}
+	}
+	return ctrl.Result{RequeueAfter: next.RecheckAfter}, nil
+}
+
+// remove removes a backup from the store first, so that nothing is left there that
+// no object names.
+func (r *PolicyReconciler) remove(ctx context.Context, b *v1alpha1.OperatorBackup) error {
+	if b.Status.Location != "" {
+		bucket, err := r.Stores.OpenTaken(ctx, b)
+		if err != nil {
+			return err
+		}
+		defer bucket.Close() //nolint:errcheck // nothing was written
+		if err := archive.Remove(ctx, bucket); err != nil {
+			return err
+		}
+	}
+	if err := r.Hub.Delete(ctx, b); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete OperatorBackup: %w", err)
+	}
+	log.FromContext(ctx).Info("Backup removed", "backup", b.Name, "location", b.Status.Location)
+	return nil
+}

@@ -1,0 +1,69 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package migration
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+)
+
+// perSecond bounds the requests of a migration to the API server.
+const perSecond = 50
+
+// Add adds the controller to an agent's manager, which is the hub's, its cache
+// restricted to the cluster's namespace; local is the fleet cluster, now its clock, and
+// veto reads what its owner refuses.
+func Add(hub ctrl.Manager, local cluster.Cluster, now func() time.Time,
+	veto func(context.Context) (*v1alpha1.ClusterVeto, error)) error {
+	config := rest.CopyConfig(local.GetConfig())
+	config.QPS, config.Burst, config.RateLimiter = perSecond, perSecond, nil
+	objects, err := metadata.NewForConfigAndClient(config, local.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("make client for storage migrations: %w", err)
+	}
+	r := &Reconciler{
+		Hub: hub.GetClient(), HubLive: hub.GetAPIReader(), Live: local.GetAPIReader(), Writer: local.GetClient(),
+		Objects: Cluster{Client: objects}, Events: hub.GetEventRecorder("bellwether-agent"), Now: now, Veto: veto,
+	}
+	err = ctrl.NewControllerManagedBy(hub).
+		Named("storage-migration").
+		For(&v1alpha1.OperatorInstall{}, builder.WithPredicates(predicate.Or[client.Object](
+			predicate.GenerationChangedPredicate{}, releaseChanged()))).
+		// One after the other, so that the load on the API server is bounded.
+		WithOptions(controller.Options{MaxConcurrentReconciles: 1}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("build storage-migration controller: %w", err)
+	}
+	return nil
+}
+
+// releaseChanged passes a change of what is installed.
+func releaseChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return release(e.ObjectOld) != release(e.ObjectNew)
+	}}
+}
+
+func release(object client.Object) string {
+	install, ok := object.(*v1alpha1.OperatorInstall)
+	if !ok || install.Status.Installed == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s %s %d", install.Status.Installed.Bundle, install.Status.SucceededHash,
+		len(install.Status.Path))
+}

@@ -1,0 +1,37 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	applyconfig "github.com/bellwether-dev/bellwether/apis/v1alpha1/applyconfiguration/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/kit"
+	"github.com/bellwether-dev/bellwether/controllers/operator/plan"
+)
+
+// backupOnly is the part of an OperatorInstall's spec that BackupManager owns.
+type backupOnly struct {
+	Backup *v1alpha1.BackupPolicy `json:"backup,omitempty"`
+}
+
+// setBackup writes the backup policy for the agents.
+func (r *Reconciler) setBackup(ctx context.Context, in plan.Input, next plan.Decision) error {
+	if len(next.SetBackup) == 0 {
+		return nil
+	}
+	spec, err := kit.Configuration[applyconfig.OperatorInstallSpecApplyConfiguration](
+		backupOnly{Backup: in.Operator.Spec.Backup})
+	if err != nil {
+		return err
+	}
+	log.FromContext(ctx).Info("Backup policy written", "installs", len(next.SetBackup))
+	return kit.ForEach(next.SetBackup, func(key types.NamespacedName) error {
+		return kit.ApplyInstall(ctx, r.Client, kit.BackupManager, key, spec)
+	})
+}

@@ -1,0 +1,255 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bellwether-dev/bellwether/apis/conditions"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/catalogs/blocks"
+	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/rollouts"
+)
+
+// rollBack starts the rollback of the newest rollout where that has ended for one,
+// and waits until a rollback has ended. It needs no catalog: the way back must not
+// depend on a registry, nor on what the spec asks for by now. It returns nil where
+// nothing is being rolled back.
+func (p *pass) rollBack() *conditions.Summary {
+	newest := p.newest
+	switch {
+	case newest == nil:
+		return nil
+	case newest.Spec.Rollback == nil && newest.Status.Phase == v1alpha1.RolloutRolledBack:
+		return p.startRollback()
+	case newest.Spec.Rollback == nil || !isRunning(newest) || p.replacesNewest():
+		return nil
+	}
+	switch newest.Status.Phase {
+	case v1alpha1.RolloutHalted, v1alpha1.RolloutPaused:
+		return nil // a person decides what is next
+	}
+	s := waiting(v1alpha1.ReasonRollingBack, p.rollbackText())
+	return &s
+}
+
+// startRollback holds the version first, so that nothing rolls it out again once
+// the rollback is the newest rollout.
+func (p *pass) startRollback() *conditions.Summary {
+	of := p.newest
+	spec, ok := rollouts.NewRollback(of, p.admitted())
+	if !ok {
+		s := waiting(v1alpha1.ReasonRollingBack, fmt.Sprintf("rollout %s ended to be rolled back, and no cluster is "+
+			"known to have run anything before", of.Name))
+		return &s
+	}
+	p.hold(of, spec)
+	spec.Revision = p.nextRevision()
+	back := p.nextRollout(of.Spec.Release)
+	back.Spec = spec
+	p.decision.Create = back
+	p.decision.Status.Rollout = &v1alpha1.RolloutSummary{
+		Name: back.Name, Revision: spec.Revision, Phase: v1alpha1.RolloutPending,
+	}
+	s := waiting(v1alpha1.ReasonRollingBack, fmt.Sprintf("rollout %s starts: it %s", back.Name,
+		rollouts.RollbackText(back)))
+	return &s
+}
+
+func (p *pass) admitted() []rollouts.Install {
+	list := make([]rollouts.Install, 0, len(p.Installs))
+	for _, i := range p.Installs {
+		if _, selected := p.selected[i.Cluster]; selected && !i.Deleting {
+			list = append(list, i.Admitted)
+		}
+	}
+	return list
+}
+
+// isUnfinishedRollbackTo tells whether the newest rollout is a rollback to the
+// release that has not succeeded: clusters need no upgrade path for that.
+func (p *pass) isUnfinishedRollbackTo(release v1alpha1.Release) bool {
+	return p.newest != nil && p.newest.Spec.Rollback != nil &&
+		p.newest.Status.Phase != v1alpha1.RolloutSucceeded && p.newest.Spec.Release.Hash() == release.Hash()
+}
+
+// rollbackText says how far the rollback has come that is the newest rollout.
+func (p *pass) rollbackText() string {
+	text := fmt.Sprintf("rollout %s %s", p.newest.Name, rollouts.RollbackText(p.newest))
+	if m := p.newest.Status.Message; m != "" {
+		text += "; " + m
+	}
+	return text
+}
+
+// stateOfRollback adds to a problem how the rollback ended that is the newest
+// rollout.
+func (p *pass) stateOfRollback() string {
+	if p.newest == nil || p.newest.Spec.Rollback == nil {
+		return ""
+	}
+	return fmt.Sprintf("; rollback %s is %s: %s", p.newest.Name, p.newest.Status.Phase, p.newest.Status.Message)
+}
+
+// maxHolds and maxHoldReason are the API's bounds on spec.holds.
+const (
+	maxHolds      = 20
+	maxHoldReason = 512
+)
+
+// hold adds a hold of what a rollout brought. Where clusters ran the same version
+// before, with other settings, only the settings are held. The newest holds are
+// kept.
+func (p *pass) hold(of *v1alpha1.OperatorRollout, back v1alpha1.OperatorRolloutSpec) {
+	h := v1alpha1.VersionHold{
+		Version: of.Spec.Release.Version, Rollout: of.Name,
+		Reason: phrase.Truncate("it was rolled back: "+back.Rollback.Reason, maxHoldReason),
+	}
+	if of.Status.EndedAt != nil {
+		h.Since = *of.Status.EndedAt
+	}
+	if back.Release.Version == h.Version {
+		h.Release = of.Spec.Release.Hash()
+	}
+	holds := slices.DeleteFunc(slices.Clone(p.Operator.Spec.Holds), func(o v1alpha1.VersionHold) bool {
+		return o.Version == h.Version && o.Release == h.Release
+	})
+	holds = append(holds, h)
+	holds = holds[max(len(holds)-maxHolds, 0):]
+	if !equality.Semantic.DeepEqual(holds, p.Operator.Spec.Holds) {
+		p.decision.Holds = &holds
+	}
+}
+
+// releaseHolds removes the holds that the hub made and that have served: a newer
+// version has been rolled out.
+func (p *pass) releaseHolds() {
+	if p.decision.Holds != nil {
+		return
+	}
+	holds := slices.DeleteFunc(slices.Clone(p.Operator.Spec.Holds), func(h v1alpha1.VersionHold) bool {
+		return h.Rollout != "" && p.isOutlived(h.Version)
+	})
+	if len(holds) < len(p.Operator.Spec.Holds) {
+		p.decision.Holds = &holds
+	}
+}
+
+// isOutlived tells whether a version that is newer was rolled out.
+func (p *pass) isOutlived(version string) bool {
+	newest := p.newest
+	return newest != nil && newest.Spec.Rollback == nil && newest.Status.Phase == v1alpha1.RolloutSucceeded &&
+		isHigher(newest.Spec.Release.Version, version)
+}
+
+// heldBlocks are the held versions in the form in which agents know of versions
+// that must not be installed.
+func (p *pass) heldBlocks() []v1alpha1.VersionBlock {
+	var list []v1alpha1.VersionBlock
+	for _, h := range p.Operator.Spec.Holds {
+		if h.Release == "" {
+			list = append(list, v1alpha1.VersionBlock{Package: p.Operator.Spec.Package, Version: h.Version,
+				Reason: phrase.Truncate("held for ManagedOperator "+p.Operator.Name+": "+h.Reason, maxHoldReason)})
+		}
+	}
+	return list
+}
+
+// withHeld adds blocks to those of the catalog, in order and without duplicates.
+func withHeld(list, held []v1alpha1.VersionBlock) []v1alpha1.VersionBlock {
+	list = list[:min(len(list), blocks.MaxPerInstall-len(held))]
+	for _, b := range held {
+		if !slices.ContainsFunc(list, func(o v1alpha1.VersionBlock) bool {
+			return o.Package == b.Package && o.Version == b.Version
+		}) {
+			list = append(list, b)
+		}
+	}
+	slices.SortFunc(list, blocks.Compare)
+	return list
+}
+
+// holdOf returns the hold of a version.
+func (p *pass) holdOf(version string) (v1alpha1.VersionHold, bool) {
+	for _, h := range p.Operator.Spec.Holds {
+		if version != "" && h.Version == version {
+			return h, true
+		}
+	}
+	return v1alpha1.VersionHold{}, false
+}
+
+// heldRelease returns a problem if the very release is held, version and settings.
+func (p *pass) heldRelease(release v1alpha1.Release) *conditions.Summary {
+	for _, h := range p.Operator.Spec.Holds {
+		if h.Release != "" && h.Release == release.Hash() {
+			s := stalled(v1alpha1.ReasonVersionHeld, fmt.Sprintf(
+				"%s is held with these settings%s: %s; change spec.install, or release the hold with `bellwether "+
+					"operator release-hold %s %s`", h.Version, since(h.Since), h.Reason, p.Operator.Name, h.Version))
+			return &s
+		}
+	}
+	return nil
+}
+
+func (p *pass) heldMessage(h v1alpha1.VersionHold) string {
+	return fmt.Sprintf("%s is held%s: %s; set spec.version to a corrected version, or release the hold with "+
+		"`bellwether operator release-hold %s %s`", h.Version, since(h.Since), h.Reason, p.Operator.Name, h.Version)
+}
+
+func since(t metav1.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return " since " + t.UTC().Format(time.RFC3339)
+}
+
+// heldVersions names the versions that are held, for those who wonder why the
+// channel's head is not rolled out.
+func (p *pass) heldVersions() string {
+	var versions []string
+	for _, h := range p.Operator.Spec.Holds {
+		versions = append(versions, h.Version)
+	}
+	if len(versions) == 0 {
+		return ""
+	}
+	return "; held after a rollback: " + phrase.First(versions, maxNamed)
+}
+
+// reportHolds sets or removes the condition VersionHeld.
+func (p *pass) reportHolds() {
+	holds := p.Operator.Spec.Holds
+	if p.decision.Holds != nil {
+		holds = *p.decision.Holds
+	}
+	list := &p.decision.Status.Conditions
+	if len(holds) == 0 {
+		meta.RemoveStatusCondition(list, v1alpha1.ConditionVersionHeld)
+		return
+	}
+	var texts []string
+	for _, h := range holds {
+		texts = append(texts, p.heldText(h))
+	}
+	conditions.Set(list, p.Operator.Generation, v1alpha1.ConditionVersionHeld, true, v1alpha1.ReasonVersionHeld,
+		strings.Join(phrase.Limit(texts, maxNamed), ". ")+fmt.Sprintf(". Release one with `bellwether operator "+
+			"release-hold %s VERSION`.", p.Operator.Name))
+}
+
+func (p *pass) heldText(h v1alpha1.VersionHold) string {
+	what := "no cluster is brought to it or through it"
+	if h.Release != "" {
+		what = "it is not rolled out with the settings that it had"
+	}
+	return fmt.Sprintf("%s is held%s, and %s: %s", h.Version, since(h.Since), what, strings.TrimSuffix(h.Reason, "."))
+}

@@ -1,0 +1,40 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	applyconfig "github.com/bellwether-dev/bellwether/apis/v1alpha1/applyconfiguration/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/kit"
+	"github.com/bellwether-dev/bellwether/controllers/operator/plan"
+)
+
+// storageMigrationOnly is the part of an OperatorInstall's spec that MigrationManager
+// owns.
+type storageMigrationOnly struct {
+	StorageMigration *v1alpha1.StorageMigration `json:"storageMigration,omitempty"`
+}
+
+// setStorageMigration writes for which release the agents may store custom resources
+// anew.
+func (r *Reconciler) setStorageMigration(ctx context.Context, next plan.Decision) error {
+	if len(next.SetStorageMigration) == 0 {
+		return nil
+	}
+	spec, err := kit.Configuration[applyconfig.OperatorInstallSpecApplyConfiguration](
+		storageMigrationOnly{StorageMigration: next.StorageMigration})
+	if err != nil {
+		return err
+	}
+	log.FromContext(ctx).Info("Storage migration written", "installs", len(next.SetStorageMigration),
+		"asked", next.StorageMigration != nil)
+	return kit.ForEach(next.SetStorageMigration, func(key types.NamespacedName) error {
+		return kit.ApplyInstall(ctx, r.Client, kit.MigrationManager, key, spec)
+	})
+}

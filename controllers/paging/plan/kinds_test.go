@@ -1,0 +1,57 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/paging/plan"
+)
+
+// TestKindsOfPrometheusOperatorComeAndGo holds that an Alertmanager which reads the
+// Secret does not lose what it reads.
+func TestKindsOfPrometheusOperatorComeAndGo(t *testing.T) {
+	w := newWorld(t)
+	w.next()
+	before := maps.Clone(w.in.Written)
+	w.in.Kind = plan.KindObject
+	d := w.next()
+	if len(d.Objects) != 1 {
+		t.Errorf("%d objects, want that of the policy", len(d.Objects))
+	}
+	if !maps.EqualFunc(before, w.in.Written, func(a, b []byte) bool { return string(a) == string(b) }) {
+		t.Errorf("the Secret has %v now, want what it had", slices.Sorted(maps.Keys(w.in.Written)))
+	}
+	w.in.Kind = plan.KindSecret
+	w.in.Secrets[plan.SecretRef{Namespace: hub, Name: "pagerduty", Key: "key"}] = plan.Secret{Problem: "gone"}
+	w.next()
+	if got := string(w.in.Written["secret_bellwether-system_platform_oncall"]); got != key {
+		t.Errorf("the key of the policy is %d bytes now, want the old one", len(got))
+	}
+}
+
+// TestTimeZoneFromBeforeObjects has ticket hours that an AlertmanagerConfig cannot have.
+func TestTimeZoneFromBeforeObjects(t *testing.T) {
+	w := newWorld(t)
+	w.in.Secrets[plan.SecretRef{Namespace: "tools", Name: "hook", Key: "url"}] = plan.Secret{
+		Value: []byte("https://hook.example.com/")}
+	spec := &w.policy("tools", "team", v1alpha1.PagingNamespace).Spec
+	spec.Receivers = append(spec.Receivers, v1alpha1.PagingReceiver{Name: "hook", Webhook: &v1alpha1.WebhookReceiver{
+		URL: v1alpha1.SecretKey{Name: "hook", Key: "url"}}})
+	spec.Tickets = &v1alpha1.TicketTarget{Receivers: []string{"hook"}, Hours: &v1alpha1.TicketHours{
+		TimeZone: "Europe/Berlin", Start: "09:00", End: "17:00", Days: []v1alpha1.Weekday{"Monday"}}}
+	w.next()
+	w.wantReady("tools", "team", v1alpha1.ReasonSucceeded)
+	w.in.Kind = plan.KindObject
+	w.policy("payments", "team", v1alpha1.PagingNamespace)
+	if d := w.next(); len(d.Objects) != 3 {
+		t.Errorf("%d objects, want those of 3 policies", len(d.Objects))
+	}
+	w.wantReady("tools", "team", v1alpha1.ReasonInvalidSpec, "time zone")
+	w.wantReady("payments", "team", v1alpha1.ReasonSucceeded)
+	w.wantReady(hub, "platform", v1alpha1.ReasonSucceeded)
+}

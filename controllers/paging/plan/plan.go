@@ -1,0 +1,278 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package plan decides what of the PagingPolicies is in force, what is written for
+// Alertmanager, and what each policy's status says. It is pure: no client, no clock.
+//
+// A policy that is wrong changes nothing: the spec that was applied last stays in
+// force. So the specs that are in force are a part of what is written (Written).
+package plan
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/bellwether-dev/bellwether/alerts/paging"
+	"github.com/bellwether-dev/bellwether/alerts/slo"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+)
+
+// Kind is what is written for Alertmanager.
+type Kind string
+
+// Kinds of configuration.
+const (
+	// KindObject is an AlertmanagerConfig for each policy.
+	KindObject Kind = "AlertmanagerConfig"
+	// KindSecret is one Secret with a complete configuration.
+	KindSecret Kind = "Secret"
+)
+
+const (
+	// SecretName is the Secret with the configuration, the secrets that it reads, and
+	// the policies that are in force.
+	SecretName = "bellwether-alertmanager"
+	// ConfigFile is its key of the configuration.
+	ConfigFile = "alertmanager.yaml"
+	// PoliciesFile is its key of the policies that are in force.
+	PoliciesFile = "policies.json"
+	// objectPrefix is before the name of a policy in that of its AlertmanagerConfig.
+	objectPrefix = "bellwether-"
+	// maxSecret is how many bytes the Secret may have; the API server takes 1 MiB.
+	maxSecret = 900 << 10
+)
+
+// ObjectName is the name of the AlertmanagerConfig of a policy, in the policy's namespace.
+func ObjectName(policy string) string { return objectPrefix + policy }
+
+// Input is what was observed.
+type Input struct {
+	Kind Kind
+	// Namespace of the Secret; a policy with the scope Fleet has to be there.
+	Namespace string
+	// Folder is where Alertmanager has the keys of the Secret as files.
+	Folder    string
+	Policies  []v1alpha1.PagingPolicy
+	Operators []v1alpha1.ManagedOperator
+	SLOs      []v1alpha1.OperatorSLO
+	// Secrets has every key of a Secret that a policy refers to.
+	Secrets map[SecretRef]Secret
+	// Written are the data of the Secret as it is; nil if there is none.
+	Written map[string][]byte
+	// Rules are any that make every alert there is.
+	Rules *slo.Rules
+}
+
+// SecretRef is a key of a Secret.
+type SecretRef struct{ Namespace, Name, Key string }
+
+// Secret is what was seen of it.
+type Secret struct {
+	Value []byte
+	// Problem says why there is no value, for a person; it is empty otherwise.
+	Problem string
+}
+
+// Decision is what to do.
+type Decision struct {
+	// Data are those of the Secret; nil: it stays as it is.
+	Data map[string][]byte
+	// Objects are the AlertmanagerConfigs that there have to be, by the policies'
+	// names, and no others; nil: they stay as they are.
+	Objects map[types.NamespacedName]*monitoring.AlertmanagerConfigSpec
+	// Statuses of all policies.
+	Statuses map[types.NamespacedName]v1alpha1.PagingPolicyStatus
+}
+
+// Next decides.
+func Next(in Input) (Decision, error) {
+	written, err := readPolicies(in.Written)
+	if err != nil {
+		return Decision{}, err
+	}
+	operators := paging.Operators(in.Operators, in.SLOs)
+	problems := judge(in, operators, written)
+	inForce := effective(in, problems, written)
+	paging.Assign(operators, inForce)
+	out := Decision{}
+	failed := out.render(in, inForce)
+	if failed != nil {
+		// Nothing is written, so that what was written stays in force.
+		out.Data, out.Objects = nil, nil
+	}
+	out.Statuses = statuses(in, problems, inForce, written, failed)
+	return out, nil
+}
+
+// readPolicies are those that were in force when the Secret was written.
+func readPolicies(data map[string][]byte) (map[types.NamespacedName]paging.Policy, error) {
+	out := map[types.NamespacedName]paging.Policy{}
+	text, known := data[PoliciesFile]
+	if !known {
+		return out, nil
+	}
+	var list []paging.Policy
+	if err := json.Unmarshal(text, &list); err != nil {
+		return nil, fmt.Errorf("read %s of Secret %s: %w", PoliciesFile, SecretName, err)
+	}
+	for _, p := range list {
+		out[keyOf(p)] = p
+	}
+	return out, nil
+}
+
+func keyOf(p paging.Policy) types.NamespacedName {
+	return types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
+}
+
+func keyOfObject(p *v1alpha1.PagingPolicy) types.NamespacedName {
+	return types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
+}
+
+// effective are the policies in force: as they are now, or as they were written last
+// where they are wrong now. The first come first. The fleet's policy stays in force
+// after it was deleted, until there is another one: somebody has to be notified.
+func effective(in Input, problems map[types.NamespacedName]paging.Problem,
+	written map[types.NamespacedName]paging.Policy) []paging.Policy {
+	var now, before []paging.Policy
+	hasFleet := false
+	for i := range in.Policies {
+		p := &in.Policies[i]
+		key := keyOfObject(p)
+		last, known := written[key]
+		switch {
+		case p.DeletionTimestamp != nil:
+			continue
+		case problems[key].Reason == "":
+			last = paging.PolicyOf(p)
+			now = append(now, last)
+		case known:
+			before = append(before, last)
+		default:
+			continue
+		}
+		hasFleet = hasFleet || last.IsFleet()
+	}
+	if !hasFleet {
+		for _, p := range written {
+			if p.IsFleet() {
+				before = append(before, p)
+			}
+		}
+	}
+	byName := func(a, b paging.Policy) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	}
+	slices.SortFunc(now, byName)
+	slices.SortFunc(before, byName)
+	return append(now, before...)
+}
+
+// ErrUnrouted says that a configuration leaves alerts without a receiver.
+var ErrUnrouted = errors.New("alerts without a receiver")
+
+// render makes what is written.
+func (d *Decision) render(in Input, inForce []paging.Policy) error {
+	text, err := paging.Config(inForce, in.Folder)
+	if err != nil {
+		return err
+	}
+	if err := checkRoutes(in, inForce, text); err != nil {
+		return err
+	}
+	policies, err := json.Marshal(inForce)
+	if err != nil {
+		return fmt.Errorf("encode policies: %w", err)
+	}
+	d.Data = map[string][]byte{PoliciesFile: policies}
+	// An Alertmanager that reads the Secret does not stop when somebody installs
+	// prometheus-operator's kinds: what it reads is kept until the Secret is deleted.
+	if _, read := in.Written[ConfigFile]; read || in.Kind == KindSecret {
+		d.Data[ConfigFile] = text
+		addSecrets(d.Data, in, inForce)
+	}
+	if in.Kind == KindObject {
+		if d.Objects, err = objects(inForce); err != nil {
+			return err
+		}
+	}
+	size := 0
+	for key, value := range d.Data {
+		size += len(key) + len(value)
+	}
+	if size > maxSecret {
+		return fmt.Errorf("the configuration has %d KiB, and a Secret holds %d: use fewer policies or receivers",
+			size>>10, maxSecret>>10)
+	}
+	return nil
+}
+
+// objects are the AlertmanagerConfigs of policies.
+func objects(inForce []paging.Policy) (map[types.NamespacedName]*monitoring.AlertmanagerConfigSpec, error) {
+	out := map[types.NamespacedName]*monitoring.AlertmanagerConfigSpec{}
+	for _, p := range inForce {
+		spec, err := paging.Object(p, inForce)
+		if errors.Is(err, paging.ErrTimeZone) {
+			// It is from before there were AlertmanagerConfigs here. A ticket at night is
+			// better than none, and than to hold up the other policies.
+			tickets := *p.Spec.Tickets
+			tickets.Hours = nil
+			p.Spec.Tickets = &tickets
+			spec, err = paging.Object(p, inForce)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("policy %s: %w", keyOf(p), err)
+		}
+		out[keyOf(p)] = spec
+	}
+	return out, nil
+}
+
+// checkRoutes follows every alert through the configuration.
+func checkRoutes(in Input, inForce []paging.Policy, text []byte) error {
+	router, err := paging.NewRouter(text)
+	if err != nil {
+		return err
+	}
+	var all []paging.Operator
+	for _, p := range inForce {
+		all = append(all, p.Operators...)
+	}
+	if lost := router.Unrouted(paging.Alerts(in.Rules.All(), all)); len(lost) > 0 {
+		return fmt.Errorf("%w: %d of them, such as %s", ErrUnrouted, len(lost), lost[0].Name)
+	}
+	return nil
+}
+
+// addSecrets adds what the configuration reads. What cannot be read now stays as it was.
+func addSecrets(data map[string][]byte, in Input, inForce []paging.Policy) {
+	for _, p := range inForce {
+		for _, use := range p.Secrets() {
+			seen := in.Secrets[SecretRef{p.Namespace, use.Name, use.Key}]
+			value := seen.Value
+			if seen.Problem != "" || use.Format.Check(value) != "" {
+				value = in.Written[use.File]
+			}
+			data[use.File] = paging.Trim(value)
+		}
+	}
+}
+
+// statuses of all policies. If something failed, nothing is written.
+func statuses(in Input, problems map[types.NamespacedName]paging.Problem, inForce []paging.Policy,
+	written map[types.NamespacedName]paging.Policy, failed error) map[types.NamespacedName]v1alpha1.PagingPolicyStatus {
+	out := map[types.NamespacedName]v1alpha1.PagingPolicyStatus{}
+	for i := range in.Policies {
+		p := &in.Policies[i]
+		status := *p.Status.DeepCopy()
+		report(&status, in, p, problems[keyOfObject(p)], inForce, written, failed)
+		out[keyOfObject(p)] = status
+	}
+	return out
+}

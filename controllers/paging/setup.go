@@ -1,0 +1,99 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package paging
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/bellwether-dev/bellwether/alerts/slo"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/kit"
+)
+
+// Options configure the controller.
+type Options struct {
+	// Namespace that the configuration is written to, and that the policy with the scope
+	// Fleet is in. Default: DefaultNamespace.
+	Namespace string
+	// Folder where Alertmanager has the keys of the Secret as files. Default: DefaultFolder.
+	Folder string
+	// Labels of AlertmanagerConfig objects, by which the Alertmanager selects them.
+	Labels map[string]string
+	// ServiceAccount of the hub, as namespace:name, and SecretsRole, the ClusterRole that
+	// lets it read Secrets, for the message that says what is missing.
+	ServiceAccount, SecretsRole string
+	// Recheck is how often Secrets are read again, since nobody says when one changes.
+	// Default: a minute.
+	Recheck time.Duration
+}
+
+// Defaults of Options, which are those of Bellwether's own chart.
+const (
+	DefaultNamespace      = "bellwether-system"
+	DefaultFolder         = "/etc/alertmanager/config"
+	DefaultServiceAccount = "bellwether-system:bellwether-hub"
+	DefaultSecretsRole    = "bellwether-hub-paging-secrets" //nolint:gosec // the name of a ClusterRole
+)
+
+// gatherDelay is how long news are gathered before the configuration is made again.
+const gatherDelay = 500 * time.Millisecond
+
+// everything is the one request that there is.
+var everything = reconcile.Request{NamespacedName: types.NamespacedName{Name: "paging"}}
+
+// Add adds the controller to a manager.
+func Add(mgr ctrl.Manager, o Options) error {
+	o.Namespace = cmp.Or(o.Namespace, DefaultNamespace)
+	o.Folder = cmp.Or(o.Folder, DefaultFolder)
+	o.ServiceAccount = cmp.Or(o.ServiceAccount, DefaultServiceAccount)
+	o.SecretsRole = cmp.Or(o.SecretsRole, DefaultSecretsRole)
+	o.Recheck = cmp.Or(o.Recheck, time.Minute)
+	disco, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("build paging controller: %w", err)
+	}
+	rules, err := slo.Build(slo.Set{Default: slo.DefaultProfile()})
+	if err != nil {
+		return fmt.Errorf("build paging controller: %w", err)
+	}
+	r := &Reconciler{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Kinds: served{disco},
+		Events: mgr.GetEventRecorder("bellwether-paging"), Options: o, Rules: rules,
+	}
+	specChanged := builder.WithPredicates(predicate.GenerationChangedPredicate{})
+	err = ctrl.NewControllerManagedBy(mgr).Named("paging").
+		Watches(&v1alpha1.PagingPolicy{}, kit.Gather(everything, gatherDelay), specChanged).
+		Watches(&v1alpha1.OperatorSLO{}, kit.Gather(everything, gatherDelay), specChanged).
+		Watches(&v1alpha1.ManagedOperator{}, kit.Gather(everything, gatherDelay), builder.WithPredicates(comesOrGoes)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 1}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("build paging controller: %w", err)
+	}
+	return nil
+}
+
+// comesOrGoes passes no updates.
+var comesOrGoes = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+
+// served asks the API server for its kinds.
+type served struct{ client discovery.DiscoveryInterface }
+
+// HasAlertmanagerConfigs implements Kinds.
+func (s served) HasAlertmanagerConfigs(ctx context.Context) (bool, error) {
+	return kit.IsServed(ctx, s.client, monitoring.SchemeGroupVersion, monitoring.AlertmanagerConfigKind)
+}

@@ -1,0 +1,112 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bellwether-dev/bellwether/apis/conditions"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/phrase"
+)
+
+// setSelected sets the status of a probe with a selector. Success is False while
+// one of the targets fails, or too few objects match.
+func setSelected(status *v1alpha1.EndpointProbeStatus, generation int64, selected Selected,
+	verdicts map[string]Verdict) {
+	status.URL = ""
+	conditions.Summarize(&status.Conditions, generation, summarize(selected))
+	targets, succeeded := countTargets(status.Selected, selected, verdicts)
+	status.Selected = targets
+	whole := verdicts[""]
+	switch {
+	case selected.TooFew != nil && whole.Failure != nil:
+		setFailed(status, generation, whole)
+		conditions.Set(&status.Conditions, generation, v1alpha1.ConditionSuccess, false, selected.TooFew.Reason,
+			selected.TooFew.Message) // how many match may have changed since the run
+	case targets.Failing > 0:
+		setTargetsFailed(status, generation, selected)
+	case selected.TooFew != nil || succeeded == 0 && selected.Matching > 0:
+		setWaiting(status, generation)
+	default:
+		conditions.Set(&status.Conditions, generation, v1alpha1.ConditionSuccess, true, v1alpha1.ReasonSucceeded,
+			fmt.Sprintf("%d of %s answer as expected, and none fails", succeeded,
+				selected.Kind.count(selected.Matching)))
+	}
+}
+
+func summarize(selected Selected) conditions.Summary {
+	if selected.Matching <= v1alpha1.MaxSelectedTargets {
+		return conditions.Summary{State: conditions.Current, Reason: v1alpha1.ReasonSucceeded,
+			Message: "the probe is run"}
+	}
+	return conditions.Summary{State: conditions.Stalled, Reason: v1alpha1.ReasonTooManyTargets, Message: fmt.Sprintf(
+		"the selector matches %s, and only the first %d by name are probed: divide them among several EndpointProbes",
+		selected.Kind.count(selected.Matching), v1alpha1.MaxSelectedTargets)}
+}
+
+// countTargets returns how the targets are, and how many of them succeeded. A
+// target that fails for the same reason as before keeps its time and message,
+// because the status is written on changes only.
+func countTargets(before *v1alpha1.SelectedTargets, selected Selected, verdicts map[string]Verdict) (
+	targets *v1alpha1.SelectedTargets, succeeded int) {
+	targets = &v1alpha1.SelectedTargets{Matching: int32(min(selected.Matching, 1<<30))}
+	for _, name := range selected.Names {
+		verdict := verdicts[name]
+		switch {
+		case verdict.At.IsZero():
+			continue
+		case verdict.Failure == nil:
+			succeeded++
+			continue
+		}
+		targets.Failing++
+		if len(targets.FirstFailing) < v1alpha1.MaxFailingTargets {
+			targets.FirstFailing = append(targets.FirstFailing, failingTarget(before, name, verdict))
+		}
+	}
+	return targets, succeeded
+}
+
+func failingTarget(before *v1alpha1.SelectedTargets, name string, v Verdict) v1alpha1.FailingTarget {
+	if before != nil {
+		known := slices.IndexFunc(before.FirstFailing, func(t v1alpha1.FailingTarget) bool {
+			return t.Name == name && t.Reason == v.Failure.Reason
+		})
+		if known >= 0 {
+			return before.FirstFailing[known]
+		}
+	}
+	return v1alpha1.FailingTarget{Name: name, ProbeFailure: v1alpha1.ProbeFailure{Time: metav1.NewTime(v.At),
+		Reason: v.Failure.Reason, Message: phrase.Truncate(v.Failure.Message, maxMessage)}}
+}
+
+// namedInMessage is how many failing targets the condition's message names. The
+// status has more of them.
+const namedInMessage = 3
+
+// setTargetsFailed reports failing targets. The reason is that of the first one.
+func setTargetsFailed(status *v1alpha1.EndpointProbeStatus, generation int64, selected Selected) {
+	failing := status.Selected.FirstFailing
+	var named []string
+	for _, target := range failing[:min(namedInMessage, len(failing))] {
+		named = append(named, target.Name+": "+target.Message)
+	}
+	if more := int(status.Selected.Failing) - len(named); more > 0 {
+		named = append(named, fmt.Sprintf("and %d more", more))
+	}
+	conditions.Set(&status.Conditions, generation, v1alpha1.ConditionSuccess, false, failing[0].Reason,
+		fmt.Sprintf("%d of %s fail: %s", status.Selected.Failing, selected.Kind.count(selected.Matching),
+			strings.Join(named, "; ")))
+	for _, target := range failing {
+		if last := status.LastFailure; last == nil || last.Time.Before(&target.Time) {
+			status.LastFailure = &v1alpha1.ProbeFailure{Time: target.Time, Reason: target.Reason,
+				Message: phrase.Truncate(target.Name+": "+target.Message, maxMessage)}
+		}
+	}
+}

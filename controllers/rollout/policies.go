@@ -1,0 +1,51 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/rollouts"
+	"github.com/bellwether-dev/bellwether/rollouts/policy"
+)
+
+// +kubebuilder:rbac:groups=bellwether.dev,resources=rolloutpolicies,verbs=get;list;watch
+
+// observePolicies reads the RolloutPolicies, of which there are few.
+func (r *Reconciler) observePolicies(ctx context.Context, from client.Reader, in *rollouts.Input) error {
+	var policies v1alpha1.RolloutPolicyList
+	if err := from.List(ctx, &policies); err != nil {
+		return fmt.Errorf("list rollout policies: %w", err)
+	}
+	in.Policies = policies.Items
+	return nil
+}
+
+// boundBy are the rollouts that may still admit clusters, and that a policy selects or
+// has bound before.
+func (r *Reconciler) boundBy(ctx context.Context, obj client.Object) []reconcile.Request {
+	changed := obj.(*v1alpha1.RolloutPolicy)
+	return r.requests(ctx, func(ro *v1alpha1.OperatorRollout) bool {
+		if p := ro.Status.Phase; p == v1alpha1.RolloutAborted || p == v1alpha1.RolloutSuperseded ||
+			p == v1alpha1.RolloutRolledBack {
+			return false
+		}
+		for _, a := range ro.Status.Policies {
+			if a.Name == changed.Name {
+				return true
+			}
+		}
+		var operator v1alpha1.ManagedOperator
+		key := client.ObjectKey{Namespace: ro.Namespace, Name: ro.Spec.Operator.Name}
+		if err := r.Client.Get(ctx, key, &operator); err != nil {
+			return true // the pass finds out
+		}
+		return policy.Selects(changed, rollouts.PolicyOperator(ro, operator.Labels))
+	})
+}

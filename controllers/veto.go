@@ -1,0 +1,26 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/kit"
+	"github.com/bellwether-dev/bellwether/rollouts/veto"
+)
+
+// readVeto returns what reads the veto of a cluster's owner past the cache.
+func readVeto(live client.Reader, namespace string) func(context.Context) (*v1alpha1.ClusterVeto, error) {
+	return func(ctx context.Context) (*v1alpha1.ClusterVeto, error) {
+		found, err := kit.FindConfigMap(ctx, live, namespace, veto.ConfigMap)
+		if err != nil || found == nil {
+			return nil, err
+		}
+		v := veto.Parse(found.Data)
+		return &v, nil
+	}
+}

@@ -1,0 +1,89 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package olmv0
+
+import (
+	"context"
+	"fmt"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/bundles/rollback"
+)
+
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get
+
+// OwnedDefinitions returns the CustomResourceDefinitions that a ClusterServiceVersion
+// owns, as the cluster has them; one that the cluster does not have is left out. The
+// error is a NotFound where there is no such ClusterServiceVersion.
+func OwnedDefinitions(ctx context.Context, live client.Reader, namespace, csvName string) (
+	[]apiextensionsv1.CustomResourceDefinition, error) {
+	csv := &operatorsv1alpha1.ClusterServiceVersion{}
+	if err := live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: csvName}, csv); err != nil {
+		return nil, fmt.Errorf("get ClusterServiceVersion %s/%s: %w", namespace, csvName, err)
+	}
+	var definitions []apiextensionsv1.CustomResourceDefinition
+	seen := map[string]bool{} // a CSV names a definition once for each version
+	for _, owned := range csv.Spec.CustomResourceDefinitions.Owned {
+		if seen[owned.Name] {
+			continue
+		}
+		seen[owned.Name] = true
+		definition, err := Definition(ctx, live, owned.Name)
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return nil, err
+		default:
+			definitions = append(definitions, *definition)
+		}
+	}
+	return definitions, nil
+}
+
+// Definition returns a CustomResourceDefinition as the cluster has it.
+func Definition(ctx context.Context, live client.Reader, name string) (*apiextensionsv1.CustomResourceDefinition,
+	error) {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	if err := live.Get(ctx, client.ObjectKey{Name: name}, object); err != nil {
+		return nil, fmt.Errorf("get CustomResourceDefinition %s: %w", name, err)
+	}
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, definition); err != nil {
+		return nil, fmt.Errorf("decode CustomResourceDefinition %s: %w", name, err)
+	}
+	return definition, nil
+}
+
+// readStored returns what the objects of an operator may be stored as, while it goes
+// back to an older version: the cluster may have run versions that are not between
+// the two. It is nil where nothing goes back.
+func (e *Engine) readStored(ctx context.Context, o *Observation, install *v1alpha1.OperatorInstall) (rollback.Stored,
+	error) {
+	admission := install.Spec.Admission
+	if admission.Rollback == nil || install.Status.SucceededHash == admission.Hash {
+		return nil, nil
+	}
+	stored := rollback.Stored{}
+	for _, name := range o.definitions {
+		if _, known := stored[name]; known {
+			continue
+		}
+		definition, err := Definition(ctx, e.Live, name)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, err
+		}
+		if err == nil {
+			stored[name] = definition.Status.StoredVersions
+		}
+	}
+	return stored, nil
+}

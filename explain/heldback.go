@@ -1,0 +1,56 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/rollouts/veto"
+)
+
+// vetoLink says that the owner of a cluster refuses changes.
+func vetoLink(c *v1alpha1.FleetCluster, v *v1alpha1.ClusterVeto) Link {
+	which := "all operators"
+	if len(v.Operators) > 0 {
+		which = phrase.First(v.Operators, 5)
+	}
+	l := Link{State: Waiting, Reason: v1alpha1.ReasonVetoed, Since: timeOf(v.Since),
+		Text: fmt.Sprintf("changes of %s are refused on cluster %s: %s", which, c.Name, withoutStop(veto.Message(v))),
+		Evidence: []Evidence{{Object: reportedByCluster(c).object, Field: "status.veto",
+			Observed: phrase.OneLine(v.Reason), Time: v.Until}}}
+	if v.Until != nil {
+		l.next = []Next{{Text: "The owner of cluster " + c.Name + " means to end the veto.", At: v.Until}}
+	}
+	return l
+}
+
+// heldBackLinks say which clusters of a rollout are not admitted now, why and until
+// when: only the named one, or all of them if the name is empty.
+func heldBackLinks(r *v1alpha1.OperatorRollout, cluster string) []Link {
+	if r.Status.Phase.Ended() && r.Status.Phase != v1alpha1.RolloutSucceeded {
+		return nil
+	}
+	var links []Link
+	for i, g := range r.Status.HeldBack {
+		if cluster != "" && !slices.Contains(g.Clusters, cluster) {
+			continue
+		}
+		who := "cluster " + cluster + " is"
+		if cluster == "" {
+			who = phrase.Count(g.Count, "cluster") + " (" + phrase.First(g.Clusters, 5) + ") are"
+		}
+		l := Link{State: Waiting, Reason: g.Reason,
+			Text: fmt.Sprintf("%s not admitted now: %s", who, phrase.OneLine(g.Message)),
+			Evidence: []Evidence{{Object: reportedByRollout(r).object, Field: fmt.Sprintf("status.heldBack[%d]", i),
+				Observed: g.Reason, Time: g.Until}}}
+		if g.Until != nil {
+			l.next = []Next{{Text: "What holds the admission back may end.", At: g.Until}}
+		}
+		links = append(links, l)
+	}
+	return links
+}

@@ -1,0 +1,84 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollouts_test
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/rollouts"
+	"github.com/bellwether-dev/bellwether/rollouts/holds"
+)
+
+// seeFirst is what a hub sees of the operator that this one depends on: nil if it
+// depends on none.
+func (w *world) seeFirst(fresh bool) installs {
+	if !w.depends {
+		return nil
+	}
+	history := w.peer.installs
+	if fresh {
+		return history[len(history)-1]
+	}
+	return history[max(0, len(history)-1-w.rng.IntN(4))]
+}
+
+// withDependency is a cluster as a hub sees it that sees this of the other operator.
+func (w *world) withDependency(c rollouts.Cluster, first installs) rollouts.Cluster {
+	if first == nil {
+		return c
+	}
+	d := holds.Dependency{Installs: map[string]*v1alpha1.OperatorInstall{}}
+	d.Name = w.peer.operator
+	if i, exists := first[c.Name]; exists {
+		o := i.object(w.peer)
+		d.Installs[c.Name] = &o
+	}
+	found := []rollouts.Cluster{{Name: c.Name}}
+	holds.Set(holds.Input{Now: w.now, Operator: w.reference(), Dependencies: []holds.Dependency{d}}, found)
+	c.Holds = append(slices.Clone(c.Holds), found[0].Holds...)
+	return c
+}
+
+// report is what an agent reports of an install that was updated or is Ready.
+func (i install) report(o *v1alpha1.OperatorInstall) {
+	if i.SucceededHash != "" {
+		o.Status.Installed = &v1alpha1.InstalledVersion{Bundle: "echo.v1.0.0", Version: "1.0.0"}
+	}
+	if i.Ready {
+		o.Status.Conditions = append(o.Status.Conditions,
+			metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue})
+	}
+}
+
+// isMet tells whether the other operator is there, Ready.
+func isMet(first installs, cluster string) bool {
+	i, exists := first[cluster]
+	return exists && i.SucceededHash != "" && i.Ready
+}
+
+// checkDependency is called for each new batch entry.
+func (w *world) checkDependency(p *hubPass, cluster string) {
+	if w.depends && !isMet(p.first, cluster) {
+		w.violate("%s is to be admitted, and operator %s, which comes first, was not seen to be Ready there", cluster,
+			w.peer.operator)
+	}
+}
+
+// isWaiting tells whether a cluster waits for the other operator, in truth.
+func (w *world) isWaiting(cluster string) bool {
+	return w.depends && !isMet(w.peer.present(), cluster)
+}
+
+// hasWaiting tells whether a selected cluster that is not updated does.
+func (w *world) hasWaiting() bool {
+	for name, c := range w.clusters() {
+		if c.Labels["fleet"] == "yes" && w.isWaiting(name) && !w.present()[name].isUpdated() {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,107 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollouts_test
+
+import (
+	"slices"
+	"time"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/rollouts"
+)
+
+// schedule is when the windows of a simulated cluster are open: for a while in each
+// period.
+type schedule struct {
+	period, open, phase time.Duration
+}
+
+// at tells whether the windows are open, and when that changes.
+func (s schedule) at(now time.Time) (open bool, until time.Time) {
+	if s.period == 0 {
+		return true, time.Time{}
+	}
+	into := (time.Duration(now.Unix())*time.Second + s.phase) % s.period
+	if into < s.open {
+		return true, now.Add(s.open - into)
+	}
+	return false, now.Add(s.period - into)
+}
+
+// schedules draws the windows of a world: none in most.
+func (w *world) schedules() {
+	if w.windows = map[string]schedule{}; w.rng.IntN(3) > 0 {
+		return
+	}
+	for _, name := range []string{"canary", "prod", "other"} {
+		if w.rng.IntN(3) == 0 {
+			continue
+		}
+		period := time.Duration(60+w.rng.IntN(300)) * time.Second
+		w.windows[name] = schedule{period: period, open: period / time.Duration(2+w.rng.IntN(3)),
+			phase: time.Duration(w.rng.IntN(600)) * time.Second}
+	}
+}
+
+// windowOf is the schedule of a cluster, which goes by its name: labels change.
+func (w *world) windowOf(cluster string) schedule {
+	return w.windows[[]string{"canary", "prod", "other"}[int(cluster[len(cluster)-1])%3]]
+}
+
+// withHolds is a cluster as a hub sees it: vetoes as of its cache, windows as of now.
+func (w *world) withHolds(c rollouts.Cluster) rollouts.Cluster {
+	c.Holds = slices.Clone(c.Holds)
+	open, until := w.windowOf(c.Name).at(w.now)
+	if open {
+		c.OpenUntil = until
+	} else {
+		c.Holds = append(c.Holds, rollouts.Hold{Reason: v1alpha1.ReasonWindowClosed, Message: "closed", Until: until})
+	}
+	return c
+}
+
+// veto has the owner of a cluster refuse changes, or allow them again. On every other
+// cluster it is the release that does not fit, and then does.
+func (w *world) veto(cluster string) {
+	reason := v1alpha1.ReasonVetoed
+	if cluster[len(cluster)-1]%2 == 0 {
+		reason = v1alpha1.ReasonPreflightFailed
+	}
+	w.putCluster(cluster, func(c *rollouts.Cluster) {
+		if len(c.Holds) > 0 {
+			c.Holds = nil
+		} else {
+			c.Holds = []rollouts.Hold{{Reason: reason, Message: "not now", Defers: true}}
+		}
+	})
+}
+
+// checkHolds is called before a stamp is written.
+func (w *world) checkHolds(p *hubPass, a rollouts.Action) {
+	if open, _ := w.windowOf(a.Cluster).at(w.now); !open && p.read.Spec.WindowOverride == nil {
+		w.violate("%s is admitted while its windows are closed", a.Cluster)
+	}
+	for _, c := range p.in.Clusters {
+		if c.Name == a.Cluster && isHeld(p.read, c) {
+			w.violate("%s is admitted and was seen held back: %+v", a.Cluster, c.Holds)
+		}
+	}
+	for _, e := range p.read.Status.Batch.Clusters {
+		if e.Cluster == a.Cluster && e.Held {
+			w.violate("%s is admitted by an entry that is held", a.Cluster)
+		}
+	}
+}
+
+func isHeld(ro *v1alpha1.OperatorRollout, c rollouts.Cluster) bool {
+	return slices.ContainsFunc(c.Holds, func(h rollouts.Hold) bool {
+		switch h.Reason {
+		case v1alpha1.ReasonWindowClosed:
+			return ro.Spec.WindowOverride == nil
+		case v1alpha1.ReasonPreflightFailed:
+			return ro.Spec.Rollback == nil
+		}
+		return true
+	})
+}

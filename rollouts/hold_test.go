@@ -1,0 +1,212 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollouts_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/rollouts"
+)
+
+var opens = noon.Add(8 * time.Hour)
+
+// close closes the windows of clusters until the evening.
+func (s *scene) close(clusters ...int) {
+	for _, i := range clusters {
+		s.Clusters[i].Holds = append(s.Clusters[i].Holds,
+			rollouts.Hold{Reason: v1alpha1.ReasonWindowClosed, Message: "outside of ChangeWindow nights", Until: opens})
+	}
+}
+
+// refuse has the owners of clusters refuse changes.
+func (s *scene) refuse(clusters ...int) {
+	for _, i := range clusters {
+		s.Clusters[i].Holds = append(s.Clusters[i].Holds,
+			rollouts.Hold{Reason: v1alpha1.ReasonVetoed, Message: "not now", Defers: true})
+	}
+}
+
+// back makes the rollout one that takes its clusters back from a release that
+// succeeded there.
+func (s *scene) back() {
+	s.ro.Spec.Rollback = &v1alpha1.RolloutRollback{Of: "echo-1", UID: "uid-1"}
+	for i := range s.Installs {
+		s.Installs[i].Stamp, s.Installs[i].SucceededHash = rollouts.Stamp{RolloutUID: "uid-1", Hash: "bad"}, "bad"
+		s.Installs[i].Previous = before("1.1.0")
+	}
+}
+
+func (s *scene) held(ago time.Duration, clusters ...string) {
+	s.batch(ago, clusters...)
+	for i := range s.ro.Status.Batch.Clusters {
+		s.ro.Status.Batch.Clusters[i].Held = true
+	}
+}
+
+func TestHolds(t *testing.T) {
+	t.Parallel()
+	const waits = "Progressing, one Updating, two Waiting: wave one: 0 of 2 clusters updated, 0 in progress; 2 " +
+		"clusters not admitted now (a, b): outside of ChangeWindow nights"
+	tests := map[string]struct {
+		given func(*scene)
+		want  string
+	}{
+		"closed windows": {given: func(s *scene) { s.close(0, 1) }, want: waits},
+		"the others go on": {
+			given: func(s *scene) { s.close(0) },
+			want: "Progressing, one Updating, two Waiting, batch b: wave one: 0 of 2 clusters updated, 1 in " +
+				"progress; 1 cluster not admitted now (a): outside of ChangeWindow nights",
+		},
+		"a person has overridden them": {
+			given: func(s *scene) {
+				s.close(0, 1)
+				s.ro.Spec.WindowOverride = &v1alpha1.WindowOverride{By: "ann", Reason: "emergency"}
+			},
+			want: "Progressing, one Updating, two Waiting, batch a b: wave one: 0 of 2 clusters updated, 2 in progress",
+		},
+		"a rollback does not wait for them": {
+			given: func(s *scene) { s.close(0, 1); s.back() },
+			want: "Progressing, one Updating, two Waiting, batch a b: wave one: 0 of 2 clusters updated, 2 in " +
+				"progress",
+		},
+		"what was written down and not admitted is not admitted": {
+			given: func(s *scene) { s.batch(0, "a", "b"); s.close(0) },
+			want: "Admit b to one, Progressing, one Updating, two Waiting, batch a b: wave one: 0 of 2 clusters " +
+				"updated, 2 in progress",
+		},
+		"what was admitted finishes": {
+			given: func(s *scene) { s.admit(time.Minute, 0); s.close(0, 1) },
+			want: "Progressing, one Updating, two Waiting: wave one: 0 of 2 clusters updated, 1 in progress; 1 " +
+				"cluster not admitted now (b): outside of ChangeWindow nights",
+		},
+		"an entry that is held is looked up once it is in doubt": {
+			given: func(s *scene) { s.held(41*time.Second, "a"); s.close(0); s.Live = false },
+			want:  "wants a live view",
+		},
+		"and is dropped then: its slot is free": {
+			given: func(s *scene) {
+				s.wave(0).MaxConcurrency = number(1)
+				s.held(41*time.Second, "a")
+				s.close(0)
+			},
+			want: "Progressing, one Updating, two Waiting, batch b: wave one: 0 of 2 clusters updated, 1 in " +
+				"progress; 1 cluster not admitted now (a): outside of ChangeWindow nights",
+		},
+		"but not before": {
+			given: func(s *scene) {
+				s.wave(0).MaxConcurrency = number(1)
+				s.held(39*time.Second, "a")
+				s.close(0)
+			},
+			want: "Progressing, one Updating, two Waiting, batch a: wave one: 0 of 2 clusters updated, 1 in progress",
+		},
+		"an entry that keeps its place": {
+			given: func(s *scene) {
+				s.held(time.Hour, "a")
+				s.close(0, 1)
+				s.Clusters[0].Holds[0].KeepsEntry = true
+			},
+			want: "Progressing, one Updating, two Waiting, batch a: wave one: 0 of 2 clusters updated, 1 in " +
+				"progress; 1 cluster not admitted now (b): outside of ChangeWindow nights",
+		},
+		"an entry is not acted on in the pass in which its hold ends": {
+			given: func(s *scene) { s.held(39*time.Second, "a") },
+			want: "Progressing, one Updating, two Waiting, batch a b: wave one: 0 of 2 clusters updated, 2 in " +
+				"progress",
+		},
+		"vetoes defer": {
+			given: func(s *scene) { s.refuse(0); s.succeed(1) },
+			want:  "Progressing, one Verified, two Waiting: wave two: 0 of 2 clusters updated, 0 in progress",
+		},
+		"a canary that was vetoed proves nothing": {
+			given: func(s *scene) { s.refuse(0, 1) },
+			want: "Progressing, one Updating, two Waiting: wave one: 2 clusters deferred because offline, paused or " +
+				"held back (a, b); bring them back, take them out of the selection, or raise maxDeferred",
+		},
+		"a rollback waits for another change of the cluster": {
+			given: func(s *scene) {
+				s.back()
+				s.Clusters[0].Holds = []rollouts.Hold{{Reason: v1alpha1.ReasonClusterBusy, Message: "busy"}}
+			},
+			want: "Progressing, one Updating, two Waiting, batch b: wave one: 0 of 2 clusters updated, 1 in " +
+				"progress; 1 cluster not admitted now (a): busy",
+		},
+		"and never ignores a veto": {
+			given: func(s *scene) { s.back(); s.refuse(0) },
+			want:  "Progressing, one Updating, two Waiting, batch b: wave one: 0 of 2 clusters updated, 1 in progress",
+		},
+		"a closed cluster that is to be tried again waits, and others for it": {
+			given: func(s *scene) {
+				s.admit(30*time.Minute, 0)
+				s.ro.Spec.Retries = 1
+				s.close(0)
+			},
+			want: "Progressing, one Updating, two Waiting: wave one: 0 of 2 clusters updated, 0 in progress",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene()
+			test.given(s)
+			if diff := cmp.Diff(test.want, told(rollouts.Next(s.Input))); diff != "" {
+				t.Errorf("decision (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestHeldBackIsRecorded(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.close(0, 1, 2) // c is in a wave that has not come
+	d := rollouts.Next(s.Input)
+	want := []v1alpha1.HeldBackClusters{{Reason: v1alpha1.ReasonWindowClosed, Message: "outside of ChangeWindow nights",
+		Count: 2, Clusters: []string{"a", "b"}, Until: &metav1.Time{Time: opens}}}
+	if diff := cmp.Diff(want, d.Status.HeldBack); diff != "" {
+		t.Errorf("held back (-want +got):\n%s", diff)
+	}
+	if d.Reason != v1alpha1.ReasonWindowClosed || d.Standing != rollouts.Underway {
+		t.Errorf("reason %s, standing %d", d.Reason, d.Standing)
+	}
+	if d.RecheckAfter != opens.Sub(noon) {
+		t.Errorf("recheck after %s, want when the windows open", d.RecheckAfter)
+	}
+	// Whoever reads the status classifies the clusters as the hub does.
+	s.ro.Status, s.Clusters[0].Holds, s.Clusters[1].Holds, s.Clusters[2].Holds = d.Status, nil, nil, nil
+	members, err := rollouts.Classify(s.Input)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := members[0]; m.Class != rollouts.ClassPending || m.Reason != v1alpha1.ReasonWindowClosed ||
+		m.Message != want[0].Message || !m.Until.Equal(opens) {
+		t.Errorf("member %+v", m)
+	}
+}
+
+// An admission must not be carried out once the window has closed, and the planner
+// looks again then.
+func TestWindowThatCloses(t *testing.T) {
+	t.Parallel()
+	closes := noon.Add(5 * time.Second)
+	s := newScene()
+	s.batch(0, "a", "b")
+	s.Clusters[0].OpenUntil = closes
+	d := rollouts.Next(s.Input)
+	var got []metav1.Time
+	for _, a := range d.Actions {
+		got = append(got, a.NotAfter)
+	}
+	if diff := cmp.Diff([]metav1.Time{{Time: closes}, {}}, got); diff != "" {
+		t.Errorf("not after (-want +got):\n%s", diff)
+	}
+	if d.RecheckAfter != closes.Sub(noon) {
+		t.Errorf("recheck after %s", d.RecheckAfter)
+	}
+}

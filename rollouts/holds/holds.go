@@ -1,0 +1,80 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package holds finds what holds back the admission of clusters to a rollout. It
+// is pure: hub and command line give it the same objects and get the same answer.
+// Which holds count for a rollout is decided by package rollouts.
+package holds
+
+import (
+	"time"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/rollouts"
+	"github.com/bellwether-dev/bellwether/rollouts/policy"
+	"github.com/bellwether-dev/bellwether/rollouts/veto"
+	"github.com/bellwether-dev/bellwether/rollouts/windows"
+)
+
+// Input is what holds are found in.
+type Input struct {
+	Now time.Time
+	// Operator is the ManagedOperator, and OperatorLabels are empty where it is gone.
+	Operator       v1alpha1.OperatorReference
+	OperatorLabels map[string]string
+	Windows        []v1alpha1.ChangeWindow
+	// Policies may ask for windows.
+	Policies *policy.Set
+	// Dependencies of the operator.
+	Dependencies []Dependency
+	// Changes of other operators, and MaxChanges, which is how many operators of a
+	// cluster may change at a time; 0 means any number.
+	Changes    Changes
+	MaxChanges int
+	// Requirements of the release; nil where they are not known. Release is its
+	// bundle, and Installs are those of the operator.
+	Requirements *v1alpha1.ReleaseRequirements
+	Release      string
+	Installs     []rollouts.Install
+	// PreflightJob has to succeed first; nil for none.
+	PreflightJob *rollouts.PreflightJob
+}
+
+// Set sets the holds of each cluster, the one to tell first.
+func Set(in Input, clusters []rollouts.Cluster) {
+	set := windows.Read(in.Windows, in.Now)
+	installs := byCluster(in.Installs)
+	for i := range clusters {
+		c := &clusters[i]
+		c.Holds, c.OpenUntil = nil, time.Time{}
+		if veto.Covers(c.Veto, in.Operator) {
+			c.Holds = append(c.Holds, rollouts.Hold{
+				Reason: v1alpha1.ReasonVetoed, Message: veto.Message(c.Veto), Defers: true,
+			})
+		}
+		if h := preflight(in.Requirements, in.Release, *c, installs[c.Name].Bundle); h != nil {
+			c.Holds = append(c.Holds, *h)
+		}
+		state := set.State(windows.Target{
+			Namespace: in.Operator.Namespace, OperatorLabels: in.OperatorLabels,
+			ClusterLabels: c.Labels, TimeZone: c.TimeZone, Required: in.Policies.Windows(c.Labels),
+		})
+		if state.Open {
+			c.OpenUntil = state.Until
+		} else {
+			c.Holds = append(c.Holds, rollouts.Hold{
+				Reason: v1alpha1.ReasonWindowClosed, Message: state.Message, Until: state.Until,
+			})
+		}
+		if h := unmet(in.Dependencies, c.Name); h != nil {
+			c.Holds = append(c.Holds, *h)
+		}
+		if busy := in.Changes.Busy(c.Name, in.Operator, in.MaxChanges); busy != nil {
+			c.Holds = append(c.Holds, *busy)
+		}
+		// The last one: the Job runs only where nothing else holds the cluster back.
+		if h := preflightJob(in.PreflightJob, installs[c.Name], in.Now); h != nil {
+			c.Holds = append(c.Holds, *h)
+		}
+	}
+}

@@ -1,0 +1,94 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollouts_test
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/rollouts"
+)
+
+// pace has some rollouts follow error budgets.
+func (w *world) pace() *v1alpha1.ErrorBudgetPace {
+	if w.rng.IntN(4) > 0 {
+		return nil
+	}
+	return &v1alpha1.ErrorBudgetPace{FullAbovePercent: pick(w.rng, nil, new(int32(80)))}
+}
+
+func budgetKey(ro *v1alpha1.OperatorRollout, at time.Time) string {
+	return fmt.Sprintf("%s/%d", ro.UID, at.Unix())
+}
+
+// measureBudget answers a question about error budgets, and remembers the most that an
+// answer of that time permits.
+func (w *world) measureBudget(a asked) rollouts.Answer {
+	answer := rollouts.Answer{Question: a.Question}
+	objectives := vector(ofSLI("reconcile", 0.99))
+	left := pick(w.rng, -0.5, 0, 0.05, 0.2, 0.6, 1)
+	n := w.rng.IntN(100)
+	if w.isCalm {
+		n, left = 50, 1
+	}
+	switch {
+	case n < 8:
+		answer.Failure, left = "Prometheus is down", 0
+	case n < 16:
+		left, answer.Results = 0, map[string]rollouts.Result{"objectives": objectives, "budget": vector()}
+	default:
+		answer.Results = map[string]rollouts.Result{"objectives": objectives,
+			"budget": vector(ofSLI("reconcile", left))}
+	}
+	ro := a.rollout.now()
+	key := budgetKey(ro, a.At)
+	if other, both := w.budgets[key]; both { // two hubs asked at the same time
+		left = max(left, other)
+	}
+	if w.budgets == nil {
+		w.budgets = map[string]float64{}
+	}
+	w.budgets[key] = left
+	w.log("error budget of %s: %.2f", ro.Name, left)
+	return answer
+}
+
+// checkBudget: a wave that gets new entries has no more clusters in progress than the
+// error budget permits that was measured last.
+func (w *world) checkBudget(p *hubPass, wave v1alpha1.WaveStatus) {
+	spec := p.read.Spec.Strategy.ErrorBudgetPace
+	if spec == nil || p.read.Spec.Rollback != nil || !slices.ContainsFunc(p.in.Installs,
+		func(i rollouts.Install) bool { return i.Rollout == p.read.Name && i.SucceededHash != "" }) {
+		return
+	}
+	var at time.Time
+	if pace := p.d.Status.Pace; pace != nil && pace.At != nil {
+		at = pace.At.Time
+	}
+	for _, a := range p.in.Answers { // the last cluster of a wave was admitted, so the pace matters no more
+		if a.Wave == "" && a.At.After(at) {
+			at = a.At
+		}
+	}
+	if p.in.Now.Sub(at) > 2*time.Minute {
+		w.violate("wave %s goes on and the error budget was not measured lately, but at %s", wave.Name, at)
+		return
+	}
+	fullAbove := 0.5
+	if f := spec.FullAbovePercent; f != nil {
+		fullAbove = float64(*f) / 100
+	}
+	part := min(w.budgets[budgetKey(p.read, at)]/fullAbove, 1)
+	if part <= 0 {
+		w.violate("wave %s goes on, and no error budget is left", wave.Name)
+		return
+	}
+	s, _ := strategyWave(p.read, wave.Name)
+	limit := max(1, share(s.MaxConcurrency, int(wave.Total)))
+	if paced := max(1, int(float64(limit)*part+1e-9)); int(wave.InProgress) > paced {
+		w.violate("wave %s has %d clusters in progress, the error budget permits %d", wave.Name, wave.InProgress, paced)
+	}
+}

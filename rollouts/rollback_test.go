@@ -1,0 +1,237 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollouts_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/rollouts"
+)
+
+func before(version string) *v1alpha1.PreviousRelease {
+	return &v1alpha1.PreviousRelease{Channel: "stable", Version: version, Bundle: "echo.v" + version}
+}
+
+func minutes(n time.Duration) *metav1.Duration { return &metav1.Duration{Duration: n * time.Minute} }
+
+func TestPreviousOf(t *testing.T) {
+	release := v1alpha1.Release{Package: "echo", Channel: "stable", Version: "1.1.0", Bundle: "echo.v1.1.0"}
+	forward, back := &v1alpha1.OperatorRollout{}, &v1alpha1.OperatorRollout{}
+	forward.UID, back.UID = "uid-3", "uid-4"
+	back.Spec.Rollback = &v1alpha1.RolloutRollback{}
+	for name, tc := range map[string]struct {
+		rollout   *v1alpha1.OperatorRollout
+		admission *v1alpha1.Admission
+		succeeded string
+		want      *v1alpha1.PreviousRelease
+	}{
+		"the first rollout": {rollout: forward},
+		"what runs": {rollout: forward, admission: &v1alpha1.Admission{RolloutUID: "uid-2", Hash: "new",
+			Release: release, Previous: before("1.0.0")}, succeeded: "new", want: before("1.1.0")},
+		"what ran before what never succeeded": {rollout: forward, admission: &v1alpha1.Admission{RolloutUID: "uid-2",
+			Hash: "new", Release: release, Previous: before("1.0.0")}, succeeded: "old", want: before("1.0.0")},
+		"nothing before what never succeeded": {rollout: forward, admission: &v1alpha1.Admission{RolloutUID: "uid-2",
+			Hash: "new", Release: release}},
+		"the same when it is tried again": {rollout: forward, admission: &v1alpha1.Admission{RolloutUID: "uid-3",
+			Hash: "new", Release: release, Previous: before("1.0.0")}, succeeded: "new", want: before("1.0.0")},
+		"the same when it is gone back": {rollout: back, admission: &v1alpha1.Admission{RolloutUID: "uid-2",
+			Hash: "new", Release: release, Previous: before("1.0.0")}, succeeded: "new", want: before("1.0.0")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			install := &v1alpha1.OperatorInstall{}
+			install.Spec.Admission, install.Status.SucceededHash = tc.admission, tc.succeeded
+			if diff := cmp.Diff(tc.want, rollouts.PreviousOf(tc.rollout, install)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestNewRollback(t *testing.T) {
+	of := &v1alpha1.OperatorRollout{}
+	of.Name, of.UID = "echo-4", "uid-4"
+	of.Spec.Release = v1alpha1.Release{Package: "echo", Channel: "stable", Version: "1.2.0", Bundle: "echo.v1.2.0",
+		Catalog: v1alpha1.CatalogPin{Digest: "sha256:4"}}
+	of.Spec.Strategy = rollouts.Defaulted(v1alpha1.RolloutStrategy{
+		Waves: []v1alpha1.Wave{{Name: "canary", Deadline: minutes(5), Soak: minutes(10)},
+			{Name: "all", Deadline: minutes(8)}},
+		Rollback: &v1alpha1.RollbackStrategy{MaxConcurrency: new(intstr.FromInt32(3))},
+	})
+	admitted := func(cluster string, previous *v1alpha1.PreviousRelease) rollouts.Install {
+		return rollouts.Install{Cluster: cluster, Previous: previous, Stamp: rollouts.Stamp{RolloutUID: "uid-4"}}
+	}
+	spec, ok := rollouts.NewRollback(of, []rollouts.Install{admitted("a", before("1.0.0")),
+		admitted("b", before("1.1.0")), admitted("c", before("1.1.0")), admitted("d", nil),
+		{Cluster: "e", Previous: before("1.0.0"), Stamp: rollouts.Stamp{RolloutUID: "uid-3"}}})
+	if !ok || spec.Release.Version != "1.1.0" || spec.Release.Bundle != "echo.v1.1.0" ||
+		spec.Release.Catalog.Digest != "sha256:4" {
+		t.Errorf("%t: %+v", ok, spec.Release)
+	}
+	wave := spec.Strategy.Waves[0]
+	if len(spec.Strategy.Waves) != 1 || wave.Name != rollouts.RollbackWave || wave.MaxConcurrency.IntValue() != 3 ||
+		wave.Deadline.Duration != 8*time.Minute || wave.Soak.Duration != 0 || len(wave.Gates) > 0 {
+		t.Errorf("%+v", spec.Strategy.Waves)
+	}
+	if _, ok := rollouts.NewRollback(of, []rollouts.Install{admitted("d", nil)}); ok {
+		t.Error("a rollback although no cluster ran anything before")
+	}
+}
+
+// failing has cluster a updated and cluster b stalled, which ran something before.
+func failing(policy v1alpha1.FailurePolicy) *scene {
+	s := newScene()
+	s.ro.Spec.Strategy.OnFailure = policy
+	s.succeed(0)
+	s.admit(time.Minute, 1)
+	s.Installs[1].Stalled = true
+	for i := range s.Installs {
+		s.Installs[i].Previous = before("1.0.0")
+	}
+	return s
+}
+
+func TestRollbackIsDecided(t *testing.T) {
+	for name, tc := range map[string]struct {
+		policy v1alpha1.FailurePolicy
+		change func(*scene)
+		want   v1alpha1.RolloutPhase
+		says   string
+	}{
+		"by the policy": {policy: v1alpha1.FailureRollback, want: v1alpha1.RolloutRolledBack,
+			says: "rolled back, as its failure policy says: wave one: 1 cluster failed, 0 allowed: b (Stalled)"},
+		"not by another policy": {policy: v1alpha1.FailurePause, want: v1alpha1.RolloutHalted},
+		"not while failures are allowed": {policy: v1alpha1.FailureRollback,
+			change: func(s *scene) { s.wave(0).MaxFailures = number(1) }, want: v1alpha1.RolloutProgressing},
+		"not where nothing ran before": {policy: v1alpha1.FailureRollback, change: func(s *scene) {
+			for i := range s.Installs {
+				s.Installs[i].Previous = nil
+			}
+		}, want: v1alpha1.RolloutHalted},
+		"not for a cluster that comes late to a wave that is verified": {policy: v1alpha1.FailureRollback,
+			change: func(s *scene) { s.ro.Status.Waves[0].VerifiedAt = ago(time.Minute) },
+			want:   v1alpha1.RolloutHalted},
+		"for the first clusters of a wave that had none when it was verified": {policy: v1alpha1.FailureRollback,
+			change: func(s *scene) {
+				s.ro.Status.Waves[0].VerifiedAt = ago(time.Minute)
+				s.Installs[0].SucceededHash, s.Installs[0].Stalled = "", true
+			}, want: v1alpha1.RolloutRolledBack},
+		"while it is paused": {policy: v1alpha1.FailureRollback, change: func(s *scene) { s.ro.Spec.Paused = true },
+			want: v1alpha1.RolloutRolledBack},
+		"not of a blocked version, whose clusters did not fail": {policy: v1alpha1.FailureRollback,
+			change: func(s *scene) { s.ro.Spec.Blocked = "it loses data" }, want: v1alpha1.RolloutHalted},
+		"by a person": {policy: v1alpha1.FailurePause, change: func(s *scene) {
+			s.ro.Spec.Abort = &v1alpha1.RolloutAbort{Reason: "users complain", Rollback: &v1alpha1.RollbackRequest{}}
+		}, want: v1alpha1.RolloutRolledBack, says: "rolled back: users complain"},
+		"by a person, of a rollout that succeeded": {policy: v1alpha1.FailurePause, change: func(s *scene) {
+			s.ro.Status.Phase = v1alpha1.RolloutSucceeded
+			s.ro.Spec.Abort = &v1alpha1.RolloutAbort{Reason: "users complain", Rollback: &v1alpha1.RollbackRequest{}}
+		}, want: v1alpha1.RolloutRolledBack},
+		"by a person, where nothing ran before": {policy: v1alpha1.FailurePause, change: func(s *scene) {
+			for i := range s.Installs {
+				s.Installs[i].Previous = nil
+			}
+			s.ro.Spec.Abort = &v1alpha1.RolloutAbort{Reason: "users complain", Rollback: &v1alpha1.RollbackRequest{}}
+		}, want: v1alpha1.RolloutAborted},
+		"once, whatever becomes of the clusters": {policy: v1alpha1.FailureRollback, change: func(s *scene) {
+			s.succeed(0, 1)
+			s.Installs[1].Stalled = false
+			s.ro.Status.Phase, s.ro.Status.Message = v1alpha1.RolloutRolledBack, "it failed"
+		}, want: v1alpha1.RolloutRolledBack, says: "it failed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := failing(tc.policy)
+			if tc.change != nil {
+				tc.change(s)
+			}
+			d := rollouts.Next(s.Input)
+			if d.Status.Phase != tc.want || !strings.Contains(d.Status.Message, tc.says) {
+				t.Errorf("%s: %s; want %s: %s", d.Status.Phase, d.Status.Message, tc.want, tc.says)
+			}
+			if ended := d.Status.Phase.Ended(); ended != (d.Status.EndedAt != nil) {
+				t.Errorf("ended %t at %v", ended, d.Status.EndedAt)
+			}
+		})
+	}
+}
+
+// goingBack is a rollback of a rollout that had admitted clusters a to c; a and b ran
+// the same before, c another version.
+func goingBack() *scene {
+	s := newScene()
+	s.ro.Spec.Rollback = &v1alpha1.RolloutRollback{Of: "echo-1", UID: "uid-1", Version: "1.2.0", Reason: "it is bad"}
+	s.ro.Spec.Strategy = rollouts.Defaulted(v1alpha1.RolloutStrategy{
+		Waves: []v1alpha1.Wave{{Name: rollouts.RollbackWave, MaxConcurrency: number(1)}}})
+	s.ro.Spec.Release = v1alpha1.Release{Package: "echo", Channel: "stable", Version: "1.1.0", Bundle: "echo.v1.1.0"}
+	s.ro.Status.ReleaseHash = s.ro.Spec.Release.Hash()
+	s.ro.Status.Waves = []v1alpha1.WaveStatus{{Name: rollouts.RollbackWave, Phase: v1alpha1.WaveUpdating}}
+	for i := range s.Installs {
+		install := &s.Installs[i]
+		install.Stamp = rollouts.Stamp{RolloutUID: "uid-1", Hash: "bad", AdmittedAt: noon.Add(-time.Minute)}
+		install.Wave, install.Previous = rollouts.RollbackWave, before("1.1.0")
+	}
+	s.Installs[2].Previous = before("1.0.0")
+	s.Installs[3].Stamp.RolloutUID, s.Installs[3].Rollout = "uid-0", "echo-0"
+	return s
+}
+
+// done has the rollback of a cluster admitted a minute ago, and succeeded or not.
+func (s *scene) done(i int, succeeded bool) {
+	hash := rollouts.ReleaseFor(s.ro, s.Installs[i].Previous).Hash()
+	s.Installs[i].Stamp = rollouts.Stamp{RolloutUID: "uid-2", Hash: hash, AdmittedAt: noon.Add(-time.Minute)}
+	s.Installs[i].SucceededHash = ""
+	if s.Installs[i].Stalled = !succeeded; succeeded {
+		s.Installs[i].SucceededHash, s.Installs[i].Ready = hash, true
+	}
+}
+
+func TestRollback(t *testing.T) {
+	for name, tc := range map[string]struct {
+		given func(*scene)
+		want  string
+	}{
+		"only clusters that were admitted": {given: func(s *scene) {
+			s.ro.Status.PlanHash = ""
+			for i := range s.Installs {
+				s.Installs[i].Rollout = "echo-1"
+			}
+		}, want: "Assign a to rollback, Assign b to rollback, Assign c to rollback, Pending, rollback Updating: " +
+			"freezing the membership: 0 of 3 clusters have their wave"},
+		"as many at a time as it may": {given: func(*scene) {},
+			want: "Progressing, rollback Updating, batch a: wave rollback: 0 of 3 clusters updated, 3 in progress"},
+		"a failure holds up no other cluster": {given: func(s *scene) { s.done(0, false) },
+			want: "Progressing, rollback Updating, batch b: wave rollback: 0 of 3 clusters updated, 2 in progress"},
+		"it halts when nothing else is left": {given: func(s *scene) {
+			s.done(0, false)
+			s.done(1, true)
+			s.done(2, true)
+		}, want: "Halted, rollback Updating: wave rollback: 1 cluster failed, 0 allowed: a (Stalled); nothing more " +
+			"is admitted until it recovers: repair, pause or retry it, or set another version"},
+		"each to what it ran before": {given: func(s *scene) {
+			s.done(0, true)
+			s.done(1, true)
+			s.done(2, true)
+		}, want: "Succeeded, rollback Verified: 3 of 3 clusters updated"},
+		"those that are offline follow later": {given: func(s *scene) {
+			for i := range s.Clusters {
+				s.Clusters[i].Online, s.Clusters[i].OfflineReason = false, v1alpha1.ReasonAgentOffline
+			}
+			s.Now = noon.Add(time.Hour)
+		}, want: "Succeeded, rollback Verified: 0 of 3 clusters updated, 3 deferred until they are back"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := goingBack()
+			tc.given(s)
+			if got := told(rollouts.Next(s.Input)); got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}

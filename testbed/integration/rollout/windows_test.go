@@ -1,0 +1,99 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+)
+
+// window makes a ChangeWindow for the fleet of the test.
+func (w *world) window(kind v1alpha1.ChangeWindowType, start time.Time, duration time.Duration,
+	clusters map[string]string) *v1alpha1.ChangeWindow {
+	w.t.Helper()
+	labels := map[string]string{"fleet": w.tag}
+	for k, v := range clusters {
+		labels[k] = v
+	}
+	cw := &v1alpha1.ChangeWindow{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"},
+		Spec: v1alpha1.ChangeWindowSpec{
+			Type: kind, Reason: "as the test says", Start: start.UTC().Format("2006-01-02T15:04:05"),
+			Duration:        metav1.Duration{Duration: duration},
+			ClusterSelector: &metav1.LabelSelector{MatchLabels: labels},
+		},
+	}
+	must(w.t, w.Create(w.t.Context(), cw))
+	return cw
+}
+
+func TestChangeWindows(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.runAgents()
+	defer w.startHub()()
+	open := w.enroll("open", nil)
+	frozen := w.enroll("frozen", map[string]string{"region": "eu"})
+	// A freeze of an hour, of which nobody waits for the end.
+	freeze := w.window(v1alpha1.WindowDeny, time.Now().Add(-time.Minute), time.Hour, map[string]string{"region": "eu"})
+	ro := w.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{wave("all", 2)}})
+
+	w.reaches(ro, v1alpha1.RolloutProgressing, "WindowClosed", "1 of 2 clusters updated", freeze.Name,
+		"as the test says")
+	if diff := cmp.Diff([]string{open}, w.witness.admittedBy(ro.Name)); diff != "" {
+		t.Errorf("admitted during the freeze (-want +got):\n%s", diff)
+	}
+	start, err := time.Parse("2006-01-02T15:04:05", freeze.Spec.Start)
+	must(t, err)
+	end := metav1.NewTime(start.Add(time.Hour))
+	want := []v1alpha1.HeldBackClusters{{Reason: v1alpha1.ReasonWindowClosed, Count: 1, Clusters: []string{frozen},
+		Message: ro.Status.HeldBack[0].Message, Until: &end}}
+	if diff := cmp.Diff(want, ro.Status.HeldBack); diff != "" {
+		t.Errorf("held back (-want +got):\n%s", diff)
+	}
+	must(t, w.Delete(t.Context(), freeze))
+	w.reaches(ro, v1alpha1.RolloutSucceeded, "2 of 2 clusters updated")
+}
+
+// The hub wakes up by itself when a window opens.
+func TestWindowOpens(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.runAgents()
+	defer w.startHub()()
+	w.enrollMany(2)
+	opens := time.Now().Add(8 * time.Second).Truncate(time.Second)
+	w.window(v1alpha1.WindowAllow, opens, time.Hour, nil)
+	ro := w.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{wave("all", 2)}})
+	w.reaches(ro, v1alpha1.RolloutProgressing, "WindowClosed")
+	w.reaches(ro, v1alpha1.RolloutSucceeded, "2 of 2 clusters updated")
+	if at := ro.Status.Waves[0].StartedAt; at == nil || at.Time.Before(opens) {
+		t.Errorf("the wave started at %s, the window opened at %s", at, opens)
+	}
+}
+
+func TestWindowsAreOverridden(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.runAgents()
+	defer w.startHub()()
+	names := w.enrollMany(2)
+	w.window(v1alpha1.WindowAllow, time.Now().Add(time.Hour), time.Hour, nil)
+	ro := w.start(1, v1alpha1.RolloutStrategy{Waves: []v1alpha1.Wave{wave("all", 2)}})
+	w.reaches(ro, v1alpha1.RolloutProgressing, "WindowClosed")
+	w.change(ro, func() {
+		ro.Spec.WindowOverride = &v1alpha1.WindowOverride{By: "ann", Reason: "emergency", At: metav1.Now()}
+	})
+	w.reaches(ro, v1alpha1.RolloutSucceeded, "2 of 2 clusters updated")
+	if got := slices.Sorted(slices.Values(w.witness.admittedBy(ro.Name))); !slices.Equal(got, names) {
+		t.Errorf("admitted %v", got)
+	}
+	w.hasEvents(ro, "WindowsOverridden")
+}

@@ -1,0 +1,256 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package paging
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bellwether-dev/bellwether/alerts/paging"
+	"github.com/bellwether-dev/bellwether/alerts/slo"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/testbed/alertmanager"
+	"github.com/bellwether-dev/bellwether/testbed/build"
+	"github.com/bellwether-dev/bellwether/testbed/pagerduty"
+)
+
+// Services of PagerDuty, and the namespaces whose policies page them.
+const (
+	platform = "bellwether-system"
+	payments = "payments"
+)
+
+// patience is how long a test waits for what must happen.
+const patience = 2 * time.Minute
+
+// world is an Alertmanager, or several, that page services, and a tracker of tickets.
+type world struct {
+	t        *testing.T
+	events   *pagerduty.Server
+	tickets  *alertmanager.Webhooks
+	managers []*alertmanager.Server
+}
+
+// The operators. Those of payments page and open tickets at the same service.
+var (
+	echo     = paging.Operator{Namespace: "tools", Name: "echo"}
+	router   = paging.Operator{Namespace: "tools", Name: "router", Critical: true}
+	tenant   = paging.Operator{Namespace: payments, Name: "echo"}
+	policies = []paging.Policy{
+		{Namespace: platform, Name: "platform", Operators: []paging.Operator{echo, router},
+			Spec: v1alpha1.PagingPolicySpec{Scope: v1alpha1.PagingFleet, SingleCluster: v1alpha1.SingleClusterCritical,
+				Pages: v1alpha1.PageTarget{Receivers: []string{"oncall"}}, Tickets: &v1alpha1.TicketTarget{
+					Receivers: []string{"tracker"}}, Receivers: []v1alpha1.PagingReceiver{{Name: "oncall"},
+					{Name: "tracker", Webhook: &v1alpha1.WebhookReceiver{}}}}},
+		{
+			Namespace: payments,
+			Name:      "team",
+			Operators: []paging.Operator{tenant},
+			Spec: v1alpha1.PagingPolicySpec{
+				Scope:         v1alpha1.PagingNamespace,
+				SingleCluster: v1alpha1.SingleClusterCritical,
+				Pages:         v1alpha1.PageTarget{Receivers: []string{"oncall"}},
+				Receivers: []v1alpha1.PagingReceiver{
+					{Name: "oncall"}},
+			},
+		},
+	}
+)
+
+// faster makes seconds of the minutes in which Alertmanager gathers and repeats.
+var faster = strings.NewReplacer("group_wait: 30s", "group_wait: 300ms", "group_interval: 5m", "group_interval: 1s")
+
+// start runs one Alertmanager, or several replicas, with the configuration that the hub makes of the policies.
+func start(t *testing.T, replicas int) *world {
+	t.Helper()
+	w := &world{t: t, tickets: alertmanager.NewWebhooks()}
+	t.Cleanup(w.tickets.Close)
+	var err error
+	if w.events, err = pagerduty.Start(
+		t.Context(),
+		pagerduty.Options{Services: []string{platform, payments}},
+	); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.events.Close)
+	paths, err := build.Ensure(t.Context(), t.Output(), build.Alertmanager)
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := alertmanager.Options{Dir: t.TempDir(), Binary: paths[build.Alertmanager], Config: w.config(policies)}
+	if replicas > 1 {
+		// A replica has to wait longer than the news of another one take, and much shorter than groups do.
+		options.Args = []string{"--cluster.peer-timeout=500ms", "--cluster.gossip-interval=20ms"}
+		options.Config = bytes.ReplaceAll(options.Config, []byte("group_interval: 1s"), []byte("group_interval: 5s"))
+		w.managers, err = alertmanager.StartReplicas(t.Context(), replicas, options)
+	} else {
+		w.managers = make([]*alertmanager.Server, 1)
+		w.managers[0], err = alertmanager.Start(t.Context(), options)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, m := range w.managers {
+			m.Stop(context.Background())
+		}
+	})
+	return w
+}
+
+// config is the hub's configuration of the policies, with its secrets as files.
+func (w *world) config(policies []paging.Policy) []byte {
+	w.t.Helper()
+	folder := w.t.TempDir()
+	all := slices.Clone(policies)
+	for i := range all {
+		p := &all[i]
+		p.Spec.Receivers = slices.Clone(p.Spec.Receivers)
+		for j := range p.Spec.Receivers {
+			if r := &p.Spec.Receivers[j]; r.Name == "oncall" {
+				r.PagerDuty = &v1alpha1.PagerDutyReceiver{URL: w.events.URL() + pagerduty.EnqueuePath}
+			}
+		}
+		for _, use := range p.Secrets() {
+			value := w.tickets.URL() + "/tickets"
+			if use.Format == paging.FormatRoutingKey {
+				key, err := w.events.RoutingKey(p.Namespace)
+				if err != nil {
+					w.t.Fatal(err)
+				}
+				value = key
+			}
+			if err := os.WriteFile(filepath.Join(folder, use.File), []byte(value), 0o600); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+	}
+	text, err := paging.Config(all, folder)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	quick := faster.Replace(string(text))
+	if quick == string(text) {
+		w.t.Fatal("the configuration has other times than this test knows")
+	}
+	return []byte(quick)
+}
+
+// alert is an alert as the rules make it.
+type alert map[string]string
+
+// of makes an alert about an operator; further are names and values of labels.
+func of(op paging.Operator, name, severity, scope string, further ...string) alert {
+	out := alert{"alertname": name, "severity": severity, "scope": scope, "operator_namespace": op.Namespace,
+		"operator": op.Name}
+	for i := 0; i+1 < len(further); i += 2 {
+		out[further[i]] = further[i+1]
+	}
+	return out
+}
+
+// release is an alert about an SLI of version 1.1.0 of an operator.
+func release(op paging.Operator, severity, sli string) alert {
+	return of(op, slo.AlertRelease, severity, "release", "version", "1.1.0", "sli", sli)
+}
+
+// single is an alert about an operator on one cluster.
+func single(op paging.Operator, severity, cluster string) alert {
+	return of(op, slo.AlertOperator, severity, "operator", "cluster", cluster, "sli", "available")
+}
+
+func (a alert) with(name, value string) alert {
+	out := maps.Clone(a)
+	out[name] = value
+	return out
+}
+
+// fire posts alerts that go on; end posts that they have ended.
+func (w *world) fire(alerts ...alert) { w.post(time.Now().Add(time.Hour), alerts) }
+func (w *world) end(alerts ...alert)  { w.post(time.Now(), alerts) }
+
+func (w *world) post(ends time.Time, alerts []alert) {
+	w.t.Helper()
+	var posted []alertmanager.PostableAlert
+	for _, a := range alerts {
+		posted = append(posted, alertmanager.PostableAlert{Labels: a, EndsAt: ends, Annotations: map[string]string{
+			"summary":     a["operator"] + " burns its " + a["sli"] + " budget",
+			"clusters":    "canary, prod-eu",
+			"change":      "1.0.0 to 1.1.0",
+			"runbook_url": "https://example.com/runbook",
+			"look":        "bellwether rollout get echo-2",
+		}})
+	}
+	for _, m := range w.managers {
+		if err := m.Post(w.t.Context(), posted...); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// until polls the ledger until done.
+func (w *world) until(what string, done func(pagerduty.Ledger) bool) pagerduty.Ledger {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	defer cancel()
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		ledger := w.events.Ledger()
+		if done(ledger) {
+			return ledger
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			var out bytes.Buffer
+			_ = ledger.Print(&out)
+			w.t.Fatalf("%s: it did not happen:\n%s", what, out.String())
+		}
+	}
+}
+
+// in counts the incidents in a state.
+func in(l pagerduty.Ledger, state pagerduty.State) int {
+	n := 0
+	for _, i := range l.Incidents {
+		if i.State == state {
+			n++
+		}
+	}
+	return n
+}
+
+func (w *world) untilOpen(n int) pagerduty.Ledger {
+	w.t.Helper()
+	return w.until("incidents are open", func(l pagerduty.Ledger) bool { return in(l, pagerduty.Open) == n })
+}
+
+func (w *world) untilResolved(n int) pagerduty.Ledger {
+	w.t.Helper()
+	return w.until("incidents are resolved", func(l pagerduty.Ledger) bool {
+		return in(l, pagerduty.Resolved) == n && in(l, pagerduty.Open) == 0
+	})
+}
+
+// wantOnce fails unless every incident was opened once and resolved once, and nothing else came.
+func (w *world) wantOnce(l pagerduty.Ledger, incidents int) {
+	w.t.Helper()
+	good := len(l.Incidents) == incidents && len(l.Anomalies) == 0
+	for _, i := range l.Incidents {
+		good = good && i.Opened == 1 && i.Resolved == 1
+	}
+	if !good {
+		var out bytes.Buffer
+		_ = l.Print(&out)
+		w.t.Errorf("want %d incidents, each opened once and resolved once:\n%s", incidents, out.String())
+	}
+}

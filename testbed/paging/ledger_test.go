@@ -1,0 +1,251 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package paging
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	api "github.com/bellwether-dev/bellwether/alerts/alertmanager"
+	"github.com/bellwether-dev/bellwether/alerts/paging"
+	"github.com/bellwether-dev/bellwether/alerts/slo"
+	"github.com/bellwether-dev/bellwether/testbed/pagerduty"
+)
+
+// TestOneReleaseIsOneIncident has a release that burns three SLIs, one after the other.
+func TestOneReleaseIsOneIncident(t *testing.T) {
+	t.Parallel()
+	for _, replicas := range []int{1, 2} {
+		t.Run(fmt.Sprintf("%d Alertmanagers", replicas), func(t *testing.T) {
+			t.Parallel()
+			w := start(t, replicas)
+			all := []alert{
+				release(echo, "page", "reconcile"),
+				release(echo, "page", "available"),
+				release(echo, "page", "csv"),
+			}
+			w.fire(all[0])
+			w.untilOpen(1)
+			w.fire(all...)
+			l := w.until("the incident has all SLIs", func(l pagerduty.Ledger) bool {
+				return strings.Contains(l.Incidents[0].Last.Payload.Summary, "2 more")
+			})
+			got := l.Incidents[0].Last
+			details := got.Payload.CustomDetails
+			for name, want := range map[string]string{"operator": "tools/echo", "version": "echo 1.1.0",
+				"clusters": "canary, prod-eu", "change": "1.0.0 to 1.1.0", "look": "bellwether rollout get echo-2",
+				"num_firing": "3", "runbook": "https://example.com/runbook"} {
+				if fmt.Sprint(details[name]) != want {
+					t.Errorf("detail %s is %v, want %s", name, details[name], want)
+				}
+			}
+			if got.Payload.Severity != "critical" || len(got.Links) != 1 || got.Links[0].Text != "Runbook" ||
+				got.Payload.Component != "echo" || got.Payload.Group != "tools" {
+				t.Errorf("the incident is %+v", got)
+			}
+			w.wantKey(all[0], l.Incidents[0].DedupKey)
+			w.end(all[:2]...)
+			w.end(all[2])
+			w.wantOnce(w.untilResolved(1), 1)
+		})
+	}
+}
+
+// wantKey fails unless the key of an alert's incident, by the configuration that Alertmanager says it has, is the one
+// that PagerDuty got.
+func (w *world) wantKey(a alert, key string) {
+	w.t.Helper()
+	client, err := api.Endpoint{URL: w.managers[0].URL()}.Client()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	config, err := client.Configuration(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	router, err := paging.NewRouter([]byte(config))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if in := router.Incidents(a); len(in) != 1 || in[0].DedupKey != key {
+		w.t.Errorf("incidents %+v, want the key %s", in, key)
+	}
+}
+
+// TestManyClustersAreOneIncident has alerts of one release that differ in a label which groups do not have.
+func TestManyClustersAreOneIncident(t *testing.T) {
+	t.Parallel()
+	w := start(t, 1)
+	var all []alert
+	for i := range 200 {
+		all = append(all, release(echo, "page", "reconcile").with("shard", fmt.Sprint(i)))
+	}
+	w.fire(all...)
+	l := w.until("the incident has all alerts", func(l pagerduty.Ledger) bool {
+		return len(l.Incidents) > 0 && fmt.Sprint(l.Incidents[0].Last.Payload.CustomDetails["num_firing"]) == "200"
+	})
+	if lines := strings.Count(fmt.Sprint(l.Incidents[0].Last.Payload.CustomDetails["firing"]), "\n") + 1; lines != 20 {
+		t.Errorf("the incident lists %d alerts, want 20", lines)
+	}
+	w.end(all...)
+	w.wantOnce(w.untilResolved(1), 1)
+}
+
+// TestSingleClusterOpensATicket has an operator that is not critical.
+func TestSingleClusterOpensATicket(t *testing.T) {
+	t.Parallel()
+	w := start(t, 1)
+	w.fire(single(echo, "page", "prod-eu"), single(router, "page", "prod-eu"))
+	l := w.untilOpen(1)
+	if got := l.Incidents[0].Last.Payload.Component; got != "router" {
+		t.Errorf("%s pages, want router, which is critical", got)
+	}
+	w.end(single(echo, "page", "prod-eu"), single(router, "page", "prod-eu"))
+	w.wantOnce(w.untilResolved(1), 1)
+	w.until("the ticket is closed", func(pagerduty.Ledger) bool {
+		return len(w.tickets.At("/tickets")) >= 2
+	})
+	for _, n := range w.tickets.At("/tickets") {
+		if n.GroupLabels["operator"] != "echo" {
+			t.Errorf("there is a ticket about %s", n.GroupLabels["operator"])
+		}
+	}
+}
+
+// TestSeverityGrows has a ticket that becomes a page, at a service that gets both.
+func TestSeverityGrows(t *testing.T) {
+	t.Parallel()
+	w := start(t, 1)
+	ticket, page := release(tenant, "ticket", "reconcile"), release(tenant, "page", "reconcile")
+	w.fire(ticket)
+	if got := w.untilOpen(1).Incidents[0].Last.Payload.Severity; got != "warning" {
+		t.Errorf("the ticket is %s, want warning", got)
+	}
+	w.fire(page)
+	w.end(ticket)
+	w.until("the incident is critical", func(l pagerduty.Ledger) bool {
+		return l.Incidents[0].Last.Payload.Severity == "critical"
+	})
+	w.end(page)
+	l := w.untilResolved(1)
+	w.wantOnce(l, 1)
+	if got := l.Incidents[0].Severities(); !slices.Equal(got, []string{"warning", "critical"}) {
+		t.Errorf("severities %v", got)
+	}
+}
+
+// TestTenantsDoNotShare has operators of the same name.
+func TestTenantsDoNotShare(t *testing.T) {
+	t.Parallel()
+	w := start(t, 1)
+	w.fire(release(echo, "page", "reconcile"), release(tenant, "page", "available"))
+	l := w.untilOpen(2)
+	for _, i := range l.Incidents {
+		want := map[string]string{"tools": platform, payments: payments}[i.Last.Payload.Group]
+		if i.Service != want {
+			t.Errorf("service %s got the incident of %s", i.Service, i.Last.Payload.Group)
+		}
+	}
+	w.end(release(echo, "page", "reconcile"), release(tenant, "page", "available"))
+	w.wantOnce(w.untilResolved(2), 2)
+}
+
+// TestReleaseAndClusterAtOnce has both recover in each order.
+func TestReleaseAndClusterAtOnce(t *testing.T) {
+	t.Parallel()
+	cluster := alert{"alertname": slo.AlertCluster, "severity": "page", "scope": "cluster", "cluster": "prod-eu"}
+	ofRelease := release(echo, "page", "reconcile")
+	for name, order := range map[string][]alert{"the release first": {ofRelease, cluster},
+		"the cluster first": {cluster, ofRelease}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := start(t, 1)
+			w.fire(order[1])
+			w.fire(order[0])
+			w.untilOpen(2)
+			w.end(order[0])
+			w.until("one is resolved", func(l pagerduty.Ledger) bool { return in(l, pagerduty.Resolved) == 1 })
+			w.end(order[1])
+			w.wantOnce(w.untilResolved(2), 2)
+		})
+	}
+}
+
+// TestAlertmanagerRestarts stops it in the middle of an incident, and kills it once.
+func TestAlertmanagerRestarts(t *testing.T) {
+	t.Parallel()
+	w := start(t, 1)
+	page := release(echo, "page", "reconcile")
+	w.fire(page)
+	w.untilOpen(1)
+	w.managers[0].Stop(t.Context())
+	if err := w.managers[0].Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.fire(page)
+	w.managers[0].Kill()
+	if err := w.managers[0].Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.fire(page)
+	w.end(page)
+	w.wantOnce(w.untilResolved(1), 1)
+}
+
+// TestEventsAPIIsAway refuses connections, and then answers 503, while an incident begins, and again while it ends.
+func TestEventsAPIIsAway(t *testing.T) {
+	t.Parallel()
+	w := start(t, 1)
+	page := release(echo, "page", "reconcile")
+	set := func(f pagerduty.Faults) {
+		t.Helper()
+		if err := w.events.SetFaults(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(pagerduty.Faults{Refused: true})
+	w.fire(page)
+	w.untilFailed(3)
+	set(pagerduty.Faults{Unavailable: true})
+	w.until("503 is answered", func(l pagerduty.Ledger) bool { return l.Attempts.Unavailable > 1 })
+	set(pagerduty.Faults{})
+	w.untilOpen(1)
+	set(pagerduty.Faults{Unavailable: true})
+	before := w.events.Ledger().Attempts.Unavailable
+	w.end(page)
+	w.until("503 is answered", func(l pagerduty.Ledger) bool { return l.Attempts.Unavailable > before+1 })
+	set(pagerduty.Faults{})
+	w.wantOnce(w.untilResolved(1), 1)
+}
+
+// TestOperatorsComeAndGo replaces the configuration in the middle of an incident.
+func TestOperatorsComeAndGo(t *testing.T) {
+	t.Parallel()
+	w := start(t, 1)
+	page := release(echo, "page", "reconcile")
+	w.fire(page)
+	w.untilOpen(1)
+	more := slices.Clone(policies)
+	more[0].Operators = append(slices.Clone(more[0].Operators), paging.Operator{Namespace: "new", Name: "thing"})
+	if err := w.managers[0].SetConfig(t.Context(), w.config(more)); err != nil {
+		t.Fatal(err)
+	}
+	w.fire(page)
+	w.end(page)
+	w.wantOnce(w.untilResolved(1), 1)
+}
+
+// untilFailed waits until so many requests of Alertmanager to receivers have failed.
+func (w *world) untilFailed(n float64) {
+	w.t.Helper()
+	w.until("requests fail", func(pagerduty.Ledger) bool {
+		failed, err := w.managers[0].Counter(w.t.Context(), "alertmanager_notification_requests_failed_total")
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		return failed >= n
+	})
+}
