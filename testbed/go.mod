@@ -3,7 +3,6 @@ module github.com/bellwether-dev/bellwether/testbed
 go 1.26.3
 
 require (
-	github.com/PagerDuty/go-pagerduty v1.8.0
 	github.com/Shopify/toxiproxy/v2 v2.5.0
 	github.com/bellwether-dev/bellwether v0.0.0
 	github.com/blang/semver/v4 v4.0.0
@@ -51,6 +50,7 @@ require (
 	github.com/Microsoft/go-winio v0.6.2 // indirect
 	github.com/Microsoft/hcsshim v0.13.0 // indirect
 	github.com/OpenSLO/go-sdk v0.9.2 // indirect
+	github.com/PagerDuty/go-pagerduty v1.8.0 // indirect
 	github.com/agnivade/levenshtein v1.2.0 // indirect
 	github.com/akrylysov/pogreb v0.10.2 // indirect
 	github.com/alecthomas/units v0.0.0-20240927000941-0f3dac36c52b // indirect
