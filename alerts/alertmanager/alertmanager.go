@@ -1,8 +1,9 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package alertmanager reads silences and alerts from an Alertmanager, by version 2
-// of its API and with its own client. It decides nothing, and it writes nothing.
+// Package alertmanager reads silences, alerts and counts of notifications from an
+// Alertmanager, and posts alerts to it, by version 2 of its API and with its own client.
+// It decides nothing.
 package alertmanager
 
 import (
@@ -42,6 +43,8 @@ type Client struct {
 	silences silence.ClientService
 	alerts   alert.ClientService
 	general  general.ClientService
+	http     *http.Client
+	metrics  *url.URL
 	// Address is the URL without its password.
 	Address string
 }
@@ -86,14 +89,14 @@ func (e Endpoint) Client() (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read credentials for Alertmanager: %w", err)
 	}
-	server := openapi.NewWithClient(address.Host, path.Join("/", address.Path, "api/v2"), []string{address.Scheme},
-		&http.Client{Transport: transport})
+	plain := &http.Client{Transport: transport}
+	server := openapi.NewWithClient(address.Host, path.Join("/", address.Path, "api/v2"), []string{address.Scheme}, plain)
 	if user := address.User; user != nil {
 		password, _ := user.Password()
 		server.DefaultAuthentication = openapi.BasicAuth(user.Username(), password)
 	}
 	return &Client{silences: silence.New(server, nil), alerts: alert.New(server, nil),
-		general: general.New(server, nil),
+		general: general.New(server, nil), http: plain, metrics: address.JoinPath("metrics"),
 		Address: address.Redacted()}, nil
 }
 
@@ -113,7 +116,7 @@ func (c *Client) Silences(ctx context.Context) ([]Silence, error) {
 		err = errNoList
 	}
 	if err != nil {
-		return nil, c.failure(ctx, "silences", err)
+		return nil, c.failure(ctx, "read the silences", err)
 	}
 	out := make([]Silence, 0, len(answer.Payload))
 	for _, s := range answer.Payload {
@@ -130,7 +133,7 @@ func (c *Client) Alerts(ctx context.Context, matchers ...string) ([]Alert, error
 		err = errNoList
 	}
 	if err != nil {
-		return nil, c.failure(ctx, "alerts", err)
+		return nil, c.failure(ctx, "read the alerts", err)
 	}
 	out := make([]Alert, 0, len(answer.Payload))
 	for _, a := range answer.Payload {
@@ -154,7 +157,7 @@ func (c *Client) Configuration(ctx context.Context) (string, error) {
 		err = errNoConfiguration
 	}
 	if err != nil {
-		return "", c.failure(ctx, "configuration", err)
+		return "", c.failure(ctx, "read the configuration", err)
 	}
 	return *answer.Payload.Config.Original, nil
 }
@@ -185,7 +188,7 @@ func (c *Client) failure(ctx context.Context, what string, err error) error {
 	case errors.As(err, &refused):
 		err = fmt.Errorf("it answered with status %d: %s", refused.Code(), refused.GetPayload())
 	}
-	return fmt.Errorf("read the %s of Alertmanager at %s: %w", what, c.Address, err)
+	return fmt.Errorf("%s of Alertmanager at %s: %w", what, c.Address, err)
 }
 
 // silenceOf fills in what a server left out. The API says that nothing is left out

@@ -15,11 +15,15 @@ import (
 var GroupBy = []string{"alertname", series.Scope, series.OperatorNamespace, series.Operator, series.Cluster,
 	series.Version}
 
-// Times of groups. A page waits until the alerts that begin together have come.
-const (
-	groupWait      = "30s"
-	groupInterval  = "5m"
-	repeatInterval = "12h"
+// times say when Alertmanager notifies of a group: how long it waits for the alerts that
+// begin together, how often it looks for changes, and after how long it repeats itself.
+type times struct{ wait, interval, repeat string }
+
+var (
+	incidentTimes = times{"30s", "5m", "12h"}
+	// heartbeatTimes are once a minute, as the repeat interval is less than that of groups.
+	heartbeatTimes = times{"0s", "1m", "45s"}
+	testTimes      = times{"0s", "30s", "12h"}
 )
 
 // matcher is a condition on a label of an alert.
@@ -36,8 +40,8 @@ type route struct {
 	// hours is the name of the interval in which it is active.
 	hours  string
 	routes []route
-	// beats makes it send again each minute.
-	beats bool
+	// times of its groups; the zero value: those of the route above.
+	times times
 }
 
 // target is a receiver of either kind of configuration: some receivers of a policy,
@@ -137,13 +141,26 @@ func (p Policy) pageRoute(scope string) route {
 		receiver: p.pages()}
 }
 
+// testRoute takes the test alerts that TestLabels make, to the receivers that alerts
+// which fail in the same way would reach.
+func (p Policy) testRoute() route {
+	r := route{matchers: []matcher{equals("alertname", AlertTest), equals(LabelPolicy, p.id())},
+		receiver: p.standard(), times: testTimes}
+	if p.hasTickets() {
+		r.receiver = p.tickets()
+		r.routes = []route{{matchers: []matcher{equals(series.Severity, series.Page)}, receiver: p.pages()}}
+	}
+	return r
+}
+
 // fleetRoutes are the heartbeat, and the rest of the alerts: what these matchers say.
 func (p Policy) fleetRoutes(matchers ...matcher) []route {
 	receiver := p.heartbeat()
 	if p.Spec.Heartbeat == nil {
 		receiver = nobody
 	}
-	beats := route{matchers: []matcher{equals("alertname", slo.AlertHeartbeat)}, receiver: receiver, beats: true}
+	beats := route{matchers: []matcher{equals("alertname", slo.AlertHeartbeat)}, receiver: receiver,
+		times: heartbeatTimes}
 	if !p.hasTickets() {
 		return []route{beats, {matchers: matchers, receiver: p.pages()}}
 	}

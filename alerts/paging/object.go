@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
@@ -39,9 +40,12 @@ func Object(p Policy, all []Policy) (*monitoring.AlertmanagerConfigSpec, error) 
 	out := &monitoring.AlertmanagerConfigSpec{}
 	// Whatever is not in the routes below is for another AlertmanagerConfig.
 	top := route{matchers: []matcher{equals(series.OperatorNamespace, p.Namespace)}, receiver: nobody,
-		routes: p.operatorRoutes()}
+		routes: append([]route{p.testRoute()}, p.operatorRoutes()...)}
 	if p.IsFleet() {
 		top.matchers = []matcher{bellwether}
+		// Tests of other policies are for their AlertmanagerConfigs.
+		top.routes = slices.Insert(top.routes, 1, route{matchers: []matcher{equals("alertname", AlertTest)},
+			receiver: nobody})
 		for _, other := range sorted(all) {
 			if len(other.Operators) > 0 && other.id() != p.id() {
 				top.routes = append(top.routes, other.elsewhere())
@@ -54,8 +58,9 @@ func Object(p Policy, all []Policy) (*monitoring.AlertmanagerConfigSpec, error) 
 		return nil, err
 	}
 	out.Route.GroupBy = GroupBy
-	out.Route.GroupWait, out.Route.GroupInterval = durationOf(groupWait), durationOf(groupInterval)
-	out.Route.RepeatInterval = durationOf(repeatInterval)
+	out.Route.GroupWait = durationOf(incidentTimes.wait)
+	out.Route.GroupInterval = durationOf(incidentTimes.interval)
+	out.Route.RepeatInterval = durationOf(incidentTimes.repeat)
 	out.Receivers = []monitoring.Receiver{{Name: nobody}}
 	for _, t := range p.targets() {
 		out.Receivers = append(out.Receivers, p.objectReceiver(t))
@@ -96,9 +101,9 @@ func (r route) object() (*monitoring.Route, error) {
 		out.Matchers = append(out.Matchers, monitoring.Matcher{Name: m.label, Value: m.value,
 			MatchType: monitoring.MatchType(m.operator)})
 	}
-	if r.beats {
-		out.GroupWait, out.GroupInterval = durationOf(beatWait), durationOf(beatInterval)
-		out.RepeatInterval = durationOf(beatRepeat)
+	if t := r.times; t != (times{}) {
+		out.GroupWait, out.GroupInterval, out.RepeatInterval = durationOf(t.wait), durationOf(t.interval),
+			durationOf(t.repeat)
 	}
 	if r.hours != "" {
 		out.ActiveTimeIntervals = []string{r.hours}

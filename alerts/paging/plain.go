@@ -123,12 +123,13 @@ func Config(policies []Policy, folder string) ([]byte, error) {
 	}
 	fleet := policies[last]
 	out := plainConfig{Receivers: []plainReceiver{{Name: nobody}}, Route: plainRoute{
-		GroupBy: GroupBy, GroupWait: groupWait, GroupInterval: groupInterval, RepeatInterval: repeatInterval}}
+		GroupBy: GroupBy, GroupWait: incidentTimes.wait, GroupInterval: incidentTimes.interval,
+		RepeatInterval: incidentTimes.repeat}}
 	for _, p := range sorted(policies) {
 		for _, t := range p.targets() {
 			out.Receivers = append(out.Receivers, p.plainReceiver(t, folder))
 		}
-		for _, r := range p.operatorRoutes() {
+		for _, r := range append([]route{p.testRoute()}, p.operatorRoutes()...) {
 			out.Route.Routes = append(out.Route.Routes, r.plain())
 		}
 		if p.hasTickets() && p.Spec.Tickets.Hours != nil {
@@ -174,12 +175,10 @@ func sorted(policies []Policy) []Policy {
 }
 
 func (r route) plain() plainRoute {
-	out := plainRoute{Receiver: r.receiver}
+	out := plainRoute{Receiver: r.receiver, GroupWait: r.times.wait, GroupInterval: r.times.interval,
+		RepeatInterval: r.times.repeat}
 	for _, m := range r.matchers {
 		out.Matchers = append(out.Matchers, fmt.Sprintf("%s%s%q", m.label, m.operator, m.value))
-	}
-	if r.beats {
-		out.GroupWait, out.GroupInterval, out.RepeatInterval = beatWait, beatInterval, beatRepeat
 	}
 	if r.hours != "" {
 		out.Active = []string{r.hours}
@@ -189,14 +188,6 @@ func (r route) plain() plainRoute {
 	}
 	return out
 }
-
-// Times of the heartbeat: once a minute, as the repeat interval is less than that of
-// groups.
-const (
-	beatWait     = "0s"
-	beatInterval = "1m"
-	beatRepeat   = "45s"
-)
 
 func (p Policy) plainReceiver(t target, folder string) plainReceiver {
 	out := plainReceiver{Name: t.name}

@@ -88,7 +88,12 @@ func groupOf(route *dispatch.Route, labels model.LabelSet) model.LabelSet {
 
 // notifies are the kinds of notification of a receiver.
 func (r *Router) notifies(name string) []string {
-	of := r.receivers[name]
+	return slices.Sorted(maps.Keys(r.Integrations(name)))
+}
+
+// Integrations counts the notifications of a receiver, by their kind, such as pagerduty.
+func (r *Router) Integrations(receiver string) map[string]int {
+	of := r.receivers[receiver]
 	counts := map[string]int{
 		"pagerduty": len(of.PagerdutyConfigs), "slack": len(of.SlackConfigs), "webhook": len(of.WebhookConfigs),
 		"email": len(of.EmailConfigs), "opsgenie": len(of.OpsGenieConfigs), "discord": len(of.DiscordConfigs),
@@ -99,7 +104,7 @@ func (r *Router) notifies(name string) []string {
 		"mattermost": len(of.MattermostConfigs),
 	}
 	maps.DeleteFunc(counts, func(_ string, n int) bool { return n == 0 })
-	return slices.Sorted(maps.Keys(counts))
+	return counts
 }
 
 // Alert is an alert that rules can make.

@@ -66,7 +66,8 @@ var (
 )
 
 // faster makes seconds of the minutes in which Alertmanager gathers and repeats.
-var faster = strings.NewReplacer("group_wait: 30s", "group_wait: 300ms", "group_interval: 5m", "group_interval: 1s")
+var faster = strings.NewReplacer("group_wait: 30s", "group_wait: 300ms", "group_interval: 5m", "group_interval: 1s",
+	"group_interval: 30s", "group_interval: 1s")
 
 // start runs one Alertmanager, or several replicas, with the configuration that the hub makes of the policies.
 func start(t *testing.T, replicas int) *world {

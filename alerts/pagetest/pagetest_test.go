@@ -1,0 +1,134 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pagetest_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/bellwether-dev/bellwether/alerts/alertmanager"
+	"github.com/bellwether-dev/bellwether/alerts/pagetest"
+	"github.com/bellwether-dev/bellwether/alerts/paging"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+)
+
+// The testbed has a real Alertmanager do this; here is what goes wrong.
+
+var policy = types.NamespacedName{Namespace: "bellwether-system", Name: "platform"}
+
+// fake is an Alertmanager that notifies at once, as often as it is posted to.
+type fake struct {
+	config string
+	// fails and givesUp are how many attempts fail of each notification, and whether it
+	// has no success after them; silent sends none.
+	fails           int
+	givesUp, silent bool
+	pagerDuty       alertmanager.Attempts
+	// ends are those of the alerts that were posted.
+	ends []time.Time
+	post func()
+}
+
+func (f *fake) Configuration(context.Context) (string, error) { return f.config, nil }
+
+func (f *fake) Post(ctx context.Context, a alertmanager.Alert, until time.Time) error {
+	if a.Labels["alertname"] != paging.AlertTest || a.Annotations["summary"] == "" {
+		return errors.New("not a test alert")
+	}
+	f.ends = append(f.ends, until)
+	if f.post != nil {
+		f.post()
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if f.silent {
+		return nil
+	}
+	f.pagerDuty.All += f.fails
+	f.pagerDuty.Failed += f.fails
+	if f.givesUp {
+		f.pagerDuty.GivenUp++
+	} else {
+		f.pagerDuty.All++
+	}
+	return nil
+}
+
+func (f *fake) Attempts(context.Context) (map[string]alertmanager.Attempts, error) {
+	return map[string]alertmanager.Attempts{"pagerduty": f.pagerDuty, "slack": {All: 7}}, nil
+}
+
+func config(t *testing.T) string {
+	t.Helper()
+	text, err := paging.Config([]paging.Policy{{Namespace: policy.Namespace, Name: policy.Name,
+		Spec: v1alpha1.PagingPolicySpec{Scope: v1alpha1.PagingFleet,
+			Pages:     v1alpha1.PageTarget{Receivers: []string{"oncall"}},
+			Receivers: []v1alpha1.PagingReceiver{{Name: "oncall", PagerDuty: &v1alpha1.PagerDutyReceiver{}}}}}},
+		"/etc/alertmanager/config")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestRun(t *testing.T) {
+	accepted := map[string]pagetest.Delivery{"pagerduty": {Expected: 1, Accepted: 1}}
+	for name, c := range map[string]struct {
+		fake   fake
+		policy types.NamespacedName
+		want   map[string]pagetest.Delivery
+		err    error
+		failed bool
+	}{
+		"accepted": {want: accepted},
+		"second attempt": {fake: fake{fails: 1},
+			want: map[string]pagetest.Delivery{"pagerduty": {Expected: 1, Accepted: 1, Failed: 1}}},
+		"given up": {fake: fake{fails: 2, givesUp: true}, failed: true,
+			want: map[string]pagetest.Delivery{"pagerduty": {Expected: 1, Failed: 2}}},
+		"nothing is sent": {fake: fake{silent: true}, err: pagetest.ErrNotSent, failed: true,
+			want: map[string]pagetest.Delivery{"pagerduty": {Expected: 1}}},
+		"unknown policy": {policy: types.NamespacedName{Namespace: "payments", Name: "team"}, err: pagetest.ErrNotRouted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := c.fake
+			f.config, f.pagerDuty = config(t), alertmanager.Attempts{All: 9, Failed: 3, GivenUp: 1}
+			if c.policy.Name == "" {
+				c.policy = policy
+			}
+			got, err := pagetest.Run(t.Context(), &f, pagetest.Test{Policy: c.policy, Severity: "page", By: "anna",
+				Patience: 50 * time.Millisecond})
+			if !errors.Is(err, c.err) {
+				t.Fatalf("error %v, want %v", err, c.err)
+			}
+			if got == nil {
+				if len(f.ends) > 0 {
+					t.Error("an alert was posted that nobody gets")
+				}
+				return
+			}
+			if diff := cmp.Diff(c.want, got.Notified); diff != "" || got.Failed() != c.failed {
+				t.Errorf("failed %t, want %t; notified (-want +got):\n%s", got.Failed(), c.failed, diff)
+			}
+			if last := f.ends[len(f.ends)-1]; len(f.ends) != 2 || last.After(time.Now()) {
+				t.Errorf("the alert was posted until %v, want two posts, the last one to end it", f.ends)
+			}
+		})
+	}
+}
+
+// TestStoppedTestEndsItsAlert has a person stop the test while it waits.
+func TestStoppedTestEndsItsAlert(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	f := fake{config: config(t), silent: true, post: cancel}
+	_, err := pagetest.Run(ctx, &f, pagetest.Test{Policy: policy, Severity: "page", Patience: time.Minute})
+	if !errors.Is(err, context.Canceled) || len(f.ends) != 2 || f.ends[1].After(time.Now()) {
+		t.Errorf("error %v, posted until %v; want it cancelled and the alert ended", err, f.ends)
+	}
+}

@@ -1,0 +1,20 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package paging
+
+import "github.com/bellwether-dev/bellwether/alerts/series"
+
+// AlertTest is the name of the alert by which a person tests who is notified. No rule
+// makes it.
+const AlertTest = "BellwetherPagingTest"
+
+// LabelPolicy is the label of a test alert that has the policy, as namespace/name.
+const LabelPolicy = "paging_policy"
+
+// TestLabels are those of an alert that goes where a policy's pages go, or its tickets;
+// severity is page or ticket.
+func TestLabels(namespace, name, severity string) map[string]string {
+	return map[string]string{"alertname": AlertTest, LabelPolicy: Policy{Namespace: namespace, Name: name}.id(),
+		series.OperatorNamespace: namespace, series.Severity: severity}
+}
