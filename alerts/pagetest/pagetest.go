@@ -64,16 +64,21 @@ type Delivery struct {
 	Failed int `json:"failed"`
 }
 
-// Failed tells whether a notification was not accepted.
-func (r *Result) Failed() bool {
-	for _, phase := range []map[string]Delivery{r.Notified, r.Resolved} {
-		for _, d := range phase {
-			if d.Accepted < d.Expected {
-				return true
+// Problem says which notifications were not accepted; empty if all were.
+func (r *Result) Problem() string {
+	var out []string
+	for _, phase := range []struct {
+		of   map[string]Delivery
+		what string
+	}{{r.Notified, "that the alert fires"}, {r.Resolved, "that it ended"}} {
+		for _, kind := range slices.Sorted(maps.Keys(phase.of)) {
+			if d := phase.of[kind]; d.Accepted < d.Expected {
+				out = append(out, fmt.Sprintf("%d of %d notifications %s were accepted by %s, after %d failed attempts",
+					d.Accepted, d.Expected, phase.what, kind, d.Failed))
 			}
 		}
 	}
-	return false
+	return strings.Join(out, "; ")
 }
 
 var (

@@ -113,8 +113,8 @@ func TestRun(t *testing.T) {
 				}
 				return
 			}
-			if diff := cmp.Diff(c.want, got.Notified); diff != "" || got.Failed() != c.failed {
-				t.Errorf("failed %t, want %t; notified (-want +got):\n%s", got.Failed(), c.failed, diff)
+			if diff := cmp.Diff(c.want, got.Notified); diff != "" || (got.Problem() != "") != c.failed {
+				t.Errorf("problem %q, want one %t; notified (-want +got):\n%s", got.Problem(), c.failed, diff)
 			}
 			if last := f.ends[len(f.ends)-1]; len(f.ends) != 2 || last.After(time.Now()) {
 				t.Errorf("the alert was posted until %v, want two posts, the last one to end it", f.ends)

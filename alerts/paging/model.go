@@ -73,6 +73,7 @@ func (p Policy) tickets() string { return p.id() + "/tickets" }
 // standard takes pages and tickets of operators that do not page for one cluster.
 func (p Policy) standard() string { return p.id() + "/standard" }
 
+func (p Policy) selfTest() string  { return p.id() + "/self-test" }
 func (p Policy) heartbeat() string { return p.id() + "/heartbeat" }
 func (p Policy) hours() string     { return p.id() + "/hours" }
 
@@ -95,11 +96,15 @@ func (p Policy) named(names []string) []v1alpha1.PagingReceiver {
 // targets are the receivers that the policy's routes name.
 func (p Policy) targets() []target {
 	pages := p.named(p.Spec.Pages.Receivers)
-	if !p.hasTickets() {
-		return []target{{p.pages(), pages, severityGrows}, {p.standard(), pages, severityAlone}}
+	out := []target{{p.pages(), pages, severityGrows}, {p.standard(), pages, severityAlone}}
+	if p.hasTickets() {
+		out = []target{{p.pages(), pages, severityPage},
+			{p.tickets(), p.named(p.Spec.Tickets.Receivers), severityTicket}}
 	}
-	return []target{{p.pages(), pages, severityPage},
-		{p.tickets(), p.named(p.Spec.Tickets.Receivers), severityTicket}}
+	if p.Spec.SelfTest != nil {
+		out = append(out, target{p.selfTest(), pages, severityInfo})
+	}
+	return out
 }
 
 // operatorRoutes are those of the operators that the policy selects. Each operator
@@ -149,6 +154,10 @@ func (p Policy) testRoute() route {
 	if p.hasTickets() {
 		r.receiver = p.tickets()
 		r.routes = []route{{matchers: []matcher{equals(series.Severity, series.Page)}, receiver: p.pages()}}
+	}
+	if p.Spec.SelfTest != nil {
+		r.routes = append(r.routes, route{matchers: []matcher{equals(series.Severity, SeveritySelfTest)},
+			receiver: p.selfTest()})
 	}
 	return r
 }

@@ -14,9 +14,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/alertmanager/config"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/bellwether-dev/bellwether/alerts/paging"
@@ -65,6 +67,7 @@ func tenant(namespace string, operators ...paging.Operator) paging.Policy {
 				Receivers: []string{"oncall"},
 			},
 			Receivers: []v1alpha1.PagingReceiver{pagerDuty("oncall")},
+			SelfTest:  &v1alpha1.PagingSelfTest{Every: metav1.Duration{Duration: 24 * time.Hour}},
 		}}
 }
 

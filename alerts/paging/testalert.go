@@ -12,8 +12,15 @@ const AlertTest = "BellwetherPagingTest"
 // LabelPolicy is the label of a test alert that has the policy, as namespace/name.
 const LabelPolicy = "paging_policy"
 
+// SeveritySelfTest is the severity of the hub's own tests, which go where pages go;
+// PagerDuty gets them with severityInfo.
+const (
+	SeveritySelfTest = "self-test"
+	severityInfo     = "info"
+)
+
 // TestLabels are those of an alert that goes where a policy's pages go, or its tickets;
-// severity is page or ticket.
+// severity is page, ticket, or SeveritySelfTest where the policy has self-tests.
 func TestLabels(namespace, name, severity string) map[string]string {
 	return map[string]string{"alertname": AlertTest, LabelPolicy: Policy{Namespace: namespace, Name: name}.id(),
 		series.OperatorNamespace: namespace, series.Severity: severity}

@@ -22,6 +22,8 @@ const (
 	ApprovedBy = "approved_by"
 	// Catalog is the OperatorCatalog's name.
 	Catalog = "catalog"
+	// Policy is the PagingPolicy's name.
+	Policy = "policy"
 	// Digest is a catalog's, with its algorithm.
 	Digest = "digest"
 	// Package is the name of a package in a catalog.
@@ -129,6 +131,14 @@ const (
 	// CatalogBlocked counts the clusters that run a blocked Version. A version
 	// that nobody runs has no series.
 	CatalogBlocked = "bellwether_catalog_blocked_version_clusters"
+
+	// PagingPolicyReady is 1 while a PagingPolicy as it is now is in force, else 0.
+	PagingPolicyReady = "bellwether_paging_policy_ready"
+	// PagingSelfTestPassed is 1 if each notification of the last self-test of a
+	// PagingPolicy was accepted, else 0, and PagingSelfTestTime when that ended. A policy
+	// that was not tested has none.
+	PagingSelfTestPassed = "bellwether_paging_self_test_passed"
+	PagingSelfTestTime   = "bellwether_paging_self_test_timestamp_seconds"
 )
 
 // Hub returns the series that the hub exports, with all their labels.
@@ -191,5 +201,9 @@ func Hub() []Series {
 		{CatalogPackages, "gauge", catalog(), "Packages of a catalog."},
 		{CatalogBlocked, "gauge", catalog(Package, Version),
 			"Clusters that run a blocked version; at most 100 versions of a catalog."},
+		{PagingPolicyReady, "gauge", []string{Namespace, Policy}, "Whether a PagingPolicy as it is now is in force."},
+		{PagingSelfTestPassed, "gauge", []string{Namespace, Policy},
+			"Whether each notification of the last self-test of a PagingPolicy was accepted."},
+		{PagingSelfTestTime, "gauge", []string{Namespace, Policy}, "When the last self-test of a PagingPolicy ended."},
 	}
 }

@@ -86,6 +86,12 @@ type PagingPolicySpec struct {
 	// +optional
 	Heartbeat *HeartbeatTarget `json:"heartbeat,omitempty"`
 
+	// SelfTest makes the hub test regularly that pages of this policy arrive: it sends a
+	// test alert through Alertmanager to the receivers of pages, and ends it when it was
+	// accepted. PagerDuty gets it with the severity info. Without it nothing is tested.
+	// +optional
+	SelfTest *PagingSelfTest `json:"selfTest,omitempty"`
+
 	// Receivers are who is notified, by name.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=20
@@ -175,6 +181,15 @@ type TicketHours struct {
 //
 // +kubebuilder:validation:Enum=Monday;Tuesday;Wednesday;Thursday;Friday;Saturday;Sunday
 type Weekday string
+
+// PagingSelfTest says how often to test.
+type PagingSelfTest struct {
+	// Every is the time from one test to the next. Default: 24h.
+	// +kubebuilder:default="24h"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10m')",message="every must be at least 10m"
+	// +optional
+	Every metav1.Duration `json:"every,omitempty"`
+}
 
 // HeartbeatTarget is a URL that is called again and again.
 type HeartbeatTarget struct {
@@ -283,9 +298,26 @@ type PagingPolicyStatus struct {
 	// +optional
 	Operators int32 `json:"operators,omitempty"`
 
+	// SelfTest is what became of the last test. A hub without the address of Alertmanager
+	// tests nothing.
+	// +optional
+	SelfTest *PagingSelfTestStatus `json:"selfTest,omitempty"`
+
 	// Configuration is where the policy was written to.
 	// +optional
 	Configuration *PagingConfiguration `json:"configuration,omitempty"`
+}
+
+// PagingSelfTestStatus is what became of a test.
+type PagingSelfTestStatus struct {
+	// At is when the test ended.
+	At metav1.Time `json:"at"`
+	// Passed tells whether each notification was accepted.
+	Passed bool `json:"passed"`
+	// Message says what was not accepted, or why nothing could be tested.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // PagingConfiguration is a configuration of Alertmanager that the hub wrote.

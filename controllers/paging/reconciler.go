@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -53,6 +54,8 @@ type Reconciler struct {
 	Options Options
 	// Rules make every alert there is.
 	Rules *slo.Rules
+	// Tester carries out the self-tests of policies.
+	Tester *Tester
 }
 
 // Reconcile looks at everything; the request says nothing.
@@ -61,16 +64,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (ctrl.R
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("observe paging: %w", err)
 	}
-	next, err := plan.Next(in)
-	if err != nil {
-		return ctrl.Result{}, fmt.Errorf("plan paging: %w", err)
-	}
-	refused, err := r.apply(ctx, in, next)
+	next, refused, err := r.apply(ctx, in)
 	if err != nil {
 		// The statuses say what is written, so they stay as they were.
 		return ctrl.Result{}, fmt.Errorf("write configuration of Alertmanager: %w", err)
 	}
-	plan.Refuse(in, next.Statuses, refused)
+	r.Tester.Ask(next.Tests)
 	recheck := r.Options.Recheck
 	if len(in.Policies) == 0 {
 		recheck = 0
@@ -79,7 +78,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (ctrl.R
 }
 
 func (r *Reconciler) observe(ctx context.Context) (plan.Input, error) {
-	in := plan.Input{Kind: plan.KindSecret, Namespace: r.Options.Namespace, Folder: r.Options.Folder, Rules: r.Rules}
+	in := plan.Input{Kind: plan.KindSecret, Namespace: r.Options.Namespace, Folder: r.Options.Folder, Rules: r.Rules,
+		Tests: r.Tester.Results(), Now: time.Now()}
 	var policies v1alpha1.PagingPolicyList
 	var operators v1alpha1.ManagedOperatorList
 	var slos v1alpha1.OperatorSLOList

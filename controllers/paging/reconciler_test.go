@@ -81,7 +81,7 @@ func TestRefusedObjectHoldsUpNoOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &Reconciler{Client: c, Live: c, Kinds: objects{}, Events: events.NewFakeRecorder(10), Rules: rules,
-		Options: Options{Namespace: "bellwether-system", Folder: DefaultFolder}}
+		Options: Options{Namespace: "bellwether-system", Folder: DefaultFolder}, Tester: NewTester(nil)}
 	if _, err := r.Reconcile(t.Context(), reconcile.Request{}); !apierrors.IsForbidden(err) {
 		t.Errorf("error %v, want Forbidden, so that it is tried again", err)
 	}

@@ -43,6 +43,23 @@ var healthAlerts = map[string]struct {
 		alert: "BellwetherRulesNotLoaded", labels: `severity="ticket"`, minutes: 200,
 		fires: []int{76, 119}, quiet: []int{0, 60, 73, 121, 199},
 	},
+	"policies that are not in force, beside one that is, and one that soon is": {
+		series: []testInput{
+			{`bellwether_paging_policy_ready{namespace="payments",policy="team"}`, "1x59 0x59 1x100"},
+			{`bellwether_paging_policy_ready{namespace="tools",policy="team"}`, "1x30 0x10 1x200"},
+			{`bellwether_paging_policy_ready{namespace="bellwether-system",policy="platform"}`, "1x220"},
+		},
+		alert: "BellwetherPagingPolicyNotApplied", labels: `severity="ticket"`, minutes: 200,
+		fires: []int{76, 119}, quiet: []int{0, 45, 60, 73, 121, 199},
+	},
+	"a self-test fails, and passes again later": {
+		series: []testInput{
+			{`bellwether_paging_self_test_passed{namespace="payments",policy="team"}`, "1x59 0x59 1x100"},
+			{`bellwether_paging_self_test_passed{namespace="tools",policy="team"}`, "1x220"},
+		},
+		alert: "BellwetherPagingSelfTestFailed", labels: `severity="ticket"`, minutes: 200,
+		fires: []int{62, 118}, quiet: []int{0, 59, 121, 199},
+	},
 	"a rollout is halted": {
 		series: []testInput{{`bellwether_rollout_phase{operator_namespace="fleet",operator="echo",phase="Halted"}`,
 			"_x60 1x59 stale"},

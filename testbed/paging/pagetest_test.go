@@ -29,22 +29,22 @@ func TestPageTest(t *testing.T) {
 		}
 		return result
 	}
-	if r := test(platform, "platform", "page"); r.Failed() || r.Notified["pagerduty"].Accepted != 1 {
+	if r := test(platform, "platform", "page"); r.Problem() != "" || r.Notified["pagerduty"].Accepted != 1 {
 		t.Errorf("result %+v, want a page that PagerDuty accepted", r)
 	}
-	if r := test(platform, "platform", "ticket"); r.Failed() || r.Notified["webhook"].Accepted != 1 {
+	if r := test(platform, "platform", "ticket"); r.Problem() != "" || r.Notified["webhook"].Accepted != 1 {
 		t.Errorf("result %+v, want a ticket that the tracker accepted", r)
 	}
 	r := test(payments, "team", "page")
 	l := w.events.Ledger()
 	in, known := l.Incident(payments, r.DedupKey)
-	if r.Failed() || len(l.Incidents) != 2 || !known || in.State != pagerduty.Resolved || in.Opened != 1 {
+	if r.Problem() != "" || len(l.Incidents) != 2 || !known || in.State != pagerduty.Resolved || in.Opened != 1 {
 		t.Errorf("result %+v and incidents %+v, want one of each policy, resolved", r, l.Incidents)
 	}
 	if err := w.events.SetFaults(pagerduty.Faults{Rejected: []string{payments}}); err != nil {
 		t.Fatal(err)
 	}
-	if r := test(payments, "team", "page"); !r.Failed() || r.Notified["pagerduty"].Failed == 0 {
+	if r := test(payments, "team", "page"); r.Problem() == "" || r.Notified["pagerduty"].Failed == 0 {
 		t.Errorf("result %+v, want it failed: PagerDuty refuses the key", r)
 	}
 }

@@ -213,6 +213,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.PagingPolicyStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PagingReceiver"):
 		return &apisv1alpha1.PagingReceiverApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PagingSelfTest"):
+		return &apisv1alpha1.PagingSelfTestApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PagingSelfTestStatus"):
+		return &apisv1alpha1.PagingSelfTestStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PodMetrics"):
 		return &apisv1alpha1.PodMetricsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Preflight"):

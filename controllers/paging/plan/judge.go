@@ -24,6 +24,8 @@ func judge(in Input, operators []paging.Operator,
 		}
 		if problem := checkSecrets(in, paging.PolicyOf(&in.Policies[i])); problem.Reason != "" {
 			out[key] = problem
+		} else if err := in.Refused[key]; err != nil {
+			out[key] = paging.Problem{Reason: v1alpha1.ReasonConfigurationInvalid, Message: err.Error()}
 		}
 	}
 	checkNames(in, out, written)

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package plan decides what of the PagingPolicies is in force, what is written for
-// Alertmanager, and what each policy's status says. It is pure: no client, no clock.
+// Alertmanager, what is tested, and what each policy's status says. It is pure: no client,
+// no clock.
 //
 // A policy that is wrong changes nothing: the spec that was applied last stays in
 // force. So the specs that are in force are a part of what is written (Written).
@@ -14,6 +15,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
+	"time"
 
 	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
@@ -65,8 +68,13 @@ type Input struct {
 	Secrets map[SecretRef]Secret
 	// Written are the data of the Secret as it is; nil if there is none.
 	Written map[string][]byte
+	// Refused are the policies whose AlertmanagerConfig the API server refused, with why.
+	Refused map[types.NamespacedName]error
 	// Rules are any that make every alert there is.
 	Rules *slo.Rules
+	// Tests are the self-tests that ended since they were asked for.
+	Tests map[types.NamespacedName]v1alpha1.PagingSelfTestStatus
+	Now   time.Time
 }
 
 // SecretRef is a key of a Secret.
@@ -86,28 +94,80 @@ type Decision struct {
 	// Objects are the AlertmanagerConfigs that there have to be, by the policies'
 	// names, and no others; nil: they stay as they are.
 	Objects map[types.NamespacedName]*monitoring.AlertmanagerConfigSpec
+	// Fleet is the policy with the scope Fleet that is in force.
+	Fleet types.NamespacedName
 	// Statuses of all policies.
 	Statuses map[types.NamespacedName]v1alpha1.PagingPolicyStatus
+	// Tests are the policies whose self-test is due.
+	Tests []types.NamespacedName
 }
 
 // Next decides.
-func Next(in Input) (Decision, error) {
-	written, err := readPolicies(in.Written)
-	if err != nil {
-		return Decision{}, err
-	}
+func Next(in Input) Decision {
 	operators := paging.Operators(in.Operators, in.SLOs)
+	written, failed := readPolicies(in.Written)
 	problems := judge(in, operators, written)
-	inForce := effective(in, problems, written)
-	paging.Assign(operators, inForce)
+	var inForce []paging.Policy
 	out := Decision{}
-	failed := out.render(in, inForce)
+	try := func() error {
+		inForce = effective(in, problems, written)
+		paging.Assign(operators, inForce)
+		return out.render(in, inForce)
+	}
+	if failed == nil {
+		failed = try()
+	}
+	if errors.Is(failed, errFull) {
+		failed = refuseNewest(neverInForce(in, problems, written), problems, try)
+	}
 	if failed != nil {
 		// Nothing is written, so that what was written stays in force.
 		out.Data, out.Objects = nil, nil
 	}
 	out.Statuses = statuses(in, problems, inForce, written, failed)
-	return out, nil
+	out.Tests = dueTests(in, inForce, out.Statuses)
+	return out
+}
+
+// errFull says that a configuration does not fit.
+var errFull = errors.New("the Secret is full")
+
+// refuseNewest refuses as many of these policies as have no room, the newest first, so
+// that those which are in force can still be changed.
+func refuseNewest(added []*v1alpha1.PagingPolicy, problems map[types.NamespacedName]paging.Problem,
+	try func() error) error {
+	only := func(n int) error {
+		for i, p := range added {
+			delete(problems, keyOfObject(p))
+			if i >= n {
+				problems[keyOfObject(p)] = paging.Problem{Reason: v1alpha1.ReasonConfigurationInvalid, Message: fmt.Sprintf(
+					"there is no room for it in Secret %s, which holds %d KiB: use fewer policies or receivers", SecretName,
+					maxSecret>>10)}
+			}
+		}
+		return try()
+	}
+	fit := sort.Search(len(added), func(n int) bool { return errors.Is(only(n+1), errFull) })
+	return only(fit)
+}
+
+// neverInForce are the policies that nothing is wrong with and that were never written,
+// the oldest first.
+func neverInForce(in Input, problems map[types.NamespacedName]paging.Problem,
+	written map[types.NamespacedName]paging.Policy) []*v1alpha1.PagingPolicy {
+	var out []*v1alpha1.PagingPolicy
+	for i := range in.Policies {
+		p := &in.Policies[i]
+		key := keyOfObject(p)
+		if _, known := written[key]; !known && problems[key].Reason == "" && p.DeletionTimestamp == nil {
+			out = append(out, p)
+		}
+	}
+	slices.SortFunc(out, func(a, b *v1alpha1.PagingPolicy) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace),
+			cmp.Compare(a.Name, b.Name))
+	})
+	return out
 }
 
 // readPolicies are those that were in force when the Secret was written.
@@ -119,7 +179,8 @@ func readPolicies(data map[string][]byte) (map[types.NamespacedName]paging.Polic
 	}
 	var list []paging.Policy
 	if err := json.Unmarshal(text, &list); err != nil {
-		return nil, fmt.Errorf("read %s of Secret %s: %w", PoliciesFile, SecretName, err)
+		return nil, fmt.Errorf("what was in force is not known, as %s of Secret %s cannot be read: %w; remove this key "+
+			"to begin anew with the policies as they are now", PoliciesFile, SecretName, err)
 	}
 	for _, p := range list {
 		out[keyOf(p)] = p
@@ -201,13 +262,14 @@ func (d *Decision) render(in Input, inForce []paging.Policy) error {
 		if d.Objects, err = objects(inForce); err != nil {
 			return err
 		}
+		d.Fleet = keyOf(inForce[slices.IndexFunc(inForce, paging.Policy.IsFleet)])
 	}
 	size := 0
 	for key, value := range d.Data {
 		size += len(key) + len(value)
 	}
 	if size > maxSecret {
-		return fmt.Errorf("the configuration has %d KiB, and a Secret holds %d: use fewer policies or receivers",
+		return fmt.Errorf("%w: the configuration has %d KiB, and it holds %d: use fewer policies or receivers", errFull,
 			size>>10, maxSecret>>10)
 	}
 	return nil

@@ -93,10 +93,7 @@ func (w *world) edit(namespace, name string, change func(*v1alpha1.PagingPolicyS
 // next decides, and writes what was decided.
 func (w *world) next() plan.Decision {
 	w.t.Helper()
-	d, err := plan.Next(w.in)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	d := plan.Next(w.in)
 	if d.Data != nil {
 		w.in.Written = d.Data
 	}
@@ -369,22 +366,112 @@ func TestSameInputSameResult(t *testing.T) {
 func TestRefusedAgainStaysAsItWas(t *testing.T) {
 	w := newWorld(t)
 	at := types.NamespacedName{Namespace: hub, Name: "platform"}
-	refused := map[types.NamespacedName]error{at: errors.New("forbidden")}
-	d := w.next()
-	plan.Refuse(w.in, d.Statuses, refused)
+	w.next()
+	w.in.Refused = map[types.NamespacedName]error{at: errors.New("forbidden")}
+	w.next()
+	w.wantReady(hub, "platform", v1alpha1.ReasonConfigurationInvalid, "forbidden")
 	p := w.find(hub, "platform")
-	p.Status = d.Statuses[at]
 	long := metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	for i := range p.Status.Conditions {
 		p.Status.Conditions[i].LastTransitionTime = long
 	}
 	before := *p.Status.DeepCopy()
-	d, err := plan.Next(w.in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	plan.Refuse(w.in, d.Statuses, refused)
-	if diff := cmp.Diff(before, d.Statuses[at]); diff != "" {
+	if diff := cmp.Diff(before, w.next().Statuses[at]); diff != "" {
 		t.Errorf("status (-before +after):\n%s", diff)
+	}
+}
+
+// TestAlertsOfARefusedPolicyReachTheFleets holds that a policy whose AlertmanagerConfig was never accepted has no
+// operators: nobody else would route their alerts.
+func TestAlertsOfARefusedPolicyReachTheFleets(t *testing.T) {
+	w := newWorld(t)
+	w.in.Kind = plan.KindObject
+	w.policy("payments", "team", v1alpha1.PagingNamespace)
+	at := types.NamespacedName{Namespace: "payments", Name: "team"}
+	w.in.Refused = map[types.NamespacedName]error{at: errors.New("forbidden")}
+	d := w.next()
+	if d.Objects[at] != nil || d.Statuses[d.Fleet].Operators != 3 {
+		t.Errorf("objects %v, and the fleet's policy has %d operators; want no object of the refused policy and 3",
+			slices.Collect(maps.Keys(d.Objects)), d.Statuses[d.Fleet].Operators)
+	}
+	w.wantReady("payments", "team", v1alpha1.ReasonConfigurationInvalid, "never applied")
+	w.in.Refused = nil
+	if d := w.next(); d.Objects[at] == nil || d.Statuses[d.Fleet].Operators != 1 {
+		t.Errorf("the policy is accepted now, and has no object, or no operators")
+	}
+}
+
+// TestFullSecretRefusesNewPoliciesOnly fills the Secret, and then changes a policy that is in it.
+func TestFullSecretRefusesNewPoliciesOnly(t *testing.T) {
+	w := newWorld(t)
+	w.next()
+	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for i := range 110 {
+		namespace := fmt.Sprintf("team-%03d", i)
+		w.operator(namespace, "echo", v1alpha1.CriticalityStandard)
+		p := w.policy(namespace, "team", v1alpha1.PagingNamespace)
+		p.CreationTimestamp = metav1.NewTime(began.Add(time.Duration(i) * time.Minute))
+		for more := range 3 {
+			r := *p.Spec.Receivers[0].DeepCopy()
+			r.Name = fmt.Sprintf("more-%d", more)
+			p.Spec.Receivers = append(p.Spec.Receivers, r)
+			p.Spec.Pages.Receivers = append(p.Spec.Pages.Receivers, r.Name)
+		}
+	}
+	w.next()
+	w.wantReady("team-000", "team", v1alpha1.ReasonSucceeded)
+	w.wantReady("team-109", "team", v1alpha1.ReasonConfigurationInvalid, "there is no room for it in Secret")
+	w.edit("team-000", "team", func(s *v1alpha1.PagingPolicySpec) { s.SingleCluster = v1alpha1.SingleClusterNone })
+	w.next()
+	w.wantReady("team-000", "team", v1alpha1.ReasonSucceeded)
+	if got := w.find("team-000", "team").Status.Configuration.Generation; got != 2 {
+		t.Errorf("generation %d is in force, want 2", got)
+	}
+}
+
+// TestUnreadablePoliciesAreReported has somebody edit the Secret by hand.
+func TestUnreadablePoliciesAreReported(t *testing.T) {
+	w := newWorld(t)
+	w.next()
+	w.in.Written = maps.Clone(w.in.Written)
+	w.in.Written[plan.PoliciesFile] = []byte("{")
+	if d := w.next(); d.Data != nil {
+		t.Error("the Secret is written, although what was in force is not known")
+	}
+	w.wantReady(hub, "platform", v1alpha1.ReasonConfigurationInvalid, "remove this key")
+	delete(w.in.Written, plan.PoliciesFile)
+	w.next()
+	w.wantReady(hub, "platform", v1alpha1.ReasonSucceeded)
+}
+
+// TestSelfTests has two policies, one of which tests itself each hour.
+func TestSelfTests(t *testing.T) {
+	w := newWorld(t)
+	w.in.Now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	at := types.NamespacedName{Namespace: "payments", Name: "team"}
+	w.policy("payments", "team", v1alpha1.PagingNamespace).Spec.SelfTest = &v1alpha1.PagingSelfTest{
+		Every: metav1.Duration{Duration: time.Hour}}
+	due := func(want ...types.NamespacedName) {
+		t.Helper()
+		if got := w.next().Tests; !slices.Equal(got, want) {
+			t.Errorf("tests %v are due, want %v", got, want)
+		}
+	}
+	due(at)
+	result := v1alpha1.PagingSelfTestStatus{At: metav1.NewTime(w.in.Now), Message: "nothing was accepted"}
+	w.in.Tests = map[types.NamespacedName]v1alpha1.PagingSelfTestStatus{at: result}
+	due()
+	if got := w.find("payments", "team").Status.SelfTest; got == nil || *got != result {
+		t.Errorf("the status has %v, want %v", got, result)
+	}
+	w.in.Tests = nil // the hub was restarted
+	w.in.Now = w.in.Now.Add(59 * time.Minute)
+	due()
+	w.in.Now = w.in.Now.Add(time.Minute)
+	due(at)
+	w.edit("payments", "team", func(s *v1alpha1.PagingPolicySpec) { s.SelfTest = nil })
+	due()
+	if got := w.find("payments", "team").Status.SelfTest; got != nil {
+		t.Errorf("the status still has %v", got)
 	}
 }

@@ -37,6 +37,7 @@ func report(status *v1alpha1.PagingPolicyStatus, in Input, p *v1alpha1.PagingPol
 			status.Configuration.Namespace, status.Configuration.Name = p.Namespace, ObjectName(p.Name)
 		}
 	}
+	reportTest(status, in, p)
 	// Whatever was written has the fleet's policy.
 	fleet := failed == nil || len(written) > 0
 	conditions.Summarize(&status.Conditions, p.Generation, summarize(p, problem, last, applied, fleet, failed))
@@ -87,24 +88,4 @@ func unknown(p *v1alpha1.PagingPolicy, last paging.Policy) []string {
 	return slices.DeleteFunc(slices.Clone(p.Spec.Operators), func(name string) bool {
 		return slices.ContainsFunc(last.Operators, func(op paging.Operator) bool { return op.Name == name })
 	})
-}
-
-// Refuse says of policies that what was made of them could not be written, and why. It
-// begins with the conditions as they were: a policy that is refused again and again has
-// not been Ready in between.
-func Refuse(in Input, statuses map[types.NamespacedName]v1alpha1.PagingPolicyStatus,
-	refused map[types.NamespacedName]error) {
-	for i := range in.Policies {
-		p := &in.Policies[i]
-		err := refused[keyOfObject(p)]
-		if err == nil {
-			continue
-		}
-		status := statuses[keyOfObject(p)]
-		status.Conditions = slices.Clone(p.Status.Conditions)
-		conditions.Summarize(&status.Conditions, p.Generation, conditions.Summary{
-			State: conditions.Stalled, Reason: v1alpha1.ReasonConfigurationInvalid,
-			Message: err.Error() + ". What was written before stays in force"})
-		statuses[keyOfObject(p)] = status
-	}
 }

@@ -2196,6 +2196,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.PagingScope
       default: Namespace
+    - name: selfTest
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.PagingSelfTest
     - name: singleCluster
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.SingleClusterPages
@@ -2229,6 +2232,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: operators
       type:
         scalar: numeric
+    - name: selfTest
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.PagingSelfTestStatus
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.PagingReceiver
   map:
     fields:
@@ -2249,6 +2255,25 @@ var schemaYAML = typed.YAMLObject(`types:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.WebhookReceiver
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.PagingScope
   scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.PagingSelfTest
+  map:
+    fields:
+    - name: every
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+      default: 24h
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.PagingSelfTestStatus
+  map:
+    fields:
+    - name: at
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: message
+      type:
+        scalar: string
+    - name: passed
+      type:
+        scalar: boolean
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.PodMetrics
   map:
     fields:

@@ -94,7 +94,7 @@ func (a *app) test(ctx context.Context, out *command.Output, from *command.Alert
 	} else {
 		a.showTest(out, result)
 	}
-	if err == nil && result.Failed() {
+	if err == nil && result.Problem() != "" {
 		err = exit.Hintf("the log of Alertmanager says why: keys, addresses and rate limits are the usual causes",
 			"not every notification was accepted")
 	}

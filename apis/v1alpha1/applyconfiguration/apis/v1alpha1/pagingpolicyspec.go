@@ -33,6 +33,10 @@ type PagingPolicySpecApplyConfiguration struct {
 	// Heartbeat is a service that notifies you when it hears nothing for a while: it
 	// is called each minute as long as rules are evaluated and Alertmanager runs.
 	Heartbeat *HeartbeatTargetApplyConfiguration `json:"heartbeat,omitempty"`
+	// SelfTest makes the hub test regularly that pages of this policy arrive: it sends a
+	// test alert through Alertmanager to the receivers of pages, and ends it when it was
+	// accepted. PagerDuty gets it with the severity info. Without it nothing is tested.
+	SelfTest *PagingSelfTestApplyConfiguration `json:"selfTest,omitempty"`
 	// Receivers are who is notified, by name.
 	Receivers []PagingReceiverApplyConfiguration `json:"receivers,omitempty"`
 }
@@ -100,6 +104,14 @@ func (b *PagingPolicySpecApplyConfiguration) WithTickets(value *TicketTargetAppl
 // If called multiple times, the Heartbeat field is set to the value of the last call.
 func (b *PagingPolicySpecApplyConfiguration) WithHeartbeat(value *HeartbeatTargetApplyConfiguration) *PagingPolicySpecApplyConfiguration {
 	b.Heartbeat = value
+	return b
+}
+
+// WithSelfTest sets the SelfTest field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the SelfTest field is set to the value of the last call.
+func (b *PagingPolicySpecApplyConfiguration) WithSelfTest(value *PagingSelfTestApplyConfiguration) *PagingPolicySpecApplyConfiguration {
+	b.SelfTest = value
 	return b
 }
 

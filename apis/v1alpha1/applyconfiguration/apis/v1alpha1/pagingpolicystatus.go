@@ -21,6 +21,9 @@ type PagingPolicyStatusApplyConfiguration struct {
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// Operators is how many operators' alerts the policy routes now.
 	Operators *int32 `json:"operators,omitempty"`
+	// SelfTest is what became of the last test. A hub without the address of Alertmanager
+	// tests nothing.
+	SelfTest *PagingSelfTestStatusApplyConfiguration `json:"selfTest,omitempty"`
 	// Configuration is where the policy was written to.
 	Configuration *PagingConfigurationApplyConfiguration `json:"configuration,omitempty"`
 }
@@ -57,6 +60,14 @@ func (b *PagingPolicyStatusApplyConfiguration) WithConditions(values ...*v1.Cond
 // If called multiple times, the Operators field is set to the value of the last call.
 func (b *PagingPolicyStatusApplyConfiguration) WithOperators(value int32) *PagingPolicyStatusApplyConfiguration {
 	b.Operators = &value
+	return b
+}
+
+// WithSelfTest sets the SelfTest field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the SelfTest field is set to the value of the last call.
+func (b *PagingPolicyStatusApplyConfiguration) WithSelfTest(value *PagingSelfTestStatusApplyConfiguration) *PagingPolicyStatusApplyConfiguration {
+	b.SelfTest = value
 	return b
 }
 
