@@ -32,7 +32,7 @@ import (
 const (
 	// faster is how much faster time passes for the rules: a slice takes a second.
 	faster = 60
-	limit  = 2 * time.Minute
+	limit  = 5 * time.Minute
 )
 
 // agent is what an agent exports of the operator echo of the namespace fleet. Beside it run other operators of that

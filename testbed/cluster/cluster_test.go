@@ -26,7 +26,7 @@ import (
 	"github.com/bellwether-dev/bellwether/testbed/testenv"
 )
 
-const limit = time.Minute
+const limit = 4 * time.Minute
 
 func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
 

@@ -30,7 +30,7 @@ import (
 )
 
 const (
-	patience = 4 * time.Minute
+	patience = 8 * time.Minute
 	look     = 200 * time.Millisecond
 )
 

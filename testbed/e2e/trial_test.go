@@ -38,10 +38,10 @@ var (
 
 const (
 	// showLimit is how long a fault may last before its condition is on the hub.
-	showLimit = 2 * time.Minute
+	showLimit = 5 * time.Minute
 	// recoverLimit is how long the recovery may take. OLM gives up an installation that cannot finish only after five
 	// minutes, and begins again with what was put right meanwhile (docs/olm.md, fact 24).
-	recoverLimit = 7 * time.Minute
+	recoverLimit = 15 * time.Minute
 )
 
 // fault is something that goes wrong in a fleet, and what its users must see.

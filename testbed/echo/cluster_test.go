@@ -43,7 +43,7 @@ import (
 )
 
 const (
-	limit = time.Minute
+	limit = 4 * time.Minute
 
 	serverPort = "8080" // of the echo servers, and of the operator's metrics
 	healthPort = "8081"

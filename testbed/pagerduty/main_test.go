@@ -116,7 +116,7 @@ func change(key, summary string) object {
 }
 
 // patience is how long a test waits for what must happen.
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 // eventually polls the ledger until done.
 func eventually(t *testing.T, s *pagerduty.Server, what string, done func(pagerduty.Ledger) bool) pagerduty.Ledger {

@@ -29,7 +29,7 @@ const (
 )
 
 // patience is how long a test waits for what must happen.
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 // world is an Alertmanager, or several, that page services, and a tracker of tickets.
 type world struct {

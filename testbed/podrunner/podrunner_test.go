@@ -37,7 +37,7 @@ import (
 )
 
 const (
-	limit = time.Minute
+	limit = 4 * time.Minute
 	image = "example.com/testapp"
 	port  = 8080
 )

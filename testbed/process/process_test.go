@@ -21,7 +21,7 @@ import (
 	"github.com/bellwether-dev/bellwether/testbed/process"
 )
 
-const limit = 30 * time.Second
+const limit = 2 * time.Minute
 
 // The test binary plays the programs under test; the first argument says which.
 var roles = map[string]func(args []string){

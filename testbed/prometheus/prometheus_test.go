@@ -29,7 +29,7 @@ import (
 // asExporter makes the test binary the program in a pod.
 const asExporter = "PROMETHEUS_TEST_EXPORTER"
 
-const limit = time.Minute
+const limit = 4 * time.Minute
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asExporter) != "" {

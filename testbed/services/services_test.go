@@ -29,7 +29,7 @@ import (
 )
 
 const (
-	limit = time.Minute
+	limit = 4 * time.Minute
 	port  = 18080 // of Services
 )
 

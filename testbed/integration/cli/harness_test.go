@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	patience = 60 * time.Second
+	patience = 5 * time.Minute
 	look     = 50 * time.Millisecond
 )
 

@@ -50,7 +50,7 @@ import (
 func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
 
 const (
-	patience = 60 * time.Second
+	patience = 5 * time.Minute
 	look     = 50 * time.Millisecond
 
 	hubNamespace = "bellwether-system"

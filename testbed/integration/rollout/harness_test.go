@@ -67,7 +67,7 @@ func (testLog) Write(p []byte) (int, error) {
 }
 
 const (
-	patience = 90 * time.Second
+	patience = 8 * time.Minute
 	look     = 30 * time.Millisecond
 	hubUser  = "rollout-test-hub"
 )
