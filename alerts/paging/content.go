@@ -58,7 +58,7 @@ func details() []detail {
 		{"firing", "{{ with .Alerts.Firing }}" + firing + "{{ else }}none{{ end }}"},
 		{"num_firing", "{{ .Alerts.Firing | len }}"},
 		{"num_resolved", "{{ .Alerts.Resolved | len }}"},
-		{"resolved", "{{ if .Alerts.Firing }}some fire{{ else }}all have ended{{ end }}"},
+		{"resolved", "{{ if .Alerts.Firing }}not yet{{ else }}all alerts{{ end }}"},
 		{"firing_since", since},
 		{
 			"operator",

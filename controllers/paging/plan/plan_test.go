@@ -218,7 +218,7 @@ func TestBrokenPolicyKeepsTheOldConfiguration(t *testing.T) {
 			text := string(w.in.Written[plan.ConfigFile])
 			c.breaks(w)
 			w.next()
-			w.wantReady("payments", "team", c.reason, append(c.words, "Generation 1 of the policy stays in force")...)
+			w.wantReady("payments", "team", c.reason, append(c.words, "as it was in generation 1 stays in force")...)
 			w.wantRouted(before)
 			if got := string(w.in.Written[plan.ConfigFile]); got != text {
 				t.Errorf("the configuration changed:\n%s", cmp.Diff(text, got))
@@ -292,7 +292,7 @@ func TestTwoFleetPoliciesConflict(t *testing.T) {
 	w.next()
 	w.policy(hub, "second", v1alpha1.PagingFleet)
 	w.next()
-	w.wantReady(hub, "platform", v1alpha1.ReasonPolicyConflict, "second", "Generation 1 of the policy stays in force")
+	w.wantReady(hub, "platform", v1alpha1.ReasonPolicyConflict, "second", "as it was in generation 1 stays in force")
 	w.wantReady(hub, "second", v1alpha1.ReasonPolicyConflict, "platform", "never applied")
 }
 

@@ -74,7 +74,7 @@ func summarize(p *v1alpha1.PagingPolicy, problem paging.Problem, last paging.Pol
 func stays(p *v1alpha1.PagingPolicy, last paging.Policy, applied, fleet bool) string {
 	switch {
 	case applied:
-		return fmt.Sprintf("Generation %d of the policy stays in force", last.Generation)
+		return fmt.Sprintf("The policy as it was in generation %d stays in force", last.Generation)
 	case !fleet:
 		return "No configuration was ever written: nobody is notified"
 	case p.Spec.Scope == v1alpha1.PagingFleet:

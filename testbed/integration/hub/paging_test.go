@@ -131,7 +131,7 @@ func TestPaging(t *testing.T) {
 		return nil
 	})
 	w.change(t, secret, func() { secret.StringData = map[string]string{"key": "too-short"} })
-	w.reaches(t, team, "Stalled SecretUnavailable", "9 characters", "Generation 1 of the policy stays in force")
+	w.reaches(t, team, "Stalled SecretUnavailable", "9 characters", "as it was in generation 1 stays in force")
 	if got := string(w.written().Data["secret_"+w.namespace+"_team_oncall"]); got != strings.ToLower(teamKey) {
 		t.Error("the broken key took the place of the good one")
 	}

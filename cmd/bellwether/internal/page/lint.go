@@ -4,7 +4,6 @@
 package page
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -107,6 +106,7 @@ const (
 
 // lint returns what it found, and what it checked.
 func (a *app) lint(ctx context.Context, files []string) (findings []Finding, checked string, err error) {
+	findings = []Finding{} // an empty list in JSON, too
 	before, err := a.read(ctx)
 	if err != nil {
 		return nil, "", err
@@ -119,7 +119,10 @@ func (a *app) lint(ctx context.Context, files []string) (findings []Finding, che
 		}
 		now = before.with(changed)
 	}
-	findings = append(findings, now.problems()...)
+	problems, names := now.problems()
+	for _, name := range names {
+		findings = append(findings, Finding{Severity: severityError, Policy: name, Message: problems[name]})
+	}
 	rules, err := allRules()
 	if err != nil {
 		return nil, "", err
@@ -147,18 +150,6 @@ func (a *app) lint(ctx context.Context, files []string) (findings []Finding, che
 	}
 	return findings, fmt.Sprintf("%s, %s and %s were checked.", phrase.Count(len(now.policies), "PagingPolicy object"),
 		phrase.Count(len(now.operators), "operator"), phrase.Count(len(alerts), "alert")), nil
-}
-
-// problems are what is wrong with policies.
-func (p hubPaging) problems() []Finding {
-	var out []Finding
-	for key, problem := range paging.Check(p.policies, paging.Hub{Operators: p.operators}) {
-		out = append(out, Finding{Severity: severityError, Policy: key.String(), Message: problem.Message})
-	}
-	slices.SortFunc(out, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Message, b.Message))
-	})
-	return out
 }
 
 // unheard are policies that name operators which do not exist, and a fleet policy without

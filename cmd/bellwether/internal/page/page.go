@@ -10,9 +10,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
+	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1alpha1"
 	"github.com/spf13/cobra"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -64,22 +67,48 @@ func (a *app) read(ctx context.Context) (hubPaging, error) {
 
 // with are the policies with those of files in place of the ones with the same name.
 func (p hubPaging) with(more []v1alpha1.PagingPolicy) hubPaging {
-	out := hubPaging{operators: p.operators, policies: more}
-	replaced := map[client.ObjectKey]bool{}
-	for i := range more {
-		replaced[client.ObjectKeyFromObject(&more[i])] = true
-	}
+	out := hubPaging{operators: p.operators, policies: slices.Clone(more)}
 	for _, old := range p.policies {
-		if !replaced[client.ObjectKeyFromObject(&old)] {
+		i := slices.IndexFunc(more, func(o v1alpha1.PagingPolicy) bool {
+			return client.ObjectKeyFromObject(&o) == client.ObjectKeyFromObject(&old)
+		})
+		if i < 0 {
 			out.policies = append(out.policies, old)
+		} else {
+			out.policies[i].Status = old.Status
 		}
 	}
 	return out
 }
 
+// hub is what the hub said of itself in the statuses of its policies.
+func (p hubPaging) hub() paging.Hub {
+	out := paging.Hub{Operators: p.operators}
+	for i := range p.policies {
+		of := &p.policies[i]
+		if of.Status.Configuration == nil {
+			continue
+		}
+		out.Objects = out.Objects || of.Status.Configuration.Kind == monitoring.AlertmanagerConfigKind
+		if of.Spec.Scope == v1alpha1.PagingFleet {
+			out.Namespace = of.Namespace
+		}
+	}
+	return out
+}
+
+// problems are what is wrong with policies, by NAMESPACE/NAME, and the names in order.
+func (p hubPaging) problems() (of map[string]string, names []string) {
+	of = map[string]string{}
+	for key, problem := range paging.Check(p.policies, p.hub()) {
+		of[key.String()] = problem.Message
+	}
+	return of, slices.Sorted(maps.Keys(of))
+}
+
 // config makes the configuration of the policies that are right.
 func (p hubPaging) config() ([]byte, error) {
-	problems := paging.Check(p.policies, paging.Hub{Operators: p.operators})
+	problems := paging.Check(p.policies, p.hub())
 	var all []paging.Policy
 	for i := range p.policies {
 		if _, wrong := problems[client.ObjectKeyFromObject(&p.policies[i])]; !wrong {

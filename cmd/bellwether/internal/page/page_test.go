@@ -105,6 +105,14 @@ func TestLint(t *testing.T) {
 		wants(t, w.Run(t, "page", "lint", file(t, wrong)), 1, "error: payments/team:")
 	}
 
+	applied := fleetPolicy()
+	applied.Status.Configuration = &v1alpha1.PagingConfiguration{Kind: "Secret", Namespace: "bellwether-system"}
+	elsewhere := strings.Replace(teamPolicy, "spec:", "spec:\n  scope: Fleet", 1)
+	elsewhere = strings.Replace(elsewhere, "  operators: [ledger, missing]\n", "", 1)
+	wants(t, clitest.NewWorld(applied).Run(t, "page", "lint", file(t, elsewhere)), 1,
+		"error: payments/team: ", "create it there, or use the scope Namespace")
+	wants(t, clitest.NewWorld(applied).Run(t, "page", "lint", "-o", "json"), 0, "[]")
+
 	empty := clitest.NewWorld(operator("tools", "echo"))
 	wants(t, empty.Run(t, "page", "lint"), 1, "no PagingPolicy with the scope Fleet")
 }

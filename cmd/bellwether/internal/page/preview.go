@@ -109,6 +109,10 @@ func (a *app) preview(ctx context.Context, o *previewOptions, alert string) erro
 	if err != nil {
 		return err
 	}
+	problems, names := hub.problems()
+	for _, name := range names {
+		a.Warn("Warning: PagingPolicy %s is wrong and left out: %s\n", name, problems[name])
+	}
 	text, err := hub.config()
 	if err != nil {
 		return err
