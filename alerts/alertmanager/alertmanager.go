@@ -1,8 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package alertmanager reads silences and alerts from an Alertmanager, by version 2
-// of its API and with its own client. It decides nothing, and it writes nothing.
+// Package alertmanager reads silences and alerts from an Alertmanager, and makes and
+// ends silences, by version 2 of its API and with its own client. It decides nothing.
 package alertmanager
 
 import (
@@ -16,6 +16,7 @@ import (
 
 	"github.com/go-openapi/runtime"
 	openapi "github.com/go-openapi/runtime/client"
+	"github.com/go-openapi/strfmt"
 	"github.com/prometheus/alertmanager/api/v2/client/alert"
 	"github.com/prometheus/alertmanager/api/v2/client/general"
 	"github.com/prometheus/alertmanager/api/v2/client/silence"
@@ -37,7 +38,7 @@ type Endpoint struct {
 	TokenFile, CAFile string
 }
 
-// Client reads from one Alertmanager.
+// Client reads from one Alertmanager, and writes its silences.
 type Client struct {
 	silences silence.ClientService
 	alerts   alert.ClientService
@@ -159,6 +160,41 @@ func (c *Client) Configuration(ctx context.Context) (string, error) {
 	return *answer.Payload.Config.Original, nil
 }
 
+// SetSilence makes a silence, or changes the one with the ID of s, and returns its ID. A
+// silence that has other matchers than before gets another ID, and so does one that has
+// ended. A start in the past means now.
+func (c *Client) SetSilence(ctx context.Context, s Silence) (string, error) {
+	starts, ends := strfmt.DateTime(s.Starts), strfmt.DateTime(s.Ends)
+	posted := &models.PostableSilence{ID: s.ID, Silence: models.Silence{CreatedBy: &s.By, Comment: &s.Comment,
+		StartsAt: &starts, EndsAt: &ends}}
+	for _, m := range s.Matchers {
+		isEqual := !m.Negated
+		posted.Matchers = append(posted.Matchers, &models.Matcher{Name: &m.Name, Value: &m.Value, IsRegex: &m.Regex,
+			IsEqual: &isEqual})
+	}
+	answer, err := c.silences.PostSilences(silence.NewPostSilencesParamsWithContext(ctx).WithSilence(posted))
+	if err == nil && (answer.Payload == nil || answer.Payload.SilenceID == "") {
+		err = errNoID
+	}
+	if err != nil {
+		return "", c.failed(ctx, "make a silence in", err)
+	}
+	return answer.Payload.SilenceID, nil
+}
+
+// errNoID says that an answer does not name the silence that was made.
+var errNoID = errors.New("the answer has no ID; check the address")
+
+// EndSilence ends a silence now. One that Alertmanager does not have is not an error.
+func (c *Client) EndSilence(ctx context.Context, id string) error {
+	_, err := c.silences.DeleteSilence(silence.NewDeleteSilenceParamsWithContext(ctx).WithSilenceID(strfmt.UUID(id)))
+	var unknown *silence.DeleteSilenceNotFound
+	if err == nil || errors.As(err, &unknown) {
+		return nil
+	}
+	return c.failed(ctx, "end silence "+id+" in", err)
+}
+
 // errNoConfiguration says that a status has no configuration: what was asked is not
 // Alertmanager.
 var errNoConfiguration = errors.New("the answer has no configuration; check the address")
@@ -166,9 +202,14 @@ var errNoConfiguration = errors.New("the answer has no configuration; check the 
 // errNoList says that an answer has no list: what was asked is not Alertmanager.
 var errNoList = errors.New("the answer has no list; check the address")
 
-// failure says which server failed and why. The client's own errors name its
-// functions in place of what the server answered.
+// failure says that something could not be read.
 func (c *Client) failure(ctx context.Context, what string, err error) error {
+	return c.failed(ctx, "read the "+what+" of", err)
+}
+
+// failed says which server failed and why. The client's own errors name its functions in
+// place of what the server answered.
+func (c *Client) failed(ctx context.Context, what string, err error) error {
 	var refused interface {
 		Code() int
 		GetPayload() string
@@ -185,7 +226,7 @@ func (c *Client) failure(ctx context.Context, what string, err error) error {
 	case errors.As(err, &refused):
 		err = fmt.Errorf("it answered with status %d: %s", refused.Code(), refused.GetPayload())
 	}
-	return fmt.Errorf("read the %s of Alertmanager at %s: %w", what, c.Address, err)
+	return fmt.Errorf("%s Alertmanager at %s: %w", what, c.Address, err)
 }
 
 // silenceOf fills in what a server left out. The API says that nothing is left out
