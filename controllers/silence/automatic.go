@@ -5,6 +5,7 @@ package silence
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -40,16 +41,14 @@ func (r *Reconciler) applyAutomatic(ctx context.Context, in observation) error {
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	return kit.ForEach(silences.Superfluous(in.Silences, wanted), func(key types.NamespacedName) error {
+	superfluous := silences.Superfluous(in.Silences, wanted)
+	return errors.Join(err, kit.ForEach(superfluous, func(key types.NamespacedName) error {
 		s := &v1alpha1.AlertSilence{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 		if err := client.IgnoreNotFound(r.Client.Delete(ctx, s)); err != nil {
 			return fmt.Errorf("delete AlertSilence %s: %w", key, err)
 		}
 		return nil
-	})
+	}))
 }
 
 func isSame(present, wanted *v1alpha1.AlertSilence) bool {

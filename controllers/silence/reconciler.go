@@ -86,21 +86,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (ctrl.R
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("observe silences: %w", err)
 	}
-	if err := r.applyAutomatic(ctx, in); err != nil {
-		return ctrl.Result{}, fmt.Errorf("write automatic silences: %w", err)
-	}
+	// One that cannot be written, as in a namespace that is being deleted, holds up no other one.
+	automatic := r.applyAutomatic(ctx, in)
 	if in.problem.Reason != "" {
-		return kit.Result(r.Options.Recheck, r.report(ctx, in, func(s *v1alpha1.AlertSilence) v1alpha1.AlertSilenceStatus {
+		err := r.report(ctx, in, func(s *v1alpha1.AlertSilence) v1alpha1.AlertSilenceStatus {
 			return silences.Unreachable(s, in.Now, in.problem)
-		}))
+		})
+		return kit.Result(r.Options.Recheck, errors.Join(automatic, err))
 	}
 	done, err := r.apply(ctx, in, silences.Next(in.Input))
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("carry out silences: %w", err)
 	}
-	err = r.report(ctx, in, func(s *v1alpha1.AlertSilence) v1alpha1.AlertSilenceStatus {
+	err = errors.Join(automatic, r.report(ctx, in, func(s *v1alpha1.AlertSilence) v1alpha1.AlertSilenceStatus {
 		return silences.Report(done.after, s, done.failed[client.ObjectKeyFromObject(s)])
-	})
+	}))
 	if done.changed {
 		return kit.Result(soon, err)
 	}
