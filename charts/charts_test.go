@@ -318,7 +318,7 @@ func TestCRDs(t *testing.T) {
 	}
 	slices.Sort(names)
 	want := []string{
-		"bellwether.dev_changewindows", "bellwether.dev_endpointprobes", "bellwether.dev_fleetclusters",
+		"bellwether.dev_alertsilences", "bellwether.dev_changewindows", "bellwether.dev_endpointprobes", "bellwether.dev_fleetclusters",
 		"bellwether.dev_managedoperators", "bellwether.dev_operatorbackups", "bellwether.dev_operatorcatalogs",
 		"bellwether.dev_operatorinstalls", "bellwether.dev_operatorrollouts", "bellwether.dev_operatorslos",
 		"bellwether.dev_pagingpolicies", "bellwether.dev_rolloutpolicies",

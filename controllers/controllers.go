@@ -22,6 +22,7 @@ import (
 	"github.com/bellwether-dev/bellwether/controllers/paging"
 	"github.com/bellwether-dev/bellwether/controllers/probe"
 	"github.com/bellwether-dev/bellwether/controllers/rollout"
+	"github.com/bellwether-dev/bellwether/controllers/silence"
 	"github.com/bellwether-dev/bellwether/controllers/slo"
 )
 
@@ -40,6 +41,8 @@ type HubOptions struct {
 	SLO slo.Options
 	// Paging says where the configuration of Alertmanager goes.
 	Paging paging.Options
+	// Silence says where silences are made, and how long they may last.
+	Silence silence.Options
 	// Metrics takes the collectors; default: the registry that the manager
 	// serves.
 	Metrics prometheus.Registerer
@@ -72,6 +75,7 @@ func AddHub(mgr ctrl.Manager, o HubOptions) error {
 		},
 		func() error { return slo.Add(mgr, o.SLO) },
 		func() error { return paging.Add(mgr, o.Paging) },
+		func() error { return silence.Add(mgr, o.Silence) },
 		func() error { return probe.Add(mgr, mgr, probe.Options{Metrics: o.Metrics}) },
 	} {
 		if err := add(); err != nil {
@@ -79,7 +83,7 @@ func AddHub(mgr ctrl.Manager, o HubOptions) error {
 		}
 	}
 	for _, gauges := range []prometheus.Collector{fleet.Gauges(mgr), catalog.Gauges(mgr), operator.Gauges(mgr),
-		rollout.Gauges(mgr), slo.Gauges(mgr), paging.Gauges(mgr)} {
+		rollout.Gauges(mgr), slo.Gauges(mgr), paging.Gauges(mgr), silence.Gauges(mgr)} {
 		if err := o.Metrics.Register(gauges); err != nil {
 			return fmt.Errorf("register metrics: %w", err)
 		}

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package alertmanager reads silences, alerts and counts of notifications from an
-// Alertmanager, and posts alerts to it, by version 2 of its API and with its own client.
-// It decides nothing.
+// Alertmanager, posts alerts to it, and makes and ends silences, by version 2 of its API
+// and with its own client. It decides nothing.
 package alertmanager
 
 import (
@@ -17,6 +17,7 @@ import (
 
 	"github.com/go-openapi/runtime"
 	openapi "github.com/go-openapi/runtime/client"
+	"github.com/go-openapi/strfmt"
 	"github.com/prometheus/alertmanager/api/v2/client/alert"
 	"github.com/prometheus/alertmanager/api/v2/client/general"
 	"github.com/prometheus/alertmanager/api/v2/client/silence"
@@ -38,7 +39,7 @@ type Endpoint struct {
 	TokenFile, CAFile string
 }
 
-// Client reads from one Alertmanager.
+// Client reads from one Alertmanager, and writes its silences.
 type Client struct {
 	silences silence.ClientService
 	alerts   alert.ClientService
@@ -116,7 +117,7 @@ func (c *Client) Silences(ctx context.Context) ([]Silence, error) {
 		err = errNoList
 	}
 	if err != nil {
-		return nil, c.failure(ctx, "read the silences", err)
+		return nil, c.failure(ctx, "silences", err)
 	}
 	out := make([]Silence, 0, len(answer.Payload))
 	for _, s := range answer.Payload {
@@ -133,7 +134,7 @@ func (c *Client) Alerts(ctx context.Context, matchers ...string) ([]Alert, error
 		err = errNoList
 	}
 	if err != nil {
-		return nil, c.failure(ctx, "read the alerts", err)
+		return nil, c.failure(ctx, "alerts", err)
 	}
 	out := make([]Alert, 0, len(answer.Payload))
 	for _, a := range answer.Payload {
@@ -157,9 +158,44 @@ func (c *Client) Configuration(ctx context.Context) (string, error) {
 		err = errNoConfiguration
 	}
 	if err != nil {
-		return "", c.failure(ctx, "read the configuration", err)
+		return "", c.failure(ctx, "configuration", err)
 	}
 	return *answer.Payload.Config.Original, nil
+}
+
+// SetSilence makes a silence, or changes the one with the ID of s, and returns its ID. A
+// silence that has other matchers than before gets another ID, and so does one that has
+// ended. A start in the past means now.
+func (c *Client) SetSilence(ctx context.Context, s Silence) (string, error) {
+	starts, ends := strfmt.DateTime(s.Starts), strfmt.DateTime(s.Ends)
+	posted := &models.PostableSilence{ID: s.ID, Silence: models.Silence{CreatedBy: &s.By, Comment: &s.Comment,
+		StartsAt: &starts, EndsAt: &ends}}
+	for _, m := range s.Matchers {
+		isEqual := !m.Negated
+		posted.Matchers = append(posted.Matchers, &models.Matcher{Name: &m.Name, Value: &m.Value, IsRegex: &m.Regex,
+			IsEqual: &isEqual})
+	}
+	answer, err := c.silences.PostSilences(silence.NewPostSilencesParamsWithContext(ctx).WithSilence(posted))
+	if err == nil && (answer.Payload == nil || answer.Payload.SilenceID == "") {
+		err = errNoID
+	}
+	if err != nil {
+		return "", c.failed(ctx, "make a silence in", err)
+	}
+	return answer.Payload.SilenceID, nil
+}
+
+// errNoID says that an answer does not name the silence that was made.
+var errNoID = errors.New("the answer has no ID; check the address")
+
+// EndSilence ends a silence now. One that Alertmanager does not have is not an error.
+func (c *Client) EndSilence(ctx context.Context, id string) error {
+	_, err := c.silences.DeleteSilence(silence.NewDeleteSilenceParamsWithContext(ctx).WithSilenceID(strfmt.UUID(id)))
+	var unknown *silence.DeleteSilenceNotFound
+	if err == nil || errors.As(err, &unknown) {
+		return nil
+	}
+	return c.failed(ctx, "end silence "+id+" in", err)
 }
 
 // errNoConfiguration says that a status has no configuration: what was asked is not
@@ -169,9 +205,14 @@ var errNoConfiguration = errors.New("the answer has no configuration; check the 
 // errNoList says that an answer has no list: what was asked is not Alertmanager.
 var errNoList = errors.New("the answer has no list; check the address")
 
-// failure says which server failed and why. The client's own errors name its
-// functions in place of what the server answered.
+// failure says that something could not be read.
 func (c *Client) failure(ctx context.Context, what string, err error) error {
+	return c.failed(ctx, "read the "+what+" of", err)
+}
+
+// failed says which server failed and why. The client's own errors name its functions in
+// place of what the server answered.
+func (c *Client) failed(ctx context.Context, what string, err error) error {
 	var refused interface {
 		Code() int
 		GetPayload() string
@@ -188,7 +229,7 @@ func (c *Client) failure(ctx context.Context, what string, err error) error {
 	case errors.As(err, &refused):
 		err = fmt.Errorf("it answered with status %d: %s", refused.Code(), refused.GetPayload())
 	}
-	return fmt.Errorf("%s of Alertmanager at %s: %w", what, c.Address, err)
+	return fmt.Errorf("%s Alertmanager at %s: %w", what, c.Address, err)
 }
 
 // silenceOf fills in what a server left out. The API says that nothing is left out

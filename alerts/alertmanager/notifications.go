@@ -25,7 +25,7 @@ func (c *Client) Post(ctx context.Context, a Alert, until time.Time) error {
 		StartsAt: strfmt.DateTime(a.Since), EndsAt: strfmt.DateTime(until)}
 	_, err := c.alerts.PostAlerts(alert.NewPostAlertsParamsWithContext(ctx).WithAlerts(models.PostableAlerts{posted}))
 	if err != nil {
-		return c.failure(ctx, "post an alert to the API", err)
+		return c.failed(ctx, "post an alert to", err)
 	}
 	return nil
 }
@@ -51,10 +51,10 @@ const (
 func (c *Client) Attempts(ctx context.Context) (map[string]Attempts, error) {
 	families, err := c.scrape(ctx)
 	if err != nil {
-		return nil, c.failure(ctx, "read the metrics", err)
+		return nil, c.failure(ctx, "metrics", err)
 	}
 	if families[metricAttempts] == nil {
-		return nil, c.failure(ctx, "read the metrics", fmt.Errorf("there is no %s", metricAttempts))
+		return nil, c.failure(ctx, "metrics", fmt.Errorf("there is no %s", metricAttempts))
 	}
 	out := map[string]Attempts{}
 	for name, add := range map[string]func(*Attempts, int){

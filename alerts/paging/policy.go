@@ -4,7 +4,10 @@
 package paging
 
 import (
+	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 )
@@ -98,6 +101,63 @@ func (p Policy) Secrets() []SecretUse {
 		out = append(out, SecretUse{Of: "heartbeat", SecretKey: h.URL, Format: FormatURL, File: p.secretFile("")})
 	}
 	return out
+}
+
+// PagerDutyUse is a service of PagerDuty that a receiver of a configuration notifies.
+type PagerDutyUse struct {
+	// Namespace of the Secret with the routing key.
+	Namespace string
+	SecretUse
+	// URL of the Events API. Empty: PagerDuty's.
+	URL string
+}
+
+// PagerDuty are the services that a receiver notifies, by the receiver's name in a
+// configuration that was made of the policies. prometheus-operator puts a namespace and
+// the name of an object before it.
+func PagerDuty(policies []Policy, receiver string) []PagerDutyUse {
+	var out []PagerDutyUse
+	for _, p := range policies {
+		for _, t := range p.targets() {
+			if t.name != receiver && !strings.HasSuffix(receiver, "/"+t.name) {
+				continue
+			}
+			for _, use := range p.Secrets() {
+				i := slices.IndexFunc(t.receivers, func(r v1alpha1.PagingReceiver) bool {
+					return r.PagerDuty != nil && p.secretFile(r.Name) == use.File
+				})
+				if i >= 0 {
+					out = append(out, PagerDutyUse{Namespace: p.Namespace, SecretUse: use,
+						URL: t.receivers[i].PagerDuty.URL})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// What the hub keeps of the policies that are in force, beside the configuration that it
+// makes of them.
+const (
+	// SecretName is the Secret with the configuration, the secrets that it reads, and
+	// the policies that are in force.
+	SecretName = "bellwether-alertmanager"
+	// PoliciesFile is its key of the policies that are in force.
+	PoliciesFile = "policies.json"
+)
+
+// InForce are the policies that were in force when the Secret was written; none if it has
+// never been.
+func InForce(data map[string][]byte) ([]Policy, error) {
+	text, known := data[PoliciesFile]
+	if !known {
+		return nil, nil
+	}
+	var out []Policy
+	if err := json.Unmarshal(text, &out); err != nil {
+		return nil, fmt.Errorf("read %s of Secret %s: %w", PoliciesFile, SecretName, err)
+	}
+	return out, nil
 }
 
 // secretFile is the name of the file with the secret of a receiver, or of the

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	"github.com/prometheus/alertmanager/config"
@@ -50,6 +51,9 @@ type Incident struct {
 	DedupKey string `json:"dedupKey"`
 	// Hours are the names of the intervals in which notifications are sent.
 	Hours []string `json:"hours,omitempty"`
+	// Repeat is how long after a notification Alertmanager sends it again if nothing has
+	// changed.
+	Repeat time.Duration `json:"-"`
 }
 
 // Incidents are the groups that an alert with these labels belongs to: one for each
@@ -66,7 +70,8 @@ func (r *Router) Incidents(labels map[string]string) []Incident {
 		group := groupOf(route, set)
 		key := notify.Key(route.Key() + ":" + group.String())
 		in := Incident{Receiver: route.RouteOpts.Receiver, Notifies: r.notifies(route.RouteOpts.Receiver),
-			Labels: map[string]string{}, DedupKey: key.Hash(), Hours: route.RouteOpts.ActiveTimeIntervals}
+			Labels: map[string]string{}, DedupKey: key.Hash(), Hours: route.RouteOpts.ActiveTimeIntervals,
+			Repeat: route.RouteOpts.RepeatInterval}
 		for name, value := range group {
 			in.Labels[string(name)] = string(value)
 		}

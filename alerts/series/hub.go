@@ -30,6 +30,11 @@ const (
 	Package = "package"
 	// HoldReason is why clusters are not admitted now, such as WindowClosed.
 	HoldReason = "reason"
+	// Silence is the name of an AlertSilence of a Namespace, Owner who answers for it, and
+	// Cause why the hub made it: upgrade, veto or removal; empty where a person did.
+	Silence = "silence"
+	Owner   = "owner"
+	Cause   = "cause"
 	// Agent, Kubernetes and OLM are versions.
 	Agent      = "agent"
 	Kubernetes = "kubernetes"
@@ -67,6 +72,13 @@ const (
 	// ClusterVetoEnd is when the owner of a Cluster means to end the veto that is in
 	// force there. A cluster without a veto, or whose veto has no end, has none.
 	ClusterVetoEnd = "bellwether_fleet_cluster_veto_end_timestamp_seconds"
+
+	// SilenceEnd is when a Silence ends that is in force.
+	SilenceEnd = "bellwether_alert_silence_end_timestamp_seconds"
+	// SilenceHiddenPages counts the firing alerts with the severity page that a Silence
+	// hides, by Operator, or by Cluster where they are about a cluster; the other labels are
+	// empty then. Those that an upgrade causes within 10 minutes are left out.
+	SilenceHiddenPages = "bellwether_alert_silence_hidden_pages"
 
 	// OperatorClusters counts the selected clusters of an Operator by State:
 	// selected, updated, ready, offline.
@@ -154,6 +166,9 @@ func Hub() []Series {
 		{ClusterInstalls, "gauge", []string{Cluster, State}, "OperatorInstalls of a cluster by readiness."},
 		{ClusterVetoEnd, "gauge", []string{Cluster},
 			"When the owner of a cluster means to end the veto that is in force there."},
+		{SilenceEnd, "gauge", []string{Namespace, Silence, Owner, Cause}, "When a silence ends that is in force."},
+		{SilenceHiddenPages, "gauge", OfOperator(Cluster, Namespace, Silence, Owner),
+			"Firing alerts that page and that a silence hides, by what they are about."},
 		{OperatorClusters, "gauge", OfOperator(State), "Clusters that a managed operator selects, by state."},
 		{OperatorVersionClusters, "gauge", OfOperator(Version),
 			"Clusters by the version of a managed operator that they run; the 50 most used."},

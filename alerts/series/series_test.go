@@ -13,7 +13,7 @@ import (
 
 var (
 	exported = regexp.MustCompile(`^bellwether_operator_[a-z_]+[a-z]$`)
-	hub      = regexp.MustCompile(`^bellwether_(fleet|operator|rollout|catalog|slo|paging)_[a-z_]+[a-z]$`)
+	hub      = regexp.MustCompile(`^bellwether_(fleet|operator|rollout|catalog|slo|paging|alert)_[a-z_]+[a-z]$`)
 	recorded = regexp.MustCompile(`^bellwether:[a-z_]+:[a-z]+$`)
 	label    = regexp.MustCompile(`^[a-z]+(_[a-z]+)*$`)
 )

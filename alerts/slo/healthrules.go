@@ -37,6 +37,8 @@ const (
 	AlertRolloutStuck = "BellwetherRolloutStuck"
 	// AlertVetoOverdue is about a veto that is in force beyond its end.
 	AlertVetoOverdue = "BellwetherVetoOverdue"
+	// AlertSilenceHides is about a silence that hides a page. No AlertSilence hides it.
+	AlertSilenceHides = "BellwetherSilenceHidesBurn"
 	// AlertAgentDisconnected is about an agent that is scraped, and that the hub does not hear.
 	AlertAgentDisconnected = "BellwetherAgentDisconnected"
 	// AlertLate is about measurements of a cluster that arrive late.
@@ -124,7 +126,7 @@ func (op Operator) ownMatcher() string {
 // for a person.
 func healthGroup() monitoringv1.RuleGroup {
 	return group("health", Step, slices.Concat(pathAlerts(), partAlerts(), rolloutAlerts(), gateAlerts(),
-		certificateAlerts())...)
+		certificateAlerts(), silenceAlerts())...)
 }
 
 // pathAlerts are about the way from the clusters to the alerts.
@@ -210,6 +212,27 @@ func rolloutAlerts() []monitoringv1.Rule {
 
 // showRollout says which command shows the rollout of an alert.
 const showRollout = "Run `bellwether rollout get {{ $labels.operator_namespace }}/{{ $labels.operator }}`."
+
+// silenceAlerts are about silences that hide pages. Alertmanager itself says which alerts
+// a silence hides; the hub exports it.
+func silenceAlerts() []monitoringv1.Rule {
+	about := func(scope, labels, selector, subject string) monitoringv1.Rule {
+		labels += ", " + series.Namespace + ", " + series.Silence + ", " + series.Owner
+		return wait(rule(AlertSilenceHides, series.Ticket, scope,
+			aggregate("sum", labels, series.SilenceHiddenPages+selector)+" > 0", map[string]string{
+				"summary": "The silence {{ $labels.namespace }}/{{ $labels.silence }} of {{ $labels.owner }} hides pages about " +
+					subject,
+				"description": "{{ $value }} alerts that page fire, and nobody is notified of them. Ask the owner whether " +
+					"this is what the silence is for. `kubectl get alertsilence -n {{ $labels.namespace }} " +
+					"{{ $labels.silence }}` shows why it is there and until when. To end it: `bellwether silence end " +
+					"-n {{ $labels.namespace }} {{ $labels.silence }}`.",
+			}), absentFor)
+	}
+	return []monitoringv1.Rule{
+		about(series.ScopeRelease, operatorLabels, `{operator!=""}`, nameOfOperator),
+		about(series.ScopeCluster, series.Cluster, `{operator="",cluster!=""}`, "cluster {{ $labels.cluster }}"),
+	}
+}
 
 // ofTeam gives alerts about an operator its team.
 func ofTeam(alerts string) string {

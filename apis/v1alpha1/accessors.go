@@ -36,6 +36,9 @@ func (o *OperatorBackup) StatusConditions() *[]metav1.Condition { return &o.Stat
 // StatusConditions returns the address of the object's conditions.
 func (o *PagingPolicy) StatusConditions() *[]metav1.Condition { return &o.Status.Conditions }
 
+// StatusConditions returns the address of the object's conditions.
+func (o *AlertSilence) StatusConditions() *[]metav1.Condition { return &o.Status.Conditions }
+
 // SetObservedGeneration records which generation the status was observed for.
 func (o *FleetCluster) SetObservedGeneration(g int64) { o.Status.ObservedGeneration = g }
 
@@ -62,6 +65,9 @@ func (o *OperatorBackup) SetObservedGeneration(g int64) { o.Status.ObservedGener
 
 // SetObservedGeneration records which generation the status was observed for.
 func (o *PagingPolicy) SetObservedGeneration(g int64) { o.Status.ObservedGeneration = g }
+
+// SetObservedGeneration records which generation the status was observed for.
+func (o *AlertSilence) SetObservedGeneration(g int64) { o.Status.ObservedGeneration = g }
 
 // OLMDetails returns the details of OLM v0; the zero value where OLM v0 does not
 // install the operator.

@@ -73,6 +73,9 @@ const (
 	// ConditionSuccess (EndpointProbe) is True while the probe succeeds. It is
 	// Unknown until it first ran.
 	ConditionSuccess = "Success"
+
+	// ConditionActive (AlertSilence) is True while Alertmanager has the silence in force.
+	ConditionActive = "Active"
 )
 
 // Condition reasons. Each is a state that a person can act on.
@@ -377,6 +380,21 @@ const (
 	// ReasonConfigurationInvalid says that Alertmanager would not accept what was made
 	// of all PagingPolicies, or that an alert would reach nobody.
 	ReasonConfigurationInvalid = "ConfigurationInvalid"
+	// ReasonInForce says that a silence is in force.
+	ReasonInForce = "InForce"
+	// ReasonScheduled says that a silence begins later.
+	ReasonScheduled = "Scheduled"
+	// ReasonEnded says that the time of a silence is over.
+	ReasonEnded = "Ended"
+	// ReasonEndTooLate says that a silence would last longer than the hub permits.
+	ReasonEndTooLate = "EndTooLate"
+	// ReasonNoAlertmanager says that the hub knows no Alertmanager.
+	ReasonNoAlertmanager = "NoAlertmanager"
+	// ReasonAlertmanagerUnreachable says that Alertmanager could not be read or written.
+	ReasonAlertmanagerUnreachable = "AlertmanagerUnreachable"
+	// ReasonIncidentUnresolved says that PagerDuty did not take the resolution of an incident
+	// that a silence would hide. The silence waits for it.
+	ReasonIncidentUnresolved = "IncidentUnresolved"
 	// ReasonWebhookCAUnavailable says that a probe takes its CA from webhooks, and
 	// there is none with a caBundle that calls the target.
 	ReasonWebhookCAUnavailable = "WebhookCAUnavailable"
@@ -404,6 +422,9 @@ const (
 	// LabelPaging marks objects on the hub that hold configuration of Alertmanager, with
 	// the value "true".
 	LabelPaging = "bellwether.dev/paging"
+	// LabelAutomaticSilence marks an AlertSilence that the hub made and deletes by itself. Its
+	// value is why: upgrade, veto or removal.
+	LabelAutomaticSilence = "bellwether.dev/automatic-silence"
 	// LabelRollout and LabelWave hold the frozen membership of an
 	// OperatorInstall: the OperatorRollout it belongs to, and its wave.
 	LabelRollout = "bellwether.dev/rollout"

@@ -28,6 +28,7 @@ func addKinds(scheme *runtime.Scheme) error {
 		&ChangeWindow{}, &ChangeWindowList{},
 		&RolloutPolicy{}, &RolloutPolicyList{},
 		&PagingPolicy{}, &PagingPolicyList{},
+		&AlertSilence{}, &AlertSilenceList{},
 	)
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil

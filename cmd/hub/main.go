@@ -14,13 +14,16 @@ import (
 	_ "time/tzdata" // ChangeWindows name time zones
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	ctrl "sigs.k8s.io/controller-runtime"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/bellwether-dev/bellwether/alerts/silences"
 	rules "github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/cmd/internal/startup"
 	"github.com/bellwether-dev/bellwether/controllers"
 	"github.com/bellwether-dev/bellwether/controllers/paging"
+	"github.com/bellwether-dev/bellwether/controllers/silence"
 	"github.com/bellwether-dev/bellwether/controllers/slo"
 )
 
@@ -43,6 +46,7 @@ type flags struct {
 	rulesPart               string
 	slo                     slo.Options
 	paging                  paging.Options
+	silence                 silence.Options
 }
 
 func main() {
@@ -111,8 +115,22 @@ func command() *cobra.Command {
 		"the hub's own, as NAMESPACE:NAME, for messages that say what it lacks")
 	fs.StringVar(&f.paging.SecretsRole, "paging-secrets-role", paging.DefaultSecretsRole,
 		"ClusterRole that lets the hub read the Secrets of PagingPolicies, for the same messages")
+	addSilenceFlags(fs, &f.silence)
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "log every action")
 	return c
+}
+
+func addSilenceFlags(fs *pflag.FlagSet, o *silence.Options) {
+	fs.StringVar(&o.Alertmanager.URL, "alertmanager-url", "",
+		"Alertmanager that notifies of the alerts, as in http://alertmanager.monitoring:9093, where AlertSilences are "+
+			"made and self-tests of PagingPolicies are sent; empty: neither is done")
+	fs.StringVar(&o.Alertmanager.TokenFile, "alertmanager-token-file", "",
+		"file with the bearer token for Alertmanager")
+	fs.StringVar(&o.Alertmanager.CAFile, "alertmanager-ca-file", "",
+		"file with the certificates that Alertmanager's is signed by")
+	fs.DurationVar(&o.Max, "max-silence", silences.DefaultMax, "how long an AlertSilence may last")
+	fs.BoolVar(&o.WithoutAutomatic, "without-automatic-silences", false,
+		"make no silences for upgrades, vetoes of a cluster's owner, and clusters that are being removed")
 }
 
 func run(ctx context.Context, f flags) error {
@@ -126,10 +144,12 @@ func run(ctx context.Context, f flags) error {
 		return err
 	}
 	f.slo.Namespace = cmp.Or(f.slo.Namespace, f.electionNamespace)
-	f.paging.Namespace = f.slo.Namespace
+	f.paging.Namespace, f.silence.Namespace = f.slo.Namespace, f.slo.Namespace
+	f.paging.Alertmanager = f.silence.Alertmanager
 	if err := controllers.AddHub(mgr, controllers.HubOptions{
 		LeaseGrace: f.leaseGrace, Concurrency: f.concurrency, MaxChanges: f.maxChanges,
 		Catalogs: controllers.NewCatalogs(f.cacheDir), SLO: f.slo, Paging: f.paging,
+		Silence: f.silence,
 	}); err != nil {
 		return err
 	}

@@ -43,6 +43,8 @@ const (
 	RemovalManager = client.FieldOwner("bellwether-removal")
 	// PagingManager owns what is written for Alertmanager.
 	PagingManager = client.FieldOwner("bellwether-paging")
+	// SilenceManager owns the hub's own AlertSilences, and what it remembers of incidents.
+	SilenceManager = client.FieldOwner("bellwether-silence")
 	// FleetManager owns what is created for an agent.
 	FleetManager = client.FieldOwner("bellwether-fleet")
 )

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/bellwether-dev/bellwether/alerts/pagetest"
+	"github.com/bellwether-dev/bellwether/alerts/alertmanager"
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
@@ -40,8 +40,8 @@ type Options struct {
 	// Recheck is how often Secrets are read again, since nobody says when one changes.
 	// Default: a minute.
 	Recheck time.Duration
-	// Alertmanager is what self-tests go through. Without one nothing is tested.
-	Alertmanager pagetest.Alertmanager
+	// Alertmanager is what self-tests go through. Without a URL nothing is tested.
+	Alertmanager alertmanager.Endpoint
 }
 
 // Defaults of Options, which are those of Bellwether's own chart.
@@ -76,7 +76,14 @@ func Add(mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Kinds: served{disco},
 		Events: mgr.GetEventRecorder("bellwether-paging"), Options: o, Rules: rules,
-		Tester: NewTester(o.Alertmanager),
+		Tester: NewTester(nil),
+	}
+	if o.Alertmanager.URL != "" {
+		client, err := o.Alertmanager.Client()
+		if err != nil {
+			return fmt.Errorf("build paging controller: %w", err)
+		}
+		r.Tester.Alertmanager = client
 	}
 	if err := mgr.Add(r.Tester); err != nil {
 		return fmt.Errorf("build paging controller: %w", err)

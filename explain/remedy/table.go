@@ -462,6 +462,30 @@ func installed() []Remedy {
 	}
 }
 
+// silence are the states of AlertSilences.
+func silence() []Remedy {
+	return []Remedy{
+		{Reason: v1alpha1.ReasonInForce, Means: "Alertmanager has the silence in force: nobody is notified of the " +
+			"alerts that it is about.", Next: "Incidents whose alerts still fire when it ends are opened again."},
+		{Reason: v1alpha1.ReasonScheduled, Means: "The silence begins at the time of its spec.start."},
+		{Reason: v1alpha1.ReasonEnded, Means: "The time of the silence is over. It hides nothing.", Do: []Action{
+			run("Delete it when nobody needs the record", "kubectl -n NAMESPACE delete alertsilence NAME")}},
+		{Reason: v1alpha1.ReasonEndTooLate, Means: "The silence would last longer than the hub permits (its flag " +
+			"--max-silence, 24 hours by default). It is not in force.", Do: []Action{
+			do("Set spec.end of the AlertSilence to the time that the message names, or to an earlier one.")},
+			Next: noticed},
+		{Reason: v1alpha1.ReasonNoAlertmanager, Means: "The hub knows no Alertmanager, so no AlertSilence comes into " +
+			"force.", Do: []Action{do("Set the hub's flag --alertmanager-url (hub.paging.alertmanagerURL in the chart).")}},
+		{Reason: v1alpha1.ReasonAlertmanagerUnreachable, Means: "The hub cannot read or write the silences of " +
+			"Alertmanager. A silence that began before stays in force; one that did not waits.", Do: []Action{
+			do("Check that Alertmanager runs, and that the hub reaches the address that the message names.")},
+			Next: tried},
+		{Reason: v1alpha1.ReasonIncidentUnresolved, Means: "PagerDuty did not take the resolution of an incident that " +
+			"the silence would hide. The silence waits, so that no incident stays open that nobody can resolve.",
+			Do: []Action{do("Check that the hub reaches the Events API, and the Secret with the routing key.")}, Next: tried},
+	}
+}
+
 // probeInputs are about what a probe is made of: its targets, Secrets and CAs.
 func probeInputs() []Remedy {
 	return []Remedy{

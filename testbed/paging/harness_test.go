@@ -6,6 +6,7 @@ package paging
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"maps"
 	"os"
 	"path/filepath"
@@ -37,6 +38,8 @@ type world struct {
 	events   *pagerduty.Server
 	tickets  *alertmanager.Webhooks
 	managers []*alertmanager.Server
+	// written is what the hub keeps of its configuration in a Secret.
+	written map[string][]byte
 }
 
 // The operators. Those of payments page and open tickets at the same service.
@@ -72,7 +75,7 @@ var faster = strings.NewReplacer("group_wait: 30s", "group_wait: 300ms", "group_
 // start runs one Alertmanager, or several replicas, with the configuration that the hub makes of the policies.
 func start(t *testing.T, replicas int) *world {
 	t.Helper()
-	w := &world{t: t, tickets: alertmanager.NewWebhooks()}
+	w := &world{t: t, tickets: alertmanager.NewWebhooks(), written: map[string][]byte{}}
 	t.Cleanup(w.tickets.Close)
 	var err error
 	if w.events, err = pagerduty.Start(
@@ -132,12 +135,18 @@ func (w *world) config(policies []paging.Policy) []byte {
 			if err := os.WriteFile(filepath.Join(folder, use.File), []byte(value), 0o600); err != nil {
 				w.t.Fatal(err)
 			}
+			w.written[use.File] = []byte(value)
 		}
 	}
 	text, err := paging.Config(all, folder)
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	inForce, err := json.Marshal(all)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.written[paging.PoliciesFile] = inForce
 	quick := faster.Replace(string(text))
 	if quick == string(text) {
 		w.t.Fatal("the configuration has other times than this test knows")

@@ -25,6 +25,12 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.AdmissionBatchApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("AdmissionRollback"):
 		return &apisv1alpha1.AdmissionRollbackApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AlertSilence"):
+		return &apisv1alpha1.AlertSilenceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AlertSilenceSpec"):
+		return &apisv1alpha1.AlertSilenceSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AlertSilenceStatus"):
+		return &apisv1alpha1.AlertSilenceStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("AppliedPolicy"):
 		return &apisv1alpha1.AppliedPolicyApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Approval"):
@@ -117,6 +123,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.HeartbeatTargetApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("HeldBackClusters"):
 		return &apisv1alpha1.HeldBackClustersApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("HiddenPages"):
+		return &apisv1alpha1.HiddenPagesApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("HostTarget"):
 		return &apisv1alpha1.HostTargetApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("HTTPProbe"):
@@ -247,6 +255,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.RequestedJobApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RequestRatio"):
 		return &apisv1alpha1.RequestRatioApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ResolvedIncident"):
+		return &apisv1alpha1.ResolvedIncidentApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RollbackRequest"):
 		return &apisv1alpha1.RollbackRequestApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RollbackStrategy"):
@@ -273,6 +283,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.SelectedTargetsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ServiceTarget"):
 		return &apisv1alpha1.ServiceTargetApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("SilencedClusters"):
+		return &apisv1alpha1.SilencedClustersApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SlackReceiver"):
 		return &apisv1alpha1.SlackReceiverApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SLOEdit"):

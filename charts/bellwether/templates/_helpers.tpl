@@ -136,6 +136,6 @@ priorityClassName: {{ . }}
 {{- /* What everybody may see. */}}
 {{- define "bellwether.rules.view" -}}
 - apiGroups: [bellwether.dev]
-  resources: [changewindows, endpointprobes, fleetclusters, managedoperators, operatorbackups, operatorcatalogs, operatorinstalls, operatorrollouts, operatorslos, pagingpolicies, rolloutpolicies]
+  resources: [alertsilences, changewindows, endpointprobes, fleetclusters, managedoperators, operatorbackups, operatorcatalogs, operatorinstalls, operatorrollouts, operatorslos, pagingpolicies, rolloutpolicies]
   verbs: [get, list, watch]
 {{- end }}

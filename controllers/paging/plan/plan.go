@@ -40,11 +40,11 @@ const (
 const (
 	// SecretName is the Secret with the configuration, the secrets that it reads, and
 	// the policies that are in force.
-	SecretName = "bellwether-alertmanager"
+	SecretName = paging.SecretName
 	// ConfigFile is its key of the configuration.
 	ConfigFile = "alertmanager.yaml"
 	// PoliciesFile is its key of the policies that are in force.
-	PoliciesFile = "policies.json"
+	PoliciesFile = paging.PoliciesFile
 	// objectPrefix is before the name of a policy in that of its AlertmanagerConfig.
 	objectPrefix = "bellwether-"
 	// maxSecret is how many bytes the Secret may have; the API server takes 1 MiB.
@@ -173,14 +173,10 @@ func neverInForce(in Input, problems map[types.NamespacedName]paging.Problem,
 // readPolicies are those that were in force when the Secret was written.
 func readPolicies(data map[string][]byte) (map[types.NamespacedName]paging.Policy, error) {
 	out := map[types.NamespacedName]paging.Policy{}
-	text, known := data[PoliciesFile]
-	if !known {
-		return out, nil
-	}
-	var list []paging.Policy
-	if err := json.Unmarshal(text, &list); err != nil {
-		return nil, fmt.Errorf("what was in force is not known, as %s of Secret %s cannot be read: %w; remove this key "+
-			"to begin anew with the policies as they are now", PoliciesFile, SecretName, err)
+	list, err := paging.InForce(data)
+	if err != nil {
+		return nil, fmt.Errorf("what was in force is not known: %w; remove this key to begin anew with the policies as "+
+			"they are now", err)
 	}
 	for _, p := range list {
 		out[keyOf(p)] = p

@@ -42,6 +42,7 @@ import (
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/controllers/operator"
 	"github.com/bellwether-dev/bellwether/controllers/paging"
+	"github.com/bellwether-dev/bellwether/controllers/silence"
 	"github.com/bellwether-dev/bellwether/controllers/slo"
 	"github.com/bellwether-dev/bellwether/testbed/cluster"
 	"github.com/bellwether-dev/bellwether/testbed/testenv"
@@ -65,6 +66,7 @@ type harness struct {
 	whole   bool
 	metrics *prometheus.Registry
 	slo     slo.Options
+	silence silence.Options
 
 	stop func()
 }
@@ -177,8 +179,9 @@ func (h *harness) addControllers(t *testing.T, mgr ctrl.Manager) {
 	catalogs := controllers.NewCatalogs("")
 	if h.whole {
 		h.metrics = prometheus.NewRegistry()
+		h.silence.Namespace, h.silence.Recheck = hubNamespace, time.Second
 		must(t, controllers.AddHub(mgr, controllers.HubOptions{Concurrency: 4, Catalogs: catalogs, Metrics: h.metrics,
-			SLO: h.slo, Paging: paging.Options{Namespace: hubNamespace, Recheck: time.Second}}))
+			SLO: h.slo, Paging: paging.Options{Namespace: hubNamespace, Recheck: time.Second}, Silence: h.silence}))
 		return
 	}
 	must(t, kit.IndexInstalls(t.Context(), mgr.GetFieldIndexer()))

@@ -76,6 +76,97 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: force
       type:
         scalar: boolean
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.AlertSilence
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.AlertSilenceSpec
+    - name: status
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.AlertSilenceStatus
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.AlertSilenceSpec
+  map:
+    fields:
+    - name: alerts
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.SilencedAlerts
+      default: All
+    - name: clusters
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.SilencedClusters
+    - name: end
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: operators
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: owner
+      type:
+        scalar: string
+    - name: reason
+      type:
+        scalar: string
+    - name: scope
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.SilenceScope
+      default: Namespace
+    - name: start
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.AlertSilenceStatus
+  map:
+    fields:
+    - name: activeSince
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
+          elementRelationship: associative
+          keys:
+          - type
+    - name: hidden
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.HiddenPages
+          elementRelationship: atomic
+    - name: hiddenAlerts
+      type:
+        scalar: numeric
+    - name: hiddenPages
+      type:
+        scalar: numeric
+    - name: ids
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: observedGeneration
+      type:
+        scalar: numeric
+    - name: resolvedIncidents
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.ResolvedIncident
+          elementRelationship: atomic
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.AppliedPolicy
   map:
     fields:
@@ -1001,6 +1092,21 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: until
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.HiddenPages
+  map:
+    fields:
+    - name: cluster
+      type:
+        scalar: string
+    - name: operator
+      type:
+        scalar: string
+    - name: operatorNamespace
+      type:
+        scalar: string
+    - name: pages
+      type:
+        scalar: numeric
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.HostTarget
   map:
     fields:
@@ -2553,6 +2659,21 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: version
       type:
         scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.ResolvedIncident
+  map:
+    fields:
+    - name: about
+      type:
+        scalar: string
+    - name: alert
+      type:
+        scalar: string
+    - name: dedupKey
+      type:
+        scalar: string
+    - name: resolvedAt
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.RollbackRequest
   map:
     fields:
@@ -2852,6 +2973,22 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: selector
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.TargetSelector
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.SilenceScope
+  scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.SilencedAlerts
+  scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.SilencedClusters
+  map:
+    fields:
+    - name: names
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: selector
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.SingleClusterPages
   scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.SlackReceiver

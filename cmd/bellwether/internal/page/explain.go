@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -14,10 +15,12 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/bellwether-dev/bellwether/alerts/alertmanager"
 	"github.com/bellwether-dev/bellwether/alerts/paging"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 const explainLong = `Show the incidents that Alertmanager has open, by the key that PagerDuty knows them
@@ -36,6 +39,16 @@ type open struct {
 	alerts   []paging.Firing
 	Alerts   int    `json:"alerts"`
 	Summary  string `json:"summary"`
+	// Silences are those because of which nobody is notified of some of the alerts.
+	Silences []hiding `json:"silences,omitempty"`
+	ids      map[string]bool
+}
+
+// hiding is a silence that hides alerts.
+type hiding struct {
+	By      string    `json:"by"`
+	Comment string    `json:"comment"`
+	Ends    time.Time `json:"ends"`
 }
 
 func (a *app) explainCommand() *cobra.Command {
@@ -60,7 +73,13 @@ func (a *app) explainCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.showIncidents(&out, router, one.alerts)
+			if err := a.showIncidents(&out, router, one.alerts); err != nil {
+				return err
+			}
+			if out.Table() {
+				a.saySilences(one)
+			}
+			return nil
 		},
 	}
 	out.Add(c, command.OutputJSON, command.OutputYAML)
@@ -98,10 +117,13 @@ func (a *app) incidents(ctx context.Context, from *command.AlertmanagerFlags) (*
 			}
 			id := in.Receiver + in.DedupKey
 			if by[id] == nil {
-				by[id] = &open{Incident: in, Since: alert.Since, Summary: alert.Annotations["summary"]}
+				by[id] = &open{Incident: in, Since: alert.Since, Summary: alert.Annotations["summary"], ids: map[string]bool{}}
 			}
-			by[id].add(firing, len(alert.SilencedBy) > 0)
+			by[id].add(firing, alert.SilencedBy)
 		}
+	}
+	if err := addSilences(ctx, server, by); err != nil {
+		return nil, nil, err
 	}
 	var out []open
 	for _, one := range by {
@@ -117,11 +139,44 @@ func (a *app) incidents(ctx context.Context, from *command.AlertmanagerFlags) (*
 	return router, out, nil
 }
 
-func (o *open) add(alert paging.Firing, silenced bool) {
+// addSilences says which silences hide alerts of the incidents.
+func addSilences(ctx context.Context, server *alertmanager.Client, incidents map[string]*open) error {
+	if !slices.ContainsFunc(slices.Collect(maps.Values(incidents)), func(o *open) bool { return o.Silenced > 0 }) {
+		return nil
+	}
+	all, err := server.Silences(ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range all {
+		for _, o := range incidents {
+			if o.ids[s.ID] {
+				o.Silences = append(o.Silences, hiding{phrase.OneLine(s.By), phrase.OneLine(s.Comment), s.Ends.UTC()})
+			}
+		}
+	}
+	return nil
+}
+
+// saySilences says who silenced an incident.
+func (a *app) saySilences(o open) {
+	if o.Silenced == 0 {
+		return
+	}
+	a.Say("\nNobody is notified of %d of its %s:\n", o.Silenced, phrase.Count(o.Alerts, "alert"))
+	for _, s := range o.Silences {
+		a.Say("  silenced by %s until %s: %s\n", s.By, s.Ends.Format(time.RFC3339), s.Comment)
+	}
+}
+
+func (o *open) add(alert paging.Firing, silencedBy []string) {
 	o.alerts = append(o.alerts, alert)
 	o.Alerts++
-	if silenced {
+	if len(silencedBy) > 0 {
 		o.Silenced++
+	}
+	for _, id := range silencedBy {
+		o.ids[id] = true
 	}
 	if alert.Since.Before(o.Since) {
 		o.Since = alert.Since

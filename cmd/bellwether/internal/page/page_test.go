@@ -193,14 +193,22 @@ func alertmanager(t *testing.T, config string, alerts []map[string]any) *httptes
 			for _, a := range alerts {
 				a["startsAt"], a["endsAt"], a["updatedAt"], a["fingerprint"] = "2026-03-01T10:00:00Z", now, now, "a"
 				a["receivers"] = []any{}
+				silencedBy := []any{}
+				if id := a["silence"]; id != nil {
+					silencedBy = append(silencedBy, id)
+				}
 				a["status"] = map[string]any{
 					"state":       "active",
-					"silencedBy":  []any{},
+					"silencedBy":  silencedBy,
 					"inhibitedBy": []any{},
 					"mutedBy":     []any{},
 				}
 			}
 			_ = json.NewEncoder(w).Encode(alerts)
+		case "/api/v2/silences":
+			_ = json.NewEncoder(w).Encode([]map[string]any{{"id": "s1", "createdBy": "bellwether: anna",
+				"comment": "disk is replaced (AlertSilence payments/disk)", "status": map[string]any{"state": "active"},
+				"updatedAt": now, "startsAt": now, "endsAt": "2026-03-01T12:00:00Z", "matchers": []any{}}})
 		default:
 			http.NotFound(w, r)
 		}
@@ -250,6 +258,11 @@ func TestExplain(t *testing.T) {
 	wants(t, w.Run(t, "page", "explain", "ffffffffffff", "--alertmanager", server.URL), 1, "no open incident",
 		"bellwether page explain")
 	wants(t, w.Run(t, "page", "explain"), 1, "no Alertmanager address")
+	silenced := release("csv")
+	silenced["silence"] = "s1"
+	hidden := alertmanager(t, string(config), []map[string]any{release("available"), silenced})
+	wants(t, w.Run(t, "page", "explain", key, "--alertmanager", hidden.URL), 0, "Nobody is notified of 1 of its 2 alerts",
+		"silenced by bellwether: anna until 2026-03-01T12:00:00Z: disk is replaced (AlertSilence payments/disk)")
 	none := alertmanager(t, string(config), []map[string]any{})
 	wants(t, w.Run(t, "page", "explain", "--alertmanager", none.URL), 0, "No incident is open.")
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/page"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/registry"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/rollout"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/silence"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/slo"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/why"
 )
@@ -88,7 +89,8 @@ func New(env *command.Env) *cobra.Command {
 	for group, commands := range map[string][]*cobra.Command{
 		groupFleet: {fleet.Command(env), install.Command(env), operator.VersionsCommand(env)},
 		groupChange: {operator.Command(env), rollout.Command(env), slo.Command(env), dashboards.Command(env),
-			backup.Command(env), why.Command(env), page.Command(env), oncall.Command(env)},
+			backup.Command(env), why.Command(env), page.Command(env), silence.Command(env),
+			oncall.Command(env)},
 		groupPublish: {catalog.Command(env), bundle.Command(env), registry.Command(env)},
 		"":           {a.versionCommand(), a.docsCommand()},
 	} {

@@ -1,0 +1,213 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package silences
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/rollouts/veto"
+)
+
+// Causes of the hub's own silences: values of the label LabelAutomaticSilence.
+const (
+	// CauseUpgrade is an upgrade that a rollout admitted on one cluster.
+	CauseUpgrade = "upgrade"
+	// CauseVeto is a veto of a cluster's owner.
+	CauseVeto = "veto"
+	// CauseRemoval is a cluster that is being removed from the fleet.
+	CauseRemoval = "removal"
+)
+
+// Owner is the owner of the hub's own silences.
+const Owner = "bellwether"
+
+const (
+	// defaultDeadline is that of a wave which is not known any more.
+	defaultDeadline = 30 * time.Minute
+	// afterUpgrade is how long alerts may look back at an upgrade that succeeded: the short
+	// window of the quickest tiers.
+	afterUpgrade = 5 * time.Minute
+	// usualUpgrade is how long an upgrade usually takes. A page that is hidden for longer
+	// is told of.
+	usualUpgrade = 10 * time.Minute
+	// maxReason is what the API permits.
+	maxReason    = 512
+	maxOperators = 100
+)
+
+// Fleet is what automatic silences are made of.
+type Fleet struct {
+	Now time.Time
+	// Namespace of the hub, for silences with the scope Fleet.
+	Namespace string
+	// Max is how long a silence may last.
+	Max      time.Duration
+	Clusters []v1alpha1.FleetCluster
+	Installs []v1alpha1.OperatorInstall
+	Rollouts []v1alpha1.OperatorRollout
+}
+
+// Automatic are the hub's own AlertSilences that there have to be now, and no others. It
+// leaves out those whose time is over.
+//
+//   - An upgrade that was admitted silences alerts about that operator on that cluster,
+//     until 5 minutes after it succeeded, and at most until the wave's deadline.
+//   - A veto silences alerts about the operators that it is about, on its cluster.
+//   - A cluster that is being removed is silenced with everything on it.
+//
+// That a cluster hibernates is not known to the hub.
+func Automatic(f Fleet) []*v1alpha1.AlertSilence {
+	deadlines := deadlinesOf(f.Rollouts)
+	var out []*v1alpha1.AlertSilence
+	add := func(s *v1alpha1.AlertSilence) {
+		if latest := s.Spec.Start.Add(f.Max); s.Spec.End.After(latest) {
+			s.Spec.End = metav1.NewTime(latest)
+		}
+		if s.Spec.End.After(f.Now) {
+			out = append(out, s)
+		}
+	}
+	operators := map[string][]v1alpha1.OperatorReference{}
+	for i := range f.Installs {
+		install := &f.Installs[i]
+		operators[install.Spec.Cluster] = append(operators[install.Spec.Cluster], install.Spec.Operator)
+		if a := install.Spec.Admission; a != nil && a.Previous != nil {
+			add(ofUpgrade(install, deadlines))
+		}
+	}
+	for i := range f.Clusters {
+		c := &f.Clusters[i]
+		if c.DeletionTimestamp != nil {
+			add(ofRemoval(f, c))
+		}
+		if c.Status.Veto == nil || c.Status.Veto.Since.IsZero() {
+			continue
+		}
+		for _, s := range ofVeto(f, c, operators[c.Name]) {
+			add(s)
+		}
+	}
+	slices.SortFunc(out, func(a, b *v1alpha1.AlertSilence) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return out
+}
+
+// wave names a wave of a rollout of a namespace.
+type wave struct{ namespace, rollout, wave string }
+
+func deadlinesOf(rollouts []v1alpha1.OperatorRollout) map[wave]time.Duration {
+	out := map[wave]time.Duration{}
+	for i := range rollouts {
+		r := &rollouts[i]
+		for _, w := range r.Spec.Strategy.Waves {
+			if w.Deadline != nil {
+				out[wave{r.Namespace, r.Name, w.Name}] = w.Deadline.Duration
+			}
+		}
+	}
+	return out
+}
+
+// automatic is a silence of the hub's own. Names of objects that it is about have no
+// dots, so that no two have the same name.
+func automatic(namespace, name, cause, reason string, start, end time.Time) *v1alpha1.AlertSilence {
+	begin := metav1.NewTime(start.UTC())
+	return &v1alpha1.AlertSilence{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name,
+			Labels: map[string]string{v1alpha1.LabelAutomaticSilence: cause}},
+		Spec: v1alpha1.AlertSilenceSpec{Owner: Owner, Reason: phrase.Truncate(reason, maxReason), Start: &begin,
+			End: metav1.NewTime(end.UTC()), Scope: v1alpha1.SilenceNamespace, Alerts: v1alpha1.SilenceAll}}
+}
+
+func ofUpgrade(install *v1alpha1.OperatorInstall, deadlines map[wave]time.Duration) *v1alpha1.AlertSilence {
+	a, op, cluster := install.Spec.Admission, install.Spec.Operator, install.Spec.Cluster
+	deadline, known := deadlines[wave{op.Namespace, a.Rollout, a.Wave}]
+	if !known {
+		deadline = defaultDeadline
+	}
+	end := a.AdmittedAt.Add(deadline)
+	if done := install.Status.SucceededAt; done != nil && install.Status.SucceededHash == a.Hash {
+		if quiet := done.Add(afterUpgrade); quiet.Before(end) {
+			end = quiet
+		}
+	}
+	// The start cannot be changed, so that each admission has a silence of its own.
+	s := automatic(op.Namespace, fmt.Sprintf("upgrade.%s.%s.%d", op.Name, cluster, a.AdmittedAt.Unix()), CauseUpgrade,
+		fmt.Sprintf("rollout %s brings cluster %s to %s", a.Rollout, cluster, a.Release.Version), a.AdmittedAt.Time, end)
+	s.Spec.Operators = []string{op.Name}
+	s.Spec.Clusters = &v1alpha1.SilencedClusters{Names: []string{cluster}}
+	return s
+}
+
+// ofVeto are silences of the operators on a cluster that its owner's veto is about, in
+// the operators' namespaces.
+func ofVeto(f Fleet, c *v1alpha1.FleetCluster, operators []v1alpha1.OperatorReference) []*v1alpha1.AlertSilence {
+	v := c.Status.Veto
+	end := v.Since.Add(f.Max)
+	if v.Until != nil && v.Until.Time.Before(end) {
+		end = v.Until.Time
+	}
+	of := map[string]*v1alpha1.AlertSilence{}
+	for _, op := range operators {
+		if !veto.Covers(v, op) {
+			continue
+		}
+		if of[op.Namespace] == nil {
+			of[op.Namespace] = automatic(op.Namespace, fmt.Sprintf("veto.%s.%d", c.Name, v.Since.Unix()), CauseVeto,
+				"veto of the owner of cluster "+c.Name+": "+v.Reason, v.Since.Time, end)
+			of[op.Namespace].Spec.Clusters = &v1alpha1.SilencedClusters{Names: []string{c.Name}}
+		}
+		of[op.Namespace].Spec.Operators = append(of[op.Namespace].Spec.Operators, op.Name)
+	}
+	out := make([]*v1alpha1.AlertSilence, 0, len(of))
+	for _, s := range of {
+		slices.Sort(s.Spec.Operators)
+		s.Spec.Operators = slices.Compact(s.Spec.Operators)
+		if len(s.Spec.Operators) > maxOperators { // a veto names fewer: it is about all of them
+			s.Spec.Operators = nil
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func ofRemoval(f Fleet, c *v1alpha1.FleetCluster) *v1alpha1.AlertSilence {
+	s := automatic(f.Namespace, fmt.Sprintf("removal.%s.%d", c.Name, c.DeletionTimestamp.Unix()), CauseRemoval,
+		"cluster "+c.Name+" is being removed from the fleet", c.DeletionTimestamp.Time,
+		c.DeletionTimestamp.Add(f.Max))
+	s.Spec.Scope = v1alpha1.SilenceFleet
+	s.Spec.Clusters = &v1alpha1.SilencedClusters{Names: []string{c.Name}}
+	return s
+}
+
+// Superfluous are the hub's own silences of all that are not wanted any more.
+func Superfluous(all []v1alpha1.AlertSilence, wanted []*v1alpha1.AlertSilence) []types.NamespacedName {
+	keep := map[types.NamespacedName]bool{}
+	for _, s := range wanted {
+		keep[types.NamespacedName{Namespace: s.Namespace, Name: s.Name}] = true
+	}
+	var out []types.NamespacedName
+	for i := range all {
+		key := types.NamespacedName{Namespace: all[i].Namespace, Name: all[i].Name}
+		if all[i].Labels[v1alpha1.LabelAutomaticSilence] != "" && !keep[key] {
+			out = append(out, key)
+		}
+	}
+	return out
+}
+
+// IsReported tells whether pages that a silence hides are told of: always, but for those
+// that an upgrade causes within its usual time.
+func IsReported(s *v1alpha1.AlertSilence, now time.Time) bool {
+	return s.Labels[v1alpha1.LabelAutomaticSilence] != CauseUpgrade || now.Sub(start(s)) >= usualUpgrade
+}

@@ -1,0 +1,57 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package silence
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/alerts/series"
+	"github.com/bellwether-dev/bellwether/alerts/silences"
+	"github.com/bellwether-dev/bellwether/apis/conditions"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/kit"
+	"github.com/bellwether-dev/bellwether/phrase"
+)
+
+var (
+	endDesc    = kit.Desc(series.SilenceEnd)
+	hiddenDesc = kit.Desc(series.SilenceHiddenPages)
+)
+
+// Gauges returns the collector of the metrics of silences.
+func Gauges(mgr ctrl.Manager) prometheus.Collector {
+	return kit.NewGauges(mgr, collect, endDesc, hiddenDesc)
+}
+
+func collect(ctx context.Context, cache client.Reader, out chan<- prometheus.Metric) error {
+	var all v1alpha1.AlertSilenceList
+	if err := cache.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list AlertSilences: %w", err)
+	}
+	now := time.Now()
+	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
+	}
+	for i := range all.Items {
+		s := &all.Items[i]
+		if !conditions.IsTrue(s.Status.Conditions, v1alpha1.ConditionActive) {
+			continue
+		}
+		owner := phrase.OneLine(s.Spec.Owner)
+		gauge(endDesc, float64(s.Spec.End.Unix()), s.Namespace, s.Name, owner, s.Labels[v1alpha1.LabelAutomaticSilence])
+		if !silences.IsReported(s, now) {
+			continue
+		}
+		for _, h := range s.Status.Hidden {
+			gauge(hiddenDesc, float64(h.Pages), h.OperatorNamespace, h.Operator, h.Cluster, s.Namespace, s.Name, owner)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,143 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hub
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/bellwether-dev/bellwether/alerts/alertmanager"
+	"github.com/bellwether-dev/bellwether/alerts/silences"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/silence"
+	"github.com/bellwether-dev/bellwether/testbed/alertmanager"
+	"github.com/bellwether-dev/bellwether/testbed/build"
+	"github.com/bellwether-dev/bellwether/testbed/cluster"
+	"github.com/bellwether-dev/bellwether/testbed/testenv"
+)
+
+const goodSilence = `
+apiVersion: bellwether.dev/v1alpha1
+kind: AlertSilence
+metadata: {name: work}
+spec: {owner: anna, reason: disk is replaced, operators: [echo], start: "2026-01-05T22:00:00Z",` +
+	` end: "2026-01-05T23:00:00Z"}`
+
+// anAlertmanager notifies nobody.
+func anAlertmanager(t *testing.T) *alertmanager.Server {
+	t.Helper()
+	paths, err := build.Ensure(t.Context(), t.Output(), build.Alertmanager)
+	must(t, err)
+	s, err := alertmanager.Start(t.Context(), alertmanager.Options{Dir: t.TempDir(), Binary: paths[build.Alertmanager],
+		Config: []byte("route: {receiver: nobody}\nreceivers: [{name: nobody}]\n")})
+	must(t, err)
+	t.Cleanup(func() { s.Stop(context.Background()) })
+	return s
+}
+
+// TestSilences has silences of a person and of the hub's own, with the permissions that the chart gives the hub.
+func TestSilences(t *testing.T) {
+	server := anAlertmanager(t)
+	h := &harness{scheme: runtime.NewScheme(), whole: true,
+		silence: silence.Options{Alertmanager: api.Endpoint{URL: server.URL()}}}
+	h.prepare(t, testenv.Cluster(t, cluster.Options{}))
+	h.startHub(t)
+	t.Cleanup(func() { h.stop() })
+	namespace := testenv.Namespace(t, h.cluster.RESTConfig(), "payments")
+	t.Run("validation", func(t *testing.T) { h.silenceValidation(t, namespace) })
+
+	of := &v1alpha1.AlertSilence{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "work"},
+		Spec: v1alpha1.AlertSilenceSpec{Owner: "anna", Reason: "disk is replaced", Operators: []string{"echo"},
+			End: metav1.NewTime(time.Now().Add(25 * time.Hour))}}
+	must(t, h.Create(t.Context(), of))
+	h.reaches(t, of, "Stalled EndTooLate", "--max-silence")
+	h.change(t, of, func() { of.Spec.End = metav1.NewTime(time.Now().Add(time.Hour)) })
+	h.reaches(t, of, "True InForce", "nobody is notified until")
+	eventually(t, func() error {
+		return silenced(t, server, `bellwether: anna`, `disk is replaced (AlertSilence `+namespace+`/work)`)
+	})
+	server.Stop(t.Context())
+	h.reaches(t, of, "False AlertmanagerUnreachable", "Alertmanager at")
+	must(t, server.Restart(t.Context()))
+	h.reaches(t, of, "True InForce")
+
+	elsewhere := &v1alpha1.AlertSilence{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "elsewhere"},
+		Spec: v1alpha1.AlertSilenceSpec{Owner: "anna", Reason: "move", Scope: v1alpha1.SilenceFleet,
+			End: metav1.NewTime(time.Now().Add(time.Hour)), Clusters: &v1alpha1.SilencedClusters{Names: []string{"a"}}}}
+	must(t, h.Create(t.Context(), elsewhere))
+	h.reaches(t, elsewhere, "Stalled InvalidSpec", "has to be in namespace "+hubNamespace)
+
+	must(t, h.Delete(t.Context(), of))
+	eventually(t, func() error {
+		if err := silenced(t, server, "anna", ""); err == nil {
+			return errNotYet
+		}
+		return nil
+	})
+	h.removalIsSilenced(t)
+}
+
+// removalIsSilenced has a cluster that is being removed.
+func (h *harness) removalIsSilenced(t *testing.T) {
+	leaving := fleetCluster("leaving")
+	a := h.join(t, leaving)
+	install := h.install(t, leaving.Name, v1alpha1.OperatorReference{Namespace: "team", Name: "echo"})
+	a.hold(t, install)
+	must(t, h.Delete(t.Context(), leaving))
+	own := &v1alpha1.AlertSilence{}
+	eventually(t, func() error {
+		var all v1alpha1.AlertSilenceList
+		must(t, h.List(t.Context(), &all, client.InNamespace(hubNamespace),
+			client.MatchingLabels{v1alpha1.LabelAutomaticSilence: silences.CauseRemoval}))
+		if len(all.Items) != 1 {
+			return fmt.Errorf("%d silences of removed clusters, want 1", len(all.Items))
+		}
+		all.Items[0].DeepCopyInto(own)
+		return nil
+	})
+	h.reaches(t, own, "True InForce")
+	h.sweep(leaving)
+	h.gone(t, own)
+}
+
+// silenced objects unless a silence is in force whose creator and comment begin so.
+func silenced(t *testing.T, server *alertmanager.Server, by, comment string) error {
+	c, err := api.Endpoint{URL: server.URL()}.Client()
+	must(t, err)
+	all, err := c.Silences(t.Context())
+	if err != nil {
+		return err
+	}
+	for _, s := range all {
+		if strings.Contains(s.By, by) && strings.HasPrefix(s.Comment, comment) && s.Ends.After(time.Now()) {
+			return nil
+		}
+	}
+	return fmt.Errorf("silences %+v, want one by %s", all, by)
+}
+
+func (h *harness) silenceValidation(t *testing.T, namespace string) {
+	for name, test := range map[string]struct{ path, value, want string }{
+		"good":              {"spec.alerts", "Tickets", ""},
+		"clusters":          {"spec.clusters", "{names: [a], selector: {matchLabels: {site: eu}}}", ""},
+		"no owner":          {"spec.owner", `" "`, "owner must not be empty"},
+		"no reason":         {"spec.reason", `" "`, "reason must not be empty"},
+		"ends before start": {"spec.end", `"2026-01-05T21:00:00Z"`, "end must be after start"},
+		"fleet, operators":  {"spec.scope", "Fleet", "it has no operators"},
+		"other alerts":      {"spec.alerts", "Pages", "Unsupported value"},
+		"no clusters":       {"spec.clusters", "{}", "set names, selector or both"},
+		"about nothing":     {"spec.operators", "null", "set operators, clusters or both"},
+	} {
+		object := parse(t, goodSilence, namespace)
+		set(t, object, test.path, test.value)
+		t.Run(name, func(t *testing.T) { expect(t, h.Create(t.Context(), object, client.DryRunAll), test.want) })
+	}
+}
