@@ -10,8 +10,10 @@ package pagerduty
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -34,6 +36,10 @@ var (
 	// ErrRefused says that PagerDuty refused an event, and would refuse it again. Any other
 	// error of sending may be gone the next time.
 	ErrRefused = errors.New("PagerDuty refused the event")
+	// ErrNotAccepted says that PagerDuty certainly did not accept an event, and may accept it
+	// the next time: no connection was made, or the answer was 429 or 503. After an error
+	// that is neither this nor ErrRefused, such as a timeout, it may have accepted it.
+	ErrNotAccepted = errors.New("PagerDuty did not accept the event")
 )
 
 // Client sends events to one Events API. All methods may be called by several goroutines.
@@ -135,5 +141,20 @@ func failure(tried string, err error) error {
 		answer.StatusCode != http.StatusRequestTimeout {
 		return fmt.Errorf("%s: %w: %w", tried, ErrRefused, err)
 	}
+	if !reached(err) || answer.StatusCode == http.StatusTooManyRequests ||
+		answer.StatusCode == http.StatusServiceUnavailable {
+		return fmt.Errorf("%s: %w: %w", tried, ErrNotAccepted, err)
+	}
 	return fmt.Errorf("%s: %w", tried, err)
+}
+
+// reached is false where there was no connection to send the event over.
+func reached(err error) bool {
+	var operation *net.OpError
+	if errors.As(err, &operation) && (operation.Op == "dial" || operation.Op == "proxyconnect") {
+		return false
+	}
+	var name *net.DNSError
+	var certificate *tls.CertificateVerificationError
+	return !errors.As(err, &name) && !errors.As(err, &certificate)
 }

@@ -43,6 +43,8 @@ const (
 	RemovalManager = client.FieldOwner("bellwether-removal")
 	// PagingManager owns what is written for Alertmanager.
 	PagingManager = client.FieldOwner("bellwether-paging")
+	// ChangeEventManager owns status.changeEvents of OperatorRollouts.
+	ChangeEventManager = client.FieldOwner("bellwether-change-events")
 	// FleetManager owns what is created for an agent.
 	FleetManager = client.FieldOwner("bellwether-fleet")
 )

@@ -61,6 +61,12 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.CatalogVerificationApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("CatalogVersion"):
 		return &apisv1alpha1.CatalogVersionApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ChangeEventDelivery"):
+		return &apisv1alpha1.ChangeEventDeliveryApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ChangeEventReceiver"):
+		return &apisv1alpha1.ChangeEventReceiverApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ChangeEventTarget"):
+		return &apisv1alpha1.ChangeEventTargetApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ChangeWindow"):
 		return &apisv1alpha1.ChangeWindowApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ChangeWindowSpec"):
@@ -213,6 +219,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.PagingPolicyStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PagingReceiver"):
 		return &apisv1alpha1.PagingReceiverApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PhaseChange"):
+		return &apisv1alpha1.PhaseChangeApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PodMetrics"):
 		return &apisv1alpha1.PodMetricsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Preflight"):

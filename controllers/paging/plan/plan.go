@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
@@ -53,6 +54,8 @@ func ObjectName(policy string) string { return objectPrefix + policy }
 
 // Input is what was observed.
 type Input struct {
+	// Now is the hub's time.
+	Now  time.Time
 	Kind Kind
 	// Namespace of the Secret; a policy with the scope Fleet has to be there.
 	Namespace string

@@ -33,6 +33,10 @@ type PagingPolicySpecApplyConfiguration struct {
 	// Heartbeat is a service that notifies you when it hears nothing for a while: it
 	// is called each minute as long as rules are evaluated and Alertmanager runs.
 	Heartbeat *HeartbeatTargetApplyConfiguration `json:"heartbeat,omitempty"`
+	// ChangeEvents are what PagerDuty shows beside incidents: that a rollout of an
+	// operator starts, that a wave starts, passes or fails, and how the rollout ends. They
+	// notify nobody. Without it none are sent.
+	ChangeEvents *ChangeEventTargetApplyConfiguration `json:"changeEvents,omitempty"`
 	// Receivers are who is notified, by name.
 	Receivers []PagingReceiverApplyConfiguration `json:"receivers,omitempty"`
 }
@@ -100,6 +104,14 @@ func (b *PagingPolicySpecApplyConfiguration) WithTickets(value *TicketTargetAppl
 // If called multiple times, the Heartbeat field is set to the value of the last call.
 func (b *PagingPolicySpecApplyConfiguration) WithHeartbeat(value *HeartbeatTargetApplyConfiguration) *PagingPolicySpecApplyConfiguration {
 	b.Heartbeat = value
+	return b
+}
+
+// WithChangeEvents sets the ChangeEvents field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ChangeEvents field is set to the value of the last call.
+func (b *PagingPolicySpecApplyConfiguration) WithChangeEvents(value *ChangeEventTargetApplyConfiguration) *PagingPolicySpecApplyConfiguration {
+	b.ChangeEvents = value
 	return b
 }
 
