@@ -10,13 +10,13 @@ package pagerduty
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	api "github.com/PagerDuty/go-pagerduty"
@@ -105,15 +105,19 @@ func (c *Client) Trigger(ctx context.Context, routingKey string, e Event) error 
 	for _, link := range e.Links {
 		event.Links = append(event.Links, link)
 	}
-	_, err := c.api.ManageEventWithContext(ctx, event)
-	return failure("trigger the incident", err)
+	return attempt(ctx, "trigger the incident", func(ctx context.Context) error {
+		_, err := c.api.ManageEventWithContext(ctx, event)
+		return err
+	})
 }
 
 // Resolve ends an incident. PagerDuty accepts it for one that is not open, too.
 func (c *Client) Resolve(ctx context.Context, routingKey, dedupKey string) error {
-	_, err := c.api.ManageEventWithContext(ctx,
-		&api.V2Event{RoutingKey: routingKey, Action: "resolve", DedupKey: dedupKey})
-	return failure("resolve the incident", err)
+	return attempt(ctx, "resolve the incident", func(ctx context.Context) error {
+		_, err := c.api.ManageEventWithContext(ctx,
+			&api.V2Event{RoutingKey: routingKey, Action: "resolve", DedupKey: dedupKey})
+		return err
+	})
 }
 
 // Change sends a change event.
@@ -126,35 +130,30 @@ func (c *Client) Change(ctx context.Context, routingKey string, change Change) e
 	for _, link := range change.Links {
 		event.Links = append(event.Links, api.ChangeEventLink{Href: link.URL, Text: link.Text})
 	}
-	_, err := c.api.CreateChangeEventWithContext(ctx, event)
-	return failure("send the change event", err)
+	return attempt(ctx, "send the change event", func(ctx context.Context) error {
+		_, err := c.api.CreateChangeEventWithContext(ctx, event)
+		return err
+	})
 }
 
-// failure says what was tried, and tells what is refused for good from what may work the
-// next time.
-func failure(tried string, err error) error {
+// attempt sends, and says of an error what was tried, and whether it makes sense to try
+// again.
+func attempt(ctx context.Context, tried string, send func(context.Context) error) error {
+	var connected atomic.Bool
+	err := send(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
+	}))
 	if err == nil {
 		return nil
 	}
 	var answer api.APIError
-	if errors.As(err, &answer) && answer.StatusCode/100 == 4 && !answer.Temporary() &&
-		answer.StatusCode != http.StatusRequestTimeout {
+	errors.As(err, &answer)
+	switch {
+	case !connected.Load(), answer.StatusCode == http.StatusTooManyRequests,
+		answer.StatusCode == http.StatusServiceUnavailable:
+		return fmt.Errorf("%s: %w: %w", tried, ErrNotAccepted, err)
+	case answer.StatusCode/100 == 4 && answer.StatusCode != http.StatusRequestTimeout:
 		return fmt.Errorf("%s: %w: %w", tried, ErrRefused, err)
 	}
-	if !reached(err) || answer.StatusCode == http.StatusTooManyRequests ||
-		answer.StatusCode == http.StatusServiceUnavailable {
-		return fmt.Errorf("%s: %w: %w", tried, ErrNotAccepted, err)
-	}
 	return fmt.Errorf("%s: %w", tried, err)
-}
-
-// reached is false where there was no connection to send the event over.
-func reached(err error) bool {
-	var operation *net.OpError
-	if errors.As(err, &operation) && (operation.Op == "dial" || operation.Op == "proxyconnect") {
-		return false
-	}
-	var name *net.DNSError
-	var certificate *tls.CertificateVerificationError
-	return !errors.As(err, &name) && !errors.As(err, &certificate)
 }
