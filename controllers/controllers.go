@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/bellwether-dev/bellwether/controllers/catalog"
+	"github.com/bellwether-dev/bellwether/controllers/changeevents"
 	"github.com/bellwether-dev/bellwether/controllers/fleet"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
 	"github.com/bellwether-dev/bellwether/controllers/operator"
@@ -76,6 +77,7 @@ func AddHub(mgr ctrl.Manager, o HubOptions) error {
 		func() error { return slo.Add(mgr, o.SLO) },
 		func() error { return paging.Add(mgr, o.Paging) },
 		func() error { return silence.Add(mgr, o.Silence) },
+		func() error { return changeevents.Add(mgr, changeevents.Options{Concurrency: o.Concurrency}) },
 		func() error { return probe.Add(mgr, mgr, probe.Options{Metrics: o.Metrics}) },
 	} {
 		if err := add(); err != nil {

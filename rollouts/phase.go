@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // proceed turns the counts into the decision. The order matters: actions rest
@@ -98,9 +99,38 @@ func (p *pass) waveStatuses(batch *v1alpha1.AdmissionBatch) []v1alpha1.WaveStatu
 		if w.Phase == v1alpha1.WaveVerified && w.VerifiedAt == nil {
 			w.VerifiedAt = stampTime(p.in.Now)
 		}
+		w.FailedAt = p.failedAt(w)
 		statuses = append(statuses, w)
 	}
 	return statuses
+}
+
+// failedAt is since when a wave is judged failed.
+func (p *pass) failedAt(w v1alpha1.WaveStatus) *metav1.Time {
+	switch {
+	case w.VerifiedAt != nil || !IsJudgedFailed(w):
+		return nil
+	case w.FailedAt != nil:
+		return w.FailedAt
+	}
+	return stampTime(p.in.Now)
+}
+
+// Limits of the API.
+const (
+	maxPhases       = 20
+	maxPhaseMessage = 512
+)
+
+// phaseChanges are those that were recorded, and the one that this decision makes.
+func phaseChanges(in Input, next v1alpha1.OperatorRolloutStatus) []v1alpha1.PhaseChange {
+	prior := in.Rollout.Status
+	if next.Phase == "" || next.Phase == prior.Phase {
+		return prior.Phases
+	}
+	all := append(slices.Clone(prior.Phases), v1alpha1.PhaseChange{Phase: next.Phase, At: *stampTime(in.Now),
+		Message: phrase.Truncate(next.Message, maxPhaseMessage)})
+	return all[max(0, len(all)-maxPhases):]
 }
 
 // soakClock returns when the soak began, and since when it stands still.

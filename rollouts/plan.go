@@ -287,6 +287,12 @@ func older(a, b string) bool {
 // phase but Verified and the ended ones is derived anew from the observation, and so
 // is every verdict but a failed one.
 func Next(in Input) Decision {
+	d := decide(in)
+	d.Status.Phases = phaseChanges(in, d.Status)
+	return d
+}
+
+func decide(in Input) Decision {
 	prior := in.Rollout.Status
 	if in.Newer {
 		return superseded(in)

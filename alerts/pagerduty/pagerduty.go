@@ -13,8 +13,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	api "github.com/PagerDuty/go-pagerduty"
@@ -34,6 +36,10 @@ var (
 	// ErrRefused says that PagerDuty refused an event, and would refuse it again. Any other
 	// error of sending may be gone the next time.
 	ErrRefused = errors.New("PagerDuty refused the event")
+	// ErrNotAccepted says that PagerDuty certainly did not accept an event, and may accept it
+	// the next time: no connection was made, or the answer was 429 or 503. After an error
+	// that is neither this nor ErrRefused, such as a timeout, it may have accepted it.
+	ErrNotAccepted = errors.New("PagerDuty did not accept the event")
 )
 
 // Client sends events to one Events API. All methods may be called by several goroutines.
@@ -99,15 +105,19 @@ func (c *Client) Trigger(ctx context.Context, routingKey string, e Event) error 
 	for _, link := range e.Links {
 		event.Links = append(event.Links, link)
 	}
-	_, err := c.api.ManageEventWithContext(ctx, event)
-	return failure("trigger the incident", err)
+	return attempt(ctx, "trigger the incident", func(ctx context.Context) error {
+		_, err := c.api.ManageEventWithContext(ctx, event)
+		return err
+	})
 }
 
 // Resolve ends an incident. PagerDuty accepts it for one that is not open, too.
 func (c *Client) Resolve(ctx context.Context, routingKey, dedupKey string) error {
-	_, err := c.api.ManageEventWithContext(ctx,
-		&api.V2Event{RoutingKey: routingKey, Action: "resolve", DedupKey: dedupKey})
-	return failure("resolve the incident", err)
+	return attempt(ctx, "resolve the incident", func(ctx context.Context) error {
+		_, err := c.api.ManageEventWithContext(ctx,
+			&api.V2Event{RoutingKey: routingKey, Action: "resolve", DedupKey: dedupKey})
+		return err
+	})
 }
 
 // Change sends a change event.
@@ -120,19 +130,29 @@ func (c *Client) Change(ctx context.Context, routingKey string, change Change) e
 	for _, link := range change.Links {
 		event.Links = append(event.Links, api.ChangeEventLink{Href: link.URL, Text: link.Text})
 	}
-	_, err := c.api.CreateChangeEventWithContext(ctx, event)
-	return failure("send the change event", err)
+	return attempt(ctx, "send the change event", func(ctx context.Context) error {
+		_, err := c.api.CreateChangeEventWithContext(ctx, event)
+		return err
+	})
 }
 
-// failure says what was tried, and tells what is refused for good from what may work the
-// next time.
-func failure(tried string, err error) error {
+// attempt sends, and says of an error what was tried, and whether it makes sense to try
+// again.
+func attempt(ctx context.Context, tried string, send func(context.Context) error) error {
+	var connected atomic.Bool
+	err := send(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
+	}))
 	if err == nil {
 		return nil
 	}
 	var answer api.APIError
-	if errors.As(err, &answer) && answer.StatusCode/100 == 4 && !answer.Temporary() &&
-		answer.StatusCode != http.StatusRequestTimeout {
+	errors.As(err, &answer)
+	switch {
+	case !connected.Load(), answer.StatusCode == http.StatusTooManyRequests,
+		answer.StatusCode == http.StatusServiceUnavailable:
+		return fmt.Errorf("%s: %w: %w", tried, ErrNotAccepted, err)
+	case answer.StatusCode/100 == 4 && answer.StatusCode != http.StatusRequestTimeout:
 		return fmt.Errorf("%s: %w: %w", tried, ErrRefused, err)
 	}
 	return fmt.Errorf("%s: %w", tried, err)

@@ -50,9 +50,12 @@ func TestFailures(t *testing.T) {
 			if err == nil || errors.Is(err, pagerduty.ErrRefused) != refused || strings.Contains(err.Error(), key) {
 				t.Errorf("%s, status %d: error is %v, want refused %t and no key", what, code, err, refused)
 			}
+			if errors.Is(err, pagerduty.ErrNotAccepted) != (code == 429 || code == 503) {
+				t.Errorf("%s, status %d: error is %v", what, code, err)
+			}
 		}
 		server.Close()
-		if err := c.Resolve(t.Context(), key, "x"); err == nil || errors.Is(err, pagerduty.ErrRefused) {
+		if err := c.Resolve(t.Context(), key, "x"); err == nil || !errors.Is(err, pagerduty.ErrNotAccepted) {
 			t.Errorf("nobody listens: error is %v, want one that may go away", err)
 		}
 	}

@@ -102,6 +102,9 @@ func checkReceivers(p *v1alpha1.PagingPolicy) Problem {
 	if whole.hasTickets() {
 		names = slices.Concat(names, p.Spec.Tickets.Receivers)
 	}
+	if whole.Spec.ChangeEvents != nil {
+		names = slices.Concat(names, p.Spec.ChangeEvents.Receivers)
+	}
 	for _, name := range names {
 		if len(whole.named([]string{name})) == 0 {
 			return Problem{v1alpha1.ReasonInvalidSpec, fmt.Sprintf("there is no receiver %q: use a name of receivers",
@@ -124,10 +127,24 @@ func checkUse(p *v1alpha1.PagingPolicy) Problem {
 	case this.IsFleet() && len(p.Spec.Operators)+len(p.Spec.Teams) > 0:
 		return Problem{v1alpha1.ReasonInvalidSpec, "a policy with the scope Fleet is about whatever no other policy " +
 			"selects: remove operators and teams"}
-	case !this.hasTickets() || p.Spec.Tickets.Hours == nil:
+	}
+	if p.Spec.ChangeEvents != nil {
+		for _, r := range this.named(p.Spec.ChangeEvents.Receivers) {
+			if r.PagerDuty == nil {
+				return Problem{v1alpha1.ReasonInvalidSpec, fmt.Sprintf("changeEvents: receiver %s is not PagerDuty, "+
+					"and nobody else takes change events", r.Name)}
+			}
+		}
+	}
+	return this.checkTickets()
+}
+
+// checkTickets says what is wrong with the hours of tickets.
+func (p Policy) checkTickets() Problem {
+	if !p.hasTickets() || p.Spec.Tickets.Hours == nil {
 		return Problem{}
 	}
-	for _, r := range this.named(p.Spec.Tickets.Receivers) {
+	for _, r := range p.named(p.Spec.Tickets.Receivers) {
 		if r.PagerDuty != nil {
 			return Problem{v1alpha1.ReasonInvalidSpec, fmt.Sprintf("tickets with hours cannot go to PagerDuty, which "+
 				"receiver %s does: what resolves outside the hours would stay open there", r.Name)}

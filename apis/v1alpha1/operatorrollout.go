@@ -376,6 +376,22 @@ type OperatorRolloutStatus struct {
 	// +optional
 	Unready []UnreadyCluster `json:"unready,omitempty"`
 
+	// Phases are the last changes of the phase, the oldest first.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+	// +optional
+	Phases []PhaseChange `json:"phases,omitempty"`
+
+	// ChangeEvents are those that were sent to PagerDuty, as PagingPolicies ask for. Each
+	// is written here before it is sent, so that none is sent twice.
+	// +listType=map
+	// +listMapKey=transition
+	// +listMapKey=at
+	// +listMapKey=receiver
+	// +kubebuilder:validation:MaxItems=150
+	// +optional
+	ChangeEvents []ChangeEventDelivery `json:"changeEvents,omitempty"`
+
 	// ObservedInstalls is the newest resource version among the
 	// OperatorInstalls that this status was computed from. A hub whose cache is
 	// older than that reads them from the API server, so the rollout never
@@ -383,6 +399,57 @@ type OperatorRolloutStatus struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	ObservedInstalls string `json:"observedInstalls,omitempty"`
+}
+
+// PhaseChange is a phase that a rollout came into.
+type PhaseChange struct {
+	Phase RolloutPhase `json:"phase"`
+	At    metav1.Time  `json:"at"`
+	// Message is what the rollout said then.
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// ChangeEventState is what became of a change event.
+//
+// +kubebuilder:validation:Enum=Sending;Sent;Waiting;Refused;GivenUp;Unknown
+type ChangeEventState string
+
+const (
+	// ChangeEventSending is about to be sent, or was sent by a hub that ended before it
+	// wrote down the result.
+	ChangeEventSending ChangeEventState = "Sending"
+	// ChangeEventSent was accepted by PagerDuty.
+	ChangeEventSent ChangeEventState = "Sent"
+	// ChangeEventWaiting was not accepted, and is tried again.
+	ChangeEventWaiting ChangeEventState = "Waiting"
+	// ChangeEventRefused was refused by PagerDuty for good.
+	ChangeEventRefused ChangeEventState = "Refused"
+	// ChangeEventGivenUp was not accepted within an hour, or is not asked for any more.
+	ChangeEventGivenUp ChangeEventState = "GivenUp"
+	// ChangeEventUnknown may have been accepted or not. It is not sent again.
+	ChangeEventUnknown ChangeEventState = "Unknown"
+)
+
+// ChangeEventDelivery is one change event to one receiver.
+type ChangeEventDelivery struct {
+	// Transition is what happened, such as started, wave/canary/verified or succeeded.
+	// +kubebuilder:validation:MaxLength=63
+	Transition string `json:"transition"`
+	// At is when it happened.
+	At metav1.Time `json:"at"`
+	// Receiver is namespace, policy and name of the receiver, with / between them.
+	// +kubebuilder:validation:MaxLength=200
+	Receiver string           `json:"receiver"`
+	State    ChangeEventState `json:"state"`
+	// Attempts to send it, and when the last one was.
+	Attempts    int32       `json:"attempts"`
+	LastAttempt metav1.Time `json:"lastAttempt"`
+	// Message is why it was not accepted.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // HeldBackClusters are clusters that are not admitted now for the same reason.
@@ -450,6 +517,10 @@ type WaveStatus struct {
 	// VerifiedAt is when the next wave became free to start.
 	// +optional
 	VerifiedAt *metav1.Time `json:"verifiedAt,omitempty"`
+	// FailedAt is since when the wave is judged failed: more clusters failed than may, or
+	// a gate failed. Empty while it is not, and once it is verified.
+	// +optional
+	FailedAt *metav1.Time `json:"failedAt,omitempty"`
 
 	// Gates with the evidence for each verdict.
 	// +listType=map

@@ -41,6 +41,7 @@ type PagingPolicy struct {
 // +kubebuilder:validation:XValidation:rule="self.scope == 'Fleet' || !has(self.heartbeat)",message="only the policy with scope Fleet has a heartbeat"
 // +kubebuilder:validation:XValidation:rule="self.pages.receivers.all(name, self.receivers.exists(r, r.name == name))",message="pages.receivers must be names of receivers"
 // +kubebuilder:validation:XValidation:rule="!has(self.tickets) || self.tickets.receivers.all(name, self.receivers.exists(r, r.name == name))",message="tickets.receivers must be names of receivers"
+// +kubebuilder:validation:XValidation:rule="!has(self.changeEvents) || self.changeEvents.receivers.all(name, self.receivers.exists(r, r.name == name && has(r.pagerDuty)))",message="changeEvents.receivers must be names of receivers with pagerDuty"
 // +kubebuilder:validation:XValidation:rule="!has(self.tickets) || !has(self.tickets.hours) || self.tickets.receivers.all(name, self.receivers.exists(r, r.name == name && !has(r.pagerDuty)))",message="tickets with hours cannot go to PagerDuty: what resolves outside the hours would stay open there; set the service's support hours in PagerDuty"
 type PagingPolicySpec struct {
 	// Scope is Namespace, for operators of this namespace, or Fleet.
@@ -91,6 +92,12 @@ type PagingPolicySpec struct {
 	// accepted. PagerDuty gets it with the severity info. Without it nothing is tested.
 	// +optional
 	SelfTest *PagingSelfTest `json:"selfTest,omitempty"`
+
+	// ChangeEvents are what PagerDuty shows beside incidents: that a rollout of an
+	// operator starts, that a wave starts, passes or fails, and how the rollout ends. They
+	// notify nobody. Without it none are sent.
+	// +optional
+	ChangeEvents *ChangeEventTarget `json:"changeEvents,omitempty"`
 
 	// Receivers are who is notified, by name.
 	// +kubebuilder:validation:MinItems=1
@@ -149,6 +156,17 @@ type TicketTarget struct {
 	// begin, if it has not ended by then. Without it they are sent at once.
 	// +optional
 	Hours *TicketHours `json:"hours,omitempty"`
+}
+
+// ChangeEventTarget is who gets change events.
+type ChangeEventTarget struct {
+	// Receivers are names of receivers of this policy that have pagerDuty. Each gets every
+	// change event once.
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=3
+	// +kubebuilder:validation:items:MaxLength=63
+	Receivers []string `json:"receivers"`
 }
 
 // TicketHours are hours of days of the week.
@@ -306,6 +324,22 @@ type PagingPolicyStatus struct {
 	// Configuration is where the policy was written to.
 	// +optional
 	Configuration *PagingConfiguration `json:"configuration,omitempty"`
+
+	// ChangeEvents are the receivers that change events are sent to.
+	// +listType=map
+	// +listMapKey=receiver
+	// +kubebuilder:validation:MaxItems=3
+	// +optional
+	ChangeEvents []ChangeEventReceiver `json:"changeEvents,omitempty"`
+}
+
+// ChangeEventReceiver is a receiver that change events are sent to.
+type ChangeEventReceiver struct {
+	// +kubebuilder:validation:MaxLength=63
+	Receiver string `json:"receiver"`
+	// Since is when the hub first saw that the policy asks for it. What happened before is
+	// not sent.
+	Since metav1.Time `json:"since"`
 }
 
 // PagingSelfTestStatus is what became of a test.

@@ -45,6 +45,8 @@ const (
 	PagingManager = client.FieldOwner("bellwether-paging")
 	// SilenceManager owns the hub's own AlertSilences, and what it remembers of incidents.
 	SilenceManager = client.FieldOwner("bellwether-silence")
+	// ChangeEventManager owns status.changeEvents of OperatorRollouts.
+	ChangeEventManager = client.FieldOwner("bellwether-change-events")
 	// FleetManager owns what is created for an agent.
 	FleetManager = client.FieldOwner("bellwether-fleet")
 )

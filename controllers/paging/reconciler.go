@@ -56,6 +56,8 @@ type Reconciler struct {
 	Rules *slo.Rules
 	// Tester carries out the self-tests of policies.
 	Tester *Tester
+	// Now is the hub's clock.
+	Now func() time.Time
 }
 
 // Reconcile looks at everything; the request says nothing.
@@ -79,7 +81,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (ctrl.R
 
 func (r *Reconciler) observe(ctx context.Context) (plan.Input, error) {
 	in := plan.Input{Kind: plan.KindSecret, Namespace: r.Options.Namespace, Folder: r.Options.Folder, Rules: r.Rules,
-		Tests: r.Tester.Results(), Now: time.Now()}
+		Tests: r.Tester.Results(), Now: r.Now()}
 	var policies v1alpha1.PagingPolicyList
 	var operators v1alpha1.ManagedOperatorList
 	var slos v1alpha1.OperatorSLOList
@@ -122,28 +124,9 @@ func (r *Reconciler) secrets(ctx context.Context, policies []v1alpha1.PagingPoli
 }
 
 func (r *Reconciler) secret(ctx context.Context, ref plan.SecretRef) plan.Secret {
-	var s corev1.Secret
-	err := r.Live.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &s)
-	switch {
-	case apierrors.IsNotFound(err):
-		return plan.Secret{Problem: "there is no such Secret"}
-	case apierrors.IsForbidden(err):
-		return plan.Secret{Problem: fmt.Sprintf("the hub may not read it: run `kubectl create rolebinding "+
-			"bellwether-paging -n %s --clusterrole=%s --serviceaccount=%s`", ref.Namespace, r.Options.SecretsRole,
-			r.Options.ServiceAccount)}
-	case err != nil:
-		return plan.Secret{Problem: "it cannot be read: " + err.Error()}
-	case s.Labels[v1alpha1.LabelPagingSecret] != "true":
-		return plan.Secret{
-			Problem: fmt.Sprintf("the Secret lacks the label %s=true, which its owner sets to allow this",
-				v1alpha1.LabelPagingSecret),
-		}
-	}
-	value, has := s.Data[ref.Key]
-	if !has {
-		return plan.Secret{Problem: "the Secret has no such key"}
-	}
-	return plan.Secret{Value: value}
+	reader := kit.PagingSecrets{Live: r.Live, ServiceAccount: r.Options.ServiceAccount, Role: r.Options.SecretsRole}
+	value, problem := reader.Read(ctx, ref.Namespace, v1alpha1.SecretKey{Name: ref.Name, Key: ref.Key})
+	return plan.Secret{Value: value, Problem: problem}
 }
 
 // report patches the statuses that changed.

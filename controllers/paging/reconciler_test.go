@@ -7,6 +7,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -81,6 +82,7 @@ func TestRefusedObjectHoldsUpNoOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &Reconciler{Client: c, Live: c, Kinds: objects{}, Events: events.NewFakeRecorder(10), Rules: rules,
+		Now:     time.Now,
 		Options: Options{Namespace: "bellwether-system", Folder: DefaultFolder}, Tester: NewTester(nil)}
 	if _, err := r.Reconcile(t.Context(), reconcile.Request{}); !apierrors.IsForbidden(err) {
 		t.Errorf("error %v, want Forbidden, so that it is tried again", err)

@@ -75,7 +75,7 @@ func Add(mgr ctrl.Manager, o Options) error {
 	}
 	r := &Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Kinds: served{disco},
-		Events: mgr.GetEventRecorder("bellwether-paging"), Options: o, Rules: rules,
+		Events: mgr.GetEventRecorder("bellwether-paging"), Options: o, Rules: rules, Now: time.Now,
 		Tester: NewTester(nil),
 	}
 	if o.Alertmanager.URL != "" {

@@ -67,6 +67,12 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.CatalogVerificationApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("CatalogVersion"):
 		return &apisv1alpha1.CatalogVersionApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ChangeEventDelivery"):
+		return &apisv1alpha1.ChangeEventDeliveryApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ChangeEventReceiver"):
+		return &apisv1alpha1.ChangeEventReceiverApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ChangeEventTarget"):
+		return &apisv1alpha1.ChangeEventTargetApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ChangeWindow"):
 		return &apisv1alpha1.ChangeWindowApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ChangeWindowSpec"):
@@ -225,6 +231,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.PagingSelfTestApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PagingSelfTestStatus"):
 		return &apisv1alpha1.PagingSelfTestStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PhaseChange"):
+		return &apisv1alpha1.PhaseChangeApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PodMetrics"):
 		return &apisv1alpha1.PodMetricsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Preflight"):

@@ -56,6 +56,8 @@ func ObjectName(policy string) string { return objectPrefix + policy }
 
 // Input is what was observed.
 type Input struct {
+	// Now is the hub's time.
+	Now  time.Time
 	Kind Kind
 	// Namespace of the Secret; a policy with the scope Fleet has to be there.
 	Namespace string
@@ -74,7 +76,6 @@ type Input struct {
 	Rules *slo.Rules
 	// Tests are the self-tests that ended since they were asked for.
 	Tests map[types.NamespacedName]v1alpha1.PagingSelfTestStatus
-	Now   time.Time
 }
 
 // SecretRef is a key of a Secret.

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bellwether-dev/bellwether/alerts/paging"
@@ -38,9 +40,31 @@ func report(status *v1alpha1.PagingPolicyStatus, in Input, p *v1alpha1.PagingPol
 		}
 	}
 	reportTest(status, in, p)
+	status.ChangeEvents = changeEvents(p, status.ChangeEvents, problem, in.Now)
 	// Whatever was written has the fleet's policy.
 	fleet := failed == nil || len(written) > 0
 	conditions.Summarize(&status.Conditions, p.Generation, summarize(p, problem, last, applied, fleet, failed))
+}
+
+// changeEvents are the receivers that change events are sent to. A policy that is wrong
+// gets no new ones.
+func changeEvents(p *v1alpha1.PagingPolicy, before []v1alpha1.ChangeEventReceiver, problem paging.Problem,
+	now time.Time) []v1alpha1.ChangeEventReceiver {
+	if p.Spec.ChangeEvents == nil {
+		return nil
+	}
+	var out []v1alpha1.ChangeEventReceiver
+	for _, name := range p.Spec.ChangeEvents.Receivers {
+		i := slices.IndexFunc(before, func(r v1alpha1.ChangeEventReceiver) bool { return r.Receiver == name })
+		switch {
+		case i >= 0:
+			out = append(out, before[i])
+		case problem.Reason == "":
+			out = append(out, v1alpha1.ChangeEventReceiver{Receiver: name,
+				Since: metav1.NewTime(now.UTC().Truncate(time.Second))})
+		}
+	}
+	return out
 }
 
 // summarize says what became of a policy, for a person.

@@ -43,7 +43,9 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers"
+	"github.com/bellwether-dev/bellwether/controllers/changeevents"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
+	"github.com/bellwether-dev/bellwether/controllers/paging"
 	"github.com/bellwether-dev/bellwether/controllers/rollout"
 	"github.com/bellwether-dev/bellwether/rollouts"
 	"github.com/bellwether-dev/bellwether/testbed/build"
@@ -86,6 +88,8 @@ type world struct {
 	metrics *prometheus.Registry
 	// prometheus is what hubs measure by.
 	prometheus server.Endpoint
+	// changeEvents has hubs send them, as policies of the fleet's namespace say.
+	changeEvents bool
 }
 
 // preparing is held while the API server that all tests share is set up.
@@ -150,6 +154,10 @@ func (w *world) startHub() (stop func()) {
 	w.metrics = prometheus.NewRegistry()
 	must(w.t, rollout.Add(mgr, rollout.Options{Concurrency: 4, Metrics: w.metrics, Prometheus: w.prometheus}))
 	must(w.t, w.metrics.Register(rollout.Gauges(mgr)))
+	if w.changeEvents {
+		must(w.t, paging.Add(mgr, paging.Options{Namespace: w.namespace}))
+		must(w.t, changeevents.Add(mgr, changeevents.Options{Concurrency: 2}))
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()

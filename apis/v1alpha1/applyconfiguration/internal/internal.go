@@ -494,6 +494,50 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: version
       type:
         scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.ChangeEventDelivery
+  map:
+    fields:
+    - name: at
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: attempts
+      type:
+        scalar: numeric
+    - name: lastAttempt
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: message
+      type:
+        scalar: string
+    - name: receiver
+      type:
+        scalar: string
+    - name: state
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.ChangeEventState
+    - name: transition
+      type:
+        scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.ChangeEventReceiver
+  map:
+    fields:
+    - name: receiver
+      type:
+        scalar: string
+    - name: since
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.ChangeEventState
+  scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.ChangeEventTarget
+  map:
+    fields:
+    - name: receivers
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.ChangeWindow
   map:
     fields:
@@ -1985,6 +2029,16 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: batch
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.AdmissionBatch
+    - name: changeEvents
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.ChangeEventDelivery
+          elementRelationship: associative
+          keys:
+          - transition
+          - at
+          - receiver
     - name: clusters
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.WaveCounts
@@ -2023,6 +2077,12 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: phase
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.RolloutPhase
+    - name: phases
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.PhaseChange
+          elementRelationship: atomic
     - name: planHash
       type:
         scalar: string
@@ -2278,6 +2338,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.PagingPolicySpec
   map:
     fields:
+    - name: changeEvents
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.ChangeEventTarget
     - name: heartbeat
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.HeartbeatTarget
@@ -2321,6 +2384,14 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.PagingPolicyStatus
   map:
     fields:
+    - name: changeEvents
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.ChangeEventReceiver
+          elementRelationship: associative
+          keys:
+          - receiver
     - name: conditions
       type:
         list:
@@ -2380,6 +2451,18 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: passed
       type:
         scalar: boolean
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.PhaseChange
+  map:
+    fields:
+    - name: at
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: message
+      type:
+        scalar: string
+    - name: phase
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.RolloutPhase
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.PodMetrics
   map:
     fields:
@@ -3279,6 +3362,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: failed
       type:
         scalar: numeric
+    - name: failedAt
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
     - name: gates
       type:
         list:

@@ -51,6 +51,11 @@ type OperatorRolloutStatusApplyConfiguration struct {
 	// are not Ready now. Those beyond the first 500 count as in progress until
 	// they are Ready again or have a place here.
 	Unready []UnreadyClusterApplyConfiguration `json:"unready,omitempty"`
+	// Phases are the last changes of the phase, the oldest first.
+	Phases []PhaseChangeApplyConfiguration `json:"phases,omitempty"`
+	// ChangeEvents are those that were sent to PagerDuty, as PagingPolicies ask for. Each
+	// is written here before it is sent, so that none is sent twice.
+	ChangeEvents []ChangeEventDeliveryApplyConfiguration `json:"changeEvents,omitempty"`
 	// ObservedInstalls is the newest resource version among the
 	// OperatorInstalls that this status was computed from. A hub whose cache is
 	// older than that reads them from the API server, so the rollout never
@@ -221,6 +226,32 @@ func (b *OperatorRolloutStatusApplyConfiguration) WithUnready(values ...*Unready
 			panic("nil value passed to WithUnready")
 		}
 		b.Unready = append(b.Unready, *values[i])
+	}
+	return b
+}
+
+// WithPhases adds the given value to the Phases field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Phases field.
+func (b *OperatorRolloutStatusApplyConfiguration) WithPhases(values ...*PhaseChangeApplyConfiguration) *OperatorRolloutStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithPhases")
+		}
+		b.Phases = append(b.Phases, *values[i])
+	}
+	return b
+}
+
+// WithChangeEvents adds the given value to the ChangeEvents field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the ChangeEvents field.
+func (b *OperatorRolloutStatusApplyConfiguration) WithChangeEvents(values ...*ChangeEventDeliveryApplyConfiguration) *OperatorRolloutStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithChangeEvents")
+		}
+		b.ChangeEvents = append(b.ChangeEvents, *values[i])
 	}
 	return b
 }

@@ -37,6 +37,10 @@ type PagingPolicySpecApplyConfiguration struct {
 	// test alert through Alertmanager to the receivers of pages, and ends it when it was
 	// accepted. PagerDuty gets it with the severity info. Without it nothing is tested.
 	SelfTest *PagingSelfTestApplyConfiguration `json:"selfTest,omitempty"`
+	// ChangeEvents are what PagerDuty shows beside incidents: that a rollout of an
+	// operator starts, that a wave starts, passes or fails, and how the rollout ends. They
+	// notify nobody. Without it none are sent.
+	ChangeEvents *ChangeEventTargetApplyConfiguration `json:"changeEvents,omitempty"`
 	// Receivers are who is notified, by name.
 	Receivers []PagingReceiverApplyConfiguration `json:"receivers,omitempty"`
 }
@@ -112,6 +116,14 @@ func (b *PagingPolicySpecApplyConfiguration) WithHeartbeat(value *HeartbeatTarge
 // If called multiple times, the SelfTest field is set to the value of the last call.
 func (b *PagingPolicySpecApplyConfiguration) WithSelfTest(value *PagingSelfTestApplyConfiguration) *PagingPolicySpecApplyConfiguration {
 	b.SelfTest = value
+	return b
+}
+
+// WithChangeEvents sets the ChangeEvents field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ChangeEvents field is set to the value of the last call.
+func (b *PagingPolicySpecApplyConfiguration) WithChangeEvents(value *ChangeEventTargetApplyConfiguration) *PagingPolicySpecApplyConfiguration {
+	b.ChangeEvents = value
 	return b
 }
 

@@ -26,6 +26,8 @@ type PagingPolicyStatusApplyConfiguration struct {
 	SelfTest *PagingSelfTestStatusApplyConfiguration `json:"selfTest,omitempty"`
 	// Configuration is where the policy was written to.
 	Configuration *PagingConfigurationApplyConfiguration `json:"configuration,omitempty"`
+	// ChangeEvents are the receivers that change events are sent to.
+	ChangeEvents []ChangeEventReceiverApplyConfiguration `json:"changeEvents,omitempty"`
 }
 
 // PagingPolicyStatusApplyConfiguration constructs a declarative configuration of the PagingPolicyStatus type for use with
@@ -76,5 +78,18 @@ func (b *PagingPolicyStatusApplyConfiguration) WithSelfTest(value *PagingSelfTes
 // If called multiple times, the Configuration field is set to the value of the last call.
 func (b *PagingPolicyStatusApplyConfiguration) WithConfiguration(value *PagingConfigurationApplyConfiguration) *PagingPolicyStatusApplyConfiguration {
 	b.Configuration = value
+	return b
+}
+
+// WithChangeEvents adds the given value to the ChangeEvents field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the ChangeEvents field.
+func (b *PagingPolicyStatusApplyConfiguration) WithChangeEvents(values ...*ChangeEventReceiverApplyConfiguration) *PagingPolicyStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithChangeEvents")
+		}
+		b.ChangeEvents = append(b.ChangeEvents, *values[i])
+	}
 	return b
 }

@@ -38,6 +38,9 @@ type WaveStatusApplyConfiguration struct {
 	InterruptedAt *v1.Time `json:"interruptedAt,omitempty"`
 	// VerifiedAt is when the next wave became free to start.
 	VerifiedAt *v1.Time `json:"verifiedAt,omitempty"`
+	// FailedAt is since when the wave is judged failed: more clusters failed than may, or
+	// a gate failed. Empty while it is not, and once it is verified.
+	FailedAt *v1.Time `json:"failedAt,omitempty"`
 	// Gates with the evidence for each verdict.
 	Gates []GateStatusApplyConfiguration `json:"gates,omitempty"`
 }
@@ -181,6 +184,14 @@ func (b *WaveStatusApplyConfiguration) WithInterruptedAt(value v1.Time) *WaveSta
 // If called multiple times, the VerifiedAt field is set to the value of the last call.
 func (b *WaveStatusApplyConfiguration) WithVerifiedAt(value v1.Time) *WaveStatusApplyConfiguration {
 	b.VerifiedAt = &value
+	return b
+}
+
+// WithFailedAt sets the FailedAt field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the FailedAt field is set to the value of the last call.
+func (b *WaveStatusApplyConfiguration) WithFailedAt(value v1.Time) *WaveStatusApplyConfiguration {
+	b.FailedAt = &value
 	return b
 }
 

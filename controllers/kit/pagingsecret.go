@@ -1,0 +1,50 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kit
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+)
+
+// PagingSecrets reads the Secrets of PagingPolicies. The owner of a Secret allows that
+// with a label on the Secret, and with a RoleBinding in its namespace.
+type PagingSecrets struct {
+	// Live reads past the cache: a watch would need the permission to list all Secrets.
+	Live client.Reader
+	// ServiceAccount of the hub, as namespace:name, and Role, the ClusterRole that lets it
+	// read Secrets, for the message that says what is missing.
+	ServiceAccount, Role string
+}
+
+// Read returns the value of a key, or else why there is none, for a person. A Secret that
+// cannot be read is an observation, not an error.
+func (r PagingSecrets) Read(ctx context.Context, namespace string, ref v1alpha1.SecretKey) (value []byte,
+	problem string) {
+	var s corev1.Secret
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, &s)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, "there is no such Secret"
+	case apierrors.IsForbidden(err):
+		return nil, fmt.Sprintf("the hub may not read it: run `kubectl create rolebinding bellwether-paging -n %s "+
+			"--clusterrole=%s --serviceaccount=%s`", namespace, r.Role, r.ServiceAccount)
+	case err != nil:
+		return nil, "it cannot be read: " + err.Error()
+	case s.Labels[v1alpha1.LabelPagingSecret] != "true":
+		return nil, fmt.Sprintf("the Secret lacks the label %s=true, which its owner sets to allow this",
+			v1alpha1.LabelPagingSecret)
+	}
+	value, has := s.Data[ref.Key]
+	if !has {
+		return nil, "the Secret has no such key"
+	}
+	return value, ""
+}
