@@ -467,7 +467,8 @@ func silence() []Remedy {
 	return []Remedy{
 		{Reason: v1alpha1.ReasonInForce, Means: "Alertmanager has the silence in force: nobody is notified of the " +
 			"alerts that it is about.", Next: "Incidents whose alerts still fire when it ends are opened again."},
-		{Reason: v1alpha1.ReasonScheduled, Means: "The silence begins at the time of its spec.start."},
+		{Reason: v1alpha1.ReasonScheduled, Means: "The silence begins at the time of its spec.start.",
+			Next: "It comes into force then."},
 		{Reason: v1alpha1.ReasonEnded, Means: "The time of the silence is over. It hides nothing.", Do: []Action{
 			run("Delete it when nobody needs the record", "kubectl -n NAMESPACE delete alertsilence NAME")}},
 		{Reason: v1alpha1.ReasonEndTooLate, Means: "The silence would last longer than the hub permits (its flag " +

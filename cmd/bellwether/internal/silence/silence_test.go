@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -56,7 +57,7 @@ func TestSilenceOfFlags(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(test.want, got.Spec); diff != "" || got.Namespace != "tools" || got.Name != "s" {
+			if diff := cmp.Diff(test.want, got.Spec, cmpopts.EquateEmpty()); diff != "" || got.Namespace != "tools" || got.Name != "s" {
 				t.Errorf("%s/%s (-want +got):\n%s", got.Namespace, got.Name, diff)
 			}
 		})
