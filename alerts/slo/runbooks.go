@@ -89,7 +89,7 @@ func (s Set) addRunbooks(groups []monitoringv1.RuleGroup) {
 	}
 	for _, g := range groups {
 		for _, r := range g.Rules {
-			if r.Alert == "" {
+			if _, linked := r.Annotations[AnnotationRunbook]; r.Alert == "" || linked {
 				continue
 			}
 			r.Annotations[AnnotationRunbook] = s.runbook(r.Alert, section())
@@ -100,9 +100,13 @@ func (s Set) addRunbooks(groups []monitoringv1.RuleGroup) {
 // runbook is the link to the page of an alert, and to the section in it if the alert is
 // about an SLI.
 func (s Set) runbook(alert, section string) string {
-	page := strings.TrimRight(s.RunbookURL, "/") + "/" + alert + ".md"
 	if IsAboutSLI(alert) {
-		return page + "#" + section
+		return s.runbookPage(alert) + "#" + section
 	}
-	return page
+	return s.runbookPage(alert)
+}
+
+// runbookPage is the link to the page of an alert.
+func (s Set) runbookPage(alert string) string {
+	return strings.TrimRight(s.RunbookURL, "/") + "/" + alert + ".md"
 }
