@@ -76,9 +76,6 @@ func (s Set) annotateFailedRelease() map[string]string {
 		"cluster_count": count,
 		"criticality":   criticality,
 	}, "a wave of {{ $labels.version }} was judged failed")
-	if s.RunbookURL != "" {
-		out[AnnotationRunbook] = s.runbookPage(AlertRelease) // the section is that of no SLI
-	}
 	if s.DashboardURL != "" {
 		out["dashboard_url"] = s.dashboard()
 	}

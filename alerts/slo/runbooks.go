@@ -89,7 +89,7 @@ func (s Set) addRunbooks(groups []monitoringv1.RuleGroup) {
 	}
 	for _, g := range groups {
 		for _, r := range g.Rules {
-			if _, linked := r.Annotations[AnnotationRunbook]; r.Alert == "" || linked {
+			if r.Alert == "" {
 				continue
 			}
 			r.Annotations[AnnotationRunbook] = s.runbook(r.Alert, section())
@@ -98,15 +98,14 @@ func (s Set) addRunbooks(groups []monitoringv1.RuleGroup) {
 }
 
 // runbook is the link to the page of an alert, and to the section in it if the alert is
-// about an SLI.
+// about an SLI. Not every alert about a release is.
 func (s Set) runbook(alert, section string) string {
-	if IsAboutSLI(alert) {
-		return s.runbookPage(alert) + "#" + section
+	page := strings.TrimRight(s.RunbookURL, "/") + "/" + alert + ".md"
+	switch {
+	case alert == AlertRelease:
+		return page + "{{ if $labels.sli }}#" + section + "{{ end }}"
+	case IsAboutSLI(alert):
+		return page + "#" + section
 	}
-	return s.runbookPage(alert)
-}
-
-// runbookPage is the link to the page of an alert.
-func (s Set) runbookPage(alert string) string {
-	return strings.TrimRight(s.RunbookURL, "/") + "/" + alert + ".md"
+	return page
 }

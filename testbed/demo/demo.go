@@ -102,8 +102,9 @@ type demo struct {
 	services []service
 	stopped  time.Time
 	exposed  int
-	// tickets are what the tracker got.
-	tickets *alertmanager.Webhooks
+	// tickets are what the tracker got. The incident about the bad version was opened, and ended.
+	tickets       *alertmanager.Webhooks
+	opened, ended time.Time
 }
 
 type timing struct {

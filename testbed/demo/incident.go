@@ -153,10 +153,14 @@ func (d *demo) resolved(ctx context.Context) error {
 	d.say("")
 	err = errors.Join(err, ledger.PrintIncidents(d.Out, shown...))
 	d.say("\nPages: %d. Notifications to the tracker of tickets: %d.", ledger.Pages(), len(d.tickets.At("/")))
-	if err != nil {
-		return err
+	if err == nil {
+		err = checkLedger(ledger)
 	}
-	return checkLedger(ledger)
+	if err == nil {
+		timeline := ledger.Incidents[0].Timeline
+		d.opened, d.ended = timeline[0].At, timeline[len(timeline)-1].At
+	}
+	return err
 }
 
 // checkLedger wants one incident about the bad version, triggered once and resolved once, that says what to do.

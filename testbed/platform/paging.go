@@ -46,7 +46,8 @@ type paging struct {
 	manager *alertmanager.Server
 }
 
-// startPaging follows the Secret that the hub makes of PagingPolicies, as the pod of an Alertmanager does that mounts it.
+// startPaging follows the Secret that the hub makes of PagingPolicies, as the pod of an Alertmanager does that mounts
+// it.
 func (p *Platform) startPaging(ctx context.Context, client kubernetes.Interface, binary string) (*paging, error) {
 	dir := filepath.Join(p.Fleet.Dir(), "alertmanager")
 	s := &paging{folder: filepath.Join(dir, "config"), options: alertmanager.Options{
