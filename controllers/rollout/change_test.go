@@ -136,8 +136,8 @@ func TestFailedWaveStaysDuringRollback(t *testing.T) {
 			Gates: []v1alpha1.GateStatus{{Name: "reconciles", Verdict: v1alpha1.GateFailed}}}}
 	}
 	judged := func(revision int) string {
-		return fmt.Sprintf(`# HELP %[1]s 1 for each wave that was judged failed, of the newest rollout of each version of `+
-			"a managed operator.\n# TYPE %[1]s gauge\n"+
+		return fmt.Sprintf("# HELP %[1]s 1 for each wave that was judged failed, of the newest rollout of each "+
+			"version of a managed operator.\n# TYPE %[1]s gauge\n"+
 			`%[1]s{operator="echo",operator_namespace="ops",release="%[2]s",version="1.1.0",wave="canary"} 1`+"\n",
 			series.RolloutWaveFailed, series.ShortHash(started("", int64(revision), "1.1.0").Spec.Release.Hash()))
 	}

@@ -19,7 +19,8 @@ func TestPrintIncidents(t *testing.T) {
 		{
 			Service: "oncall", State: pagerduty.Resolved, Timeline: []pagerduty.Entry{
 				{At: at(0, 0), Kind: pagerduty.WasOpened, Severity: "critical", Summary: "echo 1.2.0 is bad"},
-				{At: at(1, 30), Kind: pagerduty.WasUpdated, Severity: "critical", Changed: []string{"summary", "details"}},
+				{At: at(1, 30), Kind: pagerduty.WasUpdated, Severity: "critical",
+					Changed: []string{"summary", "details"}},
 				{At: at(4, 5), Kind: pagerduty.WasResolved},
 			},
 			Last: pagerduty.Alert{

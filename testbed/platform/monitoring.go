@@ -25,8 +25,8 @@ const scrapeInterval = 10 * time.Second
 // writes. It sends alerts to an Alertmanager that has the configuration that the hub writes.
 type monitoring struct {
 	*prometheus.Server
-	rules  *follower
-	paging *paging
+	rules *follower
+	pager *pager
 }
 
 // startMonitoring starts Prometheus before anything is installed: the hub is told its address.
@@ -51,7 +51,7 @@ func (p *Platform) startMonitoring(ctx context.Context) error {
 		return err
 	}
 	p.monitoring = &monitoring{Server: server}
-	if p.monitoring.paging, err = p.startPaging(ctx, client, binaries[build.Alertmanager]); err != nil {
+	if p.monitoring.pager, err = p.startPaging(ctx, client, binaries[build.Alertmanager]); err != nil {
 		return err
 	}
 	rules := &follower{
@@ -73,8 +73,8 @@ func (m *monitoring) stop(ctx context.Context) {
 		m.rules.end()
 	}
 	m.Stop(ctx)
-	if m.paging != nil {
-		m.paging.stop(ctx)
+	if m.pager != nil {
+		m.pager.stop(ctx)
 	}
 }
 

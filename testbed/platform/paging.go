@@ -32,8 +32,8 @@ const startDelay = "--dispatch.start-delay=2m"
 // few minutes cannot wait for.
 var groupTimes = map[string]string{"group_wait": "5s", "group_interval": "10s"}
 
-// paging is a local Events API, and an Alertmanager once there is a configuration for it.
-type paging struct {
+// pager is a local Events API, and an Alertmanager once there is a configuration for it.
+type pager struct {
 	events *pagerduty.Server
 	// folder has the files of the hub's Secret.
 	folder   string
@@ -48,9 +48,9 @@ type paging struct {
 
 // startPaging follows the Secret that the hub makes of PagingPolicies, as the pod of an Alertmanager does that mounts
 // it.
-func (p *Platform) startPaging(ctx context.Context, client kubernetes.Interface, binary string) (*paging, error) {
+func (p *Platform) startPaging(ctx context.Context, client kubernetes.Interface, binary string) (*pager, error) {
 	dir := filepath.Join(p.Fleet.Dir(), "alertmanager")
-	s := &paging{folder: filepath.Join(dir, "config"), options: alertmanager.Options{
+	s := &pager{folder: filepath.Join(dir, "config"), options: alertmanager.Options{
 		Dir: dir, Binary: binary, Args: []string{startDelay}}}
 	if err := os.MkdirAll(s.folder, 0o700); err != nil {
 		return nil, fmt.Errorf("create folder: %w", err)
@@ -75,7 +75,7 @@ func (p *Platform) startPaging(ctx context.Context, client kubernetes.Interface,
 	return s, nil
 }
 
-func (s *paging) stop(ctx context.Context) {
+func (s *pager) stop(ctx context.Context) {
 	s.follower.end()
 	if manager := s.running(); manager != nil {
 		manager.Stop(ctx)
@@ -83,7 +83,7 @@ func (s *paging) stop(ctx context.Context) {
 	s.events.Close()
 }
 
-func (s *paging) running() *alertmanager.Server {
+func (s *pager) running() *alertmanager.Server {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.manager
@@ -115,7 +115,7 @@ func secretFiles(secrets []any) (map[string][]byte, error) {
 
 // load writes the files and starts Alertmanager with them, or has it load them again. A file that is gone stays: the
 // configuration does not name it any more.
-func (s *paging) load(ctx context.Context, files map[string][]byte) error {
+func (s *pager) load(ctx context.Context, files map[string][]byte) error {
 	config := files[plan.ConfigFile]
 	if config == nil {
 		return nil
@@ -175,7 +175,7 @@ func (p *Platform) Alertmanager() *alertmanager.Server {
 	if p.monitoring == nil {
 		return nil
 	}
-	return p.monitoring.paging.running()
+	return p.monitoring.pager.running()
 }
 
 // Events returns the Events API that policies may page, by its service PagingService; or nil without
@@ -184,5 +184,5 @@ func (p *Platform) Events() *pagerduty.Server {
 	if p.monitoring == nil {
 		return nil
 	}
-	return p.monitoring.paging.events
+	return p.monitoring.pager.events
 }

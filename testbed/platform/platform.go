@@ -222,7 +222,7 @@ func (p *Platform) InstallHub(ctx context.Context) error {
 	}
 	if p.monitoring != nil {
 		args = append(args, "--set", "hub.slo.prometheusURL="+p.monitoring.URL(),
-			"--set", "hub.paging.alertmanagerFolder="+p.monitoring.paging.folder)
+			"--set", "hub.paging.alertmanagerFolder="+p.monitoring.pager.folder)
 	}
 	_, err := p.Bellwether(ctx, args...)
 	return err

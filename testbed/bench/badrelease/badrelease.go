@@ -69,6 +69,6 @@ func report(all []demo.Protection) figure.Section {
 	rows[3].Promise = figure.Below(figure.Count(1))
 	return figure.Section{Key: "bad-release", Title: "A bad release", Rows: rows,
 		Detail: "The gate asks for a window of one minute with less than 10 % failing reconciles. Times are medians, " +
-			"numbers are those of the worst run. Alertmanager gathers groups for 5 s and repeats after 10 s, in place of 30 s " +
-			"and 5 minutes."}
+			"numbers are those of the worst run. Alertmanager gathers groups for 5 s and repeats after 10 s, in " +
+			"place of 30 s and 5 minutes."}
 }
