@@ -121,8 +121,9 @@ const (
 	RolloutWavePhase = "bellwether_rollout_wave_phase"
 	// RolloutWaveClusters counts the clusters of each Wave, by State as RolloutClusters.
 	RolloutWaveClusters = "bellwether_rollout_wave_clusters"
-	// RolloutWaveFailed is 1 for each Wave of it that was judged failed, with the
-	// Version and the Release that it brings.
+	// RolloutWaveFailed is 1 for each Wave that was judged failed, of an Operator's newest
+	// rollout of each Version, with the Release that it brings. It stays while the rollout
+	// is rolled back, until the version is rolled out again.
 	RolloutWaveFailed = "bellwether_rollout_wave_failed"
 	// RolloutWaveStart is when the first cluster of a Wave was admitted, and
 	// RolloutWaveVerified when the next one became free to start; absent before.
@@ -203,8 +204,7 @@ func Hub() []Series {
 			"Clusters of each wave of the newest rollout, by state.",
 		},
 		{RolloutWaveFailed, "gauge", OfOperator(Wave, Version, Release),
-			"1 for each wave of the newest rollout that was judged failed, with the version and the release " +
-				"that it brings."},
+			"1 for each wave that was judged failed, of the newest rollout of each version of a managed operator."},
 		{RolloutWaveStart, "gauge", OfOperator(Wave),
 			"When the first cluster of a wave of the newest rollout was admitted."},
 		{RolloutWaveVerified, "gauge", OfOperator(Wave), "When a wave of the newest rollout was verified."},

@@ -23,7 +23,8 @@ const (
 	// AlertOperator is about one SLI of an operator on one cluster.
 	AlertOperator = "BellwetherOperatorSLOBurn"
 	// AlertRelease is about one SLI of a version of an operator. Without the label
-	// version it is about several versions that fail in the same way.
+	// version it is about several versions that fail in the same way; without the label
+	// sli, about a version with a wave that was judged failed.
 	AlertRelease = "BellwetherReleaseSLOBurn"
 	// AlertCluster is about a cluster: several operators fail, or nothing is known of it.
 	AlertCluster = "BellwetherClusterFailing"
@@ -51,6 +52,7 @@ func (s Set) burnAlerts() []monitoringv1.Rule {
 	rules := []monitoringv1.Rule{
 		s.clusterAlert(),
 		s.releaseAlert(series.Page, releasePages()),
+		s.failedReleaseAlert(),
 		s.releaseAlert(series.Ticket, fmt.Sprintf("%s{severity=%q}", series.SLOReleaseBurn, series.Ticket)),
 	}
 	if len(s.critical()) == 0 { // otherwise the page is in the group of critical operators
@@ -133,7 +135,7 @@ func (s Set) releaseAlert(severity, burning string) monitoringv1.Rule {
 		"clusters":      ofVersionOrAll(clustersOf(severity, release...), clustersOf(severity, objective...)),
 		"cluster_count": number(`{{ $x | value | printf "%.0f" }}`),
 		"criticality":   criticality,
-	}), ""))
+	}, "{{ $labels.version }} burns its {{ $labels.sli }} budget"), ""))
 }
 
 // clusterAlert is about a whole cluster.
@@ -229,10 +231,15 @@ func budgetLeft(format string, labels ...string) string {
 // annotate adds the dashboard of an alert about an SLI; further are variables of it.
 func (s Set) annotate(to map[string]string, further string) map[string]string {
 	if s.DashboardURL != "" {
-		to["dashboard_url"] = s.DashboardURL + "?var-operator_namespace={{ $labels.operator_namespace | urlquery }}" +
-			"&var-operator={{ $labels.operator | urlquery }}&var-sli={{ $labels.sli | urlquery }}" + further
+		to["dashboard_url"] = s.dashboard() + "&var-sli={{ $labels.sli | urlquery }}" + further
 	}
 	return to
+}
+
+// dashboard is a link to the dashboard of an alert's operator.
+func (s Set) dashboard() string {
+	return s.DashboardURL + "?var-operator_namespace={{ $labels.operator_namespace | urlquery }}" +
+		"&var-operator={{ $labels.operator | urlquery }}"
 }
 
 func indent(text string) string { return "  " + strings.ReplaceAll(text, "\n", "\n  ") }

@@ -46,10 +46,10 @@ const (
 )
 
 // addChange adds what is known of the rollout that brought the version of an alert to
-// its annotations, and what to do. There is a series for each version of an operator,
+// its annotations, and what to do, with the reason for a rollback. There is a series for each version of an operator,
 // and few alerts about releases, so that these queries cost little. An alert about
 // several versions finds none.
-func addChange(annotations map[string]string) map[string]string {
+func addChange(annotations map[string]string, reason string) map[string]string {
 	change := changeBy(series.Version)
 	ofRollout := func(each string) string {
 		return list(fmt.Sprintf("topk(1, %s)", change), each, operatorAndVersion...)
@@ -62,7 +62,7 @@ func addChange(annotations map[string]string) map[string]string {
 		"wave":     ofRollout(`{{ $x | label "wave" }}`),
 		"change":   ofRollout(changeText + rolledBack),
 		"look":     lookAt(change),
-		"rollback": rollBack(),
+		"rollback": rollBack(reason),
 	})
 	return annotations
 }
@@ -76,11 +76,11 @@ func lookAt(query string) string {
 
 // rollBack is the command that rolls back the rollout of an alert's version: the
 // operator's newest one, if there is a version to go back to.
-func rollBack() string {
+func rollBack(reason string) string {
 	newest := latest(fmt.Sprintf("%s{%s=%%[1]q,%s=%%[2]q}", series.RolloutInfo, series.OperatorNamespace,
 		series.Operator))
 	change := changeBy(series.Version, fmt.Sprintf("%s=%q", series.Kind, series.KindRollout), series.From+`!=""`)
 	return list(fmt.Sprintf("topk(1, %s and on (%s, %s) %s)", change, operatorLabels, series.Rollout, newest),
 		`bellwether rollout rollback {{ $x | label "rollout" }}`+inNamespace+
-			` --reason "{{ $labels.version }} burns its {{ $labels.sli }} budget"`, operatorAndVersion...)
+			` --reason "`+reason+`"`, operatorAndVersion...)
 }

@@ -98,10 +98,13 @@ func (s Set) addRunbooks(groups []monitoringv1.RuleGroup) {
 }
 
 // runbook is the link to the page of an alert, and to the section in it if the alert is
-// about an SLI.
+// about an SLI. Not every alert about a release is.
 func (s Set) runbook(alert, section string) string {
 	page := strings.TrimRight(s.RunbookURL, "/") + "/" + alert + ".md"
-	if IsAboutSLI(alert) {
+	switch {
+	case alert == AlertRelease:
+		return page + "{{ if $labels.sli }}#" + section + "{{ end }}"
+	case IsAboutSLI(alert):
 		return page + "#" + section
 	}
 	return page

@@ -21,9 +21,9 @@ type versionOf struct {
 	version  string
 }
 
-// collectChanges writes what the newest started rollout of each version changes. An
-// alert blames a version, which the newest rollout of the operator may not bring any
-// more: it may be the rollback.
+// collectChanges writes what the newest started rollout of each version changes, and
+// which of its waves were judged failed. An alert blames a version, which the newest
+// rollout of the operator may not bring any more: it may be the rollback.
 func collectChanges(ctx context.Context, cache client.Reader, all []v1alpha1.OperatorRollout,
 	out chan<- prometheus.Metric) error {
 	var installs v1alpha1.OperatorInstallList
@@ -45,6 +45,7 @@ func collectChanges(ctx context.Context, cache client.Reader, all []v1alpha1.Ope
 		sample{ro, out}.time(changeStartDesc, ro.Status.StartedAt, ro.Name, ro.Spec.Release.Version,
 			changes.VersionBefore(ro, before[string(ro.UID)]), changes.Kind(ro), ro.Status.CurrentWave,
 			changes.ApprovedBy(ro))
+		sample{ro, out}.failedWaves()
 	}
 	return nil
 }

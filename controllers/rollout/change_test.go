@@ -4,6 +4,7 @@
 package rollout
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -125,4 +126,24 @@ func TestMetricsOfChanges(t *testing.T) {
 			kittest.NewGauges(t, collect, objects...).Compare(t, want, series.RolloutChangeStart)
 		})
 	}
+}
+
+// TestFailedWaveStaysDuringRollback has the rollback be the operator's newest rollout: alerts about the version that
+// failed begin while it is rolled back, and end later.
+func TestFailedWaveStaysDuringRollback(t *testing.T) {
+	failed := func(ro *v1alpha1.OperatorRollout) {
+		ro.Status.Waves = []v1alpha1.WaveStatus{{Name: "canary", Phase: v1alpha1.WaveVerifying,
+			Gates: []v1alpha1.GateStatus{{Name: "reconciles", Verdict: v1alpha1.GateFailed}}}}
+	}
+	judged := func(revision int) string {
+		return fmt.Sprintf("# HELP %[1]s 1 for each wave that was judged failed, of the newest rollout of each "+
+			"version of a managed operator.\n# TYPE %[1]s gauge\n"+
+			`%[1]s{operator="echo",operator_namespace="ops",release="%[2]s",version="1.1.0",wave="canary"} 1`+"\n",
+			series.RolloutWaveFailed, series.ShortHash(started("", int64(revision), "1.1.0").Spec.Release.Hash()))
+	}
+	bad := started("echo-2", 2, "1.1.0", failed)
+	back := started("echo-3", 3, "1.0.0")
+	kittest.NewGauges(t, collect, started("echo-1", 1, "1.0.0"), bad, back).Compare(t, judged(2),
+		series.RolloutWaveFailed)
+	kittest.NewGauges(t, collect, bad, back, started("echo-4", 4, "1.1.0")).Compare(t, "", series.RolloutWaveFailed)
 }

@@ -85,9 +85,6 @@ func (s sample) rollout() {
 	for _, w := range s.Status.Waves {
 		s.gauge(wavePhaseDesc, 1, w.Name, string(w.Phase))
 		s.counts(waveClustersDesc, w.WaveCounts, w.Name)
-		if rollouts.IsJudgedFailed(w) {
-			s.gauge(waveFailedDesc, 1, w.Name, s.Spec.Release.Version, series.ShortHash(s.Spec.Release.Hash()))
-		}
 		s.time(waveStartDesc, w.StartedAt, w.Name)
 		s.time(waveVerifiedDesc, w.VerifiedAt, w.Name)
 		for _, g := range w.Gates {
@@ -99,6 +96,15 @@ func (s sample) rollout() {
 func (s sample) gauge(desc *prometheus.Desc, value float64, labels ...string) {
 	all := append([]string{s.Namespace, s.Spec.Operator.Name}, labels...)
 	s.out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, all...)
+}
+
+// failedWaves writes which waves of a rollout were judged failed.
+func (s sample) failedWaves() {
+	for _, w := range s.Status.Waves {
+		if rollouts.IsJudgedFailed(w) {
+			s.gauge(waveFailedDesc, 1, w.Name, s.Spec.Release.Version, series.ShortHash(s.Spec.Release.Hash()))
+		}
+	}
 }
 
 // counts writes every state, also those that no cluster is in.

@@ -44,7 +44,7 @@ bellwether_rollout_info{operator="echo",operator_namespace="ops",release="2d8b7b
 # HELP bellwether_rollout_start_timestamp_seconds When the newest rollout of a managed operator started.
 # TYPE bellwether_rollout_start_timestamp_seconds gauge
 bellwether_rollout_start_timestamp_seconds{operator="echo",operator_namespace="ops"} 100
-# HELP bellwether_rollout_wave_failed 1 for each wave of the newest rollout that was judged failed, with the version and the release that it brings.
+# HELP bellwether_rollout_wave_failed 1 for each wave that was judged failed, of the newest rollout of each version of a managed operator.
 # TYPE bellwether_rollout_wave_failed gauge
 bellwether_rollout_wave_failed{operator="echo",operator_namespace="ops",release="2d8b7bc124e4",version="1.1.0",wave="rest"} 1
 # HELP bellwether_rollout_wave_phase Phase of each wave of the newest rollout: 1 for the phase it is in.

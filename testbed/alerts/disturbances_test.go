@@ -44,7 +44,7 @@ var disturbances = map[string]scenario{
 				in.bad = failing("csv", span{60, 180})
 			}
 		})},
-		alerts: map[alert]float64{ofRelease("2.0.0", "csv", "page"): 1},
+		alerts: map[alert]float64{ofRelease("2.0.0", "csv", "page"): 1, ofFailedWave: 1},
 	},
 	"one cluster goes on failing after its release is fixed": {
 		fleet: fleet{minutes: 420, installs: clusters(10, func(i int, in *install) {

@@ -82,6 +82,13 @@ func TestOneReleaseIsOneIncident(t *testing.T) {
 	for incidents, version := range []string{"2.0.0", "3.0.0"} {
 		w.change(bad, broken[version]...)
 		l.ledger(events, "the release pages", incidents+1, incidents)
+		// Prometheus crashes in the middle of each incident.
+		l.Kill()
+		if err := l.Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		l.alive(hooks, 15)
+		l.ledger(events, "nothing new after the crash", incidents+1, incidents)
 		w.change(good, broken[version]...)
 		l.ledger(events, "it is resolved", incidents+1, incidents+1)
 	}

@@ -186,6 +186,9 @@ type Protection struct {
 	// Stopped and Recovered count from the first request that failed: until the gate stopped the rollout, and until
 	// requests were answered again.
 	Stopped, Recovered time.Duration
+	// Paged is from the first request that failed until somebody was paged, and Resolved from the last one until the
+	// incident was resolved. Groups of alerts are gathered sooner than in a fleet that lives longer (package platform).
+	Paged, Resolved time.Duration
 	// Failed of the Requests to the exposed cluster failed, and FailedElsewhere of the RequestsElsewhere.
 	Requests, Failed, RequestsElsewhere, FailedElsewhere int
 }
@@ -199,7 +202,7 @@ func (d *demo) protection() (Protection, error) {
 	p := Protection{
 		Exposed: d.exposed, Clusters: len(d.services), Stopped: d.stopped.Sub(canary.firstFailure),
 		Recovered: canary.lastFailure.Sub(canary.firstFailure), Requests: canary.answered + canary.failed,
-		Failed: canary.failed,
+		Failed: canary.failed, Paged: d.opened.Sub(canary.firstFailure), Resolved: d.ended.Sub(canary.lastFailure),
 	}
 	for _, s := range d.services[1:] {
 		p.RequestsElsewhere += s.answered + s.failed
@@ -226,6 +229,8 @@ func (d *demo) showProtection() error {
 	d.say("\nFrom the first failed request, the gate stopped %s after %s, and the echo servers answered again after "+
 		"%s. It reached %d of %d clusters.", bad, p.Stopped.Round(time.Second), p.Recovered.Round(time.Second),
 		p.Exposed, p.Clusters)
+	d.say("Somebody was paged after %s. The incident was resolved %s after the last failed request.",
+		p.Paged.Round(time.Second), p.Resolved.Round(time.Second))
 	if p.FailedElsewhere > 0 {
 		return fmt.Errorf("%d of %d requests to clusters failed that the bad version never reached", p.FailedElsewhere,
 			p.RequestsElsewhere)

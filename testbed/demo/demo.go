@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/testbed/alertmanager"
 	"github.com/bellwether-dev/bellwether/testbed/echo/bundle"
 	"github.com/bellwether-dev/bellwether/testbed/platform"
 )
@@ -58,6 +59,9 @@ type Options struct {
 func Run(ctx context.Context, o Options) (err error) {
 	d := &demo{Options: o}
 	defer func() {
+		if d.tickets != nil {
+			defer d.tickets.Close()
+		}
 		if d.platform == nil {
 			return
 		}
@@ -98,6 +102,9 @@ type demo struct {
 	services []service
 	stopped  time.Time
 	exposed  int
+	// tickets are what the tracker got. The incident about the bad version was opened, and ended.
+	tickets       *alertmanager.Webhooks
+	opened, ended time.Time
 }
 
 type timing struct {
@@ -119,13 +126,16 @@ func (d *demo) steps() []step {
 		{"install " + before + " everywhere", d.install},
 		{"create an EchoServer on each cluster and ask it", d.greet},
 		{"look at the objectives and probes that came by themselves", d.watched},
+		{"say who is paged, and where tickets go: a PagingPolicy", d.route},
 		{"lint, sign and publish " + after + "; the hub notices it", d.release},
 		{"roll " + after + " out in waves: canary first, then production one by one", d.upgrade},
 		{"ask the echo servers again", d.greetAgain},
 		{"look at the budgets, and at what the upgrade took of them", d.budgets},
 		{"lint, sign and publish " + bad + ", half of whose reconciles fail; no linter can see that", d.publishBad},
 		{"roll " + bad + " out: a gate of the canary stops it, and it is rolled back in place", d.breakCanary},
+		{"somebody is paged: one incident, with what changed and what to do", d.paged},
 		{"publish the fix, " + fixed + ", and roll it out through the same gate", d.fix},
+		{"the incident is resolved, as the fleet is healthy: the ledger of PagerDuty's Events API", d.resolved},
 	}
 }
 
@@ -340,5 +350,6 @@ func (d *demo) keep(ctx context.Context) {
 	}
 	d.say("  %s -n %s operator list   # with the hub's", d.platform.Fleet.Binary("bellwether"), platform.Namespace)
 	d.say("  export BELLWETHER_PROMETHEUS=%s   # for slo list and slo get", d.platform.Prometheus().URL())
+	d.say("  export BELLWETHER_ALERTMANAGER=%s   # for page explain", d.platform.Alertmanager().URL())
 	<-ctx.Done()
 }

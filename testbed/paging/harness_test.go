@@ -29,12 +29,17 @@ const (
 	payments = "payments"
 )
 
-// patience is how long a test waits for what must happen.
-const patience = 5 * time.Minute
+// patience is how long a test waits for what must happen, and patienceOfHub how long it does with the times of the hub:
+// Alertmanager tries again each 5 minutes.
+const (
+	patience      = 5 * time.Minute
+	patienceOfHub = 15 * time.Minute
+)
 
 // world is an Alertmanager, or several, that page services, and a tracker of tickets.
 type world struct {
 	t        *testing.T
+	times    *strings.Replacer
 	events   *pagerduty.Server
 	tickets  *alertmanager.Webhooks
 	managers []*alertmanager.Server
@@ -72,10 +77,17 @@ var (
 var faster = strings.NewReplacer("group_wait: 30s", "group_wait: 300ms", "group_interval: 5m", "group_interval: 1s",
 	"group_interval: 30s", "group_interval: 1s")
 
-// start runs one Alertmanager, or several replicas, with the configuration that the hub makes of the policies.
+// start runs one Alertmanager, or several replicas, with the configuration that the hub makes of the policies, in which
+// seconds are made of minutes.
 func start(t *testing.T, replicas int) *world {
 	t.Helper()
-	w := &world{t: t, tickets: alertmanager.NewWebhooks(), written: map[string][]byte{}}
+	return startWith(t, replicas, faster)
+}
+
+// startWith does it with other times; nil: those of the hub.
+func startWith(t *testing.T, replicas int, times *strings.Replacer) *world {
+	t.Helper()
+	w := &world{t: t, tickets: alertmanager.NewWebhooks(), times: times, written: map[string][]byte{}}
 	t.Cleanup(w.tickets.Close)
 	var err error
 	if w.events, err = pagerduty.Start(
@@ -147,7 +159,10 @@ func (w *world) config(policies []paging.Policy) []byte {
 		w.t.Fatal(err)
 	}
 	w.written[paging.PoliciesFile] = inForce
-	quick := faster.Replace(string(text))
+	if w.times == nil {
+		return text
+	}
+	quick := w.times.Replace(string(text))
 	if quick == string(text) {
 		w.t.Fatal("the configuration has other times than this test knows")
 	}
@@ -209,7 +224,11 @@ func (w *world) post(ends time.Time, alerts []alert) {
 // until polls the ledger until done.
 func (w *world) until(what string, done func(pagerduty.Ledger) bool) pagerduty.Ledger {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	limit := patience
+	if w.times == nil {
+		limit = patienceOfHub
+	}
+	ctx, cancel := context.WithTimeout(w.t.Context(), limit)
 	defer cancel()
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()

@@ -221,6 +221,40 @@ func TestEventsAPIIsAway(t *testing.T) {
 	w.wantOnce(w.untilResolved(1), 1)
 }
 
+// TestEventsAPIIsAwayForLong refuses connections until Alertmanager has given up on two notifications, each with all of
+// its retries: once while an incident begins, and once while it ends.
+func TestEventsAPIIsAwayForLong(t *testing.T) {
+	t.Parallel()
+	w := start(t, 1)
+	page := release(echo, "page", "reconcile")
+	away := func(notify func(...alert)) {
+		t.Helper()
+		before := w.givenUp()
+		if err := w.events.SetFaults(pagerduty.Faults{Refused: true}); err != nil {
+			t.Fatal(err)
+		}
+		notify(page)
+		w.until("two notifications fail", func(pagerduty.Ledger) bool { return w.givenUp() >= before+2 })
+		if err := w.events.SetFaults(pagerduty.Faults{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	away(w.fire)
+	w.untilOpen(1)
+	away(w.end)
+	w.wantOnce(w.untilResolved(1), 1)
+}
+
+// givenUp counts the notifications that failed although they were tried again.
+func (w *world) givenUp() float64 {
+	w.t.Helper()
+	failed, err := w.managers[0].Counter(w.t.Context(), "alertmanager_notifications_failed_total")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return failed
+}
+
 // TestOperatorsComeAndGo replaces the configuration in the middle of an incident.
 func TestOperatorsComeAndGo(t *testing.T) {
 	t.Parallel()

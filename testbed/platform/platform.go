@@ -68,7 +68,7 @@ type Options struct {
 	// HubReplicas is how many hubs run; zero means one.
 	HubReplicas int
 	// Monitoring runs a Prometheus that scrapes everything and evaluates the rules that the hub writes; the hub is told
-	// of it.
+	// of it. Its alerts go to an Alertmanager with the configuration that the hub makes of PagingPolicies.
 	Monitoring bool
 	// HubProxies puts a proxy between each member's agent and the hub; Platform.HubProxy returns it.
 	HubProxies bool
@@ -221,7 +221,8 @@ func (p *Platform) InstallHub(ctx context.Context) error {
 		"--set", fmt.Sprintf("hub.replicas=%d", max(p.opts.HubReplicas, 1)), "--set", "hub.bindAddress=$(POD_IP)",
 	}
 	if p.monitoring != nil {
-		args = append(args, "--set", "hub.slo.prometheusURL="+p.monitoring.URL())
+		args = append(args, "--set", "hub.slo.prometheusURL="+p.monitoring.URL(),
+			"--set", "hub.paging.alertmanagerFolder="+p.monitoring.pager.folder)
 	}
 	_, err := p.Bellwether(ctx, args...)
 	return err
@@ -287,6 +288,9 @@ func (p *Platform) Command(ctx context.Context, out io.Writer, args ...string) *
 	c.Env = append(os.Environ(), "KUBECONFIG="+p.Fleet.Hub.Kubeconfig())
 	if p.monitoring != nil {
 		c.Env = append(c.Env, "BELLWETHER_PROMETHEUS="+p.monitoring.URL())
+	}
+	if manager := p.Alertmanager(); manager != nil {
+		c.Env = append(c.Env, "BELLWETHER_ALERTMANAGER="+manager.URL())
 	}
 	c.Args = append(c.Args, "-n", Namespace)
 	c.Stdout, c.Stderr = out, out

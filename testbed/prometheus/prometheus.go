@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/api"
@@ -66,8 +67,10 @@ type Options struct {
 	Args []string
 }
 
-// Server is a running Prometheus.
+// Server is a running Prometheus. What it has may be replaced by several goroutines.
 type Server struct {
+	reloading sync.Mutex // held while opts are read and replaced
+
 	opts    Options
 	address string
 	process *process.Process
@@ -161,26 +164,24 @@ func (s *Server) Process() *process.Process { return s.process }
 // SetRules replaces all rules of the running server. If it refuses them (ErrRefused), it goes on with those of before,
 // also over a restart.
 func (s *Server) SetRules(ctx context.Context, rules map[string][]byte) error {
-	opts := s.opts
-	opts.Rules = rules
-	return s.reload(ctx, opts)
+	return s.reload(ctx, func(opts *Options) { opts.Rules = rules })
 }
 
 // SetJobs replaces what the running server scrapes.
 func (s *Server) SetJobs(ctx context.Context, jobs ...Job) error {
-	opts := s.opts
-	opts.Jobs = jobs
-	return s.reload(ctx, opts)
+	return s.reload(ctx, func(opts *Options) { opts.Jobs = jobs })
 }
 
 // SetAlertmanagers replaces where the running server sends alerts, as host:port.
 func (s *Server) SetAlertmanagers(ctx context.Context, addresses ...string) error {
-	opts := s.opts
-	opts.Alertmanagers = addresses
-	return s.reload(ctx, opts)
+	return s.reload(ctx, func(opts *Options) { opts.Alertmanagers = addresses })
 }
 
-func (s *Server) reload(ctx context.Context, opts Options) error {
+func (s *Server) reload(ctx context.Context, change func(*Options)) error {
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
+	opts := s.opts
+	change(&opts)
 	if err := s.write(opts); err != nil {
 		return err
 	}

@@ -65,8 +65,8 @@ type recorder struct {
 	manager *alertmanager.Server
 }
 
-// started starts an Alertmanager for the fleet's Prometheus, as soon as that is there.
-func (r *recorder) started(ctx context.Context, p *platform.Platform) error {
+// started starts an Alertmanager beside the fleet's own, which notifies of every page at once.
+func (r *recorder) started(ctx context.Context, _ *platform.Platform) error {
 	paths, err := build.Ensure(ctx, os.Stderr, build.Alertmanager)
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ receivers:
 		return err
 	}
 	r.from = time.Now()
-	return p.Prometheus().SetAlertmanagers(ctx, r.manager.Address())
+	return nil
 }
 
 // stop ends what started started.
@@ -105,6 +105,9 @@ func (r *recorder) stop() error {
 
 // record has an endpoint fail, and asks all queries at the end.
 func (r *recorder) record(ctx context.Context, p *platform.Platform) error {
+	if err := p.Prometheus().SetAlertmanagers(ctx, p.Alertmanager().Address(), r.manager.Address()); err != nil {
+		return err
+	}
 	if err := r.outage(ctx, p); err != nil {
 		return err
 	}
