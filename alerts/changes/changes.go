@@ -89,7 +89,8 @@ func (c change) transition(name string, at metav1.Time, summary string) Transiti
 		"clusters": counts(c.Status.Clusters),
 		"look":     fmt.Sprintf("bellwether rollout get %s -n %s", c.Name, c.Namespace),
 	}
-	for key, value := range map[string]string{"version_before": c.before, "approved_by": ApprovedBy(c.OperatorRollout)} {
+	known := map[string]string{"version_before": c.before, "approved_by": ApprovedBy(c.OperatorRollout)}
+	for key, value := range known {
 		if value != "" {
 			details[key] = value
 		}
@@ -106,8 +107,8 @@ func (c change) started() string {
 	if c.before != "" {
 		what = Kind(c.OperatorRollout) + " " + c.before + " -> " + c.Spec.Release.Version
 	}
-	text := fmt.Sprintf("%s: %s started on %s in %s", c.operator(), what, phrase.Count(c.Status.Clusters.Total, "cluster"),
-		phrase.Count(len(c.Status.Waves), "wave"))
+	text := fmt.Sprintf("%s: %s started on %s in %s", c.operator(), what,
+		phrase.Count(c.Status.Clusters.Total, "cluster"), phrase.Count(len(c.Status.Waves), "wave"))
 	if r := c.Spec.Rollback; r != nil {
 		text += fmt.Sprintf(", of rollout %s: %s", r.Of, r.Reason)
 	}
@@ -181,7 +182,8 @@ func (c change) phase(name string, p v1alpha1.PhaseChange) string {
 
 // counts says what became of clusters.
 func counts(n v1alpha1.WaveCounts) string {
-	text := fmt.Sprintf("%d of %s updated, %d failed", n.Succeeded, phrase.Count(n.Total-n.Removed, "cluster"), n.Failed)
+	text := fmt.Sprintf("%d of %s updated, %d failed", n.Succeeded, phrase.Count(n.Total-n.Removed, "cluster"),
+		n.Failed)
 	if n.Deferred > 0 {
 		text += fmt.Sprintf(", %d deferred", n.Deferred)
 	}

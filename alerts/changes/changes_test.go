@@ -67,7 +67,8 @@ func TestTransitions(t *testing.T) {
 			},
 			want: []string{
 				"12:05 paused: payments/echo 1.1.0: rollout paused: incident; what was admitted finishes",
-				"12:06 resumed: payments/echo 1.1.0: rollout resumed: wave rest: 0 of 2 clusters updated, 0 in progress",
+				"12:06 resumed: payments/echo 1.1.0: rollout resumed: wave rest: 0 of 2 clusters updated, 0 in " +
+					"progress",
 				"12:07 paused: payments/echo 1.1.0: rollout paused; what was admitted finishes",
 				"12:08 resumed: payments/echo 1.1.0: rollout resumed",
 			},
@@ -76,14 +77,14 @@ func TestTransitions(t *testing.T) {
 			edit: func(ro *v1alpha1.OperatorRollout) {
 				ro.Status.Waves[2].StartedAt, ro.Status.Waves[2].FailedAt = minute(5), minute(6)
 				ro.Status.Waves[2].Failed, ro.Status.Waves[2].MaxFailures = 2, 1
-				into(ro, 6, v1alpha1.RolloutRolledBack, "rolled back, as its failure policy says: wave rest: 2 clusters "+
-					"failed, 1 allowed: a, b")
+				into(ro, 6, v1alpha1.RolloutRolledBack, "rolled back, as its failure policy says: wave rest: 2 "+
+					"clusters failed, 1 allowed: a, b")
 			},
 			want: []string{
 				"12:05 wave/rest/started: payments/echo 1.1.0: wave rest started on 2 clusters",
 				"12:06 wave/rest/failed: payments/echo 1.1.0: wave rest failed: 2 clusters failed, 1 allowed",
-				"12:06 rolled-back: payments/echo 1.1.0: rollout rolled back, as its failure policy says: wave rest: 2 " +
-					"clusters failed, 1 allowed: a, b",
+				"12:06 rolled-back: payments/echo 1.1.0: rollout rolled back, as its failure policy says: wave rest: " +
+					"2 clusters failed, 1 allowed: a, b",
 			},
 		},
 		"a wave fails by its gate, and the rollout halts": {
@@ -144,7 +145,8 @@ func TestDetails(t *testing.T) {
 		return strings.Join(lines, "\n") + "\n"
 	}
 	ro := canary()
-	ro.Spec.Approvals = append(ro.Spec.Approvals, v1alpha1.Approval{Wave: "canary", Gate: "go", By: "joe", At: *minute(1)},
+	ro.Spec.Approvals = append(ro.Spec.Approvals,
+		v1alpha1.Approval{Wave: "canary", Gate: "go", By: "joe", At: *minute(1)},
 		v1alpha1.Approval{Wave: "canary", Gate: "sure", By: "ann", At: *minute(0)})
 	wave := `payments/echo 1.1.0: wave canary verified: 1 of 1 cluster updated, 0 failed
 approved_by: ann, joe

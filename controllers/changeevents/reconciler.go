@@ -13,7 +13,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -103,7 +102,8 @@ func (r *Reconciler) operator(ctx context.Context, ro *v1alpha1.OperatorRollout)
 // versionBefore is the version that clusters ran before the rollout.
 func (r *Reconciler) versionBefore(ctx context.Context, ro *v1alpha1.OperatorRollout) (string, error) {
 	var rollouts v1alpha1.OperatorRolloutList
-	if err := r.Client.List(ctx, &rollouts, client.InNamespace(ro.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+	namespace := client.InNamespace(ro.Namespace)
+	if err := r.Client.List(ctx, &rollouts, namespace, client.UnsafeDisableDeepCopy); err != nil {
 		return "", fmt.Errorf("list OperatorRollouts: %w", err)
 	}
 	var installs v1alpha1.OperatorInstallList
@@ -120,9 +120,9 @@ func (r *Reconciler) deliver(ctx context.Context, ro *v1alpha1.OperatorRollout, 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deliveryTimeout)
 	defer cancel()
 	result := r.send(ctx, ro, s)
-	log.FromContext(ctx).Info("Change event", "transition", s.Transition, "receiver", s.Receiver.ID, "state", result.State,
-		"message", result.Message)
-	if err := r.record(ctx, types.NamespacedName{Namespace: ro.Namespace, Name: ro.Name}, ro.UID, s, result); err != nil {
+	log.FromContext(ctx).Info("Change event", "transition", s.Transition, "receiver", s.Receiver.ID,
+		"state", result.State, "message", result.Message)
+	if err := r.record(ctx, client.ObjectKeyFromObject(ro), ro.UID, s, result); err != nil {
 		return fmt.Errorf("write down that change event %s is %s: %w", s.Transition, result.State, err)
 	}
 	return nil

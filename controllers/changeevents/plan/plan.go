@@ -175,7 +175,9 @@ func (d *Decision) claim(now time.Time, s Send) bool {
 
 // dropOldest makes room: a transition that is too old to be sent does not need its record.
 func (d *Decision) dropOldest(now time.Time) bool {
-	oldest := slices.MinFunc(d.Deliveries, func(a, b v1alpha1.ChangeEventDelivery) int { return a.At.Compare(b.At.Time) })
+	oldest := slices.MinFunc(d.Deliveries, func(a, b v1alpha1.ChangeEventDelivery) int {
+		return a.At.Compare(b.At.Time)
+	})
 	// A clock that is set back a little must not make it young again.
 	if now.Sub(oldest.At.Time) <= 2*MaxAge {
 		return false

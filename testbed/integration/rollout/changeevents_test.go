@@ -64,8 +64,8 @@ func (w *world) delivered(ro *v1alpha1.OperatorRollout, transition string, state
 	})
 }
 
-// TestChangeEventsAreSentOnce has two hubs, of which one is replaced while it sends, and a PagerDuty that is not available
-// at first and slow then.
+// TestChangeEventsAreSentOnce has two hubs, of which one is replaced while events are sent, and a PagerDuty that is not
+// available at first and slow then.
 func TestChangeEventsAreSentOnce(t *testing.T) {
 	w := newWorld(t)
 	w.changeEvents = true
