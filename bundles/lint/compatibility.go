@@ -48,6 +48,18 @@ func formatRules() []Rule {
 			"ignores folders, so that what is in them is never installed.",
 		Fix: "Keep `manifests/` flat, with `.yaml`, `.yml` and `.json` files only.",
 	}, {
+		ID: "csv-api-version", Title: "The ClusterServiceVersion has another apiVersion than OLM's", Severity: Warning,
+		Check: checkCSVAPIVersion,
+		Why: "OLM and opm find the ClusterServiceVersion by its kind and install it all the same. Other tools do not: " +
+			"`kubectl apply` refuses it, and validators and editors do not check it.",
+		Fix: "Set `apiVersion: operators.coreos.com/v1alpha1`.",
+	}, {
+		ID: "history-unreadable", Title: "A published version cannot be read", Severity: Warning,
+		Check: checkUnreadable,
+		Why: "This version could not be compared with what that one offered, so what is lost in an upgrade from it is " +
+			"not reported.",
+		Fix: "Correct the published bundle if it is in your hands, or leave it out of `--history`.",
+	}, {
 		ID: "dependency-invalid", Title: "A dependency cannot be resolved", Severity: Error,
 		Check: checkDependencies,
 		Why: "OLM's resolver fails on a dependency that it cannot read, and then resolves nothing else in the " +
@@ -100,6 +112,24 @@ func checkAnnotations(in *Input) []Finding {
 		out = append(out, inFile(in, annotationsFile, registryv1.AnnotationDefaultChannel,
 			fmt.Sprintf("the default channel %q is not one of the channels %s",
 				b.DefaultChannel, strings.Join(b.Channels, ", ")), "annotations", registryv1.AnnotationDefaultChannel))
+	}
+	return out
+}
+
+func checkCSVAPIVersion(in *Input) []Finding {
+	have := in.Bundle.CSVObject().GetAPIVersion()
+	if have == operatorsv1alpha1.ClusterServiceVersionAPIVersion {
+		return nil
+	}
+	return csvFinding(in, fmt.Sprintf("the apiVersion is %q, not %q", have,
+		operatorsv1alpha1.ClusterServiceVersionAPIVersion), "apiVersion")
+}
+
+func checkUnreadable(in *Input) []Finding {
+	var out []Finding
+	for _, u := range in.Unreadable {
+		out = append(out, Finding{Message: fmt.Sprintf("%s was left out of the comparison: %s", u.Name,
+			clip(u.Err.Error()))})
 	}
 	return out
 }

@@ -262,7 +262,7 @@ func (a *app) lintInput(ctx context.Context, client *oci.Client, f *bundleLint, 
 		if err != nil {
 			return in, fmt.Errorf("read history %s: %w", place, err)
 		}
-		all = append(all, found...)
+		all, in.Unreadable = append(all, found.bundles...), append(in.Unreadable, found.unreadable...)
 	}
 	in.History = lint.History(in.Bundle, all)
 	in.Predecessor = lint.Predecessor(in.Bundle, in.History)
@@ -376,37 +376,43 @@ func BundleError(err error) error {
 	return err
 }
 
+// publishedVersions are those of one place.
+type publishedVersions struct {
+	bundles    []*bundles.Bundle
+	unreadable []lint.Unreadable
+}
+
 // readHistory reads the versions at one place: a folder of bundle folders, one
 // bundle, or a catalog.
 func readHistory(ctx context.Context, client *oci.Client, access *registry.Flags, place,
-	packageName string) ([]*bundles.Bundle, error) {
+	packageName string) (publishedVersions, error) {
 	if IsDirectory(place) {
 		folders, err := bundleFolders(place)
 		if err != nil {
-			return nil, err
+			return publishedVersions{}, err
 		}
 		if len(folders) > 0 {
-			return readAll(ctx, folders, func(_ context.Context, folder string) (*bundles.Bundle,
-				error) {
-				return FromFolder(folder)
-			})
+			return readAll(ctx, folders, func(folder string) string { return folder },
+				func(_ context.Context, folder string) (*bundles.Bundle, error) {
+					return bundles.Read(os.DirFS(folder))
+				})
 		}
 	} else if err := mayBeImage(place); err != nil {
-		return nil, err
+		return publishedVersions{}, err
 	}
 	found, err := readCatalogHistory(ctx, client, access, place, packageName)
 	if err == nil || !errors.Is(err, catalogs.ErrNotCatalog) {
 		return found, err
 	}
 	if IsDirectory(place) {
-		return nil, exit.Hint(err, "use a folder with one bundle folder for each version, or a catalog")
+		return publishedVersions{}, exit.Hint(err, "use a folder with one bundle folder for each version, or a catalog")
 	}
 	objects, imageErr := client.BundleObjects(ctx, place, access.Access())
 	if imageErr != nil {
-		return nil, err
+		return publishedVersions{}, err
 	}
 	b, err := fromManifests(objects)
-	return []*bundles.Bundle{b}, err
+	return publishedVersions{bundles: []*bundles.Bundle{b}}, err
 }
 
 // bundleFolders are the folder itself if it is a bundle, or else the bundles
@@ -429,51 +435,74 @@ func bundleFolders(place string) ([]string, error) {
 
 // readCatalogHistory reads every version of a package that a catalog has.
 func readCatalogHistory(ctx context.Context, client *oci.Client, access *registry.Flags, place,
-	packageName string) ([]*bundles.Bundle, error) {
+	packageName string) (publishedVersions, error) {
 	files, err := access.Open(ctx, place)
 	if err != nil {
-		return nil, err
+		return publishedVersions{}, err
 	}
 	if packageName == "" {
-		return nil, exit.Hintf("lint the bundle's folder instead",
+		return publishedVersions{}, exit.Hintf("lint the bundle's folder instead",
 			"the input has no package name, so its history in a catalog cannot be found")
 	}
 	p, err := catalogs.ReadPackage(files, packageName)
 	if errors.Is(err, catalogs.ErrNoPackage) {
-		return nil, nil // the first version ever
+		return publishedVersions{}, nil // the first version ever
 	}
 	if err != nil {
-		return nil, err
+		return publishedVersions{}, err
 	}
 	var versions []*catalogs.Bundle
 	for _, b := range p.Bundles {
 		versions = append(versions, b)
 	}
 	slices.SortFunc(versions, func(x, y *catalogs.Bundle) int { return cmp.Compare(x.Name, y.Name) })
-	return readAll(ctx, versions, func(ctx context.Context, b *catalogs.Bundle) (*bundles.Bundle, error) {
-		objects := b.Objects
-		if len(objects) == 0 {
-			if objects, err = client.BundleObjects(ctx, b.Image, access.Access()); err != nil {
-				return nil, err
+	return readAll(ctx, versions, func(b *catalogs.Bundle) string { return b.Name },
+		func(ctx context.Context, b *catalogs.Bundle) (*bundles.Bundle, error) {
+			objects := b.Objects
+			if len(objects) == 0 {
+				var err error
+				if objects, err = client.BundleObjects(ctx, b.Image, access.Access()); err != nil {
+					return nil, err
+				}
 			}
-		}
-		return bundles.FromManifests(objects, map[string]string{registryv1.AnnotationPackage: packageName})
-	})
+			return bundles.FromManifests(objects, map[string]string{registryv1.AnnotationPackage: packageName})
+		})
 }
 
-// readAll reads many bundles at the same time, and returns them in order.
-func readAll[T any](ctx context.Context, from []T,
-	read func(context.Context, T) (*bundles.Bundle, error)) ([]*bundles.Bundle, error) {
-	out := make([]*bundles.Bundle, len(from))
+// readAll reads many bundles at the same time, and returns them in order. Versions that were published with errors
+// are set apart: they must not prevent the comparison with all others. A registry that does not answer is an error.
+func readAll[T any](ctx context.Context, from []T, name func(T) string,
+	read func(context.Context, T) (*bundles.Bundle, error)) (publishedVersions, error) {
+	found, wrong := make([]*bundles.Bundle, len(from)), make([]error, len(from))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(lintFetches)
 	for i, one := range from {
-		group.Go(func() (err error) {
-			out[i], err = read(ctx, one)
-			return err
+		group.Go(func() error {
+			found[i], wrong[i] = read(ctx, one)
+			if !isBadBundle(wrong[i]) {
+				return wrong[i]
+			}
+			return nil
 		})
 	}
-	return out, group.Wait()
+	if err := group.Wait(); err != nil {
+		return publishedVersions{}, err
+	}
+	var out publishedVersions
+	for i, b := range found {
+		if wrong[i] != nil {
+			out.unreadable = append(out.unreadable, lint.Unreadable{Name: name(from[i]), Err: wrong[i]})
+			continue
+		}
+		out.bundles = append(out.bundles, b)
+	}
+	return out, nil
+}
+
+// isBadBundle says whether an error is about the content of a bundle, and not about reading it.
+func isBadBundle(err error) bool {
+	return errors.Is(err, bundles.ErrNotBundle) || errors.Is(err, bundles.ErrTooLarge) ||
+		errors.Is(err, oci.ErrNotBundle) || errors.Is(err, oci.ErrTooLarge)
 }
 
 // ReadWaivers reads the file of waivers with the given name or, without one, the
