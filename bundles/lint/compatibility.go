@@ -38,7 +38,8 @@ func formatRules() []Rule {
 		Check: checkAnnotations,
 		Why: "The annotations become the labels of the bundle's image, by which OLM finds the manifests. opm refuses " +
 			"bundles without them, " +
-			"and a default channel that is not one of the channels leaves the package without a default.",
+			"and a default channel that no version is in leaves the package without a default. A version need not be in " +
+			"the default channel itself; without a history that shows another one in it, this is a warning.",
 		Fix: "Complete `metadata/annotations.yaml` as the message says.",
 	}, {
 		ID: "bundle-stray-file", Title: "The manifests folder contains something else", Severity: Error,
@@ -108,12 +109,28 @@ func checkAnnotations(in *Input) []Finding {
 			out = append(out, f)
 		}
 	}
-	if b.DefaultChannel != "" && !slices.Contains(b.Channels, b.DefaultChannel) {
-		out = append(out, inFile(in, annotationsFile, registryv1.AnnotationDefaultChannel,
-			fmt.Sprintf("the default channel %q is not one of the channels %s",
-				b.DefaultChannel, strings.Join(b.Channels, ", ")), "annotations", registryv1.AnnotationDefaultChannel))
+	return append(out, checkDefaultChannel(in)...)
+}
+
+// checkDefaultChannel looks for a version in the default channel. Whether there is one cannot be said without a history
+// that has channels.
+func checkDefaultChannel(in *Input) []Finding {
+	name := in.Bundle.DefaultChannel
+	provides := func(b *bundles.Bundle) bool { return slices.Contains(b.Channels, name) }
+	if name == "" || provides(in.Bundle) || slices.ContainsFunc(in.History, provides) {
+		return nil
 	}
-	return out
+	own := strings.Join(in.Bundle.Channels, ", ")
+	f := inFile(in, annotationsFile, registryv1.AnnotationDefaultChannel,
+		fmt.Sprintf("no version is in the default channel %q; this one is in %s", name, own),
+		"annotations", registryv1.AnnotationDefaultChannel)
+	unknown := func(b *bundles.Bundle) bool { return len(b.Channels) == 0 }
+	if len(in.History) == 0 || slices.ContainsFunc(in.History, unknown) {
+		f.Severity = Warning
+		f.Message = fmt.Sprintf("the default channel %q is not one of the version's own channels (%s): another "+
+			"version must be in it", name, own)
+	}
+	return []Finding{f}
 }
 
 func checkCSVAPIVersion(in *Input) []Finding {

@@ -86,7 +86,8 @@ func fieldRules(of func(...crd.Kind) func(*Input) []Finding) []Rule {
 		Check: of(crd.NarrowedFormat),
 		Why: "Objects that do not match are invalid now: OLM validates them against the new schema and fails the " +
 			"InstallPlan. In general it cannot be decided whether one pattern allows everything that another " +
-			"did; if there was a pattern before, this is a warning.",
+			"did; if there was a pattern before, or the new one is that of Kubernetes' quantities, which newer generators " +
+			"write for a field that an operator could never read otherwise, this is a warning.",
 		Fix: "Keep the earlier pattern, or make sure that the new one allows everything that the earlier one did, " +
 			"and waive this finding.",
 	}, {
@@ -178,7 +179,7 @@ var milder = map[crd.Kind]Severity{crd.NarrowedFormat: Warning, crd.Unserved: Wa
 
 func breakFindings(in *Input, breaks []crd.Break, kinds []crd.Kind) []Finding {
 	var out []Finding
-	for _, b := range mergeDefaults(breaks) {
+	for _, b := range mergeAlike(breaks) {
 		if !slices.Contains(kinds, b.Kind) {
 			continue
 		}
@@ -193,26 +194,41 @@ func breakFindings(in *Input, breaks []crd.Break, kinds []crd.Kind) []Finding {
 	return out
 }
 
-// mergeDefaults makes one of all new defaults of an API version. A newer
-// generator adds dozens of them, and each alone says little.
-func mergeDefaults(breaks []crd.Break) []crd.Break {
-	first := map[[2]string]int{}
-	count := map[[2]string]int{}
+// merged are the kinds of changes of which one finding is made for each API version. A newer generator adds dozens of
+// them, and each alone says little.
+func merged(b crd.Break) (suffix string, ok bool) {
+	switch {
+	case b.Kind == crd.AddedDefault:
+		return ", and so have %s", true
+	case b.Kind == crd.NarrowedFormat && b.Detail == crd.MustBeQuantity:
+		return ", and so must %s", true
+	}
+	return "", false
+}
+
+// mergeAlike makes one of all changes of a merged kind of an API version.
+func mergeAlike(breaks []crd.Break) []crd.Break {
+	type key struct {
+		crd, version string
+		kind         crd.Kind
+	}
+	first, count := map[key]int{}, map[key]int{}
 	var out []crd.Break
 	for _, b := range breaks {
-		key := [2]string{b.CRD, b.Version}
-		if b.Kind == crd.AddedDefault {
-			count[key]++
-			if count[key] > 1 {
+		if _, ok := merged(b); ok {
+			k := key{b.CRD, b.Version, b.Kind}
+			count[k]++
+			if count[k] > 1 {
 				continue
 			}
-			first[key] = len(out)
+			first[k] = len(out)
 		}
 		out = append(out, b)
 	}
-	for key, i := range first {
-		if more := count[key] - 1; more > 0 {
-			out[i].Detail += fmt.Sprintf(", and so have %d others", more)
+	for k, i := range first {
+		if more := count[k] - 1; more > 0 {
+			suffix, _ := merged(out[i])
+			out[i].Detail += fmt.Sprintf(suffix, phrase.Count(more, "other"))
 		}
 	}
 	return out

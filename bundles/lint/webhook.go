@@ -127,7 +127,7 @@ func (w webhook) replicas() int {
 // own says whether all that the webhook matches are kinds that the bundle itself defines.
 func (w webhook) own() bool {
 	var groups []string
-	for _, d := range w.bundle.CRDs {
+	for _, d := range crd.Definitions(w.bundle) {
 		groups = append(groups, d.Spec.Group)
 	}
 	return !slices.ContainsFunc(w.Rules, func(r admissionregistrationv1.RuleWithOperations) bool {
@@ -255,16 +255,15 @@ func checkConversionWebhook(w webhook) problem {
 		return problem{Error, "accepts neither v1 nor v1beta1 of ConversionReview", []any{"admissionReviewVersions"}}
 	}
 	for i, name := range w.ConversionCRDs {
-		at := slices.IndexFunc(w.bundle.CRDs,
-			func(d *apiextensionsv1.CustomResourceDefinition) bool { return d.Name == name })
+		d := crd.Definition(w.bundle, name)
 		switch {
-		case at < 0:
+		case d == nil:
 			return problem{Error, fmt.Sprintf("converts %s, which the bundle does not have", name),
 				[]any{"conversionCRDs", i}}
-		case w.bundle.CRDs[at].Spec.PreserveUnknownFields:
+		case d.Spec.PreserveUnknownFields:
 			return problem{Error, fmt.Sprintf("converts %s, which keeps unknown fields", name),
 				[]any{"conversionCRDs", i}}
-		case len(crd.Versions(w.bundle.CRDs[at])) == 1:
+		case len(crd.Versions(d)) == 1:
 			return problem{Info, fmt.Sprintf("converts %s, which has one version", name), []any{"conversionCRDs", i}}
 		}
 	}

@@ -465,7 +465,8 @@ func readCatalogHistory(ctx context.Context, client *oci.Client, access *registr
 					return nil, err
 				}
 			}
-			return bundles.FromManifests(objects, map[string]string{registryv1.AnnotationPackage: packageName})
+			return bundles.FromManifests(objects, map[string]string{registryv1.AnnotationPackage: packageName,
+				registryv1.AnnotationChannels: strings.Join(p.ChannelsOf(b.Name), ",")})
 		})
 }
 
