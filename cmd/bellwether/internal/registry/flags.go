@@ -68,6 +68,8 @@ func WithHint(err error) error {
 	case errors.Is(err, oci.ErrUnreachable):
 		return exit.Hint(err,
 			"check the name of the registry and the network; a registry with plain HTTP needs --insecure")
+	case errors.Is(err, oci.ErrFailed):
+		return exit.Hint(err, "try again later; the status says what the registry's operators should look for")
 	case errors.Is(err, oci.ErrNotFound):
 		return exit.Hint(err, "check the name; it is neither a local folder nor an image in the registry")
 	case errors.Is(err, oci.ErrNotBundle):
