@@ -166,6 +166,8 @@ func TestReadRefuses(t *testing.T) {
 		"broken YAML": {map[string]string{"manifests/csv.yaml": csv + "---\na: ["}, bundles.ErrNotBundle,
 			"line 8"},
 		"no object": {map[string]string{"manifests/csv.yaml": "[]"}, bundles.ErrNotBundle, "not an object"},
+		"an alias": {map[string]string{"manifests/csv.yaml": csv + "  keywords: &k [a]\n  maintainers: [*k, *k]\n"},
+			bundles.ErrNotBundle, "line 8: the alias *k is not allowed"},
 		"no kind": {map[string]string{"manifests/other.yaml": "apiVersion: v1"}, bundles.ErrNotBundle,
 			"no kind"},
 		"50 MB": {map[string]string{"manifests/other.yaml": strings.Repeat("# a comment\n", 50<<20/12)},
