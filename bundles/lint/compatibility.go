@@ -249,6 +249,14 @@ func releaseRules() []Rule {
 		Fix: "Leave `spec.replaces` out: `bellwether catalog compile` computes the upgrade graph. Otherwise name the " +
 			"version before.",
 	}, {
+		ID: "replaces-strands", Title: "spec.replaces leaves a published version without an upgrade path",
+		Severity: Warning, Check: checkStranded,
+		Why: "Catalogs that take the upgrade graph from `spec.replaces` offer clusters with that version nothing any " +
+			"more, and opm refuses a channel with two heads. `bellwether catalog compile` is not affected: it " +
+			"computes the graph from versions.",
+		Fix: "Replace the version right before, or list the versions in between in `spec.skips`, or in the " +
+			"annotation `olm.skipRange`.",
+	}, {
 		ID: "skip-range-invalid", Title: "The skip range is wrong", Severity: Error, Check: checkSkipRange,
 		Why: "With a range that does not parse OLM fails to resolve the package. A range that takes in the bundle " +
 			"itself makes it an upgrade of itself.",
@@ -342,6 +350,41 @@ func checkReplaces(in *Input) []Finding {
 		return found
 	}
 	return nil
+}
+
+// checkStranded finds published versions between the replaced one and this one that nothing upgrades.
+func checkStranded(in *Input) []Finding {
+	i := slices.IndexFunc(in.History, func(old *bundles.Bundle) bool { return old.Name == in.Bundle.CSV.Spec.Replaces })
+	if i < 0 {
+		return nil
+	}
+	var out []Finding
+	for _, old := range in.History {
+		between := old.Version.GT(in.History[i].Version) && old.Version.LT(in.Bundle.Version)
+		upgrades := func(b *bundles.Bundle) bool { return b != old && replaces(b, old) }
+		if !between || !shareChannel(in.Bundle, old) || upgrades(in.Bundle) ||
+			slices.ContainsFunc(in.History, upgrades) {
+			continue
+		}
+		out = append(out, csvFinding(in, fmt.Sprintf("version %s has no upgrade path: %s replaces %s, and no version "+
+			"replaces or skips it", old.Version, in.Bundle.Version, in.History[i].Version), "spec", "replaces")...)
+	}
+	return out
+}
+
+// replaces says whether OLM upgrades from one bundle to another directly.
+func replaces(b, old *bundles.Bundle) bool {
+	if b.CSV.Spec.Replaces == old.Name || slices.Contains(b.CSV.Spec.Skips, old.Name) {
+		return true
+	}
+	inRange, err := semver.ParseRange(b.CSV.Annotations[operatorsv1alpha1.SkipRangeAnnotationKey])
+	return err == nil && inRange(old.Version) && old.Version.LT(b.Version)
+}
+
+// shareChannel says whether two bundles are in a common channel, as far as it is known.
+func shareChannel(a, b *bundles.Bundle) bool {
+	return len(a.Channels) == 0 || len(b.Channels) == 0 ||
+		slices.ContainsFunc(a.Channels, func(c string) bool { return slices.Contains(b.Channels, c) })
 }
 
 func checkSkipRange(in *Input) []Finding {
