@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+
 	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/bundles/crd"
 	"github.com/bellwether-dev/bellwether/phrase"
@@ -178,14 +180,15 @@ func findBreaks(in *Input) []crd.Break {
 var milder = map[crd.Kind]Severity{crd.NarrowedFormat: Warning, crd.Unserved: Warning, crd.NewRule: Info}
 
 func breakFindings(in *Input, breaks []crd.Break, kinds []crd.Kind) []Finding {
+	direct := directVersions(in)
 	var out []Finding
 	for _, b := range mergeAlike(breaks) {
 		if !slices.Contains(kinds, b.Kind) {
 			continue
 		}
-		f := at(in.Bundle.CRDObject(b.CRD), fmt.Sprintf("%s (published in %s)", clip(b.String()),
-			versionList(b.Versions)),
-			b.Path...)
+		f := at(in.Bundle.CRDObject(b.CRD), clip(b.String())+published(b.Versions), b.Path...)
+		// Objects stay stored as a version until they are migrated, whatever came in between.
+		f.earlier = b.Kind != crd.RemovedStored && !slices.ContainsFunc(b.Versions, direct)
 		if b.Doubtful {
 			f.Severity = milder[b.Kind]
 		}
@@ -234,6 +237,26 @@ func mergeAlike(breaks []crd.Break) []crd.Break {
 	return out
 }
 
+// directVersions tells the published versions that upgrade to the bundle directly, by their version. Where the bundle
+// does not say what it replaces, all earlier ones may.
+func directVersions(in *Input) func(version string) bool {
+	csv := in.Bundle.CSV
+	if csv.Spec.Replaces == "" && len(csv.Spec.Skips) == 0 &&
+		csv.Annotations[operatorsv1alpha1.SkipRangeAnnotationKey] == "" {
+		return func(string) bool { return true }
+	}
+	return func(version string) bool {
+		return slices.ContainsFunc(in.History, func(old *bundles.Bundle) bool {
+			return old.Version.String() == version && (old == in.Predecessor || replaces(in.Bundle, old))
+		})
+	}
+}
+
+// publishedIn begins the list of versions in a message.
+const publishedIn = " (published in "
+
+func published(versions []string) string { return publishedIn + versionList(versions) + ")" }
+
 // versionList names versions, the oldest first, and not all of very many.
 func versionList(versions []string) string {
 	if n := len(versions); n > 4 {
@@ -256,11 +279,13 @@ func checkRemoved(in *Input) []Finding {
 			by[o.GetName()] = append(by[o.GetName()], b.Version.String())
 		}
 	}
+	direct := directVersions(in)
 	var out []Finding
 	for _, name := range names {
-		out = append(out, at(in.Bundle.CSVObject(),
-			fmt.Sprintf("%s is gone (published in %s)", name, versionList(by[name])),
-			"spec", "customresourcedefinitions", "owned"))
+		f := at(in.Bundle.CSVObject(), name+" is gone"+published(by[name]), "spec", "customresourcedefinitions",
+			"owned")
+		f.earlier = !slices.ContainsFunc(by[name], direct)
+		out = append(out, f)
 	}
 	return out
 }
@@ -279,8 +304,8 @@ func checkConversion(in *Input) []Finding {
 		}
 		if by := convertedBefore(in, d.Name); len(divergences) == 0 && len(d.Spec.Versions) > 1 && len(by) > 0 {
 			out = append(out, at(o,
-				fmt.Sprintf("the conversion webhook is gone although %s are still defined (published in %s)",
-					strings.Join(crd.Versions(d), " and "), versionList(by)), "spec", "conversion"))
+				fmt.Sprintf("the conversion webhook is gone although %s are still defined%s",
+					strings.Join(crd.Versions(d), " and "), published(by)), "spec", "conversion"))
 		}
 	}
 	return out

@@ -111,6 +111,9 @@ type Finding struct {
 	Path string `json:"path,omitempty"`
 	// Message says what is wrong, in one sentence without a full stop.
 	Message string `json:"message"`
+
+	// earlier says that it concerns only published versions that do not upgrade to the bundle directly.
+	earlier bool
 }
 
 // at returns a finding at a field of an object. The object may be nil: then it

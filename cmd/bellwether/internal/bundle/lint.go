@@ -77,6 +77,8 @@ type bundleLint struct {
 	only, skip  []string
 	checkImages bool
 	all         bool
+	allHistory  bool
+	baseline    string
 	list        bool
 	explain     string
 	access      registry.Flags
@@ -119,11 +121,16 @@ func (f *bundleLint) add(c *cobra.Command) {
 	flags.BoolVar(&f.checkImages, "check-images", false,
 		"Check in the registries that the images of the bundle exist, and for which platforms.")
 	flags.BoolVar(&f.all, "all", false, "Show all findings instead of the first ones of each rule.")
+	flags.BoolVar(&f.allHistory, "all-history", false,
+		"Report what changed since every published version, not only since those that upgrade to this one directly.")
+	flags.StringVar(&f.baseline, "baseline", "",
+		"The `FILE` with an earlier report of -o json. Findings in it do not count.")
 	flags.BoolVar(&f.list, "list", false, "List the rules and exit.")
 	flags.StringVar(&f.explain, "explain", "", "Describe a `RULE` and exit.")
 	f.access.Add(c)
 	f.out.Add(c, lintText, command.OutputJSON, lintSARIF)
 	_ = c.MarkFlagFilename("waivers", "yaml", "yml")
+	_ = c.MarkFlagFilename("baseline", "json")
 	_ = c.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions(
 		[]string{string(lint.Error), string(lint.Warning), string(lint.Info)}, cobra.ShellCompDirectiveNoFileComp))
 	for _, name := range []string{"rule", "skip", "explain"} {
@@ -196,7 +203,11 @@ func (a *app) lintBundle(ctx context.Context, f *bundleLint, source string) erro
 	if err != nil {
 		return err
 	}
-	o := lint.Options{Only: f.only, Skip: f.skip, Now: a.Now(), FailOn: lint.Severity(f.failOn)}
+	o := lint.Options{Only: f.only, Skip: f.skip, Now: a.Now(), FailOn: lint.Severity(f.failOn),
+		AllHistory: f.allHistory}
+	if o.Baseline, err = readBaseline(f.baseline); err != nil {
+		return err
+	}
 	folder := ""
 	if IsDirectory(source) {
 		folder, o.Directory = source, filepath.ToSlash(f.shown(source))
@@ -212,6 +223,22 @@ func (a *app) lintBundle(ctx context.Context, f *bundleLint, source string) erro
 		return &exit.CodeError{Code: LintFindings}
 	}
 	return nil
+}
+
+func readBaseline(name string) ([]lint.Finding, error) {
+	if name == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("read baseline: %w", err)
+	}
+	findings, err := lint.ParseBaseline(text)
+	if err != nil {
+		return nil, exit.Hint(fmt.Errorf("baseline %s: %w", name, err),
+			"write it with `bellwether bundle lint BUNDLE -o json > FILE`")
+	}
+	return findings, nil
 }
 
 // shown is the bundle's folder as reports name it: as the user did, except that
