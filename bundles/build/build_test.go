@@ -650,3 +650,43 @@ func TestAccount(t *testing.T) {
 		})
 	}
 }
+
+// kubebuilder writes a sample for each version of an API, under one name.
+func TestSamplesOfTwoVersions(t *testing.T) {
+	const definition = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: configs.example.com}
+spec:
+  group: example.com
+  names: {kind: Config, plural: configs, singular: config, listKind: ConfigList}
+  scope: Namespaced
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
+  - {name: v2, served: true, storage: false, schema: {openAPIV3Schema: {type: object}}}
+`
+	sample := func(version string) string {
+		return "apiVersion: example.com/" + version + "\nkind: Config\nmetadata: {name: sample}\n"
+	}
+	assemble := func(versions ...string) (*build.Result, error) {
+		text := join(deployment, definition)
+		for _, v := range versions {
+			text = join(text, sample(v))
+		}
+		return build.Assemble([]build.Source{{Name: "in.yaml", Text: []byte(text)}},
+			build.Options{Package: "p", Version: "1.0.0"})
+	}
+	r, err := assemble("v1", "v2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := r.Files.Bundle()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if examples := b.CSV.Annotations["alm-examples"]; strings.Count(examples, `"sample"`) != 2 {
+		t.Errorf("the examples are %s", examples)
+	}
+	if _, err := assemble("v1", "v1"); !errors.Is(err, build.ErrInput) {
+		t.Errorf("two samples of one version: %v", err)
+	}
+}
