@@ -317,7 +317,7 @@ func (a *app) readBundle(ctx context.Context, client *oci.Client, access oci.Acc
 		b, err := FromFolder(source)
 		return b, os.DirFS(source), err
 	}
-	if err := mayBeImage(source); err != nil {
+	if err := registry.CheckImageName(source); err != nil {
 		return nil, nil, err
 	}
 	if _, err := os.Stat(source); err == nil {
@@ -345,20 +345,6 @@ func fromStdin(in io.Reader) (*bundles.Bundle, error) {
 		return nil, fmt.Errorf("read stdin: %w: more than %d MiB", bundles.ErrTooLarge, bundles.MaxBytes>>20)
 	}
 	return fromStream(text)
-}
-
-// mayBeImage objects to what was surely meant as a folder: Docker's short names
-// would have it looked for on the internet.
-func mayBeImage(source string) error {
-	host, _, slash := strings.Cut(source, "/")
-	if slash && strings.Trim(host, ".") != "" && (strings.ContainsAny(host, ".:") || host == "localhost") {
-		return nil
-	}
-	if _, err := os.Stat(source); err == nil {
-		return nil
-	}
-	return exit.Hintf("write images with their registry, for example registry.example.com/bundles/echo-operator:1.1.0",
-		"folder %s does not exist", source)
 }
 
 // FromFolder reads a bundle from a folder.
@@ -424,7 +410,7 @@ func readHistory(ctx context.Context, client *oci.Client, access *registry.Flags
 					return bundles.Read(os.DirFS(folder))
 				})
 		}
-	} else if err := mayBeImage(place); err != nil {
+	} else if err := registry.CheckImageName(place); err != nil {
 		return publishedVersions{}, err
 	}
 	found, err := readCatalogHistory(ctx, client, access, place, packageName)
