@@ -107,8 +107,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestOtherAPIVersions: OLM and opm find the ClusterServiceVersion by its kind, and versions whose authors wrote another
-// apiVersion were published and installed.
+// TestOtherAPIVersions: OLM and opm find the ClusterServiceVersion by its kind, and versions whose authors wrote
+// another apiVersion were published and installed.
 func TestOtherAPIVersions(t *testing.T) {
 	for _, version := range []string{"v1alpha1", "binding.operators.coreos.com/v1alpha1"} {
 		b, err := bundles.Read(bundleFS(map[string]string{

@@ -154,8 +154,8 @@ func (a *assembly) keepBinding(o object, subjects []rbacv1.Subject) {
 	a.objects.manifests = append(a.objects.manifests, o)
 }
 
-// keepRole keeps a role that some binding needs under its name: one that remains in the bundle, or one that the operator
-// makes when it runs.
+// keepRole keeps a role that some binding needs under its name: one that remains in the bundle, or one that the
+// operator makes when it runs.
 func (a *assembly) keepRole(o object, kind string, operatorBinds bool) {
 	key := roleKey{kind, o.GetName()}
 	switch {
@@ -190,7 +190,8 @@ func (p *permissions) mayBind() bool {
 
 // names reports whether a list of a rule has one of the values, or the wildcard.
 func names(list []string, values ...string) bool {
-	return slices.ContainsFunc(list, func(s string) bool { return s == rbacv1.ResourceAll || slices.Contains(values, s) })
+	return slices.ContainsFunc(list,
+		func(s string) bool { return s == rbacv1.ResourceAll || slices.Contains(values, s) })
 }
 
 // warnAboutNames tells which roles are not found under their name once the bundle is installed, and which are.

@@ -149,8 +149,8 @@ func enumDetail(older, newer *apiextensionsv1.JSONSchemaProps) string {
 	return "no longer " + strings.Join(gone, ", ")
 }
 
-// quantityPattern is what controller-gen writes for a resource.Quantity since v0.3. Earlier releases wrote no pattern for
-// the same Go type, so objects of operators that could read them at all match it.
+// quantityPattern is what controller-gen writes for a resource.Quantity since v0.3. Earlier releases wrote no pattern
+// for the same Go type, so objects of operators that could read them at all match it.
 const quantityPattern = `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|` +
 	`([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`
 

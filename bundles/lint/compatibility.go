@@ -38,7 +38,8 @@ func formatRules() []Rule {
 		Check: checkAnnotations,
 		Why: "The annotations become the labels of the bundle's image, by which OLM finds the manifests. opm refuses " +
 			"bundles without them, " +
-			"and a default channel that no version is in leaves the package without a default. A version need not be in " +
+			"and a default channel that no version is in leaves the package without a default. A version need not be " +
+			"in " +
 			"the default channel itself; without a history that shows another one in it, this is a warning.",
 		Fix: "Complete `metadata/annotations.yaml` as the message says.",
 	}, {
@@ -51,13 +52,15 @@ func formatRules() []Rule {
 	}, {
 		ID: "csv-api-version", Title: "The ClusterServiceVersion has another apiVersion than OLM's", Severity: Warning,
 		Check: checkCSVAPIVersion,
-		Why: "OLM and opm find the ClusterServiceVersion by its kind and install it all the same. Other tools do not: " +
+		Why: "OLM and opm find the ClusterServiceVersion by its kind and install it all the same. Other tools do " +
+			"not: " +
 			"`kubectl apply` refuses it, and validators and editors do not check it.",
 		Fix: "Set `apiVersion: operators.coreos.com/v1alpha1`.",
 	}, {
 		ID: "history-unreadable", Title: "A published version cannot be read", Severity: Warning,
 		Check: checkUnreadable,
-		Why: "This version could not be compared with what that one offered, so what is lost in an upgrade from it is " +
+		Why: "This version could not be compared with what that one offered, so what is lost in an upgrade from it " +
+			"is " +
 			"not reported.",
 		Fix: "Correct the published bundle if it is in your hands, or leave it out of `--history`.",
 	}, {

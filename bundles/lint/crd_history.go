@@ -88,7 +88,8 @@ func fieldRules(of func(...crd.Kind) func(*Input) []Finding) []Rule {
 		Check: of(crd.NarrowedFormat),
 		Why: "Objects that do not match are invalid now: OLM validates them against the new schema and fails the " +
 			"InstallPlan. In general it cannot be decided whether one pattern allows everything that another " +
-			"did; if there was a pattern before, or the new one is that of Kubernetes' quantities, which newer generators " +
+			"did; if there was a pattern before, or the new one is that of Kubernetes' quantities, which newer " +
+			"generators " +
 			"write for a field that an operator could never read otherwise, this is a warning.",
 		Fix: "Keep the earlier pattern, or make sure that the new one allows everything that the earlier one did, " +
 			"and waive this finding.",

@@ -54,7 +54,8 @@ func rbacRules() []Rule {
 	}, {
 		ID: "rbac-removed-api", Title: "The operator requests rights to an API that Kubernetes removed", Severity: Info,
 		Check: eachGrant(checkRemovedRights),
-		Why: "The rights do no harm, but an operator that asks for them mostly uses the API as well: it fails on every " +
+		Why: "The rights do no harm, but an operator that asks for them mostly uses the API as well: it fails on " +
+			"every " +
 			"supported version of Kubernetes, or logs errors all the time.",
 		Fix: "Delete the rights, and what uses the API.",
 	}, {

@@ -115,7 +115,8 @@ func TestGrowth(t *testing.T) {
 // more than before.
 func TestGrowthOfScope(t *testing.T) {
 	csv := func(history, field string) string {
-		return "-- " + history + "manifests/echo-operator.clusterserviceversion.yaml.patch --\nspec:\n  install:\n    " +
+		return "-- " + history + "manifests/echo-operator.clusterserviceversion.yaml.patch --\nspec:\n  install:\n " +
+			"   " +
 			"spec:\n      permissions: null\n      clusterPermissions: null\n" +
 			"-- " + history + "manifests/echo-operator.clusterserviceversion.yaml.patch --\nspec:\n  install:\n    " +
 			"spec:\n      " + field + ":\n      - serviceAccountName: echo-operator\n        rules:\n        " +

@@ -122,7 +122,8 @@ func TestBundleLintUnreadableHistory(t *testing.T) {
 	lintedBundle(t, filepath.Join(published, "1.0.0"), "1.1.0", "1.0.0", "level:\n", "volume:\n")
 	dir := lintedBundle(t, filepath.Join(t.TempDir(), "new"))
 	got := clitest.NewWorld().Run(t, "bundle", "lint", dir, "--history", published)
-	for _, want := range []string{"crd-removed-field", "history-unreadable", "0.9.0", lintedCSV, "compared with 1.0.0"} {
+	for _, want := range []string{"crd-removed-field", "history-unreadable", "0.9.0", lintedCSV,
+		"compared with 1.0.0"} {
 		if !strings.Contains(got.Out, want) {
 			t.Errorf("the report lacks %q", want)
 		}
