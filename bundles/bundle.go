@@ -4,6 +4,7 @@
 package bundles
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/bellwether-dev/bellwether/bundles/registryv1"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // Errors of this package wrap one of these.
@@ -105,7 +107,7 @@ func (b *Bundle) assemble() error {
 	for _, o := range b.Objects {
 		var err error
 		switch gvk := o.GroupVersionKind(); {
-		case gvk.Kind == kindCSV && gvk.Group == operatorsv1alpha1.GroupName:
+		case gvk.Kind == kindCSV: // OLM and opm find it by its kind, whatever its apiVersion
 			err = b.addCSV(o)
 		case gvk.Kind == kindCRD && gvk.GroupVersion() == apiextensionsv1.SchemeGroupVersion:
 			crd := &apiextensionsv1.CustomResourceDefinition{}
@@ -117,9 +119,22 @@ func (b *Bundle) assemble() error {
 		}
 	}
 	if b.CSV == nil {
-		return fmt.Errorf("%w: it has no %s", ErrNotBundle, kindCSV)
+		return fmt.Errorf("%w: it has no %s among its manifests (%s)", ErrNotBundle, kindCSV,
+			cmp.Or(phrase.First(b.files(), maxNamedFiles), "there are none"))
 	}
 	return nil
+}
+
+// maxNamedFiles bounds how many files an error names.
+const maxNamedFiles = 5
+
+// files are those that the objects were read from.
+func (b *Bundle) files() []string {
+	var out []string
+	for _, o := range b.Objects {
+		out = append(out, o.File)
+	}
+	return slices.Compact(out)
 }
 
 func (b *Bundle) addCSV(o *Object) error {

@@ -107,6 +107,22 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// TestOtherAPIVersions: OLM and opm find the ClusterServiceVersion by its kind, and versions whose authors wrote
+// another apiVersion were published and installed.
+func TestOtherAPIVersions(t *testing.T) {
+	for _, version := range []string{"v1alpha1", "binding.operators.coreos.com/v1alpha1"} {
+		b, err := bundles.Read(bundleFS(map[string]string{
+			"manifests/csv.yaml": strings.Replace(csv, "operators.coreos.com/v1alpha1", version, 1)}))
+		if err != nil {
+			t.Errorf("%s: %v", version, err)
+			continue
+		}
+		if b.Name != "demo.v1.2.3" || b.Version.String() != "1.2.3" || b.CSVObject() == nil {
+			t.Errorf("%s: it is read as %s %s", version, b.Name, b.Version)
+		}
+	}
+}
+
 // TestWholeNumbersStayWhole: a bound may be larger than what a float holds exactly.
 func TestWholeNumbersStayWhole(t *testing.T) {
 	const bound = "9223372036854775807"
@@ -140,7 +156,7 @@ func TestReadRefuses(t *testing.T) {
 		"manifests outside": {map[string]string{"metadata/annotations.yaml": strings.ReplaceAll(annotations,
 			"manifests/\n", "../up\n")}, bundles.ErrNotBundle, `"../up"`},
 		"no CSV": {map[string]string{"manifests/csv.yaml": ""}, bundles.ErrNotBundle,
-			"no ClusterServiceVersion"},
+			"no ClusterServiceVersion among its manifests (manifests/things.yaml)"},
 		"two CSVs": {map[string]string{"manifests/other.yaml": csv}, bundles.ErrNotBundle,
 			"manifests/csv.yaml"},
 		"a CSV of no name": {map[string]string{"manifests/csv.yaml": strings.Replace(csv, "name: demo.v1.2.3",
@@ -150,6 +166,8 @@ func TestReadRefuses(t *testing.T) {
 		"broken YAML": {map[string]string{"manifests/csv.yaml": csv + "---\na: ["}, bundles.ErrNotBundle,
 			"line 8"},
 		"no object": {map[string]string{"manifests/csv.yaml": "[]"}, bundles.ErrNotBundle, "not an object"},
+		"an alias": {map[string]string{"manifests/csv.yaml": csv + "  keywords: &k [a]\n  maintainers: [*k, *k]\n"},
+			bundles.ErrNotBundle, "line 8: the alias *k is not allowed"},
 		"no kind": {map[string]string{"manifests/other.yaml": "apiVersion: v1"}, bundles.ErrNotBundle,
 			"no kind"},
 		"50 MB": {map[string]string{"manifests/other.yaml": strings.Repeat("# a comment\n", 50<<20/12)},

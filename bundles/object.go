@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
+
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 )
 
 // Object is one manifest of a bundle.
@@ -51,6 +53,9 @@ func parseContent(text []byte) (map[string]any, error) {
 	var content map[string]any
 	if json.UnmarshalCaseSensitivePreserveInts(text, &content) == nil {
 		return content, nil
+	}
+	if err := registryv1.CheckAliases(text); err != nil {
+		return nil, err
 	}
 	converted, err := yaml.YAMLToJSON(text)
 	if err != nil {

@@ -87,6 +87,14 @@ type reader struct {
 }
 
 func (r *reader) file(name string) ([]byte, error) {
+	// To open a named pipe would wait for whoever writes to it.
+	info, err := fs.Stat(r.fs, name)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", name, err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%w: %s is not a regular file", ErrNotBundle, name)
+	}
 	f, err := r.fs.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", name, err)

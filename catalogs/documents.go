@@ -14,6 +14,8 @@ import (
 
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
+
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 )
 
 // maxDocument bounds one catalog document in memory. The largest bundles in public catalogs are below 4 MiB.
@@ -103,6 +105,9 @@ func decode(doc []byte, into any) error {
 	jsonErr := json.Unmarshal(doc, into)
 	if jsonErr == nil {
 		return nil
+	}
+	if err := registryv1.CheckAliases(doc); err != nil {
+		return fmt.Errorf("%w: %w", ErrNotCatalog, err)
 	}
 	// A YAML mapping in flow style also begins with a brace.
 	converted, err := yaml.YAMLToJSON(doc)

@@ -84,3 +84,29 @@ func TestOtherPackagesAreNotDecoded(t *testing.T) {
 		t.Errorf("error %v, want that the bundle of its own package cannot be decoded", err)
 	}
 }
+
+// An alias stands for a copy of what it names, so a document of a few KiB can become gigabytes.
+func TestAliasesAreRefused(t *testing.T) {
+	const head = "schema: olm.bundle\npackage: p\nname: p.v1.0.0\n"
+	for name, test := range map[string]struct {
+		text   string
+		refuse bool
+	}{
+		"an alias":         {head + "image: &i a\nproperties: [{type: x, value: *i}]\n", true},
+		"an alias of many": {head + "a: &a [" + strings.Repeat("x, ", 50) + "]\nb: [*a, *a]\n", true},
+		"a merge":          {head + "a: &a {x: y}\nb: {<<: *a}\n", true},
+		"an anchor only":   {head + "image: &i a\n", false},
+		"the signs in text": {head + "image: a\ndescription: 'this & that * those'\nnote: |\n  *bold* &amp; <<: *a\n",
+			false},
+		"JSON": {`{"schema": "olm.bundle", "package": "p", "name": "p.v1.0.0", "image": "&a *a"}`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := catalogs.ReadAll(catalogs.SingleFile("c.yaml", strings.NewReader(
+				"schema: olm.package\nname: p\ndefaultChannel: c\n---\n"+test.text)))
+			refused := errors.Is(err, catalogs.ErrNotCatalog) && strings.Contains(err.Error(), "alias")
+			if refused != test.refuse {
+				t.Errorf("got %v, refused: %t", err, refused)
+			}
+		})
+	}
+}

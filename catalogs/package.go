@@ -42,6 +42,17 @@ type Channel struct {
 	Deprecation string
 }
 
+// ChannelsOf returns the names of the channels that a bundle is in, sorted.
+func (p *Package) ChannelsOf(bundle string) []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(p.Channels)) {
+		if slices.ContainsFunc(p.Channels[name].Entries, func(e Entry) bool { return e.Name == bundle }) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
 // Entry places a bundle in a channel. The bundle can directly replace those named by Replaces and Skips and those whose
 // version lies in SkipRange.
 type Entry struct {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/blang/semver/v4"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/bundles/registryv1"
@@ -113,17 +114,24 @@ type Result struct {
 	Name, Package, Version string
 	// Files are the bundle's, by their path in it.
 	Files Files
+	// Account says what became of every object of the input; nil for a bundle that was one already.
+	Account []Placement
 	// Warnings are sentences: what was left out or changed, and what the validators have to say.
 	Warnings []string
 }
 
 // Assemble makes a bundle of manifests. Errors are ErrInput.
 func Assemble(sources []Source, o Options) (*Result, error) {
-	a := &assembly{options: o}
+	a := &assembly{options: o, placements: map[*unstructured.Unstructured]string{}}
 	a.checkOptions()
-	a.sort(a.parse(sources))
+	objects := a.parse(sources)
+	a.sort(objects)
 	if len(a.problems) == 0 {
 		a.run()
+	}
+	var account []Placement
+	if len(a.problems) == 0 {
+		account = a.account(objects)
 	}
 	if len(a.problems) > 0 {
 		return nil, &InputError{a.problems}
@@ -133,7 +141,7 @@ func Assemble(sources []Source, o Options) (*Result, error) {
 		return nil, err
 	}
 	r := &Result{Name: a.csv.Name, Package: o.Package, Version: a.csv.Spec.Version.String(), Files: files,
-		Warnings: a.warnings}
+		Account: account, Warnings: a.warnings}
 	return r, r.check()
 }
 
@@ -146,6 +154,8 @@ type assembly struct {
 	objects     collected
 	csv         *operatorsv1alpha1.ClusterServiceVersion
 	permissions permissions
+	// placements are what became of the objects of the input.
+	placements map[*unstructured.Unstructured]string
 	// namespace is that of the Deployments, which objects of the bundle lose.
 	namespace string
 }
@@ -167,6 +177,7 @@ func (a *assembly) run() {
 	a.permit()
 	a.deploy()
 	a.own()
+	a.requireExamples()
 	a.exemplify()
 	a.hookUp()
 	a.describe()

@@ -257,7 +257,7 @@ func TestBindings(t *testing.T) {
 		manifests         []string
 		warning           string
 	}{
-		"the operator's": {mine, "", 1, nil, ""},
+		"the operator's": {mine, "", 1, nil, "Role r: OLM gives these roles other names"},
 		"another's": {other, "", 0, []string{"r_rbac.authorization.k8s.io_v1_role.yaml",
 			"rb_rbac.authorization.k8s.io_v1_rolebinding.yaml"}, ""},
 		"both": {mine + ", " + other, "", 1,
@@ -323,7 +323,7 @@ func TestLeaveOut(t *testing.T) {
 			t.Errorf("with --leave-out %s: %v", what, err)
 			continue
 		}
-		if !slices.Equal(r.Warnings, []string{"Job setup (in.yaml, line 9) is left out, as requested"}) {
+		if !slices.Equal(r.Warnings, []string{"Job setup (in.yaml, line 9) is left out: --leave-out names it"}) {
 			t.Errorf("with --leave-out %s it warns of %q", what, r.Warnings)
 		}
 	}
@@ -507,5 +507,186 @@ func alone(t *testing.T, dir string) {
 	entries, err := os.ReadDir(filepath.Dir(dir))
 	if err != nil || len(entries) != 1 {
 		t.Errorf("beside %s there is %v, %v", dir, entries, err)
+	}
+}
+
+// strimzi's way: the operator has the rights of a role that it binds to other accounts, by name, when it runs.
+const delegation = `apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: broker}
+rules: [{apiGroups: [""], resources: [nodes], verbs: [get]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: delegation}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: broker}
+subjects: [{kind: ServiceAccount, name: sa, namespace: ns}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: manager}
+rules: [{apiGroups: [rbac.authorization.k8s.io], resources: [%s], verbs: [create]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: manager}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: manager}
+subjects: [{kind: ServiceAccount, name: sa, namespace: ns}]
+`
+
+func TestRolesThatTheOperatorBinds(t *testing.T) {
+	for name, test := range map[string]struct {
+		resource, becomes, warning string
+		manifest                   bool
+	}{
+		"it may bind": {"clusterrolebindings", "permissions of the ClusterServiceVersion, and a manifest",
+			"ClusterRole broker, ClusterRole manager stay in the bundle", true},
+		"it may not": {"clusterroles", "permissions of the ClusterServiceVersion",
+			"ClusterRole broker, ClusterRole manager: OLM gives these roles other names", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := build.Assemble([]build.Source{{Name: "in.yaml",
+				Text: []byte(join(deployment, fmt.Sprintf(delegation, test.resource)))}},
+				build.Options{Package: "p", Version: "1.0.0"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, ok := r.Files["manifests/broker_rbac.authorization.k8s.io_v1_clusterrole.yaml"]
+			if ok != test.manifest {
+				t.Errorf("the role is a manifest: %t", ok)
+			}
+			b, err := r.Files.Bundle()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := len(b.CSV.Spec.InstallStrategy.StrategySpec.ClusterPermissions[0].Rules); got != 2 {
+				t.Errorf("the operator has %d rules, want 2", got)
+			}
+			if !strings.Contains(strings.Join(r.Warnings, "\n"), test.warning) {
+				t.Errorf("warnings %q, want %q", r.Warnings, test.warning)
+			}
+			want := build.Placement{Object: "ClusterRole broker (in.yaml, line 9)", Becomes: test.becomes}
+			if !slices.Contains(r.Account, want) {
+				t.Errorf("the account lacks %+v: %+v", want, r.Account)
+			}
+		})
+	}
+}
+
+// A custom resource that a Deployment names has to exist, and a bundle cannot carry it.
+func TestNamedCustomResources(t *testing.T) {
+	const things = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: configs.example.com}
+spec:
+  group: example.com
+  names: {kind: Config, plural: configs, singular: config, listKind: ConfigList}
+  scope: Namespaced
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
+---
+apiVersion: example.com/v1
+kind: Config
+metadata: {name: default-configuration, namespace: ns}
+`
+	named := strings.Replace(deployment, `image: "example.com/m:1"`,
+		`image: "example.com/m:1", env: [{name: CONFIGURATION, value: default-configuration}]`, 1)
+	for name, test := range map[string]struct {
+		deployment       string
+		leaveOut         []string
+		problem, warning string
+	}{
+		"a sample":         {deployment, nil, "", ""},
+		"a named one":      {named, nil, "variable CONFIGURATION of Deployment manager", ""},
+		"lost, as it must": {named, []string{"Config/default-configuration"}, "", "is an example only"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := build.Assemble([]build.Source{{Name: "in.yaml", Text: []byte(join(test.deployment, things))}},
+				build.Options{Package: "p", Version: "1.0.0", LeaveOut: test.leaveOut})
+			if test.problem != "" {
+				if !errors.Is(err, build.ErrInput) || !strings.Contains(err.Error(), test.problem) {
+					t.Errorf("got %v, want an ErrInput with %q", err, test.problem)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(strings.Join(r.Warnings, "\n"), test.warning) {
+				t.Errorf("warnings %q, want %q", r.Warnings, test.warning)
+			}
+		})
+	}
+}
+
+// TestAccount compares input and output: every object is in the bundle under its name, or in the account with what
+// became of it instead.
+func TestAccount(t *testing.T) {
+	for name, make := range map[string]func(*testing.T) *build.Result{"kustomize": fromKustomize, "chart": fromChart} {
+		t.Run(name, func(t *testing.T) {
+			r := make(t)
+			b, err := r.Files.Bundle()
+			if err != nil {
+				t.Fatal(err)
+			}
+			inBundle := map[string]bool{}
+			for _, o := range b.Objects {
+				inBundle[o.GetKind()+" "+o.GetName()] = true
+			}
+			if len(r.Account) < 5 {
+				t.Errorf("the account has %d objects only", len(r.Account))
+			}
+			for _, p := range r.Account {
+				what, _, _ := strings.Cut(p.Object, " (")
+				isManifest := strings.HasSuffix(p.Becomes, "a manifest")
+				if p.Becomes == "" || isManifest != inBundle[what] {
+					t.Errorf("%s becomes %q; it is a manifest of the bundle: %t", p.Object, p.Becomes, inBundle[what])
+				}
+				if reason, out := strings.CutPrefix(p.Becomes, "left out: "); out &&
+					!strings.Contains(strings.Join(r.Warnings, "\n"), reason) {
+					t.Errorf("nobody is told that %s is left out", p.Object)
+				}
+			}
+		})
+	}
+}
+
+// kubebuilder writes a sample for each version of an API, under one name.
+func TestSamplesOfTwoVersions(t *testing.T) {
+	const definition = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: configs.example.com}
+spec:
+  group: example.com
+  names: {kind: Config, plural: configs, singular: config, listKind: ConfigList}
+  scope: Namespaced
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
+  - {name: v2, served: true, storage: false, schema: {openAPIV3Schema: {type: object}}}
+`
+	sample := func(version string) string {
+		return "apiVersion: example.com/" + version + "\nkind: Config\nmetadata: {name: sample}\n"
+	}
+	assemble := func(versions ...string) (*build.Result, error) {
+		text := join(deployment, definition)
+		for _, v := range versions {
+			text = join(text, sample(v))
+		}
+		return build.Assemble([]build.Source{{Name: "in.yaml", Text: []byte(text)}},
+			build.Options{Package: "p", Version: "1.0.0"})
+	}
+	r, err := assemble("v1", "v2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := r.Files.Bundle()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if examples := b.CSV.Annotations["alm-examples"]; strings.Count(examples, `"sample"`) != 2 {
+		t.Errorf("the examples are %s", examples)
+	}
+	if _, err := assemble("v1", "v1"); !errors.Is(err, build.ErrInput) {
+		t.Errorf("two samples of one version: %v", err)
 	}
 }

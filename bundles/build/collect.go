@@ -104,6 +104,10 @@ func (a *assembly) place(o object) {
 	case "Service":
 		collect(a, &a.objects.services, o, "v1")
 	case "Configuration.scorecard.operatorframework.io":
+		if len(a.objects.scorecard) > 0 {
+			a.problem("%v is a second configuration of the scorecard, besides %v: a bundle has one", o,
+				a.objects.scorecard[0])
+		}
 		a.objects.scorecard = append(a.objects.scorecard, o)
 	default:
 		a.placeOther(o)
@@ -137,13 +141,13 @@ func (a *assembly) placeOther(o object) {
 	case carried[gk]:
 		a.objects.manifests = append(a.objects.manifests, o)
 	case gk == "Namespace":
-		a.warn("%v is left out: the namespace is made before OLM installs into it. Its labels and annotations are "+
-			"not in the bundle", o)
+		a.leaveOut(o, "the namespace is made before OLM installs into it. Its labels and annotations are not in the "+
+			"bundle")
 	case gk == "Certificate.cert-manager.io", gk == "Issuer.cert-manager.io":
 		a.objects.certificates = append(a.objects.certificates, o)
-		a.warn("%v is left out: OLM makes the certificates of webhooks itself", o)
+		a.leaveOut(o, "OLM makes the certificates of webhooks itself")
 	case a.mayLose(o):
-		a.warn("%v is left out, as requested", o)
+		a.leaveOut(o, asRequested)
 	default:
 		a.problem("%v: a bundle cannot carry a %s%s; do without it, or lose it knowingly with --leave-out %s", o, gk,
 			instead[gk], o.GetKind())
@@ -160,6 +164,9 @@ var instead = map[string]string{
 	"APIService.apiregistration.k8s.io": " (write it as spec.apiservicedefinitions of a ClusterServiceVersion, --csv)",
 	"PodMonitor.monitoring.coreos.com":  " (a ServiceMonitor can do)",
 }
+
+// asRequested is why an object of --leave-out is left out.
+const asRequested = "--leave-out names it"
 
 func (a *assembly) mayLose(o object) bool {
 	return slices.ContainsFunc(a.options.LeaveOut, func(what string) bool {
@@ -199,7 +206,7 @@ func (a *assembly) isElsewhere(o object) bool {
 	case ns == "" || ns == a.namespace:
 		return false
 	case a.mayLose(o):
-		a.warn("%v is left out, as requested", o)
+		a.leaveOut(o, asRequested)
 	default:
 		a.problem("%v is in namespace %s, but a bundle installs into one namespace, here %s; lose it knowingly with "+
 			"--leave-out %s",

@@ -70,10 +70,18 @@ func (a *assembly) deploy() {
 	strategy := &a.csv.Spec.InstallStrategy
 	strategy.StrategyName = operatorsv1alpha1.InstallStrategyNameDeployment
 	if len(a.objects.deployments) == 0 {
+		if len(a.permissions.absorbed) > 0 {
+			a.problem("the roles of --service-account cannot be added to the install strategy of %v: give the "+
+				"Deployments as manifests", a.bases[0])
+		}
 		if len(strategy.StrategySpec.DeploymentSpecs) == 0 {
 			a.problem("there is no Deployment among the manifests: OLM runs an operator as Deployments")
 		}
 		return
+	}
+	if old := strategy.StrategySpec; len(old.DeploymentSpecs)+len(old.Permissions)+len(old.ClusterPermissions) > 0 {
+		a.warn("%v: its install strategy, with all permissions in it, is replaced by what the other manifests say",
+			a.bases[0])
 	}
 	spec := operatorsv1alpha1.StrategyDetailsDeployment{
 		Permissions: grants(a.permissions.namespaced), ClusterPermissions: grants(a.permissions.cluster),
@@ -163,6 +171,45 @@ var wordStart = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 
 // spaced writes EchoServer as Echo Server.
 func spaced(kind string) string { return wordStart.ReplaceAllString(kind, "$1 $2") }
+
+// requireExamples refuses custom resources that a Deployment names: as examples they would not exist when the operator
+// looks for them, and OLM installs no custom resources.
+func (a *assembly) requireExamples() {
+	for _, o := range a.objects.examples {
+		d, where := a.named(o.GetName())
+		switch {
+		case where == "":
+		case a.mayLose(o):
+			a.warn("%v is an example only, as --leave-out says: %s names it, and does not find it after the "+
+				"installation", o, where)
+		default:
+			a.problem("%v: %s of %v names it, but OLM installs no custom resources. Let the operator create it or do "+
+				"without it; to make an example of it knowingly, use --leave-out %s/%s", o, where, d, o.GetKind(),
+				o.GetName())
+		}
+	}
+}
+
+// named finds the Deployment whose variable or argument is a name, alone or after a namespace or a flag.
+func (a *assembly) named(name string) (typed[appsv1.Deployment], string) {
+	is := func(text string) bool {
+		return text == name || strings.HasSuffix(text, "="+name) || strings.HasSuffix(text, "/"+name)
+	}
+	for _, d := range a.objects.deployments {
+		pod := d.value.Spec.Template.Spec
+		for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
+			for _, e := range c.Env {
+				if is(e.Value) {
+					return d, "variable " + e.Name
+				}
+			}
+			if slices.ContainsFunc(slices.Concat(c.Command, c.Args), is) {
+				return d, "an argument"
+			}
+		}
+	}
+	return typed[appsv1.Deployment]{}, ""
+}
 
 // exemplify makes the custom resources the examples that consoles offer.
 func (a *assembly) exemplify() {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 
-	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 )
@@ -46,7 +45,7 @@ func (r *Result) csv() (string, *unstructured.Unstructured, error) {
 		if err := yaml.Unmarshal(r.Files[name], &o.Object); err != nil {
 			continue // more than one document: not where tools put a ClusterServiceVersion
 		}
-		if o.GetKind() == kindCSV && strings.HasPrefix(o.GetAPIVersion(), operatorsv1alpha1.GroupName+"/") {
+		if o.GetKind() == kindCSV {
 			return name, o, nil
 		}
 	}

@@ -5,8 +5,10 @@ package build
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -22,6 +24,8 @@ type permissions struct {
 	namespaced, cluster map[string][]rbacv1.PolicyRule
 	// absorbed are roles that are in the CSV now; kept are those that a remaining binding needs all the same.
 	absorbed, kept map[roleKey]bool
+	// renamed are roles that exist under other names only; bindable are those that exist under both.
+	renamed, bindable []string
 }
 
 type roleKey struct{ kind, name string }
@@ -41,12 +45,14 @@ func (a *assembly) permit() {
 		b.value.Subjects = a.bind(b.object, b.value.RoleRef, b.value.Subjects, accounts, p.cluster)
 		a.keepBinding(b.object, b.value.Subjects)
 	}
+	binds := p.mayBind()
 	for _, r := range a.objects.roles {
-		a.keepRole(r.object, kindRole)
+		a.keepRole(r.object, kindRole, binds)
 	}
 	for _, r := range a.objects.clusterRoles {
-		a.keepRole(r.object, kindClusterRole)
+		a.keepRole(r.object, kindClusterRole, binds)
 	}
+	a.warnAboutNames()
 	a.placeAccounts(accounts)
 }
 
@@ -130,6 +136,7 @@ func appendRules(to, rules []rbacv1.PolicyRule, namespaced bool) []rbacv1.Policy
 // keepBinding keeps a binding for those subjects that are not the operator's.
 func (a *assembly) keepBinding(o object, subjects []rbacv1.Subject) {
 	if len(subjects) == 0 {
+		a.record(o, becomesBinding)
 		return
 	}
 	list := make([]any, 0, len(subjects))
@@ -147,10 +154,56 @@ func (a *assembly) keepBinding(o object, subjects []rbacv1.Subject) {
 	a.objects.manifests = append(a.objects.manifests, o)
 }
 
-func (a *assembly) keepRole(o object, kind string) {
+// keepRole keeps a role that some binding needs under its name: one that remains in the bundle, or one that the
+// operator makes when it runs.
+func (a *assembly) keepRole(o object, kind string, operatorBinds bool) {
 	key := roleKey{kind, o.GetName()}
-	if !a.permissions.absorbed[key] || a.permissions.kept[key] {
-		a.objects.manifests = append(a.objects.manifests, o)
+	switch {
+	case !a.permissions.absorbed[key]:
+		a.record(o, becomesManifest)
+	case a.permissions.kept[key]:
+		a.record(o, becomesBoth)
+	case operatorBinds:
+		a.record(o, becomesBoth)
+		a.permissions.bindable = append(a.permissions.bindable, fmt.Sprintf("%s %s", kind, o.GetName()))
+	default:
+		a.record(o, becomesPermissions)
+		a.permissions.renamed = append(a.permissions.renamed, fmt.Sprintf("%s %s", kind, o.GetName()))
+		return
+	}
+	a.objects.manifests = append(a.objects.manifests, o)
+}
+
+// mayBind reports whether the operator may make bindings, and so may bind any role by its name when it runs.
+func (p *permissions) mayBind() bool {
+	for _, rules := range slices.Concat(slices.Collect(maps.Values(p.namespaced)),
+		slices.Collect(maps.Values(p.cluster))) {
+		for _, r := range rules {
+			if names(r.APIGroups, rbacv1.GroupName) && names(r.Resources, "rolebindings", "clusterrolebindings") &&
+				names(r.Verbs, "create", "update", "patch") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// names reports whether a list of a rule has one of the values, or the wildcard.
+func names(list []string, values ...string) bool {
+	return slices.ContainsFunc(list,
+		func(s string) bool { return s == rbacv1.ResourceAll || slices.Contains(values, s) })
+}
+
+// warnAboutNames tells which roles are not found under their name once the bundle is installed, and which are.
+func (a *assembly) warnAboutNames() {
+	p := &a.permissions
+	if len(p.bindable) > 0 {
+		a.warn("%s stay in the bundle besides the permissions: the operator may make bindings, and could bind them by "+
+			"name", strings.Join(p.bindable, ", "))
+	}
+	if len(p.renamed) > 0 {
+		a.warn("%s: OLM gives these roles other names, so nothing else can bind them by name", strings.Join(p.renamed,
+			", "))
 	}
 }
 
@@ -161,6 +214,7 @@ func (a *assembly) placeAccounts(accounts map[string]bool) {
 			a.objects.manifests = append(a.objects.manifests, o)
 			continue
 		}
+		a.record(o, becomesAccount)
 		_, hasSecrets := o.Object["imagePullSecrets"]
 		if len(o.GetAnnotations()) > 0 || hasSecrets {
 			a.warn("%v: its annotations and pull secrets are lost, for OLM makes this account itself", o)

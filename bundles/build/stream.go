@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
@@ -140,18 +141,36 @@ func (a *assembly) list(o object) []object {
 }
 
 // refuseDuplicates finds objects that would overwrite each other, as namespaces do not tell them apart in a bundle.
+// Custom resources of the operator become examples, of which each version of an API may have one of the same name.
 func (a *assembly) refuseDuplicates(objects []object) {
-	seen := map[string]object{}
+	own, seen := definedKinds(objects), map[string]object{}
 	for _, o := range objects {
 		if o.GetKind() == kindCSV {
 			continue // two of them have a message of their own
 		}
 		gvk := o.GroupVersionKind()
 		key := gvk.Group + "/" + gvk.Kind + "/" + o.GetName()
+		if own[gvk.GroupKind()] {
+			key += "/" + gvk.Version
+		}
 		if first, ok := seen[key]; ok {
 			a.problem("%v is there twice, also at %s: in a bundle all objects are in one namespace", o, first.where)
 			continue
 		}
 		seen[key] = o
 	}
+}
+
+// definedKinds are those of the CustomResourceDefinitions among the objects.
+func definedKinds(objects []object) map[schema.GroupKind]bool {
+	out := map[schema.GroupKind]bool{}
+	for _, o := range objects {
+		if o.GetKind() != "CustomResourceDefinition" {
+			continue
+		}
+		group, _, _ := unstructured.NestedString(o.Object, "spec", "group")
+		kind, _, _ := unstructured.NestedString(o.Object, "spec", "names", "kind")
+		out[schema.GroupKind{Group: group, Kind: kind}] = true
+	}
+	return out
 }

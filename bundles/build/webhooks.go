@@ -221,7 +221,7 @@ func (a *assembly) placeServices(webhooks []operatorsv1alpha1.WebhookDescription
 	}
 	for _, s := range a.objects.services {
 		if made[s.GetName()] {
-			a.warn("%v is left out: OLM makes a Service of this name for the webhooks", s)
+			a.leaveOut(s.object, "OLM makes a Service of this name for the webhooks")
 			continue
 		}
 		a.objects.manifests = append(a.objects.manifests, s.object)

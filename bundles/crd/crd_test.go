@@ -51,6 +51,10 @@ func texts(changes []crd.Change) []string {
 	return out
 }
 
+// quantity is what controller-gen writes for a resource.Quantity.
+const quantity = `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|` +
+	`([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`
+
 // there is what an upgrade takes away, back what the way back does.
 func TestCompareSchemas(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -146,6 +150,20 @@ func TestCompareSchemas(t *testing.T) {
 			older: `{type: string, pattern: a}`, newer: `{type: string, pattern: b}`,
 			there: []string{`NarrowedFormat? .spec pattern was "a" and is "b"`},
 			back:  []string{`NarrowedFormat? .spec pattern was "b" and is "a"`},
+		},
+		// Newer generators write it for the same Go type.
+		"pattern of a quantity where there was none": {
+			older: `{anyOf: [{type: integer}, {type: string}], x-kubernetes-int-or-string: true}`,
+			newer: `{anyOf: [{type: integer}, {type: string}], x-kubernetes-int-or-string: true, pattern: '` +
+				quantity + `'}`,
+			there: []string{"NarrowedFormat? .spec it must be a quantity, such as 500m or 1Gi"},
+		},
+		"string that becomes a quantity": {
+			older: `{type: string}`,
+			newer: `{anyOf: [{type: integer}, {type: string}], x-kubernetes-int-or-string: true, pattern: '` +
+				quantity + `'}`,
+			there: []string{"NarrowedFormat? .spec it must be a quantity, such as 500m or 1Gi"},
+			back:  []string{"ChangedType .spec integer or string becomes string"},
 		},
 		"pattern where there was none": {
 			older: `{type: string}`, newer: `{type: string, pattern: a}`,

@@ -149,6 +149,15 @@ func enumDetail(older, newer *apiextensionsv1.JSONSchemaProps) string {
 	return "no longer " + strings.Join(gone, ", ")
 }
 
+// quantityPattern is what controller-gen writes for a resource.Quantity since v0.3. Earlier releases wrote no pattern
+// for the same Go type, so objects of operators that could read them at all match it.
+const quantityPattern = `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|` +
+	`([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`
+
+// MustBeQuantity is the detail of a NarrowedFormat for the pattern of Kubernetes' quantities on a field that had no
+// pattern. It is Doubtful.
+const MustBeQuantity = "it must be a quantity, such as 500m or 1Gi"
+
 // compareOpenRange reports what crdify does not compare.
 func (w *comparer) compareOpenRange(older, newer *apiextensionsv1.JSONSchemaProps, at location) {
 	if newer.ExclusiveMinimum && !older.ExclusiveMinimum && equal(older.Minimum, newer.Minimum) {
@@ -166,7 +175,12 @@ func (w *comparer) compareOpenRange(older, newer *apiextensionsv1.JSONSchemaProp
 func equal(a, b *float64) bool { return a != nil && b != nil && *a == *b }
 
 func (w *comparer) compareFormat(older, newer *apiextensionsv1.JSONSchemaProps, at location) {
-	if newer.Pattern != "" && older.Pattern != newer.Pattern {
+	switch {
+	case newer.Pattern == "" || older.Pattern == newer.Pattern:
+	case newer.Pattern == quantityPattern && newer.XIntOrString && older.Pattern == "":
+		w.add(NarrowedFormat, at, MustBeQuantity, "pattern")
+		w.markDoubtful(true)
+	default:
 		w.add(NarrowedFormat, at, fmt.Sprintf("pattern was %s and is %s", quoted(older.Pattern), quoted(newer.Pattern)),
 			"pattern")
 		w.markDoubtful(older.Pattern != "")

@@ -38,7 +38,9 @@ func formatRules() []Rule {
 		Check: checkAnnotations,
 		Why: "The annotations become the labels of the bundle's image, by which OLM finds the manifests. opm refuses " +
 			"bundles without them, " +
-			"and a default channel that is not one of the channels leaves the package without a default.",
+			"and a default channel that no version is in leaves the package without a default. A version need not be " +
+			"in " +
+			"the default channel itself; without a history that shows another one in it, this is a warning.",
 		Fix: "Complete `metadata/annotations.yaml` as the message says.",
 	}, {
 		ID: "bundle-stray-file", Title: "The manifests folder contains something else", Severity: Error,
@@ -47,6 +49,20 @@ func formatRules() []Rule {
 			"OLM v0 " +
 			"ignores folders, so that what is in them is never installed.",
 		Fix: "Keep `manifests/` flat, with `.yaml`, `.yml` and `.json` files only.",
+	}, {
+		ID: "csv-api-version", Title: "The ClusterServiceVersion has another apiVersion than OLM's", Severity: Warning,
+		Check: checkCSVAPIVersion,
+		Why: "OLM and opm find the ClusterServiceVersion by its kind and install it all the same. Other tools do " +
+			"not: " +
+			"`kubectl apply` refuses it, and validators and editors do not check it.",
+		Fix: "Set `apiVersion: operators.coreos.com/v1alpha1`.",
+	}, {
+		ID: "history-unreadable", Title: "A published version cannot be read", Severity: Warning,
+		Check: checkUnreadable,
+		Why: "This version could not be compared with what that one offered, so what is lost in an upgrade from it " +
+			"is " +
+			"not reported.",
+		Fix: "Correct the published bundle if it is in your hands, or leave it out of `--history`.",
 	}, {
 		ID: "dependency-invalid", Title: "A dependency cannot be resolved", Severity: Error,
 		Check: checkDependencies,
@@ -96,10 +112,44 @@ func checkAnnotations(in *Input) []Finding {
 			out = append(out, f)
 		}
 	}
-	if b.DefaultChannel != "" && !slices.Contains(b.Channels, b.DefaultChannel) {
-		out = append(out, inFile(in, annotationsFile, registryv1.AnnotationDefaultChannel,
-			fmt.Sprintf("the default channel %q is not one of the channels %s",
-				b.DefaultChannel, strings.Join(b.Channels, ", ")), "annotations", registryv1.AnnotationDefaultChannel))
+	return append(out, checkDefaultChannel(in)...)
+}
+
+// checkDefaultChannel looks for a version in the default channel. Whether there is one cannot be said without a history
+// that has channels.
+func checkDefaultChannel(in *Input) []Finding {
+	name := in.Bundle.DefaultChannel
+	provides := func(b *bundles.Bundle) bool { return slices.Contains(b.Channels, name) }
+	if name == "" || provides(in.Bundle) || slices.ContainsFunc(in.History, provides) {
+		return nil
+	}
+	own := strings.Join(in.Bundle.Channels, ", ")
+	f := inFile(in, annotationsFile, registryv1.AnnotationDefaultChannel,
+		fmt.Sprintf("no version is in the default channel %q; this one is in %s", name, own),
+		"annotations", registryv1.AnnotationDefaultChannel)
+	unknown := func(b *bundles.Bundle) bool { return len(b.Channels) == 0 }
+	if len(in.History) == 0 || slices.ContainsFunc(in.History, unknown) {
+		f.Severity = Warning
+		f.Message = fmt.Sprintf("the default channel %q is not one of the version's own channels (%s): another "+
+			"version must be in it", name, own)
+	}
+	return []Finding{f}
+}
+
+func checkCSVAPIVersion(in *Input) []Finding {
+	have := in.Bundle.CSVObject().GetAPIVersion()
+	if have == operatorsv1alpha1.ClusterServiceVersionAPIVersion {
+		return nil
+	}
+	return csvFinding(in, fmt.Sprintf("the apiVersion is %q, not %q", have,
+		operatorsv1alpha1.ClusterServiceVersionAPIVersion), "apiVersion")
+}
+
+func checkUnreadable(in *Input) []Finding {
+	var out []Finding
+	for _, u := range in.Unreadable {
+		out = append(out, Finding{Message: fmt.Sprintf("%s was left out of the comparison: %s", u.Name,
+			clip(u.Err.Error()))})
 	}
 	return out
 }
@@ -202,6 +252,14 @@ func releaseRules() []Rule {
 		Fix: "Leave `spec.replaces` out: `bellwether catalog compile` computes the upgrade graph. Otherwise name the " +
 			"version before.",
 	}, {
+		ID: "replaces-strands", Title: "spec.replaces leaves a published version without an upgrade path",
+		Severity: Warning, Check: checkStranded,
+		Why: "Catalogs that take the upgrade graph from `spec.replaces` offer clusters with that version nothing any " +
+			"more, and opm refuses a channel with two heads. `bellwether catalog compile` is not affected: it " +
+			"computes the graph from versions.",
+		Fix: "Replace the version right before, or list the versions in between in `spec.skips`, or in the " +
+			"annotation `olm.skipRange`.",
+	}, {
 		ID: "skip-range-invalid", Title: "The skip range is wrong", Severity: Error, Check: checkSkipRange,
 		Why: "With a range that does not parse OLM fails to resolve the package. A range that takes in the bundle " +
 			"itself makes it an upgrade of itself.",
@@ -295,6 +353,41 @@ func checkReplaces(in *Input) []Finding {
 		return found
 	}
 	return nil
+}
+
+// checkStranded finds published versions between the replaced one and this one that nothing upgrades.
+func checkStranded(in *Input) []Finding {
+	i := slices.IndexFunc(in.History, func(old *bundles.Bundle) bool { return old.Name == in.Bundle.CSV.Spec.Replaces })
+	if i < 0 {
+		return nil
+	}
+	var out []Finding
+	for _, old := range in.History {
+		between := old.Version.GT(in.History[i].Version) && old.Version.LT(in.Bundle.Version)
+		upgrades := func(b *bundles.Bundle) bool { return b != old && replaces(b, old) }
+		if !between || !shareChannel(in.Bundle, old) || upgrades(in.Bundle) ||
+			slices.ContainsFunc(in.History, upgrades) {
+			continue
+		}
+		out = append(out, csvFinding(in, fmt.Sprintf("version %s has no upgrade path: %s replaces %s, and no version "+
+			"replaces or skips it", old.Version, in.Bundle.Version, in.History[i].Version), "spec", "replaces")...)
+	}
+	return out
+}
+
+// replaces says whether OLM upgrades from one bundle to another directly.
+func replaces(b, old *bundles.Bundle) bool {
+	if b.CSV.Spec.Replaces == old.Name || slices.Contains(b.CSV.Spec.Skips, old.Name) {
+		return true
+	}
+	inRange, err := semver.ParseRange(b.CSV.Annotations[operatorsv1alpha1.SkipRangeAnnotationKey])
+	return err == nil && inRange(old.Version) && old.Version.LT(b.Version)
+}
+
+// shareChannel says whether two bundles are in a common channel, as far as it is known.
+func shareChannel(a, b *bundles.Bundle) bool {
+	return len(a.Channels) == 0 || len(b.Channels) == 0 ||
+		slices.ContainsFunc(a.Channels, func(c string) bool { return slices.Contains(b.Channels, c) })
 }
 
 func checkSkipRange(in *Input) []Finding {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+
 	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/bundles/crd"
 	"github.com/bellwether-dev/bellwether/phrase"
@@ -86,7 +88,9 @@ func fieldRules(of func(...crd.Kind) func(*Input) []Finding) []Rule {
 		Check: of(crd.NarrowedFormat),
 		Why: "Objects that do not match are invalid now: OLM validates them against the new schema and fails the " +
 			"InstallPlan. In general it cannot be decided whether one pattern allows everything that another " +
-			"did; if there was a pattern before, this is a warning.",
+			"did; if there was a pattern before, or the new one is that of Kubernetes' quantities, which newer " +
+			"generators " +
+			"write for a field that an operator could never read otherwise, this is a warning.",
 		Fix: "Keep the earlier pattern, or make sure that the new one allows everything that the earlier one did, " +
 			"and waive this finding.",
 	}, {
@@ -177,14 +181,15 @@ func findBreaks(in *Input) []crd.Break {
 var milder = map[crd.Kind]Severity{crd.NarrowedFormat: Warning, crd.Unserved: Warning, crd.NewRule: Info}
 
 func breakFindings(in *Input, breaks []crd.Break, kinds []crd.Kind) []Finding {
+	direct := directVersions(in)
 	var out []Finding
-	for _, b := range mergeDefaults(breaks) {
+	for _, b := range mergeAlike(breaks) {
 		if !slices.Contains(kinds, b.Kind) {
 			continue
 		}
-		f := at(in.Bundle.CRDObject(b.CRD), fmt.Sprintf("%s (published in %s)", clip(b.String()),
-			versionList(b.Versions)),
-			b.Path...)
+		f := at(in.Bundle.CRDObject(b.CRD), clip(b.String())+published(b.Versions), b.Path...)
+		// Objects stay stored as a version until they are migrated, whatever came in between.
+		f.earlier = b.Kind != crd.RemovedStored && !slices.ContainsFunc(b.Versions, direct)
 		if b.Doubtful {
 			f.Severity = milder[b.Kind]
 		}
@@ -193,30 +198,65 @@ func breakFindings(in *Input, breaks []crd.Break, kinds []crd.Kind) []Finding {
 	return out
 }
 
-// mergeDefaults makes one of all new defaults of an API version. A newer
-// generator adds dozens of them, and each alone says little.
-func mergeDefaults(breaks []crd.Break) []crd.Break {
-	first := map[[2]string]int{}
-	count := map[[2]string]int{}
+// merged are the kinds of changes of which one finding is made for each API version. A newer generator adds dozens of
+// them, and each alone says little.
+func merged(b crd.Break) (suffix string, ok bool) {
+	switch {
+	case b.Kind == crd.AddedDefault:
+		return ", and so have %s", true
+	case b.Kind == crd.NarrowedFormat && b.Detail == crd.MustBeQuantity:
+		return ", and so must %s", true
+	}
+	return "", false
+}
+
+// mergeAlike makes one of all changes of a merged kind of an API version.
+func mergeAlike(breaks []crd.Break) []crd.Break {
+	type key struct {
+		crd, version string
+		kind         crd.Kind
+	}
+	first, count := map[key]int{}, map[key]int{}
 	var out []crd.Break
 	for _, b := range breaks {
-		key := [2]string{b.CRD, b.Version}
-		if b.Kind == crd.AddedDefault {
-			count[key]++
-			if count[key] > 1 {
+		if _, ok := merged(b); ok {
+			k := key{b.CRD, b.Version, b.Kind}
+			count[k]++
+			if count[k] > 1 {
 				continue
 			}
-			first[key] = len(out)
+			first[k] = len(out)
 		}
 		out = append(out, b)
 	}
-	for key, i := range first {
-		if more := count[key] - 1; more > 0 {
-			out[i].Detail += fmt.Sprintf(", and so have %d others", more)
+	for k, i := range first {
+		if more := count[k] - 1; more > 0 {
+			suffix, _ := merged(out[i])
+			out[i].Detail += fmt.Sprintf(suffix, phrase.Count(more, "other"))
 		}
 	}
 	return out
 }
+
+// directVersions tells the published versions that upgrade to the bundle directly, by their version. Where the bundle
+// does not say what it replaces, all earlier ones may.
+func directVersions(in *Input) func(version string) bool {
+	csv := in.Bundle.CSV
+	if csv.Spec.Replaces == "" && len(csv.Spec.Skips) == 0 &&
+		csv.Annotations[operatorsv1alpha1.SkipRangeAnnotationKey] == "" {
+		return func(string) bool { return true }
+	}
+	return func(version string) bool {
+		return slices.ContainsFunc(in.History, func(old *bundles.Bundle) bool {
+			return old.Version.String() == version && (old == in.Predecessor || replaces(in.Bundle, old))
+		})
+	}
+}
+
+// publishedIn begins the list of versions in a message.
+const publishedIn = " (published in "
+
+func published(versions []string) string { return publishedIn + versionList(versions) + ")" }
 
 // versionList names versions, the oldest first, and not all of very many.
 func versionList(versions []string) string {
@@ -240,11 +280,13 @@ func checkRemoved(in *Input) []Finding {
 			by[o.GetName()] = append(by[o.GetName()], b.Version.String())
 		}
 	}
+	direct := directVersions(in)
 	var out []Finding
 	for _, name := range names {
-		out = append(out, at(in.Bundle.CSVObject(),
-			fmt.Sprintf("%s is gone (published in %s)", name, versionList(by[name])),
-			"spec", "customresourcedefinitions", "owned"))
+		f := at(in.Bundle.CSVObject(), name+" is gone"+published(by[name]), "spec", "customresourcedefinitions",
+			"owned")
+		f.earlier = !slices.ContainsFunc(by[name], direct)
+		out = append(out, f)
 	}
 	return out
 }
@@ -263,8 +305,8 @@ func checkConversion(in *Input) []Finding {
 		}
 		if by := convertedBefore(in, d.Name); len(divergences) == 0 && len(d.Spec.Versions) > 1 && len(by) > 0 {
 			out = append(out, at(o,
-				fmt.Sprintf("the conversion webhook is gone although %s are still defined (published in %s)",
-					strings.Join(crd.Versions(d), " and "), versionList(by)), "spec", "conversion"))
+				fmt.Sprintf("the conversion webhook is gone although %s are still defined%s",
+					strings.Join(crd.Versions(d), " and "), published(by)), "spec", "conversion"))
 		}
 	}
 	return out

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/bundles/bundletest"
 )
@@ -112,5 +114,24 @@ func TestFixOfAnOldVersion(t *testing.T) {
 		if strings.HasPrefix(f.Rule, "crd-") {
 			t.Errorf("%+v", f)
 		}
+	}
+}
+
+// The pattern of quantities in many fields is one finding, and no error: an operator could not read anything else.
+func TestQuantities(t *testing.T) {
+	const crd = "manifests/echoes.example.com.yaml.patch --\nspec:\n  versions:\n  - name: v1\n    schema:\n      " +
+		"openAPIV3Schema:\n        properties:\n          spec:\n            properties:\n"
+	field := func(name, pattern string) string {
+		return "              " + name + ": {anyOf: [{type: integer}, {type: string}], " +
+			"x-kubernetes-int-or-string: true" + pattern + "}\n"
+	}
+	const pattern = `, pattern: '^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|` +
+		`([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$'`
+	text := "-- history/1.0.0/" + crd + field("cpu", "") + field("memory", "") +
+		"-- " + crd + field("cpu", pattern) + field("memory", pattern)
+	want := []string{"warning: field .spec.cpu of v1 allows less: it must be a quantity, such as 500m or 1Gi, and so " +
+		"must 1 other (published in 1.0.0)"}
+	if diff := cmp.Diff(want, messages(t, "crd-narrowed-format", text)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

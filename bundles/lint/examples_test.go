@@ -81,7 +81,12 @@ func examplePlay(t testing.TB, text string) (Input, Options) {
 	}
 	in.Bundle, in.Files = readBundle(t, current), current
 	for _, version := range sortedVersions(t, versions) {
-		in.History = append(in.History, readBundle(t, versions[version]))
+		published, err := bundles.Read(versions[version])
+		if err != nil {
+			in.Unreadable = append(in.Unreadable, Unreadable{Name: version, Err: err})
+			continue
+		}
+		in.History = append(in.History, published)
 	}
 	in.Predecessor = Predecessor(in.Bundle, in.History)
 	return in, o

@@ -52,6 +52,13 @@ func rbacRules() []Rule {
 		Fix: "Let Deployments, StatefulSets or Jobs make Pods, in namespaces that the operator owns. Replace " +
 			"`pods/exec` by an API of the program that runs there.",
 	}, {
+		ID: "rbac-removed-api", Title: "The operator requests rights to an API that Kubernetes removed", Severity: Info,
+		Check: eachGrant(checkRemovedRights),
+		Why: "The rights do no harm, but an operator that asks for them mostly uses the API as well: it fails on " +
+			"every " +
+			"supported version of Kubernetes, or logs errors all the time.",
+		Fix: "Delete the rights, and what uses the API.",
+	}, {
 		ID: "rbac-growth", Title: "The operator requests rights that the previous version did not have",
 		Severity: Warning,
 		Check:    checkGrowth,
@@ -64,10 +71,10 @@ func rbacRules() []Rule {
 // grant is one rule of one of the operator's roles.
 type grant struct {
 	rbacv1.PolicyRule
-	// cluster says whether it holds in all namespaces.
-	cluster bool
-	object  *bundles.Object
-	path    []any
+	// cluster says whether it can hold in all namespaces; everywhere, whether it does so in every install mode.
+	cluster, everywhere bool
+	object              *bundles.Object
+	path                []any
 }
 
 // grants are the rights of the operator: what its ClusterServiceVersion asks
@@ -78,7 +85,7 @@ func grants(b *bundles.Bundle) []grant {
 	add := func(list []operatorsv1alpha1.StrategyDeploymentPermissions, field string, cluster bool) {
 		for i, p := range list {
 			for j, r := range p.Rules {
-				out = append(out, grant{r, cluster, b.CSVObject(),
+				out = append(out, grant{r, cluster, field == "clusterPermissions", b.CSVObject(),
 					[]any{"spec", "install", "spec", field, i, "rules", j}})
 			}
 		}
@@ -118,7 +125,8 @@ func roleGrants(o *bundles.Object) []grant {
 	}
 	var out []grant
 	for i, r := range role.Rules {
-		out = append(out, grant{r, o.GetKind() == "ClusterRole", o, []any{"rules", i}})
+		everywhere := o.GetKind() == "ClusterRole"
+		out = append(out, grant{r, everywhere, everywhere, o, []any{"rules", i}})
 	}
 	return out
 }
@@ -170,6 +178,30 @@ func checkEscalation(g grant) string {
 		}
 	}
 	return ""
+}
+
+// removedResources are those that are in no version of their group any more, and the first version of Kubernetes
+// without them. The deprecation guide of Kubernetes lists them.
+var removedResources = []struct{ group, resource, in string }{
+	{"policy", "podsecuritypolicies", "1.25"}, {"extensions", "podsecuritypolicies", "1.16"},
+	{"extensions", "ingresses", "1.22"}, {"extensions", "deployments", "1.16"}, {"extensions", "daemonsets", "1.16"},
+	{"extensions", "replicasets", "1.16"}, {"extensions", "networkpolicies", "1.16"},
+	{"auditregistration.k8s.io", "auditsinks", "1.19"},
+	{"settings.k8s.io", "podpresets", "1.20"},
+}
+
+// checkRemovedRights leaves wildcards alone: they are about all that exists.
+func checkRemovedRights(g grant) string {
+	var found []string
+	for _, r := range removedResources {
+		if slices.Contains(g.APIGroups, r.group) && slices.Contains(g.Resources, r.resource) {
+			found = append(found, fmt.Sprintf("%s.%s (removed in Kubernetes %s)", r.resource, r.group, r.in))
+		}
+	}
+	if len(found) == 0 {
+		return ""
+	}
+	return "rights to " + strings.Join(found, ", ")
 }
 
 func checkSecrets(g grant) string {
@@ -266,7 +298,9 @@ func checkGrowth(in *Input) []Finding {
 	var out []Finding
 	for _, g := range grants(in.Bundle) {
 		added := slices.DeleteFunc(g.tuples(), func(t tuple) bool {
-			return slices.ContainsFunc(old, func(o grant) bool { return (o.cluster || !t.cluster) && covers(o, t) })
+			return slices.ContainsFunc(old, func(o grant) bool {
+				return (o.cluster || !t.cluster) && (o.everywhere || !g.everywhere) && covers(o, t)
+			})
 		})
 		if len(added) == 0 {
 			continue

@@ -110,3 +110,33 @@ func TestGrowth(t *testing.T) {
 		})
 	}
 }
+
+// Rules that hold in the operator's namespace only, in some install mode, and that become rules of the cluster, are
+// more than before.
+func TestGrowthOfScope(t *testing.T) {
+	csv := func(history, field string) string {
+		return "-- " + history + "manifests/echo-operator.clusterserviceversion.yaml.patch --\nspec:\n  install:\n " +
+			"   " +
+			"spec:\n      permissions: null\n      clusterPermissions: null\n" +
+			"-- " + history + "manifests/echo-operator.clusterserviceversion.yaml.patch --\nspec:\n  install:\n    " +
+			"spec:\n      " + field + ":\n      - serviceAccountName: echo-operator\n        rules:\n        " +
+			"- {apiGroups: [''], resources: [secrets], verbs: [get]}\n"
+	}
+	for name, tc := range map[string]struct {
+		before, after string
+		want          []string
+	}{
+		"the same":         {"permissions", "permissions", nil},
+		"of the cluster":   {"clusterPermissions", "clusterPermissions", nil},
+		"less than it was": {"clusterPermissions", "permissions", nil},
+		"more than it was": {"permissions", "clusterPermissions",
+			[]string{"warning: new since 1.0.0, in all namespaces: get on secrets"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := csv("history/1.0.0/", tc.before) + csv("", tc.after)
+			if diff := cmp.Diff(tc.want, messages(t, "rbac-growth", text)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

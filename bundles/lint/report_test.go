@@ -270,3 +270,66 @@ func TestPaths(t *testing.T) {
 		}
 	}
 }
+
+const (
+	removedIn110 = "-- history/1.0.0/manifests/echoes.example.com.yaml.patch --\nspec:\n  versions:\n  - name: v1\n " +
+		"   " +
+		"schema: {openAPIV3Schema: {properties: {spec: {properties: {volume: {type: string}}}}}}\n" +
+		"-- history/1.0.5/metadata/annotations.yaml.patch --\nannotations: {}\n"
+	replaces105 = "-- manifests/echo-operator.clusterserviceversion.yaml.patch --\n" +
+		"spec: {replaces: echo-operator.v1.0.5}\n"
+)
+
+// What a version in between took away is not reported again, unless that is asked for; nor is what the baseline has.
+func TestHistoryNoise(t *testing.T) {
+	for name, tc := range map[string]struct {
+		text                     string
+		all, baseline            bool
+		findings, known, earlier int
+	}{
+		"any may upgrade directly":  {text: removedIn110, findings: 1},
+		"one upgrades directly":     {text: removedIn110 + replaces105, earlier: 1},
+		"all of the history":        {text: removedIn110 + replaces105, all: true, findings: 1},
+		"what is known":             {text: removedIn110, baseline: true, known: 1},
+		"what is known, of history": {text: removedIn110 + replaces105, all: true, baseline: true, known: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in, o := examplePlay(t, tc.text)
+			o.Only, o.AllHistory = []string{"crd-removed-field"}, true
+			first := Run(in, o)
+			report, err := first.JSON()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tc.baseline {
+				if o.Baseline, err = ParseBaseline(report); err != nil {
+					t.Fatal(err)
+				}
+			}
+			o.AllHistory = tc.all
+			r := Run(in, o)
+			if len(r.Findings) != tc.findings || len(r.Known) != tc.known || len(r.Earlier) != tc.earlier {
+				t.Errorf("%d findings, %d known, %d earlier, want %d, %d, %d", len(r.Findings), len(r.Known),
+					len(r.Earlier), tc.findings, tc.known, tc.earlier)
+			}
+			text := r.Text(TextStyle{})
+			if strings.Contains(text, "1 about versions that do not upgrade") != (tc.earlier > 0) ||
+				strings.Contains(text, "1 in the baseline") != (tc.known > 0) {
+				t.Errorf("the last line does not say so:\n%s", text)
+			}
+		})
+	}
+}
+
+// A waiver may cover a family of rules.
+func TestWaiverOfManyRules(t *testing.T) {
+	in, o := examplePlay(t, removedIn110+"-- "+WaiverFile+" --\nwaivers:\n- {rule: crd-*, reason: agreed, expires: "+
+		"2027-01-01}\n")
+	r := Run(in, o)
+	if len(r.Waived) != 1 || len(of(r.Findings, "crd-removed-field"))+len(of(r.Findings, ruleWaiverUnused)) != 0 {
+		t.Errorf("waived %+v, left %+v", r.Waived, r.Findings)
+	}
+	if _, err := ParseWaivers([]byte("waivers:\n- {rule: crx-*, reason: agreed, expires: 2027-01-01}\n")); err == nil {
+		t.Error("a waiver of rules that do not exist is accepted")
+	}
+}

@@ -72,6 +72,8 @@ type Input struct {
 	Bundle *bundles.Bundle
 	// History is every version ever published, the oldest first, without Bundle itself.
 	History []*bundles.Bundle
+	// Unreadable are published versions that could not be read, and are not in History.
+	Unreadable []Unreadable
 	// Predecessor is the version that Bundle is an upgrade of; nil if there is none.
 	Predecessor *bundles.Bundle
 	// Files is the bundle's directory; nil where the bundle was read from something else.
@@ -79,6 +81,14 @@ type Input struct {
 	// Images is what registries report about the bundle's images; nil if they
 	// were not queried.
 	Images ImageIndex
+}
+
+// Unreadable is a published version that no bundle can be made of.
+type Unreadable struct {
+	// Name says which one it is: a folder, an image, or the name of a bundle.
+	Name string
+	// Err says why, and names the file.
+	Err error
 }
 
 // ImageIndex knows images of registries.
@@ -101,6 +111,9 @@ type Finding struct {
 	Path string `json:"path,omitempty"`
 	// Message says what is wrong, in one sentence without a full stop.
 	Message string `json:"message"`
+
+	// earlier says that it concerns only published versions that do not upgrade to the bundle directly.
+	earlier bool
 }
 
 // at returns a finding at a field of an object. The object may be nil: then it

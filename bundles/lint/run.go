@@ -6,6 +6,7 @@ package lint
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -16,6 +17,11 @@ type Options struct {
 	// Skip are the ids of rules not to run.
 	Skip    []string
 	Waivers []Waiver
+	// Baseline are findings that are known, and do not count.
+	Baseline []Finding
+	// AllHistory makes changes since every published version count, and not only those since the versions that upgrade
+	// to the bundle directly.
+	AllHistory bool
 	// Directory is where the bundle is, as the user named it; files are shown below it. Empty shows them as they are.
 	Directory string
 	// WaiverFile is the name under which findings about waivers are reported; empty means WaiverFile.
@@ -40,6 +46,11 @@ type Report struct {
 	Findings []Finding
 	// Waived are those that one does.
 	Waived []Waived
+	// Known are those that the baseline has.
+	Known []Finding
+	// Earlier are those about published versions that do not upgrade to the bundle directly: what they report was
+	// taken away by a version in between.
+	Earlier []Finding
 	// Rules are all that ran, in their usual order.
 	Rules  []Rule
 	FailOn Severity
@@ -71,14 +82,37 @@ func Run(in Input, o Options) Report {
 				r.Waived = append(r.Waived, Waived{Finding: f, Waiver: o.Waivers[i]})
 				continue
 			}
-			r.Findings = append(r.Findings, f)
+			switch {
+			case slices.ContainsFunc(o.Baseline, f.isAs):
+				r.Known = append(r.Known, f)
+			case f.earlier && !o.AllHistory:
+				r.Earlier = append(r.Earlier, f)
+			default:
+				r.Findings = append(r.Findings, f)
+			}
 		}
 	}
 	r.Findings = append(r.Findings, w.findings(r.Rules, cmp.Or(o.WaiverFile, WaiverFile))...)
 	slices.SortStableFunc(r.Findings, compare)
 	r.Findings = slices.Compact(r.Findings)
+	for _, list := range []*[]Finding{&r.Known, &r.Earlier} {
+		slices.SortStableFunc(*list, compare)
+		*list = slices.Compact(*list)
+	}
 	slices.SortStableFunc(r.Waived, func(a, b Waived) int { return compare(a.Finding, b.Finding) })
 	return r
+}
+
+// isAs reports whether two findings are about the same thing. Lines change with every edit, and the list of versions
+// with every release.
+func (f Finding) isAs(g Finding) bool {
+	return f.Rule == g.Rule && f.File == g.File && f.Path == g.Path && withoutVersions(f.Message) ==
+		withoutVersions(g.Message)
+}
+
+func withoutVersions(message string) string {
+	text, _, _ := strings.Cut(message, publishedIn)
+	return text
 }
 
 // Select returns the rules to run: those named by only, or all, less those

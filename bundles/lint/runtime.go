@@ -93,6 +93,14 @@ func securityRules() []Rule {
 			"restricted Pod Security Standard refuses both.",
 		Fix: "Set `securityContext.allowPrivilegeEscalation: false`, and no `privileged: true`, on every container.",
 	}, {
+		ID: "runtime-host-access", Title: "The operator's Pods share the node with everything on it", Severity: Warning,
+		Check: checkHostAccess,
+		Why: "With `hostPID`, `hostIPC`, `hostNetwork` or a volume of the node's own files, an attacker in the " +
+			"operator's Pod reaches other Pods and the node itself: with `hostPath: /` it has the kubelet's " +
+			"credentials. The baseline Pod Security Standard refuses such Pods.",
+		Fix: "Let a DaemonSet that the operator creates do what needs the node, with nothing else in it. Otherwise " +
+			"mount the one folder that is needed, with `readOnly: true`.",
+	}, {
 		ID: "runtime-capabilities", Title: "A container keeps capabilities that it does not need", Severity: Warning,
 		Check: eachContainer(checkCapabilities),
 		Why: "The default set lets a container forge packets and change owners of files. An operator that only " +
@@ -381,6 +389,28 @@ func checkPrivileges(c container) (string, []any) {
 		return "may gain privileges", []any{"securityContext", "allowPrivilegeEscalation"}
 	}
 	return "", nil
+}
+
+func checkHostAccess(in *Input) []Finding {
+	var out []Finding
+	for _, d := range deployments(in.Bundle) {
+		pod := &d.Spec.Template.Spec
+		add := func(is bool, what string, path ...any) {
+			if is {
+				out = append(out, at(in.Bundle.CSVObject(), fmt.Sprintf("deployment %s %s", d.Name, what),
+					slices.Concat(d.path, []any{"spec", "template", "spec"}, path)...))
+			}
+		}
+		add(pod.HostPID, "shares the processes of the node (hostPID)", "hostPID")
+		add(pod.HostIPC, "shares the memory segments of the node (hostIPC)", "hostIPC")
+		add(pod.HostNetwork, "shares the network of the node (hostNetwork)", "hostNetwork")
+		for i, v := range pod.Volumes {
+			if v.HostPath != nil {
+				add(true, fmt.Sprintf("mounts %s of the node", v.HostPath.Path), "volumes", i, "hostPath")
+			}
+		}
+	}
+	return out
 }
 
 func checkCapabilities(c container) (string, []any) {

@@ -147,6 +147,13 @@ func (r *Report) sum(s TextStyle) string {
 	if n := len(r.Waived); n > 0 {
 		text += fmt.Sprintf("; %d waived", n)
 	}
+	if n := len(r.Known); n > 0 {
+		text += fmt.Sprintf("; %d in the baseline", n)
+	}
+	if n := len(r.Earlier); n > 0 {
+		text += fmt.Sprintf("; %d about versions that do not upgrade to this one directly, which --all-history "+
+			"shows", n)
+	}
 	if len(r.Findings) > 0 {
 		text += s.paint(ansiDim, fmt.Sprintf("  (`%s bundle lint --explain RULE` says more)",
 			cmp.Or(s.Program, "bellwether")))

@@ -31,6 +31,7 @@ var ErrBadWaivers = errors.New("bad waivers")
 
 // Waiver is a decision to live with findings of one rule for a while.
 type Waiver struct {
+	// Rule is the id of a rule; "*" in it stands for any text, as in crd-*.
 	Rule string `json:"rule"`
 	// File and Path limit the waiver to findings there; "*" in them stands for any text. Empty means anywhere.
 	File string `json:"file,omitempty"`
@@ -44,6 +45,7 @@ type Waiver struct {
 	Line int `json:"-"`
 
 	end         time.Time
+	rules       *regexp.Regexp
 	files, path *regexp.Regexp
 }
 
@@ -87,7 +89,8 @@ func parseWaiver(node *yamlv3.Node) (Waiver, error) {
 	w := Waiver{Rule: fields["rule"], File: fields["file"], Path: fields["path"],
 		Reason:  strings.TrimSpace(fields["reason"]),
 		Expires: fields["expires"], Line: node.Line}
-	if _, ok := Find(w.Rule); !ok {
+	w.rules = glob(w.Rule)
+	if w.Rule == "" || !slices.ContainsFunc(Rules(), func(r Rule) bool { return w.rules.MatchString(r.ID) }) {
 		return Waiver{}, fmt.Errorf("there is no rule %q", w.Rule)
 	}
 	if w.Rule == ruleWaiverExpired || w.Rule == ruleWaiverUnused {
@@ -116,7 +119,7 @@ func glob(pattern string) *regexp.Regexp {
 }
 
 func (w *Waiver) covers(f Finding) bool {
-	return w.Rule == f.Rule && w.files.MatchString(f.File) && w.path.MatchString(f.Path)
+	return w.rules.MatchString(f.Rule) && w.files.MatchString(f.File) && w.path.MatchString(f.Path)
 }
 
 // waiving applies waivers and remembers which of them were of use.
@@ -158,7 +161,8 @@ func (w *waiving) findings(rules []Rule, file string) []Finding {
 		}
 	}
 	for i, waiver := range w.waivers {
-		switch _, ran := severity[waiver.Rule]; {
+		ran := slices.ContainsFunc(rules, func(r Rule) bool { return waiver.rules.MatchString(r.ID) })
+		switch {
 		case !ran:
 		case !w.now.Before(waiver.end):
 			add(ruleWaiverExpired, waiver, fmt.Sprintf("the waiver of %s expired on %s", waiver.Rule, waiver.Expires))

@@ -11,6 +11,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensionsv1beta1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1"
 
 	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/bundles/crd"
@@ -61,10 +62,10 @@ func webhookRules() []Rule {
 		Severity: Error, Check: eachWebhook(checkConversionWebhook),
 		Why: "OLM writes the webhook into the CustomResourceDefinitions that it names. Where one is not in the " +
 			"bundle, keeps unknown fields, " +
-			"or the webhook speaks no version of ConversionReview that the API server knows, the " +
-			"ClusterServiceVersion fails.",
+			"or the webhook accepts no version of ConversionReview that the API server knows (`v1` and `v1beta1`), " +
+			"the ClusterServiceVersion fails.",
 		Fix: "Name CustomResourceDefinitions of the bundle in `conversionCRDs`, with `preserveUnknownFields: false`, " +
-			"and `v1` in `admissionReviewVersions`.",
+			"and `v1` or `v1beta1`, whichever the webhook accepts, in `admissionReviewVersions`.",
 	}, {
 		ID: "webhook-deployment", Title: "A webhook belongs to no deployment", Severity: Error,
 		Check: eachWebhook(checkWebhookDeployment),
@@ -126,7 +127,7 @@ func (w webhook) replicas() int {
 // own says whether all that the webhook matches are kinds that the bundle itself defines.
 func (w webhook) own() bool {
 	var groups []string
-	for _, d := range w.bundle.CRDs {
+	for _, d := range crd.Definitions(w.bundle) {
 		groups = append(groups, d.Spec.Group)
 	}
 	return !slices.ContainsFunc(w.Rules, func(r admissionregistrationv1.RuleWithOperations) bool {
@@ -235,6 +236,14 @@ func checkMatchPolicy(w webhook) problem {
 	return problem{Warning, "matches the versions of its rules only", []any{"matchPolicy"}}
 }
 
+// isConversionReview says whether the API server can send a ConversionReview of that version. It sends the first of
+// the list that it knows, and refuses a definition without one: validation and webhook_converter.go of
+// apiextensions-apiserver.
+func isConversionReview(version string) bool {
+	return version == apiextensionsv1.SchemeGroupVersion.Version ||
+		version == apiextensionsv1beta1.SchemeGroupVersion.Version
+}
+
 func checkConversionWebhook(w webhook) problem {
 	if !w.converts() {
 		return problem{}
@@ -242,20 +251,19 @@ func checkConversionWebhook(w webhook) problem {
 	if len(w.ConversionCRDs) == 0 {
 		return problem{Error, "converts nothing: it names no CustomResourceDefinition", []any{"conversionCRDs"}}
 	}
-	if !slices.Contains(w.AdmissionReviewVersions, "v1") {
-		return problem{Error, "does not speak v1 of ConversionReview", []any{"admissionReviewVersions"}}
+	if !slices.ContainsFunc(w.AdmissionReviewVersions, isConversionReview) {
+		return problem{Error, "accepts neither v1 nor v1beta1 of ConversionReview", []any{"admissionReviewVersions"}}
 	}
 	for i, name := range w.ConversionCRDs {
-		at := slices.IndexFunc(w.bundle.CRDs,
-			func(d *apiextensionsv1.CustomResourceDefinition) bool { return d.Name == name })
+		d := crd.Definition(w.bundle, name)
 		switch {
-		case at < 0:
+		case d == nil:
 			return problem{Error, fmt.Sprintf("converts %s, which the bundle does not have", name),
 				[]any{"conversionCRDs", i}}
-		case w.bundle.CRDs[at].Spec.PreserveUnknownFields:
+		case d.Spec.PreserveUnknownFields:
 			return problem{Error, fmt.Sprintf("converts %s, which keeps unknown fields", name),
 				[]any{"conversionCRDs", i}}
-		case len(crd.Versions(w.bundle.CRDs[at])) == 1:
+		case len(crd.Versions(d)) == 1:
 			return problem{Info, fmt.Sprintf("converts %s, which has one version", name), []any{"conversionCRDs", i}}
 		}
 	}

@@ -53,7 +53,15 @@ func TestWebhooks(t *testing.T) {
 			[]string{"error: webhook w.example.com converts nothing: it names no CustomResourceDefinition"}},
 		"an old review": {"webhook-conversion",
 			"type: ConversionWebhook\nadmissionReviewVersions: [v1beta1]\nconversionCRDs: [echoes.example.com]\n",
-			[]string{"error: webhook w.example.com does not speak v1 of ConversionReview"}},
+			[]string{"info: webhook w.example.com converts echoes.example.com, which has one version"}},
+		"an unknown review": {"webhook-conversion",
+			"type: ConversionWebhook\nadmissionReviewVersions: [v2]\nconversionCRDs: [echoes.example.com]\n",
+			[]string{"error: webhook w.example.com accepts neither v1 nor v1beta1 of ConversionReview"}},
+		"an unknown review and an old one": {"webhook-conversion",
+			"type: ConversionWebhook\nadmissionReviewVersions: [v2, v1beta1]\nconversionCRDs: [echoes.example.com]\n",
+			[]string{"info: webhook w.example.com converts echoes.example.com, which has one version"}},
+		"no review": {"webhook-conversion", "type: ConversionWebhook\nconversionCRDs: [echoes.example.com]\n",
+			[]string{"error: webhook w.example.com accepts neither v1 nor v1beta1 of ConversionReview"}},
 		"converts one version": {"webhook-conversion",
 			"type: ConversionWebhook\nadmissionReviewVersions: [v1]\nconversionCRDs: [echoes.example.com]\n",
 			[]string{"info: webhook w.example.com converts echoes.example.com, which has one version"}},
@@ -66,5 +74,39 @@ func TestWebhooks(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// Definitions of v1beta1 are the operator's own as much as those of v1.
+func TestWebhooksOfOldDefinitions(t *testing.T) {
+	text := `-- manifests/chimes.yaml --
+apiVersion: apiextensions.k8s.io/v1beta1
+kind: CustomResourceDefinition
+metadata: {name: chimes.old.example.com}
+spec:
+  group: old.example.com
+  version: v1
+  scope: Namespaced
+  preserveUnknownFields: false
+  names: {kind: Chime, plural: chimes}
+-- manifests/echo-operator.clusterserviceversion.yaml.patch --
+spec:
+  webhookdefinitions:
+  - generateName: w.example.com
+    deploymentName: echo-operator
+    rules: [{apiGroups: [old.example.com], apiVersions: [v1], operations: [CREATE], resources: [chimes]}]
+  - generateName: c.example.com
+    type: ConversionWebhook
+    deploymentName: echo-operator
+    admissionReviewVersions: [v1]
+    conversionCRDs: [chimes.old.example.com]
+`
+	want := []string{"warning: webhook w.example.com fails closed, and deployment echo-operator has one replica"}
+	if diff := cmp.Diff(want, messages(t, "webhook-fail-closed", text)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	want = []string{"info: webhook c.example.com converts chimes.old.example.com, which has one version"}
+	if diff := cmp.Diff(want, messages(t, "webhook-conversion", text)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -99,6 +99,9 @@ func readManifest(content io.Reader) ([]byte, error) {
 	case utilyaml.IsJSONBuffer(raw):
 		return raw, nil
 	}
+	if err := registryv1.CheckAliases(raw); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotBundle, err)
+	}
 	object, err := yaml.YAMLToJSON(raw)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotBundle, err)

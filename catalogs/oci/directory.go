@@ -45,18 +45,19 @@ func walkDirectory(dir string, visit func(name string, size int64, content io.Re
 }
 
 func visitFile(root *os.Root, name string, visit func(string, int64, io.Reader) error) error {
-	f, err := root.Open(name)
-	if err != nil {
-		return fmt.Errorf("open file: %w", err)
-	}
-	defer func() { _ = f.Close() }()
-	info, err := f.Stat()
+	// To open a named pipe would wait for whoever writes to it.
+	info, err := root.Stat(name)
 	if err != nil {
 		return fmt.Errorf("stat file: %w", err)
 	}
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("%w: %s is neither a file nor a directory", ErrBadSource, name)
 	}
+	f, err := root.Open(name)
+	if err != nil {
+		return fmt.Errorf("open file: %w", err)
+	}
+	defer func() { _ = f.Close() }()
 	return visit(name, info.Size(), f)
 }
 

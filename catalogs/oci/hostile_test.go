@@ -114,6 +114,15 @@ func TestHostileImages(t *testing.T) {
 			Devmajor: 8}), oci.ErrNotBundle, catalogs.ErrNotCatalog},
 		"a pipe": {archive(t, good, &tar.Header{Name: "manifests/x.yaml", Typeflag: tar.TypeFifo}),
 			oci.ErrNotBundle, catalogs.ErrNotCatalog},
+		"a file twice": {archive(t, good, &tar.Header{Name: "manifests/x.yaml", Size: 1},
+			&tar.Header{Name: "manifests/x.yaml", Size: 2}), oci.ErrNotBundle, catalogs.ErrNotCatalog},
+		"a file twice, written in two ways": {archive(t, good, &tar.Header{Name: "./manifests/x.yaml", Size: 1},
+			&tar.Header{Name: "manifests/x.yaml", Size: 2}), oci.ErrNotBundle, catalogs.ErrNotCatalog},
+		"a file and a folder of one name": {archive(t, good, &tar.Header{Name: "manifests/x.yaml", Size: 1},
+			&tar.Header{Name: "manifests/x.yaml/y.yaml", Size: 2}), oci.ErrNotBundle, catalogs.ErrNotCatalog},
+		"a folder and a file of one name": {archive(t, good, &tar.Header{Name: "manifests/x.yaml/",
+			Typeflag: tar.TypeDir}, &tar.Header{Name: "manifests/x.yaml", Size: 2}), oci.ErrNotBundle,
+			catalogs.ErrNotCatalog},
 		"no archive": {[]byte(strings.Repeat("rubbish ", 200)), oci.ErrNotBundle, catalogs.ErrNotCatalog},
 		"a broken archive": {archive(t, good, &tar.Header{Name: "manifests/x.yaml", Size: 5000})[:2000],
 			oci.ErrNotBundle, catalogs.ErrNotCatalog},
@@ -161,6 +170,30 @@ func sparse(t *testing.T) []byte {
 	}
 	copy(block[148:], fmt.Sprintf("%06o\x00 ", sum))
 	return append(block, make([]byte, 1024)...)
+}
+
+// Programs that write layers repeat folders, which means nothing, and files of a lower layer, which replaces those.
+func TestRepeatedFolders(t *testing.T) {
+	folder := func() *tar.Header { return &tar.Header{Name: "manifests/", Typeflag: tar.TypeDir} }
+	lower := archive(t, folder(), &tar.Header{Name: "metadata/annotations.yaml"}, folder(),
+		&tar.Header{Name: "./manifests/x.yaml", Size: 1})
+	img, err := mutate.AppendLayers(rawImage(t, lower),
+		static.NewLayer(archive(t, folder(), &tar.Header{Name: "manifests/x.yaml", Size: 2}), types.OCILayer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sizes := map[string]int{}
+	err = oci.ImageFiles(img, "manifests", 1<<20)(func(name string, content io.Reader) error {
+		text, err := io.ReadAll(content)
+		sizes[name] = len(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]int{"x.yaml": 2}, sizes); diff != "" {
+		t.Error(diff)
+	}
 }
 
 func TestBundleFiles(t *testing.T) {

@@ -86,6 +86,8 @@ type union struct {
 	visit  func(string, io.Reader) error
 	limit  int64
 	budget *budget
+	// layerNames are the names in the layer that is being read, and whether each of them is a folder's.
+	layerNames map[string]bool
 	// files and content count what was met so far.
 	files   int
 	content int64
@@ -131,6 +133,7 @@ func (u *union) archive(blob io.Reader) error {
 	defer closePlain()
 	archive := tar.NewReader(u.budget.reader(plain))
 	removed := []string{}
+	u.layerNames = map[string]bool{}
 	for {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
@@ -189,7 +192,13 @@ func (u *union) entry(header *tar.Header, content io.Reader, removed *[]string) 
 	if u.folder == "" {
 		relative, inside = name, name != ""
 	}
-	if !inside || header.Typeflag == tar.TypeDir || strings.HasPrefix(base, ".") || u.isHidden(name) {
+	if !inside {
+		return nil
+	}
+	if err := u.unique(name, header.Typeflag == tar.TypeDir); err != nil {
+		return err
+	}
+	if header.Typeflag == tar.TypeDir || strings.HasPrefix(base, ".") || u.isHidden(name) {
 		return nil
 	}
 	u.hidden[name] = true
@@ -199,6 +208,21 @@ func (u *union) entry(header *tar.Header, content io.Reader, removed *[]string) 
 	if u.broken == nil {
 		u.broken = u.visit(relative, content)
 	}
+	return nil
+}
+
+// unique refuses a name that the layer has already. Programs differ in which of the two entries they take, so that what
+// is checked here could be something else than what is installed. Only folders are repeated by ordinary programs.
+func (u *union) unique(name string, isFolder bool) error {
+	if wasFolder, again := u.layerNames[name]; again && (!wasFolder || !isFolder) {
+		return fmt.Errorf("%w: a layer has more than one entry %s", u.wrong, name)
+	}
+	for parent := path.Dir(name); parent != "."; parent = path.Dir(parent) {
+		if wasFolder, again := u.layerNames[parent]; again && !wasFolder {
+			return fmt.Errorf("%w: a layer has %s as a file and as a folder", u.wrong, parent)
+		}
+	}
+	u.layerNames[name] = isFolder
 	return nil
 }
 

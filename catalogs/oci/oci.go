@@ -26,6 +26,9 @@ import (
 var (
 	// ErrUnreachable says that the registry gave no answer, or broke off; trying again may help.
 	ErrUnreachable = errors.New("registry unreachable")
+	// ErrFailed says that the registry answered with an error of its own; the text has the HTTP status. Trying again
+	// later may help.
+	ErrFailed = errors.New("registry failed")
 	// ErrNotFound says that the registry, or the file system, has no such thing.
 	ErrNotFound = errors.New("not found")
 	// ErrDenied says that the registry wants other credentials.
@@ -77,7 +80,8 @@ type Options struct {
 	CacheEntries int
 	// Stall is how long a registry may send nothing before it counts as unreachable; zero means 30 seconds.
 	Stall time.Duration
-	// Backoff is how long to wait before a failed request is repeated; zero means 200 milliseconds.
+	// Backoff is how long to wait before a failed request is repeated, unless the registry says it; it doubles each
+	// time. Zero means 200 milliseconds.
 	Backoff time.Duration
 	// MaxBytes bounds what is read of one catalog, uncompressed; zero means 4 GiB.
 	MaxBytes int64

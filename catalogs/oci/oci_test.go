@@ -348,14 +348,18 @@ func TestUnreachable(t *testing.T) {
 			if tc.image == "" {
 				source.Image = r.image("v1")
 			}
-			c := oci.NewClient(oci.Options{Stall: 100 * time.Millisecond})
-			if _, err := summary(t.Context(), c, source, digest); !errors.Is(err, oci.ErrUnreachable) {
+			c := oci.NewClient(oci.Options{Stall: 100 * time.Millisecond, Backoff: time.Millisecond})
+			want := oci.ErrUnreachable
+			if name == "the registry fails" {
+				want = oci.ErrFailed
+			}
+			if _, err := summary(t.Context(), c, source, digest); !errors.Is(err, want) {
 				t.Errorf("open: got %v", err)
 			}
 			if strings.Contains(name, "blob") || strings.Contains(name, "manifest") {
 				return
 			}
-			if _, err := c.Resolve(t.Context(), source); !errors.Is(err, oci.ErrUnreachable) {
+			if _, err := c.Resolve(t.Context(), source); !errors.Is(err, want) {
 				t.Errorf("resolve: got %v", err)
 			}
 		})

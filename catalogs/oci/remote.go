@@ -54,6 +54,7 @@ func (c *Client) remoteOptions(ctx context.Context, a Access) ([]remote.Option, 
 		remote.WithUserAgent("bellwether"),
 		// Controllers come back by themselves, with a back-off of their own.
 		remote.WithRetryBackoff(remote.Backoff{Duration: c.options.Backoff, Factor: 2, Jitter: 0.1, Steps: 2}),
+		remote.WithRetryStatusCodes(), // patientTransport repeats these
 	}, nil
 }
 
@@ -124,7 +125,7 @@ func (c *Client) transport(a Access) (http.RoundTripper, error) {
 		tlsConfig.RootCAs = pool
 	}
 	dialer := &net.Dialer{Timeout: 10 * time.Second}
-	t := verifyingTransport{&http.Transport{
+	inner := &http.Transport{
 		Proxy:           http.ProxyFromEnvironment,
 		TLSClientConfig: tlsConfig,
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -139,7 +140,8 @@ func (c *Client) transport(a Access) (http.RoundTripper, error) {
 		IdleConnTimeout:       c.options.Stall,
 		MaxIdleConnsPerHost:   4,
 		ForceAttemptHTTP2:     true,
-	}}
+	}
+	t := verifyingTransport{patientTransport{inner: inner, backoff: c.options.Backoff, sleep: sleep, now: time.Now}}
 	c.transports[key] = t
 	return t, nil
 }
@@ -223,8 +225,8 @@ func classify(err error) error {
 	if err == nil {
 		return nil
 	}
-	for _, known := range []error{ErrDigestMismatch, ErrTooLarge, ErrBadSource, ErrUnreachable, ErrNotFound,
-		ErrDenied} {
+	for _, known := range []error{ErrDigestMismatch, ErrTooLarge, ErrBadSource, ErrUnreachable, ErrFailed,
+		ErrNotFound, ErrDenied, context.Canceled} {
 		if errors.Is(err, known) {
 			return err
 		}
@@ -237,6 +239,8 @@ func classify(err error) error {
 		case http.StatusUnauthorized, http.StatusForbidden:
 			return fmt.Errorf("%w: %w", ErrDenied, err)
 		}
+		return fmt.Errorf("%w with status %d %s: %w", ErrFailed, answer.StatusCode, http.StatusText(answer.StatusCode),
+			err)
 	}
 	return fmt.Errorf("%w: %w", ErrUnreachable, err)
 }

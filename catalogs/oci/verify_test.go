@@ -188,7 +188,7 @@ func TestSignatureIsCached(t *testing.T) {
 	}
 	other := source
 	other.Verification.PublicKeys = [][]byte{newSigner(t).PublicKey()}
-	if err := read(other); !errors.Is(err, oci.ErrUnreachable) {
+	if err := read(other); !errors.Is(err, oci.ErrFailed) {
 		t.Errorf("a kept signature served for another key: %v", err)
 	}
 	kept, err := filepath.Glob(cache + "/*.sigstore.json")
@@ -198,7 +198,7 @@ func TestSignatureIsCached(t *testing.T) {
 	if err := os.WriteFile(kept[0], []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := read(source); !errors.Is(err, oci.ErrUnreachable) {
+	if err := read(source); !errors.Is(err, oci.ErrFailed) {
 		t.Errorf("a kept signature was believed unseen: %v", err)
 	}
 }

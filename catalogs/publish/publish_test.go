@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
@@ -283,6 +284,64 @@ func TestPublish(t *testing.T) {
 		if c.Verdict != publish.Passed {
 			t.Errorf("%+v", c)
 		}
+	}
+}
+
+// A bundle is there only if its layers are: the manifest alone installs nothing.
+func TestVerifyLayers(t *testing.T) {
+	f := newFlaky(t)
+	release := newRelease(t, f, "1.0.0", "1.1.0")
+	mustPublish(t, release.input(f, newSigner(t)))
+	var layer v1.Descriptor
+	for _, dir := range release.bundles {
+		img, err := oci.BundleImage(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		manifest, err := img.Manifest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		layer = manifest.Layers[0]
+	}
+	answer := func(status int, size int64) func(int, http.ResponseWriter, *http.Request) bool {
+		return func(_ int, w http.ResponseWriter, r *http.Request) bool {
+			if !strings.HasSuffix(r.URL.Path, "/blobs/"+layer.Digest.String()) {
+				return false
+			}
+			w.Header().Set("Content-Length", fmt.Sprint(size))
+			w.WriteHeader(status)
+			if r.Method == http.MethodGet {
+				_, _ = w.Write(make([]byte, size))
+			}
+			return true
+		}
+	}
+	for name, test := range map[string]struct {
+		breaks func(int, http.ResponseWriter, *http.Request) bool
+		deep   bool
+		want   publish.Verdict
+		text   string
+	}{
+		"all there":         {nil, false, publish.Passed, "all 2 are there, with layers of the right size"},
+		"all there, deep":   {nil, true, publish.Passed, "all 2 are there, with the content of their digests"},
+		"one is gone":       {answer(http.StatusNotFound, 0), false, publish.Failed, "1 of 2 are missing"},
+		"one is truncated":  {answer(http.StatusOK, layer.Size-1), false, publish.Failed, "1 of 2 are missing"},
+		"one is other":      {answer(http.StatusOK, layer.Size), true, publish.Failed, "1 of 2 are missing"},
+		"one is other, but": {answer(http.StatusOK, layer.Size), false, publish.Passed, "all 2 are there"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f.reset(test.breaks)
+			report, err := publish.Verify(t.Context(), newClient(), publish.VerifyInput{
+				Source: oci.Source{Image: f.tag()}, Deep: test.deep})
+			if err != nil {
+				t.Fatal(err)
+			}
+			i := slices.IndexFunc(report.Checks, func(c publish.Check) bool { return c.Name == "bundles" })
+			if c := report.Checks[i]; c.Verdict != test.want || !strings.Contains(c.Text, test.text) {
+				t.Errorf("%s: %s %q, want %s: %s", c.Verdict, c.Text, c.Details, test.want, test.text)
+			}
+		})
 	}
 }
 

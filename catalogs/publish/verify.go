@@ -59,6 +59,8 @@ type VerifyInput struct {
 	Source oci.Source
 	// SkipBundleCheck leaves out the look at whether the registries have the catalog's bundles.
 	SkipBundleCheck bool
+	// Deep reads every layer of every bundle and compares it with its digest, and not only its size.
+	Deep bool
 }
 
 // Verify looks at everything that a published catalog promises. An error says that the catalog could not be looked at;
@@ -210,8 +212,9 @@ func (v *verifier) bundles(ctx context.Context) (Check, error) {
 			continue
 		}
 		group.Go(func() error {
-			err := v.client.Exists(ctx, image, v.in.Source.Access)
-			if errors.Is(err, oci.ErrNotFound) || errors.Is(err, oci.ErrDenied) || errors.Is(err, oci.ErrBadSource) {
+			err := v.client.Complete(ctx, image, v.in.Deep, v.in.Source.Access)
+			if errors.Is(err, oci.ErrNotFound) || errors.Is(err, oci.ErrDenied) || errors.Is(err, oci.ErrBadSource) ||
+				errors.Is(err, oci.ErrDigestMismatch) {
 				problems[i] = err.Error()
 				return nil
 			}
@@ -224,11 +227,15 @@ func (v *verifier) bundles(ctx context.Context) (Check, error) {
 	c.Details = append(movable, slices.DeleteFunc(problems, func(s string) bool { return s == "" })...)
 	switch missing := len(c.Details) - len(movable); {
 	case missing > 0:
-		c.Verdict, c.Text = Failed, fmt.Sprintf("%d of %d cannot be had", missing, len(wanted))
+		c.Verdict, c.Text = Failed, fmt.Sprintf("%d of %d are missing, or not what their digests say", missing,
+			len(wanted))
 	case len(movable) > 0:
 		c.Verdict, c.Text = Warning, fmt.Sprintf("%d of %d are named without a digest", len(movable), len(wanted))
 	default:
-		c.Verdict, c.Text = Passed, fmt.Sprintf("all %d are there, by digest", len(wanted))
+		c.Verdict, c.Text = Passed, fmt.Sprintf("all %d are there, with layers of the right size", len(wanted))
+		if v.in.Deep {
+			c.Text = fmt.Sprintf("all %d are there, with the content of their digests", len(wanted))
+		}
 	}
 	return c, nil
 }

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/compile"
@@ -63,6 +65,9 @@ type Package struct {
 	Bundles  int               `json:"bundles"`
 	Waiting  []compile.Waiting `json:"waiting,omitempty"`
 	Notes    []string          `json:"notes,omitempty"`
+
+	// provides are the APIs that some version owns.
+	provides []catalogs.GVK
 }
 
 // Channel is the head of a channel, as versions; empty if there is no such channel.
@@ -152,7 +157,33 @@ func (c *compiler) compileAll(ctx context.Context, ladders []*ladder.File) (Repo
 	if err := group.Wait(); err != nil {
 		return Report{}, err
 	}
+	noteSharedKinds(report.Packages)
 	return report, errors.Join(problems...)
+}
+
+// noteSharedKinds notes kinds that several packages own: OLM refuses to install one where the other is.
+func noteSharedKinds(packages []Package) {
+	owners := map[schema.GroupKind][]int{}
+	for i, p := range packages {
+		for _, gvk := range p.provides {
+			kind := schema.GroupKind{Group: gvk.Group, Kind: gvk.Kind}
+			if !slices.Contains(owners[kind], i) {
+				owners[kind] = append(owners[kind], i)
+			}
+		}
+	}
+	for _, kind := range slices.SortedFunc(maps.Keys(owners), func(a, b schema.GroupKind) int {
+		return strings.Compare(a.String(), b.String())
+	}) {
+		for _, i := range owners[kind] {
+			for _, other := range owners[kind] {
+				if other != i {
+					packages[i].Notes = append(packages[i].Notes, fmt.Sprintf("package %s also owns kind %s: OLM "+
+						"does not install both on one cluster", packages[other].Name, kind))
+				}
+			}
+		}
+	}
 }
 
 // compilePackage compiles a package into the stage.
@@ -179,6 +210,7 @@ func (c *compiler) compilePackage(ctx context.Context, l *ladder.Ladder) (Packag
 	return Package{
 		Name: l.Package, File: file, Changed: !same, Bundles: len(result.Package.Bundles),
 		Channels: Heads(l.Rungs(), before, result.Package), Waiting: result.Waiting, Notes: result.Notes,
+		provides: result.Package.Summary().Provides,
 	}, nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/bellwether-dev/bellwether/catalogs"
+	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/catalogs/compile"
 	"github.com/bellwether-dev/bellwether/catalogs/compile/compiletest"
 	"github.com/bellwether-dev/bellwether/catalogs/compile/folder"
@@ -61,6 +62,33 @@ func files(t *testing.T, dir string) map[string]string {
 		t.Fatal(err)
 	}
 	return out
+}
+
+// Two packages that own one kind cannot be installed on one cluster.
+func TestSharedKinds(t *testing.T) {
+	dir, out := ladders(t, compiletest.Folder{Packages: 3, Versions: 1, SchemaBytes: 100})
+	one, other := catalogtest.PackageName(0), catalogtest.PackageName(1)
+	for _, file := range []string{"csv.yaml", "crd.yaml"} {
+		path := filepath.Join(dir, "bundles", other, catalogtest.Version(0), "manifests", file)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = []byte(strings.ReplaceAll(string(text), other+".example.com", one+".example.com"))
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kind := "Thing." + one + ".example.com: OLM does not install both on one cluster"
+	want := map[string]string{one: "package " + other + " also owns kind " + kind,
+		other: "package " + one + " also owns kind " + kind, catalogtest.PackageName(2): ""}
+	got := map[string]string{}
+	for _, p := range mustCompile(t, dir, out, options).Packages {
+		got[p.Name] = strings.Join(p.Notes, "; ")
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("notes (-want +got):\n%s", diff)
+	}
 }
 
 func edit(t *testing.T, dir, pkg string, change func(l *ladder.Ladder) error) {

@@ -185,6 +185,7 @@ type BuiltOutput struct {
 	Digest   string            `json:"digest"`
 	Files    []string          `json:"files"`
 	Pinned   map[string]string `json:"pinned,omitempty"`
+	Account  []build.Placement `json:"account,omitempty"`
 	Warnings []string          `json:"warnings,omitempty"`
 	Folder   string            `json:"folder,omitempty"`
 	Layout   string            `json:"ociLayout,omitempty"`
@@ -197,7 +198,8 @@ func (a *app) buildBundle(ctx context.Context, b *bundleBuild, out *command.Outp
 	if err != nil {
 		return buildError(err)
 	}
-	built := BuiltOutput{Name: r.Name, Package: r.Package, Version: r.Version, Warnings: r.Warnings}
+	built := BuiltOutput{Name: r.Name, Package: r.Package, Version: r.Version, Account: r.Account,
+		Warnings: r.Warnings}
 	if b.pin {
 		client := oci.NewClient(oci.Options{})
 		built.Pinned, err = r.Pin(func(image string) (string, error) {

@@ -77,6 +77,8 @@ type bundleLint struct {
 	only, skip  []string
 	checkImages bool
 	all         bool
+	allHistory  bool
+	baseline    string
 	list        bool
 	explain     string
 	access      registry.Flags
@@ -119,11 +121,16 @@ func (f *bundleLint) add(c *cobra.Command) {
 	flags.BoolVar(&f.checkImages, "check-images", false,
 		"Check in the registries that the images of the bundle exist, and for which platforms.")
 	flags.BoolVar(&f.all, "all", false, "Show all findings instead of the first ones of each rule.")
+	flags.BoolVar(&f.allHistory, "all-history", false,
+		"Report what changed since every published version, not only since those that upgrade to this one directly.")
+	flags.StringVar(&f.baseline, "baseline", "",
+		"The `FILE` with an earlier report of -o json. Findings in it do not count.")
 	flags.BoolVar(&f.list, "list", false, "List the rules and exit.")
 	flags.StringVar(&f.explain, "explain", "", "Describe a `RULE` and exit.")
 	f.access.Add(c)
 	f.out.Add(c, lintText, command.OutputJSON, lintSARIF)
 	_ = c.MarkFlagFilename("waivers", "yaml", "yml")
+	_ = c.MarkFlagFilename("baseline", "json")
 	_ = c.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions(
 		[]string{string(lint.Error), string(lint.Warning), string(lint.Info)}, cobra.ShellCompDirectiveNoFileComp))
 	for _, name := range []string{"rule", "skip", "explain"} {
@@ -196,7 +203,11 @@ func (a *app) lintBundle(ctx context.Context, f *bundleLint, source string) erro
 	if err != nil {
 		return err
 	}
-	o := lint.Options{Only: f.only, Skip: f.skip, Now: a.Now(), FailOn: lint.Severity(f.failOn)}
+	o := lint.Options{Only: f.only, Skip: f.skip, Now: a.Now(), FailOn: lint.Severity(f.failOn),
+		AllHistory: f.allHistory}
+	if o.Baseline, err = readBaseline(f.baseline); err != nil {
+		return err
+	}
 	folder := ""
 	if IsDirectory(source) {
 		folder, o.Directory = source, filepath.ToSlash(f.shown(source))
@@ -212,6 +223,22 @@ func (a *app) lintBundle(ctx context.Context, f *bundleLint, source string) erro
 		return &exit.CodeError{Code: LintFindings}
 	}
 	return nil
+}
+
+func readBaseline(name string) ([]lint.Finding, error) {
+	if name == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("read baseline: %w", err)
+	}
+	findings, err := lint.ParseBaseline(text)
+	if err != nil {
+		return nil, exit.Hint(fmt.Errorf("baseline %s: %w", name, err),
+			"write it with `bellwether bundle lint BUNDLE -o json > FILE`")
+	}
+	return findings, nil
 }
 
 // shown is the bundle's folder as reports name it: as the user did, except that
@@ -262,7 +289,7 @@ func (a *app) lintInput(ctx context.Context, client *oci.Client, f *bundleLint, 
 		if err != nil {
 			return in, fmt.Errorf("read history %s: %w", place, err)
 		}
-		all = append(all, found...)
+		all, in.Unreadable = append(all, found.bundles...), append(in.Unreadable, found.unreadable...)
 	}
 	in.History = lint.History(in.Bundle, all)
 	in.Predecessor = lint.Predecessor(in.Bundle, in.History)
@@ -290,7 +317,7 @@ func (a *app) readBundle(ctx context.Context, client *oci.Client, access oci.Acc
 		b, err := FromFolder(source)
 		return b, os.DirFS(source), err
 	}
-	if err := mayBeImage(source); err != nil {
+	if err := registry.CheckImageName(source); err != nil {
 		return nil, nil, err
 	}
 	if _, err := os.Stat(source); err == nil {
@@ -318,20 +345,6 @@ func fromStdin(in io.Reader) (*bundles.Bundle, error) {
 		return nil, fmt.Errorf("read stdin: %w: more than %d MiB", bundles.ErrTooLarge, bundles.MaxBytes>>20)
 	}
 	return fromStream(text)
-}
-
-// mayBeImage objects to what was surely meant as a folder: Docker's short names
-// would have it looked for on the internet.
-func mayBeImage(source string) error {
-	host, _, slash := strings.Cut(source, "/")
-	if slash && strings.Trim(host, ".") != "" && (strings.ContainsAny(host, ".:") || host == "localhost") {
-		return nil
-	}
-	if _, err := os.Stat(source); err == nil {
-		return nil
-	}
-	return exit.Hintf("write images with their registry, for example registry.example.com/bundles/echo-operator:1.1.0",
-		"folder %s does not exist", source)
 }
 
 // FromFolder reads a bundle from a folder.
@@ -376,37 +389,43 @@ func BundleError(err error) error {
 	return err
 }
 
+// publishedVersions are those of one place.
+type publishedVersions struct {
+	bundles    []*bundles.Bundle
+	unreadable []lint.Unreadable
+}
+
 // readHistory reads the versions at one place: a folder of bundle folders, one
 // bundle, or a catalog.
 func readHistory(ctx context.Context, client *oci.Client, access *registry.Flags, place,
-	packageName string) ([]*bundles.Bundle, error) {
+	packageName string) (publishedVersions, error) {
 	if IsDirectory(place) {
 		folders, err := bundleFolders(place)
 		if err != nil {
-			return nil, err
+			return publishedVersions{}, err
 		}
 		if len(folders) > 0 {
-			return readAll(ctx, folders, func(_ context.Context, folder string) (*bundles.Bundle,
-				error) {
-				return FromFolder(folder)
-			})
+			return readAll(ctx, folders, func(folder string) string { return folder },
+				func(_ context.Context, folder string) (*bundles.Bundle, error) {
+					return bundles.Read(os.DirFS(folder))
+				})
 		}
-	} else if err := mayBeImage(place); err != nil {
-		return nil, err
+	} else if err := registry.CheckImageName(place); err != nil {
+		return publishedVersions{}, err
 	}
 	found, err := readCatalogHistory(ctx, client, access, place, packageName)
 	if err == nil || !errors.Is(err, catalogs.ErrNotCatalog) {
 		return found, err
 	}
 	if IsDirectory(place) {
-		return nil, exit.Hint(err, "use a folder with one bundle folder for each version, or a catalog")
+		return publishedVersions{}, exit.Hint(err, "use a folder with one bundle folder for each version, or a catalog")
 	}
 	objects, imageErr := client.BundleObjects(ctx, place, access.Access())
 	if imageErr != nil {
-		return nil, err
+		return publishedVersions{}, err
 	}
 	b, err := fromManifests(objects)
-	return []*bundles.Bundle{b}, err
+	return publishedVersions{bundles: []*bundles.Bundle{b}}, err
 }
 
 // bundleFolders are the folder itself if it is a bundle, or else the bundles
@@ -429,51 +448,75 @@ func bundleFolders(place string) ([]string, error) {
 
 // readCatalogHistory reads every version of a package that a catalog has.
 func readCatalogHistory(ctx context.Context, client *oci.Client, access *registry.Flags, place,
-	packageName string) ([]*bundles.Bundle, error) {
+	packageName string) (publishedVersions, error) {
 	files, err := access.Open(ctx, place)
 	if err != nil {
-		return nil, err
+		return publishedVersions{}, err
 	}
 	if packageName == "" {
-		return nil, exit.Hintf("lint the bundle's folder instead",
+		return publishedVersions{}, exit.Hintf("lint the bundle's folder instead",
 			"the input has no package name, so its history in a catalog cannot be found")
 	}
 	p, err := catalogs.ReadPackage(files, packageName)
 	if errors.Is(err, catalogs.ErrNoPackage) {
-		return nil, nil // the first version ever
+		return publishedVersions{}, nil // the first version ever
 	}
 	if err != nil {
-		return nil, err
+		return publishedVersions{}, err
 	}
 	var versions []*catalogs.Bundle
 	for _, b := range p.Bundles {
 		versions = append(versions, b)
 	}
 	slices.SortFunc(versions, func(x, y *catalogs.Bundle) int { return cmp.Compare(x.Name, y.Name) })
-	return readAll(ctx, versions, func(ctx context.Context, b *catalogs.Bundle) (*bundles.Bundle, error) {
-		objects := b.Objects
-		if len(objects) == 0 {
-			if objects, err = client.BundleObjects(ctx, b.Image, access.Access()); err != nil {
-				return nil, err
+	return readAll(ctx, versions, func(b *catalogs.Bundle) string { return b.Name },
+		func(ctx context.Context, b *catalogs.Bundle) (*bundles.Bundle, error) {
+			objects := b.Objects
+			if len(objects) == 0 {
+				var err error
+				if objects, err = client.BundleObjects(ctx, b.Image, access.Access()); err != nil {
+					return nil, err
+				}
 			}
-		}
-		return bundles.FromManifests(objects, map[string]string{registryv1.AnnotationPackage: packageName})
-	})
+			return bundles.FromManifests(objects, map[string]string{registryv1.AnnotationPackage: packageName,
+				registryv1.AnnotationChannels: strings.Join(p.ChannelsOf(b.Name), ",")})
+		})
 }
 
-// readAll reads many bundles at the same time, and returns them in order.
-func readAll[T any](ctx context.Context, from []T,
-	read func(context.Context, T) (*bundles.Bundle, error)) ([]*bundles.Bundle, error) {
-	out := make([]*bundles.Bundle, len(from))
+// readAll reads many bundles at the same time, and returns them in order. Versions that were published with errors
+// are set apart: they must not prevent the comparison with all others. A registry that does not answer is an error.
+func readAll[T any](ctx context.Context, from []T, name func(T) string,
+	read func(context.Context, T) (*bundles.Bundle, error)) (publishedVersions, error) {
+	found, wrong := make([]*bundles.Bundle, len(from)), make([]error, len(from))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(lintFetches)
 	for i, one := range from {
-		group.Go(func() (err error) {
-			out[i], err = read(ctx, one)
-			return err
+		group.Go(func() error {
+			found[i], wrong[i] = read(ctx, one)
+			if !isBadBundle(wrong[i]) {
+				return wrong[i]
+			}
+			return nil
 		})
 	}
-	return out, group.Wait()
+	if err := group.Wait(); err != nil {
+		return publishedVersions{}, err
+	}
+	var out publishedVersions
+	for i, b := range found {
+		if wrong[i] != nil {
+			out.unreadable = append(out.unreadable, lint.Unreadable{Name: name(from[i]), Err: wrong[i]})
+			continue
+		}
+		out.bundles = append(out.bundles, b)
+	}
+	return out, nil
+}
+
+// isBadBundle says whether an error is about the content of a bundle, and not about reading it.
+func isBadBundle(err error) bool {
+	return errors.Is(err, bundles.ErrNotBundle) || errors.Is(err, bundles.ErrTooLarge) ||
+		errors.Is(err, oci.ErrNotBundle) || errors.Is(err, oci.ErrTooLarge)
 }
 
 // ReadWaivers reads the file of waivers with the given name or, without one, the

@@ -115,6 +115,27 @@ func TestBundleLintExitStatus(t *testing.T) {
 	}
 }
 
+// One version that cannot be read does not stop the comparison with all others.
+func TestBundleLintUnreadableHistory(t *testing.T) {
+	published := t.TempDir()
+	lintedBundle(t, filepath.Join(published, "0.9.0"), "1.1.0", "0.9.0", "kind: ClusterServiceVersion", "kind: [")
+	lintedBundle(t, filepath.Join(published, "1.0.0"), "1.1.0", "1.0.0", "level:\n", "volume:\n")
+	dir := lintedBundle(t, filepath.Join(t.TempDir(), "new"))
+	got := clitest.NewWorld().Run(t, "bundle", "lint", dir, "--history", published)
+	for _, want := range []string{"crd-removed-field", "history-unreadable", "0.9.0", lintedCSV,
+		"compared with 1.0.0"} {
+		if !strings.Contains(got.Out, want) {
+			t.Errorf("the report lacks %q", want)
+		}
+	}
+	if got.Code != bundle.LintFindings {
+		t.Errorf("it ended with %d", got.Code)
+	}
+	if t.Failed() {
+		t.Logf("%s%s", got.Out, got.Err)
+	}
+}
+
 // History is found in a folder of versions, in a catalog that carries the
 // manifests, in one that names images, and in images themselves.
 func TestBundleLintHistory(t *testing.T) {

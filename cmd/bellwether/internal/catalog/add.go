@@ -118,6 +118,9 @@ func (a *app) newBundle(ctx context.Context, read *folder.Bundles, source string
 		b, err := bundle.FromFolder(source)
 		return b, "", err
 	}
+	if err := registry.CheckImageName(source); err != nil {
+		return nil, "", err
+	}
 	files, digest, err := read.Images.Bundle(ctx, source, read.Access)
 	if err != nil {
 		return nil, "", err

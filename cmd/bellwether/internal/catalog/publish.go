@@ -397,7 +397,8 @@ const catalogVerifyLong = `Check a published catalog:
   signature  the catalog is signed by one of the keys of --key
   catalog    every package is valid: each channel has one head, and every version has an upgrade path to it
   sbom       the attached SBOM belongs to this catalog
-  bundles    the bundles exist in their registries, by digest
+  bundles    the bundles exist in their registries, by digest, with all their layers;
+             with --deep, every layer is read and compared with its digest
   upgrades   OLM v0 and OLM v1 choose the planned upgrade path from every version
 
 Exit codes:
@@ -410,6 +411,7 @@ type verifyFlags struct {
 	out     command.Output
 	keys    []string
 	noCheck bool
+	deep    bool
 }
 
 func (a *app) catalogVerifyCommand() *cobra.Command {
@@ -436,6 +438,8 @@ func (a *app) catalogVerifyCommand() *cobra.Command {
 		"The `FILE` with the public key. If it is repeated, one of the keys must match. Can be repeated.")
 	c.Flags().BoolVar(&f.noCheck, "no-bundle-check", false,
 		"Do not check that the bundles exist in their registries.")
+	c.Flags().BoolVar(&f.deep, "deep", false, "Read every layer of every bundle and compare it with its digest.")
+	c.MarkFlagsMutuallyExclusive("deep", "no-bundle-check")
 	return c
 }
 
@@ -456,7 +460,7 @@ func (a *app) verify(ctx context.Context, f *verifyFlags, text string) (publish.
 		source.Verification.PublicKeys = append(source.Verification.PublicKeys, key)
 	}
 	return publish.Verify(ctx, oci.NewClient(oci.Options{}),
-		publish.VerifyInput{Source: source, SkipBundleCheck: f.noCheck})
+		publish.VerifyInput{Source: source, SkipBundleCheck: f.noCheck, Deep: f.deep})
 }
 
 func (a *app) verified(out *command.Output, r publish.Report) error {

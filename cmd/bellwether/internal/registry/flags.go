@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -39,7 +40,24 @@ func (f *Flags) Source(text string) (oci.Source, error) {
 		}
 		return oci.Source{Directory: dir}, nil
 	}
+	if err := CheckImageName(text); err != nil {
+		return oci.Source{}, err
+	}
 	return oci.Source{Image: text, Access: f.Access()}, nil
+}
+
+// CheckImageName objects to what was surely meant as a folder: Docker's short names
+// would have it looked for on the internet.
+func CheckImageName(source string) error {
+	host, _, slash := strings.Cut(source, "/")
+	if slash && strings.Trim(host, ".") != "" && (strings.ContainsAny(host, ".:") || host == "localhost") {
+		return nil
+	}
+	if _, err := os.Stat(source); err == nil {
+		return nil
+	}
+	return exit.Hintf("write images with their registry, for example registry.example.com/bundles/echo-operator:1.1.0",
+		"folder %s does not exist", source)
 }
 
 // Open reads a catalog as it is now.
@@ -68,6 +86,8 @@ func WithHint(err error) error {
 	case errors.Is(err, oci.ErrUnreachable):
 		return exit.Hint(err,
 			"check the name of the registry and the network; a registry with plain HTTP needs --insecure")
+	case errors.Is(err, oci.ErrFailed):
+		return exit.Hint(err, "try again later; the status says what the registry's operators should look for")
 	case errors.Is(err, oci.ErrNotFound):
 		return exit.Hint(err, "check the name; it is neither a local folder nor an image in the registry")
 	case errors.Is(err, oci.ErrNotBundle):

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -36,12 +37,49 @@ import (
 // Main runs the command line and returns the exit status. args[0] is the
 // program's path.
 func Main(args []string, streams genericiooptions.IOStreams) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := interruptible(interruptGrace, os.Exit)
 	defer stop()
 	a := command.NewEnv(args[0], streams)
 	root := New(a)
 	root.SetArgs(args[1:])
 	return a.Exit(root.ExecuteContext(ctx))
+}
+
+const (
+	// interruptGrace is how long a command may take to end after an interrupt. What commands write is complete or not
+	// there at all, however they end.
+	interruptGrace = 900 * time.Millisecond
+	// interrupted is the exit status of a command that did not end by itself: 128 and the number of SIGINT.
+	interrupted = 130
+)
+
+// interruptible returns a context that ends with an interrupt. The process exits if the command has not ended a while
+// later, or with the second interrupt: parsing, and reading from a terminal, do not look at the context. The function
+// that it returns ends all of this.
+func interruptible(grace time.Duration, exit func(int)) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals, done := make(chan os.Signal, 2), make(chan struct{})
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		select {
+		case <-done:
+			return
+		case <-signals:
+			cancel()
+		}
+		select {
+		case <-done:
+		case <-signals:
+			exit(interrupted)
+		case <-time.After(grace):
+			exit(interrupted)
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		close(done)
+		cancel()
+	}
 }
 
 const rootLong = `Bellwether manages the operators of a fleet of Kubernetes clusters.

@@ -1,0 +1,70 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package oci
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+)
+
+// Complete reports whether a registry has all of an image: its manifest, configuration and layers. Their sizes are
+// compared with those of the manifest; where deep is set, everything is read and compared with its digest. What is
+// missing is an error that wraps ErrNotFound, what is altered one that wraps ErrDigestMismatch.
+func (c *Client) Complete(ctx context.Context, image string, deep bool, a Access) error {
+	img, err := c.image(ctx, image, "", a)
+	if err != nil {
+		return fmt.Errorf("find %s: %w", image, err)
+	}
+	// The library verifies the manifest, and the configuration, against their digests.
+	manifest, err := img.Manifest()
+	if err == nil {
+		_, err = img.RawConfigFile()
+	}
+	if err != nil {
+		return fmt.Errorf("read %s: %w", image, classify(err))
+	}
+	ref, err := parse(image, a)
+	if err != nil {
+		return err
+	}
+	options, err := c.remoteOptions(ctx, a)
+	if err != nil {
+		return err
+	}
+	for _, d := range manifest.Layers {
+		layer, err := remote.Layer(ref.Context().Digest(d.Digest.String()), options...)
+		if err == nil {
+			err = checkLayer(layer, d, deep)
+		}
+		if err != nil {
+			return fmt.Errorf("find layer %s of %s: %w", d.Digest, image, classify(err))
+		}
+	}
+	return nil
+}
+
+func checkLayer(layer v1.Layer, d v1.Descriptor, deep bool) error {
+	size, err := layer.Size()
+	if err != nil {
+		return err
+	}
+	if size != d.Size {
+		return fmt.Errorf("%w: it has %d bytes, and the manifest says %d", ErrDigestMismatch, size, d.Size)
+	}
+	if !deep {
+		return nil
+	}
+	blob, err := layer.Compressed()
+	if err != nil {
+		return err
+	}
+	verified := &verifiedBody{ReadCloser: blob, verifier: newVerifier(d.Digest, d.Size)}
+	_, err = io.Copy(io.Discard, verified)
+	return errors.Join(err, verified.Close())
+}

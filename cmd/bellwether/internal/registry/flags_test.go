@@ -1,0 +1,31 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/registry"
+)
+
+// A folder that does not exist is not looked up on a public registry, under Docker's short names.
+func TestSource(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for text, wrong := range map[string]string{
+		"registry.example.com/catalogs/main:latest": "",
+		"localhost/catalogs/main":                   "",
+		"127.0.0.1:5000/main":                       "",
+		".":                                         "",
+		"catalog":                                   "folder catalog does not exist",
+		"catalogs/main":                             "folder catalogs/main does not exist",
+		"./catalogs/main":                           "folder ./catalogs/main does not exist",
+		"/no/such/folder":                           "folder /no/such/folder does not exist",
+	} {
+		_, err := (&registry.Flags{}).Source(text)
+		if wrong == "" && err != nil || wrong != "" && (err == nil || !strings.Contains(err.Error(), wrong)) {
+			t.Errorf("%s: got %v, want %q", text, err, wrong)
+		}
+	}
+}
