@@ -33,6 +33,12 @@ const (
 	CSV = "csv"
 	// Tier is the long window of the burn rate that was exceeded, as in 1h.
 	Tier = "tier"
+	// Hour of the day, in UTC, that a slice is of.
+	Hour = "hour"
+	// Blamed is true for slices that a release or the whole cluster is blamed for.
+	Blamed = "blamed"
+	// Part of the SLIs that sums are made of in one query.
+	Part = "part"
 	// Severity is how urgent an alert is: page or ticket. Who gets it is for the
 	// routes of Alertmanager to say.
 	Severity = "severity"
@@ -282,6 +288,19 @@ const (
 	// the alert about a release or about the whole cluster. Alerts about a single
 	// operator on a single cluster are made of it.
 	SLIBadCluster = "bellwether:sli_bad_cluster:slice"
+	// HourStart is when the current hour began, in seconds since 1970, with its Hour.
+	HourStart = "bellwether:hour:start"
+	// SLIBadHour is SLIBadSlice with the Hour that the slice is of. Those that a release
+	// or the whole cluster is blamed for are also Blamed.
+	SLIBadHour = "bellwether:sli_bad_hour:slice"
+	// SLIBadHours is the sum of SLIBadSlice over the complete hours of the budget's period.
+	// It is made once an hour. Each Part of the SLIs also has a series without an Operator:
+	// when the hour began, in seconds since 1970, before which its sums end.
+	SLIBadHours = "bellwether:sli_bad_hours:sum"
+	// SLIBlamedHours is that of those that are not in SLIBadCluster, where there are some.
+	SLIBlamedHours = "bellwether:sli_blamed_hours:sum"
+	// SLIRequestsMean is the mean of SLIRequests over the budget's period, once an hour.
+	SLIRequestsMean = "bellwether:sli_requests:mean"
 	// SLIBadClusterSum is how the name of a sum of SLIBadCluster over a window begins.
 	SLIBadClusterSum = "bellwether:sli_bad_cluster:sum"
 	// SLIBadCritical has the bad slices of 15 s of critical operators, of the SLIs that
@@ -358,8 +377,8 @@ const (
 	// SLOBudgetLeft is the part of the period's budget that is left: 1 is all, 0
 	// nothing, less than 0 overspent.
 	SLOBudgetLeft = "bellwether:slo_budget_left:ratio"
-	// SLOBudgetCluster is what SLIBadCluster left of a budget, where it has at least
-	// three failures.
+	// SLOBudgetCluster is what failures left of a budget for which no release and no
+	// cluster was blamed, where that is less than 5 %.
 	SLOBudgetCluster = "bellwether:slo_budget_cluster:ratio"
 )
 
@@ -478,7 +497,13 @@ func Recorded() []Series {
 		{RulesEvaluated, "gauge", nil, "When slices, burn rates and alerts were evaluated."},
 		{SLOBudgetLeft, "gauge", cluster(), "The part of the error budget that is left."},
 		{SLOBudgetCluster, "gauge", cluster(),
-			"The part that failures left for which no release and no cluster was blamed."},
+			"The part that failures left for which no release and no cluster was blamed, if it is little."},
+		{HourStart, "gauge", []string{Hour}, "When the current hour began."},
+		{SLIBadHour, "gauge", cluster(Hour, Blamed), "1 for each bad slice, with the hour that it is of."},
+		{SLIBadHours, "gauge", cluster(Part), "Bad slices in the complete hours of the period."},
+		{SLIBlamedHours, "gauge", cluster(Part),
+			"Bad slices in the complete hours of the period that a release or a cluster was blamed for."},
+		{SLIRequestsMean, "gauge", cluster(), "Requests of a slice, on average over the period."},
 	}, recordedCritical()...)
 }
 

@@ -278,10 +278,16 @@ func (s Set) withTexts(groups []monitoringv1.RuleGroup) {
 
 // annotation is a template that chooses a text by the operator of an alert.
 func (s Set) annotation(name string) string {
+	return s.byOperator("", func(op Operator) string { return op.Annotations[name] })
+}
+
+// byOperator is a template that chooses a text by the operator of an alert. Operators
+// without one, or with the usual one, have the usual one.
+func (s Set) byOperator(usual string, of func(Operator) string) string {
 	var out strings.Builder
 	for _, op := range s.Operators {
-		text, ok := op.Annotations[name]
-		if !ok {
+		text := of(op)
+		if text == "" || text == usual {
 			continue
 		}
 		word := "if"
@@ -291,5 +297,11 @@ func (s Set) annotation(name string) string {
 		fmt.Fprintf(&out, "{{ %s and (eq $labels.operator_namespace %q) (eq $labels.operator %q) }}{{ %q }}", word,
 			op.Namespace, op.Name, text)
 	}
-	return out.String() + "{{ end }}"
+	switch {
+	case out.Len() == 0:
+		return usual
+	case usual == "":
+		return out.String() + "{{ end }}"
+	}
+	return out.String() + "{{ else }}" + usual + "{{ end }}"
 }

@@ -20,40 +20,53 @@ const AlertExhausted = "BellwetherErrorBudgetExhausted"
 const restored = PPM(50_000)
 
 // exhaustedRules record what is left of budgets by the failures that no release and
-// no cluster was blamed for, and alert if it is nothing. Those that were blamed had
-// an alert for all of them, and are no reason for a ticket about each budget. One or
-// two failures never alert, however little it takes to spend the budget.
+// no cluster was blamed for, where that is little, and alert if it is nothing. Those
+// that were blamed had an alert for all of them, and are no reason for a ticket about
+// each budget. One or two failures never alert, however little it takes to spend the
+// budget.
 //
 // The alert does not begin while the budget burns, nor within 6 hours of a page:
 // the alerts about that say what is left. Once it fires, it goes on until some of
 // the budget is back.
 func (s Set) exhaustedRules() []monitoringv1.Rule {
-	var rules []monitoringv1.Rule
-	atLeast := ">= " + number(few)
-	for _, p := range s.periods() {
-		rules = append(rules, record(series.SLOBudgetCluster, s.budgetLeft(series.SLIBadCluster, p, atLeast)))
-	}
-	if len(rules) == 0 {
+	if len(s.periods()) == 0 {
 		return nil
 	}
-	budget := series.SLOBudgetCluster
+	// Whatever was blamed makes more of what is left, so that only what is little has to be looked at.
+	low := fmt.Sprintf("(%s < %s)", series.SLOBudgetLeft, restored.decimal())
+	little := fmt.Sprintf("(\n  %[1]s + %[2]s (%[3]s / %[4]s %[5]s)\n  or %[2]s %[1]s\n) < %[6]s", low,
+		on(budgetLabels), s.requestSLIs().spent(series.SLIBlamedHours, series.Blamed+`="true"`), ofSLO, budget,
+		restored.decimal())
+	left := fmt.Sprintf("(%s unless %s (%s < %s))", series.SLOBudgetCluster, on(budgetLabels),
+		s.requestSLIs().failures(series.SLOBudgetCluster), number(few))
 	if without := s.selectObjectives(series.SLOObjective, func(o Objective) bool {
 		return !o.Alerts.has(series.Ticket)
 	}); len(without) > 0 {
-		budget = fmt.Sprintf("(%s unless %s (%s))", budget, on(objectiveLabels), strings.Join(without, " or "))
+		left = fmt.Sprintf("(%s unless %s (%s))", left, on(objectiveLabels), strings.Join(without, " or "))
 	}
 	exhausted := fmt.Sprintf("%[1]s <= 0\nunless %[2]s %[3]s\nunless %[2]s max_over_time(%[3]s{%[4]s}[%[5]s])\n"+
-		"or %[1]s < %[6]s\nand %[2]s ALERTS{alertname=%[7]q,alertstate=\"firing\"}", budget, on(budgetLabels),
+		"or %[1]s < %[6]s\nand %[2]s ALERTS{alertname=%[7]q,alertstate=\"firing\"}", left, on(budgetLabels),
 		series.SLOBurn, s.pagingTiers(), duration(pageMemory), restored.decimal(), AlertExhausted)
-	identity := []string{series.Cluster, series.OperatorNamespace, series.Operator, series.SLI}
 	alert := rule(AlertExhausted, series.Ticket, series.ScopeOperator, owned(exhausted), s.annotate(map[string]string{
 		"summary": "The error budget for {{ $labels.sli }} of " + nameOfOperator +
 			" on cluster {{ $labels.cluster }} is spent",
 		"description": "The SLI was bad for longer in its period than its target permits, also without what a " +
 			"release or the whole cluster was blamed for. This alert ends when " + restored.String() + " % of the " +
 			"budget is left again. Find out what spent it before the next change.",
-		"budget_left": budgetLeft("%s", identity...),
-		"criticality": criticality,
+		"budget_left": "{{ $value | humanizePercentage }}",
+		"criticality": s.criticality(),
 	}, "&var-cluster={{ $labels.cluster | urlquery }}"))
-	return append(merge(rules), alert)
+	return []monitoringv1.Rule{record(series.SLOBudgetCluster, whileSummed(series.SLOBudgetCluster,
+		series.SLIBlamedHours, little)), alert}
+}
+
+// failures are the bad slices, or the bad requests, that a series of what is left of
+// budgets stands for.
+func (r requestSLIs) failures(left string) string {
+	bad := func(matcher string) string { return fmt.Sprintf("(1 - %s%s) * %s %s", left, matcher, ofSLO, budget) }
+	if len(r) == 0 {
+		return bad("")
+	}
+	return fmt.Sprintf("(\n  %s * on (%s) group_left () %s\n  or (%s unless %s %s)\n)", bad("{"+r.matcher()+"}"),
+		budgetLabels, meanRequests(), bad(""), on(objectiveLabels), series.SLOMinRequests)
 }

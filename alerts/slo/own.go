@@ -182,26 +182,6 @@ func (r requestSLIs) sum(metric string, window time.Duration) string {
 		series.SLOMinRequests)
 }
 
-// spent is what a period took of a budget, in slices of the period. Slices without
-// measurements count as good ones with as many requests as the others have. The
-// condition is one of PromQL on how many slices, or requests, were bad; or empty.
-func (r requestSLIs) spent(bad string, period time.Duration, condition string) string {
-	over := func(matcher string) string {
-		sum := fmt.Sprintf("sum_over_time(%s%s[%s])", bad, matcher, duration(period))
-		if condition == "" {
-			return sum
-		}
-		return "(" + sum + " " + condition + ")"
-	}
-	if len(r) == 0 {
-		return over("")
-	}
-	// A sample has the requests of 5 minutes, so one in 5 minutes has them all.
-	return fmt.Sprintf("(\n  %s / on (%s) group_left () avg_over_time(%s[%s:%s])\n  or (%s unless %s %s)\n)",
-		over("{"+r.matcher()+"}"), budgetLabels, series.SLIRequests, duration(period), Lookback, over(""),
-		on(objectiveLabels), series.SLOMinRequests)
-}
-
 // enough leaves out burn rates of too few requests, of all or of bad ones, in a
 // tier's long window.
 func (r requestSLIs) enough(burn, identity, prefix string, t Tier) string {

@@ -62,10 +62,14 @@ const (
 	ofAgents = `{sli!~"probe:.+"}`
 )
 
-// delay has groups evaluated QueryOffset behind.
+// delay has groups evaluated QueryOffset behind, and that of complete hours so much more
+// than it is behind already.
 func delay(groups []monitoringv1.RuleGroup) {
 	for i := range groups {
 		d := monitoringv1.Duration(duration(QueryOffset))
+		if groups[i].QueryOffset != nil {
+			d = monitoringv1.Duration(duration(QueryOffset + sumDelay))
+		}
 		groups[i].QueryOffset = &d
 	}
 }

@@ -97,14 +97,18 @@ func TestBadSlicesOfParts(t *testing.T) {
 // samples too early.
 func TestHubPartIsDelayed(t *testing.T) {
 	for _, g := range buildPart(t, sets()["critical"], Hub).All() {
-		if g.QueryOffset == nil || *g.QueryOffset != "30s" {
-			t.Errorf("group %s has the query offset %v", g.Name, g.QueryOffset)
+		want := "30s"
+		if g.Name == "bellwether-"+hoursGroup {
+			want = "90s"
+		}
+		if g.QueryOffset == nil || string(*g.QueryOffset) != want {
+			t.Errorf("group %s has the query offset %v, want %s", g.Name, g.QueryOffset, want)
 		}
 	}
 	for _, part := range []Part{Whole, Edge} {
 		for _, g := range buildPart(t, sets()["critical"], part).All() {
-			if g.QueryOffset != nil {
-				t.Errorf("group %s of part %q has a query offset", g.Name, part)
+			if hasOffset := g.Name == "bellwether-"+hoursGroup; (g.QueryOffset != nil) != hasOffset {
+				t.Errorf("group %s of part %q has the query offset %v", g.Name, part, g.QueryOffset)
 			}
 		}
 	}

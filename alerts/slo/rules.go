@@ -109,7 +109,7 @@ func (s Set) groups(part Part) []monitoringv1.RuleGroup {
 	for _, t := range Tiers()[1:] {
 		groups = append(groups, tierGroup(t, s.requestSLIs()))
 	}
-	groups = append(groups, budgetGroup(s), absenceGroup(s), healthGroup())
+	groups = append(groups, s.sumGroup(), budgetGroup(s), absenceGroup(s), healthGroup())
 	s.addRunbooks(groups)
 	s.withTexts(groups)
 	return s.leaveOut(groups)
@@ -158,6 +158,7 @@ func fastGroup(s Set, part Part) monitoringv1.RuleGroup {
 	rules = append(rules, clusterBlame(requests))
 	rules = append(rules, s.releaseRules(requests)...)
 	rules = append(rules, blamed())
+	rules = append(rules, hourRules()...)
 	rules = append(rules, clusterRules(fastest(), requests)...)
 	rules = append(rules, s.burnAlerts()...)
 	return group("sli", Step, append(rules, record(series.RulesEvaluated, "time()"))...)
@@ -207,22 +208,10 @@ func ownGroup(op Operator) monitoringv1.RuleGroup {
 // budgetGroup says what is left of each budget. A budget is that of the whole
 // period, also for who has not been there for all of it.
 func budgetGroup(s Set) monitoringv1.RuleGroup {
-	var rules []monitoringv1.Rule
-	for _, p := range s.periods() {
-		rules = append(rules, record(series.SLOBudgetLeft, fmt.Sprintf("%s\nor %s\n(1 + 0 * %s and %s)",
-			s.budgetLeft(series.SLIBadSlice, p, ""), on(budgetLabels), series.SLIBad, ofPeriod(p))))
-	}
-	return group("budget", 4*time.Minute, append(merge(rules), s.exhaustedRules()...)...)
-}
-
-// budgetLeft is what bad slices left of the budgets of a period, where their number
-// meets a condition.
-func (s Set) budgetLeft(bad string, p time.Duration, condition string) string {
-	return fmt.Sprintf("1 -\n%s\n/ %s (%s * (1 - %s and %s))", s.requestSLIs().spent(bad, p, condition), ofSLO,
-		number(count(p)), series.SLOObjective, ofPeriod(p))
-}
-
-// ofPeriod selects, after `and`, the objectives with a period.
-func ofPeriod(p time.Duration) string {
-	return fmt.Sprintf("%s %s == %d", on(objectiveLabels), series.SLOPeriod, int(p.Seconds()))
+	left := fmt.Sprintf("1 -\n%s\n/ %s %s\nor %s\n(1 + 0 * %s and %s %s)",
+		s.requestSLIs().spent(series.SLIBadHours, ""), ofSLO, budget, on(budgetLabels), series.SLIBad,
+		on(objectiveLabels), series.SLOPeriod)
+	rules := []monitoringv1.Rule{record(series.SLOBudgetLeft, whileSummed(series.SLOBudgetLeft, series.SLIBadHours,
+		left))}
+	return group("budget", 4*time.Minute, append(rules, s.exhaustedRules()...)...)
 }

@@ -58,24 +58,30 @@ func groupOf(g promv1.RuleGroup) plan.Group {
 	for _, rule := range g.Rules {
 		switch r := rule.(type) {
 		case promv1.RecordingRule:
-			note(&out, r.Name, r.Health, r.LastError)
+			note(&out, g, r.Name, r.Health, r.LastError)
 			if r.Name == series.SLORulesInfo {
 				out.Hash = string(r.Labels[series.Hash])
 				out.Operator = types.NamespacedName{Namespace: string(r.Labels[series.OperatorNamespace]),
 					Name: string(r.Labels[series.Operator])}
 			}
 		case promv1.AlertingRule:
-			note(&out, r.Name, r.Health, r.LastError)
+			note(&out, g, r.Name, r.Health, r.LastError)
 		}
 	}
 	return out
 }
 
-func note(g *plan.Group, rule string, health promv1.RuleHealth, lastError string) {
+// patience is the longest interval of groups that are waited for. What is evaluated once
+// an hour says nothing of whether the rules work until then.
+const patience = 5 * time.Minute
+
+func note(out *plan.Group, of promv1.RuleGroup, rule string, health promv1.RuleHealth, lastError string) {
 	switch {
 	case health == promv1.RuleHealthUnknown:
-		g.Waiting++
-	case health != promv1.RuleHealthGood && g.Error == "":
-		g.Error = rule + ": " + lastError
+		if of.Interval <= patience.Seconds() {
+			out.Waiting++
+		}
+	case health != promv1.RuleHealthGood && out.Error == "":
+		out.Error = rule + ": " + lastError
 	}
 }

@@ -17,7 +17,7 @@ import (
 // spans are windows and offsets in PromQL.
 var spans = regexp.MustCompile(`(\[|offset )([0-9]+(?:ms|[smhdwy]))`)
 
-// Compress divides every duration of rules by a factor: windows, offsets, intervals and waits. What they say of slices
+// Compress divides every duration of rules by a factor: windows, offsets, intervals, waits and the hours of the clock. What they say of slices
 // stays true, as a slice is an evaluation: with a factor of 60 an hour of it passes in a minute. All durations have to
 // be multiples of the factor in milliseconds. A server that evaluates such rules needs a scrape interval and a lookback
 // that are divided too.
@@ -43,6 +43,9 @@ func Compress(groups []monitoringv1.RuleGroup, factor int) ([]monitoringv1.RuleG
 	return out, nil
 }
 
+// hours are the numbers in PromQL that are the length of an hour.
+var hours = regexp.MustCompile(`(time\(\) [/%] )(3600)\b`)
+
 func compressRule(rule *monitoringv1.Rule, factor int) error {
 	if err := compress((*string)(rule.For), factor,
 		func(d string) { rule.For = new(monitoringv1.Duration(d)) }); err != nil {
@@ -60,6 +63,7 @@ func compressRule(rule *monitoringv1.Rule, factor int) error {
 		}
 		return parts[1] + parts[2]
 	}))
+	rule.Expr = intstr.FromString(hours.ReplaceAllString(rule.Expr.String(), fmt.Sprintf("${1}%g", 3600/float64(factor))))
 	return failed
 }
 

@@ -35,7 +35,8 @@ type Group struct {
 	// is that rule's, empty for the rules of all operators.
 	Hash     string
 	Operator types.NamespacedName
-	// Rules counts all, Waiting those that were not evaluated yet.
+	// Rules counts all, Waiting those that were not evaluated yet, but for groups that are
+	// evaluated once an hour.
 	Rules, Waiting int
 	// Error is that of the first rule that cannot be evaluated, with its name.
 	Error string
@@ -68,7 +69,7 @@ func loaded(in Input, files ...File) verdict {
 	}
 	if waiting > 0 {
 		return verdict{metav1.ConditionUnknown, v1alpha1.ReasonWaiting,
-			"Prometheus has the rules and has not evaluated all of them yet; each group has its turn within 4 minutes"}
+			"Prometheus has the rules and has not evaluated all of them yet; groups of alerts have their turn within 4 minutes"}
 	}
 	return verdict{metav1.ConditionTrue, v1alpha1.ReasonSucceeded,
 		fmt.Sprintf("Prometheus evaluates all %d rules without error", rules)}
