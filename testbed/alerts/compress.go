@@ -17,10 +17,10 @@ import (
 // spans are windows and offsets in PromQL.
 var spans = regexp.MustCompile(`(\[|offset )([0-9]+(?:ms|[smhdwy]))`)
 
-// Compress divides every duration of rules by a factor: windows, offsets, intervals, waits and the hours of the clock. What they say of slices
-// stays true, as a slice is an evaluation: with a factor of 60 an hour of it passes in a minute. All durations have to
-// be multiples of the factor in milliseconds. A server that evaluates such rules needs a scrape interval and a lookback
-// that are divided too.
+// Compress divides every duration of rules by a factor: windows, offsets, intervals, waits and the hours of the clock.
+// What they say of slices stays true, as a slice is an evaluation: with a factor of 60 an hour of it passes in a minute.
+// All durations have to be multiples of the factor in milliseconds. A server that evaluates such rules needs a scrape
+// interval and a lookback that are divided too.
 func Compress(groups []monitoringv1.RuleGroup, factor int) ([]monitoringv1.RuleGroup, error) {
 	out := make([]monitoringv1.RuleGroup, len(groups))
 	for i, group := range groups {
@@ -43,8 +43,8 @@ func Compress(groups []monitoringv1.RuleGroup, factor int) ([]monitoringv1.RuleG
 	return out, nil
 }
 
-// hours are the numbers in PromQL that are the length of an hour.
-var hours = regexp.MustCompile(`(time\(\) [/%] )(3600)\b`)
+// clockHours are the numbers in PromQL that are the length of an hour.
+var clockHours = regexp.MustCompile(`(time\(\) [/%] )(3600)\b`)
 
 func compressRule(rule *monitoringv1.Rule, factor int) error {
 	if err := compress((*string)(rule.For), factor,
@@ -63,7 +63,8 @@ func compressRule(rule *monitoringv1.Rule, factor int) error {
 		}
 		return parts[1] + parts[2]
 	}))
-	rule.Expr = intstr.FromString(hours.ReplaceAllString(rule.Expr.String(), fmt.Sprintf("${1}%g", 3600/float64(factor))))
+	rule.Expr = intstr.FromString(clockHours.ReplaceAllString(rule.Expr.String(),
+		fmt.Sprintf("${1}%g", time.Hour.Seconds()/float64(factor))))
 	return failed
 }
 
