@@ -55,7 +55,7 @@ func sliceHistory(f *fleet.Fleet, i instance, part slo.Part) []fleet.Series {
 	}
 	if bad := f.Bad(i.cluster, i.operator, i.sli); len(bad) > 0 {
 		all = append(all, recorded(series.SLIBadCluster, i.objective, i.operator, fleet.Only(end, bad, 1),
-			map[string]string{series.Cluster: fleet.Cluster(i.cluster)}).Hide(max(0, end-slowest)))
+			map[string]string{series.Cluster: fleet.Cluster(i.cluster)}))
 	}
 	return all
 }

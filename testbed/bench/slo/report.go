@@ -33,7 +33,7 @@ func (r result) evaluated() float64 {
 	for _, g := range r.groups {
 		before, after := r.before.groups[g.Name], r.after.groups[g.Name]
 		done += (after.evaluations - before.evaluations) / float64(len(g.Rules)) * after.last
-		due += after.last / max(ownInterval(g).Minutes(), 1)
+		due += after.last / every(time.Minute)(ownInterval(g)).Minutes()
 	}
 	if due == 0 {
 		return 0

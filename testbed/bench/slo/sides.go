@@ -134,11 +134,16 @@ func ownInterval(g monitoringv1.RuleGroup) time.Duration {
 // intervals is how long a group waits from one evaluation to the next.
 type intervals func(own time.Duration) time.Duration
 
+// longest is the longest interval in rounds of a minute. What is evaluated once an hour would often not be evaluated
+// while it is measured; it is part of the processor time more often than it would be.
+const longest = 10 * time.Minute
+
 // every takes a group's own interval, but none below a round: pyrra asks for 30 s, and everybody else evaluates each
 // minute. A round that is not a minute makes all of them longer or shorter.
 func every(round time.Duration) intervals {
-	factor := round.Minutes()
-	return func(own time.Duration) time.Duration { return time.Duration(float64(max(own, time.Minute)) * factor) }
+	return func(own time.Duration) time.Duration {
+		return time.Duration(float64(min(max(own, time.Minute), longest)) * round.Minutes())
+	}
 }
 
 // rehearse evaluates all groups equally often.
@@ -157,8 +162,11 @@ func (s side) file(round time.Duration, in intervals) (map[string][]byte, error)
 		interval := monitoringv1.Duration(model.Duration(in(ownInterval(g))).String())
 		g.Interval = &interval
 		if g.QueryOffset != nil {
-			delay := time.Duration(float64(slo.QueryOffset) * round.Minutes())
-			g.QueryOffset = new(monitoringv1.Duration(model.Duration(delay).String()))
+			delay, err := model.ParseDuration(string(*g.QueryOffset))
+			if err != nil {
+				return nil, fmt.Errorf("query offset of group %s: %w", g.Name, err)
+			}
+			g.QueryOffset = new(monitoringv1.Duration(model.Duration(float64(delay) * round.Minutes()).String()))
 		}
 		groups = append(groups, g)
 	}
