@@ -299,8 +299,6 @@ const (
 	SLIBadHours = "bellwether:sli_bad_hours:sum"
 	// SLIBlamedHours is that of those that are not in SLIBadCluster, where there are some.
 	SLIBlamedHours = "bellwether:sli_blamed_hours:sum"
-	// SLIRequestsMean is the mean of SLIRequests over the budget's period, once an hour.
-	SLIRequestsMean = "bellwether:sli_requests:mean"
 	// SLIBadClusterSum is how the name of a sum of SLIBadCluster over a window begins.
 	SLIBadClusterSum = "bellwether:sli_bad_cluster:sum"
 	// SLIBadCritical has the bad slices of 15 s of critical operators, of the SLIs that
@@ -503,7 +501,6 @@ func Recorded() []Series {
 		{SLIBadHours, "gauge", cluster(Part), "Bad slices in the complete hours of the period."},
 		{SLIBlamedHours, "gauge", cluster(Part),
 			"Bad slices in the complete hours of the period that a release or a cluster was blamed for."},
-		{SLIRequestsMean, "gauge", cluster(), "Requests of a slice, on average over the period."},
 	}, recordedCritical()...)
 }
 

@@ -35,10 +35,10 @@ func (s Set) exhaustedRules() []monitoringv1.Rule {
 	// Whatever was blamed makes more of what is left, so that only what is little has to be looked at.
 	low := fmt.Sprintf("(%s < %s)", series.SLOBudgetLeft, restored.decimal())
 	little := fmt.Sprintf("(\n  %[1]s + %[2]s (%[3]s / %[4]s %[5]s)\n  or %[2]s %[1]s\n) < %[6]s", low,
-		on(budgetLabels), s.requestSLIs().spent(series.SLIBlamedHours, series.Blamed+`="true"`), ofSLO, budget,
+		on(budgetLabels), s.spent(series.SLIBlamedHours, blamedOnly), ofSLO, budget,
 		restored.decimal())
 	left := fmt.Sprintf("(%s unless %s (%s < %s))", series.SLOBudgetCluster, on(budgetLabels),
-		s.requestSLIs().failures(series.SLOBudgetCluster), number(few))
+		s.failures(series.SLOBudgetCluster), number(few))
 	if without := s.selectObjectives(series.SLOObjective, func(o Objective) bool {
 		return !o.Alerts.has(series.Ticket)
 	}); len(without) > 0 {
@@ -58,15 +58,4 @@ func (s Set) exhaustedRules() []monitoringv1.Rule {
 	}, "&var-cluster={{ $labels.cluster | urlquery }}"))
 	return []monitoringv1.Rule{record(series.SLOBudgetCluster, whileSummed(series.SLOBudgetCluster,
 		series.SLIBlamedHours, little)), alert}
-}
-
-// failures are the bad slices, or the bad requests, that a series of what is left of
-// budgets stands for.
-func (r requestSLIs) failures(left string) string {
-	bad := func(matcher string) string { return fmt.Sprintf("(1 - %s%s) * %s %s", left, matcher, ofSLO, budget) }
-	if len(r) == 0 {
-		return bad("")
-	}
-	return fmt.Sprintf("(\n  %s * on (%s) group_left () %s\n  or (%s unless %s %s)\n)", bad("{"+r.matcher()+"}"),
-		budgetLabels, meanRequests(), bad(""), on(objectiveLabels), series.SLOMinRequests)
 }

@@ -73,12 +73,6 @@ func (s Set) sumGroup() monitoringv1.RuleGroup {
 			series.SLIBadHours, matcher, ofOperators, on(budgetLabels), withoutHours, own, on(budgetLabels),
 			zeros(series.SLIBlamedHours, matcher)), i))
 	}
-	if len(s.requestSLIs()) > 0 {
-		// A sample has the requests of 5 minutes, so one in 5 minutes has them all.
-		rules = append(rules, record(series.SLIRequestsMean, s.inPeriods(func(window string) string {
-			return fmt.Sprintf("avg_over_time(%s[%s:%s])", series.SLIRequests, window, Lookback)
-		})))
-	}
 	g := group(hoursGroup, sumEvery, rules...)
 	d := monitoringv1.Duration(duration(sumDelay))
 	g.QueryOffset = &d
@@ -134,33 +128,52 @@ func (s Set) inPeriods(over func(window string) string) string {
 }
 
 // spent are the slices of a period by the newest sums and the slices since then, for
-// series that meet a matcher, or "". Of bad requests it makes slices.
-func (r requestSLIs) spent(sums, matcher string) string {
-	spent := func(matchers ...string) string {
-		selected := func(name string, further string) string {
-			all := slices.DeleteFunc(append(slices.Clone(matchers), further), func(m string) bool { return m == "" })
-			if len(all) == 0 {
-				return name
-			}
-			return name + "{" + strings.Join(all, ",") + "}"
-		}
-		return fmt.Sprintf("%s (\n  last_over_time(%s[%s])\n  or sum_over_time(%s[%s]) and on (%s) (last_over_time(%s[%s]) "+
-			">= on () group_left () (max(%s) or vector(0)))\n)", withoutHours, selected(sums, ofOperators),
-			duration(sumMemory), selected(series.SLIBadHour, matcher), duration(recentHours), series.Hour,
-			series.HourStart, duration(recentHours), sumEnds(sums))
-	}
+// slices that meet matchers. Of bad requests it makes slices.
+func (s Set) spent(sums string, matchers ...string) string {
+	r := s.requestSLIs()
 	if len(r) == 0 {
-		return spent()
+		return counted(sums, "", matchers...)
 	}
-	return fmt.Sprintf("(\n  %s / on (%s) group_left () %s\n  or (%s unless %s %s)\n)", spent(r.matcher()), budgetLabels,
-		meanRequests(), spent(), on(objectiveLabels), series.SLOMinRequests)
+	// A sample has the requests of 5 minutes, so one in 5 minutes has them all. Slices without measurements count as
+	// good ones with as many requests as the others have.
+	mean := s.inPeriods(func(window string) string {
+		return fmt.Sprintf("avg_over_time(%s[%s:%s])", series.SLIRequests, window, Lookback)
+	})
+	return fmt.Sprintf("(\n  %s / on (%s) group_left () %s\n  or (%s unless %s %s)\n)", counted(sums, r.matcher(),
+		matchers...), budgetLabels, mean, counted(sums, "", matchers...), on(objectiveLabels), series.SLOMinRequests)
 }
 
-// meanRequests is how many requests the slices of a period have. Slices without
-// measurements count as good ones with as many requests as the others have.
-func meanRequests() string {
-	return fmt.Sprintf("(last_over_time(%s[%s]) or avg_over_time(%s[%s:%s]))", series.SLIRequestsMean,
-		duration(sumMemory), series.SLIRequests, duration(recentHours), Lookback)
+// counted are the bad slices or requests of a period, of SLIs that meet a matcher or of
+// all: the newest sums, and the slices since then that meet further matchers.
+func counted(sums, of string, matchers ...string) string {
+	selected := func(name string, matchers ...string) string {
+		all := slices.DeleteFunc(append([]string{of}, matchers...), func(m string) bool { return m == "" })
+		if len(all) == 0 {
+			return name
+		}
+		return name + "{" + strings.Join(all, ",") + "}"
+	}
+	return fmt.Sprintf("%s (\n  last_over_time(%s[%s])\n  or sum_over_time(%s[%s]) and on (%s) (last_over_time(%s[%s]) "+
+		">= on () group_left () (max(%s) or vector(0)))\n)", withoutHours, selected(sums, ofOperators),
+		duration(sumMemory), selected(series.SLIBadHour, matchers...), duration(recentHours), series.Hour,
+		series.HourStart, duration(recentHours), sumEnds(sums))
+}
+
+// blamedOnly matches the slices that a release or the whole cluster is blamed for.
+const blamedOnly = series.Blamed + `="true"`
+
+// failures are the bad slices, or the bad requests, that a series of what is left of
+// budgets by SLIBadCluster stands for.
+func (s Set) failures(left string) string {
+	bad := fmt.Sprintf("(1 - %s) * %s %s", left, ofSLO, budget)
+	r := s.requestSLIs()
+	if len(r) == 0 {
+		return bad
+	}
+	all := counted(series.SLIBadHours, r.matcher())
+	return fmt.Sprintf("(\n  (%[1]s - %[2]s %[3]s or %[2]s %[1]s) and %[4]s %[5]s\n  or (%[6]s unless %[4]s %[5]s)\n)",
+		all, on(budgetLabels), counted(series.SLIBlamedHours, r.matcher(), blamedOnly), on(objectiveLabels),
+		series.SLOMinRequests, bad)
 }
 
 // sumEnds are the beginnings of the hours in which the parts of sums end.

@@ -209,7 +209,7 @@ func ownGroup(op Operator) monitoringv1.RuleGroup {
 // period, also for who has not been there for all of it.
 func budgetGroup(s Set) monitoringv1.RuleGroup {
 	left := fmt.Sprintf("1 -\n%s\n/ %s %s\nor %s\n(1 + 0 * %s and %s %s)",
-		s.requestSLIs().spent(series.SLIBadHours, ""), ofSLO, budget, on(budgetLabels), series.SLIBad,
+		s.spent(series.SLIBadHours), ofSLO, budget, on(budgetLabels), series.SLIBad,
 		on(objectiveLabels), series.SLOPeriod)
 	rules := []monitoringv1.Rule{record(series.SLOBudgetLeft, whileSummed(series.SLOBudgetLeft, series.SLIBadHours,
 		left))}

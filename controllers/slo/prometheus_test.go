@@ -67,6 +67,17 @@ func TestFirstErrorIsTold(t *testing.T) {
 	}
 }
 
+// TestNobodyWaitsAnHour looks at rules that were not evaluated yet, of a group of alerts and of one that is evaluated
+// once an hour.
+func TestNobodyWaitsAnHour(t *testing.T) {
+	rules := promv1.Rules{promv1.RecordingRule{Name: "a", Health: promv1.RuleHealthUnknown}}
+	for interval, want := range map[float64]int{60: 1, 240: 1, 3600: 0} {
+		if got := groupOf(promv1.RuleGroup{Interval: interval, Rules: rules}).Waiting; got != want {
+			t.Errorf("of a group that is evaluated every %v s, %d rules are waited for, want %d", interval, got, want)
+		}
+	}
+}
+
 func TestTroubleIsNamed(t *testing.T) {
 	for name, test := range map[string]struct {
 		answer http.HandlerFunc
