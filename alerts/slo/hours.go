@@ -153,8 +153,8 @@ func counted(sums, of string, matchers ...string) string {
 		}
 		return name + "{" + strings.Join(all, ",") + "}"
 	}
-	return fmt.Sprintf("%s (\n  last_over_time(%s[%s])\n  or sum_over_time(%s[%s]) and on (%s) (last_over_time(%s[%s]) "+
-		">= on () group_left () (max(%s) or vector(0)))\n)", withoutHours, selected(sums, ofOperators),
+	return fmt.Sprintf("%s (\n  last_over_time(%s[%s])\n  or sum_over_time(%s[%s]) and on (%s) "+
+		"(last_over_time(%s[%s]) >= on () group_left () (max(%s) or vector(0)))\n)", withoutHours, selected(sums, ofOperators),
 		duration(sumMemory), selected(series.SLIBadHour, matchers...), duration(recentHours), series.Hour,
 		series.HourStart, duration(recentHours), sumEnds(sums))
 }

@@ -17,7 +17,7 @@ import (
 // spans are windows and offsets in PromQL.
 var spans = regexp.MustCompile(`(\[|offset )([0-9]+(?:ms|[smhdwy]))`)
 
-// Compress divides every duration of rules by a factor: windows, offsets, intervals, waits and the hours of the clock.
+// Compress divides every duration of rules by a factor: windows, offsets, intervals, waits, and hours of the clock.
 // What they say of slices stays true, as a slice is an evaluation: with a factor of 60 an hour of it passes in a minute.
 // All durations have to be multiples of the factor in milliseconds. A server that evaluates such rules needs a scrape
 // interval and a lookback that are divided too.

@@ -16,8 +16,8 @@ import (
 	"github.com/bellwether-dev/bellwether/testbed/build"
 )
 
-// spentOfC is what the budget of SLI csv on cluster c is short of, in slices of its period; and slicesOfC are those that
-// there are.
+// spentOfC is what the budget of SLI csv on cluster c is short of, in slices of its period; and slicesOfC are the bad
+// slices that there are.
 var (
 	spentOfC  = fmt.Sprintf(`round((1 - %s{cluster="c",sli="csv"}) * 43200 * 0.005)`, series.SLOBudgetLeft)
 	slicesOfC = fmt.Sprintf(`sum without (hour, blamed) (sum_over_time(%s{cluster="c",sli="csv"}[30d]))`,

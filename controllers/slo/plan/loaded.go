@@ -69,7 +69,8 @@ func loaded(in Input, files ...File) verdict {
 	}
 	if waiting > 0 {
 		return verdict{metav1.ConditionUnknown, v1alpha1.ReasonWaiting,
-			"Prometheus has the rules and has not evaluated all of them yet; groups of alerts have their turn within 4 minutes"}
+			"Prometheus has the rules and has not evaluated all of them yet; groups of alerts have their turn " +
+				"within 4 minutes"}
 	}
 	return verdict{metav1.ConditionTrue, v1alpha1.ReasonSucceeded,
 		fmt.Sprintf("Prometheus evaluates all %d rules without error", rules)}
