@@ -318,10 +318,18 @@ func TestCRDs(t *testing.T) {
 	}
 	slices.Sort(names)
 	want := []string{
-		"bellwether.dev_alertsilences", "bellwether.dev_changewindows", "bellwether.dev_endpointprobes", "bellwether.dev_fleetclusters",
-		"bellwether.dev_managedoperators", "bellwether.dev_operatorbackups", "bellwether.dev_operatorcatalogs",
-		"bellwether.dev_operatorinstalls", "bellwether.dev_operatorrollouts", "bellwether.dev_operatorslos",
-		"bellwether.dev_pagingpolicies", "bellwether.dev_rolloutpolicies",
+		"bellwether.dev_alertsilences",
+		"bellwether.dev_changewindows",
+		"bellwether.dev_endpointprobes",
+		"bellwether.dev_fleetclusters",
+		"bellwether.dev_managedoperators",
+		"bellwether.dev_operatorbackups",
+		"bellwether.dev_operatorcatalogs",
+		"bellwether.dev_operatorinstalls",
+		"bellwether.dev_operatorrollouts",
+		"bellwether.dev_operatorslos",
+		"bellwether.dev_pagingpolicies",
+		"bellwether.dev_rolloutpolicies",
 	}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("CRDs (-want +got):\n%s", diff)

@@ -67,11 +67,6 @@ func pagingNow() []panel {
 				"old one: its log has the error.",
 			alertmanagerSilent, []level{{bad, 0}, {good, 1}},
 			"min(alertmanager_config_last_reload_successful)").saying(yesNo),
-		count("Failed self-tests",
-			"PagingPolicies whose last self-test was not accepted by everybody whom they page. `kubectl get "+
-				"pagingpolicies -A` shows which; their status has the reason.",
-			"no policy is tested", anyIsBad(), "count("+series.PagingSelfTestPassed+" == 0) or count("+
-				series.PagingSelfTestPassed+") * 0"),
 		count("Missing indicators",
 			"Indicators that are expected and have no samples. They cannot alert, so treat each of them as an "+
 				"undetected outage; the list is below.",
@@ -143,7 +138,12 @@ func rulePanels() []panel {
 func deliveryPanels() []panel {
 	return []panel{
 		{
-			title: "Policies", draw: rows, width: 24, height: 8, unit: units.Short, none: hubSilent,
+			title:  "Policies",
+			draw:   rows,
+			width:  24,
+			height: 8,
+			unit:   units.Short,
+			none:   hubSilent,
 			description: "PagingPolicies: whether each is in force as it is now, and what became of its last self-test. A " +
 				"policy with spec.selfTest is tested by the hub; `bellwether page test` tests any.",
 			queries: []query{

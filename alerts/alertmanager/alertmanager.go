@@ -91,7 +91,12 @@ func (e Endpoint) Client() (*Client, error) {
 		return nil, fmt.Errorf("read credentials for Alertmanager: %w", err)
 	}
 	plain := &http.Client{Transport: transport}
-	server := openapi.NewWithClient(address.Host, path.Join("/", address.Path, "api/v2"), []string{address.Scheme}, plain)
+	server := openapi.NewWithClient(
+		address.Host,
+		path.Join("/", address.Path, "api/v2"),
+		[]string{address.Scheme},
+		plain,
+	)
 	if user := address.User; user != nil {
 		password, _ := user.Password()
 		server.DefaultAuthentication = openapi.BasicAuth(user.Username(), password)

@@ -85,7 +85,7 @@ var (
 	// ErrNotRouted says that Alertmanager does not know the policy.
 	ErrNotRouted = errors.New("the configuration that Alertmanager runs does not have the policy")
 	// ErrNotSent says that Alertmanager did not try to notify anybody in time.
-	ErrNotSent = errors.New("Alertmanager sent nothing") //nolint:staticcheck // a name
+	ErrNotSent = errors.New("Alertmanager sent nothing")
 )
 
 const (

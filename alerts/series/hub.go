@@ -3,6 +3,8 @@
 
 package series
 
+import "slices"
+
 // Labels of the hub's series, besides those of operators. A series about a catalog
 // has the OperatorCatalog's Namespace, so it is scraped with honor_labels.
 const (
@@ -157,6 +159,22 @@ const (
 // Hub returns the series that the hub exports, with all their labels.
 func Hub() []Series {
 	catalog := func(labels ...string) []string { return append([]string{Namespace, Catalog}, labels...) }
+	return slices.Concat(ofFleet(), ofRollouts(), []Series{
+		{CatalogReady, "gauge", catalog(), "Whether what a catalog's source has now is what is in use."},
+		{CatalogInfo, "gauge", catalog(Digest), "1, with the digest of a catalog that is in use."},
+		{CatalogRead, "gauge", catalog(), "When the digest in use of a catalog was first read."},
+		{CatalogPackages, "gauge", catalog(), "Packages of a catalog."},
+		{CatalogBlocked, "gauge", catalog(Package, Version),
+			"Clusters that run a blocked version; at most 100 versions of a catalog."},
+		{PagingPolicyReady, "gauge", []string{Namespace, Policy}, "Whether a PagingPolicy as it is now is in force."},
+		{PagingSelfTestPassed, "gauge", []string{Namespace, Policy},
+			"Whether each notification of the last self-test of a PagingPolicy was accepted."},
+		{PagingSelfTestTime, "gauge", []string{Namespace, Policy}, "When the last self-test of a PagingPolicy ended."},
+	})
+}
+
+// ofFleet are about clusters, silences and operators.
+func ofFleet() []Series {
 	return []Series{
 		{FleetClusters, "gauge", []string{State}, "Clusters of the fleet by state of their agent."},
 		{ClusterOnline, "gauge", []string{Cluster}, "Whether a cluster's agent is alive."},
@@ -178,6 +196,12 @@ func Hub() []Series {
 			"Whether Prometheus evaluates the rules of a managed operator's objectives; absent where the hub cannot " +
 				"know."},
 		{SLOFeasible, "gauge", OfOperator(), "Whether all objectives of a managed operator can work."},
+	}
+}
+
+// ofRollouts are about the rollouts of operators.
+func ofRollouts() []Series {
+	return []Series{
 		{RolloutAdmissionsTotal, "counter", nil, "Admissions of a cluster to a release that were written."},
 		{RolloutPhase, "gauge", OfOperator(Phase),
 			"Phase of the newest rollout of a managed operator: 1 for the phase it is in."},
@@ -210,15 +234,5 @@ func Hub() []Series {
 		{RolloutWaveVerified, "gauge", OfOperator(Wave), "When a wave of the newest rollout was verified."},
 		{RolloutGateWaiting, "gauge", OfOperator(Wave, Gate),
 			"Since when a gate without a verdict holds a wave of the newest rollout back; absent where none does."},
-		{CatalogReady, "gauge", catalog(), "Whether what a catalog's source has now is what is in use."},
-		{CatalogInfo, "gauge", catalog(Digest), "1, with the digest of a catalog that is in use."},
-		{CatalogRead, "gauge", catalog(), "When the digest in use of a catalog was first read."},
-		{CatalogPackages, "gauge", catalog(), "Packages of a catalog."},
-		{CatalogBlocked, "gauge", catalog(Package, Version),
-			"Clusters that run a blocked version; at most 100 versions of a catalog."},
-		{PagingPolicyReady, "gauge", []string{Namespace, Policy}, "Whether a PagingPolicy as it is now is in force."},
-		{PagingSelfTestPassed, "gauge", []string{Namespace, Policy},
-			"Whether each notification of the last self-test of a PagingPolicy was accepted."},
-		{PagingSelfTestTime, "gauge", []string{Namespace, Policy}, "When the last self-test of a PagingPolicy ended."},
 	}
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/phrase"
-	"github.com/bellwether-dev/bellwether/rollouts/veto"
 )
 
 // Causes of the hub's own silences: values of the label LabelAutomaticSilence.
@@ -54,6 +53,8 @@ type Fleet struct {
 	Clusters []v1alpha1.FleetCluster
 	Installs []v1alpha1.OperatorInstall
 	Rollouts []v1alpha1.OperatorRollout
+	// Covers tells whether a veto is about an operator.
+	Covers func(*v1alpha1.ClusterVeto, v1alpha1.OperatorReference) bool
 }
 
 // Automatic are the hub's own AlertSilences that there have to be now, and no others. It
@@ -85,20 +86,25 @@ func Automatic(f Fleet) []*v1alpha1.AlertSilence {
 		}
 	}
 	for i := range f.Clusters {
-		c := &f.Clusters[i]
-		if c.DeletionTimestamp != nil {
-			add(ofRemoval(f, c))
-		}
-		if c.Status.Veto == nil || c.Status.Veto.Since.IsZero() {
-			continue
-		}
-		for _, s := range ofVeto(f, c, operators[c.Name]) {
+		for _, s := range ofCluster(f, &f.Clusters[i], operators[f.Clusters[i].Name]) {
 			add(s)
 		}
 	}
 	slices.SortFunc(out, func(a, b *v1alpha1.AlertSilence) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
+	return out
+}
+
+// ofCluster are the silences because a cluster is being removed, or refuses changes.
+func ofCluster(f Fleet, c *v1alpha1.FleetCluster, operators []v1alpha1.OperatorReference) []*v1alpha1.AlertSilence {
+	var out []*v1alpha1.AlertSilence
+	if c.DeletionTimestamp != nil {
+		out = append(out, ofRemoval(f, c))
+	}
+	if c.Status.Veto != nil && !c.Status.Veto.Since.IsZero() {
+		out = append(out, ofVeto(f, c, operators)...)
+	}
 	return out
 }
 
@@ -142,8 +148,19 @@ func ofUpgrade(install *v1alpha1.OperatorInstall, deadlines map[wave]time.Durati
 		}
 	}
 	// The start cannot be changed, so that each admission has a silence of its own.
-	s := automatic(op.Namespace, fmt.Sprintf("upgrade.%s.%s.%d", op.Name, cluster, a.AdmittedAt.Unix()), CauseUpgrade,
-		fmt.Sprintf("rollout %s brings cluster %s to %s", a.Rollout, cluster, a.Release.Version), a.AdmittedAt.Time, end)
+	s := automatic(
+		op.Namespace,
+		fmt.Sprintf("upgrade.%s.%s.%d", op.Name, cluster, a.AdmittedAt.Unix()),
+		CauseUpgrade,
+		fmt.Sprintf(
+			"rollout %s brings cluster %s to %s",
+			a.Rollout,
+			cluster,
+			a.Release.Version,
+		),
+		a.AdmittedAt.Time,
+		end,
+	)
 	s.Spec.Operators = []string{op.Name}
 	s.Spec.Clusters = &v1alpha1.SilencedClusters{Names: []string{cluster}}
 	return s
@@ -159,7 +176,7 @@ func ofVeto(f Fleet, c *v1alpha1.FleetCluster, operators []v1alpha1.OperatorRefe
 	}
 	of := map[string]*v1alpha1.AlertSilence{}
 	for _, op := range operators {
-		if !veto.Covers(v, op) {
+		if !f.Covers(v, op) {
 			continue
 		}
 		if of[op.Namespace] == nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/alerts/silences"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/rollouts/veto"
 )
 
 func install(namespace, name, cluster string, change ...func(*v1alpha1.OperatorInstall)) v1alpha1.OperatorInstall {
@@ -78,9 +79,11 @@ func TestAutomatic(t *testing.T) {
 		"removal": {install("tools", "echo", "b"), leaving, []string{"bellwether-system removal [] [a] 22h0m0s"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := silences.Automatic(silences.Fleet{Now: noon, Namespace: hub, Max: silences.DefaultMax,
-				Clusters: []v1alpha1.FleetCluster{test.cluster}, Installs: []v1alpha1.OperatorInstall{test.install},
-				Rollouts: []v1alpha1.OperatorRollout{rollout}})
+			got := silences.Automatic(
+				silences.Fleet{Covers: veto.Covers, Now: noon, Namespace: hub, Max: silences.DefaultMax,
+					Clusters: []v1alpha1.FleetCluster{test.cluster}, Installs: []v1alpha1.OperatorInstall{test.install},
+					Rollouts: []v1alpha1.OperatorRollout{rollout}},
+			)
 			var short []string
 			for _, s := range got {
 				short = append(short, fmt.Sprint(s.Namespace, " ", s.Labels[v1alpha1.LabelAutomaticSilence], " ",

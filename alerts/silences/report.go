@@ -101,8 +101,15 @@ func resolvedOf(records []Record, silence string) []v1alpha1.ResolvedIncident {
 	var out []v1alpha1.ResolvedIncident
 	for _, r := range records {
 		if r.Silence == silence && r.Reopened == nil && len(out) < maxListed {
-			out = append(out, v1alpha1.ResolvedIncident{DedupKey: r.DedupKey, Alert: r.Labels["alertname"],
-				About: phrase.Truncate(about(r.Labels), 512), ResolvedAt: metav1.NewTime(r.Resolved.Truncate(time.Second))})
+			out = append(out, v1alpha1.ResolvedIncident{
+				DedupKey: r.DedupKey,
+				Alert:    r.Labels["alertname"],
+				About: phrase.Truncate(
+					about(r.Labels),
+					512,
+				),
+				ResolvedAt: metav1.NewTime(r.Resolved.Truncate(time.Second)),
+			})
 		}
 	}
 	return out

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -72,11 +72,14 @@ func check(in Input, s *v1alpha1.AlertSilence) Problem {
 	if s.Spec.Clusters == nil {
 		return Problem{}
 	}
-	if _, err := v1.LabelSelectorAsSelector(s.Spec.Clusters.Selector); err != nil {
+	if _, err := metav1.LabelSelectorAsSelector(s.Spec.Clusters.Selector); err != nil {
 		return Problem{v1alpha1.ReasonInvalidSpec, "spec.clusters.selector: " + err.Error()}
 	}
 	if len(clustersOf(s, in.Clusters)) == 0 {
-		return Problem{v1alpha1.ReasonNoClusters, "spec.clusters.selector matches no FleetCluster, so nothing is silenced"}
+		return Problem{
+			v1alpha1.ReasonNoClusters,
+			"spec.clusters.selector matches no FleetCluster, so nothing is silenced",
+		}
 	}
 	return Problem{}
 }
@@ -85,7 +88,7 @@ func check(in Input, s *v1alpha1.AlertSilence) Problem {
 func clustersOf(s *v1alpha1.AlertSilence, clusters []v1alpha1.FleetCluster) []string {
 	names := slices.Clone(s.Spec.Clusters.Names)
 	if s.Spec.Clusters.Selector != nil {
-		selector, err := v1.LabelSelectorAsSelector(s.Spec.Clusters.Selector)
+		selector, err := metav1.LabelSelectorAsSelector(s.Spec.Clusters.Selector)
 		for i := range clusters {
 			if err == nil && selector.Matches(labels.Set(clusters[i].Labels)) {
 				names = append(names, clusters[i].Name)
@@ -156,12 +159,11 @@ func isSame(present, wanted alertmanager.Silence) bool {
 // own expressions are anchored; what cannot be compiled selects nothing.
 func hides(s alertmanager.Silence, alert map[string]string) bool {
 	for _, m := range s.Matchers {
-		value, matches := alert[m.Name], false
+		value := alert[m.Name]
+		matches := m.Value == value
 		if m.Regex {
 			expression, err := regexp.Compile("^(?:" + m.Value + ")$")
 			matches = err == nil && expression.MatchString(value)
-		} else {
-			matches = m.Value == value
 		}
 		if matches == m.Negated {
 			return false

@@ -39,9 +39,15 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	policy := func(namespace string, scope v1alpha1.PagingScope, op paging.Operator) paging.Policy {
 		return paging.Policy{Namespace: namespace, Name: "policy", Operators: []paging.Operator{op},
-			Spec: v1alpha1.PagingPolicySpec{Scope: scope, SingleCluster: v1alpha1.SingleClusterAll,
-				Pages: v1alpha1.PageTarget{Receivers: []string{"oncall"}}, Receivers: []v1alpha1.PagingReceiver{{Name: "oncall",
-					PagerDuty: &v1alpha1.PagerDutyReceiver{RoutingKey: v1alpha1.SecretKey{Name: "s", Key: "k"}}}}}}
+			Spec: v1alpha1.PagingPolicySpec{
+				Scope:         scope,
+				SingleCluster: v1alpha1.SingleClusterAll,
+				Pages: v1alpha1.PageTarget{
+					Receivers: []string{"oncall"},
+				},
+				Receivers: []v1alpha1.PagingReceiver{{Name: "oncall",
+					PagerDuty: &v1alpha1.PagerDutyReceiver{RoutingKey: v1alpha1.SecretKey{Name: "s", Key: "k"}}}},
+			}}
 	}
 	policies := []paging.Policy{
 		policy(hub, v1alpha1.PagingFleet, paging.Operator{Namespace: "tools", Name: "echo"}),
@@ -65,7 +71,11 @@ func alert(name, severity, scope string, further ...string) alertmanager.Alert {
 	for i := 0; i+1 < len(further); i += 2 {
 		labels[further[i]] = further[i+1]
 	}
-	return alertmanager.Alert{Labels: labels, Annotations: map[string]string{"summary": name}, Since: noon.Add(-time.Hour)}
+	return alertmanager.Alert{
+		Labels:      labels,
+		Annotations: map[string]string{"summary": name},
+		Since:       noon.Add(-time.Hour),
+	}
 }
 
 func release(namespace, sli string) alertmanager.Alert {
@@ -83,8 +93,14 @@ func cluster(name string) alertmanager.Alert {
 }
 
 func silence(namespace, name string, change ...func(*v1alpha1.AlertSilenceSpec)) v1alpha1.AlertSilence {
-	s := v1alpha1.AlertSilence{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Generation: 1,
-		CreationTimestamp: metav1.NewTime(noon)}, Spec: v1alpha1.AlertSilenceSpec{Owner: "anna", Reason: "disk is replaced",
+	s := v1alpha1.AlertSilence{ObjectMeta: metav1.ObjectMeta{
+		Namespace:  namespace,
+		Name:       name,
+		Generation: 1,
+		CreationTimestamp: metav1.NewTime(
+			noon,
+		),
+	}, Spec: v1alpha1.AlertSilenceSpec{Owner: "anna", Reason: "disk is replaced",
 		End: metav1.NewTime(noon.Add(time.Hour)), Scope: v1alpha1.SilenceNamespace, Alerts: v1alpha1.SilenceAll}}
 	for _, c := range change {
 		c(&s.Spec)
@@ -148,7 +164,10 @@ func (w *world) step(pass time.Duration) silences.Decision {
 		s.Silence.ID, s.Silence.Starts = fmt.Sprint("s", w.ids), w.in.Now
 		w.in.Present = append(w.in.Present, s.Silence)
 	}
-	w.in.Present = slices.DeleteFunc(w.in.Present, func(s alertmanager.Silence) bool { return slices.Contains(d.End, s.ID) })
+	w.in.Present = slices.DeleteFunc(
+		w.in.Present,
+		func(s alertmanager.Silence) bool { return slices.Contains(d.End, s.ID) },
+	)
 	for _, r := range d.Reopen {
 		w.opened = append(w.opened, r.Labels["alertname"])
 		now := w.in.Now
@@ -170,14 +189,45 @@ func (w *world) want(what string, resolved, opened []string) {
 // TestWhatIsHidden has each form of a silence against each kind of alert.
 func TestWhatIsHidden(t *testing.T) {
 	all := map[string]alertmanager.Alert{
-		"release of tools": release("tools", "csv"), "release of payments": release("payments", "csv"),
-		"tools on a": single("tools", "a"), "payments on a": single("payments", "a"), "tools on b": single("tools", "b"),
-		"cluster a": cluster("a"), "fleet": alert(slo.AlertFleetSilent, "page", "fleet"),
-		"ticket of tools": alert(slo.AlertRolloutHalted, "ticket", "release", "operator_namespace", "tools", "operator", "echo"),
-		"hidden pages of tools": alert(slo.AlertSilenceHides, "ticket", "release", "operator_namespace", "tools", "operator",
-			"echo"),
-		"an alert of somebody else": alert("NodeDown", "page", "", "cluster", "a", "operator", "echo", "operator_namespace",
-			"tools"),
+		"release of tools":    release("tools", "csv"),
+		"release of payments": release("payments", "csv"),
+		"tools on a": single(
+			"tools",
+			"a",
+		),
+		"payments on a": single("payments", "a"),
+		"tools on b":    single("tools", "b"),
+		"cluster a":     cluster("a"),
+		"fleet":         alert(slo.AlertFleetSilent, "page", "fleet"),
+		"ticket of tools": alert(
+			slo.AlertRolloutHalted,
+			"ticket",
+			"release",
+			"operator_namespace",
+			"tools",
+			"operator",
+			"echo",
+		),
+		"hidden pages of tools": alert(
+			slo.AlertSilenceHides,
+			"ticket",
+			"release",
+			"operator_namespace",
+			"tools",
+			"operator",
+			"echo",
+		),
+		"an alert of somebody else": alert(
+			"NodeDown",
+			"page",
+			"",
+			"cluster",
+			"a",
+			"operator",
+			"echo",
+			"operator_namespace",
+			"tools",
+		),
 	}
 	onA := v1alpha1.FleetCluster{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"site": "x"}}}
 	upgrade := silence("tools", "up", operators("echo"), clusters("a"))
@@ -331,7 +381,10 @@ func TestSilencesOfAlertmanager(t *testing.T) {
 	w.in.Alerts = []alertmanager.Alert{release("tools", "csv")}
 	w.in.Alerts[0].Since = w.in.Now
 	w.in.Silences[0].Spec.End = metav1.NewTime(noon.Add(3 * time.Hour))
-	if d := w.step(time.Minute); len(d.Start) != 1 || !slices.Equal(d.End, []string{"s1"}) || len(d.Start[0].Resolve) > 0 {
+	if d := w.step(
+		time.Minute,
+	); len(d.Start) != 1 || !slices.Equal(d.End, []string{"s1"}) ||
+		len(d.Start[0].Resolve) > 0 {
 		t.Errorf("decision %+v, want another silence in place of the first one", d)
 	}
 	w.in.Silences = nil
@@ -386,7 +439,11 @@ func TestReport(t *testing.T) {
 			}
 			want := []v1alpha1.HiddenPages{{OperatorNamespace: "tools", Operator: "echo", Pages: 1}}
 			if diff := cmp.Diff(want, status.Hidden); diff != "" || len(status.ResolvedIncidents) != 1 {
-				t.Errorf("%d incidents were resolved, and hidden are (-want +got):\n%s", len(status.ResolvedIncidents), diff)
+				t.Errorf(
+					"%d incidents were resolved, and hidden are (-want +got):\n%s",
+					len(status.ResolvedIncidents),
+					diff,
+				)
 			}
 		})
 	}

@@ -160,16 +160,24 @@ func pathAlerts() []monitoringv1.Rule {
 			"Prometheus does not evaluate the newest rules of {{ $value }} operators",
 			"The condition RulesLoaded of their OperatorSLOs says what is wrong. The previous rules stay in force."),
 			absentWindow),
-		wait(fleet(AlertPolicyNotApplied, series.Ticket, fmt.Sprintf("count(%s == 0)", aggregate("min",
-			series.Namespace+", "+series.Policy, series.PagingPolicyReady)),
+		wait(fleet(
+			AlertPolicyNotApplied,
+			series.Ticket,
+			fmt.Sprintf("count(%s == 0)", aggregate("min",
+				series.Namespace+", "+series.Policy, series.PagingPolicyReady)),
 			"What {{ $value }} PagingPolicies say now is not in force",
 			"Their condition Ready says what is wrong. Who is notified stays as it was before; a policy that was never "+
-				"applied notifies nobody, and its alerts go where the policy with the scope Fleet says."), absentWindow),
-		fleet(AlertSelfTestFailed, series.Ticket, fmt.Sprintf("count(%s == 0)", aggregate("min",
-			series.Namespace+", "+series.Policy, series.PagingSelfTestPassed)),
+				"applied notifies nobody, and its alerts go where the policy with the scope Fleet says.",
+		), absentWindow),
+		fleet(
+			AlertSelfTestFailed,
+			series.Ticket,
+			fmt.Sprintf("count(%s == 0)", aggregate("min",
+				series.Namespace+", "+series.Policy, series.PagingSelfTestPassed)),
 			"The last self-tests of {{ $value }} PagingPolicies failed, so pages may not arrive",
 			"A test alert was sent to the receivers of their pages, and not every notification was accepted. The status "+
-				"of the policies says which."),
+				"of the policies says which.",
+		),
 		wait(rule(AlertAgentDisconnected, series.Ticket, series.ScopeCluster, disconnected, map[string]string{
 			"summary": "The agent of cluster {{ $labels.cluster }} runs, but does not reach the hub",
 			"description": "Its metrics are scraped, and its Lease on the hub is not renewed. Check the network, and " +

@@ -107,17 +107,21 @@ func command() *cobra.Command {
 	fs.StringVar(&f.slo.Prometheus.TokenFile, "prometheus-token-file", "", "file with the bearer token for Prometheus")
 	fs.StringVar(&f.slo.Prometheus.CAFile, "prometheus-ca-file", "",
 		"file with the certificates that Prometheus's is signed by")
-	fs.StringVar(&f.paging.Folder, "alertmanager-folder", paging.DefaultFolder,
-		"folder where Alertmanager has the Secret bellwether-alertmanager mounted, which PagingPolicies make")
-	fs.StringToStringVar(&f.paging.Labels, "alertmanager-config-labels", nil,
-		"labels of AlertmanagerConfig objects, by which Alertmanager selects them")
-	fs.StringVar(&f.paging.ServiceAccount, "service-account", paging.DefaultServiceAccount,
-		"the hub's own, as NAMESPACE:NAME, for messages that say what it lacks")
-	fs.StringVar(&f.paging.SecretsRole, "paging-secrets-role", paging.DefaultSecretsRole,
-		"ClusterRole that lets the hub read the Secrets of PagingPolicies, for the same messages")
+	addPagingFlags(fs, &f.paging)
 	addSilenceFlags(fs, &f.silence)
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "log every action")
 	return c
+}
+
+func addPagingFlags(fs *pflag.FlagSet, o *paging.Options) {
+	fs.StringVar(&o.Folder, "alertmanager-folder", paging.DefaultFolder,
+		"folder where Alertmanager has the Secret bellwether-alertmanager mounted, which PagingPolicies make")
+	fs.StringToStringVar(&o.Labels, "alertmanager-config-labels", nil,
+		"labels of AlertmanagerConfig objects, by which Alertmanager selects them")
+	fs.StringVar(&o.ServiceAccount, "service-account", paging.DefaultServiceAccount,
+		"the hub's own, as NAMESPACE:NAME, for messages that say what it lacks")
+	fs.StringVar(&o.SecretsRole, "paging-secrets-role", paging.DefaultSecretsRole,
+		"ClusterRole that lets the hub read the Secrets of PagingPolicies, for the same messages")
 }
 
 func addSilenceFlags(fs *pflag.FlagSet, o *silence.Options) {

@@ -53,7 +53,8 @@ func (r *Reconciler) apply(ctx context.Context, in observation, next silences.De
 	records := slices.Clone(next.Records)
 	for _, one := range next.Resolve {
 		if err := r.resolve(ctx, in, one.Record); err != nil {
-			log.FromContext(ctx).Info("Cannot resolve a silenced incident", "incident", one.DedupKey, "error", err.Error())
+			log.FromContext(ctx).
+				Info("Cannot resolve a silenced incident", "incident", one.DedupKey, "error", err.Error())
 			continue
 		}
 		records = replace(records, one.Record, one.Forget)
@@ -193,8 +194,13 @@ func (r *Reconciler) routingKey(ctx context.Context, in observation, use paging.
 	}
 	value := strings.TrimSpace(string(s.Data[use.Key]))
 	if s.Labels[v1alpha1.LabelPagingSecret] != "true" || value == "" {
-		return "", fmt.Errorf("read the routing key of %s: Secret %s has no key %s, or lacks the label %s=true", use.Of, key,
-			use.Key, v1alpha1.LabelPagingSecret)
+		return "", fmt.Errorf(
+			"read the routing key of %s: Secret %s has no key %s, or lacks the label %s=true",
+			use.Of,
+			key,
+			use.Key,
+			v1alpha1.LabelPagingSecret,
+		)
 	}
 	return value, nil
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
+	"github.com/bellwether-dev/bellwether/rollouts/veto"
 )
 
 // Secrets of PagingPolicies are read with Roles that the owners of namespaces bind.
@@ -122,8 +123,15 @@ func (r *Reconciler) observe(ctx context.Context) (observation, error) {
 		}
 	}
 	in.Silences, in.Clusters = all.Items, clusters.Items
-	in.fleet = silences.Fleet{Now: in.Now, Namespace: in.Namespace, Max: in.Max, Clusters: clusters.Items,
-		Installs: installs.Items, Rollouts: rollouts.Items}
+	in.fleet = silences.Fleet{
+		Covers:    veto.Covers,
+		Now:       in.Now,
+		Namespace: in.Namespace,
+		Max:       in.Max,
+		Clusters:  clusters.Items,
+		Installs:  installs.Items,
+		Rollouts:  rollouts.Items,
+	}
 	if r.Alertmanager == nil {
 		in.problem = silences.Problem{Reason: v1alpha1.ReasonNoAlertmanager,
 			Message: "the hub knows no Alertmanager: set its flag --alertmanager-url"}
@@ -192,7 +200,10 @@ func (r *Reconciler) report(ctx context.Context, in observation,
 		if err == nil {
 			r.notify(before, after)
 		} else if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) { // a newer version comes back here
-			errs = append(errs, fmt.Errorf("patch status of AlertSilence %s/%s: %w", before.Namespace, before.Name, err))
+			errs = append(
+				errs,
+				fmt.Errorf("patch status of AlertSilence %s/%s: %w", before.Namespace, before.Name, err),
+			)
 		}
 	}
 	return errors.Join(errs...)

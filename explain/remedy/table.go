@@ -481,9 +481,15 @@ func silence() []Remedy {
 			"Alertmanager. A silence that began before stays in force; one that did not waits.", Do: []Action{
 			do("Check that Alertmanager runs, and that the hub reaches the address that the message names.")},
 			Next: tried},
-		{Reason: v1alpha1.ReasonIncidentUnresolved, Means: "PagerDuty did not take the resolution of an incident that " +
-			"the silence would hide. The silence waits, so that no incident stays open that nobody can resolve.",
-			Do: []Action{do("Check that the hub reaches the Events API, and the Secret with the routing key.")}, Next: tried},
+		{
+			Reason: v1alpha1.ReasonIncidentUnresolved,
+			Means: "PagerDuty did not take the resolution of an incident that " +
+				"the silence would hide. The silence waits, so that no incident stays open that nobody can resolve.",
+			Do: []Action{
+				do("Check that the hub reaches the Events API, and the Secret with the routing key."),
+			},
+			Next: tried,
+		},
 	}
 }
 

@@ -175,12 +175,16 @@ func noteSharedKinds(packages []Package) {
 	for _, kind := range slices.SortedFunc(maps.Keys(owners), func(a, b schema.GroupKind) int {
 		return strings.Compare(a.String(), b.String())
 	}) {
-		for _, i := range owners[kind] {
-			for _, other := range owners[kind] {
-				if other != i {
-					packages[i].Notes = append(packages[i].Notes, fmt.Sprintf("package %s also owns kind %s: OLM "+
-						"does not install both on one cluster", packages[other].Name, kind))
-				}
+		noteSharedKind(packages, kind, owners[kind])
+	}
+}
+
+func noteSharedKind(packages []Package, kind schema.GroupKind, owners []int) {
+	for _, i := range owners {
+		for _, other := range owners {
+			if other != i {
+				packages[i].Notes = append(packages[i].Notes, fmt.Sprintf("package %s also owns kind %s: OLM "+
+					"does not install both on one cluster", packages[other].Name, kind))
 			}
 		}
 	}

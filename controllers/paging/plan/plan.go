@@ -141,9 +141,14 @@ func refuseNewest(added []*v1alpha1.PagingPolicy, problems map[types.NamespacedN
 		for i, p := range added {
 			delete(problems, keyOfObject(p))
 			if i >= n {
-				problems[keyOfObject(p)] = paging.Problem{Reason: v1alpha1.ReasonConfigurationInvalid, Message: fmt.Sprintf(
-					"there is no room for it in Secret %s, which holds %d KiB: use fewer policies or receivers", SecretName,
-					maxSecret>>10)}
+				problems[keyOfObject(p)] = paging.Problem{
+					Reason: v1alpha1.ReasonConfigurationInvalid,
+					Message: fmt.Sprintf(
+						"there is no room for it in Secret %s, which holds %d KiB: use fewer policies or receivers",
+						SecretName,
+						maxSecret>>10,
+					),
+				}
 			}
 		}
 		return try()
@@ -176,8 +181,11 @@ func readPolicies(data map[string][]byte) (map[types.NamespacedName]paging.Polic
 	out := map[types.NamespacedName]paging.Policy{}
 	list, err := paging.InForce(data)
 	if err != nil {
-		return nil, fmt.Errorf("what was in force is not known: %w; remove this key to begin anew with the policies as "+
-			"they are now", err)
+		return nil, fmt.Errorf(
+			"what was in force is not known: %w; remove this key to begin anew with the policies as "+
+				"they are now",
+			err,
+		)
 	}
 	for _, p := range list {
 		out[keyOf(p)] = p

@@ -348,7 +348,7 @@ func TestRulesAreTheSame(t *testing.T) {
 			}
 		}
 	}
-	if found != 11 {
+	if found != 13 {
 		t.Errorf("%d alerts", found)
 	}
 }

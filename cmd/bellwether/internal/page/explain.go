@@ -108,20 +108,7 @@ func (a *app) incidents(ctx context.Context, from *command.AlertmanagerFlags) (*
 	if err != nil {
 		return nil, nil, err
 	}
-	by := map[string]*open{}
-	for _, alert := range alerts {
-		firing := paging.Firing{Labels: alert.Labels, Annotations: alert.Annotations, Since: alert.Since}
-		for _, in := range router.Incidents(alert.Labels) {
-			if len(in.Notifies) == 0 || alert.Labels["severity"] == "heartbeat" {
-				continue
-			}
-			id := in.Receiver + in.DedupKey
-			if by[id] == nil {
-				by[id] = &open{Incident: in, Since: alert.Since, Summary: alert.Annotations["summary"], ids: map[string]bool{}}
-			}
-			by[id].add(firing, alert.SilencedBy)
-		}
-	}
+	by := byIncident(router, alerts)
 	if err := addSilences(ctx, server, by); err != nil {
 		return nil, nil, err
 	}
@@ -137,6 +124,30 @@ func (a *app) incidents(ctx context.Context, from *command.AlertmanagerFlags) (*
 		)
 	})
 	return router, out, nil
+}
+
+// byIncident are the incidents that firing alerts make, by receiver and key.
+func byIncident(router *paging.Router, alerts []alertmanager.Alert) map[string]*open {
+	by := map[string]*open{}
+	for _, alert := range alerts {
+		firing := paging.Firing{Labels: alert.Labels, Annotations: alert.Annotations, Since: alert.Since}
+		for _, in := range router.Incidents(alert.Labels) {
+			if len(in.Notifies) == 0 || alert.Labels["severity"] == "heartbeat" {
+				continue
+			}
+			id := in.Receiver + in.DedupKey
+			if by[id] == nil {
+				by[id] = &open{
+					Incident: in,
+					Since:    alert.Since,
+					Summary:  alert.Annotations["summary"],
+					ids:      map[string]bool{},
+				}
+			}
+			by[id].add(firing, alert.SilencedBy)
+		}
+	}
+	return by
 }
 
 // addSilences says which silences hide alerts of the incidents.

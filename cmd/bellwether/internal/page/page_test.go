@@ -261,8 +261,13 @@ func TestExplain(t *testing.T) {
 	silenced := release("csv")
 	silenced["silence"] = "s1"
 	hidden := alertmanager(t, string(config), []map[string]any{release("available"), silenced})
-	wants(t, w.Run(t, "page", "explain", key, "--alertmanager", hidden.URL), 0, "Nobody is notified of 1 of its 2 alerts",
-		"silenced by bellwether: anna until 2026-03-01T12:00:00Z: disk is replaced (AlertSilence payments/disk)")
+	wants(
+		t,
+		w.Run(t, "page", "explain", key, "--alertmanager", hidden.URL),
+		0,
+		"Nobody is notified of 1 of its 2 alerts",
+		"silenced by bellwether: anna until 2026-03-01T12:00:00Z: disk is replaced (AlertSilence payments/disk)",
+	)
 	none := alertmanager(t, string(config), []map[string]any{})
 	wants(t, w.Run(t, "page", "explain", "--alertmanager", none.URL), 0, "No incident is open.")
 }

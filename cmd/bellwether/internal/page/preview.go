@@ -140,7 +140,8 @@ func ruleOf(alert, severity string) (*monitoringv1.Rule, error) {
 			if r.Alert != alert || severity != "" && r.Labels[series.Severity] != severity {
 				continue
 			}
-			if found == nil || r.Labels[series.Severity] == series.Page {
+			if found == nil ||
+				found.Labels[series.Severity] != series.Page && r.Labels[series.Severity] == series.Page {
 				found = r
 			}
 		}

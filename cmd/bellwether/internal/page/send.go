@@ -105,8 +105,11 @@ func (a *app) test(ctx context.Context, out *command.Output, from *command.Alert
 func testProblem(err error, result *pagetest.Result, test pagetest.Test) error {
 	switch {
 	case errors.Is(err, pagetest.ErrNotRouted):
-		return exit.Hint(err, fmt.Sprintf("look at `kubectl get pagingpolicy %s -n %s -o wide`; Alertmanager may need a "+
-			"minute to load a changed Secret", test.Policy.Name, test.Policy.Namespace))
+		return exit.Hint(
+			err,
+			fmt.Sprintf("look at `kubectl get pagingpolicy %s -n %s -o wide`; Alertmanager may need a "+
+				"minute to load a changed Secret", test.Policy.Name, test.Policy.Namespace),
+		)
 	case errors.Is(err, pagetest.ErrNotSent) && len(result.Hours) > 0:
 		return exit.Hint(err, "tickets of this policy are sent in its hours only, which may be another time of the day")
 	case errors.Is(err, pagetest.ErrNotSent):

@@ -96,8 +96,8 @@ func (a *app) createCommand() *cobra.Command {
 	var o createOptions
 	c := &cobra.Command{
 		Use: "create NAME", Short: "Let nobody be notified of alerts about operators or clusters", Long: createLong,
-		Example: "  bellwether silence create storage --operator ledger --cluster prod-eu --for 4h \\\n" +
-			"    --owner anna@example.com --reason \"the storage is moved\"",
+		Example: "  bellwether silence create storage --operator ledger --cluster prod-eu --for 4h " +
+			"--owner anna@example.com --reason \"the storage is moved\"",
 		Args: command.OneArg("the silence's name"),
 		RunE: func(c *cobra.Command, args []string) error {
 			h, err := a.Hub()
@@ -151,9 +151,15 @@ func (o *createOptions) silence(key client.ObjectKey, now time.Time) (*v1alpha1.
 		return nil, exit.Hintf("use a later time", "the silence would end at %s, which is over",
 			end.UTC().Format(time.RFC3339))
 	}
-	s := &v1alpha1.AlertSilence{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
-		Spec: v1alpha1.AlertSilenceSpec{Owner: o.owner, Reason: o.reason, End: metav1.NewTime(end.UTC().Truncate(time.Second)),
-			Operators: o.operators}}
+	s := &v1alpha1.AlertSilence{
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
+		Spec: v1alpha1.AlertSilenceSpec{
+			Owner:     o.owner,
+			Reason:    o.reason,
+			End:       metav1.NewTime(end.UTC().Truncate(time.Second)),
+			Operators: o.operators,
+		},
+	}
 	if o.fleet {
 		s.Spec.Scope = v1alpha1.SilenceFleet
 	}
@@ -166,8 +172,12 @@ func (o *createOptions) silence(key client.ObjectKey, now time.Time) (*v1alpha1.
 	if o.selector != "" {
 		selector, err := metav1.ParseToLabelSelector(o.selector)
 		if err != nil {
-			return nil, exit.Hintf("use labels such as site=eu", "invalid value %q of --cluster-selector: %v", o.selector,
-				err)
+			return nil, exit.Hintf(
+				"use labels such as site=eu",
+				"invalid value %q of --cluster-selector: %v",
+				o.selector,
+				err,
+			)
 		}
 		s.Spec.Clusters.Selector = selector
 	}

@@ -57,7 +57,12 @@ func TestSilenceOfFlags(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(test.want, got.Spec, cmpopts.EquateEmpty()); diff != "" || got.Namespace != "tools" || got.Name != "s" {
+			if diff := cmp.Diff(
+				test.want,
+				got.Spec,
+				cmpopts.EquateEmpty(),
+			); diff != "" || got.Namespace != "tools" ||
+				got.Name != "s" {
 				t.Errorf("%s/%s (-want +got):\n%s", got.Namespace, got.Name, diff)
 			}
 		})
