@@ -53,25 +53,30 @@ const (
 	interrupted = 130
 )
 
-// interruptible returns a context that ends with an interrupt. The process exits if the command has not ended a while
-// later, or with the second interrupt: parsing, and reading from a terminal, do not look at the context. The function
-// that it returns ends all of this.
+// interruptible returns a context that ends with an interrupt or SIGTERM. The process exits if the command has not ended
+// a while after an interrupt, or with the second signal: parsing, and reading from a terminal, do not look at the context.
+// Whoever sends SIGTERM, such as a kubelet, decides on their own how long to wait: a server answers what it was asked. The
+// function that it returns ends all of this.
 func interruptible(grace time.Duration, exit func(int)) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals, done := make(chan os.Signal, 2), make(chan struct{})
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
+		var over <-chan time.Time
 		select {
 		case <-done:
 			return
-		case <-signals:
+		case s := <-signals:
 			cancel()
+			if s == os.Interrupt {
+				over = time.After(grace)
+			}
 		}
 		select {
 		case <-done:
 		case <-signals:
 			exit(interrupted)
-		case <-time.After(grace):
+		case <-over:
 			exit(interrupted)
 		}
 	}()
