@@ -53,6 +53,8 @@ func (s Set) failedReleaseAlert() monitoringv1.Rule {
 		failedReleases()))
 	out := rule(AlertRelease, series.Page, series.ScopeRelease, expr, s.annotateFailedRelease())
 	out.KeepFiringFor = nil
+	// An empty label is none. It tells this rule from that about single SLIs.
+	out.Labels[series.SLI] = ""
 	return out
 }
 
@@ -66,8 +68,8 @@ func (s Set) annotateFailedRelease() map[string]string {
 	out := addChange(map[string]string{
 		"summary": "A wave of the rollout of " + nameOfOperator + " {{ $labels.version }} was judged failed, and the " +
 			"version is bad on " + list("count("+by(series.Cluster)+")",
-			`{{ $x | value | printf "%.0f" }} cluster{{ if ne ($x | value) 1.0 }}s{{ end }}`, of...) + ": " +
-			listBy(series.SLI, by(series.SLI), `{{ $x | label "sli" }}`, of...),
+			`{{ $x | value | printf "%.0f" }} cluster{{ if ne ($x | value) 1.0 }}s{{ end }}`, of...) + " (" +
+			listBy(series.SLI, by(series.SLI), `{{ $x | label "sli" }}`, of...) + ")",
 		"description": "A gate of the wave failed, or more of its clusters failed than may, and SLIs of the version " +
 			"were bad. The failure policy of the rollout says what the hub does about it.",
 		"budget_left": budgetLeft("min(%s)", series.OperatorNamespace, series.Operator),

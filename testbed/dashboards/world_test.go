@@ -41,6 +41,7 @@ var domains = map[string][]string{
 		"in_progress", "succeeded", "failed", "deferred", "removed"},
 	series.Phase: {"Progressing", "Paused", "Updating", "Verified"}, series.Wave: {"canary", "production"},
 	series.Rollout: {"echo-2"}, series.From: {old}, series.ApprovedBy: {"jane"},
+	series.Policy: {"platform"}, series.Silence: {"work"}, series.Owner: {"anna"}, series.Cause: {"upgrade"},
 	series.Catalog: {"community"}, series.Digest: {"sha256:1"}, series.Package: {"echo"},
 	series.Agent: {"0.1.0"}, series.Kubernetes: {"1.36.3"}, series.OLM: {"0.46.0"},
 	series.VolumeClaim: {"data"}, series.Probe: {"api"}, series.Name: {"v1.echo.example.com"},

@@ -58,19 +58,7 @@ type Options struct {
 // when ctx ends.
 func Run(ctx context.Context, o Options) (err error) {
 	d := &demo{Options: o}
-	defer func() {
-		if d.tickets != nil {
-			defer d.tickets.Close()
-		}
-		if d.platform == nil {
-			return
-		}
-		stopErr := d.platform.Stop(context.WithoutCancel(ctx), err != nil && ctx.Err() == nil)
-		if err != nil && ctx.Err() == nil {
-			d.say("logs stay for a day in %s", d.platform.Fleet.Dir())
-		}
-		err = errors.Join(err, stopErr)
-	}()
+	defer func() { err = errors.Join(err, d.stop(ctx, err)) }()
 	for _, s := range d.steps() {
 		if err := d.step(ctx, s); err != nil {
 			return err
@@ -88,6 +76,22 @@ func Run(ctx context.Context, o Options) (err error) {
 		d.keep(ctx)
 	}
 	return nil
+}
+
+// stop stops everything. Logs stay where there was an error that nobody asked for.
+func (d *demo) stop(ctx context.Context, cause error) error {
+	if d.tickets != nil {
+		defer d.tickets.Close()
+	}
+	if d.platform == nil {
+		return nil
+	}
+	failed := cause != nil && ctx.Err() == nil
+	err := d.platform.Stop(context.WithoutCancel(ctx), failed)
+	if failed {
+		d.say("logs stay for a day in %s", d.platform.Fleet.Dir())
+	}
+	return err
 }
 
 type demo struct {

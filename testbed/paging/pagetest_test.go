@@ -22,8 +22,12 @@ func TestPageTest(t *testing.T) {
 		t.Fatal(err)
 	}
 	test := func(namespace, name, severity string) *pagetest.Result {
-		result, err := pagetest.Run(t.Context(), client, pagetest.Test{Severity: severity, By: "anna", Patience: patience,
-			Policy: types.NamespacedName{Namespace: namespace, Name: name}})
+		result, err := pagetest.Run(
+			t.Context(),
+			client,
+			pagetest.Test{Severity: severity, By: "anna", Patience: patience,
+				Policy: types.NamespacedName{Namespace: namespace, Name: name}},
+		)
 		if err != nil {
 			t.Fatalf("%v; result %+v; ledger %+v", err, result, w.events.Ledger())
 		}

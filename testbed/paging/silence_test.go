@@ -43,7 +43,10 @@ func (w *world) silencer() *silencer {
 			w.t.Fatal(err)
 		}
 	}
-	written := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: platform, Name: alerts.SecretName}, Data: w.written}
+	written := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: platform, Name: alerts.SecretName},
+		Data:       w.written,
+	}
 	out := &silencer{world: w, Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(written).
 		WithStatusSubresource(&v1alpha1.AlertSilence{}).Build()}
 	var err error
@@ -146,8 +149,17 @@ func (s *silencer) wantIncident(what string, state pagerduty.State, opened, reso
 		good = good && slices.Equal(a.Reasons, []string{"resolve of what is not open"})
 	}
 	if i := incidentOf(l, echo.Name); !good || i.State != state || i.Opened != opened || i.Resolved != resolved {
-		s.t.Errorf("%s: the incident is %s, was opened %d times and resolved %d times, want %s, %d, %d; anomalies %+v", what,
-			i.State, i.Opened, i.Resolved, state, opened, resolved, l.Anomalies)
+		s.t.Errorf(
+			"%s: the incident is %s, was opened %d times and resolved %d times, want %s, %d, %d; anomalies %+v",
+			what,
+			i.State,
+			i.Opened,
+			i.Resolved,
+			state,
+			opened,
+			resolved,
+			l.Anomalies,
+		)
 	}
 }
 
@@ -184,7 +196,7 @@ func TestSilenceInMidIncident(t *testing.T) {
 			s.reconcile("the silence has ended", s.is(of, v1alpha1.ReasonEnded))
 			s.pass("2.1.0")
 			s.ahead = time.Minute
-			s.reconcile("nothing is remembered", func(l pagerduty.Ledger) bool { return !s.remembers() })
+			s.reconcile("nothing is remembered", func(pagerduty.Ledger) bool { return !s.remembers() })
 			s.wantIncident("afterwards", pagerduty.Open, 2, 1)
 			w.end(page, page.with("sli", "csv"))
 			w.until("it is resolved", func(l pagerduty.Ledger) bool {
@@ -198,7 +210,11 @@ func TestSilenceInMidIncident(t *testing.T) {
 // remembers tells whether the hub remembers an incident.
 func (s *silencer) remembers() bool {
 	var state corev1.ConfigMap
-	if err := s.Get(s.t.Context(), client.ObjectKey{Namespace: platform, Name: "bellwether-silences"}, &state); err != nil {
+	if err := s.Get(
+		s.t.Context(),
+		client.ObjectKey{Namespace: platform, Name: "bellwether-silences"},
+		&state,
+	); err != nil {
 		s.t.Fatal(err)
 	}
 	return state.Data["incidents.json"] != "[]" && state.Data["incidents.json"] != "null"
@@ -227,7 +243,10 @@ func TestRecoveryDuringSilence(t *testing.T) {
 		return incidentOf(l, echo.Name).State == pagerduty.Open
 	})
 	w.end(page)
-	w.until("it is resolved", func(l pagerduty.Ledger) bool { return incidentOf(l, echo.Name).State == pagerduty.Resolved })
+	w.until(
+		"it is resolved",
+		func(l pagerduty.Ledger) bool { return incidentOf(l, echo.Name).State == pagerduty.Resolved },
+	)
 	s.wantIncident("in the end", pagerduty.Resolved, 2, 2)
 }
 

@@ -67,8 +67,12 @@ func labelsOf(r monitoringv1.Rule) (labels, error) {
 		return nil, fmt.Errorf("read alert %s: %w", r.Alert, err)
 	}
 	found := labelsOfExpr(expr)
-	for name := range r.Labels {
-		found[name] = true
+	for name, value := range r.Labels {
+		if value != "" {
+			found[name] = true
+		} else {
+			delete(found, name) // Prometheus has no empty labels
+		}
 	}
 	return found, nil
 }
