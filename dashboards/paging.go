@@ -138,14 +138,9 @@ func rulePanels() []panel {
 func deliveryPanels() []panel {
 	return []panel{
 		{
-			title:  "Policies",
-			draw:   rows,
-			width:  24,
-			height: 8,
-			unit:   units.Short,
-			none:   hubSilent,
-			description: "PagingPolicies: whether each is in force as it is now, and what became of its last self-test. A " +
-				"policy with spec.selfTest is tested by the hub; `bellwether page test` tests any.",
+			title: "Policies", draw: rows, width: 24, height: 8, unit: units.Short, none: hubSilent,
+			description: "PagingPolicies: whether each is in force as it is now, and what became of its last " +
+				"self-test. A policy with spec.selfTest is tested by the hub; `bellwether page test` tests any.",
 			queries: []query{
 				{"min by (namespace, policy) (" + series.PagingPolicyReady + ")", ""},
 				{"min by (namespace, policy) (" + series.PagingSelfTestPassed + ")", ""},

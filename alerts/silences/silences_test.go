@@ -241,7 +241,9 @@ func TestWhatIsHidden(t *testing.T) {
 		"an operator on clusters": {silence("tools", "s", operators("echo", "other"), clusters("a", "c")), []string{"tools on a"}},
 		"clusters":                {silence("tools", "s", clusters("a", "b")), []string{"tools on a", "tools on b"}},
 		"clusters by label": {silence("tools", "s", func(s *v1alpha1.AlertSilenceSpec) {
-			s.Clusters = &v1alpha1.SilencedClusters{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"site": "x"}}}
+			s.Clusters = &v1alpha1.SilencedClusters{
+				Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"site": "x"}},
+			}
 		}), []string{"tools on a"}},
 		"tickets only": {silence("tools", "s", operators("echo"), func(s *v1alpha1.AlertSilenceSpec) {
 			s.Alerts = v1alpha1.SilenceTickets

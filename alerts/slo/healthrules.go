@@ -166,8 +166,8 @@ func pathAlerts() []monitoringv1.Rule {
 			fmt.Sprintf("count(%s == 0)", aggregate("min",
 				series.Namespace+", "+series.Policy, series.PagingPolicyReady)),
 			"What {{ $value }} PagingPolicies say now is not in force",
-			"Their condition Ready says what is wrong. Who is notified stays as it was before; a policy that was never "+
-				"applied notifies nobody, and its alerts go where the policy with the scope Fleet says.",
+			"Their condition Ready says what is wrong. Who is notified stays as it was before; a policy that was "+
+				"never applied notifies nobody, and its alerts go where the policy with the scope Fleet says.",
 		), absentWindow),
 		fleet(
 			AlertSelfTestFailed,
@@ -175,8 +175,8 @@ func pathAlerts() []monitoringv1.Rule {
 			fmt.Sprintf("count(%s == 0)", aggregate("min",
 				series.Namespace+", "+series.Policy, series.PagingSelfTestPassed)),
 			"The last self-tests of {{ $value }} PagingPolicies failed, so pages may not arrive",
-			"A test alert was sent to the receivers of their pages, and not every notification was accepted. The status "+
-				"of the policies says which.",
+			"A test alert was sent to the receivers of their pages, and not every notification was accepted. The "+
+				"status of the policies says which.",
 		),
 		wait(rule(AlertAgentDisconnected, series.Ticket, series.ScopeCluster, disconnected, map[string]string{
 			"summary": "The agent of cluster {{ $labels.cluster }} runs, but does not reach the hub",
@@ -228,10 +228,10 @@ func silenceAlerts() []monitoringv1.Rule {
 		labels += ", " + series.Namespace + ", " + series.Silence + ", " + series.Owner
 		return wait(rule(AlertSilenceHides, series.Ticket, scope,
 			aggregate("sum", labels, series.SilenceHiddenPages+selector)+" > 0", map[string]string{
-				"summary": "The silence {{ $labels.namespace }}/{{ $labels.silence }} of {{ $labels.owner }} hides pages about " +
-					subject,
-				"description": "{{ $value }} alerts that page fire, and nobody is notified of them. Ask the owner whether " +
-					"this is what the silence is for. `kubectl get alertsilence -n {{ $labels.namespace }} " +
+				"summary": "The silence {{ $labels.namespace }}/{{ $labels.silence }} of {{ $labels.owner }} hides " +
+					"pages about " + subject,
+				"description": "{{ $value }} alerts that page fire, and nobody is notified of them. Ask the owner " +
+					"whether this is what the silence is for. `kubectl get alertsilence -n {{ $labels.namespace }} " +
 					"{{ $labels.silence }}` shows why it is there and until when. To end it: `bellwether silence end " +
 					"-n {{ $labels.namespace }} {{ $labels.silence }}`.",
 			}), absentFor)

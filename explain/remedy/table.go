@@ -476,7 +476,8 @@ func silence() []Remedy {
 			do("Set spec.end of the AlertSilence to the time that the message names, or to an earlier one.")},
 			Next: noticed},
 		{Reason: v1alpha1.ReasonNoAlertmanager, Means: "The hub knows no Alertmanager, so no AlertSilence comes into " +
-			"force.", Do: []Action{do("Set the hub's flag --alertmanager-url (hub.paging.alertmanagerURL in the chart).")}},
+			"force.", Do: []Action{do("Set the hub's flag --alertmanager-url " +
+			"(hub.paging.alertmanagerURL in the chart).")}},
 		{Reason: v1alpha1.ReasonAlertmanagerUnreachable, Means: "The hub cannot read or write the silences of " +
 			"Alertmanager. A silence that began before stays in force; one that did not waits.", Do: []Action{
 			do("Check that Alertmanager runs, and that the hub reaches the address that the message names.")},

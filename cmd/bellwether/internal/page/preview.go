@@ -133,15 +133,13 @@ func ruleOf(alert, severity string) (*monitoringv1.Rule, error) {
 	if !slices.Contains(runbooks.Alerts(), alert) {
 		return nil, noAlert(alert)
 	}
+	isPage := func(r *monitoringv1.Rule) bool { return r.Labels[series.Severity] == series.Page }
 	var found *monitoringv1.Rule
 	for _, g := range rules.All() {
 		for i := range g.Rules {
 			r := &g.Rules[i]
-			if r.Alert != alert || severity != "" && r.Labels[series.Severity] != severity {
-				continue
-			}
-			if found == nil ||
-				found.Labels[series.Severity] != series.Page && r.Labels[series.Severity] == series.Page {
+			matches := r.Alert == alert && (severity == "" || r.Labels[series.Severity] == severity)
+			if matches && (found == nil || isPage(r) && !isPage(found)) {
 				found = r
 			}
 		}

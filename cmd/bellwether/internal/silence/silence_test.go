@@ -38,7 +38,8 @@ func TestSilenceOfFlags(t *testing.T) {
 			until: "2026-11-23T14:00:00+01:00", fleet: true, tickets: true},
 			want: v1alpha1.AlertSilenceSpec{Owner: "anna", Reason: "work", End: metav1.NewTime(noon.Add(time.Hour)),
 				Scope: v1alpha1.SilenceFleet, Alerts: v1alpha1.SilenceTickets, Clusters: &v1alpha1.SilencedClusters{
-					Names: []string{"a"}, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"site": "eu"}}}}},
+					Names:    []string{"a"},
+					Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"site": "eu"}}}}},
 		"no owner":       {options: with(func(o *createOptions) { o.owner = " " }), wrong: "needs an owner and a reason"},
 		"no reason":      {options: with(func(o *createOptions) { o.reason = "" }), wrong: "needs an owner and a reason"},
 		"about nothing":  {options: with(func(o *createOptions) { o.operators = nil }), wrong: "do not say what is silenced"},
