@@ -53,10 +53,10 @@ const (
 	interrupted = 130
 )
 
-// interruptible returns a context that ends with an interrupt or SIGTERM. The process exits if the command has not
-// ended a while after an interrupt, or with the second signal: parsing, and reading from a terminal, do not look at the
-// context. Whoever sends SIGTERM, such as a kubelet, decides on their own how long to wait, so that a server answers what
-// it was asked. The function that it returns ends all of this.
+// interruptible returns a context that ends with an interrupt or SIGTERM. The process exits if the command has
+// not ended a while after an interrupt, or with the second signal: parsing, and reading from a terminal, do not
+// look at the context. Whoever sends SIGTERM, such as a kubelet, decides on their own how long to wait, so that a
+// server answers what it was asked. The function that it returns ends all of this.
 func interruptible(grace time.Duration, exit func(int)) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals, done := make(chan os.Signal, 2), make(chan struct{})
