@@ -211,7 +211,7 @@ func (d *demo) pagingAlerts(ctx context.Context) string {
 	if err != nil || len(firing) != 1 {
 		return "Prometheus does not answer"
 	}
-	text := fmt.Sprintf("%v alerts fire", firing[0].Value)
+	text := fmt.Sprintf("alerts that fire: %v", firing[0].Value)
 	last, err := d.platform.Prometheus().Query(ctx, fmt.Sprintf("time() - max(max_over_time(timestamp(%s{version=%q})"+
 		"[15m:15s]))", "bellwether:sli_bad_version:slice", bad), time.Time{})
 	if err == nil && len(last) == 1 {
