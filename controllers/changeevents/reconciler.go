@@ -43,9 +43,6 @@ type Reconciler struct {
 	Now func() time.Time
 }
 
-// conflictDelay gives the cache time to receive the write that came first.
-const conflictDelay = 200 * time.Millisecond
-
 // Reconcile sends the next event.
 func (r *Reconciler) Reconcile(ctx context.Context, ro *v1alpha1.OperatorRollout) (ctrl.Result, error) {
 	if ro.DeletionTimestamp != nil {
@@ -60,7 +57,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, ro *v1alpha1.OperatorRollout
 		// The rollout must be as it was read, so that of two hubs only one sends.
 		err := r.write(ctx, ro, next.Deliveries)
 		if apierrors.IsConflict(err) {
-			return ctrl.Result{RequeueAfter: conflictDelay}, nil
+			return ctrl.Result{RequeueAfter: kit.ConflictDelay}, nil
 		}
 		if err != nil {
 			return ctrl.Result{}, client.IgnoreNotFound(err)

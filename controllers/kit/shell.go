@@ -71,7 +71,7 @@ func (s *shell[T]) Reconcile(ctx context.Context, obj T) (ctrl.Result, error) {
 	patchErr := s.patchStatus(ctx, before, obj)
 	failed := errors.Join(ignoreConflict(err), ignoreConflict(patchErr))
 	if isConflict := apierrors.IsConflict(err) || apierrors.IsConflict(patchErr); isConflict && failed == nil {
-		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+		return ctrl.Result{RequeueAfter: ConflictDelay}, nil
 	}
 	return result, failed
 }
@@ -85,8 +85,8 @@ func ignoreConflict(err error) error {
 	return err
 }
 
-// conflictDelay gives the cache time to receive the write that came first.
-const conflictDelay = 200 * time.Millisecond
+// ConflictDelay gives the cache time to receive the write that came first.
+const ConflictDelay = 200 * time.Millisecond
 
 // failureGrace is how long an object may fail to be reconciled before its status
 // says so: most failures are gone with the first retries.

@@ -144,8 +144,8 @@ func TestErrorsOfBoth(t *testing.T) {
 		"reconcile":                      {apply, nil, []error{apply}, time.Minute},
 		"patch":                          {nil, patch, []error{patch}, time.Minute},
 		"both":                           {apply, patch, []error{apply, patch}, time.Minute},
-		"conflict of the reconcile":      {conflict, nil, nil, conflictDelay},
-		"conflict of the patch":          {nil, conflict, nil, conflictDelay},
+		"conflict of the reconcile":      {conflict, nil, nil, ConflictDelay},
+		"conflict of the patch":          {nil, conflict, nil, ConflictDelay},
 		"a conflict does not hide apply": {apply, conflict, []error{apply}, time.Minute},
 		"a conflict does not hide patch": {conflict, patch, []error{patch}, time.Minute},
 	}

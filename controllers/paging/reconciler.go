@@ -13,8 +13,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -136,20 +134,11 @@ func (r *Reconciler) report(ctx context.Context, in plan.Input, next plan.Decisi
 		before := &in.Policies[i]
 		after := before.DeepCopy()
 		after.Status = next.Statuses[client.ObjectKeyFromObject(before)]
-		if equality.Semantic.DeepEqual(before.Status, after.Status) {
-			continue
+		written, err := kit.PatchStatus(ctx, r.Client, before, after)
+		errs = append(errs, err)
+		if written {
+			r.notify(ctx, before, after)
 		}
-		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-		if err := r.Client.Status().Patch(ctx, after, patch); client.IgnoreNotFound(err) != nil {
-			if !apierrors.IsConflict(err) { // otherwise its newer version brings us back here
-				errs = append(
-					errs,
-					fmt.Errorf("patch status of PagingPolicy %s/%s: %w", before.Namespace, before.Name, err),
-				)
-			}
-			continue
-		}
-		r.notify(ctx, before, after)
 	}
 	return errors.Join(errs...)
 }

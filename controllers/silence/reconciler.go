@@ -13,8 +13,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -192,18 +190,10 @@ func (r *Reconciler) report(ctx context.Context, in observation,
 		before := &in.Silences[i]
 		after := before.DeepCopy()
 		after.Status = status(before)
-		if equality.Semantic.DeepEqual(before.Status, after.Status) {
-			continue
-		}
-		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-		err := r.Client.Status().Patch(ctx, after, patch)
-		if err == nil {
+		written, err := kit.PatchStatus(ctx, r.Client, before, after)
+		errs = append(errs, err)
+		if written {
 			r.notify(before, after)
-		} else if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) { // a newer version comes back here
-			errs = append(
-				errs,
-				fmt.Errorf("patch status of AlertSilence %s/%s: %w", before.Namespace, before.Name, err),
-			)
 		}
 	}
 	return errors.Join(errs...)

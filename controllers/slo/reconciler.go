@@ -14,8 +14,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -149,18 +147,11 @@ func (r *Reconciler) report(ctx context.Context, in plan.Input, next plan.Decisi
 				State: conditions.InProgress, Reason: v1alpha1.ReasonProgressing,
 				Message: "the rules are not written yet: " + writeErr.Error()})
 		}
-		if equality.Semantic.DeepEqual(before.Status, after.Status) {
-			continue
+		written, err := kit.PatchStatus(ctx, r.Client, before, after)
+		errs = append(errs, err)
+		if written {
+			r.tell(ctx, before, after, next)
 		}
-		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-		if err := r.Client.Status().Patch(ctx, after, patch); client.IgnoreNotFound(err) != nil {
-			if apierrors.IsConflict(err) {
-				continue // its newer version is on its way, and brings us back here
-			}
-			errs = append(errs, fmt.Errorf("patch status of OperatorSLO %s/%s: %w", before.Namespace, before.Name, err))
-			continue
-		}
-		r.tell(ctx, before, after, next)
 	}
 	return errors.Join(errs...)
 }
