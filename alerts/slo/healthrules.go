@@ -165,7 +165,7 @@ func pathAlerts() []monitoringv1.Rule {
 			series.Ticket,
 			fmt.Sprintf("count(%s == 0)", aggregate("min",
 				series.Namespace+", "+series.Policy, series.PagingPolicyReady)),
-			"What {{ $value }} PagingPolicies say now is not in force",
+			"The last change of {{ $value }} PagingPolicies is not in force",
 			"Their condition Ready says what is wrong. Who is notified stays as it was before; a policy that was "+
 				"never applied notifies nobody, and its alerts go where the policy with the scope Fleet says.",
 		), absentWindow),
