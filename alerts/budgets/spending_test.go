@@ -74,7 +74,8 @@ func TestSpending(t *testing.T) {
 				"count by":                         {sample(1, "backup", ""), sample(7, "echo", "")},
 				"bellwether:slo_budget_left:ratio": {sample(-0.5, "echo", "prod-1"), sample(0.3, "echo", "prod-2")},
 				// Of prod-2 it is more than of prod-1, but that cluster is not the worst.
-				"bellwether:slo_budget_excluding:ratio": {sample(0.25, "echo", "prod-1"), sample(0.9, "echo", "prod-2")}},
+				"bellwether:slo_budget_excluding:ratio": {sample(0.25, "echo", "prod-1"),
+					sample(0.9, "echo", "prod-2")}},
 			low: []budgets.Spending{excluding(spending("echo", "prod-1", 7, part(-0.5), nil), 0.25),
 				spending("alpha", "prod-3", 1, part(0.1), nil), spending("backup", "prod-2", 1, part(0.1), nil)},
 			lost: []budgets.Spending{excluding(spending("echo", "prod-1", 7, part(-0.5), part(1.25)), 0.25),
