@@ -276,12 +276,18 @@ func (s Set) withTexts(groups []monitoringv1.RuleGroup) {
 	}
 }
 
-// annotation is a template that chooses a text by the operator of an alert.
+// annotation is a template of an annotation that operators have texts for.
 func (s Set) annotation(name string) string {
+	return s.byOperator("", func(op Operator) string { return op.Annotations[name] })
+}
+
+// byOperator is a template that chooses a text by the operator of an alert. Operators
+// whose own text is empty have the usual one.
+func (s Set) byOperator(usual string, of func(Operator) string) string {
 	var out strings.Builder
 	for _, op := range s.Operators {
-		text, ok := op.Annotations[name]
-		if !ok {
+		text := of(op)
+		if text == "" || text == usual {
 			continue
 		}
 		word := "if"
@@ -291,5 +297,8 @@ func (s Set) annotation(name string) string {
 		fmt.Fprintf(&out, "{{ %s and (eq $labels.operator_namespace %q) (eq $labels.operator %q) }}{{ %q }}", word,
 			op.Namespace, op.Name, text)
 	}
-	return out.String() + "{{ end }}"
+	if out.Len() == 0 {
+		return usual
+	}
+	return out.String() + "{{ else }}" + usual + "{{ end }}"
 }

@@ -4,6 +4,7 @@
 package slo
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -60,8 +61,7 @@ func (s Set) burnAlerts() []monitoringv1.Rule {
 		rules = append(rules, s.operatorAlert(series.Page, page, windowOf(series.SLOBurn, series.Page,
 			installIdentity...)))
 	}
-	return append(rules, s.operatorAlert(series.Ticket, ticket, windowOf(series.SLOBurn, series.Ticket,
-		installIdentity...)))
+	return append(rules, s.operatorAlert(series.Ticket, ticket, windowsOf(series.Ticket)))
 }
 
 // pageOf is the page about burn rates of operators on a cluster, unless a release or
@@ -100,18 +100,21 @@ func rule(name, severity, scope, expr string, annotations map[string]string) mon
 var installIdentity = []string{series.Cluster, series.OperatorNamespace, series.Operator, series.SLI}
 
 // operatorAlert is about one SLI of an operator on one cluster. The window is a
-// template.
+// template, and of a ticket a constant: there may be thousands of tickets, and
+// Prometheus evaluates each query of a template for each alert and each time.
 func (s Set) operatorAlert(severity, burning, window string) monitoringv1.Rule {
-	return rule(AlertOperator, severity, series.ScopeOperator, owned(burning), s.annotate(addEvidence(map[string]string{
+	annotations := addEvidence(severity, map[string]string{
 		"summary": nameOfOperator + " burns its {{ $labels.sli }} budget {{ printf \"%.1f\" $value }} times too fast " +
 			"on cluster {{ $labels.cluster }}",
 		"description": "At this rate the error budget is gone before its period is over.",
 		"burn":        "{{ printf \"%.1f\" $value }}",
 		"window":      window,
 		"budget_left": budgetLeft("%s", installIdentity...),
-		"criticality": criticality,
+		"criticality": s.criticality(),
 		"look":        "bellwether why {{ $labels.cluster }} {{ $labels.operator }}" + inNamespace,
-	}), "&var-cluster={{ $labels.cluster | urlquery }}"))
+	})
+	return rule(AlertOperator, severity, series.ScopeOperator, owned(burning),
+		s.annotate(annotations, "&var-cluster={{ $labels.cluster | urlquery }}"))
 }
 
 // releaseAlert is about one SLI of a version of an operator.
@@ -134,7 +137,7 @@ func (s Set) releaseAlert(severity, burning string) monitoringv1.Rule {
 		"budget_left":   budgetLeft("min(%s)", objective...),
 		"clusters":      ofVersionOrAll(clustersOf(severity, release...), clustersOf(severity, objective...)),
 		"cluster_count": number(`{{ $x | value | printf "%.0f" }}`),
-		"criticality":   criticality,
+		"criticality":   s.criticality(),
 	}, "{{ $labels.version }} burns its {{ $labels.sli }} budget"), ""))
 }
 
@@ -196,6 +199,17 @@ func windowOf(name, severity string, labels ...string) string {
 		`{{ $x | label "tier" }}`, labels...)
 }
 
+// windowsOf are the long windows of a severity, one of which found what an alert is about.
+func windowsOf(severity string) string {
+	var names []string
+	for _, t := range Tiers() {
+		if t.Severity == severity {
+			names = append(names, t.Name)
+		}
+	}
+	return strings.Join(names, " or ")
+}
+
 // selected is a format of a selector: by the tiers of a severity, and by labels.
 func selected(name, severity string, labels ...string) string {
 	return name + "{" + tiersOf(severity) + "," + strings.Join(labels, "=%q,") + "=%q}"
@@ -206,10 +220,12 @@ func ofVersionOrAll(one, all string) string {
 	return "{{ if $labels.version }}" + one + "{{ else }}" + all + "{{ end }}"
 }
 
-// criticality is what the OperatorSLO says. It is no label of the alert: an edit
-// would make another alert of it.
-var criticality = list(fmt.Sprintf("%s{%s=%%q,%s=%%q}", series.SLOTeam, series.OperatorNamespace, series.Operator),
-	`{{ $x | label "criticality" }}`, series.OperatorNamespace, series.Operator)
+// criticality is a template of what the OperatorSLO says. It is no label of the alert:
+// an edit would make another alert of it. It is no query either, as Prometheus evaluates
+// each of them for each alert and each time.
+func (s Set) criticality() string {
+	return s.byOperator(standard, func(op Operator) string { return cmp.Or(op.Criticality, standard) })
+}
 
 // nameOfOperator is how annotations name an alert's operator.
 const nameOfOperator = "{{ $labels.operator_namespace }}/{{ $labels.operator }}"

@@ -5,6 +5,8 @@ package slo
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -90,8 +92,15 @@ func versionRules(t Tier, requests requestSLIs) []monitoringv1.Rule {
 // clusterRules do that with the slices that no release and no cluster is blamed
 // for. Slices that were blamed later than they were counted are still in the
 // windows; so a tier waits until there is none in its short window.
-func clusterRules(t Tier, requests requestSLIs) []monitoringv1.Rule {
+//
+// Nothing else reads the sums over a ticket's long window, so those that are too small
+// for any objective are not recorded: on a large fleet they are most of them.
+func (s Set) clusterRules(t Tier) []monitoringv1.Rule {
+	requests := s.requestSLIs()
 	rules := sums(t, series.SLIBadClusterSum, func(w time.Duration) string {
+		if t.Severity == series.Ticket && w == t.Long {
+			return fmt.Sprintf("(%s) > %s", requests.sum(series.SLIBadCluster, w), number(s.leastSum(t)))
+		}
 		return requests.sum(series.SLIBadCluster, w)
 	})
 	burn := fmt.Sprintf("%s\nunless %s min_over_time(%s[%s]) == 0", requests.enough(exceeded(t,
@@ -103,8 +112,22 @@ func clusterRules(t Tier, requests requestSLIs) []monitoringv1.Rule {
 
 // tierGroup has the rules of a slower tier. Those of the fastest one are in the
 // group that records slices.
-func tierGroup(t Tier, requests requestSLIs) monitoringv1.RuleGroup {
-	return group("burn-"+t.Name, t.Interval, append(versionRules(t, requests), clusterRules(t, requests)...)...)
+func (s Set) tierGroup(t Tier) monitoringv1.RuleGroup {
+	return group("burn-"+t.Name, t.Interval, append(versionRules(t, s.requestSLIs()), s.clusterRules(t)...)...)
+}
+
+// leastSum is how many slices of a tier's long window may be bad before any objective
+// calls for an alert, in whole slices.
+func (s Set) leastSum(t Tier) float64 {
+	objectives := slices.Clone(s.Default)
+	for _, op := range s.Operators {
+		objectives = append(objectives, op.Objectives...)
+	}
+	least := t.count(t.Long)
+	for _, o := range objectives {
+		least = min(least, math.Floor(t.Threshold(o.Target, o.period())*t.count(t.Long)))
+	}
+	return least
 }
 
 func sums(t Tier, prefix string, over func(time.Duration) string) []monitoringv1.Rule {

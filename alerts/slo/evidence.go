@@ -5,6 +5,7 @@ package slo
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
@@ -13,16 +14,24 @@ import (
 )
 
 // Restarts explain all SLIs but these, and the number of custom resources only explains those. Prometheus evaluates
-// what an annotation quotes for each alert and each time, so that nothing is looked up that explains nothing.
+// what an annotation quotes for each alert and each time, so that nothing is looked up that explains nothing: there may
+// be thousands of tickets, most of them about what happened hours ago.
 var (
 	notByRestarts     = []string{"catalog", CustomResources, Storage, Throttling}
 	byCustomResources = []string{CustomResources, Memory, OOM, latency, "queue", Throttling}
 )
 
 // addEvidence adds what is known of the cause of an alert about an operator on a
-// cluster to its annotations; they are empty where nothing is known.
-func addEvidence(annotations map[string]string) map[string]string {
-	annotations["restarts"] = fmt.Sprintf("{{ if not (%s) }}%s{{ end }}", isOneOf(notByRestarts), restartsOf())
+// cluster to its annotations; they are empty where nothing is known. Recent restarts
+// are told by pages, and by tickets about SLIs that never page.
+func addEvidence(severity string, annotations map[string]string) map[string]string {
+	byRestarts := fmt.Sprintf("not (%s)", isOneOf(notByRestarts))
+	if severity == series.Ticket {
+		byRestarts = isOneOf(slices.DeleteFunc(neverPaging(), func(sli string) bool {
+			return slices.Contains(notByRestarts, sli)
+		}))
+	}
+	annotations["restarts"] = fmt.Sprintf("{{ if %s }}%s{{ end }}", byRestarts, restartsOf())
 	annotations["custom_resources"] = fmt.Sprintf("{{ if %s }}%s{{ end }}", isOneOf(byCustomResources),
 		customResourcesOf())
 	return annotations

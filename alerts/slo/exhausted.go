@@ -53,7 +53,7 @@ func (s Set) exhaustedRules() []monitoringv1.Rule {
 			"release or the whole cluster was blamed for. This alert ends when " + restored.String() + " % of the " +
 			"budget is left again. Find out what spent it before the next change.",
 		"budget_left": budgetLeft("%s", identity...),
-		"criticality": criticality,
+		"criticality": s.criticality(),
 	}, "&var-cluster={{ $labels.cluster | urlquery }}"))
 	return append(merge(rules), alert)
 }

@@ -76,7 +76,7 @@ func (s Set) annotateFailedRelease() map[string]string {
 		"clusters": listBy(series.Cluster, fmt.Sprintf("topk(%d, %s)", listed, by(series.Cluster)),
 			`{{ $x | label "cluster" }}`, of...),
 		"cluster_count": count,
-		"criticality":   criticality,
+		"criticality":   s.criticality(),
 	}, "a wave of {{ $labels.version }} was judged failed")
 	if s.DashboardURL != "" {
 		out["dashboard_url"] = s.dashboard()

@@ -133,14 +133,17 @@ func (s Set) otherPeriods() map[string][]string {
 }
 
 // mayPage matches the SLIs that may page.
-func mayPage() string {
+func mayPage() string { return fmt.Sprintf("sli!~%q", strings.Join(neverPaging(), "|")) }
+
+// neverPaging are the SLIs that only make tickets.
+func neverPaging() []string {
 	var names []string
 	for _, s := range SLIs() {
 		if s.Ticket {
 			names = append(names, s.Name)
 		}
 	}
-	return fmt.Sprintf("sli!~%q", strings.Join(names, "|"))
+	return names
 }
 
 func (o Objective) isOfProbe() bool { return strings.HasPrefix(o.SLI, Probe) }

@@ -107,7 +107,7 @@ func (s Set) groups(part Part) []monitoringv1.RuleGroup {
 	}
 	groups = append(groups, objectiveGroup(s))
 	for _, t := range Tiers()[1:] {
-		groups = append(groups, tierGroup(t, s.requestSLIs()))
+		groups = append(groups, s.tierGroup(t))
 	}
 	groups = append(groups, budgetGroup(s), absenceGroup(s), healthGroup())
 	s.addRunbooks(groups)
@@ -158,7 +158,7 @@ func fastGroup(s Set, part Part) monitoringv1.RuleGroup {
 	rules = append(rules, clusterBlame(requests))
 	rules = append(rules, s.releaseRules(requests)...)
 	rules = append(rules, blamed())
-	rules = append(rules, clusterRules(fastest(), requests)...)
+	rules = append(rules, s.clusterRules(fastest())...)
 	rules = append(rules, s.burnAlerts()...)
 	return group("sli", Step, append(rules, record(series.RulesEvaluated, "time()"))...)
 }

@@ -363,3 +363,30 @@ func TestRulesSayTheNumbers(t *testing.T) {
 		}
 	}
 }
+
+// TestLeastSum compares what is not recorded with the smallest threshold of all objectives: 3 times the budget of a
+// day and the budget of 3 days, in whole minutes.
+func TestLeastSum(t *testing.T) {
+	minutes := func(target PPM, period time.Duration) Set {
+		return Set{Default: DefaultProfile(), Operators: []Operator{{Namespace: "n", Name: "a",
+			Objectives: []Objective{{SLI: "csv", Target: target, Period: period}}}}}
+	}
+	for name, c := range map[string]struct {
+		set        Set
+		day, three float64
+	}{
+		"the default profile":  {Set{Default: []Objective{{SLI: "csv", Target: 999_000}}}, 4, 4},
+		"a higher target":      {minutes(999_900, 0), 0, 0},
+		"a lower one":          {Set{Default: []Objective{{SLI: "csv", Target: 950_000}}}, 216, 216},
+		"a shorter period":     {minutes(999_000, 7*day), 1, 1},
+		"a period of 3 months": {Set{Default: []Objective{{SLI: "csv", Target: 999_000, Period: 90 * day}}}, 12, 12},
+	} {
+		tiers := Tiers()
+		if got := c.set.leastSum(tiers[2]); got != c.day {
+			t.Errorf("%s: %g slices of a day, want %g", name, got, c.day)
+		}
+		if got := c.set.leastSum(tiers[3]); got != c.three {
+			t.Errorf("%s: %g slices of 3 days, want %g", name, got, c.three)
+		}
+	}
+}
