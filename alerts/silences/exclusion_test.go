@@ -23,6 +23,7 @@ func excluding(s *v1alpha1.AlertSilenceSpec) { s.ExcludeFromBudgets = true }
 // TestExclusion says when an AlertSilence that was made at noon excludes time from error budgets: with an Alertmanager
 // and without one.
 func TestExclusion(t *testing.T) {
+	early := func(s *v1alpha1.AlertSilenceSpec) { s.Start = &metav1.Time{Time: noon.Add(-time.Hour)} }
 	for name, test := range map[string]struct {
 		silence v1alpha1.AlertSilence
 		after   time.Duration
@@ -30,9 +31,8 @@ func TestExclusion(t *testing.T) {
 	}{
 		"in force": {silence("tools", "s", operators("echo"), excluding), time.Minute,
 			"True Excluding: from 2026-11-23T12:00:00Z until 2026-11-23T13:00:00Z"},
-		"it begins before it is made": {silence("tools", "s", clusters("a"), excluding, func(s *v1alpha1.AlertSilenceSpec) {
-			s.Start = &metav1.Time{Time: noon.Add(-time.Hour)}
-		}), time.Minute, "True Excluding: from 2026-11-23T12:00:00Z until"},
+		"it begins before it is made": {silence("tools", "s", clusters("a"), excluding, early), time.Minute,
+			"True Excluding: from 2026-11-23T12:00:00Z until"},
 		"later": {silence("tools", "s", operators("echo"), excluding, func(s *v1alpha1.AlertSilenceSpec) {
 			s.Start = &metav1.Time{Time: noon.Add(30 * time.Minute)}
 		}), time.Minute, "False Scheduled: from 2026-11-23T12:30:00Z on"},
