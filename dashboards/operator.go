@@ -48,10 +48,12 @@ func operatorNow() []panel {
 		query{"count by (version) (group by (cluster, version) (" + of(series.OperatorInfo) + "))", "{{version}}"})
 	return []panel{
 		figure("Least budget left",
-			"The part of the period's budget that the worst objective has left on its worst cluster. Below a "+
-				"quarter, stop risky changes; below 0 the promise is broken.",
+			"The part of the period's budget that the worst objective has left on its worst cluster; below it, "+
+				"without the time that AlertSilences exclude. Below a quarter of all time, stop risky changes; below "+
+				"0 the promise is broken.",
 			units.PercentUnit, rulesSilent, 4, lessIsBad(0, 0.25),
-			query{"min(" + of(series.SLOBudgetLeft, bySLI) + ")", ""}),
+			query{"min(" + of(series.SLOBudgetLeft, bySLI) + ")", "all time"},
+			query{"min(" + leftExcluding() + ")", "without excluded time"}),
 		figure("Bad now", "On how many clusters some indicator is bad in this minute. The map below says which one, "+
 			"and since when.",
 			units.Short, rulesSilent, 4, anyIsBad(),
@@ -71,10 +73,13 @@ func operatorBudget() []panel {
 		{
 			title: "Budget left, by objective", draw: timeSeries, width: 12, height: 9, unit: units.PercentUnit,
 			none: rulesSilent,
-			description: "What each objective has left on its worst cluster. A jump without any bad slice is an " +
-				"objective that was edited, which is marked.",
-			queries: []query{{"min by (sli) (" + of(series.SLOBudgetLeft, bySLI) + ")", "{{sli}}"}},
-			levels:  lessIsBad(0, 0.25),
+			description: "What each objective has left on its worst cluster, and where an AlertSilence excludes " +
+				"time, also what would be left without that time. A jump without any bad slice is an objective that " +
+				"was edited, which is marked.",
+			queries: []query{{"min by (sli) (" + of(series.SLOBudgetLeft, bySLI) + ")", "{{sli}}"},
+				{fmt.Sprintf("min by (sli) (\n  %s\n) and on (sli) %s", leftExcluding(),
+					of(series.SLOBudgetExcluding, bySLI)), "{{sli}} without excluded time"}},
+			levels: lessIsBad(0, 0.25),
 		},
 		{
 			title: "Budget left, by cluster", draw: timeSeries, width: 12, height: 9, unit: units.PercentUnit,
@@ -98,18 +103,26 @@ func operatorBudget() []panel {
 				{"avg by (sli) (" + of(series.SLOBudgetLeft, bySLI) + ")", ""},
 				{"count by (sli) (" + of(series.SLIBad, bySLI) + ")", ""},
 				{"sum by (sli) (" + of(series.SLIBad, bySLI) + " > bool 0)", ""},
+				{"min by (sli) (" + leftExcluding() + ")", ""},
 			},
 			columns: []column{
 				{from: series.SLI, title: "SLI"}, percent("A", "Target"), percent("C", "Achieved, worst cluster"),
 				percent("D", "Achieved, average"),
 				{from: "B", title: "Period", unit: units.DurationSeconds},
 				{from: "E", title: "Budget left, worst cluster", unit: units.PercentUnit, levels: lessIsBad(0, 0.25)},
+				{from: "I", title: "Worst, without excluded time", unit: units.PercentUnit, levels: lessIsBad(0, 0.25)},
 				{from: "F", title: "Budget left, average", unit: units.PercentUnit, levels: lessIsBad(0, 0.25)},
 				{from: "G", title: "Clusters measured", unit: units.Short},
 				{from: "H", title: "Bad now", unit: units.Short, levels: anyIsBad()},
 			},
 		},
 	}
+}
+
+// leftExcluding is what would be left of budgets without excluded time: where none is, what
+// is left.
+func leftExcluding() string {
+	return of(series.SLOBudgetExcluding, bySLI) + "\nor\n" + of(series.SLOBudgetLeft, bySLI)
 }
 
 // percent is a column of a ratio with as many digits as targets have.

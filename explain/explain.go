@@ -160,6 +160,8 @@ type Budget struct {
 	Period string `json:"period,omitempty"`
 	// Left is the part that is left: 1 is all, less than 0 overspent. Nil: not known.
 	Left *float64 `json:"left"`
+	// LeftExcluding is that without the time that AlertSilences exclude.
+	LeftExcluding *float64 `json:"leftExcluding,omitempty"`
 	// Burn is the burn rate of the last hour.
 	Burn *float64 `json:"burn1h,omitempty"`
 	// Firing names the alerts that fire.

@@ -51,7 +51,7 @@ const Points = 12
 type Query struct {
 	// Operator is the one whose budgets are read; empty: those of all operators.
 	Operator types.NamespacedName
-	// Clusters adds the budget of each cluster to the worst ones.
+	// Clusters adds the budget of each cluster to the worst ones, and the exclusions.
 	Clusters bool
 	Now      time.Time
 	// Since is how far back trends go; 0: none are read.
@@ -65,6 +65,19 @@ type Report struct {
 	// the query says so.
 	Objectives []Budget `json:"objectives"`
 	Clusters   []Budget `json:"clusters,omitempty"`
+	// Exclusions are the AlertSilences that excluded time of the operator in its longest
+	// period, if the query says so.
+	Exclusions []Exclusion `json:"exclusions,omitempty"`
+}
+
+// Exclusion is an AlertSilence that excluded time from error budgets. The object itself may
+// be gone.
+type Exclusion struct {
+	Namespace string `json:"namespace"`
+	Silence   string `json:"silence"`
+	Owner     string `json:"owner"`
+	// Reason is the beginning of the silence's.
+	Reason string `json:"reason"`
 }
 
 // Budget is what is left of one. What is not known is nil.
@@ -80,6 +93,9 @@ type Budget struct {
 	Period string `json:"period"`
 	// Left is the part that is left: 1 is all, less than 0 overspent.
 	Left *float64 `json:"left"`
+	// LeftExcluding is what would be left without the time that AlertSilences exclude. It
+	// is Left where they exclude none.
+	LeftExcluding *float64 `json:"leftExcluding"`
 	// Burn is the burn rate over the last hour: at 1 the budget lasts for just its
 	// period. Of an objective it is that of the fastest cluster.
 	Burn   *float64 `json:"burn1h"`
@@ -148,8 +164,35 @@ func Read(ctx context.Context, from Prometheus, q Query) (*Report, error) {
 	if report.Objectives, err = r.fill(ctx, known, alerts, "min", "max"); err != nil || !q.Clusters {
 		return report, err
 	}
-	report.Clusters, err = r.byCluster(ctx, known, alerts)
+	if report.Clusters, err = r.byCluster(ctx, known, alerts); err != nil {
+		return report, err
+	}
+	report.Exclusions, err = r.exclusions(ctx, periods)
 	return report, err
+}
+
+// exclusions reads the AlertSilences that excluded time in the longest period, of seconds.
+func (r reader) exclusions(ctx context.Context, periods map[key]float64) ([]Exclusion, error) {
+	longest := 0.
+	for _, seconds := range periods {
+		longest = max(longest, seconds)
+	}
+	if longest == 0 { // no rule has recorded one yet
+		return nil, nil
+	}
+	found, err := r.Query(ctx, fmt.Sprintf("group by (%s, %s, %s, %s) (last_over_time(%s%s[%ds]))", series.Namespace,
+		series.Silence, series.Owner, series.Reason, series.BudgetExcluded, r.selector(), int(longest)), r.q.Now)
+	out := make([]Exclusion, 0, len(found))
+	for _, s := range found {
+		label := func(name string) string { return string(s.Metric[model.LabelName(name)]) }
+		out = append(out, Exclusion{Namespace: label(series.Namespace), Silence: label(series.Silence),
+			Owner: label(series.Owner), Reason: label(series.Reason)})
+	}
+	slices.SortFunc(out, func(a, b Exclusion) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Silence, b.Silence),
+			cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Reason, b.Reason))
+	})
+	return out, err
 }
 
 // noObjectives says why there are none.
@@ -259,11 +302,16 @@ func (r reader) fill(ctx context.Context, known map[key]Budget, alerts map[key][
 	if err != nil {
 		return nil, err
 	}
+	excluding, err := r.vector(ctx, series.SLOBudgetExcluding+r.selector(), true)
+	if err != nil {
+		return nil, err
+	}
 	out := make([]Budget, 0, len(known))
 	for k, b := range known {
 		b.Firing, b.Trend = alerts[k], trends[k]
 		if v, ok := left[k]; ok {
 			b.Left = &v
+			b.LeftExcluding = leftExcluding(excluding, key{k.operator, k.sli, b.Cluster}, v)
 			rate := burn[k] // no series: nothing was bad
 			b.Burn = &rate
 		}
@@ -271,6 +319,15 @@ func (r reader) fill(ctx context.Context, known map[key]Budget, alerts map[key][
 	}
 	slices.SortFunc(out, worseFirst)
 	return out, nil
+}
+
+// leftExcluding is what would be left of a budget without excluded time, of which there may
+// be none.
+func leftExcluding(known map[key]float64, of key, left float64) *float64 {
+	if v, excluded := known[of]; excluded {
+		return &v
+	}
+	return &left
 }
 
 // worseFirst orders by what fires, then by what is left; what is unknown is last.

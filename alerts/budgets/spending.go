@@ -29,6 +29,9 @@ type Spending struct {
 	// Left is the part of the cluster's budget that is left: 1 is all, less than 0
 	// overspent. Nil: not known.
 	Left *float64 `json:"left"`
+	// LeftExcluding is that without the time that AlertSilences exclude. It is Left where
+	// they exclude none.
+	LeftExcluding *float64 `json:"leftExcluding"`
 	// Lost is the part of the cluster's budget that was lost in the time that was
 	// asked for; nil where it was not asked for.
 	Lost *float64 `json:"lost,omitempty"`
@@ -51,10 +54,14 @@ func Low(ctx context.Context, from Prometheus, namespace string, now time.Time, 
 	if len(worst) == 0 {
 		return nil, r.check(ctx)
 	}
+	excluding, err := r.excluding(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var out []Spending
 	for k, left := range worst {
 		s := spendingOf(k)
-		s.Left = &left
+		s.Left, s.LeftExcluding = &left, leftExcluding(excluding, k, left)
 		out = append(out, s)
 	}
 	count(out, counts)
@@ -85,12 +92,16 @@ func Lost(ctx context.Context, from Prometheus, namespace string, now time.Time,
 	if err != nil {
 		return nil, err
 	}
+	excluding, err := r.excluding(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var out []Spending
 	for k, part := range worst {
 		s := spendingOf(k)
 		s.Lost = &part
 		if v, ok := left[k]; ok {
-			s.Left = &v
+			s.Left, s.LeftExcluding = &v, leftExcluding(excluding, k, v)
 		}
 		out = append(out, s)
 	}
@@ -106,11 +117,18 @@ type spendingReader struct {
 }
 
 // budgets selects what is left of budgets.
-func (r spendingReader) budgets() string {
+func (r spendingReader) budgets() string { return r.selected(series.SLOBudgetLeft) }
+
+func (r spendingReader) selected(metric string) string {
 	if r.namespace == "" {
-		return series.SLOBudgetLeft
+		return metric
 	}
-	return fmt.Sprintf("%s{%s=%q}", series.SLOBudgetLeft, series.OperatorNamespace, r.namespace)
+	return fmt.Sprintf("%s{%s=%q}", metric, series.OperatorNamespace, r.namespace)
+}
+
+// excluding reads what would be left without excluded time, where there is some.
+func (r spendingReader) excluding(ctx context.Context) (map[key]float64, error) {
+	return reader{r.Prometheus, Query{Now: r.now}}.vector(ctx, r.selected(series.SLOBudgetExcluding), true)
 }
 
 // worst reads one cluster of each objective.

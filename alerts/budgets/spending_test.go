@@ -46,7 +46,13 @@ func part(of float64) *float64 { return &of }
 
 func spending(operator, cluster string, clusters int, left, lost *float64) budgets.Spending {
 	return budgets.Spending{Namespace: "fleet", Operator: operator, SLI: "available", Cluster: cluster,
-		Clusters: clusters, Left: left, Lost: lost}
+		Clusters: clusters, Left: left, LeftExcluding: left, Lost: lost}
+}
+
+// excluding is an objective of which time was excluded.
+func excluding(s budgets.Spending, left float64) budgets.Spending {
+	s.LeftExcluding = &left
+	return s
 }
 
 // TestSpending has the worst cluster of each objective, the worst objective first. What Prometheus makes of the
@@ -66,10 +72,13 @@ func TestSpending(t *testing.T) {
 					sample(0.1, "alpha", "prod-3")},
 				"topk":                             {sample(0.02, "backup", "prod-2"), sample(1.25, "echo", "prod-1")},
 				"count by":                         {sample(1, "backup", ""), sample(7, "echo", "")},
-				"bellwether:slo_budget_left:ratio": {sample(-0.5, "echo", "prod-1"), sample(0.3, "echo", "prod-2")}},
-			low: []budgets.Spending{spending("echo", "prod-1", 7, part(-0.5), nil),
+				"bellwether:slo_budget_left:ratio": {sample(-0.5, "echo", "prod-1"), sample(0.3, "echo", "prod-2")},
+				// Of prod-2 it is more than of prod-1, but that cluster is not the worst.
+				"bellwether:slo_budget_excluding:ratio": {sample(0.25, "echo", "prod-1"),
+					sample(0.9, "echo", "prod-2")}},
+			low: []budgets.Spending{excluding(spending("echo", "prod-1", 7, part(-0.5), nil), 0.25),
 				spending("alpha", "prod-3", 1, part(0.1), nil), spending("backup", "prod-2", 1, part(0.1), nil)},
-			lost: []budgets.Spending{spending("echo", "prod-1", 7, part(-0.5), part(1.25)),
+			lost: []budgets.Spending{excluding(spending("echo", "prod-1", 7, part(-0.5), part(1.25)), 0.25),
 				spending("backup", "prod-2", 1, nil, part(0.02))}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -82,6 +82,11 @@ const (
 	// empty then. Those that an upgrade causes within 10 minutes are left out.
 	SilenceHiddenPages = "bellwether_alert_silence_hidden_pages"
 
+	// BudgetExcluded is 1 while a Silence excludes time in which an Operator is bad on a
+	// Cluster from its error budgets, with the Owner and the Reason, of which it has the
+	// beginning. Without a Cluster it is about SLIs that are not by cluster.
+	BudgetExcluded = "bellwether_slo_budget_excluded"
+
 	// OperatorClusters counts the selected clusters of an Operator by State:
 	// selected, updated, ready, offline.
 	OperatorClusters = "bellwether_operator_clusters"
@@ -188,6 +193,8 @@ func ofFleet() []Series {
 		{SilenceEnd, "gauge", []string{Namespace, Silence, Owner, Cause}, "When a silence ends that is in force."},
 		{SilenceHiddenPages, "gauge", OfOperator(Cluster, Namespace, Silence, Owner),
 			"Firing alerts that page and that a silence hides, by what they are about."},
+		{BudgetExcluded, "gauge", OfOperator(Cluster, Namespace, Silence, Owner, Reason),
+			"1 while a silence excludes time in which an operator is bad on a cluster from its error budgets."},
 		{OperatorClusters, "gauge", OfOperator(State), "Clusters that a managed operator selects, by state."},
 		{OperatorVersionClusters, "gauge", OfOperator(Version),
 			"Clusters by the version of a managed operator that they run; the 50 most used."},

@@ -77,6 +77,8 @@ The hub serves these in the same way. Only the leader does.
 - ` + "`from`" + ` is the version that most of the clusters ran that the rollout admitted and that are on no later rollout, "several versions" if
   none was run by more than half, and empty if nothing ran there before. ` + "`kind`" + ` is rollout, rollback or automatic rollback. ` + "`wave`" + ` of
   ` + "`bellwether_rollout_change_start_timestamp_seconds`" + ` is the current one, and ` + "`approved_by`" + ` the user name of who approved a wave last.
+- ` + "`bellwether_slo_budget_excluded`" + ` has the first 128 characters of the silence's reason in ` + "`reason`" + `. Where the silence names no
+  clusters, there is also a series without ` + "`cluster`" + `, for SLIs that are not by cluster.
 - The hub also exports ` + "`bellwether_operator_expected`" + ` of all clusters, so that an operator is missed where the agent is silent.
 
 Gauges are read from the hub's cache at the time of the scrape, so they are as fresh as what the hub decides on, and a series goes with

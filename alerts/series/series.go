@@ -358,6 +358,13 @@ const (
 	// SLOBudgetLeft is the part of the period's budget that is left: 1 is all, 0
 	// nothing, less than 0 overspent.
 	SLOBudgetLeft = "bellwether:slo_budget_left:ratio"
+	// SLIBadExcluded has the samples of SLIBadSlice in time that an AlertSilence excludes
+	// from error budgets.
+	SLIBadExcluded = "bellwether:sli_bad_excluded:slice"
+	// SLOBudgetExcluding is what would be left of a budget if the slices of SLIBadExcluded
+	// were good. There is no series where the period has none of them: it is SLOBudgetLeft
+	// then.
+	SLOBudgetExcluding = "bellwether:slo_budget_excluding:ratio"
 	// SLOBudgetCluster is what SLIBadCluster left of a budget, where it has at least
 	// three failures.
 	SLOBudgetCluster = "bellwether:slo_budget_cluster:ratio"
@@ -477,6 +484,9 @@ func Recorded() []Series {
 			"Restarts of the last 10 minutes, where there were some."},
 		{RulesEvaluated, "gauge", nil, "When slices, burn rates and alerts were evaluated."},
 		{SLOBudgetLeft, "gauge", cluster(), "The part of the error budget that is left."},
+		{SLIBadExcluded, "gauge", cluster(), "Bad slices in time that a silence excludes from error budgets."},
+		{SLOBudgetExcluding, "gauge", cluster(),
+			"The part that would be left without excluded time, where there is some."},
 		{SLOBudgetCluster, "gauge", cluster(),
 			"The part that failures left for which no release and no cluster was blamed."},
 	}, recordedCritical()...)

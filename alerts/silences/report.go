@@ -47,22 +47,24 @@ func Report(in Input, s *v1alpha1.AlertSilence, failed Problem) v1alpha1.AlertSi
 	conditions.Summarize(&out.Conditions, s.Generation, summary)
 	conditions.Set(&out.Conditions, s.Generation, v1alpha1.ConditionActive, len(out.IDs) > 0, summary.Reason,
 		summary.Message)
+	reportExclusion(in, s, &out)
 	return out
 }
 
 // Unreachable says on an AlertSilence that Alertmanager could not be read. What was known
 // of it stays.
-func Unreachable(s *v1alpha1.AlertSilence, now time.Time, failed Problem) v1alpha1.AlertSilenceStatus {
+func Unreachable(in Input, s *v1alpha1.AlertSilence, failed Problem) v1alpha1.AlertSilenceStatus {
 	out := *s.Status.DeepCopy()
 	out.ObservedGeneration = s.Generation
 	summary := conditions.Summary{State: conditions.InProgress, Reason: failed.Reason, Message: failed.Message}
 	switch {
 	case failed.Reason == v1alpha1.ReasonNoAlertmanager:
 		summary.State = conditions.Stalled
-	case !s.Spec.End.After(now):
+	case !s.Spec.End.After(in.Now):
 		summary = ended(s)
 	}
 	conditions.Summarize(&out.Conditions, s.Generation, summary)
+	reportExclusion(in, s, &out)
 	return out
 }
 

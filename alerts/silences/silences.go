@@ -1,8 +1,9 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package silences decides which silences Alertmanager has to have, and what happens to
-// the incidents that they hide. It makes the hub's own AlertSilences, for upgrades, vetoes
+// Package silences decides which silences Alertmanager has to have, what happens to
+// the incidents that they hide, and of which operators they exclude time from error
+// budgets. It makes the hub's own AlertSilences, for upgrades, vetoes
 // and clusters that are being removed (Automatic), and of all AlertSilences it plans what
 // to do in Alertmanager and in PagerDuty (Next).
 //
@@ -103,6 +104,9 @@ func clustersOf(s *v1alpha1.AlertSilence, clusters []v1alpha1.FleetCluster) []st
 // Its matchers are sorted by label.
 func wanted(in Input, s *v1alpha1.AlertSilence) alertmanager.Silence {
 	comment := phrase.OneLine(s.Spec.Reason)
+	if s.Spec.ExcludeFromBudgets {
+		comment += "; excluded from error budgets"
+	}
 	out := alertmanager.Silence{By: by + phrase.OneLine(s.Spec.Owner),
 		Comment: fmt.Sprintf("%s (AlertSilence %s/%s)", comment, s.Namespace, s.Name),
 		Starts:  start(s).UTC(), Ends: s.Spec.End.UTC()}

@@ -76,8 +76,8 @@ type scene struct {
 // Tests writes unit tests for promtool of the rules of a set in a rule file. They
 // play stories of clusters: outages and parts of them above and below every
 // tier, recovery, single bad samples, missing and odd data, clusters that come
-// and go, upgrades, releases that are bad on several clusters, and an objective
-// that is edited.
+// and go, upgrades, releases that are bad on several clusters, an objective that
+// is edited, and time that is excluded from a budget.
 //
 // The stories are of one operator: the first of the set that has an objective
 // for csv, or else one that only has the default's. There has to be one. It is no
@@ -99,6 +99,7 @@ func Tests(s Set, ruleFile string) ([]byte, error) {
 		releaseTest(operator),
 		upgradeTest(operator, objective),
 		editedTest(objective),
+		excludedTest(operator, objective),
 		sameNameTest(operator),
 	}}
 	file.Order = rules.Order()

@@ -72,8 +72,10 @@ func left(o Objective, bad int) float64 {
 
 // spent asks for what a budget is short of, in bad slices: a whole number, which
 // no order of operations changes.
-func spent(o Objective) string {
-	return fmt.Sprintf("round(max((1 - %s{sli=\"csv\"}) * %s))", series.SLOBudgetLeft,
+func spent(o Objective) string { return spentBy(series.SLOBudgetLeft, o) }
+
+func spentBy(budget string, o Objective) string {
+	return fmt.Sprintf("round(max((1 - %s{sli=\"csv\"}) * %s))", budget,
 		number(count(o.period())*o.Target.Budget().Ratio()))
 }
 
@@ -157,6 +159,48 @@ func upgradeTest(operator types.NamespacedName, o Objective) testCase {
 				to-upgrade), At: minute(to + 10),
 			Samples: []testSample{{"{}", 1}},
 		})
+	return test
+}
+
+// excludedTest has two outages. Of one of them, two AlertSilences exclude the middle
+// third: one all of it, and the other one a part of it as well. It pages nevertheless, and
+// the budget is that of before; beside it is what would be left without the excluded time.
+func excludedTest(operator types.NamespacedName, o Objective) testCase {
+	const from, excluded, again, counted, to = 60, 90, 100, 120, 150
+	sc := scene{cluster: "maintained", version: "1.0.0", timeline: stretch(from, to), to: testLength}
+	other := scene{cluster: "other", version: "1.1.0", timeline: stretch(from, to), to: testLength}
+	test := testCase{Name: "time is excluded", Series: append(sc.series(operator), other.series(operator)...)}
+	silence := func(name string, first int) testInput {
+		return testInput{
+			fmt.Sprintf("%s{cluster=%q,%s,namespace=\"tools\",silence=%q,owner=\"anna\",reason=\"disks\"}",
+				series.BudgetExcluded, sc.cluster, matchOperator(operator), name),
+			Samples(testLength, func(i int) string {
+				if i < first || i >= counted {
+					return ""
+				}
+				return "1"
+			}),
+		}
+	}
+	test.Series = append(test.Series, silence("disks", excluded), silence("more-disks", again))
+	budgets := fmt.Sprintf("count by (cluster, sli) (%s)", series.SLOBudgetExcluding)
+	only := []testSample{{fmt.Sprintf("{cluster=%q,sli=\"csv\"}", sc.cluster), 1}}
+	pages := testExpr{
+		Expr: `count by (cluster) (ALERTS{alertstate="firing",sli="csv",severity="page"})`, At: minute(counted - 1),
+		Samples: []testSample{{fmt.Sprintf("{cluster=%q}", sc.cluster), 1},
+			{fmt.Sprintf("{cluster=%q}", other.cluster), 1}},
+	}
+	test.Exprs = []testExpr{
+		{Expr: budgets, At: minute(excluded - 1)},
+		{Expr: budgets, At: minute(counted - 1), Samples: only},
+		pages,
+		{Expr: budgets, At: minute(to + 10), Samples: only},
+		{Expr: spent(o), At: minute(to + 10), Samples: []testSample{{"{}", to - from}}},
+		{Expr: spentBy(series.SLOBudgetExcluding, o), At: minute(to + 10),
+			Samples: []testSample{{"{}", to - from - (counted - excluded)}}},
+		{Expr: fmt.Sprintf("sum by (cluster) (sum_over_time(%s[1d]))", series.SLIBadExcluded), At: minute(to + 10),
+			Samples: []testSample{{fmt.Sprintf("{cluster=%q}", sc.cluster), counted - excluded}}},
+	}
 	return test
 }
 

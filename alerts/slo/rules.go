@@ -153,7 +153,7 @@ func merge(rules []monitoringv1.Rule) []monitoringv1.Rule {
 // takes one evaluation: the slices, their burn rate, who is to blame, the alerts.
 func fastGroup(s Set, part Part) monitoringv1.RuleGroup {
 	requests := s.requestSLIs()
-	rules := append(s.sliceRules(part), clusterStates()...)
+	rules := append(append(s.sliceRules(part), excludedSlices()), clusterStates()...)
 	rules = append(rules, versionRules(fastest(), requests)...)
 	rules = append(rules, clusterBlame(requests))
 	rules = append(rules, s.releaseRules(requests)...)
@@ -212,14 +212,21 @@ func budgetGroup(s Set) monitoringv1.RuleGroup {
 		rules = append(rules, record(series.SLOBudgetLeft, fmt.Sprintf("%s\nor %s\n(1 + 0 * %s and %s)",
 			s.budgetLeft(series.SLIBadSlice, p, ""), on(budgetLabels), series.SLIBad, ofPeriod(p))))
 	}
+	for _, p := range s.periods() {
+		rules = append(rules, record(series.SLOBudgetExcluding, s.budgetExcluding(p)))
+	}
 	return group("budget", 4*time.Minute, append(merge(rules), s.exhaustedRules()...)...)
 }
 
 // budgetLeft is what bad slices left of the budgets of a period, where their number
 // meets a condition.
 func (s Set) budgetLeft(bad string, p time.Duration, condition string) string {
-	return fmt.Sprintf("1 -\n%s\n/ %s (%s * (1 - %s and %s))", s.requestSLIs().spent(bad, p, condition), ofSLO,
-		number(count(p)), series.SLOObjective, ofPeriod(p))
+	return fmt.Sprintf("1 -\n%s\n/ %s %s", s.requestSLIs().spent(bad, p, condition), ofSLO, s.budget(p))
+}
+
+// budget is how many slices of a period may be bad.
+func (Set) budget(p time.Duration) string {
+	return fmt.Sprintf("(%s * (1 - %s and %s))", number(count(p)), series.SLOObjective, ofPeriod(p))
 }
 
 // ofPeriod selects, after `and`, the objectives with a period.

@@ -25,6 +25,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="End",type=string,JSONPath=`.spec.end`
 // +kubebuilder:printcolumn:name="Hidden pages",type=integer,JSONPath=`.status.hiddenPages`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.spec.reason`
+// +kubebuilder:printcolumn:name="Excluded",type=string,JSONPath=`.status.conditions[?(@.type=="BudgetsExcluded")].reason`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,priority=1
 type AlertSilence struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -40,6 +41,8 @@ type AlertSilence struct {
 // +kubebuilder:validation:XValidation:rule="has(self.operators) || has(self.clusters)",message="set operators, clusters or both"
 // +kubebuilder:validation:XValidation:rule="self.scope != 'Fleet' || !has(self.operators)",message="a silence with scope Fleet is about clusters with everything on them: it has no operators"
 // +kubebuilder:validation:XValidation:rule="!has(self.start) || self.end > self.start",message="end must be after start"
+// +kubebuilder:validation:XValidation:rule="(has(self.excludeFromBudgets) && self.excludeFromBudgets) == (has(oldSelf.excludeFromBudgets) && oldSelf.excludeFromBudgets)",message="excludeFromBudgets cannot be changed: make another AlertSilence"
+// +kubebuilder:validation:XValidation:rule="!has(self.excludeFromBudgets) || !self.excludeFromBudgets || (self.owner == oldSelf.owner && self.reason == oldSelf.reason && self.end <= oldSelf.end && has(self.operators) == has(oldSelf.operators) && (!has(self.operators) || self.operators == oldSelf.operators) && has(self.clusters) == has(oldSelf.clusters) && (!has(self.clusters) || self.clusters == oldSelf.clusters))",message="of a silence that excludes time from error budgets only the end can be changed, to an earlier time: make another AlertSilence"
 // +kubebuilder:validation:XValidation:rule="has(self.start) == has(oldSelf.start) && (!has(self.start) || self.start == oldSelf.start)",message="start cannot be changed: make another AlertSilence"
 type AlertSilenceSpec struct {
 	// Owner is the person or team to ask about the silence.
@@ -87,6 +90,15 @@ type AlertSilenceSpec struct {
 	// +kubebuilder:default=All
 	// +optional
 	Alerts SilencedAlerts `json:"alerts,omitempty"`
+
+	// ExcludeFromBudgets records that time in which the operators are bad on the clusters
+	// while the silence is in force is excluded from their error budgets. What is left of a
+	// budget is then shown twice: with that time, which alerts, gates and rollouts go by as
+	// before, and without it. Time before the object was created is never excluded, whatever
+	// start is. Such a silence can be ended earlier, and not be changed otherwise. The
+	// exclusion does not need an Alertmanager.
+	// +optional
+	ExcludeFromBudgets bool `json:"excludeFromBudgets,omitempty"`
 }
 
 // SilenceScope is what an AlertSilence is about.
@@ -138,7 +150,8 @@ type AlertSilenceStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// Conditions: Ready is True unless something prevents the silence. Active is True while
-	// Alertmanager has it in force.
+	// Alertmanager has it in force. BudgetsExcluded is there only with
+	// spec.excludeFromBudgets, and True while time is excluded.
 	// +listType=map
 	// +listMapKey=type
 	// +optional

@@ -76,6 +76,9 @@ const (
 
 	// ConditionActive (AlertSilence) is True while Alertmanager has the silence in force.
 	ConditionActive = "Active"
+	// ConditionBudgetsExcluded (AlertSilence) is True while time in which operators are bad
+	// is excluded from their error budgets. It is there only if the silence says so.
+	ConditionBudgetsExcluded = "BudgetsExcluded"
 )
 
 // Condition reasons. Each is a state that a person can act on.
@@ -386,6 +389,8 @@ const (
 	ReasonScheduled = "Scheduled"
 	// ReasonEnded says that the time of a silence is over.
 	ReasonEnded = "Ended"
+	// ReasonExcluding says that a silence excludes time from error budgets.
+	ReasonExcluding = "Excluding"
 	// ReasonEndTooLate says that a silence would last longer than the hub permits.
 	ReasonEndTooLate = "EndTooLate"
 	// ReasonNoAlertmanager says that the hub knows no Alertmanager.

@@ -6,6 +6,7 @@ package silence
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -23,11 +24,16 @@ import (
 var (
 	endDesc    = kit.Desc(series.SilenceEnd)
 	hiddenDesc = kit.Desc(series.SilenceHiddenPages)
+
+	excludedDesc = kit.Desc(series.BudgetExcluded)
 )
+
+// maxReason is how much of a reason a label has.
+const maxReason = 128
 
 // Gauges returns the collector of the metrics of silences.
 func Gauges(mgr ctrl.Manager) prometheus.Collector {
-	return kit.NewGauges(mgr, collect, endDesc, hiddenDesc)
+	return kit.NewGauges(mgr, collect, endDesc, hiddenDesc, excludedDesc)
 }
 
 func collect(ctx context.Context, cache client.Reader, out chan<- prometheus.Metric) error {
@@ -51,6 +57,31 @@ func collect(ctx context.Context, cache client.Reader, out chan<- prometheus.Met
 		}
 		for _, h := range s.Status.Hidden {
 			gauge(hiddenDesc, float64(h.Pages), h.OperatorNamespace, h.Operator, h.Cluster, s.Namespace, s.Name, owner)
+		}
+	}
+	return collectExcluded(ctx, cache, all.Items, now, out)
+}
+
+// collectExcluded has of what time is excluded from error budgets. It lists nothing where
+// no silence does that.
+func collectExcluded(ctx context.Context, cache client.Reader, all []v1alpha1.AlertSilence, now time.Time,
+	out chan<- prometheus.Metric) error {
+	if !slices.ContainsFunc(all, func(s v1alpha1.AlertSilence) bool { return silences.IsExcluding(&s, now) }) {
+		return nil
+	}
+	var clusters v1alpha1.FleetClusterList
+	var installs v1alpha1.OperatorInstallList
+	for _, list := range []client.ObjectList{&clusters, &installs} {
+		if err := cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return fmt.Errorf("list %T: %w", list, err)
+		}
+	}
+	for i := range all {
+		s := &all[i]
+		owner, reason := phrase.OneLine(s.Spec.Owner), phrase.Truncate(phrase.OneLine(s.Spec.Reason), maxReason)
+		for _, e := range silences.Excludes(s, now, clusters.Items, installs.Items) {
+			out <- prometheus.MustNewConstMetric(excludedDesc, prometheus.GaugeValue, 1, e.Operator.Namespace,
+				e.Operator.Name, e.Cluster, s.Namespace, s.Name, owner, reason)
 		}
 	}
 	return nil

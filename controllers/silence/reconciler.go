@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -26,6 +27,7 @@ import (
 	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/kit"
+	"github.com/bellwether-dev/bellwether/phrase"
 	"github.com/bellwether-dev/bellwether/rollouts/veto"
 )
 
@@ -89,7 +91,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (ctrl.R
 	automatic := r.applyAutomatic(ctx, in)
 	if in.problem.Reason != "" {
 		err := r.report(ctx, in, func(s *v1alpha1.AlertSilence) v1alpha1.AlertSilenceStatus {
-			return silences.Unreachable(s, in.Now, in.problem)
+			return silences.Unreachable(in.Input, s, in.problem)
 		})
 		return kit.Result(r.Options.Recheck, errors.Join(automatic, err))
 	}
@@ -199,18 +201,24 @@ func (r *Reconciler) report(ctx context.Context, in observation,
 	return errors.Join(errs...)
 }
 
-// notify emits an event when the state of a silence changed.
+// notify emits an event when the state of a silence changed, and when it begins or ends to
+// exclude time from error budgets.
 func (r *Reconciler) notify(before, after *v1alpha1.AlertSilence) {
-	was := conditions.Get(before.Status.Conditions, v1alpha1.ConditionReady)
-	is := conditions.Get(after.Status.Conditions, v1alpha1.ConditionReady)
-	if was.Reason == is.Reason {
-		return
+	of := func(s *v1alpha1.AlertSilence, conditionType string) metav1.Condition {
+		return conditions.Get(s.Status.Conditions, conditionType)
 	}
-	eventType := corev1.EventTypeNormal
-	if is.Status != "True" {
-		eventType = corev1.EventTypeWarning
+	if is := of(after, v1alpha1.ConditionReady); is.Reason != of(before, v1alpha1.ConditionReady).Reason {
+		eventType := corev1.EventTypeNormal
+		if is.Status != metav1.ConditionTrue {
+			eventType = corev1.EventTypeWarning
+		}
+		r.Events.Eventf(after, nil, eventType, is.Reason, "Silence", "%s", is.Message)
 	}
-	r.Events.Eventf(after, nil, eventType, is.Reason, "Silence", "%s", is.Message)
+	const budgets = v1alpha1.ConditionBudgetsExcluded
+	if is := of(after, budgets); is.Reason != of(before, budgets).Reason {
+		r.Events.Eventf(after, nil, corev1.EventTypeNormal, is.Reason, "ExcludeFromBudgets", "%s: %s",
+			phrase.OneLine(after.Spec.Owner), is.Message)
+	}
 }
 
 // everything is the one request that there is.

@@ -186,10 +186,12 @@ func badRelease() handover.Input {
 	in.Incidents.Items = []incidents.Incident{open, old, release, hub}
 	in.Gaps = []incidents.Gap{{From: ago(11 * time.Hour), To: ago(10 * time.Hour)}}
 	in.Low.Items = []budgets.Spending{
-		{Namespace: "fleet", Operator: "echo", SLI: "available", Cluster: "prod-2", Clusters: 3, Left: part(-0.41)},
-		{Namespace: "fleet", Operator: "backup", SLI: "probe:web", Cluster: "prod-1", Clusters: 1, Left: part(0.004)}}
+		{Namespace: "fleet", Operator: "echo", SLI: "available", Cluster: "prod-2", Clusters: 3, Left: part(-0.41),
+			LeftExcluding: part(0.12)},
+		{Namespace: "fleet", Operator: "backup", SLI: "probe:web", Cluster: "prod-1", Clusters: 1, Left: part(0.004),
+			LeftExcluding: part(0.004)}}
 	in.Lost.Items = []budgets.Spending{{Namespace: "fleet", Operator: "echo", SLI: "available", Cluster: "prod-2",
-		Clusters: 4, Left: part(-0.41), Lost: part(1.204)}}
+		Clusters: 4, Left: part(-0.41), LeftExcluding: part(0.12), Lost: part(1.204)}}
 
 	equal := func(name, value string) handover.Matcher { return handover.Matcher{Name: name, Value: value} }
 	in.Silences.Items = []handover.Silence{

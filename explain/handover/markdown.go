@@ -238,7 +238,16 @@ func (r Report) hold(h Hold) string {
 }
 
 func lowBudget(b budgets.Spending) string {
-	return fmt.Sprintf("%s/%s, SLI %s: %s on %s", b.Namespace, b.Operator, escape(b.SLI), left(b.Left), onClusters(b))
+	return fmt.Sprintf("%s/%s, SLI %s: %s on %s", b.Namespace, b.Operator, escape(b.SLI), leftTwice(b), onClusters(b))
+}
+
+// leftTwice says how much is left of a budget, and what would be left without excluded
+// time, where there is some.
+func leftTwice(b budgets.Spending) string {
+	if b.Left == nil || b.LeftExcluding == nil || *b.Left == *b.LeftExcluding {
+		return left(b.Left)
+	}
+	return fmt.Sprintf("%s (%s without excluded time)", left(b.Left), left(b.LeftExcluding))
 }
 
 // left says how much is left of a budget.
@@ -264,7 +273,7 @@ func onClusters(b budgets.Spending) string {
 
 func lostBudget(b budgets.Spending) string {
 	return fmt.Sprintf("%s/%s, SLI %s: lost %s of its budget, %s, on %s", b.Namespace, b.Operator, escape(b.SLI),
-		percent(*b.Lost), left(b.Left), onClusters(b))
+		percent(*b.Lost), leftTwice(b), onClusters(b))
 }
 
 // percent rounds towards zero, so that what is not spent is not shown as such: less

@@ -467,6 +467,10 @@ func silence() []Remedy {
 	return []Remedy{
 		{Reason: v1alpha1.ReasonInForce, Means: "Alertmanager has the silence in force: nobody is notified of the " +
 			"alerts that it is about.", Next: "Incidents whose alerts still fire when it ends are opened again."},
+		{Reason: v1alpha1.ReasonExcluding, Means: "Time in which the operators of the silence are bad is excluded " +
+			"from their error budgets. What is left of a budget is shown with that time and without it.",
+			Next: "No more time is excluded once the silence ends.", Do: []Action{
+				run("End the silence if the work is done earlier", "bellwether silence end NAME -n NAMESPACE")}},
 		{Reason: v1alpha1.ReasonScheduled, Means: "The silence begins at the time of its spec.start.",
 			Next: "It comes into force then."},
 		{Reason: v1alpha1.ReasonEnded, Means: "The time of the silence is over. It hides nothing.", Do: []Action{

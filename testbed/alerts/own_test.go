@@ -70,6 +70,18 @@ func TestOwnSLIs(t *testing.T) {
 					0.93}}},
 		},
 	}, testCase{
+		// As before, and the last hour of it is excluded: 60 slices of 180 that were bad.
+		Name: "a part of a budget of shares is excluded",
+		Series: []testInput{expected, {ok, "0+45x400"}, {errors, "0+0x29 0+15x180"},
+			{of("bellwether_slo_budget_excluded"), "_x150 1x59 stale"}},
+		Exprs: []testExpr{
+			{Expr: `bellwether:slo_budget_excluding:ratio`, At: "140m"},
+			{Expr: `round((1 - bellwether:slo_budget_excluding:ratio{sli="requests"}) / ` +
+				`(1 - bellwether:slo_budget_left:ratio), 0.01)`, At: "230m",
+				Samples: []testSample{{`{cluster="c",operator_namespace="fleet",operator="echo",sli="requests"}`,
+					0.67}}},
+		},
+	}, testCase{
 		Name: "nobody measures", Series: []testInput{expected, {ok, "0+45x60 stale"}},
 		Exprs: []testExpr{
 			{Expr: `ALERTS{alertstate="firing",sli="requests"}`, At: "59m"},

@@ -106,3 +106,23 @@ func TestLateIsNotGone(t *testing.T) {
 			}},
 	}})
 }
+
+// TestTimeIsExcludedOnTheHub has slices of two clusters arrive, and the hub exclude time of one of them.
+func TestTimeIsExcludedOnTheHub(t *testing.T) {
+	const of = `operator_namespace="fleet",operator="echo"`
+	var series []testInput
+	for _, cluster := range []string{"maintained", "other"} {
+		series = append(series, arriving(cluster, "1", "0+60x120", "1x120")...)
+		series = append(series, testInput{fmt.Sprintf(`bellwether:sli_bad:slice{cluster=%q,%s,sli="csv"}`, cluster, of),
+			"1x120"})
+	}
+	series = append(series, testInput{`bellwether_slo_budget_excluded{cluster="maintained",` + of +
+		`,silence="disks",owner="anna"}`, "_x60 1x29 stale"})
+	runParts(t, strict, []slo.Part{slo.Hub}, testCase{Name: "time is excluded", Series: series, Exprs: []testExpr{
+		{Expr: `sum by (cluster) (sum_over_time(bellwether:sli_bad_excluded:slice[1d]))`, At: "119m",
+			Samples: []testSample{{`{cluster="maintained"}`, 30}}},
+		{Expr: `round((1 - bellwether:slo_budget_excluding:ratio) / (1 - bellwether:slo_budget_left:ratio), 0.01)`,
+			At:      "119m",
+			Samples: []testSample{{`{cluster="maintained",` + of + `,sli="csv"}`, 0.75}}},
+	}})
+}

@@ -34,7 +34,7 @@ func TestPromtool(t *testing.T) {
 				t.Error(err)
 			}
 			args := []string{"test", "rules", "--run", "what an alert says", "--run", "an upgrade", "--run",
-				"an objective"}
+				"an objective", "--run", "time is excluded"}
 			if strings.HasPrefix(filepath.Base(file), "mixed.") {
 				args = append(args, "--run", "clusters of", "--run", "a bad release")
 			}

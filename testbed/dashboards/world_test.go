@@ -148,8 +148,10 @@ func (w *world) has(name string, l map[string]string, at time.Time) bool {
 	switch name {
 	case series.OperatorInfo:
 		return version == running && l[series.CSV] == operator+".v"+version && l[series.Namespace] == "ns-"+operator
-	case series.SLIBadSlice:
+	case series.SLIBadSlice, series.SLIBadExcluded, series.SLOBudgetExcluding:
 		return troubled
+	case series.BudgetExcluded:
+		return changed && cluster == "canary" && second
 	case series.SLIBadVersion, series.SLIBadVersionSum + "5m", series.SLIBadVersionSum + "1h",
 		series.SLIBadVersionSum + "6h", series.SLIBadVersionSum + "1d", series.SLIBadVersionSum + "3d",
 		series.SLIBadVersionClusters, series.SLOVersionBurn, series.SLOReleaseBurn:
@@ -196,6 +198,8 @@ func (w *world) value(name string, l map[string]string, at time.Time) float64 {
 			return -0.2
 		}
 		return 0.9
+	case series.SLOBudgetExcluding:
+		return 0.3
 	case series.SLOObjective:
 		return 0.99
 	case series.SLOPeriod:

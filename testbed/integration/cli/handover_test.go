@@ -29,6 +29,7 @@ const present = `groups:
   rules:
   - {record: "bellwether:rules_evaluated:timestamp", expr: time()}
   - {record: "bellwether:slo_budget_left:ratio", expr: vector(0.125), labels: {cluster: prod-1, operator: echo, operator_namespace: %[1]s, sli: available}}
+  - {record: "bellwether:slo_budget_excluding:ratio", expr: vector(0.5), labels: {cluster: prod-1, operator: echo, operator_namespace: %[1]s, sli: available}}
   - {record: "bellwether:slo_budget_left:ratio", expr: vector(0.75), labels: {cluster: prod-2, operator: echo, operator_namespace: %[1]s, sli: available}}
   - {record: "bellwether:slo_budget_left:ratio", expr: vector(-1), labels: {cluster: prod-1, operator: echo, operator_namespace: elsewhere, sli: available}}
   - {alert: BellwetherHubDown, expr: vector(1), labels: {severity: page, scope: fleet}, annotations: {summary: There are no metrics of the hub, runbook_url: "https://runbooks.example.com/hub"}}
@@ -161,7 +162,8 @@ func TestHandover(t *testing.T) {
 			" Hidden by a silence of anna until ", " Runbook: https://runbooks.example.com/hub\n",
 			"### Rollouts: 1 (not progressing: 1)\n\n- **Failed** " + h.namespace +
 				"/echo: rollout echo-1 to 1.1.0 is Halted: ",
-			"### Low error budgets: 1\n\n- " + h.namespace + "/echo, SLI available: 12 % left on cluster prod-1.\n",
+			"### Low error budgets: 1\n\n- " + h.namespace + "/echo, SLI available: 12 % left (50 % left without excluded " +
+				"time) on cluster prod-1.\n",
 			"### Silences: 1 (hiding firing alerts: 1)\n\n- **hides 1 firing alert** (BellwetherHubDown), by anna, " +
 				"until ",
 			": the hub is moved. It matches `alertname=\"BellwetherHubDown\"`.\n",
@@ -169,7 +171,8 @@ func TestHandover(t *testing.T) {
 			"### Alerts that ended: 1 (1 page, 0 tickets)\n\n- page BellwetherOperatorSLOBurn: " + h.namespace +
 				"/echo, SLI available, cluster prod-1, from ",
 			"; fired as 2 pages.\n", "Prometheus did not evaluate Bellwether's rules from ",
-			h.namespace + "/echo, SLI available: lost 50 % of its budget, 12 % left, on cluster prod-1.\n",
+			h.namespace + "/echo, SLI available: lost 50 % of its budget, 12 % left (50 % left without excluded time), on " +
+				"cluster prod-1.\n",
 			"### Silences that ended: 1\n\n- by ben, until ",
 		} {
 			if !strings.Contains(got.out, want) {

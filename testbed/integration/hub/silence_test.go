@@ -5,17 +5,20 @@ package hub
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	api "github.com/bellwether-dev/bellwether/alerts/alertmanager"
 	"github.com/bellwether-dev/bellwether/alerts/silences"
+	"github.com/bellwether-dev/bellwether/apis/conditions"
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/silence"
 	"github.com/bellwether-dev/bellwether/testbed/alertmanager"
@@ -66,6 +69,7 @@ func TestSilences(t *testing.T) {
 	})
 	server.Stop(t.Context())
 	h.reaches(t, of, "False AlertmanagerUnreachable", "Alertmanager at")
+	h.timeIsExcluded(t, namespace)
 	must(t, server.Restart(t.Context()))
 	h.reaches(t, of, "True InForce")
 
@@ -83,6 +87,58 @@ func TestSilences(t *testing.T) {
 		return nil
 	})
 	h.removalIsSilenced(t)
+}
+
+// timeIsExcluded has a silence that excludes time from error budgets, without an Alertmanager, until it is ended.
+func (h *harness) timeIsExcluded(t *testing.T, namespace string) {
+	const metric = "bellwether_slo_budget_excluded"
+	maintained := fleetCluster("maintained")
+	h.join(t, maintained)
+	h.install(t, maintained.Name, v1alpha1.OperatorReference{Namespace: namespace, Name: "ledger"})
+	h.install(t, maintained.Name, v1alpha1.OperatorReference{Namespace: namespace, Name: "other"})
+	if n, err := testutil.GatherAndCount(h.metrics, metric); n != 0 || err != nil {
+		t.Errorf("%d series before there is such a silence, %v", n, err)
+	}
+	excluding := &v1alpha1.AlertSilence{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "excluding"},
+		Spec: v1alpha1.AlertSilenceSpec{Owner: "anna", Reason: "storage\nis moved", Operators: []string{"ledger"},
+			Clusters: &v1alpha1.SilencedClusters{Names: []string{maintained.Name}}, ExcludeFromBudgets: true,
+			End: metav1.NewTime(time.Now().Add(time.Hour))}}
+	must(t, h.Create(t.Context(), excluding))
+	want := fmt.Sprintf("# HELP %[1]s 1 while a silence excludes time in which an operator is bad on a cluster from its "+
+		"error budgets.\n# TYPE %[1]s gauge\n%[1]s{cluster=\"maintained\",namespace=%[2]q,operator=\"ledger\","+
+		"operator_namespace=%[2]q,owner=\"anna\",reason=\"storage is moved\",silence=\"excluding\"} 1\n", metric,
+		namespace)
+	eventually(t, func() error { return testutil.GatherAndCompare(h.metrics, strings.NewReader(want), metric) })
+
+	for name, change := range map[string]func(*v1alpha1.AlertSilenceSpec){
+		"the reason":   func(s *v1alpha1.AlertSilenceSpec) { s.Reason = "something else" },
+		"the owner":    func(s *v1alpha1.AlertSilenceSpec) { s.Owner = "otto" },
+		"a later end":  func(s *v1alpha1.AlertSilenceSpec) { s.End = metav1.NewTime(s.End.Add(time.Hour)) },
+		"operators":    func(s *v1alpha1.AlertSilenceSpec) { s.Operators = append(s.Operators, "other") },
+		"all clusters": func(s *v1alpha1.AlertSilenceSpec) { s.Clusters = nil },
+		"no exclusion": func(s *v1alpha1.AlertSilenceSpec) { s.ExcludeFromBudgets = false },
+	} {
+		must(t, h.Get(t.Context(), client.ObjectKeyFromObject(excluding), excluding))
+		changed := excluding.DeepCopy()
+		change(&changed.Spec)
+		expect(t, h.Patch(t.Context(), changed, client.MergeFrom(excluding), client.DryRunAll),
+			"make another AlertSilence")
+		if t.Failed() {
+			t.Fatalf("%s could be changed", name)
+		}
+	}
+	h.change(t, excluding, func() { excluding.Spec.End = metav1.NewTime(time.Now().Add(-time.Second)) })
+	eventually(t, func() error {
+		if n, err := testutil.GatherAndCount(h.metrics, metric); n != 0 || err != nil {
+			return errors.Join(fmt.Errorf("%w: %d series after the end", errNotYet, n), err)
+		}
+		return nil
+	})
+	h.reaches(t, excluding, "True Ended")
+	if got := conditions.Get(excluding.Status.Conditions, v1alpha1.ConditionBudgetsExcluded); got.Reason !=
+		v1alpha1.ReasonEnded {
+		t.Errorf("the condition says %s (%s) after the end", got.Reason, got.Message)
+	}
 }
 
 // removalIsSilenced has a cluster that is being removed.

@@ -107,6 +107,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: end
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: excludeFromBudgets
+      type:
+        scalar: boolean
     - name: operators
       type:
         list:

@@ -160,7 +160,7 @@ func ExplainedBudgets(answer *budgets.Report) []explain.Budget {
 	out := make([]explain.Budget, 0, len(list))
 	for _, b := range list {
 		e := explain.Budget{SLI: b.SLI, Cluster: b.Cluster, Target: b.Target, Period: b.Period, Left: b.Left,
-			Burn: b.Burn}
+			LeftExcluding: b.LeftExcluding, Burn: b.Burn}
 		for _, alert := range b.Firing {
 			e.Firing = append(e.Firing, alert.Name)
 		}

@@ -6,6 +6,7 @@
 package silence
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -58,7 +59,7 @@ func Silences(all []v1alpha1.AlertSilence, l term.Listing) *term.Table {
 		}
 		return a.Spec.End.Compare(b.Spec.End.Time)
 	})
-	t := &term.Table{Header: []string{"NAME", "OWNER", "STATE", "END", "HIDDEN PAGES", "REASON"}, Wrap: true}
+	t := &term.Table{Header: []string{"NAME", "OWNER", "STATE", "END", "BUDGETS", "HIDDEN PAGES", "REASON"}, Wrap: true}
 	t = l.Table(t)
 	for i := range sorted {
 		s := &sorted[i]
@@ -68,10 +69,20 @@ func Silences(all []v1alpha1.AlertSilence, l term.Listing) *term.Table {
 			state = v1alpha1.ReasonPending
 		}
 		t.Add(l.Row(s.Namespace, []term.Cell{{Text: s.Name}, {Text: s.Spec.Owner}, {Text: state},
-			{Text: s.Spec.End.UTC().Format(time.RFC3339)}, {Text: term.Count(s.Status.HiddenPages)},
-			{Text: s.Spec.Reason}})...)
+			{Text: s.Spec.End.UTC().Format(time.RFC3339)}, {Text: budgetsOf(s)},
+			{Text: term.Count(s.Status.HiddenPages)}, {Text: s.Spec.Reason}})...)
 	}
 	return t
+}
+
+// budgetsOf says whether a silence excludes time from error budgets, or why it does not
+// although it is made for that.
+func budgetsOf(s *v1alpha1.AlertSilence) string {
+	if !s.Spec.ExcludeFromBudgets {
+		return "-"
+	}
+	state := conditions.Get(s.Status.Conditions, v1alpha1.ConditionBudgetsExcluded)
+	return cmp.Or(state.Reason, v1alpha1.ReasonPending)
 }
 
 func isActive(s *v1alpha1.AlertSilence) bool {
@@ -83,13 +94,17 @@ that it names, until it ends. Open incidents in PagerDuty are resolved when it b
 and opened again if their alerts still fire when it ends.
 
 With --fleet the silence is about clusters with everything on them. It has to be in the
-hub's namespace.`
+hub's namespace.
+
+With --exclude-from-budgets, what is left of error budgets is also shown without the time
+in which the operators are bad during the silence. Such a silence can be ended, but not be
+changed otherwise. Alerts and rollouts go by all of the time.`
 
 type createOptions struct {
 	owner, reason, selector, until string
 	operators, clusters            []string
 	last                           time.Duration
-	fleet, tickets                 bool
+	fleet, tickets, exclude        bool
 }
 
 func (a *app) createCommand() *cobra.Command {
@@ -126,6 +141,8 @@ func (a *app) createCommand() *cobra.Command {
 	fs.StringVar(&o.until, "until", "", "When the silence ends (RFC 3339), in place of --for.")
 	fs.BoolVar(&o.fleet, "fleet", false, "Silence everything about the clusters, in the hub's namespace.")
 	fs.BoolVar(&o.tickets, "tickets", false, "Silence tickets only.")
+	fs.BoolVar(&o.exclude, "exclude-from-budgets", false,
+		"Exclude the time from the error budgets, from now on; they are then shown with it and without it.")
 	c.MarkFlagsMutuallyExclusive("fleet", "operator")
 	c.MarkFlagsMutuallyExclusive("for", "until")
 	return c
@@ -158,6 +175,8 @@ func (o *createOptions) silence(key client.ObjectKey, now time.Time) (*v1alpha1.
 			Reason:    o.reason,
 			End:       metav1.NewTime(end.UTC().Truncate(time.Second)),
 			Operators: o.operators,
+
+			ExcludeFromBudgets: o.exclude,
 		},
 	}
 	if o.fleet {

@@ -40,6 +40,9 @@ func TestSilenceOfFlags(t *testing.T) {
 				Scope: v1alpha1.SilenceFleet, Alerts: v1alpha1.SilenceTickets, Clusters: &v1alpha1.SilencedClusters{
 					Names:    []string{"a"},
 					Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"site": "eu"}}}}},
+		"excludes time": {options: with(func(o *createOptions) { o.exclude = true }),
+			want: v1alpha1.AlertSilenceSpec{Owner: "anna", Reason: "work", Operators: []string{"echo"},
+				End: metav1.NewTime(noon.Add(time.Hour)), ExcludeFromBudgets: true}},
 		"no owner":       {options: with(func(o *createOptions) { o.owner = " " }), wrong: "needs an owner and a reason"},
 		"no reason":      {options: with(func(o *createOptions) { o.reason = "" }), wrong: "needs an owner and a reason"},
 		"about nothing":  {options: with(func(o *createOptions) { o.operators = nil }), wrong: "do not say what is silenced"},
@@ -79,15 +82,19 @@ func TestList(t *testing.T) {
 				{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: reason},
 				{Type: v1alpha1.ConditionActive, Status: active}}}}
 	}
+	later := silence("later", v1alpha1.ReasonInForce, 2*time.Hour, metav1.ConditionTrue)
+	later.Spec.ExcludeFromBudgets = true
+	later.Status.Conditions = append(later.Status.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionBudgetsExcluded, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonExcluding})
 	got := Silences([]v1alpha1.AlertSilence{silence("over", v1alpha1.ReasonEnded, -time.Hour, metav1.ConditionFalse),
-		silence("later", v1alpha1.ReasonInForce, 2*time.Hour, metav1.ConditionTrue),
+		later,
 		silence("sooner", v1alpha1.ReasonInForce, time.Hour, metav1.ConditionTrue)},
 		term.Listing{Now: noon, Namespaces: true}).Render(term.Style{})
 	lines := strings.Split(strings.TrimSpace(got), "\n")
-	want := [][]string{{"NAMESPACE", "NAME", "OWNER", "STATE", "END", "HIDDEN", "PAGES", "REASON"},
-		{"tools", "sooner", "anna", "InForce", "2026-11-23T13:00:00Z", "2", "work"},
-		{"tools", "later", "anna", "InForce", "2026-11-23T14:00:00Z", "2", "work"},
-		{"tools", "over", "anna", "Ended", "2026-11-23T11:00:00Z", "2", "work"}}
+	want := [][]string{{"NAMESPACE", "NAME", "OWNER", "STATE", "END", "BUDGETS", "HIDDEN", "PAGES", "REASON"},
+		{"tools", "sooner", "anna", "InForce", "2026-11-23T13:00:00Z", "-", "2", "work"},
+		{"tools", "later", "anna", "InForce", "2026-11-23T14:00:00Z", "Excluding", "2", "work"},
+		{"tools", "over", "anna", "Ended", "2026-11-23T11:00:00Z", "-", "2", "work"}}
 	var fields [][]string
 	for _, line := range lines {
 		fields = append(fields, strings.Fields(line))

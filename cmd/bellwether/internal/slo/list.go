@@ -39,7 +39,9 @@ const sloListLong = `Show the error budgets of operators: the remaining budget, 
 firing alerts. Each operator has one line, with its worst objective. With --all,
 each objective has one line. The remaining budget is that of the worst cluster, and
 the burn rate is the highest of all clusters. At a burn rate of 1 the budget lasts
-exactly for its period. The graph shows the remaining budget over time.
+exactly for its period. The graph shows the remaining budget over time. Where an
+AlertSilence excludes time from the budget, what would be left without that time
+follows in parentheses.
 
 The data comes from Prometheus, from the series that the rules of the OperatorSLOs
 record.`
@@ -70,6 +72,7 @@ func (a *app) sloListCommand() *cobra.Command {
 				return out.Value(a.Streams.Out, shown)
 			}
 			a.Table(&out, Budgets(shown, graph.since))
+			a.Say("%s", excludedNote(shown))
 			return nil
 		},
 	}
@@ -118,7 +121,8 @@ func (a *app) objectivesInput(ctx context.Context, answer *budgets.Report) expla
 
 const sloGetLong = `Show the error budgets of an operator: its objectives, and the clusters that have
 used a part of their budget, the worst first. The graph shows the remaining budget
-over time. The operator is named as NAME, or as NAMESPACE/NAME if operators of
+over time. AlertSilences that exclude time from the budgets are listed with their owner
+and reason. The operator is named as NAME, or as NAMESPACE/NAME if operators of
 several namespaces have that name.`
 
 // fewClusters is how many are shown without --all.

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,7 +52,7 @@ func OperatorBudgets(a *budgets.Report, since time.Duration, most int, s term.St
 		}
 	}
 	if len(spent) == 0 {
-		out.WriteString("\nNo cluster has used any of its budgets.\n")
+		out.WriteString("\nNo cluster has used any of its budgets.\n" + exclusions(a.Exclusions, s))
 		return out.String()
 	}
 	shown := spent
@@ -69,6 +70,7 @@ func OperatorBudgets(a *budgets.Report, since time.Duration, most int, s term.St
 		fmt.Fprintf(&out, "and %d more clusters that have used a part of their budget; use --all to show them\n",
 			hidden)
 	}
+	out.WriteString(excludedNote(slices.Concat(a.Objectives, shown)) + exclusions(a.Exclusions, s))
 	return out.String()
 }
 
@@ -81,15 +83,14 @@ func objectiveCells(b budgets.Budget) []term.Cell {
 // Below these parts of a budget it deserves a look.
 const fewLeft = 0.25
 
-// leftCell rounds down, so that 100 % is all of it.
+// leftCell has what would be left without excluded time in parentheses, where there is some.
 func leftCell(b budgets.Budget) term.Cell {
 	if b.Left == nil {
 		return term.Cell{Text: "no data", Tone: term.Warn}
 	}
-	percent := 100 * *b.Left
-	text := fmt.Sprintf("%.0f %%", math.Floor(percent))
-	if percent > 90 && percent < 100 {
-		text = fmt.Sprintf("%.1f %%", math.Floor(10*percent)/10)
+	text := percent(*b.Left)
+	if hasExcluded(b) {
+		text += " (" + percent(*b.LeftExcluding) + ")"
 	}
 	switch {
 	case *b.Left <= 0:
@@ -99,6 +100,39 @@ func leftCell(b budgets.Budget) term.Cell {
 	default:
 		return term.Cell{Text: text, Tone: term.Good}
 	}
+}
+
+// percent rounds down, so that 100 % is all of it.
+func percent(part float64) string {
+	percent := 100 * part
+	if percent > 90 && percent < 100 {
+		return fmt.Sprintf("%.1f %%", math.Floor(10*percent)/10)
+	}
+	return fmt.Sprintf("%.0f %%", math.Floor(percent))
+}
+
+func hasExcluded(b budgets.Budget) bool {
+	return b.Left != nil && b.LeftExcluding != nil && *b.Left != *b.LeftExcluding
+}
+
+// excludedNote says what is in parentheses, if anything is.
+func excludedNote(shown []budgets.Budget) string {
+	if !slices.ContainsFunc(shown, hasExcluded) {
+		return ""
+	}
+	return "\nIn parentheses: what would be left without the time that AlertSilences exclude.\n"
+}
+
+// exclusions lists the AlertSilences that excluded time.
+func exclusions(all []budgets.Exclusion, s term.Style) string {
+	if len(all) == 0 {
+		return ""
+	}
+	t := &term.Table{Header: []string{"EXCLUDED BY", "OWNER", "REASON"}, Wrap: true}
+	for _, e := range all {
+		t.Add(term.PlainCells(e.Namespace+"/"+e.Silence, e.Owner, e.Reason)...)
+	}
+	return "\n" + t.Render(s)
 }
 
 func burnCell(b budgets.Budget) term.Cell {

@@ -34,6 +34,13 @@ type AlertSilenceSpecApplyConfiguration struct {
 	Clusters *SilencedClustersApplyConfiguration `json:"clusters,omitempty"`
 	// Alerts are All (default), or Tickets, so that what pages still pages.
 	Alerts *apisv1alpha1.SilencedAlerts `json:"alerts,omitempty"`
+	// ExcludeFromBudgets records that time in which the operators are bad on the clusters
+	// while the silence is in force is excluded from their error budgets. What is left of a
+	// budget is then shown twice: with that time, which alerts, gates and rollouts go by as
+	// before, and without it. Time before the object was created is never excluded, whatever
+	// start is. Such a silence can be ended earlier, and not be changed otherwise. The
+	// exclusion does not need an Alertmanager.
+	ExcludeFromBudgets *bool `json:"excludeFromBudgets,omitempty"`
 }
 
 // AlertSilenceSpecApplyConfiguration constructs a declarative configuration of the AlertSilenceSpec type for use with
@@ -105,5 +112,13 @@ func (b *AlertSilenceSpecApplyConfiguration) WithClusters(value *SilencedCluster
 // If called multiple times, the Alerts field is set to the value of the last call.
 func (b *AlertSilenceSpecApplyConfiguration) WithAlerts(value apisv1alpha1.SilencedAlerts) *AlertSilenceSpecApplyConfiguration {
 	b.Alerts = &value
+	return b
+}
+
+// WithExcludeFromBudgets sets the ExcludeFromBudgets field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ExcludeFromBudgets field is set to the value of the last call.
+func (b *AlertSilenceSpecApplyConfiguration) WithExcludeFromBudgets(value bool) *AlertSilenceSpecApplyConfiguration {
+	b.ExcludeFromBudgets = &value
 	return b
 }

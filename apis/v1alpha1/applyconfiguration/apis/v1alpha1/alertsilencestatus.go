@@ -18,7 +18,8 @@ type AlertSilenceStatusApplyConfiguration struct {
 	// ObservedGeneration is the generation that the status is about.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// Conditions: Ready is True unless something prevents the silence. Active is True while
-	// Alertmanager has it in force.
+	// Alertmanager has it in force. BudgetsExcluded is there only with
+	// spec.excludeFromBudgets, and True while time is excluded.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// IDs of the silences in Alertmanager.
 	IDs []string `json:"ids,omitempty"`

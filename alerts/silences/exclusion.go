@@ -1,0 +1,92 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package silences
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/bellwether-dev/bellwether/apis/conditions"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+)
+
+// excludedFrom is when an AlertSilence begins to exclude time from error budgets: never
+// before it was made, so that nobody excludes what has happened already.
+func excludedFrom(s *v1alpha1.AlertSilence) time.Time {
+	if begin := start(s); begin.After(s.CreationTimestamp.Time) {
+		return begin
+	}
+	return s.CreationTimestamp.Time
+}
+
+// reportExclusion says in the status of an AlertSilence whether it excludes time from
+// error budgets now, if it is made for that. Alertmanager has no part in it.
+func reportExclusion(in Input, s *v1alpha1.AlertSilence, status *v1alpha1.AlertSilenceStatus) {
+	if !s.Spec.ExcludeFromBudgets {
+		return
+	}
+	from, until := excludedFrom(s).UTC().Format(time.RFC3339), s.Spec.End.UTC().Format(time.RFC3339)
+	set := func(excludes bool, reason, message string) {
+		conditions.Set(&status.Conditions, s.Generation, v1alpha1.ConditionBudgetsExcluded, excludes, reason, message)
+	}
+	problem := check(in, s)
+	switch {
+	case !s.Spec.End.After(in.Now):
+		set(false, v1alpha1.ReasonEnded, "no time after "+until+" is excluded from error budgets")
+	case problem.Reason != "":
+		set(false, problem.Reason, "no time is excluded from error budgets: "+problem.Message)
+	case !isWanted(in, s):
+		set(false, v1alpha1.ReasonScheduled, "time is excluded from error budgets from "+from+" on")
+	default:
+		set(true, v1alpha1.ReasonExcluding, "time in which the operators are bad is excluded from their error "+
+			"budgets from "+from+" until "+until+"; what is left is shown with it and without it")
+	}
+}
+
+// Excluded is an operator on a cluster. Without a cluster, these are the SLIs of the
+// operator that are not by cluster.
+type Excluded struct {
+	Cluster  string
+	Operator types.NamespacedName
+}
+
+// Excludes returns of what an AlertSilence excludes time from error budgets now, sorted. It
+// is nothing unless the silence's condition BudgetsExcluded is True.
+func Excludes(s *v1alpha1.AlertSilence, now time.Time, clusters []v1alpha1.FleetCluster,
+	installs []v1alpha1.OperatorInstall) []Excluded {
+	if !IsExcluding(s, now) {
+		return nil
+	}
+	var only []string
+	if s.Spec.Clusters != nil {
+		only = clustersOf(s, clusters)
+	}
+	found := map[Excluded]bool{}
+	for i := range installs {
+		cluster, op := installs[i].Spec.Cluster, installs[i].Spec.Operator
+		id := types.NamespacedName{Namespace: op.Namespace, Name: op.Name}
+		switch {
+		case s.Spec.Scope != v1alpha1.SilenceFleet && op.Namespace != s.Namespace:
+		case len(s.Spec.Operators) > 0 && !slices.Contains(s.Spec.Operators, op.Name):
+		case s.Spec.Clusters == nil:
+			found[Excluded{"", id}], found[Excluded{cluster, id}] = true, true
+		case slices.Contains(only, cluster):
+			found[Excluded{cluster, id}] = true
+		}
+	}
+	return slices.SortedFunc(maps.Keys(found), func(a, b Excluded) int {
+		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Operator.Namespace, b.Operator.Namespace),
+			cmp.Compare(a.Operator.Name, b.Operator.Name))
+	})
+}
+
+// IsExcluding tells whether an AlertSilence excludes time from error budgets now.
+func IsExcluding(s *v1alpha1.AlertSilence, now time.Time) bool {
+	return s.DeletionTimestamp == nil && s.Spec.End.After(now) &&
+		conditions.IsTrue(s.Status.Conditions, v1alpha1.ConditionBudgetsExcluded)
+}
