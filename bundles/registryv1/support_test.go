@@ -27,10 +27,10 @@ func TestParseSupport(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		`{}`:                              "neither endOfSupport nor kubernetes",
-		`null`:                            "neither endOfSupport nor kubernetes",
-		`{"endOfSupport": "30.6.2027"}`:   `endOfSupport "30.6.2027" is no day`,
-		`{"endOfSupport": "2027-02-30"}`:  "is no day",
+		`{}`:                                "neither endOfSupport nor kubernetes",
+		`null`:                              "neither endOfSupport nor kubernetes",
+		`{"endOfSupport": "30.6.2027"}`:     `endOfSupport "30.6.2027" is no day`,
+		`{"endOfSupport": "2027-02-30"}`:    "is no day",
 		`{"kubernetes": {"min": "1.32.1"}}`: `kubernetes.min "1.32.1" is no version such as 1.32`,
 		`{"kubernetes": {"max": ">=1.32"}}`: "kubernetes.max",
 		`{"kubernetes": {"min": "1.32", "max": "1.9"}}`: "kubernetes.min 1.32 is newer than kubernetes.max 1.9",

@@ -184,7 +184,7 @@ func TestSeverity(t *testing.T) {
 			osv.Critical, 9.8},
 		"CVSS 4": {`"severity": [{"type": "CVSS_V4",
 			"score": "CVSS:4.0/AV:N/AC:L/AT:N/PR:N/UI:N/VC:H/VI:H/VA:H/SC:N/SI:N/SA:N"}]`, osv.Critical, 9.3},
-		"CVSS 2": {`"severity": [{"type": "CVSS_V2", "score": "AV:N/AC:L/Au:N/C:P/I:P/A:P"}]`, osv.High, 7.5},
+		"CVSS 2":                     {`"severity": [{"type": "CVSS_V2", "score": "AV:N/AC:L/Au:N/C:P/I:P/A:P"}]`, osv.High, 7.5},
 		"in words of a distribution": {`"severity": [{"type": "Ubuntu", "score": "medium"}]`, osv.Medium, 0},
 		"in words":                   {`"database_specific": {"severity": "MODERATE"}`, osv.Medium, 0},
 		"an invalid vector":          {`"severity": [{"type": "CVSS_V3", "score": "CVSS:3.1/AV:N"}]`, osv.Unknown, 0},

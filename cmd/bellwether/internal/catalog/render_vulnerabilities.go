@@ -132,7 +132,8 @@ func vulnerabilityTable(r vulnerabilities.Report, most int) *term.Table {
 		if f.Score > 0 {
 			score = strconv.FormatFloat(f.Score, 'f', 1, 64)
 		}
-		t.Add(term.Strong.Cell(f.ID), term.Cell{Text: string(f.Severity), Tone: severityTone(f.Severity)},
+		t.Add(term.Strong.Cell(f.ID),
+			term.Cell{Text: strings.ToLower(heading(f.Severity)), Tone: severityTone(f.Severity)},
 			term.Cell{Text: score}, term.Cell{Text: f.Package}, term.Cell{Text: f.Installed},
 			term.Cell{Text: term.OrDash(f.Fixed)}, term.Cell{Text: phrase.First(f.images, most)},
 			term.Cell{Text: phrase.First(f.versions, most)})

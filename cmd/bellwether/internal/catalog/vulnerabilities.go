@@ -4,6 +4,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -157,8 +158,9 @@ func (a *app) vulnerabilities(ctx context.Context, o vulnerabilityOptions, args 
 	}
 	for _, f := range files {
 		if !f.used {
-			a.Warn("Warning: SBOM %s is about no image of the catalog (%s).\n", f.file,
-				phrase.First(f.inventory.Digests, 3))
+			about := append(slices.Clone(f.inventory.Digests), f.inventory.Names...)
+			a.Warn("Warning: SBOM %s is about no image of the catalog. It is about %s.\n", f.file,
+				cmp.Or(phrase.First(about, 3), "nothing"))
 		}
 	}
 	if in.Database, err = osv.Read(os.DirFS(o.osv), vulnerabilities.Targets(in.Contents)); err != nil {
@@ -180,7 +182,7 @@ func (o vulnerabilityOptions) packages(ctx context.Context, args []string) ([]*c
 	if err != nil {
 		return nil, err
 	}
-	packages, err := catalogs.ReadGraphs(files)
+	packages, err := readWithImages(files)
 	if err != nil || len(args) == 1 {
 		return packages, err
 	}
@@ -189,6 +191,25 @@ func (o vulnerabilityOptions) packages(ctx context.Context, args []string) ([]*c
 		return nil, exit.Hintf("see `bellwether catalog show "+args[0]+"`", "%w %q", catalogs.ErrNoPackage, args[1])
 	}
 	return packages[i : i+1], nil
+}
+
+// readWithImages reads the graphs of a catalog with the images of the bundles, and without their manifests.
+func readWithImages(files catalogs.Files) ([]*catalogs.Package, error) {
+	type key struct{ pkg, bundle string }
+	var mu sync.Mutex
+	related := map[key][]catalogs.RelatedImage{}
+	packages, err := catalogs.ReadEach(files, func(pkg string, b *catalogs.Bundle) error {
+		mu.Lock()
+		defer mu.Unlock()
+		related[key{pkg, b.Name}] = slices.Clone(b.RelatedImages)
+		return nil
+	})
+	for _, p := range packages {
+		for name, b := range p.Bundles {
+			b.RelatedImages = related[key{p.Name, name}]
+		}
+	}
+	return packages, err
 }
 
 // sbomFile is an SBOM that the user named.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/catalogs/vulnerabilities"
 	"github.com/bellwether-dev/bellwether/catalogs/vulnerabilities/osv"
@@ -110,8 +111,8 @@ func TestCatalogVulnerabilitiesReadsReferrers(t *testing.T) {
 	// Any image will do; they differ by their content.
 	var images []string
 	for _, name := range []string{"one", "two"} {
-		digest, err := client.Push(t.Context(), write(t, name+".json", `{"schema": "olm.package", "name": "`+name+`"}`,
-			true), address+"/echo:"+name, oci.Access{})
+		digest, err := client.Push(t.Context(), write(t, "catalog.json", catalogtest.Graph(name, "1.0.0"), true),
+			address+"/echo:"+name, oci.Access{})
 		if err != nil {
 			t.Fatalf("push image: %v", err)
 		}
