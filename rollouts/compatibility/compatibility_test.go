@@ -36,9 +36,10 @@ func TestJudge(t *testing.T) {
 		want       compatibility.Verdict
 		reason     string
 	}{
-		"nothing against it": {needs(v1alpha1.ReleaseRequirements{}), "1.37.0", compatibility.OK, "uses no removed API"},
-		"removed":            {needs(removed), "1.25.0", compatibility.Breaks, "which Kubernetes 1.25 removed"},
-		"not removed yet":    {needs(removed), "1.24.0", compatibility.OK, "uses no removed API"},
+		"nothing against it": {needs(v1alpha1.ReleaseRequirements{}), "1.37.0", compatibility.OK,
+			"uses no removed API"},
+		"removed":         {needs(removed), "1.25.0", compatibility.Breaks, "which Kubernetes 1.25 removed"},
+		"not removed yet": {needs(removed), "1.24.0", compatibility.OK, "uses no removed API"},
 		"older than minKubeVersion": {needs(v1alpha1.ReleaseRequirements{MinKubeVersion: "1.30.0"}), "1.29.0",
 			compatibility.Breaks, "bundle echo.v1.0.0 needs 1.30.0 or newer (minKubeVersion)"},
 		"newer than supported": {needs(upTo("", "1.36")), "1.37.0", compatibility.Breaks,
@@ -75,7 +76,8 @@ const budget = `{"apiVersion": "policy/v1beta1", "kind": "PodDisruptionBudget", 
 
 func TestFactsOf(t *testing.T) {
 	p := &catalogs.Package{Name: "echo", DefaultChannel: "stable",
-		Channels: map[string]*catalogs.Channel{"stable": {Name: "stable", Entries: []catalogs.Entry{{Name: "echo.v1.0.0"}}}},
+		Channels: map[string]*catalogs.Channel{"stable": {Name: "stable",
+			Entries: []catalogs.Entry{{Name: "echo.v1.0.0"}}}},
 		Bundles: map[string]*catalogs.Bundle{"echo.v1.0.0": {Name: "echo.v1.0.0", Version: semver.MustParse("1.0.0"),
 			Objects: [][]byte{[]byte(csv), []byte(budget)},
 			Properties: []registryv1.Property{{Type: registryv1.PropertySupport,

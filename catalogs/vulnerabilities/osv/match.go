@@ -111,7 +111,8 @@ func within(list []*osvschema.Event, version string, compare comparator) (verdic
 			out.fixed = e.version
 		}
 	}
-	if len(limits) > 0 && !slices.ContainsFunc(limits, func(l string) bool { return l == "*" || order(version, l) < 0 }) {
+	below := func(limit string) bool { return limit == "*" || order(version, limit) < 0 }
+	if len(limits) > 0 && !slices.ContainsFunc(limits, below) {
 		out.affected = false
 	}
 	if failed != nil {

@@ -184,7 +184,8 @@ func TestSeverity(t *testing.T) {
 			osv.Critical, 9.8},
 		"CVSS 4": {`"severity": [{"type": "CVSS_V4",
 			"score": "CVSS:4.0/AV:N/AC:L/AT:N/PR:N/UI:N/VC:H/VI:H/VA:H/SC:N/SI:N/SA:N"}]`, osv.Critical, 9.3},
-		"CVSS 2":                     {`"severity": [{"type": "CVSS_V2", "score": "AV:N/AC:L/Au:N/C:P/I:P/A:P"}]`, osv.High, 7.5},
+		"CVSS 2": {`"severity": [{"type": "CVSS_V2", "score": "AV:N/AC:L/Au:N/C:P/I:P/A:P"}]`, osv.High,
+			7.5},
 		"in words of a distribution": {`"severity": [{"type": "Ubuntu", "score": "medium"}]`, osv.Medium, 0},
 		"in words":                   {`"database_specific": {"severity": "MODERATE"}`, osv.Medium, 0},
 		"an invalid vector":          {`"severity": [{"type": "CVSS_V3", "score": "CVSS:3.1/AV:N"}]`, osv.Unknown, 0},
@@ -222,7 +223,8 @@ func TestReadArchives(t *testing.T) {
 		t.Fatalf("write archive: %v", err)
 	}
 	target := osv.Target{Ecosystem: "Go", Name: "p", Version: "1.0.0"}
-	newer := strings.Replace(record("X-1", "Go", events("SEMVER", "introduced 0", "fixed 1.4.0")), "2099-01", "2099-03", 1)
+	newer := strings.Replace(record("X-1", "Go", events("SEMVER", "introduced 0", "fixed 1.4.0")), "2099-01",
+		"2099-03", 1)
 	d, err := osv.Read(fstest.MapFS{
 		"Go/all.zip":    {Data: text.Bytes()},
 		"X-1.json":      {Data: []byte(newer)},

@@ -81,7 +81,7 @@ func (a *app) catalogVulnerabilitiesCommand() *cobra.Command {
 		Use: "vulnerabilities REF|DIR [PACKAGE]", Short: "Show which versions have known vulnerabilities",
 		Long: catalogVulnerabilitiesLong,
 		Example: "  bellwether catalog vulnerabilities registry.example.com/catalogs/main:latest --osv ./osv --hub\n" +
-			"  bellwether catalog vulnerabilities ./catalog echo-operator --osv ./osv --sbom ./sboms --fail-on critical",
+			"  bellwether catalog vulnerabilities ./catalog echo-operator --osv ./osv --sbom ./sboms",
 		Args:              func(c *cobra.Command, args []string) error { return a.unusable(oneOrTwo(c, args)) },
 		ValidArgsFunction: completePackage(&o.access),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -106,7 +106,8 @@ func (a *app) catalogVulnerabilitiesCommand() *cobra.Command {
 	f.BoolVar(&o.failOnUnknown, "fail-on-unknown", false,
 		"Fail also if an image has no SBOM, or a package cannot be compared.")
 	_ = c.MarkFlagDirname("osv")
-	_ = c.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions(failLevels(), cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("fail-on",
+		cobra.FixedCompletions(failLevels(), cobra.ShellCompDirectiveNoFileComp))
 	o.access.Add(c)
 	o.out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML)
 	return c
@@ -129,8 +130,8 @@ func (o vulnerabilityOptions) check() error {
 		return err
 	}
 	if o.osv == "" {
-		return exit.Hintf("download archives from https://osv-vulnerabilities.storage.googleapis.com/ECOSYSTEM/all.zip "+
-			"into a folder", "missing flag --osv: the folder with the vulnerability database")
+		return exit.Hintf("download https://osv-vulnerabilities.storage.googleapis.com/ECOSYSTEM/all.zip into a folder",
+			"missing flag --osv: the folder with the vulnerability database")
 	}
 	if !slices.Contains(failLevels(), o.failOn) {
 		return exit.Hintf("use "+strings.Join(failLevels(), ", "), "invalid value %q of --fail-on", o.failOn)
