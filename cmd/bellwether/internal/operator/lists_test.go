@@ -41,5 +41,6 @@ func TestDetails(t *testing.T) {
 	fixture.Golden(t, "operator", Operator(OperatorInput{
 		Now: fixture.Noon, Operator: fixture.Operator(),
 		Rollouts: []v1alpha1.OperatorRollout{*fixture.RolloutAt()}, Installs: fixture.Installs(),
+		Catalogs: []v1alpha1.OperatorCatalog{supporting(fixture.Operator())},
 	}, term.Style{}))
 }
