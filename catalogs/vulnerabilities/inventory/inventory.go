@@ -202,13 +202,7 @@ func readSPDX(content []byte) (Inventory, error) {
 		}
 		purl := purlOf(p)
 		if described[p.PackageSPDXIdentifier] {
-			texts := []string{purl, p.PackageFileName}
-			for _, c := range p.PackageChecksums {
-				if c.Algorithm == common.SHA256 {
-					texts = append(texts, "sha256:"+c.Value)
-				}
-			}
-			out.describe(p.PackageName, p.PackageVersion, texts...)
+			out.describe(p.PackageName, p.PackageVersion, append(sha256Of(p), purl, p.PackageFileName)...)
 		}
 		if isSPDXPackage(p, purl, described[p.PackageSPDXIdentifier]) {
 			version := p.PackageVersion
@@ -219,6 +213,17 @@ func readSPDX(content []byte) (Inventory, error) {
 		}
 	}
 	return out, nil
+}
+
+// sha256Of are the checksums of a package, as digests.
+func sha256Of(p *spdx.Package) []string {
+	var out []string
+	for _, c := range p.PackageChecksums {
+		if c.Algorithm == common.SHA256 {
+			out = append(out, "sha256:"+c.Value)
+		}
+	}
+	return out
 }
 
 // isSPDXPackage leaves out images, operating systems, files, and a subject without a package URL.
