@@ -35,6 +35,7 @@ require (
 )
 
 require (
+	deps.dev/util/semver v0.0.0-20260727054525-2946ae4a6141
 	filippo.io/age v1.3.1
 	github.com/PagerDuty/go-pagerduty v1.8.0
 	github.com/agnivade/levenshtein v1.2.0
@@ -47,17 +48,24 @@ require (
 	github.com/go-openapi/strfmt v0.27.0
 	github.com/grafana/grafana-foundation-sdk/go v0.0.18
 	github.com/johannesboyne/gofakes3 v1.2.0
+	github.com/knqyf263/go-apk-version v0.0.0-20200609155635-041fdbb8563f
+	github.com/knqyf263/go-deb-version v0.0.0-20241115132648-6f4aee6ccd23
+	github.com/knqyf263/go-rpm-version v0.0.0-20260811110310-1815e1f1b790
+	github.com/ossf/osv-schema/bindings/go v0.0.0-20260525004216-afe0bddbf893
+	github.com/pandatix/go-cvss v0.6.4
 	github.com/prometheus/alertmanager v0.34.2
 	github.com/prometheus/blackbox_exporter v0.28.0
 	github.com/prometheus/prometheus v0.311.0
 	github.com/robfig/cron/v3 v3.0.1
 	github.com/slok/sloth v0.16.0
+	github.com/spdx/tools-golang v0.5.7
 	github.com/teambition/rrule-go v1.8.2
 	gocloud.dev v0.45.0
 )
 
 require (
 	filippo.io/hpke v0.4.0 // indirect
+	github.com/anchore/go-struct-converter v0.1.0 // indirect
 	github.com/andybalholm/brotli v1.2.0 // indirect
 	github.com/armon/go-metrics v0.4.1 // indirect
 	github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream v1.7.26 // indirect

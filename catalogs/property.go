@@ -45,3 +45,14 @@ func (b *Bundle) MinKubeVersion() string {
 	}
 	return ""
 }
+
+// Support returns for how long the bundle is supported and on which versions of Kubernetes, by its first property
+// registryv1.PropertySupport; zero if it has none. Errors wrap registryv1.ErrSupport.
+func (b *Bundle) Support() (registryv1.Support, error) {
+	for _, p := range b.Properties {
+		if p.Type == registryv1.PropertySupport {
+			return registryv1.ParseSupport(p.Value)
+		}
+	}
+	return registryv1.Support{}, nil
+}

@@ -251,6 +251,15 @@ type CatalogVersion struct {
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	Deprecated string `json:"deprecated,omitempty"`
+	// EndOfSupport is the last day on which the version is supported, as the catalog
+	// says; empty where it does not.
+	// +kubebuilder:validation:MaxLength=10
+	// +optional
+	EndOfSupport string `json:"endOfSupport,omitempty"`
+	// SupportedKubernetes are the versions of Kubernetes that it is supported on, as the
+	// catalog says. Absent where it does not.
+	// +optional
+	SupportedKubernetes *KubernetesRange `json:"supportedKubernetes,omitempty"`
 	// Rollbacks say how one gets back from it to the versions before.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=4

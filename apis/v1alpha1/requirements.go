@@ -13,6 +13,18 @@ type ReleaseRequirements struct {
 	// +optional
 	MinKubeVersion string `json:"minKubeVersion,omitempty"`
 
+	// SupportedKubernetes are the versions of Kubernetes that the release is supported
+	// on, as its catalog says. Absent where it does not.
+	// +optional
+	SupportedKubernetes *KubernetesRange `json:"supportedKubernetes,omitempty"`
+
+	// EndOfSupport is the last day on which the release is supported, as its catalog
+	// says; empty where it does not. A rollout after that day gives a warning.
+	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}$`
+	// +kubebuilder:validation:MaxLength=10
+	// +optional
+	EndOfSupport string `json:"endOfSupport,omitempty"`
+
 	// RemovedAPIs are the objects of the bundle whose API newer versions of Kubernetes
 	// do not have: the first twenty.
 	// +listType=atomic
@@ -38,6 +50,17 @@ type ReleaseRequirements struct {
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	NotRead string `json:"notRead,omitempty"`
+}
+
+// KubernetesRange is a range of versions of Kubernetes, such as 1.32. Both ends are in
+// it, with all patch releases; an empty end is open.
+type KubernetesRange struct {
+	// +kubebuilder:validation:MaxLength=16
+	// +optional
+	Min string `json:"min,omitempty"`
+	// +kubebuilder:validation:MaxLength=16
+	// +optional
+	Max string `json:"max,omitempty"`
 }
 
 // RemovedAPI is an object of a bundle whose API Kubernetes removed.

@@ -116,13 +116,19 @@ func checkOfObject(in *Input) []Finding {
 	return out
 }
 
-// checkOfRemovedAPI has a finding for each manifest.
+// checkOfRemovedAPI has a finding for each manifest. What is still to be removed is a warning.
 func checkOfRemovedAPI(in *Input) []Finding {
 	var out []Finding
 	for _, removed := range requirements.RemovedAPIs(in.Bundle) {
 		o := removed.Object
-		out = append(out, at(o, o.GetAPIVersion()+" "+o.GetKind()+" was removed in Kubernetes v"+removed.In,
-			"apiVersion"))
+		api := o.GetAPIVersion() + " " + o.GetKind()
+		if registryv1.CompareKubernetes(removed.In, requirements.Kubernetes) <= 0 {
+			out = append(out, at(o, api+" was removed in Kubernetes v"+removed.In, "apiVersion"))
+			continue
+		}
+		f := at(o, "Kubernetes v"+removed.In+" will remove "+api, "apiVersion")
+		f.Severity = Warning
+		out = append(out, f)
 	}
 	return out
 }

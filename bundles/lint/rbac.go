@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/bundles/requirements"
 )
 
 // rbacRules are about what the operator may do.
@@ -180,28 +181,25 @@ func checkEscalation(g grant) string {
 	return ""
 }
 
-// removedResources are those that are in no version of their group any more, and the first version of Kubernetes
-// without them. The deprecation guide of Kubernetes lists them.
-var removedResources = []struct{ group, resource, in string }{
-	{"policy", "podsecuritypolicies", "1.25"}, {"extensions", "podsecuritypolicies", "1.16"},
-	{"extensions", "ingresses", "1.22"}, {"extensions", "deployments", "1.16"}, {"extensions", "daemonsets", "1.16"},
-	{"extensions", "replicasets", "1.16"}, {"extensions", "networkpolicies", "1.16"},
-	{"auditregistration.k8s.io", "auditsinks", "1.19"},
-	{"settings.k8s.io", "podpresets", "1.20"},
-}
-
 // checkRemovedRights leaves wildcards alone: they are about all that exists.
 func checkRemovedRights(g grant) string {
 	var found []string
-	for _, r := range removedResources {
-		if slices.Contains(g.APIGroups, r.group) && slices.Contains(g.Resources, r.resource) {
-			found = append(found, fmt.Sprintf("%s.%s (removed in Kubernetes %s)", r.resource, r.group, r.in))
-		}
+	for _, r := range requirements.RemovedResources(g.PolicyRule) {
+		found = append(found, fmt.Sprintf("%s (removed in Kubernetes %s)", r, r.In))
 	}
 	if len(found) == 0 {
 		return ""
 	}
 	return "rights to " + strings.Join(found, ", ")
+}
+
+// Rights returns the rules of all roles that the operator is granted by its bundle.
+func Rights(b *bundles.Bundle) []rbacv1.PolicyRule {
+	var out []rbacv1.PolicyRule
+	for _, g := range grants(b) {
+		out = append(out, g.PolicyRule)
+	}
+	return out
 }
 
 func checkSecrets(g grant) string {

@@ -139,7 +139,7 @@ func Rules() []Rule {
 		rbacRules(),
 		runtimeRules(),
 		webhookRules(),
-		watchRules(),
+		watchRules(), supportRules(),
 		waiverRules(),
 	)
 	for i := range rules {

@@ -21,6 +21,9 @@ const (
 	// differ from the default. Authors write it to metadata/properties.yaml; its value is that of Profile in package
 	// alerts/slo/spec.
 	PropertySLO = "bellwether.dev/slo"
+	// PropertySupport says for how long the version is supported, and on which versions of Kubernetes. Authors write it
+	// to metadata/properties.yaml; its value is a Support.
+	PropertySupport = "bellwether.dev/support"
 )
 
 // Property is a typed fact about a bundle, or one of its dependencies; Value is JSON.

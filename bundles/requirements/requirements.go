@@ -45,9 +45,12 @@ func RemovedAPIs(b *bundles.Bundle) []RemovedAPI {
 	return out
 }
 
-// removedIn asks the validator of operator-framework, one object at a time: it says
-// the version in its message only.
+// removedIn asks k8s.io/api, and for what that has no types of any more the validator
+// of operator-framework, one object at a time: it says the version in its message only.
 func removedIn(b *bundles.Bundle, o *bundles.Object) string {
+	if in := removedByLifecycle(o.GroupVersionKind()); in != "" {
+		return in
+	}
 	one := &manifests.Bundle{Name: b.Name, CSV: b.CSV, Objects: []*unstructured.Unstructured{o.Unstructured}}
 	if d := OldCRD(o); d != nil {
 		one.V1beta1CRDs = append(one.V1beta1CRDs, d)

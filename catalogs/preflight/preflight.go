@@ -16,6 +16,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/bundles/requirements"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/view"
@@ -119,13 +120,19 @@ func (r *requirementsReader) bundle(name string) *bundles.Bundle {
 func (r *requirementsReader) readRelease(release v1alpha1.Release) {
 	if described, ok := r.pkg.Bundles[release.Bundle]; ok {
 		r.out.MinKubeVersion = phrase.Truncate(described.MinKubeVersion(), maxVersion)
+		r.readSupport(described)
 	}
 	b := r.bundle(release.Bundle)
 	if b == nil {
 		return
 	}
 	r.out.MinKubeVersion = phrase.Truncate(b.CSV.Spec.MinKubeVersion, maxVersion)
-	for _, removed := range requirements.RemovedAPIs(b) {
+	// Where there are too many, those that were removed first count.
+	all := requirements.RemovedAPIs(b)
+	slices.SortStableFunc(all, func(a, b requirements.RemovedAPI) int {
+		return registryv1.CompareKubernetes(a.In, b.In)
+	})
+	for _, removed := range all {
 		if len(r.out.RemovedAPIs) == maxRemovedAPIs {
 			break
 		}
@@ -134,6 +141,18 @@ func (r *requirementsReader) readRelease(release v1alpha1.Release) {
 			RemovedIn: removed.In})
 	}
 	r.out.TooLarge = phrase.Truncate(r.tooLarge(release), maxRequirement)
+}
+
+func (r *requirementsReader) readSupport(b *catalogs.Bundle) {
+	support, err := b.Support()
+	if err != nil {
+		r.notRead = append(r.notRead, fmt.Sprintf("bundle %s: %v", b.Name, err))
+		return
+	}
+	r.out.EndOfSupport = support.EndOfSupport
+	if k := support.Kubernetes; k != (registryv1.KubernetesRange{}) {
+		r.out.SupportedKubernetes = &v1alpha1.KubernetesRange{Min: k.Min, Max: k.Max}
+	}
 }
 
 // tooLarge says why a release fits on no cluster; empty where it does.

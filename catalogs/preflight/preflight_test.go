@@ -55,6 +55,12 @@ func bundle(version string, objects ...[]byte) *catalogs.Bundle {
 		Objects: append([][]byte{csv(version)}, objects...)}
 }
 
+// supporting adds what a bundle says of its support.
+func supporting(b *catalogs.Bundle, value string) *catalogs.Bundle {
+	b.Properties = append(b.Properties, registryv1.Property{Type: registryv1.PropertySupport, Value: []byte(value)})
+	return b
+}
+
 func TestRequirements(t *testing.T) {
 	large := []byte(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "large"}, "data": {"text": "` +
 		strings.Repeat("x", 1<<20) + `"}}`)
@@ -70,6 +76,17 @@ func TestRequirements(t *testing.T) {
 			bundles: []*catalogs.Bundle{bundle("1.0.0", namespaced), bundle("1.1.0", namespaced),
 				bundle("1.2.0", namespaced)},
 			want: v1alpha1.ReleaseRequirements{MinKubeVersion: "1.30.0"},
+		},
+		"what the catalog supports": {
+			bundles: []*catalogs.Bundle{supporting(bundle("1.2.0"),
+				`{"endOfSupport": "2027-06-30", "kubernetes": {"min": "1.30", "max": "1.37"}}`)},
+			want: v1alpha1.ReleaseRequirements{MinKubeVersion: "1.30.0", EndOfSupport: "2027-06-30",
+				SupportedKubernetes: &v1alpha1.KubernetesRange{Min: "1.30", Max: "1.37"}},
+		},
+		"an end of support that is no day": {
+			bundles: []*catalogs.Bundle{supporting(bundle("1.2.0"), `{"endOfSupport": "2027"}`)},
+			want: v1alpha1.ReleaseRequirements{MinKubeVersion: "1.30.0", NotRead: "bundle echo.v1.2.0: invalid " +
+				`bellwether.dev/support: endOfSupport "2027" is no day such as 2027-06-30`},
 		},
 		"a removed API": {
 			bundles: []*catalogs.Bundle{bundle("1.2.0", []byte(budget))},

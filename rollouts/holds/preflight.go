@@ -11,6 +11,7 @@ import (
 	"github.com/blang/semver/v4"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
@@ -51,32 +52,70 @@ func preflight(r *v1alpha1.ReleaseRequirements, release string, c rollouts.Clust
 // kubernetesProblem says why a release does not suit the cluster's version of
 // Kubernetes; empty if it does. ofAll says that it suits none.
 func kubernetesProblem(r *v1alpha1.ReleaseRequirements, release, version string) (problem string, ofAll bool) {
-	if r.MinKubeVersion == "" && len(r.RemovedAPIs) == 0 {
+	if r.MinKubeVersion == "" && r.SupportedKubernetes == nil && len(r.RemovedAPIs) == 0 {
 		return "", false
 	}
-	// OLM reads minKubeVersion the same way.
-	least, err := semver.Parse(strings.TrimPrefix(r.MinKubeVersion, "v"))
-	if err != nil && r.MinKubeVersion != "" {
-		return fmt.Sprintf("minKubeVersion %q of bundle %s is no version such as 1.30.0, so OLM installs it nowhere",
-			r.MinKubeVersion, release), true
-	}
 	is, err := kubernetesVersion(version)
-	if err != nil {
+	if problem, ofAll = KubernetesProblem(r, release, is); ofAll {
+		return problem, true
+	}
+	switch {
+	case err != nil:
 		return fmt.Sprintf("the Kubernetes version of the cluster is not known (%q), which bundle %s depends on",
 			version, release), false
+	case problem != "":
+		return fmt.Sprintf("the cluster has Kubernetes %s, and %s", is, problem), false
 	}
-	if r.MinKubeVersion != "" && is.LT(least) {
-		return fmt.Sprintf("the cluster has Kubernetes %s, and bundle %s needs %s or newer (minKubeVersion)", is,
-			release, least), false
+	return "", false
+}
+
+// KubernetesProblem says why a bundle does not suit a version of Kubernetes; empty if
+// its requirements are met. ofAll says that it suits none.
+func KubernetesProblem(r *v1alpha1.ReleaseRequirements, bundle string, version semver.Version) (problem string,
+	ofAll bool) {
+	// OLM reads minKubeVersion the same way.
+	least, err := semver.Parse(strings.TrimPrefix(r.MinKubeVersion, "v"))
+	switch {
+	case err != nil && r.MinKubeVersion != "":
+		return fmt.Sprintf("minKubeVersion %q of bundle %s is no version such as 1.30.0, so OLM installs it nowhere",
+			r.MinKubeVersion, bundle), true
+	case r.MinKubeVersion != "" && version.LT(least):
+		return fmt.Sprintf("bundle %s needs %s or newer (minKubeVersion)", bundle, least), false
+	}
+	if problem := unsupported(r.SupportedKubernetes, bundle, version); problem != "" {
+		return problem, false
 	}
 	for _, removed := range r.RemovedAPIs {
 		in, err := semver.ParseTolerant(removed.RemovedIn)
-		if err == nil && is.GTE(in) {
-			return fmt.Sprintf("the cluster has Kubernetes %s, and bundle %s uses %s %s (%s), which Kubernetes %s "+
-				"removed", is, release, removed.APIVersion, removed.Kind, removed.Name, removed.RemovedIn), false
+		if err == nil && version.GTE(in) {
+			return fmt.Sprintf("bundle %s uses %s %s (%s), which Kubernetes %s removed", bundle, removed.APIVersion,
+				removed.Kind, removed.Name, removed.RemovedIn), false
 		}
 	}
 	return "", false
+}
+
+// unsupported says that a version of Kubernetes is outside of the range that the
+// catalog gives for a bundle; empty if it is not.
+func unsupported(r *v1alpha1.KubernetesRange, bundle string, is semver.Version) string {
+	if r == nil {
+		return ""
+	}
+	within := registryv1.KubernetesRange{Min: r.Min, Max: r.Max}
+	if within.Contains(is.String()) {
+		return ""
+	}
+	return fmt.Sprintf("bundle %s is supported on Kubernetes %s (%s)", bundle, within, registryv1.PropertySupport)
+}
+
+// SupportProblem warns of a bundle that is not supported any more; empty if it is, as
+// far as that is known.
+func SupportProblem(r *v1alpha1.ReleaseRequirements, bundle string, now time.Time) string {
+	if r == nil || !registryv1.SupportEnded(r.EndOfSupport, now) {
+		return ""
+	}
+	return fmt.Sprintf("bundle %s has not been supported since %s (%s)", bundle, r.EndOfSupport,
+		registryv1.PropertySupport)
 }
 
 // kubernetesVersion reads a version without what distributions append to it, as OLM

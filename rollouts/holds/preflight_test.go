@@ -21,6 +21,7 @@ func TestPreflight(t *testing.T) {
 		Kind: "PodDisruptionBudget", Name: "echo", RemovedIn: "1.25"}}}
 	refused := &v1alpha1.ReleaseRequirements{RefusedUpgrades: []v1alpha1.RefusedUpgrade{{From: "echo.v1.0.0",
 		Reason: "version v1alpha1 was removed"}}}
+	upTo136 := &v1alpha1.ReleaseRequirements{SupportedKubernetes: &v1alpha1.KubernetesRange{Min: "1.32", Max: "1.36"}}
 	tests := map[string]struct {
 		needs         *v1alpha1.ReleaseRequirements
 		kubernetes    string
@@ -48,6 +49,14 @@ func TestPreflight(t *testing.T) {
 		"the API is there": {needs: oldBudget, kubernetes: "v1.24.17"},
 		"the API was removed": {needs: oldBudget, kubernetes: "v1.25.0", wantsDeferred: true,
 			want: "uses policy/v1beta1 PodDisruptionBudget (echo), which Kubernetes 1.25 removed"},
+		"supported": {needs: upTo136, kubernetes: "v1.36.9+k3s1"},
+		"too new to be supported": {needs: upTo136, kubernetes: "v1.37.0", wantsDeferred: true,
+			want: "the cluster has Kubernetes 1.37.0, and bundle echo.v1.2.0 is supported on Kubernetes 1.32 to 1.36 " +
+				"(bellwether.dev/support)"},
+		"too old to be supported": {needs: upTo136, kubernetes: "v1.31.0", wantsDeferred: true,
+			want: "is supported on Kubernetes 1.32 to 1.36"},
+		"supported where it is not known": {needs: upTo136, wantsDeferred: true,
+			want: `the Kubernetes version of the cluster is not known ("")`},
 		"the upgrade is refused": {needs: refused, installed: "echo.v1.0.0", wantsDeferred: true,
 			want: "the API server refuses the upgrade from echo.v1.0.0: version v1alpha1 was removed"},
 		"not from this version":    {needs: refused, installed: "echo.v1.1.0"},
@@ -115,5 +124,20 @@ func TestPreflightJob(t *testing.T) {
 				t.Errorf("holds (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestSupportProblem(t *testing.T) {
+	ended := &v1alpha1.ReleaseRequirements{EndOfSupport: noon.AddDate(0, 0, -1).Format(time.DateOnly)}
+	want := "bundle echo.v1.0.0 has not been supported since " + ended.EndOfSupport + " (bellwether.dev/support)"
+	if got := holds.SupportProblem(ended, "echo.v1.0.0", noon); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for name, needs := range map[string]*v1alpha1.ReleaseRequirements{
+		"not known": nil, "no end": {}, "today": {EndOfSupport: noon.Format(time.DateOnly)},
+	} {
+		if got := holds.SupportProblem(needs, "echo.v1.0.0", noon); got != "" {
+			t.Errorf("%s: %q", name, got)
+		}
 	}
 }

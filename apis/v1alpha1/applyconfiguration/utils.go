@@ -149,6 +149,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.JobTemplateApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("JobVariable"):
 		return &apisv1alpha1.JobVariableApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("KubernetesRange"):
+		return &apisv1alpha1.KubernetesRangeApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("LabelMatcher"):
 		return &apisv1alpha1.LabelMatcherApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("LatencyThreshold"):

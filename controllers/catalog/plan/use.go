@@ -184,6 +184,13 @@ func describeVersion(b *catalogs.Bundle, used *usage, blocked map[string]string)
 		Bundle: b.Name, Version: b.VersionString(), Clusters: int32(len(used.clusters[b.Name])),
 		Blocked: blocked[b.VersionString()], Deprecated: phrase.Truncate(b.Deprecation, 512),
 	}
+	// One that is not valid says nothing; the preflight check of a rollout reports it.
+	if support, err := b.Support(); err == nil {
+		out.EndOfSupport = support.EndOfSupport
+		if r := support.Kubernetes; r != (registryv1.KubernetesRange{}) {
+			out.SupportedKubernetes = &v1alpha1.KubernetesRange{Min: r.Min, Max: r.Max}
+		}
+	}
 	ways := b.Rollbacks()
 	for _, way := range ways[:min(len(ways), maxRollbacks)] {
 		out.Rollbacks = append(out.Rollbacks, v1alpha1.CatalogRollback{

@@ -160,7 +160,10 @@ func TestStranding(t *testing.T) {
 func TestVersions(t *testing.T) {
 	packages := packageOf(t, line, map[string]registryv1.Rollback{"1.2.0": {From: "echo.v1.1.0",
 		Class: registryv1.RollbackInPlace, Reason: "no stored object changes"}})
-	packages["echo"].Bundles["echo.v1.0.0"].Deprecation = "too old"
+	oldest := packages["echo"].Bundles["echo.v1.0.0"]
+	oldest.Deprecation = "too old"
+	oldest.Properties = append(oldest.Properties, registryv1.Property{Type: registryv1.PropertySupport,
+		Value: []byte(`{"endOfSupport": "2027-06-30", "kubernetes": {"max": "1.37"}}`)})
 	got := plan.Next(plan.Input{
 		Now: now, Catalog: inUse(block("1.1.0")), Digest: "sha256:1", InUse: packages,
 		Users: user("a=1.2.0", "b=1.1.0", "c=1.2.0", "d=0.9.0", "e="),
@@ -169,7 +172,8 @@ func TestVersions(t *testing.T) {
 		{Bundle: "echo.v1.2.0", Version: "1.2.0", Clusters: 2, Rollbacks: []v1alpha1.CatalogRollback{
 			{From: "echo.v1.1.0", Class: "in-place", Reason: "no stored object changes"}}},
 		{Bundle: "echo.v1.1.0", Version: "1.1.0", Clusters: 1, Blocked: "it loses data"},
-		{Bundle: "echo.v1.0.0", Version: "1.0.0", Deprecated: "too old"},
+		{Bundle: "echo.v1.0.0", Version: "1.0.0", Deprecated: "too old", EndOfSupport: "2027-06-30",
+			SupportedKubernetes: &v1alpha1.KubernetesRange{Max: "1.37"}},
 		{Bundle: "echo.v0.9.0", Version: "0.9.0", Clusters: 1, Absent: true},
 	}
 	if diff := cmp.Diff(want, got.Status.Packages[0].Versions); diff != "" {

@@ -488,12 +488,18 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: deprecated
       type:
         scalar: string
+    - name: endOfSupport
+      type:
+        scalar: string
     - name: rollbacks
       type:
         list:
           elementType:
             namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.CatalogRollback
           elementRelationship: atomic
+    - name: supportedKubernetes
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.KubernetesRange
     - name: version
       type:
         scalar: string
@@ -1326,6 +1332,15 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
     - name: value
+      type:
+        scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.KubernetesRange
+  map:
+    fields:
+    - name: max
+      type:
+        scalar: string
+    - name: min
       type:
         scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.LabelMatcher
@@ -2654,6 +2669,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.ReleaseRequirements
   map:
     fields:
+    - name: endOfSupport
+      type:
+        scalar: string
     - name: minKubeVersion
       type:
         scalar: string
@@ -2674,6 +2692,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.RemovedAPI
           elementRelationship: atomic
+    - name: supportedKubernetes
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.KubernetesRange
     - name: tooLarge
       type:
         scalar: string

@@ -38,7 +38,7 @@ func Command(env *command.Env) *cobra.Command {
 		a.catalogListCommand(), a.catalogGetCommand(), a.catalogShowCommand(), a.catalogPushCommand(),
 		a.catalogServeCommand(),
 		a.catalogPublishCommand(), a.catalogVerifyCommand(), a.catalogKeygenCommand(),
-		a.catalogGraphCommand(), a.catalogDiffCommand())
+		a.catalogGraphCommand(), a.catalogDiffCommand(), a.catalogVulnerabilitiesCommand())
 }
 
 func (a *app) catalogListCommand() *cobra.Command {

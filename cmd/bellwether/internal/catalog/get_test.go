@@ -19,6 +19,9 @@ func TestCatalogGet(t *testing.T) {
 		VersionBlock: v1alpha1.VersionBlock{Package: "echo", Version: "1.2.0", Reason: "it loses data"},
 		Origin:       v1alpha1.BlockFromSpec, Clusters: 3, Proposal: "upgrade to 1.2.1",
 	}}
+	main.Status.Packages = []v1alpha1.CatalogPackage{{Name: "echo", Versions: []v1alpha1.CatalogVersion{
+		{Bundle: "echo.v1.1.0", Version: "1.1.0", EndOfSupport: "2027-06-30"},
+		{Bundle: "echo.v1.0.0", Version: "1.0.0", EndOfSupport: "2026-06-30"}}}}
 	other := main.DeepCopy()
 	other.Namespace, other.Name = "team", "theirs"
 	w := clitest.NewWorld(main, other)
@@ -28,7 +31,8 @@ func TestCatalogGet(t *testing.T) {
 		says []string
 	}{
 		"a catalog": {args: []string{"get", "main"},
-			says: []string{"Catalog:     main", "it loses data", "upgrade to 1.2.1"}},
+			says: []string{"Catalog:     main", "it loses data", "upgrade to 1.2.1", "supported until 2027-06-30",
+				"not supported since 2026-06-30"}},
 		"its name": {args: []string{"get", "main", "-o", "name"},
 			says: []string{"operatorcatalog.bellwether.dev/main"}},
 		"there is none": {args: []string{"get", "mian"}, code: 1,

@@ -74,10 +74,27 @@ func channelTable(p *catalogs.Package, c *catalogs.Channel) *term.Table {
 			if b.Deprecation != "" {
 				note = "; deprecated: " + phrase.OneLine(b.Deprecation)
 			}
+			note += supportNote(b)
 		}
 		t.Add(version, term.Cell{Text: e.Name}, term.Cell{Text: content}, term.Cell{Text: edges(p, e) + note})
 	}
 	return t
+}
+
+// supportNote says what the catalog says of a version's support.
+func supportNote(b *catalogs.Bundle) string {
+	support, err := b.Support()
+	if err != nil {
+		return "; " + phrase.OneLine(err.Error())
+	}
+	note := ""
+	if support.EndOfSupport != "" {
+		note = "; supported until " + support.EndOfSupport
+	}
+	if on := support.Kubernetes.String(); on != "" {
+		note += "; supported on Kubernetes " + on
+	}
+	return note
 }
 
 func versionOf(p *catalogs.Package, bundle string) string {

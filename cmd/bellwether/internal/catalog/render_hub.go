@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 	"github.com/bellwether-dev/bellwether/phrase"
 )
@@ -39,7 +40,7 @@ func HubCatalog(c *v1alpha1.OperatorCatalog, now time.Time, s term.Style) string
 	out.WriteString(facts.Render(term.Style{Colour: s.Colour}))
 	term.WriteConditions(&out, c.Status.Conditions, now, s)
 	writeBlocked(&out, c.Status.BlockedVersions, s)
-	writeVersions(&out, c.Status.Packages, s)
+	writeVersions(&out, c.Status.Packages, now, s)
 	return out.String()
 }
 
@@ -102,14 +103,14 @@ func writeBlocked(out *strings.Builder, list []v1alpha1.BlockedVersion, s term.S
 	out.WriteString(t.Render(s))
 }
 
-func writeVersions(out *strings.Builder, packages []v1alpha1.CatalogPackage, s term.Style) {
+func writeVersions(out *strings.Builder, packages []v1alpha1.CatalogPackage, now time.Time, s term.Style) {
 	t := &term.Table{Header: []string{"PACKAGE", "VERSION", "CLUSTERS", "CHANNELS", "STATE", "ROLLBACK TO"}, Wrap: true}
 	for _, p := range packages {
 		name := p.Name
 		for _, v := range p.Versions {
 			t.Add(term.Cell{Text: name}, term.Cell{Text: cmp.Or(v.Version, v.Bundle)},
 				term.Cell{Text: term.Count(v.Clusters)},
-				term.Cell{Text: headOf(p, v.Version)}, versionState(v), term.Cell{Text: waysBack(v.Rollbacks)})
+				term.Cell{Text: headOf(p, v.Version)}, versionState(v, now), term.Cell{Text: waysBack(v.Rollbacks)})
 			name = ""
 		}
 		if p.OmittedVersions > 0 {
@@ -137,7 +138,7 @@ func headOf(p v1alpha1.CatalogPackage, version string) string {
 	return strings.Join(heads, ", ")
 }
 
-func versionState(v v1alpha1.CatalogVersion) term.Cell {
+func versionState(v v1alpha1.CatalogVersion, now time.Time) term.Cell {
 	switch {
 	case v.Blocked != "":
 		return term.Bad.Cell("blocked: " + phrase.OneLine(v.Blocked))
@@ -145,6 +146,10 @@ func versionState(v v1alpha1.CatalogVersion) term.Cell {
 		return term.Warn.Cell("not in the catalog")
 	case v.Deprecated != "":
 		return term.Warn.Cell("deprecated: " + phrase.OneLine(v.Deprecated))
+	case registryv1.SupportEnded(v.EndOfSupport, now):
+		return term.Warn.Cell("not supported since " + v.EndOfSupport)
+	case v.EndOfSupport != "":
+		return term.Dim.Cell("supported until " + v.EndOfSupport)
 	default:
 		return term.Cell{}
 	}

@@ -13,20 +13,34 @@ import (
 
 func TestLists(t *testing.T) {
 	operators := []v1alpha1.ManagedOperator{*fixture.Operator()}
+	rows := VersionRows(operators, fixture.Installs())
+	addSupport(rows, operators, []v1alpha1.OperatorCatalog{supporting(&operators[0])})
 	brief, wide := term.Listing{Now: fixture.Noon}, term.Listing{Now: fixture.Noon, Wide: true, Namespaces: true}
 	for name, table := range map[string]*term.Table{
 		"operators":      Operators(operators, brief),
 		"operators-wide": Operators(operators, wide),
-		"versions":       Versions(VersionRows(operators, fixture.Installs()), brief),
-		"versions-wide":  Versions(VersionRows(operators, fixture.Installs()), wide),
+		"versions":       Versions(rows, brief),
+		"versions-wide":  Versions(rows, wide),
 	} {
 		t.Run(name, func(t *testing.T) { fixture.Golden(t, name, table.Render(term.Style{})) })
 	}
+}
+
+// supporting is the operator's catalog, with versions whose support ends.
+func supporting(o *v1alpha1.ManagedOperator) v1alpha1.OperatorCatalog {
+	c := v1alpha1.OperatorCatalog{}
+	c.Namespace, c.Name = o.Namespace, o.Spec.Catalog.Name
+	c.Status.Packages = []v1alpha1.CatalogPackage{{Name: o.Spec.Package, Versions: []v1alpha1.CatalogVersion{
+		{Version: "1.1.0", EndOfSupport: "2027-06-30", SupportedKubernetes: &v1alpha1.KubernetesRange{Max: "1.37"}},
+		{Version: "1.0.0", EndOfSupport: "2026-06-30"},
+	}}}
+	return c
 }
 
 func TestDetails(t *testing.T) {
 	fixture.Golden(t, "operator", Operator(OperatorInput{
 		Now: fixture.Noon, Operator: fixture.Operator(),
 		Rollouts: []v1alpha1.OperatorRollout{*fixture.RolloutAt()}, Installs: fixture.Installs(),
+		Catalogs: []v1alpha1.OperatorCatalog{supporting(fixture.Operator())},
 	}, term.Style{}))
 }

@@ -6,6 +6,7 @@ package operator
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -72,6 +73,11 @@ func (a *app) getOperator(ctx context.Context, out *command.Output, name string)
 	if in.Installs, err = hub.InstallsOf(ctx, h, client.ObjectKeyFromObject(operator)); err != nil {
 		return err
 	}
+	catalogs := &v1alpha1.OperatorCatalogList{}
+	if err := h.List(ctx, catalogs, client.InNamespace(operator.Namespace)); err != nil {
+		return fmt.Errorf("list catalogs: %w", err)
+	}
+	in.Catalogs = catalogs.Items
 	whole := explain.OperatorInput{Now: in.Now, Operator: operator, Installs: in.Installs, Program: a.Self}
 	if len(in.Rollouts) > 0 {
 		whole.Rollout = &in.Rollouts[0]

@@ -25,6 +25,8 @@ type OperatorInput struct {
 	// Rollouts of the operator, the newest first.
 	Rollouts []v1alpha1.OperatorRollout
 	Installs []v1alpha1.OperatorInstall
+	// Catalogs of the operator's namespace say for how long versions are supported.
+	Catalogs []v1alpha1.OperatorCatalog
 }
 
 // Operator is the details of a ManagedOperator.
@@ -45,6 +47,7 @@ func Operator(in OperatorInput, s term.Style) string {
 	out.WriteString(facts.Render(term.Style{Colour: s.Colour}))
 	term.WriteConditions(&out, o.Status.Conditions, in.Now, s)
 	if rows := VersionRows([]v1alpha1.ManagedOperator{*o}, in.Installs); len(rows) > 0 {
+		addSupport(rows, []v1alpha1.ManagedOperator{*o}, in.Catalogs)
 		out.WriteByte('\n')
 		out.WriteString(Versions(rows, term.Listing{Now: in.Now, Wide: true}).Render(s))
 	}

@@ -7,8 +7,10 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
@@ -24,6 +26,44 @@ type VersionRow struct {
 	Target   bool     `json:"target"`
 	Ready    int      `json:"ready"`
 	Clusters []string `json:"clusters"`
+	// EndOfSupport is the last day on which the version is supported, and SupportedKubernetes where it runs, as the
+	// catalog says.
+	EndOfSupport        string                    `json:"endOfSupport,omitempty"`
+	SupportedKubernetes *v1alpha1.KubernetesRange `json:"supportedKubernetes,omitempty"`
+}
+
+// addSupport adds what the catalogs say of the versions.
+func addSupport(rows []VersionRow, operators []v1alpha1.ManagedOperator, catalogs []v1alpha1.OperatorCatalog) {
+	said := map[[4]string]v1alpha1.CatalogVersion{}
+	for _, c := range catalogs {
+		for _, p := range c.Status.Packages {
+			for _, v := range p.Versions {
+				said[[4]string{c.Namespace, c.Name, p.Name, v.Version}] = v
+			}
+		}
+	}
+	for _, o := range operators {
+		for i, r := range rows {
+			if r.Namespace == o.Namespace && r.Operator == o.Name && r.Version != "" {
+				v := said[[4]string{o.Namespace, o.Spec.Catalog.Name, o.Spec.Package, r.Version}]
+				rows[i].EndOfSupport, rows[i].SupportedKubernetes = v.EndOfSupport, v.SupportedKubernetes
+			}
+		}
+	}
+}
+
+func supportCell(day string, now time.Time) term.Cell {
+	if registryv1.SupportEnded(day, now) {
+		return term.Warn.Cell(day + " (ended)")
+	}
+	return term.Cell{Text: term.OrDash(day)}
+}
+
+func supportedOn(r *v1alpha1.KubernetesRange) term.Cell {
+	if r == nil {
+		return term.Cell{Text: "-"}
+	}
+	return term.Cell{Text: registryv1.KubernetesRange{Min: r.Min, Max: r.Max}.String()}
 }
 
 // VersionRows sorts the installs by operator and version: the newest version
@@ -64,9 +104,9 @@ func VersionRows(operators []v1alpha1.ManagedOperator, installs []v1alpha1.Opera
 
 // Versions is the table of who runs what.
 func Versions(rows []VersionRow, l term.Listing) *term.Table {
-	t := &term.Table{Header: []string{"OPERATOR", "VERSION", "TARGET", "CLUSTERS", "READY"}}
+	t := &term.Table{Header: []string{"OPERATOR", "VERSION", "TARGET", "CLUSTERS", "READY", "SUPPORTED UNTIL"}}
 	if l.Wide {
-		t.Header = append(t.Header, "NAMES")
+		t.Header = append(t.Header, "KUBERNETES", "NAMES")
 	}
 	previous := ""
 	for _, r := range rows {
@@ -85,9 +125,9 @@ func Versions(rows []VersionRow, l term.Listing) *term.Table {
 			version = term.Dim.Cell("(none)")
 		}
 		row := []term.Cell{term.Strong.Cell(name), version, target, {Text: term.Count(len(r.Clusters))},
-			shareCell(r.Ready, len(r.Clusters))}
+			shareCell(r.Ready, len(r.Clusters)), supportCell(r.EndOfSupport, l.Now)}
 		if l.Wide {
-			row = append(row, term.Cell{Text: strings.Join(r.Clusters, ",")})
+			row = append(row, supportedOn(r.SupportedKubernetes), term.Cell{Text: strings.Join(r.Clusters, ",")})
 		}
 		t.Add(l.Row(r.Namespace, row)...)
 	}

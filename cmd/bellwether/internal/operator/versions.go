@@ -58,6 +58,11 @@ func (a *app) versions(ctx context.Context, out *command.Output, in *command.Sco
 		return fmt.Errorf("list installs: %w", err)
 	}
 	rows := VersionRows(operators.Items, installs.Items)
+	catalogs := &v1alpha1.OperatorCatalogList{}
+	if err := h.List(ctx, catalogs, in.Options(h)...); err != nil {
+		return fmt.Errorf("list catalogs: %w", err)
+	}
+	addSupport(rows, operators.Items, catalogs.Items)
 	if !out.Table() {
 		return out.Value(a.Streams.Out, rows)
 	}

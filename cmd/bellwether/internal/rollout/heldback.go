@@ -30,6 +30,10 @@ func writeHeldBack(out *strings.Builder, in RolloutInput, s term.Style) {
 	if needs := r.Spec.Requirements; needs != nil && needs.NotRead != "" && !r.Status.Phase.Ended() {
 		fmt.Fprintf(out, "\n%s\n", s.Paint(term.Warn, "not checked before admission: "+phrase.OneLine(needs.NotRead)))
 	}
+	if ended := holds.SupportProblem(r.Spec.Requirements, r.Spec.Release.Bundle, in.Now); ended != "" &&
+		!r.Status.Phase.Ended() {
+		fmt.Fprintf(out, "\n%s\n", s.Paint(term.Warn, "warning: "+ended))
+	}
 	if len(r.Status.HeldBack) == 0 || r.Status.Phase.Ended() && r.Status.Phase != v1alpha1.RolloutSucceeded {
 		return
 	}
@@ -63,6 +67,7 @@ func previewHolds(ctx context.Context, h client.Reader, in *PlanInput) error {
 	}
 	if in.Target != nil {
 		all.Release, all.Requirements = in.Target.Name, requirements(*in)
+		in.Unsupported = holds.SupportProblem(all.Requirements, all.Release, in.Now)
 	}
 	holds.Set(all, in.Held)
 	return nil

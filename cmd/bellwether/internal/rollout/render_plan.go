@@ -37,6 +37,8 @@ type PlanInput struct {
 	Unread  error
 	Channel string
 	Target  *catalogs.Bundle
+	// Unsupported warns of a target that is not supported any more.
+	Unsupported string
 	// Policies say what RolloutPolicies make of the waves.
 	Policies policy.Outcome
 	policies *policy.Set
@@ -182,6 +184,9 @@ func planNotes(in PlanInput) []string {
 	}
 	if len(members) == 0 {
 		notes = append(notes, "The cluster selector matches no cluster.")
+	}
+	if in.Unsupported != "" {
+		notes = append(notes, "Warning: "+in.Unsupported+".")
 	}
 	var offline, paused []string
 	for i := range in.Clusters {

@@ -21,6 +21,12 @@ type CatalogVersionApplyConfiguration struct {
 	Blocked *string `json:"blocked,omitempty"`
 	// Deprecated is the catalog's word against it; empty where there is none.
 	Deprecated *string `json:"deprecated,omitempty"`
+	// EndOfSupport is the last day on which the version is supported, as the catalog
+	// says; empty where it does not.
+	EndOfSupport *string `json:"endOfSupport,omitempty"`
+	// SupportedKubernetes are the versions of Kubernetes that it is supported on, as the
+	// catalog says. Absent where it does not.
+	SupportedKubernetes *KubernetesRangeApplyConfiguration `json:"supportedKubernetes,omitempty"`
 	// Rollbacks say how one gets back from it to the versions before.
 	Rollbacks []CatalogRollbackApplyConfiguration `json:"rollbacks,omitempty"`
 }
@@ -76,6 +82,22 @@ func (b *CatalogVersionApplyConfiguration) WithBlocked(value string) *CatalogVer
 // If called multiple times, the Deprecated field is set to the value of the last call.
 func (b *CatalogVersionApplyConfiguration) WithDeprecated(value string) *CatalogVersionApplyConfiguration {
 	b.Deprecated = &value
+	return b
+}
+
+// WithEndOfSupport sets the EndOfSupport field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the EndOfSupport field is set to the value of the last call.
+func (b *CatalogVersionApplyConfiguration) WithEndOfSupport(value string) *CatalogVersionApplyConfiguration {
+	b.EndOfSupport = &value
+	return b
+}
+
+// WithSupportedKubernetes sets the SupportedKubernetes field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the SupportedKubernetes field is set to the value of the last call.
+func (b *CatalogVersionApplyConfiguration) WithSupportedKubernetes(value *KubernetesRangeApplyConfiguration) *CatalogVersionApplyConfiguration {
+	b.SupportedKubernetes = value
 	return b
 }
 

@@ -15,6 +15,12 @@ type ReleaseRequirementsApplyConfiguration struct {
 	// MinKubeVersion is the oldest version of Kubernetes that the bundle supports, as
 	// its ClusterServiceVersion says.
 	MinKubeVersion *string `json:"minKubeVersion,omitempty"`
+	// SupportedKubernetes are the versions of Kubernetes that the release is supported
+	// on, as its catalog says. Absent where it does not.
+	SupportedKubernetes *KubernetesRangeApplyConfiguration `json:"supportedKubernetes,omitempty"`
+	// EndOfSupport is the last day on which the release is supported, as its catalog
+	// says; empty where it does not. A rollout after that day gives a warning.
+	EndOfSupport *string `json:"endOfSupport,omitempty"`
 	// RemovedAPIs are the objects of the bundle whose API newer versions of Kubernetes
 	// do not have: the first twenty.
 	RemovedAPIs []RemovedAPIApplyConfiguration `json:"removedAPIs,omitempty"`
@@ -39,6 +45,22 @@ func ReleaseRequirements() *ReleaseRequirementsApplyConfiguration {
 // If called multiple times, the MinKubeVersion field is set to the value of the last call.
 func (b *ReleaseRequirementsApplyConfiguration) WithMinKubeVersion(value string) *ReleaseRequirementsApplyConfiguration {
 	b.MinKubeVersion = &value
+	return b
+}
+
+// WithSupportedKubernetes sets the SupportedKubernetes field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the SupportedKubernetes field is set to the value of the last call.
+func (b *ReleaseRequirementsApplyConfiguration) WithSupportedKubernetes(value *KubernetesRangeApplyConfiguration) *ReleaseRequirementsApplyConfiguration {
+	b.SupportedKubernetes = value
+	return b
+}
+
+// WithEndOfSupport sets the EndOfSupport field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the EndOfSupport field is set to the value of the last call.
+func (b *ReleaseRequirementsApplyConfiguration) WithEndOfSupport(value string) *ReleaseRequirementsApplyConfiguration {
+	b.EndOfSupport = &value
 	return b
 }
 

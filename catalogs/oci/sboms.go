@@ -1,0 +1,128 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package oci
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+)
+
+// sbomTypes are the media types of what may hold an SBOM: the two formats, in-toto statements, and envelopes of these.
+var sbomTypes = []string{
+	"application/spdx+json", "text/spdx+json", "application/vnd.cyclonedx+json", "application/vnd.in-toto+json",
+	"application/vnd.dsse.envelope.v1+json", "application/vnd.dev.sigstore.bundle.v0.3+json",
+}
+
+// SBOMs returns what is attached to an image and may hold an SBOM: its OCI referrers, and, where it is an index, those
+// of its images and the attestations that build tools list among them. Statements about something else than the content
+// are among them. An image without any gives none; one that does not exist is ErrNotFound. At most 32 are read for each
+// manifest.
+func (c *Client) SBOMs(ctx context.Context, image string, a Access) ([][]byte, error) {
+	ref, err := parse(image, a)
+	if err != nil {
+		return nil, err
+	}
+	options, err := c.remoteOptions(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	found, err := remote.Get(ref, options...)
+	if err != nil {
+		return nil, fmt.Errorf("find %s: %w", image, classify(err))
+	}
+	s := &sbomReader{repository: ref.Context(), options: options}
+	if err := s.referrers(found.Digest); err != nil {
+		return nil, fmt.Errorf("read what is attached to %s: %w", image, err)
+	}
+	if !found.MediaType.IsIndex() {
+		return s.contents, nil
+	}
+	index, err := v1.ParseIndexManifest(bytes.NewReader(found.Manifest))
+	if err != nil {
+		return nil, fmt.Errorf("read the index of %s: %w", image, err)
+	}
+	for _, child := range index.Manifests[:min(len(index.Manifests), maxReferrers)] {
+		if err := s.child(child); err != nil {
+			return nil, fmt.Errorf("read what is attached to %s: %w", image, err)
+		}
+	}
+	return s.contents, nil
+}
+
+type sbomReader struct {
+	repository name.Repository
+	options    []remote.Option
+	contents   [][]byte
+}
+
+// referrers reads the artifacts that refer to a manifest.
+func (s *sbomReader) referrers(subject v1.Hash) error {
+	index, err := remote.Referrers(s.repository.Digest(subject.String()), s.options...)
+	if err != nil {
+		return classify(err)
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		return classify(err)
+	}
+	looked := 0
+	for _, d := range manifest.Manifests {
+		holds := slices.ContainsFunc(sbomTypes, func(t string) bool { return mayBe(d.ArtifactType, t) })
+		if !holds || looked == maxReferrers {
+			continue
+		}
+		looked++
+		if err := s.artifact(d.Digest); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// child reads what an index lists: an attestation, or an image with referrers of its own.
+func (s *sbomReader) child(d v1.Descriptor) error {
+	if d.Annotations["vnd.docker.reference.type"] == "attestation-manifest" {
+		return s.artifact(d.Digest)
+	}
+	return s.referrers(d.Digest)
+}
+
+// artifact reads the layers of a manifest that may hold an SBOM. One that was removed is left out.
+func (s *sbomReader) artifact(digest v1.Hash) error {
+	got, err := remote.Get(s.repository.Digest(digest.String()), s.options...)
+	if err != nil {
+		return ignoreNotFound(classify(err))
+	}
+	manifest, err := v1.ParseManifest(bytes.NewReader(got.Manifest))
+	if err != nil {
+		return nil // It is no artifact; it is ignored.
+	}
+	for _, l := range manifest.Layers {
+		if !slices.Contains(sbomTypes, string(l.MediaType)) {
+			continue
+		}
+		content, err := fetchBlob(s.repository.Digest(l.Digest.String()), l.Size, s.options)
+		if err := ignoreNotFound(err); err != nil {
+			return err
+		}
+		if content != nil {
+			s.contents = append(s.contents, content)
+		}
+	}
+	return nil
+}
+
+func ignoreNotFound(err error) error {
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}
