@@ -116,9 +116,9 @@ func (a *app) compile(ctx context.Context, f *compileFlags, dir, out string) (fo
 		Parallel: f.parallel,
 		Check:    f.check,
 	}
-	if _, terminal := command.TerminalWidth(a.Streams.ErrOut); terminal {
-		o.Progress = a.compileProgress
-	}
+	progress := a.Progress("compiling")
+	defer progress.Stop()
+	o.Progress = func(done, total int) { progress.Count(done, total, "versions") }
 	if f.previous != "" {
 		files, err := f.access.Open(ctx, f.previous)
 		if err != nil {
@@ -147,18 +147,6 @@ func (a *app) bundleCache() string {
 		return ""
 	}
 	return filepath.Join(dir, "bellwether", "bundles")
-}
-
-// compileProgress keeps one line current.
-func (a *app) compileProgress(done, total int) {
-	const few = 20
-	switch {
-	case total <= few:
-	case done == total:
-		a.Warn("\r%*s\r", len("compiled 00000 of 00000 packages"), "")
-	default:
-		a.Warn("\rcompiled %d of %d packages", done, total)
-	}
 }
 
 // installedOnFleet returns what clusters run, by package.
