@@ -22,7 +22,7 @@ type Nested struct {
 
 // Of returns the CRDs of the j-th version of an operator. It is the same for the same numbers.
 func (n Nested) Of(group string, j int) []map[string]any {
-	const bytesPerField = 260
+	const bytesPerField = 480
 	fields := n.Bytes / bytesPerField / n.CRDs / n.Versions
 	var out []map[string]any
 	for i := range n.CRDs {
