@@ -1,0 +1,153 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package folder_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
+	"github.com/bellwether-dev/bellwether/catalogs/compile"
+	"github.com/bellwether-dev/bellwether/catalogs/compile/compiletest"
+	"github.com/bellwether-dev/bellwether/catalogs/compile/folder"
+	"github.com/bellwether-dev/bellwether/catalogs/ladder"
+	"github.com/bellwether-dev/bellwether/catalogs/oci"
+)
+
+// watchedImages has bundle folders as images, and counts those that are fetched and decoded.
+type watchedImages struct {
+	dir string
+
+	mu               sync.Mutex
+	fetched, decoded map[string]bool
+}
+
+func (i *watchedImages) Bundle(_ context.Context, image string, _ oci.Access) (fs.FS, string, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.fetched[image] = true
+	_, version, _ := strings.Cut(image, "/")
+	return watched{FS: os.DirFS(filepath.Join(i.dir, version)), decoded: func() {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		i.decoded[image] = true
+	}}, "", nil
+}
+
+func (i *watchedImages) counts() (fetched, decoded int) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return len(i.fetched), len(i.decoded)
+}
+
+// watched tells when files are opened.
+type watched struct {
+	fs.FS
+
+	decoded func()
+}
+
+func (w watched) Open(name string) (fs.File, error) {
+	w.decoded()
+	return w.FS.Open(name)
+}
+
+// A package of thousands of versions is never in memory: of the bundles few are fetched ahead, and one is decoded.
+func TestContentsReadsFewAhead(t *testing.T) {
+	const versions, fetchedAhead, decodedAhead = 30, 4, 1
+	dir := t.TempDir()
+	l := &ladder.Ladder{APIVersion: ladder.APIVersion, Kind: ladder.Kind, Package: "p"}
+	for j := range versions {
+		v := catalogtest.Version(j)
+		if err := compiletest.WriteBundle(filepath.Join(dir, v), "p", v, 100); err != nil {
+			t.Fatal(err)
+		}
+		// The order of the ladder does not matter.
+		one := ladder.Bundle{Version: v, Image: "registry/" + v, Channel: "candidate"}
+		if j%3 == 0 {
+			l.Retired = append(l.Retired, ladder.Retired{Version: v, Image: one.Image})
+		} else {
+			l.Bundles = append([]ladder.Bundle{one}, l.Bundles...)
+		}
+	}
+	registry := &watchedImages{dir: dir, fetched: map[string]bool{}, decoded: map[string]bool{}}
+	read := folder.Bundles{Images: registry}
+	contents, err := read.Contents(t.Context(), dir, l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer contents.Close()
+	for j := range versions {
+		content, known, err := contents.Content(catalogtest.Version(j))
+		if err != nil || !known || content.Bundle.Version.String() != catalogtest.Version(j) {
+			t.Fatalf("version %s: known %t, %v", catalogtest.Version(j), known, err)
+		}
+		fetched, decoded := registry.counts()
+		if fetched > j+1+fetchedAhead || decoded > j+1+decodedAhead {
+			t.Fatalf("with %d requested, %d are fetched and %d decoded", j+1, fetched, decoded)
+		}
+	}
+	if _, known, err := contents.Content(catalogtest.Version(0)); known || err != nil {
+		t.Errorf("a version can be requested twice: %t, %v", known, err)
+	}
+}
+
+// Whoever stops in between leaves no read behind that waits for ever.
+func TestContentsCanBeClosedEarly(t *testing.T) {
+	dir, _ := ladders(t, compiletest.Folder{Packages: 1, Versions: 8, SchemaBytes: 100})
+	files, err := folder.LoadAll(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, seen := folder.Bundles{}, 0
+	stop := errors.New("stopped")
+	err = read.Each(t.Context(), dir, files[0].Ladder, func(compile.Content) error {
+		if seen++; seen == 3 {
+			return stop
+		}
+		return nil
+	})
+	if !errors.Is(err, stop) || seen != 3 {
+		t.Errorf("%d were taken, %v", seen, err)
+	}
+}
+
+// What is alive while a package is compiled does not grow with its versions. It is measured after the garbage is gone,
+// so it does not depend on the machine.
+func TestCompileKeepsLittle(t *testing.T) {
+	const versions = 24
+	nested := compiletest.Nested{CRDs: 2, Versions: 2, Bytes: 200 << 10, Seed: 1}
+	dir, out := ladders(t, compiletest.Folder{Packages: 1, Versions: versions, CRDs: nested.Of})
+	o := options
+	var early, late uint64
+	o.Progress = func(done, _ int) {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		switch done {
+		case 4:
+			early = m.HeapAlloc
+		case versions - 2:
+			late = m.HeapAlloc
+		}
+	}
+	mustCompile(t, dir, out, o)
+	info, err := os.Stat(filepath.Join(out, catalogtest.PackageName(0), "catalog.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d KiB are alive after 4 versions, %d KiB after %d, for %d KiB of catalog", early>>10, late>>10, versions-2,
+		info.Size()>>10)
+	// Before, each version kept several times its part of the catalog. Now one version more may just be under way.
+	if growth := int64(late) - int64(early); growth > info.Size()/4 {
+		t.Errorf("what is alive grows by %d KiB, for a catalog of %d KiB", growth>>10, info.Size()>>10)
+	}
+}
