@@ -18,9 +18,9 @@ import (
 	"github.com/bellwether-dev/bellwether/bundles"
 )
 
-// Archive keeps published versions of an operator in little memory. Versions differ little, and so parts of schemas that
-// are equal are kept once for all versions; and nothing is kept that comparisons do not look at. Its methods may be
-// called from several goroutines.
+// Archive keeps published versions of an operator in little memory. Versions differ little, and so parts of schemas
+// that are equal are kept once for all versions; and nothing is kept that comparisons do not look at. Its methods may
+// be called from several goroutines.
 type Archive struct {
 	mu          sync.Mutex
 	definitions map[sum]*apiextensionsv1.CustomResourceDefinition
@@ -244,7 +244,8 @@ func (h *hasher) ownFields(s *apiextensionsv1.JSONSchemaProps) {
 	}
 	rest := *s
 	rest.Type, rest.Format, rest.Pattern, rest.Nullable, rest.XIntOrString = "", "", "", false, false
-	rest.XEmbeddedResource, rest.Required, rest.Enum, rest.Default, rest.XPreserveUnknownFields = false, nil, nil, nil, nil
+	rest.XEmbeddedResource, rest.XPreserveUnknownFields = false, nil
+	rest.Required, rest.Enum, rest.Default = nil, nil, nil
 	h.encoded('R', hasOther(&rest), &rest)
 }
 

@@ -10,9 +10,9 @@ import (
 	"github.com/operator-framework/operator-lifecycle-manager/pkg/controller/registry/resolver/cache"
 )
 
-// chain is the order of a channel, as sortChannel of OLM's resolver finds it: from the head along replaces. The resolver
-// sorts the whole channel for each Subscription, which for thousands of versions takes seconds and gigabytes, although
-// only those count that can replace the installed version.
+// chain is the order of a channel, as sortChannel of OLM's resolver finds it: from the head along replaces. The
+// resolver sorts the whole channel for each Subscription, which for thousands of versions takes seconds and gigabytes,
+// although only those count that can replace the installed version.
 type chain struct {
 	// entries are those on the chain, the head first. It is nil where the resolver would refuse the channel, or where
 	// two entries have the same name: then it gets the whole channel.
@@ -85,8 +85,8 @@ func (c *Channel) deciding(name string, version semver.Version) []cache.Entry {
 	return part
 }
 
-// isWhole reports whether the resolver orders a part of the chain as it does in the whole channel: the first entry is its
-// only head, and what is skipped is skipped by an entry of the part.
+// isWhole reports whether the resolver orders a part of the chain as it does in the whole channel: the first entry is
+// its only head, and what is skipped is skipped by an entry of the part.
 func (c chain) isWhole(part []cache.Entry) bool {
 	names := make(map[string]bool, len(part))
 	for i := range part {

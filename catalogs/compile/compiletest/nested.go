@@ -66,8 +66,9 @@ func (s *schema) root() map[string]any {
 		spec[name] = s.object(name, 4)
 	}
 	return map[string]any{"type": "object", "properties": map[string]any{
-		"spec":   map[string]any{"type": "object", "properties": spec},
-		"status": map[string]any{"type": "object", "properties": map[string]any{"phase": map[string]any{"type": "string"}}},
+		"spec": map[string]any{"type": "object", "properties": spec},
+		"status": map[string]any{"type": "object", "properties": map[string]any{
+			"phase": map[string]any{"type": "string"}}},
 	}}
 }
 

@@ -96,10 +96,9 @@ func hashFolder(sum hash.Hash, root *os.Root, dir string) error {
 
 func (b *Bundles) entry(key string) string { return filepath.Join(b.CacheDir, "rendered", key+".json") }
 
-// entry of the cache: a line with a compile.Cacheable, followed by the documents of the bundles, a line each.
+// An entry of the cache is a line with a compile.Cacheable, followed by the documents of the bundles, a line each.
 
-// cached returns what is known of a key, and the file with the documents, of which the rest is to be read; nil if nothing
-// is known.
+// cached returns what is known of a key, and the documents; nil if nothing is known.
 func (b *Bundles) cached(key string) (*compile.Cacheable, io.ReadCloser) {
 	if key == "" {
 		return nil, nil

@@ -204,7 +204,8 @@ func run(ctx context.Context, out, progress io.Writer, o options, origin figure.
 		}
 	}
 	if min(o.runs, o.packages, o.largeBundles, o.manyVersions, o.badReleaseRuns) < 1 {
-		return errors.New("--runs, --bad-release-runs, --packages, --large-bundles and --many-versions must be at least 1")
+		return errors.New("--runs, --bad-release-runs, --packages, --large-bundles and --many-versions must be at " +
+			"least 1")
 	}
 	var missed []string
 	for _, b := range benchmarks {

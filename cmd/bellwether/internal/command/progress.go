@@ -17,9 +17,9 @@ const (
 	progressEvery = 250 * time.Millisecond
 )
 
-// Progress shows on the terminal how far a command is, on a line of its own that is gone when the command ends. It shows
-// nothing in the first two seconds, and nothing at all where stderr is not a terminal. Its methods may be called from
-// several goroutines; those of nil do nothing.
+// Progress shows on the terminal how far a command is, on a line of its own that is gone when the command ends. It
+// shows nothing in the first two seconds, and nothing at all where stderr is not a terminal. Its methods may be called
+// from several goroutines; those of nil do nothing.
 type Progress struct {
 	out   io.Writer
 	width int
