@@ -57,13 +57,13 @@ type options struct {
 	only   []string
 	output string
 
-	runs        int
-	settle      time.Duration
-	packages    int
+	runs     int
+	settle   time.Duration
+	packages int
 	// largeBundles and manyVersions are how many versions the packages of bundles have.
 	largeBundles, manyVersions int
-	bundles     string
-	sloTogether bool
+	bundles                    string
+	sloTogether                bool
 	// sloCompared is the size of the fleet on which rules are compared with those of others.
 	sloCompared int
 	// sloClusters are the sizes of larger fleets.
