@@ -5,6 +5,7 @@ package crd_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"path"
 	"runtime"
 	"testing"
@@ -14,9 +15,8 @@ import (
 
 	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/bundles/bundletest"
+	"github.com/bellwether-dev/bellwether/bundles/bundletest/nested"
 	"github.com/bellwether-dev/bellwether/bundles/crd"
-	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
-	"github.com/bellwether-dev/bellwether/catalogs/compile/compiletest"
 )
 
 // Whatever is found between two published versions of an operator is found between the reduced ones.
@@ -25,8 +25,8 @@ func TestReducedBundlesCompareAlike(t *testing.T) {
 	for _, name := range bundletest.Names(t) {
 		byOperator[path.Dir(name)] = append(byOperator[path.Dir(name)], bundletest.Read(t, name))
 	}
-	nested := compiletest.Nested{CRDs: 2, Versions: 2, Bytes: 100 << 10, Seed: 3}
-	byOperator["nested"] = []*bundles.Bundle{nestedBundle(t, nested, 0), nestedBundle(t, nested, 20)}
+	crds := nested.CRDs{Count: 2, Versions: 2, Bytes: 100 << 10, Seed: 3}
+	byOperator["nested"] = []*bundles.Bundle{nestedBundle(t, crds, 0), nestedBundle(t, crds, 20)}
 	found := 0
 	for operator, versions := range byOperator {
 		archive := crd.NewArchive()
@@ -86,17 +86,17 @@ func TestReducedBundle(t *testing.T) {
 // so it does not depend on the machine.
 func TestArchiveIsSmall(t *testing.T) {
 	const versions = 20
-	nested := compiletest.Nested{CRDs: 2, Versions: 2, Bytes: 300 << 10, Seed: 1}
+	crds := nested.CRDs{Count: 2, Versions: 2, Bytes: 300 << 10, Seed: 1}
 	archive := crd.NewArchive()
 	var kept []*bundles.Bundle
 	before := liveBytes()
-	kept = append(kept, archive.Reduce(nestedBundle(t, nested, 0)))
+	kept = append(kept, archive.Reduce(nestedBundle(t, crds, 0)))
 	first := liveBytes() - before
 	for j := 1; j < versions; j++ {
-		kept = append(kept, archive.Reduce(nestedBundle(t, nested, j)))
+		kept = append(kept, archive.Reduce(nestedBundle(t, crds, j)))
 	}
 	each := (liveBytes() - before - first) / (versions - 1)
-	whole := nestedBundle(t, nested, 0)
+	whole := nestedBundle(t, crds, 0)
 	full := liveBytes() - before - first - each*(versions-1)
 	t.Logf("the first version takes %d KiB, each further one %d KiB; decoded it is %d KiB", first>>10, each>>10,
 		full>>10)
@@ -116,11 +116,13 @@ func liveBytes() int64 {
 	return int64(m.HeapAlloc)
 }
 
-func nestedBundle(t *testing.T, n compiletest.Nested, j int) *bundles.Bundle {
+func nestedBundle(t *testing.T, n nested.CRDs, j int) *bundles.Bundle {
 	t.Helper()
-	version := catalogtest.Version(j)
-	objects := append([]map[string]any{catalogtest.CSV("nested.v"+version, version, "nested.example.com")},
-		n.Of("nested.example.com", j)...)
+	version := fmt.Sprintf("1.%d.0", j)
+	objects := append([]map[string]any{{
+		"apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+		"metadata": map[string]any{"name": "nested.v" + version}, "spec": map[string]any{"version": version},
+	}}, n.Of("nested.example.com", j)...)
 	var manifests [][]byte
 	for _, o := range objects {
 		raw, err := json.Marshal(o)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bellwether-dev/bellwether/bundles/bundletest/nested"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/catalogs/compile"
 	"github.com/bellwether-dev/bellwether/catalogs/compile/compiletest"
@@ -127,8 +128,8 @@ func TestContentsCanBeClosedEarly(t *testing.T) {
 // so it does not depend on the machine.
 func TestCompileKeepsLittle(t *testing.T) {
 	const versions = 24
-	nested := compiletest.Nested{CRDs: 2, Versions: 2, Bytes: 200 << 10, Seed: 1}
-	dir, out := ladders(t, compiletest.Folder{Packages: 1, Versions: versions, CRDs: nested.Of})
+	crds := nested.CRDs{Count: 2, Versions: 2, Bytes: 200 << 10, Seed: 1}
+	dir, out := ladders(t, compiletest.Folder{Packages: 1, Versions: versions, CRDs: crds.Of})
 	o := options
 	early, late := int64(math.MaxInt64), int64(math.MaxInt64)
 	o.Progress = func(done, _ int) {

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bellwether-dev/bellwether/bundles/bundletest/nested"
 	"github.com/bellwether-dev/bellwether/catalogs/catalogtest"
 	"github.com/bellwether-dev/bellwether/catalogs/compile/compiletest"
 	"github.com/bellwether-dev/bellwether/testbed/bench/figure"
@@ -47,12 +48,12 @@ type input struct {
 // inputs are those of the options. The seed gives the same bundles each time.
 func (o BundleOptions) inputs() []*input {
 	const versions, small, tiny = 30, 2 << 10, 300
-	nested := compiletest.Nested{CRDs: 3, Versions: 2, Bytes: 3 << 19, Seed: 1}
+	large := nested.CRDs{Count: 3, Versions: 2, Bytes: 3 << 19, Seed: 1}
 	return []*input{
 		{name: fmt.Sprintf("%d small bundles", o.Packages*versions),
 			folder: compiletest.Folder{Packages: o.Packages, Versions: versions, SchemaBytes: small}},
 		{name: fmt.Sprintf("%d large bundles", o.Large),
-			folder: compiletest.Folder{Packages: 1, Versions: o.Large, CRDs: nested.Of}},
+			folder: compiletest.Folder{Packages: 1, Versions: o.Large, CRDs: large.Of}},
 		{name: fmt.Sprintf("%d versions of one package", o.Many),
 			folder: compiletest.Folder{Packages: 1, Versions: o.Many, SchemaBytes: tiny}},
 	}

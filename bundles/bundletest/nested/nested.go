@@ -1,7 +1,8 @@
 // Copyright The Bellwether Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package compiletest
+// Package nested makes large CustomResourceDefinitions for tests and benchmarks.
+package nested
 
 import (
 	"fmt"
@@ -9,11 +10,11 @@ import (
 	"strings"
 )
 
-// Nested makes large CRDs as real operators have them: deep schemas with long descriptions, of which each version
-// changes a little.
-type Nested struct {
-	// CRDs and Versions of each are how many definitions a bundle has, and how many API versions each of them.
-	CRDs, Versions int
+// CRDs are large ones as real operators have them: deep schemas with long descriptions, of which each version changes a
+// little.
+type CRDs struct {
+	// Count is how many definitions a bundle has, and Versions how many API versions each of them.
+	Count, Versions int
 	// Bytes is roughly the size of all of them as YAML.
 	Bytes int
 	// Seed gives other schemas.
@@ -21,11 +22,11 @@ type Nested struct {
 }
 
 // Of returns the CRDs of the j-th version of an operator. It is the same for the same numbers.
-func (n Nested) Of(group string, j int) []map[string]any {
+func (n CRDs) Of(group string, j int) []map[string]any {
 	const bytesPerField = 480
-	fields := n.Bytes / bytesPerField / n.CRDs / n.Versions
+	fields := n.Bytes / bytesPerField / n.Count / n.Versions
 	var out []map[string]any
-	for i := range n.CRDs {
+	for i := range n.Count {
 		plural := fmt.Sprintf("things%d", i)
 		if i == 0 {
 			plural = "things"
