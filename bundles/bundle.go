@@ -29,6 +29,9 @@ var (
 	ErrTooLarge = errors.New("bundle too large")
 )
 
+// errReduced says that a bundle has only what comparisons need.
+var errReduced = errors.New("the bundle was reduced for comparisons")
+
 const (
 	kindCSV = "ClusterServiceVersion"
 	kindCRD = "CustomResourceDefinition"
@@ -56,10 +59,14 @@ type Bundle struct {
 	Properties   []registryv1.Property
 }
 
-// Manifests returns all manifests as JSON, as a catalog carries them.
+// Manifests returns all manifests as JSON, as a catalog carries them. It is an error if objects of the bundle were
+// reduced.
 func (b *Bundle) Manifests() ([][]byte, error) {
 	out := make([][]byte, 0, len(b.Objects))
 	for _, o := range b.Objects {
+		if o.sum != nil {
+			return nil, fmt.Errorf("encode %s: %w", o.File, errReduced)
+		}
 		raw, err := json.Marshal(o.Object)
 		if err != nil {
 			return nil, fmt.Errorf("encode %s: %w", o.File, err)

@@ -5,6 +5,7 @@ package bundles
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"strconv"
 	"sync"
@@ -27,6 +28,24 @@ type Object struct {
 
 	text []byte
 	root func() *yamlv3.Node
+	// sum is that of the text that a reduced object no longer has.
+	sum *[sha256.Size]byte
+}
+
+// Reduced returns an object that stands for this one where versions are compared. It has other content and no text, so
+// that nothing knows positions in it; SameText still compares what this one was read from.
+func (o *Object) Reduced(content map[string]any) *Object {
+	sum := o.Sum()
+	return &Object{Unstructured: &unstructured.Unstructured{Object: content}, File: o.File, Line: o.Line, sum: &sum,
+		root: func() *yamlv3.Node { return nil }}
+}
+
+// Sum returns the hash of the text that the object was read from.
+func (o *Object) Sum() [sha256.Size]byte {
+	if o.sum != nil {
+		return *o.sum
+	}
+	return sha256.Sum256(o.text)
 }
 
 // parseObject reads one document, YAML or JSON; nil if there is nothing in it.
@@ -68,7 +87,12 @@ func parseContent(text []byte) (map[string]any, error) {
 
 // SameText reports whether two objects were written alike, to the byte. Objects of different text may still mean the
 // same.
-func (o *Object) SameText(other *Object) bool { return bytes.Equal(o.text, other.text) }
+func (o *Object) SameText(other *Object) bool {
+	if o.sum == nil && other.sum == nil {
+		return bytes.Equal(o.text, other.text)
+	}
+	return o.Sum() == other.Sum()
+}
 
 // parse keeps the positions of everything. Few objects are ever asked for one, so it is done on demand.
 func (o *Object) parse() *yamlv3.Node {

@@ -27,21 +27,7 @@ func ReadGraphs(files Files) ([]*Package, error) {
 // take ends the reading and is returned as it is.
 func ReadEach(files Files, take func(pkg string, b *Bundle) error) ([]*Package, error) {
 	r := &eachReader{reader: newReader(func(string) bool { return true }), take: take, jobs: make(chan job)}
-	var workers sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		workers.Go(r.work)
-	}
-	err := files(r.split)
-	close(r.jobs)
-	workers.Wait()
-	// What made the reading end is the error of a job, if there is one.
-	if r.err != nil {
-		return nil, r.err
-	}
-	if err != nil {
-		return nil, err
-	}
-	if err := r.complete(); err != nil {
+	if err := r.readEach(files); err != nil {
 		return nil, err
 	}
 	out := make([]*Package, 0, len(r.drafts))
@@ -53,6 +39,36 @@ func ReadEach(files Files, take func(pkg string, b *Bundle) error) ([]*Package, 
 		out = append(out, p)
 	}
 	return out, nil
+}
+
+// ReadEachOf is ReadEach for one package; nothing of the others is kept.
+func ReadEachOf(files Files, name string, take func(b *Bundle) error) (*Package, error) {
+	r := &eachReader{reader: newReader(func(pkg string) bool { return pkg == name }), jobs: make(chan job),
+		take: func(_ string, b *Bundle) error { return take(b) }}
+	r.skip = isBundleOfOthers([]string{name})
+	if err := r.readEach(files); err != nil {
+		return nil, err
+	}
+	return r.assemble(name)
+}
+
+// readEach reads all files, and has several workers parse their documents.
+func (r *eachReader) readEach(files Files) error {
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(r.work)
+	}
+	err := files(r.split)
+	close(r.jobs)
+	workers.Wait()
+	// What made the reading end is the error of a job, if there is one.
+	if r.err != nil {
+		return r.err
+	}
+	if err != nil {
+		return err
+	}
+	return r.complete()
 }
 
 // job is a document that was read from a file and is to be parsed.
@@ -90,9 +106,20 @@ func (r *eachReader) split(name string, content io.Reader) error {
 		if r.stopped() {
 			return errStopped
 		}
+		if r.skip != nil && r.skip(doc) {
+			r.skipDocument()
+			continue
+		}
 		r.sent++
 		r.jobs <- job{r.sent, name, n, bytes.Clone(doc)}
 	}
+}
+
+func (r *eachReader) skipDocument() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.documents++
+	r.skipped = true
 }
 
 func (r *eachReader) stopped() bool {
@@ -130,6 +157,10 @@ func (r *eachReader) parse(j job) error {
 		if err := r.add(j.doc); err != nil {
 			return fmt.Errorf("read catalog file %q: document %d: %w", j.file, j.n, err)
 		}
+		return nil
+	}
+	if !r.wanted(in.Package) {
+		r.skipDocument()
 		return nil
 	}
 	b := &Bundle{Name: in.Name, Image: in.Image, RelatedImages: in.RelatedImages}

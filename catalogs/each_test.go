@@ -56,6 +56,47 @@ func TestReadEach(t *testing.T) {
 	}
 }
 
+// TestReadEachOf compares one package out of many with what is read of it in one piece.
+func TestReadEachOf(t *testing.T) {
+	var content strings.Builder
+	o := catalogtest.Options{Packages: 4, Versions: 5, SchemaBytes: 3000}
+	if err := catalogtest.Write(&content, o); err != nil {
+		t.Fatal(err)
+	}
+	files := func() catalogs.Files { return catalogs.SingleFile("f", strings.NewReader(content.String())) }
+	want, err := catalogs.ReadPackage(files(), catalogtest.PackageName(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	taken := map[string]*catalogs.Bundle{}
+	got, err := catalogs.ReadEachOf(files(), catalogtest.PackageName(2), func(b *catalogs.Bundle) error {
+		mu.Lock()
+		defer mu.Unlock()
+		taken[b.Name] = b
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want.Bundles, taken); diff != "" {
+		t.Errorf("the bundles differ: %s", diff)
+	}
+	for _, b := range want.Bundles {
+		b.Objects, b.RelatedImages = nil, nil
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the graphs differ: %s", diff)
+	}
+	_, err = catalogs.ReadEachOf(files(), "none", func(b *catalogs.Bundle) error {
+		t.Errorf("%s was handed out", b.Name)
+		return nil
+	})
+	if !errors.Is(err, catalogs.ErrNoPackage) {
+		t.Errorf("of a package that is not there: %v", err)
+	}
+}
+
 func TestReadEachFails(t *testing.T) {
 	good := catalogtest.Graph("p", "1.0.0\n1.1.0 replaces 1.0.0")
 	enough := errors.New("enough")

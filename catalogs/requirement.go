@@ -25,7 +25,8 @@ type GVK struct {
 // String is the form kubectl uses: kind.version.group.
 func (g GVK) String() string { return strings.Join([]string{g.Kind, g.Version, g.Group}, ".") }
 
-func (g GVK) compare(o GVK) int {
+// Compare orders by group, kind and version.
+func (g GVK) Compare(o GVK) int {
 	return cmp.Or(cmp.Compare(g.Group, o.Group), cmp.Compare(g.Kind, o.Kind), cmp.Compare(g.Version, o.Version))
 }
 

@@ -93,7 +93,7 @@ func (p *Package) Summary() PackageSummary {
 			provided[gvk] = true
 		}
 	}
-	s.Provides = slices.SortedFunc(maps.Keys(provided), GVK.compare)
+	s.Provides = slices.SortedFunc(maps.Keys(provided), GVK.Compare)
 	bundles := slices.SortedFunc(maps.Values(p.Bundles), func(a, b *Bundle) int {
 		return p.compare(b.Name, a.Name)
 	})

@@ -40,8 +40,14 @@ func Breaks(history []Published, newer *apiextensionsv1.CustomResourceDefinition
 	}
 	var breaks []Break
 	known := map[key]int{}
+	compared := map[*apiextensionsv1.CustomResourceDefinition][]Change{} // an Archive keeps equal ones once
 	for _, p := range history {
-		for _, c := range Compare(p.Definition, newer) {
+		changes, ok := compared[p.Definition]
+		if !ok {
+			changes = Compare(p.Definition, newer)
+			compared[p.Definition] = changes
+		}
+		for _, c := range changes {
 			k := key{kind: c.Kind, version: c.Version, field: c.Field, path: lastStep(c.Path)}
 			if c.Kind == ChangedIdentity || c.Kind == NewRule {
 				k.field += c.Detail

@@ -294,6 +294,9 @@ func (w *comparer) compareRequired(older, newer *apiextensionsv1.JSONSchemaProps
 }
 
 func (w *comparer) compareProperties(older, newer *apiextensionsv1.JSONSchemaProps, at location) {
+	if isSameMap(older.Properties, newer.Properties) {
+		return
+	}
 	for name, was := range older.Properties {
 		if at.parent == nil && at.name == "" && (name == "apiVersion" || name == "kind" || name == "metadata") {
 			continue // the API server has its own schema for them
@@ -313,6 +316,11 @@ func (w *comparer) compareProperties(older, newer *apiextensionsv1.JSONSchemaPro
 		gone := at.child("." + name)
 		w.add(RemovedField, gone, "", "properties")
 	}
+}
+
+// isSameMap says whether two maps are one in memory, as an Archive keeps what is equal.
+func isSameMap(a, b map[string]apiextensionsv1.JSONSchemaProps) bool {
+	return reflect.ValueOf(a).UnsafePointer() == reflect.ValueOf(b).UnsafePointer()
 }
 
 // compareAdditional compares maps, and objects that allowed any field.

@@ -362,11 +362,14 @@ func checkStranded(in *Input) []Finding {
 		return nil
 	}
 	var out []Finding
+	var upgrades []func(*bundles.Bundle) bool
+	for _, b := range slices.Concat([]*bundles.Bundle{in.Bundle}, in.History) {
+		upgrades = append(upgrades, upgradesFrom(b))
+	}
 	for _, old := range in.History {
 		between := old.Version.GT(in.History[i].Version) && old.Version.LT(in.Bundle.Version)
-		upgrades := func(b *bundles.Bundle) bool { return b != old && replaces(b, old) }
-		if !between || !shareChannel(in.Bundle, old) || upgrades(in.Bundle) ||
-			slices.ContainsFunc(in.History, upgrades) {
+		if !between || !shareChannel(in.Bundle, old) ||
+			slices.ContainsFunc(upgrades, func(from func(*bundles.Bundle) bool) bool { return from(old) }) {
 			continue
 		}
 		out = append(out, csvFinding(in, fmt.Sprintf("version %s has no upgrade path: %s replaces %s, and no version "+
@@ -375,13 +378,18 @@ func checkStranded(in *Input) []Finding {
 	return out
 }
 
-// replaces says whether OLM upgrades from one bundle to another directly.
-func replaces(b, old *bundles.Bundle) bool {
-	if b.CSV.Spec.Replaces == old.Name || slices.Contains(b.CSV.Spec.Skips, old.Name) {
-		return true
-	}
+// upgradesFrom returns what says whether OLM upgrades from another bundle to b directly.
+func upgradesFrom(b *bundles.Bundle) func(old *bundles.Bundle) bool {
 	inRange, err := semver.ParseRange(b.CSV.Annotations[operatorsv1alpha1.SkipRangeAnnotationKey])
-	return err == nil && inRange(old.Version) && old.Version.LT(b.Version)
+	return func(old *bundles.Bundle) bool {
+		switch {
+		case b == old:
+			return false
+		case b.CSV.Spec.Replaces == old.Name || slices.Contains(b.CSV.Spec.Skips, old.Name):
+			return true
+		}
+		return err == nil && inRange(old.Version) && old.Version.LT(b.Version)
+	}
 }
 
 // shareChannel says whether two bundles are in a common channel, as far as it is known.

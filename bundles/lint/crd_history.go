@@ -171,7 +171,7 @@ func findBreaks(in *Input) []crd.Break {
 	var out []crd.Break
 	history := before(in)
 	for _, d := range in.Bundle.CRDs {
-		out = append(out, crd.Breaks(crd.Find(history, d.Name), d)...)
+		out = append(out, crd.Breaks(crd.Find(history, d.Name), in.Archive.Definition(d))...)
 	}
 	return out
 }
@@ -246,11 +246,14 @@ func directVersions(in *Input) func(version string) bool {
 		csv.Annotations[operatorsv1alpha1.SkipRangeAnnotationKey] == "" {
 		return func(string) bool { return true }
 	}
-	return func(version string) bool {
-		return slices.ContainsFunc(in.History, func(old *bundles.Bundle) bool {
-			return old.Version.String() == version && (old == in.Predecessor || replaces(in.Bundle, old))
-		})
+	direct := map[string]bool{}
+	upgrades := upgradesFrom(in.Bundle)
+	for _, old := range in.History {
+		if old == in.Predecessor || upgrades(old) {
+			direct[old.Version.String()] = true
+		}
 	}
+	return func(version string) bool { return direct[version] }
 }
 
 // publishedIn begins the list of versions in a message.

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/bundles/crd"
 )
 
 // Predecessor returns the version that b is an upgrade of: the one that its
@@ -26,6 +27,15 @@ func Predecessor(b *bundles.Bundle, history []*bundles.Bundle) *bundles.Bundle {
 		}
 	}
 	return best
+}
+
+// Reduce returns a published version as far as rules look at it, so that long histories take little memory; nil if it
+// is b itself. The archive is the one of Input.
+func Reduce(archive *crd.Archive, b, published *bundles.Bundle) *bundles.Bundle {
+	if published.Name == b.Name && sameContent(published, b) {
+		return nil
+	}
+	return archive.Reduce(published)
 }
 
 // History sorts versions from the oldest to the newest, and leaves out b

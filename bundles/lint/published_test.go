@@ -7,7 +7,10 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/bellwether-dev/bellwether/bundles/bundletest"
+	"github.com/bellwether-dev/bellwether/bundles/crd"
 )
 
 func publishedInput(t testing.TB, operator, version string, earlier ...string) Input {
@@ -15,6 +18,18 @@ func publishedInput(t testing.TB, operator, version string, earlier ...string) I
 	name := operator + "/" + version
 	in := Input{Bundle: bundletest.Read(t, name), Files: bundletest.Files(t, name)}
 	in.History = History(in.Bundle, bundletest.ReadAll(t, operator, earlier...))
+	in.Predecessor = Predecessor(in.Bundle, in.History)
+	return in
+}
+
+// reducedInput has the history as the command keeps it.
+func reducedInput(in Input) Input {
+	in.Archive = crd.NewArchive()
+	history := in.History
+	in.History = nil
+	for _, old := range history {
+		in.History = append(in.History, Reduce(in.Archive, in.Bundle, old))
+	}
 	in.Predecessor = Predecessor(in.Bundle, in.History)
 	return in
 }
@@ -45,7 +60,12 @@ func TestPublishedBundles(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			report := Run(test.in(t), Options{Now: today})
+			in := test.in(t)
+			report := Run(in, Options{Now: today})
+			if diff := cmp.Diff(report.Findings, Run(reducedInput(in), Options{Now: today}).Findings,
+				cmp.AllowUnexported(Finding{})); diff != "" {
+				t.Errorf("with a reduced history: %s", diff)
+			}
 			has := func(rule string) bool {
 				return slices.ContainsFunc(report.Findings, func(f Finding) bool { return f.Rule == rule })
 			}

@@ -24,6 +24,7 @@ import (
 	"strings"
 
 	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/bundles/crd"
 )
 
 // Severity says how much a finding hurts.
@@ -70,8 +71,10 @@ type Rule struct {
 // Input is what rules look at. They change nothing in it.
 type Input struct {
 	Bundle *bundles.Bundle
-	// History is every version ever published, the oldest first, without Bundle itself.
+	// History is every version ever published, the oldest first, without Bundle itself. They may be reduced.
 	History []*bundles.Bundle
+	// Archive is what versions of the history were reduced with; it makes comparisons quick. It may be nil.
+	Archive *crd.Archive
 	// Unreadable are published versions that could not be read, and are not in History.
 	Unreadable []Unreadable
 	// Predecessor is the version that Bundle is an upgrade of; nil if there is none.

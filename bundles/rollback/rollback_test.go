@@ -13,6 +13,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/bundles/bundletest"
+	"github.com/bellwether-dev/bellwether/bundles/crd"
 	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/bundles/rollback"
 )
@@ -436,7 +437,13 @@ func TestClassifyReal(t *testing.T) {
 			"the same"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := rollback.Classify(bundletest.Read(t, tc.from), bundletest.Read(t, tc.to), nil, nil)
+			from, to := bundletest.Read(t, tc.from), bundletest.Read(t, tc.to)
+			got := rollback.Classify(from, to, nil, nil)
+			archive := crd.NewArchive()
+			reduced := rollback.Classify(archive.Reduce(from), archive.Reduce(to), nil, nil)
+			if diff := cmp.Diff(got, reduced); diff != "" {
+				t.Errorf("of reduced bundles: %s", diff)
+			}
 			if got.Class != tc.class || !strings.Contains(got.Reason, tc.contains) {
 				t.Errorf("got %+v, want class %s and a reason with %q", got, tc.class, tc.contains)
 			}

@@ -267,12 +267,13 @@ func (s *packageView) compareChannel(name string) (Channel, error) {
 		walk0.hops[starts[i].Name] = hop{answer.Next, answer.Err}
 	}
 	j := comparison{packageView: s, channel: c, head: head, v1: v1}
-	out := Channel{Name: c.Name, Head: head}
-	for _, i := range starts {
-		route := Route{Installed: i, Plan: plan.from(i), V0: walk0.from(i), V1: walk1.from(i)}
-		route.Verdict = j.verdict(route)
+	out := Channel{Name: c.Name, Head: head, Routes: make([]Route, len(starts))}
+	for n, i := range slices.Backward(starts) {
+		planned, next0, next1 := plan.from(i), walk0.from(i), walk1.from(i)
+		route := Route{Installed: i, Plan: planned.Walk, V0: next0.Walk, V1: next1.Walk}
+		route.Verdict = j.verdict(route, worst(planned, next0, next1))
 		route.Text = j.describeRoute(route)
-		out.Routes = append(out.Routes, route)
+		out.Routes[n] = route
 	}
 	return out, nil
 }

@@ -6,6 +6,7 @@ package agree_test
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -234,4 +235,39 @@ func texts(r agree.Report) []string {
 	}
 	add(r.Unpinned)
 	return out
+}
+
+// The memory that a check takes grows with the number of versions, and not with its square: packages have thousands.
+func TestCheckOfManyVersions(t *testing.T) {
+	allocated := func(versions int) uint64 {
+		var text strings.Builder
+		for j := range versions {
+			fmt.Fprintf(&text, "stable: 1.%d.0", j)
+			if j > 0 {
+				fmt.Fprintf(&text, " replaces 1.%d.0 range >=1.%d.0_<1.%d.0", j-1, j-1, j)
+			}
+			text.WriteByte('\n')
+		}
+		p := parse(text.String())
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		report, err := agree.Check(p)
+		runtime.ReadMemStats(&after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := report.Strict(); err != nil {
+			t.Fatal(err)
+		}
+		routes := report.Channels[0].Routes
+		if got := len(routes[len(routes)-1].V0.Path); got != versions-1 {
+			t.Fatalf("the path from the lowest version has %d hops, want %d", got, versions-1)
+		}
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	few, many := allocated(200), allocated(800)
+	t.Logf("200 versions take %d KiB, 800 take %d KiB", few>>10, many>>10)
+	if many > 8*few {
+		t.Errorf("four times the versions take %d times the memory", many/few)
+	}
 }

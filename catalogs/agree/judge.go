@@ -5,6 +5,7 @@ package agree
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/bellwether-dev/bellwether/catalogs"
@@ -47,17 +48,12 @@ func namedWalks(r Route) []namedWalk {
 //	all stay, a lower version not here        NotInChannel
 //	only OLM v1 stops, before a deprecated    V1Stays
 //	anything else                             Stuck
-func (j comparison) verdict(r Route) Verdict {
+func (j comparison) verdict(r Route, harm Verdict) Verdict {
+	if harm != "" {
+		return harm
+	}
 	arrived, moved := 0, false
 	for _, p := range namedWalks(r) {
-		if j.firstBlocked(p.walk) != "" {
-			return ToBlocked
-		}
-	}
-	for _, p := range namedWalks(r) {
-		if _, _, down := j.downgrade(r.Installed.Name, p.walk); down {
-			return Downgrades
-		}
 		if p.walk.End == Arrives {
 			arrived++
 		}
@@ -78,6 +74,17 @@ func (j comparison) verdict(r Route) Verdict {
 		return V1Stays
 	}
 	return Stuck
+}
+
+// worst returns the verdict on walks of which one does harm; empty if none does.
+func worst(walks ...outcome) Verdict {
+	switch {
+	case slices.ContainsFunc(walks, func(o outcome) bool { return o.toBlocked }):
+		return ToBlocked
+	case slices.ContainsFunc(walks, func(o outcome) bool { return o.down }):
+		return Downgrades
+	}
+	return ""
 }
 
 // firstBlocked returns the first blocked bundle that a walk goes to; empty if there is none.
@@ -148,25 +155,24 @@ func (s *packageView) unpinnedRoutes(heads map[string]bool) ([]Route, error) {
 	}
 	walks := newWalker(s, v1.Next)
 	walks.heads = heads
-	var out []Route
-	for _, i := range append([]catalogs.Installed{{}}, s.installed...) {
-		r := Route{Installed: i, V1: walks.from(i)}
-		r.Verdict = s.unpinnedVerdict(r, heads, v1)
+	starts := append([]catalogs.Installed{{}}, s.installed...)
+	out := make([]Route, len(starts))
+	for n, i := range slices.Backward(starts) {
+		walk := walks.from(i)
+		r := Route{Installed: i, V1: walk.Walk}
+		r.Verdict = s.unpinnedVerdict(r, worst(walk), heads, v1)
 		r.Text = s.unpinnedText(r, v1)
-		out = append(out, r)
+		out[n] = r
 	}
 	return out, nil
 }
 
-func (s *packageView) unpinnedVerdict(r Route, heads map[string]bool, v1 *olmv1.Selection) Verdict {
-	_, _, down := s.downgrade(r.Installed.Name, r.V1)
+func (s *packageView) unpinnedVerdict(r Route, harm Verdict, heads map[string]bool, v1 *olmv1.Selection) Verdict {
 	_, offered := s.Bundles[r.Installed.Name]
 	apart := len(r.V1.Path) == 0 && !offered
 	switch {
-	case s.firstBlocked(r.V1) != "":
-		return ToBlocked
-	case down:
-		return Downgrades
+	case harm != "":
+		return harm
 	case r.V1.End == Arrives:
 		return Agrees
 	case apart && s.isHigherThanAll(r.Installed.Name, heads):

@@ -17,8 +17,6 @@ import (
 	"github.com/operator-framework/operator-registry/alpha/declcfg"
 
 	"github.com/bellwether-dev/bellwether/bundles"
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
-	"github.com/bellwether-dev/bellwether/bundles/rollback"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/agree"
 	"github.com/bellwether-dev/bellwether/catalogs/ladder"
@@ -27,9 +25,11 @@ import (
 // Input is everything that a compiled package depends on.
 type Input struct {
 	Ladder *ladder.Ladder
-	// Contents are the bundles by version: each one that the ladder offers, and of the retired ones those that are
-	// known.
-	Contents map[string]Content
+	// Contents has each bundle that the ladder offers, and of the retired ones those that are known.
+	Contents Contents
+	// Emit, if set, receives the olm.bundle documents, each without a line break, and the result does not have them:
+	// Result.WriteAround writes what belongs around them.
+	Emit func(document []byte) error
 	// Icon is the picture that the ladder names. Default: that of the newest bundle.
 	Icon *catalogs.Icon
 	// Previous is the package as it was published last; nil if it never was. It decides only whether the ladder
@@ -40,19 +40,33 @@ type Input struct {
 	// Now decides whether a block has expired, and nothing else.
 	Now time.Time
 	// Cached, if set, is what Result.Cacheable returned for the same ladder,
-	// contents and icon; Contents are not used then. Edges are computed and
-	// checked as always.
+	// contents and icon; Contents are not used then, and the documents that were
+	// emitted are to be written again. Edges are computed and checked as always.
 	Cached *Cacheable
 }
 
-// Cacheable is the part of a result that takes long to compute and depends only
-// on the ladder, the contents and the icon.
+// Cacheable is, besides the olm.bundle documents, the part of a result that takes long to compute and depends only on
+// the ladder, the contents and the icon.
 type Cacheable struct {
-	// Bundles are the olm.bundle documents, by version.
-	Bundles     []json.RawMessage `json:"bundles"`
-	Description string            `json:"description,omitempty"`
-	Icon        *catalogs.Icon    `json:"icon,omitempty"`
-	Notes       []string          `json:"notes,omitempty"`
+	Description string         `json:"description,omitempty"`
+	Icon        *catalogs.Icon `json:"icon,omitempty"`
+	Notes       []string       `json:"notes,omitempty"`
+	Provides    []catalogs.GVK `json:"provides,omitempty"`
+}
+
+// Contents returns the bundle of a version; false if it is not known. Compile calls it once for each of Versions, in
+// that order, and keeps nothing of a bundle but what it compares with later ones.
+type Contents interface {
+	Content(version string) (Content, bool, error)
+}
+
+// ContentMap are contents by version.
+type ContentMap map[string]Content
+
+// Content implements Contents.
+func (m ContentMap) Content(version string) (Content, bool, error) {
+	c, ok := m[version]
+	return c, ok, nil
 }
 
 // Content is a bundle, and where its image is.
@@ -62,35 +76,28 @@ type Content struct {
 	Image string
 }
 
-// Encode writes it as JSON that keeps the documents as they are; json.Marshal would escape characters in them.
-func (c *Cacheable) Encode() ([]byte, error) {
-	text, err := encode(c)
-	if err != nil {
-		return nil, fmt.Errorf("encode bundles: %w", err)
-	}
-	return text, nil
-}
-
 // Result is a compiled package.
 type Result struct {
-	// Config are the documents. Package is the same, as this project's other packages read it. With Input.Cached the
-	// first lacks the bundles, and the second what is in them.
+	// Config are the documents. Package is the same, as this project's other packages read it. With Input.Emit or
+	// Input.Cached the first lacks the bundles, and the second what is in them.
 	Config  declcfg.DeclarativeConfig
 	Package *catalogs.Package
+	// Provides are the APIs that some version owns, sorted.
+	Provides []catalogs.GVK
 	// Waiting are versions without an upgrade path.
 	Waiting []Waiting
 	// Notes are remarks that need no action.
 	Notes []string
 
 	// bundles are the documents of the bundles, and bundleNotes what is to say about them.
-	bundles     []json.RawMessage
+	bundles     [][]byte
 	bundleNotes []string
 }
 
 // Cacheable returns what Input.Cached takes.
 func (r Result) Cacheable() *Cacheable {
-	return &Cacheable{Bundles: r.bundles, Description: r.Package.Description, Icon: r.Package.Icon,
-		Notes: r.bundleNotes}
+	return &Cacheable{Description: r.Package.Description, Icon: r.Package.Icon, Notes: r.bundleNotes,
+		Provides: r.Provides}
 }
 
 // Compile compiles a package. Errors wrap those of this package or ladder.ErrInvalid.
@@ -117,30 +124,13 @@ func Compile(in Input) (Result, error) {
 	}
 	out := Result{Package: p, Waiting: waiting, Notes: append(notes, apart...)}
 	if in.Cached != nil {
-		out.bundles, out.bundleNotes = in.Cached.Bundles, in.Cached.Notes
+		out.Provides, out.bundleNotes = in.Cached.Provides, in.Cached.Notes
 		p.Description, p.Icon = in.Cached.Description, in.Cached.Icon
 	} else if err := out.addContents(in); err != nil {
 		return Result{}, err
 	}
 	out.Notes = append(out.Notes, out.bundleNotes...)
 	return out, out.addPackage(in.Ladder)
-}
-
-// addContents adds what the bundles and the icon say.
-func (r *Result) addContents(in Input) error {
-	r.Package.Icon = in.Icon
-	if err := r.addBundles(in); err != nil {
-		return err
-	}
-	r.describe(in)
-	for _, d := range r.Config.Bundles {
-		raw, err := encode(d)
-		if err != nil {
-			return fmt.Errorf("encode bundle %s: %w", d.Name, err)
-		}
-		r.bundles = append(r.bundles, raw)
-	}
-	return nil
 }
 
 // encode is json.Marshal with characters of HTML as they are.
@@ -200,45 +190,6 @@ func checkPaths(p *catalogs.Package, in Input) ([]string, error) {
 	return notes, nil
 }
 
-// addBundles renders the bundles, by version.
-func (r *Result) addBundles(in Input) error {
-	var problems []error
-	var offered []*bundles.Bundle
-	for _, b := range byVersion(r.Package) {
-		content, ok := in.Contents[b.Version.String()]
-		if !ok {
-			problems = append(problems, fmt.Errorf("%w: version %s: its bundle was not read", ErrContent, b.Version))
-			continue
-		}
-		if err := checkBundle(content.Bundle, in.Ladder.Package, b); err != nil {
-			problems = append(problems, err)
-			continue
-		}
-		if content.Image != "" {
-			b.Image = content.Image
-		}
-		offered = append(offered, content.Bundle)
-		document, err := Render(content.Bundle, b.Image, in.Ladder.Policy.Content == ladder.Inline)
-		if err != nil {
-			problems = append(problems, err)
-			continue
-		}
-		r.Config.Bundles = append(r.Config.Bundles, document)
-	}
-	if err := errors.Join(problems...); err != nil {
-		return fmt.Errorf("compile package %q: %w", in.Ladder.Package, err)
-	}
-	r.addRollbacks(in, offered)
-	for _, d := range r.Config.Bundles {
-		b := r.Package.Bundles[d.Name]
-		if err := fill(b, d); err != nil {
-			return err
-		}
-		r.noteIfTooLarge(b)
-	}
-	return nil
-}
-
 func byVersion(p *catalogs.Package) []*catalogs.Bundle {
 	return slices.SortedFunc(maps.Values(p.Bundles),
 		func(a, b *catalogs.Bundle) int { return a.Version.Compare(b.Version) })
@@ -259,41 +210,6 @@ func checkBundle(got *bundles.Bundle, pkg string, want *catalogs.Bundle) error {
 			want.Version, got.Name, got.Name)
 	}
 	return nil
-}
-
-// noteIfTooLarge adds a note if a bundle cannot be installed, because it has no
-// image and is too large to be inlined.
-func (r *Result) noteIfTooLarge(b *catalogs.Bundle) {
-	size := 0
-	for _, o := range b.Objects {
-		size += len(o)
-	}
-	if b.Image == "" && size > registryv1.MaxInlineBytes {
-		r.bundleNotes = append(r.bundleNotes,
-			fmt.Sprintf("version %s has no image and %d KiB of manifests, which is more than OLM can install inline: "+
-				"push it, and give its image", b.Version, size>>10))
-	}
-}
-
-// addRollbacks adds to each bundle what a rollback to its direct predecessors
-// requires.
-func (r *Result) addRollbacks(in Input, offered []*bundles.Bundle) {
-	history := publishedBundles(in)
-	for i, to := range offered {
-		var ways []registryv1.Rollback
-		for _, from := range predecessors(r.Package, in.Ladder, to.Name, offered[:i]) {
-			ways = append(ways, rollback.Classify(from, to, history, nil))
-		}
-		if len(ways) == 0 {
-			continue
-		}
-		value, err := json.Marshal(ways)
-		if err != nil {
-			panic(err) // Strings always marshal.
-		}
-		d := &r.Config.Bundles[i]
-		d.Properties = insertProperty(d.Properties, registryv1.PropertyRollback, value)
-	}
 }
 
 // predecessors are the lower versions that a channel upgrades to a version in
@@ -330,18 +246,6 @@ func predecessorsIn(p *catalogs.Package, c *catalogs.Channel, upgrades ladder.Up
 	return out
 }
 
-// publishedBundles are all bundles that were read, retired ones included, oldest first.
-func publishedBundles(in Input) []*bundles.Bundle {
-	var out []*bundles.Bundle
-	for _, c := range in.Contents {
-		if c.Bundle != nil {
-			out = append(out, c.Bundle)
-		}
-	}
-	slices.SortFunc(out, func(a, b *bundles.Bundle) int { return a.Version.Compare(b.Version) })
-	return out
-}
-
 // addPackage adds the documents besides the bundles.
 func (r *Result) addPackage(l *ladder.Ladder) error {
 	p := r.Package
@@ -358,23 +262,6 @@ func (r *Result) addPackage(l *ladder.Ladder) error {
 	}
 	r.addDeprecations(l)
 	return r.addBlocks(l)
-}
-
-// describe takes a missing description and icon from the head of the default
-// channel, as OLM does when it lists operators.
-func (r *Result) describe(in Input) {
-	p := r.Package
-	head, err := p.Target("", "")
-	if err != nil {
-		return
-	}
-	csv := in.Contents[head.Version.String()].Bundle.CSV
-	if p.Description == "" {
-		p.Description = csv.Spec.Description
-	}
-	if p.Icon == nil && len(csv.Spec.Icon) > 0 {
-		p.Icon = iconOf(csv.Spec.Icon[0])
-	}
 }
 
 func channelDocument(pkg string, c *catalogs.Channel) declcfg.Channel {
@@ -438,15 +325,18 @@ func (r *Result) addBlocks(l *ladder.Ladder) error {
 
 // Write writes the documents, each on a line of its own, as JSON. The same result gives the same bytes.
 func (r Result) Write(w io.Writer) error {
+	return r.WriteAround(w, bytes.NewReader(bytes.Join(r.bundles, nil)))
+}
+
+// WriteAround is Write where the documents of the bundles were emitted, for the same result or the one that was cached:
+// each on a line of its own, in the order in which they were.
+func (r Result) WriteAround(w io.Writer, documents io.Reader) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
 	c := r.Config
 	err := errors.Join(encodeAll(encoder, c.Packages), encodeAll(encoder, c.Channels))
-	for _, b := range r.bundles {
-		_, failed := w.Write(append(b, '\n'))
-		err = errors.Join(err, failed)
-	}
-	err = errors.Join(err, encodeAll(encoder, c.Deprecations), encodeAll(encoder, c.Others))
+	_, failed := io.Copy(w, documents)
+	err = errors.Join(err, failed, encodeAll(encoder, c.Deprecations), encodeAll(encoder, c.Others))
 	if err != nil {
 		return fmt.Errorf("write package %q: %w", r.Package.Name, err)
 	}

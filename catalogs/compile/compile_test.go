@@ -56,6 +56,9 @@ func bundle(t *testing.T, version string, change ...func(csv map[string]any)) *b
 	return b
 }
 
+// contents are those of an example.
+func contents(in *compile.Input) compile.ContentMap { return in.Contents.(compile.ContentMap) }
+
 // example is an input in which everything occurs.
 func example(t *testing.T) compile.Input {
 	t.Helper()
@@ -71,7 +74,7 @@ func example(t *testing.T) compile.Input {
 		Retired: []ladder.Retired{{Version: "0.9.0", Channel: "stable"}},
 	}
 	in := compile.Input{
-		Ladder: l, Contents: map[string]compile.Content{}, Now: compiletest.Now,
+		Ladder: l, Contents: compile.ContentMap{}, Now: compiletest.Now,
 		Icon: &catalogs.Icon{Data: []byte("<svg/>"), MediaType: "image/svg+xml"},
 	}
 	for version, channel := range map[string]string{
@@ -79,7 +82,7 @@ func example(t *testing.T) compile.Input {
 	} {
 		l.Bundles = append(l.Bundles, ladder.Bundle{Version: version, Image: compiletest.Image(version),
 			Channel: channel})
-		in.Contents[version] = compile.Content{Bundle: bundle(t, version)}
+		contents(&in)[version] = compile.Content{Bundle: bundle(t, version)}
 	}
 	return in
 }
@@ -132,24 +135,54 @@ func TestOutputIsReproducible(t *testing.T) {
 	}
 }
 
-func TestCachedResultIsIdentical(t *testing.T) {
+// emit makes the input hand out its documents, and returns where they go.
+func emit(in *compile.Input) *bytes.Buffer {
+	var documents bytes.Buffer
+	in.Emit = func(document []byte) error {
+		documents.Write(document)
+		return documents.WriteByte('\n')
+	}
+	return &documents
+}
+
+func TestEmittedAndCachedResultsAreIdentical(t *testing.T) {
 	in := example(t)
-	r, first := mustCompile(t, in)
-	stored, err := r.Cacheable().Encode()
+	whole, want := mustCompile(t, in)
+	documents := emit(&in)
+	r, err := compile.Compile(in)
 	if err != nil {
 		t.Fatal(err)
 	}
+	stored, err := json.Marshal(r.Cacheable())
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(what string, r compile.Result) {
+		t.Helper()
+		var got bytes.Buffer
+		if err := r.WriteAround(&got, bytes.NewReader(documents.Bytes())); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), got.String()); diff != "" {
+			t.Errorf("in memory (-) and %s (+):\n%s", what, diff)
+		}
+		if diff := cmp.Diff(whole.Notes, r.Notes); diff != "" {
+			t.Errorf("%s: %s", what, diff)
+		}
+		if diff := cmp.Diff(whole.Provides, r.Provides); diff != "" {
+			t.Errorf("%s: %s", what, diff)
+		}
+	}
+	check("emitted", r)
 	in.Cached, in.Contents, in.Icon = &compile.Cacheable{}, nil, nil
 	if err := json.Unmarshal(stored, in.Cached); err != nil {
 		t.Fatal(err)
 	}
-	again, second := mustCompile(t, in)
-	if diff := cmp.Diff(string(first), string(second)); diff != "" {
-		t.Errorf("without (-) and with the cache (+):\n%s", diff)
+	again, err := compile.Compile(in)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if diff := cmp.Diff(r.Notes, again.Notes); diff != "" {
-		t.Error(diff)
-	}
+	check("cached", again)
 	in.Now = in.Now.AddDate(1, 0, 0)
 	if _, err := compile.Compile(in); !errors.Is(err, compile.ErrExpired) {
 		t.Errorf("with the cache an expired block gives %v", err)
@@ -204,7 +237,7 @@ func TestBundleWithPathIsInlined(t *testing.T) {
 			t.Errorf("%s has image %q and %d objects, want none and 2", name, b.Image, len(b.Objects))
 		}
 	}
-	in.Contents["1.0.0"] = compile.Content{Bundle: in.Contents["1.0.0"].Bundle, Image: compiletest.Image("1.0.0")}
+	contents(&in)["1.0.0"] = compile.Content{Bundle: contents(&in)["1.0.0"].Bundle, Image: compiletest.Image("1.0.0")}
 	r, _ = mustCompile(t, in)
 	if b := r.Package.Bundles["echo-operator.v1.0.0"]; b.Image != compiletest.Image("1.0.0") || len(b.Objects) != 0 {
 		t.Errorf("with the image that it will have it has image %q and %d objects", b.Image, len(b.Objects))
@@ -222,20 +255,20 @@ func TestCompileRefuses(t *testing.T) {
 		}, compile.ErrExpired,
 			"the block of version 1.1.0 (loses data) expired on 2026-12-31: unblock it, or block it until a later day"},
 		"a bundle that was not read": {func(_ *testing.T, in *compile.Input) {
-			delete(in.Contents, "1.2.0")
+			delete(contents(in), "1.2.0")
 		}, compile.ErrContent, "version 1.2.0: its bundle was not read"},
 		"a bundle of another version": {func(t *testing.T, in *compile.Input) {
-			in.Contents["1.2.0"] = compile.Content{Bundle: bundle(t, "1.2.1")}
+			contents(in)["1.2.0"] = compile.Content{Bundle: bundle(t, "1.2.1")}
 		}, compile.ErrContent, "version 1.2.0: its bundle has version 1.2.1"},
 		"a bundle of another name": {func(t *testing.T, in *compile.Input) {
-			in.Contents["1.2.0"] = compile.Content{Bundle: bundle(t, "1.2.0", func(csv map[string]any) {
+			contents(in)["1.2.0"] = compile.Content{Bundle: bundle(t, "1.2.0", func(csv map[string]any) {
 				csv["metadata"].(map[string]any)["name"] = "echo.v1.2.0"
 			})}
 		}, compile.ErrContent, "its bundle is called echo.v1.2.0; write `name: echo.v1.2.0` into the ladder"},
 		"a bundle of another package": {func(_ *testing.T, in *compile.Input) {
-			other := *in.Contents["1.2.0"].Bundle
+			other := *contents(in)["1.2.0"].Bundle
 			other.Package = "ecco"
-			in.Contents["1.2.0"] = compile.Content{Bundle: &other}
+			contents(in)["1.2.0"] = compile.Content{Bundle: &other}
 		}, compile.ErrContent, `its bundle is of package "ecco"`},
 		"an empty package": {func(_ *testing.T, in *compile.Input) {
 			in.Ladder.Bundles, in.Ladder.Blocks, in.Ladder.Deprecations, in.Ladder.Retired = nil, nil, nil, nil

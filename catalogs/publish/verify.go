@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -61,6 +63,9 @@ type VerifyInput struct {
 	SkipBundleCheck bool
 	// Deep reads every layer of every bundle and compares it with its digest, and not only its size.
 	Deep bool
+	// Report is called after each bundle and each package that was checked, from several goroutines but never at the
+	// same time; what is the plural of what is counted. It may be nil.
+	Report func(done, total int, what string)
 }
 
 // Verify looks at everything that a published catalog promises. An error says that the catalog could not be looked at;
@@ -102,6 +107,20 @@ type verifier struct {
 	report   Report
 	image    string
 	packages []*catalogs.Package
+}
+
+// count returns what reports each time that one more of total is done.
+func (v *verifier) count(total int, what string) func() {
+	var mu sync.Mutex
+	done := 0
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		done++
+		if v.in.Report != nil {
+			v.in.Report(done, total, what)
+		}
+	}
 }
 
 func (v *verifier) signature(ctx context.Context) (Check, error) {
@@ -206,12 +225,14 @@ func (v *verifier) bundles(ctx context.Context) (Check, error) {
 	problems := make([]string, len(wanted))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(4)
+	checked := v.count(len(wanted), "bundles")
 	for i, image := range wanted {
 		if !strings.Contains(image, "@sha256:") {
 			movable = append(movable, image+" is named by a tag, and what that is can change")
 			continue
 		}
 		group.Go(func() error {
+			defer checked()
 			err := v.client.Complete(ctx, image, v.in.Deep, v.in.Source.Access)
 			if errors.Is(err, oci.ErrNotFound) || errors.Is(err, oci.ErrDenied) || errors.Is(err, oci.ErrBadSource) ||
 				errors.Is(err, oci.ErrDigestMismatch) {
@@ -245,19 +266,25 @@ func (v *verifier) upgrades(context.Context) (Check, error) {
 	if v.packages == nil {
 		return c, nil
 	}
+	checks := make([]upgradeCheck, len(v.packages))
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	checked := v.count(len(v.packages), "packages")
+	for i, p := range v.packages {
+		group.Go(func() error {
+			defer checked()
+			var err error
+			checks[i], err = checkUpgrades(p)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return c, err
+	}
 	routes, broken := 0, false
-	for _, p := range v.packages {
-		report, err := agree.Check(p)
-		if err != nil {
-			return c, err
-		}
-		for _, channel := range report.Channels {
-			routes += len(channel.Routes)
-		}
-		for _, d := range report.Disagreements() {
-			broken = broken || d.Verdict == agree.Stuck || d.Verdict == agree.Downgrades
-			c.Details = append(c.Details, fmt.Sprintf("package %s: %s", p.Name, d.Text))
-		}
+	for _, found := range checks {
+		routes, broken = routes+found.routes, broken || found.broken
+		c.Details = append(c.Details, found.details...)
 	}
 	switch {
 	case broken:
@@ -268,6 +295,29 @@ func (v *verifier) upgrades(context.Context) (Check, error) {
 	default:
 		c.Verdict, c.Text = Passed, fmt.Sprintf("all %d upgrade paths reach the head, and OLM v0 and OLM v1 "+
 			"agree", routes)
+	}
+	return c, nil
+}
+
+// upgradeCheck is what was found on the upgrade paths of a package.
+type upgradeCheck struct {
+	routes  int
+	broken  bool
+	details []string
+}
+
+func checkUpgrades(p *catalogs.Package) (upgradeCheck, error) {
+	report, err := agree.Check(p)
+	if err != nil {
+		return upgradeCheck{}, err
+	}
+	var c upgradeCheck
+	for _, channel := range report.Channels {
+		c.routes += len(channel.Routes)
+	}
+	for _, d := range report.Disagreements() {
+		c.broken = c.broken || d.Verdict == agree.Stuck || d.Verdict == agree.Downgrades
+		c.details = append(c.details, fmt.Sprintf("package %s: %s", p.Name, d.Text))
 	}
 	return c, nil
 }

@@ -22,6 +22,8 @@ type Folder struct {
 	Packages, Versions int
 	// SchemaBytes is roughly the size of each bundle's CRD.
 	SchemaBytes int
+	// CRDs, if set, returns the CRDs of the j-th version instead.
+	CRDs func(group string, j int) []map[string]any
 }
 
 // Write writes a ladder file for each package into dir, and below it a bundle folder for each version. The packages and
@@ -33,7 +35,11 @@ func (f Folder) Write(dir string) error {
 			Channels: []string{"stable"}}
 		for j := range f.Versions {
 			path := filepath.Join("bundles", name, catalogtest.Version(j))
-			if err := WriteBundle(filepath.Join(dir, path), name, catalogtest.Version(j), f.SchemaBytes); err != nil {
+			crds := []map[string]any{catalogtest.CRD(groupOf(name), f.SchemaBytes)}
+			if f.CRDs != nil {
+				crds = f.CRDs(groupOf(name), j)
+			}
+			if err := writeBundle(filepath.Join(dir, path), name, catalogtest.Version(j), crds); err != nil {
 				return err
 			}
 			l.Bundles = append(l.Bundles, ladder.Bundle{
@@ -57,16 +63,28 @@ func (f Folder) Write(dir string) error {
 
 // WriteBundle writes a bundle folder with a ClusterServiceVersion and a CRD of about that size.
 func WriteBundle(dir, pkg, version string, schemaBytes int) error {
-	group := pkg + ".example.com"
-	for path, object := range map[string]any{
-		"manifests/csv.yaml": catalogtest.CSV(pkg+".v"+version, version, group),
-		"manifests/crd.yaml": catalogtest.CRD(group, schemaBytes),
+	return writeBundle(dir, pkg, version, []map[string]any{catalogtest.CRD(groupOf(pkg), schemaBytes)})
+}
+
+func groupOf(pkg string) string { return pkg + ".example.com" }
+
+func writeBundle(dir, pkg, version string, crds []map[string]any) error {
+	files := map[string]any{
+		"manifests/csv.yaml": catalogtest.CSV(pkg+".v"+version, version, groupOf(pkg)),
 		"metadata/annotations.yaml": map[string]any{"annotations": map[string]string{
 			registryv1.AnnotationMediaType: registryv1.MediaType, registryv1.AnnotationPackage: pkg,
 			registryv1.AnnotationChannels:  "stable",
 			registryv1.AnnotationManifests: "manifests/", registryv1.AnnotationMetadata: "metadata/",
 		}},
-	} {
+	}
+	for i, crd := range crds {
+		name := "manifests/crd.yaml"
+		if i > 0 {
+			name = fmt.Sprintf("manifests/crd%d.yaml", i)
+		}
+		files[name] = crd
+	}
+	for path, object := range files {
 		raw, err := json.Marshal(object)
 		if err != nil {
 			return fmt.Errorf("encode %s: %w", path, err)

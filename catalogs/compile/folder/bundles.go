@@ -13,8 +13,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/compile"
@@ -39,58 +37,12 @@ type Bundles struct {
 	Repository string
 }
 
-// parallelFetches is how many bundles of a package are fetched at a time.
-const parallelFetches = 4
-
-// Contents reads all bundles of a ladder, by version: those that it offers, and of the retired ones those that are
-// still there. dir is the folder of the ladder file.
-func (b *Bundles) Contents(ctx context.Context, dir string, l *ladder.Ladder) (map[string]compile.Content, error) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, fmt.Errorf("open catalog folder: %w", err)
-	}
-	defer func() { _ = root.Close() }()
-	read := make([]compile.Content, len(l.Bundles)+len(l.Retired))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(parallelFetches)
-	for i, bundle := range l.Bundles {
-		group.Go(func() error {
-			var err error
-			if read[i], err = b.content(ctx, root, bundle.Image, bundle.Path); err != nil {
-				return fmt.Errorf("read version %s of package %q: %w", bundle.Version, l.Package, err)
-			}
-			return nil
-		})
-	}
-	for i, old := range l.Retired {
-		group.Go(func() error {
-			// Retired bundles may no longer exist; they are needed for
-			// comparisons only.
-			if content, err := b.content(ctx, root, old.Image, old.Path); err == nil {
-				read[len(l.Bundles)+i] = content
-			}
-			return ctx.Err()
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	out := make(map[string]compile.Content, len(read))
-	for i, bundle := range l.Bundles {
-		out[bundle.Version] = read[i]
-	}
-	for i, old := range l.Retired {
-		if content := read[len(l.Bundles)+i]; content.Bundle != nil {
-			out[old.Version] = content
-		}
-	}
-	return out, nil
-}
-
-func (b *Bundles) content(ctx context.Context, root *os.Root, image, dir string) (compile.Content, error) {
+// content reads a bundle image or folder; it does not decode it before the channel is closed.
+func (b *Bundles) content(ctx context.Context, root *os.Root, image, dir string,
+	decode <-chan struct{}) (compile.Content, error) {
 	switch {
 	case image != "":
-		bundle, err := b.fetch(ctx, image)
+		bundle, err := b.fetch(ctx, image, decode)
 		return compile.Content{Bundle: bundle}, err
 	case dir == "":
 		return compile.Content{}, errors.New("it has neither an image nor a path")
@@ -102,7 +54,7 @@ func (b *Bundles) content(ctx context.Context, root *os.Root, image, dir string)
 	if err != nil {
 		return compile.Content{}, fmt.Errorf("open bundle folder: %w", err)
 	}
-	bundle, err := bundles.Read(sub)
+	bundle, err := readOnce(ctx, sub, decode)
 	if err != nil {
 		return compile.Content{}, fmt.Errorf("read bundle folder %s: %w", dir, err)
 	}
@@ -111,6 +63,16 @@ func (b *Bundles) content(ctx context.Context, root *os.Root, image, dir string)
 		content.Image, err = imageOf(filepath.Join(root.Name(), filepath.FromSlash(dir)), b.Repository)
 	}
 	return content, err
+}
+
+// readOnce decodes a bundle once the channel is closed.
+func readOnce(ctx context.Context, files fs.FS, decode <-chan struct{}) (*bundles.Bundle, error) {
+	select {
+	case <-decode:
+		return bundles.Read(files)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // imageOf is the image that pushing a bundle folder will give.
@@ -127,12 +89,14 @@ func imageOf(dir, repository string) (string, error) {
 }
 
 // fetch reads a bundle image, from the cache if it is there.
-func (b *Bundles) fetch(ctx context.Context, image string) (*bundles.Bundle, error) {
+func (b *Bundles) fetch(ctx context.Context, image string, decode <-chan struct{}) (*bundles.Bundle, error) {
 	digest := ladder.Digest(image)
 	cached := filepath.Join(b.CacheDir, strings.ReplaceAll(digest, ":", "-"))
 	if b.CacheDir != "" && digest != "" {
-		if bundle, err := bundles.Read(os.DirFS(cached)); err == nil {
-			return bundle, nil
+		if _, err := os.Stat(cached); err == nil {
+			if bundle, err := readOnce(ctx, os.DirFS(cached), decode); err == nil {
+				return bundle, nil
+			}
 		}
 	}
 	if b.Images == nil {
@@ -142,7 +106,7 @@ func (b *Bundles) fetch(ctx context.Context, image string) (*bundles.Bundle, err
 	if err != nil {
 		return nil, err
 	}
-	bundle, err := bundles.Read(files)
+	bundle, err := readOnce(ctx, files, decode)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", image, err)
 	}

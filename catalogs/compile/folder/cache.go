@@ -4,6 +4,8 @@
 package folder
 
 import (
+	"bufio"
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -94,32 +96,43 @@ func hashFolder(sum hash.Hash, root *os.Root, dir string) error {
 
 func (b *Bundles) entry(key string) string { return filepath.Join(b.CacheDir, "rendered", key+".json") }
 
-// cached returns what is known of a key; nil if nothing is.
-func (b *Bundles) cached(key string) *compile.Cacheable {
+// An entry of the cache is a line with a compile.Cacheable, followed by the documents of the bundles, a line each.
+
+// cached returns what is known of a key, and the documents; nil if nothing is known.
+func (b *Bundles) cached(key string) (*compile.Cacheable, io.ReadCloser) {
 	if key == "" {
-		return nil
+		return nil, nil
 	}
-	text, err := os.ReadFile(b.entry(key))
+	f, err := os.Open(b.entry(key))
 	if err != nil {
-		return nil
+		return nil, nil
 	}
+	reader := bufio.NewReader(f)
+	head, err := reader.ReadBytes('\n')
 	var out compile.Cacheable
-	if json.Unmarshal(text, &out) != nil {
-		return nil
+	if err != nil || json.Unmarshal(head, &out) != nil {
+		_ = f.Close()
+		return nil, nil
 	}
-	return &out
+	return &out, struct {
+		io.Reader
+		io.Closer
+	}{reader, f}
 }
 
-// store caches a result. A cache that cannot be written is not an error.
-func (b *Bundles) store(key string, c *compile.Cacheable) {
+// store caches a result and its documents. A cache that cannot be written is not an error.
+func (b *Bundles) store(key string, c *compile.Cacheable, documents io.ReadSeeker) {
 	if key == "" {
 		return
 	}
-	text, err := c.Encode()
+	head, err := json.Marshal(c)
 	if err != nil || os.MkdirAll(filepath.Dir(b.entry(key)), 0o750) != nil {
 		return
 	}
-	_ = replaceFile(b.entry(key), text)
+	if _, err := documents.Seek(0, io.SeekStart); err != nil {
+		return
+	}
+	_ = replaceFileWith(b.entry(key), io.MultiReader(bytes.NewReader(append(head, '\n')), documents))
 }
 
 // prune removes what was written more than maxAge ago. now is the time.

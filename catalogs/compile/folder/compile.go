@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -40,7 +41,7 @@ type Options struct {
 	Now       time.Time
 	// Parallel is how many packages are compiled at a time, and so bounds memory. Default: the number of processors.
 	Parallel int
-	// Progress is called after each package, never twice at a time; it may be nil.
+	// Progress is called after each version, never twice at a time; it may be nil.
 	Progress func(done, total int)
 	// Check compares with the output folder, and writes nothing.
 	Check bool
@@ -94,7 +95,7 @@ func Compile(ctx context.Context, dir, out string, o Options) (Report, error) {
 		return Report{}, err
 	}
 	defer func() { _ = os.RemoveAll(stage) }()
-	c := compiler{Options: o, dir: dir, out: out, stage: stage}
+	c := &compiler{Options: o, dir: dir, out: out, stage: stage}
 	report, err := c.compileAll(ctx, ladders)
 	if err != nil {
 		return Report{}, err
@@ -132,25 +133,46 @@ type compiler struct {
 	Options
 
 	dir, out, stage string
+
+	mu          sync.Mutex
+	done, total int // versions
+}
+
+// advance reports that further versions are done.
+func (c *compiler) advance(versions int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.done += versions
+	if c.Progress != nil {
+		c.Progress(c.done, c.total)
+	}
+}
+
+// counted are contents that report each version that was requested.
+type counted struct {
+	compile.Contents
+
+	advance func(versions int)
+}
+
+// Content implements compile.Contents.
+func (c counted) Content(version string) (compile.Content, bool, error) {
+	defer c.advance(1)
+	return c.Contents.Content(version)
 }
 
 // compileAll compiles every package into the stage.
 func (c *compiler) compileAll(ctx context.Context, ladders []*ladder.File) (Report, error) {
 	report := Report{Packages: make([]Package, len(ladders))}
 	problems := make([]error, len(ladders))
-	var mu sync.Mutex
-	done := 0
+	for _, f := range ladders {
+		c.total += len(f.Ladder.Bundles) + len(f.Ladder.Retired)
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(cmp.Or(c.Parallel, runtime.GOMAXPROCS(0)))
 	for i, f := range ladders {
 		group.Go(func() error {
 			report.Packages[i], problems[i] = c.compilePackage(ctx, f.Ladder)
-			mu.Lock()
-			defer mu.Unlock()
-			done++
-			if c.Progress != nil {
-				c.Progress(done, len(ladders))
-			}
 			return ctx.Err()
 		})
 	}
@@ -198,13 +220,14 @@ func (c *compiler) compilePackage(ctx context.Context, l *ladder.Ladder) (Packag
 	}
 	in := compile.Input{Ladder: l, Previous: c.published(l.Package, before), Installed: c.Installed[l.Package],
 		Now: c.Now}
-	result, err := c.compile(ctx, in)
+	result, documents, err := c.compile(ctx, in)
 	if err != nil {
 		return Package{}, err
 	}
+	defer func() { _ = documents.Close() }()
 	file := filepath.Join(l.Package, catalogFile)
 	staged := filepath.Join(c.stage, file)
-	if err := writeResult(staged, result); err != nil {
+	if err := writeResult(staged, result, documents); err != nil {
 		return Package{}, err
 	}
 	same, err := sameFiles(staged, filepath.Join(c.out, file))
@@ -214,33 +237,57 @@ func (c *compiler) compilePackage(ctx context.Context, l *ladder.Ladder) (Packag
 	return Package{
 		Name: l.Package, File: file, Changed: !same, Bundles: len(result.Package.Bundles),
 		Channels: Heads(l.Rungs(), before, result.Package), Waiting: result.Waiting, Notes: result.Notes,
-		provides: result.Package.Summary().Provides,
+		provides: result.Provides,
 	}, nil
 }
 
-// compile compiles a package, with what is cached of it if nothing that matters has changed since.
-func (c *compiler) compile(ctx context.Context, in compile.Input) (compile.Result, error) {
+// compile compiles a package, with what is cached of it if nothing that matters has changed since. It also returns the
+// documents of the bundles, which are to be closed.
+func (c *compiler) compile(ctx context.Context, in compile.Input) (compile.Result, io.ReadCloser, error) {
 	l := in.Ladder
 	// If the ladder does not compile with any bundles, none have to be read.
 	if _, err := compile.Graph(l); err != nil {
-		return compile.Result{}, err
+		return compile.Result{}, nil, err
 	}
 	var err error
 	if in.Icon, err = icon(c.dir, l); err != nil {
-		return compile.Result{}, err
+		return compile.Result{}, nil, err
 	}
 	key := c.Bundles.key(c.dir, l, in.Icon)
-	if in.Cached = c.Bundles.cached(key); in.Cached != nil {
-		return compile.Compile(in)
+	cached, documents := c.Bundles.cached(key)
+	if in.Cached = cached; cached != nil {
+		result, err := compile.Compile(in)
+		if err != nil {
+			_ = documents.Close()
+		}
+		c.advance(len(l.Bundles) + len(l.Retired))
+		return result, documents, err
 	}
-	if in.Contents, err = c.Bundles.Contents(ctx, c.dir, l); err != nil {
-		return compile.Result{}, err
+	return c.compileContents(ctx, in, key)
+}
+
+// compileContents compiles a package from its bundles, and caches the result.
+func (c *compiler) compileContents(ctx context.Context, in compile.Input,
+	key string) (compile.Result, io.ReadCloser, error) {
+	contents, err := c.Bundles.Contents(ctx, c.dir, in.Ladder)
+	if err != nil {
+		return compile.Result{}, nil, err
 	}
+	defer contents.Close()
+	documents, err := newSpool(c.stage)
+	if err != nil {
+		return compile.Result{}, nil, err
+	}
+	in.Contents, in.Emit = counted{contents, c.advance}, documents.add
 	result, err := compile.Compile(in)
-	if err == nil {
-		c.Bundles.store(key, result.Cacheable())
+	if err = errors.Join(err, documents.flush()); err != nil {
+		return compile.Result{}, nil, errors.Join(err, documents.Close())
 	}
-	return result, err
+	c.Bundles.store(key, result.Cacheable(), documents)
+	if _, err := documents.Seek(0, io.SeekStart); err != nil {
+		return compile.Result{}, nil, errors.Join(fmt.Errorf("read documents: %w", err), documents.Close())
+	}
+	return result, documents, nil
 }
 
 // readPrevious reads the graph of a package as it is in the output folder; nil if it is not there.
@@ -302,7 +349,7 @@ func headOf(p *catalogs.Package, channel string) string {
 	return head.VersionString()
 }
 
-func writeResult(path string, r compile.Result) error {
+func writeResult(path string, r compile.Result, documents io.Reader) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // a catalog is there to be read
 		return fmt.Errorf("write compiled package: %w", err)
 	}
@@ -311,7 +358,7 @@ func writeResult(path string, r compile.Result) error {
 	if err != nil {
 		return fmt.Errorf("write compiled package: %w", err)
 	}
-	if err := errors.Join(r.Write(f), f.Close()); err != nil {
+	if err := errors.Join(r.WriteAround(f, documents), f.Close()); err != nil {
 		return fmt.Errorf("write compiled package: %w", err)
 	}
 	return nil
@@ -329,15 +376,35 @@ func sameFiles(a, b string) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("compare: %w", err)
 	}
-	left, err := os.ReadFile(a)
+	left, err := os.Open(a)
 	if err != nil {
 		return false, fmt.Errorf("compare: %w", err)
 	}
-	right, err := os.ReadFile(b)
+	defer func() { _ = left.Close() }()
+	right, err := os.Open(b)
 	if err != nil {
 		return false, fmt.Errorf("compare: %w", err)
 	}
-	return bytes.Equal(left, right), nil
+	defer func() { _ = right.Close() }()
+	return sameContent(left, right)
+}
+
+// sameContent compares two files of the same size.
+func sameContent(left, right io.Reader) (bool, error) {
+	const piece = 64 << 10
+	x, y := make([]byte, piece), make([]byte, piece)
+	for {
+		n, err := io.ReadFull(left, x)
+		m, failed := io.ReadFull(right, y)
+		switch {
+		case !bytes.Equal(x[:n], y[:m]):
+			return false, nil
+		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+			return true, nil
+		case err != nil || failed != nil:
+			return false, fmt.Errorf("compare: %w", errors.Join(err, failed))
+		}
+	}
 }
 
 // removedPackages finds packages in the output folder that no longer have a ladder. A deprecated package may be

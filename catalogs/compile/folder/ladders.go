@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -152,12 +153,16 @@ func replaceFile(path string, text []byte) error {
 	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, text) {
 		return nil
 	}
+	return replaceFileWith(path, bytes.NewReader(text))
+}
+
+func replaceFileWith(path string, content io.Reader) error {
 	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	defer func() { _ = os.Remove(temp.Name()) }()
-	_, err = temp.Write(text)
+	_, err = io.Copy(temp, content)
 	if err = errors.Join(err, temp.Chmod(modeOf(path)), temp.Sync(), temp.Close()); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}

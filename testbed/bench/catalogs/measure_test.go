@@ -34,3 +34,20 @@ func TestMeasure(t *testing.T) {
 	}
 	t.Log(section.Detail)
 }
+
+func TestMeasureBundles(t *testing.T) {
+	section, err := catalogs.MeasureBundles(t.Context(), t.Output(),
+		catalogs.BundleOptions{Runs: 1, Packages: 1, Large: 3, Many: 40})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := 3 * 4 * 2; len(section.Rows) != want {
+		t.Errorf("%d rows, want %d", len(section.Rows), want)
+	}
+	for _, row := range section.Rows {
+		if row.Ours.String() == "" || row.Peer.String() == "" || row.Ratio <= 0 {
+			t.Errorf("%s: ours %s, peer's %s, ratio %g", row.Name, row.Ours, row.Peer, row.Ratio)
+		}
+	}
+	t.Log(section.Detail)
+}

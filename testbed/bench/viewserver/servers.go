@@ -57,7 +57,7 @@ func (c catalog) bundle(n int) string {
 
 // spec says how to run a server, and where it will listen.
 func (b *bench) spec(ctx context.Context, s server, c catalog) (process.Spec, string, error) {
-	address, err := freeAddress(ctx)
+	address, err := FreeAddress(ctx)
 	if err != nil {
 		return process.Spec{}, "", err
 	}
@@ -103,7 +103,8 @@ func (b *bench) buildCache(ctx context.Context, c catalog) error {
 	return nil
 }
 
-func freeAddress(ctx context.Context) (string, error) {
+// FreeAddress returns an address of this machine that nothing listens on.
+func FreeAddress(ctx context.Context) (string, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", fmt.Errorf("find free port: %w", err)

@@ -57,11 +57,13 @@ type options struct {
 	only   []string
 	output string
 
-	runs        int
-	settle      time.Duration
-	packages    int
-	bundles     string
-	sloTogether bool
+	runs     int
+	settle   time.Duration
+	packages int
+	// largeBundles and manyVersions are how many versions the packages of bundles have.
+	largeBundles, manyVersions int
+	bundles                    string
+	sloTogether                bool
 	// sloCompared is the size of the fleet on which rules are compared with those of others.
 	sloCompared int
 	// sloClusters are the sizes of larger fleets.
@@ -110,6 +112,10 @@ var benchmarks = []benchmark{
 			Runs: o.runs, Bundle: bundle, Catalog: catalogtest.Options{Packages: o.packages, Versions: versions,
 				SchemaBytes: schema},
 		})
+	}},
+	{"bundles", func(ctx context.Context, out io.Writer, o options) (figure.Section, error) {
+		return catalogs.MeasureBundles(ctx, out, catalogs.BundleOptions{Runs: o.runs, Packages: o.packages,
+			Large: o.largeBundles, Many: o.manyVersions})
 	}},
 	{"memory", func(ctx context.Context, out io.Writer, o options) (figure.Section, error) {
 		return agentmem.Measure(ctx, out, o.runs)
@@ -177,6 +183,8 @@ Measure on a machine that does nothing else.`,
 	fs.StringVar(&o.bundles, "bundles", filepath.Join("..", "bundles", "bundletest", "published"),
 		"folder of bundles, of which the largest is linted")
 	fs.IntVar(&o.packages, "packages", 300, "packages of the large catalog")
+	fs.IntVar(&o.largeBundles, "large-bundles", 35, "versions of the package with large bundles")
+	fs.IntVar(&o.manyVersions, "many-versions", 2000, "versions of the package with tiny bundles")
 	fs.BoolVar(&o.sloTogether, "slo-together", false,
 		"also measure sloth with one objective for all operators together")
 	fs.IntSliceVar(&o.sloClusters, "slo-clusters", []int{1000},
@@ -195,8 +203,9 @@ func run(ctx context.Context, out, progress io.Writer, o options, origin figure.
 			return fmt.Errorf("unknown benchmark %q: there are %s", key, strings.Join(keys(), ", "))
 		}
 	}
-	if min(o.runs, o.packages, o.badReleaseRuns) < 1 {
-		return errors.New("--runs, --bad-release-runs and --packages must be at least 1")
+	if min(o.runs, o.packages, o.largeBundles, o.manyVersions, o.badReleaseRuns) < 1 {
+		return errors.New("--runs, --bad-release-runs, --packages, --large-bundles and --many-versions must be at " +
+			"least 1")
 	}
 	var missed []string
 	for _, b := range benchmarks {

@@ -13,7 +13,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,9 +22,8 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/bundles/crd"
 	"github.com/bellwether-dev/bellwether/bundles/lint"
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
-	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
@@ -199,7 +197,9 @@ func lintUnusable(err error) error {
 
 func (a *app) lintBundle(ctx context.Context, f *bundleLint, source string) error {
 	client := oci.NewClient(oci.Options{})
-	in, err := a.lintInput(ctx, client, f, source)
+	progress := a.Progress("reading bundles")
+	defer progress.Stop()
+	in, err := a.lintInput(ctx, client, f, source, progress)
 	if err != nil {
 		return err
 	}
@@ -215,7 +215,9 @@ func (a *app) lintBundle(ctx context.Context, f *bundleLint, source string) erro
 	if o.WaiverFile, o.Waivers, err = ReadWaivers(f.waivers, folder); err != nil {
 		return err
 	}
+	progress.Doing("checking")
 	report := lint.Run(in, o)
+	progress.Stop()
 	if err := a.printReport(f, report); err != nil {
 		return err
 	}
@@ -277,15 +279,18 @@ func (a *app) printReport(f *bundleLint, report lint.Report) error {
 }
 
 // lintInput reads the bundle and all that it is compared with.
-func (a *app) lintInput(ctx context.Context, client *oci.Client, f *bundleLint, source string) (lint.Input, error) {
+func (a *app) lintInput(ctx context.Context, client *oci.Client, f *bundleLint, source string,
+	progress *command.Progress) (lint.Input, error) {
 	in := lint.Input{}
 	var err error
 	if in.Bundle, in.Files, err = a.readBundle(ctx, client, f.access.Access(), source); err != nil {
 		return in, err
 	}
+	in.Archive = crd.NewArchive()
+	h := &history{client: client, access: &f.access, of: in.Bundle, archive: in.Archive, progress: progress}
 	var all []*bundles.Bundle
 	for _, place := range f.history {
-		found, err := readHistory(ctx, client, &f.access, place, in.Bundle.Package)
+		found, err := h.read(ctx, place)
 		if err != nil {
 			return in, fmt.Errorf("read history %s: %w", place, err)
 		}
@@ -294,6 +299,7 @@ func (a *app) lintInput(ctx context.Context, client *oci.Client, f *bundleLint, 
 	in.History = lint.History(in.Bundle, all)
 	in.Predecessor = lint.Predecessor(in.Bundle, in.History)
 	if f.checkImages {
+		progress.Doing("looking up images")
 		in.Images = lookUpImages(ctx, client, f.access.Access(), lint.Images(in.Bundle))
 	}
 	return in, nil
@@ -387,136 +393,6 @@ func BundleError(err error) error {
 			"metadata/annotations.yaml; to create one, run `bellwether bundle build`")
 	}
 	return err
-}
-
-// publishedVersions are those of one place.
-type publishedVersions struct {
-	bundles    []*bundles.Bundle
-	unreadable []lint.Unreadable
-}
-
-// readHistory reads the versions at one place: a folder of bundle folders, one
-// bundle, or a catalog.
-func readHistory(ctx context.Context, client *oci.Client, access *registry.Flags, place,
-	packageName string) (publishedVersions, error) {
-	if IsDirectory(place) {
-		folders, err := bundleFolders(place)
-		if err != nil {
-			return publishedVersions{}, err
-		}
-		if len(folders) > 0 {
-			return readAll(ctx, folders, func(folder string) string { return folder },
-				func(_ context.Context, folder string) (*bundles.Bundle, error) {
-					return bundles.Read(os.DirFS(folder))
-				})
-		}
-	} else if err := registry.CheckImageName(place); err != nil {
-		return publishedVersions{}, err
-	}
-	found, err := readCatalogHistory(ctx, client, access, place, packageName)
-	if err == nil || !errors.Is(err, catalogs.ErrNotCatalog) {
-		return found, err
-	}
-	if IsDirectory(place) {
-		return publishedVersions{}, exit.Hint(err, "use a folder with one bundle folder for each version, or a catalog")
-	}
-	objects, imageErr := client.BundleObjects(ctx, place, access.Access())
-	if imageErr != nil {
-		return publishedVersions{}, err
-	}
-	b, err := fromManifests(objects)
-	return publishedVersions{bundles: []*bundles.Bundle{b}}, err
-}
-
-// bundleFolders are the folder itself if it is a bundle, or else the bundles
-// right below it.
-func bundleFolders(place string) ([]string, error) {
-	const mark = bundles.MetadataDir + "/annotations.yaml"
-	if _, err := os.Stat(filepath.Join(place, mark)); err == nil {
-		return []string{place}, nil
-	}
-	marks, err := fs.Glob(os.DirFS(place), "*/"+mark)
-	if err != nil {
-		return nil, err
-	}
-	var out []string
-	for _, m := range marks {
-		out = append(out, filepath.Join(place, path.Dir(path.Dir(m))))
-	}
-	return out, nil
-}
-
-// readCatalogHistory reads every version of a package that a catalog has.
-func readCatalogHistory(ctx context.Context, client *oci.Client, access *registry.Flags, place,
-	packageName string) (publishedVersions, error) {
-	files, err := access.Open(ctx, place)
-	if err != nil {
-		return publishedVersions{}, err
-	}
-	if packageName == "" {
-		return publishedVersions{}, exit.Hintf("lint the bundle's folder instead",
-			"the input has no package name, so its history in a catalog cannot be found")
-	}
-	p, err := catalogs.ReadPackage(files, packageName)
-	if errors.Is(err, catalogs.ErrNoPackage) {
-		return publishedVersions{}, nil // the first version ever
-	}
-	if err != nil {
-		return publishedVersions{}, err
-	}
-	var versions []*catalogs.Bundle
-	for _, b := range p.Bundles {
-		versions = append(versions, b)
-	}
-	slices.SortFunc(versions, func(x, y *catalogs.Bundle) int { return cmp.Compare(x.Name, y.Name) })
-	return readAll(ctx, versions, func(b *catalogs.Bundle) string { return b.Name },
-		func(ctx context.Context, b *catalogs.Bundle) (*bundles.Bundle, error) {
-			objects := b.Objects
-			if len(objects) == 0 {
-				var err error
-				if objects, err = client.BundleObjects(ctx, b.Image, access.Access()); err != nil {
-					return nil, err
-				}
-			}
-			return bundles.FromManifests(objects, map[string]string{registryv1.AnnotationPackage: packageName,
-				registryv1.AnnotationChannels: strings.Join(p.ChannelsOf(b.Name), ",")})
-		})
-}
-
-// readAll reads many bundles at the same time, and returns them in order. Versions that were published with errors
-// are set apart: they must not prevent the comparison with all others. A registry that does not answer is an error.
-func readAll[T any](ctx context.Context, from []T, name func(T) string,
-	read func(context.Context, T) (*bundles.Bundle, error)) (publishedVersions, error) {
-	found, wrong := make([]*bundles.Bundle, len(from)), make([]error, len(from))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(lintFetches)
-	for i, one := range from {
-		group.Go(func() error {
-			found[i], wrong[i] = read(ctx, one)
-			if !isBadBundle(wrong[i]) {
-				return wrong[i]
-			}
-			return nil
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return publishedVersions{}, err
-	}
-	var out publishedVersions
-	for i, b := range found {
-		if wrong[i] != nil {
-			out.unreadable = append(out.unreadable, lint.Unreadable{Name: name(from[i]), Err: wrong[i]})
-			continue
-		}
-		out.bundles = append(out.bundles, b)
-	}
-	return out, nil
-}
-
-// isBadBundle says whether an error is about the content of a bundle, and not about reading it.
-func isBadBundle(err error) bool {
-	return errors.Is(err, bundles.ErrNotBundle) || errors.Is(err, bundles.ErrTooLarge) ||
-		errors.Is(err, oci.ErrNotBundle) || errors.Is(err, oci.ErrTooLarge)
 }
 
 // ReadWaivers reads the file of waivers with the given name or, without one, the

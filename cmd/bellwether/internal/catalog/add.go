@@ -15,7 +15,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/bundles/crd"
 	"github.com/bellwether-dev/bellwether/bundles/lint"
+	"github.com/bellwether-dev/bellwether/catalogs/compile"
 	"github.com/bellwether-dev/bellwether/catalogs/compile/folder"
 	"github.com/bellwether-dev/bellwether/catalogs/ladder"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
@@ -162,16 +164,21 @@ func below(dir, path string) (string, error) {
 // lintNew refuses a bundle with errors.
 func (a *app) lintNew(ctx context.Context, read *folder.Bundles, file *ladder.File, offered *bundles.Bundle,
 	source string) error {
-	contents, err := read.Contents(ctx, folder.Dir(file), file.Ladder)
+	progress := a.Progress("reading what was published before")
+	defer progress.Stop()
+	in := lint.Input{Bundle: offered, Archive: crd.NewArchive()}
+	total := len(file.Ladder.Bundles) + len(file.Ladder.Retired)
+	err := read.Each(ctx, folder.Dir(file), file.Ladder, func(c compile.Content) error {
+		if b := lint.Reduce(in.Archive, offered, c.Bundle); b != nil {
+			in.History = append(in.History, b)
+		}
+		progress.Count(len(in.History), total, "versions")
+		return nil
+	})
 	if err != nil {
 		return registry.WithHint(fmt.Errorf("read what was published before: %w", err))
 	}
-	var all []*bundles.Bundle
-	for _, c := range contents {
-		all = append(all, c.Bundle)
-	}
-	slices.SortFunc(all, func(a, b *bundles.Bundle) int { return a.Version.Compare(b.Version) })
-	in := lint.Input{Bundle: offered, History: lint.History(offered, all)}
+	progress.Stop()
 	in.Predecessor = lint.Predecessor(offered, in.History)
 	o := lint.Options{Now: a.Now()}
 	beside := ""

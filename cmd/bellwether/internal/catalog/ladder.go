@@ -411,11 +411,14 @@ func (a *app) initLadder(dir string, file *ladder.File) error {
 
 // importLadder fills a ladder from a catalog, and says what is not as it was there.
 func (a *app) importLadder(ctx context.Context, access *registry.Flags, file *ladder.File, from string) error {
+	progress := a.Progress("reading " + from)
+	defer progress.Stop()
 	files, err := access.Open(ctx, from)
 	if err != nil {
 		return err
 	}
 	p, err := catalogs.ReadPackageWith(files, file.Ladder.Package)
+	progress.Stop()
 	if err != nil {
 		return fmt.Errorf("read %s: %w", from, registry.WithHint(err))
 	}

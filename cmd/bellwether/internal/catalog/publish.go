@@ -98,7 +98,6 @@ func (a *app) publish(ctx context.Context, f *publishFlags, dir, ref string) err
 	client := oci.NewClient(oci.Options{})
 	in := publish.Input{
 		Dir: dir, Ref: ref, Access: f.access.Access(), SkipBundleCheck: f.noCheck, Expect: f.expect, Force: f.force,
-		Report: a.publishProgress,
 	}
 	if f.key != "" {
 		var err error
@@ -106,6 +105,9 @@ func (a *app) publish(ctx context.Context, f *publishFlags, dir, ref string) err
 			return err
 		}
 	}
+	progress := a.Progress("reading the catalog")
+	defer progress.Stop()
+	in.Report = func(p publish.Progress) { a.publishProgress(progress, p) }
 	temp, err := os.MkdirTemp("", "bellwether-catalog-")
 	if err != nil {
 		return fmt.Errorf("make folder: %w", err)
@@ -113,7 +115,7 @@ func (a *app) publish(ctx context.Context, f *publishFlags, dir, ref string) err
 	defer func() { _ = os.RemoveAll(temp) }()
 	if folder.HasLadders(dir) {
 		in.Dir = filepath.Join(temp, "compiled")
-		if err := a.compileLadders(ctx, client, f, dir, &in); err != nil {
+		if err := a.compileLadders(ctx, client, f, dir, &in, progress); err != nil {
 			return ladderError(err)
 		}
 	}
@@ -125,6 +127,7 @@ func (a *app) publish(ctx context.Context, f *publishFlags, dir, ref string) err
 		in.Dir = mirrored
 	}
 	result, err := publish.Publish(ctx, client, in)
+	progress.Stop()
 	if err != nil {
 		return publishError(err)
 	}
@@ -133,12 +136,13 @@ func (a *app) publish(ctx context.Context, f *publishFlags, dir, ref string) err
 
 // compileLadders compiles against what the tag holds now, into the folder to publish.
 func (a *app) compileLadders(ctx context.Context, client *oci.Client, f *publishFlags, dir string,
-	in *publish.Input) error {
+	in *publish.Input, progress *command.Progress) error {
 	o := folder.Options{
 		Bundles: folder.Bundles{Images: client, Access: in.Access, CacheDir: a.bundleCache(),
 			Repository: f.repository},
 		Now:       a.Now(),
 		Published: []*catalogs.Package{},
+		Progress:  func(done, total int) { progress.Count(done, total, "versions") },
 	}
 	held, err := client.Held(ctx, in.Ref, in.Access)
 	if err != nil {
@@ -155,10 +159,12 @@ func (a *app) compileLadders(ctx context.Context, client *oci.Client, f *publish
 			return fmt.Errorf("read %s: %w", in.Ref, err)
 		}
 	}
+	progress.Doing("compiling")
 	if _, err := folder.Compile(ctx, dir, in.Dir, o); err != nil {
 		return err
 	}
-	a.Warn("  compiled the ladders in %s\n", dir)
+	progress.Doing("publishing")
+	progress.Print(func() { a.Warn("  compiled the ladders in %s\n", dir) })
 	if f.repository != "" {
 		in.Bundles, err = localBundles(dir, f.repository)
 	}
@@ -206,15 +212,19 @@ func mirrorCatalog(ctx context.Context, client *oci.Client, dir, out, repository
 }
 
 // publishProgress tells of each step; of many bundles it tells now and then.
-func (a *app) publishProgress(p publish.Progress) {
+func (a *app) publishProgress(line *command.Progress, p publish.Progress) {
 	const few = 20
+	line.Doing("publishing")
+	if p.Stage == publish.StageBundles {
+		line.Count(p.Done, p.Total, "bundles")
+	}
 	if p.Stage == publish.StageBundles && p.Total > few {
 		if p.Done*few/p.Total != (p.Done-1)*few/p.Total {
-			a.Warn("  bundles: %d of %d\n", p.Done, p.Total)
+			line.Print(func() { a.Warn("  bundles: %d of %d\n", p.Done, p.Total) })
 		}
 		return
 	}
-	a.Warn("  %s\n", p.Text)
+	line.Print(func() { a.Warn("  %s\n", p.Text) })
 }
 
 func (a *app) published(out *command.Output, r publish.Result) error {
@@ -459,8 +469,14 @@ func (a *app) verify(ctx context.Context, f *verifyFlags, text string) (publish.
 		}
 		source.Verification.PublicKeys = append(source.Verification.PublicKeys, key)
 	}
+	progress := a.Progress("reading the catalog")
+	defer progress.Stop()
 	return publish.Verify(ctx, oci.NewClient(oci.Options{}),
-		publish.VerifyInput{Source: source, SkipBundleCheck: f.noCheck, Deep: f.deep})
+		publish.VerifyInput{Source: source, SkipBundleCheck: f.noCheck, Deep: f.deep,
+			Report: func(done, total int, what string) {
+				progress.Doing("checking")
+				progress.Count(done, total, what)
+			}})
 }
 
 func (a *app) verified(out *command.Output, r publish.Report) error {
