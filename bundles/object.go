@@ -5,6 +5,7 @@ package bundles
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync"
@@ -32,6 +33,9 @@ type Object struct {
 // parseObject reads one document, YAML or JSON; nil if there is nothing in it.
 func parseObject(file string, line int, text []byte) (*Object, error) {
 	content, err := parseContent(text)
+	if errors.Is(err, ErrSyntax) {
+		return nil, fmt.Errorf("%w: %s: the document at line %d: %w", ErrNotBundle, file, line, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: the document at line %d is not an object: %w", ErrNotBundle, file, line, err)
 	}
@@ -59,7 +63,7 @@ func parseContent(text []byte) (map[string]any, error) {
 	}
 	converted, err := yaml.YAMLToJSON(text)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrSyntax, err)
 	}
 	content = nil
 	err = json.UnmarshalCaseSensitivePreserveInts(converted, &content)
