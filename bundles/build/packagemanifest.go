@@ -4,6 +4,7 @@
 package build
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -32,12 +33,13 @@ type PackageManifests struct {
 	folders        []versionFolder
 }
 
-// versionFolder is one version; bundle is nil if it cannot be read, and err says why.
+// versionFolder is one version. csv has nothing but the ClusterServiceVersion: a package may have many versions, and one
+// is converted. It is nil if it cannot be read, and err says why.
 type versionFolder struct {
-	name   string
-	files  Files
-	bundle *bundles.Bundle
-	err    error
+	name string
+	fsys fs.FS
+	csv  *bundles.Bundle
+	err  error
 }
 
 // ErrNotPackageManifests says that a folder is not in the package manifest format.
@@ -50,27 +52,30 @@ func ReadPackageManifests(fsys fs.FS) (*PackageManifests, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := ReadFiles(fsys)
-	if err != nil {
-		return nil, err
-	}
 	p := &PackageManifests{Package: head.PackageName, channels: head.Channels, defaultChannel: head.DefaultChannelName}
 	if len(p.channels) == 1 {
 		p.defaultChannel = cmp.Or(p.defaultChannel, p.channels[0].Name)
 	}
-	byFolder := map[string]Files{}
-	for name, text := range all {
-		folder, rest, ok := strings.Cut(name, "/")
-		if !ok {
+	entries, err := fs.ReadDir(fsys, ".")
+	if err != nil {
+		return nil, fmt.Errorf("read folder: %w", err)
+	}
+	for _, e := range entries {
+		if !e.IsDir() || strings.HasPrefix(e.Name(), ".") {
 			continue
 		}
-		if byFolder[folder] == nil {
-			byFolder[folder] = Files{}
+		v := versionFolder{name: e.Name()}
+		if v.fsys, err = fs.Sub(fsys, e.Name()); err != nil {
+			return nil, fmt.Errorf("read folder: %w", err)
 		}
-		byFolder[folder][rest] = text
-	}
-	for _, folder := range sortedKeys(byFolder) {
-		p.folders = append(p.folders, p.readVersion(folder, byFolder[folder]))
+		files, err := ReadFiles(v.fsys)
+		if err != nil && !errors.Is(err, ErrInput) {
+			return nil, err
+		}
+		if v.err = err; err == nil {
+			v.csv, v.err = p.read(v.name, onlyCSV(files))
+		}
+		p.folders = append(p.folders, v)
 	}
 	if len(p.folders) == 0 {
 		return nil, input("%s names the package %s, but there is no folder with the manifests of a version beside it: "+
@@ -102,25 +107,35 @@ func findPackageManifest(fsys fs.FS) (*manifests.PackageManifest, string, error)
 	return nil, "", ErrNotPackageManifests
 }
 
-// readVersion reads the manifests of one version. Its channels are not known before all versions are.
-func (p *PackageManifests) readVersion(folder string, files Files) versionFolder {
-	v := versionFolder{name: folder, files: Files{}}
-	fsys := fstest.MapFS{}
+// onlyCSV leaves out what is surely no ClusterServiceVersion. Where nothing is left, the files say themselves what is
+// wrong with them.
+func onlyCSV(files Files) Files {
+	out := Files{}
 	for name, text := range files {
-		v.files[path.Join(bundles.ManifestsDir, name)] = text
-		fsys[path.Join(folder, name)] = &fstest.MapFile{Data: text, Mode: 0o644}
+		if bytes.Contains(text, []byte(kindCSV)) {
+			out[name] = text
+		}
 	}
-	// The folder takes the place of manifests/, so that errors name the files that the user has.
+	if len(out) == 0 {
+		return files
+	}
+	return out
+}
+
+// read reads manifests of a version. Its channels are not known before all versions are. The folder takes the place of
+// manifests/, so that errors name the files that the user has.
+func (p *PackageManifests) read(folder string, files Files) (*bundles.Bundle, error) {
 	annotations := p.annotations(nil, "")
 	annotations[registryv1.AnnotationManifests] = folder + "/"
 	head, err := yaml.Marshal(map[string]any{"annotations": annotations})
 	if err != nil {
-		v.err = fmt.Errorf("encode annotations: %w", err)
-		return v
+		return nil, fmt.Errorf("encode annotations: %w", err)
 	}
-	fsys[annotationsFile] = &fstest.MapFile{Data: head, Mode: 0o644}
-	v.bundle, v.err = bundles.Read(fsys)
-	return v
+	fsys := fstest.MapFS{annotationsFile: {Data: head, Mode: 0o644}, folder: {Mode: fs.ModeDir | 0o755}}
+	for name, text := range files {
+		fsys[path.Join(folder, name)] = &fstest.MapFile{Data: text, Mode: 0o644}
+	}
+	return bundles.Read(fsys)
 }
 
 func (p *PackageManifests) annotations(channels []string, defaultChannel string) map[string]string {
@@ -141,8 +156,8 @@ func (p *PackageManifests) annotations(channels []string, defaultChannel string)
 func (p *PackageManifests) Versions() []string {
 	var all []*bundles.Bundle
 	for _, f := range p.folders {
-		if f.bundle != nil {
-			all = append(all, f.bundle)
+		if f.csv != nil {
+			all = append(all, f.csv)
 		}
 	}
 	slices.SortFunc(all, func(a, b *bundles.Bundle) int { return a.Version.Compare(b.Version) })
@@ -161,13 +176,21 @@ func (p *PackageManifests) Convert(o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	files, err := ReadFiles(v.fsys)
+	if err != nil {
+		return nil, err
+	}
+	b, err := p.read(v.name, files)
+	if err != nil {
+		return nil, input("version %s: %v", v.csv.Version, err)
+	}
 	channels := o.Channels
 	if len(channels) == 0 {
-		channels = p.channelsOf(v.bundle.Name)
+		channels = p.channelsOf(b.Name)
 	}
 	if len(channels) == 0 {
-		return nil, input("no channel of the package %s leads to version %s (%s): give --channels", p.Package,
-			v.bundle.Version, v.bundle.Name)
+		return nil, input("no channel of the package %s leads to version %s (%s): give --channels", p.Package, b.Version,
+			b.Name)
 	}
 	head, err := yaml.Marshal(map[string]any{
 		"annotations": p.annotations(channels, cmp.Or(o.DefaultChannel, p.defaultChannel)),
@@ -175,19 +198,16 @@ func (p *PackageManifests) Convert(o Options) (*Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode annotations: %w", err)
 	}
-	r := &Result{Name: v.bundle.Name, Package: p.Package, Version: v.bundle.Version.String(), Files: Files{
-		annotationsFile: head,
-	}}
-	for _, name := range sortedKeys(v.files) {
-		shown := path.Join(v.name, strings.TrimPrefix(name, bundles.ManifestsDir+"/"))
-		if path.Dir(name) != bundles.ManifestsDir || !bundles.IsManifest(name) {
-			r.Warnings = append(r.Warnings, shown+" is left out: only .yaml, .yml and .json files that are directly in "+
-				"the folder of a version are manifests")
+	r := &Result{Name: b.Name, Package: p.Package, Version: b.Version.String(), Files: Files{annotationsFile: head}}
+	for _, name := range sortedKeys(files) {
+		if path.Dir(name) != "." || !bundles.IsManifest(name) {
+			r.Warnings = append(r.Warnings, path.Join(v.name, name)+" is left out: only .yaml, .yml and .json files that "+
+				"are directly in the folder of a version are manifests")
 			continue
 		}
-		r.Files[name] = v.files[name]
+		r.Files[path.Join(bundles.ManifestsDir, name)] = files[name]
 	}
-	for _, o := range v.bundle.Objects {
+	for _, o := range b.Objects {
 		r.Account = append(r.Account, Placement{
 			Object:  fmt.Sprintf("%s %s (%s, line %d)", o.GetKind(), o.GetName(), o.File, o.Line),
 			Becomes: becomesManifest,
@@ -203,13 +223,13 @@ func (p *PackageManifests) find(version string) (*versionFolder, error) {
 	for i := range p.folders {
 		f := &p.folders[i]
 		switch {
-		case f.bundle == nil && version == f.name:
+		case f.csv == nil && version == f.name:
 			return nil, input("version %s: %v", version, f.err)
-		case f.bundle == nil:
+		case f.csv == nil:
 			unread = append(unread, fmt.Sprintf("%s: %v", f.name, f.err))
 		case version != "" && version == f.name:
 			return f, nil
-		case version == "" || version == f.bundle.Version.String():
+		case version == "" || version == f.csv.Version.String():
 			found = append(found, f)
 		}
 	}
@@ -233,9 +253,9 @@ func (p *PackageManifests) find(version string) (*versionFolder, error) {
 func (p *PackageManifests) channelsOf(name string) []string {
 	older := map[string][]string{}
 	for _, f := range p.folders {
-		if f.bundle != nil {
-			spec := f.bundle.CSV.Spec
-			older[f.bundle.Name] = append(slices.Clone(spec.Skips), spec.Replaces)
+		if f.csv != nil {
+			spec := f.csv.CSV.Spec
+			older[f.csv.Name] = append(slices.Clone(spec.Skips), spec.Replaces)
 		}
 	}
 	var out []string

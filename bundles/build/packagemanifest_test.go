@@ -4,6 +4,7 @@
 package build_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -120,6 +121,14 @@ func TestPackageManifestsThatCannotBeConverted(t *testing.T) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
 		})
+	}
+	// The size of a bundle is bounded, and not that of all versions together.
+	large := packaged()
+	for _, version := range []string{"0.9.0", "1.0.0", "1.1.0"} {
+		large[version+"/large.yaml"] = &fstest.MapFile{Data: bytes.Repeat([]byte("# large\n"), 2<<20)}
+	}
+	if p, err := build.ReadPackageManifests(large); err != nil || len(p.Versions()) != 4 {
+		t.Errorf("many versions: %v", err)
 	}
 	if _, err := build.ReadPackageManifests(fstest.MapFS{"package.yaml": {Data: []byte("kind: ConfigMap\n")},
 		"one/a.yaml": {Data: []byte("x")}}); !errors.Is(err, build.ErrNotPackageManifests) {
