@@ -28,7 +28,8 @@ var (
 	ErrNotBundle = errors.New("not a registry+v1 bundle")
 	// ErrSyntax says that a file of a bundle is not YAML or JSON; the error names the file. It comes with ErrNotBundle.
 	ErrSyntax = errors.New("broken YAML")
-	// ErrVersion says that the version of a ClusterServiceVersion is not a semantic version. It comes with ErrNotBundle.
+	// ErrVersion says that the version of a ClusterServiceVersion is not a semantic version. It comes with
+	// ErrNotBundle.
 	ErrVersion = errors.New("not a semantic version")
 	// ErrTooLarge says that a bundle is far larger than anything OLM can install.
 	ErrTooLarge = errors.New("bundle too large")

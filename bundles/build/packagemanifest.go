@@ -33,8 +33,8 @@ type PackageManifests struct {
 	folders        []versionFolder
 }
 
-// versionFolder is one version. csv has nothing but the ClusterServiceVersion: a package may have many versions, and one
-// is converted. It is nil if it cannot be read, and err says why.
+// versionFolder is one version. csv has nothing but the ClusterServiceVersion: a package may have many versions, and
+// one is converted. It is nil if it cannot be read, and err says why.
 type versionFolder struct {
 	name string
 	fsys fs.FS
@@ -189,8 +189,8 @@ func (p *PackageManifests) Convert(o Options) (*Result, error) {
 		channels = p.channelsOf(b.Name)
 	}
 	if len(channels) == 0 {
-		return nil, input("no channel of the package %s leads to version %s (%s): give --channels", p.Package, b.Version,
-			b.Name)
+		return nil, input("no channel of the package %s leads to version %s (%s): give --channels", p.Package,
+			b.Version, b.Name)
 	}
 	head, err := yaml.Marshal(map[string]any{
 		"annotations": p.annotations(channels, cmp.Or(o.DefaultChannel, p.defaultChannel)),
@@ -198,11 +198,12 @@ func (p *PackageManifests) Convert(o Options) (*Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode annotations: %w", err)
 	}
-	r := &Result{Name: b.Name, Package: p.Package, Version: b.Version.String(), Files: Files{annotationsFile: head}}
+	r := &Result{Name: b.Name, Package: p.Package, Version: b.Version.String(),
+		Files: Files{annotationsFile: head}}
 	for _, name := range sortedKeys(files) {
 		if path.Dir(name) != "." || !bundles.IsManifest(name) {
-			r.Warnings = append(r.Warnings, path.Join(v.name, name)+" is left out: only .yaml, .yml and .json files that "+
-				"are directly in the folder of a version are manifests")
+			r.Warnings = append(r.Warnings, path.Join(v.name, name)+" is left out: only .yaml, .yml and .json files "+
+				"that are directly in the folder of a version are manifests")
 			continue
 		}
 		r.Files[path.Join(bundles.ManifestsDir, name)] = files[name]

@@ -16,7 +16,8 @@ import (
 	"github.com/bellwether-dev/bellwether/bundles/build"
 )
 
-// packaged is the package p: 1.2.0 replaces 1.1.0 in stable and skips 1.0.0, beta is at 1.1.0, and 0.9.0 is in no channel.
+// packaged is the package p: 1.2.0 replaces 1.1.0 in stable and skips 1.0.0, beta is at 1.1.0, and 0.9.0 is in no
+// channel.
 func packaged() fstest.MapFS {
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text), Mode: 0o644} }
 	version := func(version, upgrades string) *fstest.MapFile {
@@ -59,8 +60,8 @@ func TestPackageManifests(t *testing.T) {
 	if got := string(r.Files["manifests/settings.yaml"]); got != string(packaged()["1.2.0/settings.yaml"].Data) {
 		t.Errorf("a manifest was changed: %s", got)
 	}
-	if diff := cmp.Diff([]string{"1.2.0/notes.md is left out: only .yaml, .yml and .json files that are directly in the " +
-		"folder of a version are manifests"}, r.Warnings); diff != "" {
+	if diff := cmp.Diff([]string{"1.2.0/notes.md is left out: only .yaml, .yml and .json files that are directly in " +
+		"the folder of a version are manifests"}, r.Warnings); diff != "" {
 		t.Error(diff)
 	}
 	if r.Account[1].Object != "ConfigMap settings (1.2.0/settings.yaml, line 1)" {
@@ -96,8 +97,8 @@ func TestPackageManifestsThatCannotBeConverted(t *testing.T) {
 			want: "no channel of the package p leads to version 0.9.0 (p.v0.9.0): give --channels"},
 		"a broken one": {o: build.Options{Version: "broken"}, want: "broken/csv.yaml"},
 		"two in one folder": {func(f fstest.MapFS) { f["1.0.0/other.yaml"] = f["1.1.0/csv.yaml"] },
-			build.Options{Version: "1.0.0"}, "it has two of kind ClusterServiceVersion, p.v1.0.0 in 1.0.0/csv.yaml and " +
-				"p.v1.1.0 in 1.0.0/other.yaml"},
+			build.Options{Version: "1.0.0"}, "it has two of kind ClusterServiceVersion, p.v1.0.0 in 1.0.0/csv.yaml " +
+				"and p.v1.1.0 in 1.0.0/other.yaml"},
 		"all in one folder": {func(f fstest.MapFS) {
 			head := f["p.package.yaml"]
 			clear(f)

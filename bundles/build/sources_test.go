@@ -155,9 +155,10 @@ func realSources() map[string]func(*testing.T) realSource {
 	out := map[string]func(*testing.T) realSource{
 		"kubebuilder's layout": ofKustomization(named("snack"), "", "testdata/kustomize"),
 		"a chart":              ofChart(build.Options{}, "", "testdata/chart"),
-		"hub":                  ofFiles(named("bellwether-hub", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"), "../../charts/testdata/hub.yaml"),
-		"agent":                ofFiles(named("bellwether-agent"), "../../charts/testdata/agent.yaml"),
-		"sloth":                ofFiles(named("sloth", "PodMonitor"), slothModule+":deploy/kubernetes/raw/sloth.yaml"),
+		"hub": ofFiles(named("bellwether-hub", "ValidatingAdmissionPolicy",
+			"ValidatingAdmissionPolicyBinding"), "../../charts/testdata/hub.yaml"),
+		"agent": ofFiles(named("bellwether-agent"), "../../charts/testdata/agent.yaml"),
+		"sloth": ofFiles(named("sloth", "PodMonitor"), slothModule+":deploy/kubernetes/raw/sloth.yaml"),
 		"sloth with plug-ins": ofFiles(named("sloth", "PodMonitor"),
 			slothModule+":deploy/kubernetes/raw/sloth-with-common-plugins.yaml"),
 		"sloth's kustomization": ofKustomization(named("sloth", "PodMonitor"), slothModule, "deploy/kubernetes"),

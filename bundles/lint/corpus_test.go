@@ -34,8 +34,8 @@ type corpusBundle struct {
 	Version string `json:"version"`
 	// Published is a name of package bundletest.
 	Published string `json:"published,omitempty"`
-	// Module is a Go module that go.mod requires; Path is a folder in it, or without a module in the corpus: a bundle, or
-	// a package in the package manifest format.
+	// Module is a Go module that go.mod requires; Path is a folder in it, or without a module in the corpus: a bundle,
+	// or a package in the package manifest format.
 	Module string `json:"module,omitempty"`
 	Path   string `json:"path,omitempty"`
 	// Folder selects the version of a package by the name of its folder, where the version is not enough.
@@ -294,7 +294,8 @@ func precisionLine(rule string, of map[string]precision, reviewed int) string {
 		return fmt.Sprintf("Precision: not known; it reports nothing in the %d bundles of the [corpus](precision.md).",
 			reviewed)
 	}
-	return fmt.Sprintf("Precision: %s; %d of %d findings in %d of the %d bundles of the [corpus](precision.md) are correct.",
+	return fmt.Sprintf("Precision: %s; %d of %d findings in %d of the %d bundles of the [corpus](precision.md) are "+
+		"correct.",
 		p, p.correct, p.findings, p.bundles, reviewed)
 }
 
@@ -323,12 +324,14 @@ func precisionPage(t testing.TB) string {
 	t.Helper()
 	all := readCorpus(t)
 	var out strings.Builder
-	fmt.Fprintf(&out, "# Precision of the rules\n\nHow many findings are correct, by rule, over the corpus: %d published "+
-		"bundles of other projects. Each is compared with the lower versions of its package. Every finding was reviewed, "+
-		"and is correct if the bundle has what the rule says that it reports. `make corpus` compares the findings with the "+
-		"reviewed ones; a wrong finding of severity error fails it. This page is written by `make generate`.\n\nRules that "+
-		"are not listed report nothing in the corpus, so their precision is not known. The corpus is small, and three "+
-		"quarters of its bundles are older than 2021: rules about current features of Kubernetes hardly occur.\n\n", len(all))
+	fmt.Fprintf(&out, "# Precision of the rules\n\nHow many findings are correct, by rule, over the corpus: %d "+
+		"published bundles of other projects. Each is compared with the lower versions of its package. Every finding "+
+		"was reviewed, and is correct if the bundle has what the rule says that it reports. `make corpus` compares "+
+		"the findings with the reviewed ones; a wrong finding of severity error fails it. This page is written by "+
+		"`make generate`.\n\nRules that are not listed report nothing in the corpus, so their "+
+		"precision is not known. The corpus is small, and "+
+		"three quarters of its bundles are older than 2021: rules about current features of Kubernetes hardly "+
+		"occur.\n\n", len(all))
 	out.WriteString(precisionTable(t))
 	out.WriteString("\n## The bundles\n\n| bundle | project | licence | read from |\n|---|---|---|---|\n")
 	for _, c := range all {

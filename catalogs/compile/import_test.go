@@ -93,8 +93,9 @@ func TestImportReportsChangedHeads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"the head of channel stable was 1.1.0 and will be 1.2.0: a ladder has no downgrades, " +
-		"and in the catalog 1.1.0 replaces 1.2.0; block 1.2.0 if no cluster may get it"}, notes); diff != "" {
+	if diff := cmp.Diff([]string{"the head of channel stable was 1.1.0 and will be 1.2.0: a ladder has no " +
+		"downgrades, and in the catalog 1.1.0 replaces 1.2.0; block 1.2.0 if no cluster may get it"},
+		notes); diff != "" {
 		t.Error(diff)
 	}
 }

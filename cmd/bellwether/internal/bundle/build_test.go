@@ -226,15 +226,16 @@ func TestRemediesOfBrokenBundles(t *testing.T) {
 	}{
 		"a version": {map[string]string{"manifests/csv.yaml": csv + "spec:\n  version: v1.0\n"},
 			`manifests/csv.yaml, line 5: spec.version "v1.0": not a semantic version`, "write spec.version as X.Y.Z"},
-		"YAML": {map[string]string{"manifests/csv.yaml": "a: [\n"}, "manifests/csv.yaml: the document at line 1: broken YAML",
-			"correct the YAML of that file"},
-		"annotations": {map[string]string{"metadata/annotations.yaml": "annotations: ["}, "decode metadata/annotations.yaml",
-			"correct the YAML of that file"},
+		"YAML": {map[string]string{"manifests/csv.yaml": "a: [\n"},
+			"manifests/csv.yaml: the document at line 1: broken YAML", "correct the YAML of that file"},
+		"annotations": {map[string]string{"metadata/annotations.yaml": "annotations: ["},
+			"decode metadata/annotations.yaml", "correct the YAML of that file"},
 		"no CSV": {map[string]string{"manifests/map.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\n"},
 			"it has no ClusterServiceVersion", "a bundle folder has manifests/"},
 		"a package": {map[string]string{"metadata/annotations.yaml": "", "p.package.yaml": "packageName: p\n" +
 			"channels: [{name: stable, currentCSV: p.v1.1.0}]\n", "1.1.0/csv.yaml": csv + "spec: {version: 1.1.0}\n"},
-			"is in the package manifest format, with the versions 1.1.0 of p", "convert a version with `bellwether bundle build"},
+			"is in the package manifest format, with the versions 1.1.0 of p",
+			"convert a version with `bellwether bundle build"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -354,8 +354,8 @@ func FromFolder(dir string) (*bundles.Bundle, error) {
 	if errors.Is(err, bundles.ErrNotBundle) {
 		if p, other := build.ReadPackageManifests(os.DirFS(dir)); other == nil {
 			return nil, exit.Hintf(fmt.Sprintf("convert a version with `bellwether bundle build %s --version VERSION "+
-				"--output-dir bundle`", dir), "%s is in the package manifest format, with the versions %s of %s: %w", dir,
-				strings.Join(p.Versions(), ", "), p.Package, bundles.ErrNotBundle)
+				"--output-dir bundle`", dir), "%s is in the package manifest format, with the versions %s of %s: %w",
+				dir, strings.Join(p.Versions(), ", "), p.Package, bundles.ErrNotBundle)
 		}
 	}
 	if err != nil {
@@ -392,8 +392,8 @@ func fromManifests(manifests [][]byte) (*bundles.Bundle, error) {
 func BundleError(err error) error {
 	switch {
 	case errors.Is(err, bundles.ErrSyntax):
-		return exit.Hint(err, "correct the YAML of that file; lines that the parser names count from the beginning of the "+
-			"document")
+		return exit.Hint(err, "correct the YAML of that file; lines that the parser names count from the beginning "+
+			"of the document")
 	case errors.Is(err, bundles.ErrVersion):
 		return exit.Hint(err, "write spec.version as X.Y.Z, for example 1.2.0, without a leading v")
 	case errors.Is(err, bundles.ErrNotBundle):

@@ -61,7 +61,8 @@ func diskFull(err error) string {
 func (a *Env) explain(err error) (message, advice string) {
 	// Whatever else went wrong, such as the removal of what was written, follows from it.
 	if errors.Is(err, syscall.ENOSPC) {
-		return diskFull(err), "delete files there, or write to another disk; TMPDIR names the folder for temporary files"
+		return diskFull(err), "delete files there, or write to another disk; " +
+			"TMPDIR names the folder for temporary files"
 	}
 	var hinted *exit.HintError
 	if errors.As(err, &hinted) {

@@ -127,7 +127,8 @@ func New(env *command.Env) *cobra.Command {
 		&cobra.Group{ID: groupChange, Title: "Operators and rollouts:"},
 		&cobra.Group{ID: groupPublish, Title: "Catalogs and bundles:"})
 	for group, commands := range map[string][]*cobra.Command{
-		groupFleet: {a.OnHub(fleet.Command(env)), a.OnHub(install.Command(env)), a.OnHub(operator.VersionsCommand(env))},
+		groupFleet: {a.OnHub(fleet.Command(env)), a.OnHub(install.Command(env)),
+			a.OnHub(operator.VersionsCommand(env))},
 		groupChange: {a.OnHub(operator.Command(env)), a.OnHub(rollout.Command(env)), a.OnHub(slo.Command(env)),
 			dashboards.Command(env), a.OnHub(backup.Command(env)), a.OnHub(why.Command(env)), page.Command(env),
 			a.OnHub(silence.Command(env)), a.OnHub(oncall.Command(env))},

@@ -189,7 +189,8 @@ func TestHubFlags(t *testing.T) {
 		t.Errorf("only %d commands talk to the hub", seen)
 	}
 	w := clitest.NewWorld(clitest.Operator("echo", "1.1.0"))
-	for _, args := range [][]string{{"-n", "default", "operator", "list"}, {"--request-timeout", "5s", "operator", "list"},
+	for _, args := range [][]string{{"-n", "default", "operator", "list"},
+		{"--request-timeout", "5s", "operator", "list"},
 		{"operator", "--namespace", "default", "list"}} {
 		if got := w.Run(t, args...); !strings.Contains(got.Out, "echo") {
 			t.Errorf("%q: %+v", args, got)
