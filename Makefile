@@ -128,6 +128,11 @@ simulate: ## Play the rollout simulators (SEEDS=10000 of them, from FIRST=1 on)
 trial: components ## Inject faults into a fleet and check what users are told (ARGS="-trial.faults 0": all of them)
 	cd testbed && go test -count=1 -v -timeout $(TEST_TIMEOUT) -run Trial ./e2e $(if $(ARGS),-args $(ARGS))
 
+.PHONY: corpus
+corpus: ## Lint the corpus of published bundles, and print the precision of each rule (CORPUS=DIR: those of a folder)
+	go test -count=1 $(TEST_FLAGS) -v -run '^TestCorpus' ./bundles/lint $(if $(CORPUS)$(ARGS),-args) \
+		$(if $(CORPUS),-corpus '$(abspath $(CORPUS))') $(ARGS)
+
 .PHONY: bench
 bench: components ## Measure the figures of docs/benchmarks.md
 	cd testbed && go run ./cmd/bench $(ARGS)

@@ -15,6 +15,7 @@ import (
 	"github.com/blang/semver/v4"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/bellwether-dev/bellwether/bundles/registryv1"
@@ -25,6 +26,11 @@ import (
 var (
 	// ErrNotBundle says that what was read is no registry+v1 bundle, and why.
 	ErrNotBundle = errors.New("not a registry+v1 bundle")
+	// ErrSyntax says that a file of a bundle is not YAML or JSON; the error names the file. It comes with ErrNotBundle.
+	ErrSyntax = errors.New("broken YAML")
+	// ErrVersion says that the version of a ClusterServiceVersion is not a semantic version. It comes with
+	// ErrNotBundle.
+	ErrVersion = errors.New("not a semantic version")
 	// ErrTooLarge says that a bundle is far larger than anything OLM can install.
 	ErrTooLarge = errors.New("bundle too large")
 )
@@ -148,6 +154,12 @@ func (b *Bundle) addCSV(o *Object) error {
 	if b.CSV != nil {
 		return fmt.Errorf("%w: it has two of kind %s, %s in %s and %s in %s", ErrNotBundle, kindCSV,
 			b.Name, b.CSVObject().File, o.GetName(), o.File)
+	}
+	if text, _, _ := unstructured.NestedString(o.Object, "spec", "version"); text != "" {
+		if _, err := semver.Parse(text); err != nil {
+			return fmt.Errorf("%w: %s, line %d: spec.version %q: %w: %w", ErrNotBundle, o.File,
+				o.Position("spec", "version"), text, ErrVersion, err)
+		}
 	}
 	csv := &operatorsv1alpha1.ClusterServiceVersion{}
 	if err := o.into(csv); err != nil {

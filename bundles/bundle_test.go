@@ -162,7 +162,7 @@ func TestReadRefuses(t *testing.T) {
 		"a CSV of no name": {map[string]string{"manifests/csv.yaml": strings.Replace(csv, "name: demo.v1.2.3",
 			"labels: {}", 1)}, bundles.ErrNotBundle, "has no name"},
 		"a version": {map[string]string{"manifests/csv.yaml": strings.Replace(csv, "version: 1.2.3",
-			"version: one", 1)}, bundles.ErrNotBundle, "decode ClusterServiceVersion"},
+			"version: one", 1)}, bundles.ErrNotBundle, "not a semantic version"},
 		"broken YAML": {map[string]string{"manifests/csv.yaml": csv + "---\na: ["}, bundles.ErrNotBundle,
 			"line 8"},
 		"no object": {map[string]string{"manifests/csv.yaml": "[]"}, bundles.ErrNotBundle, "not an object"},
@@ -182,6 +182,15 @@ func TestReadRefuses(t *testing.T) {
 				t.Errorf("want an error with %q, have %v", test.says, err)
 			}
 		})
+	}
+}
+
+// Some bundles name their folders from the root of the image.
+func TestReadFromTheRoot(t *testing.T) {
+	text := strings.ReplaceAll(annotations, ": manifests/", ": /manifests/")
+	b, err := bundles.Read(bundleFS(map[string]string{"metadata/annotations.yaml": text}))
+	if err != nil || len(b.Objects) == 0 || text == annotations {
+		t.Errorf("read %+v of %s: %v", b, text, err)
 	}
 }
 

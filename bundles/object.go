@@ -6,6 +6,7 @@ package bundles
 import (
 	"bytes"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync"
@@ -51,6 +52,9 @@ func (o *Object) Sum() [sha256.Size]byte {
 // parseObject reads one document, YAML or JSON; nil if there is nothing in it.
 func parseObject(file string, line int, text []byte) (*Object, error) {
 	content, err := parseContent(text)
+	if errors.Is(err, ErrSyntax) {
+		return nil, fmt.Errorf("%w: %s: the document at line %d: %w", ErrNotBundle, file, line, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: the document at line %d is not an object: %w", ErrNotBundle, file, line, err)
 	}
@@ -78,7 +82,7 @@ func parseContent(text []byte) (map[string]any, error) {
 	}
 	converted, err := yaml.YAMLToJSON(text)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrSyntax, err)
 	}
 	content = nil
 	err = json.UnmarshalCaseSensitivePreserveInts(converted, &content)

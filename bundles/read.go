@@ -41,7 +41,7 @@ func Read(fsys fs.FS) (*Bundle, error) {
 	if b.Annotations, err = r.annotations(); err != nil {
 		return nil, err
 	}
-	folder := path.Clean(cmp.Or(b.Annotations[registryv1.AnnotationManifests], ManifestsDir))
+	folder := ManifestsFolder(b.Annotations)
 	if !fs.ValidPath(folder) {
 		return nil, fmt.Errorf("%w: %s: %s is %q, which is no folder of the bundle", ErrNotBundle, annotationsFile,
 			registryv1.AnnotationManifests, folder)
@@ -73,6 +73,12 @@ func Read(fsys fs.FS) (*Bundle, error) {
 		return nil, err
 	}
 	return b, nil
+}
+
+// ManifestsFolder is the folder of the manifests, as the annotations of a bundle name it. Some name it from the root of
+// the image, as /manifests/.
+func ManifestsFolder(annotations map[string]string) string {
+	return path.Clean(cmp.Or(strings.TrimLeft(annotations[registryv1.AnnotationManifests], "/"), ManifestsDir))
 }
 
 // IsManifest tells by its name whether OLM takes a file in the folder of manifests for a manifest.
@@ -123,7 +129,7 @@ func (r *reader) annotations() (map[string]string, error) {
 		Annotations map[string]string `json:"annotations"`
 	}
 	if err := yaml.Unmarshal(text, &in); err != nil {
-		return nil, fmt.Errorf("%w: decode %s: %w", ErrNotBundle, annotationsFile, err)
+		return nil, fmt.Errorf("%w: decode %s: %w: %w", ErrNotBundle, annotationsFile, ErrSyntax, err)
 	}
 	if in.Annotations[registryv1.AnnotationPackage] == "" {
 		return nil, fmt.Errorf("%w: %s lacks %s", ErrNotBundle, annotationsFile, registryv1.AnnotationPackage)
@@ -147,7 +153,7 @@ func (r *reader) typed(name, field string) ([]registryv1.Property, error) {
 	}
 	asJSON, err := yaml.YAMLToJSON(text)
 	if err != nil {
-		return nil, fmt.Errorf("%w: decode %s: %w", ErrNotBundle, name, err)
+		return nil, fmt.Errorf("%w: decode %s: %w: %w", ErrNotBundle, name, ErrSyntax, err)
 	}
 	var in map[string][]registryv1.Property
 	if err := json.Unmarshal(asJSON, &in); err != nil {

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/mattn/go-runewidth"
 )
 
 // Count returns a count with its noun, such as "1 cluster" or "3 clusters". The
@@ -50,6 +52,25 @@ func Truncate(text string, most int) string {
 
 // OneLine replaces every run of white space by one space.
 func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// Wrap breaks a text into lines of at most so many columns at spaces; 0 means
+// one line.
+func Wrap(text string, columns int) []string {
+	words := strings.Fields(text)
+	if columns <= 0 || len(words) == 0 {
+		return []string{strings.Join(words, " ")}
+	}
+	lines := []string{words[0]}
+	for _, word := range words[1:] {
+		last := &lines[len(lines)-1]
+		if runewidth.StringWidth(*last)+1+runewidth.StringWidth(word) > columns {
+			lines = append(lines, word)
+			continue
+		}
+		*last += " " + word
+	}
+	return lines
+}
 
 // ShortDigest returns the first 12 digits of a digest, which is as much as people
 // compare. Any other text is returned as it is.

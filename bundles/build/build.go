@@ -42,6 +42,9 @@ func (e *InputError) Is(target error) bool { return target == ErrInput }
 type Source struct {
 	Name string
 	Text []byte
+	// Where is the place that errors name for all of its documents. Set it where another program made the text, so that
+	// its lines are not those of a file that the user has. Empty means the name and the line.
+	Where string
 }
 
 // Options say what manifests cannot. Package and Version are required, unless a ClusterServiceVersion among the

@@ -32,11 +32,11 @@ var update = flag.Bool("update", false, "write the golden files")
 
 func fromKustomize(t *testing.T) *build.Result {
 	t.Helper()
-	source, err := kustomize.Build("testdata/kustomize")
+	objects, err := kustomize.Build("testdata/kustomize")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := build.Assemble([]build.Source{source},
+	r, err := build.Assemble(objects,
 		build.Options{Package: "snack-operator", Version: "1.4.0", Channels: []string{"candidate", "stable"}})
 	if err != nil {
 		t.Fatal(err)
@@ -688,5 +688,21 @@ spec:
 	}
 	if _, err := assemble("v1", "v1"); !errors.Is(err, build.ErrInput) {
 		t.Errorf("two samples of one version: %v", err)
+	}
+}
+
+// A prefix and a suffix of kustomize do not hide where an object was written; a guess is not made.
+func TestLocate(t *testing.T) {
+	documents := build.Documents([]byte("# roles\nkind: Role\nmetadata: {name: manager-role}\n---\nkind: Role\n" +
+		"metadata: {name: manager}\n---\nkind: Role\nmetadata: {name: viewer}\n---\na: [\n---\nkind: Role\n" +
+		"metadata: {name: editor}\n---\nkind: Role\nmetadata: {generateName: x}\n"))
+	for name, want := range map[string]int{"manager": 4, "my-manager": 4, "my-manager-role": 1, "my-viewer-2": 7,
+		"editor": 12, "my-viewer-editor": 0, "other": 0} {
+		if got := build.Locate(documents, "Role", name); got != want {
+			t.Errorf("%s is at line %d, want %d", name, got, want)
+		}
+	}
+	if got := build.Locate(documents, "ClusterRole", "viewer"); got != 0 {
+		t.Errorf("an object of another kind is at line %d", got)
 	}
 }

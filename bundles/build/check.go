@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/bellwether-dev/bellwether/bundles"
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/phrase"
 )
 
@@ -31,7 +30,7 @@ func (f Files) Bundle() (*bundles.Bundle, error) {
 
 // manifests are the names of the manifest files, in order.
 func (f Files) manifests(annotations map[string]string) []string {
-	folder := path.Clean(annotations[registryv1.AnnotationManifests])
+	folder := bundles.ManifestsFolder(annotations)
 	var out []string
 	for name := range f {
 		if path.Dir(name) == folder && bundles.IsManifest(name) {

@@ -21,11 +21,15 @@ import (
 // FuzzAssemble makes bundles of what may be manifests: an ErrInput, or a bundle that package bundles reads, whose files
 // stay where they belong, that is the same twice, and that can be pinned.
 func FuzzAssemble(f *testing.F) {
-	source, err := kustomize.Build("testdata/kustomize")
+	objects, err := kustomize.Build("testdata/kustomize")
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(source.Text)
+	var all []byte
+	for _, o := range objects {
+		all = append(append(all, "---\n"...), o.Text...)
+	}
+	f.Add(all)
 	f.Add([]byte(join(deployment, role("{kind: ServiceAccount, name: sa}"), csv)))
 	f.Add([]byte(deployment +
 		"---\napiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: Secret, metadata: {name: a}}, 3]\n"))

@@ -5,6 +5,7 @@ package build
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -64,7 +65,7 @@ func (a *assembly) parse(sources []Source) []object {
 		}
 		line := 1
 		for _, document := range documents(s.Text) {
-			out = append(out, a.document(fmt.Sprintf("%s, line %d", s.Name, line), document)...)
+			out = append(out, a.document(cmp.Or(s.Where, fmt.Sprintf("%s, line %d", s.Name, line)), document)...)
 			line += bytes.Count(document, []byte("\n"))
 		}
 	}
@@ -85,6 +86,51 @@ func documents(text []byte) [][]byte {
 		at += len(line)
 	}
 	return append(out, text[start:])
+}
+
+// Document is one object of a file, as its author wrote it.
+type Document struct {
+	// Line is that on which the document begins, from 1.
+	Line       int
+	Kind, Name string
+}
+
+// Documents lists the objects of a file. It leaves out what it cannot read, and does not take lists apart.
+func Documents(text []byte) []Document {
+	var out []Document
+	line := 1
+	for _, document := range documents(text) {
+		var head struct {
+			Kind     string `json:"kind"`
+			Metadata struct {
+				Name string `json:"name"`
+			} `json:"metadata"`
+		}
+		if yaml.Unmarshal(document, &head) == nil && head.Kind != "" {
+			out = append(out, Document{Line: line, Kind: head.Kind, Name: head.Metadata.Name})
+		}
+		line += bytes.Count(document, []byte("\n"))
+	}
+	return out
+}
+
+// Locate returns the line of the document that an object was made of, whose name may have got a prefix and a suffix
+// since. It returns 0 if none can be it, or several.
+func Locate(all []Document, kind, name string) int {
+	line, found := 0, ""
+	for _, d := range all {
+		switch {
+		case d.Kind != kind || d.Name == "" || !strings.Contains(name, d.Name):
+		case d.Name == name:
+			return d.Line
+		case len(d.Name) < len(found) && strings.Contains(found, d.Name): // a part of a name that fits better
+		case len(d.Name) > len(found) && strings.Contains(d.Name, found):
+			line, found = d.Line, d.Name
+		default:
+			return 0
+		}
+	}
+	return line
 }
 
 func (a *assembly) document(where string, text []byte) []object {

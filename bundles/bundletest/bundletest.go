@@ -8,7 +8,10 @@ package bundletest
 import (
 	"embed"
 	"io/fs"
+	"os/exec"
 	"path"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/bellwether-dev/bellwether/bundles"
@@ -30,6 +33,24 @@ func Names(tb testing.TB) []string {
 		names = append(names, path.Join(path.Base(operator), version))
 	}
 	return names
+}
+
+var modules sync.Map
+
+// Module returns the folder of a Go module that our go.mod requires, in the module cache. Some of them have bundles and
+// manifests of operators as their own test data.
+func Module(tb testing.TB, module string) string {
+	tb.Helper()
+	if dir, ok := modules.Load(module); ok {
+		return dir.(string)
+	}
+	out, err := exec.CommandContext(tb.Context(), "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
+	dir := strings.TrimSpace(string(out))
+	if err != nil || dir == "" {
+		tb.Fatalf("find the module %s: %q, %v", module, dir, err)
+	}
+	modules.Store(module, dir)
+	return dir
 }
 
 // Files are the files of the published bundle of that name (operator/version).

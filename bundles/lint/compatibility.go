@@ -158,10 +158,7 @@ func checkStrayFiles(in *Input) []Finding {
 	if in.Files == nil {
 		return nil
 	}
-	folder := bundles.ManifestsDir
-	if name := in.Bundle.Annotations[registryv1.AnnotationManifests]; name != "" && fs.ValidPath(path.Clean(name)) {
-		folder = path.Clean(name)
-	}
+	folder := bundles.ManifestsFolder(in.Bundle.Annotations)
 	entries, err := fs.ReadDir(in.Files, folder)
 	if err != nil {
 		return nil // then the bundle could not be read in the first place

@@ -64,8 +64,8 @@ func exampleFile(name string) string {
 // Index is the page that lists all rules.
 func Index() string {
 	var out strings.Builder
-	out.WriteString("# Lint rules\n\nWhat `bellwether bundle lint` looks for. These pages are written by `make " +
-		"generate`, from the rules themselves.\n\n")
+	out.WriteString("# Lint rules\n\nWhat `bellwether bundle lint` looks for, and " +
+		"[how often it is right](precision.md). These pages are written by `make generate`, from the rules themselves.\n\n")
 	out.WriteString("| rule | severity | what is wrong |\n|---|---|---|\n")
 	for _, r := range Rules() {
 		fmt.Fprintf(&out, "| [%s](%s.md) | %s | %s |\n", r.ID, r.ID, r.Severity, r.Title)

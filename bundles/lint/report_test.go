@@ -149,11 +149,18 @@ func TestSARIF(t *testing.T) {
 // Each rule has a page, and no page is left of a rule that is gone.
 func TestPages(t *testing.T) {
 	const folder = "../../docs/rules"
-	want := map[string]bool{"README.md": true}
+	want := map[string]bool{"README.md": true, "precision.md": true}
 	golden(t, filepath.Join(folder, "README.md"), Index())
+	golden(t, filepath.Join(folder, "precision.md"), precisionPage(t))
+	of, reviewed := precisions(t)
 	for _, rule := range Rules() {
 		want[rule.ID+".md"] = true
-		golden(t, filepath.Join(folder, rule.ID+".md"), rule.Markdown())
+		head, rest, found := strings.Cut(rule.Markdown(), "\n\n## Why it hurts\n")
+		if !found {
+			t.Fatalf("the page of %s does not say why it hurts", rule.ID)
+		}
+		golden(t, filepath.Join(folder, rule.ID+".md"),
+			head+"\n\n"+precisionLine(rule.ID, of, reviewed)+"\n\n## Why it hurts\n"+rest)
 	}
 	entries, err := os.ReadDir(folder)
 	if err != nil {

@@ -41,7 +41,47 @@ func Import(l *ladder.Ladder, p *catalogs.Package) ([]string, error) {
 		return nil, fmt.Errorf("import package %q: %w", p.Name, err)
 	}
 	*l = *next
-	return joinedChannels(l, p), nil
+	return append(changedHeads(l, p), joinedChannels(l, p)...), nil
+}
+
+// changedHeads says which channels have another head than before. In a ladder the head is the highest version, and a
+// catalog may have a lower one there, by an edge that leads from a higher version to it.
+func changedHeads(l *ladder.Ladder, p *catalogs.Package) []string {
+	after, err := Graph(l)
+	if err != nil {
+		return nil // the ladder has nothing to offer yet; compiling it says so
+	}
+	var notes []string
+	for _, name := range l.Channels {
+		old, err := p.Target(name, "")
+		if err != nil {
+			continue
+		}
+		head, err := after.Target(name, "")
+		if err != nil || head.Name == old.Name {
+			continue
+		}
+		note := fmt.Sprintf("the head of channel %s was %s and will be %s", name, old.VersionString(),
+			head.VersionString())
+		if edges := downgrades(p, p.Channels[name]); len(edges) > 0 {
+			note += ": a ladder has no downgrades, and in the catalog " + strings.Join(edges, " and ") + "; block " +
+				head.VersionString() + " if no cluster may get it"
+		}
+		notes = append(notes, note)
+	}
+	return notes
+}
+
+// downgrades are the edges of a channel that lead to a lower version.
+func downgrades(p *catalogs.Package, c *catalogs.Channel) []string {
+	var out []string
+	for _, e := range c.Entries {
+		to, replaced := p.Bundles[e.Name], p.Bundles[e.Replaces]
+		if to != nil && replaced != nil && replaced.Version.GT(to.Version) {
+			out = append(out, to.VersionString()+" replaces "+replaced.VersionString())
+		}
+	}
+	return out
 }
 
 // rungsOf orders channels: the newest head is what is tried out first.

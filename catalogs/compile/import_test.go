@@ -80,6 +80,26 @@ func TestImport(t *testing.T) {
 	}
 }
 
+// A catalog can take clusters back to a lower version, which a ladder does not: the head that changes is reported.
+func TestImportReportsChangedHeads(t *testing.T) {
+	const graph = `{"schema":"olm.package","name":"echo-operator","defaultChannel":"stable"}
+{"schema":"olm.channel","package":"echo-operator","name":"stable","entries":[{"name":"echo-operator.v1.0.0"},` +
+		`{"name":"echo-operator.v1.2.0","replaces":"echo-operator.v1.0.0"},` +
+		`{"name":"echo-operator.v1.1.0","replaces":"echo-operator.v1.2.0"}]}
+`
+	l := &ladder.Ladder{APIVersion: ladder.APIVersion, Kind: ladder.Kind, Package: compiletest.Package}
+	notes, err := compile.Import(l, published(t, graph+foreignBundle("echo-operator.v1.0.0", "1.0.0")+
+		foreignBundle("echo-operator.v1.1.0", "1.1.0")+foreignBundle("echo-operator.v1.2.0", "1.2.0")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"the head of channel stable was 1.1.0 and will be 1.2.0: a ladder has no " +
+		"downgrades, and in the catalog 1.1.0 replaces 1.2.0; block 1.2.0 if no cluster may get it"},
+		notes); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestImportRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ old, text, want string }{
 		"a tag": {compiletest.Image("1.2.0"), "registry.example.com/echo:1.2.0",

@@ -12,11 +12,13 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/blang/semver/v4"
 	"github.com/google/go-cmp/cmp"
+	"github.com/mattn/go-runewidth"
 
 	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/catalogs"
@@ -133,6 +135,28 @@ func TestGolden(t *testing.T) {
 			golden(t, name+".dot", draw.DOT(g))
 			golden(t, name+".txt", draw.Text(g))
 		})
+	}
+}
+
+// Lines of the text fit a terminal, and nothing is lost by that.
+func TestTextFitsTheTerminal(t *testing.T) {
+	g := eventful(t)
+	golden(t, "eventful-72.txt", draw.TextWithin(g, 72))
+	words := func(text string) []string {
+		out := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \n;│", r) })
+		slices.Sort(out)
+		return out
+	}
+	for _, columns := range []int{48, 60, 80, 200} {
+		text := draw.TextWithin(g, columns)
+		for line := range strings.Lines(text) {
+			if width := runewidth.StringWidth(strings.TrimSuffix(line, "\n")); width > columns {
+				t.Errorf("a line has %d columns of %d: %s", width, columns, line)
+			}
+		}
+		if diff := cmp.Diff(words(draw.Text(g)), words(text)); diff != "" {
+			t.Errorf("in %d columns other words are there (-want +got):\n%s", columns, diff)
+		}
 	}
 }
 

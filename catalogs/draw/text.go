@@ -12,23 +12,29 @@ import (
 	"github.com/bellwether-dev/bellwether/phrase"
 )
 
-// Text draws the graph for a terminal: a column for each channel, and a line for each version.
-func Text(g *Graph) string {
-	var out strings.Builder
-	fmt.Fprintf(&out, "%s: %s\n", g.Package, g.Summary())
+// Text draws the graph as text: a column for each channel, and a line for each version.
+func Text(g *Graph) string { return TextWithin(g, 0) }
+
+// TextWithin draws the same for a terminal of so many columns; 0 means that there is no limit. Notes that do not fit
+// beside a version are below it. Names are not broken, and may be longer.
+func TextWithin(g *Graph, columns int) string {
+	p := textPage{columns: columns}
+	p.line("", "", []string{g.Package + ": " + g.Summary()})
 	if g.Deprecation != "" {
-		fmt.Fprintf(&out, "deprecated: %s\n", phrase.OneLine(g.Deprecation))
+		p.line("", "", []string{"deprecated: " + phrase.OneLine(g.Deprecation)})
 	}
-	out.WriteString("\n")
+	p.out.WriteString("\n")
 	for l, lane := range g.Lanes {
-		text := lane.Name
+		left := strings.Repeat("│ ", l)
+		text := left + "┌ " + lane.Name
 		if lane.Default && len(g.Lanes) > 1 {
 			text += " (default)"
 		}
-		if lane.Deprecation != "" {
-			text += "; deprecated: " + phrase.OneLine(lane.Deprecation)
+		if lane.Deprecation == "" {
+			p.line(text, "", nil)
+			continue
 		}
-		fmt.Fprintf(&out, "%s┌ %s\n", strings.Repeat("│ ", l), text)
+		p.line(text+"; ", left+"│   ", []string{"deprecated: " + phrase.OneLine(lane.Deprecation)})
 	}
 	versions, next := 0, 0
 	for _, r := range g.Rows {
@@ -40,13 +46,55 @@ func Text(g *Graph) string {
 		if g.Clusters > 0 {
 			line += fmt.Sprintf("  %*s", len(fmt.Sprint(g.Clusters))+9, textClusters(r))
 		}
-		line += "  " + runewidth.FillRight(textNext(g, r), next)
+		line += "  " + runewidth.FillRight(textNext(g, r), next) + "  "
+		var notes []string
 		for _, n := range g.notes(r) {
-			line += "  [" + n.long + "]"
+			notes = append(notes, "["+n.long+"]")
 		}
-		out.WriteString(strings.TrimRight(line, " ") + "\n")
+		p.line(line, textBelow(g, i)+"   ", notes)
 	}
-	out.WriteString("\n" + textLegend(g))
+	p.out.WriteString("\n")
+	p.line("", "", []string{textLegend(g)})
+	return p.out.String()
+}
+
+// textPage is a text of limited width.
+type textPage struct {
+	out     strings.Builder
+	columns int
+}
+
+// line writes a head and what follows it: beside it if all of that fits, or else below it, behind a margin.
+func (p *textPage) line(head, margin string, items []string) {
+	whole := strings.TrimRight(head+strings.Join(items, "  "), " ")
+	if p.columns <= 0 || len(items) == 0 || runewidth.StringWidth(whole) <= p.columns {
+		p.out.WriteString(whole + "\n")
+		return
+	}
+	if head = strings.TrimRight(head, "; "); head != "" {
+		p.out.WriteString(head + "\n")
+	}
+	room := max(p.columns-runewidth.StringWidth(margin), minColumns)
+	for _, item := range items {
+		p.out.WriteString(margin + strings.Join(phrase.Wrap(item, room), "\n"+margin) + "\n")
+	}
+}
+
+// minColumns is what a note gets in any case, however many channels there are.
+const minColumns = 20
+
+// textBelow continues the lines of the channels that have a version below the row.
+func textBelow(g *Graph, row int) string {
+	var out strings.Builder
+	for l := range g.Lanes {
+		mark := " "
+		for _, r := range g.Rows[row+1:] {
+			if r.Places[l].Role != Absent {
+				mark = "│"
+			}
+		}
+		out.WriteString(mark + " ")
+	}
 	return out.String()
 }
 
@@ -125,5 +173,5 @@ func textLegend(g *Graph) string {
 			parts = append(parts, m[0]+" "+m[1])
 		}
 	}
-	return strings.Join(parts, "   ") + "\n"
+	return strings.Join(parts, "   ")
 }

@@ -29,6 +29,8 @@ var (
 	// ErrFailed says that the registry answered with an error of its own; the text has the HTTP status. Trying again
 	// later may help.
 	ErrFailed = errors.New("registry failed")
+	// ErrUntrusted says that the registry's certificate is not trusted: by whom it is signed, for which name, or when.
+	ErrUntrusted = errors.New("certificate of the registry not trusted")
 	// ErrNotFound says that the registry, or the file system, has no such thing.
 	ErrNotFound = errors.New("not found")
 	// ErrDenied says that the registry wants other credentials.

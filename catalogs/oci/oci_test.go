@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -363,6 +364,24 @@ func TestUnreachable(t *testing.T) {
 				t.Errorf("resolve: got %v", err)
 			}
 		})
+	}
+}
+
+// A certificate that is not trusted is another problem than a registry that is down, and has another remedy.
+func TestUntrustedCertificate(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	defer server.Close()
+	source := oci.Source{Image: server.Listener.Addr().String() + "/team/catalog:v1"}
+	c := oci.NewClient(oci.Options{Backoff: time.Millisecond})
+	_, err := c.Resolve(t.Context(), source)
+	if !errors.Is(err, oci.ErrUntrusted) || errors.Is(err, oci.ErrUnreachable) {
+		t.Errorf("an untrusted certificate is %v", err)
+	}
+	source.Access.CABundle = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	if _, err := c.Resolve(t.Context(), source); !errors.Is(err, oci.ErrNotFound) {
+		t.Errorf("with the certificate in the CA bundle it is %v", err)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"path"
@@ -225,11 +226,16 @@ func classify(err error) error {
 	if err == nil {
 		return nil
 	}
-	for _, known := range []error{ErrDigestMismatch, ErrTooLarge, ErrBadSource, ErrUnreachable, ErrFailed,
-		ErrNotFound, ErrDenied, context.Canceled} {
+	for _, known := range []error{ErrDigestMismatch, ErrTooLarge, ErrBadSource, ErrUnreachable, ErrUntrusted,
+		ErrFailed, ErrNotFound, ErrDenied, context.Canceled} {
 		if errors.Is(err, known) {
 			return err
 		}
+	}
+	// On the loopback interface the library tries plain HTTP as well, and has two errors to tell.
+	var certificate *tls.CertificateVerificationError
+	if errors.As(err, &certificate) {
+		return fmt.Errorf("%w: %w", ErrUntrusted, err)
 	}
 	var answer *transport.Error
 	if errors.As(err, &answer) {
@@ -241,6 +247,10 @@ func classify(err error) error {
 		}
 		return fmt.Errorf("%w with status %d %s: %w", ErrFailed, answer.StatusCode, http.StatusText(answer.StatusCode),
 			err)
+	}
+	var file *fs.PathError
+	if errors.As(err, &file) {
+		return err // of this machine, such as a full disk
 	}
 	return fmt.Errorf("%w: %w", ErrUnreachable, err)
 }

@@ -5,10 +5,15 @@ package oci
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
+	"io/fs"
 	"net/http"
+	"net/url"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -140,7 +145,12 @@ func TestClassify(t *testing.T) {
 		"teapot":    {&transport.Error{StatusCode: 418}, ErrFailed, "status 418 I'm a teapot"},
 		"not found": {&transport.Error{StatusCode: 404}, ErrNotFound, "not found"},
 		"denied":    {&transport.Error{StatusCode: 403}, ErrDenied, "access denied"},
-		"given up":  {context.Canceled, context.Canceled, "context canceled"},
+		"full disk": {&fs.PathError{Op: "write", Path: "/cache", Err: syscall.ENOSPC}, syscall.ENOSPC,
+			"write /cache: no space left on device"},
+		"certificate": {&url.Error{Op: "Get", URL: "https://r.example.com/v2/",
+			Err: &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}}, ErrUntrusted,
+			"certificate of the registry not trusted"},
+		"given up": {context.Canceled, context.Canceled, "context canceled"},
 	} {
 		got := classify(test.err)
 		if !errors.Is(got, test.want) || !strings.Contains(got.Error(), test.text) {

@@ -28,6 +28,7 @@ var known = []struct {
 	{oci.ErrDenied, v1alpha1.ReasonAccessDenied},
 	{oci.ErrNotFound, v1alpha1.ReasonSourceNotFound},
 	{oci.ErrUnreachable, v1alpha1.ReasonCatalogUnreachable},
+	{oci.ErrUntrusted, v1alpha1.ReasonCatalogUnreachable},
 	{oci.ErrFailed, v1alpha1.ReasonCatalogUnreachable},
 	{catalogs.ErrBlocked, v1alpha1.ReasonVersionBlocked},
 	{catalogs.ErrNotCatalog, v1alpha1.ReasonNotACatalog},

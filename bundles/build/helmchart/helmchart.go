@@ -279,7 +279,7 @@ func (r *Rendered) add(templates map[string]string) error {
 	}
 	slices.Sort(r.Warnings)
 	for _, m := range manifests {
-		r.Sources = append(r.Sources, build.Source{Name: m.Name, Text: []byte(m.Content)})
+		r.Sources = append(r.Sources, build.Source{Name: m.Name, Where: m.Name, Text: []byte(m.Content)})
 	}
 	return nil
 }

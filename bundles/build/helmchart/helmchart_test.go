@@ -139,8 +139,8 @@ func TestRender(t *testing.T) {
 	want := &Rendered{
 		Sources: []build.Source{
 			{Name: "c/crds/crd.yaml", Text: []byte("kind: CRD\n")},
-			{Name: "c/templates/b.yaml", Text: []byte("apiVersion: v1\nkind: Secret")},
-			{Name: "c/templates/a.yaml",
+			{Name: "c/templates/b.yaml", Where: "c/templates/b.yaml", Text: []byte("apiVersion: v1\nkind: Secret")},
+			{Name: "c/templates/a.yaml", Where: "c/templates/a.yaml",
 				Text: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: from-values, namespace: ns}")},
 		},
 		Warnings: []string{"Pod h (c/templates/hook.yaml) is left out: it is a hook of Helm, and OLM runs no hooks"},

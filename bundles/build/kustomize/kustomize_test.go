@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -36,12 +37,44 @@ func TestBuild(t *testing.T) {
 		t.Errorf("a kustomization is seen in the overlay: %t, and above: %t", Is(overlay), Is(dir))
 	}
 	s, err := Build(overlay)
-	if want := "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a-m\n  namespace: ns\n"; err != nil ||
-		string(s.Text) != want {
-		t.Errorf("got %q, %v, want %q", s.Text, err, want)
+	if err != nil || len(s) != 1 {
+		t.Fatalf("got %d objects, %v", len(s), err)
 	}
-	if s.Name != "kustomize build overlay" {
-		t.Errorf("the source is called %q", s.Name)
+	if want := "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a-m\n  namespace: ns\n"; string(s[0].Text) != want {
+		t.Errorf("got %q, want %q", s[0].Text, want)
+	}
+}
+
+// Users have no output of kustomize in which they could look up a line: what is named is the file that they wrote.
+func TestBuildNamesFiles(t *testing.T) {
+	dir := write(t, map[string]string{
+		"base/kustomization.yaml": "resources: [all.yaml]\nconfigMapGenerator: [{name: made, literals: [a=b]}]\n",
+		"base/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\n---\n" +
+			"apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n",
+		"overlay/kustomization.yaml": "resources: [../base, own.yaml]\nnamePrefix: a-\n",
+		"overlay/own.yaml":           "apiVersion: v1\nkind: Secret\nmetadata: {name: own, annotations: {k: v}}\n",
+		"asked/kustomization.yaml":   "resources: [../base]\nbuildMetadata: [originAnnotations]\n",
+	})
+	s, err := Build(filepath.Join(dir, "overlay"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	for _, one := range s {
+		found[one.Where] = true
+		if strings.Contains(string(one.Text), "config.kubernetes.io") {
+			t.Errorf("what was added to find the file is in the object:\n%s", one.Text)
+		}
+	}
+	for _, want := range []string{"base/all.yaml, line 1", "base/all.yaml, line 4", "base/kustomization.yaml",
+		"overlay/own.yaml, line 1"} {
+		if !found[filepath.Join(dir, want)] {
+			t.Errorf("no object is from %s, but from %v", want, found)
+		}
+	}
+	if s, err = Build(filepath.Join(dir, "asked")); err != nil ||
+		!strings.Contains(string(s[0].Text), "config.kubernetes.io/origin") {
+		t.Errorf("the annotations that the user asks for are missing: %+v, %v", s, err)
 	}
 }
 
@@ -54,7 +87,7 @@ func TestBuildRefuses(t *testing.T) {
 		"a file outside":   {"kustomization.yaml": "configMapGenerator: [{name: m, files: [/etc/passwd]}]"},
 	} {
 		if s, err := Build(write(t, files)); !errors.Is(err, ErrKustomization) {
-			t.Errorf("%s: got %q, %v, want ErrKustomization", name, s.Text, err)
+			t.Errorf("%s: got %q, %v, want ErrKustomization", name, s, err)
 		}
 	}
 }

@@ -50,6 +50,8 @@ SOURCE is one of:
   a folder with metadata/annotations.yaml   a bundle; it is checked and not changed
   a folder with kustomization.yaml          the manifests that kustomize builds from it
   a folder with Chart.yaml, or a .tgz       the manifests that Helm renders from the chart, without a cluster
+  a folder with package.yaml and a folder   the package manifest format; --version selects the version, whose
+  for each version                          manifests are not changed
   any other folder, a file, or - for stdin  Kubernetes manifests
 
 The manifests are converted for OLM. Deployments, and the roles that are bound to
@@ -263,13 +265,20 @@ func (a *app) assembleBundle(b *bundleBuild, source string, flags *pflag.FlagSet
 	case info.IsDir() && has("Chart.yaml"), strings.HasSuffix(source, ".tgz"), strings.HasSuffix(source, ".tar.gz"):
 		return b.fromChart(source, info.IsDir())
 	case info.IsDir() && kustomize.Is(source):
-		s, err := kustomize.Build(source)
+		objects, err := kustomize.Build(source)
 		if err != nil {
 			return nil, err
 		}
-		return b.assemble([]build.Source{s}, build.Options{})
+		return b.assemble(objects, build.Options{})
 	case info.IsDir():
-		return b.fromFolder(source)
+		p, err := build.ReadPackageManifests(os.DirFS(source))
+		if errors.Is(err, build.ErrNotPackageManifests) {
+			return b.fromFolder(source)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return b.convert(p, source, flags)
 	}
 	f, err := os.Open(source)
 	if err != nil {
@@ -324,6 +333,19 @@ func (b *bundleBuild) reuse(dir string, flags *pflag.FlagSet) (*build.Result, er
 		}
 	}
 	return build.Reuse(os.DirFS(dir))
+}
+
+// conversionFlags are those that have a meaning for a folder in the package manifest format.
+var conversionFlags = []string{"version", "channels", "default-channel"}
+
+func (b *bundleBuild) convert(p *build.PackageManifests, dir string, flags *pflag.FlagSet) (*build.Result, error) {
+	for _, name := range assemblyFlags {
+		if flags.Changed(name) && !slices.Contains(conversionFlags, name) {
+			return nil, exit.Hintf("change its manifests instead",
+				"%s is in the package manifest format; --%s cannot be used with it", dir, name)
+		}
+	}
+	return p.Convert(b.options)
 }
 
 func (b *bundleBuild) fromStream(name string, r io.Reader) (*build.Result, error) {

@@ -5,6 +5,7 @@ package bundle_test
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -147,6 +148,12 @@ func TestBundleBuildSaysWhatIsWrong(t *testing.T) {
 		}
 		return path
 	}
+	packages := filepath.Dir(write("packages/p.package.yaml",
+		"packageName: p\nchannels: [{name: stable, currentCSV: p.v1.1.0}]\n"))
+	for _, version := range []string{"1.0.0", "1.1.0"} {
+		write("packages/"+version+"/csv.yaml", "apiVersion: operators.coreos.com/v1alpha1\n"+
+			"kind: ClusterServiceVersion\nmetadata: {name: p.v"+version+"}\nspec: {version: "+version+"}\n")
+	}
 	full, golden := filepath.Dir(write("full/thesis.txt", "x")), filepath.Join(buildTestdata, "golden", "chart")
 	for name, test := range map[string]struct {
 		args     []string
@@ -162,6 +169,14 @@ func TestBundleBuildSaysWhatIsWrong(t *testing.T) {
 		"empty stdin": {[]string{"-", "--package", "p", "--version", "1.0.0"}, bundle.ExitUnusable,
 			"there is no Deployment among the manifests", false},
 		"no package": {[]string{"-"}, bundle.ExitUnusable, "give --package NAME", false},
+		"a package without a version": {[]string{packages}, bundle.ExitUnusable,
+			"has several versions of p (1.0.0, 1.1.0): give --version", false},
+		"a package with flags of manifests": {[]string{packages, "--display-name", "P"}, exit.Error,
+			"is in the package manifest format; --display-name cannot be used with it", false},
+		"a kustomization names files": {[]string{filepath.Dir(write("named/kustomization.yaml",
+			"resources: [job.yaml]\n")), "--package", "p", "--version", "1.0.0"}, bundle.ExitUnusable,
+			"Job j (" + write("named/job.yaml", "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\n") + ", line 1)",
+			false},
 		"no manifests": {[]string{filepath.Dir(write("none/readme.md", "x"))}, bundle.ExitUnusable,
 			"has no manifests", false},
 		"no chart": {[]string{write("c.tgz", "x")}, bundle.ExitUnusable, "it is no .tgz", false},
@@ -197,6 +212,49 @@ func TestBundleBuildSaysWhatIsWrong(t *testing.T) {
 			}
 			if entries, err := os.ReadDir(filepath.Dir(out)); err != nil || len(entries) > 0 {
 				t.Errorf("it wrote %v, %v", entries, err)
+			}
+		})
+	}
+}
+
+// What is broken in a bundle has a remedy of its own.
+func TestRemediesOfBrokenBundles(t *testing.T) {
+	const csv = "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {name: p.v1}\n"
+	for name, test := range map[string]struct {
+		files      map[string]string
+		want, hint string
+	}{
+		"a version": {map[string]string{"manifests/csv.yaml": csv + "spec:\n  version: v1.0\n"},
+			`manifests/csv.yaml, line 5: spec.version "v1.0": not a semantic version`, "write spec.version as X.Y.Z"},
+		"YAML": {map[string]string{"manifests/csv.yaml": "a: [\n"},
+			"manifests/csv.yaml: the document at line 1: broken YAML", "correct the YAML of that file"},
+		"annotations": {map[string]string{"metadata/annotations.yaml": "annotations: ["},
+			"decode metadata/annotations.yaml", "correct the YAML of that file"},
+		"no CSV": {map[string]string{"manifests/map.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\n"},
+			"it has no ClusterServiceVersion", "a bundle folder has manifests/"},
+		"a package": {map[string]string{"metadata/annotations.yaml": "", "p.package.yaml": "packageName: p\n" +
+			"channels: [{name: stable, currentCSV: p.v1.1.0}]\n", "1.1.0/csv.yaml": csv + "spec: {version: 1.1.0}\n"},
+			"is in the package manifest format, with the versions 1.1.0 of p",
+			"convert a version with `bellwether bundle build"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			files := map[string]string{"metadata/annotations.yaml": "annotations: " +
+				"{operators.operatorframework.io.bundle.package.v1: p}\n", "manifests/none": ""}
+			maps.Copy(files, test.files)
+			for name, text := range files {
+				path := filepath.Join(dir, name)
+				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r := clitest.NewWorld().Run(t, "bundle", "lint", dir)
+			if r.Code != bundle.ExitUnusable || !strings.Contains(r.Err, test.want) ||
+				!strings.Contains(r.Err, "Hint:  "+test.hint) {
+				t.Errorf("got %d: %s\nwant %q and %q", r.Code, r.Err, test.want, test.hint)
 			}
 		})
 	}

@@ -23,6 +23,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/bundles/crd"
+	"github.com/bellwether-dev/bellwether/bundles/build"
 	"github.com/bellwether-dev/bellwether/bundles/lint"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
@@ -356,6 +357,13 @@ func fromStdin(in io.Reader) (*bundles.Bundle, error) {
 // FromFolder reads a bundle from a folder.
 func FromFolder(dir string) (*bundles.Bundle, error) {
 	b, err := bundles.Read(os.DirFS(dir))
+	if errors.Is(err, bundles.ErrNotBundle) {
+		if p, other := build.ReadPackageManifests(os.DirFS(dir)); other == nil {
+			return nil, exit.Hintf(fmt.Sprintf("convert a version with `bellwether bundle build %s --version VERSION "+
+				"--output-dir bundle`", dir), "%s is in the package manifest format, with the versions %s of %s: %w",
+				dir, strings.Join(p.Versions(), ", "), p.Package, bundles.ErrNotBundle)
+		}
+	}
 	if err != nil {
 		return nil, BundleError(fmt.Errorf("read bundle %s: %w", dir, err))
 	}
@@ -388,7 +396,13 @@ func fromManifests(manifests [][]byte) (*bundles.Bundle, error) {
 
 // BundleError adds what to do about input that is no bundle.
 func BundleError(err error) error {
-	if errors.Is(err, bundles.ErrNotBundle) {
+	switch {
+	case errors.Is(err, bundles.ErrSyntax):
+		return exit.Hint(err, "correct the YAML of that file; lines that the parser names count from the beginning "+
+			"of the document")
+	case errors.Is(err, bundles.ErrVersion):
+		return exit.Hint(err, "write spec.version as X.Y.Z, for example 1.2.0, without a leading v")
+	case errors.Is(err, bundles.ErrNotBundle):
 		return exit.Hint(err, "a bundle folder has manifests/ with a ClusterServiceVersion, and "+
 			"metadata/annotations.yaml; to create one, run `bellwether bundle build`")
 	}

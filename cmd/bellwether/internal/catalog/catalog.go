@@ -34,11 +34,11 @@ func Command(env *command.Env) *cobra.Command {
 	return command.Parent("catalog", "Build, publish and inspect catalogs", []string{"catalogs"},
 		a.catalogInitCommand(), a.catalogAddCommand(), a.catalogPromoteCommand(), a.catalogBlockCommand(),
 		a.catalogUnblockCommand(),
-		a.catalogDeprecateCommand(), a.catalogRetireCommand(), a.catalogCompileCommand(),
-		a.catalogListCommand(), a.catalogGetCommand(), a.catalogShowCommand(), a.catalogPushCommand(),
+		a.catalogDeprecateCommand(), a.catalogRetireCommand(), a.OnHub(a.catalogCompileCommand()),
+		a.OnHub(a.catalogListCommand()), a.OnHub(a.catalogGetCommand()), a.catalogShowCommand(), a.catalogPushCommand(),
 		a.catalogServeCommand(),
 		a.catalogPublishCommand(), a.catalogVerifyCommand(), a.catalogKeygenCommand(),
-		a.catalogGraphCommand(), a.catalogDiffCommand(), a.catalogVulnerabilitiesCommand())
+		a.OnHub(a.catalogGraphCommand()), a.OnHub(a.catalogDiffCommand()), a.OnHub(a.catalogVulnerabilitiesCommand()))
 }
 
 func (a *app) catalogListCommand() *cobra.Command {

@@ -170,6 +170,9 @@ func (a *app) graph(ctx context.Context, o graphOptions, ref, name string) error
 		a.Warn("Most Mermaid viewers reject %d or more edges, and this graph has %d. Use -o svg, or "+
 			"--channel to draw one channel.\n", mermaidEdges, g.Edges())
 	}
+	if format == command.OutputText && o.file == "" {
+		return a.Deliver(draw.TextWithin(g, a.Style().Width), "")
+	}
 	return a.Deliver(pictures[format].draw(g), o.file)
 }
 

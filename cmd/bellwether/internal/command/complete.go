@@ -102,10 +102,10 @@ func namespaceNames(ctx context.Context, h *hub.Client) []string {
 	return out
 }
 
-// RegisterCompletions completes the flags that every command has.
-func (a *Env) RegisterCompletions(root *cobra.Command) {
-	_ = root.RegisterFlagCompletionFunc("namespace", a.completeFlag(namespaceNames))
-	_ = root.RegisterFlagCompletionFunc("context",
+// registerCompletions completes the flags that select the hub.
+func (a *Env) registerCompletions(c *cobra.Command) {
+	_ = c.RegisterFlagCompletionFunc("namespace", a.completeFlag(namespaceNames))
+	_ = c.RegisterFlagCompletionFunc("context",
 		func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			raw, err := a.Flags.ToRawKubeConfigLoader().RawConfig()
 			if err != nil {

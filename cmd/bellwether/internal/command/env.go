@@ -83,8 +83,19 @@ func configFlags() *genericclioptions.ConfigFlags {
 	})
 }
 
-// FlagUsage says what kubectl's flags mean here, in fewer words.
-var FlagUsage = map[string]string{
+// OnHub adds the flags that select the hub to a command and to all below it.
+func (a *Env) OnHub(c *cobra.Command) *cobra.Command {
+	flags := c.PersistentFlags()
+	a.Flags.AddFlags(flags)
+	for name, usage := range flagUsage {
+		flags.Lookup(name).Usage = usage
+	}
+	a.registerCompletions(c)
+	return c
+}
+
+// flagUsage says what kubectl's flags mean here, in fewer words.
+var flagUsage = map[string]string{
 	"kubeconfig":      "The kubeconfig `FILE` for the hub. Default: $KUBECONFIG, or ~/.kube/config.",
 	"context":         "The kubeconfig context to use. Default: the current context.",
 	"namespace":       "The namespace on the hub. Default: the namespace of the context.",

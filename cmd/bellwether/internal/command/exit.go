@@ -7,8 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"strings"
+	"syscall"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -46,8 +48,22 @@ func (a *Env) Sentence(err error) string {
 	return message
 }
 
+// diskFull says in one line which file did not fit.
+func diskFull(err error) string {
+	var file *fs.PathError
+	if errors.As(err, &file) {
+		return "the disk is full: cannot write " + file.Path
+	}
+	return "the disk is full"
+}
+
 // explain turns what libraries say into words that help.
 func (a *Env) explain(err error) (message, advice string) {
+	// Whatever else went wrong, such as the removal of what was written, follows from it.
+	if errors.Is(err, syscall.ENOSPC) {
+		return diskFull(err), "delete files there, or write to another disk; " +
+			"TMPDIR names the folder for temporary files"
+	}
 	var hinted *exit.HintError
 	if errors.As(err, &hinted) {
 		return err.Error(), hinted.Hint

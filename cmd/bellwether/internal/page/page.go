@@ -36,7 +36,8 @@ type app struct{ *command.Env }
 func Command(env *command.Env) *cobra.Command {
 	a := &app{env}
 	return command.Parent("page", "Show who is paged of what, and check it", []string{"pages", "paging"},
-		a.explainCommand(), a.previewCommand(), a.lintCommand(), a.testCommand(), a.runbookCommand())
+		a.OnHub(a.explainCommand()), a.OnHub(a.previewCommand()), a.OnHub(a.lintCommand()), a.OnHub(a.testCommand()),
+		a.runbookCommand())
 }
 
 // folder is where secrets are in a configuration that is only looked at.

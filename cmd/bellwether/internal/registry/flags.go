@@ -7,8 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -50,7 +52,7 @@ func (f *Flags) Source(text string) (oci.Source, error) {
 // would have it looked for on the internet.
 func CheckImageName(source string) error {
 	host, _, slash := strings.Cut(source, "/")
-	if slash && strings.Trim(host, ".") != "" && (strings.ContainsAny(host, ".:") || host == "localhost") {
+	if slash && isRegistry(host) && !isFolder(host) {
 		return nil
 	}
 	if _, err := os.Stat(source); err == nil {
@@ -58,6 +60,27 @@ func CheckImageName(source string) error {
 	}
 	return exit.Hintf("write images with their registry, for example registry.example.com/bundles/echo-operator:1.1.0",
 		"folder %s does not exist", source)
+}
+
+// isRegistry reports whether what is in front of the first slash can be a registry.
+func isRegistry(host string) bool {
+	name, port, hasPort := strings.Cut(host, ":")
+	if strings.HasPrefix(host, "[") || net.ParseIP(name) != nil {
+		return true // an IP address
+	}
+	if hasPort {
+		_, err := strconv.ParseUint(port, 10, 16)
+		return err == nil && name != ""
+	}
+	// No domain at the top is a number: bundle-1.0 is a folder.
+	last := name[strings.LastIndex(name, ".")+1:]
+	_, err := strconv.ParseUint(last, 10, 64)
+	return name == "localhost" || (strings.Contains(strings.Trim(name, "."), ".") && last != "" && err != nil)
+}
+
+func isFolder(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
 }
 
 // Open reads a catalog as it is now.
@@ -86,6 +109,9 @@ func WithHint(err error) error {
 	case errors.Is(err, oci.ErrUnreachable):
 		return exit.Hint(err,
 			"check the name of the registry and the network; a registry with plain HTTP needs --insecure")
+	case errors.Is(err, oci.ErrUntrusted):
+		return exit.Hint(err, "add the certificate of its authority to those that this machine trusts, or name its "+
+			"file in SSL_CERT_FILE; --insecure accepts any certificate")
 	case errors.Is(err, oci.ErrFailed):
 		return exit.Hint(err, "try again later; the status says what the registry's operators should look for")
 	case errors.Is(err, oci.ErrNotFound):

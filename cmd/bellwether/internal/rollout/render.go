@@ -86,7 +86,7 @@ func writeHeader(out *strings.Builder, in RolloutInput, s term.Style) {
 		s.Paint(term.PhaseTone(r.Status.Phase), term.PhaseOf(r)),
 		s.Paint(term.Dim, took(r, in.Now)))
 	if message := phrase.OneLine(r.Status.Message); message != "" {
-		for _, line := range term.Wrap(message, s.Width) {
+		for _, line := range phrase.Wrap(message, s.Width) {
 			out.WriteString(s.Paint(term.PhaseTone(r.Status.Phase), line) + "\n")
 		}
 	}
@@ -95,7 +95,7 @@ func writeHeader(out *strings.Builder, in RolloutInput, s term.Style) {
 			"with: %s rollout restart %s -n %s)\n", s.ProgramName(), r.Spec.Operator.Name, r.Namespace)
 	}
 	if text := rollouts.RollbackText(r); text != "" {
-		for _, line := range term.Wrap(phrase.OneLine(text), s.Width) {
+		for _, line := range phrase.Wrap(phrase.OneLine(text), s.Width) {
 			out.WriteString(line + "\n")
 		}
 	}

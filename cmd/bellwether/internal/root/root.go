@@ -89,8 +89,9 @@ func interruptible(grace time.Duration, exit func(int)) (context.Context, func()
 
 const rootLong = `Bellwether manages the operators of a fleet of Kubernetes clusters.
 
-It talks to the hub of the fleet, which is the cluster of the current context in
-your kubeconfig. Use --kubeconfig and --context to choose another one.
+Commands about the fleet talk to its hub, which is the cluster of the current
+context in your kubeconfig. Use --kubeconfig and --context to choose another one.
+Commands that only read and write files and registries do not have these flags.
 
 Exit codes:
   0  success
@@ -125,15 +126,12 @@ func New(env *command.Env) *cobra.Command {
 	root.AddGroup(&cobra.Group{ID: groupFleet, Title: "Fleet:"},
 		&cobra.Group{ID: groupChange, Title: "Operators and rollouts:"},
 		&cobra.Group{ID: groupPublish, Title: "Catalogs and bundles:"})
-	a.Flags.AddFlags(root.PersistentFlags())
-	for name, usage := range command.FlagUsage {
-		root.PersistentFlags().Lookup(name).Usage = usage
-	}
 	for group, commands := range map[string][]*cobra.Command{
-		groupFleet: {fleet.Command(env), install.Command(env), operator.VersionsCommand(env)},
-		groupChange: {operator.Command(env), rollout.Command(env), slo.Command(env), dashboards.Command(env),
-			backup.Command(env), why.Command(env), page.Command(env), silence.Command(env),
-			oncall.Command(env)},
+		groupFleet: {a.OnHub(fleet.Command(env)), a.OnHub(install.Command(env)),
+			a.OnHub(operator.VersionsCommand(env))},
+		groupChange: {a.OnHub(operator.Command(env)), a.OnHub(rollout.Command(env)), a.OnHub(slo.Command(env)),
+			dashboards.Command(env), a.OnHub(backup.Command(env)), a.OnHub(why.Command(env)), page.Command(env),
+			a.OnHub(silence.Command(env)), a.OnHub(oncall.Command(env))},
 		groupPublish: {catalog.Command(env), bundle.Command(env), registry.Command(env)},
 		"":           {a.versionCommand(), a.docsCommand()},
 	} {
@@ -142,7 +140,6 @@ func New(env *command.Env) *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
-	a.RegisterCompletions(root)
 	return root
 }
 

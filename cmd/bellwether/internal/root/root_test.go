@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -157,6 +158,67 @@ func TestEveryCommandIsDocumented(t *testing.T) {
 		if !c.HasSubCommands() && !c.Hidden && c.Example == "" {
 			t.Errorf("%s: its help has no example", c.CommandPath())
 		}
+	}
+}
+
+// TestHubFlags requires the flags that select the hub where a command talks to it, and nowhere else.
+func TestHubFlags(t *testing.T) {
+	offline := []string{"bellwether bundle", "bellwether registry", "bellwether dashboards", "bellwether version",
+		"bellwether docs", "bellwether page runbook", "bellwether catalog init", "bellwether catalog add",
+		"bellwether catalog promote", "bellwether catalog block", "bellwether catalog unblock",
+		"bellwether catalog deprecate", "bellwether catalog retire", "bellwether catalog show",
+		"bellwether catalog push", "bellwether catalog serve", "bellwether catalog publish",
+		"bellwether catalog verify", "bellwether catalog keygen"}
+	seen := 0
+	for _, c := range commands(t) {
+		if c.HasSubCommands() {
+			continue
+		}
+		path := c.CommandPath() + " "
+		want := !slices.ContainsFunc(offline, func(o string) bool { return strings.HasPrefix(path, o+" ") })
+		if want {
+			seen++
+		}
+		for _, flag := range []string{"kubeconfig", "context"} {
+			if got := c.InheritedFlags().Lookup(flag) != nil || c.PersistentFlags().Lookup(flag) != nil; got != want {
+				t.Errorf("%shas --%s: %t, want %t", path, flag, got, want)
+			}
+		}
+	}
+	if seen < 30 {
+		t.Errorf("only %d commands talk to the hub", seen)
+	}
+	w := clitest.NewWorld(clitest.Operator("echo", "1.1.0"))
+	for _, args := range [][]string{{"-n", "default", "operator", "list"},
+		{"--request-timeout", "5s", "operator", "list"},
+		{"operator", "--namespace", "default", "list"}} {
+		if got := w.Run(t, args...); !strings.Contains(got.Out, "echo") {
+			t.Errorf("%q: %+v", args, got)
+		}
+	}
+	if got := w.Run(t, "bundle", "lint", "--list", "--context", "c"); got.Code == exit.OK {
+		t.Error("a flag that has no meaning is accepted")
+	}
+}
+
+// A full disk is one line, whatever else fails because of it.
+func TestFullDisk(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "catalog")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	const catalog = `{"schema":"olm.package","name":"p","defaultChannel":"stable"}
+{"schema":"olm.channel","package":"p","name":"stable","entries":[{"name":"p.v1.0.0"}]}
+{"schema":"olm.bundle","package":"p","name":"p.v1.0.0","image":"example.com/p:1","properties":[` +
+		`{"type":"olm.package","value":{"packageName":"p","version":"1.0.0"}}]}
+`
+	if err := os.WriteFile(filepath.Join(dir, "c.json"), []byte(catalog), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := clitest.NewWorld().Run(t, "catalog", "graph", dir, "p", "-o", "svg", "--file", "/dev/full")
+	if got.Code != exit.Error || !strings.HasPrefix(got.Err,
+		"Error: the disk is full: cannot write /dev/full\nHint:  ") || strings.Count(got.Err, "\n") != 2 {
+		t.Errorf("got %d: %s", got.Code, got.Err)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/mattn/go-runewidth"
 
 	"github.com/bellwether-dev/bellwether/explain"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // tones of the states.
@@ -95,7 +96,7 @@ func writeSection(out *strings.Builder, s Style, title string, texts []string) {
 		if s.Width > 0 {
 			room = max(s.Width-len(hanging)+1, MinWrapped)
 		}
-		out.WriteString(margin + strings.Join(Wrap(text, room), hanging) + "\n")
+		out.WriteString(margin + strings.Join(phrase.Wrap(text, room), hanging) + "\n")
 	}
 }
 
@@ -112,7 +113,7 @@ func writeLinks(out *strings.Builder, links []explain.Link, prefix string, s Sty
 		}
 		lines := []string{l.Text}
 		if room := s.Width - runewidth.StringWidth(prefix+fork+stem); s.Width > 0 {
-			lines = Wrap(l.Text, max(room, MinWrapped))
+			lines = phrase.Wrap(l.Text, max(room, MinWrapped))
 		}
 		tone := tones[l.State]
 		for j, line := range lines {

@@ -94,22 +94,3 @@ func Fit(text string, columns int) string {
 	}
 	return runewidth.Truncate(text, columns, "…")
 }
-
-// Wrap breaks a text into lines of at most so many columns at spaces; 0 means
-// one line.
-func Wrap(text string, columns int) []string {
-	words := strings.Fields(text)
-	if columns <= 0 || len(words) == 0 {
-		return []string{strings.Join(words, " ")}
-	}
-	lines := []string{words[0]}
-	for _, word := range words[1:] {
-		last := &lines[len(lines)-1]
-		if runewidth.StringWidth(*last)+1+runewidth.StringWidth(word) > columns {
-			lines = append(lines, word)
-			continue
-		}
-		*last += " " + word
-	}
-	return lines
-}

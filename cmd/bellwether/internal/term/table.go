@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/mattn/go-runewidth"
+
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // Cell is one field of a table.
@@ -95,7 +97,7 @@ func (t *Table) lastCell(s Style, c Cell, at int) string {
 	case s.Width == 0:
 		return s.Paint(c.Tone, c.Text)
 	case t.Wrap && s.Width-at >= MinWrapped:
-		lines := Wrap(c.Text, s.Width-at)
+		lines := phrase.Wrap(c.Text, s.Width-at)
 		for i := range lines {
 			lines[i] = s.Paint(c.Tone, lines[i])
 		}

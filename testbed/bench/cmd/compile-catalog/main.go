@@ -79,7 +79,7 @@ func compilePackage(p *catalogs.Package, out string) error {
 		APIVersion: ladder.APIVersion, Kind: ladder.Kind, Package: p.Name, Channels: []string{p.DefaultChannel},
 		Policy: ladder.Policy{Content: ladder.Inline},
 	}
-	contents := map[string]compile.Content{}
+	contents := compile.ContentMap{}
 	for name, b := range p.Bundles {
 		version := b.VersionString()
 		bundle, err := bundles.FromManifests(b.Objects, map[string]string{registryv1.AnnotationPackage: p.Name})
