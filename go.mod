@@ -54,6 +54,7 @@ require (
 	github.com/slok/sloth v0.16.0
 	github.com/teambition/rrule-go v1.8.2
 	gocloud.dev v0.45.0
+	sigs.k8s.io/cli-utils v0.37.2
 )
 
 require (
