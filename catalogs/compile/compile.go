@@ -53,6 +53,16 @@ type Cacheable struct {
 	Description string            `json:"description,omitempty"`
 	Icon        *catalogs.Icon    `json:"icon,omitempty"`
 	Notes       []string          `json:"notes,omitempty"`
+	// Relations are by version, as the Bundles are.
+	Relations []Relation `json:"relations,omitempty"`
+}
+
+// Relation is what a bundle provides to others, and needs of them.
+type Relation struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	// Properties are those of the types olm.gvk, olm.gvk.required, olm.package.required and olm.constraint.
+	Properties []registryv1.Property `json:"properties,omitempty"`
 }
 
 // Content is a bundle, and where its image is.
@@ -81,6 +91,8 @@ type Result struct {
 	Waiting []Waiting
 	// Notes are remarks that need no action.
 	Notes []string
+	// Relations are what the bundles provide to others and need of them, by version.
+	Relations []Relation
 
 	// bundles are the documents of the bundles, and bundleNotes what is to say about them.
 	bundles     []json.RawMessage
@@ -90,7 +102,7 @@ type Result struct {
 // Cacheable returns what Input.Cached takes.
 func (r Result) Cacheable() *Cacheable {
 	return &Cacheable{Bundles: r.bundles, Description: r.Package.Description, Icon: r.Package.Icon,
-		Notes: r.bundleNotes}
+		Notes: r.bundleNotes, Relations: r.Relations}
 }
 
 // Compile compiles a package. Errors wrap those of this package or ladder.ErrInvalid.
@@ -117,7 +129,7 @@ func Compile(in Input) (Result, error) {
 	}
 	out := Result{Package: p, Waiting: waiting, Notes: append(notes, apart...)}
 	if in.Cached != nil {
-		out.bundles, out.bundleNotes = in.Cached.Bundles, in.Cached.Notes
+		out.bundles, out.bundleNotes, out.Relations = in.Cached.Bundles, in.Cached.Notes, in.Cached.Relations
 		p.Description, p.Icon = in.Cached.Description, in.Cached.Icon
 	} else if err := out.addContents(in); err != nil {
 		return Result{}, err
@@ -235,13 +247,26 @@ func (r *Result) addBundles(in Input) error {
 			return err
 		}
 		r.noteIfTooLarge(b)
+		r.Relations = append(r.Relations, relationOf(b))
 	}
 	return nil
 }
 
+func relationOf(b *catalogs.Bundle) Relation {
+	out := Relation{Name: b.Name, Version: b.Version.String()}
+	for _, p := range b.Properties {
+		switch p.Type {
+		case registryv1.PropertyGVK, registryv1.PropertyGVKRequired, registryv1.PropertyPackageRequired,
+			registryv1.PropertyConstraint:
+			out.Properties = append(out.Properties, p)
+		}
+	}
+	return out
+}
+
 func byVersion(p *catalogs.Package) []*catalogs.Bundle {
 	return slices.SortedFunc(maps.Values(p.Bundles),
-		func(a, b *catalogs.Bundle) int { return a.Version.Compare(b.Version) })
+		func(a, b *catalogs.Bundle) int { return registryv1.CompareVersions(a.Version, b.Version) })
 }
 
 // checkBundle checks that a bundle is the one that the ladder names.
@@ -251,7 +276,7 @@ func checkBundle(got *bundles.Bundle, pkg string, want *catalogs.Bundle) error {
 		return fmt.Errorf("%w: version %s: its bundle was not read", ErrContent, want.Version)
 	case got.Package != pkg:
 		return fmt.Errorf("%w: version %s: its bundle is of package %q", ErrContent, want.Version, got.Package)
-	case !got.Version.Equals(want.Version) || len(got.Version.Build) > 0:
+	case got.Version.String() != want.Version.String():
 		return fmt.Errorf("%w: version %s: its bundle has version %s", ErrContent, want.Version,
 			got.Version)
 	case got.Name != want.Name:
@@ -310,7 +335,7 @@ func predecessors(p *catalogs.Package, l *ladder.Ladder, to string, below []*bun
 			out = append(out, predecessorsIn(p, c, l.Policy.Upgrades, below)...)
 		}
 	}
-	slices.SortFunc(out, func(a, b *bundles.Bundle) int { return a.Version.Compare(b.Version) })
+	slices.SortFunc(out, compareBundles)
 	return slices.Compact(out)
 }
 
@@ -338,8 +363,12 @@ func publishedBundles(in Input) []*bundles.Bundle {
 			out = append(out, c.Bundle)
 		}
 	}
-	slices.SortFunc(out, func(a, b *bundles.Bundle) int { return a.Version.Compare(b.Version) })
+	slices.SortFunc(out, compareBundles)
 	return out
+}
+
+func compareBundles(a, b *bundles.Bundle) int {
+	return registryv1.CompareVersions(a.Version, b.Version)
 }
 
 // addPackage adds the documents besides the bundles.
