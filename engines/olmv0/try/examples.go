@@ -102,10 +102,8 @@ func (t *trial) createExample(ctx context.Context, o *unstructured.Unstructured,
 	}
 	o.SetNamespace(e.Namespace)
 	unsetServerFields(o)
-	if e.Namespace == "" {
-		if err := t.remember(ctx, nil, []Example{e}); err != nil {
-			return e, err
-		}
+	if err := t.remember(ctx, nil, []Example{e}); err != nil {
+		return e, err
 	}
 	var last error
 	err = t.poll(ctx, min(t.Timeout, webhookLimit), func(ctx context.Context) (bool, error) {

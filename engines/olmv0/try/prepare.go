@@ -35,7 +35,7 @@ type record struct {
 	Package string `json:"package"`
 	// Objects are in no namespace. They were not there before.
 	Objects []object `json:"objects,omitempty"`
-	// Examples that are in no namespace, or of a kind that was there before.
+	// Examples are needed for kinds that were there before.
 	Examples []Example `json:"examples,omitempty"`
 }
 

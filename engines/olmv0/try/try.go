@@ -186,11 +186,12 @@ func (t *trial) try(ctx context.Context) error {
 }
 
 // step does one step, and tells of it. A failure of the bundle is added to the
-// problems.
+// problems. A step that found a problem did not pass.
 func (t *trial) step(name string, do func() (string, error)) error {
-	begun := t.Now()
+	begun, known := t.Now(), len(t.report.Problems)
 	message, err := do()
-	s := Step{Name: name, Passed: err == nil, Message: message, Seconds: t.Now().Sub(begun).Round(time.Second).Seconds()}
+	s := Step{Name: name, Passed: err == nil && len(t.report.Problems) == known, Message: message,
+		Seconds: t.Now().Sub(begun).Round(time.Second).Seconds()}
 	if err != nil {
 		s.Message = sentence(err)
 	}

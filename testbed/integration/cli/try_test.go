@@ -141,6 +141,15 @@ func tryBesideExisting(t *testing.T, h *hub) {
 	if now.GetGeneration() != d.GetGeneration() || now.GetUID() != d.GetUID() {
 		t.Error("the definition was changed")
 	}
+	got = h.run(t, "bundle", "try", echoBundle(t, "1.1.0"), "--allow-existing")
+	if got.code != 0 || !strings.Contains(got.out, "is not removed: CustomResourceDefinition") {
+		t.Errorf("with --allow-existing it ends with %d and says\n%s%s", got.code, got.out, got.err)
+	}
+	t.Log(got.out)
+	must(t, h.Get(t.Context(), client.ObjectKeyFromObject(d), now))
+	if now.GetUID() != d.GetUID() {
+		t.Error("the definition that was there before was removed")
+	}
 	must(t, h.Delete(t.Context(), d))
 	eventually(t, "the definition is gone", func() bool {
 		return client.IgnoreNotFound(h.Get(t.Context(), client.ObjectKeyFromObject(d), now)) == nil &&

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 	"github.com/bellwether-dev/bellwether/engines/olmv0/try"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // showTrial prints what a trial found. Its steps were printed as they were done.
@@ -67,7 +68,7 @@ func verdictOf(r *try.Report) string {
 	}
 	switch {
 	case !r.Passed():
-		return fmt.Sprintf("%s did not pass: %d problems.", what, len(r.Problems))
+		return fmt.Sprintf("%s did not pass: %s.", what, phrase.Count(len(r.Problems), "problem"))
 	case !r.Complete:
 		return ""
 	case r.Pods.Stub():
