@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // webhookLimit is how long the API server may take to reach a webhook of the operator.
@@ -155,7 +157,7 @@ func (t *trial) lookAtPods(ctx context.Context) (string, error) {
 	case p.Stubs > 0:
 		return fmt.Sprintf("Pods are stubs: %d of %d run nothing on this cluster", p.Stubs, p.Total), nil
 	}
-	return fmt.Sprintf("%d pods run", p.Total), nil
+	return "the namespace has " + phrase.Count(p.Total, "pod"), nil
 }
 
 // awaitExamples waits until the examples are ready. Where no operator runs, they only

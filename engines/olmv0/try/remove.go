@@ -254,10 +254,35 @@ func (t *trial) removeOperators(ctx context.Context) error {
 	var problems []error
 	for _, o := range list.Items {
 		if strings.HasSuffix(o.Name, "."+t.namespace) {
-			problems = append(problems, t.removeObject(ctx, operatorsv1.GroupVersion.WithKind("Operator"), "", o.Name))
+			problems = append(problems, t.unlabel(ctx, &o),
+				t.removeObject(ctx, operatorsv1.GroupVersion.WithKind("Operator"), "", o.Name))
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// unlabel removes the label by which definitions that stay are parts of the operator.
+func (t *trial) unlabel(ctx context.Context, o *operatorsv1.Operator) error {
+	if o.Status.Components == nil || o.Status.Components.LabelSelector == nil {
+		return nil
+	}
+	for _, e := range o.Status.Components.LabelSelector.MatchExpressions {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
+		if err := t.List(ctx, list, client.HasLabels{e.Key}); err != nil {
+			return fmt.Errorf("list CustomResourceDefinitions of %s: %w", o.Name, err)
+		}
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{e.Key: nil}}})
+		if err != nil {
+			return fmt.Errorf("encode patch: %w", err)
+		}
+		for i := range list.Items {
+			if err := t.Patch(ctx, &list.Items[i], client.RawPatch(types.MergePatchType, patch), fieldOwner); err != nil {
+				return fmt.Errorf("remove label %s of %s: %w", e.Key, list.Items[i].Name, err)
+			}
+		}
+	}
+	return nil
 }
 
 // removeObject deletes an object and waits until it is gone.

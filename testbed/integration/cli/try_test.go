@@ -145,7 +145,6 @@ func tryBesideExisting(t *testing.T, h *hub) {
 	if got.code != 0 || !strings.Contains(got.out, "is not removed: CustomResourceDefinition") {
 		t.Errorf("with --allow-existing it ends with %d and says\n%s%s", got.code, got.out, got.err)
 	}
-	t.Log(got.out)
 	must(t, h.Get(t.Context(), client.ObjectKeyFromObject(d), now))
 	if now.GetUID() != d.GetUID() {
 		t.Error("the definition that was there before was removed")
