@@ -6,7 +6,7 @@ package registryv1
 import "github.com/blang/semver/v4"
 
 // CompareVersions orders versions as OLM v1 does: as semantic versions and then, which those forbid, by build metadata.
-// To OLM v0 versions that differ in their build metadata only are equal, and upgrades between them have to name bundles.
+// To OLM v0, versions that differ in their build metadata only are equal: upgrades between them have to name bundles.
 func CompareVersions(a, b semver.Version) int {
 	if c := a.Compare(b); c != 0 {
 		return c

@@ -55,7 +55,8 @@ func rungsOf(p *catalogs.Package) []string {
 	}
 	names := slices.Sorted(maps.Keys(p.Channels))
 	slices.SortStableFunc(names, func(a, b string) int {
-		return cmp.Or(registryv1.CompareVersions(head(b), head(a)), len(p.Channels[b].Entries)-len(p.Channels[a].Entries))
+		return cmp.Or(registryv1.CompareVersions(head(b), head(a)),
+			len(p.Channels[b].Entries)-len(p.Channels[a].Entries))
 	})
 	return names
 }

@@ -144,7 +144,8 @@ func headOf(p *catalogs.Package, channel string) string {
 // Imported versions may be pre-releases and have build metadata. Compile fails if the OLMs disagree about the next
 // version from any of them.
 func TestVersionsThatAreNotPlain(t *testing.T) {
-	versions := []string{"1.0.0-next.1", "1.0.0-rc.1", "1.0.0", "1.0.0+1", "1.0.0+2", "1.1.0-beta.1", "1.1.0", "2.0.0-alpha.x"}
+	versions := []string{"1.0.0-next.1", "1.0.0-rc.1", "1.0.0", "1.0.0+1", "1.0.0+2", "1.1.0-beta.1", "1.1.0",
+		"2.0.0-alpha.x"}
 	nameOf := func(version string) string {
 		return compiletest.Package + ".v" + strings.ReplaceAll(version, "+", "-build")
 	}

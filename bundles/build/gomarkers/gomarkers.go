@@ -132,18 +132,7 @@ func (w *walk) describe(t *markers.TypeInfo) (operatorsv1alpha1.CRDDescription, 
 	for _, value := range t.Markers[markerName] {
 		m := value.(kindMarker)
 		d.DisplayName = cmp.Or(d.DisplayName, m.DisplayName)
-		for _, r := range m.Resources {
-			if len(r) < 2 || len(r) > 3 {
-				w.err = fmt.Errorf("%w: type %s: a resource is {kind,version} or {kind,version,name}, not %v", ErrSource,
-					t.Name, r)
-				return d, false
-			}
-			reference := operatorsv1alpha1.APIResourceReference{Kind: r[0], Version: r[1]}
-			if len(r) == 3 {
-				reference.Name = r[2]
-			}
-			d.Resources = append(d.Resources, reference)
-		}
+		d.Resources = append(d.Resources, w.resources(t.Name, m)...)
 	}
 	for _, f := range t.Fields {
 		if kind := strings.ToLower(f.Name); kind == typeSpec || kind == typeStatus {
@@ -153,6 +142,29 @@ func (w *walk) describe(t *markers.TypeInfo) (operatorsv1alpha1.CRDDescription, 
 	slices.SortStableFunc(w.found, func(a, b found) int {
 		return cmp.Or(cmp.Compare(orderOf(a), orderOf(b)), strings.Compare(a.path, b.path))
 	})
+	w.addDescriptors(&d)
+	return d, len(w.found) > 0 || len(t.Markers[markerName]) > 0
+}
+
+// resources are those that a marker of a type names.
+func (w *walk) resources(kind string, m kindMarker) []operatorsv1alpha1.APIResourceReference {
+	var out []operatorsv1alpha1.APIResourceReference
+	for _, r := range m.Resources {
+		if len(r) < 2 || len(r) > 3 {
+			w.err = fmt.Errorf("%w: type %s: a resource is {kind,version} or {kind,version,name}, not %v", ErrSource,
+				kind, r)
+			return nil
+		}
+		reference := operatorsv1alpha1.APIResourceReference{Kind: r[0], Version: r[1]}
+		if len(r) == 3 {
+			reference.Name = r[2]
+		}
+		out = append(out, reference)
+	}
+	return out
+}
+
+func (w *walk) addDescriptors(d *operatorsv1alpha1.CRDDescription) {
 	for _, f := range w.found {
 		if f.kind == typeSpec {
 			d.SpecDescriptors = append(d.SpecDescriptors, operatorsv1alpha1.SpecDescriptor{Path: f.path,
@@ -162,7 +174,6 @@ func (w *walk) describe(t *markers.TypeInfo) (operatorsv1alpha1.CRDDescription, 
 				DisplayName: f.marker.DisplayName, Description: f.text, XDescriptors: f.marker.XDescriptors})
 		}
 	}
-	return d, len(w.found) > 0 || len(t.Markers[markerName]) > 0
 }
 
 // isKind tells whether objects of a type have a kind and metadata.

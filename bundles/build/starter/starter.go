@@ -96,8 +96,9 @@ func (o Options) labels() map[string]string {
 func (o Options) definition() *apiextensionsv1.CustomResourceDefinition {
 	condition := apiextensionsv1.JSONSchemaProps{Type: "object", Required: []string{"type", "status"},
 		Properties: map[string]apiextensionsv1.JSONSchemaProps{
-			"type":               {Type: "string", MaxLength: ptr.To[int64](316)},
-			"status":             {Type: "string", Enum: []apiextensionsv1.JSON{js(`"True"`), js(`"False"`), js(`"Unknown"`)}},
+			"type": {Type: "string", MaxLength: ptr.To[int64](316)},
+			"status": {Type: "string",
+				Enum: []apiextensionsv1.JSON{js(`"True"`), js(`"False"`), js(`"Unknown"`)}},
 			"reason":             {Type: "string", MaxLength: ptr.To[int64](1024)},
 			"message":            {Type: "string", MaxLength: ptr.To[int64](32768)},
 			"lastTransitionTime": {Type: "string", Format: "date-time"},
@@ -127,8 +128,9 @@ func (o Options) definition() *apiextensionsv1.CustomResourceDefinition {
 				Plural: o.Plural, Singular: strings.ToLower(o.Kind)},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
 				Name: "v1alpha1", Served: true, Storage: true,
-				Schema:       &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &schema},
-				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &schema},
+				Subresources: &apiextensionsv1.CustomResourceSubresources{
+					Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
 				AdditionalPrinterColumns: []apiextensionsv1.CustomResourceColumnDefinition{
 					{Name: "Ready", Type: "string", JSONPath: `.status.conditions[?(@.type=="Ready")].status`},
 					{Name: "Age", Type: "date", JSONPath: ".metadata.creationTimestamp"},
@@ -179,7 +181,8 @@ func (o Options) clusterRole() *rbacv1.ClusterRole {
 		TypeMeta:   metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"},
 		ObjectMeta: metav1.ObjectMeta{Name: o.Package},
 		Rules: []rbacv1.PolicyRule{
-			{APIGroups: group, Resources: []string{o.Plural}, Verbs: []string{"get", "list", "watch", "update", "patch"}},
+			{APIGroups: group, Resources: []string{o.Plural},
+				Verbs: []string{"get", "list", "watch", "update", "patch"}},
 			{APIGroups: group, Resources: []string{o.Plural + "/status"}, Verbs: []string{"get", "update", "patch"}},
 			{APIGroups: group, Resources: []string{o.Plural + "/finalizers"}, Verbs: []string{"update"}},
 		},
@@ -192,7 +195,8 @@ func (o Options) role() *rbacv1.Role {
 		Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"},
 				Verbs: []string{"create", "get", "update"}},
-			{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
+			{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"},
+				Verbs: []string{"create", "patch"}},
 		},
 	}
 }

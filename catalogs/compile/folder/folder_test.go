@@ -115,8 +115,10 @@ func TestUnprovided(t *testing.T) {
 		}
 	}
 	needed := ", which 1.0.1 needs: OLM installs it only where another catalog does"
-	want := map[string]string{other: "", one: "no package of this catalog provides API None.v1.none.example.com" + needed +
-		"; no package of this catalog provides package " + other + " in >=2.0.0" + needed}
+	const nobody = "no package of this catalog provides "
+	want := map[string]string{other: "",
+		one: nobody + "API None.v1.none.example.com" + needed + "; " +
+			nobody + "package " + other + " in >=2.0.0" + needed}
 	if diff := cmp.Diff(want, notes(mustCompile(t, dir, out, options))); diff != "" {
 		t.Errorf("notes (-want +got):\n%s", diff)
 	}

@@ -34,22 +34,27 @@ func relatedBundles(in []compile.Relation) ([]*catalogs.Bundle, error) {
 // provide it.
 func noteUnprovided(packages []Package) {
 	provided := map[string]bool{} // by requirement, since many bundles have the same ones
+	has := func(need catalogs.Requirement) bool {
+		text := need.String()
+		if _, known := provided[text]; !known {
+			provided[text] = isOpaque(need) || isProvided(packages, need)
+		}
+		return provided[text]
+	}
 	for i := range packages {
+		p := &packages[i]
 		missing := map[string][]string{}
-		for _, b := range packages[i].relations {
-			for _, need := range requirementsOf(&packages[i], b) {
-				text := need.String()
-				if _, known := provided[text]; !known {
-					provided[text] = isOpaque(need) || isProvided(packages, need)
-				}
-				if !provided[text] {
-					missing[text] = append(missing[text], b.VersionString())
+		for _, b := range p.relations {
+			for _, need := range requirementsOf(p, b) {
+				if !has(need) {
+					missing[need.String()] = append(missing[need.String()], b.VersionString())
 				}
 			}
 		}
 		for _, need := range slices.Sorted(maps.Keys(missing)) {
-			packages[i].Notes = append(packages[i].Notes, fmt.Sprintf("no package of this catalog provides %s, which %s "+
-				"needs: OLM installs it only where another catalog does", need, phrase.First(missing[need], maxVersions)))
+			versions := phrase.First(missing[need], maxVersions)
+			p.Notes = append(p.Notes, fmt.Sprintf("no package of this catalog provides %s, which %s needs: OLM "+
+				"installs it only where another catalog does", need, versions))
 		}
 	}
 }

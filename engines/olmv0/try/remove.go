@@ -120,18 +120,11 @@ func (t *trial) removeInstances(ctx context.Context, definition string) (stuck [
 	if err := t.Get(ctx, client.ObjectKey{Name: definition}, &d); err != nil {
 		return nil, "", client.IgnoreNotFound(err)
 	}
-	gvk := schema.GroupVersionKind{Group: d.Spec.Group, Kind: d.Spec.Names.Kind}
-	for _, v := range d.Spec.Versions {
-		if v.Served {
-			gvk.Version = v.Name
-		}
-	}
+	gvk := servedKind(&d)
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	if err := t.List(ctx, list); err != nil {
-		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-			return nil, "", nil // it was not established
-		}
+	err = t.List(ctx, list)
+	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) { // it may not be established
 		return nil, "", fmt.Errorf("list %s: %w", definition, err)
 	}
 	for i := range list.Items {
@@ -149,6 +142,17 @@ func (t *trial) removeInstances(ctx context.Context, definition string) (stuck [
 		}
 	}
 	return stuck, foreign, nil
+}
+
+// servedKind is the kind of a definition, in a version that is served.
+func servedKind(d *apiextensionsv1.CustomResourceDefinition) schema.GroupVersionKind {
+	gvk := schema.GroupVersionKind{Group: d.Spec.Group, Kind: d.Spec.Names.Kind}
+	for _, v := range d.Spec.Versions {
+		if v.Served {
+			gvk.Version = v.Name
+		}
+	}
+	return gvk
 }
 
 // removeExamples removes those whose definition was there before.
@@ -277,8 +281,9 @@ func (t *trial) unlabel(ctx context.Context, o *operatorsv1.Operator) error {
 			return fmt.Errorf("encode patch: %w", err)
 		}
 		for i := range list.Items {
-			if err := t.Patch(ctx, &list.Items[i], client.RawPatch(types.MergePatchType, patch), fieldOwner); err != nil {
-				return fmt.Errorf("remove label %s of %s: %w", e.Key, list.Items[i].Name, err)
+			d := &list.Items[i]
+			if err := t.Patch(ctx, d, client.RawPatch(types.MergePatchType, patch), fieldOwner); err != nil {
+				return fmt.Errorf("remove label %s of %s: %w", e.Key, d.Name, err)
 			}
 		}
 	}

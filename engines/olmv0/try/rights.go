@@ -111,9 +111,7 @@ func uncovered(rule rbacv1.PolicyRule, granted authorizationv1.SubjectRulesRevie
 	var out []string
 	for _, verb := range rule.Verbs {
 		for _, path := range rule.NonResourceURLs {
-			if !slices.ContainsFunc(granted.NonResourceRules, func(g authorizationv1.NonResourceRule) bool {
-				return has(g.Verbs, verb) && hasPath(g.NonResourceURLs, path)
-			}) {
+			if !coversPath(granted.NonResourceRules, verb, path) {
 				out = append(out, verb+" "+path)
 			}
 		}
@@ -126,6 +124,12 @@ func uncovered(rule rbacv1.PolicyRule, granted authorizationv1.SubjectRulesRevie
 		}
 	}
 	return out
+}
+
+func coversPath(granted []authorizationv1.NonResourceRule, verb, path string) bool {
+	return slices.ContainsFunc(granted, func(g authorizationv1.NonResourceRule) bool {
+		return has(g.Verbs, verb) && hasPath(g.NonResourceURLs, path)
+	})
 }
 
 func coversResource(granted []authorizationv1.ResourceRule, verb, group, resource string, only []string) bool {

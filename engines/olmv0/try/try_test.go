@@ -236,7 +236,8 @@ func TestCompareRights(t *testing.T) {
 			Rules: []rbacv1.PolicyRule{rule("get", "", "secrets"), rule("get", "", "configmaps", "one")}}},
 		ClusterPermissions: []operatorsv1alpha1.StrategyDeploymentPermissions{
 			{ServiceAccountName: "sa", Rules: []rbacv1.PolicyRule{rule("update", "apps", "deployments/scale"),
-				rule("get", "", "secrets"), {Verbs: []string{"get"}, NonResourceURLs: []string{"/metrics/a", "/other"}}}},
+				rule("get", "", "secrets"),
+				{Verbs: []string{"get"}, NonResourceURLs: []string{"/metrics/a", "/other"}}}},
 			{ServiceAccountName: "other", Rules: []rbacv1.PolicyRule{rule("delete", "", "nodes")}}},
 	}
 	granted := func(verb, group, resource string, only ...string) authorizationv1.ResourceRule {
@@ -274,7 +275,8 @@ func TestDenials(t *testing.T) {
 		`resource "secrets" in API group "" at the cluster scope`
 	want := []Denial{
 		{User: user, Verb: "list", Resource: "secrets", Scope: "at the cluster scope", Source: "log"},
-		{User: user, Verb: "patch", Resource: "deployments", Group: "apps", Scope: "in the namespace ns", Source: "log"},
+		{User: user, Verb: "patch", Resource: "deployments", Group: "apps", Scope: "in the namespace ns",
+			Source: "log"},
 		{User: user, Verb: "get", Resource: "/metrics", Source: "log"},
 	}
 	got := distinct(denials(text, "log"))

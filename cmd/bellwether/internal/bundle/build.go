@@ -126,7 +126,7 @@ func (b *bundleBuild) add(c *cobra.Command) {
 		"The default channel of the package. Default: the first of --channels.")
 	f.StringVar(&b.csv, "csv", "", "The `FILE` with the ClusterServiceVersion to use as the base.")
 	f.StringVar(&b.apiSources, "api-sources", "",
-		"The `DIR` of the Go types of the APIs, whose markers of Operator SDK describe the kinds. It needs the Go toolchain.")
+		"The `DIR` of the Go types of the APIs. Their markers of Operator SDK describe the kinds. Needs Go.")
 	f.StringVar(&about.DisplayName, "display-name", "", "The display name of the operator.")
 	f.StringVar(&about.Description, "description", "", "The description of the operator, in Markdown.")
 	f.StringVar(&about.Provider, "provider", "", "The name of the provider of the operator.")
@@ -320,7 +320,8 @@ func (b *bundleBuild) readFiles() error {
 }
 
 // assemblyFlags have no meaning for a bundle that is one already.
-var assemblyFlags = []string{"package", "version", "channels", "default-channel", "csv", "api-sources", "display-name", "description",
+var assemblyFlags = []string{"package", "version", "channels", "default-channel", "csv", "api-sources",
+	"display-name", "description",
 	"provider", "provider-url",
 	"icon", "install-modes", "maturity", "min-kube-version", "capabilities", "keywords", "service-account", "leave-out",
 	"annotation", "metadata",

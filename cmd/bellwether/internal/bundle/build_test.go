@@ -77,7 +77,8 @@ func TestBundleBuild(t *testing.T) {
 		if err := os.MkdirAll(sources, 0o750); err != nil {
 			t.Fatal(err)
 		}
-		for name, text := range map[string]string{"../../go.mod": "module example.com/snacks\n", "types.go": machineTypes} {
+		module := "module example.com/snacks\n"
+		for name, text := range map[string]string{"../../go.mod": module, "types.go": machineTypes} {
 			if err := os.WriteFile(filepath.Join(sources, name), []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}

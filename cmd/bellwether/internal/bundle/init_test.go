@@ -15,7 +15,8 @@ import (
 
 func TestBundleInit(t *testing.T) {
 	w, dir := clitest.NewWorld(), filepath.Join(t.TempDir(), "snack-operator")
-	init := []string{"bundle", "init", dir, "--group", "snacks.example.com", "--kind", "Snack", "--provider", "Snacks Inc."}
+	init := []string{"bundle", "init", dir, "--group", "snacks.example.com", "--kind", "Snack",
+		"--provider", "Snacks Inc."}
 	if r := w.Run(t, init...); r.Code != exit.OK || !strings.Contains(r.Out, "Wrote snack-operator.v0.1.0") {
 		t.Fatalf("exit %d\n%s%s", r.Code, r.Out, r.Err)
 	}

@@ -314,8 +314,8 @@ func (a *app) trialError(f *bundleTry, namespace string, err error) error {
 	case errors.Is(err, try.ErrLeft):
 		return exit.Hint(err, "remove what is in the way, and run `"+again+"`")
 	case errors.Is(err, try.ErrConflict):
-		return exit.Hint(err, "use another cluster, or remove what is there; --allow-existing tries the bundle all the "+
-			"same, and changes what is there")
+		return exit.Hint(err, "use another cluster, or remove what is there; --allow-existing tries the bundle all "+
+			"the same, and changes what is there")
 	case errors.Is(err, try.ErrCatalog) && f.image == "":
 		return exit.Hint(err, "the cluster must reach this machine: set --listen and --advertise to an address that "+
 			"the pods of OLM reach, or publish a catalog with the bundles and use --catalog-image")

@@ -55,8 +55,9 @@ const (
 
 // interruptible returns a context that ends with an interrupt or SIGTERM. The process exits if the command has
 // not ended a while after an interrupt, or with the second signal: parsing, and reading from a terminal, do not
-// look at the context. While cleansUp says so, only the second signal ends it. Whoever sends SIGTERM, such as a kubelet, decides on their own how long to wait, so that a
-// server answers what it was asked. The function that it returns ends all of this.
+// look at the context. While cleansUp says so, only the second signal ends it. Whoever sends SIGTERM, such as a
+// kubelet, decides on their own how long to wait, so that a server answers what it was asked. The function that it
+// returns ends all of this.
 func interruptible(grace time.Duration, cleansUp func() bool, exit func(int)) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals, done := make(chan os.Signal, 2), make(chan struct{})
