@@ -61,6 +61,8 @@ require (
 	github.com/spdx/tools-golang v0.5.7
 	github.com/teambition/rrule-go v1.8.2
 	gocloud.dev v0.45.0
+	sigs.k8s.io/cli-utils v0.37.2
+	sigs.k8s.io/controller-tools v0.21.0
 )
 
 require (

@@ -26,8 +26,8 @@ func ReadGraphs(files Files) ([]*Package, error) {
 // several goroutines at a time and in any order, and must not keep the bundle; it gets the package's name. An error of
 // take ends the reading and is returned as it is.
 func ReadEach(files Files, take func(pkg string, b *Bundle) error) ([]*Package, error) {
-	r := &eachReader{reader: newReader(func(string) bool { return true }), take: take, jobs: make(chan job)}
-	if err := r.readEach(files); err != nil {
+	r, err := readDrafts(files, take)
+	if err != nil {
 		return nil, err
 	}
 	out := make([]*Package, 0, len(r.drafts))
@@ -39,6 +39,35 @@ func ReadEach(files Files, take func(pkg string, b *Bundle) error) ([]*Package, 
 		out = append(out, p)
 	}
 	return out, nil
+}
+
+// ReadValidGraphs is ReadGraphs, but one invalid package does not spoil the others: its error is in the map, by the
+// name of the package.
+func ReadValidGraphs(files Files) ([]*Package, map[string]error, error) {
+	r, err := readDrafts(files, func(string, *Bundle) error { return nil })
+	if err != nil {
+		return nil, nil, err
+	}
+	var out []*Package
+	problems := map[string]error{}
+	for _, name := range slices.Sorted(maps.Keys(r.drafts)) {
+		p, err := r.assemble(name)
+		if err != nil {
+			problems[name] = err
+			continue
+		}
+		out = append(out, p)
+	}
+	return out, problems, nil
+}
+
+// readDrafts reads all documents.
+func readDrafts(files Files, take func(pkg string, b *Bundle) error) (*eachReader, error) {
+	r := &eachReader{reader: newReader(func(string) bool { return true }), take: take, jobs: make(chan job)}
+	if err := r.readEach(files); err != nil {
+		return nil, err
+	}
+	return r, nil
 }
 
 // ReadEachOf is ReadEach for one package; nothing of the others is kept.

@@ -110,7 +110,7 @@ func (p *Package) compare(a, b string) int {
 	if x == nil || y == nil {
 		return strings.Compare(a, b)
 	}
-	if c := x.Version.Compare(y.Version); c != 0 {
+	if c := registryv1.CompareVersions(x.Version, y.Version); c != 0 {
 		return c
 	}
 	return strings.Compare(a, b)

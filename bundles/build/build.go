@@ -68,6 +68,9 @@ type Options struct {
 	ServiceAccounts []string
 	// Annotations are added to metadata/annotations.yaml.
 	Annotations map[string]string
+	// Described are descriptions of kinds, by Kind and Version, such as package gomarkers reads. What they say wins
+	// over a ClusterServiceVersion among the manifests.
+	Described []operatorsv1alpha1.CRDDescription
 	// Metadata are further files of metadata/, by their name there: properties.yaml and dependencies.yaml.
 	Metadata map[string][]byte
 }

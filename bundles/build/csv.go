@@ -146,6 +146,7 @@ func (a *assembly) own() {
 			d := described[key{crd.GetName(), v.Name}]
 			delete(described, key{crd.GetName(), v.Name})
 			d.Name, d.Version, d.Kind = crd.GetName(), v.Name, crd.value.Spec.Names.Kind
+			d = a.describedBy(d)
 			d.DisplayName = cmp.Or(d.DisplayName, spaced(d.Kind))
 			d.Description = cmp.Or(d.Description, schemaDescription(v))
 			owned = append(owned, d)
@@ -157,7 +158,34 @@ func (a *assembly) own() {
 				d.Version)
 		}
 	}
+	a.warnUndefined(owned)
 	a.csv.Spec.CustomResourceDefinitions.Owned = owned
+}
+
+// describedBy adds to an owned kind what Options.Described says of it.
+func (a *assembly) describedBy(d operatorsv1alpha1.CRDDescription) operatorsv1alpha1.CRDDescription {
+	for _, by := range a.options.Described {
+		if by.Kind != d.Kind || by.Version != d.Version {
+			continue
+		}
+		d.DisplayName = cmp.Or(by.DisplayName, d.DisplayName)
+		d.Description = cmp.Or(by.Description, d.Description)
+		d.Resources = orSlice(by.Resources, d.Resources)
+		d.SpecDescriptors = orSlice(by.SpecDescriptors, d.SpecDescriptors)
+		d.StatusDescriptors = orSlice(by.StatusDescriptors, d.StatusDescriptors)
+	}
+	return d
+}
+
+// warnUndefined warns about described kinds that are not among the manifests.
+func (a *assembly) warnUndefined(owned []operatorsv1alpha1.CRDDescription) {
+	for _, by := range a.options.Described {
+		same := func(d operatorsv1alpha1.CRDDescription) bool { return d.Kind == by.Kind && d.Version == by.Version }
+		if !slices.ContainsFunc(owned, same) {
+			a.warn("kind %s in version %s is described by markers, and no CRD among the manifests defines it: the "+
+				"description is left out", by.Kind, by.Version)
+		}
+	}
 }
 
 func schemaDescription(v apiextensionsv1.CustomResourceDefinitionVersion) string {

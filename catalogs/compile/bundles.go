@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -45,7 +44,6 @@ type renderer struct {
 	published, offered []*bundles.Bundle
 	// head describes the package if nothing else does.
 	head     string
-	provides map[catalogs.GVK]bool
 	problems []error
 }
 
@@ -56,7 +54,7 @@ func (r *Result) addContents(in Input) error {
 	if err != nil {
 		return err
 	}
-	x := &renderer{in: in, result: r, archive: crd.NewArchive(), provides: map[catalogs.GVK]bool{}}
+	x := &renderer{in: in, result: r, archive: crd.NewArchive()}
 	if head, err := r.Package.Target("", ""); err == nil {
 		x.head = head.Name
 	}
@@ -68,7 +66,6 @@ func (r *Result) addContents(in Input) error {
 	if err := errors.Join(x.problems...); err != nil {
 		return fmt.Errorf("compile package %q: %w", in.Ladder.Package, err)
 	}
-	r.Provides = slices.SortedFunc(maps.Keys(x.provides), catalogs.GVK.Compare)
 	return nil
 }
 
@@ -113,9 +110,7 @@ func (x *renderer) finish(b *catalogs.Bundle, document declcfg.Bundle) error {
 		return err
 	}
 	x.result.noteIfTooLarge(&full)
-	for _, api := range full.Provides() {
-		x.provides[api] = true
-	}
+	x.result.Relations = append(x.result.Relations, relationOf(&full))
 	raw, err := encode(document)
 	if err != nil {
 		return fmt.Errorf("encode bundle %s: %w", document.Name, err)
@@ -127,6 +122,18 @@ func (x *renderer) finish(b *catalogs.Bundle, document declcfg.Bundle) error {
 	x.result.Config.Bundles = append(x.result.Config.Bundles, document)
 	x.result.bundles = append(x.result.bundles, append(raw, '\n'))
 	return nil
+}
+
+func relationOf(b *catalogs.Bundle) Relation {
+	out := Relation{Name: b.Name, Version: b.Version.String()}
+	for _, p := range b.Properties {
+		switch p.Type {
+		case registryv1.PropertyGVK, registryv1.PropertyGVKRequired, registryv1.PropertyPackageRequired,
+			registryv1.PropertyConstraint:
+			out.Properties = append(out.Properties, p)
+		}
+	}
+	return out
 }
 
 // noteIfTooLarge adds a note if a bundle cannot be installed, because it has no

@@ -17,6 +17,7 @@ import (
 	"github.com/operator-framework/operator-registry/alpha/declcfg"
 
 	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/agree"
 	"github.com/bellwether-dev/bellwether/catalogs/ladder"
@@ -51,7 +52,16 @@ type Cacheable struct {
 	Description string         `json:"description,omitempty"`
 	Icon        *catalogs.Icon `json:"icon,omitempty"`
 	Notes       []string       `json:"notes,omitempty"`
-	Provides    []catalogs.GVK `json:"provides,omitempty"`
+	// Relations are by version, as the documents are.
+	Relations []Relation `json:"relations,omitempty"`
+}
+
+// Relation is what a bundle provides to others, and needs of them.
+type Relation struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	// Properties are those of the types olm.gvk, olm.gvk.required, olm.package.required and olm.constraint.
+	Properties []registryv1.Property `json:"properties,omitempty"`
 }
 
 // Contents returns the bundle of a version; false if it is not known. Compile calls it once for each of Versions, in
@@ -82,12 +92,12 @@ type Result struct {
 	// Input.Cached the first lacks the bundles, and the second what is in them.
 	Config  declcfg.DeclarativeConfig
 	Package *catalogs.Package
-	// Provides are the APIs that some version owns, sorted.
-	Provides []catalogs.GVK
 	// Waiting are versions without an upgrade path.
 	Waiting []Waiting
 	// Notes are remarks that need no action.
 	Notes []string
+	// Relations are what the bundles provide to others and need of them, by version.
+	Relations []Relation
 
 	// bundles are the documents of the bundles, and bundleNotes what is to say about them.
 	bundles     [][]byte
@@ -97,7 +107,7 @@ type Result struct {
 // Cacheable returns what Input.Cached takes.
 func (r Result) Cacheable() *Cacheable {
 	return &Cacheable{Description: r.Package.Description, Icon: r.Package.Icon, Notes: r.bundleNotes,
-		Provides: r.Provides}
+		Relations: r.Relations}
 }
 
 // Compile compiles a package. Errors wrap those of this package or ladder.ErrInvalid.
@@ -124,7 +134,7 @@ func Compile(in Input) (Result, error) {
 	}
 	out := Result{Package: p, Waiting: waiting, Notes: append(notes, apart...)}
 	if in.Cached != nil {
-		out.Provides, out.bundleNotes = in.Cached.Provides, in.Cached.Notes
+		out.Relations, out.bundleNotes = in.Cached.Relations, in.Cached.Notes
 		p.Description, p.Icon = in.Cached.Description, in.Cached.Icon
 	} else if err := out.addContents(in); err != nil {
 		return Result{}, err
@@ -192,7 +202,7 @@ func checkPaths(p *catalogs.Package, in Input) ([]string, error) {
 
 func byVersion(p *catalogs.Package) []*catalogs.Bundle {
 	return slices.SortedFunc(maps.Values(p.Bundles),
-		func(a, b *catalogs.Bundle) int { return a.Version.Compare(b.Version) })
+		func(a, b *catalogs.Bundle) int { return registryv1.CompareVersions(a.Version, b.Version) })
 }
 
 // checkBundle checks that a bundle is the one that the ladder names.
@@ -202,7 +212,7 @@ func checkBundle(got *bundles.Bundle, pkg string, want *catalogs.Bundle) error {
 		return fmt.Errorf("%w: version %s: its bundle was not read", ErrContent, want.Version)
 	case got.Package != pkg:
 		return fmt.Errorf("%w: version %s: its bundle is of package %q", ErrContent, want.Version, got.Package)
-	case !got.Version.Equals(want.Version) || len(got.Version.Build) > 0:
+	case got.Version.String() != want.Version.String():
 		return fmt.Errorf("%w: version %s: its bundle has version %s", ErrContent, want.Version,
 			got.Version)
 	case got.Name != want.Name:
@@ -226,8 +236,12 @@ func predecessors(p *catalogs.Package, l *ladder.Ladder, to string, below []*bun
 			out = append(out, predecessorsIn(p, c, l.Policy.Upgrades, below)...)
 		}
 	}
-	slices.SortFunc(out, func(a, b *bundles.Bundle) int { return a.Version.Compare(b.Version) })
+	slices.SortFunc(out, compareBundles)
 	return slices.Compact(out)
+}
+
+func compareBundles(a, b *bundles.Bundle) int {
+	return registryv1.CompareVersions(a.Version, b.Version)
 }
 
 func predecessorsIn(p *catalogs.Package, c *catalogs.Channel, upgrades ladder.Upgrades,

@@ -169,7 +169,7 @@ func TestEmittedAndCachedResultsAreIdentical(t *testing.T) {
 		if diff := cmp.Diff(whole.Notes, r.Notes); diff != "" {
 			t.Errorf("%s: %s", what, diff)
 		}
-		if diff := cmp.Diff(whole.Provides, r.Provides); diff != "" {
+		if diff := cmp.Diff(whole.Relations, r.Relations); diff != "" {
 			t.Errorf("%s: %s", what, diff)
 		}
 	}

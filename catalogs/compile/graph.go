@@ -12,6 +12,7 @@ import (
 
 	"github.com/blang/semver/v4"
 
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/ladder"
 )
@@ -76,7 +77,7 @@ func members(l *ladder.Ladder) ([]member, error) {
 		}
 	}
 	slices.SortFunc(out, func(a, b member) int {
-		return cmp.Or(a.version.Compare(b.version), strings.Compare(a.name, b.name))
+		return cmp.Or(registryv1.CompareVersions(a.version, b.version), strings.Compare(a.name, b.name))
 	})
 	return out, nil
 }
@@ -179,11 +180,26 @@ func nameOf(m *member) string {
 // skipRange reaches from a version down to solid, or to the lowest version if there is no solid one or upgrades are
 // direct.
 func skipRange(upgrades ladder.Upgrades, solid, m *member) string {
-	if solid == nil || upgrades == ladder.Direct {
-		return "<" + m.version.String()
+	top := "<" + m.version.String()
+	if !isBound(m.version) {
+		top = "<" + core(m.version) + "-0"
 	}
-	return ">=" + solid.version.String() + " <" + m.version.String()
+	if solid == nil || upgrades == ladder.Direct {
+		return top
+	}
+	if !isBound(solid.version) {
+		return ">=" + core(solid.version) + " " + top
+	}
+	return ">=" + solid.version.String() + " " + top
 }
+
+// isBound tells whether a version can be written into a range: build metadata does not count there, and the parser of
+// both OLMs takes any x for a wildcard. A range without such a version is narrower, and the names in replaces and skips
+// still lead on from all versions that are known.
+func isBound(v semver.Version) bool { return len(v.Build) == 0 && !strings.Contains(v.String(), "x") }
+
+// core is the version without pre-release and build metadata.
+func core(v semver.Version) string { return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch) }
 
 // undeprecateHeads removes the deprecation of the head of each channel and
 // returns a note: OLM v1 does not upgrade from a version that is not deprecated

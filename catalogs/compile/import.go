@@ -13,13 +13,14 @@ import (
 
 	"github.com/blang/semver/v4"
 
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/ladder"
 )
 
 // Import fills a ladder with what a catalog offers, and returns what will not be as it was there. The channels become
 // rungs by the versions of their heads, the highest head lowest. Bundles that every channel skips are retired. Every
-// bundle needs a plain version and an image by digest; the error wraps ladder.ErrInvalid and lists those that have not.
+// bundle needs an image by digest; the error wraps ladder.ErrInvalid and lists those that have none.
 func Import(l *ladder.Ladder, p *catalogs.Package) ([]string, error) {
 	next := l.Clone()
 	next.Package, next.Description, next.DefaultChannel = p.Name, p.Description, p.DefaultChannel
@@ -27,7 +28,7 @@ func Import(l *ladder.Ladder, p *catalogs.Package) ([]string, error) {
 	next.Bundles, next.Blocks, next.Deprecations, next.Retired = nil, nil, nil, nil
 	var problems []error
 	for _, b := range slices.SortedFunc(maps.Values(p.Bundles),
-		func(a, b *catalogs.Bundle) int { return a.Version.Compare(b.Version) }) {
+		func(a, b *catalogs.Bundle) int { return registryv1.CompareVersions(a.Version, b.Version) }) {
 		if err := importBundle(next, p, b); err != nil {
 			problems = append(problems, err)
 		}
@@ -94,14 +95,16 @@ func rungsOf(p *catalogs.Package) []string {
 	}
 	names := slices.Sorted(maps.Keys(p.Channels))
 	slices.SortStableFunc(names, func(a, b string) int {
-		return cmp.Or(head(b).Compare(head(a)), len(p.Channels[b].Entries)-len(p.Channels[a].Entries))
+		return cmp.Or(registryv1.CompareVersions(head(b), head(a)),
+			len(p.Channels[b].Entries)-len(p.Channels[a].Entries))
 	})
 	return names
 }
 
 func importBundle(l *ladder.Ladder, p *catalogs.Package, b *catalogs.Bundle) error {
-	if len(b.Version.Pre)+len(b.Version.Build) > 0 || b.Release != "" {
-		return fmt.Errorf("bundle %s has version %s, which is not plain X.Y.Z", b.Name, b.VersionString())
+	if b.Release != "" {
+		return fmt.Errorf("bundle %s has release %s of version %s: a ladder has no releases of a version", b.Name,
+			b.Release, b.Version)
 	}
 	if b.Image == "" {
 		return fmt.Errorf("bundle %s has no image: push it, so that the ladder can name it", b.Name)
@@ -159,8 +162,7 @@ func importRemoved(l *ladder.Ladder, p *catalogs.Package) {
 	}
 	for _, name := range namedInEdges(p) {
 		v, ok := catalogs.Installed{Name: name}.SemVer()
-		plain := ok && len(v.Pre)+len(v.Build) == 0
-		if p.Bundles[name] != nil || !plain || seen[v.String()] {
+		if p.Bundles[name] != nil || !ok || seen[v.String()] {
 			continue
 		}
 		seen[v.String()] = true
@@ -181,7 +183,7 @@ func importRemoved(l *ladder.Ladder, p *catalogs.Package) {
 		}
 	}
 	slices.SortFunc(l.Retired, func(a, b ladder.Retired) int {
-		return semver.MustParse(a.Version).Compare(semver.MustParse(b.Version))
+		return registryv1.CompareVersions(semver.MustParse(a.Version), semver.MustParse(b.Version))
 	})
 }
 

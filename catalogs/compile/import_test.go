@@ -5,6 +5,7 @@ package compile_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -106,8 +107,8 @@ func TestImportRefuses(t *testing.T) {
 			"bundle echo-operator.v1.2.0: image \"registry.example.com/echo:1.2.0\" has no digest"},
 		"no image": {`"image":"` + compiletest.Image("1.2.0"), `"image":"`,
 			"bundle echo-operator.v1.2.0 has no image"},
-		"a pre-release": {`"version":"2.0.0"`, `"version":"2.0.0-rc1"`,
-			"bundle echo-2.0.0 has version 2.0.0-rc1, which is not plain X.Y.Z"},
+		"a release": {`"version":"2.0.0"`, `"version":"2.0.0","release":"1"`,
+			"bundle echo-2.0.0 has release 1 of version 2.0.0"},
 		"a strange name":  {`echo-2.0.0"`, `Echo"`, "is no name of a ClusterServiceVersion"},
 		"a strange track": {`"alpha"`, `"Alpha!"`, `channel "Alpha!" is no name of a channel`},
 	} {
@@ -158,4 +159,49 @@ func headOf(p *catalogs.Package, channel string) string {
 		return head
 	}
 	return ""
+}
+
+// Imported versions may be pre-releases and have build metadata. Compile fails if the OLMs disagree about the next
+// version from any of them.
+func TestVersionsThatAreNotPlain(t *testing.T) {
+	versions := []string{"1.0.0-next.1", "1.0.0-rc.1", "1.0.0", "1.0.0+1", "1.0.0+2", "1.1.0-beta.1", "1.1.0",
+		"2.0.0-alpha.x"}
+	nameOf := func(version string) string {
+		return compiletest.Package + ".v" + strings.ReplaceAll(version, "+", "-build")
+	}
+	for _, upgrades := range []ladder.Upgrades{ladder.Stepwise, ladder.Direct} {
+		l := &ladder.Ladder{APIVersion: ladder.APIVersion, Kind: ladder.Kind, Package: compiletest.Package,
+			Policy: ladder.Policy{Upgrades: upgrades}}
+		in := compile.Input{Ladder: l, Contents: compile.ContentMap{}, Now: compiletest.Now}
+		var want []string
+		for _, v := range versions {
+			name := nameOf(v)
+			want = append(want, name)
+			b := bundle(t, v, func(csv map[string]any) { csv["metadata"].(map[string]any)["name"] = name })
+			l.Bundles = append(l.Bundles, ladder.Bundle{Version: v, Name: name, Image: compiletest.Image("1.0.0"),
+				Channel: "stable"})
+			in.Contents[v] = compile.Content{Bundle: b}
+		}
+		slices.Reverse(l.Bundles) // their order in the file means nothing
+		result, err := compile.Compile(in)
+		if err != nil {
+			t.Fatalf("%s: %v", upgrades, err)
+		}
+		var got []string
+		before := ""
+		for _, e := range result.Package.Channels["stable"].Entries {
+			got = append(got, e.Name)
+			if e.Replaces != before {
+				t.Errorf("%s: %s replaces %q, want %q", upgrades, e.Name, e.Replaces, before)
+			}
+			before = e.Name
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: entries (-want +got):\n%s", upgrades, diff)
+		}
+		again := &ladder.Ladder{APIVersion: ladder.APIVersion, Kind: ladder.Kind, Package: compiletest.Package}
+		if _, err := compile.Import(again, result.Package); err != nil || len(again.Bundles) != len(versions) {
+			t.Errorf("%s: import what was compiled: %d bundles, %v", upgrades, len(again.Bundles), err)
+		}
+	}
 }

@@ -59,6 +59,17 @@ func Render(b *bundles.Bundle, image string, inline bool) (declcfg.Bundle, error
 	return out, nil
 }
 
+// Bundle returns a bundle as catalogs have it, with its manifests, and with its image if it has one. The error wraps
+// ErrContent.
+func Bundle(b *bundles.Bundle, image string) (*catalogs.Bundle, error) {
+	document, err := Render(b, image, true)
+	if err != nil {
+		return nil, err
+	}
+	out := &catalogs.Bundle{Name: b.Name, Version: b.Version}
+	return out, fill(out, document)
+}
+
 // objects are the manifests that operator-registry reads of a bundle, in its order.
 func objects(b *bundles.Bundle) ([]property.Property, error) {
 	var out []property.Property

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/blang/semver/v4"
 )
 
 // Edits leave the ladder as it is when they fail.
@@ -19,6 +21,9 @@ func (l *Ladder) Add(b Bundle) error {
 	b.Channel = cmp.Or(b.Channel, l.Rungs()[0])
 	if b.Name == l.BundleName("", b.Version) {
 		b.Name = ""
+	}
+	if v, err := semver.Parse(b.Version); err == nil && !IsPlain(v) {
+		return fmt.Errorf("add version: %w: %w", ErrInvalid, notPlain(b.Version))
 	}
 	if l.rung(b.Channel) < 0 {
 		return fmt.Errorf("add version: %w %q: %s", ErrNoChannel, b.Channel, nearest(b.Channel, l.Rungs()))

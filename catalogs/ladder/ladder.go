@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/blang/semver/v4"
+
+	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 )
 
 // What a ladder file says it is.
@@ -91,7 +93,7 @@ type Policy struct {
 
 // Bundle is an offered version. Exactly one of Image and Path is set.
 type Bundle struct {
-	// Version is plain semver, X.Y.Z.
+	// Version is a semantic version. A new one is plain, X.Y.Z; others come from imported catalogs.
 	Version string `yaml:"version"`
 	// Name is that of the ClusterServiceVersion. Default: <package>.v<version>.
 	Name string `yaml:"name,omitempty"`
@@ -228,18 +230,26 @@ func (l *Ladder) Clone() *Ladder {
 	return &out
 }
 
-// parseVersion reads a version as catalogs of this project have it: X.Y.Z and nothing else, because OLM's ranges leave
-// out pre-releases, and OLM v1 orders by build metadata.
+// IsPlain tells whether a version is X.Y.Z and nothing else, as new versions have to be: ranges of versions leave out
+// pre-releases, and OLM v1 orders by build metadata, which OLM v0 does not.
+func IsPlain(v semver.Version) bool { return len(v.Pre) == 0 && len(v.Build) == 0 }
+
+// parseVersion reads a version. Catalogs that are imported have versions that are not plain.
 func parseVersion(text string) (semver.Version, error) {
 	v, err := semver.Parse(text)
-	if err == nil && len(v.Pre) == 0 && len(v.Build) == 0 {
+	if err == nil {
 		return v, nil
 	}
+	return v, notPlain(text)
+}
+
+// notPlain is the error for a version that is not plain.
+func notPlain(text string) error {
 	if tolerant, err := semver.ParseTolerant(text); err == nil {
 		plain := semver.Version{Major: tolerant.Major, Minor: tolerant.Minor, Patch: tolerant.Patch}
-		return v, fmt.Errorf("version %q is not plain X.Y.Z: write %s", text, plain)
+		return fmt.Errorf("version %q is not plain X.Y.Z: write %s", text, plain)
 	}
-	return v, fmt.Errorf("version %q is not of the form X.Y.Z", text)
+	return fmt.Errorf("version %q is not of the form X.Y.Z", text)
 }
 
 // compareVersions orders valid versions; what is no version is ordered as text.
@@ -249,7 +259,7 @@ func compareVersions(a, b string) int {
 	if errX != nil || errY != nil {
 		return strings.Compare(a, b)
 	}
-	return x.Compare(y)
+	return registryv1.CompareVersions(x, y)
 }
 
 // VersionNamed returns the version, retired or not, whose bundle has a name.

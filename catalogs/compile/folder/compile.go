@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -21,7 +20,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/bellwether-dev/bellwether/catalogs"
 	"github.com/bellwether-dev/bellwether/catalogs/compile"
@@ -67,8 +65,8 @@ type Package struct {
 	Waiting  []compile.Waiting `json:"waiting,omitempty"`
 	Notes    []string          `json:"notes,omitempty"`
 
-	// provides are the APIs that some version owns.
-	provides []catalogs.GVK
+	// relations are the bundles, with nothing but what they provide and need.
+	relations []*catalogs.Bundle
 }
 
 // Channel is the head of a channel, as versions; empty if there is no such channel.
@@ -180,36 +178,8 @@ func (c *compiler) compileAll(ctx context.Context, ladders []*ladder.File) (Repo
 		return Report{}, err
 	}
 	noteSharedKinds(report.Packages)
+	noteUnprovided(report.Packages)
 	return report, errors.Join(problems...)
-}
-
-// noteSharedKinds notes kinds that several packages own: OLM refuses to install one where the other is.
-func noteSharedKinds(packages []Package) {
-	owners := map[schema.GroupKind][]int{}
-	for i, p := range packages {
-		for _, gvk := range p.provides {
-			kind := schema.GroupKind{Group: gvk.Group, Kind: gvk.Kind}
-			if !slices.Contains(owners[kind], i) {
-				owners[kind] = append(owners[kind], i)
-			}
-		}
-	}
-	for _, kind := range slices.SortedFunc(maps.Keys(owners), func(a, b schema.GroupKind) int {
-		return strings.Compare(a.String(), b.String())
-	}) {
-		noteSharedKind(packages, kind, owners[kind])
-	}
-}
-
-func noteSharedKind(packages []Package, kind schema.GroupKind, owners []int) {
-	for _, i := range owners {
-		for _, other := range owners {
-			if other != i {
-				packages[i].Notes = append(packages[i].Notes, fmt.Sprintf("package %s also owns kind %s: OLM "+
-					"does not install both on one cluster", packages[other].Name, kind))
-			}
-		}
-	}
 }
 
 // compilePackage compiles a package into the stage.
@@ -225,6 +195,10 @@ func (c *compiler) compilePackage(ctx context.Context, l *ladder.Ladder) (Packag
 		return Package{}, err
 	}
 	defer func() { _ = documents.Close() }()
+	related, err := relatedBundles(result.Relations)
+	if err != nil {
+		return Package{}, err
+	}
 	file := filepath.Join(l.Package, catalogFile)
 	staged := filepath.Join(c.stage, file)
 	if err := writeResult(staged, result, documents); err != nil {
@@ -237,7 +211,7 @@ func (c *compiler) compilePackage(ctx context.Context, l *ladder.Ladder) (Packag
 	return Package{
 		Name: l.Package, File: file, Changed: !same, Bundles: len(result.Package.Bundles),
 		Channels: Heads(l.Rungs(), before, result.Package), Waiting: result.Waiting, Notes: result.Notes,
-		provides: result.Provides,
+		relations: related,
 	}, nil
 }
 

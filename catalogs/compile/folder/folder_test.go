@@ -82,11 +82,44 @@ func TestSharedKinds(t *testing.T) {
 	kind := "Thing." + one + ".example.com: OLM does not install both on one cluster"
 	want := map[string]string{one: "package " + other + " also owns kind " + kind,
 		other: "package " + one + " also owns kind " + kind, catalogtest.PackageName(2): ""}
-	got := map[string]string{}
-	for _, p := range mustCompile(t, dir, out, options).Packages {
-		got[p.Name] = strings.Join(p.Notes, "; ")
+	cached := options
+	cached.Bundles.CacheDir = t.TempDir()
+	for range 2 { // the second time, the bundles come from the cache
+		if diff := cmp.Diff(want, notes(mustCompile(t, dir, out, cached))); diff != "" {
+			t.Errorf("notes (-want +got):\n%s", diff)
+		}
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+}
+
+// notes are those of each package.
+func notes(r folder.Report) map[string]string {
+	out := map[string]string{}
+	for _, p := range r.Packages {
+		out[p.Name] = strings.Join(p.Notes, "; ")
+	}
+	return out
+}
+
+// A bundle may need what only another catalog has.
+func TestUnprovided(t *testing.T) {
+	dir, out := ladders(t, compiletest.Folder{Packages: 2, Versions: 2, SchemaBytes: 100})
+	one, other := catalogtest.PackageName(0), catalogtest.PackageName(1)
+	for i, needs := range []string{
+		fmt.Sprintf("dependencies:\n- {type: olm.package, value: {packageName: %s, version: '>=1.0.0'}}\n", other),
+		fmt.Sprintf("dependencies:\n- {type: olm.package, value: {packageName: %s, version: '>=2.0.0'}}\n"+
+			"- {type: olm.gvk, value: {group: none.example.com, version: v1, kind: None}}\n", other),
+	} {
+		path := filepath.Join(dir, "bundles", one, catalogtest.Version(i), "metadata", "dependencies.yaml")
+		if err := os.WriteFile(path, []byte(needs), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	needed := ", which 1.0.1 needs: OLM installs it only where another catalog does"
+	const nobody = "no package of this catalog provides "
+	want := map[string]string{other: "",
+		one: nobody + "API None.v1.none.example.com" + needed + "; " +
+			nobody + "package " + other + " in >=2.0.0" + needed}
+	if diff := cmp.Diff(want, notes(mustCompile(t, dir, out, options))); diff != "" {
 		t.Errorf("notes (-want +got):\n%s", diff)
 	}
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/bundles/build"
+	"github.com/bellwether-dev/bellwether/bundles/build/gomarkers"
 	"github.com/bellwether-dev/bellwether/bundles/build/helmchart"
 	"github.com/bellwether-dev/bellwether/bundles/build/kustomize"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
@@ -85,6 +86,7 @@ type bundleBuild struct {
 	csv, icon    string
 	installModes []string
 	metadata     []string
+	apiSources   string
 
 	values                 helm.ValueFlags
 	release, kubeVersion   string
@@ -125,6 +127,8 @@ func (b *bundleBuild) add(c *cobra.Command) {
 	f.StringVar(&o.DefaultChannel, "default-channel", "",
 		"The default channel of the package. Default: the first of --channels.")
 	f.StringVar(&b.csv, "csv", "", "The `FILE` with the ClusterServiceVersion to use as the base.")
+	f.StringVar(&b.apiSources, "api-sources", "",
+		"The `DIR` of the Go types of the APIs. Their markers of Operator SDK describe the kinds. Needs Go.")
 	f.StringVar(&about.DisplayName, "display-name", "", "The display name of the operator.")
 	f.StringVar(&about.Description, "description", "", "The description of the operator, in Markdown.")
 	f.StringVar(&about.Provider, "provider", "", "The name of the provider of the operator.")
@@ -293,6 +297,12 @@ func (b *bundleBuild) readFiles() error {
 	for _, m := range b.installModes {
 		b.options.About.InstallModes = append(b.options.About.InstallModes, operatorsv1alpha1.InstallModeType(m))
 	}
+	if b.apiSources != "" {
+		var err error
+		if b.options.Described, err = gomarkers.Read(b.apiSources); err != nil {
+			return unusableBundle(err, "")
+		}
+	}
 	b.options.Metadata = map[string][]byte{}
 	for _, file := range b.metadata {
 		text, err := os.ReadFile(file)
@@ -319,7 +329,8 @@ func (b *bundleBuild) readFiles() error {
 }
 
 // assemblyFlags have no meaning for a bundle that is one already.
-var assemblyFlags = []string{"package", "version", "channels", "default-channel", "csv", "display-name", "description",
+var assemblyFlags = []string{"package", "version", "channels", "default-channel", "csv", "api-sources",
+	"display-name", "description",
 	"provider", "provider-url",
 	"icon", "install-modes", "maturity", "min-kube-version", "capabilities", "keywords", "service-account", "leave-out",
 	"annotation", "metadata",

@@ -22,6 +22,30 @@ import (
 
 const buildTestdata = "../../../../bundles/build/testdata"
 
+const machineTypes = `package v1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+type VendingMachineSpec struct {
+	// Slots are for snacks.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec
+	Slots int32 ` + "`json:\"slots\"`" + `
+}
+
+// +operator-sdk:csv:customresourcedefinitions:displayName="Snack Machine"
+type VendingMachine struct {
+	metav1.TypeMeta
+	metav1.ObjectMeta
+	Spec VendingMachineSpec ` + "`json:\"spec\"`" + `
+}
+
+// +operator-sdk:csv:customresourcedefinitions:displayName="Other"
+type Other struct {
+	metav1.TypeMeta
+	metav1.ObjectMeta
+}
+`
+
 func TestBundleBuild(t *testing.T) {
 	w, dir := clitest.NewWorld(), t.TempDir()
 	kustomization, chart := filepath.Join(buildTestdata, "kustomize"), filepath.Join(buildTestdata, "chart")
@@ -49,6 +73,35 @@ func TestBundleBuild(t *testing.T) {
 		t.Errorf("built %s with warnings %q", built.Name, built.Warnings)
 	}
 
+	t.Run("descriptions from Go types", func(t *testing.T) {
+		sources := filepath.Join(dir, "api", "v1")
+		if err := os.MkdirAll(sources, 0o750); err != nil {
+			t.Fatal(err)
+		}
+		module := "module example.com/snacks\n"
+		for name, text := range map[string]string{"../../go.mod": module, "types.go": machineTypes} {
+			if err := os.WriteFile(filepath.Join(sources, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		described := filepath.Join(dir, "described")
+		r := w.Run(t, "bundle", "build", kustomization, "--package", "snack-operator", "--version", "1.4.0",
+			"--api-sources", filepath.Join(dir, "api"), "--output-dir", described)
+		if r.Code != exit.OK || !strings.Contains(r.Err, "kind Other in version v1 is described by markers") {
+			t.Errorf("exit %d\n%s", r.Code, r.Err)
+		}
+		b, err := bundles.Read(os.DirFS(described))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, owned := range b.CSV.Spec.CustomResourceDefinitions.Owned {
+			if owned.Version == "v1" && (owned.DisplayName != "Snack Machine" || len(owned.SpecDescriptors) != 1) ||
+				owned.Version != "v1" && len(owned.SpecDescriptors) > 0 {
+				t.Errorf("version %s is described as %q with %v", owned.Version, owned.DisplayName,
+					owned.SpecDescriptors)
+			}
+		}
+	})
 	t.Run("the bundle again", func(t *testing.T) {
 		for _, name := range []string{"one", "two"} {
 			r := w.Run(t, "bundle", "build", folder, "--oci-layout", filepath.Join(dir, name))

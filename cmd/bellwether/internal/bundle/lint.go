@@ -22,8 +22,8 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/bellwether-dev/bellwether/bundles"
-	"github.com/bellwether-dev/bellwether/bundles/crd"
 	"github.com/bellwether-dev/bellwether/bundles/build"
+	"github.com/bellwether-dev/bellwether/bundles/crd"
 	"github.com/bellwether-dev/bellwether/bundles/lint"
 	"github.com/bellwether-dev/bellwether/catalogs/oci"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"

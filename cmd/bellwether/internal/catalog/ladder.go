@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -334,26 +336,44 @@ that is not deprecated.`,
 const catalogInitLong = `Create the ladder file of a package. With --from, the file is created from an
 existing catalog. Without it, the file has no versions and explains its format.
 
+With --all, it creates the ladder files of all packages of the catalog of --from.
+Files that exist are left as they are. A package that cannot be imported is
+reported, and the others are imported.
+
 In a ladder, each channel offers all versions of the next higher channel. If a
 catalog is different, the command imports what is possible and prints what changes.`
 
+// ladderInit are the flags of catalog init.
+type ladderInit struct {
+	name, from string
+	all        bool
+	channels   []string
+	access     registry.Flags
+}
+
 func (a *app) catalogInitCommand() *cobra.Command {
-	var name, from string
-	var channels []string
-	var access registry.Flags
+	var f ladderInit
 	c := &cobra.Command{
 		Use: "init DIR --package NAME", Short: "Create the ladder file of a package", Long: catalogInitLong,
 		Args: command.OneArg("the folder for the ladder file"), ValidArgsFunction: command.CompleteDir,
 		Example: "  bellwether catalog init ./ladders --package echo-operator\n" +
 			"  bellwether catalog init ./ladders --package echo-operator --from " +
-			"registry.example.com/catalogs/main:latest",
+			"registry.example.com/catalogs/main:latest\n" +
+			"  bellwether catalog init ./ladders --all --from registry.example.com/catalogs/main:latest",
 		RunE: func(c *cobra.Command, args []string) error {
-			if name == "" {
+			switch {
+			case f.all && f.name != "":
+				return exit.Hintf("set one of them", "--all and --package exclude each other")
+			case f.all && f.from == "":
+				return exit.Hintf("set --from", "no catalog for --all to import")
+			case f.all:
+				return a.importAll(c.Context(), &f, args[0])
+			case f.name == "":
 				return exit.Hintf("set --package", "no package name for the ladder")
 			}
-			file, err := newLadder(args[0], name, channels)
-			if err == nil && from != "" {
-				err = a.importLadder(c.Context(), &access, file, from)
+			file, err := newLadder(args[0], f.name, f.channels)
+			if err == nil && f.from != "" {
+				err = a.importLadder(c.Context(), &f.access, file, f.from)
 			}
 			if err != nil {
 				return ladderError(err)
@@ -361,10 +381,11 @@ func (a *app) catalogInitCommand() *cobra.Command {
 			return a.initLadder(args[0], file)
 		},
 	}
-	c.Flags().StringVar(&name, "package", "", "The `NAME` of the package.")
-	c.Flags().StringSliceVar(&channels, "channels", ladder.DefaultChannels(), "The channels, lowest first.")
-	c.Flags().StringVar(&from, "from", "", "Import this `CATALOG`, a folder or a reference.")
-	access.Add(c)
+	c.Flags().StringVar(&f.name, "package", "", "The `NAME` of the package.")
+	c.Flags().StringSliceVar(&f.channels, "channels", ladder.DefaultChannels(), "The channels, lowest first.")
+	c.Flags().StringVar(&f.from, "from", "", "Import this `CATALOG`, a folder or a reference.")
+	c.Flags().BoolVar(&f.all, "all", false, "Import all packages of the catalog of --from.")
+	f.access.Add(c)
 	return c
 }
 
@@ -430,4 +451,61 @@ func (a *app) importLadder(ctx context.Context, access *registry.Flags, file *la
 		a.Warn("note: %s\n", n)
 	}
 	return nil
+}
+
+// importAll creates the ladder files of all packages of a catalog. The error says how many could not be imported.
+func (a *app) importAll(ctx context.Context, f *ladderInit, dir string) error {
+	files, err := f.access.Open(ctx, f.from)
+	if err != nil {
+		return err
+	}
+	packages, invalid, err := catalogs.ReadValidGraphs(files)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", f.from, registry.WithHint(err))
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // ladders are there to be read
+		return fmt.Errorf("make folder: %w", err)
+	}
+	failed := len(invalid)
+	for _, name := range slices.Sorted(maps.Keys(invalid)) {
+		a.Warn("%s: not imported: %v\n", name, invalid[name])
+	}
+	written := 0
+	for _, p := range packages {
+		switch done, err := a.importPackage(dir, p); {
+		case errors.Is(err, ladder.ErrInvalid):
+			failed++
+			a.Warn("%s: not imported: %s\n", p.Name, strings.ReplaceAll(err.Error(), "\n", "; "))
+		case err != nil:
+			return err
+		case done:
+			written++
+		}
+	}
+	a.Say("Wrote %d ladder files to %s.\n", written, dir)
+	if failed > 0 {
+		return exit.Hintf("correct them in the catalog, and run this again; ladder files that exist are kept",
+			"%d of %d packages were not imported", failed, len(packages)+len(invalid))
+	}
+	return nil
+}
+
+// importPackage creates the ladder file of a package, unless there is one.
+func (a *app) importPackage(dir string, p *catalogs.Package) (bool, error) {
+	file, err := newLadder(dir, p.Name, ladder.DefaultChannels())
+	if err != nil {
+		return false, err
+	}
+	if _, err := os.Stat(file.Name); err == nil {
+		a.Warn("%s: %s exists and is kept\n", p.Name, file.Name)
+		return false, nil
+	}
+	notes, err := compile.Import(file.Ladder, p)
+	if err != nil {
+		return false, err
+	}
+	for _, n := range notes {
+		a.Warn("%s: %s\n", p.Name, n)
+	}
+	return true, folder.Save(file)
 }

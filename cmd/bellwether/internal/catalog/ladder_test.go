@@ -5,6 +5,7 @@ package catalog_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -254,6 +255,51 @@ func TestInitFromACatalog(t *testing.T) {
 	}
 	if _, err := os.Stat("ladders"); err == nil {
 		t.Error("it has written something all the same")
+	}
+}
+
+// A package that cannot be imported does not keep the others from it.
+func TestInitAll(t *testing.T) {
+	w := clitest.NewWorld()
+	t.Chdir(t.TempDir())
+	pkg := func(name, version, image string) string {
+		return fmt.Sprintf(`{"schema":"olm.package","name":%[1]q,"defaultChannel":"stable"}
+{"schema":"olm.channel","package":%[1]q,"name":"stable","entries":[{"name":"%[1]s.v%[2]s"}]}
+{"schema":"olm.bundle","package":%[1]q,"name":"%[1]s.v%[2]s","image":%[3]q,"properties":[{"type":"olm.package",`+
+			`"value":{"packageName":%[1]q,"version":%[2]q}}]}
+`, name, version, image)
+	}
+	if err := os.Mkdir("catalog", 0o750); err != nil {
+		t.Fatal(err)
+	}
+	text := pkg("one", "1.0.0", compiletest.Image("1.0.0")) + pkg("two", "2.0.0-rc.1", compiletest.Image("2.0.0")) +
+		pkg("tagged", "1.0.0", "registry.example.com/tagged:1.0.0") + `{"schema":"olm.package","name":"empty"}`
+	if err := os.WriteFile("catalog/catalog.json", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	init := []string{"catalog", "init", "ladders", "--all", "--from", "catalog"}
+	r := w.Run(t, init...)
+	for _, want := range []string{"empty: not imported", "tagged: not imported", "has no digest",
+		"2 of 4 packages were not imported", "Hint:"} {
+		if r.Code != exit.Error || !strings.Contains(r.Err, want) {
+			t.Errorf("exit %d, want %q:\n%s%s", r.Code, want, r.Out, r.Err)
+		}
+	}
+	if !strings.Contains(r.Out, "Wrote 2 ladder files to ladders.") {
+		t.Error(r.Out)
+	}
+	two, err := os.ReadFile("ladders/two.yaml")
+	if err != nil || !strings.Contains(string(two), "version: 2.0.0-rc.1") {
+		t.Errorf("the pre-release is not there: %v\n%s", err, two)
+	}
+	if r = w.Run(t, init...); !strings.Contains(r.Err, "one: ladders/one.yaml exists and is kept") ||
+		!strings.Contains(r.Out, "Wrote 0 ladder files") {
+		t.Errorf("again:\n%s%s", r.Out, r.Err)
+	}
+	for _, wrong := range [][]string{{"--all"}, {"--all", "--from", "catalog", "--package", "one"}} {
+		if r := w.Run(t, append([]string{"catalog", "init", "ladders"}, wrong...)...); r.Code != exit.Error {
+			t.Errorf("%v: exit %d", wrong, r.Code)
+		}
 	}
 }
 

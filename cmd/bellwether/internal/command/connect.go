@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -28,6 +29,19 @@ func (a *Env) dial() (client.WithWatch, error) {
 		return nil, fmt.Errorf("connect to the hub: %w", err)
 	}
 	return c, nil
+}
+
+// ClusterConfig is how to reach the cluster of --kubeconfig and --context, for commands
+// to which that is not the hub.
+func (a *Env) ClusterConfig() (*rest.Config, error) {
+	config, err := a.Flags.ToRESTConfig()
+	switch {
+	case clientcmd.IsEmptyConfig(err), err == nil && config.Host == nowhere:
+		return nil, exit.Hintf("set --kubeconfig or KUBECONFIG", "no kubeconfig for the cluster")
+	case err != nil:
+		return nil, BadKubeconfig(err)
+	}
+	return config, nil
 }
 
 // nowhere is what client-go makes of a kubeconfig that is not there.

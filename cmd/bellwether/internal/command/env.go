@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -58,6 +59,9 @@ type Env struct {
 	Watch func(ctx context.Context, operator client.ObjectKey) (client.Reader, <-chan struct{}, error)
 	// Getenv is os.Getenv.
 	Getenv func(string) string
+	// CleansUp is set by a command that removes what it made when it is interrupted. It is not
+	// ended before it has done so, unless it is interrupted again.
+	CleansUp atomic.Bool
 }
 
 // NewEnv returns what all commands share.

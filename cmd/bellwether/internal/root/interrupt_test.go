@@ -18,7 +18,8 @@ func TestInterrupt(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ctx, stop := interruptible(time.Millisecond, func(code int) { exits <- code })
+	never, always := func() bool { return false }, func() bool { return true }
+	ctx, stop := interruptible(time.Millisecond, never, func(code int) { exits <- code })
 	interrupt()
 	select {
 	case <-ctx.Done():
@@ -34,7 +35,7 @@ func TestInterrupt(t *testing.T) {
 		t.Fatal("the process goes on after an interrupt")
 	}
 	stop()
-	if ctx, stop = interruptible(time.Hour, func(code int) { exits <- code }); ctx.Err() != nil {
+	if ctx, stop = interruptible(time.Hour, never, func(code int) { exits <- code }); ctx.Err() != nil {
 		t.Error("a new command begins interrupted")
 	}
 	interrupt()
@@ -42,5 +43,19 @@ func TestInterrupt(t *testing.T) {
 	stop()
 	if len(exits) > 0 {
 		t.Error("the process exits although the command ended")
+	}
+
+	ctx, stop = interruptible(0, always, func(code int) { exits <- code })
+	defer stop()
+	interrupt()
+	<-ctx.Done()
+	if len(exits) > 0 {
+		t.Error("the process exits before the command has removed what it made")
+	}
+	interrupt()
+	select {
+	case <-exits:
+	case <-time.After(time.Minute):
+		t.Fatal("a second interrupt does not end the process")
 	}
 }

@@ -37,9 +37,9 @@ import (
 // Main runs the command line and returns the exit status. args[0] is the
 // program's path.
 func Main(args []string, streams genericiooptions.IOStreams) int {
-	ctx, stop := interruptible(interruptGrace, os.Exit)
-	defer stop()
 	a := command.NewEnv(args[0], streams)
+	ctx, stop := interruptible(interruptGrace, a.CleansUp.Load, os.Exit)
+	defer stop()
 	root := New(a)
 	root.SetArgs(args[1:])
 	return a.Exit(root.ExecuteContext(ctx))
@@ -55,9 +55,10 @@ const (
 
 // interruptible returns a context that ends with an interrupt or SIGTERM. The process exits if the command has
 // not ended a while after an interrupt, or with the second signal: parsing, and reading from a terminal, do not
-// look at the context. Whoever sends SIGTERM, such as a kubelet, decides on their own how long to wait, so that a
-// server answers what it was asked. The function that it returns ends all of this.
-func interruptible(grace time.Duration, exit func(int)) (context.Context, func()) {
+// look at the context. While cleansUp says so, only the second signal ends it. Whoever sends SIGTERM, such as a
+// kubelet, decides on their own how long to wait, so that a server answers what it was asked. The function that it
+// returns ends all of this.
+func interruptible(grace time.Duration, cleansUp func() bool, exit func(int)) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals, done := make(chan os.Signal, 2), make(chan struct{})
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -68,7 +69,7 @@ func interruptible(grace time.Duration, exit func(int)) (context.Context, func()
 			return
 		case s := <-signals:
 			cancel()
-			if s == os.Interrupt {
+			if s == os.Interrupt && !cleansUp() {
 				over = time.After(grace)
 			}
 		}

@@ -1,0 +1,89 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package bundle
+
+import (
+	"cmp"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bellwether-dev/bellwether/bundles/build"
+	"github.com/bellwether-dev/bellwether/bundles/build/starter"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
+)
+
+const bundleInitLong = `Write a first bundle of an operator: a folder with a ClusterServiceVersion, one
+CustomResourceDefinition, the permissions that a controller needs, and an example.
+bundle lint finds no errors in it, and OLM installs it. Change it to what your
+operator is, or use it to see what a bundle consists of.
+
+If you have manifests already, use bundle build instead. The command asks nothing
+and replaces nothing.`
+
+// bundleInit are the flags of bundle init.
+type bundleInit struct {
+	options starter.Options
+	about   build.About
+}
+
+func (a *app) bundleInitCommand() *cobra.Command {
+	f := &bundleInit{}
+	c := &cobra.Command{
+		Use: "init DIR", Short: "Write a first bundle of an operator", Long: bundleInitLong,
+		Example: "  bellwether bundle init ./bundle --package snack-operator --group snacks.example.com --kind Snack",
+		Args:    command.OneArg("the folder for the bundle"), ValidArgsFunction: command.CompleteDir,
+		RunE: func(_ *cobra.Command, args []string) error { return a.initBundle(f, args[0]) },
+	}
+	flags, o := c.Flags(), &f.options
+	flags.StringVar(&o.Package, "package", "", "The package name of the operator. Default: the name of the folder.")
+	flags.StringVar(&o.Version, "version", "0.1.0", "The version of the operator, X.Y.Z.")
+	flags.StringVar(&o.Group, "group", "example.com", "The API group of its kind.")
+	flags.StringVar(&o.Kind, "kind", "Example", "The kind that it manages.")
+	flags.StringVar(&o.Plural, "plural", "", "The plural of the kind. Default: the kind in small letters, with an s.")
+	flags.StringVar(&o.Image, "image", "", "The image of the operator. Default: a name that does not exist.")
+	flags.StringVar(&f.about.DisplayName, "display-name", "", "The display name of the operator.")
+	flags.StringVar(&f.about.Description, "description", "", "The description of the operator, in Markdown.")
+	flags.StringVar(&f.about.Provider, "provider", "", "The name of the provider of the operator.")
+	return c
+}
+
+func (a *app) initBundle(f *bundleInit, dir string) error {
+	o := f.options
+	if o.Package == "" {
+		whole, err := filepath.Abs(dir)
+		if err != nil {
+			return err
+		}
+		o.Package = filepath.Base(whole)
+	}
+	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
+		return exit.Hintf("choose another folder", "folder %s is not empty", dir)
+	}
+	o.About = starter.About(o)
+	o.About.DisplayName = cmp.Or(f.about.DisplayName, o.About.DisplayName)
+	o.About.Description = cmp.Or(f.about.Description, o.About.Description)
+	o.About.Provider = cmp.Or(f.about.Provider, o.About.Provider)
+	r, err := starter.Bundle(o)
+	switch {
+	case errors.Is(err, starter.ErrOptions):
+		return exit.Hint(err, "see `"+a.Self+" bundle init --help`")
+	case errors.Is(err, build.ErrInput):
+		return unusableBundle(err, "")
+	case err != nil:
+		return err
+	}
+	if err := build.Write(dir, r.Files); err != nil {
+		return err
+	}
+	a.Say("Wrote %s to %s.\n", r.Name, dir)
+	if f.options.Image == "" {
+		a.Say("Its image does not exist yet. Set it in the ClusterServiceVersion, by digest.\n")
+	}
+	a.Say("Check it with `%s bundle lint %s`.\n", a.Self, dir)
+	return nil
+}

@@ -1,0 +1,330 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package bundle
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+
+	"github.com/bellwether-dev/bellwether/bundles"
+	"github.com/bellwether-dev/bellwether/catalogs/oci"
+	"github.com/bellwether-dev/bellwether/catalogs/serve"
+	"github.com/bellwether-dev/bellwether/catalogs/view"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/registry"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+	"github.com/bellwether-dev/bellwether/engines/olmv0/try"
+)
+
+const bundleTryLong = `Install a bundle on a cluster through OLM, see whether it works, and remove it again.
+
+BUNDLE is a folder or an image. The cluster is the one of --kubeconfig and --context;
+it needs OLM v0, and you need the rights of a cluster administrator. No hub is used.
+
+The command creates a namespace, has OLM install the bundle, creates the custom
+resources of its annotation alm-examples, and waits until they are ready. With
+--from, it installs that version first, and upgrades it. It then compares what the
+ServiceAccounts were granted with what the ClusterServiceVersion asks for, and looks
+for requests that RBAC denied in the logs of the pods and in Events.
+
+It removes everything at the end, also after a failure and after Ctrl-C: the custom
+resources, then the operator, then its CustomResourceDefinitions. It does not start
+if the cluster already has part of the operator.
+
+The cluster reads the bundle from a catalog that this program serves while it runs.
+The cluster has to reach this machine for that: see --listen and --advertise. If it
+cannot, publish a catalog and use --catalog-image.
+
+Exit codes:
+  0  the bundle passed
+  1  it could not be tried, or not everything was removed
+  2  the bundle did not pass, or cannot be read`
+
+const bundleTryExample = `  bellwether bundle try ./bundle --context kind-dev
+  bellwether bundle try ./bundle --from registry.example.com/bundles/echo-operator:1.0.0
+  bellwether bundle try --remove bellwether-try-x7k2p`
+
+// bundleTry are the flags of bundle try.
+type bundleTry struct {
+	from, mode        string
+	listen, advertise string
+	image, channel    string
+	allowExisting     bool
+	keep              bool
+	remove            string
+	timeout           time.Duration
+	access            registry.Flags
+	out               command.Output
+}
+
+func (a *app) bundleTryCommand() *cobra.Command {
+	f := &bundleTry{}
+	c := &cobra.Command{
+		Use: "try BUNDLE", Short: "Install a bundle on a cluster for a short time, and report whether it works",
+		Long: bundleTryLong, Example: bundleTryExample, ValidArgsFunction: command.CompleteDir,
+		Args: func(c *cobra.Command, args []string) error {
+			if f.remove != "" {
+				return cobra.NoArgs(c, args)
+			}
+			return command.OneArg("the bundle's folder or image")(c, args)
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := f.out.Check(); err != nil {
+				return err
+			}
+			if f.remove != "" {
+				return a.removeTrial(c.Context(), f)
+			}
+			return a.tryBundle(c.Context(), f, args[0])
+		},
+	}
+	f.add(c)
+	return c
+}
+
+func (f *bundleTry) add(c *cobra.Command) {
+	flags := c.Flags()
+	flags.StringVar(&f.from, "from", "", "The `BUNDLE` to install first and to upgrade from: a folder or an image.")
+	flags.StringVar(&f.mode, "install-mode", "",
+		"The install mode. Default: the first supported one of OwnNamespace, SingleNamespace and AllNamespaces.")
+	flags.StringVar(&f.listen, "listen", "", "The `HOST` or HOST:PORT of this machine to serve the catalog on. "+
+		"Default: the address from which this machine reaches the cluster.")
+	flags.StringVar(&f.advertise, "advertise", "",
+		"The `HOST` or HOST:PORT at which the cluster reaches the catalog. Default: the address of --listen.")
+	flags.StringVar(&f.image, "catalog-image", "",
+		"A published catalog `IMAGE` that offers the bundles, for OLM to run instead of the catalog of this program.")
+	flags.StringVar(&f.channel, "channel", "",
+		"The channel of --catalog-image. Default: the default channel of the bundle, or its first one.")
+	flags.BoolVar(&f.allowExisting, "allow-existing", false, "Try the bundle although part of the operator is on the "+
+		"cluster. What is there is changed as the bundle says, and is not removed.")
+	flags.BoolVar(&f.keep, "keep", false, "Remove nothing at the end. Use --remove later.")
+	flags.StringVar(&f.remove, "remove", "", "Only remove what a trial left in this `NAMESPACE` and around it.")
+	flags.DurationVar(&f.timeout, "timeout", 5*time.Minute, "The timeout of each step.")
+	f.access.Add(c)
+	f.out.Add(c, command.OutputJSON, command.OutputYAML)
+}
+
+func (a *app) tryBundle(ctx context.Context, f *bundleTry, bundle string) error {
+	o, content, err := f.read(ctx, bundle)
+	if err != nil {
+		return err
+	}
+	if o.Config, err = a.ClusterConfig(); err != nil {
+		return err
+	}
+	if f.image == "" {
+		server, address, err := f.serve(o.Config, content)
+		if err != nil {
+			return err
+		}
+		defer server.Close()
+		o.Catalog = try.Catalog{Address: address}
+	}
+	a.configure(f, &o)
+	a.Warn("Trying %s on the cluster %s.\n", o.Bundle.Bundle.Name, o.Config.Host)
+	a.CleansUp.Store(true)
+	defer a.CleansUp.Store(false)
+	ended := context.AfterFunc(ctx, func() {
+		a.Warn("Interrupted. Removing what was created; interrupt again to leave it there.\n")
+	})
+	report, err := try.Run(ctx, o)
+	ended()
+	if err := a.showTrial(f, report); err != nil {
+		return err
+	}
+	switch {
+	case err != nil:
+		return a.trialError(f, report.Namespace, err)
+	case !report.Passed():
+		return &exit.CodeError{Code: ExitUnusable}
+	}
+	return nil
+}
+
+// read reads the bundles, and makes the catalog of them.
+func (f *bundleTry) read(ctx context.Context, bundle string) (try.Options, view.View, error) {
+	o := try.Options{Mode: operatorsv1alpha1.InstallModeType(f.mode), AllowExisting: f.allowExisting, Keep: f.keep}
+	var err error
+	if o.Bundle, err = readRelease(ctx, f.access, bundle); err != nil {
+		return o, view.View{}, err
+	}
+	if f.from != "" {
+		from, err := readRelease(ctx, f.access, f.from)
+		if err != nil {
+			return o, view.View{}, err
+		}
+		o.From = &from
+	}
+	content, err := try.Content(o.Bundle, o.From)
+	switch {
+	case errors.Is(err, try.ErrPair):
+		return o, content, unusableBundle(err, "--from takes an older version of the same package")
+	case err != nil && f.image == "":
+		return o, content, unusableBundle(err, "")
+	}
+	if f.image != "" {
+		b := o.Bundle.Bundle
+		channel := cmp.Or(f.channel, b.DefaultChannel)
+		if channel == "" && len(b.Channels) > 0 {
+			channel = b.Channels[0]
+		}
+		o.Catalog = try.Catalog{Image: f.image, Channel: channel}
+	}
+	return o, content, nil
+}
+
+// configure adds to the options what has nothing to do with the bundle.
+func (a *app) configure(f *bundleTry, o *try.Options) {
+	o.Timeout, o.Now, o.Progress = f.timeout, a.Now, func(s try.Step) {
+		say := a.Say
+		if !f.out.Table() {
+			say = a.Warn
+		}
+		mark := a.Style().Paint(term.Good, "✓")
+		if !s.Passed {
+			mark = a.Style().Paint(term.Bad, "✗")
+		}
+		say("%s %s\n", mark, s.Message)
+	}
+}
+
+// readRelease reads a bundle with everything that it has, from a folder or an image.
+func readRelease(ctx context.Context, access registry.Flags, text string) (try.Release, error) {
+	if IsDirectory(text) {
+		b, err := FromFolder(text)
+		return try.Release{Bundle: b}, lintUnusable(err)
+	}
+	if err := registry.CheckImageName(text); err != nil {
+		return try.Release{}, lintUnusable(err)
+	}
+	files, digest, err := oci.NewClient(oci.Options{}).Bundle(ctx, text, access.Access())
+	if err != nil {
+		return try.Release{}, lintUnusable(registry.WithHint(err))
+	}
+	b, err := bundles.Read(files)
+	if err != nil {
+		return try.Release{}, lintUnusable(BundleError(fmt.Errorf("read bundle %s: %w", text, err)))
+	}
+	return try.Release{Bundle: b, Image: withDigest(text, digest)}, nil
+}
+
+// withDigest names an image by its digest.
+func withDigest(image, digest string) string {
+	name, _, _ := strings.Cut(image, "@")
+	if colon := strings.LastIndexByte(name, ':'); colon > strings.LastIndexByte(name, '/') {
+		name = name[:colon]
+	}
+	return name + "@" + digest
+}
+
+// serve serves the catalog, and returns the address for the cluster.
+func (f *bundleTry) serve(config *rest.Config, content view.View) (*serve.Server, string, error) {
+	host, port, err := hostPort(f.listen)
+	if err != nil {
+		return nil, "", exit.Hintf("use the form HOST or HOST:PORT", "invalid value %q of --listen: %w", f.listen, err)
+	}
+	advertised, advertisedPort, err := hostPort(f.advertise)
+	if err != nil {
+		return nil, "", exit.Hintf("use the form HOST or HOST:PORT", "invalid value %q of --advertise: %w",
+			f.advertise, err)
+	}
+	if host == "" {
+		if host, err = localAddress(config.Host); err != nil {
+			return nil, "", exit.Hintf("set --listen", "find the address at which the cluster reaches this machine: %w",
+				err)
+		}
+	}
+	server := serve.New(serve.Options{Listen: host, Advertise: advertised, Ports: serve.Ports{First: port, Last: port}})
+	address, _, err := server.Set("try", content, port)
+	if err != nil {
+		server.Close()
+		return nil, "", exit.Hint(err, "set --listen to an address of this machine and a free port")
+	}
+	if advertisedPort != 0 {
+		address = net.JoinHostPort(advertised, strconv.Itoa(advertisedPort))
+	}
+	return server, address, nil
+}
+
+// hostPort splits HOST or HOST:PORT; the port is 0 where there is none.
+func hostPort(text string) (string, int, error) {
+	if !strings.Contains(text, ":") || net.ParseIP(text) != nil {
+		return text, 0, nil
+	}
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		return "", 0, err
+	}
+	number, err := strconv.ParseUint(port, 10, 16)
+	return host, int(number), err
+}
+
+// localAddress is the address of this machine on the way to a server. Nothing is sent.
+func localAddress(server string) (string, error) {
+	parsed, err := url.Parse(server)
+	if err != nil {
+		return "", err
+	}
+	c, err := net.Dial("udp", net.JoinHostPort(parsed.Hostname(), cmp.Or(parsed.Port(), "443")))
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = c.Close() }()
+	host, _, err := net.SplitHostPort(c.LocalAddr().String())
+	return host, err
+}
+
+// removeTrial removes what an earlier trial left.
+func (a *app) removeTrial(ctx context.Context, f *bundleTry) error {
+	config, err := a.ClusterConfig()
+	if err != nil {
+		return err
+	}
+	o := try.Options{Config: config}
+	a.configure(f, &o)
+	notes, err := try.Remove(ctx, o, f.remove)
+	for _, n := range notes {
+		a.Warn("%s\n", n)
+	}
+	if err != nil {
+		return a.trialError(f, f.remove, err)
+	}
+	a.Step("removed everything that the trial made in namespace %s and around it", f.remove)
+	return nil
+}
+
+// trialError adds to an error what to do about it. Errors of a cluster that is no hub
+// are not explained as those of the hub are.
+func (a *app) trialError(f *bundleTry, namespace string, err error) error {
+	again := fmt.Sprintf("%s bundle try --remove %s", a.Self, namespace)
+	switch {
+	case errors.Is(err, try.ErrLeft):
+		return exit.Hint(err, "remove what is in the way, and run `"+again+"`")
+	case errors.Is(err, try.ErrConflict):
+		return exit.Hint(err, "use another cluster, or remove what is there; --allow-existing tries the bundle all "+
+			"the same, and changes what is there")
+	case errors.Is(err, try.ErrCatalog) && f.image == "":
+		return exit.Hint(err, "the cluster must reach this machine: set --listen and --advertise to an address that "+
+			"the pods of OLM reach, or publish a catalog with the bundles and use --catalog-image")
+	case errors.Is(err, try.ErrCatalog):
+		return exit.Hint(err, "check that the cluster can pull the image, and that it serves a catalog")
+	case errors.Is(err, try.ErrNoOLM):
+		return exit.Hint(err, "install OLM v0 on the cluster, or select another one with --kubeconfig or --context")
+	case errors.Is(err, context.Canceled):
+		return exit.Hint(errors.New("interrupted"), "everything that was created is removed again")
+	}
+	return exit.Hint(err, "check --kubeconfig and --context, and that you are an administrator of the cluster")
+}
