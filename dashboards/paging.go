@@ -193,5 +193,12 @@ func deliveryPanels() []panel {
 				{"max(alertmanager_alerts{state=\"suppressed\"})", "suppressed alerts"},
 			},
 		},
+		{
+			title: "Change events", draw: timeSeries, width: 24, height: 8, unit: units.Short,
+			none: "no policy asks for change events", minimum: zero(),
+			description: "What became of the change events for PagerDuty of rollouts that are kept. Refused, GivenUp " +
+				"and Unknown are not sent again: the OperatorRollout's status.changeEvents and its Events say why.",
+			queries: []query{{"sum by (state) (" + of(series.RolloutChangeEvents) + ")", "{{state}}"}},
+		},
 	}
 }
