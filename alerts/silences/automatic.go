@@ -83,17 +83,12 @@ func Automatic(f Fleet) []*v1alpha1.AlertSilence {
 			out = append(out, s)
 		}
 	}
-	operators, upgrades := map[string][]v1alpha1.OperatorReference{}, map[upgrade][]*v1alpha1.OperatorInstall{}
+	operators := map[string][]v1alpha1.OperatorReference{}
 	for i := range f.Installs {
-		install := &f.Installs[i]
-		op := install.Spec.Operator
-		operators[install.Spec.Cluster] = append(operators[install.Spec.Cluster], op)
-		if a := install.Spec.Admission; a != nil && a.Previous != nil {
-			key := upgrade{wave{op.Namespace, a.Rollout, a.Wave}, op.Name}
-			upgrades[key] = append(upgrades[key], install)
-		}
+		of := &f.Installs[i].Spec
+		operators[of.Cluster] = append(operators[of.Cluster], of.Operator)
 	}
-	for key, installs := range upgrades {
+	for key, installs := range upgradesOf(f.Installs) {
 		deadline, known := deadlines[key.wave]
 		if !known {
 			deadline = defaultDeadline
@@ -156,6 +151,19 @@ func automatic(namespace, name, cause, reason string, start, end time.Time) *v1a
 type upgrade struct {
 	wave
 	operator string
+}
+
+func upgradesOf(installs []v1alpha1.OperatorInstall) map[upgrade][]*v1alpha1.OperatorInstall {
+	out := map[upgrade][]*v1alpha1.OperatorInstall{}
+	for i := range installs {
+		install := &installs[i]
+		if a := install.Spec.Admission; a != nil && a.Previous != nil {
+			op := install.Spec.Operator
+			key := upgrade{wave{op.Namespace, a.Rollout, a.Wave}, op.Name}
+			out[key] = append(out[key], install)
+		}
+	}
+	return out
 }
 
 // silences are those of an upgrade's clusters. Which clusters have one together does not
