@@ -103,8 +103,8 @@ func (s *silencer) untilState(what string, a alert, state pagerduty.State) {
 	s.reconcile(what, func(pagerduty.Ledger) bool { return s.stateOf(a) == state })
 }
 
-// TestUpgradesAreSilenced has two clusters of a wave fail while they are upgraded. Another cluster, another operator and
-// the release page, and so does a cluster that still fails when its time is over.
+// TestUpgradesAreSilenced has two clusters of a wave fail while they are upgraded. Another cluster, another operator
+// and the release page, and so does a cluster that still fails when its time is over.
 func TestUpgradesAreSilenced(t *testing.T) {
 	t.Parallel()
 	w := start(t, 1)
