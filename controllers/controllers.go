@@ -85,7 +85,7 @@ func AddHub(mgr ctrl.Manager, o HubOptions) error {
 		}
 	}
 	for _, gauges := range []prometheus.Collector{fleet.Gauges(mgr), catalog.Gauges(mgr), operator.Gauges(mgr),
-		rollout.Gauges(mgr), slo.Gauges(mgr), paging.Gauges(mgr), silence.Gauges(mgr)} {
+		rollout.Gauges(mgr), slo.Gauges(mgr), paging.Gauges(mgr), silence.Gauges(mgr), changeevents.Gauges(mgr)} {
 		if err := o.Metrics.Register(gauges); err != nil {
 			return fmt.Errorf("register metrics: %w", err)
 		}

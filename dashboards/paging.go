@@ -23,7 +23,7 @@ func pagingPage() page {
 			{"Would a page arrive?", pagingNow()},
 			{"What fires", []panel{alertTable(16), pagesByTeam(), alertTimeline(16), absencesNarrow()}},
 			{"Rules", rulePanels()},
-			{"Delivery", deliveryPanels()},
+			{"Delivery", append(deliveryPanels(), changeEvents())},
 		},
 	}
 }
@@ -193,5 +193,15 @@ func deliveryPanels() []panel {
 				{"max(alertmanager_alerts{state=\"suppressed\"})", "suppressed alerts"},
 			},
 		},
+	}
+}
+
+func changeEvents() panel {
+	return panel{
+		title: "Change events", draw: timeSeries, width: 24, height: 8, unit: units.Short,
+		none: "no policy asks for change events", minimum: zero(),
+		description: "What became of the change events for PagerDuty of rollouts that are kept. Refused, GivenUp " +
+			"and Unknown are not sent again: the OperatorRollout's status.changeEvents and its Events say why.",
+		queries: []query{{"sum by (state) (" + of(series.RolloutChangeEvents) + ")", "{{state}}"}},
 	}
 }

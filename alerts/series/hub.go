@@ -159,6 +159,9 @@ const (
 	// that was not tested has none.
 	PagingSelfTestPassed = "bellwether_paging_self_test_passed"
 	PagingSelfTestTime   = "bellwether_paging_self_test_timestamp_seconds"
+	// RolloutChangeEvents counts the change events of an Operator's rollouts, as long as
+	// these are kept. State is that of the event.
+	RolloutChangeEvents = "bellwether_rollout_change_events"
 )
 
 // Hub returns the series that the hub exports, with all their labels.
@@ -175,6 +178,8 @@ func Hub() []Series {
 		{PagingSelfTestPassed, "gauge", []string{Namespace, Policy},
 			"Whether each notification of the last self-test of a PagingPolicy was accepted."},
 		{PagingSelfTestTime, "gauge", []string{Namespace, Policy}, "When the last self-test of a PagingPolicy ended."},
+		{RolloutChangeEvents, "gauge", OfOperator(State),
+			"Change events of an operator's rollouts for PagerDuty, by what became of them."},
 	})
 }
 

@@ -38,9 +38,13 @@ const (
 	// usualUpgrade is how long an upgrade usually takes. A page that is hidden for longer
 	// is told of.
 	usualUpgrade = 10 * time.Minute
-	// maxReason is what the API permits.
+	// gathered is how far apart the admissions of upgrades are at most that have one
+	// silence. What is usual is counted from the first one.
+	gathered = 5 * time.Minute
+	// maxReason is what the API permits, as are the others.
 	maxReason    = 512
 	maxOperators = 100
+	maxClusters  = 100
 )
 
 // Fleet is what automatic silences are made of.
@@ -61,7 +65,9 @@ type Fleet struct {
 // leaves out those whose time is over.
 //
 //   - An upgrade that was admitted silences alerts about that operator on that cluster,
-//     until 5 minutes after it succeeded, and at most until the wave's deadline.
+//     until 5 minutes after it succeeded, and at most until the wave's deadline. Clusters
+//     of a wave that were admitted within 5 minutes have one AlertSilence, and 100 of them
+//     at most. It lists those whose time is not over.
 //   - A veto silences alerts about the operators that it is about, on its cluster.
 //   - A cluster that is being removed is silenced with everything on it.
 //
@@ -79,10 +85,16 @@ func Automatic(f Fleet) []*v1alpha1.AlertSilence {
 	}
 	operators := map[string][]v1alpha1.OperatorReference{}
 	for i := range f.Installs {
-		install := &f.Installs[i]
-		operators[install.Spec.Cluster] = append(operators[install.Spec.Cluster], install.Spec.Operator)
-		if a := install.Spec.Admission; a != nil && a.Previous != nil {
-			add(ofUpgrade(install, deadlines))
+		of := &f.Installs[i].Spec
+		operators[of.Cluster] = append(operators[of.Cluster], of.Operator)
+	}
+	for key, installs := range upgradesOf(f.Installs) {
+		deadline, known := deadlines[key.wave]
+		if !known {
+			deadline = defaultDeadline
+		}
+		for _, s := range key.silences(f.Now, installs, deadline) {
+			add(s)
 		}
 	}
 	for i := range f.Clusters {
@@ -135,35 +147,92 @@ func automatic(namespace, name, cause, reason string, start, end time.Time) *v1a
 			End: metav1.NewTime(end.UTC()), Scope: v1alpha1.SilenceNamespace, Alerts: v1alpha1.SilenceAll}}
 }
 
-func ofUpgrade(install *v1alpha1.OperatorInstall, deadlines map[wave]time.Duration) *v1alpha1.AlertSilence {
-	a, op, cluster := install.Spec.Admission, install.Spec.Operator, install.Spec.Cluster
-	deadline, known := deadlines[wave{op.Namespace, a.Rollout, a.Wave}]
-	if !known {
-		deadline = defaultDeadline
+// upgrade is one of an operator by a wave.
+type upgrade struct {
+	wave
+	operator string
+}
+
+func upgradesOf(installs []v1alpha1.OperatorInstall) map[upgrade][]*v1alpha1.OperatorInstall {
+	out := map[upgrade][]*v1alpha1.OperatorInstall{}
+	for i := range installs {
+		install := &installs[i]
+		if a := install.Spec.Admission; a != nil && a.Previous != nil {
+			op := install.Spec.Operator
+			key := upgrade{wave{op.Namespace, a.Rollout, a.Wave}, op.Name}
+			out[key] = append(out[key], install)
+		}
 	}
+	return out
+}
+
+// silences are those of an upgrade's clusters. Which clusters have one together does not
+// change when the time of one of them is over, nor when others are admitted.
+func (u upgrade) silences(now time.Time, installs []*v1alpha1.OperatorInstall,
+	deadline time.Duration) []*v1alpha1.AlertSilence {
+	slices.SortFunc(installs, func(a, b *v1alpha1.OperatorInstall) int {
+		return cmp.Or(a.Spec.Admission.AdmittedAt.Compare(b.Spec.Admission.AdmittedAt.Time),
+			cmp.Compare(a.Spec.Cluster, b.Spec.Cluster))
+	})
+	var out []*v1alpha1.AlertSilence
+	names := map[string]int{}
+	for len(installs) > 0 {
+		first := installs[0].Spec.Admission.AdmittedAt.Time
+		n := slices.IndexFunc(installs, func(i *v1alpha1.OperatorInstall) bool {
+			return i.Spec.Admission.AdmittedAt.Sub(first) > gathered
+		})
+		if n < 0 {
+			n = len(installs)
+		}
+		n = min(n, maxClusters)
+		// The start cannot be changed, so that it is a part of the name.
+		name := fmt.Sprintf("upgrade.%s.%s.%s.%d", u.operator, u.rollout, u.wave.wave, first.Unix())
+		if names[name]++; names[name] > 1 {
+			name = fmt.Sprintf("%s.%d", name, names[name])
+		}
+		if s := u.silence(now, name, installs[:n], deadline); s != nil {
+			out = append(out, s)
+		}
+		installs = installs[n:]
+	}
+	return out
+}
+
+// silence is that of clusters that have one together, or nil where the time of all of
+// them is over.
+func (u upgrade) silence(now time.Time, name string, installs []*v1alpha1.OperatorInstall,
+	deadline time.Duration) *v1alpha1.AlertSilence {
+	var clusters []string
+	var end time.Time
+	for _, install := range installs {
+		if of := endOfUpgrade(install, deadline); of.After(now) {
+			clusters = append(clusters, install.Spec.Cluster)
+			if of.After(end) {
+				end = of
+			}
+		}
+	}
+	if len(clusters) == 0 {
+		return nil
+	}
+	slices.Sort(clusters)
+	first := installs[0].Spec.Admission
+	reason := fmt.Sprintf("rollout %s brings clusters of wave %s to %s", u.rollout, u.wave.wave, first.Release.Version)
+	s := automatic(u.namespace, name, CauseUpgrade, reason, first.AdmittedAt.Time, end)
+	s.Spec.Operators = []string{u.operator}
+	s.Spec.Clusters = &v1alpha1.SilencedClusters{Names: clusters}
+	return s
+}
+
+func endOfUpgrade(install *v1alpha1.OperatorInstall, deadline time.Duration) time.Time {
+	a := install.Spec.Admission
 	end := a.AdmittedAt.Add(deadline)
 	if done := install.Status.SucceededAt; done != nil && install.Status.SucceededHash == a.Hash {
 		if quiet := done.Add(afterUpgrade); quiet.Before(end) {
 			end = quiet
 		}
 	}
-	// The start cannot be changed, so that each admission has a silence of its own.
-	s := automatic(
-		op.Namespace,
-		fmt.Sprintf("upgrade.%s.%s.%d", op.Name, cluster, a.AdmittedAt.Unix()),
-		CauseUpgrade,
-		fmt.Sprintf(
-			"rollout %s brings cluster %s to %s",
-			a.Rollout,
-			cluster,
-			a.Release.Version,
-		),
-		a.AdmittedAt.Time,
-		end,
-	)
-	s.Spec.Operators = []string{op.Name}
-	s.Spec.Clusters = &v1alpha1.SilencedClusters{Names: []string{cluster}}
-	return s
+	return end
 }
 
 // ofVeto are silences of the operators on a cluster that its owner's veto is about, in
@@ -224,7 +293,7 @@ func Superfluous(all []v1alpha1.AlertSilence, wanted []*v1alpha1.AlertSilence) [
 }
 
 // IsReported tells whether pages that a silence hides are told of: always, but for those
-// that an upgrade causes within its usual time.
+// that upgrades cause within their usual time.
 func IsReported(s *v1alpha1.AlertSilence, now time.Time) bool {
-	return s.Labels[v1alpha1.LabelAutomaticSilence] != CauseUpgrade || now.Sub(start(s)) >= usualUpgrade
+	return s.Labels[v1alpha1.LabelAutomaticSilence] != CauseUpgrade || now.Sub(start(s)) >= gathered+usualUpgrade
 }

@@ -99,6 +99,80 @@ func TestAutomatic(t *testing.T) {
 	}
 }
 
+// ofUpgrades are the hub's silences of upgrades, as their names and how many clusters they have.
+func ofUpgrades(installs []v1alpha1.OperatorInstall) map[string]int {
+	out := map[string]int{}
+	for _, s := range silences.Automatic(silences.Fleet{Covers: veto.Covers, Now: noon, Namespace: hub,
+		Max: silences.DefaultMax, Installs: installs}) {
+		out[s.Name] = len(s.Spec.Clusters.Names)
+	}
+	return out
+}
+
+// TestUpgradesOfAWaveHaveOneSilence has clusters of a wave that were admitted one after the other.
+func TestUpgradesOfAWaveHaveOneSilence(t *testing.T) {
+	start := func(before time.Duration) int64 { return noon.Add(-before).Unix() }
+	var wave []v1alpha1.OperatorInstall
+	for i := range 250 {
+		before := 3*time.Minute - time.Duration(i/10)*time.Second
+		wave = append(wave, install("tools", "echo", fmt.Sprintf("c-%03d", i), admitted(before)))
+	}
+	first := map[string]int{
+		fmt.Sprintf("upgrade.echo.echo-2.canary.%d", start(3*time.Minute)):                100,
+		fmt.Sprintf("upgrade.echo.echo-2.canary.%d", start(3*time.Minute-10*time.Second)): 100,
+		fmt.Sprintf("upgrade.echo.echo-2.canary.%d", start(3*time.Minute-20*time.Second)): 50,
+	}
+	if diff := cmp.Diff(first, ofUpgrades(wave)); diff != "" {
+		t.Errorf("silences of 250 clusters (-want +got):\n%s", diff)
+	}
+	slices.Reverse(wave)
+	if diff := cmp.Diff(first, ofUpgrades(wave)); diff != "" {
+		t.Errorf("silences in another order (-want +got):\n%s", diff)
+	}
+	for i := range wave {
+		if wave[i].Spec.Cluster < "c-090" {
+			succeeded(6 * time.Minute)(&wave[i])
+		}
+	}
+	first[fmt.Sprintf("upgrade.echo.echo-2.canary.%d", start(3*time.Minute))] = 10
+	if diff := cmp.Diff(first, ofUpgrades(wave)); diff != "" {
+		t.Errorf("silences when some have ended (-want +got):\n%s", diff)
+	}
+}
+
+// TestUpgradesApart have a silence each.
+func TestUpgradesApart(t *testing.T) {
+	ofWave := func(wave string) func(*v1alpha1.OperatorInstall) {
+		return func(i *v1alpha1.OperatorInstall) { i.Spec.Admission.Wave = wave }
+	}
+	at := func(before time.Duration) int64 { return noon.Add(-before).Unix() }
+	got := ofUpgrades([]v1alpha1.OperatorInstall{
+		install("tools", "echo", "a", admitted(9*time.Minute)),
+		install("tools", "echo", "b", admitted(4*time.Minute)), // 5 minutes after the first
+		install("tools", "echo", "c", admitted(3*time.Minute)),
+		install("tools", "echo", "d", admitted(3*time.Minute), ofWave("prod")),
+		install("tools", "router", "a", admitted(9*time.Minute)),
+		install("tools", "router", "b", admitted(3*time.Minute), firstInstallation),
+	})
+	want := map[string]int{
+		fmt.Sprintf("upgrade.echo.echo-2.canary.%d", at(9*time.Minute)):   2,
+		fmt.Sprintf("upgrade.echo.echo-2.canary.%d", at(3*time.Minute)):   1,
+		fmt.Sprintf("upgrade.echo.echo-2.prod.%d", at(3*time.Minute)):     1,
+		fmt.Sprintf("upgrade.router.echo-2.canary.%d", at(9*time.Minute)): 1,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("silences (-want +got):\n%s", diff)
+	}
+	var atOnce []v1alpha1.OperatorInstall
+	for i := range 101 {
+		atOnce = append(atOnce, install("tools", "echo", fmt.Sprintf("c-%03d", i), admitted(time.Minute)))
+	}
+	name := fmt.Sprintf("upgrade.echo.echo-2.canary.%d", at(time.Minute))
+	if diff := cmp.Diff(map[string]int{name: 100, name + ".2": 1}, ofUpgrades(atOnce)); diff != "" {
+		t.Errorf("silences of clusters that were admitted at once (-want +got):\n%s", diff)
+	}
+}
+
 func TestSuperfluous(t *testing.T) {
 	own := silence("tools", "own")
 	own.Labels = map[string]string{v1alpha1.LabelAutomaticSilence: silences.CauseVeto}
@@ -115,8 +189,8 @@ func TestIsReported(t *testing.T) {
 	upgrade := silence("tools", "s")
 	upgrade.Labels = map[string]string{v1alpha1.LabelAutomaticSilence: silences.CauseUpgrade}
 	ofPerson := silence("tools", "s")
-	if !silences.IsReported(&ofPerson, noon) || silences.IsReported(&upgrade, noon.Add(9*time.Minute)) ||
-		!silences.IsReported(&upgrade, noon.Add(10*time.Minute)) {
-		t.Error("pages hidden by an upgrade are told of after 10 minutes, others at once")
+	if !silences.IsReported(&ofPerson, noon) || silences.IsReported(&upgrade, noon.Add(14*time.Minute)) ||
+		!silences.IsReported(&upgrade, noon.Add(15*time.Minute)) {
+		t.Error("pages hidden by an upgrade are told of after 15 minutes, others at once")
 	}
 }

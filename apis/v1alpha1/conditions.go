@@ -427,6 +427,9 @@ const (
 	// LabelPaging marks objects on the hub that hold configuration of Alertmanager, with
 	// the value "true".
 	LabelPaging = "bellwether.dev/paging"
+	// LabelPagingHub names the hub that wrote such an object and deletes it, by the namespace
+	// that its configuration is in.
+	LabelPagingHub = "bellwether.dev/paging-hub"
 	// LabelAutomaticSilence marks an AlertSilence that the hub made and deletes by itself. Its
 	// value is why: upgrade, veto or removal.
 	LabelAutomaticSilence = "bellwether.dev/automatic-silence"

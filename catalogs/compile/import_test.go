@@ -172,7 +172,8 @@ func TestVersionsThatAreNotPlain(t *testing.T) {
 	for _, upgrades := range []ladder.Upgrades{ladder.Stepwise, ladder.Direct} {
 		l := &ladder.Ladder{APIVersion: ladder.APIVersion, Kind: ladder.Kind, Package: compiletest.Package,
 			Policy: ladder.Policy{Upgrades: upgrades}}
-		in := compile.Input{Ladder: l, Contents: compile.ContentMap{}, Now: compiletest.Now}
+		contents := compile.ContentMap{}
+		in := compile.Input{Ladder: l, Contents: contents, Now: compiletest.Now}
 		var want []string
 		for _, v := range versions {
 			name := nameOf(v)
@@ -180,7 +181,7 @@ func TestVersionsThatAreNotPlain(t *testing.T) {
 			b := bundle(t, v, func(csv map[string]any) { csv["metadata"].(map[string]any)["name"] = name })
 			l.Bundles = append(l.Bundles, ladder.Bundle{Version: v, Name: name, Image: compiletest.Image("1.0.0"),
 				Channel: "stable"})
-			in.Contents[v] = compile.Content{Bundle: b}
+			contents[v] = compile.Content{Bundle: b}
 		}
 		slices.Reverse(l.Bundles) // their order in the file means nothing
 		result, err := compile.Compile(in)

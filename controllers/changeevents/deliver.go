@@ -39,7 +39,7 @@ func (r *Reconciler) send(ctx context.Context, ro *v1alpha1.OperatorRollout, s p
 		return plan.Result{State: v1alpha1.ChangeEventWaiting,
 			Message: "the routing key cannot be used: the condition Ready of the PagingPolicy says why"}
 	}
-	events, err := pagerduty.New(s.Receiver.PagerDuty.URL)
+	service, err := pagerduty.New(s.Receiver.PagerDuty.URL)
 	if err != nil {
 		return plan.Result{State: v1alpha1.ChangeEventRefused, Message: err.Error()}
 	}
@@ -51,7 +51,7 @@ func (r *Reconciler) send(ctx context.Context, ro *v1alpha1.OperatorRollout, s p
 	if !known {
 		return plan.Result{State: v1alpha1.ChangeEventGivenUp, Message: "the rollout does not tell of it any more"}
 	}
-	return resultOf(events.Change(ctx, string(paging.Trim(value)), pagerduty.Change{Summary: t.Summary,
+	return resultOf(service.Change(ctx, string(paging.Trim(value)), pagerduty.Change{Summary: t.Summary,
 		Source: ro.Namespace + "/" + ro.Spec.Operator.Name, Time: t.At.Time, Details: t.Details}))
 }
 

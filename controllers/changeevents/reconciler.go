@@ -7,12 +7,15 @@
 package changeevents
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -32,6 +35,7 @@ import (
 // +kubebuilder:rbac:groups=bellwether.dev,resources=pagingpolicies,verbs=get;list;watch
 // +kubebuilder:rbac:groups=bellwether.dev,resources=managedoperators,verbs=get;list;watch
 // +kubebuilder:rbac:groups=bellwether.dev,resources=operatorslos,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Reconciler sends the change events of one rollout, one in each pass.
 type Reconciler struct {
@@ -39,6 +43,7 @@ type Reconciler struct {
 	// Live reads past the cache.
 	Live    client.Reader
 	Secrets kit.PagingSecrets
+	Events  events.EventRecorder
 	// Now is the hub's clock.
 	Now func() time.Time
 }
@@ -62,9 +67,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, ro *v1alpha1.OperatorRollout
 		if err != nil {
 			return ctrl.Result{}, client.IgnoreNotFound(err)
 		}
+		r.notify(ro, plan.Lost(ro.Status.ChangeEvents, next.Deliveries))
 	}
 	if next.Send != nil {
-		err = r.deliver(ctx, ro, *next.Send)
+		err = r.deliver(ctx, ro, next)
 	}
 	return kit.Result(next.RecheckAfter, err)
 }
@@ -113,7 +119,8 @@ func (r *Reconciler) versionBefore(ctx context.Context, ro *v1alpha1.OperatorRol
 
 // deliver sends an event and writes down the result. A hub that is told to end finishes
 // that first: nobody else could.
-func (r *Reconciler) deliver(ctx context.Context, ro *v1alpha1.OperatorRollout, s plan.Send) error {
+func (r *Reconciler) deliver(ctx context.Context, ro *v1alpha1.OperatorRollout, next plan.Decision) error {
+	s := *next.Send
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deliveryTimeout)
 	defer cancel()
 	result := r.send(ctx, ro, s)
@@ -122,5 +129,17 @@ func (r *Reconciler) deliver(ctx context.Context, ro *v1alpha1.OperatorRollout, 
 	if err := r.record(ctx, client.ObjectKeyFromObject(ro), ro.UID, s, result); err != nil {
 		return fmt.Errorf("write down that change event %s is %s: %w", s.Transition, result.State, err)
 	}
+	after, _ := plan.Record(next.Deliveries, s, result)
+	r.notify(ro, plan.Lost(next.Deliveries, after))
 	return nil
+}
+
+// notify emits a Kubernetes event for each change event that PagerDuty may not have.
+func (r *Reconciler) notify(ro *v1alpha1.OperatorRollout, lost []v1alpha1.ChangeEventDelivery) {
+	for _, d := range lost {
+		why := cmp.Or(d.Message, "PagerDuty did not accept it within an hour")
+		r.Events.Eventf(ro, nil, corev1.EventTypeWarning, "ChangeEvent"+string(d.State), "Send",
+			"The change event %s was not sent to %s, or may not have been, and is not sent again: %s", d.Transition,
+			d.Receiver, why)
+	}
 }

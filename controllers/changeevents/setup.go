@@ -33,7 +33,7 @@ type Options struct {
 // leader only.
 func Add(mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Now: time.Now,
-		Secrets: kit.PagingSecrets{Live: mgr.GetAPIReader()}}
+		Secrets: kit.PagingSecrets{Live: mgr.GetAPIReader()}, Events: mgr.GetEventRecorder("bellwether-changeevents")}
 	err := ctrl.NewControllerManagedBy(mgr).Named("changeevents").
 		For(&v1alpha1.OperatorRollout{}).
 		Watches(&v1alpha1.PagingPolicy{}, handler.EnqueueRequestsFromMapFunc(r.recent),

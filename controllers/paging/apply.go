@@ -94,8 +94,11 @@ func joined(refused map[types.NamespacedName]error) error {
 	return errors.Join(slices.Collect(maps.Values(refused))...)
 }
 
-// configs are the AlertmanagerConfigs that the hub writes.
+// configs are the AlertmanagerConfigs that this hub writes. Another one of the same
+// cluster, with its configuration in another namespace, has its own.
 func (r *Reconciler) configs() kit.Optional {
+	own := maps.Clone(labels)
+	own[v1alpha1.LabelPagingHub] = r.Options.Namespace
 	return kit.Optional{Kind: monitoring.SchemeGroupVersion.WithKind(monitoring.AlertmanagerConfigKind),
-		Manager: kit.PagingManager, Own: labels, Labels: r.Options.Labels}
+		Manager: kit.PagingManager, Own: own, Labels: r.Options.Labels}
 }

@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,16 +46,32 @@ func policyIn(namespace string, scope v1alpha1.PagingScope) []client.Object {
 	}
 }
 
-// TestRefusedObjectHoldsUpNoOther has the API server refuse the AlertmanagerConfig of one policy.
-func TestRefusedObjectHoldsUpNoOther(t *testing.T) {
+// newHub is a hub with its configuration in a namespace.
+func newHub(t *testing.T, namespace string, c client.Client) *Reconciler {
+	t.Helper()
+	rules, err := slo.Build(slo.Set{Default: slo.DefaultProfile()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Reconciler{Client: c, Live: c, Kinds: objects{}, Events: events.NewFakeRecorder(1000), Rules: rules,
+		Now: time.Now, Options: Options{Namespace: namespace, Folder: DefaultFolder}, Tester: NewTester(nil)}
+}
+
+func newScheme(t *testing.T, further ...func(*runtime.Scheme) error) *runtime.Scheme {
+	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range append(further, clientgoscheme.AddToScheme, v1alpha1.AddToScheme) {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
+	return scheme
+}
+
+// TestRefusedObjectHoldsUpNoOther has the API server refuse the AlertmanagerConfig of one policy.
+func TestRefusedObjectHoldsUpNoOther(t *testing.T) {
 	applied := map[string]bool{}
-	c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.PagingPolicy{}).
+	c := fake.NewClientBuilder().WithScheme(newScheme(t)).WithStatusSubresource(&v1alpha1.PagingPolicy{}).
 		WithObjects(policyIn("bellwether-system", v1alpha1.PagingFleet)...).
 		WithObjects(policyIn("payments", v1alpha1.PagingNamespace)...).
 		WithObjects(policyIn("tools", v1alpha1.PagingNamespace)...).
@@ -77,13 +96,7 @@ func TestRefusedObjectHoldsUpNoOther(t *testing.T) {
 				return c.List(ctx, list, opts...)
 			},
 		}).Build()
-	rules, err := slo.Build(slo.Set{Default: slo.DefaultProfile()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &Reconciler{Client: c, Live: c, Kinds: objects{}, Events: events.NewFakeRecorder(10), Rules: rules,
-		Now:     time.Now,
-		Options: Options{Namespace: "bellwether-system", Folder: DefaultFolder}, Tester: NewTester(nil)}
+	r := newHub(t, "bellwether-system", c)
 	if _, err := r.Reconcile(t.Context(), reconcile.Request{}); !apierrors.IsForbidden(err) {
 		t.Errorf("error %v, want Forbidden, so that it is tried again", err)
 	}
@@ -100,4 +113,53 @@ func TestRefusedObjectHoldsUpNoOther(t *testing.T) {
 			t.Errorf("nothing is written in %s", namespace)
 		}
 	}
+}
+
+// TestTwoHubsLeaveEachOtherAlone has two hubs of one cluster, each with a policy for the fleet, and a policy of a team.
+func TestTwoHubsLeaveEachOtherAlone(t *testing.T) {
+	const mine, other = "bellwether-system", "staging"
+	team := policyIn("payments", v1alpha1.PagingNamespace)
+	c := fake.NewClientBuilder().WithScheme(newScheme(t, monitoring.AddToScheme)).
+		WithStatusSubresource(&v1alpha1.PagingPolicy{}).WithObjects(policyIn(mine, v1alpha1.PagingFleet)...).
+		WithObjects(policyIn(other, v1alpha1.PagingFleet)...).WithObjects(team...).Build()
+	hubs := []*Reconciler{newHub(t, mine, c), newHub(t, other, c)}
+	configs := func(when string, want ...string) {
+		t.Helper()
+		for range 2 {
+			for _, hub := range hubs {
+				if _, err := hub.Reconcile(t.Context(), reconcile.Request{}); err != nil {
+					t.Fatal(err)
+				}
+				var list monitoring.AlertmanagerConfigList
+				if err := c.List(t.Context(), &list); err != nil {
+					t.Fatal(err)
+				}
+				var got []string
+				for _, one := range list.Items {
+					got = append(got, one.Namespace)
+				}
+				if diff := cmp.Diff(want, got, cmpopts.SortSlices(strings.Compare)); diff != "" {
+					t.Errorf("%s, AlertmanagerConfigs after the hub in %s (-want +got):\n%s", when,
+						hub.Options.Namespace, diff)
+				}
+			}
+		}
+	}
+	for _, hub := range hubs { // each writes its own first
+		if _, err := hub.Reconcile(t.Context(), reconcile.Request{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	configs("with three policies", mine, other, "payments")
+	for _, o := range team {
+		if err := c.Delete(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, hub := range hubs { // whoever wrote it last deletes it
+		if _, err := hub.Reconcile(t.Context(), reconcile.Request{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	configs("without the team's", mine, other)
 }

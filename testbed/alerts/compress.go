@@ -43,6 +43,25 @@ func Compress(groups []monitoringv1.RuleGroup, factor int) ([]monitoringv1.RuleG
 	return out, nil
 }
 
+// waits are the durations in a configuration of Alertmanager.
+var waits = regexp.MustCompile(`((?:group_wait|group_interval|repeat_interval): )([0-9a-z]+)`)
+
+// CompressConfig divides the times of the routes of a configuration of Alertmanager by a factor.
+func CompressConfig(config string, factor int) (string, error) {
+	var failed error
+	out := waits.ReplaceAllStringFunc(config, func(found string) string {
+		parts := waits.FindStringSubmatch(found)
+		if parts[2] == "0s" {
+			return found
+		}
+		if err := compress(&parts[2], factor, func(d string) { parts[2] = d }); err != nil {
+			failed = err
+		}
+		return parts[1] + parts[2]
+	})
+	return out, failed
+}
+
 func compressRule(rule *monitoringv1.Rule, factor int) error {
 	if err := compress((*string)(rule.For), factor,
 		func(d string) { rule.For = new(monitoringv1.Duration(d)) }); err != nil {

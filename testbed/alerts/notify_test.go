@@ -43,22 +43,13 @@ func recommended(t *testing.T) string {
 	return found[0][1]
 }
 
-// waits are the durations in a configuration of Alertmanager.
-var waits = regexp.MustCompile(`((?:group_wait|group_interval|repeat_interval): )([0-9a-z]+)`)
-
 // compressedConfig divides the durations of a configuration of Alertmanager, and sends everything to one server.
 func compressedConfig(t *testing.T, config string, factor int, url string) []byte {
 	t.Helper()
-	config = waits.ReplaceAllStringFunc(config, func(found string) string {
-		parts := waits.FindStringSubmatch(found)
-		if parts[2] == "0s" {
-			return found
-		}
-		if err := compress(&parts[2], factor, func(d string) { parts[2] = d }); err != nil {
-			t.Fatal(err)
-		}
-		return parts[1] + parts[2]
-	})
+	config, err := CompressConfig(config, factor)
+	if err != nil {
+		t.Fatal(err)
+	}
 	// The names of the hosts become paths.
 	return []byte(regexp.MustCompile(`https://([a-z]+)\.example\.com/`).ReplaceAllString(config, url+"/$1"))
 }

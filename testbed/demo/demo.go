@@ -80,8 +80,8 @@ func Run(ctx context.Context, o Options) (err error) {
 
 // stop stops everything. Logs stay where there was an error that nobody asked for.
 func (d *demo) stop(ctx context.Context, cause error) error {
-	if d.tickets != nil {
-		defer d.tickets.Close()
+	if d.webhooks != nil {
+		defer d.webhooks.Close()
 	}
 	if d.platform == nil {
 		return nil
@@ -106,8 +106,8 @@ type demo struct {
 	services []service
 	stopped  time.Time
 	exposed  int
-	// tickets are what the tracker got. The incident about the bad version was opened, and ended.
-	tickets       *alertmanager.Webhooks
+	// webhooks have what the tracker got, and the heartbeats. The incident about the bad version was opened, and ended.
+	webhooks      *alertmanager.Webhooks
 	opened, ended time.Time
 }
 

@@ -42,9 +42,19 @@ var shown = []string{"operator", "version", "clusters", "wave", "rollout", "chan
 // errLedger says that the Events API saw something else than one incident.
 var errLedger = errors.New("the ledger is not that of one incident")
 
-// route has pages go to the Events API, and tickets to a tracker, as the guide says it.
+// Where the tracker and the service of the heartbeat are on the demo's server.
+const (
+	toTracker   = "/tracker"
+	toHeartbeat = "/heartbeat"
+)
+
+// errSilent says that the dead man's switch would have notified somebody.
+var errSilent = errors.New("no heartbeat arrived")
+
+// route has pages go to the Events API, tickets to a tracker, and the heartbeat to a service that would notify somebody
+// if it stopped, as the guide says it.
 func (d *demo) route(ctx context.Context) error {
-	d.tickets = alertmanager.NewWebhooks()
+	d.webhooks = alertmanager.NewWebhooks()
 	policy, secrets, err := d.policy()
 	if err != nil {
 		return err
@@ -74,20 +84,24 @@ func (d *demo) policy() (*v1alpha1.PagingPolicy, []*corev1.Secret, error) {
 			Labels: map[string]string{v1alpha1.LabelPagingSecret: "true"}}, StringData: map[string]string{key: value}}
 	}
 	of := func(name, key string) v1alpha1.SecretKey { return v1alpha1.SecretKey{Name: name, Key: key} }
+	secrets := []*corev1.Secret{secret("pagerduty", "routing-key", key),
+		secret("tracker", "url", d.webhooks.URL()+toTracker), secret("heartbeat", "url", d.webhooks.URL()+toHeartbeat)}
 	return &v1alpha1.PagingPolicy{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "PagingPolicy"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: policyName},
 		Spec: v1alpha1.PagingPolicySpec{
-			Scope:   v1alpha1.PagingFleet,
-			Pages:   v1alpha1.PageTarget{Receivers: []string{"oncall"}},
-			Tickets: &v1alpha1.TicketTarget{Receivers: []string{"tracker"}},
+			Scope:     v1alpha1.PagingFleet,
+			Pages:     v1alpha1.PageTarget{Receivers: []string{"oncall"}},
+			Tickets:   &v1alpha1.TicketTarget{Receivers: []string{"tracker"}},
+			Heartbeat: &v1alpha1.HeartbeatTarget{URL: of("heartbeat", "url")},
 			Receivers: []v1alpha1.PagingReceiver{
-				{Name: "oncall", PagerDuty: &v1alpha1.PagerDutyReceiver{RoutingKey: of("pagerduty", "routing-key"),
-					URL: d.platform.Events().URL() + pagerduty.EnqueuePath}},
+				{Name: "oncall", PagerDuty: &v1alpha1.PagerDutyReceiver{
+					RoutingKey: of("pagerduty", "routing-key"),
+					URL:        d.platform.Events().URL() + pagerduty.EnqueuePath}},
 				{Name: "tracker", Webhook: &v1alpha1.WebhookReceiver{URL: of("tracker", "url")}},
 			},
 		},
-	}, []*corev1.Secret{secret("pagerduty", "routing-key", key), secret("tracker", "url", d.tickets.URL())}, nil
+	}, secrets, nil
 }
 
 // lint writes the policy into a file and has the command line check it.
@@ -152,15 +166,29 @@ func (d *demo) resolved(ctx context.Context) error {
 	ledger := d.platform.Events().Ledger()
 	d.say("")
 	err = errors.Join(err, ledger.PrintIncidents(d.Out, shown...))
-	d.say("\nPages: %d. Notifications to the tracker of tickets: %d.", ledger.Pages(), len(d.tickets.At("/")))
+	d.say("\nPages: %d. Notifications to the tracker of tickets: %d. %s", ledger.Pages(),
+		len(d.webhooks.At(toTracker)), d.heartbeats())
 	if err == nil {
 		err = checkLedger(ledger)
+	}
+	if err == nil && len(d.webhooks.At(toHeartbeat)) == 0 {
+		err = errSilent
 	}
 	if err == nil {
 		timeline := ledger.Incidents[0].Timeline
 		d.opened, d.ended = timeline[0].At, timeline[len(timeline)-1].At
 	}
 	return err
+}
+
+// heartbeats says how many came, and the longest time without one.
+func (d *demo) heartbeats() string {
+	all := d.webhooks.At(toHeartbeat)
+	var longest time.Duration
+	for i := 1; i < len(all); i++ {
+		longest = max(longest, all[i].At.Sub(all[i-1].At))
+	}
+	return fmt.Sprintf("Heartbeats: %d, at most %s apart.", len(all), longest.Round(time.Second))
 }
 
 // checkLedger wants one incident about the bad version, triggered once and resolved once, that says what to do.

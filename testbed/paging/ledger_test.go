@@ -54,9 +54,16 @@ func TestOneReleaseIsOneIncident(t *testing.T) {
 	}
 }
 
-// wantKey fails unless the key of an alert's incident, by the configuration that Alertmanager says it has, is the one
-// that PagerDuty got.
+// wantKey fails unless the key of an alert's incident is the one that PagerDuty got.
 func (w *world) wantKey(a alert, key string) {
+	w.t.Helper()
+	if got := w.key(a); got != key {
+		w.t.Errorf("the key of %v is %s, want %s", a, got, key)
+	}
+}
+
+// key is that of an alert's incident, by the configuration that Alertmanager says it has.
+func (w *world) key(a alert) string {
 	w.t.Helper()
 	client, err := api.Endpoint{URL: w.managers[0].URL()}.Client()
 	if err != nil {
@@ -70,9 +77,11 @@ func (w *world) wantKey(a alert, key string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if in := router.Incidents(a); len(in) != 1 || in[0].DedupKey != key {
-		w.t.Errorf("incidents %+v, want the key %s", in, key)
+	in := router.Incidents(a)
+	if len(in) != 1 {
+		w.t.Fatalf("incidents %+v, want one", in)
 	}
+	return in[0].DedupKey
 }
 
 // TestManyClustersAreOneIncident has alerts of one release that differ in a label which groups do not have.

@@ -198,3 +198,22 @@ func Record(deliveries []v1alpha1.ChangeEventDelivery, s Send, r Result) ([]v1al
 	out[i].State, out[i].Message = r.State, phrase.Truncate(phrase.OneLine(r.Message), maxMessage)
 	return out, out[i] != deliveries[i]
 }
+
+// Lost are the events that PagerDuty does not have, or may not have, and that are not sent
+// again, of which that was not so before.
+func Lost(before, after []v1alpha1.ChangeEventDelivery) []v1alpha1.ChangeEventDelivery {
+	var out []v1alpha1.ChangeEventDelivery
+	for _, d := range after {
+		if isLost(d.State) && !slices.ContainsFunc(before, func(old v1alpha1.ChangeEventDelivery) bool {
+			return old.Transition == d.Transition && old.At.Equal(&d.At) && old.Receiver == d.Receiver &&
+				old.State == d.State
+		}) {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+func isLost(s v1alpha1.ChangeEventState) bool {
+	return s == v1alpha1.ChangeEventRefused || s == v1alpha1.ChangeEventGivenUp || s == v1alpha1.ChangeEventUnknown
+}

@@ -268,3 +268,24 @@ func TestReceivers(t *testing.T) {
 		})
 	}
 }
+
+// TestLost has one event in each state before and after.
+func TestLost(t *testing.T) {
+	of := func(transition string, state v1alpha1.ChangeEventState) v1alpha1.ChangeEventDelivery {
+		return v1alpha1.ChangeEventDelivery{Transition: transition, At: metav1.NewTime(noon), Receiver: "a/p/x",
+			State: state}
+	}
+	before := []v1alpha1.ChangeEventDelivery{of("started", v1alpha1.ChangeEventSending),
+		of("wave", v1alpha1.ChangeEventWaiting), of("paused", v1alpha1.ChangeEventRefused),
+		of("ended", v1alpha1.ChangeEventSending)}
+	after := []v1alpha1.ChangeEventDelivery{of("started", v1alpha1.ChangeEventUnknown),
+		of("wave", v1alpha1.ChangeEventGivenUp), of("paused", v1alpha1.ChangeEventRefused),
+		of("ended", v1alpha1.ChangeEventSent), of("resumed", v1alpha1.ChangeEventRefused)}
+	want := []v1alpha1.ChangeEventDelivery{after[0], after[1], after[4]}
+	if diff := cmp.Diff(want, plan.Lost(before, after)); diff != "" {
+		t.Errorf("lost (-want +got):\n%s", diff)
+	}
+	if got := plan.Lost(after, after); len(got) != 0 {
+		t.Errorf("lost again: %+v", got)
+	}
+}

@@ -23,6 +23,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/alerts/slo"
 	"github.com/bellwether-dev/bellwether/testbed/bench/figure"
+	"github.com/bellwether-dev/bellwether/testbed/bench/poll"
 	"github.com/bellwether-dev/bellwether/testbed/build"
 	"github.com/bellwether-dev/bellwether/testbed/prometheus"
 )
@@ -105,7 +106,7 @@ func ruleFile(criticality string) ([]byte, error) {
 func run(ctx context.Context, out io.Writer, f *fleet, sides []side) error {
 	fmt.Fprintf(out, "waiting until %d clusters have objectives and slices ...\n", len(f.clusters))
 	for _, s := range sides {
-		if err := poll(ctx, func() error { return s.ready(ctx, len(f.clusters)) }); err != nil {
+		if err := poll.Until(ctx, look, func() error { return s.ready(ctx, len(f.clusters)) }); err != nil {
 			return err
 		}
 	}
@@ -124,28 +125,11 @@ func run(ctx context.Context, out io.Writer, f *fleet, sides []side) error {
 	fmt.Fprintln(out, "waiting until all page ...")
 	for i := range sides {
 		s := &sides[i]
-		if err := poll(ctx, func() error { return s.fired(ctx, f) }); err != nil {
+		if err := poll.Until(ctx, look, func() error { return s.fired(ctx, f) }); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// poll waits until a check passes.
-func poll(ctx context.Context, check func() error) error {
-	ticker := time.NewTicker(look)
-	defer ticker.Stop()
-	for {
-		err := check()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
-		}
-	}
 }
 
 // ready fails while a cluster has no slice, or while there is no threshold.

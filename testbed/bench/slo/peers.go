@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
@@ -70,6 +71,22 @@ func peerRules(peer string, operators int) ([]monitoringv1.RuleGroup, error) {
 				groups = append(groups, g)
 			}
 		}
+	}
+	return groups, nil
+}
+
+// SlothRules are sloth's rules for one objective of an operator: fleet.Operator of less than Operators, and the name of
+// an SLI in sloth's rules. A page has the labels cluster, sloth_id, sloth_service, sloth_slo and sloth_severity.
+func SlothRules(operator, sli string) ([]monitoringv1.RuleGroup, error) {
+	groups, err := peerRules(sloth, Operators)
+	if err != nil {
+		return nil, err
+	}
+	groups = slices.DeleteFunc(groups, func(g monitoringv1.RuleGroup) bool {
+		return !strings.HasSuffix(g.Name, "-"+operator+"-"+sli)
+	})
+	if len(groups) == 0 {
+		return nil, fmt.Errorf("read rules of %s: there are none of %s for %s", sloth, sli, operator)
 	}
 	return groups, nil
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/bellwether-dev/bellwether/testbed/bench/catalogs"
 	"github.com/bellwether-dev/bellwether/testbed/bench/detection"
 	"github.com/bellwether-dev/bellwether/testbed/bench/figure"
+	"github.com/bellwether-dev/bellwether/testbed/bench/paging"
 	"github.com/bellwether-dev/bellwether/testbed/bench/probes"
 	"github.com/bellwether-dev/bellwether/testbed/bench/slo"
 	"github.com/bellwether-dev/bellwether/testbed/bench/slo/fleet"
@@ -127,6 +128,9 @@ var benchmarks = []benchmark{
 	}},
 	{"detection", func(ctx context.Context, out io.Writer, _ options) (figure.Section, error) {
 		return detection.Measure(ctx, out, detection.Options{Outages: 12})
+	}},
+	{"paging", func(ctx context.Context, out io.Writer, _ options) (figure.Section, error) {
+		return paging.Measure(ctx, out, paging.Options{Sizes: []int{1, 3, 30, 200}, Phases: 8, Faster: 1})
 	}},
 	{"slo", func(ctx context.Context, out io.Writer, o options) (figure.Section, error) {
 		return slo.Measure(ctx, out, o.slo())

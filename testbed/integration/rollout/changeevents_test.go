@@ -5,6 +5,7 @@ package rollout
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -129,6 +131,16 @@ func TestChangeEventsAreSentOnce(t *testing.T) {
 	// A hub ended while it sent this one: whether PagerDuty has it is not known.
 	w.changeStatus(ro, func() { ro.Status.ChangeEvents[0].State = v1alpha1.ChangeEventSending })
 	w.delivered(ro, ro.Status.ChangeEvents[0].Transition, v1alpha1.ChangeEventUnknown)
+	w.eventually(func() error {
+		var list eventsv1.EventList
+		must(t, w.List(t.Context(), &list, client.InNamespace(w.namespace)))
+		if !slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool {
+			return e.Reason == "ChangeEventUnknown" && e.Type == corev1.EventTypeWarning && e.Regarding.Name == ro.Name
+		}) {
+			return errors.New("no Event says that a change event may not have been sent")
+		}
+		return nil
+	})
 
 	ledger := events.Ledger()
 	var got []string

@@ -1,0 +1,28 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build long
+
+package paging
+
+import (
+	"testing"
+)
+
+// TestMeasure measures a small fleet with all times divided by 60.
+func TestMeasure(t *testing.T) {
+	m, err := measure(t.Context(), t.Output(), Options{Sizes: []int{1, 4}, Phases: 2, Faster: 60})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range m.fleet.releases {
+		for service, want := range map[string]int{ours: 1, byCluster: r.clusters, byObjective: 1} {
+			got := m.tallies[service][i]
+			if got.incidents != want || got.resolves != want || !got.first.After(r.failed) ||
+				!got.last.After(r.mended) {
+				t.Errorf("%s, release on %d clusters: %+v, want %d incidents, resolved", service, r.clusters, got, want)
+			}
+		}
+	}
+	t.Log(m.report().Detail)
+}
