@@ -44,7 +44,8 @@ func Module(tb testing.TB, module string) string {
 	if dir, ok := modules.Load(module); ok {
 		return dir.(string)
 	}
-	out, err := exec.CommandContext(tb.Context(), "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
+	list := exec.CommandContext(tb.Context(), "go", "list", "-m", "-f", "{{.Dir}}", module) //nolint:gosec // by a test
+	out, err := list.Output()
 	dir := strings.TrimSpace(string(out))
 	if err != nil || dir == "" {
 		tb.Fatalf("find the module %s: %q, %v", module, dir, err)

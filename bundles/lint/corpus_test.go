@@ -105,10 +105,11 @@ func (c corpusBundle) files(t testing.TB) fs.FS {
 		t.Fatalf("%s: %v", c.name(), err)
 	}
 	converted, err := p.Convert(build.Options{Version: cmp.Or(c.Folder, c.Version), Channels: c.Channels})
+	out := fstest.MapFS{}
 	if converted == nil { // what the validators have to say are findings
 		t.Fatalf("%s: %v", c.name(), err)
+		return out
 	}
-	out := fstest.MapFS{}
 	for name, text := range converted.Files {
 		out[name] = &fstest.MapFile{Data: text, Mode: 0o644}
 	}

@@ -65,7 +65,8 @@ func exampleFile(name string) string {
 func Index() string {
 	var out strings.Builder
 	out.WriteString("# Lint rules\n\nWhat `bellwether bundle lint` looks for, and " +
-		"[how often it is right](precision.md). These pages are written by `make generate`, from the rules themselves.\n\n")
+		"[how often it is right](precision.md). These pages are written by `make generate`, from the rules " +
+		"themselves.\n\n")
 	out.WriteString("| rule | severity | what is wrong |\n|---|---|---|\n")
 	for _, r := range Rules() {
 		fmt.Fprintf(&out, "| [%s](%s.md) | %s | %s |\n", r.ID, r.ID, r.Severity, r.Title)

@@ -103,7 +103,7 @@ func (s *sbomReader) artifact(digest v1.Hash) error {
 	}
 	manifest, err := v1.ParseManifest(bytes.NewReader(got.Manifest))
 	if err != nil {
-		return nil // It is no artifact; it is ignored.
+		return nil //nolint:nilerr // it is no artifact
 	}
 	for _, l := range manifest.Layers {
 		if !slices.Contains(sbomTypes, string(l.MediaType)) {

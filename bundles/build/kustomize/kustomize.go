@@ -98,8 +98,8 @@ func (t *tracker) ReadFile(name string) ([]byte, error) {
 		return text, err
 	}
 	var k map[string]any
-	if yaml.Unmarshal(text, &k) != nil || len(k) == 0 {
-		return text, nil
+	if err := yaml.Unmarshal(text, &k); err != nil || len(k) == 0 {
+		return text, nil //nolint:nilerr // kustomize says what is wrong with it
 	}
 	metadata, _ := k["buildMetadata"].([]any)
 	if slices.Contains(metadata, any(types.OriginAnnotations)) {

@@ -125,7 +125,7 @@ func (t *trial) createExample(ctx context.Context, o *unstructured.Unstructured,
 		return e, fmt.Errorf("create example %s: %w", e, last)
 	case last != nil:
 		e.State, e.Message = Refused, last.Error()
-		return e, nil
+		err = nil
 	}
 	return e, err
 }

@@ -112,7 +112,6 @@ type trial struct {
 	pods   kubernetes.Interface
 
 	namespace string
-	channel   string
 	made      record
 	report    *Report
 }
@@ -211,7 +210,7 @@ func (t *trial) poll(ctx context.Context, limit time.Duration, done func(ctx con
 	return wait.PollUntilContextTimeout(ctx, pollInterval, limit, true, func(ctx context.Context) (bool, error) {
 		ok, err := done(ctx)
 		if ctx.Err() != nil || isTransient(err) {
-			return false, nil
+			ok, err = false, nil
 		}
 		return ok, err
 	})

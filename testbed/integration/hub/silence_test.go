@@ -104,8 +104,8 @@ func (h *harness) timeIsExcluded(t *testing.T, namespace string) {
 			Clusters: &v1alpha1.SilencedClusters{Names: []string{maintained.Name}}, ExcludeFromBudgets: true,
 			End: metav1.NewTime(time.Now().Add(time.Hour))}}
 	must(t, h.Create(t.Context(), excluding))
-	want := fmt.Sprintf("# HELP %[1]s 1 while a silence excludes time in which an operator is bad on a cluster from its "+
-		"error budgets.\n# TYPE %[1]s gauge\n%[1]s{cluster=\"maintained\",namespace=%[2]q,operator=\"ledger\","+
+	want := fmt.Sprintf("# HELP %[1]s 1 while a silence excludes time in which an operator is bad on a cluster from "+
+		"its error budgets.\n# TYPE %[1]s gauge\n%[1]s{cluster=\"maintained\",namespace=%[2]q,operator=\"ledger\","+
 		"operator_namespace=%[2]q,owner=\"anna\",reason=\"storage is moved\",silence=\"excluding\"} 1\n", metric,
 		namespace)
 	eventually(t, func() error { return testutil.GatherAndCompare(h.metrics, strings.NewReader(want), metric) })

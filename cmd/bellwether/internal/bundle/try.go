@@ -126,7 +126,7 @@ func (a *app) tryBundle(ctx context.Context, f *bundleTry, bundle string) error 
 		return err
 	}
 	if f.image == "" {
-		server, address, err := f.serve(o.Config, content)
+		server, address, err := f.serve(ctx, o.Config, content)
 		if err != nil {
 			return err
 		}
@@ -231,7 +231,8 @@ func withDigest(image, digest string) string {
 }
 
 // serve serves the catalog, and returns the address for the cluster.
-func (f *bundleTry) serve(config *rest.Config, content view.View) (*serve.Server, string, error) {
+func (f *bundleTry) serve(ctx context.Context, config *rest.Config,
+	content view.View) (*serve.Server, string, error) {
 	host, port, err := hostPort(f.listen)
 	if err != nil {
 		return nil, "", exit.Hintf("use the form HOST or HOST:PORT", "invalid value %q of --listen: %w", f.listen, err)
@@ -242,7 +243,7 @@ func (f *bundleTry) serve(config *rest.Config, content view.View) (*serve.Server
 			f.advertise, err)
 	}
 	if host == "" {
-		if host, err = localAddress(config.Host); err != nil {
+		if host, err = localAddress(ctx, config.Host); err != nil {
 			return nil, "", exit.Hintf("set --listen", "find the address at which the cluster reaches this machine: %w",
 				err)
 		}
@@ -273,12 +274,13 @@ func hostPort(text string) (string, int, error) {
 }
 
 // localAddress is the address of this machine on the way to a server. Nothing is sent.
-func localAddress(server string) (string, error) {
+func localAddress(ctx context.Context, server string) (string, error) {
 	parsed, err := url.Parse(server)
 	if err != nil {
 		return "", err
 	}
-	c, err := net.Dial("udp", net.JoinHostPort(parsed.Hostname(), cmp.Or(parsed.Port(), "443")))
+	var d net.Dialer
+	c, err := d.DialContext(ctx, "udp", net.JoinHostPort(parsed.Hostname(), cmp.Or(parsed.Port(), "443")))
 	if err != nil {
 		return "", err
 	}

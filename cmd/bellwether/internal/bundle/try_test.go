@@ -34,7 +34,7 @@ func TestHostPort(t *testing.T) {
 }
 
 func TestLocalAddress(t *testing.T) {
-	if got, err := localAddress("https://127.0.0.1:6443"); err != nil || got != "127.0.0.1" {
+	if got, err := localAddress(t.Context(), "https://127.0.0.1:6443"); err != nil || got != "127.0.0.1" {
 		t.Errorf("%q (%v): the way to the loopback interface begins there", got, err)
 	}
 }
