@@ -45,5 +45,5 @@ func Command(env *command.Env) *cobra.Command {
 	access.Add(push)
 	return command.Parent("bundle", "Build, check and publish bundles", []string{"bundles"}, push,
 		a.bundleBuildCommand(), a.bundleLintCommand(), a.bundleDiffCommand(), a.bundleScorecardCommand(),
-		a.bundleInitCommand(), a.bundleTryCommand())
+		a.bundleInitCommand(), a.OnCluster(a.bundleTryCommand()))
 }

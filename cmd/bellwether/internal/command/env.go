@@ -88,11 +88,16 @@ func configFlags() *genericclioptions.ConfigFlags {
 }
 
 // OnHub adds the flags that select the hub to a command and to all below it.
-func (a *Env) OnHub(c *cobra.Command) *cobra.Command {
+func (a *Env) OnHub(c *cobra.Command) *cobra.Command { return a.on(c, "hub") }
+
+// OnCluster adds the same flags to a command that uses a cluster which need not be the hub.
+func (a *Env) OnCluster(c *cobra.Command) *cobra.Command { return a.on(c, "cluster") }
+
+func (a *Env) on(c *cobra.Command, what string) *cobra.Command {
 	flags := c.PersistentFlags()
 	a.Flags.AddFlags(flags)
 	for name, usage := range flagUsage {
-		flags.Lookup(name).Usage = usage
+		flags.Lookup(name).Usage = strings.ReplaceAll(usage, "the hub", "the "+what)
 	}
 	a.registerCompletions(c)
 	return c

@@ -30,7 +30,7 @@ bellwether-internals   Bellwether / Controller internals   15       datasource, 
 	`operator
 bellwether-catalog     Bellwether / Catalog                9        datasource, catalog, cluster, ` +
 	`operator_namespace, operator
-bellwether-paging      Bellwether / Paging health          18       datasource, cluster, operator_namespace, operator
+bellwether-paging      Bellwether / Paging health          19       datasource, cluster, operator_namespace, operator
 `
 
 func TestDashboardsList(t *testing.T) {
