@@ -90,8 +90,12 @@ func configFlags() *genericclioptions.ConfigFlags {
 // OnHub adds the flags that select the hub to a command and to all below it.
 func (a *Env) OnHub(c *cobra.Command) *cobra.Command { return a.on(c, "hub") }
 
-// OnCluster adds the same flags to a command that uses a cluster which need not be the hub.
-func (a *Env) OnCluster(c *cobra.Command) *cobra.Command { return a.on(c, "cluster") }
+// OnCluster adds the same flags to a command that uses a cluster which need not be the hub. The namespace is not shown,
+// as such a command chooses its own.
+func (a *Env) OnCluster(c *cobra.Command) *cobra.Command {
+	a.on(c, "cluster").PersistentFlags().Lookup("namespace").Hidden = true
+	return c
+}
 
 func (a *Env) on(c *cobra.Command, what string) *cobra.Command {
 	flags := c.PersistentFlags()
