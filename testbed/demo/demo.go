@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os/exec"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -182,7 +183,9 @@ func (d *demo) publish(ctx context.Context) error {
 	if d.author, err = d.platform.Author(ctx, catalogName); err != nil {
 		return err
 	}
-	d.author.Run = func(ctx context.Context, args ...string) error { return d.showIn(ctx, d.author.Dir, args...) }
+	d.author.Run = func(ctx context.Context, args ...string) error {
+		return d.run(d.author.Command(ctx, d.Out, args...), args)
+	}
 	if err := d.publishVersion(ctx, before); err != nil {
 		return err
 	}
@@ -310,9 +313,13 @@ func (d *demo) watch(ctx context.Context, revision int64) error {
 func (d *demo) show(ctx context.Context, args ...string) error { return d.showIn(ctx, "", args...) }
 
 func (d *demo) showIn(ctx context.Context, dir string, args ...string) error {
-	d.say("$ bellwether %s", strings.Join(args, " "))
 	c := d.platform.Command(ctx, d.Out, args...)
 	c.Dir = dir
+	return d.run(c, args)
+}
+
+func (d *demo) run(c *exec.Cmd, args []string) error {
+	d.say("$ bellwether %s", strings.Join(args, " "))
 	if err := c.Run(); err != nil {
 		return fmt.Errorf("bellwether %s: %w", strings.Join(args, " "), err)
 	}

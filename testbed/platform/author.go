@@ -4,10 +4,13 @@
 package platform
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 
 	"github.com/bellwether-dev/bellwether/testbed/echo"
@@ -32,18 +35,24 @@ type Author struct {
 	// Run runs the command line in Dir.
 	Run func(ctx context.Context, args ...string) error
 
-	registry string
+	platform *Platform
+}
+
+// Command is the command line in Dir, ready to run. Authors' commands do not talk to the hub, and have no namespace.
+func (a *Author) Command(ctx context.Context, out io.Writer, args ...string) *exec.Cmd {
+	c := a.platform.command(ctx, out, args...)
+	c.Dir = a.Dir
+	return c
 }
 
 // Author returns the author of a catalog of that name. A new one gets a key and an empty ladder.
 func (p *Platform) Author(ctx context.Context, name string) (*Author, error) {
 	a := &Author{
 		Ref: p.Registry + "/catalogs/" + name + ":latest", Dir: filepath.Join(p.Fleet.Dir(), "catalogs", name),
-		registry: p.Registry,
+		platform: p,
 	}
 	a.Run = func(ctx context.Context, args ...string) error {
-		_, err := p.bellwether(ctx, a.Dir, args...)
-		return err
+		return run(a.Command(ctx, &bytes.Buffer{}, args...))
 	}
 	if _, err := os.Stat(filepath.Join(a.Dir, key+".pub")); err == nil {
 		return a, nil
@@ -77,7 +86,7 @@ func (a *Author) Release(ctx context.Context, version string) error {
 	if err := os.CopyFS(filepath.Join(a.Dir, dir), content); err != nil {
 		return fmt.Errorf("write bundle %s: %w", version, err)
 	}
-	image := a.registry + "/bundles/" + bundle.Package + ":" + version
+	image := a.platform.Registry + "/bundles/" + bundle.Package + ":" + version
 	for _, args := range [][]string{
 		{"bundle", "lint", dir, "--history", bundles},
 		{"bundle", "push", dir, image},

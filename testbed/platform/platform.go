@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -265,25 +266,27 @@ func (p *Platform) Publish(ctx context.Context, name string, versions ...string)
 
 // Bellwether runs the command line against the hub and returns what it printed.
 func (p *Platform) Bellwether(ctx context.Context, args ...string) (string, error) {
-	return p.bellwether(ctx, "", args...)
+	var out bytes.Buffer
+	err := run(p.Command(ctx, &out, args...))
+	return out.String(), err
 }
 
-// bellwether runs the command line in a folder.
-func (p *Platform) bellwether(ctx context.Context, dir string, args ...string) (string, error) {
-	var out bytes.Buffer
-	c := p.Command(ctx, &out, args...)
-	c.Dir = dir
-	err := c.Run()
-	if err != nil {
-		return out.String(), fmt.Errorf("bellwether %s: %w\n%s", strings.Join(args, " "), err,
-			strings.TrimSpace(out.String()))
+// run runs the command line; its error has what was printed.
+func run(c *exec.Cmd) error {
+	if err := c.Run(); err != nil {
+		return fmt.Errorf("bellwether %s: %w\n%s", strings.Join(c.Args[1:], " "), err,
+			strings.TrimSpace(fmt.Sprint(c.Stdout)))
 	}
-	return out.String(), nil
+	return nil
 }
 
 // Command is the command line with the hub's kubeconfig and the platform's
 // namespace, ready to run.
 func (p *Platform) Command(ctx context.Context, out io.Writer, args ...string) *exec.Cmd {
+	return p.command(ctx, out, append(slices.Clone(args), "-n", Namespace)...)
+}
+
+func (p *Platform) command(ctx context.Context, out io.Writer, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, p.Fleet.Binary(build.Bellwether), args...)
 	c.Env = append(os.Environ(), "KUBECONFIG="+p.Fleet.Hub.Kubeconfig())
 	if p.monitoring != nil {
@@ -292,7 +295,6 @@ func (p *Platform) Command(ctx context.Context, out io.Writer, args ...string) *
 	if manager := p.Alertmanager(); manager != nil {
 		c.Env = append(c.Env, "BELLWETHER_ALERTMANAGER="+manager.URL())
 	}
-	c.Args = append(c.Args, "-n", Namespace)
 	c.Stdout, c.Stderr = out, out
 	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
 	c.WaitDelay = 5 * time.Second
