@@ -35,7 +35,10 @@ func injectors() []injector {
 
 // knownMisses are planted faults that the rule does not report, with the reason why that is accepted. The key is the
 // name of the injector, and of the bundle.
-var knownMisses = map[[2]string]string{}
+var knownMisses = map[[2]string]string{
+	{"crd-new-default: a text has a default", "grafana-operator/5.9.2"}: "one finding is made of all new defaults of an " +
+		"API version, at the first of them; earlier versions have others, which come before it",
+}
 
 // planting is the result of one planted fault.
 type planting struct {
