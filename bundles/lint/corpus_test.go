@@ -325,7 +325,8 @@ func precisionPage(t testing.TB) string {
 	t.Helper()
 	all := readCorpus(t)
 	var out strings.Builder
-	fmt.Fprintf(&out, "# Precision and recall of the rules\n\nHow many findings are correct, by rule, over the corpus: %d "+
+	fmt.Fprintf(&out, "# Precision and recall of the rules\n\n"+
+		"How many findings are correct, by rule, over the corpus: %d "+
 		"published bundles of other projects. Each is compared with the lower versions of its package. Every finding "+
 		"was reviewed, and is correct if the bundle has what the rule says that it reports. `make corpus` compares "+
 		"the findings with the reviewed ones; a wrong finding of severity error fails it. This page is written by "+

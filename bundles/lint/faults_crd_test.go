@@ -164,8 +164,9 @@ func schemaFaults() []injector {
 		{"crd-changed-default", "a default is gone", only(strings, having("default")), removing("default")},
 		{"crd-changed-schema", "something is forbidden by not", strings, setting(map[string]any{
 			"enum": []any{"planted"}}, "not")},
-		{"crd-changed-schema", "anyOf limits what is allowed", only(strings, lacking("anyOf")), setting([]any{map[string]any{
-			"minLength": int64(3)}, map[string]any{"pattern": "^planted"}}, "anyOf")},
+		{"crd-changed-schema", "anyOf limits what is allowed", only(strings, lacking("anyOf")),
+			setting([]any{map[string]any{
+				"minLength": int64(3)}, map[string]any{"pattern": "^planted"}}, "anyOf")},
 	}
 }
 

@@ -98,7 +98,7 @@ func runtimeFaults() []injector {
 			removing("readinessProbe")},
 		{"runtime-leader-election", "there are two replicas, and leader election is off",
 			only(deploymentSpots, isSingle), withoutLeader},
-		{"runtime-metrics", "the Services and PodMonitors are gone", only(wholeBundle, isCollected), withoutMetrics},
+		{"runtime-metrics", "the Services and PodMonitors are gone", only(csvSpot, isCollected), withoutMetrics},
 		{"runtime-pdb", "there are two replicas and no budget", only(deploymentSpots, isSingle),
 			setting(int64(2), "spec", "replicas")},
 		{"runtime-run-as-root", "a container runs as user 0", containerSpots, func(d *draft, s spot) spot {
@@ -149,7 +149,7 @@ func imageFaults() []injector {
 				return d.add(s, map[string]any{"name": envRelatedImage + "PLANTED",
 					"value": "registry.example.com/planted:latest"}, "env")
 			}},
-		{"container-image", "the annotation names an image that no Deployment runs", wholeBundle,
+		{"container-image", "the annotation names an image that no Deployment runs", csvSpot,
 			setting("registry.example.com/planted:latest", "metadata", annotationsPath, annotationContainerImage)},
 		{"image-missing", "an image is not in its registry", containerSpots, withRegistry("linux/amd64", func(
 			known knownImages, image string) {

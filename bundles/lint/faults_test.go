@@ -12,8 +12,8 @@ import (
 	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 )
 
-// wholeBundle is the one place for faults of the bundle as a whole.
-func wholeBundle(d *draft) []spot { return []spot{d.csv()} }
+// csvSpot returns the one place for faults of the bundle as a whole.
+func csvSpot(d *draft) []spot { return []spot{d.csv()} }
 
 // setting plants a fault that is the value of one field.
 func setting(value any, path ...any) func(*draft, spot) spot {
@@ -53,9 +53,9 @@ const annotationsPath = "annotations"
 func csvFaults() []injector {
 	owned := []any{"spec", "customresourcedefinitions", "owned"}
 	return []injector{
-		{"of-csv", "the examples are not JSON", wholeBundle, setting("[{", "metadata", annotationsPath, "alm-examples")},
-		{"of-csv", "minKubeVersion is not a version", wholeBundle, setting("one", "spec", "minKubeVersion")},
-		{"of-csv", "no install mode is supported", only(wholeBundle, having("spec", "installModes", 0)),
+		{"of-csv", "the examples are not JSON", csvSpot, setting("[{", "metadata", annotationsPath, "alm-examples")},
+		{"of-csv", "minKubeVersion is not a version", csvSpot, setting("one", "spec", "minKubeVersion")},
+		{"of-csv", "no install mode is supported", only(csvSpot, having("spec", "installModes", 0)),
 			func(d *draft, s spot) spot {
 				for _, mode := range d.each(s, "spec", "installModes") {
 					d.set(mode, false, "supported")
@@ -77,33 +77,35 @@ func csvFaults() []injector {
 				})
 				return d.set(d.csv(), left, owned...)
 			}},
-		{"of-bundle", "an owned CustomResourceDefinition is missing", wholeBundle, func(d *draft, s spot) spot {
+		{"of-bundle", "an owned CustomResourceDefinition is missing", csvSpot, func(d *draft, s spot) spot {
 			return d.add(s, map[string]any{"name": "faults.planted.example.com", "version": "v1", "kind": "Fault"},
 				owned...).above(1)
 		}},
-		{"of-object", "a PriorityClass is the global default", wholeBundle, object("{apiVersion: scheduling.k8s.io/v1, "+
+		{"of-object", "a PriorityClass is the global default", csvSpot, object("{apiVersion: scheduling.k8s.io/v1, "+
 			"kind: PriorityClass, metadata: {name: planted}, value: 1, globalDefault: true}", "globalDefault")},
 		{"of-removed-api", "a CustomResourceDefinition is of v1beta1", (*draft).crds,
 			setting("apiextensions.k8s.io/v1beta1", "apiVersion")},
-		{"of-removed-api", "a PodDisruptionBudget is of v1beta1", wholeBundle, object("{apiVersion: policy/v1beta1, "+
+		{"of-removed-api", "a PodDisruptionBudget is of v1beta1", csvSpot, object("{apiVersion: policy/v1beta1, "+
 			"kind: PodDisruptionBudget, metadata: {name: planted}, spec: {maxUnavailable: 1}}", "apiVersion")},
-		{"of-good-practice", "a channel has an unusual name", func(d *draft) []spot {
+		{"of-good-practice", "a channel has an unusual name", func(*draft) []spot {
 			return []spot{fileSpot(annotationsFile, annotationsPath, registryv1.AnnotationChannels)}
 		}, annotating("planted")},
-		{"of-hub", "the provider has no name", wholeBundle, func(d *draft, s spot) spot {
+		{"of-hub", "the provider has no name", csvSpot, func(d *draft, s spot) spot {
 			return d.set(s, map[string]any{}, "spec", "provider")
 		}},
-		{"of-category", "the capability level is unknown", wholeBundle,
+		{"of-category", "the capability level is unknown", csvSpot,
 			setting("Planted", "metadata", annotationsPath, "capabilities")},
-		{"of-category", "a category is unknown", wholeBundle,
+		{"of-category", "a category is unknown", csvSpot,
 			setting("Planted", "metadata", annotationsPath, "categories")},
-		{"csv-duplicate-install-mode", "an install mode is listed twice", only(wholeBundle, having("spec", "installModes", 0)),
+		{"csv-duplicate-install-mode", "an install mode is listed twice",
+			only(csvSpot, having("spec", "installModes", 0)),
 			func(d *draft, s spot) spot {
 				return d.add(s, d.get(s, "spec", "installModes", 0), "spec", "installModes")
 			}},
-		{"csv-api-version", "the apiVersion is one that OLM does not have", only(wholeBundle, func(d *draft, s spot) bool {
-			return d.text(s, "apiVersion") == "operators.coreos.com/v1alpha1"
-		}), setting("operators.coreos.com/v1", "apiVersion")},
+		{"csv-api-version", "the apiVersion is one that OLM does not have",
+			only(csvSpot, func(d *draft, s spot) bool {
+				return d.text(s, "apiVersion") == "operators.coreos.com/v1alpha1"
+			}), setting("operators.coreos.com/v1", "apiVersion")},
 	}
 }
 
@@ -149,7 +151,7 @@ func entry(kind string, value any) map[string]any {
 	return map[string]any{"type": kind, "value": value}
 }
 
-// planting a file that is no manifest.
+// stray plants a file that is no manifest, or one in a folder.
 func stray(name string) func(*draft, spot) spot {
 	return func(d *draft, _ spot) spot {
 		file := strings.Replace(d.newFile(), "planted.yaml", name, 1)
@@ -177,54 +179,54 @@ func formatFaults() []injector {
 			func(d *draft, s spot) spot {
 				return annotating("planted")(d, fileSpot(s.file, annotationsPath, registryv1.AnnotationDefaultChannel))
 			}},
-		{"bundle-stray-file", "there is a README among the manifests", wholeBundle, stray("README.md")},
-		{"bundle-stray-file", "there is a folder among the manifests", wholeBundle, stray("planted/more.yaml")},
-		{"dependency-invalid", "a dependency has an unknown type", wholeBundle,
+		{"bundle-stray-file", "there is a README among the manifests", csvSpot, stray("README.md")},
+		{"bundle-stray-file", "there is a folder among the manifests", csvSpot, stray("planted/more.yaml")},
+		{"dependency-invalid", "a dependency has an unknown type", csvSpot,
 			listing(dependenciesFile, "dependencies", entry("olm.planted", map[string]any{"a": "b"}))},
-		{"dependency-invalid", "the version of a dependency is not a range", wholeBundle, listing(dependenciesFile,
+		{"dependency-invalid", "the version of a dependency is not a range", csvSpot, listing(dependenciesFile,
 			"dependencies", entry("olm.package", map[string]any{"packageName": "planted", "version": "new"}))},
 		{"object-unknown-field", "a Deployment's template has a misspelt field", deploymentSpots,
 			setting(map[string]any{}, "spec", "tmplate")},
-		{"object-metadata", "the name of a manifest is invalid", wholeBundle,
+		{"object-metadata", "the name of a manifest is invalid", csvSpot,
 			object("{apiVersion: v1, kind: ConfigMap, metadata: {name: Planted_Fault}}", "metadata", "name")},
-		{"object-metadata", "a label has an invalid value", wholeBundle,
+		{"object-metadata", "a label has an invalid value", csvSpot,
 			func(d *draft, s spot) spot { return d.set(s, "not a label!", "metadata", "labels", "planted").above(1) }},
-		{"object-duplicate", "a manifest is there twice", wholeBundle, func(d *draft, s spot) spot {
+		{"object-duplicate", "a manifest is there twice", csvSpot, func(d *draft, _ spot) spot {
 			d.addObject(configMap, strings.Replace(d.newFile(), "planted", "a-planted", 1))
 			return d.addObject(configMap, strings.Replace(d.newFile(), "planted", "b-planted", 1)).below("metadata",
 				"name")
 		}},
-		{"object-namespace", "a manifest names a namespace", wholeBundle, object("{apiVersion: v1, kind: ConfigMap, "+
+		{"object-namespace", "a manifest names a namespace", csvSpot, object("{apiVersion: v1, kind: ConfigMap, "+
 			"metadata: {name: planted, namespace: planted}}", "metadata", "namespace")},
 		{"binding-namespace", "a ClusterRoleBinding does not name the namespace", accountSpots, bindingTo("")},
 		{"binding-namespace", "a ClusterRoleBinding names a namespace", accountSpots, bindingTo("planted")},
-		{"pdb-blocks-drain", "a budget allows no disruption", wholeBundle, object("{apiVersion: policy/v1, "+
+		{"pdb-blocks-drain", "a budget allows no disruption", csvSpot, object("{apiVersion: policy/v1, "+
 			"kind: PodDisruptionBudget, metadata: {name: planted}, spec: {maxUnavailable: 0}}", "spec",
 			"maxUnavailable")},
 		{"pdb-blocks-drain", "a budget wants all Pods of a Deployment", only(deploymentSpots, having("spec", "template",
-			"metadata", "labels")), wholeBudget},
-		{"olmv0-kind", "there is a Deployment among the manifests", wholeBundle, object("{apiVersion: apps/v1, "+
+			"metadata", "labels")), budgetForAll},
+		{"olmv0-kind", "there is a Deployment among the manifests", csvSpot, object("{apiVersion: apps/v1, "+
 			"kind: Deployment, metadata: {name: planted}}", "kind")},
-		{"olmv1-kind", "there is a Deployment among the manifests", wholeBundle, object("{apiVersion: apps/v1, "+
+		{"olmv1-kind", "there is a Deployment among the manifests", csvSpot, object("{apiVersion: apps/v1, "+
 			"kind: Deployment, metadata: {name: planted}}", "kind")},
 		{"olmv0-second-document", "a file has two manifests", (*draft).crds, func(d *draft, s spot) spot {
 			return d.addObject(configMap, s.file)
 		}},
-		{"slo-profile", "the property has an unknown field", wholeBundle, listing(propertiesFile, "properties",
+		{"slo-profile", "the property has an unknown field", csvSpot, listing(propertiesFile, "properties",
 			entry(profile, map[string]any{"planted": true}), "value")},
-		{"slo-profile", "a Service is probed on a port that it does not have", wholeBundle, func(d *draft, s spot) spot {
+		{"slo-profile", "a Service is probed on a port that it does not have", csvSpot, func(d *draft, s spot) spot {
 			d.addObject(service+"}", d.newFile())
 			return listing(propertiesFile, "properties", entry(profile, map[string]any{
 				"services": []any{map[string]any{"name": "planted", "port": 81}}}), "value")(d, s)
 		}},
-		{"support-invalid", "the end of support is not a day", wholeBundle, listing(propertiesFile, "properties",
+		{"support-invalid", "the end of support is not a day", csvSpot, listing(propertiesFile, "properties",
 			entry(registryv1.PropertySupport, map[string]any{"endOfSupport": "soon"}), "value")},
-		{"olmv1-dependency", "the bundle depends on a package", wholeBundle, listing(dependenciesFile, "dependencies",
+		{"olmv1-dependency", "the bundle depends on a package", csvSpot, listing(dependenciesFile, "dependencies",
 			entry("olm.package", map[string]any{"packageName": "planted", "version": ">=1.0.0"}))},
-		{"olmv1-api-service", "the bundle owns an API service", wholeBundle, adding(map[string]any{"name": "planted",
+		{"olmv1-api-service", "the bundle owns an API service", csvSpot, adding(map[string]any{"name": "planted",
 			"group": "planted.example.com", "version": "v1", "kind": "Fault", "deploymentName": "planted"},
 			"spec", "apiservicedefinitions", "owned")},
-		{"olmv1-install-mode", "only MultiNamespace is supported", only(wholeBundle, having("spec", "installModes", 0)),
+		{"olmv1-install-mode", "only MultiNamespace is supported", only(csvSpot, having("spec", "installModes", 0)),
 			setting([]any{map[string]any{"type": "MultiNamespace", "supported": true}}, "spec", "installModes")},
 	}
 }
@@ -252,7 +254,7 @@ func accountSpots(d *draft) []spot {
 	return out
 }
 
-func wholeBudget(d *draft, s spot) spot {
+func budgetForAll(d *draft, s spot) spot {
 	d.set(s, int64(2), "spec", "replicas")
 	budget := d.addObject("{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: planted}, "+
 		"spec: {minAvailable: 2}}", d.newFile())
@@ -264,36 +266,38 @@ func wholeBudget(d *draft, s spot) spot {
 func upgradeFaults() []injector {
 	skipRange := []any{"metadata", annotationsPath, "olm.skipRange"}
 	return []injector{
-		{"version-format", "the version has build metadata", wholeBundle, func(d *draft, s spot) spot {
+		{"version-format", "the version has build metadata", csvSpot, func(d *draft, s spot) spot {
 			return d.set(s, d.version.String()+"+planted", "spec", "version")
 		}},
-		{"version-format", "the version is a pre-release", wholeBundle, func(d *draft, s spot) spot {
+		{"version-format", "the version is a pre-release", csvSpot, func(d *draft, s spot) spot {
 			return d.set(s, d.version.String()+"-rc.1", "spec", "version")
 		}},
-		{"version-name", "the name has another version", wholeBundle, setting("planted.v99.0.0", "metadata", "name")},
-		{"version-taken", "the name was published before", wholeBundle, func(d *draft, s spot) spot {
+		{"version-name", "the name has another version", csvSpot, setting("planted.v99.0.0", "metadata", "name")},
+		{"version-taken", "the name was published before", csvSpot, func(d *draft, s spot) spot {
 			return d.set(s, d.predecessor.Name, "metadata", "name")
 		}},
-		{"version-taken", "the version was published before", wholeBundle, func(d *draft, s spot) spot {
+		{"version-taken", "the version was published before", csvSpot, func(d *draft, s spot) spot {
 			return d.set(s, d.predecessor.Version.String(), "spec", "version")
 		}},
 		{"package-changed", "the package has another name", annotation(registryv1.AnnotationPackage),
 			annotating("planted")},
-		{"replaces-invalid", "the version replaces itself", wholeBundle, func(d *draft, s spot) spot {
+		{"replaces-invalid", "the version replaces itself", csvSpot, func(d *draft, s spot) spot {
 			return d.set(s, d.text(s, "metadata", "name"), "spec", "replaces")
 		}},
-		{"replaces-invalid", "the version replaces one that was never published", wholeBundle,
+		{"replaces-invalid", "the version replaces one that was never published", csvSpot,
 			setting("planted.v0.0.1", "spec", "replaces")},
-		{"replaces-invalid", "the version replaces a newer one", wholeBundle, setting("planted.v99.0.0", "spec", "replaces")},
+		{"replaces-invalid", "the version replaces a newer one", csvSpot,
+			setting("planted.v99.0.0", "spec", "replaces")},
 		{"replaces-strands", "the version replaces the one before the last, and does not skip the last",
-			only(wholeBundle, hasTwoInChannel), func(d *draft, s spot) spot {
+			only(csvSpot, hasTwoInChannel), func(d *draft, s spot) spot {
 				d.set(s, nil, "spec", "skips")
 				d.set(s, nil, skipRange...)
 				return d.set(s, d.history[len(d.history)-2].Name, "spec", "replaces")
 			}},
-		{"skip-range-invalid", "the range is not one", wholeBundle, setting("all before", skipRange...)},
-		{"skip-range-invalid", "the range includes the version itself", wholeBundle, setting(">=0.0.1", skipRange...)},
-		{"min-kube-raised", "minKubeVersion is higher than before", wholeBundle, setting("1.99.0", "spec", "minKubeVersion")},
+		{"skip-range-invalid", "the range is not one", csvSpot, setting("all before", skipRange...)},
+		{"skip-range-invalid", "the range includes the version itself", csvSpot, setting(">=0.0.1", skipRange...)},
+		{"min-kube-raised", "minKubeVersion is higher than before", csvSpot,
+			setting("1.99.0", "spec", "minKubeVersion")},
 		{"crd-removed", "an owned CustomResourceDefinition is gone", (*draft).crds, func(d *draft, s spot) spot {
 			d.documents = slices.Delete(d.documents, s.index, s.index+1)
 			return d.csv().below("spec", "customresourcedefinitions", "owned")

@@ -36,8 +36,8 @@ func injectors() []injector {
 // knownMisses are planted faults that the rule does not report, with the reason why that is accepted. The key is the
 // name of the injector, and of the bundle.
 var knownMisses = map[[2]string]string{
-	{"crd-new-default: a text has a default", "grafana-operator/5.9.2"}: "one finding is made of all new defaults of an " +
-		"API version, at the first of them; earlier versions have others, which come before it",
+	{"crd-new-default: a text has a default", "grafana-operator/5.9.2"}: "one finding is made of all new " +
+		"defaults of an API version, at the first of them; earlier versions have others, which come before it",
 }
 
 // planting is the result of one planted fault.
@@ -58,7 +58,7 @@ func (r recall) String() string {
 	return fmt.Sprintf("%d %%", 100*r.found/r.planted)
 }
 
-// middle returns the middle one of the places: with fields of a schema, one that is neither at the root nor the deepest.
+// middle returns the middle one of the places. Of the fields of a schema it is neither at the root nor the deepest.
 func middle(spots []spot) []spot {
 	if len(spots) == 0 {
 		return nil
@@ -239,8 +239,8 @@ func recallSection(t testing.TB) string {
 	t.Helper()
 	var out strings.Builder
 	fmt.Fprintf(&out, "\n## Recall\n\nHow many known faults are reported, by rule. A test plants a fault in the next "+
-		"version of the newest bundle of each package: a copy with a higher version, which replaces the published one and "+
-		"differs from it in nothing but the fault. Each fault is planted alone, at one place of each bundle "+
+		"version of the newest bundle of each package: a copy with a higher version, which replaces the published one "+
+		"and differs from it in nothing but the fault. Each fault is planted alone, at one place of each bundle "+
 		"where it applies. It counts as found if the rule reports something that it does not report without the "+
 		"fault, at the place where the fault was planted. A fault that is not found fails the test, unless it is "+
 		"listed there with a reason.\n\nThese are faults that we thought of, %d kinds of them, and they are planted "+

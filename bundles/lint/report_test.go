@@ -161,7 +161,8 @@ func TestPages(t *testing.T) {
 			t.Fatalf("the page of %s does not say why it hurts", rule.ID)
 		}
 		golden(t, filepath.Join(folder, rule.ID+".md"),
-			head+"\n\n"+precisionLine(rule.ID, of, reviewed)+"\n\n"+recallLine(rule.ID, found)+"\n\n## Why it hurts\n"+rest)
+			head+"\n\n"+precisionLine(rule.ID, of, reviewed)+"\n\n"+recallLine(rule.ID, found)+
+				"\n\n## Why it hurts\n"+rest)
 	}
 	entries, err := os.ReadDir(folder)
 	if err != nil {
