@@ -325,7 +325,8 @@ func precisionPage(t testing.TB) string {
 	t.Helper()
 	all := readCorpus(t)
 	var out strings.Builder
-	fmt.Fprintf(&out, "# Precision of the rules\n\nHow many findings are correct, by rule, over the corpus: %d "+
+	fmt.Fprintf(&out, "# Precision and recall of the rules\n\n"+
+		"How many findings are correct, by rule, over the corpus: %d "+
 		"published bundles of other projects. Each is compared with the lower versions of its package. Every finding "+
 		"was reviewed, and is correct if the bundle has what the rule says that it reports. `make corpus` compares "+
 		"the findings with the reviewed ones; a wrong finding of severity error fails it. This page is written by "+
@@ -334,6 +335,7 @@ func precisionPage(t testing.TB) string {
 		"three quarters of its bundles are older than 2021: rules about current features of Kubernetes hardly "+
 		"occur.\n\n", len(all))
 	out.WriteString(precisionTable(t))
+	out.WriteString(recallSection(t))
 	out.WriteString("\n## The bundles\n\n| bundle | project | licence | read from |\n|---|---|---|---|\n")
 	for _, c := range all {
 		from := "bundles/bundletest"

@@ -257,6 +257,10 @@ var ofPlaces = []struct {
 	text string
 	path []any
 }{
+	// The names of APIs come first: a group such as example.com has words of other messages in it.
+	{"owned CRD", []any{"spec", "customresourcedefinitions", "owned"}},
+	{"required CRD", []any{"spec", "customresourcedefinitions", "required"}},
+	{"not defined in CSV", []any{"spec", "customresourcedefinitions", "owned"}},
 	{"annotation", []any{"metadata", "annotations"}},
 	{"xample", []any{"metadata", "annotations", "alm-examples"}},
 	{"provided API", []any{"metadata", "annotations", "alm-examples"}},
@@ -269,9 +273,6 @@ var ofPlaces = []struct {
 	{"InstallMode", []any{"spec", "installModes"}},
 	{"MinKubeVersion", []any{"spec", "minKubeVersion"}},
 	{"minKubeVersion", []any{"spec", "minKubeVersion"}},
-	{"owned CRD", []any{"spec", "customresourcedefinitions", "owned"}},
-	{"required CRD", []any{"spec", "customresourcedefinitions", "required"}},
-	{"not defined in CSV", []any{"spec", "customresourcedefinitions", "owned"}},
 	{"csv.Spec.Icon", []any{"spec", "icon"}},
 	{"csv.Spec.Links", []any{"spec", "links"}},
 	{"csv.Spec.Maintainers", []any{"spec", "maintainers"}},

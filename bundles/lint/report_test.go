@@ -152,15 +152,17 @@ func TestPages(t *testing.T) {
 	want := map[string]bool{"README.md": true, "precision.md": true}
 	golden(t, filepath.Join(folder, "README.md"), Index())
 	golden(t, filepath.Join(folder, "precision.md"), precisionPage(t))
+	found := recalls(t)
 	of, reviewed := precisions(t)
 	for _, rule := range Rules() {
 		want[rule.ID+".md"] = true
-		head, rest, found := strings.Cut(rule.Markdown(), "\n\n## Why it hurts\n")
-		if !found {
+		head, rest, ok := strings.Cut(rule.Markdown(), "\n\n## Why it hurts\n")
+		if !ok {
 			t.Fatalf("the page of %s does not say why it hurts", rule.ID)
 		}
 		golden(t, filepath.Join(folder, rule.ID+".md"),
-			head+"\n\n"+precisionLine(rule.ID, of, reviewed)+"\n\n## Why it hurts\n"+rest)
+			head+"\n\n"+precisionLine(rule.ID, of, reviewed)+"\n\n"+recallLine(rule.ID, found)+
+				"\n\n## Why it hurts\n"+rest)
 	}
 	entries, err := os.ReadDir(folder)
 	if err != nil {
