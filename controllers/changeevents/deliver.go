@@ -8,10 +8,8 @@ import (
 	"errors"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/alerts/changes"
@@ -27,9 +25,9 @@ import (
 // client gives up on PagerDuty before that.
 const deliveryTimeout = 25 * time.Second
 
-// recording is how often the result is written again, which other writers of the status
-// may come before.
-var recording = wait.Backoff{Steps: 12, Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.2, Cap: time.Second}
+// recordInterval is after which time the result is written again where another writer of
+// the status came before.
+const recordInterval = 100 * time.Millisecond
 
 // send sends an event. Its result has no routing key, and says nothing of the Secret: who
 // sees the rollout need not be who may see the policy.
@@ -69,22 +67,32 @@ func resultOf(err error) plan.Result {
 	return plan.Result{State: v1alpha1.ChangeEventUnknown, Message: err.Error()}
 }
 
-// record writes the result into the rollout as it is now.
+// record writes the result into the rollout as it is now, and tries until the context
+// ends: a result that is lost is an event of which nobody knows whether it was accepted.
 func (r *Reconciler) record(ctx context.Context, key types.NamespacedName, uid types.UID, s plan.Send,
 	result plan.Result) error {
-	retriable := func(err error) bool { return ctx.Err() == nil && !apierrors.IsNotFound(err) }
-	err := retry.OnError(recording, retriable, func() error {
-		var ro v1alpha1.OperatorRollout
-		if err := r.Live.Get(ctx, key, &ro); err != nil {
-			return err
-		}
-		deliveries, changed := plan.Record(ro.Status.ChangeEvents, s, result)
-		if ro.UID != uid || !changed {
-			return nil
-		}
-		return r.write(ctx, &ro, deliveries)
+	var last error
+	err := wait.PollUntilContextCancel(ctx, recordInterval, true, func(ctx context.Context) (bool, error) {
+		last = r.recordOnce(ctx, key, uid, s, result)
+		return last == nil, nil
 	})
-	return client.IgnoreNotFound(err)
+	if err != nil {
+		return errors.Join(err, last)
+	}
+	return nil
+}
+
+func (r *Reconciler) recordOnce(ctx context.Context, key types.NamespacedName, uid types.UID, s plan.Send,
+	result plan.Result) error {
+	var ro v1alpha1.OperatorRollout
+	if err := r.Live.Get(ctx, key, &ro); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	deliveries, changed := plan.Record(ro.Status.ChangeEvents, s, result)
+	if ro.UID != uid || !changed {
+		return nil
+	}
+	return client.IgnoreNotFound(r.write(ctx, &ro, deliveries))
 }
 
 // write applies the deliveries to a rollout, provided that it is as it was read.
