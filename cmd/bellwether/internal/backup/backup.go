@@ -47,7 +47,7 @@ func (a *app) listCommand() *cobra.Command {
 	var out command.Output
 	var f filter
 	c := &cobra.Command{
-		Use: "list", Aliases: []string{"ls"}, Short: "List backups, the newest first", Args: cobra.NoArgs,
+		Use: "list", Aliases: []string{"ls"}, Short: "List backups, the newest first", Args: command.NoArgs,
 		Example: "  bellwether backup list --operator echo -o wide",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := out.Check(); err != nil {

@@ -150,7 +150,7 @@ func completeRules(*cobra.Command, []string, string) ([]string, cobra.ShellCompD
 
 func (f *bundleLint) args(c *cobra.Command, args []string) error {
 	if f.list || f.explain != "" {
-		return lintUnusable(cobra.NoArgs(c, args))
+		return lintUnusable(command.NoArgs(c, args))
 	}
 	return lintUnusable(command.OneArg("the bundle's folder or image, or - for stdin")(c, args))
 }

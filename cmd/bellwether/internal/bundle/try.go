@@ -77,7 +77,7 @@ func (a *app) bundleTryCommand() *cobra.Command {
 		Long: bundleTryLong, Example: bundleTryExample, ValidArgsFunction: command.CompleteDir,
 		Args: func(c *cobra.Command, args []string) error {
 			if f.remove != "" {
-				return cobra.NoArgs(c, args)
+				return command.NoArgs(c, args)
 			}
 			return command.OneArg("the bundle's folder or image")(c, args)
 		},

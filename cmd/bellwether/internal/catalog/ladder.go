@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -23,6 +24,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/registry"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // ladderFlags are those of every command that edits a ladder file.
@@ -366,6 +368,9 @@ func (a *app) catalogInitCommand() *cobra.Command {
 				return exit.Hintf("set one of them", "--all and --package exclude each other")
 			case f.all && f.from == "":
 				return exit.Hintf("set --from", "no catalog for --all to import")
+			case isWithin(args[0], f.from):
+				return exit.Hintf("choose a folder outside of the catalog",
+					"ladder files in %q would make the catalog of --from unreadable", args[0])
 			case f.all:
 				return a.importAll(c.Context(), &f, args[0])
 			case f.name == "":
@@ -387,6 +392,23 @@ func (a *app) catalogInitCommand() *cobra.Command {
 	c.Flags().BoolVar(&f.all, "all", false, "Import all packages of the catalog of --from.")
 	f.access.Add(c)
 	return c
+}
+
+// isWithin reports whether a folder, which need not exist, is a catalog's folder or below it.
+func isWithin(dir, catalog string) bool {
+	if info, err := os.Stat(catalog); err != nil || !info.IsDir() {
+		return false
+	}
+	parent, err := filepath.Abs(catalog)
+	if err != nil {
+		return false
+	}
+	child, err := filepath.Abs(dir)
+	if err != nil {
+		return false
+	}
+	below, err := filepath.Rel(parent, child)
+	return err == nil && filepath.IsLocal(below)
 }
 
 // ladderTemplate is what people find when they open a new ladder file.
@@ -482,7 +504,7 @@ func (a *app) importAll(ctx context.Context, f *ladderInit, dir string) error {
 			written++
 		}
 	}
-	a.Say("Wrote %d ladder files to %s.\n", written, dir)
+	a.Say("Wrote %s to %s.\n", phrase.Count(written, "ladder file"), dir)
 	if failed > 0 {
 		return exit.Hintf("correct them in the catalog, and run this again; ladder files that exist are kept",
 			"%d of %d packages were not imported", failed, len(packages)+len(invalid))

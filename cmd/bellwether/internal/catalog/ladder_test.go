@@ -296,6 +296,12 @@ func TestInitAll(t *testing.T) {
 		!strings.Contains(r.Out, "Wrote 0 ladder files") {
 		t.Errorf("again:\n%s%s", r.Out, r.Err)
 	}
+	for _, inside := range []string{"catalog", "./catalog/", "catalog/ladders"} {
+		r := w.Run(t, "catalog", "init", inside, "--all", "--from", "catalog")
+		if r.Code != exit.Error || !strings.Contains(r.Err, "would make the catalog of --from unreadable") {
+			t.Errorf("%s: exit %d:\n%s%s", inside, r.Code, r.Out, r.Err)
+		}
+	}
 	for _, wrong := range [][]string{{"--all"}, {"--all", "--from", "catalog", "--package", "one"}} {
 		if r := w.Run(t, append([]string{"catalog", "init", "ladders"}, wrong...)...); r.Code != exit.Error {
 			t.Errorf("%v: exit %d", wrong, r.Code)

@@ -29,6 +29,10 @@ func ExactArgs(what ...string) cobra.PositionalArgs {
 	}
 }
 
+// NoArgs takes no argument. Cobra's function of this name says that the argument is an
+// unknown command.
+func NoArgs(c *cobra.Command, args []string) error { return ExactArgs()(c, args) }
+
 // AtMostOne takes one argument or none.
 func AtMostOne(c *cobra.Command, args []string) error {
 	if len(args) > 1 {

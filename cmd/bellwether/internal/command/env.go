@@ -66,6 +66,7 @@ type Env struct {
 
 // NewEnv returns what all commands share.
 func NewEnv(program string, streams genericiooptions.IOStreams) *Env {
+	streams.Out = &stdout{Writer: streams.Out}
 	a := &Env{Streams: streams, Flags: configFlags(), Self: "bellwether", Now: time.Now, Getenv: os.Getenv}
 	if base := strings.TrimSuffix(filepath.Base(program), ".exe"); base == "kubectl-bellwether" {
 		a.Self = "kubectl bellwether"
@@ -119,7 +120,7 @@ var flagUsage = map[string]string{
 	"request-timeout": "The timeout of one request to the hub, for example 30s. 0 means no timeout.",
 }
 
-// Say writes to the user. An output that was closed has nobody to tell of it.
+// Say writes to the user. If that fails, Exit reports it.
 func (a *Env) Say(format string, args ...any) { _, _ = fmt.Fprintf(a.Streams.Out, format, args...) }
 
 // Warn writes to the user what is no part of the output.
@@ -135,7 +136,7 @@ func (a *Env) Style() term.Style {
 // TerminalWidth returns the width of the terminal; false where the output is not
 // a terminal.
 func TerminalWidth(out io.Writer) (int, bool) {
-	f, ok := out.(*os.File)
+	f, ok := File(out)
 	if !ok {
 		return 0, false
 	}

@@ -18,8 +18,19 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 )
 
-// Exit prints an error as one sentence with a hint and returns the exit code.
+// Exit prints an error as one sentence with a hint and returns the exit code. It is not
+// that of a success if the output could not be written.
 func (a *Env) Exit(err error) int {
+	code := a.report(err)
+	failed := lost(a.Streams.Out)
+	if failed == nil || errors.Is(err, failed) {
+		return code
+	}
+	return max(code, a.report(fmt.Errorf("write the output: %w", failed)))
+}
+
+// report prints an error, and returns the exit code for it.
+func (a *Env) report(err error) int {
 	if err == nil {
 		return exit.OK
 	}

@@ -51,7 +51,7 @@ func ListCommand[L client.ObjectList](a *Env, l Listing[L]) *cobra.Command {
 	var out Output
 	var in Scope
 	c := &cobra.Command{
-		Use: "list", Aliases: []string{"ls"}, Short: l.Short, Example: l.Example, Args: cobra.NoArgs,
+		Use: "list", Aliases: []string{"ls"}, Short: l.Short, Example: l.Example, Args: NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := out.Check(); err != nil {
 				return err

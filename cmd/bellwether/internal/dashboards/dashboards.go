@@ -36,7 +36,7 @@ func Command(env *command.Env) *cobra.Command {
 func (a *app) dashboardsListCommand() *cobra.Command {
 	var out command.Output
 	c := &cobra.Command{
-		Use: "list", Aliases: []string{"ls"}, Short: "List the dashboards", Args: cobra.NoArgs,
+		Use: "list", Aliases: []string{"ls"}, Short: "List the dashboards", Args: command.NoArgs,
 		Example: "  bellwether dashboards list",
 		RunE: func(*cobra.Command, []string) error {
 			if err := out.Check(); err != nil {

@@ -64,7 +64,7 @@ func (a *app) fleetCompatibilityCommand() *cobra.Command {
 	var o compatibilityOptions
 	c := &cobra.Command{
 		Use: "compatibility --kubernetes VERSION", Short: "Show which operators a version of Kubernetes breaks",
-		Long: compatibilityLong, Args: cobra.NoArgs,
+		Long: compatibilityLong, Args: command.NoArgs,
 		Example: "  bellwether fleet compatibility --kubernetes 1.37\n" +
 			"  bellwether fleet compatibility --kubernetes 1.37 --cluster prod-1\n" +
 			"  bellwether fleet compatibility --kubernetes 1.37 --catalog ./catalog -o json",

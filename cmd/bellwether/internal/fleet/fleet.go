@@ -32,7 +32,7 @@ func (a *app) fleetListCommand() *cobra.Command {
 	var out command.Output
 	var selector string
 	c := &cobra.Command{
-		Use: "list", Aliases: []string{"ls"}, Short: "List the clusters of the fleet", Args: cobra.NoArgs,
+		Use: "list", Aliases: []string{"ls"}, Short: "List the clusters of the fleet", Args: command.NoArgs,
 		Example: "  bellwether fleet list -o wide\n  bellwether fleet list -l env=prod",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := out.Check(); err != nil {

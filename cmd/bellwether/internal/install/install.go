@@ -41,7 +41,7 @@ func (a *app) installHubCommand() *cobra.Command {
 	var timeout time.Duration
 	c := &cobra.Command{
 		Use: "hub", Short: "Install or upgrade the hub on the current cluster", Long: installHubLong,
-		Args:    cobra.NoArgs,
+		Args:    command.NoArgs,
 		Example: "  bellwether install hub --set hub.replicas=1",
 		RunE: func(c *cobra.Command, _ []string) error {
 			given, err := v.Merge()

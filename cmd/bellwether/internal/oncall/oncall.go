@@ -67,7 +67,7 @@ func (a *app) handoverCommand() *cobra.Command {
 	var o handoverOptions
 	c := &cobra.Command{
 		Use: "handover", Short: "Report what is open, and what happened in the last shift", Long: handoverLong,
-		Args: cobra.NoArgs,
+		Args: command.NoArgs,
 		Example: "  bellwether oncall handover --prometheus http://localhost:9090 " +
 			"--alertmanager http://localhost:9093\n" +
 			"  bellwether oncall handover --from 20:00 --to 08:00 --time-zone Europe/Berlin\n" +

@@ -25,7 +25,7 @@ func Command(env *command.Env) *cobra.Command {
 	var o registry.Options
 	var verbose bool
 	c := &cobra.Command{
-		Use: "serve", Short: "Run an OCI registry on this machine", Long: registryServeLong, Args: cobra.NoArgs,
+		Use: "serve", Short: "Run an OCI registry on this machine", Long: registryServeLong, Args: command.NoArgs,
 		Example: "  bellwether registry serve --root ~/.cache/bellwether-registry",
 		RunE: func(c *cobra.Command, _ []string) error {
 			o.Ready = func(addr string) { a.Say("Registry at %s\n", addr) }

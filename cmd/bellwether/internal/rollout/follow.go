@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
 )
@@ -86,7 +86,7 @@ func newestOf(ctx context.Context, reader client.Reader, first *v1alpha1.Operato
 // drawing returns what shows a rollout again and again: over itself on a
 // terminal, elsewhere a line for each change.
 func (a *app) drawing() func(RolloutInput) {
-	if f, ok := a.Streams.Out.(*os.File); ok && xterm.IsTerminal(int(f.Fd())) {
+	if f, ok := command.File(a.Streams.Out); ok && xterm.IsTerminal(int(f.Fd())) {
 		s := &screen{out: f, size: func() (int, int, error) { return xterm.GetSize(int(f.Fd())) }}
 		return func(in RolloutInput) { s.draw(Rollout(in, a.Style())) }
 	}

@@ -78,6 +78,8 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		},
 		"too few arguments": {[]string{"why", "prod-1"},
 			"Error: missing argument: the operator's name\nHint:  usage: bellwether why CLUSTER OPERATOR [flags]\n"},
+		"too many arguments": {[]string{"fleet", "list", "prod"},
+			"Error: unexpected argument \"prod\"\nHint:  usage: bellwether fleet list [flags]\n"},
 		"no reason": {[]string{"rollout", "abort", "echo"},
 			"Error: no reason given\nHint:  set --reason, which is stored in the rollout\n"},
 		"ended": {

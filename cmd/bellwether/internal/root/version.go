@@ -20,7 +20,7 @@ import (
 func (a *app) versionCommand() *cobra.Command {
 	var out command.Output
 	c := &cobra.Command{
-		Use: "version", Short: "Print the versions of bellwether and of the built-in chart", Args: cobra.NoArgs,
+		Use: "version", Short: "Print the versions of bellwether and of the built-in chart", Args: command.NoArgs,
 		Example: "  bellwether version -o json",
 		RunE: func(*cobra.Command, []string) error {
 			if err := out.Check(); err != nil {

@@ -53,7 +53,7 @@ func (a *app) sloListCommand() *cobra.Command {
 	var all bool
 	c := &cobra.Command{
 		Use: "list", Short: "Show the error budgets of operators, the worst first", Long: sloListLong,
-		Args:    cobra.NoArgs,
+		Args:    command.NoArgs,
 		Example: "  bellwether slo list --prometheus http://localhost:9090\n  bellwether slo list --all --since 168h",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := cmp.Or(out.Check(), graph.check()); err != nil {

@@ -35,7 +35,7 @@ func (a *app) sloSimulateCommand() *cobra.Command {
 	var scenarios bool
 	c := &cobra.Command{
 		Use: "simulate", Short: "Simulate the alerts of an objective", Long: sloSimulateLong,
-		Args: cobra.NoArgs,
+		Args: command.NoArgs,
 		Example: "  bellwether slo simulate --target 99.9\n  bellwether slo simulate --target 99 --period 4w --seed " +
 			"7 -o markdown\n  bellwether slo simulate --scenarios",
 		RunE: func(c *cobra.Command, _ []string) error {
