@@ -92,18 +92,27 @@ type reader struct {
 	left int64
 }
 
-func (r *reader) file(name string) ([]byte, error) {
-	// To open a named pipe would wait for whoever writes to it.
-	info, err := fs.Stat(r.fs, name)
+// Open opens a regular file of a bundle. The error of anything else wraps ErrNotBundle: to open a named pipe
+// would wait for whoever writes to it.
+func Open(files fs.FS, name string) (fs.File, error) {
+	info, err := fs.Stat(files, name)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", name, err)
 	}
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%w: %s is not a regular file", ErrNotBundle, name)
 	}
-	f, err := r.fs.Open(name)
+	f, err := files.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", name, err)
+	}
+	return f, nil
+}
+
+func (r *reader) file(name string) ([]byte, error) {
+	f, err := Open(r.fs, name)
+	if err != nil {
+		return nil, err
 	}
 	defer func() { _ = f.Close() }()
 	text, err := io.ReadAll(io.LimitReader(f, r.left+1))

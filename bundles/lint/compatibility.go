@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path"
 	"slices"
@@ -79,7 +80,7 @@ func inFile(in *Input, file, mentions, message string, path ...any) Finding {
 	if in.Files == nil {
 		return f
 	}
-	text, err := fs.ReadFile(in.Files, file)
+	text, err := readFile(in.Files, file)
 	if err != nil {
 		return f
 	}
@@ -87,6 +88,16 @@ func inFile(in *Input, file, mentions, message string, path ...any) Finding {
 		f.Line = 1 + strings.Count(before, "\n")
 	}
 	return f
+}
+
+// readFile reads a regular file.
+func readFile(files fs.FS, name string) ([]byte, error) {
+	f, err := bundles.Open(files, name)
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(f)
+	return text, errors.Join(err, f.Close())
 }
 
 func checkAnnotations(in *Input) []Finding {

@@ -187,8 +187,8 @@ func unpackedFiles(in *Input) ([][]byte, error) {
 			return nil, err
 		}
 		for _, file := range files {
-			text, err := fs.ReadFile(in.Files, file)
-			if err == nil && file != annotationsFile { // what cannot be read is a folder
+			text, err := readFile(in.Files, file)
+			if err == nil && file != annotationsFile { // what cannot be read is a folder, or no file at all
 				out = append(out, text)
 			}
 		}

@@ -78,7 +78,11 @@ func Read(files fs.FS, wanted []Target) (*Database, error) {
 		return nil, fmt.Errorf("read vulnerability database: %w", err)
 	}
 	if d.Records == 0 {
-		return nil, fmt.Errorf("%w: no file is a record of OSV (JSON) or an archive of them", ErrNoDatabase)
+		problem := ""
+		if len(d.Unread) > 0 {
+			problem = ": " + d.Unread[0]
+		}
+		return nil, fmt.Errorf("%w: no file is a record of OSV (JSON) or an archive of them%s", ErrNoDatabase, problem)
 	}
 	return d, nil
 }

@@ -165,7 +165,8 @@ func (a *app) vulnerabilities(ctx context.Context, o vulnerabilityOptions, args 
 		}
 	}
 	if in.Database, err = osv.Read(os.DirFS(o.osv), vulnerabilities.Targets(in.Contents)); err != nil {
-		return none, err
+		return none, exit.Hintf("give the folder with the archives of osv.dev, or with records as JSON files",
+			"--osv %s: %w", o.osv, err)
 	}
 	for _, text := range in.Database.Unread {
 		a.Warn("Warning: not read: %s\n", phrase.OneLine(text))

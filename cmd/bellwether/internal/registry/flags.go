@@ -55,8 +55,11 @@ func CheckImageName(source string) error {
 	if slash && isRegistry(host) && !isFolder(host) {
 		return nil
 	}
-	if _, err := os.Stat(source); err == nil {
+	switch info, err := os.Stat(source); {
+	case err == nil && info.IsDir():
 		return nil
+	case err == nil:
+		return exit.Hintf("give the folder that it is in", "%s is a file, not a folder or an image", source)
 	}
 	return exit.Hintf("write images with their registry, for example registry.example.com/bundles/echo-operator:1.1.0",
 		"folder %s does not exist", source)
