@@ -171,8 +171,8 @@ func TestHandover(t *testing.T) {
 			"### Alerts that ended: 1 (1 page, 0 tickets)\n\n- page BellwetherOperatorSLOBurn: " + h.namespace +
 				"/echo, SLI available, cluster prod-1, from ",
 			"; fired as 2 pages.\n", "Prometheus did not evaluate Bellwether's rules from ",
-			h.namespace + "/echo, SLI available: lost 50 % of its budget, 12 % left (50 % left without excluded time), " +
-				"on cluster prod-1.\n",
+			h.namespace + "/echo, SLI available: lost 50 % of its budget, 12 % left (50 % left without excluded " +
+				"time), on cluster prod-1.\n",
 			"### Silences that ended: 1\n\n- by ben, until ",
 		} {
 			if !strings.Contains(got.out, want) {
