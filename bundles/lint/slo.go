@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/bellwether-dev/bellwether/alerts/slo/spec"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/bundles"
 	"github.com/bellwether-dev/bellwether/bundles/registryv1"
 )
@@ -31,10 +32,36 @@ func watchRules() []Rule {
 }
 
 func checkSLO(in *Input) []Finding {
+	return checkProperty(in, registryv1.PropertySLO, spec.Profile, checkProbed)
+}
+
+// checkProbed compares what is probed with the Services of the bundle.
+func checkProbed(in *Input, profile v1alpha1.OperatorSLOSpec, finding newFinding) []Finding {
+	var out []Finding
+	ports := servicePorts(in.Bundle)
+	for _, s := range profile.Services {
+		switch offered, known := ports[s.Name]; {
+		case !known:
+			f := finding("Service %s is probed and not in the bundle", s.Name)
+			f.Severity = Warning
+			out = append(out, f)
+		case !offered[s.Port]:
+			out = append(out, finding("Service %s is probed on port %d, which it does not have", s.Name, s.Port))
+		}
+	}
+	return out
+}
+
+// newFinding makes a finding about the value of a property.
+type newFinding func(format string, args ...any) Finding
+
+// checkProperty checks the value of a property that a bundle may have once, and reports further ones.
+func checkProperty[T any, V ~[]byte](in *Input, name string, parse func(V) (T, error),
+	check func(*Input, T, newFinding) []Finding) []Finding {
 	var out []Finding
 	found := 0
 	for i, p := range in.Bundle.Properties {
-		if p.Type != registryv1.PropertySLO {
+		if p.Type != name {
 			continue
 		}
 		finding := func(format string, args ...any) Finding {
@@ -44,22 +71,12 @@ func checkSLO(in *Input) []Finding {
 			out = append(out, finding("there are several properties %s; only the first one counts", p.Type))
 			continue
 		}
-		profile, err := spec.Profile(p.Value)
+		value, err := parse(V(p.Value))
 		if err != nil {
 			out = append(out, finding("%s", clip(err.Error())))
 			continue
 		}
-		ports := servicePorts(in.Bundle)
-		for _, s := range profile.Services {
-			switch offered, known := ports[s.Name]; {
-			case !known:
-				f := finding("Service %s is probed and not in the bundle", s.Name)
-				f.Severity = Warning
-				out = append(out, f)
-			case !offered[s.Port]:
-				out = append(out, finding("Service %s is probed on port %d, which it does not have", s.Name, s.Port))
-			}
-		}
+		out = append(out, check(in, value, finding)...)
 	}
 	return out
 }

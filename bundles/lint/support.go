@@ -3,11 +3,7 @@
 
 package lint
 
-import (
-	"fmt"
-
-	"github.com/bellwether-dev/bellwether/bundles/registryv1"
-)
+import "github.com/bellwether-dev/bellwether/bundles/registryv1"
 
 // supportRules are about what the bundle says of its own support.
 func supportRules() []Rule {
@@ -23,32 +19,12 @@ func supportRules() []Rule {
 }
 
 func checkSupport(in *Input) []Finding {
-	var out []Finding
-	found := 0
-	for i, p := range in.Bundle.Properties {
-		if p.Type != registryv1.PropertySupport {
-			continue
-		}
-		finding := func(format string, args ...any) Finding {
-			return inFile(in, propertiesFile, p.Type, fmt.Sprintf(format, args...), "properties", i, "value")
-		}
-		if found++; found > 1 {
-			out = append(out, finding("there are several properties %s; only the first one counts", p.Type))
-			continue
-		}
-		support, err := registryv1.ParseSupport(p.Value)
-		if err != nil {
-			out = append(out, finding("%s", clip(err.Error())))
-			continue
-		}
-		out = append(out, checkSupportedKubernetes(in, support.Kubernetes, finding)...)
-	}
-	return out
+	return checkProperty(in, registryv1.PropertySupport, registryv1.ParseSupport, checkSupportedKubernetes)
 }
 
 // checkSupportedKubernetes compares the range with what OLM enforces.
-func checkSupportedKubernetes(in *Input, supported registryv1.KubernetesRange,
-	finding func(string, ...any) Finding) []Finding {
+func checkSupportedKubernetes(in *Input, support registryv1.Support, finding newFinding) []Finding {
+	supported := support.Kubernetes
 	least := in.Bundle.CSV.Spec.MinKubeVersion
 	switch {
 	case least == "":
