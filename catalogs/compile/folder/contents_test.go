@@ -182,34 +182,3 @@ func TestProgressCountsVersions(t *testing.T) {
 		t.Errorf("when they are cached: %s", diff)
 	}
 }
-
-// What several packages own is noted also if they are cached.
-func TestSharedKindsAreNotedFromTheCache(t *testing.T) {
-	dir, out := ladders(t, compiletest.Folder{Packages: 2, Versions: 1, SchemaBytes: 100})
-	one, other := catalogtest.PackageName(0), catalogtest.PackageName(1)
-	for _, file := range []string{"csv.yaml", "crd.yaml"} {
-		path := filepath.Join(dir, "bundles", other, catalogtest.Version(0), "manifests", file)
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text = []byte(strings.ReplaceAll(string(text), other+".example.com", one+".example.com"))
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	o := options
-	o.Bundles.CacheDir = t.TempDir()
-	var notes [2][]string
-	for i := range notes {
-		for _, p := range mustCompile(t, dir, out, o).Packages {
-			notes[i] = append(notes[i], p.Notes...)
-		}
-	}
-	if len(notes[0]) == 0 {
-		t.Error("there are no notes")
-	}
-	if diff := cmp.Diff(notes[0], notes[1]); diff != "" {
-		t.Errorf("read (-) and cached (+): %s", diff)
-	}
-}
