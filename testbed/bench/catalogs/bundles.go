@@ -228,7 +228,7 @@ func (b *bench) measureServer(ctx context.Context, in *input, args func(address 
 		return sample{}, err
 	}
 	defer p.Stop(context.WithoutCancel(ctx))
-	if err := waitReady(ctx, p, address); err != nil {
+	if err := viewserver.Wait(ctx, p, address); err != nil {
 		return sample{}, err
 	}
 	one := sample{took: time.Since(start)}
@@ -238,23 +238,6 @@ func (b *bench) measureServer(ctx context.Context, in *input, args func(address 
 	}
 	one.peak = highWater(p.PID())
 	return one, err
-}
-
-func waitReady(ctx context.Context, p *process.Process, address string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, process.ErrTimeout)
-	defer cancel()
-	ticker := time.NewTicker(look)
-	defer ticker.Stop()
-	for viewserver.Ready(ctx, address) != nil {
-		select {
-		case <-p.Done():
-			return p.Failure()
-		case <-ctx.Done():
-			return fmt.Errorf("wait for %s: %w; its log ends with:\n%s", p.Name(), context.Cause(ctx), p.Tail())
-		case <-ticker.C:
-		}
-	}
-	return nil
 }
 
 func reportBundles(inputs []*input, all []taskSamples) figure.Section {

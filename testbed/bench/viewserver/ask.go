@@ -44,9 +44,6 @@ func answers(ctx context.Context, address string) error {
 	})
 }
 
-// Ready reports whether a server says of itself that it serves; nil if it does.
-func Ready(ctx context.Context, address string) error { return answers(ctx, address) }
-
 // Count lists all bundles, as OLM does when it connects, and returns how many there are.
 func Count(ctx context.Context, address string) (int, error) {
 	count, _, err := list(ctx, address, "")

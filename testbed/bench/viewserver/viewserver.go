@@ -130,7 +130,7 @@ func (b *bench) measure(ctx context.Context, s server, c catalog) (one sample, e
 		return sample{}, err
 	}
 	defer p.Stop(context.WithoutCancel(ctx))
-	if err := wait(ctx, p, address); err != nil {
+	if err := Wait(ctx, p, address); err != nil {
 		return sample{}, err
 	}
 	one.ready = time.Since(start)
@@ -153,8 +153,8 @@ func (b *bench) measure(ctx context.Context, s server, c catalog) (one sample, e
 // look is how often a server is asked: often enough that it does not show in the figures.
 const look = 5 * time.Millisecond
 
-// wait asks until the server answers.
-func wait(ctx context.Context, p *process.Process, address string) error {
+// Wait asks until the server answers.
+func Wait(ctx context.Context, p *process.Process, address string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, process.ErrTimeout)
 	defer cancel()
 	ticker := time.NewTicker(look)
