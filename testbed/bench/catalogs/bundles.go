@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -99,15 +98,10 @@ func MeasureBundles(ctx context.Context, out io.Writer, o BundleOptions) (sectio
 		return figure.Section{}, err
 	}
 	defer func() { err = errors.Join(err, run.Release(err != nil && ctx.Err() == nil)) }()
-	b := &bench{out: out, dir: run.Dir()}
-	if b.binaries, err = build.Ensure(ctx, out, build.OPM); err != nil {
-		return figure.Section{}, err
-	}
-	own, err := build.Local(ctx, out, filepath.Join(b.dir, "bin"), build.Bellwether)
+	b, err := newBench(ctx, out, run.Dir(), build.Bellwether)
 	if err != nil {
 		return figure.Section{}, err
 	}
-	maps.Copy(b.binaries, own)
 	inputs := o.inputs()
 	all := make([]taskSamples, len(inputs))
 	for i, in := range inputs {

@@ -68,15 +68,10 @@ func Measure(ctx context.Context, out io.Writer, o Options) (section figure.Sect
 		return figure.Section{}, err
 	}
 	defer func() { err = errors.Join(err, run.Release(err != nil && ctx.Err() == nil)) }()
-	b := &bench{out: out, dir: run.Dir()}
-	if b.binaries, err = build.Ensure(ctx, out, build.OPM); err != nil {
-		return figure.Section{}, err
-	}
-	own, err := build.Local(ctx, out, filepath.Join(b.dir, "bin"), build.CompileCatalog, build.Bellwether)
+	b, err := newBench(ctx, out, run.Dir(), build.CompileCatalog, build.Bellwether)
 	if err != nil {
 		return figure.Section{}, err
 	}
-	maps.Copy(b.binaries, own)
 	dir := filepath.Join(b.dir, "catalog")
 	b.say("writing a catalog of %d packages with %d versions each\n", o.Catalog.Packages, o.Catalog.Versions)
 	if err := catalogtest.WriteDir(dir, o.Catalog); err != nil {
@@ -91,6 +86,21 @@ func Measure(ctx context.Context, out io.Writer, o Options) (section figure.Sect
 		return figure.Section{}, err
 	}
 	return report(o, all, linted), nil
+}
+
+// newBench builds opm and programs of ours.
+func newBench(ctx context.Context, out io.Writer, dir string, ours ...string) (*bench, error) {
+	b := &bench{out: out, dir: dir}
+	var err error
+	if b.binaries, err = build.Ensure(ctx, out, build.OPM); err != nil {
+		return nil, err
+	}
+	own, err := build.Local(ctx, out, filepath.Join(dir, "bin"), ours...)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(b.binaries, own)
+	return b, nil
 }
 
 // say shows progress. That nobody can see it is no reason to stop.
