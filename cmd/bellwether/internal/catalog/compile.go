@@ -87,9 +87,7 @@ func (a *app) catalogCompileCommand() *cobra.Command {
 			return a.compiled(&f, report, args[1])
 		},
 	}
-	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return a.trouble(exit.Hint(err, "see `"+c.CommandPath()+" --help`"))
-	})
+	c.SetFlagErrorFunc(a.flagTrouble)
 	f.access.Add(c)
 	f.out.Add(c, command.OutputJSON, command.OutputYAML)
 	c.Flags().BoolVar(&f.check, "check", false,

@@ -68,14 +68,17 @@ func (a *app) catalogDiffCommand() *cobra.Command {
 			return a.showDiff(&o.out, d)
 		},
 	}
-	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return a.trouble(exit.Hint(err, "see `"+c.CommandPath()+" --help`"))
-	})
+	c.SetFlagErrorFunc(a.flagTrouble)
 	o.access.Add(c)
 	o.out.Add(c, command.OutputWide, command.OutputJSON, command.OutputYAML, command.OutputMarkdown)
 	c.Flags().StringVar(&o.installed, "installed", "",
 		"Show how many clusters run each version. Use \"hub\" or a `FILE`.")
 	return c
+}
+
+// flagTrouble is trouble with a flag.
+func (a *app) flagTrouble(c *cobra.Command, err error) error {
+	return a.trouble(exit.Hint(err, "see `"+c.CommandPath()+" --help`"))
 }
 
 // trouble reports an error of a command whose exit status 1 is an answer.

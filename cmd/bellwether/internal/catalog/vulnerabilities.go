@@ -92,9 +92,7 @@ func (a *app) catalogVulnerabilitiesCommand() *cobra.Command {
 			return a.showVulnerabilities(o, report)
 		},
 	}
-	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return a.trouble(exit.Hint(err, "see `"+c.CommandPath()+" --help`"))
-	})
+	c.SetFlagErrorFunc(a.flagTrouble)
 	f := c.Flags()
 	f.StringVar(&o.osv, "osv", "", "The `FOLDER` with the OSV database. Required.")
 	f.StringArrayVar(&o.sboms, "sbom", nil, "An SBOM: a `FILE`, a folder, or IMAGE=FILE. Can be repeated.")
