@@ -107,12 +107,19 @@ const (
 	ReasonLeaseFresh   = "LeaseFresh"
 	ReasonLeaseExpired = "LeaseExpired"
 	ReasonNeverJoined  = "NeverJoined"
+	// ReasonAccessRevoked says that the ServiceAccount of the agent's tokens was deleted.
+	ReasonAccessRevoked = "AccessRevoked"
 	// ReasonAgentOffline says that an agent does not renew its Lease.
 	ReasonAgentOffline = "AgentOffline"
 	// ReasonAPIServerReachable and ReasonAPIServerUnreachable explain
 	// ConditionAPIServerReachable.
 	ReasonAPIServerReachable   = "APIServerReachable"
 	ReasonAPIServerUnreachable = "APIServerUnreachable"
+	// ReasonHibernating says that the machines of a cluster do not run, by its source.
+	ReasonHibernating = "Hibernating"
+	// ReasonSourcePaused says that the owner of a cluster's source paused it, or moves it
+	// to another management cluster.
+	ReasonSourcePaused = "SourcePaused"
 	// ReasonOLMMissing says that the cluster does not serve OLM's API.
 	ReasonOLMMissing = "OLMMissing"
 
@@ -222,6 +229,9 @@ const (
 	ReasonWindowClosed = "WindowClosed"
 	// ReasonClusterBusy says that another operator of the cluster is being changed.
 	ReasonClusterBusy = "ClusterBusy"
+	// ReasonClusterNotWritable says that the hub's API server refuses to write the
+	// cluster's OperatorInstall.
+	ReasonClusterNotWritable = "ClusterNotWritable"
 	// ReasonDependencyNotMet says that another operator has to be Ready first.
 	ReasonDependencyNotMet = "DependencyNotMet"
 	// ReasonVetoed says that the owner of the cluster refuses changes there.
@@ -258,6 +268,12 @@ const (
 
 	// ReasonNotAdmitted says that no rollout has admitted the install yet.
 	ReasonNotAdmitted = "NotAdmitted"
+	// ReasonAdopted says that the hub found the operator on clusters where it did not
+	// install it, and that a person has to resume it.
+	ReasonAdopted = "Adopted"
+	// ReasonReportPending says that it is not known yet what the cluster runs, because its
+	// agent has not reported that.
+	ReasonReportPending = "ReportPending"
 	// ReasonStaleAdmission says that the admission stamp is older than one the
 	// agent has already acted on.
 	ReasonStaleAdmission = "StaleAdmission"
@@ -276,6 +292,9 @@ const (
 	ReasonInstalledElsewhere = "InstalledElsewhere"
 	// ReasonCatalogNotReady says that OLM has not connected to the view.
 	ReasonCatalogNotReady = "CatalogNotReady"
+	// ReasonViewUnreachable says that OLM tries to connect to the view, and that no
+	// connection arrives there.
+	ReasonViewUnreachable = "ViewUnreachable"
 	// ReasonResolutionFailed says that OLM could not resolve.
 	ReasonResolutionFailed = "ResolutionFailed"
 	// ReasonUnadmittedPlan says that an InstallPlan holds a CSV that nobody
@@ -452,17 +471,40 @@ const (
 	// is "true", and the keys of a ConfigMap that are rule files end in .rules.yaml.
 	LabelRules = "bellwether.dev/rules"
 
+	// LabelHostedCluster marks a Secret that holds what an agent needs which runs
+	// elsewhere to serve a cluster: its value is the cluster's name.
+	LabelHostedCluster = "bellwether.dev/hosted-cluster"
+	// HostedHubKey and HostedClusterKey are the keys of such a Secret with the
+	// kubeconfigs of the hub, as this cluster's agent, and of the cluster; HostedPortsKey
+	// holds the range of ports of its catalog views, as in 50100-50129.
+	HostedHubKey     = "hub"
+	HostedClusterKey = "cluster"
+	HostedPortsKey   = "viewPorts"
+
+	// LabelLeftBehind marks the ConfigMaps on the hub that list which operators were
+	// left on a cluster when it left the fleet: its value is the cluster's name.
+	LabelLeftBehind = "bellwether.dev/left-behind"
+	// LabelClusterUID tells, on such a ConfigMap, FleetClusters of the same name apart.
+	LabelClusterUID = "bellwether.dev/cluster-uid"
+
 	// AnnotationSpecHash holds the SHA-256 of a downstream object's rendered
 	// template.
 	AnnotationSpecHash = "bellwether.dev/spec-hash"
 	// AnnotationRevision holds, on an InstallPlan, the revision of the admission
 	// for which it was approved.
 	AnnotationRevision = "bellwether.dev/revision"
+	// AnnotationKept holds, on an operator's Subscription, what the cluster keeps of the
+	// operator for a hub that has lost its objects: JSON, with its ManagedOperator and a
+	// KeptAdmission.
+	AnnotationKept = "bellwether.dev/kept"
 	// AnnotationAgentVersion and the two below are set by the agent on its
 	// Lease; an empty OLM version means that OLM is missing.
 	AnnotationAgentVersion      = "bellwether.dev/agent-version"
 	AnnotationKubernetesVersion = "bellwether.dev/kubernetes-version"
 	AnnotationOLMVersion        = "bellwether.dev/olm-version"
+	// AnnotationAgentAccount is set by the agent on its Lease: the UID of the ServiceAccount whose
+	// token it uses, or empty where it uses other credentials.
+	AnnotationAgentAccount = "bellwether.dev/agent-account"
 	// AnnotationAPIServerUnreachableSince is set by the agent on its Lease: the
 	// time (RFC 3339, by the agent's clock) of the first failed check of its own
 	// cluster's API server, or empty where the check made for the Lease's last
@@ -477,6 +519,14 @@ const (
 	// AnnotationTimeZone is set by people on a FleetCluster: the IANA name of its
 	// time zone, for ChangeWindows with the time zone Cluster.
 	AnnotationTimeZone = "bellwether.dev/time-zone"
+
+	// AnnotationDiscovered is "true" on a FleetCluster that discovery made, and that goes
+	// with its source.
+	AnnotationDiscovered = "bellwether.dev/discovered"
+
+	// LabelDiscover with the value "false", on the object that a FleetCluster would be
+	// discovered from, keeps that cluster out of the fleet.
+	LabelDiscover = "bellwether.dev/discover"
 
 	// FinalizerAgent is held by the agent on an OperatorInstall until the
 	// removal policy is carried out.

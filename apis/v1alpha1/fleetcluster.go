@@ -4,7 +4,6 @@
 package v1alpha1
 
 import (
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -38,7 +37,9 @@ type FleetCluster struct {
 // FleetClusterSpec says how the hub treats a cluster.
 type FleetClusterSpec struct {
 	// SourceRef names the object that this cluster was discovered from. Empty
-	// for a cluster added by hand.
+	// for a cluster added by hand. Set it by hand to let an existing FleetCluster
+	// follow a source, also under another name than the source's; such a FleetCluster
+	// is not deleted with its source.
 	// +optional
 	SourceRef *SourceReference `json:"sourceRef,omitempty"`
 
@@ -51,6 +52,17 @@ type FleetClusterSpec struct {
 	// +kubebuilder:default=Orphan
 	// +optional
 	Offboarding RemovalPolicy `json:"offboarding,omitempty"`
+
+	// OffboardingTimeout is how long after its deletion the hub waits for the
+	// cluster's agent to release or uninstall its operators. After that the hub lets
+	// the cluster go without the agent, and records the operators that were left
+	// behind in a ConfigMap of its own namespace. It counts from the deletion
+	// timestamp, and can be changed while the cluster is being deleted: with 0s the
+	// hub does not wait.
+	// +kubebuilder:default="24h"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('8784h')",message="offboardingTimeout must be between 0s and 8784h (366 days)"
+	// +optional
+	OffboardingTimeout *metav1.Duration `json:"offboardingTimeout,omitempty"`
 }
 
 // SourceReference names the object that a FleetCluster was made from.
@@ -105,11 +117,6 @@ type FleetClusterStatus struct {
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// CredentialsSecret names the Secret in that namespace that holds the
-	// agent's token for the hub.
-	// +optional
-	CredentialsSecret *corev1.LocalObjectReference `json:"credentialsSecret,omitempty"`
-
 	// +optional
 	Versions ClusterVersions `json:"versions,omitempty"`
 
@@ -124,6 +131,11 @@ type FleetClusterStatus struct {
 	// VetoEndedAt is when the hub saw the last veto end.
 	// +optional
 	VetoEndedAt *metav1.Time `json:"vetoEndedAt,omitempty"`
+
+	// Source is what the hub last saw of the object that spec.sourceRef names. Absent for
+	// a cluster that was added by hand.
+	// +optional
+	Source *ClusterSource `json:"source,omitempty"`
 }
 
 // ClusterVeto is the word of a cluster's owner that operators must not be changed

@@ -120,6 +120,12 @@ type ManagedOperatorSpec struct {
 	// +optional
 	Holds []VersionHold `json:"holds,omitempty"`
 
+	// Resume is the value of status.adoption.request, once a person has agreed that the
+	// hub goes on with an operator that it found on clusters.
+	// +kubebuilder:validation:MaxLength=40
+	// +optional
+	Resume string `json:"resume,omitempty"`
+
 	// Restart starts another rollout of the same release, with the strategy as it
 	// is now, when it is set to a value that the newest rollout does not have: the
 	// time, for example. A rollout that still runs is superseded. Removing the
@@ -504,6 +510,11 @@ type ManagedOperatorStatus struct {
 	// +optional
 	Removal *RemovalProgress `json:"removal,omitempty"`
 
+	// Adoption is set while the hub has found the operator on clusters where it did not
+	// install it, and waits for a person to resume it. Until then it admits no cluster.
+	// +optional
+	Adoption *OperatorAdoption `json:"adoption,omitempty"`
+
 	// Versions counts clusters by installed version; the 50 most used.
 	// +listType=map
 	// +listMapKey=version
@@ -602,6 +613,18 @@ type RemovalProgress struct {
 	// Uninstalling were told to uninstall it.
 	// +optional
 	Uninstalling int32 `json:"uninstalling"`
+}
+
+// OperatorAdoption is what the hub found on clusters of an operator.
+type OperatorAdoption struct {
+	// Request is what spec.resume has to be set to. It changes when a cluster reports a
+	// newer admission than those that were found before.
+	// +kubebuilder:validation:MaxLength=40
+	Request string `json:"request"`
+	// Clusters is how many keep an admission that the hub does not know.
+	Clusters int32 `json:"clusters"`
+	// Revision is the highest of those admissions.
+	Revision int64 `json:"revision"`
 }
 
 // VersionCount is how many clusters run a version.

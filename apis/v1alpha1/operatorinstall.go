@@ -53,6 +53,13 @@ type OperatorInstallSpec struct {
 	// +optional
 	Blocks []VersionBlock `json:"blocks,omitempty"`
 
+	// Holds are those of the ManagedOperator. The agent keeps them on its cluster, from
+	// where a hub that has lost its objects gets them back.
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=atomic
+	// +optional
+	Holds []VersionHold `json:"holds,omitempty"`
+
 	// Drift says what the agent does where what is installed differs from the
 	// release as it is configured. Empty means Report.
 	// +optional
@@ -137,6 +144,21 @@ type Admission struct {
 	// rollback takes it back to. It is absent where nothing was installed.
 	// +optional
 	Previous *PreviousRelease `json:"previous,omitempty"`
+
+	// Adopted says that the hub found the admission on the cluster. It was given by an
+	// OperatorRollout that this hub does not have.
+	// +optional
+	Adopted bool `json:"adopted,omitempty"`
+}
+
+// KeptAdmission is what a cluster keeps of an operator that runs on it: the admission
+// that its agent acted on last, and the holds that were in force.
+type KeptAdmission struct {
+	Admission Admission `json:"admission"`
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=atomic
+	// +optional
+	Holds []VersionHold `json:"holds,omitempty"`
 }
 
 // AdmissionRollback permits an agent to go back to an older version.
@@ -180,6 +202,12 @@ type OperatorInstallStatus struct {
 	// agent acted on.
 	// +optional
 	ObservedRevision int64 `json:"observedRevision,omitempty"`
+
+	// Kept is what the cluster keeps of the operator, where that is newer than
+	// spec.admission or there is none: the hub, or its etcd, was lost. The hub adopts
+	// it.
+	// +optional
+	Kept *KeptAdmission `json:"kept,omitempty"`
 
 	// Installed is the version that is on the cluster, whether it works or not.
 	// +optional

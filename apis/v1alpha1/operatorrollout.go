@@ -78,6 +78,12 @@ type OperatorRolloutSpec struct {
 	// +optional
 	Restart string `json:"restart,omitempty"`
 
+	// Resumed is the highest revision of admissions found on clusters that a person has
+	// agreed to go on from. While a cluster has a higher one, no cluster is admitted.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="resumed cannot be changed: resume the ManagedOperator"
+	// +optional
+	Resumed int64 `json:"resumed,omitempty"`
+
 	// Paused stops admission; what was admitted finishes.
 	// +optional
 	Paused bool `json:"paused,omitempty"`

@@ -43,3 +43,9 @@ func (r Release) Before(previous PreviousRelease) Release {
 	r.Install = *previous.Install.DeepCopy()
 	return r
 }
+
+// Covers tells whether an admission is the other one, or newer: nil covers none.
+func (a *Admission) Covers(other Admission) bool {
+	return a != nil && (a.Revision > other.Revision ||
+		a.Revision == other.Revision && a.RolloutUID == other.RolloutUID)
+}

@@ -79,6 +79,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.ChangeWindowSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClusterCounts"):
 		return &apisv1alpha1.ClusterCountsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ClusterSource"):
+		return &apisv1alpha1.ClusterSourceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClusterVersions"):
 		return &apisv1alpha1.ClusterVersionsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClusterVeto"):
@@ -149,6 +151,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.JobTemplateApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("JobVariable"):
 		return &apisv1alpha1.JobVariableApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("KeptAdmission"):
+		return &apisv1alpha1.KeptAdmissionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("KubernetesRange"):
 		return &apisv1alpha1.KubernetesRangeApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("LabelMatcher"):
@@ -171,6 +175,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.MonitorTLSApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("OLMStatus"):
 		return &apisv1alpha1.OLMStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("OperatorAdoption"):
+		return &apisv1alpha1.OperatorAdoptionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("OperatorBackup"):
 		return &apisv1alpha1.OperatorBackupApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("OperatorBackupSpec"):

@@ -32,6 +32,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: admittedAt
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: adopted
+      type:
+        scalar: boolean
     - name: attempt
       type:
         scalar: numeric
@@ -613,6 +616,34 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: updated
       type:
         scalar: numeric
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.ClusterPowerState
+  scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.ClusterSource
+  map:
+    fields:
+    - name: clashes
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.SourceReference
+          elementRelationship: atomic
+    - name: labels
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: message
+      type:
+        scalar: string
+    - name: powerState
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.ClusterPowerState
+    - name: powerStateSince
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: state
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.SourceState
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.ClusterVersions
   map:
     fields:
@@ -901,6 +932,10 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.RemovalPolicy
       default: Orphan
+    - name: offboardingTimeout
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+      default: 24h
     - name: paused
       type:
         scalar: boolean
@@ -918,9 +953,6 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - type
-    - name: credentialsSecret
-      type:
-        namedType: io.k8s.api.core.v1.LocalObjectReference
     - name: namespace
       type:
         scalar: string
@@ -930,6 +962,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: operators
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.InstallCounts
+    - name: source
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.ClusterSource
     - name: staleSince
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
@@ -1334,6 +1369,18 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: value
       type:
         scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.KeptAdmission
+  map:
+    fields:
+    - name: admission
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.Admission
+    - name: holds
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.VersionHold
+          elementRelationship: atomic
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.KubernetesRange
   map:
     fields:
@@ -1449,6 +1496,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: restart
       type:
         scalar: string
+    - name: resume
+      type:
+        scalar: string
     - name: storageMigration
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.StorageMigrationPolicy
@@ -1462,6 +1512,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.ManagedOperatorStatus
   map:
     fields:
+    - name: adoption
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.OperatorAdoption
     - name: clusters
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.ClusterCounts
@@ -1585,6 +1638,18 @@ var schemaYAML = typed.YAMLObject(`types:
   scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.OfflinePolicy
   scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.OperatorAdoption
+  map:
+    fields:
+    - name: clusters
+      type:
+        scalar: numeric
+    - name: request
+      type:
+        scalar: string
+    - name: revision
+      type:
+        scalar: numeric
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.OperatorBackup
   map:
     fields:
@@ -1842,6 +1907,12 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: drift
       type:
         namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.DriftPolicy
+    - name: holds
+      type:
+        list:
+          elementType:
+            namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.VersionHold
+          elementRelationship: atomic
     - name: jobs
       type:
         list:
@@ -1895,6 +1966,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - name
+    - name: kept
+      type:
+        namedType: com.github.bellwether-dev.bellwether.apis.v1alpha1.KeptAdmission
     - name: observedGeneration
       type:
         scalar: numeric
@@ -2026,6 +2100,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: restart
       type:
         scalar: string
+    - name: resumed
+      type:
+        scalar: numeric
     - name: retries
       type:
         scalar: numeric
@@ -3122,6 +3199,8 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: namespace
       type:
         scalar: string
+- name: com.github.bellwether-dev.bellwether.apis.v1alpha1.SourceState
+  scalar: string
 - name: com.github.bellwether-dev.bellwether.apis.v1alpha1.StorageMigration
   map:
     fields:
@@ -3522,14 +3601,6 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: volumeName
       type:
         scalar: string
-    elementRelationship: atomic
-- name: io.k8s.api.core.v1.LocalObjectReference
-  map:
-    fields:
-    - name: name
-      type:
-        scalar: string
-      default: ""
     elementRelationship: atomic
 - name: io.k8s.api.core.v1.ObjectFieldSelector
   map:

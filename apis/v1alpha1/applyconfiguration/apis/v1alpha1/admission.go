@@ -36,6 +36,9 @@ type AdmissionApplyConfiguration struct {
 	// Previous is the release that the cluster ran when it was admitted, which a
 	// rollback takes it back to. It is absent where nothing was installed.
 	Previous *PreviousReleaseApplyConfiguration `json:"previous,omitempty"`
+	// Adopted says that the hub found the admission on the cluster. It was given by an
+	// OperatorRollout that this hub does not have.
+	Adopted *bool `json:"adopted,omitempty"`
 }
 
 // AdmissionApplyConfiguration constructs a declarative configuration of the Admission type for use with
@@ -121,5 +124,13 @@ func (b *AdmissionApplyConfiguration) WithRollback(value *AdmissionRollbackApply
 // If called multiple times, the Previous field is set to the value of the last call.
 func (b *AdmissionApplyConfiguration) WithPrevious(value *PreviousReleaseApplyConfiguration) *AdmissionApplyConfiguration {
 	b.Previous = value
+	return b
+}
+
+// WithAdopted sets the Adopted field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Adopted field is set to the value of the last call.
+func (b *AdmissionApplyConfiguration) WithAdopted(value bool) *AdmissionApplyConfiguration {
+	b.Adopted = &value
 	return b
 }

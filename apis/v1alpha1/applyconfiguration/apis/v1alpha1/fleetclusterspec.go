@@ -7,6 +7,7 @@ package v1alpha1
 
 import (
 	apisv1alpha1 "github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // FleetClusterSpecApplyConfiguration represents a declarative configuration of the FleetClusterSpec type for use
@@ -15,13 +16,22 @@ import (
 // FleetClusterSpec says how the hub treats a cluster.
 type FleetClusterSpecApplyConfiguration struct {
 	// SourceRef names the object that this cluster was discovered from. Empty
-	// for a cluster added by hand.
+	// for a cluster added by hand. Set it by hand to let an existing FleetCluster
+	// follow a source, also under another name than the source's; such a FleetCluster
+	// is not deleted with its source.
 	SourceRef *SourceReferenceApplyConfiguration `json:"sourceRef,omitempty"`
 	// Paused stops rollouts from admitting this cluster. It counts as deferred.
 	Paused *bool `json:"paused,omitempty"`
 	// Offboarding says what becomes of the operators on the cluster when it
 	// leaves the fleet. Orphan leaves them as they are.
 	Offboarding *apisv1alpha1.RemovalPolicy `json:"offboarding,omitempty"`
+	// OffboardingTimeout is how long after its deletion the hub waits for the
+	// cluster's agent to release or uninstall its operators. After that the hub lets
+	// the cluster go without the agent, and records the operators that were left
+	// behind in a ConfigMap of its own namespace. It counts from the deletion
+	// timestamp, and can be changed while the cluster is being deleted: with 0s the
+	// hub does not wait.
+	OffboardingTimeout *v1.Duration `json:"offboardingTimeout,omitempty"`
 }
 
 // FleetClusterSpecApplyConfiguration constructs a declarative configuration of the FleetClusterSpec type for use with
@@ -51,5 +61,13 @@ func (b *FleetClusterSpecApplyConfiguration) WithPaused(value bool) *FleetCluste
 // If called multiple times, the Offboarding field is set to the value of the last call.
 func (b *FleetClusterSpecApplyConfiguration) WithOffboarding(value apisv1alpha1.RemovalPolicy) *FleetClusterSpecApplyConfiguration {
 	b.Offboarding = &value
+	return b
+}
+
+// WithOffboardingTimeout sets the OffboardingTimeout field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the OffboardingTimeout field is set to the value of the last call.
+func (b *FleetClusterSpecApplyConfiguration) WithOffboardingTimeout(value v1.Duration) *FleetClusterSpecApplyConfiguration {
+	b.OffboardingTimeout = &value
 	return b
 }

@@ -6,7 +6,6 @@
 package v1alpha1
 
 import (
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	v1 "k8s.io/client-go/applyconfigurations/meta/v1"
 )
@@ -26,17 +25,17 @@ type FleetClusterStatusApplyConfiguration struct {
 	StaleSince *metav1.Time `json:"staleSince,omitempty"`
 	// Namespace is the cluster's namespace on the hub, the only one that its
 	// agent may read and write.
-	Namespace *string `json:"namespace,omitempty"`
-	// CredentialsSecret names the Secret in that namespace that holds the
-	// agent's token for the hub.
-	CredentialsSecret *corev1.LocalObjectReference       `json:"credentialsSecret,omitempty"`
-	Versions          *ClusterVersionsApplyConfiguration `json:"versions,omitempty"`
-	Operators         *InstallCountsApplyConfiguration   `json:"operators,omitempty"`
+	Namespace *string                            `json:"namespace,omitempty"`
+	Versions  *ClusterVersionsApplyConfiguration `json:"versions,omitempty"`
+	Operators *InstallCountsApplyConfiguration   `json:"operators,omitempty"`
 	// Veto is there while the owner of the cluster refuses changes, by the ConfigMap
 	// bellwether-veto beside the agent.
 	Veto *ClusterVetoApplyConfiguration `json:"veto,omitempty"`
 	// VetoEndedAt is when the hub saw the last veto end.
 	VetoEndedAt *metav1.Time `json:"vetoEndedAt,omitempty"`
+	// Source is what the hub last saw of the object that spec.sourceRef names. Absent for
+	// a cluster that was added by hand.
+	Source *ClusterSourceApplyConfiguration `json:"source,omitempty"`
 }
 
 // FleetClusterStatusApplyConfiguration constructs a declarative configuration of the FleetClusterStatus type for use with
@@ -82,14 +81,6 @@ func (b *FleetClusterStatusApplyConfiguration) WithNamespace(value string) *Flee
 	return b
 }
 
-// WithCredentialsSecret sets the CredentialsSecret field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the CredentialsSecret field is set to the value of the last call.
-func (b *FleetClusterStatusApplyConfiguration) WithCredentialsSecret(value corev1.LocalObjectReference) *FleetClusterStatusApplyConfiguration {
-	b.CredentialsSecret = &value
-	return b
-}
-
 // WithVersions sets the Versions field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Versions field is set to the value of the last call.
@@ -119,5 +110,13 @@ func (b *FleetClusterStatusApplyConfiguration) WithVeto(value *ClusterVetoApplyC
 // If called multiple times, the VetoEndedAt field is set to the value of the last call.
 func (b *FleetClusterStatusApplyConfiguration) WithVetoEndedAt(value metav1.Time) *FleetClusterStatusApplyConfiguration {
 	b.VetoEndedAt = &value
+	return b
+}
+
+// WithSource sets the Source field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Source field is set to the value of the last call.
+func (b *FleetClusterStatusApplyConfiguration) WithSource(value *ClusterSourceApplyConfiguration) *FleetClusterStatusApplyConfiguration {
+	b.Source = value
 	return b
 }

@@ -56,6 +56,9 @@ type ManagedOperatorSpecApplyConfiguration struct {
 	// the version rolled out again. The hub removes it once a newer version was
 	// rolled out.
 	Holds []VersionHoldApplyConfiguration `json:"holds,omitempty"`
+	// Resume is the value of status.adoption.request, once a person has agreed that the
+	// hub goes on with an operator that it found on clusters.
+	Resume *string `json:"resume,omitempty"`
 	// Restart starts another rollout of the same release, with the strategy as it
 	// is now, when it is set to a value that the newest rollout does not have: the
 	// time, for example. A rollout that still runs is superseded. Removing the
@@ -196,6 +199,14 @@ func (b *ManagedOperatorSpecApplyConfiguration) WithHolds(values ...*VersionHold
 		}
 		b.Holds = append(b.Holds, *values[i])
 	}
+	return b
+}
+
+// WithResume sets the Resume field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Resume field is set to the value of the last call.
+func (b *ManagedOperatorSpecApplyConfiguration) WithResume(value string) *ManagedOperatorSpecApplyConfiguration {
+	b.Resume = &value
 	return b
 }
 

@@ -30,6 +30,9 @@ type ManagedOperatorStatusApplyConfiguration struct {
 	Clusters  *ClusterCountsApplyConfiguration `json:"clusters,omitempty"`
 	// Removal is set while the operator is to be uninstalled from clusters.
 	Removal *RemovalProgressApplyConfiguration `json:"removal,omitempty"`
+	// Adoption is set while the hub has found the operator on clusters where it did not
+	// install it, and waits for a person to resume it. Until then it admits no cluster.
+	Adoption *OperatorAdoptionApplyConfiguration `json:"adoption,omitempty"`
 	// Versions counts clusters by installed version; the 50 most used.
 	Versions []VersionCountApplyConfiguration `json:"versions,omitempty"`
 }
@@ -111,6 +114,14 @@ func (b *ManagedOperatorStatusApplyConfiguration) WithClusters(value *ClusterCou
 // If called multiple times, the Removal field is set to the value of the last call.
 func (b *ManagedOperatorStatusApplyConfiguration) WithRemoval(value *RemovalProgressApplyConfiguration) *ManagedOperatorStatusApplyConfiguration {
 	b.Removal = value
+	return b
+}
+
+// WithAdoption sets the Adoption field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Adoption field is set to the value of the last call.
+func (b *ManagedOperatorStatusApplyConfiguration) WithAdoption(value *OperatorAdoptionApplyConfiguration) *ManagedOperatorStatusApplyConfiguration {
+	b.Adoption = value
 	return b
 }
 

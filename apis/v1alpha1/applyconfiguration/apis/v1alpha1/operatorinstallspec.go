@@ -24,6 +24,9 @@ type OperatorInstallSpecApplyConfiguration struct {
 	// Blocks in force on the operator's catalog: the agent goes neither to such a
 	// version nor through one, whatever the admission's catalog says.
 	Blocks []VersionBlockApplyConfiguration `json:"blocks,omitempty"`
+	// Holds are those of the ManagedOperator. The agent keeps them on its cluster, from
+	// where a hub that has lost its objects gets them back.
+	Holds []VersionHoldApplyConfiguration `json:"holds,omitempty"`
 	// Drift says what the agent does where what is installed differs from the
 	// release as it is configured. Empty means Report.
 	Drift *apisv1alpha1.DriftPolicy `json:"drift,omitempty"`
@@ -86,6 +89,19 @@ func (b *OperatorInstallSpecApplyConfiguration) WithBlocks(values ...*VersionBlo
 			panic("nil value passed to WithBlocks")
 		}
 		b.Blocks = append(b.Blocks, *values[i])
+	}
+	return b
+}
+
+// WithHolds adds the given value to the Holds field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Holds field.
+func (b *OperatorInstallSpecApplyConfiguration) WithHolds(values ...*VersionHoldApplyConfiguration) *OperatorInstallSpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithHolds")
+		}
+		b.Holds = append(b.Holds, *values[i])
 	}
 	return b
 }

@@ -25,6 +25,10 @@ type OperatorInstallStatusApplyConfiguration struct {
 	// ObservedRevision is the revision of the newest admission stamp that the
 	// agent acted on.
 	ObservedRevision *int64 `json:"observedRevision,omitempty"`
+	// Kept is what the cluster keeps of the operator, where that is newer than
+	// spec.admission or there is none: the hub, or its etcd, was lost. The hub adopts
+	// it.
+	Kept *KeptAdmissionApplyConfiguration `json:"kept,omitempty"`
 	// Installed is the version that is on the cluster, whether it works or not.
 	Installed *InstalledVersionApplyConfiguration `json:"installed,omitempty"`
 	// SucceededHash is the hash of the admission whose release the agent found
@@ -76,6 +80,14 @@ func (b *OperatorInstallStatusApplyConfiguration) WithConditions(values ...*v1.C
 // If called multiple times, the ObservedRevision field is set to the value of the last call.
 func (b *OperatorInstallStatusApplyConfiguration) WithObservedRevision(value int64) *OperatorInstallStatusApplyConfiguration {
 	b.ObservedRevision = &value
+	return b
+}
+
+// WithKept sets the Kept field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Kept field is set to the value of the last call.
+func (b *OperatorInstallStatusApplyConfiguration) WithKept(value *KeptAdmissionApplyConfiguration) *OperatorInstallStatusApplyConfiguration {
+	b.Kept = value
 	return b
 }
 

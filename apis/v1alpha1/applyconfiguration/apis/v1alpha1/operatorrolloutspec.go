@@ -32,6 +32,9 @@ type OperatorRolloutSpecApplyConfiguration struct {
 	// Restart is the value of the ManagedOperator's spec.restart that this rollout
 	// was made with.
 	Restart *string `json:"restart,omitempty"`
+	// Resumed is the highest revision of admissions found on clusters that a person has
+	// agreed to go on from. While a cluster has a higher one, no cluster is admitted.
+	Resumed *int64 `json:"resumed,omitempty"`
 	// Paused stops admission; what was admitted finishes.
 	Paused *bool `json:"paused,omitempty"`
 	// PausedReason is why.
@@ -120,6 +123,14 @@ func (b *OperatorRolloutSpecApplyConfiguration) WithStrategy(value *RolloutStrat
 // If called multiple times, the Restart field is set to the value of the last call.
 func (b *OperatorRolloutSpecApplyConfiguration) WithRestart(value string) *OperatorRolloutSpecApplyConfiguration {
 	b.Restart = &value
+	return b
+}
+
+// WithResumed sets the Resumed field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Resumed field is set to the value of the last call.
+func (b *OperatorRolloutSpecApplyConfiguration) WithResumed(value int64) *OperatorRolloutSpecApplyConfiguration {
+	b.Resumed = &value
 	return b
 }
 
