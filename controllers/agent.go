@@ -4,18 +4,24 @@
 package controllers
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/controllers/backup"
+	"github.com/bellwether-dev/bellwether/controllers/credentials"
 	"github.com/bellwether-dev/bellwether/controllers/heartbeat"
 	"github.com/bellwether-dev/bellwether/controllers/install"
 	"github.com/bellwether-dev/bellwether/controllers/job"
@@ -24,9 +30,11 @@ import (
 	"github.com/bellwether-dev/bellwether/controllers/probe"
 	"github.com/bellwether-dev/bellwether/controllers/services"
 	"github.com/bellwether-dev/bellwether/controllers/vitals"
+	"github.com/bellwether-dev/bellwether/engines"
 	"github.com/bellwether-dev/bellwether/engines/olmv0"
 	"github.com/bellwether-dev/bellwether/engines/olmv0/plan"
 	"github.com/bellwether-dev/bellwether/engines/olmv0/templates"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // AgentOptions configure what runs in a fleet cluster's agent.
@@ -59,6 +67,14 @@ type AgentOptions struct {
 	// credentials.
 	BackupStores  []string
 	BackupSecrets string
+	// Credentials reach the hub, and Store keeps those that are renewed.
+	Credentials *credentials.Credentials
+	Store       credentials.Store
+	// TokenLifetime is how long the tokens for the hub are valid.
+	TokenLifetime time.Duration
+	// CredentialsSecret is the Secret in OwnNamespace that Events about the credentials
+	// refer to; empty: there is none, and no Events.
+	CredentialsSecret string
 	// Now is the clock that everything is decided and reported by: the cluster's, if the
 	// node's may differ.
 	Now func() time.Time
@@ -77,15 +93,33 @@ func AgentCache() cache.Options {
 // AddAgent adds everything that runs in an agent. The manager is the hub's, its
 // cache restricted to the cluster's namespace; local is the fleet cluster.
 //
-// The heartbeat that it returns is not part of the manager, which starts nothing
+// The connection that it returns is not part of the manager, which starts nothing
 // before the caches of both clusters are filled: an agent whose own API server is
 // down, or whose credentials the hub refuses, has to say so.
-func AddAgent(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) (*heartbeat.Lease, error) {
-	olm, err := addControllers(hub, local, o)
+func AddAgent(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) (*Connection, error) {
+	bounded, err := WithBoundedEvents(hub)
 	if err != nil {
 		return nil, err
 	}
-	return newHeartbeat(hub, local, olm, o)
+	olm, err := addControllers(bounded, local, o)
+	if err != nil {
+		return nil, err
+	}
+	return connect(hub, local, olm, o)
+}
+
+// Connection is an agent's connection to its hub: it renews the Lease and the credentials.
+type Connection struct {
+	lease  *heartbeat.Lease
+	keeper *credentials.Keeper
+}
+
+// Start keeps the connection until the context ends.
+func (c *Connection) Start(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return c.lease.Start(ctx) })
+	group.Go(func() error { return c.keeper.Start(ctx) })
+	return group.Wait()
 }
 
 // addControllers returns what tells whether the cluster serves OLM's API, if that
@@ -95,7 +129,7 @@ func addControllers(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) (ol
 	if err := hub.Add(local); err != nil {
 		return nil, fmt.Errorf("add fleet cluster: %w", err)
 	}
-	olm, err = addInstall(hub, local, o)
+	olm, kept, err := addInstall(hub, local, o)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +147,11 @@ func addControllers(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) (ol
 	if err := probe.Add(hub, local, probe.Options{Cluster: o.Cluster, Metrics: o.Metrics}); err != nil {
 		return nil, err
 	}
-	if err := services.Add(hub, local, o.Namespace); err != nil {
+	if err := services.Add(hub, local, o.Namespace,
+		func(ctx context.Context, operator v1alpha1.OperatorReference) (bool, error) {
+			is, err := kept(ctx, operator)
+			return is != nil, err
+		}); err != nil {
 		return nil, err
 	}
 	if err := backup.Add(hub, local, backup.Options{Cluster: o.Cluster, Stores: o.BackupStores,
@@ -130,8 +168,10 @@ func addControllers(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) (ol
 }
 
 // addInstall adds the controller that installs operators, with the engine for OLM
-// v0. It returns what tells whether the cluster serves OLM's API.
-func addInstall(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) (olm func() (served, known bool), err error) {
+// v0. It returns what tells whether the cluster serves OLM's API, and what it keeps of
+// an operator.
+func addInstall(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) (olm func() (served, known bool),
+	kept func(context.Context, v1alpha1.OperatorReference) (*engines.Kept, error), err error) {
 	triggers := install.NewTriggers()
 	watcher := &olmv0.Watcher{Hub: hub.GetClient(), Local: local, Notify: triggers.Notify}
 	engine := olmv0.New(olmv0.Options{
@@ -140,16 +180,16 @@ func addInstall(hub ctrl.Manager, local cluster.Cluster, o AgentOptions) (olm fu
 	}, triggers.Notify)
 	recorder := hub.GetEventRecorder("bellwether-agent")
 	reconciler := &install.Reconciler[*olmv0.Observation, plan.Action]{Hub: hub.GetClient(), Engine: engine,
-		Events: recorder, Now: o.Now, Veto: readVeto(local.GetAPIReader(), o.OwnNamespace)}
+		Events: recorder, Now: o.Now, Veto: readVeto(local.GetAPIReader(), o.OwnNamespace), Kept: engine.Kept}
 	watcher.Controller, err = install.Add(hub, recorder, reconciler, triggers)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return watcher.OLM, hub.Add(watcher)
+	return watcher.OLM, engine.Kept, hub.Add(watcher)
 }
 
-func newHeartbeat(hub ctrl.Manager, local cluster.Cluster, olm func() (served, known bool), o AgentOptions) (
-	*heartbeat.Lease, error) {
+func connect(hub ctrl.Manager, local cluster.Cluster, olm func() (served, known bool), o AgentOptions) (
+	*Connection, error) {
 	direct, err := client.New(hub.GetConfig(), client.Options{Scheme: hub.GetScheme(), HTTPClient: hub.GetHTTPClient()})
 	if err != nil {
 		return nil, fmt.Errorf("make client for the Lease: %w", err)
@@ -158,13 +198,34 @@ func newHeartbeat(hub ctrl.Manager, local cluster.Cluster, olm func() (served, k
 	if err != nil {
 		return nil, err
 	}
+	warn := credentialEvents(local, o)
 	lease := &heartbeat.Lease{
-		Hub: direct, Namespace: o.Namespace, Holder: o.Holder, Every: o.LeaseEvery, For: o.LeaseFor,
-		AgentVersion: o.Version, Cluster: server, Live: local.GetAPIReader(), OLM: olm, Now: o.Now,
-		Veto: readVeto(local.GetAPIReader(), o.OwnNamespace),
+		Hub: direct, Namespace: o.Namespace, ClusterName: o.Cluster, Holder: o.Holder, Every: o.LeaseEvery,
+		For: o.LeaseFor, AgentVersion: o.Version, Cluster: server, Live: local.GetAPIReader(), OLM: olm, Now: o.Now,
+		Veto: readVeto(local.GetAPIReader(), o.OwnNamespace), Account: o.Credentials.Account,
+		Refused: func(message string) { warn("HubRefusesCredentials", message) },
 	}
 	if err := hub.AddReadyzCheck("hub", lease.Ready); err != nil {
 		return nil, fmt.Errorf("add health check: %w", err)
 	}
-	return lease, nil
+	return &Connection{lease: lease, keeper: &credentials.Keeper{
+		Credentials: o.Credentials, Store: o.Store, Hub: direct, Namespace: o.Namespace, Lifetime: o.TokenLifetime,
+		Failed: func(err error) { warn("CredentialsNotRenewed", err.Error()) }, Now: time.Now,
+	}}, nil
 }
+
+// credentialEvents returns what emits Events on the agent's own cluster about its credentials for the hub.
+func credentialEvents(local cluster.Cluster, o AgentOptions) func(reason, message string) {
+	if o.CredentialsSecret == "" {
+		return func(string, string) {}
+	}
+	recorder := local.GetEventRecorder("bellwether-agent")
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: o.OwnNamespace, Name: o.CredentialsSecret}}
+	return func(reason, message string) {
+		recorder.Eventf(secret, nil, corev1.EventTypeWarning, reason, "Connect", "%s",
+			phrase.Truncate(message, maxNote))
+	}
+}
+
+// maxNote is the API's limit of an Event's note.
+const maxNote = 1024

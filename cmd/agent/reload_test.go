@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-const kubeconfig = `apiVersion: v1
+const hubKubeconfig = `apiVersion: v1
 kind: Config
 clusters: [{name: hub, cluster: {server: "https://hub.example.com", certificate-authority: ca.crt}}]
 users: [{name: agent, user: {token: first}}]
@@ -26,7 +26,7 @@ func TestKubeconfigDigest(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write("kubeconfig", kubeconfig)
+	write("kubeconfig", hubKubeconfig)
 	write("ca.crt", "authority")
 	w, err := newFileWatcher(path, "")
 	if err != nil {
@@ -37,11 +37,11 @@ func TestKubeconfigDigest(t *testing.T) {
 		change           func()
 		changed, useless bool
 	}{
-		{"the same", func() { write("kubeconfig", kubeconfig) }, false, false},
-		{"half written", func() { write("kubeconfig", kubeconfig[:60]) }, false, true},
+		{"the same", func() { write("kubeconfig", hubKubeconfig) }, false, false},
+		{"half written", func() { write("kubeconfig", hubKubeconfig[:60]) }, false, true},
 		{"gone", func() { _ = os.Remove(path) }, false, true},
-		{"another token", func() { write("kubeconfig", kubeconfig+"# renewed\n") }, true, false},
-		{"the same again", func() { write("kubeconfig", kubeconfig) }, false, false},
+		{"another token", func() { write("kubeconfig", hubKubeconfig+"# renewed\n") }, true, false},
+		{"the same again", func() { write("kubeconfig", hubKubeconfig) }, false, false},
 		{"another authority", func() { write("ca.crt", "another") }, true, false},
 	}
 	for _, step := range steps {

@@ -55,7 +55,8 @@ func TestOutage(t *testing.T) {
 			maps.Copy(got, test.before)
 			var o outage
 			for i, err := range test.checks {
-				o.report(got, err, start.Add(time.Duration(i)*10*time.Second))
+				o.note(err, start.Add(time.Duration(i)*10*time.Second))
+				o.report(got)
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("annotations (-want +got):\n%s", diff)
@@ -130,13 +131,14 @@ func TestRefusal(t *testing.T) {
 		{"accepted", nil, ""},
 		{"the hub is away", errors.New("connection refused"), ""},
 		{"refused", fmt.Errorf("get Lease: %w", unauthorized),
-			"hub refuses my credentials since 2026-11-22T02:02:00Z: get Lease: token expired"},
+			"hub refuses my credentials since 2026-11-22T02:02:00Z: get Lease: token expired; run `bellwether fleet " +
+				"join prod-1 --cluster-kubeconfig FILE`"},
 		{"not granted any more: the same refusal", forbidden, "hub refuses my credentials since 2026-11-22T02:02:00Z"},
 		{"the hub is away meanwhile", errors.New("connection refused"),
 			"hub refuses my credentials since 2026-11-22T02:02:00Z"},
 		{"accepted again", nil, ""},
 	}
-	var r refusal
+	r := Lease{ClusterName: "prod-1"}
 	for i, step := range steps {
 		t.Run(step.name, func(t *testing.T) {
 			r.note(step.err, start.Add(time.Duration(i)*time.Minute))

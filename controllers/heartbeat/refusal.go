@@ -44,12 +44,15 @@ func (r *refusal) note(err error, now time.Time) {
 
 // Ready is a health check: it fails while the hub refuses the agent's credentials.
 // A hub that cannot be reached is no failure of the agent.
-func (r *refusal) Ready(*http.Request) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.err == nil {
+func (l *Lease) Ready(*http.Request) error { return l.message() }
+
+// message says since when and why the hub refuses the credentials, and what to do; nil while it does not.
+func (l *Lease) message() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s since %s: %w; run `bellwether fleet join` for this cluster again: the agent reads the new "+
-		"kubeconfig by itself", refused, r.since.UTC().Format(time.RFC3339), r.err)
+	return fmt.Errorf("%s since %s: %w; run `bellwether fleet join %s --cluster-kubeconfig FILE`: the agent takes "+
+		"over the new credentials by itself", refused, l.since.UTC().Format(time.RFC3339), l.err, l.ClusterName)
 }

@@ -99,6 +99,10 @@ func (a *app) trouble(err error) error {
 
 // parseKubernetes wants a major and minor version; a patch release makes no difference.
 func parseKubernetes(text string) (semver.Version, error) {
+	if text == "" {
+		return semver.Version{}, exit.Hintf("use a version such as 1.37",
+			"missing flag --kubernetes: the version of Kubernetes")
+	}
 	version, err := semver.ParseTolerant(text)
 	if err != nil || !strings.Contains(text, ".") {
 		return version, exit.Hintf("use a version such as 1.37", "invalid value %q of --kubernetes", text)

@@ -111,7 +111,7 @@ func TestCompatibility(t *testing.T) {
 			"supported on Kubernetes 1.30 to 1.37", ""},
 		"a cluster without operators": {[]string{"--kubernetes", "1.37", "--cluster", "bare"}, exit.OK, "",
 			"No operators are installed"},
-		"no version":      {nil, 2, "", `invalid value "" of --kubernetes`},
+		"no version":      {nil, 2, "", "missing flag --kubernetes"},
 		"no such version": {[]string{"--kubernetes", "37"}, 2, "", "use a version such as 1.37"},
 		"no such cluster": {[]string{"--kubernetes", "1.37", "--cluster", "x"}, 2, "", `no cluster "x"`},
 		"no such catalog": {[]string{"--kubernetes", "1.37", "--catalog", "./none"}, 2, "", "does not exist"},

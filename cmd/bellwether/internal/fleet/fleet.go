@@ -24,8 +24,8 @@ type app struct{ *command.Env }
 func Command(env *command.Env) *cobra.Command {
 	a := &app{env}
 	return command.Parent("fleet", "Manage the clusters of the fleet", []string{"cluster", "clusters"},
-		a.fleetListCommand(), a.fleetGetCommand(), a.fleetJoinCommand(), a.fleetRemoveCommand(),
-		a.fleetCompatibilityCommand())
+		a.fleetListCommand(), a.fleetGetCommand(), a.fleetJoinCommand(), a.fleetJoinDiscoveredCommand(),
+		a.fleetRevokeCommand(), a.fleetRemoveCommand(), a.fleetCompatibilityCommand())
 }
 
 func (a *app) fleetListCommand() *cobra.Command {

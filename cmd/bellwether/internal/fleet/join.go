@@ -4,6 +4,7 @@
 package fleet
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -15,15 +16,20 @@ import (
 
 	"github.com/spf13/cobra"
 	"helm.sh/helm/v3/pkg/chartutil"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/charts"
@@ -31,6 +37,7 @@ import (
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/exit"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/helm"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
+	"github.com/bellwether-dev/bellwether/controllers/credentials"
 )
 
 const (
@@ -48,26 +55,37 @@ type joinOptions struct {
 	name      string
 	labels    map[string]string
 	target    hub.ClusterFlags
+	hosted    hostedOptions
 	values    helm.ValueFlags
 	hubServer string
+	lifetime  time.Duration
 	write     string
+	manifest  string
 	namespace string
 	timeout   time.Duration
 }
 
 const fleetJoinLong = `Add a cluster to the fleet, or upgrade its agent.
 
-The command creates the FleetCluster on the hub, waits for the credentials of the
-agent, installs the agent and its CRD on the cluster with the built-in Helm chart,
-and waits until the agent has connected to the hub. You can run it again at any
-time. Existing labels and chart values are kept.
+The command creates the FleetCluster on the hub, requests a token for the agent
+with your credentials, installs the agent and its CRD on the cluster with the
+built-in Helm chart, and waits until the agent has connected to the hub. You can
+run it again at any time. Existing labels and chart values are kept.
+
+The token is valid for an hour. The agent exchanges it for one of its own when it
+starts, and renews that from then on. If an agent was away for longer than its
+token is valid, or its access was revoked, run this command again.
 
 The agent connects to the hub; the hub never connects to the cluster. Set
 --hub-server if the cluster reaches the hub at another address than your kubeconfig.
 
-To install the agent with another tool, use --write-kubeconfig instead of
---cluster-kubeconfig. The command then writes the agent's kubeconfig to a file and
-installs nothing.`
+To install the agent with another tool, use --write-manifest or --write-kubeconfig
+instead of --cluster-kubeconfig. The command then installs nothing. It writes a
+manifest with the namespace and the Secret that the agent starts from, or only the
+kubeconfig in that Secret.
+
+If the cluster cannot reach the hub, use --hosted: agents beside the hub then serve
+it by its kubeconfig, which must hold a token or certificates itself.`
 
 func (a *app) fleetJoinCommand() *cobra.Command {
 	var o joinOptions
@@ -79,9 +97,14 @@ func (a *app) fleetJoinCommand() *cobra.Command {
 		ValidArgsFunction: a.CompleteFirst(command.ClusterNames),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.name = args[0]
-			if !o.target.Given() && o.write == "" {
-				return exit.Hintf("or set --write-kubeconfig to install the agent with another tool",
+			if !o.target.Given() && o.write == "" && o.manifest == "" {
+				return exit.Hintf("or set --write-manifest or --write-kubeconfig to install the agent with "+
+					"another tool",
 					"no kubeconfig for the cluster: set --cluster-kubeconfig")
+			}
+			if o.lifetime < minLifetime {
+				return exit.Hintf("use 10m or more: Kubernetes issues no shorter ones",
+					"invalid value %q of --token-lifetime", o.lifetime)
 			}
 			return a.join(c.Context(), &o)
 		},
@@ -91,9 +114,14 @@ func (a *app) fleetJoinCommand() *cobra.Command {
 	c.Flags().StringVar(&o.hubServer, "hub-server", "",
 		"The URL at which the cluster reaches the hub's API server. Default: the URL in your kubeconfig.")
 	c.Flags().StringVar(&o.write, "write-kubeconfig", "", "Write the agent's kubeconfig for the hub to this file.")
+	c.Flags().StringVar(&o.manifest, "write-manifest", "",
+		"Write a manifest with the agent's namespace and the Secret with its kubeconfig to this file.")
+	c.Flags().DurationVar(&o.lifetime, "token-lifetime", time.Hour,
+		"How long the agent may take to connect to the hub for the first time, at least 10m.")
 	c.Flags().DurationVar(&o.timeout, "timeout", 5*time.Minute, "The timeout of each step.")
 	helm.AddSystemNamespace(c, &o.namespace)
 	o.target.Add(c)
+	o.hosted.add(c)
 	o.values.Add(c)
 	return c
 }
@@ -110,23 +138,18 @@ func (a *app) join(ctx context.Context, o *joinOptions) error {
 	if err := a.enrol(ctx, h, o); err != nil {
 		return err
 	}
-	secret, err := a.credentials(ctx, h, o)
+	kubeconfig, err := a.kubeconfig(ctx, h, o)
 	if err != nil {
 		return err
 	}
-	config, err := a.Flags.ToRESTConfig()
-	if err != nil {
-		return command.BadKubeconfig(err)
-	}
-	kubeconfig, err := agentKubeconfig(config, o.hubServer, secret)
-	if err != nil {
+	if err := a.writeFiles(o, kubeconfig); err != nil {
 		return err
 	}
-	if o.write != "" {
-		if err := os.WriteFile(o.write, kubeconfig, 0o600); err != nil {
-			return fmt.Errorf("write the agent's kubeconfig: %w", err)
+	if o.hosted.enabled {
+		if err := a.storeHosted(ctx, h, o, kubeconfig); err != nil {
+			return err
 		}
-		a.Step("wrote the agent's kubeconfig for the hub to %s", o.write)
+		return a.waitOnline(ctx, h, o)
 	}
 	if !o.target.Given() {
 		return nil
@@ -134,7 +157,33 @@ func (a *app) join(ctx context.Context, o *joinOptions) error {
 	if err := a.installAgent(ctx, o, kubeconfig, given); err != nil {
 		return err
 	}
-	return a.waitOnline(ctx, h, o)
+	if err := a.waitOnline(ctx, h, o); err != nil {
+		return err
+	}
+	return removeOldToken(ctx, h, o.name)
+}
+
+// kubeconfig returns what the agent begins with.
+func (a *app) kubeconfig(ctx context.Context, h *hub.Client, o *joinOptions) ([]byte, error) {
+	config, err := a.Flags.ToRESTConfig()
+	if err != nil {
+		return nil, command.BadKubeconfig(err)
+	}
+	if err := checkServer(o.hubServer); err != nil {
+		return nil, err
+	}
+	token, err := a.token(ctx, h, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.checkRenewal(ctx, config, o.name, token); err != nil {
+		return nil, err
+	}
+	tls, err := trust(ctx, h, config, v1alpha1.ClusterNamespace(o.name))
+	if err != nil {
+		return nil, err
+	}
+	return agentKubeconfig(cmp.Or(o.hubServer, config.Host), tls, v1alpha1.ClusterNamespace(o.name), token)
 }
 
 // enrol makes the FleetCluster, or adds the labels to the one that is there.
@@ -171,68 +220,176 @@ func (a *app) enrol(ctx context.Context, h *hub.Client, o *joinOptions) error {
 	return nil
 }
 
-// credentials waits for the token that the hub makes for the agent.
-func (a *app) credentials(ctx context.Context, h *hub.Client, o *joinOptions) (*corev1.Secret, error) {
-	secret := &corev1.Secret{}
+// minLifetime is what an API server accepts.
+const minLifetime = 10 * time.Minute
+
+// token requests a token of the agent's ServiceAccount, which the hub makes.
+func (a *app) token(ctx context.Context, h *hub.Client, o *joinOptions) (string, error) {
 	cluster := &v1alpha1.FleetCluster{}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		ExpirationSeconds: ptr.To(int64(o.lifetime / time.Second))}}
 	err := hub.Poll(ctx, o.timeout, func() (bool, error) {
 		if err := h.Get(ctx, client.ObjectKey{Name: o.name}, cluster); err != nil {
 			return false, fmt.Errorf("get FleetCluster %s: %w", o.name, err)
 		}
-		if cluster.Status.Namespace == "" || cluster.Status.CredentialsSecret == nil {
+		if cluster.Status.Namespace == "" {
 			return false, nil
 		}
-		key := client.ObjectKey{Namespace: cluster.Status.Namespace, Name: cluster.Status.CredentialsSecret.Name}
-		if err := h.Get(ctx, key, secret); err != nil {
-			return false, client.IgnoreNotFound(fmt.Errorf("get the agent's credentials: %w", err))
+		account := agentAccount(o.name)
+		err := h.SubResource("token").Create(ctx, account, request)
+		if err != nil {
+			err = fmt.Errorf("request a token for the agent: %w", err)
 		}
-		return len(secret.Data[corev1.ServiceAccountTokenKey]) > 0, nil
+		return err == nil, client.IgnoreNotFound(err)
 	})
-	if errors.Is(err, context.DeadlineExceeded) {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
 		ready := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionReady)
-		if ready != nil && ready.Status == metav1.ConditionFalse && cluster.Status.CredentialsSecret == nil {
-			return nil, fmt.Errorf("the hub has not created credentials for cluster %s: %s", o.name, ready.Message)
+		if ready != nil && ready.Status == metav1.ConditionFalse && cluster.Status.Namespace == "" {
+			return "", fmt.Errorf("the hub has not created a namespace for cluster %s: %s", o.name, ready.Message)
 		}
-		return nil, exit.Hintf("check that the hub is running: kubectl -n "+helm.SystemNamespace+" get pods",
-			"the hub has not created credentials for cluster %s within %s", o.name, o.timeout)
+		return "", exit.Hintf("check that the hub is running: kubectl -n "+helm.SystemNamespace+" get pods",
+			"the hub has not created a ServiceAccount for cluster %s within %s", o.name, o.timeout)
+	case apierrors.IsForbidden(err):
+		return "", exit.Hint(err, "you need the permission to create serviceaccounts/token in namespace "+
+			v1alpha1.ClusterNamespace(o.name)+": the ClusterRole bellwether-join of the hub's chart has it")
+	case err != nil:
+		return "", err
 	}
-	if err != nil {
-		return nil, err
-	}
-	a.Step("the hub has created namespace %s and the agent's credentials", cluster.Status.Namespace)
-	return secret, nil
+	life := time.Duration(ptr.Deref(request.Spec.ExpirationSeconds, 0)) * time.Second
+	a.Step("got a token for the agent, which has to connect to the hub within %s", duration.HumanDuration(life))
+	return request.Status.Token, nil
 }
 
-// agentKubeconfig is how the agent reaches the hub: with its own token, at the
-// address of the user's kubeconfig or another one.
-func agentKubeconfig(hubConfig *rest.Config, server string, secret *corev1.Secret) ([]byte, error) {
-	if server != "" {
-		if parsed, err := url.Parse(server); err != nil || parsed.Host == "" {
-			return nil,
-				exit.Hintf("use the form https://hub.example.com:6443", "invalid value %q of --hub-server", server)
+// renewalGrace is how long the hub may take to grant a new ServiceAccount its Role.
+const renewalGrace = 15 * time.Second
+
+// checkRenewal asks the API server, as the agent, whether the agent may renew its token. A hub of an earlier version
+// does not grant that, and the agent would be locked out as soon as its first token ends.
+func (a *app) checkRenewal(ctx context.Context, config *rest.Config, cluster, token string) error {
+	agent := rest.AnonymousClientConfig(config)
+	agent.BearerToken = token
+	c, err := client.New(agent, client.Options{Scheme: hub.Scheme})
+	if err != nil {
+		return fmt.Errorf("connect to the hub as the agent: %w", err)
+	}
+	err = hub.Poll(ctx, renewalGrace, func() (bool, error) {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: v1alpha1.ClusterNamespace(cluster),
+				Verb: "create", Resource: "serviceaccounts", Subresource: "token", Name: v1alpha1.AgentServiceAccount}}}
+		if err := c.Create(ctx, review); err != nil {
+			return false, fmt.Errorf("ask the hub what the agent may do: %w", err)
 		}
+		return review.Status.Allowed, nil
+	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		return exit.Hintf("upgrade the hub with `"+a.Self+" install hub`, and run this again",
+			"the hub does not let the agent of cluster %s renew its token", cluster)
 	}
-	tls := rest.CopyConfig(hubConfig)
-	if err := rest.LoadTLSFiles(tls); err != nil {
-		return nil, fmt.Errorf("read the hub's certificate authority: %w", err)
+	return err
+}
+
+func agentAccount(cluster string) *corev1.ServiceAccount {
+	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.ClusterNamespace(cluster),
+		Name: v1alpha1.AgentServiceAccount}}
+}
+
+func checkServer(server string) error {
+	if server == "" {
+		return nil
 	}
-	authority := tls.CAData
-	if len(authority) == 0 && !tls.Insecure {
-		authority = secret.Data[corev1.ServiceAccountRootCAKey]
+	if parsed, err := url.Parse(server); err != nil || parsed.Host == "" {
+		return exit.Hintf("use the form https://hub.example.com:6443", "invalid value %q of --hub-server", server)
 	}
+	return nil
+}
+
+// trust is how the agent verifies the hub: as the user's kubeconfig says. If that relies on the certificates of the
+// user's machine, which the cluster need not have, the hub's own ones are used where they verify it.
+func trust(ctx context.Context, h client.Reader, config *rest.Config, namespace string) (rest.TLSClientConfig, error) {
+	loaded := rest.CopyConfig(config)
+	if err := rest.LoadTLSFiles(loaded); err != nil {
+		return rest.TLSClientConfig{}, fmt.Errorf("read the hub's certificate authority: %w", err)
+	}
+	tls := rest.TLSClientConfig{Insecure: loaded.Insecure, ServerName: loaded.ServerName, CAData: loaded.CAData}
+	if tls.Insecure || len(tls.CAData) > 0 {
+		return tls, nil
+	}
+	published := &corev1.ConfigMap{}
+	key := client.ObjectKey{Namespace: namespace, Name: "kube-root-ca.crt"}
+	if err := h.Get(ctx, key, published); err != nil {
+		return tls, client.IgnoreNotFound(fmt.Errorf("get the hub's certificate authority: %w", err))
+	}
+	if bundle := []byte(published.Data["ca.crt"]); credentials.Verify(ctx, loaded, bundle) == nil {
+		tls.CAData = bundle
+	}
+	return tls, nil
+}
+
+// agentKubeconfig is how the agent reaches the hub.
+func agentKubeconfig(server string, tls rest.TLSClientConfig, namespace, token string) ([]byte, error) {
 	config := clientcmdapi.NewConfig()
-	config.Clusters["hub"] = &clientcmdapi.Cluster{
-		Server: cmp.Or(server, hubConfig.Host), CertificateAuthorityData: authority,
-		InsecureSkipTLSVerify: tls.Insecure, TLSServerName: tls.ServerName,
-	}
-	config.AuthInfos["agent"] = &clientcmdapi.AuthInfo{Token: string(secret.Data[corev1.ServiceAccountTokenKey])}
-	config.Contexts["hub"] = &clientcmdapi.Context{Cluster: "hub", AuthInfo: "agent", Namespace: secret.Namespace}
+	config.Clusters["hub"] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: tls.CAData,
+		InsecureSkipTLSVerify: tls.Insecure, TLSServerName: tls.ServerName}
+	config.AuthInfos["agent"] = &clientcmdapi.AuthInfo{Token: token}
+	config.Contexts["hub"] = &clientcmdapi.Context{Cluster: "hub", AuthInfo: "agent", Namespace: namespace}
 	config.CurrentContext = "hub"
 	text, err := clientcmd.Write(*config)
 	if err != nil {
 		return nil, fmt.Errorf("write the agent's kubeconfig: %w", err)
 	}
 	return text, nil
+}
+
+// writeFiles writes what another tool installs the agent with.
+func (a *app) writeFiles(o *joinOptions, kubeconfig []byte) error {
+	if o.write != "" {
+		if err := os.WriteFile(o.write, kubeconfig, 0o600); err != nil {
+			return fmt.Errorf("write the agent's kubeconfig: %w", err)
+		}
+		a.Step("wrote the agent's kubeconfig for the hub to %s", o.write)
+	}
+	if o.manifest == "" {
+		return nil
+	}
+	manifest, err := joinManifest(o.namespace, kubeconfig)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(o.manifest, manifest, 0o600); err != nil {
+		return fmt.Errorf("write the manifest: %w", err)
+	}
+	a.Step("wrote namespace %s and Secret %s with the agent's kubeconfig to %s", o.namespace, hubKubeconfigSecret,
+		o.manifest)
+	return nil
+}
+
+// joinManifest is what the agent needs on its cluster before the chart is installed.
+func joinManifest(namespace string, kubeconfig []byte) ([]byte, error) {
+	var out bytes.Buffer
+	for _, object := range []any{corev1ac.Namespace(namespace), corev1ac.Secret(hubKubeconfigSecret, namespace).
+		WithType(corev1.SecretTypeOpaque).WithStringData(map[string]string{kubeconfigKey: string(kubeconfig)})} {
+		text, err := yaml.Marshal(object)
+		if err != nil {
+			return nil, fmt.Errorf("encode the manifest: %w", err)
+		}
+		out.WriteString("---\n")
+		out.Write(text)
+	}
+	return out.Bytes(), nil
+}
+
+// oldToken is the Secret in which earlier versions of the hub kept a token that never expires. The hub has no rights on
+// it any more, so the user's are used, if there are any.
+const oldToken = "bellwether-agent-token"
+
+func removeOldToken(ctx context.Context, h *hub.Client, cluster string) error {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.ClusterNamespace(cluster),
+		Name: oldToken}}
+	if err := h.Delete(ctx, secret); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+		return fmt.Errorf("delete the token of an earlier version: %w", err)
+	}
+	return nil
 }
 
 // installAgent puts the credentials and the agent on the cluster.

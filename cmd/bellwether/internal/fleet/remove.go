@@ -7,10 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,25 +29,43 @@ const fleetRemoveLong = `Remove a cluster from the fleet and wait until it is re
 
 The offboarding policy of the cluster decides what happens to its operators: with
 Orphan they stay installed, with Uninstall they are removed (their CRDs and custom
-resources stay). With --cluster-kubeconfig the agent is uninstalled last.`
+resources stay). With --cluster-kubeconfig the agent is uninstalled last.
+
+A cluster that does not answer is removed without its agent when its offboarding
+timeout is over, 24 hours after the deletion unless you set another one. Its operators
+then stay installed. The hub lists them in a ConfigMap, which this command prints.
+Cancel the command at any time: the hub goes on with the removal.`
 
 // removeOptions are the flags of fleet remove.
 type removeOptions struct {
 	name        string
 	offboarding string
-	namespace   string
-	target      hub.ClusterFlags
-	timeout     time.Duration
+	// offboardingTimeout is nil where the flag is not given.
+	offboardingTimeout *time.Duration
+	namespace          string
+	target             hub.ClusterFlags
+	timeout            time.Duration
 }
+
+const flagOffboardingTimeout = "offboarding-timeout"
 
 func (a *app) fleetRemoveCommand() *cobra.Command {
 	var o removeOptions
+	var limit time.Duration
 	c := &cobra.Command{
 		Use: "remove NAME", Aliases: []string{"rm"}, Short: "Remove a cluster from the fleet", Long: fleetRemoveLong,
 		Args: command.OneArg("the cluster's name"), ValidArgsFunction: a.CompleteFirst(command.ClusterNames),
-		Example: "  bellwether fleet remove prod-1 --offboarding Uninstall --cluster-kubeconfig prod-1.kubeconfig",
+		Example: "  bellwether fleet remove prod-1 --offboarding Uninstall --cluster-kubeconfig prod-1.kubeconfig\n" +
+			"  bellwether fleet remove lost-1 --offboarding-timeout 0s",
 		RunE: func(c *cobra.Command, args []string) error {
 			o.name = args[0]
+			if c.Flags().Changed(flagOffboardingTimeout) {
+				o.offboardingTimeout = &limit
+			}
+			if limit < 0 {
+				return exit.Hintf("0s removes the cluster without waiting for its agent",
+					"invalid value %s of --%s", limit, flagOffboardingTimeout)
+			}
 			return a.remove(c.Context(), &o)
 		},
 	}
@@ -54,7 +74,9 @@ func (a *app) fleetRemoveCommand() *cobra.Command {
 		"The offboarding policy: Orphan or Uninstall. Default: spec.offboarding of the FleetCluster.")
 	_ = c.RegisterFlagCompletionFunc("offboarding",
 		cobra.FixedCompletions(policies, cobra.ShellCompDirectiveNoFileComp))
-	c.Flags().DurationVar(&o.timeout, "timeout", 10*time.Minute, "The timeout of the wait.")
+	c.Flags().DurationVar(&limit, flagOffboardingTimeout, 0, "How long the hub waits for the agent, since the "+
+		"removal began. 0s: the cluster is removed at once. Default: spec.offboardingTimeout of the FleetCluster.")
+	c.Flags().DurationVar(&o.timeout, "timeout", 10*time.Minute, "The timeout of the wait of this command.")
 	helm.AddSystemNamespace(c, &o.namespace)
 	o.target.Add(c)
 	return c
@@ -85,11 +107,16 @@ func (a *app) remove(ctx context.Context, o *removeOptions) error {
 
 // offboard deletes the FleetCluster and tells what its deletion waits for.
 func (a *app) offboard(ctx context.Context, h *hub.Client, cluster *v1alpha1.FleetCluster, o *removeOptions) error {
-	if policy := v1alpha1.RemovalPolicy(o.offboarding); policy != "" && policy != cluster.Spec.Offboarding {
-		before := cluster.DeepCopy()
-		cluster.Spec.Offboarding = policy
+	before := cluster.DeepCopy()
+	if o.offboarding != "" {
+		cluster.Spec.Offboarding = v1alpha1.RemovalPolicy(o.offboarding)
+	}
+	if o.offboardingTimeout != nil {
+		cluster.Spec.OffboardingTimeout = &metav1.Duration{Duration: *o.offboardingTimeout}
+	}
+	if !equality.Semantic.DeepEqual(before.Spec, cluster.Spec) {
 		if err := h.Patch(ctx, cluster, client.MergeFrom(before), hub.FieldOwner); err != nil {
-			return fmt.Errorf("set the offboarding policy of cluster %s: %w", o.name, err)
+			return fmt.Errorf("set the offboarding of cluster %s: %w", o.name, err)
 		}
 	}
 	if err := h.Delete(ctx, cluster); client.IgnoreNotFound(err) != nil {
@@ -111,13 +138,38 @@ func (a *app) offboard(ctx context.Context, h *hub.Client, cluster *v1alpha1.Fle
 		return false, nil
 	})
 	if errors.Is(err, context.DeadlineExceeded) {
-		return exit.Hintf("start the agent of the cluster, or use --offboarding Orphan to keep its operators",
+		return exit.Hintf("the hub goes on with the removal. Start the agent of the cluster, use --offboarding Orphan "+
+			"to keep its operators, or --offboarding-timeout 0s to remove the cluster without its agent",
 			"cluster %s was not removed within %s", o.name, o.timeout)
 	}
 	if err != nil {
 		return err
 	}
 	a.Step("cluster %s is removed from the fleet", o.name)
+	return a.printLeftBehind(ctx, h, cluster)
+}
+
+// printLeftBehind lists the operators that the hub let go without the agent.
+func (a *app) printLeftBehind(ctx context.Context, h *hub.Client, cluster *v1alpha1.FleetCluster) error {
+	var records corev1.ConfigMapList
+	err := h.List(ctx, &records, client.MatchingLabels{v1alpha1.LabelLeftBehind: cluster.Name})
+	if apierrors.IsForbidden(err) {
+		a.Warn("You may not list ConfigMaps of the hub. If operators were left on the cluster, one with the label "+
+			"%s=%s lists them.\n", v1alpha1.LabelLeftBehind, cluster.Name)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look for what was left on the cluster: %w", err)
+	}
+	for i := range records.Items {
+		record := &records.Items[i]
+		if record.Labels[v1alpha1.LabelClusterUID] != string(cluster.UID) {
+			continue // an earlier cluster of the same name
+		}
+		a.Say("Operators stay on the cluster, because %s. Last reported (%s):\n  %s\nThe list is kept in ConfigMap "+
+			"%s/%s; delete it when you have dealt with them.\n", record.Data["why"], record.Data["lastReport"],
+			strings.ReplaceAll(record.Data["operators"], "\n", "\n  "), record.Namespace, record.Name)
+	}
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
 	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/term"
+	"github.com/bellwether-dev/bellwether/controllers/discovery/sources"
 	"github.com/bellwether-dev/bellwether/rollouts"
 )
 
@@ -25,6 +26,7 @@ func Cluster(c *v1alpha1.FleetCluster, installs []v1alpha1.OperatorInstall, now 
 	facts.Add(term.Cell{Text: "Cluster:"}, term.Strong.Cell(c.Name))
 	facts.Add(term.Cell{Text: "State:"}, state)
 	facts.Add(term.Cell{Text: "Labels:"}, term.Cell{Text: term.OrDash(labels.FormatLabels(c.Labels))})
+	addSource(facts, c)
 	facts.Add(term.PlainCells("Hub namespace:", term.OrDash(c.Status.Namespace))...)
 	facts.Add(term.PlainCells("Kubernetes:", term.OrDash(c.Status.Versions.Kubernetes))...)
 	facts.Add(term.Cell{Text: "OLM:"}, olmCell(c))
@@ -48,18 +50,50 @@ func Cluster(c *v1alpha1.FleetCluster, installs []v1alpha1.OperatorInstall, now 
 	return out.String()
 }
 
+// addSource says where a discovered cluster comes from.
+func addSource(facts *term.Table, c *v1alpha1.FleetCluster) {
+	if ref := c.Spec.SourceRef; ref != nil {
+		facts.Add(term.PlainCells("Source:", sourceOf(c))...)
+	}
+	source := c.Status.Source
+	if source == nil {
+		return
+	}
+	if source.PowerState != "" {
+		facts.Add(term.PlainCells("Power state:", string(source.PowerState))...)
+	}
+	if source.Message != "" {
+		facts.Add(term.Cell{Text: "Source says:"}, term.Warn.Cell(source.Message))
+	}
+	for _, clash := range source.Clashes {
+		facts.Add(term.Cell{Text: "Same name:"}, term.Warn.Cell(sources.Describe(clash)+" is not in the fleet"))
+	}
+}
+
+// sourceOf names the source of a cluster and its state.
+func sourceOf(c *v1alpha1.FleetCluster) string {
+	if c.Spec.SourceRef == nil {
+		return "-"
+	}
+	text := sources.Describe(*c.Spec.SourceRef)
+	if source := c.Status.Source; source != nil && source.State != "" && source.State != v1alpha1.SourcePresent {
+		text += " (" + strings.ToLower(string(source.State)) + ")"
+	}
+	return text
+}
+
 // Clusters is the table of the fleet.
 func Clusters(list []v1alpha1.FleetCluster, l term.Listing) *term.Table {
 	t := &term.Table{Header: []string{"NAME", "STATE", "ONLINE", "OPERATORS", "KUBERNETES", "OLM", "AGE"}}
 	if l.Wide {
-		t.Header = append(t.Header, "AGENT", "LABELS", "MESSAGE")
+		t.Header = append(t.Header, "AGENT", "SOURCE", "LABELS", "MESSAGE")
 	}
 	for i := range list {
 		c := &list[i]
 		row := []term.Cell{{Text: c.Name}, clusterState(c), term.OnlineCell(c), operatorsCell(c),
 			{Text: term.OrDash(c.Status.Versions.Kubernetes)}, olmCell(c), {Text: term.Age(l.Now, c.CreationTimestamp)}}
 		if l.Wide {
-			row = append(row, term.PlainCells(term.OrDash(c.Status.Versions.Agent),
+			row = append(row, term.PlainCells(term.OrDash(c.Status.Versions.Agent), sourceOf(c),
 				term.OrDash(labels.FormatLabels(c.Labels)),
 				term.Headline(c.Status.Conditions))...)
 		}
@@ -74,6 +108,10 @@ func clusterState(c *v1alpha1.FleetCluster) term.Cell {
 		return term.Warn.Cell("Leaving")
 	case c.Spec.Paused:
 		return term.Warn.Cell("Paused")
+	case c.Status.IsHibernating():
+		return term.Warn.Cell(string(c.Status.Source.PowerState))
+	case c.Status.IsSourcePaused():
+		return term.Warn.Cell("Source " + strings.ToLower(string(c.Status.Source.State)))
 	default:
 		return term.Health(c.Status.Conditions)
 	}

@@ -1,0 +1,202 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/catalogs/serve"
+	"github.com/bellwether-dev/bellwether/cmd/internal/kubeconfig"
+	"github.com/bellwether-dev/bellwether/cmd/internal/startup"
+	"github.com/bellwether-dev/bellwether/controllers/credentials"
+)
+
+// host serves the clusters that Secrets name, until the context ends. They come and
+// go with their Secrets.
+func (p *process) host(ctx context.Context) error {
+	hosting, err := startup.Config(p.flags.kubeconfig, userAgent())
+	if err != nil {
+		return fmt.Errorf("read kubeconfig of the cluster with the Secrets: %w", err)
+	}
+	named, err := labels.NewRequirement(v1alpha1.LabelHostedCluster, selection.Exists, nil)
+	if err != nil {
+		return err
+	}
+	gathered := gatherAll()
+	mgr, err := ctrl.NewManager(hosting, ctrl.Options{
+		Scheme:                 p.scheme,
+		Metrics:                metricsserver.Options{BindAddress: p.flags.metricsAddr},
+		HealthProbeBindAddress: p.flags.healthAddr,
+		Cache: cache.Options{
+			DefaultTransform: cache.TransformStripManagedFields(),
+			ByObject: map[client.Object]cache.ByObject{&corev1.Secret{}: {
+				Namespaces: map[string]cache.Config{p.flags.hostedNamespace: {}},
+				Label:      labels.NewSelector().Add(*named),
+			}},
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("make manager: %w", err)
+	}
+	if err := startup.AddPing(mgr); err != nil {
+		return err
+	}
+	s := newSupervisor(func(ctx context.Context, t target, started func()) error {
+		registry := prometheus.NewRegistry()
+		gathered.set(t.cluster, registry)
+		defer gathered.set(t.cluster, nil)
+		t.metrics = registry
+		return p.serve(ctx, t, started)
+	})
+	// Events of the Secrets tell which ones cannot be used.
+	r := &hostedReconciler{client: mgr.GetClient(), events: mgr.GetEventRecorder("bellwether-agent"), clusters: s,
+		ports: p.ports}
+	err = ctrl.NewControllerManagedBy(mgr).Named("hosted").For(&corev1.Secret{}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 1}).Complete(r)
+	if err != nil {
+		return fmt.Errorf("build controller: %w", err)
+	}
+	defer s.wait()
+	return mgr.Start(ctx)
+}
+
+// hostedReconciler starts and stops clusters.
+type hostedReconciler struct {
+	client   client.Client
+	events   events.EventRecorder
+	clusters *supervisor
+	// ports are those of all clusters together.
+	ports serve.Ports
+}
+
+// retryTaken is how long a Secret waits that another one stands in the way of.
+const retryTaken = 15 * time.Second
+
+// Reconcile keeps one Secret's cluster. Where the Secret changes to what cannot be
+// used, the cluster goes on with what it has.
+func (r *hostedReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	secret := &corev1.Secret{}
+	err := r.client.Get(ctx, request.NamespacedName, secret)
+	switch {
+	case apierrors.IsNotFound(err), err == nil && !secret.DeletionTimestamp.IsZero():
+		r.clusters.stop(request.Name)
+		return ctrl.Result{}, nil
+	case err != nil:
+		return ctrl.Result{}, fmt.Errorf("read Secret: %w", err)
+	}
+	t, err := targetOf(secret, r.ports)
+	t.store = func(cluster.Cluster) (credentials.Store, error) {
+		return hostedStore{credentials.Secret{Client: r.client, Name: request.NamespacedName,
+			Key: v1alpha1.HostedHubKey}}, nil
+	}
+	if err == nil {
+		err = r.clusters.start(secret.Name, fingerprint(secret), t)
+	}
+	if err == nil {
+		return ctrl.Result{}, nil
+	}
+	log.FromContext(ctx).Error(err, "The Secret cannot be used")
+	r.events.Eventf(secret, nil, corev1.EventTypeWarning, "HostedClusterRefused", "Serve", "%s", err.Error())
+	if errors.Is(err, errTaken) {
+		return ctrl.Result{RequeueAfter: retryTaken}, nil
+	}
+	return ctrl.Result{}, nil // until the Secret changes
+}
+
+// fingerprint changes with what a cluster is served by.
+func fingerprint(secret *corev1.Secret) [sha256.Size]byte {
+	hash := sha256.New()
+	for _, part := range [][]byte{[]byte(secret.Labels[v1alpha1.LabelHostedCluster]),
+		secret.Data[v1alpha1.HostedHubKey], secret.Data[v1alpha1.HostedClusterKey],
+		secret.Data[v1alpha1.HostedPortsKey]} {
+		_, _ = fmt.Fprintf(hash, "%d:", len(part))
+		hash.Write(part)
+	}
+	return [sha256.Size]byte(hash.Sum(nil))
+}
+
+// targetOf reads a Secret, whose ports have to be among those that are led here.
+func targetOf(secret *corev1.Secret, all serve.Ports) (target, error) {
+	t := target{cluster: secret.Labels[v1alpha1.LabelHostedCluster], metricsAddr: "0", healthAddr: "0"}
+	if t.cluster == "" {
+		return target{}, fmt.Errorf("the label %s must name the FleetCluster", v1alpha1.LabelHostedCluster)
+	}
+	t.namespace = v1alpha1.ClusterNamespace(t.cluster)
+	var err error
+	if t.ports, err = parsePorts(string(secret.Data[v1alpha1.HostedPortsKey])); err != nil {
+		return target{}, fmt.Errorf("key %s: %w", v1alpha1.HostedPortsKey, err)
+	}
+	if t.ports.First < all.First || t.ports.Last > all.Last {
+		return target{}, fmt.Errorf("key %s: ports %d-%d are not within --view-ports %d-%d", v1alpha1.HostedPortsKey,
+			t.ports.First, t.ports.Last, all.First, all.Last)
+	}
+	if _, err := kubeconfig.Check(secret.Data[v1alpha1.HostedHubKey]); err != nil {
+		return target{}, fmt.Errorf("key %s: %w", v1alpha1.HostedHubKey, err)
+	}
+	checked, err := kubeconfig.Check(secret.Data[v1alpha1.HostedClusterKey])
+	if err != nil {
+		return target{}, fmt.Errorf("key %s: %w", v1alpha1.HostedClusterKey, err)
+	}
+	local, err := clientcmd.RESTConfigFromKubeConfig(checked)
+	if err != nil {
+		return target{}, fmt.Errorf("key %s: %w", v1alpha1.HostedClusterKey, err)
+	}
+	t.local = rest.AddUserAgent(local, userAgent())
+	return t, nil
+}
+
+// hostedStore refuses a kubeconfig that would do more than connect.
+type hostedStore struct{ credentials.Secret }
+
+// Load implements credentials.Store.
+func (s hostedStore) Load(ctx context.Context) (config, renewed []byte, err error) {
+	config, renewed, err = s.Secret.Load(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	config, err = kubeconfig.Check(config)
+	return config, renewed, err
+}
+
+// gathering adds the metrics of hosted clusters to those of the process. All series of
+// a cluster have the label cluster.
+type gathering struct {
+	metrics.RegistererGatherer
+	clusters *registries
+}
+
+// gatherAll makes the endpoint of the metrics serve also those of clusters.
+func gatherAll() *registries {
+	r := &registries{byCluster: map[string]prometheus.Gatherer{}}
+	metrics.Registry = gathering{RegistererGatherer: metrics.Registry, clusters: r}
+	return r
+}
+
+// Gather implements prometheus.Gatherer.
+func (g gathering) Gather() ([]*dto.MetricFamily, error) {
+	return append(prometheus.Gatherers{g.RegistererGatherer}, g.clusters.all()...).Gather()
+}

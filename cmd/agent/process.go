@@ -1,0 +1,207 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/bellwether-dev/bellwether/catalogs/load"
+	"github.com/bellwether-dev/bellwether/catalogs/oci"
+	"github.com/bellwether-dev/bellwether/catalogs/serve"
+	"github.com/bellwether-dev/bellwether/cmd/internal/startup"
+	"github.com/bellwether-dev/bellwether/controllers"
+	"github.com/bellwether-dev/bellwether/controllers/credentials"
+	"github.com/bellwether-dev/bellwether/engines/olmv0"
+	"github.com/bellwether-dev/bellwether/engines/olmv0/templates"
+)
+
+// process is what all clusters share that one process serves.
+type process struct {
+	flags     flags
+	ports     serve.Ports
+	holder    string
+	scheme    *runtime.Scheme
+	templates *templates.Set
+	catalogs  *load.Loader
+}
+
+// Catalogs that were read are kept within a bound of memory.
+const (
+	keptBytes       = 4 << 20
+	keptBytesHosted = 64 << 20
+)
+
+func newProcess(f flags) (*process, error) {
+	p := &process{flags: f}
+	p.holder, _ = os.Hostname()
+	var err error
+	p.scheme, err = startup.Scheme(operatorsv1.AddToScheme, operatorsv1alpha1.AddToScheme, operatorsv2.AddToScheme)
+	if err != nil {
+		return nil, err
+	}
+	if p.templates, err = templates.Load(f.templates); err != nil {
+		return nil, fmt.Errorf("load templates: %w", err)
+	}
+	if p.ports, err = parsePorts(f.viewPort); err != nil {
+		return nil, fmt.Errorf("--view-ports: %w", err)
+	}
+	kept := keptBytes
+	if f.hostedNamespace != "" {
+		kept = keptBytesHosted
+	}
+	p.catalogs = load.New(oci.NewClient(oci.Options{CacheDir: f.cacheDir}), load.Options{MaxBytes: kept})
+	return p, nil
+}
+
+// target is one fleet cluster, with the ways to it and to its namespace on the hub.
+type target struct {
+	cluster, namespace string
+	local              *rest.Config
+	// store returns what holds the credentials for the hub; secret is the Secret in the agent's own namespace on the
+	// cluster that Events about them refer to, if there is one.
+	store  func(local cluster.Cluster) (credentials.Store, error)
+	secret string
+	// ports of its catalog views, which are no other cluster's.
+	ports                   serve.Ports
+	metricsAddr, healthAddr string
+	metrics                 metrics.RegistererGatherer
+}
+
+// serve is an agent: it serves one cluster until the context ends. It calls started
+// once the caches of hub and cluster are filled.
+func (p *process) serve(ctx context.Context, t target, started func()) error {
+	clock := &startup.Clock{}
+	local, err := p.newLocal(ctx, t, clock)
+	if err != nil {
+		return err
+	}
+	store, err := t.store(local)
+	if err != nil {
+		return err
+	}
+	hubCredentials, err := credentials.Load(ctx, store, p.flags.cacheDir, userAgent())
+	if err != nil {
+		return fmt.Errorf("read the credentials for the hub: %w", err)
+	}
+	defer hubCredentials.Close()
+	hub, err := p.newHub(ctx, t, hubCredentials.Config())
+	if err != nil {
+		return err
+	}
+	views := serve.New(serve.Options{Listen: orAll(p.flags.viewBind), Advertise: p.flags.viewHost, Ports: t.ports})
+	defer views.Close()
+	f := p.flags
+	connection, err := controllers.AddAgent(hub, local, controllers.AgentOptions{
+		Cluster: t.cluster, Namespace: t.namespace, Holder: p.holder, Version: version, LeaseEvery: f.leaseEvery,
+		OwnNamespace: f.ownNamespace, LeaseFor: f.leaseFor, CountEvery: f.countEvery, MonitorLabels: f.monitorLabels,
+		BackupStores: f.backupStores, BackupSecrets: f.backupSecrets,
+		Catalogs: p.catalogs, Views: views, Templates: p.templates, Now: clock.Now, Metrics: t.metrics,
+		Credentials: hubCredentials, Store: store, TokenLifetime: f.hubTokenLifetime, CredentialsSecret: t.secret,
+	})
+	if err != nil {
+		return err
+	}
+	if err := p.addSender(hub, local, t); err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return connection.Start(ctx) })
+	group.Go(func() error {
+		if err := hub.Start(ctx); err != nil && context.Cause(ctx) == nil {
+			return err
+		}
+		return nil // it was told to stop
+	})
+	group.Go(func() error {
+		select {
+		case <-hub.Elected():
+			started()
+		case <-ctx.Done():
+		}
+		return nil
+	})
+	return group.Wait()
+}
+
+// newHub is the manager: all that is reconciled lives on the hub. A hub that
+// cannot be reached is waited for, since the views must be served meanwhile.
+func (p *process) newHub(ctx context.Context, t target, config *rest.Config) (ctrl.Manager, error) {
+	hub, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme:                 p.scheme,
+		Logger:                 log.FromContext(ctx),
+		Metrics:                metricsserver.Options{BindAddress: t.metricsAddr},
+		HealthProbeBindAddress: t.healthAddr,
+		Cache: cache.Options{
+			DefaultNamespaces: map[string]cache.Config{t.namespace: {}},
+			DefaultTransform:  cache.TransformStripManagedFields(),
+			// The heartbeat logs once that the hub refuses the credentials.
+			DefaultWatchErrorHandler: logWatchError,
+		},
+		Controller: ctrlconfig.Controller{
+			CacheSyncTimeout: 365 * 24 * time.Hour,
+			// Each cluster has controllers of the same names.
+			SkipNameValidation: ptr.To(p.flags.hostedNamespace != ""),
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make manager: %w", err)
+	}
+	return hub, startup.AddPing(hub)
+}
+
+// logWatchError logs what ended a watch, unless the hub refuses the credentials:
+// each watch would log that at each attempt.
+func logWatchError(ctx context.Context, r *toolscache.Reflector, err error) {
+	if !apierrors.IsUnauthorized(err) {
+		toolscache.DefaultWatchErrorHandler(ctx, r, err)
+	}
+}
+
+// discoveryTimeout bounds each look at what the fleet cluster serves: the cache is made
+// with some, and an API server that takes a request and never answers would hold it up.
+const discoveryTimeout = 10 * time.Second
+
+// newLocal is the fleet cluster, whose API server sets the clock.
+func (p *process) newLocal(ctx context.Context, t target, clock *startup.Clock) (cluster.Cluster, error) {
+	localConfig := rest.CopyConfig(t.local)
+	clock.Follow(localConfig)
+	local, err := cluster.New(localConfig, func(o *cluster.Options) {
+		o.Scheme = p.scheme
+		o.Logger = log.FromContext(ctx)
+		o.MapperProvider = func(c *rest.Config, transport *http.Client) (meta.RESTMapper, error) {
+			bounded := *transport
+			bounded.Timeout = discoveryTimeout
+			return olmv0.Mapper(c, &bounded)
+		}
+		o.Cache = controllers.AgentCache()
+		o.Client.Cache = &client.CacheOptions{Unstructured: true}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reach the fleet cluster: %w", err)
+	}
+	return local, nil
+}
