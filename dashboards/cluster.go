@@ -99,6 +99,14 @@ func clusterOperators() []panel {
 				operatorLabels, of(series.OperatorReplicasDesired), of(series.OperatorReplicasAvailable)),
 				legendOperator + " {{deployment}}"}},
 		},
+		{
+			title: "Slices that never arrived", draw: timeSeries, width: 24, height: 6, unit: units.PercentUnit,
+			none: "none are missing", minimum: zero(), levels: anyIsBad(),
+			description: "The part of each hour's slices that the Prometheus of the hub never got; it is known two " +
+				"hours after the hour. They count as good, so the budgets may have less left than is shown. Look " +
+				"whether the cluster could send: its network, its Prometheus, its token.",
+			queries: []query{{"max by (cluster) (" + of(series.SlicesMissing) + ")", "{{cluster}}"}},
+		},
 	}
 }
 

@@ -68,6 +68,17 @@ type Report struct {
 	// Exclusions are the AlertSilences that excluded time of the operator in its longest
 	// period, if the query says so.
 	Exclusions []Exclusion `json:"exclusions,omitempty"`
+	// Gaps are the clusters of which slices of the longest period are missing, the worst
+	// first, if the query says so.
+	Gaps []Gap `json:"gaps,omitempty"`
+}
+
+// Gap says that budgets of a cluster rest on less than all slices of their period. What is
+// missing counts as good.
+type Gap struct {
+	Cluster string `json:"cluster"`
+	// Missing is the part of the slices that never arrived, between 0 and 1.
+	Missing float64 `json:"missing"`
 }
 
 // Exclusion is an AlertSilence that excluded time from error budgets. The object itself may
@@ -167,21 +178,51 @@ func Read(ctx context.Context, from Prometheus, q Query) (*Report, error) {
 	if report.Clusters, err = r.byCluster(ctx, known, alerts); err != nil {
 		return report, err
 	}
-	report.Exclusions, err = r.exclusions(ctx, periods)
+	if report.Exclusions, err = r.exclusions(ctx, periods); err != nil {
+		return report, err
+	}
+	report.Gaps, err = r.gaps(ctx, longest(periods), report.Clusters)
 	return report, err
+}
+
+// longest is the longest of periods, which are seconds; 0 if no rule has recorded one yet.
+func longest(periods map[key]float64) time.Duration {
+	most := 0.
+	for _, seconds := range periods {
+		most = max(most, seconds)
+	}
+	return time.Duration(most) * time.Second
+}
+
+// gaps reads of which clusters slices are missing, of those that have budgets.
+func (r reader) gaps(ctx context.Context, period time.Duration, clusters []Budget) ([]Gap, error) {
+	if period == 0 {
+		return nil, nil
+	}
+	found, err := r.Query(ctx, slo.MissingShare("", period), r.q.Now)
+	var out []Gap
+	for _, s := range found {
+		cluster := string(s.Metric[series.Cluster])
+		if share := rounded(s.Value); share != nil && slices.ContainsFunc(clusters,
+			func(b Budget) bool { return b.Cluster == cluster }) {
+			out = append(out, Gap{cluster, *share})
+		}
+	}
+	slices.SortFunc(out, func(a, b Gap) int {
+		return cmp.Or(cmp.Compare(b.Missing, a.Missing), cmp.Compare(a.Cluster, b.Cluster))
+	})
+	return out, err
 }
 
 // exclusions reads the AlertSilences that excluded time in the longest period, of seconds.
 func (r reader) exclusions(ctx context.Context, periods map[key]float64) ([]Exclusion, error) {
-	longest := 0.
-	for _, seconds := range periods {
-		longest = max(longest, seconds)
-	}
-	if longest == 0 { // no rule has recorded one yet
+	period := longest(periods)
+	if period == 0 {
 		return nil, nil
 	}
 	found, err := r.Query(ctx, fmt.Sprintf("group by (%s, %s, %s, %s) (last_over_time(%s%s[%ds]))", series.Namespace,
-		series.Silence, series.Owner, series.Reason, series.BudgetExcluded, r.selector(), int(longest)), r.q.Now)
+		series.Silence, series.Owner, series.Reason, series.BudgetExcluded, r.selector(),
+		int(period.Seconds())), r.q.Now)
 	out := make([]Exclusion, 0, len(found))
 	for _, s := range found {
 		label := func(name string) string { return string(s.Metric[model.LabelName(name)]) }

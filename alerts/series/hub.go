@@ -58,9 +58,10 @@ const SeveralVersions = "several versions"
 
 // Series that the hub exports. Only the leader does.
 const (
-	// FleetClusters counts clusters by State: online, offline, never_joined.
+	// FleetClusters counts clusters by State: online, offline, hibernating, never_joined.
 	FleetClusters = "bellwether_fleet_clusters"
-	// ClusterOnline is 1 if a Cluster's agent is alive, else 0.
+	// ClusterOnline is 1 if a Cluster's agent is alive, else 0. A cluster that is silent
+	// because it hibernates has none.
 	ClusterOnline = "bellwether_fleet_cluster_online"
 	// ClusterHeartbeat is when a Cluster's agent renewed its Lease the last time,
 	// by the agent's clock. A cluster that never joined has none.

@@ -91,7 +91,16 @@ Agents and the hub export these for each EndpointProbe that they run, as blackbo
 ` + "`vantage`" + ` is cluster or hub. [More about probes](../guides/probes.md).
 
 %s
-Of the probing itself they say:
+Of the probing itself they say, an agent with the label ` + "`cluster`" + `:
+
+%s
+## Sending
+
+An agent that [makes slices itself](../guides/telemetry.md#clusters-without-a-prometheus) exports these about sending them, with the label ` + "`cluster`" + `:
+
+%s
+The [gate](../guides/telemetry.md#each-cluster-writes-for-itself) of the hub serves these at ` + "`/metrics`" + ` on port 8080. ` + "`cluster`" + ` is the sender. ` + "`reason`" + ` is
+cluster or name, for a series that is not for this sender to write, and format, too_big or limit.
 
 %s`
 
@@ -112,7 +121,7 @@ func table(all []series.Series) string {
 func TestReference(t *testing.T) {
 	file := filepath.Join("..", "..", "docs", "reference", "metrics.md")
 	got := strings.ReplaceAll(fmt.Sprintf(reference, table(series.Exported()), table(series.Hub()),
-		table(series.Probed()), table(series.Prober())), "|  |", "| |")
+		table(series.Probed()), table(series.Prober()), table(series.SliceSender()), table(series.RemoteWriteGate())), "|  |", "| |")
 	if *update {
 		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
 			t.Fatal(err)

@@ -358,6 +358,9 @@ const (
 	// SLOBudgetLeft is the part of the period's budget that is left: 1 is all, 0
 	// nothing, less than 0 overspent.
 	SLOBudgetLeft = "bellwether:slo_budget_left:ratio"
+	// SlicesMissing is the part of an hour's slices of a Cluster that never arrived, where
+	// some are missing. The hour ended as long ago as something of it could still arrive.
+	SlicesMissing = "bellwether:slices_missing:ratio"
 	// SLIBadExcluded has the samples of SLIBadSlice in time that an AlertSilence excludes
 	// from error budgets.
 	SLIBadExcluded = "bellwether:sli_bad_excluded:slice"
@@ -484,6 +487,8 @@ func Recorded() []Series {
 			"Restarts of the last 10 minutes, where there were some."},
 		{RulesEvaluated, "gauge", nil, "When slices, burn rates and alerts were evaluated."},
 		{SLOBudgetLeft, "gauge", cluster(), "The part of the error budget that is left."},
+		{SlicesMissing, "gauge", []string{Cluster},
+			"The part of an hour's slices that never arrived, where some are missing, two hours after that hour."},
 		{SLIBadExcluded, "gauge", cluster(), "Bad slices in time that a silence excludes from error budgets."},
 		{SLOBudgetExcluding, "gauge", cluster(),
 			"The part that would be left without excluded time, where there is some."},

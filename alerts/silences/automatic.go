@@ -24,6 +24,9 @@ const (
 	CauseVeto = "veto"
 	// CauseRemoval is a cluster that is being removed from the fleet.
 	CauseRemoval = "removal"
+	// CauseHibernation is a cluster whose machines are being stopped, are stopped, or are
+	// being started.
+	CauseHibernation = "hibernation"
 )
 
 // Owner is the owner of the hub's own silences.
@@ -70,8 +73,9 @@ type Fleet struct {
 //     at most. It lists those whose time is not over.
 //   - A veto silences alerts about the operators that it is about, on its cluster.
 //   - A cluster that is being removed is silenced with everything on it.
-//
-// That a cluster hibernates is not known to the hub.
+//   - A cluster whose source says that it does not run is silenced with everything on it,
+//     anew for each power state. Nothing is expected of one that hibernates for longer than
+//     a silence may last: the hub exports no series for it.
 func Automatic(f Fleet) []*v1alpha1.AlertSilence {
 	deadlines := deadlinesOf(f.Rollouts)
 	var out []*v1alpha1.AlertSilence
@@ -108,11 +112,14 @@ func Automatic(f Fleet) []*v1alpha1.AlertSilence {
 	return out
 }
 
-// ofCluster are the silences because a cluster is being removed, or refuses changes.
+// ofCluster are the silences because a cluster is being removed, does not run, or refuses changes.
 func ofCluster(f Fleet, c *v1alpha1.FleetCluster, operators []v1alpha1.OperatorReference) []*v1alpha1.AlertSilence {
 	var out []*v1alpha1.AlertSilence
 	if c.DeletionTimestamp != nil {
 		out = append(out, ofRemoval(f, c))
+	}
+	if c.Status.IsHibernating() && c.Status.Source.PowerStateSince != nil {
+		out = append(out, ofHibernation(f, c))
 	}
 	if c.Status.Veto != nil && !c.Status.Veto.Since.IsZero() {
 		out = append(out, ofVeto(f, c, operators)...)
@@ -268,9 +275,19 @@ func ofVeto(f Fleet, c *v1alpha1.FleetCluster, operators []v1alpha1.OperatorRefe
 }
 
 func ofRemoval(f Fleet, c *v1alpha1.FleetCluster) *v1alpha1.AlertSilence {
-	s := automatic(f.Namespace, fmt.Sprintf("removal.%s.%d", c.Name, c.DeletionTimestamp.Unix()), CauseRemoval,
-		"cluster "+c.Name+" is being removed from the fleet", c.DeletionTimestamp.Time,
-		c.DeletionTimestamp.Add(f.Max))
+	return ofWholeCluster(f, c, CauseRemoval, "is being removed from the fleet", c.DeletionTimestamp.Time)
+}
+
+func ofHibernation(f Fleet, c *v1alpha1.FleetCluster) *v1alpha1.AlertSilence {
+	source := c.Status.Source
+	return ofWholeCluster(f, c, CauseHibernation, fmt.Sprintf("does not run: its power state is %s", source.PowerState),
+		source.PowerStateSince.Time)
+}
+
+// ofWholeCluster is about everything on a cluster.
+func ofWholeCluster(f Fleet, c *v1alpha1.FleetCluster, cause, why string, since time.Time) *v1alpha1.AlertSilence {
+	s := automatic(f.Namespace, fmt.Sprintf("%s.%s.%d", cause, c.Name, since.Unix()), cause,
+		"cluster "+c.Name+" "+why, since, since.Add(f.Max))
 	s.Spec.Scope = v1alpha1.SilenceFleet
 	s.Spec.Clusters = &v1alpha1.SilencedClusters{Names: []string{c.Name}}
 	return s

@@ -50,6 +50,12 @@ func vetoed(v v1alpha1.ClusterVeto) v1alpha1.FleetCluster {
 		Status: v1alpha1.FleetClusterStatus{Veto: &v}}
 }
 
+// powered is a cluster with a power state since an hour.
+func powered(state v1alpha1.ClusterPowerState) v1alpha1.FleetCluster {
+	return v1alpha1.FleetCluster{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Status: v1alpha1.FleetClusterStatus{
+		Source: &v1alpha1.ClusterSource{PowerState: state, PowerStateSince: &metav1.Time{Time: noon.Add(-time.Hour)}}}}
+}
+
 // TestAutomatic says which silences the hub makes by itself, and until when after noon.
 func TestAutomatic(t *testing.T) {
 	rollout := v1alpha1.OperatorRollout{ObjectMeta: metav1.ObjectMeta{Namespace: "tools", Name: "echo-2"}}
@@ -76,6 +82,11 @@ func TestAutomatic(t *testing.T) {
 		"veto elsewhere": {install: install("tools", "echo", "b"), cluster: vetoed(v1alpha1.ClusterVeto{Since: since})},
 		"a veto for days": {install: install("tools", "echo", "a"), cluster: vetoed(v1alpha1.ClusterVeto{
 			Since: metav1.NewTime(noon.Add(-25 * time.Hour))})},
+		"hibernation": {install("tools", "echo", "b"), powered(v1alpha1.PowerHibernating), []string{
+			"bellwether-system hibernation [] [a] 23h0m0s"}},
+		"it resumes": {install("tools", "echo", "b"), powered(v1alpha1.PowerResuming), []string{
+			"bellwether-system hibernation [] [a] 23h0m0s"}},
+		"it runs": {install: install("tools", "echo", "b"), cluster: powered(v1alpha1.PowerRunning)},
 		"removal": {install("tools", "echo", "b"), leaving, []string{"bellwether-system removal [] [a] 22h0m0s"}},
 	} {
 		t.Run(name, func(t *testing.T) {

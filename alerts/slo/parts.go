@@ -128,20 +128,13 @@ func KeepTravelling() string { return strings.Join(series.Travelling(), "|") }
 func (p Part) Comment() string {
 	switch p {
 	case Edge:
-		return `# The edge part, for the Prometheus of each cluster. It sends the hub's Prometheus these series
-# and no others:
-#
-#   remote_write:
-#   - url: https://prometheus.hub.example.com/api/v1/write
-#     write_relabel_configs:
-#     - source_labels: [__name__]
-#       action: keep
-#       regex: ` + KeepTravelling() + "\n"
+		return `# The edge part, for the Prometheus of each cluster. It is the same for all clusters. What that
+# Prometheus sends to the hub's is written by: bellwether slo edge-config
+`
 	case Hub:
 		return `# The hub part, for the Prometheus that scrapes the hub and to which the Prometheus of each cluster,
 # with the edge part, sends its slices. Samples of the last hours may arrive late: set
-# storage.tsdb.out_of_order_time_window to 2h.
-`
+# storage.tsdb.out_of_order_time_window to ` + duration(OutOfOrderWindow) + ".\n"
 	}
 	return ""
 }

@@ -6,8 +6,6 @@ package slo
 import (
 	"cmp"
 	"maps"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -222,16 +220,5 @@ func queriesOf(t *testing.T, r monitoringv1.Rule) []string {
 func TestDelayIsShort(t *testing.T) {
 	if QueryOffset <= 0 || QueryOffset+Step >= lateAfter || QueryOffset%time.Second != 0 {
 		t.Errorf("the hub part is evaluated %s behind", QueryOffset)
-	}
-}
-
-// TestDocsNameWhatTravels looks the relabelling up in the guide.
-func TestDocsNameWhatTravels(t *testing.T) {
-	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "slos.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := "regex: " + KeepTravelling() + "\n"; !strings.Contains(string(guide), want) {
-		t.Errorf("docs/guides/slos.md does not say %q", want)
 	}
 }

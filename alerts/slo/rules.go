@@ -204,6 +204,9 @@ func ownGroup(op Operator) monitoringv1.RuleGroup {
 	return group("sli-own-"+op.ID().String(), Step, rules...)
 }
 
+// budgetInterval is how often budgets are evaluated.
+const budgetInterval = 4 * time.Minute
+
 // budgetGroup says what is left of each budget. A budget is that of the whole
 // period, also for who has not been there for all of it.
 func budgetGroup(s Set) monitoringv1.RuleGroup {
@@ -215,7 +218,8 @@ func budgetGroup(s Set) monitoringv1.RuleGroup {
 	for _, p := range s.periods() {
 		rules = append(rules, record(series.SLOBudgetExcluding, s.budgetExcluding(p)))
 	}
-	return group("budget", 4*time.Minute, append(merge(rules), s.exhaustedRules()...)...)
+	rules = append(merge(rules), missingSlices())
+	return group("budget", budgetInterval, append(rules, s.exhaustedRules()...)...)
 }
 
 // budgetLeft is what bad slices left of the budgets of a period, where their number

@@ -52,7 +52,8 @@ func OperatorBudgets(a *budgets.Report, since time.Duration, most int, s term.St
 		}
 	}
 	if len(spent) == 0 {
-		out.WriteString("\nNo cluster has used any of its budgets.\n" + exclusions(a.Exclusions, s))
+		out.WriteString("\nNo cluster has used any of its budgets.\n" + exclusions(a.Exclusions, s) +
+			gaps(a.Gaps, most, s))
 		return out.String()
 	}
 	shown := spent
@@ -70,7 +71,8 @@ func OperatorBudgets(a *budgets.Report, since time.Duration, most int, s term.St
 		fmt.Fprintf(&out, "and %d more clusters that have used a part of their budget; use --all to show them\n",
 			hidden)
 	}
-	out.WriteString(excludedNote(slices.Concat(a.Objectives, shown)) + exclusions(a.Exclusions, s))
+	out.WriteString(excludedNote(slices.Concat(a.Objectives, shown)) + exclusions(a.Exclusions, s) +
+		gaps(a.Gaps, most, s))
 	return out.String()
 }
 
@@ -133,6 +135,28 @@ func exclusions(all []budgets.Exclusion, s term.Style) string {
 		t.Add(term.PlainCells(e.Namespace+"/"+e.Silence, e.Owner, e.Reason)...)
 	}
 	return "\n" + t.Render(s)
+}
+
+// gaps lists the clusters whose budgets rest on less than all slices, at most so many; 0:
+// all.
+func gaps(all []budgets.Gap, most int, s term.Style) string {
+	if len(all) == 0 {
+		return ""
+	}
+	shown := all
+	if most > 0 && len(shown) > most {
+		shown = shown[:most]
+	}
+	t := &term.Table{Header: []string{"CLUSTER", "SLICES MISSING"}}
+	for _, g := range shown {
+		t.Add(term.Cell{Text: g.Cluster}, term.Cell{Text: fmt.Sprintf("%.2g %%", 100*g.Missing), Tone: term.Warn})
+	}
+	out := "\nMeasurements of these clusters never arrived, and count as good: their budgets may have less left.\n\n" +
+		t.Render(s)
+	if hidden := len(all) - len(shown); hidden > 0 {
+		out += fmt.Sprintf("and %s; use --all to show them\n", phrase.Count(hidden, "more cluster"))
+	}
+	return out
 }
 
 func burnCell(b budgets.Budget) term.Cell {

@@ -30,7 +30,8 @@ type app struct{ *command.Env }
 func Command(env *command.Env) *cobra.Command {
 	a := &app{env}
 	return command.Parent("slo", "Show error budgets, and generate and test SLO rules", []string{"slos"},
-		a.sloListCommand(), a.sloGetCommand(), a.sloGenerateCommand(), a.sloSimulateCommand(), a.sloTestCommand())
+		a.sloListCommand(), a.sloGetCommand(), a.sloGenerateCommand(), a.sloEdgeConfigCommand(), a.sloSimulateCommand(),
+		a.sloTestCommand())
 }
 
 // setOptions say which objectives there are.
@@ -113,6 +114,8 @@ func sloError(err error) error {
 		return exit.Hint(err, "use a percentage above 0 and below 100, for example \"99.9\"")
 	case errors.Is(err, slo.ErrPart):
 		return exit.Hint(err, "use --part edge or --part hub")
+	case errors.Is(err, slo.ErrSender):
+		return exit.Hint(err, "use --cluster NAME and --remote-write-url URL, as in docs/guides/telemetry.md")
 	case errors.Is(err, slo.ErrThreshold):
 		return exit.Hint(err, "the thresholds of each SLI are described in docs/guides/slos.md")
 	case errors.Is(err, slo.ErrPeriod):
@@ -139,7 +142,7 @@ objects. Its size does not depend on the number of operators and clusters.
 By default all rules are for one Prometheus that scrapes the hub and all clusters.
 Where each cluster has a Prometheus of its own, use --part edge for those and
 --part hub for the one of the hub. The clusters send a few series to it by remote
-write; a comment at the top of the output of --part edge lists them.
+write, for which ` + "`bellwether slo edge-config`" + ` writes the configuration.
 
 An SLO that cannot be read, for example because its query is not PromQL, is reported
 on standard error. The rules of the others are generated, and the command fails.
