@@ -13,6 +13,7 @@ package engines
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -109,15 +110,38 @@ type Drift struct {
 	Correction Correction
 }
 
+// Kept is what a cluster keeps of an operator that runs on it.
+type Kept struct {
+	v1alpha1.KeptAdmission
+	// Installed is the version that is there; nil where there is none.
+	Installed *v1alpha1.InstalledVersion
+}
+
+// Unknown returns what a cluster keeps if the hub does not know of it: there is no
+// admission, or one that is older. It returns nil where nothing is kept, and for an
+// install that is being deleted.
+func Unknown(install *v1alpha1.OperatorInstall, kept *Kept) *Kept {
+	if kept == nil || !install.DeletionTimestamp.IsZero() || install.Spec.Admission.Covers(kept.Admission) {
+		return nil
+	}
+	return kept
+}
+
 // Refuse returns the finding for an install that an engine must not touch: one
 // that no rollout has admitted, or whose admission is older than one that was
 // already acted on. It returns nil for every other install, and for one that is
-// being deleted.
-func Refuse(install *v1alpha1.OperatorInstall) *Finding {
+// being deleted. Unknown is what the cluster keeps that the hub does not know of.
+func Refuse(install *v1alpha1.OperatorInstall, unknown *Kept) *Finding {
 	admission := install.Spec.Admission
 	switch {
 	case !install.DeletionTimestamp.IsZero():
 		return nil
+	case unknown != nil && admission == nil:
+		return &Finding{Reason: v1alpha1.ReasonNotAdmitted, Message: fmt.Sprintf("The cluster was admitted to %s by "+
+			"a rollout that the hub does not have (revision %d). Waiting for the hub to adopt it.",
+			unknown.Admission.Release.Version, unknown.Admission.Revision)}
+	case unknown != nil:
+		return staleAdmission(admission.Revision, unknown.Admission.Revision)
 	case admission == nil:
 		return &Finding{Reason: v1alpha1.ReasonNotAdmitted,
 			Message: "Waiting for a rollout to admit this cluster."}

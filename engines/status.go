@@ -16,10 +16,15 @@ import (
 )
 
 // StatusOfRefused returns the status of an install that Refuse returned a
-// finding for. What was observed before stays, because nothing was observed.
-func StatusOfRefused(install *v1alpha1.OperatorInstall, finding Finding) v1alpha1.OperatorInstallStatus {
+// finding for. What was observed before stays, because nothing was observed but what
+// the cluster keeps that the hub does not know of.
+func StatusOfRefused(install *v1alpha1.OperatorInstall, unknown *Kept, finding Finding) v1alpha1.OperatorInstallStatus {
 	status := *install.Status.DeepCopy()
-	status.ObservedGeneration = install.Generation
+	status.ObservedGeneration, status.Kept = install.Generation, nil
+	if unknown != nil {
+		status.Kept, status.Installed = unknown.DeepCopy(), unknown.Installed
+		status.ObservedRevision = unknown.Admission.Revision
+	}
 	summarize(&status, finding)
 	return status
 }
@@ -28,7 +33,7 @@ func StatusOfRefused(install *v1alpha1.OperatorInstall, finding Finding) v1alpha
 // generation and admission of it.
 func Status(install *v1alpha1.OperatorInstall, report Report, now time.Time) v1alpha1.OperatorInstallStatus {
 	status := *install.Status.DeepCopy()
-	status.ObservedGeneration = install.Generation
+	status.ObservedGeneration, status.Kept = install.Generation, nil
 	status.Installed, status.Path, status.OLM = report.Installed, report.Path, report.OLM
 	for _, stage := range report.Stages {
 		conditions.Set(&status.Conditions, install.Generation, stage.Condition, stage.Passed, stage.Reason,

@@ -123,7 +123,7 @@ func TestRefuse(t *testing.T) {
 		"whatever it is, it leaves": {deleting, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			finding := Refuse(test.install)
+			finding := Refuse(test.install, nil)
 			if test.want == "" {
 				if finding != nil {
 					t.Errorf("refused: %+v", finding)
@@ -133,7 +133,7 @@ func TestRefuse(t *testing.T) {
 			if finding == nil || finding.Reason != test.want {
 				t.Fatalf("%+v, want %s", finding, test.want)
 			}
-			status := StatusOfRefused(test.install, *finding)
+			status := StatusOfRefused(test.install, nil, *finding)
 			if ready := conditions.Get(status.Conditions, v1alpha1.ConditionReady); ready.Reason != test.want {
 				t.Errorf("Ready is %+v", ready)
 			}

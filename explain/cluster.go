@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -107,6 +108,11 @@ func connectionLink(c *v1alpha1.FleetCluster, r reported) Link {
 	online, reachable := conditions.Get(c.Status.Conditions, v1alpha1.ConditionOnline), conditions.Get(
 		c.Status.Conditions, v1alpha1.ConditionAPIServerReachable)
 	switch {
+	case online.Status != metav1.ConditionTrue && online.Reason == v1alpha1.ReasonHibernating:
+		l := r.link(online, Waiting)
+		l.Text = fmt.Sprintf("cluster %s hibernates%s: %s", c.Name, since(l.Since), withoutStop(online.Message))
+		l.stale = staleCluster(c, "it does not run", l.Since)
+		return l
 	case online.Status != metav1.ConditionTrue:
 		l := r.link(online, Unknown)
 		l.Reason = cmp.Or(online.Reason, v1alpha1.ReasonNeverJoined)
@@ -150,11 +156,18 @@ func clusterDetails(c *v1alpha1.FleetCluster, r reported) []Link {
 			Text:     fmt.Sprintf("cluster %s is paused: no rollout admits it", c.Name),
 			Evidence: []Evidence{{Object: r.object, Field: "spec.paused", Observed: "true"}}})
 	}
+	if c.Status.IsSourcePaused() {
+		links = append(links, Link{State: Waiting, Reason: v1alpha1.ReasonSourcePaused,
+			Text: fmt.Sprintf("the source of cluster %s is %s: no rollout admits it", c.Name,
+				strings.ToLower(string(c.Status.Source.State))),
+			Evidence: []Evidence{{Object: r.object, Field: "status.source.state",
+				Observed: string(c.Status.Source.State)}}})
+	}
 	if v := c.Status.Veto; v != nil {
 		links = append(links, vetoLink(c, v))
 	}
 	explained := []string{v1alpha1.ReasonAgentOffline, v1alpha1.ReasonLeaseExpired, v1alpha1.ReasonAPIServerUnreachable,
-		v1alpha1.ReasonNeverJoined}
+		v1alpha1.ReasonNeverJoined, v1alpha1.ReasonHibernating}
 	for _, condition := range c.Status.Conditions {
 		switch {
 		case condition.Type == v1alpha1.ConditionOnline, condition.Type == v1alpha1.ConditionAPIServerReachable,

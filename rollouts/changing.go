@@ -44,6 +44,20 @@ func ChangingUntil(now time.Time, ro *v1alpha1.OperatorRollout, o *v1alpha1.Oper
 	return end
 }
 
+// LongestGrace is the longest time that the change of an install may go on after its
+// success, for installs that any of the rollouts admitted, or one that is gone.
+func LongestGrace(all []v1alpha1.OperatorRollout) time.Duration {
+	grace := DefaultUnreadyGrace
+	for i := range all {
+		for _, w := range all[i].Spec.Strategy.Waves {
+			if w.UnreadyGrace != nil {
+				grace = max(grace, w.UnreadyGrace.Duration)
+			}
+		}
+	}
+	return grace
+}
+
 // waveNamed is a wave of a strategy with its defaults; those of any wave where the
 // strategy has none of that name.
 func waveNamed(strategy v1alpha1.RolloutStrategy, name string) v1alpha1.Wave {

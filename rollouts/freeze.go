@@ -7,11 +7,13 @@ import (
 	"fmt"
 
 	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/phrase"
 )
 
 // freeze distributes the clusters over the waves and writes the membership to
 // labels. Nothing was admitted yet, so it starts anew on every pass until it
-// finds every label as it would write it; then the plan is frozen.
+// finds every label as it would write it; then the plan is frozen. A cluster that
+// cannot be written to is left out, and is a late joiner once it can.
 func (p *pass) freeze() Decision {
 	status := *p.prior.DeepCopy()
 	status.Phase = v1alpha1.RolloutPending
@@ -23,12 +25,24 @@ func (p *pass) freeze() Decision {
 		d.Status, d.Standing, d.Reason = status, Stuck, v1alpha1.ReasonNoClusters
 		return d
 	}
-	assigned := assign(p.waves, p.selected)
+	writable, first := p.writable()
+	if len(writable) == 0 {
+		status.Message = fmt.Sprintf("none of %s can be written to: %s", phrase.Count(len(p.selected), "cluster"),
+			first.Message)
+		d.Status, d.Standing, d.Reason = status, Stuck, v1alpha1.ReasonClusterNotWritable
+		d.RecheckAfter = max(first.Until.Sub(p.in.Now), recheckPlanning)
+		return d
+	}
+	assigned := assign(p.waves, writable)
 	d.Actions = p.misplaced(assigned)
 	// A view from a cache could miss a label that another pass has written.
 	if len(d.Actions) > 0 || !p.in.Live {
 		status.Message = fmt.Sprintf("freezing the membership: %d of %d clusters have their wave",
-			len(p.selected)-len(d.Actions), len(p.selected))
+			len(writable)-len(d.Actions), len(p.selected))
+		if first != nil {
+			status.Message += fmt.Sprintf("; %s cannot be written to: %s",
+				phrase.Count(len(p.selected)-len(writable), "cluster"), first.Message)
+		}
 		d.Actions = d.Actions[:min(len(d.Actions), MaxAssignments)]
 		d.Status, d.RecheckAfter = status, recheckPlanning
 		return d
@@ -39,9 +53,23 @@ func (p *pass) freeze() Decision {
 	frozen := p.proceed()
 	frozen.Events = append([]Event{{
 		Reason:  v1alpha1.ConditionPlanned,
-		Message: fmt.Sprintf("%d clusters in %d waves", len(p.selected), len(p.waves)),
+		Message: fmt.Sprintf("%d clusters in %d waves", len(writable), len(p.waves)),
 	}}, frozen.Events...)
 	return frozen
+}
+
+// writable returns the selected clusters that can be written to, and the first hold of
+// those that cannot.
+func (p *pass) writable() (clusters []Cluster, first *Hold) {
+	for _, c := range p.selected {
+		h := p.notWritable(c)
+		if h == nil {
+			clusters = append(clusters, c)
+		} else if first == nil {
+			first = h
+		}
+	}
+	return clusters, first
 }
 
 // misplaced are the assignments that the labels do not show yet. An install
@@ -68,7 +96,7 @@ func (p *pass) adopt() []Action {
 	var actions []Action
 	for _, c := range p.selected {
 		install, exists := p.installs[c.Name]
-		if exists && (install.Deleting || install.Rollout == p.in.Rollout.Name) {
+		if exists && (install.Deleting || install.Rollout == p.in.Rollout.Name) || p.notWritable(c) != nil {
 			continue
 		}
 		if len(actions) == MaxAssignments {

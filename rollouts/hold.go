@@ -40,7 +40,8 @@ func (p *pass) isIgnored(h Hold) bool {
 	switch h.Reason {
 	case v1alpha1.ReasonWindowClosed:
 		return p.isBack() || p.in.Rollout.Spec.WindowOverride != nil
-	case v1alpha1.ReasonClusterBusy, v1alpha1.ReasonVetoed:
+	case v1alpha1.ReasonClusterBusy, v1alpha1.ReasonVetoed, v1alpha1.ReasonClusterNotWritable,
+		v1alpha1.ReasonAdopted, v1alpha1.ReasonReportPending:
 		return false
 	default:
 		return p.isBack()
@@ -164,20 +165,17 @@ func (p *pass) heldBackClusters() []v1alpha1.HeldBackClusters {
 	if p.stopped() {
 		return nil // that is why
 	}
-	groups := map[string]*v1alpha1.HeldBackClusters{}
+	groups := holdGroups{}
 	for i := range p.states {
 		for _, m := range p.states[i].members {
-			if !p.states[i].isHoldingBack(m) {
-				continue
+			if p.states[i].isHoldingBack(m) {
+				groups.add(m.Cluster, *m.hold)
 			}
-			key := m.hold.Reason + " " + m.hold.Message
-			g := groups[key]
-			if g == nil {
-				g = &v1alpha1.HeldBackClusters{Reason: m.hold.Reason, Deferred: m.hold.Defers,
-					Message: phrase.Truncate(m.hold.Message, maxHoldMessage)}
-				groups[key] = g
-			}
-			add(g, m)
+		}
+	}
+	for _, c := range p.selected {
+		if h := p.notWritable(c); h != nil && p.installs[c.Name].Rollout != p.in.Rollout.Name {
+			groups.add(c.Name, *h) // it could not be given a wave
 		}
 	}
 	var list []v1alpha1.HeldBackClusters
@@ -268,13 +266,32 @@ func (p *pass) holdTimes(s *waveState) []time.Time {
 	return times
 }
 
-func add(g *v1alpha1.HeldBackClusters, m member) {
-	if g.Count++; g.Count <= maxHeldClusters {
-		g.Clusters = append(g.Clusters, m.Cluster)
+// holdGroups are clusters that are held back, by reason and message.
+type holdGroups map[string]*v1alpha1.HeldBackClusters
+
+func (all holdGroups) add(cluster string, h Hold) {
+	key := h.Reason + " " + h.Message
+	g := all[key]
+	if g == nil {
+		g = &v1alpha1.HeldBackClusters{Reason: h.Reason, Deferred: h.Defers,
+			Message: phrase.Truncate(h.Message, maxHoldMessage)}
+		all[key] = g
 	}
-	if until := m.hold.Until; !until.IsZero() && (g.Until == nil || until.Before(g.Until.Time)) {
+	if g.Count++; g.Count <= maxHeldClusters {
+		g.Clusters = append(g.Clusters, cluster)
+	}
+	if until := h.Until; !until.IsZero() && (g.Until == nil || until.Before(g.Until.Time)) {
 		g.Until = roundUp(until)
 	}
+}
+
+// notWritable is the hold of a cluster whose OperatorInstall could not be written; nil
+// if there is none.
+func (p *pass) notWritable(c Cluster) *Hold {
+	if h := p.hold(c); h != nil && h.Reason == v1alpha1.ReasonClusterNotWritable {
+		return h
+	}
+	return nil
 }
 
 // isDeferring tells whether the member's hold is one that the rollout does not wait

@@ -210,3 +210,89 @@ func TestWindowThatCloses(t *testing.T) {
 		t.Errorf("recheck after %s", d.RecheckAfter)
 	}
 }
+
+// refuseWrites has the API server refuse to write clusters.
+func (s *scene) refuseWrites(clusters ...int) {
+	for _, i := range clusters {
+		s.Clusters[i].Holds = []rollouts.Hold{{Reason: v1alpha1.ReasonClusterNotWritable, Message: "quota exceeded",
+			Until: noon.Add(time.Minute), Defers: true}}
+	}
+}
+
+// unplanned makes the rollout new: only some clusters have their wave.
+func (s *scene) unplanned(placed ...int) {
+	s.ro.Status = v1alpha1.OperatorRolloutStatus{}
+	all := s.Installs
+	s.Installs = nil
+	for _, i := range placed {
+		s.Installs = append(s.Installs, all[i])
+	}
+}
+
+func TestClustersThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		given func(*scene)
+		want  string
+	}{
+		"planning leaves them out": {
+			given: func(s *scene) { s.unplanned(); s.refuseWrites(3) },
+			want: "Assign a to one, Assign b to one, Assign c to two, Pending: freezing the membership: 0 of 4 " +
+				"clusters have their wave; 1 cluster cannot be written to: quota exceeded",
+		},
+		"and does not wait for them": {
+			given: func(s *scene) { s.unplanned(0, 1, 2); s.refuseWrites(3) },
+			want: "Progressing, one Updating, two Waiting, batch a b: wave one: 0 of 2 clusters updated, 2 in " +
+				"progress",
+		},
+		"there are no others": {
+			given: func(s *scene) { s.unplanned(); s.refuseWrites(0, 1, 2, 3) },
+			want:  "Pending: none of 4 clusters can be written to: quota exceeded",
+		},
+		"late joiners": {
+			given: func(s *scene) { s.Installs = s.Installs[:3]; s.batch(0, "a"); s.refuseWrites(3) },
+			want: "Admit a to one, Progressing, one Updating, two Waiting, batch a b: wave one: 0 of 2 clusters " +
+				"updated, 2 in progress",
+		},
+		"a member of the only slot keeps it while a hub may still act on its entry": {
+			given: func(s *scene) { s.wave(0).MaxConcurrency = number(1); s.batch(0, "a"); s.refuseWrites(0) },
+			want:  "Progressing, one Updating, two Waiting, batch a: wave one: 0 of 2 clusters updated, 1 in progress",
+		},
+		"and loses it then": {
+			given: func(s *scene) {
+				s.wave(0).MaxConcurrency = number(1)
+				s.batch(2*rollouts.AdmissionTimeout+time.Second, "a")
+				s.ro.Status.Batch.Clusters[0].Held = true
+				s.refuseWrites(0)
+			},
+			want: "Progressing, one Updating, two Waiting, batch b: wave one: 0 of 2 clusters updated, 1 in progress",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene()
+			test.given(s)
+			if diff := cmp.Diff(test.want, told(rollouts.Next(s.Input))); diff != "" {
+				t.Errorf("decision (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A cluster without an OperatorInstall is no member, and is reported all the same.
+func TestClusterThatCannotBeWrittenIsReported(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.Installs = s.Installs[:3]
+	s.refuseWrites(0, 3)
+	d := rollouts.Next(s.Input)
+	want := []v1alpha1.HeldBackClusters{{Reason: v1alpha1.ReasonClusterNotWritable, Message: "quota exceeded",
+		Deferred: true, Count: 2, Clusters: []string{"a", "d"}, Until: &metav1.Time{Time: noon.Add(time.Minute)}}}
+	if diff := cmp.Diff(want, d.Status.HeldBack); diff != "" {
+		t.Errorf("held back (-want +got):\n%s", diff)
+	}
+	if d.RecheckAfter != time.Minute {
+		t.Errorf("recheck after %s, want when the writes are tried again", d.RecheckAfter)
+	}
+}

@@ -4,6 +4,7 @@
 package rollouts
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -29,7 +30,7 @@ const (
 )
 
 // Reasons of a member's class. The others are those of its FleetCluster:
-// AgentOffline, APIServerUnreachable and Paused.
+// AgentOffline, APIServerUnreachable, Paused, Hibernating and SourcePaused.
 const (
 	// ReasonStalled says that the agent reports terminal trouble.
 	ReasonStalled = "Stalled"
@@ -124,7 +125,7 @@ func (s *waveState) readmits() bool {
 //     is up and it is offline; else failed
 //  5. in the batch, stamp not seen: in progress
 //  6. busy with an older rollout's release: in progress
-//  7. paused: deferred
+//  7. paused, hibernating, or its source is paused: deferred
 //  8. offline: deferred, or failed once its wave is open and the policy says so
 //  9. held back: deferred or pending, as the hold says
 //  10. pending
@@ -199,7 +200,7 @@ func (p *pass) judge(m *member, install Install, s *waveState) {
 	case p.isChanging(install, m.deadline):
 		m.Class, m.Until = ClassInProgress, m.deadline
 	case m.cluster.Paused:
-		m.Class, m.Reason = ClassDeferred, v1alpha1.ReasonPaused
+		m.judgePaused()
 	case !m.cluster.Online && (s.open || p.strategy.Offline == v1alpha1.OfflineDefer):
 		p.judgeOffline(m)
 	default:
@@ -215,11 +216,14 @@ func (p *pass) judgeUpdated(m *member, install Install, s *waveState) {
 	case s.prior.VerifiedAt != nil, install.Ready && m.cluster.Online:
 		m.Class = ClassSucceeded
 		return
+	case install.Ready && m.cluster.PausedReason == v1alpha1.ReasonHibernating:
+		m.judgePaused() // it is off because its owner wants that, whatever the policy for offline ones
+		return
 	case install.Ready:
 		p.judgeOffline(m)
 		return
 	case m.cluster.Paused:
-		m.Class, m.Reason = ClassDeferred, v1alpha1.ReasonPaused
+		m.judgePaused()
 		return
 	}
 	m.Class, m.Reason = ClassInProgress, ReasonNotReady
@@ -255,7 +259,7 @@ func (p *pass) judgeAdmitted(m *member, install Install) {
 	case inTime && !install.Stalled:
 		m.Class, m.Until = ClassInProgress, m.deadline
 	case m.cluster.Paused:
-		m.Class, m.Reason = ClassDeferred, v1alpha1.ReasonPaused
+		m.judgePaused()
 	case !install.Stalled && m.hold != nil && m.hold.Reason == v1alpha1.ReasonVetoed:
 		m.judgeHold() // the agent has not begun
 	case install.Stalled:
@@ -265,6 +269,10 @@ func (p *pass) judgeAdmitted(m *member, install Install) {
 	default:
 		m.Class, m.Reason, m.Since = ClassFailed, ReasonDeadlineExceeded, m.deadline
 	}
+}
+
+func (m *member) judgePaused() {
+	m.Class, m.Reason = ClassDeferred, cmp.Or(m.cluster.PausedReason, v1alpha1.ReasonPaused)
 }
 
 func (p *pass) judgeOffline(m *member) {

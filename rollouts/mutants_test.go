@@ -118,8 +118,8 @@ var mutantsOf = map[string]mutant{
 	"wait without a wake-up for a deadline or a grace": {file: "phase.go", old: "times = append(times, m.Until)",
 		new: "_ = m"},
 
-	"ignore the operator that comes first": {file: "holds/holds.go", old: "unmet(in.Dependencies, c.Name); h != nil {",
-		new: "unmet(in.Dependencies, c.Name); false {"},
+	"ignore the operator that comes first": {file: "holds/holds.go", old: "unmet(in.Dependencies, c.Name), in.Changes",
+		new: "nil, in.Changes"},
 
 	"succeeded once is succeeded for ever": {file: "members.go",
 		old: "case s.prior.VerifiedAt != nil, install.Ready && m.cluster.Online:", new: "case true:"},

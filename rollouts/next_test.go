@@ -305,6 +305,15 @@ func TestNext(t *testing.T) {
 			given: func(s *scene) { s.succeed(0); s.Clusters[1].Paused = true },
 			want:  "Progressing, one Verified, two Waiting: wave two: 0 of 2 clusters updated, 0 in progress",
 		},
+		"one that hibernates after its update is passed over, whatever the policy for offline ones": {
+			given: func(s *scene) {
+				s.ro.Spec.Strategy.Offline = v1alpha1.OfflineFail
+				s.succeed(0, 1)
+				s.Clusters[1].Online, s.Clusters[1].OfflineReason = false, v1alpha1.ReasonAgentOffline
+				s.Clusters[1].Paused, s.Clusters[1].PausedReason = true, v1alpha1.ReasonHibernating
+			},
+			want: "Progressing, one Verified, two Waiting: wave two: 0 of 2 clusters updated, 0 in progress",
+		},
 		"too many deferred": {
 			given: func(s *scene) {
 				s.ro.Spec.Strategy.MaxDeferred = number(0)

@@ -21,10 +21,11 @@ func ObserveCluster(c *v1alpha1.FleetCluster) Cluster {
 	agent := conditions.Get(c.Status.Conditions, v1alpha1.ConditionOnline)
 	apiServer := conditions.Get(c.Status.Conditions, v1alpha1.ConditionAPIServerReachable)
 	cluster := Cluster{
-		Name: c.Name, Labels: c.Labels, Enrolled: isEnrolled(c), Paused: c.Spec.Paused,
+		Name: c.Name, Labels: c.Labels, Enrolled: isEnrolled(c), PausedReason: PausedReason(c),
 		Deleting: c.DeletionTimestamp != nil, TimeZone: c.Annotations[v1alpha1.AnnotationTimeZone], Veto: c.Status.Veto,
 		Kubernetes: c.Status.Versions.Kubernetes,
 	}
+	cluster.Paused = cluster.PausedReason != ""
 	if at := c.Status.VetoEndedAt; at != nil {
 		cluster.VetoEndedAt = at.Time
 	}
@@ -43,6 +44,22 @@ func ObserveCluster(c *v1alpha1.FleetCluster) Cluster {
 	return cluster
 }
 
+// PausedReason is why rollouts leave a cluster alone whatever it reports; empty where they
+// do not. A person's word is told first. An agent that reports proves that its cluster does
+// not hibernate, whatever its source said last.
+func PausedReason(c *v1alpha1.FleetCluster) string {
+	reports := conditions.IsTrue(c.Status.Conditions, v1alpha1.ConditionOnline)
+	switch {
+	case c.Spec.Paused:
+		return v1alpha1.ReasonPaused
+	case c.Status.IsHibernating() && (!reports || c.Status.Source.PowerState != v1alpha1.PowerHibernating):
+		return v1alpha1.ReasonHibernating
+	case c.Status.IsSourcePaused():
+		return v1alpha1.ReasonSourcePaused
+	}
+	return ""
+}
+
 // isEnrolled tells whether the cluster's namespace can be written to. One that
 // cannot would hold up the planning of all others.
 func isEnrolled(c *v1alpha1.FleetCluster) bool {
@@ -59,12 +76,21 @@ func ObserveInstall(o *v1alpha1.OperatorInstall) Install {
 		SucceededHash: o.Status.SucceededHash, Deleting: o.DeletionTimestamp != nil,
 		Ready:   isCurrentAndTrue(o, v1alpha1.ConditionReady),
 		Stalled: isCurrentAndTrue(o, v1alpha1.ConditionStalled),
+		// An install that was admitted was reported on before.
+		Unreported: o.Status.ObservedGeneration == 0 && o.Spec.Admission == nil,
 	}
 	if a := o.Spec.Admission; a != nil {
 		install.Stamp = Stamp{
 			RolloutUID: a.RolloutUID, Hash: a.Hash, AdmittedAt: a.AdmittedAt.Time, Attempt: a.Attempt,
 		}
 		install.Previous = a.Previous
+		if a.Adopted {
+			install.Adopted = a.Revision
+		}
+	}
+	// An agent with an old view of the install may report what the hub knows.
+	if kept := o.Status.Kept; kept != nil && !o.Spec.Admission.Covers(kept.Admission) {
+		install.Adopted, install.Unreported = kept.Admission.Revision, true
 	}
 	if o.Status.Installed != nil {
 		install.Bundle = o.Status.Installed.Bundle

@@ -336,9 +336,21 @@ func (p *pass) due(status v1alpha1.OperatorRolloutStatus) []time.Time {
 		}
 		times = append(times, p.holdTimes(s)...)
 	}
+	times = append(times, p.notWritableTimes()...)
 	if !p.stopped() || halting(status.Phase) {
 		for _, e := range p.batch {
 			times = append(times, e.AdmittedAt.Add(entryDoubt+time.Second))
+		}
+	}
+	return times
+}
+
+// notWritableTimes are when clusters that could not be written are tried again.
+func (p *pass) notWritableTimes() []time.Time {
+	var times []time.Time
+	for _, c := range p.selected {
+		if h := p.notWritable(c); h != nil {
+			times = append(times, h.Until)
 		}
 	}
 	return times

@@ -75,8 +75,11 @@ type Cluster struct {
 	// OfflineReason and OfflineSince say why and since when it is not online.
 	OfflineReason string
 	OfflineSince  time.Time
-	Paused        bool
-	Deleting      bool
+	// Paused clusters are not to be changed: a person paused them, or their source says
+	// so. PausedReason is why; empty stands for ReasonPaused.
+	Paused       bool
+	PausedReason string
+	Deleting     bool
 	// Veto is what the cluster's owner refuses; nil if that is nothing. VetoEndedAt
 	// is when the hub saw the last one end.
 	Veto        *v1alpha1.ClusterVeto
@@ -109,6 +112,12 @@ type Install struct {
 	SucceededHash string
 	// Ready says that the agent reports the install Ready, with this very spec.
 	Ready bool
+	// Unreported says that it is not known what the cluster keeps of the operator: its
+	// agent has not reported on the install yet, or the hub has not adopted that yet.
+	Unreported bool
+	// Adopted is the revision of an admission that was found on the cluster, which no
+	// rollout of this hub gave; 0 where there is none.
+	Adopted int64
 	// Jobs are those that the cluster was asked to run, by name.
 	Jobs map[string]Job
 	// Stalled says that the agent reports terminal trouble with this very spec.

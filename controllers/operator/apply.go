@@ -23,30 +23,31 @@ import (
 )
 
 // apply executes a decision in the order of its fields. Each part can be
-// repeated.
-func (r *Reconciler) apply(ctx context.Context, in plan.Input, next plan.Decision) error {
+// repeated. installErr is about OperatorInstalls that could not be written: they do not
+// keep the rest from being done.
+func (r *Reconciler) apply(ctx context.Context, in plan.Input, next plan.Decision) (installErr, err error) {
 	if next.AddFinalizer {
 		if err := kit.AddFinalizer(ctx, r.Client, in.Operator, v1alpha1.FinalizerHub); err != nil {
-			return fmt.Errorf("add finalizer: %w", err)
+			return nil, fmt.Errorf("add finalizer: %w", err)
 		}
 	}
 	if err := r.hold(ctx, in.Operator, next); err != nil {
-		return fmt.Errorf("hold: %w", err)
+		return nil, fmt.Errorf("hold: %w", err)
 	}
-	if err := errors.Join(r.block(ctx, in, next), r.setDrift(ctx, in, next),
-		r.setBackup(ctx, in, next), r.setStorageMigration(ctx, next)); err != nil {
-		return err
+	installErr = r.adopt(ctx, next)
+	if err := r.block(ctx, in, next); err != nil {
+		return installErr, err
 	}
+	installErr = errors.Join(installErr, r.setBlocks(ctx, in, next), r.setDrift(ctx, in, next),
+		r.setBackup(ctx, in, next), r.setStorageMigration(ctx, next))
 	if err := r.changeRollouts(ctx, in, next); err != nil {
-		return err
+		return installErr, err
 	}
-	if err := kit.Remove(ctx, r.Client, next.Removals); err != nil {
-		return err
-	}
+	installErr = errors.Join(installErr, kit.Remove(ctx, r.Client, next.Removals))
 	if next.RemoveFinalizer {
-		return r.removeFinalizer(ctx, in.Operator)
+		return installErr, r.removeFinalizer(ctx, in.Operator)
 	}
-	return nil
+	return installErr, nil
 }
 
 // changeRollouts ends, creates and deletes rollouts.
@@ -71,25 +72,29 @@ func (r *Reconciler) changeRollouts(ctx context.Context, in plan.Input, next pla
 	return nil
 }
 
-// block writes which versions are blocked, for the rollout and for the agents.
+// block tells the rollout whether its version is blocked.
 func (r *Reconciler) block(ctx context.Context, in plan.Input, next plan.Decision) error {
-	var rolloutErr error
-	if next.Block != nil {
-		rolloutErr = r.blockRollout(ctx, in.Rollouts, *next.Block)
+	if next.Block == nil {
+		return nil
 	}
+	return r.blockRollout(ctx, in.Rollouts, *next.Block)
+}
+
+// setBlocks tells the agents which versions are blocked.
+func (r *Reconciler) setBlocks(ctx context.Context, in plan.Input, next plan.Decision) error {
 	if len(next.SetBlocks) == 0 {
-		return rolloutErr
+		return nil
 	}
 	spec, err := kit.Configuration[applyconfig.OperatorInstallSpecApplyConfiguration](
-		blocksOnly{Blocks: next.Blocks})
+		blocksOnly{Blocks: next.Blocks, Holds: in.Operator.Spec.Holds})
 	if err != nil {
-		return errors.Join(rolloutErr, err)
+		return err
 	}
 	err = kit.ForEach(next.SetBlocks, func(key types.NamespacedName) error {
 		return kit.ApplyInstall(ctx, r.Client, kit.OperatorManager, key, spec)
 	})
 	log.FromContext(ctx).Info("Blocks written", "installs", len(next.SetBlocks), "blocks", len(next.Blocks))
-	return errors.Join(rolloutErr, err)
+	return err
 }
 
 func (r *Reconciler) setDrift(ctx context.Context, in plan.Input, next plan.Decision) error {
@@ -110,6 +115,7 @@ func (r *Reconciler) setDrift(ctx context.Context, in plan.Input, next plan.Deci
 // blocksOnly is the part of an OperatorInstall's spec that this controller owns.
 type blocksOnly struct {
 	Blocks []v1alpha1.VersionBlock `json:"blocks,omitempty"`
+	Holds  []v1alpha1.VersionHold  `json:"holds,omitempty"`
 }
 
 func (r *Reconciler) blockRollout(ctx context.Context, rollouts []v1alpha1.OperatorRollout, b plan.Block) error {

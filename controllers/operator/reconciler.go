@@ -73,11 +73,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, operator *v1alpha1.ManagedOp
 		return ctrl.Result{}, fmt.Errorf("observe operator: %w", err)
 	}
 	next := plan.Next(in)
-	applyErr := r.apply(ctx, in, next)
+	installErr, applyErr := r.apply(ctx, in, next)
 	r.reportLost(operator, next.Lost)
 	r.reportDecisions(operator, next.Decided)
 	report(ctx, operator, next, applyErr)
-	return kit.Result(next.RecheckAfter, applyErr)
+	return kit.Result(next.RecheckAfter, errors.Join(applyErr, installErr))
 }
 
 func (r *Reconciler) observe(ctx context.Context, operator *v1alpha1.ManagedOperator) (plan.Input, error) {
@@ -149,7 +149,10 @@ func observeInstall(o *v1alpha1.OperatorInstall) plan.Install {
 		Admitted: rollouts.ObserveInstall(o),
 		Ready:    conditions.IsTrue(o.Status.Conditions, v1alpha1.ConditionReady),
 		Blocks:   plan.Encode(o.Spec.Blocks), Drift: plan.DriftPolicy(o.Spec.Drift), Backup: o.Spec.Backup,
-		StorageMigration: o.Spec.StorageMigration,
+		StorageMigration: o.Spec.StorageMigration, Holds: o.Spec.Holds,
+	}
+	if kept := o.Status.Kept; kept != nil && !o.Spec.Admission.Covers(kept.Admission) {
+		install.Kept = kept
 	}
 	if o.Spec.Admission != nil {
 		install.Revision = max(install.Revision, o.Spec.Admission.Revision)
@@ -165,14 +168,11 @@ func observeInstall(o *v1alpha1.OperatorInstall) plan.Install {
 
 func (r *Reconciler) observeRollouts(ctx context.Context, in *plan.Input) error {
 	var list v1alpha1.OperatorRolloutList
-	if err := r.Client.List(ctx, &list, client.InNamespace(in.Operator.Namespace)); err != nil {
+	if err := r.Client.List(ctx, &list, client.InNamespace(in.Operator.Namespace),
+		kit.OfOperator(reference(in.Operator))); err != nil {
 		return fmt.Errorf("list OperatorRollouts: %w", err)
 	}
-	for i := range list.Items {
-		if list.Items[i].Spec.Operator.Name == in.Operator.Name {
-			in.Rollouts = append(in.Rollouts, list.Items[i])
-		}
-	}
+	in.Rollouts = list.Items
 	return nil
 }
 

@@ -16,7 +16,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -46,7 +45,7 @@ func Add(mgr ctrl.Manager, packages Packages, concurrency int) error {
 			builder.WithPredicates(clusterChanged)).
 		Watches(&v1alpha1.OperatorInstall{}, handler.EnqueueRequestsFromMapFunc(operatorOfInstall),
 			builder.WithPredicates(installChanged)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: max(concurrency, 1)}).
+		WithOptions(kit.Options(concurrency)).
 		Complete(kit.Shell(mgr.GetClient(), recorder, r))
 	if err != nil {
 		return fmt.Errorf("build operator controller: %w", err)
@@ -95,7 +94,7 @@ func (r *Reconciler) findOperators(ctx context.Context, which func(*v1alpha1.Man
 var clusterChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.(*v1alpha1.FleetCluster), e.ObjectNew.(*v1alpha1.FleetCluster)
 	return !maps.Equal(before.Labels, after.Labels) ||
-		before.Spec.Paused != after.Spec.Paused ||
+		rollouts.PausedReason(before) != rollouts.PausedReason(after) ||
 		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
 		rollouts.ObserveCluster(before).Online != rollouts.ObserveCluster(after).Online
 }}

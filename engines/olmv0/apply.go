@@ -160,6 +160,8 @@ func patchFor(a plan.Action, revision int64, now time.Time) patch {
 		return patch{Spec: spec}
 	case plan.Detach:
 		return patch{Spec: detachedCSV{}}
+	case plan.Forget:
+		return patch{Metadata: patchMetadata{Annotations: map[string]string{v1alpha1.AnnotationKept: ""}}}
 	case plan.Keep:
 		return patch{Metadata: patchMetadata{Annotations: map[string]string{annotationKeep: a.Value}}}
 	case plan.Retry:

@@ -146,9 +146,9 @@ func (e *Engine) Observe(ctx context.Context, install *v1alpha1.OperatorInstall)
 func (e *Engine) reader(install *v1alpha1.OperatorInstall) *reader {
 	o := &Observation{rendered: map[string]*unstructured.Unstructured{}}
 	if state, ok := e.Views.State(viewKey(install)); ok {
-		o.View = plan.View{Hash: state.Hash, Address: state.Addr}
+		o.View = plan.View{Hash: state.Hash, Address: state.Addr, Idle: state.Idle}
 	}
-	r := &reader{local: e.Local, live: e.Live, templates: e.Templates, observation: o}
+	r := &reader{local: e.Local, live: e.Live, templates: e.Templates, install: install, observation: o}
 	if install.Spec.Admission != nil {
 		r.data = dataFor(install, o.View.Address)
 	}

@@ -32,7 +32,8 @@ type reader struct {
 	local     client.Client
 	live      client.Reader
 	templates *templates.Set
-	// data is of the install that is observed.
+	// install is observed, and data is of it.
+	install     *v1alpha1.OperatorInstall
 	data        templates.Data
 	observation *Observation
 }
@@ -129,7 +130,7 @@ func (r *reader) readCatalogSource(ctx context.Context) error {
 		observed := &plan.CatalogSource{Object: objectOf(live), Name: source.Name, Address: source.Spec.Address,
 			Managed: managed(live), InSync: r.isInSync(plan.KindCatalogSource, live)}
 		if state := source.Status.GRPCConnectionState; state != nil && state.Address == source.Spec.Address {
-			observed.State = state.LastObservedState
+			observed.State, observed.StateAt = state.LastObservedState, state.LastConnectTime.Time
 		}
 		r.observation.Cluster.CatalogSource = observed
 	}
@@ -152,10 +153,11 @@ func (r *reader) readSubscriptions(ctx context.Context) error {
 		observed.Object = objectOf(live)
 		if sub.Name == r.data.Package {
 			observed.Ours, observed.InSync = true, r.isInSync(plan.KindSubscription, live)
+			r.readKept(live, &observed)
 		}
 		r.observation.Cluster.Subscriptions = append(r.observation.Cluster.Subscriptions, observed)
 	}
-	return nil
+	return r.keep()
 }
 
 func subscriptionOf(sub operatorsv1alpha1.Subscription) plan.Subscription {

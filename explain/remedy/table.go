@@ -63,9 +63,23 @@ func fleet() []Remedy {
 			Next: "The cluster is brought up to date as soon as its agent reports again."},
 		{Reason: v1alpha1.ReasonNeverJoined, Means: "No agent has ever reported for this cluster.", Do: []Action{
 			run("Install the agent", "bellwether fleet join CLUSTER --cluster-kubeconfig FILE")}},
+		{Reason: v1alpha1.ReasonAccessRevoked, Means: "The agent's access to the hub was revoked: the ServiceAccount " +
+			"that its tokens belong to was deleted, so the hub refuses them.", Do: []Action{
+			run("Join the cluster again", "bellwether fleet join CLUSTER --cluster-kubeconfig FILE")},
+			Next: "The cluster is brought up to date as soon as its agent reports again."},
 		{Reason: v1alpha1.ReasonAgentOffline, Means: "The agent of the cluster does not report, so nothing is " +
 			"changed there.", Do: []Action{look},
 			Next: "The cluster is brought up to date as soon as its agent reports again."},
+		{Reason: v1alpha1.ReasonHibernating, Means: "The machines of the cluster are stopped, or on their way there " +
+			"or back, as its source says. Rollouts defer it, and nobody is paged for it.", Do: []Action{
+			do("Nothing, if that is intended. Otherwise resume the cluster where its spec.sourceRef is: for Hive, " +
+				"set spec.powerState of the ClusterDeployment to Running.")},
+			Next: "The cluster is brought up to date when it runs again."},
+		{Reason: v1alpha1.ReasonSourcePaused, Means: "The owner of the cluster's source paused it, or moves it to " +
+			"another management cluster, so nothing is changed on the cluster.", Do: []Action{
+			run("See what is paused", "kubectl get fleetcluster CLUSTER -o jsonpath={.status.source}"),
+			do("Ask its owner to end the pause.")},
+			Next: "The cluster is brought up to date when the source is resumed."},
 		{Reason: v1alpha1.ReasonAPIServerReachable, Means: "The agent reaches the API server of its own cluster."},
 		{Reason: v1alpha1.ReasonAPIServerUnreachable, Means: "The agent runs but cannot reach the API server of its " +
 			"own cluster, so nothing that is shown about this cluster is current.", Do: []Action{
@@ -326,6 +340,12 @@ func heldBack() []Remedy {
 			"lets only so many change at a time.", Do: []Action{
 			run("Show what is being changed on the cluster", "bellwether fleet get CLUSTER")},
 			Next: "The cluster is admitted as soon as that change has succeeded or failed."},
+		{Reason: v1alpha1.ReasonClusterNotWritable, Means: "The hub's API server refuses to write the cluster's " +
+			"OperatorInstall, for the cause in the message. Other clusters are not held up.", Do: []Action{
+			run("Look for a quota in the cluster's namespace on the hub",
+				"kubectl -n bellwether-CLUSTER get resourcequota"),
+			do("Check the admission webhooks and admission policies of the hub's cluster.")},
+			Next: "The hub tries again after a minute, and less often later: after ten minutes at the latest."},
 		{Reason: v1alpha1.ReasonDependencyNotMet, Means: "The operator depends on another one (spec.dependsOn), " +
 			"which is not Ready on the cluster, or has a lower version there.", Do: []Action{
 			run("Show why the other operator is not Ready there", "bellwether why CLUSTER OPERATOR"),
@@ -352,6 +372,17 @@ func cluster() []Remedy {
 		{Reason: v1alpha1.ReasonNotAdmitted, Means: "No rollout has admitted this cluster yet.", Do: []Action{
 			run("Show what the rollout waits for", "bellwether rollout get OPERATOR")},
 			Next: "The rollout admits the cluster when its wave has come."},
+		{Reason: v1alpha1.ReasonAdopted, Means: "The hub found the operator on clusters, admitted by rollouts that " +
+			"it does not have: it was made anew, or restored from an old backup. It admits no cluster.", Do: []Action{
+			run("Check that all clusters have joined again", "bellwether fleet list"),
+			run("Look at what runs where", "bellwether operator get OPERATOR"),
+			run("Go on", "bellwether operator resume OPERATOR")},
+			Next: "A rollout of what the ManagedOperator asks for starts. Versions that were held stay held."},
+		{Reason: v1alpha1.ReasonReportPending, Means: "The agent has not reported yet what its cluster keeps of the " +
+			"operator, so the cluster is not admitted.", Do: []Action{
+			run("If it stays, check the agent's log on the cluster",
+				"kubectl -n bellwether-system logs deployment/bellwether-agent")},
+			Next: "The cluster is admitted as soon as the agent has reported."},
 		{Reason: v1alpha1.ReasonStaleAdmission, Means: "The admission is older than one that the agent has already " +
 			"acted on, so it is not carried out.", Do: []Action{
 			do("If the hub was restored from a backup, change the ManagedOperator so that a new rollout starts.")},
@@ -391,6 +422,15 @@ func olmStages() []Remedy {
 			"serves.", Do: []Action{
 			do("If this lasts more than a minute, check that OLM's catalog-operator can reach the agent's pod on the " +
 				"port in the message: NetworkPolicies, and DNS.")}, Next: "OLM tries to connect again."},
+		{Reason: v1alpha1.ReasonViewUnreachable, Means: "OLM on the cluster tries to connect to the catalog view " +
+			"that the agent serves, and no connection arrives. The operator goes on working and is not upgraded.",
+			Do: []Action{
+				run("Find the address that OLM connects to, and check from a pod in OLM's namespace that it can be "+
+					"reached: NetworkPolicies, DNS, and the agent's Service",
+					"kubectl -n NAMESPACE get catalogsources.operators.coreos.com "+
+						"-o jsonpath='{.items[*].spec.address}'"),
+				do("For a hosted agent, check the firewalls between the cluster and that address, and agent.viewHost " +
+					"and agent.hosted.service of its chart.")}, Next: "OLM tries to connect again."},
 		{Reason: v1alpha1.ReasonResolutionFailed, Means: "OLM could not resolve the Subscription.", Do: []Action{
 			run("Read the message of OLM. A dependency may be missing, or another operator in the namespace may be in "+
 				"conflict", "kubectl -n NAMESPACE get subscriptions.operators.coreos.com -o yaml")}, Next: tried},

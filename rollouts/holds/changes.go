@@ -62,6 +62,43 @@ func ReadChanges(now time.Time, except v1alpha1.OperatorReference, all []v1alpha
 	return changes
 }
 
+// openChange is the ChangeKey of an install that has not succeeded.
+const openChange = "open"
+
+// farAhead is how long after its admission a success may be said to be without the
+// clock of the agent's cluster being in doubt.
+const farAhead = 24 * time.Hour
+
+// ChangeKey is where an install is to be looked for by ChangeKeys: by the hour of its
+// success where it has succeeded. It is empty for one that was never admitted.
+func ChangeKey(o *v1alpha1.OperatorInstall) string {
+	a := o.Spec.Admission
+	switch {
+	case a == nil:
+		return ""
+	case o.Status.SucceededHash != a.Hash:
+		return openChange
+	case o.Status.SucceededAt == nil || !o.Status.SucceededAt.After(a.AdmittedAt.Time):
+		return hour(a.AdmittedAt.Time)
+	case o.Status.SucceededAt.Sub(a.AdmittedAt.Time) > farAhead:
+		return openChange
+	}
+	return hour(o.Status.SucceededAt.Time)
+}
+
+// ChangeKeys are those of all installs whose change may go on, so that ReadChanges finds
+// with these installs what it finds with all.
+func ChangeKeys(now time.Time, all []v1alpha1.OperatorRollout) []string {
+	keys := []string{openChange}
+	end := now.Add(farAhead + time.Hour)
+	for at := now.Add(-rollouts.LongestGrace(all)); at.Before(end); at = at.Add(time.Hour) {
+		keys = append(keys, hour(at))
+	}
+	return keys
+}
+
+func hour(t time.Time) string { return t.UTC().Format("2006-01-02T15") }
+
 func operatorOf(ro *v1alpha1.OperatorRollout) v1alpha1.OperatorReference {
 	return v1alpha1.OperatorReference{Namespace: ro.Namespace, Name: ro.Spec.Operator.Name}
 }

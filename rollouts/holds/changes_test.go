@@ -4,6 +4,8 @@
 package holds_test
 
 import (
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -158,5 +160,43 @@ func TestMoreChangesAtATime(t *testing.T) {
 		if got := changes.Busy("a", named("zeta"), limit) != nil; got != want {
 			t.Errorf("busy with a limit of %d: %t", limit, got)
 		}
+	}
+}
+
+// TestChangeKeysFindAllChanges compares what is found by the keys with what is found
+// among all installs, whatever times the agents report.
+func TestChangeKeysFindAllChanges(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	between := func(from, to time.Duration) time.Duration { return from + time.Duration(rng.Int64N(int64(to-from))) }
+	changing := 0
+	for range 20000 {
+		s := newScene()
+		s.rollout.Spec.Strategy.Waves[0].UnreadyGrace.Duration = between(0, 3*time.Hour)
+		s.rollout.Spec.Strategy.Waves[0].Deadline.Duration = between(time.Minute, 90*time.Hour)
+		s.admit(between(0, 100*time.Hour))
+		if rng.IntN(3) > 0 {
+			s.succeed(noon.Add(between(-110*time.Hour, 60*time.Hour)))
+		}
+		if rng.IntN(4) == 0 {
+			s.cluster.OnlineSince = noon.Add(-between(0, 50*time.Hour))
+		}
+		all := s.changes("other")
+		if len(all) == 0 {
+			continue
+		}
+		changing++
+		keys := holds.ChangeKeys(noon, []v1alpha1.OperatorRollout{s.rollout})
+		if !slices.Contains(keys, holds.ChangeKey(&s.install)) {
+			t.Fatalf("key %s of an install that is changing is not in %v", holds.ChangeKey(&s.install), keys)
+		}
+	}
+	if changing < 1000 {
+		t.Errorf("only %d installs were changing", changing)
+	}
+	settled := newScene()
+	settled.admit(50 * time.Hour)
+	settled.succeed(noon.Add(-40 * time.Hour))
+	if key := holds.ChangeKey(&settled.install); slices.Contains(holds.ChangeKeys(noon, nil), key) {
+		t.Errorf("an install that succeeded long ago is looked at: %s", key)
 	}
 }

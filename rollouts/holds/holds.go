@@ -36,6 +36,9 @@ type Input struct {
 	Requirements *v1alpha1.ReleaseRequirements
 	Release      string
 	Installs     []rollouts.Install
+	// Resumed is up to which revision people have agreed to go on from what was found on
+	// clusters.
+	Resumed int64
 	// PreflightJob has to succeed first; nil for none.
 	PreflightJob *rollouts.PreflightJob
 }
@@ -44,17 +47,17 @@ type Input struct {
 func Set(in Input, clusters []rollouts.Cluster) {
 	set := windows.Read(in.Windows, in.Now)
 	installs := byCluster(in.Installs)
+	adopted := adoption(in)
 	for i := range clusters {
 		c := &clusters[i]
 		c.Holds, c.OpenUntil = nil, time.Time{}
+		c.Holds = add(c.Holds, adopted, unreported(installs, c.Name))
 		if veto.Covers(c.Veto, in.Operator) {
 			c.Holds = append(c.Holds, rollouts.Hold{
 				Reason: v1alpha1.ReasonVetoed, Message: veto.Message(c.Veto), Defers: true,
 			})
 		}
-		if h := preflight(in.Requirements, in.Release, *c, installs[c.Name].Bundle); h != nil {
-			c.Holds = append(c.Holds, *h)
-		}
+		c.Holds = add(c.Holds, preflight(in.Requirements, in.Release, *c, installs[c.Name].Bundle))
 		state := set.State(windows.Target{
 			Namespace: in.Operator.Namespace, OperatorLabels: in.OperatorLabels,
 			ClusterLabels: c.Labels, TimeZone: c.TimeZone, Required: in.Policies.Windows(c.Labels),
@@ -66,15 +69,18 @@ func Set(in Input, clusters []rollouts.Cluster) {
 				Reason: v1alpha1.ReasonWindowClosed, Message: state.Message, Until: state.Until,
 			})
 		}
-		if h := unmet(in.Dependencies, c.Name); h != nil {
-			c.Holds = append(c.Holds, *h)
-		}
-		if busy := in.Changes.Busy(c.Name, in.Operator, in.MaxChanges); busy != nil {
-			c.Holds = append(c.Holds, *busy)
-		}
-		// The last one: the Job runs only where nothing else holds the cluster back.
-		if h := preflightJob(in.PreflightJob, installs[c.Name], in.Now); h != nil {
-			c.Holds = append(c.Holds, *h)
+		// The Job is last: it runs only where nothing else holds the cluster back.
+		c.Holds = add(c.Holds, unmet(in.Dependencies, c.Name), in.Changes.Busy(c.Name, in.Operator, in.MaxChanges),
+			preflightJob(in.PreflightJob, installs[c.Name], in.Now))
+	}
+}
+
+// add appends the holds that there are.
+func add(holds []rollouts.Hold, more ...*rollouts.Hold) []rollouts.Hold {
+	for _, h := range more {
+		if h != nil {
+			holds = append(holds, *h)
 		}
 	}
+	return holds
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/bellwether-dev/bellwether/apis/conditions"
@@ -58,10 +59,13 @@ func (p *pass) block() {
 			p.decision.Block = &Block{Rollout: p.newest.Name, Reason: reason}
 		}
 	}
+	if len(p.decision.Adopt) > 0 {
+		return // the next pass does it, since each write needs the object as it is then
+	}
 	list := withHeld(blocks.ForInstalls(p.Catalog, p.Package, p.Operator.Spec.Package), p.heldBlocks())
 	text := Encode(list)
 	for _, i := range p.Installs {
-		if !i.Deleting && i.Blocks != text {
+		if !i.Deleting && (i.Blocks != text || !equality.Semantic.DeepEqual(i.Holds, p.Operator.Spec.Holds)) {
 			key := types.NamespacedName{Namespace: i.Namespace, Name: i.Name}
 			p.decision.SetBlocks = append(p.decision.SetBlocks, key)
 			p.decision.Blocks = list

@@ -39,6 +39,10 @@ type Install struct {
 	StalledReason string
 	// Blocks that the object carries, in the form that Encode gives.
 	Blocks string
+	// Holds that the object carries.
+	Holds []v1alpha1.VersionHold
+	// Kept is what the cluster keeps of the operator, which the hub does not know of.
+	Kept *v1alpha1.KeptAdmission
 	// Drift is the policy that the object carries; empty means Report.
 	Drift v1alpha1.DriftPolicy
 	// Backup is the backup policy that the object carries.
@@ -99,8 +103,11 @@ type Decision struct {
 	AddFinalizer bool
 	// Holds are the versions that are to be held; nil where spec.holds is right.
 	Holds *[]v1alpha1.VersionHold
+	// Adopt are the OperatorInstalls that get the admission that their cluster keeps.
+	Adopt []Adoption
 	Block *Block
-	// SetBlocks names the OperatorInstalls whose blocks are not Blocks yet.
+	// SetBlocks names the OperatorInstalls whose blocks are not Blocks yet, or whose holds
+	// are not those of the spec.
 	SetBlocks []types.NamespacedName
 	Blocks    []v1alpha1.VersionBlock
 	// SetBackup names the OperatorInstalls whose backup policy is not that of the
@@ -135,6 +142,7 @@ type Decision struct {
 //	                                          ├─ differs, Supersede ───────────▶ end the running one, next rollout
 //	                                          └─ differs, Finish ──────────────▶ wait
 //	the newest one ended RolledBack ─▶ version held, rollback ─▶ wait for it to end
+//	found on clusters, not resumed ─▶ admission and holds adopted ─▶ wait for a person
 //	blocks ─▶ written for the agents and for the newest rollout, whatever else is decided
 //	deleted ─▶ rollouts deleted ─▶ installs removed by policy ─▶ gone
 func Next(in Input) Decision {
@@ -146,6 +154,7 @@ func Next(in Input) Decision {
 		return p.decision
 	}
 	p.decision.AddFinalizer = !hasFinalizer(in.Operator)
+	p.adopt()
 	p.block()
 	p.setDrift()
 	p.setBackup()
@@ -225,7 +234,7 @@ func newPass(in Input) *pass {
 // setDrift passes the drift policy on. It is not part of the release, so that a
 // change of it installs nothing.
 func (p *pass) setDrift() {
-	if len(p.decision.SetBlocks) > 0 {
+	if len(p.decision.Adopt)+len(p.decision.SetBlocks) > 0 {
 		return // the next pass does it, since each write needs the object as it is then
 	}
 	want := DriftPolicy(p.Operator.Spec.Install.Drift)
@@ -249,6 +258,9 @@ func DriftPolicy(policy v1alpha1.DriftPolicy) v1alpha1.DriftPolicy {
 // the state.
 func (p *pass) reconcileRollouts() conditions.Summary {
 	release, problem := p.resolve()
+	if summary := p.awaitResume(); summary != nil {
+		return *summary
+	}
 	if summary := p.rollBack(); summary != nil {
 		return *summary
 	}

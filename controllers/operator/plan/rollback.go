@@ -53,7 +53,7 @@ func (p *pass) startRollback() *conditions.Summary {
 		return &s
 	}
 	p.hold(of, spec)
-	spec.Revision = p.nextRevision()
+	spec.Revision, spec.Resumed = p.nextRevision(), p.resumed()
 	back := p.nextRollout(of.Spec.Release)
 	back.Spec = spec
 	p.decision.Create = back

@@ -116,7 +116,7 @@ func TestSettingsAreHeld(t *testing.T) {
 	in.Operator.Spec.Holds = *next.Holds
 	in.Installs[0].Installed = catalogs.Installed{Name: "echo.v1.1.0", Version: "1.1.0"}
 	check(t, in, want{state: "Stalled", reason: v1alpha1.ReasonVersionHeld, contains: "held with these settings"})
-	if next := plan.Next(in); len(next.SetBlocks) != 0 {
+	if next := plan.Next(in); len(next.SetBlocks) == 0 || len(next.Blocks) != 0 {
 		t.Errorf("agents are told that 1.1.0 is blocked: %+v", next.Blocks)
 	}
 	in.Operator.Spec.Install.Config = &v1alpha1.OperatorConfig{NodeSelector: map[string]string{"disk": "fast"}}

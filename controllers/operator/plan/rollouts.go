@@ -27,6 +27,8 @@ func (p *pass) needsRollout(release v1alpha1.Release) bool {
 	switch {
 	case p.newest == nil, p.newest.Spec.Release.Hash() != release.Hash(), !p.hasSameSelector(), p.replacesNewest():
 		return true
+	case p.found() > p.newest.Spec.Resumed:
+		return true // it admits no cluster
 	case p.newest.Spec.Abort != nil:
 		return p.newest.Spec.Abort.Superseded
 	case p.newest.Spec.Rollback != nil:
@@ -125,6 +127,7 @@ func (p *pass) nextRollout(release v1alpha1.Release) *v1alpha1.OperatorRollout {
 			Operator: v1alpha1.LocalReference{Name: o.Name}, Revision: revision, Release: release,
 			ClusterSelector: *o.Spec.ClusterSelector.DeepCopy(),
 			Strategy:        rollouts.Defaulted(*o.Spec.Strategy.DeepCopy()), Restart: o.Spec.Restart,
+			Resumed: p.resumed(),
 		},
 	}
 }

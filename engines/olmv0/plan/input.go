@@ -72,6 +72,8 @@ type View struct {
 	// Hash of the served content; empty when nothing is served.
 	Hash    string
 	Address string
+	// Idle is for how long nobody has been connected to it; zero while somebody is.
+	Idle time.Duration
 }
 
 // Cluster is what was seen on the fleet cluster, all of it in the operator's
@@ -139,8 +141,10 @@ type CatalogSource struct {
 	InSync  bool
 	// Address of the view that it names, as host:port.
 	Address string
-	// State of OLM's connection, ConnectionReady when it is good.
-	State string
+	// State of OLM's connection, ConnectionReady when it is good, and when OLM
+	// recorded it.
+	State   string
+	StateAt time.Time
 }
 
 // Subscription is a Subscription in the operator's namespace.
@@ -149,10 +153,14 @@ type Subscription struct {
 	Name    string
 	Package string
 	// Ours says that it has the name that Bellwether gives.
-	Ours         bool
-	InSync       bool
-	InstalledCSV string
-	CurrentCSV   string
+	Ours bool
+	// InSync says that it is as its template asks.
+	InSync bool
+	// Keeps says that it has a record of an admission, and Outdated that it has none of
+	// this one.
+	Keeps, Outdated bool
+	InstalledCSV    string
+	CurrentCSV      string
 	// Awaits names the InstallPlan that OLM waits for before it resolves again;
 	// empty if there is none.
 	Awaits string
@@ -237,6 +245,13 @@ const LabelOwner = "olm.owner"
 // ConnectionReady is the state of a CatalogSource that OLM is connected to.
 const ConnectionReady = "READY"
 
+// The states of a connection that OLM tries to make: it goes from one to the other
+// with each attempt.
+const (
+	connectionConnecting = "CONNECTING"
+	connectionFailed     = "TRANSIENT_FAILURE"
+)
+
 // Verb is what an Action does.
 type Verb string
 
@@ -270,6 +285,8 @@ const (
 	// Correct puts back what differs from the bundle in a CSV or a Deployment: the
 	// observed fields that are of this object.
 	Correct Verb = "correct"
+	// Forget removes the record of the admission from the Subscription.
+	Forget Verb = "forget the admission in"
 	// Keep marks the namespace to be kept when the operator is removed; Value says
 	// what is in it.
 	Keep Verb = "keep"
@@ -303,6 +320,10 @@ const (
 	// holds back the release that a later admission brings. OLM's own limit is
 	// the same, after which it starts anew.
 	installPatience = 5 * time.Minute
+	// viewGrace is for how long nobody may be connected to a view before it counts as
+	// unreachable: gRPC waits for up to two minutes between attempts to connect, and
+	// 20 seconds for each.
+	viewGrace = 3 * time.Minute
 	// resolveGrace is how long OLM's word that it cannot resolve may be about
 	// the view that was served before this one.
 	resolveGrace = time.Minute

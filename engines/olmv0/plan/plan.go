@@ -82,6 +82,10 @@ func stages() []stage {
 func (d *decision) install(in Input) {
 	d.Report.Path = in.Offer.Path
 	d.Report.Complete = in.runsTarget()
+	// Where the Subscription is to be applied anyway, the record goes with it.
+	if sub, ok := in.Cluster.subscription(); ok && sub.InSync && sub.Outdated {
+		d.apply(KindSubscription, "")
+	}
 	var first *finding
 	if in.Offer.Pending != "" {
 		first = &finding{reason: v1alpha1.ReasonProgressing, message: in.Offer.Pending, recheck: recheckProblem}

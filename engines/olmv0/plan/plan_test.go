@@ -261,6 +261,28 @@ func TestNext(t *testing.T) {
 			with(served(), func(in *Input) { in.Cluster.CatalogSource.State = "TRANSIENT_FAILURE" }),
 			want{Reason: v1alpha1.ReasonCatalogNotReady, Failing: v1alpha1.ConditionCatalogServed},
 		},
+		"OLM cannot connect, and nobody has been connected for long": {
+			with(served(), viewUnreachable),
+			want{Reason: v1alpha1.ReasonViewUnreachable, Stalled: true, Failing: v1alpha1.ConditionCatalogServed},
+		},
+		"OLM cannot connect, and the view has not been there for long": {
+			with(with(served(), viewUnreachable), func(in *Input) { in.View.Idle = time.Minute }),
+			want{Reason: v1alpha1.ReasonCatalogNotReady, Failing: v1alpha1.ConditionCatalogServed},
+		},
+		"OLM could not connect to the view that was there before": {
+			with(with(served(), viewUnreachable), func(in *Input) {
+				in.Cluster.CatalogSource.StateAt = now.Add(-in.View.Idle - time.Second)
+			}),
+			want{Reason: v1alpha1.ReasonCatalogNotReady, Failing: v1alpha1.ConditionCatalogServed},
+		},
+		"somebody is connected, and OLM has not said so yet": {
+			with(with(served(), viewUnreachable), func(in *Input) { in.View.Idle = 0 }),
+			want{Reason: v1alpha1.ReasonCatalogNotReady, Failing: v1alpha1.ConditionCatalogServed},
+		},
+		"OLM has not tried": {
+			with(with(served(), viewUnreachable), func(in *Input) { in.Cluster.CatalogSource.State = "IDLE" }),
+			want{Reason: v1alpha1.ReasonCatalogNotReady, Failing: v1alpha1.ConditionCatalogServed},
+		},
 		"a foreign Subscription for the package": {
 			with(served(), func(in *Input) {
 				in.Cluster.Subscriptions = append(in.Cluster.Subscriptions,
@@ -715,6 +737,33 @@ func TestMayAdvance(t *testing.T) {
 	}
 }
 
+// TestRecord: the admission is recorded as soon as it is acted on, in one apply of the
+// Subscription, whatever keeps the install from going on.
+func TestRecord(t *testing.T) {
+	apply := act(Apply, KindSubscription, "")
+	for name, test := range map[string]struct {
+		in   Input
+		want []Action
+	}{
+		"recorded": {running("Succeeded"), nil},
+		"another admission": {with(running("Succeeded"), func(in *Input) {
+			in.Cluster.Subscriptions[0].Outdated = true
+		}), []Action{apply}},
+		"the catalog cannot be read": {with(upgrading(), func(in *Input) {
+			in.Cluster.Subscriptions[0].Outdated, in.Offer.Pending = true, "The catalog is being read."
+		}), []Action{apply}},
+		"the Subscription changes too": {with(running("Succeeded"), func(in *Input) {
+			in.Cluster.Subscriptions[0].Outdated, in.Cluster.Subscriptions[0].InSync = true, false
+		}), []Action{apply}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, Next(test.in).Actions); diff != "" {
+				t.Errorf("actions (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestRemove(t *testing.T) {
 	going := func(policy v1alpha1.RemovalPolicy, change func(*Input)) Input {
 		in := running("Succeeded")
@@ -731,6 +780,10 @@ func TestRemove(t *testing.T) {
 		message string
 	}{
 		"orphan leaves everything": {going(v1alpha1.RemovalOrphan, nothing), stop, ""},
+		"and forgets the admission": {
+			going(v1alpha1.RemovalOrphan, func(in *Input) { in.Cluster.Subscriptions[0].Keeps = true }),
+			append([]Action{act(Forget, KindSubscription, "echo")}, stop...), "",
+		},
 		"never admitted, nothing to do": {going(v1alpha1.RemovalUninstall,
 			func(in *Input) { in.Install.Spec.Admission = nil }), stop, ""},
 		"the Subscription goes first": {going(v1alpha1.RemovalUninstall, nothing),
@@ -806,5 +859,24 @@ func TestDriftOfReleaseThatSucceeded(t *testing.T) {
 				t.Errorf("Drifted is %+v, want status %q", drifted, test.want)
 			}
 		})
+	}
+}
+
+// viewUnreachable is what both ends say when OLM cannot connect to the view.
+func viewUnreachable(in *Input) {
+	in.View.Address = "views.example.com:50100"
+	in.View.Idle = viewGrace + time.Second
+	source := in.Cluster.CatalogSource
+	source.Address, source.State, source.StateAt = in.View.Address, "TRANSIENT_FAILURE", now.Add(-time.Minute)
+}
+
+// TestUnreachableViewOfARunningOperator: it stays ready, and says so.
+func TestUnreachableViewOfARunningOperator(t *testing.T) {
+	in := running("Succeeded")
+	viewUnreachable(&in)
+	got := Next(in)
+	if !got.Report.Complete || got.Report.Progress == nil ||
+		got.Report.Progress.Reason != v1alpha1.ReasonViewUnreachable {
+		t.Errorf("report %+v", got.Report)
 	}
 }

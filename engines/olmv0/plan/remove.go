@@ -24,6 +24,10 @@ func (d *decision) remove(in Input) {
 			return
 		}
 	}
+	// What nobody manages any more is not to be adopted by another hub.
+	if sub, ok := in.Cluster.subscription(); ok && sub.Keeps {
+		d.add(Forget, KindSubscription, sub.Name, sub.Object)
+	}
 	d.add(StopServing, "", "", Object{})
 	d.Report.Removed = true
 }

@@ -126,6 +126,14 @@ func (d *decision) catalogSource(in Input) *finding {
 		d.apply(KindCatalogSource, "")
 		return &finding{reason: v1alpha1.ReasonProgressing, message: "The CatalogSource is being applied.",
 			recheck: recheckProblem}
+	case in.isViewUnreachable():
+		d.subscription(in)
+		return &finding{stalled: true, reason: v1alpha1.ReasonViewUnreachable, recheck: recheckProblem,
+			message: fmt.Sprintf("OLM cannot reach the catalog view at %s: it keeps trying, and for more than %s no "+
+				"connection has arrived. Until it can, the operator is not upgraded. Check the address from the "+
+				"cluster: NetworkPolicies, DNS, the agent's Service, and for a hosted agent firewalls and the load "+
+				"balancer.",
+				in.View.Address, viewGrace)}
 	case source.State != ConnectionReady:
 		state := source.State
 		if state == "" {
@@ -139,4 +147,14 @@ func (d *decision) catalogSource(in Input) *finding {
 			in.View.Address, state)}
 	}
 	return nil
+}
+
+// isViewUnreachable rests on what both ends say: OLM, that it failed to connect while
+// nobody was connected, and the view, that nobody has been for long. The one
+// alone may be outdated, or the other about a view that OLM has no reason to connect to yet.
+func (in Input) isViewUnreachable() bool {
+	source := in.Cluster.CatalogSource
+	return (source.State == connectionConnecting || source.State == connectionFailed) &&
+		source.Address == in.View.Address && in.View.Idle > viewGrace &&
+		source.StateAt.After(in.Now.Add(-in.View.Idle))
 }

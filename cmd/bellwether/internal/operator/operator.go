@@ -24,9 +24,9 @@ type app struct{ *command.Env }
 // Command returns the command with everything below it.
 func Command(env *command.Env) *cobra.Command {
 	a := &app{env}
-	return command.Parent("operator", "Show the managed operators, confirm removals and release holds",
+	return command.Parent("operator", "Show the managed operators, confirm removals, release holds and resume",
 		[]string{"operators", "op"}, a.operatorListCommand(), a.operatorGetCommand(), a.confirmRemovalCommand(),
-		a.operatorReleaseHoldCommand())
+		a.operatorReleaseHoldCommand(), a.resumeCommand())
 }
 
 func (a *app) operatorListCommand() *cobra.Command {

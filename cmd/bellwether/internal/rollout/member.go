@@ -89,6 +89,10 @@ func describe(r *v1alpha1.OperatorRollout, m rollouts.Member, install *v1alpha1.
 		}
 	case v1alpha1.ReasonPaused:
 		shown.message = "the cluster is paused"
+	case v1alpha1.ReasonHibernating:
+		shown.message = "the cluster hibernates"
+	case v1alpha1.ReasonSourcePaused:
+		shown.message = "the source of the cluster is paused, or is being moved"
 	case v1alpha1.ReasonAgentOffline:
 		shown.message = term.Condition(cluster.Status.Conditions, v1alpha1.ConditionOnline).Message
 	case v1alpha1.ReasonAPIServerUnreachable:

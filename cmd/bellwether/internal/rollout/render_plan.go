@@ -193,7 +193,7 @@ func planNotes(in PlanInput) []string {
 		c := &in.Clusters[i]
 		switch {
 		case !members[c.Name]:
-		case c.Spec.Paused:
+		case rollouts.PausedReason(c) != "":
 			paused = append(paused, c.Name)
 		case !term.Online(c):
 			offline = append(offline, c.Name)

@@ -1,0 +1,109 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/command"
+	"github.com/bellwether-dev/bellwether/cmd/bellwether/internal/hub"
+	"github.com/bellwether-dev/bellwether/phrase"
+)
+
+const resumeLong = `Go on with an operator that the hub found on clusters.
+
+A hub that was made anew, or restored from an old backup, finds operators on clusters that it
+did not admit there. It changes nothing: the operator has the reason Adopted, and no cluster is
+admitted. Look at what was found with operator get, and wait until all clusters have joined. The
+hub then rolls out what the ManagedOperator asks for, wave by wave. Versions that were held stay
+held.
+
+With --all every operator in the namespace that waits is resumed (with -A: in all namespaces).`
+
+func (a *app) resumeCommand() *cobra.Command {
+	var all, everywhere bool
+	c := &cobra.Command{
+		Use: "resume NAME | --all", Short: "Go on with an operator that the hub found on clusters",
+		Long: resumeLong, Example: "  bellwether operator resume echo\n  bellwether operator resume --all -A",
+		Args: cobra.MaximumNArgs(1), ValidArgsFunction: a.CompleteFirst(command.OperatorNames),
+		RunE: func(c *cobra.Command, args []string) error {
+			switch {
+			case all == (len(args) == 1):
+				return errors.New("give the operator's name, or --all")
+			case everywhere && !all:
+				return errors.New("-A needs --all")
+			case all:
+				return a.resumeAll(c.Context(), everywhere)
+			}
+			return a.resumeNamed(c.Context(), args[0])
+		},
+	}
+	c.Flags().BoolVar(&all, "all", false, "Resume every operator that waits for it.")
+	c.Flags().BoolVarP(&everywhere, "all-namespaces", "A", false, "With --all: in all namespaces.")
+	return c
+}
+
+func (a *app) resumeNamed(ctx context.Context, name string) error {
+	h, err := a.Hub()
+	if err != nil {
+		return err
+	}
+	o, err := h.Operator(ctx, name)
+	if err != nil {
+		return err
+	}
+	if o.Status.Adoption == nil {
+		return fmt.Errorf("operator %s does not wait to be resumed", name)
+	}
+	return a.resume(ctx, h, o)
+}
+
+func (a *app) resumeAll(ctx context.Context, everywhere bool) error {
+	h, err := a.Hub()
+	if err != nil {
+		return err
+	}
+	var list v1alpha1.ManagedOperatorList
+	var in []client.ListOption
+	if !everywhere {
+		in = append(in, client.InNamespace(h.Namespace))
+	}
+	if err := h.List(ctx, &list, in...); err != nil {
+		return fmt.Errorf("list operators: %w", err)
+	}
+	resumed, failed := 0, []error{}
+	for i := range list.Items {
+		if list.Items[i].Status.Adoption == nil {
+			continue
+		}
+		if err := a.resume(ctx, h, &list.Items[i]); err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		resumed++
+	}
+	if resumed == 0 && len(failed) == 0 {
+		a.Step("no operator waits to be resumed")
+	}
+	return errors.Join(failed...)
+}
+
+// resume agrees to what the operator's status asks for. The resource version is a
+// precondition: nobody agrees to more than they could have seen.
+func (a *app) resume(ctx context.Context, h *hub.Client, o *v1alpha1.ManagedOperator) error {
+	before := o.DeepCopy()
+	o.Spec.Resume = o.Status.Adoption.Request
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := h.Patch(ctx, o, patch, hub.FieldOwner); err != nil {
+		return fmt.Errorf("resume operator %s: %w", o.Name, err)
+	}
+	a.Step("operator %s goes on; it was found on %s", o.Name, phrase.Count(before.Status.Adoption.Clusters, "cluster"))
+	return nil
+}

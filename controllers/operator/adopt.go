@@ -1,0 +1,43 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	applyconfig "github.com/bellwether-dev/bellwether/apis/v1alpha1/applyconfiguration/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/controllers/kit"
+	"github.com/bellwether-dev/bellwether/controllers/operator/plan"
+)
+
+// adopt gives installs the admissions that their clusters keep.
+func (r *Reconciler) adopt(ctx context.Context, next plan.Decision) error {
+	return kit.ForEach(next.Adopt, func(a plan.Adoption) error {
+		var install v1alpha1.OperatorInstall
+		if err := r.Live.Get(ctx, a.Key, &install); err != nil {
+			return client.IgnoreNotFound(fmt.Errorf("read OperatorInstall %s: %w", a.Key, err))
+		}
+		if install.DeletionTimestamp != nil || install.Spec.Admission.Covers(a.Admission) {
+			return nil
+		}
+		spec, err := kit.Configuration[applyconfig.OperatorInstallSpecApplyConfiguration](v1alpha1.OperatorInstallSpec{
+			Operator: install.Spec.Operator, Cluster: install.Spec.Cluster, Admission: &a.Admission})
+		if err != nil {
+			return err
+		}
+		config := applyconfig.OperatorInstall(a.Key.Name, a.Key.Namespace).WithUID(install.UID).
+			WithResourceVersion(install.ResourceVersion).WithLabels(install.Labels).WithSpec(spec)
+		if err := r.Client.Apply(ctx, config, kit.RolloutManager, client.ForceOwnership); err != nil {
+			return fmt.Errorf("adopt OperatorInstall %s: %w", a.Key, err)
+		}
+		log.FromContext(ctx).Info("Adopted what the cluster keeps", "cluster", install.Spec.Cluster, "version",
+			a.Admission.Release.Version, "revision", a.Admission.Revision)
+		return nil
+	})
+}

@@ -1,0 +1,134 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/bellwether-dev/bellwether/apis/conditions"
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/phrase"
+)
+
+// Adoption gives an OperatorInstall the admission that its cluster keeps, so that its
+// agent goes on with exactly that.
+type Adoption struct {
+	Key       types.NamespacedName
+	Admission v1alpha1.Admission
+}
+
+// adopt takes over what clusters keep of the operator and the hub does not know of: the
+// holds first, so that the agent, once it is admitted, has the same holds to keep.
+func (p *pass) adopt() {
+	var holds []v1alpha1.VersionHold
+	for _, i := range p.Installs {
+		if i.Kept != nil && !i.Deleting {
+			holds = append(holds, i.Kept.Holds...)
+		}
+	}
+	missing := p.missing(holds)
+	if len(missing) > 0 {
+		all := append(slices.Clone(p.Operator.Spec.Holds), missing...)
+		p.decision.Holds = &all
+		return
+	}
+	for _, i := range p.Installs {
+		if i.Kept == nil || i.Deleting || !equality.Semantic.DeepEqual(i.Holds, p.Operator.Spec.Holds) {
+			continue
+		}
+		admission := *i.Kept.Admission.DeepCopy()
+		admission.Adopted = true
+		p.decision.Adopt = append(p.decision.Adopt,
+			Adoption{Key: types.NamespacedName{Namespace: i.Namespace, Name: i.Name}, Admission: admission})
+	}
+}
+
+// missing are the holds that the operator does not have, each once, as many as there is
+// room for: no agent displaces a hold that the hub has.
+func (p *pass) missing(holds []v1alpha1.VersionHold) []v1alpha1.VersionHold {
+	var list []v1alpha1.VersionHold
+	for _, h := range holds {
+		same := func(o v1alpha1.VersionHold) bool { return o.Version == h.Version && o.Release == h.Release }
+		if !slices.ContainsFunc(p.Operator.Spec.Holds, same) && !slices.ContainsFunc(list, same) {
+			list = append(list, h)
+		}
+	}
+	return list[:min(len(list), max(maxHolds-len(p.Operator.Spec.Holds), 0))]
+}
+
+// found is the highest revision of an admission that was found on a cluster; 0 where
+// there is none.
+func (p *pass) found() int64 {
+	var highest int64
+	for _, i := range p.Installs {
+		if !i.Deleting {
+			highest = max(highest, i.Admitted.Adopted)
+		}
+	}
+	return highest
+}
+
+// awaitResume waits for a person where the operator was found on clusters. It needs no
+// catalog. It returns nil where there is nothing to wait for.
+func (p *pass) awaitResume() *conditions.Summary {
+	p.decision.Status.Adoption = nil
+	highest := p.found()
+	if highest <= p.resumed() {
+		return nil
+	}
+	adoption := &v1alpha1.OperatorAdoption{Request: p.request(highest), Revision: highest}
+	versions := map[string]int32{}
+	for _, i := range p.Installs {
+		if i.Admitted.Adopted > 0 && !i.Deleting {
+			adoption.Clusters++
+			versions[cmp.Or(versionText(i.Installed), "no version reported")]++
+		}
+	}
+	p.decision.Status.Adoption = adoption
+	var running []string
+	for _, v := range mostUsed(versions) {
+		running = append(running, fmt.Sprintf("%s on %d", v.Version, v.Clusters))
+	}
+	text := fmt.Sprintf("found on %s, admitted by rollouts that this hub does not have (%s); no cluster is admitted "+
+		"before a person resumes the operator: bellwether operator resume %s, or set spec.resume to %s",
+		phrase.Count(int(adoption.Clusters), "cluster"), phrase.First(running, maxNamed), p.Operator.Name,
+		adoption.Request)
+	if t := p.decision.Status.Target; t != nil {
+		text += fmt.Sprintf("; it is then rolled out in version %s", t.Version)
+	}
+	s := stalled(v1alpha1.ReasonAdopted, text+p.heldVersions())
+	return &s
+}
+
+// request is what spec.resume has to be set to for a person's agreement to go on from
+// admissions up to a revision. It is for this ManagedOperator only: an agreement that
+// was written to Git must not hold for the hub after the next one.
+func (p *pass) request(revision int64) string {
+	sum := sha256.Sum256([]byte(p.Operator.UID))
+	return hex.EncodeToString(sum[:4]) + "-" + strconv.FormatInt(revision, 10)
+}
+
+// resumed is up to which revision people have agreed to go on. What was agreed stays so
+// if spec.resume is removed.
+func (p *pass) resumed() int64 {
+	var before int64
+	if p.newest != nil {
+		before = p.newest.Spec.Resumed
+	}
+	_, text, _ := strings.Cut(p.Operator.Spec.Resume, "-")
+	revision, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || p.request(revision) != p.Operator.Spec.Resume {
+		return before
+	}
+	return max(before, revision)
+}

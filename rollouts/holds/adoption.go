@@ -1,0 +1,43 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package holds
+
+import (
+	"fmt"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/phrase"
+	"github.com/bellwether-dev/bellwether/rollouts"
+)
+
+// adoption holds back every cluster while one of them keeps an admission that this hub
+// did not give, and that no person has agreed to go on from.
+func adoption(in Input) *rollouts.Hold {
+	found := 0
+	for _, install := range in.Installs {
+		if !install.Deleting && IsAdopted(install, in.Resumed) {
+			found++
+		}
+	}
+	if found == 0 {
+		return nil
+	}
+	return &rollouts.Hold{Reason: v1alpha1.ReasonAdopted, Message: fmt.Sprintf(
+		"the operator was found on %s, where this hub did not install it; resume it with `bellwether operator resume "+
+			"%s`",
+		phrase.Count(found, "cluster"), in.Operator.Name)}
+}
+
+// IsAdopted tells whether an install has an admission that was found on its cluster,
+// and that is newer than what people have agreed to go on from.
+func IsAdopted(install rollouts.Install, resumed int64) bool { return install.Adopted > resumed }
+
+// unreported holds a cluster back until it is known what it keeps of the operator.
+func unreported(installs map[string]rollouts.Install, cluster string) *rollouts.Hold {
+	if !installs[cluster].Unreported {
+		return nil
+	}
+	return &rollouts.Hold{Reason: v1alpha1.ReasonReportPending,
+		Message: "it is not known yet what the cluster runs: its agent has to report that first"}
+}

@@ -1,0 +1,56 @@
+// Copyright The Bellwether Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package holds_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bellwether-dev/bellwether/apis/v1alpha1"
+	"github.com/bellwether-dev/bellwether/rollouts"
+	"github.com/bellwether-dev/bellwether/rollouts/holds"
+)
+
+// TestAdoption: what was found on one cluster holds back all, whatever else is true of
+// them, and a cluster that has not reported is held back by itself.
+func TestAdoption(t *testing.T) {
+	tests := map[string]struct {
+		installs []rollouts.Install
+		resumed  int64
+		want     map[string][]string
+	}{
+		"nothing kept": {installs: []rollouts.Install{{Cluster: "a"}, {Cluster: "b"}}},
+		"one has not reported": {installs: []rollouts.Install{{Cluster: "a", Unreported: true}, {Cluster: "b"}},
+			want: map[string][]string{"a": {v1alpha1.ReasonReportPending}}},
+		"one keeps an admission": {
+			installs: []rollouts.Install{{Cluster: "a", Adopted: 7}, {Cluster: "b"}},
+			want:     map[string][]string{"a": {v1alpha1.ReasonAdopted}, "b": {v1alpha1.ReasonAdopted}}},
+		"resumed": {resumed: 7,
+			installs: []rollouts.Install{{Cluster: "a", Adopted: 7}, {Cluster: "b"}}},
+		"resumed up to an older one": {resumed: 6,
+			installs: []rollouts.Install{{Cluster: "a", Adopted: 7}, {Cluster: "b"}},
+			want:     map[string][]string{"a": {v1alpha1.ReasonAdopted}, "b": {v1alpha1.ReasonAdopted}}},
+		"the one that keeps it leaves": {installs: []rollouts.Install{
+			{Cluster: "a", Adopted: 7, Deleting: true}, {Cluster: "b"}}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			clusters := []rollouts.Cluster{{Name: "a"}, {Name: "b"}}
+			holds.Set(holds.Input{Now: noon, Installs: test.installs, Resumed: test.resumed}, clusters)
+			got := map[string][]string{}
+			for _, c := range clusters {
+				for _, h := range c.Holds {
+					got[c.Name] = append(got[c.Name], h.Reason)
+				}
+			}
+			if test.want == nil {
+				test.want = map[string][]string{}
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("holds (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
